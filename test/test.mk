@@ -3,7 +3,7 @@
 # A variant is a whole build in a folder of its own, so that variants never mix:
 #   make check-tsan      builds build-tsan and runs the tests marked for it there
 .PHONY: torture check check-loop check-plain check-asan check-tsan case_tools tsan_tests check-fuzz check-mutation check-model check-aarch64 asan asan-fuzzers ubsan tsan fuzz \
-        bench verdicts lint format
+        bench verdicts hangs lint format
 
 check: tests
 	$(Q)BUILD=$(BUILD) test/runner.sh
@@ -72,6 +72,11 @@ VERDICTS_PER ?= 40
 verdicts: $(EXP_BIN) $(JOBS_BIN)
 	$(Q)test/verdicts/run.py held --per $(VERDICTS_PER) --exporter $(EXP_BIN) --tool $(JOBS_BIN) --write docs/verdicts.md
 
+# What hang says of made-up endings, healthy and quiet jobs (docs/hang.md): all kinds, and 500 jobs without a hang.
+HANGS_QUIET ?= 500
+hangs: $(EXP_BIN)
+	$(Q)test/hangs/score.py --exporter $(EXP_BIN) --quiet-jobs $(HANGS_QUIET) --write docs/hang.md
+
 bench: all tools
 	$(Q)BUILD=$(BUILD) test/bench/run.sh
 
@@ -90,6 +95,7 @@ help:
 	@echo 'make gpu-portable  what scripts/gpu_validate.sh needs, in build-gpu/ with its libraries, to be copied to a machine with a GPU'
 	@echo 'make verdicts    whom summary names in jobs with planted causes, into docs/verdicts.md; long (VERDICTS_PER=40)'
 	@echo 'make gate        instructions of callbacks, dump and commands against test/gate/table; make gate-accept writes it'
+	@echo 'make hangs       what hang says of made-up endings and healthy jobs, into docs/hang.md (HANGS_QUIET=500)'
 	@echo 'make bench       cost of callbacks, memory, dump thread; RIVAL_SO=path compares another plugin'
 	@echo 'make install uninstall  all that users need (packaging/install.sh)   PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 	@echo 'make dist        the packages of a release from the last commit, in $(BUILD)/dist (DIST_ARCHS="$(DIST_ARCHS)")'

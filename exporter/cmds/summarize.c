@@ -143,11 +143,11 @@ static int hang(struct ni_run *r, struct ni_summary *s) {
   struct ni_atlas_options index = r->opt.index;
   index.off |= !alone(r);
   int e = ni_hang_read_logs(&m, &r->files, &index, "nccl-inspector summary", &r->progress);
-  ni_hang_model_settle(&m);
-  if (e == 0) e = ni_hang_judge(&v, &m, strtoull(NI_HANG_AFTER_S, NULL, 10) * UINT64_C(1000000000));
-  v.wall_ns = 0; /* the same logs say the same tomorrow */
-  if (e == 0 && v.answer) s->hang_verdict = "likely";
-  else if (e == 0 && v.fate.over && v.fate.in[NI_HANG_DEAD]) s->hang_verdict = "dead";
+  if (e == 0) e = ni_hang_model_settle(&m);
+  uint64_t after_ns = strtoull(NI_HANG_AFTER_S, NULL, 10) * UINT64_C(1000000000);
+  if (e == 0) e = ni_hang_judge(&v, &m, after_ns, 0); /* at no time: the same logs say the same tomorrow */
+  if (e == 0 && ni_hang_is_hang(&v)) s->hang_verdict = "likely";
+  else if (e == 0 && v.answer == NI_HANG_ALL_DEAD) s->hang_verdict = "dead";
   if (s->hang_verdict) NI_HANG_SAID(s->hang, ni_hang_say(f, &v));
   ni_hang_verdict_free(&v);
   ni_hang_model_free(&m);

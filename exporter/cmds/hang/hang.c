@@ -15,6 +15,7 @@
 #include "exporter/model/hang/read_dumps.h"
 #include "exporter/model/hang/read_logs.h"
 #include "say.h"
+#include "words.h"
 #include "exporter/model/hang/verdict.h"
 #include "exporter/base/process/as_user.h"
 #include "exporter/input/box/sources.h"
@@ -59,6 +60,16 @@ static int worse(int a, int b) {
   return NI_EXIT_FINE;
 }
 
+/* Those of dumps. A box of the machine, whoever it belongs to, is of another job where there are dumps and no logs. */
+static void add_dump_owners(struct owners *o, const struct ni_inputs *in) {
+  struct ni_files dumps = {.wanted = ni_hang_dump_name};
+  if (ni_discover(&dumps, in->path, in->n) == 0) add_owners(o, &dumps);
+  ni_files_free(&dumps);
+  /* Gathered from several users they are of one job: one look, by one who is not root. What he may not read is counted. */
+  for (size_t i = 0; i < o->n && o->uid[0] == 0; i++) o->uid[0] = o->uid[i];
+  if (o->n > 1) o->n = 1;
+}
+
 /*
  * Runs look(arg) for each user who owns logs or boxes of the command line, as that user; once, here, if we are not root.
  * Its exit code; of several users the one that says most. alone: several users are refused.
@@ -75,13 +86,10 @@ static int as_owners(const char *name, const struct ni_inputs *in, const char *b
     return NI_EXIT_COULD_NOT_RUN;
   }
   add_owners(&o, &s.logs);
-  if (s.named || o.n == 0) add_owners(&o, &s.boxes);
+  if (s.named) add_owners(&o, &s.boxes);
+  if (o.n == 0) add_dump_owners(&o, in);
+  if (o.n == 0) add_owners(&o, &s.boxes); /* of the machine: perhaps their logs are not there yet */
   ni_box_sources_free(&s);
-  if (o.n == 0) {
-    struct ni_files dumps = {.wanted = ni_hang_dump_name};
-    if (ni_discover(&dumps, in->path, in->n) == 0) add_owners(&o, &dumps);
-    ni_files_free(&dumps);
-  }
   if (o.n == 0) o.n = 1; /* uid 0: nothing is there, which is said */
   if (o.more) ni_say(stderr, "%s: logs and boxes of more than %d users: those of the others are passed over\n", name, OWNERS_MAX);
   if (alone && o.n > 1) {
@@ -201,17 +209,24 @@ static uint64_t earlier_than(const struct ni_hang_model *m) {
   return t == UINT64_MAX || t < APART_NS ? 0 : t - APART_NS;
 }
 
+/* Tests judge made-up jobs at a moment of theirs (docs/testing.md). */
+static uint64_t now_or_given(void) {
+  const char *given = getenv("NI_NOW_NS");
+  return given && *given ? strtoull(given, NULL, 10) : ni_now_ns(CLOCK_REALTIME);
+}
+
 static int judge(struct hang *h, struct round *r) {
+  uint64_t after_ns = h->after_s * UINT64_C(1000000000), now_ns = now_or_given();
   int e = ni_hang_model_at(&r->now, &r->base, &h->looks, UINT64_MAX);
-  if (e == 0) e = ni_hang_judge(&r->v, &r->now, h->after_s * UINT64_C(1000000000));
-  if (e < 0 || r->v.answer == NI_HANG_NO_HANG) return e;
+  if (e == 0) e = ni_hang_judge(&r->v, &r->now, after_ns, now_ns);
+  if (e < 0 || !ni_hang_is_hang(&r->v)) return e;
   uint64_t until = earlier_than(&r->now);
   if (until) {
     e = ni_hang_model_at(&r->before, &r->base, &h->looks, until);
-    if (e == 0) e = ni_hang_judge(&r->earlier, &r->before, h->after_s * UINT64_C(1000000000));
+    if (e == 0) e = ni_hang_judge(&r->earlier, &r->before, after_ns, now_ns);
     r->v.second_look = e == 0 && ni_hang_agree(&r->v, &r->earlier);
   }
-  if (r->v.second_look && ni_hang_complete(&r->v)) r->v.answer = NI_HANG_CERTAIN;
+  ni_hang_make_certain(&r->v);
   return e;
 }
 
@@ -225,13 +240,6 @@ static void forget_old_looks(struct hang *h) {
     else h->looks.look[kept++] = h->looks.look[i];
   }
   h->looks.n = kept;
-}
-
-static int code_of(const struct round *r) {
-  if (r->now.n_processes == 0) return NI_EXIT_COULD_NOT_RUN;
-  if (r->v.answer != NI_HANG_NO_HANG) return NI_EXIT_FINDING;
-  if (r->v.fate.over && r->v.fate.in[NI_HANG_DEAD]) return NI_EXIT_DEAD;
-  return r->v.cannot_tell || r->now.unreadable || r->v.fate.unseen ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 }
 
 /* " as of 2026-11-21T08:00:21Z (95 s ago)" */
@@ -269,7 +277,7 @@ static void say_change(struct hang *h, const struct ni_hang_verdict *v) {
 
 /* Has one operation hung in all looks for as long as two of them lie apart? Logs alone cannot tell by looks at boxes. */
 static bool lasts(struct standing *s, const struct ni_hang_verdict *v) {
-  if (v->answer == NI_HANG_NO_HANG) {
+  if (!ni_hang_is_hang(v)) {
     s->since_ns = 0;
     return false;
   }
@@ -313,7 +321,7 @@ static int run(void *arg) {
       free_round(&r);
       return NI_EXIT_COULD_NOT_RUN;
     }
-    code = code_of(&r);
+    code = ni_hang_words_of(r.v.answer)->exit_code;
     again = look_again(h, &r, rounds);
     if (r.now.n_processes == 0 && rounds == 0) say_no_data(h, &r, name);
     if (h->watch_s && again) say_change(h, &r.v);

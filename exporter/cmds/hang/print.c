@@ -10,6 +10,7 @@
 #include "say.h"
 #include "say_fate.h"
 #include "say_knot.h"
+#include "say_next.h"
 #include "words.h"
 
 #define SHOWN 4    /* hangs shown without --all */
@@ -149,6 +150,11 @@ static void print_knot(const struct ni_hang_verdict *v, const struct ni_hang_kno
   for (int w = NI_HANG_WHERE_COUNT - 1; w >= 0; w--) print_group(v, k, (enum ni_hang_where)w, all);
 }
 
+static void print_said(const char *before, char *text) {
+  if (text && *text) ni_say(stdout, "%s%s\n", before, text);
+  free(text);
+}
+
 void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
   const struct ni_hang_model *m = v->model;
   ni_hang_say(stdout, v);
@@ -162,6 +168,13 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
     }
     ni_say(stdout, "\n");
   }
+  if (!ni_hang_is_hang(v) && v->fate.over && ni_hang_first(v)) {
+    ni_say(stdout, "cause: ");
+    ni_hang_say_cause(stdout, v);
+    ni_say(stdout, "\n");
+  }
+  print_said("because: ", ni_hang_said_why(v));
+  print_said("next: ", ni_hang_said_next(v));
   size_t more = v->n_hangs - v->n_roots;
   if (more) ni_say(stdout, "%zu more communicator%s because of it\n", more, ni_plural(more, " waits", "s wait"));
   if (v->fate.earlier) {
@@ -170,7 +183,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
   }
   for (size_t i = 0; i < v->n && i < WAITS; i++) {
     const struct ni_hang_knot *k = &v->knot[i];
-    bool left = v->answer == NI_HANG_NO_HANG && v->fate.over && !k->past;
+    bool left = !ni_hang_is_hang(v) && v->fate.over && !k->past;
     if (all || (((k->hangs && k->root) || left) && i < SHOWN)) print_knot(v, k, all);
   }
   if (all && v->n > WAITS) ni_say(stdout, "\n... and %zu more communicators\n", v->n - WAITS);
@@ -179,7 +192,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
         "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy engine, Broadcast "
         "since 2.29): a hang inside one of those is not seen here\n",
         v->blind, ni_plural(v->blind, " runs", "s run"));
-  if (v->fate.boxes_alone && v->answer == NI_HANG_NO_HANG)
+  if (v->fate.boxes_alone && !ni_hang_is_hang(v))
     ni_say(stdout, "of %zu process%s the black box alone was read: whether %s operations whose kernels NCCL does not show "
            "only the logs tell\n",
            v->fate.boxes_alone, ni_plural(v->fate.boxes_alone, "", "es"), ni_plural(v->fate.boxes_alone, "it runs",
@@ -190,7 +203,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
            ni_plural(v->fate.dead_boxes, "its black box", "their black boxes"));
   if (m->dumps)
     ni_say(stdout, "%" PRIu64 " Flight Recorder dump%s read\n", m->dumps, ni_plural(m->dumps, " of PyTorch was", "s of PyTorch were"));
-  if (m->unreadable && v->answer == NI_HANG_NO_HANG)
+  if (m->unreadable && !ni_hang_is_hang(v))
     ni_say(stdout, "%" PRIu64 " file%s could not be read, the first: %s\n", m->unreadable, ni_plural(m->unreadable, "", "s"),
            m->first_bad ? m->first_bad : "");
 }
@@ -223,10 +236,11 @@ static void json_op(struct ni_json *j, const char *key, const struct ni_hang_ver
   ni_json_end_object(j);
 }
 
-static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+/* Who a rank is, and where. whole: an object of its own. */
+static void json_who(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_hang_view *w, bool whole) {
   const struct ni_hang_process *p = ni_hang_process_at(v, w);
   int32_t g = ni_hang_global(v, w);
-  ni_json_object(j, NULL);
+  if (whole) ni_json_object(j, NULL);
   ni_json_i64(j, "rank", w->rank);
   if (g >= 0) ni_json_i64(j, "global_rank", g);
   else ni_json_text(j, "global_rank", NULL);
@@ -234,6 +248,13 @@ static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const 
   if (ni_hang_host(p)) ni_json_i64(j, "pid", p->who->pid);
   else ni_json_text(j, "pid", NULL);
   ni_json_text(j, "where", ni_hang_where_name(w->where));
+  if (whole) ni_json_end_object(j);
+}
+
+static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+  const struct ni_hang_process *p = ni_hang_process_at(v, w);
+  ni_json_object(j, NULL);
+  json_who(j, v, w, false);
   bool there = w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY);
   if (there) {
     ni_json_text(j, "state", ni_hang_state_name(w->op->state));
@@ -305,8 +326,35 @@ static void json_job(struct ni_json *j, const struct ni_hang_verdict *v) {
   ni_json_end_object(j);
 }
 
+/* What is waited for, and who is the cause. */
+static void json_cause(struct ni_json *j, const struct ni_hang_verdict *v) {
+  const struct ni_hang_knot *k = ni_hang_first(v);
+  char *text;
+  if (!k) {
+    ni_json_text(j, "cause", NULL);
+    return;
+  }
+  ni_json_object(j, "cause");
+  ni_json_text(j, "comm_name", k->any->who->name);
+  ni_json_hex_text(j, "hash", k->any->who->hash);
+  ni_json_text(j, "kind", k->kind == NI_KIND_P2P ? "p2p" : "coll");
+  json_op(j, "operation", v, &k->op);
+  NI_HANG_SAID(text, ni_hang_say_cause(f, v));
+  json_said(j, "text", text);
+  ni_json_u64(j, "waited_s", k->waited_ns / 1000000000u);
+  ni_json_array(j, "ranks");
+  for (size_t i = 0; i < k->n; i++)
+    if (ni_hang_is_cause(k, &k->view[i])) json_who(j, v, &k->view[i], true);
+  ni_json_end_array(j);
+  ni_json_end_object(j);
+}
+
+/* What the limit was learnt from; left out where nothing was. */
+static void json_learnt(struct ni_json *j, const struct ni_hang_verdict *v) {
+  if (v->fate.learnt_ns) ni_json_u64(j, "learnt_s", v->fate.learnt_ns / 1000000000u);
+}
+
 void ni_hang_print_json(const struct ni_hang_verdict *v) {
-  static const char *const answers[] = {"no_hang", "likely", "certain"};
   static const struct ni_json_field seen[] = {
       NI_JSON_AS(ni_hang_verdict, n_communicators, "communicators"), NI_JSON_AS(ni_hang_verdict, fate.ranks, "ranks"),
       NI_JSON_AS(ni_hang_verdict, fate.more_ranks, "more_ranks"), NI_JSON_AS(ni_hang_verdict, fate.processes, "processes"),
@@ -320,15 +368,20 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   struct ni_json j;
   ni_json_open(&j, stdout, "nccl-inspector-hang-1");
-  ni_json_text(&j, "verdict", !m->n_processes ? "no_data" : v->cannot_tell ? "cannot_tell" : answers[v->answer]);
+  ni_json_text(&j, "answer", ni_hang_words_of(v->answer)->answer);
+  ni_json_text(&j, "verdict", ni_hang_words_of(v->answer)->verdict);
   char *text = NULL;
   NI_HANG_SAID(text, ni_hang_say(f, v));
   json_said(&j, "sentence", text);
   text = NULL;
-  if (v->cannot_tell) NI_HANG_SAID(text, ni_hang_say_cannot_tell(f, v));
+  if (v->answer == NI_HANG_CANNOT_TELL) NI_HANG_SAID(text, ni_hang_say_cannot_tell(f, v));
   json_said(&j, "cannot_tell", text);
   json_missing(&j, v);
-  ni_json_u64(&j, "hang_after_s", v->after_ns / 1000000000u);
+  json_said(&j, "why", ni_hang_said_why(v));
+  json_said(&j, "next", ni_hang_said_next(v));
+  json_cause(&j, v);
+  ni_json_u64(&j, "hang_after_s", v->limit_ns / 1000000000u);
+  json_learnt(&j, v);
   NI_JSON_ALL(&j, seen, v, NULL);
   json_job(&j, v);
   NI_JSON_ALL(&j, blind, v, NULL);

@@ -9,6 +9,7 @@
 #include "words.h"
 
 #define NAMED 4                      /* so many waits and knots are told one by one */
+#define SECOND_NS UINT64_C(1000000000)
 #define OLD_NS UINT64_C(60000000000) /* when everything that was read is older, the answer says of when it is */
 #define NOW_NS UINT64_C(2000000000)  /* what was so at that time before the answer is so now: boxes are read one after the other */
 
@@ -28,27 +29,14 @@ static void say_about(FILE *f, const struct ni_hang_verdict *v, const struct ni_
 /* A ring of communicators that wait for each other. */
 static void say_ring(FILE *f, const struct ni_hang_verdict *v, uint32_t ring) {
   size_t n = 0;
-  for (size_t i = 0; i < v->n_hangs; i++) n += v->knot[i].ring == ring;
+  for (size_t i = 0; i < v->n; i++) n += v->knot[i].ring == ring;
   ni_say(f, "deadlock of %zu communicators: ", n);
-  for (size_t i = 0, told = 0; i < v->n_hangs && told < NAMED; i++) {
+  for (size_t i = 0, told = 0; i < v->n && told < NAMED; i++) {
     const struct ni_hang_knot *k = &v->knot[i];
     if (k->ring != ring) continue;
     if (told++) fputs("; ", f);
     say_about(f, v, k);
   }
-}
-
-/* Of this run's knots the one that waits longest, of those that hardly wait the first; NULL: none. *n: how many there are. */
-static const struct ni_hang_knot *longest_wait(const struct ni_hang_verdict *v, size_t *n) {
-  const struct ni_hang_knot *longest = NULL;
-  *n = 0;
-  for (size_t i = 0; i < v->n; i++) {
-    const struct ni_hang_knot *k = &v->knot[i];
-    if (k->past) continue;
-    ++*n;
-    if (!longest || k->pending_ns / 1000000000u > longest->pending_ns / 1000000000u) longest = k;
-  }
-  return longest;
 }
 
 /* Copies and logs may be of yesterday. */
@@ -70,40 +58,50 @@ void ni_hang_say_still(FILE *f, const struct ni_hang_verdict *v, const struct ni
   ni_hang_say_when(f, v, k->until_ns);
 }
 
+/* Nobody waits, or hardly: since when nothing was called, if that is long. */
+static void say_idle(FILE *f, const struct ni_hang_verdict *v) {
+  uint64_t idle = v->fate.moved_ns && v->now_ns > v->fate.moved_ns ? v->now_ns - v->fate.moved_ns : 0;
+  say_as_of(f, v);
+  if (idle < NI_HANG_GRACE_NS || ni_hang_first(v)) return;
+  fputs("; nothing is in flight, the last operation that was seen is ", f);
+  ni_hang_say_span(f, idle);
+  fputs(" old", f);
+}
+
+/* A wait that is no hang, behind what the job is like. */
 static void say_waiting(FILE *f, const struct ni_hang_verdict *v) {
-  size_t n;
-  const struct ni_hang_knot *longest = longest_wait(v, &n);
-  if (v->cannot_tell) {
-    fputs("CANNOT TELL: ", f);
-    ni_hang_say_cannot_tell(f, v);
-    fputs("; in what was seen nothing hangs: ", f);
-  } else {
-    fputs("no hang: ", f);
-  }
+  const struct ni_hang_knot *first = ni_hang_first(v);
   ni_hang_say_job(f, v);
-  if (!longest || longest->pending_ns < 1000000000u) say_as_of(f, v);
-  if (!longest) {
-    uint64_t idle = v->fate.moved_ns && v->now_ns > v->fate.moved_ns ? v->now_ns - v->fate.moved_ns : 0;
-    if (idle >= NI_HANG_GRACE_NS) {
-      fputs("; nothing is in flight, the last operation that was seen is ", f);
-      ni_hang_say_span(f, idle);
-      fputs(" old", f);
-    }
+  if (!first || first->pending_ns < SECOND_NS) {
+    say_idle(f, v);
     return;
   }
-  if (longest->pending_ns < 1000000000u) return;
   fputs("; waited for longest", f);
-  if (!is_now(v, longest->until_ns)) ni_hang_say_when((fputs(" as of ", f), f), v, longest->until_ns);
-  ni_say(f, ", %" PRIu64 " s (a hang from %" PRIu64 " s on): ", longest->pending_ns / 1000000000u,
-         v->after_ns / 1000000000u);
-  say_about(f, v, longest);
+  if (!is_now(v, first->until_ns)) ni_hang_say_when((fputs(" as of ", f), f), v, first->until_ns);
+  ni_say(f, ", %" PRIu64 " s (a hang from %" PRIu64 " s on): ", first->pending_ns / SECOND_NS, first->limit_ns / SECOND_NS);
+  say_about(f, v, first);
+}
+
+static void say_not_yet(FILE *f, const struct ni_hang_verdict *v) {
+  const struct ni_hang_knot *first = ni_hang_first(v);
+  ni_say(f, " (a hang from %" PRIu64 " s on): ", first->limit_ns / SECOND_NS);
+  if (first->kind == NI_KIND_P2P) fputs("Send/Recv", f);
+  else ni_hang_say_op(f, v, &first->op);
+  fputs(" of ", f);
+  ni_hang_say_comm(f, first->any);
+  fputs(", ", f);
+  ni_hang_say_knot(f, v, first);
+  if (!first->count[NI_HANG_NEVER] || !is_now(v, first->until_ns)) ni_hang_say_still((fputs("; ", f), f), v, first);
+  fputs("; ", f);
+  ni_hang_say_job(f, v);
 }
 
 /* A job that is over, and that did not hang before: how its processes ended, and what was in flight then. */
 static void say_over(FILE *f, const struct ni_hang_verdict *v) {
+  const struct ni_hang_knot *k = ni_hang_first(v);
   size_t n = 0;
-  const struct ni_hang_knot *k = longest_wait(v, &n);
-  ni_say(f, "%s (", v->fate.in[NI_HANG_DEAD] ? "DEAD" : "ENDED");
+  for (size_t i = 0; i < v->n; i++) n += !v->knot[i].past;
+  fputs(" (", f);
   ni_hang_say_job(f, v);
   fputs("): ", f);
   ni_hang_say_end(f, v);
@@ -112,36 +110,58 @@ static void say_over(FILE *f, const struct ni_hang_verdict *v) {
     return;
   }
   fputs("; in flight then: ", f);
-  say_about(f, v, k);
+  if (k->ring) say_ring(f, v, k->ring);
+  else say_about(f, v, k);
   if (n > 1) ni_say(f, "; and operations of %zu more communicator%s", n - 1, ni_plural(n - 1, "", "s"));
 }
 
-void ni_hang_say(FILE *f, const struct ni_hang_verdict *v) {
-  if (v->model->n_processes == 0) {
-    fputs("no data: no log and no black box says anything", f);
-    return;
-  }
-  if (v->answer == NI_HANG_NO_HANG) {
-    if (v->fate.over) say_over(f, v);
-    else say_waiting(f, v);
-    return;
-  }
-  const struct ni_hang_knot *k = &v->knot[0];
-  ni_say(f, "HANG (%s): ", v->answer == NI_HANG_CERTAIN ? "certain" : "likely");
-  if (k->ring) say_ring(f, v, k->ring);
-  else say_about(f, v, k);
-  fputs("; ", f);
-  ni_hang_say_still(f, v, k);
+static void say_hang(FILE *f, const struct ni_hang_verdict *v) {
+  ni_hang_say_cause((fputs(": ", f), f), v);
   if (!v->fate.over) return;
   fputs("; by now ", f);
   ni_hang_say_end(f, v);
 }
 
+static void say_cannot_tell(FILE *f, const struct ni_hang_verdict *v) {
+  fputs(": ", f);
+  ni_hang_say_cannot_tell(f, v);
+  if (v->fate.over) {
+    fputs("; of what was seen ", f);
+    ni_hang_say_end(f, v);
+    return;
+  }
+  fputs("; in what was seen nothing hangs: ", f);
+  say_waiting(f, v);
+}
+
+void ni_hang_say_cause(FILE *f, const struct ni_hang_verdict *v) {
+  const struct ni_hang_knot *k = ni_hang_first(v);
+  if (!k) return;
+  if (k->ring) say_ring(f, v, k->ring);
+  else say_about(f, v, k);
+  fputs("; ", f);
+  ni_hang_say_still(f, v, k);
+}
+
+void ni_hang_say(FILE *f, const struct ni_hang_verdict *v) {
+  fputs(ni_hang_words_of(v->answer)->head, f);
+  switch (v->answer) {
+    case NI_HANG_CERTAIN:
+    case NI_HANG_LIKELY: say_hang(f, v); return;
+    case NI_HANG_NOT_YET: say_not_yet(f, v); return;
+    case NI_HANG_NO_HANG: say_waiting((fputs(": ", f), f), v); return;
+    case NI_HANG_CANNOT_TELL: say_cannot_tell(f, v); return;
+    case NI_HANG_ALL_DEAD:
+    case NI_HANG_ALL_ENDED: say_over(f, v); return;
+    default: fputs(": no log and no black box says anything", f);
+  }
+}
+
 bool ni_hang_say_missing(FILE *f, const struct ni_hang_verdict *v, size_t i) {
-  const struct ni_hang_knot *k = v->n_hangs ? &v->knot[0] : NULL;
+  const struct ni_hang_knot *k = v->answer == NI_HANG_LIKELY ? &v->knot[0] : NULL;
   size_t at = 0;
   if (!k) return false;
-  if (!v->second_look && at++ == i)
+  if (!v->second_look && !ni_hang_is_final(v) && at++ == i)
     return fputs(v->fate.over ? "two looks 10 s or more apart, from before the end (`snapshot`)"
                               : "a second look, 10 s or more after this one, that agrees",
                  f),

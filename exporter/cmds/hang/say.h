@@ -14,6 +14,8 @@
 
 /* "HANG (likely): AllReduce 1204 of communicator dp0: rank 3 (node-a) never called it; ..." Without line feed. */
 void ni_hang_say(FILE *f, const struct ni_hang_verdict *v);
+/* What is waited for, by whom, and since when: the part behind the colon. Nothing where nobody waits. */
+void ni_hang_say_cause(FILE *f, const struct ni_hang_verdict *v);
 /* "nothing has moved for 312 s", and where that is not known of now "nothing has moved for 21 s as of 2026-11-21T08:00:21Z (95 s ago)". */
 void ni_hang_say_still(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k);
 /* What a call says that writes to `f`; malloc'ed, NULL without memory. */

@@ -7,11 +7,11 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/model/hang/fate.h"
 #include "exporter/model/hang/knot.h"
+#include "exporter/model/hang/knots.h"
 #include "say_knot.h"
 #include "words.h"
 
 #define NAMED 4   /* so many waits are told one by one */
-#define VALUES 64 /* so many different ones are compared */
 
 /* ---- lists of ranks ---- */
 
@@ -120,53 +120,26 @@ static void part_no_data(struct parts *p) {
   say_chosen((fputs("no data from ", part(p)), p->f), p->v, p->k, is_unheard, &other, true);
 }
 
-/* Views that call the same operation with values like those of a sample. */
-struct like {
-  const struct ni_hang_op *op;
-  bool bytes, type, root;
-};
-
-static bool same_values(const struct ni_hang_op *a, const struct like *l) {
-  return (!l->bytes || a->bytes == l->op->bytes) && (!l->type || a->datatype == l->op->datatype) &&
-         (!l->root || a->root == l->op->root);
+static bool is_odd(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
+  return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_alike(k, w->op, k->odd);
 }
 
-static bool is_like(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
-  const struct like *l = arg;
-  return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && same_values(w->op, l);
-}
-
-static void say_values(FILE *f, const struct ni_hang_verdict *v, const struct like *l) {
+static void say_values(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct ni_hang_op *op) {
   const char *sep = "";
-  if (l->bytes) ni_say(f, "%" PRIu64 " %s", l->op->bytes, ni_plural(l->op->bytes, "byte", "bytes")), sep = ", ";
-  if (l->type) ni_say(f, "%s%s", sep, ni_hang_text(v->model, l->op->datatype)), sep = ", ";
-  if (l->root) ni_say(f, "%sroot %d", sep, l->op->root);
+  if (k->size_mismatch) ni_say(f, "%" PRIu64 " %s", op->bytes, ni_plural(op->bytes, "byte", "bytes")), sep = ", ";
+  if (k->type_mismatch) ni_say(f, "%s%s", sep, ni_hang_text(v->model, op->datatype)), sep = ", ";
+  if (k->root_mismatch) ni_say(f, "%sroot %d", sep, op->root);
 }
 
 /* Different sizes, types or roots of one call: those of the fewest ranks are named, then those of the most. */
 static void part_values(struct parts *p) {
   const struct ni_hang_knot *k = p->k;
-  struct like most = {NULL, k->size_mismatch, k->type_mismatch, k->root_mismatch}, fewest = most;
-  size_t n_most = 0, n_fewest = SIZE_MAX;
-  if (!k->size_mismatch && !k->type_mismatch && !k->root_mismatch) return;
-  for (size_t i = 0, values = 0; i < k->n && values < VALUES; i++) {
-    const struct ni_hang_op *op = k->view[i].op;
-    if (!op || !ni_hang_is(op, k->op.func, k->op.sn)) continue;
-    if ((most.op && same_values(op, &most)) || (fewest.op && same_values(op, &fewest))) continue;
-    struct like l = most;
-    l.op = op;
-    size_t n = 0;
-    values++;
-    for (size_t j = i; j < k->n; j++) n += is_like(k, &k->view[j], &l);
-    if (n > n_most) n_most = n, most.op = op;
-    if (n <= n_fewest) n_fewest = n, fewest.op = op; /* of equals the later one */
-  }
-  if (!most.op || !fewest.op || most.op == fewest.op) return;
-  say_chosen(part(p), p->v, k, is_like, &fewest, false);
+  if (!k->odd) return;
+  say_chosen(part(p), p->v, k, is_odd, NULL, false);
   fputs(" called it with ", p->f);
-  say_values(p->f, p->v, &fewest);
+  say_values(p->f, p->v, k, k->odd);
   fputs(", others with ", p->f);
-  say_values(p->f, p->v, &most);
+  say_values(p->f, p->v, k, k->usual);
 }
 
 static void part_other_calls(struct parts *p) {
@@ -267,12 +240,21 @@ static size_t blockers(const struct ni_hang_knot *k) {
   return n;
 }
 
+/* "rank 3 (node-a) has not called it for 74 s": it may yet. */
+static void part_not_yet(struct parts *p) {
+  size_t n = p->k->count[NI_HANG_NEVER];
+  if (!n) return;
+  part_where(p, NI_HANG_NEVER, "", n == 1 ? " has not called it for " : " have not called it for ");
+  ni_hang_say_span(p->f, p->k->waited_ns);
+}
+
 void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   struct parts p = {f, v, k, 0};
   bool p2p = k->kind == NI_KIND_P2P, over = is_over(v, k);
   part_other_calls(&p);
   part_values(&p);
-  part_where(&p, NI_HANG_NEVER, "",
+  if (v->answer == NI_HANG_NOT_YET && !p2p) part_not_yet(&p);
+  else part_where(&p, NI_HANG_NEVER, "",
              p2p ? (over ? " had no matching call under way" : " has no matching call under way")
                  : (over ? " had not called it" : " never called it"));
   part_where(&p, NI_HANG_GONE, "the process of ", " is gone");
@@ -289,6 +271,7 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
     ni_say(part(&p), "%zu rank%s %s finished it", k->count[NI_HANG_FINISHED],
            ni_plural(k->count[NI_HANG_FINISHED], "", "s"),
            over ? "had" : ni_plural(k->count[NI_HANG_FINISHED], "has", "have"));
+  if (k->behind_it) ni_say(f, ", and %zu wait%s in a later one", k->behind_it, over ? "ed" : ni_plural(k->behind_it, "s", ""));
   size_t inside = k->count[NI_HANG_INSIDE] + (k->count[NI_HANG_INSIDE] ? 0 : k->count[NI_HANG_QUEUED]);
   if (p2p) {
     if (p.n == 0) part_pairs(&p);
@@ -306,6 +289,8 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
             f);
   } else if (inside == 1) {
     ni_say(part(&p), "one rank %s %s", is, where);
+    if (k->count[NI_HANG_FINISHED] || k->count[NI_HANG_NEVER] > 1)
+      ni_hang_say_ranks((fputs(": ", f), f), v, k, k->count[NI_HANG_INSIDE] ? NI_HANG_INSIDE : NI_HANG_QUEUED);
   } else if (inside) {
     ni_say(part(&p), "everyone else (%zu ranks) %s %s", inside, is, where);
   }

@@ -5,9 +5,23 @@
 #include <string.h>
 
 #include "exporter/base/order.h"
+#include "exporter/cli/command.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/time_text.h"
+
+const struct ni_hang_answer_words *ni_hang_words_of(enum ni_hang_answer answer) {
+  static const struct ni_hang_answer_words all[NI_HANG_ANSWER_COUNT] = {
+      [NI_HANG_NO_DATA_AT_ALL] = {"no data", "no_data", "no_data", NI_EXIT_COULD_NOT_RUN},
+      [NI_HANG_CERTAIN] = {"HANG (certain)", "hang_certain", "certain", NI_EXIT_FINDING},
+      [NI_HANG_LIKELY] = {"HANG (likely)", "hang_likely", "likely", NI_EXIT_FINDING},
+      [NI_HANG_NOT_YET] = {"not yet a hang", "not_yet", "no_hang", NI_EXIT_FINE},
+      [NI_HANG_NO_HANG] = {"no hang", "no_hang", "no_hang", NI_EXIT_FINE},
+      [NI_HANG_CANNOT_TELL] = {"CANNOT TELL", "cannot_tell", "cannot_tell", NI_EXIT_INCOMPLETE},
+      [NI_HANG_ALL_DEAD] = {"DEAD", "dead", "no_hang", NI_EXIT_DEAD},
+      [NI_HANG_ALL_ENDED] = {"ENDED", "ended", "no_hang", NI_EXIT_FINE}};
+  return &all[answer];
+}
 
 const char *ni_hang_where_name(enum ni_hang_where where) {
   static const char *const names[NI_HANG_WHERE_COUNT] = {"finished",   "inside", "queued", "called",    "never_called",

@@ -9,6 +9,14 @@
 #include "exporter/base/text/safe_text.h"
 #include "exporter/model/hang/verdict.h"
 
+/* What an answer is called, at the beginning of the sentence and in JSON, and its exit code: the one list of them. */
+struct ni_hang_answer_words {
+  const char *head;           /* "HANG (certain)" */
+  const char *answer, *verdict; /* in JSON */
+  int exit_code;
+};
+const struct ni_hang_answer_words *ni_hang_words_of(enum ni_hang_answer answer);
+
 /* "2026-11-21T22:41:07Z (95 s ago)" */
 void ni_hang_say_when(FILE *f, const struct ni_hang_verdict *v, uint64_t ns);
 /* "312 s", "14 min", "3 h", "2 days" */

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/base/now.h"
 #include "exporter/base/order.h"
 #include "exporter/base/text/names_alike.h"
 #include "fate.h"
@@ -15,6 +14,13 @@
 #define SLACK_NS UINT64_C(1000000000) /* clocks of two hosts */
 
 uint64_t ni_hang_last_sign(const struct ni_hang_process *p) { return p->alive_ns ? p->alive_ns : p->file_ns; }
+
+/* When it began, by the clock that all times are of; 0: not known. A beginning behind its own last sign is of a clock that was set
+ * back since. */
+static uint64_t start_of(const struct ni_hang_process *p) {
+  uint64_t start = p->who->start_ns - (uint64_t)p->skew_ns;
+  return p->who->start_ns && start <= ni_hang_last_sign(p) ? start : 0;
+}
 
 bool ni_hang_silent(const struct ni_hang_verdict *v, const struct ni_hang_process *p) {
   const struct ni_hang_model *m = v->model;
@@ -35,9 +41,9 @@ bool ni_hang_silent(const struct ni_hang_verdict *v, const struct ni_hang_proces
  */
 static bool follows(const struct ni_hang_process *q, const struct ni_hang_process *p) {
   uint64_t end = ni_hang_last_sign(p);
-  if (p->rank < 0 || q->rank != p->rank || q->who->start_ns <= p->who->start_ns) return false;
-  if (p->life == NI_HANG_LIFE_UNKNOWN) return q->who->start_ns > end + SLACK_NS && q->world == p->world;
-  return q->who->start_ns + (strcmp(q->who->host, p->who->host) == 0 ? 0 : SLACK_NS) > end;
+  if (p->rank < 0 || q->rank != p->rank || start_of(q) <= start_of(p)) return false;
+  if (p->life == NI_HANG_LIFE_UNKNOWN) return start_of(q) > end + SLACK_NS && q->world == p->world;
+  return start_of(q) + (strcmp(q->who->host, p->who->host) == 0 ? 0 : SLACK_NS) > end;
 }
 
 static int by_rank(const void *a, const void *b) {
@@ -62,7 +68,7 @@ static int find_earlier(struct ni_hang_verdict *v) {
   }
   for (size_t i = 0; i < n; i++) {
     at[i] = &m->process[i];
-    if (m->who.process[i].start_ns > newest_start) newest_start = m->who.process[i].start_ns;
+    if (start_of(at[i]) > newest_start) newest_start = start_of(at[i]);
   }
   if (n > 1) qsort(at, n, sizeof *at, by_rank);
   for (size_t i = n; i-- > 0;) {
@@ -114,10 +120,29 @@ static int count_ranks(struct ni_hang_verdict *v) {
   return 0;
 }
 
+/*
+ * How long is too long for this job: what lasts several times longer than all that it has had. A job that began a while ago has had
+ * no pause that says anything yet.
+ */
+static void find_limit(struct ni_hang_verdict *v) {
+  const struct ni_hang_model *m = v->model;
+  uint64_t longest = 0, first = UINT64_MAX;
+  for (size_t i = 0; i < m->n_processes; i++) {
+    const struct ni_hang_process *p = &m->process[i];
+    if (v->earlier[i]) continue;
+    ni_hang_raise(&longest, p->longest_operation_ns);
+    ni_hang_raise(&longest, p->longest_gap_ns);
+    uint64_t start = start_of(p);
+    if (start && start < first) first = start;
+  }
+  uint64_t ran_ns = v->fate.moved_ns > first ? v->fate.moved_ns - first : 0;
+  v->fate.learnt_ns = ni_hang_learnt(longest, ran_ns);
+  v->limit_ns = ni_hang_limit(v->after_ns, longest, ran_ns);
+}
+
 int ni_hang_find_fate(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   struct ni_hang_fate *f = &v->fate;
-  v->wall_ns = ni_now_ns(CLOCK_REALTIME);
   if (find_earlier(v) < 0) return -ENOMEM;
   f->first_ns = UINT64_MAX;
   for (size_t i = 0; i < m->n_processes; i++) {
@@ -143,5 +168,6 @@ int ni_hang_find_fate(struct ni_hang_verdict *v) {
     const struct ni_hang_member *x = m->member[i];
     if (!v->earlier[x->who->process] && x->active_ns > f->moved_ns) f->moved_ns = x->active_ns;
   }
+  find_limit(v);
   return count_ranks(v);
 }

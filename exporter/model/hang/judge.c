@@ -10,18 +10,47 @@
 #include "fate.h"
 #include "knot.h"
 #include "knots.h"
+#include "program.h"
 
 #define EDGES 64     /* of what one rank waits in */
 #define DEEPEST 8192 /* knots that lead to one another: each takes room on the stack */
+#define OWED 64      /* operations that one rank is missing from, which are compared */
 #define ENDS 64      /* of the graph, each with those who wait for it: a bit each */
 
 /* ---- pending ---- */
 
-/* Newest start or end of an operation of each process, in whatever communicator. By process number. */
-static uint64_t *activity(const struct ni_hang_model *m) {
-  uint64_t *t = calloc(m->n_processes + 1, sizeof *t);
-  for (size_t i = 0; t && i < m->n_members; i++) ni_hang_raise(&t[m->member[i]->who->process], m->member[i]->active_ns);
-  return t;
+/* What a process did last, in whatever communicator; 0: nothing. */
+struct activity {
+  uint64_t moved_ns;  /* newest start or end of an operation */
+  uint64_t passed_ns; /* newest call of one that has finished */
+  uint64_t begun_ns;  /* newest beginning of a communicator */
+  uint64_t ended_ns;  /* newest end of one */
+};
+
+/* By process number. */
+static struct activity *activity(const struct ni_hang_model *m) {
+  struct activity *all = calloc(m->n_processes + 1, sizeof *all);
+  for (size_t i = 0; all && i < m->n_members; i++) {
+    const struct ni_hang_member *x = m->member[i];
+    struct activity *a = &all[x->who->process];
+    ni_hang_raise(&a->moved_ns, x->active_ns);
+    ni_hang_raise(&a->ended_ns, x->ended_ns);
+    for (int k = 0; k < NI_KIND_COUNT; k++) ni_hang_raise(&a->passed_ns, x->passed_ns[k]);
+    /* By the same clock as what ran in it: not by one that was set back since. */
+    uint64_t begun = x->who->init_ns - (uint64_t)m->process[x->who->process].skew_ns;
+    uint64_t used = x->passed_ns[NI_KIND_COLL] > x->passed_ns[NI_KIND_P2P] ? x->passed_ns[NI_KIND_COLL] : x->passed_ns[NI_KIND_P2P];
+    if (x->who->init_ns && begun < (used ? used : m->process[x->who->process].alive_ns)) ni_hang_raise(&a->begun_ns, begun);
+  }
+  return all;
+}
+
+/*
+ * A rank that has called and finished something elsewhere, long after it called this, is not held up by it. A communicator that was
+ * made since says so at once: its ranks have left the old one to itself.
+ */
+static bool goes_on(const struct ni_hang_process *p, const struct activity *a, const struct ni_hang_op *op) {
+  if (p->several || !op || !op->enqueue_ns) return false;
+  return a->passed_ns > op->enqueue_ns + NI_HANG_GRACE_NS || a->begun_ns > op->enqueue_ns;
 }
 
 uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
@@ -40,20 +69,75 @@ static bool waits(const struct ni_hang_view *w) {
   return w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY;
 }
 
-/* pending by those who wait alone; of the knot, by all who matter, which is never more. */
-static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot *k, const uint64_t *active, uint64_t *inside_known) {
-  uint64_t known = UINT64_MAX, known_in = UINT64_MAX, moved = k->newest_ns;
+/* Who keeps the others waiting? Of a rank that is inside what all others have finished they wait in a later one. */
+static bool holds_up(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
+  return ni_hang_blocks(k, w) || (k->behind_it && waits(w));
+}
+
+/* Who is held up? */
+static bool is_held(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
+  return !w->went_on && (waits(w) || (k->behind_it && w->later));
+}
+
+static uint64_t moved_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w, const struct activity *active) {
+  const struct ni_hang_process *p = ni_hang_process_at(v, w);
+  if (w->where == NI_HANG_GONE) return p->alive_ns;
+  return p->several ? w->member->active_ns : active[w->member->who->process].moved_ns;
+}
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/*
+ * Since when the first of its ranks waits: it has called it, and what it was in before has ended. A host calls far ahead of its GPU,
+ * so the call alone says little about what came first.
+ */
+static uint64_t waits_since(const struct ni_hang_knot *k, const struct activity *active) {
+  uint64_t first = UINT64_MAX;
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
-    const struct ni_hang_process *p = ni_hang_process_at(v, w);
-    bool blocks = ni_hang_blocks(k, w);
-    uint64_t t = w->where == NI_HANG_GONE ? p->alive_ns : p->several ? w->member->active_ns : active[w->member->who->process];
-    if (blocks && t > moved) moved = t;
-    if ((!waits(w) && !blocks) || w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT) continue;
+    bool named = k->kind == NI_KIND_COLL || w->waits_for >= 0;
+    if (!is_held(k, w) || !named || !w->op || !w->op->enqueue_ns || w->later) continue;
+    uint64_t t = w->op->enqueue_ns;
+    ni_hang_raise(&t, active[w->member->who->process].ended_ns);
+    first = least(first, t);
+  }
+  return first;
+}
+
+/* A process that is dead, or has ended, is waited for. */
+static bool waits_for_the_dead(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
+  if (k->count[NI_HANG_GONE]) return true;
+  for (size_t i = 0; k->count[NI_HANG_HAS_LEFT] && i < k->n; i++)
+    if (k->view[i].where == NI_HANG_HAS_LEFT && ni_hang_process_at(v, &k->view[i])->life == NI_HANG_LEFT) return true;
+  return false;
+}
+
+/* Since when somebody waits for a process that is dead by then: what others did later does not help. */
+static uint64_t given_up_ns(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct activity *active) {
+  uint64_t t = waits_since(k, active);
+  for (size_t i = 0; i < k->n; i++) {
+    const struct ni_hang_view *w = &k->view[i];
+    if (w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT) ni_hang_raise(&t, ni_hang_process_at(v, w)->alive_ns);
+  }
+  return t;
+}
+
+/* pending by those who wait alone; of the knot, by all who matter, which is never more. */
+static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot *k, const struct activity *active, uint64_t *inside_known) {
+  uint64_t known = UINT64_MAX, known_in = UINT64_MAX, moved = k->newest_ns, stillest = UINT64_MAX;
+  for (size_t i = 0; i < k->n; i++) {
+    const struct ni_hang_view *w = &k->view[i];
+    bool holds = holds_up(k, w), held = is_held(k, w);
+    uint64_t t = moved_ns(v, w, active);
+    if (holds) ni_hang_raise(&moved, t);
+    if (held && !holds && t < stillest) stillest = t;
+    if ((!held && !holds) || w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT) continue;
     uint64_t u = ni_hang_known_until(v, w);
     if (u < known) known = u;
-    if (waits(w) && u < known_in) known_in = u;
+    if (held && u < known_in) known_in = u;
   }
+  if (stillest != UINT64_MAX) ni_hang_raise(&moved, stillest);
+  if (waits_for_the_dead(v, k)) moved = given_up_ns(v, k, active);
   k->until_ns = known == UINT64_MAX ? 0 : known;
   k->pending_ns = since(k->until_ns, moved);
   *inside_known = known_in;
@@ -78,25 +162,36 @@ static void forget_stale(const struct ni_hang_verdict *v, struct ni_hang_knot *k
   }
 }
 
-static bool hopeless(const struct ni_hang_knot *k) {
-  return k->count[NI_HANG_GONE] || k->count[NI_HANG_HAS_LEFT] || k->call_mismatch || k->size_mismatch ||
-         k->type_mismatch || k->root_mismatch;
+static bool is_hopeless(const struct ni_hang_knot *k) {
+  bool calls_differ = k->call_mismatch || k->size_mismatch || k->type_mismatch || k->root_mismatch;
+  return k->count[NI_HANG_HAS_LEFT] || calls_differ;
 }
 
-static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const uint64_t *active) {
-  uint64_t limit = hopeless(k) && v->after_ns > NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : v->after_ns, inside_known;
-  uint64_t half = k->op.timeout_ns / 2 < NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : k->op.timeout_ns / 2;
-  if (k->op.timeout_ns && half < limit) limit = half;
-  if (!v->model->boxes) limit -= limit / 20; /* logs tell of each rank once, when its own call is so old */
+static uint64_t limit_of(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
+  uint64_t limit = v->limit_ns, half = k->op.timeout_ns / 2;
+  if (k->op.timeout_ns) limit = least(limit, half < NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : half);
+  if (is_hopeless(k)) limit = least(limit, NI_HANG_GRACE_NS);
+  if (waits_for_the_dead(v, k)) limit = least(limit, NI_HANG_DEAD_NS);
+  return limit;
+}
+
+/* Logs tell of each rank once, when its own call is so old: there a little less is enough. */
+static bool is_enough(const struct ni_hang_verdict *v, uint64_t pending_ns, uint64_t limit_ns) {
+  return pending_ns >= (v->model->boxes ? limit_ns : limit_ns - limit_ns / 20);
+}
+
+static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const struct activity *active) {
+  uint64_t inside_known;
   for (struct ni_hang_view *w = k->view; w < k->view + k->n; w++)
     if ((waits(w) || w->where == NI_HANG_NEVER) && ni_hang_silent(v, ni_hang_process_at(v, w))) is_now(k, w, NI_HANG_NO_DATA);
+  for (struct ni_hang_view *w = k->view; w < k->view + k->n; w++)
+    w->went_on = goes_on(ni_hang_process_at(v, w), &active[w->member->who->process], w->later ? w->later : w->op);
+  k->limit_ns = limit_of(v, k);
   uint64_t alone = pending_of(v, k, active, &inside_known);
-  if (k->pending_ns < limit && alone >= limit) {
+  if (!is_enough(v, k->pending_ns, k->limit_ns) && is_enough(v, alone, k->limit_ns)) {
     forget_stale(v, k, inside_known);
     (void)pending_of(v, k, active, &inside_known);
   }
-  k->hangs = !k->past && k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED] > 0 && k->pending_ns >= limit;
-  v->n_hangs += k->hangs;
 }
 
 /* Has the communicator o that hangs the ranks of k, which is a dump's process group? Each has the same number in both. */
@@ -116,7 +211,6 @@ static void drop_doubles(struct ni_hang_verdict *v) {
       if (!same_ranks(&v->knot[i], &v->knot[j])) continue;
       struct ni_hang_knot *drop = v->knot[j].count[NI_HANG_NO_DATA] ? &v->knot[j] : &v->knot[i];
       drop->hangs = false;
-      v->n_hangs--;
     }
 }
 
@@ -155,10 +249,12 @@ static int gather_edges(struct graph *g) {
   if (!g->inside) return -ENOMEM;
   for (size_t i = 0; i < g->v->n; i++) {
     const struct ni_hang_knot *k = &g->v->knot[i];
-    for (size_t j = 0; k->hangs && j < k->n; j++) {
+    for (size_t j = 0; !k->past && j < k->n; j++) {
       const struct ni_hang_view *w = &k->view[j];
-      if (is_inside(w) || w->where == NI_HANG_QUEUED)
-        g->inside[g->n_inside++] = (struct edge){w->seat, w->op ? w->op->enqueue_ns : 0, (uint32_t)i, is_inside(w)};
+      const struct ni_hang_op *op = w->later ? w->later : w->op;
+      bool inside = is_inside(w) || (w->later && ni_hang_where_of(w->later) == NI_HANG_INSIDE);
+      if (inside || w->later || w->where == NI_HANG_QUEUED)
+        g->inside[g->n_inside++] = (struct edge){w->seat, op ? op->enqueue_ns : 0, (uint32_t)i, inside};
     }
   }
   if (g->n_inside > 1) qsort(g->inside, g->n_inside, sizeof *g->inside, by_edge);
@@ -197,6 +293,7 @@ static void visit(struct graph *g, uint32_t at) {
       uint32_t to = g->inside[e].knot;
       if (to == at || !waits_there(&k->view[j], &g->inside[e])) continue;
       if (k->leads_to < 0) k->leads_to = (int32_t)to;
+      g->v->knot[to].needed = true;
       if (k->view[j].where == NI_HANG_NO_DATA) is_now(k, &k->view[j], NI_HANG_ELSEWHERE);
       k->behind |= is_queued(&k->view[j]);
       if (g->inside[e].since_ns > k->first_ns) ni_hang_raise(&k->went_on_ns, g->inside[e].since_ns - k->first_ns);
@@ -247,6 +344,44 @@ static void weigh(const struct graph *g) {
   }
 }
 
+/* Has somebody begun it, and does somebody wait for those who have not finished it? */
+static bool is_wait(const struct ni_hang_knot *k) {
+  bool nobody_missing = !k->count[NI_HANG_NO_DATA];
+  for (size_t i = 0; i < k->n && nobody_missing; i++) nobody_missing = !ni_hang_blocks(k, &k->view[i]);
+  bool passed = k->kind == NI_KIND_COLL && nobody_missing && k->count[NI_HANG_FINISHED];
+  if (passed && !k->behind_it && !k->needed) return false;
+  bool held = false;
+  for (size_t i = 0; i < k->n && !held; i++) held = is_held(k, &k->view[i]) && k->view[i].where != NI_HANG_API_ONLY;
+  return held;
+}
+
+/* What hangs: the ends of the graph whose time is over, a ring as one, and what leads to those. */
+static void decide(struct graph *g) {
+  struct ni_hang_verdict *v = g->v;
+  struct {
+    uint64_t pending, limit;
+    bool wait;
+  } end[ENDS];
+  uint64_t hang = 0;
+  for (int i = 0; i < ENDS; i++) end[i].pending = end[i].limit = UINT64_MAX, end[i].wait = false;
+  for (size_t i = 0; i < v->n; i++) {
+    const struct ni_hang_knot *k = &v->knot[i];
+    if (k->past || !k->root || !g->node[i].ends) continue;
+    int e = ffsll((long long)g->node[i].ends) - 1;
+    end[e].pending = least(end[e].pending, k->pending_ns);
+    end[e].limit = least(end[e].limit, k->limit_ns);
+    end[e].wait |= is_wait(k);
+  }
+  for (int e = 0; e < ENDS; e++)
+    if (end[e].wait && is_enough(v, end[e].pending, end[e].limit)) hang |= UINT64_C(1) << e;
+  bool orderly = v->fate.over && !v->fate.in[NI_HANG_DEAD]; /* it hung, perhaps, and is over: that is told, and is no hang now */
+  for (size_t i = 0; i < v->n; i++) {
+    struct ni_hang_knot *k = &v->knot[i];
+    bool by_itself = is_wait(k) && is_enough(v, k->pending_ns, k->limit_ns);
+    k->hangs = !k->past && !orderly && (g->node[i].ends ? (g->node[i].ends & hang) != 0 && is_wait(k) : by_itself);
+  }
+}
+
 static int connect(struct ni_hang_verdict *v) {
   struct graph g = {.v = v};
   int e = gather_edges(&g);
@@ -254,8 +389,11 @@ static int connect(struct ni_hang_verdict *v) {
   g.stack = calloc(v->n + 1, sizeof *g.stack);
   if (!g.node || !g.stack) e = -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < v->n; i++)
-    if (v->knot[i].hangs && !g.node[i].index) visit(&g, i);
-  if (e == 0) weigh(&g);
+    if (!v->knot[i].past && !g.node[i].index) visit(&g, i);
+  if (e == 0) {
+    weigh(&g);
+    decide(&g);
+  }
   free(g.inside);
   free(g.node);
   free(g.stack);
@@ -266,21 +404,121 @@ static int connect(struct ni_hang_verdict *v) {
 
 static size_t waiting(const struct ni_hang_knot *k) { return k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED]; }
 
+/* Has it waited for long enough to be told? */
+static bool is_told(const struct ni_hang_knot *k) {
+  return is_wait(k) && k->waited_ns >= least(NI_HANG_TELL_NS, k->limit_ns / 2);
+}
+
+/* One rank alone has called it, and two or more have not: it made a call too many. */
+static bool is_one_too_many(const struct ni_hang_knot *k) {
+  size_t not_called = k->count[NI_HANG_NEVER] + k->count[NI_HANG_ELSEWHERE];
+  return k->kind == NI_KIND_COLL && k->count[NI_HANG_INSIDE] == 1 && not_called >= 2 && k->missing == not_called;
+}
+
 static int by_weight(const void *a, const void *b) {
   const struct ni_hang_knot *x = a, *y = b;
   if (x->hangs != y->hangs) return x->hangs ? -1 : 1;
   if (x->past != y->past) return x->past ? 1 : -1;
   if (x->root != y->root) return x->root ? -1 : 1;
+  if (is_told(x) != is_told(y)) return is_told(x) ? -1 : 1;
   if (!x->ring != !y->ring) return !x->ring ? -1 : 1;
   if (x->root && x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
   if (x->ring != y->ring) return x->ring < y->ring ? -1 : 1;
   if (x->ring && x->behind != y->behind) return y->behind ? -1 : 1;
+  if (x->ring && is_one_too_many(x) != is_one_too_many(y)) return is_one_too_many(x) ? -1 : 1;
+  if (x->ring && x->missing != y->missing) return x->missing < y->missing ? -1 : 1;
   if (x->ring && x->went_on_ns != y->went_on_ns) return x->went_on_ns > y->went_on_ns ? -1 : 1;
+  if (x->root && x->cause_ns != y->cause_ns) return x->cause_ns < y->cause_ns ? -1 : 1;
+  if (x->root && x->cause != y->cause) return x->cause < y->cause ? -1 : 1;
+  if (x->comes_first != y->comes_first) return x->comes_first ? -1 : 1;
+  /* One side of a transfer may come to it long before the other, a collective's ranks come to it together. */
+  if (x->root && x->kind != y->kind) return x->kind == NI_KIND_COLL ? -1 : 1;
   size_t p = waiting(x), q = waiting(y);
   if (p != q) return p > q ? -1 : 1;
+  if (x->root && x->owed_ns != y->owed_ns) return x->owed_ns < y->owed_ns ? -1 : 1;
   if (x->first_ns != y->first_ns) return x->first_ns < y->first_ns ? -1 : 1;
   if (x->any->who->hash != y->any->who->hash) return x->any->who->hash < y->any->who->hash ? -1 : 1;
   return (int)x->kind - (int)y->kind;
+}
+
+/* ---- causes ---- */
+
+/* One who is a cause of a root: of those that have one in common the earliest call comes first. */
+struct owed {
+  uint64_t seat;
+  uint32_t knot;
+};
+
+static NI_ORDER_BY(by_seat, struct owed, seat, knot)
+
+static uint32_t first_of(uint32_t *cause, uint32_t i) {
+  while (cause[i] != i) i = cause[i] = cause[cause[i]];
+  return i;
+}
+
+static bool is_lone_root(const struct ni_hang_knot *k) { return !k->past && k->root && !k->ring; }
+
+/* Roots that miss the same rank are of one cause: they get its number, and its weight, which is that of all of them. */
+static int join_causes(struct ni_hang_verdict *v) {
+  size_t n = 0, cap = 0;
+  for (size_t i = 0; i < v->n; i++) cap += is_lone_root(&v->knot[i]) ? v->knot[i].n : 0;
+  struct owed *at = malloc((cap + 1) * sizeof *at);
+  uint32_t *cause = malloc((v->n + 1) * sizeof *cause);
+  uint64_t *weight = calloc(v->n + 1, sizeof *weight);
+  int e = at && cause && weight ? 0 : -ENOMEM;
+  for (size_t i = 0; e == 0 && i < v->n; i++) {
+    struct ni_hang_knot *k = &v->knot[i];
+    cause[i] = (uint32_t)i;
+    k->cause_ns = UINT64_MAX;
+    for (size_t j = 0; is_lone_root(k) && j < k->n; j++)
+      if (ni_hang_is_cause(k, &k->view[j])) at[n++] = (struct owed){k->view[j].seat, (uint32_t)i};
+  }
+  if (e == 0 && n > 1) qsort(at, n, sizeof *at, by_seat);
+  for (size_t i = 1; e == 0 && i < n; i++)
+    if (at[i].seat == at[i - 1].seat) cause[first_of(cause, at[i].knot)] = first_of(cause, at[i - 1].knot);
+  for (size_t i = 0; e == 0 && i < v->n; i++) {
+    struct ni_hang_knot *of = &v->knot[first_of(cause, (uint32_t)i)];
+    weight[of - v->knot] += v->knot[i].weight;
+    of->cause_ns = least(of->cause_ns, v->knot[i].owed_ns);
+  }
+  for (size_t i = 0; e == 0 && i < v->n; i++) {
+    struct ni_hang_knot *k = &v->knot[i];
+    k->cause = first_of(cause, (uint32_t)i);
+    k->cause_ns = v->knot[k->cause].cause_ns;
+    if (is_lone_root(k)) k->weight = weight[k->cause];
+  }
+  free(at);
+  free(cause);
+  free(weight);
+  return e;
+}
+
+bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
+  if (k->odd) return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_alike(k, w->op, k->odd);
+  if (is_one_too_many(k)) return w->where == NI_HANG_INSIDE;
+  if (k->missing) return ni_hang_blocks(k, w);
+  if (k->count[NI_HANG_NO_DATA]) return w->where == NI_HANG_NO_DATA;
+  if (k->kind == NI_KIND_P2P) return w->unlike;
+  return k->count[NI_HANG_FINISHED] && waits(w);
+}
+
+/*
+ * Of roots that miss the same rank the one to which its program comes first, where its peers show that; else the one that most wait
+ * in, as the order has it. v->knot is in order: those of one cause stand together.
+ */
+static int find_first_owed(struct ni_hang_verdict *v) {
+  struct ni_hang_program p;
+  int e = ni_hang_program_of(&p, v);
+  for (size_t i = 0, end; e == 0 && i < v->n; i = end) {
+    struct ni_hang_knot *first = &v->knot[i];
+    for (end = i + 1; end < v->n && is_lone_root(first) && v->knot[end].cause == v->knot[i].cause; end++) {
+      if (end >= i + OWED || !is_lone_root(&v->knot[end]) || is_told(&v->knot[end]) != is_told(first)) continue;
+      if (ni_hang_comes_before(&p, &v->knot[end], first) > 0) first = &v->knot[end];
+    }
+    first->comes_first = true;
+  }
+  free(p.by_process);
+  return e;
 }
 
 /* leads_to names a place in the array that is about to be sorted. */
@@ -296,25 +534,65 @@ static int sort_knots(struct ni_hang_verdict *v) {
   return 0;
 }
 
-int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint64_t after_ns) {
-  *v = (struct ni_hang_verdict){.model = m, .after_ns = after_ns};
+/* ---- the answer ---- */
+
+const struct ni_hang_knot *ni_hang_first(const struct ni_hang_verdict *v) {
+  return v->n && !v->knot[0].past && (v->fate.over || is_wait(&v->knot[0])) ? &v->knot[0] : NULL;
+}
+
+static enum ni_hang_answer answer_of(const struct ni_hang_verdict *v) {
+  const struct ni_hang_fate *t = &v->fate;
+  const struct ni_hang_knot *first = ni_hang_first(v);
+  bool unseen = t->unseen || v->model->unreadable || (!t->over && t->dark);
+  if (v->model->n_processes == 0) return NI_HANG_NO_DATA_AT_ALL;
+  if (v->n_hangs) return NI_HANG_LIKELY;
+  if (t->over && t->in[NI_HANG_DEAD]) return NI_HANG_ALL_DEAD;
+  if (unseen) return NI_HANG_CANNOT_TELL;
+  if (t->over) return NI_HANG_ALL_ENDED;
+  return first && is_told(first) ? NI_HANG_NOT_YET : NI_HANG_NO_HANG;
+}
+
+int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint64_t after_ns, uint64_t now_ns) {
+  *v = (struct ni_hang_verdict){.model = m, .after_ns = after_ns, .limit_ns = after_ns, .wall_ns = now_ns};
   for (size_t i = 0; i < m->n_processes; i++) {
     const struct ni_hang_process *p = &m->process[i];
     ni_hang_raise(&v->now_ns, p->alive_ns);
     ni_hang_raise(&v->now_ns, p->look_ns);
   }
-  uint64_t *active = activity(m);
+  struct activity *active = activity(m);
   int e = active ? ni_hang_find_fate(v) : -ENOMEM;
   if (e == 0) e = ni_hang_find_knots(v);
   for (size_t i = 0; e == 0 && i < v->n; i++) wait_of(v, &v->knot[i], active);
+  for (size_t i = 0; e == 0 && i < v->n; i++) {
+    struct ni_hang_knot *k = &v->knot[i];
+    k->owed_ns = waits_since(k, active);
+    k->waited_ns = since(k->until_ns, k->owed_ns);
+    ni_hang_raise(&k->waited_ns, k->pending_ns);
+  }
   free(active);
-  drop_doubles(v);
   if (e == 0) e = connect(v);
-  for (size_t i = 0; i < v->n; i++) v->n_roots += v->knot[i].hangs && v->knot[i].root;
+  for (size_t i = 0; i < v->n; i++)
+    for (size_t j = 0; j < v->knot[i].n; j++) v->knot[i].missing += ni_hang_blocks(&v->knot[i], &v->knot[i].view[j]);
+  drop_doubles(v);
+  for (size_t i = 0; i < v->n; i++) {
+    v->n_hangs += v->knot[i].hangs;
+    v->n_roots += v->knot[i].hangs && v->knot[i].root;
+  }
+  if (e == 0) e = join_causes(v);
   if (e == 0) e = sort_knots(v);
-  v->answer = v->n_hangs ? NI_HANG_LIKELY : NI_HANG_NO_HANG;
-  v->cannot_tell = !v->n_hangs && !v->fate.over && m->n_processes && (v->fate.dark || v->fate.unseen || m->unreadable);
+  if (e == 0) e = find_first_owed(v);
+  if (e == 0) e = sort_knots(v);
+  v->answer = answer_of(v);
   return e;
+}
+
+bool ni_hang_is_final(const struct ni_hang_verdict *v) {
+  return v->n_hangs && !v->fate.over && waits_for_the_dead(v, &v->knot[0]);
+}
+
+void ni_hang_make_certain(struct ni_hang_verdict *v) {
+  bool sure = v->second_look || ni_hang_is_final(v);
+  if (v->answer == NI_HANG_LIKELY && sure && ni_hang_complete(v)) v->answer = NI_HANG_CERTAIN;
 }
 
 void ni_hang_verdict_free(struct ni_hang_verdict *v) {

@@ -9,8 +9,18 @@ bool ni_hang_dead_before(const struct ni_hang_group *c, const struct ni_hang_pro
   return p->life == NI_HANG_DEAD && (c->runs_ns > p->alive_ns || c->seen_ns > p->alive_ns + NI_HANG_OUTLIVED_NS);
 }
 
-bool ni_hang_has_left(const struct ni_hang_member *x, const struct ni_hang_process *p) {
-  return x->destroyed || p->life == NI_HANG_LEFT;
+uint64_t ni_hang_was_in_until(const struct ni_hang_member *x, const struct ni_hang_process *p) {
+  if (x->destroyed) return x->end_ns ? x->end_ns : p->alive_ns;
+  return p->life == NI_HANG_LEFT || p->life == NI_HANG_DEAD ? p->alive_ns : UINT64_MAX;
+}
+
+bool ni_hang_left_before(const struct ni_hang_group *c, const struct ni_hang_member *x, const struct ni_hang_process *p) {
+  if (!x->destroyed && p->life != NI_HANG_LEFT) return false;
+  return c->until_ns == UINT64_MAX || c->until_ns > ni_hang_was_in_until(x, p) + NI_HANG_OUTLIVED_NS;
+}
+
+bool ni_hang_stays(const struct ni_hang_group *c, const struct ni_hang_member *x, const struct ni_hang_process *p) {
+  return !ni_hang_dead_before(c, p) && !ni_hang_left_before(c, x, p);
 }
 
 bool ni_hang_known_at(const struct ni_hang_member *x, const struct ni_hang_process *p, uint64_t ns) {

@@ -12,7 +12,8 @@ struct ni_hang_group {
   const struct ni_hang_member **x;
   size_t n;
   bool past; /* all of an earlier run */
-  uint64_t seen_ns, runs_ns; /* newest sign of life of its processes; of those that are not dead */
+  uint64_t seen_ns, runs_ns; /* newest sign of life of its processes; of those that are neither dead nor have ended */
+  uint64_t until_ns;         /* when the last of its members left it or died; UINT64_MAX: one is in it */
 };
 
 struct ni_hang_finding {
@@ -31,8 +32,12 @@ void ni_hang_times(struct ni_hang_knot *k, uint64_t enqueue_ns);
 
 /* Its process is dead, and others lived on. */
 bool ni_hang_dead_before(const struct ni_hang_group *c, const struct ni_hang_process *p);
-/* It destroyed the communicator, or its process ended in order. */
-bool ni_hang_has_left(const struct ni_hang_member *x, const struct ni_hang_process *p);
+/* When it left the communicator by its own choice, or died; UINT64_MAX: it is in it. */
+uint64_t ni_hang_was_in_until(const struct ni_hang_member *x, const struct ni_hang_process *p);
+/* It destroyed the communicator, or its process ended in order, and others stayed. */
+bool ni_hang_left_before(const struct ni_hang_group *c, const struct ni_hang_member *x, const struct ni_hang_process *p);
+/* What it has in flight is a wait: neither of the two. */
+bool ni_hang_stays(const struct ni_hang_group *c, const struct ni_hang_member *x, const struct ni_hang_process *p);
 /* All that was in flight at time ns is known. A process that is dead has begun nothing after what it left. */
 bool ni_hang_known_at(const struct ni_hang_member *x, const struct ni_hang_process *p, uint64_t ns);
 /* Of a rank that has it in flight. */

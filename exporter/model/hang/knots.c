@@ -8,6 +8,9 @@
 #include "exporter/base/order.h"
 #include "knots.h"
 #include "knot.h"
+#include "lost.h"
+
+#define VALUES 64 /* so many different ones of a call are compared */
 
 /* ---- the collective that not all ranks of a communicator have finished, and where each is ---- */
 
@@ -26,12 +29,6 @@ static const struct ni_hang_op *known_op(const struct ni_hang_member *x, uint16_
 static bool counted(const struct ni_hang_member *x, uint16_t func) {
   for (uint8_t i = 0; i < x->n_fin; i++)
     if (x->fin[i].func == func) return true;
-  return false;
-}
-
-static bool finished(const struct ni_hang_member *x, uint16_t func, uint64_t sn) {
-  for (uint8_t i = 0; i < x->n_fin; i++)
-    if (x->fin[i].func == func) return x->fin[i].next > sn && !open_op(x, func, sn);
   return false;
 }
 
@@ -63,9 +60,13 @@ static const struct ni_hang_op *first_open(const struct ni_hang_member *x) {
   return first;
 }
 
-/* The first one in flight anywhere: in a member's numbers, shifted to those of the first member that has any. Where ranks
- * called different ones there, that of most of them (a vote: the candidate changes when it has no lead). */
-static const struct ni_hang_op *first_of_all(const struct ni_hang_group *c, const struct ni_hang_member **ref) {
+/*
+ * The first one in flight anywhere: in a member's numbers, shifted to those of the first member that has any. Where ranks
+ * called different ones there, that of most of them (a vote: the candidate changes when it has no lead). What a rank left behind
+ * that is no longer in the communicator says nothing: its peers may have passed it long ago.
+ */
+static const struct ni_hang_op *first_of_all(const struct ni_hang_finding *f, const struct ni_hang_group *c,
+                                             const struct ni_hang_member **ref) {
   const struct ni_hang_op *best = NULL;
   int64_t at = 0;
   size_t lead = 0;
@@ -73,7 +74,7 @@ static const struct ni_hang_op *first_of_all(const struct ni_hang_group *c, cons
   for (size_t i = 0; i < c->n; i++) {
     const struct ni_hang_op *op = first_open(c->x[i]);
     int64_t shift = 0;
-    if (!op) continue;
+    if (!op || !ni_hang_stays(c, c->x[i], &f->m->process[c->x[i]->who->process])) continue;
     if (!*ref) *ref = c->x[i];
     else (void)shift_of(*ref, c->x[i], &shift);
     int64_t here = (int64_t)(op->rec_sn - (uint64_t)shift);
@@ -105,7 +106,7 @@ static const struct ni_hang_op *instead(const struct ni_hang_knot *k, const stru
 }
 
 /* Where a rank is that has neither finished the operation nor has it in flight. */
-static void place_absent(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k, struct ni_hang_view *w,
+static void place_absent(const struct ni_hang_finding *f, struct ni_hang_knot *k, struct ni_hang_view *w,
                          const struct ni_hang_member *ref) {
   const struct ni_hang_member *x = w->member;
   const struct ni_hang_process *p = &f->m->process[x->who->process];
@@ -127,10 +128,7 @@ static void place_absent(const struct ni_hang_finding *f, const struct ni_hang_g
     k->unsure = true;
   }
   k->call_mismatch |= w->where == NI_HANG_OTHER_CALL;
-  if (w->where == NI_HANG_FINISHED || w->where == NI_HANG_OTHER_CALL) return;
-  if (ni_hang_dead_before(c, p)) w->where = NI_HANG_GONE;
-  else if (ni_hang_has_left(x, p)) w->where = NI_HANG_HAS_LEFT;
-  else if (w->where == NI_HANG_NEVER) {
+  if (w->where == NI_HANG_NEVER) {
     /* Its calls are numbered alike on all ranks: one of this number was made, and nothing launched. */
     if (k->op.call_sn && x->calls >= k->op.call_sn) w->where = NI_HANG_API_ONLY;
     k->blind += x->invisible > 0;
@@ -139,31 +137,64 @@ static void place_absent(const struct ni_hang_finding *f, const struct ni_hang_g
 
 static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k, struct ni_hang_view *w,
                   const struct ni_hang_member *ref) {
+  const struct ni_hang_process *p = &f->m->process[w->member->who->process];
+  bool finished = ni_hang_has_finished(w->member, k->op.func, k->op.sn), stays = ni_hang_stays(c, w->member, p);
   w->op = open_op(w->member, k->op.func, k->op.sn);
+  if (!finished && !stays) {
+    w->where = ni_hang_dead_before(c, p) ? NI_HANG_GONE : NI_HANG_HAS_LEFT;
+    return;
+  }
   const struct ni_hang_op *other = w->op ? instead(k, w->member, ref) : NULL;
   if (other) w->op = other;
   if (w->op) {
-    bool dead = ni_hang_dead_before(c, &f->m->process[w->member->who->process]);
-    w->where = dead ? NI_HANG_GONE : other ? NI_HANG_OTHER_CALL : ni_hang_where_of(w->op);
-    k->call_mismatch |= w->where == NI_HANG_OTHER_CALL;
+    w->where = other ? NI_HANG_OTHER_CALL : ni_hang_where_of(w->op);
+    k->call_mismatch |= other != NULL;
     return;
   }
-  if (finished(w->member, k->op.func, k->op.sn)) {
-    w->where = NI_HANG_FINISHED;
-    w->op = known_op(w->member, k->op.func, k->op.sn);
+  if (!finished) {
+    place_absent(f, k, w, ref);
     return;
   }
-  place_absent(f, c, k, w, ref);
+  w->where = NI_HANG_FINISHED;
+  w->op = known_op(w->member, k->op.func, k->op.sn);
+  if (stays) w->later = first_open(w->member);
+  k->behind_it += w->later != NULL;
+}
+
+static bool calls_it(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
+  return w->op && ni_hang_is(w->op, k->op.func, k->op.sn);
+}
+
+bool ni_hang_alike(const struct ni_hang_knot *k, const struct ni_hang_op *a, const struct ni_hang_op *b) {
+  return (!k->size_mismatch || a->bytes == b->bytes) && (!k->type_mismatch || a->datatype == b->datatype) &&
+         (!k->root_mismatch || a->root == b->root);
+}
+
+/* Of the same call with different values, one of those that most ranks made, and one of those that the fewest did. */
+static void find_odd(struct ni_hang_knot *k) {
+  size_t n_usual = 0, n_odd = SIZE_MAX;
+  for (size_t i = 0, values = 0; i < k->n && values < VALUES; i++) {
+    const struct ni_hang_op *op = k->view[i].op;
+    if (!calls_it(k, &k->view[i])) continue;
+    if ((k->usual && ni_hang_alike(k, op, k->usual)) || (k->odd && ni_hang_alike(k, op, k->odd))) continue;
+    size_t n = 0;
+    values++;
+    for (size_t j = i; j < k->n; j++) n += calls_it(k, &k->view[j]) && ni_hang_alike(k, k->view[j].op, op);
+    if (n > n_usual) n_usual = n, k->usual = op;
+    if (n <= n_odd) n_odd = n, k->odd = op; /* of equals the later one */
+  }
+  if (k->usual == k->odd) k->usual = k->odd = NULL;
 }
 
 static void compare(struct ni_hang_knot *k) {
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_op *op = k->view[i].op;
-    if (!op || !ni_hang_is(op, k->op.func, k->op.sn)) continue;
+    if (!calls_it(k, &k->view[i])) continue;
     k->size_mismatch |= op->bytes != k->op.bytes;
     k->type_mismatch |= op->datatype && k->op.datatype && op->datatype != k->op.datatype;
     k->root_mismatch |= op->root >= 0 && k->op.root >= 0 && op->root != k->op.root;
   }
+  if (k->size_mismatch || k->type_mismatch || k->root_mismatch) find_odd(k);
 }
 
 /* The newest collective that every member with any data has finished. */
@@ -176,8 +207,8 @@ static void find_last(struct ni_hang_knot *k) {
       bool all = true;
       for (size_t j = 0; j < k->n && all; j++)
         all = k->view[j].where == NI_HANG_NO_DATA || k->view[j].where == NI_HANG_NEVER
-                  ? !k->view[j].member->n_fin || finished(k->view[j].member, op->func, op->sn)
-                  : finished(k->view[j].member, op->func, op->sn);
+                  ? !k->view[j].member->n_fin || ni_hang_has_finished(k->view[j].member, op->func, op->sn)
+                  : ni_hang_has_finished(k->view[j].member, op->func, op->sn);
       if (!all) continue;
       k->has_last = true;
       k->last = *op;
@@ -188,7 +219,7 @@ static void find_last(struct ni_hang_knot *k) {
 
 static int collectives(struct ni_hang_finding *f, const struct ni_hang_group *c) {
   const struct ni_hang_member *ref;
-  const struct ni_hang_op *first = first_of_all(c, &ref);
+  const struct ni_hang_op *first = first_of_all(f, c, &ref);
   if (!first) return 0;
   struct ni_hang_knot *k = ni_hang_new_knot(f, c, NI_KIND_COLL);
   if (!k) return -ENOMEM;
@@ -212,29 +243,34 @@ static int collectives(struct ni_hang_finding *f, const struct ni_hang_group *c)
 
 /* ---- sends and receives that are in flight, and who waits for whom ---- */
 
-/* Has the peer the other half of this operation in flight? */
-static bool answered(const struct ni_hang_finding *f, const struct ni_hang_member *peer, const struct ni_hang_op *op, int32_t me) {
+/* The other half of this operation, where the peer has it in flight. */
+static const struct ni_hang_op *other_half(const struct ni_hang_finding *f, const struct ni_hang_member *peer, const struct ni_hang_op *op, int32_t me) {
   bool send = op->func == f->send;
   const struct ni_hang_op *half = ni_hang_open_from(peer, NI_KIND_P2P, me, send ? 0 : f->send);
   if (send && half && half->root == me && half->func == f->send) half = ni_hang_open_from(peer, NI_KIND_P2P, me, f->send + 1u);
-  return half && half->root == me && (half->func == f->send) != send;
+  return half && half->root == me && (half->func == f->send) != send ? half : NULL;
 }
 
-/* Of those that have begun, else of all: the oldest operation of a rank whose other half is missing, else its oldest. */
-static void place_p2p(const struct ni_hang_finding *f, struct ni_hang_knot *k, struct ni_hang_view *w) {
+/* Of those that have begun, else of all: the oldest operation of a rank whose other half is missing, else its oldest. What a rank
+ * left behind that is no longer there is no half of anything. */
+static void place_p2p(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k, struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
   w->where = NI_HANG_NOT_INVOLVED;
+  if (!ni_hang_stays(c, x, &f->m->process[x->who->process])) return;
   for (size_t i = 0; i < x->n_open; i++) {
     const struct ni_hang_op *op = &x->open[i];
     if (op->kind != NI_KIND_P2P) continue;
     struct ni_hang_view *peer = op->root == w->rank ? NULL : ni_hang_view_of(k, op->root);
-    bool missing = op->root != w->rank && op->root >= 0 && !(peer && answered(f, peer->member, op, w->rank));
+    bool there = peer && ni_hang_stays(c, peer->member, &f->m->process[peer->member->who->process]);
+    const struct ni_hang_op *half = there ? other_half(f, peer->member, op, w->rank) : NULL;
+    bool missing = op->root != w->rank && op->root >= 0 && !half;
     int has = 2 * (ni_hang_where_of(op) == NI_HANG_INSIDE) + missing;
     int had = 2 * (w->where == NI_HANG_INSIDE) + (w->waits_for >= 0);
     bool better = !w->op || has > had || (has == had && op->rec_sn < w->op->rec_sn);
     ni_hang_times(k, op->enqueue_ns);
     if (!better) continue;
     w->op = op;
+    w->unlike = half && half->bytes != op->bytes;
     w->waits_for = missing ? op->root : -1;
     w->where = ni_hang_where_of(op);
   }
@@ -246,7 +282,7 @@ static void place_waited_for(const struct ni_hang_finding *f, const struct ni_ha
   const struct ni_hang_process *p = &f->m->process[x->who->process];
   if (ni_hang_dead_before(c, p)) w->where = NI_HANG_GONE;
   else if (w->op) return; /* inside something that is answered */
-  else if (ni_hang_has_left(x, p)) w->where = NI_HANG_HAS_LEFT;
+  else if (ni_hang_left_before(c, x, p)) w->where = NI_HANG_HAS_LEFT;
   else if (!ni_hang_known_at(x, p, k->first_ns)) w->where = NI_HANG_NO_DATA;
   else w->where = NI_HANG_NEVER;
 }
@@ -254,12 +290,12 @@ static void place_waited_for(const struct ni_hang_finding *f, const struct ni_ha
 static int transfers(struct ni_hang_finding *f, const struct ni_hang_group *c) {
   bool any = false;
   for (size_t i = 0; i < c->n && !any; i++)
-    for (size_t j = 0; j < c->x[i]->n_open && !any; j++) any = c->x[i]->open[j].kind == NI_KIND_P2P;
+    any = ni_hang_stays(c, c->x[i], &f->m->process[c->x[i]->who->process]) && ni_hang_open_from(c->x[i], NI_KIND_P2P, INT64_MIN, 0);
   if (!any) return 0;
   struct ni_hang_knot *k = ni_hang_new_knot(f, c, NI_KIND_P2P);
   if (!k) return -ENOMEM;
   k->unseen = 0; /* those that are waited for and not there are counted below */
-  for (size_t i = 0; i < c->n; i++) place_p2p(f, k, &k->view[i]);
+  for (size_t i = 0; i < c->n; i++) place_p2p(f, c, k, &k->view[i]);
   if (k->first_ns == UINT64_MAX) k->first_ns = 0;
   for (size_t i = 0; i < c->n; i++) {
     struct ni_hang_view *w = &k->view[i], *peer;
@@ -340,11 +376,16 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
       c.past &= v->earlier[all[j]->who->process];
       const struct ni_hang_process *p = &m->process[all[j]->who->process];
       ni_hang_raise(&c.seen_ns, p->alive_ns);
-      if (p->life != NI_HANG_DEAD) ni_hang_raise(&c.runs_ns, p->alive_ns);
+      ni_hang_raise(&c.until_ns, ni_hang_was_in_until(all[j], p));
+      bool runs = p->life != NI_HANG_DEAD && p->life != NI_HANG_LEFT;
+      if (runs) ni_hang_raise(&c.runs_ns, p->alive_ns);
     }
+    /* Nobody is in it any more, and the job goes on: what was waited for there is history. */
+    bool history = c.until_ns != UINT64_MAX && !c.past && !v->fate.over;
     v->blind += blind && !c.past;
     v->n_communicators += !c.past;
     if (!c.past) note_unseen(&v->fate, &c);
+    if (history) continue;
     if ((e = collectives(&f, &c)) == 0) e = transfers(&f, &c);
   }
   free(all);

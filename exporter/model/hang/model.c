@@ -7,6 +7,8 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"
+#include "clocks.h"
+#include "lost.h"
 
 /* ---- names ---- */
 
@@ -71,6 +73,8 @@ static bool is_older(const struct ni_hang_op *x, const struct ni_hang_op *y) {
 
 int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op) {
   ni_hang_raise(&x->active_ns, op->enqueue_ns > op->seen_ns ? op->enqueue_ns : op->seen_ns);
+  ni_hang_raise(&x->passed_ns[op->kind], op->enqueue_ns);
+  ni_hang_raise(&x->ended_ns, op->seen_ns);
   if (op->rec_sn != NI_HANG_NONE && ni_seq_set_add(&x->recorded[op->kind], op->rec_sn) < 0) return -ENOMEM;
   if (op->kind != NI_KIND_COLL) return 0;
   raise_func(x, op->func, op->sn + 1);
@@ -148,11 +152,16 @@ static int merge_process(struct ni_hang_process *a, const struct ni_hang_process
     a->file = NULL;
   }
   ni_hang_raise(&a->file_ns, b->file_ns);
+  ni_hang_raise(&a->longest_operation_ns, b->longest_operation_ns);
+  ni_hang_raise(&a->longest_gap_ns, b->longest_gap_ns);
+  ni_hang_raise(&a->ended_ns, b->ended_ns);
   a->has_box |= b->has_box;
   a->has_log |= b->has_log;
   a->has_dump |= b->has_dump;
   a->ours |= b->ours;
   a->boxless |= b->boxless;
+  ni_hang_raise(&a->unwritten, b->unwritten);
+  if (b->unwritten_error) a->unwritten_error = b->unwritten_error;
   return copy_text(&a->exe, b->exe) || copy_text(&a->file, b->file) ? -ENOMEM : 0;
 }
 
@@ -177,6 +186,8 @@ static int merge_member(struct ni_hang_member *a, const struct ni_hang_member *b
   }
   ni_hang_raise(&a->open_ns, b->open_ns);
   ni_hang_raise(&a->active_ns, b->active_ns);
+  for (int k = 0; k < NI_KIND_COUNT; k++) ni_hang_raise(&a->passed_ns[k], b->passed_ns[k]);
+  ni_hang_raise(&a->ended_ns, b->ended_ns);
   ni_hang_raise(&a->log_ns, b->log_ns);
   ni_hang_raise(&a->end_ns, b->end_ns);
   ni_hang_raise(&a->invisible, b->invisible);
@@ -247,20 +258,22 @@ static void settle_member(struct ni_hang_member *x) {
     const struct ni_hang_op *op = &x->open[i];
     bool done = op->rec_sn != NI_HANG_NONE && ni_seq_set_has(&x->recorded[op->kind], op->rec_sn);
     /* A newer look that shows everything in flight, and not this: it has finished since. */
-    done |= op->seen_ns < x->open_ns;
+    done |= op->seen_ns < x->open_ns && !op->given_up;
     if (!done) x->open[kept++] = *op;
   }
   x->n_open = kept;
   if (kept > 1) qsort(x->open, kept, sizeof *x->open, by_call);
 }
 
-void ni_hang_model_settle(struct ni_hang_model *m) {
+int ni_hang_model_settle(struct ni_hang_model *m) {
   for (size_t i = 0; i < m->n_processes; i++) m->process[i].who = &m->who.process[i];
+  for (size_t i = 0; i < m->n_members; i++) m->member[i]->who = &m->who.member[i];
+  int e = ni_hang_align_clocks(m);
   for (size_t i = 0; i < m->n_members; i++) {
-    m->member[i]->who = &m->who.member[i];
     settle_member(m->member[i]);
     m->process[m->who.member[i].process].n_members++;
   }
+  return e ? e : ni_hang_drop_lost(m);
 }
 
 void ni_hang_model_free(struct ni_hang_model *m) {

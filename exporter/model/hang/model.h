@@ -56,6 +56,7 @@ struct ni_hang_op {
   uint16_t func, datatype, net_state;
   uint8_t kind;          /* enum ni_kind */
   uint8_t state;         /* enum ni_hang_state; of operations in flight */
+  bool given_up;         /* in flight when its communicator was closed: an `incomplete` line */
 };
 
 enum ni_hang_life {
@@ -75,10 +76,18 @@ struct ni_hang_process {
   uint64_t alive_ns;     /* newest sign of life */
   uint64_t look_ns;      /* when liveness was asked: of the newest black box; 0: never */
   uint64_t file_ns;      /* newest change of a file of it */
+  /* What it had met, of all that are over: the longest operation, from call to end, and the longest pause.
+   * 0: not known. By its box: the longest time between two calls; by its log: from an end to the next
+   * call. */
+  uint64_t longest_operation_ns, longest_gap_ns;
+  uint64_t ended_ns;     /* of its log: newest end of an operation; 0: none */
+  int64_t skew_ns;       /* by ni_hang_model_settle(): its host's clock was that much ahead. Its times are put right; who->start_ns is not */
   char *file;            /* the newest of them: for messages */
   bool has_box, has_log, has_dump; /* dump: of PyTorch's Flight Recorder. Of that alone: host "", its rank for a pid */
   bool boxless;          /* its log says that it has no black box */
   bool ours;             /* a line of ours, or a box: NVIDIA's logs never tell what is in flight */
+  uint64_t unwritten;      /* of one that left by exit or return: finished operations that are not in its log */
+  int32_t unwritten_error; /* errno of the write that failed last; 0 */
   uint32_t n_members;
   bool several;          /* more than one rank of some communicator in this process (judge.c) */
 };
@@ -105,6 +114,9 @@ struct ni_hang_member {
   uint64_t started_ns;   /* ... at this time */
   uint64_t open_ns;      /* `open` is all there is in flight at this time; 0: never known */
   uint64_t active_ns;    /* newest start or end of an operation */
+  uint64_t ended_ns;     /* newest end of an operation; 0: none that says when */
+  uint64_t passed_ns[NI_KIND_COUNT]; /* newest call of one that has finished; 0: none */
+  uint64_t lost;         /* in flight, though a later one has finished: their ends were not seen. By ni_hang_model_settle() */
   uint64_t log_ns;       /* newest line of a log about it */
   uint64_t end_ns;       /* destroyed or left; 0 */
   bool destroyed;
@@ -146,8 +158,11 @@ void ni_hang_keep_newest(struct ni_hang_member *x);
 /* Adds what b knows to a; into an empty a it is a copy. 0 or -ENOMEM (both can still be freed). */
 int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b);
 
-/* When all is read, and m stays as it is: removes from `open` what has finished, sets each one's `who`. */
-void ni_hang_model_settle(struct ni_hang_model *m);
+/*
+ * When all is read, and m stays as it is: sets each one's `who`, puts the clocks of all hosts right (clocks.h), and removes from
+ * `open` what has finished, and what is lost (lost.h). 0 or -ENOMEM.
+ */
+int ni_hang_model_settle(struct ni_hang_model *m);
 /* Then: the first one in flight of a kind at or behind a place of this order: collectives by function and number, sends and
  * receives by peer and function. NULL: none of that kind. */
 const struct ni_hang_op *ni_hang_open_from(const struct ni_hang_member *x, enum ni_kind kind, int64_t func_or_peer,

@@ -17,6 +17,8 @@
 #define DIMS 16
 #define TIME_MAX INT64_C(4000000000000000000)
 #define WEEK_MS INT64_C(604800000)
+#define SLOW_NS UINT64_C(1000000000)
+#define SLOW_MOST 65536
 
 /* Of a process: what the end of reading needs. */
 struct snapshot {
@@ -26,11 +28,18 @@ struct snapshot {
   bool timed;                     /* it says of some operation when it started */
 };
 
+/* One that was completed after a long while: perhaps by the abort. When all are read it is known when that was. */
+struct slow {
+  struct ni_hang_op op;
+  int64_t member;
+};
+
 struct group {
   struct ni_hang_member *x; /* NULL: none of this rank's */
   int64_t member;
   uint64_t taken, last_sn, batch_sn; /* of the entries behind the one at hand; NI_HANG_NONE */
   bool batch_done, batch_started;
+  int64_t started, completed; /* the last ones, by its status; -1: it does not say */
 };
 
 struct reading {
@@ -38,6 +47,8 @@ struct reading {
   int64_t rank, process;
   struct snapshot *snap; /* by process */
   size_t n_snaps, cap_snaps;
+  struct slow *slow;
+  size_t n_slow, cap_slow;
   uint64_t newest_ns, due_ns; /* of all dumps; due_ns: the first time-out, or NI_HANG_NONE */
   struct group *group;        /* from here on of one dump */
   size_t n, cap;
@@ -111,7 +122,8 @@ static struct group *group_of(struct reading *r, const struct ni_node *called, c
   if (r->n >= NI_HANG_GROUPS || !ni_array_room(r->group, r->n, r->cap)) return NULL;
   if (ni_map_find(&r->names, key, 0, (uint32_t)r->n) < 0) return NULL;
   struct group *g = &r->group[r->n++];
-  *g = (struct group){.last_sn = NI_HANG_NONE, .batch_sn = NI_HANG_NONE};
+  *g = (struct group){.last_sn = NI_HANG_NONE, .batch_sn = NI_HANG_NONE, .started = get(status, "last_started_collective", -1),
+                      .completed = get(status, "last_completed_collective", -1)};
   struct ni_ident id = {.comm_hash = 1, .comm_name = full}; /* the same in each run, unlike ni_hash() */
   for (const char *c = name; *c; c++) id.comm_hash = ni_mix(id.comm_hash + (unsigned char)*c);
   read_ranks(ni_node_get(config, "ranks"), r->rank, &id);
@@ -122,7 +134,8 @@ static struct group *group_of(struct reading *r, const struct ni_node *called, c
   if ((g->member = ni_hang_member_of(r->m, (uint32_t)r->process, &id, 0)) < 0) return NULL;
   g->x = r->m->member[g->member];
   g->x->dump = true;
-  if (g->x->started[0] == NI_HANG_NONE) g->x->started[0] = 0;
+  for (int i = 0; i < NI_KIND_COUNT; i++)
+    if (g->x->started[i] == NI_HANG_NONE) g->x->started[i] = 0;
   int64_t last = get(status, "last_enqueued_collective", 0);
   if (last > 0) ni_hang_raise(&g->x->started[0], (uint64_t)last + 1);
   g->x->open_ns |= r->whole || status; /* the time comes at the end */
@@ -154,16 +167,40 @@ static int read_call(struct reading *r, const struct ni_node *e, const char *fun
   return 0;
 }
 
-static int add_op(struct reading *r, struct group *g, struct ni_hang_op *op, bool done) {
-  struct snapshot *s = &r->snap[r->process];
+static int add_open(struct reading *r, int64_t member, const struct ni_hang_op *op) {
+  struct snapshot *s = &r->snap[r->m->who.member[member].process];
   uint64_t begun = op->enqueue_ns;
-  g->x->open_ns |= 1;
-  if (op->kind == NI_KIND_COLL) ni_hang_raise(&g->x->started[0], op->sn + 1);
-  else if (done) op->rec_sn = NI_HANG_NONE;
-  if (done) return ni_hang_finished(g->x, op);
-  if (begun && (!s->oldest.enqueue_ns || begun < s->oldest.enqueue_ns)) s->oldest = *op, s->member = g->member;
+  if (begun && (!s->oldest.enqueue_ns || begun <= s->oldest.enqueue_ns)) s->oldest = *op, s->member = member;
   if (begun && op->timeout_ns && begun + op->timeout_ns < r->due_ns) r->due_ns = begun + op->timeout_ns;
-  return ni_hang_in_flight(g->x, op);
+  return ni_hang_in_flight(r->m->member[member], op);
+}
+
+static int add_done(struct reading *r, int64_t member, const struct ni_hang_op *op) {
+  struct ni_hang_op done = *op;
+  if (done.kind == NI_KIND_P2P) done.rec_sn = NI_HANG_NONE;
+  return ni_hang_finished(r->m->member[member], &done);
+}
+
+static int add_op(struct reading *r, struct group *g, const struct ni_hang_op *op, bool done) {
+  uint64_t took = op->seen_ns > op->enqueue_ns && op->enqueue_ns ? op->seen_ns - op->enqueue_ns : 0;
+  g->x->open_ns |= 1;
+  ni_hang_raise(&g->x->started[op->kind], op->sn + 1);
+  if (!done || (op->timeout_ns && took >= op->timeout_ns)) return add_open(r, g->member, op);
+  if (took < SLOW_NS || r->n_slow >= SLOW_MOST) return add_done(r, g->member, op);
+  if (!ni_array_room(r->slow, r->n_slow, r->cap_slow)) return -ENOMEM;
+  r->slow[r->n_slow++] = (struct slow){*op, g->member};
+  return 0;
+}
+
+/* What was completed after the first time-out of all was ended by the abort. */
+static int end_slow(struct reading *r) {
+  uint64_t abort_ns = r->due_ns;
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < r->n_slow; i++) {
+    const struct slow *s = &r->slow[i];
+    e = s->op.seen_ns >= abort_ns ? add_open(r, s->member, &s->op) : add_done(r, s->member, &s->op);
+  }
+  return e;
 }
 
 /* One entry, the newest first. at: its place in the ring. */
@@ -171,14 +208,15 @@ static int take_entry(struct reading *r, const struct ni_node *e, size_t at) {
   char name[96], state[16];
   struct group *g = group_of(r, ni_node_at(ni_node_get(e, "process_group"), 0), NULL, NULL);
   const char *func = ni_node_text(ni_node_get(e, "profiling_name"), name, sizeof name), *colon = strchr(func, ':');
+  bool gloo = strncmp(func, "gloo:", 5) == 0; /* of nccl, nccl2, ncclx, xccl and others the rules are the same */
   if (colon) func = colon + 1;
   bool p2p = get(e, "is_p2p", strpbrk(func, "<-") != NULL);
   int64_t sn = get(e, p2p ? "p2p_seq_id" : "collective_seq_id", -1);
   if (!g || !g->x || sn < 0 || !*func) return r->m->bad_lines++, 0;
   if (g->taken++ >= NI_HANG_ENTRIES || (!p2p && (uint64_t)sn == g->last_sn)) return 0;
   ni_node_text(ni_node_get(e, "state"), state, sizeof state);
-  bool done = strcmp(state, "completed") == 0 || get(e, "retired", 0);
-  bool started = strcmp(state, "started") == 0 || time_of(r, e, "time_discovered_started_ns");
+  bool done = strcmp(state, "completed") == 0 || (get(e, "retired", 0) && (gloo || (!p2p && sn <= g->completed)));
+  bool started = strcmp(state, "started") == 0 || time_of(r, e, "time_discovered_started_ns") || (!p2p && !done && sn <= g->started);
   r->snap[r->process].timed |= started;
   if (!p2p) g->last_sn = (uint64_t)sn;
   else if (!strpbrk(func, "<-")) return g->batch_sn = (uint64_t)sn, g->batch_done = done, g->batch_started = started, 0;
@@ -229,6 +267,8 @@ static int take_dump(struct reading *r, const struct ni_file *f, const struct ni
   char name[64];
   struct stat st;
   int e = 0;
+  if (p->has_dump && get(root, "rank", -1) < 0 && !strstr(ni_path_name(f->path), "rank"))
+    ni_hang_bad_file(r->m, f->path, "a second dump that ends in this number: is it the rank? Name it as PyTorch does: nccl_trace_rank_3");
   p->has_dump = true;
   p->rank = (int32_t)r->rank;
   while (r->n_snaps < r->m->n_processes) {
@@ -294,7 +334,9 @@ int ni_hang_read_dumps(struct ni_hang_model *m, const struct ni_files *dumps, co
   struct reading r = {.m = m, .due_ns = NI_HANG_NONE};
   int e = 0;
   for (size_t i = 0; e == 0 && i < dumps->n; i++) e = read_one(&r, &dumps->file[i], looks);
+  if (e == 0) e = end_slow(&r);
   if (e == 0) end_reading(&r);
+  free(r.slow);
   ni_map_free(&r.names);
   free(r.group);
   free(r.snap);

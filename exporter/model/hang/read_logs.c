@@ -5,8 +5,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "clocks.h"
 #include "format/line.h"
 #include "standing.h"
+
+#define HOUR_NS INT64_C(3600000000000)
+#define STEP_NS UINT64_C(1000000000) /* a line that much older than the one before it: the clock was set back */
 
 static struct ni_hang_process *process_of(struct ni_hang_reading *r) { return &r->m->process[r->process]; }
 
@@ -56,6 +60,20 @@ static int place(struct ni_hang_reading *r, const struct ni_line *l) {
   return 0;
 }
 
+/* From the call until the kernel began. */
+static uint64_t waited_ns(const struct ni_record *in) {
+  bool stated = (in->has & NI_HAS_GPU_DELTA) && in->gpu_start_delta_ns > 0 && in->gpu_start_delta_ns < HOUR_NS;
+  return stated ? (uint64_t)in->gpu_start_delta_ns : 0;
+}
+
+/* Records of several communicators come a write at a time, so a pause in one that others fill is at most a write too long. */
+static void learn(struct ni_hang_process *p, const struct ni_hang_op *op) {
+  if (!op->enqueue_ns || op->seen_ns < op->enqueue_ns) return;
+  ni_hang_raise(&p->longest_operation_ns, op->seen_ns - op->enqueue_ns);
+  if (p->ended_ns && op->enqueue_ns > p->ended_ns) ni_hang_raise(&p->longest_gap_ns, op->enqueue_ns - p->ended_ns);
+  ni_hang_raise(&p->ended_ns, op->seen_ns);
+}
+
 static int take_record(struct ni_hang_reading *r, const struct ni_record *in) {
   if (in->src != NI_SRC_EVENT) { /* its number is the plugin's own, and when it ended nobody knows */
     r->x->invisible++;
@@ -73,7 +91,8 @@ static int take_record(struct ni_hang_reading *r, const struct ni_record *in) {
                           .enqueue_ns = in->has & NI_HAS_ENQUEUE ? in->enqueue_ns : 0,
                           .root = in->kind == NI_KIND_P2P || (in->has & NI_HAS_ROOT) ? in->root : -1,
                           .want = -1, .started = -1, .stopped = -1, .net_peer = -1, .net_channel = -1};
-  if (op.enqueue_ns && in->exec_ns < INT64_MAX - op.enqueue_ns) op.seen_ns = op.enqueue_ns + in->exec_ns;
+  if (op.enqueue_ns && in->exec_ns < INT64_MAX - op.enqueue_ns) op.seen_ns = op.enqueue_ns + in->exec_ns + waited_ns(in);
+  learn(process_of(r), &op);
   return ni_hang_finished(r->x, &op);
 }
 
@@ -90,9 +109,12 @@ static int take_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
   int func = ni_hang_name(r->m, in->func), datatype = ni_hang_name(r->m, in->datatype),
       net = ni_hang_name(r->m, in->net_state);
   if (func < 0 || datatype < 0 || net < 0) return -ENOMEM;
-  bool p2p = strcmp(in->kind, "p2p") == 0;
+  bool p2p = strcmp(in->kind, "p2p") == 0, ended = l->kind == NI_LINE_INCOMPLETE;
+  if (ended && strcmp(in->why, "overtaken") == 0) /* later ones ran: given up, and not what anybody waits for */
+    return ni_seq_set_add(&r->x->recorded[p2p ? NI_KIND_P2P : NI_KIND_COLL], in->rec_sn);
   struct ni_hang_op op = {.kind = p2p ? NI_KIND_P2P : NI_KIND_COLL,
                           .state = (uint8_t)state_of(in),
+                          .given_up = ended,
                           .func = (uint16_t)func,
                           .datatype = (uint16_t)datatype,
                           .net_state = (uint16_t)net,
@@ -123,19 +145,42 @@ static void take_stats(struct ni_hang_reading *r, const struct ni_line *l) {
   if (r->recovered || (s->kind[0].in_flight == 0 && s->kind[1].in_flight == 0)) ni_hang_raise(&x->open_ns, at);
 }
 
+/* What `recover` writes of a process that ended by exit or return, or with all its communicators closed. */
+static bool ended_by_itself(const char *end) {
+  return strcmp(end, "exited") == 0 || strcmp(end, "finalized") == 0;
+}
+
+/*
+ * A line's place in its file is its age: where it says an older time than the line before it, the clock was set back, and what was
+ * read is moved back with it. Lines of one write say one time.
+ */
+static void keep_order(struct ni_hang_reading *r, const struct ni_line *l) {
+  uint64_t at = l->meta.dump_timestamp_us * 1000;
+  bool set_back = r->process >= 0 && at + STEP_NS < r->newest_ns && r->newest_ns <= INT64_MAX;
+  int64_t by_ns = (int64_t)(at - r->newest_ns);
+  r->newest_ns = at;
+  if (!set_back || l->kind == NI_LINE_PROCESS) return; /* another process's lines may follow in one file */
+  ni_hang_move_process(process_of(r), by_ns);
+  for (size_t i = 0; i < r->m->n_members; i++)
+    if (r->m->who.member[i].process == r->process) ni_hang_move_member(r->m->member[i], by_ns);
+}
+
 static int take_line(struct ni_hang_reading *r, const struct ni_line *l) {
   if (l->kind == NI_LINE_PROCESS) {
     int e = take_process(r, l);
     if (e < 0) return e;
   }
+  keep_order(r, l);
   int e = place(r, l);
   if (e < 0) return e;
   if (r->member < 0) {
-    if (l->kind == NI_LINE_DUMP_STATS && l->stats.final && !r->recovered) process_of(r)->life = NI_HANG_LEFT;
+    bool over = l->kind == NI_LINE_DUMP_STATS && l->stats.final;
+    if (over && (!r->recovered || ended_by_itself(l->stats.end))) process_of(r)->life = NI_HANG_LEFT;
     return 0;
   }
   switch (l->kind) {
     case NI_LINE_OP: return take_record(r, &l->op);
+    case NI_LINE_INCOMPLETE:
     case NI_LINE_STUCK:
     case NI_LINE_IN_FLIGHT: return take_unfinished(r, l);
     case NI_LINE_DUMP_STATS: take_stats(r, l); return 0;

@@ -6,7 +6,7 @@
 #include "exporter/base/array.h"
 
 /* Another number is another format. Raise FORMAT with whatever changes what is in it, or what read_logs.c makes of a line. */
-enum { FORMAT = 2 };
+enum { FORMAT = 3 };
 #define SHAPE (FORMAT + 8u * NI_HANG_RECENT + 1024u * NI_HANG_FUNCS + 65536u * NI_HANG_NAMES + NI_KIND_COUNT + NI_HANG_STATE_COUNT)
 
 static void wire_name(struct ni_wire *w, const struct ni_hang_model *m, uint16_t *name) {
@@ -42,7 +42,7 @@ static void wire_op(struct ni_wire *w, const struct ni_hang_model *m, struct ni_
   int64_t behind = (int64_t)(op->enqueue_ns - *before_ns), seen = (int64_t)(op->seen_ns - op->enqueue_ns);
   uint32_t kind = op->kind, state = op->state;
   bool more = op->call_sn || op->timeout_ns || op->channels_open || op->state || op->net_state || op->want != -1 || op->started != -1 ||
-              op->stopped != -1 || op->net_peer != -1 || op->net_channel != -1;
+              op->stopped != -1 || op->given_up || op->net_peer != -1 || op->net_channel != -1;
   if (w->load) *op = finished;
   ni_wire_below(w, &kind, NI_KIND_COUNT);
   NI_WIRE(w, &op->sn, &op->rec_sn, &op->bytes, &behind, &seen);
@@ -57,6 +57,7 @@ static void wire_op(struct ni_wire *w, const struct ni_hang_model *m, struct ni_
   NI_WIRE(w, &op->call_sn, &op->timeout_ns, &op->channels_open);
   wire_name(w, m, &op->net_state);
   RANKS(w, &op->want, &op->started, &op->stopped, &op->net_peer, &op->net_channel);
+  ni_wire_bool(w, &op->given_up);
   ni_wire_below(w, &state, NI_HANG_STATE_COUNT);
   op->state = (uint8_t)state;
 }
@@ -81,6 +82,7 @@ static void wire_process(struct ni_wire *w, struct ni_hang_model *m, size_t i) {
   ni_wire_below(w, &life, NI_HANG_LIFE_COUNT);
   p->life = (enum ni_hang_life)life;
   NI_WIRE(w, &p->alive_ns, &p->look_ns, &p->has_log, &p->boxless, &p->ours);
+  NI_WIRE(w, &p->longest_operation_ns, &p->longest_gap_ns, &p->ended_ns);
 }
 
 static void wire_ops(struct ni_wire *w, const struct ni_hang_model *m, struct ni_hang_member *x) {
@@ -123,6 +125,7 @@ static void wire_member(struct ni_wire *w, struct ni_hang_model *m, size_t i) {
     ni_wire_u64(w, &started);
     x->started[k] = started - 1;
   }
+  NI_WIRE(w, &x->passed_ns[NI_KIND_COLL], &x->passed_ns[NI_KIND_P2P], &x->ended_ns);
   NI_WIRE(w, &x->calls, &x->started_ns, &x->open_ns, &x->active_ns, &x->log_ns, &x->end_ns, &x->invisible, &x->destroyed);
   wire_ops(w, m, x);
 }
@@ -149,6 +152,7 @@ void ni_hang_standing_wire(struct ni_wire *w, struct ni_hang_reading *r) {
   wire_place(w, &r->process, m->n_processes);
   wire_place(w, &r->member, m->n_members);
   ni_wire_bool(w, &r->recovered);
+  ni_wire_u64(w, &r->newest_ns);
   r->x = r->member < 0 || w->bad ? NULL : m->member[r->member];
 }
 

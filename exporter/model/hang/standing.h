@@ -17,6 +17,7 @@ struct ni_hang_reading {
   int64_t process;              /* -1: none yet */
   int64_t member;               /* of the last line about a communicator; -1: that was about another thing */
   struct ni_hang_member *x;     /* the same, where there is one */
+  uint64_t newest_ns;           /* time of the newest line; 0: none */
   bool recovered;               /* recover wrote the file: its in_flight lines are all there was */
 };
 

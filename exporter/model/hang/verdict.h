@@ -1,35 +1,42 @@
 /*
  * From what is known of every rank to a verdict: does the job hang, where, and who is missing?
  *
- * A *knot* is a communicator with an operation that some rank has called and not all have finished: all its collectives in
- * one, all its sends and receives in another. For each rank the judge decides where it is (enum ni_hang_where); ranks that
- * others wait for are its blockers. A blocker may itself wait in another knot: knots form a graph, and what hangs is
- * where the graph ends: a knot whose blockers wait nowhere, or a ring of knots (a deadlock).
- * A rank that never called may wait on its host for what its GPU does not start in another knot; never the reverse.
+ * A *knot* is a communicator with an operation that some rank has called and not all have finished: all its
+ * collectives in one, all its sends and receives in another. For each rank the judge decides where it is
+ * (enum ni_hang_where); ranks that others wait for are its blockers. A blocker may itself wait in another
+ * knot: knots form a graph, and what hangs is where the graph ends: a knot whose blockers wait nowhere, or a
+ * ring of knots (a deadlock). A rank that never called may wait on its host for what its GPU does not start
+ * in another knot; never the reverse.
  *
  *   pending of a knot = newest moment that all who matter are known at - the last time anything moved: the newest call
- *                       of the operation, and any start or end of an operation of a blocker, in whatever communicator
+ *                       of the operation, any start or end of an operation of a blocker, in whatever communicator, and
+ *                       those of the one of the waiting ranks that has stood still for longest
  *
- * A knot is a hang when it is pending for `after_ns`; when a process is gone or calls disagree, which no patience mends,
- * for NI_HANG_GRACE_NS. So a rank that checkpoints, evaluates or compiles is late, not hung, until after_ns are over, and
- * a rank that works elsewhere is never called hung.
+ * An end of the graph is a hang when it is pending for the limit (limit.h); when calls disagree, which no
+ * patience mends, for NI_HANG_GRACE_NS; when a process is gone for NI_HANG_DEAD_NS. What leads to it hangs
+ * when it does. So a rank that checkpoints, evaluates or compiles is late, not hung, until the limit is over,
+ * and a rank that works elsewhere is never called hung.
  *
- * "No hang" needs every process's state: a box, or its own last line. Else nobody can tell, unless what was seen hangs.
+ * docs/hang.md has all rules as a table. What comes out is one of enum ni_hang_answer: sentence, JSON and
+ * exit code follow from it. "No hang" needs every process's state: a box, or its own last line. Else nobody
+ * can tell, unless what was seen hangs.
  *
- * A rank without data, or whose data is older than the call, is "no data": never "never called". What a dead process left
- * is as old as its death, whenever that was.
+ * A rank without data, or whose data is older than the call, is "no data": never "never called". What a dead
+ * process left is as old as its death, whenever that was.
  *
- * Processes that ended before others began are an earlier run in the same folder: what they left hanging is no hang now.
+ * Processes that ended before others began are an earlier run in the same folder: what they left hanging is
+ * no hang now.
  *
  * Threads: one. Ownership: ni_hang_verdict_free(); the model must live as long. Failure: -ENOMEM.
  */
 #ifndef NI_HANG_VERDICT_H
 #define NI_HANG_VERDICT_H
 
+#include "limit.h"
 #include "model.h"
 
-#define NI_HANG_AFTER_S "300" /* text, for the table of options; as NCCL_INSPECTOR_STUCK_SECONDS */
-#define NI_HANG_GRACE_NS UINT64_C(10000000000)
+#define NI_HANG_AFTER_S "300" /* text, for the table of options */
+#define NI_HANG_TELL_NS UINT64_C(5000000000)    /* a wait that long is told; or half the limit */
 #define NI_HANG_OUTLIVED_NS UINT64_C(5000000000) /* a dead process counts as the cause when others lived so much longer */
 
 enum ni_hang_where {
@@ -55,6 +62,9 @@ struct ni_hang_view {
   enum ni_hang_where where;
   int32_t waits_for;            /* sends and receives: rank whose counterpart is missing; -1 */
   bool awaited;                 /* sends and receives: somebody inside is waiting for it */
+  const struct ni_hang_op *later; /* of FINISHED: what it has in flight behind it; NULL */
+  bool unlike;                  /* sends and receives: it and its counterpart are of unlike sizes */
+  bool went_on;                 /* it has it in flight, and has gone on elsewhere: nobody is held up */
   uint64_t seat;                /* who: the same in all communicators */
 };
 
@@ -64,6 +74,7 @@ struct ni_hang_knot {
   struct ni_hang_op op;     /* the first one not finished by all; of P2P one that waits */
   bool has_last;
   struct ni_hang_op last;   /* the last collective that everybody finished */
+  const struct ni_hang_op *usual, *odd; /* of calls with unlike sizes, types or roots one of the most and one of the fewest; NULL: alike */
   struct ni_hang_view *view;
   size_t n;                 /* members known, one a rank, ascending */
   uint64_t unseen;          /* ranks of the communicator without any member */
@@ -73,15 +84,23 @@ struct ni_hang_knot {
   bool unsure;              /* numbers of the ranks could not be compared */
   size_t blind;             /* ranks missing from it that run operations here whose kernels NCCL does not show */
   uint64_t first_ns, newest_ns; /* first and newest call */
+  uint64_t waited_ns;       /* since the first one waits in it */
   uint64_t pending_ns, until_ns; /* for how long, and until when that is known; 0: of nobody who matters */
+  uint64_t limit_ns;        /* from when on that is a hang, if nothing else explains it */
+  size_t missing;           /* ranks that others wait for */
+  size_t behind_it;         /* ranks that have finished it, and wait in a later one for those that have not */
+  bool needed;              /* a rank that is inside is waited for elsewhere */
   bool hangs;
   uint32_t id;              /* its place when it was found */
   int32_t leads_to;         /* a knot in which a blocker waits; -1: none */
   bool behind;              /* a rank has called it, and waits elsewhere before that: in a ring the others come first */
   uint64_t went_on_ns;      /* from its first call until a rank called what it waits in instead: then the most first */
-  uint64_t weight;          /* ranks inside; of a root, or its ring, also those inside what leads to it */
+  uint64_t weight;          /* ranks inside; of a cause, or a ring, also those inside what leads to it */
+  uint32_t cause;           /* roots that miss the same rank have one number */
+  uint64_t owed_ns, cause_ns; /* since when somebody waits in it; the earliest of its cause. UINT64_MAX: not known */
   uint32_t ring;            /* knots of one deadlock have one number; 0: none */
   bool root;                /* nothing explains it but itself, or its ring */
+  bool comes_first;         /* of the roots of its cause */
   bool past;                /* of an earlier run: never a hang of this one */
 };
 
@@ -91,6 +110,7 @@ struct ni_hang_fate {
   size_t ranks;
   bool more_ranks;   /* or more: processes with several ranks do not say which of two communicators are one */
   bool over;         /* there are some, and none of them runs: each is dead or has ended */
+  uint64_t learnt_ns; /* what the job's longest operation and pause make of the limit; 0: nothing */
   uint64_t first_ns; /* the first last sign of life of a dead one; UINT64_MAX: nobody is dead */
   uint64_t last_ns;  /* newest sign of life of anybody */
   uint64_t moved_ns; /* newest start or end of an operation; 0: none */
@@ -104,16 +124,26 @@ struct ni_hang_fate {
   uint64_t earlier_ns; /* last sign of life of those */
 };
 
-enum ni_hang_answer { NI_HANG_NO_HANG = 0, NI_HANG_LIKELY, NI_HANG_CERTAIN };
+enum ni_hang_answer {
+  NI_HANG_NO_DATA_AT_ALL = 0,
+  NI_HANG_CERTAIN,
+  NI_HANG_LIKELY,
+  NI_HANG_NOT_YET,     /* somebody waits, and the limit is not over */
+  NI_HANG_NO_HANG,
+  NI_HANG_CANNOT_TELL, /* no hang was seen, and not all ranks were: that it does not hang nobody can say */
+  NI_HANG_ALL_DEAD,    /* no process is left, and one or more did not end themselves */
+  NI_HANG_ALL_ENDED,
+  NI_HANG_ANSWER_COUNT
+};
 
 struct ni_hang_verdict {
   const struct ni_hang_model *model;
   enum ni_hang_answer answer;
-  bool cannot_tell;         /* no hang was seen, and not all ranks were: that it does not hang nobody can say */
   bool second_look;         /* an earlier look at all agrees */
   struct ni_hang_knot *knot; /* hangs first, roots of them first, most ranks waiting first */
   size_t n, n_hangs, n_roots;
-  uint64_t after_ns;
+  uint64_t after_ns;        /* what the user set */
+  uint64_t limit_ns;        /* that, or what was learnt, whichever is less */
   uint64_t now_ns;          /* newest moment any source speaks of */
   uint64_t wall_ns;         /* when it was judged; 0: the sentence does not say how long ago things were */
   struct ni_hang_fate fate;
@@ -122,11 +152,24 @@ struct ni_hang_verdict {
   size_t blind;             /* communicators with operations whose kernels NCCL does not show: a hang in one is not seen */
 };
 
-int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint64_t after_ns);
+/* m: settled. after_ns: --stuck-after. now_ns: what time it is, for ages in words; 0: they are left out. */
+int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint64_t after_ns, uint64_t now_ns);
 void ni_hang_verdict_free(struct ni_hang_verdict *v);
 
-/* Is everything known that the first knot needs: every rank read, no rank without data, numbers comparable? */
+static inline bool ni_hang_is_hang(const struct ni_hang_verdict *v) {
+  return v->answer == NI_HANG_CERTAIN || v->answer == NI_HANG_LIKELY;
+}
+
+/* Of a hang: is everything known that it needs, every rank read, none without data, numbers comparable? */
 bool ni_hang_complete(const struct ni_hang_verdict *v);
+/* Is one look enough? A process that waits are for is dead or has ended: it does not come back. */
+bool ni_hang_is_final(const struct ni_hang_verdict *v);
+/* It is certain if it is complete, and final or seen in two looks: sets the answer. */
+void ni_hang_make_certain(struct ni_hang_verdict *v);
+/* The knot that is told first; NULL: nobody waits. */
+const struct ni_hang_knot *ni_hang_first(const struct ni_hang_verdict *v);
+/* Is this rank the cause of that knot? Nobody is where all are inside. */
+bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w);
 /* Do both say that the same operation hangs for the same ranks? */
 bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b);
 

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "exporter/base/array.h"
 #include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/safe_text.h"
 
@@ -49,7 +50,7 @@ void ni_hooks_turn(struct ni_hooks *h, char *const *argv, const struct ni_live *
     look_after(&h->task[i], mono_ns);
     if (!h->task[i].pid) unused = i;
   }
-  for (const struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
+  NI_EACH(const struct ni_live_job, j, l->job, l->n_jobs) {
     char what[sizeof j->hang.sentence];
     memcpy(what, j->hang.sentence, sizeof what);
     char *age = strstr(what, "; nothing has moved for ");

@@ -135,13 +135,13 @@ static void fill_job(struct ni_sample_job *to, const struct ni_live *l, const st
   ni_safe_text(j->job, to->job, sizeof to->job);
   ni_safe_text(j->attempt, to->attempt, sizeof to->attempt);
   ni_safe_text(*j->hang.job ? j->hang.sentence : "", to->verdict, sizeof to->verdict);
-  for (const struct ni_live_func *f = l->func; f < l->func + l->n_funcs; f++) {
+  NI_EACH(const struct ni_live_func, f, l->func, l->n_funcs) {
     if (&l->job[l->member[f->member].job] != j) continue;
     to->operations += f->n, to->bytes += f->bytes;
     to->bus_bytes += (double)f->bus_bytes, to->bus_seconds += (double)f->bus_ns / 1e9;
   }
-  for (const struct ni_live_looked *k = l->look; k < l->look + l->n_looks; k++)
-    for (const struct ni_live_open *o = k->open; o < k->open + k->n_open; o++) {
+  NI_EACH(const struct ni_live_looked, k, l->look, l->n_looks)
+    NI_EACH(const struct ni_live_open, o, k->open, k->n_open) {
       if (k->uid != j->uid || strcmp(o->who.job, j->job) != 0 || strcmp(o->who.attempt, j->attempt) != 0) continue;
       to->in_flight += o->in_flight, to->stuck += o->stuck;
       if (*o->func) to->oldest_s = fmax(to->oldest_s, age_of(o, unix_ns));

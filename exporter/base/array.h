@@ -53,4 +53,8 @@ static inline bool ni_array_more(void *items, size_t *cap, size_t want, size_t s
     }                                         \
   } while (0)
 
+/* A loop over an array of n: x points to each element of that type. The array may be NULL where n is 0; in C nothing may be added
+ * to NULL, not even 0. */
+#define NI_EACH(type, x, array, n) for (type *x = (array), *x##_end = (n) ? x + (n) : x; x < x##_end; x++)
+
 #endif

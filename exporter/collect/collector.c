@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "exporter/base/array.h"
 #include "exporter/base/threads.h"
 #include "source.h"
 
@@ -65,7 +66,7 @@ static void of_pci(struct gpus *g) {
 static void nearest_of(const struct gpus *g, const char *at, int numa, struct ni_nearest *out) {
   int most = 0;
   size_t used = 0, room = sizeof out->all;
-  for (const struct gpu *k = g->gpu; k < g->gpu + g->n; k++) {
+  NI_EACH(const struct gpu, k, g->gpu, g->n) {
     enum ni_near how = near_of(at, k->at);
     int rank = 2 * (int)how + (numa >= 0 && numa == k->numa);
     if (!how || rank <= most) continue;

@@ -89,7 +89,7 @@ static int open_in(int folder, const char *name) { return openat(folder, name, O
 static void sweep(struct ni_reader *r, struct ni_reading *out) {
   struct files *x = (struct files *)r;
   int64_t ahead = x->ahead_ns = ahead_of_mono(x->ahead_ns);
-  for (const struct file *f = x->file; f < x->file + x->n; f++, out++) {
+  NI_EACH(const struct file, f, x->file, x->n) {
     char text[64];
     bool stamped = x->folder[f->folder].stamped;
     int fd = f->fd >= 0 ? f->fd : open_in(x->folder[f->folder].fd, f->name), n = take(fd, text);
@@ -111,6 +111,7 @@ static void sweep(struct ni_reader *r, struct ni_reading *out) {
       out->state = NI_READ_MISSING;
       r->changed = true;
     }
+    out++;
   }
 }
 

@@ -57,7 +57,7 @@ struct ni_fetch *ni_fetch_open(char *const *url, size_t n, const struct ni_fetch
 }
 
 void ni_fetch_ask(struct ni_fetch *f) {
-  for (struct request *r = f->request; r < f->request + f->n; r++) {
+  NI_EACH(struct request, r, f->request, f->n) {
     if (r->asked || curl_multi_add_handle(f->all, r->curl) != CURLM_OK) continue;
     r->asked = true;
     r->bytes = *r->error = 0;

@@ -73,9 +73,9 @@ static ssize_t send_events(void *arg, uint64_t pos, char *buf, size_t max) {
   struct ni_http *h = l->http;
   bool first = pos < l->len;
   size_t n = first ? l->len - pos : (size_t)(h->total - l->told);
-  const char *from = first ? l->body + pos : h->events + h->len - n;
   if (l->cut) return MHD_CONTENT_READER_END_WITH_ERROR;
   if (n == 0) return MHD_suspend_connection(l->c), l->waits = true, 0;
+  const char *from = first ? l->body + pos : h->events + h->len - n;
   if (n > max) n = max;
   memcpy(buf, from, n);
   if (!first) l->told += n;

@@ -243,7 +243,7 @@ static int keep_left(struct ni_boxes *x, struct box *at, size_t from) {
 }
 
 static int show_left(struct ni_boxes *x) {
-  for (const struct box *b = x->box; b < x->box + x->n; b++)
+  NI_EACH(const struct box, b, x->box, x->n)
     for (size_t i = 0; i < b->n_left && x->n_open < NI_LIVE_LOOKS_MAX; i++) {
       if (!ni_array_room(x->open, x->n_open, x->cap_open)) return -ENOMEM;
       x->open[x->n_open++] = b->left[i];
@@ -253,7 +253,7 @@ static int show_left(struct ni_boxes *x) {
 
 /* What is usual in a job its processes here say together (limit.h), each of which has met something else. */
 static void find_limits(struct ni_boxes *x) {
-  for (struct box *b = x->box; b < x->box + x->n; b++) {
+  NI_EACH(struct box, b, x->box, x->n) {
     uint64_t longest = 0, first = UINT64_MAX, moved = 0;
     for (const struct box *o = x->box; !b->dead && o < x->box + x->n; o++) {
       if (o->job != b->job) continue;

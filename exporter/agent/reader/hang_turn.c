@@ -279,7 +279,8 @@ static bool is_replaced(const struct ni_live_batch *b, const struct ni_live_proc
  * judged at once. */
 static void find_waiting(struct job *j, const struct ni_live_batch *b, const struct ni_live_process *p) {
   uint64_t now = ni_now_ns(CLOCK_REALTIME);
-  for (const struct ni_live_open *o = b->open; !ni_life_gone(p->life) && o < b->open + b->n_open; o++) {
+  if (ni_life_gone(p->life)) return;
+  NI_EACH(const struct ni_live_open, o, b->open, b->n_open) {
     bool waits = j->dead && *o->func && now > o->since_ns && now - o->since_ns >= NI_HANG_DEAD_NS;
     bool older = o->since_ns - 1 < j->since_ns - 1; /* 0 is the largest */
     if (o->pid == p->pid && (o->stuck || waits) && older) j->since_ns = o->since_ns;

@@ -266,7 +266,7 @@ int ni_watch_turn(struct ni_watch *w, ni_watch_emit *emit, void *arg, bool *more
     lost |= l->missing;
     if (l->due &= !l->missing) due = i + 1 + n;
   }
-  for (const struct log *l = w->log; l < w->log + n; l++) w->look.behind += l->due ? l->left : 0, w->look.unread += l->unread;
+  NI_EACH(const struct log, l, w->log, n) w->look.behind += l->due ? l->left : 0, w->look.unread += l->unread;
   w->next = n ? (w->next + i) % n : 0;
   *more |= i < due || lost;
   if (*more && !w->look.behind) w->look.behind = 1;

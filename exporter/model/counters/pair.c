@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/array.h"
 #include "exporter/base/order.h"
 
 #define CXI_HZ 1e9 /* of Cassini's clock: what its cycles count */
@@ -62,7 +63,7 @@ double ni_pair_median(double *of, size_t n) {
 /* What became of each counter, and what that says of the entity. seconds has room for one a row. */
 static void judge(struct ni_pair *p, struct ni_pair_entity *e, double *seconds) {
   size_t n = 0, above = 0;
-  for (struct ni_pair_row *r = p->row + e->first; r < p->row + e->first + e->n; r++) {
+  NI_EACH(struct ni_pair_row, r, p->row + e->first, e->n) {
     r->change = ni_change_of(&r->what, &r->before, &r->after, e->of->link_bytes_s);
     e->changed += r->change.state == NI_CHANGE_CHANGED || r->change.state == NI_CHANGE_LEVEL;
     e->resets += r->change.state == NI_CHANGE_RESET;

@@ -134,7 +134,7 @@ static bool beside(const struct ni_entity *a, const struct ni_entity *b) {
 
 static bool quiet(const struct ni_pair *p, uint32_t self, const struct test *t) {
   bool there = false;
-  for (const struct ni_pair_row *r = p->row; r < p->row + p->n_rows; r++) {
+  NI_EACH(const struct ni_pair_row, r, p->row, p->n_rows) {
     const struct ni_entity *e = p->entity[r->entity].of;
     if (e->source != t->source || !beside(e, p->entity[self].of) || !fits(t->of, NULL, r->name)) continue;
     if (r->change.state != NI_CHANGE_NONE) return false;
@@ -146,7 +146,7 @@ static bool quiet(const struct ni_pair *p, uint32_t self, const struct test *t) 
 static bool lone(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r, const struct test *t) {
   double all = 0;
   bool elsewhere = false;
-  for (const struct ni_pair_row *o = p->row; o < p->row + p->n_rows; o++) {
+  NI_EACH(const struct ni_pair_row, o, p->row, p->n_rows) {
     if (p->entity[o->entity].of->source != p->entity[self].of->source) continue;
     if (strcmp(o->name, r->name) == 0) all += rise(o);
     if (o->entity != self && rise(o) > 0 && fits(t->of, NULL, o->name)) elsewhere = true;
@@ -207,7 +207,7 @@ static bool whole(const struct ni_pair *p, const struct ni_pair_entity *e, unsig
   }
   double best = 0;
   size_t n = 0, fast = 0;
-  for (const struct ni_pair_entity *o = p->entity; o < p->entity + p->n_entities; o++) {
+  NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
     if (o->of->source != e->of->source || o->of->link_bytes_s <= 0) continue;
     if (o->of->link_bytes_s > best) best = o->of->link_bytes_s, fast = 0;
     n++, fast += o->of->link_bytes_s >= best;

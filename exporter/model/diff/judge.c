@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "exporter/base/array.h"
 #include "exporter/base/order.h"
 #include "exporter/model/sums/blame/alike.h"
 #include "stat.h"
@@ -37,7 +38,7 @@ static int in_order(const void *a, const void *b) {
 
 /* Of a step with its pauses, and of pauses and waiting, all counts. */
 static void means(struct ni_diff_run *r, float *scratch) {
-  for (struct ni_diff_item *x = r->item; x < r->item + r->n; x++) {
+  NI_EACH(struct ni_diff_item, x, r->item, r->n) {
     bool all = x->kind == NI_DIFF_STEP && (x->key == NI_DIFF_MEAN || x->key == NI_DIFF_OUTSIDE || x->key == NI_DIFF_WAITING);
     if (!x->x) continue;
     struct ni_diff_mean m = ni_diff_mean(x->x, r->bins, all ? 0 : 0.1, scratch);
@@ -305,9 +306,9 @@ const struct ni_diff_row *ni_diff_gate(const struct ni_diff *d, double limit) {
   const struct ni_diff_row *worst = NULL;
   double all = 0;
   bool steps = ni_diff_step(d, NI_DIFF_TYPICAL) != NULL;
-  for (const struct ni_diff_row *r = d->row; r < d->row + d->n; r++)
+  NI_EACH(const struct ni_diff_row, r, d->row, d->n)
     if (kind_of(r) == NI_DIFF_FUNC) all += r->item[0]->value * r->item[0]->per_step;
-  for (const struct ni_diff_row *r = d->row; r < d->row + d->n; r++) {
+  NI_EACH(const struct ni_diff_row, r, d->row, d->n) {
     const struct ni_diff_item *o = r->item[0];
     bool felt = steps ? o->kind == NI_DIFF_STEP && o->key <= NI_DIFF_MEAN
                       : o->kind == NI_DIFF_FUNC && o->value * o->per_step >= all / 10;

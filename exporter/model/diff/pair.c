@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/array.h"
+
 #include "diff.h"
 #include "judge.h"
 
@@ -136,7 +138,7 @@ int ni_diff_pair(struct ni_diff *d, char *why, size_t cap) {
 
 void ni_diff_free(struct ni_diff *d) {
   for (struct ni_diff_run *r = d->run; r < d->run + 2; r++) {
-    for (struct ni_diff_item *i = r->item; i < r->item + r->n; i++) {
+    NI_EACH(struct ni_diff_item, i, r->item, r->n) {
       free(i->x);
       free(i->place);
     }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporter/base/array.h"
 #include "exporter/base/out_file.h"
 #include "exporter/input/inflate.h"
 #include "tables.h"
@@ -108,7 +109,7 @@ int ni_live_load(struct ni_live *l, int dir, const char *name, uint64_t mono_ns,
   if (e) return ni_live_free(l), e;
   l->totals = h.totals, l->left_out = h.left_out, l->began_ns = h.began_ns;
   mono_ns -= h.mono_ns;
-  for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
+  NI_EACH(struct ni_live_job, j, l->job, l->n_jobs) {
     if (j->ended_ns) j->ended_ns += mono_ns;
     j->told_ns += mono_ns, j->moved_ns += mono_ns, j->last_ns = 0, j->alive = 0, j->stuck = false;
   }

@@ -139,23 +139,31 @@ static bool hangs(const struct ni_live_job *j, bool was_stuck, uint64_t mono_ns)
 /* What all looks together say of the jobs. A dead process makes no job: its box may lie there for days. */
 static void judge_jobs(struct ni_live *l, uint64_t mono_ns) {
   bool lived[NI_LIVE_JOBS_MAX] = {false}, stuck[NI_LIVE_JOBS_MAX] = {false};
-  for (const struct ni_live_looked *k = l->look; l->sated = 0, k < l->look + l->n_looks; k++)
-    for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++)
+  NI_EACH(const struct ni_live_looked, k, l->look, l->n_looks) {
+    l->sated = 0;
+    NI_EACH(const struct ni_live_process, p, k->process, k->n_processes) {
       while (ni_live_up(p, mono_ns) && add_job(l, p->job, p->attempt, k->uid, p->seen_ns) == NI_INDEX_NONE)
         if (!ni_live_room(l, k->uid)) break;
-  for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j->alive = 0, j->stuck = false, j++)
-    lived[j - l->job] = j->alive, stuck[j - l->job] = j->stuck;
-  for (const struct ni_live_looked *k = l->look; k < l->look + l->n_looks; k++) {
-    for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++) {
+    }
+  }
+  l->sated = 0;
+  NI_EACH(struct ni_live_job, j, l->job, l->n_jobs) {
+    lived[j - l->job] = j->alive;
+    stuck[j - l->job] = j->stuck;
+    j->alive = 0;
+    j->stuck = false;
+  }
+  NI_EACH(const struct ni_live_looked, k, l->look, l->n_looks) {
+    NI_EACH(const struct ni_live_process, p, k->process, k->n_processes) {
       struct ni_live_job *j = ni_live_job_of(l, p->job, p->attempt, k->uid);
       if (j) j->looked = true, j->alive += ni_live_up(p, mono_ns);
     }
-    for (const struct ni_live_open *o = k->open; o < k->open + k->n_open; o++) {
+    NI_EACH(const struct ni_live_open, o, k->open, k->n_open) {
       struct ni_live_job *j = o->stuck ? ni_live_job_of(l, o->who.job, o->who.attempt, k->uid) : NULL;
       if (j && j->alive) j->stuck = true;
     }
   }
-  for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
+  NI_EACH(struct ni_live_job, j, l->job, l->n_jobs) {
     if (j->alive) j->ended_ns = 0;
     else if (lived[j - l->job] && !j->ended_ns) j->ended_ns = mono_ns;
     if (!hangs(j, stuck[j - l->job], mono_ns)) j->hang = (struct ni_live_hang){0};

@@ -2,6 +2,8 @@
 
 #include "tables.h"
 
+#include "exporter/base/array.h"
+
 #define SECOND UINT64_C(1000000000)
 enum { WINDOW_S = 5, NVIDIA_S = 30, QUIET_S = 60, FILES_S = 1200 };
 
@@ -10,7 +12,7 @@ static bool over(uint64_t since, uint64_t now, uint64_t ns) { return (int64_t)(n
 /* A function that was not there when the window began has no rate yet: it may be a log that is read from its beginning. */
 static void turn_windows(struct ni_live *l, uint64_t mono_ns) {
   uint64_t took = mono_ns - l->window_ns;
-  for (struct ni_live_func *f = l->func; f < l->func + l->n_funcs; f++) {
+  NI_EACH(struct ni_live_func, f, l->func, l->n_funcs) {
     bool known = f->before.n > 0;
     for (size_t i = 0; i < sizeof f->sum / sizeof *f->sum; i++) f->window.all[i] = known ? f->sum[i] - f->before.all[i] : 0;
     f->window_ns = known ? took : 0;
@@ -55,7 +57,7 @@ static bool drop_files(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
     for (size_t k = 0; k < files; k++) /* parts of its log, of which the last one alone says that it ended */
       if (l->file[k].pid == f.pid && l->file[k].start_ns == f.start_ns) l->file[k].ended = true;
     lives = l->n_lives, l->n_lives = 0;
-    for (const struct ni_live_life *x = l->life; x < l->life + lives; x++)
+    NI_EACH(const struct ni_live_life, x, l->life, lives)
       if (x->pid != f.pid || x->start_ns != f.start_ns) l->life[l->n_lives++] = *x;
   }
   l->n_files = kept;
@@ -70,7 +72,7 @@ bool ni_live_tick(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
   if (!l->window_ns) l->window_ns = l->nvidia_ns = mono_ns;
   if (over(l->window_ns, mono_ns, WINDOW_S * SECOND)) turn_windows(l, mono_ns);
   if (over(l->nvidia_ns, mono_ns, NVIDIA_S * SECOND)) ni_live_nvidia_turn(l, mono_ns);
-  for (struct ni_live_job *j = l->job; j < l->job + l->n_jobs; j++) {
+  NI_EACH(struct ni_live_job, j, l->job, l->n_jobs) {
     if (!j->last_ns) j->last_ns = mono_ns; /* of a checkpoint: its processes are still to be looked at */
     if (!j->alive && !j->ended_ns && over(j->last_ns, mono_ns, QUIET_S * SECOND)) j->ended_ns = j->last_ns;
   }

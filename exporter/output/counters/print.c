@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/array.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/safe_text.h"
@@ -22,7 +23,7 @@ static void print_unread(const struct ni_counters_view *v) {
     for (size_t i = 0; i < s->n_unread && i < NAMED; i++) ni_say(stdout, "not read   %s, %s: %s\n", of, s->unread[i].path, s->unread[i].why);
     if (s->n_unread > NAMED) ni_say(stdout, "not read   %s, and %zu more\n", of, s->n_unread - NAMED);
   }
-  for (const struct ni_pair_entity *e = v->pair.entity; e < v->pair.entity + v->pair.n_entities; e++)
+  NI_EACH(const struct ni_pair_entity, e, v->pair.entity, v->pair.n_entities)
     if (!e->in_before || !e->in_after)
       ni_say(stdout, "%-10s %s (%s): not in %s: its %u %s are no numbers\n", e->in_after ? "new" : "gone", e->of->name,
              ni_source_name(e->of->source), v->sweep[e->in_before].path, e->n, ni_plural(e->n, "counter", "counters"));
@@ -43,7 +44,7 @@ static void print_named(const struct ni_counters_view *v) {
                 {NI_CHANGE_UNREADABLE, false, "unreadable", "in one sweep or both"}};
   for (size_t s = 0; s < sizeof states / sizeof *states; s++) {
     size_t n = 0;
-    for (const struct ni_pair_row *r = v->pair.row; r < v->pair.row + v->pair.n_rows; r++) {
+    NI_EACH(const struct ni_pair_row, r, v->pair.row, v->pair.n_rows) {
       const struct ni_pair_entity *e = &v->pair.entity[r->entity];
       if (r->change.state != states[s].state || r->change.wrapped != states[s].wrapped || !e->in_before || !e->in_after) continue;
       if (n++ == 0) ni_say(stdout, "%-11s%s %s", states[s].word, e->of->name, r->name);
@@ -182,7 +183,7 @@ static void print_group(struct wide *w, const char *group) {
   struct ni_metric_member m;
   uint32_t members = 0, shown = 0;
   ni_table_begin(&w->t, w->column, w->n + 3);
-  for (const struct ni_pair_row *r = w->p->row + e->first; r < w->p->row + e->first + e->n; r++)
+  NI_EACH(const struct ni_pair_row, r, w->p->row + e->first, e->n)
     for (size_t at = 0; ni_metric_next_group(r->name, &at, &m);) {
       if (strcmp(m.group, group) != 0) continue;
       members++;

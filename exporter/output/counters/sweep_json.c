@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/array.h"
 #include "exporter/base/order.h"
 #include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/time_text.h"
@@ -187,7 +188,7 @@ static void entity(struct ni_json *j, const struct ni_counters_view *v, const st
     for (uint32_t i = e->first; i < e->first + e->n; i++)
       if (v->pair.row[v->ranked[i].row].change.state != NI_CHANGE_NONE) row(j, v, &v->ranked[i], interface != 0);
   NI_JSON_OBJECT(j, "unchanged")
-    for (const struct ni_pair_row *r = v->pair.row + e->first; r < v->pair.row + e->first + e->n; r++)
+    NI_EACH(const struct ni_pair_row, r, v->pair.row + e->first, e->n)
       if (r->change.state == NI_CHANGE_NONE) put_value(j, r->name, &r->what, &r->after);
   ni_json_end_object(j);
 }

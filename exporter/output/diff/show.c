@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "exporter/base/array.h"
 #include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/safe_text.h"
@@ -29,7 +30,7 @@ static void rows(const struct ni_diff *d, bool all, FILE *f) {
   struct ni_table t;
   size_t shown = 0, kinds[NI_DIFF_KINDS] = {0};
   ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
-  for (const struct ni_diff_row *r = d->row; r < d->row + d->n; r++) {
+  NI_EACH(const struct ni_diff_row, r, d->row, d->n) {
     const struct ni_diff_item *a = r->item[0], *b = r->item[1];
     bool step = a->kind == NI_DIFF_STEP && a->key <= NI_DIFF_COMPUTE;
     if (!all && ((r->verdict < NI_DIFF_SLOWER && !step) || (!step && ++kinds[a->kind] > MOST / 4) || shown == MOST)) continue;

@@ -247,10 +247,10 @@ static int by_turn(const void *x, const void *y) {
 static void put_look(struct told *o, struct pieces *to, const struct ni_live_looked *k) {
   const struct ni_live *l = o->in->live;
   const struct ni_live_process *of = NULL;
-  for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++)
+  NI_EACH(const struct ni_live_process, p, k->process, k->n_processes)
     if (p->life != NI_LIFE_ENDED && !ni_live_replaced(k, p))
       put_piece(o, to, A_PROCESS, ni_live_job_of(l, p->job, p->attempt, k->uid), p);
-  for (const struct ni_live_open *p = k->open; p < k->open + k->n_open; p++) {
+  NI_EACH(const struct ni_live_open, p, k->open, k->n_open) {
     for (size_t i = 0; i < k->n_processes && !(of && of->pid == p->pid); i++) of = &k->process[i];
     if (of && of->pid == p->pid && ni_live_up(of, o->in->mono_ns)) /* of the dead nothing is in flight */
       put_piece(o, to, AN_OPEN, ni_live_job_of(l, p->who.job, p->who.attempt, k->uid), p);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/array.h"
 #include "exporter/base/map.h"
 #include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/safe_text.h"
@@ -69,14 +70,14 @@ static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
   struct ni_live_func *did = calloc(l->n_members + 1, sizeof *did); /* by the first member of that name */
   struct ni_map names = {0};
   size_t rows = 0;
-  for (const struct ni_live_func *f = l->func; did && f < l->func + l->n_funcs; f++) {
+  NI_EACH(const struct ni_live_func, f, l->func, did ? l->n_funcs : 0) {
     const struct ni_live_member *m = &l->member[f->member];
     int64_t first = ni_map_find(&names, name_of(l, &l->job[m->job], &m->who), 0, f->member);
     if (first < 0) continue;
     ni_add_counts(did[first].window.all, f->window.all);
     if (f->window_ns > did[first].window_ns) did[first].window_ns = f->window_ns;
   }
-  for (const struct ni_live_looked *k = l->look; k < l->look + l->n_looks; k++) {
+  NI_EACH(const struct ni_live_looked, k, l->look, l->n_looks) {
     const struct ni_live_process *p = k->process, *end = p + k->n_processes;
     for (const struct ni_live_open *o = k->open; o < k->open + k->n_open && rows < ROWS_MAX; o++, rows++) {
       if (p == end || p->pid != o->pid) /* mostly it is that of the one before */
@@ -97,7 +98,7 @@ static bool same_entity(const struct ni_running_value *a, const struct ni_runnin
 
 /* A gauge of the entity, in units of so many. NAN: it has no number. */
 static double level(const struct ni_metrics_in *in, const struct ni_running_value *of, const char *name, double unit) {
-  for (const struct ni_running_value *v = in->running->value; v < in->running->value + in->running->n; v++)
+  NI_EACH(const struct ni_running_value, v, in->running->value, in->running->n)
     if (v->known && same_entity(v, of) && strcmp(v->name, name) == 0) return (double)(int64_t)v->total / unit;
   return NAN;
 }

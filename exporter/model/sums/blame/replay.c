@@ -270,7 +270,7 @@ static int follow(struct replay *x, double end) {
 
 static void measure(struct replay *x) {
   uint32_t by;
-  for (const struct side *s = x->side; s < x->side + x->b->n_ranks; s++) {
+  NI_EACH(const struct side, s, x->side, x->b->n_ranks) {
     const struct node *n = &x->node[s->first];
     if (s->n < 2) continue;
     x->recorded += s->took;

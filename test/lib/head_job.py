@@ -73,8 +73,8 @@ with contextlib.ExitStack() as all_of, head.Head("job", "--enable-bandwidth", fr
         bus = [j["busbw_gb_s"] for j in mine if j["busbw_gb_s"]]
         m = agents[n].metrics()
         mean = sum(agent.total(m, "bus_bytes_total", ()).values()) / sum(agent.total(m, "bus_seconds_total", ()).values()) / 1e9
-        # Of n2 the frames do not have what was while its agent was away, which may have been another bandwidth.
-        assert node == "n2" or min(bus) * 0.9 <= mean <= max(bus) * 1.1, (node, bus, mean)
+        # The frames do not have what was while the agent was away or late, which may have been another bandwidth.
+        assert node == "n2" or late >= 1.5 or min(bus) * 0.9 <= mean <= max(bus) * 1.1, (node, bus, mean)
     lost = [c["lost"] for c in h.get("/clients")["clients"]]
     assert lost == [0, 0, 0], lost
     print("%d frames; %d operations on the last node, bus bandwidth %.1f GB/s" % (len(frames), want[-1], mean))

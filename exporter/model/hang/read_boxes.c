@@ -12,6 +12,7 @@
 #include "exporter/base/process/as_user.h"
 #include "exporter/base/threads.h"
 #include "exporter/input/box/box_decode.h"
+#include "settle.h"
 
 struct taking {
   const struct ni_box *b;
@@ -88,6 +89,10 @@ static int take_comms(struct taking *t, uint32_t process) {
     (void)ni_box_comm_at(t->b, i, &c);
     if (c.phase == 0 || c.id.n_ranks <= 0 || c.id.rank < 0 || c.id.rank >= c.id.n_ranks) continue;
     int64_t k = ni_hang_member_of(t->m, process, &c.id, c.init_ns);
+    if (k == -E2BIG) {
+      t->m->left_out++;
+      continue;
+    }
     if (k < 0) return (int)k;
     struct ni_hang_member *x = t->member[i] = t->m->member[k];
     t->comm[i] = c;

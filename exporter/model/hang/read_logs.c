@@ -33,6 +33,13 @@ static int take_process(struct ni_hang_reading *r, const struct ni_line *l) {
   return 0;
 }
 
+/* Nobody has so many communicators: a file that says so is not to fill the memory. */
+static int leave_out(struct ni_hang_reading *r) {
+  r->m->left_out++;
+  r->member = -1;
+  return 0;
+}
+
 /* The process and the member a line with a header belongs to. */
 static int place(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_who_process *w = r->process < 0 ? NULL : &r->m->who.process[r->process];
@@ -52,6 +59,7 @@ static int place(struct ni_hang_reading *r, const struct ni_line *l) {
     return 0;
   }
   uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
+  if (r->m->n_members >= NI_HANG_COMMS) return leave_out(r);
   if (r->member < 0 || init_ns || !ni_who_is(&r->m->who.member[r->member], &l->ident))
     r->member = ni_hang_member_of(r->m, (uint32_t)r->process, &l->ident, init_ns);
   if (r->member < 0) return (int)r->member;

@@ -11,7 +11,7 @@
  *                       of the operation, any start or end of an operation of a blocker, in whatever communicator, and
  *                       those of the one of the waiting ranks that has stood still for longest
  *
- * An end of the graph is a hang when it is pending for the limit (ni_hang_find_limit()); when calls disagree, which no patience
+ * An end of the graph is a hang when it is pending for the limit (limit_ns); when calls disagree, which no patience
  * mends, for NI_HANG_GRACE_NS; when a process is gone for NI_HANG_DEAD_NS. What leads to it hangs when it does. So a rank that
  * checkpoints, evaluates or compiles is late, not hung, until the limit is over, and a rank that works elsewhere is never called hung.
  *
@@ -167,8 +167,6 @@ bool ni_hang_is_final(const struct ni_hang_verdict *v);
 void ni_hang_make_certain(struct ni_hang_verdict *v);
 /* The knot that is told first; NULL: nobody waits. */
 const struct ni_hang_knot *ni_hang_first(const struct ni_hang_verdict *v);
-/* Is this rank the cause of that knot? Nobody is where all are inside. */
-bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w);
 /* Do both say that the same operation hangs for the same ranks? */
 bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b);
 

@@ -15,7 +15,9 @@
 #include "exporter/cmds/hang/print.h"
 #include "exporter/cmds/hang/say.h"
 #include "exporter/cmds/hang/words.h"
+#include "exporter/model/hang/judge/knot.h"
 #include "exporter/model/hang/verdict.h"
+#include "exporter/model/hang/settle.h"
 
 #define S UINT64_C(1000000000)
 #define T0 (UINT64_C(1790000000) * S)

@@ -8,7 +8,7 @@
 #include "exporter/base/order.h"
 #include "knots.h"
 #include "knot.h"
-#include "lost.h"
+#include "exporter/model/hang/lost.h"
 
 #define VALUES 64 /* so many different ones of a call are compared */
 
@@ -163,11 +163,6 @@ static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c
 
 static bool calls_it(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
   return w->op && ni_hang_is(w->op, k->op.func, k->op.sn);
-}
-
-bool ni_hang_alike(const struct ni_hang_knot *k, const struct ni_hang_op *a, const struct ni_hang_op *b) {
-  return (!k->size_mismatch || a->bytes == b->bytes) && (!k->type_mismatch || a->datatype == b->datatype) &&
-         (!k->root_mismatch || a->root == b->root);
 }
 
 /* Of the same call with different values, one of those that most ranks made, and one of those that the fewest did. */

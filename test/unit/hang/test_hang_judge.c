@@ -374,6 +374,21 @@ static void a_deadlock_is_told_after_death(void **ctx) {
   done(&j);
 }
 
+/* Rank 4 is missing from a pair, rank 2 from the group of four: no rank in common. */
+static void most_wait_for_the_first(void **ctx) {
+  (void)ctx;
+  struct made j = four(T0 + 400 * S, 1 << 2);
+  for (int r = 4; r < 6; r++) {
+    struct ni_hang_member *x = member_of(&j, r, "a", "aside", 3, r - 4, 2);
+    finishes(&j, x, 0, 20);
+    if (r == 5) waits_in(&j, x, 20, T0 + 20 * S);
+  }
+  judge(&j, 300);
+  says(&j, "HANG (likely): AllReduce 20 of communicator world: rank 2 (a) never called it");
+  assert_int_equal(j.v.n_roots, 2);
+  done(&j);
+}
+
 /* ---- when ---- */
 
 static void the_limit_is_learnt(void **ctx) {
@@ -478,6 +493,7 @@ int main(void) {
       cmocka_unit_test(one_behind_is_named),
       cmocka_unit_test(one_call_too_many),
       cmocka_unit_test(the_cause_comes_first),
+      cmocka_unit_test(most_wait_for_the_first),
       cmocka_unit_test(a_consequence_hangs_with_its_cause),
       cmocka_unit_test(a_deadlock_is_told_after_death),
       cmocka_unit_test(the_limit_is_learnt),

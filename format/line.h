@@ -186,6 +186,7 @@ struct ni_stats_line {
   bool has_events;
   struct ni_events_stats events;
   uint64_t refused_communicators; /* of the process: not recorded at all */
+  const char *end;         /* of the process: how it ended, in docs/format.md's words; NULL, "": not said */
 };
 
 /* The accounts of one kind by number of the cause, as writers keep them. */

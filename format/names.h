@@ -132,10 +132,12 @@ enum ni_drop {
   NI_DROP_OVERWRITTEN,   /* pool keep=last gave the slot to a newer operation */
   NI_DROP_WRITE_ERROR,   /* could not be written until the end, or its file was deleted by somebody */
   NI_DROP_EXPIRED,       /* was written; its file went by rotation */
-  NI_DROP_COUNT
+  NI_DROP_BOX_FULL,      /* of a killed process: its black box had no room for them. By `recover` alone */
+  NI_DROP_COUNT,
+  NI_DROP_OF_PLUGIN = NI_DROP_BOX_FULL /* the causes before it are those that a process counts itself */
 };
 static const char *const ni_drop_names[NI_DROP_COUNT] = {"pool_full", "arena_full", "overwritten", "write_error",
-                                                         "expired"};
+                                                         "expired", "box_full"};
 
 /* Which setting left an operation out on purpose: filtered_by{}. */
 enum ni_filter {

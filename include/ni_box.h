@@ -38,6 +38,18 @@ enum ni_box_state {
   NI_BOX_EMPTY = 2,  /* no communicator is open, and everything is in the log */
 };
 
+/*
+ * How the process ended, in its own words. A box that says NOT_YET, and whose process is gone, was left
+ * behind by a kill: SIGKILL, a crash, `_exit`. No signal handler says so, the kernel does.
+ */
+enum ni_box_end {
+  NI_BOX_END_UNKNOWN = 0,   /* the writer does not say: it is of a release before this word */
+  NI_BOX_END_NOT_YET = 1,
+  NI_BOX_END_FINALIZED = 2, /* every communicator was closed in order, and everything is in the log */
+  NI_BOX_END_EXITED = 3,    /* its exit handler ran, by exit() or by a return from main */
+};
+#define NI_BOX_NOT_COUNTED UINT64_MAX
+
 /* One relation of the clocks; the conversion is in docs/internals/blackbox.md. */
 struct ni_box_clock {
   uint64_t mult; /* ns per tick in units of 2^-40 */
@@ -243,6 +255,18 @@ struct ni_box_header {
    * communicator, also of those that are over. Written by the dump thread once a file is gone, so it may lack the file
    * that was removed last. 0 where header_bytes ends before it. */
   uint64_t expired_records[2];
+  /* How it ended; 0 where header_bytes ends before it. Written with state, and by the exit handler: the
+   * end last (release). */
+  uint32_t end;          /* enum ni_box_end */
+  int32_t unwritten_error; /* with EXITED: errno of the write that failed last; 0: none did */
+  uint64_t end_unix_ns;  /* when that was said */
+  /* With EXITED: operations that had finished and are not in the log. NI_BOX_NOT_COUNTED: it was killed before it could
+   * count them, or a write that hung kept it from doing so. */
+  uint64_t unwritten;
+  /* What the process has met so far, by the dump thread; 0: not known. A gap is a time without any start
+   * of an operation, from the first init on. An operation's time is from its start to the arrival of its
+   * last channel's stop. */
+  uint64_t longest_operation_ns, longest_gap_ns;
 };
 _Static_assert(sizeof(struct ni_box_header) <= NI_BOX_PAGE_BYTES, "page 0");
 _Static_assert((unsigned)NI_BOX_FIELD_COUNT <= NI_BOX_FIELD_MAX, "the table holds all fields");

@@ -24,10 +24,12 @@
 /* One box. Found out with its owner's rights, so root takes the texts for hostile. */
 struct row {
   bool copy, recorded;
-  enum ni_life life;
+  struct ni_life_fact life;
   int64_t pid;
   uint64_t sign_ns; /* Unix ns of the process's last sign of life */
   uint64_t communicators, finished, in_flight;
+  uint64_t unwritten; /* what it could not write before it ended; with errno of the last try, 0 */
+  int32_t error;
   char host[256], log[4096], job[64];
 };
 
@@ -71,7 +73,9 @@ static int look(const struct ni_box *b, void *arg) {
   struct ni_box_log log;
   struct ni_box_comm c;
   r->copy = ni_box_is_copy(b);
-  r->life = ni_box_life(b);
+  r->life = *ni_box_life_fact(b);
+  r->unwritten = h->end == NI_BOX_END_EXITED && h->unwritten != NI_BOX_NOT_COUNTED ? h->unwritten : 0;
+  r->error = h->unwritten_error;
   r->recorded = h->state == NI_BOX_LIVE;
   r->pid = h->pid;
   r->sign_ns = h->heartbeat_unix_ns > h->made_ns ? h->heartbeat_unix_ns : h->made_ns;
@@ -85,11 +89,12 @@ static int look(const struct ni_box *b, void *arg) {
 }
 
 static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t bytes) {
-  static const char *const lives[] = {"perhaps alive", "running", "dead"};
+  static const char *const lives[NI_LIFE_COUNT] = {"perhaps alive", "running", "dead", "ended"};
   const struct row *r = x->row;
-  char size[32], age[32];
+  char size[32], age[32], reason[256];
   uint64_t now_ns = ni_now_ns(CLOCK_REALTIME), silent = now_ns > r->sign_ns ? now_ns - r->sign_ns : 0;
-  const char *life = lives[r->life <= NI_LIFE_DEAD ? r->life : 0];
+  enum ni_life known = (unsigned)r->life.life < NI_LIFE_COUNT ? r->life.life : NI_LIFE_UNKNOWN;
+  const char *life = known == NI_LIFE_DEAD && r->life.end == NI_BOX_END_NOT_YET ? "killed" : lives[known];
   if (x->json) {
     static const struct ni_json_field fields[] = {
         NI_JSON(row, communicators), NI_JSON(row, finished), NI_JSON(row, in_flight), NI_JSON_FROM(ni_json_member_some, row, log, "log"),
@@ -100,7 +105,10 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
     ni_json_u64(j, "uid", owner);
     ni_json_text(j, "hostname", r->host);
     ni_json_i64(j, "pid", r->pid);
-    ni_json_text(j, "process", r->life == NI_LIFE_ALIVE ? "alive" : r->life == NI_LIFE_DEAD ? "dead" : "unknown");
+    ni_json_text(j, "process", ni_life_name(known));
+    ni_json_text(j, "why", ni_life_reason(&r->life, reason, sizeof reason));
+    ni_json_text(j, "end", ni_life_end_name(r->life.end));
+    ni_json_u64(j, "unwritten", r->unwritten);
     ni_json_bool(j, "copy", r->copy);
     ni_json_u64(j, "age_ms", silent / 1000000);
     ni_json_u64(j, "bytes", bytes);
@@ -115,6 +123,10 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
            ni_plural(r->communicators, "communicator", "communicators"), r->finished,
            ni_plural(r->finished, "operation", "operations"), r->in_flight, *r->log ? r->log : "not begun");
   else ni_say(stdout, "  nothing that is not in its log\n");
+  if (r->unwritten)
+    ni_say(stdout, "  it left by exit or return and could not write %" PRIu64 " finished %s%s%s\n",
+           r->unwritten, ni_plural(r->unwritten, "operation", "operations"), r->error ? ": " : "",
+           r->error ? strerror(r->error) : "");
 }
 
 static int run(struct boxes *x, const char *name) {

@@ -19,6 +19,13 @@ static struct ni_op *op_at(uint32_t slot) { return ni_arena_op(&ni_g.arena, slot
 
 /* One writer, the dump role; in the communicator, so that whoever reads its accounts from outside finds it. */
 
+/* What a reader of the box learns to be usual. Without a kernel it ends with its bracket. */
+static void note_longest(struct ni_drain *d, const struct ni_op *op) {
+  uint64_t done = ni_load_rlx(&op->ticks_done), end = done ? done : op->ticks_stop;
+  uint64_t ns = ni_clock_span_ns(&ni_g.clock, ni_ticks_between(op->ticks_start, end));
+  if (ns > d->longest_ns) d->longest_ns = ns;
+}
+
 /* One finished operation into the open block. On an error it is as if it had not been tried. */
 static int format_one(struct ni_drain *d, struct ni_comm_writer *s, struct ni_kind_writer *k) {
   struct ni_op *op = op_at(k->todo.first);
@@ -28,6 +35,7 @@ static int format_one(struct ni_drain *d, struct ni_comm_writer *s, struct ni_ki
   memcpy(fallback, k->account->fallback, sizeof fallback);
   struct ni_record r;
   ni_op_record(s, op, &r);
+  note_longest(d, op);
   if (ni_g.config.require_kernel_timing && r.timing != NI_TIMING_KERNEL_GPU) {
     ni_settle_give(d, s, op->kind, ni_chain_take(&k->todo)); /* no write to wait for; perhaps none will ever come */
     k->account->judged_out++;

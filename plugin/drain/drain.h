@@ -41,6 +41,7 @@ struct ni_drain {
   uint64_t sample;                 /* one record in so many is written */
   uint64_t n_kept;                 /* steps that wait for their operation's line, of all communicators */
   uint64_t gone_started, gone_dropped; /* operations of communicators that are over */
+  uint64_t longest_ns;             /* of operations formatted so far, from start to the last channel's stop */
   uint8_t watching;                /* of this tick: a communicator has operations to judge */
   uint8_t patient;                 /* of this tick: finished operations wait for their network operations */
   uint8_t gave_up;                 /* finished operations were left unwritten at exit: the black box has them */

@@ -34,6 +34,9 @@ struct ni_dump {
   char cwd[NI_CWD_BYTES];        /* at the first init, "" unknown: relative folders mean that one, whoever changes it later */
   char dir[NI_CWD_BYTES + NI_DIR_MAX_BYTES + 1]; /* of the log, tokens put in, absolute where that is known */
   uint64_t last_sample_ms, last_clock_line_ms;
+  uint64_t starts_seen;          /* starts of operations so far */
+  uint64_t start_seen_ns;        /* when they last rose, CLOCK_MONOTONIC */
+  uint64_t longest_gap_ns;       /* the longest time that they did not */
   uint32_t seen_mark;            /* pages taken from the arena, at the last tick */
   uint8_t awaited;               /* somebody waits for what this tick does */
   uint8_t moved;                 /* of this tick: something happened */

@@ -56,6 +56,7 @@ int ni_session_open(struct ni_dump *d) {
     ni_line_prefix_free(&d->w.process_prefix);
   }
   if (rc) {
+    d->w.write_error = -rc;
     ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_WRITE, d->w.now_ns, "cannot prepare the log in %s: %s; trying again", d->dir,
                         strerror(-rc));
     return rc;
@@ -67,6 +68,7 @@ int ni_session_open(struct ni_dump *d) {
   ni_store_rel(&d->open, 1);
   d->w.head_set = d->ended = 0;
   d->early_told = 0;
+  d->start_seen_ns = d->w.now_ns;
   d->w.last_flush_ms = d->w.now_ms;
   d->last_clock_line_ms = d->w.now_ms;
   d->w.ts_us = d->w.start_ns / 1000;

@@ -11,6 +11,7 @@
 #include "plugin/os/futex.h"
 #include "plugin/os/host.h"
 #include "plugin/slots/state.h"
+#include "plugin/write/accounts.h"
 #include "tick.h"
 
 #define STALL_MS 1800u  /* no progress for so long: the file system hangs or is full, the host must not wait for it */
@@ -125,6 +126,10 @@ static void *thread_main(void *arg) {
   /* A host thread with a real-time policy may have made us; a logger must not compete with it. */
   struct sched_param p = {0};
   (void)sched_setscheduler(0, SCHED_OTHER, &p);
+  /* Before the log is begun, which may take long: a job can begin with a burst. */
+  pthread_mutex_lock(&d->role);
+  ni_arena_touch_ahead(&ni_g.arena);
+  pthread_mutex_unlock(&d->role);
   for (;;) {
     uint32_t seen = ni_load_acq(&ni_g.wake_word); /* before the work: a wake during it ends the sleep at once */
     pthread_mutex_lock(&d->role);
@@ -217,6 +222,14 @@ int ni_dump_idle(const struct ni_dump *d) { return !ni_load_acq(&d->open) && !at
 void ni_dump_exit(struct ni_dump *d) {
   d->drain.leave_by_ns = ni_monotonic_ns() + LEAVE_MS * NI_MS_NS;
   ni_store_rel(&d->drain.exiting, 1); /* pairs with the acquire in serve and in ni_drain_check */
+  /* First of all: who is killed while it leaves has left by itself. */
+  ni_keep_exited(&ni_g.box, NI_BOX_NOT_COUNTED, 0);
   /* All that had finished is in the log: the box has nothing to add. */
-  if (request(d, EXIT_MS, EXIT_MS) && !d->drain.gave_up) ni_keep_end(&ni_g.box);
+  if (request(d, EXIT_MS, EXIT_MS) && !d->drain.gave_up) {
+    ni_keep_end(&ni_g.box);
+    return;
+  }
+  if (pthread_mutex_trylock(&d->role)) return; /* a write hangs: nobody can count now */
+  ni_keep_exited(&ni_g.box, ni_accounts_unwritten(&d->w), d->w.write_error);
+  pthread_mutex_unlock(&d->role);
 }

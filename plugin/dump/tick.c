@@ -15,6 +15,7 @@
 #include "plugin/drain/settle.h"
 #include "plugin/os/host.h"
 #include "plugin/slots/state.h"
+#include "plugin/write/accounts.h"
 #include "plugin/write/block.h"
 #include "plugin/write/lines.h"
 #include "plugin/write/prom.h"
@@ -33,6 +34,20 @@ static void account_for_stuck(struct ni_dump *d, struct ni_comm_writer *s) {
   if (!s->stuck_told || d->w.now_ms - s->last_stats_ms < STATS_MS || ni_block_room(&d->w)) return;
   ni_lines_stats(&d->w, s, 0);
   d->w.urgent = 1;
+}
+
+/* The longest time without a start, for the box. A process that was stopped has not waited. */
+static void watch_gaps(struct ni_dump *d) {
+  uint64_t starts = d->drain.gone_started, dropped = 0, now = d->w.now_ns;
+  if (d->drain.n_comms > 256 && d->drain.ticks % 10) return; /* as look_at_comms */
+  for (const struct ni_comm_writer *s = d->w.comms; s; s = s->next) ni_accounts_add(s, &starts, &dropped);
+  if (d->start_seen_ns < d->drain.awake_ns) d->start_seen_ns = d->drain.awake_ns;
+  if (starts != d->starts_seen) {
+    if (now - d->start_seen_ns > d->longest_gap_ns) d->longest_gap_ns = now - d->start_seen_ns;
+    d->starts_seen = starts;
+    d->start_seen_ns = now;
+  }
+  ni_keep_longest(&ni_g.box, d->drain.longest_ns, d->longest_gap_ns);
 }
 
 static void look_at_comms(struct ni_dump *d) {
@@ -128,7 +143,7 @@ static void say_process_end(struct ni_dump *d) {
   if ((c->dir_max_bytes || c->keep_seconds) && ni_session_flush(d)) return;
   if (ni_fill_steps(d, NULL) || ni_block_room(&d->w)) return;
   ni_out_hold(&d->w.out, true);
-  ni_lines_process_end(&d->w);
+  ni_lines_process_end(&d->w, d->sealed ? NI_END_EXIT : NI_END_DESTROY);
   ni_prom_end(&d->w, d->dir);
   d->ended = 1;
 }
@@ -192,6 +207,7 @@ int ni_tick(struct ni_dump *d, int ask, enum ni_end end) {
     if (d->drain.ticks % 16 == 0) ni_settle_release(&d->drain);
     return 1;
   }
+  watch_gaps(d);
   if (ni_gz_finished(d->w.gz)) (void)ni_session_flush(d);
   int done = ni_gz_finished(d->w.gz) || pass(d, ask, end);
   if (ask || d->drain.ticks % 16 == 0) ni_settle_release(&d->drain);

@@ -74,7 +74,7 @@ static const struct setting table[] = {
      "Address range of all pools of the process; memory is taken as it is needed."},
     {"NCCL_INSPECTOR_BLACKBOX", NULL, BOX, AT(blackbox_dir), 0, 0, NI_DIR_MAX_BYTES - 1,
      "Keep what is not yet written in a file in /dev/shm that outlives a kill (docs/blackbox.md). A folder: there; a tmpfs."},
-    {"NCCL_INSPECTOR_STUCK_SECONDS", NULL, COUNT, AT(stuck_seconds), 300, 0, INT64_C(1000000000),
+    {"NCCL_INSPECTOR_STUCK_SECONDS", NULL, COUNT, AT(stuck_seconds), 60, 0, INT64_C(1000000000),
      "An operation in flight for longer is written once, with its state, while it hangs. 0: never."},
     {"NCCL_INSPECTOR_FILE_MAX_BYTES", NULL, BYTES, AT(file_max_bytes), 0, 0, ANY_BYTES,
      "Start a new file beyond. 0: no limit."},

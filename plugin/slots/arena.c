@@ -16,10 +16,14 @@
 
 #define TOUCH_MIN_PAGES 32u   /* 128 KiB: what a new job of a few communicators takes at once */
 #define TOUCH_MAX_PAGES 512u  /* 2 MiB: 16,000 operations between two ticks of 10 ms */
-/* The file is kept ahead by as much as is taken: a dump thread that does not run for 150 ms at 200,000 operations a second
- * still keeps all in the box. */
-#define COMMIT_MIN_PAGES 1024u  /* 4 MiB */
-#define COMMIT_MAX_PAGES 16384u /* 64 MiB */
+/*
+ * The file is kept ahead of the callbacks, so that what a burst records is in it when the process is killed.
+ * A burst comes at a million operations a second, and the dump thread may be in its pause of 100 ms, or wait
+ * for a CPU. So it is kept ahead by 32 MiB, which is 260 ms of that, where the file system has plenty of room
+ * (ni_box_file_ahead), and by as much as is taken.
+ */
+#define COMMIT_FIRST_PAGES 1024u /* 4 MiB: by the first init, which waits for it */
+#define COMMIT_MAX_PAGES 16384u  /* 64 MiB */
 #define MAX_PAGES ((NI_H_IDX_MASK + 1) / NI_SLOTS_PER_PAGE) /* that handles can name: 8 GiB */
 #define MAP_ALIGN_PAGES 16u /* the file's part ends at a page border of any machine: 64 KiB */
 
@@ -124,7 +128,9 @@ int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, u
   h->chunk_pages[NI_CHUNK_PROXY] = 16; /* 128 proxy operations */
   open_region(a, NI_REGION_BOX, box ? front : 0, box ? front : 0, box_pages);
   open_region(a, NI_REGION_PLAIN, plain + table, n, n);
+  a->ahead_pages = COMMIT_FIRST_PAGES;
   ni_arena_touch_ahead(a);
+  if (box) a->ahead_pages = pages_of(ni_box_file_ahead(box)); /* from the dump thread's first tick on */
   return 0;
 }
 
@@ -195,28 +201,34 @@ void ni_arena_give(struct ni_arena *a, enum ni_chunk_class cls, uint32_t page) {
   } while (!ni_cas_rel(&h->free_stack[cls], &head, mine)); /* release: pairs with ni_arena_take */
 }
 
-/* Raises the file's limit by at most `pages`. Beyond what the file system grants it stays, and callbacks take plain
- * pages; the next tick asks again. */
-static void commit(struct ni_arena *a, uint32_t pages) {
+/* Raises the file's limit by at most `pages`; false: by less. Beyond what the file system grants it stays,
+ * and callbacks take plain pages; the next tick asks again. */
+static bool commit(struct ni_arena *a, uint32_t pages) {
   struct ni_region *g = &a->hdr->region[NI_REGION_BOX];
   uint32_t limit = ni_load_rlx(&g->limit), left = g->end - limit;
   uint32_t granted = left ? ni_box_file_step(a->box, pages < left ? pages : left) : 0;
-  if (!granted) return;
+  if (!granted) return false;
   uint32_t to = limit + granted;
-  if (ni_box_file_commit(a->box, (uint64_t)limit * NI_PAGE_BYTES, (uint64_t)to * NI_PAGE_BYTES)) return;
+  if (ni_box_file_commit(a->box, (uint64_t)limit * NI_PAGE_BYTES, (uint64_t)to * NI_PAGE_BYTES)) return false;
   ni_store_rlx(&g->limit, to);
+  return granted == pages;
 }
 
 /* Keeps the file ahead of the callbacks, in steps that make the calls rare. */
 static void commit_ahead(struct ni_arena *a, uint32_t mark) {
   struct ni_region *g = &a->hdr->region[NI_REGION_BOX];
-  uint32_t step = mark - g->first;
-  if (step < COMMIT_MIN_PAGES) step = COMMIT_MIN_PAGES;
+  uint32_t step = mark - g->first, ahead = ni_load_rlx(&g->limit) - mark;
+  if (step < a->ahead_pages) step = a->ahead_pages;
   if (step > COMMIT_MAX_PAGES) step = COMMIT_MAX_PAGES;
-  if (ni_load_rlx(&g->limit) - mark < step / 2) commit(a, step);
+  if (ahead >= step / 4 * 3) return;
+  /* In pieces: callbacks may use the first one while the kernel looks for the memory of the next. */
+  for (uint32_t left = step - ahead, some; left; left -= some) {
+    some = left < COMMIT_FIRST_PAGES ? left : COMMIT_FIRST_PAGES;
+    if (!commit(a, some)) return;
+  }
 }
 
-void ni_arena_commit(struct ni_arena *a, uint64_t bytes) { commit(a, pages_of(bytes)); }
+void ni_arena_commit(struct ni_arena *a, uint64_t bytes) { (void)commit(a, pages_of(bytes)); }
 
 static void touch_region(struct ni_arena *a, int which, uint32_t mark, uint32_t taken) {
   uint32_t ahead = 2 * taken, limit = ni_load_rlx(&a->hdr->region[which].limit), *touched = &a->ahead[which].touched;

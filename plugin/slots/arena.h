@@ -82,6 +82,7 @@ struct ni_arena {
   uint32_t n_pages;
   uint64_t map_bytes, cap_bytes;
   struct ni_box_file *box; /* NULL: no box */
+  uint32_t ahead_pages;    /* the file is kept ahead by so much at least */
   struct {
     uint32_t touched;   /* pages below are mapped */
     uint32_t seen_mark; /* watermark at the last touch_ahead */

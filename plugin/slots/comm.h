@@ -61,7 +61,7 @@ struct ni_comm_kind {
   struct ni_pool pool;
   _Atomic uint64_t started; /* every operation announced; the next rec_sn */
   _Atomic uint64_t filtered[NI_FILTER_COUNT];
-  _Atomic uint64_t dropped[NI_DROP_COUNT];
+  _Atomic uint64_t dropped[NI_DROP_OF_PLUGIN];
   _Atomic uint64_t late;
   struct ni_gap_mark gap[NI_DROP_OVERWRITTEN + 1]; /* causes that callbacks meet */
   _Alignas(NI_CACHE_LINE) struct ni_account account;     /* dump role */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plugin/slots/state.h"
+#include "writer.h"
 
 /* ---- operations ---- */
 
@@ -20,7 +21,7 @@ int64_t ni_accounts_unsettled(const struct ni_comm_writer *s, int kind) {
   const struct ni_kind_writer *k = &s->kind[kind];
   uint64_t settled = k->account->written + k->in_block + k->account->incomplete;
   for (int f = 0; f < NI_FILTER_COUNT; f++) settled += filtered(s, kind, (enum ni_filter)f);
-  for (int w = 0; w < NI_DROP_COUNT; w++) settled += ni_accounts_dropped(s, kind, (enum ni_drop)w);
+  for (int w = 0; w < NI_DROP_OF_PLUGIN; w++) settled += ni_accounts_dropped(s, kind, (enum ni_drop)w);
   return (int64_t)(ni_load_rlx(&s->comm->kind[kind].started) - settled);
 }
 
@@ -34,11 +35,12 @@ void ni_accounts_fill(struct ni_comm_writer *s, int kind, int final, struct ni_k
   struct ni_kind_writer *k = &s->kind[kind];
   uint64_t settled = o->written = k->account->written + k->in_block, dropped = 0;
   for (int f = 0; f < NI_FILTER_COUNT; f++) settled += o->filtered[f] = filtered(s, kind, (enum ni_filter)f);
-  for (int w = 0; w < NI_DROP_COUNT; w++) {
+  for (int w = 0; w < NI_DROP_OF_PLUGIN; w++) {
     /* At exit operations are still dropped: the last line states those that its gap lines name, more are in flight. */
     bool as_told = final && w <= NI_DROP_OVERWRITTEN;
     dropped += o->dropped[w] = as_told ? k->gap_seen[w] : ni_accounts_dropped(s, kind, (enum ni_drop)w);
   }
+  o->dropped[NI_DROP_BOX_FULL] = 0; /* of a process that lives nothing is lost with its box */
   settled += dropped + (o->incomplete = k->account->incomplete);
   o->late = ni_load_rlx(&s->comm->kind[kind].late);
   memcpy(o->fallback, k->account->fallback, sizeof o->fallback);
@@ -63,6 +65,21 @@ static void count_one(struct ni_op *op, uint32_t slot, void *arg) {
 uint64_t ni_accounts_walked(struct ni_comm_writer *s, enum ni_kind kind) {
   uint64_t n = 0;
   ni_pool_walk(&ni_g.arena, &s->comm->kind[kind].pool, count_one, &n);
+  return n;
+}
+
+static void count_unwritten(struct ni_op *op, uint32_t slot, void *arg) {
+  uint32_t flags = ni_state_flags(ni_load_rlx(&op->state)); /* relaxed: a count, no field is read */
+  bool finished = (flags & (NI_OP_DONE | NI_OP_RETIRED)) != 0;
+  bool over = (flags & (NI_OP_GIVEN_UP | NI_OP_SETTLED)) != 0;
+  *(uint64_t *)arg += finished && !over;
+}
+
+uint64_t ni_accounts_unwritten(const struct ni_writer *w) {
+  uint64_t n = 0;
+  for (struct ni_comm_writer *s = w->comms; s; s = s->next)
+    for (int kind = 0; kind < NI_KIND_COUNT; kind++)
+      ni_pool_walk(&ni_g.arena, &s->comm->kind[kind].pool, count_unwritten, &n);
   return n;
 }
 

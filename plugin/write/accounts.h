@@ -9,6 +9,8 @@
 
 #include "comm_writer.h"
 
+struct ni_writer;
+
 /* What of one kind has no record for this cause, by callbacks and dump side together. */
 uint64_t ni_accounts_dropped(const struct ni_comm_writer *s, int kind, enum ni_drop why);
 /* Operations announced and not yet settled by any counter; negative: counted twice, which never happens. */
@@ -16,6 +18,8 @@ int64_t ni_accounts_unsettled(const struct ni_comm_writer *s, int kind);
 static inline int ni_accounts_any_unsettled(const struct ni_comm_writer *s) {
   return ni_accounts_unsettled(s, NI_KIND_COLL) || ni_accounts_unsettled(s, NI_KIND_P2P);
 }
+/* Operations that have finished and whose records are on no disk, of all communicators. */
+uint64_t ni_accounts_unwritten(const struct ni_writer *w);
 /* Adds what callbacks have announced of both kinds, and what of it found no slot. */
 void ni_accounts_add(const struct ni_comm_writer *s, uint64_t *started, uint64_t *dropped);
 

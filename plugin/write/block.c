@@ -33,6 +33,7 @@ int ni_block_write(struct ni_writer *w, int force) {
     if (rc == 0) rc = ni_out_write(&w->out, block, n, w->block_records, w->now_ns, force);
   }
   w->last_flush_ms = w->now_ms;
+  if (rc != -EAGAIN) w->write_error = -rc; /* EAGAIN: it was not tried, an earlier failure is young */
   if (rc == 0) {
     ni_keep_expired(&ni_g.box, ni_out_lost(&w->out).expired_records);
     (void)ni_add_rlx(&w->progress, 1);

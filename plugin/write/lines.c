@@ -230,7 +230,7 @@ void ni_lines_late(struct ni_writer *w) {
   }
 }
 
-void ni_lines_process_end(struct ni_writer *w) {
+void ni_lines_process_end(struct ni_writer *w, enum ni_end end) {
   struct ni_pool_line in = {.kind = "arena",
                             .capacity_bytes = ni_arena_high_bytes(&ni_g.arena),
                             .used_bytes = ni_arena_used_bytes(&ni_g.arena),
@@ -239,7 +239,9 @@ void ni_lines_process_end(struct ni_writer *w) {
   (void)put_control(w, ni_format_pool_stats(w->line, sizeof w->line, &w->process_prefix, w->ts_us, &in));
   (void)clock_line(w, &w->process_prefix, NULL);
   /* Losses and strays that belong to no communicator: header id 0x0. */
-  struct ni_stats_line st = {.final = true, .refused_communicators = ni_load_rlx(&ni_g.refused_comms)};
+  struct ni_stats_line st = {.final = true,
+                             .end = end == NI_END_EXIT ? "exited" : "finalized",
+                             .refused_communicators = ni_load_rlx(&ni_g.refused_comms)};
   uint64_t strays[NI_STRAY_COUNT];
   for (int i = 0; i < NI_STRAY_COUNT; i++) strays[i] = ni_load_rlx(&ni_g.stray[i]);
   ni_stats_set_strays(&st, strays);

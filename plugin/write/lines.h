@@ -25,7 +25,8 @@ void ni_lines_clock(struct ni_writer *w);
 int ni_lines_gpu_offset(struct ni_writer *w, struct ni_comm_writer *s);
 /* Channels that came late (late.h). */
 void ni_lines_late(struct ni_writer *w);
-void ni_lines_process_end(struct ni_writer *w);
+/* The process's last lines. end: EXIT: its exit handler has it said; else every communicator was closed. */
+void ni_lines_process_end(struct ni_writer *w, enum ni_end end);
 void ni_lines_note(struct ni_writer *w, const char *text);
 void ni_lines_control(struct ni_writer *w, const struct ni_control_line *in);
 /* The process line and the comm line of a communicator, in w->line; their length. */

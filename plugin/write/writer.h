@@ -26,6 +26,7 @@ struct ni_writer {
   uint64_t text_max;             /* text at which the open block takes no more: RLIMIT_FSIZE; 0: no limit */
   uint64_t block_max;            /* bytes, compressed, at which it takes no more, so that files keep their limit; 0: no limit */
   uint64_t block_records;
+  int write_error;               /* errno of the newest try to write; 0: it succeeded, or there was none */
   uint8_t no_room;               /* a line that is said once did not fit: write first */
   uint8_t urgent;                /* a line that cannot wait is in the open block */
   uint8_t flush;                 /* somebody asked for everything to be written */

@@ -75,7 +75,7 @@ def one(i):
     recover = [CLI, "recover", "--box-dir", boxes, logs]
     r = run(*recover)
     # What came faster than the box grew was outside of it, and recover says so: then only doubles and values count.
-    outran = r.returncode == 2 and "were not in it" in run("sh", "-c", "zcat %s/*.gz | grep '\"note\"'" % logs).stdout
+    outran = r.returncode == 2 and "it had no room for" in run("sh", "-c", "zcat %s/*.gz | grep '\"note\"'" % logs).stdout
     if outran:
         options += " --unflushed --no-final"
         outran_rounds.append(i)

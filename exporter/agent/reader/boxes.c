@@ -19,6 +19,8 @@
 #include "exporter/base/text/safe_text.h"
 #include "exporter/input/discover.h"
 #include "exporter/input/parse/parse.h"
+#include "exporter/base/index.h"
+#include "exporter/model/hang/limit.h"
 #include "exporter/model/hang/read_boxes.h"
 #include "ni_box.h"
 
@@ -63,7 +65,14 @@ struct box {
   uint64_t found_ns;        /* CLOCK_MONOTONIC */
   int pidfd;
   bool seen, dead, bad;
+  uint64_t job;             /* of its job's name and attempt, as a number */
+  uint64_t started;         /* operations so far, and when that rose (Unix ns): anything of it moved */
+  uint64_t moved_ns;
+  uint64_t longest_ns;      /* the longest operation or pause that it has had; 0: it does not say */
+  uint64_t limit_ns;        /* from when on an operation of the job is stuck, as of the look before */
   struct ni_live_process p;
+  struct ni_live_open *left; /* of one that was killed: what it was in then */
+  size_t n_left;
 };
 struct ni_boxes {
   const char *box_dir;
@@ -97,6 +106,7 @@ static void drop(struct ni_boxes *x, struct box *b) {
   free(b->path);
   free(b->dir);
   free(b->stem);
+  free(b->left);
   *b = x->box[--x->n];
 }
 
@@ -135,6 +145,7 @@ struct taking {
   struct ni_boxes *x;
   const struct ni_box *b;
   uint64_t now; /* CLOCK_MONOTONIC */
+  uint64_t limit_ns;
   struct {
     struct ni_box_comm c;
     int64_t row; /* -1: over */
@@ -150,7 +161,7 @@ static int take_op(const struct ni_box_op *op, void *arg) {
   uint64_t open, since = ni_box_monotonic_ns(t->b, op->ticks_start);
   struct ni_box_net net;
   o->in_flight++;
-  o->stuck += t->now > since && t->now - since > t->x->stuck_ns;
+  o->stuck += t->now > since && t->now - since > t->limit_ns;
   if (*o->func && op->ticks_start >= t->comm[i].oldest) return 0;
   t->comm[i].oldest = op->ticks_start;
   ni_safe_text(op->func, o->func, sizeof o->func);
@@ -208,6 +219,52 @@ static int take_session(struct ni_boxes *x, struct box *b, const struct ni_box_l
   return b->dir && b->stem ? e : -ENOMEM;
 }
 
+static void note_moved(const struct ni_boxes *x, struct box *at, size_t from) {
+  uint64_t started = 0;
+  for (size_t i = from; i < x->n_open; i++)
+    for (int kind = 0; kind < NI_KIND_COUNT; kind++) started += x->open[i].started[kind];
+  if (started != at->started) at->moved_ns = ni_now_ns(CLOCK_REALTIME);
+  at->started = started;
+}
+
+/* What a killed process was in stays to be shown, behind the rows of those that live. Nothing of it is
+ * stuck: nobody waits there. */
+static int keep_left(struct ni_boxes *x, struct box *at, size_t from) {
+  size_t n = x->n_open - from;
+  free(at->left);
+  at->n_left = 0;
+  if (!(at->left = calloc(n + 1, sizeof *at->left))) return -ENOMEM;
+  for (; at->n_left < n; at->n_left++) {
+    at->left[at->n_left] = x->open[from + at->n_left];
+    at->left[at->n_left].stuck = 0;
+  }
+  x->n_open = from;
+  return 0;
+}
+
+static int show_left(struct ni_boxes *x) {
+  for (const struct box *b = x->box; b < x->box + x->n; b++)
+    for (size_t i = 0; i < b->n_left && x->n_open < NI_LIVE_LOOKS_MAX; i++) {
+      if (!ni_array_room(x->open, x->n_open, x->cap_open)) return -ENOMEM;
+      x->open[x->n_open++] = b->left[i];
+    }
+  return 0;
+}
+
+/* What is usual in a job its processes here say together (limit.h), each of which has met something else. */
+static void find_limits(struct ni_boxes *x) {
+  for (struct box *b = x->box; b < x->box + x->n; b++) {
+    uint64_t longest = 0, first = UINT64_MAX, moved = 0;
+    for (const struct box *o = x->box; !b->dead && o < x->box + x->n; o++) {
+      if (o->job != b->job) continue;
+      if (o->longest_ns > longest) longest = o->longest_ns;
+      if (o->p.start_ns && o->p.start_ns < first) first = o->p.start_ns;
+      if (o->moved_ns > moved) moved = o->moved_ns;
+    }
+    b->limit_ns = ni_hang_limit(x->stuck_ns, longest, moved > first ? moved - first : 0);
+  }
+}
+
 static int read_box(struct ni_boxes *x, struct box *at) {
   struct taking t = {.x = x, .now = ni_now_ns(CLOCK_MONOTONIC)};
   struct ni_box *b;
@@ -230,12 +287,19 @@ static int read_box(struct ni_boxes *x, struct box *at) {
   p->sign_ns = ni_box_seen_ns(b) & INT64_MAX;
   ni_safe_text(h->hostname, p->host, sizeof p->host);
   ni_safe_text(h->exe, p->exe, sizeof p->exe);
-  at->dead = p->life == NI_LIFE_DEAD;
+  at->dead = ni_life_gone(p->life);
+  at->job = ni_hash_text(ni_hash_text(0, p->job), p->attempt);
+  at->longest_ns = h->longest_operation_ns > h->longest_gap_ns ? h->longest_operation_ns : h->longest_gap_ns;
+  t.limit_ns = at->limit_ns ? at->limit_ns : x->stuck_ns;
   if (at->pidfd < 0 && p->life == NI_LIFE_ALIVE && h->pid_namespace == x->pid_namespace) {
     struct epoll_event ev = {.events = EPOLLIN, .data.fd = at->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)h->pid, 0)};
     if (at->pidfd >= 0) (void)epoll_ctl(x->epoll, EPOLL_CTL_ADD, at->pidfd, &ev);
   }
-  if (e == 0 && *p->job && !at->dead && h->state == NI_BOX_LIVE) e = take_comms(&t, p);
+  bool shown = p->life != NI_LIFE_ENDED && h->state == NI_BOX_LIVE;
+  size_t before = x->n_open;
+  if (e == 0 && *p->job && shown) e = take_comms(&t, p);
+  note_moved(x, at, before);
+  if (e == 0 && at->dead) e = keep_left(x, at, before);
   free(t.comm);
   ni_box_close(b);
   return e;
@@ -307,6 +371,8 @@ int ni_boxes_look(struct ni_boxes *x, struct ni_live_batch *b, struct ni_rows *r
     x->log_dir[x->n_processes] = at->dir ? at->dir : "";
     x->process[x->n_processes++] = at->p;
   }
+  if (e == 0) e = show_left(x);
+  find_limits(x);
   b->boxes = b->n_processes = (uint32_t)x->n_processes;
   b->processes = x->process;
   b->n_open = (uint32_t)x->n_open;

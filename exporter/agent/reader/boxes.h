@@ -1,8 +1,8 @@
 /*
  * The black boxes of one user on this node -> what his processes do now, and where their logs lie.
  *
- * All are read at each look; one whose process is dead once, since nobody writes it. One thread. Failure: -ENOMEM; what cannot be
- * read is counted.
+ * All are read at each look; one whose process is gone once, since nobody writes it. What a killed one was in
+ * is shown as long as its box is there. One thread. Failure: -ENOMEM; what cannot be read is counted.
  */
 #ifndef NI_AGENT_BOXES_H
 #define NI_AGENT_BOXES_H

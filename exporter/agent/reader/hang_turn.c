@@ -19,15 +19,21 @@
 #include "exporter/input/box/box.h"
 #include "exporter/input/discover.h"
 #include "exporter/input/flight/tree.h"
+#include "exporter/model/hang/limit.h"
+#include "exporter/model/live/live.h"
 
 #define S UINT64_C(1000000000)
 #define COPIES_BYTES (UINT64_C(1) << 30)
-enum { JOBS_MAX = 64, LONGEST = 4096, STACKS_MAX = 8, NUMBERS = 99, MANY = 20, ENOUGH = 6, STACK_BYTES = 1 << 20 };
+enum { JOBS_MAX = 64, LONGEST = 4096, STACKS_MAX = 8, NUMBERS = 99, STACK_BYTES = 1 << 20 };
+enum { SOON = 3, MANY = 20, ENOUGH = 6 }; /* rounds of a hang */
 
 struct job {
   struct ni_live_process who;   /* one of its processes here */
   char logs[LONGEST], at[LONGEST + 32];   /* its log folder, and ours in it */
   bool seen, refused;             /* refused: that folder is not ours, which was said */
+  bool waited;                  /* since_ns was not 0 at the turn before */
+  bool dead;                    /* a process of it here was killed, and none has taken its place */
+  uint32_t here;                /* its processes on this node */
   uint64_t since_ns, tick_ns;   /* Unix: the oldest one that is stuck here; 0: none. tick_ns, and what follows: monotonic */
   int dir;                      /* of `at`; -1: nothing hangs, and what follows is 0 */
   uint64_t begun_ns, due_ns;
@@ -38,7 +44,7 @@ struct job {
   struct ni_task child;
   struct ni_out_file out;       /* what it writes */
   struct timespec read;         /* the verdict that was read last */
-  bool certain, told;
+  bool certain, told, fresh;      /* fresh: a verdict was written since the last look at it */
   int64_t stack[STACKS_MAX], n_stacks; /* pids */
 };
 
@@ -110,10 +116,15 @@ static void remove_old_copies(struct job *j, const struct ni_live_batch *b) {
   j->copied_ns = now;
 }
 
+/* Has this node the whole job? Then nobody's copies are waited for, and the first verdict need not wait
+ * for a second look. */
+static bool alone(const struct job *j) { return j->who.world > 0 && j->here >= (uint32_t)j->who.world; }
+
 static void next_round(struct job *j, uint64_t mono_ns) {
   ni_out_drop(&j->out);
   j->step = COPY;
-  j->due_ns = mono_ns + (++j->judged < MANY ? 30 * S : 600 * S);
+  bool soon = ++j->judged < SOON && alone(j);
+  j->due_ns = mono_ns + (soon ? 10 * S : j->judged < MANY ? 30 * S : 600 * S);
 }
 
 /* What j->step says. */
@@ -143,8 +154,8 @@ static void child_ended(const struct ni_hang_watch *h, struct job *j, int code, 
   char name[256] = "verdict.txt";
   if (j->step == AS_JSON) strcpy(name, "verdict.json");
   if (j->step == COPY) {
-    j->due_ns = mono_ns + 10 * S;
-    j->step = ++j->copies > 1 ? JUDGE : COPY;
+    j->due_ns = alone(j) ? mono_ns : mono_ns + 10 * S;
+    j->step = ++j->copies > 1 || alone(j) ? JUDGE : COPY;
   } else if (j->step == STACK) {
     snprintf(name, sizeof name, "stack-%s-pid%" PRId64 ".txt", h->set.node, j->stack[--j->n_stacks]);
     if (*j->out.tmp) (void)ni_out_commit(&j->out, name, true);
@@ -152,6 +163,7 @@ static void child_ended(const struct ni_hang_watch *h, struct job *j, int code, 
   } else if (code >= 0 && code != 1 && code <= 4 && ni_out_commit(&j->out, name, true) == 0 && j->step == AS_JSON) {
     j->step = AS_TEXT;
   } else {
+    j->fresh = j->step == AS_TEXT;
     next_round(j, mono_ns);
   }
 }
@@ -251,14 +263,43 @@ static void advance(const struct ni_hang_watch *h, struct job *j, const struct n
   if (!start(h, j, mono_ns)) child_ended(h, j, -1, mono_ns);
 }
 
+static bool is_of(const struct job *j, const struct ni_live_process *p, const char *log_dir) {
+  bool same_job = strcmp(j->who.job, p->job) == 0 && strcmp(j->who.attempt, p->attempt) == 0;
+  return same_job && strcmp(j->logs, log_dir) == 0;
+}
+
+/* Has a process that is gone been begun anew? */
+static bool is_replaced(const struct ni_live_batch *b, const struct ni_live_process *p) {
+  struct ni_live_process *all = (struct ni_live_process *)(uintptr_t)b->processes;
+  const struct ni_live_looked k = {.process = all, .n_processes = b->n_processes};
+  return ni_live_replaced(&k, p);
+}
+
+/* Since when is something of a living process stuck? Where another one of the job was killed a wait is
+ * judged at once. */
+static void find_waiting(struct job *j, const struct ni_live_batch *b, const struct ni_live_process *p) {
+  uint64_t now = ni_now_ns(CLOCK_REALTIME);
+  for (const struct ni_live_open *o = b->open; !ni_life_gone(p->life) && o < b->open + b->n_open; o++) {
+    bool waits = j->dead && *o->func && now > o->since_ns && now - o->since_ns >= NI_HANG_DEAD_NS;
+    bool older = o->since_ns - 1 < j->since_ns - 1; /* 0 is the largest */
+    if (o->pid == p->pid && (o->stuck || waits) && older) j->since_ns = o->since_ns;
+  }
+}
+
 /* The jobs of the look, and since when something of them is stuck here. */
 static void see(struct ni_hang_watch *h, const struct ni_live_batch *b, const char *const *log_dir) {
-  for (size_t i = 0; i < h->n; i++) h->job[i].seen = false, h->job[i].since_ns = 0;
+  for (size_t i = 0; i < h->n; i++) {
+    struct job *j = &h->job[i];
+    j->waited = j->since_ns != 0;
+    j->seen = j->dead = false;
+    j->here = 0;
+    j->since_ns = 0;
+  }
   for (uint32_t i = 0; i < b->n_processes; i++) {
     const struct ni_live_process *p = &b->processes[i];
     size_t k = 0;
     for (struct job *j = h->job; k < h->n; j++, k++)
-      if (strcmp(j->who.job, p->job) == 0 && strcmp(j->who.attempt, p->attempt) == 0 && strcmp(j->logs, log_dir[i]) == 0) break;
+      if (is_of(j, p, log_dir[i])) break;
     if (k == h->n) {
       if (k == JOBS_MAX || *log_dir[i] != '/' || strlen(log_dir[i]) >= LONGEST || !ni_array_room(h->job, k, h->cap)) continue;
       h->job[h->n++] = (struct job){.who = *p, .dir = -1};
@@ -267,9 +308,12 @@ static void see(struct ni_hang_watch *h, const struct ni_live_batch *b, const ch
     }
     struct job *j = &h->job[k];
     j->seen = true;
-    for (const struct ni_live_open *o = b->open; p->life != NI_LIFE_DEAD && o < b->open + b->n_open; o++)
-      if (o->pid == p->pid && o->stuck && o->since_ns - 1 < j->since_ns - 1) j->since_ns = o->since_ns; /* 0 is the largest */
+    j->here += !is_replaced(b, p);
+    j->dead |= p->life == NI_LIFE_DEAD && !is_replaced(b, p);
   }
+  for (size_t i = 0; i < h->n; i++)
+    for (uint32_t k = 0; k < b->n_processes; k++)
+      if (is_of(&h->job[i], &b->processes[k], log_dir[k])) find_waiting(&h->job[i], b, &b->processes[k]);
 }
 
 bool ni_hang_watch_turn(struct ni_hang_watch *h, const struct ni_live_batch *b, const char *const *log_dir, uint64_t mono_ns,
@@ -283,10 +327,11 @@ bool ni_hang_watch_turn(struct ni_hang_watch *h, const struct ni_live_batch *b, 
       h->job[i--] = h->job[--h->n];
       continue;
     }
-    bool tick = mono_ns >= j->tick_ns;
+    bool tick = mono_ns >= j->tick_ns || (j->since_ns && !j->waited);
     if (tick) j->tick_ns = mono_ns + 10 * S, lead(h, j, mono_ns);
     if (j->dir >= 0) advance(h, j, b, mono_ns);
-    if (!tick || any || j->dir < 0 || !(any = tell(j, mono_ns, said))) continue;
+    if ((!tick && !j->fresh) || any || j->dir < 0 || !(any = tell(j, mono_ns, said))) continue;
+    j->fresh = false;
     if (!j->told && h->set.stacks) find_stacks(j, b);
     j->told = true;
   }

@@ -2,10 +2,12 @@
  * What a reader does when its user's job hangs, over all nodes of the job, without a server between them: the log folder that they
  * share is enough.
  *
- *   an operation beyond --stuck-after here ─▶ LEASE: one leads; nothing stuck here, but somebody leads: the same without a lease
+ *   an operation beyond the limit here (exporter/model/hang/limit.h), or that waits beside a killed process
+ *     ─▶ LEASE: one leads; nothing stuck here, but somebody leads: the same without a lease
  *     ─▶ COPY: boxes of the job into LOGS/nccl-inspector-hang, by `snapshot` ─▶ 10 s later COPY again
  *     ─▶ 10 s later, who leads: JUDGE: `hang` over copies and logs ─▶ the verdict as JSON and as text (whole or not there)
  *     ─▶ everybody: a ni_live_hang to the agent ─▶ STACKS, where asked for, of the ranks of this node that the verdict names
+ *     (where this node has the whole job: COPY, JUDGE at once, and both again 10 s later)
  *     ─▶ again every 30 s until it is certain, or 6 times; where it is no hang 20 times, then every 10 min
  *   nothing is stuck here, and nobody leads ─▶ over
  *

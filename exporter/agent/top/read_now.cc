@@ -29,7 +29,10 @@ const char ni_top_query[] =
     AS("operations_s", RATE("operations")) " or " AS("bus_bytes_s", RATE("bus_bytes") "/" RATE("bus_seconds")) " or "
     AS("late_share", RATE("late_seconds") " or 0*" RATE("operations")) " or " AS("rx_bytes_s", RATE("nic_receive_bytes")) " or "
     AS("tx_bytes_s", RATE("nic_transmit_bytes")) " or "
-    AS("alive", "0*" P "in_flight_operations+on(node,job_id,attempt,user,rank) group_left() " P "process_up");
+    AS("alive", "0*" P "in_flight_operations+on(node,job_id,attempt,user,rank) group_left() " P "process_up")
+    " or "
+    /* A killed rank: nothing else is told of it, so its row has no communicator. */
+    AS("alive", P "process_up==0 unless on(node,job_id,attempt,user,rank) " P "in_flight_operations");
 
 namespace {
 

@@ -76,7 +76,8 @@ static void who_waits(struct ni_top *t, size_t n) {
     for (size_t i = from, behind; i < to; i++) {
       struct ni_top_rank *r = t->by_comm[i];
       struct ni_put_text w = {r->waits, sizeof r->waits};
-      if (!(r->call < r->collectives && r->age >= least_s) || strcmp(r->function, "Send") == 0 || strcmp(r->function, "Recv") == 0) continue;
+      bool inside = r->alive != 0 && r->call < r->collectives && r->age >= least_s;
+      if (!inside || strcmp(r->function, "Send") == 0 || strcmp(r->function, "Recv") == 0) continue;
       ni_array_search(behind, to - from, first[behind]->collectives <= r->call);
       put_ranks(&w, first, behind, false);
       most = fmax(most, r->call);

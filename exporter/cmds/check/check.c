@@ -11,6 +11,8 @@
 #include "exporter/cmds/result.h"
 #include "exporter/index/atlas.h"
 #include "exporter/model/ledger/judge.h"
+#include "ends.h"
+#include "ni_box.h"
 #include "print.h"
 
 struct check {
@@ -23,6 +25,7 @@ struct check {
   } *expect;
   size_t n_expect, cap_expect;
   bool json, quiet, all;
+  const char *box_dir;
   struct ni_atlas_options index;
   struct ni_progress progress;
   struct ni_ledger ledger;
@@ -52,6 +55,7 @@ const struct ni_command ni_check_command = {
          .want = "FUNCTION=NUMBER with a number from 0 on, such as --expect AllReduce=40000"},
         {"partial", 0, NI_OPT_FLAG, NULL, "The input holds some of the ranks only: do not ask for the others",
          NI_INTO(struct check, ledger.partial)},
+        NI_ROW_BOX_DIR(struct check),
         NI_ROW_JSON(struct check, "check"),
         {"quiet", 'q', NI_OPT_FLAG, NULL, "The verdict line only", NI_INTO(struct check, quiet)},
         {"all", 0, NI_OPT_FLAG, NULL, "All communicators in the table, however many", NI_INTO(struct check, all)},
@@ -103,6 +107,7 @@ int ni_check_run(int argc, char **argv) {
     goto out;
   }
   judge_expect(&c);
+  ni_check_tell_ends(&c.ledger, c.box_dir);
   if (c.json) ni_check_json(&c.ledger);
   else if (c.quiet) ni_check_verdict(&c.ledger);
   else ni_check_print(&c.ledger, c.all);

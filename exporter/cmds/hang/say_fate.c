@@ -3,6 +3,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "exporter/base/text/plural.h"
 #include "exporter/model/hang/judge/fate.h"
@@ -35,6 +36,22 @@ static void say_all(FILE *f, size_t n) {
   else ni_say(f, "all %zu processes", n);
 }
 
+/* What those that ended by themselves could not write. */
+static void say_unwritten(FILE *f, const struct ni_hang_verdict *v) {
+  const struct ni_hang_model *m = v->model;
+  uint64_t n = 0;
+  int error = 0;
+  for (size_t i = 0; i < m->n_processes; i++) {
+    if (v->earlier[i] || !m->process[i].unwritten) continue;
+    n += m->process[i].unwritten;
+    if (m->process[i].unwritten_error) error = m->process[i].unwritten_error;
+  }
+  if (!n) return;
+  ni_say(f, "; %" PRIu64 " finished %s could not be written", n, ni_plural(n, "operation", "operations"));
+  if (error) ni_say(f, " (%s)", strerror(error));
+  fputs(": `recover` has them", f);
+}
+
 void ni_hang_say_end(FILE *f, const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
   size_t dead = t->in[NI_HANG_DEAD], n = t->processes;
@@ -51,6 +68,7 @@ void ni_hang_say_end(FILE *f, const struct ni_hang_verdict *v) {
   }
   fputs(", last sign of life ", f);
   ni_hang_say_when(f, v, t->last_ns);
+  say_unwritten(f, v);
   if (dead && n > 1 && t->last_ns > t->first_ns + APART_NS) {
     fputs("; the first to go was ", f);
     say_processes(f, v, NI_HANG_DEAD, t->first_ns + APART_NS);

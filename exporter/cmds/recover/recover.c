@@ -40,9 +40,9 @@ struct recover {
 /* What is found out with the owner's rights. Shared with him: numbers and texts, whose ends root sets itself. */
 struct answer {
   bool elsewhere, alive, live, failed, part, damaged, unread, removed, removable;
-  enum ni_life life;
+  struct ni_life_fact life;
   int64_t pid;
-  uint64_t records, in_flight, incomplete, from;
+  uint64_t records, in_flight, incomplete, lost, from;
   char host[256], said[4096], stem[256], name[300], dir[4096], why[5000], bad[512];
 };
 
@@ -56,7 +56,7 @@ struct job {
 
 /* ---- with the rights of the box's owner ---- */
 
-/* May the process still write its log? Where it cannot be known, a heartbeat that stopped long ago counts. */
+/* May the process still write its log? Where nobody can say, a heartbeat that stopped long ago counts. */
 static bool may_live(const struct ni_box *b) {
   const struct ni_box_header *h = ni_box_header(b);
   if (ni_box_life(b) != NI_LIFE_UNKNOWN) return ni_box_life(b) == NI_LIFE_ALIVE;
@@ -89,6 +89,7 @@ static int write_part(struct job *j, const struct ni_box *b, const struct ni_pla
   e = f ? ni_recover_box(b, &p->log, f, a->live, &out) : -ENOMEM;
   int written = f && fclose(f) != 0 ? -errno : 0;
   a->records = out.records, a->in_flight = out.in_flight, a->incomplete = out.incomplete;
+  a->lost = out.lost;
   a->damaged = out.damaged || (ni_box_outside(b) && out.communicators);
   a->part = e == 0 && out.part;
   if (e == 0 && out.part && written == 0 && file == &own)
@@ -109,7 +110,7 @@ static int recover_one(const struct ni_box *b, void *arg) {
   const struct ni_box_header *h = ni_box_header(b);
   int e = ni_place_find(&p, &r->sources, &r->inputs, r->output, b);
   a->live = may_live(b);
-  a->life = ni_box_life(b);
+  a->life = *ni_box_life_fact(b);
   a->pid = h->pid;
   a->elsewhere = p.elsewhere;
   a->from = p.log.next;
@@ -141,7 +142,6 @@ static int remove_one(const struct ni_box *b, void *arg) {
 /* ---- one box ---- */
 
 static void say(struct recover *r, const char *box, const struct answer *a, const char *result, const char *text) {
-  static const char *const lives[] = {"unknown", "alive", "dead"};
   bool bad = strcmp(result, "failed") == 0 || strcmp(result, "unreadable") == 0;
   char path[sizeof a->dir + sizeof a->name];
   r->seen++;
@@ -152,13 +152,15 @@ static void say(struct recover *r, const char *box, const struct answer *a, cons
     ni_json_text(j, "box", box);
     ni_json_text(j, "hostname", a ? a->host : NULL);
     if (a) ni_json_i64(j, "pid", a->pid);
-    ni_json_text(j, "process", a ? lives[a->life <= NI_LIFE_DEAD ? a->life : 0] : NULL);
+    ni_json_text(j, "process", a ? ni_life_name(a->life.life) : NULL);
     ni_json_text(j, "result", result);
     ni_json_text(j, "text", text);
     ni_json_text(j, "path", a && *a->name ? path : NULL);
     ni_json_u64(j, "records", a ? a->records : 0);
     ni_json_u64(j, "in_flight", a ? a->in_flight : 0);
     ni_json_u64(j, "incomplete", a ? a->incomplete : 0);
+    ni_json_u64(j, "lost", a ? a->lost : 0);
+    ni_json_text(j, "end", a ? ni_life_end_name(a->life.end) : NULL);
     ni_json_bool(j, "removed", a && a->removed);
     ni_json_end_object(j);
     return;
@@ -179,12 +181,27 @@ static void remove_box(struct job *j, struct ni_box_visit *v) {
   if (e < 0) ni_say(stderr, "%s: not removed: %s\n", j->path, *why ? why : strerror(-e));
 }
 
+/* Its process runs, or nobody here knows. */
+static void say_left_alone(struct recover *r, const struct job *j) {
+  const struct answer *a = j->a;
+  char text[512], reason[256];
+  ni_life_reason(&a->life, reason, sizeof reason);
+  if (a->life.life == NI_LIFE_ALIVE) {
+    snprintf(text, sizeof text,
+             "left alone, its process runs (%s): `nccl-inspector hang` looks at it, `snapshot` copies it", reason);
+  } else {
+    snprintf(text, sizeof text,
+             "left alone, whether its process runs is not known: %s. Try again in a minute, or where it ran", reason);
+  }
+  say(r, j->path, a, "alive", text);
+}
+
 static void say_one(struct recover *r, const struct job *j) {
   const struct answer *a = j->a;
-  char text[6000];
+  char text[6000], lost[128] = "";
   if (a->alive) {
     r->alive++;
-    say(r, j->path, a, "alive", "left alone, its process runs: `nccl-inspector hang` looks at it, `snapshot` copies it");
+    say_left_alone(r, j);
   } else if (a->failed) {
     r->failed++;
     say(r, j->path, a, "failed", a->why);
@@ -193,9 +210,12 @@ static void say_one(struct recover *r, const struct job *j) {
   } else {
     r->parts++;
     r->records += a->records;
+    if (a->lost)
+      snprintf(lost, sizeof lost, ", %" PRIu64 " %s lost that its black box had no room for", a->lost,
+               ni_plural(a->lost, "operation", "operations"));
     snprintf(text, sizeof text, "%" PRIu64 " %s, %" PRIu64 " %s in flight%s -> %s/%s", a->records,
              ni_plural(a->records, "record", "records"), a->in_flight, ni_plural(a->in_flight, "operation", "operations"),
-             a->live ? " (of a process that may go on writing)" : "", a->dir, a->name);
+             a->live ? " (of a process that may go on writing)" : lost, a->dir, a->name);
     say(r, j->path, a, a->live ? "snapshot" : "recovered", text);
     if (*a->bad && !r->json) ni_say(stderr, "%s: not read, so what it holds may now be there twice\n", a->bad);
   }

@@ -94,6 +94,10 @@ static uint64_t sum(const uint64_t *n, int count) {
   return total;
 }
 
+static uint64_t settled(const struct ni_kind_counts *c) {
+  return c->written + sum(c->filtered, NI_FILTER_COUNT) + sum(c->dropped, NI_DROP_COUNT) + c->incomplete;
+}
+
 /* docs/internals/blackbox.md, "Accounts". Before the records are put: they add to written, filtered and fallback. */
 static void open_accounts(struct ni_recover_job *j, const struct ni_recover_life *l, struct ni_kind_counts *counts) {
   for (int k = 0; k < NI_KIND_COUNT; k++) {
@@ -111,6 +115,8 @@ static void open_accounts(struct ni_recover_job *j, const struct ni_recover_life
   }
 }
 
+/* When the records are put. What lay in memory outside the box is lost with the process, finished or not:
+ * it is in no slot. */
 static void close_accounts(struct ni_recover_job *j, const struct ni_recover_life *l, struct ni_kind_counts *counts) {
   uint64_t listed[NI_KIND_COUNT] = {0}, given_up[NI_KIND_COUNT] = {0};
   for (size_t i = 0; i < l->in_flight.n; i++) listed[l->in_flight.op[i].kind]++;
@@ -118,14 +124,20 @@ static void close_accounts(struct ni_recover_job *j, const struct ni_recover_lif
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     uint64_t lines = (l->log ? l->log->kind[k].incomplete.distinct : 0) + given_up[k];
     counts[k].incomplete = lines > l->c.kind[k].incomplete ? lines : l->c.kind[k].incomplete;
-    uint64_t settled = counts[k].written + sum(counts[k].filtered, NI_FILTER_COUNT) +
-                       sum(counts[k].dropped, NI_DROP_COUNT) + counts[k].incomplete;
-    counts[k].in_flight = counts[k].started > settled ? counts[k].started - settled : 0;
+    uint64_t over = settled(&counts[k]), open = counts[k].started > over ? counts[k].started - over : 0;
+    uint64_t lost = open > listed[k] ? open - listed[k] : 0;
+    if (lost > j->room_outside) lost = j->room_outside;
+    j->room_outside -= lost;
+    j->out->lost += lost;
+    counts[k].dropped[NI_DROP_BOX_FULL] = lost;
+    counts[k].in_flight = open - lost;
     if (counts[k].in_flight > listed[k]) j->out->unlisted += counts[k].in_flight - listed[k];
     uint64_t flushed = l->log ? l->log->kind[k].flushed : 0;
     counts[k].records = counts[k].written > flushed ? counts[k].written - flushed : 0;
   }
 }
+
+static bool ended(const struct ni_recover_job *j) { return ni_box_life(j->b) == NI_LIFE_ENDED; }
 
 static int put_life(struct ni_recover_job *j, struct ni_recover_life *l) {
   struct ni_stats_line s = {.final = !j->live};
@@ -138,13 +150,14 @@ static int put_life(struct ni_recover_job *j, struct ni_recover_life *l) {
   open_accounts(j, l, counts);
   put_records(j, l, counts);
   put_unfinished(j, l, &l->given_up, false, "overtaken");
-  put_unfinished(j, l, &l->in_flight, true, j->live ? "alive" : "killed");
-  put_gaps(j, l, counts);
+  put_unfinished(j, l, &l->in_flight, true, j->live ? "alive" : ended(j) ? "exit" : "killed");
   close_accounts(j, l, counts);
+  put_gaps(j, l, counts);
   for (int k = 0; k < NI_KIND_COUNT; k++) ni_stats_set_kind(&s, (enum ni_kind)k, &counts[k]);
   ni_stats_set_strays(&s, l->c.stray);
   NI_PART_PUT(&j->part, dump_stats, &s);
-  struct ni_comm_end_line end = {"killed", ni_box_seen_ns(j->b)};
+  const char *by_itself = l->c.phase == 2 ? "destroy" : "exit";
+  struct ni_comm_end_line end = {ended(j) ? by_itself : "killed", ni_box_seen_ns(j->b)};
   if (!j->live) NI_PART_PUT(&j->part, comm_end, &end);
   for (size_t i = 0; i < l->in_flight.n; i++) {
     const struct ni_recover_ref *op = &l->in_flight.op[i];
@@ -236,15 +249,36 @@ static uint64_t expired(const struct ni_recover_job *j) {
   return counted > told ? counted : told;
 }
 
+/* NULL: not known. */
+static const char *how(const struct ni_recover_job *j) {
+  const struct ni_life_fact *f = ni_box_life_fact(j->b);
+  if (f->life == NI_LIFE_ENDED) return f->end == NI_BOX_END_EXITED ? "exited" : "finalized";
+  return f->life == NI_LIFE_DEAD && f->end == NI_BOX_END_NOT_YET ? "killed" : NULL;
+}
+
+/* Of a process that left by itself: what it could not write, and why. */
+static void note_unwritten(struct ni_recover_job *j, const struct ni_box_header *h) {
+  char text[256], number[64] = "an unknown number of operations";
+  if (h->end != NI_BOX_END_EXITED) return;
+  if (h->unwritten != NI_BOX_NOT_COUNTED)
+    snprintf(number, sizeof number, "%" PRIu64 " finished %s", h->unwritten,
+             ni_plural(h->unwritten, "operation", "operations"));
+  snprintf(text, sizeof text, "the process left by exit or return and could not write %s%s%s", number,
+           h->unwritten_error ? ": " : "", h->unwritten_error ? strerror(h->unwritten_error) : "");
+  ni_part_note(&j->part, text);
+}
+
 static int put_foot(struct ni_recover_job *j) {
   const struct ni_box_header *h = ni_box_header(j->b);
   char text[256];
   if (ni_part_about(&j->part, &j->process)) return -ENOMEM;
+  if (ended(j)) note_unwritten(j, h);
   if (ni_box_outside(j->b))
     snprintf(text, sizeof text,
-             "recovered from the black box; %u %s not in it: what had finished there is lost "
-             "and counts as in flight", ni_box_outside(j->b),
-             ni_plural(ni_box_outside(j->b), "page of the process's memory was", "pages of the process's memory were"));
+             "recovered from the black box; it had no room for %u %s of the process's memory: %" PRIu64
+             " %s lost with them",
+             ni_box_outside(j->b), ni_plural(ni_box_outside(j->b), "page", "pages"), j->out->lost,
+             ni_plural(j->out->lost, "operation is", "operations are"));
   else
     snprintf(text, sizeof text, "recovered from the black box: %" PRIu64 " %s not written", j->out->records,
              ni_plural(j->out->records, "record that had finished and was", "records that had finished and were"));
@@ -256,7 +290,7 @@ static int put_foot(struct ni_recover_job *j) {
     ni_part_note(&j->part, text);
   }
   if (j->live || j->log->process_final) return 0;
-  struct ni_stats_line s = {.final = true, .refused_communicators = h->refused_communicators};
+  struct ni_stats_line s = {.final = true, .end = how(j), .refused_communicators = h->refused_communicators};
   struct ni_kind_counts gone = {.dropped[NI_DROP_EXPIRED] = expired(j)};
   _Static_assert(NI_STRAY_COUNT <= sizeof h->process_stray / sizeof *h->process_stray, "the box has a place for each");
   ni_stats_set_kind(&s, NI_KIND_COLL, &gone);
@@ -283,6 +317,8 @@ static int compose(struct ni_recover_job *j) {
 
 int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, FILE *f, bool live, struct ni_recovered *out) {
   struct ni_recover_job j = {.b = b, .log = log, .live = live, .out = out, .part.f = f};
+  const struct ni_box_header *h = ni_box_header(b);
+  if (!live) j.room_outside = (uint64_t)ni_box_outside(b) * (h->page_bytes / h->slot_bytes);
   *out = (struct ni_recovered){0};
   uint32_t state = ni_box_header(b)->state;
   if (state != NI_BOX_LIVE) return 0; /* nothing recorded yet, or everything in the log */

@@ -22,7 +22,8 @@ struct ni_recovered {
   uint64_t records, in_flight, incomplete, filtered;
   uint64_t communicators; /* whose accounts were closed */
   uint64_t damaged;       /* communicators and slots that cannot be what they say */
-  uint64_t unlisted;      /* in flight by the accounts, in no slot: taken, not yet filled, or outside the box */
+  uint64_t unlisted;      /* in flight by the accounts, in no slot: taken and not yet filled */
+  uint64_t lost;          /* in no slot, because the box had no room: finished or in flight, nobody knows */
 };
 
 /* log: what is in the log already (start_ns of the same session). Lines go to f. live: the process was, or may be, alive. */

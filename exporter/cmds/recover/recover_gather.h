@@ -62,6 +62,7 @@ struct ni_recover_job {
   bool live, gpu_only;
   bool expires;  /* the process removed old files of its log */
   uint64_t gone; /* records of communicators that are open in them */
+  uint64_t room_outside; /* operations that the pages outside the box could hold, less those told as lost */
   bool news; /* the log does not have it all */
   struct ni_log_part part;
   struct ni_ident process;

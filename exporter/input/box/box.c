@@ -15,48 +15,6 @@
 #include "exporter/base/now.h"
 #include "box_image.h"
 
-/* ---- does its process live? ---- */
-
-#define FRESH_NS UINT64_C(10000000000)
-
-static size_t read_small(const char *path, char *buf, size_t cap) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
-  if (fd >= 0) close(fd);
-  buf[n > 0 ? n : 0] = 0;
-  return n > 0 ? (size_t)n : 0;
-}
-
-/* Field 22 of /proc/PID/stat; 0: there is no such process, or it is dead and its parent has not taken note (state Z, X). The
- * name in field 2 may hold anything, so from its last ')'. */
-static uint64_t start_ticks(int64_t pid) {
-  char path[64], text[2048];
-  snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-  if (!read_small(path, text, sizeof text)) return 0;
-  char *p = strrchr(text, ')');
-  if (p && p[1] == ' ' && strchr("ZXx", p[2])) return 0;
-  for (int field = 2; p && field < 22; field++) p = strchr(p + 1, ' ');
-  return p ? strtoull(p + 1, NULL, 10) : 0;
-}
-
-/* Is the process that wrote the box alive? docs/internals/blackbox.md, "Alive?". Reads /proc and the clocks, sends no signal. */
-static enum ni_life life_of(const struct ni_box_header *h) {
-  static _Thread_local char boot[64]; /* it stays */
-  struct stat ns;
-  if (!*boot && read_small("/proc/sys/kernel/random/boot_id", boot, sizeof boot)) boot[strcspn(boot, "\n")] = 0;
-  if (!*boot || !*h->boot_id) return NI_LIFE_UNKNOWN;
-  if (strcmp(boot, h->boot_id) != 0) { /* another machine, or this one was booted since */
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
-    return strcmp(host, h->hostname) != 0 ? NI_LIFE_UNKNOWN : NI_LIFE_DEAD;
-  }
-  if (h->pid_namespace && h->start_ticks && stat("/proc/self/ns/pid", &ns) == 0 && ns.st_ino == h->pid_namespace)
-    return h->pid > 0 && start_ticks(h->pid) == h->start_ticks ? NI_LIFE_ALIVE : NI_LIFE_DEAD;
-  /* It is in another container: only its heartbeat tells. */
-  uint64_t at = ni_now_ns(CLOCK_MONOTONIC);
-  return h->heartbeat_ns && (at < h->heartbeat_ns || at - h->heartbeat_ns < FRESH_NS) ? NI_LIFE_ALIVE : NI_LIFE_UNKNOWN;
-}
-
 enum { SETTLE_TRIES = 3 /* looks at a page whose slots move */, RUN_PAGES = 8 /* read at once */ };
 
 __attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t cap, const char *text, ...) {
@@ -198,7 +156,7 @@ static int take_run(struct ni_box *b, int fd, uint32_t first, uint32_t n, uint64
   unsigned char run[3][RUN_PAGES * NI_BOX_PAGE_BYTES];
   uint64_t at = (uint64_t)first * NI_BOX_PAGE_BYTES;
   uint32_t slots = NI_BOX_PAGE_BYTES / b->h.slot_bytes, busy = 0, moved = 0; /* a bit a page */
-  bool moves = b->life != NI_LIFE_DEAD && !b->is_copy && ni_box_ops_class(b, ni_box_class(b, first));
+  bool moves = !ni_life_gone(b->life.life) && !b->is_copy && ni_box_ops_class(b, ni_box_class(b, first));
   int e = read_at(fd, run[0], (size_t)n * NI_BOX_PAGE_BYTES, at);
   if (e == 0 && moves) e = read_at(fd, run[1], (size_t)n * NI_BOX_PAGE_BYTES, at);
   for (int last = 1; e == 0 && moves && (last == 1 || (last == 2 && busy)); last++) {
@@ -294,7 +252,8 @@ static int read_header_again(struct ni_box *b, int fd, char *why, size_t cap) {
   if (e < 0) return e;
   size_t constant = offsetof(struct ni_box_header, state);
   if (memcmp(&first, &b->h, constant) != 0) return refuse(why, cap, "it was replaced while it was read: read it again");
-  if (!b->is_copy && b->life != NI_LIFE_DEAD) b->life = life_of(&b->h); /* perhaps it ended meanwhile */
+  if (b->is_copy) b->life = ni_life_of_copy(&b->h, b->copied_life, b->taken_ns);
+  else if (!ni_life_gone(b->life.life)) b->life = ni_life_ask(&b->h, fd, b->owner); /* ended meanwhile? */
   return 0;
 }
 
@@ -309,7 +268,7 @@ static int look_for_copy_page(struct ni_box *b, int fd) {
   b->is_copy = true;
   b->bytes = c.box_bytes;
   b->taken_ns = c.taken_unix_ns;
-  b->life = c.life <= NI_LIFE_DEAD ? (enum ni_life)c.life : NI_LIFE_UNKNOWN;
+  b->copied_life = c.life;
   return 0;
 }
 
@@ -324,8 +283,8 @@ static int load(struct ni_box *b, int fd, const struct stat *of, uint64_t most, 
   int e = look_for_copy_page(b, fd);
   if (e < 0 || (e = read_header(b, fd, why, cap)) < 0 || (e = take_fields(b, why, cap)) < 0) return e;
   if (!b->is_copy) {
-    b->life = life_of(&b->h);
-    b->taken_ns = ni_now_ns(CLOCK_REALTIME);
+    b->life = ni_life_ask(&b->h, fd, b->owner);
+    b->taken_ns = b->life.at_ns;
   }
   if ((e = read_at(fd, &b->watermark, 4, b->h.watermark_at)) < 0 || (e = read_at(fd, &b->outside, 4, b->h.outside_at)) < 0) return e;
   b->end_page = b->watermark < b->h.n_pages ? b->watermark : b->h.n_pages;
@@ -375,7 +334,9 @@ int ni_box_write_copy(const struct ni_box *b, int fd) {
   const struct ni_box_header *h = &b->h;
   const struct ni_box_piece *pieces[] = {&h->class_map, &h->texts, &h->session[0], &h->session[1]};
   unsigned char page[NI_BOX_PAGE_BYTES] = {0};
-  struct ni_box_copy c = {.version = 1, .life = b->life, .taken_unix_ns = b->taken_ns};
+  /* How one that is gone ended is in the header; readers of before know three words. */
+  uint32_t life = ni_life_gone(b->life.life) ? NI_LIFE_DEAD : b->life.life;
+  struct ni_box_copy c = {.version = 1, .life = life, .taken_unix_ns = b->taken_ns};
   uint32_t last = b->end_page; /* what nobody has used is left out */
   while (last > h->data_page && !ni_box_holds(b, last - 1)) last--;
   c.box_bytes = (uint64_t)last * NI_BOX_PAGE_BYTES;

@@ -1,16 +1,19 @@
 /*
- * A black box read from its file: checked, decoded, never trusted. Layout: ni_box.h; how to decide: docs/internals/blackbox.md.
+ * A black box read from its file: checked, decoded, never trusted. Layout: ni_box.h; how to decide:
+ * docs/internals/blackbox.md.
  *
- * The file is read (never mapped, never written): what matters of it is copied into an image of ours, so a file that is
- * cut or changed while we look cannot hurt us. Of a process that lives, every page is read three times: the state words
- * before and after must agree around the copy that is used; slots that move all the time are left out.
+ * The file is read (never mapped, never written): what matters of it is copied into an image of ours, so a
+ * file that is cut or changed while we look cannot hurt us. Of a process that lives, every page is read three
+ * times: the state words before and after must agree around the copy that is used; slots that move all the
+ * time are left out.
  *
- * A copy made by `nccl-inspector snapshot` is the same file with one page behind it (struct ni_box_copy): when it was
- * taken, and whether the process was alive then. Every offset, count and text from a file is checked here; callers see
- * decoded values and texts that end.
+ * A copy made by `nccl-inspector snapshot` is the same file with one page behind it (struct ni_box_copy):
+ * when it was taken, and whether the process was alive then (life.h). Every offset, count and text from a
+ * file is checked here; callers see decoded values and texts that end.
  *
- * Threads: a box belongs to one thread; different boxes are independent. Ownership: ni_box_close() frees all; strings
- * live as long. Failure: ni_box_open() gives -errno, and for a file that is no sound box -EBADMSG with the reason as text.
+ * Threads: a box belongs to one thread; different boxes are independent. Ownership: ni_box_close() frees all;
+ * strings live as long. Failure: ni_box_open() gives -errno, and for a file that is no sound box -EBADMSG
+ * with the reason as text.
  */
 #ifndef NI_BOX_READ_H
 #define NI_BOX_READ_H
@@ -20,6 +23,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "life.h"
 #include "ni_box.h"
 #include "format/record.h"
 
@@ -31,12 +35,10 @@
 #define NI_BOX_COMMS_MAX 65536u               /* NI_MAX_COMMS of the plugin */
 #define NI_BOX_COPY_MAGIC "NIBOXCPY"
 
-enum ni_life { NI_LIFE_UNKNOWN = 0, NI_LIFE_ALIVE, NI_LIFE_DEAD };
-
 /* The page behind a copy. Byte order of the machine that copied, as the box's own. */
 struct ni_box_copy {
   char magic[8];
-  uint32_t version, life; /* 1; enum ni_life when it was taken */
+  uint32_t version, life; /* 1; when it was taken: ALIVE, DEAD (gone, however it ended) or UNKNOWN of enum ni_life */
   uint64_t taken_unix_ns;
   uint64_t box_bytes;     /* of the box before this page */
 };

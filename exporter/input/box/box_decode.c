@@ -59,7 +59,8 @@ static void get_counts(const struct ni_box *b, const unsigned char *base, enum n
 
 const struct ni_box_header *ni_box_header(const struct ni_box *b) { return &b->h; }
 bool ni_box_is_copy(const struct ni_box *b) { return b->is_copy; }
-enum ni_life ni_box_life(const struct ni_box *b) { return b->life; }
+enum ni_life ni_box_life(const struct ni_box *b) { return b->life.life; }
+const struct ni_life_fact *ni_box_life_fact(const struct ni_box *b) { return &b->life; }
 uint64_t ni_box_taken_ns(const struct ni_box *b) { return b->taken_ns; }
 uint64_t ni_box_held(const struct ni_box *b) { return b->held_bytes; }
 uint32_t ni_box_owner(const struct ni_box *b) { return b->owner; }
@@ -105,8 +106,9 @@ uint64_t ni_box_unix_ns(const struct ni_box *b, uint64_t ticks) {
 }
 
 uint64_t ni_box_seen_ns(const struct ni_box *b) {
-  if (b->life == NI_LIFE_ALIVE) return b->taken_ns;
-  return b->h.heartbeat_unix_ns ? b->h.heartbeat_unix_ns : b->h.made_ns;
+  if (b->life.life == NI_LIFE_ALIVE) return b->taken_ns;
+  uint64_t sign = b->h.heartbeat_unix_ns ? b->h.heartbeat_unix_ns : b->h.made_ns;
+  return b->life.life == NI_LIFE_ENDED && b->h.end_unix_ns > sign ? b->h.end_unix_ns : sign;
 }
 
 /* ---- communicators ---- */

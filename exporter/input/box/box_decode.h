@@ -11,6 +11,8 @@ const struct ni_box_header *ni_box_header(const struct ni_box *b);
 bool ni_box_is_copy(const struct ni_box *b);
 /* Of the process: of a copy as it was when it was taken, else as it is now. */
 enum ni_life ni_box_life(const struct ni_box *b);
+/* The same with the reason and the time. */
+const struct ni_life_fact *ni_box_life_fact(const struct ni_box *b);
 uint64_t ni_box_taken_ns(const struct ni_box *b);    /* Unix ns of this look at it */
 uint64_t ni_box_held(const struct ni_box *b);        /* bytes of its pages that are not 0 */
 uint32_t ni_box_owner(const struct ni_box *b);       /* uid of the file */
@@ -43,7 +45,8 @@ bool ni_box_call_of(const struct ni_box_comm *c, const struct ni_box_op *op, uin
 uint64_t ni_box_monotonic_ns(const struct ni_box *b, uint64_t ticks);
 uint64_t ni_box_unix_ns(const struct ni_box *b, uint64_t ticks);
 uint64_t ni_box_span_ns(const struct ni_box *b, uint64_t ticks);
-/* The newest moment the box speaks of, Unix ns: when it was looked at if its process was alive, else its last heartbeat. */
+/* The newest moment the box speaks of, Unix ns: when it was looked at if its process was alive, else its
+ * last heartbeat, or when it said that it leaves. */
 uint64_t ni_box_seen_ns(const struct ni_box *b);
 
 /* The network transfer of an operation that has waited longest. */

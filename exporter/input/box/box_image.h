@@ -26,7 +26,8 @@ struct ni_box {
   size_t n_proxies;
   uint32_t owner;
   bool is_copy;
-  enum ni_life life;
+  uint32_t copied_life; /* of a copy: what its page says */
+  struct ni_life_fact life;
   uint64_t taken_ns;
   char *text[3];          /* dir, file, line of the session */
 };

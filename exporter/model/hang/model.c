@@ -162,6 +162,8 @@ static int merge_process(struct ni_hang_process *a, const struct ni_hang_process
   a->has_dump |= b->has_dump;
   a->ours |= b->ours;
   a->boxless |= b->boxless;
+  ni_hang_raise(&a->unwritten, b->unwritten);
+  if (b->unwritten_error) a->unwritten_error = b->unwritten_error;
   return copy_text(&a->exe, b->exe) || copy_text(&a->file, b->file) ? -ENOMEM : 0;
 }
 

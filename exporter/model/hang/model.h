@@ -78,13 +78,18 @@ struct ni_hang_process {
   uint64_t alive_ns;     /* newest sign of life */
   uint64_t look_ns;      /* when liveness was asked: of the newest black box; 0: never */
   uint64_t file_ns;      /* newest change of a file of it */
-  uint64_t longest_operation_ns, longest_gap_ns; /* of all that are over: from call to end, and from an end to the next call; 0: unknown */
+  /* What it had met, of all that are over: the longest operation, from call to end, and the longest pause.
+   * 0: not known. By its box: the longest time between two calls; by its log: from an end to the next
+   * call. */
+  uint64_t longest_operation_ns, longest_gap_ns;
   uint64_t ended_ns;     /* of its log: newest end of an operation; 0: none */
   int64_t skew_ns;       /* by ni_hang_model_settle(): its host's clock was that much ahead. Its times are put right; who->start_ns is not */
   char *file;            /* the newest of them: for messages */
   bool has_box, has_log, has_dump; /* dump: of PyTorch's Flight Recorder. Of that alone: host "", its rank for a pid */
   bool boxless;          /* its log says that it has no black box */
   bool ours;             /* a line of ours, or a box: NVIDIA's logs never tell what is in flight */
+  uint64_t unwritten;      /* of one that left by exit or return: finished operations that are not in its log */
+  int32_t unwritten_error; /* errno of the write that failed last; 0 */
   uint32_t n_members;
   bool several;          /* more than one rank of some communicator in this process (judge.c) */
 };

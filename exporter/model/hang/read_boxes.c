@@ -108,7 +108,8 @@ static int take_comms(struct taking *t, uint32_t process) {
 }
 
 static int take_box(struct ni_hang_look *look, const struct ni_box *b, const char *path) {
-  static const enum ni_hang_life lives[] = {NI_HANG_LIFE_UNKNOWN, NI_HANG_ALIVE, NI_HANG_DEAD};
+  static const enum ni_hang_life lives[NI_LIFE_COUNT] = {NI_HANG_LIFE_UNKNOWN, NI_HANG_ALIVE, NI_HANG_DEAD,
+                                                         NI_HANG_LEFT};
   const struct ni_box_header *h = ni_box_header(b);
   struct ni_box_log session = {0};
   struct taking t = {.b = b, .m = &look->m, .seen_ns = ni_box_seen_ns(b)};
@@ -122,6 +123,11 @@ static int take_box(struct ni_hang_look *look, const struct ni_box *b, const cha
   p->world = h->world_size > 0 && h->world_size < INT32_MAX ? (int32_t)h->world_size : -1;
   memcpy(p->boot_id, h->boot_id, sizeof p->boot_id);
   p->life = lives[ni_box_life(b)];
+  p->longest_operation_ns = h->longest_operation_ns;
+  p->longest_gap_ns = h->longest_gap_ns;
+  bool counted = h->end == NI_BOX_END_EXITED && h->unwritten != NI_BOX_NOT_COUNTED;
+  if (p->life == NI_HANG_LEFT && counted) p->unwritten = h->unwritten;
+  p->unwritten_error = h->unwritten_error;
   p->alive_ns = t.seen_ns;
   p->look_ns = p->file_ns = look->ns;
   p->has_box = p->ours = true;

@@ -168,6 +168,11 @@ static void take_stats(struct ni_hang_reading *r, const struct ni_line *l) {
   if (r->recovered || (s->kind[0].in_flight == 0 && s->kind[1].in_flight == 0)) ni_hang_raise(&x->open_ns, at);
 }
 
+/* What `recover` writes of a process that ended by exit or return, or with all its communicators closed. */
+static bool ended_by_itself(const char *end) {
+  return strcmp(end, "exited") == 0 || strcmp(end, "finalized") == 0;
+}
+
 /*
  * A line's place in its file is its age: where it says an older time than the line before it, the clock was set back, and what was
  * read is moved back with it. Lines of one write say one time.
@@ -190,7 +195,8 @@ static int take_line(struct ni_hang_reading *r, const struct ni_line *l) {
   int e = place(r, l);
   if (e < 0) return e;
   if (r->member < 0) {
-    if (l->kind == NI_LINE_DUMP_STATS && l->stats.final && !r->recovered) process_of(r)->life = NI_HANG_LEFT;
+    bool over = l->kind == NI_LINE_DUMP_STATS && l->stats.final;
+    if (over && (!r->recovered || ended_by_itself(l->stats.end))) process_of(r)->life = NI_HANG_LEFT;
     return 0;
   }
   switch (l->kind) {

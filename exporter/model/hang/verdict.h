@@ -1,41 +1,42 @@
 /*
  * From what is known of every rank to a verdict: does the job hang, where, and who is missing?
  *
- * A *knot* is a communicator with an operation that some rank has called and not all have finished: all its collectives in
- * one, all its sends and receives in another. For each rank the judge decides where it is (enum ni_hang_where); ranks that
- * others wait for are its blockers. A blocker may itself wait in another knot: knots form a graph, and what hangs is
- * where the graph ends: a knot whose blockers wait nowhere, or a ring of knots (a deadlock).
- * A rank that never called may wait on its host for what its GPU does not start in another knot; never the reverse.
+ * A *knot* is a communicator with an operation that some rank has called and not all have finished: all its
+ * collectives in one, all its sends and receives in another. For each rank the judge decides where it is
+ * (enum ni_hang_where); ranks that others wait for are its blockers. A blocker may itself wait in another
+ * knot: knots form a graph, and what hangs is where the graph ends: a knot whose blockers wait nowhere, or a
+ * ring of knots (a deadlock). A rank that never called may wait on its host for what its GPU does not start
+ * in another knot; never the reverse.
  *
  *   pending of a knot = newest moment that all who matter are known at - the last time anything moved: the newest call
  *                       of the operation, any start or end of an operation of a blocker, in whatever communicator, and
  *                       those of the one of the waiting ranks that has stood still for longest
  *
- * An end of the graph is a hang when it is pending for the limit (limit_ns); when calls disagree, which no patience
- * mends, for NI_HANG_GRACE_NS; when a process is gone for NI_HANG_DEAD_NS. What leads to it hangs when it does. So a rank that
- * checkpoints, evaluates or compiles is late, not hung, until the limit is over, and a rank that works elsewhere is never called hung.
+ * An end of the graph is a hang when it is pending for the limit (limit.h); when calls disagree, which no
+ * patience mends, for NI_HANG_GRACE_NS; when a process is gone for NI_HANG_DEAD_NS. What leads to it hangs
+ * when it does. So a rank that checkpoints, evaluates or compiles is late, not hung, until the limit is over,
+ * and a rank that works elsewhere is never called hung.
  *
- * docs/hang.md has all rules as a table. What comes out is one of enum ni_hang_answer: sentence, JSON and exit code follow from it.
- * "No hang" needs every process's state: a box, or its own last line. Else nobody can tell, unless what was seen hangs.
+ * docs/hang.md has all rules as a table. What comes out is one of enum ni_hang_answer: sentence, JSON and
+ * exit code follow from it. "No hang" needs every process's state: a box, or its own last line. Else nobody
+ * can tell, unless what was seen hangs.
  *
- * A rank without data, or whose data is older than the call, is "no data": never "never called". What a dead process left
- * is as old as its death, whenever that was.
+ * A rank without data, or whose data is older than the call, is "no data": never "never called". What a dead
+ * process left is as old as its death, whenever that was.
  *
- * Processes that ended before others began are an earlier run in the same folder: what they left hanging is no hang now.
+ * Processes that ended before others began are an earlier run in the same folder: what they left hanging is
+ * no hang now.
  *
  * Threads: one. Ownership: ni_hang_verdict_free(); the model must live as long. Failure: -ENOMEM.
  */
 #ifndef NI_HANG_VERDICT_H
 #define NI_HANG_VERDICT_H
 
+#include "limit.h"
 #include "model.h"
 
-#define NI_HANG_AFTER_S "300" /* text, for the table of options; as NCCL_INSPECTOR_STUCK_SECONDS */
-#define NI_HANG_GRACE_NS UINT64_C(10000000000)
-#define NI_HANG_DEAD_NS UINT64_C(3000000000)    /* what ran ahead of a dead process's peers has ended by then */
+#define NI_HANG_AFTER_S "300" /* text, for the table of options */
 #define NI_HANG_TELL_NS UINT64_C(5000000000)    /* a wait that long is told; or half the limit */
-#define NI_HANG_TIMES 4                         /* a hang is what lasts so many times longer than all that the job has had */
-#define NI_HANG_WATCHED_NS UINT64_C(60000000000) /* ... once its processes have run for so long */
 #define NI_HANG_OUTLIVED_NS UINT64_C(5000000000) /* a dead process counts as the cause when others lived so much longer */
 
 enum ni_hang_where {

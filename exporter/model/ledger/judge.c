@@ -40,11 +40,14 @@ static uint64_t apart(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
                    (x)->who->rank, (x)->process->who->host, (x)->process->who->pid, ##__VA_ARGS__)
 #define SAY(code, ...) SAY_CODE(NI_PROBLEM_##code, __VA_ARGS__)
 
+/* Its last lines are of recover, or may be: what ended before the process has its own. */
+static bool recovered(const struct ni_ledger_member *x) { return x->killed || x->process->killed; }
+
 static void judge_events(struct ni_ledger *c, struct ni_ledger_member *x) {
   for (int k = 0; k < NI_EVENT_COUNT; k++) {
     const struct ni_event_stats *s = &x->events.kind[k];
     if (s->dropped) SAY(EVENTS_LOST, s->dropped, x, ": %s", ni_event_names[k]);
-    if (!x->final || x->killed) continue; /* recover knows nothing of events */
+    if (!x->final || recovered(x)) continue; /* recover knows nothing of events */
     uint64_t sum = s->written + s->dropped + s->in_flight;
     if (sum != s->started)
       SAY(SUM, apart(sum, s->started), x,
@@ -55,7 +58,7 @@ static void judge_events(struct ni_ledger *c, struct ni_ledger_member *x) {
           ": %" PRIu64 " %s written, %" PRIu64 " in the files", s->written, ni_event_names[k], x->events_there[k]);
   }
   /* Lines, of which one can hold many steps. */
-  if (x->final && !x->killed && x->proxy_lines != x->proxy_flushed &&
+  if (x->final && !recovered(x) && x->proxy_lines != x->proxy_flushed &&
       !(x->process->files_gone && x->proxy_lines < x->proxy_flushed))
     SAY(STATED, apart(x->proxy_lines, x->proxy_flushed), x,
         ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " in the files", x->proxy_flushed,

@@ -102,7 +102,7 @@ struct ni_ledger_member {
   struct ni_ledger_process *process;
   bool final, ours;
   bool killed;                   /* its last lines are of recover */
-  uint64_t stats_at;             /* dump_timestamp_us of the newest dump_stats line */
+  uint64_t stats_started;        /* by the newest dump_stats line (ni_ledger_newest()) */
   struct ni_ledger_kind kind[NI_KIND_COUNT];
   uint64_t events_there[NI_EVENT_COUNT]; /* in lines of their own, or steps in their operation's */
   uint64_t proxy_lines, proxy_flushed;   /* there; sum of proxy_records over the dump_stats lines */
@@ -116,7 +116,7 @@ struct ni_ledger_process {
   uint64_t gone;       /* records of files that expired or that somebody deleted, and that no communicator misses yet */
   bool files_gone, ended;        /* ended: its own last line is there */
   bool has_line;                 /* its process line is there */
-  bool killed;                   /* recover says so */
+  bool killed;                   /* recover wrote a part of its log: killed, or ended with something unwritten */
   unsigned limits;               /* NI_EXPIRES_* */
   uint64_t sample;               /* largest N of 1/N that records were sampled by; 0: all are written */
   bool has_clock;
@@ -254,6 +254,10 @@ const char *ni_problem_name(enum ni_problem_code code); /* as in JSON */
 const char *ni_problem_text(enum ni_problem_code code, uint64_t count); /* "operations dropped" */
 /* 0 or -ENOMEM. */
 int ni_tally_add(struct ni_tally *t, const char *name, uint64_t count);
+/* Does a dump_stats line state more of x than what x has? No clock says so: a job's clock may be set back.
+ * What was started never falls, and a final line is the last. Where both say the same, the later place
+ * counts. */
+bool ni_ledger_newest(const struct ni_ledger_member *x, bool final, uint64_t started);
 /* Who has come to c->who gets an account. What was asked for there, k, or -ENOMEM. */
 int64_t ni_ledger_accounts(struct ni_ledger *c, int64_t k);
 /* Moves the numbers of b, a member in NVIDIA's logs, to a. 0 or -ENOMEM. */

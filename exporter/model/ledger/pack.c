@@ -120,7 +120,7 @@ static void wire_member(struct ni_wire *w, struct ni_ledger *c, size_t i) {
   }
   if (w->bad) return;
   struct ni_ledger_member *x = c->member[i];
-  NI_WIRE(w, &x->final, &x->ours, &x->killed, &x->stats_at);
+  NI_WIRE(w, &x->final, &x->ours, &x->killed, &x->stats_started);
   for (int k = 0; k < NI_KIND_COUNT; k++) wire_kind(w, c, &x->kind[k]);
   ALL(w, x->events_there);
   NI_WIRE(w, &x->proxy_lines, &x->proxy_flushed);

@@ -90,7 +90,7 @@ static int merge_member(struct ni_ledger *c, struct ni_ledger *part, size_t n) {
   int64_t k = ni_ledger_accounts(c, ni_who_member(&c->who, process, run, &id, part->who.member[n].init_ns));
   if (k < 0) return (int)k;
   struct ni_ledger_member *a = c->member[k];
-  bool newest = b->stats_at >= a->stats_at;
+  bool newest = ni_ledger_newest(a, b->final, b->stats_started);
   int e = 0;
   a->final |= b->final;
   a->killed |= b->killed;
@@ -101,7 +101,7 @@ static int merge_member(struct ni_ledger *c, struct ni_ledger *part, size_t n) {
     a->events_there[i] += b->events_there[i];
     if (newest && b->events.kind[i].started >= a->events.kind[i].started) a->events.kind[i] = b->events.kind[i];
   }
-  if (newest) a->stats_at = b->stats_at;
+  if (newest) a->stats_started = b->stats_started;
   return e < 0 ? e : ni_ledger_merge_funcs(a, b);
 }
 

@@ -132,6 +132,10 @@ static void take_events(struct ni_ledger *c, struct ni_ledger_member *x, int kin
   x->events_there[kind] += n;
 }
 
+bool ni_ledger_newest(const struct ni_ledger_member *x, bool final, uint64_t started) {
+  return final == x->final ? started >= x->stats_started : final;
+}
+
 static int take_stats(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x) {
   const struct ni_stats_line *s = &l->stats;
   if (!s->has_accounting) {
@@ -139,7 +143,8 @@ static int take_stats(struct ni_ledger *c, const struct ni_line *l, struct ni_le
       if (s->dropped_total[k] > x->kind[k].nvidia_dropped) x->kind[k].nvidia_dropped = s->dropped_total[k];
     return 0;
   }
-  bool newest = l->meta.dump_timestamp_us >= x->stats_at;
+  uint64_t started = s->kind[NI_KIND_COLL].started + s->kind[NI_KIND_P2P].started;
+  bool newest = ni_ledger_newest(x, s->final, started);
   x->proxy_flushed += s->proxy_records;
   for (int i = 0; i < NI_KIND_COUNT; i++) {
     struct ni_ledger_kind *k = &x->kind[i];
@@ -164,7 +169,7 @@ static int take_stats(struct ni_ledger *c, const struct ni_line *l, struct ni_le
         take_by(&c->fallback_by, &n->timing_fallback_by) < 0)
       return -ENOMEM;
   }
-  if (newest) x->stats_at = l->meta.dump_timestamp_us;
+  if (newest) x->stats_started = started;
   for (int i = 0; newest && i < NI_EVENT_COUNT; i++) /* they only grow; a line by recover has none */
     if (s->events.kind[i].started >= x->events.kind[i].started) x->events.kind[i] = s->events.kind[i];
   if (s->final) x->final = true;

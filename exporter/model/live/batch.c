@@ -40,7 +40,7 @@ static bool nvidia_ok(const void *item) {
 
 static bool process_ok(const void *item) {
   const struct ni_live_process *p = item;
-  return p->life <= NI_LIFE_DEAD && p->pid >= 0 && p->rank >= -1 && p->world >= -1;
+  return p->life < NI_LIFE_COUNT && p->pid >= 0 && p->rank >= -1 && p->world >= -1;
 }
 
 static bool open_ok(const void *item) {

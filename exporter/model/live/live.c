@@ -222,6 +222,15 @@ const struct ni_live_file *ni_live_file_of(const struct ni_live *l, uint64_t dev
   return at == NI_INDEX_NONE ? NULL : &l->file[at];
 }
 
+bool ni_live_replaced(const struct ni_live_looked *k, const struct ni_live_process *p) {
+  const struct ni_live_process *end = k->process + k->n_processes;
+  for (const struct ni_live_process *q = k->process; ni_life_gone(p->life) && q < end; q++) {
+    bool newer = !ni_life_gone(q->life) && q->rank == p->rank && q->start_ns > p->sign_ns;
+    if (newer && strcmp(q->job, p->job) == 0 && strcmp(q->attempt, p->attempt) == 0) return true;
+  }
+  return false;
+}
+
 struct ni_live_job *ni_live_job_of(const struct ni_live *l, const char *job, const char *attempt, uint32_t uid) {
   struct ni_live_job key = job_key(job, attempt, uid);
   uint32_t at = ni_live_find(l, NI_LIVE_JOBS, &key);

@@ -129,7 +129,12 @@ struct ni_live_job *ni_live_job_of(const struct ni_live *l, const char *job, con
 /* What a job does: a place in ni_live_job_states, "running", "stuck", "ended", "logs_only": no box tells of it, so nobody knows. */
 enum { NI_LIVE_JOB_STATES = 4 };
 extern const char *const ni_live_job_states[NI_LIVE_JOB_STATES];
-static inline uint8_t ni_live_job_state(const struct ni_live_job *j) { return !j->looked ? 3 : j->ended_ns ? 2 : j->stuck; }
+static inline uint8_t ni_live_job_state(const struct ni_live_job *j) {
+  bool hangs = j->stuck || *j->hang.job; /* a wait for the dead is told before any operation is stuck */
+  return !j->looked ? 3 : j->ended_ns ? 2 : hangs;
+}
+/* Has a process that is gone been begun anew? It counts no more then: its box may lie there for days. */
+bool ni_live_replaced(const struct ni_live_looked *k, const struct ni_live_process *p);
 /* Does it live? One that cannot be judged does while its newest sign of life is less than a minute old. */
 static inline bool ni_live_up(const struct ni_live_process *p, uint64_t mono_ns) {
   return p->life == NI_LIFE_ALIVE || (p->life == NI_LIFE_UNKNOWN && (int64_t)(mono_ns - p->seen_ns) < INT64_C(60000000000));

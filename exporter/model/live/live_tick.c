@@ -35,7 +35,7 @@ static bool gone(const struct ni_live *l, const struct ni_live_file *f) {
     if (k->uid != f->uid) continue;
     looked = true;
     for (size_t p = 0; p < k->n_processes; p++)
-      if (k->process[p].pid == f->pid && k->process[p].life != NI_LIFE_DEAD) return false;
+      if (k->process[p].pid == f->pid && !ni_life_gone(k->process[p].life)) return false;
   }
   return looked && f->ended && f->pid;
 }

@@ -243,19 +243,13 @@ static int by_turn(const void *x, const void *y) {
   return (a->turn > b->turn) - (a->turn < b->turn);
 }
 
-/* Has it been begun anew? Who died before counts no more then: its box may lie there for days. */
-static bool replaced(const struct ni_live_looked *k, const struct ni_live_process *p) {
-  for (const struct ni_live_process *q = k->process; p->life == NI_LIFE_DEAD && q < k->process + k->n_processes; q++)
-    if (q->life != NI_LIFE_DEAD && q->rank == p->rank && q->start_ns > p->sign_ns && strcmp(q->job, p->job) == 0 &&
-        strcmp(q->attempt, p->attempt) == 0) return true;
-  return false;
-}
 
 static void put_look(struct told *o, struct pieces *to, const struct ni_live_looked *k) {
   const struct ni_live *l = o->in->live;
   const struct ni_live_process *of = NULL;
   for (const struct ni_live_process *p = k->process; p < k->process + k->n_processes; p++)
-    if (!replaced(k, p)) put_piece(o, to, A_PROCESS, ni_live_job_of(l, p->job, p->attempt, k->uid), p);
+    if (p->life != NI_LIFE_ENDED && !ni_live_replaced(k, p))
+      put_piece(o, to, A_PROCESS, ni_live_job_of(l, p->job, p->attempt, k->uid), p);
   for (const struct ni_live_open *p = k->open; p < k->open + k->n_open; p++) {
     for (size_t i = 0; i < k->n_processes && !(of && of->pid == p->pid); i++) of = &k->process[i];
     if (of && of->pid == p->pid && ni_live_up(of, o->in->mono_ns)) /* of the dead nothing is in flight */

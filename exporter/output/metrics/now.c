@@ -56,6 +56,13 @@ static void put_rank(struct ni_json *j, const struct ni_live_open *o, uint32_t u
   ni_json_end_object(j);
 }
 
+/* Is it of a job that is over, or of a rank that was begun anew? Else a killed rank has its row, so that
+ * it is seen who is missing. */
+static bool is_past(const struct ni_live_looked *k, const struct ni_live_process *p,
+                    const struct ni_live_job *job) {
+  return ni_life_gone(p->life) && (!job || !job->alive || ni_live_replaced(k, p));
+}
+
 static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
   const struct ni_live *l = in->live;
   const struct ni_live_func nothing = {0};
@@ -75,6 +82,7 @@ static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
       if (p == end || p->pid != o->pid) /* mostly it is that of the one before */
         for (p = k->process; p < end && p->pid != o->pid;) p++;
       const struct ni_live_job *job = ni_live_job_of(l, o->who.job, o->who.attempt, k->uid);
+      if (p < end && is_past(k, p, job)) continue;
       int64_t m = did ? ni_map_get(&names, name_of(l, job, &o->who), 0) : -1;
       put_rank(j, o, k->uid, p < end && ni_live_up(p, in->mono_ns), in->unix_ns, m < 0 ? &nothing : &did[m]);
     }

@@ -53,6 +53,12 @@ _Static_assert(sizeof(struct ni_comm) <= UINT16_MAX, "places are 16 bits");
 #define PUT(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
 #define NAME(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELEASE) /* names what was stored before */
 
+/* `end` is stored last: who finds it finds the time and the count that belong to it. */
+static void say_end(struct ni_box_header *h, enum ni_box_end end) {
+  PUT(h->end_unix_ns, ni_realtime_ns());
+  __atomic_store_n(&h->end, (uint32_t)end, __ATOMIC_SEQ_CST);
+}
+
 /* ---- making ---- */
 
 int ni_keep_open_arena(struct ni_keeper *b, struct ni_arena *a, const struct ni_config *c) {
@@ -142,6 +148,7 @@ void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct n
   ni_keep_heartbeat(b, ni_monotonic_ns(), 0);
   memcpy(h->magic, NI_BOX_MAGIC, sizeof h->magic);
   ni_keep_state(b, 0); /* until the first communicator: the process may leave before it */
+  say_end(h, NI_BOX_END_NOT_YET);
   int rc = ni_box_file_publish(&b->file);
   if (rc == 0) return;
   snprintf(b->why, sizeof b->why, "%.100s: %s", b->file.path, strerror(-rc));
@@ -209,7 +216,22 @@ void ni_keep_fit(struct ni_comm *c, const struct ni_gpu_relation *r, uint8_t poi
 }
 
 void ni_keep_state(struct ni_keeper *b, int live) {
-  if (b->h) __atomic_store_n(&b->h->state, live ? NI_BOX_LIVE : NI_BOX_EMPTY, __ATOMIC_SEQ_CST);
+  if (!b->h) return;
+  say_end(b->h, live ? NI_BOX_END_NOT_YET : NI_BOX_END_FINALIZED);
+  __atomic_store_n(&b->h->state, live ? NI_BOX_LIVE : NI_BOX_EMPTY, __ATOMIC_SEQ_CST);
+}
+
+void ni_keep_exited(struct ni_keeper *b, uint64_t unwritten, int error) {
+  if (!b->h || b->h->end == NI_BOX_END_FINALIZED) return; /* nothing has come since then */
+  PUT(b->h->unwritten, unwritten);
+  PUT(b->h->unwritten_error, error);
+  say_end(b->h, NI_BOX_END_EXITED);
+}
+
+void ni_keep_longest(struct ni_keeper *b, uint64_t operation_ns, uint64_t gap_ns) {
+  if (!b->h) return;
+  PUT(b->h->longest_operation_ns, operation_ns);
+  PUT(b->h->longest_gap_ns, gap_ns);
 }
 
 void ni_keep_end(struct ni_keeper *b) {

@@ -63,9 +63,19 @@ void ni_keep_heartbeat(struct ni_keeper *b, uint64_t now_ns, uint32_t promised_m
 /* What the dump role learned of a communicator's GPU clock. poisoned: see ni_comm.poisoned. */
 void ni_keep_fit(struct ni_comm *c, const struct ni_gpu_relation *r, uint8_t poisoned);
 
-/* live: something may be recorded that the log does not have. Sequentially consistent, see ni_dump_join and
+/* live: something may be recorded that the log does not have, and the process has not ended. Else
+ * everything is in the log: the end so far is "finalized". Sequentially consistent, see ni_dump_join and
  * ni_session_close. */
 void ni_keep_state(struct ni_keeper *b, int live);
+
+/* The process leaves by exit() or return. unwritten: operations that had finished and are not in the log,
+ * NI_BOX_NOT_COUNTED until that is known; error: errno of the write that failed last, 0: none. By the exit
+ * handler's thread. */
+void ni_keep_exited(struct ni_keeper *b, uint64_t unwritten, int error);
+
+/* The longest operation so far and the longest time without the start of one, ns; values never fall. Dump
+ * role. */
+void ni_keep_longest(struct ni_keeper *b, uint64_t operation_ns, uint64_t gap_ns);
 
 /* The process leaves and all is in the log: the file goes. */
 void ni_keep_end(struct ni_keeper *b);

@@ -21,6 +21,9 @@
 #define TMPFS 0x01021994          /* statfs: TMPFS_MAGIC of linux/magic.h */
 #define UNLIMITED (UINT64_C(4) << 30) /* a tmpfs without a size says 0 blocks; we take it for a small one */
 #define SECOND_NS UINT64_C(1000000000)
+#define AHEAD_MIN_BYTES (UINT64_C(4) << 20)
+#define AHEAD_MAX_BYTES (UINT64_C(32) << 20)
+#define AHEAD_SHARE 128u /* eight ranks take a sixteenth of what is free before they record anything */
 #define STEP_SHARE 64u            /* one step is at most this part of what is free: ranks start at the same time */
 
 /* ---- space ---- */
@@ -128,6 +131,13 @@ static int open_again(struct ni_box_file *f) {
   f->gone |= asked; /* another file of that name: never touched */
   (void)close(fd);
   return -1;
+}
+
+uint64_t ni_box_file_ahead(const struct ni_box_file *f) {
+  int rc;
+  uint64_t share = free_bytes(f->fd, f->fd < 0 ? f->path : NULL, &rc) / AHEAD_SHARE;
+  if (share < AHEAD_MIN_BYTES) return AHEAD_MIN_BYTES;
+  return share < AHEAD_MAX_BYTES ? share : AHEAD_MAX_BYTES;
 }
 
 uint32_t ni_box_file_step(struct ni_box_file *f, uint32_t pages) {

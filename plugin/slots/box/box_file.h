@@ -48,6 +48,10 @@ int ni_box_file_make(struct ni_box_file *f, const char *dir, const char *host, i
  * process. */
 int ni_box_file_publish(struct ni_box_file *f);
 
+/* Bytes that the file shall be kept ahead by at least: 32 MiB, less where that is more than the 128th part
+ * of what is free, and 4 MiB whatever is free. init only: asked once. */
+uint64_t ni_box_file_ahead(const struct ni_box_file *f);
+
 /* How many of `pages` the file may grow by now, by the rule of the quarter; 0 when the file system is short. */
 uint32_t ni_box_file_step(struct ni_box_file *f, uint32_t pages);
 

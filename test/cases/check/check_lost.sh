@@ -48,6 +48,7 @@ lost
 host=$(zcat "$TMP/logs"/*.gz | grep -o '"hostname":"[^"]*"' | head -n 1 | cut -d'"' -f4)
 says "check: the disk was full" 2 "INCOMPLETE.*4 processes without their own last line.*recover $TMP/logs. on $host" "$INSPECTOR" check "$TMP/logs"
 says "summary: the disk was full" 2 "4 processes without their own last line.*recover $TMP/logs. on $host" summary "$TMP/logs"
+says "check: its boxes say how they ended" 2 "by the black boxes in .*: 4 killed, 0 ended" "$INSPECTOR" check "$TMP/logs" --box-dir "$BOXES"
 says "no_end in JSON" 2 "no_end" "$INSPECTOR" check --json "$TMP/logs"
 "$INSPECTOR" recover "$TMP/logs" --box-dir "$BOXES" >"$TMP/said" 2>&1 || fail "recover: $(cat "$TMP/said")"
 says "check: recovered" 0 "^COMPLETE" "$INSPECTOR" check "$TMP/logs"

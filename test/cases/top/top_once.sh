@@ -110,10 +110,11 @@ says_not out '^job 77:'
 # Who is waited for comes first by age.
 top 0 "u0 u1" --once --sort age
 [ "$(ranks)" = "1 7 6 5 4 3 2 0 " ] || fail "by age, who is waited for: $(ranks)"
-# Killed: told so, and waited for all the same.
+# Killed: told so, and waited for all the same; who is killed waits for nobody.
 sed 's/"alive": true/"alive": false/g' "$WORK/web/s0" >"$WORK/web/dead"
 top 0 dead --once
-says out '^77 +0 n0 +0 dp0 +AllReduce killed .* r1$' '^77 +1 n0 +1 dp0 +- +killed '
+says out '^77 +0 n0 +0 dp0 +AllReduce killed ' '^77 +1 n0 +1 dp0 +- +killed '
+says_not out '^77 +0 n0 .* r1$'
 
 # JSON: one node as it came, of several a list.
 top 0 n0 --json

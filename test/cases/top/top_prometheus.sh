@@ -21,6 +21,7 @@ for node, ranks in (("n0", (0, 1)), ("n1", (2,))):
         add("alive", int(r != 2), **who)
         add("utilization", 0.5 + r / 10, node=node, gpu=str(r % 2))
         add("sm_hz", 1.5e9 + r * 1e6, node=node, gpu=str(r % 2))
+    add("alive", 0, node=node, job_id="77", attempt="0", user="1001", rank="3") if node == "n1" else None
     add("rx_bytes_s", 2e9, node=node, nic="mlx5_0")
     add("link_bytes_s", 5e10, node=node, nic="mlx5_0")
     add("hangs", 1, node=node, job_id="77", attempt="0", user="1001", hang="likely")
@@ -29,9 +30,10 @@ json.dump({"status": "success", "data": {"resultType": "vector", "result": resul
 END
 serve "$WORK/web"
 top 0 "" --once --prometheus "http://127.0.0.1:$PORT/"
-says out ', 4 in flight, 1 stuck$' '  2 nodes, 1 job, 3 ranks' '^job 77: likely$' \
+says out ', 4 in flight, 1 stuck$' '  2 nodes, 1 job, 4 ranks' '^job 77: likely$' \
   '^77     0 n0     0 dp0  -        - +-   800  150G 0.0%  50% 1500M$' \
   '^77     1 n0     1 dp0  -        - +42.5 s   801  151G  25%  60% 1501M$' \
+  '^77     3 n1     - -    -        killed ' \
   '^77     2 n1     0 dp0  -        killed +43.5 s   802     -  50%  70% 1502M$' '^n1   mlx5_0     2.0G    -  50G' '^n0     1  60% 1501M'
 says_not out '^job 78'
 grep -q '^/api/v1/query query=label_replace(nccl_inspector_in_flight_operations,"top","in_flight","","") or ' "$WORK/web/asked" || fail "another query"

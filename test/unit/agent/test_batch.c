@@ -94,7 +94,7 @@ static void takes_nothing_else(void **ctx) {
   REFUSED(logs, memset(&nvidia.p2p, 7, 1));
   REFUSED(logs, memset(&account.begins, 7, 1));
   REFUSED(logs, account.dropped[NI_DROP_COUNT - 1] = UINT64_MAX);
-  REFUSED(look, process.life = 3);
+  REFUSED(look, process.life = 4);
   REFUSED(look, process.pid = -1);
   REFUSED(look, open_.state = 6);
   REFUSED(look, open_.kind = 2);

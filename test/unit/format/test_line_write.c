@@ -141,6 +141,7 @@ static void extremes(void **state) {
     struct ni_stats_line s;
     memset(&s, 0xff, sizeof s);
     s.final = s.has_events = true;
+    s.end = evil;
     struct ni_by *by[] = {&s.strays, &s.kind[0].filtered_by, &s.kind[0].dropped_by, &s.kind[0].timing_fallback_by,
                           &s.kind[1].filtered_by, &s.kind[1].dropped_by, &s.kind[1].timing_fallback_by};
     for (size_t i = 0; i < sizeof by / sizeof *by; i++)

@@ -135,11 +135,9 @@ static void find_limit(struct ni_hang_verdict *v) {
     uint64_t start = start_of(p);
     if (start && start < first) first = start;
   }
-  v->limit_ns = v->after_ns;
-  bool watched = first != UINT64_MAX && v->fate.moved_ns > first + NI_HANG_WATCHED_NS;
-  if (!longest || !watched || longest > UINT64_MAX / NI_HANG_TIMES) return;
-  v->fate.learnt_ns = longest * NI_HANG_TIMES > NI_HANG_GRACE_NS ? longest * NI_HANG_TIMES : NI_HANG_GRACE_NS;
-  if (v->fate.learnt_ns < v->limit_ns) v->limit_ns = v->fate.learnt_ns;
+  uint64_t ran_ns = v->fate.moved_ns > first ? v->fate.moved_ns - first : 0;
+  v->fate.learnt_ns = ni_hang_learnt(longest, ran_ns);
+  v->limit_ns = ni_hang_limit(v->after_ns, longest, ran_ns);
 }
 
 int ni_hang_find_fate(struct ni_hang_verdict *v) {

@@ -341,7 +341,7 @@ static void json_cause(struct ni_json *j, const struct ni_hang_verdict *v) {
   json_op(j, "operation", v, &k->op);
   NI_HANG_SAID(text, ni_hang_say_cause(f, v));
   json_said(j, "text", text);
-  ni_json_u64(j, "waited_s", k->pending_ns / 1000000000u);
+  ni_json_u64(j, "waited_s", k->waited_ns / 1000000000u);
   ni_json_array(j, "ranks");
   for (size_t i = 0; i < k->n; i++)
     if (ni_hang_is_cause(k, &k->view[i])) json_who(j, v, &k->view[i], true);

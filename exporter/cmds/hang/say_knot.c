@@ -245,7 +245,7 @@ static void part_not_yet(struct parts *p) {
   size_t n = p->k->count[NI_HANG_NEVER];
   if (!n) return;
   part_where(p, NI_HANG_NEVER, "", n == 1 ? " has not called it for " : " have not called it for ");
-  ni_hang_say_span(p->f, p->k->pending_ns);
+  ni_hang_say_span(p->f, p->k->waited_ns);
 }
 
 void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {

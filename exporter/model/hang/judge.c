@@ -393,7 +393,7 @@ static uint64_t waits_since(const struct ni_hang_knot *k, const struct activity 
 
 /* Has it waited for long enough to be told? */
 static bool is_told(const struct ni_hang_knot *k) {
-  return is_wait(k) && k->pending_ns >= least(NI_HANG_TELL_NS, k->limit_ns / 2);
+  return is_wait(k) && k->waited_ns >= least(NI_HANG_TELL_NS, k->limit_ns / 2);
 }
 
 static int by_weight(const void *a, const void *b) {
@@ -545,7 +545,12 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
   int e = active ? ni_hang_find_fate(v) : -ENOMEM;
   if (e == 0) e = ni_hang_find_knots(v);
   for (size_t i = 0; e == 0 && i < v->n; i++) wait_of(v, &v->knot[i], active);
-  for (size_t i = 0; e == 0 && i < v->n; i++) v->knot[i].owed_ns = waits_since(&v->knot[i], active);
+  for (size_t i = 0; e == 0 && i < v->n; i++) {
+    struct ni_hang_knot *k = &v->knot[i];
+    k->owed_ns = waits_since(k, active);
+    k->waited_ns = since(k->until_ns, k->owed_ns);
+    ni_hang_raise(&k->waited_ns, k->pending_ns);
+  }
   free(active);
   if (e == 0) e = connect(v);
   drop_doubles(v);

@@ -2,10 +2,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"
+#include "exporter/base/text/names_alike.h"
 #include "knot.h"
 #include "lost.h"
 
@@ -34,18 +34,23 @@ static const struct ni_hang_member *alike(const struct ni_hang_program *p, uint3
   for (; i < p->n && p->by_process[i]->who->process == process; i++) {
     const struct ni_hang_member *x = p->by_process[i];
     if (x->who->comm == of->comm) return x;
-    bool same_name = of->name && x->who->name && strcmp(of->name, x->who->name) == 0;
-    if (x->dump != k->any->dump || x->who->n_ranks != of->n_ranks || !same_name) continue;
+    if (x->dump != k->any->dump || x->who->n_ranks != of->n_ranks || !ni_names_alike(of->name, x->who->name)) continue;
     found = x;
     n++;
   }
   return n == 1 ? found : NULL;
 }
 
+/* Was it called before the other one? Of two calls in one moment the one that has begun. */
+static bool is_earlier(const struct ni_hang_op *op, const struct ni_hang_op *other) {
+  if (op->enqueue_ns != other->enqueue_ns) return op->enqueue_ns < other->enqueue_ns;
+  return ni_hang_where_of(op) == NI_HANG_INSIDE;
+}
+
 /* Has x come to that operation before it called what it waits in? */
 static int came_to(const struct ni_hang_member *x, const struct ni_hang_op *op, const struct ni_hang_op *waits_in) {
   const struct ni_hang_op *open = ni_hang_open_from(x, NI_KIND_COLL, op->func, op->sn);
-  if (open && ni_hang_is(open, op->func, op->sn)) return open->enqueue_ns < waits_in->enqueue_ns ? 1 : -1;
+  if (open && ni_hang_is(open, op->func, op->sn)) return is_earlier(open, waits_in) ? 1 : -1;
   return ni_hang_has_finished(x, op->func, op->sn) ? 1 : -1;
 }
 
@@ -76,7 +81,7 @@ static bool is_up_to(const struct ni_hang_program *p, const struct ni_hang_knot 
 static int went_ahead(const struct ni_hang_member *x, const struct ni_hang_view *missing, const struct ni_hang_op *waits_in) {
   uint64_t called = transfers_called(x), behind = 0;
   for (size_t i = 0; i < x->n_open; i++)
-    behind += x->open[i].kind == NI_KIND_P2P && x->open[i].enqueue_ns > waits_in->enqueue_ns;
+    behind += x->open[i].kind == NI_KIND_P2P && !is_earlier(&x->open[i], waits_in);
   called -= behind < called ? behind : called;
   return called > transfers_called(missing->member) ? 1 : -1;
 }

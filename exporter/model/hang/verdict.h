@@ -82,6 +82,7 @@ struct ni_hang_knot {
   bool unsure;              /* numbers of the ranks could not be compared */
   size_t blind;             /* ranks missing from it that run operations here whose kernels NCCL does not show */
   uint64_t first_ns, newest_ns; /* first and newest call */
+  uint64_t waited_ns;       /* since the first one waits in it */
   uint64_t pending_ns, until_ns; /* for how long, and until when that is known; 0: of nobody who matters */
   uint64_t limit_ns;        /* from when on that is a hang, if nothing else explains it */
   size_t behind_it;         /* ranks that have finished it, and wait in a later one for those that have not */

@@ -72,6 +72,8 @@ def same_operation(case, a, cause):
     if case.source == "dumps":
         func = TORCH.get(re.split(r"[ :]", a.func or "")[0], a.func)
         return any(func == f for f, _ in cause.ops) if func in ("Send", "Recv") else (func, a.sn) in case.torch_ops(cause)
+    if a.func in ("Send", "Recv"):  # of a communicator they are judged together: whose they are says who is to blame
+        return any(f in ("Send", "Recv") for f, _ in cause.ops)
     return (a.func, a.sn) in cause.ops
 
 

@@ -97,7 +97,7 @@ class Case:
             elif self.source == LOGS:
                 self.answers |= {"cannot_tell", "not_yet"}
         elif self.when == "at":
-            limit = self.limit(since)
+            limit = self.limit(max(since, far))
             shows = self.stuck_s * S + 2 * S if self.source == LOGS else 0
             self.now = max(since, far) + max(limit, shows) + rnd.randrange(2 * S, 4 * S)
             self.answers = {"hang"}
@@ -153,6 +153,9 @@ class Case:
         """A look at a job in which nothing is wrong."""
         self.now = now
         self.answers = {"no_hang"} if self.source != LOGS else {"cannot_tell"}
+        if any(o.start is not None and o.start < now - 4 * S and (o.end is None or o.end > now)
+               for r in self.job.sim.ranks for o in r.ops):
+            self.answers.add("not_yet")  # somebody waits for seconds, as is usual in this job
 
 
 class Maker:
@@ -167,9 +170,11 @@ class Maker:
         kw.setdefault("steps", self.random.choice((6, 8, 10)))
         job = jobs.Job(self.random, layout, **kw)
         stretch = self.random.choice((1, 10, 100)) if not least_s else max(1, least_s * S // (20 * MS * job.steps))
+        if self.when in ("before", "during"):
+            stretch = min(stretch, 10)  # where a pipeline's pauses take seconds, nobody can tell them from a wait of some seconds
         if stretch > 1:
             for p in job.programs.values():
                 for i, item in enumerate(p):
-                    if item[0] == "sleep" and i:
-                        p[i] = ("sleep", item[1] * stretch)
+                    if item[0] == "compute":
+                        p[i] = ("compute", item[1] * stretch)
         return job

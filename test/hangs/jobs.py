@@ -53,7 +53,7 @@ class Job:
         return out
 
     def rest_of_compute(self, share=1.0):
-        return ("sleep", int(self.compute * share * (0.9 + 0.2 * self.random.random())))
+        return ("compute", int(self.compute * share * (0.9 + 0.2 * self.random.random())))
 
     def ddp(self, r, step):
         out = [self.rest_of_compute(2)]

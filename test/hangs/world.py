@@ -1,6 +1,7 @@
 """A model of ranks with queues: programs of calls on communicators, in simulated time.
 
-Enqueueing is asynchronous, as on NCCL's streams. An operation of a rank starts when the operation of the same communicator before it
+Enqueueing is asynchronous, as on NCCL's streams, and so is the GPUs' computing between calls: a host is ahead of its GPU until it
+waits for it (sync). An operation of a rank starts when the operation of the same communicator before it
 has ended on that rank, and so has the newest one that its compute stream waits for (`blocking`). It ends on all members some time
 after the last of them has started. Calls of one place that differ in function, size or root never end.
 
@@ -38,6 +39,15 @@ class Op:
 
     def label(self):
         return "%s %d of %s, rank %d" % (self.func, self.sn, self.comm.name, self.rank)
+
+
+class Work:
+    """Computing of a rank's GPU: the compute stream is busy for so long."""
+    __slots__ = ("rank", "lasts", "end", "needs", "then", "given_up", "group")
+
+    def __init__(self, rank, lasts):
+        self.rank, self.lasts, self.end, self.given_up, self.group = rank, lasts, None, None, None
+        self.needs, self.then = 0, []
 
 
 class Meet:
@@ -110,6 +120,9 @@ class Sim:
                 self.call(r, *todo[1:])
             elif verb == "sleep":
                 return self.at(self.now + todo[1], self.step, r) if todo[1] < FOREVER else None
+            elif verb == "compute":
+                self.compute(r, todo[1])
+                return self.at(self.now + todo[1] // 40, self.step, r)
             elif verb == "sync":
                 if r.open:
                     r.parked = HOLD
@@ -160,6 +173,15 @@ class Sim:
             return
         op.lost = how == "lost"
         before = self.queue(r, comm_name, op) + (self.queue(r, None, op) if blocking else r.tails.get(None, NO_TAIL)[1])
+        self.wait_for(op, before)
+
+    def compute(self, r, lasts):
+        """The GPU computes after what the compute stream has to do before. The host goes on at once."""
+        work = Work(r.number, lasts)
+        r.open += 1
+        self.wait_for(work, self.queue(r, None, work))
+
+    def wait_for(self, op, before):
         for o in {id(o): o for o in before if o.end is None and o.given_up is None}.values():
             o.then.append(op)
             op.needs += 1
@@ -178,7 +200,12 @@ class Sim:
 
     def launch(self, op):
         r = self.ranks[op.rank]
-        if r.died is not None or op.given_up is not None or op.start is not None:
+        if r.died is not None or op.given_up is not None:
+            return
+        if isinstance(op, Work):
+            self.at(self.now + op.lasts, self.finish_work, op)
+            return
+        if op.start is not None:
             return
         op.start = self.now
         meet = op.meet
@@ -193,6 +220,11 @@ class Sim:
         for op in meet.ops.values():
             op.end = self.now
             self.release(op)
+
+    def finish_work(self, work):
+        if self.ranks[work.rank].died is None:
+            work.end = self.now
+            self.release(work)
 
     def release(self, op):
         r = self.ranks[op.rank]

@@ -83,6 +83,43 @@ static uint64_t moved_ns(const struct ni_hang_verdict *v, const struct ni_hang_v
   return p->several ? w->member->active_ns : active[w->member->who->process].moved_ns;
 }
 
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/*
+ * Since when the first of its ranks waits: it has called it, and what it was in before has ended. A host calls far ahead of its GPU,
+ * so the call alone says little about what came first.
+ */
+static uint64_t waits_since(const struct ni_hang_knot *k, const struct activity *active) {
+  uint64_t first = UINT64_MAX;
+  for (size_t i = 0; i < k->n; i++) {
+    const struct ni_hang_view *w = &k->view[i];
+    bool named = k->kind == NI_KIND_COLL || w->waits_for >= 0;
+    if (!is_held(k, w) || !named || !w->op || !w->op->enqueue_ns || w->later) continue;
+    uint64_t t = w->op->enqueue_ns;
+    ni_hang_raise(&t, active[w->member->who->process].ended_ns);
+    first = least(first, t);
+  }
+  return first;
+}
+
+/* A process that is dead, or has ended, is waited for. */
+static bool waits_for_the_dead(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
+  if (k->count[NI_HANG_GONE]) return true;
+  for (size_t i = 0; k->count[NI_HANG_HAS_LEFT] && i < k->n; i++)
+    if (k->view[i].where == NI_HANG_HAS_LEFT && ni_hang_process_at(v, &k->view[i])->life == NI_HANG_LEFT) return true;
+  return false;
+}
+
+/* Since when somebody waits for a process that is dead by then: what others did later does not help. */
+static uint64_t given_up_ns(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct activity *active) {
+  uint64_t t = waits_since(k, active);
+  for (size_t i = 0; i < k->n; i++) {
+    const struct ni_hang_view *w = &k->view[i];
+    if (w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT) ni_hang_raise(&t, ni_hang_process_at(v, w)->alive_ns);
+  }
+  return t;
+}
+
 /* pending by those who wait alone; of the knot, by all who matter, which is never more. */
 static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot *k, const struct activity *active, uint64_t *inside_known) {
   uint64_t known = UINT64_MAX, known_in = UINT64_MAX, moved = k->newest_ns, stillest = UINT64_MAX;
@@ -98,6 +135,7 @@ static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot 
     if (held && u < known_in) known_in = u;
   }
   if (stillest != UINT64_MAX) ni_hang_raise(&moved, stillest);
+  if (waits_for_the_dead(v, k)) moved = given_up_ns(v, k, active);
   k->until_ns = known == UINT64_MAX ? 0 : known;
   k->pending_ns = since(k->until_ns, moved);
   *inside_known = known_in;
@@ -120,16 +158,6 @@ static void forget_stale(const struct ni_hang_verdict *v, struct ni_hang_knot *k
     if (w->where != NI_HANG_NEVER || ni_hang_known_until(v, w) + NI_HANG_OUTLIVED_NS >= inside_known) continue;
     is_now(k, w, NI_HANG_NO_DATA);
   }
-}
-
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
-/* A process that is dead, or has ended, is waited for. */
-static bool waits_for_the_dead(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
-  if (k->count[NI_HANG_GONE]) return true;
-  for (size_t i = 0; k->count[NI_HANG_HAS_LEFT] && i < k->n; i++)
-    if (k->view[i].where == NI_HANG_HAS_LEFT && ni_hang_process_at(v, &k->view[i])->life == NI_HANG_LEFT) return true;
-  return false;
 }
 
 static bool is_hopeless(const struct ni_hang_knot *k) {
@@ -374,26 +402,15 @@ static int connect(struct ni_hang_verdict *v) {
 
 static size_t waiting(const struct ni_hang_knot *k) { return k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED]; }
 
-/*
- * Since when the first of its ranks waits: it has called it, and what it was in before has ended. A host calls far ahead of its GPU,
- * so the call alone says little about what came first.
- */
-static uint64_t waits_since(const struct ni_hang_knot *k, const struct activity *active) {
-  uint64_t first = UINT64_MAX;
-  for (size_t i = 0; i < k->n; i++) {
-    const struct ni_hang_view *w = &k->view[i];
-    bool named = k->kind == NI_KIND_COLL || w->waits_for >= 0;
-    if (!is_held(k, w) || !named || !w->op || !w->op->enqueue_ns || w->later) continue;
-    uint64_t t = w->op->enqueue_ns;
-    ni_hang_raise(&t, active[w->member->who->process].ended_ns);
-    first = least(first, t);
-  }
-  return first;
-}
-
 /* Has it waited for long enough to be told? */
 static bool is_told(const struct ni_hang_knot *k) {
   return is_wait(k) && k->waited_ns >= least(NI_HANG_TELL_NS, k->limit_ns / 2);
+}
+
+/* One rank alone has called it, and two or more have not: it made a call too many. */
+static bool is_one_too_many(const struct ni_hang_knot *k) {
+  size_t not_called = k->count[NI_HANG_NEVER] + k->count[NI_HANG_ELSEWHERE];
+  return k->kind == NI_KIND_COLL && k->count[NI_HANG_INSIDE] == 1 && not_called >= 2 && k->missing == not_called;
 }
 
 static int by_weight(const void *a, const void *b) {
@@ -406,6 +423,8 @@ static int by_weight(const void *a, const void *b) {
   if (x->root && x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
   if (x->ring != y->ring) return x->ring < y->ring ? -1 : 1;
   if (x->ring && x->behind != y->behind) return y->behind ? -1 : 1;
+  if (x->ring && is_one_too_many(x) != is_one_too_many(y)) return is_one_too_many(x) ? -1 : 1;
+  if (x->ring && x->missing != y->missing) return x->missing < y->missing ? -1 : 1;
   if (x->ring && x->went_on_ns != y->went_on_ns) return x->went_on_ns > y->went_on_ns ? -1 : 1;
   if (x->root && x->cause_ns != y->cause_ns) return x->cause_ns < y->cause_ns ? -1 : 1;
   if (x->root && x->cause != y->cause) return x->cause < y->cause ? -1 : 1;
@@ -473,14 +492,11 @@ static int join_causes(struct ni_hang_verdict *v) {
 }
 
 bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
-  size_t missing = 0;
   if (k->odd) return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_alike(k, w->op, k->odd);
-  for (size_t i = 0; i < k->n; i++) missing += ni_hang_blocks(k, &k->view[i]);
-  bool one_too_many = k->kind == NI_KIND_COLL && k->count[NI_HANG_INSIDE] == 1 && k->count[NI_HANG_NEVER] >= 2 &&
-                      missing == k->count[NI_HANG_NEVER];
-  if (one_too_many) return w->where == NI_HANG_INSIDE;
-  if (missing) return ni_hang_blocks(k, w);
+  if (is_one_too_many(k)) return w->where == NI_HANG_INSIDE;
+  if (k->missing) return ni_hang_blocks(k, w);
   if (k->count[NI_HANG_NO_DATA]) return w->where == NI_HANG_NO_DATA;
+  if (k->kind == NI_KIND_P2P) return w->unlike;
   return k->count[NI_HANG_FINISHED] && waits(w);
 }
 
@@ -553,6 +569,8 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
   }
   free(active);
   if (e == 0) e = connect(v);
+  for (size_t i = 0; i < v->n; i++)
+    for (size_t j = 0; j < v->knot[i].n; j++) v->knot[i].missing += ni_hang_blocks(&v->knot[i], &v->knot[i].view[j]);
   drop_doubles(v);
   for (size_t i = 0; i < v->n; i++) {
     v->n_hangs += v->knot[i].hangs;

@@ -243,12 +243,12 @@ static int collectives(struct ni_hang_finding *f, const struct ni_hang_group *c)
 
 /* ---- sends and receives that are in flight, and who waits for whom ---- */
 
-/* Has the peer the other half of this operation in flight? */
-static bool answered(const struct ni_hang_finding *f, const struct ni_hang_member *peer, const struct ni_hang_op *op, int32_t me) {
+/* The other half of this operation, where the peer has it in flight. */
+static const struct ni_hang_op *other_half(const struct ni_hang_finding *f, const struct ni_hang_member *peer, const struct ni_hang_op *op, int32_t me) {
   bool send = op->func == f->send;
   const struct ni_hang_op *half = ni_hang_open_from(peer, NI_KIND_P2P, me, send ? 0 : f->send);
   if (send && half && half->root == me && half->func == f->send) half = ni_hang_open_from(peer, NI_KIND_P2P, me, f->send + 1u);
-  return half && half->root == me && (half->func == f->send) != send;
+  return half && half->root == me && (half->func == f->send) != send ? half : NULL;
 }
 
 /* Of those that have begun, else of all: the oldest operation of a rank whose other half is missing, else its oldest. What a rank
@@ -262,13 +262,15 @@ static void place_p2p(const struct ni_hang_finding *f, const struct ni_hang_grou
     if (op->kind != NI_KIND_P2P) continue;
     struct ni_hang_view *peer = op->root == w->rank ? NULL : ni_hang_view_of(k, op->root);
     bool there = peer && ni_hang_stays(c, peer->member, &f->m->process[peer->member->who->process]);
-    bool missing = op->root != w->rank && op->root >= 0 && !(there && answered(f, peer->member, op, w->rank));
+    const struct ni_hang_op *half = there ? other_half(f, peer->member, op, w->rank) : NULL;
+    bool missing = op->root != w->rank && op->root >= 0 && !half;
     int has = 2 * (ni_hang_where_of(op) == NI_HANG_INSIDE) + missing;
     int had = 2 * (w->where == NI_HANG_INSIDE) + (w->waits_for >= 0);
     bool better = !w->op || has > had || (has == had && op->rec_sn < w->op->rec_sn);
     ni_hang_times(k, op->enqueue_ns);
     if (!better) continue;
     w->op = op;
+    w->unlike = half && half->bytes != op->bytes;
     w->waits_for = missing ? op->root : -1;
     w->where = ni_hang_where_of(op);
   }

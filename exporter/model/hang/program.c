@@ -104,6 +104,32 @@ static int asked(const struct ni_hang_program *p, const struct ni_hang_knot *a, 
   return sum;
 }
 
+/* What the missing rank itself had called of it, and not finished when it died; NULL: nothing. */
+static const struct ni_hang_op *left_open(const struct ni_hang_knot *k, const struct ni_hang_view *missing) {
+  const struct ni_hang_member *x = missing->member;
+  const struct ni_hang_op *first = NULL;
+  if (k->kind == NI_KIND_COLL) {
+    first = ni_hang_open_from(x, NI_KIND_COLL, k->op.func, k->op.sn);
+    return first && ni_hang_is(first, k->op.func, k->op.sn) ? first : NULL;
+  }
+  for (size_t i = 0; i < x->n_open; i++) {
+    const struct ni_hang_op *op = &x->open[i];
+    const struct ni_hang_view *peer = op->kind == NI_KIND_P2P ? ni_hang_view_of(k, op->root) : NULL;
+    if (peer && peer->waits_for == missing->rank && (!first || is_earlier(op, first))) first = op;
+  }
+  return first;
+}
+
+/* Its own black box says it where it had called one of them. */
+static int by_itself(const struct ni_hang_knot *a, const struct ni_hang_knot *b) {
+  const struct ni_hang_view *in_a = missing_in(a, b), *in_b = missing_in(b, a);
+  const struct ni_hang_op *x = in_a ? left_open(a, in_a) : NULL, *y = in_b ? left_open(b, in_b) : NULL;
+  if (!x || !y) return (x != NULL) - (y != NULL);
+  return is_earlier(x, y) ? 1 : -1;
+}
+
 int ni_hang_comes_before(const struct ni_hang_program *p, const struct ni_hang_knot *a, const struct ni_hang_knot *b) {
+  int own = by_itself(a, b);
+  if (own) return own;
   return asked(p, b, a) - asked(p, a, b);
 }

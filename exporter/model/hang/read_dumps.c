@@ -39,7 +39,7 @@ struct group {
   int64_t member;
   uint64_t taken, last_sn, batch_sn; /* of the entries behind the one at hand; NI_HANG_NONE */
   bool batch_done, batch_started;
-  int64_t completed; /* the last one, by its status; -1: it does not say */
+  int64_t started, completed; /* the last ones, by its status; -1: it does not say */
 };
 
 struct reading {
@@ -122,7 +122,8 @@ static struct group *group_of(struct reading *r, const struct ni_node *called, c
   if (r->n >= NI_HANG_GROUPS || !ni_array_room(r->group, r->n, r->cap)) return NULL;
   if (ni_map_find(&r->names, key, 0, (uint32_t)r->n) < 0) return NULL;
   struct group *g = &r->group[r->n++];
-  *g = (struct group){.last_sn = NI_HANG_NONE, .batch_sn = NI_HANG_NONE, .completed = get(status, "last_completed_collective", -1)};
+  *g = (struct group){.last_sn = NI_HANG_NONE, .batch_sn = NI_HANG_NONE, .started = get(status, "last_started_collective", -1),
+                      .completed = get(status, "last_completed_collective", -1)};
   struct ni_ident id = {.comm_hash = 1, .comm_name = full}; /* the same in each run, unlike ni_hash() */
   for (const char *c = name; *c; c++) id.comm_hash = ni_mix(id.comm_hash + (unsigned char)*c);
   read_ranks(ni_node_get(config, "ranks"), r->rank, &id);
@@ -168,7 +169,7 @@ static int read_call(struct reading *r, const struct ni_node *e, const char *fun
 static int add_open(struct reading *r, int64_t member, const struct ni_hang_op *op) {
   struct snapshot *s = &r->snap[r->m->who.member[member].process];
   uint64_t begun = op->enqueue_ns;
-  if (begun && (!s->oldest.enqueue_ns || begun < s->oldest.enqueue_ns)) s->oldest = *op, s->member = member;
+  if (begun && (!s->oldest.enqueue_ns || begun <= s->oldest.enqueue_ns)) s->oldest = *op, s->member = member;
   if (begun && op->timeout_ns && begun + op->timeout_ns < r->due_ns) r->due_ns = begun + op->timeout_ns;
   return ni_hang_in_flight(r->m->member[member], op);
 }
@@ -214,7 +215,7 @@ static int take_entry(struct reading *r, const struct ni_node *e, size_t at) {
   if (g->taken++ >= NI_HANG_ENTRIES || (!p2p && (uint64_t)sn == g->last_sn)) return 0;
   ni_node_text(ni_node_get(e, "state"), state, sizeof state);
   bool done = strcmp(state, "completed") == 0 || (get(e, "retired", 0) && (gloo || (!p2p && sn <= g->completed)));
-  bool started = strcmp(state, "started") == 0 || time_of(r, e, "time_discovered_started_ns");
+  bool started = strcmp(state, "started") == 0 || time_of(r, e, "time_discovered_started_ns") || (!p2p && !done && sn <= g->started);
   r->snap[r->process].timed |= started;
   if (!p2p) g->last_sn = (uint64_t)sn;
   else if (!strpbrk(func, "<-")) return g->batch_sn = (uint64_t)sn, g->batch_done = done, g->batch_started = started, 0;

@@ -62,6 +62,7 @@ struct ni_hang_view {
   int32_t waits_for;            /* sends and receives: rank whose counterpart is missing; -1 */
   bool awaited;                 /* sends and receives: somebody inside is waiting for it */
   const struct ni_hang_op *later; /* of FINISHED: what it has in flight behind it; NULL */
+  bool unlike;                  /* sends and receives: it and its counterpart are of unlike sizes */
   bool went_on;                 /* it has it in flight, and has gone on elsewhere: nobody is held up */
   uint64_t seat;                /* who: the same in all communicators */
 };
@@ -85,6 +86,7 @@ struct ni_hang_knot {
   uint64_t waited_ns;       /* since the first one waits in it */
   uint64_t pending_ns, until_ns; /* for how long, and until when that is known; 0: of nobody who matters */
   uint64_t limit_ns;        /* from when on that is a hang, if nothing else explains it */
+  size_t missing;           /* ranks that others wait for */
   size_t behind_it;         /* ranks that have finished it, and wait in a later one for those that have not */
   bool needed;              /* a rank that is inside is waited for elsewhere */
   bool hangs;

@@ -32,7 +32,7 @@ class Case:
         self.now = 0
         self.stuck_s = maker.random.choice((10, 30, 60, 300))
         self.clocks = {}                # host -> (skew, at, step)
-        self.lag, self.full = {}, {}
+        self.lag, self.full, self.frozen = {}, {}, {}  # by rank, as record.Look takes them
         self.no_log, self.no_box, self.broken = set(), set(), {}  # ranks; of boxes: how they are broken
         self.other_boot = False         # boxes lie there raw, of a machine that booted since
         self.others = []                # (job, when it began by this one's clock, options): in the same folder
@@ -153,8 +153,7 @@ class Case:
         """A look at a job in which nothing is wrong."""
         self.now = now
         self.answers = {"no_hang"} if self.source != LOGS else {"cannot_tell"}
-        if any(o.start is not None and o.start < now - 4 * S and (o.end is None or o.end > now)
-               for r in self.job.sim.ranks for o in r.ops):
+        if any(o.enq < now - 4 * S and (o.end is None or o.end > now) for r in self.job.sim.ranks for o in r.ops):
             self.answers.add("not_yet")  # somebody waits for seconds, as is usual in this job
 
 

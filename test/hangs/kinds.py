@@ -305,6 +305,39 @@ def other_function(m):
                     else ["t4d2", "t4p2d2"], plant)
 
 
+@kind("two calls of a communicator exchanged", whens=("at", "late", "killed"))
+def exchanged(m):
+    def plant(job, r, i):
+        p = job.programs[r]
+        others = [k for k in range(i + 1, len(p)) if p[k][0] == "call" and p[k][1] == p[i][1] and p[k][2:4] != p[i][2:4]]
+        others += [k for k in range(i - 1, 0, -1) if p[k][0] == "call" and p[k][1] == p[i][1] and p[k][2:4] != p[i][2:4]]
+        p[i], p[others[0]] = p[others[0]], p[i]
+    return odd_call(m, m.random.choice(("tp", "dp")), ["t4d2", "t4p2d2", "fsdp8", "ddp8", "t2p2d4"], plant)
+
+
+@kind("a message left out", whens=("late", "killed"))
+def message_left_out(m):
+    job = m.job(PIPE)
+    r, i = job.pick(m.random.choice(("Send", "Recv")))
+    name, func, peer = job.programs[r][i][1], job.programs[r][i][2], job.programs[r][i][4]
+    place = sum(1 for x in job.programs[r][:i] if x[0] == "call" and x[1:3] == (name, func) and x[4] == peer)
+    del job.programs[r][i]
+    job.run_until_still()
+    c = Case(m, job)
+    # What came after it was taken for it, message by message: in the end the other side has one too many, or there is a ring.
+    comm = job.sim.comms[name]
+    other = comm.members[peer]
+    c.meets = [o.meet for o in job.sim.inside(name) if o.p2p] or [job.sim.inside()[0].meet]
+    ops = {("Send", place), ("Recv", place)}
+    c.causes = [Cause(name, ops, {r, other}), Cause(name, ops, ())]  # (): what each of both is in is told, and nobody is missing
+    c.blamed = set(comm.members)
+    c.must_name = r
+    c.any_of_ranks = True
+    c.begun()
+    c.look_at_wait()
+    return c
+
+
 @kind("a message of another size", whens=("late", "killed"))
 def message_size(m):
     def plant(job, r, i):

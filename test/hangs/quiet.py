@@ -71,8 +71,9 @@ def lost_stop(m):
     o = [o for o in job.sim.ranks[r].ops if o.lost][0]
     c.well(min(o.end + 9 * S, still - MS) if m.when == "now" else still + m.random.randrange(20 * S, 600 * S))
     c.stuck_s = max(c.stuck_s, 30)
-    if o.p2p or job.sim.ranks[r].of[o.comm.name][-1] is o:
-        c.answers |= {"not_yet", "no_hang"}
+    passed = any(x.number > o.number and x.end is not None and x.end < c.now for x in job.sim.ranks[r].of[o.comm.name])
+    if o.p2p or not passed:
+        c.answers |= {"not_yet"}
     return c
 
 

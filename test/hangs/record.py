@@ -28,12 +28,14 @@ class Clock:
 
 class Look:
     """A job seen at `now`. base: Unix ns of the job's beginning. mono: CLOCK_MONOTONIC then, of all hosts. Options by rank:
-    lag: ns before a death that its box lacks; full_disk: ranks whose log could not be written from some time on."""
+    lag: ns before a death that its box lacks; full_disk: ranks whose log could not be written from some time on; frozen: ranks that are
+    stopped since then, alive."""
 
-    def __init__(self, job, now, base, mono, stuck_s, folder, clocks=None, lag=None, full_disk=None, begun=0, interval=S):
+    def __init__(self, job, now, base, mono, stuck_s, folder, clocks=None, lag=None, full_disk=None, frozen=None,
+                 begun=0, interval=S):
         self.job, self.now, self.base, self.mono, self.stuck, self.folder = job, now, base, mono, stuck_s * S, folder
         self.clocks = clocks or {}
-        self.lag, self.full = lag or {}, full_disk or {}
+        self.lag, self.full, self.frozen = lag or {}, full_disk or {}, frozen or {}
         self.interval = interval
         self.phase = {r.number: job.random.randrange(interval) for r in job.sim.ranks}
         self.begun = begun
@@ -44,7 +46,8 @@ class Look:
         return self.clocks.get(r.host, self.default)
 
     def until(self, r):
-        return self.now if r.died is None else min(self.now, r.died)
+        """Up to when its dump thread wrote."""
+        return min([self.now] + [t for t in (r.died, self.frozen.get(r.number)) if t is not None])
 
     def over(self, r):
         """When the plugin of a rank wrote its process's last lines, or None: at its last communicator's end, or at exit."""

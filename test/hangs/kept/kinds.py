@@ -59,6 +59,14 @@ def queued(m):
     return c
 
 
+@kind("a rank is stopped by a signal: it lives, and its box does not beat", sources=(BOXES_AND_LOGS, BOXES, COPIES))
+def stopped(m):
+    c = kinds.stops(m, "any", None)
+    for n in c.blamed:
+        c.frozen[n] = c.moved(n, c.now) + 10 * MS
+    return c
+
+
 @kind("all are inside, nobody is missing: network or GPU")
 def all_inside(m):
     job = m.job(kinds.WIDE_TENSOR + kinds.FLAT)
@@ -266,10 +274,7 @@ def dead_in_all_to_all(m):
     job.insert(r, i, ("end", "sigkill"))
     job.run_until_still()
     c = Case(m, job)
-    waits = [o for o in job.sim.inside() if o.p2p and o.peer == r]
-    c.meets = [o.meet for o in waits]
-    c.causes = [Cause(job.world, {(o.func, o.sn) for o in waits} | {(f, o.sn) for o in waits for f in ("Send", "Recv")}, {r})]
-    c.begun()
+    c.blame([r])
     c.look_at_wait(max(c.waits_from, job.sim.ranks[r].died), dead=True)
     return c
 

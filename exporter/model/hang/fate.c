@@ -13,10 +13,14 @@
 #define SILENT_NS UINT64_C(60000000000)
 #define SLACK_NS UINT64_C(1000000000) /* clocks of two hosts */
 
-/* When it began, by the clock that all times are of. */
-static uint64_t start_of(const struct ni_hang_process *p) { return p->who->start_ns - (uint64_t)p->skew_ns; }
-
 uint64_t ni_hang_last_sign(const struct ni_hang_process *p) { return p->alive_ns ? p->alive_ns : p->file_ns; }
+
+/* When it began, by the clock that all times are of; 0: not known. A beginning behind its own last sign is of a clock that was set
+ * back since. */
+static uint64_t start_of(const struct ni_hang_process *p) {
+  uint64_t start = p->who->start_ns - (uint64_t)p->skew_ns;
+  return p->who->start_ns && start <= ni_hang_last_sign(p) ? start : 0;
+}
 
 bool ni_hang_silent(const struct ni_hang_verdict *v, const struct ni_hang_process *p) {
   const struct ni_hang_model *m = v->model;
@@ -128,7 +132,8 @@ static void find_limit(struct ni_hang_verdict *v) {
     if (v->earlier[i]) continue;
     ni_hang_raise(&longest, p->longest_operation_ns);
     ni_hang_raise(&longest, p->longest_gap_ns);
-    if (p->who->start_ns && start_of(p) < first) first = start_of(p);
+    uint64_t start = start_of(p);
+    if (start && start < first) first = start;
   }
   v->limit_ns = v->after_ns;
   bool watched = first != UINT64_MAX && v->fate.moved_ns > first + NI_HANG_WATCHED_NS;

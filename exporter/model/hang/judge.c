@@ -36,8 +36,10 @@ static struct activity *activity(const struct ni_hang_model *m) {
     ni_hang_raise(&a->moved_ns, x->active_ns);
     ni_hang_raise(&a->ended_ns, x->ended_ns);
     for (int k = 0; k < NI_KIND_COUNT; k++) ni_hang_raise(&a->passed_ns, x->passed_ns[k]);
-    bool used = x->passed_ns[NI_KIND_COLL] || x->passed_ns[NI_KIND_P2P];
-    if (used) ni_hang_raise(&a->begun_ns, x->who->init_ns - (uint64_t)m->process[x->who->process].skew_ns);
+    /* One that was used, by the same clock: not by one that was set back since. */
+    uint64_t begun = x->who->init_ns - (uint64_t)m->process[x->who->process].skew_ns;
+    bool used = x->passed_ns[NI_KIND_COLL] > begun || x->passed_ns[NI_KIND_P2P] > begun;
+    if (x->who->init_ns && used) ni_hang_raise(&a->begun_ns, begun);
   }
   return all;
 }

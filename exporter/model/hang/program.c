@@ -114,8 +114,9 @@ static const struct ni_hang_op *left_open(const struct ni_hang_knot *k, const st
   }
   for (size_t i = 0; i < x->n_open; i++) {
     const struct ni_hang_op *op = &x->open[i];
-    const struct ni_hang_view *peer = op->kind == NI_KIND_P2P ? ni_hang_view_of(k, op->root) : NULL;
-    if (peer && peer->waits_for == missing->rank && (!first || is_earlier(op, first))) first = op;
+    const struct ni_hang_view *peer = ni_hang_view_of(k, op->root);
+    bool awaited = op->root < 0 || (peer && peer->waits_for == missing->rank); /* `incomplete` lines do not say the peer */
+    if (op->kind == NI_KIND_P2P && awaited && (!first || is_earlier(op, first))) first = op;
   }
   return first;
 }

@@ -88,7 +88,7 @@ class Case:
         rnd = self.random
         far = self.job.still_since() if self.when != "before" else since
         if self.when == "before":
-            self.now = max([since] + [self.moved(n, since) for c in self.causes for n in c.ranks]) + rnd.randrange(6 * S, 9 * S)
+            self.now = max([since] + [self.moved(n, since) for c in self.causes for n in c.ranks]) + rnd.randrange(5600 * MS, 7600 * MS)
             self.answers = {"hang"} if dead else {"not_yet"}
             if dead:
                 self.now = since + rnd.randrange(4 * S, 9 * S)
@@ -98,8 +98,9 @@ class Case:
                 self.answers |= {"cannot_tell", "not_yet"}
         elif self.when == "at":
             limit = self.limit(max(since, far))
-            shows = self.stuck_s * S + 2 * S if self.source == LOGS else 0
-            self.now = max(since, far) + max(limit, shows) + rnd.randrange(2 * S, 4 * S)
+            self.now = max(since, far) + limit + rnd.randrange(2 * S, 4 * S)
+            if self.source == LOGS:  # they tell of a wait when it is stuck_s old, and then every 10 s how things are
+                self.now = max(self.now + 12 * S, max(since, far) + self.stuck_s * S + 14 * S)
             self.answers = {"hang"}
         else:
             self.now = max(since, far) + rnd.randrange(340 * S, 700 * S)

@@ -41,7 +41,8 @@ def damage(path, how):
 
 
 def lay_out(case, folder, stand_ins):
-    """Writes the case into a folder. Returns the paths for the command, the folder of boxes, and now (Unix ns)."""
+    """Writes the case into a folder. Returns the paths for the command, the folder of boxes, and now (Unix ns). That is the time at
+    which this was called: of boxes of living processes the command counts from its own time, which is a little later."""
     logs, boxes, none = (os.path.join(folder, n) for n in ("logs", "boxes", "none"))
     for d in (logs, boxes, none):
         os.makedirs(d)

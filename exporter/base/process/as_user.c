@@ -131,6 +131,10 @@ int ni_as_owner(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), v
     snprintf(why, why_bytes, "it belongs to uid %u, whose rights cannot be taken here. Run as that user", uid);
     return -EPERM;
   }
+  if (!late && WTERMSIG(status) == SIGPIPE) { /* who reads our output has gone: so do we, as any program does */
+    (void)raise(SIGPIPE);
+    return -EPIPE;
+  }
   if (late)
     snprintf(why, why_bytes, "not done within %u s, the most that root takes for uid %u. Run as that user", seconds, uid);
   else snprintf(why, why_bytes, "reading it as uid %u ended with signal %d: it is damaged or forged", uid, WTERMSIG(status));

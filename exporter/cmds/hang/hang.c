@@ -60,6 +60,16 @@ static int worse(int a, int b) {
   return NI_EXIT_FINE;
 }
 
+/* Those of dumps. A box of the machine, whoever it belongs to, is of another job where there are dumps and no logs. */
+static void add_dump_owners(struct owners *o, const struct ni_inputs *in) {
+  struct ni_files dumps = {.wanted = ni_hang_dump_name};
+  if (ni_discover(&dumps, in->path, in->n) == 0) add_owners(o, &dumps);
+  ni_files_free(&dumps);
+  /* Gathered from several users they are of one job: one look, by one who is not root. What he may not read is counted. */
+  for (size_t i = 0; i < o->n && o->uid[0] == 0; i++) o->uid[0] = o->uid[i];
+  if (o->n > 1) o->n = 1;
+}
+
 /*
  * Runs look(arg) for each user who owns logs or boxes of the command line, as that user; once, here, if we are not root.
  * Its exit code; of several users the one that says most. alone: several users are refused.
@@ -76,13 +86,10 @@ static int as_owners(const char *name, const struct ni_inputs *in, const char *b
     return NI_EXIT_COULD_NOT_RUN;
   }
   add_owners(&o, &s.logs);
-  if (s.named || o.n == 0) add_owners(&o, &s.boxes);
+  if (s.named) add_owners(&o, &s.boxes);
+  if (o.n == 0) add_dump_owners(&o, in);
+  if (o.n == 0) add_owners(&o, &s.boxes); /* of the machine: perhaps their logs are not there yet */
   ni_box_sources_free(&s);
-  if (o.n == 0) {
-    struct ni_files dumps = {.wanted = ni_hang_dump_name};
-    if (ni_discover(&dumps, in->path, in->n) == 0) add_owners(&o, &dumps);
-    ni_files_free(&dumps);
-  }
   if (o.n == 0) o.n = 1; /* uid 0: nothing is there, which is said */
   if (o.more) ni_say(stderr, "%s: logs and boxes of more than %d users: those of the others are passed over\n", name, OWNERS_MAX);
   if (alone && o.n > 1) {

@@ -23,7 +23,7 @@
 struct activity {
   uint64_t moved_ns;  /* newest start or end of an operation */
   uint64_t passed_ns; /* newest call of one that has finished */
-  uint64_t begun_ns;  /* newest beginning of a communicator in which one has finished */
+  uint64_t begun_ns;  /* newest beginning of a communicator */
   uint64_t ended_ns;  /* newest end of one */
 };
 
@@ -36,17 +36,17 @@ static struct activity *activity(const struct ni_hang_model *m) {
     ni_hang_raise(&a->moved_ns, x->active_ns);
     ni_hang_raise(&a->ended_ns, x->ended_ns);
     for (int k = 0; k < NI_KIND_COUNT; k++) ni_hang_raise(&a->passed_ns, x->passed_ns[k]);
-    /* One that was used, by the same clock: not by one that was set back since. */
+    /* By the same clock as what ran in it: not by one that was set back since. */
     uint64_t begun = x->who->init_ns - (uint64_t)m->process[x->who->process].skew_ns;
-    bool used = x->passed_ns[NI_KIND_COLL] > begun || x->passed_ns[NI_KIND_P2P] > begun;
-    if (x->who->init_ns && used) ni_hang_raise(&a->begun_ns, begun);
+    uint64_t used = x->passed_ns[NI_KIND_COLL] > x->passed_ns[NI_KIND_P2P] ? x->passed_ns[NI_KIND_COLL] : x->passed_ns[NI_KIND_P2P];
+    if (x->who->init_ns && begun < (used ? used : m->process[x->who->process].alive_ns)) ni_hang_raise(&a->begun_ns, begun);
   }
   return all;
 }
 
 /*
  * A rank that has called and finished something elsewhere, long after it called this, is not held up by it. A communicator that was
- * made since and works says so at once: its ranks have left the old one to itself.
+ * made since says so at once: its ranks have left the old one to itself.
  */
 static bool goes_on(const struct ni_hang_process *p, const struct activity *a, const struct ni_hang_op *op) {
   if (p->several || !op || !op->enqueue_ns) return false;

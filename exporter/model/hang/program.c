@@ -54,9 +54,11 @@ static int came_to(const struct ni_hang_member *x, const struct ni_hang_op *op, 
   return ni_hang_has_finished(x, op->func, op->sn) ? 1 : -1;
 }
 
+/* In a dump `started` says it all: its records are numbered over all groups. */
 static uint64_t transfers_called(const struct ni_hang_member *x) {
   const struct ni_seq_set *recorded = &x->recorded[NI_KIND_P2P];
   uint64_t n = x->started[NI_KIND_P2P] == NI_HANG_NONE ? 0 : x->started[NI_KIND_P2P];
+  if (x->dump) return n;
   ni_hang_raise(&n, recorded->distinct ? recorded->highest + 1 : 0);
   for (size_t i = 0; i < x->n_open; i++)
     if (x->open[i].kind == NI_KIND_P2P && x->open[i].rec_sn != NI_HANG_NONE) ni_hang_raise(&n, x->open[i].rec_sn + 1);

@@ -134,7 +134,8 @@ static struct group *group_of(struct reading *r, const struct ni_node *called, c
   if ((g->member = ni_hang_member_of(r->m, (uint32_t)r->process, &id, 0)) < 0) return NULL;
   g->x = r->m->member[g->member];
   g->x->dump = true;
-  if (g->x->started[0] == NI_HANG_NONE) g->x->started[0] = 0;
+  for (int i = 0; i < NI_KIND_COUNT; i++)
+    if (g->x->started[i] == NI_HANG_NONE) g->x->started[i] = 0;
   int64_t last = get(status, "last_enqueued_collective", 0);
   if (last > 0) ni_hang_raise(&g->x->started[0], (uint64_t)last + 1);
   g->x->open_ns |= r->whole || status; /* the time comes at the end */
@@ -183,7 +184,7 @@ static int add_done(struct reading *r, int64_t member, const struct ni_hang_op *
 static int add_op(struct reading *r, struct group *g, const struct ni_hang_op *op, bool done) {
   uint64_t took = op->seen_ns > op->enqueue_ns && op->enqueue_ns ? op->seen_ns - op->enqueue_ns : 0;
   g->x->open_ns |= 1;
-  if (op->kind == NI_KIND_COLL) ni_hang_raise(&g->x->started[0], op->sn + 1);
+  ni_hang_raise(&g->x->started[op->kind], op->sn + 1);
   if (!done || (op->timeout_ns && took >= op->timeout_ns)) return add_open(r, g->member, op);
   if (took < SLOW_NS || r->n_slow >= SLOW_MOST) return add_done(r, g->member, op);
   if (!ni_array_room(r->slow, r->n_slow, r->cap_slow)) return -ENOMEM;

@@ -122,7 +122,7 @@ class Box:
                             o["first"] or 2**64 - 1, o["done"], o["first"], o["done"], o["group_ord"],
                             data + COMM_PAGES * o["comm"], 1 if p2p else 0, 1 if o["func"] == "Recv" else 0, 0, 0,
                             o["call"] & 0xffffffff, o["start"], 0, o["sn"], o["bytes"] // 4, o["rec_sn"], o["root"],
-                            TEXTS.index(o["func"]), DTYPE, RING, SIMPLE, 8, 0, 1)
+                            TEXTS.index(o["func"]), DTYPE, RING, SIMPLE, 8, 0, o["origin"])
 
     def put_header(self, b, data, pages, session_page, map_page):
         size = OLD_HEADER if self.old else NEW_HEADER

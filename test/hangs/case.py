@@ -37,6 +37,7 @@ class Case:
         self.other_boot = False         # boxes lie there raw, of a machine that booted since
         self.others = []                # (job, when it began by this one's clock, options): in the same folder
         self.skip_dumps, self.dump_how = set(), {}
+        self.old_nccl = self.old_box = False
         self.words = ()                 # that the sentence has to hold
         self.faint = False              # what is there hardly tells of the culprits: fewer of them may be named, not others
         self.any_of_ranks = False       # some of a cause's ranks are enough
@@ -112,6 +113,12 @@ class Case:
         if self.when == "killed":
             self.kill_all(self.now)
             self.now += rnd.randrange(20 * S, 600 * S)
+
+    def draw_releases(self, random):
+        """Some jobs run with an older NCCL, or with an older plugin, where that takes nothing away that the answer needs."""
+        calls = any(o.called_only for r in self.job.sim.ranks for o in r.ops)
+        self.old_nccl = random.random() < 0.15 and not calls
+        self.old_box = random.random() < 0.1 and self.when in ("late", "killed") and not self.full
 
     def unseen(self, n):
         """Does nothing that is looked at tell of rank n?"""

@@ -29,14 +29,15 @@ class Clock:
 class Look:
     """A job seen at `now`. base: Unix ns of the job's beginning. mono: CLOCK_MONOTONIC then, of all hosts. Options by rank:
     lag: ns before a death that its box lacks; full_disk: ranks whose log could not be written from some time on; frozen: ranks that are
-    stopped since then, alive."""
+    stopped since then, alive.
+    old_nccl: an NCCL before 2.28, which shows no calls; old_box: of a release of the plugin before the one that says how it ended."""
 
     def __init__(self, job, now, base, mono, stuck_s, folder, clocks=None, lag=None, full_disk=None, frozen=None,
-                 begun=0, interval=S):
+                 begun=0, interval=S, old_nccl=False, old_box=False):
         self.job, self.now, self.base, self.mono, self.stuck, self.folder = job, now, base, mono, stuck_s * S, folder
         self.clocks = clocks or {}
         self.lag, self.full, self.frozen = lag or {}, full_disk or {}, frozen or {}
-        self.interval = interval
+        self.interval, self.old_nccl, self.old_box = interval, old_nccl, old_box
         self.phase = {r.number: job.random.randrange(interval) for r in job.sim.ranks}
         self.begun = begun
         self.default = Clock(base)
@@ -103,7 +104,8 @@ class Look:
                     "NCCL_INSPECTOR_STUCK_SECONDS": str(self.stuck // S)}
         say(self.begun, mine, '"process":' + json.dumps(
             {"start_ns": unix(self.begun), "boot_id": box.BOOT, "exe": "python3", "rank": r.number,
-             "local_rank": r.number % self.job.per_host, "world_size": n, "env": env, "nccl_version": 23007, "interface": "v6",
+             "local_rank": r.number % self.job.per_host, "world_size": n, "env": env, "nccl_version": 22703 if self.old_nccl else 23007,
+             "interface": "v4" if self.old_nccl else "v6",
              "settings": settings, "blackbox": self.box_name(r)}, separators=(",", ":")))
         over = self.over(r)
         final = over is not None and r.number not in self.full
@@ -215,9 +217,10 @@ class Look:
         k = what
         return ('"%s_perf":{%s,"%s_msg_size_bytes":%d,"%s_exec_time_us":%d,"%s_timing_source":"kernel_gpu","%s_algobw_gbs":null,'
                 '"%s_busbw_gbs":null,%s"%s_datatype":"%s",%s"%s_nchannels":8,"%s_exec_time_ns":%d,"%s_enqueue_ns":%d,'
-                '"%s_gpu_start_delta_ns":%d,"rec_sn":%d,%s,"call_sn":%d}' % (
+                '"%s_gpu_start_delta_ns":%d,"rec_sn":%d,%s%s}' % (
                     what, head, k, o.bytes, k, max(1, (run + 500) // 1000), k, k, k, mid, k, o.dtype, root, k, k, run, k,
-                    self.clock(r).unix(o.enq, at), k, o.start - o.enq, o.number, sizes, o.number))
+                    self.clock(r).unix(o.enq, at), k, o.start - o.enq, o.number, sizes,
+                    "" if self.old_nccl else ',"call_sn":%d' % o.number))
 
     def write_log(self, r, folder):
         text = "\n".join(self.lines_of(r)) + "\n"
@@ -246,6 +249,7 @@ class Look:
         session = (self.folder, self.name(r) + ".jsonl.gz", self.lines_of(r)[0])
         b = box.Box(r.host, r.pid if pid is None else pid, r.number, len(self.job.sim.ranks),
                     (self.mono + beat, clock.unix(beat)), clock.unix(self.begun), session, self.mono + beat)
+        b.old = self.old_box
         b.start_ticks, b.local = start_ticks, r.number % self.job.per_host
         over = self.over(r)
         finished = []
@@ -257,7 +261,7 @@ class Look:
             kinds = [{"started": 0, "written": 0, "incomplete": 0} for _ in range(2)]
             calls = [0, 0]
             for o, s, at in ops:
-                calls[o.p2p] += 1
+                calls[o.p2p] += not self.old_nccl
                 if s != "called":
                     kinds[o.p2p]["started"] += 1
                     kinds[o.p2p]["written"] += at is not None
@@ -308,7 +312,7 @@ class Look:
         return {"comm": comm, "gen": 1 if flags == 0 else 0, "flags": flags, "want": 0 if flags == 0 else 8,
                 "started": 8 if inside or ran else 0, "stopped": stopped, "first": first, "done": self.mono + o.end if ran else 0,
                 "start": self.mono + o.enq, "group_ord": o.number + 1, "call": o.number, "sn": o.sn, "bytes": o.bytes,
-                "rec_sn": o.number, "root": o.peer, "func": o.func, "open_channels": open_channels}
+                "rec_sn": o.number, "root": o.peer, "func": o.func, "open_channels": open_channels, "origin": 0 if self.old_nccl else 1}
 
     def judged_over(self, r, o):
         """When the dump thread gave an operation up whose last stop never came, or None: later ones ran, and 10 s were quiet."""

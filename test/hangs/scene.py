@@ -74,7 +74,7 @@ def put(case, job, begun, main, logs, boxes, times, stand_ins):
     clocks = {h: record.Clock(base + begun, *c) for h, c in case.clocks.items()} if main else {}
     look = record.Look(job, case.now - begun, base + begun, mono - case.now + begun, case.stuck_s, logs, clocks,
                        lag=case.lag if main else {}, full_disk=case.full if main else {},
-                       frozen=case.frozen if main else {})
+                       frozen=case.frozen if main else {}, old_nccl=case.old_nccl, old_box=case.old_box)
     for r in job.sim.ranks:
         lives = r.died is None or r.died > look.now
         if lives:

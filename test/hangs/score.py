@@ -74,6 +74,7 @@ def play(o, stand_ins, part, form, seed):
     name, make, source, when, group = form
     rnd = random.Random("%s/%s/%s/%d" % (name, source, when, seed))
     c = make(cases.Maker(rnd, source, when))
+    c.draw_releases(random.Random("releases/%s" % rnd.random()))
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     folder = tempfile.mkdtemp(prefix="hangs-", dir=memory)
     try:

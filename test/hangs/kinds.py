@@ -1,4 +1,5 @@
 """Kinds of ending whose every seed may be looked at by whoever works on the judge (seeds below 1000)."""
+
 import jobs
 from case import BOXES, BOXES_AND_LOGS, COPIES, DUMPS, LIVE_SOURCES, LOGS, Case, Cause
 from world import FOREVER, MS, S
@@ -11,6 +12,7 @@ def kind(name, sources=LIVE_SOURCES, whens=WAITS, group="hang", into=KINDS):
     def add(f):
         into[name] = (f, sources, whens, group)
         return f
+
     return add
 
 
@@ -23,6 +25,7 @@ FLAT = ["ddp8", "fsdp8"]
 
 
 # One rank does not come
+
 
 def stops(m, of, layouts):
     job = m.job(layouts, least_s=m.random.choice((0, 80)))
@@ -75,7 +78,11 @@ def late(m):
     sim = job.sim
     before = max((o.enq for o in sim.ranks[r].ops if o.enq <= calls_time(sim, r, i)), default=0)
     if m.when == "after":
-        c.well(m.random.randrange(before + late_by + S // 2, max(job.still_since() - 60 * MS, before + late_by + S)))
+        c.well(
+            m.random.randrange(
+                before + late_by + S // 2, max(job.still_since() - 60 * MS, before + late_by + S)
+            )
+        )
         running_or_ended(c)
         return c
     c.now = before + late_by * 9 // 10
@@ -105,6 +112,7 @@ def running_or_ended(c):
 
 # Processes that die
 
+
 def dies(m, how, of="any", ranks=1, final=False):
     job = m.job(least_s=m.random.choice((0, 80)))
     r, i = job.pick(of)
@@ -115,7 +123,7 @@ def dies(m, how, of="any", ranks=1, final=False):
     if ranks > 1:
         others = [n for n in range(job.n) if n != r]
         m.random.shuffle(others)
-        for n in others[:ranks - 1]:
+        for n in others[: ranks - 1]:
             gone.append(n)
     job.start()
     if ranks > 1:
@@ -219,6 +227,7 @@ def m_again(m, job):
 
 # Calls that do not agree
 
+
 def odd_call(m, of, layouts, plant):
     job = m.job(layouts)
     r, i = job.pick(of) or job.pick("any")
@@ -231,8 +240,9 @@ def odd_call(m, of, layouts, plant):
 
 
 def out_of_step(c, r, name):
-    """The truth where a rank called once more or less than the others, and nobody came to call another thing in that place: what
-    it has not called, or has called alone. It may be a deadlock, too: r is then among those who are named."""
+    """The truth where a rank called once more or less than the others, and nobody came to call another thing
+    in that place: what it has not called, or has called alone. It may be a deadlock, too: r is then among
+    those who are named."""
     sim, comm = c.job.sim, c.job.sim.comms[name]
     meets = sorted({id(o.meet): o.meet for o in sim.inside(name)}.values(), key=lambda x: x.key[2])
     meets = [x for x in meets if r not in x.ops or len(x.ops) == 1] or meets
@@ -248,11 +258,15 @@ def out_of_step(c, r, name):
 
 
 def disagreement(m, c, r, comm_name):
-    """The truth where one rank calls another thing than the rest: the first place of which calls are not alike. Of two ranks nobody
-    can tell which is wrong."""
+    """The truth where one rank calls another thing than the rest: the first place of which calls are not
+    alike. Of two ranks nobody can tell which is wrong."""
     job = c.job
-    odd = [x for comm in job.sim.comms.values() for x in comm.meets.values()
-           if len(x.ops) > 1 and not x.alike() and any(o.start is not None for o in x.ops.values())]
+    odd = [
+        x
+        for comm in job.sim.comms.values()
+        for x in comm.meets.values()
+        if len(x.ops) > 1 and not x.alike() and any(o.start is not None for o in x.ops.values())
+    ]
     odd.sort(key=lambda x: max(o.enq for o in x.ops.values()))
     if not odd:
         return out_of_step(c, r, comm_name)
@@ -262,7 +276,9 @@ def disagreement(m, c, r, comm_name):
     calls = {(o.func, o.sn) for o in ops}
     c.causes = [Cause(comm.name, calls, {r})]
     if meet.key[0] == "p2p":
-        c.causes.append(Cause(comm.name, calls, ()))  # the sizes of both sides are told, and nobody is missing
+        c.causes.append(
+            Cause(comm.name, calls, ())
+        )  # the sizes of both sides are told, and nobody is missing
     if len(comm.members) == 2 or meet.key[0] == "p2p":
         both = {o.rank for o in ops}
         c.causes += [Cause(comm.name, calls, both), Cause(comm.name, calls, both - {r})]
@@ -280,6 +296,7 @@ def disagreement(m, c, r, comm_name):
 def left_out(m):
     def plant(job, r, i):
         del job.programs[r][i]
+
     return odd_call(m, m.random.choice(("tp", "tp", "dp")), ["t4d2", "t4p2d2", "t2d4"], plant)
 
 
@@ -287,6 +304,7 @@ def left_out(m):
 def doubled(m):
     def plant(job, r, i):
         job.insert(r, i, job.programs[r][i])
+
     return odd_call(m, m.random.choice(("tp", "world")), ["t4d2", "t4p2d2", "fsdp8"], plant)
 
 
@@ -294,6 +312,7 @@ def doubled(m):
 def other_size(m):
     def plant(job, r, i):
         job.change(r, i, nbytes=job.programs[r][i][3] // 2)
+
     return odd_call(m, m.random.choice(("tp", "world", "dp")), ["t4d2", "t4p2d2", "t2p2d4"], plant)
 
 
@@ -301,17 +320,31 @@ def other_size(m):
 def other_function(m):
     def plant(job, r, i):
         job.change(r, i, func="Broadcast" if job.programs[r][i][2] != "Broadcast" else "AllReduce")
-    return odd_call(m, m.random.choice(("tp", "world", "dp")), ["t4d2", "t4p2d2", "fsdp8", "ddp8"] if m.random.random() < .5
-                    else ["t4d2", "t4p2d2"], plant)
+
+    return odd_call(
+        m,
+        m.random.choice(("tp", "world", "dp")),
+        ["t4d2", "t4p2d2", "fsdp8", "ddp8"] if m.random.random() < 0.5 else ["t4d2", "t4p2d2"],
+        plant,
+    )
 
 
 @kind("two calls of a communicator exchanged", whens=("at", "late", "killed"))
 def exchanged(m):
     def plant(job, r, i):
         p = job.programs[r]
-        others = [k for k in range(i + 1, len(p)) if p[k][0] == "call" and p[k][1] == p[i][1] and p[k][2:4] != p[i][2:4]]
-        others += [k for k in range(i - 1, 0, -1) if p[k][0] == "call" and p[k][1] == p[i][1] and p[k][2:4] != p[i][2:4]]
+        others = [
+            k
+            for k in range(i + 1, len(p))
+            if p[k][0] == "call" and p[k][1] == p[i][1] and p[k][2:4] != p[i][2:4]
+        ]
+        others += [
+            k
+            for k in range(i - 1, 0, -1)
+            if p[k][0] == "call" and p[k][1] == p[i][1] and p[k][2:4] != p[i][2:4]
+        ]
         p[i], p[others[0]] = p[others[0]], p[i]
+
     return odd_call(m, m.random.choice(("tp", "dp")), ["t4d2", "t4p2d2", "fsdp8", "ddp8", "t2p2d4"], plant)
 
 
@@ -324,12 +357,16 @@ def message_left_out(m):
     del job.programs[r][i]
     job.run_until_still()
     c = Case(m, job)
-    # What came after it was taken for it, message by message: in the end the other side has one too many, or there is a ring.
+    # What came after it was taken for it, message by message: in the end the other side has one too many,
+    # or there is a ring.
     comm = job.sim.comms[name]
     other = comm.members[peer]
     c.meets = [o.meet for o in job.sim.inside(name) if o.p2p] or [job.sim.inside()[0].meet]
     ops = {("Send", place), ("Recv", place)}
-    c.causes = [Cause(name, ops, {r, other}), Cause(name, ops, ())]  # (): what each of both is in is told, and nobody is missing
+    c.causes = [
+        Cause(name, ops, {r, other}),
+        Cause(name, ops, ()),
+    ]  # (): what each of both is in is told, and nobody is missing
     c.blamed = set(comm.members)
     c.must_name = r
     c.any_of_ranks = True
@@ -342,6 +379,7 @@ def message_left_out(m):
 def message_size(m):
     def plant(job, r, i):
         job.change(r, i, nbytes=job.programs[r][i][3] // 2)
+
     return odd_call(m, m.random.choice(("Send", "Recv")), PIPE, plant)
 
 
@@ -354,7 +392,10 @@ def deadlock(m):
     tp, size = job.groups[r]["tp"], 3 * jobs.MB + 4096
     places = [matching(job, r, at, n) for n in range(job.n)]
     for n, here in enumerate(places):
-        pair = [("call", job.groups[n]["tp"], "AllReduce", size, 0, True), ("call", job.world, "AllReduce", size, 0, True)]
+        pair = [
+            ("call", job.groups[n]["tp"], "AllReduce", size, 0, True),
+            ("call", job.world, "AllReduce", size, 0, True),
+        ]
         job.insert(n, here, *(reversed(pair) if n == r else pair))
     job.run_until_still()
     c = Case(m, job)
@@ -370,7 +411,9 @@ def deadlock(m):
 
 
 def matching(job, r, at, n):
-    """Where the program of rank n is as far as that of r at `at`: before its call of the same place in its own data group."""
+    """Where the program of rank n is as far as that of r at `at`: before its call of the same place in its
+    own
+    data group."""
     comm = job.programs[r][at][1]
     k = sum(1 for x in job.programs[r][:at] if x[0] == "call" and x[1] == comm)
     mine = [i for i, x in enumerate(job.programs[n]) if x[0] == "call" and x[1] == job.groups[n]["dp"]]
@@ -379,19 +422,23 @@ def matching(job, r, at, n):
 
 # Endings of communicators
 
+
 @kind("a hang, then abort and an orderly end", sources=(BOXES_AND_LOGS, LOGS), whens=("after",), group="over")
 def hang_then_abort(m):
     job = m.job(FLAT)
     r, i = job.pick("world")
     wait = m.random.choice((60, 330, 700)) * S
     job.stop(r, i, wait)
-    job.programs[r][i + 1:] = [("end", m.random.choice(("exit", "sigkill", "final"))), job.programs[r][i + 1]]
+    job.programs[r][i + 1 :] = [
+        ("end", m.random.choice(("exit", "sigkill", "final"))),
+        job.programs[r][i + 1],
+    ]
     still = job.run_until_still(wait - S)
     c = Case(m, job)
     c.blame([r])
     for n in job.sim.ranks:
         if n.number != r:
-            n.items[n.pc:] = [("abort", job.world), ("sleep", 30 * MS), ("end", "final")]
+            n.items[n.pc :] = [("abort", job.world), ("sleep", 30 * MS), ("end", "final")]
             n.parked = None
             job.sim.at(still + wait - S // 2 + m.random.randrange(S), job.sim.step, n)
     job.sim.run(7200 * S)
@@ -438,7 +485,11 @@ def shrink(m):
             more = [] if keep_old else [("abort", job.world)]
             more += [("join", "shrunk")]
             for _ in range(400):
-                more += [("call", "shrunk", "AllReduce", 4 * jobs.MB, 0, True), ("sync",), ("sleep", 700 * MS)]
+                more += [
+                    ("call", "shrunk", "AllReduce", 4 * jobs.MB, 0, True),
+                    ("sync",),
+                    ("sleep", 700 * MS),
+                ]
             if keep_old:
                 n.open = 0
                 n.tails.pop(None, None)

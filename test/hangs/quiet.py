@@ -1,11 +1,12 @@
 """More kinds of kinds.py: healthy and quiet jobs, clocks, several jobs, what is not there, dumps."""
+
 import jobs
 from case import BOXES, BOXES_AND_LOGS, COPIES, DUMPS, LOGS, Case
 from kinds import FLAT, KINDS, TENSOR, kind, stops  # KINDS: all, with those below
 from world import MS, S
 
-
 # Quiet and healthy
+
 
 @kind("it runs", whens=("now",), group="quiet")
 def healthy(m):
@@ -41,7 +42,9 @@ def checkpoint(m):
         job.stop(0, i, pause)
     job.run_until_still()
     c = Case(m, job)
-    starts = [o for o in job.sim.ranks[1].of[job.world] if o.bytes == 4 * jobs.KB and o.end - o.start > pause // 2]
+    starts = [
+        o for o in job.sim.ranks[1].of[job.world] if o.bytes == 4 * jobs.KB and o.end - o.start > pause // 2
+    ]
     o = starts[-1]
     c.well(o.start + int(pause * m.random.uniform(0.5, 0.95)))
     c.answers.add("not_yet")
@@ -71,13 +74,16 @@ def lost_stop(m):
     o = [o for o in job.sim.ranks[r].ops if o.lost][0]
     c.well(min(o.end + 9 * S, still - MS) if m.when == "now" else still + m.random.randrange(20 * S, 600 * S))
     c.stuck_s = max(c.stuck_s, 30)
-    passed = any(x.number > o.number and x.end is not None and x.end < c.now for x in job.sim.ranks[r].of[o.comm.name])
+    passed = any(
+        x.number > o.number and x.end is not None and x.end < c.now for x in job.sim.ranks[r].of[o.comm.name]
+    )
     if o.p2p or not passed:
         c.answers |= {"not_yet"}
     return c
 
 
 # Clocks, several jobs, what is not there
+
 
 @kind("clocks of hosts differ by minutes; a rank stops", sources=(LOGS, COPIES), whens=("late", "killed"))
 def clocks_differ(m):
@@ -97,7 +103,12 @@ def clocks_differ_well(m):
     return c
 
 
-@kind("a clock is set back, then all end in order", sources=(BOXES_AND_LOGS, LOGS), whens=("after",), group="quiet")
+@kind(
+    "a clock is set back, then all end in order",
+    sources=(BOXES_AND_LOGS, LOGS),
+    whens=("after",),
+    group="quiet",
+)
 def clock_back(m):
     job = m.job(least_s=30)
     job.finish()
@@ -135,7 +146,12 @@ def restart(m):
     return c
 
 
-@kind("half of logs and boxes are missing, it runs", sources=(BOXES_AND_LOGS, BOXES, COPIES), whens=("now",), group="blind")
+@kind(
+    "half of logs and boxes are missing, it runs",
+    sources=(BOXES_AND_LOGS, BOXES, COPIES),
+    whens=("now",),
+    group="blind",
+)
 def half_missing(m):
     c = healthy(m)
     away = m.random.sample(range(c.job.n), c.job.n // 2)
@@ -163,6 +179,7 @@ def second_job(m):
 
 
 # Flight Recorder
+
 
 @kind("dumps, given up: retired, not completed", sources=(DUMPS,), whens=("late",))
 def dumps_retired(m):

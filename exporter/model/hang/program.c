@@ -65,6 +65,22 @@ static uint64_t transfers_called(const struct ni_hang_member *x) {
   return n;
 }
 
+static uint64_t transfers_open(const struct ni_hang_member *x) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < x->n_open; i++) n += x->open[i].kind == NI_KIND_P2P;
+  return n;
+}
+
+/* Of two ranks the one has called at least what the other has finished, also where what it wrote lacks some. */
+static uint64_t at_least_called(const struct ni_hang_knot *k, const struct ni_hang_view *missing) {
+  uint64_t n = transfers_called(missing->member);
+  for (size_t i = 0; i < k->n && k->any->who->n_ranks == 2; i++) {
+    uint64_t called = transfers_called(k->view[i].member), open = transfers_open(k->view[i].member);
+    if (&k->view[i] != missing && called > open) ni_hang_raise(&n, called - open);
+  }
+  return n;
+}
+
 /* The view of the rank that both miss; NULL: none. */
 static const struct ni_hang_view *missing_in(const struct ni_hang_knot *k, const struct ni_hang_knot *other) {
   for (size_t i = 0; i < k->n; i++)
@@ -75,17 +91,18 @@ static const struct ni_hang_view *missing_in(const struct ni_hang_knot *k, const
 
 /* Is what is known of the missing rank as new as the operation? What a killed process had not written lacks some. */
 static bool is_up_to(const struct ni_hang_program *p, const struct ni_hang_knot *k, const struct ni_hang_view *missing) {
-  if (ni_hang_process_at(p->v, missing)->has_box || k->op.sn == 0) return true;
-  return ni_hang_has_finished(missing->member, k->op.func, k->op.sn - 1);
+  const struct ni_hang_process *of = ni_hang_process_at(p->v, missing);
+  if (of->has_box || of->has_dump || of->life == NI_HANG_LEFT || k->op.sn == 0) return true;
+  return of->alive_ns >= k->newest_ns && ni_hang_has_finished(missing->member, k->op.func, k->op.sn - 1);
 }
 
 /* Sends and receives have no numbers in common. Has x called more of them before what it waits in than the missing rank in all? */
-static int went_ahead(const struct ni_hang_member *x, const struct ni_hang_view *missing, const struct ni_hang_op *waits_in) {
+static int went_ahead(const struct ni_hang_member *x, uint64_t missing_called, const struct ni_hang_op *waits_in) {
   uint64_t called = transfers_called(x), behind = 0;
   for (size_t i = 0; i < x->n_open; i++)
     behind += x->open[i].kind == NI_KIND_P2P && !is_earlier(&x->open[i], waits_in);
   called -= behind < called ? behind : called;
-  return called > transfers_called(missing->member) ? 1 : -1;
+  return called > missing_called ? 1 : -1;
 }
 
 /* What those who wait in a, a collective, show of b: above 0: b comes first. */
@@ -101,7 +118,7 @@ static int asked(const struct ni_hang_program *p, const struct ni_hang_knot *a, 
     const struct ni_hang_member *x = waits && w->op ? alike(p, w->member->who->process, b) : NULL;
     if (!x) continue;
     n++;
-    sum += b->kind == NI_KIND_COLL ? came_to(x, &b->op, w->op) : went_ahead(x, missing, w->op);
+    sum += b->kind == NI_KIND_COLL ? came_to(x, &b->op, w->op) : went_ahead(x, at_least_called(b, missing), w->op);
   }
   return sum;
 }

@@ -13,6 +13,7 @@ import collections
 import multiprocessing
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import zlib
@@ -90,6 +91,8 @@ def play(o, stand_ins, part, form, seed):
     folder = tempfile.mkdtemp(prefix="hangs-", dir=memory)
     try:
         paths, boxes, now = scene.lay_out(c, folder, stand_ins)
+        if name == "all end in order" and source == cases.LOGS:
+            sound(o, paths)
         a = answer.ask(o.exporter, paths, boxes, now, folder)
         s = answer.score(c, a)
         a.d = {}
@@ -106,6 +109,13 @@ def play(o, stand_ins, part, form, seed):
         return row
     finally:
         scene.sweep(folder)
+
+
+def sound(o, logs):
+    """The generator's own proof: what it writes of a job that ended in order is complete by its accounts."""
+    p = subprocess.run([o.exporter, "check", *logs, "--no-index"], stdout=subprocess.PIPE, text=True)
+    if p.returncode != 0 or "COMPLETE" not in p.stdout.splitlines()[-1:]:
+        sys.exit("score.py: made-up logs are not sound: " + p.stdout[-600:])
 
 
 def play_all(o, stand_ins, todo):

@@ -115,7 +115,7 @@ def sound(o, logs):
     """The generator's own proof: what it writes of a job that ended in order is complete by its accounts."""
     p = subprocess.run([o.exporter, "check", *logs, "--no-index"], stdout=subprocess.PIPE, text=True)
     if p.returncode != 0 or "COMPLETE" not in p.stdout.splitlines()[-1:]:
-        sys.exit("score.py: made-up logs are not sound: " + p.stdout[-600:])
+        raise RuntimeError("made-up logs are not sound: " + p.stdout[-600:])
 
 
 def play_all(o, stand_ins, todo):

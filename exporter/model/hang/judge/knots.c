@@ -375,8 +375,10 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
       bool runs = p->life != NI_HANG_DEAD && p->life != NI_HANG_LEFT;
       if (runs) ni_hang_raise(&c.runs_ns, p->alive_ns);
     }
-    /* Nobody is in it any more, and the job goes on: what was waited for there is history. */
-    bool history = c.until_ns != UINT64_MAX && !c.past && !v->fate.over;
+    /* Nobody is in it any more, and the job went on: what was waited for there is history. Of an orderly end it is told. */
+    bool deserted = c.until_ns != UINT64_MAX && !c.past, killed = v->fate.in[NI_HANG_DEAD] > 0;
+    bool went_on = !v->fate.over || (killed && v->fate.last_ns > c.until_ns + NI_HANG_OUTLIVED_NS);
+    bool history = deserted && went_on;
     v->blind += blind && !c.past;
     v->n_communicators += !c.past;
     if (!c.past) note_unseen(&v->fate, &c);

@@ -178,7 +178,9 @@ static void *work(void *arg) {
     pthread_mutex_lock(&p->lock);
     p->looks->passed.elsewhere += elsewhere;
     if (bad < 0 && e == 0) {
-      if (!p->only || ni_box_passes(&p->looks->passed, p->file[i].path, bad))
+      /* Of a damaged box of the machine nobody knows whose it is. A rank of ours that lacks its box is missed all the same. */
+      bool ours = !p->only || (ni_box_passes(&p->looks->passed, p->file[i].path, bad) && p->only->n == 0);
+      if (ours)
         ni_hang_bad_file(p->bad, p->file[i].path, *why ? why : strerror(-bad));
     } else if (e == 0 && !elsewhere) {
       if (!ni_array_room(p->looks->look, p->looks->n, p->looks->cap)) e = -ENOMEM;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "exporter/base/text/plural.h"
+#include "exporter/model/hang/judge/knot.h"
 #include "say.h"
 #include "words.h"
 

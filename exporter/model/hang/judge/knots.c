@@ -8,7 +8,7 @@
 #include "exporter/base/order.h"
 #include "knots.h"
 #include "knot.h"
-#include "lost.h"
+#include "exporter/model/hang/lost.h"
 
 #define VALUES 64 /* so many different ones of a call are compared */
 
@@ -163,11 +163,6 @@ static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c
 
 static bool calls_it(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
   return w->op && ni_hang_is(w->op, k->op.func, k->op.sn);
-}
-
-bool ni_hang_alike(const struct ni_hang_knot *k, const struct ni_hang_op *a, const struct ni_hang_op *b) {
-  return (!k->size_mismatch || a->bytes == b->bytes) && (!k->type_mismatch || a->datatype == b->datatype) &&
-         (!k->root_mismatch || a->root == b->root);
 }
 
 /* Of the same call with different values, one of those that most ranks made, and one of those that the fewest did. */
@@ -380,8 +375,10 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
       bool runs = p->life != NI_HANG_DEAD && p->life != NI_HANG_LEFT;
       if (runs) ni_hang_raise(&c.runs_ns, p->alive_ns);
     }
-    /* Nobody is in it any more, and the job goes on: what was waited for there is history. */
-    bool history = c.until_ns != UINT64_MAX && !c.past && !v->fate.over;
+    /* Nobody is in it any more, and the job went on: what was waited for there is history. Of an orderly end it is told. */
+    bool deserted = c.until_ns != UINT64_MAX && !c.past, killed = v->fate.in[NI_HANG_DEAD] > 0;
+    bool went_on = !v->fate.over || (killed && v->fate.last_ns > c.until_ns + NI_HANG_OUTLIVED_NS);
+    bool history = deserted && went_on;
     v->blind += blind && !c.past;
     v->n_communicators += !c.past;
     if (!c.past) note_unseen(&v->fate, &c);

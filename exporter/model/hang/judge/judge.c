@@ -110,6 +110,19 @@ static uint64_t given_up_ns(const struct ni_hang_verdict *v, const struct ni_han
   return t;
 }
 
+/*
+ * Since when nothing moved, where somebody waits for a dead process. From its death on, because what others did later does not help;
+ * but where it had stood still for a whole limit before that, it was ended while it hung, by a watchdog, say.
+ */
+static uint64_t stood_still_ns(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct activity *active) {
+  uint64_t died = given_up_ns(v, k, active), still = k->newest_ns;
+  for (size_t i = 0; i < k->n; i++) {
+    const struct ni_hang_view *w = &k->view[i];
+    if (w->where == NI_HANG_GONE) ni_hang_raise(&still, active[w->member->who->process].moved_ns);
+  }
+  return still && died > still + v->limit_ns ? still : died;
+}
+
 /* pending by those who wait alone; of the knot, by all who matter, which is never more. */
 static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot *k, const struct activity *active, uint64_t *inside_known) {
   uint64_t known = UINT64_MAX, known_in = UINT64_MAX, moved = k->newest_ns, stillest = UINT64_MAX;
@@ -117,7 +130,8 @@ static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot 
     const struct ni_hang_view *w = &k->view[i];
     bool holds = holds_up(k, w), held = ni_hang_is_held(k, w);
     uint64_t t = moved_ns(v, w, active);
-    if (holds) ni_hang_raise(&moved, t);
+    /* Of a rank without data about this operation it may be known that it went on elsewhere meanwhile. */
+    if (holds || w->where == NI_HANG_NO_DATA) ni_hang_raise(&moved, t);
     if (held && !holds && t < stillest) stillest = t;
     if ((!held && !holds) || w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT) continue;
     uint64_t u = ni_hang_known_until(v, w);
@@ -125,7 +139,7 @@ static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot 
     if (held && u < known_in) known_in = u;
   }
   if (stillest != UINT64_MAX) ni_hang_raise(&moved, stillest);
-  if (waits_for_the_dead(v, k)) moved = given_up_ns(v, k, active);
+  if (waits_for_the_dead(v, k)) moved = stood_still_ns(v, k, active);
   k->until_ns = known == UINT64_MAX ? 0 : known;
   k->pending_ns = since(k->until_ns, moved);
   *inside_known = known_in;

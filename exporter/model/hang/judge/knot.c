@@ -99,7 +99,7 @@ bool ni_hang_alike(const struct ni_hang_knot *k, const struct ni_hang_op *a, con
 }
 
 bool ni_hang_is_one_too_many(const struct ni_hang_knot *k) {
-  size_t not_called = k->count[NI_HANG_NEVER] + k->count[NI_HANG_ELSEWHERE];
+  size_t not_called = k->count[NI_HANG_NEVER] + k->count[NI_HANG_ELSEWHERE] + k->count[NI_HANG_QUEUED];
   return k->kind == NI_KIND_COLL && k->count[NI_HANG_INSIDE] == 1 && not_called >= 2 && k->missing == not_called;
 }
 

@@ -45,7 +45,7 @@ def options():
     p.add_argument("--source", default="", help="one source alone")
     p.add_argument("--when", default="", help="one time of looking alone")
     p.add_argument("--seeds", default="0-4", help="first-last, of development")
-    p.add_argument("--held", default="1000-1004", help="first-last, of the seeds kept back; empty: none")
+    p.add_argument("--held", default="3000-3004", help="first-last, of the seeds kept back; empty: none")
     p.add_argument(
         "--quiet-jobs", type=int, default=0, help="so many more jobs without a hang, of seeds kept back"
     )

@@ -1,15 +1,12 @@
 #!/usr/bin/env bash
 # Many small logs: a command asks the file system once for each, reads the first lines of each once, and of those that an index
 # knows opens again only what it reads. Usage: index_opens.sh [LOGS=200]
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-command -v strace >/dev/null || { echo "skip: no strace"; exit 77; }
-strace -o /dev/null true 2>/dev/null || { echo "skip: strace may not trace here"; exit 77; }
-BIN=$(realpath "${BUILD:-build}")/nccl-inspector
+. "$(dirname "$0")/../../lib/case.sh"
+need strace
+strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"
+BIN=$(realpath "$BUILD")/nccl-inspector
 N=${1:-200}
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-python3 - "$dir/logs" "$N" <<'P'
+python3 - "$TMP/logs" "$N" <<'P'
 import json, os, sys
 out, n, t0 = sys.argv[1], int(sys.argv[2]), 1790000000 * 10**9
 os.mkdir(out)
@@ -24,7 +21,7 @@ for r in range(n):
     with open("%s/node-%d-pid%d-1790000000.jsonl" % (out, r // 8, 7000 + r), "w") as f:
         f.writelines(json.dumps(x, separators=(",", ":")) + "\n" for x in lines)
 P
-cd "$dir"
+cd "$TMP"
 calls() { # WANTED_OPENS command...
   local rc=0 opens stats
   strace -f -qq -e trace=open,openat,openat2,stat,lstat,newfstatat,statx -o trace "$BIN" "${@:2}" >text 2>&1 || rc=$?

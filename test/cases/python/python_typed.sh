@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The package by mypy --strict, with a program as users write it; Arrow tables with the real pyarrow; the syntax of Python 3.9.
 . "$(dirname "$0")/../../lib/python.sh"
-VENV=$(test/foreign/setup.sh mypy jsonschema) || { echo "no mypy and pyarrow from pip"; exit 77; }
+VENV=$(test/foreign/setup.sh mypy jsonschema) || skip "no mypy and pyarrow from pip"
 site=$(dirname "$("$PY" -c 'import nccl_inspector; print(nccl_inspector.__file__)')")
 cat >"$TMP/use.py" <<'PY'
 import os

@@ -18,7 +18,7 @@ assert L != before, "the mutation changes nothing"
 open(sys.argv[2], "w").write("\n".join(L) + "\n")
 PY
   if "$SIM" --verify "$TMP/truth" "$TMP/logs" >"$TMP/out" 2>&1; then
-    echo "FAIL: not noticed: $1"; failures=$((failures + 1))
+    fail "not noticed: $1"
   else
     echo "ok   noticed: $1"
   fi

@@ -209,13 +209,15 @@ fresh
 mine dir="$TMP/mine" file=x-pid1-1.jsonl.gz start_ns=5
 python3 - "$TMP/mine/x-pid1-1.jsonl" <<'P'
 import sys
-head = ('{"header":{"id":"0x%x","rank":0,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0","git_rev":"g",'
-        '"rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":1,"hostname":"h","pid":1,"producer":"nccl-inspector-c t"},')
+sys.path.insert(0, "test/lib")
+import logs
+about, meta = logs.header("0x%x", 0, 2, 1), logs.metadata(1, "h", 1, git_rev="g", producer="nccl-inspector-c t")
+comm = logs.template(logs.line(about, meta, "comm", {"hash": "0x%x", "rank": 0, "n_ranks": 2, "nnodes": 1, "init_ns": "%d"}))
 with open(sys.argv[1], "w") as f:
-    f.write(head % 0 + '"process":{"start_ns":5,"settings":{}}}\n')
+    f.write(logs.template(logs.line(about, meta, "process", {"start_ns": 5, "settings": {}})) % 0)
     for i in range(160000):
         h = i * 7919 + 1
-        f.write(head % h + '"comm":{"hash":"0x%x","rank":0,"n_ranks":2,"nnodes":1,"init_ns":%d}}\n' % (h, i + 1))
+        f.write(comm % (h, h, i + 1))
 P
 chown $A "$TMP/mine/x-pid1-1.jsonl"
 costs "a log with 160,000 communicators, recover" 60 800 "$I" recover --box-dir "$TMP/boxes"

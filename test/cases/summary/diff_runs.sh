@@ -68,6 +68,8 @@ said mixed 0 --json good-out same
 is mixed 'j["changed"] == 0 and j["a"]["from"] == "summary.json" and j["b"]["from"] == "logs" and rows["typical step"]["verdict"] == "same"'
 python3 - "$TMP" <<'P'
 import gzip, json, os, sys
+sys.path.insert(0, "test/lib")
+import logs
 work = sys.argv[1]
 def put(name, text): open(os.path.join(work, name), "w").write(text)
 s = json.load(open(os.path.join(work, "good-out/summary/summary.json")))
@@ -92,10 +94,9 @@ for i, n in enumerate(sorted(os.listdir(os.path.join(work, "same")))):
       lines = [json.loads(l) for l in text.splitlines()]
       lines = [l for l in lines if "process" in l or "comm" in l]
       comm = [l for l in lines if "comm" in l][0]
-      lines.append({"header": comm["header"], "metadata": comm["metadata"], "rollup": {
-          "kind": "coll", "func": "AllReduce", "msg_size_bytes": 1 << 20, "timing_source": "kernel_gpu", "from_ns": 1, "to_ns": 2,
-          "count": 900, "sum_bytes": 900 << 20, "sum_ns": 900 * ns, "min_ns": ns - 10000, "max_ns": ns + 9000000,
-          "hist": {"786432": 450, "917504": 450}}})
+      rollup = logs.rollup("AllReduce", 1 << 20, 1, 2, 900, 900 << 20, 900 * ns, ns - 10000, ns + 9000000)
+      rollup["hist"] = {"786432": 450, "917504": 450}
+      lines.append(logs.line(comm["header"], comm["metadata"], "rollup", rollup))
       with gzip.open(os.path.join(work, name, n), "wt", 1) as f: f.writelines(json.dumps(l) + "\n" for l in lines)
 P
 said blind 0 blind.json blind20.json

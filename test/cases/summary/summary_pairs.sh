@@ -8,7 +8,9 @@ inspector=$BUILD/nccl-inspector loggen=$BUILD/test/host/loggen
 # has lost one Recv, nobody logged for rank 0's Recvs.
 mkdir "$TMP/hand"
 python3 - "$TMP/hand" <<'P'
-import json, sys
+import sys
+sys.path.insert(0, "test/lib")
+import logs
 for rank in range(4):
     with open(f"{sys.argv[1]}/h{rank}-pid{rank + 10}.log", "w") as f:
         sn = rank * 100
@@ -17,12 +19,10 @@ for rank in range(4):
                 sn += 1
                 if func == "Recv" and (rank == 0 or (rank == 3 and k == 299)): continue
                 us = 50 + k % 7 + (20 if func == "Send" and rank == 1 else 5 if func == "Recv" else 0)
-                f.write(json.dumps({"header": {"id": "0xabc", "rank": rank, "n_ranks": 4, "nnodes": 4}, "metadata": {
-                    "inspector_output_format_version": "v4.0", "git_rev": "", "rec_mechanism": "m",
-                    "dump_timestamp_us": 1790000000000000 + k, "hostname": f"h{rank}", "pid": rank + 10},
-                    "p2p_perf": {"p2p": func, "p2p_sn": sn, "p2p_peer": peer, "p2p_msg_size_bytes": 1 << (12 + k % 2),
-                                 "p2p_exec_time_us": us, "p2p_timing_source": "kernel_gpu",
-                                 "p2p_algobw_gbs": 1.0, "p2p_busbw_gbs": 1.0}}, separators=(",", ":")) + "\n")
+                meta = logs.metadata(1790000000000000 + k, f"h{rank}", rank + 10, git_rev="", mechanism="m", producer=None)
+                f.write(logs.text(logs.line(logs.header("0xabc", rank, 4, 4), meta, "p2p_perf", logs.perf(
+                    "p2p", func, sn=sn, peer=peer, msg_size_bytes=1 << (12 + k % 2), exec_time_us=us, timing_source="kernel_gpu",
+                    algobw_gbs=1.0, busbw_gbs=1.0))) + "\n")
 P
 "$loggen" "$TMP/v40" --ranks 12 --node 4 --ops 2000 --p2p 20 --comm-name --gzip
 "$loggen" "$TMP/ours" --ranks 6 --node 3 --ops 1000 --p2p 30 --format ours --straggler 3

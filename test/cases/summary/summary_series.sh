@@ -63,20 +63,19 @@ done
 
 # Sizes near 2^63: sums stay at 2^63 - 1 and that is said; none wraps. The same bytes whatever --jobs, and through partial results.
 mkdir forged
-python3 - forged <<'P'
-import json, sys
-S, T0, most = 10**9, 1790000000 * 10**9, 2**63 - 1
+PYTHONPATH=$ROOT/test/lib python3 - forged <<'P'
+import sys
+import logs
+from logs import T0
+S, most = 10**9, 2**63 - 1
 for rank in range(4):
-    meta = {"inspector_output_format_version": "v4.0", "git_rev": "x", "rec_mechanism": "nccl_profiler_interface", "dump_timestamp_us": T0 // 1000,
-            "hostname": "h", "pid": 7000 + rank, "producer": "nccl-inspector-c 0.1.0"}
-    head = {"id": "0x5d1c", "comm_name": "world", "rank": rank, "n_ranks": 4, "nnodes": 1}
-    with open("%s/h-pid%d.jsonl" % (sys.argv[1], 7000 + rank), "w") as f:
-        def line(key, value): f.write(json.dumps({"header": head, "metadata": meta, key: value}, separators=(",", ":")) + "\n")
-        for sn, size in enumerate((most, 1 << 20, most - 5)):
-            line("coll_perf", {"coll": "AllReduce", "coll_sn": sn, "coll_msg_size_bytes": size, "coll_exec_time_us": 1000, "coll_timing_source": "kernel_gpu",
-                               "coll_algobw_gbs": 1.0, "coll_busbw_gbs": 1.5, "coll_exec_time_ns": 10**6, "coll_enqueue_ns": T0 + sn * 2 * S, "coll_gpu_start_delta_ns": 0, "rec_sn": sn})
-        line("rollup", {"kind": "coll", "func": "AllReduce", "msg_size_bytes": most, "timing_source": "kernel_gpu", "from_ns": T0, "to_ns": T0 + S, "count": 2**62,
-                        "sum_bytes": most, "sum_ns": 2**62, "min_ns": 1, "max_ns": 2**62})
+    log, about = logs.Log(rank, 4, "h", 7000 + rank, git_rev="x"), logs.header("0x5d1c", rank, 4, 1, "world")
+    for sn, size in enumerate((most, 1 << 20, most - 5)):
+        log.add(T0 // 1000, "coll_perf", logs.perf(
+            "coll", "AllReduce", sn=sn, msg_size_bytes=size, exec_time_us=1000, timing_source="kernel_gpu", algobw_gbs=1.0, busbw_gbs=1.5,
+            exec_time_ns=10**6, enqueue_ns=T0 + sn * 2 * S, gpu_start_delta_ns=0, rec_sn=sn), about)
+    log.add(T0 // 1000, "rollup", logs.rollup("AllReduce", most, T0, T0 + S, 2**62, most, 2**62, 1, 2**62), about)
+    log.write(sys.argv[1])
 P
 for jobs in 1 3; do
   rc=0; "$BUILD/nccl-inspector" summary forged --output-dir forged$jobs --time-granularity 1s --no-plots --no-html -j$jobs >text || rc=$?

@@ -61,9 +61,13 @@ checked() {
 names() { grep -q -- "$2" "$TMP/said" || fail "$1: not named: $(cat "$TMP/said")"; }
 
 # hangs NAME EXPECTED...: looks until it says what is expected (hang_expect.py), 40 s at most.
+looked() {
+  look --stuck-after 1
+  agrees 3 expect "$@"
+}
 hangs() {
-  local name=$1 until=$((SECONDS + 40))
+  local name=$1
   shift
-  while look --stuck-after 1; ! agrees 3 expect "$@" && [ $SECONDS -lt $until ]; do sleep 0.3; done
+  wait_for 40 looked "$@" || true # told below
   checked "$name" 3 expect "$@"
 }

@@ -21,7 +21,7 @@ if sys.argv[2].startswith("summary"): assert any(l["phase"] == "figures" for l i
 P
   # shellcheck disable=SC2086
   timeout 60 "$I" $c "$TMP/logs" >/dev/null 2>"$TMP/stderr" || [ $? -lt 5 ]
-  ! grep -a '%\|phase' "$TMP/stderr" || { echo "FAIL $c: progress where no terminal is"; exit 1; }
+  ! grep -a '%\|phase' "$TMP/stderr" || fatal "$c: progress where no terminal is"
 done
 
 # On a terminal, and slowly: a pipe's reader stops it. The line is wiped when the phase ends.

@@ -60,7 +60,7 @@ says 'counters/port_xmit_wait: it says "N/A \(no PMA\)"'
 CASE="no rights"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   tree cxi before 1
-  chmod -R a+rX "$TMP"
+  chmod -R a+rX "$TMP" "$FAST"
   chmod 000 "$(realpath "$FAST/root/sys/class/cxi/cxi0/device/telemetry")"
   rc=0
   NI_ROOT=$FAST/root setpriv --reuid 64001 --regid 64001 --clear-groups "$bin" counters list >"$TMP/out" 2>&1 || rc=$?

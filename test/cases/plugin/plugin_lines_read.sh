@@ -8,7 +8,7 @@ done
 "$writer" --sample >"$TMP/node-a-pid4242-1790000000.jsonl"
 rc=0
 "$reader" check --json "$TMP" >"$TMP/out.json" || rc=$?
-[ "$rc" = 2 ] || { echo "FAIL: exit code $rc, expected 2 (one dropped, one incomplete, no last line, ranks missing)"; exit 1; }
+[ "$rc" = 2 ] || fatal "exit code $rc, expected 2 (one dropped, one incomplete, no last line, ranks missing)"
 python3 - "$TMP/out.json" <<'PY'
 import json, sys
 r = json.load(open(sys.argv[1]))

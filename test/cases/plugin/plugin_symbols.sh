@@ -7,7 +7,7 @@ if readelf -d -W "$so" | grep -E 'lib(a|t|ub)san' >/dev/null; then skip "sanitiz
 
 scripts/check_symbols.sh "$so"
 for v in 1 2 3 4 5 6; do # one object for every NCCL from 2.23 on
-  readelf --dyn-syms -W "$so" | grep "OBJECT.* ncclProfiler_v$v$" >/dev/null || { echo "FAIL: ncclProfiler_v$v is not there"; exit 1; }
+  readelf --dyn-syms -W "$so" | grep "OBJECT.* ncclProfiler_v$v$" >/dev/null || fatal "ncclProfiler_v$v is not there"
 done
 
 # fault NAME EXPECTED-WORDS [cc flags...] <source
@@ -16,10 +16,9 @@ fault() {
   shift 2
   ${CC:-cc} -shared -fPIC -o "$TMP/$name.so" -x c - "$@"
   if scripts/check_symbols.sh "$TMP/$name.so" 2>"$TMP/err"; then
-    echo "FAIL: $name was not noticed"
-    exit 1
+    fatal "$name was not noticed"
   fi
-  grep -q "$words" "$TMP/err" || { echo "FAIL: $name: expected '$words', got:"; cat "$TMP/err"; exit 1; }
+  grep -q "$words" "$TMP/err" || { cat "$TMP/err"; fatal "$name: expected '$words'"; }
 }
 
 ok='int ncclProfiler_v4;'

@@ -8,11 +8,11 @@ job() { "$BUILD/test/ni-jobs" --layout "${3:-B}" --seed 11 --steps 40 --draw "$2
 said() {
   local rc=0
   (cd "$TMP" && "$inspector" diff "${@:3}" >said 2>errors) || rc=$?
-  [ $rc = "$2" ] || { echo "FAIL $1: exit code $rc, not $2"; head -n 8 "$TMP/said" "$TMP/errors"; exit 1; }
+  [ $rc = "$2" ] || { head -n 8 "$TMP/said" "$TMP/errors"; fatal "$1: exit code $rc, not $2"; }
 }
-has() { grep -qE -- "$2" "$TMP/said" "$TMP/errors" || { echo "FAIL $1: no line with '$2'"; head -n 12 "$TMP/said" "$TMP/errors"; exit 1; }; }
+has() { grep -qE -- "$2" "$TMP/said" "$TMP/errors" || { head -n 12 "$TMP/said" "$TMP/errors"; fatal "$1: no line with '$2'"; }; }
 is() { python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); rows = {r["name"]: r for r in j["rows"]}; assert eval(sys.argv[2])' "$TMP/said" "$2" ||
-  { echo "FAIL $1: not so: $2"; exit 1; }; }
+  fatal "$1: not so: $2"; }
 
 job good 1
 job same 2

@@ -16,10 +16,10 @@ python3 test/lib/hang_plant.py "$TMP/a hang's logs" never A 0 >/dev/null
 sed -i 's/"hostname":"node-\([0-9]\)"/"hostname":"<b>node-\1"/' "$TMP/a hang's logs"/*.jsonl
 box=$(page "$TMP/a hang's logs")
 [[ $box == '<div id="hang" class="banner bad" role="alert">HANG (likely): AllReduce '*' of communicator tp: no data from rank '*'&lt;b&gt;node-'* ]] ||
-  { echo "FAIL the box: $box"; exit 1; }
-[[ $box == *"<code>nccl-inspector hang '$TMP/a hang'\\''s logs'</code>"* ]] || { echo "FAIL the command: $box"; exit 1; }
+  fatal "the box: $box"
+[[ $box == *"<code>nccl-inspector hang '$TMP/a hang'\\''s logs'</code>"* ]] || fatal "the command: $box"
 mkdir "$TMP/two"
 python3 test/lib/hang_logs.py "$TMP/two" - -
 box=$(page "$TMP/two")
-[[ $box == '<div id="hang" class="banner bad" role="alert" hidden="">'*'</div>'* ]] || { echo "FAIL a healthy job: $box"; exit 1; }
+[[ $box == '<div id="hang" class="banner bad" role="alert" hidden="">'*'</div>'* ]] || fatal "a healthy job: $box"
 echo "ok"

@@ -7,7 +7,7 @@ inspector=$BUILD/nccl-inspector jobs=$BUILD/test/ni-jobs
 while read -r layout kind size; do
   dir=$TMP/$layout-$kind-${size:-0}-7
   "$jobs" --layout "$layout" --kind "$kind" ${size:+--size "$size"} --seed 7 --steps 60 --out "$dir" >/dev/null
-  "$inspector" check "$dir" >"$TMP/check" || { echo "FAIL $layout $kind: check exits $?"; tail -n 3 "$TMP/check"; exit 1; }
+  "$inspector" check "$dir" >"$TMP/check" || { fail "$layout $kind: check exits $?"; tail -n 3 "$TMP/check"; exit 1; }
   grep -q '^COMPLETE$' "$TMP/check"
 done <<'END'
 A healthy

@@ -1,27 +1,15 @@
 # For test/cases/{fault,life,load,hostile}_*.sh: run the scripted host (test/host/host.c) against the plugin, compare its
-# logs with what it did. Sourced; sets BUILD, PLUGIN, HOST, TMP (removed at exit).
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-BUILD=$(realpath -m "${BUILD:-build}")
-PLUGIN=${NI_PLUGIN:-$BUILD/libnccl-profiler-inspector.so}
+# logs with what it did. Sourced; sets HOST and BOXES (0: there is no /dev/shm), beside what test/lib/case.sh has.
+# shellcheck shell=bash
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/case.sh"
 HOST=$BUILD/test/host/host
-VARIANT=${NI_VARIANT:-}
-for f in "$HOST" "$PLUGIN"; do
-  [ -e "$f" ] || { echo "$f is not built"; exit 77; }
-done
-TMP=$(mktemp -d)
-# Killed hosts leave their black boxes behind: here, and not in everybody's /dev/shm.
-BOXES=$(mktemp -d /dev/shm/ni-test.XXXXXX 2>/dev/null) || BOXES=0
-CLEANUP=:
-trap 'eval "$CLEANUP"; chmod -R u+rwx "$TMP" 2>/dev/null || true; rm -rf "$TMP"; [ "$BOXES" = 0 ] || rm -rf "$BOXES"' EXIT
-failures=0
+need "$HOST" "$PLUGIN"
+own_boxes
 
 # The address sanitizer of gcc 12 takes no care of its allocator's locks at fork(): a child that allocates while a thread
 # of the parent did may wait for ever. Children that start anew (fork ... init) are left to the other builds.
 own_init() { [ "$VARIANT" != asan ]; }
 
-# Variables that a developer's shell may have set must not decide a test.
-for v in $(env | sed -n 's/^\(NCCL_INSPECTOR_[A-Z0-9_]*\|NCCL_PROFILE[A-Z0-9_]*\)=.*/\1/p'); do unset "$v"; done
 # The plugin frees nothing at exit, because callbacks may still run; preloaded objects come before the sanitizer's.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:verify_asan_link_order=0:abort_on_error=0:exitcode=99}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=0:exitcode=99:die_after_fork=0:report_thread_leaks=0}
@@ -34,11 +22,6 @@ host() {
   env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_BLACKBOX="$BOXES" \
     HOST_LOG="$TMP/nccl.log" "${vars[@]}" \
     timeout --kill-after=2 "${LIMIT:-60}" "$HOST" "$PLUGIN" "$TMP/truth" "$@" >"$TMP/out" 2>&1
-}
-
-fail() {
-  echo "FAIL $*"
-  failures=$((failures + 1))
 }
 
 # run NAME [NAME=value ...] verbs... : the host must end with status $RC (default 0).
@@ -89,17 +72,8 @@ unsaid() {
 # In mounts of the case's own: what it mounts goes with it, however it ends. Begins the case anew; before anything is made.
 own_mounts() {
   [ -z "${NI_OWN_MOUNTS:-}" ] || return 0
-  unshare --mount --propagation private true 2>/dev/null || { echo "needs root: unshare --mount is refused"; exit 77; }
+  unshare --mount --propagation private true 2>/dev/null || skip "needs root: unshare --mount is refused"
   local rc=0
   NI_OWN_MOUNTS=1 unshare --mount --propagation private "$0" "$@" || rc=$?
   exit $rc
-}
-
-skip_under() { # VARIANT WHY
-  if [ "$VARIANT" = "$1" ]; then echo "not under $1: $2"; exit 77; fi
-}
-
-finish() {
-  [ $failures = 0 ] || { echo "$failures failed"; exit 1; }
-  exit 0
 }

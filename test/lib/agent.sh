@@ -1,36 +1,18 @@
-# For test/cases/agent/*.sh: the real daemon on a free port, with a state folder of its own and no job's boxes. Sourced; sets BUILD,
-# INSPECTOR and TMP. What was begun is ended at exit.
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-BUILD=$(realpath "${BUILD:-build}")
-INSPECTOR=$BUILD/nccl-inspector
-[ -x "$INSPECTOR-live" ] || { echo "$INSPECTOR-live is not built"; exit 77; }
-command -v curl >/dev/null || { echo "no curl"; exit 77; }
-command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+# For test/cases/agent/*.sh: the real daemon on a free port, with a state folder of its own and no job's boxes; and what
+# test/lib/case.sh has. Sourced. What was begun is ended at exit.
+# shellcheck shell=bash
+. "$(dirname "${BASH_SOURCE[0]}")/case.sh"
+need "$INSPECTOR-live" curl python3
 unset NOTIFY_SOCKET STATE_DIRECTORY
-TMP=$(mktemp -d)
 mkdir "$TMP/boxes"
 AGENTS=()
-over() {
+agents_end() {
   local p
-  for p in "${AGENTS[@]}"; do { kill -9 "$p" && wait "$p"; } 2>/dev/null || true; done
-  mountpoint -q "$TMP/full" && umount "$TMP/full"
-  rm -rf "$TMP"
+  for p in "${AGENTS[@]}"; do { kill -9 "$p" && wait "$p"; } 2>/dev/null; done
+  if mountpoint -q "$TMP/full"; then umount "$TMP/full"; fi
 }
-trap over EXIT
-failures=0
-fail() { echo "FAIL $*"; failures=$((failures + 1)); }
-finish() { [ $failures = 0 ] || { echo "$failures failures"; exit 1; }; exit 0; }
+at_exit agents_end
 
-# wait_for SECONDS COMMAND...: until it succeeds.
-wait_for() {
-  local until=$((SECONDS + $1))
-  shift
-  while ! "$@" >/dev/null 2>&1; do
-    [ $SECONDS -le $until ] || return 1
-    sleep 0.1
-  done
-}
 # begin NAME [OPTION...]: an agent with state $TMP/NAME; sets PID and URL; what it says is in $TMP/NAME.err. It has settled then.
 begin() {
   local name=$1

@@ -1,18 +1,11 @@
-# For test/cases/counters/*.sh: sweeps as files, and what the commands say of them. Sourced; sets BUILD, INSPECTOR and TMP.
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-BUILD=$(realpath "${BUILD:-build}")
-INSPECTOR=$BUILD/nccl-inspector
-[ -x "$INSPECTOR" ] || { echo "$INSPECTOR is not built"; exit 77; }
-command -v python3 >/dev/null || { echo "no python3"; exit 77; }
-source test/lib/netprof.sh
+# For test/cases/counters/*.sh: sweeps as files, and what the commands say of them. Sourced; and what test/lib/case.sh has.
+# shellcheck shell=bash disable=SC2034
+. "$(dirname "${BASH_SOURCE[0]}")/case.sh"
+need "$INSPECTOR" python3
+. test/lib/netprof.sh
 CASSINI=${NI_TEST_DATA:-../shared/data}/cassini
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
-failures=0
 
 sweep() { python3 test/lib/counters/netprof.py sweep "$@"; }
-fail() { echo "FAIL $*"; failures=$((failures + 1)); }
 # said NAME CODE COMMAND...: its exit status; leaves what it prints in $TMP/said and $TMP/errors.
 said() {
   local name=$1 code=$2 rc=0
@@ -35,15 +28,8 @@ def near(a, b): return abs(a - b) <= 1e-6 * abs(b)
 sys.exit(not eval(sys.argv[2]))
 PY
 }
-finish() {
-  [ $failures = 0 ] || { echo "$failures failed"; exit 1; }
-  echo "ok"
-  exit 0
-}
 # Without it (offline) the reason, and 77.
 netprof() {
   netprof_of "$1" && return
-  [ $failures = 0 ] || finish
-  echo "all but the comparison with net_prof $1, which cannot be had: $(tail -n 1 "$TMP/pip")"
-  exit 77
+  skip "all but the comparison with net_prof $1, which cannot be had: $(tail -n 1 "$TMP/pip")"
 }

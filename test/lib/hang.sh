@@ -1,34 +1,16 @@
 # For test/cases/hang_*.sh and test/long/hang_*.sh: a simulated job in the background, looked at while it runs or hangs.
-# Sourced; sets BUILD, SIM, INSPECTOR, PLUGIN, TMP and BOXES (both removed at exit; what was started is killed).
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-BUILD=$(realpath -m "${BUILD:-build}")
-SIM=$BUILD/nccl-sim INSPECTOR=$BUILD/nccl-inspector
-PLUGIN=${NI_PLUGIN:-$BUILD/libnccl-profiler-inspector.so}
-for f in "$SIM" "$INSPECTOR" "$PLUGIN"; do
-  [ -e "$f" ] || { echo "$f is not built"; exit 77; }
-done
-command -v python3 >/dev/null || { echo "no python3"; exit 77; }
-TMP=$(mktemp -d)
-BOXES=$(mktemp -d /dev/shm/ni-hang.XXXXXX 2>/dev/null) || { echo "no /dev/shm to put black boxes into"; exit 77; }
+# Sourced; and what test/lib/case.sh has, and BOXES. What was started is killed at exit.
+# shellcheck shell=bash
+. "$(dirname "${BASH_SOURCE[0]}")/case.sh"
+need "$SIM" "$INSPECTOR" "$PLUGIN" python3
+need_boxes
 JOB=
 stop_job() {
   [ -z "$JOB" ] || kill -9 "$JOB" 2>/dev/null || true # its ranks die with it
   [ -z "$JOB" ] || wait "$JOB" 2>/dev/null || true
   JOB=
 }
-trap 'stop_job; rm -rf "$TMP" "$BOXES"' EXIT
-failures=0
-for v in $(env | sed -n 's/^\(NCCL_INSPECTOR_[A-Z0-9_]*\|NCCL_PROFILE[A-Z0-9_]*\)=.*/\1/p'); do unset "$v"; done
-
-fail() {
-  echo "FAIL $*"
-  failures=$((failures + 1))
-}
-finish() {
-  [ $failures = 0 ] || { echo "$failures failed"; exit 1; }
-  exit 0
-}
+at_exit stop_job
 
 # job SCENARIO [NAME=value ...] [options of nccl-sim]: starts it. Logs in $TMP/logs.
 job() {
@@ -79,9 +61,13 @@ checked() {
 names() { grep -q -- "$2" "$TMP/said" || fail "$1: not named: $(cat "$TMP/said")"; }
 
 # hangs NAME EXPECTED...: looks until it says what is expected (hang_expect.py), 40 s at most.
+looked() {
+  look --stuck-after 1
+  agrees 3 expect "$@"
+}
 hangs() {
-  local name=$1 until=$((SECONDS + 40))
+  local name=$1
   shift
-  while look --stuck-after 1; ! agrees 3 expect "$@" && [ $SECONDS -lt $until ]; do sleep 0.3; done
+  wait_for 40 looked "$@" || true # told below
   checked "$name" 3 expect "$@"
 }

@@ -20,8 +20,10 @@ import pathlib
 import random
 import sys
 
+import logs
+from logs import T0
+
 S = 10**9
-T0 = 1790000000 * S
 STEPS, BATCHES, LAYERS, HURT = 4, 2, 2, 3 # the plant is in the last step
 LAYOUTS = {"A": (8, 1, 4), "B": (8, 2, 2), "C": (4, 4, 2)}
 BYTES = {"tp": 16777216, "dp": 67108864, "world": 4, "pp": 4194304}
@@ -161,13 +163,9 @@ class Log:
     def __init__(self, job, r, skew, end):
         self.job, self.r, self.skew, self.end, self.lines = job, r, skew, end, []
         self.host, self.comms = "node-%d" % (r // 8), {}
-        process = {"start_ns": T0, "boot_id": "b%d" % (r // 8), "exe": "python3", "rank": r, "local_rank": r % 8, "world_size": job.n,
-                   "env": {}, "nccl_version": 23007, "interface": "v6", "settings": {}}
-        self.put(T0, None, "process", process)
+        self.put(T0, None, "process", logs.process(T0, r, job.n, "b%d" % (r // 8), local_rank=r % 8, interface="v6"))
         for c in job.comms(r):
-            ranks = job.comm[c]
-            self.put(T0, c, "comm", {"name": c[0], "hash": hash_of(c), "rank": ranks.index(r), "n_ranks": len(ranks), "nnodes":
-                     self.nodes(ranks), "gpu_index": 0, "gpu_uuid": None, "gpu_pci": "0000:1b:00.0", "init_ns": T0})
+            self.put(T0, c, "comm", logs.comm(self.header(c), T0, gpu_index=0, gpu_pci="0000:1b:00.0"))
             self.comms[c] = {"func": {}, "rec": [0, 0], "done": [0, 0], "told": T0 - 20 * S, "ops": []}
 
     @staticmethod
@@ -175,14 +173,15 @@ class Log:
         return len({x // 8 for x in ranks})
 
     def put(self, at, comm, kind, value):
-        ranks = self.job.comm[comm] if comm else list(range(self.job.n))
-        header = {"id": hash_of(comm) if comm else "0x0", "rank": ranks.index(self.r), "n_ranks": len(ranks),
-                  "nnodes": self.nodes(ranks) if comm else 0}
-        if comm:
-            header["comm_name"] = comm[0]
-        meta = {"inspector_output_format_version": "v4.0", "git_rev": "1a2b3c4d5", "rec_mechanism": "nccl_profiler_interface",
-                "dump_timestamp_us": (at + self.skew) // 1000, "hostname": self.host, "pid": 1000 + self.r, "producer": "test"}
-        self.lines.append((at, len(self.lines), {"header": header, "metadata": meta, kind: value}))
+        header = self.header(comm) if comm else logs.own_header(self.r, self.job.n)
+        meta = logs.metadata((at + self.skew) // 1000, self.host, 1000 + self.r, producer="test")
+        self.lines.append((at, len(self.lines), logs.line(header, meta, kind, value)))
+
+    def header(self, comm):
+        ranks = self.job.comm[comm]
+        header = logs.header(hash_of(comm), ranks.index(self.r), len(ranks), self.nodes(ranks))
+        header["comm_name"] = comm[0] # the keys of an object have no order: here it comes last
+        return header
 
     def stats(self, at, comm):
         """How much was started and is in flight now."""
@@ -190,8 +189,7 @@ class Log:
         for k, name in enumerate(("coll", "p2p")):
             ops = [o for o in self.comms[comm]["ops"] if o.p2p == bool(k) and o.enqueue <= at]
             done = sum(o.end is not None and o.end <= at for o in ops)
-            x.update({name + "_records": done, name: {"started": len(ops), "written": done, "filtered_by": {}, "dropped_by": {},
-                      "incomplete": 0, "late": 0, "in_flight": len(ops) - done, "timing_fallback_by": {}}})
+            x.update({name + "_records": done, name: logs.counts(len(ops), done, in_flight=len(ops) - done)})
         self.comms[comm]["told"] = at
         self.put(at, comm, "dump_stats", x)
 
@@ -224,25 +222,22 @@ class Log:
 
     def record(self, at, o):
         k = "p2p" if o.p2p else "coll"
-        x = {k: o.func, k + "_sn": o.sn, k + "_msg_size_bytes": o.bytes, k + "_exec_time_us": 59, k + "_timing_source": "kernel_gpu",
-             k + "_algobw_gbs": 17.7, k + "_busbw_gbs": 17.7, k + "_exec_time_ns": o.end - o.enqueue,
-             k + "_enqueue_ns": o.enqueue + self.skew, "rec_sn": o.rec}
+        x = logs.perf(k, o.func, sn=o.sn, msg_size_bytes=o.bytes, exec_time_us=59, timing_source="kernel_gpu", algobw_gbs=17.7,
+                      busbw_gbs=17.7, exec_time_ns=o.end - o.enqueue, enqueue_ns=o.enqueue + self.skew, rec_sn=o.rec)
         if o.p2p:
             x["p2p_peer"] = o.peer
         self.put(at, o.comm, k + "_perf", x)
 
     def stuck(self, at, o):
         inside = self.job.head(self.r) is o
-        self.put(at, o.comm, "stuck", {
-            "kind": "p2p" if o.p2p else "coll", "func": o.func, "sn": o.sn, "rec_sn": o.rec, "msg_size_bytes": o.bytes,
-            "channels_expected": 8, "channels_started": 8 * inside, "channels_stopped": 0, "enqueue_ns": o.enqueue + self.skew,
-            "age_ms": (at - o.enqueue) // 1000000, "why": "stuck", "state": "kernel" if inside else "launched",
-            "datatype": "ncclBfloat16", "peer" if o.p2p else "root": max(o.peer, 0), "channels_open": "0xff" if inside else "0x0"})
+        self.put(at, o.comm, "stuck", logs.stuck(
+            "p2p" if o.p2p else "coll", o.func, o.sn, o.rec, o.bytes, (8, 8 * inside, 0), o.enqueue + self.skew,
+            (at - o.enqueue) // 1000000, "0xff" if inside else "0x0", state="kernel" if inside else "launched",
+            peer=o.peer if o.p2p else None))
 
     def write(self, directory):
-        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for at, _, line in sorted(self.lines, key=lambda x: x[:2])
-                       if at <= self.end)
-        pathlib.Path(directory, "%s-pid%d.jsonl" % (self.host, 1000 + self.r)).write_text(text)
+        lines = [logs.text(line) for at, _, line in sorted(self.lines, key=lambda x: x[:2]) if at <= self.end]
+        logs.write(logs.path(directory, self.host, 1000 + self.r), lines)
 
 
 def make(directory, kind, layout, seed):

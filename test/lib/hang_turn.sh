@@ -2,7 +2,7 @@
 # test/lib/hang.sh has. Sourced.
 . "$(dirname "${BASH_SOURCE[0]}")/hang.sh"
 DRIVER=$BUILD/test/agent/hang_turn
-[ -x "$DRIVER" ] || { echo "$DRIVER is not built"; exit 77; }
+need "$DRIVER"
 mkdir "$TMP/bin"
 cp "$DRIVER" "$TMP/bin/reader" # a reader finds nccl-inspector beside itself
 ln -s "$INSPECTOR" "$TMP/bin/nccl-inspector"
@@ -18,7 +18,7 @@ readers_end() {
   [ ${#READERS[@]} = 0 ] || wait "${READERS[@]}" 2>/dev/null || true
   READERS=()
 }
-trap 'readers_end; stop_job; rm -rf "$TMP" "$BOXES"' EXIT
+at_exit readers_end
 
 # nodes N: each node's boxes in a folder of its own, as if that were its memory.
 nodes() {
@@ -34,18 +34,14 @@ reader() {
   READERS+=($!)
 }
 until_said() { # seconds node pattern
-  local until=$((SECONDS + $1))
-  until grep -Eq "$3" "$TMP/said.$2" 2>/dev/null; do
-    [ $SECONDS -lt $until ] || { fail "node $2 did not say '$3': $(cat "$TMP/said.$2" "$TMP/err.$2"); $(ls "$TMP/logs/nccl-inspector-hang")"; return 0; }
-    sleep 0.1
-  done
+  wait_for "$1" grep -Eq "$3" "$TMP/said.$2" || {
+    fail "node $2 did not say '$3': $(cat "$TMP/said.$2" "$TMP/err.$2"); $(ls "$TMP/logs/nccl-inspector-hang")"
+    return 0
+  }
   echo "ok   node $2: $(tail -n 1 "$TMP/said.$2" | cut -c 1-220)"
 }
+boxes_are() { [ "$(find "$BOXES" -maxdepth 1 -name '*.box' | wc -l)" = "$1" ]; }
 boxes() { # of how many processes
-  local until=$((SECONDS + 20))
-  until [ "$(find "$BOXES" -maxdepth 1 -name '*.box' | wc -l)" = "$1" ]; do
-    [ $SECONDS -lt $until ] || { fail "no $1 boxes"; return 0; }
-    sleep 0.1
-  done
+  wait_for 20 boxes_are "$1" || fail "no $1 boxes"
 }
 

@@ -1,12 +1,9 @@
-# For test/cases/python/*.sh: the package, installed by pip into a venv as a user does. Sourced; sets BUILD, TMP, PY (the venv's
-# python) and NCCL_INSPECTOR_COMMAND; all else of a developer's shell is taken away.
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-BUILD=$(realpath "${BUILD:-build}")
-[ -x "$BUILD/nccl-inspector" ] || { echo "$BUILD/nccl-inspector is not built"; exit 77; }
-for v in $(env | sed -n 's/^\(NCCL_INSPECTOR_[A-Z0-9_]*\|NCCL_PROFILE[A-Z0-9_]*\|PYTHON[A-Z]*\)=.*/\1/p'); do unset "$v"; done
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
+# For test/cases/python/*.sh: the package, installed by pip into a venv as a user does. Sourced; sets PY (the venv's
+# python) and NCCL_INSPECTOR_COMMAND, beside what test/lib/case.sh has; Python's variables of a developer's shell are taken away.
+# shellcheck shell=bash
+. "$(dirname "${BASH_SOURCE[0]}")/case.sh"
+need "$INSPECTOR"
+unset "${!PYTHON@}"
 
 # What the package is made of; a venv is made anew when that changes. Two tests may come here at once.
 made_of=$(cat python/pyproject.toml python/README.md python/nccl_inspector/* 2>/dev/null | sha256sum | cut -c1-16)
@@ -23,5 +20,5 @@ PY=$BUILD/venv-python/$made_of/bin/python
     { "$PY" -m pip install -q --disable-pip-version-check --no-index --no-build-isolation "$TMP/python" ||
       "$PY" -m pip install -q --disable-pip-version-check "$TMP/python"; }; } >"$BUILD/venv-python/log" 2>&1 &&
     : >"$PY.ready"
-) 9>"$BUILD/venv-python.lock" || { echo "no venv with the package: $(tail -n 1 "$BUILD/venv-python/log")"; exit 77; }
+) 9>"$BUILD/venv-python.lock" || skip "no venv with the package: $(tail -n 1 "$BUILD/venv-python/log")"
 export NCCL_INSPECTOR_COMMAND=$BUILD/nccl-inspector

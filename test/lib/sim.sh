@@ -1,22 +1,10 @@
 # For test/cases/sim_*.sh: run a scenario against the plugin and compare its logs with the truth.
-# Sourced; sets BUILD, SIM, PLUGIN and TMP, which is removed at exit.
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-BUILD=${BUILD:-build}
-SIM=$BUILD/nccl-sim
-PLUGIN=${NI_PLUGIN:-$BUILD/libnccl-profiler-inspector.so}
-for f in "$SIM" "$PLUGIN"; do
-  [ -e "$f" ] || { echo "$f is not built"; exit 77; }
-done
-TMP=$(mktemp -d)
+# Sourced; and what test/lib/case.sh has, and BOXES (0: there is no /dev/shm).
+# shellcheck shell=bash
+. "$(dirname "${BASH_SOURCE[0]}")/case.sh"
+need "$SIM" "$PLUGIN"
 export TMPDIR=$TMP # --pool-report leaves its logs there for whoever wants to read them
-# Killed processes leave their black boxes behind: here, and not in everybody's /dev/shm.
-BOXES=$(mktemp -d /dev/shm/ni-test.XXXXXX 2>/dev/null) || BOXES=0
-trap 'rm -rf "$TMP"; [ "$BOXES" = 0 ] || rm -rf "$BOXES"' EXIT
-failures=0
-
-# Variables that a developer's shell may have set must not decide a test.
-for v in $(env | sed -n 's/^\(NCCL_INSPECTOR_[A-Z0-9_]*\|NCCL_PROFILE[A-Z0-9_]*\)=.*/\1/p'); do unset "$v"; done
+own_boxes
 
 # run_logged [NAME=value ...] scenario-or-NxG [options of nccl-sim]: runs it; leaves $TMP/truth and $TMP/logs.
 run_logged() {
@@ -34,19 +22,12 @@ verified() {
   local rc=0 seconds=$SECONDS
   { run_logged "$@"; } >"$TMP/out" 2>&1 || rc=$?
   if [ $rc != "${RC:-0}" ]; then
-    echo "FAIL $*: nccl-sim ended with $rc, ${RC:-0} expected"
+    fail "$*: nccl-sim ended with $rc, ${RC:-0} expected"
     tail -n 20 "$TMP/out"
-    failures=$((failures + 1))
   elif ! "$SIM" --verify "$TMP/truth" "$TMP/logs" >"$TMP/verify" 2>&1; then
-    echo "FAIL $*"
+    fail "$*"
     cat "$TMP/verify"
-    failures=$((failures + 1))
   else
     echo "ok   $* ($((SECONDS - seconds)) s) $(tail -n 1 "$TMP/verify")"
   fi
-}
-
-finish() {
-  [ $failures = 0 ] || { echo "$failures runs disagree"; exit 1; }
-  exit 0
 }

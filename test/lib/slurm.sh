@@ -1,48 +1,27 @@
 # shellcheck shell=bash disable=SC2034
-# For test/cases/kits/slurm_*.sh: a real slurmctld and real slurmds of Debian's packages. Sourced; sets BUILD and TMP.
+# For test/cases/kits/slurm_*.sh: a real slurmctld and real slurmds of Debian's packages. Sourced; and what
+# test/lib/case.sh has.
 #
 # Each node has a /dev/shm and a host name of its own (unshare), so that a black box lies on one node alone. All of them are on
 # 127.0.0.1, without munge (auth/none believes whoever speaks: this machine alone can), with files in $TMP and on free ports, so
 # that several may run side by side. Jobs run as a user without rights. What was begun is ended at exit.
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-BUILD=$(realpath "${BUILD:-build}")
-[ "$(id -u)" = 0 ] || { echo "needs root: slurmd runs jobs of other users"; exit 77; }
-for f in slurmctld slurmd sbatch setpriv unshare python3; do
-  PATH=$PATH:/usr/sbin command -v $f >/dev/null || { echo "no $f"; exit 77; }
-done
+. "$(dirname "${BASH_SOURCE[0]}")/case.sh"
+[ "$(id -u)" = 0 ] || skip "needs root: slurmd runs jobs of other users"
 PATH=$PATH:/usr/sbin
-unshare --mount --uts true 2>/dev/null || { echo "unshare --mount --uts is refused"; exit 77; }
-for f in nccl-inspector nccl-sim libnccl-profiler-inspector.so; do
-  [ -e "$BUILD/$f" ] || { echo "$BUILD/$f is not built"; exit 77; }
-done
-TMP=$(mktemp -d)
+need slurmctld slurmd sbatch setpriv unshare python3
+unshare --mount --uts true 2>/dev/null || skip "unshare --mount --uts is refused"
+need "$INSPECTOR" "$SIM" "$BUILD/libnccl-profiler-inspector.so"
 chmod 755 "$TMP"
 DAEMONS=()
-over() {
+daemons_end() {
   local p i
   for p in "${DAEMONS[@]}"; do kill "$p" 2>/dev/null || true; done
   for ((i = 0; i < 50; i++)); do kill -0 "${DAEMONS[@]}" 2>/dev/null || break; sleep 0.1; done
   { kill -9 "${DAEMONS[@]}"; wait; } 2>/dev/null || true
   pkill -9 -f "^$TMP/" || true # a job's processes outlive a slurmd that is killed
-  rm -rf "$TMP"
 }
-trap over EXIT
-failures=0
-fail() { echo "FAIL $*"; failures=$((failures + 1)); }
-finish() { [ $failures = 0 ] || { echo "$failures failures"; exit 1; }; exit 0; }
-for v in $(env | sed -n 's/^\(NCCL_[A-Z0-9_]*\|SLURM_[A-Z0-9_]*\|SBATCH_[A-Z0-9_]*\)=.*/\1/p'); do unset "$v"; done
-
-# wait_for SECONDS COMMAND...: until it succeeds. On a busy machine all takes longer, and what is waited for is no less true then: the
-# seconds are for what never comes, and count twice.
-wait_for() {
-  local until=$((SECONDS + 2 * $1))
-  shift
-  while ! "$@" >/dev/null 2>&1; do
-    [ $SECONDS -le $until ] || return 1
-    sleep 0.2
-  done
-}
+at_exit daemons_end
+unset "${!NCCL_@}" "${!SLURM_@}" "${!SBATCH_@}"
 
 # free_ports N: the first of N neighbouring ports that are free now, below those that the kernel hands out by itself.
 free_ports() {
@@ -104,7 +83,7 @@ C
       >"$TMP/slurm/n$i.out" 2>&1 &
     DAEMONS+=($!)
   done
-  wait_for 40 idle "$nodes" || { echo "Slurm's nodes are not idle after 40 s:"; sinfo -N || true; tail -n 5 "$TMP"/slurm/*.out; exit 1; }
+  wait_for 80 idle "$nodes" || { sinfo -N || true; tail -n 5 "$TMP"/slurm/*.out; fatal "Slurm's nodes are not idle after 80 s"; }
 }
 # Slurm's commands may wait for a busy daemon; the time limit is for one that never answers.
 idle() { [ "$(timeout 30 sinfo -h -N -o '%N %t' | grep -c ' idle$')" = "$1" ]; }

@@ -2,31 +2,33 @@
 
 A loop of 4 ranks: in each step three AllReduces of a pair and one of all. KIND says what is odd; about N records a rank.
 """
-import json
 import pathlib
 import sys
 
+import logs
+from logs import T0
+
 kind, out, n = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
 out.mkdir(parents=True)
-T0, RANKS = 1790000000 * 10**9, 4
+RANKS = 4
 
 
-def line(rank, comm, member, n_ranks, **more):
-    return json.dumps({"header": {"id": comm, "rank": member, "n_ranks": n_ranks, "nnodes": 1}, "metadata": {
-        "inspector_output_format_version": "v4.0", "git_rev": "g", "rec_mechanism": "nccl_profiler_interface", "dump_timestamp_us": T0 // 1000,
-        "hostname": f"h{rank // 2}", "pid": 1 + rank, "producer": "nccl-inspector-c t"}, **more}) + "\n"
+def line(rank, comm, member, n_ranks, kind, body):
+    meta = logs.metadata(T0 // 1000, f"h{rank // 2}", 1 + rank, git_rev="g", producer="nccl-inspector-c t")
+    return logs.text(logs.line(logs.header(comm, member, n_ranks, 1), meta, kind, body), spaced=True)
 
 
 def coll(rank, comm, member, n_ranks, sn, size, start, ns):
-    return line(rank, comm, member, n_ranks, coll_perf={"coll": "AllReduce", "coll_sn": sn, "coll_msg_size_bytes": size,
-                "coll_exec_time_us": max(1, min(ns // 1000, 2**62)), "coll_timing_source": "kernel_gpu", "coll_algobw_gbs": 1.0, "coll_busbw_gbs": 1.0,
-                "coll_exec_time_ns": ns, "coll_enqueue_ns": start, "coll_gpu_start_delta_ns": 0, "rec_sn": sn})
+    return line(rank, comm, member, n_ranks, "coll_perf", logs.perf(
+        "coll", "AllReduce", sn=sn, msg_size_bytes=size, exec_time_us=max(1, min(ns // 1000, 2**62)), timing_source="kernel_gpu",
+        algobw_gbs=1.0, busbw_gbs=1.0, exec_time_ns=ns, enqueue_ns=start, gpu_start_delta_ns=0, rec_sn=sn))
 
 
 def p2p(rank, comm, member, n_ranks, sn, size, start, ns, func, peer):
-    return line(rank, comm, member, n_ranks, p2p_perf={"p2p": func, "p2p_sn": sn, "p2p_msg_size_bytes": size, "p2p_exec_time_us": ns // 1000,
-                "p2p_timing_source": "kernel_gpu", "p2p_peer": peer, "p2p_algobw_gbs": 1.0, "p2p_busbw_gbs": 1.0, "p2p_exec_time_ns": ns,
-                "p2p_enqueue_ns": start, "p2p_gpu_start_delta_ns": 0, "rec_sn": sn})
+    x = logs.perf("p2p", func, sn=sn, msg_size_bytes=size, exec_time_us=ns // 1000, timing_source="kernel_gpu")
+    x["p2p_peer"] = peer # the keys of an object have no order: here it comes later than ours has it
+    x.update(logs.perf("p2p", func, algobw_gbs=1.0, busbw_gbs=1.0, exec_time_ns=ns, enqueue_ns=start, gpu_start_delta_ns=0, rec_sn=sn))
+    return line(rank, comm, member, n_ranks, "p2p_perf", x)
 
 
 def loop(rank):
@@ -64,4 +66,4 @@ def forged(rank):
 
 
 for r in range(RANKS):
-    (out / f"h{r // 2}-pid{1 + r}-1790000000.jsonl").write_text("".join(forged(r)))
+    logs.write(logs.path(out, f"h{r // 2}", 1 + r, 1790000000), list(forged(r)))

@@ -12,12 +12,10 @@ import json
 import os
 import random
 
-T0 = 1790000000 * 10**9
+import logs
+from logs import T0
+
 WORLD = "0x1111"
-
-
-def dumps(o):
-    return json.dumps(o, separators=(",", ":"))
 
 
 class Rank:
@@ -38,30 +36,23 @@ class Rank:
         return int(1000 * self.rank + self.o.gpu_drift * 1e-6 * (t - T0))
 
     def add(self, kind, body, t, comm=None):
-        h = {"id": comm["hash"], "comm_name": comm["name"], "rank": comm["ranks"].index(self.rank),
-             "n_ranks": len(comm["ranks"]), "nnodes": 1} if comm else \
-            {"id": "0x0", "rank": self.rank, "n_ranks": self.o.ranks, "nnodes": 0}
-        m = {"inspector_output_format_version": "v4.0", "git_rev": "1a2b3c4d5", "rec_mechanism": "nccl_profiler_interface",
-             "dump_timestamp_us": self.clock(t) // 1000, "hostname": f"node-{self.host}", "pid": 1,
-             "producer": "nccl-inspector-c 0.1.0"}
-        self.lines.append(dumps({"header": h, "metadata": m, kind: body}))
+        h = self.about(comm) if comm else logs.own_header(self.rank, self.o.ranks)
+        self.lines.append(logs.text(logs.line(h, logs.metadata(self.clock(t) // 1000, f"node-{self.host}", 1), kind, body)))
+
+    def about(self, comm):
+        return logs.header(comm["hash"], comm["ranks"].index(self.rank), len(comm["ranks"]), 1, comm["name"])
 
     def process(self):
-        self.add("process", {"start_ns": self.clock(T0) + self.rank, "boot_id": f"b-{self.host}", "exe": "python3",
-                             "rank": self.rank, "local_rank": None, "world_size": self.o.ranks, "env": {},
-                             "nccl_version": 23007, "interface": "v6", "settings": {}}, T0)
+        self.add("process", logs.process(self.clock(T0) + self.rank, self.rank, self.o.ranks, f"b-{self.host}", interface="v6"), T0)
 
     def comm(self, c, t):
-        self.add("comm", {"name": c["name"], "hash": c["hash"], "rank": c["ranks"].index(self.rank), "n_ranks": len(c["ranks"]),
-                          "nnodes": 1, "gpu_index": None, "gpu_uuid": None, "gpu_pci": None, "init_ns": self.clock(t)}, t, c)
+        self.add("comm", logs.comm(self.about(c), self.clock(t)), t, c)
 
     def state_gpu(self, c, t, lag):
         """A clock line: the newest minimum, lag ns after a delivery that took no time."""
         at = t - lag
         self.stated[c["hash"]] = self.gpu(at)
-        self.add("clock", {"source": "tsc", "ticks": 1000 + t - T0, "monotonic_ns": 1000 + t - T0, "realtime_ns": self.clock(t),
-                           "ns_per_tick": 1.0, "gpu_offset_ns": self.gpu(at), "gpu_offset_at_ns": self.clock(at),
-                           "gpu_samples": 9}, t, c)
+        self.add("clock", logs.clock(1000 + t - T0, 1000 + t - T0, self.clock(t), 1.0, self.gpu(at), self.clock(at)), t, c)
 
     def number(self, table, c):
         n = table.get(c["hash"], 0)
@@ -76,21 +67,18 @@ class Rank:
         rec = self.number(self.rec, c)
         if skip:
             return rec
-        self.add("coll_perf", {"coll": "AllReduce", "coll_sn": sn, "coll_msg_size_bytes": size,
-                               "coll_exec_time_us": (end - start + 500) // 1000, "coll_timing_source": "kernel_gpu",
-                               "coll_algobw_gbs": 1.5, "coll_busbw_gbs": 2.25, "coll_algo": "RING", "coll_proto": "SIMPLE",
-                               "coll_datatype": "ncclBfloat16", "coll_root": 0, "coll_nchannels": 8,
-                               "coll_exec_time_ns": end - start, "coll_enqueue_ns": self.clock(called),
-                               "coll_gpu_start_delta_ns": self.delta(c, called, start), "rec_sn": rec,
-                               "nccl_tests_size_bytes": size, **(extra or {})}, end, c)
+        self.add("coll_perf", logs.perf(
+            "coll", "AllReduce", sn=sn, msg_size_bytes=size, exec_time_us=(end - start + 500) // 1000, timing_source="kernel_gpu",
+            algobw_gbs=1.5, busbw_gbs=2.25, algo="RING", proto="SIMPLE", datatype="ncclBfloat16", root=0, nchannels=8,
+            exec_time_ns=end - start, enqueue_ns=self.clock(called), gpu_start_delta_ns=self.delta(c, called, start), rec_sn=rec,
+            nccl_tests_size_bytes=size, **(extra or {})), end, c)
         return rec
 
     def send(self, c, sn, peer, called, start, end, func="Send"):
-        self.add("p2p_perf", {"p2p": func, "p2p_sn": sn, "p2p_peer": peer, "p2p_msg_size_bytes": 65536, "p2p_exec_time_us": 12,
-                              "p2p_timing_source": "kernel_gpu", "p2p_algobw_gbs": 5.461333, "p2p_busbw_gbs": 5.461333,
-                              "p2p_datatype": "ncclFloat32", "p2p_nchannels": 2, "p2p_exec_time_ns": end - start,
-                              "p2p_enqueue_ns": self.clock(called), "p2p_gpu_start_delta_ns": self.delta(c, called, start),
-                              "rec_sn": self.number(self.p2p_rec, c), "nccl_tests_size_bytes": 65536}, end, c)
+        self.add("p2p_perf", logs.perf(
+            "p2p", func, sn=sn, peer=peer, msg_size_bytes=65536, exec_time_us=12, timing_source="kernel_gpu", algobw_gbs=5.461333,
+            busbw_gbs=5.461333, datatype="ncclFloat32", nchannels=2, exec_time_ns=end - start, enqueue_ns=self.clock(called),
+            gpu_start_delta_ns=self.delta(c, called, start), rec_sn=self.number(self.p2p_rec, c), nccl_tests_size_bytes=65536), end, c)
 
     def end(self, t, comms=()):
         """The last lines: each communicator's account, then the process's own."""
@@ -110,20 +98,19 @@ def account(lines, started, p2p_started):
         return [x[key] for x in lines if key in x and x[key].get("kind", kind) == kind]
     def half(kind, key, n):
         lost = sum(g["count"] for g in of(kind, "gap"))
-        return {"started": n, "written": sum(key in x for x in lines), "filtered_by": {},
-                "dropped_by": {"pool_full": lost} if lost else {}, "incomplete": len(of(kind, "incomplete")), "late": 0,
-                "in_flight": len(of(kind, "in_flight")), "timing_fallback_by": {}}
+        return logs.counts(n, sum(key in x for x in lines), dropped_by={"pool_full": lost} if lost else {},
+                           incomplete=len(of(kind, "incomplete")), in_flight=len(of(kind, "in_flight")))
     events = {}
     for x in lines:
         kind = next((EVENTS[k] for k in EVENTS if k in x), None)
         if "api" in x: kind = {"group": "groupapi", "coll": "collapi", "p2p": "p2papi"}[x["api"]["api"]]
         if "proxy_trace" in x: kind = {"proxy_op": "proxyop", "proxy_step": "steps"}[x["proxy_trace"]["record_type"]]
         if kind: events[kind] = events.get(kind, 0) + 1
-    return {"coll_records": sum("coll_perf" in x for x in lines), "coll_dropped_total": 0,
-            "p2p_records": sum("p2p_perf" in x for x in lines), "p2p_dropped_total": 0,
-            "proxy_records": sum("proxy_trace" in x for x in lines), "final": True, "coll": half("coll", "coll_perf", started),
-            "p2p": half("p2p", "p2p_perf", p2p_started), "strays": {},
-            "events": {k: {"started": n, "written": n, "dropped": 0, "in_flight": 0} for k, n in events.items()}}
+    records = [sum(key in x for x in lines) for key in ("coll_perf", "p2p_perf", "proxy_trace")]
+    stats = logs.dump_stats(half("coll", "coll_perf", started), half("p2p", "p2p_perf", p2p_started), True, records)
+    for key in ("coll_dropped_since_last_dump", "p2p_dropped_since_last_dump", "proxy_dropped_since_last_dump", "proxy_dropped_total"):
+        del stats[key]  # a reader needs none of them
+    return {**stats, "events": {k: {"started": n, "written": n, "dropped": 0, "in_flight": 0} for k, n in events.items()}}
 
 
 def job(o):
@@ -204,12 +191,8 @@ def everything(o, ranks, world, t):
     lost = [x.coll(world, 0, 0, 0, 0, skip=True) for _ in range(3)]
     x.add("gap", {"kind": "coll", "count": 3, "cause": "pool_full", "rec_sn_from": lost[0], "rec_sn_to": lost[-1]}, t + 12 * ms, world)
     x.coll(world, o.ops + 5, t + 11 * ms, t + 11 * ms, t + 11 * ms + 1000)
-    x.add("control", {"source": "file", "file": "nccl-inspector.control", "line": 1, "command": "mark step 100", "mark": "step 100",
-                      "result": "done", "why": None, "events": "coll,p2p,kernelch", "verbose": False, "sample": 1, "ns": at(9 * ms)},
-          t + 12 * ms)
-    stuck = {"kind": "coll", "func": "AllReduce", "sn": o.ops + 6, "rec_sn": y.rec[WORLD], "msg_size_bytes": 1048576,
-             "channels_expected": 8, "channels_started": 8, "channels_stopped": 5, "enqueue_ns": y.clock(t + 20 * ms),
-             "age_ms": 300, "why": "stuck", "state": "kernel", "datatype": "ncclBfloat16", "root": 0, "channels_open": "0xe0"}
+    x.add("control", logs.mark("step 100", at(9 * ms), "mark step 100"), t + 12 * ms)
+    stuck = logs.stuck("coll", "AllReduce", o.ops + 6, y.rec[WORLD], 1048576, (8, 8, 5), y.clock(t + 20 * ms), 300, "0xe0")
     y.add("stuck", stuck, t + 320 * ms, world)
     y.coll(world, o.ops + 6, t + 20 * ms, t + 20 * ms, t + 400 * ms)
     y.add("stuck", {**stuck, "sn": o.ops + 7, "rec_sn": y.rec[WORLD], "enqueue_ns": y.clock(t + 500 * ms)}, t + 800 * ms, world)
@@ -240,11 +223,9 @@ def main():
     for r in ranks:
         half = len(r.lines) // 2
         # Rotated: what comes first is not the file that sorts first by name.
-        name = f"{o.out}/node-{r.host}-pid1-{T0 // 10**9 + r.rank}.jsonl"
-        with open(name, "w") as f:
-            f.write("".join(x + "\n" for x in r.lines[:half]))
-        with open(name + ".10", "w") as f:
-            f.write(r.lines[0] + "\n" + "".join(x + "\n" for x in r.lines[half:]))
+        name = logs.path(o.out, f"node-{r.host}", 1, T0 // 10**9 + r.rank)
+        logs.write(name, r.lines[:half])
+        logs.write(name + ".10", r.lines[:1] + r.lines[half:])
     with open(o.truth, "w") as f:
         json.dump({"ops": truth, "t0": T0, "last": last}, f)
 

@@ -1,15 +1,10 @@
 #!/usr/bin/env bash
 # Dask reads the data set of convert, by folders of hours and hosts: counts and sums are those of the logs.
-set -euo pipefail
-root=$(cd "$(dirname "$0")/../.." && pwd)
-build=${BUILD:-build}
-case $build in /*) ;; *) build=$root/$build ;; esac
-python=$(BUILD=$build "$root/test/foreign/setup.sh" "dask[dataframe]")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-python3 "$root/test/lib/series_logs.py" logs
-rc=0; "$build/nccl-inspector" convert --dataset out --partition hour,host logs -q 2>/dev/null || rc=$?
+. "$(dirname "$0")/../lib/case.sh"
+python=$("$ROOT/test/foreign/setup.sh" "dask[dataframe]")
+cd "$TMP"
+python3 "$ROOT/test/lib/series_logs.py" logs
+rc=0; "$BUILD/nccl-inspector" convert --dataset out --partition hour,host logs -q 2>/dev/null || rc=$?
 [ $rc = 2 ] # these logs have no end
 "$python" - <<'P'
 import glob, json

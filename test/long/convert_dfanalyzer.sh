@@ -3,28 +3,22 @@
 # sums and means of times of each process, host, communicator and second are those of the logs and of summary, and the late rank
 # has the least time in communication. What docs/convert.md says of the other figures is so. One worker: with several it loses
 # processes. About 40 s of downloads.
-set -euo pipefail
-root=$(cd "$(dirname "$0")/../.." && pwd)
-build=${BUILD:-build}
-case $build in /*) ;; *) build=$root/$build ;; esac
-venv=$build/venv-dfanalyzer
+. "$(dirname "$0")/../lib/case.sh"
+venv=$BUILD/venv-dfanalyzer
 if [ ! -e "$venv/.done" ]; then
-  if ! { python3 -m venv "$venv" && "$venv/bin/pip" install -q dftracer-analyzer==0.0.9 dftracer-utils==0.0.12; } >"$build/venv-dfanalyzer.log" 2>&1; then
-    echo "skip: no dftracer-analyzer from pip ($(tail -n 1 "$build/venv-dfanalyzer.log"))"
-    exit 77
+  if ! { python3 -m venv "$venv" && "$venv/bin/pip" install -q dftracer-analyzer==0.0.9 dftracer-utils==0.0.12; } >"$BUILD/venv-dfanalyzer.log" 2>&1; then
+    skip "no dftracer-analyzer from pip ($(tail -n 1 "$BUILD/venv-dfanalyzer.log"))"
   fi
   touch "$venv/.done"
 fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-python3 "$root/test/lib/late_logs.py" late
-rc=0; "$build/nccl-inspector" convert --pfw pfw late -q 2>/dev/null || rc=$?
+cd "$TMP"
+python3 "$ROOT/test/lib/late_logs.py" late
+rc=0; "$BUILD/nccl-inspector" convert --pfw pfw late -q 2>/dev/null || rc=$?
 [ $rc = 2 ] # these logs have no end
-rc=0; "$build/nccl-inspector" summary late --output-dir sum --time-granularity 1s --no-plots --no-html -q >/dev/null || rc=$?
+rc=0; "$BUILD/nccl-inspector" summary late --output-dir sum --time-granularity 1s --no-plots --no-html -q >/dev/null || rc=$?
 [ $rc = 2 ]
-USER=${USER:-root} "$venv/bin/dfanalyzer" analyzer/preset=generic trace_path="$work/pfw" 'view_types=[proc_name,host_name,file_name,time_range]' cluster=local \
-  cluster.n_workers=1 output=json hydra.run.dir="$work/run" >log 2>&1 || { tail -n 40 log; exit 1; }
+USER=${USER:-root} "$venv/bin/dfanalyzer" analyzer/preset=generic trace_path="$TMP/pfw" 'view_types=[proc_name,host_name,file_name,time_range]' cluster=local \
+  cluster.n_workers=1 output=json hydra.run.dir="$TMP/run" >log 2>&1 || { tail -n 40 log; exit 1; }
 "$venv/bin/python" - <<'P'
 import csv, glob, json
 import pandas as pd

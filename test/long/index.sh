@@ -1,12 +1,8 @@
 #!/usr/bin/env bash
 # The long form of index_same: 200 random filters, all golden logs, 1,000 flipped bits and each length of an index, eight
 # builders and four readers 100 times; what the index takes of logs with a record, or ten with their accounts, in each member.
-set -euo pipefail
-cd "$(dirname "$0")/../.."
-B=$(realpath "${BUILD:-build}")
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
-run() { python3 test/lib/index_same.py "$B/nccl-inspector" "$B/test/host/loggen" "$TMP" "$@"; }
+. "$(dirname "$0")/../lib/case.sh"
+run() { python3 test/lib/index_same.py "$BUILD/nccl-inspector" "$BUILD/test/host/loggen" "$TMP" "$@"; }
 run same 200 test/golden/*/input
 run change
 run damage 1000 1

@@ -3,19 +3,10 @@
 # nothing else, the demo from there, and out again without a trace. About ten minutes on two idle cores; as root, with a network.
 #   DIST=folder   takes the packages there and does not make them again
 #   ROOT_MIRROR   where mmdebstrap finds Debian
-set -euo pipefail
-cd "$(dirname "$0")/../.."
+. "$(dirname "$0")/../lib/case.sh"
 here=$PWD
-BUILD=${BUILD:-build}
-[ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null || { echo "mmdebstrap, and to be root, are needed"; exit 77; }
-TMP=$(mktemp -d)
+[ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null || skip "mmdebstrap, and to be root, are needed"
 export LC_ALL=C
-failures=0
-fail() {
-  echo "FAIL $*"
-  failures=$((failures + 1))
-}
-trap 'rm -rf "$TMP"' EXIT
 
 # ---- the same bytes twice: here, and from a clone at another place ----
 if [ -z "${DIST:-}" ]; then
@@ -55,11 +46,11 @@ demo() { # WHAT ROOT|- DEMO: the planted rank is named
   if [ "$2" != - ]; then rm -rf "$2/tmp/out"; else rm -rf "$TMP/demo-out"; fi
 }
 mirror=${ROOT_MIRROR:-http://deb.debian.org/debian}
-mmdebstrap --quiet --variant=apt bookworm "$TMP/empty" "$mirror" || { echo "no root could be made from $mirror"; exit 77; }
+mmdebstrap --quiet --variant=apt bookworm "$TMP/empty" "$mirror" || skip "no root could be made from $mirror"
 cp -a "$TMP/empty" "$TMP/deb"
 cp -a "$TMP/empty" "$TMP/rpm"
 cp -a "$TMP/empty" "$TMP/tar"
-within "$TMP/empty" true || { echo "nothing can be mounted here"; exit 77; }
+within "$TMP/empty" true || skip "nothing can be mounted here"
 
 # ---- .deb: from the empty root to the first report ----
 root=$TMP/deb
@@ -144,5 +135,4 @@ else
   fail "qemu-aarch64 or libc6-dev-arm64-cross is missing: the library of aarch64 was not loaded"
 fi
 cd "$here"
-[ $failures = 0 ] || exit 1
-echo "all packages came, ran and went"
+finish "all packages came, ran and went"

@@ -2,7 +2,7 @@
 # The Slurm kit with real accounting: slurmdbd and MariaDB. The verdict of a cancelled job is its AdminComment, as sacct shows it;
 # a comment of somebody else's stays.
 for f in slurmdbd mariadbd mariadb-install-db; do
-  PATH=$PATH:/usr/sbin command -v $f >/dev/null || { echo "no $f: apt-get install slurmdbd mariadb-server"; exit 77; }
+  PATH=$PATH:/usr/sbin command -v $f >/dev/null || skip "no $f: apt-get install slurmdbd mariadb-server"
 done
 . "$(dirname "$0")/../lib/slurm.sh"
 mkdir "$TMP/db" "$TMP/user" "$TMP/kit" "$TMP/bin"
@@ -14,7 +14,7 @@ mariadbd --no-defaults --user=mysql --datadir="$TMP/db" --socket="$TMP/db/s" --p
   --pid-file="$TMP/db/pid" --innodb-buffer-pool-size=64M >"$TMP/mariadb.log" 2>&1 &
 DAEMONS+=($!)
 sql() { mariadb --no-defaults -S "$TMP/db/s" -e "$1"; }
-wait_for 60 sql 'select 1' || { echo "MariaDB does not begin"; tail "$TMP/mariadb.log"; exit 1; }
+wait_for 120 sql 'select 1' || { echo "MariaDB does not begin"; tail "$TMP/mariadb.log"; exit 1; }
 sql "create database slurm_acct_db; create user slurm@'%' identified by 'x'; grant all on slurm_acct_db.* to slurm@'%';
   create user slurm@localhost identified by 'x'; grant all on slurm_acct_db.* to slurm@localhost;"
 cat >"$TMP/slurmdbd.conf" <<C
@@ -39,7 +39,7 @@ printf '%s\n' ClusterName=test AuthType=auth/none "SlurmctldHost=$(hostname -s)"
 export SLURM_CONF=$TMP/slurm.conf
 slurmdbd -D >"$TMP/dbd.out" 2>&1 &
 DAEMONS+=($!)
-wait_for 30 timeout 10 sacctmgr -i add cluster test || { echo "slurmdbd does not begin"; tail "$TMP/dbd.out"; exit 1; }
+wait_for 60 timeout 10 sacctmgr -i add cluster test || { echo "slurmdbd does not begin"; tail "$TMP/dbd.out"; exit 1; }
 
 cp packaging/slurm/* "$TMP/kit/"
 cp "$BUILD/nccl-inspector" "$BUILD/nccl-sim" "$BUILD/libnccl-profiler-inspector.so" test/scenarios/hang_late.scn "$TMP/bin/"
@@ -53,15 +53,15 @@ srun $TMP/bin/nccl-sim --procs --quiet $1"; }
 running() { [ "$(find "$TMP/user/logs-$1" -name '*.jsonl.gz' -size +0 | wc -l)" = 4 ]; }
 
 one "--job 1x2 --iterations 3"
-wait_for 60 has "$JOB" '^nccl-inspector: complete$' || fail "ended: '$(comment "$JOB")'; $(tail -n 4 "$TMP/epilog.log")"
+wait_for 120 has "$JOB" '^nccl-inspector: complete$' || fail "ended: '$(comment "$JOB")'; $(tail -n 4 "$TMP/epilog.log")"
 one "--scenario $TMP/bin/hang_late.scn"; killed=$JOB
 one "--scenario $TMP/bin/hang_late.scn"; theirs=$JOB
-wait_for 60 running "$killed" && wait_for 60 running "$theirs" || fail "the jobs do not begin"
+wait_for 120 running "$killed" && wait_for 120 running "$theirs" || fail "the jobs do not begin"
 sleep 3
 timeout 10 scontrol update JobId="$theirs" AdminComment="see ticket 4711"
 timeout 10 scancel "$killed" "$theirs"
-wait_for 60 has "$killed" '^nccl-inspector: dead \(4 ranks.*incomplete: ' || fail "cancelled: '$(comment "$killed")'; $(tail -n 4 "$TMP/epilog.log")"
-wait_for 60 test -s "$TMP/user/logs-$theirs/nccl-inspector-verdict.txt" || fail "no verdict"
+wait_for 120 has "$killed" '^nccl-inspector: dead \(4 ranks.*incomplete: ' || fail "cancelled: '$(comment "$killed")'; $(tail -n 4 "$TMP/epilog.log")"
+wait_for 120 test -s "$TMP/user/logs-$theirs/nccl-inspector-verdict.txt" || fail "no verdict"
 sleep 1
 has "$theirs" '^see ticket 4711$' || fail "somebody else's comment: $(comment "$theirs")"
 finish

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Who may read the agent: a token, TLS, addresses; what it refuses to begin with, and the files that it does not trust.
 . "$(dirname "$0")/../../lib/agent.sh"
-command -v openssl >/dev/null || { echo "no openssl"; exit 77; }
+need openssl
 cd "$TMP"
 openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 2>/dev/null
 openssl genrsa -out other.pem 2048 2>/dev/null

@@ -2,9 +2,9 @@
 # The agent is killed again and again while a job runs: no counter falls, and in the end each record was counted once. What the job's
 # ranks do is in /v1/now while it runs.
 . "$(dirname "$0")/../../lib/agent.sh"
-[ -e "$BUILD/nccl-sim" ] || { echo "no nccl-sim"; exit 77; }
-boxes=$(mktemp -d /dev/shm/ni-agent.XXXXXX 2>/dev/null) || { echo "no /dev/shm"; exit 77; }
-trap 'rm -rf "$boxes"; over' EXIT
+need "$SIM"
+need_boxes
+boxes=$BOXES
 env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_BLACKBOX="$boxes" SLURM_JOB_ID=77 \
   NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=100000 timeout 200 "$BUILD/nccl-sim" --quiet --plugin "$BUILD/libnccl-profiler-inspector.so" \
   --job 2x2 --set rate=300 --iterations 600 --truth "$TMP/truth" >"$TMP/sim" 2>&1 &

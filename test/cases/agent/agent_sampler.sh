@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
 # The agent's sampler beside fake NICs and GPUs: totals arrive, also of what comes later; its ring is a series that every command reads; a
 # folder that cannot be written costs the ring alone, and is written when it can be.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
+. "$(dirname "$0")/../../lib/case.sh"
 driver=$BUILD/test/host/sampler
-[ -x "$driver" ] || { echo "$driver is not built: it needs libmicrohttpd, libcurl and ncurses"; exit 77; }
-command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+[ -x "$driver" ] || skip "$driver is not built: it needs libmicrohttpd, libcurl and ncurses"
+need python3
 python3 - "$driver" "$BUILD" <<'P'
 import glob, os, shutil, signal, subprocess, sys, tempfile, time
 driver, build = sys.argv[1:]

@@ -1,29 +1,9 @@
 #!/usr/bin/env bash
 # Dashboards and rules in contrib/: each alert fires on what was planted for it and not on what is healthy, each expression parses and
 # finds something, each metric is one that docs/agent.md has.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-for tool in promtool prometheus python3; do
-  command -v $tool >/dev/null || { echo "no $tool"; exit 77; }
-done
-TMP=$(mktemp -d)
+. "$(dirname "$0")/../../lib/case.sh"
+need promtool prometheus python3
 PIDS=()
-ended() {
-  [ ${#PIDS[@]} = 0 ] || kill "${PIDS[@]}" 2>/dev/null || true
-  wait 2>/dev/null || true
-  rm -rf "$TMP"
-}
-trap ended EXIT
-failures=0
-fail() { echo "FAIL $*"; failures=$((failures + 1)); }
-# wait_for COMMAND...: until it succeeds. 60 s are for what never does; how long it takes is not what is tested here.
-wait_for() {
-  local until=$((SECONDS + 60))
-  while ! "$@"; do
-    [ $SECONDS -lt $until ] || return 1
-    sleep 0.2
-  done
-}
 
 promtool check rules contrib/prometheus/*.yml || fail "promtool check rules"
 # The alerts' texts are not repeated in the tests.
@@ -44,7 +24,7 @@ python3 test/lib/dashboards.py names || fail "names"
 # A Prometheus of its own that reads a fake agent.
 python3 test/lib/dashboards.py serve >"$TMP/port" &
 PIDS+=($!)
-wait_for test -s "$TMP/port" || fail "there is no fake agent"
+wait_for 60 test -s "$TMP/port" || fail "there is no fake agent"
 cat >"$TMP/prometheus.yml" <<C
 global: {scrape_interval: 250ms, evaluation_interval: 250ms}
 rule_files: ["$PWD/contrib/prometheus/*.yml"]
@@ -57,11 +37,11 @@ for _ in 1 2 3; do # a free port may be taken meanwhile
   prometheus --config.file="$TMP/prometheus.yml" --storage.tsdb.path="$TMP/data" --web.listen-address="127.0.0.1:$PORT" >"$TMP/prometheus.log" 2>&1 &
   PIDS+=($!)
   serves() { curl -sf "http://127.0.0.1:$PORT/-/ready" >/dev/null || ! kill -0 "${PIDS[-1]}" 2>/dev/null; }
-  wait_for serves
+  wait_for 60 serves
   kill -0 "${PIDS[-1]}" 2>/dev/null && break
 done
 all_find() { python3 test/lib/dashboards.py ask "http://127.0.0.1:$PORT" --all >"$TMP/out" 2>&1; }
-wait_for all_find || fail "expressions: $(cat "$TMP/out"); $(tail -n 3 "$TMP/prometheus.log")"
+wait_for 60 all_find || fail "expressions: $(cat "$TMP/out"); $(tail -n 3 "$TMP/prometheus.log")"
 tail -n 1 "$TMP/out"
 # The check itself: a metric that is nowhere, an expression that does not parse, one that finds nothing.
 mkdir -p "$TMP/tree/test/lib"
@@ -72,4 +52,4 @@ sed -i '0,/nccl_inspector_job_processes{/s//nccl_inspector_jobs_processes{/' "$T
 ! python3 "$TMP/tree/test/lib/dashboards.py" ask "http://127.0.0.1:$PORT" --all >"$TMP/out" 2>&1 || fail "an expression that finds nothing is not told"
 sed -i '0,/sum by (job_id, user, function) (rate/s//sum by (job_id, user, function) ((rate/' "$TMP/tree/contrib/grafana/nccl-inspector-jobs.json"
 ! python3 "$TMP/tree/test/lib/dashboards.py" ask "http://127.0.0.1:$PORT" >"$TMP/out" 2>&1 || fail "an expression that does not parse is not told"
-[ $failures = 0 ] || { echo "$failures failed"; exit 1; }
+finish

@@ -25,7 +25,7 @@ for i in 0 1 2 3; do until_said 40 $i '^likely .*/nccl-inspector-hang/verdict.js
 [ ! -e "$H/nccl-inspector-sim-node1-pid1-0011223344556677.1600000000000000000.box" ] || fail "a copy of an earlier hang is still there"
 [ -e "$H/mine.1600000000000000000.box" ] || fail "a file of another name is gone"
 PID=$(jq -r '.waits[0].ranks[] | select(.rank == 2).pid' "$H/verdict.json")
-for _ in $(seq 50); do [ -e "$H/stack-sim-node2-pid$PID.txt" ] && break; sleep 0.1; done
+wait_for 10 test -e "$H/stack-sim-node2-pid$PID.txt" || fail "no stack of process $PID"
 [ "$(head -n 1 "$H/stack-sim-node2-pid$PID.txt")" = "stack of dump --pid $PID" ] || fail "the stack: $(ls "$H")"
 [ "$(stat -c %s "$H/stack-sim-node2-pid$PID.txt")" = 1048576 ] || fail "the stack is not cut: $(stat -c %s "$H"/stack*)"
 [ "$(find "$H" -name 'stack*' | wc -l)" = 1 ] || fail "stacks: $(ls "$H")"
@@ -45,7 +45,7 @@ RC=0
 LEADER=$(cut -d' ' -f1 "$H/lease.1")
 kill -9 "${READERS[${LEADER#sim-node}]}"
 touch -d '-2 minutes' "$H/lease.1"
-for _ in $(seq 60); do [ -e "$H/lease.2" ] && break; sleep 0.1; done
+wait_for 10 test -e "$H/lease.2" || fail "nobody takes over"
 [ "$(cut -d' ' -f1 "$H/lease.2")" != "$LEADER" ] || fail "no other one leads: $(ls "$H")"
 sleep 1
 [ ! -e "$H/lease.3" ] || fail "two took over: $(cat "$H"/lease.*)"
@@ -59,7 +59,7 @@ echo "HANG (certain): FORGED" >"$H/verdict.txt"
 echo "x 1" >"$H/lease.1"
 touch -d '+50 minutes' "$H/verdict.txt" "$H/lease.1"
 reader 0
-for _ in $(seq 80); do grep -q 'may write there' "$TMP/err.0" && break; sleep 0.1; done
+wait_for 10 grep -q 'may write there' "$TMP/err.0" || fail "nothing is said"
 grep -q 'nccl-inspector-hang: another user made it, or may write there' "$TMP/err.0" || fail "a forged folder is not refused: $(cat "$TMP/err.0")"
 ! grep -q FORGED "$TMP/said.0" || fail "a forged verdict is told"
 readers_end

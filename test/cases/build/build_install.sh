@@ -1,17 +1,8 @@
 #!/usr/bin/env bash
 # make install and make uninstall: each file where it belongs, what is installed works from there by NCCL's short name, shells and
 # man take what is theirs, and nothing is left behind, no folder either.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
+. "$(dirname "$0")/../../lib/case.sh"
 BUILD=${BUILD#"$PWD"/}
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
-failures=0
-fail() {
-  echo "FAIL $*"
-  failures=$((failures + 1))
-}
 mk() { env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make -s BUILD="$BUILD" "$@"; }
 all() { (cd "$1" && find . -mindepth 1 -printf '%y %m %P\n' | LC_ALL=C sort); }
 same() { # WHAT EXPECTED FILE
@@ -135,5 +126,4 @@ same "a second make uninstall" "$TMP/before" "$TMP/after"
 # For a package: no list, and a library folder of its own.
 mk install PREFIX=/usr LIBDIR=/usr/lib/x MANIFEST=no DESTDIR="$TMP/package" >"$TMP/out" 2>&1 || fail "make install MANIFEST=no"
 [ ! -e "$TMP/package/usr/share/nccl-inspector/installed" ] && [ -e "$TMP/package/usr/lib/x/libnccl-profiler-inspector.so" ] || fail "MANIFEST=no LIBDIR="
-[ $failures = 0 ] || exit 1
-echo "$(wc -l <"$TMP/expected") files came and went; shells: bash$shells; readers of man pages:$readers"
+finish "$(wc -l <"$TMP/expected") files came and went; shells: bash$shells; readers of man pages:$readers"

@@ -2,19 +2,11 @@
 # Packages from the build that is there: .deb, .rpm, wheel and SBOM have what they should, the same bytes twice, and what lintian,
 # rpm, pip and SPDX's own library say of them. `make dist` itself, with programs for old systems and each package installed into a
 # root of its own, is test/long/packages.sh.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
+. "$(dirname "$0")/../../lib/case.sh"
 BUILD=${BUILD#"$PWD"/}
-for f in nccl-inspector nccl-sim nccl-inspector-live; do [ -e "$BUILD/$f" ] || { echo "$f is not built"; exit 77; }; done
-command -v dpkg-deb >/dev/null && command -v python3 >/dev/null || { echo "no dpkg-deb or python3"; exit 77; }
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
-failures=0 seen=
-fail() {
-  echo "FAIL $*"
-  failures=$((failures + 1))
-}
+for f in nccl-inspector nccl-sim nccl-inspector-live; do need "$BUILD/$f"; done
+command -v dpkg-deb >/dev/null && command -v python3 >/dev/null || skip "no dpkg-deb or python3"
+seen=
 export LC_ALL=C SOURCE_DATE_EPOCH=1790000000 MAINTAINER='NCCL Inspector <maintainers@example.com>'
 version=$(sed -n 's/^NI_VERSION := //p' scripts/version.mk)
 arch=$(uname -m)
@@ -62,7 +54,7 @@ mv "$tree/lib/$arch-linux-gnu/"* "$tree/lib/"
 cp LICENSE "$tree/share/doc/nccl-inspector/licences/a"
 for n in 1 2; do python3 packaging/wheel.py "$tree" python "$version" "$arch" "$TMP/out/$n" || fail "wheel.py"; done
 wheel=$(ls "$TMP"/out/1/*.whl)
-python3 -m venv "$TMP/venv" 2>"$TMP/log" || { echo "no venv: $(tail -n 1 "$TMP/log")"; exit 77; }
+python3 -m venv "$TMP/venv" 2>"$TMP/log" || skip "no venv: $(tail -n 1 "$TMP/log")"
 in_venv() { (cd "$TMP/venv" && find . ! -name '*.pyc' ! -name __pycache__ | sort); }
 in_venv >"$TMP/before"
 if "$TMP/venv/bin/pip" install -q --disable-pip-version-check --no-index --no-deps "$wheel" 2>"$TMP/log"; then
@@ -100,5 +92,4 @@ if [ -e "$spdx/.whole" ]; then
   ! "$spdx/bin/pyspdxtools" -i "$TMP/bad.spdx.json" >"$TMP/log" 2>&1 || fail "the SPDX library accepts anything"
 fi
 diff -r "$TMP/out/1" "$TMP/out/2" || fail "two packages of the same files differ"
-[ $failures = 0 ] || exit 1
-echo "$(ls "$TMP/out/1" | wc -l) packages, twice the same; judged by: pip$seen"
+finish "$(ls "$TMP/out/1" | wc -l) packages, twice the same; judged by: pip$seen"

@@ -1,12 +1,8 @@
 #!/usr/bin/env bash
 # The walls between the rooms stand (scripts/check_rooms.sh), and a file that looks up, a call that goes up and a circle are seen.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
-[ -z "${NI_VARIANT:-}" ] || { echo "a sanitizer's objects have names of its own"; exit 77; }
-command -v git >/dev/null || { echo "no git"; exit 77; }
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
+[ -z "${NI_VARIANT:-}" ] || skip "a sanitizer's objects have names of its own"
+need git
 BUILD=$BUILD scripts/check_rooms.sh || exit 1
 
 # A small house of its own.
@@ -15,7 +11,6 @@ cd "$TMP"
 cp "$OLDPWD/scripts/check_rooms.sh" scripts/
 echo "include format plugin/os plugin/life" >scripts/rooms
 git init -q .
-failures=0
 put() { # FILE TEXT: a source and its object
   echo "$2" >"$1"
   case $1 in *.c) gcc -I. -c "$1" -o "b/obj/${1%.c}.o" 2>gcc.log || { cat gcc.log; exit 1; } ;; esac
@@ -23,8 +18,8 @@ put() { # FILE TEXT: a source and its object
 expect() { # WHAT PATTERN
   local out rc=0
   out=$(BUILD=b scripts/check_rooms.sh 2>&1) || rc=$?
-  grep -E "$2" <<<"$out" >/dev/null || { echo "FAIL $1: $out"; failures=1; }
-  [ $rc = "${3:-1}" ] || { echo "FAIL $1: exit $rc"; failures=1; }
+  grep -E "$2" <<<"$out" >/dev/null || { fail "$1: $out"; }
+  [ $rc = "${3:-1}" ] || { fail "$1: exit $rc"; }
 }
 put plugin/os/low.h 'void ni_low(void);'
 put plugin/life/high.h 'void ni_high(void);'
@@ -46,4 +41,4 @@ put plugin/os/other.c 'void ni_low(void);
 void ni_other(void) { ni_low(); }'
 expect "a circle within a room" '^CIRCLE .*plugin/os/'
 expect "a circle within a room" '^0 upward, 1 circles$'
-exit $failures
+finish

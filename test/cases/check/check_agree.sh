@@ -2,7 +2,7 @@
 # check, summary and trace give one verdict and the same counts: of every golden folder, of a sound job, and of one of
 # which files were cut, lost, copied. (exp_check.sh asks the same of every single fault.)
 . "$(dirname "$0")/../../lib/sim.sh"
-command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+need python3
 run_logged 2x2 --procs --iterations 20
 logs=$TMP/logs
 first=$(find "$logs" -name '*.gz' | sort | head -n 1)

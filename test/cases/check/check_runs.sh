@@ -8,9 +8,7 @@ sleep 1 # a start is a second in names of files
 run_logged SLURM_JOB_ID=4711 1x4 --procs --iterations 5
 mkdir "$TMP/both"
 cp "$TMP/one/"* "$TMP/logs/"* "$TMP/both/"
-[ "$(find "$TMP/both" -name '*.gz' | wc -l)" = 8 ] || { echo "FAIL the runs share names of files"; exit 1; }
-fail() { echo "FAIL $*"; failures=1; }
-failures=0
+[ "$(find "$TMP/both" -name '*.gz' | wc -l)" = 8 ] || fatal "the runs share names of files"
 
 n() { "$I" check "$@" --json | jq .operations; }
 one=$(n "$TMP/one") two=$(n "$TMP/logs") both=$(n "$TMP/both")
@@ -47,4 +45,4 @@ for run in 1 2; do
 done
 rc=0; "$I" hang "$TMP/both" --run 3 2>"$TMP/err" || rc=$?
 { [ $rc = 1 ] && grep -q 'want a number from 1 to 2' "$TMP/err"; } || fail "hang --run 3: $rc $(cat "$TMP/err")"
-exit $failures
+finish

@@ -1,73 +1,67 @@
 #!/usr/bin/env bash
 # The words of the command line: help, man pages, completion and versions, all from the tables.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector sim=$BUILD/nccl-sim
-failures=0
-fail() { echo "FAIL $*"; failures=$((failures + 1)); }
-code() { # wanted exit code, command...; its output into $work/out
+code() { # wanted exit code, command...; its output into $TMP/out
   local want=$1 rc=0
   shift
-  "$@" >"$work/out" 2>&1 </dev/null || rc=$?
-  [ $rc = "$want" ] || { fail "exit $rc, wanted $want: $*"; head -n 5 "$work/out"; }
+  "$@" >"$TMP/out" 2>&1 </dev/null || rc=$?
+  [ $rc = "$want" ] || { fail "exit $rc, wanted $want: $*"; head -n 5 "$TMP/out"; }
 }
 
 # Help: every command in the list, its own help, with an example, the same by `help`.
 code 0 "$inspector" --help
-cp "$work/out" "$work/list"
-grep -q '^While it runs' "$work/list" || fail "the list is not grouped"
+cp "$TMP/out" "$TMP/list"
+grep -q '^While it runs' "$TMP/list" || fail "the list is not grouped"
 mapfile -t commands < <("$inspector" help --names)
 [ ${#commands[@]} -ge 12 ] || fail "only ${#commands[@]} commands"
 for c in "${commands[@]}"; do
-  grep -q "^  $c " "$work/list" || fail "$c is not in the list"
+  grep -q "^  $c " "$TMP/list" || fail "$c is not in the list"
   # shellcheck disable=SC2206
   words=($c) # a name may be two
   code 0 "$inspector" "${words[@]}" --help
-  cp "$work/out" "$work/own"
+  cp "$TMP/out" "$TMP/own"
   for what in "Usage: nccl-inspector $c " '^Options:' '^Exit status:' '^  64  wrong usage' "^  nccl-inspector $c"; do
-    grep -q -- "$what" "$work/own" || fail "$c --help lacks: $what"
+    grep -q -- "$what" "$TMP/own" || fail "$c --help lacks: $what"
   done
-  awk 'length($0) > 80 {exit 1}' "$work/own" || fail "$c --help is wider than 80 columns"
+  awk 'length($0) > 80 {exit 1}' "$TMP/own" || fail "$c --help is wider than 80 columns"
   for other in "help $c" "$c -h" "$c -?" "$c --hel"; do
     # shellcheck disable=SC2086
     code 0 "$inspector" $other
-    cmp -s "$work/out" "$work/own" || fail "$other is not $c --help"
+    cmp -s "$TMP/out" "$TMP/own" || fail "$other is not $c --help"
   done
   code 0 "$inspector" "${words[@]}" --usage
-  [ "$(cat "$work/out")" = "$(grep '^Usage' "$work/own")" ] || fail "$c --usage"
+  [ "$(cat "$TMP/out")" = "$(grep '^Usage' "$TMP/own")" ] || fail "$c --usage"
   # What is said is taken, by both spellings; what is not is refused by name. A thousand programs that start and refuse say no more
   # under a sanitizer, which is most of what they cost there.
   [ -z "${NI_VARIANT:-}" ] || options=()
-  [ -n "${NI_VARIANT:-}" ] || mapfile -t options < <(grep -oE '^ +(-., )?--[a-z-]+' "$work/own" | grep -oE -- '--.*')
+  [ -n "${NI_VARIANT:-}" ] || mapfile -t options < <(grep -oE '^ +(-., )?--[a-z-]+' "$TMP/own" | grep -oE -- '--.*')
   for o in "${options[@]}"; do
     case $o in --help | --usage | --version) continue ;; esac
     # Behind its options a command stands, and no word of ours.
     if [ "$c" = "counters run" ]; then
       code 64 "$inspector" "${words[@]}" "$o=x"
-      grep -qE "unrecognized|invalid" "$work/out" && fail "$c: help has $o, but: $(head -n 1 "$work/out")"
+      grep -qE "unrecognized|invalid" "$TMP/out" && fail "$c: help has $o, but: $(head -n 1 "$TMP/out")"
       continue
     fi
     for spelt in "$o" "--$(tr - _ <<<"${o#--}")"; do
       code 64 "$inspector" "${words[@]}" "$spelt" x --nonsense
-      grep -qE "unrecognized option '--nonsense'|^nccl-inspector $c: ($o=x: want |x: $c takes no)" "$work/out" || fail "$c: help has $o, but: $(head -n 1 "$work/out")"
+      grep -qE "unrecognized option '--nonsense'|^nccl-inspector $c: ($o=x: want |x: $c takes no)" "$TMP/out" || fail "$c: help has $o, but: $(head -n 1 "$TMP/out")"
     done
   done
   code 64 "$inspector" "${words[@]}" --nonsense
-  grep -qF "nccl-inspector $c: unrecognized option '--nonsense'" "$work/out" || fail "$c --nonsense is not named"
+  grep -qF "nccl-inspector $c: unrecognized option '--nonsense'" "$TMP/out" || fail "$c --nonsense is not named"
 done
 code 64 "$inspector" help nonsense
 code 64 "$inspector" summary --no x
-grep -qF "'--no-plots' '--no-html'" "$work/out" || fail "an ambiguous option does not name what it could be"
+grep -qF "'--no-plots' '--no-html'" "$TMP/out" || fail "an ambiguous option does not name what it could be"
 code 64 "$inspector" summary --jobs=0 x
-grep -qF -- '--jobs=0: want a number from 1 to 1024' "$work/out" || fail "a bad value is not named"
+grep -qF -- '--jobs=0: want a number from 1 to 1024' "$TMP/out" || fail "a bad value is not named"
 code 64 "$inspector" check -qz x
-grep -qF "invalid option -- 'z'" "$work/out" || fail "a bad letter is not named"
+grep -qF "invalid option -- 'z'" "$TMP/out" || fail "a bad letter is not named"
 code 64 "$inspector" trace logs -o
-code 1 "$inspector" check --inp "$work/nowhere" -q
-code 1 "$inspector" trace -o"$work/x.json" -- --nowhere
+code 1 "$inspector" check --inp "$TMP/nowhere" -q
+code 1 "$inspector" trace -o"$TMP/x.json" -- --nowhere
 code 64 "$sim" --nonsense
 code 64 "$sim"
 code 64 "$sim" --scenario nowhere
@@ -84,10 +78,10 @@ complete_at() { # words...: what the last one could become
   local script=nccl-inspector
   [ "$1" = nccl-sim ] && script=nccl-sim
   bash -c 'source "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); "$FUNCTION"; echo "${COMPREPLY[*]}"' \
-    _ "$work/$script" "$@"
+    _ "$TMP/$script" "$@"
 }
-"$inspector" completion >"$work/nccl-inspector"
-"$sim" --completion=bash >"$work/nccl-sim"
+"$inspector" completion >"$TMP/nccl-inspector"
+"$sim" --completion=bash >"$TMP/nccl-sim"
 export FUNCTION=_nccl_inspector
 [ "$(complete_at nccl-inspector su)" = summary ] || fail "completion: su"
 [ "$(complete_at nccl-inspector help che)" = check ] || fail "completion: help che"
@@ -104,25 +98,22 @@ export FUNCTION=_nccl_inspector
 
 # Man pages, as `make install` puts them (test/cases/build/build_install.sh looks at the rest of that).
 if [ -n "${NI_VARIANT:-}" ]; then # its flags are another make's
-  [ $failures = 0 ] || exit 1
-  echo "${#commands[@]} commands: help, completion and parser agree; no man page was made"
-  exit 0
+  finish "${#commands[@]} commands: help, completion and parser agree; no man page was made"
 fi
-make -s man BUILD="${BUILD#"$PWD"/}" >"$work/out" 2>&1 || { fail "make man"; tail -n 20 "$work/out"; }
+make -s man BUILD="${BUILD#"$PWD"/}" >"$TMP/out" 2>&1 || { fail "make man"; tail -n 20 "$TMP/out"; }
 for c in "${commands[@]}"; do [ -s "$BUILD/man/nccl-inspector-${c// /-}.1" ] || fail "no man page of $c"; done
-mkdir -p "$work/alone/bin"
-cp "$sim" "$work/alone/bin/"
-(cd "$work" && code 1 "$work/alone/bin/nccl-sim" --list-scenarios)
-grep -qF "no scenarios in $work/alone/bin/../share/nccl-inspector/scenarios" "$work/out" || fail "no scenarios: the folders are not named"
+mkdir -p "$TMP/alone/bin"
+cp "$sim" "$TMP/alone/bin/"
+(cd "$TMP" && code 1 "$TMP/alone/bin/nccl-sim" --list-scenarios)
+grep -qF "no scenarios in $TMP/alone/bin/../share/nccl-inspector/scenarios" "$TMP/out" || fail "no scenarios: the folders are not named"
 
 if command -v groff >/dev/null; then
   for f in "$BUILD"/man/*.1 "$BUILD"/man/nccl-inspector-plugin.7; do # pages from docs/ have characters that ASCII has not
-    groff -ww -man -Tascii -P-cbou "$f" >"$work/page" 2>"$work/warnings" || fail "$f: groff"
-    [ ! -s "$work/warnings" ] || { fail "$f:"; cat "$work/warnings"; }
-    grep -q '^SEE ALSO' "$work/page" || fail "$f: no end"
+    groff -ww -man -Tascii -P-cbou "$f" >"$TMP/page" 2>"$TMP/warnings" || fail "$f: groff"
+    [ ! -s "$TMP/warnings" ] || { fail "$f:"; cat "$TMP/warnings"; }
+    grep -q '^SEE ALSO' "$TMP/page" || fail "$f: no end"
   done
 else
   echo "note: groff is missing: the man pages were not rendered"
 fi
-[ $failures = 0 ] || exit 1
-echo "${#commands[@]} commands: help, man page, completion and parser agree"
+finish "${#commands[@]} commands: help, man page, completion and parser agree"

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # A log of one record: every number is 1, and no message says "1 files".
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
+. "$(dirname "$0")/../../lib/case.sh"
+cd "$TMP"
 mkdir logs many
-line='{"header":{"id":"0x5d1c7e90aa41b2","rank":0,"n_ranks":2,"nnodes":2},"metadata":{"inspector_output_format_version":"v4.0","git_rev":"1","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":1790000000123456,"hostname":"node-a","pid":4242},"coll_perf":{"coll":"AllReduce","coll_sn":1,"coll_msg_size_bytes":1,"coll_exec_time_us":59,"coll_timing_source":"kernel_gpu","coll_algobw_gbs":1.5,"coll_busbw_gbs":1.5,"coll_enqueue_ns":1790000000123000000,"coll_gpu_start_delta_ns":100}}'
+line=$(PYTHONPATH=$ROOT/test/lib python3 -c 'import logs
+print(logs.text(logs.line(logs.header("0x5d1c7e90aa41b2", 0, 2, 2), logs.metadata(1790000000123456, "node-a", 4242, git_rev="1", producer=None), "coll_perf",
+                          logs.perf("coll", "AllReduce", sn=1, msg_size_bytes=1, exec_time_us=59, timing_source="kernel_gpu", algobw_gbs=1.5, busbw_gbs=1.5,
+                                    enqueue_ns=1790000000123000000, gpu_start_delta_ns=100))))')
 printf '%s\nx\n%s\n' "$line" "${line//\"coll_sn\":1/\"coll_sn\":3}" >logs/a.log
 touch many/a.log
 for sn in 1 3 3; do printf '%s\nx\n' "${line//\"coll_sn\":1/\"coll_sn\":$sn}"; done >>many/a.log

@@ -1,12 +1,8 @@
 #!/usr/bin/env bash
 # How far a long command is: a line with the time left on a terminal once two seconds are over, nothing where there is no
 # terminal, JSON lines where they are asked for, in all commands that read logs.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
-command -v python3 >/dev/null || { echo "no python3"; exit 77; }
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
+need python3
 "$BUILD/test/host/loggen" "$TMP/logs" --ranks 8 --node 8 --ops 2000 --format ours >/dev/null
 I=$BUILD/nccl-inspector
 for c in "check" "summary --output-dir $TMP/out --no-plots" "trace -o $TMP/t.json" "pools" "hang"; do
@@ -25,7 +21,7 @@ if sys.argv[2].startswith("summary"): assert any(l["phase"] == "figures" for l i
 P
   # shellcheck disable=SC2086
   timeout 60 "$I" $c "$TMP/logs" >/dev/null 2>"$TMP/stderr" || [ $? -lt 5 ]
-  ! grep -a '%\|phase' "$TMP/stderr" || { echo "FAIL $c: progress where no terminal is"; exit 1; }
+  ! grep -a '%\|phase' "$TMP/stderr" || fatal "$c: progress where no terminal is"
 done
 
 # On a terminal, and slowly: a pipe's reader stops it. The line is wiped when the phase ends.

@@ -1,12 +1,8 @@
 #!/usr/bin/env bash
 # What every command says to wrong input: the path or the value by name, what is accepted, and the promised exit code.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector
-cd "$work"
+cd "$TMP"
 mkdir empty boxes
 "$BUILD/test/host/loggen" logs --ranks 2 --node 2 --ops 20 --format ours
 

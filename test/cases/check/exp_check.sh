@@ -1,14 +1,10 @@
 #!/bin/bash
 # `nccl-inspector check`: sound logs pass, and every single fault in them is found, counted and named.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
+. "$(dirname "$0")/../../lib/case.sh"
 BIN=${NI_BIN:-$BUILD/nccl-inspector}
-command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
+need python3
 [ -x "$BIN" ] || { echo "no $BIN: make first"; exit 1; }
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-python3 - "$BIN" "$dir" <<'PY'
+python3 - "$BIN" "$TMP" <<'PY'
 import gzip, json, os, shutil, subprocess, sys
 sys.path.insert(0, "test/lib")
 from exp_logs import Rank, dumps, job, T0
@@ -280,5 +276,5 @@ sys.exit(1 if failed else 0)
 PY
 
 # Many hosts are counted, not estimated.
-"$BUILD/test/host/loggen" "$dir/many" --ranks 120 --node 2 --ops 20 --format ours
-"$BIN" check "$dir/many" >"$dir/out" && grep -q '120 processes on 60 hosts$' "$dir/out" || { echo "FAILED many hosts"; head -n 3 "$dir/out"; exit 1; }
+"$BUILD/test/host/loggen" "$TMP/many" --ranks 120 --node 2 --ops 20 --format ours
+"$BIN" check "$TMP/many" >"$TMP/out" && grep -q '120 processes on 60 hosts$' "$TMP/out" || { echo "FAILED many hosts"; head -n 3 "$TMP/out"; exit 1; }

@@ -1,13 +1,9 @@
 #!/bin/bash
 # Every example line of docs/format.md parses, is of the kind the page says, and has no key the parser does not know.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
+. "$(dirname "$0")/../../lib/case.sh"
 BIN=${NI_BIN:-$BUILD/nccl-inspector}
-command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-python3 - "$BIN" "$dir" <<'PY'
+need python3
+python3 - "$BIN" "$TMP" <<'PY'
 import glob, json, re, subprocess, sys
 sys.path.insert(0, "test/lib")
 from doc_lines import doc_lines

@@ -1,12 +1,9 @@
 #!/bin/bash
 # Golden output: test/golden/<case>/ holds args (run in that folder), stdout.exact and rc. NI_GOLDEN_UPDATE=1 rewrites.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
-BIN=$(realpath -e "${NI_BIN:-$BUILD/nccl-inspector}") || { echo "no nccl-inspector: make first"; exit 1; }
-out=$(mktemp)
-trap 'rm -f "$out"' EXIT
-failed=0 n=0
+. "$(dirname "$0")/../../lib/case.sh"
+BIN=$(realpath -e "${NI_BIN:-$BUILD/nccl-inspector}") || fatal "no nccl-inspector: make first"
+out=$TMP/out
+n=0
 for dir in test/golden/*/; do
   [ -f "$dir/args" ] || continue
   n=$((n + 1)) rc=0
@@ -15,10 +12,9 @@ for dir in test/golden/*/; do
   if [ "${NI_GOLDEN_UPDATE:-0}" = 1 ]; then
     cp "$out" "$dir/stdout.exact" && echo "$rc" >"$dir/rc"
   elif [ "$rc" != "$(cat "$dir/rc")" ] || ! diff -u "$dir/stdout.exact" "$out"; then
-    echo "FAILED $dir: exit code $rc, wanted $(cat "$dir/rc")"
-    failed=1
+    fail "$dir: exit code $rc, wanted $(cat "$dir/rc")"
   fi
 done
-[ "$n" -gt 0 ] || { echo "no golden cases found"; exit 1; }
+[ "$n" -gt 0 ] || fatal "no golden cases found"
 echo "$n golden cases"
-exit $failed
+finish

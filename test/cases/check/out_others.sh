@@ -1,18 +1,10 @@
 #!/usr/bin/env bash
 # What trace, summary and ctl write where other users can write, too: nothing of anybody else is overwritten, and what is
 # refused is refused with a sentence. Folders that are shared on purpose work. As root, with uids 64001 to 64003.
-set -euo pipefail
 umask 022
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
+. "$(dirname "$0")/../../lib/case.sh"
 I=$BUILD/nccl-inspector
-[ "$(id -u)" = 0 ] || { echo "root is needed to be two users"; exit 77; }
-setpriv --reuid 64001 --regid 64001 --clear-groups true 2>/dev/null || { echo "setpriv cannot take another uid here"; exit 77; }
-TMP=$(mktemp -d /tmp/ni-others.XXXXXX)
-attacker=
-trap '[ -z "$attacker" ] || kill "$attacker" 2>/dev/null; rm -rf "$TMP"' EXIT
-fails=0
-fail() { echo "FAIL $*"; fails=$((fails + 1)); }
+need_users 64001
 # All of them must reach the command, wherever the build lies.
 cp "$I" "$TMP/nccl-inspector"
 I=$TMP/nccl-inspector
@@ -99,7 +91,7 @@ END
 raced() { # who, uid, group of the run
   mkdir -p "$TMP/elsewhere/invalid"
   chown -R "$2" "$TMP/elsewhere"
-  for _ in $(seq 100); do [ -s "$TMP/swapped" ] && break; sleep 0.05; done
+  wait_for 10 test -s "$TMP/swapped" || fail "nothing is swapped"
   for i in $(seq 20); do
     [ "$i" -le 6 ] || ! grep -q swapped "$TMP/swapped" || break
     timeout 20 setpriv --reuid "$2" --regid "$2" --groups "$3" "$I" summary "$TMP/logs" --output-dir "$D/out" --force \
@@ -107,7 +99,6 @@ raced() { # who, uid, group of the run
   done
   kill "$attacker"
   wait "$attacker" 2>/dev/null || true
-  attacker=
   untouched "summary by $1"
   [ -z "$(find "$TMP/elsewhere" -type f)" ] || fail "summary by $1 wrote into $(find "$TMP/elsewhere" -type f | head -n 1)"
   rm -rf "$TMP/elsewhere"
@@ -176,4 +167,4 @@ folder 64001 64001 755
 as 64001 64001 "$I" ctl "$D" preset deep >/dev/null 2>&1
 gives 0 "preset light" "$I" ctl "$D" preset light
 [ "$(stat -c '%u %a' "$D/$F")" = "0 644" ] || fail "ctl: $(stat -c '%u %a' "$D/$F")"
-[ $fails = 0 ]
+finish

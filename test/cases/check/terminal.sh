@@ -1,22 +1,16 @@
 #!/usr/bin/env bash
 # What a person sees: on terminals of 40, 80 and 120 columns no line is wider than that, no row of a table is broken, and
 # sentences say the same words as into a pipe.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
+. "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector tests=$PWD/test
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAIL $*"; failures=1; }
-NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/logs NCCL_INSPECTOR_BLACKBOX=0 timeout 60 "$BUILD/nccl-sim" --quiet \
-  --plugin "$BUILD/libnccl-profiler-inspector.so" --job 2x4 --procs --iterations 30 --set straggler=1 --set straggler_ms=3 >"$work/said" 2>&1 ||
-  { cat "$work/said"; exit 1; }
-cp -r "$work/logs" "$work/cut"
-truncate -s -40 "$(find "$work/cut" -name '*.gz' | sort | head -n 1)"
-mkdir "$work/stuck"
-python3 test/lib/hang_logs.py "$work/stuck" AllReduce AllGather
-cd "$work"
+NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$TMP/logs NCCL_INSPECTOR_BLACKBOX=0 timeout 60 "$BUILD/nccl-sim" --quiet \
+  --plugin "$BUILD/libnccl-profiler-inspector.so" --job 2x4 --procs --iterations 30 --set straggler=1 --set straggler_ms=3 >"$TMP/said" 2>&1 ||
+  { cat "$TMP/said"; exit 1; }
+cp -r "$TMP/logs" "$TMP/cut"
+truncate -s -40 "$(find "$TMP/cut" -name '*.gz' | sort | head -n 1)"
+mkdir "$TMP/stuck"
+python3 test/lib/hang_logs.py "$TMP/stuck" AllReduce AllGather
+cd "$TMP"
 
 # The first column of a table, of its heads and rows; how many lines begin so is the same however narrow it is.
 shown() { # NAME ROWS COMMAND ARGS...
@@ -43,8 +37,8 @@ shown check-cut '^(communicator  |0x)' check cut
 shown pools '^(kind|coll|p2p) ' pools logs
 shown summary '^ *([0-9.]+%|time) ' summary logs --output-dir out --no-plots --no-html
 shown tests-words '^(#        size| +[0-9]+ )' summary logs --output-dir out --no-plots --no-html --format nccl-tests
-shown hang-words '^communicator ' hang stuck --box-dir "$work"
-shown trace-words '^host ' trace logs -o "$work/t.json"
+shown hang-words '^communicator ' hang stuck --box-dir "$TMP"
+shown trace-words '^host ' trace logs -o "$TMP/t.json"
 shown help-words '^  (check|hang) ' help
 
 # The same words, and what has been left out is said.
@@ -59,4 +53,4 @@ grep -q '^no room for: ' summary.120 && fail "summary: columns left out at 120"
 # $COLUMNS is the user's word; JSON is data, whatever the terminal.
 python3 "$tests/lib/terminal.py" 80 env COLUMNS=50 "$inspector" check logs | awk 'length > 50' | grep . && fail "COLUMNS=50 is not obeyed"
 python3 "$tests/lib/terminal.py" 40 "$inspector" check logs --json | cmp - <("$inspector" check logs --json) || fail "JSON is broken"
-[ $failures = 0 ]
+finish

@@ -1,11 +1,7 @@
 #!/usr/bin/env bash
 # Foreign text reaches terminals, logs and cells through one room (exporter/base/text/safe_text.h): no other call writes any.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
-failures=0
-python3 test/lib/text_calls.py . || failures=1
+. "$(dirname "$0")/../../lib/case.sh"
+python3 test/lib/text_calls.py . || fail "foreign text goes another way"
 
 # It sees what it is there for: each line is one fault, each line behind it is none.
 planted() { # FILE FAULT FINE
@@ -13,10 +9,10 @@ planted() { # FILE FAULT FINE
   mkdir -p "$TMP/exporter/$(dirname "$1")"
   printf 'void f(void) {\n  %s\n}\n' "$2" >"$TMP/exporter/$1"
   n=$(python3 test/lib/text_calls.py "$TMP" | grep -c "^exporter/$1:2: ") || true
-  [ "$n" = 1 ] || { echo "FAIL $n faults seen in: $2"; failures=1; }
+  [ "$n" = 1 ] || fail "$n faults seen in: $2"
   printf 'void f(void) {\n  %s\n}\n' "$3" >"$TMP/exporter/$1"
   n=$(python3 test/lib/text_calls.py "$TMP" | grep -c "^exporter/$1:2: ") || true
-  [ "$n" = 0 ] || { echo "FAIL a fault is seen in: $3"; failures=1; }
+  [ "$n" = 0 ] || fail "a fault is seen in: $3"
 }
 planted cmds/trace_print.c 'fprintf(stderr, "%s\n", path);' 'ni_say(stderr, "%s\n", path); /* printf("%s", path); */'
 planted cmds/trace_print.c 'printf("%s", path);' 'snprintf(out, 9, "%s", path);'
@@ -29,4 +25,4 @@ planted cmds/doctor/child.c 'dprintf(2, "%s", path);' 'dprintf(fd, "%s", path);'
 planted output/tables/out_tables.c 'fprintf(f, "%s,", s->host[i].name);' 'ni_csv_text(f, s->host[i].name);'
 planted output/tables/out_tables.c 'fputs(g->func, f);' 'fprintf(f, "%s,%s", ni_comm_type_names[g->type], s->cell[i].human);'
 planted output/plot/figure_cells.c 'fprintf(f, "set title %s", g->func);' 'ni_fig_quoted(f, g->func);'
-[ $failures = 0 ] || exit 1
+finish

@@ -1,17 +1,12 @@
 #!/usr/bin/env bash
 # convert: every record of the logs is in the .pfw.gz files and in the bulk lines, with the values of the log; members end at line
 # ends; the same bytes whatever --jobs; ours, NVIDIA's, rotated logs, hostile names; nothing is left where it fails.
-set -euo pipefail
-root=$(cd "$(dirname "$0")/../../.." && pwd)
-build=${BUILD:-build}
-case $build in /*) ;; *) build=$root/$build ;; esac
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-inspector=$build/nccl-inspector
-"$build/test/host/loggen" ours --ranks 6 --node 3 --ops 400 --format ours --comm-name --p2p 10 --gzip --member-lines 100
-"$build/test/host/loggen" nvidia --ranks 4 --node 2 --ops 100 --format v4.3
-python3 "$root/test/lib/late_logs.py" late 50
+. "$(dirname "$0")/../../lib/case.sh"
+cd "$TMP"
+inspector=$BUILD/nccl-inspector
+"$BUILD/test/host/loggen" ours --ranks 6 --node 3 --ops 400 --format ours --comm-name --p2p 10 --gzip --member-lines 100
+"$BUILD/test/host/loggen" nvidia --ranks 4 --node 2 --ops 100 --format v4.3
+python3 "$ROOT/test/lib/late_logs.py" late 50
 # A process with two files, a second process of the same name in another folder, names that would break something.
 mkdir -p odd/a odd/b
 f=late/node-0-pid7000.jsonl
@@ -29,7 +24,7 @@ for logs in ours nvidia late odd; do
 done
 convert --bulk ours.ndjson.gz ours
 zcat ours.ndjson.gz | cmp - ours1.ndjson
-python3 "$root/test/lib/verify_convert.py" ours nvidia late odd
+python3 "$ROOT/test/lib/verify_convert.py" ours nvidia late odd
 
 convert --bulk some.ndjson --coll AllReduce --rank 0-1 ours
 [ "$(grep -c '"coll":"AllReduce"' some.ndjson)" = "$(($(wc -l <some.ndjson) / 2))" ]

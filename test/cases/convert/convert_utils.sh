@@ -1,21 +1,16 @@
 #!/usr/bin/env bash
 # dftracer-utils reads what `convert --pfw` writes, and our raw logs by contrib/dftracer/nccl-inspector.yaml: counts, times and
 # bytes are those of the logs.
-set -euo pipefail
-root=$(cd "$(dirname "$0")/../../.." && pwd)
-build=${BUILD:-build}
-case $build in /*) ;; *) build=$root/$build ;; esac
-python=$(BUILD=$build "$root/test/foreign/setup.sh" dftracer-utils==0.0.14)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-python3 "$root/test/lib/late_logs.py" late
+. "$(dirname "$0")/../../lib/case.sh"
+python=$("$ROOT/test/foreign/setup.sh" dftracer-utils==0.0.14)
+cd "$TMP"
+python3 "$ROOT/test/lib/late_logs.py" late
 gzip late/*
-rc=0; "$build/nccl-inspector" convert --pfw pfw late -q 2>/dev/null || rc=$?
+rc=0; "$BUILD/nccl-inspector" convert --pfw pfw late -q 2>/dev/null || rc=$?
 [ $rc = 2 ] # these logs have no end
 view() { "$(dirname "$python")/dftracer_view" --log-level error "$@" 2>/dev/null | grep '^{'; }
 view -d pfw --group-by cat,name,pid --agg count,sum:dur,min:dur,max:dur,sum:size_sum >pfw.out
-DFTRACER_SCHEMA_PATH=$root/contrib/dftracer/nccl-inspector.yaml
+DFTRACER_SCHEMA_PATH=$ROOT/contrib/dftracer/nccl-inspector.yaml
 export DFTRACER_SCHEMA_PATH
 by=(--schema nccl_inspector --group-by "coll_perf.coll,header.rank" --agg "count,sum:coll_perf.coll_exec_time_ns")
 view -d late "${by[@]}" >raw.out

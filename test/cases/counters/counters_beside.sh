@@ -2,8 +2,7 @@
 # A time series of counters beside a job's logs: summary, its files and page, trace and Parquet say what the NICs and GPUs did
 # while collectives ran, whose they are, and what nobody can know.
 . "$(dirname "$0")/../../lib/sim.sh"
-command -v python3 >/dev/null || { echo "no python3"; exit 77; }
-fail() { echo "FAIL $*"; failures=$((failures + 1)); }
+need python3
 run_logged NCCL_INSPECTOR_EVENTS=deep 2x2 --set procs=1 --set rate=400 --iterations 150
 logs=$TMP/logs
 "$BUILD/nccl-inspector" summary --no-plots "$logs" --output-dir "$TMP/without" >"$TMP/without.txt"

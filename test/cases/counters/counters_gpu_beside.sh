@@ -5,19 +5,16 @@
 SAMPLE=$BUILD/test/bench/sample_gpus
 NVML=$BUILD/test/nvml
 for f in "$SAMPLE" "$NVML/libnvidia-ml.so.1"; do
-  [ -e "$f" ] || { echo "$f is not built: make tools"; exit 77; }
+  [ -e "$f" ] || skip "$f is not built: make tools"
 done
 cp test/fake_nvml/healthy.txt "$TMP/nvml"
 echo '* gpus 1' >>"$TMP/nvml"
 export NI_FAKE_NVML=$TMP/nvml
-fail() { echo "FAIL $*"; failures=$((failures + 1)); }
 
 LD_LIBRARY_PATH=$NVML "$SAMPLE" --seconds 600 --every 50 >"$TMP/sampled" 2>"$TMP/sampler.err" &
 sampler=$!
-for _ in $(seq 200); do
-  [ -s "$TMP/sampled" ] && grep -q ni-xid /proc/$sampler/task/*/comm && break
-  sleep 0.05
-done
+samples() { [ -s "$TMP/sampled" ] && grep -q ni-xid /proc/$sampler/task/*/comm; }
+wait_for 10 samples || fail "the sampler does not begin"
 { cat test/fake_nvml/healthy.txt; echo '* gpus 1'; echo '* delay 200'; } >"$TMP/nvml.new"
 mv "$TMP/nvml.new" "$TMP/nvml"
 

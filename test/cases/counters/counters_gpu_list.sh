@@ -1,29 +1,22 @@
 #!/usr/bin/env bash
 # counters list with GPUs by NVML (test/fake_nvml/): healthy ones, a narrow link, MIG, what needs root, no driver.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
+. "$(dirname "$0")/../../lib/case.sh"
 NVML=$BUILD/test/nvml
-[ -e "$NVML/libnvidia-ml.so.1" ] || { echo "$NVML is not built: make tools"; exit 77; }
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
+[ -e "$NVML/libnvidia-ml.so.1" ] || skip "$NVML is not built: make tools"
 mkdir "$TMP/root"
-failures=0
 list() { # exit status, lines that are planted beside the healthy ones
   local want=$1 rc=0
   shift
   { cat test/fake_nvml/healthy.txt; printf '%s\n' "$@"; } >"$TMP/nvml"
   NI_ROOT=$TMP/root NI_FAKE_NVML=$TMP/nvml LD_LIBRARY_PATH=$NVML "$BUILD/nccl-inspector" counters list >"$TMP/out" 2>"$TMP/err" || rc=$?
   [ $rc = "$want" ] && [ ! -s "$TMP/err" ] && return
-  echo "FAIL $*: exit $rc, $want expected"
+  fail "$*: exit $rc, $want expected"
   cat "$TMP/out" "$TMP/err"
-  failures=$((failures + 1))
 }
 says() {
   grep -qE -- "$1" "$TMP/out" && return
-  echo "FAIL does not say: $1"
+  fail "does not say: $1"
   cat "$TMP/out"
-  failures=$((failures + 1))
 }
 
 list 0 '* gpus 8'
@@ -41,4 +34,4 @@ list 2 '* ret.Init 9'
 says 'libnvidia-ml.so.1: the NVIDIA driver is not loaded: modprobe nvidia'
 list 2 '* ret.Init 18'
 says 'another version than the loaded driver'
-[ $failures = 0 ]
+finish

@@ -1,15 +1,11 @@
 #!/usr/bin/env bash
 # Series, net_prof's JSON and its text with any bytes in them: read or refused with a reason, in bounded time and memory, and
 # nothing of them steers a terminal. NI_HOSTILE: so many of each kind (default 40).
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
+. "$(dirname "$0")/../../lib/case.sh"
 bin=$(realpath "$BUILD/nccl-inspector")
 export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
-[ -r "$NI_TEST_DATA/cassini/before.txt.gz" ] || { echo "no $NI_TEST_DATA/cassini"; exit 77; }
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
-failures=0 runs=0 refused=0
+[ -r "$NI_TEST_DATA/cassini/before.txt.gz" ] || skip "no $NI_TEST_DATA/cassini"
+runs=0 refused=0
 # The seed to look at; the command.
 ask() {
   local rc=0
@@ -17,16 +13,13 @@ ask() {
   runs=$((runs + 1))
   [ $rc = 0 ] || refused=$((refused + 1))
   if [ $rc -gt 3 ]; then
-    echo "FAIL seed $1: ${*:2}: exit $rc"
+    fail "seed $1: ${*:2}: exit $rc"
     tail -n 5 "$TMP/err"
-    failures=$((failures + 1))
   elif [ $rc = 1 ] && [ ! -s "$TMP/err" ] && [ ! -s "$TMP/out" ]; then
-    echo "FAIL seed $1: ${*:2}: refused without a word"
-    failures=$((failures + 1))
+    fail "seed $1: ${*:2}: refused without a word"
   fi
   if LC_ALL=C grep -qaP '[\x00-\x08\x0b-\x1f\x7f]' "$TMP/out" "$TMP/err"; then
-    echo "FAIL seed $1: ${*:2}: a control character"
-    failures=$((failures + 1))
+    fail "seed $1: ${*:2}: a control character"
   fi
 }
 
@@ -54,5 +47,5 @@ done
 mkfifo "$TMP/pipe.json"
 ask pipe counters summarize "$TMP/pipe.json" "$TMP/after.json"
 ask folder counters summarize "$TMP" "$TMP/after.json"
-echo "$runs runs, $refused refused or incomplete, $failures failures"
-[ $failures = 0 ] && [ $refused -gt $((runs / 10)) ] && [ $refused -lt $runs ]
+{ [ $refused -gt $((runs / 10)) ] && [ $refused -lt $runs ]; } || fail "$refused of $runs runs were refused"
+finish "$runs runs, $refused refused or incomplete"

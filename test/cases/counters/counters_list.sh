@@ -1,29 +1,25 @@
 #!/usr/bin/env bash
 # counters list: what is here of each source, what cannot be read and why, which GPU is nearest; on fake trees and on this
 # machine's own interface.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
+. "$(dirname "$0")/../../lib/case.sh"
 bin=$(realpath "$BUILD/nccl-inspector")
 export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
-[ -r "$NI_TEST_DATA/cassini/before.txt.gz" ] || { echo "no $NI_TEST_DATA/cassini"; exit 77; }
-TMP=$(mktemp -d /dev/shm/ni-test.XXXXXX 2>/dev/null || mktemp -d) # 15,000 small files
-trap 'rm -rf "$TMP"' EXIT
-failures=0
-fail() { echo "FAIL $CASE: $*"; failures=$((failures + 1)); }
-tree() { python3 test/lib/counters/counter_trees.py "$TMP/root" "$@"; }
+[ -r "$NI_TEST_DATA/cassini/before.txt.gz" ] || skip "no $NI_TEST_DATA/cassini"
+own_memory # 15,000 small files
+wrong() { fail "$CASE: $*"; }
+tree() { python3 test/lib/counters/counter_trees.py "$FAST/root" "$@"; }
 list() { # NAME RC [options]: into $TMP/out and, as JSON, $TMP/json
   local want=$2 rc=0
   CASE=$1
   shift 2
-  NI_ROOT=$TMP/root "$bin" counters list "$@" >"$TMP/out" 2>"$TMP/err" || rc=$?
-  [ $rc = "$want" ] || { fail "exit $rc, $want expected"; cat "$TMP/out" "$TMP/err"; }
-  [ ! -s "$TMP/err" ] || { fail "on standard error:"; cat "$TMP/err"; }
-  NI_ROOT=$TMP/root "$bin" counters list --json "$@" >"$TMP/json" || true
+  NI_ROOT=$FAST/root "$bin" counters list "$@" >"$TMP/out" 2>"$TMP/err" || rc=$?
+  [ $rc = "$want" ] || { wrong "exit $rc, $want expected"; cat "$TMP/out" "$TMP/err"; }
+  [ ! -s "$TMP/err" ] || { wrong "on standard error:"; cat "$TMP/err"; }
+  NI_ROOT=$FAST/root "$bin" counters list --json "$@" >"$TMP/json" || true
 }
-says() { grep -qE -- "$1" "$TMP/out" || { fail "does not say: $1"; cat "$TMP/out"; }; }
+says() { grep -qE -- "$1" "$TMP/out" || { wrong "does not say: $1"; cat "$TMP/out"; }; }
 json() { # an expression of Python over d, the document, and e: (source, name) of an entity
-  python3 - "$TMP/json" "$1" <<'PY' || fail "not so: $1"
+  python3 - "$TMP/json" "$1" <<'PY' || wrong "not so: $1"
 import json, sys
 d = json.load(open(sys.argv[1]))
 e = {(x["source"], x["name"]): x for x in d["entities"]}
@@ -31,7 +27,7 @@ sys.exit(not eval(sys.argv[2]))
 PY
 }
 
-mkdir "$TMP/root"
+mkdir "$FAST/root"
 list "nothing is here" 0
 says '^not here:'
 for s in cxi rh ib eth ethtool tcp; do says "^  $s +no "; done
@@ -64,39 +60,38 @@ says 'counters/port_xmit_wait: it says "N/A \(no PMA\)"'
 CASE="no rights"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   tree cxi before 1
-  chmod -R a+rX "$TMP"
-  chmod 000 "$(realpath "$TMP/root/sys/class/cxi/cxi0/device/telemetry")"
+  chmod -R a+rX "$TMP" "$FAST"
+  chmod 000 "$(realpath "$FAST/root/sys/class/cxi/cxi0/device/telemetry")"
   rc=0
-  NI_ROOT=$TMP/root setpriv --reuid 64001 --regid 64001 --clear-groups "$bin" counters list >"$TMP/out" 2>&1 || rc=$?
+  NI_ROOT=$FAST/root setpriv --reuid 64001 --regid 64001 --clear-groups "$bin" counters list >"$TMP/out" 2>&1 || rc=$?
   if [ $rc = 126 ] || grep -q 'setpriv: failed' "$TMP/out"; then
     echo "note: another user cannot run the program here"
   else
-    [ $rc = 2 ] || fail "exit $rc"
+    [ $rc = 2 ] || wrong "exit $rc"
     says 'cxi0/device/telemetry: Permission denied. Run it as root'
   fi
-  chmod 755 "$(realpath "$TMP/root/sys/class/cxi/cxi0/device/telemetry")"
+  chmod 755 "$(realpath "$FAST/root/sys/class/cxi/cxi0/device/telemetry")"
 fi
 
-list "net_prof's path" 2 --cxi-dir "$TMP/root/sys"
+list "net_prof's path" 2 --cxi-dir "$FAST/root/sys"
 says 'give a folder with entries cxi0'
-list "one NIC" 2 --cxi-dir "$TMP/root/sys/class/cxi/cxi1/device/telemetry"
+list "one NIC" 2 --cxi-dir "$FAST/root/sys/class/cxi/cxi1/device/telemetry"
 json '[x["name"] for x in d["entities"] if x["source"] == "cxi"] == ["cxi1"]'
 
 CASE="a pipe in /proc"
 mkdir -p "$TMP/pipes/proc/net"
 mkfifo "$TMP/pipes/proc/net/snmp" "$TMP/pipes/proc/stat"
-NI_ROOT=$TMP/pipes timeout -s KILL 20 "$bin" counters list >"$TMP/out" 2>&1 || [ $? = 2 ] || fail "waits for who writes into it"
+NI_ROOT=$TMP/pipes timeout -s KILL 20 "$bin" counters list >"$TMP/out" 2>&1 || [ $? = 2 ] || wrong "waits for who writes into it"
 
 # Names are hostile: a terminal must not be steered by one.
 tree put "sys/class/net/$(printf 'e\033[31m')/statistics/rx_bytes" 1 -- put "sys/class/net/$(printf 'e\033[31m')/flags" 0x1
 list "a name" 2
-! grep -q "$(printf '\033')" "$TMP/out" || fail "a name steers the terminal"
+! grep -q "$(printf '\033')" "$TMP/out" || wrong "a name steers the terminal"
 
 # This machine's own.
 CASE="real"
 up=$(for f in /sys/class/net/*/operstate; do [ "$(cat "$f")" != up ] || basename "$(dirname "$f")"; done | head -n 1)
-"$bin" counters list >"$TMP/out" || { rc=$?; [ $rc = 2 ] || fail "exit $rc"; }
+"$bin" counters list >"$TMP/out" || { rc=$?; [ $rc = 2 ] || wrong "exit $rc"; }
 [ -z "$up" ] || says "^$up +eth +[1-9]"
 says '^host +tcp +[1-9]'
-[ $failures = 0 ] || exit 1
-echo "all sources are listed, and what is wrong with them"
+finish "all sources are listed, and what is wrong with them"

@@ -1,99 +1,96 @@
 #!/bin/bash
 # counters run: the command's exit code, signals, streams, limits and mask are as without it; its verdict, JSON and series.
 # counters watch: one look, a line a sample, JSON; on a terminal it leaves as it found it.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
+. "$(dirname "$0")/../../lib/case.sh"
 BIN=$(realpath "${NI_BIN:-$BUILD/nccl-inspector}")
-command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-fail() { echo "FAIL: $*"; cat "$dir/err" 2>/dev/null; exit 1; }
+need python3
+stop() { cat "$TMP/err" 2>/dev/null || true; fatal "$@"; } # each part begins where the one before it left off
 run() { # EXPECTED COMMAND...
   local rc=0 want=$1; shift
-  "$BIN" counters run "$@" 2>"$dir/err" || rc=$?
-  [ $rc = "$want" ] || fail "$*: exit code $rc, not $want"
+  "$BIN" counters run "$@" 2>"$TMP/err" || rc=$?
+  [ $rc = "$want" ] || stop "$*: exit code $rc, not $want"
 }
-python3 test/lib/counters/counter_trees.py "$dir/tree" mlx5 mlx5_0 -- host
-export NI_ROOT=$dir/tree
+python3 test/lib/counters/counter_trees.py "$TMP/tree" mlx5 mlx5_0 -- host
+export NI_ROOT=$TMP/tree
 
 # ---- exit codes ----
 run 0 true
 run 7 -- sh -c 'exit 7'
 run 143 -- sh -c 'kill -TERM $$'
 run 127 /nothing/there
-grep -q '/nothing/there: No such file' "$dir/err" || fail "a command that is not there"
+grep -q '/nothing/there: No such file' "$TMP/err" || stop "a command that is not there"
 run 127 no-such-command-anywhere
-echo text >"$dir/plain"
-run 126 "$dir/plain"
+echo text >"$TMP/plain"
+run 126 "$TMP/plain"
 run 64
-run 125 -o "$dir/plain/x" -- touch "$dir/ran"
-[ ! -e "$dir/ran" ] || fail "the command ran although its series cannot be written"
-run 125 --json "$dir/plain/x" -- touch "$dir/ran"
-[ ! -e "$dir/ran" ] || fail "the command ran although its JSON cannot be written"
-[ -z "$(find "$dir" -mindepth 1 -maxdepth 1 -name "*tmp*" -print -quit)" ] || fail "something is left of the attempt"
+run 125 -o "$TMP/plain/x" -- touch "$TMP/ran"
+[ ! -e "$TMP/ran" ] || stop "the command ran although its series cannot be written"
+run 125 --json "$TMP/plain/x" -- touch "$TMP/ran"
+[ ! -e "$TMP/ran" ] || stop "the command ran although its JSON cannot be written"
+[ -z "$(find "$TMP" -mindepth 1 -maxdepth 1 -name "*tmp*" -print -quit)" ] || stop "something is left of the attempt"
 
 # ---- what is the command's stays the command's ----
-echo 'some input' | run 0 -- sh -c 'cat; echo more >&2' >"$dir/out"
-[ "$(cat "$dir/out")" = 'some input' ] || fail "standard output: $(cat "$dir/out")"
-grep -qx more "$dir/err" || fail "standard error"
+echo 'some input' | run 0 -- sh -c 'cat; echo more >&2' >"$TMP/out"
+[ "$(cat "$TMP/out")" = 'some input' ] || stop "standard output: $(cat "$TMP/out")"
+grep -qx more "$TMP/err" || stop "standard error"
 look() { sh -c 'ulimit -Sn; grep -E "Sig(Blk|Ign)" /proc/self/status; awk "{print \$41}" /proc/self/stat; ls /proc/self/fd | wc -l'; }
 export -f look
 ulimit -Sn 512
 # Signals 32 and 33 are the C library's own: whatever the caller ignores of them, a program with threads does not pass on.
 others() { sed -E 's/(Sig...:\t.......)../\100/' "$@"; }
-run 0 -o "$dir/series" --every 10ms -- bash -c look | others >"$dir/with"
-bash -c look | others >"$dir/without"
-diff "$dir/without" "$dir/with" || fail "the command is not started as without us"
+run 0 -o "$TMP/series" --every 10ms -- bash -c look | others >"$TMP/with"
+bash -c look | others >"$TMP/without"
+diff "$TMP/without" "$TMP/with" || stop "the command is not started as without us"
 
 # ---- signals ----
 # Where a launcher ignores SIGCHLD the end is seen all the same, and the command ignores it, too.
 ignoring() { python3 -c 'import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execvp(sys.argv[1], sys.argv[1:])' "$@"; }
-rc=0; ignoring timeout -s KILL 20 "$BIN" counters run -- sh -c 'grep SigIgn /proc/$$/status; exit 4' >"$dir/with" 2>"$dir/err" || rc=$?
-[ $rc = 4 ] || fail "with SIGCHLD ignored: $rc, not 4"
-ignoring sh -c 'grep SigIgn /proc/$$/status' | others | diff - <(others "$dir/with") || fail "the command does not ignore SIGCHLD, as without us"
+rc=0; ignoring timeout -s KILL 20 "$BIN" counters run -- sh -c 'grep SigIgn /proc/$$/status; exit 4' >"$TMP/with" 2>"$TMP/err" || rc=$?
+[ $rc = 4 ] || stop "with SIGCHLD ignored: $rc, not 4"
+ignoring sh -c 'grep SigIgn /proc/$$/status' | others | diff - <(others "$TMP/with") || stop "the command does not ignore SIGCHLD, as without us"
 # One that came before the command had started ends us, and it is not started.
 rc=0; python3 -c 'import os, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 os.kill(os.getpid(), signal.SIGTERM)
-os.execv(sys.argv[1], sys.argv[1:])' "$BIN" counters run -- touch "$dir/ran" 2>"$dir/err" || rc=$?
-[ $rc = 143 ] && [ ! -e "$dir/ran" ] || fail "a signal before the start: $rc"
+os.execv(sys.argv[1], sys.argv[1:])' "$BIN" counters run -- touch "$TMP/ran" 2>"$TMP/err" || rc=$?
+[ $rc = 143 ] && [ ! -e "$TMP/ran" ] || stop "a signal before the start: $rc"
 for s in TERM INT HUP USR1 USR2 QUIT; do
-  rm -f "$dir/ready"
+  rm -f "$TMP/ready"
   # In the background a shell ignores INT and QUIT, which the command would inherit.
   python3 -c 'import os, signal, sys
 for s in (signal.SIGINT, signal.SIGQUIT): signal.signal(s, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$BIN" counters run -o "$dir/series" -- python3 -c 'import signal, sys, time
+os.execv(sys.argv[1], sys.argv[1:])' "$BIN" counters run -o "$TMP/series" -- python3 -c 'import signal, sys, time
 signal.signal(signal.SIG'$s', lambda *a: sys.exit(33))
 open(sys.argv[1], "w").close()
-while True: time.sleep(0.05)' "$dir/ready" 2>"$dir/err" & pid=$!
-  for _ in $(seq 600); do [ -e "$dir/ready" ] && break; sleep 0.02; done
+while True: time.sleep(0.05)' "$TMP/ready" 2>"$TMP/err" & pid=$!
+  wait_for 15 test -e "$TMP/ready" || stop "the command does not begin"
   kill -$s $pid
   rc=0; wait $pid || rc=$?
-  [ $rc = 33 ] || fail "SIG$s does not reach the command: $rc"
+  [ $rc = 33 ] || stop "SIG$s does not reach the command: $rc"
 done
 # Stopped and continued: both of them.
 state() { awk '{print $3}' "/proc/$1/stat"; }
-until_state() { for _ in $(seq 600); do [[ $(state "$1") == [$2] ]] && return; sleep 0.02; done; fail "process $1 is $(state "$1"), not $2"; }
-"$BIN" counters run -- sh -c 'echo $$ >'"$dir/child"'; while [ ! -e '"$dir/go"' ]; do sleep 0.05; done; exit 5' 2>"$dir/err" & pid=$!
-for _ in $(seq 600); do [ -s "$dir/child" ] && break; sleep 0.02; done
-child=$(cat "$dir/child")
+has_state() { [[ $(state "$1" 2>/dev/null) == [$2] ]]; }
+until_state() { wait_for 15 has_state "$1" "$2" || stop "process $1 is $(state "$1"), not $2"; }
+"$BIN" counters run -- sh -c 'echo $$ >'"$TMP/child"'; while [ ! -e '"$TMP/go"' ]; do sleep 0.05; done; exit 5' 2>"$TMP/err" & pid=$!
+wait_for 15 test -s "$TMP/child" || stop "the command does not begin"
+child=$(cat "$TMP/child")
 kill -TSTP $pid
 until_state $pid T
 until_state "$child" T
 kill -CONT $pid
 until_state $pid RSD
 until_state "$child" RSD
-touch "$dir/go"
+touch "$TMP/go"
 rc=0; wait $pid || rc=$?
-[ $rc = 5 ] || fail "after a stop: $rc"
+[ $rc = 5 ] || stop "after a stop: $rc"
 
 # ---- what it says ----
-run 0 -o "$dir/said" --json "$dir/run.json" --every 20ms -- sh -c 'echo 7 >'"$dir/tree/sys/class/infiniband/mlx5_0/ports/1/hw_counters/local_ack_timeout_err"'
-  echo 1000000 >'"$dir/tree/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data; sleep 0.1"
-python3 - "$dir/run.json" "$dir/err" "$dir/said" <<'PY'
+run 0 -o "$TMP/said" --json "$TMP/run.json" --every 20ms -- sh -c 'echo 7 >'"$TMP/tree/sys/class/infiniband/mlx5_0/ports/1/hw_counters/local_ack_timeout_err"'
+  echo 1000000 >'"$TMP/tree/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data; sleep 0.1"
+python3 - "$TMP/run.json" "$TMP/err" "$TMP/said" <<'PY'
 import glob, json, sys
 run, said = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
 assert run["schema_version"] == "nccl-inspector-counters-run-1" and run["exit_code"] == 0 and run["command"] == "sh", run
@@ -104,15 +101,15 @@ assert f[0]["text"] in said and run["series"] in said, said
 nic = [x for x in run["figures"] if x["name"] == "mlx5_0:1"][0]
 assert abs(nic["tx_bytes_s"] * run["seconds"] - 4e6) < 2e6 and nic["errors_s"] > 0, nic
 PY
-run 0 -q -o "$dir/said" -- true
-[ ! -s "$dir/err" ] || fail "--quiet says something"
-"$BIN" check "$dir/said" | grep -q '^COMPLETE' || fail "the series of a run is not sound"
+run 0 -q -o "$TMP/said" -- true
+[ ! -s "$TMP/err" ] || stop "--quiet says something"
+"$BIN" check "$TMP/said" | grep -q '^COMPLETE' || stop "the series of a run is not sound"
 
 # The page, with what the counters did over time; the folder of the series for it goes.
 if [ -s "$BUILD/report/report_assets.tail" ]; then
-  mkdir "$dir/tmp"
-  "$BIN" counters collect -q "$dir/before.json"
-  TMPDIR=$dir/tmp run 0 --html "$dir/run.html" --json "$dir/run.json" --every 20ms -- python3 - "$dir/tree/sys/class/infiniband/mlx5_0/ports/1/counters" <<'PY'
+  mkdir "$TMP/tmp"
+  "$BIN" counters collect -q "$TMP/before.json"
+  TMPDIR=$TMP/tmp run 0 --html "$TMP/run.html" --json "$TMP/run.json" --every 20ms -- python3 - "$TMP/tree/sys/class/infiniband/mlx5_0/ports/1/counters" <<'PY'
 import glob, os, sys, time
 def slept(): # of the thread that samples: how often it waited
     threads = [t for t in glob.glob(f"/proc/{os.getppid()}/task/*") if not t.endswith(f"/{os.getppid()}")]
@@ -125,8 +122,8 @@ assert glob.glob(os.environ["TMPDIR"] + "/nccl-inspector-*/*-counters-*.jsonl.gz
 with open(sys.argv[1] + "/port_xmit_data", "r+") as f: f.write("2000000\n") # at once: an empty file would be unreadable
 samples(4)
 PY
-  [ -z "$(ls "$dir/tmp")" ] || fail "left of the series for the page: $(ls "$dir/tmp")"
-  python3 - "$dir/run.html" "$dir/run.json" <<'PY'
+  [ -z "$(ls "$TMP/tmp")" ] || stop "left of the series for the page: $(ls "$TMP/tmp")"
+  python3 - "$TMP/run.html" "$TMP/run.json" <<'PY'
 import json, sys
 page, run = open(sys.argv[1]).read(), json.load(open(sys.argv[2]))
 x = json.JSONDecoder().raw_decode(page, page.index('{"pair":'))[0]
@@ -140,55 +137,55 @@ assert x["pair"]["entities"] and x["pair"]["before"]["started_at"] < x["pair"]["
 assert run["series"] is None, run["series"]
 PY
   # The same from two sweeps and a series.
-  rm -rf "$dir/kept"
-  run 0 -q -o "$dir/kept" --every 20ms -- sh -c "echo 3000000 >$dir/tree/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"
-  "$BIN" counters collect -q "$dir/after.json"
-  "$BIN" counters summarize --html "$dir/two.html" --series "$(echo "$dir"/kept/*.gz)" "$dir/before.json" "$dir/after.json" >"$dir/out" || fail "--series"
-  grep -q '"series":{"seconds":\[' "$dir/two.html" || fail "no series in the page of summarize"
-  "$BIN" counters summarize --series x "$dir/before.json" "$dir/after.json" >"$dir/out" 2>"$dir/err" && fail "--series without --html"
-  "$BIN" counters summarize --html "$dir/two.html" --series "$dir/not/there" "$dir/before.json" "$dir/after.json" >"$dir/out" 2>"$dir/err" && fail "a series that is not there"
-  grep -q 'No such file' "$dir/err" || fail "why there is no page: $(cat "$dir/err")"
+  rm -rf "$TMP/kept"
+  run 0 -q -o "$TMP/kept" --every 20ms -- sh -c "echo 3000000 >$TMP/tree/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"
+  "$BIN" counters collect -q "$TMP/after.json"
+  "$BIN" counters summarize --html "$TMP/two.html" --series "$(echo "$TMP"/kept/*.gz)" "$TMP/before.json" "$TMP/after.json" >"$TMP/out" || stop "--series"
+  grep -q '"series":{"seconds":\[' "$TMP/two.html" || stop "no series in the page of summarize"
+  "$BIN" counters summarize --series x "$TMP/before.json" "$TMP/after.json" >"$TMP/out" 2>"$TMP/err" && stop "--series without --html"
+  "$BIN" counters summarize --html "$TMP/two.html" --series "$TMP/not/there" "$TMP/before.json" "$TMP/after.json" >"$TMP/out" 2>"$TMP/err" && stop "a series that is not there"
+  grep -q 'No such file' "$TMP/err" || stop "why there is no page: $(cat "$TMP/err")"
 fi
 
 # ---- programs that every machine can have, on its own interfaces ----
 figure() { python3 -c 'import json, sys
 run = json.load(open(sys.argv[1]))
 lo = [f for f in run["figures"] if f["name"] == "lo"]
-print(run["exit_code"], int(lo[0]["rx_bytes_s"] * run["seconds"]) if lo else "none")' "$dir/run.json"; }
+print(run["exit_code"], int(lo[0]["rx_bytes_s"] * run["seconds"]) if lo else "none")' "$TMP/run.json"; }
 if ping -c 1 127.0.0.1 >/dev/null 2>&1 && [ -e /sys/class/net/lo ]; then
-  NI_ROOT='' run 0 --json "$dir/run.json" -- ping -c 3 -i 0.2 -s 1000 127.0.0.1 >"$dir/out"
-  grep -q '^3 packets transmitted, 3 received' "$dir/out" || fail "ping: $(cat "$dir/out")"
+  NI_ROOT='' run 0 --json "$TMP/run.json" -- ping -c 3 -i 0.2 -s 1000 127.0.0.1 >"$TMP/out"
+  grep -q '^3 packets transmitted, 3 received' "$TMP/out" || stop "ping: $(cat "$TMP/out")"
   read -r code bytes < <(figure)
   # 6168 and more; the rate is of the time between the readings, which is longer than the command.
-  [ "$code" = 0 ] && [ "$bytes" -ge 1000 ] || fail "ping moved $bytes bytes over lo, and ended with $code"
+  [ "$code" = 0 ] && [ "$bytes" -ge 1000 ] || stop "ping moved $bytes bytes over lo, and ended with $code"
 else
   echo "not tried: ping (iputils-ping), or it may not send here"
 fi
 if command -v mpirun >/dev/null; then
   mpi=(mpirun --allow-run-as-root --oversubscribe -n 2)
-  echo 'for rank 0' | NI_ROOT='' run 0 --json "$dir/run.json" -- "${mpi[@]}" sh -c 'cat; echo rank $OMPI_COMM_WORLD_RANK; echo error >&2' >"$dir/out"
-  [ "$(sort "$dir/out" | tr '\n' ,)" = 'for rank 0,rank 0,rank 1,' ] || fail "mpirun: $(cat "$dir/out")"
-  [ "$(grep -cx error "$dir/err")" = 2 ] && grep -q '^lo ' "$dir/err" || fail "mpirun: standard error"
+  echo 'for rank 0' | NI_ROOT='' run 0 --json "$TMP/run.json" -- "${mpi[@]}" sh -c 'cat; echo rank $OMPI_COMM_WORLD_RANK; echo error >&2' >"$TMP/out"
+  [ "$(sort "$TMP/out" | tr '\n' ,)" = 'for rank 0,rank 0,rank 1,' ] || stop "mpirun: $(cat "$TMP/out")"
+  [ "$(grep -cx error "$TMP/err")" = 2 ] && grep -q '^lo ' "$TMP/err" || stop "mpirun: standard error"
   NI_ROOT='' run 3 -- "${mpi[@]}" sh -c '[ $OMPI_COMM_WORLD_RANK = 0 ] || exit 3'
-  rm -f "$dir/rank."*
-  NI_ROOT='' "$BIN" counters run -- "${mpi[@]}" sh -c 'echo $$ >'"$dir"'/rank.$OMPI_COMM_WORLD_RANK; exec sleep 600' 2>"$dir/err" & pid=$!
-  for _ in $(seq 600); do [ -s "$dir/rank.0" ] && [ -s "$dir/rank.1" ] && break; sleep 0.02; done
+  rm -f "$TMP/rank."*
+  is_over() { ! has_state "$1" '!Z'; }
+  NI_ROOT='' "$BIN" counters run -- "${mpi[@]}" sh -c 'echo $$ >'"$TMP"'/rank.$OMPI_COMM_WORLD_RANK; exec sleep 600' 2>"$TMP/err" & pid=$!
+  for r in 0 1; do wait_for 15 test -s "$TMP/rank.$r" || stop "rank $r does not begin"; done
   kill -TERM $pid
-  wait $pid && fail "mpirun was ended, and its code is 0"
+  wait $pid && stop "mpirun was ended, and its code is 0"
   for r in 0 1; do # mpirun does not wait for them
-    for _ in $(seq 600); do [[ $(state "$(cat "$dir/rank.$r")" 2>/dev/null) == [!Z] ]] || break; sleep 0.02; done
-    [[ $(state "$(cat "$dir/rank.$r")" 2>/dev/null) != [!Z] ]] || fail "rank $r goes on"
+    wait_for 15 is_over "$(cat "$TMP/rank.$r")" || stop "rank $r goes on"
   done
 else
   echo "not tried: mpirun (openmpi-bin)"
 fi
 
 # ---- watch ----
-"$BIN" counters watch --once --every 20ms >"$dir/out"
-grep -q '^mlx5_0:1  .* B/s' "$dir/out" || fail "watch --once: $(cat "$dir/out")"
-rc=0; timeout -s INT 2 "$BIN" counters watch --every 50ms >"$dir/out" 2>"$dir/err" || rc=$?
-[ $rc = 124 ] && [ "$(grep -c 'Z  .*mlx5_0:1' "$dir/out")" -gt 2 ] || fail "watch into a file: $rc, $(head -n 3 "$dir/out")"
-! grep -q $'\033' "$dir/out" || fail "watch draws into a file"
+"$BIN" counters watch --once --every 20ms >"$TMP/out"
+grep -q '^mlx5_0:1  .* B/s' "$TMP/out" || stop "watch --once: $(cat "$TMP/out")"
+rc=0; timeout -s INT 2 "$BIN" counters watch --every 50ms >"$TMP/out" 2>"$TMP/err" || rc=$?
+[ $rc = 124 ] && [ "$(grep -c 'Z  .*mlx5_0:1' "$TMP/out")" -gt 2 ] || stop "watch into a file: $rc, $(head -n 3 "$TMP/out")"
+! grep -q $'\033' "$TMP/out" || stop "watch draws into a file"
 "$BIN" counters watch --once --json --every 20ms | python3 -c 'import json, sys
 x = json.load(sys.stdin); assert any(f["name"] == "mlx5_0:1" for f in x["figures"]), x'
 # On a terminal: drawn, ended by q, and as it was.

@@ -3,14 +3,14 @@
 . "$(dirname "$0")/../../lib/doctor.sh"
 doctor "to be made" 0
 says ok directory "a trial log was written"
-[ ! -e "$TMP/logs" ] || { echo "FAIL: the trial left a folder"; failures=1; }
+[ ! -e "$TMP/logs" ] || { fail "the trial left a folder"; }
 mkdir -p "$TMP/logs/a/b"
 doctor "already there" 0
 says ok directory "a trial log was written"
-[ -d "$TMP/logs/a/b" ] && [ -z "$(ls "$TMP/logs/a/b")" ] || { echo "FAIL: the folder went, or is not empty"; failures=1; }
+[ -d "$TMP/logs/a/b" ] && [ -z "$(ls "$TMP/logs/a/b")" ] || { fail "the folder went, or is not empty"; }
 doctor "with tokens" 0 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs/%h/%j" SLURM_JOB_ID=77
 says ok directory "logs/.*/77/"
-[ -z "$(find "$TMP/logs" -mindepth 1 -maxdepth 1 ! -name a)" ] || { echo "FAIL: a folder of the trial is left"; ls "$TMP/logs"; failures=1; }
+[ -z "$(find "$TMP/logs" -mindepth 1 -maxdepth 1 ! -name a)" ] || { fail "a folder of the trial is left"; ls "$TMP/logs"; }
 
 echo >"$TMP/file"
 doctor "below a file" 2 NCCL_INSPECTOR_DUMP_DIR="$TMP/file/logs"
@@ -23,7 +23,9 @@ fi
 
 # A small file system of its own needs a namespace, or root.
 mkdir "$TMP/full"
-boxes=$(mktemp -d /dev/shm/ni-test.XXXXXX 2>/dev/null) || boxes=1
+own_boxes
+boxes=$BOXES
+[ "$boxes" != 0 ] || boxes=1
 cat >"$TMP/inside" <<EOS
 mount -t tmpfs -o size=64k none "$TMP/full" || exit 77
 case \$1 in
@@ -40,13 +42,12 @@ for how in full readonly; do
   if [ $rc = 2 ]; then
     says problem directory "the plugin says\|are free"
     says warning shm "."
-    [ "$boxes" = 1 ] || rmdir "$boxes" || { echo "FAIL $CASE: the trial's black box is left behind"; rm -rf "$boxes"; failures=1; }
+    [ "$boxes" = 1 ] || rmdir "$boxes" || { fail "$CASE: the trial's black box is left behind"; rm -rf "$boxes"; }
     [ "$boxes" = 1 ] || mkdir "$boxes"
   elif [ $rc = 77 ] || [ $rc = 1 ] && ! [ -s "$TMP/out" ]; then
     echo "skip $CASE: no file system can be mounted here"
   else
-    echo "FAIL $CASE: exit $rc"; cat "$TMP/out" "$TMP/why"; failures=1
+    fail "$CASE: exit $rc"; cat "$TMP/out" "$TMP/why"
   fi
 done
-[ "$boxes" = 1 ] || rm -rf "$boxes"
 finish

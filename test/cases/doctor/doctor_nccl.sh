@@ -2,7 +2,7 @@
 # doctor: which NCCL, and does it know an interface of the plugin? A fake one stands in for all releases.
 . "$(dirname "$0")/../../lib/doctor.sh"
 fake=$BUILD/test/gpu/fake
-[ -e "$fake/libnccl.so.2" ] || { echo "$fake is not built"; exit 77; }
+need "$fake/libnccl.so.2"
 mkdir -p "$TMP/home/lib" "$TMP/second"
 ln -s "$fake/libnccl.so.2" "$TMP/home/lib/libnccl.so.2"
 cp "$fake/libnccl.so.2" "$TMP/second/"
@@ -10,7 +10,7 @@ doctor "NCCL_HOME" 0 NCCL_HOME="$TMP/home" FAKE_NCCL_VERSION=22907
 says ok nccl "is release 2.29.7; it will use the plugin's interface v6"
 says note nccl "the call of an ncclBroadcast only"
 doctor "Broadcast switched on" 0 NCCL_HOME="$TMP/home" FAKE_NCCL_VERSION=22907 NCCL_ALLGATHERV_ENABLE=0
-! grep -q 'ncclBroadcast' "$TMP/out" || { echo "FAIL: a note about what was dealt with"; failures=1; }
+! grep -q 'ncclBroadcast' "$TMP/out" || { fail "a note about what was dealt with"; }
 doctor "newer than the plugin" 0 NCCL_HOME="$TMP/home" FAKE_NCCL_VERSION=23203
 says ok nccl "is release 2.32.3; it will use the plugin's interface v6"
 doctor "native v4" 0 NCCL_HOME="$TMP/home" FAKE_NCCL_VERSION=22705
@@ -25,5 +25,5 @@ says problem nccl "there is no such file"
 doctor "two of them" 0 NCCL_HOME="$TMP/home" LD_LIBRARY_PATH="$TMP/second" FAKE_NCCL_VERSION=22809
 says ok nccl "2.28.9"
 says note nccl "second/libnccl.so.2"
-[ "$(NCCL_HOME=$TMP/home "$BIN" doctor --find-nccl | head -n 1)" = "$(realpath "$fake/libnccl.so.2")" ] || { echo "FAIL: --find-nccl"; failures=1; }
+[ "$(NCCL_HOME=$TMP/home "$BIN" doctor --find-nccl | head -n 1)" = "$(realpath "$fake/libnccl.so.2")" ] || { fail "--find-nccl"; }
 finish

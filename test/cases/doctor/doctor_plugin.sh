@@ -3,11 +3,11 @@
 . "$(dirname "$0")/../../lib/doctor.sh"
 doctor "all is well" 0
 says ok plugin "loads (interfaces.*v4 v5 v6"
-[ ! -e "$TMP/logs" ] || { echo "FAIL: the trial left something behind"; find "$TMP/logs"; failures=1; }
+[ ! -e "$TMP/logs" ] || { fail "the trial left something behind"; find "$TMP/logs"; }
 
 doctor "not set" 2 NCCL_PROFILER_PLUGIN=
 says problem plugin "is not set"
-grep -q "export NCCL_PROFILER_PLUGIN=$PLUGIN" "$TMP/out" || { echo "FAIL: it does not say what to set"; failures=1; }
+grep -q "export NCCL_PROFILER_PLUGIN=$PLUGIN" "$TMP/out" || { fail "it does not say what to set"; }
 doctor "no such file" 2 NCCL_PROFILER_PLUGIN=/nowhere/libnccl-profiler-inspector.so
 says problem plugin "/nowhere/.* does not load"
 doctor "none" 2 NCCL_PROFILER_PLUGIN=NONE
@@ -28,7 +28,7 @@ says note plugin "not the one beside this program, $PLUGIN"
 echo 'const char *const ncclProfiler_v5[] = {"Inspector"};' | ${CC:-gcc} -shared -fPIC -x c - -o "$TMP/nvidia/libnccl-profiler-inspector.so"
 doctor "NVIDIA's comes first" 2 NCCL_PROFILER_PLUGIN=inspector LD_LIBRARY_PATH="$TMP/nvidia:$TMP/ours"
 says problem plugin "$TMP/nvidia/libnccl-profiler-inspector.so is another profiler, NVIDIA's inspector (interfaces v5)"
-grep -q -- "-> export NCCL_PROFILER_PLUGIN=$PLUGIN; or let its folder be the first" "$TMP/out" || { echo "FAIL: it does not say what to do"; failures=1; }
+grep -q -- "-> export NCCL_PROFILER_PLUGIN=$PLUGIN; or let its folder be the first" "$TMP/out" || { fail "it does not say what to do"; }
 doctor "ours first" 0 NCCL_PROFILER_PLUGIN=inspector LD_LIBRARY_PATH="$TMP/ours:$TMP/nvidia"
 says ok plugin "$TMP/ours/libnccl-profiler-inspector.so loads"
 cp "$PLUGIN" "$TMP/p.so"

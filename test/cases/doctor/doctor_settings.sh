@@ -7,9 +7,9 @@ doctor "not set" 2 NCCL_INSPECTOR_ENABLE=
 says problem settings "records nothing"
 doctor "misspelt" 0 NCCL_INSPECTOR_DUMP_VERBSE=1 NCCL_PROFILE_PLUGIN=x NCCL_INSPECTOR_NONSENSE_ALTOGETHER=1
 says warning settings "NCCL_INSPECTOR_DUMP_VERBSE is no setting"
-grep -q 'Did you mean NCCL_INSPECTOR_DUMP_VERBOSE?' "$TMP/out" || { echo "FAIL: no proposal"; failures=1; }
+grep -q 'Did you mean NCCL_INSPECTOR_DUMP_VERBOSE?' "$TMP/out" || { fail "no proposal"; }
 says warning settings "NCCL_PROFILE_PLUGIN is no setting"
-grep -q 'Did you mean NCCL_PROFILER_PLUGIN?' "$TMP/out" || { echo "FAIL: no proposal for the plugin's variable"; failures=1; }
+grep -q 'Did you mean NCCL_PROFILER_PLUGIN?' "$TMP/out" || { fail "no proposal for the plugin's variable"; }
 says warning settings "NCCL_INSPECTOR_NONSENSE_ALTOGETHER is no setting"
 doctor "misspelt, as a gate" 3 NCCL_INSPECTOR_DUMP_VERBSE=1 --gate
 doctor "no false alarm" 0 NCCL_PROFILE_COLL_POOL_SIZE=64 NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=8k
@@ -34,5 +34,5 @@ PY
 fi
 rc=0
 "$BIN" doctor some-file >"$TMP/out" 2>&1 || rc=$?
-[ $rc = 64 ] || { echo "FAIL: a file as argument: exit $rc"; failures=1; }
+[ $rc = 64 ] || { fail "a file as argument: exit $rc"; }
 finish

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The black box in a hostile surrounding: it comes, goes, and never costs the job or a record. The kills are in fault_kill.
 . "$(dirname "$0")/../../host/lib.sh"
-[ "$BOXES" != 0 ] || { echo "no /dev/shm to keep a black box in"; exit 77; }
+[ "$BOXES" != 0 ] || skip "no /dev/shm to keep a black box in"
 US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
 IO=LD_PRELOAD=$BUILD/test/fault_io.so
 boxes() { find "$BOXES" -name '*.box' | wc -l; }
@@ -88,7 +88,7 @@ rm -f "$BOXES"/*.box
 # A /dev/shm that is full, or fills up: at most a quarter is taken, the rest of the arena is ordinary memory, no SIGBUS.
 mkdir -p "$TMP/small"
 if mount -t tmpfs -o size=16m ni-test "$TMP/small" 2>/dev/null; then
-  CLEANUP='umount "$TMP/small" 2>/dev/null || true'
+  at_exit 'umount "$TMP/small" 2>/dev/null || true'
   run "a quarter" NCCL_INSPECTOR_BLACKBOX="$TMP/small" $US=-1 init 0 ops 0 40000 \
     sh "[ \$(du -k $TMP/small/*.box | cut -f1) -le 4096 ]" fin 0 exit 0
   verify

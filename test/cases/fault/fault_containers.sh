@@ -4,13 +4,13 @@
 . "$(dirname "$0")/../../host/lib.sh"
 skip_under asan "30 lives take too long"
 skip_under tsan "30 lives take too long"
-unshare --pid --fork --mount-proc true 2>/dev/null || { echo "needs root: unshare --pid is refused"; exit 77; }
+unshare --pid --fork --mount-proc true 2>/dev/null || skip "needs root: unshare --pid is refused"
 own_mounts
 US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
 SHM=$TMP/shm
 mkdir "$SHM"
 mount -t tmpfs -o size=64m ni-test "$SHM"
-CLEANUP='[ -z "${STOPPED:-}" ] || kill -KILL "$STOPPED" 2>/dev/null; umount "$SHM" 2>/dev/null || true'
+at_exit '[ -z "${STOPPED:-}" ] || kill -KILL "$STOPPED" 2>/dev/null; umount "$SHM" 2>/dev/null || true'
 
 boxes() { find "$SHM" -name '*.box' | wc -l; }
 newest() { find "$SHM" -name '*.box' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2; }
@@ -29,11 +29,11 @@ life() { # verbs: one life in a pid namespace of its own
 
 # A process that is stopped all the while is not dead: its box stays, whoever looks from whichever namespace.
 life init 0 ops 0 50 sh "kill -STOP \$PPID" exit 0 &
-for _ in $(seq 100); do
+is_stopped() {
   STOPPED=$(pgrep -f "^$HOST .* kill -STOP" || true)
-  [ -n "$STOPPED" ] && grep -q '^State:.T' "/proc/$STOPPED/status" 2>/dev/null && break
-  sleep 0.1
-done
+  [ -n "$STOPPED" ] && grep -q '^State:.T' "/proc/$STOPPED/status"
+}
+wait_for 10 is_stopped || fail "$CASE: it is not stopped"
 [ "$(boxes)" = 1 ] || fail "the stopped process has no box"
 HELD=$(newest)
 

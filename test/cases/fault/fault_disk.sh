@@ -40,7 +40,7 @@ said "closing the log failed"
 # A file system that is really full.
 mkdir "$TMP/small"
 if mount -t tmpfs -o size=128k ni-test "$TMP/small" 2>/dev/null; then
-  CLEANUP='umount "$TMP/small" 2>/dev/null || true'
+  at_exit 'umount "$TMP/small" 2>/dev/null || true'
   rm -rf "$TMP/logs" "$TMP/truth"
   ln -s "$TMP/small/logs" "$TMP/link"
   run "full tmpfs, room later" NCCL_INSPECTOR_DUMP_DIR="$TMP/small/logs" $US=500 sh "head -c 100000 /dev/zero > $TMP/small/fill" \

@@ -4,8 +4,8 @@
 own_mounts
 US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
 mkdir "$TMP/logs"
-mount -t tmpfs -o size=64m,nr_inodes=3 ni-test "$TMP/logs" || { echo "a tmpfs with few inodes cannot be mounted"; exit 77; }
-CLEANUP='umount "$TMP/logs" 2>/dev/null || true'
+mount -t tmpfs -o size=64m,nr_inodes=3 ni-test "$TMP/logs" || skip "a tmpfs with few inodes cannot be mounted"
+at_exit 'umount "$TMP/logs" 2>/dev/null || true'
 
 run "one inode in all" NCCL_INSPECTOR_FILE_MAX_BYTES=20k $US=500 sh "touch $TMP/logs/full" init 0 duet 0 20000 20000 fin 0
 verify --files 1 --end destroy

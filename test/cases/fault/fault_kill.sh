@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../../host/lib.sh"
 skip_under asan "a killed process has no report, and the load is too slow to be caught in the act"
 skip_under tsan "as under asan"
-[ "$BOXES" != 0 ] || { echo "no /dev/shm to keep a black box in"; exit 77; }
-[ -x "$BUILD/nccl-inspector" ] || { echo "nccl-inspector is not built"; exit 77; }
+[ "$BOXES" != 0 ] || skip "no /dev/shm to keep a black box in"
+need "$BUILD/nccl-inspector"
 python3 test/fault/kill.py "$BUILD" "${KILLS:-20}" "${SEED:-$((RANDOM + 1))}" | cut -c1-400
 exit "${PIPESTATUS[0]}"

@@ -8,15 +8,15 @@ wheels=${NI_NCCL_WHEELS:-/nonexistent}
 GPU=$(realpath -m "$BUILD/test/gpu")
 PLUGIN=$(realpath "$PLUGIN") BUILD=$(realpath "$BUILD")
 BIN=$BUILD/nccl-inspector
-[ -e "$GPU/fake/no_device.so" ] && [ -x "$GPU/gpu_check" ] || { echo "$GPU is not built"; exit 77; }
-[ -d "$wheels" ] || { echo "NI_NCCL_WHEELS names no folder of unpacked wheels"; exit 77; }
+need "$GPU/fake/no_device.so" "$GPU/gpu_check"
+[ -d "$wheels" ] || skip "NI_NCCL_WHEELS names no folder of unpacked wheels"
 mapfile -t libs < <(find -L "$wheels" -maxdepth 6 -name libnccl.so.2 | sort -V)
-[ ${#libs[@]} -gt 0 ] || { echo "no libnccl.so.2 below $wheels"; exit 77; }
+[ ${#libs[@]} -gt 0 ] || skip "no libnccl.so.2 below $wheels"
 mkdir "$TMP/lib" "$TMP/include"
 ln -s "$GPU/fake/no_device.so" "$TMP/lib/libnvidia-ml.so.1"
 printf '#include <stddef.h>\ntypedef struct CUstream_st *cudaStream_t;\ntypedef struct CUevent_st *cudaEvent_t;\n' >"$TMP/include/cuda_runtime.h"
 : >"$TMP/include/cuda_fp16.h"
-bad() { echo "FAIL $release ${what:-}: $*"; failures=$((failures + 1)); }
+bad() { fail "$release ${what:-}: $*"; }
 
 layout=gpus
 # run NAME [NAME=value ...] [options of gpu_drive]

@@ -1,16 +1,12 @@
 #!/usr/bin/env bash
 # scripts/gpu_validate.sh: on the fake NCCL it runs to its table and verdict; a fault in NCCL's events gives a FAIL; without a
 # GPU it says so and exits 77.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath -m "${BUILD:-build}")
-[ -e "$BUILD/test/gpu/fake/libnccl.so.2" ] && [ -x "$BUILD/test/gpu/gpu_check" ] || { echo "$BUILD/test/gpu is not built"; exit 77; }
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
+need "$BUILD/test/gpu/fake/libnccl.so.2" "$BUILD/test/gpu/gpu_check"
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:verify_asan_link_order=0}
-for v in $(env | sed -n 's/^\(NCCL_[A-Z0-9_]*\)=.*/\1/p'); do unset "$v"; done
+unset "${!NCCL_@}"
 validate() { timeout 250 scripts/gpu_validate.sh --build "$BUILD" --out "$TMP/out" "$@" >"$TMP/log" 2>&1; }
-bad() { echo "FAIL: $*"; tail -n 40 "$TMP/log"; exit 1; }
+bad() { tail -n 40 "$TMP/log"; fatal "$@"; }
 
 validate --fake --stages shapes,ends,versions,record,cost,torch,many || bad "the fake run ended with $?"
 grep -q '^VERDICT: PASSED' "$TMP/out/table.txt" || bad "no verdict"

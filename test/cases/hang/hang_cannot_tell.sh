@@ -24,8 +24,12 @@ hang() { "$INSPECTOR" hang "$@"; }
 
 # It hangs, and whoever can read its boxes is told so.
 job hang_late --procs
-until=$((SECONDS + 20))
-while rc=0; hang "$TMP/logs" --box-dir "$BOXES" --stuck-after 1 >"$TMP/text" 2>&1 || rc=$?; [ $rc != 3 ] && [ $SECONDS -lt $until ]; do sleep 0.3; done
+hangs_now() {
+  local rc=0
+  hang "$TMP/logs" --box-dir "$BOXES" --stuck-after 1 || rc=$?
+  [ $rc = 3 ]
+}
+wait_for 20 hangs_now || true # told below
 tells "it hangs" 3 "^HANG" hang "$TMP/logs" --box-dir "$BOXES" --stuck-after 1
 mkdir "$TMP/empty"
 tells "a login node" 2 "^CANNOT TELL: no black box of the 4 processes is in $TMP/empty: run on the nodes" hang "$TMP/logs" --box-dir "$TMP/empty"

@@ -5,18 +5,13 @@
 WHEN='last sign of life [0-9TZ:-]+ \([0-9]+ s ago\)'
 HOST='\([^)]*\)'
 
-wait_for() { # seconds command...
-  local until=$((SECONDS + $1))
-  shift
-  until "$@"; do
-    [ $SECONDS -lt $until ] || { fail "waited in vain for: $*"; return; }
-    sleep 0.2
-  done
+in_time() { # seconds command...
+  wait_for "$@" || fail "waited in vain for: ${*:2}"
 }
 
 # Killed as a whole, with an operation in flight: 4 ranks, though they are members of two communicators each.
 job hang_late
-wait_for 40 sh -c "'$INSPECTOR' hang '$TMP/logs' --box-dir '$BOXES' --stuck-after 1 >/dev/null 2>&1; [ \$? = 3 ]"
+in_time 40 sh -c "'$INSPECTOR' hang '$TMP/logs' --box-dir '$BOXES' --stuck-after 1 >/dev/null 2>&1; [ \$? = 3 ]"
 "$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" --stuck-after 1 >"$TMP/said" || true
 names "of now" "; nothing has moved for [0-9]* s$"
 sleep 2.2 # the newest heartbeat is then more than the second that makes a hang here behind the calls
@@ -55,7 +50,7 @@ checked "old heartbeats" 4 job dead ".*in flight then: AllReduce 20 of communica
 
 # One was killed first: it is named.
 job hang_dead
-wait_for 40 sh -c "'$INSPECTOR' hang '$TMP/logs' --box-dir '$BOXES' 2>/dev/null | grep -q 'gone: rank 2 '"
+in_time 40 sh -c "'$INSPECTOR' hang '$TMP/logs' --box-dir '$BOXES' 2>/dev/null | grep -q 'gone: rank 2 '"
 sleep 3.2
 stop_job
 sleep 0.3
@@ -80,13 +75,13 @@ checked "ended inside a kernel" 0 job ended "ENDED \(2 ranks in 1 process, .*: t
 
 # An earlier run in the same folder that was killed while it hung does not hang now.
 job hang_late
-wait_for 40 sh -c "'$INSPECTOR' hang '$TMP/logs' --box-dir '$BOXES' --stuck-after 1 >/dev/null 2>&1; [ \$? = 3 ]"
+in_time 40 sh -c "'$INSPECTOR' hang '$TMP/logs' --box-dir '$BOXES' --stuck-after 1 >/dev/null 2>&1; [ \$? = 3 ]"
 stop_job
 sleep 2.2
 env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX="$BOXES" NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" \
   "$SIM" --quiet --plugin "$PLUGIN" --scenario slow --set pause=4000 >"$TMP/sim.out" 2>&1 &
 JOB=$!
-wait_for 20 sh -c "'$INSPECTOR' hang '$TMP/logs' --box-dir '$BOXES' --json 2>/dev/null | grep -q '\"alive\":4'"
+in_time 20 sh -c "'$INSPECTOR' hang '$TMP/logs' --box-dir '$BOXES' --json 2>/dev/null | grep -q '\"alive\":4'"
 look --stuck-after 4
 checked "an earlier run" 0 job running "no hang: 4 ranks, 3 communicators.*" earlier=4 dead=0 alive=4
 "$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" >"$TMP/out" || true

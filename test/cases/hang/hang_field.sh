@@ -2,7 +2,7 @@
 # Hangs that people have reported: each folder of field-cases/ has the inputs and says what is right.
 . "$(dirname "$0")/../../lib/hang.sh"
 CASES=$(realpath -m "${NI_FIELD_CASES:-../shared/field-cases}")
-[ -d "$CASES" ] || { echo "no folder of field cases ($CASES): NI_FIELD_CASES names it"; exit 77; }
+[ -d "$CASES" ] || skip "no folder of field cases ($CASES): NI_FIELD_CASES names it"
 ROOT=$TMP/prod
 mkdir "$ROOT"
 chmod 755 "$TMP" "$ROOT" # one case runs as another user

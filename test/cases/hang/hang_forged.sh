@@ -5,25 +5,30 @@
 LIMIT=${LIMIT:-5}
 
 cat >"$TMP/forge.py" <<'PY'
-import json, os, random, sys
-T0 = 1790000000000000000
-def head(f, id_, rank, n, pid, us, body, host="h"):
-    f.write('{"header":{"id":"%s","rank":%d,"n_ranks":%d,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0","git_rev":"g",'
-            '"rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,"hostname":"%s","pid":%d,"producer":"nccl-inspector-c t"},%s}\n'
-            % (id_, rank, n, us, host, pid, body))
+import os, random, sys
+sys.path.insert(0, "test/lib")
+import logs
+from logs import T0
+def many(kind, body):
+    """A line of which there will be many."""
+    meta = logs.metadata("%d", "%s", "%d", git_rev="g", producer="nccl-inspector-c t")
+    return logs.template(logs.line(logs.header("%s", "%d", "%d", 1), meta, kind, body))
+PROCESS = many("process", logs.process("%d", "%d", "%d", "b", exe="x", local_rank=0))
+COMM = many("comm", logs.comm(logs.header("%s", "%d", "%d", 1), "%d", gpu_index=0))
+STUCK = [many("stuck", logs.stuck("%s", "%s", "%d", "%d", "%d", (8, 8, 0), T0 + 10**9, 310000, "0xff", datatype="ncclFloat32", root="%d", peer=peer))
+         for peer in (None, "%d")]
+RECORD = many("coll_perf", logs.perf("coll", "AllReduce", sn="%d", msg_size_bytes=8, exec_time_us=5, timing_source="kernel_gpu", algobw_gbs=1.0,
+                                     busbw_gbs=1.0, rec_sn="%d"))
+STATS = many("dump_stats", {"coll_records": 0, "final": False, "coll": logs.counts(3, 3),
+                            "p2p": {"started": 0, "written": 0, "incomplete": 0, "in_flight": 0}})
 def process(f, pid, rank, world, start=T0, host="h"):
-    head(f, "0x0", rank, world, pid, T0 // 1000, '"process":{"start_ns":%d,"boot_id":"b","exe":"x","rank":%d,"local_rank":0,"world_size":%d,'
-         '"env":{},"nccl_version":23007,"interface":"v4","settings":{}}' % (start, rank, world), host)
+    f.write(PROCESS % ("0x0", rank, world, T0 // 1000, host, pid, start, rank, world))
 def comm(f, id_, rank, n, pid, init):
-    head(f, id_, rank, n, pid, T0 // 1000, '"comm":{"name":null,"hash":"%s","rank":%d,"n_ranks":%d,"nnodes":1,"gpu_index":0,"gpu_uuid":null,'
-         '"gpu_pci":null,"init_ns":%d}' % (id_, rank, n, init))
+    f.write(COMM % (id_, rank, n, T0 // 1000, "h", pid, id_, rank, n, init))
 def stuck(f, id_, rank, n, pid, sn, func="AllReduce", peer=None, t=400):
-    head(f, id_, rank, n, pid, T0 // 1000 + t * 10**6, '"stuck":{"kind":"%s","func":"%s","sn":%d,"rec_sn":%d,"msg_size_bytes":%d,"channels_expected":8,'
-         '"channels_started":8,"channels_stopped":0,"enqueue_ns":%d,"age_ms":310000,"why":"stuck","state":"kernel","datatype":"ncclFloat32","%s":%d,'
-         '"channels_open":"0xff"}' % ("p2p" if peer is not None else "coll", func, sn, sn, 4 + sn, T0 + 10**9, "root" if peer is None else "peer", peer or 0))
+    f.write(STUCK[peer is not None] % (id_, rank, n, T0 // 1000 + t * 10**6, "h", pid, "p2p" if peer is not None else "coll", func, sn, sn, 4 + sn, peer or 0))
 def record(f, id_, rank, n, pid, sn):
-    head(f, id_, rank, n, pid, T0 // 1000, '"coll_perf":{"coll":"AllReduce","coll_sn":%d,"coll_msg_size_bytes":8,"coll_exec_time_us":5,'
-         '"coll_timing_source":"kernel_gpu","coll_algobw_gbs":1.0,"coll_busbw_gbs":1.0,"rec_sn":%d}' % (sn, sn))
+    f.write(RECORD % (id_, rank, n, T0 // 1000, "h", pid, sn, sn))
 what, out, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
 os.makedirs(out)
 with open(out + "/h-pid1-1790000000.jsonl", "w") as f:
@@ -55,9 +60,7 @@ if what == "rings":                # two processes, each waiting in half of the 
             for i in range(n):
                 comm(f, hex(0xabc + i), p, 2, p + 1, T0)
                 if i % 2 == p: stuck(f, hex(0xabc + i), p, 2, p + 1, 3)
-                head(f, hex(0xabc + i), p, 2, p + 1, T0 // 1000 + (350 if i % 2 == p else 500) * 10**6, '"dump_stats":{"coll_records":0,"final":false,"coll":{"started":3,'
-                     '"written":3,"filtered_by":{},"dropped_by":{},"incomplete":0,"late":0,"in_flight":0,"timing_fallback_by":{}},"p2p":{"started":0,'
-                     '"written":0,"incomplete":0,"in_flight":0}}')
+                f.write(STATS % (hex(0xabc + i), p, 2, T0 // 1000 + (350 if i % 2 == p else 500) * 10**6, "h", p + 1))
 PY
 
 # judged NAME COMMAND...: within the limit, with a verdict, and with less than 64 kB of text.

@@ -29,10 +29,8 @@ healthy "checkpoint, evaluation, compilation" 20
 
 # Before the first write there is no folder, but black boxes that name it: nothing is missing.
 job slow NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=-1
-for _ in $(seq 50); do
-  [ "$(find "$BOXES" -name '*.box' | wc -l)" = 4 ] && break
-  sleep 0.1
-done
+four_boxes() { [ "$(find "$BOXES" -name '*.box' | wc -l)" = 4 ]; }
+wait_for 10 four_boxes || fail "there are no four boxes"
 look --stuck-after 20
 { [ "$RC" = 0 ] && grep -q '"ranks":[1-9]' "$TMP/verdict"; } || fail "before the first write: exit code $RC, $(cat "$TMP/verdict.err") $(head -c 500 "$TMP/verdict")"
 stop_job

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/../../lib/hang.sh"
 GEN=$BUILD/test/host/hanggen
 mkdir "$TMP/none"
-[ -x "$GEN" ] || { echo "$GEN is not built"; exit 77; }
+need "$GEN"
 ranks=${1:-1024}
 for what in logs boxes; do
   "$GEN" "$TMP/$what" "$ranks" $what 80

@@ -29,12 +29,13 @@ assert r["seen_s_ago"] == 0, r' "$TMP/verdict" || fail "rank 0 was seen when its
 # NVIDIA's logs have no number of ours: what a rank has finished lately, here with another size, is known by NCCL's.
 logs AllReduce -
 python3 - >"$TMP/logs/node-1-pid101.jsonl" <<'P'
-import json
-meta = {"inspector_output_format_version": "v4.0", "git_rev": "x", "rec_mechanism": "nccl_profiler_interface",
-        "dump_timestamp_us": 1790000312 * 10**6, "hostname": "node-1", "pid": 101}
+import sys
+sys.path.insert(0, "test/lib")
+import logs
+about, meta = logs.header("0x5d1c7e90aa0064", 1, 2, 2, "world"), logs.metadata(1790000312 * 10**6, "node-1", 101, git_rev="x", producer=None)
 for sn in range(21):
-    print(json.dumps({"header": {"id": "0x5d1c7e90aa0064", "comm_name": "world", "rank": 1, "n_ranks": 2, "nnodes": 2}, "metadata": meta, "coll_perf": {
-        "coll": "AllReduce", "coll_sn": sn, "coll_msg_size_bytes": 2097152, "coll_exec_time_us": 59, "coll_algobw_gbs": 17.7, "coll_busbw_gbs": 17.7}}))
+    perf = logs.perf("coll", "AllReduce", sn=sn, msg_size_bytes=2097152, exec_time_us=59, algobw_gbs=17.7, busbw_gbs=17.7)
+    print(logs.text(logs.line(about, meta, "coll_perf", perf), spaced=True))
 P
 for how in --no-index --index-dir="$TMP/index" --index-dir="$TMP/index"; do
   look "$how"

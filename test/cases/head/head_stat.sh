@@ -1,9 +1,8 @@
 #!/bin/bash
 # `session stat` on files of all forms: figures, differences, torn and damaged ones, pictures that are not empty.
-set -euo pipefail
 . "$(dirname "$0")/../../lib/top.sh"
-command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
-D=$WORK
+need python3
+D=$TMP
 I=$INSPECTOR
 python3 test/lib/session_files.py "$D"
 python3 test/lib/session_stat.py "$I" "$D"
@@ -29,7 +28,7 @@ if [ -x "$BUILD/test/host/session_feed" ]; then
   [ "$(grep -c 's0.json is there\|no such session' "$D/err")" = 2 ] || fail "$(cat "$D/err")"
   cd - >/dev/null
 fi
-if ! command -v gnuplot >/dev/null; then echo "no gnuplot: no pictures"; exit $FAILURES; fi
+if ! command -v gnuplot >/dev/null; then echo "no gnuplot: no pictures"; finish; fi
 for end in png svg pdf; do "$I" session stat "$D/a.json" --plot "$D/it's one.$end" >/dev/null; done
 "$I" session stat "$D/a.json" "$D/old.json" --plot "$D/two.svg" >/dev/null
 for head in 'GPU utilization' 'GPU memory' PCIe NVLink 'NIC receive' 'bus bandwidth' 'in flight' 'age of numbers' 'oldest in flight'; do
@@ -50,4 +49,4 @@ assert width == 1000 and height > 1000 and depth == 8, (width, height)
 assert len(set(rows[i:i + 3000] for i in range(0, len(rows) - 3000, 3001))) > 200
 P
 [ -z "$(find "$D" -name '.tmp*')" ] || fail "hidden files are left"
-exit $FAILURES
+finish

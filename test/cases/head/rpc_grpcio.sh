@@ -1,20 +1,16 @@
 #!/usr/bin/env bash
 # gRPC and its messages against the real ones: Python's grpcio and protobuf at the other end of both (test/lib/rpc.py).
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
+. "$(dirname "$0")/../../lib/case.sh"
 export no_proxy='*'
 driver=$BUILD/test/host/rpc_echo
-[ -x "$driver" ] || { echo "$driver is not built: it needs libmicrohttpd, libcurl and ncurses"; exit 77; }
-command -v python3 >/dev/null || { echo "no python3"; exit 77; }
-command -v openssl >/dev/null || { echo "no openssl"; exit 77; }
-case $("$driver" serve </dev/null) in *'built without'*) echo "built without gRPC"; exit 77 ;; esac
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
+[ -x "$driver" ] || skip "$driver is not built: it needs libmicrohttpd, libcurl and ncurses"
+need python3
+need openssl
+case $("$driver" serve </dev/null) in *'built without'*) skip "built without gRPC" ;; esac
 grpcio=$BUILD/grpcio
 if [ ! -e "$grpcio/grpc" ]; then
   python3 -m pip install -q --disable-pip-version-check --target "$TMP/grpcio" grpcio grpcio-tools >"$TMP/pip" 2>&1 ||
-    { echo "no grpcio from pip ($(tail -n 1 "$TMP/pip"))"; exit 77; }
+    skip "no grpcio from pip ($(tail -n 1 "$TMP/pip"))"
   mv "$TMP/grpcio" "$grpcio" 2>/dev/null || true
 fi
 PYTHONPATH=$grpcio python3 -m grpc_tools.protoc -I test/lib -I docs --python_out="$TMP" test/lib/rpc.proto docs/head.proto

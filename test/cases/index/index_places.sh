@@ -1,15 +1,9 @@
 #!/usr/bin/env bash
 # Where the index lies, and whose is believed: folders that cannot be written, no HOME, a full disk, other users, root.
-set -euo pipefail
 umask 022
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
-[ "$(id -u)" = 0 ] || { echo "root is needed to be two users"; exit 77; }
-setpriv --reuid 64001 --regid 64001 --clear-groups true 2>/dev/null || { echo "setpriv cannot take another uid here"; exit 77; }
-TMP=$(mktemp -d /tmp/ni-index.XXXXXX)
-trap 'umount "$TMP/full" 2>/dev/null || true; rm -rf "$TMP"' EXIT
-fails=0
-fail() { echo "FAIL $*"; fails=$((fails + 1)); }
+. "$(dirname "$0")/../../lib/case.sh"
+need_users 64001
+at_exit 'umount "$TMP/full" 2>/dev/null'
 cp "$BUILD/nccl-inspector" "$TMP/nccl-inspector"
 I=$TMP/nccl-inspector
 chmod 755 "$TMP" "$I"
@@ -126,4 +120,4 @@ fi
 check 64001 /nowhere own --index-dir /dev/null/x
 [ "$notes" = 1 ] || fail "no folder: $notes notes"
 ! "$I" index --index-dir /dev/null/x "$TMP/own" 2>/dev/null || fail "index says that it has written what it has not"
-[ "$fails" = 0 ]
+finish

@@ -1,16 +1,11 @@
 #!/usr/bin/env bash
 # show: who came last and how long the others waited are those that were planted; nothing is said of it where a rank has no
 # record or was not asked for; what is missing, what there is not and what was left out of the question is said.
-set -euo pipefail
-root=$(cd "$(dirname "$0")/../../.." && pwd)
-build=${BUILD:-build}
-case $build in /*) ;; *) build=$root/$build ;; esac
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-python3 "$root/test/lib/late_logs.py" logs 20
+. "$(dirname "$0")/../../lib/case.sh"
+cd "$TMP"
+python3 "$ROOT/test/lib/late_logs.py" logs 20
 show() { # EXIT_CODE options...
-  rc=0; "$build/nccl-inspector" show "${@:2}" >text 2>err || rc=$?
+  rc=0; "$BUILD/nccl-inspector" show "${@:2}" >text 2>err || rc=$?
   [ $rc = "$1" ] || { echo "show ${*:2}: $rc"; cat text err; exit 1; }
 }
 has() { grep -qE -- "$2" "$1" || { echo "no '$2' in:"; cat text err; exit 1; }; }
@@ -57,7 +52,7 @@ has err '--sn=9-3: want numbers and ranges'
 
 # Partial results are files, and a file of groups is no log.
 fails() { # TEXT command...
-  "$build/nccl-inspector" "${@:2}" >text 2>err || true
+  "$BUILD/nccl-inspector" "${@:2}" >text 2>err || true
   has err "$1"
 }
 fails 'logs: a folder; which partial results' merge logs

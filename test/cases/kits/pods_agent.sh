@@ -3,22 +3,21 @@
 # share is a folder on a tmpfs for the black boxes and one for the logs. Without any capability the agent tells of the jobs of its
 # own user, and says whom it leaves out. Of a pod whose boxes it cannot see it says "logs only", never that nothing hangs.
 . "$(dirname "$0")/../../lib/agent.sh"
-[ "$(id -u)" = 0 ] || { echo "needs root: pods of two users"; exit 77; }
-unshare --mount --uts --pid --fork true 2>/dev/null || { echo "unshare is refused"; exit 77; }
+[ "$(id -u)" = 0 ] || skip "needs root: pods of two users"
+unshare --mount --uts --pid --fork true 2>/dev/null || skip "unshare is refused"
 chmod 755 "$TMP"
 mkdir -m 1777 "$TMP/shared" "$TMP/logs"
 mkdir -m 777 "$TMP/state1" "$TMP/state2"
-mount -t tmpfs -o mode=1777 ni-pods "$TMP/shared" 2>/dev/null || { echo "a tmpfs cannot be mounted"; exit 77; }
+mount -t tmpfs -o mode=1777 ni-pods "$TMP/shared" 2>/dev/null || skip "a tmpfs cannot be mounted"
 # Who became another user outlives unshare --kill-child: that ends the sign that its parent is gone.
-all_over() {
+pods_end() {
   local p
   for p in "${AGENTS[@]}"; do pkill -KILL -P "$p"; done
   umount -l "$TMP/shared"
-  over
 }
-trap all_over EXIT
+at_exit pods_end
 cp "$BUILD/nccl-sim" "$INSPECTOR" "$INSPECTOR-live" "$BUILD/libnccl-profiler-inspector.so" test/scenarios/hang_late.scn "$TMP"
-for v in $(env | sed -n 's/^\(NCCL_[A-Z0-9_]*\|SLURM_[A-Z0-9_]*\)=.*/\1/p'); do unset "$v"; done
+unset "${!NCCL_@}" "${!SLURM_@}"
 
 in_pod() { # NAME COMMAND...
   local name=$1

@@ -21,12 +21,12 @@ exit_code() { timeout 5 scontrol show job "$1" | sed -n 's/.* ExitCode=\([0-9]*\
 
 cd "$TMP/user"
 merge=$(array submit "$TMP/logs" "$TMP/user/out" 0-12:2)
-wait_for 60 ended "$merge" || fail "the merge does not run: $(timeout 5 scontrol show job "$merge")"
+wait_for 120 ended "$merge" || fail "the merge does not run: $(timeout 5 scontrol show job "$merge")"
 [ "$(exit_code "$merge")" = 2 ] || fail "with a task that failed the merge ends with $(exit_code "$merge"): $(cat "$TMP/user/out"/*.log)"
 grep -q 'shard 4 of 7 is missing' "$TMP/user/out/merge.log" || fail "it does not name what is missing: $(cat "$TMP/user/out/merge.log")"
 touch "$TMP/user/mended"
 merge=$(array again "$TMP/logs" "$TMP/user/out" 0-12:2 6)
-wait_for 60 ended "$merge" || fail "the second merge does not run"
+wait_for 120 ended "$merge" || fail "the second merge does not run"
 [ "$(exit_code "$merge")" = 0 ] || fail "with all tasks the merge ends with $(exit_code "$merge"): $(cat "$TMP/user/out"/*.log)"
 as_user "$TMP/bin/nccl-inspector" summary "$TMP/logs" --output-dir "$TMP/user/one" --quiet >"$TMP/said" 2>&1 || fail "one summary: $(cat "$TMP/said")"
 diff -r -x output.log "$TMP/user/one" "$TMP/user/out/summary" >"$TMP/said" 2>&1 || fail "other bytes than one summary: $(head -n 5 "$TMP/said")"

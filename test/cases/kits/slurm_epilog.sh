@@ -47,7 +47,7 @@ job() {
 asked=--export=ALL,NCCL_INSPECTOR_ENABLE=1
 logs() { echo "$TMP/user/nobody/logs-$1"; }
 verdict() { head -n 1 "$(logs "$1")/nccl-inspector-verdict.txt" 2>/dev/null; }
-judged() { wait_for "${2:-30}" verdict "$1" || { fail "job $1 ($(state "$1")): no verdict; the epilog's log:"; cat "$TMP/epilog.log"; return 1; }; }
+judged() { wait_for "${2:-60}" verdict "$1" || { fail "job $1 ($(state "$1")): no verdict; the epilog's log:"; cat "$TMP/epilog.log"; return 1; }; }
 says() { verdict "$1" | grep -qE -- "$2" || fail "job $1: '$2' is not in its verdict: $(verdict "$1")"; }
 records() { "$INSPECTOR" check "$(logs "$1")" --json 2>/dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)["operations"])'; }
 # ready JOB: of each of its two ranks 5,000 operations are finished, and the one that does not end is in flight.
@@ -80,26 +80,26 @@ job $asked -- "mkdir -p $TMP/user/evil $TMP/user/evil2" "ln -s $TMP/rootfile $TM
   "printf '%s\n' $TMP/user/evil $TMP/user/evil2 $TMP/rootdir '/\$(touch $TMP/harm)' '/; touch $TMP/harm' -e >>\$n" \
   "srun $sim --job 1x2 --iterations 1"; evil=$JOB
 
-wait_for 30 ended "$two" && judged "$two" && says "$two" '^COMPLETE$'
+wait_for 60 ended "$two" && judged "$two" && says "$two" '^COMPLETE$'
 [ "$(find "$(logs "$two")/.nccl-inspector-slurm" -name 'done.*' | wc -l)" = 2 ] || fail "two nodes: $(find "$(logs "$two")")"
 [ "$(find "$(logs "$two")" -name '*.jsonl.gz' | sed 's,.*/,,; s/-.*//' | sort -u | xargs)" = "n1 n2" ] || fail "two nodes: $(ls "$(logs "$two")")"
-wait_for 30 ended "$silent" || fail "the job that does not ask has no end"
+wait_for 60 ended "$silent" || fail "the job that does not ask has no end"
 ! grep -q 'NCCL_' "$TMP/user/${silent}_"*.out || fail "who does not ask has: $(grep NCCL_ "$TMP/user/${silent}_"*.out)"
 [ ! -e "$(logs "$silent")" ] && [ ! -e "$TMP/harm" ] || fail "who does not ask: logs, or the job's name was run"
-wait_for 30 ended "$other" || fail "the job with another profiler has no end"
+wait_for 60 ended "$other" || fail "the job with another profiler has no end"
 [ "$(grep ^NCCL_ "$TMP/user/${other}_"*.out | sort | xargs)" = "NCCL_INSPECTOR_ENABLE=1 NCCL_PROFILER_PLUGIN=/other/libnccl-profiler-x.so" ] ||
   fail "another profiler: $(grep NCCL_ "$TMP/user/${other}_"*.out)"
-wait_for 30 ended "$mine" || fail "the job with a folder of its own has no end"
-wait_for 30 test -s "$own/$mine/nccl-inspector-verdict.txt" && [ "$(head -n 1 "$own/$mine/nccl-inspector-verdict.txt")" = COMPLETE ] ||
+wait_for 60 ended "$mine" || fail "the job with a folder of its own has no end"
+wait_for 60 test -s "$own/$mine/nccl-inspector-verdict.txt" && [ "$(head -n 1 "$own/$mine/nccl-inspector-verdict.txt")" = COMPLETE ] ||
   fail "a folder of one's own: $(cat "$own/$mine/nccl-inspector-verdict.txt" "$TMP/epilog.log")"
 grep -q "^NCCL_PROFILER_PLUGIN=$TMP/lib/libnccl-profiler-inspector.so$" "$TMP/user/${mine}_"*.out || fail "the plugin that was installed with the kit is not found"
 grep -q '^NCCL_INSPECTOR_EVENTS=light$' "$TMP/user/${mine}_"*.out || fail "settings of one's own are gone"
 
 # The time limit, which slurmctld looks at every 30 s: brought forward, and looked at below.
-wait_for 30 ready "$limited" || fail "the job with a time limit does not come so far"
+wait_for 60 ready "$limited" || fail "the job with a time limit does not come so far"
 timeout 30 scontrol update JobId="$limited" EndTime=now+1 || fail "the end of a job cannot be brought forward"
 
-judged "$evil" && wait_for 20 test -f "$TMP/user/evil/nccl-inspector-verdict.txt" || fail "links: $(cat "$TMP/epilog.log")"
+judged "$evil" && wait_for 40 test -f "$TMP/user/evil/nccl-inspector-verdict.txt" || fail "links: $(cat "$TMP/epilog.log")"
 [ ! -L "$TMP/user/evil/nccl-inspector-verdict.txt" ] && [ ! -e "$TMP/harm" ] &&
   [ "$before" = "$(find "$TMP/rootdir" "$TMP/rootfile" -printf '%p %s %T@ %U\n')" ] || fail "links: a file of root's was touched"
 ! grep secret "$TMP/epilog.log" || fail "links: what root alone may read is in the log"
@@ -107,7 +107,7 @@ judged "$evil" && wait_for 20 test -f "$TMP/user/evil/nccl-inspector-verdict.txt
 [ "$(sort -u "$TMP/user/rights")" = "65534 65534 65534 0000000000000000 1 0,1,2" ] || fail "rights: $(sort -u "$TMP/user/rights")"
 
 # Cancelled: what lay in the boxes alone is in the logs, and the boxes are gone.
-wait_for 30 ready "$cancelled" || fail "the job to be cancelled does not come so far"
+wait_for 60 ready "$cancelled" || fail "the job to be cancelled does not come so far"
 timeout 30 scancel "$cancelled"
 judged "$cancelled" && says "$cancelled" '^DEAD .*; INCOMPLETE: 2 operations still in flight'
 [ "$(records "$cancelled")" = 10000 ] || fail "cancelled: $(records "$cancelled") records of 10000"
@@ -118,11 +118,11 @@ hangs() {
   on_node "$(node_of "$1")" "$INSPECTOR" hang "$(logs "$1")" || rc=$?
   [ $rc = 3 ]
 }
-wait_for 30 hangs "$hung" || fail "hang on its node says of job $hung: $(hangs "$hung" 2>&1)"
+wait_for 60 hangs "$hung" || fail "hang on its node says of job $hung: $(hangs "$hung" 2>&1)"
 timeout 30 scancel "$hung"
 judged "$hung" && says "$hung" '^HANG \(likely\): .*rank 2 .*called AllGather'
 
-wait_for 100 ended "$limited"
+wait_for 200 ended "$limited"
 [ "$(state "$limited")" = TIMEOUT ] || fail "the time limit: $(state "$limited")"
 judged "$limited" && says "$limited" '^DEAD .*; INCOMPLETE: 2 operations still in flight'
 [ "$(records "$limited")" = 10000 ] || fail "time limit: $(records "$limited") records of 10000"
@@ -130,6 +130,6 @@ for n in n1 n2; do
   left=$(on_node $n find /dev/shm -name 'nccl-inspector-*')
   [ -z "$left" ] || fail "$n: left in /dev/shm: $left"
 done
-wait_for 10 idle 2 || fail "a node is not idle: $(sinfo -N)"
+wait_for 20 idle 2 || fail "a node is not idle: $(sinfo -N)"
 grep -vE 'Z n[12] job [0-9]+: ' "$TMP/epilog.log" && fail "the epilog's log has lines of others"
 finish

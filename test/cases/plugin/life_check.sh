@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # nccl-inspector check comes to the same verdict as verify.py: 0 where nothing is missing, 2 where something is.
 . "$(dirname "$0")/../../host/lib.sh"
-[ -x "$BUILD/nccl-inspector" ] || { echo "$BUILD/nccl-inspector is not built"; exit 77; }
+need "$BUILD/nccl-inspector"
 S=NCCL_INSPECTOR
 US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
 IO=LD_PRELOAD=$BUILD/test/fault_io.so

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Forks of a process with the plugin on: the child is a no-op until its own init, and the parent's log is not touched.
 . "$(dirname "$0")/../../host/lib.sh"
-[ "$VARIANT" != tsan ] || { echo "not under tsan: it does not follow threads through fork"; exit 77; }
+[ "$VARIANT" != tsan ] || skip "not under tsan: it does not follow threads through fork"
 US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
 
 for how in fork rawfork; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Hosts that treat the plugin harshly (test/host/harsh.c): its lives are recorded all the same, and the host goes on.
 . "$(dirname "$0")/../../host/lib.sh"
-[ -z "$VARIANT" ] || { echo "not under $VARIANT: its own memory, stacks and threads would be measured"; exit 77; }
+[ -z "$VARIANT" ] || skip "not under $VARIANT: its own memory, stacks and threads would be measured"
 
 # harsh [NAME=value ...] WHAT [N]: runs it. Leaves $TMP/logs and $TMP/out; returns 1 when this machine cannot do it.
 harsh() {

@@ -46,10 +46,7 @@ printf '%s\n' 'set ranks=1' 'comm w size=1' 'sleep ms=20000' >"$TMP/late.scn"
 env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX=0 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_DUMP_FORMAT=jsonl $US=30000000 \
   "$BUILD/nccl-sim" --quiet --plugin "$PLUGIN" --scenario "$TMP/late.scn" --nccl 2.23 >"$TMP/out" 2>&1 &
 sim=$!
-for _ in $(seq 100); do
-  ls "$TMP"/logs/*.jsonl >/dev/null 2>&1 && break
-  sleep 0.1
-done
+wait_for 10 compgen -G "$TMP/logs/*.jsonl" || fail "$CASE: no log"
 kill -9 $sim
 wait $sim 2>/dev/null || true
 [ "$(cut -c1-2000 "$TMP"/logs/*.jsonl | grep -c '"process"')" = 1 ] || fail "$CASE: $(ls -l "$TMP/logs" 2>&1; cat "$TMP/out")"

@@ -34,10 +34,8 @@ for scenario in hang_network hang_pipeline; do
   stated='"stuck":'
   [ $scenario != hang_pipeline ] || stated='"stuck":.*"peer":' # a Recv, whatever comes before it
   job $scenario ${S}_EVENTS=deep ${S}_STUCK_SECONDS=1
-  for _ in $(seq 200); do
-    if grep -q "$stated" <(zcat -f "$TMP"/logs/*.gz 2>/dev/null); then break; fi
-    sleep 0.1
-  done
+  is_stated() { grep -q "$stated" <(zcat -f "$TMP"/logs/*.gz 2>/dev/null); }
+  wait_for 20 is_stated || fail "$scenario: no line of what hangs"
   stop_job
   "$INSPECTOR" recover "$TMP/logs" --box-dir "$BOXES" >"$TMP/out" 2>&1 || [ $? = 2 ] || fail "recover: $(cat "$TMP/out")"
   keep $scenario

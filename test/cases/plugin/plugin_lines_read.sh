@@ -1,19 +1,15 @@
 #!/usr/bin/env bash
 # What the plugin's formatter writes, the exporter reads: every line kind, no unknown key, the accounting closed.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
+. "$(dirname "$0")/../../lib/case.sh"
 writer=$BUILD/test/unit/test_line_write reader=$BUILD/nccl-inspector
 for f in "$writer" "$reader"; do
-  [ -x "$f" ] || { echo "skip: $f is not built"; exit 77; }
+  need "$f"
 done
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-"$writer" --sample >"$tmp/node-a-pid4242-1790000000.jsonl"
+"$writer" --sample >"$TMP/node-a-pid4242-1790000000.jsonl"
 rc=0
-"$reader" check --json "$tmp" >"$tmp/out.json" || rc=$?
-[ "$rc" = 2 ] || { echo "FAIL: exit code $rc, expected 2 (one dropped, one incomplete, no last line, ranks missing)"; exit 1; }
-python3 - "$tmp/out.json" <<'PY'
+"$reader" check --json "$TMP" >"$TMP/out.json" || rc=$?
+[ "$rc" = 2 ] || fatal "exit code $rc, expected 2 (one dropped, one incomplete, no last line, ranks missing)"
+python3 - "$TMP/out.json" <<'PY'
 import json, sys
 r = json.load(open(sys.argv[1]))
 want = {"lines": 14, "operations": 3, "control_lines": 11, "bad_lines": 0, "unknown_keys": 0, "unknown_kinds": {},

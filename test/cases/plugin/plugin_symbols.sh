@@ -1,29 +1,24 @@
 #!/usr/bin/env bash
 # The built plugin passes scripts/check_symbols.sh, and objects with one fault each do not.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
+. "$(dirname "$0")/../../lib/case.sh"
 so=$BUILD/libnccl-profiler-inspector.so
-[ -f "$so" ] || { echo "skip: $so is not built"; exit 77; }
-if readelf -d -W "$so" | grep -E 'lib(a|t|ub)san' >/dev/null; then echo "skip: sanitizer build"; exit 77; fi
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+need "$so"
+if readelf -d -W "$so" | grep -E 'lib(a|t|ub)san' >/dev/null; then skip "sanitizer build"; fi
 
 scripts/check_symbols.sh "$so"
 for v in 1 2 3 4 5 6; do # one object for every NCCL from 2.23 on
-  readelf --dyn-syms -W "$so" | grep "OBJECT.* ncclProfiler_v$v$" >/dev/null || { echo "FAIL: ncclProfiler_v$v is not there"; exit 1; }
+  readelf --dyn-syms -W "$so" | grep "OBJECT.* ncclProfiler_v$v$" >/dev/null || fatal "ncclProfiler_v$v is not there"
 done
 
 # fault NAME EXPECTED-WORDS [cc flags...] <source
 fault() {
   local name=$1 words=$2
   shift 2
-  ${CC:-cc} -shared -fPIC -o "$tmp/$name.so" -x c - "$@"
-  if scripts/check_symbols.sh "$tmp/$name.so" 2>"$tmp/err"; then
-    echo "FAIL: $name was not noticed"
-    exit 1
+  ${CC:-cc} -shared -fPIC -o "$TMP/$name.so" -x c - "$@"
+  if scripts/check_symbols.sh "$TMP/$name.so" 2>"$TMP/err"; then
+    fatal "$name was not noticed"
   fi
-  grep -q "$words" "$tmp/err" || { echo "FAIL: $name: expected '$words', got:"; cat "$tmp/err"; exit 1; }
+  grep -q "$words" "$TMP/err" || { cat "$TMP/err"; fatal "$name: expected '$words'"; }
 }
 
 ok='int ncclProfiler_v4;'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # NVIDIA's Prometheus mode by the real dump thread: one window of 30 s, read by promtool and by node_exporter; gone at the end.
 . "$(dirname "$0")/../../host/lib.sh"
-cc -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$TMP/libcuda.so.1" -x c - <<'C' || { echo "no compiler"; exit 77; }
+cc -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$TMP/libcuda.so.1" -x c - <<'C' || skip "no compiler"
 #include <string.h>
 int cuCtxGetDevice(int *d) { *d = 3; return 0; }
 int cuDeviceGetUuid(unsigned char *u, int d) { for (int i = 0; i < 16; i++) u[i] = i; return 0; }
@@ -61,22 +61,19 @@ if command -v prometheus-node-exporter >/dev/null; then
   mkdir "$TMP/textfile" && mv "$TMP/$name" "$TMP/textfile/"
   prometheus-node-exporter --web.listen-address="127.0.0.1:$port" --collector.disable-defaults --collector.textfile \
     --collector.textfile.directory="$TMP/textfile" >"$TMP/exporter.log" 2>&1 &
-  CLEANUP="kill $! 2>/dev/null || true"
-  for _ in $(seq 100); do curl -s "http://127.0.0.1:$port/metrics" >"$TMP/metrics" && break; sleep 0.1; done
+  wait_for 10 curl -s -o "$TMP/metrics" "http://127.0.0.1:$port/metrics" || fail "node_exporter does not serve"
   grep -q '^node_textfile_scrape_error 0' "$TMP/metrics" || { fail "node_exporter refuses the file"; cat "$TMP/exporter.log"; }
   grep -q '^nccl_collective_exec_time_microseconds{.*nranks="8"' "$TMP/metrics" || fail "node_exporter does not tell it"
   if command -v prometheus >/dev/null; then
     asked=$(free_port)
     printf '%s\n' 'global: {scrape_interval: 1s}' 'scrape_configs:' '- job_name: node' "  static_configs: [{targets: ['127.0.0.1:$port']}]" >"$TMP/prometheus.yml"
     prometheus --config.file="$TMP/prometheus.yml" --storage.tsdb.path="$TMP/tsdb" --web.listen-address="127.0.0.1:$asked" >"$TMP/prometheus.log" 2>&1 &
-    CLEANUP="$CLEANUP; kill $! 2>/dev/null || true"
     got=
-    for _ in $(seq 200); do
+    scraped() {
       got=$(curl -s "http://127.0.0.1:$asked/api/v1/query" --data-urlencode 'query=count(nccl_bus_bandwidth_gbs{gpu="GPU3",slurm_job_id="4711"})' |
-        jq -r '.data.result[0].value[1] // empty' 2>/dev/null) || true
-      [ -z "$got" ] || break
-      sleep 0.1
-    done
+        jq -r '.data.result[0].value[1] // empty' 2>/dev/null) && [ -n "$got" ]
+    }
+    wait_for 20 scraped || true # told below
     want=$(grep -c '^nccl_bus_bandwidth_gbs{' "$TMP/textfile/$name")
     [ "$got" = "$want" ] || fail "Prometheus has ${got:-no} series of bandwidth, the file has $want"
   fi

@@ -2,7 +2,7 @@
 # What we write as JSON, against schemas/: lines of logs by all kinds, and what the commands say of good, killed, hanging and
 # damaged jobs and of counters. A key that its schema has not fails (test/lib/python/schemas.py).
 . "$(dirname "$0")/../../lib/sim.sh"
-VENV=$(test/foreign/setup.sh jsonschema) || { echo "no jsonschema from pip"; exit 77; }
+VENV=$(test/foreign/setup.sh jsonschema) || skip "no jsonschema from pip"
 python3 scripts/schemas.py --check
 INSPECTOR=$BUILD/nccl-inspector
 checked=()
@@ -11,7 +11,7 @@ json() {
   local name=$1 codes=$2 rc=0 to=$TMP/$1.${#checked[@]}.json
   shift 2
   "$INSPECTOR" "$@" >"$to" 2>"$TMP/said" || rc=$?
-  case ,$codes, in *,$rc,*) ;; *) echo "FAIL $*: exit code $rc"; head -n 3 "$TMP/said"; failures=$((failures + 1)) ;; esac
+  case ,$codes, in *,$rc,*) ;; *) fail "$*: exit code $rc"; head -n 3 "$TMP/said" ;; esac
   checked+=("$name=$to")
 }
 job() { # NAME, then as run_logged: its logs in $TMP/NAME

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The package by mypy --strict, with a program as users write it; Arrow tables with the real pyarrow; the syntax of Python 3.9.
 . "$(dirname "$0")/../../lib/python.sh"
-VENV=$(test/foreign/setup.sh mypy jsonschema) || { echo "no mypy and pyarrow from pip"; exit 77; }
+VENV=$(test/foreign/setup.sh mypy jsonschema) || skip "no mypy and pyarrow from pip"
 site=$(dirname "$("$PY" -c 'import nccl_inspector; print(nccl_inspector.__file__)')")
 cat >"$TMP/use.py" <<'PY'
 import os
@@ -32,7 +32,7 @@ PY
 mypy() { (cd "$TMP" && MYPYPATH=$(dirname "$site") "$(dirname "$VENV")/mypy" --strict --cache-dir "$TMP/cache" --config-file "$OLDPWD/python/pyproject.toml" "$@"); }
 mypy -p nccl_inspector
 mypy use.py
-mypy misuse.py >"$TMP/said" && { echo "FAIL mypy sees no misuse"; exit 1; }
+mypy misuse.py >"$TMP/said" && fatal "mypy sees no misuse"
 [ "$(grep -c '^misuse.py:[2-5]: error' "$TMP/said")" = 4 ] || { cat "$TMP/said"; exit 1; }
 "$PY" -c 'import ast, glob, sys
 for f in glob.glob(sys.argv[1] + "/*.py"): ast.parse(open(f).read(), f, feature_version=(3, 9))' "$site"

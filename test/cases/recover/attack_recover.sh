@@ -1,19 +1,16 @@
 #!/usr/bin/env bash
 # `recover`, `snapshot`, `boxes` and `hang` as root, over boxes that another user has forged: nothing is written where that user
 # could not write, no other user's box is read for him, and neither memory nor time are his to choose.
-set -u
-cd "$(dirname "$0")/../../.." || exit 2
-BUILD=$(realpath -m "${BUILD:-build}")
+. "$(dirname "$0")/../../lib/case.sh"
+set +e +o pipefail # the case looks at each exit status itself
 I=$BUILD/nccl-inspector
-[ -e "$I" ] || { echo "$I is not built"; exit 77; }
-[ "$(id -u)" = 0 ] || { echo "not root: nobody else's files to work on"; exit 77; }
-command -v setpriv python3 >/dev/null || { echo "no setpriv or no python3"; exit 77; }
+need "$I"
+need python3
 A=64001 V=64002 # the attacker, the victim
-setpriv --reuid $A --regid $A --clear-groups true 2>/dev/null || { echo "no other uid can be taken here"; exit 77; }
-TMP=$(mktemp -d) failures=0
-trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$TMP"' EXIT
+need_users $A $V
 chmod 755 "$TMP"
-fail() { echo "FAIL $*"; failures=$((failures + 1)); }
+BEFORE=$(mktemp) # beside TMP, which each part empties
+at_exit 'rm -f "$BEFORE"'
 as() { local u=$1; shift; setpriv --reuid "$u" --regid "$u" --clear-groups "$@"; }
 forge() { # PATH [NAME=value ...]; uid=: whose file it is, too
   local made a
@@ -28,10 +25,10 @@ fresh() { # a box folder as /dev/shm is, a root-only folder with a log, a folder
   mkdir "$TMP/mine" "$TMP/victim"
   chown $A:$A "$TMP/mine"
   chown $V:$V "$TMP/victim"
-  find "$TMP/secret" "$TMP/victim" | sort >"$TMP.before"
+  find "$TMP/secret" "$TMP/victim" | sort >"$BEFORE"
 }
 untouched() { # NAME: neither the root-only folder nor the victim's has changed
-  if find "$TMP/secret" "$TMP/victim" | sort | diff "$TMP.before" - >"$TMP/diff"; then echo "ok   $1"
+  if find "$TMP/secret" "$TMP/victim" | sort | diff "$BEFORE" - >"$TMP/diff"; then echo "ok   $1"
   else fail "$1: $(cat "$TMP/diff")"; fi
 }
 run() { timeout 120 "$I" "$@" >"$TMP/out" 2>&1 </dev/null; RC=$?; }
@@ -80,7 +77,7 @@ run snapshot "$TMP/mine" --output "$TMP/copies"
 fresh
 echo '{}' >"$TMP/victim/v-pid1-1.jsonl"
 chown $V:$V "$TMP/victim/v-pid1-1.jsonl"
-find "$TMP/secret" "$TMP/victim" | sort >"$TMP.before"
+find "$TMP/secret" "$TMP/victim" | sort >"$BEFORE"
 mine dir="$TMP/victim" file=v-pid1-1.jsonl.gz records=20
 run recover "$TMP/victim" --box-dir "$TMP/boxes"
 untouched "a box that names another user's log"
@@ -212,13 +209,15 @@ fresh
 mine dir="$TMP/mine" file=x-pid1-1.jsonl.gz start_ns=5
 python3 - "$TMP/mine/x-pid1-1.jsonl" <<'P'
 import sys
-head = ('{"header":{"id":"0x%x","rank":0,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0","git_rev":"g",'
-        '"rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":1,"hostname":"h","pid":1,"producer":"nccl-inspector-c t"},')
+sys.path.insert(0, "test/lib")
+import logs
+about, meta = logs.header("0x%x", 0, 2, 1), logs.metadata(1, "h", 1, git_rev="g", producer="nccl-inspector-c t")
+comm = logs.template(logs.line(about, meta, "comm", {"hash": "0x%x", "rank": 0, "n_ranks": 2, "nnodes": 1, "init_ns": "%d"}))
 with open(sys.argv[1], "w") as f:
-    f.write(head % 0 + '"process":{"start_ns":5,"settings":{}}}\n')
+    f.write(logs.template(logs.line(about, meta, "process", {"start_ns": 5, "settings": {}})) % 0)
     for i in range(160000):
         h = i * 7919 + 1
-        f.write(head % h + '"comm":{"hash":"0x%x","rank":0,"n_ranks":2,"nnodes":1,"init_ns":%d}}\n' % (h, i + 1))
+        f.write(comm % (h, h, i + 1))
 P
 chown $A "$TMP/mine/x-pid1-1.jsonl"
 costs "a log with 160,000 communicators, recover" 60 800 "$I" recover --box-dir "$TMP/boxes"
@@ -233,5 +232,4 @@ for _ in $(seq 12); do
 done
 kill %% 2>/dev/null
 wait 2>/dev/null
-rm -f "$TMP.before"
-[ $failures = 0 ] || { echo "$failures failures"; exit 1; }
+finish

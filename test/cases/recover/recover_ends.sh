@@ -2,9 +2,9 @@
 # How a process ended is known: by itself though nothing could be written, by exit with communicators open, or killed. The box, the
 # log's last line, `boxes`, `recover`, `check` and `hang` say the same, before `recover` and after it; of a box of before it is unknown.
 . "$(dirname "$0")/../../lib/sim.sh"
-INSPECTOR=$BUILD/nccl-inspector
-[ "$BOXES" != 0 ] || { echo "no /dev/shm to put black boxes into"; exit 77; }
-fail() { echo "FAIL $CASE: $*"; failures=$((failures + 1)); }
+[ "$BOXES" != 0 ] || skip "no /dev/shm to put black boxes into"
+wrong() { fail "$CASE: $*"; }
+# shellcheck disable=SC2154 # test/lib/case.sh sets it
 ok() { # nothing of this case failed
   [ $failures = "$before" ] && echo "ok   $CASE"
   before=$failures
@@ -32,16 +32,16 @@ ended() {
 # box KEY: of all boxes, each value once
 box() { "$INSPECTOR" boxes --json --box-dir "$BOXES" | python3 -c 'import json, sys
 print(*sorted({str(b[sys.argv[1]]) for b in json.load(sys.stdin)["boxes"]}))' "$1"; }
-is() { [ "$(box "$1")" = "$2" ] || fail "$1 of the boxes is $(box "$1"), not $2"; }
+is() { [ "$(box "$1")" = "$2" ] || wrong "$1 of the boxes is $(box "$1"), not $2"; }
 # hang WHAT CODE: its answer begins so, with that exit code; the arguments behind are paths
 hang() {
   local begin=$1 code=$2 rc=0
   shift 2
   "$INSPECTOR" hang "$@" --box-dir "$BOXES" >"$TMP/said" 2>&1 || rc=$?
-  { [ $rc = "$code" ] && grep -q "^$begin" "$TMP/said"; } || fail "hang: $rc, $(head -n 2 "$TMP/said")"
+  { [ $rc = "$code" ] && grep -q "^$begin" "$TMP/said"; } || wrong "hang: $rc, $(head -n 2 "$TMP/said")"
 }
 recovered() {
-  "$INSPECTOR" recover --box-dir "$BOXES" --output "$TMP/part" >"$TMP/said" 2>&1 || fail "recover: $(cat "$TMP/said")"
+  "$INSPECTOR" recover --box-dir "$BOXES" --output "$TMP/part" >"$TMP/said" 2>&1 || wrong "recover: $(cat "$TMP/said")"
   zcat "$TMP/part"/*.gz >"$TMP/lines"
 }
 last() { grep '"id":"0x0".*"final":true' "$TMP/lines" | grep -o '"end":"[a-z]*"' | sort -u | tr -d '\n'; }
@@ -53,21 +53,21 @@ is process ended
 is end exited
 is unwritten 200
 hang ENDED 0
-grep -q '400 finished operations could not be written (No such file or directory)' "$TMP/said" || fail "hang: $(head -n 1 "$TMP/said")"
+grep -q '400 finished operations could not be written (No such file or directory)' "$TMP/said" || wrong "hang: $(head -n 1 "$TMP/said")"
 recovered
-grep -q '200 records' "$TMP/said" || fail "recover says $(cat "$TMP/said")"
-[ "$(ends) $(last)" = 'destroy "end":"exited"' ] || fail "the recovered log ends with $(ends) $(last)"
-grep -q 'could not write 200 finished operations: No such file' "$TMP/lines" || fail "no note about what was not written"
+grep -q '200 records' "$TMP/said" || wrong "recover says $(cat "$TMP/said")"
+[ "$(ends) $(last)" = 'destroy "end":"exited"' ] || wrong "the recovered log ends with $(ends) $(last)"
+grep -q 'could not write 200 finished operations: No such file' "$TMP/lines" || wrong "no note about what was not written"
 hang ENDED 0 "$TMP/part"
-"$INSPECTOR" check "$TMP/part" >"$TMP/said" 2>&1 || fail "check: $(tail -n 1 "$TMP/said")"
-"$INSPECTOR" recover --box-dir "$BOXES" --output "$TMP/part" | grep -q 'nothing to recover' || fail "a second recover writes again"
+"$INSPECTOR" check "$TMP/part" >"$TMP/said" 2>&1 || wrong "check: $(tail -n 1 "$TMP/said")"
+"$INSPECTOR" recover --box-dir "$BOXES" --output "$TMP/part" | grep -q 'nothing to recover' || wrong "a second recover writes again"
 ok
 
 ended "exit with a communicator open, on a folder that cannot be written" /proc/nowhere "$TMP/leaves.scn" exit
 is process ended
 is end exited
 recovered
-[ "$(ends) $(last)" = 'exit "end":"exited"' ] || fail "the recovered log ends with $(ends) $(last)"
+[ "$(ends) $(last)" = 'exit "end":"exited"' ] || wrong "the recovered log ends with $(ends) $(last)"
 hang ENDED 0 "$TMP/part"
 ok
 
@@ -77,7 +77,7 @@ for how in sigkill _exit; do
   is end not_yet
   hang DEAD 4
   recovered
-  [ "$(ends) $(last)" = 'killed "end":"killed"' ] || fail "the recovered log ends with $(ends) $(last)"
+  [ "$(ends) $(last)" = 'killed "end":"killed"' ] || wrong "the recovered log ends with $(ends) $(last)"
   hang DEAD 4 "$TMP/part"
   ok
 done
@@ -95,7 +95,7 @@ rm -rf "$TMP/part"
 is process dead
 is end unknown
 recovered
-[ "$(ends)$(last)" = killed ] || fail "the recovered log ends with $(ends) $(last)"
+[ "$(ends)$(last)" = killed ] || wrong "the recovered log ends with $(ends) $(last)"
 hang DEAD 4 "$TMP/part"
 ok
 
@@ -115,7 +115,7 @@ sleep ms=300
 exit how=sigkill
 S
 ended "the longest operation and pause" "$TMP/logs" "$TMP/long.scn" none
-python3 - "$BOXES" <<'P' || fail "they are others"
+python3 - "$BOXES" <<'P' || wrong "they are others"
 import glob, struct, sys
 (path,) = glob.glob(sys.argv[1] + "/*.box")
 operation, gap = (n / 1e9 for n in struct.unpack_from("<2Q", open(path, "rb").read(4096), 2184))
@@ -126,14 +126,14 @@ ok
 
 # The log's own last line.
 ended "the log of an orderly end" "$TMP/logs" "$TMP/ends.scn" none
-[ -z "$(ls "$BOXES")" ] || fail "a box is left"
+[ -z "$(ls "$BOXES")" ] || wrong "a box is left"
 zcat "$TMP/logs"/*.gz >"$TMP/lines"
-[ "$(ends) $(last)" = 'destroy "end":"finalized"' ] || fail "it ends with $(ends) $(last)"
+[ "$(ends) $(last)" = 'destroy "end":"finalized"' ] || wrong "it ends with $(ends) $(last)"
 hang ENDED 0 "$TMP/logs"
 ok
 ended "the log of an exit" "$TMP/logs" "$TMP/leaves.scn" exit
 zcat "$TMP/logs"/*.gz >"$TMP/lines"
-[ "$(ends) $(last)" = 'exit "end":"exited"' ] || fail "it ends with $(ends) $(last)"
+[ "$(ends) $(last)" = 'exit "end":"exited"' ] || wrong "it ends with $(ends) $(last)"
 hang ENDED 0 "$TMP/logs"
 ok
 
@@ -141,8 +141,9 @@ ok
 CASE="killed with more than the box had room for"
 mkdir "$TMP/small"
 if mount -t tmpfs -o size=8m ni-test "$TMP/small" 2>/dev/null; then
-  trap 'umount "$TMP/small"; rm -rf "$TMP" "$BOXES"' EXIT
-  printf '%s\n' 'set ranks=1' 'comm world size=2' 'coll world func=AllReduce bytes=64k repeat=80000' 'sync world' 'exit how=sigkill' \
+  at_exit 'umount "$TMP/small"'
+  printf '%s
+' 'set ranks=1' 'comm world size=2' 'coll world func=AllReduce bytes=64k repeat=80000' 'sync world' 'exit how=sigkill' \
     >"$TMP/much.scn"
   rm -rf "$TMP/logs"
   # The dump thread leaves all to the box: whether it keeps up is the machine's matter.
@@ -151,7 +152,7 @@ if mount -t tmpfs -o size=8m ni-test "$TMP/small" 2>/dev/null; then
     --scenario "$TMP/much.scn" --set time_scale=0.01 --set inflight=1024 >"$TMP/out" 2>&1 || true
   "$INSPECTOR" recover --box-dir "$TMP/small" "$TMP/logs" --json >"$TMP/recover.json" || true
   "$INSPECTOR" check "$TMP/logs" --json >"$TMP/check.json" || true
-  python3 - "$TMP" <<'P' || fail "what is lost is not named"
+  python3 - "$TMP" <<'P' || wrong "what is lost is not named"
 import json, sys
 recover, check = (json.load(open("%s/%s.json" % (sys.argv[1], n))) for n in ("recover", "check"))
 box, = recover["boxes"]
@@ -171,12 +172,12 @@ P
   hang ENDED 0 "$TMP/small"
   written=$(zcat -q "$TMP/small"/*.gz 2>/dev/null | grep -c '"coll_perf"' || true)
   unwritten=$("$INSPECTOR" boxes --json --box-dir "$BOXES" | jq '[.boxes[].unwritten] | add')
-  { [ "$written" -gt 0 ] && [ $((written + unwritten)) = 40000 ]; } || fail "$written records written, $unwritten unwritten"
+  { [ "$written" -gt 0 ] && [ $((written + unwritten)) = 40000 ]; } || wrong "$written records written, $unwritten unwritten"
   recovered
-  grep -q 'operations: No space left on device' "$TMP/lines" || fail "the reason is not told: $(grep '"note"' "$TMP/lines")"
+  grep -q 'operations: No space left on device' "$TMP/lines" || wrong "the reason is not told: $(grep '"note"' "$TMP/lines")"
   hang ENDED 0 "$TMP/small" "$TMP/part"
   "$INSPECTOR" check "$TMP/small" "$TMP/part" >"$TMP/said" 2>&1 || true
-  grep -q 'AllReduce 40000' "$TMP/said" || fail "check: $(tail -n 3 "$TMP/said")"
+  grep -q 'AllReduce 40000' "$TMP/said" || wrong "check: $(tail -n 3 "$TMP/said")"
   ok
 else
   echo "no tmpfs can be mounted here: left out"
@@ -199,6 +200,6 @@ for path in glob.glob(sys.argv[1] + "/*.gz"):
                 out.write(re.sub(r'("dump_timestamp_us":)(\d+)', lambda m: m[1] + str(int(m[2]) - back), text))
                 if '"dump_stats"' in text: back = 3600 * 10**6
 P
-"$INSPECTOR" check "$TMP/back" >"$TMP/said" 2>&1 || fail "check: $(tail -n 1 "$TMP/said")"
+"$INSPECTOR" check "$TMP/back" >"$TMP/said" 2>&1 || wrong "check: $(tail -n 1 "$TMP/said")"
 ok
 finish

@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
 # A head's store is killed again and again: no sample that was acknowledged is missing in its sessions, whether it came in time or late,
 # and frames are numbered without a gap or a repeat. KILLS=50.
-set -u
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
-FEED=$(realpath "${BUILD:-build}/test/host/session_feed") || exit 1
+. "$(dirname "$0")/../../lib/case.sh"
+FEED=$BUILD/test/host/session_feed
 KILLS=${KILLS:-50} python3 - "$FEED" "$TMP" <<'PY'
 import json, os, random, re, signal, subprocess, sys, time
 feed, tmp = sys.argv[1:]

@@ -7,7 +7,7 @@ count() { # what at-least at-most
   local n
   n=$(apart)
   if [ "$n" -ge "$2" ] && [ "$n" -le "$3" ]; then echo "ok   $1: $n without GPU time"
-  else echo "FAIL $1: $n without GPU time, expected $2 to $3"; failures=$((failures + 1)); fi
+  else fail "$1: $n without GPU time, expected $2 to $3"; fi
 }
 # One channel of the self, the others lie on 2 and 3: their times stay.
 printf '%s\n' 'set ranks=2' 'comm w label=w' 'loop times=20' '  sendrecv w shift=1 bytes=1m first=2 channels=2' \

@@ -7,7 +7,7 @@ for how in "--nccl 2.30" "--nccl 2.27" "--nccl 2.30 --interface v4"; do
   # shellcheck disable=SC2086
   verified NCCL_INSPECTOR_EVENTS=trace NCCL_INSPECTOR_DUMP_FORMAT=jsonl traps_events $how
 done
-python3 - "$TMP"/logs/*.jsonl <<'PY' || { echo "FAIL what the lines say"; failures=$((failures + 1)); }
+python3 - "$TMP"/logs/*.jsonl <<'PY' || { fail "what the lines say"; }
 import json, sys
 foreign = open_ops = high = 0
 for line in open(sys.argv[1]):
@@ -47,16 +47,14 @@ for vars in NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=0 NCCL_INSPECTOR_SA
   if [ "$all" -ge 1000 ] && [ "$late" -lt "$all" ] && [ $(((lost - late) * 20)) -le "$all" ]; then
     echo "ok   $what"
   else
-    echo "FAIL $vars: $what"
-    failures=$((failures + 1))
+    fail "$vars: $what"
   fi
 done
 # Operation lines only: nothing else is asked for, whatever the settings name.
 run_logged NCCL_INSPECTOR_DUMP_CONTROL_LINES=0 NCCL_INSPECTOR_EVENTS=trace NCCL_INSPECTOR_DUMP_FORMAT=jsonl net >"$TMP/out" 2>&1 ||
   { cat "$TMP/out"; failures=$((failures + 1)); }
 if grep -qv '"coll_perf"\|"p2p_perf"' "$TMP"/logs/*.jsonl; then
-  echo "FAIL other lines than operations: $(grep -v '"coll_perf"\|"p2p_perf"' "$TMP"/logs/*.jsonl | head -n 1)"
-  failures=$((failures + 1))
+  fail "other lines than operations: $(grep -v '"coll_perf"\|"p2p_perf"' "$TMP"/logs/*.jsonl | head -n 1)"
 fi
 # A limit of proxy operations: what does not fit is dropped and counted, and check says so.
 rc=0
@@ -64,7 +62,7 @@ NCCL_INSPECTOR_PROXY_OP_POOL_SIZE=1 run_logged NCCL_INSPECTOR_ENABLE_PROXY=1 NCC
   2x4 --rate 0 --iterations 40 >"$TMP/out" 2>&1 || { cat "$TMP/out"; failures=$((failures + 1)); }
 "$BUILD/nccl-inspector" check --json "$TMP/logs" >"$TMP/json" || rc=$?
 if grep -q '"proxy_dropped_total":[1-9]' <(zcat "$TMP"/logs/*.gz); then
-  [ $rc = 2 ] && grep -q '"code":"events_dropped"' "$TMP/json" || { echo "FAIL check does not tell dropped events"; failures=$((failures + 1)); }
+  [ $rc = 2 ] && grep -q '"code":"events_dropped"' "$TMP/json" || { fail "check does not tell dropped events"; }
   echo "ok   dropped proxy operations are told"
 fi
 finish

@@ -12,7 +12,7 @@ verified NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=500000 hidden
 # In the summary they are functions of their own: their times are those of calls, their numbers ours.
 "$BUILD/nccl-inspector" summary --input_dir "$TMP/logs" --output_dir "$TMP/out.d" --no-plots --no-html >"$TMP/summary" 2>&1 || true
 grep -q 'AllReduce (api)' "$TMP/summary" && grep -q 'AllGather (api)' "$TMP/summary" ||
-  { echo "FAIL summary mixes calls with kernels"; cat "$TMP/summary"; failures=$((failures + 1)); }
+  { fail "summary mixes calls with kernels"; cat "$TMP/summary"; }
 verified hidden --set allgatherv=0
 verified ce
 # A communicator that launches after its group's stop, the first time much later: one record each.
@@ -23,5 +23,5 @@ verified "$TMP/late.scn" --nccl 2.30
 printf '%s\n' 'set ranks=1' 'comm w size=4' 'coll w bytes=1m' 'coll w bytes=1m nonblocking=2500' 'coll w bytes=1m' >"$TMP/late.scn"
 NCCL_INSPECTOR_DUMP_FORMAT=jsonl run_logged NCCL_INSPECTOR_DUMP_FORMAT=jsonl "$TMP/late.scn" >"$TMP/out" 2>&1 || { cat "$TMP/out"; exit 1; }
 grep -q '"call_sn":1,"coll_src":"api"' "$TMP"/logs/*.jsonl && grep -q '"late_call":1' "$TMP"/logs/*.jsonl ||
-  { echo "FAIL a premature record must be told"; failures=$((failures + 1)); }
+  { fail "a premature record must be told"; }
 finish

@@ -11,6 +11,6 @@ verified many_comms --set n=2000
 NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$TMP/logs "$SIM" --plugin "$PLUGIN" --scenario allreduce --nccl 2.30 >"$TMP/out" 2>&1 ||
   { cat "$TMP/out"; failures=$((failures + 1)); }
 for said in '^scenario .*allreduce.*, NCCL 2\.30\.7$' 'interface v6, NCCL 2\.30\.7, clock'; do
-  grep -q "$said" "$TMP/out" || { echo "FAIL: not said: $said"; cat "$TMP/out"; failures=$((failures + 1)); }
+  grep -q "$said" "$TMP/out" || { fail "not said: $said"; cat "$TMP/out"; }
 done
 finish

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # NCCL_INSPECTOR_PROXY_OUTPUT_MODE=nested: the steps of flat output, in their operations' lines, whatever happens to these.
 . "$(dirname "$0")/../../lib/sim.sh"
-command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+need python3
 NESTED=(NCCL_INSPECTOR_EVENTS=trace NCCL_INSPECTOR_PROXY_OUTPUT_MODE=nested NCCL_INSPECTOR_DUMP_FORMAT=jsonl)
-fail() { echo "FAIL $*"; failures=$((failures + 1)); }
 
 # checked CODE [options]: what check says of $TMP/logs; its answer in $TMP/json.
 checked() {
@@ -131,12 +130,8 @@ run_logged "${NESTED[@]}" NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=10000
 job=$!
 hangs='(lambda n: [l for l in proxy if not l["proxy_trace"]["is_final"] and l["proxy_trace"]["proxy_op_sn"] not in n.get(l["header"]["rank"], ())])(
   (lambda n: [n.setdefault(l["header"]["rank"], set()).add(l["proxy_trace"]["proxy_op_sn"]) for l in proxy if l["proxy_trace"]["is_final"]] and n)({}))'
-early=0
-for ((i = 0; i < 15 && early == 0; i++)); do
-  sleep 0.5
-  says "len($hangs) > 4 and done() > 1000" >/dev/null 2>&1 && kill -0 $job && early=1
-done
-[ $early = 1 ] || fail "the log does not have the steps of operations that hang"
+early() { says "len($hangs) > 4 and done() > 1000" && kill -0 $job; }
+wait_for 10 early || fail "the log does not have the steps of operations that hang"
 wait $job || fail "hang: $(cat "$TMP/out")"
 look "at its end" "len($hangs) > 4 and done() > 1000"
 checked 2
@@ -158,7 +153,7 @@ rm -rf "$TMP/logs"
 run_logged "${NESTED[@]}" "$TMP/long.scn" >"$TMP/out" 2>&1 &
 job=$!
 # A process looks for control files once a second, at two of them in turn.
-for ((i = 0; i < 100; i++)); do ls "$TMP"/logs/*.jsonl >/dev/null 2>&1 && break || sleep 0.1; done
+wait_for 10 compgen -G "$TMP/logs/*.jsonl" || fail "no log"
 for preset in deep trace light; do
   "$BUILD/nccl-inspector" ctl "$TMP/logs" preset $preset >/dev/null || fail "ctl $preset"
   sleep 2.2

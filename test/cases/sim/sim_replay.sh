@@ -9,26 +9,25 @@ replay() { # file [options]
   if "$SIM" --verify "$TMP/truth" "$TMP/logs" >"$TMP/verify" 2>&1; then
     echo "ok   replay $(basename "$file") $* $(tail -n 1 "$TMP/verify")"
   else
-    echo "FAIL replay $(basename "$file") $*"; cat "$TMP/verify"; failures=$((failures + 1))
+    fail "replay $(basename "$file") $*"; cat "$TMP/verify"
   fi
 }
-[ -e "$BUILD/test/recorder.so" ] || { echo "$BUILD/test/recorder.so is not built"; exit 77; }
+need "$BUILD/test/recorder.so"
 for s in groups p2p; do
   NI_RECORDER_FILE=$TMP/$s.rec "$SIM" --quiet --plugin "$BUILD/test/recorder.so" --scenario $s --truth "$TMP/first"
   replay "$TMP/$s.rec"
   # Device times of the recorded run itself, not only those that the replay saw.
   exec_of() { grep '"t":"op"' "$1" | sed 's/.*\("hash":"[^"]*","rank":[0-9]*,"kind":"[^"]*","func":"[^"]*"\).*\("rec":[0-9]*\).*\("exec_ns":[0-9]*\).*/\1 \2 \3/' | sort; }
   if ! diff <(exec_of "$TMP/first") <(exec_of "$TMP/truth"); then
-    echo "FAIL $s: the replay's truth differs from the recorded run's"; failures=$((failures + 1))
+    fail "$s: the replay's truth differs from the recorded run's"
   fi
 done
 real=${NI_TEST_DATA:-../shared/data}/real-callbacks/h100x4-allreduce-v5.jsonl
 if [ ! -e "$real" ]; then
-  [ $failures = 0 ] || exit 1
-  echo "$real is not there: only our own recordings were replayed"; exit 77
+  skip "$real is not there: only our own recordings were replayed"
 fi
 replay "$real" --nccl 2.28
 replay "$real" --nccl 2.30 --interface v4
 replay "$real" --nccl 2.30
-[ "$(grep -c '"exec_ns":15135904,' "$TMP/truth")" = 1 ] || { echo "FAIL: rank 0's first AllReduce ran 15135904 ns"; exit 1; }
+[ "$(grep -c '"exec_ns":15135904,' "$TMP/truth")" = 1 ] || fail "rank 0's first AllReduce ran 15135904 ns"
 finish

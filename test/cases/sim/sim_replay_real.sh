@@ -8,7 +8,7 @@ files=("$real"/*.rec.gz)
 own=0
 if [ ${#files[@]} = 0 ]; then
   # Nothing real yet: one of our own under such a name shows that the way works.
-  [ -e "$BUILD/test/recorder.so" ] || { echo "$BUILD/test/recorder.so is not built"; exit 77; }
+  need "$BUILD/test/recorder.so"
   own=1
   NI_RECORDER_FILE=$TMP/sim-nccl2.28.9-hostid-mix-rank0.rec "$SIM" --quiet --plugin "$BUILD/test/recorder.so" --nccl 2.28.9 --scenario p2p
   gzip -n "$TMP"/*.rec
@@ -17,7 +17,7 @@ fi
 for f in "${files[@]}"; do
   name=$(basename "$f" .rec.gz)
   release=$(sed -n 's/.*-nccl\([0-9.]*\)-.*/\1/p' <<<"$name")
-  [ -n "$release" ] || { echo "FAIL $name: the name has no -nccl<release>-"; failures=$((failures + 1)); continue; }
+  [ -n "$release" ] || { fail "$name: the name has no -nccl<release>-"; continue; }
   gzip -dc "$f" >"$TMP/$name.rec"
   rm -rf "$TMP/logs"
   more=()
@@ -28,14 +28,11 @@ for f in "${files[@]}"; do
     --replay "$TMP/$name.rec" --truth "$TMP/truth" "${more[@]}" >"$TMP/out" 2>&1 && "$SIM" --verify "$TMP/truth" "$TMP/logs" >"$TMP/out" 2>&1; then
     echo "ok   $name: $(tail -n 1 "$TMP/out")"
   else
-    echo "FAIL $name"; tail -n 20 "$TMP/out"; failures=$((failures + 1))
+    fail "$name"; tail -n 20 "$TMP/out"
   fi
   if [ -x "$BUILD/test/gpu/gpu_contract" ] && ! "$BUILD/test/gpu/gpu_contract" "$TMP/$name.rec" >"$TMP/out" 2>&1; then
-    echo "FAIL $name: the contract"; grep '^FAIL' "$TMP/out"; failures=$((failures + 1))
+    fail "$name: the contract"; grep '^FAIL' "$TMP/out"
   fi
 done
-[ $failures = 0 ] || { echo "$failures failures"; exit 1; }
-if [ $own = 1 ]; then
-  echo "no recording of real NCCL in $real yet (scripts/gpu_validate.sh makes them); only one of nccl-sim was replayed"
-  exit 77
-fi
+[ $own = 0 ] || skip "no recording of real NCCL in $real yet (scripts/gpu_validate.sh makes them); only one of nccl-sim was replayed"
+finish

@@ -1,22 +1,18 @@
 #!/usr/bin/env bash
 # Two runs beside each other: silent where only chance differs, names who is slower, gates; refuses what cannot be compared;
 # reads logs, folders of summary, summary.json and counters; bad files end with a sentence.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector
-job() { "$BUILD/test/ni-jobs" --layout "${3:-B}" --seed 11 --steps 40 --draw "$2" --out "$work/$1" "${@:4}" >/dev/null; }
-# said NAME CODE OPTION...: the exit code; what it prints is in $work/said and $work/errors.
+job() { "$BUILD/test/ni-jobs" --layout "${3:-B}" --seed 11 --steps 40 --draw "$2" --out "$TMP/$1" "${@:4}" >/dev/null; }
+# said NAME CODE OPTION...: the exit code; what it prints is in $TMP/said and $TMP/errors.
 said() {
   local rc=0
-  (cd "$work" && "$inspector" diff "${@:3}" >said 2>errors) || rc=$?
-  [ $rc = "$2" ] || { echo "FAIL $1: exit code $rc, not $2"; head -n 8 "$work/said" "$work/errors"; exit 1; }
+  (cd "$TMP" && "$inspector" diff "${@:3}" >said 2>errors) || rc=$?
+  [ $rc = "$2" ] || { head -n 8 "$TMP/said" "$TMP/errors"; fatal "$1: exit code $rc, not $2"; }
 }
-has() { grep -qE -- "$2" "$work/said" "$work/errors" || { echo "FAIL $1: no line with '$2'"; head -n 12 "$work/said" "$work/errors"; exit 1; }; }
-is() { python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); rows = {r["name"]: r for r in j["rows"]}; assert eval(sys.argv[2])' "$work/said" "$2" ||
-  { echo "FAIL $1: not so: $2"; exit 1; }; }
+has() { grep -qE -- "$2" "$TMP/said" "$TMP/errors" || { head -n 12 "$TMP/said" "$TMP/errors"; fatal "$1: no line with '$2'"; }; }
+is() { python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); rows = {r["name"]: r for r in j["rows"]}; assert eval(sys.argv[2])' "$TMP/said" "$2" ||
+  fatal "$1: not so: $2"; }
 
 job good 1
 job same 2
@@ -27,11 +23,11 @@ said same 0 --json -j1 good same
 is same 'j["schema_version"] == "nccl-inspector-diff-1" and j["changed"] == 0 and len(rows) > 60 and j["notes"] == []'
 is same '{r["kind"] for r in j["rows"]} == {"step", "host", "rank", "role", "link", "function"}'
 is same '{"TP collectives of 8 ranks within hosts", "PP messages across hosts", "DP collectives of 2 ranks across hosts"} <= set(rows)'
-cp "$work/said" "$work/one"
+cp "$TMP/said" "$TMP/one"
 said jobs 0 --json -j2 --memory 16M good same
-cmp "$work/one" "$work/said"
+cmp "$TMP/one" "$TMP/said"
 
-rank=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["culprits"][0]["rank"])' "$work/late/truth.json")
+rank=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["culprits"][0]["rank"])' "$TMP/late/truth.json")
 page=()
 if grep -q . "$BUILD/report/report_assets.tail"; then page=(--html page.html); fi
 said late 0 --all "${page[@]}" good late
@@ -39,8 +35,8 @@ has late "; rank $rank on node-[0-3] computes ([789]|1[01])\.[0-9] % longer\$"
 has late "^rank +rank $rank on node.* slower\$"
 has late '^link +collectives of ranks 0, ... to 7 '
 if [ -n "${page[*]}" ]; then
-  grep -q 'nccl-inspector-diff-1' "$work/page.html"
-  ! grep -qE '(src|href)="?https?:' "$work/page.html"
+  grep -q 'nccl-inspector-diff-1' "$TMP/page.html"
+  ! grep -qE '(src|href)="?https?:' "$TMP/page.html"
 fi
 
 # What all ranks do more is no rank's.
@@ -53,14 +49,14 @@ is gate 'j["verdict"].startswith("B is ") and "slower than A" in j["verdict"] an
 # Operations hide the computing of DDP: a late rank is outside of them longer than the others.
 job ddp 1 D
 job ddp-late 2 D --kind late --size 5
-rank=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["culprits"][0]["rank"])' "$work/ddp-late/truth.json")
+rank=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["culprits"][0]["rank"])' "$TMP/ddp-late/truth.json")
 said ddp 0 --json ddp ddp-late
 is ddp '[r["rank"] for r in j["rows"] if r["kind"] == "rank" and r["verdict"] == "slower"] == ['"$rank]"
 for bad in 5x -1 100 nan ''; do said "gate $bad" 64 "--gate=$bad" good slow; done
 said one 64 good
 
 # What the summary keeps of a run is enough for its steps and functions, as a folder or a file.
-for run in good slow; do "$inspector" summary -q --no-plots --no-parquet --no-html "$work/$run" --output-dir "$work/$run-out" >/dev/null; done
+for run in good slow; do "$inspector" summary -q --no-plots --no-parquet --no-html "$TMP/$run" --output-dir "$TMP/$run-out" >/dev/null; done
 said summary 3 --gate 0.02 good-out slow-out/summary/summary.json
 has summary '^B is [345]\.[0-9] % slower than A'
 has summary '^gate: (typical|mean) step is [345]\.[0-9] % slower \([0-9.]+ to [0-9.]+ %\), more than 2 %$'
@@ -70,8 +66,10 @@ said backwards 0 --gate 0 slow-out good-out
 has backwards '^B is [345]\.[0-9] % faster than A'
 said mixed 0 --json good-out same
 is mixed 'j["changed"] == 0 and j["a"]["from"] == "summary.json" and j["b"]["from"] == "logs" and rows["typical step"]["verdict"] == "same"'
-python3 - "$work" <<'P'
+python3 - "$TMP" <<'P'
 import gzip, json, os, sys
+sys.path.insert(0, "test/lib")
+import logs
 work = sys.argv[1]
 def put(name, text): open(os.path.join(work, name), "w").write(text)
 s = json.load(open(os.path.join(work, "good-out/summary/summary.json")))
@@ -96,10 +94,9 @@ for i, n in enumerate(sorted(os.listdir(os.path.join(work, "same")))):
       lines = [json.loads(l) for l in text.splitlines()]
       lines = [l for l in lines if "process" in l or "comm" in l]
       comm = [l for l in lines if "comm" in l][0]
-      lines.append({"header": comm["header"], "metadata": comm["metadata"], "rollup": {
-          "kind": "coll", "func": "AllReduce", "msg_size_bytes": 1 << 20, "timing_source": "kernel_gpu", "from_ns": 1, "to_ns": 2,
-          "count": 900, "sum_bytes": 900 << 20, "sum_ns": 900 * ns, "min_ns": ns - 10000, "max_ns": ns + 9000000,
-          "hist": {"786432": 450, "917504": 450}}})
+      rollup = logs.rollup("AllReduce", 1 << 20, 1, 2, 900, 900 << 20, 900 * ns, ns - 10000, ns + 9000000)
+      rollup["hist"] = {"786432": 450, "917504": 450}
+      lines.append(logs.line(comm["header"], comm["metadata"], "rollup", rollup))
       with gzip.open(os.path.join(work, name, n), "wt", 1) as f: f.writelines(json.dumps(l) + "\n" for l in lines)
 P
 said blind 0 blind.json blind20.json
@@ -126,19 +123,19 @@ has timing 'A is timed by the GPU and B by the CPU'
 said part 2 good part
 has part '^note: B is incomplete: '
 said gone 1 good nothing-there
-mkdir "$work/empty"
+mkdir "$TMP/empty"
 said empty 1 good empty
 
 # Counters go where counters are compared.
-sweep() { python3 test/lib/counters/netprof.py sweep "$work/$1" --nics 0,1 "${@:2}"; }
+sweep() { python3 test/lib/counters/netprof.py sweep "$TMP/$1" --nics 0,1 "${@:2}"; }
 sweep a.before
 sweep a.after --seconds 10 --set cxi0:hni_sts_tx_ok_octets=+1000000
 sweep b.after --seconds 10 --set cxi0:hni_sts_tx_ok_octets=+5000000
-"$inspector" counters compare --json "$work/a.before,$work/a.after" "$work/a.before,$work/b.after" >"$work/compared"
-said counters 0 --json "$work/a.before,$work/a.after" "$work/a.before,$work/b.after"
-cmp "$work/said" "$work/compared"
+"$inspector" counters compare --json "$TMP/a.before,$TMP/a.after" "$TMP/a.before,$TMP/b.after" >"$TMP/compared"
+said counters 0 --json "$TMP/a.before,$TMP/a.after" "$TMP/a.before,$TMP/b.after"
+cmp "$TMP/said" "$TMP/compared"
 # A series of them is not two sweeps: what would do is said.
-python3 - "$work/node-0-counters-1.jsonl.gz" <<'P'
+python3 - "$TMP/node-0-counters-1.jsonl.gz" <<'P'
 import sys
 sys.path.insert(0, "test/lib/counters")
 from counter_series_write import NS, Series

@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # report.html, counters.html and the head's page in headless Chromium: drawn, filtered, downloaded, by keyboard, dark, on a phone, on paper, 2,048 ranks.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
+. "$(dirname "$0")/../../lib/case.sh"
 . test/lib/browser.sh
 for t in test_render test_counters_page; do [ -x "$BUILD/test/unit/$t" ] || skip "no $BUILD/test/unit/$t (make tests)"; done
 
@@ -17,14 +15,12 @@ if (is !== '0 B 4 B 999 B 1.00 kB 8.19 kB 999.99 kB 1.00 MB 1.05 MB 104.86 MB|0 
   console.log('sizes as text:', is); process.exit(1);
 }"
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-"$BUILD/test/unit/test_render" --page "$work/small" 2 11
-"$BUILD/test/unit/test_render" --page "$work/big" 256 60
-"$BUILD/test/unit/test_render" --page "$work/nothing" 0 0
-"$BUILD/test/unit/test_render" --page "$work/steps" 2 11 300
-node "$tool/report.mjs" "$work/small" "$work/big" "$work/nothing"
-node "$tool/steps.mjs" "$work/steps" "$work/small"
-"$BUILD/test/unit/test_counters_page" --page "$work/counters.html"
-node "$tool/counters.mjs" "$work/counters.html"
+"$BUILD/test/unit/test_render" --page "$TMP/small" 2 11
+"$BUILD/test/unit/test_render" --page "$TMP/big" 256 60
+"$BUILD/test/unit/test_render" --page "$TMP/nothing" 0 0
+"$BUILD/test/unit/test_render" --page "$TMP/steps" 2 11 300
+node "$tool/report.mjs" "$TMP/small" "$TMP/big" "$TMP/nothing"
+node "$tool/steps.mjs" "$TMP/steps" "$TMP/small"
+"$BUILD/test/unit/test_counters_page" --page "$TMP/counters.html"
+node "$tool/counters.mjs" "$TMP/counters.html"
 python3 test/lib/head_mock.py "$BUILD/report" 5 sesame node "$tool/head.mjs" sesame ""

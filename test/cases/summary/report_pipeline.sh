@@ -1,16 +1,11 @@
 #!/usr/bin/env bash
 # From logs to the page and the figures: the page says what summary.json says, its commands run and find what they were
 # copied for, a kept script draws the same bytes again, and without gnuplot or with quotes in paths the rest goes on.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
-skip() { echo "$1"; exit 77; }
-command -v python3 >/dev/null || skip "no python3"
+. "$(dirname "$0")/../../lib/case.sh"
+need python3
 [ -x "$BUILD/test/host/loggen" ] || skip "no $BUILD/test/host/loggen (make tools)"
 cli=$BUILD/nccl-inspector
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
+cd "$TMP"
 
 "$BUILD/test/host/loggen" "it's logs" --ranks 16 --node 8 --ops 200 --format ours --comm-name --straggler 11 --outliers 2 --p2p 20
 how=--keep-scripts
@@ -21,18 +16,18 @@ if [ $how = --keep-scripts ]; then
   cd "o'ut/summary"
   for f in scatter_plot_mixed_AllReduce heat_map bandwidth_by_size_AllReduce; do
     [ -s "$f.png" ] || { echo "no $f.png"; exit 1; }
-    cp "$f.png" "$work/first.png"
+    cp "$f.png" "$TMP/first.png"
     rm "$f.png"
     gnuplot "gnuplot/$f.png.gp" 2>/dev/null
-    cmp "$f.png" "$work/first.png"
+    cmp "$f.png" "$TMP/first.png"
   done
-  cd "$work"
+  cd "$TMP"
 fi
 
 # No gnuplot: one line on stderr, everything else is written.
 mkdir bin # a PATH with nothing on it
 rc=0
-PATH=$work/bin "$cli" summary --input-dir "it's logs" --output-dir without --quiet >/dev/null 2>err.txt || rc=$?
+PATH=$TMP/bin "$cli" summary --input-dir "it's logs" --output-dir without --quiet >/dev/null 2>err.txt || rc=$?
 [ $rc = 0 ] && [ -s without/summary/summary.json ] || { echo "without gnuplot: exit $rc"; cat err.txt; exit 1; }
 [ "$(grep -c gnuplot err.txt)" = 1 ] || { echo "not one line about gnuplot:"; cat err.txt; exit 1; }
 

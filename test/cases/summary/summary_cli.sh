@@ -1,12 +1,8 @@
 #!/usr/bin/env bash
 # The command line of summary: filters, spellings, exit codes, the file names and columns of NVIDIA's exporter, stop by signal.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector loggen=$BUILD/test/host/loggen
-cd "$work"
+cd "$TMP"
 "$loggen" logs --ranks 8 --node 4 --ops 300 --format ours --comm-name --p2p 10
 
 code() { # wanted command...
@@ -158,10 +154,9 @@ awk '/^ time/, /^$/ { if (length($0) > 80) { print "too wide: " $0; exit 1 } n++
 "$loggen" many --ranks 8 --node 4 --ops 24000
 "$inspector" summary many --output-dir out2 --no-plots --no-html --jobs 1 >/dev/null 2>stderr &
 pid=$!
-for _ in $(seq 100); do
-  compgen -G 'out2/.tmp-*/output.log' >/dev/null && break
-  sleep 0.01
-done
+# It may be over before it is seen.
+reads_into() { compgen -G "$1/.tmp-*/output.log"; }
+wait_for 1 reads_into out2 || true
 kill -TERM $pid
 rc=0
 wait $pid || rc=$?
@@ -173,10 +168,7 @@ fi
 # Killed outright, it cannot clean up; the next run into that folder does, but not while the other one lives.
 "$inspector" summary many --output-dir out3 --no-plots --no-html --jobs 1 -q >/dev/null 2>&1 &
 pid=$!
-for _ in $(seq 500); do
-  compgen -G 'out3/.tmp-*/output.log' >/dev/null && break
-  sleep 0.01
-done
+wait_for 5 reads_into out3 || true
 tmp=$(compgen -G 'out3/.tmp-*') || true
 "$inspector" summary logs --output-dir out3 $fast -q >/dev/null 2>&1 || [ $? = 2 ]
 kill -0 $pid 2>/dev/null && { [ -e "$tmp/.lock" ] || { echo "a living run lost its folder"; exit 1; }; }

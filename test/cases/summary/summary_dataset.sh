@@ -1,40 +1,35 @@
 #!/usr/bin/env bash
 # --dataset: pyarrow and DuckDB read it as one table partitioned by host, the rows are those of the files by log, sorted;
 # the same bytes whatever --jobs and --memory; hosts with odd names.
-set -euo pipefail
-root=$(cd "$(dirname "$0")/../../.." && pwd)
-build=${BUILD:-build}
-case $build in /*) ;; *) build=$root/$build ;; esac
-python=$(BUILD=$build "$root/test/foreign/setup.sh")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
+python=$("$ROOT/test/foreign/setup.sh")
 plain="--no-plots --no-html --no-csv -q --dataset"
-"$build/test/host/loggen" "$work/a" --ranks 12 --node 4 --ops 4000 --comm-name --p2p 10 --gzip --member-lines 1000
-"$build/test/host/loggen" "$work/b" --ranks 6 --node 3 --ops 500 --format ours --p2p 10
-for f in "$work"/b/*; do sed -i 's/"hostname":"node-1"/"hostname":"gpu.x=\/y z%41\\u00e4"/' "$f"; done
+"$BUILD/test/host/loggen" "$TMP/a" --ranks 12 --node 4 --ops 4000 --comm-name --p2p 10 --gzip --member-lines 1000
+"$BUILD/test/host/loggen" "$TMP/b" --ranks 6 --node 3 --ops 500 --format ours --p2p 10
+for f in "$TMP"/b/*; do sed -i 's/"hostname":"node-1"/"hostname":"gpu.x=\/y z%41\\u00e4"/' "$f"; done
 first=
 for how in "--jobs 1" "--jobs 3" "--jobs 2 --memory 16M"; do
-  out=$work/out-${how//[^0-9]/}
+  out=$TMP/out-${how//[^0-9]/}
   # shellcheck disable=SC2086
-  "$build/nccl-inspector" summary "$work/a" "$work/b" --output-dir "$out" $plain $how >/dev/null
+  "$BUILD/nccl-inspector" summary "$TMP/a" "$TMP/b" --output-dir "$out" $plain $how >/dev/null
   [ -z "$first" ] || diff -r "$first/dataset" "$out/dataset"
   first=${first:-$out}
 done
 # shellcheck disable=SC2086
-"$build/nccl-inspector" summary "$work/a" "$work/b" --output-dir "$work/alone" $plain --no-parquet >/dev/null
-diff -r "$first/dataset" "$work/alone/dataset"
-[ ! -e "$work/alone/parquet_files" ]
+"$BUILD/nccl-inspector" summary "$TMP/a" "$TMP/b" --output-dir "$TMP/alone" $plain --no-parquet >/dev/null
+diff -r "$first/dataset" "$TMP/alone/dataset"
+[ ! -e "$TMP/alone/parquet_files" ]
 # By other folders, and by convert: the same rows.
-rc=0; "$build/nccl-inspector" convert "$work/a" "$work/b" --dataset "$work/by" --partition hour,comm -q 2>/dev/null || rc=$?
+rc=0; "$BUILD/nccl-inspector" convert "$TMP/a" "$TMP/b" --dataset "$TMP/by" --partition hour,comm -q 2>/dev/null || rc=$?
 [ $rc = 0 ] || [ $rc = 2 ]
-rc=0; "$build/nccl-inspector" convert "$work/a" "$work/b" --dataset "$work/day" --partition day -j 2 -q 2>/dev/null || rc=$?
-"$build/nccl-inspector" summary "$work/a" "$work/b" --output-dir "$work/day2" $plain --partition day -j 1 >/dev/null
-diff -r "$work/day/dataset" "$work/day2/dataset"
+rc=0; "$BUILD/nccl-inspector" convert "$TMP/a" "$TMP/b" --dataset "$TMP/day" --partition day -j 2 -q 2>/dev/null || rc=$?
+"$BUILD/nccl-inspector" summary "$TMP/a" "$TMP/b" --output-dir "$TMP/day2" $plain --partition day -j 1 >/dev/null
+diff -r "$TMP/day/dataset" "$TMP/day2/dataset"
 for bad in day,day foo "" "host,"; do
-  rc=0; "$build/nccl-inspector" convert "$work/a" --dataset "$work/bad" --partition "$bad" 2>"$work/err" || rc=$?
-  [ $rc = 64 ] && grep -q 'want host, comm, day, hour' "$work/err"
+  rc=0; "$BUILD/nccl-inspector" convert "$TMP/a" --dataset "$TMP/bad" --partition "$bad" 2>"$TMP/err" || rc=$?
+  [ $rc = 64 ] && grep -q 'want host, comm, day, hour' "$TMP/err"
 done
-"$python" - "$first" "$work" <<'P'
+"$python" - "$first" "$TMP" <<'P'
 import glob, os, sys
 import duckdb
 import pyarrow as pa, pyarrow.dataset as ds, pyarrow.parquet as pq

@@ -2,21 +2,16 @@
 # What stands out by durations, as where only some operations are chosen (here all are, by name): a planted straggler and a
 # slow node are named, with rank, host and numbers that follow from the plan, in text and JSON alike; a job without either names
 # nobody; the straggler of a simulated job is named by global rank. summary_steps has what is judged by own time.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector loggen=$BUILD/test/host/loggen
-fails=0
 by_durations=(--coll "AllReduce,AllGather,ReduceScatter,Broadcast,Reduce")
 run() { # name loggen options...
-  mkdir -p "$work/$1"
-  "$loggen" "$work/$1" --ranks 16 --node 4 --ops 300 "${@:2}"
-  "$inspector" summary "$work/$1" --output-dir "$work/$1-out" --no-plots --no-html --no-parquet --no-csv "${by_durations[@]}" >"$work/$1.txt"
+  mkdir -p "$TMP/$1"
+  "$loggen" "$TMP/$1" --ranks 16 --node 4 --ops 300 "${@:2}"
+  "$inspector" summary "$TMP/$1" --output-dir "$TMP/$1-out" --no-plots --no-html --no-parquet --no-csv "${by_durations[@]}" >"$TMP/$1.txt"
 }
 expect() { # name python-condition over f (findings), g (groups), text
-  python3 - "$work/$1-out/summary/summary.json" "$work/$1.txt" "$2" <<'P' || { echo "FAIL $1: $2"; fails=$((fails + 1)); }
+  python3 - "$TMP/$1-out/summary/summary.json" "$TMP/$1.txt" "$2" <<'P' || { fail "$1: $2"; }
 import json, sys
 s = json.load(open(sys.argv[1]))
 text, f, g, o = open(sys.argv[2]).read(), s["findings"], s["groups"], s["outliers"]
@@ -41,9 +36,9 @@ expect late '__import__("re").search(r" came late to \w+ #\d+ on 0x[0-9a-f]+: it
 run named --format ours --straggler 11 --comm-name
 expect named 'set(__import__("re").findall(r"#\d+ on ([^:]*): ", text)) <= {"world"} | set(__import__("re").findall(r"node \(0x[0-9a-f]+\)", text))'
 # The same in a thousandth of the time, as on streams that run at once: nobody waits for longer than the run.
-mkdir "$work/overlap"
-for f in "$work"/late/*; do
-  python3 - "$f" "$work/overlap" <<'P'
+mkdir "$TMP/overlap"
+for f in "$TMP"/late/*; do
+  python3 - "$f" "$TMP/overlap" <<'P'
 import json, pathlib, sys
 out = []
 for l in map(json.loads, open(sys.argv[1])):
@@ -54,7 +49,7 @@ for l in map(json.loads, open(sys.argv[1])):
 pathlib.Path(sys.argv[2], pathlib.Path(sys.argv[1]).name).write_text("".join(out))
 P
 done
-"$inspector" summary "$work/overlap" --output-dir "$work/overlap-out" --no-plots --no-html --no-parquet --no-csv "${by_durations[@]}" >"$work/overlap.txt"
+"$inspector" summary "$TMP/overlap" --output-dir "$TMP/overlap-out" --no-plots --no-html --no-parquet --no-csv "${by_durations[@]}" >"$TMP/overlap.txt"
 expect overlap 'len(f) == 1 and f[0]["rank"] == 11 and "; what each of its peers waited for it adds up to " in f[0]["text"]'
 run slow --format v4.0 --slow-node 2
 expect slow 'len(f) == 1 and (f[0]["kind"], f[0]["hostname"], f[0]["communicators_alike"]) == ("slow_host", "node-2", 4)'
@@ -63,9 +58,9 @@ run pair --ranks 8 --slow-node 1
 expect pair 'len(f) == 1 and f[0]["hostname"] == "node-1" and f[0]["communicators_alike"] == 2'
 # Kernel times for a while only (NCCL_INSPECTOR_KERNELCH_DUTY), and not for the same operations of two nodes' communicators:
 # what has none is in no transfer time, and so no work that is compared.
-mkdir -p "$work/duty"
-"$loggen" "$work/duty" --ranks 8 --node 4 --ops 300 --format ours --ext .jsonl
-python3 - "$work/duty" <<'P'
+mkdir -p "$TMP/duty"
+"$loggen" "$TMP/duty" --ranks 8 --node 4 --ops 300 --format ours --ext .jsonl
+python3 - "$TMP/duty" <<'P'
 import glob, json, sys
 for f in sorted(glob.glob(sys.argv[1] + "/*")):
     lines = [json.loads(l) for l in open(f)]
@@ -77,13 +72,13 @@ for f in sorted(glob.glob(sys.argv[1] + "/*")):
             del c["coll_algobw_gbs"], c["coll_busbw_gbs"]
     open(f, "w").write("".join(json.dumps(l) + "\n" for l in lines))
 P
-"$inspector" summary "$work/duty" --output-dir "$work/duty-out" --no-plots --no-html --no-parquet --no-csv "${by_durations[@]}" >"$work/duty.txt"
+"$inspector" summary "$TMP/duty" --output-dir "$TMP/duty-out" --no-plots --no-html --no-parquet --no-csv "${by_durations[@]}" >"$TMP/duty.txt"
 expect duty 'f == [] and any(x["timing_source"] == "collective_cpu" for x in g)'
 # A job whose ranks all are late now and then: nobody stands out, and one sentence says so. With a straggler he alone does.
 spread() { # name options...
-  mkdir -p "$work/$1"
-  "$loggen" "$work/$1" --ranks 16 --node 4 --ops 300 --format ours --ext .jsonl "${@:2}"
-  python3 - "$work/$1" <<'P'
+  mkdir -p "$TMP/$1"
+  "$loggen" "$TMP/$1" --ranks 16 --node 4 --ops 300 --format ours --ext .jsonl "${@:2}"
+  python3 - "$TMP/$1" <<'P'
 import glob, json, random, sys
 for f in sorted(glob.glob(sys.argv[1] + "/*")):
     lines = [json.loads(l) for l in open(f)]
@@ -97,49 +92,49 @@ for f in sorted(glob.glob(sys.argv[1] + "/*")):
                 l["coll_perf"][key] = l["coll_perf"][key] // 2
     open(f, "w").write("".join(json.dumps(l) + "\n" for l in lines))
 P
-  "$inspector" summary "$work/$1" --output-dir "$work/$1-out" --no-plots --no-html --no-parquet --no-csv "${by_durations[@]}" >"$work/$1.txt"
+  "$inspector" summary "$TMP/$1" --output-dir "$TMP/$1-out" --no-plots --no-html --no-parquet --no-csv "${by_durations[@]}" >"$TMP/$1.txt"
 }
 spread noise
 expect noise 'not [x for x in f if x["kind"] == "late_rank"] and "half of the ranks came late to 2" in text and 0.2 < s["late_share_median"] < 0.3'
 if [ -s "$BUILD/report/report_assets.tail" ]; then # the page says it, too
-  "$inspector" summary "$work/noise" --output-dir "$work/noise-page" --no-plots --no-parquet --no-csv "${by_durations[@]}" -q >/dev/null
-  grep -q '"findings_of_all":"half of the ranks came late to 2' "$work/noise-page/report.html" || { echo "FAIL: not in the page"; fails=1; }
+  "$inspector" summary "$TMP/noise" --output-dir "$TMP/noise-page" --no-plots --no-parquet --no-csv "${by_durations[@]}" -q >/dev/null
+  grep -q '"findings_of_all":"half of the ranks came late to 2' "$TMP/noise-page/report.html" || { fail "not in the page"; }
 fi
 spread noise_and_one --straggler 11
 expect noise_and_one '[x["rank"] for x in f if x["kind"] == "late_rank"] == [11]'
 # A job that was started twice into one folder.
-mkdir "$work/twice"
-cp "$work"/late/* "$work/twice"
-for f in "$work"/late/*; do
-  sed 's/"pid":4/"pid":5/; s/"start_ns":179/"start_ns":180/; s/"id":"0x[57]/"id":"0x9/' "$f" >"$work/twice/again-$(basename "$f")"
+mkdir "$TMP/twice"
+cp "$TMP"/late/* "$TMP/twice"
+for f in "$TMP"/late/*; do
+  sed 's/"pid":4/"pid":5/; s/"start_ns":179/"start_ns":180/; s/"id":"0x[57]/"id":"0x9/' "$f" >"$TMP/twice/again-$(basename "$f")"
 done
-"$inspector" summary "$work/twice" --output-dir "$work/twice-out" --no-plots --no-html --no-parquet --no-csv "${by_durations[@]}" >"$work/twice.txt"
+"$inspector" summary "$TMP/twice" --output-dir "$TMP/twice-out" --no-plots --no-html --no-parquet --no-csv "${by_durations[@]}" >"$TMP/twice.txt"
 expect twice '"note: 2 runs in these logs" in text and len(s["ranks"]) == 32'
-! grep -q 'runs or more' "$work/late.txt" || { echo "FAIL late: it was one run"; fails=$((fails + 1)); }
+! grep -q 'runs or more' "$TMP/late.txt" || { fail "late: it was one run"; }
 run both --format ours --slow-node 1 --straggler 9
 expect both '[(x["kind"], x["hostname"]) for x in f] == [("late_rank", "node-2"), ("slow_host", "node-1")]'
 
 sim=$BUILD/nccl-sim plugin=$BUILD/libnccl-profiler-inspector.so
 if [ -x "$sim" ] && [ -e "$plugin" ]; then
-  mkdir "$work/job"
-  NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/job timeout 50 "$sim" --quiet --plugin "$plugin" --job 2x8 --procs \
+  mkdir "$TMP/job"
+  NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$TMP/job timeout 50 "$sim" --quiet --plugin "$plugin" --job 2x8 --procs \
     --set straggler=11 --set straggler_ms=40 --rate 300 >/dev/null
-  "$inspector" summary "$work/job" --output-dir "$work/job-out" --no-plots --no-html "${by_durations[@]}" >"$work/job.txt"
+  "$inspector" summary "$TMP/job" --output-dir "$TMP/job-out" --no-plots --no-html "${by_durations[@]}" >"$TMP/job.txt"
   expect job 'any(x["kind"] == "late_rank" and x["rank"] == 11 and x["rank_stated"] and x["hostname"] == "sim-node1" and x["late_share"] > 0.5 and x["lost_us"] > 330000 for x in f)'
   # One host is not compared with itself, however its bandwidths are spread.
-  mkdir "$work/alone"
-  NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/alone timeout 50 "$sim" --quiet --plugin "$plugin" --scenario p2p >/dev/null
-  "$inspector" summary "$work/alone" --output-dir "$work/alone-out" --no-plots --no-html >"$work/alone.txt"
+  mkdir "$TMP/alone"
+  NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$TMP/alone timeout 50 "$sim" --quiet --plugin "$plugin" --scenario p2p >/dev/null
+  "$inspector" summary "$TMP/alone" --output-dir "$TMP/alone-out" --no-plots --no-html >"$TMP/alone.txt"
   expect alone 'not any(x["kind"] == "slow_host" for x in f) and all(x["busbw_relative"] is None for x in s["hosts"])'
   # One process with all ranks: it is named with them, and no rank is passed off as the one.
-  mkdir "$work/threads"
-  NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/threads timeout 50 "$sim" --quiet --plugin "$plugin" --job 1x8 \
+  mkdir "$TMP/threads"
+  NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$TMP/threads timeout 50 "$sim" --quiet --plugin "$plugin" --job 1x8 \
     --set straggler=5 --set straggler_ms=40 --rate 300 >/dev/null
-  "$inspector" summary "$work/threads" --output-dir "$work/threads-out" --no-plots >"$work/threads.txt"
+  "$inspector" summary "$TMP/threads" --output-dir "$TMP/threads-out" --no-plots >"$TMP/threads.txt"
   expect threads 'len(s["ranks"]) == 1 and s["ranks"][0]["ranks_in_process"] == 8 and s["ranks"][0]["ranks"] == "ranks 0-7"'
   expect threads 'all(x["global_rank"] is None and x["rank"] == 5 for x in o if x["kind"] == "late") and "global rank" not in text'
   expect threads 'all("(ranks 0-7)" in x["text"] and x["rank"] is None for x in f if x["kind"] == "late_rank")'
-  [ ! -e "$work/threads-out/report.html" ] || grep -q '"ranks 0-7"' "$work/threads-out/report.html" ||
-    { echo "FAIL threads: the page does not name the ranks"; fails=$((fails + 1)); }
+  [ ! -e "$TMP/threads-out/report.html" ] || grep -q '"ranks 0-7"' "$TMP/threads-out/report.html" ||
+    { fail "threads: the page does not name the ranks"; }
 fi
-[ $fails = 0 ]
+finish

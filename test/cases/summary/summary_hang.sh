@@ -1,16 +1,10 @@
 #!/usr/bin/env bash
 # Logs with operations that never finished: the summary says what `hang` says of them, on the terminal, in summary.json and in the
 # page's data, with the same bytes tomorrow. Logs of a healthy job, also of one that was slow for a while, have nothing of it.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath -m "${BUILD:-build}")
+. "$(dirname "$0")/../../lib/case.sh"
 I=$BUILD/nccl-inspector
-[ -x "$I" ] || { echo "$I is not built"; exit 77; }
-command -v python3 >/dev/null || { echo "no python3"; exit 77; }
-TMP=$(mktemp -d)
-trap 'rm -rf "$TMP"' EXIT
-failures=0
-fail() { echo "FAIL $*"; failures=$((failures + 1)); }
+need "$I"
+need python3
 # Its words, less how long ago something was.
 hang_says() { { "$I" hang --json --box-dir "$TMP" "$1" || true; } | python3 -c 'import json, re, sys
 print(re.sub(r" \([0-9]+ [a-z]+ ago\)", "", json.load(sys.stdin)["sentence"]))'; }
@@ -56,4 +50,4 @@ for f in "$TMP"/two/*.jsonl; do
   grep '"coll_sn":19' "$f" | sed 's/"coll_sn":19/"coll_sn":20/; s/"rec_sn":19/"rec_sn":20/; s/"dump_timestamp_us":[0-9]*/"dump_timestamp_us":1790000313000000/' >>"$f"
 done
 silent "slow, and it went on" "$TMP/two"
-[ $failures = 0 ] || { echo "$failures failed"; exit 1; }
+finish

@@ -2,26 +2,20 @@
 # Outliers by cause: jobs with planted pauses (docs/verdicts.md) have one entry for each incident, with who began it, whatever
 # --jobs; where nothing says when operations started the list is as it was. And findings' evidence: beside counters of which one
 # device is off it names the rung, and says once where there are none.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector jobs=$BUILD/test/ni-jobs
-fails=0
-fail() { echo "FAIL $*"; fails=$((fails + 1)); }
 summary() { "$inspector" summary "$@" --no-plots --no-html --no-parquet --no-csv; }
 
-"$jobs" --layout A --kind intermittent --size 20 --seed 10 --steps 200 --out "$work/a" >/dev/null
-"$jobs" --layout F --kind noisy --seed 10 --steps 90 --out "$work/f" >/dev/null
-summary "$work/a" --output-dir "$work/a1" -j1 >"$work/a1.txt"
-summary "$work/a" --output-dir "$work/a3" -j3 >/dev/null
-cmp "$work/a1/summary/summary.json" "$work/a3/summary/summary.json" || fail "outliers depend on --jobs"
-grep -Eq '^  rank [0-9]+ on node-[0-3] paused [0-9.]+ ms before [A-Za-z]+ #[0-9]+ on .* \(step [0-9]+\): [0-9]+ operations of [0-9]+ ranks waited, [0-9.]+ ms at most' "$work/a1.txt" ||
-  { fail "the terminal says who paused"; grep -A4 "largest" "$work/a1.txt"; }
-test/verdicts/incidents.py --exporter "$inspector" --verbose "$work/a" "$work/f" >"$work/score" || fail "the scorer ends with $?"
-cat "$work/score"
-python3 - "$work" <<'P' || fails=$((fails + 1))
+"$jobs" --layout A --kind intermittent --size 20 --seed 10 --steps 200 --out "$TMP/a" >/dev/null
+"$jobs" --layout F --kind noisy --seed 10 --steps 90 --out "$TMP/f" >/dev/null
+summary "$TMP/a" --output-dir "$TMP/a1" -j1 >"$TMP/a1.txt"
+summary "$TMP/a" --output-dir "$TMP/a3" -j3 >/dev/null
+cmp "$TMP/a1/summary/summary.json" "$TMP/a3/summary/summary.json" || fail "outliers depend on --jobs"
+grep -Eq '^  rank [0-9]+ on node-[0-3] paused [0-9.]+ ms before [A-Za-z]+ #[0-9]+ on .* \(step [0-9]+\): [0-9]+ operations of [0-9]+ ranks waited, [0-9.]+ ms at most' "$TMP/a1.txt" ||
+  { fail "the terminal says who paused"; grep -A4 "largest" "$TMP/a1.txt"; }
+test/verdicts/incidents.py --exporter "$inspector" --verbose "$TMP/a" "$TMP/f" >"$TMP/score" || fail "the scorer ends with $?"
+cat "$TMP/score"
+python3 - "$TMP" <<'P' || failures=$((failures + 1))
 import json, sys
 work, bad = sys.argv[1], 0
 def ok(what, so):
@@ -43,14 +37,14 @@ ok("others waited", all(x["operations"] > 3 and 0 < x["ranks_waiting"] < 32 for 
 ok("the keys of an operation are still there", {"kind", "func", "sn", "id", "hostname", "rank", "global_rank", "exec_time_us", "peers_us", "lost_us", "time_us"} <= set(o[0]))
 sys.exit(bad != 0)
 P
-"$BUILD/test/host/loggen" "$work/nvidia" --ranks 8 --node 4 --ops 60 --format v4.0 --outliers 3
-summary "$work/nvidia" --output-dir "$work/n" >"$work/n.txt"
-grep -q '"operations": *[0-9]*, *"ranks_waiting"' "$work/n/summary/summary.json" && fail "incidents without start times"
-grep -q ' came late to \| at its fastest rank ' "$work/n.txt" || fail "outliers of NVIDIA's logs are as before"
+"$BUILD/test/host/loggen" "$TMP/nvidia" --ranks 8 --node 4 --ops 60 --format v4.0 --outliers 3
+summary "$TMP/nvidia" --output-dir "$TMP/n" >"$TMP/n.txt"
+grep -q '"operations": *[0-9]*, *"ranks_waiting"' "$TMP/n/summary/summary.json" && fail "incidents without start times"
+grep -q ' came late to \| at its fastest rank ' "$TMP/n.txt" || fail "outliers of NVIDIA's logs are as before"
 
 # What stands beside a finding.
 evidence() { # what layout kind size wanted: a text that the evidence of some finding holds
-  local dir=$work/$1-$2-$3 gpu=
+  local dir=$TMP/$1-$2-$3 gpu=
   "$jobs" --layout "$2" --kind "$3" --size "$4" --seed 10 --steps 90 --out "$dir" >/dev/null
   gpu=$(python3 -c 'import json,sys; c = json.load(open(sys.argv[1]))["culprits"][0]; print(c["host"], c.get("rank", 0) % 8)' "$dir/truth.json")
   # shellcheck disable=SC2086
@@ -70,5 +64,5 @@ evidence cpu D cpu 5 "host {host} had 96 threads to run (others 3), had tasks wa
 evidence cpu A cpu 5 "kernels started within 60 us of their launch (others "
 evidence none A late 30 "host, GPU, NIC as elsewhere"
 evidence no F late 30 "no counters were recorded: nccl-inspector counters run -- CMD"
-if [ "$fails" -gt 0 ]; then exit 1; fi
+if [ "$failures" -gt 0 ]; then exit 1; fi
 echo "incidents and evidence"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What is not there, told by check and by summary: the same numbers, and for files that expired the same words and the setting.
 . "$(dirname "$0")/../../lib/sim.sh"
-command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+need python3
 US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
 run_logged $US=20000 NCCL_INSPECTOR_FILE_MAX_BYTES=10k NCCL_INSPECTOR_DIR_MAX_BYTES=40k 1x2 --procs --iterations 250
 cp -r "$TMP/logs" "$TMP/expired"

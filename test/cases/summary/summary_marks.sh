@@ -1,14 +1,10 @@
 #!/usr/bin/env bash
 # Steps from marks (ctl LOGS mark TEXT): marks with a rising number, or of one text, are the steps in place of the pattern in the
 # operations, and the late rank is found as before; --step-by mark takes any marks, another --step-by none; odd marks change nothing.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-python3 test/lib/step_logs.py "$work/logs"
+. "$(dirname "$0")/../../lib/case.sh"
+python3 test/lib/step_logs.py "$TMP/logs"
 root=$PWD
-cd "$work"
+cd "$TMP"
 summary() { "$BUILD/nccl-inspector" summary "$@" --no-plots --no-parquet --no-csv --no-html >text || [ $? = 2 ]; } # they have no final lines
 look() { # WHAT LOGS STEPS MARK [OPTION...]
   rm -rf out

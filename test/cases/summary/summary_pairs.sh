@@ -1,18 +1,16 @@
 #!/usr/bin/env bash
 # P2P by peer pair: Send and Recv matched in their order although each rank counts on its own; every figure recomputed
 # from the lines; a missing side and a lost record show in the counts; the page has the table.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector loggen=$BUILD/test/host/loggen
 
 # By hand: 4 ranks, each sends to its right neighbour two sizes, numbers of the two sides differ, receivers late; rank 3
 # has lost one Recv, nobody logged for rank 0's Recvs.
-mkdir "$work/hand"
-python3 - "$work/hand" <<'P'
-import json, sys
+mkdir "$TMP/hand"
+python3 - "$TMP/hand" <<'P'
+import sys
+sys.path.insert(0, "test/lib")
+import logs
 for rank in range(4):
     with open(f"{sys.argv[1]}/h{rank}-pid{rank + 10}.log", "w") as f:
         sn = rank * 100
@@ -21,19 +19,17 @@ for rank in range(4):
                 sn += 1
                 if func == "Recv" and (rank == 0 or (rank == 3 and k == 299)): continue
                 us = 50 + k % 7 + (20 if func == "Send" and rank == 1 else 5 if func == "Recv" else 0)
-                f.write(json.dumps({"header": {"id": "0xabc", "rank": rank, "n_ranks": 4, "nnodes": 4}, "metadata": {
-                    "inspector_output_format_version": "v4.0", "git_rev": "", "rec_mechanism": "m",
-                    "dump_timestamp_us": 1790000000000000 + k, "hostname": f"h{rank}", "pid": rank + 10},
-                    "p2p_perf": {"p2p": func, "p2p_sn": sn, "p2p_peer": peer, "p2p_msg_size_bytes": 1 << (12 + k % 2),
-                                 "p2p_exec_time_us": us, "p2p_timing_source": "kernel_gpu",
-                                 "p2p_algobw_gbs": 1.0, "p2p_busbw_gbs": 1.0}}, separators=(",", ":")) + "\n")
+                meta = logs.metadata(1790000000000000 + k, f"h{rank}", rank + 10, git_rev="", mechanism="m", producer=None)
+                f.write(logs.text(logs.line(logs.header("0xabc", rank, 4, 4), meta, "p2p_perf", logs.perf(
+                    "p2p", func, sn=sn, peer=peer, msg_size_bytes=1 << (12 + k % 2), exec_time_us=us, timing_source="kernel_gpu",
+                    algobw_gbs=1.0, busbw_gbs=1.0))) + "\n")
 P
-"$loggen" "$work/v40" --ranks 12 --node 4 --ops 2000 --p2p 20 --comm-name --gzip
-"$loggen" "$work/ours" --ranks 6 --node 3 --ops 1000 --p2p 30 --format ours --straggler 3
-"$inspector" summary "$work/hand" --output-dir "$work/hand-out" --no-plots -q >/dev/null
-for job in v40 ours; do "$inspector" summary "$work/$job" --output-dir "$work/$job-out" --no-plots --no-html -q >/dev/null; done
+"$loggen" "$TMP/v40" --ranks 12 --node 4 --ops 2000 --p2p 20 --comm-name --gzip
+"$loggen" "$TMP/ours" --ranks 6 --node 3 --ops 1000 --p2p 30 --format ours --straggler 3
+"$inspector" summary "$TMP/hand" --output-dir "$TMP/hand-out" --no-plots -q >/dev/null
+for job in v40 ours; do "$inspector" summary "$TMP/$job" --output-dir "$TMP/$job-out" --no-plots --no-html -q >/dev/null; done
 
-python3 - "$work" <<'P'
+python3 - "$TMP" <<'P'
 import collections, csv, glob, gzip, json, sys
 def close(a, b): return abs(a - b) <= 1e-9 * max(abs(a), abs(b), 1e-300)
 def quantile(v, q):
@@ -86,5 +82,5 @@ if True:
         data = json.loads(page.split('id="data">')[1].split("</script>")[0])
         assert len(data["pairs"]["rows"]) == 8 and data["pairs"]["left_out"] == 0
 P
-"$inspector" summary "$work/v40" --output-dir "$work/again" --jobs 1 --memory 16M --no-plots --no-html -q >/dev/null
-cmp "$work/again/summary/summary_p2p_by_pair.csv" "$work/v40-out/summary/summary_p2p_by_pair.csv"
+"$inspector" summary "$TMP/v40" --output-dir "$TMP/again" --jobs 1 --memory 16M --no-plots --no-html -q >/dev/null
+cmp "$TMP/again/summary/summary_p2p_by_pair.csv" "$TMP/v40-out/summary/summary_p2p_by_pair.csv"

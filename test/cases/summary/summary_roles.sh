@@ -1,20 +1,15 @@
 #!/usr/bin/env bash
 # Roles of communicators: jobs without names are told by structure, Megatron's by name, all as truth.json has it; --comm-map is before
 # both, and refuses a bad line with its place; in JSON, CSV (last column), page and the heads of nccl-tests' tables. What cannot be told has none.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-fail() { echo "FAIL: $1"; exit 1; }
+. "$(dirname "$0")/../../lib/case.sh"
 while read -r layout seed; do
-  "$BUILD/test/ni-jobs" --layout "$layout" --kind healthy --seed "$seed" --steps 12 --out "$work/$layout-$seed" >/dev/null
+  "$BUILD/test/ni-jobs" --layout "$layout" --kind healthy --seed "$seed" --steps 12 --out "$TMP/$layout-$seed" >/dev/null
 done <<'END'
 B 7
 P 11
 M 7
 END
-cd "$work"
+cd "$TMP"
 summary() { "$BUILD/nccl-inspector" summary "$@" --no-plots --no-parquet --no-csv --quiet >text 2>&1; }
 for job in B-7 P-11 M-7; do summary "$job" --output-dir "out-$job"; done
 cat >map <<'END'
@@ -56,19 +51,19 @@ import json
 r = [c['role'] for c in json.load(open('part.json'))['communicators'] if c['records']]
 assert r == [None], r"
 "$BUILD/nccl-inspector" summary M-7 --format nccl-tests --no-plots --no-parquet --no-csv --no-html --output-dir tests | grep -qE '^# AllReduce  communicator 0x\S+  nranks 32  nnodes 4  role world$' ||
-  fail "the heads of nccl-tests"
+  fatal "the heads of nccl-tests"
 refused() { # TEXT WHY
   printf '%b' "$1" >bad
-  ! summary M-7 --output-dir bad-out --comm-map bad || fail "$1 is taken"
-  grep -qF -- "$2" text || fail "$2: $(cat text)"
-  [ ! -e bad-out/summary ] || fail "something was written"
+  ! summary M-7 --output-dir bad-out --comm-map bad || fatal "$1 is taken"
+  grep -qF -- "$2" text || fatal "$2: $(cat text)"
+  [ ! -e bad-out/summary ] || fatal "something was written"
 }
 refused '# fine\ntp0 tp\ntp1 tensor\n' 'bad:3: "tp1 tensor": want a name, hash or glob of a communicator and its role, one of tp, dp, pp, ep, world and -'
 refused 'tp\n' 'bad:1: "tp": want'
 refused 'a\001b tp x\n' 'bad:1: "a?b tp x": want'
 refused 'x\0y tp\n' 'bad:1: "x": want'
-! summary M-7 --output-dir bad-out --comm-map nowhere || fail "no file"
-grep -q "nowhere: No such file" text || fail "no file: $(cat text)"
+! summary M-7 --output-dir bad-out --comm-map nowhere || fatal "no file"
+grep -q "nowhere: No such file" text || fatal "no file: $(cat text)"
 head -c 1100000 /dev/zero | tr '\0' '#' >bad
-! summary M-7 --output-dir bad-out --comm-map bad || fail "a large file"
-grep -q "bad: more than 1048576 bytes" text || fail "a large file: $(cat text)"
+! summary M-7 --output-dir bad-out --comm-map bad || fatal "a large file"
+grep -q "bad: more than 1048576 bytes" text || fatal "a large file: $(cat text)"

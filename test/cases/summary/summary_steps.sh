@@ -1,15 +1,11 @@
 #!/usr/bin/env bash
 # A late rank told by its own time: sentence, cost, steps and the command for more on the terminal (80 columns) and in
 # summary.json; what the run consists of; the steps; the same on the page. Logs that do not say when operations started say why not.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-python3 test/lib/step_logs.py "$work/logs"
-cd "$work"
+. "$(dirname "$0")/../../lib/case.sh"
+python3 test/lib/step_logs.py "$TMP/logs"
+cd "$TMP"
 summary() { "$BUILD/nccl-inspector" summary "$@" --no-plots --no-parquet --no-csv >text || [ $? = 2 ]; } # they have no final lines
-fail() { echo "FAIL: $1"; cat text; exit 1; }
+stop() { cat text; fatal "$@"; }
 summary logs --output-dir out
 python3 - <<'P'
 import json, re
@@ -53,12 +49,12 @@ fi
 # The input as the user wrote it, as words of a shell.
 cp -r logs "it's here"
 summary "it's here" --output-dir quoted --no-html
-grep -qF "     next: nccl-inspector trace 'it'\\''s here' --rank 5" text || fail "the command for odd names"
+grep -qF "     next: nccl-inspector trace 'it'\\''s here' --rank 5" text || stop "the command for odd names"
 # Without start times nothing of it is there, and one line says why.
 mkdir dumps
 for f in logs/*; do sed -E 's/, "coll_enqueue_ns": [0-9]+, "coll_gpu_start_delta_ns": [0-9]+//' "$f" >"dumps/${f#*/}"; done
 summary dumps --output-dir plain
-tr '\n|' '  ' <text | tr -s ' ' | grep -q "judged by durations, not by own time: its log does not say when operations started" || fail "why"
-! grep -qE "the run:| steps of |a cost is" text || fail "there are no steps"
-! grep -q '"steps"' plain/summary/summary.json || fail "steps in summary.json"
-[ ! -e plain/report.html ] || ! grep -q '"steps":{' plain/report.html || fail "steps in the page"
+tr '\n|' '  ' <text | tr -s ' ' | grep -q "judged by durations, not by own time: its log does not say when operations started" || stop "why"
+! grep -qE "the run:| steps of |a cost is" text || stop "there are no steps"
+! grep -q '"steps"' plain/summary/summary.json || stop "steps in summary.json"
+[ ! -e plain/report.html ] || ! grep -q '"steps":{' plain/report.html || stop "steps in the page"

@@ -1,21 +1,17 @@
 #!/usr/bin/env bash
 # Counts, means and percentiles of every format against the generator's truth at 1e-9; same bytes whatever --jobs and
 # --memory; planted straggler, slow node and outliers are found.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector loggen=$BUILD/test/host/loggen
 
 while read -r options; do
-  rm -rf "$work/logs" "$work/out"
+  rm -rf "$TMP/logs" "$TMP/out"
   # shellcheck disable=SC2086
-  "$loggen" "$work/logs" --ranks 12 --node 4 --ops 700 $options --truth "$work/truth.json"
-  "$inspector" summary "$work/logs" --output-dir "$work/out" --no-plots --no-html >"$work/text"
-  grep -q '^COMPLETE$' "$work/text"
+  "$loggen" "$TMP/logs" --ranks 12 --node 4 --ops 700 $options --truth "$TMP/truth.json"
+  "$inspector" summary "$TMP/logs" --output-dir "$TMP/out" --no-plots --no-html >"$TMP/text"
+  grep -q '^COMPLETE$' "$TMP/text"
   echo "loggen $options"
-  python3 test/lib/summary_truth.py "$work/out" "$work/truth.json"
+  python3 test/lib/summary_truth.py "$TMP/out" "$TMP/truth.json"
 done <<'END'
 --format v4.0 --old
 --format v4.0 --comm-name --p2p 10 --gzip
@@ -32,21 +28,21 @@ END
 # One file in many members, many ranges, spilling: bytes must not depend on how the work was shared out.
 ops=60000
 [ -z "${NI_VARIANT:-}" ] || ops=15000
-"$loggen" "$work/big" --ranks 6 --node 3 --ops $ops --comm-name --gzip --member-lines 3000 --truth "$work/truth.json"
+"$loggen" "$TMP/big" --ranks 6 --node 3 --ops $ops --comm-name --gzip --member-lines 3000 --truth "$TMP/truth.json"
 first=
 for how in "--jobs 1" "--jobs 2" "--jobs 7 --memory 16M" "--jobs 1 --memory 16M"; do
-  out=$work/out-${how//[^0-9]/}
+  out=$TMP/out-${how//[^0-9]/}
   # shellcheck disable=SC2086
-  "$inspector" summary "$work/big" --output-dir "$out" --no-plots --no-html -q $how >/dev/null
+  "$inspector" summary "$TMP/big" --output-dir "$out" --no-plots --no-html -q $how >/dev/null
   [ -z "$first" ] || diff -r -x output.log "$first" "$out"
   first=${first:-$out}
 done
-python3 test/lib/summary_truth.py "$first" "$work/truth.json"
+python3 test/lib/summary_truth.py "$first" "$TMP/truth.json"
 
 # The straggler is named.
-"$loggen" "$work/lag" --ranks 16 --node 8 --ops 500 --straggler 11 --outliers 5 --format ours
-"$inspector" summary "$work/lag" --output-dir "$work/lag-out" --no-plots --no-html >/dev/null
-python3 - "$work/lag-out/summary/summary.json" <<'END'
+"$loggen" "$TMP/lag" --ranks 16 --node 8 --ops 500 --straggler 11 --outliers 5 --format ours
+"$inspector" summary "$TMP/lag" --output-dir "$TMP/lag-out" --no-plots --no-html >/dev/null
+python3 - "$TMP/lag-out/summary/summary.json" <<'END'
 import json, sys
 s = json.load(open(sys.argv[1]))
 late = max(s["ranks"], key=lambda r: r["late_us"])

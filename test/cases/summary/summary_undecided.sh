@@ -1,18 +1,14 @@
 #!/usr/bin/env bash
 # Uneven work: a rank with more tokens is late for what it has to do, and the sentence says so. Undecided: congestion of links that all
 # touch one host; once, behind all findings, and not without a cause.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=$(realpath "${BUILD:-build}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
 job() { # DIR LAYOUT KIND SIZE
-  "$BUILD/test/ni-jobs" --layout "$2" --kind "$3" ${4:+--size "$4"} --seed 9 --steps 60 --out "$work/$1" >/dev/null
+  "$BUILD/test/ni-jobs" --layout "$2" --kind "$3" ${4:+--size "$4"} --seed 9 --steps 60 --out "$TMP/$1" >/dev/null
 }
 job uneven M uneven 60
 job late M late 30
 job crowded A congestion 4
-cd "$work"
+cd "$TMP"
 for d in uneven late crowded; do
   "$BUILD/nccl-inspector" summary "$d" --no-plots --no-parquet --no-csv --no-html --json --output-dir out >"$d.json" || [ $? = 2 ]
 done

@@ -1,18 +1,14 @@
 #!/usr/bin/env bash
 # Jobs with planted causes (docs/verdicts.md): their logs are complete, a cause costs time and changes no other draw, the same
 # seed gives the same bytes; and the scorer knows who is named rightly, who is close and who is innocent.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector jobs=$BUILD/test/ni-jobs
 
 while read -r layout kind size; do
-  dir=$work/$layout-$kind-${size:-0}-7
+  dir=$TMP/$layout-$kind-${size:-0}-7
   "$jobs" --layout "$layout" --kind "$kind" ${size:+--size "$size"} --seed 7 --steps 60 --out "$dir" >/dev/null
-  "$inspector" check "$dir" >"$work/check" || { echo "FAIL $layout $kind: check exits $?"; tail -n 3 "$work/check"; exit 1; }
-  grep -q '^COMPLETE$' "$work/check"
+  "$inspector" check "$dir" >"$TMP/check" || { fail "$layout $kind: check exits $?"; tail -n 3 "$TMP/check"; exit 1; }
+  grep -q '^COMPLETE$' "$TMP/check"
 done <<'END'
 A healthy
 A late 30
@@ -21,14 +17,14 @@ C stage 30
 F intermittent 20
 M uneven 60
 END
-"$jobs" --layout A --kind late --size 30 --seed 7 --steps 60 --out "$work/again" >/dev/null
-diff -r "$work/A-late-30-7" "$work/again"
-rm -r "$work/again"
+"$jobs" --layout A --kind late --size 30 --seed 7 --steps 60 --out "$TMP/again" >/dev/null
+diff -r "$TMP/A-late-30-7" "$TMP/again"
+rm -r "$TMP/again"
 [ "$("$jobs" --layout Z 2>&1 >/dev/null; echo $?)" = "ni-jobs: there is no layout Z (ni-jobs --help)
 64" ]
 "$jobs" --layout A --kind late --cost 4..5 --seed 7 --steps 60 | grep -qE 'cost 4\.[0-9]+ %'
 
-python3 - "$work" "$inspector" <<'P'
+python3 - "$TMP" "$inspector" <<'P'
 import json, os, subprocess, sys
 sys.path.insert(0, "test/verdicts")
 import judge, plan, table

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # `top` and documents that want to hurt it: any bytes, cut ones, deep nesting, numbers without measure, names that steer a terminal,
 # far too many rows. It ends in time, in little memory, and prints nothing that is not text.
-set -euo pipefail
 . "$(dirname "$0")/../../lib/top.sh"
-mkdir "$WORK/web"
-python3 test/lib/top_nodes.py "$WORK/web" 1 4 stuck
-python3 - "$WORK/web" <<'END'
+mkdir "$TMP/web"
+python3 test/lib/top_nodes.py "$TMP/web" 1 4 stuck
+python3 - "$TMP/web" <<'END'
 import json, random, sys
 web = sys.argv[1]
 good = open(web + "/n0").read()
@@ -52,11 +51,11 @@ put("prom", json.dumps({"status": "success", "data": {"resultType": "vector", "r
     for foul in [[f[:2000] for f in foul]] for t in ("in_flight", "age_s", "hangs", "utilization", "rx_bytes_s", "node", "", "call", 5) for f in foul[:8] for v in ("1", "NaN", "+Inf", 5, None, "1e300")]
     + [1, {}, {"metric": 1, "value": 2}, {"metric": {"top": "age_s"}, "value": []}, {"metric": {"top": "age_s"}}]}}))
 END
-cp "$WORK/web/prom" "$WORK/web/api"
-serve "$WORK/web"
+cp "$TMP/web/prom" "$TMP/web/api"
+serve "$TMP/web"
 
 # No control characters, no marks of direction, and sound UTF-8.
-clean() { python3 - "$WORK/out" "$WORK/err" <<'END' || fail "$1: what comes out is no plain text"
+clean() { python3 - "$TMP/out" "$TMP/err" <<'END' || fail "$1: what comes out is no plain text"
 import re, sys
 for f in sys.argv[1:]:
     text = open(f, encoding="utf-8").read()
@@ -73,7 +72,7 @@ says err 'its answer is larger than 16 MiB'
 top 1 kinds --once
 for name in bits0 bits1 bits2 bits3 deep1; do
   rc=0
-  timeout 20 "$INSPECTOR" top -a "http://127.0.0.1:$PORT/$name" --once >"$WORK/out" 2>"$WORK/err" </dev/null || rc=$?
+  timeout 20 "$INSPECTOR" top -a "http://127.0.0.1:$PORT/$name" --once >"$TMP/out" 2>"$TMP/err" </dev/null || rc=$?
   [ $rc -le 2 ] || fail "$name: exit $rc"
   clean $name
 done
@@ -82,7 +81,7 @@ clean foul
 says out '^77 +3 n0 '
 top 0 foul --json
 clean foul
-diff <(python3 -c 'import json,sys; print(json.load(open(sys.argv[1])))' "$WORK/web/foul") <(python3 -c 'import json,sys; print(json.load(open(sys.argv[1])))' "$WORK/out") >/dev/null ||
+diff <(python3 -c 'import json,sys; print(json.load(open(sys.argv[1])))' "$TMP/web/foul") <(python3 -c 'import json,sys; print(json.load(open(sys.argv[1])))' "$TMP/out") >/dev/null ||
   fail "JSON is not what was received"
 top 0 kinds2 --once
 # Two agents with 100,000 rows each: 65,536 of them are taken, and n0 still has its own.
@@ -90,18 +89,18 @@ top 0 "n0 rows rows" --once --filter n0
 says out '^77 +3 n0 ' '; 4 of 65536 with "n0"$'
 top 1 "" --once --prometheus "http://127.0.0.1:$PORT/n0x"
 rc=0
-timeout 20 "$INSPECTOR" top --prometheus "http://127.0.0.1:$PORT" --once >"$WORK/out" 2>"$WORK/err" </dev/null || rc=$?
-[ $rc = 0 ] || fail "Prometheus: exit $rc: $(cat "$WORK/err")"
+timeout 20 "$INSPECTOR" top --prometheus "http://127.0.0.1:$PORT" --once >"$TMP/out" 2>"$TMP/err" </dev/null || rc=$?
+[ $rc = 0 ] || fail "Prometheus: exit $rc: $(cat "$TMP/err")"
 clean prom
 
 # On a screen: a name that wants to clear it, and wide characters, which are cut at the edge.
 if command -v tmux >/dev/null; then
   tmux -S "$TMUX_SOCKET" -f /dev/null -u new-session -d -x 80 -y 24 "'$INSPECTOR' top -a http://127.0.0.1:$PORT/foul; echo ended; sleep 60"
   drawn() { tmux -S "$TMUX_SOCKET" capture-pane -p | grep "^JOB" && tmux -S "$TMUX_SOCKET" capture-pane -p | grep '^F1 Help'; }
-  eventually drawn || fail "nothing is drawn"
-  tmux -S "$TMUX_SOCKET" capture-pane -p >"$WORK/out"
-  sed -n 2,23p "$WORK/out" | grep -qE '^JOB +RANK' || { fail "no heads on the screen"; cat "$WORK/out"; }
-  tail -n 1 "$WORK/out" | grep -q '^F1 Help' || { fail "the last line is not that of keys"; cat "$WORK/out"; }
+  wait_for 30 drawn || fail "nothing is drawn"
+  tmux -S "$TMUX_SOCKET" capture-pane -p >"$TMP/out"
+  sed -n 2,23p "$TMP/out" | grep -qE '^JOB +RANK' || { fail "no heads on the screen"; cat "$TMP/out"; }
+  tail -n 1 "$TMP/out" | grep -q '^F1 Help' || { fail "the last line is not that of keys"; cat "$TMP/out"; }
   [ "$(tmux -S "$TMUX_SOCKET" display -p '#T')" != owned ] || fail "the terminal's title was set"
 fi
-[ $FAILURES = 0 ]
+finish

@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
 # `top --once` and `--json`: every value that two agents serve stands in its column; who is waited for over nodes; agents that do not
 # answer; exit codes.
-set -euo pipefail
 . "$(dirname "$0")/../../lib/top.sh"
-python3 test/lib/top_nodes.py "$WORK/two" 2 4
-python3 test/lib/top_nodes.py "$WORK/stuck" 2 4 stuck
-mkdir "$WORK/web"
-for n in 0 1; do cp "$WORK/two/n$n" "$WORK/web/n$n" && cp "$WORK/stuck/n$n" "$WORK/web/s$n"; done
-serve "$WORK/web"
+python3 test/lib/top_nodes.py "$TMP/two" 2 4
+python3 test/lib/top_nodes.py "$TMP/stuck" 2 4 stuck
+mkdir "$TMP/web"
+for n in 0 1; do cp "$TMP/two/n$n" "$TMP/web/n$n" && cp "$TMP/stuck/n$n" "$TMP/web/s$n"; done
+serve "$TMP/web"
 
 top 0 "n1 n0" --once
-[ ! -s "$WORK/err" ] || fail "said: $(cat "$WORK/err")"
+[ ! -s "$TMP/err" ] || fail "said: $(cat "$TMP/err")"
 says out '^[0-9:]+  2 nodes, 1 job, 8 ranks, 8 in flight, 0 stuck$'
-cat >"$WORK/want" <<'END'
+cat >"$TMP/want" <<'END'
 JOB RANK HOST GPU COMM FUNCTION  STATE      AGE OPS/s BUSBW LATE UTIL CLOCK WAITS FOR
 77     0 n0     0 dp0  AllReduce kernel 12.0 ms   812  182G 1.0%  90% 1980M
 77     1 n0     1 dp0  AllReduce kernel 13.0 ms   813  183G 1.1%  91% 1981M
@@ -39,10 +38,10 @@ n1     1  91% 1981M  641W  62C power,thermal
 n1     2  92% 1982M  642W  63C
 n1     3  93% 1983M  643W  64C
 END
-tail -n +3 "$WORK/out" | diff "$WORK/want" - || fail "other tables"
+tail -n +3 "$TMP/out" | diff "$TMP/want" - || fail "other tables"
 
 # Orders and filters. Bandwidth: the lowest first; age and lateness: the most first.
-ranks() { sed -n '/^JOB/,/^$/p' "$WORK/out" | awk 'NR > 1 && NF {printf "%s ", $2}'; }
+ranks() { sed -n '/^JOB/,/^$/p' "$TMP/out" | awk 'NR > 1 && NF {printf "%s ", $2}'; }
 top 0 "n0 n1" --once --sort age
 [ "$(ranks)" = "7 6 5 4 3 2 1 0 " ] || fail "by age: $(ranks)"
 top 0 "n0 n1" --once --sort bandwidth
@@ -59,22 +58,22 @@ top 0 "n0 n1" --once --filter nobody
 top 0 "s0 s1" --once
 says out '^job 77: AllReduce 900 of dp0 waits for rank 1, which has not called it$' '^77 +0 n0 .* 40.0 s .* r1, r7$' \
   '^77 +6 n1 .* r1, r7$' '^77 +1 n0 +1 dp0  - +- +- .* 1981M$' '^77 +7 n1 .* 1983M$' ', 7 in flight, 7 stuck$'
-[ "$(grep -c '^job 77' "$WORK/out")" = 1 ] || fail "the hang of one job is told twice"
+[ "$(grep -c '^job 77' "$TMP/out")" = 1 ] || fail "the hang of one job is told twice"
 # Two jobs hang, of which both nodes tell: each is told of once.
 for n in 0 1; do
   python3 -c 'import json, sys
 d = json.load(open(sys.argv[1]))
 d["jobs"] = [dict(d["jobs"][0], job_id=j) for j in ("77", "78")]
-json.dump(d, open(sys.argv[2], "w"))' "$WORK/web/s$n" "$WORK/web/j$n"
+json.dump(d, open(sys.argv[2], "w"))' "$TMP/web/s$n" "$TMP/web/j$n"
 done
 top 0 "j0 j1" --once
-[ "$(sed -n 's/^\(job 7[0-9]\):.*/\1/p' "$WORK/out" | tr '\n' ,)" = "job 77,job 78," ] || fail "jobs that hang: $(cat "$WORK/out")"
+[ "$(sed -n 's/^\(job 7[0-9]\):.*/\1/p' "$TMP/out" | tr '\n' ,)" = "job 77,job 78," ] || fail "jobs that hang: $(cat "$TMP/out")"
 # Two users have a job of one number: two jobs, whose ranks do not wait for each other.
 python3 -c 'import json, sys
 d = json.load(open(sys.argv[1]))
 d["jobs"] = [dict(d["jobs"][0], uid=u) for u in (1001, 1002)]
 d["ranks"] = [dict(r, uid=u, **(dict(collectives=1, call=0) if u == 1002 else {})) for u in (1001, 1002) for r in d["ranks"]]
-json.dump(d, open(sys.argv[2], "w"))' "$WORK/web/s1" "$WORK/web/u1"
+json.dump(d, open(sys.argv[2], "w"))' "$TMP/web/s1" "$TMP/web/u1"
 top 0 u1 --once
 says out ' 1 node, 2 jobs, 8 ranks, ' '^job 77 \(uid 1001\): AllReduce 900' '^job 77 \(uid 1002\): AllReduce 900' '^77 \(uid 1001\) +4 n1 .* r7$' \
   '^77 \(uid 1002\) +4 n1 .*M$'
@@ -82,7 +81,7 @@ says out ' 1 node, 2 jobs, 8 ranks, ' '^job 77 \(uid 1001\): AllReduce 900' '^jo
 top 0 s1 --once
 says out '^77 +4 n1 .* r7$'
 # More than four: the first three and how many more.
-python3 - "$WORK/web" <<'END'
+python3 - "$TMP/web" <<'END'
 import json, sys
 d = json.load(open(sys.argv[1] + "/s0"))
 row = d["ranks"][0]
@@ -98,12 +97,12 @@ top 0 many --once
 says out '^77 +8 .* r0, r1, r2, \+5$' '^77 +9 .* r0, r1, r2, \+5$' '^77 +10 .*1980M$' '^78 +11 .*1980M$' '^77#1 +12 .*1980M$' \
   '^77 +13 .*1980M$' '^77 +14 .*1980M$' ', 3 jobs, 15 ranks'
 # No agent has judged yet: the longest wait is told in a sentence, with hosts; not where it is short.
-for n in 0 1; do sed 's/"hang": "[^"]*"/"hang": null/' "$WORK/web/s$n" >"$WORK/web/u$n"; done
+for n in 0 1; do sed 's/"hang": "[^"]*"/"hang": null/' "$TMP/web/s$n" >"$TMP/web/u$n"; done
 top 0 "u0 u1" --once
 says out '^job 77: 6 ranks wait in AllReduce of dp0 for 46.0 s; not there: rank 1 \(n0\), rank 7 \(n1\)$'
 top 0 many --once --sort age
 says out '^job 77: AllReduce' # a verdict goes before it
-sed -E 's/"age_s": [0-9.]+/"age_s": 4.9/g' "$WORK/web/u0" >"$WORK/web/brief"
+sed -E 's/"age_s": [0-9.]+/"age_s": 4.9/g' "$TMP/web/u0" >"$TMP/web/brief"
 top 0 brief --once
 says out '^77 +0 n0 .* 4.90 s .* r1$'
 says_not out '^job 77:'
@@ -111,16 +110,16 @@ says_not out '^job 77:'
 top 0 "u0 u1" --once --sort age
 [ "$(ranks)" = "1 7 6 5 4 3 2 0 " ] || fail "by age, who is waited for: $(ranks)"
 # Killed: told so, and waited for all the same; who is killed waits for nobody.
-sed 's/"alive": true/"alive": false/g' "$WORK/web/s0" >"$WORK/web/dead"
+sed 's/"alive": true/"alive": false/g' "$TMP/web/s0" >"$TMP/web/dead"
 top 0 dead --once
 says out '^77 +0 n0 +0 dp0 +AllReduce killed ' '^77 +1 n0 +1 dp0 +- +killed '
 says_not out '^77 +0 n0 .* r1$'
 
 # JSON: one node as it came, of several a list.
 top 0 n0 --json
-diff <(python3 -m json.tool "$WORK/web/n0") <(python3 -m json.tool "$WORK/out") || fail "another document"
+diff <(python3 -m json.tool "$TMP/web/n0") <(python3 -m json.tool "$TMP/out") || fail "another document"
 top 0 "n0 n1 s1" --json
-python3 - "$WORK" <<'END' || fail "another list of documents"
+python3 - "$TMP" <<'END' || fail "another list of documents"
 import json, sys
 d = json.load(open(sys.argv[1] + "/out"))
 assert d["schema"] == "nccl-inspector-top-1" and list(d) == ["schema", "nodes"]
@@ -128,31 +127,31 @@ assert d["nodes"] == [json.load(open(f"{sys.argv[1]}/web/{n}")) for n in ("n0", 
 END
 
 # Agents that do not answer cost their rows and are named; the others are shown.
-touch "$WORK/web/h0.hang" "$WORK/web/c0.close"
-echo 503 >"$WORK/web/n9.status"
-cp "$WORK/web/n0" "$WORK/web/n9"
-printf 'secret\n' >"$WORK/web/t0.token"
-cp "$WORK/web/n0" "$WORK/web/t0"
+touch "$TMP/web/h0.hang" "$TMP/web/c0.close"
+echo 503 >"$TMP/web/n9.status"
+cp "$TMP/web/n0" "$TMP/web/n9"
+printf 'secret\n' >"$TMP/web/t0.token"
+cp "$TMP/web/n0" "$TMP/web/t0"
 top 0 "n0 h0 c0 n9 nobody" --once
 says out '^node http://127.0.0.1:[0-9]+/h0: no answer for [0-9] s \(.*[Tt]imed out' '^node .*/c0: no answer' '^node .*/n9: .*HTTP status 503' \
   '^no answer from 1 more$' '^77 +3 n0 '
 says err '/nobody: HTTP status 404'
 top 1 "h0 t0" --once
 says err '/h0: .*[Tt]imed out' '/t0: HTTP status 401: it wants a token \(--token-file\)'
-[ ! -s "$WORK/out" ] || fail "nothing is known, and this is said: $(cat "$WORK/out")"
-printf 'secret\nmore\n' >"$WORK/token"
-top 0 t0 --once --token-file "$WORK/token"
+[ ! -s "$TMP/out" ] || fail "nothing is known, and this is said: $(cat "$TMP/out")"
+printf 'secret\nmore\n' >"$TMP/token"
+top 0 t0 --once --token-file "$TMP/token"
 says out '^77 +3 n0 '
-top 1 t0 --once --token-file "$WORK/nothing"
+top 1 t0 --once --token-file "$TMP/nothing"
 says err '--token-file: want a file'
 
 # Nothing to show.
-echo '{"schema":"nccl-inspector-now-1","node":"e0","jobs":[],"ranks":[],"gpus":[],"nics":[]}' >"$WORK/web/e0"
+echo '{"schema":"nccl-inspector-now-1","node":"e0","jobs":[],"ranks":[],"gpus":[],"nics":[]}' >"$TMP/web/e0"
 top 2 e0 --once
 says err 'nothing to show: no job runs where these agents are'
 top 2 e0 --json
 says out '^\{"schema":"nccl-inspector-now-1","node":"e0"'
-echo '{"hello":1}' >"$WORK/web/x0"
+echo '{"hello":1}' >"$TMP/web/x0"
 top 1 x0 --once
 says err 'it is no agent: want a document of schema nccl-inspector-now-1'
-[ $FAILURES = 0 ]
+finish

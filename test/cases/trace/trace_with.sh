@@ -1,22 +1,16 @@
 #!/usr/bin/env bash
 # trace --with: traces of torch.profiler on our clock, from the kernels that both recorded; refused where these do not tell.
-set -euo pipefail
-cd "$(dirname "$0")/../../.."
-BUILD=${BUILD:-build}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector
-fails=0
-fail() { echo "FAIL $*"; fails=$((fails + 1)); }
 draw() { # rc name options...
   local want=$1 name=$2 rc=0
-  "$inspector" trace "$work/far" -o "$work/$name.json" "${@:3}" >"$work/$name.txt" 2>&1 || rc=$?
-  [ $rc = "$want" ] || { fail "$name: exit $rc, want $want"; cat "$work/$name.txt"; }
+  "$inspector" trace "$TMP/far" -o "$TMP/$name.json" "${@:3}" >"$TMP/$name.txt" 2>&1 || rc=$?
+  [ $rc = "$want" ] || { fail "$name: exit $rc, want $want"; cat "$TMP/$name.txt"; }
 }
-said() { grep -qE "$2" "$work/$1.txt" || { fail "$1 does not say: $2"; cat "$work/$1.txt"; }; }
-kineto() { python3 test/lib/kineto_logs.py "$work/far.truth" "$work/$1" "${@:2}"; }
+said() { grep -qE "$2" "$TMP/$1.txt" || { fail "$1 does not say: $2"; cat "$TMP/$1.txt"; }; }
+kineto() { python3 test/lib/kineto_logs.py "$TMP/far.truth" "$TMP/$1" "${@:2}"; }
 expect() { # name expression: over x, k (NCCL kernels of PyTorch's that are ours), off (how far each is from the truth, ns), w
-  python3 - "$work/$1.json" "$2" <<'P' || fail "$1: $2"
+  python3 - "$TMP/$1.json" "$2" <<'P' || fail "$1: $2"
 import sys
 sys.path.insert(0, "test/lib")
 import trace_check
@@ -30,75 +24,75 @@ if not ok: print(len(k), max(off), w)
 sys.exit(not ok)
 P
 }
-python3 test/lib/trace_logs.py "$work/far" "$work/far.truth" --gpu-drift 20 --offset 0,1.5,-0.04 --drift 0,20,-5 --ops 120
-"$inspector" trace "$work/far" -o "$work/alone.json" >/dev/null
+python3 test/lib/trace_logs.py "$TMP/far" "$TMP/far.truth" --gpu-drift 20 --offset 0,1.5,-0.04 --drift 0,20,-5 --ops 120
+"$inspector" trace "$TMP/far" -o "$TMP/alone.json" >/dev/null
 
 # Clocks that are seconds apart and drift; kernels missing at both ends, and of all; others of groups that no log knows.
 kineto far0 --offset 3.25 --drift 8 --from 30 --to 200 --lost 10 --extra 1
-draw 0 far0 --with "$work/far0"
+draw 0 far0 --with "$TMP/far0"
 expect far0 'len(k) > 280 and max(off) < 10000 and len(w) == 2 and all(c["aligned"] and float(c["error_us"]) < 5 for c in w)'
 said far0 '^with  .*node_773\.1790000000.*, rank 3: 1[0-9]{2} of [0-9]+ NCCL kernels are ours, clock -3\.25.* s, error below .*us, drift -[78]\.[0-9]+ ppm; [0-9]+ events, 1 left out'
 # What is drawn, where, and by which name; nothing of ours is another.
 expect far0 '{s["track"] for s in torch} >= {"PyTorch CPU: thread 4003 (python3)", "PyTorch GPU 3: stream 24 ", "PyTorch GPU 0: stream 28 "}'
 expect far0 '{s["process"].split(",")[0] for s in torch} == {"rank 0", "rank 3"} and len([s for s in torch if s["name"] in ("c10d::allreduce_", "record_param_comms")]) == 4 * len(k)'
 expect far0 'sum("</script>" in s["name"] and "é" in s["name"] and "\x1b" in s["name"] for s in torch) == 2'
-draw 0 small --with "$work/far0" --memory 1M
-cmp "$work/far0.json" "$work/small.json" || fail "memory changes the output"
-draw 0 rank1 --with "$work/far0" --rank 1
+draw 0 small --with "$TMP/far0" --memory 1M
+cmp "$TMP/far0.json" "$TMP/small.json" || fail "memory changes the output"
+draw 0 rank1 --with "$TMP/far0" --rank 1
 expect rank1 'not torch'
-draw 0 window --with "$work/far0" --since +40s --until +60s
+draw 0 window --with "$TMP/far0" --since +40s --until +60s
 expect window '0 < len(k) < 100 and max(off) < 10000'
 
 # Half of ours alone; old files in Unix us with no rank in them; every one of our clocks.
 kineto half --offset -0.75 --drift -40 --every 2 --extra 2 --ranks 0,2,5
-draw 0 half --with "$work/half"
+draw 0 half --with "$TMP/half"
 expect half 'len(k) == 360 and max(off) < 10000'
 kineto old --offset 1 --absolute --nameless --plain
-draw 0 old --with "$work/old/node_rank3.pt.trace.json" --with "0=$work/old/node_rank0.pt.trace.json"
+draw 0 old --with "$TMP/old/node_rank3.pt.trace.json" --with "0=$TMP/old/node_rank0.pt.trace.json"
 expect old 'len(k) == 480 and max(off) < 10000'
 kineto exact --noise 0
-draw 0 exact --with "$work/exact" --json
+draw 0 exact --with "$TMP/exact" --json
 expect exact 'max(off) < 2000'
 python3 -c 'import json, sys
 w = json.load(open(sys.argv[1]))["with"]
 assert [(x["rank"], x["aligned"], x["kernels_matched"], x["left_out"]) for x in w] == [(0, True, 240, 1), (3, True, 240, 1)], w
-assert all(x["file"].endswith("/exact/node_77%d.1790000000.pt.trace.json.gz" % x["rank"]) for x in w), w' "$work/exact.txt" || fail "--json"
+assert all(x["file"].endswith("/exact/node_77%d.1790000000.pt.trace.json.gz" % x["rank"]) for x in w), w' "$TMP/exact.txt" || fail "--json"
 
 # Nothing tells: starts by chance, two kernels, another rank's file. Then the host's clock is used, and it is said.
 kineto chaos --chaos
 kineto two --from 10 --to 12 --offset 5
 kineto wrong --ranks 0
-for x in chaos two "wrong 4=$work/wrong/node_770.1790000000.pt.trace.json.gz"; do
+for x in chaos two "wrong 4=$TMP/wrong/node_770.1790000000.pt.trace.json.gz"; do
   read -r name path <<<"$x"
-  draw 2 "$name" --with "${path:-$work/$name}"
+  draw 2 "$name" --with "${path:-$TMP/$name}"
   said "$name" 'CLOCK NOT PUT RIGHT: its own is used'
   said "$name" '^incomplete +[12] files? of --with ha(s|ve) a clock of its own'
 done
 expect two 'max(off) > 4.9e9 and min(off) > 3.4e9 and not any(c["aligned"] for c in w)'
 # No such rank; no rank at all; no such file; no trace in the folder.
-draw 2 rank9 --with "9=$work/wrong"
+draw 2 rank9 --with "9=$TMP/wrong"
 said rank9 'rank 9: not in the logs: left out'
-mkdir "$work/named" "$work/empty"
-cp "$work/old/node_rank3.pt.trace.json" "$work/named/x.json"
-draw 2 named --with "$work/named"
+mkdir "$TMP/named" "$TMP/empty"
+cp "$TMP/old/node_rank3.pt.trace.json" "$TMP/named/x.json"
+draw 2 named --with "$TMP/named"
 said named 'no rank: neither its distributedInfo nor its name says whose it is: --with RANK=FILE'
-draw 1 gone --with "$work/gone"
+draw 1 gone --with "$TMP/gone"
 said gone 'with .*gone: No such file'
-draw 1 empty --with "$work/empty"
+draw 1 empty --with "$TMP/empty"
 said empty 'no \.json or \.json\.gz in it'
 
 # Files that no profiler writes cost what they say, in bounded memory; what is whole of them is drawn.
-mkdir "$work/hostile" "$work/drawn"
-python3 test/lib/kineto_hostile.py "$work/old/node_rank0.pt.trace.json" "$work/hostile"
-python3 test/lib/trace_logs.py "$work/few" "$work/few.truth" --hosts 1 --ops 10
-for f in "$work"/hostile/*; do
-  rc=0 h=$work/drawn/$(basename "$f" .gz)
-  ([ -n "${NI_VARIANT:-}" ] || ulimit -v 500000; timeout 60 "$inspector" trace "$work/few" -o "$h" --with "$f") >"$h.txt" 2>&1 || rc=$?
+mkdir "$TMP/hostile" "$TMP/drawn"
+python3 test/lib/kineto_hostile.py "$TMP/old/node_rank0.pt.trace.json" "$TMP/hostile"
+python3 test/lib/trace_logs.py "$TMP/few" "$TMP/few.truth" --hosts 1 --ops 10
+for f in "$TMP"/hostile/*; do
+  rc=0 h=$TMP/drawn/$(basename "$f" .gz)
+  ([ -n "${NI_VARIANT:-}" ] || ulimit -v 500000; timeout 60 "$inspector" trace "$TMP/few" -o "$h" --with "$f") >"$h.txt" 2>&1 || rc=$?
   { [ $rc = 0 ] || [ $rc = 2 ]; } || { fail "$f: exit $rc"; cat "$h.txt"; }
   case $f in
   *crowd*) grep -q '^note .* 19744 slices of --with left out' "$h.txt" || { fail "$f: not said"; cat "$h.txt"; } ;;
   *cut_0* | *gz* | *unclosed* | *empty* | *array* | *deep* | *quote*) grep -q 'not whole' "$h.txt" || { fail "$f: not said"; cat "$h.txt"; } ;;
   esac
 done
-python3 test/lib/trace_check.py "$work"/drawn/*.json >"$work/checked" || fail "$(cat "$work/checked")"
-[ $fails = 0 ]
+python3 test/lib/trace_check.py "$TMP"/drawn/*.json >"$TMP/checked" || fail "$(cat "$TMP/checked")"
+finish

@@ -9,6 +9,10 @@ LIVE_SOURCES = (BOXES_AND_LOGS, BOXES, LOGS, COPIES)
 STUCK_AFTER = 300 * S
 
 
+class NotThisKind(Exception):
+    """What was drawn does not become a case of its kind: it is drawn anew."""
+
+
 class Cause:
     """What an answer may name: an operation (of `comm`; several, where a message has two sides), and the
     ranks

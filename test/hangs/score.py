@@ -84,8 +84,14 @@ def forms(part, o):
 
 def play(o, stand_ins, part, form, seed):
     name, make, source, when, group = form
-    rnd = random.Random("%s/%s/%s/%d" % (name, source, when, seed))
-    c = make(cases.Maker(rnd, source, when))
+    for draw in range(10):
+        rnd = random.Random("%s/%s/%s/%d" % (name, source, when, seed) + "/%d" % draw * (draw > 0))
+        try:
+            c = make(cases.Maker(rnd, source, when))
+            break
+        except cases.NotThisKind:
+            if draw == 9:
+                raise
     c.draw_releases(random.Random("releases/%s" % rnd.random()))
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     folder = tempfile.mkdtemp(prefix="hangs-", dir=memory)

@@ -13,6 +13,7 @@
 #include "exporter/cmds/hang/say.h"
 #include "exporter/input/filters.h"
 #include "exporter/model/hang/read_logs.h"
+#include "exporter/model/hang/settle.h"
 #include "exporter/model/sums/approx/log_sums.h"
 #include "exporter/model/sums/blame/alike.h"
 #include "exporter/model/sums/evidence/evidence.h"

@@ -114,7 +114,7 @@ static void judge_it(char *path) {
   FILE *null = fopen("/dev/null", "we");
   need(null && ni_hang_read_boxes(&looks, &file, 1, 1, NULL, &base) == 0);
   need(ni_hang_model_at(&m, &base, &looks, UINT64_MAX) == 0);
-  need(ni_hang_judge(&v, &m, S) == 0);
+  need(ni_hang_judge(&v, &m, S, 0) == 0);
   ni_hang_say(null, &v);
   for (size_t i = 0; i < v.n; i++) ni_hang_say_knot(null, &v, &v.knot[i]);
   for (size_t i = 0; ni_hang_say_missing(null, &v, i); i++) {}

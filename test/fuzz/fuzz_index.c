@@ -15,6 +15,7 @@
 #include "exporter/index/shelf.h"
 #include "exporter/input/scan.h"
 #include "exporter/model/hang/standing.h"
+#include "exporter/model/hang/settle.h"
 #include "exporter/model/hang/verdict.h"
 #include "exporter/model/ledger/judge.h"
 #include "exporter/model/ledger/pack.h"
@@ -205,7 +206,7 @@ static void try_standing(const uint8_t *bytes, size_t n) {
     ni_wire_free(&again);
     need(ni_hang_model_merge(&all, &m) == 0 && ni_hang_model_merge(&all, &other) == 0);
     ni_hang_model_settle(&all);
-    need(ni_hang_judge(&v, &all, 1000000000) == 0);
+    need(ni_hang_judge(&v, &all, 1000000000, 0) == 0);
     NI_HANG_SAID(text, ni_hang_say(f, &v));
     free(text);
     ni_hang_verdict_free(&v);

@@ -1,4 +1,5 @@
 """Reads an answer of `nccl-inspector hang` and holds it against the truth of a case."""
+
 import json
 import os
 import re
@@ -6,12 +7,32 @@ import subprocess
 import time
 
 EXIT = {"hang": 3, "not_yet": 0, "no_hang": 0, "cannot_tell": 2, "dead": 4, "ended": 0, "no_data": 1}
-BEGINS = [("HANG (certain)", "hang"), ("HANG (likely)", "hang"), ("not yet a hang", "not_yet"), ("no hang", "no_hang"),
-          ("CANNOT TELL", "cannot_tell"), ("DEAD", "dead"), ("ENDED", "ended")]
-VERDICT = {"hang": ("likely", "certain"), "not_yet": ("no_hang",), "no_hang": ("no_hang",), "cannot_tell": ("cannot_tell",),
-           "dead": ("no_hang",), "ended": ("no_hang",), "no_data": ("no_data",)}
-TORCH = {"_all_gather_base": "AllGather", "_reduce_scatter_base": "ReduceScatter", "all_reduce": "AllReduce",
-         "broadcast": "Broadcast", "send": "Send", "recv": "Recv"}
+BEGINS = [
+    ("HANG (certain)", "hang"),
+    ("HANG (likely)", "hang"),
+    ("not yet a hang", "not_yet"),
+    ("no hang", "no_hang"),
+    ("CANNOT TELL", "cannot_tell"),
+    ("DEAD", "dead"),
+    ("ENDED", "ended"),
+]
+VERDICT = {
+    "hang": ("likely", "certain"),
+    "not_yet": ("no_hang",),
+    "no_hang": ("no_hang",),
+    "cannot_tell": ("cannot_tell",),
+    "dead": ("no_hang",),
+    "ended": ("no_hang",),
+    "no_data": ("no_data",),
+}
+TORCH = {
+    "_all_gather_base": "AllGather",
+    "_reduce_scatter_base": "ReduceScatter",
+    "all_reduce": "AllReduce",
+    "broadcast": "Broadcast",
+    "send": "Send",
+    "recv": "Recv",
+}
 
 
 class Answer:
@@ -48,17 +69,32 @@ class Answer:
         """Do sentence, document and exit code say the same?"""
         state = self.d.get("job", {}).get("state")
         fits = {"dead": state == "dead", "ended": state == "ended"}.get(self.answer, state not in ("ended",))
-        return (self.said == self.answer and self.code == EXIT[self.answer] and self.d.get("verdict") in VERDICT[self.answer]
-                and fits)
+        return (
+            self.said == self.answer
+            and self.code == EXIT[self.answer]
+            and self.d.get("verdict") in VERDICT[self.answer]
+            and fits
+        )
 
 
 def ask(program, paths, boxes, now, folder, look=()):
     """now: Unix ns that the answer is given for, None: the time that it is."""
     env = dict(os.environ) if now is None else dict(os.environ, NI_NOW_NS=str(now))
     begun = time.monotonic()
-    p = subprocess.run([program, "hang", *paths, "--box-dir", boxes, "--json", "--no-index", *look], env=env, cwd=folder,
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
-    return Answer(p.returncode, p.stdout.decode("utf-8", "replace"), time.monotonic() - begun, p.stderr.decode("utf-8", "replace"))
+    p = subprocess.run(
+        [program, "hang", *paths, "--box-dir", boxes, "--json", "--no-index", *look],
+        env=env,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+    return Answer(
+        p.returncode,
+        p.stdout.decode("utf-8", "replace"),
+        time.monotonic() - begun,
+        p.stderr.decode("utf-8", "replace"),
+    )
 
 
 def same_name(comm, asked):
@@ -71,7 +107,16 @@ def same_operation(case, a, cause):
         return False
     if case.source == "dumps":
         func = TORCH.get(re.split(r"[ :]", a.func or "")[0], a.func)
-        return any(func == f for f, _ in cause.ops) if func in ("Send", "Recv") else (func, a.sn) in case.torch_ops(cause)
+        return (
+            any(func == f for f, _ in cause.ops)
+            if func in ("Send", "Recv")
+            else (func, a.sn) in case.torch_ops(cause)
+        )
+    if a.func in (
+        "Send",
+        "Recv",
+    ):  # of a communicator they are judged together: whose they are says who is to blame
+        return any(f in ("Send", "Recv") for f, _ in cause.ops)
     return (a.func, a.sn) in cause.ops
 
 

@@ -1,4 +1,6 @@
-"""A case: a job with an ending, how it is looked at, and the truth. Kinds (kinds.py, kept/) make cases of these parts."""
+"""A case: a job with an ending, how it is looked at, and the truth. Kinds (kinds.py, kept/) make cases of
+these parts."""
+
 import jobs
 from world import MS, S
 
@@ -8,7 +10,9 @@ STUCK_AFTER = 300 * S
 
 
 class Cause:
-    """What an answer may name: an operation (of `comm`; several, where a message has two sides), and the ranks who are to blame."""
+    """What an answer may name: an operation (of `comm`; several, where a message has two sides), and the
+    ranks
+    who are to blame."""
 
     def __init__(self, comm, ops, ranks):
         self.comm, self.ops, self.ranks = comm, set(ops), set(ranks)
@@ -26,21 +30,24 @@ class Case:
     def __init__(self, maker, job, kind_of="hang"):
         self.random, self.job = maker.random, job
         self.source, self.when = maker.source, maker.when
-        self.answers = set()            # that are right
-        self.causes = []                # of which one has to be named first; empty: nothing is asked
-        self.blamed = set()             # all who are to blame for anything: may be named beside those of the first cause
+        self.answers = set()  # that are right
+        self.causes = []  # of which one has to be named first; empty: nothing is asked
+        self.blamed = set()  # all who are to blame for anything: may be named beside those of the first cause
         self.now = 0
         self.stuck_s = maker.random.choice((10, 30, 60, 300))
-        self.clocks = {}                # host -> (skew, at, step)
-        self.lag, self.full = {}, {}
+        self.clocks = {}  # host -> (skew, at, step)
+        self.lag, self.full, self.frozen = {}, {}, {}  # by rank, as record.Look takes them
         self.no_log, self.no_box, self.broken = set(), set(), {}  # ranks; of boxes: how they are broken
-        self.other_boot = False         # boxes lie there raw, of a machine that booted since
-        self.others = []                # (job, when it began by this one's clock, options): in the same folder
+        self.other_boot = False  # boxes lie there raw, of a machine that booted since
+        self.others = []  # (job, when it began by this one's clock, options): in the same folder
         self.skip_dumps, self.dump_how = set(), {}
-        self.words = ()                 # that the sentence has to hold
-        self.faint = False              # what is there hardly tells of the culprits: fewer of them may be named, not others
-        self.any_of_ranks = False       # some of a cause's ranks are enough
-        self.must_name = None           # a rank: others may be named beside it
+        self.old_nccl = self.old_box = False
+        self.words = ()  # that the sentence has to hold
+        self.faint = (
+            False  # what is there hardly tells of the culprits: fewer of them may be named, not others
+        )
+        self.any_of_ranks = False  # some of a cause's ranks are enough
+        self.must_name = None  # a rank: others may be named beside it
 
     def blame(self, ranks, also=()):
         """Finds by the programs what the ranks owe, and takes it for the truth."""
@@ -59,36 +66,50 @@ class Case:
         return self.begun()
 
     def messages(self, cause):
-        """Sends and receives of a communicator in which others wait for the same ranks: an answer takes them together."""
+        """Sends and receives of a communicator in which others wait for the same ranks: an answer takes them
+        together."""
         comm = self.job.sim.comms[cause.comm]
         peers = {comm.place[n] for n in cause.ranks}
-        ops = [o for o in self.job.sim.inside(cause.comm) if o.p2p and o.peer in peers and o.rank not in cause.ranks]
+        ops = [
+            o
+            for o in self.job.sim.inside(cause.comm)
+            if o.p2p and o.peer in peers and o.rank not in cause.ranks
+        ]
         return {(o.func, o.sn) for o in ops}
 
     def begun(self):
         """When the first wait for a culprit began."""
-        self.waits_from = min((o.start for m in self.meets for o in m.ops.values() if jobs.waiting(o)), default=0)
+        self.waits_from = min(
+            (o.start for m in self.meets for o in m.ops.values() if jobs.waiting(o)), default=0
+        )
         return self.waits_from
 
     def limit(self, since):
-        """From when on a wait that nobody is dead in is a hang, by docs/hang.md: 4 times the longest pause or operation."""
+        """From when on a wait that nobody is dead in is a hang, by docs/hang.md: 4 times the longest pause or
+        operation."""
         if since < 60 * S:
             return STUCK_AFTER
         longest = 0
         for r in self.job.sim.ranks:
             ops = [o for o in r.ops if o.enq <= since]
             starts = [0] + sorted(o.enq for o in ops)
-            longest = max([longest] + [b - a for a, b in zip(starts, starts[1:])] +
-                          [o.end - o.enq for o in ops if o.end is not None and o.end <= since])
+            longest = max(
+                [longest]
+                + [b - a for a, b in zip(starts, starts[1:])]
+                + [o.end - o.enq for o in ops if o.end is not None and o.end <= since]
+            )
         return min(STUCK_AFTER, max(10 * S, 4 * longest))
 
     def look_at_wait(self, since=None, dead=False):
-        """Sets `now` and the right answers of a job that hangs, as its form asks. dead: somebody is, who is waited for."""
+        """Sets `now` and the right answers of a job that hangs, as its form asks. dead: somebody is, who is
+        waited for."""
         since = self.waits_from if since is None else since
         rnd = self.random
         far = self.job.still_since() if self.when != "before" else since
         if self.when == "before":
-            self.now = max([since] + [self.moved(n, since) for c in self.causes for n in c.ranks]) + rnd.randrange(6 * S, 9 * S)
+            self.now = max(
+                [since] + [self.moved(n, since) for c in self.causes for n in c.ranks]
+            ) + rnd.randrange(5600 * MS, 7600 * MS)
             self.answers = {"hang"} if dead else {"not_yet"}
             if dead:
                 self.now = since + rnd.randrange(4 * S, 9 * S)
@@ -97,9 +118,12 @@ class Case:
             elif self.source == LOGS:
                 self.answers |= {"cannot_tell", "not_yet"}
         elif self.when == "at":
-            limit = self.limit(since)
-            shows = self.stuck_s * S + 2 * S if self.source == LOGS else 0
-            self.now = max(since, far) + max(limit, shows) + rnd.randrange(2 * S, 4 * S)
+            limit = self.limit(max(since, far))
+            self.now = max(since, far) + limit + rnd.randrange(2 * S, 4 * S)
+            if (
+                self.source == LOGS
+            ):  # they tell of a wait when it is stuck_s old, and then every 10 s how things are
+                self.now = max(self.now + 12 * S, max(since, far) + self.stuck_s * S + 14 * S)
             self.answers = {"hang"}
         else:
             self.now = max(since, far) + rnd.randrange(340 * S, 700 * S)
@@ -112,6 +136,13 @@ class Case:
             self.kill_all(self.now)
             self.now += rnd.randrange(20 * S, 600 * S)
 
+    def draw_releases(self, random):
+        """Some jobs run with an older NCCL, or with an older plugin, where that takes nothing away that the
+        answer needs."""
+        calls = any(o.called_only for r in self.job.sim.ranks for o in r.ops)
+        self.old_nccl = random.random() < 0.15 and not calls
+        self.old_box = random.random() < 0.1 and self.when in ("late", "killed") and not self.full
+
     def unseen(self, n):
         """Does nothing that is looked at tell of rank n?"""
         r = self.job.sim.ranks[n]
@@ -120,7 +151,8 @@ class Case:
         over = all(c[1] is not None and c[1] <= self.now for c in r.comms.values())
         box = box and not over
         return {BOXES: not box, LOGS: n in self.no_log, DUMPS: n in self.skip_dumps}.get(
-            self.source, n in self.no_log and not box)
+            self.source, n in self.no_log and not box
+        )
 
     def allow_for_the_unseen(self):
         """Where nothing tells of a culprit it cannot be named, and often nothing can be told."""
@@ -133,7 +165,10 @@ class Case:
 
     def moved(self, n, until):
         """When a rank called, began or finished something last, up to then."""
-        return max((t for o in self.job.sim.ranks[n].ops for t in (o.enq, o.start or 0, o.end or 0) if t <= until), default=0)
+        return max(
+            (t for o in self.job.sim.ranks[n].ops for t in (o.enq, o.start or 0, o.end or 0) if t <= until),
+            default=0,
+        )
 
     def torch_ops(self, cause):
         """The operations of a cause as PyTorch numbers them: all collectives of a group, from 1."""
@@ -153,6 +188,10 @@ class Case:
         """A look at a job in which nothing is wrong."""
         self.now = now
         self.answers = {"no_hang"} if self.source != LOGS else {"cannot_tell"}
+        if any(
+            o.enq < now - 4 * S and (o.end is None or o.end > now) for r in self.job.sim.ranks for o in r.ops
+        ):
+            self.answers.add("not_yet")  # somebody waits for seconds, as is usual in this job
 
 
 class Maker:
@@ -166,10 +205,16 @@ class Maker:
         layout = self.random.choice(layouts or list(jobs.LAYOUTS))
         kw.setdefault("steps", self.random.choice((6, 8, 10)))
         job = jobs.Job(self.random, layout, **kw)
-        stretch = self.random.choice((1, 10, 100)) if not least_s else max(1, least_s * S // (20 * MS * job.steps))
+        stretch = (
+            self.random.choice((1, 10, 100)) if not least_s else max(1, least_s * S // (20 * MS * job.steps))
+        )
+        if self.when in ("before", "during"):
+            stretch = min(
+                stretch, 10
+            )  # where a pipeline's pauses take seconds, nobody can tell them from a wait of some seconds
         if stretch > 1:
             for p in job.programs.values():
                 for i, item in enumerate(p):
-                    if item[0] == "sleep" and i:
-                        p[i] = ("sleep", item[1] * stretch)
+                    if item[0] == "compute":
+                        p[i] = ("compute", item[1] * stretch)
         return job

@@ -1,11 +1,21 @@
-"""Training jobs as programs of calls: data parallel, sharded, Megatron's tensor, pipeline and data groups, and an idle server."""
+"""Training jobs as programs of calls: data parallel, sharded, Megatron's tensor, pipeline and data groups,
+and
+an idle server."""
+
 from world import FOREVER, MS, S, Sim
 
 KB, MB = 1 << 10, 1 << 20
 LAYOUTS = {  # style, tensor, pipeline, data, ranks on a host
-    "ddp8": ("ddp", 1, 1, 8, 4), "fsdp8": ("fsdp", 1, 1, 8, 8), "t2p2d2": ("megatron", 2, 2, 2, 4), "t4d2": ("megatron", 4, 1, 2, 4),
-    "t2p4": ("megatron", 2, 4, 1, 4), "p2d4": ("megatron", 1, 2, 4, 4), "t4p2d2": ("megatron", 4, 2, 2, 8),
-    "t2d4": ("megatron", 2, 1, 4, 4), "t2p2d4": ("megatron", 2, 2, 4, 8)}
+    "ddp8": ("ddp", 1, 1, 8, 4),
+    "fsdp8": ("fsdp", 1, 1, 8, 8),
+    "t2p2d2": ("megatron", 2, 2, 2, 4),
+    "t4d2": ("megatron", 4, 1, 2, 4),
+    "t2p4": ("megatron", 2, 4, 1, 4),
+    "p2d4": ("megatron", 1, 2, 4, 4),
+    "t4p2d2": ("megatron", 4, 2, 2, 8),
+    "t2d4": ("megatron", 2, 1, 4, 4),
+    "t2p2d4": ("megatron", 2, 2, 4, 8),
+}
 
 
 class Job:
@@ -13,7 +23,9 @@ class Job:
 
     def __init__(self, random, layout, steps=8, world_name="world", job_id="77", **sim):
         self.random, self.steps, self.job_id, self.layout = random, steps, job_id, layout
-        self.style, self.tp, self.pp, self.dp, self.per_host = LAYOUTS[layout] if isinstance(layout, str) else layout
+        self.style, self.tp, self.pp, self.dp, self.per_host = (
+            LAYOUTS[layout] if isinstance(layout, str) else layout
+        )
         self.n = self.tp * self.pp * self.dp
         self.sim = Sim(random, self.n, self.per_host, **sim)
         self.world = world_name
@@ -31,9 +43,15 @@ class Job:
 
     def make_groups(self):
         tp, dp, pp = self.tp, self.dp, self.pp
-        self.family("tp", tp, [[p * tp * dp + d * tp + t for t in range(tp)] for p in range(pp) for d in range(dp)])
-        self.family("dp", dp, [[p * tp * dp + d * tp + t for d in range(dp)] for p in range(pp) for t in range(tp)])
-        self.family("pp", pp, [[p * tp * dp + d * tp + t for p in range(pp)] for d in range(dp) for t in range(tp)])
+        self.family(
+            "tp", tp, [[p * tp * dp + d * tp + t for t in range(tp)] for p in range(pp) for d in range(dp)]
+        )
+        self.family(
+            "dp", dp, [[p * tp * dp + d * tp + t for d in range(dp)] for p in range(pp) for t in range(tp)]
+        )
+        self.family(
+            "pp", pp, [[p * tp * dp + d * tp + t for p in range(pp)] for d in range(dp) for t in range(tp)]
+        )
 
     def family(self, name, size, lists):
         if size < 2:
@@ -53,21 +71,29 @@ class Job:
         return out
 
     def rest_of_compute(self, share=1.0):
-        return ("sleep", int(self.compute * share * (0.9 + 0.2 * self.random.random())))
+        return ("compute", int(self.compute * share * (0.9 + 0.2 * self.random.random())))
 
     def ddp(self, r, step):
         out = [self.rest_of_compute(2)]
         for bucket in range(self.layers + 1):
             out += [self.rest_of_compute(), ("call", self.world, "AllReduce", (4 + bucket) * MB, 0, False)]
-        return out + [("sync",), self.rest_of_compute(), ("call", self.world, "AllReduce", 4 * KB, 0, True), ("sync",)]
+        return out + [
+            ("sync",),
+            self.rest_of_compute(),
+            ("call", self.world, "AllReduce", 4 * KB, 0, True),
+            ("sync",),
+        ]
 
     def fsdp(self, r, step):
         out = []
         for layer in range(self.layers):
             out += [("call", self.world, "AllGather", (2 + layer) * MB, 0, True), self.rest_of_compute()]
         for layer in reversed(range(self.layers)):
-            out += [("call", self.world, "AllGather", (2 + layer) * MB, 0, True), self.rest_of_compute(2),
-                    ("call", self.world, "ReduceScatter", (2 + layer) * MB, 0, False)]
+            out += [
+                ("call", self.world, "AllGather", (2 + layer) * MB, 0, True),
+                self.rest_of_compute(2),
+                ("call", self.world, "ReduceScatter", (2 + layer) * MB, 0, False),
+            ]
         return out + [("sync",), ("call", self.world, "AllReduce", 4 * KB, 0, True), ("sync",)]
 
     def tensor(self, r, forward):
@@ -78,8 +104,11 @@ class Job:
             out.append(self.rest_of_compute())
             if tp:
                 first, then = ("AllGather", "ReduceScatter") if forward else ("ReduceScatter", "AllGather")
-                out += [("call", tp, first, (1 + layer) * MB, 0, True), self.rest_of_compute(0.3),
-                        ("call", tp, then, (1 + layer) * MB, 0, True)]
+                out += [
+                    ("call", tp, first, (1 + layer) * MB, 0, True),
+                    self.rest_of_compute(0.3),
+                    ("call", tp, then, (1 + layer) * MB, 0, True),
+                ]
         return out
 
     def megatron(self, r, step):
@@ -103,13 +132,19 @@ class Job:
     # plants
 
     def calls(self, r, of, least=0.4, most=0.8):
-        """Indexes in the program of the calls whose communicator or function begins with `of`, in the middle of the run."""
+        """Indexes in the program of the calls whose communicator or function begins with `of`, in the middle
+        of the run."""
         p = self.programs[r]
-        return [i for i in range(int(len(p) * least), int(len(p) * most))
-                if p[i][0] == "call" and (p[i][1].startswith(of) or p[i][2] == of)]
+        return [
+            i
+            for i in range(int(len(p) * least), int(len(p) * most))
+            if p[i][0] == "call" and (p[i][1].startswith(of) or p[i][2] == of)
+        ]
 
     def pick(self, of, ranks=None):
-        """(rank, index) of a call to plant something at; of: tp, dp, pp, world, Send, Recv, any. Where the job has none such, any."""
+        """(rank, index) of a call to plant something at; of: tp, dp, pp, world, Send, Recv, any. Where the
+        job
+        has none such, any."""
         ranks = list(ranks if ranks is not None else range(self.n))
         self.random.shuffle(ranks)
         for r in ranks:
@@ -126,7 +161,15 @@ class Job:
 
     def change(self, r, i, func=None, nbytes=None, peer=None, how=None):
         _, comm, f, b, p, blocking = self.programs[r][i][:6]
-        self.programs[r][i] = ("call", comm, func or f, nbytes or b, p if peer is None else peer, blocking, how)
+        self.programs[r][i] = (
+            "call",
+            comm,
+            func or f,
+            nbytes or b,
+            p if peer is None else peer,
+            blocking,
+            how,
+        )
 
     def finish(self, how="final", pause=50 * MS):
         """All programs end in order: communicators destroyed, then exit."""
@@ -151,14 +194,15 @@ class Job:
 
 
 def owed(sim, r):
-    """Of a rank that has stopped, the first call of its program, in order, in which others wait for it: Meet or None."""
+    """Of a rank that has stopped, the first call of its program, in order, in which others wait for it: Meet
+    or None."""
     if r.died is not None:
         for op in r.ops:
             others = [o for o in op.meet.ops.values() if o.rank != r.number and waiting(o)]
             if op.end is None and others:
                 return op.meet
     numbers = dict(r.numbers)
-    for item in r.items[r.pc:]:
+    for item in r.items[r.pc :]:
         if item[0] != "call":
             continue
         comm = sim.comms[item[1]]

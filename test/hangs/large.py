@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""How long `hang` takes for a job of 1,024 ranks of which one stops: large.py [--exporter FILE] [--ranks N] [--most SECONDS].
+"""How long `hang` takes for a job of 1,024 ranks of which one stops: large.py [--exporter FILE] [--ranks N]
+[--most SECONDS].
 
 Prints a line for each source, and fails when an answer is wrong or took longer than --most.
 """
+
 import argparse
 import os
 import random
@@ -18,7 +20,9 @@ import scene
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--exporter", default=os.path.join(os.path.dirname(__file__), "..", "..", "build", "nccl-inspector"))
+    p.add_argument(
+        "--exporter", default=os.path.join(os.path.dirname(__file__), "..", "..", "build", "nccl-inspector")
+    )
     p.add_argument("--ranks", type=int, default=1024)
     p.add_argument("--most", type=float, default=0)
     o = p.parse_args()
@@ -51,7 +55,10 @@ def play(o, stand_ins, source):
         scene.sweep(folder)
     a = min(tries, key=lambda t: t.seconds)
     right = all(v is not False for v in answer.score(c, a).values())
-    print("%-15s %4d ranks: %.2f s, %s: %s" % (source, o.ranks, a.seconds, "right" if right else "WRONG", a.sentence[:140]))
+    print(
+        "%-15s %4d ranks: %.2f s, %s: %s"
+        % (source, o.ranks, a.seconds, "right" if right else "WRONG", a.sentence[:140])
+    )
     return 1 if not right or (o.most and a.seconds > o.most) else 0
 
 

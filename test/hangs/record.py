@@ -1,4 +1,5 @@
 """What the plugin would have left of a simulated job at an instant: logs, black boxes and copies of them."""
+
 import gzip
 import json
 import os
@@ -6,11 +7,16 @@ import os
 import box
 from world import MS, S, US, seen
 
-STATS = ('"dump_stats":{"coll_records":%d,"coll_dropped_total":0,"coll_dropped_since_last_dump":0,"p2p_records":%d,'
-         '"p2p_dropped_total":0,"p2p_dropped_since_last_dump":0,"proxy_records":0,"proxy_dropped_total":0,'
-         '"proxy_dropped_since_last_dump":0,"final":%s,"coll":%s,"p2p":%s,"strays":{}%s}')
-ACCOUNT = ('{"started":%d,"written":%d,"filtered_by":{},"dropped_by":{},"incomplete":%d,"late":0,"in_flight":%d,'
-           '"timing_fallback_by":{}}')
+STATS = (
+    '"dump_stats":{"coll_records":%d,"coll_dropped_total":0,"coll_dropped_since_last_dump":0,'
+    '"p2p_records":%d,'
+    '"p2p_dropped_total":0,"p2p_dropped_since_last_dump":0,"proxy_records":0,"proxy_dropped_total":0,'
+    '"proxy_dropped_since_last_dump":0,"final":%s,"coll":%s,"p2p":%s,"strays":{}%s}'
+)
+ACCOUNT = (
+    '{"started":%d,"written":%d,"filtered_by":{},"dropped_by":{},"incomplete":%d,"late":0,"in_flight":%d,'
+    '"timing_fallback_by":{}}'
+)
 NO_ACCOUNT = ACCOUNT % (0, 0, 0, 0)
 
 
@@ -21,20 +27,46 @@ class Clock:
         self.base, self.skew, self.at, self.step = base, skew, at, step
 
     def unix(self, t, said_at=None):
-        """t as the plugin says it at the true time said_at: by the relation of the clocks that it knows then."""
+        """t as the plugin says it at the true time said_at: by what it knows then of the clocks."""
         when = t if said_at is None else said_at
         return self.base + t + self.skew + (self.step if self.at is not None and when >= self.at else 0)
 
 
 class Look:
-    """A job seen at `now`. base: Unix ns of the job's beginning. mono: CLOCK_MONOTONIC then, of all hosts. Options by rank:
-    lag: ns before a death that its box lacks; full_disk: ranks whose log could not be written from some time on."""
+    """A job seen at `now`. base: Unix ns of the job's beginning. mono: CLOCK_MONOTONIC then, of all hosts.
+    Options by rank: lag: ns before a death that its box lacks; full_disk: ranks whose log could not be
+    written from some time on; frozen: ranks that are stopped since then, alive. old_nccl: an NCCL before
+    2.28, which shows no calls; old_box: of a release of the plugin before the one that says how it ended.
+    """
 
-    def __init__(self, job, now, base, mono, stuck_s, folder, clocks=None, lag=None, full_disk=None, begun=0, interval=S):
-        self.job, self.now, self.base, self.mono, self.stuck, self.folder = job, now, base, mono, stuck_s * S, folder
+    def __init__(
+        self,
+        job,
+        now,
+        base,
+        mono,
+        stuck_s,
+        folder,
+        clocks=None,
+        lag=None,
+        full_disk=None,
+        frozen=None,
+        begun=0,
+        interval=S,
+        old_nccl=False,
+        old_box=False,
+    ):
+        self.job, self.now, self.base, self.mono, self.stuck, self.folder = (
+            job,
+            now,
+            base,
+            mono,
+            stuck_s * S,
+            folder,
+        )
         self.clocks = clocks or {}
-        self.lag, self.full = lag or {}, full_disk or {}
-        self.interval = interval
+        self.lag, self.full, self.frozen = lag or {}, full_disk or {}, frozen or {}
+        self.interval, self.old_nccl, self.old_box = interval, old_nccl, old_box
         self.phase = {r.number: job.random.randrange(interval) for r in job.sim.ranks}
         self.begun = begun
         self.default = Clock(base)
@@ -44,10 +76,12 @@ class Look:
         return self.clocks.get(r.host, self.default)
 
     def until(self, r):
-        return self.now if r.died is None else min(self.now, r.died)
+        """Up to when its dump thread wrote."""
+        return min([self.now] + [t for t in (r.died, self.frozen.get(r.number)) if t is not None])
 
     def over(self, r):
-        """When the plugin of a rank wrote its process's last lines, or None: at its last communicator's end, or at exit."""
+        """When the plugin of a rank wrote its process's last lines, or None: at its last communicator's end,
+        or at exit."""
         ends = [c[1] for c in r.comms.values()]
         if ends and all(e is not None and e <= self.now for e in ends):
             return max(ends)
@@ -65,7 +99,8 @@ class Look:
         return over if over is not None and over >= t and r.number not in self.full else None
 
     def ops(self, r, name):
-        """[(operation, its state, when its record was written or None)] of a communicator, in the order of calls."""
+        """[(operation, its state, when its record was written or None)] of a communicator, in the order of
+        calls."""
         out = []
         for o in r.of.get(name, ()):
             state = seen(o, r, self.now, self.lag.get(r.number, 0))
@@ -88,20 +123,52 @@ class Look:
         unix = clock.unix
 
         def say(at, header, body, order=0):
-            out.append((at, order, '{"header":%s,"metadata":{"inspector_output_format_version":"v4.0","git_rev":"156c990e4",'
-                        '"rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,"hostname":"%s","pid":%d,'
-                        '"producer":"nccl-inspector-c 0.1.0"},%s}' % (header, unix(at) // 1000, r.host, r.pid, body)))
+            out.append(
+                (
+                    at,
+                    order,
+                    '{"header":%s,"metadata":{"inspector_output_format_version":"v4.0","git_rev":"156c990e4",'
+                    '"rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,"hostname":"%s",'
+                    '"pid":%d,'
+                    '"producer":"nccl-inspector-c 0.1.0"},%s}'
+                    % (header, unix(at) // 1000, r.host, r.pid, body),
+                )
+            )
 
         n = len(self.job.sim.ranks)
         mine = '{"id":"0x0","rank":%d,"n_ranks":%d,"nnodes":0}' % (r.number, n)
-        env = {"RANK": str(r.number), "LOCAL_RANK": str(r.number % self.job.per_host), "WORLD_SIZE": str(n),
-               "SLURM_JOB_ID": self.job.job_id}
-        settings = {"NCCL_INSPECTOR_ENABLE": "1", "NCCL_INSPECTOR_DUMP_DIR": self.folder,
-                    "NCCL_INSPECTOR_STUCK_SECONDS": str(self.stuck // S)}
-        say(self.begun, mine, '"process":' + json.dumps(
-            {"start_ns": unix(self.begun), "boot_id": box.BOOT, "exe": "python3", "rank": r.number,
-             "local_rank": r.number % self.job.per_host, "world_size": n, "env": env, "nccl_version": 23007, "interface": "v6",
-             "settings": settings, "blackbox": self.box_name(r)}, separators=(",", ":")))
+        env = {
+            "RANK": str(r.number),
+            "LOCAL_RANK": str(r.number % self.job.per_host),
+            "WORLD_SIZE": str(n),
+            "SLURM_JOB_ID": self.job.job_id,
+        }
+        settings = {
+            "NCCL_INSPECTOR_ENABLE": "1",
+            "NCCL_INSPECTOR_DUMP_DIR": self.folder,
+            "NCCL_INSPECTOR_STUCK_SECONDS": str(self.stuck // S),
+        }
+        say(
+            self.begun,
+            mine,
+            '"process":'
+            + json.dumps(
+                {
+                    "start_ns": unix(self.begun),
+                    "boot_id": box.BOOT,
+                    "exe": "python3",
+                    "rank": r.number,
+                    "local_rank": r.number % self.job.per_host,
+                    "world_size": n,
+                    "env": env,
+                    "nccl_version": 22703 if self.old_nccl else 23007,
+                    "interface": "v4" if self.old_nccl else "v6",
+                    "settings": settings,
+                    "blackbox": self.box_name(r),
+                },
+                separators=(",", ":"),
+            ),
+        )
         over = self.over(r)
         final = over is not None and r.number not in self.full
         for name, (begin, end, why) in r.comms.items():
@@ -109,8 +176,15 @@ class Look:
             if begin > self.until(r):
                 continue
             header = '{"id":"0x%x","comm_name":"%s","rank":%d,"n_ranks":%d,"nnodes":%d}' % (
-                comm.hash, name, comm.place[r.number], len(comm.members), self.nodes(comm))
-            self.comm_lines(r, comm, header, begin, end if end is not None and end <= self.now else None, why, say)
+                comm.hash,
+                name,
+                comm.place[r.number],
+                len(comm.members),
+                self.nodes(comm),
+            )
+            self.comm_lines(
+                r, comm, header, begin, end if end is not None and end <= self.now else None, why, say
+            )
         if final:
             end = "exited" if r.how == "exit" else "finalized"
             say(over, mine, STATS % (0, 0, "true", NO_ACCOUNT, NO_ACCOUNT, ',"end":"%s"' % end), 9)
@@ -122,16 +196,25 @@ class Look:
 
     def comm_lines(self, r, comm, header, begin, end, why, say):
         unix, full = self.clock(r).unix, r.number in self.full
-        say(begin, header, '"comm":{"name":"%s","hash":"0x%x","rank":%d,"n_ranks":%d,"nnodes":%d,"gpu_index":null,"gpu_uuid":null,'
-            '"gpu_pci":null,"init_ns":%d}' % (comm.name, comm.hash, comm.place[r.number], len(comm.members), self.nodes(comm),
-                                             unix(begin)))
+        say(
+            begin,
+            header,
+            '"comm":{"name":"%s","hash":"0x%x","rank":%d,"n_ranks":%d,"nnodes":%d,"gpu_index":null,'
+            '"gpu_uuid":null,'
+            '"gpu_pci":null,"init_ns":%d}'
+            % (comm.name, comm.hash, comm.place[r.number], len(comm.members), self.nodes(comm), unix(begin)),
+        )
         written, last_stats = [0, 0], None
         ops = self.ops(r, comm.name)
         flushes = {}
         for o, state, at in ops:
             if at is not None:
                 flushes.setdefault(at, []).append(o)
-        open_ops = [(o, s) for o, s, at in ops if s in ("inside", "queued", "given_up") or (s == "done" and at is None)]
+        open_ops = [
+            (o, s)
+            for o, s, at in ops
+            if s in ("inside", "queued", "given_up") or (s == "done" and at is None)
+        ]
         stuck_at = {}
         for o, s in open_ops:
             at = self.tick(r, o.enq + self.stuck)
@@ -154,7 +237,9 @@ class Look:
         for o, at in stuck_at.items():
             say(at, header, '"stuck":' + self.unfinished(o, self.state_at(o, r, at), at, "stuck", unix), 1)
         if stuck_at:
-            for at in sorted({max(min(stuck_at.values()), (last_stats or 0) + 10 * S), self.until(r) - 11 * S}):
+            for at in sorted(
+                {max(min(stuck_at.values()), (last_stats or 0) + 10 * S), self.until(r) - 11 * S}
+            ):
                 if at >= min(stuck_at.values()) and at <= self.until(r) and (end is None or at < end):
                     say(at, header, self.stats(ops, at, flushes, False, since=last_stats), 2)
                     last_stats = at
@@ -165,15 +250,26 @@ class Look:
                 if s == "given_up" or (s != "done" and why == "destroy"):
                     say(end, header, '"incomplete":' + self.unfinished(o, "kernel", end, "finalize", unix), 3)
                 elif s != "done":
-                    say(end, header, '"in_flight":' + self.unfinished(o, self.state_at(o, r, end), end, "exit", unix), 3)
+                    say(
+                        end,
+                        header,
+                        '"in_flight":' + self.unfinished(o, self.state_at(o, r, end), end, "exit", unix),
+                        3,
+                    )
             say(end, header, self.stats(ops, end, flushes, True, why == "destroy", last_stats), 4)
             say(end, header, '"comm_end":{"why":"%s","ns":%d}' % (why, unix(end)), 5)
 
     def clock_line(self, r, header, at, say):
         offset = self.clock(r).unix(at) - (self.mono + at)
-        say(at, header, '"clock":{"source":"tsc","ticks":%d,"monotonic_ns":%d,"realtime_ns":%d,"ns_per_tick":1.000000000000,'
-            '"gpu_offset_ns":%d,"gpu_offset_at_ns":%d,"gpu_samples":7}' % (
-                self.mono + at, self.mono + at, self.clock(r).unix(at), offset, self.clock(r).unix(at)), 0)
+        say(
+            at,
+            header,
+            '"clock":{"source":"tsc","ticks":%d,"monotonic_ns":%d,"realtime_ns":%d,'
+            '"ns_per_tick":1.000000000000,'
+            '"gpu_offset_ns":%d,"gpu_offset_at_ns":%d,"gpu_samples":7}'
+            % (self.mono + at, self.mono + at, self.clock(r).unix(at), offset, self.clock(r).unix(at)),
+            0,
+        )
 
     def state_at(self, o, r, at):
         return "kernel" if o.start is not None and o.start <= at else "launched"
@@ -184,18 +280,40 @@ class Look:
         for p2p in (False, True):
             started = sum(1 for o, _, _ in ops if o.p2p == p2p and o.enq <= at)
             wrote = sum(1 for f, os_ in flushes.items() if f <= at for o in os_ if o.p2p == p2p)
-            new.append(sum(1 for f, os_ in flushes.items() if f <= at and (since is None or f > since) for o in os_ if o.p2p == p2p))
+            new.append(
+                sum(
+                    1
+                    for f, os_ in flushes.items()
+                    if f <= at and (since is None or f > since)
+                    for o in os_
+                    if o.p2p == p2p
+                )
+            )
             open_now = started - wrote
-            given = sum(1 for o, s, _ in ops if o.p2p == p2p and (s == "given_up" or (destroyed and s in ("inside", "queued"))))
+            given = sum(
+                1
+                for o, s, _ in ops
+                if o.p2p == p2p and (s == "given_up" or (destroyed and s in ("inside", "queued")))
+            )
             given = given if final else 0
             kinds.append(ACCOUNT % (started, wrote, given, open_now - given))
         return STATS % (*new, "true" if final else "false", kinds[0], kinds[1], "")
 
     def unfinished(self, o, state, at, why, unix):
         start = state == "kernel"
-        body = {"kind": "p2p" if o.p2p else "coll", "func": o.func, "sn": o.sn, "rec_sn": o.number, "msg_size_bytes": o.bytes,
-                "channels_expected": 8, "channels_started": 8 if start else 0, "channels_stopped": 7 if o.lost else 0,
-                "enqueue_ns": unix(o.enq, at), "age_ms": (at - o.enq) // MS, "why": why}
+        body = {
+            "kind": "p2p" if o.p2p else "coll",
+            "func": o.func,
+            "sn": o.sn,
+            "rec_sn": o.number,
+            "msg_size_bytes": o.bytes,
+            "channels_expected": 8,
+            "channels_started": 8 if start else 0,
+            "channels_stopped": 7 if o.lost else 0,
+            "enqueue_ns": unix(o.enq, at),
+            "age_ms": (at - o.enq) // MS,
+            "why": why,
+        }
         if why != "finalize":
             body.update(state=state, datatype=o.dtype)
             body["peer" if o.p2p else "root"] = o.peer
@@ -204,17 +322,49 @@ class Look:
 
     def record(self, r, comm, o, at):
         run, what = o.end - o.start, "p2p" if o.p2p else "coll"
-        sizes = '"nccl_tests_size_bytes":%d' % (o.bytes * (1 if o.p2p or o.func == "AllReduce" else len(comm.members)))
-        head = '"p2p":"%s","p2p_sn":%d,"p2p_peer":%d' % (o.func, o.sn, o.peer) if o.p2p else '"coll":"%s","coll_sn":%d' % (
-            o.func, o.sn)
+        sizes = '"nccl_tests_size_bytes":%d' % (
+            o.bytes * (1 if o.p2p or o.func == "AllReduce" else len(comm.members))
+        )
+        head = (
+            '"p2p":"%s","p2p_sn":%d,"p2p_peer":%d' % (o.func, o.sn, o.peer)
+            if o.p2p
+            else '"coll":"%s","coll_sn":%d' % (o.func, o.sn)
+        )
         mid = "" if o.p2p else '"coll_algo":"RING","coll_proto":"SIMPLE",'
         root = "" if o.p2p else '"coll_root":%d,' % o.peer
         k = what
-        return ('"%s_perf":{%s,"%s_msg_size_bytes":%d,"%s_exec_time_us":%d,"%s_timing_source":"kernel_gpu","%s_algobw_gbs":null,'
-                '"%s_busbw_gbs":null,%s"%s_datatype":"%s",%s"%s_nchannels":8,"%s_exec_time_ns":%d,"%s_enqueue_ns":%d,'
-                '"%s_gpu_start_delta_ns":%d,"rec_sn":%d,%s,"call_sn":%d}' % (
-                    what, head, k, o.bytes, k, max(1, (run + 500) // 1000), k, k, k, mid, k, o.dtype, root, k, k, run, k,
-                    self.clock(r).unix(o.enq, at), k, o.start - o.enq, o.number, sizes, o.number))
+        return (
+            '"%s_perf":{%s,"%s_msg_size_bytes":%d,"%s_exec_time_us":%d,"%s_timing_source":"kernel_gpu",'
+            '"%s_algobw_gbs":null,'
+            '"%s_busbw_gbs":null,%s"%s_datatype":"%s",%s"%s_nchannels":8,"%s_exec_time_ns":%d,'
+            '"%s_enqueue_ns":%d,'
+            '"%s_gpu_start_delta_ns":%d,"rec_sn":%d,%s%s}'
+            % (
+                what,
+                head,
+                k,
+                o.bytes,
+                k,
+                max(1, (run + 500) // 1000),
+                k,
+                k,
+                k,
+                mid,
+                k,
+                o.dtype,
+                root,
+                k,
+                k,
+                run,
+                k,
+                self.clock(r).unix(o.enq, at),
+                k,
+                o.start - o.enq,
+                o.number,
+                sizes,
+                "" if self.old_nccl else ',"call_sn":%d' % o.number,
+            )
+        )
 
     def write_log(self, r, folder):
         text = "\n".join(self.lines_of(r)) + "\n"
@@ -241,8 +391,17 @@ class Look:
         clock, until = self.clock(r), self.until(r)
         beat = max(self.begun, until - (until - self.phase[r.number]) % S)
         session = (self.folder, self.name(r) + ".jsonl.gz", self.lines_of(r)[0])
-        b = box.Box(r.host, r.pid if pid is None else pid, r.number, len(self.job.sim.ranks),
-                    (self.mono + beat, clock.unix(beat)), clock.unix(self.begun), session, self.mono + beat)
+        b = box.Box(
+            r.host,
+            r.pid if pid is None else pid,
+            r.number,
+            len(self.job.sim.ranks),
+            (self.mono + beat, clock.unix(beat)),
+            clock.unix(self.begun),
+            session,
+            self.mono + beat,
+        )
+        b.old = self.old_box
         b.start_ticks, b.local = start_ticks, r.number % self.job.per_host
         over = self.over(r)
         finished = []
@@ -254,17 +413,30 @@ class Look:
             kinds = [{"started": 0, "written": 0, "incomplete": 0} for _ in range(2)]
             calls = [0, 0]
             for o, s, at in ops:
-                calls[o.p2p] += 1
+                calls[o.p2p] += not self.old_nccl
                 if s != "called":
                     kinds[o.p2p]["started"] += 1
                     kinds[o.p2p]["written"] += at is not None
             device = sum(1 for o, s, _ in ops if s in ("done", "inside"))
-            b.comms.append({"name": name, "hash": comm.hash, "rank": comm.place[r.number], "n_ranks": len(comm.members),
-                            "nodes": self.nodes(comm), "init": self.mono + begin, "init_ns": clock.unix(begin), "calls": calls,
-                            "kinds": kinds, "newest_group": device})
+            b.comms.append(
+                {
+                    "name": name,
+                    "hash": comm.hash,
+                    "rank": comm.place[r.number],
+                    "n_ranks": len(comm.members),
+                    "nodes": self.nodes(comm),
+                    "init": self.mono + begin,
+                    "init_ns": clock.unix(begin),
+                    "calls": calls,
+                    "kinds": kinds,
+                    "newest_group": device,
+                }
+            )
             kept = self.job.random.choice((0, 3, 12))
             settled = [x for x in ops if x[2] is not None]
-            for o, s, at in settled[len(settled) - kept:] + [x for x in ops if x[2] is None and x[1] != "called"]:
+            for o, s, at in settled[len(settled) - kept :] + [
+                x for x in ops if x[2] is None and x[1] != "called"
+            ]:
                 b.ops.append(self.slot(o, s, at, len(b.comms) - 1, until, over))
             finished += [o for o, s, _ in ops if s == "done"]
         b.longest_operation = max((o.end - o.enq for o in finished), default=0)
@@ -276,7 +448,9 @@ class Look:
             b.end, b.end_unix = box.FINALIZED, clock.unix(over)
             if r.number in self.full:
                 b.end, b.error = box.EXITED, 28
-                b.unwritten = sum(1 for c in r.comms for o, s, at in self.ops(r, c) if s == "done" and at is None)
+                b.unwritten = sum(
+                    1 for c in r.comms for o, s, at in self.ops(r, c) if s == "done" and at is None
+                )
             else:
                 b.state = 2
         return b
@@ -302,17 +476,34 @@ class Look:
         first = self.mono + o.start if inside or ran else 0
         stopped = 8 if ran else 7 if o.lost and inside else 0
         open_channels = () if ran or flags & box.RETIRED or not inside else (7,) if o.lost else range(8)
-        return {"comm": comm, "gen": 1 if flags == 0 else 0, "flags": flags, "want": 0 if flags == 0 else 8,
-                "started": 8 if inside or ran else 0, "stopped": stopped, "first": first, "done": self.mono + o.end if ran else 0,
-                "start": self.mono + o.enq, "group_ord": o.number + 1, "call": o.number, "sn": o.sn, "bytes": o.bytes,
-                "rec_sn": o.number, "root": o.peer, "func": o.func, "open_channels": open_channels}
+        return {
+            "comm": comm,
+            "gen": 1 if flags == 0 else 0,
+            "flags": flags,
+            "want": 0 if flags == 0 else 8,
+            "started": 8 if inside or ran else 0,
+            "stopped": stopped,
+            "first": first,
+            "done": self.mono + o.end if ran else 0,
+            "start": self.mono + o.enq,
+            "group_ord": o.number + 1,
+            "call": o.number,
+            "sn": o.sn,
+            "bytes": o.bytes,
+            "rec_sn": o.number,
+            "root": o.peer,
+            "func": o.func,
+            "open_channels": open_channels,
+            "origin": 0 if self.old_nccl else 1,
+        }
 
     def judged_over(self, r, o):
-        """When the dump thread gave an operation up whose last stop never came, or None: later ones ran, and 10 s were quiet."""
+        """When the dump thread gave an operation up whose last stop never came, or None: later ones ran, and
+        10 s were quiet."""
         return self.tick(r, o.end + 10 * S) if o.lost and o.end is not None else None
 
     def write_box(self, r, folder, pid=None, start_ticks=1, copy=False, taken=None):
-        """pid, start_ticks: of a real process, where the rank is to be alive. copy: as `snapshot` takes one."""
+        """pid, start_ticks: of a real process, for a rank that lives. copy: as `snapshot` takes one."""
         b = self.box_of(r, pid, start_ticks)
         taken = self.now if taken is None else taken
         life = 2 if r.died is not None and r.died <= taken else 1

@@ -1,4 +1,5 @@
 """Puts a case onto the disk: logs, boxes, copies and dumps as they are at the instant of the look."""
+
 import os
 import shutil
 import subprocess
@@ -41,7 +42,10 @@ def damage(path, how):
 
 
 def lay_out(case, folder, stand_ins):
-    """Writes the case into a folder. Returns the paths for the command, the folder of boxes, and now (Unix ns)."""
+    """Writes the case into a folder. Returns the paths for the command, the folder of boxes, and now (Unix
+    ns). That is the time at which this was called: of boxes of living processes the command counts from its
+    own time, which is a little later.
+    """
     logs, boxes, none = (os.path.join(folder, n) for n in ("logs", "boxes", "none"))
     for d in (logs, boxes, none):
         os.makedirs(d)
@@ -50,7 +54,15 @@ def lay_out(case, folder, stand_ins):
     base = now_unix - case.now
     if case.source == DUMPS:
         made = case.now - case.random.randrange(S, 90 * S)
-        flight.write(case.job, base, made, logs, case.random, skip=case.skip_dumps, **{"timing": False, **case.dump_how})
+        flight.write(
+            case.job,
+            base,
+            made,
+            logs,
+            case.random,
+            skip=case.skip_dumps,
+            **{"timing": False, **case.dump_how}
+        )
         return [logs], none, now_unix
     jobs = [(case.job, 0, {})] + case.others
     for number, (job, begun, how) in enumerate(jobs):
@@ -71,8 +83,20 @@ def lay_out(case, folder, stand_ins):
 def put(case, job, begun, main, logs, boxes, times, stand_ins):
     base, now_unix, mono = times
     clocks = {h: record.Clock(base + begun, *c) for h, c in case.clocks.items()} if main else {}
-    look = record.Look(job, case.now - begun, base + begun, mono - case.now + begun, case.stuck_s, logs, clocks,
-                       lag=case.lag if main else {}, full_disk=case.full if main else {})
+    look = record.Look(
+        job,
+        case.now - begun,
+        base + begun,
+        mono - case.now + begun,
+        case.stuck_s,
+        logs,
+        clocks,
+        lag=case.lag if main else {},
+        full_disk=case.full if main else {},
+        frozen=case.frozen if main else {},
+        old_nccl=case.old_nccl,
+        old_box=case.old_box,
+    )
     for r in job.sim.ranks:
         lives = r.died is None or r.died > look.now
         if lives:

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Scores `nccl-inspector hang` on made-up endings, healthy and quiet jobs (docs/hang.md, docs/testing.md).
 
-  score.py --exporter build/nccl-inspector                     all kinds, development seeds 0 to 4 and seeds kept back
-  score.py --short                                             some 100 cases; fails below the stated scores
-  score.py --only PART --seeds 0 --verbose --keep DIR          some kinds, every wrong answer, and the inputs kept
-  score.py --write docs/hang.md                                puts the tables between <!-- hangs --> markers
+score.py --exporter build/nccl-inspector                     all kinds, development seeds 0 to 4 and seeds
+kept back score.py --short                                             some 100 cases; fails below the
+stated scores score.py --only PART --seeds 0 --verbose --keep DIR          some kinds, every wrong answer,
+and the inputs kept score.py --write docs/hang.md                                puts the tables between
+<!-- hangs --> markers
 """
+
 import argparse
 import collections
 import multiprocessing
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import zlib
@@ -20,7 +23,7 @@ sys.path.insert(0, HERE)
 import answer
 import case as cases
 import jobs
-import kinds
+import quiet  # its kinds come behind those of kinds.py, in the same table
 import scene
 from kept import kinds as kept
 
@@ -33,15 +36,24 @@ def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--exporter", default=os.path.join(ROOT, "build", "nccl-inspector"))
     p.add_argument("--only", default="", help="kinds whose name holds this")
-    p.add_argument("--part", choices=["open", "kept", "both"], default="both", help="kinds of kinds.py, those of kept/, both")
+    p.add_argument(
+        "--part",
+        choices=["open", "kept", "both"],
+        default="both",
+        help="kinds of kinds.py, those of kept/, both",
+    )
     p.add_argument("--source", default="", help="one source alone")
     p.add_argument("--when", default="", help="one time of looking alone")
     p.add_argument("--seeds", default="0-4", help="first-last, of development")
-    p.add_argument("--held", default="1000-1004", help="first-last, of the seeds kept back; empty: none")
-    p.add_argument("--quiet-jobs", type=int, default=0, help="so many more jobs without a hang, of seeds kept back")
+    p.add_argument("--held", default="3000-3004", help="first-last, of the seeds kept back; empty: none")
+    p.add_argument(
+        "--quiet-jobs", type=int, default=0, help="so many more jobs without a hang, of seeds kept back"
+    )
     p.add_argument("--short", action="store_true")
     p.add_argument("--write", help="a document whose tables between <!-- hangs --> markers are replaced")
-    p.add_argument("--least", default="", help="percentages below which it fails: verdict,operation,ranks,agree")
+    p.add_argument(
+        "--least", default="", help="percentages below which it fails: verdict,operation,ranks,agree"
+    )
     p.add_argument("-j", type=int, default=2, help="so many at a time")
     p.add_argument("--verbose", action="store_true", help="every wrong answer")
     p.add_argument("--keep", help="a folder in which the inputs of wrong answers stay")
@@ -58,7 +70,7 @@ def span(text):
 
 
 def forms(part, o):
-    table = {"open": kinds.KINDS, "kept": kept.KINDS}[part]
+    table = {"open": quiet.KINDS, "kept": kept.KINDS}[part]
     for name, (make, sources, whens, group) in table.items():
         if o.only not in name:
             continue
@@ -74,22 +86,36 @@ def play(o, stand_ins, part, form, seed):
     name, make, source, when, group = form
     rnd = random.Random("%s/%s/%s/%d" % (name, source, when, seed))
     c = make(cases.Maker(rnd, source, when))
+    c.draw_releases(random.Random("releases/%s" % rnd.random()))
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     folder = tempfile.mkdtemp(prefix="hangs-", dir=memory)
     try:
         paths, boxes, now = scene.lay_out(c, folder, stand_ins)
+        if name == "all end in order" and source == cases.LOGS:
+            sound(o, paths)
         a = answer.ask(o.exporter, paths, boxes, now, folder)
         s = answer.score(c, a)
         a.d = {}
         row = Row(part, name, group, source, when, seed, Truth(c.answers, c.causes), a, s)
         if o.keep and wrong(row):
-            to = os.path.join(o.keep, "%s-%s-%s-%d" % (name.replace(" ", "_").replace(".", ""), source.replace(" ", "_"), when, seed))
+            to = os.path.join(
+                o.keep,
+                "%s-%s-%s-%d"
+                % (name.replace(" ", "_").replace(".", ""), source.replace(" ", "_"), when, seed),
+            )
             os.makedirs(o.keep, exist_ok=True)
             scene.sweep(to)
             os.system("cp -r %s '%s'" % (folder, to.replace("'", "")))
         return row
     finally:
         scene.sweep(folder)
+
+
+def sound(o, logs):
+    """The generator's own proof: what it writes of a job that ended in order is complete by its accounts."""
+    p = subprocess.run([o.exporter, "check", *logs, "--no-index"], stdout=subprocess.PIPE, text=True)
+    if p.returncode != 0 or "COMPLETE" not in p.stdout.splitlines()[-1:]:
+        raise RuntimeError("made-up logs are not sound: " + p.stdout[-600:])
 
 
 def play_all(o, stand_ins, todo):
@@ -111,11 +137,22 @@ def wrong(row):
 def tell(row):
     bad = ", ".join(k for k, v in row.score.items() if v is False)
     print("%s | %s | %s | seed %d: %s wrong" % (row.name, row.source, row.when, row.seed, bad))
-    print("    right: %s; %s" % (" or ".join(sorted(row.case.answers)), "; ".join(map(repr, row.case.causes)) or "no cause asked"))
+    print(
+        "    right: %s; %s"
+        % (" or ".join(sorted(row.case.answers)), "; ".join(map(repr, row.case.causes)) or "no cause asked")
+    )
     print("    said:  %s" % row.answer.sentence[:300])
-    print("    cause: %s %s of %s, ranks %s; exit code %d%s" % (
-        row.answer.func, row.answer.sn, row.answer.comm, sorted(row.answer.ranks, key=str), row.answer.code,
-        "; " + row.answer.errors.strip()[:200] if row.answer.errors.strip() else ""))
+    print(
+        "    cause: %s %s of %s, ranks %s; exit code %d%s"
+        % (
+            row.answer.func,
+            row.answer.sn,
+            row.answer.comm,
+            sorted(row.answer.ranks, key=str),
+            row.answer.code,
+            "; " + row.answer.errors.strip()[:200] if row.answer.errors.strip() else "",
+        )
+    )
 
 
 def share(rows, what):
@@ -127,7 +164,12 @@ def cell(pair):
     return "-" if not pair[1] else "%d of %d" % pair
 
 
-COLUMNS = (("verdict", "verdict"), ("operation", "operation first"), ("ranks", "ranks"), ("agree", "one answer"))
+COLUMNS = (
+    ("verdict", "verdict"),
+    ("operation", "operation first"),
+    ("ranks", "ranks"),
+    ("agree", "one answer"),
+)
 
 
 def table(rows):
@@ -191,8 +233,11 @@ def report(o, rows):
     for r in rows:
         if o.verbose and wrong(r):
             tell(r)
-    sets = [("%s kinds, seeds %s" % (p, s), [r for r in rows if r.part == p and (r.seed >= 1000) == held])
-            for p in ("open", "kept") for s, held in (("of development", False), ("kept back", True))]
+    sets = [
+        ("%s kinds, seeds %s" % (p, s), [r for r in rows if r.part == p and (r.seed >= 1000) == held])
+        for p in ("open", "kept")
+        for s, held in (("of development", False), ("kept back", True))
+    ]
     for title, rs in sets:
         if rs:
             terminal(title, rs)
@@ -229,26 +274,37 @@ def percent(pair):
 
 
 def markdown(rows):
-    """A table a set: kinds with how many cases of development and kept back there are, and of those kept back what was right."""
+    """A table a set: kinds with how many cases of development and kept back there are, and of those kept back
+    what was right."""
     out = []
     for part, title in (("open", "Kinds"), ("kept", "Kinds whose every case was kept back")):
         mine = [r for r in rows if r.part == part]
         held = [r for r in mine if r.seed >= 1000] or mine
         if not mine:
             continue
-        out += ["| %s | n | %s |" % (title, " | ".join(t for _, t in COLUMNS)), "|---|---|%s" % ("---|" * len(COLUMNS))]
+        out += [
+            "| %s | n | %s |" % (title, " | ".join(t for _, t in COLUMNS)),
+            "|---|---|%s" % ("---|" * len(COLUMNS)),
+        ]
         by = collections.OrderedDict((r.name, []) for r in mine)
         for r in held:
             by[r.name].append(r)
         for name, rs in list(by.items()) + [("**all, seeds kept back**", held)]:
-            out.append("| %s | %d | %s |" % (name, len(rs), " | ".join(percent(share(rs, k)) for k, _ in COLUMNS)))
+            out.append(
+                "| %s | %d | %s |" % (name, len(rs), " | ".join(percent(share(rs, k)) for k, _ in COLUMNS))
+            )
         dev = [r for r in mine if r.seed < 1000]
         if dev and dev != held:
-            out.append("| all, seeds of development | %d | %s |" % (len(dev), " | ".join(percent(share(dev, k)) for k, _ in COLUMNS)))
+            out.append(
+                "| all, seeds of development | %d | %s |"
+                % (len(dev), " | ".join(percent(share(dev, k)) for k, _ in COLUMNS))
+            )
         out.append("")
     alarms, quiet = false_alarms(rows)
-    out.append("Of %d healthy, quiet, ended and restarted jobs %s called HANG or DEAD." % (
-        len(quiet), "%d were" % len(alarms) if alarms else "none was"))
+    out.append(
+        "Of %d healthy, quiet, ended and restarted jobs %s called HANG or DEAD."
+        % (len(quiet), "%d were" % len(alarms) if alarms else "none was")
+    )
     return "\n".join(out) + "\n"
 
 

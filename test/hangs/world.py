@@ -1,11 +1,15 @@
 """A model of ranks with queues: programs of calls on communicators, in simulated time.
 
-Enqueueing is asynchronous, as on NCCL's streams. An operation of a rank starts when the operation of the same communicator before it
-has ended on that rank, and so has the newest one that its compute stream waits for (`blocking`). It ends on all members some time
-after the last of them has started. Calls of one place that differ in function, size or root never end.
+Enqueueing is asynchronous, as on NCCL's streams, and so is the GPUs' computing between calls: a host is
+ahead of its GPU until it waits for it (sync). An operation of a rank starts when the operation of the same
+communicator before it has ended on that rank, and so has the newest one that its compute stream waits for
+(`blocking`). It ends on all members some time after the last of them has started. Calls of one place that
+differ in function, size or root never end.
 
-Times are ns of one true clock that begins at 0 with the job. Nothing here knows of logs, boxes or the judge.
+Times are ns of one true clock that begins at 0 with the job. Nothing here knows of logs, boxes or the
+judge.
 """
+
 import heapq
 import itertools
 
@@ -23,9 +27,32 @@ class Comm:
 
 
 class Op:
-    """A call of one rank. number: place among the calls of its kind on the communicator; sn: as NCCL or the plugin counts."""
-    __slots__ = ("rank", "comm", "func", "sn", "number", "bytes", "peer", "enq", "start", "end", "needs", "then", "meet",
-                 "given_up", "lost", "called_only", "p2p", "blocking", "group", "dtype", "seen_end")
+    """A call of one rank. number: place among the calls of its kind on the communicator; sn: as NCCL or the
+    plugin counts."""
+
+    __slots__ = (
+        "rank",
+        "comm",
+        "func",
+        "sn",
+        "number",
+        "bytes",
+        "peer",
+        "enq",
+        "start",
+        "end",
+        "needs",
+        "then",
+        "meet",
+        "given_up",
+        "lost",
+        "called_only",
+        "p2p",
+        "blocking",
+        "group",
+        "dtype",
+        "seen_end",
+    )
 
     def __init__(self, rank, comm, func, nbytes, peer, enq):
         self.rank, self.comm, self.func, self.bytes, self.peer, self.enq = rank, comm, func, nbytes, peer, enq
@@ -40,30 +67,44 @@ class Op:
         return "%s %d of %s, rank %d" % (self.func, self.sn, self.comm.name, self.rank)
 
 
+class Work:
+    """Computing of a rank's GPU: the compute stream is busy for so long."""
+
+    __slots__ = ("rank", "lasts", "end", "needs", "then", "given_up", "group")
+
+    def __init__(self, rank, lasts):
+        self.rank, self.lasts, self.end, self.given_up, self.group = rank, lasts, None, None, None
+        self.needs, self.then = 0, []
+
+
 class Meet:
-    """Where calls meet: the k-th collective of a communicator, or the k-th message from one rank to another."""
+    """Where calls meet: the k-th collective of a communicator, or the k-th message between two ranks."""
+
     __slots__ = ("ops", "wanted", "started", "frozen", "key")
 
     def __init__(self, key, wanted):
         self.key, self.ops, self.wanted, self.started, self.frozen = key, {}, wanted, 0, False
 
     def alike(self):
-        signs = {(o.func, o.bytes, o.peer) for o in self.ops.values()} if self.key[0] == "coll" else \
-            {o.bytes for o in self.ops.values()}
+        signs = (
+            {(o.func, o.bytes, o.peer) for o in self.ops.values()}
+            if self.key[0] == "coll"
+            else {o.bytes for o in self.ops.values()}
+        )
         return len(signs) == 1
 
 
 class Rank:
     def __init__(self, number, host, pid):
         self.number, self.host, self.pid = number, host, pid
-        self.ops, self.of = [], {}            # all; by communicator
+        self.ops, self.of = [], {}  # all; by communicator
         self.open = 0
-        self.numbers, self.func_sn = {}, {}    # where its next calls meet; NCCL's counts
-        self.tails = {}                       # ends of queues: of communicators; None: of what the compute stream waits for
-        self.died = self.how = None           # when it ended, and how
-        self.comms = {}                       # name -> [begin, end or None, why]
+        self.numbers, self.func_sn = {}, {}  # where its next calls meet; NCCL's counts
+        self.tails = {}  # ends of queues: of communicators; None: of what the compute stream waits for
+        self.died = self.how = None  # when it ended, and how
+        self.comms = {}  # name -> [begin, end or None, why]
         self.parked = None
-        self.items, self.pc = [], 0           # its program, and what of it comes next
+        self.items, self.pc = [], 0  # its program, and what of it comes next
         self.group = None
 
 
@@ -110,6 +151,9 @@ class Sim:
                 self.call(r, *todo[1:])
             elif verb == "sleep":
                 return self.at(self.now + todo[1], self.step, r) if todo[1] < FOREVER else None
+            elif verb == "compute":
+                self.compute(r, todo[1])
+                return self.at(self.now + todo[1] // 40, self.step, r)
             elif verb == "sync":
                 if r.open:
                     r.parked = HOLD
@@ -129,7 +173,9 @@ class Sim:
                 raise ValueError(verb)
 
     def place_of(self, r, numbers, comm, func, peer):
-        """The place where the next such call of a rank meets others; numbers: what it has called so far, which is brought on."""
+        """The place where the next such call of a rank meets others; numbers: what it has called so far,
+        which
+        is brought on."""
         if func not in ("Send", "Recv"):
             n = numbers[comm.name] = numbers.get(comm.name, -1) + 1
             return "coll", comm.name, n
@@ -159,7 +205,18 @@ class Sim:
             op.called_only = True
             return
         op.lost = how == "lost"
-        before = self.queue(r, comm_name, op) + (self.queue(r, None, op) if blocking else r.tails.get(None, NO_TAIL)[1])
+        before = self.queue(r, comm_name, op) + (
+            self.queue(r, None, op) if blocking else r.tails.get(None, NO_TAIL)[1]
+        )
+        self.wait_for(op, before)
+
+    def compute(self, r, lasts):
+        """The GPU computes after what the compute stream has to do before. The host goes on at once."""
+        work = Work(r.number, lasts)
+        r.open += 1
+        self.wait_for(work, self.queue(r, None, work))
+
+    def wait_for(self, op, before):
         for o in {id(o): o for o in before if o.end is None and o.given_up is None}.values():
             o.then.append(op)
             op.needs += 1
@@ -167,8 +224,9 @@ class Sim:
             self.at(self.now + 3 * US, self.launch, op)
 
     def queue(self, r, name, op):
-        """Puts an operation to the end of a queue: a communicator's, or that of the compute stream (None). Returns what it waits for
-        there: what stood there last; of a group the operations that stood there before the group."""
+        """Puts an operation to the end of a queue: a communicator's, or that of the compute stream (None).
+        Returns what it waits for there: what stood there last; of a group the operations that stood there
+        before the group."""
         group, ops, before = r.tails.get(name, NO_TAIL)
         if op.group is not None and op.group is group:
             ops.append(op)
@@ -178,7 +236,12 @@ class Sim:
 
     def launch(self, op):
         r = self.ranks[op.rank]
-        if r.died is not None or op.given_up is not None or op.start is not None:
+        if r.died is not None or op.given_up is not None:
+            return
+        if isinstance(op, Work):
+            self.at(self.now + op.lasts, self.finish_work, op)
+            return
+        if op.start is not None:
             return
         op.start = self.now
         meet = op.meet
@@ -193,6 +256,11 @@ class Sim:
         for op in meet.ops.values():
             op.end = self.now
             self.release(op)
+
+    def finish_work(self, work):
+        if self.ranks[work.rank].died is None:
+            work.end = self.now
+            self.release(work)
 
     def release(self, op):
         r = self.ranks[op.rank]
@@ -209,7 +277,8 @@ class Sim:
     # endings
 
     def die(self, r, how):
-        """how: sigkill, _exit, crash, exit (its exit handler runs), final (every communicator destroyed before)."""
+        """how: sigkill, _exit, crash, exit (its exit handler runs), final (every communicator destroyed
+        before)."""
         if r.died is not None:
             return
         r.died, r.how = self.now, how
@@ -233,19 +302,28 @@ class Sim:
 
     def inside(self, comm=None):
         """Operations in whose kernel somebody is now, oldest first."""
-        out = [o for r in self.ranks for o in r.ops if o.start is not None and o.end is None and o.given_up is None]
+        out = [
+            o
+            for r in self.ranks
+            for o in r.ops
+            if o.start is not None and o.end is None and o.given_up is None
+        ]
         return sorted((o for o in out if comm is None or o.comm.name == comm), key=lambda o: o.start)
 
 
 def seen(op, r, look, lag=0):
-    """Of an operation at a look what its process saw: none, called, queued, inside, done, given_up. A process that was killed lacks
-    what its progress thread would have seen within `lag` of its death."""
+    """Of an operation at a look what its process saw: none, called, queued, inside, done, given_up. A process
+    that was killed lacks what its progress thread would have seen within `lag` of its death."""
     until = look if r.died is None else min(look, r.died)
     if op.enq > until:
         return "none"
     if op.called_only:
         return "called"
-    if op.end is not None and op.end <= until - (lag if r.died is not None and r.died <= look else 0) and not op.lost:
+    if (
+        op.end is not None
+        and op.end <= until - (lag if r.died is not None and r.died <= look else 0)
+        and not op.lost
+    ):
         return "done"
     if op.given_up is not None and op.given_up <= until:
         return "given_up"

@@ -16,7 +16,7 @@ end
 LOSSY = """
 set ranks=1 rate=400 inflight=16 time_scale=8
 comm lossy size=8
-loop times=4000
+loop times=400000
 coll lossy func=AllReduce bytes=1048576 channels=2
 coll lossy func=AllReduce bytes=512 channels=1
 end

@@ -135,6 +135,18 @@ def plant(kind):
             x.call("0", "all_reduce", open_, elements=1024 if x.rank == 5 else 1048576)
         elif kind == "type":
             x.call("0", "all_reduce", open_, dtype="Half" if x.rank == 5 else "BFloat16")
+        elif kind in ("given_up", "aborted", "gloo"): # rank 3 stops; the others' watchdogs have given up, or their abort ended it
+            if x.rank != 3:
+                e = x.call("0", "all_reduce", "completed" if kind == "aborted" else open_)
+                e["retired"] = True
+                if kind == "aborted": # rank 0 timed out, and all aborted a moment later
+                    e["time_discovered_completed_ns"] = e["time_created_ns"] + (600 if x.rank == 0 else 599.99) * S + 10**7
+                    e["time_discovered_completed_ns"] = int(e["time_discovered_completed_ns"])
+            if kind == "gloo": # knows no completed: retired is done
+                e = e if x.rank != 3 else x.call("0", "all_reduce", open_)
+                for e in x.entries:
+                    e.update(profiling_name=e["profiling_name"].replace("nccl:", "gloo:"), state="scheduled", retired=True,
+                             time_discovered_completed_ns=None)
         elif kind == "inside":
             x.call("0", "all_reduce", open_)
         elif kind == "coalesced": # finished as a whole; its parts keep the state they had

@@ -38,7 +38,7 @@ def free_port():
         return s.getsockname()[1]
 
 
-def until(what, seconds=20, every=0.05):
+def until(what, seconds=60, every=0.05):
     """What it says as soon as it says something; that it never does is a failure."""
     end = time.monotonic() + seconds
     while True:

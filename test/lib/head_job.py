@@ -61,20 +61,20 @@ with contextlib.ExitStack() as all_of, head.Head("job", "--enable-bandwidth", fr
         assert {j["job_id"] for j in mine} == {"4242"} and "ended" in {j["state"] for j in mine}, mine[-1:]
         # Frames come twice as often as the logs are written: no rate says 0 meanwhile, none says twice what there is. Those at the job's
         # ends, and where the agent was away, are over less. An agent samples when nothing else wants a processor: where the frames say
-        # that it was late, it has counted late what the job did before, and only test_store and test_grid judge how rates come of counts.
+        # that it was late, it has counted late what the job did before, and what one rate is only test_store and test_grid can judge.
         went = [(f["frame_id"], j["operations_s"], j["message_gb_s"]) for f in frames for j in f["jobs"] if j["host"] == node and j["state"] == "running"]
         rates = [r for _, r, _ in went if r is not None][1:-2]
         mean = operations_a_second(places[n].logs)
         late = max((f["client_age_s"][n] for f in frames if len(f["client_age_s"]) > n), default=0)
         print(node, "operations_s", rates, "of %.0f; its samples were %.1f s old at most" % (mean, late))
         if node != "n2" and late < 1.5:
-            assert len(rates) >= 5 and all(0.4 * mean < r < 1.8 * mean for r in rates), (node, mean, went)
+            assert len(rates) >= 5 and 0.5 * mean < sum(rates) / len(rates) < 1.7 * mean, (node, mean, went)
         assert all(abs(g - r * 1048576e-9) < 0.01 * g + 0.001 for _, r, g in went if r), (node, went)
         bus = [j["busbw_gb_s"] for j in mine if j["busbw_gb_s"]]
         m = agents[n].metrics()
         mean = sum(agent.total(m, "bus_bytes_total", ()).values()) / sum(agent.total(m, "bus_seconds_total", ()).values()) / 1e9
-        # Of n2 the frames do not have what was while its agent was away, which may have been another bandwidth.
-        assert node == "n2" or min(bus) * 0.9 <= mean <= max(bus) * 1.1, (node, bus, mean)
+        # The frames do not have what was while the agent was away or late, which may have been another bandwidth.
+        assert node == "n2" or late >= 1.5 or min(bus) * 0.9 <= mean <= max(bus) * 1.1, (node, bus, mean)
     lost = [c["lost"] for c in h.get("/clients")["clients"]]
     assert lost == [0, 0, 0], lost
     print("%d frames; %d operations on the last node, bus bandwidth %.1f GB/s" % (len(frames), want[-1], mean))

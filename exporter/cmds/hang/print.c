@@ -6,7 +6,8 @@
 
 #include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/plural.h"
-#include "exporter/model/hang/fate.h"
+#include "exporter/model/hang/judge/knot.h"
+#include "exporter/model/hang/judge/fate.h"
 #include "say.h"
 #include "say_fate.h"
 #include "say_knot.h"

@@ -144,7 +144,7 @@ void ni_hang_say_cause(FILE *f, const struct ni_hang_verdict *v) {
 }
 
 void ni_hang_say(FILE *f, const struct ni_hang_verdict *v) {
-  fputs(ni_hang_words_of(v->answer)->head, f);
+  ni_put_text(f, ni_hang_words_of(v->answer)->head);
   switch (v->answer) {
     case NI_HANG_CERTAIN:
     case NI_HANG_LIKELY: say_hang(f, v); return;

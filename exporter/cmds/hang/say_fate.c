@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "exporter/base/text/plural.h"
-#include "exporter/model/hang/fate.h"
+#include "exporter/model/hang/judge/fate.h"
 #include "say_fate.h"
 #include "words.h"
 
@@ -115,8 +115,12 @@ void ni_hang_say_cannot_tell(FILE *f, const struct ni_hang_verdict *v) {
     say_unseen(f, &v->fate);
     sep = "; ";
   }
-  if (v->model->unreadable)
+  if (v->model->unreadable) {
     ni_say(f, "%s%" PRIu64 " file%s could not be read", sep, v->model->unreadable, ni_plural(v->model->unreadable, "", "s"));
+    sep = "; ";
+  }
+  if (v->model->left_out)
+    ni_say(f, "%smore than %d communicators are in one file, or %d members in all: the others were left out", sep, NI_HANG_COMMS, NI_HANG_MEMBERS);
 }
 
 void ni_hang_say_job(FILE *f, const struct ni_hang_verdict *v) {

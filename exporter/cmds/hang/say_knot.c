@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "exporter/base/text/plural.h"
-#include "exporter/model/hang/fate.h"
-#include "exporter/model/hang/knot.h"
-#include "exporter/model/hang/knots.h"
+#include "exporter/model/hang/judge/fate.h"
+#include "exporter/model/hang/judge/knot.h"
+#include "exporter/model/hang/judge/knots.h"
 #include "say_knot.h"
 #include "words.h"
 

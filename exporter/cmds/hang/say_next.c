@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 #include "exporter/base/text/plural.h"
+#include "exporter/base/text/safe_text.h"
+#include "exporter/model/hang/judge/knot.h"
 #include "say.h"
 #include "words.h"
 
@@ -89,7 +91,7 @@ static void say_next(FILE *f, const struct ni_hang_verdict *v) {
   if (!k || (!ni_hang_is_hang(v) && v->answer != NI_HANG_NOT_YET)) return;
   for (size_t i = 0; i < k->n; i++) causes += ni_hang_is_cause(k, &k->view[i]);
   if (causes) {
-    fputs(advice(k), f);
+    ni_put_text(f, advice(k));
     say_causes(f, v, k);
   } else if (k->count[NI_HANG_NO_DATA]) {
     fputs("black boxes or logs of the ranks that left nothing here: is their machine there?", f);

@@ -7,8 +7,6 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"
-#include "clocks.h"
-#include "lost.h"
 
 /* ---- names ---- */
 
@@ -44,6 +42,7 @@ int64_t ni_hang_process_of(struct ni_hang_model *m, const char *host, int64_t pi
 }
 
 int64_t ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struct ni_ident *id, uint64_t init_ns) {
+  if (m->n_members >= NI_HANG_MEMBERS) return -E2BIG;
   if (!ni_array_room(m->member, m->n_members, m->cap_members)) return -ENOMEM;
   int64_t k = ni_who_member(&m->who, process, 0, id, init_ns);
   if (k != (int64_t)m->n_members) return k;
@@ -54,14 +53,16 @@ int64_t ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struc
   return k;
 }
 
-static void raise_func(struct ni_hang_member *x, uint16_t func, uint64_t next) {
+static int raise_func(struct ni_hang_member *x, uint16_t func, uint64_t next) {
   uint8_t i = 0;
   while (i < x->n_fin && x->fin[i].func != func) i++;
   if (i == x->n_fin) {
-    if (i == NI_HANG_FUNCS) return; /* more functions than NCCL has: their numbers are then not known */
+    if (i == NI_HANG_FUNCS) return 0; /* more functions than NCCL has: their numbers are then not known */
+    if (!ni_array_room_one(x->fin, i, x->cap_fin)) return -ENOMEM;
     x->fin[x->n_fin++] = (struct ni_hang_func){func, 0};
   }
   ni_hang_raise(&x->fin[i].next, next);
+  return 0;
 }
 
 /* By the plugin's own numbers; NVIDIA's logs have none: then by time or, without one, by NCCL's. */
@@ -77,7 +78,7 @@ int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op) {
   ni_hang_raise(&x->ended_ns, op->seen_ns);
   if (op->rec_sn != NI_HANG_NONE && ni_seq_set_add(&x->recorded[op->kind], op->rec_sn) < 0) return -ENOMEM;
   if (op->kind != NI_KIND_COLL) return 0;
-  raise_func(x, op->func, op->sn + 1);
+  if (raise_func(x, op->func, op->sn + 1) < 0) return -ENOMEM;
   /* The newest stay. Records come nearly in order, so the oldest place is nearly always the next one. */
   uint32_t at = x->n_recent;
   if (at == NI_HANG_RECENT) {
@@ -86,6 +87,7 @@ int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op) {
       if (is_older(&x->recent[i], &x->recent[at])) at = i;
     if (!is_older(&x->recent[at], op)) return 0;
   } else {
+    if (!ni_array_room_one(x->recent, at, x->cap_recent)) return -ENOMEM;
     x->n_recent++;
   }
   x->recent[at] = *op;
@@ -168,7 +170,8 @@ static int merge_process(struct ni_hang_process *a, const struct ni_hang_process
 static int merge_member(struct ni_hang_member *a, const struct ni_hang_member *b, const uint16_t *map) {
   for (int k = 0; k < NI_KIND_COUNT; k++)
     if (ni_seq_set_merge(&a->recorded[k], &b->recorded[k]) < 0) return -ENOMEM;
-  for (uint8_t i = 0; i < b->n_fin; i++) raise_func(a, map[b->fin[i].func], b->fin[i].next);
+  for (uint8_t i = 0; i < b->n_fin; i++)
+    if (raise_func(a, map[b->fin[i].func], b->fin[i].next) < 0) return -ENOMEM;
   for (uint32_t i = 0; i < b->n_recent; i++) {
     struct ni_hang_op op = b->recent[i];
     rename_op(&op, map);
@@ -199,6 +202,8 @@ static int merge_member(struct ni_hang_member *a, const struct ni_hang_member *b
 static void free_member(struct ni_hang_member *x) {
   for (int k = 0; k < NI_KIND_COUNT; k++) ni_seq_set_free(&x->recorded[k]);
   free(x->open);
+  free(x->fin);
+  free(x->recent);
   free(x);
 }
 
@@ -215,7 +220,8 @@ int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b) 
     const struct ni_who_member *x = &b->who.member[i];
     const struct ni_ident id = ni_who_ident(x);
     int64_t k = ni_hang_member_of(a, process[x->process], &id, x->init_ns);
-    e = k < 0 ? (int)k : merge_member(a->member[k], b->member[i], map);
+    if (k == -E2BIG) a->left_out++;
+    else e = k < 0 ? (int)k : merge_member(a->member[k], b->member[i], map);
   }
   ni_add_counts(a->totals, b->totals);
   if (b->box_dir) a->box_dir = b->box_dir;
@@ -240,6 +246,10 @@ static int by_call(const void *a, const void *b) {
   return x->rec_sn < y->rec_sn ? -1 : x->rec_sn > y->rec_sn;
 }
 
+void ni_hang_order_open(struct ni_hang_member *x) {
+  if (x->n_open > 1) qsort(x->open, x->n_open, sizeof *x->open, by_call);
+}
+
 static bool is_before(const struct ni_hang_op *op, enum ni_kind kind, int64_t first, uint64_t second) {
   if (op->kind != kind) return op->kind < kind;
   return func_or_peer(op) != first ? func_or_peer(op) < first : sn_or_func(op) < second;
@@ -249,31 +259,6 @@ const struct ni_hang_op *ni_hang_open_from(const struct ni_hang_member *x, enum 
   size_t i;
   ni_array_search(i, x->n_open, is_before(&x->open[i], kind, first, second));
   return i < x->n_open && x->open[i].kind == kind ? &x->open[i] : NULL;
-}
-
-static void settle_member(struct ni_hang_member *x) {
-  uint32_t kept = 0;
-  ni_hang_keep_newest(x);
-  for (uint32_t i = 0; i < x->n_open; i++) {
-    const struct ni_hang_op *op = &x->open[i];
-    bool done = op->rec_sn != NI_HANG_NONE && ni_seq_set_has(&x->recorded[op->kind], op->rec_sn);
-    /* A newer look that shows everything in flight, and not this: it has finished since. */
-    done |= op->seen_ns < x->open_ns && !op->given_up;
-    if (!done) x->open[kept++] = *op;
-  }
-  x->n_open = kept;
-  if (kept > 1) qsort(x->open, kept, sizeof *x->open, by_call);
-}
-
-int ni_hang_model_settle(struct ni_hang_model *m) {
-  for (size_t i = 0; i < m->n_processes; i++) m->process[i].who = &m->who.process[i];
-  for (size_t i = 0; i < m->n_members; i++) m->member[i]->who = &m->who.member[i];
-  int e = ni_hang_align_clocks(m);
-  for (size_t i = 0; i < m->n_members; i++) {
-    settle_member(m->member[i]);
-    m->process[m->who.member[i].process].n_members++;
-  }
-  return e ? e : ni_hang_drop_lost(m);
 }
 
 void ni_hang_model_free(struct ni_hang_model *m) {

@@ -28,6 +28,8 @@
 
 #define NI_HANG_RECENT 16  /* newest finished collectives kept of a member: to name and compare them */
 #define NI_HANG_FUNCS 24   /* functions of one member; NCCL has eight collectives */
+#define NI_HANG_COMMS 65536   /* members in one file; what is beyond is counted (left_out) */
+#define NI_HANG_MEMBERS 262144 /* of all: 16,384 ranks with 16 communicators each */
 #define NI_HANG_NAMES 512  /* different texts; NCCL has some forty */
 #define NI_HANG_NONE UINT64_MAX
 
@@ -101,10 +103,11 @@ struct ni_hang_member {
   const struct ni_who_member *who; /* by ni_hang_model_settle() */
   /* finished */
   struct ni_seq_set recorded[NI_KIND_COUNT]; /* rec_sn of records */
-  struct ni_hang_func fin[NI_HANG_FUNCS];
+  struct ni_hang_func *fin;   /* NI_HANG_FUNCS at most */
   uint8_t n_fin;
-  struct ni_hang_op recent[NI_HANG_RECENT];  /* the newest of them, in no order */
+  struct ni_hang_op *recent;  /* the newest of them, in no order: NI_HANG_RECENT at most */
   uint32_t n_recent;
+  size_t cap_fin, cap_recent;
   /* in flight; from ni_hang_model_settle() on each once, in the order of ni_hang_open_from() */
   struct ni_hang_op *open;
   size_t n_open, cap_open;
@@ -131,7 +134,7 @@ struct ni_hang_model {
   size_t n_processes, cap_processes, n_members, cap_members;
   char **name; /* functions, datatypes, states; name[0] is "" */
   size_t n_names, cap_names;
-  NI_COUNTS(totals, files, boxes, dumps, lines, bad_lines, unreadable);
+  NI_COUNTS(totals, files, boxes, dumps, lines, bad_lines, unreadable, left_out); /* left_out: lines, or members, beyond the most */
   char *first_bad; /* "file: why" of the first that could not be read */
   const char *box_dir; /* borrowed: where boxes of this machine were looked for; NULL: they came with the paths */
   size_t foreign;      /* boxes there of other users, and one of those */
@@ -146,6 +149,7 @@ const char *ni_hang_text(const struct ni_hang_model *m, uint16_t name);
 
 /* As ni_who_process() and ni_who_member(), and who is new has a place here, too. A number, or -ENOMEM. */
 int64_t ni_hang_process_of(struct ni_hang_model *m, const char *host, int64_t pid, uint64_t start_ns);
+/* -E2BIG: there are NI_HANG_MEMBERS already. */
 int64_t ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struct ni_ident *id, uint64_t init_ns);
 
 /* An operation that finished: drops it from those in flight later on (ni_hang_model_settle). 0 or -ENOMEM. */
@@ -158,12 +162,9 @@ void ni_hang_keep_newest(struct ni_hang_member *x);
 /* Adds what b knows to a; into an empty a it is a copy. 0 or -ENOMEM (both can still be freed). */
 int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b);
 
-/*
- * When all is read, and m stays as it is: sets each one's `who`, puts the clocks of all hosts right (clocks.h), and removes from
- * `open` what has finished, and what is lost (lost.h). 0 or -ENOMEM.
- */
-int ni_hang_model_settle(struct ni_hang_model *m);
-/* Then: the first one in flight of a kind at or behind a place of this order: collectives by function and number, sends and
+/* Puts those in flight into the order of ni_hang_open_from(). */
+void ni_hang_order_open(struct ni_hang_member *x);
+/* In that order: the first one in flight of a kind at or behind a place of this order: collectives by function and number, sends and
  * receives by peer and function. NULL: none of that kind. */
 const struct ni_hang_op *ni_hang_open_from(const struct ni_hang_member *x, enum ni_kind kind, int64_t func_or_peer,
                                            uint64_t sn_or_func);

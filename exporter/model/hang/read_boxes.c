@@ -12,6 +12,7 @@
 #include "exporter/base/process/as_user.h"
 #include "exporter/base/threads.h"
 #include "exporter/input/box/box_decode.h"
+#include "settle.h"
 
 struct taking {
   const struct ni_box *b;
@@ -88,6 +89,10 @@ static int take_comms(struct taking *t, uint32_t process) {
     (void)ni_box_comm_at(t->b, i, &c);
     if (c.phase == 0 || c.id.n_ranks <= 0 || c.id.rank < 0 || c.id.rank >= c.id.n_ranks) continue;
     int64_t k = ni_hang_member_of(t->m, process, &c.id, c.init_ns);
+    if (k == -E2BIG) {
+      t->m->left_out++;
+      continue;
+    }
     if (k < 0) return (int)k;
     struct ni_hang_member *x = t->member[i] = t->m->member[k];
     t->comm[i] = c;
@@ -173,7 +178,9 @@ static void *work(void *arg) {
     pthread_mutex_lock(&p->lock);
     p->looks->passed.elsewhere += elsewhere;
     if (bad < 0 && e == 0) {
-      if (!p->only || ni_box_passes(&p->looks->passed, p->file[i].path, bad))
+      /* Of a damaged box of the machine nobody knows whose it is. A rank of ours that lacks its box is missed all the same. */
+      bool ours = !p->only || (ni_box_passes(&p->looks->passed, p->file[i].path, bad) && p->only->n == 0);
+      if (ours)
         ni_hang_bad_file(p->bad, p->file[i].path, *why ? why : strerror(-bad));
     } else if (e == 0 && !elsewhere) {
       if (!ni_array_room(p->looks->look, p->looks->n, p->looks->cap)) e = -ENOMEM;

@@ -3,11 +3,11 @@
  *
  * A process group is a communicator of its own, hash and name from the group's name and ranks, its operations numbered by
  * collective_seq_id, which counts all functions: sn and rec_sn. Of several at one number, and of sends and receives of one
- * batch, the newest ("coalesced") has the state of all. Completed is finished, started is in the kernel, scheduled
- * waits in its stream. Retired says only that PyTorch no longer looks at it: finished is that of gloo, which knows no completed, and up
- * to the last one that the group's status calls completed; else it was given up. A kernel also ends when its communicator is aborted:
- * what was completed after its own time-out, or after the first time-out in any of the dumps, did not finish. Where a dump says of no operation when it started (no TORCH_NCCL_ENABLE_TIMING) the rank's oldest counts
- * as started.
+ * batch, the newest ("coalesced") has the state of all. Completed is finished, started is in the kernel, scheduled waits in
+ * its stream; where a dump says of no operation when it started (no TORCH_NCCL_ENABLE_TIMING) the rank's oldest counts as
+ * started. Retired says only that PyTorch no longer looks at it: finished is that of gloo, which knows no completed, and up to
+ * the last one that the group's status calls completed; else it was given up. A kernel also ends when its communicator is
+ * aborted: what was completed after its own time-out, or after the first time-out in any of the dumps, did not finish.
  *
  * A dump does not say when it was made. It is taken for as old as its file, but no younger than the newest time in any dump,
  * or the end of the first time-out in one: a copy has the time of copying.

@@ -33,6 +33,13 @@ static int take_process(struct ni_hang_reading *r, const struct ni_line *l) {
   return 0;
 }
 
+/* Nobody has so many communicators: a file that says so is not to fill the memory. */
+static int leave_out(struct ni_hang_reading *r) {
+  r->m->left_out++;
+  r->member = -1;
+  return 0;
+}
+
 /* The process and the member a line with a header belongs to. */
 static int place(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_who_process *w = r->process < 0 ? NULL : &r->m->who.process[r->process];
@@ -52,6 +59,7 @@ static int place(struct ni_hang_reading *r, const struct ni_line *l) {
     return 0;
   }
   uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
+  if (r->m->n_members >= NI_HANG_COMMS) return leave_out(r);
   if (r->member < 0 || init_ns || !ni_who_is(&r->m->who.member[r->member], &l->ident))
     r->member = ni_hang_member_of(r->m, (uint32_t)r->process, &l->ident, init_ns);
   if (r->member < 0) return (int)r->member;
@@ -104,6 +112,20 @@ static enum ni_hang_state state_of(const struct ni_unfinished_line *in) {
   return in->channels_started > in->channels_stopped ? NI_HANG_KERNEL : NI_HANG_UNSTATED;
 }
 
+static void move_all(struct ni_hang_reading *r, int64_t by_ns) {
+  ni_hang_move_process(process_of(r), by_ns);
+  for (size_t i = 0; i < r->m->n_members; i++)
+    if (r->m->who.member[i].process == r->process) ni_hang_move_member(r->m->member[i], by_ns);
+}
+
+/* How long nothing was written before the clock was set back is not known. What finished was called before what has not. */
+static void keep_calls_in_order(struct ni_hang_reading *r, const struct ni_hang_op *op) {
+  const struct ni_seq_set *recorded = &r->x->recorded[op->kind];
+  uint64_t passed = r->x->passed_ns[op->kind];
+  bool later = recorded->distinct && op->rec_sn > recorded->highest;
+  if (later && op->enqueue_ns && passed > op->enqueue_ns + STEP_NS) move_all(r, (int64_t)(op->enqueue_ns - passed));
+}
+
 static int take_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_unfinished_line *in = &l->unfinished;
   int func = ni_hang_name(r->m, in->func), datatype = ni_hang_name(r->m, in->datatype),
@@ -130,6 +152,7 @@ static int take_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
                           .stopped = in->channels_stopped,
                           .net_peer = in->net_peer,
                           .net_channel = in->net_channel};
+  keep_calls_in_order(r, &op);
   return ni_hang_in_flight(r->x, &op);
 }
 
@@ -160,9 +183,7 @@ static void keep_order(struct ni_hang_reading *r, const struct ni_line *l) {
   int64_t by_ns = (int64_t)(at - r->newest_ns);
   r->newest_ns = at;
   if (!set_back || l->kind == NI_LINE_PROCESS) return; /* another process's lines may follow in one file */
-  ni_hang_move_process(process_of(r), by_ns);
-  for (size_t i = 0; i < r->m->n_members; i++)
-    if (r->m->who.member[i].process == r->process) ni_hang_move_member(r->m->member[i], by_ns);
+  move_all(r, by_ns);
 }
 
 static int take_line(struct ni_hang_reading *r, const struct ni_line *l) {

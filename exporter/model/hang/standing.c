@@ -93,11 +93,15 @@ static void wire_ops(struct ni_wire *w, const struct ni_hang_model *m, struct ni
   ni_wire_count(w, &open, 8);
   w->bad |= funcs > NI_HANG_FUNCS || recent > NI_HANG_RECENT;
   if (w->load && !w->bad && open && !ni_array_exact(&x->open, &x->cap_open, open, sizeof *x->open)) w->bad = true;
+  if (w->load && !w->bad && funcs && !ni_array_exact(&x->fin, &x->cap_fin, funcs, sizeof *x->fin)) w->bad = true;
+  if (w->load && !w->bad && recent && !ni_array_exact(&x->recent, &x->cap_recent, recent, sizeof *x->recent)) w->bad = true;
   if (w->bad) return;
   x->n_fin = (uint8_t)funcs;
   x->n_recent = (uint32_t)recent;
   x->n_open = open;
   if (w->load && open) memset(x->open, 0, open * sizeof *x->open);
+  if (w->load && funcs) memset(x->fin, 0, funcs * sizeof *x->fin);
+  if (w->load && recent) memset(x->recent, 0, recent * sizeof *x->recent);
   for (size_t i = 0; i < funcs; i++) {
     wire_name(w, m, &x->fin[i].func);
     ni_wire_u64(w, &x->fin[i].next);
@@ -143,7 +147,7 @@ void ni_hang_standing_wire(struct ni_wire *w, struct ni_hang_reading *r) {
   uint32_t shape = SHAPE;
   ni_wire_u32(w, &shape);
   w->bad |= shape != SHAPE;
-  NI_WIRE(w, &m->lines, &m->bad_lines);
+  NI_WIRE(w, &m->lines, &m->bad_lines, &m->left_out);
   wire_names(w, m);
   ni_wire_count(w, &processes, 8);
   for (size_t i = 0; i < processes && !w->bad; i++) wire_process(w, m, i);

@@ -168,8 +168,6 @@ bool ni_hang_is_final(const struct ni_hang_verdict *v);
 void ni_hang_make_certain(struct ni_hang_verdict *v);
 /* The knot that is told first; NULL: nobody waits. */
 const struct ni_hang_knot *ni_hang_first(const struct ni_hang_verdict *v);
-/* Is this rank the cause of that knot? Nobody is where all are inside. */
-bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w);
 /* Do both say that the same operation hangs for the same ranks? */
 bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b);
 

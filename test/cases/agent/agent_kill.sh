@@ -6,8 +6,8 @@ need "$SIM"
 need_boxes
 boxes=$BOXES
 env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_BLACKBOX="$boxes" SLURM_JOB_ID=77 \
-  NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=100000 timeout 50 "$BUILD/nccl-sim" --quiet --plugin "$BUILD/libnccl-profiler-inspector.so" \
-  --job 2x2 --set rate=300 --iterations 200 --truth "$TMP/truth" >"$TMP/sim" 2>&1 &
+  NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=100000 timeout 200 "$BUILD/nccl-sim" --quiet --plugin "$BUILD/libnccl-profiler-inspector.so" \
+  --job 2x2 --set rate=300 --iterations 600 --truth "$TMP/truth" >"$TMP/sim" 2>&1 &
 job=$!
 wait_for 10 eval "ls '$TMP'/logs/*.gz" || fail "the job does not begin"
 python3 -c 'print()' >"$TMP/all"

@@ -11,7 +11,7 @@ dumps() {
   checked "$kind, $form" "$@"
   grep -q '"flight_recorder_dumps":8,"bad_lines":0,"unreadable":0' "$TMP/verdict" || fail "$kind, $form: not all were read"
 }
-python3 test/lib/flight_dumps.py "$TMP/all" {never,batch}-{json,torch,2,4,5} {other,timed,behind,size,type,inside,send,healthy,coalesced}-{json,torch}
+python3 test/lib/flight_dumps.py "$TMP/all" {never,batch,given_up,aborted,gloo}-{json,torch,2,4,5} {other,timed,behind,size,type,inside,send,healthy,coalesced}-{json,torch}
 dumps never json 3 expect "$world" "all_reduce 4" never_called=3 inside=0,1,2,4,5,6,7 verdict=likely consequences=2
 dumps timed json 3 expect "$world" "all_reduce 4" never_called=3 inside=0,1,2,4,5,6,7 consequences=2
 dumps behind json 3 expect "tp (process group 2)" "_all_gather_base 4" never_called=3 inside=2 consequences=1
@@ -21,6 +21,9 @@ dumps size json 3 expect "$world" "all_reduce 4" inside=0,1,2,3,4,5,6,7 mismatch
 names "the size" "rank 5 called it with 2048 bytes, others with 2097152 bytes"
 dumps type json 3 expect "$world" "all_reduce 4" inside=0,1,2,3,4,5,6,7 mismatch=datatype
 names "the type" "rank 5 called it with Half, others with BFloat16"
+dumps given_up json 3 expect "$world" "all_reduce 4" never_called=3 inside=0,1,2,4,5,6,7
+dumps aborted json 3 expect "$world" "all_reduce 4" never_called=3 inside=0,1,2,4,5,6,7
+dumps gloo json 0 job unknown "no hang: 8 ranks, 8 communicators; .*" unknown=8
 dumps inside json 3 expect "$world" "all_reduce 4" inside=0,1,2,3,4,5,6,7
 names "nobody" "everyone is inside: nobody is missing"
 dumps send json 3 expect "process group 7" p2p inside=0 never_called=4

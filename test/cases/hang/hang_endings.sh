@@ -3,4 +3,4 @@
 # stated here, never differs between sentence, document and exit code, and never calls a job without a hang HANG or DEAD.
 # `make hangs` plays all of them (docs/hang.md has its table).
 . "$(dirname "$0")/../../lib/case.sh"
-test/hangs/score.py --exporter "$BUILD/nccl-inspector" --short --held "" --least 90,70,90,100
+test/hangs/score.py --exporter "$BUILD/nccl-inspector" --short --held "" --least 97,97,97,100

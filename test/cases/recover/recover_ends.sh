@@ -140,12 +140,14 @@ ok
 # More than the box has room for: `recover` and `check` name how many are lost, and none of them is called in flight.
 CASE="killed with more than the box had room for"
 mkdir "$TMP/small"
-if mount -t tmpfs -o size=24m ni-test "$TMP/small" 2>/dev/null; then
+if mount -t tmpfs -o size=8m ni-test "$TMP/small" 2>/dev/null; then
   at_exit 'umount "$TMP/small"'
-  printf '%s\n' 'set ranks=1' 'comm world size=2' 'coll world func=AllReduce bytes=64k repeat=120000' 'sync world' 'exit how=sigkill' \
+  printf '%s\n' 'set ranks=1' 'comm world size=2' 'coll world func=AllReduce bytes=64k repeat=80000' 'sync world' 'exit how=sigkill' \
     >"$TMP/much.scn"
   rm -rf "$TMP/logs"
-  NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$TMP/logs NCCL_INSPECTOR_BLACKBOX=$TMP/small timeout 60 "$SIM" --quiet --plugin "$PLUGIN" \
+  # The dump thread leaves all to the box: whether it keeps up is the machine's matter.
+  NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=60000000 NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$TMP/logs \
+    NCCL_INSPECTOR_BLACKBOX=$TMP/small timeout 60 "$SIM" --quiet --plugin "$PLUGIN" \
     --scenario "$TMP/much.scn" --set time_scale=0.01 --set inflight=1024 >"$TMP/out" 2>&1 || true
   "$INSPECTOR" recover --box-dir "$TMP/small" "$TMP/logs" --json >"$TMP/recover.json" || true
   "$INSPECTOR" check "$TMP/logs" --json >"$TMP/check.json" || true
@@ -156,7 +158,7 @@ box, = recover["boxes"]
 problems = {p["code"]: p["count"] for p in check["problems"]}
 print(box["records"], box["lost"], box["in_flight"], check["operations"], problems)
 assert box["lost"] > 1000 and box["in_flight"] == 0, box
-assert check["operations"] + box["lost"] == 120000, check["operations"]
+assert check["operations"] + box["lost"] == 80000, check["operations"]
 assert problems.get("dropped") == box["lost"] and "in_flight" not in problems and "sum" not in problems and "stated" not in problems, problems
 P
   ok

@@ -1,4 +1,5 @@
 """Kinds kept back from whoever works on the judge: written from docs/hang.md and public reports alone."""
+
 import jobs
 import kinds
 from case import BOXES, BOXES_AND_LOGS, COPIES, DUMPS, LOGS, Case, Cause
@@ -46,6 +47,7 @@ def queued(m):
         if op.rank == r and len(job.sim.ranks[r].ops) > count and op is job.sim.ranks[r].ops[count]:
             return
         plain(op)
+
     job.sim.launch = held
     job.run_until_still()
     c = Case(m, job)
@@ -56,6 +58,17 @@ def queued(m):
     c.look_at_wait()
     if m.source == LOGS and "hang" in c.answers:
         c.causes.append(Cause(op.comm.name, {(op.func, op.sn)}, {r}))
+    return c
+
+
+@kind(
+    "a rank is stopped by a signal: it lives, and its box does not beat",
+    sources=(BOXES_AND_LOGS, BOXES, COPIES),
+)
+def stopped(m):
+    c = kinds.stops(m, "any", None)
+    for n in c.blamed:
+        c.frozen[n] = c.moved(n, c.now) + 10 * MS
     return c
 
 
@@ -89,6 +102,7 @@ def other_root(m):
         for n in job.sim.comms[comm].members:
             calls = [k for k, x in enumerate(job.programs[n]) if x[0] == "call" and x[1] == comm]
             job.change(n, calls[place], func="Broadcast", peer=1 if n == r else 0)
+
     return kinds.odd_call(m, m.random.choice(("tp", "world")), ["t4d2", "t4p2d2", "fsdp8", "ddp8"], plant)
 
 
@@ -131,9 +145,12 @@ def split(m):
     for n in range(job.n):
         end = job.calls(n, "world", 0, 1)[-1]
         if n in half:
-            job.programs[n][end + 2:] = [("join", "split"), ("sleep", 100 * MS)]
-            job.programs[n] += [("call", "split", "AllReduce", 8 * jobs.MB, 0, True), ("sync",)] if n != odd else \
-                [("sleep", FOREVER), ("call", "split", "AllReduce", 8 * jobs.MB, 0, True)]
+            job.programs[n][end + 2 :] = [("join", "split"), ("sleep", 100 * MS)]
+            job.programs[n] += (
+                [("call", "split", "AllReduce", 8 * jobs.MB, 0, True), ("sync",)]
+                if n != odd
+                else [("sleep", FOREVER), ("call", "split", "AllReduce", 8 * jobs.MB, 0, True)]
+            )
         job.programs[n] += [("call", job.world, "AllReduce", 4 * jobs.KB, 0, True), ("sync",)]
     return settle(Case(m, job), job, [odd])
 
@@ -161,7 +178,12 @@ def m_at(m, when):
     return m
 
 
-@kind("killed after some seconds of waiting", sources=(BOXES_AND_LOGS, BOXES, COPIES), whens=("killed",), group="over")
+@kind(
+    "killed after some seconds of waiting",
+    sources=(BOXES_AND_LOGS, BOXES, COPIES),
+    whens=("killed",),
+    group="over",
+)
 def killed_early(m):
     m.when = "late"
     c = kinds.stops(m, "any", None)
@@ -259,17 +281,21 @@ def dead_in_all_to_all(m):
         ends = job.calls(n, "world", 0, 1)
         for step, i in reversed(list(enumerate(ends))):
             if step % 4 == 1:
-                pairs = [x for p in range(job.n) if p != n for x in (("call", job.world, "Send", jobs.MB, p, True),
-                                                                     ("call", job.world, "Recv", jobs.MB, p, True))]
+                pairs = [
+                    x
+                    for p in range(job.n)
+                    if p != n
+                    for x in (
+                        ("call", job.world, "Send", jobs.MB, p, True),
+                        ("call", job.world, "Recv", jobs.MB, p, True),
+                    )
+                ]
                 job.programs[n][i:i] = [("group", True)] + pairs + [("group", False)]
     i = [k for k, x in enumerate(job.programs[r]) if x == ("group", True)][-2]
     job.insert(r, i, ("end", "sigkill"))
     job.run_until_still()
     c = Case(m, job)
-    waits = [o for o in job.sim.inside() if o.p2p and o.peer == r]
-    c.meets = [o.meet for o in waits]
-    c.causes = [Cause(job.world, {(o.func, o.sn) for o in waits} | {(f, o.sn) for o in waits for f in ("Send", "Recv")}, {r})]
-    c.begun()
+    c.blame([r])
     c.look_at_wait(max(c.waits_from, job.sim.ranks[r].died), dead=True)
     return c
 
@@ -300,7 +326,9 @@ def one_killed_at_the_end(m):
     return c
 
 
-@kind("half of the ranks left no data, a rank stops", sources=(BOXES_AND_LOGS, COPIES), whens=("late", "killed"))
+@kind(
+    "half of the ranks left no data, a rank stops", sources=(BOXES_AND_LOGS, COPIES), whens=("late", "killed")
+)
 def half_missing_hang(m):
     c = kinds.stops(m, m.random.choice(("tp", "world")), ["t4p2d2", "t4d2", "ddp8", "fsdp8"])
     culprit = next(iter(c.causes[0].ranks))
@@ -308,7 +336,7 @@ def half_missing_hang(m):
     witness = m.random.choice(sorted(waiting))
     others = [n for n in range(c.job.n) if n not in (culprit, witness)]
     m.random.shuffle(others)
-    away = set(others[:c.job.n // 2])
+    away = set(others[: c.job.n // 2])
     if m.random.random() < 0.5:
         away.add(culprit)
     c.no_log = c.no_box = away
@@ -335,6 +363,7 @@ def dumps_dead(m):
 def dumps_other_function(m):
     def plant(job, r, i):
         job.change(r, i, func="Broadcast")
+
     c = kinds.odd_call(m, m.random.choice(("tp", "world")), ["t4d2", "t4p2d2", "fsdp8"], plant)
     c.dump_how = {"timing": m.random.random() < 0.5, "gave_up": m.random.random() < 0.5}
     return c

@@ -12,13 +12,16 @@ static bool near(double a, double b) { return fabs(a - b) <= 1e-6 + 1e-5 * fabs(
 
 /*
  * On a busy machine the simulator's progress thread may be late for everything until now, and for this one in time. The plugin
- * then takes the stamps for impossible (format/timing.h), until as many agree as ni_gpu_fit_observe asks for.
+ * then takes the stamps for impossible (format/timing.h), until as many agree as ni_gpu_fit_observe asks for. An operation without
+ * a count of channels is judged when it has been quiet for a second: by then those that ended after it have taught the fit.
  */
 static bool caught_up(const struct ni_verify *v, const struct ni_true_op *o) {
   enum { AGREE = 16 };
+  uint64_t judged_ns = o->last_ns + (ni_true_want_unknown(&v->truth, o) ? UINT64_C(1100000000) : 0);
   size_t later = 0, as_soon = 0;
   for (const struct ni_true_op *x = v->truth.ops; x < v->truth.ops + v->truth.n_ops; x++) {
-    if (x->pid != o->pid || x->hash != o->hash || x->rank != o->rank || !x->last_ns || x->last_ns >= o->last_ns) continue;
+    if (x->pid != o->pid || x->hash != o->hash || x->rank != o->rank || !x->last_ns) continue;
+    if (x == o || x->last_ns >= judged_ns) continue;
     if (ni_sub_sat(x->offset_ns, o->offset_ns) > NI_GPU_TOLERANCE_NS / 2) later++;
     else as_soon++;
   }

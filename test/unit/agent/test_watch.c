@@ -30,7 +30,6 @@
 
 static char top[] = "/tmp/ni-watch.XXXXXX", boxes[64], build[PATH_MAX], node[256];
 
-__attribute__((format(printf, 1, 2)))
 static void sh(const char *format, ...) {
   char line[4096];
   va_list args;

@@ -15,7 +15,9 @@
 #include "exporter/cmds/hang/print.h"
 #include "exporter/cmds/hang/say.h"
 #include "exporter/cmds/hang/words.h"
+#include "exporter/model/hang/judge/knot.h"
 #include "exporter/model/hang/verdict.h"
+#include "exporter/model/hang/settle.h"
 
 #define S UINT64_C(1000000000)
 #define T0 (UINT64_C(1790000000) * S)
@@ -372,6 +374,40 @@ static void a_deadlock_is_told_after_death(void **ctx) {
   done(&j);
 }
 
+/* Ranks 2 and 3 were killed together in their own group; the others waited for them in world until all were. */
+static void a_group_that_died_is_history(void **ctx) {
+  (void)ctx;
+  struct made j = {.now = T0 + 90 * S};
+  for (int r = 0; r < 4; r++) {
+    struct ni_hang_member *x = member_of(&j, r, "a", "world", 7, r, 4);
+    finishes(&j, x, 0, 20);
+    if (r < 2) waits_in(&j, x, 20, T0 + 20 * S);
+    if (r < 2) continue;
+    struct ni_hang_member *pair = member_of(&j, r, "a", "pair", 9, r - 2, 2);
+    finishes(&j, pair, 0, 20);
+    waits_in(&j, pair, 20, T0 + 20 * S);
+  }
+  for (int r = 0; r < 4; r++) dies(&j, r, "a", T0 + (r < 2 ? 90 : 21) * S);
+  judge(&j, 300);
+  says(&j, "HANG (likely): AllReduce 20 of communicator world: the process of rank 2 (a) and rank 3 (a) is gone");
+  done(&j);
+}
+
+/* Rank 4 is missing from a pair, rank 2 from the group of four: no rank in common. */
+static void most_wait_for_the_first(void **ctx) {
+  (void)ctx;
+  struct made j = four(T0 + 400 * S, 1 << 2);
+  for (int r = 4; r < 6; r++) {
+    struct ni_hang_member *x = member_of(&j, r, "a", "aside", 3, r - 4, 2);
+    finishes(&j, x, 0, 20);
+    if (r == 5) waits_in(&j, x, 20, T0 + 20 * S);
+  }
+  judge(&j, 300);
+  says(&j, "HANG (likely): AllReduce 20 of communicator world: rank 2 (a) never called it");
+  assert_int_equal(j.v.n_roots, 2);
+  done(&j);
+}
+
 /* ---- when ---- */
 
 static void the_limit_is_learnt(void **ctx) {
@@ -476,6 +512,8 @@ int main(void) {
       cmocka_unit_test(one_behind_is_named),
       cmocka_unit_test(one_call_too_many),
       cmocka_unit_test(the_cause_comes_first),
+      cmocka_unit_test(a_group_that_died_is_history),
+      cmocka_unit_test(most_wait_for_the_first),
       cmocka_unit_test(a_consequence_hangs_with_its_cause),
       cmocka_unit_test(a_deadlock_is_told_after_death),
       cmocka_unit_test(the_limit_is_learnt),

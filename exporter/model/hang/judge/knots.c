@@ -8,7 +8,7 @@
 #include "exporter/base/order.h"
 #include "knots.h"
 #include "knot.h"
-#include "lost.h"
+#include "exporter/model/hang/lost.h"
 
 #define VALUES 64 /* so many different ones of a call are compared */
 
@@ -165,11 +165,6 @@ static bool calls_it(const struct ni_hang_knot *k, const struct ni_hang_view *w)
   return w->op && ni_hang_is(w->op, k->op.func, k->op.sn);
 }
 
-bool ni_hang_alike(const struct ni_hang_knot *k, const struct ni_hang_op *a, const struct ni_hang_op *b) {
-  return (!k->size_mismatch || a->bytes == b->bytes) && (!k->type_mismatch || a->datatype == b->datatype) &&
-         (!k->root_mismatch || a->root == b->root);
-}
-
 /* Of the same call with different values, one of those that most ranks made, and one of those that the fewest did. */
 static void find_odd(struct ni_hang_knot *k) {
   size_t n_usual = 0, n_odd = SIZE_MAX;
@@ -217,6 +212,35 @@ static void find_last(struct ni_hang_knot *k) {
   }
 }
 
+/* A process that died and had called the operation long before: it waited there until it was ended, as a watchdog does. */
+static const struct ni_hang_op *waited_until_death(const struct ni_hang_finding *f, const struct ni_hang_knot *k,
+                                                   const struct ni_hang_view *w) {
+  const struct ni_hang_process *p = &f->m->process[w->member->who->process];
+  const struct ni_hang_op *op = w->where == NI_HANG_GONE ? open_op(w->member, k->op.func, k->op.sn) : NULL;
+  bool waited = op && op->enqueue_ns && p->alive_ns >= op->enqueue_ns + NI_HANG_OUTLIVED_NS;
+  return waited ? op : NULL;
+}
+
+/*
+ * Ends of a job may come one after the other, by the watchdog of each rank. Those that had waited by then are not missing, as long as
+ * somebody else is: who never called it, or died before that. Where nobody else is, their death is all that is known.
+ */
+static void spare_those_who_waited(const struct ni_hang_finding *f, struct ni_hang_knot *k) {
+  bool others_owe = false;
+  for (size_t i = 0; i < k->n && !others_owe; i++) {
+    const struct ni_hang_view *w = &k->view[i];
+    bool gone_before = w->where == NI_HANG_GONE && !waited_until_death(f, k, w);
+    others_owe = gone_before || w->where == NI_HANG_NEVER || w->where == NI_HANG_OTHER_CALL || w->where == NI_HANG_HAS_LEFT;
+  }
+  for (size_t i = 0; i < k->n && others_owe; i++) {
+    struct ni_hang_view *w = &k->view[i];
+    const struct ni_hang_op *op = waited_until_death(f, k, w);
+    if (!op) continue;
+    w->op = op;
+    w->where = ni_hang_where_of(op);
+  }
+}
+
 static int collectives(struct ni_hang_finding *f, const struct ni_hang_group *c) {
   const struct ni_hang_member *ref;
   const struct ni_hang_op *first = first_of_all(f, c, &ref);
@@ -235,6 +259,7 @@ static int collectives(struct ni_hang_finding *f, const struct ni_hang_group *c)
   }
   if (k->first_ns == UINT64_MAX) k->first_ns = 0;
   for (size_t i = 0; i < c->n; i++) place(f, c, k, &k->view[i], ref);
+  spare_those_who_waited(f, k);
   compare(k);
   find_last(k);
   ni_hang_count(k);
@@ -380,8 +405,10 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
       bool runs = p->life != NI_HANG_DEAD && p->life != NI_HANG_LEFT;
       if (runs) ni_hang_raise(&c.runs_ns, p->alive_ns);
     }
-    /* Nobody is in it any more, and the job goes on: what was waited for there is history. */
-    bool history = c.until_ns != UINT64_MAX && !c.past && !v->fate.over;
+    /* Nobody is in it any more, and the job went on: what was waited for there is history. Of an orderly end it is told. */
+    bool deserted = c.until_ns != UINT64_MAX && !c.past, killed = v->fate.in[NI_HANG_DEAD] > 0;
+    bool went_on = !v->fate.over || (killed && v->fate.last_ns > c.until_ns + NI_HANG_OUTLIVED_NS);
+    bool history = deserted && went_on;
     v->blind += blind && !c.past;
     v->n_communicators += !c.past;
     if (!c.past) note_unseen(&v->fate, &c);

@@ -2,7 +2,7 @@
 #ifndef NI_HANG_FATE_H
 #define NI_HANG_FATE_H
 
-#include "verdict.h"
+#include "exporter/model/hang/verdict.h"
 
 /* Fills fate, earlier and limit_ns. 0 or -ENOMEM. */
 int ni_hang_find_fate(struct ni_hang_verdict *v);

@@ -10,11 +10,10 @@
 #include "fate.h"
 #include "knot.h"
 #include "knots.h"
-#include "program.h"
+#include "order.h"
 
 #define EDGES 64     /* of what one rank waits in */
 #define DEEPEST 8192 /* knots that lead to one another: each takes room on the stack */
-#define OWED 64      /* operations that one rank is missing from, which are compared */
 #define ENDS 64      /* of the graph, each with those who wait for it: a bit each */
 
 /* ---- pending ---- */
@@ -65,18 +64,9 @@ uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_ha
 
 static uint64_t since(uint64_t now, uint64_t then) { return now > then ? now - then : 0; }
 
-static bool waits(const struct ni_hang_view *w) {
-  return w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY;
-}
-
 /* Who keeps the others waiting? Of a rank that is inside what all others have finished they wait in a later one. */
 static bool holds_up(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
-  return ni_hang_blocks(k, w) || (k->behind_it && waits(w));
-}
-
-/* Who is held up? */
-static bool is_held(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
-  return !w->went_on && (waits(w) || (k->behind_it && w->later));
+  return ni_hang_blocks(k, w) || (k->behind_it && ni_hang_waits(w));
 }
 
 static uint64_t moved_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w, const struct activity *active) {
@@ -84,8 +74,6 @@ static uint64_t moved_ns(const struct ni_hang_verdict *v, const struct ni_hang_v
   if (w->where == NI_HANG_GONE) return p->alive_ns;
   return p->several ? w->member->active_ns : active[w->member->who->process].moved_ns;
 }
-
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /*
  * Since when the first of its ranks waits: it has called it, and what it was in before has ended. A host calls far ahead of its GPU,
@@ -96,10 +84,10 @@ static uint64_t waits_since(const struct ni_hang_knot *k, const struct activity 
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
     bool named = k->kind == NI_KIND_COLL || w->waits_for >= 0;
-    if (!is_held(k, w) || !named || !w->op || !w->op->enqueue_ns || w->later) continue;
+    if (!ni_hang_is_held(k, w) || !named || !w->op || !w->op->enqueue_ns || w->later) continue;
     uint64_t t = w->op->enqueue_ns;
     ni_hang_raise(&t, active[w->member->who->process].ended_ns);
-    first = least(first, t);
+    first = ni_hang_least(first, t);
   }
   return first;
 }
@@ -122,14 +110,28 @@ static uint64_t given_up_ns(const struct ni_hang_verdict *v, const struct ni_han
   return t;
 }
 
+/*
+ * Since when nothing moved, where somebody waits for a dead process. From its death on, because what others did later does not help;
+ * but where it had stood still for a whole limit before that, it was ended while it hung, by a watchdog, say.
+ */
+static uint64_t stood_still_ns(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct activity *active) {
+  uint64_t died = given_up_ns(v, k, active), still = k->newest_ns;
+  for (size_t i = 0; i < k->n; i++) {
+    const struct ni_hang_view *w = &k->view[i];
+    if (w->where == NI_HANG_GONE) ni_hang_raise(&still, active[w->member->who->process].moved_ns);
+  }
+  return still && died > still + v->limit_ns ? still : died;
+}
+
 /* pending by those who wait alone; of the knot, by all who matter, which is never more. */
 static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot *k, const struct activity *active, uint64_t *inside_known) {
   uint64_t known = UINT64_MAX, known_in = UINT64_MAX, moved = k->newest_ns, stillest = UINT64_MAX;
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
-    bool holds = holds_up(k, w), held = is_held(k, w);
+    bool holds = holds_up(k, w), held = ni_hang_is_held(k, w);
     uint64_t t = moved_ns(v, w, active);
-    if (holds) ni_hang_raise(&moved, t);
+    /* Of a rank without data about this operation it may be known that it went on elsewhere meanwhile. */
+    if (holds || w->where == NI_HANG_NO_DATA) ni_hang_raise(&moved, t);
     if (held && !holds && t < stillest) stillest = t;
     if ((!held && !holds) || w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT) continue;
     uint64_t u = ni_hang_known_until(v, w);
@@ -137,7 +139,7 @@ static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot 
     if (held && u < known_in) known_in = u;
   }
   if (stillest != UINT64_MAX) ni_hang_raise(&moved, stillest);
-  if (waits_for_the_dead(v, k)) moved = given_up_ns(v, k, active);
+  if (waits_for_the_dead(v, k)) moved = stood_still_ns(v, k, active);
   k->until_ns = known == UINT64_MAX ? 0 : known;
   k->pending_ns = since(k->until_ns, moved);
   *inside_known = known_in;
@@ -169,9 +171,9 @@ static bool is_hopeless(const struct ni_hang_knot *k) {
 
 static uint64_t limit_of(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   uint64_t limit = v->limit_ns, half = k->op.timeout_ns / 2;
-  if (k->op.timeout_ns) limit = least(limit, half < NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : half);
-  if (is_hopeless(k)) limit = least(limit, NI_HANG_GRACE_NS);
-  if (waits_for_the_dead(v, k)) limit = least(limit, NI_HANG_DEAD_NS);
+  if (k->op.timeout_ns) limit = ni_hang_least(limit, half < NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : half);
+  if (is_hopeless(k)) limit = ni_hang_least(limit, NI_HANG_GRACE_NS);
+  if (waits_for_the_dead(v, k)) limit = ni_hang_least(limit, NI_HANG_DEAD_NS);
   return limit;
 }
 
@@ -183,7 +185,7 @@ static bool is_enough(const struct ni_hang_verdict *v, uint64_t pending_ns, uint
 static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const struct activity *active) {
   uint64_t inside_known;
   for (struct ni_hang_view *w = k->view; w < k->view + k->n; w++)
-    if ((waits(w) || w->where == NI_HANG_NEVER) && ni_hang_silent(v, ni_hang_process_at(v, w))) is_now(k, w, NI_HANG_NO_DATA);
+    if ((ni_hang_waits(w) || w->where == NI_HANG_NEVER) && ni_hang_silent(v, ni_hang_process_at(v, w))) is_now(k, w, NI_HANG_NO_DATA);
   for (struct ni_hang_view *w = k->view; w < k->view + k->n; w++)
     w->went_on = goes_on(ni_hang_process_at(v, w), &active[w->member->who->process], w->later ? w->later : w->op);
   k->limit_ns = limit_of(v, k);
@@ -344,17 +346,6 @@ static void weigh(const struct graph *g) {
   }
 }
 
-/* Has somebody begun it, and does somebody wait for those who have not finished it? */
-static bool is_wait(const struct ni_hang_knot *k) {
-  bool nobody_missing = !k->count[NI_HANG_NO_DATA];
-  for (size_t i = 0; i < k->n && nobody_missing; i++) nobody_missing = !ni_hang_blocks(k, &k->view[i]);
-  bool passed = k->kind == NI_KIND_COLL && nobody_missing && k->count[NI_HANG_FINISHED];
-  if (passed && !k->behind_it && !k->needed) return false;
-  bool held = false;
-  for (size_t i = 0; i < k->n && !held; i++) held = is_held(k, &k->view[i]) && k->view[i].where != NI_HANG_API_ONLY;
-  return held;
-}
-
 /* What hangs: the ends of the graph whose time is over, a ring as one, and what leads to those. */
 static void decide(struct graph *g) {
   struct ni_hang_verdict *v = g->v;
@@ -368,17 +359,17 @@ static void decide(struct graph *g) {
     const struct ni_hang_knot *k = &v->knot[i];
     if (k->past || !k->root || !g->node[i].ends) continue;
     int e = ffsll((long long)g->node[i].ends) - 1;
-    end[e].pending = least(end[e].pending, k->pending_ns);
-    end[e].limit = least(end[e].limit, k->limit_ns);
-    end[e].wait |= is_wait(k);
+    end[e].pending = ni_hang_least(end[e].pending, k->pending_ns);
+    end[e].limit = ni_hang_least(end[e].limit, k->limit_ns);
+    end[e].wait |= ni_hang_is_wait(k);
   }
   for (int e = 0; e < ENDS; e++)
     if (end[e].wait && is_enough(v, end[e].pending, end[e].limit)) hang |= UINT64_C(1) << e;
   bool orderly = v->fate.over && !v->fate.in[NI_HANG_DEAD]; /* it hung, perhaps, and is over: that is told, and is no hang now */
   for (size_t i = 0; i < v->n; i++) {
     struct ni_hang_knot *k = &v->knot[i];
-    bool by_itself = is_wait(k) && is_enough(v, k->pending_ns, k->limit_ns);
-    k->hangs = !k->past && !orderly && (g->node[i].ends ? (g->node[i].ends & hang) != 0 && is_wait(k) : by_itself);
+    bool by_itself = ni_hang_is_wait(k) && is_enough(v, k->pending_ns, k->limit_ns);
+    k->hangs = !k->past && !orderly && (g->node[i].ends ? (g->node[i].ends & hang) != 0 && ni_hang_is_wait(k) : by_itself);
   }
 }
 
@@ -400,156 +391,22 @@ static int connect(struct ni_hang_verdict *v) {
   return e;
 }
 
-/* ---- verdict ---- */
-
-static size_t waiting(const struct ni_hang_knot *k) { return k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED]; }
-
-/* Has it waited for long enough to be told? */
-static bool is_told(const struct ni_hang_knot *k) {
-  return is_wait(k) && k->waited_ns >= least(NI_HANG_TELL_NS, k->limit_ns / 2);
-}
-
-/* One rank alone has called it, and two or more have not: it made a call too many. */
-static bool is_one_too_many(const struct ni_hang_knot *k) {
-  size_t not_called = k->count[NI_HANG_NEVER] + k->count[NI_HANG_ELSEWHERE];
-  return k->kind == NI_KIND_COLL && k->count[NI_HANG_INSIDE] == 1 && not_called >= 2 && k->missing == not_called;
-}
-
-static int by_weight(const void *a, const void *b) {
-  const struct ni_hang_knot *x = a, *y = b;
-  if (x->hangs != y->hangs) return x->hangs ? -1 : 1;
-  if (x->past != y->past) return x->past ? 1 : -1;
-  if (x->root != y->root) return x->root ? -1 : 1;
-  if (is_told(x) != is_told(y)) return is_told(x) ? -1 : 1;
-  if (!x->ring != !y->ring) return !x->ring ? -1 : 1;
-  if (x->root && x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
-  if (x->ring != y->ring) return x->ring < y->ring ? -1 : 1;
-  if (x->ring && x->behind != y->behind) return y->behind ? -1 : 1;
-  if (x->ring && is_one_too_many(x) != is_one_too_many(y)) return is_one_too_many(x) ? -1 : 1;
-  if (x->ring && x->missing != y->missing) return x->missing < y->missing ? -1 : 1;
-  if (x->ring && x->went_on_ns != y->went_on_ns) return x->went_on_ns > y->went_on_ns ? -1 : 1;
-  if (x->root && x->cause_ns != y->cause_ns) return x->cause_ns < y->cause_ns ? -1 : 1;
-  if (x->root && x->cause != y->cause) return x->cause < y->cause ? -1 : 1;
-  if (x->comes_first != y->comes_first) return x->comes_first ? -1 : 1;
-  /* One side of a transfer may come to it long before the other, a collective's ranks come to it together. */
-  if (x->root && x->kind != y->kind) return x->kind == NI_KIND_COLL ? -1 : 1;
-  size_t p = waiting(x), q = waiting(y);
-  if (p != q) return p > q ? -1 : 1;
-  if (x->root && x->owed_ns != y->owed_ns) return x->owed_ns < y->owed_ns ? -1 : 1;
-  if (x->first_ns != y->first_ns) return x->first_ns < y->first_ns ? -1 : 1;
-  if (x->any->who->hash != y->any->who->hash) return x->any->who->hash < y->any->who->hash ? -1 : 1;
-  return (int)x->kind - (int)y->kind;
-}
-
-/* ---- causes ---- */
-
-/* One who is a cause of a root: of those that have one in common the earliest call comes first. */
-struct owed {
-  uint64_t seat;
-  uint32_t knot;
-};
-
-static NI_ORDER_BY(by_seat, struct owed, seat, knot)
-
-static uint32_t first_of(uint32_t *cause, uint32_t i) {
-  while (cause[i] != i) i = cause[i] = cause[cause[i]];
-  return i;
-}
-
-static bool is_lone_root(const struct ni_hang_knot *k) { return !k->past && k->root && !k->ring; }
-
-/* Roots that miss the same rank are of one cause: they get its number, and its weight, which is that of all of them. */
-static int join_causes(struct ni_hang_verdict *v) {
-  size_t n = 0, cap = 0;
-  for (size_t i = 0; i < v->n; i++) cap += is_lone_root(&v->knot[i]) ? v->knot[i].n : 0;
-  struct owed *at = malloc((cap + 1) * sizeof *at);
-  uint32_t *cause = malloc((v->n + 1) * sizeof *cause);
-  uint64_t *weight = calloc(v->n + 1, sizeof *weight);
-  int e = at && cause && weight ? 0 : -ENOMEM;
-  for (size_t i = 0; e == 0 && i < v->n; i++) {
-    struct ni_hang_knot *k = &v->knot[i];
-    cause[i] = (uint32_t)i;
-    k->cause_ns = UINT64_MAX;
-    for (size_t j = 0; is_lone_root(k) && j < k->n; j++)
-      if (ni_hang_is_cause(k, &k->view[j])) at[n++] = (struct owed){k->view[j].seat, (uint32_t)i};
-  }
-  if (e == 0 && n > 1) qsort(at, n, sizeof *at, by_seat);
-  for (size_t i = 1; e == 0 && i < n; i++)
-    if (at[i].seat == at[i - 1].seat) cause[first_of(cause, at[i].knot)] = first_of(cause, at[i - 1].knot);
-  for (size_t i = 0; e == 0 && i < v->n; i++) {
-    struct ni_hang_knot *of = &v->knot[first_of(cause, (uint32_t)i)];
-    weight[of - v->knot] += v->knot[i].weight;
-    of->cause_ns = least(of->cause_ns, v->knot[i].owed_ns);
-  }
-  for (size_t i = 0; e == 0 && i < v->n; i++) {
-    struct ni_hang_knot *k = &v->knot[i];
-    k->cause = first_of(cause, (uint32_t)i);
-    k->cause_ns = v->knot[k->cause].cause_ns;
-    if (is_lone_root(k)) k->weight = weight[k->cause];
-  }
-  free(at);
-  free(cause);
-  free(weight);
-  return e;
-}
-
-bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
-  if (k->odd) return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_alike(k, w->op, k->odd);
-  if (is_one_too_many(k)) return w->where == NI_HANG_INSIDE;
-  if (k->missing) return ni_hang_blocks(k, w);
-  if (k->count[NI_HANG_NO_DATA]) return w->where == NI_HANG_NO_DATA;
-  if (k->kind == NI_KIND_P2P) return w->unlike;
-  return k->count[NI_HANG_FINISHED] && waits(w);
-}
-
-/*
- * Of roots that miss the same rank the one to which its program comes first, where its peers show that; else the one that most wait
- * in, as the order has it. v->knot is in order: those of one cause stand together.
- */
-static int find_first_owed(struct ni_hang_verdict *v) {
-  struct ni_hang_program p;
-  int e = ni_hang_program_of(&p, v);
-  for (size_t i = 0, end; e == 0 && i < v->n; i = end) {
-    struct ni_hang_knot *first = &v->knot[i];
-    for (end = i + 1; end < v->n && is_lone_root(first) && v->knot[end].cause == v->knot[i].cause; end++) {
-      if (end >= i + OWED || !is_lone_root(&v->knot[end]) || is_told(&v->knot[end]) != is_told(first)) continue;
-      if (ni_hang_comes_before(&p, &v->knot[end], first) > 0) first = &v->knot[end];
-    }
-    first->comes_first = true;
-  }
-  free(p.by_process);
-  return e;
-}
-
-/* leads_to names a place in the array that is about to be sorted. */
-static int sort_knots(struct ni_hang_verdict *v) {
-  int32_t *now = calloc(v->n + 1, sizeof *now);
-  if (!now) return -ENOMEM;
-  for (size_t i = 0; i < v->n; i++) v->knot[i].id = (uint32_t)i;
-  if (v->n > 1) qsort(v->knot, v->n, sizeof *v->knot, by_weight);
-  for (size_t i = 0; i < v->n; i++) now[v->knot[i].id] = (int32_t)i;
-  for (size_t i = 0; i < v->n; i++)
-    if (v->knot[i].leads_to >= 0) v->knot[i].leads_to = now[v->knot[i].leads_to];
-  free(now);
-  return 0;
-}
-
 /* ---- the answer ---- */
 
 const struct ni_hang_knot *ni_hang_first(const struct ni_hang_verdict *v) {
-  return v->n && !v->knot[0].past && (v->fate.over || is_wait(&v->knot[0])) ? &v->knot[0] : NULL;
+  return v->n && !v->knot[0].past && (v->fate.over || ni_hang_is_wait(&v->knot[0])) ? &v->knot[0] : NULL;
 }
 
 static enum ni_hang_answer answer_of(const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
   const struct ni_hang_knot *first = ni_hang_first(v);
-  bool unseen = t->unseen || v->model->unreadable || (!t->over && t->dark);
+  bool unseen = t->unseen || v->model->unreadable || v->model->left_out || (!t->over && t->dark);
   if (v->model->n_processes == 0) return NI_HANG_NO_DATA_AT_ALL;
   if (v->n_hangs) return NI_HANG_LIKELY;
   if (t->over && t->in[NI_HANG_DEAD]) return NI_HANG_ALL_DEAD;
   if (unseen) return NI_HANG_CANNOT_TELL;
   if (t->over) return NI_HANG_ALL_ENDED;
-  return first && is_told(first) ? NI_HANG_NOT_YET : NI_HANG_NO_HANG;
+  return first && ni_hang_is_told(first) ? NI_HANG_NOT_YET : NI_HANG_NO_HANG;
 }
 
 int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint64_t after_ns, uint64_t now_ns) {
@@ -578,10 +435,7 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
     v->n_hangs += v->knot[i].hangs;
     v->n_roots += v->knot[i].hangs && v->knot[i].root;
   }
-  if (e == 0) e = join_causes(v);
-  if (e == 0) e = sort_knots(v);
-  if (e == 0) e = find_first_owed(v);
-  if (e == 0) e = sort_knots(v);
+  if (e == 0) e = ni_hang_order(v);
   v->answer = answer_of(v);
   return e;
 }

@@ -5,7 +5,9 @@
 #ifndef NI_HANG_KNOT_H
 #define NI_HANG_KNOT_H
 
-#include "verdict.h"
+#include "exporter/model/hang/verdict.h"
+
+static inline uint64_t ni_hang_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* Members of one communicator, one a rank, ascending. */
 struct ni_hang_group {
@@ -47,5 +49,19 @@ enum ni_hang_where ni_hang_where_of(const struct ni_hang_op *op);
 struct ni_hang_view *ni_hang_view_of(const struct ni_hang_knot *k, int32_t rank);
 /* Others wait for a rank that is there. */
 bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w);
+/* It has called it, and is not through. */
+bool ni_hang_waits(const struct ni_hang_view *w);
+/* And it is held up: it has not gone on elsewhere. Of one that has finished it: in a later one. */
+bool ni_hang_is_held(const struct ni_hang_knot *k, const struct ni_hang_view *w);
+/* Has somebody begun it, and does somebody wait for those who have not finished it? */
+bool ni_hang_is_wait(const struct ni_hang_knot *k);
+/* And for long enough to be told? */
+bool ni_hang_is_told(const struct ni_hang_knot *k);
+/* Two calls of a knot's operation: the same in what ranks disagree on? */
+bool ni_hang_alike(const struct ni_hang_knot *k, const struct ni_hang_op *a, const struct ni_hang_op *b);
+/* One rank alone has called it, and two or more have not: it made a call too many. Of a knot that is judged, as the next one. */
+bool ni_hang_is_one_too_many(const struct ni_hang_knot *k);
+/* Is this rank the cause of that knot? Nobody is where all are inside. */
+bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w);
 
 #endif

@@ -7,7 +7,7 @@
 #include "exporter/base/order.h"
 #include "exporter/base/text/names_alike.h"
 #include "knot.h"
-#include "lost.h"
+#include "exporter/model/hang/lost.h"
 
 #define ASKED 8 /* waiting ranks of a knot */
 

@@ -84,3 +84,44 @@ bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w) 
     default: return false;
   }
 }
+
+bool ni_hang_waits(const struct ni_hang_view *w) {
+  return w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY;
+}
+
+bool ni_hang_is_held(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
+  return !w->went_on && (ni_hang_waits(w) || (k->behind_it && w->later));
+}
+
+bool ni_hang_alike(const struct ni_hang_knot *k, const struct ni_hang_op *a, const struct ni_hang_op *b) {
+  return (!k->size_mismatch || a->bytes == b->bytes) && (!k->type_mismatch || a->datatype == b->datatype) &&
+         (!k->root_mismatch || a->root == b->root);
+}
+
+bool ni_hang_is_one_too_many(const struct ni_hang_knot *k) {
+  size_t not_called = k->count[NI_HANG_NEVER] + k->count[NI_HANG_ELSEWHERE] + k->count[NI_HANG_QUEUED];
+  return k->kind == NI_KIND_COLL && k->count[NI_HANG_INSIDE] == 1 && not_called >= 2 && k->missing == not_called;
+}
+
+bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
+  if (k->odd) return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_alike(k, w->op, k->odd);
+  if (ni_hang_is_one_too_many(k)) return w->where == NI_HANG_INSIDE;
+  if (k->missing) return ni_hang_blocks(k, w);
+  if (k->count[NI_HANG_NO_DATA]) return w->where == NI_HANG_NO_DATA;
+  if (k->kind == NI_KIND_P2P) return w->unlike;
+  return k->count[NI_HANG_FINISHED] && ni_hang_waits(w);
+}
+
+bool ni_hang_is_wait(const struct ni_hang_knot *k) {
+  bool nobody_missing = !k->count[NI_HANG_NO_DATA];
+  for (size_t i = 0; i < k->n && nobody_missing; i++) nobody_missing = !ni_hang_blocks(k, &k->view[i]);
+  bool passed = k->kind == NI_KIND_COLL && nobody_missing && k->count[NI_HANG_FINISHED];
+  if (passed && !k->behind_it && !k->needed) return false;
+  bool held = false;
+  for (size_t i = 0; i < k->n && !held; i++) held = ni_hang_is_held(k, &k->view[i]) && k->view[i].where != NI_HANG_API_ONLY;
+  return held;
+}
+
+bool ni_hang_is_told(const struct ni_hang_knot *k) {
+  return ni_hang_is_wait(k) && k->waited_ns >= ni_hang_least(NI_HANG_TELL_NS, k->limit_ns / 2);
+}

@@ -8,7 +8,7 @@
 #ifndef NI_HANG_PROGRAM_H
 #define NI_HANG_PROGRAM_H
 
-#include "verdict.h"
+#include "exporter/model/hang/verdict.h"
 
 struct ni_hang_program {
   const struct ni_hang_verdict *v;

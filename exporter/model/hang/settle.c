@@ -1,0 +1,29 @@
+#include "settle.h"
+
+#include "clocks.h"
+#include "lost.h"
+
+static void settle_member(struct ni_hang_member *x) {
+  uint32_t kept = 0;
+  ni_hang_keep_newest(x);
+  for (uint32_t i = 0; i < x->n_open; i++) {
+    const struct ni_hang_op *op = &x->open[i];
+    bool done = op->rec_sn != NI_HANG_NONE && ni_seq_set_has(&x->recorded[op->kind], op->rec_sn);
+    /* A newer look that shows everything in flight, and not this: it has finished since. */
+    done |= op->seen_ns < x->open_ns && !op->given_up;
+    if (!done) x->open[kept++] = *op;
+  }
+  x->n_open = kept;
+  ni_hang_order_open(x);
+}
+
+int ni_hang_model_settle(struct ni_hang_model *m) {
+  for (size_t i = 0; i < m->n_processes; i++) m->process[i].who = &m->who.process[i];
+  for (size_t i = 0; i < m->n_members; i++) m->member[i]->who = &m->who.member[i];
+  int e = ni_hang_align_clocks(m);
+  for (size_t i = 0; i < m->n_members; i++) {
+    settle_member(m->member[i]);
+    m->process[m->who.member[i].process].n_members++;
+  }
+  return e ? e : ni_hang_drop_lost(m);
+}

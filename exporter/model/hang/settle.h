@@ -1,0 +1,13 @@
+/* The end of reading: what is known is put in order before it is judged. One thread. */
+#ifndef NI_HANG_SETTLE_H
+#define NI_HANG_SETTLE_H
+
+#include "model.h"
+
+/*
+ * When all is read, and m stays as it is: sets each one's `who`, puts the clocks of all hosts right (clocks.h), and removes from
+ * `open` what has finished, and what is lost (lost.h). 0 or -ENOMEM.
+ */
+int ni_hang_model_settle(struct ni_hang_model *m);
+
+#endif

@@ -32,6 +32,7 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     def top_says_stuck():
         return "stuck" in subprocess.run([agent.BIN, "top", "--once", "-a", a.url], capture_output=True, text=True).stdout.lower()
 
+    time.sleep(60)  # a minute without a question: the job has to run for so long
     agent.wait_for("the operation that hangs", waiting, 120)
     code, answer = hang()
     age = waiting()["age_s"]  # taken after the answer: so old it was at most

@@ -142,8 +142,7 @@ CASE="killed with more than the box had room for"
 mkdir "$TMP/small"
 if mount -t tmpfs -o size=8m ni-test "$TMP/small" 2>/dev/null; then
   at_exit 'umount "$TMP/small"'
-  printf '%s
-' 'set ranks=1' 'comm world size=2' 'coll world func=AllReduce bytes=64k repeat=80000' 'sync world' 'exit how=sigkill' \
+  printf '%s\n' 'set ranks=1' 'comm world size=2' 'coll world func=AllReduce bytes=64k repeat=80000' 'sync world' 'exit how=sigkill' \
     >"$TMP/much.scn"
   rm -rf "$TMP/logs"
   # The dump thread leaves all to the box: whether it keeps up is the machine's matter.

@@ -97,7 +97,7 @@ box "sends and receives" ops="$N" func=Send root=1 -- ops="$N" func=Recv root=0
 box "sends to each other" ops="$N" func=Send root=1 -- ops="$N" func=Send root=0
 python3 "$TMP/forge.py" communicators "$TMP/json" "$N"
 from=$SECONDS
-timeout 20 "$INSPECTOR" hang --json "$TMP/json" --box-dir "$TMP" >"$TMP/verdict" || true
+timeout 60 "$INSPECTOR" hang --json "$TMP/json" --box-dir "$TMP" >"$TMP/verdict" || true
 python3 -c 'import json, sys; d = json.load(sys.stdin); assert len(d["waits"]) + d["more_waits"] == int(sys.argv[1]) > 2 * len(d["waits"]), d' "$N" \
   <"$TMP/verdict" || fail "JSON of $N communicators after $((SECONDS - from)) s"
 for what in communicators lives processes starts ranks peers texts repeats numbers rings; do

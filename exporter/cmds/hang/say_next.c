@@ -38,11 +38,17 @@ static void say_why(FILE *f, const struct ni_hang_verdict *v) {
     else if (p->has_box) boxes++;
     else logs++;
   }
-  ni_say(f, "of %d ranks of it were seen", k->any->who->n_ranks);
+  const struct {
+    size_t n;
+    const char *by;
+  } seen[] = {{boxes, "black box"}, {logs, "log"}, {dumps, "Flight Recorder dump"}};
+  ni_say(f, "%zu of its %d ranks were seen:", boxes + logs + dumps, k->any->who->n_ranks);
   const char *sep = " ";
-  if (boxes) ni_say(f, "%s%zu by black box", sep, boxes), sep = ", ";
-  if (logs) ni_say(f, "%s%zu by log", sep, logs), sep = ", ";
-  if (dumps) ni_say(f, "%s%zu by Flight Recorder dump", sep, dumps);
+  for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
+    if (!seen[i].n) continue;
+    ni_say(f, "%s%zu by %s", sep, seen[i].n, seen[i].by);
+    sep = ", ";
+  }
   if (k->count[NI_HANG_GONE])
     ni_say(f, "; %zu %s dead, and others lived on", k->count[NI_HANG_GONE], ni_plural(k->count[NI_HANG_GONE], "process is", "processes are"));
   say_limit(f, v, k);
@@ -73,12 +79,14 @@ static void say_causes(FILE *f, const struct ni_hang_verdict *v, const struct ni
 }
 
 /* What helps against those who are the cause. */
-static const char *advice(const struct ni_hang_knot *k) {
+static const char *advice(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
+  bool over = v->fate.over; /* then no stack can be taken */
   if (k->odd) return "compare the shapes, types and roots there with the others': ";
   if (k->count[NI_HANG_OTHER_CALL]) return "compare the code path there with the others': ";
   if (k->count[NI_HANG_GONE]) return "dmesg (OOM, Xid) and standard error there, `nccl-inspector recover` for its last operations: ";
   if (k->count[NI_HANG_HAS_LEFT]) return "its own log says why it ended or left earlier: ";
-  if (k->count[NI_HANG_NEVER]) return "`py-spy dump --pid` and its own log: ";
+  if (over) return "its own log and standard error, dmesg (Xid) on its host: ";
+  if (k->count[NI_HANG_NEVER]) return "its stack (`py-spy dump --pid PID`) and its own log: ";
   if (k->count[NI_HANG_API_ONLY]) return "its stack (gdb, py-spy): it is inside the call: ";
   if (k->count[NI_HANG_QUEUED] && k->count[NI_HANG_INSIDE]) return "what else its GPU and its streams do: ";
   if (k->count[NI_HANG_NO_DATA]) return "its black box or its log, and is its machine there? ";
@@ -91,7 +99,7 @@ static void say_next(FILE *f, const struct ni_hang_verdict *v) {
   if (!k || (!ni_hang_is_hang(v) && v->answer != NI_HANG_NOT_YET)) return;
   for (size_t i = 0; i < k->n; i++) causes += ni_hang_is_cause(k, &k->view[i]);
   if (causes) {
-    ni_put_text(f, advice(k));
+    ni_put_text(f, advice(v, k));
     say_causes(f, v, k);
   } else if (k->count[NI_HANG_NO_DATA]) {
     fputs("black boxes or logs of the ranks that left nothing here: is their machine there?", f);

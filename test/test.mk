@@ -27,10 +27,11 @@ PLAIN_ONLY ?= $(asan_skip)|^(test_.*|.*_format_doc|exp_golden|sim_matrix|$(subst
 TSAN_UNITS := test_core test_judge test_channels test_slot_pool test_op_state test_log test_clock test_two_summaries test_gpu
 TSAN_ONLY ?= ^($(subst $() ,|,$(TSAN_UNITS))|sim_.*|life_finalize|life_exit|load_live|hostile_handles|summary_truth)$$
 # clang's, where it is there: the same objects go into the fuzzers, which want its counters of edges. Without it gcc's.
-ASAN_CLANG := $(shell printf 'int LLVMFuzzerTestOneInput(const char *d, long n) { return 0; }' | clang -w -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null && echo 1)
+# Asked once, and only by whoever builds with it.
+ASAN_CLANG = $(eval ASAN_CLANG := $(shell printf 'int LLVMFuzzerTestOneInput(const char *d, long n) { return 0; }' | clang -w -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null && echo 1))$(ASAN_CLANG)
 # The runtime as a library of its own, as gcc has it: what is preloaded comes before it and can make its calls fail.
-ASAN_RUNTIME := $(if $(ASAN_CLANG),$(shell clang -print-file-name=libclang_rt.asan-$$(uname -m).so))
-ASAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer $(if $(ASAN_CLANG), \
+ASAN_RUNTIME = $(if $(ASAN_CLANG),$(shell clang -print-file-name=libclang_rt.asan-$$(uname -m).so))
+ASAN_FLAGS = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer $(if $(ASAN_CLANG), \
   -fsanitize-coverage=inline-8bit-counters$(comma)pc-table -D__SANITIZE_ADDRESS__=1 -Wno-format-nonliteral \
   -shared-libasan -Wl$(comma)-rpath$(comma)$(dir $(ASAN_RUNTIME)) -Wno-unused-command-line-argument)
 asan_variant = $(variant) BUILD=build-asan $(if $(ASAN_CLANG),CC=clang CXX=clang++) SAN="$(ASAN_FLAGS)"

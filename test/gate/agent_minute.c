@@ -82,8 +82,12 @@ __attribute__((noinline)) static void one_minute(int folder) {
 
 int main(int argc, char **argv) {
   if (argc != 4) return fprintf(stderr, "usage: agent_minute LOG_DIR NODE BOX_DIR\n"), 64;
-  const struct ni_watch_settings s = {.uid = getuid(), .box_dir = argv[3], .node = argv[2], .log_dir = &argv[1],
-                                      .n_log_dirs = 1, .stuck_ns = 300 * S};
+  const struct ni_watch_settings s = {.uid = getuid(),
+                                      .box_dir = argv[3],
+                                      .node = argv[2],
+                                      .log_dir = &argv[1],
+                                      .n_log_dirs = 1,
+                                      .stuck_ns = 300 * S};
   int folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   must(folder >= 0 && ni_watch_open(&watch, &s, NULL) == 0, "cannot begin");
   reads_logs();

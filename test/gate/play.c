@@ -58,7 +58,8 @@ static struct {
   enum kind *kind; /* by event */
   void **ctx;
   int first, end, loops, loop; /* the calls that are repeated, and how often */
-  _Atomic uint32_t turn;       /* whose: an index into r.threads; pass_on() stores by release, wait_for() loads by acquire */
+  _Atomic uint32_t
+      turn; /* whose: an index into r.threads; pass_on() stores by release, wait_for() loads by acquire */
   int at;                      /* the call that is next; whoever has the turn owns all of this */
   uint64_t operations[KINDS], callbacks[KINDS], faults;
   bool sealed, wakes, yields;
@@ -449,8 +450,9 @@ int main(int argc, char **argv) {
     }
   }
   if (!ni_core.library || !ni_core.release || !files || loops < 1)
-    ni_die(NI_SIM_USAGE, "usage: play --plugin SO --nccl RELEASE [--interface V] [--loops N] [--sealed] [--wakes] "
-                         "[--yields] FILE.rec...");
+    ni_die(NI_SIM_USAGE,
+           "usage: play --plugin SO --nccl RELEASE [--interface V] [--loops N] [--sealed] [--wakes] "
+           "[--yields] FILE.rec...");
   pid = getpid();
   ni_core.quiet = true;
   *(void **)&inside = dlsym(RTLD_DEFAULT, "ni_inside");

@@ -158,8 +158,9 @@ int main(int argc, char **argv) {
   struct ni_store_options o = {.period_ns = kill ? 100000000 : 500000000, .bandwidth = true};
   if (chdir(argv[2]) || ni_store_open(&store, &o, why, sizeof why)) return fprintf(stderr, "%s\n", why), 1;
   unsigned n = (unsigned)atoi(argv[3]);
-  int rc = kill ? kill_me(n < 64 ? n : 64, o.period_ns) :
-                  load(n, (uint32_t)atoi(argv[4]), (unsigned)atoi(argv[5]), (unsigned)atoi(argv[6]), argc > 7 ? argv[7] : "");
+  int rc = kill ? kill_me(n < 64 ? n : 64, o.period_ns)
+                : load(n, (uint32_t)atoi(argv[4]), (unsigned)atoi(argv[5]), (unsigned)atoi(argv[6]),
+                       argc > 7 ? argv[7] : "");
   ni_store_close(store);
   ni_grid_free(grid);
   return rc;

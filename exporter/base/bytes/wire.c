@@ -17,7 +17,8 @@ void ni_wire_free(struct ni_wire *w) {
 }
 
 static uint8_t *room(struct ni_wire *w, size_t n) {
-  if (!w->bad && (!w->bytes || w->n + n > w->cap) && !ni_array_more(&w->bytes, &w->cap, w->n + n, 1)) w->bad = true;
+  if (!w->bad && (!w->bytes || w->n + n > w->cap) && !ni_array_more(&w->bytes, &w->cap, w->n + n, 1))
+    w->bad = true;
   return w->bad ? NULL : w->bytes + w->n;
 }
 

@@ -131,7 +131,8 @@ int ni_as_owner(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), v
     snprintf(why, why_bytes, "it belongs to uid %u, whose rights cannot be taken here. Run as that user", uid);
     return -EPERM;
   }
-  if (!late && WTERMSIG(status) == SIGPIPE) { /* who reads our output has gone: so do we, as any program does */
+  bool reader_has_gone = !late && WTERMSIG(status) == SIGPIPE;
+  if (reader_has_gone) { /* so do we, as any program does */
     (void)raise(SIGPIPE);
     return -EPIPE;
   }

@@ -33,7 +33,8 @@ void ni_check_tell_ends(struct ni_ledger *c, const char *box_dir) {
   closedir(d);
   if (of[NI_LIFE_ALIVE] + of[NI_LIFE_DEAD] + of[NI_LIFE_ENDED])
     ni_ledger_problem(c, NI_PROBLEM_NO_END, 0,
-                      "by the black boxes in %s: %" PRIu64 " killed, %" PRIu64 " ended with something unwritten, "
+                      "by the black boxes in %s: %" PRIu64 " killed, %" PRIu64
+                      " ended with something unwritten, "
                       "%" PRIu64 " running, %" PRIu64 " not known",
                       dir, of[NI_LIFE_DEAD], of[NI_LIFE_ENDED], of[NI_LIFE_ALIVE], of[NI_LIFE_UNKNOWN]);
 }

@@ -238,7 +238,8 @@ static void json_op(struct ni_json *j, const char *key, const struct ni_hang_ver
 }
 
 /* Who a rank is, and where. whole: an object of its own. */
-static void json_who(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_hang_view *w, bool whole) {
+static void json_who(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_hang_view *w,
+                     bool whole) {
   const struct ni_hang_process *p = ni_hang_process_at(v, w);
   int32_t g = ni_hang_global(v, w);
   if (whole) ni_json_object(j, NULL);

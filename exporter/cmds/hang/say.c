@@ -78,7 +78,8 @@ static void say_waiting(FILE *f, const struct ni_hang_verdict *v) {
   }
   fputs("; waited for longest", f);
   if (!is_now(v, first->until_ns)) ni_hang_say_when((fputs(" as of ", f), f), v, first->until_ns);
-  ni_say(f, ", %" PRIu64 " s (a hang from %" PRIu64 " s on): ", first->pending_ns / SECOND_NS, first->limit_ns / SECOND_NS);
+  ni_say(f, ", %" PRIu64 " s (a hang from %" PRIu64 " s on): ", first->pending_ns / SECOND_NS,
+         first->limit_ns / SECOND_NS);
   say_about(f, v, first);
 }
 
@@ -91,7 +92,8 @@ static void say_not_yet(FILE *f, const struct ni_hang_verdict *v) {
   ni_hang_say_comm(f, first->any);
   fputs(", ", f);
   ni_hang_say_knot(f, v, first);
-  if (!first->count[NI_HANG_NEVER] || !is_now(v, first->until_ns)) ni_hang_say_still((fputs("; ", f), f), v, first);
+  if (!first->count[NI_HANG_NEVER] || !is_now(v, first->until_ns))
+    ni_hang_say_still((fputs("; ", f), f), v, first);
   fputs("; ", f);
   ni_hang_say_job(f, v);
 }

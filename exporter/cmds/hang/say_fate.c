@@ -120,7 +120,8 @@ void ni_hang_say_cannot_tell(FILE *f, const struct ni_hang_verdict *v) {
     sep = "; ";
   }
   if (v->model->left_out)
-    ni_say(f, "%smore than %d communicators are in one file, or %d members in all: the others were left out", sep, NI_HANG_COMMS, NI_HANG_MEMBERS);
+    ni_say(f, "%smore than %d communicators are in one file, or %d members in all: the others were left out",
+           sep, NI_HANG_COMMS, NI_HANG_MEMBERS);
 }
 
 void ni_hang_say_job(FILE *f, const struct ni_hang_verdict *v) {

@@ -124,9 +124,11 @@ static bool is_odd(const struct ni_hang_knot *k, const struct ni_hang_view *w, c
   return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_alike(k, w->op, k->odd);
 }
 
-static void say_values(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct ni_hang_op *op) {
+static void say_values(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
+                       const struct ni_hang_op *op) {
   const char *sep = "";
-  if (k->size_mismatch) ni_say(f, "%" PRIu64 " %s", op->bytes, ni_plural(op->bytes, "byte", "bytes")), sep = ", ";
+  if (k->size_mismatch)
+    ni_say(f, "%" PRIu64 " %s", op->bytes, ni_plural(op->bytes, "byte", "bytes")), sep = ", ";
   if (k->type_mismatch) ni_say(f, "%s%s", sep, ni_hang_text(v->model, op->datatype)), sep = ", ";
   if (k->root_mismatch) ni_say(f, "%sroot %d", sep, op->root);
 }
@@ -271,7 +273,9 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
     ni_say(part(&p), "%zu rank%s %s finished it", k->count[NI_HANG_FINISHED],
            ni_plural(k->count[NI_HANG_FINISHED], "", "s"),
            over ? "had" : ni_plural(k->count[NI_HANG_FINISHED], "has", "have"));
-  if (k->behind_it) ni_say(f, ", and %zu wait%s in a later one", k->behind_it, over ? "ed" : ni_plural(k->behind_it, "s", ""));
+  if (k->behind_it)
+    ni_say(f, ", and %zu wait%s in a later one", k->behind_it,
+           over ? "ed" : ni_plural(k->behind_it, "s", ""));
   size_t inside = k->count[NI_HANG_INSIDE] + (k->count[NI_HANG_INSIDE] ? 0 : k->count[NI_HANG_QUEUED]);
   if (p2p) {
     if (p.n == 0) part_pairs(&p);
@@ -290,7 +294,8 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
   } else if (inside == 1) {
     ni_say(part(&p), "one rank %s %s", is, where);
     if (k->count[NI_HANG_FINISHED] || k->count[NI_HANG_NEVER] > 1)
-      ni_hang_say_ranks((fputs(": ", f), f), v, k, k->count[NI_HANG_INSIDE] ? NI_HANG_INSIDE : NI_HANG_QUEUED);
+      ni_hang_say_ranks((fputs(": ", f), f), v, k,
+                        k->count[NI_HANG_INSIDE] ? NI_HANG_INSIDE : NI_HANG_QUEUED);
   } else if (inside) {
     ni_say(part(&p), "everyone else (%zu ranks) %s %s", inside, is, where);
   }

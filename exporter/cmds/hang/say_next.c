@@ -50,7 +50,8 @@ static void say_why(FILE *f, const struct ni_hang_verdict *v) {
     sep = ", ";
   }
   if (k->count[NI_HANG_GONE])
-    ni_say(f, "; %zu %s dead, and others lived on", k->count[NI_HANG_GONE], ni_plural(k->count[NI_HANG_GONE], "process is", "processes are"));
+    ni_say(f, "; %zu %s dead, and others lived on", k->count[NI_HANG_GONE],
+           ni_plural(k->count[NI_HANG_GONE], "process is", "processes are"));
   say_limit(f, v, k);
 }
 
@@ -72,7 +73,8 @@ static void say_causes(FILE *f, const struct ni_hang_verdict *v, const struct ni
     if (!ni_hang_is_cause(k, w)) continue;
     int32_t g = ni_hang_global(v, w);
     if (told++) fputs(told == n ? " and " : ", ", f);
-    if (ni_hang_host(p)) ni_say(f, "pid %" PRId64 " on %s (rank %d)", p->who->pid, p->who->host, g >= 0 ? g : w->rank);
+    if (ni_hang_host(p))
+      ni_say(f, "pid %" PRId64 " on %s (rank %d)", p->who->pid, p->who->host, g >= 0 ? g : w->rank);
     else ni_say(f, "rank %d", g >= 0 ? g : w->rank);
   }
   if (n > told) ni_say(f, " and %zu more", n - told);
@@ -83,7 +85,8 @@ static const char *advice(const struct ni_hang_verdict *v, const struct ni_hang_
   bool over = v->fate.over; /* then no stack can be taken */
   if (k->odd) return "compare the shapes, types and roots there with the others': ";
   if (k->count[NI_HANG_OTHER_CALL]) return "compare the code path there with the others': ";
-  if (k->count[NI_HANG_GONE]) return "dmesg (OOM, Xid) and standard error there, `nccl-inspector recover` for its last operations: ";
+  if (k->count[NI_HANG_GONE])
+    return "dmesg (OOM, Xid) and standard error there, `nccl-inspector recover` for its last operations: ";
   if (k->count[NI_HANG_HAS_LEFT]) return "its own log says why it ended or left earlier: ";
   if (over) return "its own log and standard error, dmesg (Xid) on its host: ";
   if (k->count[NI_HANG_NEVER]) return "its stack (`py-spy dump --pid PID`) and its own log: ";
@@ -104,7 +107,10 @@ static void say_next(FILE *f, const struct ni_hang_verdict *v) {
   } else if (k->count[NI_HANG_NO_DATA]) {
     fputs("black boxes or logs of the ranks that left nothing here: is their machine there?", f);
   } else {
-    fputs("GPUs (Xid), NVLink, NICs and what is between them; with NCCL_INSPECTOR_EVENTS=deep the network shows next time", f);
+    fputs(
+        "GPUs (Xid), NVLink, NICs and what is between them; with NCCL_INSPECTOR_EVENTS=deep the network "
+        "shows next time",
+        f);
   }
 }
 

@@ -188,10 +188,12 @@ static void say_left_alone(struct recover *r, const struct job *j) {
   ni_life_reason(&a->life, reason, sizeof reason);
   if (a->life.life == NI_LIFE_ALIVE) {
     snprintf(text, sizeof text,
-             "left alone, its process runs (%s): `nccl-inspector hang` looks at it, `snapshot` copies it", reason);
+             "left alone, its process runs (%s): `nccl-inspector hang` looks at it, `snapshot` copies it",
+             reason);
   } else {
     snprintf(text, sizeof text,
-             "left alone, whether its process runs is not known: %s. Try again in a minute, or where it ran", reason);
+             "left alone, whether its process runs is not known: %s. Try again in a minute, or where it ran",
+             reason);
   }
   say(r, j->path, a, "alive", text);
 }

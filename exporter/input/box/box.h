@@ -38,7 +38,8 @@
 /* The page behind a copy. Byte order of the machine that copied, as the box's own. */
 struct ni_box_copy {
   char magic[8];
-  uint32_t version, life; /* 1; when it was taken: ALIVE, DEAD (gone, however it ended) or UNKNOWN of enum ni_life */
+  uint32_t version; /* 1 */
+  uint32_t life;    /* when it was taken: ALIVE, DEAD (gone, however it ended) or UNKNOWN of enum ni_life */
   uint64_t taken_unix_ns;
   uint64_t box_bytes;     /* of the box before this page */
 };

@@ -184,7 +184,8 @@ const char *ni_life_reason(const struct ni_life_fact *f, char *out, size_t size)
       [NI_LIFE_BY_BOOT] = "this machine was booted since",
       [NI_LIFE_BY_COPY] = "it was gone when the copy was taken"};
   unsigned why = f->why < NI_LIFE_WHYS ? f->why : NI_LIFE_NOBODY;
-  const char *elsewhere = "it ran in another container or on another machine, and the kernel here does not say";
+  const char *elsewhere =
+      "it ran in another container or on another machine, and the kernel here does not say";
   snprintf(out, size, "%s", f->life == NI_LIFE_ALIVE && lives[why] ? lives[why] : elsewhere);
   if (ni_life_gone(f->life) && is_gone[why]) snprintf(out, size, "%s, and %s", is_gone[why], ending(f->end));
   return out;

@@ -95,7 +95,8 @@ static int compare(struct hosts *h, const struct ni_hang_member *x, const struct
   uint32_t a = h->of_process[x->who->process], b = h->of_process[y->who->process];
   if (a == b || x->dump || y->dump) return 0;
   for (uint32_t i = 0; i < x->n_recent; i++) {
-    const struct ni_hang_op *op = &x->recent[i], *same = op->seen_ns && has_one_end(h->m, op) ? same_op(y, op) : NULL;
+    const struct ni_hang_op *op = &x->recent[i],
+                            *same = op->seen_ns && has_one_end(h->m, op) ? same_op(y, op) : NULL;
     if (!same) continue;
     if (!ni_array_room(h->at, h->n_at, h->cap)) return -ENOMEM;
     int64_t ns = (int64_t)(same->seen_ns - op->seen_ns);
@@ -106,7 +107,8 @@ static int compare(struct hosts *h, const struct ni_hang_member *x, const struct
 
 static int by_comm(const void *a, const void *b, void *arg) {
   const struct ni_hang_model *m = arg;
-  const struct ni_who_member *x = m->member[*(const uint32_t *)a]->who, *y = m->member[*(const uint32_t *)b]->who;
+  const struct ni_who_member *x = m->member[*(const uint32_t *)a]->who,
+                             *y = m->member[*(const uint32_t *)b]->who;
   return NI_BY(x, y, comm, rank, process);
 }
 

@@ -59,7 +59,8 @@ static void drop(const struct peers *c, struct ni_hang_member *x) {
 }
 
 static int by_comm(const void *a, const void *b) {
-  const struct ni_who_member *x = (*(struct ni_hang_member *const *)a)->who, *y = (*(struct ni_hang_member *const *)b)->who;
+  const struct ni_who_member *x = (*(struct ni_hang_member *const *)a)->who,
+                             *y = (*(struct ni_hang_member *const *)b)->who;
   return NI_BY(x, y, comm, rank, process, init_ns);
 }
 

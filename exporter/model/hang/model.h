@@ -83,12 +83,13 @@ struct ni_hang_process {
    * call. */
   uint64_t longest_operation_ns, longest_gap_ns;
   uint64_t ended_ns;     /* of its log: newest end of an operation; 0: none */
-  int64_t skew_ns;       /* by ni_hang_model_settle(): its host's clock was that much ahead. Its times are put right; who->start_ns is not */
+  int64_t
+      skew_ns; /* by ni_hang_model_settle(): its host's clock was that much ahead. Its times are put right; who->start_ns is not */
   char *file;            /* the newest of them: for messages */
   bool has_box, has_log, has_dump; /* dump: of PyTorch's Flight Recorder. Of that alone: host "", its rank for a pid */
   bool boxless;          /* its log says that it has no black box */
   bool ours;             /* a line of ours, or a box: NVIDIA's logs never tell what is in flight */
-  uint64_t unwritten;      /* of one that left by exit or return: finished operations that are not in its log */
+  uint64_t unwritten;    /* of one that left by exit or return: finished operations that are not in its log */
   int32_t unwritten_error; /* errno of the write that failed last; 0 */
   uint32_t n_members;
   bool several;          /* more than one rank of some communicator in this process (judge.c) */
@@ -119,7 +120,8 @@ struct ni_hang_member {
   uint64_t active_ns;    /* newest start or end of an operation */
   uint64_t ended_ns;     /* newest end of an operation; 0: none that says when */
   uint64_t passed_ns[NI_KIND_COUNT]; /* newest call of one that has finished; 0: none */
-  uint64_t lost;         /* in flight, though a later one has finished: their ends were not seen. By ni_hang_model_settle() */
+  uint64_t
+      lost; /* in flight, though a later one has finished: their ends were not seen. By ni_hang_model_settle() */
   uint64_t log_ns;       /* newest line of a log about it */
   uint64_t end_ns;       /* destroyed or left; 0 */
   bool destroyed;
@@ -134,7 +136,8 @@ struct ni_hang_model {
   size_t n_processes, cap_processes, n_members, cap_members;
   char **name; /* functions, datatypes, states; name[0] is "" */
   size_t n_names, cap_names;
-  NI_COUNTS(totals, files, boxes, dumps, lines, bad_lines, unreadable, left_out); /* left_out: lines, or members, beyond the most */
+  NI_COUNTS(totals, files, boxes, dumps, lines, bad_lines, unreadable,
+            left_out); /* left_out: lines, or members, beyond the most */
   char *first_bad; /* "file: why" of the first that could not be read */
   const char *box_dir; /* borrowed: where boxes of this machine were looked for; NULL: they came with the paths */
   size_t foreign;      /* boxes there of other users, and one of those */

@@ -122,7 +122,9 @@ static struct group *group_of(struct reading *r, const struct ni_node *called, c
   if (r->n >= NI_HANG_GROUPS || !ni_array_room(r->group, r->n, r->cap)) return NULL;
   if (ni_map_find(&r->names, key, 0, (uint32_t)r->n) < 0) return NULL;
   struct group *g = &r->group[r->n++];
-  *g = (struct group){.last_sn = NI_HANG_NONE, .batch_sn = NI_HANG_NONE, .started = get(status, "last_started_collective", -1),
+  *g = (struct group){.last_sn = NI_HANG_NONE,
+                      .batch_sn = NI_HANG_NONE,
+                      .started = get(status, "last_started_collective", -1),
                       .completed = get(status, "last_completed_collective", -1)};
   struct ni_ident id = {.comm_hash = 1, .comm_name = full}; /* the same in each run, unlike ni_hash() */
   for (const char *c = name; *c; c++) id.comm_hash = ni_mix(id.comm_hash + (unsigned char)*c);
@@ -208,15 +210,18 @@ static int take_entry(struct reading *r, const struct ni_node *e, size_t at) {
   char name[96], state[16];
   struct group *g = group_of(r, ni_node_at(ni_node_get(e, "process_group"), 0), NULL, NULL);
   const char *func = ni_node_text(ni_node_get(e, "profiling_name"), name, sizeof name), *colon = strchr(func, ':');
-  bool gloo = strncmp(func, "gloo:", 5) == 0; /* of nccl, nccl2, ncclx, xccl and others the rules are the same */
+  bool gloo =
+      strncmp(func, "gloo:", 5) == 0; /* of nccl, nccl2, ncclx, xccl and others the rules are the same */
   if (colon) func = colon + 1;
   bool p2p = get(e, "is_p2p", strpbrk(func, "<-") != NULL);
   int64_t sn = get(e, p2p ? "p2p_seq_id" : "collective_seq_id", -1);
   if (!g || !g->x || sn < 0 || !*func) return r->m->bad_lines++, 0;
   if (g->taken++ >= NI_HANG_ENTRIES || (!p2p && (uint64_t)sn == g->last_sn)) return 0;
   ni_node_text(ni_node_get(e, "state"), state, sizeof state);
-  bool done = strcmp(state, "completed") == 0 || (get(e, "retired", 0) && (gloo || (!p2p && sn <= g->completed)));
-  bool started = strcmp(state, "started") == 0 || time_of(r, e, "time_discovered_started_ns") || (!p2p && !done && sn <= g->started);
+  bool done =
+      strcmp(state, "completed") == 0 || (get(e, "retired", 0) && (gloo || (!p2p && sn <= g->completed)));
+  bool started = strcmp(state, "started") == 0 || time_of(r, e, "time_discovered_started_ns") ||
+                 (!p2p && !done && sn <= g->started);
   r->snap[r->process].timed |= started;
   if (!p2p) g->last_sn = (uint64_t)sn;
   else if (!strpbrk(func, "<-")) return g->batch_sn = (uint64_t)sn, g->batch_done = done, g->batch_started = started, 0;
@@ -268,7 +273,9 @@ static int take_dump(struct reading *r, const struct ni_file *f, const struct ni
   struct stat st;
   int e = 0;
   if (p->has_dump && get(root, "rank", -1) < 0 && !strstr(ni_path_name(f->path), "rank"))
-    ni_hang_bad_file(r->m, f->path, "a second dump that ends in this number: is it the rank? Name it as PyTorch does: nccl_trace_rank_3");
+    ni_hang_bad_file(
+        r->m, f->path,
+        "a second dump that ends in this number: is it the rank? Name it as PyTorch does: nccl_trace_rank_3");
   p->has_dump = true;
   p->rank = (int32_t)r->rank;
   while (r->n_snaps < r->m->n_processes) {

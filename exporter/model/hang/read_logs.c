@@ -10,7 +10,8 @@
 #include "standing.h"
 
 #define HOUR_NS INT64_C(3600000000000)
-#define STEP_NS UINT64_C(1000000000) /* a line that much older than the one before it: the clock was set back */
+#define STEP_NS \
+  UINT64_C(1000000000) /* a line that much older than the one before it: the clock was set back */
 
 static struct ni_hang_process *process_of(struct ni_hang_reading *r) { return &r->m->process[r->process]; }
 
@@ -70,7 +71,8 @@ static int place(struct ni_hang_reading *r, const struct ni_line *l) {
 
 /* From the call until the kernel began. */
 static uint64_t waited_ns(const struct ni_record *in) {
-  bool stated = (in->has & NI_HAS_GPU_DELTA) && in->gpu_start_delta_ns > 0 && in->gpu_start_delta_ns < HOUR_NS;
+  bool stated =
+      (in->has & NI_HAS_GPU_DELTA) && in->gpu_start_delta_ns > 0 && in->gpu_start_delta_ns < HOUR_NS;
   return stated ? (uint64_t)in->gpu_start_delta_ns : 0;
 }
 
@@ -78,7 +80,8 @@ static uint64_t waited_ns(const struct ni_record *in) {
 static void learn(struct ni_hang_process *p, const struct ni_hang_op *op) {
   if (!op->enqueue_ns || op->seen_ns < op->enqueue_ns) return;
   ni_hang_raise(&p->longest_operation_ns, op->seen_ns - op->enqueue_ns);
-  if (p->ended_ns && op->enqueue_ns > p->ended_ns) ni_hang_raise(&p->longest_gap_ns, op->enqueue_ns - p->ended_ns);
+  if (p->ended_ns && op->enqueue_ns > p->ended_ns)
+    ni_hang_raise(&p->longest_gap_ns, op->enqueue_ns - p->ended_ns);
   ni_hang_raise(&p->ended_ns, op->seen_ns);
 }
 
@@ -99,7 +102,8 @@ static int take_record(struct ni_hang_reading *r, const struct ni_record *in) {
                           .enqueue_ns = in->has & NI_HAS_ENQUEUE ? in->enqueue_ns : 0,
                           .root = in->kind == NI_KIND_P2P || (in->has & NI_HAS_ROOT) ? in->root : -1,
                           .want = -1, .started = -1, .stopped = -1, .net_peer = -1, .net_channel = -1};
-  if (op.enqueue_ns && in->exec_ns < INT64_MAX - op.enqueue_ns) op.seen_ns = op.enqueue_ns + in->exec_ns + waited_ns(in);
+  if (op.enqueue_ns && in->exec_ns < INT64_MAX - op.enqueue_ns)
+    op.seen_ns = op.enqueue_ns + in->exec_ns + waited_ns(in);
   learn(process_of(r), &op);
   return ni_hang_finished(r->x, &op);
 }
@@ -123,7 +127,8 @@ static void keep_calls_in_order(struct ni_hang_reading *r, const struct ni_hang_
   const struct ni_seq_set *recorded = &r->x->recorded[op->kind];
   uint64_t passed = r->x->passed_ns[op->kind];
   bool later = recorded->distinct && op->rec_sn > recorded->highest;
-  if (later && op->enqueue_ns && passed > op->enqueue_ns + STEP_NS) move_all(r, (int64_t)(op->enqueue_ns - passed));
+  if (later && op->enqueue_ns && passed > op->enqueue_ns + STEP_NS)
+    move_all(r, (int64_t)(op->enqueue_ns - passed));
 }
 
 static int take_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
@@ -132,7 +137,8 @@ static int take_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
       net = ni_hang_name(r->m, in->net_state);
   if (func < 0 || datatype < 0 || net < 0) return -ENOMEM;
   bool p2p = strcmp(in->kind, "p2p") == 0, ended = l->kind == NI_LINE_INCOMPLETE;
-  if (ended && strcmp(in->why, "overtaken") == 0) /* later ones ran: given up, and not what anybody waits for */
+  if (ended &&
+      strcmp(in->why, "overtaken") == 0) /* later ones ran: given up, and not what anybody waits for */
     return ni_seq_set_add(&r->x->recorded[p2p ? NI_KIND_P2P : NI_KIND_COLL], in->rec_sn);
   struct ni_hang_op op = {.kind = p2p ? NI_KIND_P2P : NI_KIND_COLL,
                           .state = (uint8_t)state_of(in),

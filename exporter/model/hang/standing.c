@@ -93,8 +93,10 @@ static void wire_ops(struct ni_wire *w, const struct ni_hang_model *m, struct ni
   ni_wire_count(w, &open, 8);
   w->bad |= funcs > NI_HANG_FUNCS || recent > NI_HANG_RECENT;
   if (w->load && !w->bad && open && !ni_array_exact(&x->open, &x->cap_open, open, sizeof *x->open)) w->bad = true;
-  if (w->load && !w->bad && funcs && !ni_array_exact(&x->fin, &x->cap_fin, funcs, sizeof *x->fin)) w->bad = true;
-  if (w->load && !w->bad && recent && !ni_array_exact(&x->recent, &x->cap_recent, recent, sizeof *x->recent)) w->bad = true;
+  if (w->load && !w->bad && funcs && !ni_array_exact(&x->fin, &x->cap_fin, funcs, sizeof *x->fin))
+    w->bad = true;
+  if (w->load && !w->bad && recent && !ni_array_exact(&x->recent, &x->cap_recent, recent, sizeof *x->recent))
+    w->bad = true;
   if (w->bad) return;
   x->n_fin = (uint8_t)funcs;
   x->n_recent = (uint32_t)recent;

@@ -74,7 +74,8 @@ struct ni_hang_knot {
   struct ni_hang_op op;     /* the first one not finished by all; of P2P one that waits */
   bool has_last;
   struct ni_hang_op last;   /* the last collective that everybody finished */
-  const struct ni_hang_op *usual, *odd; /* of calls with unlike sizes, types or roots one of the most and one of the fewest; NULL: alike */
+  const struct ni_hang_op *usual,
+      *odd; /* of calls with unlike sizes, types or roots one of the most and one of the fewest; NULL: alike */
   struct ni_hang_view *view;
   size_t n;                 /* members known, one a rank, ascending */
   uint64_t unseen;          /* ranks of the communicator without any member */
@@ -97,7 +98,8 @@ struct ni_hang_knot {
   uint64_t went_on_ns;      /* from its first call until a rank called what it waits in instead: then the most first */
   uint64_t weight;          /* ranks inside; of a cause, or a ring, also those inside what leads to it */
   uint32_t cause;           /* roots that miss the same rank have one number */
-  uint64_t owed_ns, cause_ns; /* since when somebody waits in it; the earliest of its cause. UINT64_MAX: not known */
+  uint64_t owed_ns,
+      cause_ns; /* since when somebody waits in it; the earliest of its cause. UINT64_MAX: not known */
   uint32_t ring;            /* knots of one deadlock have one number; 0: none */
   bool root;                /* nothing explains it but itself, or its ring */
   bool comes_first;         /* of the roots of its cause */
@@ -153,7 +155,8 @@ struct ni_hang_verdict {
 };
 
 /* m: settled. after_ns: --stuck-after. now_ns: what time it is, for ages in words; 0: they are left out. */
-int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint64_t after_ns, uint64_t now_ns);
+int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint64_t after_ns,
+                  uint64_t now_ns);
 void ni_hang_verdict_free(struct ni_hang_verdict *v);
 
 static inline bool ni_hang_is_hang(const struct ni_hang_verdict *v) {

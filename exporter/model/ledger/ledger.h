@@ -116,7 +116,7 @@ struct ni_ledger_process {
   uint64_t gone;       /* records of files that expired or that somebody deleted, and that no communicator misses yet */
   bool files_gone, ended;        /* ended: its own last line is there */
   bool has_line;                 /* its process line is there */
-  bool killed;                   /* recover wrote a part of its log: killed, or ended with something unwritten */
+  bool killed; /* recover wrote a part of its log: killed, or ended with something unwritten */
   unsigned limits;               /* NI_EXPIRES_* */
   uint64_t sample;               /* largest N of 1/N that records were sampled by; 0: all are written */
   bool has_clock;

@@ -193,7 +193,8 @@ static void too_many(void **state) {
   int64_t began = mono_ns();
   long before = calls("");
   for (int i = 0; i < 50; i++) wait_ms(20), assert_int_equal(sweep(), 0);
-  long made = calls("") - before; /* 50 ms at first, and 0.5 % of the time since; 24 each sweep, 1200, without that */
+  long made =
+      calls("") - before; /* 50 ms at first, and 0.5 % of the time since; 24 each sweep, 1200, without that */
   long most = 97 + ms_since(began) / 400;
   if (made > most) fail_msg("%ld calls, at most %ld", made, most);
 }

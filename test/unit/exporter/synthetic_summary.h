@@ -285,12 +285,24 @@ static struct ni_summary *synthetic_summary(unsigned nodes, unsigned sizes) {
   static char *where[] = {(char *)"logs/a.jsonl:17: json (unexpected <end>)", (char *)"logs/b.jsonl.gz:9001: cut"};
   s->job = (struct ni_job_facts){.id = "81234", .exe = "python3.11", .world_size = (int32_t)(nodes * 8), .nccl_version = 22807,
                            .formats = "v4.0", .producers = "nccl-inspector-c 0.1.0"};
-  s->input = (struct ni_input){.files = nodes * 8, .bytes = 41000000, .text_bytes = 900000000, .lines = s->records + 999,
-                               .records = s->records, .control_lines = 999, .bad_lines = 4, .out_of_range = 1,
-                               .duplicates = 2, .gaps = 121, .stated_losses = 121, .bad_by_reason = {bad, 2, 0},
+  s->input = (struct ni_input){.files = nodes * 8,
+                               .bytes = 41000000,
+                               .text_bytes = 900000000,
+                               .lines = s->records + 999,
+                               .records = s->records,
+                               .control_lines = 999,
+                               .bad_lines = 4,
+                               .out_of_range = 1,
+                               .duplicates = 2,
+                               .gaps = 121,
+                               .stated_losses = 121,
+                               .bad_by_reason = {bad, 2, 0},
                                .losses_by_cause = {losses, 2, 0},
-                               .out_of_range_by = {range, 1, 0}, .trouble = trouble, .n_trouble = 2,
-                               .where = where, .n_where = 2};
+                               .out_of_range_by = {range, 1, 0},
+                               .trouble = trouble,
+                               .n_trouble = 2,
+                               .where = where,
+                               .n_where = 2};
   s->time_from = NI_TIME_START;
   if (ni_findings(s) < 0) abort();
   return s;

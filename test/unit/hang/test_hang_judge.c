@@ -41,7 +41,8 @@ static struct ni_hang_process *process(struct made *j, int rank, const char *hos
   return p;
 }
 
-static struct ni_hang_member *member_of(struct made *j, int rank, const char *host, const char *comm, uint64_t hash, int at, int n) {
+static struct ni_hang_member *member_of(struct made *j, int rank, const char *host, const char *comm,
+                                        uint64_t hash, int at, int n) {
   (void)process(j, rank, host);
   int64_t k = ni_hang_process_of(&j->m, host, 1000 + rank, STARTED);
   const struct ni_ident id = {.comm_hash = hash, .comm_name = comm, .rank = at, .n_ranks = n, .nnodes = 1};
@@ -54,8 +55,18 @@ static struct ni_hang_member *member_of(struct made *j, int rank, const char *ho
 }
 
 static struct ni_hang_op call(struct made *j, uint64_t sn, uint64_t at_ns) {
-  return (struct ni_hang_op){.kind = NI_KIND_COLL, .func = (uint16_t)ni_hang_name(&j->m, "AllReduce"), .sn = sn, .rec_sn = sn, .bytes = 1024,
-                             .enqueue_ns = at_ns, .state = NI_HANG_KERNEL, .root = -1, .want = 1, .started = 1, .net_peer = -1, .net_channel = -1};
+  return (struct ni_hang_op){.kind = NI_KIND_COLL,
+                             .func = (uint16_t)ni_hang_name(&j->m, "AllReduce"),
+                             .sn = sn,
+                             .rec_sn = sn,
+                             .bytes = 1024,
+                             .enqueue_ns = at_ns,
+                             .state = NI_HANG_KERNEL,
+                             .root = -1,
+                             .want = 1,
+                             .started = 1,
+                             .net_peer = -1,
+                             .net_channel = -1};
 }
 
 /* A second each: called at its beginning, ended half a second later. */
@@ -157,7 +168,8 @@ static void has(const char *text, const char *key, const char *value) {
   if (!strstr(text, part)) fail_msg("%s is not in: %.400s", part, text);
 }
 
-static void agrees(struct made *j, enum ni_hang_answer answer, const char *begins, int code, const char *state) {
+static void agrees(struct made *j, enum ni_hang_answer answer, const char *begins, int code,
+                   const char *state) {
   const struct ni_hang_answer_words *w = ni_hang_words_of(answer);
   assert_int_equal(j->v.answer, answer);
   assert_int_equal(w->exit_code, code);
@@ -231,7 +243,9 @@ static void what_a_dead_rank_left_proves_nothing(void **ctx) {
   }
   dies(&j, 0, "a", T0 + 25 * S);
   judge(&j, 300);
-  says(&j, "HANG (certain): AllReduce 25 of communicator world: the process of rank 0 (a) is gone; everyone else (3 ranks) is inside");
+  says(&j,
+       "HANG (certain): AllReduce 25 of communicator world: the process of rank 0 (a) is gone; everyone else "
+       "(3 ranks) is inside");
   assert_int_equal(causes(&j, &rank), 1);
   assert_int_equal(rank, 0);
   done(&j);
@@ -257,8 +271,10 @@ static void who_went_on_elsewhere_is_not_held_up(void **ctx) {
   dies(&j, 2, "a", T0 + 21 * S);
   for (int r = 0; r < 4; r++) {
     if (r == 2) continue;
-    const struct ni_ident id = {.comm_hash = 8, .comm_name = "again", .rank = r > 2 ? 2 : r, .n_ranks = 3, .nnodes = 1};
-    int64_t i = ni_hang_member_of(&j.m, (uint32_t)ni_hang_process_of(&j.m, "a", 1000 + r, STARTED), &id, T0 + 30 * S);
+    const struct ni_ident id = {
+        .comm_hash = 8, .comm_name = "again", .rank = r > 2 ? 2 : r, .n_ranks = 3, .nnodes = 1};
+    int64_t i =
+        ni_hang_member_of(&j.m, (uint32_t)ni_hang_process_of(&j.m, "a", 1000 + r, STARTED), &id, T0 + 30 * S);
     j.m.member[i]->open_ns = j.now;
     finishes(&j, j.m.member[i], 40, 50);
   }
@@ -289,7 +305,9 @@ static void one_behind_is_named(void **ctx) {
     waits_in(&j, x, r == 3 ? 20 : 21, T0 + (r == 3 ? 20 : 21) * S);
   }
   judge(&j, 300);
-  says(&j, "AllReduce 20 of communicator world: 3 ranks have finished it, and 3 wait in a later one; one rank is inside: rank 3 (a)");
+  says(&j,
+       "AllReduce 20 of communicator world: 3 ranks have finished it, and 3 wait in a later one; one rank is "
+       "inside: rank 3 (a)");
   assert_int_equal(causes(&j, &rank), 1);
   assert_int_equal(rank, 3);
   done(&j);
@@ -339,7 +357,8 @@ static void the_cause_comes_first(void **ctx) {
   done(&j);
   j = chain(T0 + 94 * S);
   judge(&j, 300);
-  says(&j, "not yet a hang (a hang from 300 s on): AllReduce 20 of tp1, rank 3 (a) has not called it for 74 s");
+  says(&j,
+       "not yet a hang (a hang from 300 s on): AllReduce 20 of tp1, rank 3 (a) has not called it for 74 s");
   done(&j);
   j = chain(T0 + 94 * S);
   for (int r = 0; r < 4; r++) dies(&j, r, "a", T0 + 90 * S);
@@ -389,7 +408,8 @@ static void a_group_that_died_is_history(void **ctx) {
   }
   for (int r = 0; r < 4; r++) dies(&j, r, "a", T0 + (r < 2 ? 90 : 21) * S);
   judge(&j, 300);
-  says(&j, "HANG (likely): AllReduce 20 of communicator world: the process of rank 2 (a) and rank 3 (a) is gone");
+  says(&j,
+       "HANG (likely): AllReduce 20 of communicator world: the process of rank 2 (a) and rank 3 (a) is gone");
   done(&j);
 }
 
@@ -413,7 +433,8 @@ static void most_wait_for_the_first(void **ctx) {
 static void the_limit_is_learnt(void **ctx) {
   (void)ctx;
   struct made j = four(T0 + 100 * S, 1 << 2);
-  for (size_t i = 0; i < j.m.n_processes; i++) j.m.process[i].longest_gap_ns = 5 * S, j.m.process[i].longest_operation_ns = 15 * S;
+  for (size_t i = 0; i < j.m.n_processes; i++)
+    j.m.process[i].longest_gap_ns = 5 * S, j.m.process[i].longest_operation_ns = 15 * S;
   judge(&j, 300);
   assert_int_equal(j.v.limit_ns, 60 * S);
   assert_int_equal(j.v.answer, NI_HANG_LIKELY);
@@ -472,7 +493,9 @@ static void clocks_of_hosts_are_put_right(void **ctx) {
     if (r != 2) waits_in(&j, x, 20, T0 + 20 * S);
   }
   judge(&j, 300);
-  says(&j, "AllReduce 20 of communicator world: rank 2 (a) never called it; everyone else (7 ranks) is inside; nothing has moved for 380 s");
+  says(&j,
+       "AllReduce 20 of communicator world: rank 2 (a) never called it; everyone else (7 ranks) is inside; "
+       "nothing has moved for 380 s");
   assert_int_equal(j.v.fate.earlier, 0);
   done(&j);
 }

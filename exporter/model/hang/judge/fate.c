@@ -25,7 +25,8 @@ static uint64_t start_of(const struct ni_hang_process *p) {
 bool ni_hang_silent(const struct ni_hang_verdict *v, const struct ni_hang_process *p) {
   const struct ni_hang_model *m = v->model;
   uint64_t since = ni_hang_last_sign(p) + (v->after_ns < SILENT_NS ? v->after_ns : SILENT_NS);
-  bool copies = false, told = p->life != NI_HANG_LIFE_UNKNOWN || !p->ours || p->boxless || p->has_box || p->has_dump;
+  bool copies = false,
+       told = p->life != NI_HANG_LIFE_UNKNOWN || !p->ours || p->boxless || p->has_box || p->has_dump;
   if (m->box_dir || told || v->earlier[p - m->process] || v->now_ns < since) return false;
   for (size_t i = 0; i < m->n_processes; i++) {
     copies |= m->process[i].has_box;
@@ -47,7 +48,8 @@ static bool follows(const struct ni_hang_process *q, const struct ni_hang_proces
 }
 
 static int by_rank(const void *a, const void *b) {
-  const struct ni_hang_process *x = *(const struct ni_hang_process *const *)a, *y = *(const struct ni_hang_process *const *)b;
+  const struct ni_hang_process *x = *(const struct ni_hang_process *const *)a,
+                               *y = *(const struct ni_hang_process *const *)b;
   return NI_BY(x, y, rank, who->start_ns);
 }
 
@@ -92,15 +94,16 @@ struct place {
 
 static NI_ORDER_BY(by_place, struct place, process, hash, rank)
 
-/* A process has as many ranks as the communicator has in it that has most; where two have several, perhaps more (ni_names_alike()). */
-static int count_ranks(struct ni_hang_verdict *v) {
+    /* A process has as many ranks as the communicator has in it that has most; where two have several, perhaps more (ni_names_alike()). */
+    static int count_ranks(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   struct place *at = malloc((m->n_members + 1) * sizeof *at);
   size_t n = 0;
   if (!at) return -ENOMEM;
   for (size_t i = 0; i < m->n_members; i++) {
     const struct ni_hang_member *x = m->member[i];
-    if (!v->earlier[x->who->process]) at[n++] = (struct place){x->who->name, x->who->hash, x->who->process, x->who->rank};
+    if (!v->earlier[x->who->process])
+      at[n++] = (struct place){x->who->name, x->who->hash, x->who->process, x->who->rank};
   }
   if (n > 1) qsort(at, n, sizeof *at, by_place);
   const char *of = NULL;

@@ -37,8 +37,10 @@ static struct activity *activity(const struct ni_hang_model *m) {
     for (int k = 0; k < NI_KIND_COUNT; k++) ni_hang_raise(&a->passed_ns, x->passed_ns[k]);
     /* By the same clock as what ran in it: not by one that was set back since. */
     uint64_t begun = x->who->init_ns - (uint64_t)m->process[x->who->process].skew_ns;
-    uint64_t used = x->passed_ns[NI_KIND_COLL] > x->passed_ns[NI_KIND_P2P] ? x->passed_ns[NI_KIND_COLL] : x->passed_ns[NI_KIND_P2P];
-    if (x->who->init_ns && begun < (used ? used : m->process[x->who->process].alive_ns)) ni_hang_raise(&a->begun_ns, begun);
+    uint64_t used = x->passed_ns[NI_KIND_COLL] > x->passed_ns[NI_KIND_P2P] ? x->passed_ns[NI_KIND_COLL]
+                                                                           : x->passed_ns[NI_KIND_P2P];
+    if (x->who->init_ns && begun < (used ? used : m->process[x->who->process].alive_ns))
+      ni_hang_raise(&a->begun_ns, begun);
   }
   return all;
 }
@@ -69,7 +71,8 @@ static bool holds_up(const struct ni_hang_knot *k, const struct ni_hang_view *w)
   return ni_hang_blocks(k, w) || (k->behind_it && ni_hang_waits(w));
 }
 
-static uint64_t moved_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w, const struct activity *active) {
+static uint64_t moved_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w,
+                         const struct activity *active) {
   const struct ni_hang_process *p = ni_hang_process_at(v, w);
   if (w->where == NI_HANG_GONE) return p->alive_ns;
   return p->several ? w->member->active_ns : active[w->member->who->process].moved_ns;
@@ -96,16 +99,19 @@ static uint64_t waits_since(const struct ni_hang_knot *k, const struct activity 
 static bool waits_for_the_dead(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   if (k->count[NI_HANG_GONE]) return true;
   for (size_t i = 0; k->count[NI_HANG_HAS_LEFT] && i < k->n; i++)
-    if (k->view[i].where == NI_HANG_HAS_LEFT && ni_hang_process_at(v, &k->view[i])->life == NI_HANG_LEFT) return true;
+    if (k->view[i].where == NI_HANG_HAS_LEFT && ni_hang_process_at(v, &k->view[i])->life == NI_HANG_LEFT)
+      return true;
   return false;
 }
 
 /* Since when somebody waits for a process that is dead by then: what others did later does not help. */
-static uint64_t given_up_ns(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct activity *active) {
+static uint64_t given_up_ns(const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
+                            const struct activity *active) {
   uint64_t t = waits_since(k, active);
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
-    if (w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT) ni_hang_raise(&t, ni_hang_process_at(v, w)->alive_ns);
+    if (w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT)
+      ni_hang_raise(&t, ni_hang_process_at(v, w)->alive_ns);
   }
   return t;
 }
@@ -114,7 +120,8 @@ static uint64_t given_up_ns(const struct ni_hang_verdict *v, const struct ni_han
  * Since when nothing moved, where somebody waits for a dead process. From its death on, because what others did later does not help;
  * but where it had stood still for a whole limit before that, it was ended while it hung, by a watchdog, say.
  */
-static uint64_t stood_still_ns(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, const struct activity *active) {
+static uint64_t stood_still_ns(const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
+                               const struct activity *active) {
   uint64_t died = given_up_ns(v, k, active), still = k->newest_ns;
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
@@ -124,7 +131,8 @@ static uint64_t stood_still_ns(const struct ni_hang_verdict *v, const struct ni_
 }
 
 /* pending by those who wait alone; of the knot, by all who matter, which is never more. */
-static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot *k, const struct activity *active, uint64_t *inside_known) {
+static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot *k,
+                           const struct activity *active, uint64_t *inside_known) {
   uint64_t known = UINT64_MAX, known_in = UINT64_MAX, moved = k->newest_ns, stillest = UINT64_MAX;
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
@@ -159,7 +167,8 @@ static void is_now(struct ni_hang_knot *k, struct ni_hang_view *w, enum ni_hang_
 static void forget_stale(const struct ni_hang_verdict *v, struct ni_hang_knot *k, uint64_t inside_known) {
   for (size_t i = 0; i < k->n; i++) {
     struct ni_hang_view *w = &k->view[i];
-    if (w->where != NI_HANG_NEVER || ni_hang_known_until(v, w) + NI_HANG_OUTLIVED_NS >= inside_known) continue;
+    if (w->where != NI_HANG_NEVER || ni_hang_known_until(v, w) + NI_HANG_OUTLIVED_NS >= inside_known)
+      continue;
     is_now(k, w, NI_HANG_NO_DATA);
   }
 }
@@ -185,9 +194,11 @@ static bool is_enough(const struct ni_hang_verdict *v, uint64_t pending_ns, uint
 static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const struct activity *active) {
   uint64_t inside_known;
   for (struct ni_hang_view *w = k->view; w < k->view + k->n; w++)
-    if ((ni_hang_waits(w) || w->where == NI_HANG_NEVER) && ni_hang_silent(v, ni_hang_process_at(v, w))) is_now(k, w, NI_HANG_NO_DATA);
+    if ((ni_hang_waits(w) || w->where == NI_HANG_NEVER) && ni_hang_silent(v, ni_hang_process_at(v, w)))
+      is_now(k, w, NI_HANG_NO_DATA);
   for (struct ni_hang_view *w = k->view; w < k->view + k->n; w++)
-    w->went_on = goes_on(ni_hang_process_at(v, w), &active[w->member->who->process], w->later ? w->later : w->op);
+    w->went_on =
+        goes_on(ni_hang_process_at(v, w), &active[w->member->who->process], w->later ? w->later : w->op);
   k->limit_ns = limit_of(v, k);
   uint64_t alone = pending_of(v, k, active, &inside_known);
   if (!is_enough(v, k->pending_ns, k->limit_ns) && is_enough(v, alone, k->limit_ns)) {
@@ -198,7 +209,8 @@ static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const str
 
 /* Has the communicator o that hangs the ranks of k, which is a dump's process group? Each has the same number in both. */
 static bool same_ranks(const struct ni_hang_knot *k, const struct ni_hang_knot *o) {
-  if (o->any->dump || !o->hangs || o->kind != k->kind || o->any->who->n_ranks != k->any->who->n_ranks) return false;
+  if (o->any->dump || !o->hangs || o->kind != k->kind || o->any->who->n_ranks != k->any->who->n_ranks)
+    return false;
   for (size_t i = 0; i < o->n; i++) {
     const struct ni_hang_view *w = ni_hang_view_of(k, o->view[i].rank);
     if (!w || w->seat != o->view[i].seat) return false;
@@ -241,7 +253,8 @@ struct graph {
 
 /* Is it inside, in the operation or in what it called instead? */
 static bool is_inside(const struct ni_hang_view *w) {
-  return w->where == NI_HANG_INSIDE || (w->where == NI_HANG_OTHER_CALL && w->op && ni_hang_where_of(w->op) == NI_HANG_INSIDE);
+  return w->where == NI_HANG_INSIDE ||
+         (w->where == NI_HANG_OTHER_CALL && w->op && ni_hang_where_of(w->op) == NI_HANG_INSIDE);
 }
 
 static int gather_edges(struct graph *g) {
@@ -291,14 +304,16 @@ static void visit(struct graph *g, uint32_t at) {
     if (!may_wait_elsewhere(k, &k->view[j])) continue;
     size_t first;
     ni_array_search(first, g->n_inside, g->inside[first].seat < k->view[j].seat);
-    for (size_t e = first; e < g->n_inside && e < first + EDGES && g->inside[e].seat == k->view[j].seat; e++) {
+    for (size_t e = first; e < g->n_inside && e < first + EDGES && g->inside[e].seat == k->view[j].seat;
+         e++) {
       uint32_t to = g->inside[e].knot;
       if (to == at || !waits_there(&k->view[j], &g->inside[e])) continue;
       if (k->leads_to < 0) k->leads_to = (int32_t)to;
       g->v->knot[to].needed = true;
       if (k->view[j].where == NI_HANG_NO_DATA) is_now(k, &k->view[j], NI_HANG_ELSEWHERE);
       k->behind |= is_queued(&k->view[j]);
-      if (g->inside[e].since_ns > k->first_ns) ni_hang_raise(&k->went_on_ns, g->inside[e].since_ns - k->first_ns);
+      if (g->inside[e].since_ns > k->first_ns)
+        ni_hang_raise(&k->went_on_ns, g->inside[e].since_ns - k->first_ns);
       const struct node *there = &g->node[to];
       if (!there->index && g->depth < DEEPEST) {
         visit(g, to);
@@ -365,11 +380,14 @@ static void decide(struct graph *g) {
   }
   for (int e = 0; e < ENDS; e++)
     if (end[e].wait && is_enough(v, end[e].pending, end[e].limit)) hang |= UINT64_C(1) << e;
-  bool orderly = v->fate.over && !v->fate.in[NI_HANG_DEAD]; /* it hung, perhaps, and is over: that is told, and is no hang now */
+  bool orderly =
+      v->fate.over &&
+      !v->fate.in[NI_HANG_DEAD]; /* it hung, perhaps, and is over: that is told, and is no hang now */
   for (size_t i = 0; i < v->n; i++) {
     struct ni_hang_knot *k = &v->knot[i];
     bool by_itself = ni_hang_is_wait(k) && is_enough(v, k->pending_ns, k->limit_ns);
-    k->hangs = !k->past && !orderly && (g->node[i].ends ? (g->node[i].ends & hang) != 0 && ni_hang_is_wait(k) : by_itself);
+    k->hangs = !k->past && !orderly &&
+               (g->node[i].ends ? (g->node[i].ends & hang) != 0 && ni_hang_is_wait(k) : by_itself);
   }
 }
 
@@ -409,7 +427,8 @@ static enum ni_hang_answer answer_of(const struct ni_hang_verdict *v) {
   return first && ni_hang_is_told(first) ? NI_HANG_NOT_YET : NI_HANG_NO_HANG;
 }
 
-int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint64_t after_ns, uint64_t now_ns) {
+int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint64_t after_ns,
+                  uint64_t now_ns) {
   *v = (struct ni_hang_verdict){.model = m, .after_ns = after_ns, .limit_ns = after_ns, .wall_ns = now_ns};
   for (size_t i = 0; i < m->n_processes; i++) {
     const struct ni_hang_process *p = &m->process[i];
@@ -429,7 +448,8 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
   free(active);
   if (e == 0) e = connect(v);
   for (size_t i = 0; i < v->n; i++)
-    for (size_t j = 0; j < v->knot[i].n; j++) v->knot[i].missing += ni_hang_blocks(&v->knot[i], &v->knot[i].view[j]);
+    for (size_t j = 0; j < v->knot[i].n; j++)
+      v->knot[i].missing += ni_hang_blocks(&v->knot[i], &v->knot[i].view[j]);
   drop_doubles(v);
   for (size_t i = 0; i < v->n; i++) {
     v->n_hangs += v->knot[i].hangs;
@@ -471,11 +491,13 @@ bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict
   const struct ni_hang_knot *x = &a->knot[0];
   for (size_t i = 0; i < b->n; i++) {
     const struct ni_hang_knot *y = &b->knot[i];
-    if (x->any->who->hash != y->any->who->hash || x->kind != y->kind || x->n != y->n || x->op.sn != y->op.sn ||
+    if (x->any->who->hash != y->any->who->hash || x->kind != y->kind || x->n != y->n ||
+        x->op.sn != y->op.sn ||
         strcmp(ni_hang_text(a->model, x->op.func), ni_hang_text(b->model, y->op.func)) != 0)
       continue;
     for (size_t j = 0; j < x->n; j++)
-      if (x->view[j].rank != y->view[j].rank || x->view[j].where != y->view[j].where || !ni_hang_process_at(b, &y->view[j])->has_box)
+      if (x->view[j].rank != y->view[j].rank || x->view[j].where != y->view[j].where ||
+          !ni_hang_process_at(b, &y->view[j])->has_box)
         return false; /* a log of now is no look of then */
     return true;
   }

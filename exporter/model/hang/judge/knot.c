@@ -6,7 +6,8 @@
 #include "exporter/base/array.h"
 
 bool ni_hang_dead_before(const struct ni_hang_group *c, const struct ni_hang_process *p) {
-  return p->life == NI_HANG_DEAD && (c->runs_ns > p->alive_ns || c->seen_ns > p->alive_ns + NI_HANG_OUTLIVED_NS);
+  return p->life == NI_HANG_DEAD &&
+         (c->runs_ns > p->alive_ns || c->seen_ns > p->alive_ns + NI_HANG_OUTLIVED_NS);
 }
 
 uint64_t ni_hang_was_in_until(const struct ni_hang_member *x, const struct ni_hang_process *p) {
@@ -14,12 +15,14 @@ uint64_t ni_hang_was_in_until(const struct ni_hang_member *x, const struct ni_ha
   return p->life == NI_HANG_LEFT || p->life == NI_HANG_DEAD ? p->alive_ns : UINT64_MAX;
 }
 
-bool ni_hang_left_before(const struct ni_hang_group *c, const struct ni_hang_member *x, const struct ni_hang_process *p) {
+bool ni_hang_left_before(const struct ni_hang_group *c, const struct ni_hang_member *x,
+                         const struct ni_hang_process *p) {
   if (!x->destroyed && p->life != NI_HANG_LEFT) return false;
   return c->until_ns == UINT64_MAX || c->until_ns > ni_hang_was_in_until(x, p) + NI_HANG_OUTLIVED_NS;
 }
 
-bool ni_hang_stays(const struct ni_hang_group *c, const struct ni_hang_member *x, const struct ni_hang_process *p) {
+bool ni_hang_stays(const struct ni_hang_group *c, const struct ni_hang_member *x,
+                   const struct ni_hang_process *p) {
   return !ni_hang_dead_before(c, p) && !ni_hang_left_before(c, x, p);
 }
 
@@ -28,10 +31,13 @@ bool ni_hang_known_at(const struct ni_hang_member *x, const struct ni_hang_proce
 }
 
 enum ni_hang_where ni_hang_where_of(const struct ni_hang_op *op) {
-  return op->state == NI_HANG_LAUNCHED ? NI_HANG_QUEUED : op->state == NI_HANG_CALLED ? NI_HANG_API_ONLY : NI_HANG_INSIDE;
+  return op->state == NI_HANG_LAUNCHED ? NI_HANG_QUEUED
+         : op->state == NI_HANG_CALLED ? NI_HANG_API_ONLY
+                                       : NI_HANG_INSIDE;
 }
 
-struct ni_hang_knot *ni_hang_new_knot(struct ni_hang_finding *f, const struct ni_hang_group *c, enum ni_kind kind) {
+struct ni_hang_knot *ni_hang_new_knot(struct ni_hang_finding *f, const struct ni_hang_group *c,
+                                      enum ni_kind kind) {
   struct ni_hang_verdict *v = f->v;
   if (!ni_array_room(v->knot, v->n, f->cap)) return NULL;
   struct ni_hang_knot *k = &v->knot[v->n];
@@ -100,7 +106,8 @@ bool ni_hang_alike(const struct ni_hang_knot *k, const struct ni_hang_op *a, con
 
 bool ni_hang_is_one_too_many(const struct ni_hang_knot *k) {
   size_t not_called = k->count[NI_HANG_NEVER] + k->count[NI_HANG_ELSEWHERE] + k->count[NI_HANG_QUEUED];
-  return k->kind == NI_KIND_COLL && k->count[NI_HANG_INSIDE] == 1 && not_called >= 2 && k->missing == not_called;
+  return k->kind == NI_KIND_COLL && k->count[NI_HANG_INSIDE] == 1 && not_called >= 2 &&
+         k->missing == not_called;
 }
 
 bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
@@ -118,7 +125,8 @@ bool ni_hang_is_wait(const struct ni_hang_knot *k) {
   bool passed = k->kind == NI_KIND_COLL && nobody_missing && k->count[NI_HANG_FINISHED];
   if (passed && !k->behind_it && !k->needed) return false;
   bool held = false;
-  for (size_t i = 0; i < k->n && !held; i++) held = ni_hang_is_held(k, &k->view[i]) && k->view[i].where != NI_HANG_API_ONLY;
+  for (size_t i = 0; i < k->n && !held; i++)
+    held = ni_hang_is_held(k, &k->view[i]) && k->view[i].where != NI_HANG_API_ONLY;
   return held;
 }
 

@@ -14,7 +14,8 @@ struct ni_hang_group {
   const struct ni_hang_member **x;
   size_t n;
   bool past; /* all of an earlier run */
-  uint64_t seen_ns, runs_ns; /* newest sign of life of its processes; of those that are neither dead nor have ended */
+  uint64_t seen_ns,
+      runs_ns; /* newest sign of life of its processes; of those that are neither dead nor have ended */
   uint64_t until_ns;         /* when the last of its members left it or died; UINT64_MAX: one is in it */
 };
 
@@ -26,7 +27,8 @@ struct ni_hang_finding {
 };
 
 /* Adds one, with a view for each member and nothing known of it. NULL without memory. */
-struct ni_hang_knot *ni_hang_new_knot(struct ni_hang_finding *f, const struct ni_hang_group *c, enum ni_kind kind);
+struct ni_hang_knot *ni_hang_new_knot(struct ni_hang_finding *f, const struct ni_hang_group *c,
+                                      enum ni_kind kind);
 /* Counts its views by where they are. */
 void ni_hang_count(struct ni_hang_knot *k);
 /* One more call of its operation; 0: not known when. */
@@ -37,9 +39,11 @@ bool ni_hang_dead_before(const struct ni_hang_group *c, const struct ni_hang_pro
 /* When it left the communicator by its own choice, or died; UINT64_MAX: it is in it. */
 uint64_t ni_hang_was_in_until(const struct ni_hang_member *x, const struct ni_hang_process *p);
 /* It destroyed the communicator, or its process ended in order, and others stayed. */
-bool ni_hang_left_before(const struct ni_hang_group *c, const struct ni_hang_member *x, const struct ni_hang_process *p);
+bool ni_hang_left_before(const struct ni_hang_group *c, const struct ni_hang_member *x,
+                         const struct ni_hang_process *p);
 /* What it has in flight is a wait: neither of the two. */
-bool ni_hang_stays(const struct ni_hang_group *c, const struct ni_hang_member *x, const struct ni_hang_process *p);
+bool ni_hang_stays(const struct ni_hang_group *c, const struct ni_hang_member *x,
+                   const struct ni_hang_process *p);
 /* All that was in flight at time ns is known. A process that is dead has begun nothing after what it left. */
 bool ni_hang_known_at(const struct ni_hang_member *x, const struct ni_hang_process *p, uint64_t ns);
 /* Of a rank that has it in flight. */

@@ -37,7 +37,8 @@ static bool counted(const struct ni_hang_member *x, uint16_t func) {
  * while). What two ranks both know tells by how much they differ. False: they have nothing in common.
  */
 static bool shift_of(const struct ni_hang_member *ref, const struct ni_hang_member *x, int64_t *shift) {
-  for (int pass = 0; pass < 2; pass++) { /* what both have finished first: in flight a rank may be in another call */
+  for (int pass = 0; pass < 2;
+       pass++) { /* what both have finished first: in flight a rank may be in another call */
     const struct ni_hang_op *op = pass ? x->open : x->recent;
     size_t n = pass ? x->n_open : x->n_recent;
     for (size_t i = 0; i < n; i++) {
@@ -123,7 +124,8 @@ static void place_absent(const struct ni_hang_finding *f, struct ni_hang_knot *k
   } else if (w->op) w->where = NI_HANG_OTHER_CALL;
   else w->where = NI_HANG_NEVER;
   if (w->where == NI_HANG_NEVER && !comparable && x->n_recent && ref->n_recent) k->unsure = true;
-  if (w->where == NI_HANG_OTHER_CALL && !counted(x, k->op.func) && w->op->rec_sn > at) { /* a later one: it may have passed */
+  if (w->where == NI_HANG_OTHER_CALL && !counted(x, k->op.func) &&
+      w->op->rec_sn > at) { /* a later one: it may have passed */
     w->where = NI_HANG_FINISHED;
     k->unsure = true;
   }
@@ -135,10 +137,11 @@ static void place_absent(const struct ni_hang_finding *f, struct ni_hang_knot *k
   }
 }
 
-static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k, struct ni_hang_view *w,
-                  const struct ni_hang_member *ref) {
+static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k,
+                  struct ni_hang_view *w, const struct ni_hang_member *ref) {
   const struct ni_hang_process *p = &f->m->process[w->member->who->process];
-  bool finished = ni_hang_has_finished(w->member, k->op.func, k->op.sn), stays = ni_hang_stays(c, w->member, p);
+  bool finished = ni_hang_has_finished(w->member, k->op.func, k->op.sn),
+       stays = ni_hang_stays(c, w->member, p);
   w->op = open_op(w->member, k->op.func, k->op.sn);
   if (!finished && !stays) {
     w->where = ni_hang_dead_before(c, p) ? NI_HANG_GONE : NI_HANG_HAS_LEFT;
@@ -213,7 +216,8 @@ static void find_last(struct ni_hang_knot *k) {
 }
 
 /* A process that died and had called the operation long before: it waited there until it was ended, as a watchdog does. */
-static const struct ni_hang_op *waited_until_death(const struct ni_hang_finding *f, const struct ni_hang_knot *k,
+static const struct ni_hang_op *waited_until_death(const struct ni_hang_finding *f,
+                                                   const struct ni_hang_knot *k,
                                                    const struct ni_hang_view *w) {
   const struct ni_hang_process *p = &f->m->process[w->member->who->process];
   const struct ni_hang_op *op = w->where == NI_HANG_GONE ? open_op(w->member, k->op.func, k->op.sn) : NULL;
@@ -230,7 +234,8 @@ static void spare_those_who_waited(const struct ni_hang_finding *f, struct ni_ha
   for (size_t i = 0; i < k->n && !others_owe; i++) {
     const struct ni_hang_view *w = &k->view[i];
     bool gone_before = w->where == NI_HANG_GONE && !waited_until_death(f, k, w);
-    others_owe = gone_before || w->where == NI_HANG_NEVER || w->where == NI_HANG_OTHER_CALL || w->where == NI_HANG_HAS_LEFT;
+    others_owe = gone_before || w->where == NI_HANG_NEVER || w->where == NI_HANG_OTHER_CALL ||
+                 w->where == NI_HANG_HAS_LEFT;
   }
   for (size_t i = 0; i < k->n && others_owe; i++) {
     struct ni_hang_view *w = &k->view[i];
@@ -269,16 +274,19 @@ static int collectives(struct ni_hang_finding *f, const struct ni_hang_group *c)
 /* ---- sends and receives that are in flight, and who waits for whom ---- */
 
 /* The other half of this operation, where the peer has it in flight. */
-static const struct ni_hang_op *other_half(const struct ni_hang_finding *f, const struct ni_hang_member *peer, const struct ni_hang_op *op, int32_t me) {
+static const struct ni_hang_op *other_half(const struct ni_hang_finding *f, const struct ni_hang_member *peer,
+                                           const struct ni_hang_op *op, int32_t me) {
   bool send = op->func == f->send;
   const struct ni_hang_op *half = ni_hang_open_from(peer, NI_KIND_P2P, me, send ? 0 : f->send);
-  if (send && half && half->root == me && half->func == f->send) half = ni_hang_open_from(peer, NI_KIND_P2P, me, f->send + 1u);
+  if (send && half && half->root == me && half->func == f->send)
+    half = ni_hang_open_from(peer, NI_KIND_P2P, me, f->send + 1u);
   return half && half->root == me && (half->func == f->send) != send ? half : NULL;
 }
 
 /* Of those that have begun, else of all: the oldest operation of a rank whose other half is missing, else its oldest. What a rank
  * left behind that is no longer there is no half of anything. */
-static void place_p2p(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k, struct ni_hang_view *w) {
+static void place_p2p(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k,
+                      struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
   w->where = NI_HANG_NOT_INVOLVED;
   if (!ni_hang_stays(c, x, &f->m->process[x->who->process])) return;
@@ -302,7 +310,8 @@ static void place_p2p(const struct ni_hang_finding *f, const struct ni_hang_grou
 }
 
 /* A rank that others wait for and that waits for nobody itself. */
-static void place_waited_for(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k, struct ni_hang_view *w) {
+static void place_waited_for(const struct ni_hang_finding *f, const struct ni_hang_group *c,
+                             struct ni_hang_knot *k, struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
   const struct ni_hang_process *p = &f->m->process[x->who->process];
   if (ni_hang_dead_before(c, p)) w->where = NI_HANG_GONE;
@@ -315,7 +324,8 @@ static void place_waited_for(const struct ni_hang_finding *f, const struct ni_ha
 static int transfers(struct ni_hang_finding *f, const struct ni_hang_group *c) {
   bool any = false;
   for (size_t i = 0; i < c->n && !any; i++)
-    any = ni_hang_stays(c, c->x[i], &f->m->process[c->x[i]->who->process]) && ni_hang_open_from(c->x[i], NI_KIND_P2P, INT64_MIN, 0);
+    any = ni_hang_stays(c, c->x[i], &f->m->process[c->x[i]->who->process]) &&
+          ni_hang_open_from(c->x[i], NI_KIND_P2P, INT64_MIN, 0);
   if (!any) return 0;
   struct ni_hang_knot *k = ni_hang_new_knot(f, c, NI_KIND_P2P);
   if (!k) return -ENOMEM;
@@ -332,8 +342,11 @@ static int transfers(struct ni_hang_finding *f, const struct ni_hang_group *c) {
   /* What is named: the wait at whose end nobody waits, the oldest of those; else the oldest whose other half is missing. */
   for (int pass = 0; pass < 3 && !k->op.enqueue_ns; pass++)
     for (size_t i = 0; i < c->n; i++) {
-      struct ni_hang_view *w = &k->view[i], *peer = w->waits_for >= 0 ? ni_hang_view_of(k, w->waits_for) : NULL;
-      if (!w->op || (pass < 2 && w->waits_for < 0) || (pass == 0 && peer && peer->op && peer->where != NI_HANG_GONE)) continue;
+      struct ni_hang_view *w = &k->view[i],
+                          *peer = w->waits_for >= 0 ? ni_hang_view_of(k, w->waits_for) : NULL;
+      if (!w->op || (pass < 2 && w->waits_for < 0) ||
+          (pass == 0 && peer && peer->op && peer->where != NI_HANG_GONE))
+        continue;
       if (!k->op.enqueue_ns || w->op->enqueue_ns < k->op.enqueue_ns) k->op = *w->op;
     }
   ni_hang_count(k);
@@ -350,15 +363,19 @@ static uint64_t newest(const struct ni_hang_member *x) {
 }
 
 static int by_comm(const void *a, const void *b) {
-  const struct ni_hang_member *x = *(const struct ni_hang_member *const *)a, *y = *(const struct ni_hang_member *const *)b;
+  const struct ni_hang_member *x = *(const struct ni_hang_member *const *)a,
+                              *y = *(const struct ni_hang_member *const *)b;
   int k = NI_BY(x, y, who->hash, who->n_ranks, who->rank);
   uint64_t s = newest(x), t = newest(y);
-  if (k == 0 && s != t) k = s > t ? -1 : 1; /* the newest first: a job that ran again, a communicator made anew */
+  if (k == 0 && s != t)
+    k = s > t ? -1 : 1; /* the newest first: a job that ran again, a communicator made anew */
   if (k == 0) k = NI_BY(y, x, who->init_ns);
   return k ? k : NI_BY(x, y, who->process);
 }
 
-static bool same_comm(const struct ni_hang_member *x, const struct ni_hang_member *y) { return x->who->comm == y->who->comm; }
+static bool same_comm(const struct ni_hang_member *x, const struct ni_hang_member *y) {
+  return x->who->comm == y->who->comm;
+}
 
 static void mark_several(struct ni_hang_model *m, const struct ni_hang_member **all, size_t n) {
   for (size_t i = 0; i < n; i++)
@@ -373,7 +390,8 @@ static void mark_several(struct ni_hang_model *m, const struct ni_hang_member **
 static void note_unseen(struct ni_hang_fate *f, const struct ni_hang_group *c) {
   const struct ni_hang_member *x = c->x[0];
   size_t unseen = x->who->n_ranks > 0 && (size_t)x->who->n_ranks > c->n ? (size_t)x->who->n_ranks - c->n : 0;
-  if (unseen < f->unseen || !unseen || (unseen == f->unseen && x->who->n_ranks <= f->unseen_in->who->n_ranks)) return;
+  if (unseen < f->unseen || !unseen || (unseen == f->unseen && x->who->n_ranks <= f->unseen_in->who->n_ranks))
+    return;
   f->unseen = unseen;
   f->unseen_in = x;
 }

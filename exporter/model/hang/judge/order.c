@@ -9,7 +9,9 @@
 
 #define OWED 64 /* operations that one rank is missing from, which are compared */
 
-static size_t waiting(const struct ni_hang_knot *k) { return k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED]; }
+static size_t waiting(const struct ni_hang_knot *k) {
+  return k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED];
+}
 
 static int by_weight(const void *a, const void *b) {
   const struct ni_hang_knot *x = a, *y = b;
@@ -21,7 +23,8 @@ static int by_weight(const void *a, const void *b) {
   if (x->root && x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
   if (x->ring != y->ring) return x->ring < y->ring ? -1 : 1;
   if (x->ring && x->behind != y->behind) return y->behind ? -1 : 1;
-  if (x->ring && ni_hang_is_one_too_many(x) != ni_hang_is_one_too_many(y)) return ni_hang_is_one_too_many(x) ? -1 : 1;
+  if (x->ring && ni_hang_is_one_too_many(x) != ni_hang_is_one_too_many(y))
+    return ni_hang_is_one_too_many(x) ? -1 : 1;
   if (x->ring && x->missing != y->missing) return x->missing < y->missing ? -1 : 1;
   if (x->ring && x->went_on_ns != y->went_on_ns) return x->went_on_ns > y->went_on_ns ? -1 : 1;
   if (x->root && x->cause_ns != y->cause_ns) return x->cause_ns < y->cause_ns ? -1 : 1;
@@ -110,7 +113,9 @@ static int find_first_owed(struct ni_hang_verdict *v) {
   for (size_t i = 0, end; e == 0 && i < v->n; i = end) {
     struct ni_hang_knot *first = &v->knot[i];
     for (end = i + 1; end < v->n && is_lone_root(first) && v->knot[end].cause == v->knot[i].cause; end++) {
-      if (end >= i + OWED || !is_lone_root(&v->knot[end]) || ni_hang_is_told(&v->knot[end]) != ni_hang_is_told(first)) continue;
+      if (end >= i + OWED || !is_lone_root(&v->knot[end]) ||
+          ni_hang_is_told(&v->knot[end]) != ni_hang_is_told(first))
+        continue;
       if (ni_hang_comes_before(&p, &v->knot[end], first) > 0) first = &v->knot[end];
     }
     first->comes_first = true;

@@ -12,13 +12,15 @@
 #define ASKED 8 /* waiting ranks of a knot */
 
 static int by_process(const void *a, const void *b) {
-  const struct ni_who_member *x = (*(const struct ni_hang_member *const *)a)->who, *y = (*(const struct ni_hang_member *const *)b)->who;
+  const struct ni_who_member *x = (*(const struct ni_hang_member *const *)a)->who,
+                             *y = (*(const struct ni_hang_member *const *)b)->who;
   return NI_BY(x, y, process, hash, rank);
 }
 
 int ni_hang_program_of(struct ni_hang_program *p, const struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
-  *p = (struct ni_hang_program){.v = v, .by_process = malloc((m->n_members + 1) * sizeof *p->by_process), .n = m->n_members};
+  *p = (struct ni_hang_program){
+      .v = v, .by_process = malloc((m->n_members + 1) * sizeof *p->by_process), .n = m->n_members};
   if (!p->by_process) return -ENOMEM;
   for (size_t i = 0; i < p->n; i++) p->by_process[i] = m->member[i];
   if (p->n > 1) qsort(p->by_process, p->n, sizeof *p->by_process, by_process);
@@ -26,7 +28,8 @@ int ni_hang_program_of(struct ni_hang_program *p, const struct ni_hang_verdict *
 }
 
 /* Of that process the member of a communicator like the knot's: that one, or one with its name and size; NULL: none, or several. */
-static const struct ni_hang_member *alike(const struct ni_hang_program *p, uint32_t process, const struct ni_hang_knot *k) {
+static const struct ni_hang_member *alike(const struct ni_hang_program *p, uint32_t process,
+                                          const struct ni_hang_knot *k) {
   const struct ni_who_member *of = k->any->who;
   const struct ni_hang_member *found = NULL;
   size_t i, n = 0;
@@ -34,7 +37,8 @@ static const struct ni_hang_member *alike(const struct ni_hang_program *p, uint3
   for (; i < p->n && p->by_process[i]->who->process == process; i++) {
     const struct ni_hang_member *x = p->by_process[i];
     if (x->who->comm == of->comm) return x;
-    if (x->dump != k->any->dump || x->who->n_ranks != of->n_ranks || !ni_names_alike(of->name, x->who->name)) continue;
+    if (x->dump != k->any->dump || x->who->n_ranks != of->n_ranks || !ni_names_alike(of->name, x->who->name))
+      continue;
     found = x;
     n++;
   }
@@ -48,7 +52,8 @@ static bool is_earlier(const struct ni_hang_op *op, const struct ni_hang_op *oth
 }
 
 /* Has x come to that operation before it called what it waits in? */
-static int came_to(const struct ni_hang_member *x, const struct ni_hang_op *op, const struct ni_hang_op *waits_in) {
+static int came_to(const struct ni_hang_member *x, const struct ni_hang_op *op,
+                   const struct ni_hang_op *waits_in) {
   const struct ni_hang_op *open = ni_hang_open_from(x, NI_KIND_COLL, op->func, op->sn);
   if (open && ni_hang_is(open, op->func, op->sn)) return is_earlier(open, waits_in) ? 1 : -1;
   return ni_hang_has_finished(x, op->func, op->sn) ? 1 : -1;
@@ -61,7 +66,8 @@ static uint64_t transfers_called(const struct ni_hang_member *x) {
   if (x->dump) return n;
   ni_hang_raise(&n, recorded->distinct ? recorded->highest + 1 : 0);
   for (size_t i = 0; i < x->n_open; i++)
-    if (x->open[i].kind == NI_KIND_P2P && x->open[i].rec_sn != NI_HANG_NONE) ni_hang_raise(&n, x->open[i].rec_sn + 1);
+    if (x->open[i].kind == NI_KIND_P2P && x->open[i].rec_sn != NI_HANG_NONE)
+      ni_hang_raise(&n, x->open[i].rec_sn + 1);
   return n;
 }
 
@@ -85,19 +91,22 @@ static uint64_t at_least_called(const struct ni_hang_knot *k, const struct ni_ha
 static const struct ni_hang_view *missing_in(const struct ni_hang_knot *k, const struct ni_hang_knot *other) {
   for (size_t i = 0; i < k->n; i++)
     for (size_t j = 0; ni_hang_is_cause(k, &k->view[i]) && j < other->n; j++)
-      if (other->view[j].seat == k->view[i].seat && ni_hang_is_cause(other, &other->view[j])) return &k->view[i];
+      if (other->view[j].seat == k->view[i].seat && ni_hang_is_cause(other, &other->view[j]))
+        return &k->view[i];
   return NULL;
 }
 
 /* Is what is known of the missing rank as new as the operation? What a killed process had not written lacks some. */
-static bool is_up_to(const struct ni_hang_program *p, const struct ni_hang_knot *k, const struct ni_hang_view *missing) {
+static bool is_up_to(const struct ni_hang_program *p, const struct ni_hang_knot *k,
+                     const struct ni_hang_view *missing) {
   const struct ni_hang_process *of = ni_hang_process_at(p->v, missing);
   if (of->has_box || of->has_dump || of->life == NI_HANG_LEFT || k->op.sn == 0) return true;
   return of->alive_ns >= k->newest_ns && ni_hang_has_finished(missing->member, k->op.func, k->op.sn - 1);
 }
 
 /* Sends and receives have no numbers in common. Has x called more of them before what it waits in than the missing rank in all? */
-static int went_ahead(const struct ni_hang_member *x, uint64_t missing_called, const struct ni_hang_op *waits_in) {
+static int went_ahead(const struct ni_hang_member *x, uint64_t missing_called,
+                      const struct ni_hang_op *waits_in) {
   uint64_t called = transfers_called(x), behind = 0;
   for (size_t i = 0; i < x->n_open; i++)
     behind += x->open[i].kind == NI_KIND_P2P && !is_earlier(&x->open[i], waits_in);
@@ -106,7 +115,8 @@ static int went_ahead(const struct ni_hang_member *x, uint64_t missing_called, c
 }
 
 /* What those who wait in a, a collective, show of b: above 0: b comes first. */
-static int asked(const struct ni_hang_program *p, const struct ni_hang_knot *a, const struct ni_hang_knot *b) {
+static int asked(const struct ni_hang_program *p, const struct ni_hang_knot *a,
+                 const struct ni_hang_knot *b) {
   const struct ni_hang_view *missing = missing_in(b, a), *in_a = missing_in(a, b);
   size_t n = 0;
   int sum = 0;
@@ -118,7 +128,8 @@ static int asked(const struct ni_hang_program *p, const struct ni_hang_knot *a, 
     const struct ni_hang_member *x = waits && w->op ? alike(p, w->member->who->process, b) : NULL;
     if (!x) continue;
     n++;
-    sum += b->kind == NI_KIND_COLL ? came_to(x, &b->op, w->op) : went_ahead(x, at_least_called(b, missing), w->op);
+    sum += b->kind == NI_KIND_COLL ? came_to(x, &b->op, w->op)
+                                   : went_ahead(x, at_least_called(b, missing), w->op);
   }
   return sum;
 }
@@ -134,7 +145,8 @@ static const struct ni_hang_op *left_open(const struct ni_hang_knot *k, const st
   for (size_t i = 0; i < x->n_open; i++) {
     const struct ni_hang_op *op = &x->open[i];
     const struct ni_hang_view *peer = ni_hang_view_of(k, op->root);
-    bool awaited = op->root < 0 || (peer && peer->waits_for == missing->rank); /* `incomplete` lines do not say the peer */
+    bool awaited = op->root < 0 ||
+                   (peer && peer->waits_for == missing->rank); /* `incomplete` lines do not say the peer */
     if (op->kind == NI_KIND_P2P && awaited && (!first || is_earlier(op, first))) first = op;
   }
   return first;
@@ -148,7 +160,8 @@ static int by_itself(const struct ni_hang_knot *a, const struct ni_hang_knot *b)
   return is_earlier(x, y) ? 1 : -1;
 }
 
-int ni_hang_comes_before(const struct ni_hang_program *p, const struct ni_hang_knot *a, const struct ni_hang_knot *b) {
+int ni_hang_comes_before(const struct ni_hang_program *p, const struct ni_hang_knot *a,
+                         const struct ni_hang_knot *b) {
   int own = by_itself(a, b);
   if (own) return own;
   return asked(p, b, a) - asked(p, a, b);

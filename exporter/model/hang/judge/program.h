@@ -19,6 +19,7 @@ struct ni_hang_program {
 /* 0 or -ENOMEM. Freed with free(p->by_process). */
 int ni_hang_program_of(struct ni_hang_program *p, const struct ni_hang_verdict *v);
 /* Both miss one rank: above 0: a comes before b in its program; below 0: behind it; 0: nobody shows. */
-int ni_hang_comes_before(const struct ni_hang_program *p, const struct ni_hang_knot *a, const struct ni_hang_knot *b);
+int ni_hang_comes_before(const struct ni_hang_program *p, const struct ni_hang_knot *a,
+                         const struct ni_hang_knot *b);
 
 #endif

@@ -74,7 +74,7 @@ with contextlib.ExitStack() as end:
     ended = agent.wait_for("the session's file", lambda: [s for s in looked("head-sessions", get("/profiling/sessions"))["sessions"] if not s["finishing"] and not s["active"]])
     path = os.path.join(TMP, "out", ended[0]["output_file"])
     session = looked("session", json.loads(text(path)))
-    assert session["frames"] and session["frames"][-1]["gpu_id"] and session["frames"][-1]["jobs"], session["frames"][-1:]
+    assert any(f["gpu_id"] and f["jobs"] for f in session["frames"]), session["frames"][-1:]
     looked("session-stat", json.loads(command("session", "stat", "--json", path)))
     job.kill()
 print("%d documents, %d wrong" % (11, len(bad)))

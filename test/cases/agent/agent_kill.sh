@@ -16,7 +16,8 @@ for _ in 1 2; do
   settled
   wait_for 5 eval "curl -s '$URL/metrics' | grep -q '^nccl_inspector_operations_total'" || true
   sleep 0.3
-  wait_for 10 eval "curl -sf '$URL/v1/now' >'$TMP/now' && jq -e '[.ranks[].rank] | contains([0, 1])' '$TMP/now'" || fail "no ranks in /v1/now"
+  seen='([.ranks[].rank] | contains([0, 1])) and ([.nics[].nic] | contains(["lo"]))'
+  wait_for 20 eval "curl -sf '$URL/v1/now' >'$TMP/now' && jq -e '$seen' '$TMP/now'" || fail "no ranks or no NICs in /v1/now"
   curl -sf "$URL/metrics" >>"$TMP/all" || fail "no metrics"
   kill -9 "$PID"
   wait "$PID" 2>/dev/null || true

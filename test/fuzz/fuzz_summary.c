@@ -18,6 +18,8 @@
 
 #include "exporter/cli/command.h"
 
+#include "fuzz_dir.h"
+
 static void need(int truth) {
   if (!truth) abort();
 }
@@ -60,8 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static char root[200], logs[240], a[240], b[240];
   if (!*root) {
-    snprintf(root, sizeof root, "%s/fuzz_summary.XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    need(mkdtemp(root) != NULL);
+    snprintf(root, sizeof root, "%s", fuzz_dir("summary"));
     snprintf(logs, sizeof logs, "%s/logs", root);
     snprintf(a, sizeof a, "%s/a", root);
     snprintf(b, sizeof b, "%s/b", root);

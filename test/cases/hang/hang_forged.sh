@@ -63,12 +63,12 @@ if what == "rings":                # two processes, each waiting in half of the 
                 f.write(STATS % (hex(0xabc + i), p, 2, T0 // 1000 + (350 if i % 2 == p else 500) * 10**6, "h", p + 1))
 PY
 
-# judged NAME COMMAND...: within the limit, with a verdict, and with less than 64 kB of text.
+# judged NAME COMMAND...: within the limit of CPU time, with a verdict, and with less than 64 kB of text.
 judged() {
-  local name=$1 rc=0 from=${EPOCHREALTIME/./} text
+  local name=$1 rc=0 text ms TIMEFORMAT='%U %S'
   shift
-  timeout $((4 * LIMIT)) "$INSPECTOR" "$@" >"$TMP/text" 2>&1 || rc=$?
-  local ms=$(((${EPOCHREALTIME/./} - from) / 1000))
+  { time timeout $((12 * LIMIT)) "$INSPECTOR" "$@" >"$TMP/text" 2>&1; } 2>"$TMP/cpu" || rc=$?
+  ms=$(awk '{print int(1000 * ($1 + $2))}' "$TMP/cpu")
   text=$(wc -c <"$TMP/text")
   if [ $rc -le 4 ] && [ $ms -lt $((LIMIT * 1000)) ] && [ "$text" -lt 65536 ]; then
     echo "ok   $name: $1 $ms ms, $(head -c 110 "$TMP/text" | head -n 1)"

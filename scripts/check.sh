@@ -44,14 +44,13 @@ stage() { # title command...
   printf '%s|%d|%d|%d|%d|%d|%s\n' "$title" $seconds $cpu "$p" "$f" "$k" "$again" >>"$scratch/rows"
 }
 
-# Three things at once, because half of the tests mostly wait: the tests of the plain build, those under sanitizers, and what computes
-# all the time, which gets what the others leave of the cores.
-under_sanitizers() {
+# Three things at once, because half of the tests mostly wait: the tests of the plain build and behind them those under the thread
+# sanitizer; those under the address sanitizer, which take as long as both; and what computes all the time, which gets a little
+# less of the cores.
+under_asan() {
   stage "build, asan" make -s -j"$jobs" asan
   : >"$scratch/asan"
   stage "sanitizers: address and undefined" make -s -j"$jobs" check-asan
-  stage "build, tsan" make -s -j"$jobs" tsan
-  stage "sanitizers: threads" make -s -j"$jobs" check-tsan
 }
 computing() {
   renice -n 4 $BASHPID >/dev/null # on a machine that others keep busy more would starve it
@@ -67,9 +66,20 @@ computing() {
 
 # What this run began has its number in its environment, also where its parent is long gone.
 export NI_CHECK_RUN=$$
-begun_by() { # pattern of a number: processes, a line each
-  grep -lzsxE "NI_CHECK_RUN=$1" /proc/[0-9]*/environ 2>/dev/null | while IFS=/ read -r _ _ pid _; do
-    echo "$pid $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | cut -c1-150)"
+is_below_us() { # pid: such as `tee`, which prints this stage
+  local pid=$1
+  while [ "${pid:-0}" -gt 1 ]; do
+    [ "$pid" != $$ ] || return 0
+    pid=$(awk '/^PPid:/ {print $2}' "/proc/$pid/status" 2>/dev/null)
+  done
+  return 1
+}
+begun_by() { # pattern of a number: processes that are not below us, a line each
+  local pid words
+  env -u NI_CHECK_RUN grep -lzsxE "NI_CHECK_RUN=$1" /proc/[0-9]*/environ 2>/dev/null | while IFS=/ read -r _ _ pid _; do
+    ! is_below_us "$pid" || continue
+    words=$({ tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | cut -c1-150)
+    [ -z "$words" ] || echo "$pid $words" # without words it has ended meanwhile
   done
 }
 shared() { find /dev/shm /tmp -maxdepth 1 \( -name 'ni-*' -o -name 'nccl-*' -o -name 'fuzz_*' \) 2>/dev/null | sort; }
@@ -107,11 +117,13 @@ if [ "${1:-}" = fast ]; then
 else
   stage "build" make -s -j"$jobs" tests
   export NI_LANES=${NI_LANES:-$((jobs > 1 ? 3 : 1))}
-  under_sanitizers >"$scratch/sanitizers" 2>&1 &
+  under_asan >"$scratch/sanitizers" 2>&1 &
   sanitizers=$!
   computing >"$scratch/computing" 2>&1 &
-  echo "beside the tests: those under sanitizers; lint, gate, models, aarch64, mutations, fuzzers; told when they have ended"
+  echo "beside the tests: those under asan; lint, gate, models, aarch64, mutations, fuzzers; told when they have ended"
   stage "tests" make -s check-plain
+  stage "build, tsan" make -s -j"$jobs" tsan
+  stage "sanitizers: threads" make -s -j"$jobs" check-tsan
   wait
   cat "$scratch/sanitizers" "$scratch/computing"
 fi

@@ -2,7 +2,7 @@
 #
 # A variant is a whole build in a folder of its own, so that variants never mix:
 #   make check-tsan      builds build-tsan and runs the tests marked for it there
-.PHONY: torture check check-loop check-plain check-asan check-tsan case_tools asan_tests tsan_tests check-fuzz check-mutation check-model check-aarch64 asan asan-fuzzers ubsan tsan fuzz \
+.PHONY: torture check check-loop check-plain check-asan check-tsan case_tools tsan_tests check-fuzz check-mutation check-model check-aarch64 asan asan-fuzzers ubsan tsan fuzz \
         bench verdicts hangs lint format
 
 check: tests
@@ -39,10 +39,9 @@ TSAN_FLAGS := -fsanitize=thread -Wno-tsan -fno-omit-frame-pointer
 # A variant's report page is the plain build's. -g1: what a sanitizer's report names.
 variant = OPT="-O1 -g1 -DNI_DEBUG -DNI_STRESS" REPORT_DIR=$(REPORT_DIR)
 case_tools: all $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO) $(AGENT_BIN)
-asan_tests: case_tools $(UNIT_BIN)
 tsan_tests: case_tools $(addprefix $(BUILD)/test/unit/,$(TSAN_UNITS))
 asan ubsan:
-	$(Q)$(MAKE) $(asan_variant) asan_tests
+	$(Q)$(MAKE) $(asan_variant) tests
 asan-fuzzers:
 	$(Q)$(MAKE) $(asan_variant) fuzzers
 tsan:

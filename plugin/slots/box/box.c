@@ -221,11 +221,16 @@ void ni_keep_state(struct ni_keeper *b, int live) {
   __atomic_store_n(&b->h->state, live ? NI_BOX_LIVE : NI_BOX_EMPTY, __ATOMIC_SEQ_CST);
 }
 
+/* The dump thread may finalize meanwhile (say_end in ni_keep_state): what it says then stays. */
 void ni_keep_exited(struct ni_keeper *b, uint64_t unwritten, int error) {
-  if (!b->h || b->h->end == NI_BOX_END_FINALIZED) return; /* nothing has come since then */
+  if (!b->h) return;
+  uint32_t not_yet = NI_BOX_END_NOT_YET;
+  /* Pairs with the store of say_end. Finalized: nothing has come since then. */
+  if (__atomic_load_n(&b->h->end, __ATOMIC_ACQUIRE) == NI_BOX_END_FINALIZED) return;
   PUT(b->h->unwritten, unwritten);
   PUT(b->h->unwritten_error, error);
-  say_end(b->h, NI_BOX_END_EXITED);
+  PUT(b->h->end_unix_ns, ni_realtime_ns());
+  (void)__atomic_compare_exchange_n(&b->h->end, &not_yet, NI_BOX_END_EXITED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 void ni_keep_longest(struct ni_keeper *b, uint64_t operation_ns, uint64_t gap_ns) {

@@ -5,7 +5,7 @@ import agent
 
 # Rank 1 stays away from the last operation.
 JOB = """
-set ranks=2 nodes=1 procs=1 rate=20 time_scale=1
+set ranks=2 nodes=1 procs=1 rate=20 time_scale=1 poll_delay_us=5000
 comm world label=world
 loop times=1280
   coll world func=AllReduce bytes=1m

@@ -12,6 +12,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 export BUILD=${BUILD:-build}
+export NI_CHECK_RUN=${NI_CHECK_RUN:-$$} # scripts/check.sh removes no files while others run tests
 export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
 limit=${NI_TEST_LIMIT:-300}
 pattern=${1:-}

@@ -1,8 +1,8 @@
 /*
  * The kinds of event: their numbers, their names in settings and logs, and the presets.
  *
- * A set of kinds is a word of bits. Bits 0 to 14 are NCCL's own event types (profiler_abi.h, NI_EV_*), so that the
- * set, cut to what the interface version knows, is NCCL's activation mask; bit 15 is ours. Plain constants; any thread.
+ * A set of kinds is a word of bits. Bits 0 to 15 are NCCL's own event types (profiler_abi.h, NI_EV_*), so that the
+ * set, cut to what the interface version knows, is NCCL's activation mask; bit 16 is ours. Plain constants; any thread.
  */
 #ifndef NI_EVENTS_H
 #define NI_EVENTS_H
@@ -31,6 +31,7 @@ enum ni_event {
   NI_EVENT_CE,
   NI_EVENT_SYNC,
   NI_EVENT_BATCH,
+  NI_EVENT_KERNEL_PHASE, /* parts of a symmetric kernel, folded into its operation (interface v7) */
   NI_EVENT_STEPS, /* every proxy step a line of its own, too */
   NI_EVENT_COUNT
 };
@@ -42,7 +43,8 @@ enum ni_event {
 #define NI_EVENTS(X) \
   X(GROUP, "group") X(COLL, "coll") X(P2P, "p2p") X(PROXY_OP, "proxyop") X(PROXY_STEP, "proxystep") \
   X(PROXY_CTRL, "proxyctrl") X(KERNEL_CH, "kernelch") X(NET, "net") X(GROUP_API, "groupapi") X(COLL_API, "collapi") \
-  X(P2P_API, "p2papi") X(LAUNCH, "launch") X(CE, "ce") X(SYNC, "sync") X(BATCH, "batch") X(STEPS, "steps")
+  X(P2P_API, "p2papi") X(LAUNCH, "launch") X(CE, "ce") X(SYNC, "sync") X(BATCH, "batch") \
+  X(KERNEL_PHASE, "kernelphase") X(STEPS, "steps")
 #define NI_EVENT_NAME(event, name) name, /* in the order of enum ni_event */
 static const char *const ni_event_names[NI_EVENT_COUNT] = {NI_EVENTS(NI_EVENT_NAME)};
 

@@ -223,6 +223,7 @@ struct ni_unfinished_line {
   uint64_t channels_open;    /* bit per channel that has started and not stopped */
   int32_t net_peer, net_channel;
   const char *net_state;     /* what the oldest waiting network operation waits for */
+  uint64_t user_tag;         /* 0: untagged */
 };
 
 struct ni_pool_line {
@@ -236,7 +237,7 @@ struct ni_note_line {
 };
 
 struct ni_control_line {
-  const char *source;    /* "file", "duty" or "budget" */
+  const char *source;    /* "file", "tags" or "mask"; of earlier releases also "duty" and "budget" */
   const char *file;      /* NULL: not from a file */
   const char *command, *result, *why; /* why: NULL where there is nothing to explain */
   const char *mark;      /* NULL: no mark */
@@ -303,6 +304,7 @@ struct ni_event_line {
   int64_t dur_ns;         /* -1: it never stopped */
   int64_t start_end_ns, end_begin_ns; /* after start_ns */
   uint64_t count, stream, bytes, appended, wr_id, updates;
+  uint64_t user_tag, nccl_tag; /* as in struct ni_record */
   int64_t step, device, op, qp, fd;
   int32_t root, depth, n_ranks, n_ops, version;
   bool graph, is_complete, intra_sync;

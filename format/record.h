@@ -53,6 +53,8 @@ enum {
   NI_HAS_BUSBW = 1 << 8,
   NI_HAS_CALL_SN = 1 << 9,
   NI_HAS_PLAN_SN = 1 << 10,
+  NI_HAS_PHASES = 1 << 11,
+  NI_HAS_PREV_REPLAY = 1 << 12,
 };
 
 /* How a collective became known, where it is not its Coll event: the interface does not show every one as a kernel. */
@@ -83,6 +85,14 @@ struct ni_record {
   uint64_t plan_sn;        /* number of the kernel plan (NI_HAS_PLAN_SN) */
   enum ni_src src;
   bool graph;              /* replayed from a CUDA graph */
+  bool symmetric;          /* a symmetric kernel; with graph its kernel is not timed (docs/nccl-callbacks.md) */
+  bool shared_span;        /* one of several calls in one symmetric kernel: the time is the kernel's */
+  const char *kernel;      /* NCCL's name of the symmetric kernel; NULL or "": not stated */
+  uint64_t user_tag;       /* the application's; 0: untagged */
+  uint64_t nccl_tag;       /* a tag that NCCL keeps for itself, without the top bit that says so; 0: none */
+  /* Parts of a symmetric kernel; they add up to exec_ns (NI_HAS_PHASES). */
+  uint64_t initial_sync_ns, compute_ns, final_sync_ns;
+  uint64_t prev_replay_ns; /* since the replay before of the same call began (NI_HAS_PREV_REPLAY) */
 };
 
 /* ns -> us as the log has it: rounded half up, 1 for anything positive below. */

@@ -26,7 +26,8 @@ enum {
   NI_EV_CE_COLL = 1 << 12,      /* v6 */
   NI_EV_CE_SYNC = 1 << 13,      /* v6 */
   NI_EV_CE_BATCH = 1 << 14,     /* v6 */
-  NI_EV_ALL = (1 << 15) - 1
+  NI_EV_KERNEL_PHASE = 1 << 15, /* v7. In tables up to v6 another library means something else by this bit */
+  NI_EV_ALL = (1 << 16) - 1
 };
 
 /* Event states of recordEventState; 4 bytes. */
@@ -61,7 +62,8 @@ enum ni_prof_state {
   NI_ST_CE_SYNC_START = 27,
   NI_ST_CE_SYNC_COMPLETE = 28,
   NI_ST_CE_BATCH_START = 29,
-  NI_ST_CE_BATCH_COMPLETE = 30
+  NI_ST_CE_BATCH_COMPLETE = 30,
+  NI_ST_KERNEL_PHASE_STOP = 31             /* v7; kernelCh.pTimer valid. Up to v6 another library's */
 };
 _Static_assert(sizeof(enum ni_prof_state) == 4, "NCCL passes the state as an int");
 
@@ -107,7 +109,7 @@ union ni_prof_state_v1 { /* v1 to v3 */
   } proxyCtrl;
 };
 
-union ni_prof_state_v4 { /* v4 to v6 */
+union ni_prof_state_v4 { /* v4 to v7 */
   struct {
     size_t transSize;
   } proxyStep;
@@ -126,7 +128,7 @@ _Static_assert(sizeof(union ni_prof_state_v1) == 16, "state arguments of v1 to v
 _Static_assert(offsetof(union ni_prof_state_v1, proxyOp.transSize) == 0, "proxyOp.transSize: wrong offset");
 _Static_assert(offsetof(union ni_prof_state_v1, proxyOp.steps) == 8, "proxyOp.steps: wrong offset");
 _Static_assert(offsetof(union ni_prof_state_v1, proxyCtrl.appendedProxyOps) == 0, "appendedProxyOps: wrong offset");
-_Static_assert(sizeof(union ni_prof_state_v4) == 8, "state arguments of v4 to v6: wrong size");
+_Static_assert(sizeof(union ni_prof_state_v4) == 8, "state arguments of v4 to v7: wrong size");
 _Static_assert(offsetof(union ni_prof_state_v4, proxyStep.transSize) == 0, "proxyStep.transSize: wrong offset");
 _Static_assert(offsetof(union ni_prof_state_v4, proxyCtrl.appendedProxyOps) == 0, "appendedProxyOps: wrong offset");
 _Static_assert(offsetof(union ni_prof_state_v4, netPlugin.data) == 0, "netPlugin.data: wrong offset");

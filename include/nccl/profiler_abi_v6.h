@@ -1,4 +1,4 @@
-/* Version 6 of the profiler interface: NCCL 2.29 to 2.32. New: collectives of the copy engine. See profiler_abi.h. */
+/* Version 6 of the profiler interface: NCCL 2.29 and 2.30. New: collectives of the copy engine. See profiler_abi.h. */
 #ifndef NI_NCCL_PROFILER_ABI_V6_H
 #define NI_NCCL_PROFILER_ABI_V6_H
 

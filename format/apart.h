@@ -67,4 +67,16 @@ static inline bool ni_apart_evidence(uint64_t start_ns, int64_t offset_ns, int64
   return early > NI_APART_SLACK_NS + drift_ns;
 }
 
+/*
+ * Did a kernel end before its own operation was announced, which is after its launch? A kernel may well be over by then, where
+ * the thread that launches was held up in between, so it must miss by more than that takes. stop_ns: GPU clock; started_ns: host
+ * clock, when the operation was started, 0: not asked; the rest as above.
+ */
+#define NI_APART_HELD_UP_NS 20000000
+static inline bool ni_apart_before_call(uint64_t stop_ns, int64_t offset_ns, int64_t drift_ns, uint64_t started_ns) {
+  if (started_ns == 0) return false;
+  int64_t early = (int64_t)(started_ns - (stop_ns + (uint64_t)offset_ns));
+  return early > NI_APART_HELD_UP_NS + drift_ns;
+}
+
 #endif

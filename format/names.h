@@ -167,10 +167,12 @@ enum ni_stray {
   NI_STRAY_UNKNOWN_TYPE,
   NI_STRAY_UNKNOWN_STATE,
   NI_STRAY_LATE_CALL, /* a Coll for an API call that was recorded as seen by its call alone */
+  NI_STRAY_NO_ANNEX,  /* an operation whose tag or phases found no memory */
   NI_STRAY_COUNT
 };
 static const char *const ni_stray_names[NI_STRAY_COUNT] = {"null_parent", "stale_handle", "foreign_handle",
                                                            "bad_channel", "double_stop",  "bad_context",
-                                                           "unknown_type", "unknown_state", "late_call"};
+                                                           "unknown_type", "unknown_state", "late_call",
+                                                           "no_annex"};
 
 #endif

@@ -95,6 +95,12 @@ struct ni_record {
   uint64_t prev_replay_ns; /* since the replay before of the same call began (NI_HAS_PREV_REPLAY) */
 };
 
+/* A tag as NCCL gives it. With the top bit it is one that NCCL keeps for itself. */
+static inline void ni_split_tag(uint64_t tag, uint64_t *user_tag, uint64_t *nccl_tag) {
+  *user_tag = tag >> 63 ? 0 : tag;
+  *nccl_tag = tag >> 63 ? tag & INT64_MAX : 0;
+}
+
 /* ns -> us as the log has it: rounded half up, 1 for anything positive below. */
 static inline uint64_t ni_exec_us(uint64_t exec_ns) {
   uint64_t us = exec_ns / 1000 + (exec_ns % 1000 >= 500);

@@ -128,4 +128,35 @@ static inline void ni_timing_fill(struct ni_record *r, enum ni_func func, int32_
   if (r->busbw_gbs <= NI_BW_MAX_GBS) r->has |= NI_HAS_BUSBW;
 }
 
+/* One call of several in a kernel: the kernel's time says nothing of its bandwidth. */
+static inline void ni_timing_no_bandwidth(struct ni_record *r) {
+  r->has &= ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW);
+  r->algobw_gbs = r->busbw_gbs = 0;
+}
+
+struct ni_phases {
+  uint64_t initial_sync_ns, compute_ns, final_sync_ns;
+};
+
+/*
+ * The phases of a symmetric kernel that ran from start_ns to stop_ns; they add up to that. from_ns: when its last channel began to
+ * compute, to_ns: when its last channel had computed, 0: no phase said it; all ones: stamps came that cannot be true. GPU clock.
+ * false: none came, or they cannot be true.
+ */
+static inline bool ni_phases_of(uint64_t from_ns, uint64_t to_ns, uint64_t start_ns, uint64_t stop_ns, struct ni_phases *out) {
+  if ((from_ns == 0 && to_ns == 0) || from_ns == UINT64_MAX) return false;
+  uint64_t from = from_ns > start_ns ? from_ns : start_ns;
+  uint64_t to = to_ns > from ? to_ns : from;
+  if (to > stop_ns) return false;
+  *out = (struct ni_phases){from - start_ns, to - from, stop_ns - to};
+  return true;
+}
+
+static inline void ni_record_phases(struct ni_record *r, const struct ni_phases *p) {
+  r->has |= NI_HAS_PHASES;
+  r->initial_sync_ns = p->initial_sync_ns;
+  r->compute_ns = p->compute_ns;
+  r->final_sync_ns = p->final_sync_ns;
+}
+
 #endif

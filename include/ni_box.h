@@ -73,7 +73,8 @@ struct ni_box_field {
  *
  * OP: one operation's slot. COMM: one communicator. KIND: one of its NI_BOX_KINDS accounts, at COMM_KIND + kind *
  * kind_stride. CELL: one of its 2 * 64 channel chains, at COMM_CELL + index * cell_stride; index = 2 * channel + (1: Recv,
- * 0: Send or collective). TEXT: one interned string.
+ * 0: Send or collective). TEXT: one interned string. ANNEX: what only some
+ * operations have, in a slot beside the operation's, whose state never has a flag.
  */
 #define NI_BOX_FIELDS(X)                                                                                                                   \
   X(OP, STATE, state, 8)                     /* the commit word: NI_BOX_GEN, NI_BOX_FLAGS, NI_BOX_WANT */                                  \
@@ -146,7 +147,12 @@ struct ni_box_field {
   X(PROXY, PEER, peer, 4)                    /* rank of the communicator; signed */                                                        \
   X(PROXY, PHASE, phase, 1)                  /* of each transfer under way: what it waits for, NI_BOX_PHASE_* */                           \
   X(PROXY, STEP_LAST, step_last, 8)          /* and ticks since when */                                                                    \
-  X(COMM, API_SN, events.api_sn, 8)          /* next OP_SN of NI_BOX_ORIGIN_API and _CE: by enum ni_func of format/names.h */
+  X(COMM, API_SN, events.api_sn, 8)          /* next OP_SN of NI_BOX_ORIGIN_API and _CE: by enum ni_func of format/names.h */               \
+  X(OP, KERNEL, kernel, 1)                   /* NCCL's name of a symmetric kernel, text's number; 0: none */                               \
+  X(OP, ANNEX, annex, 4)                     /* slot number of its annex, 0: none; the ANNEX fields lie there */                           \
+  X(ANNEX, USER_TAG, user_tag, 8)            /* the application's tag as NCCL gave it; 0: untagged */                                      \
+  X(ANNEX, COMPUTE_FROM_NS, compute_from_ns, 8) /* GPU clock: when the last channel began to compute; 0: no phase was told */              \
+  X(ANNEX, COMPUTE_TO_NS, compute_to_ns, 8)  /* when the last channel had computed */
 
 enum ni_box_field_id {
 #define NI_BOX_ENUM(of, name, member, bytes) NI_BOX_##of##_##name,
@@ -182,6 +188,8 @@ enum {
   NI_BOX_ORIGIN_REPLAYED = 1 << 1, /* from a CUDA graph */
   NI_BOX_ORIGIN_API = 1 << 2,      /* known by its API call alone, and... */
   NI_BOX_ORIGIN_CE = 1 << 3,       /* ... by the copy engine's events: a collective whose kernel NCCL does not show */
+  NI_BOX_ORIGIN_SYMMETRIC = 1 << 4, /* a symmetric kernel */
+  NI_BOX_ORIGIN_FUSED = 1 << 5,     /* with SYMMETRIC: one of several calls in one kernel */
 };
 enum { NI_BOX_PROXY_SEND = 1 << 3, NI_BOX_PROXY_PARENT = 1 << 5 };
 enum {

@@ -15,7 +15,7 @@
 #include "callbacks_proxy.h"
 #include "chan_trace.h"
 #include "format/apart.h"
-#include "meter.h"
+#include "plugin/slots/beside/annex.h"
 #include "want.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ HOT uint32_t group_ordinal(struct ni_comm *c, const void *group) {
 /* Puts an operation whose channel count is unknown on the list that the dump thread judges. */
 static void watch(struct ni_comm *c, struct ni_op *op, uint32_t slot) {
   uint32_t head = ni_load_rlx(&c->watch);
-  do op->watch_next = head;
+  do ni_store_rlx(&op->next, head); /* no other list has it until the dump thread retires it */
   while (!ni_cas_rel(&c->watch, &head, slot)); /* release: pairs with the dump thread's exchange of the list */
 }
 
@@ -54,10 +54,10 @@ static void watch(struct ni_comm *c, struct ni_op *op, uint32_t slot) {
 HOT enum ni_mask_doubt mask_doubt(const struct ni_comm *c) {
   const int *mask = ni_g.mask[c->mask_id];
   if (ni_unlikely(mask && !(__atomic_load_n(mask, __ATOMIC_RELAXED) & NI_EV_KERNEL_CH))) {
-    ni_store_rlx(&ni_g.mask_was_off, 1); /* relaxed: a hint; who misses it judges as before the change */
+    if (ni_load_rlx(&ni_g.mask_off[c->mask_id]) == c->mask_off) ni_add_rlx(&ni_g.mask_off[c->mask_id], 1);
     return NI_MASK_OFF;
   }
-  return ni_unlikely(ni_load_rlx(&ni_g.mask_was_off)) ? NI_MASK_MAYBE_NONE : NI_MASK_SURE;
+  return ni_unlikely(ni_load_rlx(&ni_g.mask_off[c->mask_id]) != c->mask_off) ? NI_MASK_MAYBE_NONE : NI_MASK_SURE;
 }
 
 /*
@@ -84,6 +84,32 @@ COLD void late_ident(struct ni_comm *c, const struct ni_late_ident *id) {
 COLD void self_on_device(struct ni_comm *c, uint32_t nchannels) {
   uint64_t now = ni_load_rlx(&c->apart), on = ni_apart_of_self(ni_g.nccl_version, ni_g.p2p_channels_valid ? nchannels : 0);
   if (on & ~now) (void)atomic_fetch_or_explicit(&c->apart, on, memory_order_relaxed); /* see format/apart.h */
+}
+
+/* ---- symmetric kernels (callbacks 3.9) ---- */
+
+/* Through tables up to v6 the empty protocol alone says it. The text was copied at the first sight of its pointer. */
+HOT bool is_symmetric(const struct ni_start *d, uint8_t proto) {
+  return d->symmetric || ni_unlikely(proto && ni_g.shows_symmetric && !ni_g.intern.text[proto].text[0]);
+}
+
+/* Does a call begin or join a kernel that several calls share? group: of the kernel. What is to be added to its origin. */
+COLD uint32_t join_kernel(struct ni_comm *c, uint32_t group, uint64_t payload, uint32_t nchannels) {
+  if (nchannels) {
+    ni_store_rlx(&c->head, payload);
+    ni_store_rlx(&c->head_group, group);
+    return 0;
+  }
+  if (ni_load_rlx(&c->head_group) != group) return 0;
+  uint64_t head = ni_load_rlx(&c->head), state;
+  struct ni_op *op = op_of(head, &state);
+  if (!op || op->group_ord != group) return 0;
+  op->origin |= NI_OP_FUSED; /* its bracket is open, and this thread's */
+  return NI_OP_FUSED | NI_OP_TAIL;
+}
+
+static inline bool phases_are_asked(void) {
+  return (ni_load_rlx(&ni_g.kinds) & NI_KINDS(NI_EVENT_KERNEL_PHASE)) && ni_g.interface >= 7;
 }
 
 void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_start *d) {
@@ -119,19 +145,37 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   struct ni_op *op = ni_arena_op(&ni_g.arena, slot);
   uint32_t gen = ni_state_gen(ni_load_rlx(&op->state)); /* relaxed: the slot is ours since the pop's acquire */
   enum ni_mask_doubt doubt = mask_doubt(c);
+  uint8_t proto = ni_intern_id(&ni_g.intern, d->proto);
+  uint32_t group = group_ordinal(c, d->group);
+  bool symmetric = is_symmetric(d, proto);
+  bool shifted = ni_unlikely(doubt == NI_MASK_MAYBE_NONE) && ni_g.mask_shifts_counts && !symmetric;
+  if (ni_unlikely(shifted)) ni_store_rlx(&c->apart, NI_APART_ALL); /* no channel's stamps are to be believed from here on */
   uint32_t want = ni_want_channels(&(struct ni_want){.kind = kind,
                                                      .nchannels = d->nchannels,
                                                      .self = self,
                                                      .p2p_channels_valid = ni_g.p2p_channels_valid,
                                                      .kernel_ch = doubt != NI_MASK_OFF,
-                                                     .never = !ni_load_rlx(&ni_g.kernel_ch_ever)});
+                                                     .never = !ni_load_rlx(&ni_g.kernel_ch_ever),
+                                                     .counts_shift = shifted,
+                                                     .symmetric = symmetric,
+                                                     .captured = (origin & NI_OP_REPLAYED) != 0,
+                                                     .call_known = (origin & NI_OP_CALLED) != 0});
+  bool apart = !symmetric && (ni_load_rlx(&c->apart) || ni_load_rlx(&c->apart_shown)); /* symmetric kernels have counts of their own */
+  op->annex = 0;
+  if (ni_unlikely(symmetric)) {
+    origin |= NI_OP_SYMMETRIC;
+    doubt = want == NI_WANT_UNKNOWN ? NI_MASK_OFF : NI_MASK_SURE; /* unknown: perhaps a replay, which has no channel */
+    if (!(origin & NI_OP_REPLAYED)) origin |= join_kernel(c, group, ni_payload_slot(slot, gen), d->nchannels);
+    if (want && phases_are_asked()) op->annex = ni_annex_take(c, d->user_tag);
+  }
+  if (ni_unlikely(d->user_tag && !op->annex)) op->annex = ni_annex_take(c, d->user_tag);
   ni_store_rlx(&op->prog, 0);
   ni_store_rlx(&op->gpu_start_ns, UINT64_MAX);
   ni_store_rlx(&op->gpu_stop_ns, 0);
   ni_store_rlx(&op->ticks_first, 0);
   ni_store_rlx(&op->ticks_done, 0);
-  ni_store_rlx(&op->bad, ni_unlikely(ni_load_rlx(&c->apart) || ni_load_rlx(&c->apart_shown)) ? 1u << NI_BAD_COUNTERS_APART : 0);
-  op->group_ord = group_ordinal(c, d->group);
+  ni_store_rlx(&op->bad, ni_unlikely(apart) ? 1u << NI_BAD_COUNTERS_APART : 0);
+  op->group_ord = group;
   op->comm_page = c->page;
   ni_poke(&op->kind, (uint8_t)kind);
   ni_poke(&op->func, ni_intern_id(&ni_g.intern, d->func));
@@ -148,9 +192,9 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   op->root = d->root;
   op->datatype = datatype;
   op->algo = ni_intern_id(&ni_g.intern, d->algo);
-  op->proto = ni_intern_id(&ni_g.intern, d->proto);
+  op->proto = proto;
   op->nchannels = want == NI_WANT_UNKNOWN ? 0 : d->nchannels;
-  op->nwarps = d->nwarps;
+  op->kernel = ni_unlikely(d->kernel) ? ni_intern_id(&ni_g.intern, d->kernel) : 0;
   op->seen_prog = op->seen_ms = 0;
   NI_TESTPOINT();
   ni_store_rel(&op->state, ni_state_make(gen, NI_OP_LIVE, want)); /* publishes; pairs with op_of's acquire */
@@ -183,6 +227,8 @@ static __attribute__((noinline)) enum ni_result stop_other(const void *handle) {
     case NI_H_CALL: ni_call_stop(handle); break;
     case NI_H_NOTED: ni_call_noted_stop(handle); break;
     case NI_H_USER_GROUP: ni_user_group_stop(handle); break;
+    case NI_H_PHASE:
+    case NI_H_PHASE_MORE: break; /* its stamp has said all */
     case NI_H_EVENT: ni_event_stop(handle); break;
     case NI_H_GROUP:
     case NI_H_FILTERED:
@@ -198,13 +244,11 @@ HOT enum ni_result stop(const void *handle) {
   return ni_handle_kind(handle) == NI_H_CHANNEL ? ni_channel_stop(handle) : stop_other(handle);
 }
 
-/* Somebody wants to know what callbacks cost, or what channels do. */
+/* Somebody wants to know what channels do. */
 COLD enum ni_result stop_and_note(void *handle, uint32_t armed) {
   if (!armed) return NI_RES_SUCCESS;
-  uint64_t began = ni_meter_begin();
   ni_trace_stopping(handle); /* before: the stop may hand the operation over */
   (void)stop(handle);
-  if (began) ni_meter_end(began);
   return NI_RES_SUCCESS;
 }
 

@@ -20,7 +20,10 @@ struct ni_start {
   const char *func, *datatype, *algo, *proto;
   uint64_t count;
   int32_t root;         /* or peer */
-  uint8_t nchannels, nwarps;
+  uint8_t nchannels;
+  bool symmetric;       /* interface v7: a symmetric kernel. Older ones do not say; an empty protocol does */
+  const char *kernel;   /* v7: NCCL's name of it, else NULL */
+  uint64_t user_tag;    /* v7; 0: untagged */
   const void *group;    /* handle of the Group, may be NULL */
   const void *call;     /* handle of the CollApi or P2pApi (v5 and later), else NULL */
   const struct ni_late_ident *ident; /* v1 to v3: who the communicator is, which init does not say; else NULL */

@@ -68,6 +68,7 @@ static uint32_t with_slot(struct ni_comm *c, enum ni_event kind, const struct ni
   e->api.group = group;
   e->api.stream = d->stream;
   e->api.root = d->root;
+  e->api.user_tag = d->user_tag;
   e->api.seen_ms = e->api.noted = 0;
   (void)publish(e);
   return slot;
@@ -87,20 +88,22 @@ void *ni_call_start(struct ni_comm *c, enum ni_event kind, const struct ni_event
   return ni_handle_pack(NI_H_CALL, ni_payload_call(slot, d->graph, p2p, (uint32_t)number), ni_g.nonce);
 }
 
-void *ni_cb_call_note(const void *context, const void *group, const char *func, const char *datatype, uint64_t count, int32_t root) {
+void *ni_cb_call_note(const void *context, const void *group, const char *func, const char *datatype, uint64_t count, int32_t root,
+                      uint64_t user_tag) {
   struct ni_comm *c = comm_of(context);
   if (ni_unlikely(!c)) return NULL;
   uint64_t number = ni_load_rlx(&c->events.calls[0]);
   struct ni_call_cell *x = &c->call[number % NI_CALL_CELLS];
   if (ni_unlikely(ni_load_acq(&x->settled) != ni_load_rlx(&x->noted))) /* pairs with ni_call_settle */
     return ni_call_start(c, NI_EVENT_COLL_API, &(struct ni_event_start){.parent = group, .func = func, .datatype = datatype,
-                                                                        .count = count, .root = root});
+                                                                        .count = count, .root = root, .user_tag = user_tag});
   ni_store_rlx(&c->events.calls[0], number + 1); /* by plain stores: call_cell.h */
   atomic_thread_fence(memory_order_release);     /* pairs with copy() of call_drain.c: who reads what follows sees it settled */
   ni_store_rlx(&x->ticks_start, ni_ticks(ni_g.tick_source));
   ni_store_rlx(&x->ticks_stop, 0);
   ni_store_rlx(&x->count, count);
   ni_store_rlx(&x->group, enter_group(c, group));
+  ni_store_rlx(&x->user_tag, user_tag);
   ni_store_rlx(&x->root, root);
   ni_store_rlx(&x->func, ni_intern_id(&ni_g.intern, func));
   ni_store_rlx(&x->datatype, ni_intern_id(&ni_g.intern, datatype));

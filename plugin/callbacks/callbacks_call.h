@@ -20,7 +20,8 @@ static inline void ni_cb_user_group_state(uint32_t state) {
   if (ni_unlikely(state != NI_ST_GROUP_API_START_END && state != NI_ST_GROUP_API_END_BEGIN)) ni_stray(NI_STRAY_UNKNOWN_STATE);
 }
 /* CollApi, not under capture. group: the GroupApi's handle. */
-void *ni_cb_call_note(const void *context, const void *group, const char *func, const char *datatype, uint64_t count, int32_t root);
+void *ni_cb_call_note(const void *context, const void *group, const char *func, const char *datatype, uint64_t count, int32_t root,
+                      uint64_t user_tag);
 
 /* ---- for ni_cb_event_start ---- */
 

@@ -6,7 +6,8 @@
 
 #include "callbacks_in.h"
 
-#include "plugin/slots/chan_more.h"
+#include "plugin/slots/beside/annex.h"
+#include "plugin/slots/beside/chan_more.h"
 
 COLD void *stray_comm(struct ni_comm *c, enum ni_stray why) {
   ni_add_rlx(&c->stray[why], 1);
@@ -247,4 +248,57 @@ void ni_cb_channel_stamp(const void *handle, uint64_t ptimer_ns) {
   struct ni_chan_cell *cell = open_cell(ni_handle_payload(handle, ni_g.nonce));
   /* A stamp of 0 is kept apart from "no stamp came", which is 0. */
   if (ni_likely(cell != NULL)) ni_store_rlx(&cell->stop_ns, ni_likely(ptimer_ns) ? ptimer_ns : UINT64_MAX);
+}
+
+/* ---- phases of a KernelCh: into the operation's annex (annex.h) ---- */
+
+/* The annex of the living operation that a KernelCh is part of, if it is to have phases. */
+HOT struct ni_annex *annex_of_open(uint64_t parent) {
+  uint64_t state;
+  struct ni_op *op = op_kept(parent, &state);
+  if (!op || (ni_state_flags(state) & (NI_OP_DONE | NI_OP_RETIRED)) || !(op->origin & NI_OP_SYMMETRIC)) return NULL;
+  return ni_annex_of(op);
+}
+
+/* One beside another of its chain. */
+static __attribute__((noinline)) void *phase_start_beside(uint64_t more, uint32_t phase, uint64_t ptimer_ns) {
+  struct ni_event_slot *e = ni_more_of(more);
+  struct ni_annex *x = e ? annex_of_open(ni_load_rlx(&e->chan.parent)) : NULL;
+  if (!x) return NULL;
+  ni_annex_begin(x, phase, ni_load_rlx(&e->chan.start_ns), ptimer_ns);
+  return ni_handle_pack(NI_H_PHASE_MORE, ni_payload_phase_more(more, phase), ni_g.nonce);
+}
+
+static __attribute__((noinline)) void phase_stamp_beside(uint64_t payload, uint64_t ptimer_ns) {
+  struct ni_event_slot *e = ni_more_of(payload);
+  struct ni_annex *x = e ? annex_of_open(ni_load_rlx(&e->chan.parent)) : NULL;
+  if (x) ni_annex_end(x, ni_payload_phase_more_of(payload), ni_load_rlx(&e->chan.start_ns), ptimer_ns);
+}
+
+void *ni_cb_phase_start(const void *parent, uint32_t phase, uint64_t ptimer_ns) {
+  enum ni_handle_kind kind = ni_handle_kind(parent);
+  uint64_t payload = ni_handle_payload(parent, ni_g.nonce);
+  if (phase >= NI_PHASE_COUNT) return NULL;
+  if (kind == NI_H_MORE) return phase_start_beside(payload, phase, ptimer_ns);
+  struct ni_chan_cell *cell = kind == NI_H_CHANNEL ? open_cell(payload) : NULL;
+  struct ni_annex *x = cell ? annex_of_open(ni_load_rlx(&cell->open)) : NULL;
+  if (!x) return NULL;
+  ni_annex_begin(x, phase, ni_load_rlx(&cell->start_ns), ptimer_ns);
+  return ni_handle_pack(NI_H_PHASE, ni_payload_phase(payload, phase), ni_g.nonce);
+}
+
+void ni_cb_phase_stamp(const void *handle, uint64_t ptimer_ns) {
+  enum ni_handle_kind kind = ni_handle_kind(handle);
+  uint64_t payload = ni_handle_payload(handle, ni_g.nonce);
+  if (kind == NI_H_PHASE_MORE) phase_stamp_beside(payload, ptimer_ns);
+  if (kind != NI_H_PHASE) return;
+  /* The cell's number without the bits in whose place the phase stands. */
+  uint32_t page = ni_payload_cell_page(payload);
+  if (ni_arena_page_class(&ni_g.arena, page) != NI_CHUNK_COMM) return;
+  struct ni_comm *c = ni_arena_comm(&ni_g.arena, page);
+  struct ni_chan_cell *cell = &c->cell[ni_payload_cell_index(payload)];
+  uint32_t number = ni_payload_cell_number(payload) & NI_H_PHASE_NUMBER_MASK;
+  if (!ni_load_rlx(&cell->open) || (ni_load_rlx(&cell->number) & NI_H_PHASE_NUMBER_MASK) != number) return;
+  struct ni_annex *x = annex_of_open(ni_load_rlx(&cell->open));
+  if (x) ni_annex_end(x, ni_payload_phase_of(payload), ni_load_rlx(&cell->start_ns), ptimer_ns);
 }

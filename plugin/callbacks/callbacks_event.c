@@ -37,6 +37,7 @@ static void fill(struct ni_event_slot *e, enum ni_event kind, const struct ni_ev
       e->text = ni_intern_id(&ni_g.intern, d->text);
       e->api.stream = d->stream;
       e->api.root = d->root;
+      e->api.user_tag = d->user_tag;
       break;
     default: ni_store_rlx(&e->part.n, d->n); break;
   }

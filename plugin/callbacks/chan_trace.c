@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "plugin/slots/chan_more.h"
+#include "plugin/slots/beside/chan_more.h"
 #include "plugin/slots/slot_pool.h"
 #include "plugin/slots/state.h"
 

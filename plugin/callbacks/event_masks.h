@@ -19,10 +19,14 @@ int ni_masks_value(uint32_t kinds, int interface, bool p2p);
 
 /*
  * Switches to kinds from now on, for this and all later communicators: any thread of the plugin that does not hold the
- * registry lock, never a callback. Operations that NCCL has enqueued before go on as they began.
+ * registry lock, never a callback. Operations that NCCL has enqueued before go on as they began. false: nothing was changed,
+ * because kernelch would be switched while a communicator lives, in a release where that spoils device times.
  */
-void ni_masks_set(uint32_t kinds);
+bool ni_masks_set(uint32_t kinds);
 uint32_t ni_masks_kinds(void);
+/* Has another than this plugin written a mask since the last look? *found: what is there now, *asked: what we would have. The dump
+ * role; takes the registry lock. */
+bool ni_masks_changed(int *found, int *asked);
 /* The same for the time to come only: before the first communicator. */
 void ni_masks_take(uint32_t kinds);
 

@@ -1,5 +1,6 @@
 #include "loss.h"
 
+#include "plugin/slots/beside/annex.h"
 #include "plugin/slots/done_ring.h"
 #include "plugin/slots/state.h"
 
@@ -30,6 +31,7 @@ void ni_lose(struct ni_comm_kind *k, enum ni_drop why, uint64_t rec_sn) {
 void ni_lose_finished(struct ni_comm *c, struct ni_op *op, uint32_t slot) {
   struct ni_comm_kind *k = &c->kind[op->kind];
   ni_lose(k, NI_DROP_OVERWRITTEN, op->rec_sn);
+  ni_annex_give(c, op);
   ni_store_rlx(&op->state, ni_state_gen(ni_load_rlx(&op->state)) + 1); /* relaxed: the put releases it */
   ni_pool_put_chain(&ni_g.arena, &k->pool, slot, slot);
 }
@@ -46,6 +48,7 @@ uint32_t ni_lose_oldest(struct ni_comm *c, struct ni_comm_kind *k, enum ni_kind 
       continue;
     }
     ni_lose(k, NI_DROP_OVERWRITTEN, op->rec_sn);
+    ni_annex_give(c, op);
     /* The slot begins a new life, as it does when the dump thread frees it. Relaxed: the caller publishes. */
     ni_store_rlx(&op->state, ni_state_gen(ni_load_rlx(&op->state)) + 1);
     return slot;

@@ -19,15 +19,31 @@ struct ni_want {
   bool p2p_channels_valid; /* interface v5 or later, or a native v4 core (2.27) */
   bool kernel_ch;          /* KernelCh is in the mask now */
   bool never;              /* nor has it ever been, in this process */
+  bool counts_shift;       /* it was off before on this communicator, in a release where that shifts the counts of its kernels */
+  bool symmetric;          /* a symmetric kernel: NCCL 2.31 and later */
+  bool captured;           /* replayed from a graph */
+  bool call_known;         /* its API call is, so that `captured` says something */
 };
+
+/*
+ * A symmetric kernel is timed unless it was captured: then it announces channels and raises none (callbacks 3.9). Its first call
+ * has all its channels, the others have 0. Without a call nobody knows whether it was captured.
+ */
+static inline uint32_t ni_want_of_symmetric(const struct ni_want *w) {
+  if (w->captured) return 0;
+  if (!w->call_known || w->nchannels > NI_CHANNELS) return NI_WANT_UNKNOWN;
+  return w->nchannels;
+}
 
 /* 0: finished at its stop; 1..64: that many; NI_WANT_UNKNOWN: the dump thread judges. */
 static inline uint32_t ni_want_channels(const struct ni_want *w) {
   if (w->self) return 0;
+  if (ni_unlikely(w->symmetric)) return ni_want_of_symmetric(w);
   if (!w->kernel_ch && w->never) return 0;
   if (!w->kernel_ch) return NI_WANT_UNKNOWN; /* it may have been on when the task was made or the graph captured */
+  if (ni_unlikely(w->counts_shift)) return NI_WANT_UNKNOWN;
   if (w->kind == NI_KIND_P2P && !w->p2p_channels_valid) return NI_WANT_UNKNOWN; /* the byte is never read */
-  if (w->nchannels == 0 || w->nchannels > NI_CHANNELS) return NI_WANT_UNKNOWN;  /* CollNet says 0 */
+  if (w->nchannels == 0 || w->nchannels > NI_CHANNELS) return NI_WANT_UNKNOWN;  /* CollNet says 0, up to 2.30 */
   return w->nchannels;
 }
 
@@ -38,6 +54,13 @@ static inline bool ni_p2p_channels_valid(int interface, int version) {
 
 /* Has a P2P with the own rank no KernelCh? 2.31 is the first release that raises them. */
 static inline bool ni_self_is_silent(int version) { return version < 23100; }
+
+/* From 2.31 on NCCL counts only kernels of tasks that were made with KernelCh on, and the device counts all: who takes it away
+ * and asks for it again shifts the counts of the communicator's kernels against each other (callbacks 3.8). */
+static inline bool ni_mask_shifts_counts(int version) { return version >= 23100; }
+
+/* Has a release symmetric kernels with Coll events? One whose number is not known may have. */
+static inline bool ni_shows_symmetric(int version) { return version == 0 || version >= 23100; }
 
 /* Can KernelChs be over before the network operations of the same operation begin? From 2.31 on they come from a thread of their
  * own, which is given its work first; before, both came from the progress thread, and network operations first. */

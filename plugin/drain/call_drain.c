@@ -1,6 +1,7 @@
 #include "call_drain.h"
 
 #include "event_of.h"
+#include "plugin/slots/beside/annex.h"
 #include "plugin/slots/user_group.h"
 #include "plugin/write/block.h"
 #include "plugin/write/rollup_lines.h"
@@ -40,7 +41,7 @@ static uint32_t copy(struct ni_comm *c, struct ni_call_cell *x, uint64_t number)
   e->count = ni_load_rlx(&x->count);
   e->func = ni_load_rlx(&x->func);
   e->datatype = ni_load_rlx(&x->datatype);
-  e->api = (struct ni_ev_api){.group = group, .root = ni_load_rlx(&x->root), .noted = 1};
+  e->api = (struct ni_ev_api){.group = group, .root = ni_load_rlx(&x->root), .user_tag = ni_load_rlx(&x->user_tag), .noted = 1};
   atomic_thread_fence(memory_order_acquire);
   if (ni_call_waits(x, number)) {
     ni_store_rlx(&e->state, ni_state_make(ni_state_gen(ni_load_rlx(&e->state)), NI_EVS_LIVE | NI_EVS_CLOSED, 0));
@@ -122,7 +123,8 @@ static uint32_t take_slot(const struct ni_comm_writer *s, const struct ni_event_
   op->root = e->api.root;
   ni_poke(&op->func, e->func);
   op->datatype = e->datatype;
-  op->algo = op->proto = op->nchannels = op->nwarps = 0;
+  op->algo = op->proto = op->nchannels = op->kernel = 0;
+  op->annex = e->api.user_tag ? ni_annex_take(s->comm, e->api.user_tag) : 0;
   op->seen_prog = op->seen_ms = 0;
   ni_store_rel(&op->state, ni_state_make(gen, NI_OP_CLOSED, 0)); /* for a reader of the box: whole from here on */
   return slot;
@@ -138,7 +140,9 @@ static void slot_done(struct ni_comm_writer *s, uint32_t slot, const struct ni_r
 }
 
 static void drop_slot(struct ni_comm_writer *s, uint32_t slot) {
-  if (slot) ni_pool_give(&ni_g.arena, &s->comm->kind[NI_KIND_COLL].pool, slot);
+  if (!slot) return;
+  ni_annex_give(s->comm, ni_arena_op(&ni_g.arena, slot));
+  ni_pool_give(&ni_g.arena, &s->comm->kind[NI_KIND_COLL].pool, slot);
 }
 
 /* ---- judgement ---- */
@@ -185,6 +189,7 @@ int ni_call_record(struct ni_drain *d, struct ni_comm_writer *s, const struct ni
                         .enqueue_ns = ni_clock_unix_ns(&ni_g.clock, e->ticks_start),
                         .src = src,
                         .has = NI_HAS_REC_SN | NI_HAS_ROOT | NI_HAS_ENQUEUE | NI_HAS_EXEC_NS | NI_HAS_TESTS_SIZE};
+  ni_split_tag(e->api.user_tag, &r.user_tag, &r.nccl_tag);
   if (src == NI_SRC_API || e->group) {
     r.has |= NI_HAS_CALL_SN;
     r.call_sn = src == NI_SRC_API ? e->number : ni_call_sn(&s->comm->events, 0, (uint32_t)(e->group - 1));

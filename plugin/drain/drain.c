@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fused.h"
 #include "op_record.h"
 #include "plugin/callbacks/chan_trace.h"
 #include "plugin/slots/state.h"
@@ -34,7 +35,7 @@ static int format_one(struct ni_drain *d, struct ni_comm_writer *s, struct ni_ki
   uint64_t fallback[NI_FALLBACK_COUNT];
   memcpy(fallback, k->account->fallback, sizeof fallback);
   struct ni_record r;
-  ni_op_record(s, op, &r);
+  ni_op_record(d, s, op, &r);
   note_longest(d, op);
   if (ni_g.config.require_kernel_timing && r.timing != NI_TIMING_KERNEL_GPU) {
     ni_settle_give(d, s, op->kind, ni_chain_take(&k->todo)); /* no write to wait for; perhaps none will ever come */
@@ -81,7 +82,8 @@ int ni_drain_check(const struct ni_drain *d) {
 }
 
 void ni_drain_give_up(struct ni_drain *d) {
-  for (struct ni_comm_writer *s = d->w->comms; s; s = s->next)
+  for (struct ni_comm_writer *s = d->w->comms; s; s = s->next) {
+    ni_fused_end(d, s);
     for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
       struct ni_kind_writer *k = &s->kind[kind];
       uint64_t n = k->todo.n, from = UINT64_MAX, to = 0;
@@ -94,6 +96,7 @@ void ni_drain_give_up(struct ni_drain *d) {
       k->account->lost_write += n;
       if (n) ni_lines_given_up(d->w, s, kind, n, from, to);
     }
+  }
 }
 
 /* Without KernelCh an operation is finished by its bracket, and from 2.31 on by a thread that waits for nobody: often before
@@ -115,6 +118,7 @@ int ni_drain_format(struct ni_drain *d) {
     }
     for (int kind = 0; kind < NI_KIND_COUNT; kind++)
       while (s->kind[kind].todo.n) {
+        if (kind == NI_KIND_COLL && ni_fused_wait(d, s)) continue;
         int rc = ni_drain_check(d);
         if (rc == 0 && d->patient && too_young(d, op_at(s->kind[kind].todo.first))) {
           d->watching = 1;

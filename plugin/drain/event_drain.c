@@ -94,6 +94,7 @@ static int put_event(struct ni_drain *d, struct ni_comm_writer *s, const struct 
       in.datatype = ni_intern_text(&ni_g.intern, e->datatype);
       in.stream = e->api.stream;
       in.root = e->api.root;
+      ni_split_tag(e->api.user_tag, &in.user_tag, &in.nccl_tag);
       if (e->kind != NI_EVENT_CE) {
         in.api = ni_kind_names[e->kind == NI_EVENT_P2P_API];
         n = PUT(api);

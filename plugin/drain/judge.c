@@ -21,6 +21,7 @@
 #include "judge.h"
 
 #include "plugin/slots/state.h"
+#include "fused.h"
 #include "plugin/write/block.h"
 #include "settle.h"
 #include "unfinished.h"
@@ -61,6 +62,7 @@ static int incomplete(struct ni_drain *d, struct ni_comm_writer *s, struct ni_op
   ni_unfinished_fill(d, op, state, ni_load_acq(&op->prog), &in);
   in.why = why;
   k->account->incomplete++;
+  if (op->origin & NI_OP_FUSED) ni_fused_give_up(d, s, op->group_ord);
   (void)ni_block_put(d->w, d->w->line, ni_format_incomplete(d->w->line, sizeof d->w->line, &s->prefix, d->w->ts_us, &in));
   ni_settle_rest(d, k, slot);
   return 1;
@@ -92,18 +94,18 @@ static void judge_watch(struct ni_drain *d, struct ni_comm_writer *s, enum ni_en
   uint32_t fresh = ni_load_rlx(&s->comm->watch) ? ni_swap_acq(&s->comm->watch, 0) : 0;
   while (fresh) {
     struct ni_op *op = ni_arena_op(&ni_g.arena, fresh);
-    uint32_t next = op->watch_next;
-    op->watch_next = s->watch;
+    uint32_t next = ni_load_rlx(&op->next);
+    ni_store_rlx(&op->next, s->watch);
     s->watch = fresh;
     fresh = next;
   }
   uint32_t kept = 0, kept_last = 0;
   for (uint32_t slot = s->watch, next; slot; slot = next) {
     struct ni_op *op = ni_arena_op(&ni_g.arena, slot);
-    next = op->watch_next;
+    next = ni_load_rlx(&op->next);
     if (judge_unknown(d, s, op, slot, end)) continue;
-    op->watch_next = 0;
-    if (kept) ni_arena_op(&ni_g.arena, kept_last)->watch_next = slot;
+    ni_store_rlx(&op->next, 0);
+    if (kept) ni_store_rlx(&ni_arena_op(&ni_g.arena, kept_last)->next, slot);
     else kept = slot;
     kept_last = slot;
   }
@@ -136,6 +138,7 @@ static void scan_one(struct ni_op *op, uint32_t slot, void *arg) {
 }
 
 void ni_judge(struct ni_drain *d, struct ni_comm_writer *s, enum ni_end end) {
+  if (end) ni_fused_end(d, s);
   if (s->watch || ni_load_rlx(&s->comm->watch)) judge_watch(d, s, end);
   int scan = end == NI_END_DESTROY;
   if (!scan && d->w->now_ms - s->last_scan_ms >= SCAN_MS) {

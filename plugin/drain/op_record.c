@@ -1,8 +1,11 @@
 #include "op_record.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "format/apart.h"
+#include "fused.h"
+#include "plugin/slots/beside/annex.h"
 #include "plugin/slots/state.h"
 
 _Static_assert(NI_BAD_COUNT == NI_FALLBACK_COUNT, "op.h's reasons have the names of format/names.h");
@@ -34,7 +37,10 @@ static uint64_t plan_before(struct ni_comm_writer *s, const struct ni_op *op) {
 static bool apart(struct ni_comm_writer *s, const struct ni_op *op, const struct ni_gpu_stamps *g, uint64_t plan_before_ns) {
   int64_t offset, drift = ni_gpu_tolerance(s->fit.confirmed_at_ns, g->done_arrival_ns) - NI_GPU_TOLERANCE_NS;
   if (!ni_gpu_fit_offset(&s->fit, &offset, NULL)) return false;
-  if (!ni_apart_evidence(g->start_ns, offset, drift, plan_before_ns)) return false;
+  uint64_t started_ns = ni_g.mask_shifts_counts ? ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start) : 0;
+  if (!ni_apart_evidence(g->start_ns, offset, drift, plan_before_ns) &&
+      !ni_apart_before_call(g->stop_ns, offset, drift, started_ns))
+    return false;
   s->apart_ns = ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start);
   if (s->apart_proofs < NI_APART_PROOFS && ++s->apart_proofs == NI_APART_PROOFS) ni_store_rlx(&s->comm->apart_shown, 1);
   return true;
@@ -95,7 +101,45 @@ static bool gpu_believed(struct ni_comm_writer *s, struct ni_op *op, uint32_t pr
   return false;
 }
 
-void ni_op_record(struct ni_comm_writer *s, struct ni_op *op, struct ni_record *r) {
+/* Since the replay before of the same call began; 0: not known. Formatted again, it says the same again. */
+static uint64_t since_replay(struct ni_comm_writer *s, uint64_t call_sn, uint64_t ticks) {
+  if (!s->replays) s->replays = calloc(NI_REPLAYS, sizeof *s->replays);
+  if (!s->replays) return 0;
+  struct ni_replay *x = &s->replays[call_sn % NI_REPLAYS];
+  if (x->call != call_sn + 1) *x = (struct ni_replay){.call = call_sn + 1};
+  if (x->ticks != ticks) {
+    x->ticks_before = x->ticks;
+    x->ticks = ticks;
+  }
+  return x->ticks_before ? ni_clock_span_ns(&ni_g.clock, ni_ticks_between(x->ticks_before, ticks)) : 0;
+}
+
+/* What a symmetric kernel's record has beside. */
+static void symmetric(struct ni_comm_writer *s, const struct ni_op *op, struct ni_record *r) {
+  r->symmetric = true;
+  r->kernel = op->kernel ? ni_intern_text(&ni_g.intern, op->kernel) : NULL;
+  r->shared_span = op->origin & NI_OP_FUSED;
+  if (!r->graph) return;
+  r->prev_replay_ns = since_replay(s, r->call_sn, op->ticks_start);
+  if (r->prev_replay_ns) r->has |= NI_HAS_PREV_REPLAY;
+}
+
+/* A tail takes its head's time over, a head leaves it to its tails. The time of all is no measure of one's bandwidth. */
+static void share_span(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_op *op, struct ni_timing_in *t, int64_t *gpu_start_ns) {
+  if (!(op->origin & NI_OP_TAIL)) {
+    ni_fused_head(d, s, op->group_ord, t, *gpu_start_ns);
+    return;
+  }
+  const struct ni_fused_span *span = ni_fused_span_of(s, op->group_ord);
+  if (!span) return;
+  t->gpu_ok = span->gpu_ok;
+  t->has_kernel = span->has_kernel;
+  t->gpu_ns = span->gpu_ns;
+  t->kernel_cpu_ns = span->kernel_cpu_ns;
+  *gpu_start_ns = span->gpu_start_ns;
+}
+
+void ni_op_record(struct ni_drain *d, struct ni_comm_writer *s, struct ni_op *op, struct ni_record *r) {
   /* Relaxed: the operation is finished, the drain's acquire (or the judge's exchange) came before. */
   uint64_t state = ni_load_rlx(&op->state);
   uint32_t prog = ni_load_acq(&op->prog), want = ni_state_want(state);
@@ -121,6 +165,7 @@ void ni_op_record(struct ni_comm_writer *s, struct ni_op *op, struct ni_record *
     r->call_sn = ni_call_sn(&s->comm->events, op->kind == NI_KIND_P2P, op->call_sn);
     r->graph = op->origin & NI_OP_REPLAYED;
   }
+  if (op->origin & NI_OP_SYMMETRIC) symmetric(s, op, r);
   if (ni_load_rlx(&ni_g.kinds) & (NI_KINDS(NI_EVENT_GROUP) | NI_KINDS(NI_EVENT_LAUNCH))) {
     r->has |= NI_HAS_PLAN_SN;
     r->plan_sn = op->group_ord;
@@ -135,11 +180,20 @@ void ni_op_record(struct ni_comm_writer *s, struct ni_op *op, struct ni_record *
     t.kernel_cpu_ns =
         ni_clock_span_ns(&ni_g.clock, ni_ticks_between(ni_load_rlx(&op->ticks_first), ni_load_rlx(&op->ticks_done)));
   t.bracket_ns = ni_clock_span_ns(&ni_g.clock, ni_ticks_between(op->ticks_start, op->ticks_stop));
+  int64_t offset, gpu_start_ns = 0; /* of the kernel, by the host's clock */
+  if (t.gpu_ok && ni_gpu_fit_offset(&s->fit, &offset, NULL)) gpu_start_ns = (int64_t)(g.start_ns + (uint64_t)offset);
+  if (op->origin & NI_OP_FUSED) share_span(d, s, op, &t, &gpu_start_ns);
   ni_timing_fill(r, ni_func_from_name(r->func), s->ident.n_ranks, &t);
-  int64_t offset;
-  if (t.gpu_ok && ni_gpu_fit_offset(&s->fit, &offset, NULL)) {
+  if (op->origin & NI_OP_FUSED) ni_timing_no_bandwidth(r);
+  if (t.gpu_ok && gpu_start_ns) {
     r->has |= NI_HAS_GPU_DELTA;
-    r->gpu_start_delta_ns =
-        (int64_t)(g.start_ns + (uint64_t)offset - ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start));
+    r->gpu_start_delta_ns = (int64_t)((uint64_t)gpu_start_ns - ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start));
   }
+  const struct ni_annex *x = ni_annex_of(op);
+  if (!x) return;
+  ni_split_tag(x->user_tag, &r->user_tag, &r->nccl_tag);
+  struct ni_phases phases;
+  uint64_t from_ns = ni_load_rlx(&x->compute_from_ns), to_ns = ni_load_rlx(&x->compute_to_ns);
+  if (t.gpu_ok && g.stop_ns && ni_phases_of(from_ns, to_ns, g.start_ns, g.stop_ns, &phases)) /* a tail has none of its own */
+    ni_record_phases(r, &phases);
 }

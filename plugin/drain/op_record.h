@@ -7,8 +7,8 @@
 #ifndef NI_OP_RECORD_H
 #define NI_OP_RECORD_H
 
-#include "plugin/write/comm_writer.h"
+#include "drain.h"
 
-void ni_op_record(struct ni_comm_writer *s, struct ni_op *op, struct ni_record *r);
+void ni_op_record(struct ni_drain *d, struct ni_comm_writer *s, struct ni_op *op, struct ni_record *r);
 
 #endif

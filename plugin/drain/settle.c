@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "plugin/callbacks/chan_trace.h"
+#include "plugin/slots/beside/annex.h"
 #include "plugin/slots/done_ring.h"
 #include "plugin/slots/registry.h"
 #include "plugin/slots/slot_pool.h"
@@ -38,6 +39,7 @@ void ni_settle_give(struct ni_drain *d, struct ni_comm_writer *s, int kind, uint
     ni_settle_rest(d, &s->kind[kind], slot);
     return;
   }
+  ni_annex_give(s->comm, op);
   ni_pool_give(&ni_g.arena, &s->comm->kind[kind].pool, slot);
 }
 
@@ -65,6 +67,7 @@ void ni_settle_block(struct ni_drain *d) {
           mark_settled(op);
           ni_settle_rest(d, k, slot);
         } else {
+          ni_annex_give(s->comm, op);
           ni_slot_new_life(op);
           ni_chain_append(&free_now, slot);
         }
@@ -113,6 +116,7 @@ static void free_writer(struct ni_drain *d, struct ni_comm_writer *s) {
   ni_pool_close(&ni_g.arena, &c->events.events);
   ni_pool_close(&ni_g.arena, &c->events.proxies);
   ni_pool_close(&ni_g.arena, &c->more);
+  ni_pool_close(&ni_g.arena, &c->annexes);
   d->by_index[s->index] = NULL;
   d->n_comms--;
   d->w->comms_changed = 1;
@@ -128,6 +132,7 @@ static void free_writer(struct ni_drain *d, struct ni_comm_writer *s) {
   ni_arena_give(&ni_g.arena, NI_CHUNK_COMM, c->page);
   ni_rollup_free(&s->rollup, &d->w->roll_pool);
   ni_line_prefix_free(&s->prefix);
+  free(s->replays);
   free(s);
 }
 
@@ -141,6 +146,7 @@ void ni_settle_release(struct ni_drain *d) {
         struct ni_op *op = op_at(k->rest.first);
         if (d->judge_ms - op->seen_ms < NI_REST_MS || (uint32_t)d->ticks - op->seen_prog < NI_REST_TICKS) break;
         uint32_t slot = ni_chain_take(&k->rest);
+        ni_annex_give(s->comm, op);
         ni_slot_new_life(op);
         ni_chain_append(&rested, slot);
       }

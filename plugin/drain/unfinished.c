@@ -9,7 +9,8 @@
  */
 #include "unfinished.h"
 
-#include "plugin/slots/chan_more.h"
+#include "plugin/slots/beside/annex.h"
+#include "plugin/slots/beside/chan_more.h"
 #include "plugin/slots/state.h"
 #include "plugin/write/accounts.h"
 #include "plugin/write/block.h"
@@ -34,6 +35,9 @@ void ni_unfinished_fill(struct ni_drain *d, struct ni_op *op, uint64_t state, ui
       .root = op->root,
       .peer = op->root,
   };
+  const struct ni_annex *x = ni_annex_of(op);
+  uint64_t nccl_tag;
+  if (x) ni_split_tag(x->user_tag, &in->user_tag, &nccl_tag);
 }
 
 /* Channels of the operation that are between start and stop now. Relaxed: a snapshot of what the poller does. */

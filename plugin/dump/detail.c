@@ -1,5 +1,5 @@
 /*
- * Detail that changes while the job runs: control files, slices of KernelCh, the budget.
+ * Detail that changes while the job runs: control files, and an event mask that somebody else changes.
  */
 #include "detail.h"
 
@@ -11,22 +11,13 @@
 #include "dump.h"
 #include "plugin/callbacks/chan_trace.h"
 #include "plugin/callbacks/event_masks.h"
-#include "plugin/callbacks/meter.h"
 #include "plugin/slots/state.h"
-#include "plugin/write/accounts.h"
 #include "plugin/write/block.h"
 #include "plugin/write/lines.h"
 
 #define LOOK_MS 1000u
 
 /* ---- what holds, and how it is said ---- */
-
-static void apply(struct ni_dump *d) {
-  struct ni_detail *x = &d->detail;
-  uint32_t kinds = ni_budget_kinds(x->asked, x->budget.level);
-  if (x->out_of_slice) kinds &= ~NI_KINDS(NI_EVENT_KERNEL_CH);
-  if (kinds != ni_masks_kinds()) ni_masks_set(kinds);
-}
 
 static void say(struct ni_dump *d, struct ni_control_line *in) {
   char events[NI_KINDS_TEXT_BYTES];
@@ -47,16 +38,22 @@ struct told {
   uint64_t mtime_ns, done_ns;
 };
 
-/* 1: something changed. */
+static const char kernel_ch_stays[] =
+    "needs a new process: from NCCL 2.31 on the times of kernels are spoilt when kernelch is switched while a communicator lives; set "
+    "NCCL_INSPECTOR_EVENTS at the start, or ask with kernelch as it is";
+
+/* The result for the log. *why: with "refused". */
+static const char *switch_events(uint32_t kinds, const char **why) {
+  uint32_t before = ni_masks_kinds();
+  if (ni_masks_set(kinds)) return ni_masks_kinds() != before ? "done" : "no_change";
+  *why = kernel_ch_stays;
+  return "refused";
+}
+
+/* 1: something changed. Of what cannot be refused any more. */
 static int carry_out(struct ni_dump *d, const struct ni_ctl_command *c) {
-  struct ni_detail *x = &d->detail;
   uint64_t before;
   switch (c->verb) {
-    case NI_CTL_EVENTS:
-      before = x->asked;
-      x->asked = c->kinds;
-      apply(d);
-      return x->asked != before;
     case NI_CTL_VERBOSE: return ni_verbose_set(c->on);
     case NI_CTL_SAMPLE:
       before = d->drain.sample;
@@ -81,7 +78,8 @@ static void take(void *arg, const struct ni_ctl_command *c) {
     ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_CONTROL, d->w.now_ns, "%s line %u is ignored: \"%s\": %s", t->f->path, c->line,
                         c->text, c->why);
   } else {
-    in.result = carry_out(d, c) ? "done" : "no_change";
+    if (c->verb == NI_CTL_EVENTS) in.result = switch_events(c->kinds, &in.why);
+    else in.result = carry_out(d, c) ? "done" : "no_change";
     if (c->verb == NI_CTL_MARK) in.mark = c->mark;
     ni_log_info(&ni_g.log, "%s: %s (%s)", t->f->name, c->text, in.result);
   }
@@ -109,52 +107,25 @@ static void look(struct ni_dump *d) {
   }
 }
 
-/* ---- slices of KernelCh ---- */
+/* ---- names of tags ---- */
 
-static void slice(struct ni_dump *d) {
-  struct ni_detail *x = &d->detail;
-  /* Without a thread nobody comes to switch it on again. */
-  if (!ni_g.config.duty.period_ms || !ni_load_rlx(&d->has_thread)) return;
-  uint8_t off = !ni_duty_on(ni_g.config.duty, d->w.real_ms, &x->slice_ends_ms);
-  if (off == x->out_of_slice) return;
-  if (ni_block_room(&d->w)) return;
-  x->out_of_slice = off;
-  apply(d);
-  if (!(ni_budget_kinds(x->asked, x->budget.level) & NI_KINDS(NI_EVENT_KERNEL_CH))) return; /* nothing to switch */
-  struct ni_control_line in = {.source = "duty", .command = off ? "kernelch off" : "kernelch on", .result = "done"};
-  say(d, &in);
+static void say_tags(struct ni_dump *d) {
+  struct ni_control_line in;
+  char command[NI_CTL_LINE_BYTES];
+  while (!ni_block_room(&d->w) && ni_tags_next(&d->detail.tags, &in, command, sizeof command)) say(d, &in);
 }
 
-/* ---- the budget ---- */
+/* ---- NCCL's event mask in other hands ---- */
 
-static void budget(struct ni_dump *d) {
-  struct ni_detail *x = &d->detail;
-  if (!x->budget.limit) return;
-  if (x->window_ns && d->w.now_ns - x->window_ns < NI_BUDGET_WINDOW_MS * UINT64_C(1000000)) return;
-  if (ni_block_room(&d->w)) return;
-  uint64_t ticks = ni_load_rlx(&ni_g.meter.ticks), started = d->drain.gone_started, dropped = d->drain.gone_dropped;
-  for (struct ni_comm_writer *s = d->w.comms; s; s = s->next) ni_accounts_add(s, &started, &dropped);
-  struct ni_budget_window w = {.elapsed_ns = d->w.now_ns - x->window_ns,
-                               .callback_ns = ni_clock_span_ns(&ni_g.clock, ticks - x->ticks),
-                               .started = started - x->started,
-                               .dropped = dropped - x->dropped};
-  int first = x->window_ns == 0;
-  x->window_ns = d->w.now_ns;
-  x->ticks = ticks;
-  x->started = started;
-  x->dropped = dropped;
-  if (first) return;
-  enum ni_budget_step step = ni_budget_judge(&x->budget, x->asked, &w);
-  if (step == NI_BUDGET_KEEP) return;
-  apply(d);
-  char why[256], share[32], limit[32];
-  ni_percent_text(ni_budget_share(&w), share, sizeof share);
-  ni_percent_text(x->budget.limit, limit, sizeof limit);
-  snprintf(why, sizeof why, "in %" PRIu64 " ms callbacks took %s %% of a CPU, %" PRIu64 " of %" PRIu64
-           " operations were dropped; the limit is %s %%", w.elapsed_ns / 1000000, share, w.dropped, w.started, limit);
-  struct ni_control_line in = {.source = "budget", .result = step == NI_BUDGET_NO_LOWER ? "refused" : "done", .why = why,
-                               .command = step == NI_BUDGET_UP ? "detail up" : step == NI_BUDGET_NO_LOWER ? "no lower detail" : "detail down"};
-  ni_log_info_limited(&ni_g.log, NI_LOG_CAUSE_CONTROL, d->w.now_ns, "%s: %s", in.command, why);
+/* The mask is a number of the process that others may write, too (RAS does, callbacks 5): nobody tells us. */
+static void watch_mask(struct ni_dump *d) {
+  int found, asked;
+  if (ni_block_room(&d->w) || !ni_masks_changed(&found, &asked)) return;
+  char command[96];
+  snprintf(command, sizeof command, "NCCL's event mask is 0x%x, 0x%x was asked for", (unsigned)found, (unsigned)asked);
+  struct ni_control_line in = {.source = "mask", .command = command, .result = "done",
+                               .why = "another than this plugin has written it, as RAS does at CONTROL PROFILER_MASK"};
+  ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_CONTROL, d->w.now_ns, "%s: another than this plugin has written it", command);
   say(d, &in);
 }
 
@@ -169,24 +140,13 @@ void ni_detail_open(struct ni_dump *d, const char *dir) {
   (void)ni_ctl_file_init(&x->file[0], dir, NI_CONTROL_FILE);
   (void)ni_ctl_file_init(&x->file[1], dir, x->own_name);
   x->last_look_ms = 0;
+  ni_tags_open(&x->tags);
 }
 
-void ni_detail_init(struct ni_dump *d, const struct ni_config *c) {
-  d->drain.sample = c->sample;
-  d->detail.asked = c->events;
-  d->detail.budget.limit = c->dump_thread ? c->max_overhead : 0;
-  if (d->detail.budget.limit) ni_meter_start(&ni_g.meter, ni_g.clock.ns_per_tick);
-}
+void ni_detail_init(struct ni_dump *d, const struct ni_config *c) { d->drain.sample = c->sample; }
 
 void ni_detail_tick(struct ni_dump *d) {
+  say_tags(d);
+  watch_mask(d);
   look(d);
-  slice(d);
-  budget(d);
-}
-
-uint64_t ni_detail_wait_ms(const struct ni_dump *d, uint64_t ms) {
-  const struct ni_detail *x = &d->detail;
-  if (!ni_g.config.duty.period_ms || x->slice_ends_ms <= d->w.real_ms) return ms;
-  uint64_t left = x->slice_ends_ms - d->w.real_ms;
-  return left < ms ? left : ms;
 }

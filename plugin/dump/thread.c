@@ -108,16 +108,16 @@ static void rest(struct ni_dump *d, uint32_t seen_wake) {
     uint64_t ms = d->moved ? NI_TICK_MS : NI_IDLE_MS;
     int64_t us = ni_g.config.interval_us;
     if (!d->moved && us != NI_INTERVAL_NEVER && us < 100000) ms = NI_TICK_MS; /* text waits for its 100 ms */
-    ni_futex_wait(&ni_g.wake_word, seen_wake, ni_detail_wait_ms(d, ms) * NI_MS_NS);
+    ni_futex_wait(&ni_g.wake_word, seen_wake, ms * NI_MS_NS);
     return;
   }
   if (ni_g.wake_on_push) {
     ni_store_sc(&ni_g.sleeping, 1);
-    if (!anything_dirty(d)) ni_futex_wait(&ni_g.wake_word, seen_wake, ni_detail_wait_ms(d, 1000) * NI_MS_NS);
+    if (!anything_dirty(d)) ni_futex_wait(&ni_g.wake_word, seen_wake, 1000 * NI_MS_NS);
     ni_store_sc(&ni_g.sleeping, 0);
     return;
   }
-  ni_futex_wait(&ni_g.wake_word, seen_wake, ni_detail_wait_ms(d, NI_IDLE_MS) * NI_MS_NS);
+  ni_futex_wait(&ni_g.wake_word, seen_wake, NI_IDLE_MS * NI_MS_NS);
 }
 
 static void *thread_main(void *arg) {

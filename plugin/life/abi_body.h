@@ -8,6 +8,8 @@
  *           unless the core is a 2.27
  *   5, 6    parentObj is the API event, the Group is parentGroup. API, launch and copy-engine events arrive although
  *           they are not asked for (parents of what is, callbacks 4.2)
+ *   7       the application's tag, symmetric kernels and their phases. In tables up to v6 bit 15 and states from 31 on are not
+ *           NCCL's: another library of the same interface has others there
  *
  * Unknown types are counted. Strings are NCCL's constants, NULL allowed; state arguments may be NULL. What "callbacks 4.2" means
  * here and elsewhere is section 4.2 of docs/nccl-callbacks.md.
@@ -18,10 +20,15 @@
 #include "plugin/callbacks/callbacks_event.h"
 #include "plugin/callbacks/callbacks_proxy.h"
 #include "plugin/callbacks/chan_trace.h"
-#include "plugin/callbacks/meter.h"
 #include "lifecycle.h"
 #if NI_ABI == 1
 #include "abi_v1_names.h"
+#endif
+
+#if NI_ABI >= 7
+#define NI_TAG(part) (part).userTag
+#else
+#define NI_TAG(part) 0
 #endif
 
 #define NI_CAT_(a, b) a##b
@@ -67,11 +74,15 @@ static void *start_coll(void *context, const NI_DESCR *d) {
                                            .proto = NI_NAME(proto, d->coll.proto),
                                            .count = d->coll.count,
                                            .root = d->coll.root,
-                                           .nwarps = d->coll.nWarps,
 #if NI_ABI <= 3
                                            .ident = &(struct ni_late_ident){d->coll.name, d->coll.commHash, d->rank},
 #else
                                            .nchannels = d->coll.nChannels,
+#endif
+#if NI_ABI >= 7
+                                           .symmetric = d->coll.isSymColl != 0,
+                                           .kernel = d->coll.kernelVariant,
+                                           .user_tag = d->coll.userTag,
 #endif
 #if NI_ABI >= 5
                                            .call = d->parentObj,
@@ -93,6 +104,9 @@ static void *start_p2p(void *context, const NI_DESCR *d) {
                                            .nchannels = ni_g.p2p_channels_valid ? d->p2p.nChannels : 0,
 #else
                                            .nchannels = d->p2p.nChannels,
+#endif
+#if NI_ABI >= 7
+                                           .user_tag = d->p2p.userTag,
 #endif
 #if NI_ABI >= 5
                                            .call = d->parentObj,
@@ -133,6 +147,7 @@ static void *start_other(void *context, const NI_DESCR *d) {
       s.root = d->collApi.root;
       s.stream = (uintptr_t)d->collApi.stream;
       s.graph = d->collApi.graphCaptured;
+      s.user_tag = NI_TAG(d->collApi);
       break;
     case NI_EV_P2P_API:
       kind = NI_EVENT_P2P_API;
@@ -141,6 +156,7 @@ static void *start_other(void *context, const NI_DESCR *d) {
       s.count = d->p2pApi.count;
       s.stream = (uintptr_t)d->p2pApi.stream;
       s.graph = d->p2pApi.graphCaptured;
+      s.user_tag = NI_TAG(d->p2pApi);
       break;
     case NI_EV_KERNEL_LAUNCH:
       kind = NI_EVENT_LAUNCH;
@@ -157,6 +173,7 @@ static void *start_other(void *context, const NI_DESCR *d) {
       s.count = d->ceColl.count;
       s.root = d->ceColl.root;
       s.stream = (uintptr_t)d->ceColl.stream;
+      s.user_tag = NI_TAG(d->ceColl);
       break;
     case NI_EV_CE_SYNC:
       kind = NI_EVENT_SYNC;
@@ -184,7 +201,8 @@ static inline __attribute__((always_inline)) enum ni_result start(void *context,
     case NI_EV_GROUP_API: *handle = ni_likely(ni_calls_are_noted()) ? ni_cb_user_group_start(context) : start_other(context, d); break;
     case NI_EV_COLL_API:
       if (ni_likely(ni_calls_are_noted() && !d->collApi.graphCaptured))
-        *handle = ni_cb_call_note(context, d->parentObj, d->collApi.func, d->collApi.datatype, d->collApi.count, d->collApi.root);
+        *handle = ni_cb_call_note(context, d->parentObj, d->collApi.func, d->collApi.datatype, d->collApi.count, d->collApi.root,
+                                 NI_TAG(d->collApi));
       else *handle = start_other(context, d);
       break;
 #endif
@@ -197,6 +215,9 @@ static inline __attribute__((always_inline)) enum ni_result start(void *context,
 #endif
       break;
     case NI_EV_NET_PLUGIN: *handle = ni_cb_net_start(d->parentObj, d->netPlugin.id, d->netPlugin.data); break;
+#endif
+#if NI_ABI >= 7
+    case NI_EV_KERNEL_PHASE: *handle = ni_cb_phase_start(d->parentObj, d->kernelPhase.phaseId, d->kernelPhase.pTimer); break;
 #endif
     case NI_EV_PROXY_STEP: *handle = ni_cb_step_start(d->parentObj, d->proxyStep.step); break;
     case NI_EV_COLL: *handle = start_coll(context, d); break;
@@ -214,6 +235,14 @@ static inline __attribute__((always_inline)) enum ni_result state(void *handle, 
     ni_cb_channel_stamp(handle, args->kernelCh.pTimer);
     return NI_RES_SUCCESS;
   }
+#if NI_ABI >= 7
+  if (st == NI_ST_KERNEL_PHASE_STOP) {
+    if (args) ni_cb_phase_stamp(handle, args->kernelCh.pTimer);
+    return NI_RES_SUCCESS;
+  }
+#else
+  if (ni_unlikely((uint32_t)st > NI_ST_CE_BATCH_COMPLETE)) return NI_RES_SUCCESS; /* another library's */
+#endif
 #if NI_ABI >= 5
   if (ni_handle_kind(handle) == NI_H_USER_GROUP) {
     ni_cb_user_group_state(st);
@@ -229,16 +258,14 @@ static inline __attribute__((always_inline)) enum ni_result state(void *handle, 
   return NI_RES_SUCCESS;
 }
 
-/* Before the first init and in a forked child nothing is recorded. Or callbacks are timed (meter.h) or channels traced
+/* Before the first init and in a forked child nothing is recorded. Or channels are traced
  * (chan_trace.h): out of line, so that the usual way pays a load and a branch. No child of an operation can come before
  * its start has returned to NCCL. armed: acquire pairs with set_up of lifecycle.c: all that callbacks read is there. */
 __attribute__((noinline, cold)) static enum ni_result start_and_note(void *context, void **handle, NI_DESCR *d, uint32_t armed) {
   if (handle) *handle = NULL;
   if (!armed) return NI_RES_SUCCESS;
-  uint64_t began = ni_meter_begin();
   enum ni_result rc = start(context, handle, d);
   if (handle) ni_trace_started(*handle);
-  if (began) ni_meter_end(began);
   return rc;
 }
 static enum ni_result start_event(void *context, void **handle, NI_DESCR *d) {
@@ -247,10 +274,8 @@ static enum ni_result start_event(void *context, void **handle, NI_DESCR *d) {
 }
 __attribute__((noinline, cold)) static enum ni_result state_and_note(void *handle, enum ni_prof_state st, NI_STATE *args, uint32_t armed) {
   if (!armed) return NI_RES_SUCCESS;
-  uint64_t began = ni_meter_begin();
   enum ni_result rc = state(handle, st, args);
   if (st == NI_ST_KERNEL_CH_STOP) ni_trace_stamped(handle);
-  if (began) ni_meter_end(began);
   return rc;
 }
 static enum ni_result record_state(void *handle, enum ni_prof_state st, NI_STATE *args) {

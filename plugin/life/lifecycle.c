@@ -98,6 +98,8 @@ static int set_up(int interface, const int *mask) {
   ni_g.interface = (uint8_t)interface;
   ni_g.nccl_version = nccl_version(mask);
   ni_g.self_is_silent = ni_self_is_silent(ni_g.nccl_version);
+  ni_g.mask_shifts_counts = ni_mask_shifts_counts(ni_g.nccl_version);
+  ni_g.shows_symmetric = ni_shows_symmetric(ni_g.nccl_version);
   ni_g.p2p_channels_valid = ni_p2p_channels_valid(interface, ni_g.nccl_version);
   ni_g.enable_p2p = c->enable_p2p;
   ni_masks_take(c->events);
@@ -203,6 +205,7 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   }
   if (a->ident_follows) ni_store_rlx(&c->ident, NI_IDENT_UNKNOWN);
   ni_pool_open_empty(&c->more, NI_CHUNK_EVENT, 1, 0);
+  ni_pool_open_empty(&c->annexes, NI_CHUNK_OP_COLL, 1, 0);
   ni_event_store_open(&c->events, ni_g.config.proxy_step_pool_slots, ni_g.config.proxy_op_pool_slots);
   if (open_pools(c)) goto out_page;
   if (ni_g.ring && !(ni_g.ring[index] = ni_done_ring_new((uint32_t)(ni_g.config.coll_pool_slots + ni_g.config.p2p_pool_slots))))
@@ -216,6 +219,7 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   c->gpu = writer->gpu;
   if (!writer->has_gpu) c->gpu.index = -1;
   c->mask_id = ni_masks_use(mask);
+  c->mask_off = ni_load_rlx(&ni_g.mask_off[c->mask_id]);
 
   /* From here nothing fails. Release pairs with comm_of's acquire: identity and pools are there. */
   if (!a->ident_follows && (c->rank != a->rank || c->n_ranks != a->n_ranks || c->n_nodes != a->n_nodes))
@@ -280,6 +284,7 @@ static void take_in(int interface, void **context, int *mask, const struct ni_in
     ni_intern_reset(&ni_g.intern, ni_g.intern.text);
     memset(ni_g.mask, 0, sizeof ni_g.mask);
     memset(ni_g.mask_users, 0, sizeof ni_g.mask_users);
+    memset((void *)ni_g.mask_seen, 0, sizeof ni_g.mask_seen);
   }
   int rc = add_comm(args, mask, context);
   if (rc == -ENOMEM && wait_for_the_dead()) {

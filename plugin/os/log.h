@@ -27,7 +27,7 @@ enum ni_log_cause {
   NI_LOG_CAUSE_STUCK,     /* an operation in flight for long */
   NI_LOG_CAUSE_EARLY,     /* interval -1 had to write early */
   NI_LOG_CAUSE_FILES,     /* where the log goes: said once */
-  NI_LOG_CAUSE_CONTROL,   /* control files, budget */
+  NI_LOG_CAUSE_CONTROL,   /* control files, event mask */
   NI_LOG_CAUSE_COUNT
 };
 

@@ -16,12 +16,12 @@
 #include "format/line.h"
 #include "ni_box.h"
 
-enum type { BOOL, KEEP, INT, COUNT, BYTES, FORMAT, EVENTS, MODE, DIRECTORY, BOX, SAMPLE, DUTY, PERCENT };
+enum type { BOOL, KEEP, INT, COUNT, BYTES, FORMAT, EVENTS, MODE, DIRECTORY, BOX, PATH, SAMPLE };
 
 struct setting {
   const char *name, *fallback;
   enum type type;
-  size_t at; /* offset in struct ni_config: of 8 bytes (struct ni_duty among them), or of char[NI_DIR_MAX_BYTES] */
+  size_t at; /* offset in struct ni_config: of 8 bytes, or of char[NI_DIR_MAX_BYTES] */
   int64_t def, min, max;
   const char *help;
 };
@@ -90,10 +90,8 @@ static const struct setting table[] = {
      "Time between rollup lines: counts and times of all operations by function and size. 0: none."},
     {"NCCL_INSPECTOR_PROM_DUMP", NULL, BOOL, AT(prom_dump), 0, 0, 1,
      "1: also a .prom file for each GPU in the dump directory, every 30 s, for node_exporter; NVIDIA's names and labels."},
-    {"NCCL_INSPECTOR_KERNELCH_DUTY", NULL, DUTY, AT(duty), 0, 0, 0,
-     "Ask for KernelCh events during ON of every PERIOD only, the same slices on all ranks. 0: always."},
-    {"NCCL_INSPECTOR_MAX_OVERHEAD_PERCENT", NULL, PERCENT, AT(max_overhead), 0, 0, 100 * NI_PERCENT_ONE,
-     "Step detail down when the callbacks take more of one CPU, or operations are dropped. 0: never."},
+    {"NCCL_INSPECTOR_TAGS", NULL, PATH, AT(tags_file), 0, 0, NI_DIR_MAX_BYTES - 1,
+     "A file with a name for each tag of the application, a line `NUMBER NAME` each (docs/events.md)."},
 };
 #define N_SETTINGS (sizeof table / sizeof *table)
 
@@ -133,9 +131,12 @@ static int64_t get_number(const struct ni_config *c, const struct setting *s) {
 }
 
 /* Is the value a text in struct ni_config? */
-static bool is_text(const struct setting *s) { return s->type == DIRECTORY || s->type == BOX; }
+static bool is_text(const struct setting *s) { return s->type == DIRECTORY || s->type == BOX || s->type == PATH; }
 
-static const char *default_string(const struct setting *s) { return s->type == BOX ? NI_BOX_DIR : default_dir; }
+static const char *default_string(const struct setting *s) {
+  if (s->type == PATH) return "";
+  return s->type == BOX ? NI_BOX_DIR : default_dir;
+}
 
 static void set_string(struct ni_config *c, const struct setting *s, const char *value) {
   memcpy((char *)c + s->at, value, strlen(value) + 1); /* its length was looked at */
@@ -143,7 +144,6 @@ static void set_string(struct ni_config *c, const struct setting *s, const char 
 
 /* A number's text. False: it is not accepted. */
 static bool parse(const struct setting *s, const char *text, int64_t *v) {
-  struct ni_duty duty;
   uint32_t kinds;
   char why[64];
   switch (s->type) {
@@ -154,11 +154,6 @@ static bool parse(const struct setting *s, const char *text, int64_t *v) {
         if (strcmp(text, words[s->type][*v]) == 0) return true;
       return false;
     case SAMPLE: return ni_sample_parse(text, (uint64_t *)v);
-    case PERCENT: return ni_percent_parse(text, (uint64_t *)v);
-    case DUTY:
-      if (!ni_duty_parse(text, &duty)) return false;
-      memcpy(v, &duty, sizeof duty);
-      return true;
     case EVENTS:
       if (parse_number(text, false, v)) break;
       if (!ni_kinds_parse(text, &kinds, why, sizeof why)) return false;
@@ -199,24 +194,18 @@ static bool is_default(const struct ni_config *c, const struct setting *s) {
 
 /* Text of a number of this setting, as a user would write it. */
 static void number_text(const struct setting *s, int64_t v, char *out, size_t cap) {
-  struct ni_duty duty;
   switch (s->type) {
     case FORMAT:
     case KEEP:
     case MODE: snprintf(out, cap, "%s", words[s->type][v]); break;
     case EVENTS: ni_kinds_text((uint32_t)v, out, cap); break;
     case SAMPLE: snprintf(out, cap, "1/%lld", (long long)v); break;
-    case PERCENT: ni_percent_text((uint64_t)v, out, cap); break;
-    case DUTY:
-      memcpy(&duty, &v, sizeof duty);
-      ni_duty_text(duty, out, cap);
-      break;
     default: snprintf(out, cap, "%lld", (long long)v);
   }
 }
 
 static void default_text(const struct setting *s, char *out, size_t cap) {
-  if (is_text(s)) snprintf(out, cap, "%s", s->type == BOX ? "1" : default_dir);
+  if (is_text(s)) snprintf(out, cap, "%s", s->type == BOX ? "1" : default_string(s));
   else number_text(s, s->def, out, cap);
 }
 
@@ -236,11 +225,10 @@ static void range_text(const struct setting *s, char *out, size_t cap) {
     case MODE: words_text(words[s->type], out, cap); break;
     case EVENTS: snprintf(out, cap, "names of events with commas, or 0 to %lld", (long long)s->max); break;
     case BOX: snprintf(out, cap, "0, 1 or an absolute path of at most %lld bytes", (long long)s->max); break;
+    case PATH:
     case DIRECTORY: snprintf(out, cap, "a path of at most %lld bytes", (long long)s->max); break;
     case BYTES: snprintf(out, cap, "%lld to %lld, suffix k, m or g", (long long)s->min, (long long)s->max); break;
     case SAMPLE: snprintf(out, cap, "1/N, N from 1 to %lld", (long long)s->max); break;
-    case PERCENT: snprintf(out, cap, "0 to 100, at most three decimals"); break;
-    case DUTY: snprintf(out, cap, "0, or ON/PERIOD such as 1s/60s, 500ms/1m; ON from 100ms, PERIOD to 24h"); break;
     default: snprintf(out, cap, "%lld to %lld", (long long)s->min, (long long)s->max); break;
   }
 }
@@ -327,9 +315,6 @@ int ni_config_read(struct ni_config *c, ni_config_warn_fn warn, void *arg) {
   }
   if (c->enable_proxy) c->events |= NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS);
   if (!c->dump_proxy_steps) c->events &= ~NI_KINDS(NI_EVENT_STEPS);
-  if (!c->dump_thread && warn && (c->duty.period_ms || c->max_overhead))
-    warn(arg, "NCCL_INSPECTOR_KERNELCH_DUTY and NCCL_INSPECTOR_MAX_OVERHEAD_PERCENT have no effect, because "
-              "NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0; what is asked for does not change.");
   if (c->sample > 1 && warn && (!c->rollup_seconds || !c->control_lines))
     warn(arg, "NCCL_INSPECTOR_SAMPLE leaves operations out that are in no roll-up, because NCCL_INSPECTOR_ROLLUP_SECONDS or "
               "NCCL_INSPECTOR_DUMP_CONTROL_LINES is 0: their times are lost.");

@@ -50,11 +50,9 @@ struct ni_config {
   uint64_t sample;             /* one record in so many is written; 1: all */
   uint64_t rollup_seconds;     /* 0: no roll-ups */
   uint64_t prom_dump;          /* write/prom.h */
-  struct ni_duty duty;         /* KernelCh in slices; 0/0: always */
-  uint64_t max_overhead;       /* thousandths of a percent of one CPU; 0: no limit */
   char dump_dir[NI_DIR_MAX_BYTES]; /* as set, tokens not yet put in */
+  char tags_file[NI_DIR_MAX_BYTES]; /* "": none */
 };
-_Static_assert(sizeof(struct ni_duty) == 8, "a number like the others");
 
 /* Takes one message, a complete sentence without newline, valid during the call only. Control characters of the
  * environment are replaced by '?' in it. */

@@ -31,6 +31,17 @@ static void read_mark(struct ni_ctl_command *c, const char *name) {
   memcpy(c->mark, name, strlen(name) + 1);
 }
 
+bool ni_ctl_is_tag(const char *text) {
+  uint64_t number;
+  while (blank(*text)) text++;
+  if (!ni_digits(&text, INT64_MAX, &number) || number == 0 || !blank(*text)) return false;
+  while (blank(*text)) text++;
+  size_t n = strlen(text);
+  for (size_t i = 0; i < n; i++)
+    if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) return false;
+  return n > 0 && n < NI_CTL_MARK_BYTES;
+}
+
 /* c->text is the command without number and remark, trimmed. */
 static void read_command(struct ni_ctl_command *c) {
   char verb[16];
@@ -38,7 +49,7 @@ static void read_command(struct ni_ctl_command *c) {
   const char *rest = c->text + n;
   while (blank(*rest)) rest++;
   if (n >= sizeof verb) {
-    refuse(c, "preset, events, verbose, sample, flush or mark expected");
+    refuse(c, "preset, events, verbose, sample, flush, mark or tag expected");
     return;
   }
   memcpy(verb, c->text, n);
@@ -63,8 +74,11 @@ static void read_command(struct ni_ctl_command *c) {
     if (*rest && strcmp(rest, "now") != 0) refuse(c, "flush: nothing, or now, expected behind it");
   } else if (strcmp(verb, "mark") == 0) {
     read_mark(c, rest);
+  } else if (strcmp(verb, "tag") == 0) {
+    c->verb = NI_CTL_TAG;
+    if (!ni_ctl_is_tag(rest)) refuse(c, "tag: a number from 1 and a name of 1 to 64 bytes expected");
   } else {
-    refuse(c, "preset, events, verbose, sample, flush or mark expected");
+    refuse(c, "preset, events, verbose, sample, flush, mark or tag expected");
   }
 }
 

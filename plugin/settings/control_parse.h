@@ -1,7 +1,7 @@
 /*
  * The text of a control file, line by line (docs/control.md). Pure; nothing is executed here, and nothing else is read.
  *
- *   [@NUMBER] preset NAME | events LIST | verbose on|off | sample 1/N | flush | mark TEXT        # to the end: a remark
+ *   [@NUMBER] preset NAME | events LIST | verbose on|off | sample 1/N | flush | mark TEXT | tag NUMBER NAME    # a remark
  *
  * NUMBER: Unix ns at which `nccl-inspector ctl` put the line there; who has carried a line out with this number or a
  * higher one does not do it again. A line that does not end with a line feed was perhaps written only in part: refused.
@@ -21,7 +21,7 @@
 #define NI_CTL_MARK_BYTES 65u   /* of a mark's name, terminator included */
 #define NI_CTL_WHY_BYTES 200u
 
-enum ni_ctl_verb { NI_CTL_EVENTS = 0, NI_CTL_VERBOSE, NI_CTL_SAMPLE, NI_CTL_FLUSH, NI_CTL_MARK, NI_CTL_REFUSED };
+enum ni_ctl_verb { NI_CTL_EVENTS = 0, NI_CTL_VERBOSE, NI_CTL_SAMPLE, NI_CTL_FLUSH, NI_CTL_MARK, NI_CTL_TAG, NI_CTL_REFUSED };
 
 struct ni_ctl_command {
   enum ni_ctl_verb verb;
@@ -34,6 +34,10 @@ struct ni_ctl_command {
   uint64_t sample;
   char why[NI_CTL_WHY_BYTES];  /* REFUSED: what was expected */
 };
+
+/* Is this "NUMBER NAME", a tag and its name? NUMBER from 1 to 2^63 - 1, NAME of 1 to 64 bytes without a control character.
+ * Blanks in front and between are passed over. */
+bool ni_ctl_is_tag(const char *text);
 
 /* Calls take for each line that is not empty or a remark. c is valid during the call only. */
 void ni_ctl_parse(const char *text, size_t n, void (*take)(void *arg, const struct ni_ctl_command *c), void *arg);

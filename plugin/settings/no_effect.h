@@ -8,6 +8,9 @@
 
 #define NO_OBJECTS "accepted, no effect: operations are recorded without such objects, so there is no pool of them"
 #define NO_RING "accepted, no effect: finished operations wait in the arena until they are written, in no ring"
+#define NO_SLICES \
+  "accepted, no effect: from NCCL 2.31 on KernelCh that comes and goes spoils the times of kernels; NCCL_INSPECTOR_EVENTS=light " \
+  "asks for none"
 enum { NI_OTHERS = 1 };
 static const struct {
   const char *name, *why;
@@ -16,6 +19,8 @@ static const struct {
     {"NCCL_INSPECTOR_COMM_POOL_SIZE", "accepted, no effect: the table of communicators grows as it is needed"},
     {"NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", NO_RING},
     {"NCCL_INSPECTOR_DUMP_P2P_RING_SIZE", NO_RING},
+    {"NCCL_INSPECTOR_KERNELCH_DUTY", NO_SLICES},
+    {"NCCL_INSPECTOR_MAX_OVERHEAD_PERCENT", NO_SLICES},
     {"NCCL_INSPECTOR_OTEL_EXPORT", "accepted, no effect in the job: `nccl-inspector agent --otlp URL`, on each node, sends "
                                    "OpenTelemetry's metrics of all jobs (docs/agent.md)"},
     {"NCCL_PROFILE_GROUP_API_POOL_SIZE", NO_OBJECTS},

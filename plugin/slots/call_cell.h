@@ -26,9 +26,11 @@ struct ni_call_cell {
   _Atomic uint64_t settled;                       /* the last one's, when it is of no more use */
   _Atomic uint64_t ticks_start, ticks_stop;       /* ticks_stop 0: it has not returned yet */
   _Atomic uint64_t count, group;                  /* group: as struct ni_ev_api has it */
+  _Atomic uint64_t user_tag;
   _Atomic int32_t root;
   _Atomic uint8_t func, datatype;
 };
+_Static_assert(sizeof(struct ni_call_cell) == NI_CACHE_LINE, "one line a call");
 
 /* Is the call with this number noted here and waits for its Coll? Any thread. */
 static inline int ni_call_waits(const struct ni_call_cell *x, uint64_t number) {

@@ -72,6 +72,7 @@ struct ni_comm {
   _Atomic uint64_t state; /* generation 32 | enum ni_comm_phase 8 */
   uint64_t hash;
   uint32_t page;
+  uint32_t mask_off; /* ni_g.mask_off[mask_id] at its init: another number now means that KernelCh was off in its life */
   uint32_t index; /* in the process's registry; bit of the dirty map */
   int32_t rank, n_ranks, n_nodes;
   uint8_t has_name;
@@ -92,6 +93,9 @@ struct ni_comm {
   _Alignas(NI_CACHE_LINE) _Atomic uint32_t group_ord; /* Groups announced */
   _Atomic uint32_t watch;                             /* operations with an unknown channel count, newest first */
   _Atomic uint64_t user_group; /* user_group.h; starter, plain stores. Release at its end, acquire there */
+  _Atomic uint32_t head_group; /* Group of the newest symmetric kernel, and the first of its calls: slot << 28 | generation */
+  _Atomic uint64_t head;       /* both by plain stores of whoever starts operations of that Group: one thread */
+  struct ni_pool annexes;      /* annex.h */
   _Atomic uint64_t apart; /* channels whose device stamps may be another work's (format/apart.h); only ever gains bits */
   _Alignas(NI_CACHE_LINE) struct ni_comm_kind kind[NI_KIND_COUNT];
   /* poller */

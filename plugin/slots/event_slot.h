@@ -47,7 +47,11 @@ enum { NI_PH_NONE = 0, NI_PH_GPU_PRODUCE, NI_PH_PEER_CREDIT, NI_PH_WIRE, NI_PH_F
 /* What an event slot holds beside its times; by kind. */
 struct ni_ev_api {
   uint64_t stream;
-  uint64_t start_end, end_begin; /* groupapi: ticks, 0: not seen */
+  union {
+    uint64_t start_end; /* groupapi: ticks, 0: not seen */
+    uint64_t user_tag;  /* collapi, p2papi, ce; 0: untagged */
+  };
+  uint64_t end_begin;   /* groupapi: ticks, 0: not seen */
   uint64_t group;  /* handle of the GroupApi, as given to NCCL; 0: none */
   int32_t root;
   int32_t depth;

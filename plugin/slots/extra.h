@@ -1,20 +1,13 @@
 /*
  * State of what callbacks do beside recording, while somebody asks for it: bits of ni_g.armed say what. Then they take the long
- * way. Relaxed: who sees a bit late is not timed or traced.
- * meter.h and chan_trace.h say how, and who reads and writes.
+ * way. Relaxed: who sees a bit late is not traced. chan_trace.h says how, and who reads and writes.
  */
 #ifndef NI_EXTRA_H
 #define NI_EXTRA_H
 
 #include "arena.h"
 
-enum { NI_ARMED = 1, NI_EXTRA_METER = 2, NI_EXTRA_TRACES = 4 };
-
-struct ni_meter {
-  _Atomic uint32_t on;
-  uint64_t pair_ticks, max_ticks; /* written before `on` is */
-  _Alignas(NI_CACHE_LINE) _Atomic uint64_t ticks, callbacks; /* estimated sums since the process began */
-};
+enum { NI_ARMED = 1, NI_EXTRA_TRACES = 4 };
 
 struct ni_traces {
   _Atomic(_Atomic uint32_t *) of; /* slot -> page of `arena`, 0: none; NULL until verbose is first on */

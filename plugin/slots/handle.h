@@ -14,6 +14,8 @@
  *   63..60 kind | 59..34 slot or 0 | 33 captured | 32 Send or Recv | 31..0 call_sn, low half          API call
  *   63..60 kind | 59..54 zero | 53..28 slot | 27..0 generation                                      event, proxy operation,
  *                                                                                                   KernelCh beside another
+ *   63..60 kind | 59..54 channel | 53 zero | 52..27 page of the communicator | 26..25 phase | 24..0 number   phase
+ *   63..60 kind | 59..54 phase | 53..28 slot | 27..0 generation                              phase of a KernelCh beside another
  *   63..60 kind | 59..54 step modulo 64 | 53..28 slot of the proxy operation | 27..0 its generation proxy step
  *
  * The kind is not mixed and never 0, so no tag is NULL. All functions are pure: any thread, wait-free.
@@ -38,6 +40,8 @@ enum ni_handle_kind {
   NI_H_MORE = 11, /* a KernelCh that is open beside another of its chain */
   NI_H_NOTED = 12,      /* CollApi without a line of its own, in its communicator's cell (call_cell.h) */
   NI_H_USER_GROUP = 13, /* GroupApi without a line of its own (user_group.h) */
+  NI_H_PHASE = 14,      /* KernelPhase of a KernelCh */
+  NI_H_PHASE_MORE = 15, /* the same of one that is open beside another of its chain */
 };
 
 #define NI_H_GEN_BITS 28
@@ -75,6 +79,16 @@ static inline uint64_t ni_payload_cell(uint32_t channel, uint32_t dir, uint32_t 
 static inline uint32_t ni_payload_cell_index(uint64_t p) { return (uint32_t)(p >> 53); } /* 2 x channel + direction */
 static inline uint32_t ni_payload_cell_page(uint64_t p) { return (uint32_t)((p >> 27) & NI_H_IDX_MASK); }
 static inline uint32_t ni_payload_cell_number(uint64_t p) { return (uint32_t)p & NI_H_NUMBER_MASK; }
+
+/* A phase has its KernelCh's payload, with the phase in the place of the highest bits of the number. */
+#define NI_H_PHASE_SHIFT 25
+#define NI_H_PHASE_NUMBER_MASK ((UINT32_C(1) << NI_H_PHASE_SHIFT) - 1)
+static inline uint64_t ni_payload_phase(uint64_t channel, uint32_t phase) {
+  return (channel & ~(UINT64_C(3) << NI_H_PHASE_SHIFT)) | (uint64_t)(phase & 3) << NI_H_PHASE_SHIFT;
+}
+static inline uint32_t ni_payload_phase_of(uint64_t p) { return (uint32_t)(p >> NI_H_PHASE_SHIFT) & 3; }
+static inline uint64_t ni_payload_phase_more(uint64_t more, uint32_t phase) { return more | (uint64_t)(phase & 3) << 54; }
+static inline uint32_t ni_payload_phase_more_of(uint64_t p) { return (uint32_t)(p >> 54) & 3; }
 
 static inline uint64_t ni_payload_call(uint32_t slot, uint32_t captured, uint32_t p2p, uint32_t number) {
   return (uint64_t)slot << 34 | (uint64_t)captured << 33 | (uint64_t)p2p << 32 | number;

@@ -50,6 +50,9 @@ enum {
   NI_OP_REPLAYED = 1 << 1, /* from a CUDA graph */
   NI_OP_API = 1 << 2,      /* none of NCCL's: a collective known by its call alone (call_drain.h) */
   NI_OP_CE = 1 << 3,       /* the same by the copy engine's events */
+  NI_OP_SYMMETRIC = 1 << 4, /* a symmetric kernel (callbacks 3.9) */
+  NI_OP_FUSED = 1 << 5,     /* with SYMMETRIC: one of several calls in one kernel */
+  NI_OP_TAIL = 1 << 6,      /* with FUSED: not the first of them, so it has no channels of its own */
 };
 
 /* Why GPU stamps of an operation cannot be true (op->bad). Order as in the log's timing_fallback_by. */
@@ -74,7 +77,8 @@ enum ni_mask_doubt {
 struct ni_op {
   /* line 0: met by starter and poller */
   _Atomic uint64_t state;
-  _Atomic uint32_t next;  /* free list or done list: slot index, 0 ends (slot 0 lies in the arena's header) */
+  _Atomic uint32_t next;  /* of the one list that it is on: slot index, 0 ends (slot 0 lies in the arena's header). Free list;
+                             watched, with an unknown channel count; done list */
   _Atomic uint32_t prog;  /* channels started << 16 | stopped; poller only, read by the dump thread (acquire) */
   _Atomic uint64_t gpu_start_ns; /* earliest start stamp; poller only */
   _Atomic uint64_t gpu_stop_ns;  /* latest stop stamp; poller only */
@@ -96,10 +100,10 @@ struct ni_op {
   int32_t root;        /* or peer */
   uint8_t func, datatype, algo, proto; /* numbers of the intern table */
   uint8_t nchannels;   /* as NCCL gave it, where it can be trusted */
-  uint8_t nwarps;
-  uint8_t origin;      /* NI_OP_CALLED, NI_OP_REPLAYED, NI_OP_API, NI_OP_CE */
+  uint8_t kernel;      /* NCCL's name of a symmetric kernel, number of the intern table; 0: none */
+  uint8_t origin;      /* NI_OP_CALLED and so on. NI_OP_FUSED comes to a head with its first tail, before its bracket ends */
   uint8_t poller;      /* debug builds: who serves the channels */
-  uint32_t watch_next; /* list of operations with an unknown channel count: dump thread after the push */
+  uint32_t annex;      /* slot of what only some operations have (annex.h); 0: none */
   uint32_t seen_prog;  /* dump thread: prog at the last look */
   uint32_t seen_ms;    /* dump thread: when prog was last seen to move, ms of its own clock */
 };

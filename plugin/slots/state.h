@@ -34,7 +34,8 @@ struct ni_global {
   uint8_t interface;      /* N of the ncclProfiler_vN that NCCL chose */
   uint8_t self_is_silent;     /* a P2P with the own rank has no KernelCh (completion rule) */
   uint8_t p2p_channels_valid; /* p2p.nChannels carries NCCL's value (completion rule) */
-  _Atomic uint8_t mask_was_off; /* KernelCh was off, by us or by whoever: 1 from then on */
+  uint8_t mask_shifts_counts; /* a mask without KernelCh, and then with, spoils device times (completion rule) */
+  uint8_t shows_symmetric;    /* symmetric kernels have Coll events */
   uint8_t keep_last;
   uint8_t enable_p2p;
   uint8_t wake_on_push;   /* interval 0 */
@@ -43,10 +44,11 @@ struct ni_global {
   uint64_t nonce;
   _Atomic uint8_t kernel_ch_ever; /* KernelCh has been asked of an NCCL in this process; else no operation has channels */
   int *mask[NI_MAX_MASKS]; /* each NCCL in the process has one activation mask; written before the communicator */
+  _Atomic uint32_t mask_off[NI_MAX_MASKS]; /* raised when KernelCh is seen to be off. Relaxed: who misses it judges as before */
+  _Atomic int mask_seen[NI_MAX_MASKS]; /* what we wrote there last, or found and told; under the lock */
   _Atomic uint32_t kinds;  /* what is recorded (events.h); written under the lock */
   _Atomic uint8_t verbose; /* records get a trace of every channel */
   struct ni_arena arena;
-  struct ni_meter meter;
   struct ni_traces traces;
 
   /* ---- met by callbacks and the dump thread ---- */

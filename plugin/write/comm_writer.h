@@ -36,6 +36,28 @@ struct ni_event_writer {
   uint32_t open_cells, taken_cells;     /* bits: calls that waited then; those that are in `todo` or `wait` now */
 };
 
+/* The time of a symmetric kernel that several calls share (plugin/drain/fused.h). */
+#define NI_FUSED_SPANS 16u
+struct ni_fused_span {
+  bool known, gpu_ok, has_kernel;
+  uint32_t group;                /* ordinal of its Group */
+  uint64_t gpu_ns, kernel_cpu_ns;
+  int64_t gpu_start_ns;          /* GPU start in host time, monotonic; with gpu_ok and a clock fit, else 0 */
+};
+struct ni_fused_writer {
+  struct ni_fused_span span[NI_FUSED_SPANS]; /* the newest */
+  uint32_t next;
+  struct ni_chain waiting;
+};
+
+/* When captured calls without kernel times were last replayed: by call_sn modulo NI_REPLAYS. Two that share a place lose the
+ * distance, nothing else. */
+#define NI_REPLAYS 4096u
+struct ni_replay {
+  uint64_t call;                 /* call_sn + 1; 0: none */
+  uint64_t ticks, ticks_before;  /* starts of the newest replay, and of the one before; 0: none */
+};
+
 enum ni_writer_stage {
   NI_STAGE_LIVE = 0,
   NI_STAGE_CLOSED,  /* drained, final lines are in the open block */
@@ -65,7 +87,7 @@ struct ni_comm_writer {
   int64_t stated_offset_ns;  /* of the last clock line of this communicator */
   uint8_t offset_stated;
   uint64_t init_ns;
-  uint32_t watch;          /* operations with unknown channel count, ours now; linked by watch_next */
+  uint32_t watch;          /* operations with unknown channel count, ours now; linked by next */
   uint64_t last_stats_ms, last_scan_ms, clock_samples;
   struct ni_rollup rollup;
   uint64_t rollup_period;  /* number of the period since 1970 that `rollup` counts for */
@@ -76,6 +98,8 @@ struct ni_comm_writer {
   uint64_t closing_ms;     /* when its last lines were first found not to add up, or it was cut short; 0: never */
   uint32_t closing_judge_ms, closing_tick; /* the same by the clock of judgements, and by ticks */
   struct ni_kind_writer kind[NI_KIND_COUNT];
+  struct ni_fused_writer fused;
+  struct ni_replay *replays; /* [NI_REPLAYS], owned; NULL until there is one, or without memory */
   struct ni_event_writer ev;
 };
 

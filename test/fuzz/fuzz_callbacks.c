@@ -84,7 +84,7 @@ static void set_up(void) {
   setenv("NCCL_INSPECTOR_COLL_POOL_SIZE", "40", 1);
   setenv("NCCL_INSPECTOR_P2P_POOL_SIZE", "40", 1);
   struct ni_init_args a = {.comm_hash = 1, .n_nodes = 1, .n_ranks = 2};
-  ni_init(6, &ctx[0], &mask, &a);
+  ni_init(7, &ctx[0], &mask, &a);
   need(ni_g.dump != NULL);
   need(ni_load_rlx(&ni_g.dump->open)); /* init has opened a session */
   ni_g.nonce = 0x5a5a5a5a5a5a5a5 /* 60 bits */;
@@ -104,6 +104,7 @@ static void end_comm(struct ni_dump *d, struct ni_comm_writer *s) {
   struct ni_comm *c = s->comm;
   ni_store_rel(&c->state, ni_comm_state((uint32_t)ni_load_rlx(&c->state), NI_COMM_CLOSING));
   need(ni_lines_identify(&d->w, s, 1) == 1);
+  s->why = NI_END_DESTROY;
   ni_judge(&d->drain, s, NI_END_DESTROY);
   (void)ni_collect(&d->drain);
   (void)ni_events_collect(&d->drain);
@@ -139,7 +140,7 @@ static void settle(struct ni_dump *d) {
 static void open_comm(unsigned i) {
   struct ni_init_args a = {.ident_follows = byte() & 1, .comm_hash = number(2), .comm_name = text(), .n_nodes = (int)byte(), .n_ranks = (int)byte(),
                               .rank = (int)byte()};
-  ni_init(6, &ctx[i], &mask, &a);
+  ni_init(7, &ctx[i], &mask, &a);
 }
 
 /* Events of the other kinds: whatever NCCL could hand over, and what it could not. */
@@ -159,7 +160,7 @@ static void event_step(void) {
       /* As abi_body.h chooses, and now and then otherwise. */
       bool noted = ni_calls_are_noted() != (byte() % 16 == 0);
       if (noted && kind == NI_EVENT_GROUP_API) keep(ni_cb_user_group_start(c));
-      else if (noted && kind == NI_EVENT_COLL_API) keep(ni_cb_call_note(c, parent, s.func, s.datatype, s.count, s.root));
+      else if (noted && kind == NI_EVENT_COLL_API) keep(ni_cb_call_note(c, parent, s.func, s.datatype, s.count, s.root, value & 7));
       else keep(ni_cb_event_start(c, kind, &s));
       break;
     }
@@ -197,7 +198,11 @@ static void one_step(struct ni_dump *d) {
       struct ni_late_ident id = {text(), number(1), (int8_t)byte()};
       if (byte() & 1) s.ident = &id;
       void *c = some_context();
-      keep(ni_cb_op_start(c, byte() & 1 ? NI_KIND_P2P : NI_KIND_COLL, &s));
+      unsigned what = byte();
+      s.symmetric = (what & 2) && !(what & 1);
+      s.kernel = s.symmetric ? "AllReduce_AGxLL_R" : NULL;
+      s.user_tag = what & 4 ? number(2) : 0;
+      keep(ni_cb_op_start(c, what & 1 ? NI_KIND_P2P : NI_KIND_COLL, &s));
       break;
     }
     case 5:
@@ -210,6 +215,7 @@ static void one_step(struct ni_dump *d) {
     case 7: {
       void *h = some_handle();
       ni_cb_channel_stamp(h, number(2));
+      ni_cb_phase_stamp(h, number(1));
       break;
     }
     case 8:
@@ -220,7 +226,13 @@ static void one_step(struct ni_dump *d) {
       keep((void *)(uintptr_t)(h ^ UINT64_C(1) << (byte() % 64)));
       break;
     }
-    case 12: ni_cb_unknown(); break;
+    case 12: {
+      void *parent = some_handle();
+      unsigned phase = byte();
+      keep(ni_cb_phase_start(parent, phase % 5, number(2)));
+      ni_cb_unknown();
+      break;
+    }
     case 13: /* time passes; perhaps the disk takes what there is */
       d->drain.judge_ms += byte() * 40 + 1;
       d->w.now_ms += 1000;
@@ -259,7 +271,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ni_g.min_size_bytes = settings & 8 ? 1000 : 0;
   ni_g.p2p_channels_valid = !(settings & 16);
   ni_g.config.require_kernel_timing = !!(settings & 32);
-  ni_store_rlx(&ni_g.mask_was_off, 0);
+  ni_g.mask_shifts_counts = !!(settings & 64);
+  ni_g.shows_symmetric = 1;
   ni_masks_take(settings & 128 ? NI_KINDS_TRACE : NI_KINDS_STANDARD);
   mask = 0x46;
   memset(handle, 0, sizeof handle);

@@ -85,6 +85,7 @@ static uint64_t room_of(const struct ni_box_header *h, uint32_t id) {
   if (id >= NI_BOX_KIND_STARTED && id <= NI_BOX_KIND_FALLBACK) return h->kind_stride;
   if (id >= NI_BOX_TEXT_READY && id <= NI_BOX_TEXT_TEXT) return h->texts.stride;
   if (id == NI_BOX_OP_CALL_SN || id == NI_BOX_OP_ORIGIN) return h->slot_bytes;
+  if (id >= NI_BOX_OP_KERNEL && id <= NI_BOX_ANNEX_COMPUTE_TO_NS) return h->slot_bytes;
   if (id >= NI_BOX_PROXY_STATE && id <= NI_BOX_PROXY_STEP_LAST) return h->proxy_bytes;
   return (uint64_t)h->comm_pages * h->page_bytes;
 }

@@ -89,6 +89,9 @@ struct ni_box_op {
   uint32_t bad, mask_doubt, nchannels;
   uint32_t origin, call_low;
   const char *func, *datatype, *algo, *proto;
+  const char *kernel;   /* of a symmetric kernel, "": none */
+  uint64_t user_tag;    /* as NCCL gave it; 0: untagged */
+  uint64_t compute_from_ns, compute_to_ns; /* phases of a symmetric kernel, for ni_phases_of; 0: none */
 };
 
 /*

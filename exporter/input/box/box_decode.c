@@ -255,6 +255,14 @@ void ni_box_op_at(const struct ni_box *b, uint32_t slot, struct ni_box_op *op) {
       .proto = text_of(b, get(b, p, NI_BOX_OP_PROTO), NULL),
   };
   op->bytes = op->count * elem;
+  uint64_t kernel = get(b, p, NI_BOX_OP_KERNEL), annex = get(b, p, NI_BOX_OP_ANNEX);
+  op->kernel = kernel ? text_of(b, kernel, NULL) : "";
+  if (annex && (annex + 1) * b->h.slot_bytes <= (uint64_t)b->h.n_pages * NI_BOX_PAGE_BYTES) {
+    const unsigned char *x = b->image + annex * b->h.slot_bytes;
+    op->user_tag = get(b, x, NI_BOX_ANNEX_USER_TAG);
+    op->compute_from_ns = get(b, x, NI_BOX_ANNEX_COMPUTE_FROM_NS);
+    op->compute_to_ns = get(b, x, NI_BOX_ANNEX_COMPUTE_TO_NS);
+  }
   op->is = classify(op);
 }
 

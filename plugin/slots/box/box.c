@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "format/timing.h"
+#include "plugin/slots/beside/annex.h"
 #include "plugin/os/host.h"
 #include "plugin/settings/job.h"
 #include "plugin/slots/state.h"
@@ -29,6 +30,7 @@ _Static_assert(NI_BOX_KINDS == NI_KIND_COUNT && SAME(NI_BOX_MASK_OFF, NI_MASK_OF
                "numbers that ni_box.h states");
 _Static_assert(SAME(NI_BOX_ORIGIN_CALLED, NI_OP_CALLED) && SAME(NI_BOX_ORIGIN_REPLAYED, NI_OP_REPLAYED) &&
                    SAME(NI_BOX_ORIGIN_API, NI_OP_API) && SAME(NI_BOX_ORIGIN_CE, NI_OP_CE) &&
+                   SAME(NI_BOX_ORIGIN_SYMMETRIC, NI_OP_SYMMETRIC) && SAME(NI_BOX_ORIGIN_FUSED, NI_OP_FUSED) &&
                    SAME(NI_BOX_PROXY_SEND, NI_EVF_SEND) && SAME(NI_BOX_PROXY_PARENT, NI_EVF_PARENT) &&
                    SAME(NI_BOX_PHASE_PEER_CREDIT, NI_PH_PEER_CREDIT) && SAME(NI_BOX_PHASE_WIRE, NI_PH_WIRE) &&
                    SAME(NI_BOX_PHASE_COUNT, NI_PH_COUNT) && SAME(NI_EVS_LIVE, NI_BOX_OP_LIVE) &&
@@ -42,6 +44,7 @@ static const struct ni_box_field fields[NI_BOX_FIELD_COUNT] = {
 #define KIND struct ni_comm_kind
 #define CELL struct ni_chan_cell
 #define TEXT struct ni_interned
+#define ANNEX struct ni_annex
 #define FIELD(of, name, member, bytes) {offsetof(of, member), sizeof(((of *)0)->member)},
     NI_BOX_FIELDS(FIELD)
 #undef FIELD

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Detail while the job runs: control files, slices of KernelCh, the budget, verbose records; whatever changes, every
-# operation stays accounted for.
+# Detail while the job runs: control files, names of tags, verbose records; whatever changes, every operation stays accounted for.
 . "$(dirname "$0")/../../host/lib.sh"
 S=NCCL_INSPECTOR
 US=${S}_DUMP_THREAD_INTERVAL_MICROSECONDS
@@ -71,25 +70,25 @@ n=$(awk -F'"count":' '/"rollup"/ {n += $2 + 0} END {print n + 0}' "$TMP/flushed"
 [ "$n" = 1505 ] || fail "$CASE: $n of 1505 operations are in the roll-ups so far"
 verify
 
-# Slices: KernelCh on in part of the time only; nothing is lost, and the log says when.
-run "KERNELCH_DUTY 300ms/1s" ${S}_KERNELCH_DUTY=300ms/1s init 0 paced 0 2600 1000 fin 0
-verify --timing any
-checked 0 --partial
-lines 'assert len(k) >= 4 and all(c["source"] == "duty" for c in k), k
-assert all(a["command"] != b["command"] for a, b in zip(k, k[1:]))
-assert all(("kernelch" in c["events"] or c["events"] == "standard") == (c["command"] == "kernelch on") for c in k)'
-# Without a dump thread nobody would switch it on again: no effect, as its warning says.
-run "KERNELCH_DUTY without a thread" ${S}_KERNELCH_DUTY=100ms/24h ${S}_DUMP_THREAD_ENABLE=0 init 0 init 1 ops 0 10 fin 0 ops 1 500 fin 1
+# Settings of earlier releases that switched KernelCh: accepted, named, and nothing is switched.
+run "KERNELCH_DUTY, MAX_OVERHEAD_PERCENT" ${S}_KERNELCH_DUTY=300ms/1s ${S}_MAX_OVERHEAD_PERCENT=0.001 init 0 paced 0 2600 1000 fin 0
 verify
 lines 'assert not k'
-# A budget that nothing keeps: down to the bottom, said; one that all keep: nothing.
-run "MAX_OVERHEAD_PERCENT 0.001" ${S}_MAX_OVERHEAD_PERCENT=0.001 init 0 paced 0 4500 1000 fin 0
-verify --timing any
-lines 'assert [c["command"] for c in k][:1] == ["detail down"] and k[0]["events"] == "coll,p2p", k
-assert "callbacks took" in k[0]["why"] and "no lower detail" in [c["command"] for c in k]'
-run "MAX_OVERHEAD_PERCENT 100" ${S}_MAX_OVERHEAD_PERCENT=100 init 0 paced 0 2600 1000 fin 0
+said 'NCCL_INSPECTOR_KERNELCH_DUTY is accepted, no effect'
+said 'NCCL_INSPECTOR_MAX_OVERHEAD_PERCENT is accepted, no effect'
+
+# Names of tags, from a file and from a control file; what is no name is counted.
+printf '# layers\n7 layer.7\nnonsense\n 8   two words # and a remark\n0 none\n9 %s\n' "$(printf 'x%.0s' {1..64})" >"$TMP/tags"
+run "tags" ${S}_TAGS="$TMP/tags" init 0 bg paced 0 2600 1000 sleep 200 \
+  sh "mkdir -p $TMP/logs; printf 'tag 7 seventh\ntag 0 none\ntag 10\n' >$TMP/logs/nccl-inspector.control" join fin 0
 verify
-lines 'assert not k'
+lines 'assert told == [("tags", "tag 7 layer.7", "done"), ("tags", "tag 8   two words", "done"), ("tags", "tag 9 " + "x" * 64, "done"),
+  ("file", "tag 7 seventh", "done"), ("file", "tag 0 none", "refused"), ("file", "tag 10", "refused")], told
+assert [c["line"] for c in k[:3]] == [2, 4, 6]'
+said 'tags: 2 lines are no NUMBER'
+run "tags that are not there" ${S}_TAGS="$TMP/none" init 0 ops 0 10 fin 0
+verify
+said 'No such file or directory; tags have no names'
 
 # Verbose: every channel with its times and the order of its events.
 run "verbose" ${S}_DUMP_VERBOSE=1 channels 24 base 3000 init 0 duet 0 3000 5000 p2p 0 200 self 0 20 fin 0

@@ -148,7 +148,8 @@ static void extremes(void **state) {
       for (int n = 0; n < NI_BY_MAX; n++) by[i]->item[n].name = evil;
     struct ni_comm_line cl = {evil, UINT64_MAX, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MAX, evil, evil, UINT64_MAX};
     struct ni_unfinished_line il = {"p", evil, evil, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, INT32_MIN,
-                                    INT32_MIN, INT32_MIN, evil, evil, INT32_MIN, INT32_MIN, UINT64_MAX, INT32_MAX, INT32_MIN, evil};
+                                    INT32_MIN, INT32_MIN, evil, evil, INT32_MIN, INT32_MIN, UINT64_MAX, INT32_MAX, INT32_MIN, evil,
+                                    UINT64_MAX};
     size_t longest = 0;
     static char guard[NI_LINE_MAX_BYTES + 64];
     static struct ni_trace trace;

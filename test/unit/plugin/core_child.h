@@ -51,7 +51,7 @@ static inline void *open_comm(uint64_t hash) { return open_comm_of(hash, &mask);
 
 static inline void *start_op(void *ctx, uint64_t sn, int channels) {
   struct ni_start d = {.sn = sn, .func = "AllReduce", .datatype = "ncclFloat32", .algo = "RING", .proto = "LL",
-                       .count = 1024, .nchannels = (uint8_t)channels, .nwarps = 4, .group = ni_cb_group_start(ctx)};
+                       .count = 1024, .nchannels = (uint8_t)channels, .group = ni_cb_group_start(ctx)};
   return ni_cb_op_start(ctx, NI_KIND_COLL, &d);
 }
 

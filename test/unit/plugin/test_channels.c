@@ -1,10 +1,10 @@
 /*
  * KernelChs of which several are open on one channel and direction at once, as NCCL raises them from 2.31 on for works that it
- * has fused into one batch of a kernel (plugin/slots/chan_more.h).
+ * has fused into one batch of a kernel (plugin/slots/beside/chan_more.h).
  */
 #include "core_child.h"
 
-#include "plugin/slots/chan_more.h"
+#include "plugin/slots/beside/chan_more.h"
 
 static void end_channel(void *ch, uint64_t gpu_ns) {
   ni_cb_channel_stamp(ch, gpu_ns);

@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-#include "plugin/settings/budget.h"
 #include "plugin/settings/detail_text.h"
 #include "format/events.h"
 #include "plugin/write/rollup.h"
@@ -27,59 +26,6 @@ static void texts(void **state) {
   assert_int_equal(n, 7);
   assert_true(ni_sample_parse("1/1", &n) && n == 1);
   assert_true(ni_sample_parse("1/1000000", &n) && n == 1000000);
-
-  struct ni_duty d = {1, 2};
-  static const char *const bad_duties[] = {"", "1s", "1s/", "/60s", "1s/60", "1/60s", "60s/60s", "61s/60s", "99ms/1s", "1s/25h",
-                                           "1s/60s ", "1 s/60s", "1d/2d", "0s/60s", "-1s/60s", "1s//60s", "1s/60s/2s",
-                                           "99999999999999999999s/60s", "1.5s/60s"};
-  for (size_t i = 0; i < sizeof bad_duties / sizeof *bad_duties; i++) assert_false(ni_duty_parse(bad_duties[i], &d));
-  assert_true(d.on_ms == 1 && d.period_ms == 2);
-  static const struct {
-    const char *in, *out;
-    uint32_t on, period;
-  } duties[] = {{"1s/60s", "1s/1m", 1000, 60000}, {"500ms/90s", "500ms/90s", 500, 90000}, {"1m/24h", "1m/24h", 60000, 86400000},
-                {"100ms/101ms", "100ms/101ms", 100, 101}, {"0", "0", 0, 0}};
-  for (size_t i = 0; i < sizeof duties / sizeof *duties; i++) {
-    char text[32];
-    assert_true(ni_duty_parse(duties[i].in, &d));
-    assert_true(d.on_ms == duties[i].on && d.period_ms == duties[i].period);
-    ni_duty_text(d, text, sizeof text);
-    assert_string_equal(text, duties[i].out);
-  }
-
-  uint64_t p = 5;
-  static const char *const bad_percents[] = {"", ".5", "1.", "1.2345", "100.001", "101", "-1", "1,5", "1e1", "1 ", "nan"};
-  for (size_t i = 0; i < sizeof bad_percents / sizeof *bad_percents; i++) assert_false(ni_percent_parse(bad_percents[i], &p));
-  assert_int_equal(p, 5);
-  static const struct {
-    const char *in, *out;
-    uint64_t v;
-  } percents[] = {{"0", "0", 0}, {"1", "1", 1000}, {"2.5", "2.5", 2500}, {"0.010", "0.01", 10}, {"100.000", "100", 100000}, {"0.001", "0.001", 1}};
-  for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
-    char text[32];
-    assert_true(ni_percent_parse(percents[i].in, &p));
-    assert_int_equal(p, percents[i].v);
-    ni_percent_text(p, text, sizeof text);
-    assert_string_equal(text, percents[i].out);
-  }
-}
-
-static void slices(void **state) {
-  (void)state;
-  struct ni_duty d = {1000, 60000};
-  uint64_t next, on_ms = 0, t0 = 1790000000123;
-  assert_true(ni_duty_on((struct ni_duty){0, 0}, t0, &next));
-  assert_true(next == UINT64_MAX);
-  for (uint64_t t = t0; t < t0 + 600000; t += 7) {
-    bool on = ni_duty_on(d, t, &next), later;
-    uint64_t after;
-    assert_true(next > t && next - t <= 60000);
-    later = ni_duty_on(d, next, &after);
-    assert_true(on != later); /* it changes there, and not before */
-    assert_true(ni_duty_on(d, next - 1, &after) == on);
-    on_ms += on ? 7 : 0;
-  }
-  assert_true(on_ms > 9900 && on_ms < 10100); /* a sixtieth of 600 s */
 }
 
 static void samples(void **state) {
@@ -215,66 +161,8 @@ static void rollups(void **state) {
   ni_rollup_free(&r, &pool);
 }
 
-/* ---- budget ---- */
-
-static enum ni_budget_step window(struct ni_budget *b, uint32_t kinds, uint64_t percent_thousandths, uint64_t dropped) {
-  struct ni_budget_window w = {.elapsed_ns = 2000000000, .callback_ns = percent_thousandths * 20000, .started = 1000, .dropped = dropped};
-  assert_int_equal(ni_budget_share(&w), percent_thousandths);
-  return ni_budget_judge(b, kinds, &w);
-}
-
-static void budgets(void **state) {
-  (void)state;
-  struct ni_budget b = {.limit = 1000}; /* 1 % */
-  for (int i = 0; i < 100; i++) assert_int_equal(window(&b, NI_KINDS_TRACE, 1000, 10), NI_BUDGET_KEEP); /* at the limit */
-  assert_int_equal(b.level, 0);
-  /* Down level by level, each at once; every level leaves less. */
-  uint32_t before = NI_KINDS_TRACE;
-  for (int level = 1; level <= 3; level++) {
-    assert_int_equal(window(&b, NI_KINDS_TRACE, 1001, 0), NI_BUDGET_DOWN_COST);
-    assert_int_equal(b.level, level);
-    uint32_t now = ni_budget_kinds(NI_KINDS_TRACE, level);
-    assert_true(now != before && (now & ~before) == 0);
-    before = now;
-  }
-  assert_int_equal(before, NI_KINDS(NI_EVENT_COLL) | NI_KINDS(NI_EVENT_P2P));
-  assert_int_equal(window(&b, NI_KINDS_TRACE, 5000, 0), NI_BUDGET_NO_LOWER);
-  assert_int_equal(window(&b, NI_KINDS_TRACE, 5000, 0), NI_BUDGET_KEEP); /* said once */
-  /* Up after a calm minute; a step down soon after doubles the wait. */
-  for (uint32_t i = 1; i < NI_BUDGET_CALM; i++) assert_int_equal(window(&b, NI_KINDS_TRACE, 500, 0), NI_BUDGET_KEEP);
-  assert_int_equal(window(&b, NI_KINDS_TRACE, 500, 0), NI_BUDGET_UP);
-  assert_int_equal(b.level, 2);
-  assert_int_equal(window(&b, NI_KINDS_TRACE, 1500, 0), NI_BUDGET_DOWN_COST);
-  for (uint32_t i = 1; i < 2 * NI_BUDGET_CALM; i++) assert_int_equal(window(&b, NI_KINDS_TRACE, 0, 0), NI_BUDGET_KEEP);
-  assert_int_equal(window(&b, NI_KINDS_TRACE, 0, 0), NI_BUDGET_UP);
-  /* Between half the limit and the limit: neither. */
-  for (uint32_t i = 0; i < 10 * NI_BUDGET_CALM; i++) assert_int_equal(window(&b, NI_KINDS_TRACE, 700, 0), NI_BUDGET_KEEP);
-  assert_int_equal(b.level, 2);
-  /* Drops: down to coll, p2p, kernelch and no further. Levels that change nothing are passed over. */
-  struct ni_budget d = {.limit = 1000};
-  assert_int_equal(window(&d, NI_KINDS_TRACE, 0, 11), NI_BUDGET_DOWN_DROPS);
-  assert_int_equal(window(&d, NI_KINDS_TRACE, 0, 11), NI_BUDGET_DOWN_DROPS);
-  assert_int_equal(ni_budget_kinds(NI_KINDS_TRACE, d.level), NI_KINDS_STANDARD);
-  assert_int_equal(window(&d, NI_KINDS_TRACE, 0, 500), NI_BUDGET_NO_LOWER);
-  struct ni_budget s = {.limit = 1000};
-  assert_int_equal(window(&s, NI_KINDS_STANDARD, 0, 500), NI_BUDGET_NO_LOWER);
-  assert_int_equal(window(&s, NI_KINDS_STANDARD, 2000, 0), NI_BUDGET_DOWN_COST);
-  assert_int_equal(s.level, 3);
-  for (uint32_t i = 1; i < NI_BUDGET_CALM; i++) assert_int_equal(window(&s, NI_KINDS_STANDARD, 0, 0), NI_BUDGET_KEEP);
-  assert_int_equal(window(&s, NI_KINDS_STANDARD, 0, 0), NI_BUDGET_UP);
-  assert_int_equal(ni_budget_kinds(NI_KINDS_STANDARD, s.level), NI_KINDS_STANDARD);
-  /* Everything dropped and nothing started is over any limit; nothing at all is under it. */
-  /* Stepped down from much, and little is asked for by now: nothing comes back, so nothing is said. */
-  struct ni_budget l = {.limit = 1000, .level = 1};
-  for (uint32_t i = 0; i < 2 * NI_BUDGET_CALM; i++) assert_int_equal(window(&l, NI_KINDS_STANDARD, 1, 0), NI_BUDGET_KEEP);
-  assert_int_equal(l.level, 0);
-  struct ni_budget_window none = {.elapsed_ns = 1};
-  assert_int_equal(ni_budget_judge(&s, NI_KINDS_STANDARD, &none), NI_BUDGET_KEEP);
-}
-
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(texts), cmocka_unit_test(slices), cmocka_unit_test(samples),
-                                     cmocka_unit_test(rollups_of_few_sizes), cmocka_unit_test(rollups), cmocka_unit_test(rollups_without_room),
-                                     cmocka_unit_test(budgets)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(texts), cmocka_unit_test(samples),
+                                     cmocka_unit_test(rollups_of_few_sizes), cmocka_unit_test(rollups), cmocka_unit_test(rollups_without_room)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

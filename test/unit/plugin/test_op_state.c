@@ -74,7 +74,8 @@ static void race_has_one_winner(void **state) {
 
 static void expected_channels(void **state) {
   (void)state;
-  struct ni_want coll = {NI_KIND_COLL, 8, false, false, true, false}, p2p = {NI_KIND_P2P, 4, false, true, true, false};
+  struct ni_want coll = {.kind = NI_KIND_COLL, .nchannels = 8, .kernel_ch = true};
+  struct ni_want p2p = {.kind = NI_KIND_P2P, .nchannels = 4, .p2p_channels_valid = true, .kernel_ch = true};
   assert_int_equal(ni_want_channels(&coll), 8);
   coll.nchannels = 64;
   assert_int_equal(ni_want_channels(&coll), 64);
@@ -94,11 +95,38 @@ static void expected_channels(void **state) {
   assert_int_equal(ni_want_channels(&p2p), 0);
 }
 
+/* A symmetric kernel that was captured announces channels and raises none. */
+static void channels_of_symmetric_kernels(void **state) {
+  (void)state;
+  struct ni_want head = {.kind = NI_KIND_COLL, .nchannels = 8, .kernel_ch = true, .symmetric = true, .call_known = true}, w = head;
+  assert_int_equal(ni_want_channels(&w), 8);
+  w.counts_shift = true; /* they have counts of their own */
+  assert_int_equal(ni_want_channels(&w), 8);
+  w.nchannels = 0; /* a tail, or a head without KernelCh in its mask */
+  assert_int_equal(ni_want_channels(&w), 0);
+  w = head;
+  w.kernel_ch = false; /* now; it was on when the task was made */
+  assert_int_equal(ni_want_channels(&w), 8);
+  w = head;
+  w.captured = true;
+  assert_int_equal(ni_want_channels(&w), 0);
+  w = head;
+  w.call_known = false; /* perhaps captured */
+  assert_int_equal(ni_want_channels(&w), NI_WANT_UNKNOWN);
+  w = head;
+  w.nchannels = 65;
+  assert_int_equal(ni_want_channels(&w), NI_WANT_UNKNOWN);
+  struct ni_want classic = {.kind = NI_KIND_COLL, .nchannels = 8, .kernel_ch = true, .counts_shift = true};
+  assert_int_equal(ni_want_channels(&classic), NI_WANT_UNKNOWN);
+}
+
 static void channel_counts_by_release(void **state) {
   (void)state;
   assert_true(ni_self_is_silent(0));
   assert_true(ni_self_is_silent(23007));
   assert_false(ni_self_is_silent(23102)); /* seen in its own callbacks */
+  assert_true(!ni_mask_shifts_counts(0) && !ni_mask_shifts_counts(23007) && ni_mask_shifts_counts(23102));
+  assert_true(ni_shows_symmetric(0) && !ni_shows_symmetric(23007) && ni_shows_symmetric(23102));
   assert_true(ni_p2p_channels_valid(6, 0));
   assert_true(ni_p2p_channels_valid(5, 22803));
   assert_true(ni_p2p_channels_valid(4, 22703));
@@ -138,7 +166,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(both_orders_complete_once),     cmocka_unit_test(stale_and_double_change_nothing),
       cmocka_unit_test(race_has_one_winner),           cmocka_unit_test(expected_channels),
-      cmocka_unit_test(channel_counts_by_release),     cmocka_unit_test(handles_round_trip_and_reject),
+      cmocka_unit_test(channels_of_symmetric_kernels), cmocka_unit_test(channel_counts_by_release),     cmocka_unit_test(handles_round_trip_and_reject),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

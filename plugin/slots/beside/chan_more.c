@@ -1,6 +1,6 @@
 #include "chan_more.h"
 
-#include "state.h"
+#include "plugin/slots/state.h"
 
 uint64_t ni_more_open(struct ni_comm *c, uint32_t index, uint64_t parent, uint64_t start_ns) {
   int why;

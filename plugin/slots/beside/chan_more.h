@@ -14,7 +14,7 @@
 #ifndef NI_CHAN_MORE_H
 #define NI_CHAN_MORE_H
 
-#include "comm.h"
+#include "plugin/slots/comm.h"
 
 struct ni_arena;
 

@@ -271,8 +271,7 @@ int ni_ledger_fault(void *arg, const struct ni_fault *f) {
       ni_ledger_problem_at(c, NI_PROBLEM_ORPHANS, 1, f->line_no, "%s", "");
       return 0;
     case NI_FAULT_MARKER:
-      ni_ledger_problem_at(c, NI_PROBLEM_MARKER,
-                           f->announced > f->followed ? f->announced - f->followed : f->followed - f->announced, f->line_no,
+      ni_ledger_problem_at(c, NI_PROBLEM_MARKER, f->announced - f->followed, f->line_no,
                            " announces %" PRIu64 " %s, %" PRIu64 " %s", f->announced,
                            ni_plural(f->announced, "record", "records"), f->followed,
                            ni_plural(f->followed, "follows", "follow"));

@@ -28,7 +28,7 @@
 #include "exporter/input/scan.h"
 #include "exporter/model/hang/model.h"
 
-static char top[] = "/tmp/ni-watch.XXXXXX", boxes[64], build[PATH_MAX], node[256];
+static char top[] = "/tmp/ni-watch.XXXXXX", boxes[64], build[PATH_MAX], node[256], own_node[256];
 
 static void sh(const char *format, ...) {
   char line[4096];
@@ -241,16 +241,17 @@ static void every_record(void **ctx) {
 /* Files that come in pieces, cut anywhere, while readers come and go. */
 static void grows_in_pieces(void **ctx) {
   (void)ctx;
-  static const char *const names[] = {"multi", "plain", "rotated"};
+  static const char *const names[] = {"multi", "plain", "rotated", "bare"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     char from[256], to[256], *dir = to;
     struct ni_files f = {0};
     struct state s = {.stop_after = -1}, whole = {0};
     unsigned seed = 7;
     bool more;
+    strcpy(node, strcmp(names[i], "bare") == 0 ? "node-0" : own_node);
     path_of(from, names[i]);
-    path_of(to, "pieces");
-    sh("rm -rf %s && mkdir %s", to, to);
+    snprintf(to, sizeof to, "%s/pieces/%s", top, names[i]); /* NVIDIA's logs have no job but their folder */
+    sh("rm -rf %s && mkdir -p %s", to, to);
     dir = from;
     assert_int_equal(ni_discover(&f, &dir, 1), 0);
     dir = to;
@@ -281,6 +282,33 @@ static void grows_in_pieces(void **ctx) {
     free_state(&whole);
     ni_files_free(&f);
   }
+  strcpy(node, own_node);
+}
+
+/* Records without a header, as NVIDIA writes them: none is lost, and none is bad, wherever a slice of the file ends. */
+static void bare_records(void **ctx) {
+  (void)ctx;
+  static const char *const names[] = {"bare", "bare-gz", "bare-more"}; /* a record more than announced */
+  strcpy(node, "node-0");
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char dir[256];
+    path_of(dir, names[i]);
+    struct truth t = truth_of(dir);
+    uint64_t n = 0, bytes = 0;
+    struct state s = {0};
+    assert_true(t.n > 1000);
+    read_all(&s, dir, 0);
+    for (size_t k = 0; k < s.n; k++) {
+      n += s.row[k].n;
+      bytes += s.row[k].bytes;
+    }
+    if (n != t.n) fail_msg("%s: %llu of %llu", names[i], (unsigned long long)n, (unsigned long long)t.n);
+    assert_int_equal(bytes, t.bytes);
+    assert_int_equal(s.totals.bad_lines, i == 2);
+    assert_true(i == 1 || s.logs > s.known.n_files);
+    free_state(&s);
+  }
+  strcpy(node, own_node);
 }
 
 /* Length of the member at p, and how many operations are in it. */
@@ -582,6 +610,10 @@ static int setup(void **ctx) {
   sim("multi", "", "--scenario test/scenarios/multirank.scn");
   sim("plain", "NCCL_INSPECTOR_DUMP_FORMAT=jsonl", "--scenario test/scenarios/multirank.scn");
   sim("rotated", "NCCL_INSPECTOR_FILE_MAX_BYTES=8k", "--scenario test/scenarios/matrix.scn");
+  gethostname(own_node, sizeof own_node);
+  sh("mkdir %s/bare %s/bare-gz && %s/test/host/loggen %s/bare --ranks 2 --node 2 --ops 3000 --verbose --p2p 400 --format v4.4 2>&1 && "
+     "cd %s/bare && for i in *; do split -l 1000 --filter gzip $i >../bare-gz/$i.gz || exit 1; done && "
+     "cp -r . ../bare-more && sed -i 2501p ../bare-more/node-0-pid4000.log", top, top, build, top, top);
   sim("interval", "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=100000", "--scenario test/scenarios/paced.scn --set rate=5000");
   return 0;
 }
@@ -593,7 +625,8 @@ static int teardown(void **ctx) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_record),    cmocka_unit_test(grows_in_pieces), cmocka_unit_test(damaged_members),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_record), cmocka_unit_test(grows_in_pieces),
+                                     cmocka_unit_test(bare_records), cmocka_unit_test(damaged_members),
                                      cmocka_unit_test(replaced_files), cmocka_unit_test(passes_over), cmocka_unit_test(gpus_of_lives),
                                      cmocka_unit_test(running_job), cmocka_unit_test(young_box), cmocka_unit_test(killed_job)};
   return cmocka_run_group_tests(tests, setup, teardown);

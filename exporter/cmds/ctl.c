@@ -77,7 +77,8 @@ const struct ni_command ni_ctl_command = {
             "user whose job it is.",
     .exits = {{"0", "the file is there"}, {"1", "could not"}},
     .examples = {{"logs/ preset deep", "all ranks record everything from now on"},
-                 {"logs/ show", "what they made of it"}, {"--rank 17 logs/ verbose on", "traces of one rank"}, {"logs/ mark step-1000", "a mark in the timeline"}},
+                 {"logs/ show", "what they made of it"},
+                 {"--rank 17 logs/ verbose on", "traces of one rank"}, {"logs/ mark step-1000", "a mark in the timeline"}},
     .files = {{"nccl-inspector.control", "in DIR: what was asked for; the processes read it"}},
     .refuse = refuse, .run = ni_ctl_run};
 

@@ -295,6 +295,11 @@ struct ni_proxy_line {
   .timing_source = "", .max_step_us = NAN, .parent_func = "", .parent_rec_sn = NI_NO_SN, .origin_pid = -1, \
   .progress_us = NAN, .state = ""
 
+/* A whole operation or a step: not a segment, which is steps and nothing else, nor the word that an operation has begun. */
+static inline bool ni_proxy_has_figures(const struct ni_proxy_line *p) {
+  return strcmp(p->record_type, NI_PROXY_OP) == 0 || strcmp(p->record_type, NI_PROXY_STEP) == 0;
+}
+
 /* The other events (docs/format.md, 4b). Each kind of line fills what it has; numbers without a value are NI_NO_SN or
  * -1, texts "". */
 struct ni_event_line {

@@ -122,6 +122,7 @@ static inline uint8_t ni_kind_from_name(const char *name) { return strcmp(name, 
 #define NI_PROXY_OP "proxy_op"
 #define NI_PROXY_STEP "proxy_step"
 #define NI_PROXY_SEGMENT "proxy_op_segment"
+#define NI_PROXY_START "proxy_op_start" /* NVIDIA's alone: an operation has begun */
 
 #define NI_OBSERVED "observed" /* nchannels_src */
 

@@ -4,7 +4,7 @@
  * The file is replaced as a whole by rename, so a rank reads the old text or the new one. Each line begins with "@" and the
  * time in Unix ns, larger than all before it: a rank carries a line out once, also when it finds several at once, so lines
  * of earlier calls stay until they are superseded. The file under its temporary name, made with O_EXCL, keeps two calls
- * apart. What a rank made of it stands in its log, not here: nobody waits.
+ * apart. What a rank made of it stands in its log: nobody waits. `show` reads that (ctl_show.h).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +22,7 @@
 #include "format/events.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/plural.h"
+#include "ctl_show.h"
 
 #define FILE_BYTES 8192u /* what a rank reads at most */
 #define KEPT_LINES 16u   /* of 24 that it carries out */
@@ -56,6 +57,7 @@ static const char *refuse(void *into) {
   const struct ctl *c = into;
   if (!c->dir) return "which job? give the directory of its logs";
   if (!c->command[0]) return "do what? give a command, such as: preset deep";
+  if (strcmp(c->command, "show") == 0 && (c->rank >= 0 || c->process)) return "show is of all processes";
   return c->rank >= 0 && c->process ? "--rank and --process name the same thing twice" : NULL;
 }
 
@@ -70,10 +72,12 @@ const struct ni_command ni_ctl_command = {
          .want = "HOST-pidNUMBER, as the names of its log files begin"},
         {0}},
     .more = "Commands: preset light|standard|deep|trace, events LIST, verbose on|off, sample 1/N, flush, mark NAME.\n"
+            "And show: what the processes made of them, and whether another than the plugin changed NCCL's event mask.\n"
             "Every process looks once in two seconds, and writes a control line that says what it did. The file must belong to the "
             "user whose job it is.",
     .exits = {{"0", "the file is there"}, {"1", "could not"}},
     .examples = {{"logs/ preset deep", "all ranks record everything from now on"},
+                 {"logs/ show", "what they made of it"},
                  {"--rank 17 logs/ verbose on", "traces of one rank"}, {"logs/ mark step-1000", "a mark in the timeline"}},
     .files = {{"nccl-inspector.control", "in DIR: what was asked for; the processes read it"}},
     .refuse = refuse, .run = ni_ctl_run};
@@ -121,7 +125,7 @@ static int sample_known(const char *text) {
 
 /* What a rank would refuse (plugin/settings/control_parse.c), said to the one who can mend it. */
 static const char *refused(const char *command) {
-  if (!class_of(command)) return "preset NAME, events LIST, verbose on|off, sample 1/N, flush or mark NAME expected";
+  if (!class_of(command)) return "preset NAME, events LIST, verbose on|off, sample 1/N, flush, mark NAME or show expected";
   const char *rest = strchr(command, ' ');
   if (begins(command, "preset")) {
     for (int i = 0; rest && i < NI_PRESET_COUNT; i++)
@@ -220,6 +224,7 @@ int ni_ctl_run(int argc, char **argv) {
   struct ctl c = {.rank = -1};
   int done, code = ni_words_parse(&ni_ctl_command, argc, argv, &c, &done);
   if (done) return code;
+  if (strcmp(c.command, "show") == 0) return ni_ctl_show(argv[0], c.dir) < 0 ? NI_EXIT_COULD_NOT_RUN : NI_EXIT_FINE;
   const char *why = refused(c.command);
   if (why) {
     ni_say(stderr, "%s: \"%s\": %s\n", argv[0], c.command, why);

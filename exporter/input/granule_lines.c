@@ -120,5 +120,5 @@ void ni_reach_event(struct ni_granules *g, const struct ni_line *l) {
     int64_t ns = known_ns(p->steps.list[i].total_us);
     reach(x, (int64_t)p->steps.list[i].start_ns, ns < 0 ? 0 : ns);
   }
-  if (strcmp(p->record_type, "proxy_op_segment") != 0) reach(x, (int64_t)p->start_ns, known_ns(p->total_us));
+  if (ni_proxy_has_figures(p)) reach(x, (int64_t)p->start_ns, known_ns(p->total_us));
 }

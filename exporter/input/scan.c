@@ -52,6 +52,7 @@ static int close_marker(struct ni_scan *s, const struct ni_scan_to *to) {
 /* Up to v4.2 the marker only counts what self-contained lines hold; from v4.3 on bare records follow it. */
 static int open_marker(struct ni_scan *s, const struct ni_line *l, uint64_t line_no) {
   const char *v = l->meta.version;
+  s->in_marker = false;
   if (strcmp(v, "v4.0") == 0 || strcmp(v, "v4.1") == 0 || strcmp(v, "v4.2") == 0) return 0;
   s->ident = l->ident;
   s->meta = l->meta;
@@ -82,31 +83,34 @@ static int open_marker(struct ni_scan *s, const struct ni_line *l, uint64_t line
   return 0;
 }
 
-static int take_line(struct ni_scan *s, const struct ni_scan_to *to, uint64_t line_no) {
+uint64_t ni_scan_owed(const struct ni_scan *s) { return s->in_marker ? s->announced - s->followed : 0; }
+
+static bool is_marker(const struct ni_line *l) { return l->kind == NI_LINE_DUMP_STATS && !l->stats.has_accounting; }
+
+/* A record without a header is of whom the marker says, as long as that has announced more. false: it is nobody's. */
+static bool place(struct ni_scan *s) {
   struct ni_line *l = &s->line;
-  int e = 0;
-  if (!l->has_header) {
-    if (!s->in_marker) return tell(to, &(struct ni_fault){.kind = NI_FAULT_ORPHAN, .line_no = line_no});
-    s->followed++;
-  } else if (l->kind == NI_LINE_DUMP_STATS && !l->stats.has_accounting) {
-    e = close_marker(s, to);
-    if (e == 0) e = open_marker(s, l, line_no);
-  }
-  if ((l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS) && !to->counters) return e;
-  return e < 0 ? e : to->take(to->arg, l, line_no);
+  if (l->has_header) return true;
+  if ((l->kind != NI_LINE_OP && l->kind != NI_LINE_PROXY) || !ni_scan_owed(s)) return false;
+  s->followed++;
+  l->ident = s->ident;
+  l->meta = s->meta;
+  l->head_no = s->head_no;
+  return true;
 }
 
-/* A record without a header is of whom the marker says. */
-static void take_marker(struct ni_scan *s) {
-  s->line.ident = s->ident;
-  s->line.meta = s->meta;
-  s->line.head_no = s->head_no;
+static int take_line(struct ni_scan *s, const struct ni_scan_to *to, uint64_t line_no, bool placed) {
+  struct ni_line *l = &s->line;
+  if (!placed) return tell(to, &(struct ni_fault){.kind = NI_FAULT_ORPHAN, .line_no = line_no});
+  int e = is_marker(l) ? close_marker(s, to) : 0;
+  if (e == 0 && is_marker(l)) e = open_marker(s, l, line_no);
+  if ((l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS) && !to->counters) return e;
+  return e < 0 ? e : to->take(to->arg, l, line_no);
 }
 
 static int map_line(struct ni_scan *s, struct ni_granules *g, const struct ni_reader *reader, const struct ni_text *t, bool sound) {
   struct ni_border b;
   int e = ni_reader_border(reader, &b) ? ni_granules_border(g, &b) : 0;
-  sound = sound && (s->line.has_header || s->in_marker);
   return e < 0 || !sound ? e : ni_granules_take(g, &s->line, t->text, t->len);
 }
 
@@ -117,9 +121,9 @@ static int read_lines(struct ni_scan *s, struct ni_reader *reader, const struct 
   int e = 0, got = 0;
   for (unsigned since = 1; e == 0 && (got = ni_reader_next(reader, &t)) == 1; since++) {
     enum ni_reject why = t.too_long ? NI_REJ_TOO_LONG : ni_parse_line(s->parser, t.text, t.len, t.room, &s->line);
-    if (why == NI_OK && !s->line.has_header && s->in_marker) take_marker(s);
-    if (to->granules && (e = map_line(s, to->granules, reader, &t, why == NI_OK)) < 0) break;
-    if (why == NI_OK) e = take_line(s, to, t.line_no);
+    bool placed = why == NI_OK && place(s);
+    if (to->granules && (e = map_line(s, to->granules, reader, &t, placed)) < 0) break;
+    if (why == NI_OK) e = take_line(s, to, t.line_no, placed);
     else if (why == NI_REJ_NO_MEMORY) e = -ENOMEM;
     else if (why == NI_REJ_BLANK) end->blank++;
     else if (!t.unterminated)
@@ -158,9 +162,18 @@ int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *par
 }
 
 const struct ni_line *ni_scan_text(struct ni_scan *s, char *text, size_t len, int *e) {
+  const struct ni_line *l = &s->line;
   enum ni_reject why = ni_parse_line(s->parser, text, len, len + NI_PARSE_PADDING, &s->line);
   *e = why == NI_REJ_NO_MEMORY ? -ENOMEM : 0;
-  return why == NI_OK ? &s->line : NULL;
+  if (why != NI_OK || !place(s)) return NULL;
+  if (is_marker(l)) *e = open_marker(s, l, 0);
+  return *e == 0 ? l : NULL;
+}
+
+void ni_scan_begin(struct ni_scan *s) { s->in_marker = false; }
+
+void ni_scan_passed(struct ni_scan *s, uint64_t records) {
+  s->followed += records < ni_scan_owed(s) ? records : ni_scan_owed(s);
 }
 
 static int take_kept(struct ni_scan *s, const struct ni_granules *g, const struct ni_kept *k, char *text, const struct ni_scan_to *to) {

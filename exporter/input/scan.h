@@ -3,7 +3,8 @@
  * the same way to all commands.
  *
  * A record of NVIDIA's v4.3 or later has no header: it belongs to the marker before it in the same file. It comes with the
- * marker's ident and metadata, and has_header false. Records without a marker are faults and do not come.
+ * marker's ident and metadata, and has_header false. Records without a marker, or more of them than it has announced, are
+ * faults and do not come.
  *
  * A last line without a line feed that cannot be parsed is no bad line: the file is cut there, or still being written.
  *
@@ -19,7 +20,7 @@
 
 enum ni_fault_kind {
   NI_FAULT_BAD_LINE,  /* why, key */
-  NI_FAULT_ORPHAN,    /* a record without a header and without a marker before it */
+  NI_FAULT_ORPHAN,    /* a record without a header that no marker before it has announced */
   NI_FAULT_MARKER,    /* announced records, followed were there */
   NI_FAULT_CUT_LINE,  /* plain text that ends within a line */
 };
@@ -66,9 +67,16 @@ int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *par
 
 /*
  * The same for one line that lies in memory: text[0..len), of which NI_PARSE_PADDING bytes behind it may be read. NULL: it is
- * no sound line; *e is -ENOMEM where there was no memory for it, else 0. The line is the scan's, until its next.
+ * no sound line; *e is -ENOMEM where there was no memory for it, else 0. The line is the scan's, until its next. A record without
+ * a header is placed as in a file: by the last marker since ni_scan_begin().
  */
 const struct ni_line *ni_scan_text(struct ni_scan *s, char *text, size_t len, int *e);
+/* What comes next to ni_scan_text() is of another file. */
+void ni_scan_begin(struct ni_scan *s);
+/* So many records of the marker that ni_scan_text() had last were read before. */
+void ni_scan_passed(struct ni_scan *s, uint64_t records);
+/* Records that the marker at hand has announced and that are still to come. */
+uint64_t ni_scan_owed(const struct ni_scan *s);
 
 /* The lines that a map keeps of granules from..to-1, to to->take, as if they were read; line_no is 0. 0, -ENOMEM, or what take returned. */
 int ni_scan_kept(struct ni_scan *s, const struct ni_granules *g, size_t from, size_t to_granule, const struct ni_scan_to *to);

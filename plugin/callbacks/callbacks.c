@@ -164,7 +164,8 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   op->annex = 0;
   if (ni_unlikely(symmetric)) {
     origin |= NI_OP_SYMMETRIC;
-    doubt = want == NI_WANT_UNKNOWN ? NI_MASK_OFF : NI_MASK_SURE; /* unknown: perhaps a replay, which has no channel */
+    if (want == NI_WANT_UNKNOWN) doubt = NI_MASK_OFF; /* perhaps a replay: probably no channel comes */
+    if (want == 0) doubt = NI_MASK_SURE;
     if (!(origin & NI_OP_REPLAYED)) origin |= join_kernel(c, group, ni_payload_slot(slot, gen), d->nchannels);
     if (want && phases_are_asked()) op->annex = ni_annex_take(c, d->user_tag);
   }

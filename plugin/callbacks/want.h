@@ -30,8 +30,9 @@ struct ni_want {
  * has all its channels, the others have 0. Without a call nobody knows whether it was captured.
  */
 static inline uint32_t ni_want_of_symmetric(const struct ni_want *w) {
-  if (w->captured) return 0;
-  if (!w->call_known || w->nchannels > NI_CHANNELS) return NI_WANT_UNKNOWN;
+  if (w->captured || w->nchannels == 0) return 0;
+  if (!w->kernel_ch && w->never) return 0; /* 2.32 announces channels all the same */
+  if (!w->kernel_ch || !w->call_known || w->nchannels > NI_CHANNELS) return NI_WANT_UNKNOWN;
   return w->nchannels;
 }
 

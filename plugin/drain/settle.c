@@ -9,6 +9,7 @@
 #include "plugin/slots/slot_pool.h"
 #include "plugin/slots/state.h"
 #include "plugin/write/accounts.h"
+#include "plugin/write/prom.h"
 
 static struct ni_op *op_at(uint32_t slot) { return ni_arena_op(&ni_g.arena, slot); }
 
@@ -157,6 +158,7 @@ void ni_settle_release(struct ni_drain *d) {
     int in_use = ni_comm_phase_of(ni_load_acq(&s->comm->state)) == NI_COMM_LIVE; /* pairs with finalize's release */
     if (s->stage == NI_STAGE_WRITTEN && !in_use && !resting && !s->in_busy && !may_still_come(d, s)) {
       *p = s->next;
+      ni_prom_take_dropped(d->w, s);
       free_writer(d, s);
     } else {
       p = &s->next;

@@ -90,6 +90,8 @@ static const struct setting table[] = {
      "Time between rollup lines: counts and times of all operations by function and size. 0: none."},
     {"NCCL_INSPECTOR_PROM_DUMP", NULL, BOOL, AT(prom_dump), 0, 0, 1,
      "1: also a .prom file for each GPU in the dump directory, every 30 s, for node_exporter; NVIDIA's names and labels."},
+    {"NCCL_INSPECTOR_PROM_DUMP_STATS", NULL, BOOL, AT(prom_dump_stats), 0, 0, 1,
+     "1: in these files also counters of operations, and of lost ones, by GPU."},
     {"NCCL_INSPECTOR_TAGS", NULL, PATH, AT(tags_file), 0, 0, NI_DIR_MAX_BYTES - 1,
      "A file with a name for each tag of the application, a line `NUMBER NAME` each (docs/events.md)."},
 };

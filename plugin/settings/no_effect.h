@@ -11,18 +11,24 @@
 #define NO_SLICES \
   "accepted, no effect: from NCCL 2.31 on KernelCh that comes and goes spoils the times of kernels; NCCL_INSPECTOR_EVENTS=light " \
   "asks for none"
+#define NO_OTEL \
+  "accepted, no effect in the job: `nccl-inspector agent --otlp URL`, on each node, sends OpenTelemetry's metrics of all jobs " \
+  "(docs/agent.md)"
 enum { NI_OTHERS = 1 };
 static const struct {
   const char *name, *why;
 } no_effect[] = {
     {"NCCL_INSPECTOR_COMMAND", "for the Python package: the path of `nccl-inspector`; the plugin does not read it"},
+    {"NCCL_INSPECTOR_CLUSTER", "accepted, no effect: for RCCL's inspector; the metrics here have no label `cluster`"},
     {"NCCL_INSPECTOR_COMM_POOL_SIZE", "accepted, no effect: the table of communicators grows as it is needed"},
     {"NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", NO_RING},
     {"NCCL_INSPECTOR_DUMP_P2P_RING_SIZE", NO_RING},
+    {"NCCL_INSPECTOR_DUMP_PROXY_EVENT_TRACE_SN", "accepted, no effect: events of a proxy operation have times and no numbers"},
+    {"NCCL_INSPECTOR_DUMP_PROXY_RING_SIZE", NO_RING},
     {"NCCL_INSPECTOR_KERNELCH_DUTY", NO_SLICES},
     {"NCCL_INSPECTOR_MAX_OVERHEAD_PERCENT", NO_SLICES},
-    {"NCCL_INSPECTOR_OTEL_EXPORT", "accepted, no effect in the job: `nccl-inspector agent --otlp URL`, on each node, sends "
-                                   "OpenTelemetry's metrics of all jobs (docs/agent.md)"},
+    {"NCCL_INSPECTOR_OTEL_EXPORT", NO_OTEL},
+    {"NCCL_INSPECTOR_OTEL_VERBOSE", NO_OTEL},
     {"NCCL_PROFILE_GROUP_API_POOL_SIZE", NO_OBJECTS},
     {"NCCL_PROFILE_COLL_API_POOL_SIZE", NO_OBJECTS},
     {"NCCL_PROFILE_P2P_API_POOL_SIZE", NO_OBJECTS},

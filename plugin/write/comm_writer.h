@@ -22,6 +22,7 @@ struct ni_kind_writer {
   uint64_t in_block;          /* operation lines in the open block */
   uint64_t stats_lines, stats_dropped; /* as the last dump_stats line had them */
   uint64_t gap_seen[NI_DROP_OVERWRITTEN + 1];
+  uint64_t prom_dropped; /* of its losses so many are in the totals of prom.h */
 };
 
 /* What the dump side knows of a store's events. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "format/json_text.h"
+#include "accounts.h"
 #include "plugin/os/host.h"
 #include "plugin/slots/state.h"
 
@@ -35,6 +36,9 @@ struct series {
 
 struct ni_prom {
   struct ni_gpu_id gpu[GPUS];
+  struct total {
+    uint64_t recorded, dropped;
+  } total[GPUS][NI_KIND_COUNT];    /* since the process began */
   uint32_t n_gpus, n_series;
   uint64_t window_ms;              /* when it began, of w->now_ms */
   uint8_t full_said;
@@ -90,6 +94,7 @@ void ni_prom_add(struct ni_writer *w, const struct ni_comm_writer *s, const stru
   uint64_t from = class_of(r->msg_bytes, &unit);
   struct key k = {.func = r->func, .algo = r->algo, .proto = r->proto, .from_bytes = from << 10 * unit, .n_ranks = s->ident.n_ranks,
                   .nnodes = s->ident.nnodes, .kind = (uint8_t)r->kind, .gpu = (uint8_t)gpu_of(p, &s->gpu)};
+  if (k.gpu < GPUS) p->total[k.gpu][r->kind].recorded++;
   const char *comm = s->ident.comm_name && *s->ident.comm_name ? s->ident.comm_name : "unknown";
   struct series *x = k.gpu < GPUS ? find(p, &k, comm) : NULL;
   if (!x || (x->n == 0 && p->n_series == NI_PROM_SERIES)) {
@@ -111,6 +116,20 @@ void ni_prom_add(struct ni_writer *w, const struct ni_comm_writer *s, const stru
   x->bus = frexp(x->bus * r->busbw_gbs, &power);
   x->bus_power += power;
   x->n_bus++;
+}
+
+/* A communicator's losses since the last time go to its GPU, so that nothing falls when it ends. */
+void ni_prom_take_dropped(struct ni_writer *w, struct ni_comm_writer *s) {
+  struct ni_prom *p = w->prom;
+  if (!p || !ni_g.config.prom_dump_stats) return;
+  for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
+    uint64_t n = 0;
+    for (int why = 0; why < NI_DROP_OF_PLUGIN; why++) n += ni_accounts_dropped(s, kind, (enum ni_drop)why);
+    if (n <= s->kind[kind].prom_dropped) continue;
+    uint32_t gpu = gpu_of(p, &s->gpu);
+    if (gpu < GPUS) p->total[gpu][kind].dropped += n - s->kind[kind].prom_dropped;
+    s->kind[kind].prom_dropped = n;
+  }
 }
 
 /* expl and logl: exp and log of glibc 2.29 and later have another version, and the .so shall load with 2.28. */
@@ -168,22 +187,28 @@ static bool number_label(struct text *t, const char *name, int64_t v) {
   return label(t, name, digits, true);
 }
 
+/* The metric, and the labels that all of them have. */
+static bool put_origin(struct text *t, const char *metric, const struct ni_writer *w, uint32_t gpu) {
+  const int index = w->prom->gpu[gpu].index;
+  char version[16], gpu_name[24] = "";
+  snprintf(version, sizeof version, "v%u.1", ni_g.interface);
+  if (index >= 0) snprintf(gpu_name, sizeof gpu_name, "GPU%d", index);
+  bool job = strcmp(w->job.job_id, "unknown-jobid") != 0;
+  return put(t, metric) && put(t, "{") && label(t, "version", version, false) &&
+         label(t, "slurm_job_id", job ? w->job.job_id : NULL, true) && label(t, "node", w->hostname, true) &&
+         label(t, "gpu", gpu_name, true);
+}
+
 static bool put_line(struct text *t, const char *metric, const struct ni_writer *w, const struct series *x, double v) {
   static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
-  const struct ni_gpu_id *gpu = &w->prom->gpu[x->k.gpu];
-  char version[16], size[56], gpu_name[24] = "", value[40];
+  char size[56], value[40];
   unsigned unit;
   uint64_t from = class_of(x->k.from_bytes, &unit);
   bool p2p = x->k.kind == NI_KIND_P2P;
-  snprintf(version, sizeof version, "v%u.1", ni_g.interface);
   if (from) snprintf(size, sizeof size, "%llu-%llu%s", (unsigned long long)from, (unsigned long long)from + 1, units[unit]);
   else snprintf(size, sizeof size, "0B");
-  if (gpu->index >= 0) snprintf(gpu_name, sizeof gpu_name, "GPU%d", gpu->index);
   *ni_json_fixed(value, v, 6) = 0;
-  bool job = strcmp(w->job.job_id, "unknown-jobid") != 0;
-  bool ok = put(t, metric) && put(t, "{") && label(t, "version", version, false) &&
-            label(t, "slurm_job_id", job ? w->job.job_id : NULL, true) && label(t, "node", w->hostname, true) &&
-            label(t, "gpu", gpu_name, true) && label(t, "comm_name", x->comm, true) && number_label(t, "n_nodes", x->k.nnodes) &&
+  bool ok = put_origin(t, metric, w, x->k.gpu) && label(t, "comm_name", x->comm, true) && number_label(t, "n_nodes", x->k.nnodes) &&
             number_label(t, "nranks", x->k.n_ranks) && label(t, p2p ? "p2p_operation" : "collective", x->k.func, true) &&
             label(t, "message_size", size, true);
   if (ok && !p2p) {
@@ -206,19 +231,44 @@ static const struct {
     {"nccl_p2p_exec_time_microseconds", "Mean duration of Sends and Recvs in the last window.", NI_KIND_P2P, 0},
 };
 
+static bool put_head(struct text *t, const char *metric, const char *help, const char *type) {
+  return put(t, "# HELP ") && put(t, metric) && put(t, " ") && put(t, help) && put(t, "\n# TYPE ") && put(t, metric) &&
+         put(t, type);
+}
+
+/* NCCL_INSPECTOR_PROM_DUMP_STATS. What was lost counts as one of all, so that the quotient of both is the part that was lost. */
+static bool write_totals(struct text *t, const struct ni_writer *w, uint32_t gpu) {
+  static const struct {
+    const char *name, *help;
+    uint8_t kind, dropped;
+  } totals[] = {
+      {"nccl_collectives_total", "Collectives that have finished or were lost.", NI_KIND_COLL, 0},
+      {"nccl_collectives_dropped_total", "Collectives without a record, because there was no room for them.", NI_KIND_COLL, 1},
+      {"nccl_p2p_total", "Sends and Recvs that have finished or were lost.", NI_KIND_P2P, 0},
+      {"nccl_p2p_dropped_total", "Sends and Recvs without a record, because there was no room for them.", NI_KIND_P2P, 1},
+  };
+  for (size_t m = 0; m < sizeof totals / sizeof *totals; m++) {
+    const struct total *x = &w->prom->total[gpu][totals[m].kind];
+    char value[24];
+    *ni_json_put_i64(value, (int64_t)(x->dropped + (totals[m].dropped ? 0 : x->recorded))) = 0;
+    if (!put_head(t, totals[m].name, totals[m].help, " counter\n") || !put_origin(t, totals[m].name, w, gpu) || !put(t, "} ") ||
+        !put(t, value) || !put(t, "\n"))
+      return false;
+  }
+  return true;
+}
+
 static bool write_text(struct text *t, const struct ni_writer *w, uint32_t gpu) {
   const struct ni_prom *p = w->prom;
   for (size_t m = 0; m < sizeof metrics / sizeof *metrics; m++) {
-    if (!put(t, "# HELP ") || !put(t, metrics[m].name) || !put(t, " ") || !put(t, metrics[m].help) || !put(t, "\n# TYPE ") ||
-        !put(t, metrics[m].name) || !put(t, " gauge\n"))
-      return false;
+    if (!put_head(t, metrics[m].name, metrics[m].help, " gauge\n")) return false;
     for (size_t i = 0; i < SLOTS; i++) {
       const struct series *x = &p->series[i];
       if (x->n == 0 || x->k.gpu != gpu || x->k.kind != metrics[m].kind || (metrics[m].bus && x->n_bus == 0)) continue;
       if (!put_line(t, metrics[m].name, w, x, metrics[m].bus ? geometric_mean(x) : x->us / (double)x->n)) return false;
     }
   }
-  return true;
+  return !ni_g.config.prom_dump_stats || write_totals(t, w, gpu);
 }
 
 /* ---- files ---- */
@@ -268,6 +318,7 @@ void ni_prom_tick(struct ni_writer *w, const char *dir) {
   uint64_t interval = ni_g.config.interval_us > 0 ? (uint64_t)ni_g.config.interval_us / 1000 : 0;
   if (!p || w->now_ms - p->window_ms < (interval > NI_PROM_WINDOW_MS ? interval : NI_PROM_WINDOW_MS)) return;
   p->window_ms = w->now_ms;
+  for (struct ni_comm_writer *s = w->comms; s; s = s->next) ni_prom_take_dropped(w, s);
   for (uint32_t g = 0; g < p->n_gpus; g++) {
     struct text t = {0};
     int e = write_text(&t, w, g) ? replace(w, dir, g, &t) : -ENOMEM;

@@ -3,6 +3,7 @@
  * DIR/nccl_inspector_metrics_<GPU's UUID>.prom, that node_exporter's textfile collector reads. Names, labels and means are those
  * of NVIDIA's inspector in NCCL 2.30: of what finished in the last window the mean
  * duration in microseconds and the geometric mean of the bus bandwidth in GB/s, by communicator, function, size class and algorithm.
+ * With NCCL_INSPECTOR_PROM_DUMP_STATS=1 also NVIDIA's counters since the process began: operations, and those that were lost.
  *
  *   add ─▶ series of this window ─▶ every NI_PROM_WINDOW_MS, or dump interval if that is longer: file anew, sums empty ─▶ end: file gone
  *
@@ -23,6 +24,8 @@
 
 /* An operation has finished. Nothing happens where the mode is off. */
 void ni_prom_add(struct ni_writer *w, const struct ni_comm_writer *s, const struct ni_record *r);
+/* A communicator goes: what was lost of it stays counted. Nothing happens without NCCL_INSPECTOR_PROM_DUMP_STATS. */
+void ni_prom_take_dropped(struct ni_writer *w, struct ni_comm_writer *s);
 /* Once a tick. dir: of the log; it is there. */
 void ni_prom_tick(struct ni_writer *w, const char *dir);
 /* Removes the files and forgets everything: nobody is left who would bring them up to date. */

@@ -129,6 +129,7 @@ void ni_rows_close(struct ni_rows *r) {
 void ni_rows_begin(struct ni_rows *r, const struct ni_live_file *f) {
   r->b = (struct ni_live_batch){.kind = NI_LIVE_LOGS, .file = *f, .counts = r->b.counts, .nvidia = r->b.nvidia, .accounts = r->b.accounts};
   r->b.file.from = f->to;
+  ni_scan_begin(r->scan);
   ni_index_free(&r->counts);
   ni_index_free(&r->nvidias);
   memset(r->seen, 0, sizeof r->seen);
@@ -365,12 +366,17 @@ static void take_process(struct ni_rows *r, const struct ni_line *l) {
   memset(r->seen, 0, sizeof r->seen);
 }
 
+int ni_rows_marker(void *arg, char *text, size_t len) {
+  int e;
+  (void)ni_scan_text(((struct ni_rows *)arg)->scan, text, len, &e);
+  return e;
+}
+
 int ni_rows_line(void *arg, char *text, size_t len) {
   struct ni_rows *r = arg;
   int e;
   const struct ni_line *l = ni_scan_text(r->scan, text, len, &e);
   if (!l) return e < 0 ? e : strspn(text, " \t\r") < len;
-  if (!l->has_header) return 1; /* of NVIDIA's v4.3 and later: whose it is stands in a line that may be long past */
   bool of_comm = l->ident.comm_hash && l->ident.rank >= 0;
   switch (l->kind) {
     case NI_LINE_PROCESS: take_process(r, l); return 0;

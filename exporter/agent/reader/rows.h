@@ -48,6 +48,8 @@ void ni_rows_turn(struct ni_rows *r);
 void ni_rows_begin(struct ni_rows *r, const struct ni_live_file *f);
 /* As ni_tail_line; arg: struct ni_rows. */
 int ni_rows_line(void *arg, char *text, size_t len);
+/* The same for a line that was taken before and is asked only whose the records behind it are. */
+int ni_rows_marker(void *arg, char *text, size_t len);
 /* So much is in the batch that the next member might not find room. */
 bool ni_rows_full(const struct ni_rows *r);
 /* A communicator's rank here, and its GPU, from where it is known. who NULL: its GPU alone. */

@@ -142,6 +142,37 @@ static int step_plain(struct ni_tail *t, int fd, struct ni_tail_at *p, ni_tail_l
   return e;
 }
 
+/* The last line with a header in text[0..n); NULL: there is none. *lines: line feeds from it on, or all. */
+static char *last_head(char *text, size_t n, bool begins, uint64_t *lines) {
+  static const char head[] = NI_LINE_HEAD;
+  for (char *lf; (lf = memrchr(text, '\n', n)); n = (size_t)(lf - text)) {
+    if (memcmp(lf + 1, head, sizeof head - 1) == 0) return lf + 1;
+    ++*lines;
+  }
+  return begins && memcmp(text, head, sizeof head - 1) == 0 ? text : NULL;
+}
+
+int ni_tail_marker(struct ni_tail *t, int fd, uint64_t at, ni_tail_line *line, void *arg, uint64_t *behind) {
+  enum { HEAD = sizeof NI_LINE_HEAD - 1 };
+  uint64_t to = at, lines = 0;
+  char *found = NULL;
+  ssize_t got = at ? read_at(fd, t->text, HEAD, at) : 0;
+  if (got < HEAD || memcmp(t->text, NI_LINE_HEAD, HEAD) == 0) return got < 0 ? (int)got : 0;
+  for (; !found && to && at - to < TEXT_MAX; to -= to < IN_BYTES ? to : IN_BYTES) {
+    const uint64_t from = to < IN_BYTES ? 0 : to - IN_BYTES;
+    /* With what a line that begins at its end begins with: the last line feed of the piece before may be the head's. */
+    if ((got = read_at(fd, t->text, (size_t)(to - from) + HEAD, from)) < (ssize_t)(to - from)) return got < 0 ? (int)got : 0;
+    if ((found = last_head(t->text, (size_t)(to - from), from == 0, &lines))) at = from + (uint64_t)(found - t->text);
+  }
+  if (!found) return 0;
+  got = read_at(fd, t->text, NI_MAX_LINE_BYTES + 1, at);
+  char *lf = got > 0 ? memchr(t->text, '\n', (size_t)got) : NULL;
+  if (!lf) return got < 0 ? (int)got : 0;
+  *behind = lines ? lines - 1 : 0; /* one is the head's own */
+  int e = line(arg, t->text, (size_t)(lf - t->text));
+  return e < 0 ? e : 1;
+}
+
 int ni_tail_step(struct ni_tail *t, int fd, bool gzip, struct ni_tail_at *p, ni_tail_line *line, void *arg,
                  struct ni_live_totals *sum) {
   return (gzip ? step_gzip : step_plain)(t, fd, p, line, arg, sum);

@@ -24,6 +24,12 @@ int ni_tail_open(struct ni_tail **out);
 /* One member, or 1 MiB of lines. 1: the place moved; 0: there is nothing whole; else the place is as it was. Adds to sum. */
 int ni_tail_step(struct ni_tail *t, int fd, bool gzip, struct ni_tail_at *p, ni_tail_line *line, void *arg,
                  struct ni_live_totals *sum);
+/*
+ * Of a plain log that is gone on with at `at`, where a line begins that has no header: the last line before it that has one, to
+ * line(). *behind: so many lines lie between that one and `at`. 1: there was one; 0: none is needed, or none lies within 8 MiB;
+ * else what line() said, -errno.
+ */
+int ni_tail_marker(struct ni_tail *t, int fd, uint64_t at, ni_tail_line *line, void *arg, uint64_t *behind);
 void ni_tail_close(struct ni_tail *t);
 
 #endif

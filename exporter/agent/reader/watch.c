@@ -221,6 +221,14 @@ static void identify(struct ni_live_file *f, const char *path, const uint8_t *he
   if (n > f->head_bytes) f->head_bytes = (uint32_t)n;
 }
 
+/* NVIDIA's v4.3 and later: whose the records are with which a slice begins is said before it. */
+static int find_marker(struct ni_watch *w, int fd, uint64_t at) {
+  uint64_t behind;
+  int e = ni_tail_marker(w->tail, fd, at, ni_rows_marker, &w->rows, &behind);
+  if (e == 1) ni_scan_passed(w->rows.scan, behind);
+  return e;
+}
+
 /* A slice of a log that has grown. 0, what emit() said, -ENOMEM. */
 static int read_log(struct ni_watch *w, struct log *l, ni_watch_emit *emit, void *arg) {
   struct stat st;
@@ -236,8 +244,12 @@ static int read_log(struct ni_watch *w, struct log *l, ni_watch_emit *emit, void
     struct ni_tail_at at = {l->f.to, l->lost};
     ni_rows_begin(&w->rows, &l->f);
     bool gzip = head[0] == 0x1f && head[1] == 0x8b;
-    while (!l->due && (e = ni_tail_step(w->tail, fd, gzip, &at, ni_rows_line, &w->rows, &w->rows.b.totals)) == 1)
-      l->due = at.at - l->f.to >= SLICE_BYTES || ni_rows_full(&w->rows);
+    if (!gzip) e = find_marker(w, fd, at.at);
+    while (e >= 0 && !l->due && (e = ni_tail_step(w->tail, fd, gzip, &at, ni_rows_line, &w->rows, &w->rows.b.totals)) == 1) {
+      /* A member is not looked back into: its slice is larger where a batch goes on. */
+      bool within = gzip && ni_scan_owed(w->rows.scan) && at.at - l->f.to < 16 * SLICE_BYTES;
+      l->due = (at.at - l->f.to >= SLICE_BYTES && !within) || ni_rows_full(&w->rows);
+    }
     w->rows.b.file.to = at.at;
     if (e >= 0 && at.at > l->f.to && (said = emit(arg, &w->rows.b)) == 0) l->f = w->rows.b.file, l->lost = at.lost;
     l->size = l->due ? UINT64_MAX : (uint64_t)st.st_size;

@@ -191,6 +191,20 @@ static size_t count_hosts(const struct ni_ledger *c) {
   return hosts;
 }
 
+/* Why device times were refused, and what helps. */
+static void print_apart(const struct ni_ledger *c) {
+  bool apart = false;
+  for (size_t i = 0; i < c->fallback_by.n; i++) apart |= strcmp(c->fallback_by.item[i].name, ni_fallback_names[NI_APART_REASON]) == 0;
+  if (apart && c->since_231)
+    ni_say(stdout, "            counters_apart: kernels count works that this NCCL does not, so it hands out stamps of earlier "
+                   "work; such times are\n            not used. If the job calls ncclBroadcast, set NCCL_ALLGATHERV_ENABLE=0; and "
+                   "leave NCCL's event mask as it is\n            (RAS: CONTROL PROFILER_MASK) (docs/format.md).\n");
+  else if (apart)
+    ni_say(stdout, "            counters_apart: this NCCL does not count what a rank sends to itself, its kernels do, "
+                   "so it hands out stamps\n            of earlier work; such times are not used. "
+                   "NCCL 2.31 counts these alike (docs/format.md).\n");
+}
+
 void ni_check_print(const struct ni_ledger *c, bool all) {
   char file_bytes[32], text_bytes[32];
   size_t hosts = count_hosts(c);
@@ -207,11 +221,7 @@ void ni_check_print(const struct ni_ledger *c, bool all) {
   print_tally("dropped", &c->dropped_by);
   print_tally("filtered", &c->filtered_by);
   print_tally("CPU-timed", &c->fallback_by);
-  for (size_t i = 0; i < c->fallback_by.n; i++)
-    if (strcmp(c->fallback_by.item[i].name, ni_fallback_names[NI_APART_REASON]) == 0)
-      ni_say(stdout, "            counters_apart: this NCCL does not count what a rank sends to itself, its kernels do, "
-                     "so it hands out stamps\n            of earlier work; such times are not used. "
-                     "NCCL 2.31 counts alike (docs/format.md).\n");
+  print_apart(c);
   print_tally("strays", &c->strays);
   print_table(c, all);
   if (c->bad_lines) {

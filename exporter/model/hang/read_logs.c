@@ -225,7 +225,7 @@ static int take(void *arg, struct ni_line *l, uint64_t line_no) {
 }
 
 static int count_fault(void *arg, const struct ni_fault *f) {
-  ((struct ni_hang_reading *)arg)->m->bad_lines += f->kind == NI_FAULT_BAD_LINE;
+  ((struct ni_hang_reading *)arg)->m->bad_lines += f->kind == NI_FAULT_BAD_LINE || f->kind == NI_FAULT_ORPHAN;
   return 0;
 }
 

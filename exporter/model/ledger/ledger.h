@@ -131,9 +131,10 @@ struct ni_ledger_process {
   X(CUT, "cut", "file cut at its end", "files cut at their end") \
   X(DAMAGED, "damaged", "place of damaged gzip data", "places of damaged gzip data") \
   X(BAD_LINES, "bad_lines", "bad line", "bad lines") \
-  /* Records without a header and without a marker before them */ \
-  X(ORPHANS, "orphans", "record without a header before it", "records without a header before them") \
-  X(MARKER, "marker", "record more or less than a marker announces", "records more or less than a marker announces") \
+  /* Records without a header that no marker before them announces */ \
+  X(ORPHANS, "orphans", "record without a header that nothing before it announces", \
+    "records without a header that nothing before them announces") \
+  X(MARKER, "marker", "record less than a marker announces", "records less than markers announce") \
   X(DROPPED, "dropped", "operation dropped", "operations dropped") \
   X(EXPIRED, "expired", "record expired with its file", "records expired with their files") \
   X(INCOMPLETE, "incomplete", "operation incomplete", "operations incomplete") \
@@ -177,6 +178,9 @@ struct ni_ledger_process {
     "operations that killed processes had not said in roll-ups yet") \
   /* Numbers that came after the last accounting of a rank that samples */ \
   X(UNTOLD, "untold", NI_SAMPLING_ONE, NI_SAMPLING_MANY) \
+  /* NCCL has one event mask a process, which RAS can write as well */ \
+  X(MASK, "mask", "change of NCCL's event mask by another than the plugin", \
+    "changes of NCCL's event mask by another than the plugin") \
   /* Time series of counters: samples that were due and not taken; that the file has lost */ \
   X(COUNTERS_MISSED, "counters_missed", "sample of counters not taken in time", "samples of counters not taken in time") \
   X(COUNTERS_LOST, "counters_lost", "sample of counters lost", "samples of counters lost")
@@ -209,7 +213,8 @@ struct ni_ledger_series {
 struct ni_ledger {
   bool partial;           /* set by the caller: some of the ranks only, so do not ask for the others */
   NI_COUNTS(totals, files, file_bytes, text_bytes, lines, blank, operations, control_lines, proxy_lines, bad_lines, orphans,
-            unknown_keys, notes, unfinished); /* unfinished: stuck and in_flight lines */
+            unknown_keys, notes, unfinished, since_231); /* unfinished: stuck and in_flight lines; since_231: process lines of
+                                                            * NCCL 2.31 and later */
   uint64_t reasons[NI_REJ_COUNT];
   struct ni_where sample[NI_LEDGER_SAMPLES]; /* "file:line: reason (key)" */
   size_t n_samples;

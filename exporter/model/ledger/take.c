@@ -243,12 +243,16 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
   switch (l->kind) {
     case NI_LINE_PROCESS:
       p->has_line = true;
+      c->since_231 += l->process.nccl_version >= 23100;
       p->limits |= ni_expiry_limits(&l->process);
       p->killed |= l->process.recovered_ns && !l->process.recovered_live;
       break;
     case NI_LINE_PROXY: c->proxy_lines++; break;
     case NI_LINE_CLOCK: take_clock(c, &l->clock, line_no); break;
     case NI_LINE_NOTE: c->notes++; break;
+    case NI_LINE_CONTROL:
+      if (strcmp(l->control.source, "mask") == 0) ni_ledger_problem_at(c, NI_PROBLEM_MASK, 1, line_no, ": %s", l->control.command);
+      break;
     case NI_LINE_UNKNOWN:
       ni_ledger_problem_at(c, NI_PROBLEM_UNKNOWN_KIND, 1, line_no, " %s", l->kind_name);
       return ni_tally_add(&c->unknown_kinds, l->kind_name, 1);
@@ -271,8 +275,7 @@ int ni_ledger_fault(void *arg, const struct ni_fault *f) {
       ni_ledger_problem_at(c, NI_PROBLEM_ORPHANS, 1, f->line_no, "%s", "");
       return 0;
     case NI_FAULT_MARKER:
-      ni_ledger_problem_at(c, NI_PROBLEM_MARKER,
-                           f->announced > f->followed ? f->announced - f->followed : f->followed - f->announced, f->line_no,
+      ni_ledger_problem_at(c, NI_PROBLEM_MARKER, f->announced - f->followed, f->line_no,
                            " announces %" PRIu64 " %s, %" PRIu64 " %s", f->announced,
                            ni_plural(f->announced, "record", "records"), f->followed,
                            ni_plural(f->followed, "follows", "follow"));

@@ -255,8 +255,7 @@ static int emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct
   if (!at.shown) return 0;
   if (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, x->parent_func)) return 0;
   for (uint64_t i = 0; i < x->steps.n && err == 0; i++) err = emit_nested(r, w, &at, x, &x->steps.list[i]);
-  /* A segment is steps and nothing else. */
-  if (err == 0 && strcmp(x->record_type, "proxy_op_segment") != 0)
+  if (err == 0 && ni_proxy_has_figures(x))
     err = emit_net(r, w, &at, x, strcmp(x->record_type, "proxy_step") == 0);
   return err;
 }

@@ -233,6 +233,30 @@ case("nvidia 4.0 double", [("a.log", nv("v4.0", [0, 1, 1, 2]))], {"double": 1})
 case("nvidia 4.1 drops", [("a.log", nv("v4.1", range(9), drop=7, marker=9))], {"dropped": 7})
 case("nvidia 4.3", [("a.log", nv("v4.3", range(9), marker=9, bare=True) + nv("v4.3", [], marker=0))], {})
 case("nvidia 4.3 short", [("a.log", nv("v4.3", range(9), marker=11, bare=True))], {"marker": 2})
+case("nvidia 4.4 more", [("a.log", nv("v4.4", range(9), marker=7, bare=True) + nv("v4.4", range(7, 9), marker=2, bare=True))],
+     {"orphans": 2})
+case("nvidia 4.4 none announced", [("a.log", nv("v4.4", range(3), marker=0, bare=True))], {"orphans": 3})
+case("nvidia 4.4 cut", [("a.log", nv("v4.4", range(9), marker=9, bare=True)[:-40])], {"marker": 1, "cut": 1})
+case("nvidia 4.4 two communicators",
+     [("a.log", b"".join(nv("v4.4", range(k, k + 3), marker=3, bare=True).replace(b"0xabc", c)
+                         for k in (0, 3) for c in (b"0xabc", b"0xdef")))], {})
+
+
+def nv_proxy(count, kinds):
+    """A marker of so many records, and such lines behind it."""
+    out = nv("v4.4", [], marker=0).replace(b'_last_dump":0}}', b'_last_dump":0,"proxy_records":%d}}' % count, 1)
+    for kind in kinds:
+        steps = b',"is_final":true,"steps":[{"proxy_step_sn":1,"step":0,"trans_size_bytes":100,"total_us":4,"wire_us":1}]'
+        out += (b'{"proxy_trace":{"record_type":"%s","record_sn":1,"parent_type":"coll","parent_sn":0,"proxy_op_sn":3,"channel_id":0,'
+                b'"peer":1,"direction":"send","timing_source":"proxy_cpu"%s}}\r\n' % (kind.encode(), steps if kind == "proxy_op" else b""))
+    return out
+
+
+nested = ["proxy_op_start", "proxy_op_segment", "proxy_op"]
+case("nvidia 4.4 proxies", [("a.log", nv_proxy(3, nested))], {})
+case("nvidia 4.4 proxies, flat", [("a.log", nv_proxy(3, ["proxy_step", "proxy_step", "proxy_op"]))], {})
+case("nvidia 4.4 a proxy more", [("a.log", nv_proxy(2, nested))], {"orphans": 1})
+case("nvidia 4.4 a proxy less", [("a.log", nv_proxy(4, nested))], {"marker": 1})
 case("nvidia 4.3 headless", [("a.log", nv("v4.3", range(3), bare=True))], {"orphans": 3})
 def two_jobs(d, hash):
     os.mkdir(d + "/job2")

@@ -8,7 +8,7 @@ int cuDeviceGetUuid(unsigned char *u, int d) { for (int i = 0; i < 16; i++) u[i]
 int cuDeviceGetPCIBusId(char *s, int n, int d) { strncpy(s, "0000:1B:00.0", n); return 0; }
 C
 name=nccl_inspector_metrics_GPU-00010203-0405-0607-0809-0a0b0c0d0e0f.prom
-run "a window" LD_PRELOAD="$TMP/libcuda.so.1" NCCL_INSPECTOR_PROM_DUMP=1 SLURM_JOB_ID=4711 umask 077 initname 0 dp ops 0 200 p2p 0 50 \
+run "a window" LD_PRELOAD="$TMP/libcuda.so.1" NCCL_INSPECTOR_PROM_DUMP=1 NCCL_INSPECTOR_PROM_DUMP_STATS=1 SLURM_JOB_ID=4711 umask 077 initname 0 dp ops 0 200 p2p 0 50 \
   sleep 30600 sh "cp -p $TMP/logs/*.prom $TMP/" fin 0
 verify
 [ -e "$TMP/$name" ] || fail "no $name while the job ran: $(ls "$TMP" "$TMP/logs")"
@@ -18,6 +18,9 @@ left=$(find "$TMP/logs" -name '*prom*')
 grep -q '^nccl_bus_bandwidth_gbs{version="v6.1",slurm_job_id="4711",node="[^"]*",gpu="GPU3",comm_name="dp",n_nodes="[0-9]*",nranks="8",collective="[A-Za-z]*",message_size="[^"]*",algo_proto="[^"]*"} [0-9.]*$' "$TMP/$name" ||
   { fail "no bandwidth of dp"; head -n 20 "$TMP/$name"; }
 grep -q '^nccl_p2p_exec_time_microseconds{.*p2p_operation="[A-Za-z]*",message_size="[^"]*"} [0-9.]*$' "$TMP/$name" || fail "no time of Sends"
+labels='{version="v6.1",slurm_job_id="4711",node="[^"]*",gpu="GPU3"}'
+grep -q "^nccl_collectives_total$labels 200\$" "$TMP/$name" && grep -q "^nccl_p2p_total$labels 50\$" "$TMP/$name" &&
+  grep -q "^nccl_p2p_dropped_total$labels 0\$" "$TMP/$name" || { fail "no totals of 200 and 50"; grep _total "$TMP/$name"; }
 # Means over all size classes, weighted by what the log has: the same as the log's.
 python3 - "$TMP/$name" "$TMP/logs" <<'P' || fail "means differ from the log's"
 import collections, glob, gzip, json, math, re, sys

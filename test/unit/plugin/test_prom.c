@@ -164,6 +164,58 @@ static void many(void **state) {
   free(w);
 }
 
+static void totals_are(unsigned coll, unsigned coll_dropped, unsigned p2p, unsigned p2p_dropped) {
+  static const char *const names[] = {"nccl_collectives_total", "nccl_collectives_dropped_total", "nccl_p2p_total", "nccl_p2p_dropped_total"};
+  const unsigned want[] = {coll, coll_dropped, p2p, p2p_dropped};
+  for (int i = 0; i < 4; i++) {
+    char line[256];
+    snprintf(line, sizeof line, "# TYPE %s counter\n%s{version=\"v5.1\",slurm_job_id=\"4711\",node=\"node-a\",gpu=\"GPU3\"} %u\n", names[i],
+             names[i], want[i]);
+    if (!strstr(text_of(FILE_OF_GPU), line)) fail_msg("no %s in\n%s", line, text_of(FILE_OF_GPU));
+  }
+}
+
+/* NCCL_INSPECTOR_PROM_DUMP_STATS: counters of the process, which stay when windows and communicators end. */
+static void totals(void **state) {
+  (void)state;
+  struct ni_writer *w = new_writer();
+  struct ni_comm_writer *s[2] = {new_comm("a", "GPU-1b", 3), new_comm("b", "GPU-1b", 3)};
+  static struct ni_account account[2][NI_KIND_COUNT];
+  for (int i = 0; i < 2; i++) {
+    s[i]->comm = calloc(1, sizeof *s[i]->comm);
+    for (int kind = 0; kind < NI_KIND_COUNT; kind++) s[i]->kind[kind].account = &account[i][kind];
+  }
+  ni_g.config.prom_dump_stats = 1;
+  w->comms = s[0];
+  s[0]->next = s[1];
+  struct ni_record r = coll(8, 1000, 1);
+  for (int i = 0; i < 3; i++) ni_prom_add(w, s[i % 2], &r);
+  r.kind = NI_KIND_P2P;
+  ni_prom_add(w, s[0], &r);
+  s[0]->comm->kind[NI_KIND_COLL].dropped[NI_DROP_POOL_FULL] = 4;
+  s[1]->comm->kind[NI_KIND_COLL].dropped[NI_DROP_POOL_FULL] = 1;
+  account[1][NI_KIND_P2P].lost_write = 2;
+  w->now_ms += NI_PROM_WINDOW_MS;
+  ni_prom_tick(w, dir);
+  totals_are(3 + 5, 5, 1 + 2, 2);
+  /* One communicator goes, with a loss that no window has seen. */
+  s[1]->comm->kind[NI_KIND_COLL].dropped[NI_DROP_POOL_FULL] = 11;
+  ni_prom_take_dropped(w, s[1]);
+  s[0]->next = NULL;
+  r.kind = NI_KIND_COLL;
+  ni_prom_add(w, s[0], &r);
+  w->now_ms += NI_PROM_WINDOW_MS;
+  ni_prom_tick(w, dir);
+  totals_are(4 + 15, 15, 1 + 2, 2);
+  ni_g.config.prom_dump_stats = 0;
+  w->now_ms += NI_PROM_WINDOW_MS;
+  ni_prom_tick(w, dir);
+  assert_null(strstr(text_of(FILE_OF_GPU), "_total"));
+  ni_prom_end(w, dir);
+  for (int i = 0; i < 2; i++) free(s[i]->comm), free(s[i]);
+  free(w);
+}
+
 /* A folder that is not there: nothing is left behind, and the next window tries again. */
 static void no_folder(void **state) {
   (void)state;
@@ -184,6 +236,6 @@ static void no_folder(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(windows), cmocka_unit_test(two_gpus_and_none), cmocka_unit_test(many),
-                                     cmocka_unit_test(no_folder)};
+                                     cmocka_unit_test(no_folder), cmocka_unit_test(totals)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

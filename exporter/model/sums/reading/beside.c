@@ -32,7 +32,7 @@ int ni_beside_operation(struct ni_sum_range *x, uint32_t process, int64_t start_
 int ni_beside_proxy(struct ni_sum_range *x, uint32_t process, const struct ni_proxy_line *p) {
   if (!x->r->has_counters || strcmp(p->direction, "send") != 0) return 0;
   int e = turn_to(x, process), step = strcmp(p->record_type, "proxy_step") == 0;
-  x->sent_bytes[step] += strcmp(p->record_type, "proxy_op_segment") == 0 ? 0 : p->trans_size_bytes;
+  x->sent_bytes[step] += ni_proxy_has_figures(p) ? p->trans_size_bytes : 0;
   return e;
 }
 

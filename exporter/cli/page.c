@@ -24,6 +24,7 @@ static void list_words(const char *words, char *out, size_t size) {
 const char *ni_words_accepted(const struct ni_opt *o, bool in_help, char *out, size_t size) {
   static const char *const wants[] = {
       [NI_OPT_NUMBER] = "a number", [NI_OPT_RANKS] = "ranks and ranges, such as 0-7,16",
+      [NI_OPT_TAGS] = "tags from 1 to 9223372036854775807, ranges of them, their names, or none for untagged",
       [NI_OPT_WHEN] = "2026-11-21T08:00:00Z, seconds since 1970, -10m (before the end) or +5m (after the start)",
       [NI_OPT_TAKE] = NULL};
   const char *want = o->want ? o->want : wants[o->kind];

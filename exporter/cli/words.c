@@ -63,6 +63,7 @@ static int put(const struct ni_opt *o, void *into, const char *text) {
     case NI_OPT_WHEN: return ni_parse_when(text, (struct ni_when *)at) < 0 ? -EINVAL : 0;
     case NI_OPT_NAMES: return ni_words_add((struct ni_words *)at, text);
     case NI_OPT_RANKS: return ni_ranks_add((struct ni_ranks *)at, text);
+    case NI_OPT_TAGS: return ni_tags_add((struct ni_tags *)at, text);
     case NI_OPT_INPUTS: return ni_inputs_add((struct ni_inputs *)at, text);
     case NI_OPT_TAKE: return o->take(o, into, text);
     case NI_OPT_REST:

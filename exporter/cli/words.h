@@ -31,6 +31,7 @@ enum ni_opt_kind {
   NI_OPT_WHEN,   /* struct ni_when */
   NI_OPT_NAMES,  /* struct ni_words; repeatable */
   NI_OPT_RANKS,  /* struct ni_ranks; repeatable */
+  NI_OPT_TAGS,   /* struct ni_tags; repeatable */
   NI_OPT_INPUTS, /* struct ni_inputs, at least min of them; repeatable */
   NI_OPT_TAKE,   /* take() does it; repeatable */
   NI_OPT_REST,   /* char **: a command line of its own, from the first plain word on; at least min words, NULL behind the last */
@@ -82,7 +83,11 @@ struct ni_opt {
   {"comm", 0, NI_OPT_NAMES, "ID|NAME,...", "Only these communicators, by hash (0x...) or name", NI_INTO(type, filter.comm), \
    .want = "names or hashes (0x...)"}, \
   {"coll", 0, NI_OPT_NAMES, "NAME,...", "Only these functions (AllReduce, Send, ...)", NI_INTO(type, filter.coll), \
-   .want = "names, such as AllReduce,Send"}
+   .want = "names, such as AllReduce,Send"}, \
+  NI_ROW_TAG(type)
+#define NI_ROW_TAG(type) \
+  {"tag", 0, NI_OPT_TAGS, "N,M-K,NAME,...", \
+   "Only operations with these tags of the application, by number or name; none: untagged", NI_INTO(type, filter.tag)}
 
 /* A word and what it means: exit codes, files, examples (the command line without "nccl-inspector COMMAND", what it does). */
 struct ni_meaning {

@@ -21,6 +21,7 @@
 #include "exporter/cli/command.h"
 #include "format/events.h"
 #include "exporter/base/now.h"
+#include "exporter/input/tags/tags.h"
 #include "exporter/base/text/plural.h"
 #include "ctl_show.h"
 
@@ -71,14 +72,16 @@ const struct ni_command ni_ctl_command = {
         {"process", 0, NI_OPT_TAKE, "HOST-pidN", "Only this process: for jobs whose launcher states no rank", .take = take_process,
          .want = "HOST-pidNUMBER, as the names of its log files begin"},
         {0}},
-    .more = "Commands: preset light|standard|deep|trace, events LIST, verbose on|off, sample 1/N, flush, mark NAME.\n"
+    .more = "Commands: preset light|standard|deep|trace, events LIST, verbose on|off, sample 1/N, flush, mark NAME, "
+            "tag NUMBER NAME.\n"
             "And show: what the processes made of them, and whether another than the plugin changed NCCL's event mask.\n"
             "Every process looks once in two seconds, and writes a control line that says what it did. The file must belong to the "
             "user whose job it is.",
     .exits = {{"0", "the file is there"}, {"1", "could not"}},
     .examples = {{"logs/ preset deep", "all ranks record everything from now on"},
                  {"logs/ show", "what they made of it"},
-                 {"--rank 17 logs/ verbose on", "traces of one rank"}, {"logs/ mark step-1000", "a mark in the timeline"}},
+                 {"--rank 17 logs/ verbose on", "traces of one rank"}, {"logs/ mark step-1000", "a mark in the timeline"},
+                 {"logs/ tag 7 layer.3", "what calls with the tag 7 are called"}},
     .files = {{"nccl-inspector.control", "in DIR: what was asked for; the processes read it"}},
     .refuse = refuse, .run = ni_ctl_run};
 
@@ -87,12 +90,18 @@ static int begins(const char *text, const char *word) {
   return strncmp(text, word, n) == 0 && (text[n] == ' ' || text[n] == 0);
 }
 
-/* Lines that take each other's place have the same number; 0: no such command. Marks stay beside each other. */
+enum { CLASS_MARK = 5, CLASS_TAG };
+
+/*
+ * Lines that take each other's place have the same number; 0: no such command. Marks stay beside each other, and tags of
+ * other numbers.
+ */
 static int class_of(const char *command) {
   static const struct {
     const char *word;
     int class;
-  } words[] = {{"preset", 1}, {"events", 1}, {"verbose", 2}, {"sample", 3}, {"flush", 4}, {"mark", 5}};
+  } words[] = {{"preset", 1}, {"events", 1}, {"verbose", 2}, {"sample", 3}, {"flush", 4},
+               {"mark", CLASS_MARK}, {"tag", CLASS_TAG}};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (begins(command, words[i].word)) return words[i].class;
   return 0;
@@ -123,9 +132,38 @@ static int sample_known(const char *text) {
   return n >= 1 && !errno && !*end && n <= NI_SAMPLE_MAX;
 }
 
+/* The number behind "tag "; 0: none. *rest: behind it. */
+static uint64_t tag_number(const char *command, const char **rest) {
+  const char *p = command + strcspn(command, " \t");
+  char *end;
+  p += strspn(p, " \t");
+  errno = 0;
+  const unsigned long long n = *p >= '0' && *p <= '9' ? strtoull(p, &end, 10) : 0;
+  if (!n || errno || n > NI_TAG_MAX || (*end && *end != ' ' && *end != '\t')) return 0;
+  *rest = end + strspn(end, " \t");
+  return n;
+}
+
+static int tag_known(const char *command) {
+  const char *name;
+  if (!tag_number(command, &name) || !*name || strlen(name) > NI_TAG_NAME_MAX) return 0;
+  for (; *name; name++)
+    if ((unsigned char)*name < 0x20 || *name == 0x7f) return 0;
+  return 1;
+}
+
+/* Does the new command take the place of the old one? */
+static int supersedes(const char *new, const char *old) {
+  const int class = class_of(new);
+  const char *rest;
+  if (class != class_of(old) || class == CLASS_MARK) return 0;
+  return class != CLASS_TAG || tag_number(new, &rest) == tag_number(old, &rest);
+}
+
 /* What a rank would refuse (plugin/settings/control_parse.c), said to the one who can mend it. */
 static const char *refused(const char *command) {
-  if (!class_of(command)) return "preset NAME, events LIST, verbose on|off, sample 1/N, flush, mark NAME or show expected";
+  if (!class_of(command))
+    return "preset NAME, events LIST, verbose on|off, sample 1/N, flush, mark NAME, tag NUMBER NAME or show expected";
   const char *rest = strchr(command, ' ');
   if (begins(command, "preset")) {
     for (int i = 0; rest && i < NI_PRESET_COUNT; i++)
@@ -134,6 +172,10 @@ static const char *refused(const char *command) {
   }
   if (begins(command, "verbose")) return rest && (!strcmp(rest, " on") || !strcmp(rest, " off")) ? NULL : "verbose on or off expected";
   if (begins(command, "sample")) return rest && sample_known(rest + 1) ? NULL : "sample 1/N with N from 1 to 1000000 expected";
+  if (begins(command, "tag"))
+    return tag_known(command) ? NULL
+                              : "tag NUMBER NAME with a number from 1 to 9223372036854775807 and 1 to 64 bytes, no "
+                                "control character among them, expected";
   if (begins(command, "mark"))
     return rest && rest[1 + strspn(rest + 1, " \t")] && strlen(rest + 1) <= 64 ? NULL : "mark NAME with 1 to 64 bytes expected";
   if (begins(command, "events"))
@@ -176,8 +218,7 @@ static size_t put_together(const struct ctl *c, char *old, bool foreign, char *o
       continue;
     }
     if (at > newest && at < INT64_MAX) newest = at;
-    int class = class_of(end + 1);
-    if (!class || (class != 5 && class == class_of(c->command))) continue;
+    if (!class_of(end + 1) || supersedes(c->command, end + 1)) continue;
     line[n++] = l;
   }
   if (n >= KEPT_LINES) first = n - KEPT_LINES + 1;

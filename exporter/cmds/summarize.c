@@ -319,4 +319,5 @@ void ni_summarize_free(struct ni_run *r) {
   free(r->marks.line);
   free(r->marks.at);
   ni_bucket_free(&r->rolled);
+  ni_tag_names_free(&r->tag_names);
 }

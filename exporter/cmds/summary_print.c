@@ -18,7 +18,7 @@
 #include "summary_counters.h"
 #include "summary_print.h"
 
-enum { GROUPS_SHOWN = 20, TROUBLE_SHOWN = 5, OUTLIERS_SHOWN = 3, FINDINGS_SHOWN = 6, INPUTS_SHOWN = 4 };
+enum { GROUPS_SHOWN = 20, TAGS_SHOWN = 12, TROUBLE_SHOWN = 5, OUTLIERS_SHOWN = 3, FINDINGS_SHOWN = 6, INPUTS_SHOWN = 4 };
 
 static void print_job(const struct ni_summary *s, FILE *f) {
   char a[81], b[81], first[40], last[40], took[32], release[40];
@@ -149,7 +149,44 @@ static void print_groups(const struct ni_summary *s, FILE *f) {
   for (int i = 0; i < NI_TIMING_COUNT; i++)
     if (timed[i] && legend[i]) print_wrapped(f, "  | ", legend[i]);
   if (peak) ni_say(f, "  | peak: p50 of bus GB/s against the best of that function and type\n");
+  uint64_t fused = 0;
+  for (size_t i = 0; i < s->n_groups; i++) fused += s->group[i].tails;
+  if (fused)
+    print_wrapped(f, "  | ",
+                  "one kernel can do several symmetric calls: their times are then the whole kernel's, which shares of time "
+                  "count once");
   free(order);
+}
+
+static const struct ni_column tag_columns[] = {
+    {.head = "time"}, {.head = "tag"}, {"name", .left = true}, {"timed by", .left = true, .drop = 2}, {"operations", .drop = 1},
+    {"bytes", .drop = 3}, {.head = "sum of times"}, {.head = "mean bus GB/s"}};
+
+static void print_tags(const struct ni_summary *s, FILE *f) {
+  enum { COLUMNS = sizeof tag_columns / sizeof *tag_columns };
+  struct ni_table t;
+  char size[32], name[81], took[32];
+  if (s->tag_sums.too_many)
+    ni_say(f, "\nmore than %u tags of the application: no figures by tag; --tag chooses some\n", NI_TAG_ROWS_MAX);
+  if (!s->n_tags) return;
+  ni_say(f, "\nby tag of the application:\n");
+  ni_table_begin(&t, tag_columns, COLUMNS);
+  for (size_t i = 0; i < s->n_tags && i < TAGS_SHOWN; i++) {
+    const struct ni_tag_row *x = &s->tag[i];
+    ni_table_cell(&t, "%.1f%%", 100 * x->time_share);
+    ni_table_cell(&t, "%" PRIu64, x->tag);
+    ni_table_cell(&t, "%.64s", x->name ? ni_safe_text(x->name, name, sizeof name) : "-");
+    ni_table_cell(&t, "%s", *ni_timing_names[x->timing] ? ni_timing_names[x->timing] : "-");
+    ni_table_cell(&t, "%" PRIu64, x->operations);
+    ni_table_cell(&t, "%s", ni_size_text(x->bytes, size));
+    ni_table_cell(&t, "%s", ni_duration_text(x->exec_ns / 1e3, took));
+    number_cell(&t, x->busbw_gbs, 2, "");
+  }
+  ni_table_print(&t, f);
+  if (s->n_tags > TAGS_SHOWN)
+    ni_say(f, "  and %zu more %s, in summary/summary_by_tag.csv\n", s->n_tags - TAGS_SHOWN,
+           ni_plural(s->n_tags - TAGS_SHOWN, "row", "rows"));
+  ni_say(f, "  untagged: %.1f%% of the time\n", 100 * (s->tagged_share < 1 ? 1 - s->tagged_share : 0));
 }
 
 /* As one word of a shell, whatever is in it. */
@@ -290,6 +327,7 @@ void ni_print_summary(const struct ni_summary *s, const struct ni_run *r, FILE *
   print_verdict(s, f);
   if (r->opt.quiet) return;
   print_groups(s, f);
+  print_tags(s, f);
   print_findings(s, &r->opt.inputs, f);
   print_outliers(s, f);
   ni_print_beside(s, f);

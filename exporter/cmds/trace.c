@@ -11,6 +11,7 @@
 #include "exporter/model/timeline/scan.h"
 #include "exporter/model/timeline/with.h"
 #include "exporter/output/timeline/emit.h"
+#include "exporter/output/timeline/emit_parts.h"
 #include "exporter/output/timeline/event.h"
 #include "exporter/output/timeline/write.h"
 #include "result.h"
@@ -91,14 +92,15 @@ static int run_phases(struct ni_tr *r, struct ni_spill *store) {
   if (r->count.operations == 0 && r->n_processes == 0)
     return ni_tr_fail(r, -ENODATA, "no inspector logs found: no line in %zu file%s is one of an inspector", r->files.n,
                       ni_plural(r->files.n, "", "s"));
+  if ((e = ni_tags_resolve(&r->opt.filter.tag, &r->tags)) < 0) return ni_tr_fail(r, e, "%s", strerror(-e));
   resolve_times(r);
   if (r->since_ns > r->until_ns) return ni_tr_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED);
   e = ni_tr_clocks(r);
   if (e == 0) e = ni_tr_with_scan(r);
   if (e == 0) e = ni_tr_emit(r);
-  /* The lives of communicators alone are no answer to who asked for certain functions. */
+  /* The lives of communicators alone are no answer to who asked for certain functions or tags. */
   if (e == 0) ni_filters_say_unmet(&r->opt.filter, "nccl-inspector trace");
-  bool none_of_them = r->opt.filter.coll.n && r->count.shown == 0 && r->count.open == 0;
+  bool none_of_them = (r->opt.filter.coll.n || r->opt.filter.tag.n) && r->count.shown == 0 && r->count.open == 0;
   if (e == 0 && (r->count.events == 0 || none_of_them))
     e = ni_tr_fail(r, -ENODATA, "nothing to draw: %llu %s read, %llu without a start time%s",
                    (unsigned long long)r->count.operations,
@@ -113,6 +115,7 @@ static void run_free(struct ni_tr *r) {
   ni_tr_tracks_free(r);
   ni_atlas_close(r->atlas, r->log != NULL, NULL);
   ni_tr_choose_free(r);
+  ni_tr_replays_free(r);
   ni_tr_free(r);
   ni_files_free(&r->files);
   ni_runs_free(&r->runs);

@@ -257,6 +257,65 @@ static void note_rank(struct ni_ranks_seen *seen, int64_t rank) {
   if (rank > __atomic_load_n(&seen->highest, __ATOMIC_RELAXED)) __atomic_store_n(&seen->highest, rank, __ATOMIC_RELAXED);
 }
 
+/* Is the list's word at p (n bytes) made of digits, or two such with a dash between? Only then it is no name. */
+static bool is_number(const char *p, size_t n) {
+  const size_t first = strspn(p, "0123456789");
+  if (first == 0 || first >= n) return first == n;
+  return p[first] == '-' && first + 1 < n && strspn(p + first + 1, "0123456789") == n - first - 1;
+}
+
+/* Tags go up to 2^63 - 1, and 0 is none. */
+int ni_tags_add_span(struct ni_ranks *r, const char *p) {
+  char *end;
+  errno = 0;
+  const unsigned long long from = strtoull(p, &end, 10), to = *end == '-' ? strtoull(end + 1, &end, 10) : from;
+  if (errno || from < 1 || to < from || to > INT64_MAX) return -EINVAL;
+  if (!r->seen) {
+    if (!(r->seen = malloc(sizeof *r->seen))) return -ENOMEM;
+    *r->seen = (struct ni_ranks_seen){INT64_MAX, INT64_MIN};
+  }
+  if (!ni_array_room(r->span, r->n, r->cap)) return -ENOMEM;
+  r->span[r->n].from = (int64_t)from;
+  r->span[r->n].met = false;
+  r->span[r->n++].to = (int64_t)to;
+  return 0;
+}
+
+int ni_tags_add(struct ni_tags *t, const char *list) {
+  int e = 0;
+  if (!list[strspn(list, ",")]) return -EINVAL;
+  for (const char *p = list; e == 0 && *p;) {
+    const size_t n = strcspn(p, ",");
+    char word[128];
+    if (n >= sizeof word) return -EINVAL;
+    memcpy(word, p, n);
+    word[n] = 0;
+    p += n + (p[n] == ',');
+    if (n == 0) continue;
+    t->n++;
+    if (strcmp(word, "none") == 0) t->none = true;
+    else e = is_number(word, n) ? ni_tags_add_span(&t->number, word) : ni_words_add(&t->name, word);
+  }
+  return e;
+}
+
+void ni_tags_free(struct ni_tags *t) {
+  ni_ranks_free(&t->number);
+  ni_words_free(&t->name);
+  free(t->named);
+  *t = (struct ni_tags){0};
+}
+
+bool ni_tags_have(const struct ni_tags *t, uint64_t tag) {
+  if (tag == 0 || tag > INT64_MAX) {
+    if (t->none && tag == 0) meet(&((struct ni_tags *)t)->none_met);
+    return t->none && tag == 0;
+  }
+  bool found = t->number.n && ni_ranks_have(&t->number, (int64_t)tag);
+  for (size_t i = 0; !found && i < t->n_named; i++) found = t->named[i] == tag;
+  return found;
+}
+
 bool ni_ranks_have(const struct ni_ranks *r, int64_t rank) {
   bool found = false;
   if (r->seen && rank >= 0) note_rank(r->seen, rank);
@@ -289,7 +348,12 @@ void ni_filters_say_unmet(const struct ni_filters *f, const char *command) {
   say_words(&f->comm, command, "comm");
   say_words(&f->host, command, "host");
   say_ranks(&f->rank, command, "rank", "these logs", true);
-  say_ranks(&f->sn, command, "sn", "what the other filters leave", any_met(&f->coll) && any_met(&f->comm) && any_met(&f->host));
+  say_words(&f->tag.name, command, "tag");
+  const bool others = any_met(&f->coll) && any_met(&f->comm) && any_met(&f->host);
+  say_ranks(&f->tag.number, command, "tag", "what the other filters leave", others);
+  if (f->tag.none && !f->tag.none_met)
+    ni_say(stderr, "%s: --tag none: there is no untagged operation in what the other filters leave\n", command);
+  say_ranks(&f->sn, command, "sn", "what the other filters leave", others);
 }
 
 static void wire_met(struct ni_wire *w, bool *met) {
@@ -329,6 +393,9 @@ void ni_filters_wire_met(struct ni_wire *w, struct ni_filters *f) {
   wire_words_met(w, &f->host);
   wire_ranks_met(w, &f->rank);
   wire_ranks_met(w, &f->sn);
+  wire_ranks_met(w, &f->tag.number);
+  wire_words_met(w, &f->tag.name);
+  wire_met(w, &f->tag.none_met);
 }
 
 const char *ni_filters_refuse(const struct ni_filters *f) {
@@ -338,7 +405,8 @@ const char *ni_filters_refuse(const struct ni_filters *f) {
 }
 
 bool ni_filters_any(const struct ni_filters *f) {
-  return f->since.base || f->until.base || f->coll.n || f->comm.n || f->host.n || f->rank.n || f->sn.n || f->size.n;
+  return f->since.base || f->until.base || f->coll.n || f->comm.n || f->host.n || f->rank.n || f->sn.n || f->size.n ||
+         f->tag.n;
 }
 
 bool ni_filters_relative(const struct ni_filters *f) { return f->since.base > NI_WHEN_ABSOLUTE || f->until.base > NI_WHEN_ABSOLUTE; }
@@ -350,6 +418,7 @@ void ni_filters_free(struct ni_filters *f) {
   ni_ranks_free(&f->rank);
   ni_ranks_free(&f->sn);
   ni_ranks_free(&f->size);
+  ni_tags_free(&f->tag);
 }
 
 int64_t ni_when_resolve(const struct ni_when *w, int64_t none, int64_t first, int64_t last) {

@@ -1,11 +1,12 @@
 /*
  * Values of options that leave records out, the same in every command that has them: --since, --until, lists of words,
- * ranks, sizes.
+ * ranks, sizes, tags.
  *
  * Parsers return 0, -EINVAL or -ERANGE and leave the message to the command, which knows the option's name. Lists are
- * the caller's: ni_filters_free(), or ni_words_free() and ni_ranks_free() of one. Main thread while options are parsed; ni_words_have...(), ni_ranks_have()
- * and ni_when_resolve() from any thread. What was asked for is remembered, so that a word nobody has can be told with what
- * there is (ni_filters_say_unmet()): ask of everything that is there, also where another filter has said no.
+ * the caller's: ni_filters_free(), or ni_words_free(), ni_ranks_free() and ni_tags_free() of one. Main thread while options are
+ * parsed; ni_words_have...(), ni_ranks_have(), ni_tags_have() and ni_when_resolve() from any thread. What
+ * was asked for is remembered, so that a word nobody has can be told with what there is
+ * (ni_filters_say_unmet()): ask of everything that is there, also where another filter has said no.
  */
 #ifndef NI_FILTERS_H
 #define NI_FILTERS_H
@@ -38,11 +39,22 @@ struct ni_ranks { /* a filter on numbers, such as ranks: any of these spans, bot
   struct ni_ranks_seen { int64_t lowest, highest; } *seen; /* of all that was asked for; any thread, relaxed */
 };
 
+struct ni_tags { /* a filter on tags: any of these; n == 0: everything. tags/tags.h says how names become numbers */
+  size_t n;                  /* words that were given */
+  struct ni_ranks number;
+  struct ni_words name;
+  bool none, none_met;       /* untagged operations; as of words */
+  bool resolved;             /* `named` has what the names stand for */
+  uint64_t *named;
+  size_t n_named, cap_named;
+};
+
 /* What a command has of them; the others stay as they are, all zero: everything passes. */
 struct ni_filters {
   struct ni_when since, until;
   struct ni_words coll, comm, host;
   struct ni_ranks rank, sn, size; /* size: bytes */
+  struct ni_tags tag;
 };
 
 /* "4096", "128M", "2GiB": units are powers of 1024. */
@@ -66,6 +78,14 @@ int ni_ranks_add(struct ni_ranks *r, const char *list);
 int ni_sizes_add(struct ni_ranks *r, const char *list);
 void ni_ranks_free(struct ni_ranks *r);
 bool ni_ranks_have(const struct ni_ranks *r, int64_t rank);
+
+/* Adds "7,9-12,layer.3,none": tags, ranges of them, names, and the word for untagged operations. 0, -EINVAL or -ENOMEM. */
+int ni_tags_add(struct ni_tags *t, const char *list);
+/* Adds one of them: "7" or "9-12". */
+int ni_tags_add_span(struct ni_ranks *number, const char *span);
+void ni_tags_free(struct ni_tags *t);
+/* tag 0: untagged. Once names are resolved (tags/tags.h). */
+bool ni_tags_have(const struct ni_tags *t, uint64_t tag);
 
 /* On standard error, after reading: each word that nobody has, and at most eight of those that are there, the likest first. */
 void ni_filters_say_unmet(const struct ni_filters *f, const char *command);

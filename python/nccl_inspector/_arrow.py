@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def tables(result: Mapping[str, Any]) -> Dict[str, pyarrow.Table]:
     """Each list of objects in a result of summary(), check() or a counters command, as an Arrow table by its name.
 
-    Of a summary those are "groups", "communicators", "ranks", "hosts", "p2p_pairs", "findings", "outliers". Objects in an
-    object are columns with a dot: "exec_time_us.p50". A key that a row has not is null there. Lists that are empty are
+    Of a summary those are "groups", "communicators", "ranks", "hosts", "p2p_pairs", "findings", "outliers", and "tags" where
+    there are some. Objects in an object are columns with a dot: "exec_time_us.p50". A key that a row has not is null there. Lists that are empty are
     tables without columns.
     """
     pyarrow = _pyarrow()
@@ -52,6 +52,7 @@ def records(
     logs: Logs, *, columns: Optional[Sequence[str]] = None, run: Union[str, int, None] = None, since: Optional[str] = None,
     until: Optional[str] = None, rank: Optional[Words] = None, host: Optional[Words] = None, comm: Optional[Words] = None,
     coll: Optional[Words] = None, sn: Optional[Words] = None, jobs: Optional[int] = None, memory: Optional[str] = None,
+    tag: Optional[Words] = None,
 ) -> pyarrow.Table:
     """Every operation of the logs as one Arrow table, a row a record (docs/parquet.md has the columns).
 
@@ -60,7 +61,7 @@ def records(
     """
     pyarrow = _pyarrow()
     with tempfile.TemporaryDirectory(prefix="nccl-inspector-") as folder:
-        words = filters(run, since, until, rank, host, comm, coll, sn, jobs, memory) + option("output-dir", folder)
+        words = filters(run, since, until, rank, host, comm, coll, sn, jobs, memory, tag) + option("output-dir", folder)
         run_command(["summary", "--quiet", "--no-plots", "--no-html", "--no-csv"] + words + paths(logs), RESULT)
         where = os.path.join(folder, "parquet_files")
         files: List[str] = sorted(os.path.join(where, f) for f in os.listdir(where) if f.endswith(".parquet"))

@@ -69,6 +69,8 @@ class _SummaryAlways(TypedDict):
 class _SummarySometimes(TypedDict, total=False):
     hang: HangInShort
     approximate: bool
+    fused_calls_counted_once: int
+    tags: List[Tag]
     causes_not_judged: int
     findings_by_durations_since: str
     steps: Steps
@@ -362,6 +364,19 @@ class Outlier(_OutlierAlways, _OutlierSometimes):
 class HangInShort(TypedDict):
     verdict: str
     sentence: str
+
+
+class Tag(TypedDict):
+    tag: int
+    operations: int
+    records: int
+    no_bandwidth: int
+    sum_bytes: int
+    name: Optional[str]
+    timing_source: str
+    exec_time_us: float
+    time_share: float
+    busbw_gbs_mean: Optional[float]
 
 
 class Steps(TypedDict):

@@ -14,7 +14,8 @@ T0 = 1790000000 * 10**9  # when the jobs begin: 2026-09-21T14:13:20Z
 PREFIXED = ("sn", "peer", "msg_size_bytes", "exec_time_us", "timing_source", "algobw_gbs", "busbw_gbs",
             "algo", "proto", "datatype", "root", "nchannels", "exec_time_ns", "enqueue_ns",
             "gpu_start_delta_ns")
-BARE = ("rec_sn", "nccl_tests_size_bytes", "call_sn", "plan_sn")
+BARE = ("rec_sn", "nccl_tests_size_bytes", "call_sn", "plan_sn", "graph", "user_tag", "nccl_tag", "symmetric",
+        "coll_kernel", "shared_span", "initial_sync_ns", "compute_ns", "final_sync_ns", "prev_replay_ns")
 PERF = {kind: [(k, kind + "_" + k) for k in PREFIXED] + [(k, k) for k in BARE] for kind in ("coll", "p2p")}
 COMPACT = json.JSONEncoder(separators=(",", ":")).encode
 SPACED = json.JSONEncoder().encode
@@ -119,6 +120,16 @@ def mark(said, ns, command):
     return {"source": "file", "file": "nccl-inspector.control", "line": 1, "command": command, "mark": said,
             "result": "done", "why": None, "events": "coll,p2p,kernelch", "verbose": False, "sample": 1,
             "ns": ns}
+
+
+def tag_name(number, name, ns, source="tags", result="done"):
+    """A control line that gives a tag a name: of NCCL_INSPECTOR_TAGS, or `tag` in a control file (source "file")."""
+    x = {"source": source}
+    if source == "file":
+        x.update(file="nccl-inspector.control", line=1)
+    x.update(command="tag %s %s" % (number, name), result=result, why=None, events="coll,p2p,kernelch", verbose=False, sample=1,
+             ns=ns)
+    return x
 
 
 def rollup(func, size, from_ns, to_ns, count, sum_bytes, sum_ns, min_ns, max_ns):

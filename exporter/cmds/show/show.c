@@ -13,6 +13,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"
 #include "exporter/cli/command.h"
+#include "exporter/input/tags/tags.h"
 #include "exporter/model/ledger/take.h"
 #include "show.h"
 
@@ -23,6 +24,7 @@ struct part {
   struct ni_show_rows rows;
   struct ni_ledger *ledger;
   const struct ni_atlas_wants *wants;
+  const struct ni_tags *tag;
   const struct ni_file *file;
 };
 
@@ -34,6 +36,7 @@ static int take_operation(struct part *x, const struct ni_line *l) {
   if (!ni_atlas_wants_context(w, &l->ident, &l->meta) || (w->coll->n && !ni_words_have_func(w->coll, o->func)) ||
       !ni_ranks_have(w->sn, o->sn < INT64_MAX ? (int64_t)o->sn : INT64_MAX))
     return 0;
+  if (x->tag->n && !ni_tags_have(x->tag, o->user_tag)) return 0;
   if (x->rows.n >= ROWS_MAX) return -E2BIG;
   if (!ni_array_room(x->rows.item, x->rows.n, x->rows.cap)) return -ENOMEM;
   struct ni_show_row *r = &x->rows.item[x->rows.n++];
@@ -65,6 +68,7 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   struct ni_scan_end end;
   if (!x) return -ENOMEM;
   x->wants = &s->wants;
+  x->tag = &s->filter.tag;
   x->file = p->file;
   enum ni_atlas_mode mode = ni_atlas_mode(s->atlas, p);
   if (mode == NI_ATLAS_ACCOUNT) {
@@ -114,13 +118,23 @@ static int by_rank(const void *a, const void *b) {
   return k ? k : strcmp(x->host, y->host);
 }
 
+/* Names of tags can stand anywhere in the logs. */
+static int resolve_tags(struct ni_show *s) {
+  struct ni_scan_plan plan = {0};
+  int e = ni_tags_unresolved(&s->filter.tag) ? ni_scan_plan(&plan, &s->files, true, ni_scan_jobs()) : 0;
+  if (e == 0) e = ni_tags_resolve_by(&s->filter.tag, &plan, ni_scan_jobs(), NULL, NULL);
+  ni_scan_plan_free(&plan);
+  return e;
+}
+
 static int read_all(struct ni_show *s) {
   struct ni_ledger ledger = {0};
   struct ni_scan_plan plan = {0};
   const struct ni_filters *f = &s->filter;
   s->wants = (struct ni_atlas_wants){.since_us = INT64_MIN, .until_us = INT64_MAX, .comm = &f->comm, .host = &f->host,
                                      .coll = &f->coll, .rank = &f->rank, .sn = &f->sn, .size = &f->size, .records = true};
-  int e = ni_atlas_open(&s->atlas, "nccl-inspector show", &s->files, &s->index, false);
+  int e = resolve_tags(s);
+  if (e == 0) e = ni_atlas_open(&s->atlas, "nccl-inspector show", &s->files, &s->index, false);
   if (e == 0) e = ni_ledgers_init(&s->ledgers, &ledger, &s->files);
   s->ledgers.mapped = s->atlas ? ni_atlas_mapped : NULL;
   s->ledgers.arg = s->atlas;
@@ -155,6 +169,7 @@ const struct ni_command ni_show_command = {
         {"coll", 0, NI_OPT_NAMES, "NAME,...", "Only these functions (AllReduce, Send, ...)", NI_INTO(struct ni_show, filter.coll),
          .want = "names, such as AllReduce,Send"},
         {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (within the communicator)", NI_INTO(struct ni_show, filter.rank)},
+        NI_ROW_TAG(struct ni_show),
         NI_ROWS_INDEX(struct ni_show),
         NI_ROW_JSON(struct ni_show, "show"),
         {0}},

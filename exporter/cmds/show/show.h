@@ -23,7 +23,7 @@ struct ni_show {
   struct ni_inputs inputs;
   struct ni_files files;
   struct ni_runs runs;
-  struct ni_filters filter;    /* comm, coll, rank, sn */
+  struct ni_filters filter;    /* comm, coll, rank, sn, tag */
   struct ni_atlas_options index;
   bool json;
   struct ni_progress progress;

@@ -9,6 +9,7 @@
 #include "accounts.h"
 #include "build.h"
 #include "findings.h"
+#include "findings.h"
 #include "exporter/base/order.h"
 
 enum { PEAK_RECORDS_MIN = 10 }; /* a communicator's p90 of fewer says nothing about what it can do */
@@ -334,16 +335,22 @@ static bool one_is_waited_for(const struct ni_summary *s) {
   return false;
 }
 
+/* The time of its records; of a fused kernel once. */
+static double counted_us(const struct ni_group *g) {
+  const double us = g->us.mean * (double)g->us.n - (double)g->tail_ns / 1e3;
+  return us > 0 ? us : 0;
+}
+
 int ni_build_end(struct ni_run *r, struct ni_summary *s) {
   double all = 0;
   size_t slice = 0;
-  for (size_t i = 0; i < s->n_groups; i++) all += s->group[i].us.mean * (double)s->group[i].us.n;
+  for (size_t i = 0; i < s->n_groups; i++) all += counted_us(&s->group[i]);
   for (size_t from = 0, to; from < s->n_groups; from = to) {
     const struct ni_group *f = &s->group[from];
     for (to = from; to < s->n_groups && s->group[to].type == f->type && s->group[to].kind == f->kind &&
                     strcmp(s->group[to].func, f->func) == 0; to++) {
       struct ni_group *g = &s->group[to];
-      g->time_share = all > 0 ? g->us.mean * (double)g->us.n / all : 0;
+      g->time_share = all > 0 ? counted_us(g) / all : 0;
     }
     of_best(s, from, to, &slice);
   }
@@ -354,5 +361,6 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
   }
   if (e == 0 && !s->by_own_time && !s->approximate) e = ni_findings(s);
   ni_buckets_end(r, s);
+  if (e == 0) e = ni_tag_sums_build(r, s, all * 1e3);
   return e < 0 ? e : ni_judge_input(r, s);
 }

@@ -101,7 +101,7 @@ static int add_to_buckets(const struct ni_cell_sums *c, struct ni_sums *t, const
     if ((e = find_bucket(c, t, &op->part[i], comm, &row)) < 0) break;
     row->records++;
     ni_add_capped(&row->bytes, c->s->cell[c->cell].msg_bytes);
-    ni_add_capped(&row->ns, x->exec_ns);
+    if (!x->tail) ni_add_capped(&row->ns, x->exec_ns);
     if (x->exec_ns > row->max_ns) row->max_ns = x->exec_ns;
     if (x->bytes_per_s == NI_NO_BW) row->no_bandwidth++;
     else row->bytes_per_s += x->bytes_per_s;
@@ -116,6 +116,7 @@ static int add_record(struct ni_cell_sums *c, struct ni_sums *t, const struct ni
   g->records++;
   g->mix[p->e.mix]++;
   if (p->e.bytes_per_s == NI_NO_BW) g->no_bandwidth++;
+  if (p->e.tail) g->tails++, g->tail_ns += p->e.exec_ns;
   int e = add_values(&g->us, &g->busbw, &p->e);
   if (e == 0 && g->bin) {
     struct ni_value_sums *b = &g->bin[bin_of(c->s, time_us(&p->e), c->s->n_bins)];
@@ -129,7 +130,7 @@ static int add_record(struct ni_cell_sums *c, struct ni_sums *t, const struct ni
   }
   struct ni_process_sums *ps = &t->process[p->process];
   ps->records++;
-  ps->exec_ns += p->e.exec_ns;
+  if (!p->e.tail) ps->exec_ns += p->e.exec_ns;
   struct ni_comm_sums *cs = &t->comm[comm];
   int64_t us = time_us(&p->e);
   if (!cs->any || us < cs->first_us) cs->first_us = us;
@@ -314,12 +315,17 @@ int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_opera
   uint32_t comm = c->r->comm_at[op->comm];
   bool p2p = c->s->cell[c->cell].kind == NI_KIND_P2P;
   unsigned seen = 0, timing = op->part[0].e.timing;
+  bool tagged = false, tail = false;
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < op->n; i++) {
     seen |= 1u << op->part[i].e.timing;
+    tagged |= op->part[i].e.tag != 0;
+    tail |= op->part[i].e.tail;
     e = add_record(c, t, &op->part[i], comm);
   }
   if (e == 0 && c->r->opt.bucket_ns) e = add_to_buckets(c, t, op, comm);
+  if (e == 0 && tagged && !c->r->opt.compat)
+    e = ni_tag_sums_take(&t->tags, op, c->s->cell[c->cell].msg_bytes, ni_name_text(&c->r->names, 0));
   for (int i = 0; i < NI_TIMING_COUNT; i++)
     if (seen & 1u << i && c->group[i]) c->group[i]->operations++;
   if (e == 0 && !isnan(mean_bytes_per_s)) {
@@ -335,6 +341,7 @@ int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_opera
   if (op->n < (uint32_t)c->r->who.comm[op->comm].n_ranks) cs->partial++;
   /* Durations by different clocks are not compared. */
   if (seen & (seen - 1)) return 0;
+  if (tail) return 0; /* the kernel's ranks are compared, and its time is counted, where its first call is */
   if (timing == NI_TIMING_COLLECTIVE_CPU) return 0; /* the bracket around the enqueue says nothing of the kernel */
   cs->timed++;
   cs->timed_bytes += c->s->cell[c->cell].msg_bytes;

@@ -34,6 +34,7 @@ struct ni_sums {
   size_t n_late;
   NI_COUNTS(all, duplicates, operations, records, clocks_disagree, skipped);
   struct ni_bucket_table buckets;
+  struct ni_tag_sums tags;
 };
 
 struct ni_value_sums { /* of a slice, or of a bin of time */
@@ -42,6 +43,7 @@ struct ni_value_sums { /* of a slice, or of a bin of time */
 
 struct ni_group_sums {
   uint64_t records, operations, no_bandwidth;
+  uint64_t tails, tail_ns;         /* records whose time another one counts, and that time */
   struct ni_dist us, busbw, transfer, job;
   uint64_t mix[NI_MIX_MAX + 1];
   struct ni_value_sums *bin;       /* n_bins; NULL without series */

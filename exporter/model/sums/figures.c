@@ -47,11 +47,13 @@ static int sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni_
   for (size_t i = 0; i < s->n_comms; i++) ni_comm_sums_add(&a->comm[i], &b->comm[i]);
   for (size_t i = 0; i < b->n_late; i++) ni_sums_late(a, &b->late[i]);
   ni_add_counts(a->all, b->all);
-  return ni_bucket_merge(&a->buckets, &b->buckets);
+  int e = ni_tag_sums_add(&a->tags, &b->tags);
+  return e < 0 ? e : ni_bucket_merge(&a->buckets, &b->buckets);
 }
 
 static void sums_free(struct ni_sums *t) {
   ni_bucket_free(&t->buckets);
+  ni_tag_sums_free(&t->tags);
   free(t->process);
   free(t->comm);
   free(t->late);
@@ -112,6 +114,7 @@ static int fill_group(const struct joining *j, const struct ni_cell_sums *c, uns
   *x = (struct ni_group){.cell = c->cell, .type = cell->type, .kind = cell->kind, .func = cell->func,
                          .msg_bytes = cell->msg_bytes, .timing = (enum ni_timing)timing, .records = g->records,
                          .operations = g->operations, .no_bandwidth = g->no_bandwidth, .of_best = NAN,
+                         .tails = g->tails, .tail_ns = g->tail_ns,
                          .mix = (uint32_t)out->n_mix};
   int e = ni_dist_stats(&g->us, 1e3, &x->us);
   if (e == 0) e = ni_dist_stats(&g->busbw, 1e9, &x->busbw_gbs);
@@ -360,6 +363,8 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
   const bool here = e == 0 && (!r->team || r->team->rank == 0);
   if (here) e = ni_figures_gather(s, j.result, &j.sums);
   if (here && e == 0) ni_figures_spread(s, &j.sums, j.heat_ppm);
+  s->tag_sums = j.sums.tags;
+  j.sums.tags = (struct ni_tag_sums){0};
   s->buckets.records = j.sums.buckets;
   j.sums.buckets = (struct ni_bucket_table){0};
   for (size_t i = 0; j.result && i < s->n_cells; i++) ni_cell_result_free(&j.result[i], s);

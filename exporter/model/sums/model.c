@@ -125,6 +125,8 @@ void ni_summary_free(struct ni_summary *s) {
   free(s->step);
   ni_bucket_free(&s->buckets.records);
   ni_bucket_free(&s->buckets.rolled);
+  ni_tag_sums_free(&s->tag_sums);
+  free(s->tag);
   ni_index_free(&s->buckets.hosts.at_hash);
   free(s->buckets.hosts.row);
   free(s->buckets.hosts.now);

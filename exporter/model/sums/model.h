@@ -26,6 +26,7 @@
 #include "exporter/base/mix.h"
 #include "exporter/model/counters/beside.h"
 #include "exporter/model/sums/buckets/buckets.h"
+#include "exporter/model/sums/buckets/tag_sums.h"
 #include "exporter/base/order.h"
 #include "format/names.h"
 #include "format/record.h"
@@ -137,6 +138,7 @@ struct ni_group {
   struct ni_stats us, busbw_gbs; /* of the records, values as logged */
   struct ni_stats transfer_us;   /* per operation: minimum duration over its ranks (two ranks or more seen) */
   struct ni_stats job_us;        /* per operation: last stop - first start, where clocks allow; n says how many */
+  uint64_t tails, tail_ns;   /* fused calls whose kernel's time another record counts; their times, not in time_share */
   double time_share;         /* of the execution time of all records, 0..1 */
   double of_best; /* p50 of busbw / peak of the same type, function and timing; NAN: no bandwidth. The peak is
                                 the highest p90 of any size, or of any communicator with 10 records or more at it */
@@ -343,6 +345,17 @@ struct ni_rolled {
   uint64_t records;          /* in the statistics, of the same key */
 };
 
+/* What calls with a tag of the application come to, by one timing source (buckets/tag_sums.h). */
+struct ni_tag_row {
+  uint64_t tag;
+  const char *name;          /* NULL: none. Hostile text */
+  enum ni_timing timing;
+  uint64_t operations, records, bytes, no_bandwidth;
+  double exec_ns;            /* sum over records; of a fused kernel once */
+  double busbw_gbs;          /* mean of the records that have one; NAN */
+  double time_share;         /* of the execution time of all records */
+};
+
 struct ni_job_facts {              /* from process lines; NULL, -1: not stated */
   const char *id, *exe;
   int32_t world_size, nccl_version;
@@ -417,6 +430,10 @@ struct ni_summary {
   uint64_t clocks_disagree;    /* operations whose ranks cannot have run at the times they state: not in job_us */
 
   struct ni_buckets buckets;
+  struct ni_tag_sums tag_sums;
+  struct ni_tag_row *tag;      /* those with the most time first */
+  size_t n_tags;               /* 0: none, or too many of them (tag_sums.too_many) */
+  double tagged_share;         /* of the execution time of all records */
 
   void *memory;                /* texts and arrays above live here */
 };

@@ -92,7 +92,8 @@ static int add_to_bucket(struct ni_run *r, const struct entry *k, const struct n
 }
 
 bool ni_rollups_wanted(const struct ni_run *r) {
-  return !r->opt.compat && !r->opt.approximate && r->since_us == INT64_MIN && r->until_us == INT64_MAX && !r->opt.filter.sn.n && !r->opt.filter.size.n;
+  return !r->opt.compat && !r->opt.approximate && r->since_us == INT64_MIN && r->until_us == INT64_MAX && !r->opt.filter.sn.n &&
+         !r->opt.filter.size.n && !r->opt.filter.tag.n;
 }
 
 int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {

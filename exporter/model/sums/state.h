@@ -22,6 +22,7 @@
 #include "exporter/input/filters.h"
 #include "exporter/base/index.h"
 #include "exporter/input/scan_files.h"
+#include "exporter/input/tags/tags.h"
 #include "exporter/model/ledger/ledger.h"
 #include "exporter/input/inputs.h"
 #include "format/line.h"
@@ -175,6 +176,7 @@ struct ni_run {
   struct ni_role_map roles;    /* of opt.comm_map */
   struct ni_log_groups log_groups; /* of opt.groups */
   struct ni_step_marks marks;
+  struct ni_tag_names tag_names;
   const struct ni_sink *records; /* takes the wanted records (record_row.h) */
   struct ni_ledger ledger;     /* what is there and what is missing, of all of the input */
   struct ni_ledgers ledgers;   /* while reading; calls are one at a time */

@@ -193,7 +193,9 @@ static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_li
     case NI_LINE_DUMP_STATS:
       p->final |= l->stats.has_accounting && l->stats.final && !m;
       return 0;
-    case NI_LINE_CONTROL: p->p2p_changed |= without_p2p(l->control.events); return 0;
+    case NI_LINE_CONTROL:
+      p->p2p_changed |= without_p2p(l->control.events);
+      return ni_tag_names_take(&r->tags, &l->control);
     case NI_LINE_API: p->has_api = true; return 0;
     case NI_LINE_LAUNCH: p->has_launches = true; return 0;
     case NI_LINE_PROXY: p->has_net |= l->proxy.start_ns != 0; return 0;

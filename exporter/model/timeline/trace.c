@@ -40,5 +40,6 @@ void ni_tr_free(struct ni_tr *r) {
   ni_match_free(&r->match);
   ni_match_free(&r->messages);
   ni_sort_free(r->p2p);
+  ni_tag_names_free(&r->tags);
   ni_names_free(&r->names);
 }

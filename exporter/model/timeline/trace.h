@@ -26,6 +26,7 @@
 #include "exporter/base/index.h"
 #include "exporter/base/map.h"
 #include "exporter/input/inputs.h"
+#include "exporter/input/tags/tags.h"
 #include "format/line.h"
 #include "exporter/base/name_table.h"
 #include "exporter/input/scan_files.h"
@@ -174,6 +175,7 @@ struct ni_tr_with {
 };
 
 struct ni_tr_track;
+struct ni_tr_replays;
 struct ni_tr_out;
 
 struct ni_tr {
@@ -196,6 +198,8 @@ struct ni_tr {
   struct ni_tr_member *member;
   uint32_t n_hosts, n_processes, n_units, n_members;
   size_t cap_hosts, cap_processes, cap_units, cap_members;
+  struct ni_tag_names tags;    /* by the first pass */
+  struct ni_tr_replays *replays; /* that wait for the next one (output/timeline/emit_parts.h); NULL: none */
   struct ni_map instances;     /* the first member of (process, hash, rank) */
   struct ni_tr_clock_point *point;
   uint32_t n_points;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "exporter/base/text/time_text.h"
+#include "exporter/input/tags/tags.h"
 #include "exporter/model/ledger/implausible.h"
 #include "exporter/model/ledger/take.h"
 #include "exporter/model/sums/reading/plan.h"
@@ -54,7 +55,9 @@ static bool wanted(const struct ni_convert *c, const struct ni_line *l, int64_t 
   const bool host = !f->host.n || ni_words_have(&f->host, l->meta.hostname);
   const bool rank = !f->rank.n || ni_ranks_have(&f->rank, l->ident.rank);
   const bool coll = !f->coll.n || ni_words_have_func(&f->coll, l->op.func);
-  return comm && host && rank && coll && start_ns / 1000 >= c->since_us && start_ns / 1000 <= c->until_us;
+  const bool others = comm && host && rank && coll; /* tags that are not met are told of what these leave */
+  const bool tag = others && (!f->tag.n || ni_tags_have(&f->tag, l->op.user_tag));
+  return tag && start_ns / 1000 >= c->since_us && start_ns / 1000 <= c->until_us;
 }
 
 #define STATED(o, flag, value) ((o)->has & (flag) ? (int64_t)(value) : NI_NOT_STATED)
@@ -72,7 +75,14 @@ static void fill_row(struct ni_convert_row *r, const struct part *x, const struc
       .start_ns = start_ns, .enqueue_ns = STATED(o, NI_HAS_ENQUEUE, o->enqueue_ns),
       .gpu_delta_ns = STATED(o, NI_HAS_GPU_DELTA, o->gpu_start_delta_ns), .rec_sn = STATED(o, NI_HAS_REC_SN, o->rec_sn),
       .tests_bytes = STATED(o, NI_HAS_TESTS_SIZE, o->tests_bytes), .dump_us = (int64_t)l->meta.dump_timestamp_us,
-      .algobw = o->has & NI_HAS_ALGOBW ? o->algobw_gbs : NAN, .busbw = o->has & NI_HAS_BUSBW ? o->busbw_gbs : NAN};
+      .algobw = o->has & NI_HAS_ALGOBW ? o->algobw_gbs : NAN, .busbw = o->has & NI_HAS_BUSBW ? o->busbw_gbs : NAN,
+      .user_tag = o->user_tag ? (int64_t)o->user_tag : NI_NOT_STATED,
+      .nccl_tag = o->nccl_tag ? (int64_t)o->nccl_tag : NI_NOT_STATED,
+      .symmetric = o->symmetric, .kernel = o->kernel, .shared_span = o->shared_span,
+      .initial_sync_ns = STATED(o, NI_HAS_PHASES, o->initial_sync_ns),
+      .compute_ns = STATED(o, NI_HAS_PHASES, o->compute_ns),
+      .final_sync_ns = STATED(o, NI_HAS_PHASES, o->final_sync_ns),
+      .prev_replay_ns = STATED(o, NI_HAS_PREV_REPLAY, o->prev_replay_ns)};
   snprintf(r->id, sizeof r->id, "0x%llx", (unsigned long long)r->comm_hash);
   snprintf(r->timestamp, sizeof r->timestamp, "%s.%09uZ", ni_second_text(start_ns / 1000000000, 'T', false, second),
            (unsigned)(start_ns % 1000000000));
@@ -240,6 +250,7 @@ int ni_convert_all(struct ni_convert *c) {
   int e = c->of_file ? ni_scan_plan(&c->plan, &c->files, false, c->jobs) : -ENOMEM;
   const bool relative = ni_filters_relative(&c->filter);
   if (e == 0 && relative) e = ni_record_times(&c->plan, c->jobs, stopped, c, &first, &last);
+  if (e == 0) e = ni_tags_resolve_by(&c->filter.tag, &c->plan, c->jobs, stopped, c);
   c->since_us = ni_when_resolve(&c->filter.since, INT64_MIN, first, last);
   c->until_us = ni_when_resolve(&c->filter.until, INT64_MAX, first, last);
   if (e == 0 && c->since_us > c->until_us) return fail(c, -EINVAL, "%s", NI_WHEN_REVERSED);

@@ -34,6 +34,7 @@ int ni_convert_end(struct ni_convert_out *o, int e) {
 /* What the log does not state is left out. */
 static NI_JSON_FORM(stated_i64, int64_t, if (*v != NI_NOT_STATED) ni_json_i64(j, key, *v))
 static NI_JSON_FORM(stated_f64, double, if (!isnan(*v)) ni_json_f64(j, key, *v))
+static NI_JSON_FORM(stated_bool, bool, if (*v) ni_json_bool(j, key, true))
 static NI_JSON_FORM(stated_text, char *, if (*v && **v) ni_json_text(j, key, *v))
 
 /* Member, key, how it is written, type in an index, whether it is in a .pfw, whose own keys say the rest. */
@@ -57,7 +58,13 @@ static NI_JSON_FORM(stated_text, char *, if (*v && **v) ni_json_text(j, key, *v)
   X(gpu_delta_ns, "coll_gpu_start_delta_ns", stated_i64, "long", 0) X(rec_sn, "rec_sn", stated_i64, "long", 0) \
   X(tests_bytes, "nccl_tests_size_bytes", stated_i64, "long", 0) \
   X(dump_us, "dump_timestamp_us", ni_json_member_i64, "long", 0) \
-  X(producer, "producer", stated_text, "keyword", 0)
+  X(producer, "producer", stated_text, "keyword", 0) \
+  X(user_tag, "user_tag", stated_i64, "long", 1) X(nccl_tag, "nccl_tag", stated_i64, "long", 0) \
+  X(symmetric, "symmetric", stated_bool, "boolean", 1) X(kernel, "coll_kernel", stated_text, "keyword", 1) \
+  X(shared_span, "shared_span", stated_bool, "boolean", 1) \
+  X(initial_sync_ns, "initial_sync_ns", stated_i64, "long", 1) X(compute_ns, "compute_ns", stated_i64, "long", 1) \
+  X(final_sync_ns, "final_sync_ns", stated_i64, "long", 1) \
+  X(prev_replay_ns, "prev_replay_ns", stated_i64, "long", 1)
 
 #define TYPE(member, key, form, type, pfw) {key, type},
 const struct ni_convert_type ni_convert_types[] = {FIELDS(TYPE)};

@@ -12,12 +12,14 @@
 
 /* Named as the columns of our Parquet files. NULL, "", NI_NOT_STATED, NAN: the log does not say; such members are not written. */
 struct ni_convert_row {
-  const char *comm_name, *hostname, *kind, *coll, *timing, *algo, *proto, *datatype, *producer;
+  const char *comm_name, *hostname, *kind, *coll, *timing, *algo, *proto, *datatype, *producer,
+      *kernel;
   char id[24];                 /* "0x..." of the communicator */
   char timestamp[40];          /* ISO 8601 with ns */
   uint64_t comm_hash, sn, msg_bytes, exec_us;
   int64_t rank, n_ranks, nnodes, pid, global_rank, root, nchannels, start_ns, enqueue_ns, gpu_delta_ns, rec_sn, tests_bytes,
-      dump_us, exec_ns;
+      dump_us, exec_ns, user_tag, nccl_tag, initial_sync_ns, compute_ns, final_sync_ns, prev_replay_ns;
+  bool symmetric, shared_span;
   double algobw, busbw;
   int64_t unit, lane;          /* pid and tid of a .pfw */
 };

@@ -23,7 +23,8 @@ struct ni_parquet_file {
 /* In the order of the file. */
 enum column_id { ID, NAME, RANK, N_RANKS, NNODES, TYPE, FUNC, SN, MSG, EXEC_US, TIMING, ALGOBW, BUSBW, VERSION, GIT_REV,
                  MECHANISM, DUMP, HOST, PID, ALGO, PROTO, DATATYPE, ROOT, NCHANNELS, EXEC_NS, ENQUEUE, DELTA, REC_SN, TESTS,
-                 PRODUCER, KIND, N_COLUMNS };
+                 PRODUCER, KIND, USER_TAG, NCCL_TAG, SYMMETRIC, KERNEL, SHARED, INITIAL_SYNC, COMPUTE, FINAL_SYNC,
+                 PREV_REPLAY, N_COLUMNS };
 
 enum where { OF_CONTEXT, OF_CONTEXT_OR_NULL, OF_ROW, OF_ROW_OR_NULL }; /* which says where a value stands */
 
@@ -32,7 +33,7 @@ static const struct column {
   enum ni_pq_type type;
   enum where where;
   size_t values, valid;        /* of a row: where in the batch */
-  bool ours;
+  bool ours, rare;
 } columns[N_COLUMNS] = {
 #define ROW(name) OF_ROW, offsetof(struct ni_batch, name), 0
 #define ROW_OR_NULL(name) OF_ROW_OR_NULL, offsetof(struct ni_batch, name), offsetof(struct ni_batch, has_##name)
@@ -67,6 +68,15 @@ static const struct column {
     [TESTS] = {"nccl_tests_size_bytes", NI_PQ_INT64, ROW_OR_NULL(tests_bytes), true},
     [PRODUCER] = {"producer", NI_PQ_STRING, OF_CONTEXT_OR_NULL, 0, 0, true},
     [KIND] = {"kind", NI_PQ_STRING, ROW(kind), true},
+    [USER_TAG] = {"user_tag", NI_PQ_INT64, ROW_OR_NULL(user_tag), true, true},
+    [NCCL_TAG] = {"nccl_tag", NI_PQ_INT64, ROW_OR_NULL(nccl_tag), true, true},
+    [SYMMETRIC] = {"symmetric", NI_PQ_INT64, ROW_OR_NULL(symmetric), true, true},
+    [KERNEL] = {"coll_kernel", NI_PQ_STRING, ROW_OR_NULL(kernel), true, true},
+    [SHARED] = {"shared_span", NI_PQ_INT64, ROW_OR_NULL(shared_span), true, true},
+    [INITIAL_SYNC] = {"initial_sync_ns", NI_PQ_INT64, ROW_OR_NULL(initial_sync_ns), true, true},
+    [COMPUTE] = {"compute_ns", NI_PQ_INT64, ROW_OR_NULL(compute_ns), true, true},
+    [FINAL_SYNC] = {"final_sync_ns", NI_PQ_INT64, ROW_OR_NULL(final_sync_ns), true, true},
+    [PREV_REPLAY] = {"prev_replay_ns", NI_PQ_INT64, ROW_OR_NULL(prev_replay_ns), true, true},
 };
 
 int ni_batch_words(struct ni_run *r, struct ni_batch_words *w) {
@@ -77,8 +87,16 @@ int ni_batch_words(struct ni_run *r, struct ni_batch_words *w) {
   return e;
 }
 
+/* The first one of a batch: those before it have none of these. */
+static bool none_rare_before(struct ni_batch *b, uint32_t n) {
+#define X(name) memset(b->has_##name, 0, n);
+  NI_BATCH_RARE(X)
+#undef X
+  return true;
+}
+
 void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const struct ni_line *l, uint32_t context,
-                  uint32_t func, uint32_t algo, uint32_t proto, uint32_t datatype) {
+                  uint32_t func, uint32_t algo, uint32_t proto, uint32_t datatype, uint32_t kernel) {
   const struct ni_record *o = &l->op;
   uint32_t i = b->n++, has = o->has;
   if (i > 0 && context != b->context[0]) b->mixed_contexts = true;
@@ -105,13 +123,25 @@ void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const stru
   MAY(gpu_delta_ns, o->gpu_start_delta_ns, (has & NI_HAS_GPU_DELTA) != 0);
   MAY(rec_sn, (int64_t)o->rec_sn, (has & NI_HAS_REC_SN) != 0);
   MAY(tests_bytes, (int64_t)o->tests_bytes, (has & NI_HAS_TESTS_SIZE) != 0);
+  const bool rare = o->user_tag || o->nccl_tag || o->symmetric || (has & (NI_HAS_PHASES | NI_HAS_PREV_REPLAY));
+  if (rare && !b->has_rare) b->has_rare = none_rare_before(b, i);
+  if (!b->has_rare) return;
+  MAY(user_tag, (int64_t)o->user_tag, o->user_tag != 0);
+  MAY(nccl_tag, (int64_t)o->nccl_tag, o->nccl_tag != 0);
+  MAY(symmetric, o->symmetric, o->symmetric);
+  MAY(kernel, kernel, kernel != 0);
+  MAY(shared_span, o->shared_span, o->shared_span);
+  MAY(initial_sync_ns, (int64_t)o->initial_sync_ns, (has & NI_HAS_PHASES) != 0);
+  MAY(compute_ns, (int64_t)o->compute_ns, (has & NI_HAS_PHASES) != 0);
+  MAY(final_sync_ns, (int64_t)o->final_sync_ns, (has & NI_HAS_PHASES) != 0);
+  MAY(prev_replay_ns, (int64_t)o->prev_replay_ns, (has & NI_HAS_PREV_REPLAY) != 0);
 #undef MAY
 }
 
 void ni_batch_clear(struct ni_batch *b) {
   b->n = 0;
   b->next = NULL;
-  b->mixed_contexts = b->has_ours = false;
+  b->mixed_contexts = b->has_ours = b->has_rare = false;
 }
 
 /* Ours come last; NVIDIA's exporter follows the order of keys, where algorithm and protocol stand behind the function. */
@@ -220,8 +250,8 @@ int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_ba
     }
     c->values = (const char *)b + from->values;
     if (from->where == OF_ROW_OR_NULL) c->valid = (const uint8_t *)b + from->valid;
-    /* NVIDIA's lines have none of ours: nulls by the batch. */
-    if (from->where == OF_ROW_OR_NULL && from->ours && !b->has_ours) {
+    /* NVIDIA's lines have none of ours, most of ours none of the rare ones: nulls by the batch. */
+    if (from->where == OF_ROW_OR_NULL && ((from->ours && !b->has_ours) || (from->rare && !b->has_rare))) {
       c->repeat = true;
       c->valid = no;
     }

@@ -29,7 +29,7 @@ struct row {
   int64_t start_ns;            /* of the record, or of its dump; 0 where no folder is by time */
   uint32_t host, id, file, range; /* host, id: names */
   int32_t rank;
-  uint16_t has;
+  uint32_t has;
   bool p2p;
 };
 
@@ -84,13 +84,16 @@ static int sorter_new(struct ni_sorter **out, struct ni_run *r, const struct ni_
 }
 
 static void take_row(struct row *x, const struct ni_batch *b, uint32_t i) {
-  *x = (struct row){.has = (uint16_t)(b->has_ours << H_OURS)};
-#define X(type, narrow, name) x->name = (narrow)b->name[i];
-  NI_BATCH_COLUMNS(X)
-#undef X
-#define X(name) x->has |= (uint16_t)(b->has_##name[i] << H_##name);
-  NI_BATCH_NULLABLE(X)
-#undef X
+  *x = (struct row){.has = (uint32_t)(b->has_ours << H_OURS)};
+#define COLUMN(type, narrow, name) x->name = (narrow)b->name[i];
+#define HAS(name) x->has |= (uint32_t)b->has_##name[i] << H_##name;
+  NI_BATCH_USUAL_COLUMNS(COLUMN)
+  NI_BATCH_USUAL(HAS)
+  if (!b->has_rare) return;
+  NI_BATCH_RARE_COLUMNS(COLUMN)
+  NI_BATCH_RARE(HAS)
+#undef COLUMN
+#undef HAS
 }
 
 static void give_row(struct ni_batch *b, const struct row *x) {
@@ -103,6 +106,7 @@ static void give_row(struct ni_batch *b, const struct row *x) {
 #define X(name) b->has_##name[i] = x->has >> H_##name & 1;
   NI_BATCH_NULLABLE(X)
 #undef X
+  b->has_rare = true; /* as far as a row can tell: its nulls are filled in */
 }
 
 /* As ni_start_ns() has it, but for verbose logs, whose channels are not in a row: these have the time of their dump. */
@@ -313,7 +317,7 @@ static int add_row(void *rows, const void *row) {
   struct ni_record_writer *w = rows;
   const struct ni_record_row *x = row;
   if (w->of->run->opt.no_parquet && !w->sorter) return 0;
-  ni_batch_add(w->batch, &w->of->words, x->line, x->context, x->func, x->algo, x->proto, x->datatype);
+  ni_batch_add(w->batch, &w->of->words, x->line, x->context, x->func, x->algo, x->proto, x->datatype, x->kernel);
   return w->batch->n == NI_BATCH_ROWS ? flush(w) : 0;
 }
 

@@ -12,7 +12,7 @@
  * are joined, and the rows written folder by folder. The order of rows is total (ties: time of the dump, then place in the
  * input), so the bytes do not depend on --jobs or --memory.
  *
- * Memory: an eighth of --memory for the buffers, later for reading the runs. Temporary file: about 180 bytes a record.
+ * Memory: an eighth of --memory for the buffers, later for reading the runs. Temporary file: about 240 bytes a record.
  * Threads: the sink's by any; init and end by main, before and after reading. Failure: -errno; ni_run_fail() has been told why.
  */
 #ifndef NI_RECORDS_H

@@ -100,6 +100,18 @@ static const struct ni_json_field slice_fields[] = {
     NI_PAGE_AS(ni_slice, us.p99, "us_p99"), NI_PAGE_AS(ni_slice, us.mean, "us_mean"),
     NI_PAGE_AS(ni_slice, busbw_gbs.mean, "bw_mean"), NI_PAGE_AS(ni_slice, busbw_gbs.p50, "bw_p50"), NI_PAGE_AS(ni_slice, busbw_gbs.min, "bw_min")};
 
+/* As text: a number of JavaScript has 53 bits. */
+static void put_tag(struct ni_json *j, const char *key, const void *tag, const void *summary) {
+  char text[24];
+  snprintf(text, sizeof text, "%llu", (unsigned long long)*(const uint64_t *)tag);
+  ni_json_text(j, key, text);
+}
+
+static const struct ni_json_field tag_fields[] = {
+    BY(put_tag, ni_tag_row, tag, "tag"), NI_PAGE(ni_tag_row, name), NI_PAGE(ni_tag_row, timing), NI_PAGE(ni_tag_row, operations),
+    NI_PAGE(ni_tag_row, records), NI_PAGE(ni_tag_row, bytes), NI_PAGE(ni_tag_row, exec_ns), NI_PAGE_AS(ni_tag_row, time_share, "share"),
+    NI_PAGE_AS(ni_tag_row, busbw_gbs, "busbw")};
+
 static unsigned char byte_of(double ratio) {
   double b = 128 + 24 * log2(ratio);
   return !(ratio > 0) ? 0 : b < 1 ? 1 : b > 255 ? 255 : (unsigned char)lrint(b);
@@ -174,5 +186,6 @@ int ni_page_tables_write(struct ni_json *j, const struct ni_summary *s) {
   TABLE(j, "by_comm", slice_fields, s->by_comm, s->n_by_comm, NI_PAGE_SLICES, s);
   TABLE(j, "by_process", slice_fields, s->by_process, s->n_by_process, NI_PAGE_SLICES, s);
   TABLE(j, "by_host", slice_fields, s->by_host, s->n_by_host, NI_PAGE_SLICES, s);
+  TABLE(j, "tags", tag_fields, s->tag, s->n_tags, NI_PAGE_SLICES, s);
   return write_heat(j, s);
 }

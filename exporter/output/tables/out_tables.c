@@ -122,6 +122,19 @@ static void write_slices(FILE *f, const struct ni_summary *s, const char *head, 
   }
 }
 
+static void write_tags(FILE *f, const struct ni_summary *s) {
+  fputs("tag,name,timing_source,operations,records,no_bandwidth,sum_bytes,exec_time_us,time_share,busbw_gbs_mean\n", f);
+  for (size_t i = 0; i < s->n_tags; i++) {
+    const struct ni_tag_row *x = &s->tag[i];
+    fprintf(f, "%llu,", (unsigned long long)x->tag);
+    ni_csv_text(f, x->name ? x->name : "");
+    fprintf(f, ",%s,%llu,%llu,%llu,%llu", ni_timing_names[x->timing], (unsigned long long)x->operations, (unsigned long long)x->records,
+            (unsigned long long)x->no_bandwidth, (unsigned long long)x->bytes);
+    ni_csv_doubles(f, (const double[]){x->exec_ns / 1e3, x->time_share, x->busbw_gbs}, 3);
+    putc('\n', f);
+  }
+}
+
 static void name_side(FILE *f, const struct ni_summary *s, int32_t rank, uint32_t process) {
   fprintf(f, ",%d,", rank);
   if (process == UINT32_MAX) {
@@ -156,12 +169,12 @@ static void write_pairs(FILE *f, const struct ni_summary *s) {
 
 int ni_write_tables(const struct ni_summary *s, const char *dir) {
   static const char *const name[] = {"summary", "summary_by_comm", "summary_by_rank", "summary_by_host",
-                                     "summary_p2p_by_pair", "summary_rollups", "counters", "summary_by_log_group"};
+                                     "summary_p2p_by_pair", "summary_rollups", "counters", "summary_by_log_group", "summary_by_tag"};
   char path[PATH_MAX];
   int e = 0;
-  for (int i = 0; e == 0 && i < 8; i++) {
+  for (int i = 0; e == 0 && i < 9; i++) {
     if ((i == 4 && !s->n_pairs) || (i == 5 && !s->n_rolled) || (i == 6 && !s->beside.n_rows) ||
-        (i == 7 && !s->n_log_groups))
+        (i == 7 && !s->n_log_groups) || (i == 8 && !s->n_tags))
       continue;
     snprintf(path, sizeof path, "%s/%s.csv", dir, name[i]);
     FILE *f = fopen(path, "we");
@@ -174,7 +187,8 @@ int ni_write_tables(const struct ni_summary *s, const char *dir) {
       case 4: write_pairs(f, s); break;
       case 5: write_rolled(f, s); break;
       case 6: ni_beside_csv(f, s); break;
-      default: write_slices(f, s, "log_group", s->by_log_group, s->n_by_log_group, name_log_group);
+      case 7: write_slices(f, s, "log_group", s->by_log_group, s->n_by_log_group, name_log_group); break;
+      default: write_tags(f, s);
     }
     e = ni_out_end(f);
   }

@@ -94,6 +94,12 @@ static const struct ni_json_field comm_fields[] = {
     NI_JSON_FROM(put_ns_as_us, ni_comm_row, outside_ns, "outside_us"), NI_JSON_FROM(put_ns_as_us, ni_comm_row, span_ns, "span_us"),
     NI_JSON(ni_comm_row, first_us), NI_JSON(ni_comm_row, last_us), NI_JSON_FROM(put_role, ni_comm_row, role, "role")};
 
+static const struct ni_json_field tag_fields[] = {
+    NI_JSON(ni_tag_row, tag), NI_JSON_AS(ni_tag_row, name, "name"), NI_JSON_FROM(put_timing, ni_tag_row, timing, "timing_source"),
+    NI_JSON(ni_tag_row, operations), NI_JSON(ni_tag_row, records), NI_JSON(ni_tag_row, no_bandwidth),
+    NI_JSON_AS(ni_tag_row, bytes, "sum_bytes"), NI_JSON_FROM(put_ns_as_us, ni_tag_row, exec_ns, "exec_time_us"),
+    NI_JSON(ni_tag_row, time_share), NI_JSON_AS(ni_tag_row, busbw_gbs, "busbw_gbs_mean")};
+
 /* Host and pid of a process. */
 static void json_place(struct ni_json *j, const struct ni_summary *s, const struct ni_process *p) {
   ni_json_text(j, "hostname", s->host[p->host].name);
@@ -241,6 +247,12 @@ static void json_pairs(struct ni_json *j, const struct ni_summary *s) {
   ni_json_u64(j, "p2p_pair_records_left_out", s->pair_records_left_out);
 }
 
+static uint64_t fused_calls(const struct ni_summary *s) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < s->n_groups; i++) n += s->group[i].tails;
+  return n;
+}
+
 void ni_json_summary(const struct ni_summary *s, FILE *f) {
   static const struct ni_json_field counts[] = {
       NI_JSON(ni_summary, records), JOINED(ni_summary, operations), JOINED(ni_summary, clocks_disagree),
@@ -268,7 +280,9 @@ void ni_json_summary(const struct ni_summary *s, FILE *f) {
   ni_json_text(&j, "time_from", s->time_from == NI_TIME_START ? "start" : "dump");
   NI_JSON_ALL(&j, counts, s, s);
   json_input(&j, s);
+  if (fused_calls(s)) ni_json_u64(&j, "fused_calls_counted_once", fused_calls(s));
   NI_JSON_OBJECTS(&j, "groups", group_fields, s->group, s->n_groups, s);
+  if (s->n_tags) NI_JSON_OBJECTS(&j, "tags", tag_fields, s->tag, s->n_tags, s);
   NI_JSON_OBJECTS(&j, "communicators", comm_fields, s->comm, s->n_comms, s);
   json_ranks(&j, s);
   json_pairs(&j, s);

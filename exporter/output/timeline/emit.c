@@ -62,6 +62,7 @@ static int take_api(struct ni_tr *r, const struct ni_tr_where *w, const struct n
     ni_tr_u64(e, NI_TR_K_STREAM, x->stream);
   }
   if (x->graph) ni_tr_u64(e, NI_TR_K_GRAPH, 1);
+  if (err == 0) err = ni_tr_tag(r, e, x->user_tag);
   if (r->opt.no_flows || err < 0) return err;
   if (group && x->group_sn != NI_NO_SN && r->process[w->process].has_launches)
     ni_tr_arrow(e, NI_TR_A_GROUP, true, ni_tr_arrow_id(w->process, NI_TR_A_GROUP, 0, x->group_sn));
@@ -136,6 +137,7 @@ static int emit_event(struct ni_tr *r, const struct ni_tr_where *w, const struct
   const struct ni_event_line *x = &l->event;
   if (!at.shown || !ni_time_of_a_job((int64_t)x->start_ns)) return 0;
   if (r->opt.filter.coll.n && *x->func && !ni_words_have_func(&r->opt.filter.coll, x->func)) return 0;
+  if (r->opt.filter.tag.n && *x->func && !ni_tags_have(&r->opt.filter.tag, x->user_tag)) return 0;
   enum ni_tr_class class = classes[l->kind];
   /* One thread calls for all communicators; progress threads are one for each, unless shared. */
   uint32_t member = class == NI_TR_T_CALLS ? NI_TR_NONE : w->member;
@@ -252,7 +254,7 @@ static int emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct
   const struct ni_proxy_line *x = &l->proxy;
   struct place at = place_of(r, w);
   int err = 0;
-  if (!at.shown) return 0;
+  if (!at.shown || r->opt.filter.tag.n) return 0; /* they do not say their operation's tag */
   if (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, x->parent_func)) return 0;
   for (uint64_t i = 0; i < x->steps.n && err == 0; i++) err = emit_nested(r, w, &at, x, &x->steps.list[i]);
   if (err == 0 && ni_proxy_has_figures(x))

@@ -16,6 +16,7 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/model/timeline/scan.h"
 #include "exporter/model/timeline/with.h"
+#include "emit_parts.h"
 
 static NI_ORDER_BY(by_number, struct ni_tr_gap, kind, from, to)
 
@@ -107,6 +108,9 @@ static int to_units(struct ni_tr *r, const struct ni_tr_where *w, int64_t at_ns,
 static int take_control(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_control_line *c) {
   char text[256];
   int64_t at = ni_time_of_a_job((int64_t)c->ns) ? (int64_t)c->ns : w->dump_us * 1000;
+  uint64_t tag;
+  const char *name;
+  if (ni_tag_line(c, &tag, &name)) return 0; /* what it names says so itself, and there can be thousands */
   if (c->mark) snprintf(text, sizeof text, "mark: %.200s", c->mark);
   else snprintf(text, sizeof text, "%.20s: %.180s%s", c->source, c->command, strcmp(c->result, "refused") == 0 ? " (refused)" : "");
   r->count.marks += c->mark != NULL;
@@ -221,18 +225,22 @@ int ni_tr_emit_kept(struct ni_tr *r) {
     for (size_t k = 0; err == 0 && k < m->n_gaps; k++)
       if (!m->gap[k].away) err = put_gap(r, i, &m->gap[k]);
     for (size_t k = 0; err == 0 && k < m->n_open; k++)
-      if (!m->open[k].finished && (!r->opt.filter.coll.n || ni_words_have_func(&r->opt.filter.coll, ni_name_text(&r->names, m->open[k].func))))
+      if (!m->open[k].finished && (!r->opt.filter.tag.n || ni_tags_have(&r->opt.filter.tag, m->open[k].u.user_tag)) &&
+          (!r->opt.filter.coll.n || ni_words_have_func(&r->opt.filter.coll, ni_name_text(&r->names, m->open[k].func))))
         err = put_open(r, i, &m->open[k]);
   }
+  if (err == 0) err = ni_tr_replays_end(r);
   return err < 0 ? err : put_ends(r);
 }
 
 static int name_of(struct ni_tr *r, const struct ni_line *l, const char *after, uint32_t *out) {
-  char size[32], text[160];
+  char size[32], text[256];
+  const char *tag = ni_tag_name(&r->tags, l->op.user_tag);
   ni_size_text(l->op.msg_bytes, size);
   if (l->is_p2p) snprintf(text, sizeof text, "%s %s %d %s%s", l->op.func, strcmp(l->op.func, "Recv") == 0 ? "from" : "to",
                           l->op.root, size, after);
-  else snprintf(text, sizeof text, "%s %s%s", l->op.func, size, after);
+  else snprintf(text, sizeof text, "%.150s %s%s", l->op.func, size, after);
+  if (tag && strlen(text) + strlen(tag) + 2 <= sizeof text) strcat(strcat(text, " "), tag);
   return ni_name(&r->names, &r->cache, text, out);
 }
 
@@ -256,7 +264,16 @@ static int describe(struct ni_tr *r, struct ni_tr_event *e, const struct ni_tr_m
   if (o->has & NI_HAS_CALL_SN) ni_tr_u64(e, NI_TR_K_CALL_SN, o->call_sn);
   if (o->has & NI_HAS_PLAN_SN) ni_tr_u64(e, NI_TR_K_PLAN_SN, o->plan_sn);
   if (o->graph) ni_tr_u64(e, NI_TR_K_GRAPH, 1);
-  return err;
+  if (err == 0) err = ni_tr_tag(r, e, o->user_tag);
+  if (!o->symmetric || err < 0) return err;
+  ni_tr_u64(e, NI_TR_K_SYMMETRIC, 1);
+  if (o->shared_span) ni_tr_u64(e, NI_TR_K_SHARED, 1);
+  if (o->has & NI_HAS_PHASES) {
+    ni_tr_i64(e, NI_TR_K_INITIAL_SYNC, (int64_t)o->initial_sync_ns);
+    ni_tr_i64(e, NI_TR_K_COMPUTE, (int64_t)o->compute_ns);
+    ni_tr_i64(e, NI_TR_K_FINAL_SYNC, (int64_t)o->final_sync_ns);
+  }
+  return ni_tr_text(r, e, NI_TR_K_KERNEL, o->kernel);
 }
 
 /* Channel events are times at which the CPU heard of them. A start without a stop goes to the end of its operation. */
@@ -300,7 +317,10 @@ static int take_kernel(struct drawn *d) {
   int err = 0;
   d->e.category = d->bracket_only ? NI_TR_C_ENQUEUE : p2p ? NI_TR_C_P2P : NI_TR_C_COLL;
   d->e.name = d->name;
-  if (d->bracket_only) err = name_of(d->r, d->l, brackets[o->src] ? brackets[o->src] : " (enqueue only)", &d->e.name);
+  const char *bracket = o->symmetric && o->graph ? " (replay, enqueue only)" : " (enqueue only)";
+  if (brackets[o->src]) bracket = brackets[o->src];
+  if (d->bracket_only) err = name_of(d->r, d->l, bracket, &d->e.name);
+  else if (o->shared_span) err = name_of(d->r, d->l, " (fused)", &d->e.name);
   enum ni_tr_class class = d->bracket_only ? NI_TR_T_ENQUEUE : p2p ? NI_TR_T_P2P : NI_TR_T_COLL;
   if (err == 0) err = ni_tr_track(d->r, d->m->unit, d->w->member, class, 0, &d->e.track);
   if (err == 0) err = describe(d->r, &d->e, d->m, d->l);
@@ -377,11 +397,14 @@ int ni_tr_emit_op(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_
   d.enqueue = o->has & NI_HAS_ENQUEUE ? ni_tr_time(r, w->process, (int64_t)o->enqueue_ns) : NI_TR_NO_TIME;
   if (o->has & NI_HAS_REC_SN) note_gap_border(m, l->is_p2p, o->rec_sn, d.enqueue != NI_TR_NO_TIME ? d.enqueue : d.e.ts);
   if ((r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, o->func)) || !m->shown) return 0; /* every filter is asked: which words fit nothing */
+  if (r->opt.filter.tag.n && !ni_tags_have(&r->opt.filter.tag, o->user_tag)) return 0;
   if ((err = name_of(r, l, "", &d.name)) < 0) return err;
   if ((err = take_kernel(&d)) == 0) err = put_enqueue(&d);
   join_others(&d);
+  if (err == 0 && d.bracket_only && o->symmetric && o->graph) return ni_tr_put_replay(r, w->member, o, &d.e);
   const uint64_t events = r->count.events;
   if (err == 0) err = ni_tr_put(r, &d.e);
+  if (err == 0 && !d.bracket_only && how == NI_BY_GPU) err = ni_tr_put_phases(r, &d.e, o);
   const bool seen = r->count.events != events;
   r->count.shown += seen;
   r->count.start_assumed += seen && how == NI_BY_ENQUEUE && !d.bracket_only;

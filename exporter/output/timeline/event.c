@@ -23,7 +23,7 @@ static const struct {
 
 static const char *const categories[NI_TR_C_COUNT] = {"coll", "p2p",  "channel", "enqueue", "unfinished", "loss",
                                                       "life", "mark", "api",     "launch",  "net",        "proxy", "counter",
-                                                      "pytorch"};
+                                                      "pytorch", "phase"};
 
 const char *ni_tr_key_name(unsigned key) { return keys[key].name; }
 enum ni_tr_value ni_tr_key_form(unsigned key) { return keys[key].form; }
@@ -45,6 +45,12 @@ int ni_tr_text(struct ni_tr *r, struct ni_tr_event *e, enum ni_tr_key_id k, cons
   int err = ni_name(&r->names, &r->cache, text, &code);
   if (err == 0 && code) ni_tr_u64(e, k, code);
   return err;
+}
+
+int ni_tr_tag(struct ni_tr *r, struct ni_tr_event *e, uint64_t user_tag) {
+  if (!user_tag) return 0;
+  ni_tr_u64(e, NI_TR_K_USER_TAG, user_tag);
+  return ni_tr_text(r, e, NI_TR_K_TAG, ni_tag_name(&r->tags, user_tag));
 }
 
 /* In the sort lie the head, the values, the arrows and the keys. */

@@ -34,7 +34,10 @@ enum ni_tr_value { NI_TR_U64, NI_TR_I64, NI_TR_TEXT, NI_TR_HEX, NI_TR_HASH, NI_T
   X(GPU_CONSUME, "gpu_consume_us", US) X(MAX_STEP, "max_step_us", US) X(QUEUED, "queued_us", US) \
   X(PID, "origin_pid", I64) X(OPS, "ops", U64) X(EVENTS, "events", TEXT) X(NET_PEER, "net_peer", I64) \
   X(NET_CHANNEL, "net_channel", I64) X(NET_STATE, "net_state", TEXT) X(PROXY_SN, "proxy_op_sn", U64) \
-  X(CE_SN, "ce_sn", U64) X(VALUE, "value", BW) X(UNIT, "unit", TEXT)
+  X(CE_SN, "ce_sn", U64) X(VALUE, "value", BW) X(UNIT, "unit", TEXT) \
+  X(USER_TAG, "user_tag", U64) X(TAG, "tag", TEXT) X(SYMMETRIC, "symmetric", BOOL) X(KERNEL, "kernel", TEXT) \
+  X(SHARED, "shared_span", BOOL) X(INITIAL_SYNC, "initial_sync_us", US) X(COMPUTE, "compute_us", US) \
+  X(FINAL_SYNC, "final_sync_us", US) X(AT_MOST, "at_most_us", US)
 
 enum ni_tr_key_id {
 #define X(id, name, form) NI_TR_K_##id,
@@ -46,7 +49,7 @@ enum ni_tr_key_id {
 enum ni_tr_phase { NI_TR_SLICE, NI_TR_INSTANT, NI_TR_COUNTER }; /* COUNTER: its track is a number in ni_tr.device */
 enum ni_tr_category { NI_TR_C_COLL, NI_TR_C_P2P, NI_TR_C_CHANNEL, NI_TR_C_ENQUEUE, NI_TR_C_OPEN, NI_TR_C_LOSS, NI_TR_C_LIFE,
                       NI_TR_C_MARK, NI_TR_C_API, NI_TR_C_LAUNCH, NI_TR_C_NET, NI_TR_C_PROXY, NI_TR_C_COUNTER, NI_TR_C_PYTORCH,
-                      NI_TR_C_COUNT };
+                      NI_TR_C_PHASE, NI_TR_C_COUNT };
 
 /* What an arrow is from and to. */
 enum ni_tr_arrow_kind { NI_TR_A_ENQUEUE, NI_TR_A_CALL, NI_TR_A_GROUP, NI_TR_A_LAUNCH, NI_TR_A_NET, NI_TR_A_POST, NI_TR_A_COUNT };
@@ -55,14 +58,14 @@ struct ni_tr_arrow {
   uint8_t kind, out;           /* out: begins here */
 };
 
-enum { NI_TR_ARGS_MAX = 24, NI_TR_ARROWS_MAX = 4 };
+enum { NI_TR_ARGS_MAX = 32, NI_TR_ARROWS_MAX = 4 };
 struct ni_tr_event {
   int64_t ts, dur;             /* aligned Unix ns */
   uint32_t track, name;
   uint8_t phase, category, n_args, n_arrows; /* up to here as it lies in the sort */
   uint8_t key[NI_TR_ARGS_MAX];
   uint64_t value[NI_TR_ARGS_MAX];
-  struct ni_tr_arrow arrow[NI_TR_ARROWS_MAX];
+  struct ni_tr_arrow arrow[NI_TR_ARROWS_MAX]; /* of a PHASE: one whose id is the end of what it is a part of */
 };
 
 static inline void ni_tr_u64(struct ni_tr_event *e, enum ni_tr_key_id k, uint64_t v) {
@@ -73,6 +76,8 @@ static inline void ni_tr_u64(struct ni_tr_event *e, enum ni_tr_key_id k, uint64_
 static inline void ni_tr_i64(struct ni_tr_event *e, enum ni_tr_key_id k, int64_t v) { ni_tr_u64(e, k, (uint64_t)v); }
 void ni_tr_f64(struct ni_tr_event *e, enum ni_tr_key_id k, double v); /* BW; US, given in us: not when NaN */
 int ni_tr_text(struct ni_tr *r, struct ni_tr_event *e, enum ni_tr_key_id k, const char *text); /* NULL, "": left out */
+/* The tag of a call, and what it is called; 0: nothing. */
+int ni_tr_tag(struct ni_tr *r, struct ni_tr_event *e, uint64_t user_tag);
 static inline void ni_tr_arrow(struct ni_tr_event *e, enum ni_tr_arrow_kind kind, bool out, uint64_t id) {
   if (e->n_arrows < NI_TR_ARROWS_MAX) e->arrow[e->n_arrows++] = (struct ni_tr_arrow){id, (uint8_t)kind, out};
 }

@@ -2,8 +2,8 @@
  * The sorted events as JSON: tracks get lanes as they are needed, slices never cross on a lane, arrows end only where
  * they have begun.
  *
- * Lanes. A slice goes to the first lane of its track on which nothing is running; on tracks of calls and steps also where
- * what runs encloses it. So any viewer's rule, that slices of one thread nest or do not touch, holds by construction.
+ * Lanes. A slice goes to the first lane of its track on which nothing is running, a part of a kernel to the kernel's; on tracks
+ * of calls and steps also where what runs encloses it. So any viewer's rule, that slices of one thread nest or do not touch, holds by construction.
  *
  * Arrows are the format's flow events s and f, written right behind their slice, bound to it by place and time. An end
  * whose beginning was not written (filtered, lost, or later by the clocks) is left out and counted.
@@ -147,6 +147,17 @@ static void name_lane(struct writer *w, const struct ni_tr_track *t, uint32_t la
   metadata(w, "thread_sort_index", pid, tid, NULL, t->tid + (lane < LANE_TIDS ? lane : LANE_TIDS - 1));
 }
 
+/* The lane on which what it is a part of runs; NULL: that was left out. */
+static struct ni_tr_lane *lane_of_whole(struct ni_tr_track *t, const struct ni_tr_event *e) {
+  for (uint32_t i = 0; i < t->n_lanes; i++) {
+    struct ni_tr_lane *x = &t->lane[i];
+    if (!x->depth || x->end[0] != (int64_t)e->arrow[0].id) continue;
+    x->depth = 1; /* the part before it is over */
+    return x;
+  }
+  return NULL;
+}
+
 /* The lane for a slice; made when all are taken. NULL: no memory, or no more of them are for another profiler's file. */
 static struct ni_tr_lane *lane_for(struct writer *w, struct ni_tr_track *t, const struct ni_tr_event *e) {
   bool others = t->class == NI_TR_T_OTHER, nests = others || t->class == NI_TR_T_CALLS || t->class == NI_TR_T_MARKS;
@@ -265,7 +276,9 @@ static int put_event(struct writer *w, const struct ni_tr_event *e) {
   struct ni_tr *r = w->r;
   if (e->phase == NI_TR_COUNTER) return put_counter(w, e), 0;
   struct ni_tr_track *t = &r->track[e->track];
-  struct ni_tr_lane *lane = lane_for(w, t, e);
+  const bool part = e->category == NI_TR_C_PHASE;
+  struct ni_tr_lane *lane = part ? lane_of_whole(t, e) : lane_for(w, t, e);
+  if (part && !lane) return 0;
   if (!lane && t->class == NI_TR_T_OTHER && t->n_lanes == OTHERS_LANES) return r->count.with_crowded++, 0;
   if (!lane) return -ENOMEM;
   uint32_t pid = r->unit[t->unit].out_pid;
@@ -284,7 +297,7 @@ static int put_event(struct writer *w, const struct ni_tr_event *e) {
   if (e->category == NI_TR_C_LOSS || e->category == NI_TR_C_OPEN) ni_tr_out_text(&w->out, ",\"cname\":\"terrible\"");
   if (e->n_args) put_args(w, e);
   ni_tr_out_text(&w->out, "}");
-  put_arrows(w, e, pid, lane->tid);
+  if (!part) put_arrows(w, e, pid, lane->tid);
   if (e->ts + e->dur > r->t1_ns) r->t1_ns = e->ts + e->dur;
   return 0;
 }

@@ -69,3 +69,23 @@ for folder, keys in (("by", ("hour", "comm")), ("day", ("day",))):
     print(folder, len(part.files), "files", n)
 print(f"{table.num_rows} rows of {len(hosts)} hosts agree")
 P
+# What NCCL 2.31 adds, behind the columns that were there before; null where the log says nothing. Files and data set have the same.
+python3 test/lib/tag_logs.py "$TMP/tagged"
+"$BUILD/nccl-inspector" summary "$TMP/tagged" --output-dir "$TMP/tagged-out" --no-plots --no-html --dataset >/dev/null
+"$python" - "$TMP/tagged-out" <<'P'
+import glob, sys
+import pyarrow as pa, pyarrow.parquet as pq
+NEW = ["user_tag", "nccl_tag", "symmetric", "coll_kernel", "shared_span", "initial_sync_ns", "compute_ns", "final_sync_ns", "prev_replay_ns"]
+read = lambda where: pa.concat_tables([pq.ParquetFile(f).read() for f in sorted(glob.glob(sys.argv[1] + where))])
+tables = [read("/parquet_files/*.parquet"), read("/dataset/*/*.parquet")]
+for t in tables:
+    assert t.schema.names[-10:] == ["kind"] + NEW, t.schema.names
+    rows = sorted(t.to_pylist(), key=lambda r: (r["rank"], r["kind"], r["coll_sn"]))
+    of = lambda r: tuple(r[k] for k in NEW)
+    mine = [of(r) for r in rows if r["rank"] == 1 and r["kind"] == "coll"]
+    K, none = "AllReduce_RSxLD_AGxST", (None,) * 5
+    assert mine == [(7, None, *none, None, None)] * 10 + [(9, None, *none, None, None)] * 5 + [(None, 5, *none, None, None)] + [(None,) * 9] * 4 + \
+        [(7, None, 1, K, None, 10000, 45000, 5000, None)] + [(9, None, 1, K, 1, None, None, None, None)] * 3 + \
+        [(None, None, 1, K, None, None, None, None, x) for x in (None, 2000000, 2000000, 2000000, None, 2000000, 3000000)], mine
+    assert [of(r) for r in rows if r["kind"] == "p2p"] == [(12, *(None,) * 8)] * 2
+P

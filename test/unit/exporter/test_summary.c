@@ -195,6 +195,9 @@ static struct ni_entry random_entry(uint64_t sn, bool ours) {
       .peer = next_random() % 4 == 0 ? (int32_t)(next_random() % 4096) - 1 : 0,
       .timing = (uint8_t)(next_random() % 4),
       .mix = (uint8_t)(next_random() % 3)};
+  if (ours && next_random() % 3) e.tag = next_random() % 2 ? next_random() % 5 : next_random() >> 1;
+  e.tail = ours && next_random() % 7 == 0;
+  e.launched_late = ours && next_random() % 2;
   if (ours && next_random() % 5) e.start_ns = 1790000000000000000LL + (int64_t)(next_random() % 1000000000000ULL);
   return e;
 }
@@ -208,7 +211,7 @@ static int by_sn(const void *a, const void *b) {
 static void same_entry(const struct ni_entry *a, const struct ni_entry *b) {
   assert_true(a->sn == b->sn && a->exec_ns == b->exec_ns && a->bytes_per_s == b->bytes_per_s &&
               a->dump_us == b->dump_us && a->start_ns == b->start_ns && a->peer == b->peer && a->timing == b->timing &&
-              a->mix == b->mix);
+              a->mix == b->mix && a->tag == b->tag && a->tail == b->tail && a->launched_late == b->launched_late);
 }
 
 /* What goes in comes out, in order, from memory and from the file, sorted, nearly sorted and shuffled. */

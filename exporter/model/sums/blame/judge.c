@@ -157,7 +157,9 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
   struct ni_blame b = {.r = r, .s = s, .n_ranks = (uint32_t)s->n_processes, .sample_every = (uint32_t)(r->tally.records / NI_BLAME_SAMPLE) + 1};
   uint32_t judged = 0;
   if (r->opt.compat) return 0;
-  if (r->opt.filter.coll.n || r->opt.filter.comm.n || r->opt.filter.sn.n || r->opt.filter.size.n) s->why_durations = "only some operations were chosen";
+  if (r->opt.filter.coll.n || r->opt.filter.comm.n || r->opt.filter.sn.n || r->opt.filter.size.n ||
+      r->opt.filter.tag.n)
+    s->why_durations = "only some operations were chosen";
   if (s->n_processes < 2 || s->why_durations) return ni_roles(&b);
   int e = (b.rank = calloc(b.n_ranks + 1, sizeof *b.rank)) ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) b.rank[i].process = i;

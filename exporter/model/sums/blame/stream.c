@@ -93,7 +93,7 @@ static int advance(struct ni_blame_stream *s, struct source *x) {
     if (x->any && x->head.sn <= x->last_sn) continue;
     x->any = true;
     x->last_sn = x->head.sn;
-    if (x->head.timing == NI_TIMING_COLLECTIVE_CPU) continue;
+    if (x->head.timing == NI_TIMING_COLLECTIVE_CPU || x->head.tail) continue; /* its kernel's first call stands for it */
     if (x->head.start_ns != NI_NO_START) return 1;
     s->out->no_start = true;
   }

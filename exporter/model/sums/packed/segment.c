@@ -9,12 +9,12 @@
 #include "exporter/model/ledger/implausible.h"
 #include "format/names.h"
 
-enum { FIRST_BLOCK_BYTES = 80, BLOCK_BYTES = 8192, ENTRY_MAX_BYTES = 72, SMALL_BYTES = 256 };
+enum { FIRST_BLOCK_BYTES = 80, BLOCK_BYTES = 8192, ENTRY_MAX_BYTES = 80, SMALL_BYTES = 256 };
 
 /* First byte of a record. */
 enum {
   F_SN_NEXT = 1,   /* sn is the last one + 1 */
-  F_SAME_MIX = 2,  /* timing, algorithm and protocol as before */
+  F_SAME_MIX = 2,  /* timing, algorithm, protocol and tag as before */
   F_BW_MICRO = 4,  /* bandwidth has six decimals in GB/s, as logs write it: stored in thousands */
   F_BW = 8,
   F_START = 16,
@@ -22,6 +22,9 @@ enum {
   F_SAME_DUMP = 64,
   F_SAME_PEER = 128,
 };
+
+/* Of the byte that has the timing. */
+enum { M_TIMING = 31, M_TAIL = 32, M_TAG = 64 /* the tag follows */, M_LATE = 128 };
 
 static inline const uint8_t *get(const uint8_t *p, uint64_t *v) {
   uint64_t x = *p & 127;
@@ -97,11 +100,13 @@ int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_en
     f |= F_START;
     p = ni_put_varint(p, ni_fold((uint64_t)e->start_ns - (uint64_t)l->start_ns));
   }
-  if (e->timing == l->timing && e->mix == l->mix && e->launched_late == l->launched_late) {
+  if (e->timing == l->timing && e->mix == l->mix && e->launched_late == l->launched_late && e->tail == l->tail &&
+      e->tag == l->tag) {
     f |= F_SAME_MIX;
   } else {
-    *p++ = (uint8_t)(e->timing | (e->launched_late ? 128 : 0));
+    *p++ = (uint8_t)(e->timing | (e->launched_late ? M_LATE : 0) | (e->tail ? M_TAIL : 0) | (e->tag ? M_TAG : 0));
     *p++ = e->mix;
+    if (e->tag) p = ni_put_varint(p, e->tag);
   }
   if (e->peer == l->peer) f |= F_SAME_PEER;
   else p = ni_put_varint(p, ni_fold((uint64_t)(int64_t)e->peer - (uint64_t)(int64_t)l->peer));
@@ -216,9 +221,13 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
     start = l->start_ns = (int64_t)((uint64_t)l->start_ns + ni_unfold(v));
   }
   if (!(f & F_SAME_MIX)) {
-    l->timing = *p & 127;
-    l->launched_late = *p++ >> 7;
+    const unsigned m = *p++;
+    l->timing = m & M_TIMING;
+    l->tail = m & M_TAIL;
+    l->launched_late = m & M_LATE;
     l->mix = *p++;
+    l->tag = 0;
+    if (m & M_TAG) p = get(p, &l->tag);
   }
   if (!(f & F_SAME_PEER)) {
     p = get(p, &v);
@@ -249,6 +258,7 @@ int ni_segment_put(const struct ni_segment *s, struct ni_spill *st, struct ni_wi
 
 static bool is_sound(const struct ni_entry *e, unsigned n_mix) {
   return e->exec_ns > 0 && e->exec_ns <= NI_MAX_EXEC_NS && e->timing < NI_TIMING_COUNT && e->mix < n_mix &&
+         e->tag <= INT64_MAX &&
          (e->bytes_per_s == NI_NO_BW || e->bytes_per_s <= (uint64_t)(NI_MAX_BUSBW_GBS * 1e9));
 }
 

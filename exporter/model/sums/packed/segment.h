@@ -30,8 +30,10 @@ struct ni_entry {
   uint64_t dump_us;
   int64_t start_ns;            /* Unix; NI_NO_START: not known */
   int32_t peer;                /* P2P */
-  uint8_t timing;              /* below 128 */
+  uint64_t tag;                /* of the application; 0: none, at most INT64_MAX */
+  uint8_t timing;              /* below 32 */
   bool launched_late;          /* its kernel began as soon as the CPU had launched it: the GPU had waited for the CPU */
+  bool tail;                   /* its time is that of a kernel that another record counts already */
   uint8_t mix;                 /* code of algorithm and protocol */
 };
 #define NI_NO_BW UINT64_MAX

@@ -224,6 +224,31 @@ static void wire_marks(struct ni_wire *w, struct ni_run *r, const struct ni_part
   free(order);
 }
 
+static int by_tag(const void *a, const void *b, void *run) {
+  const struct ni_run *r = run;
+  return NI_BY(&r->tag_names.item[*(const uint32_t *)a], &r->tag_names.item[*(const uint32_t *)b], tag);
+}
+
+static void wire_tag_names(struct ni_wire *w, struct ni_run *r) {
+  size_t n = r->tag_names.n;
+  uint32_t *order = w->load ? NULL : ni_order((uint32_t)n, by_tag, r);
+  if (!w->load && !order) w->bad = true;
+  ni_wire_count(w, &n, 3);
+  for (size_t i = 0; i < n && !w->bad; i++) {
+    struct ni_tag_name x = {0};
+    if (order) x = r->tag_names.item[order[i]];
+    char *name = w->load ? NULL : x.name;
+    NI_WIRE(w, &x.tag, &x.ns, &name);
+    if (!w->load) continue;
+    const size_t len = name ? strlen(name) : 0;
+    if (x.tag < 1 || x.tag > NI_TAG_MAX || len < 1 || len > NI_TAG_NAME_MAX) w->bad = true;
+    if (!w->bad) memcpy(x.name, name, len);
+    free(name);
+    if (!w->bad && ni_tag_names_add(&r->tag_names, &x) < 0) w->bad = true;
+  }
+  free(order);
+}
+
 void ni_partial_wire_tables(struct ni_wire *w, struct ni_run *r, struct ni_partial_numbers *x) {
   wire_tally(w, r);
   ni_filters_wire_met(w, &r->opt.filter);
@@ -235,5 +260,6 @@ void ni_partial_wire_tables(struct ni_wire *w, struct ni_run *r, struct ni_parti
   wire_many(w, &x->cell, 4);
   for (size_t i = 0; i < x->cell.n && !w->bad; i++) wire_cell(w, r, &x->cell.number[i]);
   wire_marks(w, r, x);
+  wire_tag_names(w, r);
   ni_rollups_wire(w, r);
 }

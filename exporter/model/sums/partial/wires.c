@@ -31,6 +31,16 @@ static void wire_spans(struct ni_wire *w, struct ni_ranks *x, int (*add)(struct 
   }
 }
 
+/* As they were given: what names stand for is each reader's own. */
+static void wire_tags(struct ni_wire *w, struct ni_tags *x) {
+  uint64_t n = x->n;
+  wire_words(w, &x->name);
+  wire_spans(w, &x->number, ni_tags_add_span);
+  NI_WIRE(w, &n, &x->none);
+  if (w->load) x->n = n;
+  if (w->load && (x->n != 0) != (x->none || x->number.n || x->name.n)) w->bad = true;
+}
+
 void ni_partial_wire_options(struct ni_wire *w, struct ni_run *r) {
   struct ni_sum_options *o = &r->opt;
   size_t n = o->inputs.n;
@@ -41,6 +51,7 @@ void ni_partial_wire_options(struct ni_wire *w, struct ni_run *r) {
   wire_spans(w, &o->filter.rank, ni_ranks_add);
   wire_spans(w, &o->filter.sn, ni_ranks_add);
   wire_spans(w, &o->filter.size, ni_sizes_add);
+  wire_tags(w, &o->filter.tag);
   NI_WIRE(w, &o->skip_first, &o->bucket_ns);
   if (w->load && o->bucket_ns && (o->bucket_ns < NI_BUCKET_MIN_NS || o->bucket_ns > NI_BUCKET_MAX_NS)) w->bad = true;
   ni_wire_kept(w, &r->names, &o->step_by);

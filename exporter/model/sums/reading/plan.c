@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/input/tags/tags.h"
 #include "exporter/model/counters/series.h"
 #include "exporter/model/sums/approx/log_sums.h"
 #include "exporter/model/sums/rollups.h"
@@ -128,23 +129,42 @@ int ni_record_times(const struct ni_scan_plan *plan, unsigned jobs, bool (*stop)
   return e;
 }
 
-/* Of all logs: a shard that does not hear of the others' times reads them, too. */
-static int find_times(struct ni_run *r, int64_t *first, int64_t *last) {
+/* A pass over all logs, those that other shards read as well. */
+static int pass_all(struct ni_run *r, int (*pass)(struct ni_run *r, const struct ni_scan_plan *all, void *arg),
+                    void *arg) {
   struct ni_scan_plan all = {0};
-  const bool alone = r->partial && !r->agree;
-  bool *elsewhere = alone ? calloc(r->files.n + 1, sizeof *elsewhere) : NULL;
-  int e = alone && !elsewhere ? -ENOMEM : 0;
+  bool *elsewhere = calloc(r->files.n + 1, sizeof *elsewhere);
+  int e = elsewhere ? 0 : -ENOMEM;
   for (size_t i = 0; elsewhere && i < r->files.n; i++) {
     elsewhere[i] = r->files.file[i].elsewhere;
     r->files.file[i].elsewhere = false;
   }
-  if (elsewhere) e = ni_scan_plan(&all, &r->files, true, r->opt.jobs);
-  if (e == 0) e = ni_record_times(alone ? &all : &r->plan, r->opt.jobs, ni_run_stopped, r, first, last);
+  if (e == 0) e = ni_scan_plan(&all, &r->files, true, r->opt.jobs);
+  if (e == 0) e = pass(r, &all, arg);
   ni_scan_plan_free(&all);
   for (size_t i = 0; elsewhere && i < r->files.n; i++) r->files.file[i].elsewhere = elsewhere[i];
   free(elsewhere);
+  return e;
+}
+
+static int times_of(struct ni_run *r, const struct ni_scan_plan *plan, void *times) {
+  struct times *t = times;
+  return ni_record_times(plan, r->opt.jobs, ni_run_stopped, r, &t->first, &t->last);
+}
+
+/* Of all logs: a shard that does not hear of the others' times reads them, too. */
+static int find_times(struct ni_run *r, int64_t *first, int64_t *last) {
+  struct times t = {*first, *last};
+  int e = r->partial && !r->agree ? pass_all(r, times_of, &t) : times_of(r, &r->plan, &t);
+  *first = t.first;
+  *last = t.last;
   if (e == 0 && r->agree) r->agree(first, last);
   return e;
+}
+
+/* A name of a tag can stand in any log, whoever reads that. */
+static int tags_of(struct ni_run *r, const struct ni_scan_plan *plan, void *none) {
+  return ni_tags_resolve_by(&r->opt.filter.tag, plan, r->opt.jobs, ni_run_stopped, r);
 }
 
 /* A log of which the index knows the times need not be read for them. */
@@ -177,7 +197,8 @@ static int all_times(struct ni_run *r, int64_t *first, int64_t *last) {
 int ni_resolve_times(struct ni_run *r) {
   int64_t first = 0, last = 0;
   bool relative = ni_filters_relative(&r->opt.filter);
-  int e = !relative ? 0 : r->atlas ? all_times(r, &first, &last) : find_times(r, &first, &last);
+  int tags = ni_tags_unresolved(&r->opt.filter.tag) ? pass_all(r, tags_of, NULL) : 0;
+  int e = tags < 0 ? tags : !relative ? 0 : r->atlas ? all_times(r, &first, &last) : find_times(r, &first, &last);
   r->since_us = ni_when_resolve(&r->opt.filter.since, INT64_MIN, first, last);
   r->until_us = ni_when_resolve(&r->opt.filter.until, INT64_MAX, first, last);
   return e == 0 && r->atlas ? plan_ranges(r, true) : e;

@@ -96,6 +96,7 @@ static bool wanted_operation(const struct ni_run *r, const struct ni_line *l, co
   if (!c->wanted || (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, o->func))) return false;
   if (r->opt.filter.sn.n && !ni_ranks_have(&r->opt.filter.sn, (int64_t)o->sn)) return false;
   if (r->opt.filter.size.n && !ni_ranks_have(&r->opt.filter.size, (int64_t)(o->msg_bytes < INT64_MAX ? o->msg_bytes : INT64_MAX))) return false;
+  if (r->opt.filter.tag.n && !ni_tags_have(&r->opt.filter.tag, o->user_tag)) return false;
   if (r->opt.compat && (l->is_p2p || o->src != NI_SRC_EVENT)) return false;
   return time_us >= r->since_us && time_us <= r->until_us;
 }
@@ -123,6 +124,7 @@ static int find_names(struct ni_sum_range *x, const struct ni_line *l, struct ni
   if (e == 0) e = find_name(x, o->algo, &x->algo, &row->algo);
   if (e == 0) e = find_name(x, o->proto, &x->proto, &row->proto);
   if (e == 0) e = find_name(x, o->datatype, &x->datatype, &row->datatype);
+  if (e == 0) e = find_name(x, o->kernel, &x->kernel, &row->kernel);
   return e;
 }
 
@@ -162,7 +164,10 @@ static int take_operation(struct ni_sum_range *x, const struct ni_line *l, const
   if (ni_implausible(o) != NI_PLAUSIBLE) return 0; /* the ledger counts it */
   if ((e = ni_find_stream(x, c, l, row.func, &s)) < 0 || (e = find_mix(x, &row)) < 0) return e;
   struct ni_entry n = {.sn = o->sn, .exec_ns = exec_ns, .bytes_per_s = NI_NO_BW, .dump_us = l->meta.dump_timestamp_us,
-                       .start_ns = start, .peer = l->is_p2p ? o->root : 0, .timing = (uint8_t)o->timing, .mix = x->mix};
+                       .start_ns = start, .peer = l->is_p2p ? o->root : 0, .timing = (uint8_t)o->timing, .mix = x->mix,
+                       .tag = o->user_tag <= INT64_MAX ? o->user_tag : 0};
+  /* Of several calls that one kernel did the first has its channels, the others none: the time counts with the first. */
+  n.tail = o->shared_span && (o->has & NI_HAS_NCHANNELS) && o->nchannels == 0;
   if (o->timing == NI_TIMING_KERNEL_GPU && (o->has & NI_HAS_ENQUEUE) && (o->has & NI_HAS_GPU_DELTA))
     n.launched_late = o->gpu_start_delta_ns < LAUNCH_NEAR_NS;
   if (o->has & NI_HAS_BUSBW) n.bytes_per_s = (uint64_t)llround(o->busbw_gbs * 1e9);
@@ -229,6 +234,13 @@ static int take_mark(struct ni_sum_range *x, const struct ni_line *l) {
   return e < 0 ? e : ni_step_marks_add(x->r, process, (int64_t)l->control.ns, text);
 }
 
+static int take_tag_name(struct ni_run *r, const struct ni_control_line *c) {
+  pthread_mutex_lock(&r->lock);
+  const int e = ni_tag_names_take(&r->tag_names, c);
+  pthread_mutex_unlock(&r->lock);
+  return e;
+}
+
 static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct ni_sum_range *x = arg;
   struct ni_seen_context *c;
@@ -237,7 +249,7 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   switch (l->kind) {
     case NI_LINE_OP: return (e = find_context(x, l, &c)) < 0 ? e : take_operation(x, l, c);
     case NI_LINE_PROCESS: return take_process(x, l);
-    case NI_LINE_CONTROL: return l->control.mark ? take_mark(x, l) : 0;
+    case NI_LINE_CONTROL: return l->control.mark ? take_mark(x, l) : take_tag_name(x->r, &l->control);
     case NI_LINE_PROXY:
       if (!x->r->has_counters) return 0;
       /* fall through */

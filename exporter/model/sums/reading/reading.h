@@ -50,7 +50,7 @@ struct ni_sum_range {
   uint32_t n_streams;
   size_t cap_streams;
   uint32_t func[NI_FUNCS_NUMBERED + 1]; /* names by the parser's number; 0: not met yet */
-  uint32_t algo, proto, datatype; /* of the last record */
+  uint32_t algo, proto, datatype, kernel; /* of the last record */
   uint32_t mix_algo, mix_proto;
   uint8_t mix;
   /* When the process of the lines had operations in flight; added to its own when the range is over. */

@@ -12,7 +12,7 @@ struct ni_record_part {
 /* For row(). Numbers are of the run's tables (state.h); 0: the record does not state it. */
 struct ni_record_row {
   const struct ni_line *line;
-  uint32_t context, func, algo, proto, datatype;
+  uint32_t context, func, algo, proto, datatype, kernel;
 };
 
 #endif

@@ -84,11 +84,12 @@ static int wire_mixes(struct ni_wire *w, struct ni_run *r, uint64_t *mix) {
 static int wire_group(struct ni_wire *w, struct ni_cell_sums *c, struct ni_group_sums *g) {
   const struct ni_summary *s = c->s;
   struct ni_dist *const dist[] = {&g->us, &g->busbw, &g->transfer, &g->job};
-  uint64_t numbers[] = {g->records, g->operations, g->no_bandwidth};
+  uint64_t numbers[] = {g->records, g->operations, g->no_bandwidth, g->tails, g->tail_ns};
   uint32_t slow = g->n_slow;
   int e = 0;
-  ni_wire_u64s(w, numbers, 3);
+  ni_wire_u64s(w, numbers, 5);
   if (w->load) g->records += numbers[0], g->operations += numbers[1], g->no_bandwidth += numbers[2];
+  if (w->load) g->tails += numbers[3], g->tail_ns += numbers[4];
   for (size_t i = 0; e == 0 && i < sizeof dist / sizeof *dist; i++) e = wire_dist(w, dist[i]);
   if (e == 0) e = wire_mixes(w, c->r, g->mix);
   for (uint32_t i = 0; e == 0 && g->bin && i < s->n_bins; i++) e = wire_values(w, &g->bin[i]);
@@ -164,8 +165,7 @@ static int wire_comms(struct ni_wire *w, struct ni_sums *t, size_t n) {
   return e;
 }
 
-static int wire_rows(struct ni_wire *w, struct all_sums *a) {
-  struct ni_bucket_table *t = &a->t->buckets;
+static int wire_rows(struct ni_wire *w, struct all_sums *a, struct ni_bucket_table *t) {
   uint64_t n = t->n;
   int e = 0;
   ni_wire_u64(w, &n);
@@ -198,7 +198,12 @@ static int wire_sums(struct ni_wire *w, void *arg) {
     if (!at) return -EINVAL;
     if (w->load) ni_sums_late(t, memcpy(&o, at, sizeof o));
   }
-  if (e == 0) e = wire_rows(w, a);
+  if (e == 0) e = wire_rows(w, a, &t->buckets);
+  struct ni_tag_sums got = {0}, *tags = w->load ? &got : &t->tags;
+  ni_wire_bool(w, &tags->too_many);
+  if (e == 0) e = wire_rows(w, a, &tags->rows);
+  if (e == 0 && w->load) e = ni_tag_sums_add(&t->tags, &got);
+  ni_tag_sums_free(&got);
   for (size_t i = 0; e == 0 && i < (size_t)h->rows * h->bins; i++) {
     uint32_t n = h->count[i];
     int64_t ppm = a->heat_ppm[i];

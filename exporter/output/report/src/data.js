@@ -30,6 +30,7 @@ export const processes = objects(raw.processes);
 export const findings = objects(raw.findings);
 export const outliers = objects(raw.outliers);
 export const pairs = objects(raw.pairs);
+export const tags = objects(raw.tags);
 export const devices = objects(raw.devices);
 export const slices = { comm: objects(raw.by_comm), process: objects(raw.by_process), host: objects(raw.by_host) };
 
@@ -40,6 +41,7 @@ for (const g of groups) {
   g.timingName = raw.timings[g.timing] || 'not stated';
   groupAt.set(g.index, g);
 }
+for (const x of tags) x.timingName = raw.timings[x.timing] || 'not stated';
 for (const c of cells.values()) c.busbw = stats(c.busbw);
 for (const c of [...comms, ...pairs]) c.typeName = raw.types[c.type];
 // "rank 5", or "ranks 0-7" of a process that drives several GPUs.

@@ -1,5 +1,5 @@
 // Every table of the summary: tabs, filters, CSV.
-import { page, groups, groupAt, comms, hosts, processes, slices, pairs } from './data.js';
+import { page, groups, groupAt, comms, hosts, processes, slices, pairs, tags } from './data.js';
 import { byId, el, replace, options } from './dom.js';
 import { table } from './table.js';
 import { bytes, count, duration, inGbs, percent, times } from './format.js';
@@ -56,7 +56,10 @@ const TABLES = [
     n('Sends', 'sends'), n('Receives', 'recvs'), n('Matched', 'matched', count, { help: 'messages with a record on both sides' }), n('Time in kernels', 'exec_ns', ns),
     n('Send p50', 'send_p50', us), n('Receive p50', 'recv_p50', us), n('Transfer p50', 'transfer_p50', us, { help: 'the shorter side of each message' }), n('GB/s', 'bandwidth', inGbs, { help: 'size / transfer p50' }),
     n('Sender waited', 'sender_waited_us', us), n('Receiver waited', 'receiver_waited_us', us) ] },
-].filter((spec) => spec.name !== 'P2P pairs' || pairs.length);
+  { name: 'Tags', file: 'tags.csv', rows: () => tags, sort: ['share', true], columns: [
+    t('Tag', (x) => x.tag, { csv: 'tag' }), t('Name', (x) => x.name, { text: true }), t('Timing', (x) => x.timingName), n('Share of time', 'share', percent),
+    n('Operations', 'operations'), n('Records', 'records'), n('Bytes', 'bytes', (v) => bytes(v)), n('Time in kernels', 'exec_ns', ns), n('GB/s mean', 'busbw', inGbs, bus) ] },
+].filter((spec) => (spec.name !== 'P2P pairs' || pairs.length) && (spec.name !== 'Tags' || tags.length));
 
 export function allTables() {
   let current = 0;

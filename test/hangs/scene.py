@@ -96,6 +96,8 @@ def put(case, job, begun, main, logs, boxes, times, stand_ins):
         frozen=case.frozen if main else {},
         old_nccl=case.old_nccl,
         old_box=case.old_box,
+        nccl=case.nccl if main else None,
+        old_plugin=case.old_plugin and main,
     )
     for r in job.sim.ranks:
         lives = r.died is None or r.died > look.now

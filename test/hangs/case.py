@@ -40,6 +40,7 @@ class Case:
         self.now = 0
         self.stuck_s = maker.random.choice((10, 30, 60, 300))
         self.clocks = {}  # host -> (skew, at, step)
+        self.seen_at = {}  # by rank: when its box was copied and its log was written last, where not at `now`
         self.lag, self.full, self.frozen = {}, {}, {}  # by rank, as record.Look takes them
         self.no_log, self.no_box, self.broken = set(), set(), {}  # ranks; of boxes: how they are broken
         self.other_boot = False  # boxes lie there raw, of a machine that booted since

@@ -93,11 +93,11 @@ def seen_apart(m, c, now, least, most):
     """Boxes and logs of each rank are of another moment before the look."""
     c.now = now
     for r in c.job.sim.ranks:
-        c.frozen[r.number] = max(now - m.random.randrange(least, most), 1)
+        c.seen_at[r.number] = max(now - m.random.randrange(least, most), 1)
     return c
 
 
-@kind("graph replays: it runs, each rank seen at another moment", sources=BOXED, whens=("now",), group="quiet")
+@kind("graph replays: it runs, each rank seen at another moment", sources=(COPIES, LOGS), whens=("now",), group="quiet")
 def runs_apart(m):
     c = runs(m)
     now = c.now
@@ -106,13 +106,13 @@ def runs_apart(m):
     return c
 
 
-@kind("graph replays: idle, some ranks last seen long before the end", sources=BOXED, whens=("now",), group="quiet")
+@kind("graph replays: idle, some ranks last seen long before the end", sources=(COPIES, LOGS), whens=("now",), group="quiet")
 def idle_apart(m):
     job = server(m, m.random.choice((0, 80)))
     still = job.run_until_still()
     c = quiet(Served(m, job), still, words=False)
     for n in m.random.sample(range(job.n), max(1, job.n // 3)):
-        c.frozen[n] = still - m.random.randrange(job.every, 4 * job.every)
+        c.seen_at[n] = still - m.random.randrange(job.every, 4 * job.every)
     c.answers |= {"cannot_tell"}
     return c
 

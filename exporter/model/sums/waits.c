@@ -19,7 +19,7 @@
 #define WAITS_SIGMA 5.0     /* standard errors, */
 #define WAITS_APART 5.0     /* and times as far from the others as these are from each other */
 #define FEW 8u
-#define WAITS_OWN 0.25      /* its own time is longer by so much of what it is late */
+#define WAITS_OWN 0.5      /* its own time is longer by so much of what it is late */
 
 /* Of one process; us are of an operation, in the mean. */
 struct late {
@@ -129,6 +129,18 @@ static int add(struct ni_summary *s, const struct late *l) {
   return 0;
 }
 
+/* By durations a host may be named for its bandwidth, waiting included. Where it is known for whom all wait, that says nothing. */
+static void forget_bandwidths(struct ni_summary *s) {
+  size_t kept = 0;
+  for (size_t i = 0; i < s->n_findings; i++) {
+    struct ni_finding *f = &s->finding[i];
+    bool waiting = f->kind == NI_FIND_SLOW_HOST && !f->compared;
+    if (waiting) free(f->process);
+    else s->finding[kept++] = *f;
+  }
+  s->n_findings = kept;
+}
+
 int ni_waits_findings(const struct ni_run *r, struct ni_summary *s) {
   struct late *l = calloc(s->n_processes + 1, sizeof *l);
   double usual, apart;
@@ -145,6 +157,7 @@ int ni_waits_findings(const struct ni_run *r, struct ni_summary *s) {
   }
   qsort(l, n, sizeof *l, by_loss);
   int e = 0;
+  if (n && !s->by_own_time) forget_bandwidths(s);
   for (uint32_t i = 0; e == 0 && i < n; i++) {
     const double own_us = s->by_own_time ? s->process[l[i].process].own_us : NAN;
     l[i].explained = own_us < WAITS_OWN * l[i].lost_us; /* false where it is not known */

@@ -7,7 +7,9 @@
 #include "exporter/base/order.h"
 
 #define AHEAD_OPS 8
-#define AHEAD_NS UINT64_C(10000000000) /* no host launches so far ahead: it waits for its GPU once a step, or its queue is full */
+#define AHEAD_NS                                                                                            \
+  UINT64_C(10000000000) /* no host launches so far ahead: it waits for its GPU once a step, or its queue is \
+                           full */
 
 static bool is_untold(const struct ni_hang_op *op) {
   return op->kind == NI_KIND_COLL && op->started <= 0 && !op->given_up &&
@@ -41,12 +43,14 @@ int ni_hang_pass_untold(struct ni_hang_member *x) {
   return e;
 }
 
-/* Numbers below this are over for their member: the next one behind what runs, or has run, by its kernel's events. */
+/* Numbers below this are over for their member: the next one behind what runs, or has run, by its kernel's
+ * events. */
 static uint64_t shown_up_to(const struct ni_hang_member *x) {
   uint64_t next = 0;
   for (uint32_t i = 0; i < x->n_recent; i++) {
     const struct ni_hang_op *op = &x->recent[i];
-    if (op->kind == NI_KIND_COLL && !op->replay && op->want != 0 && op->rec_sn != NI_HANG_NONE) ni_hang_raise(&next, op->rec_sn + 1);
+    if (op->kind == NI_KIND_COLL && !op->replay && op->want != 0 && op->rec_sn != NI_HANG_NONE)
+      ni_hang_raise(&next, op->rec_sn + 1);
   }
   for (size_t i = 0; i < x->n_open; i++) {
     const struct ni_hang_op *op = &x->open[i];
@@ -65,7 +69,8 @@ const struct ni_hang_op *ni_hang_last_replay(const struct ni_hang_member *x) {
   const struct ni_hang_op *last = NULL;
   for (uint32_t i = 0; i < x->n_recent; i++) {
     const struct ni_hang_op *op = &x->recent[i];
-    bool says_more = last && op->rec_sn == last->rec_sn && op->every_ns; /* a box and a log may both have it */
+    bool says_more =
+        last && op->rec_sn == last->rec_sn && op->every_ns; /* a box and a log may both have it */
     if (is_standing(op, shown) && (!last || op->rec_sn > last->rec_sn || says_more)) last = op;
   }
   return last;
@@ -139,7 +144,8 @@ int ni_hang_open_replays(struct ni_hang_model *m) {
     if (!m->member[i]->dump) all[n++] = m->member[i];
   if (n > 1) qsort(all, n, sizeof *all, by_comm);
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
-    for (end = i + 1; end < n && all[end]->who->comm == all[i]->who->comm; end++) {}
+    for (end = i + 1; end < n && all[end]->who->comm == all[i]->who->comm; end++) {
+    }
     struct peers c = {.x = all + i, .n = end - i};
     count_all(&c);
     for (size_t k = i; e == 0 && k < end; k++) e = open_of(&c, all[k]);

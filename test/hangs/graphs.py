@@ -1,5 +1,5 @@
-"""Kinds of servers that replay CUDA graphs with symmetric kernels (NCCL 2.31 and later): NCCL shows when a graph
-comes to one, and never that it runs or ends. Written from what NCCL does, not from the judge."""
+"""Kinds of servers that replay CUDA graphs with symmetric kernels (NCCL 2.31 and later): NCCL shows when a
+graph comes to one, and never that it runs or ends. Written from what NCCL does, not from the judge."""
 
 import jobs
 from case import BOXES, BOXES_AND_LOGS, COPIES, LOGS, Case, Cause, NotThisKind
@@ -12,7 +12,7 @@ UNTOLD = "cannot be told"
 
 
 class Server(jobs.Job):
-    """Tensor groups that replay one graph for each token, and eager calls of the whole job when a batch begins."""
+    """Tensor groups that replay a graph for each token, and an eager call of the whole job for each batch."""
 
     def __init__(self, random, batches=None, tokens=6, **how):
         self.batches, self.tokens = batches or random.choice((3, 6)), tokens
@@ -37,7 +37,8 @@ class Server(jobs.Job):
     def graph(self, tp):
         out = []
         for call in range(self.calls_of_graph):
-            out += [("compute", MS // 4), ("call", tp, "AllReduce", 64 * jobs.KB, 0, True, ("graph", 3 + call))]
+            how = "graph", 3 + call
+            out += [("compute", MS // 4), ("call", tp, "AllReduce", 64 * jobs.KB, 0, True, how)]
         return out
 
     def first_calls(self, r):
@@ -97,7 +98,12 @@ def seen_apart(m, c, now, least, most):
     return c
 
 
-@kind("graph replays: it runs, each rank seen at another moment", sources=(COPIES, LOGS), whens=("now",), group="quiet")
+@kind(
+    "graph replays: it runs, each rank seen at another moment",
+    sources=(COPIES, LOGS),
+    whens=("now",),
+    group="quiet",
+)
 def runs_apart(m):
     c = runs(m)
     now = c.now
@@ -106,7 +112,12 @@ def runs_apart(m):
     return c
 
 
-@kind("graph replays: idle, some ranks last seen long before the end", sources=(COPIES, LOGS), whens=("now",), group="quiet")
+@kind(
+    "graph replays: idle, some ranks last seen long before the end",
+    sources=(COPIES, LOGS),
+    whens=("now",),
+    group="quiet",
+)
 def idle_apart(m):
     job = server(m, m.random.choice((0, 80)))
     still = job.run_until_still()
@@ -237,8 +248,12 @@ def old_plugin(m):
     return c
 
 
-@kind("the end in order on 2.31: what is queued is thrown away", sources=(BOXES_AND_LOGS, LOGS), whens=("after",),
-      group="quiet")
+@kind(
+    "the end in order on 2.31: what is queued is thrown away",
+    sources=(BOXES_AND_LOGS, LOGS),
+    whens=("after",),
+    group="quiet",
+)
 def thrown_away(m):
     job = server(m)
     for r in range(job.n):

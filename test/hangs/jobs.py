@@ -184,7 +184,8 @@ class Job:
 
     def still_since(self):
         """When the last operation ended or was called, on any rank."""
-        return max(t for r in self.sim.ranks for o in r.ops for t in (o.enq, o.start or 0, o.end or 0) if t < FOREVER)
+        times = (t for r in self.sim.ranks for o in r.ops for t in (o.enq, o.start or 0, o.end or 0))
+        return max(t for t in times if t < FOREVER)
 
     def run_until_still(self, most=3600 * S):
         """Plays until nothing moves any more (sleepers that never come back aside). Returns when that was."""

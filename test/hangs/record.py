@@ -44,8 +44,8 @@ class Look:
     """A job seen at `now`. base: Unix ns of the job's beginning. mono: CLOCK_MONOTONIC then, of all hosts.
     Options by rank: lag: ns before a death that its box lacks; full_disk: ranks whose log could not be
     written from some time on; frozen: ranks that are stopped since then, alive. old_nccl: an NCCL before
-    2.28, which shows no calls; old_box: of a release of the plugin before the one that says how it ended; nccl:
-    (version, interface); old_plugin: it waits for kernels of replays for ever.
+    2.28, which shows no calls; old_box: of a release of the plugin before the one that says how it ended;
+    nccl: (version, interface); old_plugin: it waits for kernels of replays for ever.
     """
 
     def __init__(

@@ -102,9 +102,8 @@ def look_at(case, job, begun, main, logs, times, at):
 
 
 def put(case, job, begun, main, logs, boxes, times, stand_ins):
-    looks = {
-        at: look_at(case, job, begun, main, logs, times, at) for at in (set(case.seen_at.values()) if main else ())
-    }
+    moments = set(case.seen_at.values()) if main else ()
+    looks = {at: look_at(case, job, begun, main, logs, times, at) for at in moments}
     now = look_at(case, job, begun, main, logs, times, case.now)
     for r in job.sim.ranks:
         look = looks.get(case.seen_at.get(r.number) if main else None, now)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Jobs of symmetric kernels with phases, with and without late ranks, and whom `summary` names (docs/verdicts.md).
+"""Jobs of symmetric kernels with phases, with and without late ranks, and whom `summary` names.
 
-  symmetric.py --seeds 0-29 [--exporter build/nccl-inspector] [--verbose] [--plain]     a job a seed; odd seeds are kept back
-  symmetric.py --make DIR --seed 7                                                      one job, kept
+  symmetric.py --seeds 0-29 [--set held] [--verbose] [--plain]   a job a seed; odd seeds are kept back
+  symmetric.py --make DIR --seeds 8                              one job, kept
 
-Written from what NCCL 2.31 stamps, not from the judge: `initial_sync` of a barrier kernel is the wait for the last peer
-of the barrier plus its latency, of an LL kernel it holds the first exchange of data, too. Each host's clock is off by
-10 ms or more, each rank's a little more, and drifts. --plain leaves the phases out: what is told without them.
+Written from what NCCL 2.31 stamps, not from the judge (docs/verdicts.md): `initial_sync` of a barrier kernel is
+the wait for the last peer of the barrier plus its latency, of an LL kernel it holds the first exchange of data,
+too. Each host's clock is off by 10 ms or more, each rank's a little more, and drifts. --plain leaves the phases
+out: what is told without them.
 """
 import argparse
 import json
@@ -29,7 +30,7 @@ LL = {"AllReduce": "AGxLL_R", "AllGather": "LL", "ReduceScatter": "LL"}
 
 
 class Job:
-    """What a seed draws: ranks on hosts, a step of operations, who is late, and how much of everything differs."""
+    """What a seed draws: ranks on hosts, a step of operations, who is late, how much everything differs."""
 
     def __init__(self, seed):
         rnd = self.random = random.Random("symmetric/%d" % seed)
@@ -71,7 +72,7 @@ class Job:
         return out
 
     def step(self):
-        """Calls of a step: family of communicators, function, bytes, share of the transfer, form of the kernel."""
+        """Calls of a step: family of communicators, function, bytes, share of the transfer, form."""
         size = int(self.transfer / 1000 * 4096) // 4096 * 4096
         out = []
         for layer in range(self.layers):
@@ -148,9 +149,11 @@ class Play:
         ahead = int(30 * US + 10 * US * self.job.random.random())
         sync = int(opens - begin)
         body = {
-            "coll": func, "coll_sn": sn, "coll_msg_size_bytes": size, "coll_exec_time_us": max(1, (run + 500) // 1000),
+            "coll": func, "coll_sn": sn, "coll_msg_size_bytes": size,
+            "coll_exec_time_us": max(1, (run + 500) // 1000),
             "coll_timing_source": "kernel_gpu", "coll_algobw_gbs": round(size / run, 6),
-            "coll_busbw_gbs": round(size / run, 6), "coll_algo": algo, "coll_datatype": "ncclBfloat16", "coll_root": 0,
+            "coll_busbw_gbs": round(size / run, 6), "coll_algo": algo,
+            "coll_datatype": "ncclBfloat16", "coll_root": 0,
             "coll_nchannels": 8, "coll_exec_time_ns": run, "coll_enqueue_ns": start - ahead,
             "coll_gpu_start_delta_ns": ahead, "rec_sn": len(self.records[r]), "nccl_tests_size_bytes": size,
             "symmetric": True, "coll_kernel": func + "_" + algo,
@@ -165,7 +168,8 @@ class Play:
         codes = {n: "0x%x" % (0xA000 + i) for i, n in enumerate(sorted(job.comms()))}
         for r, records in self.records.items():
             host, pid = "node-%d" % job.host(r), 4000 + r
-            meta = ('"metadata":{"inspector_output_format_version":"v4.0","git_rev":"1a2b3c4d5","rec_mechanism":'
+            meta = ('"metadata":{"inspector_output_format_version":"v4.0","git_rev":"1a2b3c4d5",'
+                    '"rec_mechanism":'
                     '"nccl_profiler_interface","dump_timestamp_us":%%d,"hostname":"%s","pid":%d,'
                     '"producer":"nccl-inspector-c 0.1.0"}' % (host, pid))
             begun = T0 - S + int(job.host_off[job.host(r)])
@@ -178,14 +182,15 @@ class Play:
                 nodes = len({job.host(i) for i in ranks})
                 head = '{"id":"%s","comm_name":"%s","rank":%d,"n_ranks":%d,"nnodes":%d}' % (
                     codes[name], name, ranks.index(r), len(ranks), nodes)
-                out.append('{"header":%s,%s,"coll_perf":%s}' % (head, meta % (said // 1000), json.dumps(body)))
+                about = head, meta % (said // 1000), json.dumps(body)
+                out.append('{"header":%s,%s,"coll_perf":%s}' % about)
             with open(os.path.join(folder, "%s-pid%d.jsonl" % (host, pid)), "w") as f:
                 f.write("\n".join(out) + "\n")
 
 
 def named(exporter, logs, out):
-    subprocess.run([exporter, "summary", logs, "--output-dir", out, "--no-plots", "--no-html", "--no-parquet", "--no-csv",
-                    "--no-index", "-q"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    subprocess.run([exporter, "summary", logs, "--output-dir", out, "--no-plots", "--no-html", "--no-parquet",
+                    "--no-csv", "--no-index", "-q"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
     with open(os.path.join(out, "summary", "summary.json")) as f:
         d = json.load(f)
     found = []
@@ -219,12 +224,12 @@ def span(text):
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--seeds", default="0-29", help="first-last")
-    ap.add_argument("--set", choices=["tune", "held", "all"], default="all", help="of these the even or the odd ones")
+    ap.add_argument("--set", choices=["tune", "held", "all"], default="all", help="even or odd ones")
     ap.add_argument("--exporter", default=os.path.join(ROOT, "build", "nccl-inspector"))
     ap.add_argument("--plain", action="store_true")
     ap.add_argument("--verbose", action="store_true")
     ap.add_argument("--make")
-    ap.add_argument("--least", type=float, default=0, help="per cent of late ranks that cost 1 %% and more to be named")
+    ap.add_argument("--least", type=float, default=0, help="per cent of those that cost 1 %% to be named")
     ap.add_argument("-j", type=int, default=2)
     o = ap.parse_args()
     o.exporter = os.path.abspath(o.exporter)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Late ranks are told by what symmetric kernels wait for their peers, with clocks of hosts 10 ms apart; healthy jobs accuse nobody
-# (docs/verdicts.md). Only barrier kernels say that: not LL ones, not RailA2A, nothing that is not symmetric.
+# Late ranks are told by what symmetric kernels wait for their peers, with clocks of hosts 10 ms apart; healthy
+# jobs accuse nobody (docs/verdicts.md). Only barrier kernels say that: not LL ones, not RailA2A, nothing that is not symmetric.
 . "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector jobs=test/verdicts/symmetric.py
 "$jobs" --exporter "$inspector" --seeds 36-38 --set tune --least 100 --verbose
@@ -11,8 +11,8 @@ named() { # PATTERN WITH: the ranks that are named by the waits of such logs
   rm -rf "$TMP/other" "$TMP/out"
   cp -r "$TMP/job" "$TMP/other"
   sed -i "s/$1/$2/g" "$TMP/other"/*.jsonl
-  "$inspector" summary "$TMP/other" --output-dir "$TMP/out" --no-plots --no-html --no-parquet --no-csv --no-index -q \
-    >/dev/null 2>&1 || [ $? = 2 ]
+  "$inspector" summary "$TMP/other" --output-dir "$TMP/out" --no-plots --no-html --no-parquet --no-csv \
+    --no-index -q >/dev/null 2>&1 || [ $? = 2 ]
   python3 -c 'import json, sys; print([f["rank"] for f in json.load(open(sys.argv[1]))["findings"]
     if f.get("told_by") == "initial_sync"])' "$TMP/out/summary/summary.json"
 }

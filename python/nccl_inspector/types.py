@@ -299,6 +299,7 @@ class _FindingAlways(TypedDict):
 class _FindingSometimes(TypedDict, total=False):
     hostname: str
     id: str
+    told_by: str
     evidence: str
     next: str
     ranks_in_process: str

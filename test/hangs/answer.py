@@ -135,5 +135,5 @@ def score(case, a):
             ranks = any(a.ranks <= c.ranks | case.blamed for c in fit or case.causes)
         else:
             ranks = any(c.ranks == a.ranks or c.ranks <= a.ranks <= case.blamed for c in fit or case.causes)
-    words = all(w in a.sentence for w in case.words)
+    words = all(w in a.sentence for w in case.words) and not any(w in a.sentence for w in case.not_words)
     return {"verdict": verdict and words, "operation": operation, "ranks": ranks, "agree": a.agrees()}

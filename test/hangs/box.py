@@ -28,6 +28,7 @@ TEXTS = [
     "ncclFloat32",
     "RING",
     "SIMPLE",
+    "AGxLL_R",
 ]
 DTYPE, RING, SIMPLE = TEXTS.index("ncclFloat32"), TEXTS.index("RING"), TEXTS.index("SIMPLE")
 # Where fields lie, as in boxes of the simulator's jobs: place and size in the operation, the communicator,
@@ -130,6 +131,7 @@ class Box:
         self.boot, self.start_ticks, self.space = BOOT, 1, namespace()
         self.local = 0
         self.old = False
+        self.nccl = 23007, 6
 
     def image(self):
         per_page = PAGE // SLOT
@@ -208,15 +210,15 @@ class Box:
             0,
             o["call"] & 0xFFFFFFFF,
             o["start"],
-            0,
+            o.get("stop", 0),
             o["sn"],
             o["bytes"] // 4,
             o["rec_sn"],
             o["root"],
             TEXTS.index(o["func"]),
             DTYPE,
-            RING,
-            SIMPLE,
+            o.get("algo", RING),
+            o.get("proto", SIMPLE),
             8,
             0,
             o["origin"],
@@ -256,8 +258,7 @@ class Box:
             self.rank,
             self.local,
             self.world,
-            23007,
-            6,
+            *self.nccl,
             PAGE,
             64,
             0,

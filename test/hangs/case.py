@@ -40,6 +40,7 @@ class Case:
         self.now = 0
         self.stuck_s = maker.random.choice((10, 30, 60, 300))
         self.clocks = {}  # host -> (skew, at, step)
+        self.seen_at = {}  # by rank: when its box was copied and its log was written last, where not at `now`
         self.lag, self.full, self.frozen = {}, {}, {}  # by rank, as record.Look takes them
         self.no_log, self.no_box, self.broken = set(), set(), {}  # ranks; of boxes: how they are broken
         self.other_boot = False  # boxes lie there raw, of a machine that booted since
@@ -47,6 +48,9 @@ class Case:
         self.skip_dumps, self.dump_how = set(), {}
         self.old_nccl = self.old_box = False
         self.words = ()  # that the sentence has to hold
+        self.not_words = ()  # and those that it must not
+        self.nccl = None  # its version and the interface, where the case needs some
+        self.old_plugin = False  # one that takes replays of symmetric kernels for in flight
         self.faint = (
             False  # what is there hardly tells of the culprits: fewer of them may be named, not others
         )
@@ -144,7 +148,7 @@ class Case:
         """Some jobs run with an older NCCL, or with an older plugin, where that takes nothing away that the
         answer needs."""
         calls = any(o.called_only for r in self.job.sim.ranks for o in r.ops)
-        self.old_nccl = random.random() < 0.15 and not calls
+        self.old_nccl = random.random() < 0.15 and not calls and self.nccl is None
         self.old_box = random.random() < 0.1 and self.when in ("late", "killed") and not self.full
 
     def unseen(self, n):
@@ -193,7 +197,8 @@ class Case:
         self.now = now
         self.answers = {"no_hang"} if self.source != LOGS else {"cannot_tell"}
         if any(
-            o.enq < now - 4 * S and (o.end is None or o.end > now) for r in self.job.sim.ranks for o in r.ops
+            o.replay is None and o.enq < now - 4 * S and (o.end is None or o.end > now)
+            for r in self.job.sim.ranks for o in r.ops
         ):
             self.answers.add("not_yet")  # somebody waits for seconds, as is usual in this job
 

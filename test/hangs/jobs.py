@@ -34,7 +34,7 @@ class Job:
         self.compute = random.randrange(4, 12) * MS
         self.sim.comm(world_name, range(self.n))
         self.groups = {r: {} for r in range(self.n)}
-        if self.style == "megatron":
+        if self.style in ("megatron", "serve"):
             self.make_groups()
         for c in self.sim.comms.values():
             self.sim.join(c, at=0)
@@ -184,7 +184,8 @@ class Job:
 
     def still_since(self):
         """When the last operation ended or was called, on any rank."""
-        return max(max(o.enq, o.start or 0, o.end or 0) for r in self.sim.ranks for o in r.ops)
+        times = (t for r in self.sim.ranks for o in r.ops for t in (o.enq, o.start or 0, o.end or 0))
+        return max(t for t in times if t < FOREVER)
 
     def run_until_still(self, most=3600 * S):
         """Plays until nothing moves any more (sleepers that never come back aside). Returns when that was."""

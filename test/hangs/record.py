@@ -20,6 +20,14 @@ ACCOUNT = (
 NO_ACCOUNT = ACCOUNT % (0, 0, 0, 0)
 
 
+BRACKET = 5 * US  # of a replay's start and stop
+
+
+def plain_end(o):
+    """When the plugin saw it end: of a replay its bracket is all there is."""
+    return o.end if o.replay is None else o.enq + BRACKET
+
+
 class Clock:
     """A host's CLOCK_REALTIME: it differs from the true time by skew, and from `at` on by step more."""
 
@@ -36,7 +44,8 @@ class Look:
     """A job seen at `now`. base: Unix ns of the job's beginning. mono: CLOCK_MONOTONIC then, of all hosts.
     Options by rank: lag: ns before a death that its box lacks; full_disk: ranks whose log could not be
     written from some time on; frozen: ranks that are stopped since then, alive. old_nccl: an NCCL before
-    2.28, which shows no calls; old_box: of a release of the plugin before the one that says how it ended.
+    2.28, which shows no calls; old_box: of a release of the plugin before the one that says how it ended;
+    nccl: (version, interface); old_plugin: it waits for kernels of replays for ever.
     """
 
     def __init__(
@@ -55,6 +64,8 @@ class Look:
         interval=S,
         old_nccl=False,
         old_box=False,
+        nccl=None,
+        old_plugin=False,
     ):
         self.job, self.now, self.base, self.mono, self.stuck, self.folder = (
             job,
@@ -67,6 +78,8 @@ class Look:
         self.clocks = clocks or {}
         self.lag, self.full, self.frozen = lag or {}, full_disk or {}, frozen or {}
         self.interval, self.old_nccl, self.old_box = interval, old_nccl, old_box
+        self.nccl = nccl or ((22703, "v4") if old_nccl else (23007, "v6"))
+        self.old_plugin = old_plugin
         self.phase = {r.number: job.random.randrange(interval) for r in job.sim.ranks}
         self.begun = begun
         self.default = Clock(base)
@@ -106,9 +119,11 @@ class Look:
             state = seen(o, r, self.now, self.lag.get(r.number, 0))
             if state == "none":
                 continue
+            if o.replay is not None and self.old_plugin:
+                state = "queued"
             at = None
             if state == "done":
-                at = self.tick(r, o.end + 20 * US)
+                at = self.tick(r, plain_end(o) + 20 * US)
             out.append((o, state, at))
         return out
 
@@ -161,8 +176,8 @@ class Look:
                     "local_rank": r.number % self.job.per_host,
                     "world_size": n,
                     "env": env,
-                    "nccl_version": 22703 if self.old_nccl else 23007,
-                    "interface": "v4" if self.old_nccl else "v6",
+                    "nccl_version": self.nccl[0],
+                    "interface": self.nccl[1],
                     "settings": settings,
                     "blackbox": self.box_name(r),
                 },
@@ -272,7 +287,7 @@ class Look:
         )
 
     def state_at(self, o, r, at):
-        return "kernel" if o.start is not None and o.start <= at else "launched"
+        return "kernel" if o.start is not None and o.start <= at and o.replay is None else "launched"
 
     def stats(self, ops, at, flushes, final, destroyed=False, since=None):
         """since: when the line before it was written, None: there is none."""
@@ -321,6 +336,8 @@ class Look:
         return json.dumps(body, separators=(",", ":"))
 
     def record(self, r, comm, o, at):
+        if o.replay is not None:
+            return self.replayed(r, o, at)
         run, what = o.end - o.start, "p2p" if o.p2p else "coll"
         sizes = '"nccl_tests_size_bytes":%d' % (
             o.bytes * (1 if o.p2p or o.func == "AllReduce" else len(comm.members))
@@ -365,6 +382,34 @@ class Look:
                 "" if self.old_nccl else ',"call_sn":%d' % o.number,
             )
         )
+
+    def replayed(self, r, o, at):
+        """A symmetric kernel of a graph: the bracket's time, and since when the call was replayed before."""
+        before = [x for x in r.of[o.comm.name] if x.replay == o.replay and x.number < o.number]
+        body = {
+            "coll": o.func,
+            "coll_sn": o.sn,
+            "coll_msg_size_bytes": o.bytes,
+            "coll_exec_time_us": BRACKET // US,
+            "coll_timing_source": "collective_cpu",
+            "coll_algobw_gbs": None,
+            "coll_busbw_gbs": None,
+            "coll_algo": "AGxLL_R",
+            "coll_datatype": o.dtype,
+            "coll_root": o.peer,
+            "coll_nchannels": 8,
+            "coll_exec_time_ns": BRACKET,
+            "coll_enqueue_ns": self.clock(r).unix(o.enq, at),
+            "rec_sn": o.number,
+            "nccl_tests_size_bytes": o.bytes,
+            "call_sn": o.replay,
+            "graph": True,
+            "symmetric": True,
+            "coll_kernel": o.func + "_AGxLL_R",
+        }
+        if before:
+            body["prev_replay_ns"] = o.enq - before[-1].enq
+        return '"coll_perf":' + json.dumps(body, separators=(",", ":"))
 
     def write_log(self, r, folder):
         text = "\n".join(self.lines_of(r)) + "\n"
@@ -432,14 +477,15 @@ class Look:
                     "newest_group": device,
                 }
             )
-            kept = self.job.random.choice((0, 3, 12))
+            kept = self.job.random.choice((0, 3, 12) if self.nccl[0] < 23100 else (3, 12))
             settled = [x for x in ops if x[2] is not None]
             for o, s, at in settled[len(settled) - kept :] + [
                 x for x in ops if x[2] is None and x[1] != "called"
             ]:
                 b.ops.append(self.slot(o, s, at, len(b.comms) - 1, until, over))
             finished += [o for o, s, _ in ops if s == "done"]
-        b.longest_operation = max((o.end - o.enq for o in finished), default=0)
+        b.nccl = self.nccl[0], int(self.nccl[1][1:])
+        b.longest_operation = max((plain_end(o) - o.enq for o in finished), default=0)
         b.longest_gap = self.longest_gap(r, until)
         if r.how == "exit" and r.died <= self.now:
             b.end, b.error, b.end_unix = box.EXITED, 28, clock.unix(r.died)
@@ -473,6 +519,8 @@ class Look:
             flags |= box.RETIRED | box.GIVEN_UP
         else:
             flags |= told
+        if o.replay is not None:
+            return self.replay_slot(o, flags, comm)
         first = self.mono + o.start if inside or ran else 0
         stopped = 8 if ran else 7 if o.lost and inside else 0
         open_channels = () if ran or flags & box.RETIRED or not inside else (7,) if o.lost else range(8)
@@ -495,6 +543,32 @@ class Look:
             "func": o.func,
             "open_channels": open_channels,
             "origin": 0 if self.old_nccl else 1,
+        }
+
+    def replay_slot(self, o, flags, comm):
+        free = flags == 0
+        return {
+            "comm": comm,
+            "gen": 1 if free else 0,
+            "flags": flags,
+            "want": 8 if self.old_plugin and not free else 0,
+            "started": 0,
+            "stopped": 0,
+            "first": 0,
+            "done": self.mono + o.enq + BRACKET if not self.old_plugin else 0,
+            "start": self.mono + o.enq,
+            "stop": self.mono + o.enq + BRACKET,
+            "group_ord": o.number + 1,
+            "call": o.replay,
+            "sn": o.sn,
+            "bytes": o.bytes,
+            "rec_sn": o.number,
+            "root": o.peer,
+            "func": o.func,
+            "algo": box.TEXTS.index("AGxLL_R"),
+            "proto": 0,
+            "open_channels": (),
+            "origin": 3,
         }
 
     def judged_over(self, r, o):

@@ -80,12 +80,12 @@ def lay_out(case, folder, stand_ins):
     return [logs], boxes, now_unix
 
 
-def put(case, job, begun, main, logs, boxes, times, stand_ins):
-    base, now_unix, mono = times
+def look_at(case, job, begun, main, logs, times, at):
+    base, _, mono = times
     clocks = {h: record.Clock(base + begun, *c) for h, c in case.clocks.items()} if main else {}
-    look = record.Look(
+    return record.Look(
         job,
-        case.now - begun,
+        at - begun,
         base + begun,
         mono - case.now + begun,
         case.stuck_s,
@@ -96,8 +96,17 @@ def put(case, job, begun, main, logs, boxes, times, stand_ins):
         frozen=case.frozen if main else {},
         old_nccl=case.old_nccl,
         old_box=case.old_box,
+        nccl=case.nccl if main else None,
+        old_plugin=case.old_plugin and main,
     )
+
+
+def put(case, job, begun, main, logs, boxes, times, stand_ins):
+    moments = set(case.seen_at.values()) if main else ()
+    looks = {at: look_at(case, job, begun, main, logs, times, at) for at in moments}
+    now = look_at(case, job, begun, main, logs, times, case.now)
     for r in job.sim.ranks:
+        look = looks.get(case.seen_at.get(r.number) if main else None, now)
         lives = r.died is None or r.died > look.now
         if lives:
             # The log and the box of a living rank name the process that stands for it.

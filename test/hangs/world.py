@@ -52,6 +52,7 @@ class Op:
         "group",
         "dtype",
         "seen_end",
+        "replay",
     )
 
     def __init__(self, rank, comm, func, nbytes, peer, enq):
@@ -60,7 +61,7 @@ class Op:
         self.start = self.end = self.meet = self.given_up = self.seen_end = None
         self.needs, self.then = 0, []
         self.lost = self.called_only = self.blocking = False
-        self.group = None
+        self.group = self.replay = None  # replay: number of the call that a graph captured
         self.dtype = "ncclFloat32"
 
     def label(self):
@@ -201,6 +202,8 @@ class Sim:
         r.ops.append(op)
         r.of[comm_name].append(op)
         r.open += 1
+        if isinstance(how, tuple):  # a graph has it: nothing is seen of it before its turn comes
+            op.replay, op.enq = how[1], FOREVER
         if how == "called only":
             op.called_only = True
             return
@@ -244,6 +247,8 @@ class Sim:
         if op.start is not None:
             return
         op.start = self.now
+        if op.replay is not None:
+            op.enq = self.now
         meet = op.meet
         meet.started += 1
         if meet.started == meet.wanted and not meet.frozen and meet.alike():
@@ -319,6 +324,8 @@ def seen(op, r, look, lag=0):
         return "none"
     if op.called_only:
         return "called"
+    if op.replay is not None:
+        return "done"  # its bracket is all that NCCL shows
     if (
         op.end is not None
         and op.end <= until - (lag if r.died is not None and r.died <= look else 0)

@@ -77,7 +77,7 @@ static void print_op(const struct ni_hang_verdict *v, const struct ni_hang_view 
 }
 
 static bool has_op(const struct ni_hang_view *w) {
-  return w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY ||
+  return w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY ||
                    w->where == NI_HANG_OTHER_CALL || w->where == NI_HANG_GONE);
 }
 
@@ -257,7 +257,7 @@ static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const 
   const struct ni_hang_process *p = ni_hang_process_at(v, w);
   ni_json_object(j, NULL);
   json_who(j, v, w, false);
-  bool there = w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY);
+  bool there = w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY);
   if (there) {
     ni_json_text(j, "state", ni_hang_state_name(w->op->state));
     ni_json_u64(j, "since_s", in_it_ns(v, w) / 1000000000u);
@@ -292,6 +292,7 @@ static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const 
   ni_json_text(j, "kind", k->kind == NI_KIND_P2P ? "p2p" : "coll");
   json_op(j, "operation", v, &k->op);
   if (k->has_last) json_op(j, "last_finished", v, &k->last);
+  if (k->behind_replay) json_op(j, "behind_replay", v, k->behind_replay);
   NI_HANG_SAID(text, ni_hang_say_knot(f, v, k));
   json_said(j, "text", text);
   ni_json_bool(j, "hangs", k->hangs);
@@ -351,6 +352,20 @@ static void json_cause(struct ni_json *j, const struct ni_hang_verdict *v) {
   ni_json_end_object(j);
 }
 
+/* Where nobody can tell whether a replay hangs or the job is idle; left out elsewhere. */
+static void json_quiet(struct ni_json *j, const struct ni_hang_verdict *v) {
+  const struct ni_hang_quiet *q = &v->quiet;
+  if (!ni_hang_is_quiet(v)) return;
+  ni_json_object(j, "quiet");
+  ni_json_text(j, "comm_name", q->any->who->name);
+  ni_json_hex_text(j, "hash", q->any->who->hash);
+  json_op(j, "operation", v, &q->op);
+  ni_json_u64(j, "ranks", q->ranks);
+  ni_json_u64(j, "since_ns", q->since_ns);
+  if (q->every_ns) ni_json_u64(j, "every_ns", q->every_ns);
+  ni_json_end_object(j);
+}
+
 /* What the limit was learnt from; left out where nothing was. */
 static void json_learnt(struct ni_json *j, const struct ni_hang_verdict *v) {
   if (v->fate.learnt_ns) ni_json_u64(j, "learnt_s", v->fate.learnt_ns / 1000000000u);
@@ -382,6 +397,7 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   json_said(&j, "why", ni_hang_said_why(v));
   json_said(&j, "next", ni_hang_said_next(v));
   json_cause(&j, v);
+  json_quiet(&j, v);
   ni_json_u64(&j, "hang_after_s", v->limit_ns / 1000000000u);
   json_learnt(&j, v);
   NI_JSON_ALL(&j, seen, v, NULL);

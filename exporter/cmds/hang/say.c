@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/safe_text.h"
 #include "say_fate.h"
@@ -58,11 +59,30 @@ void ni_hang_say_still(FILE *f, const struct ni_hang_verdict *v, const struct ni
   ni_hang_say_when(f, v, k->until_ns);
 }
 
+/* A replay hangs, or nobody asks for the next: cause and idleness look alike. */
+static void say_quiet(FILE *f, const struct ni_hang_verdict *v, uint64_t ns) {
+  const struct ni_hang_quiet *q = &v->quiet;
+  char every[32];
+  fputs("; quiet for ", f);
+  ni_hang_say_span(f, ns);
+  fputs(" since ", f);
+  ni_hang_say_op(f, v, &q->op);
+  fputs(" of communicator ", f);
+  ni_hang_say_comm(f, q->any);
+  ni_say(f, ", which all of its ranks (%zu) have replayed from a CUDA graph", q->ranks);
+  if (q->every_ns) ni_say(f, " (every %s before)", ni_duration_text((double)q->every_ns / 1e3, every));
+  fputs(": NCCL does not show its kernel, so whether it hangs there or is idle cannot be told", f);
+}
+
 /* Nobody waits, or hardly: since when nothing was called, if that is long. */
 static void say_idle(FILE *f, const struct ni_hang_verdict *v) {
   uint64_t idle = v->fate.moved_ns && v->now_ns > v->fate.moved_ns ? v->now_ns - v->fate.moved_ns : 0;
   say_as_of(f, v);
   if (idle < NI_HANG_GRACE_NS || ni_hang_first(v)) return;
+  if (ni_hang_is_quiet(v)) {
+    say_quiet(f, v, idle);
+    return;
+  }
   fputs("; nothing is in flight, the last operation that was seen is ", f);
   ni_hang_say_span(f, idle);
   fputs(" old", f);
@@ -108,7 +128,10 @@ static void say_over(FILE *f, const struct ni_hang_verdict *v) {
   fputs("): ", f);
   ni_hang_say_end(f, v);
   if (!k) {
-    fputs("; nothing was in flight", f);
+    fputs(v->quiet.any ? "; nothing is known to have been in flight: the last operations were replays of a CUDA graph, "
+                         "of which NCCL does not show the kernels"
+                       : "; nothing was in flight",
+          f);
     return;
   }
   fputs("; in flight then: ", f);

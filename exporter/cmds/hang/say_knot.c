@@ -187,7 +187,7 @@ static int part_network(struct parts *p) {
 }
 
 static bool is_waiting(const struct ni_hang_view *w) {
-  return w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED;
+  return w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED;
 }
 
 static void part_more(struct parts *p, size_t n) {
@@ -222,7 +222,7 @@ static void part_transfers(struct parts *p) {
  */
 static void part_pairs(struct parts *p) {
   const struct ni_hang_knot *k = p->k;
-  size_t told = 0, waiting = k->count[NI_HANG_INSIDE] + k->count[NI_HANG_QUEUED];
+  size_t told = 0, waiting = ni_hang_in_it(k) + k->count[NI_HANG_QUEUED];
   fputs("nobody is missing, each Send has its Recv under way", part(p));
   for (size_t i = 0; i < k->n && told < NAMED; i++) {
     const struct ni_hang_view *w = &k->view[i];
@@ -250,6 +250,14 @@ static void part_not_yet(struct parts *p) {
   ni_hang_say_span(p->f, p->k->waited_ns);
 }
 
+/* Behind "everyone is waiting for the kernel to start". */
+static void part_replay(struct parts *p) {
+  fputs(": nobody is missing, and before it ", p->f);
+  ni_hang_say_op(p->f, p->v, p->k->behind_replay);
+  ni_say(p->f, " was replayed from a CUDA graph: NCCL does not show its kernel, which may be what %s not end",
+         is_over(p->v, p->k) ? "did" : "does");
+}
+
 void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   struct parts p = {f, v, k, 0};
   bool p2p = k->kind == NI_KIND_P2P, over = is_over(v, k);
@@ -262,7 +270,7 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
   part_where(&p, NI_HANG_GONE, "the process of ", " is gone");
   part_where(&p, NI_HANG_HAS_LEFT, "", over ? " had left the communicator" : " has left the communicator");
   part_where(&p, NI_HANG_API_ONLY, "", " called it, and nothing was launched");
-  if (k->count[NI_HANG_INSIDE])
+  if (ni_hang_in_it(k))
     part_where(&p, NI_HANG_QUEUED, "",
                over ? " called it, and the kernel had not started" : " called it, and the kernel has not started");
   int network = part_network(&p);
@@ -276,17 +284,23 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
   if (k->behind_it)
     ni_say(f, ", and %zu wait%s in a later one", k->behind_it,
            over ? "ed" : ni_plural(k->behind_it, "s", ""));
-  size_t inside = k->count[NI_HANG_INSIDE] + (k->count[NI_HANG_INSIDE] ? 0 : k->count[NI_HANG_QUEUED]);
+  const enum ni_hang_where in = k->count[NI_HANG_INSIDE]      ? NI_HANG_INSIDE
+                                : k->count[NI_HANG_IN_REPLAY] ? NI_HANG_IN_REPLAY
+                                                              : NI_HANG_QUEUED;
+  size_t inside = k->count[in];
   if (p2p) {
     if (p.n == 0) part_pairs(&p);
     return;
   }
-  const char *where = k->count[NI_HANG_INSIDE] ? "inside" : "waiting for the kernel to start",
-             *is = over ? "was" : "is";
+  static const char *const wheres[] = {[NI_HANG_INSIDE] = "inside",
+                                       [NI_HANG_IN_REPLAY] = "in it by a CUDA graph (NCCL does not show its kernel)",
+                                       [NI_HANG_QUEUED] = "waiting for the kernel to start"};
+  const char *where = wheres[in], *is = over ? "was" : "is";
   bool differ = k->size_mismatch || k->type_mismatch || k->root_mismatch;
   if (blockers(k) == 0 && k->count[NI_HANG_NO_DATA] == 0 && k->count[NI_HANG_FINISHED] == 0) {
     ni_say(part(&p), "everyone %s %s", is, where);
-    if (!differ && !network && !over)
+    if (k->behind_replay) part_replay(&p);
+    else if (!differ && !network && !over)
       fputs(k->count[NI_HANG_INSIDE]
                 ? ": nobody is missing, so look at GPUs, NVLink and the network"
                 : ": nobody is missing, so look at what else the GPUs do and what their streams wait for",
@@ -295,7 +309,7 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
     ni_say(part(&p), "one rank %s %s", is, where);
     if (k->count[NI_HANG_FINISHED] || k->count[NI_HANG_NEVER] > 1)
       ni_hang_say_ranks((fputs(": ", f), f), v, k,
-                        k->count[NI_HANG_INSIDE] ? NI_HANG_INSIDE : NI_HANG_QUEUED);
+                        in);
   } else if (inside) {
     ni_say(part(&p), "everyone else (%zu ranks) %s %s", inside, is, where);
   }

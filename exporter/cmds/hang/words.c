@@ -24,13 +24,13 @@ const struct ni_hang_answer_words *ni_hang_words_of(enum ni_hang_answer answer) 
 }
 
 const char *ni_hang_where_name(enum ni_hang_where where) {
-  static const char *const names[NI_HANG_WHERE_COUNT] = {"finished",   "inside", "queued", "called",    "never_called",
+  static const char *const names[NI_HANG_WHERE_COUNT] = {"finished",   "inside", "in_replay", "queued", "called",    "never_called",
       "other_call", "gone",   "left",   "elsewhere", "no_data", "not_involved"};
   return names[where];
 }
 
 const char *ni_hang_state_name(uint8_t state) {
-  static const char *const names[NI_HANG_STATE_COUNT] = {"called", "launched", "kernel", "network", "finishing", "in_flight"};
+  static const char *const names[NI_HANG_STATE_COUNT] = {"called", "launched", "kernel", "network", "finishing", "in_flight", "replayed"};
   return names[state < NI_HANG_STATE_COUNT ? state : NI_HANG_UNSTATED];
 }
 

@@ -144,6 +144,7 @@ static int copy_text(char **a, const char *b) {
 static int merge_process(struct ni_hang_process *a, const struct ni_hang_process *b) {
   if (a->rank < 0) a->rank = b->rank;
   if (a->world < 0) a->world = b->world;
+  if (b->nccl_version > a->nccl_version) a->nccl_version = b->nccl_version;
   if (!*a->boot_id) memcpy(a->boot_id, b->boot_id, sizeof a->boot_id);
   /* Its own last lines are final; otherwise the newest look counts. */
   if (b->life == NI_HANG_LEFT || (a->life != NI_HANG_LEFT && b->look_ns >= a->look_ns && b->life)) a->life = b->life;

@@ -41,6 +41,7 @@ enum ni_hang_state {
   NI_HANG_NETWORK,    /* inside it, and a network operation waits for net_peer on net_channel */
   NI_HANG_FINISHING,  /* every channel has stopped, the call's bracket is open */
   NI_HANG_UNSTATED,   /* in flight, more is not said */
+  NI_HANG_REPLAYED,   /* its graph came to it; NCCL does not tell of its kernel (replays.h) */
   NI_HANG_STATE_COUNT
 };
 
@@ -50,15 +51,17 @@ struct ni_hang_op {
   uint64_t call_sn;      /* number of its API call + 1; 0: not known */
   uint64_t enqueue_ns;   /* 0: not stated */
   uint64_t timeout_ns;   /* after which PyTorch gives it up; 0: not stated */
+  uint64_t every_ns;     /* of a replay: since the one before of the same call; 0: not stated */
   uint64_t seen_ns;      /* the source saw it in flight at this time; finished: when it ended, 0 unknown */
   uint64_t channels_open;
   int32_t root;          /* or peer; -1: not stated */
-  int32_t want, started, stopped; /* channels; -1: not stated */
+  int32_t want, started, stopped; /* channels; -1: not stated. want 0: its kernel is not shown */
   int32_t net_peer, net_channel;
   uint16_t func, datatype, net_state;
   uint8_t kind;          /* enum ni_kind */
   uint8_t state;         /* enum ni_hang_state; of operations in flight */
   bool given_up;         /* in flight when its communicator was closed: an `incomplete` line */
+  bool replay;           /* a symmetric kernel that a CUDA graph replayed: its end is never told */
 };
 
 enum ni_hang_life {
@@ -73,6 +76,7 @@ struct ni_hang_process {
   const struct ni_who_process *who; /* by ni_hang_model_settle() */
   char *exe;
   int32_t rank, world;   /* as the launcher gives them, -1 */
+  int32_t nccl_version;  /* 23102 is 2.31.2; 0: not known */
   char boot_id[40];
   enum ni_hang_life life;
   uint64_t alive_ns;     /* newest sign of life */

@@ -36,6 +36,14 @@ enum ni_hang_state ni_hang_box_state(const struct ni_box *b, size_t comm, const 
   return !*open && op->started == op->stopped && op->want == op->stopped ? NI_HANG_FINISHING : NI_HANG_KERNEL;
 }
 
+static bool is_stated(const char *text) { return text && *text && strcmp(text, "Unknown") != 0; }
+
+/* A symmetric kernel of a CUDA graph has an algorithm and no protocol. Writers before 2.31 was known took it for in flight. */
+static bool is_untold(const struct ni_box_op *in) {
+  bool symmetric = is_stated(in->algo) && !is_stated(in->proto);
+  return in->kind == NI_KIND_COLL && symmetric && (in->origin & NI_BOX_ORIGIN_REPLAYED);
+}
+
 static int take_op(const struct ni_box_op *in, void *arg) {
   struct taking *t = arg;
   int64_t i = ni_box_comm_of(t->b, in);
@@ -60,11 +68,13 @@ static int take_op(const struct ni_box_op *in, void *arg) {
                           .want = in->want == NI_BOX_WANT_UNKNOWN ? -1 : (int32_t)in->want,
                           .started = (int32_t)in->started,
                           .stopped = (int32_t)in->stopped,
-                          .net_peer = -1, .net_channel = -1};
+                          .net_peer = -1, .net_channel = -1,
+                          .replay = is_untold(in)};
   uint64_t call;
   if (ni_box_call_of(&t->comm[i], in, &call)) op.call_sn = call + 1;
-  if (in->is != NI_BOX_SLOT_IN_FLIGHT) {
-    op.seen_ns = in->ticks_done > in->ticks_start ? ni_box_unix_ns(t->b, in->ticks_done) : 0;
+  if (in->is != NI_BOX_SLOT_IN_FLIGHT || op.replay) {
+    uint64_t end = in->ticks_done > in->ticks_start ? in->ticks_done : op.replay ? in->ticks_stop : 0;
+    op.seen_ns = end > in->ticks_start ? ni_box_unix_ns(t->b, end) : 0;
     return ni_hang_finished(x, &op);
   }
   struct ni_box_net net;
@@ -121,6 +131,7 @@ static int take_box(struct ni_hang_look *look, const struct ni_box *b, const cha
   struct ni_hang_process *p = &t.m->process[k];
   p->rank = h->rank >= 0 && h->rank < INT32_MAX ? (int32_t)h->rank : -1;
   p->world = h->world_size > 0 && h->world_size < INT32_MAX ? (int32_t)h->world_size : -1;
+  p->nccl_version = h->nccl_version < INT32_MAX ? (int32_t)h->nccl_version : 0;
   memcpy(p->boot_id, h->boot_id, sizeof p->boot_id);
   p->life = lives[ni_box_life(b)];
   p->longest_operation_ns = h->longest_operation_ns;

@@ -7,6 +7,7 @@
 
 #include "clocks.h"
 #include "format/line.h"
+#include "replays.h"
 #include "standing.h"
 
 #define HOUR_NS INT64_C(3600000000000)
@@ -23,6 +24,7 @@ static int take_process(struct ni_hang_reading *r, const struct ni_line *l) {
   struct ni_hang_process *p = process_of(r);
   p->rank = in->rank;
   p->world = in->world_size;
+  p->nccl_version = in->nccl_version > 0 ? in->nccl_version : 0;
   p->boxless = in->blackbox_why && *in->blackbox_why;
   strncpy(p->boot_id, in->boot_id, sizeof p->boot_id - 1);
   if (!p->exe && !(p->exe = strdup(in->exe))) return -ENOMEM;
@@ -101,7 +103,10 @@ static int take_record(struct ni_hang_reading *r, const struct ni_record *in) {
                           .bytes = in->msg_bytes,
                           .enqueue_ns = in->has & NI_HAS_ENQUEUE ? in->enqueue_ns : 0,
                           .root = in->kind == NI_KIND_P2P || (in->has & NI_HAS_ROOT) ? in->root : -1,
-                          .want = -1, .started = -1, .stopped = -1, .net_peer = -1, .net_channel = -1};
+                          .want = in->timing == NI_TIMING_COLLECTIVE_CPU ? 0 : -1,
+                          .started = -1, .stopped = -1, .net_peer = -1, .net_channel = -1,
+                          .replay = in->symmetric && in->graph && in->kind == NI_KIND_COLL,
+                          .every_ns = in->has & NI_HAS_PREV_REPLAY ? in->prev_replay_ns : 0};
   if (op.enqueue_ns && in->exec_ns < INT64_MAX - op.enqueue_ns)
     op.seen_ns = op.enqueue_ns + in->exec_ns + waited_ns(in);
   learn(process_of(r), &op);
@@ -137,8 +142,9 @@ static int take_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
       net = ni_hang_name(r->m, in->net_state);
   if (func < 0 || datatype < 0 || net < 0) return -ENOMEM;
   bool p2p = strcmp(in->kind, "p2p") == 0, ended = l->kind == NI_LINE_INCOMPLETE;
-  if (ended &&
-      strcmp(in->why, "overtaken") == 0) /* later ones ran: given up, and not what anybody waits for */
+  /* Later ones ran: given up, and not what anybody waits for. NCCL 2.31 throws away what it has queued at destroy. */
+  bool thrown_away = process_of(r)->nccl_version >= NI_HANG_DROPS_QUEUED && strcmp(in->why, "finalize") == 0;
+  if (ended && (thrown_away || strcmp(in->why, "overtaken") == 0))
     return ni_seq_set_add(&r->x->recorded[p2p ? NI_KIND_P2P : NI_KIND_COLL], in->rec_sn);
   struct ni_hang_op op = {.kind = p2p ? NI_KIND_P2P : NI_KIND_COLL,
                           .state = (uint8_t)state_of(in),

@@ -6,7 +6,7 @@
 #include "exporter/base/array.h"
 
 /* Another number is another format. Raise FORMAT with whatever changes what is in it, or what read_logs.c makes of a line. */
-enum { FORMAT = 3 };
+enum { FORMAT = 4 };
 #define SHAPE (FORMAT + 8u * NI_HANG_RECENT + 1024u * NI_HANG_FUNCS + 65536u * NI_HANG_NAMES + NI_KIND_COUNT + NI_HANG_STATE_COUNT)
 
 static void wire_name(struct ni_wire *w, const struct ni_hang_model *m, uint16_t *name) {
@@ -42,7 +42,7 @@ static void wire_op(struct ni_wire *w, const struct ni_hang_model *m, struct ni_
   int64_t behind = (int64_t)(op->enqueue_ns - *before_ns), seen = (int64_t)(op->seen_ns - op->enqueue_ns);
   uint32_t kind = op->kind, state = op->state;
   bool more = op->call_sn || op->timeout_ns || op->channels_open || op->state || op->net_state || op->want != -1 || op->started != -1 ||
-              op->stopped != -1 || op->given_up || op->net_peer != -1 || op->net_channel != -1;
+              op->stopped != -1 || op->given_up || op->net_peer != -1 || op->net_channel != -1 || op->replay;
   if (w->load) *op = finished;
   ni_wire_below(w, &kind, NI_KIND_COUNT);
   NI_WIRE(w, &op->sn, &op->rec_sn, &op->bytes, &behind, &seen);
@@ -54,10 +54,11 @@ static void wire_op(struct ni_wire *w, const struct ni_hang_model *m, struct ni_
   *before_ns = op->enqueue_ns = *before_ns + (uint64_t)behind;
   op->seen_ns = op->enqueue_ns + (uint64_t)seen;
   if (!more) return;
-  NI_WIRE(w, &op->call_sn, &op->timeout_ns, &op->channels_open);
+  NI_WIRE(w, &op->call_sn, &op->timeout_ns, &op->channels_open, &op->every_ns);
   wire_name(w, m, &op->net_state);
   RANKS(w, &op->want, &op->started, &op->stopped, &op->net_peer, &op->net_channel);
   ni_wire_bool(w, &op->given_up);
+  ni_wire_bool(w, &op->replay);
   ni_wire_below(w, &state, NI_HANG_STATE_COUNT);
   op->state = (uint8_t)state;
 }
@@ -72,7 +73,7 @@ static void wire_process(struct ni_wire *w, struct ni_hang_model *m, size_t i) {
   uint32_t life = p->life;
   char *boot = p->boot_id;
   ni_wire_text(w, &p->exe);
-  RANKS(w, &p->rank, &p->world);
+  RANKS(w, &p->rank, &p->world, &p->nccl_version);
   ni_wire_text(w, &boot);
   if (w->load && boot) {
     w->bad |= strlen(boot) >= sizeof p->boot_id;

@@ -21,6 +21,9 @@
  * exit code follow from it. "No hang" needs every process's state: a box, or its own last line. Else nobody
  * can tell, unless what was seen hangs.
  *
+ * Of a symmetric kernel that a graph replayed NCCL does not tell that it ends. Ranks *in* one wait only for peers that are known not to
+ * have come to it; that none of them moves is no wait.
+ *
  * A rank without data, or whose data is older than the call, is "no data": never "never called". What a dead
  * process left is as old as its death, whenever that was.
  *
@@ -42,6 +45,7 @@
 enum ni_hang_where {
   NI_HANG_FINISHED = 0,
   NI_HANG_INSIDE,       /* in the kernel, on the network, finishing: op->state says */
+  NI_HANG_IN_REPLAY,    /* its graph came to it: in the kernel, as far as anybody knows (replays.h) */
   NI_HANG_QUEUED,       /* launched, no channel has started */
   NI_HANG_API_ONLY,     /* called, not launched */
   NI_HANG_NEVER,        /* never called it, as of a look that is newer than the first call */
@@ -84,6 +88,7 @@ struct ni_hang_knot {
   bool size_mismatch, type_mismatch, root_mismatch; /* of the same call */
   bool unsure;              /* numbers of the ranks could not be compared */
   size_t blind;             /* ranks missing from it that run operations here whose kernels NCCL does not show */
+  const struct ni_hang_op *behind_replay; /* nobody is inside, and who is queued had this replay before it; NULL */
   uint64_t first_ns, newest_ns; /* first and newest call */
   uint64_t waited_ns;       /* since the first one waits in it */
   uint64_t pending_ns, until_ns; /* for how long, and until when that is known; 0: of nobody who matters */
@@ -104,6 +109,18 @@ struct ni_hang_knot {
   bool root;                /* nothing explains it but itself, or its ring */
   bool comes_first;         /* of the roots of its cause */
   bool past;                /* of an earlier run: never a hang of this one */
+};
+
+/*
+ * The job stands still, and the newest operation of a communicator is a replay that all of its ranks have come to: it hangs in its
+ * kernel, or the job is idle. Of several such communicators the one whose replay was the last.
+ */
+struct ni_hang_quiet {
+  const struct ni_hang_member *any; /* NULL: that is not so */
+  struct ni_hang_op op;
+  size_t ranks;
+  uint64_t since_ns;
+  uint64_t every_ns; /* its call was replayed so often before; 0: not known */
 };
 
 /* How the processes stand; those of an earlier run, which began and ended before others began, are counted apart. */
@@ -152,6 +169,7 @@ struct ni_hang_verdict {
   bool *earlier;            /* by process number: of an earlier run */
   size_t n_communicators;   /* of this run */
   size_t blind;             /* communicators with operations whose kernels NCCL does not show: a hang in one is not seen */
+  struct ni_hang_quiet quiet;
 };
 
 /* m: settled. after_ns: --stuck-after. now_ns: what time it is, for ages in words; 0: they are left out. */
@@ -163,6 +181,8 @@ static inline bool ni_hang_is_hang(const struct ni_hang_verdict *v) {
   return v->answer == NI_HANG_CERTAIN || v->answer == NI_HANG_LIKELY;
 }
 
+/* Has it been quiet for long since a replay? */
+bool ni_hang_is_quiet(const struct ni_hang_verdict *v);
 /* Of a hang: is everything known that it needs, every rank read, none without data, numbers comparable? */
 bool ni_hang_complete(const struct ni_hang_verdict *v);
 /* Is one look enough? A process that waits are for is dead or has ended: it does not come back. */

@@ -9,7 +9,7 @@
 #include "accounts.h"
 #include "build.h"
 #include "findings.h"
-#include "findings.h"
+#include "waits.h"
 #include "exporter/base/order.h"
 
 enum { PEAK_RECORDS_MIN = 10 }; /* a communicator's p90 of fewer says nothing about what it can do */
@@ -355,11 +355,14 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
     of_best(s, from, to, &slice);
   }
   int e = relative_bandwidths(s);
+  const bool waits = !s->approximate && !r->opt.compat;
+  if (e == 0 && s->by_own_time && waits) e = ni_waits_findings(r, s);
   if (s->by_own_time && s->n_findings == 0 && one_is_waited_for(s)) {
     s->by_own_time = false;
     s->why_durations = "own time does not explain whom the others wait for";
   }
   if (e == 0 && !s->by_own_time && !s->approximate) e = ni_findings(s);
+  if (e == 0 && !s->by_own_time && waits) e = ni_waits_findings(r, s);
   ni_buckets_end(r, s);
   if (e == 0) e = ni_tag_sums_build(r, s, all * 1e3);
   return e < 0 ? e : ni_judge_input(r, s);

@@ -185,6 +185,30 @@ static uint64_t peers_twice(const uint64_t *order, uint32_t n, uint64_t v) {
   return a + b;
 }
 
+/*
+ * Who came last, by what each kernel waited for its peers on its own clock: clocks of hosts have no part in it. Longer than LONGEST_US
+ * says no more than that, so that the sums of squares hold.
+ */
+#define LONGEST_US 100000
+static int compare_waits(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op) {
+  if (2 * (size_t)op->n > c->cap_order && !ni_array_more(&c->order, &c->cap_order, 2 * (size_t)op->n, sizeof *c->order)) return -ENOMEM;
+  for (uint32_t i = 0; i < op->n; i++) {
+    if (op->part[i].e.peer_or_wait <= 0) return 0; /* kernels without phases may be among them */
+    c->order[i] = (uint64_t)op->part[i].e.peer_or_wait - 1;
+  }
+  ni_sort_numbers(c->order, c->order + op->n, op->n);
+  for (uint32_t i = 0; i < op->n; i++) {
+    struct ni_process_sums *ps = &t->process[op->part[i].process];
+    const uint64_t own = (uint64_t)op->part[i].e.peer_or_wait - 1;
+    int64_t us = ((int64_t)(peers_twice(c->order, op->n, own) / 2) - (int64_t)own) / 1000;
+    us = us > LONGEST_US ? LONGEST_US : us < -LONGEST_US ? -LONGEST_US : us;
+    ps->timed_waits++;
+    ps->behind_ns += (uint64_t)(us * 1000);
+    ps->behind_us2 += (uint64_t)(us * us);
+  }
+  return 0;
+}
+
 static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op, uint32_t comm,
                          struct ni_group_sums *g, struct ni_heat *heat, int64_t *heat_ppm) {
   int e = sort_durations(c, op);
@@ -345,8 +369,10 @@ int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_opera
   if (timing == NI_TIMING_COLLECTIVE_CPU) return 0; /* the bracket around the enqueue says nothing of the kernel */
   cs->timed++;
   cs->timed_bytes += c->s->cell[c->cell].msg_bytes;
-  if (op->n > 1) e = compare_ranks(c, t, op, comm, c->group[timing], heat, heat_ppm);
-  else {
+  if (op->n > 1) {
+    e = compare_ranks(c, t, op, comm, c->group[timing], heat, heat_ppm);
+    if (e == 0) e = compare_waits(c, t, op);
+  } else {
     cs->transfer_ns += op->part[0].e.exec_ns;
     cs->kernel_ns += op->part[0].e.exec_ns;
   }

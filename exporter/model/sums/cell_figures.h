@@ -14,7 +14,9 @@
 
 struct ni_process_sums {
   /* relative_ppm: sum over compared of 1e6 * duration / peers' median. */
-  NI_COUNTS(all, records, exec_ns, compared, shortest, late, late_ns, relative_ppm);
+  /* timed_waits: operations whose waits for peers all ranks state; behind_ns: sum of how much later it came than the peers in the
+   * middle (two's complement), behind_us2: of its squares. */
+  NI_COUNTS(all, records, exec_ns, compared, shortest, late, late_ns, relative_ppm, timed_waits, behind_ns, behind_us2);
 };
 
 struct ni_comm_sums {

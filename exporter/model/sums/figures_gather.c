@@ -102,6 +102,9 @@ void ni_figures_spread(struct ni_summary *s, const struct ni_sums *t, const int6
     p->shortest = x->shortest;
     p->late = x->late;
     p->late_ns = s->approximate ? NAN : (double)x->late_ns;
+    p->timed_waits = x->timed_waits;
+    p->behind_ns = (double)(int64_t)x->behind_ns;
+    p->behind_us2 = (double)x->behind_us2;
     p->relative = x->compared ? (double)x->relative_ppm / 1e6 / (double)x->compared : NAN;
   }
   for (size_t i = 0; i < s->n_comms; i++) {

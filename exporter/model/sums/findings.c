@@ -121,10 +121,12 @@ const char *ni_cost_text(const struct ni_summary *s, char out[256]) {
   char t[5][32], pauses[56] = "", without[72] = "";
   if (!c->known) return NULL;
   if (c->pauses > 0) snprintf(pauses, sizeof pauses, ", %s pauses", ni_duration_text(c->pauses * c->run_us, t[3]));
-  if (s->n_findings)
+  size_t replayed = 0; /* what waits alone tell is not in the replay */
+  for (size_t i = 0; i < s->n_findings; i++) replayed += !s->finding[i].by_waits && s->finding[i].kind != NI_FIND_UNDECIDED;
+  if (replayed)
     snprintf(without, sizeof without, "; without %s %s",
-             ni_plural(s->n_findings - (s->finding[s->n_findings - 1].kind == NI_FIND_UNDECIDED), "this finding",
-                       "these findings"), ni_duration_text(c->without_us, t[4]));
+             ni_plural(replayed, "this finding", "these findings"),
+             ni_duration_text(c->without_us, t[4]));
   snprintf(out, 256, "the run: %s = %s computing, %s transfers%s on the critical path%s", ni_duration_text(c->run_us, t[0]),
            ni_duration_text(c->own * c->run_us, t[1]), ni_duration_text(c->transfer * c->run_us, t[2]), pauses, without);
   return out;

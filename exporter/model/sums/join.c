@@ -165,7 +165,7 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
 
 static int add_part(struct ni_join *j, struct ni_operation *op, const struct stream *s) {
   for (uint32_t i = op->n; i-- > 0 && j->part[i].rank == s->member->rank;)
-    if (j->cell->kind != NI_KIND_P2P || j->part[i].e.peer == s->head.peer) {
+    if (j->cell->kind != NI_KIND_P2P || j->part[i].e.peer_or_wait == s->head.peer_or_wait) {
       j->duplicates++;
       return 0;
     }

@@ -190,6 +190,10 @@ struct ni_process {
   uint64_t late;             /* of these: clearly, below 0.8 of the peers' median */
   double late_ns;            /* sum over `late` of the peers' median - own: the time one peer lost */
   double relative;           /* mean of duration / peers' median; NAN: nothing to compare. < 1: arrives late */
+  uint64_t timed_waits;      /* symmetric kernels of which all ranks state what they waited for their peers */
+  double behind_ns;          /* sum over these of how much later than its peers it came to them; below 0: earlier */
+  double behind_us2;         /* sum of the squares */
+  double own_us;             /* own time in all, beyond that of ranks with the same work; NAN: not judged */
   double busbw_relative; /* mean of its busbw / median busbw of its group over all communicators of that type; NAN */
 };
 
@@ -275,6 +279,7 @@ struct ni_finding {
   int64_t from_step, to_step;  /* first and last one; -1: from the begin, to the end */
   int64_t from_us, to_us;      /* Unix us; 0 as above */
   uint64_t times;              /* pauses; steps of congestion; 0 */
+  bool by_waits;               /* told by waits for peers in symmetric kernels alone (waits.h) */
   char text[400];              /* the sentence. Control characters in names are '?' */
   char evidence[320];          /* what counters and clocks say of it; "": nothing */
   char next[200];              /* the command that shows more, below `nccl-inspector`, with LOGS for the input; "": none */

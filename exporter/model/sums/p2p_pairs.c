@@ -87,7 +87,7 @@ static int push(struct queue *q, const struct waiting *w) {
 
 /* side: 0 Send, 1 Recv. */
 static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm, int side) {
-  int32_t from = side ? part->e.peer : part->rank, to = side ? part->rank : part->e.peer;
+  const int32_t peer = (int32_t)part->e.peer_or_wait, from = side ? peer : part->rank, to = side ? part->rank : peer;
   struct pair *p;
   int e = find(m, comm, from, to, &p);
   if (!p) {

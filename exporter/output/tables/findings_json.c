@@ -99,6 +99,7 @@ void ni_findings_json(struct ni_json *j, const struct ni_summary *s) {
     ni_json_text(j, "kind", ni_finding_names[f->kind]);
     ni_json_text(j, "level", level_of(f));
     ni_json_text(j, "text", f->text);
+    if (f->by_waits) ni_json_text(j, "told_by", "initial_sync");
     if (f->level == NI_LEVEL_RANK) put_rank(j, s, &s->process[f->of]);
     if (f->level == NI_LEVEL_HOST) ni_json_text(j, "hostname", s->host[f->of].name);
     if (f->level == NI_LEVEL_COMM) ni_json_text(j, "id", s->comm[f->of].id);

@@ -192,7 +192,7 @@ static struct ni_entry random_entry(uint64_t sn, bool ours) {
       .bytes_per_s = next_random() % 10 == 0 ? NI_NO_BW : (next_random() % 400000000) * (ours ? 997 : 1000),
       .dump_us = 1790000000000000ULL + next_random() % 100000000,
       .start_ns = NI_NO_START,
-      .peer = next_random() % 4 == 0 ? (int32_t)(next_random() % 4096) - 1 : 0,
+      .peer_or_wait = next_random() % 4 == 0 ? (int64_t)(next_random() % (1 << 20)) * 4096 - 1 : 0,
       .timing = (uint8_t)(next_random() % 4),
       .mix = (uint8_t)(next_random() % 3)};
   if (ours && next_random() % 3) e.tag = next_random() % 2 ? next_random() % 5 : next_random() >> 1;
@@ -210,7 +210,7 @@ static int by_sn(const void *a, const void *b) {
 
 static void same_entry(const struct ni_entry *a, const struct ni_entry *b) {
   assert_true(a->sn == b->sn && a->exec_ns == b->exec_ns && a->bytes_per_s == b->bytes_per_s &&
-              a->dump_us == b->dump_us && a->start_ns == b->start_ns && a->peer == b->peer && a->timing == b->timing &&
+              a->dump_us == b->dump_us && a->start_ns == b->start_ns && a->peer_or_wait == b->peer_or_wait && a->timing == b->timing &&
               a->mix == b->mix && a->tag == b->tag && a->tail == b->tail && a->launched_late == b->launched_late);
 }
 

@@ -253,7 +253,7 @@ struct graph {
 
 /* Is it inside, in the operation or in what it called instead? */
 static bool is_inside(const struct ni_hang_view *w) {
-  return w->where == NI_HANG_INSIDE ||
+  return w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY ||
          (w->where == NI_HANG_OTHER_CALL && w->op && ni_hang_where_of(w->op) == NI_HANG_INSIDE);
 }
 
@@ -353,11 +353,11 @@ static void weigh(const struct graph *g) {
   uint64_t weight[ENDS] = {0};
   for (size_t i = 0; i < g->v->n; i++)
     for (int end = 0; end < ENDS; end++)
-      if (g->node[i].ends >> end & 1) weight[end] += g->v->knot[i].count[NI_HANG_INSIDE];
+      if (g->node[i].ends >> end & 1) weight[end] += ni_hang_in_it(&g->v->knot[i]);
   for (size_t i = 0; i < g->v->n; i++) {
     struct ni_hang_knot *k = &g->v->knot[i];
     long long end = k->root ? (long long)g->node[i].ends : 0;
-    k->weight = end ? weight[ffsll(end) - 1] : k->count[NI_HANG_INSIDE];
+    k->weight = end ? weight[ffsll(end) - 1] : ni_hang_in_it(k);
   }
 }
 
@@ -460,6 +460,13 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
   return e;
 }
 
+/* Whatever moved since in another communicator shows that the job is not quiet since then. */
+bool ni_hang_is_quiet(const struct ni_hang_verdict *v) {
+  const struct ni_hang_quiet *q = &v->quiet;
+  bool last = q->any && v->fate.moved_ns <= q->since_ns + NI_HANG_DEAD_NS;
+  return last && !v->fate.over && !v->n_hangs && since(v->now_ns, v->fate.moved_ns) >= NI_HANG_GRACE_NS;
+}
+
 bool ni_hang_is_final(const struct ni_hang_verdict *v) {
   return v->n_hangs && !v->fate.over && waits_for_the_dead(v, &v->knot[0]);
 }
@@ -481,7 +488,7 @@ bool ni_hang_complete(const struct ni_hang_verdict *v) {
   if (v->n_hangs == 0 || m->unreadable) return false;
   for (size_t i = 0; i < v->n_hangs; i++) {
     const struct ni_hang_knot *k = &v->knot[i];
-    if (k->root && (k->count[NI_HANG_NO_DATA] || k->blind || k->unsure)) return false;
+    if (k->root && (k->count[NI_HANG_NO_DATA] || k->blind || k->unsure || k->behind_replay)) return false;
   }
   return true;
 }

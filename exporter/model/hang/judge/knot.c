@@ -31,9 +31,10 @@ bool ni_hang_known_at(const struct ni_hang_member *x, const struct ni_hang_proce
 }
 
 enum ni_hang_where ni_hang_where_of(const struct ni_hang_op *op) {
-  return op->state == NI_HANG_LAUNCHED ? NI_HANG_QUEUED
-         : op->state == NI_HANG_CALLED ? NI_HANG_API_ONLY
-                                       : NI_HANG_INSIDE;
+  return op->state == NI_HANG_LAUNCHED   ? NI_HANG_QUEUED
+         : op->state == NI_HANG_REPLAYED ? NI_HANG_IN_REPLAY
+         : op->state == NI_HANG_CALLED   ? NI_HANG_API_ONLY
+                                         : NI_HANG_INSIDE;
 }
 
 struct ni_hang_knot *ni_hang_new_knot(struct ni_hang_finding *f, const struct ni_hang_group *c,
@@ -86,13 +87,14 @@ bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w) 
     case NI_HANG_ELSEWHERE:
     case NI_HANG_API_ONLY: return true;
     /* The others are in the kernel and this rank's has not begun: its GPU does something else. */
-    case NI_HANG_QUEUED: return k->count[NI_HANG_INSIDE] > 0;
+    case NI_HANG_QUEUED: return ni_hang_in_it(k) > 0;
     default: return false;
   }
 }
 
 bool ni_hang_waits(const struct ni_hang_view *w) {
-  return w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY;
+  return w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED ||
+         w->where == NI_HANG_API_ONLY;
 }
 
 bool ni_hang_is_held(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
@@ -106,27 +108,37 @@ bool ni_hang_alike(const struct ni_hang_knot *k, const struct ni_hang_op *a, con
 
 bool ni_hang_is_one_too_many(const struct ni_hang_knot *k) {
   size_t not_called = k->count[NI_HANG_NEVER] + k->count[NI_HANG_ELSEWHERE] + k->count[NI_HANG_QUEUED];
-  return k->kind == NI_KIND_COLL && k->count[NI_HANG_INSIDE] == 1 && not_called >= 2 &&
+  return k->kind == NI_KIND_COLL && ni_hang_in_it(k) == 1 && not_called >= 2 &&
          k->missing == not_called;
 }
 
 bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
   if (k->odd) return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_alike(k, w->op, k->odd);
-  if (ni_hang_is_one_too_many(k)) return w->where == NI_HANG_INSIDE;
+  if (ni_hang_is_one_too_many(k)) return w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY;
   if (k->missing) return ni_hang_blocks(k, w);
   if (k->count[NI_HANG_NO_DATA]) return w->where == NI_HANG_NO_DATA;
   if (k->kind == NI_KIND_P2P) return w->unlike;
   return k->count[NI_HANG_FINISHED] && ni_hang_waits(w);
 }
 
+/* In a replay, or behind it in a later one, its kernel is over as far as anybody knows. */
+static bool in_replay(const struct ni_hang_view *w) {
+  return w->where == NI_HANG_IN_REPLAY || (w->later && w->later->state == NI_HANG_REPLAYED);
+}
+
+bool ni_hang_misses(const struct ni_hang_knot *k) {
+  for (size_t i = 0; i < k->n; i++)
+    if (ni_hang_blocks(k, &k->view[i])) return true;
+  return false;
+}
+
 bool ni_hang_is_wait(const struct ni_hang_knot *k) {
-  bool nobody_missing = !k->count[NI_HANG_NO_DATA];
-  for (size_t i = 0; i < k->n && nobody_missing; i++) nobody_missing = !ni_hang_blocks(k, &k->view[i]);
+  bool misses = ni_hang_misses(k), nobody_missing = !misses && !k->count[NI_HANG_NO_DATA];
   bool passed = k->kind == NI_KIND_COLL && nobody_missing && k->count[NI_HANG_FINISHED];
   if (passed && !k->behind_it && !k->needed) return false;
   bool held = false;
   for (size_t i = 0; i < k->n && !held; i++)
-    held = ni_hang_is_held(k, &k->view[i]) && k->view[i].where != NI_HANG_API_ONLY;
+    held = ni_hang_is_held(k, &k->view[i]) && k->view[i].where != NI_HANG_API_ONLY && (misses || !in_replay(&k->view[i]));
   return held;
 }
 

@@ -53,6 +53,12 @@ enum ni_hang_where ni_hang_where_of(const struct ni_hang_op *op);
 struct ni_hang_view *ni_hang_view_of(const struct ni_hang_knot *k, int32_t rank);
 /* Others wait for a rank that is there. */
 bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w);
+/* So many are inside it, as far as anybody knows. */
+static inline size_t ni_hang_in_it(const struct ni_hang_knot *k) {
+  return k->count[NI_HANG_INSIDE] + k->count[NI_HANG_IN_REPLAY];
+}
+/* Others wait for somebody who is there. */
+bool ni_hang_misses(const struct ni_hang_knot *k);
 /* It has called it, and is not through. */
 bool ni_hang_waits(const struct ni_hang_view *w);
 /* And it is held up: it has not gone on elsewhere. Of one that has finished it: in a later one. */

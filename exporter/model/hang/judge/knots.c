@@ -9,6 +9,7 @@
 #include "knots.h"
 #include "knot.h"
 #include "exporter/model/hang/lost.h"
+#include "exporter/model/hang/replays.h"
 
 #define VALUES 64 /* so many different ones of a call are compared */
 
@@ -117,7 +118,8 @@ static void place_absent(const struct ni_hang_finding *f, struct ni_hang_knot *k
   w->op = first_open(x);
   /* A stuck line, newer than all that says what was not in flight: it is in another one, and not in this. */
   if (w->op && w->op->seen_ns > x->open_ns) w->where = NI_HANG_OTHER_CALL;
-  else if (!ni_hang_known_at(x, p, k->first_ns)) w->where = NI_HANG_NO_DATA;
+  else if (!ni_hang_known_at(x, p, k->first_ns) || (k->op.replay && !comparable && x->started[NI_KIND_COLL]))
+    w->where = NI_HANG_NO_DATA;
   else if (!w->op && passed_by(x, at)) {
     w->where = NI_HANG_FINISHED;
     k->unsure |= x->calls > 0 && !p->has_log; /* a box alone does not tell of calls without a kernel */
@@ -132,9 +134,19 @@ static void place_absent(const struct ni_hang_finding *f, struct ni_hang_knot *k
   k->call_mismatch |= w->where == NI_HANG_OTHER_CALL;
   if (w->where == NI_HANG_NEVER) {
     /* Its calls are numbered alike on all ranks: one of this number was made, and nothing launched. */
-    if (k->op.call_sn && x->calls >= k->op.call_sn) w->where = NI_HANG_API_ONLY;
+    if (k->op.call_sn && x->calls >= k->op.call_sn && !k->op.replay) w->where = NI_HANG_API_ONLY;
     k->blind += x->invisible > 0;
   }
+}
+
+/*
+ * Its peers may be idle behind a replay, so that a rank which is no longer there had not come to it has to be known: its box is whole
+ * up to its death, its log if it ended in order, or as of a line that is newer than the call.
+ */
+static bool is_told_of(const struct ni_hang_knot *k, const struct ni_hang_member *x,
+                       const struct ni_hang_process *p, bool gone) {
+  if (passed_by(x, k->op.rec_sn)) return false;
+  return p->has_box || (gone ? x->open_ns >= k->first_ns : p->has_log && !p->unwritten);
 }
 
 static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k,
@@ -144,7 +156,9 @@ static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c
        stays = ni_hang_stays(c, w->member, p);
   w->op = open_op(w->member, k->op.func, k->op.sn);
   if (!finished && !stays) {
-    w->where = ni_hang_dead_before(c, p) ? NI_HANG_GONE : NI_HANG_HAS_LEFT;
+    bool gone = ni_hang_dead_before(c, p);
+    w->where = gone ? NI_HANG_GONE : NI_HANG_HAS_LEFT;
+    if (k->op.replay && !is_told_of(k, w->member, p, gone)) w->where = NI_HANG_NO_DATA;
     return;
   }
   const struct ni_hang_op *other = w->op ? instead(k, w->member, ref) : NULL;
@@ -246,6 +260,18 @@ static void spare_those_who_waited(const struct ni_hang_finding *f, struct ni_ha
   }
 }
 
+/* All who have called it are queued, and the last that they came to before is a replay: perhaps that is what does not end. */
+static void find_replay_before(struct ni_hang_knot *k) {
+  const struct ni_hang_op *before = NULL;
+  if (ni_hang_in_it(k)) return;
+  for (size_t i = 0; i < k->n; i++) {
+    if (k->view[i].where != NI_HANG_QUEUED) continue;
+    before = ni_hang_last_replay(k->view[i].member);
+    if (!before || before->rec_sn + 1 != k->view[i].op->rec_sn) return;
+  }
+  k->behind_replay = before;
+}
+
 static int collectives(struct ni_hang_finding *f, const struct ni_hang_group *c) {
   const struct ni_hang_member *ref;
   const struct ni_hang_op *first = first_of_all(f, c, &ref);
@@ -268,6 +294,12 @@ static int collectives(struct ni_hang_finding *f, const struct ni_hang_group *c)
   compare(k);
   find_last(k);
   ni_hang_count(k);
+  if (k->op.replay && !ni_hang_misses(k)) { /* nobody waits there, as far as anybody knows */
+    free(k->view);
+    f->v->n--;
+    return 0;
+  }
+  find_replay_before(k);
   return 0;
 }
 
@@ -396,6 +428,20 @@ static void note_unseen(struct ni_hang_fate *f, const struct ni_hang_group *c) {
   f->unseen_in = x;
 }
 
+/* Have all of its ranks come to one replay, and to nothing since? Where several communicators stand so, the newest replay counts. */
+static void note_quiet(struct ni_hang_verdict *v, const struct ni_hang_group *c) {
+  struct ni_hang_quiet q = {.any = c->x[0], .ranks = c->n};
+  for (size_t i = 0; i < c->n; i++) {
+    const struct ni_hang_op *op = ni_hang_last_replay(c->x[i]);
+    if (!op || c->x[i]->n_open || (i && !ni_hang_is(op, q.op.func, q.op.sn))) return;
+    if (i == 0) q.op = *op;
+    ni_hang_raise(&q.since_ns, op->seen_ns > op->enqueue_ns ? op->seen_ns : op->enqueue_ns);
+    ni_hang_raise(&q.every_ns, op->every_ns);
+    if (c->x[i]->who->name && !q.any->who->name) q.any = c->x[i];
+  }
+  if (q.since_ns > v->quiet.since_ns) v->quiet = q;
+}
+
 int ni_hang_find_knots(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   struct ni_hang_finding f = {.v = v, .m = m};
@@ -430,6 +476,7 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
     v->blind += blind && !c.past;
     v->n_communicators += !c.past;
     if (!c.past) note_unseen(&v->fate, &c);
+    if (!c.past) note_quiet(v, &c);
     if (history) continue;
     if ((e = collectives(&f, &c)) == 0) e = transfers(&f, &c);
   }

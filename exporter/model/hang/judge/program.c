@@ -124,7 +124,7 @@ static int asked(const struct ni_hang_program *p, const struct ni_hang_knot *a,
   if (b->kind == NI_KIND_P2P && !is_up_to(p, a, in_a)) return 0;
   for (size_t i = 0; i < a->n && n < ASKED; i++) {
     const struct ni_hang_view *w = &a->view[i];
-    bool waits = w->where == NI_HANG_INSIDE || w->where == NI_HANG_QUEUED;
+    bool waits = w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED;
     const struct ni_hang_member *x = waits && w->op ? alike(p, w->member->who->process, b) : NULL;
     if (!x) continue;
     n++;

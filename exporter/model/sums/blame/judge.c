@@ -153,6 +153,25 @@ static int pass_for_others(struct ni_blame *b, struct ni_summary *s) {
   return e == 0 ? ni_team_agree(b->r, s) : e;
 }
 
+/* Own time of a step beyond that of its like, times its steps: whether a rank that came late to operations was late by itself. */
+static int fill_own(const struct ni_blame *b, struct ni_summary *s) {
+  float *x = malloc((b->n_ranks + 1) * sizeof *x);
+  if (!x) return -ENOMEM;
+  for (uint32_t i = 0; i < b->n_ranks; i++) s->process[b->rank[i].process].own_us = NAN;
+  for (uint32_t c = 0; c < b->n_classes; c++) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < b->n_ranks; i++)
+      if (b->rank[i].judged && b->rank[i].cls == c) x[n++] = (float)(b->rank[i].own_us / b->rank[i].n_steps);
+    const float usual = ni_blame_quantile(x, n, 0.25);
+    for (uint32_t i = 0; i < b->n_ranks && n > 1; i++) {
+      const struct ni_blame_rank *o = &b->rank[i];
+      if (o->judged && o->cls == c) s->process[o->process].own_us = o->own_us - (double)usual * o->n_steps;
+    }
+  }
+  free(x);
+  return 0;
+}
+
 int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) {
   struct ni_blame b = {.r = r, .s = s, .n_ranks = (uint32_t)s->n_processes, .sample_every = (uint32_t)(r->tally.records / NI_BLAME_SAMPLE) + 1};
   uint32_t judged = 0;
@@ -179,6 +198,7 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
   if (e == 0 && judged * 2 > b.n_ranks && judged > 1) {
     s->by_own_time = true;
     e = judge(&b, s);
+    if (e == 0) e = fill_own(&b, s);
   }
   if (e == 0 && r->team) e = ni_team_agree(r, s);
   if (keep && e == 0) *keep = b;

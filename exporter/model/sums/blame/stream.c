@@ -150,7 +150,7 @@ int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op) {
   while (s->n_heap) {
     struct source *x = s->heap[0];
     const struct ni_entry *h = &x->head;
-    int64_t slot = x->kind == NI_BLAME_COLL ? x->slot : find_slot(s, x->comm, x->rank, h->peer, x->kind);
+    int64_t slot = x->kind == NI_BLAME_COLL ? x->slot : find_slot(s, x->comm, x->rank, (int32_t)h->peer_or_wait, x->kind);
     if (slot < 0) return (int)slot;
     *op = (struct ni_blame_op){.start_ns = h->start_ns, .end_ns = h->start_ns + (int64_t)h->exec_ns, .sn = h->sn, .token = x->token,
                                .slot = (uint16_t)slot, .launched_late = h->launched_late};

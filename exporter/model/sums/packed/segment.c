@@ -108,8 +108,8 @@ int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_en
     *p++ = e->mix;
     if (e->tag) p = ni_put_varint(p, e->tag);
   }
-  if (e->peer == l->peer) f |= F_SAME_PEER;
-  else p = ni_put_varint(p, ni_fold((uint64_t)(int64_t)e->peer - (uint64_t)(int64_t)l->peer));
+  if (e->peer_or_wait == l->peer_or_wait) f |= F_SAME_PEER;
+  else p = ni_put_varint(p, ni_fold((uint64_t)e->peer_or_wait - (uint64_t)l->peer_or_wait));
   *first = (uint8_t)f;
   b->len = (uint32_t)(p - b->at);
 
@@ -231,7 +231,7 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
   }
   if (!(f & F_SAME_PEER)) {
     p = get(p, &v);
-    l->peer = (int32_t)((uint64_t)(int64_t)l->peer + ni_unfold(v));
+    l->peer_or_wait = (int64_t)((uint64_t)l->peer_or_wait + ni_unfold(v));
   }
   r->at = p;
   r->read++;

@@ -29,7 +29,7 @@ struct ni_entry {
   uint64_t bytes_per_s;        /* bus bandwidth; NI_NO_BW: none */
   uint64_t dump_us;
   int64_t start_ns;            /* Unix; NI_NO_START: not known */
-  int32_t peer;                /* P2P */
+  int64_t peer_or_wait;        /* P2P: the peer; collectives: what its kernel waited for its peers, ns + 1; 0: that is not stated */
   uint64_t tag;                /* of the application; 0: none, at most INT64_MAX */
   uint8_t timing;              /* below 32 */
   bool launched_late;          /* its kernel began as soon as the CPU had launched it: the GPU had waited for the CPU */

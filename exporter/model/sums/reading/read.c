@@ -143,6 +143,18 @@ static void take_times(struct ni_tally_sum *t, int64_t time_us, int64_t end_us, 
   t->no_start |= no_start;
 }
 
+/*
+ * What its kernel waited for its peers, ns + 1: the opening barrier of symmetric kernels, by the clock of its own GPU. Other kernels
+ * begin before they meet a peer, LL kernels take the first data with the wait, and those over rails that are no ring (RailA2A) wait for
+ * their own host only. 0: nothing is known of it.
+ */
+static int64_t waited(const struct ni_record *o) {
+  const char *form = o->algo ? o->algo : "";
+  bool part = strncmp(form, "Rail", 4) == 0 && strncmp(form, "RailRing", 8) != 0;
+  if (!o->symmetric || !(o->has & NI_HAS_PHASES) || part || !*form || strstr(form, "LL")) return 0;
+  return o->initial_sync_ns <= ni_exec_ns(o) ? (int64_t)o->initial_sync_ns + 1 : 0;
+}
+
 static int take_operation(struct ni_sum_range *x, const struct ni_line *l, const struct ni_seen_context *c) {
   struct ni_run *r = x->r;
   const struct ni_record *o = &l->op;
@@ -164,7 +176,7 @@ static int take_operation(struct ni_sum_range *x, const struct ni_line *l, const
   if (ni_implausible(o) != NI_PLAUSIBLE) return 0; /* the ledger counts it */
   if ((e = ni_find_stream(x, c, l, row.func, &s)) < 0 || (e = find_mix(x, &row)) < 0) return e;
   struct ni_entry n = {.sn = o->sn, .exec_ns = exec_ns, .bytes_per_s = NI_NO_BW, .dump_us = l->meta.dump_timestamp_us,
-                       .start_ns = start, .peer = l->is_p2p ? o->root : 0, .timing = (uint8_t)o->timing, .mix = x->mix,
+                       .start_ns = start, .peer_or_wait = l->is_p2p ? o->root : waited(o), .timing = (uint8_t)o->timing, .mix = x->mix,
                        .tag = o->user_tag <= INT64_MAX ? o->user_tag : 0};
   /* Of several calls that one kernel did the first has its channels, the others none: the time counts with the first. */
   n.tail = o->shared_span && (o->has & NI_HAS_NCHANNELS) && o->nchannels == 0;

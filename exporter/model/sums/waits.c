@@ -1,0 +1,224 @@
+#include "waits.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/order.h"
+#include "exporter/base/text/amount_text.h"
+#include "exporter/base/text/put.h"
+#include "exporter/base/text/safe_text.h"
+
+/* Chosen on even seeds of test/verdicts/symmetric.py. */
+#define WAITS_MIN 64          /* operations; of fewer, chance has the most part */
+#define WAITS_US 3.0          /* mean: less is how long a barrier takes */
+#define WAITS_OF_RUN 0.003    /* of the run: what costs less is not named */
+#define WAITS_OF_RUN_FEW 0.01 /* of fewer ranks than FEW nobody knows how far they lie apart */
+#define WAITS_SIGMA 5.0       /* standard errors, */
+#define WAITS_APART 5.0       /* and times as far from the others as these are from each other */
+#define FEW 8u
+#define WAITS_OWN 0.5 /* its own time is longer by so much of what it is late */
+
+/* Of one process; us are of an operation, in the mean. */
+struct late {
+  uint32_t process;
+  double us, lost_us;
+  bool late, explained;
+};
+
+static NI_ORDER_OF(by_number, double)
+
+static double run_us(const struct ni_summary *s) { return (double)(s->last_us - s->first_us); }
+
+static double mean_us(const struct ni_process *p) {
+  return p->behind_ns / 1e3 / (double)p->timed_waits;
+}
+
+static double error_us(const struct ni_process *p) {
+  const double n = (double)p->timed_waits, mean = mean_us(p), var = p->behind_us2 / n - mean * mean;
+  return var > 0 ? sqrt(var / n) : 0;
+}
+
+/* What is usual, and how far those lie apart that are not late: 10 and 40 % of them are below two
+ * numbers 1.03 deviations apart. */
+static bool usual_of(const struct ni_summary *s, double *us, double *apart, uint32_t *ranks) {
+  double *x = malloc((s->n_processes + 1) * sizeof *x);
+  uint32_t n = 0;
+  if (!x) return false;
+  for (size_t i = 0; i < s->n_processes; i++)
+    if (s->process[i].timed_waits >= WAITS_MIN) x[n++] = mean_us(&s->process[i]);
+  qsort(x, n, sizeof *x, by_number);
+  *us = n ? x[(n - 1) / 4] : 0;
+  *apart = n >= FEW ? (x[(size_t)(0.4 * (n - 1) + 0.5)] - x[(size_t)(0.1 * (n - 1) + 0.5)]) / 1.03 : 0;
+  *ranks = n;
+  free(x);
+  return true;
+}
+
+static void judge(const struct ni_summary *s, struct late *l, double usual, double apart, uint32_t ranks) {
+  const struct ni_process *p = &s->process[l->process];
+  const double of_run = ranks < FEW ? WAITS_OF_RUN_FEW : WAITS_OF_RUN;
+  if (p->timed_waits < WAITS_MIN || p->ranks > 1) return;
+  l->us = mean_us(p) -
+          fmax(usual, 0); /* the peers of a late one come early by as much as there are few of them */
+  l->lost_us = l->us * (double)p->timed_waits;
+  l->late = l->us >= WAITS_US && l->us >= WAITS_SIGMA * error_us(p) && l->us >= WAITS_APART * apart &&
+            l->lost_us >= of_run * run_us(s);
+}
+
+static bool meet(const struct ni_run *r, uint32_t a, uint32_t b) {
+  for (uint32_t i = 0; i < r->who.n_members; i++) {
+    const struct ni_who_member *x = &r->who.member[i];
+    if (r->process_at[x->process] != a) continue;
+    for (uint32_t k = 0; k < r->who.n_members; k++)
+      if (r->who.member[k].comm == x->comm && r->process_at[r->who.member[k].process] == b) return true;
+  }
+  return false;
+}
+
+static int by_loss(const void *a, const void *b) {
+  const struct late *x = a, *y = b;
+  if (x->lost_us != y->lost_us) return x->lost_us > y->lost_us ? -1 : 1;
+  return x->process < y->process ? -1 : x->process > y->process;
+}
+
+static struct ni_finding *of_process(struct ni_summary *s, uint32_t process) {
+  for (size_t i = 0; i < s->n_findings; i++) {
+    struct ni_finding *f = &s->finding[i];
+    if (f->level == NI_LEVEL_RANK && f->of == process) return f;
+    if (f->level == NI_LEVEL_HOST && f->of == s->process[process].host && f->kind != NI_FIND_SLOW_NIC &&
+        f->kind != NI_FIND_SLOW_NVLINK)
+      return f;
+    for (size_t k = 0; k < f->n_processes && f->level == NI_LEVEL_STAGE; k++)
+      if (f->process[k] == process) return f;
+  }
+  return NULL;
+}
+
+static void agree(const struct ni_summary *s, struct ni_finding *f, const struct late *l) {
+  char late[32];
+  size_t n = strlen(f->evidence);
+  struct ni_put_text w = {f->evidence + n, sizeof f->evidence - n};
+  ni_put(&w,
+         "%srank %d came %s later than its peers to symmetric kernels, by what they waited for it "
+         "(initial_sync)",
+         n ? "; " : "", s->process[l->process].rank, ni_duration_text(l->us, late));
+}
+
+static int add(struct ni_summary *s, const struct late *l) {
+  const struct ni_process *p = &s->process[l->process];
+  char host[81], late[32], lost[32];
+  size_t at = 0;
+  if (s->n_findings == NI_SUM_FINDINGS) {
+    s->findings_left_out++;
+    return 0;
+  }
+  /* By loss; but the last one may name another by its number. */
+  bool numbered = s->n_findings && s->finding[s->n_findings - 1].kind == NI_FIND_UNDECIDED;
+  while (at < s->n_findings && (numbered || s->finding[at].lost_us >= l->lost_us)) at++;
+  uint32_t *of = malloc(sizeof *of);
+  if (!of) return -ENOMEM;
+  *of = l->process;
+  memmove(&s->finding[at + 1], &s->finding[at], (s->n_findings++ - at) * sizeof *s->finding);
+  struct ni_finding *f = &s->finding[at];
+  *f = (struct ni_finding){.kind = NI_FIND_LATE_RANK,
+                           .level = NI_LEVEL_RANK,
+                           .of = l->process,
+                           .other = UINT32_MAX,
+                           .process = of,
+                           .n_processes = 1,
+                           .compared = p->timed_waits,
+                           .value = NAN,
+                           .lost_us = l->lost_us,
+                           .low_us = NAN,
+                           .high_us = NAN,
+                           .from_step = -1,
+                           .to_step = -1,
+                           .by_waits = true};
+  struct ni_put_text w = {f->text, sizeof f->text};
+  ni_put(&w, "rank %d on %s", p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host));
+  if (p->gpu >= 0) ni_put(&w, ", GPU %d,", p->gpu);
+  if (!p->rank_stated) ni_put(&w, " (rank in its largest communicator)");
+  ni_put(&w,
+         " came %s later than its peers, in the mean, to %" PRIu64
+         " symmetric kernels: they waited %s for it in all (told by the "
+         "kernels' initial_sync, without clocks of hosts)",
+         ni_duration_text(l->us, late), p->timed_waits, ni_duration_text(l->lost_us, lost));
+  w = (struct ni_put_text){f->next, sizeof f->next};
+  ni_put(&w, "trace LOGS --rank %d", p->rank);
+  return 0;
+}
+
+/* By durations a host may be named for its bandwidth, waiting included. Where it is known for whom all wait,
+ * that says nothing. */
+static void forget_bandwidths(struct ni_summary *s) {
+  size_t kept = 0;
+  for (size_t i = 0; i < s->n_findings; i++) {
+    struct ni_finding *f = &s->finding[i];
+    bool waiting = f->kind == NI_FIND_SLOW_HOST && !f->compared;
+    if (waiting)
+      free(f->process);
+    else
+      s->finding[kept++] = *f;
+  }
+  s->n_findings = kept;
+}
+
+/*
+ * A transfer is the least duration over the ranks that are judged by own time. Where the late one is not, its
+ * peers' waiting looks like slow transfers of what they have in common with it.
+ */
+static void forget_transfers(const struct ni_run *r, struct ni_summary *s, const struct late *l) {
+  size_t kept = 0;
+  for (size_t i = 0; i < s->n_findings; i++) {
+    struct ni_finding *f = &s->finding[i];
+    bool link = f->kind == NI_FIND_SLOW_NVLINK || f->kind == NI_FIND_SLOW_NIC ||
+                f->kind == NI_FIND_SLOW_PAIR || f->kind == NI_FIND_SLOW_COMM;
+    bool with_it = false;
+    for (size_t k = 0; link && k < f->n_processes && !with_it; k++)
+      with_it = meet(r, l->process, f->process[k]);
+    if (with_it)
+      free(f->process);
+    else
+      s->finding[kept++] = *f;
+  }
+  s->n_findings = kept;
+}
+
+int ni_waits_findings(const struct ni_run *r, struct ni_summary *s) {
+  struct late *l = calloc(s->n_processes + 1, sizeof *l);
+  double usual, apart;
+  uint32_t n = 0, ranks;
+  if (!l || !usual_of(s, &usual, &apart, &ranks)) {
+    free(l);
+    return -ENOMEM;
+  }
+  for (uint32_t i = 0; i < s->n_processes && ranks > 1; i++) {
+    l[n].process = i;
+    judge(s, &l[n], usual, apart, ranks);
+    if (l[n].late)
+      n++;
+    else
+      l[n] = (struct late){0};
+  }
+  qsort(l, n, sizeof *l, by_loss);
+  int e = 0;
+  if (n && !s->by_own_time) forget_bandwidths(s);
+  for (uint32_t i = 0; e == 0 && i < n; i++) {
+    const double own_us = s->by_own_time ? s->process[l[i].process].own_us : NAN;
+    l[i].explained = own_us < WAITS_OWN * l[i].lost_us; /* false where it is not known */
+    for (uint32_t k = 0; isnan(own_us) && k < i && !l[i].explained; k++)
+      l[i].explained = !l[k].explained && meet(r, l[i].process, l[k].process);
+    if (l[i].explained) continue;
+    if (s->by_own_time && isnan(own_us)) forget_transfers(r, s, &l[i]);
+    struct ni_finding *f = of_process(s, l[i].process);
+    if (f)
+      agree(s, f, &l[i]);
+    else
+      e = add(s, &l[i]);
+  }
+  free(l);
+  return e;
+}

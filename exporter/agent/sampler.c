@@ -1,6 +1,7 @@
 #include "sampler.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,8 +21,10 @@ struct ni_sampler {
   pthread_mutex_t lock; /* of what follows: the thread changes it, ni_sampler_take() reads it */
   struct ni_running running;
   struct ni_sampler_totals totals;
-  int64_t tick_ns;
-  uint64_t period_ns;   /* 0: as the options say */
+  /* Below no lock: a thread that has no processor would hold it against whoever tells them. One that is older than the other is put
+   * right by `wake`, which is written behind both. */
+  _Atomic int64_t tick_ns;
+  _Atomic uint64_t period_ns; /* 0: as the options say */
 };
 
 static void sample(struct ni_sampler *s, uint64_t missed) {
@@ -48,9 +51,8 @@ static void sample(struct ni_sampler *s, uint64_t missed) {
 static bool wait_next(struct ni_sampler *s, uint64_t *at, uint64_t *missed) {
   int64_t next = 0;
   for (bool news = true; news;) {
-    pthread_mutex_lock(&s->lock);
-    int64_t period = (int64_t)(s->period_ns ? s->period_ns : s->o.every_ns), tick = s->period_ns ? s->tick_ns : (int64_t)*at;
-    pthread_mutex_unlock(&s->lock);
+    uint64_t told_ns = s->period_ns;
+    int64_t period = (int64_t)(told_ns ? told_ns : s->o.every_ns), tick = told_ns ? s->tick_ns : (int64_t)*at;
     if (s->ended) return false;
     uint64_t due = *at;
     *missed = ni_sampling_due(&due, (uint64_t)period);
@@ -67,6 +69,7 @@ static void *work(void *arg) {
   struct ni_sampler *s = arg;
   uint64_t missed = 0, at;
   ni_sampling_idle(&s->o.cpus, true);
+  if (s->ended) ni_sampling_idle(&s->o.cpus, false); /* so soon that it was hurried before */
   (void)ni_sampling_open(&s->now, &s->o); /* here: it takes seconds where the driver of GPUs has to wake up */
   at = ni_now_ns(CLOCK_MONOTONIC);
   unsigned n = 1;
@@ -107,10 +110,8 @@ int ni_sampler_start(struct ni_sampler **out, uint64_t every_ns, const char *rin
 }
 
 void ni_sampler_follow(struct ni_sampler *s, int64_t tick_mono_ns, uint64_t period_ns) {
-  pthread_mutex_lock(&s->lock);
-  bool other = s->period_ns != period_ns;
-  s->tick_ns = tick_mono_ns, s->period_ns = period_ns;
-  pthread_mutex_unlock(&s->lock);
+  s->tick_ns = tick_mono_ns;
+  bool other = atomic_exchange(&s->period_ns, period_ns) != period_ns;
   if (other) (void)!write(s->wake, &(uint64_t){1}, 8);
 }
 
@@ -133,6 +134,7 @@ void ni_sampler_stop(struct ni_sampler *s) {
   struct timespec until;
   s->ended = true;
   (void)!write(s->wake, &(uint64_t){1}, 8);
+  ni_sampling_hurry(s->thread);
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += 5;
   if (pthread_timedjoin_np(s->thread, NULL, &until) == 0) free_sampler(s);

@@ -16,6 +16,7 @@
  *   forever C          operations until the process ends (with bg)
  *   timed MS VERB      fails (exit 3) when the next verb takes longer, the machine's own delays (pulse.h) left out
  *   starve  feed       the dump thread runs only when nobody else wants the CPU (SCHED_IDLE); as all others again
+ *   rested             waits until the dump thread has nothing to do
  *   spin MS            two threads take all CPU time they get
  *   sleep MS  mark     mark: says by D lines what is finished now
  *   live FILE          keeps what is finished in FILE from here on, for verify.py --live, whoever kills us and when
@@ -265,6 +266,7 @@ static void close_all(const char *path) {
 static int host_verb(const char *v) {
   if (!strcmp(v, "starve")) schedule_dump_thread(SCHED_IDLE);
   else if (!strcmp(v, "feed")) schedule_dump_thread(SCHED_OTHER);
+  else if (!strcmp(v, "rested")) wait_rested();
   else if (!strcmp(v, "spin")) spin(next_number());
   else if (!strcmp(v, "sleep")) usleep((useconds_t)(next_number() * 1000));
   else if (!strcmp(v, "mark")) mark();

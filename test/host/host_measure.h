@@ -9,6 +9,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +75,31 @@ static double thread_sleeps(const char *name) {
   while (n < 0 && fgets(text, sizeof text, f)) (void)sscanf(text, "voluntary_ctxt_switches: %lf", &n);
   fclose(f);
   return n;
+}
+
+/* Does the thread with that name sleep? One that could run and has no processor does not. */
+static bool thread_sleeps_now(const char *name) {
+  char path[64], text[256] = "", *state;
+  snprintf(path, sizeof path, "/proc/self/task/%ld/stat", thread_id(name));
+  FILE *f = fopen(path, "r");
+  if (!f) return false;
+  state = fgets(text, sizeof text, f) ? strrchr(text, ')') : NULL;
+  fclose(f);
+  return state && state[1] == ' ' && state[2] == 'S';
+}
+
+/*
+ * Until the dump thread has nothing to do: three times in a row it slept before and after 150 ms, in which it must wake up where
+ * anything is left for it, and took less than 1 ms of CPU.
+ */
+static void wait_rested(void) {
+  for (int times = 0; times < 3; times++) {
+    double cpu = thread_cpu_ns(DUMP_THREAD);
+    bool slept = thread_sleeps_now(DUMP_THREAD);
+    if (cpu < 0) broken("no dump thread", -1, 0);
+    usleep(150000);
+    if (!slept || !thread_sleeps_now(DUMP_THREAD) || thread_cpu_ns(DUMP_THREAD) - cpu > 1e6) times = -1;
+  }
 }
 
 /*

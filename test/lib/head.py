@@ -49,6 +49,14 @@ def until(what, seconds=60, every=0.05):
         time.sleep(every)
 
 
+def until_soon(what):
+    """The same; False where it has not come within half a second."""
+    end = time.monotonic() + 0.5
+    while not (got := what()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return got
+
+
 class Head:
     def __init__(self, name, *options, freq=PERIOD, prefix=(), env=None, http="127.0.0.1"):
         self.folder = os.path.join(WORK, name)
@@ -326,14 +334,23 @@ class Agent(threading.Thread):
             channel.close()
             time.sleep(0.1)
 
-    def late(self):
-        """One that comes for a frame that is out."""
-        old = ours.Sample(seq=self.seq + 1, time_ns=round((self.time[self.acked] - 2) * 1e9))
-        with self.lock:
-            self.seq += 1
-            self.time[self.seq] = old.time_ns / 1e9
-            self.kept.append(old)
-            self.put(old)
+    def late(self, once=False):
+        """One that comes for a frame that is out, as the head counts them; once: which may be for the next frame instead. The head puts
+        none before one that it has: it is for the tick that is nearest when it comes. Where that is the next one, another follows."""
+        def counted():
+            return (self.head.client(self.host) or {"late": 0})["late"]
+
+        def came():
+            with self.lock:
+                self.seq += 1
+                old = ours.Sample(seq=self.seq, time_ns=round((max(self.time.values()) - 2) * 1e9))
+                self.time[self.seq] = old.time_ns / 1e9
+                self.kept.append(old)
+                if self.stream:
+                    self.put(old)
+            return once or until_soon(lambda: counted() > before)
+        before = counted()
+        until(came)
 
     def anew(self, epoch, n):
         """Cut off, its spool is lost: it has taken n samples since, from 1 on. They are sent when it is back."""

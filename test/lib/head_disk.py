@@ -69,12 +69,13 @@ def full():
 def one_of_two():
     """The late samples of one session cannot be written: its frames are, and all of the other; when they can be, they are."""
     with head.Head("one") as h:
-        agents = [head.Agent(h, "n%d" % i) for i in range(2)]
-        wrong = h.start("wrong")["session_id"]
-        head.until(lambda: all(a.acked > 3 for a in agents))
-        h.start("right")
-        begin, there = time.time(), os.path.join(h.data, wrong, "late.jsonl")
+        # Before there are agents: on a busy machine some of their samples are late by themselves, and nothing is acknowledged any more.
+        there = os.path.join(h.data, h.start("wrong")["session_id"], "late.jsonl")
         os.mkdir(there)
+        h.start("right")
+        agents = [head.Agent(h, "n%d" % i) for i in range(2)]
+        head.until(lambda: h.session("right")["frames"] > 3 and all(a.seq > 3 for a in agents))
+        begin = time.time()
         for a in agents:
             a.late()
         got = head.until(lambda: h.get("/status")["degraded"])
@@ -89,13 +90,15 @@ def one_of_two():
         os.rmdir(there)
         head.until(lambda: not h.get("/status")["degraded"])
         head.until(lambda: all(a.time.get(a.acked, 0) > begin + 2 for a in agents))
-        assert not h.session("wrong")["error"] and h.session("wrong")["late"] == 2, h.session("wrong")
+        for a in agents:
+            a.close()
+        late = [c["late"] for c in h.get("/clients")["clients"]]
+        assert len(late) == 2 and min(late) >= 1, late
+        assert not h.session("wrong")["error"] and h.session("wrong")["late"] == sum(late), (h.session("wrong"), late)
         h.stop("wrong")
         h.file("right")
         d = h.file("wrong")
-        assert d["late_samples"] == 2 and d["frames_lost"] == 0, (d["late_samples"], d["frames_lost"])
-        for a in agents:
-            a.close()
+        assert d["late_samples"] == sum(late) and d["frames_lost"] == 0, (d["late_samples"], d["frames_lost"], late)
 
 
 def slow():
@@ -110,11 +113,9 @@ def slow():
                                 "ASAN_OPTIONS": "verify_asan_link_order=0"}) as h:
         a = head.Agent(h, "n1")
         h.start("one")
-        h.start("other")
         head.until(lambda: a.acked > 3)
-        begin = time.time()
-        for seconds, ask, success in (0.4, lambda: h.post("/profiling/stop", "one"), True), (6, lambda: h.post("/profiling/stop", "other"), False), \
-                (6, lambda: h.unary("StopProfiling", head.theirs.StartProfilingRequest(), head.ConnectResponse), False):
+
+        def asked(seconds, least, success, ask):
             takes(seconds)
             time.sleep(3 * head.PERIOD)  # the thread that writes waits for the disk, and more is queued
             told, worst, began = [], 0, time.monotonic()
@@ -127,9 +128,19 @@ def slow():
                 time.sleep(0.05)
             got, took = told[0]
             got = got if isinstance(got, dict) else {"success": got.success, "message": got.message}
-            assert got["success"] == success and 0.3 < took < 4 and worst < 0.5 < took + 0.3, (seconds, got, took, worst)
+            assert got["success"] == success and least < took < 4 and worst < 1, (seconds, got, took, worst)
             assert success or "has not taken all of it yet" in got["message"], got
             print("    a disk of %.1f s: a stop is answered after %.2f s, others after %.2f s at most" % (seconds, took, worst))
+        # A stop waits for the write that is on its way and for one more, which a busy machine makes longer, and for 2 s at most. Each is a
+        # sync for each session, and one more for late samples: one session runs where a stop must come in time.
+        began = time.time()
+        asked(0.4, 0.15, True, lambda: h.post("/profiling/stop", "one"))
+        takes(0)
+        h.start("other")
+        begin = time.time()
+        asked(6, 1.5, False, lambda: h.post("/profiling/stop", "other"))
+        asked(6, 1.5, False, lambda: h.unary("StopProfiling", head.theirs.StartProfilingRequest(), head.ConnectResponse))
+        time.sleep(1)
         takes(0)
         end = time.time()
         head.until(lambda: a.time.get(a.acked, 0) > end, 30)
@@ -138,7 +149,7 @@ def slow():
         assert a.complete(d, begin, end) >= 5 / head.PERIOD and not d["frames_lost"]
         times = [head.tick_of(f) for f in d["frames"]]
         assert all(abs(y - x - head.PERIOD) < 1e-3 for x, y in zip(times, times[1:])), "a frame is missing"
-        assert a.complete(h.file("one"), begin, begin + 2 * head.PERIOD) >= 1
+        assert a.complete(h.file("one"), began, began + 2 * head.PERIOD) >= 1
         a.close()
 
 
@@ -151,13 +162,14 @@ def made_whole():
         begin = a.time[1]
         for k in range(4):
             h.stop("again")
-            a.late()  # its file is to be made anew
+            a.late(once=True)  # its file is to be made anew
             if k % 2:
                 head.until(lambda: h.session("again")["finishing"])
             got = h.post("/profiling/resume", "again")
             assert got["success"], got
             before = a.acked
             head.until(lambda: a.acked > before + 3)
+        a.late()
         h.stop("again")
         d = h.file("again")
         assert len(d["frames"]) > 15 and h.session("again")["late"] == d["late_samples"] > 0, (len(d["frames"]), h.session("again"))

@@ -138,6 +138,10 @@ void ni_sampling_idle(const struct ni_ranks *cpus, bool idle) {
   (void)sched_setscheduler(0, idle ? SCHED_IDLE : SCHED_OTHER, &(struct sched_param){0});
 }
 
+void ni_sampling_hurry(pthread_t thread) {
+  (void)pthread_setschedparam(thread, SCHED_OTHER, &(struct sched_param){0});
+}
+
 static void *work(void *arg) {
   struct ni_recorder *r = arg;
   uint64_t missed = 0, next;
@@ -229,6 +233,7 @@ bool ni_recorder_stop(struct ni_recorder *r) {
   char size[32];
   if (!r->writer) return true;
   (void)!write(r->stop, &(uint64_t){1}, 8);
+  ni_sampling_hurry(r->thread);
   pthread_join(r->thread, NULL);
   struct ni_series_totals t = ni_series_totals(r->writer);
   bool whole = !r->error && !r->said && !t.lost;

@@ -56,6 +56,9 @@ void ni_sampling_look(struct ni_sampling *s, const struct ni_record_options *o, 
 uint64_t ni_sampling_due(uint64_t *next, uint64_t every_ns);
 /* The calling thread samples on these processors (none: on any), and takes only time that nobody else wants, or as others do. */
 void ni_sampling_idle(const struct ni_ranks *cpus, bool idle);
+/* A thread that samples takes time as others do from here on, if the system permits it: whoever told it to end waits for
+ * it, and would wait for as long as anybody else wants the processor. */
+void ni_sampling_hurry(pthread_t thread);
 /* Says which patterns of --counters fit nothing, in who's name. */
 void ni_record_unmet(const struct ni_record_options *o, const struct ni_set *s, const char *who);
 

@@ -93,7 +93,7 @@ static bool has_one_end(const struct ni_hang_model *m, const struct ni_hang_op *
 /* What two members of one communicator, on two hosts, say of each other's clock. */
 static int compare(struct hosts *h, const struct ni_hang_member *x, const struct ni_hang_member *y) {
   uint32_t a = h->of_process[x->who->process], b = h->of_process[y->who->process];
-  if (a == b || x->dump || y->dump) return 0;
+  if (a == b) return 0;
   for (uint32_t i = 0; i < x->n_recent; i++) {
     const struct ni_hang_op *op = &x->recent[i],
                             *same = op->seen_ns && has_one_end(h->m, op) ? same_op(y, op) : NULL;
@@ -105,25 +105,45 @@ static int compare(struct hosts *h, const struct ni_hang_member *x, const struct
   return 0;
 }
 
-static int by_comm(const void *a, const void *b, void *arg) {
-  const struct ni_hang_model *m = arg;
-  const struct ni_who_member *x = m->member[*(const uint32_t *)a]->who,
-                             *y = m->member[*(const uint32_t *)b]->who;
-  return NI_BY(x, y, comm, rank, process);
+/* A member, and how often its rank was one of that communicator: a job that began again may have the same hash. */
+struct life {
+  const struct ni_hang_member *x;
+  uint32_t lives, number; /* number: which of these it is */
+};
+
+static NI_ORDER_BY(by_rank, struct life, x->who->comm, x->who->rank, x->active_ns, x->who->process)
+static NI_ORDER_BY(by_place_of, struct life, x->who->comm, x->who->rank)
+static NI_ORDER_BY(by_turn, struct life, x->who->comm, lives, number)
+static NI_ORDER_BY(by_number, struct life, x->who->comm, lives, number, x->who->rank, x->who->process)
+
+/* For free(); NULL: no memory. Those of one communicator whose ranks have as many lives lie together by their number. */
+static struct life *order_lives(const struct ni_hang_model *m, size_t *n) {
+  struct life *all = calloc(m->n_members + 1, sizeof *all);
+  bool several = false;
+  *n = 0;
+  for (size_t i = 0; all && i < m->n_members; i++)
+    if (!m->member[i]->dump) all[(*n)++].x = m->member[i];
+  if (*n > 1) qsort(all, *n, sizeof *all, by_rank);
+  for (size_t i = 0, end; i < *n; i = end) {
+    for (end = i + 1; end < *n && by_place_of(&all[end], &all[i]) == 0; end++) {}
+    for (size_t k = i; k < end; k++) all[k].lives = (uint32_t)(end - i), all[k].number = (uint32_t)(k - i);
+    several |= end - i > 1;
+  }
+  if (several) qsort(all, *n, sizeof *all, by_number);
+  return all;
 }
 
-/* Each member with the first one of its communicator. */
+/* Each member with the first one of its communicator that has as many lives, in the same one of them: between two runs of a
+ * job lies time that is no difference of clocks. */
 static int gather(struct hosts *h) {
-  const struct ni_hang_model *m = h->m;
-  uint32_t *order = ni_order((uint32_t)m->n_members, by_comm, (void *)(uintptr_t)m);
-  int e = order ? 0 : -ENOMEM;
-  const struct ni_hang_member *first = NULL;
-  for (size_t i = 0; e == 0 && i < m->n_members; i++) {
-    const struct ni_hang_member *x = m->member[order[i]];
-    if (!first || first->who->comm != x->who->comm) first = x;
-    else e = compare(h, first, x);
+  size_t n;
+  struct life *all = order_lives(h->m, &n), *first = all;
+  int e = all ? 0 : -ENOMEM;
+  for (size_t i = 0; e == 0 && i < n; i++) {
+    if (by_turn(first, &all[i]) != 0) first = &all[i];
+    else e = compare(h, first->x, all[i].x);
   }
-  free(order);
+  free(all);
   return e;
 }
 

@@ -2,9 +2,11 @@
  * The clocks of hosts, put right: a collective ends on all of its ranks at nearly one time, whatever their clocks say.
  *
  * Of two hosts those who are members of one communicator are compared, by the ends of the newest collectives that both have
- * finished; the middle one of the differences counts, of three at least. Hosts without a communicator in common are compared by way
- * of others. The clock that most agree with is right. What differs by less than NI_HANG_SKEW_NS is left as it is: an end is known as
- * well as the operation's time is, and no limit of the judge is so short.
+ * finished; the middle one of the differences counts, of three at least. Of a communicator whose hash comes back in another run
+ * of the job, members of one run are compared: those whose ranks were in it equally often, each time with the other's same time.
+ * Hosts without a communicator in common are compared by way of others. The clock that most agree with is right. What differs by
+ * less than NI_HANG_SKEW_NS is left as it is: an end is known as well as the operation's time is, and no limit of the judge is so
+ * short.
  *
  * One thread. No state.
  */

@@ -46,7 +46,7 @@ static void planted_values(void **state) {
   expect("gpu0", "energy", 123456789);
   /* One call for all that is cheap, one for the bytes: not one a field. */
   long before = calls("FieldValues");
-  for (int i = 0; i < 300 && calls("FieldValues") == before; i++) wait_ms(50), sweep();
+  for (int i = 0; i < SWEEPS && calls("FieldValues") == before; i++) wait_ms(50), sweep();
   assert_in_range(calls("FieldValues") - before, 1, 2 * 2);
 }
 
@@ -157,18 +157,23 @@ static void lost_and_back(void **state) {
 static void slow_call(void **state) {
   (void)state;
   plant("0 delay.PowerUsage 200\n");
-  open_it((struct ni_wanted){0});
-  long first = calls("PowerUsage"); /* one a GPU */
-  sweep();
+  /* gpu1's is slow, too, where this machine held its first one up, and then not made in the first sweep: opened once more. */
+  long first, sweeps = 1;
+  for (int i = 0; i < 50; i++) {
+    open_it((struct ni_wanted){0});
+    first = calls("PowerUsage"); /* one a GPU */
+    sweep();
+    if (calls("PowerUsage") != first) break;
+  }
   int64_t read_at = reading("gpu0", "power")->mono_ns;
-  for (int i = 0; i < 20; i++) {
+  for (; sweeps <= 20 || (calls("PowerUsage") - first < 2 && sweeps < 1000); sweeps++) {
     wait_ms(20);
     sweep();
     expect("gpu0", "power", 650123);
     assert_true(reading("gpu0", "power")->mono_ns == read_at);
   }
   /* gpu1's: one a sweep, fewer where the machine held one up. */
-  assert_in_range(calls("PowerUsage") - first, 2, 21);
+  assert_in_range(calls("PowerUsage") - first, 2, sweeps);
   assert_true(reading("gpu1", "power")->mono_ns > read_at);
   struct ni_reading earlier = {.real_ns = 1, .mono_ns = read_at};
   struct ni_change change = ni_change_of(&set->counter[place("gpu0", "power")].what, &earlier, reading("gpu0", "power"), 0);
@@ -181,7 +186,7 @@ static void slow_call(void **state) {
   wait_ms(1000);
   sweep();
   if (ms_since(read_at) < 1200) assert_true(reading("gpu0", "power")->mono_ns == read_at);
-  for (int i = 0; i < 200 && reading("gpu0", "power")->mono_ns == read_at; i++) wait_ms(50), sweep();
+  for (int i = 0; i < SWEEPS && reading("gpu0", "power")->mono_ns == read_at; i++) wait_ms(50), sweep();
   assert_true(reading("gpu0", "power")->mono_ns >= read_at + 1200000000);
 }
 
@@ -225,9 +230,12 @@ static void gpm(void **state) {
   long taken = calls("GpmSampleGet");
   int64_t at = reading("gpu0", "gpm_sm_activity")->mono_ns;
   plant("0 gpm 1\n0 gpm.2 50000\n0 gpm.5 1000\n0 gpm.10 99949\n0 gpm.61 2000\n");
-  wait_ms(150);
-  sweep();
-  int64_t newest = mono_ns();
+  int64_t newest = 0;
+  for (int i = 0; i < SWEEPS && reading("gpu0", "gpm_sm_activity")->mono_ns == at; i++) {
+    wait_ms(150);
+    sweep();
+    newest = mono_ns();
+  }
   sweep();
   if (ms_since(newest) < 50) assert_int_equal(calls("GpmSampleGet"), taken + 1);
   assert_true(reading("gpu0", "gpm_sm_activity")->mono_ns > at);

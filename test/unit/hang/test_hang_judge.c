@@ -472,6 +472,37 @@ static void a_death_is_certain_at_once(void **ctx) {
   done(&j);
 }
 
+/* Two runs, one behind the other, of a communicator with one hash: what lies between them is no difference of two hosts' clocks. */
+static void runs_are_not_compared(void **ctx) {
+  (void)ctx;
+  enum { APART = 150 };
+  struct made j = {.now = T0 + 400 * S};
+  for (int run = 0; run < 2; run++)
+    for (int r = 0; r < 8; r++) {
+      const char *host = r < 4 ? "a" : "b";
+      uint64_t later = (uint64_t)run * APART * S;
+      int pid = 1000 + 10 * run + r;
+      int64_t k = ni_hang_process_of(&j.m, host, pid, STARTED + later);
+      const struct ni_ident id = {.comm_hash = 7, .comm_name = "world", .rank = r, .n_ranks = 8, .nnodes = 2};
+      int64_t i = ni_hang_member_of(&j.m, (uint32_t)k, &id, T0 - S + later);
+      struct ni_hang_member *x = j.m.member[i];
+      x->started[0] = x->started[1] = 0;
+      for (uint64_t sn = 0; sn < 20; sn++) {
+        struct ni_hang_op op = call(&j, sn, T0 + sn * S + later);
+        op.seen_ns = op.enqueue_ns + S / 2;
+        assert_int_equal(ni_hang_finished(x, &op), 0);
+      }
+      struct ni_hang_process *p = &j.m.process[k];
+      *p = (struct ni_hang_process){.rank = r, .world = 8, .has_log = true, .ours = true, .life = NI_HANG_LEFT,
+                                    .alive_ns = T0 + 20 * S + later};
+    }
+  judge(&j, 300);
+  for (size_t i = 0; i < j.m.n_processes; i++) assert_int_equal(j.m.process[i].skew_ns, 0);
+  assert_int_equal(j.v.fate.earlier, 8);
+  assert_int_equal(j.v.fate.processes, 8);
+  done(&j);
+}
+
 static void clocks_of_hosts_are_put_right(void **ctx) {
   (void)ctx;
   struct made j = four(T0 + 400 * S, 1 << 2);
@@ -542,6 +573,7 @@ int main(void) {
       cmocka_unit_test(the_limit_is_learnt),
       cmocka_unit_test(a_death_is_certain_at_once),
       cmocka_unit_test(clocks_of_hosts_are_put_right),
+      cmocka_unit_test(runs_are_not_compared),
       cmocka_unit_test(a_thousand_ranks_in_a_second),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ has() {
 }
 
 row 1 NCCL_INSPECTOR_EVENTS=-kernelch symmetric
-row 1 NCCL_INSPECTOR_EVENTS=-kernelch graph --nccl 2.31
+verified NCCL_INSPECTOR_EVENTS=-kernelch graph --nccl 2.31 # of one communicator a rank alone is simulated
 # 2 to 4: alone, fused, captured, through each interface that says what was captured
 for v in v7 v6 v5; do
   row 2-4 symmetric --interface $v
@@ -44,7 +44,7 @@ row 5 symmetric --set rearch=1
 verified NCCL_INSPECTOR_DUMP_FORMAT=jsonl mask --nccl 2.31
 verified NCCL_INSPECTOR_DUMP_FORMAT=jsonl ras
 row 7 NCCL_INSPECTOR_EVENTS=deep groups --nccl 2.32
-row 7 graph --nccl 2.31
+verified graph --nccl 2.31
 scenario 'coll w channels=4 algo=COLLNET_DIRECT repeat=5'
 row 7 NCCL_INSPECTOR_EVENTS=deep "$TMP/row.scn"
 scenario 'coll w channels=3 announced=0 repeat=5' 'coll w channels=3 announced=65 repeat=5' 'sleep ms=1300'

@@ -298,6 +298,7 @@ void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_pl
     w->mask = masks[i];
     w->call = api[i].call;
     w->by_graph = by_graph;
+    w->captured = when != NI_EAGER;
     w->unordered = c->decl->two_threads;
     any |= masks[i];
     if (t->hang_rank == -2 || t->hang_rank == c->id.rank) k->hangs = true;

@@ -98,6 +98,7 @@ struct ni_work {
   _Atomic bool called;     /* start(Coll or P2p) reached the plugin */
   _Atomic bool unordered;  /* A and H may have raced for `rec` */
   bool by_graph;
+  bool captured;             /* of a captured call: replayed, or its bracket came at capture and never again */
   bool parent; /* the plugin was given the API call's handle, which says whether it was captured */
   /* Of a fused symmetric kernel: who has KernelCh; the others, released with it. */
   struct ni_work *head, *tails, *next_tail;

@@ -185,7 +185,7 @@ static void emit(struct ni_truth_buf *b, const struct ni_work *w, enum ni_outcom
                           .unordered = w->unordered,
                           .missing = t->missing_ch >= t->ch0 && t->missing_ch < t->ch0 + t->n_ch,
                           .symmetric = symmetric,
-                          .captured = w->by_graph,
+                          .captured = w->captured,
                           .parent = w->parent,
                           .shared = w->head || w->tails,
                           .tag = ni_core.interface >= 7 ? w->tag : 0,

@@ -20,7 +20,7 @@ struct ni_truth_op { /* one line; strings are not NULL */
   int rank, root, peer, nch, desc_nch, done_ch, mask, n_channels;
   bool coll, called, null_handle, unordered, missing;
   bool symmetric;   /* as far as the plugin can know */
-  bool captured;    /* a replay of a captured kernel */
+  bool captured;    /* of a captured call: replayed, or at capture, once */
   bool parent;      /* the plugin was given its API call, which says whether it was captured */
   bool shared;      /* of several calls in one symmetric kernel: channels and times are the kernel's */
   bool shifted;     /* NCCL and the device count apart: stamps are another work's */

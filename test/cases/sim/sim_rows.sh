@@ -2,7 +2,7 @@
 # When an operation of NCCL 2.31 is done, row by row of the rule (docs/nccl-callbacks.md): each is in the logs once, with what is
 # known of it and nothing else, and none is called stuck.
 . "$(dirname "$0")/../../lib/sim.sh"
-export NCCL_INSPECTOR_DUMP_FORMAT=jsonl NCCL_INSPECTOR_STUCK_SECONDS=1
+export NCCL_INSPECTOR_DUMP_FORMAT=jsonl NCCL_INSPECTOR_STUCK_SECONDS=2
 
 scenario() { # LINE...: into $TMP/row.scn, for two ranks of a 2.31
   printf '%s\n' 'set ranks=2 nccl=2.31' 'comm w label=w' "$@" >"$TMP/row.scn"
@@ -11,7 +11,7 @@ row() { # NUMBER [NAME=value ...] SCENARIO [options]: verified, complete, nothin
   local n=$1
   shift
   echo "row $n"
-  verified NCCL_INSPECTOR_DUMP_FORMAT=jsonl NCCL_INSPECTOR_STUCK_SECONDS=1 "$@"
+  verified NCCL_INSPECTOR_DUMP_FORMAT=jsonl NCCL_INSPECTOR_STUCK_SECONDS=2 "$@"
   complete "$n" "$@"
 }
 complete() { # NUMBER ...: of what was verified
@@ -61,7 +61,7 @@ row 11 tags
 # 12: what destroy throws away is incomplete, with a reason, and never stuck
 for how in "" "--set destroy_open=1"; do
   # shellcheck disable=SC2086
-  verified NCCL_INSPECTOR_DUMP_FORMAT=jsonl NCCL_INSPECTOR_STUCK_SECONDS=1 thrown $how
+  verified NCCL_INSPECTOR_DUMP_FORMAT=jsonl NCCL_INSPECTOR_STUCK_SECONDS=2 thrown $how
   has 12 '"incomplete":{' 4
   has 12 '"stuck":{' 0
 done

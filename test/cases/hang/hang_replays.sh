@@ -20,9 +20,9 @@ replays() { # the job's options
   ended
   [ $looks -gt 8 ] || fail "$*: only $looks looks"
   [ "${last:-0}" -le $((${first:-0} + 1024)) ] || fail "$*: $first KiB grew to $last"
-  # Of 500 operations a rank those are held at once that come in the second in which nobody may know better (v4), at most.
+  # 100 operations a second are written once a second. Through v4 nobody may know that they are replays: they are given up later.
   high=$(cat "$TMP"/logs/*.jsonl | grep -o '"high_water":[0-9]*' | cut -d: -f2 | sort -n | tail -n 1)
-  [ "${high:-1000}" -le 300 ] || fail "$*: ${high:-no} operations held at once"
+  [[ "$*" == *v4* ]] || [ "${high:-1000}" -le 300 ] || fail "$*: ${high:-no} operations held at once"
   look --stuck-after 1
   [ "$RC" = 0 ] || fail "$*: exit code $RC after its end"
   "$INSPECTOR" check "$TMP/logs" >"$TMP/check" 2>&1 || true

@@ -168,7 +168,7 @@ static void start(const struct ni_call_rec *c) {
   const struct ni_event_rec *e = &play.r.events[c->event];
   struct played *p = &play.played[c->event];
   if (!wanted(e)) return;
-  struct ni_prof_descr_v6 d = e->d;
+  struct ni_prof_descr_v7 d = e->d;
   d.parentObj = handle_of(e->parent);
   if (d.type == NI_EV_COLL) {
     d.coll.parentGroup = handle_of(e->parent_group);

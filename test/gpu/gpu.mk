@@ -8,7 +8,7 @@
 GPU_OUT := $(BUILD)/test/gpu
 GPU_O   := $(BUILD)/obj/test/gpu
 SIM_O   := $(BUILD)/obj/test/nccl_sim
-GPU_FORCE := $(foreach v,1 2 3 4 5 6,$(BUILD)/test/force_v$(v).so)
+GPU_FORCE := $(foreach v,1 2 3 4 5 6 7,$(BUILD)/test/force_v$(v).so)
 GPU_FAKE  := $(GPU_OUT)/fake/libnccl.so.2 $(GPU_OUT)/fake/libcuda.so.1 $(if $(filter x86_64-%,$(MACHINE)),$(GPU_OUT)/fake/no_device.so)
 GPU_BINS  := $(GPU_OUT)/gpu_drive $(GPU_OUT)/gpu_check $(GPU_OUT)/gpu_contract
 .PHONY: gpu-tools gpu-portable

@@ -47,7 +47,7 @@ static void summary(void) {
   static const char *const calls[NI_CALL_COUNT] = {"init", "start", "stop", "record", "finalize"};
   static const char *const events[16] = {"Group", "Coll", "P2p", "ProxyOp", "ProxyStep", "ProxyCtrl", "KernelCh",
                                          "NetPlugin", "GroupApi", "CollApi", "P2pApi", "KernelLaunch", "CeColl",
-                                         "CeSync", "CeBatch", ""};
+                                         "CeSync", "CeBatch", "KernelPhase"};
   printf("callbacks:");
   for (int i = 0; i < NI_CALL_COUNT; i++) printf(" %s %llu", calls[i], (unsigned long long)ni_core.calls[i]);
   printf("\nevents:");
@@ -65,7 +65,8 @@ static int run_here(const struct ni_scn *s, const struct ni_options *o) {
   ni_run_prepare(s, o->scenario);
   gethostname(host, sizeof host - 1);
   int masks = 0;
-  for (int i = 0; i < s->n_steps; i++) masks += s->steps[i].verb == NI_DO_MASK;
+  for (int i = 0; i < s->n_steps; i++)
+    masks += s->steps[i].verb == NI_DO_MASK || s->steps[i].verb == NI_DO_RAS;
   ni_truth_process(host, s->set.seed, masks);
   for (int i = 0; i < ni_run.n_ranks; i++)
     if (pthread_create(&ni_run.ranks[i].a, NULL, ni_app_main, &ni_run.ranks[i]))

@@ -44,6 +44,7 @@ static enum ni_result init_v5(void **ctx, uint64_t id, int *mask, const char *na
 START(v4)
 START(v5)
 START(v6)
+START(v7)
 
 static enum ni_result stop(void *handle) {
   (void)handle;
@@ -58,3 +59,4 @@ static enum ni_result record(void *handle, enum ni_prof_state state, union ni_pr
 EXPORT const struct ni_prof_vtable_v4 ncclProfiler_v4 = {"noop", init_v4, start_v4, stop, record, stop};
 EXPORT const struct ni_prof_vtable_v5 ncclProfiler_v5 = {"noop", init_v5, start_v5, stop, record, stop};
 EXPORT const struct ni_prof_vtable_v6 ncclProfiler_v6 = {"noop", init_v5, start_v6, stop, record, stop};
+EXPORT const struct ni_prof_vtable_v7 ncclProfiler_v7 = {"noop", init_v5, start_v7, stop, record, stop};

@@ -1,10 +1,12 @@
 /*
- * A profiler that writes every callback of a run to a file (test/nccl_sim/replay/recording_format.h), for nccl-sim --replay.
+ * A profiler that writes every callback of a run to a file (test/nccl_sim/replay/recording_format.h), for
+ * nccl-sim --replay.
  *
- * NI_RECORDER_FILE names it, %p is the process id (default nccl-callbacks-%p.rec); NI_RECORDER_MASK is the activation
- * mask (default: everything but ProxyStep). Speaks v4, v5 and v6. It is a tool for looking, not for production: all
- * threads share one lock. Failure: a file that cannot be written is said once through NCCL's logger, and nothing is
- * recorded. What the C library has buffered is lost when the process is killed; finalize and exit flush it.
+ * NI_RECORDER_FILE names it, %p is the process id (default nccl-callbacks-%p.rec); NI_RECORDER_MASK is the
+ * activation mask (default: everything that the interface has but ProxyStep). Speaks v4 to v7. It is a tool
+ * for looking, not for production: all threads share one lock. Failure: a file that cannot be written is said
+ * once through NCCL's logger, and nothing is recorded. What the C library has buffered is lost when the
+ * process is killed; finalize and exit flush it.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -68,6 +70,12 @@ static uint64_t put(enum ni_rec_kind kind, int version, uint64_t handle, const v
   return h.handle;
 }
 
+/* Bits that an older table does not have mean something else to other libraries: they are not asked for. */
+static int default_mask(int version) {
+  static const int known[] = {[4] = 0xff, [5] = 0xfff, [6] = 0x7fff, [7] = NI_EV_ALL};
+  return known[version] & ~NI_EV_PROXY_STEP;
+}
+
 static enum ni_result init(int version, void **ctx, uint64_t hash, int *mask, const char *name, int nodes, int ranks,
                            int rank, ni_logger_fn log) {
   const char *m = getenv("NI_RECORDER_MASK");
@@ -78,7 +86,7 @@ static enum ni_result init(int version, void **ctx, uint64_t hash, int *mask, co
   if (!name) name = "";
   size_t n = strnlen(name, 4096);
   *ctx = (void *)(uintptr_t)put(NI_REC_INIT, version, 0, &in, sizeof in, name, n, "", 1);
-  __atomic_store_n(mask, m ? (int)strtol(m, NULL, 0) : NI_EV_ALL & ~NI_EV_PROXY_STEP, __ATOMIC_RELAXED);
+  __atomic_store_n(mask, m ? (int)strtol(m, NULL, 0) : default_mask(version), __ATOMIC_RELAXED);
   return NI_RES_SUCCESS;
 }
 
@@ -95,13 +103,18 @@ static enum ni_result init_v6(void **ctx, uint64_t id, int *mask, const char *na
   return init(6, ctx, id, mask, name, nodes, ranks, rank, log);
 }
 
-/* `d` has its defined members in v6 form. */
-static enum ni_result start(int version, void *ctx, void **handle, struct ni_prof_descr_v6 *d) {
+static enum ni_result init_v7(void **ctx, uint64_t id, int *mask, const char *name, int nodes, int ranks,
+                              int rank, ni_logger_fn log) {
+  return init(7, ctx, id, mask, name, nodes, ranks, rank, log);
+}
+
+/* `d` has its defined members where v7 has them, which is where v6 has them. */
+static enum ni_result start(int version, void *ctx, void **handle, struct ni_prof_descr_v7 *d) {
   struct ni_rec_start s = {d->type, (uint64_t)(uintptr_t)ctx, (uint64_t)(uintptr_t)d->parentObj, d->rank, 0};
-  const char **at[4];
-  char text[512];
+  const char **at[NI_REC_STRINGS];
+  char text[640];
   size_t n = 0;
-  s.strings = ni_rec_strings(d, at);
+  s.strings = ni_rec_strings(d, version, at);
   for (int i = 0; i < s.strings; i++) {
     const char *string = *at[i] ? *at[i] : "";
     size_t k = strnlen(string, 100);
@@ -109,29 +122,36 @@ static enum ni_result start(int version, void *ctx, void **handle, struct ni_pro
     text[n + k] = 0;
     n += k + 1;
   }
-  *handle =
-      (void *)(uintptr_t)put(NI_REC_START, version, 0, &s, sizeof s, &d->coll, ni_rec_member_bytes(d->type), text, n);
+  *handle = (void *)(uintptr_t)put(NI_REC_START, version, 0, &s, sizeof s, &d->coll,
+                                   ni_rec_member_bytes(d->type, version), text, n);
   return NI_RES_SUCCESS;
 }
 
+static enum ni_result start_v7(void *ctx, void **handle, struct ni_prof_descr_v7 *d) {
+  struct ni_prof_descr_v7 e = *d;
+  return start(7, ctx, handle, &e);
+}
+
 static enum ni_result start_v6(void *ctx, void **handle, struct ni_prof_descr_v6 *d) {
-  struct ni_prof_descr_v6 e = *d;
+  struct ni_prof_descr_v7 e;
+  memset(&e, 0, sizeof e);
+  memcpy(&e, d, sizeof *d);
   return start(6, ctx, handle, &e);
 }
 
 static enum ni_result start_v5(void *ctx, void **handle, struct ni_prof_descr_v5 *d) {
-  struct ni_prof_descr_v6 e;
+  struct ni_prof_descr_v7 e;
   memset(&e, 0, sizeof e);
   e.type = d->type;
   e.parentObj = d->parentObj;
   e.rank = d->rank;
-  size_t n = ni_rec_member_bytes(d->type);
+  size_t n = ni_rec_member_bytes(d->type, 6);
   if (n <= sizeof d->coll) memcpy(&e.coll, &d->coll, n);
   return start(5, ctx, handle, &e);
 }
 
 static enum ni_result start_v4(void *ctx, void **handle, struct ni_prof_descr_v4 *d) {
-  struct ni_prof_descr_v6 e;
+  struct ni_prof_descr_v7 e;
   memset(&e, 0, sizeof e);
   e.type = d->type;
   e.parentObj = d->parentObj;
@@ -142,8 +162,8 @@ static enum ni_result start_v4(void *ctx, void **handle, struct ni_prof_descr_v4
   } else if (d->type == NI_EV_P2P) {
     memcpy(&e.p2p, &d->p2p, sizeof d->p2p);
     e.p2p.parentGroup = d->parentObj;
-  } else if (ni_rec_member_bytes(d->type) <= sizeof d->coll) {
-    memcpy(&e.coll, &d->coll, ni_rec_member_bytes(d->type));
+  } else if (ni_rec_member_bytes(d->type, 6) <= sizeof d->coll) {
+    memcpy(&e.coll, &d->coll, ni_rec_member_bytes(d->type, 6));
   }
   return start(4, ctx, handle, &e);
 }
@@ -171,3 +191,5 @@ static enum ni_result finalize(void *ctx) {
 EXPORT const struct ni_prof_vtable_v4 ncclProfiler_v4 = {"recorder", init_v4, start_v4, stop, record, finalize};
 EXPORT const struct ni_prof_vtable_v5 ncclProfiler_v5 = {"recorder", init_v5, start_v5, stop, record, finalize};
 EXPORT const struct ni_prof_vtable_v6 ncclProfiler_v6 = {"recorder", init_v6, start_v6, stop, record, finalize};
+EXPORT const struct ni_prof_vtable_v7 ncclProfiler_v7 = {"recorder", init_v7, start_v7,
+                                                         stop,       record,  finalize};

@@ -13,9 +13,11 @@ replay() { # file [options]
   fi
 }
 need "$BUILD/test/recorder.so"
-for s in groups p2p; do
-  NI_RECORDER_FILE=$TMP/$s.rec "$SIM" --quiet --plugin "$BUILD/test/recorder.so" --scenario $s --truth "$TMP/first"
-  replay "$TMP/$s.rec"
+for s in groups p2p symmetric; do
+  release=2.30
+  [ $s != symmetric ] || release=2.31
+  NI_RECORDER_FILE=$TMP/$s.rec "$SIM" --quiet --plugin "$BUILD/test/recorder.so" --scenario $s --nccl $release --truth "$TMP/first"
+  replay "$TMP/$s.rec" --nccl $release
   # Device times of the recorded run itself, not only those that the replay saw.
   exec_of() { grep '"t":"op"' "$1" | sed 's/.*\("hash":"[^"]*","rank":[0-9]*,"kind":"[^"]*","func":"[^"]*"\).*\("rec":[0-9]*\).*\("exec_ns":[0-9]*\).*/\1 \2 \3/' | sort; }
   if ! diff <(exec_of "$TMP/first") <(exec_of "$TMP/truth"); then

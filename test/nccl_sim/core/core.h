@@ -1,14 +1,17 @@
 /*
- * The simulated core's side of the profiler interface: finding the plugin and calling it as a given release would.
+ * The simulated core's side of the profiler interface: finding the plugin and calling it as a given release
+ * would.
  *
- * The rest of nccl-sim speaks v6 descriptors only. This room translates them to the version the plugin was found with,
- * with the omissions and the garbage that NCCL's own translations have, and with native behaviour where the release
- * speaks that version itself (v4 on 2.27, v5 on 2.28, v6 on 2.29 and 2.30).
+ * The rest of nccl-sim speaks v7 descriptors only. This room translates them to the version the plugin was
+ * found with, with the omissions and the garbage that NCCL's own translations have, and with native behaviour
+ * where the release speaks that version itself (v4 on 2.27, v5 on 2.28, v6 on 2.29 and 2.30, v7 on 2.31
+ * and 2.32).
  *
- * State: one `struct ni_core` per process, as NCCL's globals are: the library (loaded at the first communicator,
- * counted, closed with the last, a failure is final), and the activation mask, one int whose address every init
- * receives. Threads: load and unload under a lock; calls from any thread. Ownership: handles and contexts belong to the
- * plugin. Failure: load returns false with a reason on stderr; results of callbacks are ignored, as NCCL ignores them.
+ * State: one `struct ni_core` per process, as NCCL's globals are: the library (loaded at the first
+ * communicator, counted, closed with the last, a failure is final), and the activation mask, one int whose
+ * address every init receives. Threads: load and unload under a lock; calls from any thread. Ownership:
+ * handles and contexts belong to the plugin. Failure: load returns false with a reason on stderr; results of
+ * callbacks are ignored, as NCCL ignores them.
  */
 #ifndef NI_SIM_CORE_H
 #define NI_SIM_CORE_H
@@ -38,7 +41,7 @@ struct ni_core {
   bool quiet;            /* the plugin's log messages are not shown */
   /* below: set by this room */
   pthread_mutex_t lock;
-  int interface; /* 1..6; 0: not loaded */
+  int interface; /* 1..7; 0: not loaded */
   int refs;
   bool failed;          /* sticky, as in NCCL */
   _Atomic bool gone;    /* up to 2.27: an init failed and the profiler pointer is null for the whole process */
@@ -46,6 +49,7 @@ struct ni_core {
   void *dl;
   const void *vtable;
   _Atomic int mask;     /* relaxed on both sides: a flag word, nothing is published through it */
+  _Atomic int ras; /* what RAS has been told to make of the mask, plus 1; 0: nothing. relaxed, as the mask */
   _Atomic uint64_t calls[NI_CALL_COUNT];   /* relaxed: read after all threads were joined */
   _Atomic uint64_t starts[16];             /* by event bit */
   _Atomic uint64_t steps, step_bytes;      /* network transfers shown to the plugin, however often each was started */
@@ -61,11 +65,15 @@ static inline bool ni_core_self_silent(int release) { return release < 23100; }
 static inline bool ni_core_p2p_channels(int release, int interface) {
   return interface >= 5 || (interface == 4 && release >= 22703 && release < 22800);
 }
-/* Does it look at every KernelCh at each pass, and not only at the first of each chain? Seen on 2.31.2 and 2.32.3. */
-static inline bool ni_core_polls_all(int release) { return release >= 23100; }
+/*
+ * What is new with 2.31: a thread of its own looks at every KernelCh at each pass and not only at the first
+ * of each chain; the host counts only works with KernelCh in their mask; symmetric kernels have brackets;
+ * CollNet announces its channels; the mask is read once a group.
+ */
+static inline bool ni_core_new(int release) { return release >= 23100; }
 /* Parses "2.27", "2.30.7", "23007". Returns the number or 0. */
 int ni_core_release(const char *text);
-/* Newest interface of a release: 1..6. */
+/* Newest interface of a release: 1..7. */
 int ni_core_newest(int release);
 /* True when the release speaks this interface itself, without a translation. */
 bool ni_core_native(int release, int interface);
@@ -86,10 +94,14 @@ int ni_core_init(void **ctx, const struct ni_comm_ident *id);
 void ni_core_finalize(void *ctx);
 /* v1 to v3 carry this with every Coll and P2p that the calling thread raises from here on. */
 void ni_core_who(const struct ni_comm_ident *id);
-/* `d` is filled by the caller for its type; *handle is left as it was when the event is not forwarded. */
-void ni_core_start(void *ctx, void **handle, struct ni_prof_descr_v6 *d);
+/* `d` is filled by the caller for its type; *handle is left as it was when the event is not forwarded, but
+ * for those that the translations of 2.31 take away: KernelPhase through v6 and the copy engine through v5
+ * get NULL. */
+void ni_core_start(void *ctx, void **handle, struct ni_prof_descr_v7 *d);
 void ni_core_stop(void *handle);
 void ni_core_record(void *handle, enum ni_prof_state state, const union ni_prof_state_v4 *args);
+/* RAS's CONTROL PROFILER_MASK: writes the mask behind the plugin's back, and again after every later init. */
+void ni_core_ras(int mask);
 /* The calling thread's counts are added to ni_core's; called before a thread ends. */
 void ni_core_flush_counts(void);
 
@@ -111,7 +123,9 @@ static inline bool ni_wants_p2p(int m, int release) {
 }
 static inline bool ni_wants_proxy_op(int m) { return m & (NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_NET_PLUGIN); }
 static inline bool ni_wants_proxy_step(int m) { return m & (NI_EV_PROXY_STEP | NI_EV_NET_PLUGIN); }
-static inline bool ni_wants_group_api(int m) { return m & ~NI_EV_PROXY_CTRL & NI_EV_ALL; }
+static inline bool ni_wants_group_api(int m) {
+  return m & ~NI_EV_PROXY_CTRL & ~NI_EV_KERNEL_PHASE & NI_EV_ALL;
+}
 static inline bool ni_wants_coll_api(int m) {
   return m & (NI_EV_COLL_API | NI_EV_COLL | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH | NI_EV_NET_PLUGIN |
               NI_EV_CE_COLL | NI_EV_CE_SYNC | NI_EV_CE_BATCH);

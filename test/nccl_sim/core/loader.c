@@ -21,7 +21,8 @@ int ni_core_newest(int release) {
   if (release < 22600) return 2;
   if (release < 22700) return 3;
   if (release < 22800) return 4;
-  return release < 22900 ? 5 : 6;
+  if (release < 22900) return 5;
+  return ni_core_new(release) ? 7 : 6;
 }
 
 bool ni_core_native(int release, int interface) { return ni_core_newest(release) == interface; }

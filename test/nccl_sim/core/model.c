@@ -17,11 +17,12 @@ void ni_model_defaults(const struct ni_scn *s, const struct ni_comm_decl *c, str
     return;
   }
   bool small = bytes < 65536;
+  if (t->symmetric && !t->n_ch) t->n_ch = small ? 2 : 8;
   if (!t->algo) t->algo = small && c->n_ranks > 2 && t->func == NI_FUNC_ALLREDUCE ? "TREE" : "RING";
   if (!t->proto) t->proto = small ? "LL" : bytes < 1048576 ? "LL128" : "SIMPLE";
   if (!t->n_ch) t->n_ch = (uint8_t)(small ? 1 : bytes < 1048576 ? 4 : bytes < 33554432 ? 8 : 16);
   if (t->ch0 + t->n_ch > 64) t->ch0 = 0;
-  t->collnet = t->algo[0] == 'C'; /* COLLNET_DIRECT, COLLNET_CHAIN */
+  t->collnet = !t->symmetric && t->algo[0] == 'C'; /* COLLNET_DIRECT, COLLNET_CHAIN */
   if (t->collnet) t->ch0 = 0;
 }
 
@@ -48,6 +49,8 @@ void ni_model_times(const struct ni_scn *s, const struct ni_comm_decl *c, struct
     p->tasks[i].rel_stop_ns = d;
     if (d < shortest) shortest = d;
   }
+  if (p->n_tasks > 1 && p->tasks[1].fused_tail) /* one kernel does all of them, one after the other */
+    for (int i = 1; i < p->n_tasks; i++) p->tasks[0].rel_stop_ns += p->tasks[i].rel_stop_ns;
   p->jitter_ns = 16;
   while (p->jitter_ns * 16 < shortest && p->jitter_ns < 512) p->jitter_ns *= 2;
   for (int i = 0; i < p->n_tasks; i++) {

@@ -42,8 +42,19 @@ static void close_block(struct ni_parser_state *p) {
     struct ni_plan *plan = &st->plans[i];
     *plan = (struct ni_plan){.tasks = ni_xalloc((size_t)k * sizeof *all), .n_tasks = k};
     memcpy(plan->tasks, all + at, (size_t)k * sizeof *all);
-    for (int t = 0; t < k; t++)
-      if (p->block_fused) plan->tasks[t].paired = t > 0; /* a fused batch lies in one plan */
+    for (int t = 0; t < k; t++) {
+      struct ni_task *task = &plan->tasks[t];
+      if (p->block_fused) task->paired = t > 0; /* a fused batch lies in one plan */
+      if (task->symmetric != plan->tasks[0].symmetric)
+        ni_bad(p, "a plan's operations are all symmetric or none is: plans=N parts them");
+      if (!task->symmetric || t == 0) continue;
+      if (task->func != plan->tasks[0].func)
+        ni_bad(p, "one symmetric kernel has one function: plans=N parts them");
+      task->fused_tail = task->paired = true; /* the operations of a symmetric plan are one kernel */
+      task->variant = plan->tasks[0].variant;
+      task->algo = plan->tasks[0].algo;
+      task->n_ch = plan->tasks[0].n_ch;
+    }
     at += k;
   }
   free(all);
@@ -134,6 +145,12 @@ static void do_verb(struct ni_parser_state *p, const char *verb) {
   } else if (strcmp(verb, "alltoall") == 0) {
     int n = p->scn->comms[ni_arg_comm(p)].n_ranks;
     ni_scn_shifts(p, ni_arg_num(p, "self", 1, 0, 1) != 0 ? 0 : 1, n);
+  } else if (strcmp(verb, "gather") == 0 || strcmp(verb, "scatter") == 0) {
+    ni_scn_rooted(p, verb[0] == 'g');
+  } else if (strcmp(verb, "put") == 0) {
+    int comm = ni_arg_comm(p);
+    st = ni_scn_add_step(p, NI_DO_PUT);
+    st->comm = comm;
   } else if (strcmp(verb, "self") == 0) {
     ni_scn_shifts(p, 0, 1);
   } else if (strcmp(verb, "group") == 0) {
@@ -164,6 +181,7 @@ static void do_verb(struct ni_parser_state *p, const char *verb) {
     st->comm = comm;
     st->graph = g;
     st->times = (uint64_t)ni_arg_num(p, "times", 1, 0, 1e9);
+    st->every_ms = (uint32_t)ni_arg_num(p, "every_ms", 0, 0, 60000);
     st->concurrent = ni_arg_num(p, "concurrent", 0, 0, 1) != 0;
     if (st->concurrent) p->scn->comms[comm].two_threads = true;
     if (st->concurrent && p->scn->comms[comm].live > 1)
@@ -189,6 +207,14 @@ static void do_verb(struct ni_parser_state *p, const char *verb) {
     int who = (int)ni_arg_num(p, "rank", 0, 0, 65535);
     st = ni_scn_add_step(p, NI_DO_MASK);
     st->value = strtoull(value, NULL, 0);
+    st->who = who;
+  } else if (strcmp(verb, "ras") == 0) {
+    const char *value = ni_arg_text(p, "value", "none");
+    int mask = ni_ras_mask(value), who = (int)ni_arg_num(p, "rank", 0, 0, 65535);
+    if (mask < 0)
+      ni_bad(p, "value=%s: accepted are none, all, names of events with commas, or a number", value);
+    st = ni_scn_add_step(p, NI_DO_RAS);
+    st->value = (uint64_t)mask;
     st->who = who;
   } else if (strcmp(verb, "barrier") == 0) {
     ni_scn_add_step(p, NI_DO_BARRIER);

@@ -28,6 +28,9 @@ enum ni_stamps {
 };
 extern const char *const ni_stamps_names[NI_STAMPS_COUNT];
 
+enum ni_held { NI_HELD_NOT, NI_HELD_QUEUED, NI_HELD_STARTED, NI_HELD_COUNT };
+extern const char *const ni_held_names[NI_HELD_COUNT];
+
 enum { NI_TASK_COLL = 0, NI_TASK_SEND = 1, NI_TASK_RECV = 2 };
 
 /* One collective or one direction of a P2P, as every participating rank issues it. */
@@ -52,7 +55,16 @@ struct ni_task {
   int lost_rank;     /* what others send to this rank never arrives, so nobody's kernel ends */
   enum ni_stamps stamps;
   int pxn;           /* this process also serves a proxy operation of another one: 1; 2: whose pid is this one's */
-  bool symmetric;    /* a symmetric-memory kernel: raises its API call and nothing else */
+  bool symmetric;    /* a symmetric-memory kernel: up to 2.30 it raises its API call and nothing else */
+  const char *variant; /* its name; algo then points into it. NULL: classic */
+  bool fused_tail;   /* one of the other calls in the symmetric kernel of the head before it */
+  bool unprofiled;   /* the profiled kernel of its type is missing: KernelCh is waited for and never comes */
+  bool behind_replay; /* the host function waits behind a replay, as KernelCh's counters do not */
+  enum ni_held held; /* destroy comes before the profiler thread does, to the start or the stop of KernelCh */
+  bool config;       /* Broadcast with more than a tag in its config: not taken for an AllGatherV */
+  bool second_part;  /* one call that makes two operations: this is the second */
+  uint64_t tag;      /* userProfilerTag; 0: none */
+  int announced;     /* what the descriptor says of its channels; -1: what is so */
   /* device time relative to the moment all ranks are in the kernel, before noise; set by ni_model_times */
   uint64_t rel_start_ns, rel_stop_ns, late_ns;
 };
@@ -75,6 +87,8 @@ enum ni_verb {
   NI_DO_SYNC,    /* wait until the device has finished everything of this communicator */
   NI_DO_SLEEP,
   NI_DO_MASK,    /* write the shared activation mask */
+  NI_DO_RAS,     /* the same by RAS: again after every later init */
+  NI_DO_PUT,     /* put, signal or wait: nothing is raised */
   NI_DO_BARRIER, /* all rank threads of this process */
   NI_DO_LOOP,
   NI_DO_END_LOOP,
@@ -95,12 +109,14 @@ struct ni_step {
   int skip_rank;     /* this rank never calls it; -1 none */
   int only_rank;     /* no other rank calls it, and this one waits for them; -1 none */
   int pair_from, pair_to; /* only these two ranks take part; -1: all */
+  uint32_t every_ms; /* REPLAY: pause before each */
   int graph;         /* GRAPH, REPLAY: index of the graph */
   int match;         /* LOOP <-> END_LOOP */
   uint64_t value;    /* SLEEP ns, MASK bits */
-  int who;           /* global rank that does it (MASK, SLEEP, END); -1 all */
+  int who;           /* global rank that does it (MASK, RAS, SLEEP, END); -1 all */
   enum ni_end how;
   int ce_batches, ce_syncs;
+  bool captured;     /* CE: into a graph; its replays raise nothing */
   int with;          /* another communicator that takes part in the same user group with the same operations; -1 none */
   uint32_t nonblocking_ms; /* > 0: the group's stop comes first, its kernels so much later, from a helper thread */
 };
@@ -140,6 +156,11 @@ struct ni_settings {
   enum ni_end end;
   bool allgatherv;        /* 2.29 and later: Broadcast raises no Coll */
   int vary_percent;       /* size of the noise on device times */
+  bool rearch;            /* NCCL's new way of queueing work, off by default */
+  bool one_pass, destroy_open;
+  /* What is inferred of 2.31 and not seen: the default is our reading (docs/simulator.md). */
+  bool classic_phases, collnet_phases, barrier_phases, old_phases, mask_shifts, shift_stamps, replay_tag,
+      counter0, empty_proto, lasting_texts;
 };
 
 struct ni_scn {
@@ -165,6 +186,9 @@ void ni_model_times(const struct ni_scn *s, const struct ni_comm_decl *c, struct
 /* Every setting with its default and meaning, for help and man page. */
 struct ni_help_page;
 void ni_settings_words(struct ni_help_page *p);
+
+/* What a text of a mask means to RAS; -1: no such. */
+int ni_ras_mask(const char *text);
 
 static inline uint64_t ni_task_bytes(const struct ni_task *t) { return t->count * t->elem; }
 static inline int ni_task_peer(const struct ni_task *t, int rank, int n) {

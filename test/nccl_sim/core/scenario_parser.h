@@ -51,6 +51,8 @@ void ni_scn_step_keys(struct ni_parser_state *p, struct ni_step *st);
 void ni_scn_coll(struct ni_parser_state *p);
 void ni_scn_p2p(struct ni_parser_state *p);
 void ni_scn_shifts(struct ni_parser_state *p, int from, int to);
+/* Gather or Scatter: every rank sends to the root, or the root to every rank. */
+void ni_scn_rooted(struct ni_parser_state *p, bool gather);
 void ni_scn_ce(struct ni_parser_state *p);
 
 #endif

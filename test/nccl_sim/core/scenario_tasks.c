@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "core.h"
 #include "settings.h"
 
+const char *const ni_held_names[NI_HELD_COUNT] = {"no", "queued", "started"};
 const char *const ni_stamps_names[NI_STAMPS_COUNT] = {"good", "zero", "backward", "stale", "future", "long"};
 
 struct ni_step *ni_scn_add_step(struct ni_parser_state *p, enum ni_verb verb) {
@@ -17,8 +19,70 @@ struct ni_step *ni_scn_add_step(struct ni_parser_state *p, enum ni_verb verb) {
 static struct ni_task *add_task(struct ni_step *st) {
   struct ni_plan *plan = &st->plans[0];
   struct ni_task *t = NI_ADD(plan->tasks, plan->n_tasks);
-  *t = (struct ni_task){.peer = -1, .only_rank = -1, .late_ch = -1, .missing_ch = -1, .hang_rank = -1, .lost_rank = -1, .warps = 16};
+  *t = (struct ni_task){.peer = -1, .only_rank = -1, .late_ch = -1, .missing_ch = -1, .hang_rank = -1,
+                        .lost_rank = -1, .warps = 16, .announced = -1};
   return t;
+}
+
+/* Names of symmetric kernels (NCCL 2.31.2, include/sym_kernels.h); more come with releases. */
+static const char *const variants[] = {"AllReduce_AGxLL_R",
+                                       "AllReduce_AGxLLMC_R",
+                                       "AllReduce_RSxTmaLD_AGxTmaST",
+                                       "AllReduce_RSxLD_AGxST",
+                                       "AllReduce_RSxLDMC_AGxSTMC",
+                                       "AllGather_LL",
+                                       "AllGather_LLMC",
+                                       "AllGather_TmaST",
+                                       "AllGather_ST",
+                                       "AllGather_TmaSTMC",
+                                       "AllGather_STMC",
+                                       "AllGather_RailRing_LsaSTMC",
+                                       "ReduceScatter_LL",
+                                       "ReduceScatter_TmaLD",
+                                       "ReduceScatter_LD",
+                                       "ReduceScatter_LDMC",
+                                       "ReduceScatter_RailA2A_LsaLD",
+                                       "ReduceScatter_RailA2A_LsaLDMC"};
+
+static void read_symmetric(struct ni_parser_state *p, struct ni_task *t) {
+  const char *name = ni_arg_text(p, "variant", NULL);
+  t->symmetric = ni_arg_num(p, "symmetric", name != NULL, 0, 1) != 0;
+  t->unprofiled = ni_arg_num(p, "profiled", 1, 0, 1) == 0;
+  t->behind_replay = ni_arg_num(p, "behind_replay", 0, 0, 1) != 0;
+  if (!t->symmetric) return;
+  bool small = ni_task_bytes(t) < 65536;
+  if (!name)
+    name = t->func == NI_FUNC_ALLREDUCE   ? small ? "AllReduce_AGxLL_R" : "AllReduce_RSxLD_AGxST"
+           : t->func == NI_FUNC_ALLGATHER ? small ? "AllGather_LL" : "AllGather_ST"
+                                          : small ? "ReduceScatter_LL" : "ReduceScatter_LD";
+  int k = ni_pick(name, variants, (int)(sizeof variants / sizeof *variants));
+  size_t n = t->func_name ? strlen(t->func_name) : 0;
+  if (k < 0) ni_bad(p, "variant=%s: not a symmetric kernel of NCCL 2.31", name);
+  if (!n || strncmp(variants[k], t->func_name, n) != 0 || variants[k][n] != '_')
+    ni_bad(p, "symmetric=1: AllReduce, AllGather and ReduceScatter have such kernels, each its own");
+  t->variant = variants[k];
+  t->algo = t->variant + n + 1;
+  t->proto = "";
+  t->ch0 = 0;
+}
+
+int ni_ras_mask(const char *text) {
+  static const char *const names[] = {"group",     "coll",         "p2p",       "proxyop",  "proxystep",
+                                      "proxyctrl", "kernelch",     "netplugin", "groupapi", "collapi",
+                                      "p2papi",    "kernellaunch", "cecoll",    "cesync",   "cebatch"};
+  int mask = 0;
+  char copy[256], *end, *save = NULL;
+  if (strcmp(text, "none") == 0) return 0;
+  if (strcmp(text, "all") == 0) return NI_EV_ALL & ~NI_EV_KERNEL_PHASE;
+  long number = strtol(text, &end, 0);
+  if (end != text && !*end) return (int)number;
+  snprintf(copy, sizeof copy, "%s", text);
+  for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+    int k = ni_pick(w, names, (int)(sizeof names / sizeof *names));
+    if (k < 0) return -1;
+    mask |= 1 << k;
+  }
+  return mask;
 }
 
 static void read_task(struct ni_parser_state *p, const struct ni_comm_decl *c, struct ni_task *t) {
@@ -70,7 +134,18 @@ static void read_task(struct ni_parser_state *p, const struct ni_comm_decl *c, s
   if (k < 0) ni_bad(p, "stamps=%s: accepted are good zero backward stale future long", stamps);
   t->stamps = (enum ni_stamps)k;
   t->pxn = (int)ni_arg_num(p, "pxn", 0, 0, 2);
-  t->symmetric = ni_arg_num(p, "symmetric", 0, 0, 1) != 0;
+  const char *tag = ni_arg_text(p, "tag", NULL), *held = ni_arg_text(p, "thrown", "no");
+  if (tag) {
+    char *end;
+    t->tag = strtoull(tag, &end, 0); /* 64 bits: a double would not hold them */
+    if (end == tag || *end) ni_bad(p, "tag=%s: accepted is a whole number of 64 bits", tag);
+  }
+  k = ni_pick(held, ni_held_names, NI_HELD_COUNT);
+  if (k < 0) ni_bad(p, "thrown=%s: accepted are no queued started", held);
+  t->held = (enum ni_held)k;
+  t->announced = (int)ni_arg_num(p, "announced", -1, 0, 255);
+  t->config = ni_arg_num(p, "config", 0, 0, 1) != 0;
+  read_symmetric(p, t);
 }
 
 static struct ni_step *work_step(struct ni_parser_state *p, int comm) {
@@ -110,6 +185,11 @@ void ni_scn_coll(struct ni_parser_state *p) {
   t->func_name = ni_func_table[t->func].name;
   read_task(p, c, t);
   ni_model_defaults(p->scn, c, t);
+  int parts = (int)ni_arg_num(p, "parts", 1, 1, 2);
+  if (parts == 1) return;
+  struct ni_task part = *t;
+  part.second_part = true;
+  *add_task(st) = part;
 }
 
 static void add_p2p(struct ni_parser_state *p, struct ni_step *st, int kind, int shift, int first) {
@@ -125,12 +205,8 @@ static void add_p2p(struct ni_parser_state *p, struct ni_step *st, int kind, int
   if (t->ch0 + t->n_ch > 64) t->ch0 = 0;
 }
 
-void ni_scn_p2p(struct ni_parser_state *p) {
-  int comm = ni_arg_comm(p);
-  int n = p->scn->comms[comm].n_ranks;
-  struct ni_step *st = work_step(p, comm);
-  ni_scn_step_keys(p, st);
-  int from = (int)ni_arg_num(p, "from", 0, 0, n - 1), to = (int)ni_arg_num(p, "to", n - 1, 0, n - 1);
+/* A Send and its Recv, between two ranks. */
+static void add_ends(struct ni_parser_state *p, struct ni_step *st, int from, int to) {
   add_p2p(p, st, NI_TASK_SEND, 0, 0);
   struct ni_task *t = st->plans[0].tasks;
   t[st->plans[0].n_tasks - 1].peer = to;
@@ -140,10 +216,29 @@ void ni_scn_p2p(struct ni_parser_state *p) {
   t->peer = from;
   t->only_rank = to;
   t->paired = true;
+}
+
+void ni_scn_p2p(struct ni_parser_state *p) {
+  int comm = ni_arg_comm(p);
+  int n = p->scn->comms[comm].n_ranks;
+  struct ni_step *st = work_step(p, comm);
+  ni_scn_step_keys(p, st);
+  int from = (int)ni_arg_num(p, "from", 0, 0, n - 1), to = (int)ni_arg_num(p, "to", n - 1, 0, n - 1);
+  add_ends(p, st, from, to);
   if (!p->block) {
     st->pair_from = from;
     st->pair_to = to;
   }
+}
+
+void ni_scn_rooted(struct ni_parser_state *p, bool gather) {
+  int comm = ni_arg_comm(p);
+  int n = p->scn->comms[comm].n_ranks;
+  struct ni_step *st = work_step(p, comm);
+  ni_scn_step_keys(p, st);
+  int root = (int)ni_arg_num(p, "root", 0, 0, n - 1);
+  for (int k = 0; k < n; k++) add_ends(p, st, gather ? k : root, gather ? root : k);
+  if (!p->block) st->user_group = true;
 }
 
 void ni_scn_shifts(struct ni_parser_state *p, int from, int to) {
@@ -166,6 +261,7 @@ void ni_scn_ce(struct ni_parser_state *p) {
   st->verb = NI_DO_CE;
   ni_scn_step_keys(p, st);
   st->ce_batches = (int)ni_arg_num(p, "batches", 1, 0, 1000);
+  st->captured = ni_arg_num(p, "captured", 0, 0, 1) != 0;
   st->ce_syncs = (int)ni_arg_num(p, "syncs", 2, 0, 1000);
   struct ni_task *t = add_task(st);
   const char *func = ni_arg_text(p, "func", "AllGather");

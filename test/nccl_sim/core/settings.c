@@ -20,7 +20,7 @@ static const struct setting {
 } table[] = {
 #define F(member) offsetof(struct ni_settings, member)
     {"nccl", RELEASE, F(release), 23007, 0, 0, "release to simulate: 2.27, 2.28.3, 2.30 ..."},
-    {"interface", INTERFACE, F(interface), 0, 0, 6, "v1 to v6 instead of the newest both sides know"},
+    {"interface", INTERFACE, F(interface), 0, 0, 7, "v1 to v7 instead of the newest both sides know"},
     {"seed", U64, F(seed), 1, 0, 1e18, "all random choices follow from it"},
     {"ranks", INT, F(ranks), 1, 1, 65536, "ranks of the job"},
     {"nodes", INT, F(nodes), 1, 1, 4096, "nodes the ranks are spread over, in blocks"},
@@ -47,6 +47,19 @@ static const struct setting {
     {"end", END_HOW, F(end), 0, 0, 0, "finalize, exit, quick_exit, _exit, sigkill"},
     {"allgatherv", BOOL, F(allgatherv), 1, 0, 1, "0: as NCCL_ALLGATHERV_ENABLE=0, Broadcast is seen on 2.29 and later"},
     {"vary_percent", INT, F(vary_percent), 20, 0, 60, "noise on device durations"},
+    {"rearch", BOOL, F(rearch), 0, 0, 1, "1: as NCCL_ENQUEUE_REARCH_ENABLE=1 on 2.31: no API events, null parents, no tags"},
+    {"one_pass", BOOL, F(one_pass), 0, 0, 1, "1: from 2.31 on KernelCh is looked at when its kernel is over: all of it in one pass"},
+    {"destroy_open", BOOL, F(destroy_open), 0, 0, 1, "1: what destroy throws away is started first, with stamps of freed memory"},
+    {"classic_phases", BOOL, F(classic_phases), 1, 0, 1, "0: classic collectives have no phases, as 2.32 may be"},
+    {"collnet_phases", BOOL, F(collnet_phases), 1, 0, 1, "0: CollNet alone has none"},
+    {"barrier_phases", BOOL, F(barrier_phases), 1, 0, 1, "0: waiting for peers is not in initial_sync of barrier kernels"},
+    {"old_phases", BOOL, F(old_phases), 1, 0, 1, "0: no phases of earlier works where KernelPhase was turned on later"},
+    {"mask_shifts", BOOL, F(mask_shifts), 1, 0, 1, "0: the device does not count works without KernelCh, so that nothing shifts"},
+    {"shift_stamps", BOOL, F(shift_stamps), 0, 0, 1, "1: works without KernelCh leave stamps: shifted KernelCh come at once"},
+    {"replay_tag", BOOL, F(replay_tag), 1, 0, 1, "0: replays do not carry their capture's tag"},
+    {"counter0", BOOL, F(counter0), 1, 0, 1, "0: a symmetric plan behind a replay waits for its own counter"},
+    {"empty_proto", BOOL, F(empty_proto), 1, 0, 1, "0: symmetric kernels say SIMPLE through interfaces before v7"},
+    {"lasting_texts", BOOL, F(lasting_texts), 1, 0, 1, "0: a kernel's name is gone when the callback returns"},
 #undef F
 };
 
@@ -107,8 +120,8 @@ bool ni_settings_set(struct ni_settings *s, const char *name, const char *value,
     if (v < 0) snprintf(why, cap, "poison=%s: accepted are aa and plausible", value);
   } else if (t->type == INTERFACE) {
     const char *digits = value[0] == 'v' ? value + 1 : value;
-    if (strcmp(value, "auto") != 0 && (!ni_number(digits, &v) || v < 1 || v > 6))
-      snprintf(why, cap, "interface=%s: accepted are auto, v1 to v6", value);
+    if (strcmp(value, "auto") != 0 && (!ni_number(digits, &v) || v < 1 || v > 7))
+      snprintf(why, cap, "interface=%s: accepted are auto, v1 to v7", value);
   } else if (!ni_number(value, &v) || !(v >= t->min && v <= t->max) || (t->type != DBL && v != floor(v))) {
     snprintf(why, cap, "%s=%s: accepted is a%s number from %g to %g", name, value, t->type == DBL ? "" : " whole",
              t->min, t->max);

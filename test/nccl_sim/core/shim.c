@@ -1,10 +1,11 @@
 /*
- * Calling the plugin: v6 descriptors in, the plugin's version out (callbacks 1.4). States and threads: core.h.
+ * Calling the plugin: v7 descriptors in, the plugin's version out (callbacks 1.4). States and threads:
+ * core.h.
  *
  * Each version is one `struct face`: which events and states pass, and how a descriptor is narrowed. NCCL's
- * translations to v4 and v5 build the narrower descriptor on the stack without clearing it, so everything not copied is
- * garbage here too: 0xAA, and in p2p.nChannels of v4, where a careless plugin would believe it, on request a number
- * that looks right.
+ * translations to v4 and v5 build the narrower descriptor on the stack without clearing it, so everything not
+ * copied is garbage here too: 0xAA, and in p2p.nChannels of v4, where a careless plugin would believe it, on
+ * request a number that looks right.
  */
 #include <string.h>
 
@@ -15,7 +16,7 @@ struct face {
   int events; /* forwarded */
   int last_state; /* of translations; native cores raise what their release has */
   int (*init)(void **ctx, const struct ni_comm_ident *id);
-  void (*start)(void *ctx, void **handle, struct ni_prof_descr_v6 *d);
+  void (*start)(void *ctx, void **handle, struct ni_prof_descr_v7 *d);
 };
 
 static _Thread_local struct {
@@ -36,7 +37,7 @@ static void log_line(enum ni_log_level level, unsigned long flags, const char *w
 }
 
 static int init_v6(void **ctx, const struct ni_comm_ident *id) {
-  const struct ni_prof_vtable_v6 *v = ni_core.vtable; /* v5 has the same init */
+  const struct ni_prof_vtable_v6 *v = ni_core.vtable; /* v5 and v7 have the same init */
   return v->init(ctx, id->hash, (int *)&ni_core.mask, id->name, id->n_nodes, id->n_ranks, id->rank, log_line);
 }
 
@@ -51,35 +52,57 @@ static int init_v4(void **ctx, const struct ni_comm_ident *id) {
   return v->init(ctx, (int *)&ni_core.mask, id->name, id->hash, id->n_nodes, id->n_ranks, id->rank, log_line);
 }
 
-static void start_v6(void *ctx, void **handle, struct ni_prof_descr_v6 *d) {
-  ((const struct ni_prof_vtable_v6 *)ni_core.vtable)->startEvent(ctx, handle, d);
+static void start_v7(void *ctx, void **handle, struct ni_prof_descr_v7 *d) {
+  ((const struct ni_prof_vtable_v7 *)ni_core.vtable)->startEvent(ctx, handle, d);
 }
 
-static void start_v5(void *ctx, void **handle, struct ni_prof_descr_v6 *d) {
+/* Bytes of the member that this type has in v5 and v6; v7 has appended to some. */
+static size_t member_v6(uint64_t type) {
+  const struct ni_prof_descr_v6 *e = NULL;
+  switch (type) {
+    case NI_EV_COLL: return sizeof e->coll;
+    case NI_EV_P2P: return sizeof e->p2p;
+    case NI_EV_PROXY_OP: return sizeof e->proxyOp;
+    case NI_EV_PROXY_STEP: return sizeof e->proxyStep;
+    case NI_EV_KERNEL_CH: return sizeof e->kernelCh;
+    case NI_EV_NET_PLUGIN: return sizeof e->netPlugin;
+    case NI_EV_GROUP_API: return sizeof e->groupApi;
+    case NI_EV_COLL_API: return sizeof e->collApi;
+    case NI_EV_P2P_API: return sizeof e->p2pApi;
+    case NI_EV_KERNEL_LAUNCH: return sizeof e->kernelLaunch;
+    case NI_EV_CE_COLL: return sizeof e->ceColl;
+    case NI_EV_CE_SYNC: return sizeof e->ceCollSync;
+    case NI_EV_CE_BATCH: return sizeof e->ceCollBatch;
+    default: return 0;
+  }
+}
+
+static void start_v6(void *ctx, void **handle, struct ni_prof_descr_v7 *d) {
+  const struct ni_prof_vtable_v6 *v = ni_core.vtable;
+  if (ni_core_native(ni_core.release, 6)) { /* no field of v6 lies elsewhere in v7 */
+    v->startEvent(ctx, handle, (struct ni_prof_descr_v6 *)(void *)d);
+    return;
+  }
+  struct ni_prof_descr_v6 e;
+  memset(&e, 0, sizeof e);
+  e.type = d->type;
+  e.parentObj = d->parentObj;
+  e.rank = d->rank;
+  memcpy(&e.coll, &d->coll, member_v6(d->type));
+  v->startEvent(ctx, handle, &e);
+}
+
+static void start_v5(void *ctx, void **handle, struct ni_prof_descr_v7 *d) {
   struct ni_prof_descr_v5 e;
   memset(&e, ni_core_native(ni_core.release, 5) ? 0 : 0xAA, sizeof e);
   e.type = d->type;
   e.parentObj = d->parentObj;
   e.rank = d->rank;
-  size_t n = sizeof d->coll; /* the largest member; the others are copied whole with it only when native */
-  switch (d->type) {
-    case NI_EV_GROUP: case NI_EV_PROXY_CTRL: n = 0; break;
-    case NI_EV_P2P: n = sizeof d->p2p; break;
-    case NI_EV_PROXY_OP: n = sizeof d->proxyOp; break;
-    case NI_EV_PROXY_STEP: n = sizeof d->proxyStep; break;
-    case NI_EV_KERNEL_CH: n = sizeof d->kernelCh; break;
-    case NI_EV_NET_PLUGIN: n = sizeof d->netPlugin; break;
-    case NI_EV_GROUP_API: n = sizeof d->groupApi; break;
-    case NI_EV_COLL_API: n = sizeof d->collApi; break;
-    case NI_EV_P2P_API: n = sizeof d->p2pApi; break;
-    case NI_EV_KERNEL_LAUNCH: n = sizeof d->kernelLaunch; break;
-    default: break;
-  }
-  memcpy(&e.coll, &d->coll, n);
+  memcpy(&e.coll, &d->coll, member_v6(d->type));
   ((const struct ni_prof_vtable_v5 *)ni_core.vtable)->startEvent(ctx, handle, &e);
 }
 
-static void start_v4(void *ctx, void **handle, struct ni_prof_descr_v6 *d) {
+static void start_v4(void *ctx, void **handle, struct ni_prof_descr_v7 *d) {
   bool native = ni_core_native(ni_core.release, 4);
   struct ni_prof_descr_v4 e;
   memset(&e, native ? 0 : 0xAA, sizeof e);
@@ -156,7 +179,7 @@ static uint8_t proto_code(const char *s) {
 /* What v1, v2 and v3 have in common, by the name of each field: the head, Coll, P2p and the proxy. Translations clear the
  * descriptor and know neither name nor hash (callbacks 1.4). */
 #define OLD_START(version, FUNC, TYPE, ALGO, PROTO, MORE)                                       \
-  static void start_v##version(void *ctx, void **handle, struct ni_prof_descr_v6 *d) {          \
+  static void start_v##version(void *ctx, void **handle, struct ni_prof_descr_v7 *d) {          \
     struct ni_prof_descr_v##version e;                                                          \
     bool native = ni_core_native(ni_core.release, version);                                     \
     memset(&e, 0, sizeof e);                                                                    \
@@ -207,7 +230,8 @@ static const struct face faces[] = {
     [3] = {0xff, NI_ST_PROXY_CTRL_APPEND_END, init_v1, start_v3},
     [4] = {0xff, NI_ST_KERNEL_CH_STOP, init_v4, start_v4},
     [5] = {0xfff, NI_ST_GROUP_API_END_BEGIN, init_v6, start_v5},
-    [6] = {NI_EV_ALL, NI_ST_CE_BATCH_COMPLETE, init_v6, start_v6},
+    [6] = {0x7fff, NI_ST_CE_BATCH_COMPLETE, init_v6, start_v6},
+    [7] = {NI_EV_ALL, NI_ST_KERNEL_PHASE_STOP, init_v6, start_v7},
 };
 
 static const struct face *face(void) {
@@ -227,6 +251,25 @@ static bool callable(void) {
   return false;
 }
 
+/* What the translations of a release take out of the shared mask after each init of the plugin. */
+static int cleared_bits(void) {
+  int phase = ni_core_new(ni_core.release) ? NI_EV_KERNEL_PHASE : 0;
+  if (ni_core_native(ni_core.release, ni_core.interface)) return 0;
+  if (ni_core.interface == 5) return NI_EV_CE_COLL | NI_EV_CE_SYNC | NI_EV_CE_BATCH | phase;
+  return ni_core.interface == 6 ? phase : 0;
+}
+
+/* Phases hang on KernelCh: NCCL adds it, at init and through RAS only. */
+static int with_kernel_ch(int mask) {
+  return ni_core_new(ni_core.release) && (mask & NI_EV_KERNEL_PHASE) ? mask | NI_EV_KERNEL_CH : mask;
+}
+
+void ni_core_ras(int mask) {
+  mask = with_kernel_ch(mask);
+  atomic_store_explicit(&ni_core.ras, mask + 1, memory_order_relaxed);
+  atomic_store_explicit(&ni_core.mask, mask, memory_order_relaxed);
+}
+
 int ni_core_init(void **ctx, const struct ni_comm_ident *id) {
   const struct face *f = face();
   if (!f) return 0;
@@ -234,9 +277,11 @@ int ni_core_init(void **ctx, const struct ni_comm_ident *id) {
   int rc = f->init(ctx, id);
   if (rc == 0) {
     ni_core.filled = true;
-    /* The v5 translation takes the copy-engine bits out of the shared mask after each init. */
-    if (ni_core.interface == 5 && !ni_core_native(ni_core.release, 5))
-      atomic_fetch_and_explicit(&ni_core.mask, ~(NI_EV_CE_COLL | NI_EV_CE_SYNC | NI_EV_CE_BATCH), memory_order_relaxed);
+    int clear = cleared_bits(), ras = atomic_load_explicit(&ni_core.ras, memory_order_relaxed);
+    if (clear) atomic_fetch_and_explicit(&ni_core.mask, ~clear, memory_order_relaxed);
+    int mask = ni_core_mask(), more = with_kernel_ch(mask);
+    if (more != mask) atomic_fetch_or_explicit(&ni_core.mask, NI_EV_KERNEL_CH, memory_order_relaxed);
+    if (ras) atomic_store_explicit(&ni_core.mask, ras - 1, memory_order_relaxed);
   } else if (ni_core.release < 22800) {
     ni_sim_say("WARN init returned %d: profiling is off for the whole process", rc);
     ni_core.gone = true;
@@ -253,9 +298,15 @@ void ni_core_finalize(void *ctx) {
 
 void ni_core_who(const struct ni_comm_ident *id) { old_ident = *id; }
 
-void ni_core_start(void *ctx, void **handle, struct ni_prof_descr_v6 *d) {
+void ni_core_start(void *ctx, void **handle, struct ni_prof_descr_v7 *d) {
   const struct face *f = face();
-  if (!f || !(f->events & d->type) || !callable()) return;
+  if (!f || !callable()) return;
+  if (!((uint64_t)f->events & d->type)) {
+    uint64_t ce = NI_EV_CE_COLL | NI_EV_CE_SYNC | NI_EV_CE_BATCH;
+    uint64_t nulled = ni_core.interface == 6 ? NI_EV_KERNEL_PHASE : ni_core.interface == 5 ? ce : 0;
+    if (ni_core_new(ni_core.release) && (d->type & nulled)) *handle = NULL;
+    return;
+  }
   f->start(ctx, handle, d);
   int bit = __builtin_ctzll(d->type);
   counts.calls[NI_CALL_START]++;

@@ -34,11 +34,11 @@ int ni_participants(const struct ni_crank *c, const struct ni_plan *plan) {
 /* Returns the call's number; -1 when no API event is raised. */
 static struct ni_called start_api(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st, const struct ni_task *t,
                                   int mask, bool captured) {
-  struct ni_prof_descr_v6 d;
+  struct ni_prof_descr_v7 d;
   struct ni_called called = {NULL, -1};
   void *stream = (void *)(uintptr_t)(0x5500000000u + (uintptr_t)c->comm * 64);
   bool coll = t->kind == NI_TASK_COLL, shown = ni_core.interface >= 5;
-  if (ni_core.release < 22800) return called;
+  if (ni_core.release < 22800 || (ni_run.scn->set.rearch && ni_core_new(ni_core.release))) return called;
   if (!r->group_api && ni_wants_group_api(mask)) {
     memset(&d, 0, sizeof d);
     d.type = NI_EV_GROUP_API;
@@ -57,6 +57,7 @@ static struct ni_called start_api(struct ni_rank *r, struct ni_crank *c, const s
     d.collApi.root = t->root;
     d.collApi.stream = stream;
     d.collApi.graphCaptured = captured;
+    d.collApi.userTag = t->tag;
     r->coll_api = NULL;
     if (shown) called.call = c->calls[0]++;
     ni_core_start(c->ctx, &r->coll_api, &d);
@@ -67,6 +68,7 @@ static struct ni_called start_api(struct ni_rank *r, struct ni_crank *c, const s
     d.p2pApi.datatype = t->dtype;
     d.p2pApi.stream = stream;
     d.p2pApi.graphCaptured = captured;
+    d.p2pApi.userTag = t->tag;
     r->p2p_api = NULL;
     if (shown) called.call = c->calls[1]++;
     ni_core_start(c->ctx, &r->p2p_api, &d);
@@ -80,7 +82,7 @@ static struct ni_called start_api(struct ni_rank *r, struct ni_crank *c, const s
 static void kernel_launch(struct ni_rank *r, struct ni_crank *c, int mask) {
   void *launch = NULL;
   if (ni_core.release < 22800 || !(mask & NI_EV_KERNEL_LAUNCH)) return;
-  struct ni_prof_descr_v6 d;
+  struct ni_prof_descr_v7 d;
   memset(&d, 0, sizeof d);
   d.type = NI_EV_KERNEL_LAUNCH;
   d.parentObj = r->group_api;
@@ -90,10 +92,10 @@ static void kernel_launch(struct ni_rank *r, struct ni_crank *c, int mask) {
 }
 
 /* 2.29 and later give a lone Broadcast no events unless NCCL_ALLGATHERV_ENABLE=0; its number still advances. */
-static int latch(const struct ni_task *t) {
-  if (t->kind == NI_TASK_COLL && t->func == NI_FUNC_BROADCAST && ni_core.release >= 22900 && ni_run.scn->set.allgatherv)
-    return 0;
-  return ni_core_mask();
+static int latch(const struct ni_task *t, int mask) {
+  bool hidden = t->kind == NI_TASK_COLL && t->func == NI_FUNC_BROADCAST && ni_core.release >= 22900 &&
+                ni_run.scn->set.allgatherv;
+  return hidden && !t->config ? 0 : mask;
 }
 
 struct group { /* what the launching of a group needs, perhaps on a helper thread */
@@ -106,6 +108,21 @@ struct group { /* what the launching of a group needs, perhaps on a helper threa
   bool part, captured;
 };
 
+/* A plan whose host part waits behind a replay on the host stream. */
+struct behind {
+  const struct group *g;
+  const struct ni_plan *plan;
+  const int *masks;
+  const struct ni_called *api;
+  uint64_t index;
+};
+
+static void bracket_behind(void *arg) {
+  const struct behind *b = arg;
+  ni_bracket(b->g->c, b->g->st, b->plan, b->masks, b->api, NI_EAGER, NULL, ni_now(), b->index,
+             &b->g->r->h_rng);
+}
+
 static void launch_group(const struct group *g) {
   const struct ni_step *st = g->st;
   struct ni_crank *c = g->c;
@@ -113,13 +130,19 @@ static void launch_group(const struct group *g) {
     bool mine = false;
     for (int i = 0; i < st->plans[p].n_tasks; i++)
       mine |= ni_task_mine(c, &st->plans[p].tasks[i]);
-    if (st->plans[p].tasks[0].symmetric) continue; /* another scheduler's: neither launch nor bracket is raised */
+    bool symmetric = st->plans[p].tasks[0].symmetric;
+    if (symmetric && !ni_core_new(ni_core.release))
+      continue; /* another scheduler's: neither launch nor bracket is raised */
     uint64_t index = c->next_index;
     if (!g->captured && ni_participants(c, &st->plans[p]) > 1) c->next_index++;
     if (!g->part || !mine) continue;
     kernel_launch(g->r, c, g->first);
-    if (!g->captured)
-      ni_bracket(c, st, &st->plans[p], g->masks + at, g->api + at, false, ni_now(), index, &g->r->rng);
+    struct behind b = {g, &st->plans[p], g->masks + at, g->api + at, index};
+    if (!g->captured && symmetric && st->plans[p].tasks[0].behind_replay)
+      ni_graph_behind(g->r, bracket_behind, &b);
+    else if (!g->captured)
+      ni_bracket(c, st, &st->plans[p], g->masks + at, g->api + at, NI_EAGER, NULL, ni_now(), index,
+                 &g->r->rng);
   }
 }
 
@@ -140,11 +163,16 @@ static void call_group(const struct group *g, int *masks, struct ni_called *api)
       const struct ni_task *t = &st->plans[p].tasks[i];
       uint64_t before = ni_unix_now();
       api[n] = (struct ni_called){NULL, -1};
-      masks[n] = latch(t);
+      /* From 2.31 on read once a group, and by the new way of queueing work when a task is made. */
+      int live = ni_core_new(ni_core.release) && !ni_run.scn->set.rearch ? g->first : ni_core_mask();
+      masks[n] = latch(t, live);
       if (!g->part || !ni_task_mine(g->c, t)) continue;
-      int live = ni_core_mask();
+      if (t->second_part && n > 0) {
+        api[n] = api[n - 1];
+        continue;
+      }
       api[n] = start_api(g->r, g->c, st, t, live, g->captured);
-      bool unseen = t->symmetric || !ni_wants_coll(masks[n]);
+      bool unseen = (t->symmetric && !ni_core_new(ni_core.release)) || !ni_wants_coll(masks[n]);
       if (unseen && !g->captured && t->kind == NI_TASK_COLL && api[n].call >= 0 && (live & NI_EV_COLL))
         ni_truth_call(g->c, t, api[n].call, "api", before, ni_unix_now());
     }
@@ -187,10 +215,10 @@ static void do_ce(struct ni_rank *r, struct ni_crank *c, const struct ni_step *s
   const struct ni_task *t = &st->plans[0].tasks[0];
   int mask = ni_core_mask();
   void *coll = NULL;
-  struct ni_prof_descr_v6 d;
+  struct ni_prof_descr_v7 d;
   uint64_t before = ni_unix_now();
   r->group_api = NULL;
-  struct ni_called api = start_api(r, c, st, t, mask, false);
+  struct ni_called api = start_api(r, c, st, t, mask, st->captured);
   bool raised = ni_core.release >= 22900 && (mask & (NI_EV_CE_COLL | NI_EV_CE_SYNC | NI_EV_CE_BATCH));
   ni_core_record(r->group_api, NI_ST_GROUP_API_END_BEGIN, NULL);
   if (raised) {
@@ -204,6 +232,7 @@ static void do_ce(struct ni_rank *r, struct ni_crank *c, const struct ni_step *s
     d.ceColl.count = bytes ? ni_task_bytes(t) : t->count;
     d.ceColl.datatype = bytes ? "ncclInt8" : t->dtype;
     d.ceColl.syncStrategy = "UC";
+    d.ceColl.userTag = ni_run.scn->set.rearch ? 0 : t->tag;
     ni_core_start(c->ctx, &coll, &d);
     for (int i = 0; coll && i < st->ce_syncs + st->ce_batches; i++) {
       bool sync = i < st->ce_syncs / 2 || i >= st->ce_syncs / 2 + st->ce_batches;
@@ -324,6 +353,10 @@ static void run_step(struct ni_rank *r, const struct ni_step *st) {
     case NI_DO_MASK:
       if (mine || ni_run.scn->set.procs) atomic_store_explicit(&ni_core.mask, (int)st->value, memory_order_relaxed);
       return;
+    case NI_DO_RAS:
+      if (mine || ni_run.scn->set.procs) ni_core_ras((int)st->value);
+      return;
+    case NI_DO_PUT: return; /* put, signal and wait raise nothing, not even GroupApi, and no counter moves */
     case NI_DO_BARRIER: pthread_barrier_wait(&ni_run.barrier); return;
     case NI_DO_END:
       /* Without a rank it is every process; one that holds several ranks ends by its first. */

@@ -1,4 +1,6 @@
 /* The simulated device: when kernels and their channels start and stop. States and threads: engine.h. */
+#include <string.h>
+
 #include "engine.h"
 
 static uint64_t scaled(const struct ni_kernel *k, uint64_t ns) { return ns * k->noise >> 10; }
@@ -66,6 +68,37 @@ bool ni_node_stop_at(const struct ni_node *n, uint64_t *at) {
   if (n->ch == t->late_ch) rel += t->late_ns + (t->rel_stop_ns - t->rel_start_ns);
   *at = k->met_ns + scaled(k, rel) + jitter(k, n->ch, 1) + (n->ch == t->late_ch ? 2 * k->plan->jitter_ns : 0);
   return true;
+}
+
+enum phases { PHASES_CLASSIC, PHASES_BARRIER, PHASES_LL, PHASES_OWN_NODE };
+
+/*
+ * What the stamps between the kernel's own stand for. Classic kernels take the first before they meet a peer.
+ * Barrier kernels wait for all ranks; a ReduceScatter over the network for those of its own node, and for the
+ * others where it computes: here its node is taken to be there. LL kernels wait with the first exchange of
+ * data, which is nearly all of a small one.
+ */
+static enum phases phases_of(const struct ni_task *t) {
+  if (!t->symmetric || !ni_run.scn->set.barrier_phases) return PHASES_CLASSIC;
+  if (strncmp(t->algo, "RailA2A", 7) == 0) return PHASES_OWN_NODE;
+  return strncmp(t->algo, "LL", 2) == 0 || strstr(t->algo, "xLL") ? PHASES_LL : PHASES_BARRIER;
+}
+
+void ni_node_phases(const struct ni_node *n, uint64_t start_at, uint64_t stop_at, uint64_t *open_at,
+                    uint64_t *close_at) {
+  const struct ni_kernel *k = n->work->kernel;
+  uint64_t own = stop_at - k->met_ns < stop_at - start_at ? k->met_ns : start_at; /* when all are in it */
+  uint64_t work = stop_at - own, first = start_at, last = stop_at;
+  switch (phases_of(n->work->task)) {
+    case PHASES_CLASSIC:
+      first = start_at + jitter(k, n->ch, 2) % 64, last = stop_at - jitter(k, n->ch, 3) % 64;
+      break;
+    case PHASES_OWN_NODE: first = start_at + work / 16, last = stop_at - work / 16; break;
+    case PHASES_BARRIER: first = own + work / 16, last = stop_at - work / 16; break;
+    case PHASES_LL: first = stop_at - work / 8; break;
+  }
+  *open_at = first < start_at ? start_at : first > stop_at ? stop_at : first;
+  *close_at = last < *open_at ? *open_at : last > stop_at ? stop_at : last;
 }
 
 /* The planted fault is on the task's last channel only: one bad stamp must spoil the operation, not a majority. */

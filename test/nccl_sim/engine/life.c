@@ -32,9 +32,25 @@ static struct ni_proxy *new_proxy(void *ctx, uint64_t seed) {
   made = p;
   pthread_mutex_init(&p->lock, NULL);
   pthread_cond_init(&p->cond, NULL);
+  pthread_cond_init(&p->net_cond, NULL);
   p->rng = ni_mix(ni_run.scn->set.seed, seed);
+  p->net_rng = ni_mix(p->rng, 3);
   p->creator_ctx = ctx;
   return p;
+}
+
+/* Of a new life of a communicator; with `behind` the device is ahead from its first work on. */
+static void new_counters(struct ni_crank *c) {
+  for (int kind = 0; kind < 2; kind++)
+    for (int ch = 0; ch < 64; ch++) {
+      c->counted[kind][ch] = 0;
+      c->device_counted[kind][ch] = kind == 0 ? (uint64_t)ni_run.scn->set.behind : 0;
+      free(c->rings[kind][ch]);
+      c->rings[kind][ch] = NULL;
+    }
+  for (int dir = 0; dir < 3; dir++)
+    for (int ch = 0; ch < 64; ch++) c->chains[dir][ch].no_phases = false;
+  c->drop = 0;
 }
 
 void ni_crank_init(struct ni_crank *c) {
@@ -51,6 +67,7 @@ void ni_crank_init(struct ni_crank *c) {
   }
   for (int i = 0; i < NI_FUNC_COUNT; i++) c->sn[i] = 0;
   c->rec[0] = c->rec[1] = c->ahead = 0;
+  new_counters(c);
   c->calls[0] = c->calls[1] = 0;
   pthread_mutex_lock(&ni_run.clique_lock);
   struct ni_crank *parent = c->decl->share >= 0 ? c->owner->cranks[c->decl->share] : NULL;
@@ -64,7 +81,6 @@ void ni_crank_init(struct ni_crank *c) {
   }
   c->proxy->users++;
   if (!c->proxy->started) {
-    c->proxy->stop = c->proxy->abort = false;
     ni_proxy_start(c->proxy);
   }
   pthread_mutex_unlock(&ni_run.clique_lock);
@@ -75,8 +91,19 @@ void ni_crank_init(struct ni_crank *c) {
 void ni_crank_drain(struct ni_crank *c) {
   if (!c->up) return;
   pthread_mutex_lock(&c->lock);
-  while (c->outstanding > 0) pthread_cond_wait(&c->room, &c->lock);
+  while (c->outstanding > c->n_stuck) pthread_cond_wait(&c->room, &c->lock);
   pthread_mutex_unlock(&c->lock);
+}
+
+/* What the profiler thread still waits for when the kernels are over: thrown away, and nobody is told. */
+static void throw_away(struct ni_crank *c) {
+  pthread_mutex_lock(&c->lock);
+  bool any = c->outstanding > 0;
+  pthread_mutex_unlock(&c->lock);
+  if (!any) return;
+  c->drop = 1;
+  while (c->drop != 2) ni_sleep_ns(20000);
+  ni_crank_drain(c);
 }
 
 static void finish(struct ni_crank *c) {
@@ -88,6 +115,7 @@ static void finish(struct ni_crank *c) {
 void ni_crank_destroy(struct ni_crank *c) {
   if (!c->up) return;
   ni_crank_drain(c);
+  throw_away(c);
   ni_truth_close_comm(c, NI_OUT_OPEN);
   int members = 0;
   for (int i = 0; i < ni_run.n_ranks; i++) members += peer_in_process(c, i) != NULL;
@@ -146,6 +174,7 @@ void ni_run_prepare(const struct ni_scn *s, const char *scenario) {
       free(p);
       pthread_mutex_init(&ni_run.pool[i].lock, NULL);
       pthread_cond_init(&ni_run.pool[i].cond, NULL);
+      pthread_cond_init(&ni_run.pool[i].net_cond, NULL);
     }
   }
   uint64_t now = ni_now();

@@ -36,7 +36,7 @@ int ni_netops_of(const struct ni_crank *c, const struct ni_task *t) {
 static void add(struct ni_proxy *p, struct ni_work *w, bool send, int ch, bool foreign) {
   const struct ni_task *t = w->task;
   struct ni_netop *o = ni_xalloc(sizeof *o);
-  struct ni_prof_descr_v6 d;
+  struct ni_prof_descr_v7 d;
   o->work = foreign ? NULL : w;
   o->mask = w->mask | (foreign ? NI_EV_PROXY_OP | NI_EV_PROXY_STEP : 0); /* the other process's latched mask counts */
   o->ctx = foreign ? ni_run.wild : w->c->ctx;
@@ -83,7 +83,7 @@ void ni_netops_append(struct ni_proxy *p, struct ni_work *w) {
 }
 
 static void start_step(struct ni_netop *o) {
-  struct ni_prof_descr_v6 d;
+  struct ni_prof_descr_v7 d;
   /* 2.27 starts no step under a NULL operation. */
   if (!o->handle && ni_core.release < 22800) return;
   memset(&d, 0, sizeof d);
@@ -125,7 +125,7 @@ static bool advance(struct ni_proxy *p, struct ni_netop *o) {
         o->step = NULL;
         start_step(o);
         if (o->send) record_step(o, NI_ST_PROXY_STEP_SEND_GPU_WAIT);
-        o->repeats = most ? (int)(ni_rand(&p->rng) % (unsigned)(most + 1)) : 0;
+        o->repeats = most ? (int)(ni_rand(&p->net_rng) % (unsigned)(most + 1)) : 0;
         o->phase = 2;
         break;
       case 2: /* send: waits for a peer's credit, once or more; recv: asks again and again with a new start */
@@ -181,7 +181,7 @@ bool ni_netops_pass(struct ni_proxy *p, uint64_t now) {
 void ni_proxy_ctrl(struct ni_proxy *p, enum ni_prof_state first, enum ni_prof_state last, int appended) {
   void *handle = NULL;
   union ni_prof_state_v4 a;
-  struct ni_prof_descr_v6 d;
+  struct ni_prof_descr_v7 d;
   memset(&a, 0, sizeof a);
   memset(&d, 0, sizeof d);
   d.type = NI_EV_PROXY_CTRL;
@@ -191,11 +191,7 @@ void ni_proxy_ctrl(struct ni_proxy *p, enum ni_prof_state first, enum ni_prof_st
     ni_core_stop(handle);
     return;
   }
-  if (first == NI_ST_PROXY_CTRL_SLEEP) {
-    pthread_mutex_lock(&p->lock);
-    while (!p->posted && !p->stop && !p->abort) pthread_cond_wait(&p->cond, &p->lock);
-    pthread_mutex_unlock(&p->lock);
-  }
+  if (first == NI_ST_PROXY_CTRL_SLEEP) ni_proxy_sleep(p);
   a.proxyCtrl.appendedProxyOps = appended < 0 ? 0 : appended;
   if (ni_core_mask() & NI_EV_PROXY_CTRL) ni_core_record(handle, last, &a);
   ni_core_stop(handle);

@@ -1,11 +1,11 @@
 /*
  * The progress thread: takes posted works, polls the device, raises KernelCh and the network events.
  *
- * As in NCCL: works come in append batches of at most 16 operation counts every 8 passes; each polls through a chain of
- * its own per (communicator, channel, direction), first in, first out; only the head of a chain is polled, once per
- * pass, so that start and stop of one KernelCh never fall in the same pass. From 2.31 on all works are looked at in each
- * pass: of works fused into one batch several are then open on a channel at once, and start and stop may follow at once.
- * (NCCL does that in a thread of its own; here it stays this one.) States and threads: engine.h.
+ * As in NCCL: works come in append batches of at most 16 operation counts every 8 passes; each polls through
+ * a chain of its own per (communicator, channel, direction), first in, first out; only the head of a chain is
+ * polled, once per pass, so that start and stop of one KernelCh never fall in the same pass. From 2.31 on a
+ * profiler thread polls otherwise (poller.c), and the progress thread has the network alone. States and
+ * threads: engine.h.
  */
 #include <sched.h>
 #include <string.h>
@@ -45,10 +45,18 @@ static void take_kernels(struct ni_crank *c) {
   c->gpu_tail = tail;
 }
 
+bool ni_network_asks(const struct ni_work *w) {
+  return ni_core_new(ni_core.release) && !w->task->symmetric && (w->c->id.n_nodes > 1 || w->task->pxn);
+}
+
 static void append_work(struct ni_proxy *p, struct ni_work *w) {
   struct ni_crank *c = w->c;
   serve(p, c);
-  int dir = w->task->kind == NI_TASK_RECV;
+  if (w->head) { /* the others of a fused kernel end with their head */
+    ni_work_put(w->head);
+    return;
+  }
+  int dir = w->task->kind == NI_TASK_RECV ? 1 : w->task->symmetric ? 2 : 0;
   if (!w->n_nodes) {
     w->next = c->shadow;
     c->shadow = w;
@@ -61,7 +69,18 @@ static void append_work(struct ni_proxy *p, struct ni_work *w) {
     ch->tail = &w->nodes[i];
     c->active[dir] |= 1ull << w->nodes[i].ch;
   }
-  ni_netops_append(p, w);
+  if (!ni_core_new(ni_core.release)) {
+    ni_netops_append(p, w);
+    return;
+  }
+  if (!ni_network_asks(w)) return;
+  pthread_mutex_lock(&p->lock);
+  w->net_next = NULL;
+  if (p->net_tail) p->net_tail->net_next = w;
+  else p->net_posted = w;
+  p->net_tail = w;
+  pthread_cond_signal(&p->net_cond);
+  pthread_mutex_unlock(&p->lock);
 }
 
 /* Returns how many works came over. */
@@ -103,7 +122,7 @@ static void start_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
   bool first = !w->first_ns && !n->anothers;
   if (first) w->first_ns = ni_unix_now();
   ni_truth_unlock(w->c);
-  struct ni_prof_descr_v6 d;
+  struct ni_prof_descr_v7 d;
   d.type = NI_EV_KERNEL_CH;
   d.parentObj = w->handle;
   d.rank = 0;
@@ -157,8 +176,9 @@ static bool reached(struct ni_node *n, uint64_t now, uint64_t *next_ns, uint64_t
   return true;
 }
 
-/* One look at the head of one chain. */
-static bool poll_head(struct ni_chain *ch, uint64_t now, uint64_t *next_ns) {
+/* One look at the head of one chain, as up to 2.30. */
+static bool poll_head(struct ni_crank *c, struct ni_chain *ch, uint64_t now, uint64_t *next_ns) {
+  (void)c;
   struct ni_node *n = ch->head;
   uint64_t at;
   if (!reached(n, now, next_ns, &at)) return false;
@@ -174,41 +194,17 @@ static bool poll_head(struct ni_chain *ch, uint64_t now, uint64_t *next_ns) {
   return true;
 }
 
-/* One look at every node of a chain. */
-static bool poll_all(struct ni_chain *ch, uint64_t now, uint64_t *next_ns) {
-  bool moved = false;
-  uint64_t at;
-  struct ni_node *before = NULL;
-  for (struct ni_node *n = ch->head, *next; n; n = next) {
-    next = n->next;
-    if (n->state == NI_NODE_POSTED && reached(n, now, next_ns, &at)) {
-      start_node(ch, n, at);
-      moved = true;
-    }
-    if (n->state != NI_NODE_STARTED || !reached(n, now, next_ns, &at)) {
-      before = n;
-      continue;
-    }
-    stop_node(ch, n, at);
-    moved = true;
-    if (before) before->next = next;
-    else ch->head = next;
-    if (!next) ch->tail = before;
-    ni_work_put(n->work);
-  }
-  return moved;
-}
-
 static bool poll_crank(struct ni_proxy *p, struct ni_crank *c, uint64_t now, uint64_t *next_ns) {
   bool moved = false;
-  for (int dir = 0; dir < 2; dir++) {
+  for (int dir = 0; dir < 3; dir++) {
     /* Channels in a different order each pass: nothing may rest on it. */
     unsigned turn = ni_rand(&p->rng) & 63;
     uint64_t mask = c->active[dir];
     mask = turn ? mask >> turn | mask << (64 - turn) : mask;
     for (; mask; mask &= mask - 1) {
       unsigned ch = ((unsigned)__builtin_ctzll(mask) + turn) & 63;
-      moved |= (ni_core_polls_all(ni_core.release) ? poll_all : poll_head)(&c->chains[dir][ch], now, next_ns);
+      moved |=
+          (ni_core_new(ni_core.release) ? ni_poll_chain : poll_head)(c, &c->chains[dir][ch], now, next_ns);
       if (!c->chains[dir][ch].head) c->active[dir] &= ~(1ull << ch);
     }
   }
@@ -236,6 +232,33 @@ static void back_off(uint64_t now, uint64_t next_ns) {
   else sched_yield();
 }
 
+/* One pass over the communicators that have something on the device. True: something moved. */
+static bool pass(struct ni_proxy *p, uint64_t now, uint64_t *next_ns) {
+  bool moved = false;
+  p->passes++;
+  for (int i = 0; i < p->n_run; i++) {
+    struct ni_crank *c = p->run[i];
+    take_kernels(c);
+    ni_device_advance(c);
+    moved |= poll_crank(p, c, now, next_ns);
+    if (c->drop == 1) {
+      ni_poll_drop(c);
+      c->drop = 2;
+    }
+    if (!c->gpu_head && !c->active[0] && !c->active[1] && !c->active[2] && !c->shadow) {
+      c->running = false;
+      p->run[i--] = p->run[--p->n_run];
+    }
+  }
+  return moved;
+}
+
+static void dawdle(uint64_t *rng) {
+  uint32_t most_us = ni_run.scn->set.poll_delay_us;
+  if (most_us && ni_rand(rng) % 16 == 0) ni_sleep_ns(ni_rand(rng) % (most_us * 1000ull));
+}
+
+/* The one thread up to 2.30. */
 static void *progress_main(void *arg) {
   struct ni_proxy *p = arg;
   prctl(PR_SET_NAME, "NCCL Progress 0");
@@ -259,49 +282,112 @@ static void *progress_main(void *arg) {
       appended = append(p);
       ni_proxy_ctrl(p, NI_ST_PROXY_CTRL_APPEND, NI_ST_PROXY_CTRL_APPEND_END, appended);
     }
-    p->passes++;
     uint64_t now = ni_now(), next_ns = UINT64_MAX;
-    bool moved = appended > 0;
-    for (int i = 0; i < p->n_run; i++) {
-      struct ni_crank *c = p->run[i];
-      take_kernels(c);
-      ni_device_advance(c);
-      moved |= poll_crank(p, c, now, &next_ns);
-      if (!c->gpu_head && !c->active[0] && !c->active[1] && !c->shadow) {
-        c->running = false;
-        p->run[i--] = p->run[--p->n_run];
-      }
-    }
+    bool moved = pass(p, now, &next_ns) || appended > 0;
     moved |= ni_netops_pass(p, now);
     bool was_idle = idle;
     idle = p->n_run == 0 && !p->netops;
     if (idle != was_idle)
       ni_proxy_ctrl(p, idle ? NI_ST_PROXY_CTRL_IDLE : NI_ST_PROXY_CTRL_ACTIVE, NI_ST_PROXY_CTRL_IDLE, -1);
     if (!moved && !idle) back_off(now, next_ns);
-    if (ni_run.scn->set.poll_delay_us && ni_rand(&p->rng) % 16 == 0)
-      ni_sleep_ns(ni_rand(&p->rng) % (ni_run.scn->set.poll_delay_us * 1000ull));
+    dawdle(&p->rng);
   }
   ni_core_flush_counts();
   return NULL;
 }
 
-void ni_proxy_start(struct ni_proxy *p) {
+/* The profiler thread of 2.31 and later, and the device; it hands the network to the progress thread. */
+static void *profiler_main(void *arg) {
+  struct ni_proxy *p = arg;
+  prctl(PR_SET_NAME, "NCCL Profiler");
+  for (bool idle = true;;) {
+    pthread_mutex_lock(&p->lock);
+    while (idle && !p->posted && !p->stop && !p->abort) pthread_cond_wait(&p->cond, &p->lock);
+    bool abort = p->abort, stop = idle && p->stop && !p->posted;
+    int posted = p->n_posted;
+    pthread_mutex_unlock(&p->lock);
+    if (abort || stop) break;
+    int appended = posted ? append(p) : 0;
+    uint64_t now = ni_now(), next_ns = UINT64_MAX;
+    bool moved = pass(p, now, &next_ns) || appended > 0;
+    idle = p->n_run == 0;
+    if (!moved && !idle) back_off(now, next_ns);
+    dawdle(&p->rng);
+  }
+  ni_core_flush_counts();
+  return NULL;
+}
+
+/* The progress thread of 2.31 and later: the network alone. */
+static void *network_main(void *arg) {
+  struct ni_proxy *p = arg;
+  prctl(PR_SET_NAME, "NCCL Progress 0");
+  for (bool idle = true;;) {
+    if (idle) ni_proxy_ctrl(p, NI_ST_PROXY_CTRL_SLEEP, NI_ST_PROXY_CTRL_WAKEUP, -1);
+    pthread_mutex_lock(&p->lock);
+    struct ni_work *list = p->net_posted;
+    p->net_posted = p->net_tail = NULL;
+    bool abort = p->abort, stop = idle && p->net_stop && !list;
+    pthread_mutex_unlock(&p->lock);
+    if (abort || stop) break;
+    int appended = 0;
+    for (struct ni_work *w = list, *next; w; w = next, appended++) {
+      next = w->net_next;
+      ni_netops_append(p, w);
+      ni_work_put(w);
+    }
+    if (appended) ni_proxy_ctrl(p, NI_ST_PROXY_CTRL_APPEND, NI_ST_PROXY_CTRL_APPEND_END, appended);
+    bool moved = ni_netops_pass(p, ni_now()) || appended > 0, was_idle = idle;
+    idle = !p->netops;
+    if (idle != was_idle)
+      ni_proxy_ctrl(p, idle ? NI_ST_PROXY_CTRL_IDLE : NI_ST_PROXY_CTRL_ACTIVE, NI_ST_PROXY_CTRL_IDLE, -1);
+    if (!moved && !idle) back_off(0, UINT64_MAX);
+    dawdle(&p->net_rng);
+  }
+  ni_core_flush_counts();
+  return NULL;
+}
+
+void ni_proxy_sleep(struct ni_proxy *p) {
+  bool new = ni_core_new(ni_core.release);
+  pthread_mutex_lock(&p->lock);
+  while (!(new ? p->net_posted : p->posted) && !(new ? p->net_stop : p->stop) && !p->abort)
+    pthread_cond_wait(new ? &p->net_cond : &p->cond, &p->lock);
+  pthread_mutex_unlock(&p->lock);
+}
+
+static void start_thread(pthread_t *thread, void *(*main)(void *), struct ni_proxy *p) {
   pthread_attr_t a;
   pthread_attr_init(&a);
   pthread_attr_setstacksize(&a, 256 * 1024);
-  if (pthread_create(&p->thread, &a, progress_main, p))
+  if (pthread_create(thread, &a, main, p))
     ni_die(NI_SIM_FAILED, "cannot create a progress thread; progress_threads=N shares N between all communicators");
   pthread_attr_destroy(&a);
+}
+
+void ni_proxy_start(struct ni_proxy *p) {
+  bool new = ni_core_new(ni_core.release);
+  p->stop = p->net_stop = p->abort = false;
+  start_thread(&p->thread, new ? profiler_main : progress_main, p);
+  if (new) start_thread(&p->net_thread, network_main, p);
   p->started = true;
 }
 
 void ni_proxy_join(struct ni_proxy *p, bool abort) {
+  bool new = ni_core_new(ni_core.release);
   pthread_mutex_lock(&p->lock);
   bool started = p->started;
   p->stop = true;
   p->abort |= abort;
   p->started = false;
   pthread_cond_broadcast(&p->cond);
+  pthread_cond_broadcast(&p->net_cond);
   pthread_mutex_unlock(&p->lock);
-  if (started) pthread_join(p->thread, NULL);
+  if (!started) return;
+  pthread_join(p->thread, NULL);
+  pthread_mutex_lock(&p->lock);
+  p->net_stop = true;
+  pthread_cond_broadcast(&p->net_cond);
+  pthread_mutex_unlock(&p->lock);
+  if (new) pthread_join(p->net_thread, NULL);
 }

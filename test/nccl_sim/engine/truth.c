@@ -18,7 +18,7 @@ struct ni_truth_buf {
 };
 
 static int fd = -1;
-static const char *const out_names[NI_OUT_COUNT] = {"done", "open", "abort"};
+static const char *const out_names[NI_OUT_COUNT] = {"done", "open", "abort", "thrown"};
 
 extern char **environ;
 
@@ -103,21 +103,29 @@ static void flush(struct ni_truth_buf *b) {
 /* Returns the length; `o` has LINE bytes. */
 static size_t format(char *to, const struct ni_truth_op *o) {
   size_t cap = LINE;
-  int n = snprintf(to, cap,
-                   "{\"t\":\"op\",\"pid\":%d,\"hash\":\"0x%llx\",\"rank\":%d,\"kind\":\"%s\",\"func\":\"%s\","
-                   "\"sn\":%llu,\"rec\":%llu,\"call\":%lld,\"called\":%d,\"null\":%d,\"unordered\":%d,\"out\":\"%s\","
-                   "\"bytes\":%llu,\"dtype\":\"%s\",\"root\":%d,\"peer\":%d,\"algo\":\"%s\",\"proto\":\"%s\","
-                   "\"nch\":%d,\"desc_nch\":%d,\"missing\":%d,\"done_ch\":%d,\"mask\":%d,\"timing\":\"%s\","
-                   "\"stamps\":\"%s\",\"exec_ns\":%llu,\"enq_from\":%llu,\"enq_to\":%llu,\"first_ns\":%llu,\"first_to\":%llu,"
-                   "\"last_ns\":%llu,\"last_to\":%llu,\"end_ns\":%llu,\"late_ms\":%u,\"ch\":[",
-                   getpid(), (unsigned long long)o->hash, o->rank, o->coll ? "coll" : "p2p", o->func,
-                   (unsigned long long)o->sn, (unsigned long long)o->rec, (long long)o->call, o->called, o->null_handle, o->unordered,
-                   out_names[o->out], (unsigned long long)o->bytes, o->dtype, o->root, o->peer, o->algo, o->proto,
-                   o->nch, o->desc_nch, o->missing, o->done_ch, o->mask, o->timing, o->stamps,
-                   (unsigned long long)o->exec_ns, (unsigned long long)o->enq_from, (unsigned long long)o->enq_to,
-                   (unsigned long long)o->first_ns, (unsigned long long)o->first_to,
-                   (unsigned long long)o->last_ns, (unsigned long long)o->last_to,
-                   (unsigned long long)ni_unix_now(), o->late_ms);
+  int n = snprintf(
+      to, cap,
+      "{\"t\":\"op\",\"pid\":%d,\"hash\":\"0x%llx\",\"rank\":%d,\"kind\":\"%s\",\"func\":\"%s\","
+      "\"sn\":%llu,\"rec\":%llu,\"call\":%lld,\"called\":%d,\"null\":%d,\"unordered\":%d,\"out\":\"%s\","
+      "\"bytes\":%llu,\"dtype\":\"%s\",\"root\":%d,\"peer\":%d,\"algo\":\"%s\",\"proto\":\"%s\","
+      "\"nch\":%d,\"desc_nch\":%d,\"missing\":%d,\"done_ch\":%d,\"mask\":%d,\"timing\":\"%s\","
+      "\"stamps\":\"%s\",\"exec_ns\":%llu,\"enq_from\":%llu,\"enq_to\":%llu,\"first_ns\":%llu,\"first_to\":%"
+      "llu,"
+      "\"last_ns\":%llu,\"last_to\":%llu,\"end_ns\":%llu,\"late_ms\":%u,\"sym\":%d,\"cap\":%d,\"parent\":%d,"
+      "\"shared\":%d,"
+      "\"shifted\":%d,\"kernel\":\"%s\",\"tag\":%llu,\"phased\":%d,\"phases\":%d,\"initial_ns\":%llu,"
+      "\"compute_ns\":%llu,\"final_ns\":%llu,\"replayed_from\":%llu,\"replayed_to\":%llu,\"ch\":[",
+      getpid(), (unsigned long long)o->hash, o->rank, o->coll ? "coll" : "p2p", o->func,
+      (unsigned long long)o->sn, (unsigned long long)o->rec, (long long)o->call, o->called, o->null_handle,
+      o->unordered, out_names[o->out], (unsigned long long)o->bytes, o->dtype, o->root, o->peer, o->algo,
+      o->proto, o->nch, o->desc_nch, o->missing, o->done_ch, o->mask, o->timing, o->stamps,
+      (unsigned long long)o->exec_ns, (unsigned long long)o->enq_from, (unsigned long long)o->enq_to,
+      (unsigned long long)o->first_ns, (unsigned long long)o->first_to, (unsigned long long)o->last_ns,
+      (unsigned long long)o->last_to, (unsigned long long)ni_unix_now(), o->late_ms, o->symmetric,
+      o->captured, o->parent, o->shared, o->shifted, o->kernel ? o->kernel : "", (unsigned long long)o->tag,
+      o->phased, o->phases_known, (unsigned long long)o->initial_ns, (unsigned long long)o->compute_ns,
+      (unsigned long long)o->final_ns, (unsigned long long)o->replayed_from,
+      (unsigned long long)o->replayed_to);
   for (int i = 0; i < o->n_channels; i++)
     n += snprintf(to + n, cap - (size_t)n, "%s[%d,%llu,%llu]", i ? "," : "", o->channels[i].ch,
                   (unsigned long long)o->channels[i].start, (unsigned long long)o->channels[i].stop);
@@ -130,26 +138,45 @@ void ni_truth_line(const struct ni_truth_op *o) {
   if (fd >= 0) put(line, format(line, o));
 }
 
+/* Where a symmetric kernel synchronises and where it computes, from all channels: the parts of a record. */
+static void sum_phases(struct ni_truth_op *o, const struct ni_work *w, uint64_t first, uint64_t last) {
+  uint64_t open = 0, close = 0;
+  o->phases_known = w->n_nodes > 0 && w->task->symmetric && ni_core.interface >= 7;
+  for (int i = 0; i < w->n_nodes; i++) {
+    const struct ni_node *n = &w->nodes[i];
+    o->phased |= n->phases != 0;
+    o->phases_known &= n->phases == 1 && n->start_stamp && n->stop_stamp > n->start_stamp;
+    if (n->open_stamp > open) open = n->open_stamp;
+    if (n->close_stamp > close) close = n->close_stamp;
+  }
+  if (!o->phases_known) return;
+  o->initial_ns = open - first;
+  o->compute_ns = close - open;
+  o->final_ns = last - close;
+}
+
 static void emit(struct ni_truth_buf *b, const struct ni_work *w, enum ni_outcome out) {
   const struct ni_task *t = w->task;
+  const struct ni_work *in = w->head ? w->head : w; /* whose KernelCh tells its time */
   bool coll = t->kind == NI_TASK_COLL;
   bool bytes = coll && (t->func == NI_FUNC_ALLGATHER || t->func == NI_FUNC_BROADCAST);
+  bool symmetric = t->symmetric && (ni_core.interface >= 7 || ni_run.scn->set.empty_proto);
   struct ni_truth_op o = {.hash = w->c->id.hash,
                           .sn = w->sn,
                           .rec = w->rec,
                           .bytes = ni_task_bytes(t),
                           .enq_from = w->before_ns,
                           .enq_to = w->after_ns,
-                          .first_ns = w->first_ns,
-                          .first_to = w->first_to_ns,
-                          .last_ns = w->last_ns,
-                          .last_to = w->last_to_ns,
+                          .first_ns = in->first_ns,
+                          .first_to = in->first_to_ns,
+                          .last_ns = in->last_ns,
+                          .last_to = in->last_to_ns,
                           .rank = w->c->id.rank,
                           .root = t->root,
                           .peer = w->peer,
                           .nch = t->n_ch,
-                          .desc_nch = t->collnet ? 0 : t->n_ch,
-                          .done_ch = w->n_done,
+                          .desc_nch = ni_said_channels(w),
+                          .done_ch = in->n_done,
                           .mask = w->mask,
                           .call = w->call,
                           .coll = coll,
@@ -157,38 +184,56 @@ static void emit(struct ni_truth_buf *b, const struct ni_work *w, enum ni_outcom
                           .null_handle = w->handle == NULL,
                           .unordered = w->unordered,
                           .missing = t->missing_ch >= t->ch0 && t->missing_ch < t->ch0 + t->n_ch,
+                          .symmetric = symmetric,
+                          .captured = w->captured,
+                          .parent = w->parent,
+                          .shared = w->head || w->tails,
+                          .tag = ni_core.interface >= 7 ? w->tag : 0,
+                          .replayed_from = w->replayed_from,
+                          .replayed_to = w->replayed_to,
+                          .kernel = ni_core.interface >= 7 ? t->variant : NULL,
                           .func = t->func_name,
                           .dtype = bytes ? "ncclInt8" : t->dtype,
                           .algo = coll && t->algo ? t->algo : "",
                           .proto = coll && t->proto ? t->proto : "",
-                          .stamps = ni_run.scn->set.overrun || ni_run.scn->set.behind ? "overrun" : ni_stamps_names[t->stamps],
+                          .stamps = ni_run.scn->set.overrun || ni_run.scn->set.behind ? "overrun"
+                                    : in->nothing                                     ? "zero"
+                                                  : ni_stamps_names[in->task->stamps],
                           .out = out,
                           .late_ms = t->late_ch >= 0 ? t->late_ms : 0};
   uint64_t first = 0, last = 0;
+  bool new = ni_core_new(ni_core.release);
   int sound = 0; /* channels whose stamps are this work's */
-  for (int i = 0; i < w->n_nodes; i++) {
-    const struct ni_node *n = &w->nodes[i];
+  if (t->symmetric && !symmetric) o.proto = "SIMPLE";
+  for (int i = 0; i < in->n_nodes; i++) {
+    const struct ni_node *n = &in->nodes[i];
+    if (n->ghost) continue;
     o.channels[o.n_channels++] = (struct ni_truth_channel){n->ch, n->start_stamp, n->stop_stamp};
-    if (n->anothers) continue;
+    o.shifted |= new && n->anothers;
+    if (n->anothers && !new) continue;
     sound++;
     if (n->state == NI_NODE_POSTED) continue;
     if (first == 0 || n->start_stamp < first) first = n->start_stamp;
     if (n->state == NI_NODE_DONE && n->stop_stamp > last) last = n->stop_stamp;
   }
   o.exec_ns = last > first ? last - first : 0;
-  o.timing = !sound ? "collective_cpu" : t->stamps != NI_STAMPS_GOOD || ni_core.interface < 4 ? "kernel_cpu" : "kernel_gpu";
+  sum_phases(&o, in, first, last);
+  bool trusted = in->task->stamps == NI_STAMPS_GOOD && !in->nothing && ni_core.interface >= 4;
+  o.timing = !sound ? "collective_cpu" : trusted ? "kernel_gpu" : "kernel_cpu";
   b->n += format(b->text + b->n, &o);
   if (b->n >= KEEP) flush(b);
 }
 
 /* Returns the length; `to` has CALL_LINE bytes. */
 static size_t format_called(char *to, const struct ni_truth_called *o) {
-  return (size_t)snprintf(to, CALL_LINE,
-                          "{\"t\":\"call\",\"pid\":%d,\"hash\":\"0x%llx\",\"rank\":%d,\"func\":\"%s\",\"call\":%lld,\"src\":\"%s\","
-                          "\"bytes\":%llu,\"dtype\":\"%s\",\"root\":%d,\"enq_from\":%llu,\"enq_to\":%llu}\n",
-                          getpid(), (unsigned long long)o->hash, o->rank, o->func, (long long)o->call, o->src,
-                          (unsigned long long)o->bytes, o->dtype, o->root, (unsigned long long)o->enq_from,
-                          (unsigned long long)o->enq_to);
+  return (size_t)snprintf(
+      to, CALL_LINE,
+      "{\"t\":\"call\",\"pid\":%d,\"hash\":\"0x%llx\",\"rank\":%d,\"func\":\"%s\",\"call\":%lld,\"src\":\"%"
+      "s\","
+      "\"bytes\":%llu,\"dtype\":\"%s\",\"root\":%d,\"tag\":%llu,\"enq_from\":%llu,\"enq_to\":%llu}\n",
+      getpid(), (unsigned long long)o->hash, o->rank, o->func, (long long)o->call, o->src,
+      (unsigned long long)o->bytes, o->dtype, o->root, (unsigned long long)o->tag,
+      (unsigned long long)o->enq_from, (unsigned long long)o->enq_to);
 }
 
 void ni_truth_called_line(const struct ni_truth_called *o) {
@@ -201,9 +246,17 @@ void ni_truth_call(struct ni_crank *c, const struct ni_task *t, int64_t call, co
   struct ni_truth_buf *b = c->truth;
   if (fd < 0 || !b) return;
   char line[CALL_LINE];
-  size_t n = format_called(line, &(struct ni_truth_called){.hash = c->id.hash, .bytes = ni_task_bytes(t), .enq_from = from_ns,
-                                                           .enq_to = to_ns, .call = call, .rank = c->id.rank, .root = t->root,
-                                                           .func = t->func_name, .dtype = t->dtype, .src = src});
+  size_t n = format_called(line, &(struct ni_truth_called){.tag = ni_core.interface >= 7 ? t->tag : 0,
+                                                           .hash = c->id.hash,
+                                                           .bytes = ni_task_bytes(t),
+                                                           .enq_from = from_ns,
+                                                           .enq_to = to_ns,
+                                                           .call = call,
+                                                           .rank = c->id.rank,
+                                                           .root = t->root,
+                                                           .func = t->func_name,
+                                                           .dtype = t->dtype,
+                                                           .src = src});
   pthread_mutex_lock(&b->lock);
   if (!b->closed) {
     memcpy(b->text + b->n, line, n);
@@ -252,7 +305,7 @@ void ni_truth_events(void) {
                    "{\"t\":\"events\",\"pid\":%d,\"interface\":%d,\"steps\":%llu,\"step_bytes\":%llu,\"late_net\":%llu", getpid(),
                    ni_run.interface, (unsigned long long)ni_core.steps, (unsigned long long)ni_core.step_bytes,
                    (unsigned long long)ni_core.late_net);
-  for (int i = 0; i < 15; i++)
+  for (int i = 0; i < 16; i++)
     n += snprintf(line + n, sizeof line - (size_t)n, ",\"e%d\":%llu", i, (unsigned long long)ni_core.starts[i]);
   n += snprintf(line + n, sizeof line - (size_t)n, "}\n");
   put(line, (size_t)n);

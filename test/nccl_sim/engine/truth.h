@@ -19,6 +19,15 @@ struct ni_truth_op { /* one line; strings are not NULL */
   int64_t call; /* -1: none */
   int rank, root, peer, nch, desc_nch, done_ch, mask, n_channels;
   bool coll, called, null_handle, unordered, missing;
+  bool symmetric;   /* as far as the plugin can know */
+  bool captured;    /* of a captured call: replayed, or at capture, once */
+  bool parent;      /* the plugin was given its API call, which says whether it was captured */
+  bool shared;      /* of several calls in one symmetric kernel: channels and times are the kernel's */
+  bool shifted;     /* NCCL and the device count apart: stamps are another work's */
+  bool phased, phases_known; /* a KernelCh of it had phases; all had, and they are its own */
+  uint64_t tag, initial_ns, compute_ns, final_ns; /* the tag as handed over */
+  uint64_t replayed_from, replayed_to; /* around the start of the replay before of the same call; 0: none */
+  const char *kernel; /* NCCL's name as handed over; "": none */
   const char *func, *dtype, *algo, *proto, *timing, *stamps;
   enum ni_outcome out;
   unsigned late_ms;
@@ -26,7 +35,7 @@ struct ni_truth_op { /* one line; strings are not NULL */
 };
 
 struct ni_truth_called { /* a collective of which the plugin is shown the API call ("api") or copies ("ce"), never a Coll */
-  uint64_t hash, bytes, enq_from, enq_to;
+  uint64_t tag, hash, bytes, enq_from, enq_to;
   int64_t call;
   int rank, root;
   const char *func, *dtype, *src;

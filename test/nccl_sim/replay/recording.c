@@ -54,11 +54,11 @@ static int get_number(const struct numbers *m, uint64_t number) { return number 
 static void read_start(struct ni_recording *r, struct ni_call_rec *c, const struct ni_rec_head *h, const char *body,
                        const char *end, struct numbers *m) {
   struct ni_rec_start s;
-  const char **at[4];
+  const char **at[NI_REC_STRINGS];
   if (end - body < (ptrdiff_t)sizeof s) ni_die(NI_SIM_FAILED, "recording: a start record is too short");
   memcpy(&s, body, sizeof s);
   body += sizeof s;
-  size_t n = ni_rec_member_bytes(s.type);
+  size_t n = ni_rec_member_bytes(s.type, h->version);
   if ((size_t)(end - body) < n) ni_die(NI_SIM_FAILED, "recording: a start record is too short");
   int index = ni_recording_event(r);
   struct ni_event_rec *e = &r->events[index];
@@ -66,12 +66,14 @@ static void read_start(struct ni_recording *r, struct ni_call_rec *c, const stru
   e->d.rank = s.rank;
   memcpy(&e->d.coll, body, n);
   body += n;
-  int strings = ni_rec_strings(&e->d, at);
+  int strings = ni_rec_strings(&e->d, h->version, at);
   for (int i = 0; i < strings; i++) {
     size_t k = strnlen(body, (size_t)(end - body));
     *at[i] = ni_recording_string(body, k);
     body += body + k < end ? k + 1 : k;
   }
+  if (s.type == NI_EV_COLL && e->d.coll.kernelVariant && !*e->d.coll.kernelVariant)
+    e->d.coll.kernelVariant = NULL;
   e->comm = get_number(m, s.context);
   e->parent = get_number(m, s.parent);
   if (s.type == NI_EV_COLL) e->parent_group = get_number(m, (uint64_t)(uintptr_t)e->d.coll.parentGroup);

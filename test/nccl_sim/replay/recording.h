@@ -22,7 +22,7 @@ struct ni_call_rec {
 };
 
 struct ni_event_rec {
-  struct ni_prof_descr_v6 d; /* strings live for ever; parent pointers are not used */
+  struct ni_prof_descr_v7 d; /* strings live for ever; parent pointers are not used */
   int comm;                  /* whose context it was given; -1 unknown */
   int parent, parent_group;  /* events; -1 none */
 };

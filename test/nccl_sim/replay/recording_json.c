@@ -40,7 +40,7 @@ static uint64_t ns(double us) { return (uint64_t)llround(us * 1000); }
 
 static void read_event(struct ni_recording *r, const char *line, uint64_t type, struct span *s) {
   int index = ni_recording_event(r);
-  struct ni_prof_descr_v6 *d = &r->events[index].d;
+  struct ni_prof_descr_v7 *d = &r->events[index].d;
   d->type = type;
   bool ranked = type == NI_EV_COLL || type == NI_EV_P2P || type == NI_EV_PROXY_OP || type == NI_EV_PROXY_STEP;
   d->rank = ranked ? ni_scan_int(line, "rank", 0) : 0;

@@ -65,10 +65,15 @@ static void do_start(const struct ni_call_rec *c) {
   const struct ni_event_rec *e = &play.r.events[c->event];
   struct played *p = &play.played[c->event];
   if (!wanted(e->d.type)) return;
-  struct ni_prof_descr_v6 d = e->d;
+  struct ni_prof_descr_v7 d = e->d;
   struct played *parent = e->parent >= 0 ? &play.played[e->parent] : NULL;
   /* A child is raised only if its operation was: the mask was latched there. */
-  if (e->d.type == NI_EV_KERNEL_CH && (!parent || !parent->called)) return;
+  if ((e->d.type & (NI_EV_KERNEL_CH | NI_EV_KERNEL_PHASE)) && (!parent || !parent->called)) return;
+  if (e->d.type == NI_EV_KERNEL_PHASE) {
+    const struct played *op = &play.played[play.r.events[e->parent].parent];
+    if (!parent->handle) return;
+    p->start_stamp = d.kernelPhase.pTimer += d.kernelPhase.pTimer ? op->behind_ns : 0;
+  }
   d.parentObj = handle_of(e->parent);
   bool coll = d.type == NI_EV_COLL, op = coll || d.type == NI_EV_P2P;
   if (coll) d.coll.parentGroup = handle_of(e->parent_group);
@@ -120,29 +125,102 @@ static void do_state(const struct ni_call_rec *c) {
     parent->last_ns = ni_unix_now();
     if (!p->anothers && p->stop_stamp > parent->gpu_last) parent->gpu_last = p->stop_stamp;
   }
+  if (c->state == NI_ST_KERNEL_PHASE_STOP && e->parent >= 0) {
+    const struct played *op = &play.played[play.r.events[e->parent].parent];
+    if (a.kernelCh.pTimer) a.kernelCh.pTimer += op->behind_ns;
+    p->stop_stamp = a.kernelCh.pTimer;
+  }
   ni_core_record(p->handle, (enum ni_prof_state)c->state, c->has_args ? &a : NULL);
   if (c->state == NI_ST_KERNEL_CH_STOP && e->parent >= 0) play.played[e->parent].last_to = ni_unix_now();
+}
+
+static bool is_symmetric(const struct ni_event_rec *e) {
+  return e->d.type == NI_EV_COLL && (e->d.coll.isSymColl || (e->d.coll.proto && !*e->d.coll.proto));
+}
+
+/* Whose KernelCh tell an operation's time: of several calls in one symmetric kernel the first's. */
+static int head_of(int event, bool *shared) {
+  const struct ni_event_rec *e = &play.r.events[event];
+  int first = event, n = 0;
+  *shared = false;
+  if (!is_symmetric(e) || e->parent_group < 0) return event;
+  for (int i = play.r.n_events; i-- > 0;) {
+    const struct ni_event_rec *x = &play.r.events[i];
+    if (!is_symmetric(x) || x->parent_group != e->parent_group) continue;
+    first = i;
+    n++;
+  }
+  *shared = n > 1 && play.played[first].channels > 0;
+  return *shared ? first : event;
+}
+
+/* The parts of a symmetric kernel, where each of its KernelCh has some. */
+static void sum_phases(struct ni_truth_op *o, int event) {
+  uint64_t open = 0, close = 0;
+  const struct played *op = &play.played[event];
+  o->phases_known = op->channels > 0;
+  for (int i = 0; i < play.r.n_events; i++) {
+    if (play.r.events[i].parent != event || play.r.events[i].d.type != NI_EV_KERNEL_CH) continue;
+    uint64_t begins = play.played[i].start_stamp, ends = play.played[i].stop_stamp;
+    bool any = false;
+    for (int k = 0; k < play.r.n_events; k++) {
+      if (play.r.events[k].parent != i || play.r.events[k].d.type != NI_EV_KERNEL_PHASE) continue;
+      any |= play.played[k].called;
+      if (play.r.events[k].d.kernelPhase.phaseId == 0) begins = play.played[k].stop_stamp;
+      if (play.r.events[k].d.kernelPhase.phaseId == 2) ends = play.played[k].start_stamp;
+    }
+    o->phases_known &= any;
+    if (begins > open) open = begins;
+    if (ends > close) close = ends;
+  }
+  if (!o->phases_known) return;
+  o->initial_ns = open - op->gpu_first;
+  o->compute_ns = close - open;
+  o->final_ns = op->gpu_last - close;
+}
+
+/* What is new with v7, of a recording that has it. */
+static void tell_new(struct ni_truth_op *o, int event, int head) {
+  const struct ni_event_rec *e = &play.r.events[event];
+  const struct ni_event_rec *call = e->parent >= 0 ? &play.r.events[e->parent] : NULL;
+  o->symmetric = is_symmetric(e);
+  o->parent = call && play.played[e->parent].handle;
+  o->captured = call && call->d.type == NI_EV_COLL_API && call->d.collApi.graphCaptured;
+  if (ni_core.interface >= 7) {
+    o->tag = e->d.type == NI_EV_COLL ? e->d.coll.userTag : e->d.p2p.userTag;
+    if (o->symmetric) o->kernel = e->d.coll.kernelVariant;
+    if (o->symmetric) sum_phases(o, head);
+  }
+  for (int i = 0; o->captured && i < event; i++) {
+    const struct ni_event_rec *x = &play.r.events[i];
+    if (x->parent != e->parent || x->d.type != e->d.type) continue;
+    o->replayed_from = play.played[i].before_ns;
+    o->replayed_to = play.played[i].after_ns;
+  }
 }
 
 static void emit(int event) {
   const struct ni_event_rec *e = &play.r.events[event];
   const struct played *p = &play.played[event];
   const struct ni_comm_rec *c = &play.r.comms[e->comm];
-  bool coll = e->d.type == NI_EV_COLL;
+  bool coll = e->d.type == NI_EV_COLL, shared;
+  int head = head_of(event, &shared);
+  const struct played *in = &play.played[head];
   const char *dtype = coll ? e->d.coll.datatype : e->d.p2p.datatype;
   int nch = coll ? e->d.coll.nChannels : e->d.p2p.nChannels;
   struct ni_truth_op o = {
       .hash = c->hash, .sn = coll ? e->d.coll.seqNumber : 0, .rec = p->rec,
       .bytes = (coll ? e->d.coll.count : e->d.p2p.count) * ni_datatype_bytes(dtype),
-      .exec_ns = p->gpu_last > p->gpu_first ? p->gpu_last - p->gpu_first : 0, .enq_from = p->before_ns,
-      .enq_to = p->after_ns, .first_ns = p->first_ns, .first_to = p->first_to, .last_ns = p->last_ns, .last_to = p->last_to, .rank = c->rank,
+      .shared = shared, .exec_ns = in->gpu_last > in->gpu_first ? in->gpu_last - in->gpu_first : 0, .enq_from = p->before_ns,
+      .enq_to = p->after_ns, .first_ns = in->first_ns, .first_to = in->first_to, .last_ns = in->last_ns, .last_to = in->last_to, .rank = c->rank,
       .root = coll ? e->d.coll.root : 0, .peer = coll ? -1 : e->d.p2p.peer, .nch = nch, .desc_nch = nch,
-      .done_ch = p->done, .mask = p->mask, .coll = coll, .called = true, .null_handle = p->handle == NULL,
+      .done_ch = in->done, .mask = p->mask, .coll = coll, .called = true, .null_handle = p->handle == NULL,
       .func = coll ? e->d.coll.func : e->d.p2p.func, .dtype = dtype, .algo = coll ? e->d.coll.algo : "",
-      .proto = coll ? e->d.coll.proto : "", .timing = p->sound ? "kernel_gpu" : "collective_cpu", .stamps = play.late_stamps ? "overrun" : "good",
-      .call = p->call, .out = p->channels == p->done ? NI_OUT_DONE : NI_OUT_OPEN};
+      .proto = coll ? e->d.coll.proto : "", .timing = in->sound ? "kernel_gpu" : "collective_cpu", .stamps = play.late_stamps ? "overrun" : "good",
+      .call = p->call, .out = in->channels == in->done ? NI_OUT_DONE : NI_OUT_OPEN};
+  tell_new(&o, event, head);
   for (int i = 0; i < play.r.n_events && o.n_channels < 64; i++)
-    if (play.r.events[i].parent == event && play.r.events[i].d.type == NI_EV_KERNEL_CH)
+    if (play.r.events[i].parent == head && play.r.events[i].d.type == NI_EV_KERNEL_CH)
       o.channels[o.n_channels++] = (struct ni_truth_channel){
           play.r.events[i].d.kernelCh.channelId, play.played[i].start_stamp, play.played[i].stop_stamp};
   ni_truth_line(&o);
@@ -155,7 +233,7 @@ static void emit_call(int event) {
   const struct ni_comm_rec *c = &play.r.comms[e->comm];
   if (p->call < 0 || p->has_op || e->d.collApi.graphCaptured || !(p->mask & NI_EV_COLL)) return;
   ni_truth_called_line(&(struct ni_truth_called){
-      .hash = c->hash, .bytes = e->d.collApi.count * ni_datatype_bytes(e->d.collApi.datatype), .enq_from = p->before_ns,
+      .hash = c->hash, .tag = ni_core.interface >= 7 ? e->d.collApi.userTag : 0, .bytes = e->d.collApi.count * ni_datatype_bytes(e->d.collApi.datatype), .enq_from = p->before_ns,
       .enq_to = p->after_ns, .call = p->call, .rank = c->rank, .root = e->d.collApi.root, .func = e->d.collApi.func,
       .dtype = e->d.collApi.datatype, .src = "api"});
 }

@@ -74,6 +74,7 @@ static void take_line(const struct ni_line *l, void *arg) {
     keep(r->dtype, sizeof r->dtype, l->op.datatype);
     keep(r->algo, sizeof r->algo, l->op.algo);
     keep(r->proto, sizeof r->proto, l->op.proto);
+    keep(r->kernel, sizeof r->kernel, l->op.kernel);
     keep(r->name, sizeof r->name, l->ident.comm_name);
   } else if (l->kind == NI_LINE_GAP) {
     add_part(s, l, NI_SAID_GAP, l->gap.kind, l->gap.rec_sn_from, l->gap.rec_sn_to);

@@ -12,7 +12,7 @@ struct ni_said_op {
   int pid, rank, n_ranks, nnodes;
   uint64_t hash;
   struct ni_record r;
-  char func[24], dtype[24], algo[24], proto[16], name[256];
+  char func[24], dtype[24], algo[24], proto[16], kernel[40], name[256];
   bool named, used;
 };
 

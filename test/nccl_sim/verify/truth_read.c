@@ -88,6 +88,19 @@ static void read_op(struct ni_true *t, const char *line) {
   o->done_ch = ni_scan_int(line, "done_ch", 0);
   o->mask = ni_scan_int(line, "mask", 0);
   o->late_ms = (unsigned)ni_scan_int(line, "late_ms", 0);
+  o->symmetric = ni_scan_int(line, "sym", 0);
+  o->captured = ni_scan_int(line, "cap", 0);
+  o->parent = ni_scan_int(line, "parent", 1);
+  o->shared = ni_scan_int(line, "shared", 0);
+  o->shifted = ni_scan_int(line, "shifted", 0);
+  o->phases = ni_scan_int(line, "phases", 0);
+  ni_scan_text(line, "kernel", o->kernel, sizeof o->kernel);
+  o->tag = ni_scan_u64(line, "tag", 0);
+  o->initial_ns = ni_scan_u64(line, "initial_ns", 0);
+  o->compute_ns = ni_scan_u64(line, "compute_ns", 0);
+  o->final_ns = ni_scan_u64(line, "final_ns", 0);
+  o->replayed_from = ni_scan_u64(line, "replayed_from", 0);
+  o->replayed_to = ni_scan_u64(line, "replayed_to", 0);
   const struct ni_true_proc *p = proc_of(t, o->pid);
   if (!p) ni_die(NI_SIM_FAILED, "truth: an operation of pid %d comes before its process line", o->pid);
   o->proc = (int)(p - t->procs);
@@ -115,7 +128,7 @@ void ni_truth_load(struct ni_true *t, const char *path) {
       read_op(t, line);
     } else if (strcmp(kind, "events") == 0) {
       struct ni_true_proc *p = proc_of(t, ni_scan_int(line, "pid", 0));
-      for (int i = 0; p && i < 15; i++) {
+      for (int i = 0; p && i < 16; i++) {
         char key[16];
         snprintf(key, sizeof key, "e%d", i);
         p->event[i] = ni_scan_u64(line, key, 0);
@@ -129,6 +142,7 @@ void ni_truth_load(struct ni_true *t, const char *path) {
       struct ni_true_call *c = NI_ADD(t->calls, t->n_calls);
       *c = (struct ni_true_call){.pid = ni_scan_int(line, "pid", 0), .rank = ni_scan_int(line, "rank", 0),
                                  .root = ni_scan_int(line, "root", 0), .hash = ni_scan_u64(line, "hash", 0),
+                                 .tag = ni_scan_u64(line, "tag", 0),
                                  .bytes = ni_scan_u64(line, "bytes", 0), .enq_from = ni_scan_u64(line, "enq_from", 0),
                                  .enq_to = ni_scan_u64(line, "enq_to", 0), .call = ni_scan_int(line, "call", -1)};
       ni_scan_text(line, "func", c->func, sizeof c->func);
@@ -164,12 +178,24 @@ const struct ni_true_comm *ni_true_comm(const struct ni_true *t, int pid, uint64
   return NULL;
 }
 
+/* The API call's handle, which says whether a call was captured, comes with v5 and later. */
+static bool knows_capture(const struct ni_true *t, const struct ni_true_op *op) {
+  const struct ni_true_comm *c = ni_true_comm(t, op->pid, op->hash, op->rank);
+  return op->parent && c && c->interface >= 5;
+}
+
+bool ni_true_untimed(const struct ni_true *t, const struct ni_true_op *op) {
+  return op->symmetric && op->captured && knows_capture(t, op);
+}
+
 bool ni_true_want_unknown(const struct ni_true *t, const struct ni_true_op *op) {
   const struct ni_true_proc *p = &t->procs[op->proc];
+  if (op->symmetric)
+    return !knows_capture(t, op); /* whatever became of the mask: its head says how many there are */
   if (p->mask_steps) return true;
   const struct ni_true_comm *c = ni_true_comm(t, op->pid, op->hash, op->rank);
   if (c && c->interface <= 3) return c->interface == 3; /* a bound is all that v3 has; v1 and v2 have no channels */
-  if (!op->p2p) return op->desc_nch == 0;
+  if (!op->p2p || op->desc_nch > 64) return op->desc_nch == 0 || op->desc_nch > 64;
   return c && !ni_core_p2p_channels(p->nccl, c->interface);
 }
 
@@ -180,6 +206,8 @@ const char *ni_true_unwritten(const struct ni_true *t, const struct ni_true_op *
   if (op->p2p && !p->p2p_on) return "filtered as P2P";
   if (p->need_gpu && strcmp(op->timing, "kernel_gpu") != 0) return "filtered for its timing";
   if (op->null_handle) return "dropped";
+  if (ni_true_untimed(t, op))
+    return NULL; /* done when its bracket closes: nothing tells whether its kernel has ended */
   if (strcmp(op->out, "done") != 0) return op->out;
   if (op->missing && !ni_true_want_unknown(t, op)) return "incomplete";
   return NULL;

@@ -17,6 +17,9 @@ struct ni_true_op {
   int64_t offset_ns; /* ni_gpu_observed_offset of the true stamps */
   int root, peer, nch, desc_nch, done_ch, mask;
   unsigned late_ms;
+  bool symmetric, captured, parent, shared, shifted, phases; /* see struct ni_truth_op */
+  char kernel[40];
+  uint64_t tag, initial_ns, compute_ns, final_ns, replayed_from, replayed_to;
   int proc; /* index */
   int matches;
   uint64_t true_rec; /* verify: `rec` before it was looked for in the logs */
@@ -26,7 +29,7 @@ struct ni_true_op {
 
 struct ni_true_call { /* a collective without a Coll event */
   int pid, rank, root, proc;
-  uint64_t hash, bytes, enq_from, enq_to;
+  uint64_t tag, hash, bytes, enq_from, enq_to;
   int64_t call;
   char func[24], dtype[20], src[8];
   bool found;
@@ -52,7 +55,7 @@ struct ni_true_proc {
   bool every_step;        /* trace */
   bool has_events;
   int interface;
-  uint64_t event[15], steps, step_bytes; /* start callbacks by NCCL's bit; network transfers */
+  uint64_t event[16], steps, step_bytes; /* start callbacks by NCCL's bit; network transfers */
 };
 
 struct ni_true {
@@ -66,6 +69,8 @@ struct ni_true {
 void ni_truth_load(struct ni_true *t, const char *path);
 void ni_truth_free(struct ni_true *t);
 const struct ni_true_comm *ni_true_comm(const struct ni_true *t, int pid, uint64_t hash, int rank);
+/* A symmetric kernel of which the plugin knows that it was replayed: NCCL times none of those. */
+bool ni_true_untimed(const struct ni_true *t, const struct ni_true_op *op);
 /* The plugin cannot know how many channels this operation has. */
 bool ni_true_want_unknown(const struct ni_true *t, const struct ni_true_op *op);
 /* NULL when the operation should be written, else why it should not: "filtered", "open" ... */

@@ -68,6 +68,37 @@ static void settings_variables_and_command_line(void **state) {
   ni_scn_free(s);
 }
 
+static void symmetric_kernels_tags_and_masks_of_ras(void **state) {
+  (void)state;
+  struct ni_scn *s = ni_scn_parse("set ranks=2 nccl=2.31\ncomm w\ngroup w plans=2\n"
+                                  "coll variant=AllReduce_AGxLL_R channels=3 tag=0xffffffffffffffff\n"
+                                  "coll symmetric=1\ncoll\ncoll\nend\nras value=coll,kernelch\nras value=all\n"
+                                  "scatter w root=1 tag=5\n", "t.scn", NULL, 0);
+  const struct ni_task *head = &s->steps[0].plans[0].tasks[0], *tail = head + 1;
+  assert_string_equal(head->variant, "AllReduce_AGxLL_R");
+  assert_ptr_equal(head->algo, head->variant + strlen("AllReduce_")); /* as NCCL points into the name */
+  assert_string_equal(head->proto, "");
+  assert_true(head->tag == UINT64_MAX);
+  assert_true(tail->fused_tail && !head->fused_tail);
+  assert_string_equal(tail->variant, "AllReduce_AGxLL_R");
+  assert_int_equal(tail->n_ch, 3);
+  assert_true(head->rel_stop_ns == tail->rel_stop_ns);
+  assert_false(s->steps[0].plans[1].tasks[0].symmetric);
+  assert_int_equal(s->steps[1].value, 0x42);
+  assert_int_equal(s->steps[2].value, 0x7fff); /* all leaves out KernelPhase */
+  assert_int_equal(s->steps[3].plans[0].n_tasks, 4);
+  assert_true(s->steps[3].plans[0].tasks[3].tag == 5);
+  ni_scn_free(s);
+  refused("comm w\ncoll w func=Broadcast symmetric=1\n", "AllReduce, AllGather and ReduceScatter have such kernels");
+  refused("comm w\ncoll w func=AllGather variant=AllReduce_AGxLL_R\n", "each its own");
+  refused("comm w\ncoll w variant=AllReduce_X\n", "variant=AllReduce_X: not a symmetric kernel");
+  refused("comm w\ngroup w\ncoll symmetric=1\ncoll\nend\n", "all symmetric or none is");
+  refused("comm w\ngroup w\ncoll symmetric=1\ncoll func=AllGather symmetric=1\nend\n", "has one function");
+  refused("comm w\ncoll w tag=7x\n", "tag=7x: accepted is a whole number of 64 bits");
+  refused("comm w\nras value=everything\n", "value=everything: accepted are none, all");
+  refused("set interface=v8\n", "accepted are auto, v1 to v7");
+}
+
 static void messages_name_line_value_and_range(void **state) {
   (void)state;
   refused("comm w\n\ncoll w channels=65\n", "t.scn:3: channels=65: accepted is a number from 1 to 64");
@@ -244,6 +275,7 @@ static void what_the_truth_expects(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(settings_variables_and_command_line),
+      cmocka_unit_test(symmetric_kernels_tags_and_masks_of_ras),
       cmocka_unit_test(messages_name_line_value_and_range),
       cmocka_unit_test(rank_lists),
       cmocka_unit_test(plans_keep_rounds_together),

@@ -22,6 +22,7 @@ static struct {
     struct ni_prof_descr_v4 v4;
     struct ni_prof_descr_v5 v5;
     struct ni_prof_descr_v6 v6;
+    struct ni_prof_descr_v7 v7;
   } d;
   uint64_t hash;
   char name[32];
@@ -30,10 +31,12 @@ static struct {
   uint64_t args;
 } got;
 
+static int asks = 0x7fff;
+
 static enum ni_result init4(void **c, int *m, const char *n, uint64_t h, int nodes, int ranks, int rank,
                             ni_logger_fn l) {
   (void)l;
-  *c = &got, *m = 0x7fff;
+  *c = &got, *m = asks;
   got.hash = h, got.nodes = nodes, got.ranks = ranks, got.rank = rank;
   strcpy(got.name, n);
   return (enum ni_result)got.init_rc;
@@ -51,6 +54,7 @@ static enum ni_result init5(void **c, uint64_t h, int *m, const char *n, int nod
 START(v4)
 START(v5)
 START(v6)
+START(v7)
 static enum ni_result stop(void *h) { return got.stops += h == &got.starts, NI_RES_SUCCESS; }
 static enum ni_result finalize(void *c) { return (void)c, got.finals++, NI_RES_SUCCESS; }
 static enum ni_result record(void *h, enum ni_prof_state s, union ni_prof_state_v4 *a) {
@@ -62,6 +66,7 @@ static enum ni_result record(void *h, enum ni_prof_state s, union ni_prof_state_
 static const struct ni_prof_vtable_v4 v4 = {"t", init4, start_v4_got, stop, record, finalize};
 static const struct ni_prof_vtable_v5 v5 = {"t", init5, start_v5_got, stop, record, finalize};
 static const struct ni_prof_vtable_v6 v6 = {"t", init5, start_v6_got, stop, record, finalize};
+static const struct ni_prof_vtable_v7 v7 = {"t", init5, start_v7_got, stop, record, finalize};
 
 /* A core of this release with a plugin of this version, after an init. */
 static void *core(int release, int interface) {
@@ -69,7 +74,10 @@ static void *core(int release, int interface) {
   memset(&counts, 0, sizeof counts);
   ni_core.release = release;
   ni_core.interface = interface;
-  ni_core.vtable = interface == 4 ? (const void *)&v4 : interface == 5 ? (const void *)&v5 : (const void *)&v6;
+  ni_core.vtable = interface == 4   ? (const void *)&v4
+                   : interface == 5 ? (const void *)&v5
+                   : interface == 6 ? (const void *)&v6
+                                    : (const void *)&v7;
   ni_core.filled = ni_core.gone = false;
   ni_core.mask = 0;
   struct ni_comm_ident id = {"tp0", 0x1122334455667788, 2, 16, 5};
@@ -79,8 +87,8 @@ static void *core(int release, int interface) {
   return ctx;
 }
 
-static struct ni_prof_descr_v6 coll(void) {
-  struct ni_prof_descr_v6 d;
+static struct ni_prof_descr_v7 coll(void) {
+  struct ni_prof_descr_v7 d;
   memset(&d, 0, sizeof d);
   d.type = NI_EV_COLL;
   d.parentObj = (void *)0x11;
@@ -109,7 +117,7 @@ static void v4_parent_is_the_group(void **state) {
   (void)state;
   for (int release = 22707; release <= 23007; release += 300) {
     void *ctx = core(release, 4), *h = NULL;
-    struct ni_prof_descr_v6 d = coll();
+    struct ni_prof_descr_v7 d = coll();
     ni_core_start(ctx, &h, &d);
     assert_int_equal(got.d.v4.type, NI_EV_COLL);
     assert_ptr_equal(got.d.v4.parentObj, (void *)0x22);
@@ -123,7 +131,7 @@ static void v4_parent_is_the_group(void **state) {
 
 static void v5_and_v6_keep_both_parents(void **state) {
   (void)state;
-  struct ni_prof_descr_v6 d = coll();
+  struct ni_prof_descr_v7 d = coll();
   void *h = NULL, *ctx = core(22907, 5);
   ni_core_start(ctx, &h, &d);
   assert_ptr_equal(got.d.v5.parentObj, (void *)0x11);
@@ -136,7 +144,7 @@ static void v5_and_v6_keep_both_parents(void **state) {
 
 static void p2p_channels(void **state) {
   (void)state;
-  struct ni_prof_descr_v6 d;
+  struct ni_prof_descr_v7 d;
   memset(&d, 0, sizeof d);
   d.type = NI_EV_P2P, d.p2p.func = "Send", d.p2p.nChannels = 63, d.p2p.peer = 4, d.p2p.parentGroup = (void *)0x22;
   void *h = NULL, *ctx = core(22707, 4);
@@ -159,7 +167,7 @@ static void p2p_channels(void **state) {
 
 static void padding_is_poison_only_in_translations(void **state) {
   (void)state;
-  struct ni_prof_descr_v6 d = coll();
+  struct ni_prof_descr_v7 d = coll();
   void *h = NULL, *ctx = core(23007, 4);
   ni_core_start(ctx, &h, &d);
   assert_int_equal(((unsigned char *)&got.d.v4)[4], 0xAA); /* between type and parentObj */
@@ -172,7 +180,7 @@ static void events_a_version_does_not_have_leave_the_handle(void **state) {
   (void)state;
   static const uint64_t api[] = {NI_EV_GROUP_API, NI_EV_COLL_API, NI_EV_P2P_API, NI_EV_KERNEL_LAUNCH};
   static const uint64_t ce[] = {NI_EV_CE_COLL, NI_EV_CE_SYNC, NI_EV_CE_BATCH};
-  struct ni_prof_descr_v6 d;
+  struct ni_prof_descr_v7 d;
   memset(&d, 0, sizeof d);
   for (int v = 4; v <= 6; v++)
     for (int i = 0; i < 7; i++) {
@@ -227,10 +235,82 @@ static void v5_translation_clears_the_copy_engine_bits(void **state) {
   assert_int_equal(ni_core_mask(), 0x7fff);
 }
 
+static void what_2_31_clears_and_adds(void **state) {
+  (void)state;
+  static const struct { int interface, asks, gets;
+  } cases[] = {{7, 0xffff, 0xffff}, {7, 0x8002, 0x8042}, {6, 0xffff, 0x7fff},
+               {6, 0x8002, 0x0002}, {5, 0xffff, 0x0fff}, {4, 0x7002, 0x7002}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    asks = cases[i].asks;
+    core(23102, cases[i].interface);
+    assert_int_equal(ni_core_mask(), cases[i].gets);
+  }
+  asks = 0x7fff;
+  core(23007, 6); /* its own interface */
+  assert_int_equal(ni_core_mask(), 0x7fff);
+}
+
+static void ras_writes_again_after_each_init(void **state) {
+  (void)state;
+  core(23102, 7);
+  ni_core_ras(0x8002);
+  assert_int_equal(ni_core_mask(), 0x8042); /* phases hang on KernelCh */
+  atomic_store(&ni_core.mask, 0x46);        /* the plugin's own write wins until the next init */
+  assert_int_equal(ni_core_mask(), 0x46);
+  core(23102, 7);
+  assert_int_equal(ni_core_mask(), 0x8042);
+  ni_core.ras = 0;
+}
+
+static void v7_has_the_tails_and_older_ones_do_not(void **state) {
+  (void)state;
+  struct ni_prof_descr_v7 d = coll();
+  d.coll.kernelVariant = "AllReduce_AGxLL_R", d.coll.isSymColl = 1, d.coll.userTag = 0x8000000000000007;
+  void *h = NULL, *ctx = core(23203, 7);
+  ni_core_start(ctx, &h, &d);
+  assert_string_equal(got.d.v7.coll.kernelVariant, "AllReduce_AGxLL_R");
+  assert_int_equal(got.d.v7.coll.isSymColl, 1);
+  assert_true(got.d.v7.coll.userTag == 0x8000000000000007);
+  ctx = core(23203, 6);
+  memset(&got.d, 0x55, sizeof got.d);
+  ni_core_start(ctx, &h, &d);
+  assert_string_equal(got.d.v6.coll.proto, "LL");
+  assert_ptr_equal(got.d.v6.coll.parentGroup, (void *)0x22);
+  assert_int_equal(((unsigned char *)&got.d.v6)[22], 0); /* padding: the translation to v6 clears first */
+  ctx = core(23203, 5);
+  ni_core_start(ctx, &h, &d);
+  assert_int_equal(((unsigned char *)&got.d.v5)[22], 0xAA); /* and that to v5 does not */
+}
+
+static void handles_of_what_2_31_takes_away(void **state) {
+  (void)state;
+  struct ni_prof_descr_v7 d;
+  union ni_prof_state_v4 a = {.kernelCh = {77}};
+  memset(&d, 0, sizeof d);
+  for (int v = 4; v <= 7; v++) {
+    void *ctx = core(23102, v), *phase = (void *)0x77, *ce = (void *)0x77;
+    d.type = NI_EV_KERNEL_PHASE;
+    ni_core_start(ctx, &phase, &d);
+    assert_int_equal(got.starts, v == 7);
+    assert_ptr_equal(phase, v == 7 ? (void *)&got.starts : v == 6 ? NULL : (void *)0x77);
+    ni_core_record(&got, NI_ST_KERNEL_PHASE_STOP, &a);
+    assert_int_equal(got.records, v == 7);
+    d.type = NI_EV_CE_COLL;
+    ni_core_start(ctx, &ce, &d);
+    assert_ptr_equal(ce, v >= 6 ? (void *)&got.starts : v == 5 ? NULL : (void *)0x77);
+  }
+  core(23102, 6);
+  ni_core_record(&got, NI_ST_GROUP_API_START_END, NULL);
+  assert_false(got.null_args); /* the translation always passes some */
+  core(23102, 7);
+  ni_core_record(&got, NI_ST_GROUP_API_START_END, NULL);
+  assert_true(got.null_args);
+}
+
 static void a_failed_init(void **state) {
   (void)state;
   struct ni_comm_ident id = {"x", 1, 1, 2, 0};
-  struct ni_prof_descr_v6 d = coll();
+  struct ni_prof_descr_v7 d = coll();
   void *ctx = core(22707, 4), *h = NULL;
   got.init_rc = 3;
   assert_int_equal(ni_core_init(&ctx, &id), 3);
@@ -256,6 +336,9 @@ static void releases(void **state) {
   assert_int_equal(ni_core_newest(22703), 4);
   assert_int_equal(ni_core_newest(22803), 5);
   assert_int_equal(ni_core_newest(22902), 6);
+  assert_int_equal(ni_core_newest(23007), 6);
+  assert_int_equal(ni_core_newest(23102), 7);
+  assert_int_equal(ni_core_newest(23203), 7);
 }
 
 static void what_a_mask_implies(void **state) {
@@ -268,6 +351,7 @@ static void what_a_mask_implies(void **state) {
   assert_true(ni_wants_proxy_op(NI_EV_PROXY_STEP) && ni_wants_proxy_step(NI_EV_NET_PLUGIN));
   assert_false(ni_wants_proxy_op(NI_EV_KERNEL_CH));
   assert_true(ni_wants_group_api(NI_EV_KERNEL_LAUNCH) && ni_wants_coll_api(NI_EV_CE_SYNC));
+  assert_false(ni_wants_group_api(NI_EV_KERNEL_PHASE));
   assert_false(ni_wants_group_api(NI_EV_PROXY_CTRL) || ni_wants_p2p_api(NI_EV_CE_COLL) || ni_wants_coll_api(NI_EV_P2P));
 }
 
@@ -282,6 +366,10 @@ int main(void) {
       cmocka_unit_test(states_and_their_arguments),
       cmocka_unit_test(stop_and_finalize_with_null),
       cmocka_unit_test(v5_translation_clears_the_copy_engine_bits),
+      cmocka_unit_test(what_2_31_clears_and_adds),
+      cmocka_unit_test(ras_writes_again_after_each_init),
+      cmocka_unit_test(v7_has_the_tails_and_older_ones_do_not),
+      cmocka_unit_test(handles_of_what_2_31_takes_away),
       cmocka_unit_test(a_failed_init),
       cmocka_unit_test(releases),
       cmocka_unit_test(what_a_mask_implies),

@@ -234,7 +234,8 @@ static void emit_call(int event) {
   const struct ni_comm_rec *c = &play.r.comms[e->comm];
   if (p->call < 0 || p->has_op || e->d.collApi.graphCaptured || !(p->mask & NI_EV_COLL)) return;
   ni_truth_called_line(&(struct ni_truth_called){
-      .hash = c->hash, .tag = ni_core.interface >= 7 ? e->d.collApi.userTag : 0, .bytes = e->d.collApi.count * ni_datatype_bytes(e->d.collApi.datatype), .enq_from = p->before_ns,
+      .hash = c->hash, .tag = ni_core.interface >= 7 ? e->d.collApi.userTag : 0,
+      .bytes = e->d.collApi.count * ni_datatype_bytes(e->d.collApi.datatype), .enq_from = p->before_ns,
       .enq_to = p->after_ns, .call = p->call, .rank = c->rank, .root = e->d.collApi.root, .func = e->d.collApi.func,
       .dtype = e->d.collApi.datatype, .src = "api"});
 }

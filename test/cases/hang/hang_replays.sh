@@ -4,13 +4,14 @@
 . "$(dirname "$0")/../../lib/hang.sh"
 times=250
 replays() { # the job's options
-  local looks=0 first='' last='' now='' rank_pid
+  local looks=0 healthy=0 first='' last='' now='' rank_pid
   job replays NCCL_INSPECTOR_DUMP_FORMAT=jsonl NCCL_INSPECTOR_STUCK_SECONDS=2 --procs --set times=$times "$@"
   wait_for 20 logs_there || fatal "$*: no logs"
   while kill -0 "$JOB" 2>/dev/null; do
     look --stuck-after 1
     looks=$((looks + 1))
-    [ "$RC" = 0 ] || { fail "$*: exit code $RC"; head -c 1500 "$TMP/verdict"; break; }
+    [ "$RC" = 0 ] && healthy=$((healthy + 1)) # 2: a process begins or ends at this moment
+    [ "$RC" != 3 ] || { fail "$*: a hang"; head -c 1500 "$TMP/verdict"; break; }
     rank_pid=$(pgrep -P "$JOB" | head -n 1) || break
     now=$(awk '/VmRSS/ {print $2}' "/proc/$rank_pid/status" 2>/dev/null) || break
     last=${now:-$last} # of a rank that has ended there is none
@@ -18,7 +19,7 @@ replays() { # the job's options
     sleep 0.2
   done
   ended
-  [ $looks -gt 8 ] || fail "$*: only $looks looks"
+  [ $looks -gt 8 ] && [ $healthy -gt $((looks / 2)) ] || fail "$*: $healthy of $looks looks said that nothing hangs"
   [ "${last:-0}" -le $((${first:-0} + 1024)) ] || fail "$*: $first KiB grew to $last"
   # 100 operations a second are written once a second. Through v4 nobody may know that they are replays: they are given up later.
   high=$(cat "$TMP"/logs/*.jsonl | grep -o '"high_water":[0-9]*' | cut -d: -f2 | sort -n | tail -n 1)

@@ -47,6 +47,12 @@ kind "two communicators, one GroupApi" "Group 4 Coll 4 KernelCh 16 GroupApi 2 Co
 kind "non-blocking" "Group 2 Coll 2 KernelCh 8 $api" 'coll w channels=4 nonblocking=5'
 kind "the new way of queueing" "Group 2 Coll 2 KernelCh 8 KernelLaunch 2" 'set rearch=1' 'coll w channels=4 tag=9'
 grep -q '"tag":0,' "$TMP/truth" || fail "the new way of queueing loses the tag"
+MASK=0xffdf
+kind "phases of a barrier kernel" "Group 2 Coll 2 KernelCh 8 $api KernelPhase 24" 'coll w channels=4 bytes=64m symmetric=1'
+kind "LL kernels have no final_sync" "Group 2 Coll 2 KernelCh 8 $api KernelPhase 16" 'coll w channels=4 variant=AllReduce_AGxLL_R'
+kind "no phases of P2P" "Group 2 P2p 4 KernelCh 8 $p2p" 'sendrecv w shift=1 channels=2'
+kind "no phases of replays" "Group 6 Coll 6 $api" 'graph w as=g' 'coll symmetric=1' 'end' 'replay w graph=g times=3'
+MASK=0x7fdf
 kind "one call, two operations" "Group 2 Coll 4 KernelCh 16 $api" 'coll w channels=4 parts=2'
 
 record() { # SCENARIO [options]

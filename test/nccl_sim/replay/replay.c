@@ -211,8 +211,9 @@ static void emit(int event) {
   struct ni_truth_op o = {
       .hash = c->hash, .sn = coll ? e->d.coll.seqNumber : 0, .rec = p->rec,
       .bytes = (coll ? e->d.coll.count : e->d.p2p.count) * ni_datatype_bytes(dtype),
-      .shared = shared, .exec_ns = in->gpu_last > in->gpu_first ? in->gpu_last - in->gpu_first : 0, .enq_from = p->before_ns,
-      .enq_to = p->after_ns, .first_ns = in->first_ns, .first_to = in->first_to, .last_ns = in->last_ns, .last_to = in->last_to, .rank = c->rank,
+      .shared = shared, .exec_ns = in->gpu_last > in->gpu_first ? in->gpu_last - in->gpu_first : 0,
+      .enq_from = p->before_ns, .enq_to = p->after_ns, .first_ns = in->first_ns, .first_to = in->first_to,
+      .last_ns = in->last_ns, .last_to = in->last_to, .rank = c->rank,
       .root = coll ? e->d.coll.root : 0, .peer = coll ? -1 : e->d.p2p.peer, .nch = nch, .desc_nch = nch,
       .done_ch = in->done, .mask = p->mask, .coll = coll, .called = true, .null_handle = p->handle == NULL,
       .func = coll ? e->d.coll.func : e->d.p2p.func, .dtype = dtype, .algo = coll ? e->d.coll.algo : "",
@@ -233,7 +234,8 @@ static void emit_call(int event) {
   const struct ni_comm_rec *c = &play.r.comms[e->comm];
   if (p->call < 0 || p->has_op || e->d.collApi.graphCaptured || !(p->mask & NI_EV_COLL)) return;
   ni_truth_called_line(&(struct ni_truth_called){
-      .hash = c->hash, .tag = ni_core.interface >= 7 ? e->d.collApi.userTag : 0, .bytes = e->d.collApi.count * ni_datatype_bytes(e->d.collApi.datatype), .enq_from = p->before_ns,
+      .hash = c->hash, .tag = ni_core.interface >= 7 ? e->d.collApi.userTag : 0,
+      .bytes = e->d.collApi.count * ni_datatype_bytes(e->d.collApi.datatype), .enq_from = p->before_ns,
       .enq_to = p->after_ns, .call = p->call, .rank = c->rank, .root = e->d.collApi.root, .func = e->d.collApi.func,
       .dtype = e->d.collApi.datatype, .src = "api"});
 }

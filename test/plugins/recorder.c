@@ -6,9 +6,11 @@
  * activation mask (default: everything that the interface has but ProxyStep). Speaks v4 to v7. It is a tool
  * for looking, not for production: all threads share one lock. Failure: a file that cannot be written is said
  * once through NCCL's logger, and nothing is recorded. What the C library has buffered is lost when the
- * process is killed; finalize and exit flush it.
+ * process is killed; finalize and exit flush it. NI_RECORDER_PAUSE=A,B takes KernelCh out of the mask when Coll A of the
+ * process has come and back in at Coll B.
  */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +26,8 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the rest */
 static FILE *file;
 static int failed;
-static uint64_t numbers;
+static uint64_t numbers, colls;
+static int *mask_of_nccl; /* the one of the process */
 
 static uint64_t now_ns(void) {
   struct timespec t;
@@ -86,6 +89,7 @@ static enum ni_result init(int version, void **ctx, uint64_t hash, int *mask, co
   if (!name) name = "";
   size_t n = strnlen(name, 4096);
   *ctx = (void *)(uintptr_t)put(NI_REC_INIT, version, 0, &in, sizeof in, name, n, "", 1);
+  mask_of_nccl = mask;
   __atomic_store_n(mask, m ? (int)strtol(m, NULL, 0) : default_mask(version), __ATOMIC_RELAXED);
   return NI_RES_SUCCESS;
 }
@@ -108,6 +112,15 @@ static enum ni_result init_v7(void **ctx, uint64_t id, int *mask, const char *na
   return init(7, ctx, id, mask, name, nodes, ranks, rank, log);
 }
 
+static void pause_kernels(void) {
+  const char *text = getenv("NI_RECORDER_PAUSE");
+  uint64_t off, on;
+  if (!text || sscanf(text, "%" SCNu64 ",%" SCNu64, &off, &on) != 2) return;
+  uint64_t n = __atomic_add_fetch(&colls, 1, __ATOMIC_RELAXED);
+  if (n == off) __atomic_fetch_and(mask_of_nccl, ~(NI_EV_KERNEL_CH | NI_EV_KERNEL_PHASE), __ATOMIC_RELAXED);
+  if (n == on) __atomic_fetch_or(mask_of_nccl, NI_EV_KERNEL_CH, __ATOMIC_RELAXED);
+}
+
 /* `d` has its defined members where v7 has them, which is where v6 has them. */
 static enum ni_result start(int version, void *ctx, void **handle, struct ni_prof_descr_v7 *d) {
   struct ni_rec_start s = {d->type, (uint64_t)(uintptr_t)ctx, (uint64_t)(uintptr_t)d->parentObj, d->rank, 0};
@@ -124,6 +137,7 @@ static enum ni_result start(int version, void *ctx, void **handle, struct ni_pro
   }
   *handle = (void *)(uintptr_t)put(NI_REC_START, version, 0, &s, sizeof s, &d->coll,
                                    ni_rec_member_bytes(d->type, version), text, n);
+  if (d->type == NI_EV_COLL) pause_kernels();
   return NI_RES_SUCCESS;
 }
 

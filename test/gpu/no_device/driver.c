@@ -22,6 +22,8 @@ int nd_attribute(int a) {
     case 75: return 9;
     case 81: return 233472;
     case 97: return 232448; /* shared memory a block may ask for */
+    case 102:
+    case 103: return 1; /* memory by handles, which are file descriptors */
     default: return 0;
   }
 }
@@ -39,9 +41,16 @@ ND_API(cuCtxGetCurrent, (void **c)) { return *c = &contexts[nd_device], 0; }
 ND_API(cuCtxGetDevice, (int *d)) { return *d = nd_device, 0; }
 ND_API(cuMemAlloc_v2, (void **p, size_t n)) { return nd_memory(p, n); }
 ND_API(cuMemsetD8Async, (void *p, unsigned char v, size_t n, void *s)) { return (void)p, (void)v, (void)n, (void)s, 0; }
-ND_API(cuMemGetAddressRange_v2, (void **b, size_t *n, void *p)) { return *b = p, *n = 4096, 0; }
-ND_API(cuMemGetAllocationGranularity, (size_t * g, void *p, int o)) { return (void)p, (void)o, *g = 2 << 20, 0; }
 ND_API(cuPointerSetAttribute, (void *v, int a, void *p)) { return (void)v, (void)a, (void)p, 0; }
+ND_API(cuPointerGetAttribute, (int *v, int a, void *p)) {
+  (void)p;
+  switch (a) {
+    case 2: return *v = 2, 0; /* on the device */
+    case 9: return *v = nd_device, 0;
+    case 10: return *v = 0, 0; /* not to be shared in the way before handles */
+    default: return nd_say("no pointer's attribute", "of another kind"), ND_NOT_SUPPORTED;
+  }
+}
 ND_API(cuStreamCreate, (void **s, unsigned f)) { return (void)f, nd_stream_create(s); }
 ND_API(cuStreamSynchronize, (void *s)) { return nd_stream_sync(s); }
 ND_API(cuStreamQuery, (void *s)) { return nd_stream_query(s); }
@@ -93,7 +102,7 @@ ND_API(nvmlDeviceGetIndex, (void *d, unsigned *i)) { return *i = (unsigned)(uint
 ND_API(nvmlDeviceGetCudaComputeCapability, (void *d, int *major, int *minor)) {
   return (void)d, *major = 9, *minor = 0, 0;
 }
-ND_API(nvmlDeviceGetP2PStatus, (void *a, void *b, int i, int *s)) { return (void)a, (void)b, (void)i, *s = 1, 0; }
+ND_API(nvmlDeviceGetP2PStatus, (void *a, void *b, int i, int *s)) { return (void)a, (void)b, (void)i, *s = 0 /* they reach each other */, 0; }
 __attribute__((visibility("default"))) const char *nvmlErrorString(int e);
 const char *nvmlErrorString(int e) { return (void)e, "no device"; }
 #define NO_NVML(name) \

@@ -63,7 +63,7 @@ int nd_memory(void **p, size_t n) {
   X(cudaDeviceGetPCIBusId, (char *s, int n, int d), (snprintf(s, (size_t)n, "0000:%02x:00.0", 0x40 + d), 0))           \
   X(cudaGetDeviceProperties_v2, (char *p, int d), ((void)d, memset(p, 0, 1000), 0))                                    \
   X(cudaGetDeviceProperties, (char *p, int d), ((void)d, memset(p, 0, 1000), 0))                                       \
-  X(cudaDeviceCanAccessPeer, (int *c, int a, int b), ((void)a, (void)b, *c = 0))                                       \
+  X(cudaDeviceCanAccessPeer, (int *c, int a, int b), ((void)a, (void)b, *c = 1, 0))                                       \
   X(cudaPointerGetAttributes, (struct pointer * a, void *p), (*a = (struct pointer){2, nd_device, p, p}, 0))           \
   X(cudaFuncGetAttributes, (struct function * a, void *f),                                                             \
     ((void)f, *a = (struct function){.v = {640, 96, 90, 90}}, 0))                                                      \

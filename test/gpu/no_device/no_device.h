@@ -7,6 +7,7 @@
  *
  *   hooks.c    cuda* of the runtime inside NCCL; finds them and takes them over
  *   driver.c   cu* and nvml*, which NCCL and gpu_drive look up by name; one machine of eight GPUs
+ *   vmm.c      cuMem*: memory by handles that ranks share, as windows for symmetric kernels want it
  *   streams.c  streams (a thread each), events and graphs: the host runs ahead of the device as it really does
  *   kernel.c   what a kernel of NCCL's does that the host sees: stamps its work begun and done, ends when all ranks of
  *              its communicator have begun it, or at an abort
@@ -15,8 +16,9 @@
  * What a device would compute is not there: "memory" is the host's, nothing is reduced, messages through the network are
  * empty, and a kernel takes NI_NO_DEVICE_KERNEL_US (default 50) beside its waiting. docs/validation.md says what a run proves.
  *
- * Needs NCCL_CUMEM_ENABLE=0, NCCL_CUMEM_HOST_ENABLE=0 and NCCL_P2P_DISABLE=1. x86-64. gpu_drive's layouts: `gpus` (ranks
- * meet in shared memory, no proxy) and `hostid` (network transport over loopback with all its proxy events).
+ * Needs NCCL_CUMEM_HOST_ENABLE=0, and NCCL_CUMEM_ENABLE=0 with NCCL_P2P_DISABLE=1; or, for symmetric kernels, NCCL_CUMEM_ENABLE=1
+ * and NCCL_TOPO_FILE=nvlink.xml, which says that two GPUs are joined by NVLink (layout `gpus`, two ranks). x86-64. gpu_drive's
+ * layouts: `gpus` (ranks meet in shared memory, no proxy) and `hostid` (network transport over loopback with all its proxy events).
  *   NI_NO_DEVICE_NCCL=SO   the library to take over; without it nothing happens
  *   NI_NO_DEVICE_LOG=1     says what is called and not there
  *

@@ -25,7 +25,9 @@ static void keep(char *to, size_t cap, const char *from) { snprintf(to, cap, "%s
 
 static void take_line(const struct ni_line *l, void *arg) {
   struct ni_gpu_check *c = arg;
-  if (l->kind == NI_LINE_OP) {
+  if (l->kind == NI_LINE_PROCESS && l->process.interface) {
+    c->tags = strcmp(l->process.interface, "v7") >= 0;
+  } else if (l->kind == NI_LINE_OP) {
     c->recs = ni_gpu_grow(c->recs, c->n_recs, sizeof *c->recs);
     struct ni_gpu_rec *r = &c->recs[c->n_recs++];
     memset(r, 0, sizeof *r);
@@ -84,6 +86,8 @@ static const char *differs(const struct ni_gpu_check *c, const struct ni_gpu_tru
   if (strcmp(o->op.dtype, r->dtype)) return "datatype";
   if (!coll && o->op.peer != r->r.root) return "peer";
   if (rooted && o->op.root != r->r.root) return "root";
+  uint64_t top = UINT64_C(1) << 63, tag = o->op.tag; /* with the top bit it is NCCL's */
+  if (c->tags && (tag & top ? tag - top != r->r.nccl_tag : tag != r->r.user_tag)) return "tag";
   if (coll && !*r->algo) return "algorithm"; /* recorded from its call: NCCL never showed the kernel */
   if (coll && *p->algo && strcmp(o->op.func, "AllReduce") == 0 && strcasecmp(p->algo, r->algo)) return "algorithm";
   if (coll && *p->proto && strcmp(o->op.func, "AllReduce") == 0 && strcasecmp(p->proto, r->proto)) return "protocol";

@@ -59,6 +59,7 @@ struct ni_gpu_check {
   size_t n_calls;
   /* from the final lines */
   uint64_t started, written, filtered, dropped, incomplete, in_flight, finals, bad_lines;
+  bool tags; /* the logs are of an interface that has them */
   bool any_timing, shared_gpu, unnamed; /* unnamed: before v4 a plugin is told no communicator's name */
   double busbw_percent;
 };

@@ -15,7 +15,7 @@ GPU_BINS  := $(GPU_OUT)/gpu_drive $(GPU_OUT)/gpu_check $(GPU_OUT)/gpu_contract
 gpu-tools: $(GPU_BINS) $(GPU_FORCE) $(GPU_FAKE)
 tools: gpu-tools
 
-$(GPU_OUT)/gpu_drive: $(addprefix $(GPU_O)/,drive.o rank.o plans.o plan_cost.o gpu_api.o)
+$(GPU_OUT)/gpu_drive: $(addprefix $(GPU_O)/,drive.o rank.o plans.o plans_v7.o plan_cost.o gpu_api.o)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -ldl $(LDFLAGS)
 $(GPU_OUT)/gpu_check: $(addprefix $(GPU_O)/,check.o check_times.o truth_read.o say.o) $(SIM_O)/verify/log_source.o $(EXP_LIB) $(FORMAT_LIB)

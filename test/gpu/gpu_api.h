@@ -56,6 +56,27 @@ struct ni_nccl_config {
         name_                                                                                                     \
   }
 
+/*
+ * ncclCollConfig_t of 2.31, which later releases only make longer: a call's own settings, of which the tag is used here. NULL and
+ * INT_MIN: NCCL decides.
+ */
+struct ni_coll_config {
+  size_t size;
+  unsigned magic;
+  unsigned version;
+  void *extension;
+  int min_ctas, max_ctas, nvls_ctas, cga_cluster_size;
+  const char *algorithms;
+  int force_algorithms, cta_policy;
+  uint64_t tag; /* what a profiler gets as userTag; 0: none */
+};
+#define NI_COLL_CONFIG(tag_)                                                                                      \
+  {                                                                                                               \
+    sizeof(struct ni_coll_config), 0xcafebeef, 23100, NULL, INT_MIN, INT_MIN, INT_MIN, INT_MIN, NULL, 1, INT_MIN, \
+        tag_                                                                                                      \
+  }
+enum { NI_WIN_COLL_SYMMETRIC = 1 }; /* a window in which collectives may take symmetric kernels */
+
 #define NI_NCCL_FUNCTIONS(X, OPTIONAL)                                                                 \
   X(int, GetVersion, (int *))                                                                          \
   X(int, GetUniqueId, (struct ni_unique_id *))                                                         \
@@ -76,7 +97,22 @@ struct ni_nccl_config {
   X(int, Send, (const void *, size_t, int, int, ni_nccl_comm, ni_stream))                              \
   X(int, Recv, (void *, size_t, int, int, ni_nccl_comm, ni_stream))                                    \
   OPTIONAL(int, AlltoAll, (const void *, void *, size_t, int, ni_nccl_comm, ni_stream))                \
-  OPTIONAL(const char *, GetLastError, (ni_nccl_comm))
+  OPTIONAL(const char *, GetLastError, (ni_nccl_comm))                                                 \
+  OPTIONAL(int, MemAlloc, (void **, size_t))                                                           \
+  OPTIONAL(int, CommWindowRegister, (ni_nccl_comm, void *, size_t, void **, int))                      \
+  OPTIONAL(int, CommWindowDeregister, (ni_nccl_comm, void *))                                          \
+  OPTIONAL(int, AllReduceConfig,                                                                       \
+           (const void *, void *, size_t, int, int, ni_nccl_comm, ni_stream, const struct ni_coll_config *)) \
+  OPTIONAL(int, ReduceConfig,                                                                          \
+           (const void *, void *, size_t, int, int, int, ni_nccl_comm, ni_stream, const struct ni_coll_config *)) \
+  OPTIONAL(int, BroadcastConfig,                                                                       \
+           (const void *, void *, size_t, int, int, ni_nccl_comm, ni_stream, const struct ni_coll_config *)) \
+  OPTIONAL(int, AllGatherConfig,                                                                       \
+           (const void *, void *, size_t, int, ni_nccl_comm, ni_stream, const struct ni_coll_config *)) \
+  OPTIONAL(int, ReduceScatterConfig,                                                                   \
+           (const void *, void *, size_t, int, int, ni_nccl_comm, ni_stream, const struct ni_coll_config *)) \
+  OPTIONAL(int, AlltoAllConfig,                                                                        \
+           (const void *, void *, size_t, int, ni_nccl_comm, ni_stream, const struct ni_coll_config *))
 
 #define NI_CUDA_FUNCTIONS(X)                                                      \
   X(cuInit, (unsigned))                                                           \

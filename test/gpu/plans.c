@@ -146,7 +146,7 @@ static void graph(struct ni_rank *r) {
       ni_rank_p2p(r, c, true, NI_DT_FLOAT32, 4096, right, 0);
       ni_rank_p2p(r, c, false, NI_DT_FLOAT32, 4096, left, 0);
       ni_rank_group_end(r);
-      if (captured) ni_rank_capture_end(r, 20);
+      if (captured) ni_rank_capture_end(r, 20, NULL);
       else ni_rank_settle(r);
     }
     ni_rank_coll(r, c, "ReduceScatter", NI_DT_FLOAT32, 8192, 0); /* eager again */
@@ -210,7 +210,7 @@ static void mix(struct ni_rank *r) {
   ni_rank_settle(r);
   ni_rank_capture_start(r);
   ni_rank_coll(r, c, "AllReduce", NI_DT_FLOAT32, 65536, 0);
-  ni_rank_capture_end(r, 3);
+  ni_rank_capture_end(r, 3, NULL);
   ni_rank_coll(r, c, "ReduceScatter", NI_DT_FLOAT32, 65536, 0);
   ni_rank_settle(r);
 }
@@ -236,6 +236,8 @@ static const struct {
     {"split", split, "ncclCommSplit with and without shared resources"},
     {"nonblocking", nonblocking, "a non-blocking communicator, finalized and destroyed"},
     {"comms", comms, "three communicators one after the other"},
+    {"symmetric", ni_plan_symmetric, "symmetric kernels, eager, fused, captured, with a late rank; 2.31 and later"},
+    {"tags", ni_plan_tags, "collectives with the application's tag; 2.31 and later"},
     {"mix", mix, "a little of everything, for recordings"},
     {"cost", ni_plan_cost, "host time of an operation, for the comparison of presets"},
 };

@@ -160,8 +160,38 @@ static struct ni_pending *pend(struct ni_rank *r, struct ni_gcomm *c, const char
   p->op.root = root;
   p->op.peer = peer;
   p->op.group = r->open_group;
+  p->op.tag = r->tag;
   p->event = r->capturing || r->open_group || r->untimed ? -1 : 2 * (r->n_pending - 1);
   return p;
+}
+
+static int plain(struct ni_rank *r, struct ni_gcomm *c, enum ni_func f, void *in, void *out, size_t n, int dtype, int root) {
+  switch (f) {
+    case NI_FUNC_ALLREDUCE: return r->api.AllReduce(in, out, n, dtype, NI_NCCL_SUM, c->nccl, r->stream);
+    case NI_FUNC_REDUCE: return r->api.Reduce(in, out, n, dtype, NI_NCCL_SUM, root, c->nccl, r->stream);
+    case NI_FUNC_BROADCAST: return r->api.Broadcast(in, out, n, dtype, root, c->nccl, r->stream);
+    case NI_FUNC_ALLGATHER: return r->api.AllGather(in, out, n, dtype, c->nccl, r->stream);
+    case NI_FUNC_REDUCESCATTER: return r->api.ReduceScatter(in, out, n, dtype, NI_NCCL_SUM, c->nccl, r->stream);
+    default: return NI_NCCL_INVALID_ARGUMENT;
+  }
+}
+
+/* The same with the rank's tag; only where ni_rank_tags() holds. */
+static int tagged(struct ni_rank *r, struct ni_gcomm *c, enum ni_func f, void *in, void *out, size_t n, int dtype, int root) {
+  const struct ni_coll_config k = NI_COLL_CONFIG(r->tag);
+  switch (f) {
+    case NI_FUNC_ALLREDUCE: return r->api.AllReduceConfig(in, out, n, dtype, NI_NCCL_SUM, c->nccl, r->stream, &k);
+    case NI_FUNC_REDUCE: return r->api.ReduceConfig(in, out, n, dtype, NI_NCCL_SUM, root, c->nccl, r->stream, &k);
+    case NI_FUNC_BROADCAST: return r->api.BroadcastConfig(in, out, n, dtype, root, c->nccl, r->stream, &k);
+    case NI_FUNC_ALLGATHER: return r->api.AllGatherConfig(in, out, n, dtype, c->nccl, r->stream, &k);
+    case NI_FUNC_REDUCESCATTER: return r->api.ReduceScatterConfig(in, out, n, dtype, NI_NCCL_SUM, c->nccl, r->stream, &k);
+    default: return NI_NCCL_INVALID_ARGUMENT;
+  }
+}
+
+bool ni_rank_tags(const struct ni_rank *r) {
+  return r->api.AllReduceConfig && r->api.ReduceConfig && r->api.BroadcastConfig && r->api.AllGatherConfig &&
+         r->api.ReduceScatterConfig && r->api.AlltoAllConfig;
 }
 
 void ni_rank_coll(struct ni_rank *r, struct ni_gcomm *c, const char *func, int dtype, uint64_t bytes, int root) {
@@ -170,22 +200,13 @@ void ni_rank_coll(struct ni_rank *r, struct ni_gcomm *c, const char *func, int d
   enum ni_func f = ni_func_from_name(func);
   void *in = (void *)(uintptr_t)r->send, *out = (void *)(uintptr_t)r->recv;
   bool rewritten = f == NI_FUNC_ALLGATHER || f == NI_FUNC_BROADCAST; /* NCCL hands these over as bytes */
-  int rc = NI_NCCL_INVALID_ARGUMENT;
+  int rc;
   if (f == NI_FUNC_ALLGATHER || f == NI_FUNC_REDUCESCATTER) desc = share;
   if (bytes > r->cap) ni_rank_die(r, "%s of %llu bytes: the buffers have %zu", func, (unsigned long long)bytes, r->cap);
   struct ni_pending *p = pend(r, c, func, rewritten ? "ncclInt8" : name, desc, root, -1);
   if (p->event >= 0) ni_rank_cuda(r, r->api.cuEventRecord(r->events[p->event], r->stream), "cuEventRecord");
   uint64_t t0 = ni_gpu_now();
-  switch (f) {
-    case NI_FUNC_ALLREDUCE: rc = r->api.AllReduce(in, out, desc / size, dtype, NI_NCCL_SUM, c->nccl, r->stream); break;
-    case NI_FUNC_REDUCE: rc = r->api.Reduce(in, out, desc / size, dtype, NI_NCCL_SUM, root, c->nccl, r->stream); break;
-    case NI_FUNC_BROADCAST: rc = r->api.Broadcast(in, out, desc / size, dtype, root, c->nccl, r->stream); break;
-    case NI_FUNC_ALLGATHER: rc = r->api.AllGather(in, out, desc / size, dtype, c->nccl, r->stream); break;
-    case NI_FUNC_REDUCESCATTER:
-      rc = r->api.ReduceScatter(in, out, desc / size, dtype, NI_NCCL_SUM, c->nccl, r->stream);
-      break;
-    default: ni_rank_die(r, "no collective is called %s", func);
-  }
+  rc = r->tag ? tagged(r, c, f, in, out, desc / size, dtype, root) : plain(r, c, f, in, out, desc / size, dtype, root);
   p->op.call_ns = ni_gpu_now() - t0;
   ni_rank_nccl(r, c, rc == NI_NCCL_IN_PROGRESS && r->open_group ? NI_NCCL_SUCCESS : rc, func);
   if (p->event >= 0) ni_rank_cuda(r, r->api.cuEventRecord(r->events[p->event + 1], r->stream), "cuEventRecord");
@@ -212,10 +233,12 @@ void ni_rank_alltoall(struct ni_rank *r, struct ni_gcomm *c, int dtype, uint64_t
     pend(r, c, "Recv", name, share, 0, peer);
   }
   r->open_group = 0;
-  ni_rank_nccl(r, c,
-               r->api.AlltoAll((void *)(uintptr_t)r->send, (void *)(uintptr_t)r->recv, share / ni_datatype_bytes(name),
-                               dtype, c->nccl, r->stream),
-               "ncclAlltoAll");
+  void *in = (void *)(uintptr_t)r->send, *out = (void *)(uintptr_t)r->recv;
+  const struct ni_coll_config k = NI_COLL_CONFIG(r->tag);
+  size_t n = share / ni_datatype_bytes(name);
+  int rc = r->tag ? r->api.AlltoAllConfig(in, out, n, dtype, c->nccl, r->stream, &k)
+                  : r->api.AlltoAll(in, out, n, dtype, c->nccl, r->stream);
+  ni_rank_nccl(r, c, rc, "ncclAlltoAll");
 }
 
 void ni_rank_group_start(struct ni_rank *r) {
@@ -239,7 +262,7 @@ void ni_rank_capture_start(struct ni_rank *r) {
   ni_rank_cuda(r, r->api.cuStreamBeginCapture_v2(r->stream, 1 /* thread-local */), "cuStreamBeginCapture");
 }
 
-void ni_rank_capture_end(struct ni_rank *r, int times) {
+void ni_rank_capture_end(struct ni_rank *r, int times, struct ni_gcomm *behind) {
   ni_graph graph;
   ni_graph_exec exec;
   ni_rank_cuda(r, r->api.cuStreamEndCapture(r->stream, &graph), "cuStreamEndCapture");
@@ -261,6 +284,12 @@ void ni_rank_capture_end(struct ni_rank *r, int times) {
     }
     if (r->n_pending + n > NI_MAX_PENDING) ni_rank_settle(r);
   }
+  if (behind) {
+    ni_rank_coll(r, behind, "AllReduce", NI_DT_FLOAT32, NI_BEHIND_BYTES, 0);
+    /* Which of them NCCL shows first nobody promises: replays are shown by a thread of CUDA's. */
+    r->groups++;
+    for (int i = r->capture_from; i < r->n_pending; i++) r->pending[i].op.group = r->groups;
+  }
   ni_rank_settle(r);
   free(captured);
   ni_rank_cuda(r, r->api.cuGraphExecDestroy(exec), "cuGraphExecDestroy");
@@ -277,7 +306,7 @@ static void write_pending(struct ni_rank *r, bool timed) {
     const struct ni_gpu_op *o = &p->op;
     fprintf(r->truth, NI_GPU_OP_FORMAT, o->comm, (unsigned long long)o->group, o->func, o->dtype,
             (unsigned long long)o->bytes, o->root, o->peer, timed ? o->how : "lost",
-            (unsigned long long)((double)ms * 1e6), (unsigned long long)o->call_ns);
+            (unsigned long long)((double)ms * 1e6), (unsigned long long)o->call_ns, (unsigned long long)o->tag);
   }
   r->n_pending = 0;
   fflush(r->truth);
@@ -305,4 +334,25 @@ void ni_rank_close(struct ni_rank *r, struct ni_gcomm *c, const char *how) {
   fprintf(r->truth, "end comm=%s how=%s\n", c->name, how);
   fflush(r->truth);
   ni_rank_progress(r);
+}
+
+/* ---- windows ------------------------------------------------------------------------------------------------- */
+
+bool ni_rank_windows_open(struct ni_rank *r, struct ni_gcomm *c, size_t bytes) {
+  void *memory[2];
+  if (!r->api.MemAlloc || !r->api.CommWindowRegister || !r->api.CommWindowDeregister) return false;
+  for (int i = 0; i < 2; i++) {
+    ni_rank_nccl(r, NULL, r->api.MemAlloc(&memory[i], bytes), "ncclMemAlloc");
+    ni_rank_nccl(r, c, r->api.CommWindowRegister(c->nccl, memory[i], bytes, &r->windows[i], NI_WIN_COLL_SYMMETRIC),
+                 "ncclCommWindowRegister");
+  }
+  r->send = (ni_devptr)(uintptr_t)memory[0];
+  r->recv = (ni_devptr)(uintptr_t)memory[1];
+  r->cap = bytes;
+  return r->windows[0] && r->windows[1]; /* NULL: symmetric memory is not supported here */
+}
+
+void ni_rank_windows_close(struct ni_rank *r, struct ni_gcomm *c) {
+  for (int i = 0; i < 2; i++)
+    if (r->windows[i]) ni_rank_nccl(r, c, r->api.CommWindowDeregister(c->nccl, r->windows[i]), "ncclCommWindowDeregister");
 }

@@ -70,6 +70,8 @@ struct ni_rank {
   bool capturing;              /* operations are kept for their replays */
   bool untimed;                /* no events around operations: plan_cost.c measures the calls themselves */
   int capture_from;
+  uint64_t tag;     /* of the collectives issued from here on; 0: none. Only where ni_rank_tags() holds */
+  void *windows[2]; /* NCCL's, of send and recv */
   uint64_t t_end_ns;
   FILE *truth;
 };
@@ -96,9 +98,18 @@ void ni_rank_alltoall(struct ni_rank *r, struct ni_gcomm *c, int dtype, uint64_t
 void ni_rank_group_start(struct ni_rank *r);
 void ni_rank_group_end(struct ni_rank *r);
 
-/* Between them operations go into a graph; launched `times` times, each a truth line per operation. */
+/* Does this NCCL take tags with its calls (2.31)? */
+bool ni_rank_tags(const struct ni_rank *r);
+/* From here on send and recv are memory of NCCL's, registered as windows of c for symmetric kernels. false: not possible here,
+   the buffers may be used all the same. */
+bool ni_rank_windows_open(struct ni_rank *r, struct ni_gcomm *c, size_t bytes);
+void ni_rank_windows_close(struct ni_rank *r, struct ni_gcomm *c);
+
+/* Between them operations go into a graph; launched `times` times, each a truth line per operation. behind: there an AllReduce of
+   NI_BEHIND_BYTES is issued while the replays still run; NULL: none. */
+enum { NI_BEHIND_BYTES = 98304 };
 void ni_rank_capture_start(struct ni_rank *r);
-void ni_rank_capture_end(struct ni_rank *r, int times);
+void ni_rank_capture_end(struct ni_rank *r, int times, struct ni_gcomm *behind);
 
 /* Waits for the stream, writes what is pending. timed: with the events' times. */
 void ni_rank_settle(struct ni_rank *r);
@@ -125,6 +136,9 @@ _Noreturn void ni_rank_die(struct ni_rank *r, const char *fmt, ...) __attribute_
 /* Runs one plan by name; false: no such plan. */
 bool ni_plan_run(struct ni_rank *r, const char *name);
 void ni_plan_list(FILE *f);
+/* plans_v7.c: symmetric kernels; the application's tags. */
+void ni_plan_symmetric(struct ni_rank *r);
+void ni_plan_tags(struct ni_rank *r);
 /* Added time per operation: plan_cost.c. */
 void ni_plan_cost(struct ni_rank *r);
 

@@ -13,17 +13,18 @@ void *ni_gpu_grow(void *p, size_t n, size_t size) {
 }
 
 static void read_op(struct ni_gpu_truth *t, const char *path, const char *line) {
-  unsigned long long group, bytes, event, call;
+  unsigned long long group, bytes, event, call, tag;
   t->ops = ni_gpu_grow(t->ops, t->n_ops, sizeof *t->ops);
   struct ni_gpu_true_op *o = &t->ops[t->n_ops];
   memset(o, 0, sizeof *o);
   if (sscanf(line, NI_GPU_OP_SCAN, o->op.comm, &group, o->op.func, o->op.dtype, &bytes, &o->op.root, &o->op.peer,
-             o->op.how, &event, &call) != 10)
+             o->op.how, &event, &call, &tag) != 11)
     ni_die(1, "gpu_check: %s: not an operation: %s", path, line);
   o->op.group = group;
   o->op.bytes = bytes;
   o->op.event_ns = event;
   o->op.call_ns = call;
+  o->op.tag = tag;
   if (strcmp(o->op.dtype, "ncclUint8") == 0) strcpy(o->op.dtype, "Unknown"); /* NCCL has no name for it */
   o->process = (int)t->n_processes - 1;
   o->order = t->n_ops++;

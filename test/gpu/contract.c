@@ -30,6 +30,7 @@ enum {
   STAMPS,
   COUNT_COLL,
   COUNT_P2P,
+  CAPTURED,
   SELF,
   FIFO,
   DEVICE_ORDER,
@@ -46,6 +47,7 @@ static struct rule rules[N_RULES] = {
     [STAMPS] = {.what = "stamps are not 0, the stop's not before the start's"},
     [COUNT_COLL] = {.what = "a Coll has as many KernelCh as its nChannels"},
     [COUNT_P2P] = {.what = "a P2p has as many KernelCh as its nChannels"},
+    [CAPTURED] = {.what = "a captured symmetric Coll has no KernelCh, whatever it announces"},
     [SELF] = {.what = "P2ps with the own rank have no KernelCh, or (from 2.31 on) all of them nChannels"},
     [FIFO] = {.what = "on a channel and direction the next starts after the one before stopped, or (2.31 on) beside it"},
     [DEVICE_ORDER] = {.what = "device stamps of a channel and direction do not run backwards"},
@@ -145,7 +147,7 @@ static void check(const char *path) {
   for (int i = 0; i < rec.n_events; i++) {
     const struct ni_event_rec *e = &rec.events[i];
     const struct seen *x = &s[i];
-    if (e->d.type & (NI_EV_GROUP | NI_EV_COLL | NI_EV_P2P | NI_EV_KERNEL_CH | NI_EV_PROXY_OP))
+    if (e->d.type & (NI_EV_GROUP | NI_EV_COLL | NI_EV_P2P | NI_EV_KERNEL_CH | NI_EV_PROXY_OP | NI_EV_KERNEL_PHASE))
       rule(ONCE, x->starts == 1 && (x->stops == 1 || (!whole && x->stops == 0)),
            "event %d of type 0x%llx: %d starts, %d stops", i, (unsigned long long)e->d.type, x->starts, x->stops);
     bool coll = e->d.type == NI_EV_COLL;
@@ -165,6 +167,12 @@ static void check(const char *path) {
     }
     if (!any_kernel || (!whole && x->children != x->child_stops)) continue;
     int want = coll ? e->d.coll.nChannels : e->d.p2p.nChannels;
+    const struct ni_event_rec *call = e->parent >= 0 ? &rec.events[e->parent] : NULL;
+    bool captured = call && call->d.type == NI_EV_COLL_API && call->d.collApi.graphCaptured;
+    if (coll && captured && e->d.coll.isSymColl) {
+      rule(CAPTURED, x->children == 0, "event %d (%s): %d of %d", i, e->d.coll.func, x->children, want);
+      continue;
+    }
     if (!coll && e->d.p2p.peer == rec.comms[e->comm].rank) {
       if (heard < 0) heard = x->children > 0;
       rule(SELF, x->children == (heard ? want : 0), "event %d: %d of %d", i, x->children, heard ? want : 0);

@@ -9,7 +9,7 @@
 #   --out DIR       table.txt, table.tsv, machine.txt, validation.md, recordings.tar.gz, details.tar.gz (default out/gpu)
 #   --part N        a third of the stages, for a machine that runs a command for ten minutes at most: 1 what a log must be,
 #                   2 PyTorch and times, 3 the rest
-#   --stages LIST   of: probe shapes record ends versions torch sweep many cost algos nccltests (default all, in this order)
+#   --stages LIST   of: probe shapes record symmetric ends versions torch sweep many cost algos nccltests (default all, in this order)
 #   --seconds N     no stage begins that could not end by then; default 540, so that the whole ends within ten minutes
 #   --build DIR     built before (default: build, build-gpu of `make gpu-portable`, else make); the table names its commit
 #   --nccl SO       default: the first of 2.27 or later that `nccl-inspector doctor --find-nccl` finds (NCCL_HOME, PyTorch's
@@ -22,7 +22,7 @@
 # Exit codes: 0 no row failed, 1 a row failed, 2 the tools could not be built, 64 wrong usage, 77 no GPU or no NCCL here.
 set -u
 cd "$(dirname "$0")/.." || exit 2
-all=probe,shapes,record,ends,versions,torch,sweep,many,cost,algos,nccltests # the most telling first: time may be up
+all=probe,shapes,record,symmetric,ends,versions,torch,sweep,many,cost,algos,nccltests # the most telling first: time may be up
 out=out/gpu stages=$all
 seconds=540 build='' nccl='' standin='' forced='' mps=1 keep=0 fake=0
 usage() { sed -n '2,/^set -u/p' "$0" | sed '$d;s/^# \{0,1\}//'; }
@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
     --out) out=${2:?--out DIR}; shift ;;
     --part)
       case ${2:?--part N} in
-        1) stages=probe,shapes,record,ends,versions ;;
+        1) stages=probe,shapes,record,symmetric,ends,versions ;;
         2) stages=probe,torch,sweep,many ;;
         3) stages=probe,cost,algos,nccltests ;;
         *) echo "gpu_validate: --part $2: accepted is 1, 2 or 3" >&2; exit 64 ;;

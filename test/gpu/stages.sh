@@ -84,7 +84,7 @@ stage_sweep() {
 stage_record() {
   local gpu n=0 f name sim=$version
   [ "$release" -ge 23100 ] && sim=2.30 # the newest that nccl-sim plays
-  gpu=$(sed -n 's/.*device=\([^ ]*\).*/\1/p' "$WORK"/probe-*/truth/truth-0.txt 2>/dev/null | head -n 1 | tr 'A-Z' 'a-z' | sed 's/nvidia_//;s/[^a-z0-9]/-/g')
+  gpu=$(gpu_name)
   # With the setting every Broadcast has its kernel events; that 2.29 hides them otherwise is looked at in `shapes`.
   drive record 60 NCCL_ALLGATHERV_ENABLE=0 NCCL_PROFILER_PLUGIN="$build/test/recorder.so" NI_RECORDER_FILE="$WORK/callbacks-%p.rec" --plans mix,groups --iterations 2 \
     --max-bytes 4194304 || return
@@ -106,9 +106,59 @@ stage_record() {
   "$GPU/gpu_contract" "$WORK"/recordings/*.rec >"$WORK/contract.rows" 2>&1
   while IFS=$'\t' read -r verdict what figures; do [ "$verdict" = FAIL ] && row FAIL record "contract: $what" "$figures"; done <"$WORK/contract.rows"
   row "$(grep -q '^ok' "$WORK/contract.rows" && echo ok || echo FAIL)" record "contract" "$(grep -c '^ok' "$WORK/contract.rows") statements about NCCL hold"
+  pack_recordings
+}
+gpu_name() {
+  sed -n 's/.*device=\([^ ]*\).*/\1/p' "$WORK"/probe-*/truth/truth-0.txt 2>/dev/null | head -n 1 | tr 'A-Z' 'a-z' | sed 's/nvidia_//;s/[^a-z0-9]/-/g'
+}
+pack_recordings() {
   gzip -9 -n -f "$WORK"/recordings/*.rec
-  { echo "Recorded by test/plugins/recorder.c during scripts/gpu_validate.sh:"; cat "$out/machine.txt"; } >"$WORK/recordings/$gpu-nccl$version-$layout.txt"
+  { echo "Recorded by test/plugins/recorder.c during scripts/gpu_validate.sh:"; cat "$out/machine.txt"; } >"$WORK/recordings/$(gpu_name)-nccl$version-$layout.txt"
   tar -C "$WORK" -czf "$out/recordings.tar.gz" recordings
+}
+
+# ---- what NCCL 2.31 brought: symmetric kernels, their phases, tags -------------------------------------------------
+# Windows of symmetric memory want ranks that reach each other's memory; elsewhere the tags are still seen.
+stage_symmetric() {
+  local best=$layout l n=0 f
+  local -a vars=()
+  [ "$release" -ge 23100 ] || { row info symmetric "symmetric kernels, tags" "not in this release: 2.31 is the first that tells of them"; return; }
+  for l in multirank gpus; do [[ " ${layouts[*]} " != *" $l "* ]] || layout=$l; done
+  [[ $standin != *no_device* ]] || vars=(NCCL_P2P_DISABLE=0 NCCL_CUMEM_ENABLE=1 NCCL_TOPO_FILE="$PWD/test/gpu/no_device/nvlink.xml")
+  drive symmetric 60 "${vars[@]}" --plans probe,symmetric,tags --iterations 3 && rows symmetric --any-timing # captured ones have the host's time
+  if recorded symmetric-recorded "${vars[@]}" --plans probe,symmetric,tags --iterations 3; then
+    inferences '' "$WORK"/callbacks-*.rec
+    mkdir -p "$WORK/recordings"
+    for f in "$WORK"/callbacks-*.rec; do
+      mv "$f" "$WORK/recordings/$(gpu_name)-nccl$version-$layout-symmetric-rank$n.rec"
+      n=$((n + 1))
+    done
+    pack_recordings
+  fi
+  # The same through v6, which has neither tag nor name of the kernel: what can be told of symmetric kernels there.
+  recorded symmetric-v6 "${vars[@]}" NI_FORCE_PLUGIN="$build/test/recorder.so" NCCL_PROFILER_PLUGIN="$build/test/force_v6.so" \
+    --plans symmetric --iterations 2 && inferences 'v6: ' "$WORK"/callbacks-*.rec
+  # KernelCh out of the mask and back in: device and host count apart from there on.
+  recorded pause NI_RECORDER_PAUSE=2,5 --plans mix && inferences 'mask: ' "$WORK"/callbacks-*.rec
+  recorded pause-symmetric "${vars[@]}" NI_RECORDER_PAUSE=4,9 --plans symmetric --iterations 2 && inferences 'mask, symmetric: ' "$WORK"/callbacks-*.rec
+  rm -f "$WORK"/callbacks-*.rec
+  layout=$best
+}
+recorded() { # name [NAME=value ...] [options of gpu_drive]: as drive, with the recorder: $WORK/callbacks-PID.rec
+  rm -f "$WORK"/callbacks-*.rec
+  drive "$1" 40 NCCL_PROFILER_PLUGIN="$build/test/recorder.so" NI_RECORDER_FILE="$WORK/callbacks-%p.rec" "${@:2}" --max-bytes 4194304
+}
+inferences() { # seen_as recordings...: a row for each check; with `seen_as` only those that are new by it
+  local seen_as=$1 verdict what figures
+  [ -n "$PYTHON" ] || { row info symmetric "inferences" "no Python here"; return; }
+  while IFS=$'\t' read -r verdict what figures; do
+    case "$seen_as$what" in
+      "v6: symmetric-"* | "mask: shift:"* | "mask, symmetric: shift-symmetric:"*) ;;
+      *) [ -z "$seen_as" ] || continue ;;
+    esac
+    case $verdict in PASS) verdict=ok ;; FAIL) ;; *) verdict=info figures='not seen here' ;; esac
+    row "$verdict" symmetric "$seen_as$what" "${figures:0:200}"
+  done < <("$PYTHON" test/gpu/inferences.py "$release" "${@:2}" 2>"$run/inferences.err" || [ ! -s "$run/inferences.err" ] || printf 'FAIL\tinferences.py\t%s\n' "$(tail -n 1 "$run/inferences.err")")
 }
 
 # ---- what does it cost? -------------------------------------------------------------------------------------------
@@ -172,10 +222,10 @@ stage_torch() {
   local -a common=(GLOO_SOCKET_IFNAME=lo NCCL_DEBUG=INFO NCCL_PROFILER_PLUGIN="$plugin" NCCL_INSPECTOR_ENABLE=1 PYTHONUNBUFFERED=1 PYTHONFAULTHANDLER=1)
   [ "$layout" = gpus ] || common+=(NI_ONE_GPU=1 NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 NCCL_NET=Socket NCCL_NET_PLUGIN=none NCCL_MNNVL_ENABLE=0)
   for how in ddp fsdp torchrun; do
-    [ "$(rest)" -ge 45 ] || { row info torch "$how" "not run: the time of --seconds $seconds was over"; continue; }
-    run=$WORK/torch-$how pids=() bad=0 port=$((port + 1)) mode=$how
+    [ "$(rest)" -ge 45 ] || { row info torch "$seen_as" "not run: the time of --seconds $seconds was over"; continue; }
+    run=$WORK/torch-$seen_as pids=() bad=0 port=$((port + 1)) mode=$seen_as
     mkdir -p "$run"
-    if [ $how = torchrun ]; then # as users start it; its agent sets the ranks' variables
+    if [ $seen_as = torchrun ]; then # as users start it; its agent sets the ranks' variables
       mode=ddp
       env "${common[@]}" NCCL_INSPECTOR_DUMP_DIR="$run/logs" timeout -k 5 "$(left 100)" "$PYTHON" -m torch.distributed.run --nnodes 1 \
         --nproc-per-node $ranks --master-addr 127.0.0.1 --master-port $port test/gpu/torch_loop.py --mode $mode --out "$run/truth-%r.json" >"$run/out-all" 2>&1 || bad=$?
@@ -188,14 +238,14 @@ stage_torch() {
       for p in "${pids[@]}"; do wait "$p" || bad=$?; done
     fi
     if [ $bad != 0 ]; then
-      row FAIL torch "$how: the loop itself" "ended with $bad: $(grep -ah 'Error\|WARN' "$run"/out-* | tail -n 1 | cut -c1-200)"
+      row FAIL torch "$seen_as: the loop itself" "ended with $bad: $(grep -ah 'Error\|WARN' "$run"/out-* | tail -n 1 | cut -c1-200)"
       save
       continue
     fi
-    while IFS=$'\t' read -r verdict what figures; do row "$verdict" torch "$how: $what" "$figures"; done \
+    while IFS=$'\t' read -r verdict what figures; do row "$verdict" torch "$seen_as: $what" "$figures"; done \
       < <("$PYTHON" test/gpu/torch_check.py "$run" 2>"$run/check.err" || printf 'FAIL\tchecker\t%s\n' "$(tail -n 1 "$run/check.err")")
-    "$build/nccl-inspector" check -q "$run/logs" >"$run/inspector" 2>&1 && row ok torch "$how: nccl-inspector check" "$(tail -n 1 "$run/inspector")" ||
-      row FAIL torch "$how: nccl-inspector check" "$(tail -n 1 "$run/inspector" | cut -c1-200)"
+    "$build/nccl-inspector" check -q "$run/logs" >"$run/inspector" 2>&1 && row ok torch "$seen_as: nccl-inspector check" "$(tail -n 1 "$run/inspector")" ||
+      row FAIL torch "$seen_as: nccl-inspector check" "$(tail -n 1 "$run/inspector" | cut -c1-200)"
     save
   done
 }

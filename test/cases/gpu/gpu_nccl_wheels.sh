@@ -1,23 +1,33 @@
 #!/usr/bin/env bash
 # Real NCCL, release by release, without a GPU (test/gpu/no_device/no_device.h): gpu_drive's declarations are those of its
 # header, doctor names release and interface rightly, NCCL loads the plugin with that interface, and all that it raises for
-# the plans of gpu_drive is in the log, ranks meeting in shared memory and through the network. NI_NCCL_WHEELS is a folder with unpacked wheels nvidia-nccl-cu12 or -cu13; skipped without.
-#   pip download --no-deps nvidia-nccl-cu12==2.28.9 && unzip -d DIR/2.28.9 nvidia_nccl_cu12-2.28.9-*.whl
+# the plans of gpu_drive is in the log, ranks meeting in shared memory and through the network; from 2.31 on with symmetric
+# kernels and tags, and what was read of those releases (test/gpu/inferences.py).
+# The libraries are fetched once and kept (test/gpu/fetch_nccl.py); skipped only where no registry answers.
+#   NI_NCCL_RELEASES   default one before 2.31 and the newest; test/long/nccl_wheels.sh runs more of them
+#   NI_NCCL_LONG=1     all ends and all older interfaces, too
 . "$(dirname "$0")/../../lib/sim.sh"
-wheels=${NI_NCCL_WHEELS:-/nonexistent}
+releases=${NI_NCCL_RELEASES:-2.28.9 2.32.3}
+long=${NI_NCCL_LONG:-0}
 GPU=$(realpath -m "$BUILD/test/gpu")
 PLUGIN=$(realpath "$PLUGIN") BUILD=$(realpath "$BUILD")
 BIN=$BUILD/nccl-inspector
 need "$GPU/fake/no_device.so" "$GPU/gpu_check"
-[ -d "$wheels" ] || skip "NI_NCCL_WHEELS names no folder of unpacked wheels"
-mapfile -t libs < <(find -L "$wheels" -maxdepth 6 -name libnccl.so.2 | sort -V)
-[ ${#libs[@]} -gt 0 ] || skip "no libnccl.so.2 below $wheels"
+rc=0
+# shellcheck disable=SC2086
+test/gpu/fetch_nccl.py $releases >"$TMP/libraries" 2>"$TMP/fetch" || rc=$?
+cat "$TMP/fetch"
+mapfile -t libs <"$TMP/libraries"
+[ $rc = 0 ] || [ $rc = 77 ] || fail "the releases $releases could not be fetched"
+[ ${#libs[@]} -gt 0 ] || skip "$(tail -n 1 "$TMP/fetch")"
 mkdir "$TMP/lib" "$TMP/include"
 ln -s "$GPU/fake/no_device.so" "$TMP/lib/libnvidia-ml.so.1"
 printf '#include <stddef.h>\ntypedef struct CUstream_st *cudaStream_t;\ntypedef struct CUevent_st *cudaEvent_t;\n' >"$TMP/include/cuda_runtime.h"
 : >"$TMP/include/cuda_fp16.h"
 bad() { fail "$release ${what:-}: $*"; }
 
+# What lets NCCL take symmetric kernels: two GPUs with NVLink, and memory by handles.
+nvlink=(NCCL_P2P_DISABLE=0 NCCL_CUMEM_ENABLE=1 NCCL_TOPO_FILE="$PWD/test/gpu/no_device/nvlink.xml")
 layout=gpus
 # run NAME [NAME=value ...] [options of gpu_drive]
 run() {
@@ -43,8 +53,24 @@ agree() { # [partial] [options of gpu_check]; partial: what was aborted is right
   [ "$partial" = 1 ] || "$BIN" check -q "$TMP/logs" >"$TMP/check" 2>&1 || bad "$(tail -n 1 "$TMP/check")"
 }
 
+# The same as run, with the recorder instead of the plugin: $TMP/PID.rec.
+recorded() {
+  rm -f "$TMP"/*.rec
+  run "$1" NCCL_PROFILER_PLUGIN="$BUILD/test/recorder.so" NI_RECORDER_FILE="$TMP/%p.rec" "${@:2}"
+}
+kept() { "$GPU/gpu_contract" "$TMP"/*.rec >"$TMP/rows" 2>&1 || { bad "contract"; grep '^FAIL' "$TMP/rows"; }; }
+# inferred AT_LEAST [NAME]: so many statements are seen, and each that is holds; with NAME: that one.
+inferred() {
+  python3 test/gpu/inferences.py "$code" "$TMP"/*.rec >"$TMP/rows" 2>&1 || true
+  if [ -n "${2:-}" ]; then
+    grep -q "^PASS.$2" "$TMP/rows" || { bad "$2"; grep "$2\|Error" "$TMP/rows"; }
+  elif [ "$(grep -c '^PASS' "$TMP/rows")" -lt "$1" ] || grep '^FAIL' "$TMP/rows"; then
+    bad "inferences: $(grep -c '^PASS' "$TMP/rows") of $1"
+  fi
+}
+
 for so in "${libs[@]}"; do
-  what=''
+  what='' symmetric=''
   code=$("$GPU/gpu_drive" --version-of "$so") || { release=$so; bad "does not load"; continue; }
   release=$((code / 10000)).$((code / 100 % 100)).$((code % 100))
   header=$(dirname "$so")/../include
@@ -66,28 +92,36 @@ for so in "${libs[@]}"; do
   grep -qa "NCCL Inspector: .*interface v$ours, NCCL $release," "$TMP/out" || bad "NCCL did not take v$ours"
   agree
   all=$(grep 'each operation once' "$TMP/rows" | cut -f3)
-  run "long kernels" NI_NO_DEVICE_KERNEL_US=3000 --plans groups,p2p && agree # works of a batch are seen while they run
   layout=hostid # a host each: sockets, and all proxy events
   run "all plans, network" NCCL_INSPECTOR_EVENTS=trace --plans dtypes,p2p,alltoall,groups,graph,split,nonblocking,comms && agree
   over_net=$(grep 'each operation once' "$TMP/rows" | cut -f3)
   run "end by abort" --plans mix,groups --end abort && agree partial
   layout=gpus
-  for end in finalize exit quick_exit; do run "end by $end" --plans groups --end $end && agree; done
-  for ((v = 1; v < ours; v++)); do
+  if [ "$code" -ge 23100 ]; then
+    run "symmetric kernels, tags" "${nvlink[@]}" --plans probe,symmetric,tags && agree
+    symmetric="; symmetric $(grep 'each operation once' "$TMP/rows" | cut -f3)"
+    recorded "symmetric kernels, tags, recording" "${nvlink[@]}" --plans probe,symmetric,tags && inferred 20
+    recorded "KernelCh out of the mask for a while" NI_RECORDER_PAUSE=2,5 --plans mix && inferred "" 'shift:'
+    recorded "the same, symmetric" "${nvlink[@]}" NI_RECORDER_PAUSE=4,9 --plans symmetric && inferred "" shift-symmetric:
+  fi
+  oldest=4
+  if [ "$long" = 1 ]; then
+    oldest=1
+    run "long kernels" NI_NO_DEVICE_KERNEL_US=3000 --plans groups,p2p && agree # works of a batch are seen while they run
+    for end in finalize exit quick_exit; do run "end by $end" --plans groups --end $end && agree; done
+  fi
+  for ((v = oldest; v < ours; v++)); do
     if [ $v -lt 4 ]; then # before v3 nothing calls back at a graph's replay, unless the network is used
       run "v$v" NI_FORCE_PLUGIN="$PLUGIN" NCCL_PROFILER_PLUGIN="$BUILD/test/force_v$v.so" --plans "$([ $v = 3 ] && echo mix || echo groups)" && agree --unnamed
     else
       run "v$v" NI_FORCE_PLUGIN="$PLUGIN" NCCL_PROFILER_PLUGIN="$BUILD/test/force_v$v.so" --plans mix,groups,p2p && agree
     fi
   done
-  run "recording" NCCL_PROFILER_PLUGIN="$BUILD/test/recorder.so" NI_RECORDER_FILE="$TMP/%p.rec" --plans mix,groups,p2p,alltoall &&
-    { "$GPU/gpu_contract" "$TMP"/*.rec >"$TMP/rows" 2>&1 || { bad "contract"; grep '^FAIL' "$TMP/rows"; }; }
-  rm -f "$TMP"/*.rec
+  recorded "recording" --plans mix,groups,p2p,alltoall && kept
   layout=hostid
-  run "recording, network" NCCL_PROFILER_PLUGIN="$BUILD/test/recorder.so" NI_RECORDER_FILE="$TMP/%p.rec" --plans mix,groups,p2p,alltoall &&
-    { "$GPU/gpu_contract" "$TMP"/*.rec >"$TMP/rows" 2>&1 || { bad "contract"; grep '^FAIL' "$TMP/rows"; }; }
+  recorded "recording, network" --plans mix,groups,p2p,alltoall && kept
   layout=gpus
-  rm -f "$TMP"/*.rec
-  echo "ok   NCCL $release: header, doctor, v$ours and $((ours - 1)) older interfaces; $all; by network $over_net"
+  echo "ok   NCCL $release: header, doctor, v$ours and v$oldest to v$((ours - 1)); $all; by network $over_net$symmetric"
 done
+[ $rc = 0 ] || skip "$(tail -n 1 "$TMP/fetch"); run were: $(printf '%s ' "${libs[@]}")"
 finish

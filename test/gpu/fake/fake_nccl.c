@@ -90,7 +90,7 @@ static bool faulty_next(const char *what, int n) { /* is it among the next n? */
 static void raise_task(struct plan *p, struct task *t, void *group_handle, uint64_t start_ns, uint64_t end_ns,
                        bool wrong) {
   struct ncclComm *c = p->c;
-  struct ni_prof_descr_v6 d;
+  struct ni_prof_descr_v7 d;
   void *h = NULL;
   memset(&d, 0, sizeof d);
   d.rank = c->id.rank;
@@ -156,7 +156,7 @@ static void launch(struct plan *p, ni_stream s) {
   bool any = false;
   for (int i = 0; i < p->n; i++) any |= ni_wants_group(p->tasks[i].mask) && !p->tasks[i].invisible;
   if (any) {
-    struct ni_prof_descr_v6 d;
+    struct ni_prof_descr_v7 d;
     memset(&d, 0, sizeof d);
     d.type = NI_EV_GROUP;
     ni_core_start(c->ctx, &h, &d);
@@ -189,7 +189,7 @@ static void close_group(void) {
     qsort(p->tasks, (size_t)p->n, sizeof *p->tasks, traffic);
     void *kernel = NULL;
     if (ni_core_mask() & NI_EV_KERNEL_LAUNCH) {
-      struct ni_prof_descr_v6 d;
+      struct ni_prof_descr_v7 d;
       memset(&d, 0, sizeof d);
       d.type = NI_EV_KERNEL_LAUNCH;
       d.parentObj = group.group_api;
@@ -228,7 +228,7 @@ static int add_op(struct ncclComm *c, ni_stream s, const char *func, uint64_t co
   if (strcmp(func, "AllGather") == 0 || strcmp(func, "Broadcast") == 0) t.count = t.bytes, t.dtype = "ncclInt8";
   const char *agv = getenv("NCCL_ALLGATHERV_ENABLE");
   t.invisible = strcmp(func, "Broadcast") == 0 && ni_core.release >= 22900 && !(agv && strcmp(agv, "0") == 0);
-  struct ni_prof_descr_v6 d;
+  struct ni_prof_descr_v7 d;
   if (!group.group_api && c->loaded && ni_wants_group_api(t.mask)) {
     memset(&d, 0, sizeof d);
     d.type = NI_EV_GROUP_API;

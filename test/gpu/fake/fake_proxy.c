@@ -21,7 +21,7 @@ static void play(struct ncclComm *c, struct work *w) { /* c->lock held */
   if (!wait_until(c, w->start_ns)) return;
   pthread_mutex_unlock(&c->lock);
   for (int i = 0; i < w->channels; i++) {
-    struct ni_prof_descr_v6 d;
+    struct ni_prof_descr_v7 d;
     memset(&d, 0, sizeof d);
     d.type = NI_EV_KERNEL_CH;
     d.parentObj = w->handle;

@@ -2,14 +2,17 @@
  * Channels where NCCL's counter and the kernel's have drifted apart: KernelCh then carries another operation's times.
  *
  * A kernel counts every work of a channel and stamps it at that count in a ring of 64; NCCL's host side counts with it and
- * looks where its own count says. Two ways in which the host's falls behind, for the life of the communicator:
+ * looks where its own count says. Ways in which the host's falls behind, for the life of the communicator:
  *
  *  - A P2P with the own rank is a work on the device, and up to 2.30 the host counts none for it (addP2pToPlan makes no proxy
  *    operation; 2.31 does, and raises KernelCh for it). It is the first of its group's P2Ps and lies on the channels of
  *    round 0: 0 to nChannels - 1 from 2.28 on; before, the bits of that number are reversed in a width that is not told.
- *  - Others that cannot be seen in the callbacks (AllGatherV, a graph captured without KernelCh; callbacks 3.8). They show
- *    when a kernel's stamp is older than the launch of the plan before it: ni_apart_evidence. Such a one is not believed; after
- *    some of them nothing is for a minute.
+ *  - From 2.31 on NCCL counts only kernels that it raises KernelCh for. So each Broadcast without a Coll event, which is every plain
+ *    one unless NCCL_ALLGATHERV_ENABLE=0, and each time that KernelCh was out of the mask. Seen in the callbacks, a Broadcast one
+ *    second late, when it is certain that its Coll does not come.
+ *  - Others that cannot be seen in the callbacks (AllGatherV up to 2.30, a graph captured without KernelCh; callbacks 3.8). They
+ *    show when a kernel's stamp is older than the launch of the plan before it: ni_apart_evidence; or, from 2.31 on, older than its
+ *    own operation's announcement: ni_apart_before_call. Such a one is not believed; after some of them nothing is for a minute.
  *
  * From then on the stamps that come are those of a work so and so many before, at once and without waiting for the right
  * one: neither GPU time nor the arrival of KernelCh says anything there. So an operation that starts on a communicator

@@ -166,7 +166,8 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
     origin |= NI_OP_SYMMETRIC;
     if (want == NI_WANT_UNKNOWN) doubt = NI_MASK_OFF; /* perhaps a replay: probably no channel comes */
     if (want == 0) doubt = NI_MASK_SURE;
-    if (!(origin & NI_OP_REPLAYED)) origin |= join_kernel(c, group, ni_payload_slot(slot, gen), d->nchannels);
+    /* Without its call nobody knows whether it is a replay, whose kernel has no time to share. */
+    if ((origin & (NI_OP_CALLED | NI_OP_REPLAYED)) == NI_OP_CALLED) origin |= join_kernel(c, group, ni_payload_slot(slot, gen), d->nchannels);
     if (want && phases_are_asked()) op->annex = ni_annex_take(c, d->user_tag);
   }
   if (ni_unlikely(d->user_tag && !op->annex)) op->annex = ni_annex_take(c, d->user_tag);

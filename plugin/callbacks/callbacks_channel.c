@@ -75,6 +75,11 @@ COLD void check_retired(struct ni_op *op, uint64_t parent, uint32_t channel, uin
   if (ni_state_is(state, ni_payload_gen(parent)) && (ni_state_flags(state) & NI_OP_RETIRED)) late_child(op, channel, stop_ns);
 }
 
+/* Is what a channel measures by of a later work than this operation's? Then this one is rightly older (callbacks 3.2). */
+COLD bool measure_is_later(const struct ni_op *op, const struct ni_chan_cell *cell) {
+  return ni_g.polls_in_any_order && (int32_t)(op->group_ord - ni_load_rlx(&cell->prev_group)) <= 0;
+}
+
 /* The stamps of a channel into the operation's, and, with a cell, the measure of the channel's next. */
 HOT void take_stop(struct ni_op *op, struct ni_chan_cell *cell, uint64_t start, uint64_t stop) {
   /* A stamp that is only older than its predecessor counts all the same: perhaps the predecessor was wrong, and the
@@ -86,7 +91,7 @@ HOT void take_stop(struct ni_op *op, struct ni_chan_cell *cell, uint64_t start, 
     ni_store_rlx(&cell->prev_start_ns, start); /* an impossible pair does not become the measure of the next */
     ni_store_rlx(&cell->prev_stop_ns, stop);
     ni_store_rlx(&cell->prev_group, op->group_ord);
-  } else {
+  } else if (!(start && stop >= start && stop != UINT64_MAX && measure_is_later(op, cell))) {
     bad_stop(op, start, stop);
   }
 }
@@ -200,7 +205,8 @@ HOT uint32_t count_start(struct ni_comm *c, struct ni_op *op, struct ni_chan_cel
   /* Works fused into one batch of a kernel all start before the first of them stops (data recorded on H100,
    * callbacks 3.2), so within a Group a start may lie before the previous stop on the channel; never before its start. */
   else if (ni_unlikely(ptimer_ns < ni_load_rlx(&cell->prev_stop_ns)) &&
-           (ptimer_ns < ni_load_rlx(&cell->prev_start_ns) || ni_load_rlx(&cell->prev_group) != op->group_ord))
+           (ptimer_ns < ni_load_rlx(&cell->prev_start_ns) || ni_load_rlx(&cell->prev_group) != op->group_ord) &&
+           !measure_is_later(op, cell))
     mark_bad(op, NI_BAD_BEFORE_PREVIOUS);
   if (ptimer_ns < ni_load_rlx(&op->gpu_start_ns)) ni_store_rlx(&op->gpu_start_ns, ptimer_ns);
   /* Release pairs with the dump thread's acquire of prog when it judges an unknown channel count. */

@@ -60,6 +60,10 @@ static inline bool ni_self_is_silent(int version) { return version < 23100; }
  * and asks for it again shifts the counts of the communicator's kernels against each other (callbacks 3.8). */
 static inline bool ni_mask_shifts_counts(int version) { return version >= 23100; }
 
+/* May the KernelChs of two works of a channel come in another order than the works ran? Up to 2.30 only the first of a chain is
+ * polled; from 2.31 on all of them are, at every pass. */
+static inline bool ni_polls_in_any_order(int version) { return version >= 23100; }
+
 /* Has a release symmetric kernels with Coll events? One whose number is not known may have. */
 static inline bool ni_shows_symmetric(int version) { return version == 0 || version >= 23100; }
 

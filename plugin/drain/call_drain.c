@@ -1,6 +1,7 @@
 #include "call_drain.h"
 
 #include "event_of.h"
+#include "format/apart.h"
 #include "plugin/slots/beside/annex.h"
 #include "plugin/slots/user_group.h"
 #include "plugin/write/block.h"
@@ -179,6 +180,11 @@ static int put(struct ni_drain *d, struct ni_comm_writer *s, struct ni_record *r
   return 0;
 }
 
+/* A Broadcast without a Coll is one that the device counts and NCCL 2.31 and later does not (format/apart.h). */
+static void broadcast_on_device(struct ni_comm *c) {
+  if (ni_g.mask_shifts_counts && ni_load_rlx(&ni_g.kernel_ch_ever)) ni_store_rlx(&c->apart, NI_APART_ALL);
+}
+
 int ni_call_record(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_event_slot *e, enum ni_src src, uint32_t slot) {
   uint64_t bracket = ni_clock_span_ns(&ni_g.clock, ni_ticks_between(e->ticks_start, e->ticks_stop));
   struct ni_record r = {.kind = NI_KIND_COLL,
@@ -195,6 +201,7 @@ int ni_call_record(struct ni_drain *d, struct ni_comm_writer *s, const struct ni
     r.call_sn = src == NI_SRC_API ? e->number : ni_call_sn(&s->comm->events, 0, (uint32_t)(e->group - 1));
   }
   enum ni_func func = ni_func_from_name(r.func);
+  if (src == NI_SRC_API && func == NI_FUNC_BROADCAST) broadcast_on_device(s->comm);
   ni_timing_fill(&r, func, s->ident.n_ranks, &(struct ni_timing_in){.bracket_ns = bracket});
   uint32_t taken = slot ? slot : take_slot(s, e, src);
   int rc = put(d, s, &r, e->func, &s->comm->events.api_sn[func], taken);

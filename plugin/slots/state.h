@@ -36,6 +36,7 @@ struct ni_global {
   uint8_t p2p_channels_valid; /* p2p.nChannels carries NCCL's value (completion rule) */
   uint8_t mask_shifts_counts; /* a mask without KernelCh, and then with, spoils device times (completion rule) */
   uint8_t shows_symmetric;    /* symmetric kernels have Coll events */
+  uint8_t polls_in_any_order; /* KernelChs of a channel may come in another order than their works ran */
   uint8_t keep_last;
   uint8_t enable_p2p;
   uint8_t wake_on_push;   /* interval 0 */

@@ -128,8 +128,9 @@ static inline void ni_timing_fill(struct ni_record *r, enum ni_func func, int32_
   if (r->busbw_gbs <= NI_BW_MAX_GBS) r->has |= NI_HAS_BUSBW;
 }
 
-/* One call of several in a kernel: the kernel's time says nothing of its bandwidth. */
-static inline void ni_timing_no_bandwidth(struct ni_record *r) {
+/* One call of several in a kernel: the kernel's time, where there is one, says nothing of its bandwidth. */
+static inline void ni_timing_shared(struct ni_record *r) {
+  r->shared_span = r->timing != NI_TIMING_COLLECTIVE_CPU;
   r->has &= ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW);
   r->algobw_gbs = r->busbw_gbs = 0;
 }

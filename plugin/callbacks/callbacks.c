@@ -88,11 +88,6 @@ COLD void self_on_device(struct ni_comm *c, uint32_t nchannels) {
 
 /* ---- symmetric kernels (callbacks 3.9) ---- */
 
-/* Through tables up to v6 the empty protocol alone says it. The text was copied at the first sight of its pointer. */
-HOT bool is_symmetric(const struct ni_start *d, uint8_t proto) {
-  return d->symmetric || ni_unlikely(proto && ni_g.shows_symmetric && !ni_g.intern.text[proto].text[0]);
-}
-
 /* Does a call begin or join a kernel that several calls share? group: of the kernel. What is to be added to its origin. */
 COLD uint32_t join_kernel(struct ni_comm *c, uint32_t group, uint64_t payload, uint32_t nchannels) {
   if (nchannels) {
@@ -112,7 +107,43 @@ static inline bool phases_are_asked(void) {
   return (ni_load_rlx(&ni_g.kinds) & NI_KINDS(NI_EVENT_KERNEL_PHASE)) && ni_g.interface >= 7;
 }
 
-void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_start *d) {
+/* Through tables up to v6 an empty protocol alone says that it is a symmetric kernel. */
+HOT bool proto_is_empty(uint8_t proto) { return proto == ni_load_rlx(&ni_g.intern.empty); }
+
+/*
+ * One of the few: symmetric, tagged, or started after KernelCh was off. Its slot is filled as that of any other, and not published
+ * yet. Returns the channels to expect. want: as of any other.
+ */
+COLD uint32_t one_of_few(struct ni_comm *c, struct ni_op *op, const struct ni_start *d, const struct ni_start_v7 *v7, uint64_t payload,
+                         uint32_t want) {
+  bool symmetric = v7 ? v7->symmetric : ni_g.shows_symmetric && proto_is_empty(op->proto), phases = false;
+  bool shifted = op->mask_doubt == NI_MASK_MAYBE_NONE && ni_g.mask_shifts_counts;
+  if (symmetric) {
+    want = ni_want_channels(&(struct ni_want){.nchannels = d->nchannels,
+                                              .kernel_ch = op->mask_doubt != NI_MASK_OFF,
+                                              .never = !ni_load_rlx(&ni_g.kernel_ch_ever),
+                                              .symmetric = true,
+                                              .captured = op->origin & NI_OP_REPLAYED,
+                                              .call_known = op->origin & NI_OP_CALLED});
+    if (want == NI_WANT_UNKNOWN) op->mask_doubt = NI_MASK_OFF; /* perhaps a replay: probably no channel comes */
+    if (want == 0) op->mask_doubt = NI_MASK_SURE;
+    op->origin |= NI_OP_SYMMETRIC;
+    if (!(op->origin & NI_OP_REPLAYED)) op->origin |= (uint8_t)join_kernel(c, op->group_ord, payload, d->nchannels);
+    op->kernel = v7 ? ni_intern_id(&ni_g.intern, v7->kernel) : 0;
+    phases = want && phases_are_asked();
+    ni_store_rlx(&op->bad, 0); /* its kernels have counts of their own */
+  } else if (shifted) {
+    want = want ? NI_WANT_UNKNOWN : 0;
+    ni_store_rlx(&c->apart, NI_APART_ALL); /* no channel's stamps are to be believed from here on */
+    ni_store_rlx(&op->bad, 1u << NI_BAD_COUNTERS_APART);
+  }
+  uint64_t user_tag = v7 ? v7->user_tag : 0;
+  if (user_tag || phases) op->annex = ni_annex_take(c, user_tag);
+  op->nchannels = want == NI_WANT_UNKNOWN ? 0 : d->nchannels;
+  return want;
+}
+
+HOT void *start_op(const void *context, enum ni_kind kind, const struct ni_start *d, const struct ni_start_v7 *v7) {
   struct ni_comm *c = comm_of(context);
   if (ni_unlikely(!c)) return NULL;
   struct ni_comm_kind *k = &c->kind[kind];
@@ -145,39 +176,19 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   struct ni_op *op = ni_arena_op(&ni_g.arena, slot);
   uint32_t gen = ni_state_gen(ni_load_rlx(&op->state)); /* relaxed: the slot is ours since the pop's acquire */
   enum ni_mask_doubt doubt = mask_doubt(c);
-  uint8_t proto = ni_intern_id(&ni_g.intern, d->proto);
-  uint32_t group = group_ordinal(c, d->group);
-  bool symmetric = is_symmetric(d, proto);
-  bool shifted = ni_unlikely(doubt == NI_MASK_MAYBE_NONE) && ni_g.mask_shifts_counts && !symmetric;
-  if (ni_unlikely(shifted)) ni_store_rlx(&c->apart, NI_APART_ALL); /* no channel's stamps are to be believed from here on */
   uint32_t want = ni_want_channels(&(struct ni_want){.kind = kind,
                                                      .nchannels = d->nchannels,
                                                      .self = self,
                                                      .p2p_channels_valid = ni_g.p2p_channels_valid,
                                                      .kernel_ch = doubt != NI_MASK_OFF,
-                                                     .never = !ni_load_rlx(&ni_g.kernel_ch_ever),
-                                                     .counts_shift = shifted,
-                                                     .symmetric = symmetric,
-                                                     .captured = (origin & NI_OP_REPLAYED) != 0,
-                                                     .call_known = (origin & NI_OP_CALLED) != 0});
-  bool apart = !symmetric && (ni_load_rlx(&c->apart) || ni_load_rlx(&c->apart_shown)); /* symmetric kernels have counts of their own */
-  op->annex = 0;
-  if (ni_unlikely(symmetric)) {
-    origin |= NI_OP_SYMMETRIC;
-    if (want == NI_WANT_UNKNOWN) doubt = NI_MASK_OFF; /* perhaps a replay: probably no channel comes */
-    if (want == 0) doubt = NI_MASK_SURE;
-    /* Without its call nobody knows whether it is a replay, whose kernel has no time to share. */
-    if ((origin & (NI_OP_CALLED | NI_OP_REPLAYED)) == NI_OP_CALLED) origin |= join_kernel(c, group, ni_payload_slot(slot, gen), d->nchannels);
-    if (want && phases_are_asked()) op->annex = ni_annex_take(c, d->user_tag);
-  }
-  if (ni_unlikely(d->user_tag && !op->annex)) op->annex = ni_annex_take(c, d->user_tag);
+                                                     .never = !ni_load_rlx(&ni_g.kernel_ch_ever)});
   ni_store_rlx(&op->prog, 0);
   ni_store_rlx(&op->gpu_start_ns, UINT64_MAX);
   ni_store_rlx(&op->gpu_stop_ns, 0);
   ni_store_rlx(&op->ticks_first, 0);
   ni_store_rlx(&op->ticks_done, 0);
-  ni_store_rlx(&op->bad, ni_unlikely(apart) ? 1u << NI_BAD_COUNTERS_APART : 0);
-  op->group_ord = group;
+  ni_store_rlx(&op->bad, ni_unlikely(ni_load_rlx(&c->apart) || ni_load_rlx(&c->apart_shown)) ? 1u << NI_BAD_COUNTERS_APART : 0);
+  op->group_ord = group_ordinal(c, d->group);
   op->comm_page = c->page;
   ni_poke(&op->kind, (uint8_t)kind);
   ni_poke(&op->func, ni_intern_id(&ni_g.intern, d->func));
@@ -194,14 +205,23 @@ void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_sta
   op->root = d->root;
   op->datatype = datatype;
   op->algo = ni_intern_id(&ni_g.intern, d->algo);
-  op->proto = proto;
+  op->proto = ni_intern_id(&ni_g.intern, d->proto);
   op->nchannels = want == NI_WANT_UNKNOWN ? 0 : d->nchannels;
-  op->kernel = ni_unlikely(d->kernel) ? ni_intern_id(&ni_g.intern, d->kernel) : 0;
+  op->kernel = 0;
+  op->annex = 0;
   op->seen_prog = op->seen_ms = 0;
+  if (ni_unlikely(v7 || doubt == NI_MASK_MAYBE_NONE || proto_is_empty(op->proto)))
+    want = one_of_few(c, op, d, v7, ni_payload_slot(slot, gen), want);
   NI_TESTPOINT();
   ni_store_rel(&op->state, ni_state_make(gen, NI_OP_LIVE, want)); /* publishes; pairs with op_of's acquire */
   if (ni_unlikely(want == NI_WANT_UNKNOWN)) watch(c, op, slot);
   return ni_handle_pack(NI_H_OP, ni_payload_slot(slot, gen), ni_g.nonce);
+}
+
+void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_start *d) { return start_op(context, kind, d, NULL); }
+
+void *ni_cb_op_start_v7(const void *context, enum ni_kind kind, const struct ni_start *d, const struct ni_start_v7 *v7) {
+  return start_op(context, kind, d, v7);
 }
 
 /* ---- stop ---- */

@@ -21,12 +21,16 @@ struct ni_start {
   uint64_t count;
   int32_t root;         /* or peer */
   uint8_t nchannels;
-  bool symmetric;       /* interface v7: a symmetric kernel. Older ones do not say; an empty protocol does */
-  const char *kernel;   /* v7: NCCL's name of it, else NULL */
-  uint64_t user_tag;    /* v7; 0: untagged */
   const void *group;    /* handle of the Group, may be NULL */
   const void *call;     /* handle of the CollApi or P2pApi (v5 and later), else NULL */
   const struct ni_late_ident *ident; /* v1 to v3: who the communicator is, which init does not say; else NULL */
+};
+
+/* What v7 adds, of the few operations that have some of it. */
+struct ni_start_v7 {
+  bool symmetric;     /* a symmetric kernel. Older interfaces do not say; an empty protocol does */
+  const char *kernel; /* NCCL's name of it, or NULL */
+  uint64_t user_tag;  /* 0: untagged */
 };
 
 /* What v1 to v3 say with each operation instead of once at init. */
@@ -38,6 +42,7 @@ struct ni_late_ident {
 
 void *ni_cb_group_start(const void *context);
 void *ni_cb_op_start(const void *context, enum ni_kind kind, const struct ni_start *d);
+void *ni_cb_op_start_v7(const void *context, enum ni_kind kind, const struct ni_start *d, const struct ni_start_v7 *v7);
 
 /* recordEventState of everything but a KernelCh's stop stamp. value: first 8 bytes of the arguments, NULL without. */
 void ni_cb_state(const void *handle, uint32_t state, const uint64_t *value);

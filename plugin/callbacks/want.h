@@ -19,7 +19,6 @@ struct ni_want {
   bool p2p_channels_valid; /* interface v5 or later, or a native v4 core (2.27) */
   bool kernel_ch;          /* KernelCh is in the mask now */
   bool never;              /* nor has it ever been, in this process */
-  bool counts_shift;       /* it was off before on this communicator, in a release where that shifts the counts of its kernels */
   bool symmetric;          /* a symmetric kernel: NCCL 2.31 and later */
   bool captured;           /* replayed from a graph */
   bool call_known;         /* its API call is, so that `captured` says something */
@@ -42,7 +41,6 @@ static inline uint32_t ni_want_channels(const struct ni_want *w) {
   if (ni_unlikely(w->symmetric)) return ni_want_of_symmetric(w);
   if (!w->kernel_ch && w->never) return 0;
   if (!w->kernel_ch) return NI_WANT_UNKNOWN; /* it may have been on when the task was made or the graph captured */
-  if (ni_unlikely(w->counts_shift)) return NI_WANT_UNKNOWN;
   if (w->kind == NI_KIND_P2P && !w->p2p_channels_valid) return NI_WANT_UNKNOWN; /* the byte is never read */
   if (w->nchannels == 0 || w->nchannels > NI_CHANNELS) return NI_WANT_UNKNOWN;  /* CollNet says 0, up to 2.30 */
   return w->nchannels;

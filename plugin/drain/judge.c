@@ -138,7 +138,6 @@ static void scan_one(struct ni_op *op, uint32_t slot, void *arg) {
 }
 
 void ni_judge(struct ni_drain *d, struct ni_comm_writer *s, enum ni_end end) {
-  if (end) ni_fused_end(d, s);
   if (s->watch || ni_load_rlx(&s->comm->watch)) judge_watch(d, s, end);
   int scan = end == NI_END_DESTROY;
   if (!scan && d->w->now_ms - s->last_scan_ms >= SCAN_MS) {
@@ -154,4 +153,5 @@ void ni_judge(struct ni_drain *d, struct ni_comm_writer *s, enum ni_end end) {
   struct scan x = {d, s, end};
   for (int kind = 0; scan && kind < NI_KIND_COUNT; kind++)
     ni_pool_walk(&ni_g.arena, &s->comm->kind[kind].pool, scan_one, &x);
+  if (end) ni_fused_end(d, s); /* behind the heads that were retired just now */
 }

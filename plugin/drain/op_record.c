@@ -118,7 +118,6 @@ static uint64_t since_replay(struct ni_comm_writer *s, uint64_t call_sn, uint64_
 static void symmetric(struct ni_comm_writer *s, const struct ni_op *op, struct ni_record *r) {
   r->symmetric = true;
   r->kernel = op->kernel ? ni_intern_text(&ni_g.intern, op->kernel) : NULL;
-  r->shared_span = op->origin & NI_OP_FUSED;
   if (!r->graph) return;
   r->prev_replay_ns = since_replay(s, r->call_sn, op->ticks_start);
   if (r->prev_replay_ns) r->has |= NI_HAS_PREV_REPLAY;
@@ -184,7 +183,7 @@ void ni_op_record(struct ni_drain *d, struct ni_comm_writer *s, struct ni_op *op
   if (t.gpu_ok && ni_gpu_fit_offset(&s->fit, &offset, NULL)) gpu_start_ns = (int64_t)(g.start_ns + (uint64_t)offset);
   if (op->origin & NI_OP_FUSED) share_span(d, s, op, &t, &gpu_start_ns);
   ni_timing_fill(r, ni_func_from_name(r->func), s->ident.n_ranks, &t);
-  if (op->origin & NI_OP_FUSED) ni_timing_no_bandwidth(r);
+  if (op->origin & NI_OP_FUSED) ni_timing_shared(r);
   if (t.gpu_ok && gpu_start_ns) {
     r->has |= NI_HAS_GPU_DELTA;
     r->gpu_start_delta_ns = (int64_t)((uint64_t)gpu_start_ns - ni_clock_monotonic_ns(&ni_g.clock, op->ticks_start));

@@ -27,8 +27,12 @@
 
 #if NI_ABI >= 7
 #define NI_TAG(part) (part).userTag
+#define NI_START_OP(context, kind, ...)                                                      \
+  (ni_unlikely(v7.symmetric || v7.user_tag) ? ni_cb_op_start_v7(context, kind, __VA_ARGS__, &v7) \
+                                            : ni_cb_op_start(context, kind, __VA_ARGS__))
 #else
 #define NI_TAG(part) 0
+#define NI_START_OP ni_cb_op_start
 #endif
 
 #define NI_CAT_(a, b) a##b
@@ -66,54 +70,52 @@ static enum ni_result init(void **context, uint64_t hash, int *mask, const char 
 #endif
 
 static void *start_coll(void *context, const NI_DESCR *d) {
-  return ni_cb_op_start(context, NI_KIND_COLL,
-                        &(struct ni_start){.sn = d->coll.seqNumber,
-                                           .func = NI_NAME(func, d->coll.func),
-                                           .datatype = NI_NAME(datatype, d->coll.datatype),
-                                           .algo = NI_NAME(algo, d->coll.algo),
-                                           .proto = NI_NAME(proto, d->coll.proto),
-                                           .count = d->coll.count,
-                                           .root = d->coll.root,
-#if NI_ABI <= 3
-                                           .ident = &(struct ni_late_ident){d->coll.name, d->coll.commHash, d->rank},
-#else
-                                           .nchannels = d->coll.nChannels,
-#endif
 #if NI_ABI >= 7
-                                           .symmetric = d->coll.isSymColl != 0,
-                                           .kernel = d->coll.kernelVariant,
-                                           .user_tag = d->coll.userTag,
+  const struct ni_start_v7 v7 = {d->coll.isSymColl != 0, d->coll.kernelVariant, d->coll.userTag};
+#endif
+  const struct ni_start start = {.sn = d->coll.seqNumber,
+                                 .func = NI_NAME(func, d->coll.func),
+                                 .datatype = NI_NAME(datatype, d->coll.datatype),
+                                 .algo = NI_NAME(algo, d->coll.algo),
+                                 .proto = NI_NAME(proto, d->coll.proto),
+                                 .count = d->coll.count,
+                                 .root = d->coll.root,
+#if NI_ABI <= 3
+                                 .ident = &(struct ni_late_ident){d->coll.name, d->coll.commHash, d->rank},
+#else
+                                 .nchannels = d->coll.nChannels,
 #endif
 #if NI_ABI >= 5
-                                           .call = d->parentObj,
-                                           .group = d->coll.parentGroup});
+                                 .call = d->parentObj,
+                                 .group = d->coll.parentGroup};
 #else
-                                           .group = d->parentObj});
+                                 .group = d->parentObj};
 #endif
+  return NI_START_OP(context, NI_KIND_COLL, &start);
 }
 
 static void *start_p2p(void *context, const NI_DESCR *d) {
-  return ni_cb_op_start(context, NI_KIND_P2P,
-                        &(struct ni_start){.func = NI_NAME(func, d->p2p.func),
-                                           .datatype = NI_NAME(datatype, d->p2p.datatype),
-                                           .count = d->p2p.count,
-                                           .root = d->p2p.peer,
-#if NI_ABI <= 3
-                                           .ident = &(struct ni_late_ident){d->p2p.name, d->p2p.commHash, d->rank},
-#elif NI_ABI == 4
-                                           .nchannels = ni_g.p2p_channels_valid ? d->p2p.nChannels : 0,
-#else
-                                           .nchannels = d->p2p.nChannels,
-#endif
 #if NI_ABI >= 7
-                                           .user_tag = d->p2p.userTag,
+  const struct ni_start_v7 v7 = {.user_tag = d->p2p.userTag};
+#endif
+  const struct ni_start start = {.func = NI_NAME(func, d->p2p.func),
+                                 .datatype = NI_NAME(datatype, d->p2p.datatype),
+                                 .count = d->p2p.count,
+                                 .root = d->p2p.peer,
+#if NI_ABI <= 3
+                                 .ident = &(struct ni_late_ident){d->p2p.name, d->p2p.commHash, d->rank},
+#elif NI_ABI == 4
+                                 .nchannels = ni_g.p2p_channels_valid ? d->p2p.nChannels : 0,
+#else
+                                 .nchannels = d->p2p.nChannels,
 #endif
 #if NI_ABI >= 5
-                                           .call = d->parentObj,
-                                           .group = d->p2p.parentGroup});
+                                 .call = d->parentObj,
+                                 .group = d->p2p.parentGroup};
 #else
-                                           .group = d->parentObj});
+                                 .group = d->parentObj};
 #endif
+  return NI_START_OP(context, NI_KIND_P2P, &start);
 }
 
 static void *start_proxy_op(void *context, const NI_DESCR *d) {

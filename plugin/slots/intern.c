@@ -9,6 +9,7 @@ void ni_intern_reset(struct ni_intern *t, struct ni_interned *text) {
   memset((void *)t, 0, sizeof *t);
   t->text = text;
   ni_store_rlx(&t->n, 1);
+  ni_store_rlx(&t->empty, NI_INTERN_NONE);
 }
 
 /*
@@ -18,7 +19,8 @@ void ni_intern_reset(struct ni_intern *t, struct ni_interned *text) {
  */
 uint8_t ni_intern_add(struct ni_intern *t, const char *s) {
   enum { BUSY = 1 }; /* no string literal lies at address 1 */
-  uint32_t mine = 0;
+  uint32_t empty = ni_load_rlx(&t->empty);
+  uint32_t mine = *s || empty == NI_INTERN_NONE ? 0 : empty; /* empty texts share a number */
   for (uint32_t probe = 0, i = ni_intern_slot(s); probe < NI_INTERN_HASH; probe++, i = (i + 1) % NI_INTERN_HASH) {
     uintptr_t key = ni_load_acq(&t->hash[i].key);
     if (key == (uintptr_t)s) return (uint8_t)ni_load_rlx(&t->hash[i].id);
@@ -35,6 +37,7 @@ uint8_t ni_intern_add(struct ni_intern *t, const char *s) {
       memcpy(x->text, s, len);
       x->elem_bytes = (uint8_t)ni_datatype_bytes(x->text);
       ni_store_rel(&x->ready, 1); /* pairs with ni_intern_text */
+      if (len == 0) ni_store_rlx(&t->empty, (uint8_t)mine); /* before the pointer is published, below */
     }
     if (atomic_compare_exchange_strong_explicit(&t->hash[i].key, &key, BUSY, memory_order_relaxed,
                                                 memory_order_relaxed)) {

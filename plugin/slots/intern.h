@@ -18,6 +18,7 @@
 #define NI_INTERN_TEXTS 128u /* NCCL 2.30 has about 50 */
 #define NI_INTERN_HASH 512u
 #define NI_INTERN_CHARS 46u
+#define NI_INTERN_NONE 255u /* no number */
 
 struct ni_interned {
   _Atomic uint8_t ready; /* release store by the inserter after the copy, acquire by ni_intern_text */
@@ -28,6 +29,7 @@ struct ni_interned {
 struct ni_intern {
   _Atomic uint32_t n; /* numbers given out; 0 is "no string" */
   _Atomic uint32_t overflow; /* strings that found no number: they read as "Unknown" */
+  _Atomic uint8_t empty;     /* number of an empty text, once there is one, written before its pointer is published; else NI_INTERN_NONE */
   struct {
     _Atomic uintptr_t key;
     _Atomic uint32_t id;

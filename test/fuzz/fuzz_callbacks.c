@@ -199,10 +199,9 @@ static void one_step(struct ni_dump *d) {
       if (byte() & 1) s.ident = &id;
       void *c = some_context();
       unsigned what = byte();
-      s.symmetric = (what & 2) && !(what & 1);
-      s.kernel = s.symmetric ? "AllReduce_AGxLL_R" : NULL;
-      s.user_tag = what & 4 ? number(2) : 0;
-      keep(ni_cb_op_start(c, what & 1 ? NI_KIND_P2P : NI_KIND_COLL, &s));
+      struct ni_start_v7 v7 = {(what & 2) && !(what & 1), "AllReduce_AGxLL_R", what & 4 ? number(2) : 0};
+      enum ni_kind kind = what & 1 ? NI_KIND_P2P : NI_KIND_COLL;
+      keep(what & 6 ? ni_cb_op_start_v7(c, kind, &s, &v7) : ni_cb_op_start(c, kind, &s));
       break;
     }
     case 5:

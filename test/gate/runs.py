@@ -14,7 +14,7 @@ GROWN_CALLBACKS, GROWN = 1.01, 1.03
 
 # Recordings of real NCCL in test/data/real, and the interface through which each is played. A new release or
 # interface is a line here, and `make gate-accept`.
-RELEASES = [("2.27.7", 4), ("2.28.9", 5), ("2.28.9", 4), ("2.29.7", 6), ("2.30.7", 6), ("2.32.3", 6),
+RELEASES = [("2.27.7", 4), ("2.28.9", 5), ("2.28.9", 4), ("2.29.7", 6), ("2.30.7", 6), ("2.32.3", 7), ("2.32.3", 6),
             ("2.32.3", 5)]
 PLANS = ("mix", "groups")
 LOOPS = 10

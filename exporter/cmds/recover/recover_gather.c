@@ -257,7 +257,6 @@ void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, cons
   }
 
   r->symmetric = (op->origin & NI_BOX_ORIGIN_SYMMETRIC) != 0;
-  r->shared_span = (op->origin & NI_BOX_ORIGIN_FUSED) != 0;
   r->kernel = op->kernel;
   ni_split_tag(op->user_tag, &r->user_tag, &r->nccl_tag);
 
@@ -267,7 +266,7 @@ void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, cons
   if (t.has_kernel) t.kernel_cpu_ns = ni_box_span_ns(b, ni_ticks_between(op->ticks_first, op->ticks_done));
   t.bracket_ns = ni_box_span_ns(b, ni_ticks_between(op->ticks_start, op->ticks_stop));
   ni_timing_fill(r, ni_func_from_name(r->func), c->id.n_ranks, &t);
-  if (r->shared_span) ni_timing_no_bandwidth(r);
+  if (op->origin & NI_BOX_ORIGIN_FUSED) ni_timing_shared(r);
   struct ni_phases phases;
   if (t.gpu_ok && ni_phases_of(op->compute_from_ns, op->compute_to_ns, g.start_ns, g.stop_ns, &phases)) ni_record_phases(r, &phases);
   if (t.gpu_ok && c->fit_samples > 0) {

@@ -26,6 +26,9 @@ JOB=
 logs+=("$TMP/marked")
 for scenario in ce hidden graph traps_events missing; do logged $scenario $scenario ${S}_EVENTS=trace; done
 logged nested net ${S}_EVENTS=trace ${S}_PROXY_OUTPUT_MODE=nested
+for scenario in symmetric replays tags; do logged $scenario $scenario ${S}_EVENTS=deep --nccl 2.31; done
+printf '%s\n' 'set ranks=2 nccl=2.31' 'comm w label=w' 'alltoall w bytes=64k tag=0x8000000000000005' >"$TMP/ours.scn"
+logged ours "$TMP/ours.scn"
 logged p2p p2p ${S}_EVENTS=deep --interface v4
 logged late traps_unknown
 logged gap pool_fixed ${S}_POOL_GROW=0

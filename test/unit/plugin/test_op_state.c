@@ -100,8 +100,6 @@ static void channels_of_symmetric_kernels(void **state) {
   (void)state;
   struct ni_want head = {.kind = NI_KIND_COLL, .nchannels = 8, .kernel_ch = true, .symmetric = true, .call_known = true}, w = head;
   assert_int_equal(ni_want_channels(&w), 8);
-  w.counts_shift = true; /* they have counts of their own */
-  assert_int_equal(ni_want_channels(&w), 8);
   w.nchannels = 0; /* a tail, or a head without KernelCh in its mask */
   assert_int_equal(ni_want_channels(&w), 0);
   w = head;
@@ -118,8 +116,6 @@ static void channels_of_symmetric_kernels(void **state) {
   w = head;
   w.nchannels = 65;
   assert_int_equal(ni_want_channels(&w), NI_WANT_UNKNOWN);
-  struct ni_want classic = {.kind = NI_KIND_COLL, .nchannels = 8, .kernel_ch = true, .counts_shift = true};
-  assert_int_equal(ni_want_channels(&classic), NI_WANT_UNKNOWN);
 }
 
 static void channel_counts_by_release(void **state) {

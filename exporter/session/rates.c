@@ -41,7 +41,7 @@ static void begin(struct ni_rates_job *r, const struct leap *now) {
 static void leap(struct ni_rates_job *r, struct leap *now) {
   unsigned from = r->n - 1;
   now->number = r->last.number + 1;
-  if (now->number == 1 && r->last.operations && now->time_ns - r->last.time_ns < RATE_NS) return begin(r, now);
+  if (now->number == 1 && now->time_ns - r->last.time_ns < RATE_NS) return begin(r, now);
   if (r->silent) r->at[from = 0] = r->last, r->at[0].time_ns = now->time_ns - r->gap_ns, r->n = 1, r->silent = false;
   while (from > 0 && now->time_ns - r->at[from].time_ns < RATE_NS) from--;
   const struct leap *was = &r->at[from];

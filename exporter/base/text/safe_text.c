@@ -41,7 +41,7 @@ const char *ni_safe_text(const char *text, char *out, size_t size) {
   return out;
 }
 
-int ni_vsay(FILE *f, const char *format, va_list args) {
+static int put_said(FILE *f, const char *format, va_list args) {
   char *text, *head = strdup(format);
   va_list again;
   va_copy(again, args);
@@ -70,6 +70,18 @@ int ni_vsay(FILE *f, const char *format, va_list args) {
   }
   free(text);
   free(head);
+  return n;
+}
+
+int ni_vsay(FILE *f, const char *format, va_list args) {
+  char *said = NULL;
+  size_t len;
+  FILE *whole = f == stderr ? open_memstream(&said, &len) : NULL; /* it has no buffer: each byte would be a write */
+  if (!whole) return put_said(f, format, args);
+  int n = put_said(whole, format, args);
+  if (fclose(whole) != 0) fputs(format, f);
+  else fwrite(said, 1, len, f);
+  free(said);
   return n;
 }
 

@@ -26,7 +26,7 @@ const char *ni_safe_text(const char *text, char *out, size_t size);
 
 /*
  * fprintf() with every argument made safe; control characters of the format itself stay. Returns the bytes written, as
- * fprintf() does. Without memory it writes the format.
+ * fprintf() does. Without memory it writes the format. To stderr in one write(), so that nobody reads half of it.
  */
 int ni_say(FILE *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int ni_vsay(FILE *f, const char *format, va_list args) __attribute__((format(printf, 2, 0)));

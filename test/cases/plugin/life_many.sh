@@ -5,9 +5,10 @@ US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
 many=10000 at_once=2000 rounds=20
 slow=1
 [ -z "$VARIANT" ] || many=300 at_once=200 rounds=2 slow=40
-# How many dead ones wait for the dump thread depends on the machine's load (40 MB and more seen); leaked ones would be 160 MB.
+# How many dead ones wait for the dump thread depends on the machine's load, up to the 64 MiB that all may have, and what it has of
+# them beside; leaked ones would be 160 MB.
 run "twice $many communicators one after the other" $US=500 NCCL_INSPECTOR_POOL_MAX_BYTES=64m init 1 cycle $many 2 sleep 200 rss 0 \
-  cycle $many 2 sleep 200 rss 65536 fin 1
+  cycle $many 2 sleep 200 rss 81920 fin 1
 verify --end destroy --files 1
 # Memory for 90 or so at a time: init waits for the dump thread to give that of dead ones back, at each tick of 10 ms.
 run "2,000 one after the other in 3 MiB" $US=500 NCCL_INSPECTOR_POOL_MAX_BYTES=3m NCCL_INSPECTOR_BLACKBOX=0 init 1 cycle $at_once 2 fin 1

@@ -96,7 +96,7 @@ static void takes_nothing_else(void **ctx) {
   REFUSED(logs, account.dropped[NI_DROP_COUNT - 1] = UINT64_MAX);
   REFUSED(look, process.life = 4);
   REFUSED(look, process.pid = -1);
-  REFUSED(look, open_.state = 6);
+  REFUSED(look, open_.state = NI_HANG_STATE_COUNT);
   REFUSED(look, open_.kind = 2);
   REFUSED(look, open_.stuck = 2);
   REFUSED(look, open_.since_ns = UINT64_MAX);

@@ -3,8 +3,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -130,8 +132,23 @@ static void cells_of_csv(void **state) {
   }
 }
 
+/* A pipe of packets: each write() is read alone. */
+static void stderr_gets_it_at_once(void **state) {
+  (void)state;
+  char got[64] = "";
+  int p[2], before = dup(STDERR_FILENO);
+  assert_int_equal(pipe2(p, O_DIRECT | O_NONBLOCK), 0);
+  dup2(p[1], STDERR_FILENO);
+  ni_say(stderr, "%s: serves\t%s\n", "agent\033", "http://127.0.0.1:9777");
+  dup2(before, STDERR_FILENO);
+  ssize_t n = read(p[0], got, sizeof got - 1);
+  close(p[0]), close(p[1]), close(before);
+  assert_string_equal(got, "agent?: serves\thttp://127.0.0.1:9777\n");
+  assert_int_equal(n, strlen(got));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_character), cmocka_unit_test(what_is_no_utf8),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(stderr_gets_it_at_once), cmocka_unit_test(every_character), cmocka_unit_test(what_is_no_utf8),
                                      cmocka_unit_test(cut_between_characters), cmocka_unit_test(controls_of_the_format_only),
                                      cmocka_unit_test(strings_in_json), cmocka_unit_test(cells_of_csv)};
   return cmocka_run_group_tests(tests, NULL, NULL);

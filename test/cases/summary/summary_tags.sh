@@ -30,7 +30,7 @@ refused() { # rc sentence --tag
 refused 1 '--tag 5: there is none in what the other filters leave; the lowest is 7, the highest 12' 5
 refused 1 '--tag early: there is none in these logs; there are layer.3, expert 1' early
 range='want tags from 1 to 9223372036854775807, ranges of them, their names, or none for untagged'
-for bad in 0 9223372036854775808 9-7 , ''; do refused 64 "--tag=$bad: $range" "$bad"; done
+for bad in 0 9223372036854775808 9-7 ',' ''; do refused 64 "--tag=$bad: $range" "$bad"; done
 
 # The same with an index, made and used; from shards put together; whatever the threads.
 sum one 0 --tag 7,9 --jobs 1

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "exporter/model/hang/model.h"
 #include "exporter/model/live/batch.h"
 
 static struct ni_live_counts counts[2];

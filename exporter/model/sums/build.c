@@ -9,7 +9,7 @@
 #include "accounts.h"
 #include "build.h"
 #include "findings.h"
-#include "waits.h"
+#include "evidence/waits.h"
 #include "exporter/base/order.h"
 
 enum { PEAK_RECORDS_MIN = 10 }; /* a communicator's p90 of fewer says nothing about what it can do */

@@ -14,7 +14,7 @@
 #ifndef NI_SUMMARY_WAITS_H
 #define NI_SUMMARY_WAITS_H
 
-#include "state.h"
+#include "exporter/model/sums/state.h"
 
 /* Adds a finding for each late rank that no other finding names; to that of one that has a name, evidence.
  * 0 or -ENOMEM. */

@@ -77,7 +77,7 @@ COLD void check_retired(struct ni_op *op, uint64_t parent, uint32_t channel, uin
 
 /* Is what a channel measures by of a later work than this operation's? Then this one is rightly older (callbacks 3.2). */
 HOT bool measure_is_later(const struct ni_op *op, const struct ni_chan_cell *cell) {
-  return ni_g.polls_in_any_order && (int32_t)(op->group_ord - ni_load_rlx(&cell->prev_group)) <= 0;
+  return cell && ni_g.polls_in_any_order && (int32_t)(op->group_ord - ni_load_rlx(&cell->prev_group)) <= 0;
 }
 
 /* The stamps of a channel into the operation's, and, with a cell, the measure of the channel's next. */

@@ -23,6 +23,13 @@ verified "$TMP/on0.scn" --nccl 2.28
 count "after the first self on channel 0" 38 38
 verified NCCL_INSPECTOR_ENABLE_P2P=0 "$TMP/on0.scn" --nccl 2.28
 count "P2P not recorded, but seen" 38 38
+# From 2.31 on the device alone counts a Broadcast without a Coll. A second later that is certain; the gaps are too short to show it.
+printf '%s\n' 'set ranks=2 nccl=2.31' 'comm w label=w' 'coll w func=AllReduce bytes=4k channels=1 repeat=10' \
+  'coll w func=Broadcast bytes=4k channels=1' 'sleep ms=1500' 'coll w func=AllReduce bytes=4k channels=1 repeat=200' >"$TMP/broadcast.scn"
+verified "$TMP/broadcast.scn"
+count "after a Broadcast on 2.31" 396 400
+verified "$TMP/broadcast.scn" --set allgatherv=0
+count "a Broadcast with a Coll" 0 0
 verified behind --nccl 2.30
 count "contradictions" 190 198
 finish

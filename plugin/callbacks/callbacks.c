@@ -88,19 +88,22 @@ COLD void self_on_device(struct ni_comm *c, uint32_t nchannels) {
 
 /* ---- symmetric kernels (callbacks 3.9) ---- */
 
-/* Does a call begin or join a kernel that several calls share? group: of the kernel. What is to be added to its origin. */
-COLD uint32_t join_kernel(struct ni_comm *c, uint32_t group, uint64_t payload, uint32_t nchannels) {
-  if (nchannels) {
-    ni_store_rlx(&c->head, payload);
-    ni_store_rlx(&c->head_group, group);
-    return 0;
-  }
-  if (ni_load_rlx(&c->head_group) != group) return 0;
+/* The first call of this kernel, or NULL. A call of 0 channels joins it: its time is not its own any more. */
+COLD struct ni_op *head_joined(struct ni_comm *c, uint32_t group) {
+  if (ni_load_rlx(&c->head_group) != group) return NULL;
   uint64_t head = ni_load_rlx(&c->head), state;
   struct ni_op *op = op_of(head, &state);
-  if (!op || op->group_ord != group) return 0;
-  op->origin |= NI_OP_FUSED; /* its bracket is open, and this thread's */
-  return NI_OP_FUSED | NI_OP_TAIL;
+  if (!op || op->group_ord != group) return NULL;
+  op->origin |= NI_OP_FUSED; /* its bracket is open, and this thread's: no KernelCh of it has been queued yet */
+  return op;
+}
+
+/* Does a call begin or join a kernel that several calls share? group: of the kernel. What is to be added to its origin. */
+COLD uint32_t join_kernel(struct ni_comm *c, uint32_t group, uint64_t payload, uint32_t nchannels) {
+  if (nchannels == 0) return head_joined(c, group) ? NI_OP_FUSED | NI_OP_TAIL : 0;
+  ni_store_rlx(&c->head, payload);
+  ni_store_rlx(&c->head_group, group);
+  return 0;
 }
 
 static inline bool phases_are_asked(void) {
@@ -117,7 +120,7 @@ HOT bool proto_is_empty(uint8_t proto) { return proto == ni_load_rlx(&ni_g.inter
 COLD uint32_t one_of_few(struct ni_comm *c, struct ni_op *op, const struct ni_start *d, const struct ni_start_v7 *v7, uint64_t payload,
                          uint32_t want) {
   bool symmetric = v7 ? v7->symmetric : ni_g.shows_symmetric && proto_is_empty(op->proto), phases = false;
-  bool shifted = op->mask_doubt == NI_MASK_MAYBE_NONE && ni_g.mask_shifts_counts;
+  bool shifted = ni_g.mask_shifts_counts && op->mask_doubt == NI_MASK_MAYBE_NONE;
   if (symmetric) {
     want = ni_want_channels(&(struct ni_want){.nchannels = d->nchannels,
                                               .kernel_ch = op->mask_doubt != NI_MASK_OFF,
@@ -134,6 +137,7 @@ COLD uint32_t one_of_few(struct ni_comm *c, struct ni_op *op, const struct ni_st
     ni_store_rlx(&op->bad, 0); /* its kernels have counts of their own */
   } else if (shifted) {
     want = want ? NI_WANT_UNKNOWN : 0;
+    op->mask_doubt = NI_MASK_OFF; /* its KernelCh may come with works that are long to come, or never */
     ni_store_rlx(&c->apart, NI_APART_ALL); /* no channel's stamps are to be believed from here on */
     ni_store_rlx(&op->bad, 1u << NI_BAD_COUNTERS_APART);
   }
@@ -154,6 +158,8 @@ HOT void *start_op(const void *context, enum ni_kind kind, const struct ni_start
   bool self = kind == NI_KIND_P2P && ni_g.self_is_silent && d->root == (d->ident ? d->ident->rank : c->rank);
   if (ni_unlikely(self)) self_on_device(c, d->nchannels);
   uint8_t datatype = ni_intern_id(&ni_g.intern, d->datatype);
+  /* Before any filter: one that has no record joins its kernel all the same. */
+  if (v7 && v7->symmetric && d->nchannels == 0 && !(origin & NI_OP_REPLAYED)) (void)head_joined(c, group_ordinal(c, d->group));
 
   if (ni_unlikely(kind == NI_KIND_P2P && !ni_g.enable_p2p)) {
     ni_add_rlx(&k->filtered[NI_FILTER_P2P_DISABLED], 1);

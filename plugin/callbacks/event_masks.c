@@ -58,21 +58,25 @@ bool ni_masks_set(uint32_t kinds) {
 
 uint32_t ni_masks_kinds(void) { return ni_load_rlx(&ni_g.kinds); }
 
+/* What another may have written there. */
+static void take_notice(uint32_t id, int found) {
+  bool changed = found != ni_load_rlx(&ni_g.mask_seen[id]);
+  ni_store_rlx(&ni_g.mask_seen[id], found);
+  if (found & KERNEL_CH) ni_store_rel(&ni_g.kernel_ch_ever, 1);
+  else if (changed) ni_add_rlx(&ni_g.mask_off[id], 1);
+}
+
 bool ni_masks_changed(int *found, int *asked) {
   bool changed = false;
+  pthread_mutex_lock(&ni_g.lock);
   for (uint32_t i = 0; i < NI_MAX_MASKS && !changed; i++) {
-    if (!ni_g.mask[i]) continue; /* relaxed: at worst seen at the next look */
-    pthread_mutex_lock(&ni_g.lock);
-    if (ni_g.mask_users[i] && ni_g.mask[i]) {
-      *found = __atomic_load_n(ni_g.mask[i], __ATOMIC_RELAXED);
-      *asked = mask_of(ni_load_rlx(&ni_g.kinds));
-      changed = *found != ni_load_rlx(&ni_g.mask_seen[i]);
-      ni_store_rlx(&ni_g.mask_seen[i], *found);
-      if (*found & KERNEL_CH) ni_store_rel(&ni_g.kernel_ch_ever, 1);
-      else if (changed) ni_add_rlx(&ni_g.mask_off[i], 1);
-    }
-    pthread_mutex_unlock(&ni_g.lock);
+    if (!ni_g.mask_users[i] || !ni_g.mask[i]) continue;
+    *found = __atomic_load_n(ni_g.mask[i], __ATOMIC_RELAXED);
+    *asked = mask_of(ni_load_rlx(&ni_g.kinds));
+    changed = *found != ni_load_rlx(&ni_g.mask_seen[i]);
+    take_notice(i, *found);
   }
+  pthread_mutex_unlock(&ni_g.lock);
   return changed;
 }
 
@@ -82,8 +86,10 @@ uint8_t ni_masks_use(int *mask) {
   uint8_t i = 0;
   while (i < NI_MAX_MASKS - 1 && ni_g.mask[i] != mask && ni_g.mask[i]) i++;
   if (i < NI_MAX_MASKS - 1 && !ni_g.mask[i]) ni_g.mask[i] = mask; /* callbacks read it: written once */
-  store(i, mask_of(ni_load_rlx(&ni_g.kinds)));
-  if (mask && ni_g.mask[i] != mask) __atomic_store_n(mask, ni_load_rlx(&ni_g.mask_seen[i]), __ATOMIC_RELAXED);
+  int value = mask_of(ni_load_rlx(&ni_g.kinds));
+  if (ni_g.mask_users[i] && ni_g.mask[i]) take_notice(i, __atomic_load_n(ni_g.mask[i], __ATOMIC_RELAXED));
+  store(i, value);
+  if (mask && ni_g.mask[i] != mask) __atomic_store_n(mask, value, __ATOMIC_RELAXED); /* the fifth copy's */
   ni_g.mask_users[i]++;
   return i;
 }

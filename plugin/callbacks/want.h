@@ -51,22 +51,25 @@ static inline bool ni_p2p_channels_valid(int interface, int version) {
   return interface >= 5 || (interface == 4 && version >= 22703 && version < 22800);
 }
 
+/* Is it NCCL 2.31 or later? version: as above; where it was not found, interface v7 tells. */
+static inline bool ni_is_2_31(int interface, int version) { return version >= 23100 || (version == 0 && interface >= 7); }
+
 /* Has a P2P with the own rank no KernelCh? 2.31 is the first release that raises them. */
-static inline bool ni_self_is_silent(int version) { return version < 23100; }
+static inline bool ni_self_is_silent(int interface, int version) { return !ni_is_2_31(interface, version); }
 
 /* From 2.31 on NCCL counts only kernels of tasks that were made with KernelCh on, and the device counts all: who takes it away
  * and asks for it again shifts the counts of the communicator's kernels against each other (callbacks 3.8). */
-static inline bool ni_mask_shifts_counts(int version) { return version >= 23100; }
+static inline bool ni_mask_shifts_counts(int interface, int version) { return ni_is_2_31(interface, version); }
 
 /* May the KernelChs of two works of a channel come in another order than the works ran? Up to 2.30 only the first of a chain is
  * polled; from 2.31 on all of them are, at every pass. */
-static inline bool ni_polls_in_any_order(int version) { return version >= 23100; }
+static inline bool ni_polls_in_any_order(int interface, int version) { return ni_is_2_31(interface, version); }
 
 /* Has a release symmetric kernels with Coll events? One whose number is not known may have. */
 static inline bool ni_shows_symmetric(int version) { return version == 0 || version >= 23100; }
 
 /* Can KernelChs be over before the network operations of the same operation begin? From 2.31 on they come from a thread of their
  * own, which is given its work first; before, both came from the progress thread, and network operations first. */
-static inline bool ni_channels_overtake(int version) { return version >= 23100; }
+static inline bool ni_channels_overtake(int interface, int version) { return ni_is_2_31(interface, version); }
 
 #endif

@@ -83,7 +83,7 @@ int ni_drain_check(const struct ni_drain *d) {
 
 void ni_drain_give_up(struct ni_drain *d) {
   for (struct ni_comm_writer *s = d->w->comms; s; s = s->next) {
-    ni_fused_end(d, s);
+    (void)ni_fused_end(d, s);
     for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
       struct ni_kind_writer *k = &s->kind[kind];
       uint64_t n = k->todo.n, from = UINT64_MAX, to = 0;
@@ -109,6 +109,22 @@ static int too_young(const struct ni_drain *d, const struct ni_op *op) {
   return ticks && at + NI_PATIENCE_MS * ms > d->w->now_ns && at < d->w->now_ns + NI_AWAY_MS * ms;
 }
 
+/* What one communicator has finished, into the open block. */
+static int format_todo(struct ni_drain *d, struct ni_comm_writer *s) {
+  for (int kind = 0; kind < NI_KIND_COUNT; kind++)
+    while (s->kind[kind].todo.n) {
+      if (kind == NI_KIND_COLL && ni_fused_wait(d, s)) continue;
+      int rc = ni_drain_check(d);
+      if (rc == 0 && d->patient && too_young(d, op_at(s->kind[kind].todo.first))) {
+        d->watching = 1;
+        break;
+      }
+      if (rc == 0) rc = format_one(d, s, &s->kind[kind]);
+      if (rc) return rc;
+    }
+  return 0;
+}
+
 int ni_drain_format(struct ni_drain *d) {
   for (struct ni_comm_writer *s = d->busy; s; s = s->next_busy) {
     if (!ni_lines_identify(d->w, s, 0)) continue; /* v1 to v3: its first operation is saying who it is at this moment */
@@ -116,17 +132,10 @@ int ni_drain_format(struct ni_drain *d) {
       ni_lines_comm(d->w, s);
       if (!s->announced) return ni_gz_finished(d->w->gz) ? -EBUSY : -EFBIG;
     }
-    for (int kind = 0; kind < NI_KIND_COUNT; kind++)
-      while (s->kind[kind].todo.n) {
-        if (kind == NI_KIND_COLL && ni_fused_wait(d, s)) continue;
-        int rc = ni_drain_check(d);
-        if (rc == 0 && d->patient && too_young(d, op_at(s->kind[kind].todo.first))) {
-          d->watching = 1;
-          break;
-        }
-        if (rc == 0) rc = format_one(d, s, &s->kind[kind]);
-        if (rc) return rc;
-      }
+    int rc = format_todo(d, s);
+    bool ends = s->why || ni_load_acq(&d->exiting); /* pairs with ni_dump_exit */
+    if (rc == 0 && ends && ni_fused_end(d, s)) rc = format_todo(d, s);
+    if (rc) return rc;
   }
   return 0;
 }

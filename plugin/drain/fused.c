@@ -13,7 +13,8 @@ const struct ni_fused_span *ni_fused_span_of(const struct ni_comm_writer *s, uin
 bool ni_fused_wait(struct ni_drain *d, struct ni_comm_writer *s) {
   struct ni_chain *todo = &s->kind[NI_KIND_COLL].todo;
   const struct ni_op *op = op_at(todo->first);
-  if (!(op->origin & NI_OP_TAIL) || s->why || ni_load_acq(&d->exiting)) return false; /* pairs with ni_dump_exit */
+  if (!(op->origin & NI_OP_TAIL) || s->fused.ended) return false;
+  if (ni_g.keep_last) return false; /* a head may be overwritten, and nobody would say so */
   if (ni_fused_span_of(s, op->group_ord)) return false;
   ni_chain_append(&s->fused.waiting, ni_chain_take(todo));
   return true;
@@ -50,4 +51,9 @@ void ni_fused_give_up(struct ni_drain *d, struct ni_comm_writer *s, uint32_t gro
   let_go(d, s, group, false);
 }
 
-void ni_fused_end(struct ni_drain *d, struct ni_comm_writer *s) { let_go(d, s, 0, true); }
+bool ni_fused_end(struct ni_drain *d, struct ni_comm_writer *s) {
+  bool waited = s->fused.waiting.n != 0;
+  s->fused.ended = true;
+  let_go(d, s, 0, true);
+  return waited;
+}

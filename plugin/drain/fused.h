@@ -21,8 +21,8 @@ void ni_fused_head(struct ni_drain *d, struct ni_comm_writer *s, uint32_t group,
 /* A head was given up: its tails go on without its time. */
 void ni_fused_give_up(struct ni_drain *d, struct ni_comm_writer *s, uint32_t group);
 
-/* The communicator ends: nobody waits any more. */
-void ni_fused_end(struct ni_drain *d, struct ni_comm_writer *s);
+/* The communicator ends, and all heads that ever will be are formatted: nobody waits any more. true: somebody did. */
+bool ni_fused_end(struct ni_drain *d, struct ni_comm_writer *s);
 
 /* What is known of the kernel of this Group; NULL: nothing. */
 const struct ni_fused_span *ni_fused_span_of(const struct ni_comm_writer *s, uint32_t group);

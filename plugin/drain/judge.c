@@ -21,6 +21,7 @@
 #include "judge.h"
 
 #include "plugin/slots/state.h"
+#include "format/apart.h"
 #include "fused.h"
 #include "plugin/write/block.h"
 #include "settle.h"
@@ -118,21 +119,30 @@ struct scan {
   enum ni_end end;
 };
 
+/*
+ * Has the device counted works before it that NCCL has not, so that its KernelCh may come with works that are long to come, or never
+ * (format/apart.h)? Symmetric kernels have counts of their own.
+ */
+static bool counts_shifted(const struct ni_comm_writer *s, const struct ni_op *op) {
+  return ni_g.mask_shifts_counts && !(op->origin & NI_OP_SYMMETRIC) && ni_load_rlx(&s->comm->apart) == NI_APART_ALL;
+}
+
 static void scan_one(struct ni_op *op, uint32_t slot, void *arg) {
   struct scan *x = arg;
   uint64_t state = ni_load_acq(&op->state); /* pairs with the LIVE store: the descriptor is there */
   if (!ni_op_in_flight(state) || ni_state_want(state) == NI_WANT_UNKNOWN) return;
   uint32_t prog = ni_load_acq(&op->prog), quiet = quiet_ms(x->d, op, prog);
-  if (op->mask_doubt && ni_prog_started(prog) == 0 && (ni_state_flags(state) & NI_OP_CLOSED) &&
-      (x->end == NI_END_DESTROY || (quiet >= QUIET_MS && overtaken(x->s, op)))) {
+  bool shifted = counts_shifted(x->s, op), closed = (ni_state_flags(state) & NI_OP_CLOSED) != 0;
+  bool silent = closed && ni_prog_started(prog) == 0 && (op->mask_doubt || shifted);
+  if (silent && (x->end == NI_END_DESTROY || (quiet >= QUIET_MS && (shifted || overtaken(x->s, op))))) {
     if (!retire(op, state, 0)) return;
     ni_chain_append(&x->s->kind[op->kind].todo, slot);
     ni_drain_busy(x->d, x->s);
   } else if (x->end == NI_END_DESTROY) {
     (void)incomplete(x->d, x->s, op, slot, state, "finalize");
-  } else if ((ni_state_flags(state) & NI_OP_CLOSED) && quiet >= QUIET_MISSING_MS && overtaken(x->s, op)) {
+  } else if (closed && quiet >= QUIET_MISSING_MS && overtaken(x->s, op)) {
     (void)incomplete(x->d, x->s, op, slot, state, "overtaken");
-  } else if (!x->end) {
+  } else if (!x->end && !silent) {
     (void)ni_unfinished_stuck(x->d, x->s, op, slot);
   }
 }
@@ -153,5 +163,5 @@ void ni_judge(struct ni_drain *d, struct ni_comm_writer *s, enum ni_end end) {
   struct scan x = {d, s, end};
   for (int kind = 0; scan && kind < NI_KIND_COUNT; kind++)
     ni_pool_walk(&ni_g.arena, &s->comm->kind[kind].pool, scan_one, &x);
-  if (end) ni_fused_end(d, s); /* behind the heads that were retired just now */
+  if (end && s->fused.waiting.n) ni_drain_busy(d, s); /* they go behind their heads (drain.c) */
 }

@@ -122,7 +122,8 @@ static void watch_mask(struct ni_dump *d) {
   int found, asked;
   if (ni_block_room(&d->w) || !ni_masks_changed(&found, &asked)) return;
   char command[96];
-  snprintf(command, sizeof command, "NCCL's event mask is 0x%x, 0x%x was asked for", (unsigned)found, (unsigned)asked);
+  if (found == asked) snprintf(command, sizeof command, "NCCL's event mask is 0x%x again, as asked for", (unsigned)found);
+  else snprintf(command, sizeof command, "NCCL's event mask is 0x%x now, 0x%x was asked for", (unsigned)found, (unsigned)asked);
   struct ni_control_line in = {.source = "mask", .command = command, .result = "done",
                                .why = "another than this plugin has written it, as RAS does at CONTROL PROFILER_MASK"};
   ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_CONTROL, d->w.now_ns, "%s: another than this plugin has written it", command);

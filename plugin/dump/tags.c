@@ -35,6 +35,7 @@ static char *read_file(const char *path) {
   while (text && n < NI_TAGS_FILE_BYTES) {
     ssize_t got = read(fd, text + n, NI_TAGS_FILE_BYTES - n);
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0) unreadable(strerror(errno));
     if (got <= 0) break;
     n += (size_t)got;
   }
@@ -60,7 +61,11 @@ void ni_tags_open(struct ni_tags *t) {
 
 /* One line of the file, terminated: without blanks at its ends and without a remark. */
 static char *trimmed(char *line) {
-  line[strcspn(line, "#\r")] = 0;
+  for (char *c = line; *c; c++) {
+    bool remark = *c == '#' && (c == line || c[-1] == ' ' || c[-1] == '\t');
+    if (remark || *c == '\r') *c = 0;
+    if (!*c) break;
+  }
   line += strspn(line, " \t");
   size_t n = strlen(line);
   while (n && (line[n - 1] == ' ' || line[n - 1] == '\t')) line[--n] = 0;
@@ -75,11 +80,10 @@ bool ni_tags_next(struct ni_tags *t, struct ni_control_line *in, char *command, 
     if (end) *end = 0;
     line = trimmed(line);
     if (!*line) continue;
-    if (!ni_ctl_is_tag(line)) {
+    if (!ni_ctl_is_tag(line) || (size_t)snprintf(command, cap, "tag %s", line) >= cap) {
       t->wrong++;
       continue;
     }
-    snprintf(command, cap, "tag %s", line);
     *in = (struct ni_control_line){
         .source = "tags", .file = ni_g.config.tags_file, .line = number, .command = command, .result = "done"};
     return true;

@@ -124,7 +124,7 @@ static uint32_t gather(struct ni_dump *d, int ask, enum ni_end end) {
       d->moved |= ni_collect(&d->drain);
     d->moved |= ni_events_collect(&d->drain);
     d->drain.patient = !ask && !seen && !end && !d->w.flush && (ni_masks_kinds() & NI_KINDS_PROXY) &&
-                 (!ni_load_rlx(&ni_g.kernel_ch_ever) || ni_channels_overtake(ni_g.nccl_version));
+                 (!ni_load_rlx(&ni_g.kernel_ch_ever) || ni_channels_overtake(ni_g.interface, ni_g.nccl_version));
     look_at_comms(d);
     d->moved |= ni_fill(d) != 0;
     ni_lines_late(&d->w);

@@ -97,10 +97,10 @@ static int set_up(int interface, const int *mask) {
   ni_g.nonce = random_nonce();
   ni_g.interface = (uint8_t)interface;
   ni_g.nccl_version = nccl_version(mask);
-  ni_g.self_is_silent = ni_self_is_silent(ni_g.nccl_version);
-  ni_g.mask_shifts_counts = ni_mask_shifts_counts(ni_g.nccl_version);
+  ni_g.self_is_silent = ni_self_is_silent(interface, ni_g.nccl_version);
+  ni_g.mask_shifts_counts = ni_mask_shifts_counts(interface, ni_g.nccl_version);
   ni_g.shows_symmetric = ni_shows_symmetric(ni_g.nccl_version);
-  ni_g.polls_in_any_order = ni_polls_in_any_order(ni_g.nccl_version);
+  ni_g.polls_in_any_order = ni_polls_in_any_order(interface, ni_g.nccl_version);
   ni_g.p2p_channels_valid = ni_p2p_channels_valid(interface, ni_g.nccl_version);
   ni_g.enable_p2p = c->enable_p2p;
   ni_masks_take(c->events);

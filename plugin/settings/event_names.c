@@ -26,6 +26,7 @@ bool ni_kinds_parse(const char *text, uint32_t *kinds, char *why, size_t cap) {
         if (cap) snprintf(why, cap, "\"%.*s\" is no kind of event", n < 40 ? (int)n : 40, s);
         return false;
       }
+      if (!take && these == NI_KINDS(NI_EVENT_KERNEL_PHASE)) these |= NI_KINDS(NI_EVENT_KERNEL_CH); /* parts of it */
       set = take ? set & ~these : set | these;
     }
     s += n + strspn(s + n, ", \t");
@@ -34,6 +35,7 @@ bool ni_kinds_parse(const char *text, uint32_t *kinds, char *why, size_t cap) {
     if (cap) snprintf(why, cap, "no kind of event is named");
     return false;
   }
+  if (!(set & NI_KINDS(NI_EVENT_KERNEL_CH))) set &= ~NI_KINDS(NI_EVENT_KERNEL_PHASE);
   *kinds = set;
   return true;
 }

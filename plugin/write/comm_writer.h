@@ -48,6 +48,7 @@ struct ni_fused_span {
 struct ni_fused_writer {
   struct ni_fused_span span[NI_FUSED_SPANS]; /* the newest */
   uint32_t next;
+  bool ended; /* the communicator ends: nobody waits any more */
   struct ni_chain waiting;
 };
 

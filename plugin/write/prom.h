@@ -3,7 +3,7 @@
  * DIR/nccl_inspector_metrics_<GPU's UUID>.prom, that node_exporter's textfile collector reads. Names, labels and means are those
  * of NVIDIA's inspector in NCCL 2.30: of what finished in the last window the mean
  * duration in microseconds and the geometric mean of the bus bandwidth in GB/s, by communicator, function, size class and algorithm.
- * With NCCL_INSPECTOR_PROM_DUMP_STATS=1 also NVIDIA's counters since the process began: operations, and those that were lost.
+ * With NCCL_INSPECTOR_PROM_DUMP_STATS=1 also NVIDIA's counters since a communicator was first open: operations, and those that were lost.
  *
  *   add ─▶ series of this window ─▶ every NI_PROM_WINDOW_MS, or dump interval if that is longer: file anew, sums empty ─▶ end: file gone
  *

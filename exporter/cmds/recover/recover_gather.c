@@ -232,7 +232,8 @@ static bool gpu_believed(const struct ni_box *b, const struct ni_box_comm *c, co
 void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, const struct ni_box_op *op,
                        struct ni_record *r, int *fallback) {
   struct ni_gpu_stamps g = {0};
-  bool self = b->h.nccl_version < 23100 && op->kind == NI_KIND_P2P && op->root == c->id.rank; /* as the plugin's want.h */
+  bool since_2_31 = b->h.nccl_version >= 23100 || (b->h.nccl_version == 0 && b->h.interface >= 7); /* as the plugin's want.h */
+  bool self = !since_2_31 && op->kind == NI_KIND_P2P && op->root == c->id.rank;
   memset(r, 0, sizeof *r);
   r->kind = op->kind;
   r->func = op->func;

@@ -18,7 +18,9 @@ static void lists(void **state) {
       {"-kernelch", K(COLL) | K(P2P)},
       {"light,kernelch,-proxyop", (NI_KINDS_LIGHT | K(KERNEL_CH)) & ~K(PROXY_OP)},
       {" ce\tsync,,batch ", K(CE) | K(SYNC) | K(BATCH)},
-      {"all,-standard", NI_KINDS_ALL & ~NI_KINDS_STANDARD},
+      {"all,-standard", NI_KINDS_ALL & ~NI_KINDS_STANDARD & ~K(KERNEL_PHASE)}, /* phases are parts of KernelCh */
+      {"coll,kernelphase", K(COLL) | K(KERNEL_CH) | K(KERNEL_PHASE)},
+      {"deep,-kernelphase", NI_KINDS_DEEP & ~K(KERNEL_PHASE)},
       {"none", 0},
   };
   char text[NI_KINDS_TEXT_BYTES], why[128];

@@ -120,10 +120,12 @@ static void channels_of_symmetric_kernels(void **state) {
 
 static void channel_counts_by_release(void **state) {
   (void)state;
-  assert_true(ni_self_is_silent(0));
-  assert_true(ni_self_is_silent(23007));
-  assert_false(ni_self_is_silent(23102)); /* seen in its own callbacks */
-  assert_true(!ni_mask_shifts_counts(0) && !ni_mask_shifts_counts(23007) && ni_mask_shifts_counts(23102));
+  assert_true(ni_self_is_silent(6, 0));
+  assert_true(ni_self_is_silent(6, 23007));
+  assert_false(ni_self_is_silent(6, 23102)); /* seen in its own callbacks */
+  assert_false(ni_self_is_silent(7, 0));     /* no earlier release speaks v7 */
+  assert_true(!ni_mask_shifts_counts(6, 0) && !ni_mask_shifts_counts(6, 23007) && ni_mask_shifts_counts(5, 23102));
+  assert_true(ni_mask_shifts_counts(7, 0));
   assert_true(ni_shows_symmetric(0) && !ni_shows_symmetric(23007) && ni_shows_symmetric(23102));
   assert_true(ni_p2p_channels_valid(6, 0));
   assert_true(ni_p2p_channels_valid(5, 22803));

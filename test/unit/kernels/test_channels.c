@@ -2,7 +2,7 @@
  * KernelChs of which several are open on one channel and direction at once, as NCCL raises them from 2.31 on for works that it
  * has fused into one batch of a kernel (plugin/slots/beside/chan_more.h).
  */
-#include "core_child.h"
+#include "test/unit/plugin/core_child.h"
 
 #include "plugin/slots/beside/chan_more.h"
 

@@ -2,7 +2,7 @@
  * Symmetric kernels and tags, as NCCL 2.31 and later raise them (docs/nccl-callbacks.md 3.9): what is waited for, whose time counts,
  * and that what they hold beside their slot (plugin/slots/beside/annex.h) comes back.
  */
-#include "core_child.h"
+#include "test/unit/plugin/core_child.h"
 
 #include "plugin/callbacks/callbacks_call.h"
 #include "plugin/slots/beside/annex.h"

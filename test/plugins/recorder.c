@@ -85,11 +85,11 @@ static enum ni_result init(int version, void **ctx, uint64_t hash, int *mask, co
   struct ni_rec_init in = {hash, nodes, ranks, rank, name != NULL};
   pthread_mutex_lock(&lock);
   open_file(log);
+  mask_of_nccl = mask;
   pthread_mutex_unlock(&lock);
   if (!name) name = "";
   size_t n = strnlen(name, 4096);
   *ctx = (void *)(uintptr_t)put(NI_REC_INIT, version, 0, &in, sizeof in, name, n, "", 1);
-  mask_of_nccl = mask;
   __atomic_store_n(mask, m ? (int)strtol(m, NULL, 0) : default_mask(version), __ATOMIC_RELAXED);
   return NI_RES_SUCCESS;
 }

@@ -162,7 +162,7 @@ static void stuck_once(void) {
   void *open = start_op(ctx, 4, 1), *ch2 = ni_cb_channel_start(open, 6, 3000);
   ni_cb_channel_stamp(ch2, 4000);
   ni_cb_stop(ch2);
-  mask &= ~NI_EV_KERNEL_CH; /* from here on nobody can know whether a channel will come */
+  __atomic_fetch_and(&mask, ~NI_EV_KERNEL_CH, __ATOMIC_RELAXED); /* from here on nobody can know whether a channel will come */
   void *doubt = start_op(ctx, 5, 1);
   for (int i = 0; i < 100 && lines_with(log_text(), "\"stuck\"", "\"finishing\"") == 0; i++) sleep_ms(100);
   sleep_ms(1500); /* twice would be seen by now */

@@ -6,7 +6,7 @@ need "$so"
 if readelf -d -W "$so" | grep -E 'lib(a|t|ub)san' >/dev/null; then skip "sanitizer build"; fi
 
 scripts/check_symbols.sh "$so"
-for v in 1 2 3 4 5 6; do # one object for every NCCL from 2.23 on
+for v in 1 2 3 4 5 6 7; do # one object for every NCCL from 2.23 on
   readelf --dyn-syms -W "$so" | grep "OBJECT.* ncclProfiler_v$v$" >/dev/null || fatal "ncclProfiler_v$v is not there"
 done
 

@@ -132,7 +132,8 @@ static void scan_one(struct ni_op *op, uint32_t slot, void *arg) {
   uint64_t state = ni_load_acq(&op->state); /* pairs with the LIVE store: the descriptor is there */
   if (!ni_op_in_flight(state) || ni_state_want(state) == NI_WANT_UNKNOWN) return;
   uint32_t prog = ni_load_acq(&op->prog), quiet = quiet_ms(x->d, op, prog);
-  bool shifted = counts_shifted(x->s, op), closed = (ni_state_flags(state) & NI_OP_CLOSED) != 0;
+  bool closed = (ni_state_flags(state) & NI_OP_CLOSED) != 0; /* from here on its origin does not change any more */
+  bool shifted = closed && counts_shifted(x->s, op);
   bool silent = closed && ni_prog_started(prog) == 0 && (op->mask_doubt || shifted);
   if (silent && (x->end == NI_END_DESTROY || (quiet >= QUIET_MS && (shifted || overtaken(x->s, op))))) {
     if (!retire(op, state, 0)) return;

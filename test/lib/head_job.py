@@ -85,10 +85,11 @@ with contextlib.ExitStack() as all_of, head.Head("job", "--enable-bandwidth", fr
             assert len(rates) >= 5 and 0.5 * mean < sum(rates) / len(rates) < 1.7 * mean, (node, mean, went)
         assert all(abs(g - r * 1048576e-9) < 0.01 * g + 0.001 for _, r, g in went if r), (node, went)
         # A frame's bandwidth is the mean of some of the log's writes, whichever the agent was there for: never of the first, which on a
-        # busy machine may have been far slower than all others.
+        # busy machine may have been far slower than all others. One that was late may have seen no two writes apart.
         bus = [j["busbw_gb_s"] for j in mine if j["busbw_gb_s"]]
         writes, whole = bandwidths(places[n].logs)
-        assert bus and min(writes) * 0.99 <= min(bus) and max(bus) <= max(writes) * 1.01, (node, bus, writes)
+        assert bus or late >= 1.5, (node, late, writes)
+        assert all(min(writes) * 0.99 <= b <= max(writes) * 1.01 for b in bus), (node, bus, writes)
         m = agents[n].metrics()
         mean = sum(agent.total(m, "bus_bytes_total", ()).values()) / sum(agent.total(m, "bus_seconds_total", ()).values()) / 1e9
         assert abs(mean - whole) < 0.01 * whole, (node, mean, whole)

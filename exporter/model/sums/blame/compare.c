@@ -130,10 +130,20 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   return 0;
 }
 
+/*
+ * Stages do not have the same places: one has more layers than the other, and the first and the last one do something besides. But a layer
+ * computes as long in one stage as in another. So the times between operations of one stage, all of them by one factor, are found again
+ * in the other, and the factor under which most of the time is found again says how much longer the stage computes. Each time is found once
+ * only: a layer that takes 1.2 times as long forward as backward does not make its stage 1.2 times as long.
+ */
 enum { STAGE_PLACES = 32 };
+#define STAGE_SAME 0.02f     /* times that differ by no more are the same; */
+#define STAGE_FOUND 0.7f     /* so much of both must be found again; */
+#define STAGE_AS_GOOD 0.85f  /* a factor half as far from one under which so much of that is found is the right one */
+#define STAGE_MOST 2.0f      /* larger factors are other work */
 
 struct stage {
-  float us[STAGE_PLACES];      /* the longest places of one rank in the middle of it */
+  float us[STAGE_PLACES];      /* the longest places of one rank in the middle of it, longest first */
   uint32_t n;
   float off;                   /* how far that rank is from its like */
 };
@@ -143,53 +153,55 @@ static int longer(const void *a, const void *b) {
   return x > y ? -1 : x < y;
 }
 
-static void take_stage(const struct ni_blame_rank *o, float off, struct stage *s) {
-  float *us;
-  if (s->n && !(off < s->off)) return;
-  if (!(us = malloc((o->n_places + 1) * sizeof *us))) return; /* one rank less to compare with */
+static int take_stage(const struct ni_blame_rank *o, float off, struct stage *s) {
+  if (s->n && !(off < s->off)) return 0;
+  float *us = malloc((o->n_places + 1) * sizeof *us);
+  if (!us) return -ENOMEM;
   for (uint32_t i = 0; i < o->n_places; i++) us[i] = o->place[i].usual_us;
   qsort(us, o->n_places, sizeof *us, longer);
   s->n = o->n_places < STAGE_PLACES ? o->n_places : STAGE_PLACES;
   memcpy(s->us, us, s->n * sizeof *us);
   s->off = off;
   free(us);
+  return 0;
 }
 
-/* So many places of x are as long as one of y, if all of x took 1/by of their time. */
-static uint32_t agree(const struct stage *x, const struct stage *y, float by) {
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < x->n; i++)
-    for (uint32_t k = 0; k < y->n; k++)
-      if (fabsf(x->us[i] / by - y->us[k]) <= 0.015f * y->us[k]) {
-        n++;
-        break;
-      }
-  return n;
+/* The share of the time of both that is found in the other, if all of x took 1/by of its time. */
+static float found_again(const struct stage *x, const struct stage *y, float by) {
+  float found = 0, all = 0;
+  uint32_t i = 0, k = 0;
+  for (uint32_t m = 0; m < x->n; m++) all += x->us[m] / by;
+  for (uint32_t m = 0; m < y->n; m++) all += y->us[m];
+  while (i < x->n && k < y->n) {
+    float mine = x->us[i] / by, theirs = y->us[k];
+    if (fabsf(mine - theirs) <= STAGE_SAME * theirs) {
+      found += mine + theirs;
+      i++;
+      k++;
+    } else if (mine > theirs) i++;
+    else k++;
+  }
+  return all > 0 ? found / all : 0;
 }
 
-/*
- * How much longer x computes than y: the factor with which most places agree. Stages have the same layers in another order, and the first and
- * the last one do something more, so neither places nor sums can be compared.
- */
+/* How much longer x computes than y; 1: as long, or they do other work. */
 static float times_longer(const struct stage *x, const struct stage *y) {
-  uint32_t most = 0, near = 0;
-  float best = 1, best_near = 1;
-  for (uint32_t i = 0; i < x->n; i++)
-    for (uint32_t k = 0; k < y->n; k++) {
-      float by = x->us[i] / y->us[k];
-      uint32_t n = by > 0.6f && by < 1.7f ? agree(x, y, by) : 0;
-      if (n > most || (n == most && fabsf(by - 1) < fabsf(best - 1))) {
-        most = n;
-        best = by;
+  float best = 1, most = found_again(x, y, 1), right = INFINITY; /* right: the one nearest to 1 that is as good */
+  for (int pass = 0; pass < 2; pass++)
+    for (uint32_t i = 0; i < x->n; i++)
+      for (uint32_t k = 0; k < y->n; k++) {
+        float by = y->us[k] > 0 ? x->us[i] / y->us[k] : 0;
+        if (!(by < STAGE_MOST && by * STAGE_MOST > 1)) continue;
+        float found = found_again(x, y, by);
+        if (pass == 0 && (found > most || (found == most && fabsf(by - 1) < fabsf(best - 1)))) {
+          most = found;
+          best = by;
+        }
+        bool nearer = fabsf(by - 1) <= fabsf(best - 1) / 2 && fabsf(by - 1) < fabsf(right - 1);
+        if (pass == 1 && nearer && found >= STAGE_AS_GOOD * most) right = by;
       }
-      if (fabsf(by - 1) < 0.25f && (n > near || (n == near && fabsf(by - 1) < fabsf(best_near - 1)))) {
-        near = n;
-        best_near = by;
-      }
-    }
-  /* Layers forward and backward take times of which one can be 1.5 of the other: a small factor that explains nearly as much is the right one. */
-  if (near * 10 >= most * 7) most = near, best = best_near;
-  return most * 2 >= x->n ? best : 1;
+  if (found_again(x, y, 1) >= STAGE_AS_GOOD * most) return 1;
+  return most < STAGE_FOUND ? 1 : isinf(right) ? best : right;
 }
 
 int ni_compare_stages(const struct ni_blame *b, const float *over_us, float *share) {
@@ -197,7 +209,7 @@ int ni_compare_stages(const struct ni_blame *b, const float *over_us, float *sha
   float *x = malloc((b->n_classes + 1) * sizeof *x);
   int e = stage && x ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    if (b->rank[i].cls != NI_BLAME_NONE) take_stage(&b->rank[i], fabsf(over_us[i]), &stage[b->rank[i].cls]);
+    if (b->rank[i].cls != NI_BLAME_NONE) e = take_stage(&b->rank[i], fabsf(over_us[i]), &stage[b->rank[i].cls]);
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
     size_t n = 0;
     for (uint32_t k = 0; k < b->n_classes; k++)

@@ -6,6 +6,12 @@
  * messages go out as groups. Operations of a slot come in one order, and as many in each step: their number in it does not depend on
  * when the step ended.
  *
+ * Stamps are measurements. Kernels of one communicator run one after the other, so what came before on the slot has ended, whatever its stamp
+ * says. For other slots an end counts as "before" up to `overlap_ns` behind the start: by so much the stamps of one communicator's
+ * kernels overlap in the first operations of this rank, at least NI_PLACE_OVERLAP_LEAST_NS and at most NI_PLACE_OVERLAP_MOST_NS. Beside
+ * that the end of a long operation is uncertain by NI_PLACE_DRIFT of its length: its start is placed by the host's clock, its length by the
+ * GPU's. An end that counts as before lies at the start then: no time is negative.
+ *
  * Bounds: NI_BLAME_KEYS places; NI_USUAL_SAMPLES times a place, given back. Threads: one a rank. Failure: -ENOMEM.
  */
 #ifndef NI_BLAME_PLACES_H
@@ -13,6 +19,10 @@
 
 #include "steps.h"
 #include "usual.h"
+
+#define NI_PLACE_OVERLAP_LEAST_NS INT64_C(2000)  /* twice the coarsest timer */
+#define NI_PLACE_OVERLAP_MOST_NS INT64_C(300000)
+#define NI_PLACE_DRIFT 1e-4                      /* 100 ppm */
 
 enum { NI_PLACE_KEYS = 2 * NI_BLAME_KEYS, NI_PLACE_POSITIONS = 4096, NI_PLACE_TOKENS = 512 };
 
@@ -23,8 +33,10 @@ struct ni_place_key {
   double own;                  /* of `steady` gaps, that are no pauses */
 };
 
+/* When an operation ended. Stamps are measurements: an end may lie behind the start of what waited for it (see below). */
 struct ni_place_end {
   int64_t ns;                  /* 0: none */
+  int64_t doubt_ns;            /* an operation that took long ends where the GPU's timer and the host's clock have drifted apart */
   uint32_t at;                 /* in the sample, + 1; 0: it is not there */
 };
 
@@ -33,6 +45,7 @@ struct ni_places {
   struct ni_place_key key[NI_PLACE_KEYS];
   uint32_t n_keys;
   bool alone;                  /* places that are alone have enough of the own time: they are judged by */
+  int64_t overlap_ns;          /* stamps of back-to-back kernels overlap by so much and less */
   bool inner[NI_BLAME_SLOTS];  /* its places are compared: slots with many operations a step lie closest to the computing */
   /* Messages to many peers (experts) go out as one group: of their slots the first stands for all, in places and in what is waited for. */
   uint16_t group[NI_BLAME_SLOTS];

@@ -79,13 +79,44 @@ static const char *waited_text(const struct ni_summary *s, double us, const char
   return out;
 }
 
+static bool came_late(const struct ni_process *p) {
+  return p->compared >= NI_FIND_COMPARED_MIN && (double)p->late >= NI_FIND_LATE_SHARE * (double)p->compared;
+}
+
+#define STANDS_OUT 2.0 /* times the loss by any other rank: it stands out among many that come late */
+
+/*
+ * Somebody is the last one in any job. Where a quarter of the ranks and more come late to many operations, on more than one host, who of them
+ * is to blame cannot be told from durations, unless one stands out.
+ */
+static bool many_came_late(const struct ni_summary *s) {
+  uint32_t late = 0, compared = 0, host = UINT32_MAX;
+  bool one_host = true;
+  for (uint32_t i = 0; i < s->n_processes; i++) {
+    const struct ni_process *p = &s->process[i];
+    compared += p->compared >= NI_FIND_COMPARED_MIN;
+    if (!came_late(p)) continue;
+    late++;
+    one_host &= host == UINT32_MAX || host == p->host;
+    host = p->host;
+  }
+  return late > 1 && !one_host && late * 4 >= compared;
+}
+
+static bool stands_out(const struct ni_summary *s, const struct ni_process *p) {
+  for (uint32_t i = 0; i < s->n_processes; i++)
+    if (&s->process[i] != p && s->process[i].late_ns * STANDS_OUT > p->late_ns) return false;
+  return true;
+}
+
 static int late_ranks(const struct ni_summary *s, struct list *out, bool *explained) {
+  const bool many = many_came_late(s);
   for (uint32_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
     char host[81], gpu[24] = "", waited[112], ranks[48];
-    if (p->compared < NI_FIND_COMPARED_MIN || (double)p->late < NI_FIND_LATE_SHARE * (double)p->compared) continue;
+    if (!came_late(p)) continue;
     explained[p->host] = true;
-    if (late_share(p) < 2 * s->late_share_median) continue; /* so are all the others: it does not stand out */
+    if ((many && !stands_out(s, p)) || late_share(p) < 2 * s->late_share_median) continue; /* so are all the others: it does not stand out */
     struct ni_finding *f = add(out, NI_FIND_LATE_RANK, i);
     if (!f) return -ENOMEM;
     f->compared = p->compared;
@@ -240,12 +271,27 @@ static int slow_comms(const struct ni_summary *s, struct slow_host *hosts, struc
   return e;
 }
 
+/* Of the host in the middle: waiting and noise make it less than 1 where nothing is slow. */
+static int usual_busbw(const struct ni_summary *s, double *out) {
+  double *x = malloc((s->n_hosts + 1) * sizeof *x);
+  size_t n = 0;
+  if (!x) return -ENOMEM;
+  for (uint32_t i = 0; i < s->n_hosts; i++)
+    if (s->host[i].busbw_relative > 0) x[n++] = s->host[i].busbw_relative;
+  qsort(x, n, sizeof *x, by_number);
+  *out = n ? fmin(1, x[n / 2]) : 1;
+  free(x);
+  return 0;
+}
+
 static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, const bool *explained,
                       struct list *out) {
-  for (uint32_t i = 0; i < s->n_hosts; i++) {
+  double usual;
+  int e = usual_busbw(s, &usual);
+  for (uint32_t i = 0; e == 0 && i < s->n_hosts; i++) {
     const struct ni_host *h = &s->host[i];
     const struct slow_host *x = &slow[i];
-    bool low = !explained[i] && h->busbw_relative < NI_FIND_BUSBW;
+    bool low = !explained[i] && h->busbw_relative < NI_FIND_BUSBW * usual;
     char host[81], name[81], like[64], more[32];
     if (x->n == 0 && !low) continue;
     struct ni_finding *f = add(out, NI_FIND_SLOW_HOST, i);
@@ -277,7 +323,7 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
                "did the same work: up to %s more",
                host, x->n, f->value, ni_duration_text(f->lost_us, more));
   }
-  return 0;
+  return e;
 }
 
 static int by_loss(const void *a, const void *b) {

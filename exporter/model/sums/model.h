@@ -262,13 +262,13 @@ enum ni_finding_kind {
   NI_FIND_KINDS
 };
 extern const char *const ni_finding_names[NI_FIND_KINDS]; /* "late_rank", ... */
-enum ni_finding_level { NI_LEVEL_RANK = 0, NI_LEVEL_HOST, NI_LEVEL_STAGE, NI_LEVEL_COMM, NI_LEVEL_FABRIC, NI_LEVEL_JOB };
+enum ni_finding_level { NI_LEVEL_RANK = 0, NI_LEVEL_HOST, NI_LEVEL_STAGE, NI_LEVEL_REPLICA, NI_LEVEL_COMM, NI_LEVEL_FABRIC, NI_LEVEL_JOB };
 
 /* What a reader should look at first. */
 struct ni_finding {
   enum ni_finding_kind kind;
   enum ni_finding_level level;
-  uint32_t of;                 /* RANK: process; COMM: communicator; HOST: host; STAGE: its first process */
+  uint32_t of;                 /* RANK: process; COMM: communicator; HOST: host; STAGE, REPLICA: its first process */
   uint32_t other;              /* the second one of a pair, likewise; UINT32_MAX: none */
   uint32_t *process;           /* whose it is, by global rank; owned */
   size_t n_processes;

@@ -6,7 +6,7 @@
 
 /* Where the cause sits. */
 static const char *level_of(const struct ni_finding *f) {
-  static const char *const names[] = {"rank", "host", "stage", "communicator", "fabric", "job"};
+  static const char *const names[] = {"rank", "host", "stage", "replica", "communicator", "fabric", "job"};
   switch (f->kind) {
     case NI_FIND_SLOW_NVLINK: return "nvlink";
     case NI_FIND_SLOW_NIC: return f->level == NI_LEVEL_HOST ? "nic" : "rail";

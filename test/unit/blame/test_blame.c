@@ -55,6 +55,7 @@ static struct job *new_job(void) {
   for (uint32_t i = 0; i < 4; i++) j->slot[i] = (struct ni_blame_slot){.comm = i > 0, .kind = i ? NI_BLAME_SEND : NI_BLAME_COLL, .peer = (int32_t)i};
   for (uint32_t i = 0; i < 4; i++) j->x.group[i] = i ? 1 : 0;
   j->x.heads = 3;
+  j->x.overlap_ns = NI_PLACE_OVERLAP_LEAST_NS;
   j->x.out = &j->rank;
   return j;
 }
@@ -81,6 +82,25 @@ static void test_own_time(void **state) {
   assert_int_equal(g.idle, 150000); /* idle since any */
   assert_int_equal(gap(j, 0, 4, 1900, 2000).own, -1); /* number 3 is missing */
   assert_int_equal(gap(j, 0, 5, 2100, 2200).own, 100000);
+  free(j);
+}
+
+/* Stamps of back-to-back kernels overlap: what came before on the communicator has ended, and on others if by little. */
+static void test_overlap(void **state) {
+  (void)state;
+  struct job *j = new_job();
+  gap(j, 0, 0, 1000, 1100);
+  gap(j, 0, 1, 1090, 1200); /* by 10 us: it is the one before */
+  struct ni_place_gap g = gap(j, 0, 2, 1190, 1300);
+  assert_int_equal(g.own, 0);
+  assert_int_equal(g.main.at, 2);
+  gap(j, 1, 3, 1310, 1401); /* a message: ends 1 us behind the start of what follows, */
+  g = gap(j, 0, 3, 1400, 1500);
+  assert_int_equal(g.own, 100000); /* which waits for its own slot; */
+  assert_int_equal(g.idle, 0); /* the message has ended, too */
+  gap(j, 1, 4, 1510, 1603);
+  g = gap(j, 0, 4, 1600, 1700);
+  assert_int_equal(g.idle, 90000); /* 3 us: that one runs beside */
   free(j);
 }
 
@@ -253,7 +273,7 @@ static void test_crossed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_room),    cmocka_unit_test(test_alone),   cmocka_unit_test(test_own_time), cmocka_unit_test(test_group),
+      cmocka_unit_test(test_room),    cmocka_unit_test(test_alone),   cmocka_unit_test(test_own_time), cmocka_unit_test(test_group),   cmocka_unit_test(test_overlap),
       cmocka_unit_test(test_steps),   cmocka_unit_test(test_period),   cmocka_unit_test(test_coarsen), cmocka_unit_test(test_replay),   cmocka_unit_test(test_crossed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

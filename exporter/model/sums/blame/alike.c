@@ -113,8 +113,34 @@ static NI_ORDER_BY(by_comm, struct seat, comm, rank)
 struct like {
   uint64_t work;
   uint32_t root, rank;
+  float colls, bytes;          /* collectives of a step, and what they carry */
 };
-static NI_ORDER_BY(by_like, struct like, work, root, rank)
+static NI_ORDER_BY(by_colls, struct like, work, root, colls, rank)
+static NI_ORDER_BY(by_bytes, struct like, bytes, rank)
+
+#define AS_MANY 1.03f  /* ranks whose collectives of a step are within this factor of the next rank's have as much to do, */
+#define AS_LARGE 1.25f /* and whose bytes are: a replica with more of the batch is like the others */
+
+/* Collectives of a step, in bytes. */
+static float bytes_of_step(const struct ni_blame_rank *o) {
+  double bytes = 0;
+  for (uint32_t k = 0; k < o->n_slots; k++)
+    if (o->slot[k].kind == NI_BLAME_COLL) bytes += (double)o->slot[k].bytes;
+  return (float)(bytes / o->n_steps);
+}
+
+/* Numbers the classes of ranks with the same functions in the same stage: a new one where collectives or bytes leap. */
+static void split_class(struct ni_blame *b, struct like *like, size_t n) {
+  for (size_t from = 0, to; from < n; from = to) {
+    for (to = from + 1; to < n && like[to].colls <= AS_MANY * like[to - 1].colls; to++) {}
+    qsort(like + from, to - from, sizeof *like, by_bytes);
+    for (size_t i = from; i < to; i++) {
+      if (i > from && like[i].bytes > AS_LARGE * like[i - 1].bytes) b->n_classes++;
+      b->rank[like[i].rank].cls = b->n_classes;
+    }
+    b->n_classes++;
+  }
+}
 
 /* Messages to the next stage and back, not to all (experts). */
 static bool in_pipeline(const struct ni_blame_rank *o, uint32_t slot) {
@@ -165,13 +191,13 @@ static int classes(struct ni_blame *b) {
   n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     b->rank[i].cls = NI_BLAME_NONE;
-    if (b->rank[i].judged) like[n++] = (struct like){b->rank[i].signature, stages ? root_of(up, i) : 0, i};
+    if (!b->rank[i].judged) continue;
+    like[n++] = (struct like){b->rank[i].signature, stages ? root_of(up, i) : 0, i, b->rank[i].colls, bytes_of_step(&b->rank[i])};
   }
-  qsort(like, n, sizeof *like, by_like);
+  qsort(like, n, sizeof *like, by_colls);
   for (uint32_t from = 0, to; from < n; from = to) {
     for (to = from + 1; to < n && like[to].work == like[from].work && like[to].root == like[from].root; to++) {}
-    for (uint32_t i = from; i < to; i++) b->rank[like[i].rank].cls = b->n_classes;
-    b->n_classes++;
+    split_class(b, like + from, to - from);
   }
   b->stages = stages;
   free(up);

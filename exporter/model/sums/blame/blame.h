@@ -111,7 +111,8 @@ struct ni_blame_rank {
   const char **token_func;     /* of each token: what it is, */
   uint64_t *token_hash, *token_bytes; /* with its size as a number that is the same on all ranks, its size */
   uint32_t n_tokens;
-  uint64_t signature;          /* of its work in a step: the same for ranks with the same work */
+  uint64_t signature;          /* of its work in a step: the same for ranks with the same work, however large it is */
+  float colls;                 /* collectives of a step */
   struct ni_blame_cell *cell;  /* n_bins */
   struct ni_blame_link_cell *link_cell; /* [bin][max_slots] */
   uint32_t max_slots;          /* those that the first operations show; messages to further peers are left out */

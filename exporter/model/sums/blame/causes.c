@@ -69,29 +69,3 @@ bool ni_longest_above(const float *x, uint32_t n, float floor, uint32_t *from, u
   }
   return best > 0;
 }
-
-/* Bytes of a step that a rank sends and receives; 0: it has no messages. */
-static float exchanged(const struct ni_blame_rank *o) {
-  double bytes = 0;
-  for (uint32_t i = 0; i < o->n_slots; i++) bytes += o->slot[i].kind == NI_BLAME_COLL ? 0 : (double)o->slot[i].bytes;
-  return (float)(bytes / o->n_steps);
-}
-
-int ni_causes_uneven(const struct ni_blame *b, struct ni_causes *causes) {
-  float *x = malloc((b->n_ranks + 1) * sizeof *x);
-  if (!x) return -ENOMEM;
-  for (uint32_t i = 0; i < causes->n; i++) {
-    struct ni_cause *c = &causes->item[i];
-    uint32_t n = 0;
-    if (c->kind != NI_FIND_LATE_RANK || c->launch) continue;
-    for (uint32_t k = 0; k < b->n_ranks; k++)
-      if (b->rank[k].judged && b->rank[k].cls == b->rank[c->of].cls && k != c->of) x[n++] = exchanged(&b->rank[k]);
-    const float usual = ni_blame_quantile(x, n, 0.5), more = exchanged(&b->rank[c->of]) - usual;
-    for (uint32_t k = 0; k < n; k++) x[k] = fabsf(x[k] - usual);
-    c->more_bytes = more / usual;
-    if (n < 2 || !(usual > 0) || c->more_bytes < fmaxf(NI_CAUSE_UNEVEN, 0.5f * c->share)) continue;
-    if (more >= NI_CAUSE_UNEVEN_APART * ni_blame_quantile(x, n, 0.5)) c->kind = NI_FIND_UNEVEN;
-  }
-  free(x);
-  return 0;
-}

@@ -19,6 +19,7 @@
 #define NI_CAUSE_PAUSES_MIN 5u
 #define NI_CAUSE_LAUNCHED 0.15f    /* of a rank's idle time, more than elsewhere, lies before what begins as soon as it is launched: */
 #define NI_CAUSE_LAUNCH_OWN 0.01f  /* its CPU is slow where its own time is so much longer as well */
+#define NI_CAUSE_LAUNCH_APART 3.0f /* and that is so many standard deviations more than on other hosts */
 #define NI_CAUSE_OF_HOST 0.75f     /* of its ranks: then it is the host */
 #define NI_CAUSE_OF_HOST_MOST 2.0f /* times the mean of these: no rank of it stands out so far */
 #define NI_CAUSE_STAGE 1.05f       /* times the own time of the other stages */
@@ -38,8 +39,6 @@
 #define NI_CAUSE_REST_COST 8e-3    /* of ranks that have one communicator alone (FSDP, DDP): operations hide most of their own time */
 #define NI_CAUSE_BESIDE 0.1        /* nor what costs a tenth of the largest and less than NI_CAUSE_BESIDE_COST of the run: where operations */
 #define NI_CAUSE_BESIDE_COST 5e-3  /* run beside the computing, own time is what is left of it, and one late rank moves that of the others */
-#define NI_CAUSE_UNEVEN 0.04f      /* messages carry so much more than those of a rank's like, half of what it is late, and */
-#define NI_CAUSE_UNEVEN_APART 6.0f /* times as far from them as they are from each other: it has more to do and is not slow */
 #define NI_CAUSES_MAX 64u
 
 /* Others get ahead of a late rank place by place: it is late by so much of excess_us. 0: that is so; 1: it is all of excess_us. */
@@ -73,10 +72,8 @@ struct ni_causes {
   bool *crowded;               /* bins in which the fabric was slow */
 };
 
-/* What ranks, hosts and stages do themselves. */
+/* What ranks, hosts, replicas and stages do themselves. */
 int ni_causes_own(const struct ni_blame *b, struct ni_causes *out);
-/* Of these: late ranks that have more to do become uneven work. */
-int ni_causes_uneven(const struct ni_blame *b, struct ni_causes *c);
 /* What lies between them. */
 int ni_causes_links(const struct ni_blame *b, struct ni_causes *out);
 void ni_causes_free(struct ni_causes *c);

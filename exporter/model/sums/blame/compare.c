@@ -136,7 +136,7 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
  * in the other, and the factor under which most of the time is found again says how much longer the stage computes. Each time is found once
  * only: a layer that takes 1.2 times as long forward as backward does not make its stage 1.2 times as long.
  */
-enum { STAGE_PLACES = 32 };
+enum { STAGE_PLACES = 32, STAGE_PLACES_MIN = 8 }; /* fewer places can agree by chance */
 #define STAGE_SAME 0.02f     /* times that differ by no more are the same; */
 #define STAGE_FOUND 0.7f     /* so much of both must be found again; */
 #define STAGE_AS_GOOD 0.85f  /* a factor half as far from one under which so much of that is found is the right one */
@@ -186,6 +186,7 @@ static float found_again(const struct stage *x, const struct stage *y, float by)
 
 /* How much longer x computes than y; 1: as long, or they do other work. */
 static float times_longer(const struct stage *x, const struct stage *y) {
+  if (x->n < STAGE_PLACES_MIN || y->n < STAGE_PLACES_MIN) return 1;
   float best = 1, most = found_again(x, y, 1), right = INFINITY; /* right: the one nearest to 1 that is as good */
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = 0; i < x->n; i++)

@@ -7,6 +7,7 @@
 #include "alike.h"
 #include "causes.h"
 #include "compare.h"
+#include "uneven.h"
 
 enum { OTHERS = 256 };         /* members that a rank's interval is compared with */
 
@@ -164,6 +165,9 @@ static void judge_pauses(struct own *w) {
   }
 }
 
+/* Of a step, in which the GPU was idle and what came next began as soon as it was launched. */
+static float launched_us(const struct ni_blame_rank *o) { return (float)(o->late_idle_us / o->n_steps); }
+
 static bool launched_late(const struct ni_blame_rank *o, float usual) {
   return o->judged && o->idle_us > 0 && (float)(o->late_idle_us / o->idle_us) >= usual + NI_CAUSE_LAUNCHED;
 }
@@ -183,6 +187,24 @@ static float beyond_others(struct own *w, const struct ni_blame_rank *o, float l
 }
 
 /*
+ * Launches are compared with those of other hosts, since ranks of one host share its CPUs; of one host alone with all others. Where the CPUs
+ * pace the whole job some rank is always the last one: a slow one stands out from how far the others lie apart.
+ */
+static bool launches_stand_out(struct own *w, uint32_t rank) {
+  const struct ni_blame *b = w->b;
+  const uint32_t host = ni_blame_host(b, rank);
+  size_t n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged && ni_blame_host(b, i) != host) w->scratch[n++] = launched_us(&b->rank[i]);
+  for (uint32_t i = 0; n < 2 && i < b->n_ranks; i++)
+    if (b->rank[i].judged && i != rank) w->scratch[n++] = launched_us(&b->rank[i]);
+  if (n < 2) return true;
+  const float middle = ni_blame_quantile(w->scratch, n, 0.5);
+  const float low = w->scratch[(size_t)(0.1 * (double)(n - 1) + 0.5)], high = w->scratch[(size_t)(0.9 * (double)(n - 1) + 0.5)];
+  return launched_us(&b->rank[rank]) - middle >= NI_CAUSE_LAUNCH_APART * (high - low) / 2.56f; /* 2.56 standard deviations */
+}
+
+/*
  * A CPU that launches too slowly: the GPU is idle before kernels that begin as soon as they are launched, far more than elsewhere in the
  * job, and its own time is longer in all than that of its like. Own time in single places says little then: what is waited for changes from
  * step to step. Where that made the own time look shorter, idle time is longer.
@@ -197,7 +219,7 @@ static void judge_launches(struct own *w) {
     const struct ni_blame_rank *o = &b->rank[i];
     uint32_t others;
     float usual, late = (float)(o->late_idle_us / o->n_steps), excess = 0;
-    if (!launched_late(o, launched)) continue;
+    if (!launched_late(o, launched) || !launches_stand_out(w, i)) continue;
     for (int k = 0; k < 2 && excess <= 0; k++) /* messages of stages move what is waited for most: there idle time first */
       excess = beyond_others(w, o, launched, (k == 1) != b->stages, &usual, &others);
     if (excess <= 0) continue;
@@ -332,6 +354,71 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
   return e;
 }
 
+/* More bytes explain half of what it is late, or more. */
+static bool explained_by_bytes(const struct late *l, float more) {
+  return l->late && !l->launch && more >= fmaxf(NI_UNEVEN_BYTES, 0.5f * l->share);
+}
+
+/*
+ * One cause for a replica that has more to do, by those of its ranks that are late by that. In a pipeline most of the work of some lies between
+ * messages, where it is not compared. None of them is late any longer.
+ */
+static int name_replica(struct own *w, struct ni_causes *out, const uint32_t *part, const float *more, uint32_t of) {
+  const struct ni_blame *b = w->b;
+  uint32_t n = 0, members = 0, alike = 0, from = 0, to = 0;
+  float excess_us = 0, share = 0, of_gaps = 0, bytes = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    const struct late *l = &w->late[i];
+    if (part[i] != of) continue;
+    members++;
+    bytes += more[i];
+    if (!explained_by_bytes(l, more[i])) continue;
+    if (n++ == 0 || l->from < from) from = l->from;
+    if (l->to > to) to = l->to;
+    excess_us += l->excess_us;
+    share += l->share;
+    of_gaps += l->of_gaps;
+    alike = l->alike;
+  }
+  if (n == 0) return 0;
+  struct ni_cause *c = ni_cause_add(out, NI_FIND_UNEVEN, members > 1 ? NI_LEVEL_REPLICA : NI_LEVEL_RANK, of);
+  if (!c) return 0;
+  c->from = from;
+  c->to = to;
+  c->excess_us = excess_us / (float)n;
+  c->share = share / (float)n;
+  c->of_gaps = of_gaps / (float)n;
+  c->more_bytes = bytes / (float)members;
+  c->alike = alike;
+  if (members == 1) {
+    c->lead = w->late[of].lead;
+    c->rest = b->rank[of].n_slots == 1;
+  }
+  int e = 0;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    if (part[i] != of) continue;
+    w->late[i].late = false;
+    e = ni_cause_item(c, i);
+  }
+  return e;
+}
+
+static int name_uneven(struct own *w, struct ni_causes *out) {
+  const struct ni_blame *b = w->b;
+  float *more = malloc((b->n_ranks + 1) * sizeof *more);
+  bool *uneven = calloc(b->n_ranks + 1, sizeof *uneven);
+  uint32_t *part = malloc((b->n_ranks + 1) * sizeof *part);
+  int e = more && uneven && part ? ni_uneven_find(b, more) : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) uneven[i] = more[i] > 0;
+  if (e == 0) ni_uneven_parts(b, uneven, part);
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    if (uneven[i] && part[i] == i) e = name_replica(w, out, part, more, i);
+  free(more);
+  free(uneven);
+  free(part);
+  return e;
+}
+
 static int name_stages(struct own *w, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
   float *share = calloc(b->n_classes + 1, sizeof *share);
@@ -362,6 +449,7 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) e = judge_class(&w, c);
   if (e == 0) judge_launches(&w);
   if (e == 0) judge_pauses(&w);
+  if (e == 0) e = name_uneven(&w, out);
   if (e == 0) e = name_hosts(&w, out, launched_on);
   if (e == 0) e = name_hosts(&w, out, late_on);
   if (e == 0) e = name_hosts(&w, out, paused_on);

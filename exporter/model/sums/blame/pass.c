@@ -200,21 +200,83 @@ static int next_chunk(struct pass *x, struct ni_blame_stream *s) {
 
 static NI_ORDER_BY(by_name, struct ni_blame_place, name)
 
-/* Slots of one shape are told apart by their order, that of their communicators. */
+/* A function on a communicator of so many ranks, of whatever size: who has more to do has larger operations (uneven.h). */
+static uint64_t function_hash(const char *func, int32_t n_ranks) {
+  uint64_t hash = ni_mix((uint64_t)n_ranks);
+  for (const char *p = func; *p; p++) hash = ni_mix(hash + (unsigned char)*p);
+  return hash;
+}
+
+/* Operations by function; further functions than there is room for are left out. */
+struct tally {
+  uint64_t function[32], ops[32];
+  uint32_t n;
+};
+
+/* Of the collectives of one slot, or of all (slot: NI_BLAME_NONE). */
+static void count_functions(const struct pass *x, uint32_t slot, struct tally *t) {
+  const struct ni_blame_rank *o = x->out;
+  t->n = 0;
+  for (uint32_t i = 0; i < o->n_tokens && i < NI_PLACE_TOKENS; i++) {
+    const struct ni_blame_slot *s = &o->slot[x->token[i].slot];
+    if (!x->token[i].ops || s->kind != NI_BLAME_COLL || (slot != NI_BLAME_NONE && x->token[i].slot != slot)) continue;
+    const uint64_t function = function_hash(o->token_func[i], x->b->s->comm[s->comm].n_ranks);
+    uint32_t k = 0;
+    while (k < t->n && t->function[k] != function) k++;
+    if (k == sizeof t->ops / sizeof *t->ops) continue;
+    if (k == t->n) {
+      t->function[t->n] = function;
+      t->ops[t->n++] = 0;
+    }
+    t->ops[k] += x->token[i].ops;
+  }
+}
+
+/* What most of a slot's operations are. Sizes and order of messages are the rank's own: they all are one thing. */
+static uint64_t kind_of_slot(const struct pass *x, uint32_t slot) {
+  const struct ni_blame_slot *s = &x->out->slot[slot];
+  const bool message = s->kind != NI_BLAME_COLL;
+  const bool group = message && x->places.group[slot] == slot && ni_places_grouped(x->out, slot);
+  struct tally t = {.n = 0};
+  uint64_t most = 0, function = 0;
+  if (!message) count_functions(x, slot, &t);
+  for (uint32_t i = 0; i < t.n; i++) {
+    if (t.ops[i] <= most) continue;
+    most = t.ops[i];
+    function = t.function[i];
+  }
+  return ni_mix(ni_mix(function + (uint64_t)x->b->s->comm[s->comm].n_ranks) + (group ? 7 : s->kind) + 1);
+}
+
+/* Slots of one kind are told apart by how many operations of a step they have, those with as many by the order of their communicators. */
 static void shapes(struct pass *x) {
   struct ni_blame_rank *o = x->out;
+  uint64_t kind[NI_BLAME_SLOTS];
+  for (uint32_t i = 0; i < o->n_slots; i++) kind[i] = kind_of_slot(x, i);
   for (uint32_t i = 0; i < o->n_slots; i++) {
-    const struct ni_comm_row *c = &x->b->s->comm[o->slot[i].comm];
-    uint64_t most = 0, token = 0;
-    for (uint32_t t = 0; t < o->n_tokens && t < NI_PLACE_TOKENS; t++)
-      if (x->token[t].slot == i && x->token[t].ops > most) most = x->token[t].ops, token = o->token_hash[t];
-    /* Sizes and order of messages are the rank's own. */
-    bool message = o->slot[i].kind != NI_BLAME_COLL, group = message && x->places.group[i] == i && ni_places_grouped(o, i);
-    uint64_t shape = ni_mix(ni_mix((message ? 0 : token) + (uint64_t)c->n_ranks) + (group ? 7 : o->slot[i].kind) + 1);
-    for (uint32_t k = 0; k < i; k++)
-      if (o->slot[k].shape == shape) shape = ni_mix(shape + 1);
-    o->slot[i].shape = shape;
+    const uint64_t mine = (o->slot[i].ops + x->turns / 2) / (x->turns + 1);
+    uint32_t before = 0;
+    for (uint32_t k = 0; k < o->n_slots; k++) {
+      const uint64_t theirs = (o->slot[k].ops + x->turns / 2) / (x->turns + 1);
+      before += k != i && kind[k] == kind[i] && (theirs > mine || (theirs == mine && k < i));
+    }
+    o->slot[i].shape = ni_mix(kind[i] + before);
   }
+}
+
+/* What work it does: which collectives, on communicators as large; and how many slots with messages. How many they are: alike.c. */
+static void sign(struct pass *x) {
+  struct ni_blame_rank *o = x->out;
+  const uint32_t turns = x->turns + 1;
+  struct tally t;
+  count_functions(x, NI_BLAME_NONE, &t);
+  for (uint32_t i = 0; i < t.n; i++) {
+    if (t.ops[i] * 2 <= turns) continue;
+    o->signature += ni_mix(t.function[i]);
+    o->colls += (float)t.ops[i] / (float)turns;
+  }
+  for (uint32_t i = 0; i < o->n_slots; i++)
+    if (o->slot[i].kind != NI_BLAME_COLL && o->slot[i].ops * 2 > turns) o->signature += ni_mix(o->slot[i].kind);
 }
 
 static int sum_up(struct pass *x) {
@@ -236,14 +298,7 @@ static int sum_up(struct pass *x) {
         (struct ni_blame_place){ni_mix(at + waits), at, (k->name - 1) % NI_PLACE_POSITIONS, k->usual.us * each, mean_us * each};
   }
   qsort(o->place, o->n_places, sizeof *o->place, by_name);
-  /* The same work: as many collectives of each size, on communicators as large, in a step; as many slots with messages. */
-  for (uint32_t i = 0; i < o->n_tokens && i < NI_PLACE_TOKENS; i++) {
-    double per_step = (double)x->token[i].ops / turns;
-    if (x->token[i].ops && o->slot[x->token[i].slot].kind == NI_BLAME_COLL && per_step > 0.5)
-      o->signature += ni_mix(o->token_hash[i] ^ (uint64_t)(per_step + 0.5));
-  }
-  for (uint32_t i = 0; i < o->n_slots; i++)
-    if (o->slot[i].kind != NI_BLAME_COLL && o->slot[i].ops * 2 > turns) o->signature += ni_mix(o->slot[i].kind);
+  sign(x);
   o->judged = o->n_places > 0 && o->n_steps >= 5;
   if (!o->judged) o->why_not = "nothing lies between its operations";
   return 0;

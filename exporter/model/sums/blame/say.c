@@ -65,22 +65,36 @@ static void put_links(struct ni_put_text *w, const struct ni_blame *b, const str
   if (shown) ni_put(w, ")");
 }
 
+/* Who has more to do: nobody is slow. */
+static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
+  const bool one = c->level == NI_LEVEL_RANK;
+  if (one) put_rank(w, b, c->of);
+  else {
+    ni_put(w, "a replica, ");
+    put_ranks(w, f, b->s);
+    ni_put(w, ",");
+  }
+  ni_put(w, " ha%s %.0f %% more bytes to exchange than %s like and", one ? "s" : "ve", 100 * c->more_bytes, one ? "its" : "their");
+  put_own(w, c, one);
+  ni_put(w, "; uneven work, %s", one ? "not a slow rank" : "no rank of it is slow");
+}
+
 static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
   char host[81], other[81], time[32];
-  const bool one = c->level == NI_LEVEL_RANK, uneven = c->kind == NI_FIND_UNEVEN;
+  const bool one = c->level == NI_LEVEL_RANK;
   switch (c->kind) {
-    case NI_FIND_LATE_RANK:
     case NI_FIND_UNEVEN:
+      put_uneven(w, b, c, f);
+      break;
+    case NI_FIND_LATE_RANK:
     case NI_FIND_SLOW_HOST:
       if (one) put_rank(w, b, c->of);
       else ni_put(w, "host %s: its ", host_text(b, c->of, host));
       if (!one) put_ranks(w, f, b->s);
-      if (uneven) ni_put(w, " has %.0f %% more bytes to exchange than its like and", 100 * c->more_bytes);
       if (c->launch)
         ni_put(w, " launch%s operations late: %s CPU keeps the GPU%s waiting %s a step longer than elsewhere", one ? "es its" : " their",
                one ? "its" : "the", one ? "" : "s", ni_duration_text(c->excess_us, time));
       else put_own(w, c, one);
-      if (uneven) ni_put(w, "; uneven work, not a slow rank");
       break;
     case NI_FIND_PAUSES:
       if (one) put_rank(w, b, c->of);
@@ -199,7 +213,7 @@ static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_u
   if (c->level == NI_LEVEL_RANK) {
     f->of = b->rank[c->of].process;
     if (c->other != NI_BLAME_NONE) f->other = b->rank[c->other].process;
-  } else if (c->level == NI_LEVEL_STAGE && f->n_processes) f->of = f->process[0];
+  } else if ((c->level == NI_LEVEL_STAGE || c->level == NI_LEVEL_REPLICA) && f->n_processes) f->of = f->process[0];
   else if (c->level == NI_LEVEL_COMM) f->of = b->link[c->of].comm;
   struct ni_put_text w = {f->text, sizeof f->text};
   put_cause(&w, b, c, f);

@@ -118,9 +118,10 @@ static int open_sources(struct ni_blame_stream *s, const struct ni_blame_piece *
     x->token = s->out->n_tokens++;
     s->out->token_func[x->token] = func;
     s->out->token_bytes[x->token] = c->msg_bytes;
-    uint64_t what = ni_mix(c->msg_bytes * 4 + (uint64_t)p2p); /* the same in another run, which may have other cells */
-    for (const char *p = func; *p; p++) what = ni_mix(what + (unsigned char)*p);
-    s->out->token_hash[x->token] = ni_mix(what + (uint64_t)m->n_ranks);
+    /* The same in another run, which may have other cells. */
+    uint64_t sized = ni_mix(c->msg_bytes * 4 + (uint64_t)p2p);
+    for (const char *p = func; *p; p++) sized = ni_mix(sized + (unsigned char)*p);
+    s->out->token_hash[x->token] = ni_mix(sized + (uint64_t)m->n_ranks);
     s->n++;
     int e = advance(s, x);
     if (e < 0) return e;

@@ -91,7 +91,7 @@ static struct ni_finding *of_process(struct ni_summary *s, uint32_t process) {
     if (f->level == NI_LEVEL_HOST && f->of == s->process[process].host && f->kind != NI_FIND_SLOW_NIC &&
         f->kind != NI_FIND_SLOW_NVLINK)
       return f;
-    for (size_t k = 0; k < f->n_processes && f->level == NI_LEVEL_STAGE; k++)
+    for (size_t k = 0; k < f->n_processes && (f->level == NI_LEVEL_STAGE || f->level == NI_LEVEL_REPLICA); k++)
       if (f->process[k] == process) return f;
   }
   return NULL;

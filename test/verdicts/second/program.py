@@ -1,0 +1,314 @@
+"""What each rank's program does in a step, as one list of items in an order that all ranks' programs agree with.
+
+Items are tuples, by their first member (machine.py runs them):
+  COMPUTE ranks, ns, launch ns               a block of kernels
+  COLL    comm, function, bytes, stream, after_compute, then, slot    then: 0 nothing waits, 1 compute does, 2 noted in slot
+  PAIR    comm, a, b, bytes, both ways, stream                        Send and Recv between two ranks of a pipeline
+  SWAP    comm, bytes a pair, stream, place                           grouped Send and Recv of all with all (experts)
+  JOIN    ranks, slot        compute waits for what was noted          MARK ranks, slot   notes where compute is
+  JOINALL ranks, stream      compute waits for a stream                HOST ranks         the CPU waits for the GPU
+  LIMIT   ranks, slot        the CPU waits for what was noted          HOLD place         pauses of the CPU fall here
+"""
+COMPUTE, COLL, PAIR, SWAP, JOIN, MARK, JOINALL, HOST, LIMIT, HOLD = range(10)
+REDUCE, GATHER, SCATTER, ALLTOALL, BROADCAST = "AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "Broadcast"
+KERNELS = 14  # of a block, of which the first must have been launched for the block to begin
+
+
+class Builder:
+    def __init__(self, job):
+        self.job, self.items, self.streams, self.slots = job, [], {}, 0
+        self.holds = 0
+
+    def stream(self, comm):
+        """A stream for each communicator of a rank, as PyTorch has it; alike ones of other ranks share its number."""
+        return self.streams.setdefault(comm.lane, len(self.streams))
+
+    def slot(self):
+        self.slots += 1
+        return self.slots - 1
+
+    def compute(self, ranks, ns):
+        self.items.append((COMPUTE, list(ranks), ns, ns * self.job.launch_share))
+
+    def coll(self, comm, func, size, after=1, then=1, slot=-1):
+        if comm is not None:
+            self.items.append((COLL, comm.number, func, max(4, int(size) & ~3), self.stream(comm), after, then, slot))
+
+    def hold(self):
+        self.items.append((HOLD, self.holds))
+        self.holds += 1
+
+    def add(self, *item):
+        self.items.append(item)
+
+
+def layer(b, ranks, comm, ns, forward):
+    """One transformer layer of a tensor-parallel group: attention, then the MLP, and what each of them exchanges."""
+    j = b.job
+    for share in (0.4, 0.6):
+        if comm is None:
+            continue
+        if j.sequence:
+            b.coll(comm, GATHER, j.hidden / j.tp)
+        b.compute(ranks, ns * share)
+        if j.sequence:
+            b.coll(comm, SCATTER, j.hidden / j.tp)
+        else:
+            b.coll(comm, REDUCE, j.hidden)
+    if comm is None:
+        b.compute(ranks, ns)
+
+
+def stage_pass(b, s, forward):
+    """Forward or backward pass of one micro batch in stage s, of all its replicas."""
+    j = b.job
+    ns = j.layer if forward else 2.0 * j.layer
+    for d in range(j.dp):
+        comm = j.tensor.get((d, s))
+        ranks = [j.rank_at(t, d, s) for t in range(j.tp)]
+        extra = (j.first_extra if s == 0 else 0.0) + (j.last_extra if s == j.pp - 1 else 0.0)
+        if extra and (s == 0) == forward:
+            b.compute(ranks, ns * extra)
+        for _ in range(j.stage_layers[s]):
+            layer(b, ranks, comm, ns, forward)
+        if extra and (s == 0) != forward:
+            b.compute(ranks, ns * extra)
+
+
+def stage_program(s, p, m):
+    """1F1B: (what, link, directions). Links are numbered by their lower stage; f: activations up, b: gradients down."""
+    warm, out = min(p - s - 1, m), []
+    up, down = (s, s < p - 1), (s - 1, s > 0)
+
+    def talk(link, ways):
+        if link[1]:
+            out.append(("talk", link[0], ways))
+
+    for _ in range(warm):
+        talk(down, "f")
+        out.append(("F",))
+        talk(up, "f")
+    left = m - warm
+    if left:
+        talk(down, "f")
+    for i in range(left):
+        out.append(("F",))
+        talk(up, "fb")
+        out.append(("B",))
+        talk(down, "b" if i == left - 1 else "fb")
+    for _ in range(warm):
+        talk(up, "b")
+        out.append(("B",))
+        talk(down, "b")
+    return out
+
+
+def pipeline(b, forward_only=False):
+    """Joins the stages' programs: a talk happens when both of its stages have come to it."""
+    j = b.job
+    programs = [stage_program(s, j.pp, j.micro) for s in range(j.pp)]
+    if forward_only:
+        programs = [[("talk", s - 1, "f")] * (s > 0) + [("F",)] + [("talk", s, "f")] * (s < j.pp - 1) for s in range(j.pp)]
+        programs = [p * j.micro for p in programs]
+    at, done = [0] * j.pp, 0
+    total = sum(map(len, programs))
+    while done < total:
+        moved = False
+        for s in range(j.pp):
+            if at[s] == len(programs[s]):
+                continue
+            item = programs[s][at[s]]
+            if item[0] != "talk":
+                stage_pass(b, s, item[0] == "F")
+                at[s] += 1
+                done += 1
+                moved = True
+                continue
+            other = s + 1
+            if item[1] != s or at[other] == len(programs[other]) or programs[other][at[other]] != item:
+                continue
+            for d in range(j.dp):
+                for t in range(j.tp):
+                    comm = j.pipe[t, d]
+                    size = j.hidden / (j.tp if j.sequence else 1)
+                    for way in ([item[2]] if item[2] != "fb" else ["fb"]):
+                        low, high = j.rank_at(t, d, s), j.rank_at(t, d, other)
+                        a, z = (low, high) if way != "b" else (high, low)
+                        b.add(PAIR, comm.number, a, z, int(size) & ~3, way == "fb", b.stream(comm))
+            at[s] += 1
+            at[other] += 1
+            done += 2
+            moved = True
+        if not moved:
+            raise RuntimeError("the pipeline's programs do not meet")
+
+
+def step_megatron(b):
+    j = b.job
+    b.hold()
+    if j.layout == "P":
+        pipeline(b)
+    else:
+        for m in range(j.micro):
+            stage_pass(b, 0, True)
+            if m == 0:
+                b.hold()
+            stage_pass(b, 0, False)
+    b.hold()
+    for (t, p), comm in j.data.items():
+        ranks = [j.rank_at(t, d, p) for d in range(j.dp)]
+        size = j.params * j.stage_layers[p]
+        n = 2 if j.overlap_grads else 1
+        if comm is None:
+            b.compute(ranks, 0.3 * j.layer)
+            continue
+        for _ in range(n):
+            if j.optimizer == "scatter":
+                b.coll(comm, SCATTER, size / n / j.dp, then=0)
+            else:
+                b.coll(comm, REDUCE, size / n, then=0)
+            if n > 1:
+                b.compute(ranks, 0.5 * j.layer)
+        b.add(JOINALL, ranks, b.stream(comm))
+    b.coll(j.whole, REDUCE, 4)
+    b.compute(range(j.world), 0.4 * j.layer)
+    if j.optimizer == "scatter":
+        for (t, p), comm in j.data.items():
+            if comm is not None:
+                b.coll(comm, GATHER, j.params * j.stage_layers[p] / j.dp)
+
+
+def step_sharded(b, shard_of, ranks_of, replicas, backward=True):
+    """FSDP: parameters are gathered one layer ahead, at most two layers are held; gradients are scattered."""
+    j = b.job
+    n = len(ranks_of)
+    share = [j.params * 4 / len(r) for r in ranks_of]
+    for way in (1, -1) if backward else (1,):
+        b.hold()
+        order = range(j.layers) if way == 1 else range(j.layers - 1, -1, -1)
+        slots = {}
+        marks = {}
+
+        def gather(l):
+            slots[l] = b.slot()
+            for i in range(n):
+                b.coll(shard_of[i], GATHER, share[i], after=0, then=2, slot=slots[l])
+
+        order = list(order)
+        gather(order[0])
+        for at, l in enumerate(order):
+            if at + 1 < len(order):
+                if at >= 2:
+                    b.add(LIMIT, list(range(j.world)), marks[order[at - 2]])
+                gather(order[at + 1])
+            for i in range(n):
+                b.add(JOIN, ranks_of[i], slots[l])
+                b.compute(ranks_of[i], j.layer * (1 if way == 1 else 2))
+            marks[l] = b.slot()
+            b.add(MARK, list(range(j.world)), marks[l])
+            if way == -1:
+                for i in range(n):
+                    b.coll(shard_of[i], SCATTER, share[i], then=0)
+                for i, comm in replicas:
+                    b.coll(comm, REDUCE, share[0], then=0)
+    if backward:
+        for i in range(n):
+            b.add(JOINALL, ranks_of[i], b.stream(shard_of[i]))
+        for i, comm in replicas:
+            b.add(JOINALL, comm.ranks, b.stream(comm))
+    b.compute(range(j.world), 0.5 * j.layer)
+    if j.grad_norm and backward:
+        b.coll(shard_of[0] if n == 1 else None, REDUCE, 4)
+
+
+def step_ddp(b):
+    j = b.job
+    everybody = range(j.world)
+    b.hold()
+    for _ in range(j.buckets):
+        b.compute(everybody, j.layer)
+    b.hold()
+    for i in range(j.buckets):
+        b.compute(everybody, 2 * j.layer)
+        size = j.params * (0.1 if i == j.buckets - 1 else 1.0 if i else 0.3)
+        b.coll(j.whole, REDUCE, size, then=0 if j.layout == "D" or i % 2 else 1)
+    b.add(JOINALL, list(everybody), b.stream(j.whole))
+    b.compute(everybody, 0.5 * j.layer)
+    if j.grad_norm:
+        b.coll(j.whole, REDUCE, 4)
+
+
+def step_experts(b, backward=True):
+    j = b.job
+    place = 0
+    for way in (1, 2) if backward else (1,):
+        b.hold()
+        for _ in range(j.layers):
+            b.compute(range(j.world), 0.5 * way * j.layer)
+            for half in (0, 1):
+                for comm in j.expert.values():
+                    size = j.hidden / j.ep
+                    if j.native_alltoall:
+                        b.coll(comm, ALLTOALL, size)
+                    else:
+                        b.add(SWAP, comm.number, size, b.stream(comm), place)
+                if half == 0:
+                    b.compute(range(j.world), 0.5 * way * j.layer)
+            place += 1
+    if backward:
+        for _ in range(2):
+            b.coll(j.whole, REDUCE, j.params * j.layers / 2, then=0)
+        b.add(JOINALL, list(range(j.world)), b.stream(j.whole))
+        b.compute(range(j.world), 0.4 * j.layer)
+
+
+def step_engine(b, engine, tokens):
+    """A step of one inference engine: every layer's two AllReduces, by the number of tokens that are in the batch."""
+    j = b.job
+    comm = j.tensor[engine, 0]
+    for _ in range(j.layers * 4):
+        b.compute(comm.ranks, 4e4 + 25.0 * tokens)
+        b.coll(comm, REDUCE, 8192 * tokens)
+
+
+def build(job, what="train"):
+    """(items, number of streams, slots, places for pauses) of a step: `train`, or `evaluate`, which is forward only."""
+    b = Builder(job)
+    backward = what == "train"
+    if job.layout in "TP":
+        if backward:
+            step_megatron(b)
+        else:
+            b.hold()
+            if job.layout == "P":
+                pipeline(b, forward_only=True)
+            else:
+                stage_pass(b, 0, True)
+    elif job.layout == "F":
+        step_sharded(b, [job.whole], [list(range(job.world))], [], backward)
+    elif job.layout == "H":
+        shards = [job.tensor[h] for h in range(job.n_hosts)]
+        step_sharded(b, shards, [c.ranks for c in shards], list(job.data.items()), backward)
+    elif job.layout == "M":
+        step_experts(b, backward)
+    else:
+        step_ddp(b)
+        if not backward:
+            b.items = [i for i in b.items if i[0] in (COMPUTE, HOLD)] + [i for i in b.items if i[0] == COLL][-1:]
+    if backward and job.layout != "I":
+        if job.sync:
+            b.add(HOST, list(range(job.world)))
+    return b
+
+
+def records(job, items):
+    """Records that all ranks write of these items."""
+    n = 0
+    for i in items:
+        if i[0] == COLL:
+            n += len(job.comms[i[1]].ranks)
+        elif i[0] == PAIR:
+            n += 4 if i[5] else 2
+        elif i[0] == SWAP:
+            n += 2 * len(job.comms[i[1]].ranks) * (len(job.comms[i[1]].ranks) - 1)
+    return n

@@ -1,9 +1,11 @@
 """Draws that a planted cause cannot shift: each is a hash of the seed and of its place (step, rank, operation)."""
+import functools
 import math
 import random
 
 MASK = (1 << 64) - 1
 ROWS = 1 << 16
+LONGEST = 1 << 14
 
 
 def mix(*keys):
@@ -32,20 +34,30 @@ def log_uniform(rng, low, high):
     return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
+@functools.lru_cache(None)
+def normal_row():
+    gauss = stream("noise").gauss
+    return [gauss(0.0, 1.0) for _ in range(ROWS)]
+
+
+@functools.lru_cache(8)
+def factor_row(deviation, tail):
+    """A long row of factors around 1; a share `tail` of them is much longer: clocks, page faults, scrubbing of memory."""
+    rng = stream("tail")
+    row = [max(0.2, 1.0 + deviation * x) for x in normal_row()]
+    for _ in range(int(tail * ROWS)):
+        row[rng.randrange(ROWS)] *= 1.0 + rng.expovariate(1 / 0.3)
+    return row + row[:LONGEST]
+
+
 class Noise:
-    """Factors around 1 with a relative deviation. Those of one place are a piece of one long row of draws."""
+    """Factors around 1 with a relative deviation. Those of one place are a piece of one long row, from where a hash says."""
 
     def __init__(self, seed, deviation, tail=0.0):
-        rng = stream(seed, "noise")
-        gauss = rng.gauss
-        row = [max(0.2, 1.0 + deviation * gauss(0.0, 1.0)) for _ in range(ROWS)]
-        for _ in range(int(tail * ROWS)):  # single kernels that take much longer: clocks, page faults, ECC scrubbing
-            row[rng.randrange(ROWS)] *= 1.0 + rng.expovariate(1 / 0.3)
-        self.row = row + row[:1 << 14]
-        self.seed = seed
+        self.row, self.seed = factor_row(deviation, tail), seed
 
     def piece(self, n, *keys):
-        if n > 1 << 14:
+        if n > LONGEST:
             raise ValueError("a step of %d draws" % n)
         at = mix(self.seed, *keys) & ROWS - 1
         return self.row[at:at + n]

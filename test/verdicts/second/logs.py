@@ -109,19 +109,19 @@ class RankLog:
         n = len(comm.ranks)
         coll, p2p = Account(), Account()
         symmetric = w.get("symmetric") if comm.role == "t" and not comm.nics and not job.sequence else None
-        ops = [(x[4], 0, x) for x in log.colls[comm.number]]
-        ops += [(x[5], 1, x) for x in log.messages[r] if x[0] == comm.number]
-        if log.messages[r]:
-            ops.sort(key=lambda o: o[0])
+        ops = [(x[3][i], x[4], 0, x) for x in log.colls[comm.number]]
+        messages = [(x[6], x[5], 1, x) for x in log.messages[r] if x[0] == comm.number]
+        if messages:  # numbers are given as the calls are made
+            ops = sorted(ops + messages, key=lambda o: o[0])
         shapes, serials = {}, {}
         cut = self.life["cut_ns"]
-        for end, message, op in ops:
+        for enq, end, message, op in ops:
             if message:
                 _, is_send, peer, size, start, end, enq = op
             else:
-                start, enq = op[2][i], op[3][i]
+                start = op[2][i]
             if cut is not None and end > cut:
-                break
+                continue
             # A kernel's first channel is stamped within a microsecond of its begin; the last one's stop may come late.
             stop = end + overlap * chance() * chance()
             start -= 400.0 * chance()

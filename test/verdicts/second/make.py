@@ -31,7 +31,7 @@ class Impossible(Exception):
     """No strength has the cost that was asked for."""
 
 
-def shaped(seed, kind, with_weather, layout=None, attempt=0):
+def shaped(seed, kind, with_weather, layout=None, attempt=0, steps=None):
     """A job, its weather and its number of steps. Kinds that need time take shapes with few records a step."""
     w = weather.draw(seed, with_weather, kind in faults.QUIET)
     for again in range(60):
@@ -51,7 +51,7 @@ def shaped(seed, kind, with_weather, layout=None, attempt=0):
             break
     if kind in faults.LONG:
         w.pop("steps", None)
-    job.steps = w.get("steps", job.steps)
+    job.steps = steps or w.get("steps", job.steps)
     return job, w
 
 
@@ -59,11 +59,12 @@ def calibrate(job):
     """Steps as long as real ones: the few layers stand for many. Messages take a drawn share of that time."""
     rng = stream(job.seed, "length", job.layout)
     step, share = log_uniform(rng, 60e6, 1200e6), log_uniform(rng, 0.04, 0.4)
-    computing, talking = [1.0] * job.world, [1.0] * job.world
+    computing, talking, blocks = [1.0] * job.world, [1.0] * job.world, [0] * job.world
     for it in program.build(job).items:
         if it[0] == program.COMPUTE:
             for r in it[1]:
                 computing[r] += it[2]
+                blocks[r] += 1
         elif it[0] == program.COLL:
             comm = job.comms[it[1]]
             _, inside, between = transfer(job, comm, it[2], it[3])
@@ -79,6 +80,10 @@ def calibrate(job):
             for r in comm.ranks:
                 talking[r] += max(ns[1] * (comm.local - 1), ns[2] * (len(comm.ranks) - comm.local))
     job.layer *= step / max(computing)
+    # CUDA holds some thousand launches: a part of a step, or one.
+    job.queue = max(2, int(max(blocks) * log_uniform(rng, 0.08, 1.2)))
+    if job.by_cpu:  # its launches take as long as the whole step, messages and all
+        job.launch_share *= 1.0 + share
     much = share * step / max(talking)
     job.hidden = min(max(job.hidden * much, 64e3), 512e6)
     job.params = min(max(job.params * much, 256e3), 2e9)
@@ -123,9 +128,9 @@ def missing_ranks(job, w, rng):
 
 
 def one(seed, kind, out, cost=None, with_weather=True, layout=None, level=1, attempt=0, planting=True, epoch=None, cut=False,
-        shape_kind=None):
+        shape_kind=None, steps=None):
     """One job's logs into `out`; returns the truth as a dict."""
-    job, w = shaped(seed, shape_kind or kind, with_weather, layout, attempt)
+    job, w = shaped(seed, shape_kind or kind, with_weather, layout, attempt, steps)
     gap = w["gap_us"] * 1000.0
     rng = stream(seed, attempt, "life")
     base_plan = faults.background(job, kind)
@@ -210,6 +215,7 @@ def options():
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--cost", type=span, help="percent of the job, as 2..5")
     p.add_argument("--layout", choices=list("TPFHDMOI"), help="this layout, not one by chance")
+    p.add_argument("--steps", type=int, help="so many, not what the shape asks for")
     p.add_argument("--no-weather", action="store_true", help="good clocks, complete logs")
     p.add_argument("--stored", action="store_true", help="gzip without compression")
     p.add_argument("--set", choices=("even", "odd"), help="many jobs, of even or odd seeds")
@@ -227,7 +233,7 @@ def main():
         return 0
     if not o.out or bool(o.set) == bool(o.kind):
         p.error("--out DIR, and --kind or --set")
-    more = {"cost": o.cost, "with_weather": not o.no_weather, "layout": o.layout, "level": 0 if o.stored else 1}
+    more = {"cost": o.cost, "with_weather": not o.no_weather, "layout": o.layout, "steps": o.steps, "level": 0 if o.stored else 1}
     if o.kind:
         try:
             make(o.seed, o.kind, o.out, **more)

@@ -116,7 +116,7 @@ class Job:
         self.params = log_uniform(rng, 20e6, 300e6)   # bytes of one layer's parameters on one GPU
         self.by_cpu = rng.random() < (0.5 if self.kind == "cpu" else 0.18)
         self.launch_share = rng.uniform(1.0, 1.3) if self.by_cpu else rng.uniform(0.1, 0.65)
-        self.queue = rng.choice((16, 40, 64, 120))    # compute blocks that the CPU may be ahead
+        self.queue = 16                               # compute blocks that the CPU may be ahead
         self.sync = rng.random() < 0.7                # the CPU waits for the GPU at each step's end
         self.jitter = log_uniform(rng, 0.005, 0.05)
         self.jitter_step = rng.choice((0.0, 0.0, 0.003, 0.01, 0.02))

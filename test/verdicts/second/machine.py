@@ -7,8 +7,8 @@ done; it ends on all ranks one transfer after the last one's begin. Times are ns
 import collections
 
 from draws import Noise, mix, stream, unit
-from program import (ALLTOALL, BROADCAST, COLL, COMPUTE, GATHER, HOLD, HOST, JOIN, JOINALL, KERNELS, LIMIT, MARK, PAIR, REDUCE,
-                     SCATTER, SWAP, Builder, build, step_engine)
+from program import (ALLTOALL, BROADCAST, COLL, COMPUTE, FINISH, HOLD, HOST, JOIN, JOINALL, KERNELS, LIMIT, MARK, MOVE, REDUCE,
+                     START, SWAP, Builder, build, step_engine)
 
 EVENT_NS = 2500.0     # from the end of a kernel until one of another stream that waits for it begins
 LAUNCH_NS = 4500.0    # from a launch's return until the kernel can begin
@@ -61,7 +61,7 @@ class Template:
     def __init__(self, job, plan, builder):
         self.items, self.meta = [], []
         self.holds = max(1, builder.holds)
-        self.streams, self.slots = len(builder.streams), builder.slots
+        self.streams, self.slots, self.kernels = len(builder.streams), builder.slots, builder.kernels
         self.n_coll = 0
         self.blocks = [0] * job.world
         for it in builder.items:
@@ -70,8 +70,8 @@ class Template:
                     self.blocks[r] += 1
             if it[0] == COLL:
                 it = self.coll(job, plan, it)
-            elif it[0] == PAIR:
-                it = self.pair(job, plan, it)
+            elif it[0] == MOVE:
+                it = self.move(job, plan, it)
             elif it[0] == SWAP:
                 it = (SWAP, job.comms[it[1]], it[2], it[3], it[4])
                 self.n_coll += len(it[1].ranks) ** 2
@@ -97,15 +97,16 @@ class Template:
         self.n_coll += 1
         return (COLL, comm, comm.ranks, fast, slow, k, after, then, slot, len(self.meta) - 1)
 
-    def pair(self, job, plan, it):
-        _, number, a, b, size, both, k = it
+    def move(self, job, plan, it):
+        _, number, a, b, size, ka, kb = it
         size = max(4, int(size * plan.scale.get(number, 1.0)) & ~3)
         lat, inside, between = between_ranks(job, a, b, size)
         comm = job.comms[number]
         slow = self.slow(job, plan, lat, inside, between, lambda f: f.on_ranks(job, a, b))
         self.n_coll += 1
         factor = max(plan.rank_factor.get(a, 1.0), plan.rank_factor.get(b, 1.0))
-        return (PAIR, comm, a, b, comm.ranks.index(a), comm.ranks.index(b), size, both, k, (lat + max(inside, between)) * factor, slow)
+        fast = (lat + max(inside, between)) * factor
+        return (MOVE, number, a, b, comm.ranks.index(a), comm.ranks.index(b), size, ka, kb, fast, slow)
 
 
 class Log:
@@ -131,6 +132,7 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
     wire = Noise(mix(job.seed, "wire"), 0.012, 0.001)
     still = [1.0 + job.spread * stream(job.seed, "gpu", r).gauss(0, 1) for r in range(world)]
     launch = [plan.launch.get(r, 1.0) * (1.0 + 0.05 * stream(job.seed, "cpu", r).gauss(0, 1)) for r in range(world)]
+    same = [job.replica_of(r) for r in range(world)]
     coll_ns = [9000.0 * x for x in launch]
     cpu = [2e6 * unit(job.seed, "start", r) for r in range(world)]
     comp = list(cpu)
@@ -143,11 +145,14 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
     def play(t, step, turn):
         """Runs the items of one template."""
         slots = [[0.0] * world for _ in range(t.slots)]
+        begun, done, called = [0.0] * t.kernels, [0.0] * t.kernels, [0.0] * t.kernels
         factors = plan.compute_factors(step, world)
         rows = [iter(noise.piece(max(1, t.blocks[r]), step, turn, r)) for r in range(world)]
         deviation = job.jitter_step
-        cf = [still[r] * factors[r] * (1.0 + deviation * (unit(job.seed, "step", step, r) - 0.5)) for r in range(world)]
+        # Sequences differ in length: ranks that work on the same ones differ alike.
+        cf = [still[r] * factors[r] * (1.0 + deviation * (unit(job.seed, "step", step, same[r]) - 0.5)) for r in range(world)]
         wires = iter(wire.piece(max(1, t.n_coll), step, turn, "wire"))
+        beside = job.beside
         tn = len(log.templates) - 1 if log else 0
         for it in t.items:
             op = it[0]
@@ -164,6 +169,10 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
                         s = c + first
                     c += launch_ns * launch[r]
                     e = s + ns * cf[r] * next(rows[r])
+                    if beside:  # a kernel that communicates takes some of the GPU
+                        x = streams[0][r]
+                        if x > s:
+                            e += beside * ((x if x < e else e) - s)
                     if e < c + TAIL_NS:
                         e = c + TAIL_NS
                     cpu[r] = c
@@ -206,33 +215,33 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
                         x[r] = end
                 if log:
                     log.colls[comm.number].append((tn, meta, starts, enq, end, ns))
-            elif op == PAIR:
-                _, comm, a, b, ia, ib, size, both, k, fast, slow = it
-                lane = streams[k]
-                begun = []
-                enq = []
-                for r in (a, b):
-                    c = cpu[r]
-                    enq.append(c)
-                    c += coll_ns[r] * 1.4
-                    cpu[r] = c
-                    begun.append(max(c + LAUNCH_NS, lane[r] + gap, comp[r] + EVENT_NS))
-                last = max(begun)
+            elif op == START:
+                _, r, k, n = it
+                c = cpu[r]
+                called[n] = c
+                c += coll_ns[r] * 1.4
+                cpu[r] = c
+                begun[n] = done[n] = max(c + LAUNCH_NS, streams[k][r] + gap, comp[r] + EVENT_NS)
+            elif op == MOVE:
+                _, number, a, b, ia, ib, size, ka, kb, fast, slow = it
+                last = max(begun[ka], begun[kb])
                 ns = fast
                 for much, spans in slow:
                     x = stretch(last, fast, much, spans)
                     if x > ns:
                         ns = x
                 end = last + ns * next(wires)
-                lane[a] = lane[b] = end
-                comp[a] = comp[b] = end + EVENT_NS
+                done[ka] = max(done[ka], end)
+                done[kb] = max(done[kb], end)
                 if log:
-                    n = comm.number
-                    log.messages[a].append((n, True, ib, size, begun[0], end, enq[0]))
-                    log.messages[b].append((n, False, ia, size, begun[1], end, enq[1]))
-                    if both:
-                        log.messages[a].append((n, False, ib, size, begun[0], end, enq[0] + 1500.0))
-                        log.messages[b].append((n, True, ia, size, begun[1], end, enq[1] + 1500.0))
+                    log.messages[a].append((number, True, ib, size, begun[ka], end, called[ka]))
+                    log.messages[b].append((number, False, ia, size, begun[kb], end, called[kb]))
+                called[ka] += 1500.0
+                called[kb] += 1500.0
+            elif op == FINISH:
+                _, r, k, n = it
+                streams[k][r] = done[n]
+                comp[r] = done[n] + EVENT_NS
             elif op == SWAP:
                 swap(it, step, turn, wires, cpu, comp, streams, coll_ns)
             elif op == JOIN:

@@ -70,7 +70,7 @@ def calibrate(job):
             _, inside, between = transfer(job, comm, it[2], it[3])
             for r in comm.ranks:
                 talking[r] += max(inside, between)
-        elif it[0] == program.PAIR:
+        elif it[0] == program.MOVE:
             ns = max(between_ranks(job, it[2], it[3], it[4])[1:])
             talking[it[2]] += ns
             talking[it[3]] += ns
@@ -161,7 +161,7 @@ def one(seed, kind, out, cost=None, with_weather=True, layout=None, level=1, att
             "unit": first.unit if first else "", "seed": seed, "world": job.world, "steps": job.steps, "records": records,
             "jitter": job.jitter, "shape": {"hosts": job.n_hosts, "gpus": job.gpus, "nics": job.n_nics, "tp": job.tp, "pp": job.pp,
                                             "dp": job.dp, "ep": job.ep, "order": job.order, "layers": job.layers,
-                                            "stage_layers": job.stage_layers, "micro_batches": job.micro,
+                                            "stage_layers": job.stage_layers, "micro_batches": job.micro, "chunks": job.chunks,
                                             "paced_by": "cpu" if job.by_cpu else "gpu"},
             "weather": w, "epoch_ns": epoch, "job_s": round(with_s, 6), "job_without_s": round(without_s, 6),
             "cost_s": round(with_s - without_s, 6), "cost_percent": round(100.0 * (with_s - without_s) / with_s, 3),

@@ -3,13 +3,15 @@
 Items are tuples, by their first member (machine.py runs them):
   COMPUTE ranks, ns, launch ns               a block of kernels
   COLL    comm, function, bytes, stream, after_compute, then, slot    then: 0 nothing waits, 1 compute does, 2 noted in slot
-  PAIR    comm, a, b, bytes, both ways, stream                        Send and Recv between two ranks of a pipeline
+  START   rank, stream, kernel        a kernel of grouped Sends and Recvs begins on a rank; kernels are numbered in a step
+  MOVE    comm, a, b, bytes, kernel of a, kernel of b                 a Send of a to b, which needs both kernels
+  FINISH  rank, stream, kernel        ... and ends when all that it moves has moved; compute waits for it
   SWAP    comm, bytes a pair, stream, place                           grouped Send and Recv of all with all (experts)
   JOIN    ranks, slot        compute waits for what was noted          MARK ranks, slot   notes where compute is
   JOINALL ranks, stream      compute waits for a stream                HOST ranks         the CPU waits for the GPU
   LIMIT   ranks, slot        the CPU waits for what was noted          HOLD place         pauses of the CPU fall here
 """
-COMPUTE, COLL, PAIR, SWAP, JOIN, MARK, JOINALL, HOST, LIMIT, HOLD = range(10)
+COMPUTE, COLL, START, MOVE, FINISH, SWAP, JOIN, MARK, JOINALL, HOST, LIMIT, HOLD = range(12)
 REDUCE, GATHER, SCATTER, ALLTOALL, BROADCAST = "AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "Broadcast"
 KERNELS = 14  # of a block, of which the first must have been launched for the block to begin
 
@@ -17,7 +19,7 @@ KERNELS = 14  # of a block, of which the first must have been launched for the b
 class Builder:
     def __init__(self, job):
         self.job, self.items, self.streams, self.slots = job, [], {}, 0
-        self.holds = 0
+        self.holds = self.kernels = 0
 
     def stream(self, comm):
         """A stream for each communicator of a rank, as PyTorch has it; alike ones of other ranks share its number."""
@@ -59,10 +61,10 @@ def layer(b, ranks, comm, ns, forward):
         b.compute(ranks, ns)
 
 
-def stage_pass(b, s, forward):
-    """Forward or backward pass of one micro batch in stage s, of all its replicas."""
+def stage_pass(b, s, forward, part=1.0):
+    """Forward or backward pass of one micro batch in stage s, of all its replicas; of a part of its layers."""
     j = b.job
-    ns = j.layer if forward else 2.0 * j.layer
+    ns = (j.layer if forward else 2.0 * j.layer) * part
     for d in range(j.dp):
         comm = j.tensor.get((d, s))
         ranks = [j.rank_at(t, d, s) for t in range(j.tp)]
@@ -75,72 +77,149 @@ def stage_pass(b, s, forward):
             b.compute(ranks, ns * extra)
 
 
-def stage_program(s, p, m):
-    """1F1B: (what, link, directions). Links are numbered by their lower stage; f: activations up, b: gradients down."""
+# A stage's program is a list of "F", "B", or a tuple: what one kernel sends and receives, each as (kind, from, to) where the
+# kind is f (activations) or b (gradients), and the others are stages. The n-th send of a kind between two stages goes to the
+# n-th receive.
+
+def one_forward_one_backward(s, p, m):
+    """1F1B: as many forward passes ahead as there are stages behind."""
     warm, out = min(p - s - 1, m), []
-    up, down = (s, s < p - 1), (s - 1, s > 0)
 
-    def talk(link, ways):
-        if link[1]:
-            out.append(("talk", link[0], ways))
+    def talk(*moves):
+        moves = tuple(x for x in moves if 0 <= x[1] < p and 0 <= x[2] < p)
+        if moves:
+            out.append(moves)
 
+    sent_up, got_up = ("f", s, s + 1), ("b", s + 1, s)
+    sent_down, got_down = ("b", s, s - 1), ("f", s - 1, s)
     for _ in range(warm):
-        talk(down, "f")
-        out.append(("F",))
-        talk(up, "f")
+        talk(got_down)
+        out.append("F")
+        talk(sent_up)
     left = m - warm
     if left:
-        talk(down, "f")
+        talk(got_down)
     for i in range(left):
-        out.append(("F",))
-        talk(up, "fb")
-        out.append(("B",))
-        talk(down, "b" if i == left - 1 else "fb")
+        out.append("F")
+        talk(sent_up, got_up)
+        out.append("B")
+        talk(*((sent_down, got_down) if i < left - 1 else (sent_down,)))
     for _ in range(warm):
-        talk(up, "b")
-        out.append(("B",))
-        talk(down, "b")
+        talk(got_up)
+        out.append("B")
+        talk(sent_down)
+    return out
+
+
+def interleaved(s, p, m, v):
+    """Each stage has v chunks of layers, p stages apart; stages make a ring. m is a multiple of p."""
+    total = m * v
+    warm = total if m == p else min(total, (p - s - 1) * 2 + (v - 1) * p)
+    first, last = s == 0, s == p - 1
+    up, down = (s + 1) % p, (s - 1) % p
+    out = []
+
+    def chunk(k, forward=True):
+        c = k % (p * v) // p
+        return c if forward else v - 1 - c
+
+    def talk(send_f=False, recv_f=False, send_b=False, recv_b=False):
+        moves = [("f", s, up)] * send_f + [("f", down, s)] * recv_f + [("b", s, down)] * send_b + [("b", up, s)] * recv_b
+        if moves:
+            out.append(tuple(moves))
+
+    talk(recv_f=not first)
+    for k in range(warm):
+        out.append("F")
+        wanted = not (first and chunk(k + 1) == 0) and k < total - 1
+        sent = not (last and chunk(k) == v - 1)
+        talk(send_f=sent, recv_f=wanted, recv_b=k == warm - 1 and warm < total and not last)
+    for k in range(total - warm):
+        out += ["F", "B"]
+        ahead = k + warm
+        wanted_f = not (first and chunk(ahead - (p - 1)) == v - 1) and k < total - warm - 1
+        wanted_b = not (last and chunk(k - (p - 1), False) == 0)
+        talk(send_f=not (last and chunk(ahead) == v - 1), recv_f=wanted_f,
+             send_b=not (first and chunk(k, False) == 0), recv_b=wanted_b)
+    if warm == total:
+        talk(recv_b=not last)
+    for k in range(total - warm, total):
+        out.append("B")
+        wanted = not (last and chunk(k + 1, False) == v - 1) and k < total - 1
+        talk(send_b=not (first and chunk(k, False) == 0), recv_b=wanted)
+    return out
+
+
+def programs_of(job, forward_only=False):
+    p, m = job.pp, job.micro
+    if forward_only:
+        return [([(("f", s - 1, s),)] * (s > 0) + ["F"] + [(("f", s, s + 1),)] * (s < p - 1)) * m for s in range(p)]
+    if job.chunks > 1:
+        return [interleaved(s, p, m, job.chunks) for s in range(p)]
+    return [one_forward_one_backward(s, p, m) for s in range(p)]
+
+
+def meet(programs):
+    """One order of all stages' programs: ("F" or "B", stage), ("start" or "finish", stage, kernel), ("move", kind and stages,
+    kernel of the sender, of the receiver). A kernel finishes when all its moves have both of their kernels."""
+    at, out = [0] * len(programs), []
+    open_kernel = [None] * len(programs)
+    queues, left, kernels = {}, {}, 0
+    while any(at[s] < len(programs[s]) for s in range(len(programs))):
+        moved = False
+        for s, items in enumerate(programs):
+            while at[s] < len(items):
+                item = items[at[s]]
+                if isinstance(item, str):
+                    out.append((item, s))
+                    at[s] += 1
+                    moved = True
+                    continue
+                if open_kernel[s] is None:
+                    k = open_kernel[s] = kernels
+                    kernels += 1
+                    left[k] = len(item)
+                    out.append(("start", s, k))
+                    moved = True
+                    for move in item:
+                        waiting = queues.setdefault(move, ([], []))
+                        waiting[0 if move[1] == s else 1].append(k)
+                        if waiting[0] and waiting[1]:
+                            a, z = waiting[0].pop(0), waiting[1].pop(0)
+                            out.append(("move", move, a, z))
+                            left[a] -= 1
+                            left[z] -= 1
+                if left[open_kernel[s]]:
+                    break
+                out.append(("finish", s, open_kernel[s]))
+                open_kernel[s] = None
+                at[s] += 1
+                moved = True
+        if not moved:
+            raise RuntimeError("the stages' programs do not meet")
     return out
 
 
 def pipeline(b, forward_only=False):
-    """Joins the stages' programs: a talk happens when both of its stages have come to it."""
     j = b.job
-    programs = [stage_program(s, j.pp, j.micro) for s in range(j.pp)]
-    if forward_only:
-        programs = [[("talk", s - 1, "f")] * (s > 0) + [("F",)] + [("talk", s, "f")] * (s < j.pp - 1) for s in range(j.pp)]
-        programs = [p * j.micro for p in programs]
-    at, done = [0] * j.pp, 0
-    total = sum(map(len, programs))
-    while done < total:
-        moved = False
-        for s in range(j.pp):
-            if at[s] == len(programs[s]):
-                continue
-            item = programs[s][at[s]]
-            if item[0] != "talk":
-                stage_pass(b, s, item[0] == "F")
-                at[s] += 1
-                done += 1
-                moved = True
-                continue
-            other = s + 1
-            if item[1] != s or at[other] == len(programs[other]) or programs[other][at[other]] != item:
-                continue
-            for d in range(j.dp):
-                for t in range(j.tp):
-                    comm = j.pipe[t, d]
-                    size = j.hidden / (j.tp if j.sequence else 1)
-                    for way in ([item[2]] if item[2] != "fb" else ["fb"]):
-                        low, high = j.rank_at(t, d, s), j.rank_at(t, d, other)
-                        a, z = (low, high) if way != "b" else (high, low)
-                        b.add(PAIR, comm.number, a, z, int(size) & ~3, way == "fb", b.stream(comm))
-            at[s] += 1
-            at[other] += 1
-            done += 2
-            moved = True
-        if not moved:
-            raise RuntimeError("the pipeline's programs do not meet")
+    lanes = [(t, d) for d in range(j.dp) for t in range(j.tp)]
+    size = int(j.hidden / (j.tp if j.sequence else 1)) & ~3
+    order = meet(programs_of(j, forward_only))
+    n = len(lanes)
+    first = b.kernels
+    for item in order:
+        if item[0] in "FB":
+            stage_pass(b, item[1], item[0] == "F", 1.0 / j.chunks)
+            continue
+        for i, (t, d) in enumerate(lanes):
+            comm = j.pipe[t, d]
+            if item[0] == "move":
+                (_, low, high), a, z = item[1:]
+                b.add(MOVE, comm.number, j.rank_at(t, d, low), j.rank_at(t, d, high), size, first + a * n + i, first + z * n + i)
+            else:
+                r = j.rank_at(t, d, item[1])
+                b.add(START if item[0] == "start" else FINISH, r, b.stream(comm), first + item[2] * n + i)
+                b.kernels = max(b.kernels, first + item[2] * n + i + 1)
 
 
 def step_megatron(b):
@@ -307,8 +386,8 @@ def records(job, items):
     for i in items:
         if i[0] == COLL:
             n += len(job.comms[i[1]].ranks)
-        elif i[0] == PAIR:
-            n += 4 if i[5] else 2
+        elif i[0] == MOVE:
+            n += 2
         elif i[0] == SWAP:
             n += 2 * len(job.comms[i[1]].ranks) * (len(job.comms[i[1]].ranks) - 1)
     return n

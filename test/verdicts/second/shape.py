@@ -137,6 +137,11 @@ class Job:
         self.micro = max(self.pp, rng.choice((2, 3, 4, 4, 8)))
         if self.layout == "T":
             self.micro = rng.choice((1, 1, 2, 4))
+        self.chunks = 1
+        if self.layout == "P" and rng.random() < 0.35:
+            self.chunks = 2
+            self.micro = self.pp * max(1, self.micro // self.pp)
+        self.beside = rng.choice((0.0, 0.0, 0.03, 0.08)) if self.layout in "FHDO" else 0.0
         self.stage_layers = [self.layers] * self.pp
         self.first_extra = self.last_extra = 0.0
         differ = self.kind == "stages_differ" or (self.layout == "P" and rng.random() < 0.3)
@@ -214,4 +219,4 @@ class Job:
         return self.coordinates(r)[2] if self.layout == "P" else 0
 
     def replica_of(self, r):
-        return self.coordinates(r)[1] if self.layout in "TP" else r
+        return self.coordinates(r)[1] if self.layout in "TPI" else r

@@ -19,7 +19,7 @@ import make
 import truth
 from draws import stream
 from machine import Log, run, stretch
-from program import build, stage_program
+from program import build, interleaved, meet, one_forward_one_backward
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 OUT = None
@@ -124,14 +124,15 @@ class Second(unittest.TestCase):
 
     def test_pipelines_meet(self):
         for p in range(2, 9):
-            for m in (p - 1, p, 2 * p + 1):
-                sides = {}
-                for s in range(p):
-                    for item in stage_program(s, p, m):
-                        if item[0] == "talk":
-                            sides.setdefault(item[1], {}).setdefault(s, []).append(item[2])
-                for link, both in sides.items():
-                    self.assertEqual(both[link], both[link + 1], (p, m, link))
+            for programs in ([one_forward_one_backward(s, p, m) for s in range(p)] for m in (p - 1, p, 2 * p + 1)):
+                meet(programs)
+            for v in (2, 3):
+                for m in (p, 2 * p, 3 * p):
+                    order = meet([interleaved(s, p, m, v) for s in range(p)])
+                    for s in range(p):
+                        mine = "".join(x[0] for x in order if x[0] in "FB" and x[1] == s)
+                        self.assertEqual((mine.count("F"), mine.count("B")), (m * v, m * v))
+                    self.assertEqual(sum(x[0] == "move" for x in order), 2 * m * (p * v - 1))
 
     def test_a_link_that_flaps(self):
         self.assertAlmostEqual(stretch(0.0, 100.0, 300.0, [(1000.0, 2000.0)]), 100.0)

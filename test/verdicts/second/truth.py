@@ -5,7 +5,7 @@ of such a job, or where the culprit's own log is missing.
 """
 from faults import NOTES, LinkFault
 from machine import between_ranks, transfer
-from program import COLL, PAIR, SWAP, build
+from program import COLL, MOVE, SWAP, build
 
 LEAST_PERCENT = 0.3  # of the job: below, chance does as much
 
@@ -17,7 +17,7 @@ def operations(job):
         if it[0] == COLL:
             comm = job.comms[it[1]]
             seen["c", comm.number, it[2], it[3]] = (comm, None) + transfer(job, comm, it[2], it[3])[1:]
-        elif it[0] == PAIR:
+        elif it[0] == MOVE:
             seen["p", it[2], it[3]] = (job.comms[it[1]], (it[2], it[3])) + between_ranks(job, it[2], it[3], it[4])[1:]
         elif it[0] == SWAP:
             comm = job.comms[it[1]]
@@ -182,6 +182,7 @@ def culprit(job, cause, strength, outcome, without_s, missing):
         onset = max(0, sum(b <= cause.spans[0][0] for b in outcome.step_begin) - 1)
         end = min(job.steps, sum(b <= cause.spans[-1][1] for b in outcome.step_begin))
     concerned = comms_of(job, cause.ranks) or [s["communicator"] for s in accept + related if "communicator" in s]
+    can = can and cause.kind != "inference"  # it has no steps, and no two batches have the same work
     can = can and percent >= LEAST_PERCENT and not set(cause.ranks) & set(missing)
     return {"kind": cause.kind, "level": cause.level, "class": "note" if cause.kind in NOTES else "fault",
             "strength": round(strength, 4), **who(job, cause), "ranks": sorted(cause.ranks),

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# The second model of jobs (test/verdicts/second): its lines are the plugin's, its logs are complete, causes cost what they should,
-# and the scorer takes its folders.
+# The second model of jobs (test/verdicts/second): its lines are the plugin's, its logs are complete, causes
+# cost what they should, and the scorer takes its folders.
 . "$(dirname "$0")/../../lib/case.sh"
-python3 test/verdicts/second/test_second.py "$TMP/jobs" 2>"$TMP/err" || { fail "the model's own tests"; cat "$TMP/err"; }
+python3 test/verdicts/second/test_second.py "$TMP/jobs" 2>"$TMP/err" ||
+  { fail "the model's own tests"; cat "$TMP/err"; }
 for kind in healthy late; do
-  "$INSPECTOR" check "$TMP/jobs/$kind" >"$TMP/check" 2>&1 || { fail "$kind: check ends with $?"; cat "$TMP/check"; }
+  "$INSPECTOR" check "$TMP/jobs/$kind" >"$TMP/check" 2>&1 ||
+    { fail "$kind: check ends with $?"; cat "$TMP/check"; }
 done
 mkdir "$TMP/kept"
 mv "$TMP/jobs/late" "$TMP/kept/P-late-10-4"

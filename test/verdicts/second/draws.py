@@ -1,4 +1,6 @@
-"""Draws that a planted cause cannot shift: each is a hash of the seed and of its place (step, rank, operation)."""
+"""Draws that a planted cause cannot shift: each is a hash of the seed and of its place (step, rank,
+operation)."""
+
 import functools
 import math
 import random
@@ -42,7 +44,8 @@ def normal_row():
 
 @functools.lru_cache(8)
 def factor_row(deviation, tail):
-    """A long row of factors around 1; a share `tail` of them is much longer: clocks, page faults, scrubbing of memory."""
+    """A long row of factors around 1; a share `tail` of them is much longer: clocks, page faults, scrubbing
+    of memory."""
     rng = stream("tail")
     row = [max(0.2, 1.0 + deviation * x) for x in normal_row()]
     for _ in range(int(tail * ROWS)):
@@ -51,7 +54,8 @@ def factor_row(deviation, tail):
 
 
 class Noise:
-    """Factors around 1 with a relative deviation. Those of one place are a piece of one long row, from where a hash says."""
+    """Factors around 1 with a relative deviation. Those of one place are a piece of one long row, from where
+    a hash says."""
 
     def __init__(self, seed, deviation, tail=0.0):
         self.row, self.seed = factor_row(deviation, tail), seed
@@ -60,4 +64,4 @@ class Noise:
         if n > LONGEST:
             raise ValueError("a step of %d draws" % n)
         at = mix(self.seed, *keys) & ROWS - 1
-        return self.row[at:at + n]
+        return self.row[at : at + n]

@@ -1,15 +1,42 @@
-"""What is planted: kinds, their strength and place by the seed, what they change in a run, and what the truth says of them.
+"""What is planted: kinds, their strength and place by the seed, what they change in a run, and what the truth
+says of them.
 
-A Plan holds what machine.py asks for. `strength` multiplies how much a cause changes (--cost searches it); everything else of
-a cause (who, when) stays as it was drawn.
+A Plan holds what machine.py asks for. `strength` multiplies how much a cause changes (--cost searches it);
+everything else of a cause (who, when) stays as it was drawn.
 """
+
 from draws import log_uniform, stream
 
-KINDS = ("healthy", "noisy", "late", "intermittent", "onset", "gpu", "cpu", "nvlink", "nic", "rail", "pair", "congestion", "stage",
-         "stages_differ", "uneven", "replica", "gc", "checkpoint", "evaluation", "pauses", "flap", "throttle", "two_jobs",
-         "two_attempts", "inference", "two")
-QUIET = ("healthy", "noisy", "stages_differ")           # nothing is to be found
-PERIODIC = ("gc", "checkpoint", "evaluation")           # need many steps
+KINDS = (
+    "healthy",
+    "noisy",
+    "late",
+    "intermittent",
+    "onset",
+    "gpu",
+    "cpu",
+    "nvlink",
+    "nic",
+    "rail",
+    "pair",
+    "congestion",
+    "stage",
+    "stages_differ",
+    "uneven",
+    "replica",
+    "gc",
+    "checkpoint",
+    "evaluation",
+    "pauses",
+    "flap",
+    "throttle",
+    "two_jobs",
+    "two_attempts",
+    "inference",
+    "two",
+)
+QUIET = ("healthy", "noisy", "stages_differ")  # nothing is to be found
+PERIODIC = ("gc", "checkpoint", "evaluation")  # need many steps
 LONG = PERIODIC + ("flap", "throttle", "pauses")
 NOTES = ("checkpoint", "evaluation", "replica", "uneven")
 TWO = ("late", "late", "onset", "intermittent", "cpu", "nvlink", "nic", "rail", "pauses", "gc")
@@ -19,7 +46,14 @@ class LinkFault:
     """A link, or some, that is `factor` times as slow, always or in spans (ns from the job's begin)."""
 
     def __init__(self, level, factor=1.0, host=None, nic=None, hosts=None, spans=None):
-        self.level, self.factor, self.host, self.nic, self.hosts, self.spans = level, factor, host, nic, hosts, spans
+        self.level, self.factor, self.host, self.nic, self.hosts, self.spans = (
+            level,
+            factor,
+            host,
+            nic,
+            hosts,
+            spans,
+        )
 
     def on_comm(self, job, comm):
         """Factors of its transfers within hosts and between hosts."""
@@ -29,8 +63,15 @@ class LinkFault:
             return (f, 1.0) if members > 1 else (1.0, 1.0)
         if not comm.nics:
             return 1.0, 1.0
-        touched = (self.level == "fabric" or self.level == "nic" and self.host in comm.hosts
-                   or self.level == "rail" and self.nic in comm.nics or self.level == "pair" and self.hosts in comm.links)
+        touched = (
+            self.level == "fabric"
+            or self.level == "nic"
+            and self.host in comm.hosts
+            or self.level == "rail"
+            and self.nic in comm.nics
+            or self.level == "pair"
+            and self.hosts in comm.links
+        )
         return 1.0, f if touched else 1.0
 
     def on_ranks(self, job, a, b):
@@ -38,9 +79,15 @@ class LinkFault:
         f = self.factor
         if x == y:
             return (f, 1.0) if self.level == "nvlink" and self.host == x else (1.0, 1.0)
-        touched = (self.level == "fabric" or self.level == "nic" and self.host in (x, y)
-                   or self.level == "rail" and self.nic in (job.nic_of[a], job.nic_of[b])
-                   or self.level == "pair" and self.hosts == tuple(sorted((x, y))))
+        touched = (
+            self.level == "fabric"
+            or self.level == "nic"
+            and self.host in (x, y)
+            or self.level == "rail"
+            and self.nic in (job.nic_of[a], job.nic_of[b])
+            or self.level == "pair"
+            and self.hosts == tuple(sorted((x, y)))
+        )
         return 1.0, f if touched else 1.0
 
 
@@ -68,9 +115,24 @@ class Plan:
 class Cause:
     """One planted cause: `plant(plan, strength)` puts it into a plan; the rest is for the truth."""
 
-    def __init__(self, kind, level, subject, plant, size, unit, onset=0, end=None, spans=None, extra=None, ranks=()):
-        self.kind, self.level, self.subject, self.plant, self.size, self.unit = kind, level, subject, plant, size, unit
-        self.onset, self.end, self.spans, self.extra, self.ranks = onset, end, spans or [], extra or {}, list(ranks)
+    def __init__(
+        self, kind, level, subject, plant, size, unit, onset=0, end=None, spans=None, extra=None, ranks=()
+    ):
+        self.kind, self.level, self.subject, self.plant, self.size, self.unit = (
+            kind,
+            level,
+            subject,
+            plant,
+            size,
+            unit,
+        )
+        self.onset, self.end, self.spans, self.extra, self.ranks = (
+            onset,
+            end,
+            spans or [],
+            extra or {},
+            list(ranks),
+        )
 
 
 def background(job, kind):
@@ -83,12 +145,18 @@ def background(job, kind):
         rate, longest = log_uniform(rng, 0.008, 0.04), 40e6
     n = int(rate * job.steps * job.world + rng.random())
     for _ in range(n):
-        plan.pause(rng.randrange(job.steps), rng.randrange(4), rng.randrange(job.world), log_uniform(rng, 4e6, longest))
+        plan.pause(
+            rng.randrange(job.steps),
+            rng.randrange(4),
+            rng.randrange(job.world),
+            log_uniform(rng, 4e6, longest),
+        )
     return plan
 
 
 def intervals(rng, total, n, low, high, share=0.4):
-    """n intervals in [0.04, 0.96] of the total that do not touch, of low to high ns, at most `share` of it in all."""
+    """n intervals in [0.04, 0.96] of the total that do not touch, of low to high ns, at most `share` of it
+    in all."""
     lengths = [log_uniform(rng, low, high) for _ in range(n)]
     most = share * total
     if sum(lengths) > most:
@@ -120,8 +188,13 @@ def a_link(job, rng, level):
     if level == "pair":
         ring = [(a, (a + 1) % job.n_hosts) for a in range(job.n_hosts)]
         if job.layout == "P" and rng.random() < 0.5:
-            crossing = [tuple(sorted((job.host_of[a], job.host_of[b]))) for c in job.pipe.values() if c
-                        for a, b in zip(c.ranks, c.ranks[1:]) if job.host_of[a] != job.host_of[b]]
+            crossing = [
+                tuple(sorted((job.host_of[a], job.host_of[b])))
+                for c in job.pipe.values()
+                if c
+                for a, b in zip(c.ranks, c.ranks[1:])
+                if job.host_of[a] != job.host_of[b]
+            ]
             ring = crossing or ring
         hosts = tuple(sorted(rng.choice(ring)))
         return {"hosts": hosts}, {"hosts": hosts}
@@ -129,7 +202,8 @@ def a_link(job, rng, level):
 
 
 def make(job, kind, rng, base, avoid=()):
-    """A cause of this kind, or None for quiet kinds. `base`: the outcome without it. `avoid`: hosts that are taken."""
+    """A cause of this kind, or None for quiet kinds. `base`: the outcome without it. `avoid`: hosts that are
+    taken."""
     steps, world = job.steps, job.world
     total = base.end
     step_ns = total / steps
@@ -146,11 +220,28 @@ def make(job, kind, rng, base, avoid=()):
             who, level = on_host, "host"
         onset = rng.randrange(steps // 5, steps * 4 // 5) if kind == "onset" else 0
         active = set(range(onset, steps)) if onset else None
-        return Cause(kind, level, {"rank": rank, "host": host}, slow_ranks(who, x, active), 100 * x, "%", onset, ranks=who)
+        return Cause(
+            kind,
+            level,
+            {"rank": rank, "host": host},
+            slow_ranks(who, x, active),
+            100 * x,
+            "%",
+            onset,
+            ranks=who,
+        )
     if kind == "intermittent":
         ns = log_uniform(rng, 5e6, 60e6)
         hit = {s for s in range(steps) if rng.random() < 0.1} or {steps // 2}
-        return Cause(kind, "rank", {"rank": rank, "host": host}, slow_ranks([rank], ns / step_ns, hit), ns / 1e6, "ms", ranks=[rank])
+        return Cause(
+            kind,
+            "rank",
+            {"rank": rank, "host": host},
+            slow_ranks([rank], ns / step_ns, hit),
+            ns / 1e6,
+            "ms",
+            ranks=[rank],
+        )
     if kind == "gpu":
         x = log_uniform(rng, 0.04, 0.3)
 
@@ -160,6 +251,7 @@ def make(job, kind, rng, base, avoid=()):
             for c in job.comms:
                 if rank in c.ranks:
                     plan.comm_factor[c.number] = 1.0 + 0.3 * x * k
+
         return Cause(kind, "rank", {"rank": rank, "host": host}, plant, 100 * x, "%", ranks=[rank])
     if kind == "cpu":
         x = log_uniform(rng, 1.5, 6.0)
@@ -168,6 +260,7 @@ def make(job, kind, rng, base, avoid=()):
         def plant(plan, k):
             for r in who:
                 plan.launch[r] = 1.0 + (x - 1.0) * k
+
         return Cause(kind, level, {"rank": rank, "host": host}, plant, x, "x", ranks=who)
     if kind in ("nvlink", "nic", "rail", "pair"):
         x = log_uniform(rng, 1.3, 4.0)
@@ -192,6 +285,7 @@ def make(job, kind, rng, base, avoid=()):
             plan.slow.append(([rank], 1.0 + x * k, None))
             if job.layout == "M":
                 plan.tokens[rank] = 1.0 + x * k
+
         return Cause(kind, "rank", {"rank": rank, "host": host}, plant, 100 * x, "%", ranks=[rank])
     if kind == "replica":
         x = rng.uniform(0.05, 0.2)
@@ -203,6 +297,7 @@ def make(job, kind, rng, base, avoid=()):
             for c in job.comms:
                 if c.role in "tp" and c.ranks[0] in who:
                     plan.scale[c.number] = 1.0 + x * k
+
         return Cause(kind, "replica", {"replica": d}, plant, 100 * x, "%", ranks=who)
     period = rng.randrange(20, max(21, min(100, steps // 3)))
     first = rng.randrange(3, max(4, period))
@@ -214,8 +309,17 @@ def make(job, kind, rng, base, avoid=()):
         def plant(plan, k):
             for s, place, f in draws:
                 plan.pause(s, place, rank, ns * f * k)
-        return Cause(kind, "rank", {"rank": rank, "host": host}, plant, ns / 1e6, "ms", ranks=[rank],
-                     extra={"period_steps": period, "steps": times})
+
+        return Cause(
+            kind,
+            "rank",
+            {"rank": rank, "host": host},
+            plant,
+            ns / 1e6,
+            "ms",
+            ranks=[rank],
+            extra={"period_steps": period, "steps": times},
+        )
     if kind == "checkpoint":
         ns = log_uniform(rng, 0.5e9, 5e9)
         way = rng.choice(("rank 0", "rank 0", "hosts", "replicas"))
@@ -230,8 +334,17 @@ def make(job, kind, rng, base, avoid=()):
             for s, some in zip(times, lengths):
                 for r, x in some:
                     plan.between.setdefault(s, []).append(([r], x * k))
-        return Cause(kind, "rank", {"rank": who[0], "host": job.host_of[who[0]]}, plant, ns / 1e6, "ms", ranks=who,
-                     extra={"period_steps": period, "steps": times})
+
+        return Cause(
+            kind,
+            "rank",
+            {"rank": who[0], "host": job.host_of[who[0]]},
+            plant,
+            ns / 1e6,
+            "ms",
+            ranks=who,
+            extra={"period_steps": period, "steps": times},
+        )
     if kind == "evaluation":
         ns = log_uniform(rng, 1e9, 5e9)
         together = rng.random() < 0.35
@@ -243,8 +356,17 @@ def make(job, kind, rng, base, avoid=()):
                     plan.between.setdefault(s, []).append((list(range(world)), ns * k))
                 else:
                     plan.evaluations[s] = max(1, int(batches * k))
-        return Cause(kind, "job", {}, plant, ns / 1e6, "ms", ranks=list(range(world)),
-                     extra={"period_steps": period, "steps": times, "pause_together": together})
+
+        return Cause(
+            kind,
+            "job",
+            {},
+            plant,
+            ns / 1e6,
+            "ms",
+            ranks=list(range(world)),
+            extra={"period_steps": period, "steps": times, "pause_together": together},
+        )
     if kind == "pauses":
         n = rng.randrange(3, 16)
         who, level = (on_host, "host") if rng.random() < 0.35 and job.n_hosts > 1 else ([rank], "rank")
@@ -254,8 +376,17 @@ def make(job, kind, rng, base, avoid=()):
             for s, place, ns in draws:
                 for r in who:
                     plan.pause(s, place, r, ns * k)
-        return Cause(kind, level, {"rank": rank, "host": host}, plant, n, "times", ranks=who,
-                     extra={"steps": sorted(d[0] for d in draws)})
+
+        return Cause(
+            kind,
+            level,
+            {"rank": rank, "host": host},
+            plant,
+            n,
+            "times",
+            ranks=who,
+            extra={"steps": sorted(d[0] for d in draws)},
+        )
     if kind == "flap":
         levels = ["nic", "rail", "rail"] + ["pair"] * (job.n_hosts > 2) + ["nvlink"] * (job.gpus > 1)
         level = rng.choice(levels)
@@ -279,8 +410,16 @@ def make(job, kind, rng, base, avoid=()):
             bursts.append([at, at + length])
         if not bursts:
             bursts, hit = [[steps // 2, steps // 2 + 4]], set(range(steps // 2, steps // 2 + 4))
-        return Cause(kind, level, {"rank": rank, "host": host}, slow_ranks(who, x, hit), 100 * x, "%", ranks=who,
-                     extra={"bursts": sorted(bursts)})
+        return Cause(
+            kind,
+            level,
+            {"rank": rank, "host": host},
+            slow_ranks(who, x, hit),
+            100 * x,
+            "%",
+            ranks=who,
+            extra={"bursts": sorted(bursts)},
+        )
     raise ValueError("no kind %s" % kind)
 
 

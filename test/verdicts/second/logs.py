@@ -1,4 +1,5 @@
 """Writes what ran as the plugin writes it (docs/format.md)."""
+
 import gzip
 import json
 import os
@@ -8,8 +9,13 @@ from program import ALLTOALL, BROADCAST, GATHER, REDUCE, SCATTER
 
 PRODUCER = "nccl-inspector-c 0.1.0"
 # of nccl-tests: what its size is of the message size, and the bus factor, for n ranks
-FACTORS = {REDUCE: lambda n: (1, 2.0 * (n - 1) / n), GATHER: lambda n: (n, (n - 1) / n), SCATTER: lambda n: (n, (n - 1) / n),
-           ALLTOALL: lambda n: (n, (n - 1) / n), BROADCAST: lambda n: (1, 1.0)}
+FACTORS = {
+    REDUCE: lambda n: (1, 2.0 * (n - 1) / n),
+    GATHER: lambda n: (n, (n - 1) / n),
+    SCATTER: lambda n: (n, (n - 1) / n),
+    ALLTOALL: lambda n: (n, (n - 1) / n),
+    BROADCAST: lambda n: (1, 1.0),
+}
 
 
 def dumps(x):
@@ -57,8 +63,16 @@ class Account:
             out["min_size"] = self.small
         if self.sampled:
             out["sampled"] = self.sampled
-        return {"started": self.started, "written": self.written, "filtered_by": out, "dropped_by": {}, "incomplete": 0, "late": 0,
-                "in_flight": 0, "timing_fallback_by": {}}
+        return {
+            "started": self.started,
+            "written": self.written,
+            "filtered_by": out,
+            "dropped_by": {},
+            "incomplete": 0,
+            "late": 0,
+            "in_flight": 0,
+            "timing_fallback_by": {},
+        }
 
 
 class RankLog:
@@ -73,23 +87,37 @@ class RankLog:
         self.start = clocks.host(self.host, -1.5e9 - 3e8 * rng.random())
         self.tail = '","pid":%d,"producer":"%s"}' % (self.pid, PRODUCER)
         self.tail = ',"hostname":"%s%s' % (job.hostnames[self.host], self.tail)
-        self.uuid = "GPU-%08x-%04x-4%03x-a%03x-%012x" % (mix(job.job_id, r) >> 32, r, r, r, mix(job.job_id, r, 1) >> 16)
+        self.uuid = "GPU-%08x-%04x-4%03x-a%03x-%012x" % (
+            mix(job.job_id, r) >> 32,
+            r,
+            r,
+            r,
+            mix(job.job_id, r, 1) >> 16,
+        )
         self.lines = {}
         self.n = 0
         self.last = 0
 
     def head(self, comm, i):
         name = '"comm_name":%s,' % dumps(comm.name) if comm.name else ""
-        return '{"header":{"id":"%s",%s"rank":%d,"n_ranks":%d,"nnodes":%d},"metadata":{"inspector_output_format_version":"v4.0",' \
-               '"git_rev":"5ec0ad000","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":' \
-               % (comm.hash, name, i, len(comm.ranks), len(comm.hosts))
+        return (
+            '{"header":{"id":"%s",%s"rank":%d,"n_ranks":%d,"nnodes":%d},"metadata":{'
+            '"inspector_output_format_version":"v4.0",'
+            '"git_rev":"5ec0ad000","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":'
+            % (comm.hash, name, i, len(comm.ranks), len(comm.hosts))
+        )
 
     def process_head(self):
-        return '{"header":{"id":"0x0","rank":%d,"n_ranks":%d,"nnodes":0},"metadata":{"inspector_output_format_version":"v4.0",' \
-               '"git_rev":"5ec0ad000","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":' % (self.r, self.job.world)
+        return (
+            '{"header":{"id":"0x0","rank":%d,"n_ranks":%d,"nnodes":0},"metadata":{'
+            '"inspector_output_format_version":"v4.0",'
+            '"git_rev":"5ec0ad000","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":'
+            % (self.r, self.job.world)
+        )
 
     def operations(self, log, comm, i, head):
-        """Records of one communicator's operations, in the order of their ends, into self.lines. Returns both accounts."""
+        """Records of one communicator's operations, in the order of their ends, into self.lines. Returns both
+        accounts."""
         clocks, r = self.clocks, self.r
         job, w = self.job, self.w
         h = self.host
@@ -122,7 +150,8 @@ class RankLog:
                 start = op[2][i]
             if cut is not None and end > cut:
                 continue
-            # A kernel's first channel is stamped within a microsecond of its begin; the last one's stop may come late.
+            # A kernel's first channel is stamped within a microsecond of its begin; the last one's stop may
+            # come late.
             stop = end + overlap * chance() * chance()
             start -= 400.0 * chance()
             while at_fit < len(fits) and start >= fits[at_fit][0]:
@@ -159,23 +188,31 @@ class RankLog:
                 p2p.written += 1
                 bw = size / ns
                 call = ',"call_sn":%d' % number if job.call_numbers else ""
-                line = (f'{head}{stamp}{tail},"p2p_perf":{{"p2p":"{func}","p2p_sn":{number},"p2p_peer":{peer},"p2p_msg_size_bytes":{size},'
-                        f'"p2p_exec_time_us":{us},"p2p_timing_source":"kernel_gpu","p2p_algobw_gbs":{bw:.6f},"p2p_busbw_gbs":{bw:.6f},'
-                        f'"p2p_datatype":"ncclBfloat16","p2p_nchannels":{2 if size > 65536 else 1},"p2p_exec_time_ns":{ns},'
-                        f'"p2p_enqueue_ns":{queued},"p2p_gpu_start_delta_ns":{begin - queued},"rec_sn":{number},'
-                        f'"nccl_tests_size_bytes":{size}{call}}}}}\n')
+                line = (
+                    f'{head}{stamp}{tail},"p2p_perf":{{"p2p":"{func}","p2p_sn":{number},"p2p_peer":{peer},'
+                    f'"p2p_msg_size_bytes":{size},'
+                    f'"p2p_exec_time_us":{us},"p2p_timing_source":"kernel_gpu","p2p_algobw_gbs":{bw:.6f},'
+                    f'"p2p_busbw_gbs":{bw:.6f},'
+                    f'"p2p_datatype":"ncclBfloat16","p2p_nchannels":{2 if size > 65536 else 1},'
+                    f'"p2p_exec_time_ns":{ns},'
+                    f'"p2p_enqueue_ns":{queued},"p2p_gpu_start_delta_ns":{begin - queued},"rec_sn":{number},'
+                    f'"nccl_tests_size_bytes":{size}{call}}}}}\n'
+                )
             else:
                 shape = shapes.get((op[0], op[1]))
                 if shape is None:
                     func, size = log.templates[op[0]].meta[op[1]]
                     algo, proto, channels = kernel(job, comm, func, size)
                     factor, bus = FACTORS[func](n)
-                    datatype = "ncclInt8" if func == GATHER else "ncclFloat32" if size == 4 else "ncclBfloat16"
+                    datatype = (
+                        "ncclInt8" if func == GATHER else "ncclFloat32" if size == 4 else "ncclBfloat16"
+                    )
                     special = symmetric if func == REDUCE else None
                     how = f'"coll_algo":"{algo}","coll_proto":"{proto}",'
                     if special:
                         how = f'"coll_algo":"{special.split("_", 1)[1]}",'
-                    how += f'"coll_datatype":"{datatype}","coll_root":0,"coll_nchannels":{channels},"coll_exec_time_ns":'
+                    how += f'"coll_datatype":"{datatype}","coll_root":0,"coll_nchannels":{channels},'
+                    how += '"coll_exec_time_ns":'
                     shape = shapes[op[0], op[1]] = (func, size, size * factor, bus, how, special)
                 func, size, tests, bus, how, special = shape
                 number = coll.started
@@ -195,10 +232,14 @@ class RankLog:
                 more = ',"call_sn":%d' % number if job.call_numbers else ""
                 if special:
                     more += ',"symmetric":true,"coll_kernel":"%s",%s' % (special, phases(op, i, ns))
-                line = (f'{head}{stamp}{tail},"coll_perf":{{"coll":"{func}","coll_sn":{serial},"coll_msg_size_bytes":{size},'
-                        f'"coll_exec_time_us":{us},"coll_timing_source":"kernel_gpu","coll_algobw_gbs":{bw:.6f},'
-                        f'"coll_busbw_gbs":{bw * bus:.6f},{how}{ns},"coll_enqueue_ns":{queued},'
-                        f'"coll_gpu_start_delta_ns":{begin - queued},"rec_sn":{number},"nccl_tests_size_bytes":{tests}{more}}}}}\n')
+                line = (
+                    f'{head}{stamp}{tail},"coll_perf":{{"coll":"{func}","coll_sn":{serial},'
+                    f'"coll_msg_size_bytes":{size},'
+                    f'"coll_exec_time_us":{us},"coll_timing_source":"kernel_gpu","coll_algobw_gbs":{bw:.6f},'
+                    f'"coll_busbw_gbs":{bw * bus:.6f},{how}{ns},"coll_enqueue_ns":{queued},'
+                    f'"coll_gpu_start_delta_ns":{begin - queued},"rec_sn":{number},'
+                    f'"nccl_tests_size_bytes":{tests}{more}}}}}\n'
+                )
             x = lines.get(key)
             if x is None:
                 lines[key] = [line]
@@ -211,14 +252,27 @@ class RankLog:
         c, h = self.clocks, self.host
         block = int(stop // self.interval) + 1
         stamp = c.host(h, block * self.interval) // 1000
-        # The clocks are read as the line is written; the offset was seen before, with the record that follows.
+        # The clocks are read as the line is written; the offset was seen before, with the record that
+        # follows.
         here = self.lines.setdefault((block, comm.number), [])
         read = block * self.interval + 1e5 * comm.number + 10.0 * len(here)
         ticks, seen = int((read + 9e12) * 2.5), c.host(h, t)
-        line = '%s%d%s,"clock":{"source":"tsc","ticks":%d,"monotonic_ns":%d,"realtime_ns":%d,"ns_per_tick":0.400000000000,' \
-               '"gpu_offset_ns":%d,"gpu_offset_at_ns":%d,"gpu_samples":%d}}\n' \
-               % (head, stamp, self.tail, ticks, int(read + 9e12), c.host(h, read), seen - int(t + c.gpu_epoch[self.r]) + int(late),
-                  seen, samples + 1)
+        line = (
+            '%s%d%s,"clock":{"source":"tsc","ticks":%d,"monotonic_ns":%d,"realtime_ns":%d,'
+            '"ns_per_tick":0.400000000000,'
+            '"gpu_offset_ns":%d,"gpu_offset_at_ns":%d,"gpu_samples":%d}}\n'
+            % (
+                head,
+                stamp,
+                self.tail,
+                ticks,
+                int(read + 9e12),
+                c.host(h, read),
+                seen - int(t + c.gpu_epoch[self.r]) + int(late),
+                seen,
+                samples + 1,
+            )
+        )
         here.append(line)
 
     def write(self, log, folder, level):
@@ -233,8 +287,17 @@ class RankLog:
         for k, (comm, i) in enumerate(mine):
             init = c.host(self.host, -1.2e9 + 3e7 * comm.number)
             gpu = r % job.gpus
-            body = {"name": comm.name, "hash": comm.hash, "rank": i, "n_ranks": len(comm.ranks), "nnodes": len(comm.hosts),
-                    "gpu_index": gpu, "gpu_uuid": self.uuid, "gpu_pci": "0000:%02x:00.0" % (0x1b + 0x10 * gpu), "init_ns": init}
+            body = {
+                "name": comm.name,
+                "hash": comm.hash,
+                "rank": i,
+                "n_ranks": len(comm.ranks),
+                "nnodes": len(comm.hosts),
+                "gpu_index": gpu,
+                "gpu_uuid": self.uuid,
+                "gpu_pci": "0000:%02x:00.0" % (0x1B + 0x10 * gpu),
+                "init_ns": init,
+            }
             out.append('%s%d%s,"comm":%s}\n' % (self.head(comm, i), first, self.tail, dumps(body)))
         for key in sorted(self.lines):
             out += self.lines[key]
@@ -244,12 +307,17 @@ class RankLog:
         with open(os.path.join(folder, name), "wb") as f:
             # Members of some 2,000 lines, as the plugin flushes.
             for at in range(0, len(out), 2000):
-                f.write(gzip.compress("".join(out[at:at + 2000]).encode(), level, mtime=0))
+                f.write(gzip.compress("".join(out[at : at + 2000]).encode(), level, mtime=0))
         return self.n
 
     def process(self, stamp):
         job, r = self.job, self.r
-        env = {"RANK": str(r), "LOCAL_RANK": str(r % job.gpus), "WORLD_SIZE": str(job.world), "SLURM_JOB_ID": str(job.job_id)}
+        env = {
+            "RANK": str(r),
+            "LOCAL_RANK": str(r % job.gpus),
+            "WORLD_SIZE": str(job.world),
+            "SLURM_JOB_ID": str(job.job_id),
+        }
         if job.attempt:
             env["TORCHELASTIC_RESTART_COUNT"] = str(job.attempt)
         settings = {}
@@ -258,10 +326,19 @@ class RankLog:
         if "min_size" in self.w:
             settings["NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES"] = str(self.w["min_size"])
         new = job.call_numbers
-        body = {"start_ns": self.start, "boot_id": "%08x-0000-4000-8000-000000000000" % (mix(job.hostnames[self.host]) >> 32),
-                "exe": job.base_name, "rank": r, "local_rank": r % job.gpus, "world_size": job.world, "env": env,
-                "nccl_version": (23102 if "symmetric" in self.w else 22809) if new else 22706,
-                "interface": ("v7" if "symmetric" in self.w else "v5") if new else "v4", "settings": settings, "blackbox": None}
+        body = {
+            "start_ns": self.start,
+            "boot_id": "%08x-0000-4000-8000-000000000000" % (mix(job.hostnames[self.host]) >> 32),
+            "exe": job.base_name,
+            "rank": r,
+            "local_rank": r % job.gpus,
+            "world_size": job.world,
+            "env": env,
+            "nccl_version": (23102 if "symmetric" in self.w else 22809) if new else 22706,
+            "interface": ("v7" if "symmetric" in self.w else "v5") if new else "v4",
+            "settings": settings,
+            "blackbox": None,
+        }
         return '%s%d%s,"process":%s}\n' % (self.process_head(), stamp, self.tail, dumps(body))
 
     def close(self, out, mine, accounts):
@@ -273,9 +350,20 @@ class RankLog:
             head = "%s%d%s" % (self.head(comm, i), stamp, self.tail)
             for kind, account in (("coll", coll), ("p2p", p2p)):
                 for (func, size), x in sorted(account.rolled.items()):
-                    body = {"kind": kind, "func": func, "msg_size_bytes": size, "timing_source": "kernel_gpu", "from_ns": x[5],
-                            "to_ns": x[6], "count": x[0], "sum_bytes": x[0] * size, "sum_ns": x[1], "min_ns": x[2], "max_ns": x[3],
-                            "hist": {str(k): x[4][k] for k in sorted(x[4])}}
+                    body = {
+                        "kind": kind,
+                        "func": func,
+                        "msg_size_bytes": size,
+                        "timing_source": "kernel_gpu",
+                        "from_ns": x[5],
+                        "to_ns": x[6],
+                        "count": x[0],
+                        "sum_bytes": x[0] * size,
+                        "sum_ns": x[1],
+                        "min_ns": x[2],
+                        "max_ns": x[3],
+                        "hist": {str(k): x[4][k] for k in sorted(x[4])},
+                    }
                     out.append('%s,"rollup":%s}\n' % (head, dumps(body)))
             out.append('%s,"dump_stats":%s}\n' % (head, dumps(self.stats(coll, p2p))))
             out.append('%s,"comm_end":{"why":"destroy","ns":%d}}\n' % (head, end - 1000000 + comm.number))
@@ -285,10 +373,21 @@ class RankLog:
 
     @staticmethod
     def stats(coll, p2p):
-        return {"coll_records": coll.written, "coll_dropped_total": 0, "coll_dropped_since_last_dump": 0,
-                "p2p_records": p2p.written, "p2p_dropped_total": 0, "p2p_dropped_since_last_dump": 0, "proxy_records": 0,
-                "proxy_dropped_total": 0, "proxy_dropped_since_last_dump": 0, "final": True, "coll": coll.stats(),
-                "p2p": p2p.stats(), "strays": {}}
+        return {
+            "coll_records": coll.written,
+            "coll_dropped_total": 0,
+            "coll_dropped_since_last_dump": 0,
+            "p2p_records": p2p.written,
+            "p2p_dropped_total": 0,
+            "p2p_dropped_since_last_dump": 0,
+            "proxy_records": 0,
+            "proxy_dropped_total": 0,
+            "proxy_dropped_since_last_dump": 0,
+            "final": True,
+            "coll": coll.stats(),
+            "p2p": p2p.stats(),
+            "strays": {},
+        }
 
 
 def phases(op, i, ns):
@@ -301,4 +400,8 @@ def phases(op, i, ns):
 def write(job, weather, clocks, log, folder, life, missing=(), level=1):
     """All ranks' logs into folder; returns how many records."""
     os.makedirs(folder, exist_ok=True)
-    return sum(RankLog(job, weather, clocks, r, life).write(log, folder, level) for r in range(job.world) if r not in missing)
+    return sum(
+        RankLog(job, weather, clocks, r, life).write(log, folder, level)
+        for r in range(job.world)
+        if r not in missing
+    )

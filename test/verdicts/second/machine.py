@@ -1,18 +1,39 @@
 """Runs a job: CPU threads that launch ahead, streams, kernels that wait for their last peer, links.
 
-State of each rank: the time up to which its CPU has launched, when its compute stream and each of its communication streams
-are free. A kernel of a collective begins on a rank when the CPU has launched it, its stream is free and what it depends on is
-done; it ends on all ranks one transfer after the last one's begin. Times are ns of true time from the job's begin.
+State of each rank: the time up to which its CPU has launched, when its compute stream and each of its
+communication streams are free. A kernel of a collective begins on a rank when the CPU has launched it, its
+stream is free and what it depends on is done; it ends on all ranks one transfer after the last one's begin.
+Times are ns of true time from the job's begin.
 """
+
 import collections
 
 from draws import Noise, mix, stream, unit
-from program import (ALLTOALL, BROADCAST, COLL, COMPUTE, FINISH, HOLD, HOST, JOIN, JOINALL, KERNELS, LIMIT, MARK, MOVE, REDUCE,
-                     START, SWAP, Builder, build, step_engine)
+from program import (
+    ALLTOALL,
+    BROADCAST,
+    COLL,
+    COMPUTE,
+    FINISH,
+    HOLD,
+    HOST,
+    JOIN,
+    JOINALL,
+    KERNELS,
+    LIMIT,
+    MARK,
+    MOVE,
+    REDUCE,
+    START,
+    SWAP,
+    Builder,
+    build,
+    step_engine,
+)
 
-EVENT_NS = 2500.0     # from the end of a kernel until one of another stream that waits for it begins
-LAUNCH_NS = 4500.0    # from a launch's return until the kernel can begin
-TAIL_NS = 6000.0      # the last kernel of a block
+EVENT_NS = 2500.0  # from the end of a kernel until one of another stream that waits for it begins
+LAUNCH_NS = 4500.0  # from a launch's return until the kernel can begin
+TAIL_NS = 6000.0  # the last kernel of a block
 
 
 def transfer(job, comm, func, size):
@@ -21,7 +42,11 @@ def transfer(job, comm, func, size):
     lat = job.latency + 900.0 * (n - 1) * (1 if func != REDUCE else 1.3) + 4000.0 * (len(comm.hosts) - 1)
     if func == ALLTOALL:
         off = size * (n - comm.local)
-        return lat, size * (comm.local - 1) / job.nvlink, off * max(1.0, job.gpus / job.n_nics) / job.nic if comm.nics else 0.0
+        return (
+            lat,
+            size * (comm.local - 1) / job.nvlink,
+            off * max(1.0, job.gpus / job.n_nics) / job.nic if comm.nics else 0.0,
+        )
     moved = {REDUCE: 2.0 * (n - 1) / n, BROADCAST: 1.0}.get(func, float(n - 1)) * size
     inside = moved / job.nvlink if comm.local > 1 else 0.0
     between = moved * comm.sharing / (comm.n_nics * job.nic) if comm.nics else 0.0
@@ -36,7 +61,8 @@ def between_ranks(job, a, b, size):
 
 
 def stretch(begin, fast, slow, spans):
-    """How long a transfer takes that would take `fast` outside and `slow` inside of the spans (None: always inside)."""
+    """How long a transfer takes that would take `fast` outside and `slow` inside of the spans (None: always
+    inside)."""
     if spans is None:
         return slow
     left, now = 1.0, begin
@@ -131,9 +157,12 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
     noise = Noise(mix(job.seed, "blocks"), job.jitter, 0.0004)
     wire = Noise(mix(job.seed, "wire"), 0.012, 0.001)
     still = [1.0 + job.spread * stream(job.seed, "gpu", r).gauss(0, 1) for r in range(world)]
-    launch = [plan.launch.get(r, 1.0) * (1.0 + 0.05 * stream(job.seed, "cpu", r).gauss(0, 1)) for r in range(world)]
+    # CPUs of one job are alike: one that is not would be a cause.
+    cpus = [
+        plan.launch.get(r, 1.0) * (1.0 + 0.002 * stream(job.seed, "cpu", r).gauss(0, 1)) for r in range(world)
+    ]
     same = [job.replica_of(r) for r in range(world)]
-    coll_ns = [9000.0 * x for x in launch]
+    coll_ns = [9000.0 * x for x in cpus]
     cpu = [2e6 * unit(job.seed, "start", r) for r in range(world)]
     comp = list(cpu)
     n_streams = 8
@@ -150,7 +179,11 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
         rows = [iter(noise.piece(max(1, t.blocks[r]), step, turn, r)) for r in range(world)]
         deviation = job.jitter_step
         # Sequences differ in length: ranks that work on the same ones differ alike.
-        cf = [still[r] * factors[r] * (1.0 + deviation * (unit(job.seed, "step", step, same[r]) - 0.5)) for r in range(world)]
+        cf = [
+            still[r] * factors[r] * (1.0 + deviation * (unit(job.seed, "step", step, same[r]) - 0.5))
+            for r in range(world)
+        ]
+        launch = [cpus[r] * (0.97 + 0.06 * unit(job.seed, "launches", step, turn, r)) for r in range(world)]
         wires = iter(wire.piece(max(1, t.n_coll), step, turn, "wire"))
         beside = job.beside
         tn = len(log.templates) - 1 if log else 0
@@ -274,7 +307,8 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
                         cpu[r] += ns
 
     def swap(it, step, turn, wires, cpu, comp, streams, coll_ns):
-        """Experts: each rank sends each other one what the router chose; unequal, other in each step and layer."""
+        """Experts: each rank sends each other one what the router chose; unequal, other in each step and
+        layer."""
         _, comm, size, k, place = it
         ranks, n, lane = comm.ranks, len(comm.ranks), streams[k]
         rng = stream(job.seed, "route", step, turn, comm.number, place)
@@ -293,7 +327,13 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
                     next(wires)
                     continue
                 a, b = ranks[i], ranks[j]
-                much = size * liking[j] * (0.9 + 0.2 * rng.random()) * plan.tokens.get(b, 1.0) * plan.tokens.get(a, 1.0)
+                much = (
+                    size
+                    * liking[j]
+                    * (0.9 + 0.2 * rng.random())
+                    * plan.tokens.get(b, 1.0)
+                    * plan.tokens.get(a, 1.0)
+                )
                 much = int(much) & ~511
                 lat, inside, between = between_ranks(job, a, b, much)
                 inside *= comm.local - 1
@@ -313,7 +353,9 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
                     ends[j] = end
                 if log:
                     log.messages[a].append((comm.number, True, j, much, begun[i], end, enq[i] + 700.0 * j))
-                    log.messages[b].append((comm.number, False, i, much, begun[j], end, enq[j] + 700.0 * i + 300.0))
+                    log.messages[b].append(
+                        (comm.number, False, i, much, begun[j], end, enq[j] + 700.0 * i + 300.0)
+                    )
         for i, r in enumerate(ranks):
             lane[r] = ends[i]
             comp[r] = ends[i] + EVENT_NS
@@ -349,7 +391,8 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
 
 
 def serve(job, plan, step, cpu, comp, play, use):
-    """One step of each inference engine: it waits for requests at times, then serves a batch of irregular size."""
+    """One step of each inference engine: it waits for requests at times, then serves a batch of irregular
+    size."""
     for engine in range(job.dp):
         comm = job.tensor[engine, 0]
         rng = stream(job.seed, "request", step, engine)

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Writes logs of training jobs with a planted cause, and truth.json, from a model that shares nothing with ni-jobs.
+"""Writes logs of training jobs with a planted cause, and truth.json, from a model that shares nothing with
+ni-jobs.
 
   make.py --kind late --seed 8 --out DIR [--cost 2..5] [--no-weather] [--layout P]
-  make.py --set even --per 2 --out DIR [--kinds late,gc] [--from N]      a folder for each job: LAYOUT-KIND-SIZE-SEED
+  make.py --set even --per 2 --out DIR [--kinds late,gc] [--from N]
+                                           many: a folder LAYOUT-KIND-SIZE-SEED for each
   make.py --list
-Exit codes: 0 made, 2 usage, 3 no strength has the cost that was asked for. README.md says what is modelled and what is not.
+Exit codes: 0 made, 2 usage, 3 no strength has the cost that was asked for. README.md says what is modelled
+and what is not.
 """
+
 import argparse
 import json
 import os
@@ -32,7 +36,8 @@ class Impossible(Exception):
 
 
 def shaped(seed, kind, with_weather, layout=None, attempt=0, steps=None):
-    """A job, its weather and its number of steps. Kinds that need time take shapes with few records a step."""
+    """A job, its weather and its number of steps. Kinds that need time take shapes with few records a
+    step."""
     w = weather.draw(seed, with_weather, kind in faults.QUIET)
     for again in range(60):
         job = Job(mix(seed, again) if again else seed, kind, attempt, layout=layout)
@@ -81,7 +86,7 @@ def calibrate(job):
                 talking[r] += max(ns[1] * (comm.local - 1), ns[2] * (len(comm.ranks) - comm.local))
     job.layer *= step / max(computing)
     # CUDA holds some thousand launches: a part of a step, or one.
-    job.queue = max(2, int(max(blocks) * log_uniform(rng, 0.08, 1.2)))
+    job.queue = max(2, int(max(blocks) * log_uniform(rng, 0.04, 0.6)))
     if job.by_cpu:  # its launches take as long as the whole step, messages and all
         job.launch_share *= 1.0 + share
     much = share * step / max(talking)
@@ -127,8 +132,21 @@ def missing_ranks(job, w, rng):
     return out
 
 
-def one(seed, kind, out, cost=None, with_weather=True, layout=None, level=1, attempt=0, planting=True, epoch=None, cut=False,
-        shape_kind=None, steps=None):
+def one(
+    seed,
+    kind,
+    out,
+    cost=None,
+    with_weather=True,
+    layout=None,
+    level=1,
+    attempt=0,
+    planting=True,
+    epoch=None,
+    cut=False,
+    shape_kind=None,
+    steps=None,
+):
     """One job's logs into `out`; returns the truth as a dict."""
     job, w = shaped(seed, shape_kind or kind, with_weather, layout, attempt, steps)
     gap = w["gap_us"] * 1000.0
@@ -154,26 +172,67 @@ def one(seed, kind, out, cost=None, with_weather=True, layout=None, level=1, att
     with_s, without_s = final.end / 1e9, base.end / 1e9
     if not causes:
         without_s = with_s
-    incidents = [{"rank": r, "step": s, "why": "pause", "begin_s": round(b / 1e9, 6), "length_s": round(x / 1e9, 6)}
-                 for r, s, b, x in sorted(final.incidents, key=lambda i: i[2]) if x > 5e6]
+    incidents = [
+        {"rank": r, "step": s, "why": "pause", "begin_s": round(b / 1e9, 6), "length_s": round(x / 1e9, 6)}
+        for r, s, b, x in sorted(final.incidents, key=lambda i: i[2])
+        if x > 5e6
+    ]
     first = causes[0] if causes else None
-    return {"schema_version": 1, "model": "second", "layout": job.layout, "kind": kind, "size": culprits[0]["size"] if first else 0,
-            "unit": first.unit if first else "", "seed": seed, "world": job.world, "steps": job.steps, "records": records,
-            "jitter": job.jitter, "shape": {"hosts": job.n_hosts, "gpus": job.gpus, "nics": job.n_nics, "tp": job.tp, "pp": job.pp,
-                                            "dp": job.dp, "ep": job.ep, "order": job.order, "layers": job.layers,
-                                            "stage_layers": job.stage_layers, "micro_batches": job.micro, "chunks": job.chunks,
-                                            "paced_by": "cpu" if job.by_cpu else "gpu"},
-            "weather": w, "epoch_ns": epoch, "job_s": round(with_s, 6), "job_without_s": round(without_s, 6),
-            "cost_s": round(with_s - without_s, 6), "cost_percent": round(100.0 * (with_s - without_s) / with_s, 3),
-            "hosts": [{"name": n, "clock_offset_ns": clocks.offset[h], "clock_drift_ppm": round(clocks.drift[h] * 1e6, 4)}
-                      for h, n in enumerate(job.hostnames)],
-            "delivery_ns": [int(f[-1][1]) for f in clocks.delivery], "stages": [job.stage_of(r) for r in range(job.world)],
-            "communicators": [{"id": c.hash, "name": c.name, "role": c.role, "ranks": c.ranks} for c in job.comms],
-            "step_begin_s": [round(x / 1e9, 6) for x in final.step_begin], "incidents": incidents, "culprits": culprits}
+    return {
+        "schema_version": 1,
+        "model": "second",
+        "layout": job.layout,
+        "kind": kind,
+        "size": culprits[0]["size"] if first else 0,
+        "unit": first.unit if first else "",
+        "seed": seed,
+        "world": job.world,
+        "steps": job.steps,
+        "records": records,
+        "jitter": job.jitter,
+        "shape": {
+            "hosts": job.n_hosts,
+            "gpus": job.gpus,
+            "nics": job.n_nics,
+            "tp": job.tp,
+            "pp": job.pp,
+            "dp": job.dp,
+            "ep": job.ep,
+            "order": job.order,
+            "layers": job.layers,
+            "stage_layers": job.stage_layers,
+            "micro_batches": job.micro,
+            "chunks": job.chunks,
+            "paced_by": "cpu" if job.by_cpu else "gpu",
+        },
+        "weather": w,
+        "epoch_ns": epoch,
+        "job_s": round(with_s, 6),
+        "job_without_s": round(without_s, 6),
+        "cost_s": round(with_s - without_s, 6),
+        "cost_percent": round(100.0 * (with_s - without_s) / with_s, 3),
+        "hosts": [
+            {
+                "name": n,
+                "clock_offset_ns": clocks.offset[h],
+                "clock_drift_ppm": round(clocks.drift[h] * 1e6, 4),
+            }
+            for h, n in enumerate(job.hostnames)
+        ],
+        "delivery_ns": [int(f[-1][1]) for f in clocks.delivery],
+        "stages": [job.stage_of(r) for r in range(job.world)],
+        "communicators": [
+            {"id": c.hash, "name": c.name, "role": c.role, "ranks": c.ranks} for c in job.comms
+        ],
+        "step_begin_s": [round(x / 1e9, 6) for x in final.step_begin],
+        "incidents": incidents,
+        "culprits": culprits,
+    }
 
 
 def make(seed, kind, out, **more):
-    """One folder: logs and truth.json. Of two jobs or attempts the truth is that of the one with the cause."""
+    """One folder: logs and truth.json. Of two jobs or attempts the truth is that of the one with the
+    cause."""
     os.makedirs(out, exist_ok=True)
     if kind == "two_jobs":
         rng = stream(seed, "two jobs")
@@ -182,15 +241,28 @@ def make(seed, kind, out, **more):
         more.pop("cost", None)
         more.pop("layout", None)
         other = one(seed + 7_000_000, "healthy", out, epoch=epoch + rng.randrange(10**10), **more)
-        told["other_jobs"] = [{k: other[k] for k in ("layout", "world", "steps", "records", "epoch_ns", "job_s", "hosts", "weather")}]
+        told["other_jobs"] = [
+            {
+                k: other[k]
+                for k in ("layout", "world", "steps", "records", "epoch_ns", "job_s", "hosts", "weather")
+            }
+        ]
     elif kind == "two_attempts":
         rng = stream(seed, "two attempts")
         epoch = EPOCH + rng.randrange(10**15)
         told = one(seed, kind, out, epoch=epoch, attempt=1, **more)
         more.pop("cost", None)
         killed = rng.random() < 0.5
-        before = one(seed, kind, out, epoch=epoch - int(told["job_s"] * 1e9) - rng.randrange(30 * 10**9, 600 * 10**9),
-                     planting=False, cut=killed, shape_kind=kind, **more)
+        before = one(
+            seed,
+            kind,
+            out,
+            epoch=epoch - int(told["job_s"] * 1e9) - rng.randrange(30 * 10**9, 600 * 10**9),
+            planting=False,
+            cut=killed,
+            shape_kind=kind,
+            **more,
+        )
         told["other_attempts"] = [{k: before[k] for k in ("steps", "records", "epoch_ns", "job_s")}]
         told["other_attempts"][0]["killed"] = killed
     else:
@@ -220,7 +292,9 @@ def options():
     p.add_argument("--stored", action="store_true", help="gzip without compression")
     p.add_argument("--set", choices=("even", "odd"), help="many jobs, of even or odd seeds")
     p.add_argument("--per", type=int, default=1, help="jobs of each kind")
-    p.add_argument("--from", type=int, default=0, dest="first", help="of each kind the first that many are left out")
+    p.add_argument(
+        "--from", type=int, default=0, dest="first", help="of each kind the first that many are left out"
+    )
     p.add_argument("--kinds", help="of --set: these, comma between")
     p.add_argument("--out")
     return p, p.parse_args()
@@ -233,7 +307,13 @@ def main():
         return 0
     if not o.out or bool(o.set) == bool(o.kind):
         p.error("--out DIR, and --kind or --set")
-    more = {"cost": o.cost, "with_weather": not o.no_weather, "layout": o.layout, "steps": o.steps, "level": 0 if o.stored else 1}
+    more = {
+        "cost": o.cost,
+        "with_weather": not o.no_weather,
+        "layout": o.layout,
+        "steps": o.steps,
+        "level": 0 if o.stored else 1,
+    }
     if o.kind:
         try:
             make(o.seed, o.kind, o.out, **more)
@@ -256,8 +336,11 @@ def main():
             name = "%s-%s-%s-%d" % (t["layout"], kind, asked, seed)
             shutil.rmtree(os.path.join(o.out, name), ignore_errors=True)
             os.rename(part, os.path.join(o.out, name))
-            print("%-32s %6d records, %3d ranks, %3d steps, cost %5.2f %%, %4.1f s" % (name, t["records"], t["world"], t["steps"],
-                                                                                  t["cost_percent"], time.time() - began), flush=True)
+            print(
+                "%-32s %6d records, %3d ranks, %3d steps, cost %5.2f %%, %4.1f s"
+                % (name, t["records"], t["world"], t["steps"], t["cost_percent"], time.time() - began),
+                flush=True,
+            )
     shutil.rmtree(os.path.join(o.out, "making"), ignore_errors=True)
     return 0
 

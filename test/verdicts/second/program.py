@@ -1,18 +1,30 @@
-"""What each rank's program does in a step, as one list of items in an order that all ranks' programs agree with.
+"""What each rank's program does in a step, as one list of items in an order that all ranks' programs agree
+with.
 
 Items are tuples, by their first member (machine.py runs them):
-  COMPUTE ranks, ns, launch ns               a block of kernels
-  COLL    comm, function, bytes, stream, after_compute, then, slot    then: 0 nothing waits, 1 compute does, 2 noted in slot
-  START   rank, stream, kernel        a kernel of grouped Sends and Recvs begins on a rank; kernels are numbered in a step
-  MOVE    comm, a, b, bytes, kernel of a, kernel of b                 a Send of a to b, which needs both kernels
-  FINISH  rank, stream, kernel        ... and ends when all that it moves has moved; compute waits for it
-  SWAP    comm, bytes a pair, stream, place                           grouped Send and Recv of all with all (experts)
-  JOIN    ranks, slot        compute waits for what was noted          MARK ranks, slot   notes where compute is
-  JOINALL ranks, stream      compute waits for a stream                HOST ranks         the CPU waits for the GPU
-  LIMIT   ranks, slot        the CPU waits for what was noted          HOLD place         pauses of the CPU fall here
+  COMPUTE ranks, ns, launch ns: a block of kernels
+  COLL    comm, function, bytes, stream, after_compute, then, slot
+          then: 0 nothing waits, 1 compute does, 2 it is noted in the slot
+  START   rank, stream, kernel: a kernel of grouped Sends and Recvs begins; kernels are numbered in a step
+  MOVE    comm, a, b, bytes, kernel of a, kernel of b: a Send of a to b, which needs both kernels
+  FINISH  rank, stream, kernel: it ends when all that it moves has moved; compute waits for it
+  SWAP    comm, bytes a pair, stream, place: grouped Send and Recv of all with all (experts)
+  JOIN    ranks, slot: compute waits for what was noted
+  JOINALL ranks, stream: compute waits for a stream
+  MARK    ranks, slot: notes where compute is
+  LIMIT   ranks, slot: the CPU waits for what was noted
+  HOST    ranks: the CPU waits for the GPU
+  HOLD    place: pauses of the CPU fall here
 """
+
 COMPUTE, COLL, START, MOVE, FINISH, SWAP, JOIN, MARK, JOINALL, HOST, LIMIT, HOLD = range(12)
-REDUCE, GATHER, SCATTER, ALLTOALL, BROADCAST = "AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "Broadcast"
+REDUCE, GATHER, SCATTER, ALLTOALL, BROADCAST = (
+    "AllReduce",
+    "AllGather",
+    "ReduceScatter",
+    "AlltoAll",
+    "Broadcast",
+)
 KERNELS = 14  # of a block, of which the first must have been launched for the block to begin
 
 
@@ -22,7 +34,8 @@ class Builder:
         self.holds = self.kernels = 0
 
     def stream(self, comm):
-        """A stream for each communicator of a rank, as PyTorch has it; alike ones of other ranks share its number."""
+        """A stream for each communicator of a rank, as PyTorch has it; alike ones of other ranks share its
+        number."""
         return self.streams.setdefault(comm.lane, len(self.streams))
 
     def slot(self):
@@ -34,7 +47,9 @@ class Builder:
 
     def coll(self, comm, func, size, after=1, then=1, slot=-1):
         if comm is not None:
-            self.items.append((COLL, comm.number, func, max(4, int(size) & ~3), self.stream(comm), after, then, slot))
+            self.items.append(
+                (COLL, comm.number, func, max(4, int(size) & ~3), self.stream(comm), after, then, slot)
+            )
 
     def hold(self):
         self.items.append((HOLD, self.holds))
@@ -45,7 +60,8 @@ class Builder:
 
 
 def layer(b, ranks, comm, ns, forward):
-    """One transformer layer of a tensor-parallel group: attention, then the MLP, and what each of them exchanges."""
+    """One transformer layer of a tensor-parallel group: attention, then the MLP, and what each of them
+    exchanges."""
     j = b.job
     for share in (0.4, 0.6):
         if comm is None:
@@ -62,7 +78,8 @@ def layer(b, ranks, comm, ns, forward):
 
 
 def stage_pass(b, s, forward, part=1.0):
-    """Forward or backward pass of one micro batch in stage s, of all its replicas; of a part of its layers."""
+    """Forward or backward pass of one micro batch in stage s, of all its replicas; of a part of its
+    layers."""
     j = b.job
     ns = (j.layer if forward else 2.0 * j.layer) * part
     for d in range(j.dp):
@@ -77,9 +94,10 @@ def stage_pass(b, s, forward, part=1.0):
             b.compute(ranks, ns * extra)
 
 
-# A stage's program is a list of "F", "B", or a tuple: what one kernel sends and receives, each as (kind, from, to) where the
-# kind is f (activations) or b (gradients), and the others are stages. The n-th send of a kind between two stages goes to the
-# n-th receive.
+# A stage's program is a list of "F", "B", or a tuple: what one kernel sends and receives, each as (kind,
+# from, to) where the kind is f (activations) or b (gradients), and the others are stages. The n-th send of a
+# kind between two stages goes to the n-th receive.
+
 
 def one_forward_one_backward(s, p, m):
     """1F1B: as many forward passes ahead as there are stages behind."""
@@ -124,7 +142,12 @@ def interleaved(s, p, m, v):
         return c if forward else v - 1 - c
 
     def talk(send_f=False, recv_f=False, send_b=False, recv_b=False):
-        moves = [("f", s, up)] * send_f + [("f", down, s)] * recv_f + [("b", s, down)] * send_b + [("b", up, s)] * recv_b
+        moves = (
+            [("f", s, up)] * send_f
+            + [("f", down, s)] * recv_f
+            + [("b", s, down)] * send_b
+            + [("b", up, s)] * recv_b
+        )
         if moves:
             out.append(tuple(moves))
 
@@ -139,8 +162,12 @@ def interleaved(s, p, m, v):
         ahead = k + warm
         wanted_f = not (first and chunk(ahead - (p - 1)) == v - 1) and k < total - warm - 1
         wanted_b = not (last and chunk(k - (p - 1), False) == 0)
-        talk(send_f=not (last and chunk(ahead) == v - 1), recv_f=wanted_f,
-             send_b=not (first and chunk(k, False) == 0), recv_b=wanted_b)
+        talk(
+            send_f=not (last and chunk(ahead) == v - 1),
+            recv_f=wanted_f,
+            send_b=not (first and chunk(k, False) == 0),
+            recv_b=wanted_b,
+        )
     if warm == total:
         talk(recv_b=not last)
     for k in range(total - warm, total):
@@ -153,15 +180,20 @@ def interleaved(s, p, m, v):
 def programs_of(job, forward_only=False):
     p, m = job.pp, job.micro
     if forward_only:
-        return [([(("f", s - 1, s),)] * (s > 0) + ["F"] + [(("f", s, s + 1),)] * (s < p - 1)) * m for s in range(p)]
+        return [
+            ([(("f", s - 1, s),)] * (s > 0) + ["F"] + [(("f", s, s + 1),)] * (s < p - 1)) * m
+            for s in range(p)
+        ]
     if job.chunks > 1:
         return [interleaved(s, p, m, job.chunks) for s in range(p)]
     return [one_forward_one_backward(s, p, m) for s in range(p)]
 
 
 def meet(programs):
-    """One order of all stages' programs: ("F" or "B", stage), ("start" or "finish", stage, kernel), ("move", kind and stages,
-    kernel of the sender, of the receiver). A kernel finishes when all its moves have both of their kernels."""
+    """One order of all stages' programs: ("F" or "B", stage), ("start" or "finish", stage, kernel), ("move",
+    kind and stages, kernel of the sender, of the receiver). A kernel finishes when all its moves have both of
+    their kernels.
+    """
     at, out = [0] * len(programs), []
     open_kernel = [None] * len(programs)
     queues, left, kernels = {}, {}, 0
@@ -215,7 +247,15 @@ def pipeline(b, forward_only=False):
             comm = j.pipe[t, d]
             if item[0] == "move":
                 (_, low, high), a, z = item[1:]
-                b.add(MOVE, comm.number, j.rank_at(t, d, low), j.rank_at(t, d, high), size, first + a * n + i, first + z * n + i)
+                b.add(
+                    MOVE,
+                    comm.number,
+                    j.rank_at(t, d, low),
+                    j.rank_at(t, d, high),
+                    size,
+                    first + a * n + i,
+                    first + z * n + i,
+                )
             else:
                 r = j.rank_at(t, d, item[1])
                 b.add(START if item[0] == "start" else FINISH, r, b.stream(comm), first + item[2] * n + i)
@@ -342,7 +382,8 @@ def step_experts(b, backward=True):
 
 
 def step_engine(b, engine, tokens):
-    """A step of one inference engine: every layer's two AllReduces, by the number of tokens that are in the batch."""
+    """A step of one inference engine: every layer's two AllReduces, by the number of tokens that are in the
+    batch."""
     j = b.job
     comm = j.tensor[engine, 0]
     for _ in range(j.layers * 4):
@@ -351,7 +392,8 @@ def step_engine(b, engine, tokens):
 
 
 def build(job, what="train"):
-    """(items, number of streams, slots, places for pauses) of a step: `train`, or `evaluate`, which is forward only."""
+    """(items, number of streams, slots, places for pauses) of a step: `train`, or `evaluate`, which is
+    forward only."""
     b = Builder(job)
     backward = what == "train"
     if job.layout in "TP":
@@ -373,7 +415,9 @@ def build(job, what="train"):
     else:
         step_ddp(b)
         if not backward:
-            b.items = [i for i in b.items if i[0] in (COMPUTE, HOLD)] + [i for i in b.items if i[0] == COLL][-1:]
+            b.items = [i for i in b.items if i[0] in (COMPUTE, HOLD)] + [i for i in b.items if i[0] == COLL][
+                -1:
+            ]
     if backward and job.layout != "I":
         if job.sync:
             b.add(HOST, list(range(job.world)))

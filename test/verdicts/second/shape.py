@@ -1,4 +1,5 @@
-"""The shape of a job: hosts, ranks, communicators, links, the model's size. All by the seed, nothing by the cause.
+"""The shape of a job: hosts, ranks, communicators, links, the model's size. All by the seed, nothing by the
+cause.
 
 Layouts, a letter each (truth.json's `layout`, and the first part of a folder's name):
   T  tensor and data parallel        P  tensor, pipeline and data parallel     F  FSDP over all ranks
@@ -6,6 +7,7 @@ Layouts, a letter each (truth.json's `layout`, and the first part of a folder's 
   O  one communicator alone          I  inference: tensor-parallel engines that serve irregular requests
 Times are ns, sizes bytes, speeds GB/s (= bytes per ns).
 """
+
 import collections
 
 from draws import log_uniform, mix, stream
@@ -14,7 +16,8 @@ HOST_STEMS = ("node", "gpu-", "ip-10-0-3-", "h100-", "rack2-n", "worker", "dgx")
 
 
 class Comm:
-    """A communicator: its ranks in order, what it is for (t, d, p, e, w), and which links its operations cross."""
+    """A communicator: its ranks in order, what it is for (t, d, p, e, w), and which links its operations
+    cross."""
 
     def __init__(self, job, number, role, ranks, name):
         self.number, self.role, self.ranks, self.name = number, role, ranks, name
@@ -101,26 +104,32 @@ class Job:
         self.job_id = rng.randrange(1000, 99999)
         stem = rng.choice(HOST_STEMS)
         first = rng.randrange(1, 60)
-        numbers = list(range(first, first + self.n_hosts)) if rng.random() < 0.6 else sorted(rng.sample(range(1, 200), self.n_hosts))
+        numbers = (
+            list(range(first, first + self.n_hosts))
+            if rng.random() < 0.6
+            else sorted(rng.sample(range(1, 200), self.n_hosts))
+        )
         self.hostnames = ["%s%s" % (stem, ("%02d" % n) if stem != "node" else n) for n in numbers]
         if rng.random() < 0.3:
             rng.shuffle(self.hostnames)
-        self.n_nics = rng.choice([n for n in (1, 2, 4, 8) if n <= self.gpus and n * 4 >= self.gpus] + [self.gpus] * 3)
+        self.n_nics = rng.choice(
+            [n for n in (1, 2, 4, 8) if n <= self.gpus and n * 4 >= self.gpus] + [self.gpus] * 3
+        )
         self.host_of = [r // self.gpus for r in range(self.world)]
         self.nic_of = [(r // self.gpus, r % self.gpus * self.n_nics // self.gpus) for r in range(self.world)]
         self.nvlink = log_uniform(rng, 90, 400)
         self.nic = log_uniform(rng, 11, 46)
         self.latency = log_uniform(rng, 8e3, 25e3)
         self.layer = log_uniform(rng, 0.35e6, 2.5e6)  # forward time of one layer and micro batch
-        self.hidden = log_uniform(rng, 2e6, 60e6)     # bytes of one layer's activations
-        self.params = log_uniform(rng, 20e6, 300e6)   # bytes of one layer's parameters on one GPU
+        self.hidden = log_uniform(rng, 2e6, 60e6)  # bytes of one layer's activations
+        self.params = log_uniform(rng, 20e6, 300e6)  # bytes of one layer's parameters on one GPU
         self.by_cpu = rng.random() < (0.5 if self.kind == "cpu" else 0.18)
         self.launch_share = rng.uniform(1.0, 1.3) if self.by_cpu else rng.uniform(0.1, 0.65)
-        self.queue = 16                               # compute blocks that the CPU may be ahead
-        self.sync = rng.random() < 0.7                # the CPU waits for the GPU at each step's end
+        self.queue = 16  # compute blocks that the CPU may be ahead
+        self.sync = rng.random() < 0.7  # the CPU waits for the GPU at each step's end
         self.jitter = log_uniform(rng, 0.005, 0.05)
         self.jitter_step = rng.choice((0.0, 0.0, 0.003, 0.01, 0.02))
-        self.spread = rng.choice((0.001, 0.003, 0.006))
+        self.spread = rng.choice((0.0005, 0.0015, 0.003))  # of GPUs, which nobody calls slow
         self.optimizer = rng.choice(("reduce", "scatter"))
         self.sequence = rng.random() < 0.4
         self.grad_norm = rng.random() < 0.7
@@ -173,7 +182,9 @@ class Job:
         if len(ranks) < 2:
             return None
         n = len(self.comms)
-        name = {"none": None, "megatron": megatron, "own": "%s_%d" % (role + "p", n), "pytorch": "undefined"}[self.names]
+        name = {"none": None, "megatron": megatron, "own": "%s_%d" % (role + "p", n), "pytorch": "undefined"}[
+            self.names
+        ]
         if self.names == "pytorch" and role == "w":
             name = "default_pg"
         c = Comm(self, n, role, list(ranks), name)
@@ -209,7 +220,11 @@ class Job:
             n = self.world // self.ep
             across = rng.random() < 0.5  # experts over hosts, or next to one another
             for g in range(n):
-                ranks = [g + i * n for i in range(self.ep)] if across else list(range(g * self.ep, (g + 1) * self.ep))
+                ranks = (
+                    [g + i * n for i in range(self.ep)]
+                    if across
+                    else list(range(g * self.ep, (g + 1) * self.ep))
+                )
                 self.expert[g] = self.add("e", ranks, "EXPERT_MODEL_PARALLEL_GROUP")
             self.whole = self.add("w", everybody, "DATA_PARALLEL_GROUP")
         else:

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Tests of the second model: that its lines are the plugin's, that causes cost what they should, and that its physics hold.
+"""Tests of the second model: that its lines are the plugin's, that causes cost what they should, and that its
+physics hold.
 
-  test_second.py FOLDER      leaves two jobs there for `nccl-inspector check`: healthy and late
+test_second.py FOLDER      leaves two jobs there for `nccl-inspector check`: healthy and late
 """
+
 import glob
 import gzip
 import json
@@ -33,7 +35,8 @@ def is_type(value, name):
 
 
 def faults_of(value, schema, defs, where=""):
-    """What of the JSON Schema a value breaks: those of its words that log-line.schema.json uses; and keys it does not know."""
+    """What of the JSON Schema a value breaks: those of its words that log-line.schema.json uses; and keys it
+    does not know."""
     if "$ref" in schema:
         schema = defs[schema["$ref"].rsplit("/", 1)[1]]
     types = schema.get("type", [])
@@ -124,7 +127,9 @@ class Second(unittest.TestCase):
 
     def test_pipelines_meet(self):
         for p in range(2, 9):
-            for programs in ([one_forward_one_backward(s, p, m) for s in range(p)] for m in (p - 1, p, 2 * p + 1)):
+            for programs in (
+                [one_forward_one_backward(s, p, m) for s in range(p)] for m in (p - 1, p, 2 * p + 1)
+            ):
                 meet(programs)
             for v in (2, 3):
                 for m in (p, 2 * p, 3 * p):

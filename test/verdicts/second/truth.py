@@ -1,8 +1,10 @@
-"""truth.json: what was planted, what it cost, who may be named for it, and whether anybody could tell (docs/verdicts.md).
+"""truth.json: what was planted, what it cost, who may be named for it, and whether anybody could tell
+(docs/verdicts.md).
 
-`identifiable` is conservative: false where another subject would leave the same logs, where the cost is within the noise
-of such a job, or where the culprit's own log is missing.
+`identifiable` is conservative: false where another subject would leave the same logs, where the cost is
+within the noise of such a job, or where the culprit's own log is missing.
 """
+
 from faults import NOTES, LinkFault
 from machine import between_ranks, transfer
 from program import COLL, MOVE, SWAP, build
@@ -18,7 +20,9 @@ def operations(job):
             comm = job.comms[it[1]]
             seen["c", comm.number, it[2], it[3]] = (comm, None) + transfer(job, comm, it[2], it[3])[1:]
         elif it[0] == MOVE:
-            seen["p", it[2], it[3]] = (job.comms[it[1]], (it[2], it[3])) + between_ranks(job, it[2], it[3], it[4])[1:]
+            seen["p", it[2], it[3]] = (job.comms[it[1]], (it[2], it[3])) + between_ranks(
+                job, it[2], it[3], it[4]
+            )[1:]
         elif it[0] == SWAP:
             comm = job.comms[it[1]]
             for a in comm.ranks:
@@ -68,20 +72,28 @@ def subject(job, f):
 
 def link_truth(job, cause, factor):
     """(accept, related, identifiable) of a slow link, from which operations can show it."""
-    fault = LinkFault(cause.level, factor, cause.subject.get("host"), cause.subject.get("nic"), cause.subject.get("hosts"))
+    fault = LinkFault(
+        cause.level, factor, cause.subject.get("host"), cause.subject.get("nic"), cause.subject.get("hosts")
+    )
     ops = operations(job)
     mine = signature(job, ops, fault)
     accept, related = [subject(job, fault)], []
     same = [f for f in places(job, factor) if signature(job, ops, f) == mine] if mine else []
     # The NICs of a host that has one are that NIC, and its rail; nobody could tell them apart, nor need to.
-    near = [f for f in same if cause.level in ("nic", "rail") and f.level in ("nic", "rail")
-            and (f.host if f.level == "nic" else f.nic[0]) == cause.subject["host"]]
+    near = [
+        f
+        for f in same
+        if cause.level in ("nic", "rail")
+        and f.level in ("nic", "rail")
+        and (f.host if f.level == "nic" else f.nic[0]) == cause.subject["host"]
+    ]
     own = (cause.level, fault.host, fault.nic, fault.hosts)
     others = [f for f in same if (f.level, f.host, f.nic, f.hosts) != own and f not in near]
     accept += [subject(job, f) for f in near if subject(job, f) not in accept]
     slowed = sorted({ops[k][0].number for k in mine})
     alike = {ops[k][0].number for k in ops if slowed and ops[k][0].lane == job.comms[slowed[0]].lane}
-    # One communicator is slow and others of its kind are not: that much can be told, whoever of it has the slow link.
+    # One communicator is slow and others of its kind are not: that much can be told, whoever of it has the
+    # slow link.
     one = len(slowed) == 1 and len(alike) > 1
     if one:
         accept.append({"level": "communicator", "communicator": job.comms[slowed[0]].hash})
@@ -90,7 +102,9 @@ def link_truth(job, cause, factor):
     if cause.level == "rail":
         ranks = accept[0]["ranks"]
         accept.append({"level": "nic", "ranks": ranks})
-        related += [{"level": "rank", "ranks": [r]} for r in ranks] + [{"level": "nic", "hosts": [job.hostnames[fault.nic[0]]]}]
+        related += [{"level": "rank", "ranks": [r]} for r in ranks] + [
+            {"level": "nic", "hosts": [job.hostnames[fault.nic[0]]]}
+        ]
     if cause.level in ("rail", "nic"):
         h = cause.subject["host"]
         related += [{"level": "host", "hosts": [job.hostnames[h]]}]
@@ -121,10 +135,18 @@ def subjects(job, cause, factor):
     ranks = sorted(cause.ranks)
     hosts = sorted({job.host_of[r] for r in ranks})
     each = [{"level": "rank", "ranks": [r]} for r in ranks]
-    all_of = [{"level": "host", "hosts": [names[h]]} for h in hosts
-              if 2 * sum(job.host_of[r] == h for r in ranks) >= job.gpus]
+    all_of = [
+        {"level": "host", "hosts": [names[h]]}
+        for h in hosts
+        if 2 * sum(job.host_of[r] == h for r in ranks) >= job.gpus
+    ]
     if cause.kind == "evaluation":
-        return [{"level": level} for level in ("job", "all")] + [{"level": "rank", "ranks": list(range(job.world))}], [], False
+        return (
+            [{"level": level} for level in ("job", "all")]
+            + [{"level": "rank", "ranks": list(range(job.world))}],
+            [],
+            False,
+        )
     if cause.level == "rank":
         accept = [{"level": "rank", "ranks": ranks}]
         related = [s for s in each + all_of if s not in accept]
@@ -133,7 +155,10 @@ def subjects(job, cause, factor):
         if job.gpus == 1:
             accept += all_of
         if cause.kind == "checkpoint":
-            related += [{"level": "host", "hosts": [names[h] for h in hosts]}, {"level": "replica", "ranks": ranks}]
+            related += [
+                {"level": "host", "hosts": [names[h] for h in hosts]},
+                {"level": "replica", "ranks": ranks},
+            ]
         return accept, [s for s in related if s not in accept], True
     if cause.level == "host":
         h = hosts[0]
@@ -146,7 +171,9 @@ def subjects(job, cause, factor):
             accept.append(all_of[0])
     related = each + all_of + [{"level": level, "ranks": ranks} for level in ("stage", "replica", "rank")]
     if cause.level == "replica":
-        related += [{"level": "communicator", "communicator": c.hash} for c in job.comms if set(c.ranks) <= set(ranks)]
+        related += [
+            {"level": "communicator", "communicator": c.hash} for c in job.comms if set(c.ranks) <= set(ranks)
+        ]
     return accept, [s for s in related if s not in accept], True
 
 
@@ -181,12 +208,28 @@ def culprit(job, cause, strength, outcome, without_s, missing):
     if cause.spans:  # their steps
         onset = max(0, sum(b <= cause.spans[0][0] for b in outcome.step_begin) - 1)
         end = min(job.steps, sum(b <= cause.spans[-1][1] for b in outcome.step_begin))
-    concerned = comms_of(job, cause.ranks) or [s["communicator"] for s in accept + related if "communicator" in s]
+    concerned = comms_of(job, cause.ranks) or [
+        s["communicator"] for s in accept + related if "communicator" in s
+    ]
     can = can and cause.kind != "inference"  # it has no steps, and no two batches have the same work
     can = can and percent >= LEAST_PERCENT and not set(cause.ranks) & set(missing)
-    return {"kind": cause.kind, "level": cause.level, "class": "note" if cause.kind in NOTES else "fault",
-            "strength": round(strength, 4), **who(job, cause), "ranks": sorted(cause.ranks),
-            "size": round(x * strength if cause.unit != "x" else factor, 4), "unit": cause.unit,
-            "cost_s": round(with_s - without_s, 6), "cost_percent": round(percent, 3), "identifiable": bool(can),
-            "onset_step": onset, "end_step": end, "spans": [[round(a / 1e9, 6), round(b / 1e9, 6)] for a, b in cause.spans],
-            "communicators": sorted(set(concerned)), "accept": accept, "related": related, **cause.extra}
+    return {
+        "kind": cause.kind,
+        "level": cause.level,
+        "class": "note" if cause.kind in NOTES else "fault",
+        "strength": round(strength, 4),
+        **who(job, cause),
+        "ranks": sorted(cause.ranks),
+        "size": round(x * strength if cause.unit != "x" else factor, 4),
+        "unit": cause.unit,
+        "cost_s": round(with_s - without_s, 6),
+        "cost_percent": round(percent, 3),
+        "identifiable": bool(can),
+        "onset_step": onset,
+        "end_step": end,
+        "spans": [[round(a / 1e9, 6), round(b / 1e9, 6)] for a, b in cause.spans],
+        "communicators": sorted(set(concerned)),
+        "accept": accept,
+        "related": related,
+        **cause.extra,
+    }

@@ -1,7 +1,16 @@
-"""What logs suffer from that is no cause: clocks, stamps, what is missing of them. Drawn by the seed, told in truth.json."""
+"""What logs suffer from that is no cause: clocks, stamps, what is missing of them. Drawn by the seed, told in
+truth.json."""
+
 from draws import log_uniform, stream
 
-STILL = {"overlap_us": 0.2, "gap_us": 1.5, "timer_ns": 32, "drift_ppm": 5.0, "offset_ms": 1.0, "gpu_drift_ppm": 0.2}
+STILL = {
+    "overlap_us": 0.2,
+    "gap_us": 1.5,
+    "timer_ns": 32,
+    "drift_ppm": 5.0,
+    "offset_ms": 1.0,
+    "gpu_drift_ppm": 0.2,
+}
 
 
 def draw(seed, wanted, healthy):
@@ -17,7 +26,10 @@ def draw(seed, wanted, healthy):
     w["offset_ms"] = log_uniform(rng, 0.05, 5) if rng.random() < 0.7 else log_uniform(rng, 100, 300e3)
     w["gpu_drift_ppm"] = rng.uniform(0.0, 0.8)
     if rng.random() < 0.1:
-        w["clock_step"] = {"at": rng.uniform(0.15, 0.85), "ms": rng.choice((-1, 1)) * log_uniform(rng, 0.5, 2000)}
+        w["clock_step"] = {
+            "at": rng.uniform(0.15, 0.85),
+            "ms": rng.choice((-1, 1)) * log_uniform(rng, 0.5, 2000),
+        }
     rare = rng.random()
     if rare < 0.07:
         w["missing"] = rng.choice(("rank", "rank", "host"))
@@ -28,7 +40,9 @@ def draw(seed, wanted, healthy):
     elif rare < 0.32:
         w["steps"] = 20
     elif rare < (0.42 if healthy else 0.37):
-        w["symmetric"] = rng.choice(("AllReduce_RSxLD_AGxST", "AllReduce_RSxLDMC_AGxSTMC", "AllReduce_AGxLL_R"))
+        w["symmetric"] = rng.choice(
+            ("AllReduce_RSxLD_AGxST", "AllReduce_RSxLDMC_AGxSTMC", "AllReduce_AGxLL_R")
+        )
     return w
 
 

@@ -197,6 +197,26 @@ def who(job, cause):
     return out
 
 
+def moments(job, cause, outcome):
+    """[begin, end] in ns of what does not last from the onset to the end."""
+    if cause.spans:
+        return cause.spans
+    begins = outcome.step_begin + [outcome.end]
+    if "bursts" in cause.extra:
+        return [(begins[a], begins[z]) for a, z in cause.extra["bursts"]]
+    steps = set(cause.extra.get("steps", ()))
+    stops = [(b, b + ns) for r, s, b, ns in outcome.incidents if s in steps and r in cause.ranks]
+    if not stops and steps:  # an evaluation ends with its step
+        return [(begins[s], begins[s + 1]) for s in sorted(steps)]
+    out = []
+    for a, z in sorted(stops):  # those of a host's ranks are one
+        if out and a < out[-1][1]:
+            out[-1] = (out[-1][0], max(z, out[-1][1]))
+        else:
+            out.append((a, z))
+    return out
+
+
 def culprit(job, cause, strength, outcome, without_s, missing):
     """One of truth.json's culprits; `outcome` is that of the job with it."""
     with_s = outcome.end / 1e9
@@ -208,6 +228,8 @@ def culprit(job, cause, strength, outcome, without_s, missing):
     if cause.spans:  # their steps
         onset = max(0, sum(b <= cause.spans[0][0] for b in outcome.step_begin) - 1)
         end = min(job.steps, sum(b <= cause.spans[-1][1] for b in outcome.step_begin))
+    # Without messages by the work a rank that has more of it looks slow.
+    noted = cause.kind in NOTES and (cause.kind != "uneven" or job.layout == "M")
     concerned = comms_of(job, cause.ranks) or [
         s["communicator"] for s in accept + related if "communicator" in s
     ]
@@ -216,18 +238,18 @@ def culprit(job, cause, strength, outcome, without_s, missing):
     return {
         "kind": cause.kind,
         "level": cause.level,
-        "class": "note" if cause.kind in NOTES else "fault",
+        "class": "note" if noted else "fault",
         "strength": round(strength, 4),
         **who(job, cause),
         "ranks": sorted(cause.ranks),
-        "size": round(x * strength if cause.unit != "x" else factor, 4),
+        "size": round({"x": factor, "times": x}.get(cause.unit, x * strength), 4),
         "unit": cause.unit,
         "cost_s": round(with_s - without_s, 6),
         "cost_percent": round(percent, 3),
         "identifiable": bool(can),
         "onset_step": onset,
         "end_step": end,
-        "spans": [[round(a / 1e9, 6), round(b / 1e9, 6)] for a, b in cause.spans],
+        "spans": [[round(a / 1e9, 6), round(b / 1e9, 6)] for a, b in moments(job, cause, outcome)],
         "communicators": sorted(set(concerned)),
         "accept": accept,
         "related": related,

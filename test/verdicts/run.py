@@ -48,7 +48,9 @@ def options():
 def place(o, job):
     """Where a job stands in tables: by kind, size, layout."""
     size = (1, 0) if job.asked == "cost" else (0, job.asked)
-    return list(plan.SIZES).index(job.kind), size, o.layouts.index(job.layout), job.seed
+    kinds = list(plan.SIZES)
+    kind = kinds.index(job.kind) if job.kind in kinds else len(kinds)
+    return kind, job.kind, size, o.layouts.find(job.layout), job.layout, job.seed
 
 
 def planned(o):
@@ -98,12 +100,12 @@ def make(o):
 
 
 def kept(o):
-    """Jobs in --dir, from their folders' names."""
+    """Jobs in --dir, from their folders' names; kinds and layouts of other models, too (second/make.py)."""
     wanted = [k for k in o.kinds.split(",") if k]
     out = []
     for n in os.listdir(o.dir):
         layout, kind, asked, seed = n.split("-")
-        if layout in o.layouts and (not wanted or kind in wanted):
+        if (layout in o.layouts or o.layouts == plan.LAYOUTS) and (not wanted or kind in wanted):
             out.append(plan.Job(layout, kind, asked if asked == "cost" else float(asked), int(seed)))
     return sorted(out, key=lambda j: place(o, j))
 

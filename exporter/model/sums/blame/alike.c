@@ -8,6 +8,7 @@
 #include "exporter/base/index.h"
 #include "exporter/base/order.h"
 #include "pass.h"
+#include "quantile.h"
 
 void ni_blame_free_rank(struct ni_blame_rank *o) {
   free(o->slot);
@@ -35,22 +36,6 @@ void ni_blame_free(struct ni_blame *b) {
   }
   free(b->rank);
   free(b->link);
-}
-
-static NI_ORDER_OF(by_number, float)
-
-float ni_blame_quantile(float *x, size_t n, double q) {
-  if (n == 0) return NAN;
-  qsort(x, n, sizeof *x, by_number);
-  return x[(size_t)(q * (double)(n - 1) + 0.5)];
-}
-
-float ni_blame_middle(float *x, size_t n) {
-  double sum = 0;
-  if (n == 0) return NAN;
-  qsort(x, n, sizeof *x, by_number);
-  for (size_t i = n / 10; i < n - n / 10; i++) sum += x[i];
-  return (float)(sum / (double)(n - 2 * (n / 10)));
 }
 
 const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t rank, uint32_t k) {

@@ -24,10 +24,5 @@ void ni_blame_free(struct ni_blame *b);
 void ni_blame_free_rank(struct ni_blame_rank *o);
 /* They are filled once more, now that it is known how many steps there are. */
 void ni_blame_look_again(struct ni_blame_rank *o, uint64_t ops);
-/* The q-th part of n numbers, in place; NAN of none. */
-float ni_blame_quantile(float *x, size_t n, double q);
-
-/* The mean of the middle four fifths, in place; NAN of none. */
-float ni_blame_middle(float *x, size_t n);
 
 #endif

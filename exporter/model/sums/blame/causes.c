@@ -6,6 +6,7 @@
 
 #include "alike.h"
 #include "exporter/base/array.h"
+#include "quantile.h"
 
 struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level, uint32_t of) {
   if (c->n == NI_CAUSES_MAX) {

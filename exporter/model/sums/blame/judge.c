@@ -12,6 +12,7 @@
 #include "say.h"
 #include "exporter/model/sums/team/team.h"
 #include "exporter/model/sums/work/roles.h"
+#include "quantile.h"
 
 struct passes {
   struct ni_blame *b;

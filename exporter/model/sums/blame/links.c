@@ -10,6 +10,7 @@
 
 #include "alike.h"
 #include "causes.h"
+#include "quantile.h"
 
 enum state { UNKNOWN, FINE, SLOW, EXPLAINED };
 

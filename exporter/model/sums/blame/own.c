@@ -8,6 +8,7 @@
 #include "causes.h"
 #include "compare.h"
 #include "uneven.h"
+#include "quantile.h"
 
 enum { OTHERS = 256 };         /* members that a rank's interval is compared with */
 

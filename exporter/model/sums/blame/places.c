@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alike.h"
+#include "quantile.h"
 
 #define ALONE_PART 0.4     /* of the own time in places that are alone: then only these are compared */
 #define SAME_LAYER 0.025f  /* usual times of places with the same layers differ by no more */

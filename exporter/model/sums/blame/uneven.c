@@ -7,6 +7,7 @@
 #include "alike.h"
 #include "exporter/base/order.h"
 #include "places.h"
+#include "quantile.h"
 
 /* Bytes of a step of one rank on its slots of one shape. */
 struct load {

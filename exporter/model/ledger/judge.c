@@ -339,6 +339,7 @@ void ni_ledger_runs(struct ni_ledger *c, const struct ni_runs *runs, const struc
     if (!first) first = files->file[i].run;
     several |= files->file[i].run && files->file[i].run != first;
   }
+  several |= ni_runs_doubtful(runs);
   for (size_t i = 0; several && i < runs->n; i++) ni_ledger_problem(c, NI_PROBLEM_RUNS, 1, "%s", ni_run_text(runs, i, text));
 }
 

@@ -2,6 +2,7 @@
 """Jobs whose logs lie in one folder, written from docs/format.md: are their runs told apart (docs/exporter.md)?
 
 Usage: run_logs.py EXPORTER DIR [PART OF A NAME]
+       run_logs.py --write NAME DIR      one of the folders; says what its jobs have, "PROCESSES OPERATIONS" a line
 Each process of the i-th job writes so many operations that no mixture of jobs has the sums of whole ones. Prints what is
 wrong; exit code 1 then.
 """
@@ -140,7 +141,14 @@ def engines():
     return [a, b]
 
 
+def write(name, folder):
+    for i, job in enumerate(CASES[name][0]):
+        print("%d %d" % job.write(folder, i))
+
+
 def main():
+    if sys.argv[1] == "--write":
+        return write(*sys.argv[2:4])
     exporter, base = sys.argv[1:3]
     part = sys.argv[3] if len(sys.argv) > 3 else ""
     wrong = mixed = 0

@@ -7,8 +7,6 @@
 #include "exporter/base/array.h"
 #include "exporter/base/index.h"
 #include "exporter/base/order.h"
-#include "exporter/base/text/plural.h"
-#include "exporter/base/text/time_text.h"
 #include "heads.h"
 #include "who.h"
 
@@ -512,12 +510,9 @@ static int find_all(struct finding *x) {
   return e == 0 && x->n_groups ? place_all(x) : e;
 }
 
-static bool is_doubtful(const struct ni_job_run *r) { return r->mixed_with || r->parts > 1; }
-
 /* What the first lines of their logs leave open, more of them may tell: other communicators. All are looked at again. */
 static int look_deeper(struct finding *x) {
-  bool open = x->apart;
-  for (size_t i = 0; i < x->r->n; i++) open |= is_doubtful(&x->r->run[i]);
+  bool open = x->apart || ni_runs_doubtful(x->r);
   if (!open) return 0;
   bool *wanted = malloc(x->files->n + 1);
   if (!wanted) return -ENOMEM;
@@ -573,41 +568,4 @@ int ni_runs_find(struct ni_runs *out, struct ni_files *files) {
   forget(&x);
   free(x.head);
   return e;
-}
-
-uint32_t ni_runs_named(const struct ni_runs *r, const char *which) {
-  uint32_t found = 0;
-  char *end;
-  if (strcmp(which, "last") == 0) return (uint32_t)r->n;
-  for (size_t i = 0; i < r->n; i++)
-    if (r->run[i].job && strcmp(r->run[i].job, which) == 0) {
-      if (found) return 0; /* a job that was started again: by number */
-      found = (uint32_t)i + 1;
-    }
-  unsigned long n = strtoul(which, &end, 10);
-  return found ? found : *which >= '1' && *which <= '9' && !*end && n <= r->n ? (uint32_t)n : 0;
-}
-
-const char *ni_run_text(const struct ni_runs *r, size_t run, char out[256]) {
-  const struct ni_job_run *x = &r->run[run];
-  char when[40] = "", doubt[96] = "";
-  if (x->start_ns) ni_utc_text(x->start_ns / 1000, ' ', 0, when);
-  if (x->mixed_with) snprintf(doubt, sizeof doubt, "; nothing tells it from run %u for sure", x->mixed_with);
-  else if (x->parts > 1)
-    snprintf(doubt, sizeof doubt, "; or several jobs: %u groups without a communicator in common", x->parts);
-  snprintf(out, 256, "run %zu (%s%.80s%s%u %s%s%s%s)", run + 1, x->job ? "job " : "", x->job ? x->job : "", x->job ? ", " : "",
-           x->processes, ni_plural(x->processes, "process", "processes"), *when ? ", from " : "", when, doubt);
-  return out;
-}
-
-bool ni_runs_doubtful(const struct ni_runs *r) {
-  for (size_t i = 0; i < r->n; i++)
-    if (is_doubtful(&r->run[i])) return true;
-  return false;
-}
-
-void ni_runs_free(struct ni_runs *r) {
-  for (size_t i = 0; i < r->n; i++) free(r->run[i].job);
-  free(r->run);
-  *r = (struct ni_runs){0};
 }

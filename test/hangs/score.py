@@ -24,6 +24,7 @@ import answer
 import case as cases
 import graphs  # its kinds come behind those of kinds.py, as quiet's do
 import jobs
+import middle  # as graphs
 import quiet  # its kinds come behind those of kinds.py, in the same table
 import scene
 from kept import kinds as kept

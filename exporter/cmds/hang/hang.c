@@ -132,6 +132,7 @@ struct round {
   struct ni_box_sources sources;
   struct ni_files dumps;
   struct owners owners; /* of the logs */
+  struct ni_runs runs; /* of the logs */
   struct ni_hang_model base, now, before;
   struct ni_hang_verdict v, earlier;
 };
@@ -139,6 +140,7 @@ struct round {
 static void free_round(struct round *r) {
   ni_box_sources_free(&r->sources);
   ni_files_free(&r->dumps);
+  ni_runs_free(&r->runs);
   ni_hang_verdict_free(&r->v);
   ni_hang_verdict_free(&r->earlier);
   ni_hang_model_free(&r->base);
@@ -182,11 +184,8 @@ static int read_all(struct hang *h, struct round *r) {
   if (e == 0) e = ni_hang_find_dumps(&r->dumps, &h->inputs);
   ni_files_drop(&s->logs, is_dump, &r->dumps); /* those that are named */
   add_owners(&r->owners, &s->logs);
-  if (e == 0 && h->inputs.run) { /* without it the newest counts, and the verdict says which do not */
-    struct ni_runs runs = {0};
-    e = ni_inputs_choose(&h->inputs, "nccl-inspector hang", &s->logs, &runs);
-    ni_runs_free(&runs);
-  }
+  /* Without --run what is over counts as of an earlier run, which the verdict says. */
+  if (e == 0 && (s->logs.n || h->inputs.run)) e = ni_inputs_choose(&h->inputs, "nccl-inspector hang", &s->logs, &r->runs);
   if (e == 0 && s->named) ni_files_drop(&s->boxes, is_others, r);
   h->progress.mode = ni_inputs_progress(&h->inputs, false);
   if (e == 0) e = ni_hang_read_logs(&r->base, &s->logs, &h->index, "nccl-inspector hang", &h->progress);
@@ -325,8 +324,8 @@ static int run(void *arg) {
     again = look_again(h, &r, rounds);
     if (r.now.n_processes == 0 && rounds == 0) say_no_data(h, &r, name);
     if (h->watch_s && again) say_change(h, &r.v);
-    if (!again && h->json) ni_hang_print_json(&r.v);
-    else if (!again && r.now.n_processes) ni_hang_print(&r.v, h->all);
+    if (!again && h->json) ni_hang_print_json(&r.v, &r.runs);
+    else if (!again && r.now.n_processes) ni_hang_print(&r.v, &r.runs, h->all);
     free_round(&r);
     if (!again) break;
     sleep(h->watch_s ? h->watch_s : APART_NS / 1000000000u);

@@ -15,6 +15,7 @@
 #include "words.h"
 
 #define SHOWN 4    /* hangs shown without --all */
+#define RUNS_SHOWN 8
 #define WAITS 2000 /* and with it, and in JSON: files can state any number */
 
 static const char *const lives[] = {"unknown", "alive", "dead", "left"};
@@ -156,7 +157,53 @@ static void print_said(const char *before, char *text) {
   free(text);
 }
 
-void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
+/*
+ * The runs that are judged together, for free(): of two jobs in one folder neither is the other's past. *n: how many. NULL: there is
+ * nothing to tell of them, or no memory.
+ */
+static bool *judged_runs(const struct ni_hang_verdict *v, const struct ni_runs *runs, size_t *n) {
+  const struct ni_hang_model *m = v->model;
+  bool *judged = calloc(runs->n + 1, sizeof *judged);
+  *n = 0;
+  for (size_t i = 0; judged && i < m->n_processes; i++) {
+    uint32_t run = m->process[i].run;
+    if (!run || run > runs->n || v->earlier[i] || judged[run - 1]) continue;
+    judged[run - 1] = true;
+    ++*n;
+  }
+  if (*n > 1 || (*n && ni_runs_doubtful(runs))) return judged;
+  free(judged);
+  return NULL;
+}
+
+static void print_runs(const struct ni_hang_verdict *v, const struct ni_runs *runs) {
+  size_t n, said = 0;
+  bool *judged = judged_runs(v, runs, &n);
+  char text[256];
+  if (!judged) return;
+  ni_say(stdout, "%zu run%s in these logs%s:\n", n, ni_plural(n, "", "s"), ni_plural(n, "", ", judged together: --run chooses one"));
+  for (size_t i = 0; i < runs->n && said < RUNS_SHOWN; i++) {
+    if (!judged[i]) continue;
+    ni_say(stdout, "  %s\n", ni_run_text(runs, i, text));
+    said++;
+  }
+  if (n > said) ni_say(stdout, "  and %zu more\n", n - said);
+  free(judged);
+}
+
+static void json_runs(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_runs *runs) {
+  size_t n;
+  bool *judged = judged_runs(v, runs, &n);
+  char text[256];
+  if (!judged) return;
+  ni_json_array(j, "runs");
+  for (size_t i = 0; i < runs->n; i++)
+    if (judged[i]) ni_json_text(j, NULL, ni_run_text(runs, i, text));
+  ni_json_end_array(j);
+  free(judged);
+}
+
+void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, bool all) {
   const struct ni_hang_model *m = v->model;
   ni_hang_say(stdout, v);
   ni_say(stdout, "\n");
@@ -182,6 +229,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, bool all) {
     ni_hang_say_earlier(stdout, v);
     ni_say(stdout, "\n");
   }
+  print_runs(v, runs);
   for (size_t i = 0; i < v->n && i < WAITS; i++) {
     const struct ni_hang_knot *k = &v->knot[i];
     bool left = !ni_hang_is_hang(v) && v->fate.over && !k->past;
@@ -371,7 +419,7 @@ static void json_learnt(struct ni_json *j, const struct ni_hang_verdict *v) {
   if (v->fate.learnt_ns) ni_json_u64(j, "learnt_s", v->fate.learnt_ns / 1000000000u);
 }
 
-void ni_hang_print_json(const struct ni_hang_verdict *v) {
+void ni_hang_print_json(const struct ni_hang_verdict *v, const struct ni_runs *runs) {
   static const struct ni_json_field seen[] = {
       NI_JSON_AS(ni_hang_verdict, n_communicators, "communicators"), NI_JSON_AS(ni_hang_verdict, fate.ranks, "ranks"),
       NI_JSON_AS(ni_hang_verdict, fate.more_ranks, "more_ranks"), NI_JSON_AS(ni_hang_verdict, fate.processes, "processes"),
@@ -402,6 +450,7 @@ void ni_hang_print_json(const struct ni_hang_verdict *v) {
   json_learnt(&j, v);
   NI_JSON_ALL(&j, seen, v, NULL);
   json_job(&j, v);
+  json_runs(&j, v, runs);
   NI_JSON_ALL(&j, blind, v, NULL);
   NI_JSON_ALL(&j, sources, m, NULL);
   NI_JSON_ARRAY(&j, "waits")

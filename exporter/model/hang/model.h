@@ -95,6 +95,7 @@ struct ni_hang_process {
   bool ours;             /* a line of ours, or a box: NVIDIA's logs never tell what is in flight */
   uint64_t unwritten;    /* of one that left by exit or return: finished operations that are not in its log */
   int32_t unwritten_error; /* errno of the write that failed last; 0 */
+  uint32_t run;          /* of its log (who.h); 0: not known */
   uint32_t n_members;
   bool several;          /* more than one rank of some communicator in this process (judge.c) */
 };

@@ -291,6 +291,7 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   bool fresh = take_standing(&r, x->atlas, p->file_no, &from) == NI_ATLAS_FRESH;
   int e = fresh ? 0 : read_from(&r, x, scan, to, p, from, &mtime_ns);
   m->files++;
+  for (size_t i = 0; i < m->n_processes; i++) m->process[i].run = p->file->run;
   for (size_t i = 0; e == 0 && mtime_ns && i < m->n_processes; i++) {
     m->process[i].file_ns = (uint64_t)mtime_ns;
     if (!(m->process[i].file = strdup(p->file->path))) return -ENOMEM;

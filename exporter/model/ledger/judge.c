@@ -9,7 +9,7 @@
 #include "exporter/base/order.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/safe_text.h"
-#include "ledger.h"
+#include "absent.h"
 
 /* A communicator is its hash and its size: a hash that comes back with another size is another one. */
 static int by_comm(const void *a, const void *b) {
@@ -206,7 +206,7 @@ static void judge_nvidia(struct ni_ledger *c, struct ni_ledger_member *x) {
 }
 
 /* Ranks without a log are missing in every communicator, too: they are counted once. job_lacks: the run's job misses some. */
-static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headless, bool *job_lacks) {
+static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headless, bool *job_lacks, struct ni_absent *absent) {
   struct ni_ledger_member *first = c->member[from];
   uint64_t seen = 0, least = UINT64_MAX, most = 0, all_final = 1;
   int64_t missing_first = -1, next = 0;
@@ -232,8 +232,9 @@ static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headle
   uint64_t missing = lacks ? (uint64_t)first->who->n_ranks - seen : 0;
   if (!first->who->hash) *job_lacks = lacks;
   if (lacks)
-    ni_ledger_problem(c, NI_PROBLEM_RANKS, missing, "%s: %" PRIu64 " of %d ranks %s no log, rank %" PRId64 " is the first", whose,
+    ni_ledger_problem(c, NI_PROBLEM_RANKS, first->who->hash ? 0 : missing, "%s: %" PRIu64 " of %d ranks %s no log, rank %" PRId64 " is the first", whose,
                       missing, first->who->n_ranks, ni_plural(missing, "has", "have"), missing_first);
+  if (first->who->hash && counts) ni_absent_take(absent, c->member + from, to - from, missing);
   if (all_final && least != most && to - from > 1)
     ni_ledger_problem(c, NI_PROBLEM_UNEVEN, 1, "%s: %" PRIu64 " to %" PRIu64, whose, least, most);
 }
@@ -339,7 +340,26 @@ void ni_ledger_runs(struct ni_ledger *c, const struct ni_runs *runs, const struc
     if (!first) first = files->file[i].run;
     several |= files->file[i].run && files->file[i].run != first;
   }
+  several |= ni_runs_doubtful(runs);
   for (size_t i = 0; several && i < runs->n; i++) ni_ledger_problem(c, NI_PROBLEM_RUNS, 1, "%s", ni_run_text(runs, i, text));
+}
+
+static size_t run_end(const struct ni_ledger *c, size_t from) {
+  uint32_t run = c->member[from]->process->file->run;
+  size_t end = from + 1;
+  while (end < c->n_members && c->member[end]->process->file->run == run) end++;
+  return end;
+}
+
+static void judge_groups(struct ni_ledger *c, bool headless) {
+  struct ni_absent absent = {0};
+  for (size_t i = 0, end, run; i < c->n_members; i = run) {
+    bool lacks = false;
+    run = run_end(c, i);
+    ni_absent_begin(&absent, c->member + i, run - i);
+    for (; i < run; i = end) judge_group(c, i, end = ni_ledger_group_end(c, i), headless, &lacks, &absent);
+    c->problem[NI_PROBLEM_RANKS].count += ni_absent_count(&absent);
+  }
 }
 
 int ni_ledger_judge(struct ni_ledger *c) {
@@ -369,11 +389,7 @@ int ni_ledger_judge(struct ni_ledger *c) {
       for (int k = 0; k < NI_KIND_COUNT; k++) judge_ours(c, x, k);
     judge_events(c, x);
   }
-  bool lacks = false;
-  for (size_t i = 0, end; i < n; i = end) {
-    if (i && c->member[i]->process->file->run != c->member[i - 1]->process->file->run) lacks = false;
-    judge_group(c, i, end = ni_ledger_group_end(c, i), headless, &lacks);
-  }
+  judge_groups(c, headless);
   if (e == 0) e = judge_ends(c);
   ni_ledger_judge_series(c);
   return e == 0 ? settle_places(c) : e;

@@ -123,6 +123,7 @@ struct ni_ledger_process {
   struct ni_ledger_clock { uint64_t ticks, monotonic_ns, line_no; double ns_per_tick; } first_clock, clock; /* clock: the newest */
   const struct ni_file *file;    /* the first one */
   uint32_t merged;               /* while its part is merged: its number there */
+  uint32_t stamp;                /* of whoever counts processes (absent.c) */
 };
 
 /* Code, name in JSON, text of one, text of several. */

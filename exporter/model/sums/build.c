@@ -215,15 +215,22 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
                            .producers = r->tally.versions & 1u << 31 ? "nccl-inspector"
                                         : r->tally.records           ? "NVIDIA"
                                                                      : ""};
+  const char *job = NULL;
+  bool told = false, alike = true;
   for (uint32_t i = 0; i < r->who.n_processes; i++) { /* smallest texts, largest numbers: whoever came first */
     const struct ni_sum_process *p = &r->process[i];
     const char *id = p->job ? ni_name_text(&r->names, p->job) : NULL,
                *exe = p->exe ? ni_name_text(&r->names, p->exe) : NULL;
-    if (id && (!s->job.id || strcmp(id, s->job.id) < 0)) s->job.id = id;
+    if (exe || id) { /* it has a line of its own: logs of several jobs have no id that is all theirs */
+      alike = alike && (!told || (id && job ? strcmp(id, job) == 0 : id == job));
+      told = true;
+      job = id;
+    }
     if (exe && (!s->job.exe || strcmp(exe, s->job.exe) < 0)) s->job.exe = exe;
     if (p->world_size > s->job.world_size) s->job.world_size = p->world_size;
     if (p->nccl_version > s->job.nccl_version) s->job.nccl_version = p->nccl_version;
   }
+  s->job.id = alike ? job : NULL;
   return e;
 }
 

@@ -74,9 +74,19 @@ void ni_who_free(struct ni_who *w);
  * Which files are of which run: a folder can hold the logs of several, of a job that was started again or of jobs without a
  * folder of their own. All commands see the same runs, name them alike, and read one of them with --run.
  *
- * A run is what was started together. Told by the beginning of each file: processes of another batch job are of another run,
- * and so is a process whose rank, in the job or in a communicator, the run has already. Otherwise a process is of the run that
- * has one of its communicators, or else of the newest. Runs are numbered from 1 in the order in which they began.
+ * A run is what was started together, told by the beginning of each log:
+ *
+ *   1. Processes with a communicator in common (hash, number of ranks) are of one run. A communicator of which two processes are the
+ *      same rank is there several times and joins nobody. Neither does it where their batch jobs or attempts differ.
+ *   2. Groups that this leaves are of one run where they have the same batch job; or are ranks of one launcher's job that began within
+ *      ten minutes; or, without such numbers, are not whole jobs by themselves. No rank, in the job or in a communicator, and no GPU
+ *      is in a run twice. Engines of one batch job that begin together on GPUs of their own are one run, whatever their ranks.
+ *   3. Where there are several runs for a group, it is of the one in which its rank began as the how manyth on its host, else of the
+ *      nearest in time, by one host's clock where they share one. Where moments are too close, numbers of processes tell. Where they
+ *      do not, either, or nothing holds a run together but the time, both are read again up to line 4096, and what is still open is
+ *      said by ni_run_text(): nothing is mixed without a word.
+ *
+ * Runs are numbered from 1 in the order in which they began. Work and memory grow with processes and their communicators.
  *
  * One thread, with helpers of its own while files are read. What cannot be read is told by those who read all of it.
  */
@@ -84,6 +94,8 @@ struct ni_job_run {
   char *job;           /* of the batch system; NULL: not stated */
   int64_t start_ns;    /* Unix ns: its first process began, or wrote, by NVIDIA's logs; 0: not known */
   uint32_t processes;
+  uint32_t parts;      /* groups of them that nothing but the time holds together; 1: none */
+  uint32_t mixed_with; /* the run that its processes may be of as well; 0: none */
 };
 
 struct ni_runs {
@@ -98,6 +110,8 @@ int ni_runs_find(struct ni_runs *out, struct ni_files *files);
 uint32_t ni_runs_named(const struct ni_runs *r, const char *which);
 /* "run 2 (job 4242, 8 processes, from 2026-11-22 18:00:00Z)". out: 256 bytes. Returns out. */
 const char *ni_run_text(const struct ni_runs *r, size_t run, char out[256]);
+/* Is there one of which that text says that it is not sure? */
+bool ni_runs_doubtful(const struct ni_runs *r);
 void ni_runs_free(struct ni_runs *r);
 
 /* The batch system's id in a process line; NULL: none. */

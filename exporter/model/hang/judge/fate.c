@@ -35,6 +35,11 @@ bool ni_hang_silent(const struct ni_hang_verdict *v, const struct ni_hang_proces
   return copies;
 }
 
+/* Processes of one run were started together, whatever the clocks of their hosts say. */
+static bool is_same_run(const struct ni_hang_process *p, const struct ni_hang_process *q) {
+  return p->run && p->run == q->run;
+}
+
 /*
  * Has q taken p's place in the job? Of a p that is over, its rank's next process may have begun at once: not before p's last
  * sign of life, which is older than its end, give or take what clocks of two hosts differ by. The number of ranks may have
@@ -42,7 +47,7 @@ bool ni_hang_silent(const struct ni_hang_verdict *v, const struct ni_hang_proces
  */
 static bool follows(const struct ni_hang_process *q, const struct ni_hang_process *p) {
   uint64_t end = ni_hang_last_sign(p);
-  if (p->rank < 0 || q->rank != p->rank || start_of(q) <= start_of(p)) return false;
+  if (is_same_run(p, q) || p->rank < 0 || q->rank != p->rank || start_of(q) <= start_of(p)) return false;
   if (p->life == NI_HANG_LIFE_UNKNOWN) return start_of(q) > end + SLACK_NS && q->world == p->world;
   return start_of(q) + (strcmp(q->who->host, p->who->host) == 0 ? 0 : SLACK_NS) > end;
 }
@@ -51,6 +56,17 @@ static int by_rank(const void *a, const void *b) {
   const struct ni_hang_process *x = *(const struct ni_hang_process *const *)a,
                                *y = *(const struct ni_hang_process *const *)b;
   return NI_BY(x, y, rank, who->start_ns);
+}
+
+/* Who began last of those that are not of its run; NULL: nobody. */
+static const struct ni_hang_process *newest_beside(const struct ni_hang_model *m, const struct ni_hang_process *p) {
+  const struct ni_hang_process *newest = NULL;
+  for (size_t i = 0; i < m->n_processes; i++) {
+    const struct ni_hang_process *q = &m->process[i];
+    if (p && is_same_run(p, q)) continue;
+    if (!newest || start_of(q) > start_of(newest)) newest = q;
+  }
+  return newest;
 }
 
 /*
@@ -62,24 +78,24 @@ static int find_earlier(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   size_t n = m->n_processes, end = n;
   const struct ni_hang_process **at = malloc((n + 1) * sizeof *at);
-  uint64_t newest_start = 0;
+  const struct ni_hang_process *newest, *newest_else; /* of whichever run, and of the other runs */
   v->earlier = calloc(n + 1, sizeof *v->earlier);
   if (!at || !v->earlier) {
     free(at);
     return -ENOMEM;
   }
-  for (size_t i = 0; i < n; i++) {
-    at[i] = &m->process[i];
-    if (start_of(at[i]) > newest_start) newest_start = start_of(at[i]);
-  }
+  for (size_t i = 0; i < n; i++) at[i] = &m->process[i];
+  newest = newest_beside(m, NULL);
+  newest_else = newest_beside(m, newest);
   if (n > 1) qsort(at, n, sizeof *at, by_rank);
   for (size_t i = n; i-- > 0;) {
     const struct ni_hang_process *p = at[i];
     bool followed = false, over = p->life == NI_HANG_DEAD || p->life == NI_HANG_LEFT;
     if (p->rank != at[end - 1]->rank) end = i + 1;
     for (size_t j = end; j-- > i + 1 && j + RUNS >= end && !followed;) followed = follows(at[j], p);
-    v->earlier[p - m->process] =
-        p->life != NI_HANG_ALIVE && (followed || (over && newest_start > ni_hang_last_sign(p) + SLACK_NS));
+    const struct ni_hang_process *q = is_same_run(p, newest) ? newest_else : newest;
+    bool outlived = over && q && start_of(q) > ni_hang_last_sign(p) + SLACK_NS;
+    v->earlier[p - m->process] = p->life != NI_HANG_ALIVE && (followed || outlived);
   }
   free(at);
   return 0;

@@ -27,12 +27,16 @@ int ni_hang_program_of(struct ni_hang_program *p, const struct ni_hang_verdict *
   return 0;
 }
 
-/* Of that process the member of a communicator like the knot's: that one, or one with its name and size; NULL: none, or several. */
+/*
+ * Of that process the member of a communicator like the knot's: that one, or one with its name and size; of several the one in which
+ * it is what `as` is in the knot's, as a stage of a pipeline that has one with the stage before and one with the next. NULL: none, or
+ * several.
+ */
 static const struct ni_hang_member *alike(const struct ni_hang_program *p, uint32_t process,
-                                          const struct ni_hang_knot *k) {
+                                          const struct ni_hang_knot *k, const struct ni_hang_view *as) {
   const struct ni_who_member *of = k->any->who;
-  const struct ni_hang_member *found = NULL;
-  size_t i, n = 0;
+  const struct ni_hang_member *found = NULL, *found_as = NULL;
+  size_t i, n = 0, n_as = 0;
   ni_array_search(i, p->n, p->by_process[i]->who->process < process);
   for (; i < p->n && p->by_process[i]->who->process == process; i++) {
     const struct ni_hang_member *x = p->by_process[i];
@@ -41,8 +45,11 @@ static const struct ni_hang_member *alike(const struct ni_hang_program *p, uint3
       continue;
     found = x;
     n++;
+    if (x->who->rank != as->rank) continue;
+    found_as = x;
+    n_as++;
   }
-  return n == 1 ? found : NULL;
+  return n == 1 ? found : n_as == 1 ? found_as : NULL;
 }
 
 /* Was it called before the other one? Of two calls in one moment the one that has begun. */
@@ -51,12 +58,23 @@ static bool is_earlier(const struct ni_hang_op *op, const struct ni_hang_op *oth
   return ni_hang_where_of(op) == NI_HANG_INSIDE;
 }
 
-/* Has x come to that operation before it called what it waits in? */
+/* The newest of those that have finished are known by themselves; NULL: it is none of them. */
+static const struct ni_hang_op *recent_op(const struct ni_hang_member *x, const struct ni_hang_op *op) {
+  for (uint32_t i = 0; i < x->n_recent; i++)
+    if (ni_hang_is(&x->recent[i], op->func, op->sn) && x->recent[i].enqueue_ns) return &x->recent[i];
+  return NULL;
+}
+
+/* Has x called that operation before what it waits in? Of what has finished the call counts, too: on another stream a later
+ * one may end before. */
 static int came_to(const struct ni_hang_member *x, const struct ni_hang_op *op,
                    const struct ni_hang_op *waits_in) {
   const struct ni_hang_op *open = ni_hang_open_from(x, NI_KIND_COLL, op->func, op->sn);
   if (open && ni_hang_is(open, op->func, op->sn)) return is_earlier(open, waits_in) ? 1 : -1;
-  return ni_hang_has_finished(x, op->func, op->sn) ? 1 : -1;
+  if (!ni_hang_has_finished(x, op->func, op->sn)) return -1;
+  const struct ni_hang_op *done = recent_op(x, op);
+  if (done && done->enqueue_ns == waits_in->enqueue_ns) return 0;
+  return !done || done->enqueue_ns < waits_in->enqueue_ns ? 1 : -1;
 }
 
 /* In a dump `started` says it all: its records are numbered over all groups. */
@@ -77,10 +95,14 @@ static uint64_t transfers_open(const struct ni_hang_member *x) {
   return n;
 }
 
-/* Of two ranks the one has called at least what the other has finished, also where what it wrote lacks some. */
+/* Does its peer know how far the missing rank has come? Of two ranks the one has called at least what the other has finished, and
+ * who waits has written that. */
+static bool is_told_by_peer(const struct ni_hang_knot *k) { return k->kind == NI_KIND_P2P && k->any->who->n_ranks == 2; }
+
+/* Also where what it wrote lacks some. */
 static uint64_t at_least_called(const struct ni_hang_knot *k, const struct ni_hang_view *missing) {
   uint64_t n = transfers_called(missing->member);
-  for (size_t i = 0; i < k->n && k->any->who->n_ranks == 2; i++) {
+  for (size_t i = 0; i < k->n && is_told_by_peer(k); i++) {
     uint64_t called = transfers_called(k->view[i].member), open = transfers_open(k->view[i].member);
     if (&k->view[i] != missing && called > open) ni_hang_raise(&n, called - open);
   }
@@ -108,6 +130,7 @@ static bool is_up_to(const struct ni_hang_program *p, const struct ni_hang_knot 
 static int went_ahead(const struct ni_hang_member *x, uint64_t missing_called,
                       const struct ni_hang_op *waits_in) {
   uint64_t called = transfers_called(x), behind = 0;
+  if (x->passed_ns[NI_KIND_P2P] > waits_in->enqueue_ns) return 0; /* how many it called since nobody has counted */
   for (size_t i = 0; i < x->n_open; i++)
     behind += x->open[i].kind == NI_KIND_P2P && !is_earlier(&x->open[i], waits_in);
   called -= behind < called ? behind : called;
@@ -121,11 +144,11 @@ static int asked(const struct ni_hang_program *p, const struct ni_hang_knot *a,
   size_t n = 0;
   int sum = 0;
   if (a->kind != NI_KIND_COLL || !missing || !in_a) return 0;
-  if (b->kind == NI_KIND_P2P && !is_up_to(p, a, in_a)) return 0;
+  if (b->kind == NI_KIND_P2P && !is_told_by_peer(b) && !is_up_to(p, a, in_a)) return 0;
   for (size_t i = 0; i < a->n && n < ASKED; i++) {
     const struct ni_hang_view *w = &a->view[i];
     bool waits = w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED;
-    const struct ni_hang_member *x = waits && w->op ? alike(p, w->member->who->process, b) : NULL;
+    const struct ni_hang_member *x = waits && w->op ? alike(p, w->member->who->process, b, missing) : NULL;
     if (!x) continue;
     n++;
     sum += b->kind == NI_KIND_COLL ? came_to(x, &b->op, w->op)

@@ -185,6 +185,27 @@ static uint32_t entry_of(struct work *w, struct ni_outlier *o) {
   return w->n;
 }
 
+/*
+ * Who waited in it: all of its communicator but the one who was late, and who began it all, unless nobody else was there. Whose
+ * ranks nobody has compared, of that communicator it is known how many took part: somebody was late to them.
+ */
+static void count_waiting(struct work *w, uint32_t i, const struct ni_outlier *o) {
+  struct ni_outlier *x = &w->s->outlier[i];
+  const struct ni_blame_link *l = w->link[o->comm] == NI_BLAME_NONE ? NULL : &w->b->link[w->link[o->comm]];
+  bool *waited = &w->waited[(size_t)i * w->b->n_ranks], late = o->kind == NI_OUTLIER_LATE;
+  uint32_t there = 0, least = w->s->comm[o->comm].max_ranks_seen;
+  for (int pass = 0; pass < 2 && !there; pass++)
+    for (uint32_t k = 0; l && k < l->n_ranks; k++) {
+      uint32_t rank = l->rank[k];
+      if (late && (rank == o->process || (rank == x->began && !pass))) continue;
+      there++;
+      x->ranks += !waited[rank];
+      waited[rank] = true;
+    }
+  least -= late && least > 1;
+  if (!there && x->ranks < least) x->ranks = least;
+}
+
 static void add(struct work *w, const struct ni_outlier *from) {
   struct ni_outlier o = *from;
   uint32_t i = entry_of(w, &o);
@@ -203,13 +224,7 @@ static void add(struct work *w, const struct ni_outlier *from) {
   }
   x->operations++;
   x->total_us += o.lost_us;
-  const struct ni_blame_link *l = w->link[o.comm] == NI_BLAME_NONE ? NULL : &w->b->link[w->link[o.comm]];
-  for (uint32_t k = 0; l && k < l->n_ranks; k++) {
-    bool *waited = &w->waited[(size_t)i * w->b->n_ranks + l->rank[k]];
-    if (o.kind == NI_OUTLIER_LATE && (l->rank[k] == o.process || l->rank[k] == x->began)) continue;
-    x->ranks += !*waited;
-    *waited = true;
-  }
+  count_waiting(w, i, &o);
 }
 
 int ni_incidents(const struct ni_blame *b, struct ni_summary *s) {

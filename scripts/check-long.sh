@@ -28,7 +28,7 @@ run() { # title command...
   echo "$title: $((SECONDS - started)) s"
 }
 
-run "check" env NI_MUTATION_SHARE=1 scripts/check.sh
+run "check" env NI_MUTATION_SHARE=1 SANITIZER_SHARE= scripts/check.sh
 run "all tests on the plain build" make -s -j"$(nproc)" check
 run "what check.sh leaves to the plain build, under the address sanitizer" make -s check-asan ASAN_MEANING=
 run "lint" scripts/lint.sh

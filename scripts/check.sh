@@ -8,6 +8,10 @@ cd "$(dirname "$0")/.." || exit 1
 scripts/install-deps.sh test
 jobs=$(nproc)
 export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
+# Of the tests that a sanitizer can say something about one in three runs under it, another one with each commit, the others on the plain
+# build; check-long.sh runs them all.
+export SANITIZER_SHARE=${SANITIZER_SHARE-3}
+export PIP_NO_COMPILE=0 # pip takes that for "do not compile": what tests install is used once
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

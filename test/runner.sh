@@ -3,6 +3,8 @@
 #   BUILD=build-asan test/runner.sh [pattern]
 #   NI_TEST_LOGS: where the logs of the tests go (default BUILD/test-logs)
 #   NI_ONLY, NI_SKIP: extended regular expressions on names; sanitizer variants leave out what they cannot find more in
+#   NI_DRAWN=N: one test in N, another one with each commit; NI_NOT_DRAWN=N: beside those of NI_ONLY all others. So two builds share
+#   the tests between them: the sanitizer's has one in N, and the plain one all that it has not.
 # A test that fails is run again when all others have ended, and that is told; NI_SECOND_TRY=0: it is not.
 # NI_LANES at a time: all lanes but one begin with the cases that take long or mostly wait for what they measure (a quarter of
 # a core each), the last one with everything else. Default 4, also on two cores; NI_LANES=1: one after the other.
@@ -47,13 +49,24 @@ run() { # first|last file: the last try counts
   esac
 }
 
+commits=$(git rev-list --count HEAD 2>/dev/null || echo 0)
+is_drawn() { # name N
+  local sum
+  sum=$(cksum <<<"$1")
+  [ $(((${sum%% *} + commits) % $2)) = 0 ]
+}
+is_wanted() { # name
+  [[ ! $1 =~ ${NI_ONLY:-.} ]] || { [ -z "${NI_DRAWN:-}" ] || is_drawn "$1" "$NI_DRAWN"; return; }
+  [ -n "${NI_NOT_DRAWN:-}" ] && ! is_drawn "$1" "$NI_NOT_DRAWN"
+}
+
 waits=() rest=()
 for t in "$BUILD"/test/unit/test_* test/cases/*/*.sh; do
   case $t in *.d | *.o) continue ;; esac
   name=$(basename "$t" .sh)
   case $name in *"$pattern"*) ;; *) continue ;; esac
   [ -x "$t" ] || continue
-  [[ $name =~ ${NI_ONLY:-.} ]] || continue
+  is_wanted "$name" || continue
   [ -z "${NI_SKIP:-}" ] || [[ ! $name =~ $NI_SKIP ]] || continue
   case $name in
     attack_* | head_* | http_server | uplink | fault_* | hang_* | life_* | load_* | prom_dump | python_schemas_live | recover_* | pods_agent | helm_chart | slurm_* | sim_load | sim_nested | summary_truth | gpu_validate | test_core | test_judge) waits+=("$t") ;;

@@ -21,6 +21,9 @@ check-loop: tests
 # see the code as it is shipped: all unit tests, the format, the simulator's matrix.
 ASAN_SKIP ?= mpi_same|mpi_owners|index_opens|head_load|python_|head_gswarm|head_job|agent_prometheus|agent_flood|agent_unit|agent_sums|agent_hang|dashboards|top_prometheus|trace_perfetto|hang_forged|parquet_foreign|parquet_volume|report_|summary_foreign|convert_utils|plugin_symbols|build_|load_burst|life_many|load_rotation|sim_load|sim_traps|sim_verify|test_render|test_plot|gpu_check|gpu_validate|gpu_nccl_wheels|slurm_|pods_agent|helm_chart|plugin_silent
 ASAN_MEANING ?= trace_index|index_hang|index_same|counters_verdicts|counters_cassini|counters_states|counters_beside|summary_findings|summary_incidents|summary_undecided|summary_series|verdicts_rules|verdicts_jobs|verdicts_second|diff_runs|hang_planted|merge_borders|trace_pairs|cli_help|terminal
+# SANITIZER_SHARE: empty: all other tests run under AddressSanitizer alone. N: one in N of them does, another one with each commit, and the
+# rest on the plain build, where they take a third of the time.
+SANITIZER_SHARE ?=
 asan_skip := $(subst $() ,|,$(strip $(ASAN_SKIP) $(ASAN_MEANING)))
 ask_variant = $(basename $(notdir $(shell grep -lE '\$$VARIANT|own_init|skip_under|NI_VARIANT' test/cases/*/*.sh)))
 PLAIN_ONLY ?= $(asan_skip)|^(test_.*|.*_format_doc|exp_golden|sim_matrix|$(subst $() ,|,$(ask_variant)))$$
@@ -47,9 +50,9 @@ asan-fuzzers:
 tsan:
 	$(Q)$(MAKE) $(variant) BUILD=build-tsan SAN="$(TSAN_FLAGS)" tsan_tests
 check-plain: tests
-	$(Q)BUILD=$(BUILD) NI_ONLY='$(PLAIN_ONLY)' test/runner.sh
+	$(Q)BUILD=$(BUILD) NI_ONLY='$(PLAIN_ONLY)' NI_NOT_DRAWN=$(SANITIZER_SHARE) test/runner.sh
 check-asan: asan
-	$(Q)BUILD=build-asan NI_VARIANT=asan NI_SKIP='$(asan_skip)' test/runner.sh
+	$(Q)BUILD=build-asan NI_VARIANT=asan NI_SKIP='$(asan_skip)' NI_DRAWN=$(SANITIZER_SHARE) test/runner.sh
 check-tsan: tsan
 	$(Q)BUILD=build-tsan NI_VARIANT=tsan NI_ONLY='$(TSAN_ONLY)' NI_SKIP=sim_verify test/runner.sh
 

@@ -4,10 +4,11 @@
 # the plans of gpu_drive is in the log, ranks meeting in shared memory and through the network; from 2.31 on with symmetric
 # kernels and tags, and what was read of those releases (test/gpu/inferences.py).
 # The libraries are fetched once and kept (test/gpu/fetch_nccl.py); skipped only where no registry answers.
-#   NI_NCCL_RELEASES   default one before 2.31 and the newest; test/long/nccl_wheels.sh runs more of them
+#   NI_NCCL_RELEASES   default the newest, or with each other commit one before 2.31; test/long/nccl_wheels.sh runs more of them
 #   NI_NCCL_LONG=1     all ends and all older interfaces, too
 . "$(dirname "$0")/../../lib/sim.sh"
-releases=${NI_NCCL_RELEASES:-2.28.9 2.32.3}
+turns=(2.32.3 2.28.9)
+releases=${NI_NCCL_RELEASES:-${turns[$(git rev-list --count HEAD 2>/dev/null || echo 0) % 2]}}
 long=${NI_NCCL_LONG:-0}
 GPU=$(realpath -m "$BUILD/test/gpu")
 PLUGIN=$(realpath "$PLUGIN") BUILD=$(realpath "$BUILD")

@@ -29,11 +29,11 @@
 #define NI_CAUSE_CROWDED 1.25f     /* times its own quiet time: in a bin where most links across hosts are so slow, the fabric is */
 #define NI_CAUSE_CROWDED_BINS 0.02f /* of the run */
 #define NI_CAUSE_LINK_OF_STEP 0.002f /* a link whose transfers are less than that of a step is not judged */
-#define NI_CAUSE_COST 2e-4         /* of the run: what costs less is not named, */
+#define NI_CAUSE_COST 3e-3         /* of the run: what costs less is not named: chance and the pace of a healthy job do as much, */
 #define NI_CAUSE_LINK_COST 1e-3    /* of links less than this, */
 #define NI_CAUSE_LINK_SMALL 0.15f  /* and where they take less than that longer */
 #define NI_CAUSE_LINK_SMALL_COST 4e-3 /* less than this, */
-#define NI_CAUSE_SMALL_COST 8e-4   /* of ranks less than this unless they take NI_CAUSE_SMALL longer, */
+#define NI_CAUSE_SMALL_COST 4e-3   /* of ranks less than this unless they take NI_CAUSE_SMALL longer, */
 #define NI_CAUSE_SMALL 0.05f
 #define NI_CAUSE_ONCE_COST 1e-2    /* where the replay saw one block of steps alone (a thousand ranks for a few steps): what it says is chance, */
 #define NI_CAUSE_REST_COST 8e-3    /* of ranks that have one communicator alone (FSDP, DDP): operations hide most of their own time */

@@ -48,14 +48,14 @@ def options():
 def place(o, job):
     """Where a job stands in tables: by kind, size, layout."""
     size = (1, 0) if job.asked == "cost" else (0, job.asked)
-    return list(plan.SIZES).index(job.kind), size, o.layouts.index(job.layout), job.seed
+    return list(plan.ALL).index(job.kind), size, o.layouts.index(job.layout), job.seed
 
 
 def planned(o):
     kinds = [k for k in o.kinds.split(",") if k]
     for k in kinds:
-        if k not in plan.SIZES:
-            sys.exit("run.py: there is no kind %s: %s" % (k, ", ".join(plan.SIZES)))
+        if k not in plan.ALL:
+            sys.exit("run.py: there is no kind %s: %s" % (k, ", ".join(plan.ALL)))
     held = (o.set or ("held" if o.what == "held" else "tune")) == "held"
     out = []
     for layout in o.layouts:

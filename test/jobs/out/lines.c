@@ -19,7 +19,10 @@ struct file {
   struct nj_out out;
   struct side side[NJ_COMMS];
   char process[400], tail[160]; /* head of lines about the process; what follows the time of the dump */
-  int64_t dump_us;
+  int64_t dump_us; /* of the dump, by the clock that never steps */
+  uint64_t records;
+  const struct nj_job *job;
+  int host;
 };
 
 struct nj_lines {
@@ -65,7 +68,8 @@ static char *key(char *p, const char *name, int64_t v) { return number(text(p, n
 /* A line up to its kind; side NULL: about the process. */
 static char *head(struct file *f, const struct side *s) {
   char *p = text(nj_out_room(&f->out), s ? s->head : f->process);
-  return text(number(p, f->dump_us), f->tail);
+  double at = (double)(f->dump_us * 1000 - nj_epoch(f->job)); /* near enough to tell before from after a step */
+  return text(number(p, f->dump_us + nj_stepped_ns(f->job, f->host, at) / 1000), f->tail);
 }
 
 static void end(struct file *f, char *p) { nj_out_line(&f->out, text(p, "}\n")); }
@@ -76,6 +80,8 @@ static void make_heads(const struct nj_job *job, int rank, struct file *f) {
       "\"rec_mechanism\":\"nccl_profiler_interface\",\"dump_timestamp_us\":";
   const struct nj_rank *r = &job->rank[rank];
   char host[16];
+  f->job = job;
+  f->host = r->host;
   snprintf(f->process, sizeof f->process, "{\"header\":{\"id\":\"0x0\",\"rank\":%d,\"n_ranks\":%d,\"nnodes\":0%s", rank,
            job->world, meta);
   snprintf(f->tail, sizeof f->tail, ",\"hostname\":\"%s\",\"pid\":%d,\"producer\":\"nccl-inspector-c 0.1.0\"}",
@@ -90,15 +96,28 @@ static void make_heads(const struct nj_job *job, int rank, struct file *f) {
   }
 }
 
+/* Where clocks are far apart. */
+static int64_t whole_seconds_off(const struct nj_job *job, int host) {
+  return job->weather.offset_s >= 1 ? (int64_t)(nj_host_offset_ns(job, host) / 1e9) : 0;
+}
+
+/* Of a file's name, by its host's clock. */
+static int64_t first_second(const struct nj_job *job, int host) {
+  return nj_epoch(job) / 1000000000 - 2 + whole_seconds_off(job, host);
+}
+
 static void clock_line(struct nj_lines *l, int rank, int side, double at) {
   struct file *f = &l->file[rank];
-  int64_t now = nj_host_ns(l->job, l->job->rank[rank].host, at), since = now - nj_epoch(l->job) + 5000000000;
+  int host = l->job->rank[rank].host;
+  int64_t now = nj_host_ns(l->job, host, at), since = nj_steady_ns(l->job, host, at) - nj_epoch(l->job) + 5000000000;
+  int64_t stepped = nj_stepped_ns(l->job, host, at);
+  since -= whole_seconds_off(l->job, host) * 1000000000; /* a host's uptime knows of no calendar */
   char *p = text(head(f, &f->side[side]), ",\"clock\":{\"source\":\"tsc\"");
   p = key(p, ",\"ticks\":", since * 5 / 2);
   p = key(p, ",\"monotonic_ns\":", since);
   p = key(p, ",\"realtime_ns\":", now);
-  p = key(text(p, ",\"ns_per_tick\":0.400000000000"), ",\"gpu_offset_ns\":", nj_gpu_offset_ns(l->job, rank));
-  p = key(p, ",\"gpu_offset_at_ns\":", nj_host_ns(l->job, l->job->rank[rank].host, -1e6));
+  p = key(text(p, ",\"ns_per_tick\":0.400000000000"), ",\"gpu_offset_ns\":", nj_gpu_offset_ns(l->job, rank) + stepped);
+  p = key(p, ",\"gpu_offset_at_ns\":", nj_steady_ns(l->job, host, -1e6) + stepped);
   end(f, text(p, ",\"gpu_samples\":9}"));
 }
 
@@ -140,7 +159,7 @@ struct nj_lines *nj_lines_open(const struct nj_job *job, const char *dir) {
   for (int r = 0; r < job->world; r++) {
     char path[480], host[16];
     snprintf(path, sizeof path, "%s/%s-pid%d-%lld.jsonl.gz", dir, nj_host_name(job->rank[r].host, host), 4000 + r,
-             (long long)(nj_epoch(job) / 1000000000 - 2));
+             (long long)(first_second(job, job->rank[r].host)));
     nj_out_open(&l->file[r].out, path);
     make_heads(job, r, &l->file[r]);
     first_lines(l, r);
@@ -199,15 +218,14 @@ void nj_lines_done(void *lines, const struct nj_done *d) {
   const struct nj_rank *r = &job->rank[d->rank];
   struct file *f = &l->file[d->rank];
   struct side *s = &f->side[d->comm];
-  int64_t start = nj_host_ns(job, r->host, d->start) + nj_delivery_ns(job, d->rank),
-          enqueue = nj_host_ns(job, r->host, d->enqueue);
-  int64_t ns = nj_host_ns(job, r->host, d->end) + nj_delivery_ns(job, d->rank) - start;
-  ns -= ns % 32; /* what a GPU's timer counts in */
+  int64_t start, stop, called = nj_steady_ns(job, r->host, d->enqueue);
+  nj_stamps(job, d->rank, f->records++, d->start, d->end, &start, &stop);
+  int64_t ns = stop - start, enqueue = called + nj_stepped_ns(job, r->host, d->enqueue);
   int64_t dump = (start + ns) / 1000 / DUMP_US * DUMP_US + DUMP_US;
   if (dump > f->dump_us) f->dump_us = dump;
   char *p = head(f, s);
-  if (d->peer < 0) p = put_coll(job, &job->comm[r->comm[d->comm]], s, d, p, ns, enqueue, start - enqueue);
-  else p = put_p2p(job, s, d, p, ns, enqueue, start - enqueue);
+  if (d->peer < 0) p = put_coll(job, &job->comm[r->comm[d->comm]], s, d, p, ns, enqueue, start - called);
+  else p = put_p2p(job, s, d, p, ns, enqueue, start - called);
   end(f, text(p, "}"));
   l->records++;
 }

@@ -88,6 +88,8 @@ enum nj_kind {
   NJ_REPLICA,
   NJ_STAGES_DIFFER,
   NJ_INFERENCE,
+  NJ_TWO_JOBS,
+  NJ_TWO_ATTEMPTS,
   NJ_KINDS
 };
 
@@ -129,6 +131,9 @@ struct nj_model {             /* constants of one job; ns, bytes, bytes/ns */
 #define NJ_DRIFT_PPM 20 /* where nothing else is asked for */
 #define NJ_OFFSET_S 0.002
 
+/* What else lies in the folder. */
+enum nj_beside { NJ_ALONE, NJ_OTHER_JOB, NJ_EARLIER_ATTEMPT };
+
 /* What logs of one and the same job differ by (out/weather.h draws it). All 0 but drift and offset: none. */
 struct nj_weather {
   double overlap_ns;      /* typical: how far each stamp of a GPU's kernel is moved, to either side; 300 us at most */
@@ -138,6 +143,26 @@ struct nj_weather {
   double step_s, step_at; /* one host's CLOCK_REALTIME jumps by so much, at this part of the run */
   int step_host;
   double step_ns; /* the same moment in true time, once the job's length is known */
+  int missing;    /* ranks whose logs are not there; whole_host: of one host alone, as far as they go */
+  bool whole_host;
+  int sample;       /* one operation in so many is written; 0, 1: all */
+  double min_bytes; /* smaller operations are left out; 0: none */
+  bool no_p2p;      /* Send and Receive are left out */
+  char alone;       /* communicators of this role alone are recorded; 0: all */
+  bool alone_one;   /* ... and of them one */
+  bool symmetric;   /* tensor parallelism runs in symmetric kernels, with phases */
+  double tokens;    /* deviation of a replica's tokens from step to step, as a share */
+  double experts;   /* deviation of what experts get in all steps, as a share; grouped Send and Receive alone */
+  bool stages;      /* stages of unequal work */
+  enum nj_beside beside;
+};
+
+/* Where and when a job runs, of those in one folder. */
+struct nj_place {
+  int pid, host;        /* numbers of its first process and host */
+  double begin_ns;      /* after the first job of the folder began */
+  int attempt;          /* SLURM_RESTART_COUNT; -1: not said */
+  bool no_job_id, cut;  /* cut: no last lines */
 };
 
 struct nj_job {
@@ -155,6 +180,9 @@ struct nj_job {
   bool sequence, sharded, named, megatron_names, call_sn, grouped_all_to_all;
   struct nj_model model;
   struct nj_weather weather;
+  struct nj_place place;
+  uint64_t clocks, epoch; /* seeds of the hosts' clocks, and of when the folder's first job began */
+  bool *missing, *unrecorded; /* of ranks; of communicators */
   struct nj_rank *rank;
   struct nj_comm *comm;
   int n_comms;

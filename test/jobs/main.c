@@ -47,6 +47,9 @@ static void usage(FILE *f) {
       "  --drift-ppm X        hosts' clocks go wrong by X at most; 20\n"
       "  --host-offset-s X    ... are off by X at most; 0.002\n"
       "  --clock-step-s X     one host's clock steps by X (or -X) in the middle half of the run\n"
+      "  --with NAME[=N]      one of missing=RANKS, host-missing, sample=N, min-bytes=N, no-p2p, alone=ROLE, alone-one=ROLE,\n"
+      "                       symmetric, tokens=SHARE, experts=SHARE, stages, other-job, earlier-attempt\n"
+      "  --weather            all of it by chance, as real logs vary; what is asked for as well stays\n"
       "\n"
       "  --out DIR     made where it is not there; without it nothing is written, and the costs are told\n");
 }
@@ -117,6 +120,7 @@ static int make(struct nj_job *job, const struct request *q) {
     fprintf(stderr, "ni-jobs: %s: %s\n", q->out, strerror(errno));
     return 1;
   }
+  if (q->out) nj_weather_beside(job, without, q->out);
   if (q->out) w.lines = nj_lines_open(job, q->out);
   t.exposed = nj_exposed_new(job);
   t.with = nj_run(job, ~0u, t.begin, &watch);
@@ -150,12 +154,14 @@ static bool figure(const char *text, double low, double high, double *out) {
 }
 
 int main(int argc, char **argv) {
-  enum { OVERLAP = 256, TIMER, DRIFT, OFFSET, STEP };
+  enum { OVERLAP = 256, TIMER, DRIFT, OFFSET, STEP, WITH, WEATHER };
   static const struct option options[] = {{"overlap-us", 1, NULL, OVERLAP},
                                           {"timer-ns", 1, NULL, TIMER},
                                           {"drift-ppm", 1, NULL, DRIFT},
                                           {"host-offset-s", 1, NULL, OFFSET},
                                           {"clock-step-s", 1, NULL, STEP},
+                                          {"with", 1, NULL, WITH},
+                                          {"weather", 0, NULL, WEATHER},
                                           {"layout", 1, NULL, 'l'},
                                           {"kind", 1, NULL, 'k'},
                                           {"size", 1, NULL, 's'},
@@ -175,6 +181,7 @@ int main(int argc, char **argv) {
       .weather = {.drift_ppm = NJ_DRIFT_PPM, .offset_s = NJ_OFFSET_S}}; /* what it holds lives to the end */
   struct request q = {0};
   uint64_t draw = 0;
+  bool weather = false;
   for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
     char *rest = NULL;
     int kind = 0;
@@ -223,6 +230,10 @@ int main(int argc, char **argv) {
       case STEP:
         if (!figure(optarg, -1e5, 1e5, &job.weather.step_s)) return fail("no step of a clock:", optarg);
         break;
+      case WITH:
+        if (!nj_weather_set(&job, optarg)) return fail("no weather:", optarg);
+        break;
+      case WEATHER: weather = true; break;
       case 'o': q.out = optarg; break;
       case 'h': usage(stdout); return 0;
       default: usage(stderr); return 64;
@@ -233,6 +244,12 @@ int main(int argc, char **argv) {
   if (nj_size_unit(job.kind) && *nj_size_unit(job.kind) == 'x' && job.size < 1)
     return fail("a factor below 1:", "--size");
   job.noise = draw ? ni_mix(job.seed + 1) ^ draw : job.seed;
+  job.clocks = job.noise;
+  job.epoch = job.seed;
+  job.place = (struct nj_place){.pid = 4000, .attempt = -1};
+  if (weather) nj_weather_draw(&job);
+  if (job.kind == NJ_TWO_JOBS) job.weather.beside = NJ_OTHER_JOB;
+  if (job.kind == NJ_TWO_ATTEMPTS) job.weather.beside = NJ_EARLIER_ATTEMPT;
   nj_layout(&job);
   nj_program(&job);
   nj_weather_place(&job);

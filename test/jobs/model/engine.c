@@ -101,7 +101,7 @@ static void compute(struct run *u, struct actor *a, const struct nj_instr *i) {
 }
 
 static void tell(struct run *u, const struct actor *a, const struct nj_instr *i, const struct nj_part *part,
-                 double start, double end, double bytes) {
+                 double start, double last, double end, double bytes) {
   if (!u->watch || !u->watch->done) return;
   struct nj_done d = {.rank = a->rank,
                       .comm = i->comm,
@@ -111,6 +111,7 @@ static void tell(struct run *u, const struct actor *a, const struct nj_instr *i,
                       .func = (enum nj_func)i->func,
                       .bytes = bytes,
                       .start = start,
+                      .last = last,
                       .end = end,
                       .enqueue = u->cpu[a->rank].issue[a->at]};
   u->watch->done(u->watch->context, &d);
@@ -152,7 +153,7 @@ static void collective(struct run *u, struct actor *last, const struct nj_instr 
   for (int k = 0; k < c->n; k++) {
     struct actor *a = &u->actor[c->rank[k] * NJ_STREAMS + i->stream];
     double end = begin + ns + skew(u, a);
-    tell(u, a, &code_of(u, a)->instr[a->at], NULL, m->start[k], end, bytes);
+    tell(u, a, &code_of(u, a)->instr[a->at], NULL, m->start[k], begin, end, bytes);
     a->ready = end;
     a->blocked = false;
     a->at++;
@@ -188,7 +189,7 @@ static void deliver(struct run *u, const struct nj_comm *c, struct message *x, i
     struct actor *a = side[k];
     const struct nj_instr *own = &code_of(u, a)->instr[a->at];
     double own_end = end + skew(u, a);
-    tell(u, a, own, x->part[k], x->start[k], own_end, bytes);
+    tell(u, a, own, x->part[k], x->start[k], begin, own_end, bytes);
     a->last = fmax(a->last, own_end);
     if (--a->open > 0) continue;
     a->ready = a->last;

@@ -17,7 +17,7 @@ struct nj_done { /* an operation of a rank */
   int peer; /* rank in the communicator; -1: a collective */
   bool recv;
   enum nj_func func;
-  double bytes, start, end, enqueue;
+  double bytes, start, last, end, enqueue; /* last: when all were there */
 };
 
 struct nj_incident {

@@ -8,14 +8,19 @@ static double draw(const struct nj_job *job, int what, int who) {
   return nj_unit(nj_draw(job->noise, NJ_DRAW_CLOCK, (uint64_t)what, (uint64_t)who, 0));
 }
 
-int64_t nj_epoch(const struct nj_job *job) {
-  return INT64_C(1790000000000000000) + (int64_t)(job->seed % 100000) * 60000000000;
+/* Of hosts: jobs in one folder share them. */
+static double draw_host(const struct nj_job *job, int what, int host) {
+  return nj_unit(nj_draw(job->clocks, NJ_DRAW_CLOCK, (uint64_t)what, (uint64_t)(host + job->place.host), 0));
 }
-double nj_host_offset_ns(const struct nj_job *job, int host) { return (2 * draw(job, 0, host) - 1) * job->weather.offset_s * 1e9; }
-double nj_host_drift_ppm(const struct nj_job *job, int host) { return (2 * draw(job, 1, host) - 1) * job->weather.drift_ppm; }
+
+int64_t nj_epoch(const struct nj_job *job) {
+  return INT64_C(1790000000000000000) + (int64_t)(job->epoch % 100000) * 60000000000 + (int64_t)job->place.begin_ns;
+}
+double nj_host_offset_ns(const struct nj_job *job, int host) { return (2 * draw_host(job, 0, host) - 1) * job->weather.offset_s * 1e9; }
+double nj_host_drift_ppm(const struct nj_job *job, int host) { return (2 * draw_host(job, 1, host) - 1) * job->weather.drift_ppm; }
 
 int64_t nj_steady_ns(const struct nj_job *job, int host, double at) {
-  return nj_epoch(job) + (int64_t)(at + nj_host_offset_ns(job, host) + at * nj_host_drift_ppm(job, host) * 1e-6);
+  return nj_epoch(job) + (int64_t)(at + nj_host_offset_ns(job, host) + (at + job->place.begin_ns) * nj_host_drift_ppm(job, host) * 1e-6);
 }
 
 int64_t nj_stepped_ns(const struct nj_job *job, int host, double at) {

@@ -72,16 +72,48 @@ static int only_partner_rank(const struct nj_job *job, int rank) {
   return -1;
 }
 
+/* Whether logs as they were written still show it: the ranks' own logs are there, and what tells by which communicator. */
+static bool shown(const struct nj_job *job, const struct nj_fault *f) {
+  const struct nj_weather *w = &job->weather;
+  bool link = f->thing == NJ_NIC || f->thing == NJ_RAIL || f->thing == NJ_PAIR || f->thing == NJ_NVLINK;
+  bool rare = f->kind == NJ_INTERMITTENT || f->kind == NJ_PAUSES || f->kind == NJ_GC;
+  int of = 0, there = 0;
+  for (int r = 0; r < job->world; r++) {
+    bool its = f->rank >= 0    ? r == f->rank || r == f->rank_b
+               : f->host >= 0  ? job->rank[r].host == f->host || job->rank[r].host == f->host_b
+               : f->stage >= 0 ? job->rank[r].pp == f->stage
+                               : f->who == NJ_RANK || nj_concerns(job, f, r);
+    of += its;
+    there += its && !job->missing[r];
+  }
+  if (2 * there < of || (f->rank >= 0 && there < of)) return false;
+  if (rare && (job->steps < 60 || w->sample > 4)) return false;
+  if (w->alone_one) return false;
+  /* Beside tensor parallelism all other communicators see a group of ranks as late as its last one. */
+  if (w->alone && !link) return w->alone == (job->tp > 1 ? 't' : 'w') && f->kind != NJ_STAGE;
+  return !(f->kind == NJ_STAGE && w->no_p2p);
+}
+
+static bool seen(const struct nj_job *job, const struct nj_comm *c) {
+  return !job->unrecorded[c - job->comm] && !(messages(job, c) && job->weather.no_p2p);
+}
+
 bool nj_identifiable(const struct nj_job *job, const struct nj_fault *f) {
+  if (!shown(job, f)) return false;
   bool other = false, any = false;
   /* Nobody is to blame for what all do at once; irregular requests promise nothing. */
   if (f->kind == NJ_EVALUATION || f->kind == NJ_INFERENCE) return false;
   if (f->period && job->steps / f->period < 3) return false;
-  if (f->thing == NJ_STAGE || f->thing == NJ_CPU || f->thing == NJ_CONGESTION || f->thing == NJ_NVLINK) return true;
+  if (f->thing == NJ_STAGE || f->thing == NJ_CPU || f->thing == NJ_CONGESTION) return true;
+  if (f->thing == NJ_NVLINK) {
+    for (int k = 0; k < job->n_comms; k++)
+      any = any || (seen(job, &job->comm[k]) && crosses(job, &job->comm[k], f));
+    return any;
+  }
   if (f->thing != NJ_NIC && f->thing != NJ_RAIL && f->thing != NJ_PAIR) return true;
   for (int k = 0; k < job->n_comms; k++) {
     const struct nj_comm *c = &job->comm[k];
-    if (c->n_hosts < 2 || (c->role == 'w' && job->tp > 1)) continue;
+    if (!seen(job, c) || c->n_hosts < 2 || (c->role == 'w' && job->tp > 1)) continue;
     if (!crosses(job, c, f)) other = true;
     else any = true;
     if (messages(job, c)) other = true;

@@ -119,7 +119,8 @@ static void put_hosts(struct ni_json *j, const struct nj_job *job) {
   ni_json_end_array(j);
 }
 
-static void put_weather(struct ni_json *j, const struct nj_job *job) {
+static void put_weather(struct ni_json *j, const struct nj_truth *t) {
+  const struct nj_job *job = t->job;
   const struct nj_weather *w = &job->weather;
   char host[16];
   ni_json_object(j, "weather");
@@ -132,6 +133,27 @@ static void put_weather(struct ni_json *j, const struct nj_job *job) {
     ni_json_text(j, "clock_step_host", nj_host_name(w->step_host, host));
     ni_json_f64(j, "clock_step_at_s", in_s(w->step_ns));
   }
+  if (w->sample > 1) ni_json_i64(j, "sample", w->sample);
+  if (w->min_bytes > 0) ni_json_f64(j, "min_bytes", w->min_bytes);
+  if (w->no_p2p) ni_json_bool(j, "no_p2p", true);
+  if (w->symmetric) ni_json_bool(j, "symmetric", true);
+  if (w->tokens > 0) ni_json_f64(j, "tokens", w->tokens);
+  if (w->experts > 0 && job->grouped_all_to_all) ni_json_f64(j, "experts", w->experts);
+  if (w->stages && job->pp > 1) ni_json_bool(j, "stages", true);
+  if (w->missing) {
+    ni_json_array(j, "missing_ranks");
+    for (int r = 0; r < job->world; r++)
+      if (job->missing[r]) ni_json_i64(j, NULL, r);
+    ni_json_end_array(j);
+  }
+  if (w->alone) {
+    ni_json_array(j, "alone");
+    for (int k = 0; k < job->n_comms; k++)
+      if (!job->unrecorded[k]) ni_json_hex_text(j, NULL, job->comm[k].hash);
+    ni_json_end_array(j);
+  }
+  if (w->beside != NJ_ALONE) ni_json_text(j, "beside", w->beside == NJ_OTHER_JOB ? "another job" : "an earlier attempt");
+  if (w->beside != NJ_ALONE) ni_json_f64(j, "begins_s", in_s(t->job->place.begin_ns));
   ni_json_end_object(j);
 }
 
@@ -216,7 +238,7 @@ void nj_truth_write(const struct nj_truth *t, const char *dir) {
     ni_json_f64(&j, "cost_s", in_s(t->with - t->without));
     ni_json_f64(&j, "cost_percent", 100 * (t->with - t->without) / t->with);
     put_hosts(&j, job);
-    put_weather(&j, job);
+    put_weather(&j, t);
     put_ranks(&j, job);
     ni_json_array(&j, "culprits");
     for (int i = 0; i < job->n_faults; i++) put_culprit(&j, t, i);

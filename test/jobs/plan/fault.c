@@ -16,7 +16,7 @@ const char *const nj_kind_names[NJ_KINDS] = {"healthy", "noisy", "late",       "
                                              "moving",  "nic",   "rail",       "nvlink",       "cpu",   "gpu",
                                              "stage",   "pair",  "congestion", "uneven",       "two",
                                              "gc",      "checkpoint", "evaluation", "pauses", "flap",
-                                             "throttle", "replica", "stages_differ", "inference"};
+                                             "throttle", "replica", "stages_differ", "inference", "two_jobs", "two_attempts"};
 
 const char *nj_size_unit(enum nj_kind kind) {
   switch (kind) {
@@ -47,7 +47,8 @@ double nj_size_default(enum nj_kind kind) {
       [NJ_NIC] = 2,    [NJ_RAIL] = 2,          [NJ_NVLINK] = 1.5,   [NJ_CPU] = 5,      [NJ_GPU] = 10,
       [NJ_STAGE] = 15, [NJ_PAIR] = 2,          [NJ_CONGESTION] = 2, [NJ_UNEVEN] = 15,
       [NJ_GC] = 200, [NJ_CHECKPOINT] = 1500, [NJ_EVALUATION] = 1500, [NJ_PAUSES] = 60, [NJ_FLAP] = 4,
-      [NJ_THROTTLE] = 30, [NJ_REPLICA] = 10, [NJ_INFERENCE] = 20};
+      [NJ_THROTTLE] = 30, [NJ_REPLICA] = 10, [NJ_INFERENCE] = 20,
+      [NJ_TWO_JOBS] = 10, [NJ_TWO_ATTEMPTS] = 10};
   return sizes[kind];
 }
 
@@ -230,6 +231,10 @@ const char *nj_faults(struct nj_job *job) {
   if (job->kind == NJ_STAGE && job->pp < 2) return "stages are of B, C, P, L";
   if (job->kind == NJ_NVLINK && !links) return "NVLink shows in A, B, C, P, L alone";
   if (job->kind == NJ_TWO) return two(job);
+  if (job->kind == NJ_TWO_JOBS || job->kind == NJ_TWO_ATTEMPTS) {
+    choose(job, 0, NJ_LATE, job->size, &job->fault[0]);
+    return NULL;
+  }
   choose(job, 0, job->kind, job->size, &job->fault[0]);
   if (job->fault[0].thing == NJ_PAIR) choose_pair(job, 0, &job->fault[0]);
   if (job->kind == NJ_MOVING) {
@@ -348,6 +353,8 @@ static double requests(const struct nj_job *job, int replica, int step) {
 double nj_batch(const struct nj_job *job, unsigned active, int rank, int step) {
   double by = job->kind == NJ_INFERENCE ? requests(job, job->rank[rank].dp, step) : 1;
   struct nj_when when = in_step(step);
+  if (job->weather.tokens > 0)
+    by *= 1 + job->weather.tokens * nj_normal(nj_draw(job->noise, NJ_DRAW_BATCH, (uint64_t)job->rank[rank].dp, (uint64_t)step, 3));
   EACH(f) if (f->kind == NJ_REPLICA && nj_concerns(job, f, rank)) by *= 1 + f->x;
   return by;
 }
@@ -395,6 +402,8 @@ double nj_gpu_factor(const struct nj_job *job, unsigned active, int rank, struct
 double nj_route(const struct nj_job *job, unsigned active, int rank, int expert, int step) {
   double by =
       1 + ROUTE * nj_normal(nj_draw(job->noise, NJ_DRAW_ROUTE, (uint64_t)step, (uint64_t)rank, (uint64_t)expert / 2));
+  if (job->weather.experts > 0 && job->grouped_all_to_all)
+    by *= exp(job->weather.experts * nj_normal(nj_draw(job->seed, NJ_DRAW_ROUTE, 1u << 30, (uint64_t)rank, (uint64_t)expert / 2)));
   struct nj_when when = in_step(step);
   EACH(f) if (f->kind == NJ_UNEVEN && f->rank == rank) by *= 1 + f->x;
   return by;

@@ -126,7 +126,10 @@ static void shape(struct nj_job *job) {
   if (job->grouped_all_to_all) job->layers = 1;
   if (job->layout == 'A') job->layers -= (int)between(job, 28, 0, 3);
   if (job->sequence && job->layers > 1) job->layers /= 2; /* two operations where others have one */
-  if (job->kind == NJ_STAGES_DIFFER) job->layers = job->pp > 2 ? 3 : 4; /* one less is a third or a fourth less */
+  if (job->kind == NJ_STAGES_DIFFER || (job->weather.stages && job->pp > 1 && job->layout != 'L')) {
+    job->layers = job->pp > 2 ? 3 : 4; /* one less is a third or a fourth less */
+    if (job->steps <= 0) job->steps = 150;
+  }
   if (job->kind == NJ_INFERENCE && job->steps <= 0) job->steps = 4 * shapes[i].steps;
   if (job->steps <= 0) job->steps = job->grouped_all_to_all ? 150 : shapes[i].steps;
 }
@@ -137,7 +140,7 @@ static void stages(struct nj_job *job) {
     job->stage_layers[s] = job->layers;
     job->stage_more[s] = 1;
   }
-  if (job->kind != NJ_STAGES_DIFFER) return;
+  if (job->kind != NJ_STAGES_DIFFER && (!job->weather.stages || job->pp < 2 || job->layout == 'L')) return;
   uint64_t mode = nj_draw(job->seed, NJ_DRAW_STAGES, 0, 0, 0) % 3;
   if (mode != 1) { /* one stage or two have a layer less or more, never all */
     int from = (int)(nj_draw(job->seed, NJ_DRAW_STAGES, 1, 0, 0) % (uint64_t)job->pp);

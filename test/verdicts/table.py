@@ -89,7 +89,7 @@ def percent(n, of):
 def began(outcomes):
     """Of the largest waits that are told, how many say rightly who began them."""
     of = [o["incidents"] for o in outcomes if o.get("incidents")]
-    return percent(sum(i["right"] for i in of), sum(i["entries"] for i in of))
+    return percent(sum(i.get("right", 0) for i in of), sum(i.get("entries", 0) for i in of))
 
 
 def totals(outcomes):

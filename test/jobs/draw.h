@@ -19,7 +19,12 @@ enum nj_draw { /* what a draw is for */
                NJ_DRAW_ROUTE,
                NJ_DRAW_CLOCK,
                NJ_DRAW_FAULT,
-               NJ_DRAW_NAME
+               NJ_DRAW_NAME,
+               NJ_DRAW_STAGES,
+               NJ_DRAW_PLANTED,
+               NJ_DRAW_BATCH,
+               NJ_DRAW_WEATHER,
+               NJ_DRAW_STAMP
 };
 
 static inline uint64_t nj_draw(uint64_t seed, enum nj_draw what, uint64_t a, uint64_t b, uint64_t c) {

@@ -12,6 +12,7 @@
 #define NJ_COMMS 6    /* communicators of one rank, at most */
 #define NJ_EVENTS 256 /* events of a rank's step, at most */
 #define NJ_HOST_GPUS 8
+#define NJ_EVAL_COMPUTE 2.0 /* a batch of an evaluation over one of training */
 
 enum nj_stream { NJ_MAIN, NJ_SIDE, NJ_PIPE, NJ_STREAMS }; /* compute; gradients; Send and Receive */
 
@@ -36,15 +37,20 @@ struct nj_instr {
   int part, parts; /* of P2P: where in the rank's parts */
 };
 
+struct nj_code { /* instructions of a round */
+  struct nj_instr *instr;
+  int n, cap;
+};
+
+enum nj_program { NJ_TRAIN, NJ_EVAL, NJ_PROGRAMS }; /* a step of the job; a forward pass alone, of an evaluation */
+
 struct nj_rank {
   int host, local, tp, dp, pp;
   int n_comms, comm[NJ_COMMS], member[NJ_COMMS];
-  struct nj_instr *instr;
-  int n, cap;
+  struct nj_code code[NJ_PROGRAMS];
   struct nj_part *part;
   int n_parts, cap_parts;
   double speed; /* its compute time over the mean GPU's */
-  int events;
 };
 
 struct nj_comm {
@@ -73,18 +79,43 @@ enum nj_kind {
   NJ_CONGESTION,
   NJ_UNEVEN,
   NJ_TWO,
+  NJ_GC,
+  NJ_CHECKPOINT,
+  NJ_EVALUATION,
+  NJ_PAUSES,
+  NJ_FLAP,
+  NJ_THROTTLE,
+  NJ_REPLICA,
+  NJ_STAGES_DIFFER,
+  NJ_INFERENCE,
+  NJ_TWO_JOBS,
+  NJ_TWO_ATTEMPTS,
   NJ_KINDS
 };
 
-#define NJ_SPANS 4
+#define NJ_SPANS 64
+#define NJ_STAGES 8
+
+/* Whom a cause concerns that is not of one rank or host alone. */
+enum nj_who { NJ_RANK, NJ_HOST, NJ_HOSTS_FIRST, NJ_REPLICAS_FIRST, NJ_REPLICA_RANKS, NJ_ALL };
 
 struct nj_fault {
   enum nj_kind kind;     /* of one cause: never moving or two */
+  enum nj_kind thing;    /* what it slows: of a flap nic, rail, nvlink or pair; else the kind */
+  enum nj_who who;       /* of gc, checkpoint, evaluation, pauses, throttle, replica */
   int rank, host, stage; /* -1: does not apply */
   int rank_b, host_b;    /* the other end of a pair */
-  double x;              /* strength: what is added to 1, or seconds of an intermittent delay */
-  int n_spans;           /* in which steps; none: in all */
+  int replica;
+  double x;              /* strength: what is added to 1, or ns of a delay or pause */
+  int period, phase;     /* gc, checkpoint, evaluation: at steps of which step % period == phase, not at the first */
+  bool together;         /* an evaluation that is a pause of all ranks, not other work */
+  int n_spans;           /* when; none: always */
+  bool timed;            /* spans are ns of true time; else steps */
   double from[NJ_SPANS], to[NJ_SPANS];
+};
+
+struct nj_when { /* a moment of a run: the part of it that is over, in steps with decimals, and ns of true time */
+  double step, at;
 };
 
 struct nj_model {             /* constants of one job; ns, bytes, bytes/ns */
@@ -97,6 +128,43 @@ struct nj_model {             /* constants of one job; ns, bytes, bytes/ns */
   double pauses;              /* of the CPU, a rank and step */
 };
 
+#define NJ_DRIFT_PPM 20 /* where nothing else is asked for */
+#define NJ_OFFSET_S 0.002
+
+/* What else lies in the folder. */
+enum nj_beside { NJ_ALONE, NJ_OTHER_JOB, NJ_EARLIER_ATTEMPT };
+
+/* What logs of one and the same job differ by (out/weather.h draws it). All 0 but drift and offset: none. */
+struct nj_weather {
+  double overlap_ns;      /* typical: how far each stamp of a GPU's kernel is moved, to either side; 300 us at most */
+  int timer_ns;           /* GPU stamps are whole multiples; 0: durations alone, of 32 ns */
+  double drift_ppm;       /* hosts' clocks go wrong by so much at most */
+  double offset_s;        /* hosts' clocks are off by so much at most */
+  double step_s, step_at; /* one host's CLOCK_REALTIME jumps by so much, at this part of the run */
+  int step_host;
+  double step_ns; /* the same moment in true time, once the job's length is known */
+  int missing;    /* ranks whose logs are not there; whole_host: of one host alone, as far as they go */
+  bool whole_host;
+  int sample;       /* one operation in so many is written; 0, 1: all */
+  double min_bytes; /* smaller operations are left out; 0: none */
+  bool no_p2p;      /* Send and Receive are left out */
+  char alone;       /* communicators of this role alone are recorded; 0: all */
+  bool alone_one;   /* ... and of them one */
+  bool symmetric;   /* tensor parallelism runs in symmetric kernels, with phases */
+  double tokens;    /* deviation of a replica's tokens from step to step, as a share */
+  double experts;   /* deviation of what experts get in all steps, as a share; grouped Send and Receive alone */
+  bool stages;      /* stages of unequal work */
+  enum nj_beside beside;
+};
+
+/* Where and when a job runs, of those in one folder. */
+struct nj_place {
+  int pid, host;        /* numbers of its first process and host */
+  double begin_ns;      /* after the first job of the folder began */
+  int attempt;          /* SLURM_RESTART_COUNT; -1: not said */
+  bool no_job_id, cut;  /* cut: no last lines */
+};
+
 struct nj_job {
   char layout;
   enum nj_kind kind;
@@ -106,9 +174,15 @@ struct nj_job {
   double slower; /* times all compute; 1 */
   int world, hosts, steps, tp, dp, pp, ep;
   int micro, layers, buckets;
+  int stage_layers[NJ_STAGES];   /* of the pipeline's stages: layers in all of them `layers` where they are alike */
+  double stage_more[NJ_STAGES];  /* times the compute of a layer: embedding, loss; 1 */
   bool norm; /* the norm of all gradients, a small AllReduce of all ranks */
   bool sequence, sharded, named, megatron_names, call_sn, grouped_all_to_all;
   struct nj_model model;
+  struct nj_weather weather;
+  struct nj_place place;
+  uint64_t clocks, epoch; /* seeds of the hosts' clocks, and of when the folder's first job began */
+  bool *missing, *unrecorded; /* of ranks; of communicators */
   struct nj_rank *rank;
   struct nj_comm *comm;
   int n_comms;

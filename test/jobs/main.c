@@ -15,6 +15,7 @@
 #include "test/jobs/out/gz_out.h"
 #include "test/jobs/out/lines.h"
 #include "test/jobs/out/truth.h"
+#include "test/jobs/out/weather.h"
 #include "test/jobs/plan/fault.h"
 #include "test/jobs/plan/layout.h"
 #include "test/jobs/plan/program.h"
@@ -40,6 +41,16 @@ static void usage(FILE *f) {
       "  --stored      logs are not compressed: quicker to make and to read\n"
       "  --slower X    all compute takes X times as long\n"
       "  --steps N     instead of the layout's\n"
+      "Weather, which changes the logs and not the job:\n"
+      "  --overlap-us X       stamps of a GPU's kernels are moved by X, so that some overlap (0.1 to 300)\n"
+      "  --timer-ns N         they are whole multiples of N (32 to 1024)\n"
+      "  --drift-ppm X        hosts' clocks go wrong by X at most; 20\n"
+      "  --host-offset-s X    ... are off by X at most; 0.002\n"
+      "  --clock-step-s X     one host's clock steps by X (or -X) in the middle half of the run\n"
+      "  --with NAME[=N]      one of missing=RANKS, host-missing, sample=N, min-bytes=N, no-p2p, alone=ROLE, alone-one=ROLE,\n"
+      "                       symmetric, tokens=SHARE, experts=SHARE, stages, other-job, earlier-attempt\n"
+      "  --weather            all of it by chance, as real logs vary; what is asked for as well stays\n"
+      "\n"
       "  --out DIR     made where it is not there; without it nothing is written, and the costs are told\n");
 }
 
@@ -99,6 +110,8 @@ static int make(struct nj_job *job, const struct request *q) {
   t = (struct nj_truth){.job = job, .without = without, .begin = nj_more(NULL, (unsigned)job->steps * sizeof(double))};
   struct watchers w = {.truth = &t};
   struct nj_watch watch = {.context = &w, .done = done, .worked = worked, .incident = incident};
+  nj_faults_moments(job, without);
+  job->weather.step_ns = job->weather.step_at * without;
   if (q->high > 0 && job->n_faults && !reach(job, q, without)) {
     fprintf(stderr, "ni-jobs: no strength of this cause costs %g to %g %%\n", q->low, q->high);
     return 3;
@@ -107,6 +120,7 @@ static int make(struct nj_job *job, const struct request *q) {
     fprintf(stderr, "ni-jobs: %s: %s\n", q->out, strerror(errno));
     return 1;
   }
+  if (q->out) nj_weather_beside(job, without, q->out);
   if (q->out) w.lines = nj_lines_open(job, q->out);
   t.exposed = nj_exposed_new(job);
   t.with = nj_run(job, ~0u, t.begin, &watch);
@@ -133,14 +147,41 @@ static bool range(const char *text, struct request *q) {
   return !*rest && q->low > 0 && q->high > q->low && q->high <= 90;
 }
 
+static bool figure(const char *text, double low, double high, double *out) {
+  char *rest;
+  *out = strtod(text, &rest);
+  return rest != text && !*rest && *out >= low && *out <= high;
+}
+
 int main(int argc, char **argv) {
-  static const struct option options[] = {{"layout", 1, NULL, 'l'}, {"kind", 1, NULL, 'k'}, {"size", 1, NULL, 's'},
-                                          {"cost", 1, NULL, 'c'},   {"seed", 1, NULL, 'n'},
-                                          {"draw", 1, NULL, 'd'},   {"stored", 0, NULL, 'z'},   {"slower", 1, NULL, 'x'}, {"steps", 1, NULL, 't'},
-                                          {"out", 1, NULL, 'o'},    {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
-  static struct nj_job job = {.layout = 'A', .size = -1, .slower = 1}; /* what it holds lives to the end */
+  enum { OVERLAP = 256, TIMER, DRIFT, OFFSET, STEP, WITH, WEATHER };
+  static const struct option options[] = {{"overlap-us", 1, NULL, OVERLAP},
+                                          {"timer-ns", 1, NULL, TIMER},
+                                          {"drift-ppm", 1, NULL, DRIFT},
+                                          {"host-offset-s", 1, NULL, OFFSET},
+                                          {"clock-step-s", 1, NULL, STEP},
+                                          {"with", 1, NULL, WITH},
+                                          {"weather", 0, NULL, WEATHER},
+                                          {"layout", 1, NULL, 'l'},
+                                          {"kind", 1, NULL, 'k'},
+                                          {"size", 1, NULL, 's'},
+                                          {"cost", 1, NULL, 'c'},
+                                          {"seed", 1, NULL, 'n'},
+                                          {"draw", 1, NULL, 'd'},
+                                          {"stored", 0, NULL, 'z'},
+                                          {"slower", 1, NULL, 'x'},
+                                          {"steps", 1, NULL, 't'},
+                                          {"out", 1, NULL, 'o'},
+                                          {"help", 0, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+  static struct nj_job job = {
+      .layout = 'A',
+      .size = -1,
+      .slower = 1,
+      .weather = {.drift_ppm = NJ_DRIFT_PPM, .offset_s = NJ_OFFSET_S}}; /* what it holds lives to the end */
   struct request q = {0};
   uint64_t draw = 0;
+  bool weather = false;
   for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
     char *rest = NULL;
     int kind = 0;
@@ -172,6 +213,27 @@ int main(int argc, char **argv) {
         job.steps = atoi(optarg);
         if (job.steps < 10 || job.steps > 100000) return fail("10 to 100000 steps, not", optarg);
         break;
+      case OVERLAP:
+        if (!figure(optarg, 0, 300, &job.weather.overlap_ns)) return fail("no overlap of 0 to 300 us:", optarg);
+        job.weather.overlap_ns *= 1e3;
+        break;
+      case TIMER:
+        job.weather.timer_ns = atoi(optarg);
+        if (job.weather.timer_ns < 1 || job.weather.timer_ns > 1024) return fail("no timer of 1 to 1024 ns:", optarg);
+        break;
+      case DRIFT:
+        if (!figure(optarg, 0, 1000, &job.weather.drift_ppm)) return fail("no drift of 0 to 1000 ppm:", optarg);
+        break;
+      case OFFSET:
+        if (!figure(optarg, 0, 1e5, &job.weather.offset_s)) return fail("no offset of 0 to 100000 s:", optarg);
+        break;
+      case STEP:
+        if (!figure(optarg, -1e5, 1e5, &job.weather.step_s)) return fail("no step of a clock:", optarg);
+        break;
+      case WITH:
+        if (!nj_weather_set(&job, optarg)) return fail("no weather:", optarg);
+        break;
+      case WEATHER: weather = true; break;
       case 'o': q.out = optarg; break;
       case 'h': usage(stdout); return 0;
       default: usage(stderr); return 64;
@@ -182,8 +244,15 @@ int main(int argc, char **argv) {
   if (nj_size_unit(job.kind) && *nj_size_unit(job.kind) == 'x' && job.size < 1)
     return fail("a factor below 1:", "--size");
   job.noise = draw ? ni_mix(job.seed + 1) ^ draw : job.seed;
+  job.clocks = job.noise;
+  job.epoch = job.seed;
+  job.place = (struct nj_place){.pid = 4000, .attempt = -1};
+  if (weather) nj_weather_draw(&job);
+  if (job.kind == NJ_TWO_JOBS) job.weather.beside = NJ_OTHER_JOB;
+  if (job.kind == NJ_TWO_ATTEMPTS) job.weather.beside = NJ_EARLIER_ATTEMPT;
   nj_layout(&job);
   nj_program(&job);
+  nj_weather_place(&job);
   const char *why = nj_faults(&job);
   if (why) return fail("not in this layout:", why);
   return make(&job, &q);

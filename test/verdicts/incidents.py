@@ -38,14 +38,25 @@ def summary(exporter, job):
         shutil.rmtree(out, ignore_errors=True)
 
 
+def stepped_us(truth, host, at_s):
+    weather = truth.get("weather") or {}
+    stepped = weather.get("clock_step_host") == host["name"] and at_s >= weather.get("clock_step_at_s", 0)
+    return weather.get("clock_step_s", 0) * 1e6 if stepped else 0
+
+
 def match(truth, began):
     """The number of the incident that an entry tells of, or None. What a GPU had before it hides some of a pause of its CPU, and puts it off."""
-    host = next(h for h in truth["hosts"] if h["name"] == began["hostname"])
     step_us = truth["job_s"] * 1e6 / truth["steps"]
+    # By its own host's clock, or by that of another one to which all are referred.
+    clocks = sorted(truth["hosts"], key=lambda h: h["name"] != began["hostname"])
 
     def late_us(x):
+        by = [late_by(x, h) for h in clocks]
+        return next((us for us in by if -NEAR_US <= us <= step_us), by[0])
+
+    def late_by(x, host):
         end_s = x["begin_s"] + x["length_s"]
-        clock_us = host["clock_offset_ns"] / 1e3 + host["clock_drift_ppm"] * end_s
+        clock_us = host["clock_offset_ns"] / 1e3 + host["clock_drift_ppm"] * end_s + stepped_us(truth, host, end_s)
         return began["time_us"] + began["us"] - truth["epoch_ns"] // 1000 - end_s * 1e6 - clock_us
     near = [i for i, x in enumerate(truth["incidents"]) if x["rank"] == began["rank"] and began["us"] <= 1.2e6 * x["length_s"] + NEAR_US
             and -NEAR_US <= late_us(x) <= step_us]
@@ -55,13 +66,12 @@ def match(truth, began):
 def planted(truth, entry):
     """Did an incident end in the two steps before the operation? Else what came together by chance has nobody who began it."""
     at, step_s = entry["time_us"] / 1e6 - truth["epoch_ns"] / 1e9, truth["job_s"] / truth["steps"]
-    return any(-0.01 <= at - x["begin_s"] - x["length_s"] <= 2 * step_s for x in truth["incidents"])
+    offs = [0] + [h["clock_offset_ns"] / 1e9 for h in truth["hosts"] if abs(h["clock_offset_ns"]) > 1e7]
+    return any(-0.01 <= at - off - x["begin_s"] - x["length_s"] <= 2 * step_s for x in truth["incidents"] for off in offs)
 
 
-def score(exporter, job):
-    with open(os.path.join(job, "truth.json")) as f:
-        truth = json.load(f)
-    entries = summary(exporter, job)["outliers"]
+def count(truth, entries):
+    """The counts of a job's entries, and which were wrong and which incidents not told."""
     r = collections.Counter(jobs=1)
     told, wrong = set(), []
     culprits = {c[k] for c in truth["culprits"] for k in ("rank", "rank_b", "host", "host_b") if k in c}
@@ -92,7 +102,13 @@ def score(exporter, job):
         r["named"] += i in told
         if i not in told:
             missed.append(x)
-    return job, truth, r, wrong, missed
+    return r, wrong, missed
+
+
+def score(exporter, job):
+    with open(os.path.join(job, "truth.json")) as f:
+        truth = json.load(f)
+    return (job, truth) + count(truth, summary(exporter, job)["outliers"])
 
 
 def main():

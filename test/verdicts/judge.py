@@ -1,10 +1,14 @@
 """What a summary's findings are worth beside the truth of a job (docs/verdicts.md, "How a job is scored")."""
+import bisect
 import json
 import os
 import subprocess
 
+import incidents
+
 LEVELS = {"late_rank": "rank", "slow_communicator": "communicator", "slow_host": "host"}  # of findings without a level
 SPANNED = ("onset", "episode", "moving", "congestion")
+NOTES = ("uneven_work", "undecided")  # of findings without a class
 
 
 def findings(summary):
@@ -15,7 +19,9 @@ def findings(summary):
         if not isinstance(ranks, list):
             ranks = [f["rank"]] if f.get("rank") is not None else []
         hosts = f.get("hosts") or ([f["hostname"]] if f.get("hostname") else [])
-        out.append({"kind": f["kind"], "level": f.get("level") or LEVELS.get(f["kind"], "job"), "ranks": set(ranks),
+        out.append({"kind": f["kind"], "class": f.get("class") or ("note" if f["kind"] in NOTES else "fault"),
+                    "period": f.get("period_steps"), "length": f.get("length_s"), "times": f.get("times"),
+                    "moments": f.get("moments"), "level": f.get("level") or LEVELS.get(f["kind"], "job"), "ranks": set(ranks),
                     "hosts": set(hosts), "communicator": f.get("communicator") or f.get("id"), "text": f["text"],
                     "lost": f["cost_s"] if f.get("cost_s") is not None else f.get("lost_us", 0) / 1e6,
                     "low": f.get("cost_low_s"), "high": f.get("cost_high_s"), "has_onset": "onset_step" in f,
@@ -33,8 +39,11 @@ def is_subject(finding, subject):
 
 def matches(finding, culprit):
     """2: the right level and subject; 1: a related one; 0: neither."""
+    right = culprit.get("class", "fault")
+    if right == "note" and finding["class"] == "fault":
+        return 0  # nobody is to blame for it
     if any(is_subject(finding, s) for s in culprit["accept"]):
-        return 2
+        return 1 if right == "fault" and finding["class"] == "note" else 2
     return 1 if any(is_subject(finding, s) for s in culprit["related"]) else 0
 
 
@@ -49,22 +58,63 @@ def spans(finding, culprit, kind, steps):
     return onset, end
 
 
+def in_steps(truth, culprit):
+    """When a flap or a burst was, in steps with decimals; [] where the cause is always there."""
+    at = culprit.get("bursts") or culprit.get("spans") or []
+    seconds = culprit.get("moments_s") or (at if truth.get("model") == "second" and "bursts" not in culprit else None)
+    if not seconds:
+        return at
+    begin = truth["step_begin_s"]
+    return [[max(0, bisect.bisect_right(begin, x) - 1) for x in pair] for pair in seconds]
+
+
+def length_s(culprit):
+    """Of one of the pauses that come again and again."""
+    unit = {"ms": 1e-3, "s": 1}.get(culprit.get("unit"))
+    return culprit.get("length_s") or (culprit["size"] * unit if unit else None)
+
+
+def about(truth, culprit, finding):
+    """What a finding says beside who and how much, against the truth; None where it or the cause has none of it."""
+    out = {"right_kind": None, "period": None, "length": None, "times": None, "moments": None}
+    if culprit.get("finding"):
+        out["right_kind"] = finding["kind"] == culprit["finding"]
+    if culprit.get("period_steps") and finding["kind"] == "periodic_work":
+        out["period"] = bool(finding["period"]) and abs(finding["period"] / culprit["period_steps"] - 1) <= 0.1
+        true = length_s(culprit)
+        out["length"] = bool(finding["length"] and true) and abs(finding["length"] / true - 1) <= 0.3
+    true = in_steps(truth, culprit) if finding["kind"] in ("flapping_link", "throttling") else []
+    if true and finding["times"]:
+        out["times"] = finding["times"] / len(true)
+    if true and finding["moments"]:
+        said = [(m["step"], m["end_step"] if m["end_step"] is not None else truth["steps"]) for m in finding["moments"]]
+        hit = sum(any(a <= last + 1 and b >= first - 1 for first, last in true) for a, b in said)
+        out["moments"] = hit / len(said)
+    return out
+
+
 def judge(truth, summary):
     """The outcome of a job, as a dict of plain values."""
     said = findings(summary)
     culprits = truth["culprits"]
     accused = [f for f in said if f["kind"] != "undecided" or not culprits]
     best = [[matches(f, c) for c in culprits] for f in accused]
+    # A note accuses nobody; in a job without a cause that nothing can be told is said of somebody all the same.
+    notes = [f["class"] == "note" and f["kind"] != "undecided" for f in accused]
+    faults = [b for b, note in zip(best, notes) if not note]
+    first = faults if any(c.get("class", "fault") == "fault" for c in culprits) and faults else best
     named = [max((b[i] for b in best), default=0) for i in range(len(culprits))]
-    out = {"layout": truth["layout"], "kind": truth["kind"], "complete": summary["complete"],
+    out = {"layout": truth["layout"], "model": truth.get("model", "first"), "kind": truth["kind"], "complete": summary["complete"],
            "cost": truth["cost_percent"], "identifiable": all(c["identifiable"] for c in culprits),
            "causes": len(culprits), "findings": len(accused),
-           "first": bool(best) and max(best[0], default=0) > 0, "exactly": any(n == 2 for n in named),
+           "first": bool(first) and max(first[0], default=0) > 0, "exactly": any(n == 2 for n in named),
            "named": sum(n > 0 for n in named), "named_exactly": sum(n == 2 for n in named),
-           "innocents": sum(max(b, default=0) == 0 for b in best),
+           "innocents": sum(max(b, default=0) == 0 for b, note in zip(best, notes) if not note),
+           "wrong_notes": sum(max(b, default=0) == 0 for b, note in zip(best, notes) if note),
+           "about": {}, "weather": truth.get("weather") or {},
            "undecided": any(f["kind"] == "undecided" for f in said), "lost": None, "within": None, "onset": None, "end": None,
            "all_late": summary.get("late_share_median", 0) >= 0.1,
-           "each": [{"cost": c["cost_percent"], "identifiable": c["identifiable"], "match": n, "first": bool(best) and best[0][i] > 0,
+           "each": [{"cost": c["cost_percent"], "identifiable": c["identifiable"], "match": n, "first": bool(first) and first[0][i] > 0,
                      "ratio": next((f["lost"] / c["cost_s"] for f, b in zip(accused, best) if b[i] and c["cost_s"] > 0.005), None)}
                     for i, (c, n) in enumerate(zip(culprits, named))],
            "sentences": [{"named": max(b, default=0), "text": f["text"]} for f, b in zip(accused, best)]}
@@ -77,6 +127,7 @@ def judge(truth, summary):
         if f["low"] is not None and f["high"] is not None:
             out["within"] = f["low"] <= c["cost_s"] <= f["high"]
         out["onset"], out["end"] = spans(f, c, truth["kind"], truth["steps"])
+        out["about"] = about(truth, c, f)
         break
     return out
 
@@ -95,4 +146,5 @@ def summarise(exporter, folder, out):
 def score(exporter, folder, out):
     with open(os.path.join(folder, "truth.json")) as f:
         truth = json.load(f)
-    return judge(truth, summarise(exporter, folder, out))
+    summary = summarise(exporter, folder, out)
+    return dict(judge(truth, summary), incidents=incidents.count(truth, summary["outliers"])[0])

@@ -3,6 +3,9 @@
 
   run.py make --set tune --per 8 --out DIR -j2          generates jobs and keeps them
   run.py score --exporter build/nccl-inspector --dir DIR -j2 [--verbose]
+  run.py make --set weather-tune --per 2 --out DIR                    the same with weather, and the kinds that came later
+  run.py make --second --set tune --per 2 --out DIR     jobs of the second model (test/verdicts/second)
+  run.py make --kinds late --more=--overlap-us=30 --out DIR       one weather at a time: options of ni-jobs
   run.py held --per 40 --exporter build/nccl-inspector --write docs/verdicts.md    a job at a time: makes, scores, deletes it
 """
 import argparse
@@ -25,11 +28,15 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("what", choices=["make", "score", "held"])
-    p.add_argument("--set", choices=["tune", "held"], help="even or odd seeds; default: of `held` odd, else even")
+    p.add_argument("--set", choices=["tune", "held", "weather-tune", "weather-held"],
+                   help="even or odd seeds, of jobs without or with weather; default: of `held` held, else tune")
+    p.add_argument("--second", action="store_true", help="jobs of the second model, whose layouts and weather are its own")
+    p.add_argument("--more", action="append", default=[], help="an option of ni-jobs, as --more=--overlap-us=30")
+    p.add_argument("--marker", help="of --write; default: verdicts, of sets with weather weather, of the second model second")
     p.add_argument("--per", type=int, default=8, help="jobs of a kind and layout")
     p.add_argument("--per-size", action="store_true", help="... and size")
     p.add_argument("--kinds", default="", help="comma between; default: all")
-    p.add_argument("--layouts", default=plan.LAYOUTS)
+    p.add_argument("--layouts", help="their letters; default: all")
     p.add_argument("--costs", type=float, default=0.5, help="share of the jobs whose strength is set by a cost of 2 to 5 %%")
     p.add_argument("--per-large", type=int, default=4, help="jobs of a kind of layout L, at most")
     p.add_argument("--steps", type=int, help="instead of the layouts' own")
@@ -48,21 +55,22 @@ def options():
 def place(o, job):
     """Where a job stands in tables: by kind, size, layout."""
     size = (1, 0) if job.asked == "cost" else (0, job.asked)
-    kinds = list(plan.SIZES)
-    kind = kinds.index(job.kind) if job.kind in kinds else len(kinds)
-    return kind, job.kind, size, o.layouts.find(job.layout), job.layout, job.seed
+    kinds = list(plan.ALL)
+    return kinds.index(job.kind) if job.kind in kinds else len(kinds), job.kind, size, job.layout, job.seed
 
 
 def planned(o):
     kinds = [k for k in o.kinds.split(",") if k]
+    known = plan.second_kinds() if o.second else plan.ALL
     for k in kinds:
-        if k not in plan.SIZES:
-            sys.exit("run.py: there is no kind %s: %s" % (k, ", ".join(plan.SIZES)))
-    held = (o.set or ("held" if o.what == "held" else "tune")) == "held"
-    out = []
-    for layout in o.layouts:
+        if k not in known:
+            sys.exit("run.py: there is no kind %s: %s" % (k, ", ".join(known)))
+    o.set = o.set or ("held" if o.what == "held" else "tune")
+    held, weather = o.set.endswith("held"), o.set.startswith("weather")
+    out = list(plan.second_jobs(held, o.per, kinds, o.costs)) if o.second else []
+    for layout in "" if o.second else o.layouts or plan.LAYOUTS:
         per = min(o.per, o.per_large) if layout == "L" else o.per
-        out += plan.jobs(held, per, kinds, layout, o.costs, o.per_size)
+        out += plan.jobs(held, per, kinds, layout, o.costs, o.per_size, weather)
     return sorted(out, key=lambda j: place(o, j))
 
 
@@ -85,7 +93,8 @@ def outcome(o, job, folder):
         r = judge.score(o.exporter, folder, os.path.join(out, "out"))
     finally:
         shutil.rmtree(out, ignore_errors=True)
-    r["row"] = plan.row(job.kind, job.asked)
+    # The second model draws sizes: no two jobs have the same.
+    r["row"] = plan.row(job.kind, 0 if r["model"] == "second" and job.asked != "cost" else job.asked)
     r["job"] = os.path.basename(folder)
     return r
 
@@ -95,7 +104,7 @@ def make(o):
         sys.exit("run.py: make needs --out DIR")
     os.makedirs(o.out, exist_ok=True)
     jobs = planned(o)
-    made = each(o, jobs, lambda j: plan.make(o.tool, j, os.path.join(o.out, plan.name(j)), o.steps))
+    made = each(o, jobs, lambda j: plan.make(o.tool, j, os.path.join(o.out, plan.name(j)), o.steps, False, o.more))
     print("%d jobs in %s, %d not made: no strength has that cost" % (sum(made), o.out, made.count(False)))
 
 
@@ -104,8 +113,8 @@ def kept(o):
     wanted = [k for k in o.kinds.split(",") if k]
     out = []
     for n in os.listdir(o.dir):
-        layout, kind, asked, seed = n.split("-")
-        if (layout in o.layouts or o.layouts == plan.LAYOUTS) and (not wanted or kind in wanted):
+        layout, kind, asked, seed = n.rsplit("-", 3)
+        if (not o.layouts or layout in o.layouts) and (not wanted or kind in wanted):
             out.append(plan.Job(layout, kind, asked if asked == "cost" else float(asked), int(seed)))
     return sorted(out, key=lambda j: place(o, j))
 
@@ -113,7 +122,7 @@ def kept(o):
 def make_and_score(o, job):
     folder = os.path.join(tempfile.mkdtemp(prefix="verdicts-", dir=o.memory), plan.name(job))
     try:
-        return outcome(o, job, folder) if plan.make(o.tool, job, folder, o.steps, True) else None
+        return outcome(o, job, folder) if plan.make(o.tool, job, folder, o.steps, True, o.more) else None
     finally:
         shutil.rmtree(os.path.dirname(folder), ignore_errors=True)
 
@@ -135,7 +144,8 @@ def report(o, outcomes):
                 for s in r["sentences"] or [{"named": 0, "text": "nothing"}]:
                     print("  %s %s" % ("-~+"[s["named"]], s["text"]))
     if o.write:
-        table.write_between(o.write, "verdicts", table.markdown(outcomes, o.by_layout))
+        marker = o.marker or ("second" if o.second else "weather" if (o.set or "").startswith("weather") else "verdicts")
+        table.write_between(o.write, marker, table.markdown(outcomes, o.by_layout))
 
 
 def main():

@@ -1,7 +1,8 @@
 """Tables of outcomes (judge.py): a line for each kind and size, in Markdown, which a terminal shows as well."""
 import collections
 
-HEAD = ["cause", "jobs", "cost %", "first", "exactly", "at all", "both", "innocents", "said / true", "onset error", "undecided"]
+HEAD = ["cause", "jobs", "cost %", "first", "exactly", "at all", "both", "innocents", "said / true", "onset error", "undecided",
+        "wrong notes", "period, length, moments"]
 
 
 def quantile(values, q):
@@ -22,6 +23,16 @@ def of_jobs(n, all_):
     return "%d" % n if n in (0, all_) else "%d (%.0f %%)" % (n, 100.0 * n / all_)
 
 
+def details(about):
+    """How many of the findings that have a period, a length, moments have them right."""
+    out = []
+    for key in ("period", "length", "moments"):
+        said = [a[key] for a in about if a.get(key) is not None]
+        if said:
+            out.append("%s %d of %d" % (key, sum(x >= 0.5 for x in said), len(said)))
+    return ", ".join(out) or "-"
+
+
 def line(name, outcomes):
     n = len(outcomes)
     guilty = [o for o in outcomes if o["causes"]]
@@ -37,6 +48,8 @@ def line(name, outcomes):
     cells.append(number(quantile(lost, 0.5)))
     cells.append("%s, p95 %s" % (number(quantile(onset, 0.5)), number(quantile(onset, 0.95))) if onset else "-")
     cells.append("%d" % sum(o["undecided"] for o in outcomes))
+    cells.append("%d" % sum(o["wrong_notes"] > 0 for o in outcomes))
+    cells.append(details([o["about"] for o in outcomes]))
     return cells
 
 
@@ -73,10 +86,16 @@ def percent(n, of):
     return "-" if not of else "%.1f %% of %d" % (100.0 * n / of, of)
 
 
+def began(outcomes):
+    """Of the largest waits that are told, how many say rightly who began them."""
+    of = [o["incidents"] for o in outcomes if o.get("incidents")]
+    return percent(sum(i.get("right", 0) for i in of), sum(i.get("entries", 0) for i in of))
+
+
 def totals(outcomes):
     """What is promised, of causes that operations can tell and that cost 2 % or more: a line for each layout and for all."""
     lines = [["causes of 2 % and more", "named", "first", "right level", "said / true in 0.7 to 1.5", "onset within 5 steps",
-              "jobs with innocents", "healthy accused", "noisy accused"]]
+              "jobs with innocents", "healthy accused", "noisy accused", "wrong notes", "who began a pause"]]
     for layout in sorted({o["layout"] for o in outcomes}) + [None]:
         mine = [o for o in outcomes if layout in (None, o["layout"])]
         large = [(o, c) for o in mine for c in o["each"] if c["identifiable"] and c["cost"] >= 2]
@@ -89,7 +108,8 @@ def totals(outcomes):
                       percent(sum(o["first"] for o in first), len(first)), percent(sum(c["match"] == 2 for _, c in large), len(large)),
                       percent(sum(0.7 <= r <= 1.5 for r in ratio), len(ratio)), percent(sum(e <= 5 for e in onset), len(onset)),
                       "%d of %d" % (sum(o["innocents"] > 0 for o in guilty), len(guilty))] +
-                     ["%d of %d" % (sum(o["findings"] > 0 for o in silent[k]), len(silent[k])) for k in ("healthy", "noisy")])
+                     ["%d of %d" % (sum(o["findings"] > 0 for o in silent[k]), len(silent[k])) for k in ("healthy", "noisy")] +
+                     ["%d of %d" % (sum(o["wrong_notes"] > 0 for o in mine), len(mine)), began(mine)])
     return lines
 
 

@@ -4,7 +4,8 @@
  *   compute    from stream free and launched, for its time; not before its last launch
  *   collective starts on each rank when its stream is free and it is launched; all end one transfer after the last start
  *   Send, Recv the same of two; the streams go on when all of the group are done
- *   CPU        launches a step as fast as it can, behind the end of the one before; pauses of garbage collection, data loader
+ *   CPU        launches a round (a step, or a part of an evaluation) as fast as it can, behind the end of the one before;
+ *              pauses of garbage collection, data loader
  */
 #ifndef NI_JOBS_ENGINE_H
 #define NI_JOBS_ENGINE_H
@@ -16,12 +17,12 @@ struct nj_done { /* an operation of a rank */
   int peer; /* rank in the communicator; -1: a collective */
   bool recv;
   enum nj_func func;
-  double bytes, start, end, enqueue;
+  double bytes, start, last, end, enqueue; /* last: when all were there */
 };
 
 struct nj_incident {
   int rank, step;
-  const char *why; /* pause: of the CPU; delay: planted */
+  const char *why; /* pause: of the CPU; planted: such a one that is a cause; delay: planted, of the GPU */
   double begin, ns;
 };
 

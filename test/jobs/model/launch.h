@@ -8,13 +8,21 @@
 #define NJ_KERNEL_NS 20e3 /* the last kernel of a compute, which its last launch begins */
 #define NJ_INCIDENT_NS 5e6
 
-struct nj_cpu {
+struct nj_round { /* a step of the job, or a part of what comes before it */
+  enum nj_program program;
   int step;
-  double *issue;           /* of each instruction, and the end of the last one: room for n + 1 */
-  double pause, paused_at; /* of this step; 0: none */
+  uint64_t name; /* of its draws */
 };
 
-/* Fills issue for the step, which the CPU begins at `from`. */
-void nj_cpu_step(const struct nj_job *job, unsigned active, int rank, int step, double from, struct nj_cpu *cpu);
+struct nj_cpu {
+  int round;               /* number in the run */
+  double *issue;           /* of each instruction, and the end of the last one: room for n + 1 */
+  double pause, paused_at; /* of this step; 0: none */
+  double planted, planted_at;
+};
+
+/* Fills issue for the round, which the CPU begins at `from`. */
+void nj_cpu_step(const struct nj_job *job, unsigned active, int rank, const struct nj_round *round, double from,
+                 struct nj_cpu *cpu);
 
 #endif

@@ -3,9 +3,13 @@
 #include <stdio.h>
 
 #include "lines.h"
+#include "test/jobs/plan/fault.h"
 
 const char *nj_level(const struct nj_fault *f) {
-  switch (f->kind) {
+  if (f->who == NJ_ALL) return "job";
+  if (f->who == NJ_REPLICA_RANKS) return "replica";
+  if (f->who == NJ_HOST) return "host";
+  switch (f->thing) {
     case NJ_NIC: return "nic";
     case NJ_RAIL: return "rail";
     case NJ_NVLINK: return "nvlink";
@@ -33,14 +37,14 @@ static bool messages(const struct nj_job *job, const struct nj_comm *c) {
 
 /* Whether the communicator's data goes over the link in question. The few bytes of the world beside TP are no evidence. */
 static bool crosses(const struct nj_job *job, const struct nj_comm *c, const struct nj_fault *f) {
-  if (f->kind == NJ_NVLINK) return has_host(c, f->host) && (c->role == 't' || c->n_hosts == 1);
+  if (f->thing == NJ_NVLINK) return has_host(c, f->host) && (c->role == 't' || c->n_hosts == 1);
   if (c->n_hosts < 2 || (c->role == 'w' && job->tp > 1)) return false;
-  if (f->kind == NJ_NIC) return has_host(c, f->host);
-  if (f->kind == NJ_RAIL) return has_rank(c, f->rank);
-  if (f->kind == NJ_PAIR)
+  if (f->thing == NJ_NIC) return has_host(c, f->host);
+  if (f->thing == NJ_RAIL) return has_rank(c, f->rank);
+  if (f->thing == NJ_PAIR)
     return f->rank >= 0 ? has_rank(c, f->rank) && has_rank(c, f->rank_b)
                         : has_host(c, f->host) && has_host(c, f->host_b);
-  return f->kind == NJ_CONGESTION;
+  return f->thing == NJ_CONGESTION;
 }
 
 /* Hosts that `host` exchanges bulk data with: the only one, or -1 for more. */
@@ -68,13 +72,48 @@ static int only_partner_rank(const struct nj_job *job, int rank) {
   return -1;
 }
 
+/* Whether logs as they were written still show it: the ranks' own logs are there, and what tells by which communicator. */
+static bool shown(const struct nj_job *job, const struct nj_fault *f) {
+  const struct nj_weather *w = &job->weather;
+  bool link = f->thing == NJ_NIC || f->thing == NJ_RAIL || f->thing == NJ_PAIR || f->thing == NJ_NVLINK;
+  bool rare = f->kind == NJ_INTERMITTENT || f->kind == NJ_PAUSES || f->kind == NJ_GC;
+  int of = 0, there = 0;
+  for (int r = 0; r < job->world; r++) {
+    bool its = f->rank >= 0    ? r == f->rank || r == f->rank_b
+               : f->host >= 0  ? job->rank[r].host == f->host || job->rank[r].host == f->host_b
+               : f->stage >= 0 ? job->rank[r].pp == f->stage
+                               : f->who == NJ_RANK || nj_concerns(job, f, r);
+    of += its;
+    there += its && !job->missing[r];
+  }
+  if (2 * there < of || (f->rank >= 0 && there < of)) return false;
+  if (rare && (job->steps < 60 || w->sample > 4)) return false;
+  if (w->alone_one) return false;
+  /* Beside tensor parallelism all other communicators see a group of ranks as late as its last one. */
+  if (w->alone && !link) return w->alone == (job->tp > 1 ? 't' : 'w') && f->kind != NJ_STAGE;
+  return !(f->kind == NJ_STAGE && w->no_p2p);
+}
+
+static bool seen(const struct nj_job *job, const struct nj_comm *c) {
+  return !job->unrecorded[c - job->comm] && !(messages(job, c) && job->weather.no_p2p);
+}
+
 bool nj_identifiable(const struct nj_job *job, const struct nj_fault *f) {
+  if (!shown(job, f)) return false;
   bool other = false, any = false;
-  if (f->kind == NJ_STAGE || f->kind == NJ_CPU || f->kind == NJ_CONGESTION || f->kind == NJ_NVLINK) return true;
-  if (f->kind != NJ_NIC && f->kind != NJ_RAIL && f->kind != NJ_PAIR) return true;
+  /* Nobody is to blame for what all do at once; irregular requests promise nothing. */
+  if (f->kind == NJ_EVALUATION || f->kind == NJ_INFERENCE) return false;
+  if (f->period && job->steps / f->period < 3) return false;
+  if (f->thing == NJ_STAGE || f->thing == NJ_CPU || f->thing == NJ_CONGESTION) return true;
+  if (f->thing == NJ_NVLINK) {
+    for (int k = 0; k < job->n_comms; k++)
+      any = any || (seen(job, &job->comm[k]) && crosses(job, &job->comm[k], f));
+    return any;
+  }
+  if (f->thing != NJ_NIC && f->thing != NJ_RAIL && f->thing != NJ_PAIR) return true;
   for (int k = 0; k < job->n_comms; k++) {
     const struct nj_comm *c = &job->comm[k];
-    if (c->n_hosts < 2 || (c->role == 'w' && job->tp > 1)) continue;
+    if (!seen(job, c) || c->n_hosts < 2 || (c->role == 'w' && job->tp > 1)) continue;
     if (!crosses(job, c, f)) other = true;
     else any = true;
     if (messages(job, c)) other = true;
@@ -126,8 +165,56 @@ static void stage_ranks(struct ni_json *j, const struct nj_job *job, int stage) 
     if (job->rank[r].pp == stage) ni_json_i64(j, NULL, r);
 }
 
+/* Level, and the ranks that a cause of several concerns. */
+static void concerned(struct ni_json *j, const struct nj_job *job, const struct nj_fault *f, const char *level) {
+  ni_json_object(j, NULL);
+  ni_json_text(j, "level", level);
+  ni_json_array(j, "ranks");
+  for (int r = 0; r < job->world; r++)
+    if (nj_concerns(job, f, r)) ni_json_i64(j, NULL, r);
+  ni_json_end_array(j);
+  ni_json_end_object(j);
+}
+
+static void bare(struct ni_json *j, const char *level) {
+  ni_json_object(j, NULL);
+  ni_json_text(j, "level", level);
+  ni_json_end_object(j);
+}
+
+static void accepted_of(struct ni_json *j, const struct nj_job *job, const struct nj_fault *f) {
+  if (f->who == NJ_HOST) subject(j, "host", -1, -1, f->host, -1);
+  else if (f->who == NJ_ALL) {
+    bare(j, "job");
+    concerned(j, job, f, "rank");
+  } else concerned(j, job, f, nj_level(f));
+}
+
+/* Each of them alone; hosts and communicators that are theirs. */
+static void related_of(struct ni_json *j, const struct nj_job *job, const struct nj_fault *f) {
+  int host = -1;
+  for (int r = 0; r < job->world && f->who != NJ_ALL; r++) {
+    if (!nj_concerns(job, f, r)) continue;
+    subject(j, "rank", r, -1, -1, -1);
+    if (job->rank[r].host != host) subject(j, "host", -1, -1, job->rank[r].host, -1);
+    host = job->rank[r].host;
+  }
+  for (int k = 0; k < job->n_comms && f->who == NJ_REPLICA_RANKS; k++) {
+    const struct nj_comm *c = &job->comm[k];
+    if ((c->role != 't' && c->role != 'p') || !nj_concerns(job, f, c->rank[0])) continue;
+    ni_json_object(j, NULL);
+    ni_json_text(j, "level", "communicator");
+    ni_json_hex_text(j, "communicator", c->hash);
+    ni_json_end_object(j);
+  }
+}
+
 static void accepted(struct ni_json *j, const struct nj_job *job, const struct nj_fault *f) {
-  switch (f->kind) {
+  if (f->who != NJ_RANK) {
+    accepted_of(j, job, f);
+    return;
+  }
+  switch (f->thing) {
     case NJ_NIC: {
       int partner = only_partner(job, f->host);
       subject(j, "nic", -1, -1, f->host, -1);
@@ -179,35 +266,39 @@ static void accepted(struct ni_json *j, const struct nj_job *job, const struct n
 }
 
 static void related(struct ni_json *j, const struct nj_job *job, const struct nj_fault *f) {
+  if (f->who != NJ_RANK) {
+    related_of(j, job, f);
+    return;
+  }
   int host = f->rank >= 0 ? job->rank[f->rank].host : f->host;
-  bool link = f->kind == NJ_NIC || f->kind == NJ_RAIL || f->kind == NJ_PAIR || f->kind == NJ_NVLINK;
+  bool link = f->thing == NJ_NIC || f->thing == NJ_RAIL || f->thing == NJ_PAIR || f->thing == NJ_NVLINK;
   if (link) comm_subjects(j, job, f);
-  if (f->kind == NJ_CPU)
+  if (f->thing == NJ_CPU)
     for (int r = 0; r < job->world; r++)
       if (job->rank[r].host == f->host) subject(j, "rank", r, -1, -1, -1);
-  if (f->kind == NJ_STAGE) {
+  if (f->thing == NJ_STAGE) {
     stage_hosts(j, job, f->stage, true);
     for (int r = 0; r < job->world; r++)
       if (job->rank[r].pp == f->stage) subject(j, "rank", r, -1, -1, -1);
   }
-  if (f->kind == NJ_PAIR && f->rank >= 0) subject(j, "pair", -1, -1, f->host, f->host_b);
-  if (f->kind == NJ_RAIL) {
+  if (f->thing == NJ_PAIR && f->rank >= 0) subject(j, "pair", -1, -1, f->host, f->host_b);
+  if (f->thing == NJ_RAIL) {
     subject(j, "nic", -1, -1, host, -1);
     subject(j, "rank", f->rank, -1, -1, -1);
   }
-  if (f->kind == NJ_NIC || f->kind == NJ_RAIL || nj_level(f)[0] == 'r') subject(j, "host", -1, -1, host, -1);
-  if (f->kind == NJ_NIC && !nj_identifiable(job, f)) subject(j, "fabric", -1, -1, -1, -1);
+  if (f->thing == NJ_NIC || f->thing == NJ_RAIL || nj_level(f)[0] == 'r') subject(j, "host", -1, -1, host, -1);
+  if (f->thing == NJ_NIC && !nj_identifiable(job, f)) subject(j, "fabric", -1, -1, -1, -1);
 }
 
 void nj_suspects(struct ni_json *j, const struct nj_job *job, const struct nj_fault *f) {
   ni_json_array(j, "communicators");
   for (int k = 0; k < job->n_comms; k++) {
     const struct nj_comm *c = &job->comm[k];
-    bool its = f->rank >= 0 && f->kind != NJ_PAIR ? has_rank(c, f->rank) : crosses(job, c, f);
-    if (its && !(f->kind == NJ_RAIL && c->n_hosts < 2)) ni_json_hex_text(j, NULL, c->hash);
+    bool its = f->rank >= 0 && f->thing != NJ_PAIR ? has_rank(c, f->rank) : crosses(job, c, f);
+    if (its && !(f->thing == NJ_RAIL && c->n_hosts < 2)) ni_json_hex_text(j, NULL, c->hash);
   }
   ni_json_end_array(j);
-  if (f->kind == NJ_STAGE) {
+  if (f->thing == NJ_STAGE) {
     ni_json_i64(j, "stage", f->stage);
     ni_json_array(j, "stage_hosts");
     stage_hosts(j, job, f->stage, false);

@@ -25,6 +25,65 @@ void nj_truth_incident(void *truth, const struct nj_incident *i) {
 
 static double in_s(double ns) { return round(ns) / 1e9; }
 
+static bool in_time(enum nj_kind kind) {
+  const char *unit = nj_size_unit(kind);
+  return unit && *unit == 'm';
+}
+
+/* The step, with decimals, in which a moment of true time lies. */
+static double step_at(const struct nj_truth *t, double at) {
+  int i = 0, n = t->job->steps;
+  while (i + 1 < n && t->begin[i + 1] <= at) i++;
+  double to = i + 1 < n ? t->begin[i + 1] : t->with;
+  return i + fmin(1, fmax(0, (at - t->begin[i]) / fmax(1, to - t->begin[i])));
+}
+
+static void put_pairs(struct ni_json *j, const char *name, const struct nj_truth *t, const struct nj_fault *f, bool steps) {
+  ni_json_array(j, name);
+  for (int i = 0; i < f->n_spans; i++) {
+    double from = f->from[i], to = f->to[i];
+    ni_json_array(j, NULL);
+    ni_json_f64(j, NULL, !steps ? in_s(from) : f->timed ? step_at(t, from) : from);
+    ni_json_f64(j, NULL, !steps ? in_s(to) : f->timed ? step_at(t, to) : to);
+    ni_json_end_array(j);
+  }
+  ni_json_end_array(j);
+}
+
+static void put_spans(struct ni_json *j, const struct nj_truth *t, const struct nj_fault *f) {
+  double first = f->n_spans ? f->from[0] : 0, last = f->n_spans ? f->to[f->n_spans - 1] : t->job->steps;
+  if (f->timed) {
+    first = step_at(t, first);
+    last = step_at(t, last);
+  }
+  ni_json_i64(j, "onset_step", (int64_t)first);
+  if (last < t->job->steps) ni_json_i64(j, "end_step", (int64_t)last);
+  else ni_json_text(j, "end_step", NULL);
+  put_pairs(j, "spans", t, f, true);
+  if (f->timed) put_pairs(j, "moments_s", t, f, false);
+}
+
+/* What the finding is to be of kinds that have more to say than who and how much. */
+static void put_about(struct ni_json *j, const struct nj_truth *t, const struct nj_fault *f) {
+  static const char *const findings[NJ_KINDS] = {
+      [NJ_GC] = "periodic_work",    [NJ_CHECKPOINT] = "periodic_work", [NJ_EVALUATION] = "periodic_work",
+      [NJ_PAUSES] = "rank_pauses",  [NJ_FLAP] = "flapping_link",       [NJ_THROTTLE] = "throttling",
+      [NJ_REPLICA] = "uneven_work", [NJ_UNEVEN] = "uneven_work"};
+  bool note = f->kind == NJ_CHECKPOINT || f->kind == NJ_EVALUATION || f->kind == NJ_REPLICA;
+  ni_json_text(j, "class", note ? "note" : f->kind == NJ_UNEVEN || f->kind == NJ_INFERENCE ? "any" : "fault");
+  if (findings[f->kind]) ni_json_text(j, "finding", findings[f->kind]);
+  if (f->period) {
+    ni_json_i64(j, "period_steps", f->period);
+    ni_json_i64(j, "first_step", f->phase ? f->phase : f->period);
+    ni_json_f64(j, "length_s", in_s(f->x));
+  }
+  if (f->kind == NJ_FLAP) ni_json_text(j, "thing", nj_kind_names[f->thing]);
+  if (f->kind != NJ_THROTTLE) return;
+  double in = 0;
+  for (int i = 0; i < f->n_spans; i++) in += f->to[i] - f->from[i];
+  ni_json_f64(j, "share", in / t->job->steps);
+}
+
 static void put_culprit(struct ni_json *j, const struct nj_truth *t, int which) {
   const struct nj_job *job = t->job;
   const struct nj_fault *f = &job->fault[which];
@@ -32,7 +91,7 @@ static void put_culprit(struct ni_json *j, const struct nj_truth *t, int which) 
   ni_json_object(j, NULL);
   ni_json_text(j, "kind", nj_kind_names[f->kind]);
   ni_json_text(j, "level", nj_level(f));
-  ni_json_f64(j, "strength", f->kind == NJ_INTERMITTENT ? f->x / 1e9 : f->x);
+  ni_json_f64(j, "strength", in_time(f->kind) ? f->x / 1e9 : f->x);
   if (f->rank >= 0) ni_json_i64(j, "rank", f->rank);
   if (f->rank_b >= 0) ni_json_i64(j, "rank_b", f->rank_b);
   int at = f->rank >= 0 ? job->rank[f->rank].host : f->host;
@@ -41,17 +100,8 @@ static void put_culprit(struct ni_json *j, const struct nj_truth *t, int which) 
   ni_json_f64(j, "cost_s", in_s(t->cost[which]));
   ni_json_f64(j, "cost_percent", 100 * t->cost[which] / t->with);
   ni_json_bool(j, "identifiable", nj_identifiable(job, f));
-  ni_json_i64(j, "onset_step", f->n_spans ? (int64_t)f->from[0] : 0);
-  if (f->n_spans && f->to[f->n_spans - 1] < job->steps) ni_json_i64(j, "end_step", (int64_t)f->to[f->n_spans - 1]);
-  else ni_json_text(j, "end_step", NULL);
-  ni_json_array(j, "spans");
-  for (int i = 0; i < f->n_spans; i++) {
-    ni_json_array(j, NULL);
-    ni_json_f64(j, NULL, f->from[i]);
-    ni_json_f64(j, NULL, f->to[i]);
-    ni_json_end_array(j);
-  }
-  ni_json_end_array(j);
+  put_spans(j, t, f);
+  put_about(j, t, f);
   nj_suspects(j, job, f);
   ni_json_end_object(j);
 }
@@ -67,6 +117,44 @@ static void put_hosts(struct ni_json *j, const struct nj_job *job) {
     ni_json_end_object(j);
   }
   ni_json_end_array(j);
+}
+
+static void put_weather(struct ni_json *j, const struct nj_truth *t) {
+  const struct nj_job *job = t->job;
+  const struct nj_weather *w = &job->weather;
+  char host[16];
+  ni_json_object(j, "weather");
+  if (w->overlap_ns > 0) ni_json_f64(j, "overlap_us", w->overlap_ns / 1e3);
+  if (w->timer_ns > 0) ni_json_i64(j, "timer_ns", w->timer_ns);
+  if (w->drift_ppm > NJ_DRIFT_PPM) ni_json_f64(j, "drift_ppm", w->drift_ppm);
+  if (w->offset_s > NJ_OFFSET_S) ni_json_f64(j, "host_offset_s", w->offset_s);
+  if (w->step_s != 0) {
+    ni_json_f64(j, "clock_step_s", w->step_s);
+    ni_json_text(j, "clock_step_host", nj_host_name(w->step_host, host));
+    ni_json_f64(j, "clock_step_at_s", in_s(w->step_ns));
+  }
+  if (w->sample > 1) ni_json_i64(j, "sample", w->sample);
+  if (w->min_bytes > 0) ni_json_f64(j, "min_bytes", w->min_bytes);
+  if (w->no_p2p) ni_json_bool(j, "no_p2p", true);
+  if (w->symmetric) ni_json_bool(j, "symmetric", true);
+  if (w->tokens > 0) ni_json_f64(j, "tokens", w->tokens);
+  if (w->experts > 0 && job->grouped_all_to_all) ni_json_f64(j, "experts", w->experts);
+  if (w->stages && job->pp > 1) ni_json_bool(j, "stages", true);
+  if (w->missing) {
+    ni_json_array(j, "missing_ranks");
+    for (int r = 0; r < job->world; r++)
+      if (job->missing[r]) ni_json_i64(j, NULL, r);
+    ni_json_end_array(j);
+  }
+  if (w->alone) {
+    ni_json_array(j, "alone");
+    for (int k = 0; k < job->n_comms; k++)
+      if (!job->unrecorded[k]) ni_json_hex_text(j, NULL, job->comm[k].hash);
+    ni_json_end_array(j);
+  }
+  if (w->beside != NJ_ALONE) ni_json_text(j, "beside", w->beside == NJ_OTHER_JOB ? "another job" : "an earlier attempt");
+  if (w->beside != NJ_ALONE) ni_json_f64(j, "begins_s", in_s(t->job->place.begin_ns));
+  ni_json_end_object(j);
 }
 
 static void put_ranks(struct ni_json *j, const struct nj_job *job) {
@@ -150,6 +238,7 @@ void nj_truth_write(const struct nj_truth *t, const char *dir) {
     ni_json_f64(&j, "cost_s", in_s(t->with - t->without));
     ni_json_f64(&j, "cost_percent", 100 * (t->with - t->without) / t->with);
     put_hosts(&j, job);
+    put_weather(&j, t);
     put_ranks(&j, job);
     ni_json_array(&j, "culprits");
     for (int i = 0; i < job->n_faults; i++) put_culprit(&j, t, i);

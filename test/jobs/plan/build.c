@@ -9,18 +9,19 @@
 /* Whole elements, and sizes that look like tensors'. */
 static double whole(double bytes) { return bytes < 4096 ? bytes : floor(bytes / 4096) * 4096; }
 
-struct nj_build nj_build_begin(struct nj_job *job, int rank) {
-  return (struct nj_build){.job = job, .r = &job->rank[rank], .rank = rank};
+struct nj_build nj_build_begin(struct nj_job *job, int rank, enum nj_program program) {
+  struct nj_rank *r = &job->rank[rank];
+  return (struct nj_build){.job = job, .r = r, .code = &r->code[program], .rank = rank};
 }
 
 static struct nj_instr *add(struct nj_build *b, enum nj_what what, enum nj_stream stream) {
-  struct nj_rank *r = b->r;
-  if (r->n == r->cap) {
-    r->cap = r->cap ? 2 * r->cap : 64;
-    r->instr = nj_more(r->instr, (unsigned)r->cap * sizeof *r->instr);
+  struct nj_code *c = b->code;
+  if (c->n == c->cap) {
+    c->cap = c->cap ? 2 * c->cap : 64;
+    c->instr = nj_more(c->instr, (unsigned)c->cap * sizeof *c->instr);
   }
-  r->instr[r->n] = (struct nj_instr){.what = (uint8_t)what, .stream = (uint8_t)stream, .expert = -1};
-  return &r->instr[r->n++];
+  c->instr[c->n] = (struct nj_instr){.what = (uint8_t)what, .stream = (uint8_t)stream, .expert = -1};
+  return &c->instr[c->n++];
 }
 
 void nj_compute(struct nj_build *b, double ns, bool fixed, int expert) {
@@ -51,19 +52,19 @@ static void part(struct nj_build *b, int peer, bool recv, double bytes) {
     r->part = nj_more(r->part, (unsigned)r->cap_parts * sizeof *r->part);
   }
   r->part[r->n_parts++] = (struct nj_part){.peer = peer, .recv = recv, .bytes = whole(bytes)};
-  r->instr[r->n - 1].parts++;
+  b->code->instr[b->code->n - 1].parts++;
 }
 
 void nj_send(struct nj_build *b, int peer, double bytes) { part(b, peer, false, bytes); }
 void nj_recv(struct nj_build *b, int peer, double bytes) { part(b, peer, true, bytes); }
 
 int nj_event(struct nj_build *b, enum nj_stream stream) {
-  if (b->r->events == NJ_EVENTS) {
+  if (b->events == NJ_EVENTS) {
     fprintf(stderr, "ni-jobs: a step of more than %d events\n", NJ_EVENTS);
     exit(1);
   }
-  add(b, NJ_RECORD, stream)->event = (uint16_t)b->r->events;
-  return b->r->events++;
+  add(b, NJ_RECORD, stream)->event = (uint16_t)b->events;
+  return b->events++;
 }
 
 void nj_wait(struct nj_build *b, enum nj_stream waits, int event) { add(b, NJ_WAIT, waits)->event = (uint16_t)event; }

@@ -1,4 +1,4 @@
-/* Writes a rank's instructions one by one (program.h). All append to job->rank[rank]; memory is never given back. */
+/* Writes a rank's instructions one by one (program.h). All append to a program of job->rank[rank]; memory is never given back. */
 #ifndef NI_JOBS_BUILD_H
 #define NI_JOBS_BUILD_H
 
@@ -7,10 +7,11 @@
 struct nj_build {
   struct nj_job *job;
   struct nj_rank *r;
-  int rank;
+  struct nj_code *code;
+  int rank, events;
 };
 
-struct nj_build nj_build_begin(struct nj_job *job, int rank);
+struct nj_build nj_build_begin(struct nj_job *job, int rank, enum nj_program program);
 /* Compute on the main stream; expert: -1 or the layer whose routing scales it. */
 void nj_compute(struct nj_build *b, double ns, bool fixed, int expert);
 /* comm: the rank's own number, as nj_comm_of() has it. */

@@ -4,8 +4,8 @@
 
 #include "test/jobs/job.h"
 
-void nj_fsdp(struct nj_job *job, int rank);
-void nj_ddp(struct nj_job *job, int rank);
-void nj_moe(struct nj_job *job, int rank);
+void nj_fsdp(struct nj_job *job, int rank, enum nj_program program);
+void nj_ddp(struct nj_job *job, int rank, enum nj_program program);
+void nj_moe(struct nj_job *job, int rank, enum nj_program program);
 
 #endif

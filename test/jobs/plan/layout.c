@@ -126,11 +126,35 @@ static void shape(struct nj_job *job) {
   if (job->grouped_all_to_all) job->layers = 1;
   if (job->layout == 'A') job->layers -= (int)between(job, 28, 0, 3);
   if (job->sequence && job->layers > 1) job->layers /= 2; /* two operations where others have one */
+  if (job->kind == NJ_STAGES_DIFFER || (job->weather.stages && job->pp > 1 && job->layout != 'L')) {
+    job->layers = job->pp > 2 ? 3 : 4; /* one less is a third or a fourth less */
+    if (job->steps <= 0) job->steps = 150;
+  }
+  if (job->kind == NJ_INFERENCE && job->steps <= 0) job->steps = 4 * shapes[i].steps;
   if (job->steps <= 0) job->steps = job->grouped_all_to_all ? 150 : shapes[i].steps;
+}
+
+/* All stages alike; or other numbers of layers (mode 0), something more in the first and the last (1), or both. */
+static void stages(struct nj_job *job) {
+  for (int s = 0; s < NJ_STAGES; s++) {
+    job->stage_layers[s] = job->layers;
+    job->stage_more[s] = 1;
+  }
+  if (job->kind != NJ_STAGES_DIFFER && (!job->weather.stages || job->pp < 2 || job->layout == 'L')) return;
+  uint64_t mode = nj_draw(job->seed, NJ_DRAW_STAGES, 0, 0, 0) % 3;
+  if (mode != 1) { /* one stage or two have a layer less or more, never all */
+    int from = (int)(nj_draw(job->seed, NJ_DRAW_STAGES, 1, 0, 0) % (uint64_t)job->pp);
+    job->stage_layers[from] += nj_draw(job->seed, NJ_DRAW_STAGES, 2, 0, 0) % 2 ? 1 : -1;
+    if (job->pp > 2) job->stage_layers[(from + 2) % job->pp] += nj_draw(job->seed, NJ_DRAW_STAGES, 3, 0, 0) % 2 ? 1 : -1;
+  }
+  if (mode == 0) return;
+  job->stage_more[0] = 1 + 0.12 * nj_unit(nj_draw(job->seed, NJ_DRAW_STAGES, 4, 0, 0));
+  job->stage_more[job->pp - 1] = 1.05 + 0.25 * nj_unit(nj_draw(job->seed, NJ_DRAW_STAGES, 5, 0, 0));
 }
 
 void nj_layout(struct nj_job *job) {
   shape(job);
+  stages(job);
   constants(job);
   job->rank = nj_more(NULL, (unsigned)job->world * sizeof *job->rank);
   memset(job->rank, 0, (unsigned)job->world * sizeof *job->rank);

@@ -9,6 +9,7 @@ struct plan { /* of one rank */
   double forward;        /* ns of one layer of one micro-batch */
   double tp_bytes, dp_bytes, pp_bytes;
   int layers, released; /* buckets on their way */
+  bool serves;          /* requests, with nobody outside the replica */
 };
 
 static void tensor(struct plan *p, bool before) {
@@ -82,19 +83,40 @@ static void one_f_one_b(struct plan *p) {
   }
 }
 
-void nj_megatron(struct nj_job *job, int rank) {
+/* Micro-batches go through the stages once, forward. */
+static void forward_only(struct plan *p) {
+  const struct nj_job *job = p->b.job;
+  int stage = p->b.r->pp, up = stage > 0 ? stage - 1 : -1, down = stage < job->pp - 1 ? stage + 1 : -1;
+  for (int i = 0; i < (p->serves ? 1 : job->micro); i++) {
+    exchange(p, -1, up);
+    forward(p);
+    exchange(p, down, -1);
+  }
+  if (job->pp > 1) nj_join(&p->b, NJ_MAIN, NJ_PIPE);
+  if (!p->serves) nj_coll(&p->b, NJ_MAIN, p->world, NJ_ALL_REDUCE, 4);
+  nj_sync(&p->b);
+}
+
+void nj_megatron(struct nj_job *job, int rank, enum nj_program program) {
   const struct nj_model *m = &job->model;
-  struct plan p = {.b = nj_build_begin(job, rank), .layers = job->layers};
+  int stage = job->rank[rank].pp;
+  struct plan p = {.b = nj_build_begin(job, rank, program), .layers = job->stage_layers[stage]};
   p.tp = nj_comm_of(job, rank, 't');
   p.dp = nj_comm_of(job, rank, 'd');
   p.pp = nj_comm_of(job, rank, 'p');
   p.world = nj_comm_of(job, rank, 'w');
   /* A stage has less to do, so that steps of all layouts are about as long: its pipeline is filled and emptied in each. */
   int slots = job->micro + job->pp - 1, ops = slots * job->layers * 2;
-  p.forward = m->compute / 3 / (slots * job->layers);
+  p.forward = m->compute / 3 / (slots * job->layers) * job->stage_more[stage];
   p.tp_bytes = m->tp_ns / ops * m->nvlink * job->tp / (2.0 * (job->tp - 1));
   p.dp_bytes = m->dp_ns / job->buckets * m->nic * job->dp / (2.0 * (job->dp - 1));
   p.pp_bytes = m->pp_ns / (2 * slots) * m->nic;
+  p.serves = job->kind == NJ_INFERENCE;
+  if (p.serves || program == NJ_EVAL) {
+    p.forward *= NJ_EVAL_COMPUTE;
+    forward_only(&p);
+    return;
+  }
   nj_compute(&p.b, m->fixed, true, -1);
   if (job->sharded && p.dp >= 0) {
     nj_join(&p.b, NJ_SIDE, NJ_MAIN);

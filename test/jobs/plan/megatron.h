@@ -4,6 +4,6 @@
 
 #include "test/jobs/job.h"
 
-void nj_megatron(struct nj_job *job, int rank);
+void nj_megatron(struct nj_job *job, int rank, enum nj_program program);
 
 #endif

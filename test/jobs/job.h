@@ -175,7 +175,7 @@ struct nj_job {
   int world, hosts, steps, tp, dp, pp, ep;
   int micro, layers, buckets;
   int stage_layers[NJ_STAGES];   /* of the pipeline's stages: layers in all of them `layers` where they are alike */
-  double stage_more[NJ_STAGES];  /* times the compute of a layer: embedding, loss; 1 */
+  double stage_more[NJ_STAGES];  /* times the compute of its layers, with embedding or loss; 1 */
   bool norm; /* the norm of all gradients, a small AllReduce of all ranks */
   bool sequence, sharded, named, megatron_names, call_sn, grouped_all_to_all;
   struct nj_model model;

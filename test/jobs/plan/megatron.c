@@ -8,7 +8,8 @@ struct plan { /* of one rank */
   int tp, dp, pp, world; /* its own numbers of communicators; -1: none */
   double forward;        /* ns of one layer of one micro-batch */
   double tp_bytes, dp_bytes, pp_bytes;
-  int layers, released; /* buckets on their way */
+  double embedding, head; /* of the first and the last stage: what they compute besides, in layers */
+  int layers, released;   /* buckets on their way */
   bool serves;          /* requests, with nobody outside the replica */
 };
 
@@ -28,10 +29,15 @@ static void bucket(struct plan *p) {
   p->released++;
 }
 
+/* What a layer and its neighbour outside the layers compute, in layers. */
+static double in_layers(const struct plan *p, int layer) {
+  return 1 + (layer == 0 ? p->embedding : 0) + (layer == p->layers - 1 ? p->head : 0);
+}
+
 static void forward(struct plan *p) {
   for (int l = 0; l < p->layers; l++) {
     tensor(p, true);
-    nj_compute(&p->b, p->forward, false, -1);
+    nj_compute(&p->b, p->forward * in_layers(p, l), false, -1);
     tensor(p, false);
   }
 }
@@ -42,7 +48,7 @@ static void backward(struct plan *p, bool last) {
   for (int l = 0; l < p->layers; l++) {
     tensor(p, true);
     for (int i = 0; i < pieces; i++) {
-      nj_compute(&p->b, 2 * p->forward / pieces, false, -1);
+      nj_compute(&p->b, 2 * p->forward * in_layers(p, p->layers - 1 - l) / pieces, false, -1);
       if (i == pieces - 1) tensor(p, false);
       if (last && p->released < buckets) bucket(p);
     }
@@ -107,7 +113,8 @@ void nj_megatron(struct nj_job *job, int rank, enum nj_program program) {
   p.world = nj_comm_of(job, rank, 'w');
   /* A stage has less to do, so that steps of all layouts are about as long: its pipeline is filled and emptied in each. */
   int slots = job->micro + job->pp - 1, ops = slots * job->layers * 2;
-  p.forward = m->compute / 3 / (slots * job->layers) * job->stage_more[stage];
+  p.forward = m->compute / 3 / (slots * job->layers);
+  *(stage > 0 ? &p.head : &p.embedding) = (job->stage_more[stage] - 1) * p.layers;
   p.tp_bytes = m->tp_ns / ops * m->nvlink * job->tp / (2.0 * (job->tp - 1));
   p.dp_bytes = m->dp_ns / job->buckets * m->nic * job->dp / (2.0 * (job->dp - 1));
   p.pp_bytes = m->pp_ns / (2 * slots) * m->nic;

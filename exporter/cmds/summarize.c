@@ -240,7 +240,7 @@ int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
   if (e == 0) e = join(r, s, &blame);
   if (e == 0) e = ni_incidents(&blame, s);
   if (e == 0) e = ni_evidence(&blame, s);
-  if (e == 0) ni_own_map(&blame, s);
+  if (e == 0) e = ni_own_map(&blame, s);
   ni_blame_free(&blame);
   if (e == 0) e = ni_build_end(r, s);
   if (e == 0) e = ni_rollups_build(r, s);

@@ -156,7 +156,7 @@ static uint32_t ranks_in_all(const struct ni_summary *s, uint32_t seen) {
   return all > 0 && (uint32_t)all > seen ? (uint32_t)all : 0;
 }
 
-/* "job 4242, train.py: ", "2 jobs (6101 and 6102): ", "job 4242, 2 runs: ". */
+/* "job 4242, program: ", "2 jobs (6101 and 6102): ", "job 4242, 2 runs: ". */
 static void put_whose(struct ni_put_text *w, const struct ni_job_facts *job) {
   char text[81];
   const char *gap = "";

@@ -311,7 +311,7 @@ void ni_fig_heat(FILE *f, const struct ni_figure *fig) {
              "set colorbox horizontal user origin screen 0.33,%.4f size screen 0.5,%.4f\n"
              "set tics front scale 0.4\nunset grid\n"
              "set lmargin screen 0.24\nset rmargin screen 0.965\nset bmargin screen %.4f\nset tmargin screen %.4f\n",
-          h->by_own ? "'20 % longer: the others waited' -1, '10 %' -0.5, 'as the others' 0, '10 %' 0.5, '20 % shorter' 1"
+          h->by_own ? "'20 %% longer: the others waited' -1, '10 %%' -0.5, 'as the others' 0, '10 %%' 0.5, '20 %% shorter' 1"
                     : "'0.5x: late, the others waited' -1, '0.7x' -0.515, '1x' 0, '1.4x' 0.485, '2x: waited for others' 1",
           34.0 / height, 12.0 / height, 100.0 / height, 1 - 40.0 / height);
   ni_fig_run_axis(f, s);

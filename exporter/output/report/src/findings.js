@@ -10,11 +10,12 @@ const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 // One finding: a bar is the run, as the bars of all that are shares of it.
 function card(f) {
   const run = page.run.run_us, at = (us) => Math.max(0, Math.min(100, (us / run) * 100));
+  const share = (us) => `${((us / run) * 100).toFixed(1)} %`; // as the sentence has it
   const row = (title, figure, text) => el('div', { class: 'row' }, el('span', { class: 'dim', text: title }), figure, el('span', { text }));
   const parts = [el('p', { text: `${f.text}.` })];
   if (f.lost_us > 0) {
     parts.push(row('Cost', bar([0, 100, 'ground'], [0, at(f.lost_us), 'value'], [at(f.low_us), at(f.high_us), 'range', 3.5, 3]),
-      `${duration(f.lost_us)}, ${percent(f.lost_us / run)} (${duration(f.low_us)} to ${duration(f.high_us)}, ${percent(f.low_us / run)} to ${percent(f.high_us / run)})`));
+      `${duration(f.lost_us)}, ${share(f.lost_us)} (${duration(f.low_us)} to ${duration(f.high_us)}, ${share(f.low_us)} to ${share(f.high_us)})`));
   }
   if (page.steps && f.lost_us > 0) {
     const n = page.steps.n_steps, whole = f.from_step < 0 && f.to_step < 0;

@@ -115,7 +115,7 @@ export function rankByTime() {
       dataZoom: [zoom({ xAxisIndex: 0, filterMode: 'none' }), zoom({ yAxisIndex: 0, filterMode: 'none' }),
         ...(rows.length > 40 ? [{ type: 'slider', yAxisIndex: 0, filterMode: 'none', width: 18, right: 8, showDetail: false, brushSelect: false, borderColor: c.line }] : [])],
       visualMap: { type: 'continuous', min: -1, max: 1, calculable: false, orient: 'horizontal', left: 'center', bottom: 0, itemWidth: 12, itemHeight: 160, seriesIndex: 0, dimension: 0,
-        inRange: { color: heat.by_own ? [css(c.wait), css(c.even), css(c.late)] : [css(c.late), css(c.even), css(c.wait)] }, text: heat.by_own ? ['a fifth of a step longer', 'shorter'] : ['waited 2×', 'late 0.5×'], textStyle: { color: c.dim } },
+        inRange: { color: heat.by_own ? [css(c.wait), css(c.even), css(c.late)] : [css(c.late), css(c.even), css(c.wait)] }, text: heat.by_own ? ['+20 % of a step', 'shorter'] : ['waited 2×', 'late 0.5×'], textStyle: { color: c.dim } },
       series: [{
         type: 'custom', silent: true, data: [[0, 0]], clip: true,
         renderItem: (params, api) => {
@@ -124,7 +124,8 @@ export function rankByTime() {
           const y0 = middle - h / 2;
           const children = [{ type: 'image', style: { image: paint(s, x0, w, y0, h), x: s.x, y: s.y, width: s.width, height: s.height } }];
           for (const [number, row, from, to] of boxes()) {
-            children.push({ type: 'rect', shape: { x: x0 + from * w, y: y0 + row * h, width: (to - from) * w, height: h }, style: { fill: 'none', stroke: c.text, lineWidth: 1.5 } },
+            const high = Math.max(h, 8); // around a line that is thinner than the box's own
+            children.push({ type: 'rect', shape: { x: x0 + from * w, y: y0 + row * h - (high - h) / 2, width: (to - from) * w, height: high }, style: { fill: 'none', stroke: c.text, lineWidth: 1.5 } },
               { type: 'text', style: { text: String(number), x: x0 + from * w + 4, y: y0 + row * h + h / 2, fill: c.text, fontSize: 11, verticalAlign: 'middle' } });
           }
           if (cursor) {

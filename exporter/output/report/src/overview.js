@@ -53,7 +53,7 @@ export function completeness() {
     ...i.out_of_range_by.rows.map(([name, n]) => [`kept out of the statistics: ${name}`, n]),
     ['files that could not be read', i.files_failed], ['files cut at the end', i.cut_files], ['files damaged inside', i.damaged_files],
     ['missing in sequence, no cause stated', i.gaps], ['duplicates, counted once', i.duplicates],
-    ['records without a marker before them', i.orphans], ['ranks without a log, in each communicator', i.missing_ranks], ['hosts without a log', i.missing_hosts],
+    ['records without a marker before them', i.orphans], ['ranks without a log', i.missing_ranks], ['hosts without a log', i.missing_hosts],
     ['lines of a kind not known to this version', i.unknown_lines],
   ].filter(([, n]) => n > 0).map(([cause, n]) => ({ cause, n }));
   if (causes.length) {

@@ -32,14 +32,13 @@ rm -rf "$out"
 mkdir -p "$out"
 logs=$out/logs
 
-echo "== simulated job: 2 nodes x 8 GPUs, rank 11 comes 8 ms late to every collective"
+echo "== simulated job: 40 training steps on 2 nodes x 8 GPUs; the GPU of rank 11 computes 30 % longer than the others"
 # These two lines are all a real job needs.
 export NCCL_PROFILER_PLUGIN=$plugin
 export NCCL_INSPECTOR_ENABLE=1
-# The simulated GPUs and links are ten times slower than real ones, so that 16 processes on a laptop do not show as late, too.
+# Paced by what its GPUs compute, in simulated time: what is said of it is the same on any machine (test/scenarios/demo.scn).
 NCCL_INSPECTOR_DUMP_DIR=$logs SLURM_JOB_ID=${SLURM_JOB_ID:-demo} \
-  "${bin}"nccl-sim --job 2x8 --procs --iterations 30 --rate 100 --time-scale 10 --set straggler=11 --set straggler_ms=8 \
-  --truth "$out/truth.jsonl" --quiet
+  "${bin}"nccl-sim --scenario demo --procs --truth "$out/truth.jsonl" --quiet
 ls "$logs" | head -n 4 | sed 's|^|   |'
 echo "   ... $(ls "$logs" | wc -l) files, $(du -sh "$logs" | cut -f1)"
 
@@ -47,7 +46,7 @@ echo "== is the log complete and sound?"
 "${bin}"nccl-inspector check "$logs"
 "${bin}"nccl-sim --verify "$out/truth.jsonl" "$logs" | tail -n 1
 
-echo "== where did the time go?"
+echo "== who is slow, and where did the time go?"
 "${bin}"nccl-inspector summary --input_dir "$logs" --output_dir "$out/summary"
 
 cat <<NEXT

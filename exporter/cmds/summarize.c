@@ -18,6 +18,7 @@
 #include "exporter/model/sums/blame/alike.h"
 #include "exporter/model/sums/evidence/evidence.h"
 #include "exporter/model/sums/evidence/incidents.h"
+#include "exporter/model/sums/evidence/own_map.h"
 #include "exporter/model/sums/blame/judge.h"
 #include "exporter/model/sums/build.h"
 #include "exporter/model/sums/counters.h"
@@ -239,6 +240,7 @@ int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
   if (e == 0) e = join(r, s, &blame);
   if (e == 0) e = ni_incidents(&blame, s);
   if (e == 0) e = ni_evidence(&blame, s);
+  if (e == 0) e = ni_own_map(&blame, s);
   ni_blame_free(&blame);
   if (e == 0) e = ni_build_end(r, s);
   if (e == 0) e = ni_rollups_build(r, s);

@@ -1,5 +1,6 @@
 /*
- * What the terminal shows: first who and how much, then whether it is all there, then where the time went.
+ * What the terminal shows: whose logs these are in one line, what stands out, where the time went, and last what the
+ * tables are made of and whether that is all there is.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,25 +21,27 @@
 
 enum { GROUPS_SHOWN = 20, TAGS_SHOWN = 12, TROUBLE_SHOWN = 5, OUTLIERS_SHOWN = 3, FINDINGS_SHOWN = 6, INPUTS_SHOWN = 4 };
 
-static void print_job(const struct ni_summary *s, FILE *f) {
-  char a[81], b[81], first[40], last[40], took[32], release[40];
-  const char *gap = "";
-  if (s->job.id) ni_say(f, "job %s", ni_safe_text(s->job.id, a, sizeof a)), gap = ", ";
-  if (s->job.exe) ni_say(f, "%s%s", gap, ni_safe_text(s->job.exe, b, sizeof b)), gap = ", ";
-  if (s->job.nccl_version > 0)
-    ni_say(f, "%sNCCL %s", gap, ni_release_text(s->job.nccl_version, release)), gap = ", ";
-  ni_say(f, "%s%zu host%s, %zu process%s, %zu communicator%s", gap, s->n_hosts, ni_plural(s->n_hosts, "", "s"), s->n_processes,
-         ni_plural(s->n_processes, "", "es"), s->n_comms, ni_plural(s->n_comms, "", "s"));
-  if (s->records)
-    ni_say(f, "\n%s to %s (%s)", ni_utc_text(s->first_us, ' ', 0, first), ni_utc_text(s->last_us, ' ', 0, last),
-           ni_duration_text((double)(s->last_us - s->first_us), took));
-  ni_say(f, "\n%" PRIu64 " %s, ", s->records, ni_plural(s->records, "record", "records"));
-  if (!s->approximate) ni_say(f, "%" PRIu64 " %s, ", s->operations, ni_plural(s->operations, "operation", "operations"));
-  ni_say(f, "from %" PRIu64 " %s", s->input.files, ni_plural(s->input.files, "file", "files"));
-  if (*s->job.formats) ni_say(f, " (%s, written by %s)", s->job.formats, s->job.producers);
+static void print_head(const struct ni_summary *s, FILE *f) {
+  char text[NI_HEAD_TEXT];
+  ni_say(f, "%s\n", ni_head_text(s, text));
+  if (s->job.runs > 1) ni_say(f, "all of them are in the figures below: --run N takes one alone\n");
+  if (s->hang) ni_say(f, "%s (`nccl-inspector hang` says more)\n", s->hang);
+}
+
+/* What the tables are made of, and what they do not have. */
+static void print_logs(const struct ni_summary *s, FILE *f) {
   const struct ni_input *in = &s->input;
+  char first[40], last[40], release[40];
+  if (s->records)
+    ni_say(f, "%s to %s, ", ni_utc_text(s->first_us, ' ', 0, first), ni_utc_text(s->last_us, ' ', 0, last));
+  if (s->job.nccl_version > 0) ni_say(f, "NCCL %s, ", ni_release_text(s->job.nccl_version, release));
+  ni_say(f, "%zu %s\n%" PRIu64 " %s, ", s->n_comms, ni_plural(s->n_comms, "communicator", "communicators"), s->records,
+         ni_plural(s->records, "record", "records"));
+  if (!s->approximate) ni_say(f, "%" PRIu64 " %s, ", s->operations, ni_plural(s->operations, "operation", "operations"));
+  ni_say(f, "from %" PRIu64 " %s", in->files, ni_plural(in->files, "file", "files"));
+  if (*s->job.formats) ni_say(f, " (%s, written by %s)", s->job.formats, s->job.producers);
   if (in->without_record) {
-    ni_say(f, "; %" PRIu64 " more %s no record (sampled, expired or lost): the tables below do not have %s", in->without_record,
+    ni_say(f, "; %" PRIu64 " more %s no record (sampled, expired or lost): the tables do not have %s", in->without_record,
            ni_plural(in->without_record, "operation has", "operations have"), ni_plural(in->without_record, "it", "them"));
     if (!s->n_rolled) {
       /* with times, numbers, sizes or --approximate */
@@ -52,13 +55,13 @@ static void print_job(const struct ni_summary *s, FILE *f) {
   if (in->left_out_by_settings)
     ni_say(f, "; %" PRIu64 " %s left out by the plugin's settings (`nccl-inspector check` says which)", in->left_out_by_settings,
            ni_plural(in->left_out_by_settings, "operation was", "operations were"));
-  if (s->input.filtered_out) ni_say(f, "; %" PRIu64 " %s filtered out as asked for", s->input.filtered_out,
-                                    ni_plural(s->input.filtered_out, "record", "records"));
+  if (in->filtered_out)
+    ni_say(f, "; %" PRIu64 " %s filtered out as asked for", in->filtered_out, ni_plural(in->filtered_out, "record", "records"));
   ni_say(f, "\n");
 }
 
-static void print_verdict(const struct ni_summary *s, FILE *f) {
-  if (s->complete) ni_say(f, "COMPLETE\n");
+/* What is not complete, and what else is to be known; the first line has the verdict. */
+static void print_troubles(const struct ni_summary *s, FILE *f) {
   for (size_t i = 0; i < s->input.n_trouble && i < TROUBLE_SHOWN; i++)
     ni_say(f, "%s%s\n", i == 0 ? "INCOMPLETE: " : "            ", s->input.trouble[i]);
   if (s->input.n_trouble > TROUBLE_SHOWN)
@@ -68,14 +71,13 @@ static void print_verdict(const struct ni_summary *s, FILE *f) {
               "state sizes that no operation has\n", s->capped, ni_plural(s->capped, "sum", "sums"), NI_COUNT_MAX,
            ni_plural(s->capped, "stands", "stand"));
   for (size_t i = 0; i < s->input.n_notes; i++) ni_say(f, "note: %s\n", s->input.note[i]);
-  if (s->hang) ni_say(f, "%s (`nccl-inspector hang` says more)\n", s->hang);
 }
 
 /* The table of groups: as narrow as its cells, so that the usual one fits on 80 columns. */
 enum { COLS = 10 };
 static const struct ni_column group_columns[COLS] = {
     {.head = "time"}, {"type", .left = true, .drop = 2}, {"function", .left = true}, {.head = "size"}, {"timed by", .left = true, .drop = 5},
-    {"p50 us", .drop = 1}, {"p99 us", .drop = 3}, {.head = "bus GB/s"}, {"peak", .drop = 4}, {"", .left = true, .drop = 6}};
+    {"p50", .drop = 1}, {"p99", .drop = 3}, {.head = "bus GB/s"}, {"peak", .drop = 4}, {"", .left = true, .drop = 6}};
 
 static void number(char out[48], double v, int digits, const char *unit) {
   if (isnan(v)) strcpy(out, "-");
@@ -88,6 +90,11 @@ static void number_cell(struct ni_table *t, double v, int digits, const char *un
   ni_table_cell(t, "%s", text);
 }
 
+static void duration_cell(struct ni_table *t, double us) {
+  char text[32];
+  ni_table_cell(t, "%s", isnan(us) ? "-" : ni_duration_text(us, text));
+}
+
 static void fill(struct ni_table *t, const struct ni_group *g, bool approximate) {
   char func[81], size[32];
   ni_table_cell(t, "%.1f%%", 100 * g->time_share);
@@ -95,8 +102,8 @@ static void fill(struct ni_table *t, const struct ni_group *g, bool approximate)
   ni_table_cell(t, "%.40s", ni_safe_text(g->func, func, sizeof func));
   ni_table_cell(t, "%s", ni_size_text(g->msg_bytes, size));
   ni_table_cell(t, "%s", *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-");
-  number_cell(t, g->us.p50, 1, "");
-  number_cell(t, g->us.p99, 1, "");
+  duration_cell(t, g->us.p50);
+  duration_cell(t, g->us.p99);
   number_cell(t, g->busbw_gbs.p50, 2, "");
   number_cell(t, 100 * g->of_best, 0, "%");
   ni_table_cell(t, "%s", !approximate && (g->us.approx || g->busbw_gbs.approx) ? " (percentiles within 0.4 %)" : "");
@@ -244,6 +251,19 @@ static void print_judged(const struct ni_summary *s, FILE *f) {
   print_wrapped(f, "  | ", why);
 }
 
+/* Faults, or notes, which accuse nobody. A finding has the same number everywhere. Returns how many there are. */
+static size_t print_class(const struct ni_summary *s, const struct ni_inputs *in, bool notes, const char *title, FILE *f) {
+  size_t n = 0;
+  for (size_t i = 0; i < s->n_findings; i++) {
+    if (ni_finding_is_note(&s->finding[i]) != notes) continue;
+    if (n == 0) ni_say(f, "\n%s:\n", title);
+    if (n++ < FINDINGS_SHOWN) print_finding(s, i, in, f);
+  }
+  uint64_t more = (n > FINDINGS_SHOWN ? n - FINDINGS_SHOWN : 0) + (notes ? 0 : s->findings_left_out);
+  if (more) ni_say(f, "  and %" PRIu64 " more, in summary/summary.json\n", more);
+  return n;
+}
+
 static void print_findings(const struct ni_summary *s, const struct ni_inputs *in, FILE *f) {
   if (s->approximate) {
     ni_say(f, "\n");
@@ -251,11 +271,9 @@ static void print_findings(const struct ni_summary *s, const struct ni_inputs *i
                            "late, operations, messages by pair and roll-ups are told without --approximate.");
     return;
   }
-  if (s->n_findings) ni_say(f, "\nwhat stands out:\n");
-  else if (s->records) ni_say(f, "\nno rank, host or communicator stands out\n");
-  for (size_t i = 0; i < s->n_findings && i < FINDINGS_SHOWN; i++) print_finding(s, i, in, f);
-  uint64_t more = s->findings_left_out + (s->n_findings > FINDINGS_SHOWN ? s->n_findings - FINDINGS_SHOWN : 0);
-  if (more) ni_say(f, "  and %" PRIu64 " more, in summary/summary.json\n", more);
+  size_t faults = print_class(s, in, false, "what stands out", f);
+  if (!faults && s->records) ni_say(f, "\nno rank, host or communicator stands out\n");
+  (void)print_class(s, in, true, "also seen", f);
   print_judged(s, f);
 }
 
@@ -279,7 +297,10 @@ static const char *comm_text(const struct ni_summary *s, uint32_t comm, char out
   return out;
 }
 
-/* "rank 3 on node-0 paused 20.1 ms before AllReduce #36 on tp0 (step 212): 41 operations of 31 ranks waited, 19.8 ms at most" */
+/*
+ * "rank 3 on node-0 paused 20.1 ms before AllReduce #36 on tp0 (step 212): 41 operations of 31 ranks waited, 19.8 ms
+ * at most"
+ */
 static void print_incident(const struct ni_summary *s, const struct ni_outlier *o, const char *operation, FILE *f) {
   const bool slow = o->kind == NI_OUTLIER_SLOW;
   char host[81], us[32];
@@ -290,8 +311,9 @@ static void print_incident(const struct ni_summary *s, const struct ni_outlier *
   if (!isnan(o->began_us)) ni_say(f, " paused %s", ni_duration_text(o->began_us, us));
   if (o->before) ni_say(f, " before %s", operation);
   if (o->began_step >= 0) ni_say(f, " (step %" PRId64 ")", o->began_step);
-  ni_say(f, ": %u %s of %u %s %s, ", o->operations, ni_plural(o->operations, "operation", "operations"), o->ranks,
-         ni_plural(o->ranks, "rank", "ranks"), slow ? "took longer than usual" : "waited");
+  ni_say(f, ": %u %s ", o->operations, ni_plural(o->operations, "operation", "operations"));
+  if (o->ranks) ni_say(f, "of %u %s ", o->ranks, ni_plural(o->ranks, "rank", "ranks")); /* else nobody waited long enough to be one */
+  ni_say(f, "%s, ", slow ? "took longer than usual" : o->ranks ? "waited" : "came late");
   if (!o->before) ni_say(f, "%s ", operation);
   ni_say(f, "%s%s", ni_duration_text(o->most_us, us), o->before ? " at most" : "");
   if (o->finding >= 0) ni_say(f, ", see %d above", o->finding + 1);
@@ -302,7 +324,7 @@ static void print_outliers(const struct ni_summary *s, FILE *f) {
   if (s->n_outliers) ni_say(f, "\nlargest single losses (all in summary.json):\n");
   for (size_t i = 0; i < s->n_outliers && i < OUTLIERS_SHOWN; i++) {
     const struct ni_outlier *o = &s->outlier[i];
-    char func[81], comm[128], operation[256];
+    char func[81], comm[128], operation[256], took[32], peers[32];
     ni_safe_text(s->group[o->group].func, func, sizeof func);
     comm_text(s, o->comm, comm);
     ni_say(f, "  ");
@@ -313,24 +335,28 @@ static void print_outliers(const struct ni_summary *s, FILE *f) {
     }
     if (o->kind == NI_OUTLIER_LATE) {
       print_seat(s, o, f);
-      ni_say(f, " came late to %s #%" PRIu64 " on %s: its kernel took %.0f us, its peers' %.0f us\n", func, o->sn, comm, o->us, o->peers_us);
+      ni_say(f, " came late to %s #%" PRIu64 " on %s: its kernel took %s, its peers' %s\n", func, o->sn, comm,
+             ni_duration_text(o->us, took), ni_duration_text(o->peers_us, peers));
       continue;
     }
-    ni_say(f, "%s #%" PRIu64 " on %s took %.0f us at its fastest rank (", func, o->sn, comm, o->us);
+    ni_say(f, "%s #%" PRIu64 " on %s took %s at its fastest rank (", func, o->sn, comm, ni_duration_text(o->us, took));
     print_seat(s, o, f);
-    ni_say(f, "), usual are %.0f us\n", o->peers_us);
+    ni_say(f, "), usual are %s\n", ni_duration_text(o->peers_us, peers));
   }
 }
 
 void ni_print_summary(const struct ni_summary *s, const struct ni_run *r, FILE *f) {
-  print_job(s, f);
-  print_verdict(s, f);
-  if (r->opt.quiet) return;
-  print_groups(s, f);
-  print_tags(s, f);
-  print_findings(s, &r->opt.inputs, f);
-  print_outliers(s, f);
-  ni_print_beside(s, f);
+  print_head(s, f);
+  if (!r->opt.quiet) {
+    print_findings(s, &r->opt.inputs, f);
+    print_groups(s, f);
+    print_tags(s, f);
+    print_outliers(s, f);
+    ni_print_beside(s, f);
+    ni_say(f, "\nthe logs:\n");
+  }
+  print_logs(s, f);
+  print_troubles(s, f);
 }
 
 struct tests_row {

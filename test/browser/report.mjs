@@ -21,10 +21,12 @@ for (const id of CHARTS) {
 }
 ok((await pixels(page, 'c-time')).colors['#0072b2'] > 500, 'transfer bars in their colour');
 ok((await pixels(page, 'c-size')).colors['#d55e00'] > 200, 'a line for one node');
-same(await page.locator('section h2').allTextContents(), ['Completeness and losses', 'Where the time went', 'Bandwidth against size', 'Ranks over time',
+same(await page.locator('section h2').allTextContents(), ['What stands out', 'Where the time went', 'Completeness and losses', 'Bandwidth against size', 'Ranks over time',
   'Outliers', 'One operation and size', 'Tables', 'Method and formulas'], 'order of the page');
-same(await page.locator('#nav a').count(), 8, 'a link to every section');
-ok((await page.locator('#verdict').textContent()).startsWith('INCOMPLETE'), 'the verdict comes first');
+same(await page.locator('#nav a').count(), 9, 'a link to every section');
+same(await page.locator('#job b').textContent(), data.head, 'the first line is that of the terminal');
+ok(data.head.endsWith(', INCOMPLETE') && await page.locator('#job a').getAttribute('href') === '#s-complete', 'with the verdict, and the way to what is missing');
+ok((await page.locator('#verdict').textContent()).startsWith('INCOMPLETE'), 'the verdict');
 same(await page.locator('#verdict li').allTextContents(), data.input.trouble, 'with its causes');
 
 ok((await page.locator('#findings li').first().textContent()).startsWith('rank 11 on </script>'), 'the late rank is named in words');

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes docs/img/*.png anew from logs with a late rank and a slow node: BUILD=build test/browser/screenshots.sh
+# Makes docs/img/*.png anew: page and heat map from the demo's job, in which rank 11 computes longer, figures by size from logs of
+# many sizes with a slow node: BUILD=build test/browser/screenshots.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 BUILD=$(realpath "${BUILD:-build}")
@@ -13,6 +14,10 @@ cd "$work"
 "$BUILD/test/host/loggen" logs --ranks 32 --node 8 --ops 4000 --sizes 1024,8192,65536,524288,2097152,8388608 --format ours \
   --comm-name --straggler 19 --slow-node 3 --outliers 8 --p2p 200 --gzip
 "$BUILD/nccl-inspector" summary --input-dir logs --output-dir out --quiet >/dev/null
-node "$BUILD/browser/screenshots.mjs" "$work/out/report.html" "$root/docs/img"
-for f in bandwidth_by_size_AllReduce scatter_plot_nvlink-only_AllReduce heat_map; do cp "out/summary/$f.png" "$root/docs/img/plot-$f.png"; done
+NCCL_PROFILER_PLUGIN=$BUILD/libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/demo SLURM_JOB_ID=4242 \
+  "$BUILD/nccl-sim" --scenario "$root/test/scenarios/demo.scn" --procs --quiet
+"$BUILD/nccl-inspector" summary --input-dir demo --output-dir page --quiet >/dev/null
+node "$BUILD/browser/screenshots.mjs" "$work/page/report.html" "$root/docs/img"
+for f in bandwidth_by_size_AllReduce scatter_plot_nvlink-only_AllReduce; do cp "out/summary/$f.png" "$root/docs/img/plot-$f.png"; done
+cp page/summary/heat_map.png "$root/docs/img/plot-heat_map.png"
 ls -l "$root/docs/img"

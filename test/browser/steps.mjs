@@ -33,7 +33,7 @@ ok((await cards.nth(0).textContent()).includes('Evidence: <i>clock</i> 900 MHz')
 same(await cards.nth(1).getByText('Evidence').count(), 0, 'none where there is none');
 ok((await page.locator('#findings').textContent()).includes('2 more: see summary/summary.json.'), 'what is left out is counted');
 const bars = await cards.nth(0).locator('.bar').evaluateAll((l) => l.map((b) => [...b.children].map((r) => [r.getAttribute('class'), Math.round(r.getAttribute('x')), Math.round(r.getAttribute('width')), r.getBoundingClientRect().width > 0])));
-same(bars, [[['ground', 0, 100, true], ['value', 0, 80, true], ['range', 60, 40, true]], [['ground', 0, 100, true], ['value', 50, 50, true]]], 'bars to scale');
+same(bars, [[['ground', 0, 100, true], ['value', 0, 4, true], ['range', 3, 2, true]], [['ground', 0, 100, true], ['value', 50, 50, true]]], 'a bar is the run');
 same(await page.locator('#findings .copy').count(), 2, 'a command where there is one');
 const command = await cards.nth(0).locator('.copy').getAttribute('data-command');
 same(execFileSync('bash', ['-c', command.replace(/^nccl-inspector/, "printf '%s\\n'")], { encoding: 'utf8' }).trimEnd().split('\n'),
@@ -55,6 +55,18 @@ const shade = await page.evaluate(() => {
   return [at(0.31), at(0.91)];
 });
 ok(shade[0] !== shade[1], `steps that a finding covers are shaded (${shade})`);
+// Who was late when, by the same numbers: 10 % of a step in the second half, and nobody else.
+for (const id of ['c-heat', 'c-time']) {
+  await page.locator(`#${id}`).scrollIntoViewIfNeeded();
+  await page.waitForFunction((i) => document.getElementById(i).dataset.drawn === '1', id);
+}
+await page.focus('#c-heat');
+for (let i = 0; i < 12; i++) await page.keyboard.press('ArrowDown');
+ok(/rank 11, .*: as long as ranks with the same work$/.test(await page.locator('#live').textContent()), `not late at first: ${await page.locator('#live').textContent()}`);
+for (let i = 0; i < 150; i++) await page.keyboard.press('ArrowRight');
+ok(/rank 11, .*: 10 % of a step longer than ranks with the same work$/.test(await page.locator('#live').textContent()), `late then: ${await page.locator('#live').textContent()}`);
+ok((await page.locator('#heat-note').textContent()).includes(' Boxes: '), 'a box where the finding says so');
+ok(/transfers on its critical path, 20 % together; what the findings cost in its operations, 5\.0 % together/.test(await page.locator('#time-note').textContent()), `communicators are shares of the run: ${await page.locator('#time-note').textContent()}`);
 const before = await page.evaluate(() => document.querySelector('#c-steps canvas').toDataURL());
 await page.focus('#c-steps');
 for (const key of ['ArrowRight', 'PageDown', 'PageDown', 'ArrowLeft', 'ArrowLeft', 'ArrowLeft']) await page.keyboard.press(key);

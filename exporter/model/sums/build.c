@@ -11,6 +11,8 @@
 #include "findings.h"
 #include "evidence/waits.h"
 #include "exporter/base/order.h"
+#include "exporter/base/text/put.h"
+#include "exporter/base/text/safe_text.h"
 
 enum { PEAK_RECORDS_MIN = 10 }; /* a communicator's p90 of fewer says nothing about what it can do */
 
@@ -201,6 +203,34 @@ static int build_cells(struct ni_run *r, struct ni_summary *s) {
   return 0;
 }
 
+/* Jobs and runs whose logs are read together; the texts of more than three ids end in "...". */
+static int build_jobs(struct ni_run *r, struct ni_summary *s) {
+  enum { SHOWN = 3 };
+  char ids[SHOWN * 84] = "", text[81];
+  const char *id[SHOWN] = {NULL};
+  struct ni_put_text w = {ids, sizeof ids};
+  uint32_t code = 0;
+  s->job.runs = r->opt.inputs.run || !r->runs.n ? 1 : (uint32_t)r->runs.n;
+  s->job.jobs = s->job.id != NULL;
+  if (s->job.runs < 2) return 0;
+  s->job.jobs = 0;
+  for (size_t i = 0; i < r->runs.n; i++) {
+    const char *job = r->runs.run[i].job;
+    size_t before = 0;
+    while (job && before < i && (!r->runs.run[before].job || strcmp(r->runs.run[before].job, job) != 0)) before++;
+    if (!job || before < i) continue;
+    if (s->job.jobs < SHOWN) id[s->job.jobs] = job;
+    s->job.jobs++;
+  }
+  if (s->job.jobs < 2) return 0;
+  for (uint32_t i = 0; i < s->job.jobs && i < SHOWN; i++)
+    ni_put(&w, "%s%s", i == 0 ? "" : i + 1 == s->job.jobs ? " and " : ", ", ni_safe_text(id[i], text, sizeof text));
+  if (s->job.jobs > SHOWN) ni_put(&w, ", ...");
+  int e = ni_name(&r->names, NULL, ids, &code);
+  s->job.ids = ni_name_text(&r->names, code);
+  return e;
+}
+
 /* "v4.0, v4.3" */
 static int build_job(struct ni_run *r, struct ni_summary *s) {
   char formats[128] = "";
@@ -231,7 +261,7 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
     if (p->nccl_version > s->job.nccl_version) s->job.nccl_version = p->nccl_version;
   }
   s->job.id = alike ? job : NULL;
-  return e;
+  return e == 0 ? build_jobs(r, s) : e;
 }
 
 int ni_build_begin(struct ni_run *r, struct ni_summary *s) {

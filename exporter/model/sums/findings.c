@@ -15,6 +15,7 @@
 
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/base/text/put.h"
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"
 #include "exporter/base/text/safe_text.h"
@@ -146,6 +147,44 @@ const char *ni_finding_of_all(const struct ni_summary *s, char out[128]) {
            100 * s->late_share_median);
   return out;
 }
+
+/* Of a job whose ranks are not all there; 0: nobody says how many there are, or all are there. */
+static uint32_t ranks_in_all(const struct ni_summary *s, uint32_t seen) {
+  int32_t all = s->job.world_size;
+  for (size_t i = 0; i < s->n_comms && s->job.world_size < 0; i++)
+    if (s->comm[i].n_ranks > all) all = s->comm[i].n_ranks;
+  return all > 0 && (uint32_t)all > seen ? (uint32_t)all : 0;
+}
+
+/* "job 4242, program: ", "2 jobs (6101 and 6102): ", "job 4242, 2 runs: ". */
+static void put_whose(struct ni_put_text *w, const struct ni_job_facts *job) {
+  char text[81];
+  const char *gap = "";
+  if (job->jobs > 1) ni_put(w, "%u jobs (%s)", job->jobs, job->ids), gap = ", ";
+  else if (job->id) ni_put(w, "job %s", ni_safe_text(job->id, text, sizeof text)), gap = ", ";
+  if (job->runs > 1 && job->runs != job->jobs) ni_put(w, "%s%u runs", gap, job->runs), gap = ", ";
+  if (job->exe) ni_put(w, "%s%s", gap, ni_safe_text(job->exe, text, sizeof text)), gap = ", ";
+  if (*gap) ni_put(w, ": ");
+}
+
+const char *ni_head_text(const struct ni_summary *s, char out[NI_HEAD_TEXT]) {
+  struct ni_put_text w = {out, NI_HEAD_TEXT};
+  char took[32];
+  uint32_t seen = 0;
+  const bool several = s->job.runs > 1;
+  *out = 0;
+  put_whose(&w, &s->job);
+  for (size_t i = 0; i < s->n_processes; i++) seen += s->process[i].ranks > 1 ? s->process[i].ranks : 1;
+  const uint32_t all = several ? 0 : ranks_in_all(s, seen);
+  ni_put(&w, "%zu %s, %u ", s->n_hosts, ni_plural(s->n_hosts, "host", "hosts"), seen);
+  if (all) ni_put(&w, "of %u ranks", all);
+  else ni_put(&w, "%s%s", ni_plural(seen, "rank", "ranks"), several ? " in all" : "");
+  if (s->records) ni_put(&w, ", %s", ni_duration_text((double)(s->last_us - s->first_us), took));
+  ni_put(&w, ", %s", s->complete ? "COMPLETE" : "INCOMPLETE");
+  return out;
+}
+
+bool ni_finding_is_note(const struct ni_finding *f) { return f->kind == NI_FIND_UNDECIDED; }
 
 const char *ni_cost_text(const struct ni_summary *s, char out[256]) {
   const struct ni_cost *c = &s->cost;

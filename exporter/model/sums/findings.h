@@ -12,6 +12,11 @@ int ni_findings(struct ni_summary *s);
 const char *ni_findings_rules(const struct ni_summary *s, char out[320]); /* returns out */
 /* Noise on all ranks is worth a sentence, but not one for each. NULL: there is none. */
 const char *ni_finding_of_all(const struct ni_summary *s, char out[128]);
+/* The first line: whose logs these are, hosts, ranks, how long, complete or not. Returns out. */
+enum { NI_HEAD_TEXT = 512 };
+const char *ni_head_text(const struct ni_summary *s, char out[NI_HEAD_TEXT]);
+/* It accuses nobody: shown apart, behind all that does. */
+bool ni_finding_is_note(const struct ni_finding *f);
 /* What the run's time consists of, and the steps: a line each. NULL: not known. */
 const char *ni_cost_text(const struct ni_summary *s, char out[256]);
 const char *ni_steps_text(const struct ni_summary *s, char out[320]);

@@ -171,6 +171,8 @@ struct ni_comm_row {
   double outside_ns;         /* between its first and last operation but outside of its kernels; NAN: no start times */
   double span_ns;            /* first start to last stop; NAN as above */
   int64_t first_us, last_us; /* Unix µs */
+  /* With cost.known, of the run: its transfers on the way from begin to end, and what all causes cost in its operations. */
+  double path_us, cost_us;
 };
 
 struct ni_process {
@@ -299,8 +301,12 @@ struct ni_step {
   float compute, exposed, waiting, hidden, outside;
 };
 
-/* Mean over the records of a process and a time bin of duration / peers' median of the same operation. */
+/*
+ * Of a process and a time bin, by what findings are judged. by_own: own time beyond that of ranks with the same work, as a part
+ * of a step (evidence/own_map.h); else the mean over the records of duration / peers' median of the same operation.
+ */
 struct ni_heat {
+  bool by_own;
   uint32_t rows;             /* = n_processes, in their order; 0: nothing to compare, or no pictures and page */
   uint32_t bins;
   float *relative;           /* rows x bins, row by row; NAN: nothing */
@@ -363,6 +369,8 @@ struct ni_tag_row {
 
 struct ni_job_facts {              /* from process lines; NULL, -1: not stated */
   const char *id, *exe;
+  const char *ids;           /* of several jobs: "6101 and 6102", control characters are '?'; of one job NULL */
+  uint32_t jobs, runs;       /* whose logs these are, all added up; jobs 0: no log states one */
   int32_t world_size, nccl_version;
   const char *formats;       /* "v4.0, v4.3" */
   const char *producers;     /* "nccl-inspector-c 0.1.0", "NVIDIA" */

@@ -20,7 +20,7 @@ static const struct ni_json_field comm_fields[] = {
     NI_PAGE(ni_comm_row, nnodes), NI_PAGE(ni_comm_row, ranks_seen), NI_PAGE(ni_comm_row, hosts_seen),
     NI_PAGE(ni_comm_row, records), NI_PAGE(ni_comm_row, operations), NI_PAGE_AS(ni_comm_row, partial_operations, "partial"),
     NI_PAGE(ni_comm_row, transfer_ns), NI_PAGE(ni_comm_row, waiting_ns), NI_PAGE(ni_comm_row, outside_ns),
-    NI_PAGE(ni_comm_row, span_ns), NI_PAGE(ni_comm_row, first_us), NI_PAGE(ni_comm_row, last_us),
+    NI_PAGE(ni_comm_row, path_us), NI_PAGE(ni_comm_row, cost_us), NI_PAGE(ni_comm_row, span_ns), NI_PAGE(ni_comm_row, first_us), NI_PAGE(ni_comm_row, last_us),
     {"role", put_role, offsetof(struct ni_comm_row, role)}};
 
 static const struct ni_json_field host_fields[] = {
@@ -112,9 +112,9 @@ static const struct ni_json_field tag_fields[] = {
     NI_PAGE(ni_tag_row, records), NI_PAGE(ni_tag_row, bytes), NI_PAGE(ni_tag_row, exec_ns), NI_PAGE_AS(ni_tag_row, time_share, "share"),
     NI_PAGE_AS(ni_tag_row, busbw_gbs, "busbw")};
 
-static unsigned char byte_of(double ratio) {
-  double b = 128 + 24 * log2(ratio);
-  return !(ratio > 0) ? 0 : b < 1 ? 1 : b > 255 ? 255 : (unsigned char)lrint(b);
+static unsigned char byte_of(const struct ni_heat *h, double v) {
+  double b = 128 + (h->by_own ? 400 * v : 24 * log2(v));
+  return !(h->by_own || v > 0) ? 0 : b < 1 ? 1 : b > 255 ? 255 : (unsigned char)lrint(b);
 }
 
 /* n bytes -> base64 text in place of a JSON string's inside; out holds 4 * ((n + 2) / 3) + 1. */
@@ -131,9 +131,9 @@ static void base64(const unsigned char *in, size_t n, char *out) {
 }
 
 /*
- * The heat map: {"rows","bins","run","left_out","cells":base64}; row i is process i. One byte a cell: 0 nothing, else
- * 128 + 24 * log2(ratio): a step is 3 %, 1/32 .. 32 fit. Bins are merged in equal runs, weighted by their counts, when
- * rows x bins would be too many.
+ * The heat map: {"rows","bins","run","left_out","by_own","cells":base64}; row i is process i. One byte a cell: 0 nothing, else
+ * by own time 128 + 400 * part of a step (0.25 % each, +-0.3 fit), by durations 128 + 24 * log2(ratio): 3 % each, 1/32 .. 32
+ * fit. Bins are merged in equal runs, weighted by their counts, when rows x bins would be too many.
  */
 static int write_heat(struct ni_json *j, const struct ni_summary *s) {
   const struct ni_heat *h = &s->heat;
@@ -161,7 +161,7 @@ static int write_heat(struct ni_json *j, const struct ni_summary *s) {
         sum += (double)h->relative[at] * h->count[at];
         weight += h->count[at];
       }
-      cell[(size_t)r * bins + b] = weight > 0 ? byte_of(sum / weight) : 0;
+      cell[(size_t)r * bins + b] = weight > 0 ? byte_of(h, sum / weight) : 0;
     }
   base64(cell, n, text);
   ni_json_object(j, "heat");
@@ -169,6 +169,7 @@ static int write_heat(struct ni_json *j, const struct ni_summary *s) {
   ni_json_u64(j, "bins", bins);
   ni_json_u64(j, "run", run); /* bins of the run's time axis per cell */
   ni_json_u64(j, "left_out", h->rows - rows);
+  ni_json_bool(j, "by_own", h->by_own);
   ni_json_text(j, "cells", text);
   ni_json_end_object(j);
   free(cell);

@@ -11,7 +11,7 @@ python3 - <<'P'
 import json, re
 text, s = open("text").read(), json.load(open("out/summary/summary.json"))
 f, steps, run = s["findings"], s["steps"], s["run"]
-part = text[text.index("what stands out:"):text.index("largest single")].splitlines()
+part = text[text.index("what stands out:"):].split("\n\n")[0].splitlines()
 assert all(len(l) <= 80 for l in part), part
 flat = " ".join(" ".join(part).replace("|", " ").split())
 assert s["findings_by"] == "own_time" and len(f) == 1 and (f[0]["kind"], f[0]["ranks"], f[0]["onset_step"]) == ("late_rank", [5], 60), f

@@ -144,6 +144,7 @@ struct ni_settings {
   uint32_t stop_delay_us; /* most that the bracket's closing is delayed, at random */
   uint32_t poll_delay_us; /* most that the progress thread is delayed, at random */
   uint32_t gap_us;        /* host time between operations */
+  uint32_t compute_us;    /* device time of a rank before each of its kernels (device.c); 0: communicators run beside each other */
   int progress_threads;   /* > 0: all communicators share so many; 0: one each, as NCCL */
   int poison;             /* enum ni_poison */
   int net_steps;          /* network transfers per proxy operation */
@@ -151,8 +152,9 @@ struct ni_settings {
   int behind;             /* stamps are those of the work so many before on the channel (Q5, Q6); 0: counts agree */
   bool overrun;           /* a channel with more than 64 works pending shows stamps of later ones (Q4) */
   double gpu_offset_us, gpu_drift_ppm; /* NAN: by seed */
-  int straggler_rank, slow_rank;       /* global; -1 none */
-  double straggler_ms, slow_factor;    /* host delay per operation; factor on device time */
+  int straggler_rank, slow_rank, slow_gpu; /* global; -1 none */
+  double straggler_ms, slow_factor;        /* host delay per operation; factor on device time */
+  double slow_gpu_percent;                 /* how much longer slow_gpu computes */
   enum ni_end end;
   bool allgatherv;        /* 2.29 and later: Broadcast raises no Coll */
   int vary_percent;       /* size of the noise on device times */

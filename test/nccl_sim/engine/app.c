@@ -265,11 +265,11 @@ static void do_ce(struct ni_rank *r, struct ni_crank *c, const struct ni_step *s
 
 /*
  * When the first operation is due: on all ranks at once, as the first collective of a job sees to. Processes that each
- * counted from their own start would be late by the same time for ever. Who does not come within a second is not waited for.
+ * counted from their own start would be late by the same time for ever. Who does not come within so long is not waited for.
  */
-static uint64_t common_start(void) {
+static uint64_t common_start(uint64_t patience_ns) {
   struct ni_start *s = ni_run.start;
-  uint64_t at, give_up = ni_now() + 1000000000u;
+  uint64_t at, give_up = ni_now() + patience_ns;
   if (atomic_fetch_add_explicit(&s->arrived, 1, memory_order_relaxed) + 1 == ni_run.scn->set.ranks)
     atomic_store_explicit(&s->at_ns, ni_now() + 1000000u, memory_order_release);
   while (!(at = atomic_load_explicit(&s->at_ns, memory_order_acquire)) && ni_now() < give_up &&
@@ -278,14 +278,26 @@ static uint64_t common_start(void) {
   return at ? at : ni_now();
 }
 
+/*
+ * With compute_us: all devices begin at one moment, so much later that each application is ahead of its device by then, also where
+ * a busy machine lets some processes begin seconds after others.
+ */
+static void begin_turns(struct ni_rank *r) {
+  enum { PATIENCE_MS = 20000, AHEAD_MS = 500 };
+  if (r->turns_begun) return;
+  r->turns_begun = true;
+  r->turn_free_ns = common_start(PATIENCE_MS * 1000000ull) + AHEAD_MS * 1000000ull;
+}
+
 /* Holds the application back to the rate and lets a straggler be late. */
 static void pace(struct ni_rank *r, const struct ni_step *st) {
   const struct ni_settings *set = &ni_run.scn->set;
   uint64_t period = set->rate > 0 ? (uint64_t)(1e9 / set->rate) : 0;
   if (atomic_load_explicit(&ni_run.halt, memory_order_relaxed)) ni_park();
   if (set->gap_us) ni_sleep_ns(set->gap_us * 1000ull);
+  if (set->compute_us) begin_turns(r);
   if (period) {
-    if (!r->next_due_ns) r->next_due_ns = common_start();
+    if (!r->next_due_ns) r->next_due_ns = common_start(1000000000u);
     uint64_t now = ni_now();
     if (now > r->next_due_ns + 1000000000u) r->next_due_ns = now;
     if (r->next_due_ns > now + 80000) ni_sleep_ns(r->next_due_ns - now - 60000);

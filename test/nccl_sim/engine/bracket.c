@@ -273,6 +273,18 @@ void ni_silent_plan(struct ni_crank *c, const struct ni_plan *plan) {
   pthread_mutex_unlock(&c->lock);
 }
 
+/* With compute_us: the kernel's turn among those of its rank, and what the rank computes before it. */
+static void compute_before(struct ni_crank *c, struct ni_kernel *k, enum ni_occasion when) {
+  const struct ni_settings *set = &ni_run.scn->set;
+  struct ni_rank *r = c->owner;
+  k->compute_ns = 0;
+  if (!set->compute_us || when != NI_EAGER) return;
+  k->turn = atomic_fetch_add_explicit(&r->turns, 1, memory_order_relaxed);
+  uint64_t noise = ni_mix(ni_mix(set->seed, (uint64_t)r->rank), k->turn) % 1024;
+  double longer = r->rank == set->slow_gpu ? 1 + set->slow_gpu_percent / 100 : 1;
+  k->compute_ns = (uint64_t)(set->compute_us * 1e3 * longer * (0.99 + 0.02 * (double)noise / 1024));
+}
+
 void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_plan *plan, const int *masks,
                 const struct ni_called *api, enum ni_occasion when, uint64_t (*before)[2], uint64_t launch_ns,
                 uint64_t index, uint64_t *rng) {
@@ -290,6 +302,7 @@ void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_pl
              1024 * (uint32_t)set->vary_percent / 100;
   k->state = 0;
   k->hangs = false;
+  compute_before(c, k, when);
   for (int i = 0; i < plan->n_tasks && n < NI_MAX_TASKS; i++) {
     const struct ni_task *t = &plan->tasks[i];
     if (!ni_task_mine(c, t)) continue;

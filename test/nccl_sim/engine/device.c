@@ -15,10 +15,38 @@ void ni_kernel_put(struct ni_crank *c, struct ni_kernel *k) {
   pthread_mutex_unlock(&c->lock);
 }
 
+/* The rank's kernel before this one, on whichever communicator, has not ended yet. */
+static bool waits_for_turn(const struct ni_crank *c, const struct ni_kernel *k) {
+  return k->compute_ns && atomic_load_explicit(&c->owner->turns_over, memory_order_acquire) != k->turn;
+}
+
+/*
+ * The first kernel of a rank that computes begins so much before the others and runs until P looks at it. So one look is a prompt
+ * one on any machine, and the plugin knows from then on how the clocks of CPU and GPU relate.
+ */
+enum { FIRST_BEFORE_NS = 150000000 };
+_Thread_local uint64_t ni_looked_ns;
+
+static bool ends_when_looked_at(const struct ni_kernel *k) { return k->compute_ns && k->turn == 0; }
+
+/* What the kernel waits for in its stream, and the computing that comes before it. */
+static uint64_t compute_start(const struct ni_crank *c, const struct ni_kernel *k) {
+  if (ends_when_looked_at(k)) return c->owner->turn_free_ns - FIRST_BEFORE_NS;
+  uint64_t free_ns = k->compute_ns ? c->owner->turn_free_ns : c->stream_free_ns;
+  return (k->launch_ns > free_ns ? k->launch_ns : free_ns) + k->compute_ns;
+}
+
+static void pass_turn(struct ni_crank *c, const struct ni_kernel *k) {
+  if (!k->compute_ns) return;
+  if (!ends_when_looked_at(k)) c->owner->turn_free_ns = c->stream_free_ns;
+  atomic_store_explicit(&c->owner->turns_over, k->turn + 1, memory_order_release);
+}
+
 void ni_device_advance(struct ni_crank *c) {
   for (struct ni_kernel *k; (k = c->gpu_head);) {
     if (k->state == 0) {
-      k->start_ns = k->launch_ns > c->stream_free_ns ? k->launch_ns : c->stream_free_ns;
+      if (waits_for_turn(c, k)) return;
+      k->start_ns = compute_start(c, k);
       if (!k->hangs && k->participants > 1 && !ni_meet_arrive(c->meet, k->index, k->start_ns)) return;
       k->state = 1;
     }
@@ -32,6 +60,7 @@ void ni_device_advance(struct ni_crank *c) {
       k->state = 2;
     }
     c->stream_free_ns = ni_kernel_end(k);
+    pass_turn(c, k);
     c->gpu_head = k->next;
     if (!c->gpu_head) c->gpu_tail = NULL;
     ni_kernel_put(c, k);
@@ -67,6 +96,7 @@ bool ni_node_stop_at(const struct ni_node *n, uint64_t *at) {
   uint64_t rel = t->rel_stop_ns;
   if (n->ch == t->late_ch) rel += t->late_ns + (t->rel_stop_ns - t->rel_start_ns);
   *at = k->met_ns + scaled(k, rel) + jitter(k, n->ch, 1) + (n->ch == t->late_ch ? 2 * k->plan->jitter_ns : 0);
+  if (ends_when_looked_at(k) && ni_looked_ns > *at) *at = ni_looked_ns;
   return true;
 }
 

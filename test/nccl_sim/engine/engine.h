@@ -6,6 +6,9 @@
  * P2p; inside it the works are posted to the communicator's progress thread (proxy.c). The device (device.c)
  * is driven by that thread too: kernels of a communicator run in launch order; one begins at max(launch, end
  * of the one before), works once all participating ranks are in it (meet.c), and ends a modelled time later.
+ * With compute_us a rank has one order of kernels over all its communicators and computes before each: none of
+ * these times is the machine's, as long as the application launches ahead of the device, so that a machine under
+ * load has the logs of an idle one.
  * Device times are host monotonic nanoseconds; only what is handed to the plugin is converted to the rank's
  * GPU clock (gpu_clock.h).
  *
@@ -72,6 +75,8 @@ struct ni_kernel {
   const struct ni_plan *plan;
   uint64_t index;  /* the same on all ranks */
   uint64_t launch_ns, start_ns, met_ns;
+  uint64_t compute_ns; /* what the rank computes before it; 0: it is not in the rank's order of kernels */
+  uint64_t turn;       /* its number in that order; 0: it ends when it is looked at (device.c) */
   uint64_t hash;   /* the kernel's own randomness */
   uint32_t noise;  /* factor on device times, 1024 = 1 */
   int participants;
@@ -210,6 +215,11 @@ struct ni_rank {
   uint64_t rng;
   void *group_api, *coll_api, *p2p_api; /* kept like NCCL's thread-local state: not cleared (Q7) */
   uint64_t next_due_ns;
+  /* With compute_us: the order of the rank's kernels over all communicators. */
+  bool turns_begun;             /* A's */
+  _Atomic uint64_t turns;       /* given out; relaxed: a counter */
+  _Atomic uint64_t turns_over;  /* release by the P whose kernel has ended, acquire by the P whose turn is next */
+  uint64_t turn_free_ns;        /* when that kernel ended; of whose turn it is */
   struct ni_graph graphs[16];
   /* H's queue: one request at a time */
   pthread_mutex_t h_lock;
@@ -284,6 +294,8 @@ void ni_graph_behind(struct ni_rank *r, void (*f)(void *), void *arg);
 void ni_graph_stop(struct ni_rank *r);
 
 /* ---- device.c, called by P */
+/* When P looks at its communicators: set before each pass, for the device. */
+extern _Thread_local uint64_t ni_looked_ns;
 void ni_device_advance(struct ni_crank *c);
 bool ni_node_start_at(const struct ni_node *n, uint64_t *at);
 bool ni_node_stop_at(const struct ni_node *n, uint64_t *at);

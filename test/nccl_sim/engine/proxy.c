@@ -232,10 +232,22 @@ static void back_off(uint64_t now, uint64_t next_ns) {
   else sched_yield();
 }
 
+/*
+ * With compute_us nothing of a kernel's times depends on when it is looked at, so a quarter of the computing is often enough where
+ * it is not known when something happens. Else the thread sleeps until then: on a busy machine who wakes comes on at once, and who
+ * yields comes back much later, which is all that the plugin then knows of how the clocks of CPU and GPU relate.
+ */
+static void sleep_on(uint64_t now, uint64_t next_ns) {
+  uint64_t most_ns = ni_run.scn->set.compute_us * 250ull, wait = next_ns > now ? next_ns - now : 0;
+  if (most_ns < 30000) most_ns = 30000;
+  ni_sleep_ns(wait < most_ns ? wait + 1000 : most_ns);
+}
+
 /* One pass over the communicators that have something on the device. True: something moved. */
 static bool pass(struct ni_proxy *p, uint64_t now, uint64_t *next_ns) {
   bool moved = false;
   p->passes++;
+  ni_looked_ns = now;
   for (int i = 0; i < p->n_run; i++) {
     struct ni_crank *c = p->run[i];
     take_kernels(c);
@@ -289,7 +301,7 @@ static void *progress_main(void *arg) {
     idle = p->n_run == 0 && !p->netops;
     if (idle != was_idle)
       ni_proxy_ctrl(p, idle ? NI_ST_PROXY_CTRL_IDLE : NI_ST_PROXY_CTRL_ACTIVE, NI_ST_PROXY_CTRL_IDLE, -1);
-    if (!moved && !idle) back_off(now, next_ns);
+    if (!moved && !idle) (ni_run.scn->set.compute_us ? sleep_on : back_off)(now, next_ns);
     dawdle(&p->rng);
   }
   ni_core_flush_counts();
@@ -311,7 +323,7 @@ static void *profiler_main(void *arg) {
     uint64_t now = ni_now(), next_ns = UINT64_MAX;
     bool moved = pass(p, now, &next_ns) || appended > 0;
     idle = p->n_run == 0;
-    if (!moved && !idle) back_off(now, next_ns);
+    if (!moved && !idle) (ni_run.scn->set.compute_us ? sleep_on : back_off)(now, next_ns);
     dawdle(&p->rng);
   }
   ni_core_flush_counts();

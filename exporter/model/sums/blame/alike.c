@@ -36,6 +36,7 @@ void ni_blame_free(struct ni_blame *b) {
   }
   free(b->rank);
   free(b->link);
+  free(b->beyond_us);
 }
 
 const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t rank, uint32_t k) {

@@ -164,6 +164,8 @@ struct ni_blame {
   double usual_steps;          /* of most ranks */
   uint32_t sample_every;       /* of the blocks of the replay: one of so many */
   bool stages;                 /* classes are stages of a pipeline */
+  /* [rank][bin], of a step, in us: own time beyond that of its like, as causes are judged by it; NAN: not compared. */
+  float *beyond_us;
 };
 
 /* Global rank of a rank of the tables, for sorting and texts. */

@@ -96,10 +96,18 @@ static int fill_steps(const struct ni_blame *b, struct ni_summary *s) {
   return 0;
 }
 
+static int beyond_begin(struct ni_blame *b) {
+  const size_t n = (size_t)b->n_ranks * b->bins;
+  if (!(b->beyond_us = malloc((n + 1) * sizeof *b->beyond_us))) return -ENOMEM;
+  for (size_t i = 0; i < n; i++) b->beyond_us[i] = NAN;
+  return 0;
+}
+
 static int judge(struct ni_blame *b, struct ni_summary *s) {
   struct ni_causes causes = {0};
   struct ni_replay replay;
   int e = ni_blame_alike(b);
+  if (e == 0) e = beyond_begin(b);
   if (e == 0) e = ni_causes_own(b, &causes); /* first: there are more links than ranks, and room for so many causes alone */
   if (e == 0) e = ni_causes_links(b, &causes);
   if (e == 0) e = fill_steps(b, s);

@@ -59,6 +59,14 @@ static void excess(struct own *w, float *mean) {
   }
 }
 
+/* For the picture of who was late when (evidence/own_map.h): the numbers that findings come from. */
+static void keep_beyond(const struct own *w) {
+  const struct ni_blame *b = w->b;
+  for (uint32_t i = 0; i < w->c.n; i++)
+    for (uint32_t k = 0; k < b->bins; k++)
+      b->beyond_us[(size_t)w->c.member[i] * b->bins + k] = w->x[(size_t)i * b->bins + k] * w->c.of_us;
+}
+
 /* Noise of one rank from bin to bin, of the rank in the middle. */
 static float noise_of(struct own *w, float *each) {
   const struct ni_blame *b = w->b;
@@ -245,6 +253,7 @@ static int judge_class(struct own *w, uint32_t cls) {
   int e = ni_compare_places(b, &w->c);
   if (e == 0) {
     excess(w, each);
+    keep_beyond(w);
     float noise = noise_of(w, each);
     for (uint32_t i = 0; i < w->c.n; i++) judge_rank(w, i, noise);
   }

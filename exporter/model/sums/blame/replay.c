@@ -60,9 +60,11 @@ struct replay {
   uint32_t n_way;
   bool *in;                    /* links of a cause */
   uint32_t *stack, n_nodes, n_joins, n_stack;
+  bool torn;                   /* the block's ranks state orders that contradict each other: its times mean nothing */
   size_t cap_nodes, cap_joins, cap_what, cap_way;
   struct ni_index at;
   double own, pauses, transfer, recorded, replayed;
+  double *path, *lost;         /* by communicator: transfers on the longest way; what all causes together cost there */
 };
 
 /* The join of an operation; NI_BLAME_NONE: no memory. */
@@ -178,6 +180,10 @@ static void go_on(struct replay *x, uint32_t rank) {
     }
     struct join *j = &x->join[n->join];
     double began = begin(x, s, n, &by);
+    if (j->arrived >= j->n) { /* it went on without this rank, which is there all the same: see run() */
+      x->torn = true;
+      continue;
+    }
     if (j->arrived == 0 || began > j->start) {
       j->start = began;
       x->what[n->join].last = s->first + s->at;
@@ -193,6 +199,7 @@ static double run(struct replay *x) {
   double end = 0;
   for (uint32_t i = 0; i < x->n_joins; i++) x->join[i].arrived = x->join[i].waiting = 0;
   x->n_stack = 0;
+  x->torn = false;
   for (uint32_t r = ranks; r-- > 0;) {
     x->side[r].at = 0;
     if (x->side[r].n) x->stack[x->n_stack++] = r;
@@ -260,12 +267,35 @@ static int follow(struct replay *x, double end) {
     if (!ni_array_room(x->way, x->n_way, x->cap_way)) return -ENOMEM;
     x->way[x->n_way++] = (struct way){at, !first && by == n->main ? w->last : NI_BLAME_NONE, w->rank};
     x->transfer += end - x->join[at].start;
+    x->path[x->b->link[w->link].comm] += end - x->join[at].start;
     end = first ? 0 : x->join[by].end;
     x->pauses += pause;
     x->own += began - end - pause;
     if (first) break;
   }
   return 0;
+}
+
+/*
+ * What the block saves without all causes, put down to the communicators whose operations came earlier on its longest way: as
+ * much as own time before them and their transfers are shorter by. Call between without() of all causes and run().
+ */
+static double shorter(const struct replay *x, const struct way *w) {
+  double us = fmax(0, x->what[w->join].transfer - x->join[w->join].us);
+  if (w->node == NI_BLAME_NONE) return us;
+  const struct node *n = &x->node[w->node];
+  return us + fmax(0, n->gap - gap_of(&x->side[w->rank].change, n));
+}
+
+static double shorter_in_all(const struct replay *x) {
+  double all = 0;
+  for (uint32_t i = 0; i < x->n_way; i++) all += shorter(x, &x->way[i]);
+  return all;
+}
+
+static void put_down(struct replay *x, double saved, double all) {
+  for (uint32_t i = 0; i < x->n_way && all > 0; i++)
+    x->lost[x->b->link[x->what[x->way[i].join].link].comm] += shorter(x, &x->way[i]) * saved / all;
 }
 
 static void measure(struct replay *x) {
@@ -305,7 +335,8 @@ static uint32_t bins_of(const struct replay *x, const struct ni_cause *c, uint32
   return n;
 }
 
-static int replay_blocks(struct replay *x, struct ni_causes *causes, struct ni_replay *out) {
+/* torn: also blocks whose ranks contradict each other, as where stamps of a busy machine have changed the order of operations. */
+static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, struct ni_replay *out) {
   const struct ni_blame *b = x->b;
   uint32_t blocks = b->steps / NI_BLAME_BLOCK + 1;
   uint32_t seen[NI_CAUSES_MAX] = {0};
@@ -317,6 +348,7 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, struct ni_r
     if (got <= 0) continue;
     plain(x);
     double t = run(x);
+    if (x->torn && !torn) continue;
     base += t;
     if ((e = follow(x, t)) < 0) break;
     measure(x);
@@ -328,17 +360,18 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, struct ni_r
     }
     plain(x);
     for (uint32_t i = 0; i < causes->n; i++) without(x, &causes->item[i]);
-    all += causes->n ? t - run(x) : 0;
+    double part = shorter_in_all(x), saved = causes->n ? t - run(x) : 0;
+    put_down(x, saved, part);
+    all += saved;
     out->blocks++;
   }
   out->run_us = run_us(b);
   if (e == 0 && base > 0) {
-    double scale = out->run_us / base, on_way = x->own + x->pauses + x->transfer;
+    double scale = out->run_us / base, on_way = x->own + x->pauses + x->transfer, plain_us = 0, said_us = 0;
     out->model = x->recorded > 0 ? x->replayed / x->recorded : 1;
     out->own = x->own / on_way;
     out->pauses = x->pauses / on_way;
     out->transfer = x->transfer / on_way;
-    out->without_us = out->run_us - all * scale;
     for (uint32_t i = 0; i < causes->n; i++) {
       struct ni_cause *c = &causes->item[i];
       const double *mine = &cost[(size_t)i * blocks];
@@ -353,6 +386,15 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, struct ni_r
       c->low_us = c->cost_us * fmax(0, 1 - d);
       c->high_us = c->cost_us * (1 + d);
       if (c->kind == NI_FIND_CONGESTION && (e = ni_congestion_cost(b, causes, c)) < 0) break;
+      plain_us += sum * scale;
+      said_us += c->cost_us;
+    }
+    /* What all of them cost together, in the measure of what each is said to cost: of one cause it is the same number. */
+    double measure_of = plain_us > 0 ? scale * said_us / plain_us : 0;
+    out->without_us = fmax(0, out->run_us - all * measure_of);
+    for (uint32_t i = 0; i < b->s->n_comms; i++) {
+      b->s->comm[i].path_us = x->path[i] / on_way * out->run_us;
+      b->s->comm[i].cost_us = x->lost[i] * measure_of;
     }
   }
   free(cost);
@@ -361,9 +403,14 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, struct ni_r
 
 int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *out) {
   struct replay x = {.b = b, .causes = causes, .side = calloc(b->n_ranks + 1, sizeof *x.side), .stack = malloc((b->n_ranks + 1) * sizeof *x.stack),
-                     .in = malloc(b->n_links + 1)};
+                     .in = malloc(b->n_links + 1), .path = calloc(b->s->n_comms + 1, sizeof *x.path),
+                     .lost = calloc(b->s->n_comms + 1, sizeof *x.lost)};
   *out = (struct ni_replay){.model = NAN};
-  int e = x.side && x.stack && x.in ? replay_blocks(&x, causes, out) : -ENOMEM;
+  int e = x.side && x.stack && x.in && x.path && x.lost ? replay_blocks(&x, causes, false, out) : -ENOMEM;
+  if (e == 0 && !out->blocks) {
+    memset(x.side, 0, (b->n_ranks + 1) * sizeof *x.side);
+    e = replay_blocks(&x, causes, true, out);
+  }
   for (uint32_t r = 0; r < b->n_ranks; r++) {
     free(b->rank[r].sample);
     b->rank[r].sample = NULL;
@@ -376,5 +423,7 @@ int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *ou
   free(x.side);
   free(x.stack);
   free(x.in);
+  free(x.path);
+  free(x.lost);
   return e;
 }

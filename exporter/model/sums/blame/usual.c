@@ -1,6 +1,11 @@
 #include "usual.h"
 
 #define NARROWER 0.75f /* times as wide: then the other slot is waited for as well */
+/*
+ * Ten times as narrow: then it is, whatever a line through the samples says. One start that is some ms wrong, as at the begin of a log
+ * (the clocks of GPU and CPU are not yet related well), outweighs all others in a line, and is not among the middle 60 %.
+ */
+#define FAR_NARROWER 0.1f
 #define STEADY 0.35f   /* of the median, and STEADY_US: as wide as the times of a place may be */
 #define STEADY_US 60.0f
 #define SLOPE_ERROR 0.25 /* standard error up to which a slope says something */
@@ -97,6 +102,7 @@ void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t sl
       float w = with_it.width;
       struct slope s = slope_of(gap, n, slots, u->waits_for, k, far);
       bool told = s.n >= SLOPE_SAMPLES && s.error <= SLOPE_ERROR;
+      if (w < t.width * FAR_NARROWER) told = false;
       bool waits = told ? s.slope > 0.5 : w < t.width * NARROWER || (first && s.n * 10 >= n * 8 && w <= 1.5f * t.width);
       if (!waits && !told && s.n * 10 >= n * 8 && w <= 1.5f * t.width && (untold == slots || with_it.middle < u->or_us)) {
         u->or_us = with_it.middle;

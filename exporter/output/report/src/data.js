@@ -48,7 +48,7 @@ for (const c of [...comms, ...pairs]) c.typeName = raw.types[c.type];
 for (const p of processes) p.rankName = p.ranks || `rank ${p.rank}`;
 for (const p of processes) p.hostName = hosts[p.host] ? hosts[p.host].name : `host ${p.host}`;
 
-// One byte a cell: 0 nothing, else 128 + 24 log2(duration / peers' median).
+// One byte a cell: 0 nothing, else by own time 128 + 400 x part of a step, by durations 128 + 24 log2(duration / peers' median).
 function decode(text) {
   const bytes = atob(text);
   const out = new Uint8Array(bytes.length);
@@ -57,6 +57,7 @@ function decode(text) {
 }
 export const heat = { ...raw.heat, cells: decode(raw.heat.cells) };
 export const ratioOf = (byte) => (byte ? 2 ** ((byte - 128) / 24) : NaN);
+export const partOf = (byte) => (byte ? (byte - 128) / 400 : NaN);
 
 // Unix µs where the middle of time bin b lies.
 export const binTime = (b, run = 1) =>

@@ -7,14 +7,17 @@ import { count, duration, durationTick, known, percent } from './format.js';
 
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 
-// One finding: the bars of all are to one scale, that of the largest upper bound.
+// One finding: a bar is the run, as the bars of all that are shares of it.
 function card(f) {
-  const run = page.run.run_us, most = Math.max(...list.map((x) => x.high_us || 0), 1), at = (us) => Math.max(0, Math.min(100, (us / most) * 100));
+  const run = page.run.run_us, at = (us) => Math.max(0, Math.min(100, (us / run) * 100));
+  const share = (us) => `${((us / run) * 100).toFixed(1)} %`; // as the sentence has it
   const row = (title, figure, text) => el('div', { class: 'row' }, el('span', { class: 'dim', text: title }), figure, el('span', { text }));
-  const parts = [el('p', { text: `${f.text}.` }),
-    row('Cost', bar([0, 100, 'ground'], [0, at(f.lost_us), 'value'], [at(f.low_us), at(f.high_us), 'range', 3.5, 3]),
-      `${duration(f.lost_us)}, ${percent(f.lost_us / run)} (${duration(f.low_us)} to ${duration(f.high_us)}, ${percent(f.low_us / run)} to ${percent(f.high_us / run)})`)];
-  if (page.steps) {
+  const parts = [el('p', { text: `${f.text}.` })];
+  if (f.lost_us > 0) {
+    parts.push(row('Cost', bar([0, 100, 'ground'], [0, at(f.lost_us), 'value'], [at(f.low_us), at(f.high_us), 'range', 3.5, 3]),
+      `${duration(f.lost_us)}, ${share(f.lost_us)} (${duration(f.low_us)} to ${duration(f.high_us)}, ${share(f.low_us)} to ${share(f.high_us)})`));
+  }
+  if (page.steps && f.lost_us > 0) {
     const n = page.steps.n_steps, whole = f.from_step < 0 && f.to_step < 0;
     const from = Math.max(f.from_step, 0), to = f.to_step < 0 ? n - 1 : Math.min(f.to_step, n - 1);
     parts.push(row('Steps', bar([0, 100, 'ground'], [(from / n) * 100, ((to + 1) / n) * 100, 'value']),
@@ -25,16 +28,21 @@ function card(f) {
     const text = `nccl-inspector ${f.next.replace('LOGS', () => page.input_paths.map(word).join(' ') || 'LOGS')}`;
     parts.push(el('p', { class: 'next' }, el('code', { text }), ' ', copyButton(text)));
   }
-  return el('li', {}, ...parts);
+  return el('li', { value: f.number }, ...parts);
 }
+
+// Its number is that of the terminal and of summary.json, also where notes stand apart.
+list.forEach((f, i) => { f.number = i + 1; });
 
 export function findings() {
   const more = page.findings_left_out, all = page.findings_of_all, cards = page.by_own_time && page.run;
   const left = more ? (cards ? `${count(more)} more: see summary/summary.json.` : `${count(more)} more: see the tables "Ranks", "Communicators" and "Hosts".`) : '';
-  replace(byId('findings'), list.length
-    ? el(cards ? 'ol' : 'ul', {}, ...list.map((f) => (cards ? card(f) : el('li', { text: `${f.text}.` }))), left && !cards ? el('li', { class: 'dim', text: left }) : null)
+  const faults = list.filter((f) => !f.note), notes = list.filter((f) => f.note);
+  const items = (of, last) => el(cards ? 'ol' : 'ul', {}, ...of.map((f) => (cards ? card(f) : el('li', { text: `${f.text}.` }))), last);
+  replace(byId('findings'), faults.length ? items(faults, left && !cards ? el('li', { class: 'dim', text: left }) : null)
     : el('p', { class: 'none', text: 'No rank, host or communicator stands out.' }),
   left && cards ? el('p', { class: 'dim', text: left }) : null,
+  ...(notes.length ? [el('h3', { text: 'Also seen' }), items(notes)] : []),
   all ? el('p', { text: sentence(all) }) : null,
   el('p', { class: 'note', text: sentence(page.findings_rules) }));
 }

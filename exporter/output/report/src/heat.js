@@ -1,13 +1,16 @@
-// Rank x time against the peers' median. The axes are ECharts'; the cells are painted by hand, since there may be 400,000,
+// Rank x time, by what findings are judged: own time beyond that of ranks with the same work, or durations against the peers'
+// median. The axes are ECharts'; the cells are painted by hand, since there may be 400,000,
 // and where several fall on one pixel the one furthest from 1 is shown: one late rank among 2,048 stays visible.
-import { page, processes, hosts, heat, ratioOf, binTime } from './data.js';
+import { page, processes, hosts, heat, findings, ratioOf, partOf, binTime } from './data.js';
 import { byId, el, options, announce } from './dom.js';
 import { chart, redraw, palette, axis, zoom, hover, arrows } from './charts.js';
-import { times, duration, count, known } from './format.js';
+import { times, duration, count, known, percent } from './format.js';
 import { runAxis } from './time_axis.js';
 
 const cut = (text) => (text.length > 36 ? `…${text.slice(-35)}` : text); // the rank is at the end
-const SPAN = 24; // steps of the cells' bytes to a factor of 2: there the colour is full
+// Steps of the cells' bytes to where the colour is full: a fifth of a step longer, or a factor of 2 shorter. By own time what is
+// longer is late.
+const SPAN = heat.by_own ? -80 : 24;
 
 function colors() {
   const c = palette();
@@ -27,10 +30,14 @@ export function rankByTime() {
   let rows = [];
   let cursor = null; // [row, bin] by keyboard
 
+  function lateness(r) {
+    if (!heat.by_own) return processes[r].late_ns || 0;
+    return heat.cells.subarray(r * heat.bins, (r + 1) * heat.bins).reduce((sum, byte) => sum + (partOf(byte) || 0), 0);
+  }
   function arrange() {
     rows = [...Array(Math.min(heat.rows, processes.length)).keys()].filter((r) => host.value === '' || processes[r].host === Number(host.value));
     // As they come they are ordered by host, rank and GPU.
-    if (order.value === 'early') rows.sort((a, b) => (processes[b].late_ns || 0) - (processes[a].late_ns || 0) || a - b);
+    if (order.value === 'early') rows.sort((a, b) => lateness(b) - lateness(a) || a - b);
   }
   arrange();
 
@@ -40,8 +47,11 @@ export function rankByTime() {
     return `${p.hostName}${p.gpu >= 0 ? ` GPU ${p.gpu}` : ''} ${p.rankName}`;
   };
   const when = (bin) => (heat.bins ? `+${duration(binTime(bin, heat.run) - page.first_us)}` : '');
+  const part = (v) => (!known(v) ? 'nothing to compare' : v > 0.01 ? `${percent(v)} of a step longer than ranks with the same work`
+    : v < -0.01 ? `${percent(-v)} of a step shorter than ranks with the same work` : 'as long as ranks with the same work');
   function tell(row, bin) {
     const r = rows[row], v = ratioOf(heat.cells[r * heat.bins + bin]);
+    if (heat.by_own) return `${label(r)}, ${when(bin)}: ${part(partOf(heat.cells[r * heat.bins + bin]))}`;
     const said = !known(v) ? 'nothing to compare' : v < 0.97 ? `${times(v)} the peers' median: arrived late` : v > 1.03 ? `${times(v)} the peers' median: waited` : `${times(v)} the peers' median`;
     return `${label(r)}, ${when(bin)}: ${said}`;
   }
@@ -82,7 +92,14 @@ export function rankByTime() {
     return picture;
   }
 
-  byId('heat-note').textContent = "Each cell: the rank's mean duration against the median of its peers in the same operations. Orange: shorter, it arrived late and the others waited for it. Blue: longer, it waited."
+  // Boxes around what findings say: [number, row, from, to] in rows of the picture and bins.
+  const bins = (us) => ((us - page.first_us) / ((page.last_us - page.first_us) || 1)) * heat.bins;
+  const boxes = () => (heat.by_own ? findings : []).flatMap((f) => f.rows.map((r) => [f.number, rows.indexOf(r), f.from_step > 0 ? bins(f.from_us) : 0,
+    f.to_step >= 0 ? bins(f.to_us) : heat.bins]).filter(([, row]) => row >= 0));
+
+  byId('heat-note').textContent = (heat.by_own
+    ? `Each cell: how much longer the rank took between its operations than ranks with the same work, as a part of a step, by the numbers that findings come from. Orange: longer, the others waited for it; full from a fifth of a step on. Blue: shorter.${boxes().length ? ' Boxes: when a finding says so, with its number.' : ''}`
+    : "Each cell: the rank's mean duration against the median of its peers in the same operations. Orange: shorter, it arrived late and the others waited for it. Blue: longer, it waited.")
     + (heat.left_out ? ` ${count(heat.left_out)} processes left out.` : '');
 
   chart('c-heat', () => {
@@ -98,7 +115,7 @@ export function rankByTime() {
       dataZoom: [zoom({ xAxisIndex: 0, filterMode: 'none' }), zoom({ yAxisIndex: 0, filterMode: 'none' }),
         ...(rows.length > 40 ? [{ type: 'slider', yAxisIndex: 0, filterMode: 'none', width: 18, right: 8, showDetail: false, brushSelect: false, borderColor: c.line }] : [])],
       visualMap: { type: 'continuous', min: -1, max: 1, calculable: false, orient: 'horizontal', left: 'center', bottom: 0, itemWidth: 12, itemHeight: 160, seriesIndex: 0, dimension: 0,
-        inRange: { color: [css(c.late), css(c.even), css(c.wait)] }, text: ['waited 2×', 'late 0.5×'], textStyle: { color: c.dim } },
+        inRange: { color: heat.by_own ? [css(c.wait), css(c.even), css(c.late)] : [css(c.late), css(c.even), css(c.wait)] }, text: heat.by_own ? ['+20 % of a step', 'shorter'] : ['waited 2×', 'late 0.5×'], textStyle: { color: c.dim } },
       series: [{
         type: 'custom', silent: true, data: [[0, 0]], clip: true,
         renderItem: (params, api) => {
@@ -106,6 +123,11 @@ export function rankByTime() {
           const [x0, middle] = api.coord([0, 0]), [w, h] = api.size([1, 1]);
           const y0 = middle - h / 2;
           const children = [{ type: 'image', style: { image: paint(s, x0, w, y0, h), x: s.x, y: s.y, width: s.width, height: s.height } }];
+          for (const [number, row, from, to] of boxes()) {
+            const high = Math.max(h, 8); // around a line that is thinner than the box's own
+            children.push({ type: 'rect', shape: { x: x0 + from * w, y: y0 + row * h - (high - h) / 2, width: (to - from) * w, height: high }, style: { fill: 'none', stroke: c.text, lineWidth: 1.5 } },
+              { type: 'text', style: { text: String(number), x: x0 + from * w + 4, y: y0 + row * h + h / 2, fill: c.text, fontSize: 11, verticalAlign: 'middle' } });
+          }
           if (cursor) {
             children.push({ type: 'rect', shape: { x: x0 + cursor[1] * w, y: y0 + cursor[0] * h, width: w, height: h },
               style: { fill: 'none', stroke: c.text, lineWidth: 2 } });

@@ -1,4 +1,4 @@
-// First what is missing, then where the time went.
+// Whose logs these are, where the time went, and what the figures are made of.
 import { page, groups, comms, hosts, processes } from './data.js';
 import { byId, el, replace } from './dom.js';
 import { chart, palette, tooltip, axis, legend } from './charts.js';
@@ -10,12 +10,10 @@ export function head() {
   const job = page.job;
   const version = job.nccl_version > 0
     ? `NCCL ${Math.floor(job.nccl_version / 10000)}.${Math.floor(job.nccl_version / 100) % 100}.${job.nccl_version % 100}` : null;
-  const parts = [
-    job.id ? `job ${job.id}` : null, job.exe, job.world_size > 0 ? `world size ${job.world_size}` : null, version,
-    page.input_name ? `from ${page.input_name}` : null,
-    page.records ? `${iso(page.first_us)} to ${iso(page.last_us)} (${duration(page.last_us - page.first_us)})` : null,
-  ];
-  byId('job').textContent = parts.filter(Boolean).join(' · ');
+  const parts = [version, page.input_name ? `from ${page.input_name}` : null,
+    page.records ? `${iso(page.first_us)} to ${iso(page.last_us)}` : null];
+  replace(byId('job'), el('b', { text: page.head }), page.complete ? null : el('span', {}, ' (', el('a', { href: '#s-complete', text: 'what is missing' }), ')'),
+    el('br'), parts.filter(Boolean).join(' · '));
   document.title = `NCCL Inspector report${job.id ? `: job ${job.id}` : ''}`;
   byId('foot').textContent = [`nccl-inspector ${page.version || ''}`.trim(), job.formats ? `formats ${job.formats}` : null,
     job.producers ? `written by ${job.producers}` : null].filter(Boolean).join(' · ');
@@ -32,7 +30,7 @@ export function completeness() {
   verdict.classList.add(page.complete ? 'good' : 'bad');
   replace(verdict,
     el('span', { text: page.complete ? 'COMPLETE: every operation that the logs know of is in these figures.'
-      : 'INCOMPLETE: read the figures below with this in mind.' }),
+      : 'INCOMPLETE: read the figures with this in mind.' }),
     i.trouble.length ? el('ul', {}, ...i.trouble.map((text) => el('li', { text }))) : null);
 
   const card = (value, label, bad) => el('div', { class: bad ? 'card bad' : 'card' }, el('b', { text: value }), el('span', { text: label }));
@@ -82,7 +80,39 @@ const label = (c, n = 256) => `${c.name && c.name !== 'unknown' ? `${cut(c.name,
 // Names are often shared: the end of the number tells them apart.
 const brief = (c) => `${c.name && c.name !== 'unknown' ? `${cut(c.name, 8)} ` : ''}…${c.id.slice(-5)}`;
 
-export function whereTimeWent() {
+// Of the run, by the replay that says what findings cost: transfers on its critical path, what all findings together cost in a
+// communicator's operations, and transfers beside that path, which cost nothing.
+function sharesOfRun() {
+  const run = page.run.run_us, cost = (c) => Math.max(0, c.cost_us || 0), path = (c) => Math.max(0, (c.path_us || 0));
+  const hidden = (c) => Math.max(0, (c.transfer_ns || 0) / 1e3 - path(c));
+  const used = comms.filter((c) => path(c) + cost(c) + hidden(c) > 0).sort((a, b) => path(b) + cost(b) - path(a) - cost(a) || hidden(b) - hidden(a));
+  const shown = used.slice(0, TOP).reverse(), sum = (get) => used.reduce((n, c) => n + get(c), 0) / run;
+  const lost = sum(cost);
+  byId('time-note').textContent = `Per communicator, as shares of the run: transfers on its critical path, ${percent(sum(path))} together; `
+    + `${lost > 0 ? `what the findings cost in its operations, ${percent(lost)} together; ` : ''}transfers beside that path, which cost nothing.`
+    + (used.length > TOP ? ` The ${TOP} that cost most, of ${count(used.length)}; all are in the table "Communicators".` : '');
+  const parts = [['transfers', path, (c) => c.transfer], ['lost to the findings', cost, (c) => c.waiting], ['transfers beside the path', hidden, (c) => c.outside]]
+    .filter(([, get]) => shown.some((x) => get(x) > 0));
+  byId('c-time').style.height = `${Math.max(180, 96 + 30 * shown.length)}px`;
+  chart('c-time', () => {
+    if (!shown.length) return null;
+    const c = palette();
+    return {
+      grid: { left: 8, right: 24, top: 36, bottom: 36, containLabel: true },
+      legend: legend(),
+      tooltip: tooltip({ trigger: 'axis', axisPointer: { type: 'shadow' }, formatter: (at) => {
+        const x = shown[at[0].dataIndex];
+        return [`${label(x)} (${x.typeName}, ${x.n_ranks} ranks, ${x.nnodes} nodes)`, ...parts.map(([name, get]) => `${name}  ${duration(get(x))}, ${percent(get(x) / run)}`),
+          `${count(x.operations)} operations`].join('\n');
+      } }),
+      xAxis: axis({ type: 'value', min: 0, name: 'share of the run', nameGap: 26, axisLabel: { formatter: (v) => `${+v.toPrecision(3)} %` } }),
+      yAxis: axis({ type: 'category', data: shown.map((x) => (byId('c-time').clientWidth < 600 ? brief(x) : label(x, 18))), axisLabel: { color: c.text, hideOverlap: false }, splitLine: { show: false } }),
+      series: parts.map(([name, get, color]) => ({ name, type: 'bar', stack: 'time', color: color(c), barMaxWidth: 22, data: shown.map((x) => (get(x) / run) * 100) })),
+    };
+  }, 'No communicator has operations of steps.');
+}
+
+function sharesOfKernels() {
   const total = (c) => c.transfer_ns + c.waiting_ns + (known(c.outside_ns) ? c.outside_ns : 0);
   const used = comms.filter((c) => known(c.transfer_ns) && c.transfer_ns + c.waiting_ns > 0)
     .sort((a, b) => b.transfer_ns + b.waiting_ns - a.transfer_ns - a.waiting_ns);
@@ -115,7 +145,11 @@ export function whereTimeWent() {
       ],
     };
   }, 'No communicator has collectives seen from two ranks or more.');
+}
 
+export function whereTimeWent() {
+  if (page.by_own_time && page.run) sharesOfRun();
+  else sharesOfKernels();
   const share = (g) => el('span', {}, percent(g.share), el('progress', { max: '1', value: String(g.share || 0), 'aria-hidden': 'true' }));
   table(byId('top-groups'), [
     { title: 'Operation', get: operation, text: true },

@@ -251,9 +251,14 @@ static void print_findings(const struct ni_summary *s, const struct ni_inputs *i
                            "late, operations, messages by pair and roll-ups are told without --approximate.");
     return;
   }
-  if (s->n_findings) ni_say(f, "\nwhat stands out:\n");
+  const bool faults = s->n_findings && !s->finding[0].note; /* notes come behind them */
+  if (faults) ni_say(f, "\nwhat stands out:\n");
   else if (s->records) ni_say(f, "\nno rank, host or communicator stands out\n");
-  for (size_t i = 0; i < s->n_findings && i < FINDINGS_SHOWN; i++) print_finding(s, i, in, f);
+  for (size_t i = 0; i < s->n_findings && i < FINDINGS_SHOWN; i++) {
+    const bool first_note = s->finding[i].note && (i == 0 || !s->finding[i - 1].note);
+    if (first_note) ni_say(f, "  also, and nobody's fault:\n");
+    print_finding(s, i, in, f);
+  }
   uint64_t more = s->findings_left_out + (s->n_findings > FINDINGS_SHOWN ? s->n_findings - FINDINGS_SHOWN : 0);
   if (more) ni_say(f, "  and %" PRIu64 " more, in summary/summary.json\n", more);
   print_judged(s, f);

@@ -61,7 +61,7 @@ static void write_paths(struct ni_json *j, const struct ni_render_options *o) {
 static void write_findings(struct ni_json *j, const struct ni_summary *s) {
   static const struct ni_json_field fields[] = {
       NI_PAGE(ni_finding, text), NI_PAGE(ni_finding, lost_us), NI_PAGE(ni_finding, low_us), NI_PAGE(ni_finding, high_us),
-      NI_PAGE(ni_finding, from_step), NI_PAGE(ni_finding, to_step), NI_PAGE(ni_finding, evidence), NI_PAGE(ni_finding, next)};
+      NI_PAGE(ni_finding, from_step), NI_PAGE(ni_finding, to_step), NI_PAGE(ni_finding, evidence), NI_PAGE(ni_finding, next), NI_PAGE(ni_finding, note)};
   static const struct ni_json_field cost[] = {NI_JSON(ni_cost, run_us), NI_JSON(ni_cost, without_us), NI_JSON(ni_cost, own),
                                               NI_JSON(ni_cost, pauses), NI_JSON(ni_cost, transfer)};
   char text[320];

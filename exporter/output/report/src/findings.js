@@ -11,7 +11,7 @@ const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 function card(f) {
   const run = page.run.run_us, most = Math.max(...list.map((x) => x.high_us || 0), 1), at = (us) => Math.max(0, Math.min(100, (us / most) * 100));
   const row = (title, figure, text) => el('div', { class: 'row' }, el('span', { class: 'dim', text: title }), figure, el('span', { text }));
-  const parts = [el('p', { text: `${f.text}.` }),
+  const parts = [el('p', { text: `${f.note ? 'Also, and nobody\u2019s fault: ' : ''}${f.text}.` }),
     row('Cost', bar([0, 100, 'ground'], [0, at(f.lost_us), 'value'], [at(f.low_us), at(f.high_us), 'range', 3.5, 3]),
       `${duration(f.lost_us)}, ${percent(f.lost_us / run)} (${duration(f.low_us)} to ${duration(f.high_us)}, ${percent(f.low_us / run)} to ${percent(f.high_us / run)})`)];
   if (page.steps) {

@@ -24,7 +24,8 @@
 #define ALIKE 0.02 /* operations and bytes of communicators that did the same work differ by no more */
 
 const char *const ni_finding_names[NI_FIND_KINDS] = {"late_rank",   "slow_communicator", "slow_host",  "rank_pauses",  "slow_nvlink", "slow_nic",
-                                                     "slow_pair",   "slow_stage",        "congestion", "uneven_work",  "undecided"};
+                                                     "slow_pair",   "slow_stage",        "congestion", "uneven_work",  "periodic_work",
+                                                     "throttling",  "undecided"};
 
 const char *ni_findings_rules(const struct ni_summary *s, char out[320]) {
   if (s->by_own_time)
@@ -184,7 +185,7 @@ const char *ni_head_text(const struct ni_summary *s, char out[NI_HEAD_TEXT]) {
   return out;
 }
 
-bool ni_finding_is_note(const struct ni_finding *f) { return f->kind == NI_FIND_UNDECIDED; }
+bool ni_finding_is_note(const struct ni_finding *f) { return f->note; }
 
 const char *ni_cost_text(const struct ni_summary *s, char out[256]) {
   const struct ni_cost *c = &s->cost;

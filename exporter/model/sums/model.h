@@ -260,6 +260,8 @@ enum ni_finding_kind {
   NI_FIND_SLOW_STAGE,          /* of the pipeline */
   NI_FIND_CONGESTION,          /* all transfers across hosts, now and then */
   NI_FIND_UNEVEN,              /* it has more to do than its like */
+  NI_FIND_PERIODIC,            /* it does something else each so many steps */
+  NI_FIND_THROTTLING,          /* its own time is longer in bursts */
   NI_FIND_UNDECIDED,
   NI_FIND_KINDS
 };
@@ -280,7 +282,11 @@ struct ni_finding {
   double low_us, high_us;      /* of lost_us; NAN by durations */
   int64_t from_step, to_step;  /* first and last one; -1: from the begin, to the end */
   int64_t from_us, to_us;      /* Unix us; 0 as above */
-  uint64_t times;              /* pauses; steps of congestion; 0 */
+  uint64_t times;              /* pauses, bursts; steps of congestion; 0 */
+  uint32_t period_steps;       /* of periodic work; 0 */
+  double each_us;              /* how long one pause is; 0 */
+  double of_run;               /* share of the steps that bursts are in; 0 */
+  bool note;                   /* it accuses nobody, and comes behind those that do */
   bool by_waits;               /* told by waits for peers in symmetric kernels alone (waits.h) */
   char text[400];              /* the sentence. Control characters in names are '?' */
   char evidence[320];          /* what counters and clocks say of it; "": nothing */

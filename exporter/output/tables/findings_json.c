@@ -58,6 +58,9 @@ static void put_cost(struct ni_json *j, const struct ni_summary *s, const struct
   put_step(j, "onset_step", f->from_step);
   put_step(j, "end_step", f->to_step);
   if (f->times) ni_json_u64(j, "times", f->times);
+  if (f->period_steps) ni_json_u64(j, "period_steps", f->period_steps);
+  if (f->each_us > 0) ni_json_f64(j, "length_s", f->each_us / 1e6);
+  if (f->of_run > 0) ni_json_f64(j, "share_of_steps", f->of_run);
   if (*f->evidence) ni_json_text(j, "evidence", f->evidence);
   if (*f->next) ni_json_text(j, "next", f->next);
 }
@@ -98,6 +101,7 @@ void ni_findings_json(struct ni_json *j, const struct ni_summary *s) {
     ni_json_object(j, NULL);
     ni_json_text(j, "kind", ni_finding_names[f->kind]);
     ni_json_text(j, "level", level_of(f));
+    ni_json_text(j, "class", f->note ? "note" : "fault");
     ni_json_text(j, "text", f->text);
     if (f->by_waits) ni_json_text(j, "told_by", "initial_sync");
     if (f->level == NI_LEVEL_RANK) put_rank(j, s, &s->process[f->of]);

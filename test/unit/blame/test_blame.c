@@ -171,6 +171,49 @@ static void test_period(void **state) {
   free(r);
 }
 
+/*
+ * `steps` steps of `each` equal operations and a mark, with gaps that vary by chance; before each `pause_each`-th mark a pause of 60 ms. offset: the
+ * marks of odd steps come so many operations later than in the middle of theirs.
+ */
+static uint32_t noisy_steps(uint32_t steps, uint32_t each, uint32_t pause_each, uint32_t offset) {
+  static struct ni_blame_op op[8192];
+  struct ni_comm_row comm[2] = {{.n_ranks = 2}, {.n_ranks = 4}};
+  struct ni_summary s = {.comm = comm};
+  struct ni_run *r = calloc(1, sizeof *r);
+  struct ni_blame b = {.r = r, .s = &s};
+  struct ni_blame_slot slot[2] = {{.comm = 0, .ops = steps * each}, {.comm = 1, .ops = steps}};
+  const char *func[2] = {"AllReduce", "AllReduce"};
+  struct ni_blame_rank rank = {.slot = slot, .n_slots = 2, .token_func = func, .n_tokens = 2};
+  struct ni_step_mark m;
+  uint32_t n = 0, ends = 0, sn[2] = {0};
+  int64_t t = 0;
+  uint64_t x = 1;
+  for (uint32_t i = 0; i < steps * each; i++) {
+    const uint32_t step = i / each, at = i % each, mark_at = each / 2 - 1 + (step % 2 ? offset : 0);
+    x = ni_mix(x + i);
+    t += 400000 + (int64_t)(x % 200000) + (at == 0 && step % pause_each == 0 ? 60000000 : 0);
+    op[n++] = (struct ni_blame_op){.start_ns = t, .end_ns = t + 100000, .sn = sn[0]++};
+    t += 100000;
+    if (at == mark_at) op[n++] = (struct ni_blame_op){.start_ns = t + 1000, .end_ns = t + 50000, .sn = sn[1]++, .token = 1, .slot = 1};
+  }
+  assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
+  for (uint32_t i = 0; m.found && i < n; i++) ends += ni_steps_take(&m, &op[i]);
+  free(r);
+  return ends;
+}
+
+/* Neither chance nor a pause each so many steps makes several steps one; two marks that are not in the middle of their halves do. */
+static void test_steps_by_order(void **state) {
+  (void)state;
+  static const uint32_t counts[] = {20, 43, 76, 100, 101, 150, 200, 301};
+  for (uint32_t i = 0; i < 8; i++)
+    for (uint32_t pause = 3; pause <= 8; pause++) {
+      assert_int_equal(noisy_steps(counts[i], 4, pause, 0), counts[i]);
+      assert_int_equal(noisy_steps(counts[i], 12, pause, 0), counts[i]);
+    }
+  assert_in_range(noisy_steps(100, 12, 200, 4), 49, 51);
+}
+
 static void test_steps(void **state) {
   (void)state;
   bool found;
@@ -274,7 +317,7 @@ static void test_crossed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_room),    cmocka_unit_test(test_alone),   cmocka_unit_test(test_own_time), cmocka_unit_test(test_group),   cmocka_unit_test(test_overlap),
-      cmocka_unit_test(test_steps),   cmocka_unit_test(test_period),   cmocka_unit_test(test_coarsen), cmocka_unit_test(test_replay),   cmocka_unit_test(test_crossed),
+      cmocka_unit_test(test_steps),   cmocka_unit_test(test_period),   cmocka_unit_test(test_steps_by_order),   cmocka_unit_test(test_coarsen), cmocka_unit_test(test_replay),   cmocka_unit_test(test_crossed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,6 @@
 #include "exporter/base/array.h"
 #include "exporter/base/index.h"
 #include "exporter/base/order.h"
-#include "pass.h"
 #include "quantile.h"
 
 void ni_blame_free_rank(struct ni_blame_rank *o) {
@@ -43,46 +42,6 @@ const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t 
   const struct ni_blame_rank *o = &b->rank[rank];
   int64_t at = (int64_t)k - o->shift / (int32_t)b->bin_steps;
   return at < 0 || at >= o->n_bins || !o->cell[at].start_ns ? NULL : &o->cell[at];
-}
-
-/* The bin of `of` that begins nearest to the middle one of o; how many steps lie between their numbers. */
-static int32_t shift_of(const struct ni_blame_rank *of, const struct ni_blame_rank *o, uint32_t bin_steps) {
-  uint32_t middle = o->n_bins / 2, best = middle;
-  int64_t t = o->cell[middle].start_ns, least = INT64_MAX;
-  for (uint32_t k = 0; t && k < of->n_bins; k++) {
-    int64_t d = of->cell[k].start_ns - t;
-    if (!of->cell[k].start_ns) continue;
-    if (d < 0) d = -d;
-    if (d < least) {
-      least = d;
-      best = k;
-    }
-  }
-  return ((int32_t)best - (int32_t)middle) * (int32_t)bin_steps;
-}
-
-static void number_steps(struct ni_blame *b) {
-  const struct ni_blame_rank *of = NULL;
-  int32_t least = 0;
-  b->bin_steps = 1;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged && b->rank[i].bin_steps > b->bin_steps) b->bin_steps = b->rank[i].bin_steps;
-  for (uint32_t i = 0; i < b->n_ranks; i++) {
-    struct ni_blame_rank *o = &b->rank[i];
-    if (!o->judged) continue;
-    while (o->bin_steps < b->bin_steps) ni_blame_coarsen(o);
-    if (!of) of = o;
-    o->shift = shift_of(of, o, b->bin_steps);
-    if (o->shift < least) least = o->shift;
-  }
-  for (uint32_t i = 0; i < b->n_ranks; i++) {
-    struct ni_blame_rank *o = &b->rank[i];
-    if (!o->judged) continue;
-    o->shift -= least;
-    uint32_t bins = o->n_bins + (uint32_t)o->shift / b->bin_steps, steps = o->n_steps + (uint32_t)o->shift;
-    if (bins > b->bins) b->bins = bins;
-    if (steps > b->steps) b->steps = steps;
-  }
 }
 
 static uint32_t root_of(uint32_t *up, uint32_t i) {
@@ -293,7 +252,6 @@ static int compare_links(struct ni_blame *b) {
 }
 
 int ni_blame_alike(struct ni_blame *b) {
-  number_steps(b);
   int e = classes(b);
   if (e == 0) e = links(b);
   return e < 0 ? e : compare_links(b);

@@ -40,6 +40,12 @@
 
 enum ni_blame_kind { NI_BLAME_COLL, NI_BLAME_SEND, NI_BLAME_RECV };
 
+/* An operation of a slot: its number, its step, and so many of the rank before it in that step (number.h). */
+struct ni_blame_anchor {
+  uint64_t sn;
+  uint32_t step, in_step;
+};
+
 struct ni_blame_slot {
   uint32_t comm;               /* in the result */
   int32_t rank, peer;          /* in the communicator; peer: of messages, else -1 */
@@ -49,6 +55,8 @@ struct ni_blame_slot {
   uint64_t shape;              /* what it is, the same on ranks with the same work */
   uint64_t ops, bytes;
   double exec_us;
+  uint64_t anchor_of;          /* what the anchors are; 0: there are none */
+  struct ni_blame_anchor anchor[2]; /* of the first steps, the last */
 };
 /* alike: bytes of an operation and operations of a step differ by no more than this. */
 #define NI_BLAME_ALIKE 0.02
@@ -117,6 +125,7 @@ struct ni_blame_rank {
   struct ni_blame_link_cell *link_cell; /* [bin][max_slots] */
   uint32_t max_slots;          /* those that the first operations show; messages to further peers are left out */
   uint32_t n_bins, bin_steps, n_steps;
+  uint32_t whole_steps;        /* of n_steps; what the last mark leaves may be less than half of one */
   int32_t shift;               /* its step 0 is this step of the job */
   struct ni_blame_place *place; /* by name */
   uint32_t n_places;
@@ -161,12 +170,21 @@ struct ni_blame {
   struct ni_blame_link *link;
   uint32_t n_links, n_classes;
   uint32_t bins, bin_steps, steps; /* of the job: common to all ranks that are judged */
+  uint32_t whole_steps;        /* of most ranks: what is told */
   double usual_steps;          /* of most ranks */
   uint32_t sample_every;       /* of the blocks of the replay: one of so many */
   bool stages;                 /* classes are stages of a pipeline */
   /* [rank][bin], of a step, in us: own time beyond that of its like, as causes are judged by it; NAN: not compared. */
   float *beyond_us;
 };
+
+/* An operation of the slot; what: its function and size as a number, not 0. in_step: so many of the rank in its step before it. */
+static inline void ni_anchor_take(struct ni_blame_slot *s, uint64_t what, uint64_t sn, uint32_t step, uint32_t in_step) {
+  if (s->anchor_of == 0) s->anchor_of = what;
+  if (s->anchor_of != what) return;
+  if (step <= 1) s->anchor[0] = (struct ni_blame_anchor){sn, step, in_step}; /* the first step can have begun before the log */
+  s->anchor[1] = (struct ni_blame_anchor){sn, step, in_step};
+}
 
 /* Global rank of a rank of the tables, for sorting and texts. */
 static inline int32_t ni_blame_global(const struct ni_blame *b, uint32_t rank) { return b->s->process[b->rank[rank].process].rank; }

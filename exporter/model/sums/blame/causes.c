@@ -5,8 +5,11 @@
 #include <stdlib.h>
 
 #include "alike.h"
+#include "quantile.h"
 #include "exporter/base/array.h"
 #include "quantile.h"
+
+enum { COST_RANKS = 64 };      /* whose steps are looked at */
 
 struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level, uint32_t of) {
   if (c->n == NI_CAUSES_MAX) {
@@ -24,32 +27,49 @@ int ni_cause_item(struct ni_cause *c, uint32_t item) {
   return 0;
 }
 
-int ni_congestion_cost(const struct ni_blame *b, const struct ni_causes *causes, struct ni_cause *c) {
-  const struct ni_summary *s = b->s;
-  float *quiet = malloc((b->bins + 1) * sizeof *quiet);
+/* What one rank's bins that are hit took longer than the median of its others, by its own clock; apart: two standard deviations of these. */
+static double longer_us(const struct ni_blame *b, uint32_t rank, const bool *hit, float *quiet, float *apart) {
   double sum = 0;
-  size_t n = 0, hit = 0;
-  if (!quiet) return -ENOMEM;
+  size_t n = 0, hits = 0;
   for (int pass = 0; pass < 2; pass++) {
-    float usual = pass ? ni_blame_quantile(quiet, n, 0.5) : 0;
-    for (size_t k = 1; k + 2 < s->n_step_bins; k++) { /* the first and the last ones are not whole */
-      float us = (float)(s->step[k + 1].start_us - s->step[k].start_us);
-      if (!s->step[k].start_us || !s->step[k + 1].start_us) continue;
-      if (pass == 0 && !causes->crowded[k]) quiet[n++] = us;
-      if (pass == 1 && causes->crowded[k]) sum += us - usual, hit++;
+    const float usual = pass ? ni_blame_quantile(quiet, n, 0.5) : 0;
+    for (uint32_t k = 1; k + 2 < b->bins; k++) { /* the first and the last ones are not whole */
+      const struct ni_blame_cell *at = ni_blame_cell_at(b, rank, k), *next = ni_blame_cell_at(b, rank, k + 1);
+      const float us = at && next ? (float)(next->start_ns - at->start_ns) / 1e3f : NAN;
+      if (isnan(us)) continue;
+      if (pass == 0 && !hit[k]) quiet[n++] = us;
+      if (pass == 1 && hit[k]) sum += us - usual, hits++;
     }
   }
-  float apart = n ? quiet[n - 1 - n / 6] - quiet[n / 6] : 0; /* sorted; two standard deviations */
-  double doubt = apart * sqrt((double)hit) + 0.1 * fabs(sum);
+  if (n == 0 || n < hits) return NAN;
+  *apart = (quiet[n - 1 - n / 6] - quiet[n / 6]) * (float)sqrt((double)hits); /* sorted */
+  return sum;
+}
+
+/* Ranks see a wait in the one or the other of two steps: so it is summed up before they are compared. A clock that was set moves few of them. */
+int ni_steps_cost(const struct ni_blame *b, const bool *hit, struct ni_cause *c) {
+  const uint32_t every = b->n_ranks / COST_RANKS + 1;
+  float *quiet = malloc((b->bins + 1) * sizeof *quiet), sum[COST_RANKS + 1], apart[COST_RANKS + 1], away = 0;
+  size_t n = 0;
+  if (!quiet) return -ENOMEM;
+  for (uint32_t i = 0; i < b->n_ranks && n < COST_RANKS; i += every) {
+    const double us = b->rank[i].judged ? longer_us(b, i, hit, quiet, &away) : NAN;
+    if (isnan(us)) continue;
+    apart[n] = away;
+    sum[n++] = (float)us;
+  }
   free(quiet);
-  c->cost_us = fmax(0, sum);
-  c->low_us = fmax(0, sum - doubt);
-  c->high_us = fmax(0, sum + doubt);
-  return 0;
+  if (n == 0) return 0;
+  double us = ni_blame_quantile(sum, n, 0.5), doubt = ni_blame_quantile(apart, n, 0.5) + 0.1 * fabs(us);
+  if (c->most_us > 0) us = fmin(us, c->most_us);
+  c->cost_us = fmax(0, us);
+  c->low_us = fmax(0, us - doubt);
+  c->high_us = fmax(0, us + doubt);
+  return 1;
 }
 
 void ni_causes_free(struct ni_causes *c) {
-  for (uint32_t i = 0; i < c->n; i++) free(c->item[i].item);
+  for (uint32_t i = 0; i < c->n; i++) free(c->item[i].item), free(c->item[i].hit);
   free(c->crowded);
 }
 

@@ -15,8 +15,6 @@
 #define NI_CAUSE_SIGMA 6.0f        /* its mean is so many standard errors above the others */
 #define NI_CAUSE_BINS 5u           /* and it lasts so many bins */
 #define NI_CAUSE_OF_RUN 0.004f     /* and over the whole run it is so much of the own time: what lasts for a moment only is noise */
-#define NI_CAUSE_PAUSES 1e-6       /* chance of so many pauses of one rank among the others */
-#define NI_CAUSE_PAUSES_MIN 5u
 #define NI_CAUSE_LAUNCHED 0.15f    /* of a rank's idle time, more than elsewhere, lies before what begins as soon as it is launched: */
 #define NI_CAUSE_LAUNCH_OWN 0.01f  /* its CPU is slow where its own time is so much longer as well */
 #define NI_CAUSE_LAUNCH_APART 3.0f /* and that is so many standard deviations more than on other hosts */
@@ -29,6 +27,7 @@
 #define NI_CAUSE_CROWDED 1.25f     /* times its own quiet time: in a bin where most links across hosts are so slow, the fabric is */
 #define NI_CAUSE_CROWDED_BINS 0.02f /* of the run */
 #define NI_CAUSE_LINK_OF_STEP 0.002f /* a link whose transfers are less than that of a step is not judged */
+#define NI_CAUSE_BURSTS 6.0f       /* times what half of its like have in bins that are as long: bursts are no chance */
 #define NI_CAUSE_COST 3e-3         /* of the run: what costs less is not named: chance and the pace of a healthy job do as much, */
 #define NI_CAUSE_LINK_COST 1e-3    /* of links less than this, */
 #define NI_CAUSE_LINK_SMALL 0.15f  /* and where they take less than that longer */
@@ -57,8 +56,13 @@ struct ni_cause {
   bool rest;                   /* own time is seen only as far as the one communicator leaves the rank idle */
   bool launch;                 /* own time: operations are launched late; share is of the idle time before these */
   uint32_t from, to;           /* bins, half open */
-  uint32_t bins_hit;           /* congestion: so many of these; pauses: how many pauses */
-  float excess_us, share;      /* own time of a step more than usual, and as a share of it. Links: share is times usual - 1 */
+  uint32_t bins_hit;           /* congestion: so many of these; pauses, bursts: how many of them */
+  bool *hit;                   /* of what comes and goes: b->bins of them, set where it is at work; NULL: in all from `from` to `to`. Owned */
+  double most_us;              /* ... it costs so much at most; 0: no bound */
+  uint32_t period;             /* in steps; 0: none */
+  bool few;                    /* pauses are few, but long */
+  float of_run;                /* bins that are hit, as a share */
+  float excess_us, share;      /* own time of a step more than usual, and as a share of it. Links: share is times usual - 1. Pauses: us of one, 0 */
   float more_bytes;            /* uneven work: than its like exchange, as a share */
   float of_gaps;               /* own time: excess_us as a share of what is seen between operations (launch: of what is idle before these) */
   struct ni_lead lead;         /* of a late rank */
@@ -77,8 +81,12 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out);
 /* What lies between them. */
 int ni_causes_links(const struct ni_blame *b, struct ni_causes *out);
 void ni_causes_free(struct ni_causes *c);
-/* What steps in which the fabric was slow took longer than the median of the others: no replay is needed for that. After the steps are filled. */
-int ni_congestion_cost(const struct ni_blame *b, const struct ni_causes *causes, struct ni_cause *c);
+/*
+ * What the bins that are hit took longer than the median of the others, by the clock of each rank: no replay is needed for that, which may have
+ * seen none of a few. hit: b->bins of them. Fills cost, low and high; most_us of c bounds them. 1; 0: too many are hit, and nothing is
+ * changed; -ENOMEM.
+ */
+int ni_steps_cost(const struct ni_blame *b, const bool *hit, struct ni_cause *c);
 
 /* A new one; NULL: no more are named. */
 struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level, uint32_t of);

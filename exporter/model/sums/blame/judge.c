@@ -11,6 +11,7 @@
 #include "replay.h"
 #include "say.h"
 #include "exporter/model/sums/team/team.h"
+#include "exporter/model/sums/work/number.h"
 #include "exporter/model/sums/work/roles.h"
 #include "quantile.h"
 
@@ -93,6 +94,7 @@ static int fill_steps(const struct ni_blame *b, struct ni_summary *s) {
   }
   while (s->n_step_bins && !s->step[s->n_step_bins - 1].start_us) s->n_step_bins--; /* nothing comes after the last mark */
   if (s->n_steps > s->n_step_bins * s->bin_steps) s->n_steps = s->n_step_bins * s->bin_steps;
+  if (s->n_steps > b->whole_steps) s->n_steps = b->whole_steps;
   return 0;
 }
 
@@ -106,7 +108,8 @@ static int beyond_begin(struct ni_blame *b) {
 static int judge(struct ni_blame *b, struct ni_summary *s) {
   struct ni_causes causes = {0};
   struct ni_replay replay;
-  int e = ni_blame_alike(b);
+  int e = ni_number_steps(b);
+  if (e == 0) e = ni_blame_alike(b);
   if (e == 0) e = beyond_begin(b);
   if (e == 0) e = ni_causes_own(b, &causes); /* first: there are more links than ranks, and room for so many causes alone */
   if (e == 0) e = ni_causes_links(b, &causes);

@@ -7,14 +7,18 @@
 #include "alike.h"
 #include "causes.h"
 #include "compare.h"
+#include "exporter/model/sums/spells/spells.h"
 #include "uneven.h"
 #include "quantile.h"
 
 enum { OTHERS = 256 };         /* members that a rank's interval is compared with */
 
 struct late {                  /* what one rank shows */
-  bool late, pauses, launch;
-  uint32_t from, to, n_pauses;
+  bool late, launch;
+  uint32_t from, to;
+  uint32_t bursts;             /* its own time is longer in so many of them: in bins of hit, owned */
+  float area;                  /* of bursts: ni_bursts */
+  bool *hit;
   float excess_us, share, of_gaps;
   struct ni_lead lead;
   uint32_t alike;
@@ -113,14 +117,41 @@ static float others_there(struct own *w, uint32_t but, uint32_t from, uint32_t t
   return n ? usual : 0;
 }
 
+/*
+ * Own time that is longer in bursts. Where a rank's bins are long now and then by chance, so are those of its like: what is several times as much as
+ * most of these have is none. A host's ranks can have them together.
+ */
+static void judge_bursts(struct own *w, float noise) {
+  const struct ni_blame *b = w->b;
+  size_t n = 0;
+  for (uint32_t i = 0; i < w->c.n; i++) {
+    struct late *l = &w->late[w->c.member[i]];
+    float *x = &w->x[(size_t)i * b->bins];
+    x[0] = x[b->bins - 1] = NAN; /* the first and the last bin are begun or ended in the middle of a step */
+    bool *hit = calloc(b->bins + 1, sizeof *hit); /* no memory: it is judged as one interval */
+    const struct ni_bursts found = hit ? ni_bursts_of(x, b->bins, noise, hit) : (struct ni_bursts){0};
+    w->scratch[n++] = found.area;
+    if (found.n)
+      *l = (struct late){.bursts = found.n, .hit = hit, .to = b->bins, .share = found.excess, .excess_us = found.excess * w->c.of_us,
+                         .of_gaps = found.excess * w->c.of_us / w->c.level_us, .alike = w->c.n, .area = found.area};
+    else free(hit);
+  }
+  const float usual = ni_blame_quantile(w->scratch, n, n > 2 ? 0.5 : 0);
+  for (uint32_t i = 0; i < w->c.n; i++) {
+    struct late *l = &w->late[w->c.member[i]];
+    if (!l->bursts || l->area > NI_CAUSE_BURSTS * usual) continue;
+    free(l->hit);
+    *l = (struct late){0};
+  }
+}
+
 static void judge_rank(struct own *w, uint32_t i, float noise) {
   const struct ni_blame *b = w->b;
   float *x = &w->x[(size_t)i * b->bins];
   struct late *l = &w->late[w->c.member[i]];
   uint32_t from, to, n = 0;
   double sum = 0;
-  /* The first and the last bin are begun or ended in the middle of a step. */
-  x[0] = x[b->bins - 1] = NAN;
+  if (l->bursts) return;
   memcpy(w->scratch, x, b->bins * sizeof *x);
   for (uint32_t k = 0; k < b->bins; k++)
     if (x[k] > 1) x[k] = 1; /* one bin says no more than that */
@@ -136,42 +167,7 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
   uint32_t near = b->bins / 20 > 3 ? b->bins / 20 : 3;
   *l = (struct late){.late = true, .from = from <= near ? 0 : from, .to = to + near >= b->bins ? b->bins : to,
                      .excess_us = mean * w->c.of_us, .share = mean,
-                     .of_gaps = mean * w->c.of_us / w->c.level_us, .alike = w->c.n, .lead = w->c.lead[w->c.member[i]],
-                     .pauses = l->pauses, .n_pauses = l->n_pauses};
-}
-
-/* Chance of n or more where `mean` are usual. */
-static double chance(uint32_t n, double mean) {
-  double p = exp(-mean), below = 0;
-  for (uint32_t i = 0; i < n && i < 10000; i++) {
-    below += p;
-    p *= mean / (i + 1);
-  }
-  return below < 1 - 1e-12 ? 1 - below : p; /* beyond, the first term that is left is nearly all */
-}
-
-/* Pauses of each rank beside those of all others. Half as many again as the others have is still chance: they come in groups. */
-static void judge_pauses(struct own *w) {
-  const struct ni_blame *b = w->b;
-  size_t n = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged) w->scratch[n++] = (float)b->rank[i].incidents;
-  float usual = ni_blame_quantile(w->scratch, n, 0.75);
-  for (uint32_t i = 0; i < b->n_ranks; i++) {
-    const struct ni_blame_rank *o = &b->rank[i];
-    struct late *l = &w->late[i];
-    if (!o->judged || o->incidents < NI_CAUSE_PAUSES_MIN || n < 2) continue;
-    if (chance((uint32_t)o->incidents, 1.5 * fmaxf(usual, 1)) >= NI_CAUSE_PAUSES) continue;
-    double burst = 0;
-    for (uint32_t k = 0; k < o->n_bins; k++) burst += o->cell[k].burst;
-    l->pauses = true;
-    l->n_pauses = (uint32_t)o->incidents;
-    if (!l->late) {
-      l->to = b->bins;
-      l->excess_us = (float)(burst / b->steps);
-      l->alike = (uint32_t)n;
-    }
-  }
+                     .of_gaps = mean * w->c.of_us / w->c.level_us, .alike = w->c.n, .lead = w->c.lead[w->c.member[i]]};
 }
 
 /* Of a step, in which the GPU was idle and what came next began as soon as it was launched. */
@@ -233,6 +229,7 @@ static void judge_launches(struct own *w) {
       excess = beyond_others(w, o, launched, (k == 1) != b->stages, &usual, &others);
     if (excess <= 0) continue;
     if (excess > 0.98f * late) excess = 0.98f * late;
+    free(w->late[i].hit);
     w->late[i] = (struct late){.launch = true, .to = b->bins, .excess_us = excess, .share = excess / usual, .of_gaps = late / (late - excess) - 1,
                                .alike = others + 1};
   }
@@ -255,6 +252,7 @@ static int judge_class(struct own *w, uint32_t cls) {
     excess(w, each);
     keep_beyond(w);
     float noise = noise_of(w, each);
+    judge_bursts(w, noise);
     for (uint32_t i = 0; i < w->c.n; i++) judge_rank(w, i, noise);
   }
   free(w->x);
@@ -272,55 +270,98 @@ static int add_ranks(struct ni_cause *c, const struct own *w, bool (*belongs)(co
 
 static bool late_on(const struct own *w, uint32_t rank, uint32_t host) { return ni_blame_host(w->b, rank) == host && w->late[rank].late; }
 static bool launched_on(const struct own *w, uint32_t rank, uint32_t host) { return ni_blame_host(w->b, rank) == host && w->late[rank].launch; }
-static bool paused_on(const struct own *w, uint32_t rank, uint32_t host) { return ni_blame_host(w->b, rank) == host && w->late[rank].pauses; }
+static bool slow_on(const struct own *w, uint32_t rank, uint32_t host) { return launched_on(w, rank, host) || late_on(w, rank, host); }
+static bool burst_on(const struct own *w, uint32_t rank, uint32_t host) { return ni_blame_host(w->b, rank) == host && w->late[rank].bursts; }
 static bool itself(const struct own *w, uint32_t rank, uint32_t of) { return (void)w, rank == of; }
 static bool of_class(const struct own *w, uint32_t rank, uint32_t cls) { return w->b->rank[rank].cls == cls; }
 
-/* Most ranks of a host: the host, in the interval that most of them share. */
+/* What the ranks of a host show together. */
+struct hosted {
+  uint32_t there, n, launched, elsewhere, n_elsewhere, from, to;
+  float sum, share, of_gaps, most;
+};
+
+static struct hosted look_at_host(const struct own *w, uint32_t h, bool (*belongs)(const struct own *, uint32_t, uint32_t)) {
+  const struct ni_blame *b = w->b;
+  struct hosted x = {0};
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    const struct late *l = &w->late[i];
+    if (!b->rank[i].judged) continue;
+    if (ni_blame_host(b, i) != h) {
+      x.elsewhere++;
+      x.n_elsewhere += belongs(w, i, ni_blame_host(b, i));
+      continue;
+    }
+    x.there++;
+    if (!belongs(w, i, h)) continue;
+    if (x.n == 0 || l->from < x.from) x.from = l->from;
+    if (l->to > x.to) x.to = l->to;
+    x.launched += l->launch;
+    x.sum += l->excess_us;
+    x.most = fmaxf(x.most, l->excess_us);
+    x.share += l->share;
+    x.of_gaps += l->of_gaps;
+    x.n++;
+  }
+  return x;
+}
+
+/* Half as often elsewhere is chance; one rank that stands out is that rank (but for launches: these are the host's). */
+static bool is_host(const struct hosted *x) {
+  if (x->n < 2 || (float)x->n < NI_CAUSE_OF_HOST * (float)x->there || x->n_elsewhere * x->there * 2 > x->n * x->elsewhere) return false;
+  return x->launched || x->most * (float)x->n <= NI_CAUSE_OF_HOST_MOST * x->sum;
+}
+
+/* Bins of bursts that half of them have: how many there are, and in how much of the run. */
+static int add_hits(struct ni_cause *c, const struct own *w) {
+  const uint32_t bins = w->b->bins;
+  uint32_t hit = 0;
+  if (!(c->hit = calloc(bins + 1, sizeof *c->hit))) return -ENOMEM;
+  c->bins_hit = 0;
+  for (uint32_t k = 0; k < bins; k++) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n_items; i++) n += w->late[c->item[i]].hit[k];
+    c->hit[k] = n > 0 && n * 2 >= c->n_items;
+    hit += c->hit[k];
+    c->bins_hit += c->hit[k] && (k == 0 || !c->hit[k - 1]);
+  }
+  c->of_run = (float)hit / (float)bins;
+  return 0;
+}
+
+/*
+ * Most ranks of a host: the host, in the interval that most of them share. A slow CPU shows as late launches in some ranks and as own time in
+ * others, by what they have to wait for: they are one host.
+ */
 static int name_hosts(struct own *w, struct ni_causes *out, bool (*belongs)(const struct own *, uint32_t, uint32_t)) {
   const struct ni_blame *b = w->b;
-  bool pauses = belongs == paused_on;
+  const bool bursts = belongs == burst_on;
   int e = 0;
   for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
-    uint32_t there = 0, elsewhere = 0, n = 0, n_elsewhere = 0, from = 0, to = 0, count = 0;
-    float sum = 0, share = 0, of_gaps = 0, most = 0;
-    for (uint32_t i = 0; i < b->n_ranks; i++) {
-      if (!b->rank[i].judged) continue;
-      if (ni_blame_host(b, i) != h) {
-        elsewhere++;
-        n_elsewhere += belongs(w, i, ni_blame_host(b, i));
-        continue;
-      }
-      there++;
-      if (!belongs(w, i, h)) continue;
-      if (n == 0 || w->late[i].from < from) from = w->late[i].from;
-      if (w->late[i].to > to) to = w->late[i].to;
-      sum += w->late[i].excess_us;
-      most = fmaxf(most, w->late[i].excess_us);
-      share += w->late[i].share;
-      of_gaps += w->late[i].of_gaps;
-      count += w->late[i].n_pauses;
-      n++;
-    }
-    /* Half as often elsewhere is chance; one rank that stands out is that rank (but for launches: these are the host's). */
-    if (n < 2 || (float)n < NI_CAUSE_OF_HOST * (float)there || n_elsewhere * there * 2 > n * elsewhere) continue;
-    if (belongs != launched_on && most * (float)n > NI_CAUSE_OF_HOST_MOST * sum) continue;
-    struct ni_cause *c = ni_cause_add(out, pauses ? NI_FIND_PAUSES : NI_FIND_SLOW_HOST, NI_LEVEL_HOST, h);
+    struct hosted x = look_at_host(w, h, belongs);
+    if (!is_host(&x) || (belongs == slow_on && !x.launched)) continue;
+    const bool launch = x.launched * 2 >= x.n;
+    if (belongs == slow_on) x = look_at_host(w, h, launch ? launched_on : late_on); /* how much: what most of them show */
+    struct ni_cause *c = ni_cause_add(out, bursts ? NI_FIND_THROTTLING : NI_FIND_SLOW_HOST, NI_LEVEL_HOST, h);
     if (!c) return 0;
-    c->from = from;
-    c->to = to;
-    c->excess_us = sum / (float)n;
-    c->share = share / (float)n;
-    c->of_gaps = of_gaps / (float)n;
-    c->bins_hit = pauses ? count : 0;
-    c->launch = belongs == launched_on;
+    c->from = x.from;
+    c->to = x.to;
+    c->excess_us = x.sum / (float)x.n;
+    c->share = x.share / (float)x.n;
+    c->of_gaps = x.of_gaps / (float)x.n;
+    c->launch = launch;
     c->rest = belongs == late_on;
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (ni_blame_host(b, i) == h) c->rest &= b->rank[i].n_slots <= 1;
     c->alike = b->n_ranks;
     if ((e = add_ranks(c, w, belongs, h)) < 0) return e;
-    for (uint32_t i = 0; i < b->n_ranks; i++)
-      if (b->rank[i].judged && ni_blame_host(b, i) == h) *(pauses ? &w->late[i].pauses : c->launch ? &w->late[i].launch : &w->late[i].late) = false;
+    if (bursts && (e = add_hits(c, w)) < 0) return e;
+    for (uint32_t i = 0; i < b->n_ranks; i++) {
+      struct late *l = &w->late[i];
+      if (!b->rank[i].judged || ni_blame_host(b, i) != h) continue;
+      if (bursts) l->bursts = 0;
+      else l->late = l->launch = false;
+    }
   }
   return e;
 }
@@ -340,25 +381,23 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
   for (uint32_t k = 0; e == 0 && k < w->b->n_ranks; k++) {
     const uint32_t i = order[k];
     const struct late *l = &w->late[i];
-    for (int pauses = 0; e == 0 && pauses < 2; pauses++) {
-      if (!(pauses ? l->pauses : l->late || l->launch)) continue;
-      if (out->n >= NI_CAUSES_MAX / 2) { /* the other half is for stages and links */
-        out->left_out++;
-        continue;
-      }
-      struct ni_cause *c = ni_cause_add(out, pauses ? NI_FIND_PAUSES : NI_FIND_LATE_RANK, NI_LEVEL_RANK, i);
-      c->from = pauses ? 0 : l->from;
-      c->to = pauses ? w->b->bins : l->to;
-      c->excess_us = l->excess_us;
-      c->share = l->share;
-      c->of_gaps = l->of_gaps;
-      c->bins_hit = pauses ? l->n_pauses : 0;
-      c->launch = l->launch;
-      if (!pauses && !l->launch) c->lead = l->lead;
-      c->rest = !pauses && !l->launch && w->b->rank[i].n_slots == 1;
-      c->alike = l->alike;
-      e = add_ranks(c, w, itself, i);
+    if (!l->late && !l->launch && !l->bursts) continue;
+    if (out->n >= NI_CAUSES_MAX / 2) { /* the other half is for stages and links */
+      out->left_out++;
+      continue;
     }
+    struct ni_cause *c = ni_cause_add(out, l->bursts ? NI_FIND_THROTTLING : NI_FIND_LATE_RANK, NI_LEVEL_RANK, i);
+    c->from = l->from;
+    c->to = l->to;
+    c->excess_us = l->excess_us;
+    c->share = l->share;
+    c->of_gaps = l->of_gaps;
+    c->launch = l->launch;
+    if (!l->bursts && !l->launch) c->lead = l->lead;
+    c->rest = !l->launch && w->b->rank[i].n_slots == 1;
+    c->alike = l->alike;
+    e = add_ranks(c, w, itself, i);
+    if (e == 0 && l->bursts) e = add_hits(c, w);
   }
   free(order);
   return e;
@@ -458,13 +497,14 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
   int e = w.late && w.c.member && w.scratch && w.c.over_us && w.means && w.c.lead ? 0 : -ENOMEM;
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) e = judge_class(&w, c);
   if (e == 0) judge_launches(&w);
-  if (e == 0) judge_pauses(&w);
   if (e == 0) e = name_uneven(&w, out);
-  if (e == 0) e = name_hosts(&w, out, launched_on);
+  if (e == 0) e = name_hosts(&w, out, slow_on);
   if (e == 0) e = name_hosts(&w, out, late_on);
-  if (e == 0) e = name_hosts(&w, out, paused_on);
+  if (e == 0) e = name_hosts(&w, out, burst_on);
+  if (e == 0) e = ni_spells_pauses(b, out);
   if (e == 0) e = name_ranks(&w, out);
   if (e == 0 && b->stages) e = name_stages(&w, out);
+  for (uint32_t i = 0; w.late && i < b->n_ranks; i++) free(w.late[i].hit);
   free(w.late);
   free(w.c.member);
   free(w.scratch);

@@ -25,6 +25,7 @@ struct pass {
   struct token token[NI_PLACE_TOKENS];
   struct ni_step_mark mark;
   uint32_t step, bin, bins_max;
+  uint32_t in_step;            /* operations since it began */
   uint32_t turns;              /* periods of the operations: steps, unless marks say what these are */
   int64_t sampled_ns;          /* start of the last operation in the sample */
   size_t cap_sample, cap_cells, cap_incidents;
@@ -144,6 +145,8 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
     if (!o->slot[i].beside && x->places.end[x->places.group[i]][0].ns > busy) busy = x->places.end[x->places.group[i]][0].ns;
   /* The k-th Send of a rank meets the k-th Recv of its peer; records' own numbers count all messages of a communicator. */
   if (s->kind != NI_BLAME_COLL) op->sn = x->places.messages[op->slot];
+  else ni_anchor_take(s, o->token_hash[op->token] | 1, op->sn, x->step, x->in_step);
+  x->in_step++;
   struct ni_place_gap g = ni_places_gap(&x->places, op);
   struct ni_blame_cell *c = &o->cell[x->bin];
   struct ni_blame_link_cell *l = &o->link_cell[(size_t)x->bin * o->max_slots + op->slot];
@@ -183,6 +186,7 @@ static int take_chunk(struct pass *x) {
       x->turns++;
       if (!m->n) x->step++;
       while (x->step + 1 < m->n && m->at[x->step + 1] <= (before ? op->start_ns : op->end_ns)) x->step++;
+      x->in_step = 0;
       ni_places_next_step(&x->places);
       e = to_bin(x);
     }
@@ -283,6 +287,7 @@ static int sum_up(struct pass *x) {
   struct ni_blame_rank *o = x->out;
   const uint32_t turns = x->turns + 1;
   o->n_steps = x->step + 1;
+  o->whole_steps = o->n_steps - ((uint64_t)x->in_step * 2 * o->n_steps < o->ops);
   const float each = (float)turns / (float)o->n_steps;
   shapes(x);
   if (!(o->place = malloc((x->places.n_keys + 1) * sizeof *o->place))) return -ENOMEM;

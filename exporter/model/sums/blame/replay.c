@@ -37,6 +37,7 @@ struct way {
 struct change {                /* of a rank's own time in the scenario */
   float factor;
   uint32_t from, to;           /* bins */
+  const bool *hit;             /* in these of them; NULL: in all */
   bool no_pauses, launches;    /* launches: factor is of own time before what was launched late */
 };
 
@@ -145,7 +146,8 @@ static bool waits_for(const struct replay *x, uint32_t join) { return join != NI
 
 static float gap_of(const struct change *s, const struct node *n) {
   float gap = s->no_pauses ? n->gap - n->pause : n->gap;
-  if (n->bin >= s->from && n->bin < s->to && (!s->launches || n->launched_late)) gap -= (n->gap - n->pause) * (1 - s->factor);
+  const bool there = n->bin >= s->from && n->bin < s->to && (!s->hit || s->hit[n->bin]);
+  if (there && (!s->launches || n->launched_late)) gap -= (n->gap - n->pause) * (1 - s->factor);
   return gap;
 }
 
@@ -238,8 +240,8 @@ static void without(struct replay *x, const struct ni_cause *c) {
   if (c->links) quicken(x, c);
   for (uint32_t i = 0; i < c->n_items && !c->links; i++) {
     struct change *s = &x->side[c->item[i]].change;
-    if (c->kind == NI_FIND_PAUSES) s->no_pauses = true;
-    else *s = (struct change){1 / (1 + c->of_gaps), c->from, c->to, s->no_pauses, c->launch};
+    if (c->kind == NI_FIND_PAUSES || c->kind == NI_FIND_PERIODIC) s->no_pauses = true;
+    else *s = (struct change){1 / (1 + c->of_gaps), c->from, c->to, c->hit, s->no_pauses, c->launch};
   }
 }
 
@@ -385,7 +387,9 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
       if (most < c->cost_us && c->lead.apart < 1) c->cost_us = pow(most, 1 - c->lead.apart) * pow(c->cost_us, c->lead.apart);
       c->low_us = c->cost_us * fmax(0, 1 - d);
       c->high_us = c->cost_us * (1 + d);
-      if (c->kind == NI_FIND_CONGESTION && (e = ni_congestion_cost(b, causes, c)) < 0) break;
+      const bool *hit = c->kind == NI_FIND_CONGESTION ? causes->crowded : c->hit;
+      if (hit && (e = ni_steps_cost(b, hit, c)) < 0) break;
+      e = 0;
       plain_us += sum * scale;
       said_us += c->cost_us;
     }

@@ -9,6 +9,7 @@
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/put.h"
+#include "exporter/model/sums/spells/spells.h"
 
 static const char *host_text(const struct ni_blame *b, uint32_t host, char out[81]) { return ni_safe_text(b->s->host[host].name, out, 81); }
 
@@ -65,6 +66,47 @@ static void put_links(struct ni_put_text *w, const struct ni_blame *b, const str
   if (shown) ni_put(w, ")");
 }
 
+static void put_pauses(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
+  const bool one = c->level == NI_LEVEL_RANK;
+  char host[81], time[32];
+  if (one) put_rank(w, b, c->of);
+  else ni_put(w, "host %s:", host_text(b, c->of, host));
+  ni_put(w, " %s %u times between operations, %s on the mean, ", one ? "pauses" : "its ranks pause", c->bins_hit,
+         ni_duration_text(c->excess_us, time));
+  ni_put(w, c->few ? "longer than other ranks" : "far more often than other ranks");
+}
+
+/* Of a pause. All ranks may do other work together and idle for a part of it only: then it is what that costs. */
+static double each_us(const struct ni_cause *c) {
+  if (c->kind != NI_FIND_PAUSES && c->kind != NI_FIND_PERIODIC) return 0;
+  return c->level == NI_LEVEL_JOB ? c->cost_us / c->bins_hit : c->excess_us;
+}
+
+/* What takes so long is guessed from nothing but that: so it is "as", not "is". */
+static void put_periodic(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
+  const bool all = c->level == NI_LEVEL_JOB, one = f->n_processes == 1;
+  char host[81], time[32];
+  if (all) ni_put(w, f->n_processes == c->alike ? "all ranks" : "nearly all ranks");
+  else if (c->level == NI_LEVEL_HOST) ni_put(w, "host %s: its ranks", host_text(b, c->of, host));
+  else if (one) put_rank(w, b, c->of);
+  else put_ranks(w, f, b->s);
+  ni_put(w, " %s something else each %u steps, %u times, for %s on the mean, ", one ? "does" : "do", c->period, c->bins_hit,
+         ni_duration_text(each_us(c), time));
+  ni_put(w, all ? "as an evaluation is" : f->note ? "as a checkpoint is" : "as garbage collection is");
+}
+
+static void put_throttling(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
+  const bool one = c->level == NI_LEVEL_RANK;
+  char host[81];
+  if (one) put_rank(w, b, c->of);
+  else {
+    ni_put(w, "host %s: its ", host_text(b, c->of, host));
+    put_ranks(w, f, b->s);
+  }
+  ni_put(w, " compute%s %.0f %% longer in %u bursts, %.0f %% of the steps, as a GPU that is throttled does", one ? "s" : "", 100 * c->share,
+         c->bins_hit, 100 * c->of_run);
+}
+
 /* Who has more to do: nobody is slow. */
 static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
   const bool one = c->level == NI_LEVEL_RANK;
@@ -96,12 +138,9 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
                one ? "its" : "the", one ? "" : "s", ni_duration_text(c->excess_us, time));
       else put_own(w, c, one);
       break;
-    case NI_FIND_PAUSES:
-      if (one) put_rank(w, b, c->of);
-      else ni_put(w, "host %s:", host_text(b, c->of, host));
-      ni_put(w, " %s %u times between operations, %s on the mean, far more often than other ranks", one ? "pauses" : "its ranks pause",
-          c->bins_hit, ni_duration_text(c->excess_us * b->steps * (one ? 1 : (double)c->n_items) / c->bins_hit, time));
-      break;
+    case NI_FIND_PAUSES: put_pauses(w, b, c); break;
+    case NI_FIND_PERIODIC: put_periodic(w, b, c, f); break;
+    case NI_FIND_THROTTLING: put_throttling(w, b, c, f); break;
     case NI_FIND_SLOW_STAGE:
       ni_put(w, "pipeline stage of ");
       put_ranks(w, f, b->s);
@@ -204,9 +243,13 @@ static void when(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
   if (f->to_step >= 0) f->to_us = b->s->step[c->to].start_us;
 }
 
+/* Notes come behind what accuses somebody. */
+static bool is_note(const struct ni_cause *c) { return c->kind == NI_FIND_UNEVEN || ni_spells_note(c); }
+
 static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_us, struct ni_finding *f) {
   *f = (struct ni_finding){.kind = c->kind, .level = c->level, .of = c->of, .other = c->other, .compared = c->alike, .value = 1 + c->share,
-                           .lost_us = c->cost_us, .low_us = c->low_us, .high_us = c->high_us, .times = c->bins_hit};
+                           .lost_us = c->cost_us, .low_us = c->low_us, .high_us = c->high_us, .times = c->bins_hit, .period_steps = c->period,
+                           .each_us = each_us(c), .of_run = c->of_run, .note = is_note(c)};
   int e = whose(b, c, f);
   if (e < 0) return e;
   when(b, c, f);
@@ -220,7 +263,7 @@ static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_u
   put_when(&w, f, b->s);
   put_cost(&w, f, run_us);
   w = (struct ni_put_text){f->next, sizeof f->next};
-  if (f->n_processes && c->level != NI_LEVEL_FABRIC) {
+  if (f->n_processes && c->level != NI_LEVEL_FABRIC && c->level != NI_LEVEL_JOB) {
     ni_put(&w, "trace LOGS --rank ");
     for (size_t i = 0; i < f->n_processes && i < 8; i++) ni_put(&w, "%s%d", i ? "," : "", b->s->process[f->process[i]].rank);
   }
@@ -240,6 +283,8 @@ static bool covered(const struct ni_causes *causes, const struct ni_cause *pair)
 /* Nobody waits for the others, or chance can do as much. */
 static bool worth_saying(const struct ni_cause *c, const struct ni_replay *replay, double largest_us) {
   double cost = c->cost_us / replay->run_us;
+  if (c->kind == NI_FIND_PERIODIC) return cost >= NI_SPELLS_COST;
+  if (c->few) return cost >= NI_SPELLS_LONG_COST;
   if (replay->blocks < 2 && cost < NI_CAUSE_ONCE_COST) return false;
   if (c->rest && cost < NI_CAUSE_REST_COST) return false;
   if (!c->links && cost < NI_CAUSE_BESIDE_COST && c->cost_us < NI_CAUSE_BESIDE * largest_us) return false;
@@ -249,6 +294,8 @@ static bool worth_saying(const struct ni_cause *c, const struct ni_replay *repla
 
 static int by_cost(const void *a, const void *b) {
   const struct ni_cause *x = a, *y = b;
+  const bool p = is_note(x), q = is_note(y);
+  if (p != q) return p ? 1 : -1;
   if (x->cost_us != y->cost_us) return x->cost_us > y->cost_us ? -1 : 1;
   if (x->kind != y->kind) return (int)x->kind - (int)y->kind;
   return x->of < y->of ? -1 : x->of > y->of;
@@ -266,7 +313,7 @@ static void say_undecided(const struct ni_blame *b, const struct ni_cause *c, si
     if (!i || i < c->n_items) continue;
     struct ni_finding *f = &s->finding[s->n_findings++];
     *f = (struct ni_finding){.kind = NI_FIND_UNDECIDED, .level = NI_LEVEL_JOB, .other = UINT32_MAX, .from_step = -1,
-                             .to_step = -1, .low_us = NAN, .high_us = NAN, .value = NAN};
+                             .to_step = -1, .low_us = NAN, .high_us = NAN, .value = NAN, .note = true};
     snprintf(f->text, sizeof f->text, "undecided: whether finding %zu is the network or one host, since all links across hosts "
              "touch %s; counters of its NICs and GPUs would tell (nccl-inspector counters)", number, host_text(b, h, name));
     return;
@@ -276,16 +323,18 @@ static void say_undecided(const struct ni_blame *b, const struct ni_cause *c, si
 int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, const struct ni_replay *replay, struct ni_summary *s) {
   struct ni_cause sorted[NI_CAUSES_MAX];
   const struct ni_cause *crowded = NULL;
+  double largest_us = 0;
   size_t number = 0;           /* of the finding it is, from 1 on */
   char text[81];
   int e = 0;
   memcpy(sorted, causes->item, causes->n * sizeof *sorted);
   qsort(sorted, causes->n, sizeof *sorted, by_cost);
+  for (uint32_t i = 0; i < causes->n; i++) largest_us = fmax(largest_us, sorted[i].cost_us);
   s->cost = (struct ni_cost){replay->blocks > 0, replay->run_us, replay->without_us, replay->own, replay->pauses, replay->transfer, replay->model};
   s->causes_not_judged = causes->left_out; /* not findings: most causes cost too little to be named */
   for (uint32_t i = 0; e == 0 && i < causes->n; i++) {
     if (sorted[i].kind == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK && covered(causes, &sorted[i])) continue;
-    if (!worth_saying(&sorted[i], replay, sorted[0].cost_us)) continue;
+    if (!worth_saying(&sorted[i], replay, largest_us)) continue;
     if (sorted[i].kind == NI_FIND_CONGESTION) crowded = &sorted[i], number = s->n_findings + 1;
     if (s->n_findings == NI_SUM_FINDINGS) s->findings_left_out++;
     else e = fill(b, &sorted[i], replay->run_us, &s->finding[s->n_findings++]);

@@ -8,7 +8,10 @@
 #include "exporter/base/index.h"
 #include "exporter/base/order.h"
 
-enum { PERIOD_GAPS = 1200, PERIOD_MOST = 8 };
+enum { PERIOD_GAPS = 4096, PERIOD_MOST = 8, FOLD_MARKS = 1024, FOLD_ROWS = 512, FOLD_PARTS = 2 };
+#define FOLD_OFF 0.1f    /* of gaps: a seventh of them differ, so that a pause each so many steps does not make these one */
+#define FOLD_UNEVEN 0.1  /* of the operations between marks: what they differ by */
+#define FOLD_CLIP 0.7f   /* in logarithms of gaps: one that is twice as long says no more than that */
 enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20 };
 
 /* One, two or three operations in a row on one slot. */
@@ -18,6 +21,8 @@ struct gram {
   uint32_t first_of_slot, last_of_slot;           /* of the slot, whose order does not depend on times */
   int64_t after_ns;            /* own time that follows, in all */
   double least, most;          /* distances that are even */
+  double near_sum;             /* of distances that are not far longer than their mean: what comes between now and then is left out */
+  uint32_t near_n;
   uint32_t before;             /* where it was last, while they are gone through again */
   uint8_t n;
   /* Clusters of it: sum of distances and of their squares; how far apart two clusters are at least. */
@@ -77,9 +82,15 @@ static void count(struct gram *x, const struct ni_blame_op *op, uint32_t i, uint
 static double room(double want) { return want / 10 > 2 ? want / 10 : 2; }
 static bool near(double got, double want) { return got >= want - room(want) && got <= want + room(want); }
 
+static void look_near(struct gram *x, uint32_t of_slot) {
+  const double mean = (double)(x->last_of_slot - x->first_of_slot) / (x->count - 1), distance = of_slot - x->before;
+  if (of_slot != x->first_of_slot && distance <= mean + room(mean)) x->near_sum += distance, x->near_n++;
+  x->before = of_slot;
+}
+
 static void look_even(struct gram *x, uint32_t of_slot) {
   if (of_slot == x->first_of_slot) { /* once: this is gone through most */
-    double want = (double)(x->last_of_slot - x->first_of_slot) / (x->count - 1);
+    double want = x->near_sum / (x->near_n ? x->near_n : 1);
     x->least = want - room(want);
     x->most = want + room(want);
   } else if (of_slot - x->before >= x->least && of_slot - x->before <= x->most) x->even++;
@@ -145,13 +156,16 @@ static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank,
 
 /* Further passes: are they at even distances; how far are they apart; how many clusters; are these even. */
 static void look_at_all(const struct ni_blame_op *op, size_t n, struct grams *g, const operation_grams *at) {
-  for (uint32_t i = 0, seen[NI_BLAME_SLOTS] = {0}; i < n; i++) {
-    seen[op[i].slot]++;
-    for (unsigned k = 0; k < NI_STEP_GRAM && at[i][k] < GRAMS_MAX; k++) {
-      struct gram *x = &g->item[at[i][k]];
-      if (x->count >= 2) look_even(x, seen[op[i].slot]);
+  for (int pass = 0; pass < 2; pass++)
+    for (uint32_t i = 0, seen[NI_BLAME_SLOTS] = {0}; i < n; i++) {
+      seen[op[i].slot]++;
+      for (unsigned k = 0; k < NI_STEP_GRAM && at[i][k] < GRAMS_MAX; k++) {
+        struct gram *x = &g->item[at[i][k]];
+        if (x->count < 2) continue;
+        if (pass == 0) look_near(x, seen[op[i].slot]);
+        else look_even(x, seen[op[i].slot]);
+      }
     }
-  }
   for (int pass = 2; pass < 5; pass++)
     for (uint32_t i = 0; i < n; i++) {
       struct gram *x = &g->item[at[i][0]];
@@ -195,12 +209,27 @@ static bool better(const struct ni_blame *b, const struct ni_blame_rank *rank, c
   return x->after_ns > y->after_ns;
 }
 
+/*
+ * Operations of one communicator that begin close together swap now and then, and then several in a row are missed. So where a single one
+ * comes half as often again at most, it is the one that comes once a step.
+ */
+static const struct gram *alone_as_often(const struct ni_blame_rank *rank, const struct grams *g, const struct gram *row) {
+  const struct gram *best = row;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const struct gram *x = &g->item[i];
+    const bool as_often = x->count >= row->count && x->count * 2 < row->count * 3;
+    if (x->n == 1 && as_often && is_even(rank, x) && (best->n > 1 || x->count < best->count)) best = x;
+  }
+  return best;
+}
+
 /* The rarest number of times that is one of steps: 0: none. */
 static uint32_t steps_of(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct grams *g) {
   const struct gram *rarest = NULL;
   uint32_t next = 0;
   for (uint32_t i = 0; i < g->n; i++)
     if (is_even(rank, &g->item[i]) && (!rarest || g->item[i].count < rarest->count)) rarest = &g->item[i];
+  if (rarest && rarest->n > 1) rarest = alone_as_often(rank, g, rarest);
   if (!rarest || rarest->count >= RARE) return rarest ? rarest->count : 0;
   /* An evaluation every so many steps: single operations on communicators as large come far more often, two of them equally often. */
   for (uint32_t i = 0; i < g->n; i++) {
@@ -253,35 +282,111 @@ static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *o
   return 0;
 }
 
+/* Is it the mark of a candidate: a single operation of its kind. */
+static bool is_mark(const struct gram *x, const struct ni_blame_op *op) { return op->slot == x->slot && op->token == x->token; }
+
+/* Operations of the rank from one mark to the next, at most FOLD_MARKS of them. */
+static uint32_t distances(const struct gram *x, const struct ni_blame_op *op, size_t n, float *out) {
+  uint32_t marks = 0;
+  size_t last = 0;
+  for (size_t i = 0; i < n && marks <= FOLD_MARKS; i++) {
+    if (!is_mark(x, &op[i])) continue;
+    if (marks) out[marks - 1] = (float)(i - last);
+    last = i;
+    marks++;
+  }
+  return marks ? marks - 1 : 0;
+}
+
+static NI_ORDER_OF(by_value, float)
+
+static float median(float *x, uint32_t n) {
+  qsort(x, n, sizeof *x, by_value);
+  return n ? x[n / 2] : NAN;
+}
+
 /*
- * Where a few kinds of equal operations are all there is, what comes least often may come several times a step. Then the gaps before the most
- * frequent operations repeat after so many steps as they are taken for, not after one: how many are one step? 1: they are steps.
+ * How far numbers lie from what is usual for them: x is [row][width], and what is usual for a row is the median over every k-th one of the other
+ * half of each block of them. So a fold that chance made explains nothing. Differences beyond `clip` are pauses, and count as that.
  */
-static uint32_t in_a_step(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, uint32_t steps) {
-  float gap[PERIOD_GAPS];
-  double off[PERIOD_MOST + 1], least = INFINITY;
-  uint32_t slot = 0, gaps = 0;
+static float off_fold(const float *x, uint32_t from, uint32_t to, uint32_t width, uint32_t k, float clip) {
+  float usual[FOLD_ROWS];
+  double away = 0;
+  uint32_t n = 0;
+  for (uint32_t phase = 0; phase < k; phase++)
+    for (uint32_t at = 0; at < width; at++)
+      for (uint32_t half = 0; half < 2; half++) {
+        uint32_t others = 0;
+        for (uint32_t i = from + phase; i < to; i += k)
+          if ((i - from) / k % 2 != half && others < FOLD_ROWS) usual[others++] = x[(size_t)i * width + at];
+        float middle = median(usual, others);
+        for (uint32_t i = from + phase; i < to; i += k)
+          if ((i - from) / k % 2 == half && others) away += fminf(clip, fabsf(x[(size_t)i * width + at] - middle)), n++;
+      }
+  return n ? (float)(away / n) : INFINITY;
+}
+
+/* The least number of rows that repeat: `part` as far off as single rows are, in each half of them, which differ by `least_off` or more. 1: none. */
+static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float clip, float part, float least_off) {
+  float off[PERIOD_MOST + 1][FOLD_PARTS], least[FOLD_PARTS];
+  for (uint32_t q = 0; q < FOLD_PARTS; q++) least[q] = INFINITY;
+  for (uint32_t k = 1; k <= PERIOD_MOST; k++)
+    for (uint32_t q = 0; q < FOLD_PARTS; q++) {
+      uint32_t from = rows * q / FOLD_PARTS, to = rows * (q + 1) / FOLD_PARTS;
+      off[k][q] = to - from >= 4 * k ? off_fold(x, from, to, width, k, clip) : INFINITY;
+      least[q] = fminf(least[q], off[k][q]);
+    }
+  for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
+    uint32_t good = 0;
+    for (uint32_t q = 0; q < FOLD_PARTS; q++) good += isfinite(off[k][q]) && off[1][q] >= least_off && off[k][q] <= part * off[1][q] && off[k][q] <= 1.2f * least[q] + 1e-6f;
+    if (good == FOLD_PARTS) return k;
+  }
+  return 1;
+}
+
+/* Logarithms of the gaps before the operations of the slot with most of them, from mark to mark; only where there are as many each time. */
+static uint32_t gaps_between(const struct ni_blame_rank *rank, const struct gram *x, const struct ni_blame_op *op, size_t n, uint32_t *width,
+                             float gap[PERIOD_GAPS]) {
+  uint32_t slot = 0, marks = 0, rows = 0, at = 0, each = (uint32_t)-1;
+  float row[PERIOD_GAPS];
   int64_t end = 0;
   for (uint32_t i = 1; i < rank->n_slots; i++)
     if (rank->slot[i].ops > rank->slot[slot].ops) slot = i;
-  for (size_t i = 0; i < n && gaps < PERIOD_GAPS; i++) {
-    if (op[i].slot != slot) continue;
-    if (end) gap[gaps++] = logf((float)(op[i].start_ns > end ? op[i].start_ns - end : 0) + 1e4f);
-    end = op[i].end_ns;
+  each = (uint32_t)((double)rank->slot[slot].ops / x->count + 0.5);
+  *width = each;
+  if (each < 2 || each * 4 * FOLD_PARTS * 2 > PERIOD_GAPS) return 0;
+  for (size_t i = 0; i < n && (rows + 1) * each <= PERIOD_GAPS; i++) {
+    if (op[i].slot == slot) {
+      if (at < each) row[at] = logf((float)(end && op[i].start_ns > end ? op[i].start_ns - end : 0) + 1e4f);
+      at++;
+      end = op[i].end_ns;
+    }
+    if (!is_mark(x, &op[i])) continue;
+    if (marks++ && at == each) memcpy(gap + (size_t)rows++ * each, row, each * sizeof *row);
+    else if (marks > 1 && at != each) return 0; /* then their order tells more than gaps do */
+    at = 0;
   }
-  for (uint32_t k = 1; k <= PERIOD_MOST; k++) {
-    double each = (double)rank->slot[slot].ops * k / steps, sum[PERIOD_GAPS / 4] = {0}, away = 0;
-    uint32_t period = (uint32_t)(each + 0.5);
-    off[k] = INFINITY;
-    if (fabs(each - period) * steps > 2.0 * k || period < 2 || period * 4 > gaps) continue;
-    for (uint32_t i = 0; i < gaps / period * period; i++) sum[i % period] += gap[i];
-    for (uint32_t i = 0; i < gaps / period * period; i++) away += fabs(gap[i] - sum[i % period] / (gaps / period));
-    off[k] = away / (gaps / period * period);
-    least = fmin(least, off[k]);
+  return rows;
+}
+
+/*
+ * Where a few kinds of equal operations are all there is, what comes least often may come several times a step: two equal buckets of gradients.
+ * Then what lies between marks repeats after so many of them, not after one. Numbers of operations tell first; gaps only where these are all
+ * alike. 1: they are steps.
+ */
+static uint32_t in_a_step(const struct ni_blame_rank *rank, const struct gram *x, const struct ni_blame_op *op, size_t n) {
+  float far[FOLD_MARKS], gap[PERIOD_GAPS], all[FOLD_MARKS];
+  uint32_t rows = distances(x, op, n, far), width, k;
+  double off = 0;
+  memcpy(all, far, rows * sizeof *far);
+  float usual = median(all, rows);
+  for (uint32_t i = 0; i < rows; i++) off += fminf(fabsf(far[i] - usual), usual);
+  if (rows && off > FOLD_UNEVEN * usual * rows) {
+    k = fold_of(far, rows, 1, usual, 0.25f, 0);
+    if (k > 1) return k;
   }
-  for (uint32_t k = 2; k <= PERIOD_MOST; k++)
-    if (off[k] <= 0.5 * off[1] && off[k] <= 1.2 * least && isfinite(off[k])) return k;
-  return 1;
+  rows = gaps_between(rank, x, op, n, &width, gap);
+  return rows ? fold_of(gap, rows, width, FOLD_CLIP, 0.5f, FOLD_OFF) : 1;
 }
 
 int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, uint32_t wanted,
@@ -305,7 +410,7 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
     if (is_even(rank, x) && as_often(x->count, steps) && (!best || better(b, rank, x, best))) best = x;
   }
   if (best && single > 1 && !wanted && best->n == 1 && !best->cluster) {
-    uint32_t k = in_a_step(rank, op, n, best->count);
+    uint32_t k = in_a_step(rank, best, op, n);
     if (k > 1) wanted = best->count / k, best = NULL;
   }
   uint32_t each = UINT32_MAX; /* where nothing comes as often as is wanted: every so manyth of what comes least often */

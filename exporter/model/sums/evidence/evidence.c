@@ -36,7 +36,8 @@ static const struct figure {
 
 /* Rungs to look at, a bit each. */
 static unsigned looks_at(enum ni_finding_kind kind) {
-  if (kind == NI_FIND_LATE_RANK || kind == NI_FIND_PAUSES || kind == NI_FIND_SLOW_HOST) return 1 << HOST | 1 << GPU | 1 << NIC;
+  if (kind == NI_FIND_LATE_RANK || kind == NI_FIND_PAUSES || kind == NI_FIND_SLOW_HOST ||
+      kind == NI_FIND_THROTTLING || kind == NI_FIND_PERIODIC) return 1 << HOST | 1 << GPU | 1 << NIC;
   if (kind == NI_FIND_SLOW_STAGE) return 1 << HOST | 1 << GPU;
   return kind == NI_FIND_SLOW_NVLINK ? 1 << GPU | 1 << NVLINK : kind == NI_FIND_UNEVEN ? 0 : 1 << NIC;
 }

@@ -24,7 +24,7 @@ struct work {
   size_t n_pauses;
   uint32_t *link;              /* of a communicator's collectives; NI_BLAME_NONE */
   const struct ni_blame_rank *of; /* whose begins of bins are the measure */
-  double step_us;
+  double step_us, longest_us;  /* a step; the longest pause */
   uint32_t n;                  /* entries */
   bool *waited;                /* [entry][rank] */
   uint32_t of_finding[NI_SUM_FINDINGS], last[NI_SUM_FINDINGS]; /* entries of incidents, the last of them */
@@ -82,6 +82,7 @@ static int gather(struct work *w) {
                                                .rank = i, .step = x->step + (uint32_t)o->shift};
     }
   }
+  for (size_t i = 0; i < w->n_pauses; i++) w->longest_us = fmax(w->longest_us, w->pause[i].us);
   qsort(w->pause, w->n_pauses, sizeof *w->pause, by_moment);
   return 0;
 }
@@ -100,14 +101,16 @@ static struct pause *began(const struct work *w, const struct ni_outlier *o) {
   if (isnan(at)) return NULL;
   while (lo < hi) {
     size_t mid = (lo + hi) / 2;
-    if (w->pause[mid].at < at - 4 * w->step_us) lo = mid + 1;
+    if (w->pause[mid].at < at - 4 * w->step_us - w->longest_us) lo = mid + 1;
     else hi = mid;
   }
   hi = lo + MANY < w->n_pauses ? lo + MANY : w->n_pauses;
-  for (; lo < hi && w->pause[lo].at <= at + w->step_us; lo++) {
+  for (; lo < hi && w->pause[lo].at <= at + w->step_us + w->longest_us; lo++) {
     struct pause *p = &w->pause[lo];
     bool clock = ni_blame_host(w->b, p->rank) == ni_blame_host(w->b, o->process);
     double since = clock ? (double)(o->start_ns - p->end_ns) / 1e3 : at - p->at;
+    /* Of other hosts the begins of bins lie on either side of it, as steps end with other operations there. */
+    if (!clock) since = since > p->us ? since - p->us : since < -p->us ? since + p->us : 0;
     if (p->us < NI_INCIDENTS_PART * o->lost_us || since > 1.2 * w->step_us || since < (clock ? 0 : -0.3 * w->step_us)) continue;
     since = fabs(since) + (p->rank == o->process ? 0 : clock ? 0.2 : 0.4) * w->step_us;
     if (since < best) {
@@ -125,9 +128,10 @@ static int32_t finding_of(const struct work *w, uint32_t process, int64_t step, 
     for (size_t i = 0; i < w->s->n_findings; i++) {
       const struct ni_finding *f = &w->s->finding[i];
       if ((f->from_step >= 0 && step < f->from_step) || (f->to_step >= 0 && step > f->to_step)) continue;
-      if (pause && f->kind != NI_FIND_PAUSES) continue;
+      if (pause && f->kind != NI_FIND_PAUSES && f->kind != NI_FIND_PERIODIC) continue;
       if (comm && (f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_UNEVEN ||
-                   f->kind == NI_FIND_PAUSES || f->kind == NI_FIND_SLOW_HOST)) continue;
+                   f->kind == NI_FIND_PAUSES || f->kind == NI_FIND_SLOW_HOST ||
+                   f->kind == NI_FIND_PERIODIC || f->kind == NI_FIND_THROTTLING)) continue;
       for (size_t k = 0; k < f->n_processes; k++)
         if (f->process[k] == process || (comm && in_comm(w, o->comm, f->process[k])) ||
             (near && !pause && f->level == NI_LEVEL_RANK && w->s->process[process].host == w->s->process[f->process[k]].host))

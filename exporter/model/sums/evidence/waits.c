@@ -115,9 +115,9 @@ static int add(struct ni_summary *s, const struct late *l) {
     s->findings_left_out++;
     return 0;
   }
-  /* By loss; but the last one may name another by its number. */
+  /* By loss, before notes; but the last one may name another by its number, which stays as it is. */
   bool numbered = s->n_findings && s->finding[s->n_findings - 1].kind == NI_FIND_UNDECIDED;
-  while (at < s->n_findings && (numbered || s->finding[at].lost_us >= l->lost_us)) at++;
+  while (at < s->n_findings && !s->finding[at].note && (numbered || s->finding[at].lost_us >= l->lost_us)) at++;
   uint32_t *of = malloc(sizeof *of);
   if (!of) return -ENOMEM;
   *of = l->process;

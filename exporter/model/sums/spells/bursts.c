@@ -1,0 +1,57 @@
+#include <math.h>
+
+#include "spells.h"
+
+#define LONGER 0.10f /* in a bin: it can belong to a burst; */
+#define LONGER_MEAN \
+  0.115f /* in all of them: own time that no place is compared for is not in it, so a sixth shows as less */
+#define APART 4.0f  /* times the noise of a bin: less is chance */
+#define QUIET 0.25f /* of the excess in bursts: so much there may be between them */
+#define OF_RUN_LEAST 0.02f
+#define OF_RUN_MOST 0.55f
+
+enum { BINS_MIN = 2, BURSTS_MIN = 2, HOLE = 1 };
+
+static bool longer(float x, float floor) { return !isnan(x) && x >= floor; }
+
+/* The burst that begins at `from`: bins that are longer, single ones of them not. Its end. */
+static uint32_t burst_end(const float *x, uint32_t bins, uint32_t from, float floor) {
+  uint32_t to = from + 1;
+  for (uint32_t k = from + 1; k < bins && k <= to + HOLE; k++)
+    if (longer(x[k], floor)) to = k + 1;
+  return to;
+}
+
+struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, bool *hit) {
+  struct ni_bursts b = {0}, none;
+  const float floor = fmaxf(LONGER, APART * noise);
+  double in = 0, out = 0;
+  uint32_t quiet = 0, seen = 0, longest = 0;
+  for (uint32_t k = 0; k < bins; k++) hit[k] = false;
+  for (uint32_t k = 0, to; k < bins; k = to) {
+    to = k + 1;
+    if (!longer(x[k], floor)) continue;
+    to = burst_end(x, bins, k, floor);
+    if (to - k < BINS_MIN) continue;
+    for (uint32_t i = k; i < to; i++) hit[i] = true;
+    if (to - k > longest) longest = to - k;
+    b.n++;
+    b.bins += to - k;
+  }
+  for (uint32_t k = 0; k < bins; k++) {
+    if (isnan(x[k])) continue;
+    if (hit[k]) in += fminf(x[k], 1), seen++;
+    else out += fminf(fmaxf(x[k], -1), 1), quiet++;
+  }
+  b.excess = seen ? (float)(in / seen) : 0;
+  b.area = (float)in;
+  none = (struct ni_bursts){.area = b.area};
+  const float rest = quiet ? (float)(out / quiet) : 0;
+  const bool share =
+      (float)b.bins >= OF_RUN_LEAST * (float)bins && (float)b.bins <= OF_RUN_MOST * (float)bins;
+  /* One that holds nearly all of them is an episode. */
+  const bool several = b.n >= BURSTS_MIN && longest * 10 < b.bins * 9;
+  if (share && several && b.excess >= LONGER_MEAN && rest <= QUIET * b.excess) return b;
+  for (uint32_t k = 0; k < bins; k++) hit[k] = false;
+  return none;
+}

@@ -1,0 +1,292 @@
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/model/sums/blame/quantile.h"
+#include "spells.h"
+
+#define SAME_STEPS 2u    /* ranks that pause together do so this near to each other; */
+#define SAME_LENGTH 0.4f /* a shorter one waits for the longer, in another way */
+#define OF_ALL 0.75f     /* of the ranks, or of those of a host */
+#define CHANCE_MANY 1e-6 /* of so many pauses of one rank among the others: */
+#define CHANCE_LONG 1e-4 /* of three long ones or more, which have to cost NI_SPELLS_LONG_COST as well, */
+#define CHANCE_TWO 3e-3  /* of two that are longer still */
+#define GROUPED 1.5      /* half as many again as others have is still chance: they come in groups */
+#define MANY_MIN 5u
+
+enum { LENGTHS = 4, LENGTH_OF_TWO = 2 };
+static const float lengths_us[LENGTHS] = {0, 2e4f, 8e4f, 3.2e5f};
+
+struct paused { /* one rank */
+  struct ni_moment *at;
+  bool *in; /* of its period */
+  uint32_t n;
+  struct ni_period period;
+  uint32_t longer[LENGTHS]; /* moments without a period that are longer than lengths_us */
+  bool told;                /* its period belongs to a cause */
+  bool many, few;           /* it pauses more often than others; few: it has a few long pauses */
+};
+
+struct work {
+  const struct ni_blame *b;
+  struct paused *of; /* by rank */
+  float *scratch;
+};
+
+static int by_step(const void *a, const void *b) {
+  const struct ni_moment *x = a, *y = b;
+  return x->step != y->step ? (x->step < y->step ? -1 : 1) : x->us < y->us ? -1 : x->us > y->us;
+}
+
+static int gather(struct paused *p, const struct ni_blame_rank *o) {
+  p->at = malloc((o->n_incidents + 1) * sizeof *p->at);
+  p->in = calloc(o->n_incidents + 1, sizeof *p->in);
+  if (!p->at || !p->in) return -ENOMEM;
+  for (uint32_t i = 0; i < o->n_incidents; i++)
+    p->at[i] = (struct ni_moment){o->incident[i].step + (uint32_t)o->shift, o->incident[i].us};
+  qsort(p->at, o->n_incidents, sizeof *p->at, by_step);
+  for (uint32_t i = 0; i < o->n_incidents; i++) {
+    if (p->n && p->at[p->n - 1].step == p->at[i].step) p->at[p->n - 1].us += p->at[i].us;
+    else p->at[p->n++] = p->at[i];
+  }
+  p->period = ni_period_of(p->at, p->n, p->in);
+  return 0;
+}
+
+/* Moments of x's period that y has as well. */
+static uint32_t common(const struct paused *x, const struct paused *y) {
+  uint32_t n = 0;
+  for (uint32_t i = 0, k = 0; i < x->n; i++) {
+    if (!x->in[i]) continue;
+    while (k < y->n && (!y->in[k] || y->at[k].step + SAME_STEPS < x->at[i].step)) k++;
+    n += k < y->n && y->at[k].step <= x->at[i].step + SAME_STEPS;
+  }
+  return n;
+}
+
+static bool together(const struct paused *x, const struct paused *y) {
+  return y->period.steps && y->period.us >= SAME_LENGTH * x->period.us &&
+         common(x, y) * 4 >= x->period.n * 3 && common(y, x) * 4 >= y->period.n * 3;
+}
+
+static void hit_moments(const struct work *w, const struct paused *p, bool periodic, struct ni_cause *c,
+                        float *most) {
+  const struct ni_blame *b = w->b;
+  for (uint32_t i = 0; i < p->n; i++) {
+    uint32_t bin = p->at[i].step / b->bin_steps;
+    if (p->in[i] != periodic || bin >= b->bins) continue;
+    if (p->at[i].us > most[bin]) most[bin] = p->at[i].us;
+    /* It is seen where the GPU idles. Others may wait for it in the next step, or end theirs elsewhere. */
+    for (uint32_t k = bin > 0 ? bin - 1 : 0; k <= bin + 1 && k < b->bins; k++) c->hit[k] = true;
+  }
+}
+
+/* Adds ranks to a cause, and what it can cost at most: of ranks that pause together the longest. */
+static int take(const struct work *w, struct ni_cause *c, const bool *member, bool periodic) {
+  const struct ni_blame *b = w->b;
+  float *most = calloc(b->bins + 1, sizeof *most);
+  c->hit = calloc(b->bins + 1, sizeof *c->hit);
+  int e = most && c->hit ? 0 : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    if (!member[i]) continue;
+    hit_moments(w, &w->of[i], periodic, c, most);
+    e = ni_cause_item(c, i);
+  }
+  for (uint32_t k = 0; e == 0 && k < b->bins && c->level != NI_LEVEL_JOB; k++)
+    c->most_us += most[k]; /* all can do other work together, and not pause */
+  c->to = b->bins;
+  free(most);
+  return e;
+}
+
+static bool of_host(const struct work *w, const bool *member, uint32_t first, uint32_t n) {
+  const uint32_t host = ni_blame_host(w->b, first);
+  uint32_t there = 0, of_it = 0;
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
+    if (!w->b->rank[i].judged || ni_blame_host(w->b, i) != host) continue;
+    there++;
+    of_it += member[i];
+  }
+  return n > 1 && of_it == n && (float)n >= OF_ALL * (float)there;
+}
+
+/* The rank whose period is the longest in time, and all that pause with it. */
+static int name_period(struct work *w, uint32_t first, bool *member, struct ni_causes *out) {
+  const struct ni_blame *b = w->b;
+  uint32_t n = 0, judged = 0, lowest = first;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    judged += b->rank[i].judged;
+    member[i] = i == first || (!w->of[i].told && together(&w->of[first], &w->of[i]));
+    if (!member[i]) continue;
+    n++;
+    w->of[i].told = true;
+    if (ni_blame_global(b, i) < ni_blame_global(b, lowest)) lowest = i;
+  }
+  const bool all = n > 1 && (float)n >= OF_ALL * (float)judged, host = !all && of_host(w, member, first, n);
+  struct ni_cause *c = ni_cause_add(out, NI_FIND_PERIODIC,
+                                    all    ? NI_LEVEL_JOB
+                                    : host ? NI_LEVEL_HOST
+                                           : NI_LEVEL_RANK,
+                                    all    ? 0
+                                    : host ? ni_blame_host(b, first)
+                                           : lowest);
+  if (!c) return 0;
+  c->period = w->of[first].period.steps;
+  c->bins_hit = w->of[first].period.n;
+  c->excess_us = w->of[first].period.us;
+  c->alike = judged;
+  return take(w, c, member, true);
+}
+
+static int name_periods(struct work *w, bool *member, struct ni_causes *out) {
+  const struct ni_blame *b = w->b;
+  for (int e = 0; e == 0;) {
+    uint32_t longest = NI_BLAME_NONE;
+    for (uint32_t i = 0; i < b->n_ranks; i++) {
+      const struct paused *p = &w->of[i];
+      if (p->period.steps && !p->told &&
+          (longest == NI_BLAME_NONE || p->period.us > w->of[longest].period.us))
+        longest = i;
+    }
+    if (longest == NI_BLAME_NONE) return 0;
+    if (out->n >= NI_CAUSES_MAX / 4) { /* room for others */
+      w->of[longest].told = true;
+      out->left_out++;
+    } else if ((e = name_period(w, longest, member, out)) < 0) return e;
+  }
+  return 0;
+}
+
+/* Chance of n or more where `mean` are usual. */
+static double chance(uint32_t n, double mean) {
+  double p = exp(-mean), below = 0;
+  for (uint32_t i = 0; i < n && i < 10000; i++) {
+    below += p;
+    p *= mean / (i + 1);
+  }
+  return below < 1 - 1e-12 ? 1 - below : p; /* beyond, the first term that is left is nearly all */
+}
+
+static void count_longer(const struct ni_blame_rank *o, struct paused *p) {
+  uint32_t periodic = 0;
+  for (uint32_t i = 0; i < p->n; i++)
+    for (uint32_t k = 0; k < LENGTHS; k++) {
+      p->longer[k] += !p->in[i] && p->at[i].us > lengths_us[k];
+      periodic += k == 0 && p->in[i];
+    }
+  p->longer[0] = (uint32_t)o->incidents > periodic ? (uint32_t)o->incidents - periodic
+                                                   : 0; /* not all are kept, but the longest */
+}
+
+/* Ranks that a rank is beside: of other hosts, as one host can pause as a whole. */
+static bool is_beside(const struct work *w, uint32_t rank, uint32_t other) {
+  if (rank == other || !w->b->rank[other].judged) return false;
+  return w->b->s->n_hosts < 2 || ni_blame_host(w->b, rank) != ni_blame_host(w->b, other);
+}
+
+static void judge_length(struct work *w, uint32_t rank, uint32_t k) {
+  struct paused *p = &w->of[rank];
+  const uint32_t n = p->longer[k];
+  size_t others = 0;
+  double sum = 0;
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
+    if (!is_beside(w, rank, i)) continue;
+    w->scratch[others++] = (float)w->of[i].longer[k];
+    sum += w->of[i].longer[k];
+  }
+  if (!others || n < (k ? 2 : MANY_MIN)) return;
+  const float usual = ni_blame_quantile(w->scratch, others, 0.75);
+  const double mean = GROUPED * fmax(usual, k ? (sum + 1) / (double)(others + 1) : 1),
+               p_value = chance(n, mean);
+  if (p_value < CHANCE_MANY) p->many = true;
+  else if (k && (p_value < CHANCE_LONG || (n == 2 && k >= LENGTH_OF_TWO && p_value < CHANCE_TWO && sum < 1)))
+    p->few = true;
+}
+
+static int name_pauses(struct work *w, bool *member, enum ni_finding_level level, uint32_t of,
+                       struct ni_causes *out) {
+  const struct ni_blame *b = w->b;
+  struct ni_cause *c = ni_cause_add(out, NI_FIND_PAUSES, level, of);
+  double burst = 0;
+  uint32_t n = 0, ranks = 0;
+  if (!c) return 0;
+  c->few = true;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    const struct ni_blame_rank *o = &b->rank[i];
+    if (!member[i]) continue;
+    ranks++;
+    c->few &= !w->of[i].many;
+    n += w->of[i].longer[0];
+    for (uint32_t k = 0; k < o->n_bins; k++) burst += o->cell[k].burst;
+    for (uint32_t k = 0; k < w->of[i].n; k++) burst -= w->of[i].in[k] ? w->of[i].at[k].us : 0;
+    w->of[i].many = w->of[i].few = false;
+  }
+  c->bins_hit = n;
+  c->excess_us = n ? (float)(burst / n) : 0; /* of a pause */
+  c->alike = b->n_ranks;
+  return take(w, c, member, false);
+}
+
+static bool stands_out(const struct paused *p) { return p->many || p->few; }
+
+static int name_hosts(struct work *w, bool *member, struct ni_causes *out) {
+  const struct ni_blame *b = w->b;
+  int e = 0;
+  for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
+    uint32_t there = 0, n = 0, most = 0, sum = 0;
+    for (uint32_t i = 0; i < b->n_ranks; i++) {
+      member[i] = b->rank[i].judged && ni_blame_host(b, i) == h && stands_out(&w->of[i]);
+      there += b->rank[i].judged && ni_blame_host(b, i) == h;
+      n += member[i];
+      sum += member[i] ? w->of[i].longer[0] : 0;
+      most = member[i] && w->of[i].longer[0] > most ? w->of[i].longer[0] : most;
+    }
+    if (n < 2 || (float)n < NI_CAUSE_OF_HOST * (float)there ||
+        (float)(most * n) > NI_CAUSE_OF_HOST_MOST * (float)sum)
+      continue;
+    e = name_pauses(w, member, NI_LEVEL_HOST, h, out);
+  }
+  return e;
+}
+
+static int name_ranks(struct work *w, bool *member, struct ni_causes *out) {
+  const struct ni_blame *b = w->b;
+  int e = 0;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    if (!stands_out(&w->of[i])) continue;
+    if (out->n >= NI_CAUSES_MAX / 2) {
+      out->left_out++;
+      continue;
+    }
+    for (uint32_t k = 0; k < b->n_ranks; k++) member[k] = k == i;
+    e = name_pauses(w, member, NI_LEVEL_RANK, i, out);
+  }
+  return e;
+}
+
+int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out) {
+  struct work w = {.b = b,
+                   .of = calloc(b->n_ranks + 1, sizeof *w.of),
+                   .scratch = malloc((b->n_ranks + 1) * sizeof *w.scratch)};
+  bool *member = calloc(b->n_ranks + 1, sizeof *member);
+  int e = w.of && w.scratch && member ? 0 : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    if (b->rank[i].judged) e = gather(&w.of[i], &b->rank[i]);
+  if (e == 0) e = name_periods(&w, member, out);
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    if (b->rank[i].judged) count_longer(&b->rank[i], &w.of[i]);
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    for (uint32_t k = 0; b->rank[i].judged && k < LENGTHS; k++) judge_length(&w, i, k);
+  if (e == 0) e = name_hosts(&w, member, out);
+  if (e == 0) e = name_ranks(&w, member, out);
+  for (uint32_t i = 0; w.of && i < b->n_ranks; i++) free(w.of[i].at), free(w.of[i].in);
+  free(w.of);
+  free(w.scratch);
+  free(member);
+  return e;
+}
+
+bool ni_spells_note(const struct ni_cause *c) {
+  return c->kind == NI_FIND_PERIODIC && (c->level == NI_LEVEL_JOB || c->excess_us >= NI_SPELLS_NOTE_US);
+}

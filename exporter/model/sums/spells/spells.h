@@ -1,0 +1,60 @@
+/*
+ * What comes and goes: pauses of ranks, with a period and without, and bursts in which they compute longer.
+ *
+ * A *pause* is a struct ni_blame_incident: the GPU of a rank was idle for longer than is usual in that place
+ * of the step. Pauses of one step are one *moment*. Moments of a rank that are about as long and as far apart
+ * in steps are *periodic*: garbage collection, a checkpoint, an evaluation. Ranks with the same period that
+ * pause in the same steps do so for one reason and are one cause: nearly all ranks are the job, most ranks of
+ * a host are the host, else they are named one by one. What is left is judged by number and by length beside
+ * the ranks of other hosts (of one's own where there is one host).
+ *
+ * A *burst* is some bins in a row in which a rank's own time is longer by a sixth or more, while it is as
+ * usual between bursts. What lasts is lateness (own.c); what comes once is an episode of it.
+ *
+ * What they cost is read off the steps themselves (ni_steps_cost() of causes.h): blocks that the replay saw
+ * may hold none of a few pauses.
+ *
+ * Periodic work is a note where it takes SPELLS_NOTE_US or more (nobody collects garbage for half a second, a
+ * checkpoint takes seconds), or where all ranks do it; else a fault. Threads: the main one. Ownership: causes
+ * own what they hold. Failure: -ENOMEM.
+ */
+#ifndef NI_SUMMARY_SPELLS_H
+#define NI_SUMMARY_SPELLS_H
+
+#include "exporter/model/sums/blame/causes.h"
+
+#define NI_SPELLS_NOTE_US 4.5e5f /* half a second, less what a GPU still had to do */
+#define NI_SPELLS_LONG_COST 1e-2 /* of the run: few pauses, but long ones, are named from there on */
+#define NI_SPELLS_COST 2e-3      /* of the run: periodic work is */
+
+struct ni_moment {
+  uint32_t step;
+  float us;
+};
+
+struct ni_period {
+  uint32_t steps;    /* 0: there is none */
+  uint32_t first, n; /* step of the first moment; moments */
+  float us;          /* mean length */
+};
+
+/* at: moments of a rank by step. in: set for those that belong to the period. */
+struct ni_period ni_period_of(const struct ni_moment *at, uint32_t n, bool *in);
+
+struct ni_bursts {
+  uint32_t n, bins; /* bursts; bins in them. n 0: there are none */
+  float area;       /* sum of x over bins in a row that are as long, whether these are bursts or not */
+  float excess;     /* in them, mean of x */
+};
+/*
+ * x: own time of each bin beyond that of the like, as a part of what is usual; NAN: nothing. hit: `bins` of them,
+ * set for bins of bursts.
+ */
+struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, bool *hit);
+
+/* Pauses of all ranks; periodic work first. */
+int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out);
+/* Is it told as a note? */
+bool ni_spells_note(const struct ni_cause *c);
+
+#endif

@@ -1,0 +1,139 @@
+#include "number.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "exporter/base/order.h"
+#include "exporter/model/sums/blame/pass.h"
+#include "exporter/model/sums/blame/quantile.h"
+
+struct seat { /* a judged rank in a communicator; what is compared there */
+  uint32_t comm, rank, slot;
+};
+static NI_ORDER_BY(by_comm, struct seat, comm, rank)
+
+    /* The bin of `of` that begins nearest to the middle one of o: steps between their numbers. */
+    static int32_t
+    shift_by_time(const struct ni_blame_rank *of, const struct ni_blame_rank *o, uint32_t bin_steps) {
+  uint32_t middle = o->n_bins / 2, best = middle;
+  int64_t t = o->cell[middle].start_ns, least = INT64_MAX;
+  for (uint32_t k = 0; t && k < of->n_bins; k++) {
+    int64_t d = of->cell[k].start_ns - t;
+    if (!of->cell[k].start_ns) continue;
+    if (d < 0) d = -d;
+    if (d < least) {
+      least = d;
+      best = k;
+    }
+  }
+  return ((int32_t)best - (int32_t)middle) * (int32_t)bin_steps;
+}
+
+/* Steps, with the part of one that had passed. */
+static double at_anchor(const struct ni_blame_rank *o, const struct ni_blame_anchor *a) {
+  return a->step + fmin(0.999, (double)a->in_step * o->n_steps / (double)(o->ops ? o->ops : 1));
+}
+
+static double at_number(const struct ni_blame_rank *o, const struct ni_blame_slot *s, uint64_t sn) {
+  for (int i = 0; i < 2; i++)
+    if (s->anchor[i].sn == sn) return at_anchor(o, &s->anchor[i]);
+  const double first = at_anchor(o, &s->anchor[0]), last = at_anchor(o, &s->anchor[1]),
+               n = (double)s->anchor[1].sn - (double)s->anchor[0].sn;
+  return n > 0 ? first + ((double)sn - (double)s->anchor[0].sn) * (last - first) / n : NAN;
+}
+
+/* So many steps later is the same one of x than of y. NAN: their anchors are of different operations. */
+static double apart(const struct ni_blame *b, const struct seat *x, const struct seat *y) {
+  const struct ni_blame_rank *p = &b->rank[x->rank], *q = &b->rank[y->rank];
+  const struct ni_blame_slot *s = &p->slot[x->slot], *t = &q->slot[y->slot];
+  if (s->anchor_of == 0 || s->anchor_of != t->anchor_of) return NAN;
+  double sum = 0;
+  uint32_t n = 0;
+  for (int i = 0; i < 2; i++) {
+    double d = at_number(p, s, t->anchor[i].sn) - at_anchor(q, &t->anchor[i]);
+    if (!isnan(d)) sum += d, n++;
+  }
+  return n ? sum / n : NAN;
+}
+
+/* Ranks of one communicator: of each, its first slot there. */
+static size_t take_seats(const struct ni_blame *b, struct seat *seat) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    for (uint32_t k = 0; b->rank[i].judged && k < b->rank[i].n_slots; k++)
+      if (b->rank[i].slot[k].kind == NI_BLAME_COLL && b->rank[i].slot[k].ops)
+        seat[n++] = (struct seat){b->rank[i].slot[k].comm, i, k};
+  qsort(seat, n, sizeof *seat, by_comm);
+  return n;
+}
+
+/* From ranks whose shift is known to those they share a communicator with, until no more become known. */
+static void spread(struct ni_blame *b, const struct seat *seat, size_t n, bool *known) {
+  bool more = true;
+  while (more) {
+    more = false;
+    for (size_t from = 0, to; from < n; from = to) {
+      const struct seat *of = NULL;
+      for (to = from; to < n && seat[to].comm == seat[from].comm; to++)
+        if (!of && known[seat[to].rank]) of = &seat[to];
+      for (size_t i = from; of && i < to; i++) {
+        double d = known[seat[i].rank] ? NAN : apart(b, of, &seat[i]);
+        if (isnan(d)) continue;
+        b->rank[seat[i].rank].shift = b->rank[of->rank].shift + (int32_t)lrint(d);
+        known[seat[i].rank] = more = true;
+      }
+    }
+  }
+}
+
+/* Bins of several steps hold the same steps on all ranks only as far as shifts are multiples of them. */
+static int32_t whole_bins(int32_t shift, uint32_t bin_steps) {
+  return (int32_t)lrint((double)shift / bin_steps) * (int32_t)bin_steps;
+}
+
+int ni_number_steps(struct ni_blame *b) {
+  const struct ni_blame_rank *of = NULL;
+  size_t slots = 0, judged = 0;
+  int32_t least = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) slots += b->rank[i].n_slots;
+  struct seat *seat = malloc((slots + 1) * sizeof *seat);
+  bool *known = calloc(b->n_ranks + 1, sizeof *known);
+  float *steps = malloc((b->n_ranks + 1) * sizeof *steps);
+  int e = seat && known && steps ? 0 : -ENOMEM;
+  b->bin_steps = 1;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged && b->rank[i].bin_steps > b->bin_steps) b->bin_steps = b->rank[i].bin_steps;
+  slots = e == 0 ? take_seats(b, seat) : 0;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    struct ni_blame_rank *o = &b->rank[i];
+    if (!o->judged) continue;
+    while (o->bin_steps < b->bin_steps) ni_blame_coarsen(o);
+    steps[judged++] = (float)o->whole_steps;
+  }
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    struct ni_blame_rank *o = &b->rank[i];
+    if (!o->judged || known[i]) continue;
+    o->shift = of ? of->shift + shift_by_time(of, o, b->bin_steps) : 0;
+    known[i] = true;
+    spread(b, seat, slots, known);
+    if (!of) of = o;
+  }
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    b->rank[i].shift = whole_bins(b->rank[i].shift, b->bin_steps);
+    if (b->rank[i].judged && b->rank[i].shift < least) least = b->rank[i].shift;
+  }
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    struct ni_blame_rank *o = &b->rank[i];
+    if (!o->judged) continue;
+    o->shift -= least;
+    uint32_t bins = o->n_bins + (uint32_t)o->shift / b->bin_steps, last = o->n_steps + (uint32_t)o->shift;
+    if (bins > b->bins) b->bins = bins;
+    if (last > b->steps) b->steps = last;
+  }
+  b->whole_steps = judged ? (uint32_t)ni_blame_quantile(steps, judged, 0.5) : 0;
+  free(seat);
+  free(known);
+  free(steps);
+  return e;
+}

@@ -1,0 +1,123 @@
+/* What comes and goes, rule by rule: periods of pauses, bursts; whose step is which of another's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "exporter/model/sums/spells/spells.h"
+#include "exporter/model/sums/work/number.h"
+
+/* n moments from step `first` on, `each` steps apart, every third one a step late. */
+static uint32_t moments(struct ni_moment *at, uint32_t n, uint32_t first, uint32_t each, float us) {
+  for (uint32_t i = 0; i < n; i++)
+    at[i] = (struct ni_moment){first + i * each + (i % 3 == 2), us * (1 + 0.05f * (float)(i % 2))};
+  return n;
+}
+
+static void test_period(void **state) {
+  (void)state;
+  struct ni_moment at[16];
+  bool in[16];
+  struct ni_period p = ni_period_of(at, moments(at, 5, 30, 50, 9e5f), in);
+  assert_true(p.steps >= 49 && p.steps <= 51 && p.n == 5 && p.first == 30 && p.us > 9e5f && p.us < 9.5e5f);
+  uint32_t n = moments(at, 5, 30, 50, 9e5f);
+  at[n++] = (struct ni_moment){260, 5e3f}; /* a short one between has another reason */
+  p = ni_period_of(at, n, in);
+  assert_true(p.n == 5 && in[0] && in[4] && !in[5]);
+  n = moments(at, 6, 30, 50, 9e5f);
+  at[3] = at[4], at[4] = at[5]; /* one was missed: two periods */
+  p = ni_period_of(at, n - 1, in);
+  assert_true(p.steps >= 49 && p.steps <= 51 && p.n == 5);
+  assert_int_equal(ni_period_of(at, moments(at, 2, 30, 50, 9e5f), in).steps, 0);
+  assert_int_equal(ni_period_of(at, moments(at, 8, 30, 2, 9e5f), in).steps,
+                   0); /* each second step is no period of its own */
+  static const uint32_t by_chance[] = {12, 31, 99, 110, 171, 188, 280};
+  for (n = 0; n < 7; n++) at[n] = (struct ni_moment){by_chance[n], 2e5f};
+  assert_int_equal(ni_period_of(at, n, in).steps, 0);
+  assert_false(in[0]);
+  n = moments(at, 3, 30, 50, 2e5f); /* three could be chance: they have to be as long, too */
+  assert_true(ni_period_of(at, n, in).steps > 0);
+  at[1].us = 4e5f;
+  assert_int_equal(ni_period_of(at, n, in).steps, 0);
+}
+
+enum { BINS = 200 };
+
+/* Bins with a little noise, and bursts of `length` from each of n begins on. */
+static void bursts(float *x, uint32_t n, const uint32_t *from, uint32_t length, float height) {
+  for (uint32_t k = 0; k < BINS; k++) x[k] = 0.01f * (float)((int)(k * 7919 % 5) - 2);
+  for (uint32_t i = 0; i < n; i++)
+    for (uint32_t k = from[i]; k < from[i] + length && k < BINS; k++) x[k] += height;
+}
+
+static void test_bursts(void **state) {
+  (void)state;
+  static const uint32_t from[] = {10, 60, 150};
+  float x[BINS];
+  bool hit[BINS];
+  bursts(x, 3, from, 6, 0.2f);
+  struct ni_bursts b = ni_bursts_of(x, BINS, 0.01f, hit);
+  assert_true(b.n == 3 && b.bins == 18 && b.excess > 0.18f && b.excess < 0.22f && hit[10] && hit[15] &&
+              !hit[16] && !hit[9]);
+  x[62] = 0; /* one bin does not end a burst */
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 3);
+  assert_int_equal(ni_bursts_of(x, BINS, 0.06f, hit).n, 0); /* chance makes as much */
+  assert_false(hit[10]);
+  bursts(x, 3, from, 6, 0.09f);
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 0);
+  bursts(x, 3, from, 1, 0.3f); /* single bins are pauses or chance */
+  b = ni_bursts_of(x, BINS, 0.01f, hit);
+  assert_true(b.n == 0 && b.area == 0);
+  bursts(x, 1, from, 60, 0.2f); /* an episode */
+  b = ni_bursts_of(x, BINS, 0.01f, hit);
+  assert_true(b.n == 0 && b.area > 11);
+  bursts(x, 3, from, 45, 0.2f); /* most of the run */
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 0);
+  bursts(x, 3, from, 6, 0.2f);
+  for (uint32_t k = 0; k < BINS; k++) x[k] += 0.08f; /* it is late all along */
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 0);
+}
+
+/* Ranks 0 and 1 share a communicator, 1 and 2 another. Rank 1 begins 3 steps later; 2's clock is an hour ahead. */
+static void test_number(void **state) {
+  (void)state;
+  struct ni_blame_slot slot[3][2] = {{{.comm = 0, .ops = 100}},
+                                     {{.comm = 0, .ops = 100}, {.comm = 1, .ops = 100}},
+                                     {{.comm = 1, .ops = 100}}};
+  struct ni_blame_cell cell[3][20] = {0};
+  struct ni_blame_rank rank[3];
+  struct ni_blame b = {.rank = rank, .n_ranks = 3};
+  for (uint32_t r = 0; r < 3; r++) {
+    const uint32_t late = r == 1 ? 3 : 0, n_slots = r == 1 ? 2 : 1;
+    rank[r] = (struct ni_blame_rank){.judged = true,
+                                     .slot = slot[r],
+                                     .n_slots = n_slots,
+                                     .cell = cell[r],
+                                     .n_bins = 20 - late,
+                                     .bin_steps = 1,
+                                     .n_steps = 20 - late,
+                                     .whole_steps = 20 - late,
+                                     .ops = (20 - late) * 5};
+    for (uint32_t k = 0; k < 20 - late; k++) {
+      cell[r][k].start_ns = 1000000000 * (int64_t)(k + 1 + late) + (r == 2 ? 3600000000000 : 0);
+      for (uint32_t i = 0; i < 5 * n_slots; i++)
+        ni_anchor_take(&slot[r][i / 5], 77, (k + late) * 5 + i % 5, k, i % 5);
+    }
+  }
+  assert_int_equal(ni_number_steps(&b), 0);
+  assert_true(rank[0].shift == 0 && rank[1].shift == 3 && rank[2].shift == 0);
+  assert_true(b.steps == 20 && b.bins == 20 && b.whole_steps == 20);
+  slot[2][0].anchor_of = 78; /* nothing in common: by time, as far as that goes */
+  b.bins = b.steps = 0;
+  assert_int_equal(ni_number_steps(&b), 0);
+  assert_true(rank[1].shift - rank[0].shift == 3 && b.steps > 20);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_bursts),
+                                     cmocka_unit_test(test_number)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

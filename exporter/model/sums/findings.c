@@ -23,7 +23,8 @@
 #define ALIKE 0.02 /* operations and bytes of communicators that did the same work differ by no more */
 
 const char *const ni_finding_names[NI_FIND_KINDS] = {"late_rank",   "slow_communicator", "slow_host",  "rank_pauses",  "slow_nvlink", "slow_nic",
-                                                     "slow_pair",   "slow_stage",        "congestion", "uneven_work",  "undecided"};
+                                                     "slow_pair",   "slow_stage",        "congestion", "uneven_work",  "undecided",
+                                                     "flapping_link"};
 
 const char *ni_findings_rules(const struct ni_summary *s, char out[320]) {
   if (s->by_own_time)

@@ -25,7 +25,7 @@
 
 const char *const ni_finding_names[NI_FIND_KINDS] = {"late_rank",   "slow_communicator", "slow_host",  "rank_pauses",  "slow_nvlink", "slow_nic",
                                                      "slow_pair",   "slow_stage",        "congestion", "uneven_work",  "periodic_work",
-                                                     "throttling",  "undecided"};
+                                                     "throttling",  "undecided",         "flapping_link"};
 
 const char *ni_findings_rules(const struct ni_summary *s, char out[320]) {
   if (s->by_own_time)

@@ -121,7 +121,10 @@ void ni_summary_free(struct ni_summary *s) {
   free(s->pair);
   ni_beside_free(&s->beside);
   free(s->sent);
-  for (size_t i = 0; i < s->n_findings; i++) free(s->finding[i].process);
+  for (size_t i = 0; i < s->n_findings; i++) {
+    free(s->finding[i].process);
+    free(s->finding[i].moment);
+  }
   free(s->step);
   ni_bucket_free(&s->buckets.records);
   ni_bucket_free(&s->buckets.rolled);

@@ -263,15 +263,24 @@ enum ni_finding_kind {
   NI_FIND_PERIODIC,            /* it does something else each so many steps */
   NI_FIND_THROTTLING,          /* its own time is longer in bursts */
   NI_FIND_UNDECIDED,
+  NI_FIND_FLAPPING,            /* a link (NVLink, NIC, pair, communicator) that is slow for a while, several times */
   NI_FIND_KINDS
 };
 extern const char *const ni_finding_names[NI_FIND_KINDS]; /* "late_rank", ... */
 enum ni_finding_level { NI_LEVEL_RANK = 0, NI_LEVEL_HOST, NI_LEVEL_STAGE, NI_LEVEL_REPLICA, NI_LEVEL_COMM, NI_LEVEL_FABRIC, NI_LEVEL_JOB };
 
+/* One of the times at which a flapping link was slow. */
+struct ni_moment {
+  int64_t from_us, to_us;      /* Unix us, as ni_step.start_us */
+  int64_t from_step, to_step;  /* first and last one */
+};
+#define NI_FIND_MOMENTS 64u
+
 /* What a reader should look at first. */
 struct ni_finding {
   enum ni_finding_kind kind;
   enum ni_finding_level level;
+  enum ni_finding_kind link;   /* of links: which SLOW_ kind they are of, also where kind is FLAPPING */
   uint32_t of;                 /* RANK: process; COMM: communicator; HOST: host; STAGE, REPLICA: its first process */
   uint32_t other;              /* the second one of a pair, likewise; UINT32_MAX: none */
   uint32_t *process;           /* whose it is, by global rank; owned */
@@ -282,13 +291,15 @@ struct ni_finding {
   double low_us, high_us;      /* of lost_us; NAN by durations */
   int64_t from_step, to_step;  /* first and last one; -1: from the begin, to the end */
   int64_t from_us, to_us;      /* Unix us; 0 as above */
-  uint64_t times;              /* pauses, bursts; steps of congestion; 0 */
+  uint64_t times;              /* pauses, bursts; steps of congestion; drops of a flapping link; 0 */
   uint32_t period_steps;       /* of periodic work; 0 */
   double each_us;              /* how long one pause is; 0 */
   double of_run;               /* share of the steps that bursts are in; 0 */
   bool note;                   /* it accuses nobody, and comes behind those that do */
+  struct ni_moment *moment;    /* of a flapping link, the first NI_FIND_MOMENTS; owned */
+  size_t n_moments;
   bool by_waits;               /* told by waits for peers in symmetric kernels alone (waits.h) */
-  char text[400];              /* the sentence. Control characters in names are '?' */
+  char text[560];              /* the sentence. Control characters in names are '?' */
   char evidence[320];          /* what counters and clocks say of it; "": nothing */
   char next[200];              /* the command that shows more, below `nccl-inspector`, with LOGS for the input; "": none */
 };

@@ -7,7 +7,7 @@
 /* Where the cause sits. */
 static const char *level_of(const struct ni_finding *f) {
   static const char *const names[] = {"rank", "host", "stage", "replica", "communicator", "fabric", "job"};
-  switch (f->kind) {
+  switch (f->kind == NI_FIND_FLAPPING ? f->link : f->kind) {
     case NI_FIND_SLOW_NVLINK: return "nvlink";
     case NI_FIND_SLOW_NIC: return f->level == NI_LEVEL_HOST ? "nic" : "rail";
     case NI_FIND_SLOW_PAIR: return "pair";
@@ -46,6 +46,21 @@ static void put_step(struct ni_json *j, const char *key, int64_t step) {
   else ni_json_f64(j, key, NAN);
 }
 
+/* When a flapping link was slow: the first ones. */
+static void put_moments(struct ni_json *j, const struct ni_finding *f) {
+  ni_json_array(j, "moments");
+  for (size_t i = 0; i < f->n_moments; i++) {
+    const struct ni_moment *m = &f->moment[i];
+    ni_json_object(j, NULL);
+    ni_json_i64(j, "step", m->from_step);
+    ni_json_i64(j, "end_step", m->to_step);
+    ni_json_i64(j, "from_us", m->from_us);
+    ni_json_f64(j, "length_s", (double)(m->to_us - m->from_us) / 1e6);
+    ni_json_end_object(j);
+  }
+  ni_json_end_array(j);
+}
+
 /* What is judged by own time and transfers has a cost and an interval. */
 static void put_cost(struct ni_json *j, const struct ni_summary *s, const struct ni_finding *f) {
   put_whose(j, s, f);
@@ -61,6 +76,7 @@ static void put_cost(struct ni_json *j, const struct ni_summary *s, const struct
   if (f->period_steps) ni_json_u64(j, "period_steps", f->period_steps);
   if (f->each_us > 0) ni_json_f64(j, "length_s", f->each_us / 1e6);
   if (f->of_run > 0) ni_json_f64(j, "share_of_steps", f->of_run);
+  if (f->kind == NI_FIND_FLAPPING) put_moments(j, f);
   if (*f->evidence) ni_json_text(j, "evidence", f->evidence);
   if (*f->next) ni_json_text(j, "next", f->next);
 }

@@ -11,20 +11,20 @@
 #include "exporter/model/sums/work/number.h"
 
 /* n moments from step `first` on, `each` steps apart, every third one a step late. */
-static uint32_t moments(struct ni_moment *at, uint32_t n, uint32_t first, uint32_t each, float us) {
+static uint32_t moments(struct ni_spell_moment *at, uint32_t n, uint32_t first, uint32_t each, float us) {
   for (uint32_t i = 0; i < n; i++)
-    at[i] = (struct ni_moment){first + i * each + (i % 3 == 2), us * (1 + 0.05f * (float)(i % 2))};
+    at[i] = (struct ni_spell_moment){first + i * each + (i % 3 == 2), us * (1 + 0.05f * (float)(i % 2))};
   return n;
 }
 
 static void test_period(void **state) {
   (void)state;
-  struct ni_moment at[16];
+  struct ni_spell_moment at[16];
   bool in[16];
   struct ni_period p = ni_period_of(at, moments(at, 5, 30, 50, 9e5f), in);
   assert_true(p.steps >= 49 && p.steps <= 51 && p.n == 5 && p.first == 30 && p.us > 9e5f && p.us < 9.5e5f);
   uint32_t n = moments(at, 5, 30, 50, 9e5f);
-  at[n++] = (struct ni_moment){260, 5e3f}; /* a short one between has another reason */
+  at[n++] = (struct ni_spell_moment){260, 5e3f}; /* a short one between has another reason */
   p = ni_period_of(at, n, in);
   assert_true(p.n == 5 && in[0] && in[4] && !in[5]);
   n = moments(at, 6, 30, 50, 9e5f);
@@ -35,7 +35,7 @@ static void test_period(void **state) {
   assert_int_equal(ni_period_of(at, moments(at, 8, 30, 2, 9e5f), in).steps,
                    0); /* each second step is no period of its own */
   static const uint32_t by_chance[] = {12, 31, 99, 110, 171, 188, 280};
-  for (n = 0; n < 7; n++) at[n] = (struct ni_moment){by_chance[n], 2e5f};
+  for (n = 0; n < 7; n++) at[n] = (struct ni_spell_moment){by_chance[n], 2e5f};
   assert_int_equal(ni_period_of(at, n, in).steps, 0);
   assert_false(in[0]);
   n = moments(at, 3, 30, 50, 2e5f); /* three could be chance: they have to be as long, too */

@@ -9,7 +9,6 @@
 #include "exporter/base/array.h"
 #include "quantile.h"
 
-enum { COST_RANKS = 64 };      /* whose steps are looked at */
 
 struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level, uint32_t of) {
   if (c->n == NI_CAUSES_MAX) {
@@ -27,49 +26,104 @@ int ni_cause_item(struct ni_cause *c, uint32_t item) {
   return 0;
 }
 
-/* What one rank's bins that are hit took longer than the median of its others, by its own clock; apart: two standard deviations of these. */
-static double longer_us(const struct ni_blame *b, uint32_t rank, const bool *hit, float *quiet, float *apart) {
-  double sum = 0;
-  size_t n = 0, hits = 0;
-  for (int pass = 0; pass < 2; pass++) {
-    const float usual = pass ? ni_blame_quantile(quiet, n, 0.5) : 0;
-    for (uint32_t k = 1; k + 2 < b->bins; k++) { /* the first and the last ones are not whole */
-      const struct ni_blame_cell *at = ni_blame_cell_at(b, rank, k), *next = ni_blame_cell_at(b, rank, k + 1);
-      const float us = at && next ? (float)(next->start_ns - at->start_ns) / 1e3f : NAN;
-      if (isnan(us)) continue;
-      if (pass == 0 && !hit[k]) quiet[n++] = us;
-      if (pass == 1 && hit[k]) sum += us - usual, hits++;
-    }
-  }
-  if (n == 0 || n < hits) return NAN;
-  *apart = (quiet[n - 1 - n / 6] - quiet[n / 6]) * (float)sqrt((double)hits); /* sorted */
-  return sum;
+bool ni_cause_at_times(const struct ni_blame *b, const struct ni_cause *c) {
+  uint32_t n = 0;
+  if (!c->links && !c->at) return false;
+  for (uint32_t k = c->from; k < c->to && k < b->bins; k++) n += ni_cause_at(c, k);
+  return n > 0 && (float)n <= NI_CAUSE_AT_TIMES * (float)b->bins;
 }
 
-/* Ranks see a wait in the one or the other of two steps: so it is summed up before they are compared. A clock that was set moves few of them. */
-int ni_steps_cost(const struct ni_blame *b, const bool *hit, struct ni_cause *c) {
-  const uint32_t every = b->n_ranks / COST_RANKS + 1;
-  float *quiet = malloc((b->bins + 1) * sizeof *quiet), sum[COST_RANKS + 1], apart[COST_RANKS + 1], away = 0;
-  size_t n = 0;
-  if (!quiet) return -ENOMEM;
-  for (uint32_t i = 0; i < b->n_ranks && n < COST_RANKS; i += every) {
-    const double us = b->rank[i].judged ? longer_us(b, i, hit, quiet, &away) : NAN;
-    if (isnan(us)) continue;
-    apart[n] = away;
-    sum[n++] = (float)us;
+enum { LENGTHS_OF = 64, AROUND = 32, AROUND_MIN = 8 }; /* ranks that are asked; bins on each side, at least so many in all */
+
+/* us[k]: how long bin k took; NAN: not known. The first and the last ones are not whole. */
+static void bin_lengths(const struct ni_blame *b, float *us) {
+  const uint32_t every = b->n_ranks / LENGTHS_OF + 1;
+  float of[LENGTHS_OF + 1];
+  for (uint32_t k = 0; k < b->bins; k++) {
+    size_t n = 0;
+    us[k] = NAN;
+    for (uint32_t r = 0; r < b->n_ranks && k > 0 && k + 2 < b->bins && n < LENGTHS_OF; r += every) {
+      const struct ni_blame_cell *here = b->rank[r].judged ? ni_blame_cell_at(b, r, k) : NULL;
+      const struct ni_blame_cell *next = here ? ni_blame_cell_at(b, r, k + 1) : NULL;
+      if (next) of[n++] = (float)(next->start_ns - here->start_ns) / 1e3f;
+    }
+    if (n) us[k] = ni_blame_quantile(of, n, 0.5);
   }
-  free(quiet);
-  if (n == 0) return 0;
-  double us = ni_blame_quantile(sum, n, 0.5), doubt = ni_blame_quantile(apart, n, 0.5) + 0.1 * fabs(us);
-  if (c->most_us > 0) us = fmin(us, c->most_us);
-  c->cost_us = fmax(0, us);
-  c->low_us = fmax(0, us - doubt);
-  c->high_us = fmax(0, us + doubt);
-  return 1;
+}
+
+struct clocked {
+  const struct ni_blame *b;
+  float *us;                   /* of a bin */
+  uint8_t *causes;             /* at work there, of those that are counted by the clock */
+  float *quiet;                /* scratch */
+};
+
+/* Mean of the bins nearest to from..to in which no such cause is at work, those far off clipped; *apart: two of their standard deviations. */
+static double usual_around(const struct clocked *w, uint32_t from, uint32_t to, float *apart) {
+  size_t n = 0;
+  double sum = 0;
+  for (uint32_t around = AROUND; n < AROUND_MIN && around / 2 < w->b->bins; around *= 2) {
+    n = 0;
+    for (uint32_t k = from > around ? from - around : 0; k < to + around && k < w->b->bins; k++) {
+      bool beside = (k && w->causes[k - 1]) || w->causes[k] || (k + 1 < w->b->bins && w->causes[k + 1]);
+      if (!beside && !isnan(w->us[k])) w->quiet[n++] = w->us[k];
+    }
+  }
+  if (!n) return NAN;
+  const float most = 3 * ni_blame_quantile(w->quiet, n, 0.5);
+  for (size_t i = 0; i < n; i++) sum += fminf(w->quiet[i], most);
+  *apart = w->quiet[n - 1 - n / 6] - w->quiet[n / 6];
+  return sum / (double)n;
+}
+
+static void clock_cost(const struct clocked *w, struct ni_cause *c) {
+  const uint32_t bins = w->b->bins;
+  double sum = 0, squares = 0;
+  for (uint32_t k = c->from ? c->from - 1 : 0, to; k <= c->to && k < bins; k = to) {
+    to = k + 1;
+    bool near = ni_cause_at(c, k) || ni_cause_at(c, k + 1);
+    if (!near) continue;
+    while (to < bins && (ni_cause_at(c, to) || ni_cause_at(c, to - 1) || ni_cause_at(c, to + 1))) to++;
+    float apart = 0;
+    double usual = usual_around(w, k, to, &apart);
+    for (uint32_t i = k; i < to; i++) {
+      if (isnan(w->us[i]) || isnan(usual) || (w->causes[i] && !ni_cause_at(c, i))) continue; /* beside it another one is at work */
+      sum += w->us[i] - usual;
+      squares += apart * apart;
+    }
+  }
+  const double doubt = sqrt(squares) + 0.1 * fabs(sum);
+  c->cost_us = fmax(0, sum);
+  c->low_us = fmax(0, sum - doubt);
+  c->high_us = fmax(0, sum + doubt);
+}
+
+int ni_costs_by_clock(const struct ni_blame *b, struct ni_causes *causes) {
+  struct clocked w = {.b = b};
+  bool any = false;
+  for (uint32_t i = 0; i < causes->n; i++) any |= ni_cause_at_times(b, &causes->item[i]);
+  if (!any) return 0;
+  w.us = malloc((2 * (size_t)b->bins + 1) * sizeof *w.us);
+  w.causes = calloc(b->bins + 1, sizeof *w.causes);
+  if (w.us && w.causes) {
+    w.quiet = w.us + b->bins;
+    bin_lengths(b, w.us);
+    for (uint32_t i = 0; i < causes->n; i++)
+      for (uint32_t k = 0; k < b->bins && ni_cause_at_times(b, &causes->item[i]); k++) w.causes[k] |= ni_cause_at(&causes->item[i], k);
+    for (uint32_t i = 0; i < causes->n; i++)
+      if (ni_cause_at_times(b, &causes->item[i])) clock_cost(&w, &causes->item[i]);
+  }
+  const bool had_room = w.us && w.causes;
+  free(w.us);
+  free(w.causes);
+  return had_room ? 0 : -ENOMEM;
 }
 
 void ni_causes_free(struct ni_causes *c) {
-  for (uint32_t i = 0; i < c->n; i++) free(c->item[i].item), free(c->item[i].hit);
+  for (uint32_t i = 0; i < c->n; i++) {
+    free(c->item[i].item);
+    free(c->item[i].at);
+  }
   free(c->crowded);
 }
 

@@ -24,6 +24,13 @@
 #define NI_CAUSE_LINK 1.1f         /* times the transfer time of its like */
 #define NI_CAUSE_LINK_FLOOR 1.06f
 #define NI_CAUSE_LINK_OF_RUN 0.05f /* so much longer over the whole run */
+#define NI_CAUSE_LINK_LEAST_US 2.0f /* of an operation, longer: twice the resolution of the coarsest timers */
+#define NI_CAUSE_LINK_MOST 4.0f    /* beyond usual, as a share: one bin counts for no more when it is asked whether a link is slow */
+#define NI_CAUSE_DROP 0.4f         /* beyond usual, as a share: a link that takes so much longer for some bins has dropped, */
+#define NI_CAUSE_DROP_QUIET 0.1f   /* where it takes less than that longer in the other bins, */
+#define NI_CAUSE_AT_TIMES 0.67f    /* of all bins at most: then steps without the cause say how long those with it would be, */
+#define NI_CAUSE_DROP_SUM 1.0      /* and the bins of a drop are so much beyond usual together: a single one at twice its time, or some */
+#define NI_CAUSE_DROPS 5.0         /* what drops take longer in all, in times of a bin: less is chance */
 #define NI_CAUSE_CROWDED 1.25f     /* times its own quiet time: in a bin where most links across hosts are so slow, the fabric is */
 #define NI_CAUSE_CROWDED_BINS 0.02f /* of the run */
 #define NI_CAUSE_LINK_OF_STEP 0.002f /* a link whose transfers are less than that of a step is not judged */
@@ -53,11 +60,12 @@ struct ni_cause {
   uint32_t *item;              /* ranks or links that are slow by it */
   uint32_t n_items;
   bool links;                  /* item: links */
+  enum ni_finding_kind link;   /* of links: what they are, a SLOW_ kind or congestion, also where kind is FLAPPING */
+  bool *at;                    /* bins in which it is at work; NULL: all of from..to. Owned */
   bool rest;                   /* own time is seen only as far as the one communicator leaves the rank idle */
   bool launch;                 /* own time: operations are launched late; share is of the idle time before these */
   uint32_t from, to;           /* bins, half open */
-  uint32_t bins_hit;           /* congestion: so many of these; pauses, bursts: how many of them */
-  bool *hit;                   /* of what comes and goes: b->bins of them, set where it is at work; NULL: in all from `from` to `to`. Owned */
+  uint32_t bins_hit;           /* congestion: so many of these; pauses, bursts, drops of a flapping link: how many of them */
   double most_us;              /* ... it costs so much at most; 0: no bound */
   uint32_t period;             /* in steps; 0: none */
   bool few;                    /* pauses are few, but long */
@@ -81,12 +89,18 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out);
 /* What lies between them. */
 int ni_causes_links(const struct ni_blame *b, struct ni_causes *out);
 void ni_causes_free(struct ni_causes *c);
+/* In this bin it is at work. */
+static inline bool ni_cause_at(const struct ni_cause *c, uint32_t bin) {
+  return bin >= c->from && bin < c->to && (!c->at || c->at[bin]);
+}
+/* What comes and goes: pauses and bursts, and links that are slow in NI_CAUSE_AT_TIMES of the bins or fewer. Such steps stand beside others without the cause, so their cost is counted by the clock. */
+bool ni_cause_at_times(const struct ni_blame *b, const struct ni_cause *c);
 /*
- * What the bins that are hit took longer than the median of the others, by the clock of each rank: no replay is needed for that, which may have
- * seen none of a few. hit: b->bins of them. Fills cost, low and high; most_us of c bounds them. 1; 0: too many are hit, and nothing is
- * changed; -ENOMEM.
+ * Fills the costs of all causes for which ni_cause_at_times() holds: what their steps, and those beside them, took longer than the nearest
+ * steps without such a cause. A step's length is the median over ranks of the time between starts on one rank, so no clock is compared with
+ * another. No replay: its sample need not have these steps. -ENOMEM.
  */
-int ni_steps_cost(const struct ni_blame *b, const bool *hit, struct ni_cause *c);
+int ni_costs_by_clock(const struct ni_blame *b, struct ni_causes *causes);
 
 /* A new one; NULL: no more are named. */
 struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level, uint32_t of);

@@ -19,13 +19,14 @@ enum { SUSPECTS_MAX = 32 }; /* ranks of a link that are looked at one by one; ea
 struct judged {
   uint8_t state;               /* enum state */
   uint32_t from, to;
-  float ratio;                 /* in from..to */
+  float ratio;                 /* in those of from..to in which it is slow */
 };
 
 struct work {
   const struct ni_blame *b;
   struct ni_causes *out;
   struct judged *link;
+  float *x;                    /* scratch: [2][bins] */
   double step_us;
 };
 
@@ -88,9 +89,12 @@ static int crowded(struct work *w) {
   int e = 0;
   if (!c) return 0;
   c->links = true;
+  c->link = NI_FIND_CONGESTION;
   c->from = from;
   c->to = to;
   c->bins_hit = hit;
+  if (!(c->at = malloc((b->bins + 1) * sizeof *c->at))) return -ENOMEM;
+  memcpy(c->at, w->out->crowded, b->bins * sizeof *c->at);
   c->share = (float)(sum / hit) - 1;
   for (uint32_t i = 0; e == 0 && i < b->n_links; i++)
     if (b->link[i].host < 0 && counts(w, &b->link[i])) e = ni_cause_item(c, i);
@@ -98,34 +102,64 @@ static int crowded(struct work *w) {
   return e;
 }
 
-static int judge(struct work *w) {
+/* A bin says no more than that of whether a link is slow; how slow it is there is another question. */
+static float clipped(float x) { return x > NI_CAUSE_LINK_MOST ? NI_CAUSE_LINK_MOST : x; }
+
+/* Deviation of a link from bin to bin, as a share. */
+static float noise_of(const float *x, uint32_t bins, float *scratch) {
+  size_t n = 0;
+  for (uint32_t k = 1; k < bins; k++)
+    if (!isnan(x[k]) && !isnan(x[k - 1])) scratch[n++] = fabsf(x[k] - x[k - 1]);
+  return n ? ni_blame_quantile(scratch, n, 0.5) * 1.0484f : 0; /* median |difference| = 0.954 sigma */
+}
+
+/* Not all of its ranks have logs: who is missing may be the last to come, and then what looks like a transfer is waiting. */
+static bool all_seen(const struct work *w, const struct ni_blame_link *l) {
+  const uint32_t all = l->from < 0 ? (uint32_t)w->b->s->comm[l->comm].n_ranks : 2;
+  return l->n_ranks >= all;
+}
+
+/* Longer by so much in n bins than chance and stamps can make it; over the whole run it matters, or for a while it is far off. */
+static bool stands_out(const struct work *w, const struct ni_blame_link *l, double sum, uint32_t n, float noise) {
+  const double mean = sum / n;
+  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_LINK - 1 || mean * l->usual_us < NI_CAUSE_LINK_LEAST_US) return false;
+  if (mean < NI_CAUSE_SIGMA * noise / sqrt(n)) return false;
+  return sum >= NI_CAUSE_LINK_OF_RUN * w->b->bins || (mean >= NI_CAUSE_DROP && sum >= NI_CAUSE_DROPS);
+}
+
+/* From here on a bin is a drop: far off, and chance does not do it, where transfers differ much from bin to bin (experts' messages). */
+static float drop_beyond(float noise) { return fmaxf(NI_CAUSE_DROP, NI_CAUSE_SIGMA * noise); }
+
+static void judge(struct work *w) {
   const struct ni_blame *b = w->b;
-  float *x = malloc((b->bins + 1) * sizeof *x);
-  if (!x) return -ENOMEM;
+  float *x = w->x, *scratch = w->x + b->bins;
   for (uint32_t i = 0; i < b->n_links; i++) {
     const struct ni_blame_link *l = &b->link[i];
     struct judged *j = &w->link[i];
-    double sum = 0;
-    uint32_t n = 0;
-    if (l->alike < 2 || !counts(w, l)) continue;
-    for (uint32_t k = 0; k < b->bins; k++) {
-      x[k] = w->out->crowded[k] ? NAN : l->us[k] / l->usual_us - 1;
-      if (x[k] > 4) x[k] = 4;
-    }
+    double sum = 0, whole = 0, off = 0, off_whole = 0;
+    float noise, drop;
+    uint32_t n = 0, n_off = 0;
+    if (l->alike < 2 || !counts(w, l) || !all_seen(w, l)) continue;
+    for (uint32_t k = 0; k < b->bins; k++) x[k] = w->out->crowded[k] ? NAN : clipped(l->us[k] / l->usual_us - 1);
     j->state = FINE;
     j->ratio = 1;
+    noise = noise_of(x, b->bins, scratch);
+    drop = drop_beyond(noise);
     if (!ni_longest_above(x, b->bins, NI_CAUSE_LINK_FLOOR - 1, &j->from, &j->to)) continue;
-    for (uint32_t k = j->from; k < j->to; k++)
-      if (!isnan(x[k])) sum += x[k], n++;
+    for (uint32_t k = j->from; k < j->to; k++) {
+      const float more = l->us[k] / l->usual_us - 1;
+      if (isnan(x[k])) continue;
+      sum += x[k], whole += more, n++;
+      if (x[k] >= drop) off += x[k], off_whole += more, n_off++;
+    }
     uint32_t near = b->bins / 20 > 3 ? b->bins / 20 : 3;
     if (j->from <= near) j->from = 0;
     if (j->to + near >= b->bins) j->to = b->bins;
-    if (n < NI_CAUSE_BINS || sum / n < NI_CAUSE_LINK - 1 || sum < NI_CAUSE_LINK_OF_RUN * b->bins) continue;
-    j->ratio = (float)(sum / n) + 1;
+    if (stands_out(w, l, sum, n, noise)) j->ratio = (float)(whole / n) + 1;
+    else if (n_off && stands_out(w, l, off, n_off, noise)) j->ratio = (float)(off_whole / n_off) + 1;
+    else continue;
     j->state = SLOW;
   }
-  free(x);
-  return 0;
 }
 
 /* What a link may be slow for: it crosses this. */
@@ -175,6 +209,65 @@ static struct fit fit_of(const struct work *w, const struct suspect *s) {
   return f;
 }
 
+/*
+ * When the links of a cause are slow. Where they are as fast as usual in most bins and far slower in some, these are its drops: runs of bins
+ * above a quarter of how slow they get, which end when two bins in a row lie below. What is slow for one run is slow in from..to; several
+ * runs are a link that flaps.
+ */
+static int find_drops(const struct work *w, struct ni_cause *c) {
+  const struct ni_blame *b = w->b;
+  float *ratio = w->x, *scratch = w->x + b->bins;
+  double high = 0;
+  uint32_t n = 0, n_high = 0, runs = 0, first = 0, end = 0;
+  for (uint32_t k = 0; k < b->bins; k++) {
+    float sum = 0;
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < c->n_items; i++) {
+      const struct ni_blame_link *l = &b->link[c->item[i]];
+      if (!isnan(l->us[k])) sum += l->us[k] / l->usual_us - 1, seen++;
+    }
+    ratio[k] = seen && !w->out->crowded[k] ? sum / (float)seen : NAN;
+  }
+  ratio[0] = ratio[b->bins - 1] = NAN; /* begun or ended in the middle of a step */
+  const float drop = drop_beyond(noise_of(ratio, b->bins, scratch));
+  for (uint32_t k = 0; k < b->bins; k++) {
+    if (!isnan(ratio[k])) scratch[n++] = ratio[k];
+    if (ratio[k] >= drop) high += ratio[k], n_high++;
+  }
+  const bool quiet_mostly = n && ni_blame_quantile(scratch, n, 1 - NI_CAUSE_AT_TIMES) < NI_CAUSE_DROP_QUIET;
+  if (!quiet_mostly || !n_high) return 0;
+  const float floor = fmaxf((float)high / (float)n_high / 4, drop / 2);
+  bool *at = calloc(b->bins + 1, sizeof *at);
+  if (!at) return -ENOMEM;
+  high = n_high = 0;
+  for (uint32_t k = 0; k < b->bins;) {
+    uint32_t to = k, below = 0;
+    double sum = 0;
+    for (uint32_t i = k; i < b->bins && ratio[k] > floor && below < 2; i++) {
+      below = ratio[i] > floor ? 0 : below + 1;
+      if (!below) sum += ratio[i], to = i + 1;
+    }
+    if (sum >= NI_CAUSE_DROP_SUM) {
+      if (runs++ == 0) first = k;
+      end = to;
+      high += sum, n_high += to - k;
+      memset(at + k, true, (to - k) * sizeof *at);
+    }
+    k = to > k ? to : k + 1;
+  }
+  if (runs < 2) {
+    free(at);
+    return 0;
+  }
+  c->kind = NI_FIND_FLAPPING;
+  c->at = at;
+  c->from = first;
+  c->to = end;
+  c->bins_hit = runs;
+  c->share = (float)(high / n_high);
+  return 0;
+}
+
 /* All that is slow by the suspect, in one cause. */
 static int name(struct work *w, const struct suspect *s) {
   struct ni_cause *c = ni_cause_add(w->out, s->kind, s->level, s->of);
@@ -191,11 +284,12 @@ static int name(struct work *w, const struct suspect *s) {
     if (w->b->link[i].alike > c->alike) c->alike = w->b->link[i].alike;
     e = ni_cause_item(c, i);
   }
-  if (!c) return e;
+  if (!c || e < 0) return e;
   c->links = true;
+  c->link = s->kind;
   c->other = s->other;
   c->share = c->n_items ? (float)(share / c->n_items) : 0;
-  return e;
+  return find_drops(w, c);
 }
 
 /* The better explanation: more that is slow; nothing that is fine. Hosts before ranks before ways between two. */
@@ -310,12 +404,13 @@ static int within_hosts(struct work *w) {
 }
 
 int ni_causes_links(const struct ni_blame *b, struct ni_causes *out) {
-  struct work w = {b, out, calloc(b->n_links + 1, sizeof *w.link), step_us(b)};
-  int e = w.link ? crowded(&w) : -ENOMEM;
-  if (e == 0) e = judge(&w);
+  struct work w = {b, out, calloc(b->n_links + 1, sizeof *w.link), calloc(2 * (size_t)b->bins + 1, sizeof *w.x), step_us(b)};
+  int e = w.link && w.x ? crowded(&w) : -ENOMEM;
+  if (e == 0) judge(&w);
   if (e == 0) e = within_hosts(&w);
   for (uint32_t i = 0; e == 0 && i < b->n_links && out->n < NI_CAUSES_MAX; i++) /* no more are named than there is room for */
     if (w.link[i].state == SLOW) e = explain(&w, i);
   free(w.link);
+  free(w.x);
   return e;
 }

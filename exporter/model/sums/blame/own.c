@@ -316,14 +316,14 @@ static bool is_host(const struct hosted *x) {
 static int add_hits(struct ni_cause *c, const struct own *w) {
   const uint32_t bins = w->b->bins;
   uint32_t hit = 0;
-  if (!(c->hit = calloc(bins + 1, sizeof *c->hit))) return -ENOMEM;
+  if (!(c->at = calloc(bins + 1, sizeof *c->at))) return -ENOMEM;
   c->bins_hit = 0;
   for (uint32_t k = 0; k < bins; k++) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->n_items; i++) n += w->late[c->item[i]].hit[k];
-    c->hit[k] = n > 0 && n * 2 >= c->n_items;
-    hit += c->hit[k];
-    c->bins_hit += c->hit[k] && (k == 0 || !c->hit[k - 1]);
+    c->at[k] = n > 0 && n * 2 >= c->n_items;
+    hit += c->at[k];
+    c->bins_hit += c->at[k] && (k == 0 || !c->at[k - 1]);
   }
   c->of_run = (float)hit / (float)bins;
   return 0;

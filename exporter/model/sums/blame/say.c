@@ -47,12 +47,17 @@ static void put_own(struct ni_put_text *w, const struct ni_cause *c, bool one) {
          c->alike > 2 ? "ranks" : "the other rank", ni_duration_text(usual + c->excess_us, mine), ni_duration_text(usual, theirs));
 }
 
+/* Megatron calls all groups of a kind the same. */
+static bool same_name(const struct ni_comm_row *x, const struct ni_comm_row *y) {
+  return x->name && *x->name && y->name && strcmp(x->name, y->name) == 0;
+}
+
 static void put_links(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
   uint32_t shown = 0, last = NI_BLAME_NONE, more = 0;
   char name[81];
   for (uint32_t i = 0; i < c->n_items; i++) {
     const struct ni_blame_link *l = &b->link[c->item[i]];
-    if (l->comm == last) continue;
+    if (last != NI_BLAME_NONE && (l->comm == last || same_name(&b->s->comm[l->comm], &b->s->comm[last]))) continue;
     last = l->comm;
     if (shown == 4) {
       more++;
@@ -121,8 +126,63 @@ static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const st
   ni_put(w, "; uneven work, %s", one ? "not a slow rank" : "no rank of it is slow");
 }
 
+/* "transfers take 2.31 times as long", "transfers were slow 3 times, then 4.8 times as long" */
+static void put_slow(struct ni_put_text *w, const struct ni_cause *c) {
+  if (c->kind == NI_FIND_FLAPPING) ni_put(w, " were slow %u times, then %.3g times as long", c->bins_hit, 1 + c->share);
+  else ni_put(w, " take %.2f times as long", 1 + c->share);
+}
+
+/* Which transfers are slow, and how much: all the time, or now and then. */
+static void put_link(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
+  char host[81], other[81];
+  switch (c->link) {
+    case NI_FIND_SLOW_NVLINK:
+      ni_put(w, "host %s: transfers between its GPUs", host_text(b, c->of, host));
+      put_slow(w, c);
+      ni_put(w, " as like ones on other hosts");
+      put_links(w, b, c);
+      break;
+    case NI_FIND_SLOW_NIC:
+      if (c->level == NI_LEVEL_HOST) ni_put(w, "host %s: all transfers across its NICs", host_text(b, c->of, host));
+      else {
+        ni_put(w, "the NIC of ");
+        put_rank(w, b, c->of);
+        if (w->at[-1] == ',') w->at--, w->left++;
+        ni_put(w, ": transfers across it");
+      }
+      put_slow(w, c);
+      ni_put(w, " as like ones elsewhere");
+      put_links(w, b, c);
+      if (c->level == NI_LEVEL_HOST && c->other != NI_BLAME_NONE)
+        ni_put(w, "; all of them go to %s, so it can be the way there", host_text(b, c->other, other));
+      if (c->level == NI_LEVEL_RANK && c->other != NI_BLAME_NONE)
+        ni_put(w, "; all of them go to rank %d, so it can be the way there", ni_blame_global(b, c->other));
+      break;
+    case NI_FIND_SLOW_PAIR:
+      if (c->level == NI_LEVEL_HOST) ni_put(w, "between hosts %s and %s", host_text(b, c->of, host), host_text(b, c->other, other));
+      else {
+        ni_put(w, "between ");
+        put_rank(w, b, c->of);
+        ni_put(w, " and ");
+        put_rank(w, b, c->other);
+      }
+      ni_put(w, " transfers");
+      put_slow(w, c);
+      ni_put(w, " as like ones elsewhere");
+      put_links(w, b, c);
+      break;
+    default:
+      ni_put(w, "%scommunicator ", ni_role_words[b->s->comm[b->link[c->of].comm].role]);
+      put_comm(w, b, b->link[c->of].comm);
+      ni_put(w, ": its transfers");
+      put_slow(w, c);
+      ni_put(w, " as those of the %u like it; which of its ranks is slow cannot be told", c->alike - 1);
+      break;
+  }
+}
+
 static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
-  char host[81], other[81], time[32];
+  char host[81], time[32];
   const bool one = c->level == NI_LEVEL_RANK;
   switch (c->kind) {
     case NI_FIND_UNEVEN:
@@ -147,40 +207,11 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
       ni_put(w, " computes %.1f %% longer than the other stages: %s more a step", 100 * c->share, ni_duration_text(c->excess_us, time));
       break;
     case NI_FIND_SLOW_NVLINK:
-      ni_put(w, "host %s: transfers between its GPUs take %.2f times as long as like ones on other hosts", host_text(b, c->of, host), 1 + c->share);
-      put_links(w, b, c);
-      break;
     case NI_FIND_SLOW_NIC:
-      if (c->level == NI_LEVEL_HOST) ni_put(w, "host %s: all transfers across its NICs take", host_text(b, c->of, host));
-      else {
-        ni_put(w, "the NIC of ");
-        put_rank(w, b, c->of);
-        if (w->at[-1] == ',') w->at--, w->left++;
-        ni_put(w, ": transfers across it take");
-      }
-      ni_put(w, " %.2f times as long as like ones elsewhere", 1 + c->share);
-      put_links(w, b, c);
-      if (c->level == NI_LEVEL_HOST && c->other != NI_BLAME_NONE)
-        ni_put(w, "; all of them go to %s, so it can be the way there", host_text(b, c->other, other));
-      if (c->level == NI_LEVEL_RANK && c->other != NI_BLAME_NONE)
-        ni_put(w, "; all of them go to rank %d, so it can be the way there", ni_blame_global(b, c->other));
-      break;
     case NI_FIND_SLOW_PAIR:
-      if (c->level == NI_LEVEL_HOST) ni_put(w, "between hosts %s and %s", host_text(b, c->of, host), host_text(b, c->other, other));
-      else {
-        ni_put(w, "between ");
-        put_rank(w, b, c->of);
-        ni_put(w, " and ");
-        put_rank(w, b, c->other);
-      }
-      ni_put(w, " transfers take %.2f times as long as like ones elsewhere", 1 + c->share);
-      put_links(w, b, c);
-      break;
     case NI_FIND_SLOW_COMM:
-      ni_put(w, "%scommunicator ", ni_role_words[b->s->comm[b->link[c->of].comm].role]);
-      put_comm(w, b, b->link[c->of].comm);
-      ni_put(w, ": its transfers take %.2f times as long as those of the %u like it; which of its ranks is slow cannot be told", 1 + c->share,
-          c->alike - 1);
+    case NI_FIND_FLAPPING:
+      put_link(w, b, c);
       break;
     case NI_FIND_CONGESTION:
       ni_put(w, "the network between hosts: in %u of %u %s all transfers take %.2f times as long as otherwise", c->bins_hit * b->bin_steps, b->steps,
@@ -198,6 +229,19 @@ static void put_when(struct ni_put_text *w, const struct ni_finding *f, const st
     ni_put(w, ", in steps %" PRId64 " to %" PRId64 " (%s to %s after the start)", f->from_step, f->to_step, from, to);
   else if (f->from_step > 0) ni_put(w, ", since step %" PRId64 " (%s after the start)", f->from_step, from);
   else if (f->to_step >= 0) ni_put(w, ", until step %" PRId64 " (%s after the start)", f->to_step, to);
+}
+
+enum { MOMENTS_SHOWN = 3 };
+
+/* "; at step 40 (1.83 s after the start) for 310 ms, at step ..." */
+static void put_moments(struct ni_put_text *w, const struct ni_finding *f, const struct ni_summary *s) {
+  char at[32], length[32];
+  for (size_t i = 0; i < f->n_moments && i < MOMENTS_SHOWN; i++) {
+    const struct ni_moment *m = &f->moment[i];
+    ni_put(w, "%s at step %" PRId64 " (%s after the start) for %s", i ? "," : ";", m->from_step,
+           ni_duration_text((double)(m->from_us - s->first_us), at), ni_duration_text((double)(m->to_us - m->from_us), length));
+  }
+  if (f->times > MOMENTS_SHOWN) ni_put(w, " and %" PRIu64 " more", f->times - MOMENTS_SHOWN);
 }
 
 static void put_cost(struct ni_put_text *w, const struct ni_finding *f, double run_us) {
@@ -223,9 +267,9 @@ static int whose(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
     if (!c->links) in[c->item[i]] = true;
     for (uint32_t k = 0; c->links && k < b->link[c->item[i]].n_ranks; k++) {
       uint32_t rank = b->link[c->item[i]].rank[k], host = ni_blame_host(b, rank);
-      bool of_host = host == c->of || (c->kind == NI_FIND_SLOW_PAIR && host == c->other);
+      bool of_host = host == c->of || (c->link == NI_FIND_SLOW_PAIR && host == c->other);
       bool mine = c->level == NI_LEVEL_COMM || c->level == NI_LEVEL_FABRIC || (c->level == NI_LEVEL_HOST && of_host) ||
-                  (c->level == NI_LEVEL_RANK && (rank == c->of || (c->kind == NI_FIND_SLOW_PAIR && rank == c->other)));
+                  (c->level == NI_LEVEL_RANK && (rank == c->of || (c->link == NI_FIND_SLOW_PAIR && rank == c->other)));
       in[rank] |= mine;
     }
   }
@@ -246,11 +290,28 @@ static void when(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
 /* Notes come behind what accuses somebody. */
 static bool is_note(const struct ni_cause *c) { return c->kind == NI_FIND_UNEVEN || ni_spells_note(c); }
 
+/* The times at which a flapping link is slow. */
+static int moments(const struct ni_blame *b, const struct ni_cause *c, struct ni_finding *f) {
+  const struct ni_summary *s = b->s;
+  if (c->kind != NI_FIND_FLAPPING) return 0;
+  if (!(f->moment = calloc(NI_FIND_MOMENTS, sizeof *f->moment))) return -ENOMEM;
+  for (uint32_t k = c->from, to; k < c->to && f->n_moments < NI_FIND_MOMENTS; k = to) {
+    for (to = k + 1; ni_cause_at(c, k) && ni_cause_at(c, to);) to++;
+    if (!ni_cause_at(c, k)) continue;
+    struct ni_moment *m = &f->moment[f->n_moments++];
+    *m = (struct ni_moment){s->step[k].start_us, s->step[to < b->bins ? to : b->bins - 1].start_us, (int64_t)k * b->bin_steps,
+                            (int64_t)to * b->bin_steps - 1};
+    if (m->to_us < m->from_us) m->to_us = m->from_us; /* a bin in which nothing was seen to begin */
+  }
+  return 0;
+}
+
 static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_us, struct ni_finding *f) {
-  *f = (struct ni_finding){.kind = c->kind, .level = c->level, .of = c->of, .other = c->other, .compared = c->alike, .value = 1 + c->share,
+  *f = (struct ni_finding){.kind = c->kind, .level = c->level, .link = c->link, .of = c->of, .other = c->other, .compared = c->alike, .value = 1 + c->share,
                            .lost_us = c->cost_us, .low_us = c->low_us, .high_us = c->high_us, .times = c->bins_hit, .period_steps = c->period,
                            .each_us = each_us(c), .of_run = c->of_run, .note = is_note(c)};
   int e = whose(b, c, f);
+  if (e == 0) e = moments(b, c, f);
   if (e < 0) return e;
   when(b, c, f);
   if (c->level == NI_LEVEL_RANK) {
@@ -260,7 +321,8 @@ static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_u
   else if (c->level == NI_LEVEL_COMM) f->of = b->link[c->of].comm;
   struct ni_put_text w = {f->text, sizeof f->text};
   put_cause(&w, b, c, f);
-  put_when(&w, f, b->s);
+  if (f->n_moments) put_moments(&w, f, b->s);
+  else put_when(&w, f, b->s);
   put_cost(&w, f, run_us);
   w = (struct ni_put_text){f->next, sizeof f->next};
   if (f->n_processes && c->level != NI_LEVEL_FABRIC && c->level != NI_LEVEL_JOB) {
@@ -281,8 +343,8 @@ static bool covered(const struct ni_causes *causes, const struct ni_cause *pair)
 }
 
 /* Nobody waits for the others, or chance can do as much. */
-static bool worth_saying(const struct ni_cause *c, const struct ni_replay *replay, double largest_us) {
-  double cost = c->cost_us / replay->run_us;
+static bool worth_saying(const struct ni_blame *b, const struct ni_cause *c, const struct ni_replay *replay, double largest_us) {
+  double cost = (ni_cause_at_times(b, c) ? c->low_us : c->cost_us) / replay->run_us;
   if (c->kind == NI_FIND_PERIODIC) return cost >= NI_SPELLS_COST;
   if (c->few) return cost >= NI_SPELLS_LONG_COST;
   if (replay->blocks < 2 && cost < NI_CAUSE_ONCE_COST) return false;
@@ -333,8 +395,8 @@ int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, cons
   s->cost = (struct ni_cost){replay->blocks > 0, replay->run_us, replay->without_us, replay->own, replay->pauses, replay->transfer, replay->model};
   s->causes_not_judged = causes->left_out; /* not findings: most causes cost too little to be named */
   for (uint32_t i = 0; e == 0 && i < causes->n; i++) {
-    if (sorted[i].kind == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK && covered(causes, &sorted[i])) continue;
-    if (!worth_saying(&sorted[i], replay, largest_us)) continue;
+    if (sorted[i].link == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK && covered(causes, &sorted[i])) continue;
+    if (!worth_saying(b, &sorted[i], replay, largest_us)) continue;
     if (sorted[i].kind == NI_FIND_CONGESTION) crowded = &sorted[i], number = s->n_findings + 1;
     if (s->n_findings == NI_SUM_FINDINGS) s->findings_left_out++;
     else e = fill(b, &sorted[i], replay->run_us, &s->finding[s->n_findings++]);

@@ -113,7 +113,7 @@ static void say_counters(struct ladder *l, const struct ni_finding *f) {
   mark(l, f);
   for (unsigned rung = 0; rung < RUNGS; rung++) {
     bool off = false, seen = false;
-    for (size_t i = 0; i < sizeof figures / sizeof *figures && looks_at(f->kind) >> rung & 1; i++)
+    for (size_t i = 0; i < sizeof figures / sizeof *figures && looks_at(f->kind == NI_FIND_FLAPPING ? f->link : f->kind) >> rung & 1; i++)
       if (figures[i].rung == rung) off |= say_figure(l, &figures[i], off ? "," : l->gap, &seen);
     if (off) l->gap = "; ";
     else if (seen) usual[n++] = rung_names[rung];
@@ -142,7 +142,7 @@ int ni_evidence(const struct ni_blame *b, struct ni_summary *s) {
   for (size_t i = 0; e == 0 && i < s->n_findings; i++) {
     struct ni_finding *f = &s->finding[i];
     l.out = (struct ni_put_text){f->evidence, sizeof f->evidence}, l.gap = "";
-    if (looks_at(f->kind) >> HOST & 1) say_launch(&l, b, f);
+    if (looks_at(f->kind == NI_FIND_FLAPPING ? f->link : f->kind) >> HOST & 1) say_launch(&l, b, f);
     if (b->r->has_counters) say_counters(&l, f);
     else if (i == 0) ni_put(&l.out, "%sno counters were recorded: nccl-inspector counters run -- CMD", l.gap);
   }

@@ -121,6 +121,13 @@ static struct pause *began(const struct work *w, const struct ni_outlier *o) {
   return found;
 }
 
+/* A flapping link is slow in these steps and in no others; beyond the moments that are kept nobody knows. */
+static bool in_a_moment(const struct ni_finding *f, int64_t step) {
+  for (size_t i = 0; i < f->n_moments; i++)
+    if (step >= f->moment[i].from_step && step <= f->moment[i].to_step) return true;
+  return f->times > f->n_moments && step > f->moment[f->n_moments - 1].to_step;
+}
+
 /* The finding that it belongs to, slow ones also by what they ran on; -1: none. */
 static int32_t finding_of(const struct work *w, uint32_t process, int64_t step, bool pause, const struct ni_outlier *o) {
   const bool comm = o->kind == NI_OUTLIER_SLOW;
@@ -128,6 +135,7 @@ static int32_t finding_of(const struct work *w, uint32_t process, int64_t step, 
     for (size_t i = 0; i < w->s->n_findings; i++) {
       const struct ni_finding *f = &w->s->finding[i];
       if ((f->from_step >= 0 && step < f->from_step) || (f->to_step >= 0 && step > f->to_step)) continue;
+      if (f->kind == NI_FIND_FLAPPING && !in_a_moment(f, step)) continue;
       if (pause && f->kind != NI_FIND_PAUSES && f->kind != NI_FIND_PERIODIC) continue;
       if (comm && (f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_UNEVEN ||
                    f->kind == NI_FIND_PAUSES || f->kind == NI_FIND_SLOW_HOST ||

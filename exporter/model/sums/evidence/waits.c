@@ -88,8 +88,8 @@ static struct ni_finding *of_process(struct ni_summary *s, uint32_t process) {
   for (size_t i = 0; i < s->n_findings; i++) {
     struct ni_finding *f = &s->finding[i];
     if (f->level == NI_LEVEL_RANK && f->of == process) return f;
-    if (f->level == NI_LEVEL_HOST && f->of == s->process[process].host && f->kind != NI_FIND_SLOW_NIC &&
-        f->kind != NI_FIND_SLOW_NVLINK)
+    if (f->level == NI_LEVEL_HOST && f->of == s->process[process].host && f->link != NI_FIND_SLOW_NIC &&
+        f->link != NI_FIND_SLOW_NVLINK)
       return f;
     for (size_t k = 0; k < f->n_processes && (f->level == NI_LEVEL_STAGE || f->level == NI_LEVEL_REPLICA); k++)
       if (f->process[k] == process) return f;
@@ -174,14 +174,15 @@ static void forget_transfers(const struct ni_run *r, struct ni_summary *s, const
   size_t kept = 0;
   for (size_t i = 0; i < s->n_findings; i++) {
     struct ni_finding *f = &s->finding[i];
-    bool link = f->kind == NI_FIND_SLOW_NVLINK || f->kind == NI_FIND_SLOW_NIC ||
+    bool link = f->kind == NI_FIND_FLAPPING || f->kind == NI_FIND_SLOW_NVLINK || f->kind == NI_FIND_SLOW_NIC ||
                 f->kind == NI_FIND_SLOW_PAIR || f->kind == NI_FIND_SLOW_COMM;
     bool with_it = false;
     for (size_t k = 0; link && k < f->n_processes && !with_it; k++)
       with_it = meet(r, l->process, f->process[k]);
-    if (with_it)
+    if (with_it) {
       free(f->process);
-    else
+      free(f->moment);
+    } else
       s->finding[kept++] = *f;
   }
   s->n_findings = kept;

@@ -19,7 +19,7 @@ enum { LENGTHS = 4, LENGTH_OF_TWO = 2 };
 static const float lengths_us[LENGTHS] = {0, 2e4f, 8e4f, 3.2e5f};
 
 struct paused { /* one rank */
-  struct ni_moment *at;
+  struct ni_spell_moment *at;
   bool *in; /* of its period */
   uint32_t n;
   struct ni_period period;
@@ -35,7 +35,7 @@ struct work {
 };
 
 static int by_step(const void *a, const void *b) {
-  const struct ni_moment *x = a, *y = b;
+  const struct ni_spell_moment *x = a, *y = b;
   return x->step != y->step ? (x->step < y->step ? -1 : 1) : x->us < y->us ? -1 : x->us > y->us;
 }
 
@@ -44,7 +44,7 @@ static int gather(struct paused *p, const struct ni_blame_rank *o) {
   p->in = calloc(o->n_incidents + 1, sizeof *p->in);
   if (!p->at || !p->in) return -ENOMEM;
   for (uint32_t i = 0; i < o->n_incidents; i++)
-    p->at[i] = (struct ni_moment){o->incident[i].step + (uint32_t)o->shift, o->incident[i].us};
+    p->at[i] = (struct ni_spell_moment){o->incident[i].step + (uint32_t)o->shift, o->incident[i].us};
   qsort(p->at, o->n_incidents, sizeof *p->at, by_step);
   for (uint32_t i = 0; i < o->n_incidents; i++) {
     if (p->n && p->at[p->n - 1].step == p->at[i].step) p->at[p->n - 1].us += p->at[i].us;
@@ -78,7 +78,7 @@ static void hit_moments(const struct work *w, const struct paused *p, bool perio
     if (p->in[i] != periodic || bin >= b->bins) continue;
     if (p->at[i].us > most[bin]) most[bin] = p->at[i].us;
     /* It is seen where the GPU idles. Others may wait for it in the next step, or end theirs elsewhere. */
-    for (uint32_t k = bin > 0 ? bin - 1 : 0; k <= bin + 1 && k < b->bins; k++) c->hit[k] = true;
+    for (uint32_t k = bin > 0 ? bin - 1 : 0; k <= bin + 1 && k < b->bins; k++) c->at[k] = true;
   }
 }
 
@@ -86,8 +86,8 @@ static void hit_moments(const struct work *w, const struct paused *p, bool perio
 static int take(const struct work *w, struct ni_cause *c, const bool *member, bool periodic) {
   const struct ni_blame *b = w->b;
   float *most = calloc(b->bins + 1, sizeof *most);
-  c->hit = calloc(b->bins + 1, sizeof *c->hit);
-  int e = most && c->hit ? 0 : -ENOMEM;
+  c->at = calloc(b->bins + 1, sizeof *c->at);
+  int e = most && c->at ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     if (!member[i]) continue;
     hit_moments(w, &w->of[i], periodic, c, most);

@@ -20,13 +20,13 @@ static NI_ORDER_OF(by_number, float) static NI_ORDER_OF(by_distance, uint32_t)
 }
 
 /* From which length on moments are looked at; INFINITY: there are too few. */
-static float least_length(const struct ni_moment *at, uint32_t n, float *scratch) {
+static float least_length(const struct ni_spell_moment *at, uint32_t n, float *scratch) {
   for (uint32_t i = 0; i < n; i++) scratch[i] = at[i].us;
   qsort(scratch, n, sizeof *scratch, by_number);
   return n < MOMENTS_MIN ? INFINITY : ALIKE * scratch[n - MOMENTS_MIN];
 }
 
-struct ni_period ni_period_of(const struct ni_moment *at, uint32_t n, bool *in) {
+struct ni_period ni_period_of(const struct ni_spell_moment *at, uint32_t n, bool *in) {
   struct ni_period p = {0}, none = {0};
   float *scratch = malloc((n + 1) * sizeof *scratch);
   uint32_t *distance = malloc((n + 1) * sizeof *distance), distances = 0, last = 0, regular = 0, once = 0;

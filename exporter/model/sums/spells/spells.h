@@ -11,7 +11,7 @@
  * A *burst* is some bins in a row in which a rank's own time is longer by a sixth or more, while it is as
  * usual between bursts. What lasts is lateness (own.c); what comes once is an episode of it.
  *
- * What they cost is read off the steps themselves (ni_steps_cost() of causes.h): blocks that the replay saw
+ * What they cost is read off the steps themselves (ni_costs_by_clock() of causes.h): blocks that the replay saw
  * may hold none of a few pauses.
  *
  * Periodic work is a note where it takes SPELLS_NOTE_US or more (nobody collects garbage for half a second, a
@@ -27,7 +27,7 @@
 #define NI_SPELLS_LONG_COST 1e-2 /* of the run: few pauses, but long ones, are named from there on */
 #define NI_SPELLS_COST 2e-3      /* of the run: periodic work is */
 
-struct ni_moment {
+struct ni_spell_moment {
   uint32_t step;
   float us;
 };
@@ -39,7 +39,7 @@ struct ni_period {
 };
 
 /* at: moments of a rank by step. in: set for those that belong to the period. */
-struct ni_period ni_period_of(const struct ni_moment *at, uint32_t n, bool *in);
+struct ni_period ni_period_of(const struct ni_spell_moment *at, uint32_t n, bool *in);
 
 struct ni_bursts {
   uint32_t n, bins; /* bursts; bins in them. n 0: there are none */

@@ -60,6 +60,12 @@ static void print_logs(const struct ni_summary *s, FILE *f) {
   ni_say(f, "\n");
 }
 
+static void print_line(void *f, const char *text) { ni_say(f, "CLOCKS: %s\n", text); }
+
+static void print_clocks(const struct ni_summary *s, FILE *f) {
+  if (s->clocks) ni_clocks_say(s->clocks, !s->approximate, print_line, f);
+}
+
 /* What is not complete, and what else is to be known; the first line has the verdict. */
 static void print_troubles(const struct ni_summary *s, FILE *f) {
   for (size_t i = 0; i < s->input.n_trouble && i < TROUBLE_SHOWN; i++)
@@ -347,6 +353,7 @@ static void print_outliers(const struct ni_summary *s, FILE *f) {
 
 void ni_print_summary(const struct ni_summary *s, const struct ni_run *r, FILE *f) {
   print_head(s, f);
+  print_clocks(s, f);
   if (!r->opt.quiet) {
     print_findings(s, &r->opt.inputs, f);
     print_groups(s, f);

@@ -141,7 +141,7 @@ static void print_hosts(const struct ni_tr *r, uint32_t hosts, FILE *f) {
   char text[512];
   for (int pass = hosts > HOSTS_SHOWN ? 0 : 1; pass < 2; pass++)
     for (uint32_t i = 0; i < r->n_hosts; i++) {
-      const struct ni_tr_host *h = &r->host[i];
+      const struct ni_host_clock *h = &r->host[i].clock;
       bool doubtful = i != r->reference && (!h->aligned || h->contradiction);
       if (!host_shown(r, i) || (hosts > HOSTS_SHOWN && doubtful != (pass == 0))) continue;
       if (told++ < HOSTS_SHOWN) {
@@ -255,7 +255,7 @@ static void print_about(const struct ni_tr *r, struct ni_json *j, bool us) {
   ni_json_text(j, "clock_reference", r->reference == NI_TR_NONE ? us ? "" : NULL : ni_tr_host_name(r, r->reference));
   ni_json_array(j, "clocks");
   for (uint32_t i = 0; i < r->n_hosts; i++) {
-    const struct ni_tr_host *h = &r->host[i];
+    const struct ni_host_clock *h = &r->host[i].clock;
     if (!host_shown(r, i)) continue;
     ni_json_object(j, NULL);
     ni_json_text(j, "host", ni_tr_host_name(r, i));

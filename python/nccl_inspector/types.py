@@ -35,6 +35,7 @@ class _CheckAlways(TypedDict):
 
 class _CheckSometimes(TypedDict, total=False):
     counters: List[Series]
+    clocks: Dict[str, Any]
 
 
 class Check(_CheckAlways, _CheckSometimes):
@@ -68,6 +69,7 @@ class _SummaryAlways(TypedDict):
 
 class _SummarySometimes(TypedDict, total=False):
     hang: HangInShort
+    clocks: Dict[str, Any]
     approximate: bool
     fused_calls_counted_once: int
     tags: List[Tag]

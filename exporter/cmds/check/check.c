@@ -29,6 +29,7 @@ struct check {
   struct ni_atlas_options index;
   struct ni_progress progress;
   struct ni_ledger ledger;
+  struct ni_clocks clocks;
 };
 
 /* "name=count" */
@@ -102,19 +103,21 @@ int ni_check_run(int argc, char **argv) {
   index_options = &c.index;
   if (e == 0) e = ni_check_work(&c.ledger, &c.files, &c.inputs, &c.progress);
   if (e == 0) e = ni_ledger_judge(&c.ledger);
+  if (e == 0) e = ni_clocks_of_ledger(&c.clocks, &c.ledger);
   if (e < 0) {
     ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
     goto out;
   }
   judge_expect(&c);
   ni_check_tell_ends(&c.ledger, c.box_dir);
-  if (c.json) ni_check_json(&c.ledger);
+  if (c.json) ni_check_json(&c.ledger, &c.clocks);
   else if (c.quiet) ni_check_verdict(&c.ledger);
-  else ni_check_print(&c.ledger, c.all);
+  else ni_check_print(&c.ledger, &c.clocks, c.all);
   code = ni_ledger_complete(&c.ledger) ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
 out:
   for (size_t i = 0; i < c.n_expect; i++) free(c.expect[i].func);
   free(c.expect);
+  ni_clocks_free(&c.clocks);
   ni_ledger_free(&c.ledger);
   ni_files_free(&c.files);
   ni_runs_free(&c.runs);

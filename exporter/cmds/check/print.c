@@ -205,7 +205,9 @@ static void print_apart(const struct ni_ledger *c) {
                    "NCCL 2.31 counts these alike (docs/format.md).\n");
 }
 
-void ni_check_print(const struct ni_ledger *c, bool all) {
+static void print_clocks(void *unused, const char *text) { ni_say(stdout, "CLOCKS      %s\n", text); }
+
+void ni_check_print(const struct ni_ledger *c, const struct ni_clocks *clocks, bool all) {
   char file_bytes[32], text_bytes[32];
   size_t hosts = count_hosts(c);
   ni_say(stdout, "files       %zu (%s, %s of text), %zu process%s on %zu host%s\n", (size_t)c->files,
@@ -215,6 +217,7 @@ void ni_check_print(const struct ni_ledger *c, bool all) {
          " bad\n",
          c->lines, c->operations, ni_plural(c->operations, "operation", "operations"), c->control_lines,
          c->proxy_lines, c->bad_lines);
+  ni_clocks_say(clocks, false, print_clocks, NULL);
   print_tally("operations", &c->funcs);
   print_events(c);
   print_series(c);
@@ -287,7 +290,7 @@ static void json_problems(struct ni_json *j, const char *key, const struct ni_le
   ni_json_end_array(j);
 }
 
-void ni_check_json(const struct ni_ledger *c) {
+void ni_check_json(const struct ni_ledger *c, const struct ni_clocks *clocks) {
   static const struct ni_json_field fields[] = {
       NI_JSON(ni_ledger, files), NI_JSON(ni_ledger, file_bytes), NI_JSON(ni_ledger, text_bytes),
       NI_JSON_AS(ni_ledger, n_processes, "processes"), NI_JSON(ni_ledger, lines), NI_JSON(ni_ledger, operations),
@@ -319,5 +322,6 @@ void ni_check_json(const struct ni_ledger *c) {
   json_problems(j, "problems", c, 0, NI_PROBLEM_FIRST_NOTE);
   json_problems(j, "notes", c, NI_PROBLEM_FIRST_NOTE, NI_PROBLEM_COUNT);
   json_comms(j, c);
+  ni_clocks_json(j, clocks);
   ni_json_close(j);
 }

@@ -2,12 +2,12 @@
 #ifndef NI_CHECK_PRINT_H
 #define NI_CHECK_PRINT_H
 
-#include "exporter/model/ledger/ledger.h"
+#include "exporter/model/clocks/hosts.h"
 
 /* all: every communicator in the table, however many. The verdict is the last line. */
-void ni_check_print(const struct ni_ledger *c, bool all);
+void ni_check_print(const struct ni_ledger *c, const struct ni_clocks *clocks, bool all);
 /* That line alone. */
 void ni_check_verdict(const struct ni_ledger *c);
-void ni_check_json(const struct ni_ledger *c);
+void ni_check_json(const struct ni_ledger *c, const struct ni_clocks *clocks);
 
 #endif

@@ -203,6 +203,8 @@ static void json_runs(struct ni_json *j, const struct ni_hang_verdict *v, const 
   free(judged);
 }
 
+static void print_clocks(void *unused, const char *text) { ni_say(stdout, "CLOCKS: %s\n", text); }
+
 void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, bool all) {
   const struct ni_hang_model *m = v->model;
   ni_hang_say(stdout, v);
@@ -221,6 +223,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
     ni_hang_say_cause(stdout, v);
     ni_say(stdout, "\n");
   }
+  ni_clocks_say(&m->clocks, true, print_clocks, NULL);
   print_said("because: ", ni_hang_said_why(v));
   print_said("next: ", ni_hang_said_next(v));
   size_t more = v->n_hangs - v->n_roots;
@@ -453,6 +456,7 @@ void ni_hang_print_json(const struct ni_hang_verdict *v, const struct ni_runs *r
   json_runs(&j, v, runs);
   NI_JSON_ALL(&j, blind, v, NULL);
   NI_JSON_ALL(&j, sources, m, NULL);
+  ni_clocks_json(&j, &m->clocks);
   NI_JSON_ARRAY(&j, "waits")
     for (size_t i = 0; i < v->n && i < WAITS; i++) json_knot(&j, v, &v->knot[i]);
   ni_json_u64(&j, "more_waits", v->n > WAITS ? v->n - WAITS : 0);

@@ -197,12 +197,17 @@ static void json_op(struct ni_json *j, const struct op *o, const struct ni_besid
   ni_json_end_object(j);
 }
 
+static void print_clocks(void *unused, const char *text) { ni_say(stdout, "CLOCKS: %s\n", text); }
+
 int ni_show_say(const struct ni_show *s) {
   struct ni_json json;
   int e = 0;
   if (s->json) {
     ni_json_open(&json, stdout, "nccl-inspector-show-1");
+    ni_clocks_json(&json, &s->clocks);
     ni_json_array(&json, "operations");
+  } else if (s->rows.n) {
+    ni_clocks_say(&s->clocks, true, print_clocks, NULL);
   }
   for (size_t i = 0, n; e == 0 && i < s->rows.n; i += n) {
     for (n = 1; i + n < s->rows.n && ni_show_by_operation(&s->rows.item[i], &s->rows.item[i + n]) == 0; n++) {}

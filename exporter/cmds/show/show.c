@@ -4,7 +4,7 @@
  *   parts of the logs that can hold it (atlas.h) ─▶ rows, one a record ─▶ sorted by operation and rank ─▶ text or JSON
  *
  * Who came last is told by times on the GPU alone: all ranks end together, so the last one to come has the shortest kernel. That
- * needs no common clock; starts of several hosts are as their clocks have them.
+ * needs no common clock; starts of several hosts are put on one (exporter/model/clocks/hosts.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -127,6 +127,15 @@ static int resolve_tags(struct ni_show *s) {
   return e;
 }
 
+/* Starts by the clock of the reference. */
+static void right_starts(struct ni_show *s) {
+  for (size_t i = 0; i < s->rows.n; i++) {
+    struct ni_show_row *r = &s->rows.item[i];
+    const struct ni_host_clock *c = ni_clocks_of(&s->clocks, r->run, r->host);
+    if (c && r->start_ns != NI_NO_START) r->start_ns = ni_clock_right(c, NULL, r->start_ns);
+  }
+}
+
 static int read_all(struct ni_show *s) {
   struct ni_ledger ledger = {0};
   struct ni_scan_plan plan = {0};
@@ -145,7 +154,9 @@ static int read_all(struct ni_show *s) {
   ni_atlas_close(s->atlas, e == 0, NULL);
   ni_scan_plan_free(&plan);
   ni_ledgers_free(&s->ledgers);
+  if (e == 0) e = ni_clocks_of_ledger(&s->clocks, &ledger);
   ni_ledger_free(&ledger);
+  right_starts(s);
   if (e == 0 && s->rows.n > 1) qsort(s->rows.item, s->rows.n, sizeof *s->rows.item, by_rank);
   return e;
 }
@@ -196,6 +207,7 @@ int ni_show_run(int argc, char **argv) {
   else code = NI_EXIT_FINE;
 out:
   free(s.rows.item);
+  ni_clocks_free(&s.clocks);
   ni_files_free(&s.files);
   ni_runs_free(&s.runs);
   ni_inputs_free(&s.inputs);

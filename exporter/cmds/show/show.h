@@ -6,6 +6,7 @@
 
 #include "exporter/cli/words.h"
 #include "exporter/index/atlas.h"
+#include "exporter/model/clocks/hosts.h"
 #include "exporter/model/ledger/read.h"
 
 /* A record of an operation. */
@@ -30,6 +31,7 @@ struct ni_show {
   struct ni_atlas *atlas;
   struct ni_atlas_wants wants;
   struct ni_ledgers ledgers;
+  struct ni_clocks clocks;     /* by which starts are right, once all is read */
   struct ni_show_rows {
     struct ni_show_row *item;
     size_t n, cap;

@@ -9,6 +9,8 @@ struct set {
   size_t n;
 };
 
+#define WITHIN_LEAST 1000.0 /* ns: stamps are no better */
+
 enum what { MARGIN, HIGHEST, LOWEST };
 
 /*
@@ -96,11 +98,100 @@ static double contradicted(struct ni_line_bound *b, size_t n, const struct ni_li
   return (double)b[n * 99 / 100].t;
 }
 
+struct weighed {
+  double value, weight;
+};
+
+static NI_ORDER_BY(by_value, struct weighed, value, weight)
+
+/* Of the bounds [from, to) that have one, in order of time: the median of what is likely, less the drift since t 0; *n: how many. */
+static double median(const struct ni_line_bound *b, size_t from, size_t to, double drift, struct weighed *room, size_t *n) {
+  double all = 0, below = 0;
+  *n = 0;
+  for (size_t i = from; i < to; i++) {
+    if (one_sided(&b[i]) || b[i].within <= 0) continue;
+    const double weight = 1 / ((double)b[i].within + WITHIN_LEAST);
+    room[(*n)++] = (struct weighed){(double)b[i].likely - drift * (double)b[i].t, weight};
+    all += weight;
+  }
+  if (!*n) return 0;
+  qsort(room, *n, sizeof *room, by_value);
+  size_t i = 0;
+  while (i + 1 < *n && (below += room[i].weight) < all / 2) i++;
+  return room[i].value;
+}
+
+static double median_time(const struct ni_line_bound *b, size_t from, size_t to) { return (double)b[from + (to - from) / 2].t; }
+
+/* No further from the line than that are 9 of 10. */
+static double spread_about(const struct ni_line_bound *b, size_t n, double drift, double offset, struct weighed *room) {
+  size_t told = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (one_sided(&b[i]) || b[i].within <= 0) continue;
+    room[told++] = (struct weighed){.value = fabs((double)b[i].likely - offset - drift * (double)b[i].t)};
+  }
+  if (!told) return 0;
+  qsort(room, told, sizeof *room, by_value);
+  return room[(told - 1) * 9 / 10].value;
+}
+
+/* The least squares of those that lie no further from the line than most do: medians of a few leave much to chance. */
+static void refine(const struct ni_line_bound *b, size_t n, double *drift, double *offset, struct weighed *room) {
+  size_t told = 0;
+  double w = 0, x = 0, y = 0, xx = 0, xy = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (one_sided(&b[i]) || b[i].within <= 0) continue;
+    room[told++] = (struct weighed){.value = fabs((double)b[i].likely - *offset - *drift * (double)b[i].t)};
+  }
+  if (told < NI_LINE_DRIFT_BOUNDS) return;
+  qsort(room, told, sizeof *room, by_value);
+  const double most = 3 * room[told / 2].value + WITHIN_LEAST;
+  const double t0 = (double)b[n / 2].t;
+  for (size_t i = 0; i < n; i++) {
+    const double t = (double)b[i].t - t0, rest = (double)b[i].likely - *offset - *drift * (double)b[i].t;
+    if (one_sided(&b[i]) || b[i].within <= 0 || fabs(rest) > most) continue;
+    const double weight = 1 / ((double)b[i].within + WITHIN_LEAST);
+    w += weight, x += weight * t, y += weight * rest, xx += weight * t * t, xy += weight * t * rest;
+  }
+  const double spread = w * xx - x * x;
+  if (!(w > 0) || !(spread > 0)) return;
+  const double more = (w * xy - x * y) / spread;
+  *drift += more;
+  *offset += (y - more * x) / w - more * t0;
+}
+
+static NI_ORDER_BY(by_t, struct ni_line_bound, t, likely)
+
+/* The line through medians, if the bounds let it pass. level: without drift. */
+static void take_likely(struct ni_line_fit *f, struct ni_line_bound *b, size_t n, bool level) {
+  struct weighed *room = malloc(n * sizeof *room);
+  double drift = 0, offset;
+  size_t told, last, third = n / 3;
+  if (!room) return; /* the other line is not wrong */
+  qsort(b, n, sizeof *b, by_t);
+  if (!level && n >= NI_LINE_DRIFT_BOUNDS) {
+    const double first = median(b, 0, third, 0, room, &told), end = median(b, n - third, n, 0, room, &last);
+    const double span = median_time(b, n - third, n) - median_time(b, 0, third);
+    if (told && last && span > (double)NI_LINE_DRIFT_SPAN_NS / 2) drift = (end - first) / span;
+  }
+  offset = median(b, 0, n, drift, room, &told);
+  if (drift != 0) refine(b, n, &drift, &offset, room);
+  const double spread_ns = spread_about(b, n, drift, offset, room);
+  free(room);
+  double middle;
+  const double free_ns = look(&(struct set){b, n}, MARGIN, drift, 0, &middle);
+  const bool passes = free_ns >= 0 || f->room_ns < 0;
+  if (!told || !passes || fabs(drift) > NI_LINE_DRIFT_MAX) return;
+  f->drift = drift;
+  f->spread_ns = spread_ns;
+  f->offset_ns = f->room_ns < 0 ? offset : fmax(middle - free_ns, fmin(middle + free_ns, offset));
+}
+
 /*
  * Of operations of one kind the quickest ways there and back take about as long, a message and a collective do not: the
- * middle of the kind that is tighter by itself, as far as all bounds allow it.
+ * middle of the kind that is tighter by itself, as far as all bounds allow it. True: it is that of messages.
  */
-static void lean(struct ni_line_fit *f, struct ni_line_bound *b, size_t n) {
+static bool lean(struct ni_line_fit *f, struct ni_line_bound *b, size_t n) {
   size_t two = 0;
   for (size_t i = 0; i < n; i++) {
     if (one_sided(&b[i])) continue;
@@ -108,10 +199,11 @@ static void lean(struct ni_line_fit *f, struct ni_line_bound *b, size_t n) {
     b[two++] = b[i];
     b[i] = x;
   }
-  if (two == 0 || two == n || f->room_ns < 0) return;
+  if (two == 0 || two == n || f->room_ns < 0) return false;
   double at[2], collectives = look(&(struct set){b, two}, MARGIN, f->drift, 0, &at[0]);
   double messages = look(&(struct set){b + two, n - two}, MARGIN, f->drift, 0, &at[1]);
   f->offset_ns = fmax(f->offset_ns - f->room_ns, fmin(f->offset_ns + f->room_ns, at[messages < collectives]));
+  return messages < collectives;
 }
 
 void ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int64_t slack_ns, struct ni_line_fit *out) {
@@ -131,8 +223,9 @@ void ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, in
   out->room_ns = look(&s, MARGIN, out->drift, 0, &out->offset_ns);
   if (out->room_ns > (double)INT64_MAX / 4) return; /* nothing on one side */
   out->used = s.n;
-  lean(out, b, s.n);
+  if (!lean(out, b, s.n)) take_likely(out, b, s.n, level);
   if (out->room_ns + (double)slack_ns >= 0)
     out->error_ns = farthest(&s, out, (int64_t[2]){from < first ? from : first, to > last ? to : last}, (double)slack_ns);
   else out->error_ns = contradicted(b, s.n, out);
+  if (out->spread_ns == 0) out->spread_ns = out->error_ns;
 }

@@ -11,9 +11,11 @@ uint64_t ni_match_key(uint64_t comm_hash, uint32_t instance, const char *func, u
   return ni_mix(ni_mix(ni_mix(h ^ instance) + sn) + msg_bytes);
 }
 
-int ni_match_init(struct ni_match *m) {
-  *m = (struct ni_match){.mask = 2 * NI_MATCH_ENTRIES - 1, .bound = UINT64_MAX};
-  m->entry = malloc(NI_MATCH_ENTRIES * sizeof *m->entry);
+int ni_match_init(struct ni_match *m, size_t entries) {
+  uint32_t most = 64;
+  while (most < entries && most < NI_MATCH_ENTRIES) most *= 2;
+  *m = (struct ni_match){.most = most, .mask = 2 * most - 1, .bound = UINT64_MAX};
+  m->entry = malloc(most * sizeof *m->entry);
   m->op = calloc(m->mask + 1, sizeof *m->op);
   return m->entry && m->op ? 0 : -ENOMEM;
 }
@@ -36,7 +38,7 @@ static int halve(struct ni_match *m) {
   struct ni_match_entry *entry = m->entry;
   uint32_t n = 0;
   m->op = calloc(m->mask + 1, sizeof *m->op);
-  m->entry = malloc(NI_MATCH_ENTRIES * sizeof *m->entry);
+  m->entry = malloc(m->most * sizeof *m->entry);
   if (!m->op || !m->entry) {
     free(m->op);
     free(m->entry);
@@ -69,7 +71,7 @@ int ni_match_add(struct ni_match *m, uint64_t key, const struct ni_match_entry *
   /* The same number twice from one rank: the first counts, as in summaries. */
   for (uint32_t e = op->n ? op->first : 0; e; e = m->entry[e - 1].next)
     if (m->entry[e - 1].member == entry->member) return 0;
-  while (m->n_entries == NI_MATCH_ENTRIES) {
+  while (m->n_entries == m->most) {
     int e = halve(m);
     if (e < 0) return e;
     if (key >= m->bound) return 0;

@@ -6,7 +6,7 @@
  * lies above leaves. So all ranks agree on the sample without knowing of each other, and it is spread over the whole
  * run. Order of adding changes nothing.
  *
- * Threads: one. Memory: NI_MATCH_ENTRIES entries of 32 bytes, and 32 more for operations. Failure: -ENOMEM.
+ * Threads: one. Memory: 32 bytes an entry, NI_MATCH_ENTRIES of them at most, and 32 more for operations. Failure: -ENOMEM.
  */
 #ifndef NI_TRACE_MATCH_H
 #define NI_TRACE_MATCH_H
@@ -32,14 +32,15 @@ struct ni_match_op {
 struct ni_match {
   struct ni_match_entry *entry;
   struct ni_match_op *op;
-  uint32_t n_entries, n_ops, mask;
+  uint32_t n_entries, n_ops, mask, most; /* most: entries */
   uint64_t bound;              /* keys below are in the sample */
 };
 
 /* The name of an operation as a number; spread evenly. */
 uint64_t ni_match_key(uint64_t comm_hash, uint32_t instance, const char *func, uint64_t sn, uint64_t msg_bytes);
 
-int ni_match_init(struct ni_match *m);
+/* entries: for so many, NI_MATCH_ENTRIES at most. */
+int ni_match_init(struct ni_match *m, size_t entries);
 void ni_match_free(struct ni_match *m);
 int ni_match_add(struct ni_match *m, uint64_t key, const struct ni_match_entry *entry);
 

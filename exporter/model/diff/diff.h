@@ -51,6 +51,7 @@ struct ni_diff_run {
   const char *path, *from; /* from: "logs", "summary.json", "roll-ups", "counters" */
   char layout[160], why_no_steps[96], fact[NI_DIFF_FACTS][160];
   char trouble[300]; /* the first one; "": complete */
+  char clocks[400];  /* what has to be known of its hosts' clocks; "": nothing */
   int32_t world_size;
   uint32_t ranks, steps, bins, bin_steps;
   double per_step;  /* operations of a rank in a step; 0: no steps */

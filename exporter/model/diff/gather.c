@@ -195,9 +195,15 @@ static void facts(struct ni_diff_run *o, const struct ni_summary *s) {
   }
 }
 
+static void keep_clocks(void *run, const char *text) {
+  struct ni_diff_run *o = run;
+  if (!*o->clocks) snprintf(o->clocks, sizeof o->clocks, "%s", text);
+}
+
 int ni_diff_gather(struct ni_diff_run *o, const struct ni_summary *s, const struct ni_blame *b) {
   const char *why = s->why_durations ? s->why_durations : "steps were not found";
   o->from = "logs";
+  if (s->clocks) ni_clocks_say(s->clocks, true, keep_clocks, o);
   o->world_size = s->job.world_size;
   o->ranks = (uint32_t)s->n_processes;
   o->steps = s->n_steps;

@@ -198,7 +198,7 @@ static int merge_member(struct ni_hang_member *a, const struct ni_hang_member *b
   ni_hang_raise(&a->invisible, b->invisible);
   a->destroyed |= b->destroyed;
   a->dump |= b->dump;
-  return 0;
+  return ni_anchors_merge(&a->anchors, &b->anchors);
 }
 
 static void free_member(struct ni_hang_member *x) {
@@ -206,6 +206,7 @@ static void free_member(struct ni_hang_member *x) {
   free(x->open);
   free(x->fin);
   free(x->recent);
+  ni_anchors_free(&x->anchors);
   free(x);
 }
 
@@ -274,6 +275,7 @@ void ni_hang_model_free(struct ni_hang_model *m) {
   free(m->process);
   free(m->member);
   ni_who_free(&m->who);
+  ni_clocks_free(&m->clocks);
   free(m->first_bad);
   *m = (struct ni_hang_model){0};
 }

@@ -23,6 +23,8 @@
 
 #include "exporter/base/counts.h"
 #include "exporter/base/seq_set.h"
+#include "exporter/model/clocks/hosts.h"
+#include "exporter/model/ledger/anchors.h"
 #include "exporter/model/who/who.h"
 #include "format/record.h"
 
@@ -113,6 +115,7 @@ struct ni_hang_member {
   uint8_t n_fin;
   struct ni_hang_op *recent;  /* the newest of them, in no order: NI_HANG_RECENT at most */
   uint32_t n_recent;
+  struct ni_anchors anchors;  /* by its log: what tells clocks apart */
   size_t cap_fin, cap_recent;
   /* in flight; from ni_hang_model_settle() on each once, in the order of ni_hang_open_from() */
   struct ni_hang_op *open;
@@ -139,6 +142,7 @@ struct ni_hang_model {
   struct ni_hang_process *process; /* by their numbers in who */
   struct ni_hang_member **member;  /* the same */
   size_t n_processes, cap_processes, n_members, cap_members;
+  struct ni_clocks clocks; /* by ni_hang_model_settle() */
   char **name; /* functions, datatypes, states; name[0] is "" */
   size_t n_names, cap_names;
   NI_COUNTS(totals, files, boxes, dumps, lines, bad_lines, unreadable,

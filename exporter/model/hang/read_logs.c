@@ -113,6 +113,11 @@ static int take_record(struct ni_hang_reading *r, const struct ni_record *in) {
   return ni_hang_finished(r->x, &op);
 }
 
+static int take_anchor(struct ni_hang_member *x, const struct ni_line *l) {
+  const bool may_span = !l->is_p2p && l->ident.n_ranks > 1 && l->ident.nnodes != 1 && l->op.src == NI_SRC_EVENT;
+  return may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes) ? ni_anchors_take(&x->anchors, l) : 0;
+}
+
 static enum ni_hang_state state_of(const struct ni_unfinished_line *in) {
   static const char *const names[] = {"called", "launched", "kernel", "network", "finishing"};
   for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
@@ -212,7 +217,7 @@ static int take_line(struct ni_hang_reading *r, const struct ni_line *l) {
     return 0;
   }
   switch (l->kind) {
-    case NI_LINE_OP: return take_record(r, &l->op);
+    case NI_LINE_OP: return (e = take_record(r, &l->op)) < 0 ? e : take_anchor(r->x, l);
     case NI_LINE_INCOMPLETE:
     case NI_LINE_STUCK:
     case NI_LINE_IN_FLIGHT: return take_unfinished(r, l);

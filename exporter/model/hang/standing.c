@@ -6,7 +6,7 @@
 #include "exporter/base/array.h"
 
 /* Another number is another format. Raise FORMAT with whatever changes what is in it, or what read_logs.c makes of a line. */
-enum { FORMAT = 4 };
+enum { FORMAT = 5 };
 #define SHAPE (FORMAT + 8u * NI_HANG_RECENT + 1024u * NI_HANG_FUNCS + 65536u * NI_HANG_NAMES + NI_KIND_COUNT + NI_HANG_STATE_COUNT)
 
 static void wire_name(struct ni_wire *w, const struct ni_hang_model *m, uint16_t *name) {
@@ -135,6 +135,7 @@ static void wire_member(struct ni_wire *w, struct ni_hang_model *m, size_t i) {
   NI_WIRE(w, &x->passed_ns[NI_KIND_COLL], &x->passed_ns[NI_KIND_P2P], &x->ended_ns);
   NI_WIRE(w, &x->calls, &x->started_ns, &x->open_ns, &x->active_ns, &x->log_ns, &x->end_ns, &x->invisible, &x->destroyed);
   wire_ops(w, m, x);
+  ni_anchors_wire(w, &x->anchors);
 }
 
 /* A number below n, or -1. */

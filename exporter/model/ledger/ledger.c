@@ -173,6 +173,7 @@ static void free_member(struct ni_ledger_member *x) {
     ni_seq_set_free(&x->kind[k].rec_sn);
     free(x->kind[k].cause);
   }
+  ni_anchors_free(&x->anchors);
   free(x);
 }
 

@@ -2,7 +2,8 @@
  * The one account of a set of logs: what is there, what is missing, and why. check, summary, trace and pools ask it, so that
  * they cannot disagree.
  *
- * Counts and intervals, never records: memory grows with communicators times ranks and with holes in their numbers.
+ * Counts and intervals, and of records a bounded sample that tells clocks apart (anchors.h): memory grows with communicators
+ * times ranks and with holes in their numbers.
  *
  * ledger.c has its parts, take.c fills it line by line, read.c puts the accounts of parts together, judge.c turns it into
  * problems. A part is a file, or a range of one (line_reader.h); parts are merged in the order of the files and of the ranges
@@ -29,6 +30,7 @@
 #include "exporter/input/scan.h"
 #include "exporter/model/who/who.h"
 #include "format/line.h"
+#include "anchors.h"
 #include "implausible.h"
 
 /*
@@ -107,6 +109,7 @@ struct ni_ledger_member {
   uint64_t events_there[NI_EVENT_COUNT]; /* in lines of their own, or steps in their operation's */
   uint64_t proxy_lines, proxy_flushed;   /* there; sum of proxy_records over the dump_stats lines */
   struct ni_events_stats events; /* of the newest dump_stats line */
+  struct ni_anchors anchors;     /* of its collectives, where it may span hosts */
   struct ni_ledger_func *funcs;
 };
 

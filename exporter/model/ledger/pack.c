@@ -129,6 +129,7 @@ static void wire_member(struct ni_wire *w, struct ni_ledger *c, size_t i) {
     NI_WIRE(w, &e->started, &e->written, &e->dropped, &e->in_flight);
   }
   wire_funcs(w, x);
+  ni_anchors_wire(w, &x->anchors);
 }
 
 static void wire_series(struct ni_wire *w, struct ni_ledger *c) {

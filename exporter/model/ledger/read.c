@@ -102,6 +102,7 @@ static int merge_member(struct ni_ledger *c, struct ni_ledger *part, size_t n) {
     if (newest && b->events.kind[i].started >= a->events.kind[i].started) a->events.kind[i] = b->events.kind[i];
   }
   if (newest) a->stats_started = b->stats_started;
+  if (e == 0) e = ni_anchors_merge(&a->anchors, &b->anchors);
   return e < 0 ? e : ni_ledger_merge_funcs(a, b);
 }
 

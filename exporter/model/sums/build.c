@@ -10,6 +10,7 @@
 #include "build.h"
 #include "findings.h"
 #include "evidence/waits.h"
+#include "reading/right_clocks.h"
 #include "exporter/base/order.h"
 #include "exporter/base/text/put.h"
 #include "exporter/base/text/safe_text.h"
@@ -265,7 +266,9 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
 }
 
 int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
-  int e = ni_step_marks_find(r);
+  int e = ni_right_clocks(r);
+  if (!r->opt.compat) s->clocks = &r->clocks;
+  if (e == 0) e = ni_step_marks_find(r);
   if (e == 0) e = build_processes(r, s);
   if (e == 0) e = build_comms(r, s);
   if (e == 0) e = build_cells(r, s);

@@ -5,6 +5,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
+#include "exporter/model/sums/reading/right_clocks.h"
 
 struct open_piece {
   struct ni_segment_reader reader;
@@ -21,6 +22,8 @@ struct stream {
   size_t n_open, cap_open, at; /* open[at] holds the head */
   bool has;
   struct ni_entry head;
+  const struct ni_host_clock *clock; /* NULL: times are right */
+  struct ni_clock_walk walk;
 };
 
 struct comm {
@@ -75,6 +78,11 @@ static int open_next(struct ni_join *j, struct stream *s) {
   return 1;
 }
 
+static void take_head(struct stream *s, const struct ni_entry *head) {
+  s->head = *head;
+  ni_right_entry(s->clock, &s->walk, &s->head);
+}
+
 /* Takes the smallest of the open heads; opens a piece once its numbers may come. */
 static int choose(struct ni_join *j, struct stream *s) {
   for (;;) {
@@ -86,7 +94,7 @@ static int choose(struct ni_join *j, struct stream *s) {
     if (s->next == s->n || (s->n_open && s->piece[s->next]->s.min_sn > s->open[best].head.sn)) {
       s->has = s->n_open > 0;
       s->at = best;
-      if (s->has) s->head = s->open[best].head;
+      if (s->has) take_head(s, &s->open[best].head);
       return 0;
     }
     int e = open_next(j, s);
@@ -99,7 +107,7 @@ static int advance(struct ni_join *j, struct stream *s) {
   int e = ni_segment_next(&o->reader, &o->head);
   if (e < 0) return e;
   if (e > 0 && s->n_open == 1 && (s->next == s->n || s->piece[s->next]->s.min_sn > o->head.sn)) {
-    s->head = o->head;
+    take_head(s, &o->head);
     return 0;
   }
   if (e == 0) {
@@ -148,7 +156,7 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
       continue;
     }
     struct stream *s = &j->stream[j->n_streams++];
-    *s = (struct stream){.member = m, .process = r->process_at[m->process], .piece = &cell->piece[i], .n = 1};
+    *s = (struct stream){.member = m, .process = r->process_at[m->process], .piece = &cell->piece[i], .n = 1, .clock = r->process[m->process].clock};
     if (j->n_comms == 0 || j->comm[j->n_comms - 1].comm != m->comm)
       j->comm[j->n_comms++] = (struct comm){.comm = m->comm, .order = r->comm_at[m->comm], .stream = s};
     j->comm[j->n_comms - 1].n++;

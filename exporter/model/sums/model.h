@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "exporter/base/mix.h"
+#include "exporter/model/clocks/hosts.h"
 #include "exporter/model/counters/beside.h"
 #include "exporter/model/sums/buckets/buckets.h"
 #include "exporter/model/sums/buckets/tag_sums.h"
@@ -412,6 +413,7 @@ enum ni_time_from { NI_TIME_START = 0, NI_TIME_DUMP }; /* operations' start; onl
 
 struct ni_summary {
   struct ni_job_facts job;
+  const struct ni_clocks *clocks; /* of the hosts; NULL: nobody looked (--compat) */
   struct ni_input input;
   bool complete;
   const char *hang_verdict;    /* "likely", or "dead": not in order, and with operations in flight; NULL: neither */

@@ -23,6 +23,7 @@
 #include "exporter/base/index.h"
 #include "exporter/input/scan_files.h"
 #include "exporter/input/tags/tags.h"
+#include "exporter/model/clocks/hosts.h"
 #include "exporter/model/ledger/ledger.h"
 #include "exporter/input/inputs.h"
 #include "format/line.h"
@@ -71,6 +72,7 @@ struct ni_sum_process {
   uint32_t gpu_pci;            /* a name */
   struct ni_cover cover;       /* when operations were in flight; only where the input has counters */
   uint64_t sent_bytes[2];      /* over the network, as the proxy's operations and as its steps say */
+  const struct ni_host_clock *clock; /* of r->clocks; NULL: its times are right (reading/right_clocks.h) */
 };
 
 struct ni_sum_comm {
@@ -180,6 +182,7 @@ struct ni_run {
   const struct ni_sink *records; /* takes the wanted records (record_row.h) */
   struct ni_ledger ledger;     /* what is there and what is missing, of all of the input */
   struct ni_ledgers ledgers;   /* while reading; calls are one at a time */
+  struct ni_clocks clocks;     /* of the hosts, by the ledger. From ni_build_begin() on */
   struct ni_progress progress;
   uint32_t *comm_at, *process_at; /* our index -> index in the result */
   uint32_t *cell_order;           /* index in the result -> ours */

@@ -1,288 +1,118 @@
-/*
- * A clock for every host: the reference is the host of the lowest rank; every other is compared with one that leads to it, on
- * the way whose errors add up to least. How tight a pair of hosts can be is first guessed from the shortest operations they
- * share; the pairs on the best ways are fitted, which makes them what they are, until the best ways hold fitted ones only.
- * Two hosts with messages in one direction only are no pair; nor do messages around a ring of hosts make pairs of them.
- *
- * GPU times are first put right by the clock lines (gpu_clock.h). Over the ranks of a host the latest start and the
- * earliest end of a collective count; where even these contradict each other, the GPUs' clocks are off by so much.
- */
 #include "align.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/base/array.h"
-#include "exporter/model/clocks/line_fit.h"
+#include "exporter/model/clocks/hosts.h"
+#include "exporter/model/clocks/straight.h"
 
-/* Memory for the table of pairs; a timeline of more hosts than that is beyond any viewer. */
-enum { HOSTS_MAX = 2048, ROUNDS = 8 };
-#define NO_WAY 0x3fffffffu
-
-struct side {
-  int64_t start, end;          /* latest, earliest */
-  bool there, receives;
-};
-
-/* From a host to another: what ends on the latter ends so long after it began on the former, or a bit more. */
-struct way {
-  uint32_t ns : 30, fitted : 1, bent : 1; /* fitted: the error, both ways; bent: no straight line, at either host */
-};
-
-struct edge {                  /* to via */
-  struct ni_line_bound *b;
-  size_t n, cap;
-  struct ni_line_fit fit;
-  uint32_t via;                /* of the fit */
-};
-
-struct work {
-  struct ni_tr *r;
-  struct way *way;             /* [n][n] */
-  struct side *side;           /* of the operation at hand */
-  uint32_t *list, n_list;
-  bool message;                /* the operation at hand is one */
-  struct edge *edge;
-  int64_t *far;                /* from the reference, by the errors on the way */
-  bool windowed;               /* only what runs between --since and --until: clocks are straight for a short time */
-  uint32_t *order, n_order;    /* hosts, nearest first */
-};
+static uint32_t host_of(void *arg, uint32_t member) {
+  const struct ni_tr *r = arg;
+  const struct ni_tr_member *m = &r->member[member];
+  return r->unit[m->unit].shown ? ni_tr_host_of(r, m) : NI_CLOCK_NONE;
+}
 
 /* What to add to GPU times that were written with the stated offset. */
-static int64_t correction(const struct ni_tr *r, uint32_t member, int64_t stated, int64_t t) {
+static int64_t gpu_correction(const struct ni_tr *r, uint32_t member, int64_t stated, int64_t t) {
   int64_t better;
   if (stated == NI_NO_OFFSET || !ni_gpu_clock_at(&r->unit[r->member[member].unit].clock, t, &better)) return 0;
   return better - stated;
 }
 
-/* By the clock of the reference where it took part, else of whoever stands first. */
-static bool in_window(const struct work *w, const struct ni_match *m, const struct ni_match_op *op) {
-  const struct ni_tr *r = w->r;
-  const struct ni_match_entry *by = &m->entry[op->first - 1];
-  for (uint32_t i = op->first; i; i = m->entry[i - 1].next)
-    if (ni_tr_host_of(r, &r->member[m->entry[i - 1].member]) == r->reference) by = &m->entry[i - 1];
-  return by->end_ns >= r->since_ns && by->start_ns <= r->until_ns;
-}
-
-static void gather(struct work *w, const struct ni_match *m, const struct ni_match_op *op) {
-  struct ni_tr *r = w->r;
-  for (uint32_t i = 0; i < w->n_list; i++) w->side[w->list[i]].there = false;
-  w->n_list = 0;
-  if (w->windowed && !in_window(w, m, op)) return;
-  for (uint32_t i = op->first; i; i = m->entry[i - 1].next) {
-    const struct ni_match_entry *e = &m->entry[i - 1];
-    if (!r->unit[r->member[e->member].unit].shown) continue;
-    uint32_t host = ni_tr_host_of(r, &r->member[e->member]);
-    int64_t add = correction(r, e->member, e->stated_ns, e->start_ns);
-    int64_t start = e->start_ns + add, end = e->end_ns + add;
-    struct side *s = &w->side[host];
-    if (!s->there) {
-      *s = (struct side){start, end, true, e->receives};
-      w->list[w->n_list++] = host;
-      continue;
-    }
-    if (start > s->start) s->start = start;
-    if (end < s->end) s->end = end;
-  }
-}
-
-static int each_operation(struct work *w, int (*visit)(struct work *)) {
-  int e = 0;
-  for (int k = 0; k < 2; k++) {
-    const struct ni_match *m = k ? &w->r->messages : &w->r->match;
-    w->message = k;
-    for (uint32_t i = 0; e == 0 && m->op && i <= m->mask; i++) {
-      if (!m->op[i].n) continue;
-      gather(w, m, &m->op[i]);
-      bool pair = w->n_list == 2 && m->op[i].n == 2 && w->side[w->list[0]].receives != w->side[w->list[1]].receives;
-      if (!w->message || pair) e = visit(w);
-    }
-  }
-  return e;
-}
-
-static void shorten(struct work *w, uint32_t from, uint32_t to, int64_t ns) {
-  struct way *x = &w->way[(size_t)from * w->r->n_hosts + to];
-  if (ns < x->ns) x->ns = ns > 0 ? (uint32_t)ns : 0;
-}
-
-/* At best, what is left between the bounds is as long as those that waited for nobody took. */
-static int guess(struct work *w) {
-  for (uint32_t i = 0; i < w->n_list; i++) {
-    const struct side *s = &w->side[w->list[i]];
-    struct ni_tr_host *h = &w->r->host[w->list[i]];
-    int64_t against = s->start - s->end;
-    if (against > 0 && against < 1000000000) {
-      if (against > w->r->contradiction_ns) w->r->contradiction_ns = against;
-      if (against > h->gpu_ns) h->gpu_ns = against;
-    }
-    for (uint32_t k = 0; k < w->n_list; k++) {
-      const struct side *to = &w->side[w->list[k]];
-      if (k == i || (w->message && s->receives)) continue;
-      int64_t here = s->end - s->start, there = to->end - to->start;
-      shorten(w, w->list[i], w->list[k], w->message && there < here ? there : here);
-    }
-  }
-  return 0;
-}
-
-/* Dijkstra's way, in a table as dense as worlds are. True: these are the ways that are fitted. */
-static bool choose(struct work *w, bool last) {
-  struct ni_tr *r = w->r;
-  uint32_t n = r->n_hosts;
-  bool same = true;
-  for (uint32_t i = 0; i < n; i++) {
-    r->host[i].via = NI_TR_NONE;
-    r->host[i].aligned = false;
-    w->far[i] = INT64_MAX;
-  }
-  w->far[r->reference] = w->n_order = 0;
-  r->host[r->reference].via = r->reference;
-  for (;;) {
-    uint32_t x = NI_TR_NONE;
-    for (uint32_t i = 0; i < n; i++)
-      if (!r->host[i].aligned && w->far[i] != INT64_MAX && (x == NI_TR_NONE || w->far[i] < w->far[x])) x = i;
-    if (x == NI_TR_NONE) return same;
-    r->host[x].aligned = true;
-    w->order[w->n_order++] = x;
-    /* A looser pair would only hide that a clock is not straight: it keeps this one, but leads elsewhere as a last resort. */
-    if (w->way[(size_t)r->host[x].via * n + x].bent) w->far[x] += NO_WAY;
-    same &= x == r->reference || w->edge[x].via == r->host[x].via;
-    for (uint32_t h = 0; h < n; h++) {
-      struct way to = w->way[(size_t)x * n + h], back = w->way[(size_t)h * n + x];
-      if (r->host[h].aligned || to.ns == NO_WAY || back.ns == NO_WAY || (last && !to.fitted)) continue;
-      int64_t error = (to.ns + (int64_t)back.ns) / 2 + r->host[h].gpu_ns;
-      int64_t far = w->far[x] + (x == r->reference ? error : error + error / 2); /* no step more for a small gain */
-      if (far >= w->far[h]) continue;
-      w->far[h] = far;
-      r->host[h].via = x;
-    }
-  }
-}
-
-static int collect(struct work *w) {
-  struct ni_tr *r = w->r;
-  for (uint32_t i = 0; i < w->n_list; i++) {
-    uint32_t h = w->list[i], via = r->host[h].via;
-    struct edge *x = &w->edge[h];
-    if (h == r->reference || via == NI_TR_NONE || x->via == via || !w->side[via].there) continue;
-    if (!ni_array_room(x->b, x->n, x->cap)) return -ENOMEM;
-    const struct side *here = &w->side[h], *there = &w->side[via];
-    struct ni_line_bound b = {here->end - r->epoch_ns, here->start - there->end, here->end - there->start};
-    if (w->message && here->receives) b.low = INT64_MIN;
-    if (w->message && !here->receives) b = (struct ni_line_bound){here->start - r->epoch_ns, b.low, INT64_MAX};
-    x->b[x->n++] = b;
-  }
-  return 0;
-}
-
-static bool contradicts(const struct ni_tr *r, const struct ni_line_fit *f, uint32_t h, uint32_t via) {
-  /* Bounds may cross by what the GPUs' clocks are off; beyond that it is the hosts' that do not run straight. */
-  return -f->room_ns > (double)(r->host[h].gpu_ns + r->host[via].gpu_ns);
-}
-
-static void fit(struct work *w) {
-  struct ni_tr *r = w->r;
-  for (uint32_t i = 1; i < w->n_order; i++) {
-    uint32_t h = w->order[i], via = r->host[h].via;
-    struct edge *x = &w->edge[h];
-    if (x->via == via) continue;
-    const struct ni_tr_host *of = &r->host[h];
-    int64_t from = w->windowed && r->since_ns > of->first_ns ? r->since_ns : of->first_ns;
-    int64_t to = w->windowed && r->until_ns < of->last_ns ? r->until_ns : of->last_ns;
-    ni_line_fit(x->b, x->n, from - r->epoch_ns, to - r->epoch_ns, of->gpu_ns + r->host[via].gpu_ns, &x->fit);
-    x->via = via;
-    x->n = 0;
-    struct way *back = &w->way[(size_t)h * r->n_hosts + via], *there = &w->way[(size_t)via * r->n_hosts + h];
-    if (back->fitted) continue; /* the other way round: much the same, and what changes no more comes to an end */
-    back->fitted = true;
-    if (!x->fit.used) back->ns = NO_WAY;
-    else if (contradicts(r, &x->fit, h, via)) back->bent = true, back->ns = (back->ns + there->ns) / 2;
-    else back->ns = (uint32_t)fmin(x->fit.error_ns, NO_WAY - 1);
-    *there = *back;
-  }
-}
-
-static void place(struct work *w) {
-  struct ni_tr *r = w->r;
-  for (uint32_t i = 1; i < w->n_order; i++) {
-    struct ni_tr_host *h = &r->host[w->order[i]];
-    const struct ni_tr_host *via = &r->host[h->via];
-    const struct ni_line_fit *f = &w->edge[w->order[i]].fit;
-    /* The line is over h's clock, via's is over its own; products of drifts vanish. */
-    h->offset_ns = f->offset_ns + via->offset_ns - via->drift * f->offset_ns;
-    h->drift = f->drift + via->drift;
-    h->room_ns = via->room_ns + (int64_t)f->error_ns + 1;
-    h->error_ns = h->room_ns + h->gpu_ns + r->host[r->reference].gpu_ns;
-    h->contradiction = contradicts(r, f, w->order[i], h->via) || via->contradiction;
-    h->matched = f->used - f->one_sided;
-    h->messages = f->one_sided;
-    h->rejected = f->rejected;
-    h->aligned = f->used && via->aligned;
-  }
+static int64_t better(void *arg, const struct ni_match_entry *e) {
+  const struct ni_tr *r = arg;
+  const struct ni_host_clock *c = &r->host[ni_tr_host_of(r, &r->member[e->member])].clock;
+  const int64_t add = gpu_correction(r, e->member, e->stated_ns, e->start_ns), end = e->end_ns + add;
+  return ni_clock_unset(c, NULL, end) - e->end_ns;
 }
 
 /* The host of the lowest rank that is shown. */
-static uint32_t reference_of(const struct ni_tr *r) {
+static uint32_t lowest_shown(const struct ni_tr *r) {
   uint32_t best = NI_TR_NONE;
   for (uint32_t i = 0; i < r->n_units; i++)
     if (r->unit[i].shown && (best == NI_TR_NONE || r->unit[i].rank < r->unit[best].rank)) best = i;
   return best == NI_TR_NONE ? NI_TR_NONE : r->process[r->unit[best].process].host;
 }
 
-static void free_work(struct work *w) {
-  for (uint32_t i = 0; w->edge && i < w->r->n_hosts; i++) free(w->edge[i].b);
-  free(w->way);
-  free(w->far);
-  free(w->side);
-  free(w->list);
-  free(w->edge);
-  free(w->order);
+static bool is_shown(const struct ni_tr *r, uint32_t host) {
+  for (uint32_t i = 0; i < r->n_units; i++)
+    if (r->unit[i].shown && r->process[r->unit[i].process].host == host) return true;
+  return false;
+}
+
+/* What all commands know of the host, where one run has it; NULL. */
+static const struct ni_clocks_host *known(const struct ni_clocks *c, const char *name) {
+  const struct ni_clocks_host *found = NULL;
+  for (uint32_t i = 0; i < c->n_hosts; i++) {
+    if (strcmp(c->host[i].name, name) != 0) continue;
+    if (found) return NULL;
+    found = &c->host[i];
+  }
+  return found;
+}
+
+static const char *name_of(const struct ni_tr *r, uint32_t host) { return ni_name_text(&r->names, r->host[host].name); }
+
+/* Steps, and the reference: the known one of the lowest rank's host, if it is shown. */
+static int take_known(struct ni_tr *r) {
+  struct ni_clocks c = {0};
+  int e = ni_clocks_of_ledger(&c, &r->ledger);
+  const uint32_t lowest = r->reference;
+  const struct ni_clocks_host *of_lowest = e == 0 ? known(&c, name_of(r, lowest)) : NULL;
+  for (uint32_t i = 0; e == 0 && i < r->n_hosts; i++) {
+    const struct ni_clocks_host *h = known(&c, name_of(r, i));
+    struct ni_host_clock *to = &r->host[i].clock;
+    to->n_steps = h ? h->clock.n_steps : 0;
+    if (h) memcpy(to->step, h->clock.step, sizeof to->step);
+    const bool is_reference = h && of_lowest && h == &c.host[of_lowest->reference];
+    if (is_reference && r->reference == lowest && is_shown(r, i)) r->reference = i;
+  }
+  ni_clocks_free(&c);
+  return e;
 }
 
 static void set_gpu_errors(struct ni_tr *r) {
-  for (uint32_t i = 0; i < r->n_hosts; i++) r->host[i].gpu_ns = 0;
+  for (uint32_t i = 0; i < r->n_hosts; i++) r->host[i].clock.gpu_ns = 0;
   for (uint32_t i = 0; i < r->n_units; i++) {
-    struct ni_tr_host *h = &r->host[r->process[r->unit[i].process].host];
-    if (r->unit[i].shown && r->unit[i].clock.spread_ns > h->gpu_ns) h->gpu_ns = r->unit[i].clock.spread_ns;
+    struct ni_host_clock *c = &r->host[r->process[r->unit[i].process].host].clock;
+    if (r->unit[i].shown && r->unit[i].clock.spread_ns > c->gpu_ns) c->gpu_ns = r->unit[i].clock.spread_ns;
   }
 }
 
-static int align(struct ni_tr *r, bool windowed) {
-  uint32_t n = r->n_hosts;
-  struct work w = {.r = r, .windowed = windowed, .way = malloc((size_t)n * n * sizeof *w.way), .far = calloc(n, sizeof *w.far),
-                   .side = calloc(n, sizeof *w.side), .list = calloc(n, sizeof *w.list), .edge = calloc(n, sizeof *w.edge),
-                   .order = calloc(n, sizeof *w.order)};
-  int e = w.way && w.far && w.side && w.list && w.edge && w.order ? 0 : -ENOMEM;
-  r->contradiction_ns = 0;
+static int fit(struct ni_tr *r, int64_t since_ns, int64_t until_ns) {
+  struct ni_host_clock *clock = calloc(r->n_hosts, sizeof *clock);
+  struct ni_straight s = {.clock = clock, .n_hosts = r->n_hosts, .reference = r->reference, .match = &r->match, .messages = &r->messages,
+                          .host_of = host_of, .better = better, .arg = r, .epoch_ns = r->first_ns == INT64_MAX ? 0 : r->first_ns / 2 + r->last_ns / 2,
+                          .since_ns = since_ns, .until_ns = until_ns};
+  if (!clock) return -ENOMEM;
   set_gpu_errors(r);
-  for (size_t i = 0; e == 0 && i < (size_t)n * n; i++) w.way[i] = (struct way){.ns = NO_WAY};
-  for (uint32_t i = 0; e == 0 && i < n; i++) w.edge[i].via = NI_TR_NONE;
-  if (e == 0) e = each_operation(&w, guess);
-  for (int round = 1; e == 0 && !choose(&w, round >= ROUNDS); round++) {
-    e = each_operation(&w, collect);
-    if (e == 0) fit(&w);
+  for (uint32_t i = 0; i < r->n_hosts; i++) {
+    clock[i] = r->host[i].clock;
+    clock[i].first_ns = r->host[i].first_ns;
+    clock[i].last_ns = r->host[i].last_ns;
   }
-  if (e == 0) place(&w);
-  free_work(&w);
+  int e = ni_straight_fit(&s);
+  for (uint32_t i = 0; e == 0 && i < r->n_hosts; i++) r->host[i].clock = clock[i];
+  r->contradiction_ns = s.contradiction_ns;
+  free(clock);
   return e;
 }
 
 int ni_tr_align(struct ni_tr *r) {
-  r->epoch_ns = r->first_ns == INT64_MAX ? 0 : r->first_ns / 2 + r->last_ns / 2;
-  r->reference = reference_of(r);
+  r->reference = lowest_shown(r);
   if (r->reference == NI_TR_NONE) return 0;
-  if (r->n_hosts > HOSTS_MAX)
+  if (r->n_hosts > NI_STRAIGHT_HOSTS)
     return ni_tr_fail(r, -E2BIG, "%u hosts: clocks can be aligned for %d; choose some with --host or --rank", r->n_hosts,
-                      HOSTS_MAX);
-  bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
-  int e = align(r, windowed);
+                      NI_STRAIGHT_HOSTS);
+  const bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
+  int e = take_known(r);
+  if (e == 0) e = fit(r, r->since_ns, r->until_ns);
   /* A short window may hold nothing that joins all hosts: then the whole run has to do. */
   bool all = true;
-  for (uint32_t i = 0; i < r->n_units; i++) all &= !r->unit[i].shown || r->host[r->process[r->unit[i].process].host].aligned;
-  if (e == 0 && windowed && !all && !r->windowed) e = align(r, false);
+  for (uint32_t i = 0; i < r->n_units; i++)
+    all &= !r->unit[i].shown || r->host[r->process[r->unit[i].process].host].clock.aligned;
+  if (e == 0 && windowed && !all && !r->windowed) e = fit(r, INT64_MIN, INT64_MAX);
   ni_match_free(&r->match);
   ni_match_free(&r->messages);
   return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;

@@ -33,17 +33,22 @@ void ni_tr_choose_free(struct ni_tr *r) {
   r->log = NULL;
 }
 
-/* Host time to the clock of the window: how far a host is ahead then. */
-static int64_t ahead(const struct ni_tr *r, uint32_t host, int64_t t) {
-  const struct ni_tr_host *h = &r->host[host];
-  return (int64_t)(h->offset_ns + h->drift * (double)(t - r->epoch_ns));
+/* Host time to the clock of the window: how far a host is ahead then, at least or at most, whichever of its steps lie before. */
+static int64_t ahead(const struct ni_tr *r, uint32_t host, int64_t t, bool most) {
+  const struct ni_host_clock *c = &r->host[host].clock;
+  int64_t steps = 0, end = 0;
+  for (uint32_t i = 0; i < c->n_steps; i++) {
+    steps += c->step[i].by_ns;
+    if (most ? steps > end : steps < end) end = steps;
+  }
+  return (int64_t)ni_clock_ahead(c, t) + end;
 }
 
 bool ni_tr_touches(const struct ni_tr *r, uint32_t host, bool matching, int64_t begin, int64_t end) {
   if (begin > end || (matching && !r->windowed)) return begin <= end;
   int64_t since = r->since_ns, until = r->until_ns;
-  if (since != INT64_MIN) since += (matching ? 0 : ahead(r, host, since)) - NI_TR_CLOCK_NS;
-  if (until != INT64_MAX) until += (matching ? 0 : ahead(r, host, until)) + NI_TR_CLOCK_NS;
+  if (since != INT64_MIN) since += (matching ? 0 : ahead(r, host, since, false)) - NI_TR_CLOCK_NS;
+  if (until != INT64_MAX) until += (matching ? 0 : ahead(r, host, until, true)) + NI_TR_CLOCK_NS;
   return end >= since && begin <= until;
 }
 

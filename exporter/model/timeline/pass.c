@@ -20,7 +20,7 @@ struct reading {
 };
 
 static int find_host(struct ni_tr *r, const char *name, const char *boot, uint32_t *out) {
-  struct ni_tr_host h = {.via = NI_TR_NONE, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+  struct ni_tr_host h = {.clock.via = NI_TR_NONE, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
   int e = ni_name(&r->names, &r->cache, name, &h.name);
   if (e == 0) e = ni_name(&r->names, &r->cache, boot, &h.boot);
   if (e < 0) return e;

@@ -68,7 +68,7 @@ static int match_messages(struct ni_tr *r) {
   uint64_t next = 0, *count = NULL;
   uint32_t member = NI_TR_NONE;
   bool whole = false;
-  int e = r->p2p ? ni_match_init(&r->messages) : 0, got = 0;
+  int e = r->p2p ? ni_match_init(&r->messages, NI_MATCH_ENTRIES) : 0, got = 0;
   while (e == 0 && r->p2p && (got = ni_sort_next(r->p2p, &item, &len)) > 0) {
     const struct message *m = item;
     if (m->entry.member != member) {
@@ -258,7 +258,7 @@ static int settle(struct ni_tr *r) {
 int ni_tr_scan(struct ni_tr *r) {
   r->first_ns = INT64_MAX;
   r->last_ns = INT64_MIN;
-  int e = r->log ? 0 : ni_match_init(&r->match);
+  int e = r->log ? 0 : ni_match_init(&r->match, NI_MATCH_ENTRIES);
   if (e == 0) e = ni_tr_pass(r, r->log ? NI_TR_WHO : NI_TR_ALL, take);
   if (e == 0 && !r->log) e = match_messages(r);
   return e < 0 ? e : settle(r);
@@ -272,7 +272,7 @@ static int match(struct ni_tr *r, bool windowed) {
     r->host[i].first_ns = INT64_MAX;
     r->host[i].last_ns = INT64_MIN;
   }
-  int e = ni_match_init(&r->match);
+  int e = ni_match_init(&r->match, NI_MATCH_ENTRIES);
   if (e == 0) e = ni_tr_pass(r, NI_TR_MATCH, take);
   return e < 0 || windowed ? e : match_messages(r);
 }
@@ -284,7 +284,7 @@ static bool clocks_known(const struct ni_tr *r) {
     if (!r->unit[i].shown) continue;
     const int64_t at[] = {r->since_ns == INT64_MIN ? r->first_ns : r->since_ns, r->until_ns == INT64_MAX ? r->last_ns : r->until_ns};
     for (int k = 0; k < 2; k++)
-      if (!h->aligned || fabs(h->offset_ns + h->drift * (double)(at[k] - r->epoch_ns)) > (double)NI_TR_CLOCK_NS) return false;
+      if (!h->clock.aligned || fabs(ni_clock_ahead(&h->clock, at[k])) > (double)NI_TR_CLOCK_NS) return false;
   }
   return true;
 }

@@ -2,7 +2,7 @@
  * nccl-inspector trace: logs to one timeline in the Chrome trace-event format (docs/timeline.md).
  *
  * Phases, one thread: scan (first pass over all lines, the files in order: who is there, which collectives several hosts
- * ran, what was lost) -> align (a clock for each host, gpu_clock.h and line_fit.h) -> emit (second pass: every line
+ * ran, what was lost) -> align (a clock for each host, align.h) -> emit (second pass: every line
  * to events in aligned time, into the external sort) -> write (events in order of time onto tracks, as JSON, compressed).
  * With filters the passes read those granules of the logs that can hold what is asked for (choose.h).
  *
@@ -31,6 +31,7 @@
 #include "exporter/base/name_table.h"
 #include "exporter/input/scan_files.h"
 #include "exporter/model/clocks/gpu_clock.h"
+#include "exporter/model/clocks/host_clock.h"
 #include "exporter/model/clocks/kernel_fit.h"
 #include "exporter/model/clocks/match.h"
 #include "exporter/model/ledger/ledger.h"
@@ -57,16 +58,7 @@ struct ni_tr_options {
 struct ni_tr_host {
   uint32_t name, boot;         /* names */
   int64_t first_ns, last_ns;   /* of its operations */
-  /* align.c: aligned = t - (offset_ns + drift * (t - epoch_ns)) */
-  bool aligned;                /* false: nothing in common with the reference; its own clock is used */
-  double offset_ns, drift;
-  int64_t error_ns;            /* half of what the matched collectives leave open, added up along the way, and the
-                                  errors of the GPU clocks at both ends */
-  int64_t room_ns, gpu_ns;     /* the parts: on the way so far; of its worst GPU, by scatter and by
-                                  contradictions between its ranks */
-  bool contradiction;          /* no straight line agrees with all of them; error_ns says by how much */
-  uint32_t via;                /* the host it was compared with; itself: the reference */
-  uint64_t matched, messages, rejected; /* collectives and messages compared on that way; those that no clock explains */
+  struct ni_host_clock clock;  /* by align.c */
 };
 
 struct ni_tr_process {
@@ -208,7 +200,6 @@ struct ni_tr {
   struct ni_sort *p2p;         /* of Sends and Recvs, during the first pass */
   struct ni_spill *store;      /* the command's: for what does not fit into memory */
   uint32_t reference;          /* host; NI_TR_NONE: no host */
-  int64_t epoch_ns;            /* around which drift is counted */
   int64_t since_ns, until_ns;  /* in aligned time */
   int64_t first_ns, last_ns;   /* of the operations, not aligned */
   int64_t contradiction_ns;    /* largest between GPUs of one host: what their clocks' errors add up to */
@@ -249,8 +240,7 @@ static inline uint32_t ni_tr_host_of(const struct ni_tr *r, const struct ni_tr_m
 
 /* A time of a host's clock in the clock of the reference. */
 static inline int64_t ni_tr_aligned(const struct ni_tr *r, uint32_t host, int64_t t) {
-  const struct ni_tr_host *h = &r->host[host];
-  return t - (int64_t)(h->offset_ns + h->drift * (double)(t - r->epoch_ns));
+  return ni_clock_right(&r->host[host].clock, NULL, t);
 }
 
 #endif

@@ -53,6 +53,8 @@ void ni_diff_print(const struct ni_diff *d, bool all, double gate, const struct 
   for (const struct ni_diff_run *r = d->run; r < d->run + 2; r++)
     ni_say(f, "%c: %s (%s, %u %s, %u steps)\n", "AB"[r - d->run], r -> path, r -> from, r -> ranks,
            ni_plural(r->ranks, "rank", "ranks"), r -> steps);
+  for (const struct ni_diff_run *r = d->run; r < d->run + 2; r++)
+    if (*r->clocks) ni_say(f, "CLOCKS of %c: %s\n", "AB"[r - d->run], r->clocks);
   for (size_t i = 0; i < d->n_notes; i++) ni_say(f, "note: %s\n", d->note[i]);
   rows(d, all, f);
   for (size_t i = 0; i < d->n; i++) unclear += d->row[i].verdict == NI_DIFF_UNCLEAR;
@@ -73,6 +75,7 @@ static void put_run(struct ni_json *j, const char *key, const struct ni_diff_run
   ni_json_text(j, "path", r->path);
   ni_json_text(j, "from", r->from);
   ni_json_bool(j, "complete", !*r->trouble);
+  if (*r->clocks) ni_json_text(j, "clocks", r->clocks);
   NI_JSON_ALL(j, fields, r, NULL);
   NI_JSON_ARRAY(j, "step_us")
     for (uint32_t k = 0; k < r->bins; k++) ni_json_rounded(j, NULL, r->item[NI_DIFF_TYPICAL].x[k], 6);

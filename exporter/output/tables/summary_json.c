@@ -280,6 +280,7 @@ void ni_json_summary(const struct ni_summary *s, FILE *f) {
   ni_json_text(&j, "time_from", s->time_from == NI_TIME_START ? "start" : "dump");
   NI_JSON_ALL(&j, counts, s, s);
   json_input(&j, s);
+  if (s->clocks) ni_clocks_json(&j, s->clocks);
   if (fused_calls(s)) ni_json_u64(&j, "fused_calls_counted_once", fused_calls(s));
   NI_JSON_OBJECTS(&j, "groups", group_fields, s->group, s->n_groups, s);
   if (s->n_tags) NI_JSON_OBJECTS(&j, "tags", tag_fields, s->tag, s->n_tags, s);

@@ -155,7 +155,7 @@ void ni_tr_unit_name(const struct ni_tr *r, uint32_t unit, char *out, size_t siz
 const char *ni_tr_host_name(const struct ni_tr *r, uint32_t host) { return ni_name_text(&r->names, r->host[host].name); }
 
 void ni_tr_clock_text(const struct ni_tr *r, uint32_t host, char *out, size_t size) {
-  const struct ni_tr_host *h = &r->host[host];
+  const struct ni_host_clock *h = &r->host[host].clock;
   char offset[32], error[32], shared[96] = "";
   if (host == r->reference) {
     snprintf(out, size, "clock: the reference");

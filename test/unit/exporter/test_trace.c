@@ -105,8 +105,8 @@ static void test_match(void **state) {
   (void)state;
   enum { OPS = 40000, RANKS = 8 };
   struct ni_match m, back;
-  assert_int_equal(ni_match_init(&m), 0);
-  assert_int_equal(ni_match_init(&back), 0);
+  assert_int_equal(ni_match_init(&m, NI_MATCH_ENTRIES), 0);
+  assert_int_equal(ni_match_init(&back, NI_MATCH_ENTRIES), 0);
   for (int rank = 0; rank < RANKS; rank++)
     for (uint64_t sn = 0; sn < OPS; sn++) {
       struct ni_match_entry e = {.start_ns = (int64_t)sn, .end_ns = (int64_t)sn + 1, .member = (uint32_t)rank};
@@ -150,8 +150,22 @@ static void bounds(struct ni_line_bound *b, size_t n, double offset, double drif
   for (size_t i = 0; i < n; i++) {
     int64_t t = (int64_t)rnd((uint64_t)span_ns) - span_ns / 2;
     int64_t truth = (int64_t)llround(offset + drift * (double)t);
-    b[i] = (struct ni_line_bound){t, truth - half_ns - (int64_t)rnd(1000000), truth + half_ns + (int64_t)rnd(1000000)};
+    b[i] = (struct ni_line_bound){.t = t, .low = truth - half_ns - (int64_t)rnd(1000000), .high = truth + half_ns + (int64_t)rnd(1000000)};
   }
+}
+
+/* One host is always late: the other waits, so its operations are long, and the middle of the bounds is off by half of that. */
+static void test_line_fit_of_who_waits(void **state) {
+  (void)state;
+  enum { N = 200 };
+  struct ni_line_bound b[N];
+  struct ni_line_fit f;
+  for (int i = 0; i < N; i++) {
+    const int64_t t = i * INT64_C(50000000), truth = 3000000 + t / 50000, end = truth + (int64_t)rnd(4000) - 2000;
+    b[i] = (struct ni_line_bound){.t = t, .low = end - 900000 - (int64_t)rnd(50000), .high = end + 20000, .likely = end, .within = 20000};
+  }
+  ni_line_fit(b, N, 0, N * INT64_C(50000000), 0, &f);
+  assert_true(fabs(f.drift * 1e6 - 20) < 0.5 && fabs(f.offset_ns - 3000000) < 4000 && f.error_ns > 400000);
 }
 
 static void test_line_fit(void **state) {
@@ -204,7 +218,7 @@ static void test_line_fit(void **state) {
 /* What messages leave: one side each, as tight as they were quick; from one host (low) or the other (high). */
 static struct ni_line_bound message(double offset, double drift, int64_t t, int64_t took, bool low) {
   int64_t truth = (int64_t)llround(offset + drift * (double)t);
-  return low ? (struct ni_line_bound){t, truth - took, INT64_MAX} : (struct ni_line_bound){t, INT64_MIN, truth + took};
+  return (struct ni_line_bound){.t = t, .low = low ? truth - took : INT64_MIN, .high = low ? INT64_MAX : truth + took};
 }
 
 static void test_line_fit_messages(void **state) {
@@ -245,7 +259,7 @@ static void test_line_fit_messages(void **state) {
   assert_true(f.rejected >= 10 && f.rejected < 70 && f.room_ns >= 9000 && fabs(f.offset_ns - 5e8) <= f.error_ns && f.error_ns < 30000);
   /* Beside a collective that is tight on one side only, the middle stays that of the messages. */
   for (int i = 0; i < N; i++) b[i] = message(0, 0, (i - N / 2) * INT64_C(100000000), 100000 + (int64_t)rnd(1000), i & 1);
-  for (int i = 0; i < N; i += 60) b[i] = (struct ni_line_bound){b[i].t, -4000000, 20000};
+  for (int i = 0; i < N; i += 60) b[i] = (struct ni_line_bound){.t = b[i].t, .low = -4000000, .high = 20000};
   ni_line_fit(b, N, 0, 0, 0, &f);
   assert_true(f.used == N && f.one_sided == N - 10 && fabs(f.offset_ns) < 1000 && f.room_ns < 61000 && f.error_ns >= 100000);
   /* The GPUs' clocks are off by more than the bounds leave: as long as that explains it, it is the error; else it is told. */
@@ -338,6 +352,7 @@ static void test_who_twice(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_sort), cmocka_unit_test(test_sort_no_folder),
                                      cmocka_unit_test(test_match), cmocka_unit_test(test_line_fit),
+      cmocka_unit_test(test_line_fit_of_who_waits),
                                      cmocka_unit_test(test_line_fit_messages), cmocka_unit_test(test_gpu_clock), cmocka_unit_test(test_who_twice)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
+#include "exporter/model/sums/reading/right_clocks.h"
 
 /* What one rank did in one cell: one token. Messages of one token have several peers, so several slots. */
 struct source {
@@ -18,6 +19,8 @@ struct source {
   int32_t rank;
   uint8_t kind;
   uint16_t slot;               /* of collectives */
+  const struct ni_host_clock *clock; /* NULL: times are right */
+  struct ni_clock_walk walk;
 };
 
 struct ni_blame_stream {
@@ -93,6 +96,7 @@ static int advance(struct ni_blame_stream *s, struct source *x) {
     if (x->any && x->head.sn <= x->last_sn) continue;
     x->any = true;
     x->last_sn = x->head.sn;
+    ni_right_entry(x->clock, &x->walk, &x->head);
     if (x->head.timing == NI_TIMING_COLLECTIVE_CPU || x->head.tail) continue; /* its kernel's first call stands for it */
     if (x->head.start_ns != NI_NO_START) return 1;
     s->out->no_start = true;
@@ -106,7 +110,8 @@ static int open_sources(struct ni_blame_stream *s, const struct ni_blame_piece *
     const struct ni_who_member *m = &r->who.member[item[from].member];
     const struct ni_sum_cell *c = &r->cell[r->cell_order[item[from].cell]];
     struct source *x = &s->source[s->n];
-    *x = (struct source){.piece = item + from, .n = to - from, .comm = r->comm_at[m->comm], .rank = m->rank};
+    *x = (struct source){.piece = item + from, .n = to - from, .comm = r->comm_at[m->comm], .rank = m->rank,
+                         .clock = r->process[m->process].clock};
     bool p2p = c->kind == NI_KIND_P2P;
     const char *func = ni_name_text(&r->names, c->func);
     x->kind = !p2p ? NI_BLAME_COLL : func[0] == 'S' ? NI_BLAME_SEND : NI_BLAME_RECV;

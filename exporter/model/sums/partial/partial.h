@@ -26,7 +26,7 @@
 #include "exporter/model/sums/state.h"
 
 #define NI_SHARDS_MAX 65536u
-#define NI_PARTIAL_FORMAT 3u
+#define NI_PARTIAL_FORMAT 4u
 
 enum ni_section { NI_SECTION_OPTIONS = 1, NI_SECTION_LOGS, NI_SECTION_SHARDS, NI_SECTION_TABLES, NI_SECTION_PIECES,
                   NI_SECTION_ACCOUNTS, NI_SECTION_END };

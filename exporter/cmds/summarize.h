@@ -8,7 +8,7 @@
 #define NI_SUMMARIZE_H
 
 #include "exporter/cli/words.h"
-#include "exporter/model/sums/blame/blame.h"
+#include "exporter/model/sums/ranks/blame.h"
 
 /* --partition of summary and convert: words into an array of enum ni_partition. */
 int ni_take_partition(const struct ni_opt *o, void *into, const char *arg);

@@ -9,7 +9,7 @@
 #include "exporter/base/order.h"
 #include "exporter/model/sums/blame/alike.h"
 #include "stat.h"
-#include "exporter/model/sums/blame/quantile.h"
+#include "exporter/model/sums/ranks/quantile.h"
 
 /* Parts of the error between two runs that no spread can tell: of a rank or a link, and of a mean over many. */
 #define FLOOR_ONE 0.004

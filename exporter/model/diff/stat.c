@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "exporter/model/sums/blame/alike.h"
-#include "exporter/model/sums/blame/quantile.h"
+#include "exporter/model/sums/ranks/quantile.h"
 
 /* Variance of the mean by blocks of m values. */
 static double of_blocks(const float *x, size_t n, size_t m) {

@@ -7,7 +7,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/index.h"
 #include "exporter/base/order.h"
-#include "quantile.h"
+#include "exporter/model/sums/ranks/quantile.h"
 
 void ni_blame_free_rank(struct ni_blame_rank *o) {
   free(o->slot);

@@ -12,7 +12,7 @@
 #ifndef NI_BLAME_ALIKE_H
 #define NI_BLAME_ALIKE_H
 
-#include "blame.h"
+#include "exporter/model/sums/ranks/blame.h"
 
 /* Steps of all ranks get the numbers of the job, and bins one width; classes of ranks; links with their classes and transfers. */
 int ni_blame_alike(struct ni_blame *b);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "alike.h"
-#include "quantile.h"
+#include "exporter/model/sums/ranks/quantile.h"
 #include "exporter/base/array.h"
-#include "quantile.h"
+#include "exporter/model/sums/ranks/quantile.h"
 
 
 struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level, uint32_t of) {

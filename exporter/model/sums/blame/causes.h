@@ -7,7 +7,7 @@
 #ifndef NI_BLAME_CAUSES_H
 #define NI_BLAME_CAUSES_H
 
-#include "blame.h"
+#include "exporter/model/sums/ranks/blame.h"
 
 #define NI_CAUSE_OWN 0.02f         /* of the own time of a step: a rank that takes so much longer than its like is late */
 #define NI_CAUSE_OWN_FLOOR 0.012f  /* where an interval of such steps is looked for: what lies below does not belong to it */

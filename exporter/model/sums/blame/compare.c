@@ -7,7 +7,7 @@
 
 #include "alike.h"
 #include "exporter/base/order.h"
-#include "quantile.h"
+#include "exporter/model/sums/ranks/quantile.h"
 
 #define ODD_PLACE 1.25f
 #define LEAD_LEAST_US 20.0f

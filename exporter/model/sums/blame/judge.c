@@ -7,13 +7,13 @@
 #include "alike.h"
 #include "causes.h"
 #include "exporter/base/threads.h"
-#include "pass.h"
+#include "exporter/model/sums/ranks/pass.h"
 #include "replay.h"
 #include "say.h"
 #include "exporter/model/sums/team/team.h"
 #include "exporter/model/sums/work/number.h"
 #include "exporter/model/sums/work/roles.h"
-#include "quantile.h"
+#include "exporter/model/sums/ranks/quantile.h"
 
 struct passes {
   struct ni_blame *b;

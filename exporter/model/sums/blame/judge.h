@@ -9,7 +9,7 @@
 #ifndef NI_BLAME_JUDGE_H
 #define NI_BLAME_JUDGE_H
 
-#include "blame.h"
+#include "exporter/model/sums/ranks/blame.h"
 
 /* keep: NULL, or where the tables are left for the caller (diff), who frees them with ni_blame_free(); else they are freed here. */
 int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep);

@@ -10,7 +10,7 @@
 
 #include "alike.h"
 #include "causes.h"
-#include "quantile.h"
+#include "exporter/model/sums/ranks/quantile.h"
 
 enum state { UNKNOWN, FINE, SLOW, EXPLAINED };
 

@@ -9,7 +9,7 @@
 #include "compare.h"
 #include "exporter/model/sums/spells/spells.h"
 #include "uneven.h"
-#include "quantile.h"
+#include "exporter/model/sums/ranks/quantile.h"
 
 enum { OTHERS = 256 };         /* members that a rank's interval is compared with */
 

@@ -6,8 +6,8 @@
 
 #include "alike.h"
 #include "exporter/base/order.h"
-#include "places.h"
-#include "quantile.h"
+#include "exporter/model/sums/ranks/places.h"
+#include "exporter/model/sums/ranks/quantile.h"
 
 /* Bytes of a step of one rank on its slots of one shape. */
 struct load {

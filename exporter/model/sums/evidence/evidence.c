@@ -8,7 +8,7 @@
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/put.h"
 #include "exporter/collect/throttle.h"
-#include "exporter/model/sums/blame/quantile.h"
+#include "exporter/model/sums/ranks/quantile.h"
 
 enum rung { HOST, GPU, NVLINK, NIC, RUNGS };
 static const char *const rung_names[RUNGS] = {"host", "GPU", "NVLink", "NIC"};

@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-#include "exporter/model/sums/blame/blame.h"
+#include "exporter/model/sums/ranks/blame.h"
 
 int ni_evidence(const struct ni_blame *b, struct ni_summary *s);
 /* Which part of a rank's operations began as soon as they were launched; NAN: it had none. */

@@ -16,7 +16,7 @@
 #ifndef NI_INCIDENTS_H
 #define NI_INCIDENTS_H
 
-#include "exporter/model/sums/blame/blame.h"
+#include "exporter/model/sums/ranks/blame.h"
 
 #define NI_INCIDENTS_OF_ONE 3u /* of a finding so many pauses have entries */
 #define NI_INCIDENTS_ROW 2     /* slow operations of one incident are so many bins apart at most */

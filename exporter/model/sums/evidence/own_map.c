@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "exporter/model/sums/blame/alike.h"
-#include "exporter/model/sums/blame/quantile.h"
+#include "exporter/model/sums/ranks/quantile.h"
 #include "exporter/model/sums/findings.h"
 
 /* Pauses of the rank in the middle, of each bin: what all do at once makes nobody late. */

@@ -13,7 +13,7 @@
 #ifndef NI_OWN_MAP_H
 #define NI_OWN_MAP_H
 
-#include "exporter/model/sums/blame/blame.h"
+#include "exporter/model/sums/ranks/blame.h"
 
 int ni_own_map(const struct ni_blame *b, struct ni_summary *s);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/model/sums/blame/quantile.h"
+#include "exporter/model/sums/ranks/quantile.h"
 #include "spells.h"
 
 #define SAME_STEPS 2u    /* ranks that pause together do so this near to each other; */

@@ -24,7 +24,7 @@
 #ifndef NI_TEAM_H
 #define NI_TEAM_H
 
-#include "exporter/model/sums/blame/blame.h"
+#include "exporter/model/sums/ranks/blame.h"
 #include "exporter/model/sums/cell_figures.h"
 #include "exporter/model/sums/partial/partial.h"
 

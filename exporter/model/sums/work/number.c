@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "exporter/base/order.h"
-#include "exporter/model/sums/blame/pass.h"
-#include "exporter/model/sums/blame/quantile.h"
+#include "exporter/model/sums/ranks/pass.h"
+#include "exporter/model/sums/ranks/quantile.h"
 
 struct seat { /* a judged rank in a communicator; what is compared there */
   uint32_t comm, rank, slot;

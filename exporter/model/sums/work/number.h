@@ -12,7 +12,7 @@
 #ifndef NI_SUMMARY_NUMBER_H
 #define NI_SUMMARY_NUMBER_H
 
-#include "exporter/model/sums/blame/blame.h"
+#include "exporter/model/sums/ranks/blame.h"
 
 /* Fills shift of all judged ranks, bins, bin_steps, steps and whole_steps of b. */
 int ni_number_steps(struct ni_blame *b);

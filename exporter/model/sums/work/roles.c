@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "exporter/model/sums/blame/blame.h"
+#include "exporter/model/sums/ranks/blame.h"
 
 const char *const ni_role_names[NI_ROLES] = {"-", "tp", "dp", "pp", "ep", "world"};
 const char *const ni_role_words[NI_ROLES] = {"", "TP ", "DP ", "PP ", "EP ", "world "};

@@ -61,8 +61,9 @@ static struct job *new_job(void) {
 }
 
 static struct ni_place_gap gap(struct job *j, uint16_t slot, uint64_t sn, int64_t from_us, int64_t to_us) {
-  const struct ni_blame_op op = {.start_ns = from_us * 1000, .end_ns = to_us * 1000, .sn = sn, .slot = slot, .token = slot};
-  for (uint32_t i = 0; i < 4; i++) j->x.function[i] = i;
+  const struct ni_blame_op op = {.start_ns = from_us * 1000, .end_ns = to_us * 1000, .sn = sn, .slot = slot, .token = slot, .what = slot};
+  static const uint16_t function[4] = {0, 1, 2, 3};
+  j->x.function = function;
   struct ni_place_gap g = ni_places_gap(&j->x, &op);
   ni_places_take(&j->x, &op, (uint32_t)sn + 1);
   return g;
@@ -133,7 +134,7 @@ static uint32_t steps_in(unsigned steps, unsigned each, bool *found) {
   uint32_t n = 0, ends = 0;
   for (unsigned i = 0; i < steps; i++)
     for (unsigned k = 0; k <= each; k++, n++)
-      op[n] = (struct ni_blame_op){.start_ns = 1000000 + n * 1000, .end_ns = 1000500 + n * 1000, .sn = i * each + k, .token = k == each, .slot = k == each};
+      op[n] = (struct ni_blame_op){.start_ns = 1000000 + n * 1000, .end_ns = 1000500 + n * 1000, .sn = i * each + k, .token = k == each, .what = k == each, .slot = k == each};
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
   *found = m.found;
   for (uint32_t i = 0; m.found && i < n; i++) ends += ni_steps_take(&m, &op[i]);
@@ -159,7 +160,7 @@ static void test_period(void **state) {
   for (uint32_t i = 0; i < STEPS_HERE * EACH; i++) {
     t += (i % EACH < EACH / 2 ? 800000 : 1700000) + (int64_t)(i * 7919 % 20000);
     op[n++] = (struct ni_blame_op){.start_ns = t, .end_ns = t + 200000, .sn = i};
-    if (i % (EACH / 2) == 3) op[n++] = (struct ni_blame_op){.start_ns = t + 300000, .end_ns = t + 400000, .sn = i / (EACH / 2), .token = 1, .slot = 1};
+    if (i % (EACH / 2) == 3) op[n++] = (struct ni_blame_op){.start_ns = t + 300000, .end_ns = t + 400000, .sn = i / (EACH / 2), .token = 1, .what = 1, .slot = 1};
     t += 200000;
   }
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
@@ -194,7 +195,7 @@ static uint32_t noisy_steps(uint32_t steps, uint32_t each, uint32_t pause_each, 
     t += 400000 + (int64_t)(x % 200000) + (at == 0 && step % pause_each == 0 ? 60000000 : 0);
     op[n++] = (struct ni_blame_op){.start_ns = t, .end_ns = t + 100000, .sn = sn[0]++};
     t += 100000;
-    if (at == mark_at) op[n++] = (struct ni_blame_op){.start_ns = t + 1000, .end_ns = t + 50000, .sn = sn[1]++, .token = 1, .slot = 1};
+    if (at == mark_at) op[n++] = (struct ni_blame_op){.start_ns = t + 1000, .end_ns = t + 50000, .sn = sn[1]++, .token = 1, .what = 1, .slot = 1};
   }
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
   for (uint32_t i = 0; m.found && i < n; i++) ends += ni_steps_take(&m, &op[i]);

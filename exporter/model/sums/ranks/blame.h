@@ -95,6 +95,7 @@ struct ni_blame_op {
   int64_t start_ns, end_ns;
   uint64_t sn;                 /* of messages that were taken: their number on the slot */
   uint32_t token;              /* of the rank: what and how large */
+  uint32_t what;               /* what ends steps is told by this: the token, but one of all sizes of a function that has many of them */
   uint16_t slot;
   bool launched_late;          /* the CPU was what it waited for last */
 };

@@ -23,6 +23,9 @@ struct pass {
   size_t n;
   struct ni_places places;
   struct token token[NI_PLACE_TOKENS];
+  const struct ni_blame_function *function; /* the stream's */
+  uint32_t n_functions;
+  uint64_t function_ops[NI_BLAME_FUNCTIONS];
   struct ni_step_mark mark;
   uint32_t step, bin, bins_max;
   uint32_t in_step;            /* operations since it began */
@@ -159,6 +162,7 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
   o->ops++;
   o->late_ops += op->launched_late;
   t->ops++;
+  x->function_ops[x->places.function[op->token]]++;
   s->bytes += o->token_bytes[op->token];
   if ((t->n && t->slot != op->slot) || op->token >= NI_PLACE_TOKENS - 1) { /* messages of one size to several peers; too many sizes */
     l->least += us;
@@ -221,10 +225,10 @@ struct tally {
 static void count_functions(const struct pass *x, uint32_t slot, struct tally *t) {
   const struct ni_blame_rank *o = x->out;
   t->n = 0;
-  for (uint32_t i = 0; i < o->n_tokens && i < NI_PLACE_TOKENS; i++) {
-    const struct ni_blame_slot *s = &o->slot[x->token[i].slot];
-    if (!x->token[i].ops || s->kind != NI_BLAME_COLL || (slot != NI_BLAME_NONE && x->token[i].slot != slot)) continue;
-    const uint64_t function = function_hash(o->token_func[i], x->b->s->comm[s->comm].n_ranks);
+  for (uint32_t i = 0; i < x->n_functions; i++) {
+    const struct ni_blame_function *f = &x->function[i];
+    if (!x->function_ops[i] || f->slot == NI_BLAME_NONE || (slot != NI_BLAME_NONE && f->slot != slot)) continue;
+    const uint64_t function = function_hash(f->name, x->b->s->comm[o->slot[f->slot].comm].n_ranks);
     uint32_t k = 0;
     while (k < t->n && t->function[k] != function) k++;
     if (k == sizeof t->ops / sizeof *t->ops) continue;
@@ -232,7 +236,7 @@ static void count_functions(const struct pass *x, uint32_t slot, struct tally *t
       t->function[t->n] = function;
       t->ops[t->n++] = 0;
     }
-    t->ops[k] += x->token[i].ops;
+    t->ops[k] += x->function_ops[i];
   }
 }
 
@@ -313,18 +317,13 @@ static int run(struct pass *x, struct ni_blame_stream *s) {
   struct ni_blame_rank *o = x->out;
   int e = next_chunk(x, s);
   if (e < 0 || x->n == 0) return e;
+  x->n_functions = ni_blame_functions(s, &x->function, &x->places.function);
   o->first_ns = x->op[0].start_ns;
   o->max_slots = o->n_slots;
   for (size_t i = 0; i < x->n; i++) {
     x->token[token_at(&x->op[i])].slot = x->op[i].slot;
     o->slot[x->op[i].slot].ops++;
   }
-  for (uint32_t i = 0; i < o->n_tokens && i < NI_PLACE_TOKENS; i++)
-    for (uint32_t k = 0; k <= i; k++)
-      if (x->token[k].slot == x->token[i].slot && o->token_func[k] == o->token_func[i]) {
-        x->places.function[i] = k;
-        break;
-      }
   uint32_t wanted = o->ops_before ? (uint32_t)(x->b->usual_steps * (double)x->n / (double)o->ops_before + 0.5) : 0;
   e = ni_steps_find(x->b, o, x->op, x->n, wanted, &x->mark);
   for (uint32_t i = 0; i < o->n_slots; i++) o->slot[i].ops = 0;

@@ -67,7 +67,7 @@ static void find_inner(struct ni_places *x, const struct ni_blame_op *op, size_t
 }
 
 static uint64_t *last_sn(struct ni_places *x, const struct ni_blame_op *op) {
-  return &x->last_sn[x->function[op->token < NI_PLACE_TOKENS ? op->token : NI_PLACE_TOKENS - 1]];
+  return &x->last_sn[x->function[op->token]];
 }
 
 /* How many operations of each slot a step has, and where the log begins in it: numbers of collectives count from the begin of the communicator. */

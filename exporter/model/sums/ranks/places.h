@@ -18,13 +18,14 @@
 #define NI_BLAME_PLACES_H
 
 #include "steps.h"
+#include "stream.h"
 #include "usual.h"
 
 #define NI_PLACE_OVERLAP_LEAST_NS INT64_C(2000)  /* twice the coarsest timer */
 #define NI_PLACE_OVERLAP_MOST_NS INT64_C(300000)
 #define NI_PLACE_DRIFT 1e-4                      /* 100 ppm */
 
-enum { NI_PLACE_KEYS = 2 * NI_BLAME_KEYS, NI_PLACE_POSITIONS = 4096, NI_PLACE_TOKENS = 512 };
+enum { NI_PLACE_KEYS = 2 * NI_BLAME_KEYS, NI_PLACE_POSITIONS = 4096, NI_PLACE_TOKENS = 512 }; /* TOKENS: whose shortest operation of a bin is known */
 
 struct ni_place_key {
   uint32_t name;               /* slot * NI_PLACE_POSITIONS + number + 1; 0: free */
@@ -51,7 +52,7 @@ struct ni_places {
   uint16_t group[NI_BLAME_SLOTS];
   uint64_t heads;              /* slots that stand for themselves, a bit each */
   uint32_t per_step[NI_BLAME_SLOTS]; /* 0: as many as there happen to be */
-  uint32_t function[NI_PLACE_TOKENS]; /* the first token of its function on its slot, whose numbers it shares */
+  const uint16_t *function;    /* by token (stream.h): those of one function share their numbers */
   /* Along the way: */
   struct ni_place_end end[NI_BLAME_SLOTS][2]; /* of each group, the last two */
   int64_t started, began[NI_BLAME_SLOTS]; /* the last operation; of each group */
@@ -59,7 +60,7 @@ struct ni_places {
   uint32_t key_of_group[NI_BLAME_SLOTS]; /* of the first operation that began with the last one, */
   struct ni_place_end main_of_group[NI_BLAME_SLOTS]; /* which waited for the same */
   uint32_t position[NI_BLAME_SLOTS];
-  uint64_t index[NI_BLAME_SLOTS], base[NI_BLAME_SLOTS], last_sn[NI_PLACE_TOKENS]; /* last_sn: of a function, + 1; 0: none yet */
+  uint64_t index[NI_BLAME_SLOTS], base[NI_BLAME_SLOTS], last_sn[NI_BLAME_FUNCTIONS]; /* last_sn: of a function, + 1; 0: none yet */
 };
 
 /* What precedes an operation. ns; -1: not known. */

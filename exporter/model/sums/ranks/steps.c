@@ -74,7 +74,7 @@ static void count(struct gram *x, const struct ni_blame_op *op, uint32_t i, uint
   x->last = i;
   x->last_of_slot = of_slot;
   x->slot = op->slot;
-  x->token = op->token;
+  x->token = op->what;
   x->n = (uint8_t)n;
   x->after_ns += after;
 }
@@ -136,7 +136,7 @@ static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank,
   for (uint32_t i = 0; i < n; i++) {
     uint32_t slot = op[i].slot;
     uint64_t hash = hash_begin(slot);
-    shift_in(last[slot], op[i].token);
+    shift_in(last[slot], op[i].what);
     seen[slot]++;
     at[i][0] = GRAMS_MAX;
     if (!may_mark(b, rank, &op[i])) continue;
@@ -283,7 +283,7 @@ static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *o
 }
 
 /* Is it the mark of a candidate: a single operation of its kind. */
-static bool is_mark(const struct gram *x, const struct ni_blame_op *op) { return op->slot == x->slot && op->token == x->token; }
+static bool is_mark(const struct gram *x, const struct ni_blame_op *op) { return op->slot == x->slot && op->what == x->token; }
 
 /* Operations of the rank from one mark to the next, at most FOLD_MARKS of them. */
 static uint32_t distances(const struct gram *x, const struct ni_blame_op *op, size_t n, float *out) {
@@ -444,8 +444,8 @@ bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op) {
   int64_t end = m->last_end;
   m->last_end = op->end_ns;
   if (m->n == 0) return end && op->start_ns - end >= m->gap_ns;
-  shift_in(m->last, op->token);
-  if (++m->taken < m->n || op->token != m->token) return false;
+  shift_in(m->last, op->what);
+  if (++m->taken < m->n || op->what != m->token) return false;
   uint64_t hash = hash_begin(m->slot);
   for (unsigned i = 0; i < m->n; i++) hash = hash_more(hash, m->last[i], i);
   if (hash != m->hash) return false;

@@ -7,6 +7,8 @@
 #include "exporter/base/heap.h"
 #include "exporter/model/sums/reading/right_clocks.h"
 
+enum { MANY_SIZES = 24 };      /* of one function on one slot: they vary from step to step */
+
 /* What one rank did in one cell: one token. Messages of one token have several peers, so several slots. */
 struct source {
   const struct ni_blame_piece *piece; /* by smallest number */
@@ -28,6 +30,10 @@ struct ni_blame_stream {
   struct ni_blame_rank *out;
   struct source *source, **heap;
   size_t n, n_heap, cap_slots;
+  struct ni_blame_function function[NI_BLAME_FUNCTIONS];
+  uint32_t n_functions;
+  uint16_t *function_of;       /* by token */
+  uint32_t *what;              /* by token: as of struct ni_blame_op */
 };
 
 static int by_place(const void *a, const void *b) {
@@ -103,6 +109,29 @@ static int advance(struct ni_blame_stream *s, struct source *x) {
   }
 }
 
+static uint16_t function_of(struct ni_blame_stream *s, const char *name, uint32_t slot) {
+  uint32_t i = 0;
+  while (i < s->n_functions && (s->function[i].slot != slot || s->function[i].name != name)) i++;
+  if (i == NI_BLAME_FUNCTIONS) return NI_BLAME_FUNCTIONS - 1;
+  if (i == s->n_functions) s->function[s->n_functions++] = (struct ni_blame_function){name, slot};
+  return (uint16_t)i;
+}
+
+/* Sequences of any length make sizes of any number: which one it is says nothing about the step then. */
+static void find_what(struct ni_blame_stream *s) {
+  uint32_t sizes[NI_BLAME_FUNCTIONS] = {0}, first[NI_BLAME_FUNCTIONS];
+  for (uint32_t i = 0; i < s->out->n_tokens; i++)
+    if (sizes[s->function_of[i]]++ == 0) first[s->function_of[i]] = i;
+  for (uint32_t i = 0; i < s->out->n_tokens; i++)
+    s->what[i] = sizes[s->function_of[i]] > MANY_SIZES ? first[s->function_of[i]] : i;
+}
+
+uint32_t ni_blame_functions(const struct ni_blame_stream *s, const struct ni_blame_function **function, const uint16_t **of) {
+  *function = s->function;
+  *of = s->function_of;
+  return s->n_functions;
+}
+
 static int open_sources(struct ni_blame_stream *s, const struct ni_blame_piece *item, size_t n) {
   const struct ni_run *r = s->r;
   for (size_t from = 0, to; from < n; from = to) {
@@ -122,6 +151,7 @@ static int open_sources(struct ni_blame_stream *s, const struct ni_blame_piece *
     x->slot = (uint16_t)slot;
     x->token = s->out->n_tokens++;
     s->out->token_func[x->token] = func;
+    s->function_of[x->token] = function_of(s, func, p2p ? NI_BLAME_NONE : x->slot);
     s->out->token_bytes[x->token] = c->msg_bytes;
     /* The same in another run, which may have other cells. */
     uint64_t sized = ni_mix(c->msg_bytes * 4 + (uint64_t)p2p);
@@ -133,6 +163,7 @@ static int open_sources(struct ni_blame_stream *s, const struct ni_blame_piece *
     if (e > 0) s->heap[s->n_heap++] = x;
   }
   ni_heap_make(s->heap, s->n_heap, before);
+  find_what(s);
   return 0;
 }
 
@@ -149,7 +180,9 @@ int ni_blame_open(struct ni_blame_stream **out, struct ni_run *r, const struct n
   rank->token_hash = calloc(groups, sizeof *rank->token_hash);
   rank->token_bytes = calloc(groups, sizeof *rank->token_bytes);
   rank->token_func = calloc(groups, sizeof *rank->token_func);
-  return s->source && s->heap && rank->token_hash && rank->token_bytes && rank->token_func ? open_sources(s, item, n) : -ENOMEM;
+  s->function_of = calloc(groups, sizeof *s->function_of);
+  s->what = calloc(groups, sizeof *s->what);
+  return s->source && s->heap && s->function_of && s->what && rank->token_hash && rank->token_bytes && rank->token_func ? open_sources(s, item, n) : -ENOMEM;
 }
 
 int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op) {
@@ -158,7 +191,7 @@ int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op) {
     const struct ni_entry *h = &x->head;
     int64_t slot = x->kind == NI_BLAME_COLL ? x->slot : find_slot(s, x->comm, x->rank, (int32_t)h->peer_or_wait, x->kind);
     if (slot < 0) return (int)slot;
-    *op = (struct ni_blame_op){.start_ns = h->start_ns, .end_ns = h->start_ns + (int64_t)h->exec_ns, .sn = h->sn, .token = x->token,
+    *op = (struct ni_blame_op){.start_ns = h->start_ns, .end_ns = h->start_ns + (int64_t)h->exec_ns, .sn = h->sn, .token = x->token, .what = s->what[x->token],
                                .slot = (uint16_t)slot, .launched_late = h->launched_late};
     int e = advance(s, x);
     if (e < 0) return e;
@@ -176,5 +209,7 @@ void ni_blame_close(struct ni_blame_stream *s) {
     if (s->source[i].open) ni_segment_read_end(&s->source[i].reader);
   free(s->source);
   free(s->heap);
+  free(s->function_of);
+  free(s->what);
   free(s);
 }

@@ -37,6 +37,7 @@ part "widths and blanks" "$(LC_ALL=C awk -v max=$MAX_WIDTH '{line = $0; gsub(/[\
   /^ *\t/ && FILENAME ~ /\.(c|h|cc|py)$/ {print FILENAME ":" FNR ": a tab"}' $(files '*.c' '*.h' '*.cc' '*.py' '*.sh' '*.mk' '*.pml' Makefile))"
 
 part "lengths" "$(for f in $(files '*.c' '*.h' '*.cc' '*.py' '*.sh' '*.js' '*.css'); do
+  [ "$f" != python/nccl_inspector/types.py ] || continue # scripts/schemas.py makes it
   n=$(wc -l <"$f")
   [ "$n" -le $MAX_LINES ] || echo "$f: $n lines, at most $MAX_LINES: split it by what its parts know"
 done)"

@@ -291,11 +291,16 @@ class P2pPair(TypedDict):
     transfer_time_us: Stats
 
 
-class _FindingAlways(TypedDict):
-    kind: str
-    level: str
-    text: str
-    lost_us: Optional[float]
+_FindingAlways = TypedDict(
+    "_FindingAlways",
+    {
+        "kind": "str",
+        "level": "str",
+        "class": "str",
+        "text": "str",
+        "lost_us": "Optional[float]",
+    },
+)
 
 
 class _FindingSometimes(TypedDict, total=False):
@@ -321,6 +326,11 @@ class _FindingSometimes(TypedDict, total=False):
     alike: int
     times: int
     communicators_alike: int
+    period_steps: int
+    run: int
+    length_s: float
+    share_of_steps: float
+    moments: List[Moment]
     ranks: List[int]
     hosts: List[str]
     onset_step: Optional[int]
@@ -527,6 +537,13 @@ class _P2pSideSometimes(TypedDict, total=False):
 
 class P2pSide(_P2pSideAlways, _P2pSideSometimes):
     pass
+
+
+class Moment(TypedDict):
+    step: int
+    end_step: int
+    from_us: int
+    length_s: float
 
 
 class _BeganAlways(TypedDict):

@@ -299,6 +299,8 @@ struct ni_finding {
   bool note;                   /* it accuses nobody, and comes behind those that do */
   struct ni_moment *moment;    /* of a flapping link, the first NI_FIND_MOMENTS; owned */
   size_t n_moments;
+  uint32_t run;                /* of several in the folder, from 1 on; 0: one alone */
+  double run_us;               /* how long that run took; 0: by durations */
   bool by_waits;               /* told by waits for peers in symmetric kernels alone (waits.h) */
   char text[560];              /* the sentence. Control characters in names are '?' */
   char evidence[320];          /* what counters and clocks say of it; "": nothing */

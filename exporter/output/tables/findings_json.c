@@ -67,7 +67,7 @@ static void put_cost(struct ni_json *j, const struct ni_summary *s, const struct
   ni_json_f64(j, "cost_s", f->lost_us / 1e6);
   ni_json_f64(j, "cost_low_s", f->low_us / 1e6);
   ni_json_f64(j, "cost_high_s", f->high_us / 1e6);
-  ni_json_f64(j, "cost_percent", 100 * f->lost_us / s->cost.run_us);
+  ni_json_f64(j, "cost_percent", 100 * f->lost_us / (f->run_us > 0 ? f->run_us : s->cost.run_us));
   ni_json_f64(j, "ratio", f->value);
   ni_json_u64(j, "alike", f->compared);
   put_step(j, "onset_step", f->from_step);
@@ -119,6 +119,7 @@ void ni_findings_json(struct ni_json *j, const struct ni_summary *s) {
     ni_json_text(j, "level", level_of(f));
     ni_json_text(j, "class", f->note ? "note" : "fault");
     ni_json_text(j, "text", f->text);
+    if (f->run) ni_json_u64(j, "run", f->run);
     if (f->by_waits) ni_json_text(j, "told_by", "initial_sync");
     if (f->level == NI_LEVEL_RANK) put_rank(j, s, &s->process[f->of]);
     if (f->level == NI_LEVEL_HOST) ni_json_text(j, "hostname", s->host[f->of].name);

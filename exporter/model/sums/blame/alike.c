@@ -22,20 +22,28 @@ void ni_blame_free_rank(struct ni_blame_rank *o) {
 }
 
 void ni_blame_look_again(struct ni_blame_rank *o, uint64_t ops) {
-  const struct ni_blame_rank anew = {.process = o->process, .ops_before = ops};
+  const struct ni_blame_rank anew = {.process = o->process, .run = o->run, .usual_steps = o->usual_steps, .ops_before = ops};
   ni_blame_free_rank(o);
   *o = anew;
 }
 
-void ni_blame_free(struct ni_blame *b) {
-  for (uint32_t i = 0; b->rank && i < b->n_ranks; i++) ni_blame_free_rank(&b->rank[i]);
+void ni_blame_free_links(struct ni_blame *b) {
   for (uint32_t i = 0; i < b->n_links; i++) {
     free(b->link[i].rank);
     free(b->link[i].us);
   }
-  free(b->rank);
   free(b->link);
   free(b->beyond_us);
+  b->link = NULL;
+  b->beyond_us = NULL;
+  b->n_links = b->n_classes = b->bins = b->bin_steps = b->steps = 0;
+}
+
+void ni_blame_free(struct ni_blame *b) {
+  for (uint32_t i = 0; b->rank && i < b->n_ranks; i++) ni_blame_free_rank(&b->rank[i]);
+  ni_blame_free_links(b);
+  free(b->rank);
+  b->rank = NULL;
 }
 
 const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t rank, uint32_t k) {

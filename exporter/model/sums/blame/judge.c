@@ -105,9 +105,13 @@ static int beyond_begin(struct ni_blame *b) {
   return 0;
 }
 
+/* The ranks that are judged, beside each other. What an earlier run left in the tables of all ranks goes. */
 static int judge(struct ni_blame *b, struct ni_summary *s) {
   struct ni_causes causes = {0};
   struct ni_replay replay;
+  ni_blame_free_links(b);
+  free(s->step);
+  s->step = NULL;
   int e = ni_number_steps(b);
   if (e == 0) e = ni_blame_alike(b);
   if (e == 0) e = beyond_begin(b);
@@ -120,7 +124,17 @@ static int judge(struct ni_blame *b, struct ni_summary *s) {
   return e;
 }
 
-static bool as_many(const struct ni_blame *b, uint32_t i) { return fabs(b->rank[i].n_steps - b->usual_steps) <= 0.1 * b->usual_steps + 2; }
+static bool as_many(const struct ni_blame *b, uint32_t i) {
+  const struct ni_blame_rank *o = &b->rank[i];
+  return fabs(o->n_steps - o->usual_steps) <= 0.1 * o->usual_steps + 2;
+}
+
+static uint32_t last_run(const struct ni_blame *b) {
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].run > last) last = b->rank[i].run;
+  return last;
+}
 
 /*
  * Ranks of one job have as many steps. A few that took something else for steps than most (every micro-batch, say) look once more for what
@@ -128,14 +142,20 @@ static bool as_many(const struct ni_blame *b, uint32_t i) { return fabs(b->rank[
  */
 static int64_t look_again(struct ni_blame *b) {
   float *n = malloc((b->n_ranks + 1) * sizeof *n);
-  size_t judged = 0;
   int64_t again = 0;
   if (!n) return -ENOMEM;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged) n[judged++] = (float)b->rank[i].n_steps;
-  b->usual_steps = judged ? ni_blame_quantile(n, judged, 0.5) : 0;
+  b->usual_steps = 0;
+  for (uint32_t run = 0; run <= last_run(b); run++) {
+    size_t judged = 0;
+    for (uint32_t i = 0; i < b->n_ranks; i++)
+      if (b->rank[i].run == run && b->rank[i].judged) n[judged++] = (float)b->rank[i].n_steps;
+    const double usual = judged ? ni_blame_quantile(n, judged, 0.5) : 0;
+    for (uint32_t i = 0; i < b->n_ranks; i++)
+      if (b->rank[i].run == run) b->rank[i].usual_steps = usual;
+    b->usual_steps = fmax(b->usual_steps, usual);
+  }
   free(n);
-  for (uint32_t i = 0; i < b->n_ranks && judged && !b->r->marks.n; i++) {
+  for (uint32_t i = 0; i < b->n_ranks && !b->r->marks.n; i++) {
     struct ni_blame_rank *o = &b->rank[i];
     if (!o->judged || as_many(b, i)) continue;
     ni_blame_look_again(o, o->ops);
@@ -168,7 +188,6 @@ static int pass_for_others(struct ni_blame *b, struct ni_summary *s) {
 static int fill_own(const struct ni_blame *b, struct ni_summary *s) {
   float *x = malloc((b->n_ranks + 1) * sizeof *x);
   if (!x) return -ENOMEM;
-  for (uint32_t i = 0; i < b->n_ranks; i++) s->process[b->rank[i].process].own_us = NAN;
   for (uint32_t c = 0; c < b->n_classes; c++) {
     size_t n = 0;
     for (uint32_t i = 0; i < b->n_ranks; i++)
@@ -183,9 +202,63 @@ static int fill_own(const struct ni_blame *b, struct ni_summary *s) {
   return 0;
 }
 
+/* Runs in one folder have nothing to do with each other: each rank gets the number of its run. */
+static void find_runs(struct ni_blame *b) {
+  const struct ni_run *r = b->r;
+  for (uint32_t i = 0; i < r->who.n_members && r->runs.n > 1; i++) {
+    const struct ni_who_member *m = &r->who.member[i];
+    b->rank[r->process_at[m->process]].run = r->who.comm[m->comm].run;
+  }
+}
+
+static uint64_t ops_of_run(const struct ni_blame *b, uint32_t run) {
+  uint64_t ops = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) ops += b->rank[i].run == run ? b->rank[i].ops : 0;
+  return ops;
+}
+
+/* Judges the ranks of one run, if most of them can be. may: by rank: it can be. */
+static int judge_run(struct ni_blame *b, struct ni_summary *s, uint32_t run, const bool *may) {
+  uint32_t ranks = 0, judged = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    b->rank[i].judged = may[i] && b->rank[i].run == run;
+    judged += b->rank[i].judged;
+    ranks += b->rank[i].run == run;
+  }
+  if (judged * 2 <= ranks || judged < 2) return 0;
+  s->by_own_time = true;
+  b->run = last_run(b) ? run : 0;
+  int e = judge(b, s);
+  return e == 0 ? fill_own(b, s) : e;
+}
+
+/* Faults before notes, then what costs most. */
+static int by_class_and_cost(const void *a, const void *b) {
+  const struct ni_finding *x = a, *y = b;
+  if (x->note != y->note) return x->note ? 1 : -1;
+  if (x->lost_us != y->lost_us) return x->lost_us > y->lost_us ? -1 : 1;
+  return x->run < y->run ? -1 : x->run > y->run;
+}
+
+/* Each run by itself. Steps and what the run consists of are told of the one with the most operations, which comes last. */
+static int judge_runs(struct ni_blame *b, struct ni_summary *s) {
+  const uint32_t last = last_run(b);
+  bool *may = malloc(b->n_ranks + 1);
+  uint32_t largest = 0;
+  int e = may ? 0 : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) may[i] = b->rank[i].judged;
+  for (uint32_t run = 1; run <= last; run++)
+    if (ops_of_run(b, run) > ops_of_run(b, largest)) largest = run;
+  for (uint32_t run = 0; e == 0 && run <= last; run++)
+    if (run != largest) e = judge_run(b, s, run, may);
+  if (e == 0) e = judge_run(b, s, largest, may);
+  if (e == 0 && last) qsort(s->finding, s->n_findings, sizeof *s->finding, by_class_and_cost);
+  free(may);
+  return e;
+}
+
 int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) {
   struct ni_blame b = {.r = r, .s = s, .n_ranks = (uint32_t)s->n_processes, .sample_every = (uint32_t)(r->tally.records / NI_BLAME_SAMPLE) + 1};
-  uint32_t judged = 0;
   if (r->opt.compat) return 0;
   if (r->opt.filter.coll.n || r->opt.filter.comm.n || r->opt.filter.sn.n || r->opt.filter.size.n ||
       r->opt.filter.tag.n)
@@ -193,24 +266,21 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
   if (s->n_processes < 2 || s->why_durations) return ni_roles(&b);
   int e = (b.rank = calloc(b.n_ranks + 1, sizeof *b.rank)) ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) b.rank[i].process = i;
+  if (e == 0) find_runs(&b);
   if (e == 0 && r->team && r->team->rank) return pass_for_others(&b, s);
   if (e == 0) e = pass_all(&b);
   if (e == 0) e = same_steps(&b);
   if (e == 0) e = ni_roles(&b);
   for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) {
     struct ni_blame_rank *o = &b.rank[i];
+    s->process[i].own_us = NAN;
     if (s->process[i].ranks > 1) {
       o->judged = false;
       o->why_not = "processes drive several GPUs";
     }
-    judged += o->judged;
     if (o->why_not) s->why_durations = o->why_not;
   }
-  if (e == 0 && judged * 2 > b.n_ranks && judged > 1) {
-    s->by_own_time = true;
-    e = judge(&b, s);
-    if (e == 0) e = fill_own(&b, s);
-  }
+  if (e == 0) e = judge_runs(&b, s);
   if (e == 0 && r->team) e = ni_team_agree(r, s);
   if (keep && e == 0) *keep = b;
   else ni_blame_free(&b);

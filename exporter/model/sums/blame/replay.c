@@ -580,8 +580,10 @@ int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *ou
     e = replay_blocks(&x, causes, true, out);
   }
   for (uint32_t r = 0; r < b->n_ranks; r++) {
+    if (!b->rank[r].judged) continue; /* of another run in the folder, whose turn comes */
     free(b->rank[r].sample);
     b->rank[r].sample = NULL;
+    b->rank[r].n_sample = 0;
   }
   ni_index_free(&x.at);
   free(x.node);

@@ -309,7 +309,7 @@ static int moments(const struct ni_blame *b, const struct ni_cause *c, struct ni
 static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_us, struct ni_finding *f) {
   *f = (struct ni_finding){.kind = c->kind, .level = c->level, .link = c->link, .of = c->of, .other = c->other, .compared = c->alike, .value = 1 + c->share,
                            .lost_us = c->cost_us, .low_us = c->low_us, .high_us = c->high_us, .times = c->bins_hit, .period_steps = c->period,
-                           .each_us = each_us(c), .of_run = c->of_run, .note = is_note(c)};
+                           .each_us = each_us(c), .of_run = c->of_run, .note = is_note(c), .run = b->run, .run_us = run_us};
   int e = whose(b, c, f);
   if (e == 0) e = moments(b, c, f);
   if (e < 0) return e;
@@ -320,6 +320,7 @@ static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_u
   } else if ((c->level == NI_LEVEL_STAGE || c->level == NI_LEVEL_REPLICA) && f->n_processes) f->of = f->process[0];
   else if (c->level == NI_LEVEL_COMM) f->of = b->link[c->of].comm;
   struct ni_put_text w = {f->text, sizeof f->text};
+  if (b->run) ni_put(&w, "run %u: ", b->run);
   put_cause(&w, b, c, f);
   if (f->n_moments) put_moments(&w, f, b->s);
   else put_when(&w, f, b->s);
@@ -401,7 +402,7 @@ int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, cons
     if (s->n_findings == NI_SUM_FINDINGS) s->findings_left_out++;
     else e = fill(b, &sorted[i], replay->run_us, &s->finding[s->n_findings++]);
   }
-  if (e == 0 && crowded) say_undecided(b, crowded, number, s);
+  if (e == 0 && crowded && !b->run) say_undecided(b, crowded, number, s);
   if (b->r->marks.n) snprintf(s->step_mark, sizeof s->step_mark, "marks in the logs, the first one \"%s\"",
                               ni_safe_text(ni_name_text(&b->r->names, b->r->marks.text), text, sizeof text));
   for (uint32_t i = 0; i < b->n_ranks && !*s->step_mark; i++) {

@@ -141,6 +141,8 @@ struct ni_blame_rank {
   /* Time since anything ended or started, of all operations, and before those that were launched late; own time of inner slots. */
   double idle_us, late_idle_us, own_us;
   uint64_t ops, late_ops, left_out;
+  uint32_t run;                /* whose logs the folder holds (who.h); 0: one alone */
+  double usual_steps;          /* of most ranks of its run */
   uint64_t ops_before;         /* it is gone through once more, for as many steps as most ranks have; 0: for the first time */
   /* What ends its steps (steps.h): an operation of mark_func in slot mark_slot; NULL: a gap before one. */
   const char *mark_func;
@@ -172,7 +174,8 @@ struct ni_blame {
   uint32_t n_links, n_classes;
   uint32_t bins, bin_steps, steps; /* of the job: common to all ranks that are judged */
   uint32_t whole_steps;        /* of most ranks: what is told */
-  double usual_steps;          /* of most ranks */
+  uint32_t run;                /* the one at hand; 0: one alone */
+  double usual_steps;          /* of most ranks of the run with the most; above 0: ranks with others are gone through once more */
   uint32_t sample_every;       /* of the blocks of the replay: one of so many */
   bool stages;                 /* classes are stages of a pipeline */
   /* [rank][bin], of a step, in us: own time beyond that of its like, as causes are judged by it; NAN: not compared. */

@@ -93,7 +93,10 @@ void ni_causes_free(struct ni_causes *c);
 static inline bool ni_cause_at(const struct ni_cause *c, uint32_t bin) {
   return bin >= c->from && bin < c->to && (!c->at || c->at[bin]);
 }
-/* What comes and goes: pauses and bursts, and links that are slow in NI_CAUSE_AT_TIMES of the bins or fewer. Such steps stand beside others without the cause, so their cost is counted by the clock. */
+/*
+ * What comes and goes: pauses and bursts, and links that are slow in NI_CAUSE_AT_TIMES of the bins or fewer. Such
+ * steps stand beside others without the cause, so their cost is counted by the clock.
+ */
 bool ni_cause_at_times(const struct ni_blame *b, const struct ni_cause *c);
 /*
  * Fills the costs of all causes for which ni_cause_at_times() holds: what their steps, and those beside them, took longer than the nearest

@@ -338,7 +338,10 @@ static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float cli
     }
   for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
     uint32_t good = 0;
-    for (uint32_t q = 0; q < FOLD_PARTS; q++) good += isfinite(off[k][q]) && off[1][q] >= least_off && off[k][q] <= part * off[1][q] && off[k][q] <= 1.2f * least[q] + 1e-6f;
+    for (uint32_t q = 0; q < FOLD_PARTS; q++) {
+      const bool repeats = isfinite(off[k][q]) && off[k][q] <= part * off[1][q];
+      good += repeats && off[1][q] >= least_off && off[k][q] <= 1.2f * least[q] + 1e-6f;
+    }
     if (good == FOLD_PARTS) return k;
   }
   return 1;

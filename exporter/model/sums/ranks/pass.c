@@ -183,10 +183,11 @@ static int take_chunk(struct pass *x) {
     bool ends = ni_steps_take(&x->mark, op), before = ends && !x->mark.n;
     if (!before) e = take_op(x, op);
     if (e == 0 && ends) {
+      const uint32_t step = x->step;
       x->turns++;
       if (!m->n) x->step++;
       while (x->step + 1 < m->n && m->at[x->step + 1] <= (before ? op->start_ns : op->end_ns)) x->step++;
-      x->in_step = 0;
+      if (x->step > step) x->in_step = 0;
       ni_places_next_step(&x->places);
       e = to_bin(x);
     }

@@ -48,7 +48,10 @@ static void catch_up_all(struct ni_hang_reading *r) {
   for (size_t i = 0; i < r->m->n_members; i++) catch_up(r, i);
 }
 
-/* All that was read of the process: its members each when they are next looked at, since a clock may be set back very often. */
+/*
+ * All that was read of the process: its members each when they are next looked at, since a clock may be set
+ * back very often.
+ */
 static void move_all(struct ni_hang_reading *r, int64_t by_ns) {
   struct ni_hang_process *p = process_of(r);
   ni_hang_move_process(p, by_ns);
@@ -137,8 +140,10 @@ static int take_record(struct ni_hang_reading *r, const struct ni_record *in) {
 }
 
 static int take_anchor(struct ni_hang_member *x, const struct ni_line *l) {
-  const bool may_span = !l->is_p2p && l->ident.n_ranks > 1 && l->ident.nnodes != 1 && l->op.src == NI_SRC_EVENT;
-  return may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes) ? ni_anchors_take(&x->anchors, l) : 0;
+  const bool may_span =
+      !l->is_p2p && l->ident.n_ranks > 1 && l->ident.nnodes != 1 && l->op.src == NI_SRC_EVENT;
+  return may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes) ? ni_anchors_take(&x->anchors, l)
+                                                                             : 0;
 }
 
 static enum ni_hang_state state_of(const struct ni_unfinished_line *in) {

@@ -1,13 +1,14 @@
 /*
- * A block of the sample as a graph: operations of ranks (nodes), which meet in operations of their communicators (joins). It
- * is run as recorded, or with own time and transfers as somebody wants them (replay.c); how delays spread is replay.h's text.
+ * A block of the sample as a graph: operations of ranks (nodes), which meet in operations of their
+ * communicators (joins). It is run as recorded, or with own time and transfers as somebody wants them
+ * (replay.c); how delays spread is replay.h's text.
  *
- * What is usual before an operation (spots) and for a transfer (same) is asked for here, since loading knows the
- * operation, and is filled and read by replay.c.
+ * What is usual before an operation (spots) and for a transfer (same) is asked for here, since loading knows
+ * the operation, and is filled and read by replay.c.
  *
- * Usage: ni_graph_begin(); for each block ni_graph_load(), then ni_graph_run() as often as is wanted; ni_graph_free().
- * Ownership: all arrays are the graph's, and b is the caller's. Units: microseconds since the begin of the block.
- * One thread. Failure: -ENOMEM.
+ * Usage: ni_graph_begin(); for each block ni_graph_load(), then ni_graph_run() as often as is wanted;
+ * ni_graph_free(). Ownership: all arrays are the graph's, and b is the caller's. Units: microseconds since
+ * the begin of the block. One thread. Failure: -ENOMEM.
  */
 #ifndef NI_BLAME_GRAPH_H
 #define NI_BLAME_GRAPH_H
@@ -18,10 +19,10 @@
 enum { NI_GRAPH_SAME_MIN = 8 }; /* so many say what is usual */
 
 /*
- * What usually lies before an operation of a place in the step, on ranks whose CPU is not slow, and where it is slow
- * before what is launched late. A rank's own time is not longer by one factor there: the GPU idles where it would not,
- * and computes as before elsewhere. Where a communicator with slow ranks is the only one, it says nothing of what is
- * usual: while the others wait in it they compute what comes next.
+ * What usually lies before an operation of a place in the step, on ranks whose CPU is not slow, and where it
+ * is slow before what is launched late. A rank's own time is not longer by one factor there: the GPU idles
+ * where it would not, and computes as before elsewhere. Where a communicator with slow ranks is the only one,
+ * it says nothing of what is usual: while the others wait in it they compute what comes next.
  */
 struct ni_graph_spot {
   uint64_t key;
@@ -30,7 +31,8 @@ struct ni_graph_spot {
 };
 
 struct ni_graph_node {         /* an operation of one rank */
-  float gap, pause;            /* own time before it, and what of that is a pause; where it waited for nothing: its start */
+  /* own time before it, and what of that is a pause; where it waited for nothing: its start */
+  float gap, pause;
   uint32_t join;
   uint32_t main, slot;         /* joins: what it waited for; the one before on its slot */
   uint32_t bin : 31, launched_late : 1;
@@ -47,7 +49,8 @@ struct ni_graph_join {         /* an operation of all its ranks */
 /* Operations of the same function and size on like links, those left out in which a cause is at work. */
 struct ni_graph_same {
   uint64_t key;
-  double log_us;               /* sum of ln(transfer): a few that took ten times as long do not count for ten */
+  /* sum of ln(transfer): a few that took ten times as long do not count for ten */
+  double log_us;
   uint32_t n;
 };
 
@@ -82,7 +85,8 @@ struct ni_graph {
   struct ni_graph_what *what;  /* joins */
   struct ni_graph_side *side;  /* by rank */
   uint32_t *stack, n_nodes, n_joins, n_stack;
-  bool torn;                   /* the block's ranks state orders that contradict each other: its times mean nothing */
+  /* the block's ranks state orders that contradict each other: its times mean nothing */
+  bool torn;
   size_t cap_nodes, cap_joins, cap_what;
   struct ni_index at;
   bool compares;               /* causes of links are replayed: what is usual there is asked for */
@@ -90,7 +94,8 @@ struct ni_graph {
   uint32_t n_same;
   size_t cap_same;
   struct ni_index same_at;
-  bool launches;               /* a slow CPU is replayed: what lies before operations elsewhere is asked for */
+  /* a slow CPU is replayed: what lies before operations elsewhere is asked for */
+  bool launches;
   bool *has_like;              /* of a class: a rank of it has a CPU that is not slow */
   struct ni_graph_spot *spot;
   uint32_t n_spots;

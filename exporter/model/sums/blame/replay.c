@@ -23,8 +23,8 @@ struct replay {
   bool *with_late;             /* of a link: such a rank takes part */
   double own, pauses, transfer, recorded, replayed;
   /*
-   * By communicator: transfers on the longest way; what all causes together cost there, those apart whose cost is counted
-   * by the clock.
+   * By communicator: transfers on the longest way; what all causes together cost there, those apart whose
+   * cost is counted by the clock.
    */
   double *path, *lost, *lost_now_and_then;
 };
@@ -61,7 +61,10 @@ static void count_spots(struct replay *x) {
     }
 }
 
-/* Once through the sample, to its begin again: how long transfers take where no cause is at work, and what lies before operations. */
+/*
+ * Once through the sample, to its begin again: how long transfers take where no cause is at work, and what
+ * lies before operations.
+ */
 static int find_usual(struct replay *x, uint32_t blocks) {
   int got = 0;
   for (uint32_t k = 0; got >= 0 && k < blocks; k++) {
@@ -85,18 +88,25 @@ static int ask_usual(struct replay *x, uint32_t blocks) {
   const struct ni_causes *c = x->causes;
   for (uint32_t i = 0; i < c->n; i++) {
     x->g.compares |= c->item[i].links;
-    for (uint32_t k = 0; c->item[i].links && k < c->item[i].n_items; k++) x->causes_of[c->item[i].item[k]] |= UINT64_C(1) << i;
+    for (uint32_t k = 0; c->item[i].links && k < c->item[i].n_items; k++)
+      x->causes_of[c->item[i].item[k]] |= UINT64_C(1) << i;
     x->g.launches |= c->item[i].launch;
-    for (uint32_t k = 0; c->item[i].launch && k < c->item[i].n_items; k++) x->launch_late[c->item[i].item[k]] = true;
+    for (uint32_t k = 0; c->item[i].launch && k < c->item[i].n_items; k++)
+      x->launch_late[c->item[i].item[k]] = true;
   }
   for (uint32_t r = 0; r < x->g.b->n_ranks; r++)
-    if (x->g.b->rank[r].judged && x->g.b->rank[r].cls != NI_BLAME_NONE && !x->launch_late[r]) x->g.has_like[x->g.b->rank[r].cls] = true;
+    if (x->g.b->rank[r].judged && x->g.b->rank[r].cls != NI_BLAME_NONE && !x->launch_late[r])
+      x->g.has_like[x->g.b->rank[r].cls] = true;
   for (uint32_t i = 0; i < x->g.b->n_links; i++)
-    for (uint32_t k = 0; k < x->g.b->link[i].n_ranks; k++) x->with_late[i] |= x->launch_late[x->g.b->link[i].rank[k]];
+    for (uint32_t k = 0; k < x->g.b->link[i].n_ranks; k++)
+      x->with_late[i] |= x->launch_late[x->g.b->link[i].rank[k]];
   return x->g.compares || x->g.launches ? find_usual(x, blocks) : 0;
 }
 
-/* Of uneven work: its ranks have messages as large as their like, and so have communicators that are all theirs. */
+/*
+ * Of uneven work: its ranks have messages as large as their like, and so have communicators that are all
+ * theirs.
+ */
 static bool is_of(const struct ni_cause *c, const struct ni_blame_link *l) {
   uint32_t there = 0;
   for (uint32_t k = 0; k < l->n_ranks; k++)
@@ -128,7 +138,9 @@ static bool as_long(const struct replay *x) {
   for (uint32_t i = 0; i < x->n_way; i++) {
     const struct way *w = &x->way[i];
     if (x->g.join[w->join].us < x->g.what[w->join].transfer) return false;
-    if (w->node != NI_BLAME_NONE && ni_graph_gap(&x->g, &x->g.side[w->rank].change, &x->g.node[w->node]) < x->g.node[w->node].gap) return false;
+    if (w->node != NI_BLAME_NONE &&
+        ni_graph_gap(&x->g, &x->g.side[w->rank].change, &x->g.node[w->node]) < x->g.node[w->node].gap)
+      return false;
   }
   return true;
 }
@@ -157,8 +169,9 @@ static int follow(struct replay *x, double end) {
 }
 
 /*
- * What the block saves without all causes, put down to the communicators whose operations came earlier on its longest way: as
- * much as own time before them and their transfers are shorter by. Call between without() of all causes and run().
+ * What the block saves without all causes, put down to the communicators whose operations came earlier on its
+ * longest way: as much as own time before them and their transfers are shorter by. Call between without() of
+ * all causes and run().
  */
 static double shorter(const struct replay *x, const struct way *w) {
   double us = fmax(0, x->g.what[w->join].transfer - x->g.join[w->join].us);
@@ -173,7 +186,10 @@ static double shorter_in_all(const struct replay *x) {
   return all;
 }
 
-/* Runs the scenario. What it saves is put down to the communicators on the longest way, by how much shorter each part of it gets. */
+/*
+ * Runs the scenario. What it saves is put down to the communicators on the longest way, by how much shorter
+ * each part of it gets.
+ */
 static double put_down(struct replay *x, double took, double *lost) {
   const double all = shorter_in_all(x), saved = took - ni_graph_run(&x->g);
   for (uint32_t i = 0; i < x->n_way && all > 0; i++)
@@ -214,12 +230,17 @@ static uint32_t bins_of(const struct replay *x, const struct ni_cause *c, uint32
   const struct ni_blame *b = x->g.b;
   uint32_t from = k == NI_BLAME_NONE ? 0 : k * NI_BLAME_BLOCK / b->bin_steps, n = 0;
   uint32_t to = k == NI_BLAME_NONE ? b->bins : ((k + 1) * NI_BLAME_BLOCK + b->bin_steps - 1) / b->bin_steps;
-  for (uint32_t i = from > c->from ? from : c->from; i < to && i < c->to && i < b->bins; i++) n += ni_cause_at(c, i);
+  for (uint32_t i = from > c->from ? from : c->from; i < to && i < c->to && i < b->bins; i++)
+    n += ni_cause_at(c, i);
   return n;
 }
 
-enum { CLOCK_SEEN_MIN = 4 };   /* bins of a cause in the sample: then the replay has a say where its cost is counted by the clock, */
-#define CLOCK_MOST 2.0         /* which may say so many times as much: what made the links look slow may have made the steps long by itself */
+/* bins of a cause in the sample: then the replay has a say where its cost is counted by the clock, */
+enum { CLOCK_SEEN_MIN = 4 };
+/*
+ * which may say so many times as much: what made the links look slow may have made the steps long by itself
+ */
+#define CLOCK_MOST 2.0
 
 static void bound_cost(struct ni_cause *c, double most) {
   if (c->cost_us <= most) return;
@@ -228,7 +249,10 @@ static void bound_cost(struct ni_cause *c, double most) {
   c->cost_us = most;
 }
 
-/* torn: also blocks whose ranks contradict each other, as where stamps of a busy machine have changed the order of operations. */
+/*
+ * torn: also blocks whose ranks contradict each other, as where stamps of a busy machine have changed the
+ * order of operations.
+ */
 static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, struct ni_replay *out) {
   const struct ni_blame *b = x->g.b;
   uint32_t blocks = b->steps / NI_BLAME_BLOCK + 1;
@@ -266,7 +290,8 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
   out->run_us = run_us(b);
   if (e == 0) e = ni_costs_by_clock(b, causes);
   if (e == 0 && base > 0) {
-    double scale = out->run_us / base, on_way = x->own + x->pauses + x->transfer, plain_us = 0, said_us = 0, clocked_us = 0;
+    double scale = out->run_us / base, on_way = x->own + x->pauses + x->transfer, plain_us = 0, said_us = 0,
+           clocked_us = 0;
     out->model = x->recorded > 0 ? x->replayed / x->recorded : 1;
     out->own = x->own / on_way;
     out->pauses = x->pauses / on_way;
@@ -280,7 +305,8 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
       /* Of what is at work now and then the blocks may have seen more or less than their share. */
       if (clocked[i]) {
         if (c->most_us > 0) bound_cost(c, c->most_us);
-        if (c->links && seen[i] >= CLOCK_SEEN_MIN) bound_cost(c, CLOCK_MOST * sum * bins_of(x, c, NI_BLAME_NONE) / seen[i]);
+        if (c->links && seen[i] >= CLOCK_SEEN_MIN)
+          bound_cost(c, CLOCK_MOST * sum * bins_of(x, c, NI_BLAME_NONE) / seen[i]);
         clocked_us += c->cost_us;
         continue;
       }
@@ -293,7 +319,10 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
       plain_us += sum * scale;
       said_us += c->cost_us;
     }
-    /* What all of them cost together, in the measure of what each is said to cost: of one cause it is the same number. */
+    /*
+     * What all of them cost together, in the measure of what each is said to cost: of one cause it is the
+     * same number.
+     */
     const double measure_of = plain_us > 0 ? scale * said_us / plain_us : 0;
     const double measure_of_clocked = all_clocked > 0 ? clocked_us / all_clocked : 0;
     out->without_us = fmax(0, out->run_us - all * measure_of - clocked_us);
@@ -314,7 +343,8 @@ int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *ou
                      .path = calloc(b->s->n_comms + 1, sizeof *x.path),
                      .lost = calloc(b->s->n_comms + 1, sizeof *x.lost),
                      .lost_now_and_then = calloc(b->s->n_comms + 1, sizeof *x.lost_now_and_then)};
-  const bool has_room = x.causes_of && x.launch_late && x.with_late && x.path && x.lost && x.lost_now_and_then;
+  const bool has_room =
+      x.causes_of && x.launch_late && x.with_late && x.path && x.lost && x.lost_now_and_then;
   *out = (struct ni_replay){.model = NAN};
   int e = ni_graph_begin(&x.g, b);
   if (!has_room) e = -ENOMEM;

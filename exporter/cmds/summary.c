@@ -70,8 +70,13 @@ static int take_size(const struct ni_opt *o, void *into, const char *arg) {
 
 #define IN(member) NI_INTO(struct ni_sum_options, member)
 const struct ni_command ni_summary_command = {
-    .name = "summary", .need = NI_NEED_AFTER, .purpose = "who is slow; figures, tables, Parquet files, plots and one page",
-    .about = "Who is slow and what it costs; figures, tables, Parquet files, plots and one page from inspector logs.", .refuse = refuse, .run = ni_summary_run,
+    .name = "summary",
+    .need = NI_NEED_AFTER,
+    .purpose = "who is slow; figures, tables, Parquet files, plots and one page",
+    .about = "Who is slow and what it costs; figures, tables, Parquet files, plots and one page from "
+             "inspector logs.",
+    .refuse = refuse,
+    .run = ni_summary_run,
     .opt = (const struct ni_opt[]){
         NI_ROWS_LOGS(struct ni_sum_options, 0),
         NI_ROWS_RESULT_PLACE,

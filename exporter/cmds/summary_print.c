@@ -1,6 +1,6 @@
 /*
- * What the terminal shows: whose logs these are in one line, what stands out, where the time went, and last what the
- * tables are made of and whether that is all there is.
+ * What the terminal shows: whose logs these are in one line, what stands out, where the time went, and last
+ * what the tables are made of and whether that is all there is.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -35,14 +35,15 @@ static void print_logs(const struct ni_summary *s, FILE *f) {
   if (s->records)
     ni_say(f, "%s to %s, ", ni_utc_text(s->first_us, ' ', 0, first), ni_utc_text(s->last_us, ' ', 0, last));
   if (s->job.nccl_version > 0) ni_say(f, "NCCL %s, ", ni_release_text(s->job.nccl_version, release));
-  ni_say(f, "%zu %s\n%" PRIu64 " %s, ", s->n_comms, ni_plural(s->n_comms, "communicator", "communicators"), s->records,
-         ni_plural(s->records, "record", "records"));
+  ni_say(f, "%zu %s\n%" PRIu64 " %s, ", s->n_comms, ni_plural(s->n_comms, "communicator", "communicators"),
+         s->records, ni_plural(s->records, "record", "records"));
   if (!s->approximate) ni_say(f, "%" PRIu64 " %s, ", s->operations, ni_plural(s->operations, "operation", "operations"));
   ni_say(f, "from %" PRIu64 " %s", in->files, ni_plural(in->files, "file", "files"));
   if (*s->job.formats) ni_say(f, " (%s, written by %s)", s->job.formats, s->job.producers);
   if (in->without_record) {
-    ni_say(f, "; %" PRIu64 " more %s no record (sampled, expired or lost): the tables do not have %s", in->without_record,
-           ni_plural(in->without_record, "operation has", "operations have"), ni_plural(in->without_record, "it", "them"));
+    ni_say(f, "; %" PRIu64 " more %s no record (sampled, expired or lost): the tables do not have %s",
+           in->without_record, ni_plural(in->without_record, "operation has", "operations have"),
+           ni_plural(in->without_record, "it", "them"));
     if (!s->n_rolled) {
       /* with times, numbers, sizes or --approximate */
     } else if (in->unrolled) {
@@ -56,7 +57,8 @@ static void print_logs(const struct ni_summary *s, FILE *f) {
     ni_say(f, "; %" PRIu64 " %s left out by the plugin's settings (`nccl-inspector check` says which)", in->left_out_by_settings,
            ni_plural(in->left_out_by_settings, "operation was", "operations were"));
   if (in->filtered_out)
-    ni_say(f, "; %" PRIu64 " %s filtered out as asked for", in->filtered_out, ni_plural(in->filtered_out, "record", "records"));
+    ni_say(f, "; %" PRIu64 " %s filtered out as asked for", in->filtered_out,
+           ni_plural(in->filtered_out, "record", "records"));
   ni_say(f, "\n");
 }
 
@@ -82,8 +84,16 @@ static void print_troubles(const struct ni_summary *s, FILE *f) {
 /* The table of groups: as narrow as its cells, so that the usual one fits on 80 columns. */
 enum { COLS = 10 };
 static const struct ni_column group_columns[COLS] = {
-    {.head = "time"}, {"type", .left = true, .drop = 2}, {"function", .left = true}, {.head = "size"}, {"timed by", .left = true, .drop = 5},
-    {"p50", .drop = 1}, {"p99", .drop = 3}, {.head = "bus GB/s"}, {"peak", .drop = 4}, {"", .left = true, .drop = 6}};
+    {.head = "time"},
+    {"type", .left = true, .drop = 2},
+    {"function", .left = true},
+    {.head = "size"},
+    {"timed by", .left = true, .drop = 5},
+    {"p50", .drop = 1},
+    {"p99", .drop = 3},
+    {.head = "bus GB/s"},
+    {"peak", .drop = 4},
+    {"", .left = true, .drop = 6}};
 
 static void number(char out[48], double v, int digits, const char *unit) {
   if (isnan(v)) strcpy(out, "-");
@@ -257,8 +267,12 @@ static void print_judged(const struct ni_summary *s, FILE *f) {
   print_wrapped(f, "  | ", why);
 }
 
-/* Faults, or notes, which accuse nobody. A finding has the same number everywhere. Returns how many there are. */
-static size_t print_class(const struct ni_summary *s, const struct ni_inputs *in, bool notes, const char *title, FILE *f) {
+/*
+ * Faults, or notes, which accuse nobody. A finding has the same number everywhere. Returns how many there
+ * are.
+ */
+static size_t print_class(const struct ni_summary *s, const struct ni_inputs *in, bool notes,
+                          const char *title, FILE *f) {
   size_t n = 0;
   for (size_t i = 0; i < s->n_findings; i++) {
     if (ni_finding_is_note(&s->finding[i]) != notes) continue;
@@ -304,8 +318,8 @@ static const char *comm_text(const struct ni_summary *s, uint32_t comm, char out
 }
 
 /*
- * "rank 3 on node-0 paused 20.1 ms before AllReduce #36 on tp0 (step 212): 41 operations of 31 ranks waited, 19.8 ms
- * at most"
+ * "rank 3 on node-0 paused 20.1 ms before AllReduce #36 on tp0 (step 212): 41 operations of 31 ranks waited,
+ * 19.8 ms at most"
  */
 static void print_incident(const struct ni_summary *s, const struct ni_outlier *o, const char *operation, FILE *f) {
   const bool slow = o->kind == NI_OUTLIER_SLOW;
@@ -318,7 +332,8 @@ static void print_incident(const struct ni_summary *s, const struct ni_outlier *
   if (o->before) ni_say(f, " before %s", operation);
   if (o->began_step >= 0) ni_say(f, " (step %" PRId64 ")", o->began_step);
   ni_say(f, ": %u %s ", o->operations, ni_plural(o->operations, "operation", "operations"));
-  if (o->ranks) ni_say(f, "of %u %s ", o->ranks, ni_plural(o->ranks, "rank", "ranks")); /* else nobody waited long enough to be one */
+  /* else nobody waited long enough to be one */
+  if (o->ranks) ni_say(f, "of %u %s ", o->ranks, ni_plural(o->ranks, "rank", "ranks"));
   ni_say(f, "%s, ", slow ? "took longer than usual" : o->ranks ? "waited" : "came late");
   if (!o->before) ni_say(f, "%s ", operation);
   ni_say(f, "%s%s", ni_duration_text(o->most_us, us), o->before ? " at most" : "");
@@ -345,7 +360,8 @@ static void print_outliers(const struct ni_summary *s, FILE *f) {
              ni_duration_text(o->us, took), ni_duration_text(o->peers_us, peers));
       continue;
     }
-    ni_say(f, "%s #%" PRIu64 " on %s took %s at its fastest rank (", func, o->sn, comm, ni_duration_text(o->us, took));
+    ni_say(f, "%s #%" PRIu64 " on %s took %s at its fastest rank (", func, o->sn, comm,
+           ni_duration_text(o->us, took));
     print_seat(s, o, f);
     ni_say(f, "), usual are %s\n", ni_duration_text(o->peers_us, peers));
   }

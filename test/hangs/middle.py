@@ -1,8 +1,8 @@
-"""Kinds: a rank stops in the middle of a step, of jobs as public descriptions have them, and logs are all there is.
+"""Kinds: a rank stops in the middle of a step; jobs as public descriptions have them; logs are all there is.
 
-Pipelines in the 1F1B order (Megatron-LM: batched sends and receives, or each by itself), tensor groups inside the stages, data
-parallel in buckets, sharding in two dimensions (HSDP), experts (AlltoAll in expert groups, their gradients in groups of their own).
-What the rank owes first is known by its program (jobs.owed).
+Pipelines in the 1F1B order (Megatron-LM: batched sends and receives, or each by itself), tensor groups inside
+the stages, data parallel in buckets, sharding in two dimensions (HSDP), experts (AlltoAll in expert groups,
+their gradients in groups of their own). What the rank owes first is known by its program (jobs.owed).
 """
 
 import jobs
@@ -29,7 +29,8 @@ class Job(jobs.Job):
     def __init__(self, random, style, steps):
         self.kind_of = style
         self.batched = random.random() < 0.5
-        self.pairs = random.random() < 0.5  # PyTorch gives two stages a communicator of their own, where it does not batch
+        # PyTorch gives two stages a communicator of their own, where it does not batch
+        self.pairs = random.random() < 0.5
         super().__init__(random, ("megatron", *STYLES[style]), steps=steps)
 
     def make_groups(self):
@@ -82,7 +83,7 @@ class Job(jobs.Job):
         return out
 
     def move(self, r, *messages):
-        """(function, stage) each; in one group where they are batched, else stages take turns in who sends first."""
+        """(function, stage) each; in a group where they are batched, else stages take turns to be first."""
         calls = [self.message(r, f, to) for f, to in messages if 0 <= to < self.pp]
         if not self.batched or len(calls) < 2:
             return calls[::-1] if self.stage(r) % 2 else calls

@@ -42,7 +42,8 @@ struct nj_code { /* instructions of a round */
   int n, cap;
 };
 
-enum nj_program { NJ_TRAIN, NJ_EVAL, NJ_PROGRAMS }; /* a step of the job; a forward pass alone, of an evaluation */
+/* a step of the job; a forward pass alone, of an evaluation */
+enum nj_program { NJ_TRAIN, NJ_EVAL, NJ_PROGRAMS };
 
 struct nj_rank {
   int host, local, tp, dp, pp;
@@ -107,14 +108,16 @@ struct nj_fault {
   int rank_b, host_b;    /* the other end of a pair */
   int replica;
   double x;              /* strength: what is added to 1, or ns of a delay or pause */
-  int period, phase;     /* gc, checkpoint, evaluation: at steps of which step % period == phase, not at the first */
+  /* gc, checkpoint, evaluation: at steps of which step % period == phase, not at the first */
+  int period, phase;
   bool together;         /* an evaluation that is a pause of all ranks, not other work */
   int n_spans;           /* when; none: always */
   bool timed;            /* spans are ns of true time; else steps */
   double from[NJ_SPANS], to[NJ_SPANS];
 };
 
-struct nj_when { /* a moment of a run: the part of it that is over, in steps with decimals, and ns of true time */
+/* a moment of a run: the part of it that is over, in steps with decimals, and ns of true time */
+struct nj_when {
   double step, at;
 };
 
@@ -136,7 +139,8 @@ enum nj_beside { NJ_ALONE, NJ_OTHER_JOB, NJ_EARLIER_ATTEMPT };
 
 /* What logs of one and the same job differ by (out/weather.h draws it). All 0 but drift and offset: none. */
 struct nj_weather {
-  double overlap_ns;      /* typical: how far each stamp of a GPU's kernel is moved, to either side; 300 us at most */
+  /* typical: how far each stamp of a GPU's kernel is moved, to either side; 300 us at most */
+  double overlap_ns;
   int timer_ns;           /* GPU stamps are whole multiples; 0: durations alone, of 32 ns */
   double drift_ppm;       /* hosts' clocks go wrong by so much at most */
   double offset_s;        /* hosts' clocks are off by so much at most */
@@ -152,7 +156,8 @@ struct nj_weather {
   bool alone_one;   /* ... and of them one */
   bool symmetric;   /* tensor parallelism runs in symmetric kernels, with phases */
   double tokens;    /* deviation of a replica's tokens from step to step, as a share */
-  double experts;   /* deviation of what experts get in all steps, as a share; grouped Send and Receive alone */
+  /* deviation of what experts get in all steps, as a share; grouped Send and Receive alone */
+  double experts;
   bool stages;      /* stages of unequal work */
   enum nj_beside beside;
 };
@@ -174,7 +179,8 @@ struct nj_job {
   double slower; /* times all compute; 1 */
   int world, hosts, steps, tp, dp, pp, ep;
   int micro, layers, buckets;
-  int stage_layers[NJ_STAGES];   /* of the pipeline's stages: layers in all of them `layers` where they are alike */
+  /* of the pipeline's stages: layers in all of them `layers` where they are alike */
+  int stage_layers[NJ_STAGES];
   double stage_more[NJ_STAGES];  /* times the compute of its layers, with embedding or loss; 1 */
   bool norm; /* the norm of all gradients, a small AllReduce of all ranks */
   bool sequence, sharded, named, megatron_names, call_sn, grouped_all_to_all;

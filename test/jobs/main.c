@@ -47,8 +47,9 @@ static void usage(FILE *f) {
       "  --drift-ppm X        hosts' clocks go wrong by X at most; 20\n"
       "  --host-offset-s X    ... are off by X at most; 0.002\n"
       "  --clock-step-s X     one host's clock steps by X (or -X) in the middle half of the run\n"
-      "  --with NAME[=N]      one of missing=RANKS, host-missing, sample=N, min-bytes=N, no-p2p, alone=ROLE, alone-one=ROLE,\n"
-      "                       symmetric, tokens=SHARE, experts=SHARE, stages, other-job, earlier-attempt\n"
+      "  --with NAME[=N]      one of missing=RANKS, host-missing, sample=N, min-bytes=N, no-p2p,\n"
+      "                       alone=ROLE, alone-one=ROLE, symmetric, tokens=SHARE, experts=SHARE, stages,\n"
+      "                       other-job, earlier-attempt\n"
       "  --weather            all of it by chance, as real logs vary; what is asked for as well stays\n"
       "\n"
       "  --out DIR     made where it is not there; without it nothing is written, and the costs are told\n");
@@ -214,18 +215,22 @@ int main(int argc, char **argv) {
         if (job.steps < 10 || job.steps > 100000) return fail("10 to 100000 steps, not", optarg);
         break;
       case OVERLAP:
-        if (!figure(optarg, 0, 300, &job.weather.overlap_ns)) return fail("no overlap of 0 to 300 us:", optarg);
+        if (!figure(optarg, 0, 300, &job.weather.overlap_ns))
+          return fail("no overlap of 0 to 300 us:", optarg);
         job.weather.overlap_ns *= 1e3;
         break;
       case TIMER:
         job.weather.timer_ns = atoi(optarg);
-        if (job.weather.timer_ns < 1 || job.weather.timer_ns > 1024) return fail("no timer of 1 to 1024 ns:", optarg);
+        if (job.weather.timer_ns < 1 || job.weather.timer_ns > 1024)
+          return fail("no timer of 1 to 1024 ns:", optarg);
         break;
       case DRIFT:
-        if (!figure(optarg, 0, 1000, &job.weather.drift_ppm)) return fail("no drift of 0 to 1000 ppm:", optarg);
+        if (!figure(optarg, 0, 1000, &job.weather.drift_ppm))
+          return fail("no drift of 0 to 1000 ppm:", optarg);
         break;
       case OFFSET:
-        if (!figure(optarg, 0, 1e5, &job.weather.offset_s)) return fail("no offset of 0 to 100000 s:", optarg);
+        if (!figure(optarg, 0, 1e5, &job.weather.offset_s))
+          return fail("no offset of 0 to 100000 s:", optarg);
         break;
       case STEP:
         if (!figure(optarg, -1e5, 1e5, &job.weather.step_s)) return fail("no step of a clock:", optarg);

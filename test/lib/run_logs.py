@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Jobs whose logs lie in one folder, written from docs/format.md: are their runs told apart (docs/exporter.md)?
+"""Jobs whose logs (docs/format.md) lie in one folder: are their runs told apart (docs/exporter.md)?
 
 Usage: run_logs.py EXPORTER DIR [PART OF A NAME]
-       run_logs.py --write NAME DIR      one of the folders; says what its jobs have, "PROCESSES OPERATIONS" a line
-Each process of the i-th job writes so many operations that no mixture of jobs has the sums of whole ones. Prints what is
-wrong; exit code 1 then.
+       run_logs.py --write NAME DIR      one of the folders; a line for each job: "PROCESSES OPERATIONS"
+Each process of the i-th job writes so many operations that no mixture of jobs has the sums of whole ones.
+Prints what is wrong; exit code 1 then.
 """
 import json
 import os
@@ -19,11 +19,12 @@ OPS = (3, 5, 11)  # of a communicator and process, by the job
 
 
 class Job:
-    """ranks on hosts, hosts.count(h) of them on each. salt: of communicators' hashes; jobs of one salt have the same ones.
-    layout: "world" of all, "tp" of two each, "both", or "late": both, and the world's first line behind 100 others."""
+    """ranks on hosts, hosts.count(h) of them on each. salt: of communicators' hashes; jobs of one salt have
+    the same ones. layout: "world" of all, "tp" of two each, "both", or "late": both, and the world's first
+    line behind 100 others."""
 
-    def __init__(self, hosts, pid=4000, at=0, salt=0, layout="both", launcher=True, job=None, attempt=None, skew=None,
-                 gpus=None, nvidia=False, left_out=(), pids=None):
+    def __init__(self, hosts, pid=4000, at=0, salt=0, layout="both", launcher=True, job=None, attempt=None,
+                 skew=None, gpus=None, nvidia=False, left_out=(), pids=None):
         self.__dict__.update(locals())
 
     def seats(self, r):
@@ -58,9 +59,10 @@ class Job:
                 out.add(us, "comm", logs.comm(about, t + S // 10, gpu_pci=gpu))
             for sn in range(ops):
                 out.add(us, "coll_perf", logs.perf(
-                    "coll", "AllReduce", sn=sn, msg_size_bytes=1024, exec_time_us=9, timing_source="kernel_gpu",
-                    algobw_gbs=1.0, busbw_gbs=1.0, algo="RING", proto="LL", datatype="ncclInt8", root=0, nchannels=1,
-                    exec_time_ns=9000, enqueue_ns=t + S + sn * S // 100, rec_sn=sn), about)
+                    "coll", "AllReduce", sn=sn, msg_size_bytes=1024, exec_time_us=9,
+                    timing_source="kernel_gpu", algobw_gbs=1.0, busbw_gbs=1.0, algo="RING", proto="LL",
+                    datatype="ncclInt8", root=0, nchannels=1, exec_time_ns=9000,
+                    enqueue_ns=t + S + sn * S // 100, rec_sn=sn), about)
         out.write(folder, t // S)
         return ops * len(self.seats(r))
 
@@ -75,8 +77,8 @@ def runs(exporter, folder):
     out = []
     said = subprocess.run([exporter, "check", folder, "--no-index"], stdout=subprocess.PIPE, text=True).stdout
     for n in range(1, 9):
-        p = subprocess.run([exporter, "check", folder, "--no-index", "--run", str(n), "--json"], stdout=subprocess.PIPE,
-                           stderr=subprocess.DEVNULL, text=True)
+        p = subprocess.run([exporter, "check", folder, "--no-index", "--run", str(n), "--json"],
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         if not p.stdout.startswith("{"):
             break
         d = json.loads(p.stdout)
@@ -104,11 +106,13 @@ CASES = {  # name: jobs, True: it may be said that nothing tells
     "world seen late": (two(layout="late"), False),
     "world seen late, no launcher's ranks": (two(False, layout="late", launcher=False), False),
     "with job ids": ([Job(AB, job="1"), Job(AB, pid=5000, at=0.01, job="2")], False),
-    "with job ids, the same hashes, late": ([Job(AB, job="1", layout="tp"), Job(AB, pid=5000, at=0.01, job="2", layout="tp")], False),
+    "with job ids, the same hashes, late": (
+        [Job(AB, job="1", layout="tp"), Job(AB, pid=5000, at=0.01, job="2", layout="tp")], False),
     "one with a job id": ([Job(AB, job="1"), Job(CD, at=0.01, salt=1)], False),
     "ranks missing": ([Job(AB, left_out=(0, 3, 5)), Job(CD, at=0.01, salt=1, left_out=(1, 2, 7))], False),
-    "ranks missing, no launcher's ranks": ([Job(AB, left_out=(0, 3, 5), launcher=False),
-                                            Job(CD, at=0.01, salt=1, left_out=(1, 2, 7), launcher=False)], False),
+    "ranks missing, no launcher's ranks": (
+        [Job(AB, left_out=(0, 3, 5), launcher=False),
+         Job(CD, at=0.01, salt=1, left_out=(1, 2, 7), launcher=False)], False),
     "of other sizes": ([Job(AB), Job(["a"] * 2 + ["b"] * 2, pid=6000, at=0.005, salt=1)], False),
     "three jobs": ([Job(AB), Job(AB, pid=5000, at=0.01, salt=1), Job(CD, at=0.02, salt=2)], False),
     "two attempts": ([Job(AB, job="7"), Job(AB, pid=5000, at=70, salt=1, job="7")], False),
@@ -119,7 +123,8 @@ CASES = {  # name: jobs, True: it may be said that nothing tells
     "two attempts, a host 317 s ahead": (
         [Job(AB, skew={"b": 317}), Job(AB, pid=5000, at=70, salt=1, skew={"b": 317})], False),
     "two attempts of tp alone, a host 317 s behind": (
-        [Job(AB, skew={"b": -317}, layout="tp"), Job(AB, pid=5000, at=70, salt=1, skew={"b": -317}, layout="tp")], False),
+        [Job(AB, skew={"b": -317}, layout="tp"),
+         Job(AB, pid=5000, at=70, salt=1, skew={"b": -317}, layout="tp")], False),
     "three attempts, counted": (
         [Job(AB, job="7", attempt=i, pid=4000 + 1000 * i, at=20 * i, layout="tp") for i in range(3)], False),
     "an attempt on other hosts": ([Job(AB, job="7"), Job(CD, at=70, salt=1, job="7")], False),
@@ -129,8 +134,10 @@ CASES = {  # name: jobs, True: it may be said that nothing tells
     "one job of a job id, no world, no ranks": ([Job(AB, layout="tp", launcher=False, job="7")], False),
     "the same hashes on other hosts": ([Job(AB), Job(CD, at=0.5)], True),
     "the same hashes on the same hosts": ([Job(ONE), Job(ONE, pid=5000, at=0.01)], False),
-    "... that nothing tells": ([Job(ONE, pids=range(4000, 4016, 2)), Job(ONE, pids=range(4001, 4017, 2), at=0.001)], True),
-    "tp alone on the same hosts": ([Job(AB, layout="tp"), Job(AB, layout="tp", pid=5000, at=0.01, salt=1)], True),
+    "... that nothing tells": (
+        [Job(ONE, pids=range(4000, 4016, 2)), Job(ONE, pids=range(4001, 4017, 2), at=0.001)], True),
+    "tp alone on the same hosts": (
+        [Job(AB, layout="tp"), Job(AB, layout="tp", pid=5000, at=0.01, salt=1)], True),
 }
 
 
@@ -172,7 +179,8 @@ def main():
         if doubt and may_doubt:
             continue
         wrong += 1
-        print("%s: want %s, got %s%s" % (name, sorted(want), sorted(got), ", said to be open" if doubt else ""))
+        doubted = ", said to be open" if doubt else ""
+        print("%s: want %s, got %s%s" % (name, sorted(want), sorted(got), doubted))
         print("    " + " / ".join(x.strip() for x in said.splitlines() if "run " in x and "(" in x))
     print("%d of %d wrong, %d mixed without a word" % (wrong, len(cases), mixed))
     return wrong > 0

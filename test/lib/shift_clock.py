@@ -1,7 +1,8 @@
-"""A copy of logs in which one host's clock was wrong: all Unix times of its files are moved; the others' files are links.
+"""A copy of logs in which one host's clock was wrong: all Unix times of its files are moved; the others'
+files are links.
 
-  shift_clock.py FROM TO HOST SECONDS             from the beginning on
-  shift_clock.py FROM TO HOST SECONDS AFTER       set in the middle: AFTER seconds behind the first time in that host's files
+  shift_clock.py FROM TO HOST SECONDS          from the beginning on
+  shift_clock.py FROM TO HOST SECONDS AFTER    in the middle: AFTER seconds behind the first time in its files
 """
 import os
 import re
@@ -11,7 +12,8 @@ import zlib
 source, target, host, seconds = sys.argv[1:5]
 by_ns = round(float(seconds) * 1e9)
 after = float(sys.argv[5]) if len(sys.argv) > 5 else None
-NS, US = re.compile(rb'(?<![0-9a-zA-Z."])1[78]\d{17}(?!\d)'), re.compile(rb'(?<![0-9a-zA-Z."])1[78]\d{14}(?!\d)')
+NS = re.compile(rb'(?<![0-9a-zA-Z."])1[78]\d{17}(?!\d)')
+US = re.compile(rb'(?<![0-9a-zA-Z."])1[78]\d{14}(?!\d)')
 
 
 def text_of(path):
@@ -33,7 +35,8 @@ def packed(text, like):
 
 
 def is_of_host(text):
-    return b'"hostname":"%s"' % host.encode() in text[:4096] or b'"hostname": "%s"' % host.encode() in text[:4096]
+    head, name = text[:4096], host.encode()
+    return b'"hostname":"%s"' % name in head or b'"hostname": "%s"' % name in head
 
 
 os.makedirs(target)

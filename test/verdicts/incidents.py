@@ -56,7 +56,8 @@ def match(truth, began):
 
     def late_by(x, host):
         end_s = x["begin_s"] + x["length_s"]
-        clock_us = host["clock_offset_ns"] / 1e3 + host["clock_drift_ppm"] * end_s + stepped_us(truth, host, end_s)
+        drifted_us = host["clock_drift_ppm"] * end_s
+        clock_us = host["clock_offset_ns"] / 1e3 + drifted_us + stepped_us(truth, host, end_s)
         return began["time_us"] + began["us"] - truth["epoch_ns"] // 1000 - end_s * 1e6 - clock_us
     near = [i for i, x in enumerate(truth["incidents"]) if x["rank"] == began["rank"] and began["us"] <= 1.2e6 * x["length_s"] + NEAR_US
             and -NEAR_US <= late_us(x) <= step_us]
@@ -67,7 +68,8 @@ def planted(truth, entry):
     """Did an incident end in the two steps before the operation? Else what came together by chance has nobody who began it."""
     at, step_s = entry["time_us"] / 1e6 - truth["epoch_ns"] / 1e9, truth["job_s"] / truth["steps"]
     offs = [0] + [h["clock_offset_ns"] / 1e9 for h in truth["hosts"] if abs(h["clock_offset_ns"]) > 1e7]
-    return any(-0.01 <= at - off - x["begin_s"] - x["length_s"] <= 2 * step_s for x in truth["incidents"] for off in offs)
+    return any(-0.01 <= at - off - x["begin_s"] - x["length_s"] <= 2 * step_s
+               for x in truth["incidents"] for off in offs)
 
 
 def count(truth, entries):

@@ -21,8 +21,9 @@ def findings(summary):
         hosts = f.get("hosts") or ([f["hostname"]] if f.get("hostname") else [])
         out.append({"kind": f["kind"], "class": f.get("class") or ("note" if f["kind"] in NOTES else "fault"),
                     "period": f.get("period_steps"), "length": f.get("length_s"), "times": f.get("times"),
-                    "moments": f.get("moments"), "level": f.get("level") or LEVELS.get(f["kind"], "job"), "ranks": set(ranks),
-                    "hosts": set(hosts), "communicator": f.get("communicator") or f.get("id"), "text": f["text"],
+                    "moments": f.get("moments"), "level": f.get("level") or LEVELS.get(f["kind"], "job"),
+                    "ranks": set(ranks), "hosts": set(hosts),
+                    "communicator": f.get("communicator") or f.get("id"), "text": f["text"],
                     "lost": f["cost_s"] if f.get("cost_s") is not None else f.get("lost_us", 0) / 1e6,
                     "low": f.get("cost_low_s"), "high": f.get("cost_high_s"), "has_onset": "onset_step" in f,
                     "onset": f.get("onset_step"), "end": f.get("end_step")})
@@ -61,7 +62,8 @@ def spans(finding, culprit, kind, steps):
 def in_steps(truth, culprit):
     """When a flap or a burst was, in steps with decimals; [] where the cause is always there."""
     at = culprit.get("bursts") or culprit.get("spans") or []
-    seconds = culprit.get("moments_s") or (at if truth.get("model") == "second" and "bursts" not in culprit else None)
+    by_time = truth.get("model") == "second" and "bursts" not in culprit
+    seconds = culprit.get("moments_s") or (at if by_time else None)
     if not seconds:
         return at
     begin = truth["step_begin_s"]
@@ -75,19 +77,21 @@ def length_s(culprit):
 
 
 def about(truth, culprit, finding):
-    """What a finding says beside who and how much, against the truth; None where it or the cause has none of it."""
+    """What a finding says beside who and how much, against the truth; None: it or the cause has none."""
     out = {"right_kind": None, "period": None, "length": None, "times": None, "moments": None}
     if culprit.get("finding"):
         out["right_kind"] = finding["kind"] == culprit["finding"]
     if culprit.get("period_steps") and finding["kind"] == "periodic_work":
-        out["period"] = bool(finding["period"]) and abs(finding["period"] / culprit["period_steps"] - 1) <= 0.1
+        period = finding["period"]
+        out["period"] = bool(period) and abs(period / culprit["period_steps"] - 1) <= 0.1
         true = length_s(culprit)
         out["length"] = bool(finding["length"] and true) and abs(finding["length"] / true - 1) <= 0.3
     true = in_steps(truth, culprit) if finding["kind"] in ("flapping_link", "throttling") else []
     if true and finding["times"]:
         out["times"] = finding["times"] / len(true)
     if true and finding["moments"]:
-        said = [(m["step"], m["end_step"] if m["end_step"] is not None else truth["steps"]) for m in finding["moments"]]
+        said = [(m["step"], m["end_step"] if m["end_step"] is not None else truth["steps"])
+                for m in finding["moments"]]
         hit = sum(any(a <= last + 1 and b >= first - 1 for first, last in true) for a, b in said)
         out["moments"] = hit / len(said)
     return out
@@ -99,13 +103,15 @@ def judge(truth, summary):
     culprits = truth["culprits"]
     accused = [f for f in said if f["kind"] != "undecided" or not culprits]
     best = [[matches(f, c) for c in culprits] for f in accused]
-    # A note accuses nobody; in a job without a cause that nothing can be told is said of somebody all the same.
+    # A note accuses nobody; in a job without a cause that nothing can be told is said of somebody all the
+    # same.
     notes = [f["class"] == "note" and f["kind"] != "undecided" for f in accused]
     faults = [b for b, note in zip(best, notes) if not note]
     first = faults if any(c.get("class", "fault") == "fault" for c in culprits) and faults else best
     named = [max((b[i] for b in best), default=0) for i in range(len(culprits))]
-    out = {"layout": truth["layout"], "model": truth.get("model", "first"), "kind": truth["kind"], "complete": summary["complete"],
-           "cost": truth["cost_percent"], "identifiable": all(c["identifiable"] for c in culprits),
+    out = {"layout": truth["layout"], "model": truth.get("model", "first"), "kind": truth["kind"],
+           "complete": summary["complete"], "cost": truth["cost_percent"],
+           "identifiable": all(c["identifiable"] for c in culprits),
            "causes": len(culprits), "findings": len(accused),
            "first": bool(first) and max(first[0], default=0) > 0, "exactly": any(n == 2 for n in named),
            "named": sum(n > 0 for n in named), "named_exactly": sum(n == 2 for n in named),
@@ -114,7 +120,8 @@ def judge(truth, summary):
            "about": {}, "weather": truth.get("weather") or {},
            "undecided": any(f["kind"] == "undecided" for f in said), "lost": None, "within": None, "onset": None, "end": None,
            "all_late": summary.get("late_share_median", 0) >= 0.1,
-           "each": [{"cost": c["cost_percent"], "identifiable": c["identifiable"], "match": n, "first": bool(first) and first[0][i] > 0,
+           "each": [{"cost": c["cost_percent"], "identifiable": c["identifiable"], "match": n,
+                     "first": bool(first) and first[0][i] > 0,
                      "ratio": next((f["lost"] / c["cost_s"] for f, b in zip(accused, best) if b[i] and c["cost_s"] > 0.005), None)}
                     for i, (c, n) in enumerate(zip(culprits, named))],
            "sentences": [{"named": max(b, default=0), "text": f["text"]} for f, b in zip(accused, best)]}

@@ -10,23 +10,26 @@ SIZES = {"healthy": [0], "noisy": [0], "late": [3, 10, 30], "intermittent": [20]
          "moving": [10], "nic": [1.3, 2, 4], "rail": [2], "nvlink": [1.5], "cpu": [4, 5], "gpu": [10], "stage": [15],
          "pair": [2], "congestion": [2, 4], "uneven": [15, 40], "two": [0]}
 # Kinds that came later, in a list of their own: seeds go by a kind's place.
-LATER = {"gc": [100, 300], "checkpoint": [700, 3000], "evaluation": [1000, 2500], "pauses": [30, 100], "flap": [4, 10],
-         "throttle": [20, 40], "replica": [6, 15], "stages_differ": [0], "inference": [15], "two_jobs": [15], "two_attempts": [15]}
+LATER = {"gc": [100, 300], "checkpoint": [700, 3000], "evaluation": [1000, 2500], "pauses": [30, 100],
+         "flap": [4, 10], "throttle": [20, 40], "replica": [6, 15], "stages_differ": [0], "inference": [15],
+         "two_jobs": [15], "two_attempts": [15]}
 ALL = dict(SIZES, **LATER)
 LAYOUTS = "ABCFDML"
-NOT_IN = {"nvlink": "FDM", "stage": "AFDM", "pair": "FD", "rail": "FD", "replica": "FDML", "stages_differ": "AFDM",
-          "inference": "FDML", "gc": "L", "checkpoint": "L", "evaluation": "L", "pauses": "L", "flap": "L", "throttle": "L", "two_jobs": "L", "two_attempts": "L"}
+NOT_IN = {"nvlink": "FDM", "stage": "AFDM", "pair": "FD", "rail": "FD", "replica": "FDML",
+          "stages_differ": "AFDM", "inference": "FDML", "gc": "L", "checkpoint": "L", "evaluation": "L",
+          "pauses": "L", "flap": "L", "throttle": "L", "two_jobs": "L", "two_attempts": "L"}
 UNCOSTED = ("healthy", "noisy", "stages_differ", "evaluation", "inference")  # no cost can be asked for
 COST = "2..5"
 UNITS = {"late": "+%g %%", "onset": "+%g %%", "episode": "+%g %%", "moving": "+%g %%", "gpu": "+%g %%", "stage": "+%g %%",
-         "uneven": "+%g %%", "intermittent": "%g ms", "throttle": "+%g %%", "replica": "+%g %%", "inference": "+%g %%",
-         "gc": "%g ms", "checkpoint": "%g ms", "evaluation": "%g ms", "pauses": "%g ms", "two_jobs": "+%g %%", "two_attempts": "+%g %%"}
+         "uneven": "+%g %%", "intermittent": "%g ms", "throttle": "+%g %%", "replica": "+%g %%",
+         "inference": "+%g %%", "gc": "%g ms", "checkpoint": "%g ms", "evaluation": "%g ms",
+         "pauses": "%g ms", "two_jobs": "+%g %%", "two_attempts": "+%g %%"}
 
 SECOND = os.path.join(os.path.dirname(os.path.abspath(__file__)), "second", "make.py")
 OTHER_SEEDS = 50000000  # of sets with weather
 
-# asked: a size, or "cost" for a strength that makes the job lose COST percent. From: "" ni-jobs, "weather" the same with
-# --weather, "second" the second model.
+# asked: a size, or "cost" for a strength that makes the job lose COST percent. source: "" ni-jobs, "weather"
+# the same with --weather, "second" the second model.
 Job = collections.namedtuple("Job", "layout kind asked seed source", defaults=("",))
 
 
@@ -75,7 +78,8 @@ def command(tool, job, seed, folder, steps, stored, more):
     if job.source == "second":
         args = [sys.executable, SECOND, "--kind", job.kind, "--seed", str(seed), "--out", folder]
     else:
-        args = [tool] + ["--layout", job.layout, "--kind", job.kind, "--seed", str(seed), "--out", folder] + list(more)
+        args = [tool, "--layout", job.layout, "--kind", job.kind, "--seed", str(seed), "--out", folder]
+        args += list(more)
         args += ["--weather"] if job.source == "weather" else []
         args += ["--size", "%g" % job.asked] if job.asked and job.asked != "cost" else []
     args += ["--cost", COST] if job.asked == "cost" else []

@@ -3,7 +3,7 @@
 
   run.py make --set tune --per 8 --out DIR -j2          generates jobs and keeps them
   run.py score --exporter build/nccl-inspector --dir DIR -j2 [--verbose]
-  run.py make --set weather-tune --per 2 --out DIR                    the same with weather, and the kinds that came later
+  run.py make --set weather-tune --per 2 --out DIR      the same with weather, and the kinds that came later
   run.py make --second --set tune --per 2 --out DIR     jobs of the second model (test/verdicts/second)
   run.py make --kinds late --more=--overlap-us=30 --out DIR       one weather at a time: options of ni-jobs
   run.py held --per 40 --exporter build/nccl-inspector --write docs/verdicts.md    a job at a time: makes, scores, deletes it
@@ -29,10 +29,14 @@ def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("what", choices=["make", "score", "held"])
     p.add_argument("--set", choices=["tune", "held", "weather-tune", "weather-held"],
-                   help="even or odd seeds, of jobs without or with weather; default: of `held` held, else tune")
-    p.add_argument("--second", action="store_true", help="jobs of the second model, whose layouts and weather are its own")
-    p.add_argument("--more", action="append", default=[], help="an option of ni-jobs, as --more=--overlap-us=30")
-    p.add_argument("--marker", help="of --write; default: verdicts, of sets with weather weather, of the second model second")
+                   help="even or odd seeds, of jobs without or with weather; "
+                        "default: of `held` held, else tune")
+    p.add_argument("--second", action="store_true",
+                   help="jobs of the second model, whose layouts and weather are its own")
+    p.add_argument("--more", action="append", default=[],
+                   help="an option of ni-jobs, as --more=--overlap-us=30")
+    p.add_argument("--marker", help="of --write; default: verdicts, of sets with weather weather, "
+                                    "of the second model second")
     p.add_argument("--per", type=int, default=8, help="jobs of a kind and layout")
     p.add_argument("--per-size", action="store_true", help="... and size")
     p.add_argument("--kinds", default="", help="comma between; default: all")
@@ -104,7 +108,8 @@ def make(o):
         sys.exit("run.py: make needs --out DIR")
     os.makedirs(o.out, exist_ok=True)
     jobs = planned(o)
-    made = each(o, jobs, lambda j: plan.make(o.tool, j, os.path.join(o.out, plan.name(j)), o.steps, False, o.more))
+    made = each(o, jobs,
+                lambda j: plan.make(o.tool, j, os.path.join(o.out, plan.name(j)), o.steps, False, o.more))
     print("%d jobs in %s, %d not made: no strength has that cost" % (sum(made), o.out, made.count(False)))
 
 
@@ -144,7 +149,8 @@ def report(o, outcomes):
                 for s in r["sentences"] or [{"named": 0, "text": "nothing"}]:
                     print("  %s %s" % ("-~+"[s["named"]], s["text"]))
     if o.write:
-        marker = o.marker or ("second" if o.second else "weather" if (o.set or "").startswith("weather") else "verdicts")
+        with_weather = (o.set or "").startswith("weather")
+        marker = o.marker or ("second" if o.second else "weather" if with_weather else "verdicts")
         table.write_between(o.write, marker, table.markdown(outcomes, o.by_layout))
 
 

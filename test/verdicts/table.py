@@ -1,8 +1,8 @@
 """Tables of outcomes (judge.py): a line for each kind and size, in Markdown, which a terminal shows as well."""
 import collections
 
-HEAD = ["cause", "jobs", "cost %", "first", "exactly", "at all", "both", "innocents", "said / true", "onset error", "undecided",
-        "wrong notes", "period, length, moments"]
+HEAD = ["cause", "jobs", "cost %", "first", "exactly", "at all", "both", "innocents", "said / true",
+        "onset error", "undecided", "wrong notes", "period, length, moments"]
 
 
 def quantile(values, q):
@@ -108,7 +108,8 @@ def totals(outcomes):
                       percent(sum(o["first"] for o in first), len(first)), percent(sum(c["match"] == 2 for _, c in large), len(large)),
                       percent(sum(0.7 <= r <= 1.5 for r in ratio), len(ratio)), percent(sum(e <= 5 for e in onset), len(onset)),
                       "%d of %d" % (sum(o["innocents"] > 0 for o in guilty), len(guilty))] +
-                     ["%d of %d" % (sum(o["findings"] > 0 for o in silent[k]), len(silent[k])) for k in ("healthy", "noisy")] +
+                     ["%d of %d" % (sum(o["findings"] > 0 for o in silent[k]), len(silent[k]))
+                      for k in ("healthy", "noisy")] +
                      ["%d of %d" % (sum(o["wrong_notes"] > 0 for o in mine), len(mine)), began(mine)])
     return lines
 

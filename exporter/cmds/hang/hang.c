@@ -185,7 +185,8 @@ static int read_all(struct hang *h, struct round *r) {
   ni_files_drop(&s->logs, is_dump, &r->dumps); /* those that are named */
   add_owners(&r->owners, &s->logs);
   /* Without --run what is over counts as of an earlier run, which the verdict says. */
-  if (e == 0 && (s->logs.n || h->inputs.run)) e = ni_inputs_choose(&h->inputs, "nccl-inspector hang", &s->logs, &r->runs);
+  if (e == 0 && (s->logs.n || h->inputs.run))
+    e = ni_inputs_choose(&h->inputs, "nccl-inspector hang", &s->logs, &r->runs);
   if (e == 0 && s->named) ni_files_drop(&s->boxes, is_others, r);
   h->progress.mode = ni_inputs_progress(&h->inputs, false);
   if (e == 0) e = ni_hang_read_logs(&r->base, &s->logs, &h->index, "nccl-inspector hang", &h->progress);

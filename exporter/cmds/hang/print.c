@@ -158,8 +158,8 @@ static void print_said(const char *before, char *text) {
 }
 
 /*
- * The runs that are judged together, for free(): of two jobs in one folder neither is the other's past. *n: how many. NULL: there is
- * nothing to tell of them, or no memory.
+ * The runs that are judged together, for free(): of two jobs in one folder neither is the other's past. *n:
+ * how many. NULL: there is nothing to tell of them, or no memory.
  */
 static bool *judged_runs(const struct ni_hang_verdict *v, const struct ni_runs *runs, size_t *n) {
   const struct ni_hang_model *m = v->model;
@@ -181,7 +181,8 @@ static void print_runs(const struct ni_hang_verdict *v, const struct ni_runs *ru
   bool *judged = judged_runs(v, runs, &n);
   char text[256];
   if (!judged) return;
-  ni_say(stdout, "%zu run%s in these logs%s:\n", n, ni_plural(n, "", "s"), ni_plural(n, "", ", judged together: --run chooses one"));
+  ni_say(stdout, "%zu run%s in these logs%s:\n", n, ni_plural(n, "", "s"),
+         ni_plural(n, "", ", judged together: --run chooses one"));
   for (size_t i = 0; i < runs->n && said < RUNS_SHOWN; i++) {
     if (!judged[i]) continue;
     ni_say(stdout, "  %s\n", ni_run_text(runs, i, text));

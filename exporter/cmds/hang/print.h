@@ -4,7 +4,10 @@
 
 #include "exporter/model/hang/verdict.h"
 
-/* all: every rank on a line of its own, and every knot. runs: of the logs; several that are judged together are told. */
+/*
+ * all: every rank on a line of its own, and every knot. runs: of the logs; several that are judged together
+ * are told.
+ */
 void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, bool all);
 void ni_hang_print_json(const struct ni_hang_verdict *v, const struct ni_runs *runs);
 

@@ -17,7 +17,8 @@ int64_t ni_clocks_host(struct ni_clocks *c, uint32_t run, const char *name) {
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&c->at_hash, hash, &at)) != NI_INDEX_NONE;)
     if (c->host[k].run == run && strcmp(c->host[k].name, name) == 0) return k;
-  if (!ni_array_room(c->host, c->n_hosts, c->cap_hosts) || ni_index_add(&c->at_hash, hash, c->n_hosts) < 0) return -ENOMEM;
+  if (!ni_array_room(c->host, c->n_hosts, c->cap_hosts) || ni_index_add(&c->at_hash, hash, c->n_hosts) < 0)
+    return -ENOMEM;
   struct ni_clocks_host *h = &c->host[c->n_hosts];
   *h = (struct ni_clocks_host){.name = strdup(name), .run = run, .reference = c->n_hosts};
   return h->name ? (int64_t)c->n_hosts++ : -ENOMEM;
@@ -39,7 +40,9 @@ static int by_run_and_name(const void *a, const void *b, void *clocks) {
   return x->run != y->run ? (x->run < y->run ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-static uint32_t run_of(const struct ni_clocks *c, const struct ni_clocks_seat *s) { return c->host[s->host].run; }
+static uint32_t run_of(const struct ni_clocks *c, const struct ni_clocks_seat *s) {
+  return c->host[s->host].run;
+}
 
 static int by_rank(const void *a, const void *b, void *clocks) {
   const struct ni_clocks_seat *x = a, *y = b;
@@ -53,19 +56,23 @@ static int by_life(const void *a, const void *b, void *clocks) {
   return p != q ? (p < q ? -1 : 1) : NI_BY(x, y, hash, n_ranks, lives, life, rank);
 }
 
-static bool same_rank(const struct ni_clocks *c, const struct ni_clocks_seat *a, const struct ni_clocks_seat *b) {
+static bool same_rank(const struct ni_clocks *c, const struct ni_clocks_seat *a,
+                      const struct ni_clocks_seat *b) {
   return run_of(c, a) == run_of(c, b) && a->hash == b->hash && a->n_ranks == b->n_ranks && a->rank == b->rank;
 }
 
-static bool same_life(const struct ni_clocks *c, const struct ni_clocks_seat *a, const struct ni_clocks_seat *b) {
-  return run_of(c, a) == run_of(c, b) && a->hash == b->hash && a->n_ranks == b->n_ranks && a->lives == b->lives && a->life == b->life;
+static bool same_life(const struct ni_clocks *c, const struct ni_clocks_seat *a,
+                      const struct ni_clocks_seat *b) {
+  return run_of(c, a) == run_of(c, b) && a->hash == b->hash && a->n_ranks == b->n_ranks &&
+         a->lives == b->lives && a->life == b->life;
 }
 
 static void number_lives(struct ni_clocks *c) {
   if (c->n_seats > 1) qsort_r(c->seat, c->n_seats, sizeof *c->seat, by_rank, c);
   for (size_t i = 0, end; i < c->n_seats; i = end) {
     for (end = i + 1; end < c->n_seats && same_rank(c, &c->seat[end], &c->seat[i]); end++) {}
-    for (size_t k = i; k < end; k++) c->seat[k].lives = (uint32_t)(end - i), c->seat[k].life = (uint32_t)(k - i);
+    for (size_t k = i; k < end; k++)
+      c->seat[k].lives = (uint32_t)(end - i), c->seat[k].life = (uint32_t)(k - i);
   }
   if (c->n_seats > 1) qsort_r(c->seat, c->n_seats, sizeof *c->seat, by_life, c);
 }
@@ -87,7 +94,8 @@ static int add_life(struct marks *m, const struct ni_clocks_seat *s, size_t n, u
     size_t kept = most + 1;
     while (kept > most && halved < 63) {
       kept = 0;
-      for (uint32_t k = 0; k < s[i].anchors->n; k++) kept += s[i].anchors->item[k].pick <= UINT64_MAX >> halved;
+      for (uint32_t k = 0; k < s[i].anchors->n; k++)
+        kept += s[i].anchors->item[k].pick <= UINT64_MAX >> halved;
       halved += kept > most;
     }
   }
@@ -96,7 +104,8 @@ static int add_life(struct marks *m, const struct ni_clocks_seat *s, size_t n, u
       const struct ni_anchor *x = &s[i].anchors->item[k];
       if (x->pick > UINT64_MAX >> halved) continue;
       if (!ni_array_room(m->item, m->n, m->cap)) return -ENOMEM;
-      m->item[m->n++] = (struct ni_clocks_mark){comm, x->func, s[i].host, x->sn, x->bytes, x->start_ns, x->end_ns};
+      m->item[m->n++] =
+          (struct ni_clocks_mark){comm, x->func, s[i].host, x->sn, x->bytes, x->start_ns, x->end_ns};
     }
   return 0;
 }
@@ -151,7 +160,10 @@ struct place {
 
 static NI_ORDER_BY(by_ahead, struct place, ahead, host)
 
-/* Of those aligned the one whose clock is in the middle; of the two in the middle the one that stands first. room: one a host. */
+/*
+ * Of those aligned the one whose clock is in the middle; of the two in the middle the one that stands first.
+ * room: one a host.
+ */
 static uint32_t middle_of(const struct ni_straight *s, struct place *room) {
   size_t n = 0;
   for (uint32_t i = 0; i < s->n_hosts; i++)
@@ -188,7 +200,12 @@ static int align(struct ni_clocks *c, const uint32_t *order, uint32_t n, struct 
   struct ni_host_clock *clock = calloc(n, sizeof *clock), *result = calloc(n, sizeof *result);
   struct place *room = calloc(n, sizeof *room);
   uint32_t *group = calloc(n, sizeof *group), largest = 0, best = 0, groups = 0;
-  struct ni_straight s = {.clock = clock, .n_hosts = n, .match = &match, .host_of = host_of, .since_ns = INT64_MIN, .until_ns = INT64_MAX};
+  struct ni_straight s = {.clock = clock,
+                          .n_hosts = n,
+                          .match = &match,
+                          .host_of = host_of,
+                          .since_ns = INT64_MIN,
+                          .until_ns = INT64_MAX};
   int e = clock && result && room && group ? 0 : -ENOMEM;
   if (e == 0) e = ni_clocks_find_steps(m->item, m->n, clock, n, NI_CLOCKS_STEP_NS + 2 * c->noise_ns);
   if (e == 0) e = ni_clocks_take_steps_off(m->item, m->n, clock, n);
@@ -199,7 +216,9 @@ static int align(struct ni_clocks *c, const uint32_t *order, uint32_t n, struct 
     const bool met_nobody = clock[i].first_ns == INT64_MAX;
     uint32_t members = 0;
     groups++;
-    if (met_nobody) clock[i] = (struct ni_host_clock){.aligned = true, .via = i, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+    if (met_nobody)
+      clock[i] =
+          (struct ni_host_clock){.aligned = true, .via = i, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
     if (!met_nobody) e = fit(&s, i);
     if (e == 0 && !met_nobody) e = fit(&s, middle_of(&s, room));
     for (uint32_t k = met_nobody ? i : 0, end = met_nobody ? i + 1 : n; e == 0 && k < end; k++) {
@@ -228,8 +247,8 @@ static int align(struct ni_clocks *c, const uint32_t *order, uint32_t n, struct 
 }
 
 /* place: of each host its number among those of its run. */
-static int find_in_run(struct ni_clocks *c, const uint32_t *order, uint32_t n, const uint32_t *place, const struct ni_clocks_seat *s,
-                       size_t n_seats) {
+static int find_in_run(struct ni_clocks *c, const uint32_t *order, uint32_t n, const uint32_t *place,
+                       const struct ni_clocks_seat *s, size_t n_seats) {
   struct marks m = {0};
   if (n > NI_STRAIGHT_HOSTS) {
     c->too_many = true;
@@ -252,7 +271,8 @@ int ni_clocks_find(struct ni_clocks *c) {
   size_t seat = 0;
   for (uint32_t i = 0, end; e == 0 && i < c->n_hosts; i = end) {
     const uint32_t run = c->host[c->order[i]].run;
-    for (end = i; end < c->n_hosts && c->host[c->order[end]].run == run; end++) place[c->order[end]] = end - i;
+    for (end = i; end < c->n_hosts && c->host[c->order[end]].run == run; end++)
+      place[c->order[end]] = end - i;
     const size_t first = seat;
     while (seat < c->n_seats && run_of(c, &c->seat[seat]) == run) seat++;
     e = find_in_run(c, c->order + i, end - i, place, c->seat + first, seat - first);
@@ -272,9 +292,13 @@ int ni_clocks_of_ledger(struct ni_clocks *c, const struct ni_ledger *l) {
     const struct ni_who_process *p = &l->who.process[m->process];
     const int64_t host = ni_clocks_host(c, x->process->file->run, p->host);
     if (host < 0) return (int)host;
-    e = ni_clocks_seat(c, &(struct ni_clocks_seat){.hash = m->hash, .since_ns = (int64_t)(m->init_ns ? m->init_ns : p->start_ns),
-                                                   .n_ranks = m->n_ranks, .rank = m->rank, .host = (uint32_t)host,
-                                                   .anchors = &x->anchors});
+    e = ni_clocks_seat(c,
+                       &(struct ni_clocks_seat){.hash = m->hash,
+                                                .since_ns = (int64_t)(m->init_ns ? m->init_ns : p->start_ns),
+                                                .n_ranks = m->n_ranks,
+                                                .rank = m->rank,
+                                                .host = (uint32_t)host,
+                                                .anchors = &x->anchors});
   }
   return e < 0 ? e : ni_clocks_find(c);
 }
@@ -290,10 +314,12 @@ void ni_clocks_free(struct ni_clocks *c) {
 
 static void wire_host(struct ni_wire *w, struct ni_clocks_host *h) {
   struct ni_host_clock *x = &h->clock;
-  NI_WIRE(w, &h->reference, &h->joined, &h->off, &x->aligned, &x->offset_ns, &x->drift, &x->epoch_ns, &x->error_ns);
+  NI_WIRE(w, &h->reference, &h->joined, &h->off, &x->aligned, &x->offset_ns, &x->drift, &x->epoch_ns,
+          &x->error_ns);
   NI_WIRE(w, &x->spread_ns, &x->first_ns, &x->last_ns);
   ni_wire_below(w, &x->n_steps, NI_CLOCK_STEPS + 1);
-  for (uint32_t k = 0; k < x->n_steps && !w->bad; k++) NI_WIRE(w, &x->step[k].before_ns, &x->step[k].after_ns, &x->step[k].by_ns);
+  for (uint32_t k = 0; k < x->n_steps && !w->bad; k++)
+    NI_WIRE(w, &x->step[k].before_ns, &x->step[k].after_ns, &x->step[k].by_ns);
 }
 
 void ni_clocks_wire(struct ni_wire *w, struct ni_clocks *c) {
@@ -315,7 +341,8 @@ const struct ni_host_clock *ni_clocks_of(const struct ni_clocks *c, uint32_t run
   uint32_t k;
   if (!c->any) return NULL;
   for (size_t at = 0; (k = ni_index_next(&c->at_hash, hash, &at)) != NI_INDEX_NONE;)
-    if (c->host[k].run == run && strcmp(c->host[k].name, host) == 0) return c->host[k].off ? &c->host[k].clock : NULL;
+    if (c->host[k].run == run && strcmp(c->host[k].name, host) == 0)
+      return c->host[k].off ? &c->host[k].clock : NULL;
   return NULL;
 }
 
@@ -326,7 +353,8 @@ int64_t ni_clocks_widest(const struct ni_clocks *c) {
     double steps = 0;
     if (!c->host[i].off) continue;
     for (uint32_t k = 0; k < x->n_steps; k++) steps += fabs((double)x->step[k].by_ns);
-    most = fmax(most, steps + fmax(fabs(ni_clock_ahead(x, x->first_ns)), fabs(ni_clock_ahead(x, x->last_ns))));
+    most =
+        fmax(most, steps + fmax(fabs(ni_clock_ahead(x, x->first_ns)), fabs(ni_clock_ahead(x, x->last_ns))));
   }
   return (int64_t)most;
 }

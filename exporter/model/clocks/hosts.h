@@ -1,32 +1,36 @@
 /*
- * One clock for all commands: how far the clock of each host is off, from the operations that hosts did together.
+ * One clock for all commands: how far the clock of each host is off, from the operations that hosts did
+ * together.
  *
- *   ni_clocks_seat()   for each rank of each communicator, with what it knows of completion times (ledger/anchors.h)
+ *   ni_clocks_seat()   for each rank of each communicator, with what it knows of completion times
+ *                      (ledger/anchors.h)
  *   ni_clocks_find()   once: steps, then lines
  *   ni_host_clock of each host, which is NULL where its times are right as they are
  *
- * or ni_clocks_of_ledger(), which does all of it from the account of the logs. trace has more operations than that and asks
- * straight.h itself, with the steps and the reference of these.
+ * or ni_clocks_of_ledger(), which does all of it from the account of the logs. trace has more operations than
+ * that and asks straight.h itself, with the steps and the reference of these.
  *
- * States of a host: alone in its run (nothing to compare); the reference; within what can be known (nothing is changed: its own
- * times stay, to the byte: no more off than the bounds leave open, and, where they are wide, than NI_CLOCKS_LEAST_NS or the scatter
- * of the ends); off (line and steps count); unaligned (it shares no communicator with the reference's hosts, also not
- * by way of others). Hosts of one run that are joined among themselves and not with the most have a reference of their own.
+ * States of a host: alone in its run (nothing to compare); the reference; within what can be known (nothing
+ * is changed: its own times stay, to the byte: no more off than the bounds leave open, and, where they are
+ * wide, than NI_CLOCKS_LEAST_NS or the scatter of the ends); off (line and steps count); unaligned (it shares
+ * no communicator with the reference's hosts, also not by way of others). Hosts of one run that are joined
+ * among themselves and not with the most have a reference of their own.
  *
- * The reference is the host whose clock is in the middle of those joined, of two in the middle the first by name: the clock of most
- * hosts, the same whatever order logs were read in. Clocks are those of one run: what runs of one folder have in common is a
- * name, no moment.
+ * The reference is the host whose clock is in the middle of those joined, of two in the middle the first by
+ * name: the clock of most hosts, the same whatever order logs were read in. Clocks are those of one run: what
+ * runs of one folder have in common is a name, no moment.
  *
- * Steps (set by hand, NTP after a sleep): along the numbers of one communicator's operations all hosts measure the same time from
- * end to end. Who measures NI_CLOCKS_STEP_NS more or less than the middle one, and stays so for the operations around it, has
- * stepped between these two. Of two hosts the one that measures less is believed, unless that is less than nothing.
+ * Steps (set by hand, NTP after a sleep): along the numbers of one communicator's operations all hosts
+ * measure the same time from end to end. Who measures NI_CLOCKS_STEP_NS more or less than the middle one, and
+ * stays so for the operations around it, has stepped between these two. Of two hosts the one that measures
+ * less is believed, unless that is less than nothing.
  *
- * Which life of a communicator a rank's completion times are of, where a hash came back: ranks with as many lives are laid beside
- * each other, each with the other's same one.
+ * Which life of a communicator a rank's completion times are of, where a hash came back: ranks with as many
+ * lives are laid beside each other, each with the other's same one.
  *
- * Units: Unix ns, by the clock of the host where nothing else is said. Threads: one; found ones are read-only. Ownership:
- * ni_clocks_free(); anchors are borrowed until ni_clocks_find(). Failure: -ENOMEM. More than NI_STRAIGHT_HOSTS hosts in a run are
- * not compared, and that is said.
+ * Units: Unix ns, by the clock of the host where nothing else is said. Threads: one; found ones are
+ * read-only. Ownership: ni_clocks_free(); anchors are borrowed until ni_clocks_find(). Failure: -ENOMEM. More
+ * than NI_STRAIGHT_HOSTS hosts in a run are not compared, and that is said.
  */
 #ifndef NI_CLOCKS_HOSTS_H
 #define NI_CLOCKS_HOSTS_H
@@ -88,9 +92,12 @@ const struct ni_host_clock *ni_clocks_of(const struct ni_clocks *c, uint32_t run
 /* The largest |correction| of any host, ns: so much wider a choice by time has to look. */
 int64_t ni_clocks_widest(const struct ni_clocks *c);
 
-/* The lines that a user has to know: whose clock is off by more than NI_CLOCKS_SAID_NS, and who cannot be compared. Each is handed
- * over without an end of line. corrected: the caller puts times right. */
-void ni_clocks_say(const struct ni_clocks *c, bool corrected, void (*line)(void *arg, const char *text), void *arg);
+/*
+ * The lines that a user has to know: whose clock is off by more than NI_CLOCKS_SAID_NS, and who cannot be
+ * compared. Each is handed over without an end of line. corrected: the caller puts times right.
+ */
+void ni_clocks_say(const struct ni_clocks *c, bool corrected, void (*line)(void *arg, const char *text),
+                   void *arg);
 /* Member "clocks" of an object; none where there is one host alone. */
 void ni_clocks_json(struct ni_json *j, const struct ni_clocks *c);
 

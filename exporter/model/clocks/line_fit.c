@@ -104,8 +104,12 @@ struct weighed {
 
 static NI_ORDER_BY(by_value, struct weighed, value, weight)
 
-/* Of the bounds [from, to) that have one, in order of time: the median of what is likely, less the drift since t 0; *n: how many. */
-static double median(const struct ni_line_bound *b, size_t from, size_t to, double drift, struct weighed *room, size_t *n) {
+/*
+ * Of the bounds [from, to) that have one, in order of time: the median of what is likely, less the drift
+ * since t 0; *n: how many.
+ */
+static double median(const struct ni_line_bound *b, size_t from, size_t to, double drift,
+                     struct weighed *room, size_t *n) {
   double all = 0, below = 0;
   *n = 0;
   for (size_t i = from; i < to; i++) {
@@ -121,10 +125,13 @@ static double median(const struct ni_line_bound *b, size_t from, size_t to, doub
   return room[i].value;
 }
 
-static double median_time(const struct ni_line_bound *b, size_t from, size_t to) { return (double)b[from + (to - from) / 2].t; }
+static double median_time(const struct ni_line_bound *b, size_t from, size_t to) {
+  return (double)b[from + (to - from) / 2].t;
+}
 
 /* No further from the line than that are 9 of 10. */
-static double spread_about(const struct ni_line_bound *b, size_t n, double drift, double offset, struct weighed *room) {
+static double spread_about(const struct ni_line_bound *b, size_t n, double drift, double offset,
+                           struct weighed *room) {
   size_t told = 0;
   for (size_t i = 0; i < n; i++) {
     if (one_sided(&b[i]) || b[i].within <= 0) continue;
@@ -135,8 +142,12 @@ static double spread_about(const struct ni_line_bound *b, size_t n, double drift
   return room[(told - 1) * 9 / 10].value;
 }
 
-/* The least squares of those that lie no further from the line than most do: medians of a few leave much to chance. */
-static void refine(const struct ni_line_bound *b, size_t n, double *drift, double *offset, struct weighed *room) {
+/*
+ * The least squares of those that lie no further from the line than most do: medians of a few leave much to
+ * chance.
+ */
+static void refine(const struct ni_line_bound *b, size_t n, double *drift, double *offset,
+                   struct weighed *room) {
   size_t told = 0;
   double w = 0, x = 0, y = 0, xx = 0, xy = 0;
   for (size_t i = 0; i < n; i++) {

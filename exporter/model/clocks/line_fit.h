@@ -1,18 +1,20 @@
 /*
  * A straight line between bounds: the clock of one host against another's.
  *
- * Both hosts ran the same collectives. None can end on either before the last has started, so for each, with times in
- * the two clocks, (end here - start there) is at least the difference of the clocks and (start here - end there) at most.
- * Between these bounds the middle is no good guess: who waits for a late host has long operations, and the middle leans to it. But
- * all hosts end within a transfer of each other, which is as long as the shortest of them took. So the line goes through medians
- * of (end here - end there), each weighing as much as its operation was short, as far as the bounds allow it; where none is given,
- * it is the one that keeps the largest distance from all bounds. How wrong it can be while the clocks run straight says the worst
- * line between the bounds at either end of the job: few bounds leave the drift free.
+ * Both hosts ran the same collectives. None can end on either before the last has started, so for each, with
+ * times in the two clocks, (end here - start there) is at least the difference of the clocks and (start here
+ * - end there) at most. Between these bounds the middle is no good guess: who waits for a late host has long
+ * operations, and the middle leans to it. But all hosts end within a transfer of each other, which is as long
+ * as the shortest of them took. So the line goes through medians of (end here - end there), each weighing as
+ * much as its operation was short, as far as the bounds allow it; where none is given, it is the one that
+ * keeps the largest distance from all bounds. How wrong it can be while the clocks run straight says the
+ * worst line between the bounds at either end of the job: few bounds leave the drift free.
  *
- * A message bounds it from one side: no Recv ends before its Send began, so (end of the Recv - start of the Send) is at most
- * the difference of receiver and sender. The other side is never taken: what fits NCCL's buffers (NCCL_BUFFSIZE, 4 MiB a
- * channel unless set, and less or more of it by protocol and release) is sent before a Recv is there, and no log states
- * how much that is. Messages both ways bound it from both sides, at different times.
+ * A message bounds it from one side: no Recv ends before its Send began, so (end of the Recv - start of the
+ * Send) is at most the difference of receiver and sender. The other side is never taken: what fits NCCL's
+ * buffers (NCCL_BUFFSIZE, 4 MiB a channel unless set, and less or more of it by protocol and release) is sent
+ * before a Recv is there, and no log states how much that is. Messages both ways bound it from both sides, at
+ * different times.
  *
  * Pure functions. Failure: none.
  */
@@ -39,7 +41,8 @@ struct ni_line_fit {
   double offset_ns, drift;     /* offset(t) = offset_ns + drift * t */
   double room_ns;              /* half the distance of the bounds along the line; < 0: they contradict by so much */
   double error_ns;             /* how wrong the line can be; where bounds contradict, for 99 of 100 */
-  double spread_ns;            /* 9 of 10 of what is likely lie no further from the line; where nothing is, error_ns */
+  /* 9 of 10 of what is likely lie no further from the line; where nothing is, error_ns */
+  double spread_ns;
   size_t used, rejected;       /* used 0: nothing bounds one side; no line */
   size_t one_sided;            /* of those used */
 };

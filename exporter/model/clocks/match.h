@@ -1,12 +1,14 @@
 /*
- * Collectives as their ranks saw them: when they started and ended on each, of a sample that fits into fixed memory.
+ * Collectives as their ranks saw them: when they started and ended on each, of a sample that fits into fixed
+ * memory.
  *
- * Model: a table of operations by (communicator, instance, function, number), with one entry for each rank. An operation
- * is in the sample when the hash of its name lies below a bound; when the table is full, the bound is halved and what
- * lies above leaves. So all ranks agree on the sample without knowing of each other, and it is spread over the whole
- * run. Order of adding changes nothing.
+ * Model: a table of operations by (communicator, instance, function, number), with one entry for each rank.
+ * An operation is in the sample when the hash of its name lies below a bound; when the table is full, the
+ * bound is halved and what lies above leaves. So all ranks agree on the sample without knowing of each other,
+ * and it is spread over the whole run. Order of adding changes nothing.
  *
- * Threads: one. Memory: 32 bytes an entry, NI_MATCH_ENTRIES of them at most, and 32 more for operations. Failure: -ENOMEM.
+ * Threads: one. Memory: 32 bytes an entry, NI_MATCH_ENTRIES of them at most, and 32 more for operations.
+ * Failure: -ENOMEM.
  */
 #ifndef NI_TRACE_MATCH_H
 #define NI_TRACE_MATCH_H

@@ -47,8 +47,10 @@ static const struct ni_clocks_mark *of_host(const struct row *r, uint32_t host) 
   return i < r->n && r->mark[i].host == host ? &r->mark[i] : NULL;
 }
 
-/* How long it was between the ends of two operations, as the middle one of the hosts that did both measured it; of two the one that
- * measured less, if that can be. INT64_MIN: fewer than two hosts did both. */
+/*
+ * How long it was between the ends of two operations, as the middle one of the hosts that did both measured
+ * it; of two the one that measured less, if that can be. INT64_MIN: fewer than two hosts did both.
+ */
 static int64_t measure_between(struct finding *f, size_t a, size_t b) {
   size_t n = 0;
   for (size_t i = 0; i < f->row[a].n; i++) {
@@ -61,7 +63,10 @@ static int64_t measure_between(struct finding *f, size_t a, size_t b) {
   return f->span[cannot_be ? 1 : (n - 1) / 2];
 }
 
-/* By how much more than the middle one the host measured; 0: it did not do both, or it is no more than can be noise and drift. */
+/*
+ * By how much more than the middle one the host measured; 0: it did not do both, or it is no more than can be
+ * noise and drift.
+ */
 static int64_t measured_more(struct finding *f, size_t a, size_t b, uint32_t host) {
   const struct ni_clocks_mark *x = of_host(&f->row[a], host), *y = of_host(&f->row[b], host);
   const int64_t between = x && y ? measure_between(f, a, b) : INT64_MIN;
@@ -72,9 +77,12 @@ static int64_t measured_more(struct finding *f, size_t a, size_t b, uint32_t hos
 
 static bool alike(int64_t a, int64_t b) { return llabs(a - b) <= NI_CLOCKS_STEP_NS / 2 + llabs(a) / 10; }
 
-/* One late end of one rank looks like a step and one back again: the operations around have to say the same. */
+/*
+ * One late end of one rank looks like a step and one back again: the operations around have to say the same.
+ */
 static bool lasts(struct finding *f, size_t k, uint32_t host, int64_t by) {
-  return k > 0 && k + 2 < f->n_rows && alike(by, measured_more(f, k, k + 2, host)) && alike(by, measured_more(f, k - 1, k + 1, host));
+  return k > 0 && k + 2 < f->n_rows && alike(by, measured_more(f, k, k + 2, host)) &&
+         alike(by, measured_more(f, k - 1, k + 1, host));
 }
 
 static int take_stream(struct finding *f) {
@@ -87,7 +95,8 @@ static int take_stream(struct finding *f) {
       const int64_t by = measured_more(f, k, k + 1, x->host);
       if (!by || !lasts(f, k, x->host, by)) continue;
       if (!ni_array_room(f->found, f->n_found, f->cap_found)) return -ENOMEM;
-      f->found[f->n_found++] = (struct found){x->host, {.before_ns = x->end_ns, .after_ns = y->end_ns, .by_ns = by}};
+      f->found[f->n_found++] =
+          (struct found){x->host, {.before_ns = x->end_ns, .after_ns = y->end_ns, .by_ns = by}};
     }
   }
   f->n_rows = 0;
@@ -97,7 +106,8 @@ static int take_stream(struct finding *f) {
 /* Do both lie about the same moment, before the step? */
 static bool overlap(const struct ni_clock_step *a, const struct ni_clock_step *b) {
   const int64_t from = a->before_ns > b->before_ns ? a->before_ns : b->before_ns;
-  const int64_t ends[] = {a->after_ns - a->by_ns, b->after_ns - b->by_ns}, to = ends[0] < ends[1] ? ends[0] : ends[1];
+  const int64_t ends[] = {a->after_ns - a->by_ns, b->after_ns - b->by_ns},
+                to = ends[0] < ends[1] ? ends[0] : ends[1];
   return from <= to + NI_CLOCKS_STEP_NS;
 }
 
@@ -116,7 +126,8 @@ static void join_found(struct finding *f, struct ni_host_clock *clock) {
   }
 }
 
-int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_host_clock *clock, uint32_t n_hosts, int64_t least_ns) {
+int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_host_clock *clock,
+                         uint32_t n_hosts, int64_t least_ns) {
   struct finding f = {.least_ns = least_ns, .span = malloc((n_hosts + 1) * sizeof *f.span)};
   int e = f.span ? 0 : -ENOMEM;
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
@@ -135,7 +146,8 @@ int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_
   return e;
 }
 
-int ni_clocks_take_steps_off(struct ni_clocks_mark *mark, size_t n, const struct ni_host_clock *clock, uint32_t n_hosts) {
+int ni_clocks_take_steps_off(struct ni_clocks_mark *mark, size_t n, const struct ni_host_clock *clock,
+                             uint32_t n_hosts) {
   struct ni_clock_walk *walk = calloc(n_hosts + 1, sizeof *walk);
   if (!walk) return -ENOMEM;
   for (size_t i = 0; i < n; i++) {

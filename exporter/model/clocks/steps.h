@@ -1,5 +1,6 @@
 /*
- * Operations as hosts saw them, in the order of their numbers, and the steps of clocks that these show (hosts.h says how).
+ * Operations as hosts saw them, in the order of their numbers, and the steps of clocks that these show
+ * (hosts.h says how).
  *
  * Threads: one. Ownership: the caller's. Failure: -ENOMEM.
  */
@@ -17,9 +18,14 @@ struct ni_clocks_mark {
   int64_t start_ns, end_ns;
 };
 
-/* mark: by comm, func, sn, bytes and host, each once. Sets the steps of clock[], which has n_hosts: of least_ns and more. */
-int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_host_clock *clock, uint32_t n_hosts, int64_t least_ns);
+/*
+ * mark: by comm, func, sn, bytes and host, each once. Sets the steps of clock[], which has n_hosts: of
+ * least_ns and more.
+ */
+int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_host_clock *clock,
+                         uint32_t n_hosts, int64_t least_ns);
 /* Takes the steps off the times of the marks, which are in that order. */
-int ni_clocks_take_steps_off(struct ni_clocks_mark *mark, size_t n, const struct ni_host_clock *clock, uint32_t n_hosts);
+int ni_clocks_take_steps_off(struct ni_clocks_mark *mark, size_t n, const struct ni_host_clock *clock,
+                             uint32_t n_hosts);
 
 #endif

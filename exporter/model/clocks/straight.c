@@ -16,9 +16,12 @@ struct side {
   bool there, receives;
 };
 
-/* From a host to another: what ends on the latter ends so long after it began on the former, or a bit more. */
+/*
+ * From a host to another: what ends on the latter ends so long after it began on the former, or a bit more.
+ */
 struct way {
-  uint32_t ns : 30, fitted : 1, bent : 1; /* fitted: the error, both ways; bent: no straight line, at either host */
+  /* fitted: the error, both ways; bent: no straight line, at either host */
+  uint32_t ns : 30, fitted : 1, bent : 1;
 };
 
 struct edge {                  /* to via */
@@ -36,7 +39,8 @@ struct work {
   bool message;                /* the operation at hand is one */
   struct edge *edge;
   int64_t *far;                /* from the reference, by the errors on the way */
-  bool windowed;               /* only what runs between --since and --until: clocks are straight for a short time */
+  /* only what runs between --since and --until: clocks are straight for a short time */
+  bool windowed;
   uint32_t *order, n_order;    /* hosts, nearest first */
 };
 
@@ -79,7 +83,8 @@ static int each_operation(struct work *w, int (*visit)(struct work *)) {
     for (uint32_t i = 0; e == 0 && m && m->op && i <= m->mask; i++) {
       if (!m->op[i].n) continue;
       gather(w, m, &m->op[i]);
-      bool pair = w->n_list == 2 && m->op[i].n == 2 && w->side[w->list[0]].receives != w->side[w->list[1]].receives;
+      bool pair =
+          w->n_list == 2 && m->op[i].n == 2 && w->side[w->list[0]].receives != w->side[w->list[1]].receives;
       if (!w->message || pair) e = visit(w);
     }
   }
@@ -126,18 +131,23 @@ static bool choose(struct work *w, bool last) {
   for (;;) {
     uint32_t x = NI_CLOCK_NONE;
     for (uint32_t i = 0; i < n; i++)
-      if (!r->clock[i].aligned && w->far[i] != INT64_MAX && (x == NI_CLOCK_NONE || w->far[i] < w->far[x])) x = i;
+      if (!r->clock[i].aligned && w->far[i] != INT64_MAX && (x == NI_CLOCK_NONE || w->far[i] < w->far[x]))
+        x = i;
     if (x == NI_CLOCK_NONE) return same;
     r->clock[x].aligned = true;
     w->order[w->n_order++] = x;
-    /* A looser pair would only hide that a clock is not straight: it keeps this one, but leads elsewhere as a last resort. */
+    /*
+     * A looser pair would only hide that a clock is not straight: it keeps this one, but leads elsewhere as a
+     * last resort.
+     */
     if (w->way[(size_t)r->clock[x].via * n + x].bent) w->far[x] += NO_WAY;
     same &= x == r->reference || w->edge[x].via == r->clock[x].via;
     for (uint32_t h = 0; h < n; h++) {
       struct way to = w->way[(size_t)x * n + h], back = w->way[(size_t)h * n + x];
       if (r->clock[h].aligned || to.ns == NO_WAY || back.ns == NO_WAY || (last && !to.fitted)) continue;
       int64_t error = (to.ns + (int64_t)back.ns) / 2 + r->clock[h].gpu_ns;
-      int64_t far = w->far[x] + (x == r->reference ? error : error + error / 2); /* no step more for a small gain */
+      /* no step more for a small gain */
+      int64_t far = w->far[x] + (x == r->reference ? error : error + error / 2);
       if (far >= w->far[h]) continue;
       w->far[h] = far;
       r->clock[h].via = x;
@@ -164,16 +174,20 @@ static int collect(struct work *w) {
     if (h == r->reference || via == NI_CLOCK_NONE || x->via == via || !w->side[via].there) continue;
     if (!ni_array_room(x->b, x->n, x->cap)) return -ENOMEM;
     const struct side *here = &w->side[h], *there = &w->side[via];
-    struct ni_line_bound b = {here->end - r->epoch_ns, here->start - there->end, here->end - there->start, here->end - there->end, transfer};
+    struct ni_line_bound b = {here->end - r->epoch_ns, here->start - there->end, here->end - there->start,
+                              here->end - there->end, transfer};
     if (w->message && here->receives) b.low = INT64_MIN;
-    if (w->message && !here->receives) b = (struct ni_line_bound){here->start - r->epoch_ns, b.low, INT64_MAX, 0, 0};
+    if (w->message && !here->receives)
+      b = (struct ni_line_bound){here->start - r->epoch_ns, b.low, INT64_MAX, 0, 0};
     x->b[x->n++] = b;
   }
   return 0;
 }
 
 static bool contradicts(const struct ni_straight *r, const struct ni_line_fit *f, uint32_t h, uint32_t via) {
-  /* Bounds may cross by what the GPUs' clocks are off; beyond that it is the hosts' that do not run straight. */
+  /*
+   * Bounds may cross by what the GPUs' clocks are off; beyond that it is the hosts' that do not run straight.
+   */
   return -f->room_ns > (double)(r->clock[h].gpu_ns + r->clock[via].gpu_ns);
 }
 
@@ -190,7 +204,8 @@ static void fit(struct work *w) {
     x->via = via;
     x->n = 0;
     struct way *back = &w->way[(size_t)h * r->n_hosts + via], *there = &w->way[(size_t)via * r->n_hosts + h];
-    if (back->fitted) continue; /* the other way round: much the same, and what changes no more comes to an end */
+    /* the other way round: much the same, and what changes no more comes to an end */
+    if (back->fitted) continue;
     back->fitted = true;
     if (!x->fit.used) back->ns = NO_WAY;
     else if (contradicts(r, &x->fit, h, via)) back->bent = true, back->ns = (back->ns + there->ns) / 2;
@@ -246,8 +261,13 @@ int ni_straight_fit(struct ni_straight *r) {
   uint32_t n = r->n_hosts;
   if (n > NI_STRAIGHT_HOSTS) return -E2BIG;
   const bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
-  struct work w = {.r = r, .windowed = windowed, .way = malloc((size_t)n * n * sizeof *w.way), .far = calloc(n, sizeof *w.far),
-                   .side = calloc(n, sizeof *w.side), .list = calloc(n, sizeof *w.list), .edge = calloc(n, sizeof *w.edge),
+  struct work w = {.r = r,
+                   .windowed = windowed,
+                   .way = malloc((size_t)n * n * sizeof *w.way),
+                   .far = calloc(n, sizeof *w.far),
+                   .side = calloc(n, sizeof *w.side),
+                   .list = calloc(n, sizeof *w.list),
+                   .edge = calloc(n, sizeof *w.edge),
                    .order = calloc(n, sizeof *w.order)};
   int e = w.way && w.far && w.side && w.list && w.edge && w.order ? 0 : -ENOMEM;
   begin(r);

@@ -34,7 +34,9 @@ static void begin(struct telling *t) {
   if (t->of_run) append(t, "run %u: ", t->run);
 }
 
-static const char *name_of(const struct ni_clocks_host *h, char out[96]) { return ni_safe_text(h->name, out, 96); }
+static const char *name_of(const struct ni_clocks_host *h, char out[96]) {
+  return ni_safe_text(h->name, out, 96);
+}
 
 /* The larger one of both ends. */
 static double farthest(const struct ni_host_clock *c) {
@@ -53,8 +55,8 @@ static void tell_steps(struct telling *t, const struct ni_host_clock *c) {
   char span[32], when[40];
   for (uint32_t k = 0; k < c->n_steps && k < 2; k++) {
     const struct ni_clock_step *s = &c->step[k];
-    append(t, "%s set %s by %s at %s", k ? ", and" : " was", s->by_ns < 0 ? "back" : "forward", ni_span_text(llabs(s->by_ns), span),
-           ni_utc_text(s->before_ns / 1000, ' ', 0, when));
+    append(t, "%s set %s by %s at %s", k ? ", and" : " was", s->by_ns < 0 ? "back" : "forward",
+           ni_span_text(llabs(s->by_ns), span), ni_utc_text(s->before_ns / 1000, ' ', 0, when));
   }
 }
 
@@ -64,10 +66,12 @@ static void tell_one(struct telling *t, const struct ni_clocks_host *h, const ch
   append(t, "the clock of %s", name_of(h, name));
   tell_steps(t, &h->clock);
   if (fabs(ahead) <= (double)NI_CLOCKS_SAID_NS) return;
-  append(t, "%s is %s %s %s's", h->clock.n_steps ? ", and" : "", ni_span_text((int64_t)fabs(ahead), span), where(ahead), reference);
+  append(t, "%s is %s %s %s's", h->clock.n_steps ? ", and" : "", ni_span_text((int64_t)fabs(ahead), span),
+         where(ahead), reference);
 }
 
-static void tell_several(struct telling *t, const struct ni_clocks_host *const *far, size_t n, const char *reference) {
+static void tell_several(struct telling *t, const struct ni_clocks_host *const *far, size_t n,
+                         const char *reference) {
   char name[96], span[32];
   append(t, "the clocks of %zu hosts are not %s's:", n, reference);
   for (size_t i = 0; i < n && i < NAMED; i++) {
@@ -81,8 +85,8 @@ static void tell_several(struct telling *t, const struct ni_clocks_host *const *
 }
 
 /* Those of the run whose reference that is. */
-static void say_far(struct telling *t, uint32_t from, uint32_t end, uint32_t reference, const struct ni_clocks_host **far,
-                    void (*line)(void *arg, const char *text), void *arg) {
+static void say_far(struct telling *t, uint32_t from, uint32_t end, uint32_t reference,
+                    const struct ni_clocks_host **far, void (*line)(void *arg, const char *text), void *arg) {
   const struct ni_clocks *c = t->c;
   size_t n = 0;
   int64_t error = 0;
@@ -103,7 +107,8 @@ static void say_far(struct telling *t, uint32_t from, uint32_t end, uint32_t ref
   line(arg, t->text);
 }
 
-static void say_alone(struct telling *t, uint32_t from, uint32_t end, void (*line)(void *arg, const char *text), void *arg) {
+static void say_alone(struct telling *t, uint32_t from, uint32_t end,
+                      void (*line)(void *arg, const char *text), void *arg) {
   const struct ni_clocks *c = t->c;
   size_t n = 0;
   char name[96];
@@ -116,8 +121,8 @@ static void say_alone(struct telling *t, uint32_t from, uint32_t end, void (*lin
   }
   if (!n) return;
   if (n > NAMED) append(t, " and %zu more", n - NAMED);
-  append(t, " %s no communicator with the other hosts: %s cannot be compared, and times are as %s written", n > 1 ? "share" : "shares",
-         n > 1 ? "their clocks" : "its clock", n > 1 ? "they were" : "it was");
+  append(t, " %s no communicator with the other hosts: %s cannot be compared, and times are as %s written",
+         n > 1 ? "share" : "shares", n > 1 ? "their clocks" : "its clock", n > 1 ? "they were" : "it was");
   line(arg, t->text);
 }
 
@@ -125,7 +130,8 @@ static bool several_runs(const struct ni_clocks *c) {
   return c->n_hosts && c->host[c->order[0]].run != c->host[c->order[c->n_hosts - 1]].run;
 }
 
-void ni_clocks_say(const struct ni_clocks *c, bool corrected, void (*line)(void *arg, const char *text), void *arg) {
+void ni_clocks_say(const struct ni_clocks *c, bool corrected, void (*line)(void *arg, const char *text),
+                   void *arg) {
   const struct ni_clocks_host **far = c->n_hosts ? malloc(c->n_hosts * sizeof *far) : NULL;
   struct telling t = {.c = c, .corrected = corrected};
   if (!c->order || !far) {
@@ -157,7 +163,8 @@ static void json_host(struct ni_json *j, const struct ni_clocks *c, const struct
   ni_json_text(j, "reference", c->host[h->reference].name);
   ni_json_bool(j, "compared", h->joined);
   ni_json_bool(j, "corrected", h->off);
-  ni_json_i64(j, "ahead_ns", (int64_t)ni_clock_ahead(x, x->first_ns / 2 + x->last_ns / 2)); /* at the middle of its run */
+  /* at the middle of its run */
+  ni_json_i64(j, "ahead_ns", (int64_t)ni_clock_ahead(x, x->first_ns / 2 + x->last_ns / 2));
   ni_json_rounded(j, "drift_ppm", x->drift * 1e6, 6);
   ni_json_i64(j, "error_ns", x->error_ns);
   ni_json_i64(j, "spread_ns", x->spread_ns);

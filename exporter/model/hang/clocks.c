@@ -76,23 +76,34 @@ static void right_member(struct ni_hang_member *x, const struct ni_host_clock *c
 
 /* ---- finding ---- */
 
-/* Data flows one way in these: their root is done long before the others. Sends and Recvs have numbers of their own on each rank. */
+/*
+ * Data flows one way in these: their root is done long before the others. Sends and Recvs have numbers of
+ * their own on each rank.
+ */
 static bool ends_together(const struct ni_hang_model *m, const struct ni_hang_op *op) {
   const enum ni_func func = ni_func_from_name(ni_hang_text(m, op->func));
-  const bool one_end = func == NI_FUNC_BROADCAST || func == NI_FUNC_REDUCE || func == NI_FUNC_GATHER || func == NI_FUNC_SCATTER;
+  const bool one_end = func == NI_FUNC_BROADCAST || func == NI_FUNC_REDUCE || func == NI_FUNC_GATHER ||
+                       func == NI_FUNC_SCATTER;
   return op->kind == NI_KIND_COLL && func != NI_FUNC_OTHER && !one_end;
 }
 
-/* Of a rank whose log was not read: the newest operations of its black box, whose ends are known to about a second. */
+/*
+ * Of a rank whose log was not read: the newest operations of its black box, whose ends are known to about a
+ * second.
+ */
 static int add_recent(struct ni_anchors *a, const struct ni_hang_model *m, const struct ni_hang_member *x) {
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < x->n_recent; i++) {
     const struct ni_hang_op *op = &x->recent[i];
     const int64_t end = (int64_t)op->seen_ns;
     if (!op->seen_ns || op->seen_ns > INT64_MAX || !ends_together(m, op)) continue;
-    e = ni_anchors_add(a, &(struct ni_anchor){.pick = ni_anchor_pick(op->sn, op->bytes), .sn = op->sn, .bytes = op->bytes,
-                                              .start_ns = end - NI_HANG_END_NS, .end_ns = end + NI_HANG_END_NS,
-                                              .func = (uint32_t)ni_func_from_name(ni_hang_text(m, op->func))});
+    e = ni_anchors_add(a,
+                       &(struct ni_anchor){.pick = ni_anchor_pick(op->sn, op->bytes),
+                                           .sn = op->sn,
+                                           .bytes = op->bytes,
+                                           .start_ns = end - NI_HANG_END_NS,
+                                           .end_ns = end + NI_HANG_END_NS,
+                                           .func = (uint32_t)ni_func_from_name(ni_hang_text(m, op->func))});
   }
   return e;
 }
@@ -106,8 +117,12 @@ static int add_member(struct ni_hang_model *m, struct ni_hang_member *x, bool of
     e = add_recent(&x->anchors, m, x);
   }
   if (e < 0) return e;
-  return ni_clocks_seat(&m->clocks, &(struct ni_clocks_seat){.hash = x->who->hash, .since_ns = (int64_t)x->active_ns, .n_ranks = x->who->n_ranks,
-                                                             .rank = x->who->rank, .host = (uint32_t)host, .anchors = &x->anchors});
+  return ni_clocks_seat(&m->clocks, &(struct ni_clocks_seat){.hash = x->who->hash,
+                                                             .since_ns = (int64_t)x->active_ns,
+                                                             .n_ranks = x->who->n_ranks,
+                                                             .rank = x->who->rank,
+                                                             .host = (uint32_t)host,
+                                                             .anchors = &x->anchors});
 }
 
 /* Is there a host of which only black boxes tell what has finished? 1, 0 or -ENOMEM. */
@@ -134,7 +149,8 @@ int ni_hang_align_clocks(struct ni_hang_model *m) {
     if (!m->member[i]->dump) e = add_member(m, m->member[i], of_boxes);
   if (e == 0) e = ni_clocks_find(&m->clocks);
   for (size_t i = 0; e == 0 && m->clocks.any && i < m->n_members; i++) {
-    const struct ni_host_clock *c = ni_clocks_of(&m->clocks, 0, m->process[m->member[i]->who->process].who->host);
+    const struct ni_host_clock *c =
+        ni_clocks_of(&m->clocks, 0, m->process[m->member[i]->who->process].who->host);
     if (c) right_member(m->member[i], c);
   }
   for (size_t i = 0; e == 0 && m->clocks.any && i < m->n_processes; i++) {

@@ -98,6 +98,7 @@ struct ni_hang_process {
   uint64_t unwritten;    /* of one that left by exit or return: finished operations that are not in its log */
   int32_t unwritten_error; /* errno of the write that failed last; 0 */
   uint32_t run;          /* of its log (who.h); 0: not known */
+  int64_t moved_ns;      /* while its log is read: by how much its times were moved, in all */
   uint32_t n_members;
   bool several;          /* more than one rank of some communicator in this process (judge.c) */
 };
@@ -116,6 +117,7 @@ struct ni_hang_member {
   struct ni_hang_op *recent;  /* the newest of them, in no order: NI_HANG_RECENT at most */
   uint32_t n_recent;
   struct ni_anchors anchors;  /* by its log: what tells clocks apart */
+  int64_t moved_ns;           /* while its log is read: of its process's moved_ns, how much it was moved by */
   size_t cap_fin, cap_recent;
   /* in flight; from ni_hang_model_settle() on each once, in the order of ni_hang_open_from() */
   struct ni_hang_op *open;

@@ -36,6 +36,29 @@ static int take_process(struct ni_hang_reading *r, const struct ni_line *l) {
   return 0;
 }
 
+/* Moves a member by what its process was moved by since the member was. */
+static void catch_up(struct ni_hang_reading *r, size_t member) {
+  struct ni_hang_member *x = r->m->member[member];
+  const int64_t moved_ns = r->m->process[r->m->who.member[member].process].moved_ns;
+  if (x->moved_ns != moved_ns) ni_hang_move_member(x, moved_ns - x->moved_ns);
+  x->moved_ns = moved_ns;
+}
+
+static void catch_up_all(struct ni_hang_reading *r) {
+  for (size_t i = 0; i < r->m->n_members; i++) catch_up(r, i);
+}
+
+/*
+ * All that was read of the process: its members each when they are next looked at, since a clock may be set
+ * back very often.
+ */
+static void move_all(struct ni_hang_reading *r, int64_t by_ns) {
+  struct ni_hang_process *p = process_of(r);
+  ni_hang_move_process(p, by_ns);
+  p->moved_ns += by_ns;
+  if (r->member >= 0) catch_up(r, (size_t)r->member);
+}
+
 /* Nobody has so many communicators: a file that says so is not to fill the memory. */
 static int leave_out(struct ni_hang_reading *r) {
   r->m->left_out++;
@@ -62,11 +85,14 @@ static int place(struct ni_hang_reading *r, const struct ni_line *l) {
     return 0;
   }
   uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
-  if (r->m->n_members >= NI_HANG_COMMS) return leave_out(r);
+  const size_t before = r->m->n_members;
+  if (before >= NI_HANG_COMMS) return leave_out(r);
   if (r->member < 0 || init_ns || !ni_who_is(&r->m->who.member[r->member], &l->ident))
     r->member = ni_hang_member_of(r->m, (uint32_t)r->process, &l->ident, init_ns);
   if (r->member < 0) return (int)r->member;
   r->x = r->m->member[r->member];
+  if (r->m->n_members > before) r->x->moved_ns = p->moved_ns;
+  else catch_up(r, (size_t)r->member);
   ni_hang_raise(&r->x->log_ns, l->meta.dump_timestamp_us * 1000);
   return 0;
 }
@@ -114,8 +140,10 @@ static int take_record(struct ni_hang_reading *r, const struct ni_record *in) {
 }
 
 static int take_anchor(struct ni_hang_member *x, const struct ni_line *l) {
-  const bool may_span = !l->is_p2p && l->ident.n_ranks > 1 && l->ident.nnodes != 1 && l->op.src == NI_SRC_EVENT;
-  return may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes) ? ni_anchors_take(&x->anchors, l) : 0;
+  const bool may_span =
+      !l->is_p2p && l->ident.n_ranks > 1 && l->ident.nnodes != 1 && l->op.src == NI_SRC_EVENT;
+  return may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes) ? ni_anchors_take(&x->anchors, l)
+                                                                             : 0;
 }
 
 static enum ni_hang_state state_of(const struct ni_unfinished_line *in) {
@@ -124,12 +152,6 @@ static enum ni_hang_state state_of(const struct ni_unfinished_line *in) {
     if (strcmp(in->state, names[i]) == 0) return (enum ni_hang_state)i;
   if (in->channels_started == 0) return NI_HANG_LAUNCHED;
   return in->channels_started > in->channels_stopped ? NI_HANG_KERNEL : NI_HANG_UNSTATED;
-}
-
-static void move_all(struct ni_hang_reading *r, int64_t by_ns) {
-  ni_hang_move_process(process_of(r), by_ns);
-  for (size_t i = 0; i < r->m->n_members; i++)
-    if (r->m->who.member[i].process == r->process) ni_hang_move_member(r->m->member[i], by_ns);
 }
 
 /* How long nothing was written before the clock was set back is not known. What finished was called before what has not. */
@@ -278,6 +300,7 @@ static int read_from(struct ni_hang_reading *r, struct looking *x, struct ni_sca
   to->granules = ni_atlas_brief(x->atlas, p->file_no, from == 0);
   int e = ni_scan_file(scan, path, &rest, to, &end);
   bool fine = e == 0 && !end.error && stat(path, &st) == 0;
+  catch_up_all(r);
   r->m->lines += end.stats.lines;
   if (end.error) ni_hang_bad_file(r->m, path, strerror(-end.error));
   if (fine && to->granules) keep_standing(r, x->atlas, p->file_no, to->granules);

@@ -1,13 +1,14 @@
 /*
- * How many ranks of a run have no log. Each communicator that lacks some says which (judge.c); the same processes are missing in
- * several, so their numbers do not add up.
+ * How many ranks of a run have no log. Each communicator that lacks some says which (judge.c); the same
+ * processes are missing in several, so their numbers do not add up.
  *
- * Where the processes say which ranks of the job they are, the job says it, and nothing else is counted. Else a communicator that
- * all of the run's processes are in has all ranks that could be missing. Without one, communicators of one size are groups of one
- * kind, side by side (tp0, tp1): they add up, and of several sizes the most counts, which is a number that is at least true.
+ * Where the processes say which ranks of the job they are, the job says it, and nothing else is counted. Else
+ * a communicator that all of the run's processes are in has all ranks that could be missing. Without one,
+ * communicators of one size are groups of one kind, side by side (tp0, tp1): they add up, and of several
+ * sizes the most counts, which is a number that is at least true.
  *
- * Usage, with the members of one run in their order: ni_absent_begin(), for each communicator ni_absent_take(), ni_absent_count().
- * Memory: none beyond it. Threads: one.
+ * Usage, with the members of one run in their order: ni_absent_begin(), for each communicator
+ * ni_absent_take(), ni_absent_count(). Memory: none beyond it. Threads: one.
  */
 #ifndef NI_LEDGER_ABSENT_H
 #define NI_LEDGER_ABSENT_H

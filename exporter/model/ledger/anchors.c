@@ -10,7 +10,10 @@
 #include "implausible.h"
 #include "format/names.h"
 
-/* Functions in which every rank needs something from every other, so that none ends before the last has begun. */
+/*
+ * Functions in which every rank needs something from every other, so that none ends before the last has
+ * begun.
+ */
 static bool meets(enum ni_func func) {
   return func == NI_FUNC_ALLREDUCE || func == NI_FUNC_ALLGATHER || func == NI_FUNC_REDUCESCATTER;
 }
@@ -44,11 +47,19 @@ int ni_anchors_take(struct ni_anchors *a, const struct ni_line *l) {
   const enum ni_func func = ni_func_from_name(o->func);
   const bool kernel = o->timing == NI_TIMING_KERNEL_GPU || o->timing == NI_TIMING_KERNEL_CPU;
   const int64_t start = ni_start_ns(l), exec = (int64_t)ni_exec_ns(o);
-  const bool tells = kernel && meets(func) && o->msg_bytes > 0 && ni_time_of_a_job(start) && ni_implausible(o) == NI_PLAUSIBLE;
-  /* Of several calls that one kernel did all have its time: the numbers tell them apart, and the times are right. */
+  const bool tells = kernel && meets(func) && o->msg_bytes > 0 && ni_time_of_a_job(start) &&
+                     ni_implausible(o) == NI_PLAUSIBLE;
+  /*
+   * Of several calls that one kernel did all have its time: the numbers tell them apart, and the times are
+   * right.
+   */
   if (!tells) return 0;
-  return ni_anchors_add(a, &(struct ni_anchor){.pick = ni_anchor_pick(o->sn, o->msg_bytes), .sn = o->sn, .bytes = o->msg_bytes,
-                                               .start_ns = start, .end_ns = start + exec, .func = (uint32_t)func});
+  return ni_anchors_add(a, &(struct ni_anchor){.pick = ni_anchor_pick(o->sn, o->msg_bytes),
+                                               .sn = o->sn,
+                                               .bytes = o->msg_bytes,
+                                               .start_ns = start,
+                                               .end_ns = start + exec,
+                                               .func = (uint32_t)func});
 }
 
 int ni_anchors_merge(struct ni_anchors *a, const struct ni_anchors *b) {

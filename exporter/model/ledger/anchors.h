@@ -1,15 +1,16 @@
 /*
- * Completion times that several hosts have in common: what a log keeps of its collectives so that its host's clock can be laid
- * beside others (exporter/model/clocks/hosts.h).
+ * Completion times that several hosts have in common: what a log keeps of its collectives so that its host's
+ * clock can be laid beside others (exporter/model/clocks/hosts.h).
  *
- * All ranks of an AllReduce, AllGather or ReduceScatter end within a transfer of each other, and none ends before the last has
- * started. So a few of them tell how far two hosts' clocks are apart. A rank of a communicator keeps NI_ANCHORS_MOST at most: those
- * whose number and size, mixed, lie below a bound, and the bound is halved whenever there are too many. So all ranks keep the
- * same operations without knowing of each other, and the sample is spread over the whole run. What is kept depends on the set of
- * operations alone, not on their order: parts of a log, logs and shards are merged in any order.
+ * All ranks of an AllReduce, AllGather or ReduceScatter end within a transfer of each other, and none ends
+ * before the last has started. So a few of them tell how far two hosts' clocks are apart. A rank of a
+ * communicator keeps NI_ANCHORS_MOST at most: those whose number and size, mixed, lie below a bound, and the
+ * bound is halved whenever there are too many. So all ranks keep the same operations without knowing of each
+ * other, and the sample is spread over the whole run. What is kept depends on the set of operations alone,
+ * not on their order: parts of a log, logs and shards are merged in any order.
  *
- * Only of communicators that may span hosts, and only of records that say when their kernel ended. Of one host's logs that state
- * nnodes nothing is gathered.
+ * Only of communicators that may span hosts, and only of records that say when their kernel ended. Of one
+ * host's logs that state nnodes nothing is gathered.
  *
  * Threads: one for each. Ownership: ni_anchors_free(). Failure: -ENOMEM.
  */
@@ -35,7 +36,9 @@ struct ni_anchors { /* all 0: empty */
   size_t cap;
 };
 
-static inline uint64_t ni_anchor_pick(uint64_t sn, uint64_t bytes) { return ni_mix(ni_spread(sn + 1) ^ bytes); }
+static inline uint64_t ni_anchor_pick(uint64_t sn, uint64_t bytes) {
+  return ni_mix(ni_spread(sn + 1) ^ bytes);
+}
 
 /* Is an operation of that number and size one of the sample as it is now? */
 static inline bool ni_anchors_want(const struct ni_anchors *a, uint64_t sn, uint64_t bytes) {
@@ -43,7 +46,10 @@ static inline bool ni_anchors_want(const struct ni_anchors *a, uint64_t sn, uint
 }
 /* A record of a collective that is wanted: takes it if it tells clocks. 0 or -ENOMEM. */
 int ni_anchors_take(struct ni_anchors *a, const struct ni_line *l);
-/* The same where the times are at hand. What is kept twice of one operation, by function and number: the earlier counts. */
+/*
+ * The same where the times are at hand. What is kept twice of one operation, by function and number: the
+ * earlier counts.
+ */
 int ni_anchors_add(struct ni_anchors *a, const struct ni_anchor *x);
 /* Adds those of b, which stays as it is. 0 or -ENOMEM. */
 int ni_anchors_merge(struct ni_anchors *a, const struct ni_anchors *b);

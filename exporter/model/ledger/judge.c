@@ -206,7 +206,8 @@ static void judge_nvidia(struct ni_ledger *c, struct ni_ledger_member *x) {
 }
 
 /* Ranks without a log are missing in every communicator, too: they are counted once. job_lacks: the run's job misses some. */
-static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headless, bool *job_lacks, struct ni_absent *absent) {
+static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headless, bool *job_lacks,
+                        struct ni_absent *absent) {
   struct ni_ledger_member *first = c->member[from];
   uint64_t seen = 0, least = UINT64_MAX, most = 0, all_final = 1;
   int64_t missing_first = -1, next = 0;
@@ -232,8 +233,9 @@ static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headle
   uint64_t missing = lacks ? (uint64_t)first->who->n_ranks - seen : 0;
   if (!first->who->hash) *job_lacks = lacks;
   if (lacks)
-    ni_ledger_problem(c, NI_PROBLEM_RANKS, first->who->hash ? 0 : missing, "%s: %" PRIu64 " of %d ranks %s no log, rank %" PRId64 " is the first", whose,
-                      missing, first->who->n_ranks, ni_plural(missing, "has", "have"), missing_first);
+    ni_ledger_problem(c, NI_PROBLEM_RANKS, first->who->hash ? 0 : missing,
+                      "%s: %" PRIu64 " of %d ranks %s no log, rank %" PRId64 " is the first", whose, missing,
+                      first->who->n_ranks, ni_plural(missing, "has", "have"), missing_first);
   if (first->who->hash && counts) ni_absent_take(absent, c->member + from, to - from, missing);
   if (all_final && least != most && to - from > 1)
     ni_ledger_problem(c, NI_PROBLEM_UNEVEN, 1, "%s: %" PRIu64 " to %" PRIu64, whose, least, most);

@@ -1,13 +1,13 @@
 /*
- * The one account of a set of logs: what is there, what is missing, and why. check, summary, trace and pools ask it, so that
- * they cannot disagree.
+ * The one account of a set of logs: what is there, what is missing, and why. check, summary, trace and pools
+ * ask it, so that they cannot disagree.
  *
- * Counts and intervals, and of records a bounded sample that tells clocks apart (anchors.h): memory grows with communicators
- * times ranks and with holes in their numbers.
+ * Counts and intervals, and of records a bounded sample that tells clocks apart (anchors.h): memory grows
+ * with communicators times ranks and with holes in their numbers.
  *
- * ledger.c has its parts, take.c fills it line by line, read.c puts the accounts of parts together, judge.c turns it into
- * problems. A part is a file, or a range of one (line_reader.h); parts are merged in the order of the files and of the ranges
- * in them, so the result does not depend on how many threads read.
+ * ledger.c has its parts, take.c fills it line by line, read.c puts the accounts of parts together, judge.c
+ * turns it into problems. A part is a file, or a range of one (line_reader.h); parts are merged in the order
+ * of the files and of the ranges in them, so the result does not depend on how many threads read.
  *
  *   struct ni_ledger part = {0};
  *   ni_ledger_begin(&part, file, first);    a thread of its own: take and fault are for ni_scan_file()

@@ -81,7 +81,8 @@ static int take_operation(struct ni_ledger *c, const struct ni_line *l, struct n
   if (e == 0 && (l->op.has & NI_HAS_REC_SN)) e = ni_seq_set_add(&k->rec_sn, l->op.rec_sn);
   else if (e == 0 && !x->ours && !l->is_p2p) e = count_nvidia(c, l, x);
   const bool may_span = !l->is_p2p && l->ident.n_ranks > 1 && l->ident.nnodes != 1;
-  if (e == 0 && may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes)) e = ni_anchors_take(&x->anchors, l);
+  if (e == 0 && may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes))
+    e = ni_anchors_take(&x->anchors, l);
   return e;
 }
 

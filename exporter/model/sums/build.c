@@ -218,14 +218,19 @@ static int build_jobs(struct ni_run *r, struct ni_summary *s) {
   for (size_t i = 0; i < r->runs.n; i++) {
     const char *job = r->runs.run[i].job;
     size_t before = 0;
-    while (job && before < i && (!r->runs.run[before].job || strcmp(r->runs.run[before].job, job) != 0)) before++;
+    while (job && before < i && (!r->runs.run[before].job || strcmp(r->runs.run[before].job, job) != 0))
+      before++;
     if (!job || before < i) continue;
     if (s->job.jobs < SHOWN) id[s->job.jobs] = job;
     s->job.jobs++;
   }
   if (s->job.jobs < 2) return 0;
   for (uint32_t i = 0; i < s->job.jobs && i < SHOWN; i++)
-    ni_put(&w, "%s%s", i == 0 ? "" : i + 1 == s->job.jobs ? " and " : ", ", ni_safe_text(id[i], text, sizeof text));
+    ni_put(&w, "%s%s",
+           i == 0                 ? ""
+           : i + 1 == s->job.jobs ? " and "
+                                  : ", ",
+           ni_safe_text(id[i], text, sizeof text));
   if (s->job.jobs > SHOWN) ni_put(&w, ", ...");
   int e = ni_name(&r->names, NULL, ids, &code);
   s->job.ids = ni_name_text(&r->names, code);

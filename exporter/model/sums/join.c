@@ -156,7 +156,11 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
       continue;
     }
     struct stream *s = &j->stream[j->n_streams++];
-    *s = (struct stream){.member = m, .process = r->process_at[m->process], .piece = &cell->piece[i], .n = 1, .clock = r->process[m->process].clock};
+    *s = (struct stream){.member = m,
+                         .process = r->process_at[m->process],
+                         .piece = &cell->piece[i],
+                         .n = 1,
+                         .clock = r->process[m->process].clock};
     if (j->n_comms == 0 || j->comm[j->n_comms - 1].comm != m->comm)
       j->comm[j->n_comms++] = (struct comm){.comm = m->comm, .order = r->comm_at[m->comm], .stream = s};
     j->comm[j->n_comms - 1].n++;

@@ -172,7 +172,10 @@ struct ni_comm_row {
   double outside_ns;         /* between its first and last operation but outside of its kernels; NAN: no start times */
   double span_ns;            /* first start to last stop; NAN as above */
   int64_t first_us, last_us; /* Unix µs */
-  /* With cost.known, of the run: its transfers on the way from begin to end, and what all causes cost in its operations. */
+  /*
+   * With cost.known, of the run: its transfers on the way from begin to end, and what all causes cost in its
+   * operations.
+   */
   double path_us, cost_us;
 };
 
@@ -264,11 +267,20 @@ enum ni_finding_kind {
   NI_FIND_PERIODIC,            /* it does something else each so many steps */
   NI_FIND_THROTTLING,          /* its own time is longer in bursts */
   NI_FIND_UNDECIDED,
-  NI_FIND_FLAPPING,            /* a link (NVLink, NIC, pair, communicator) that is slow for a while, several times */
+  /* a link (NVLink, NIC, pair, communicator) that is slow for a while, several times */
+  NI_FIND_FLAPPING,
   NI_FIND_KINDS
 };
 extern const char *const ni_finding_names[NI_FIND_KINDS]; /* "late_rank", ... */
-enum ni_finding_level { NI_LEVEL_RANK = 0, NI_LEVEL_HOST, NI_LEVEL_STAGE, NI_LEVEL_REPLICA, NI_LEVEL_COMM, NI_LEVEL_FABRIC, NI_LEVEL_JOB };
+enum ni_finding_level {
+  NI_LEVEL_RANK = 0,
+  NI_LEVEL_HOST,
+  NI_LEVEL_STAGE,
+  NI_LEVEL_REPLICA,
+  NI_LEVEL_COMM,
+  NI_LEVEL_FABRIC,
+  NI_LEVEL_JOB
+};
 
 /* One of the times at which a flapping link was slow. */
 struct ni_moment {
@@ -282,7 +294,8 @@ struct ni_finding {
   enum ni_finding_kind kind;
   enum ni_finding_level level;
   enum ni_finding_kind link;   /* of links: which SLOW_ kind they are of, also where kind is FLAPPING */
-  uint32_t of;                 /* RANK: process; COMM: communicator; HOST: host; STAGE, REPLICA: its first process */
+  /* RANK: process; COMM: communicator; HOST: host; STAGE, REPLICA: its first process */
+  uint32_t of;
   uint32_t other;              /* the second one of a pair, likewise; UINT32_MAX: none */
   uint32_t *process;           /* whose it is, by global rank; owned */
   size_t n_processes;
@@ -322,8 +335,9 @@ struct ni_step {
 };
 
 /*
- * Of a process and a time bin, by what findings are judged. by_own: own time beyond that of ranks with the same work, as a part
- * of a step (evidence/own_map.h); else the mean over the records of duration / peers' median of the same operation.
+ * Of a process and a time bin, by what findings are judged. by_own: own time beyond that of ranks with the
+ * same work, as a part of a step (evidence/own_map.h); else the mean over the records of duration / peers'
+ * median of the same operation.
  */
 struct ni_heat {
   bool by_own;
@@ -389,7 +403,8 @@ struct ni_tag_row {
 
 struct ni_job_facts {              /* from process lines; NULL, -1: not stated */
   const char *id, *exe;
-  const char *ids;           /* of several jobs: "6101 and 6102", control characters are '?'; of one job NULL */
+  /* of several jobs: "6101 and 6102", control characters are '?'; of one job NULL */
+  const char *ids;
   uint32_t jobs, runs;       /* whose logs these are, all added up; jobs 0: no log states one */
   int32_t world_size, nccl_version;
   const char *formats;       /* "v4.0, v4.3" */

@@ -52,7 +52,9 @@ static const struct ni_clocks_host *known(const struct ni_clocks *c, const char 
   return found;
 }
 
-static const char *name_of(const struct ni_tr *r, uint32_t host) { return ni_name_text(&r->names, r->host[host].name); }
+static const char *name_of(const struct ni_tr *r, uint32_t host) {
+  return ni_name_text(&r->names, r->host[host].name);
+}
 
 /* Steps, and the reference: the known one of the lowest rank's host, if it is shown. */
 static int take_known(struct ni_tr *r) {
@@ -82,9 +84,17 @@ static void set_gpu_errors(struct ni_tr *r) {
 
 static int fit(struct ni_tr *r, int64_t since_ns, int64_t until_ns) {
   struct ni_host_clock *clock = calloc(r->n_hosts, sizeof *clock);
-  struct ni_straight s = {.clock = clock, .n_hosts = r->n_hosts, .reference = r->reference, .match = &r->match, .messages = &r->messages,
-                          .host_of = host_of, .better = better, .arg = r, .epoch_ns = r->first_ns == INT64_MAX ? 0 : r->first_ns / 2 + r->last_ns / 2,
-                          .since_ns = since_ns, .until_ns = until_ns};
+  struct ni_straight s = {.clock = clock,
+                          .n_hosts = r->n_hosts,
+                          .reference = r->reference,
+                          .match = &r->match,
+                          .messages = &r->messages,
+                          .host_of = host_of,
+                          .better = better,
+                          .arg = r,
+                          .epoch_ns = r->first_ns == INT64_MAX ? 0 : r->first_ns / 2 + r->last_ns / 2,
+                          .since_ns = since_ns,
+                          .until_ns = until_ns};
   if (!clock) return -ENOMEM;
   set_gpu_errors(r);
   for (uint32_t i = 0; i < r->n_hosts; i++) {

@@ -33,7 +33,10 @@ void ni_tr_choose_free(struct ni_tr *r) {
   r->log = NULL;
 }
 
-/* Host time to the clock of the window: how far a host is ahead then, at least or at most, whichever of its steps lie before. */
+/*
+ * Host time to the clock of the window: how far a host is ahead then, at least or at most, whichever of its
+ * steps lie before.
+ */
 static int64_t ahead(const struct ni_tr *r, uint32_t host, int64_t t, bool most) {
   const struct ni_host_clock *c = &r->host[host].clock;
   int64_t steps = 0, end = 0;

@@ -63,7 +63,8 @@ static int take_process(struct ni_head *h, const struct ni_process_line *p) {
 static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct ni_head *h = arg;
   int e = 0;
-  if (l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS) return STOP; /* a recorder, no process of a run */
+  /* a recorder, no process of a run */
+  if (l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS) return STOP;
   if (!h->host) {
     if (!(h->host = strdup(l->meta.hostname))) return -ENOMEM;
     h->pid = l->meta.pid;
@@ -83,12 +84,14 @@ struct reading {
   const bool *wanted;
 };
 
-static int read_head(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
+static int read_head(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
+                     void **result) {
   const struct reading *r = arg;
   struct ni_head *h = &r->head[p->file_no];
   if (r->wanted && !r->wanted[p->file_no]) return 0;
   ni_head_free(h);
-  *h = (struct ni_head){.rank = -1, .world = -1, .attempt = -1, .file = p->file_no, .deep = r->wanted != NULL};
+  *h = (struct ni_head){
+      .rank = -1, .world = -1, .attempt = -1, .file = p->file_no, .deep = r->wanted != NULL};
   to->arg = h;
   to->take = take_line;
   to->counters = to->head = true;
@@ -101,7 +104,8 @@ int ni_heads_read(struct ni_head *head, const struct ni_files *files, const bool
   struct ni_scan_plan plan = {0};
   unsigned jobs = ni_scan_jobs();
   int e = ni_scan_plan(&plan, files, false, jobs);
-  if (e == 0) e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .arg = &r, .part = read_head});
+  if (e == 0)
+    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .arg = &r, .part = read_head});
   ni_scan_plan_free(&plan);
   return e;
 }

@@ -1,8 +1,8 @@
 /*
  * What the beginning of each log says of its process: by that runs are told apart (runs.c).
  *
- * One thread, with helpers of its own. Ownership: heads are the caller's array, one a file, ni_head_free(). What cannot be read
- * is told by those who read all of it. Failure: -ENOMEM.
+ * One thread, with helpers of its own. Ownership: heads are the caller's array, one a file, ni_head_free().
+ * What cannot be read is told by those who read all of it. Failure: -ENOMEM.
  */
 #ifndef NI_HEADS_H
 #define NI_HEADS_H
@@ -35,7 +35,10 @@ struct ni_head {
   bool deep; /* read further than the first lines */
 };
 
-/* head[i]: of file i. wanted: bit by file, which are read; NULL: all, their first lines. With wanted more lines are read. */
+/*
+ * head[i]: of file i. wanted: bit by file, which are read; NULL: all, their first lines. With wanted more
+ * lines are read.
+ */
 int ni_heads_read(struct ni_head *head, const struct ni_files *files, const bool *wanted);
 void ni_head_free(struct ni_head *h);
 

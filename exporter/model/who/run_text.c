@@ -27,8 +27,9 @@ const char *ni_run_text(const struct ni_runs *r, size_t run, char out[256]) {
   if (x->mixed_with) snprintf(doubt, sizeof doubt, "; nothing tells it from run %u for sure", x->mixed_with);
   else if (x->parts > 1)
     snprintf(doubt, sizeof doubt, "; or several jobs: %u groups without a communicator in common", x->parts);
-  snprintf(out, 256, "run %zu (%s%.80s%s%u %s%s%s%s)", run + 1, x->job ? "job " : "", x->job ? x->job : "", x->job ? ", " : "",
-           x->processes, ni_plural(x->processes, "process", "processes"), *when ? ", from " : "", when, doubt);
+  snprintf(out, 256, "run %zu (%s%.80s%s%u %s%s%s%s)", run + 1, x->job ? "job " : "", x->job ? x->job : "",
+           x->job ? ", " : "", x->processes, ni_plural(x->processes, "process", "processes"),
+           *when ? ", from " : "", when, doubt);
   return out;
 }
 

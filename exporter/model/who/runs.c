@@ -17,7 +17,8 @@
 #define ENGINES_NS (10 * S_NS)
 #define CLEARLY 4            /* so many times nearer is clearly nearer */
 
-enum { A_PROCESS = 1, A_FILES, A_HOST_NAME, A_IDENTITY, A_SPACE, A_SLOT, A_CLAIM, A_HELD, A_HAS, A_ON_HOST, A_GPU };
+enum { A_PROCESS = 1, A_FILES, A_HOST_NAME, A_IDENTITY, A_SPACE, A_SLOT,
+       A_CLAIM, A_HELD, A_HAS, A_ON_HOST, A_GPU };
 
 /* What is known of a thing: numbers by keys. */
 struct known {
@@ -32,7 +33,10 @@ struct process {
   uint32_t group;
 };
 
-/* Where each rank is there once: a communicator, or the launcher's numbers of a job (hash 0). Of one batch job alone. */
+/*
+ * Where each rank is there once: a communicator, or the launcher's numbers of a job (hash 0). Of one batch
+ * job alone.
+ */
 struct space {
   uint64_t hash;
   int32_t n_ranks;
@@ -81,8 +85,8 @@ struct finding {
   struct group *group;
   struct making *making;
   uint32_t *member; /* processes, those of one group beside each other */
-  size_t n_known, cap_known, n_processes, cap_processes, n_spaces, cap_spaces, n_slots, cap_slots, n_seats, cap_seats,
-      n_groups, cap_making;
+  size_t n_known, cap_known, n_processes, cap_processes, n_spaces, cap_spaces, n_slots, cap_slots, n_seats,
+      cap_seats, n_groups, cap_making;
   struct ni_index at_hash;
   bool apart; /* a group became a run of its own by its communicators alone */
 };
@@ -91,7 +95,8 @@ static uint64_t hash_of(uint32_t what, uint64_t a, uint64_t b, uint32_t c) {
   return ni_hash(ni_hash(ni_hash(ni_hash(0, what), a), b), c);
 }
 
-static struct known *look(struct finding *x, uint64_t hash, uint32_t what, uint64_t a, uint64_t b, uint32_t c) {
+static struct known *look(struct finding *x, uint64_t hash, uint32_t what, uint64_t a, uint64_t b,
+                          uint32_t c) {
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&x->at_hash, hash, &at)) != NI_INDEX_NONE;) {
     struct known *s = &x->known[k];
@@ -107,8 +112,9 @@ static int add(struct finding *x, uint64_t hash, struct known s) {
   return 0;
 }
 
-/* The number of a thing, which is `number` if it is new; with put false a new one is UINT32_MAX and stays unknown. */
-static int64_t find(struct finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c, bool put, size_t number) {
+/* The number of a thing: `number` if it is new, or with put false UINT32_MAX, and it stays unknown. */
+static int64_t find(struct finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c, bool put,
+                    size_t number) {
   uint64_t hash = hash_of(what, a, b, c);
   const struct known *s = look(x, hash, what, a, b, c);
   if (s) return s->number;
@@ -128,11 +134,15 @@ static bool is_known(struct finding *x, uint32_t what, uint64_t a, uint64_t b, u
   return find(x, what, a, b, c, false, 0) != UINT32_MAX;
 }
 
-static uint64_t rank_of(int32_t n_ranks, int32_t rank) { return (uint64_t)(uint32_t)n_ranks << 32 | (uint32_t)rank; }
+static uint64_t rank_of(int32_t n_ranks, int32_t rank) {
+  return (uint64_t)(uint32_t)n_ranks << 32 | (uint32_t)rank;
+}
 
 static uint64_t apart_ns(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
-static uint64_t start_of(const struct process *p) { return p->head->at_ns > 0 ? (uint64_t)p->head->at_ns : 0; }
+static uint64_t start_of(const struct process *p) {
+  return p->head->at_ns > 0 ? (uint64_t)p->head->at_ns : 0;
+}
 
 /* ---- processes ---- */
 
@@ -143,7 +153,7 @@ static void take_over(struct ni_head *to, struct ni_head *from) {
   if (!to->gpu) to->gpu = from->gpu;
 }
 
-/* Where a file does not say when its process began: files of one name are of one process, and so is a copy. */
+/* Where a file does not say when its process began: files of one name are of one process, as a copy is. */
 static int number_process(struct finding *x, struct ni_head *h) {
   const char *path = x->files->file[h->file].path;
   char origin[PATH_MAX];
@@ -186,8 +196,8 @@ static int take_seat(struct finding *x, uint32_t process, uint64_t hash, int32_t
   int64_t k = find(x, A_SLOT, (uint64_t)s, (uint32_t)rank, 0, true, x->n_slots);
   if (k < 0) return (int)k;
   if ((size_t)k == x->n_slots)
-    x->slot[x->n_slots++] = (struct slot){.space = (uint32_t)s, .process = process, .group = UINT32_MAX, .rank = rank,
-                                          .gap_ns = UINT64_MAX};
+    x->slot[x->n_slots++] = (struct slot){
+        .space = (uint32_t)s, .process = process, .group = UINT32_MAX, .rank = rank, .gap_ns = UINT64_MAX};
   else if (x->slot[k].process == process) return 0;
   else {
     int64_t seat = find(x, A_CLAIM, (uint64_t)k, process, 0, true, x->n_seats);
@@ -265,7 +275,7 @@ static int make_groups(struct finding *x) {
   return 0;
 }
 
-/* How often each rank is claimed, and by whom as the how manyth: groups come in the order in which they began. */
+/* How often each rank is claimed, and by whom as the how manyth: groups come in the order of their begin. */
 static void count_claims(struct finding *x) {
   for (uint32_t g = 0; g < x->n_groups; g++)
     for (uint32_t i = 0; i < x->group[g].n_seats; i++) {
@@ -273,7 +283,8 @@ static void count_claims(struct finding *x) {
       struct slot *s = &x->slot[seat->slot];
       const struct process *p = &x->process[seat->process];
       if (s->group == g) continue;
-      if (s->claims && apart_ns(start_of(p), s->last_ns) < s->gap_ns) s->gap_ns = apart_ns(start_of(p), s->last_ns);
+      if (s->claims && apart_ns(start_of(p), s->last_ns) < s->gap_ns)
+        s->gap_ns = apart_ns(start_of(p), s->last_ns);
       s->host = s->claims == 0 || s->host == p->host ? p->host : UINT32_MAX;
       s->last_ns = start_of(p);
       s->group = g;
@@ -300,7 +311,10 @@ static bool is_same_job(const struct ni_head *a, const struct ni_head *b) {
   return a->job && b->job && strcmp(a->job, b->job) == 0;
 }
 
-/* Two processes that begin together on GPUs of their own, each with the numbers of a launcher of its own: a job of several engines. */
+/*
+ * Two processes that begin together on GPUs of their own, each with the numbers of a launcher of its own: a
+ * job of several engines.
+ */
 static bool are_engines(struct finding *x, const struct group *g, uint32_t run) {
   const struct process *first = x->making[run].first;
   bool beside = is_same_job(first->head, x->process[g->process[0]].head);
@@ -341,7 +355,8 @@ static const struct process *beside(struct finding *x, const struct process *p, 
 /* By one clock, where they have a host in common. */
 static uint64_t distance(struct finding *x, const struct group *g, uint32_t run) {
   const struct process *p = &x->process[g->process[0]], *other = beside(x, p, run);
-  return other ? apart_ns(start_of(p), start_of(other)) : apart_ns(g->start_ns, (uint64_t)x->r->run[run].start_ns);
+  return other ? apart_ns(start_of(p), start_of(other))
+               : apart_ns(g->start_ns, (uint64_t)x->r->run[run].start_ns);
 }
 
 /* What speaks for the group's being of that run: 0: nothing. */
@@ -371,7 +386,8 @@ static bool is_better(const struct choice *a, const struct choice *b) {
 }
 
 /* Is that what tells, or is the other as good? */
-static bool is_clear(const struct finding *x, const struct group *g, const struct choice *best, const struct choice *next) {
+static bool is_clear(const struct finding *x, const struct group *g, const struct choice *best,
+                     const struct choice *next) {
   if (best->affinity != next->affinity) return true;
   if (best->turn != next->turn) return x->slot[g->slot].gap_ns >= CLEAR_NS;
   return next->far_ns >= CLEAR_NS && next->far_ns / CLEARLY >= best->far_ns;
@@ -386,7 +402,10 @@ static struct choice weigh(struct finding *x, const struct group *g, uint32_t ru
                          .far_pid = other ? apart_ns((uint64_t)p->head->pid, (uint64_t)other->head->pid) : 0};
 }
 
-/* Two launchers begin their processes one after the other: numbers of processes tell them apart where moments do not. */
+/*
+ * Two launchers begin their processes one after the other: numbers of processes tell them apart where moments
+ * do not.
+ */
 static bool is_told_by_pid(const struct choice *a, const struct choice *b) {
   return a->far_pid && b->far_pid && b->far_pid / CLEARLY >= a->far_pid;
 }
@@ -455,7 +474,7 @@ static int place(struct finding *x, const struct group *g) {
   return hold(x, g, run);
 }
 
-/* Those first whose rank is there most often: each is the beginning of another run, and the others are put to them. */
+/* Those first whose rank is there most often: each begins another run, and the others are put to them. */
 static int by_lives(const void *a, const void *b, void *arg) {
   const struct group *all = arg, *g = &all[*(const uint32_t *)a], *h = &all[*(const uint32_t *)b];
   if (g->lives != h->lives) return g->lives > h->lives ? -1 : 1;
@@ -510,7 +529,10 @@ static int find_all(struct finding *x) {
   return e == 0 && x->n_groups ? place_all(x) : e;
 }
 
-/* What the first lines of their logs leave open, more of them may tell: other communicators. All are looked at again. */
+/*
+ * What the first lines of their logs leave open, more of them may tell: other communicators. All are looked
+ * at again.
+ */
 static int look_deeper(struct finding *x) {
   bool open = x->apart || ni_runs_doubtful(x->r);
   if (!open) return 0;

@@ -71,24 +71,30 @@ void ni_who_rewind(struct ni_who *w);
 void ni_who_free(struct ni_who *w);
 
 /*
- * Which files are of which run: a folder can hold the logs of several, of a job that was started again or of jobs without a
- * folder of their own. All commands see the same runs, name them alike, and read one of them with --run.
+ * Which files are of which run: a folder can hold the logs of several, of a job that was started again or of
+ * jobs without a folder of their own. All commands see the same runs, name them alike, and read one of them
+ * with --run.
  *
  * A run is what was started together, told by the beginning of each log:
  *
- *   1. Processes with a communicator in common (hash, number of ranks) are of one run. A communicator of which two processes are the
- *      same rank is there several times and joins nobody. Neither does it where their batch jobs or attempts differ.
- *   2. Groups that this leaves are of one run where they have the same batch job; or are ranks of one launcher's job that began within
- *      ten minutes; or, without such numbers, are not whole jobs by themselves. No rank, in the job or in a communicator, and no GPU
- *      is in a run twice. Engines of one batch job that begin together on GPUs of their own are one run, whatever their ranks.
- *   3. Where there are several runs for a group, it is of the one in which its rank began as the how manyth on its host, else of the
- *      nearest in time, by one host's clock where they share one. Where moments are too close, numbers of processes tell. Where they
- *      do not, either, or nothing holds a run together but the time, both are read again up to line 4096, and what is still open is
- *      said by ni_run_text(): nothing is mixed without a word.
+ *   1. Processes with a communicator in common (hash, number of ranks) are of one run. A communicator of
+ *      which two processes are the same rank is there several times and joins nobody. Neither does it where
+ *      their batch jobs or attempts differ.
+ *   2. Groups that this leaves are of one run where they have the same batch job; or are ranks of one
+ *      launcher's job that began within ten minutes; or, without such numbers, are not whole jobs by
+ *      themselves. No rank, in the job or in a communicator, and no GPU is in a run twice. Engines of one
+ *      batch job that begin together on GPUs of their own are one run, whatever their ranks.
+ *   3. Where there are several runs for a group, it is of the one in which its rank began as the how manyth
+ *      on its host, else of the nearest in time, by one host's clock where they share one. Where moments are
+ *      too close, numbers of processes tell. Where they do not, either, or nothing holds a run together but
+ *      the time, both are read again up to line 4096, and what is still open is said by ni_run_text():
+ *      nothing is mixed without a word.
  *
- * Runs are numbered from 1 in the order in which they began. Work and memory grow with processes and their communicators.
+ * Runs are numbered from 1 in the order in which they began. Work and memory grow with processes and their
+ * communicators.
  *
- * One thread, with helpers of its own while files are read. What cannot be read is told by those who read all of it.
+ * One thread, with helpers of its own while files are read. What cannot be read is told by those who read all
+ * of it.
  */
 struct ni_job_run {
   char *job;           /* of the batch system; NULL: not stated */

@@ -276,7 +276,10 @@ void ni_fig_percentiles(FILE *f, const struct ni_figure *fig) {
   fprintf(f, "unset multiplot\n");
 }
 
-/* From -1, clearly late, to 1, as in the palette: by own time a fifth of a step longer, by durations half of the peers'. */
+/*
+ * From -1, clearly late, to 1, as in the palette: by own time a fifth of a step longer, by durations half of
+ * the peers'.
+ */
 static double shade(const struct ni_heat *h, size_t at) {
   double v = h->count[at] ? (double)h->relative[at] : NAN;
   if (h->by_own) return -v / 0.2;
@@ -301,8 +304,9 @@ void ni_fig_heat(FILE *f, const struct ni_figure *fig) {
   if (height < 300) height = 300;
   if (height > 900) height = 900;
   ni_fig_begin(f, fig, NI_FIG_W + 100, height);
-  fprintf(f, "set title 'Ranks over time: %s", h->by_own ? "own time beyond that of ranks with the same work, as a part of a step"
-                                                      : "duration against the median of the peers in the same operations");
+  fprintf(f, "set title 'Ranks over time: %s",
+          h->by_own ? "own time beyond that of ranks with the same work, as a part of a step"
+                    : "duration against the median of the peers in the same operations");
   if (h->rows > rows) fprintf(f, " (up to %u ranks a line, the furthest shown)", (h->rows + rows - 1) / rows);
   fprintf(f, "' font ',11' offset -8,0\n"
              "set palette defined (-1 '#b23c00', -0.4 '#e9a27c', 0 '#f2f3f5', 0.4 '#86b3d6', 1 '#005c9e')\n"
@@ -311,8 +315,10 @@ void ni_fig_heat(FILE *f, const struct ni_figure *fig) {
              "set colorbox horizontal user origin screen 0.33,%.4f size screen 0.5,%.4f\n"
              "set tics front scale 0.4\nunset grid\n"
              "set lmargin screen 0.24\nset rmargin screen 0.965\nset bmargin screen %.4f\nset tmargin screen %.4f\n",
-          h->by_own ? "'20 %% longer: the others waited' -1, '10 %%' -0.5, 'as the others' 0, '10 %%' 0.5, '20 %% shorter' 1"
-                    : "'0.5x: late, the others waited' -1, '0.7x' -0.515, '1x' 0, '1.4x' 0.485, '2x: waited for others' 1",
+          h->by_own ? "'20 %% longer: the others waited' -1, '10 %%' -0.5, 'as the others' 0, '10 %%' 0.5, "
+                      "'20 %% shorter' 1"
+                    : "'0.5x: late, the others waited' -1, '0.7x' -0.515, '1x' 0, '1.4x' 0.485, "
+                      "'2x: waited for others' 1",
           34.0 / height, 12.0 / height, 100.0 / height, 1 - 40.0 / height);
   ni_fig_run_axis(f, s);
   /* The heat map may have fewer bins than the run. */

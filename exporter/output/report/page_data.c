@@ -60,11 +60,12 @@ static void write_paths(struct ni_json *j, const struct ni_render_options *o) {
 /* Processes whose lines of the heat map it is about: none where it is no rank's own time. */
 static void put_rows(struct ni_json *j, const char *key, const void *finding, const void *summary) {
   const struct ni_finding *f = finding;
-  const bool own = f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_SLOW_HOST || f->kind == NI_FIND_PAUSES ||
-                   f->kind == NI_FIND_SLOW_STAGE || f->kind == NI_FIND_UNEVEN;
+  const bool own = f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_SLOW_HOST ||
+                   f->kind == NI_FIND_PAUSES || f->kind == NI_FIND_SLOW_STAGE || f->kind == NI_FIND_UNEVEN;
   (void)summary;
   NI_JSON_ARRAY(j, key)
-    for (size_t i = 0; own && i < ni_page_at_most(f->n_processes, NI_PAGE_TEXTS); i++) ni_json_u64(j, NULL, f->process[i]);
+    for (size_t i = 0; own && i < ni_page_at_most(f->n_processes, NI_PAGE_TEXTS); i++)
+      ni_json_u64(j, NULL, f->process[i]);
 }
 
 static void put_note(struct ni_json *j, const char *key, const void *finding, const void *summary) {
@@ -75,9 +76,10 @@ static void put_note(struct ni_json *j, const char *key, const void *finding, co
 /* What stands out; what that costs and the steps where they are known. */
 static void write_findings(struct ni_json *j, const struct ni_summary *s) {
   static const struct ni_json_field fields[] = {
-      NI_PAGE(ni_finding, text), NI_PAGE(ni_finding, lost_us), NI_PAGE(ni_finding, low_us), NI_PAGE(ni_finding, high_us),
-      NI_PAGE(ni_finding, from_step), NI_PAGE(ni_finding, to_step), NI_PAGE(ni_finding, from_us), NI_PAGE(ni_finding, to_us),
-      NI_JSON_BY(put_rows, "rows"), NI_JSON_BY(put_note, "note"), NI_PAGE(ni_finding, evidence), NI_PAGE(ni_finding, next)};
+      NI_PAGE(ni_finding, text),    NI_PAGE(ni_finding, lost_us),   NI_PAGE(ni_finding, low_us),
+      NI_PAGE(ni_finding, high_us), NI_PAGE(ni_finding, from_step), NI_PAGE(ni_finding, to_step),
+      NI_PAGE(ni_finding, from_us), NI_PAGE(ni_finding, to_us),     NI_JSON_BY(put_rows, "rows"),
+      NI_JSON_BY(put_note, "note"), NI_PAGE(ni_finding, evidence),  NI_PAGE(ni_finding, next)};
   static const struct ni_json_field cost[] = {NI_JSON(ni_cost, run_us), NI_JSON(ni_cost, without_us), NI_JSON(ni_cost, own),
                                               NI_JSON(ni_cost, pauses), NI_JSON(ni_cost, transfer)};
   char text[320];

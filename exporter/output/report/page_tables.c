@@ -20,7 +20,8 @@ static const struct ni_json_field comm_fields[] = {
     NI_PAGE(ni_comm_row, nnodes), NI_PAGE(ni_comm_row, ranks_seen), NI_PAGE(ni_comm_row, hosts_seen),
     NI_PAGE(ni_comm_row, records), NI_PAGE(ni_comm_row, operations), NI_PAGE_AS(ni_comm_row, partial_operations, "partial"),
     NI_PAGE(ni_comm_row, transfer_ns), NI_PAGE(ni_comm_row, waiting_ns), NI_PAGE(ni_comm_row, outside_ns),
-    NI_PAGE(ni_comm_row, path_us), NI_PAGE(ni_comm_row, cost_us), NI_PAGE(ni_comm_row, span_ns), NI_PAGE(ni_comm_row, first_us), NI_PAGE(ni_comm_row, last_us),
+    NI_PAGE(ni_comm_row, path_us), NI_PAGE(ni_comm_row, cost_us), NI_PAGE(ni_comm_row, span_ns),
+    NI_PAGE(ni_comm_row, first_us), NI_PAGE(ni_comm_row, last_us),
     {"role", put_role, offsetof(struct ni_comm_row, role)}};
 
 static const struct ni_json_field host_fields[] = {
@@ -131,9 +132,10 @@ static void base64(const unsigned char *in, size_t n, char *out) {
 }
 
 /*
- * The heat map: {"rows","bins","run","left_out","by_own","cells":base64}; row i is process i. One byte a cell: 0 nothing, else
- * by own time 128 + 400 * part of a step (0.25 % each, +-0.3 fit), by durations 128 + 24 * log2(ratio): 3 % each, 1/32 .. 32
- * fit. Bins are merged in equal runs, weighted by their counts, when rows x bins would be too many.
+ * The heat map: {"rows","bins","run","left_out","by_own","cells":base64}; row i is process i. One byte a
+ * cell: 0 nothing, else by own time 128 + 400 * part of a step (0.25 % each, +-0.3 fit), by durations 128 +
+ * 24 * log2(ratio): 3 % each, 1/32 .. 32 fit. Bins are merged in equal runs, weighted by their counts, when
+ * rows x bins would be too many.
  */
 static int write_heat(struct ni_json *j, const struct ni_summary *s) {
   const struct ni_heat *h = &s->heat;

@@ -60,7 +60,9 @@ static void wake_rank(struct run *u, int rank) {
     if (!u->actor[rank * NJ_STREAMS + s].blocked) wake(u, rank * NJ_STREAMS + s);
 }
 
-static const struct nj_round *round_of(const struct run *u, const struct actor *a) { return &u->round[a->round]; }
+static const struct nj_round *round_of(const struct run *u, const struct actor *a) {
+  return &u->round[a->round];
+}
 
 static const struct nj_code *code_of(const struct run *u, const struct actor *a) {
   return &u->job->rank[a->rank].code[round_of(u, a)->program];
@@ -82,8 +84,8 @@ static void compute(struct run *u, struct actor *a, const struct nj_instr *i) {
   const struct nj_job *job = u->job;
   struct nj_cpu *cpu = &u->cpu[a->rank];
   int step = round_of(u, a)->step;
-  double jitter =
-      nj_normal(nj_draw(job->noise, NJ_DRAW_JITTER, round_of(u, a)->name, (uint64_t)a->rank, (uint64_t)a->at));
+  double jitter = nj_normal(
+      nj_draw(job->noise, NJ_DRAW_JITTER, round_of(u, a)->name, (uint64_t)a->rank, (uint64_t)a->at));
   double ns = i->ns * job->rank[a->rank].speed * (1 + job->model.jitter * jitter);
   ns *= job->slower;
   if (!i->fixed) ns *= nj_compute_factor(job, u->active, a->rank, moment(u, a, a->ready));
@@ -118,7 +120,8 @@ static void tell(struct run *u, const struct actor *a, const struct nj_instr *i,
 }
 
 static double skew(const struct run *u, const struct actor *a) {
-  return SKEW_NS * nj_unit(nj_draw(u->job->noise, NJ_DRAW_SKEW, round_of(u, a)->name, (uint64_t)a->rank, (uint64_t)a->at));
+  return SKEW_NS * nj_unit(nj_draw(u->job->noise, NJ_DRAW_SKEW, round_of(u, a)->name, (uint64_t)a->rank,
+                                   (uint64_t)a->at));
 }
 
 /* A replica's own traffic grows with its tokens. */
@@ -144,11 +147,12 @@ static void collective(struct run *u, struct actor *last, const struct nj_instr 
   if (++m->there < c->n) return;
   enum nj_program program = round_of(u, last)->program;
   uint64_t number = m->number[program]++ + ((uint64_t)program << 40);
-  double begin = m->start[0], noise = nj_normal(nj_draw(job->noise, NJ_DRAW_TRANSFER, (uint64_t)id, number, 0));
+  double begin = m->start[0],
+         noise = nj_normal(nj_draw(job->noise, NJ_DRAW_TRANSFER, (uint64_t)id, number, 0));
   for (int k = 1; k < c->n; k++) begin = fmax(begin, m->start[k]);
   double bytes = coll_bytes(u, c, i, round_of(u, last)->step);
-  double ns =
-      nj_coll_ns(job, u->active, c, (enum nj_func)i->func, bytes, moment(u, last, begin)) * (1 + NOISE * noise);
+  double ns = nj_coll_ns(job, u->active, c, (enum nj_func)i->func, bytes, moment(u, last, begin)) *
+              (1 + NOISE * noise);
   m->there = 0;
   for (int k = 0; k < c->n; k++) {
     struct actor *a = &u->actor[c->rank[k] * NJ_STREAMS + i->stream];
@@ -230,7 +234,8 @@ static void synchronise(struct run *u, struct actor *a) {
   struct nj_incident planted = {a->rank, step, "planted", cpu->planted_at, cpu->planted};
   if (own.ns > NJ_INCIDENT_NS) u->watch->incident(u->watch->context, &own);
   /* Where all ranks pause together nobody began it. */
-  if (planted.ns > NJ_INCIDENT_NS && u->job->kind != NJ_EVALUATION) u->watch->incident(u->watch->context, &planted);
+  if (planted.ns > NJ_INCIDENT_NS && u->job->kind != NJ_EVALUATION)
+    u->watch->incident(u->watch->context, &planted);
 }
 
 /* One actor, until it must wait. */
@@ -282,7 +287,8 @@ static void plan_rounds(struct run *u) {
   for (int s = 0; s <= job->steps; s++) {
     int rounds = s < job->steps ? nj_eval_rounds(job, u->active, s) : 0;
     for (int k = 0; k < rounds; k++)
-      u->round[u->rounds++] = (struct nj_round){NJ_EVAL, s, (uint64_t)1 << 32 | (uint64_t)s << 12 | (uint64_t)k};
+      u->round[u->rounds++] =
+          (struct nj_round){NJ_EVAL, s, (uint64_t)1 << 32 | (uint64_t)s << 12 | (uint64_t)k};
     u->round[u->rounds++] = (struct nj_round){NJ_TRAIN, s, (uint64_t)s};
   }
   u->rounds--; /* what stands behind the last */
@@ -300,7 +306,8 @@ static void begin_run(struct run *u) {
   u->cpu = calloc(n, sizeof *u->cpu);
   u->meeting = calloc((size_t)job->n_comms, sizeof *u->meeting);
   u->message = calloc((size_t)job->n_comms, sizeof *u->message);
-  if (!u->actor || !u->list || !u->listed || !u->event || !u->event_round || !u->cpu || !u->meeting || !u->message)
+  if (!u->actor || !u->list || !u->listed || !u->event || !u->event_round || !u->cpu || !u->meeting ||
+      !u->message)
     nj_more(NULL, ~0ul);
   for (int k = 0; k < job->n_comms; k++) {
     const struct nj_comm *c = &job->comm[k];

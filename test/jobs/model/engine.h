@@ -4,8 +4,8 @@
  *   compute    from stream free and launched, for its time; not before its last launch
  *   collective starts on each rank when its stream is free and it is launched; all end one transfer after the last start
  *   Send, Recv the same of two; the streams go on when all of the group are done
- *   CPU        launches a round (a step, or a part of an evaluation) as fast as it can, behind the end of the one before;
- *              pauses of garbage collection, data loader
+ *   CPU        launches a round (a step, or a part of an evaluation) as fast as it can, behind the end of the
+ *              one before; pauses of garbage collection, data loader
  */
 #ifndef NI_JOBS_ENGINE_H
 #define NI_JOBS_ENGINE_H

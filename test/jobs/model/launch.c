@@ -17,17 +17,20 @@ static int pause(const struct nj_job *job, int rank, int step, struct nj_cpu *cp
   cpu->pause = 0;
   if (step == 0 || nj_unit(x) >= job->model.pauses) return -1;
   cpu->pause = 4e6 + 16e6 * nj_unit(y) * nj_unit(ni_mix(y));
-  return nj_unit(ni_mix(y + 1)) < LOADER_SHARE ? 0 : (int)(ni_mix(y + 2) % (uint64_t)job->rank[rank].code[NJ_TRAIN].n);
+  return nj_unit(ni_mix(y + 1)) < LOADER_SHARE
+             ? 0
+             : (int)(ni_mix(y + 2) % (uint64_t)job->rank[rank].code[NJ_TRAIN].n);
 }
 
 /* Requests that are waited for: all ranks of a replica, all the same. */
 static double idle(const struct nj_job *job, int rank, int step) {
   uint64_t x = nj_draw(job->noise, NJ_DRAW_BATCH, (uint64_t)job->rank[rank].dp, (uint64_t)step, 2);
-  return job->kind == NJ_INFERENCE && nj_unit(x) < 0.04 ? 60e6 * nj_unit(ni_mix(x)) * nj_unit(ni_mix(x + 1)) : 0;
+  return job->kind == NJ_INFERENCE && nj_unit(x) < 0.04 ? 60e6 * nj_unit(ni_mix(x)) * nj_unit(ni_mix(x + 1))
+                                                        : 0;
 }
 
-void nj_cpu_step(const struct nj_job *job, unsigned active, int rank, const struct nj_round *round, double from,
-                 struct nj_cpu *cpu) {
+void nj_cpu_step(const struct nj_job *job, unsigned active, int rank, const struct nj_round *round,
+                 double from, struct nj_cpu *cpu) {
   const struct nj_code *code = &job->rank[rank].code[round->program];
   int step = round->step, planted = -1, paused = -1;
   double noise = nj_normal(nj_draw(job->noise, NJ_DRAW_LAUNCH, round->name, (uint64_t)rank, 0));

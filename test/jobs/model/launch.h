@@ -22,7 +22,7 @@ struct nj_cpu {
 };
 
 /* Fills issue for the round, which the CPU begins at `from`. */
-void nj_cpu_step(const struct nj_job *job, unsigned active, int rank, const struct nj_round *round, double from,
-                 struct nj_cpu *cpu);
+void nj_cpu_step(const struct nj_job *job, unsigned active, int rank, const struct nj_round *round,
+                 double from, struct nj_cpu *cpu);
 
 #endif

@@ -8,6 +8,7 @@
 double nj_coll_ns(const struct nj_job *job, unsigned active, const struct nj_comm *c, enum nj_func func, double bytes,
                   struct nj_when when);
 /* A message between two ranks, one of `share` that leave a GPU at the same time. */
-double nj_p2p_ns(const struct nj_job *job, unsigned active, int from, int to, double bytes, int share, struct nj_when when);
+double nj_p2p_ns(const struct nj_job *job, unsigned active, int from, int to, double bytes, int share,
+                 struct nj_when when);
 
 #endif

@@ -14,13 +14,19 @@ static double draw_host(const struct nj_job *job, int what, int host) {
 }
 
 int64_t nj_epoch(const struct nj_job *job) {
-  return INT64_C(1790000000000000000) + (int64_t)(job->epoch % 100000) * 60000000000 + (int64_t)job->place.begin_ns;
+  return INT64_C(1790000000000000000) + (int64_t)(job->epoch % 100000) * 60000000000 +
+         (int64_t)job->place.begin_ns;
 }
-double nj_host_offset_ns(const struct nj_job *job, int host) { return (2 * draw_host(job, 0, host) - 1) * job->weather.offset_s * 1e9; }
-double nj_host_drift_ppm(const struct nj_job *job, int host) { return (2 * draw_host(job, 1, host) - 1) * job->weather.drift_ppm; }
+double nj_host_offset_ns(const struct nj_job *job, int host) {
+  return (2 * draw_host(job, 0, host) - 1) * job->weather.offset_s * 1e9;
+}
+double nj_host_drift_ppm(const struct nj_job *job, int host) {
+  return (2 * draw_host(job, 1, host) - 1) * job->weather.drift_ppm;
+}
 
 int64_t nj_steady_ns(const struct nj_job *job, int host, double at) {
-  return nj_epoch(job) + (int64_t)(at + nj_host_offset_ns(job, host) + (at + job->place.begin_ns) * nj_host_drift_ppm(job, host) * 1e-6);
+  return nj_epoch(job) + (int64_t)(at + nj_host_offset_ns(job, host) +
+                                   (at + job->place.begin_ns) * nj_host_drift_ppm(job, host) * 1e-6);
 }
 
 int64_t nj_stepped_ns(const struct nj_job *job, int host, double at) {
@@ -50,7 +56,8 @@ static double moved_ns(const struct nj_job *job, int rank, uint64_t which, doubl
   return ni_mix(y) % 2 ? by : -by;
 }
 
-void nj_stamps(const struct nj_job *job, int rank, uint64_t which, double at, double end, int64_t *start, int64_t *stop) {
+void nj_stamps(const struct nj_job *job, int rank, uint64_t which, double at, double end, int64_t *start,
+               int64_t *stop) {
   int host = job->rank[rank].host;
   int64_t tick = job->weather.timer_ns, late = nj_delivery_ns(job, rank);
   if (job->weather.overlap_ns > 0) {

@@ -74,7 +74,8 @@ static char *key(char *p, const char *name, int64_t v) { return number(text(p, n
 /* A line up to its kind; side NULL: about the process. */
 static char *head(struct file *f, const struct side *s) {
   char *p = text(nj_out_room(&f->out), s ? s->head : f->process);
-  double at = (double)(f->dump_us * 1000 - nj_epoch(f->job)); /* near enough to tell before from after a step */
+  /* near enough to tell before from after a step */
+  double at = (double)(f->dump_us * 1000 - nj_epoch(f->job));
   return text(number(p, f->dump_us + nj_stepped_ns(f->job, f->host, at) / 1000), f->tail);
 }
 
@@ -116,14 +117,16 @@ static int64_t first_second(const struct nj_job *job, int host) {
 static void clock_line(struct nj_lines *l, int rank, int side, double at) {
   struct file *f = &l->file[rank];
   int host = l->job->rank[rank].host;
-  int64_t now = nj_host_ns(l->job, host, at), since = nj_steady_ns(l->job, host, at) - nj_epoch(l->job) + 5000000000;
+  int64_t now = nj_host_ns(l->job, host, at),
+          since = nj_steady_ns(l->job, host, at) - nj_epoch(l->job) + 5000000000;
   int64_t stepped = nj_stepped_ns(l->job, host, at);
   since -= whole_seconds_off(l->job, host) * 1000000000; /* a host's uptime knows of no calendar */
   char *p = text(head(f, &f->side[side]), ",\"clock\":{\"source\":\"tsc\"");
   p = key(p, ",\"ticks\":", since * 5 / 2);
   p = key(p, ",\"monotonic_ns\":", since);
   p = key(p, ",\"realtime_ns\":", now);
-  p = key(text(p, ",\"ns_per_tick\":0.400000000000"), ",\"gpu_offset_ns\":", nj_gpu_offset_ns(l->job, rank) + stepped);
+  p = key(text(p, ",\"ns_per_tick\":0.400000000000"),
+          ",\"gpu_offset_ns\":", nj_gpu_offset_ns(l->job, rank) + stepped);
   p = key(p, ",\"gpu_offset_at_ns\":", nj_steady_ns(l->job, host, -1e6) + stepped);
   end(f, text(p, ",\"gpu_samples\":9}"));
 }
@@ -144,7 +147,8 @@ static const char *settings(const struct nj_weather *w, char out[200]) {
     n += snprintf(out + n, 200 - (size_t)n, ",\"NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES\":\"%.0f\"", w->min_bytes);
   if (w->no_p2p) n += snprintf(out + n, 200 - (size_t)n, ",\"NCCL_INSPECTOR_ENABLE_P2P\":\"0\"");
   if (w->sample > 1)
-    snprintf(out + n, 200 - (size_t)n, ",\"NCCL_INSPECTOR_SAMPLE\":\"1/%d\",\"NCCL_INSPECTOR_ROLLUP_SECONDS\":\"0\"", w->sample);
+    snprintf(out + n, 200 - (size_t)n,
+             ",\"NCCL_INSPECTOR_SAMPLE\":\"1/%d\",\"NCCL_INSPECTOR_ROLLUP_SECONDS\":\"0\"", w->sample);
   return *out ? out + 1 : out;
 }
 
@@ -163,7 +167,13 @@ static void first_lines(struct nj_lines *l, int rank) {
       "\"world_size\":%d,\"env\":{\"RANK\":\"%d\",\"LOCAL_RANK\":\"%d\",\"WORLD_SIZE\":\"%d\"%s},"
       "\"nccl_version\":%d,\"interface\":\"%s\",\"settings\":{%s}}",
       (long long)start, job->place.host + r->host, rank, r->local, job->world, rank, r->local, job->world,
-      job_id(job, id), symmetric ? 23102 : job->call_sn ? 22809 : 22706, symmetric ? "v7" : job->call_sn ? "v5" : "v4",
+      job_id(job, id),
+      symmetric      ? 23102
+      : job->call_sn ? 22809
+                     : 22706,
+      symmetric      ? "v7"
+      : job->call_sn ? "v5"
+                     : "v4",
       settings(&job->weather, set));
   end(f, p);
   f->dump_us = init / 1000 + 1000;
@@ -175,8 +185,8 @@ static void first_lines(struct nj_lines *l, int rank) {
     p += snprintf(p, 400,
                   ",\"hash\":\"0x%llx\",\"rank\":%d,\"n_ranks\":%d,\"nnodes\":%d,\"gpu_index\":%d,\"gpu_uuid\":null,"
                   "\"gpu_pci\":\"0000:%02x:00.0\",\"init_ns\":%lld}",
-                  (unsigned long long)c->hash, r->member[i], c->n, c->n_hosts, r->local, 0x1b + 0x10 * r->local + job->place.pid / 1000 - 4,
-                  (long long)init);
+                  (unsigned long long)c->hash, r->member[i], c->n, c->n_hosts, r->local,
+                  0x1b + 0x10 * r->local + job->place.pid / 1000 - 4, (long long)init);
     end(f, p);
     clock_line(l, rank, i, -1e9 + 2e6);
   }
@@ -190,7 +200,8 @@ struct nj_lines *nj_lines_open(const struct nj_job *job, const char *dir) {
     l->file[r].absent = job->missing[r];
     if (job->missing[r]) continue;
     char path[480], host[16];
-    snprintf(path, sizeof path, "%s/%s-pid%d-%lld.jsonl.gz", dir, nj_host_name(job->place.host + job->rank[r].host, host), job->place.pid + r,
+    snprintf(path, sizeof path, "%s/%s-pid%d-%lld.jsonl.gz", dir,
+             nj_host_name(job->place.host + job->rank[r].host, host), job->place.pid + r,
              (long long)(first_second(job, job->rank[r].host)));
     nj_out_open(&l->file[r].out, path);
     make_heads(job, r, &l->file[r]);
@@ -211,7 +222,8 @@ static bool symmetric(const struct nj_job *job, const struct nj_comm *c, const s
 /* The barrier opens some us after the last rank has come; the three phases add up to the kernel's time. */
 static char *put_phases(char *p, const char *name, const char *form, const struct nj_done *d, int64_t ns) {
   double part = d->end > d->start ? (d->last - d->start) / (d->end - d->start) : 0;
-  int64_t opens = 2000 + (int64_t)(3000 * nj_unit(ni_mix((uint64_t)ns + (uint64_t)d->rank))), closes = opens / 2;
+  int64_t opens = 2000 + (int64_t)(3000 * nj_unit(ni_mix((uint64_t)ns + (uint64_t)d->rank))),
+          closes = opens / 2;
   int64_t wait = (int64_t)(part * (double)ns) + opens;
   if (wait > ns) wait = ns;
   if (closes > ns - wait) closes = ns - wait;
@@ -224,7 +236,8 @@ static char *put_coll(const struct nj_job *job, const struct nj_comm *c, struct 
                       char *p, int64_t ns, int64_t enqueue, int64_t delta) {
   static const char *const names[NJ_FUNCS] = {"AllReduce", "AllGather", "ReduceScatter", "AlltoAll"};
   static const char *const types[NJ_FUNCS] = {"ncclBfloat16", "ncclInt8", "ncclBfloat16", "ncclBfloat16"};
-  static const char *const kernels[NJ_FUNCS] = {"RSxLDMC_AGxSTMC", "STMC", "LDMC", ""}; /* forms with a barrier */
+  /* forms with a barrier */
+  static const char *const kernels[NJ_FUNCS] = {"RSxLDMC_AGxSTMC", "STMC", "LDMC", ""};
   double size = algo_size(c, d), bus = (double)(c->n - 1) / c->n * (d->func == NJ_ALL_REDUCE ? 2 : 1);
   bool small = d->bytes < 65536;
   p = text(text(text(p, ",\"coll_perf\":{\"coll\":\""), names[d->func]), "\"");
@@ -266,7 +279,8 @@ static char *put_p2p(const struct nj_job *job, struct side *s, const struct nj_d
 }
 
 /* Why the plugin's settings leave this operation out; -1: they do not. */
-static int why_not(const struct nj_job *job, const struct nj_comm *c, const struct side *s, const struct nj_done *d) {
+static int why_not(const struct nj_job *job, const struct nj_comm *c, const struct side *s,
+                   const struct nj_done *d) {
   const struct nj_weather *w = &job->weather;
   uint64_t sn = d->peer >= 0 ? s->p2p : s->sn[d->func];
   if (d->peer >= 0 && w->no_p2p) return NJ_NO_P2P;
@@ -321,7 +335,8 @@ static char *put_kind(char *p, const char *name, uint64_t n, const uint64_t left
 }
 
 static void stats_line(struct file *f, const struct side *s) {
-  char *p = key(head(f, s), ",\"dump_stats\":{\"coll_records\":", s ? (int64_t)written(s->coll, s->left_out[0]) : 0);
+  char *p = key(head(f, s),
+                ",\"dump_stats\":{\"coll_records\":", s ? (int64_t)written(s->coll, s->left_out[0]) : 0);
   p = text(p, ",\"coll_dropped_total\":0,\"coll_dropped_since_last_dump\":0");
   p = key(p, ",\"p2p_records\":", s ? (int64_t)written(s->p2p, s->left_out[1]) : 0);
   p = text(p,

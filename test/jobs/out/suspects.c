@@ -72,7 +72,10 @@ static int only_partner_rank(const struct nj_job *job, int rank) {
   return -1;
 }
 
-/* Whether logs as they were written still show it: the ranks' own logs are there, and what tells by which communicator. */
+/*
+ * Whether logs as they were written still show it: the ranks' own logs are there, and what tells by which
+ * communicator.
+ */
 static bool shown(const struct nj_job *job, const struct nj_fault *f) {
   const struct nj_weather *w = &job->weather;
   bool link = f->thing == NJ_NIC || f->thing == NJ_RAIL || f->thing == NJ_PAIR || f->thing == NJ_NVLINK;
@@ -166,7 +169,8 @@ static void stage_ranks(struct ni_json *j, const struct nj_job *job, int stage) 
 }
 
 /* Level, and the ranks that a cause of several concerns. */
-static void concerned(struct ni_json *j, const struct nj_job *job, const struct nj_fault *f, const char *level) {
+static void concerned(struct ni_json *j, const struct nj_job *job, const struct nj_fault *f,
+                      const char *level) {
   ni_json_object(j, NULL);
   ni_json_text(j, "level", level);
   ni_json_array(j, "ranks");
@@ -286,7 +290,8 @@ static void related(struct ni_json *j, const struct nj_job *job, const struct nj
     subject(j, "nic", -1, -1, host, -1);
     subject(j, "rank", f->rank, -1, -1, -1);
   }
-  if (f->thing == NJ_NIC || f->thing == NJ_RAIL || nj_level(f)[0] == 'r') subject(j, "host", -1, -1, host, -1);
+  if (f->thing == NJ_NIC || f->thing == NJ_RAIL || nj_level(f)[0] == 'r')
+    subject(j, "host", -1, -1, host, -1);
   if (f->thing == NJ_NIC && !nj_identifiable(job, f)) subject(j, "fabric", -1, -1, -1, -1);
 }
 

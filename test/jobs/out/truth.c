@@ -38,7 +38,8 @@ static double step_at(const struct nj_truth *t, double at) {
   return i + fmin(1, fmax(0, (at - t->begin[i]) / fmax(1, to - t->begin[i])));
 }
 
-static void put_pairs(struct ni_json *j, const char *name, const struct nj_truth *t, const struct nj_fault *f, bool steps) {
+static void put_pairs(struct ni_json *j, const char *name, const struct nj_truth *t, const struct nj_fault *f,
+                      bool steps) {
   ni_json_array(j, name);
   for (int i = 0; i < f->n_spans; i++) {
     double from = f->from[i], to = f->to[i];
@@ -152,7 +153,8 @@ static void put_weather(struct ni_json *j, const struct nj_truth *t) {
       if (!job->unrecorded[k]) ni_json_hex_text(j, NULL, job->comm[k].hash);
     ni_json_end_array(j);
   }
-  if (w->beside != NJ_ALONE) ni_json_text(j, "beside", w->beside == NJ_OTHER_JOB ? "another job" : "an earlier attempt");
+  if (w->beside != NJ_ALONE)
+    ni_json_text(j, "beside", w->beside == NJ_OTHER_JOB ? "another job" : "an earlier attempt");
   if (w->beside != NJ_ALONE) ni_json_f64(j, "begins_s", in_s(t->job->place.begin_ns));
   ni_json_end_object(j);
 }

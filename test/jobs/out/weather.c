@@ -59,7 +59,8 @@ static void draw_clocks(const struct nj_job *job, struct nj_weather *w) {
   if (w->drift_ppm == NJ_DRIFT_PPM) w->drift_ppm = scaled(job, 14, 1, 100);
   if (w->offset_s == NJ_OFFSET_S && far >= 0.5)
     w->offset_s = far < 0.75 ? scaled(job, 15, 0.01, 5) : scaled(job, 15, 5, 400);
-  if (w->step_s == 0 && chance(job, 16, 0.15)) w->step_s = scaled(job, 17, 0.01, 10) * (chance(job, 18, 0.5) ? 1 : -1);
+  if (w->step_s == 0 && chance(job, 16, 0.15))
+    w->step_s = scaled(job, 17, 0.01, 10) * (chance(job, 18, 0.5) ? 1 : -1);
 }
 
 /* What is not in the logs: of most jobs nothing, of the others one thing. */
@@ -91,14 +92,17 @@ void nj_weather_draw(struct nj_job *job) {
   if (w->tokens <= 0 && chance(job, 41, 0.3)) w->tokens = scaled(job, 42, 0.005, 0.06);
   if (w->experts <= 0 && job->layout == 'M' && chance(job, 43, 0.5)) w->experts = scaled(job, 44, 0.03, 0.25);
   if (has_pipeline(job) && chance(job, 45, 0.35)) w->stages = true;
-  if (job->steps <= 0 && job->layout != 'L' && chance(job, 46, 0.12)) job->steps = (int)scaled(job, 47, 20, 61);
-  if (w->beside == NJ_ALONE && chance(job, 48, 0.12)) w->beside = chance(job, 49, 0.5) ? NJ_OTHER_JOB : NJ_EARLIER_ATTEMPT;
+  if (job->steps <= 0 && job->layout != 'L' && chance(job, 46, 0.12))
+    job->steps = (int)scaled(job, 47, 20, 61);
+  if (w->beside == NJ_ALONE && chance(job, 48, 0.12))
+    w->beside = chance(job, 49, 0.5) ? NJ_OTHER_JOB : NJ_EARLIER_ATTEMPT;
 }
 
 /* Any of them, or those of one host. */
 static void place_missing(struct nj_job *job) {
   const struct nj_weather *w = &job->weather;
-  int first = w->whole_host ? NJ_HOST_GPUS * (int)(draw(job, 2) * job->hosts) : 0, of = w->whole_host ? NJ_HOST_GPUS : job->world;
+  int first = w->whole_host ? NJ_HOST_GPUS * (int)(draw(job, 2) * job->hosts) : 0,
+      of = w->whole_host ? NJ_HOST_GPUS : job->world;
   for (int i = 0, gone = 0; gone < w->missing && i < 1000; i++) {
     int r = first + (w->whole_host ? i % of : (int)(draw(job, 100 + i) * of));
     gone += !job->missing[r];
@@ -147,7 +151,8 @@ static double write_alone(struct nj_job *job, const char *dir) {
 
 /* The same job before it was begun again: without its cause, shorter, half of the time killed. */
 static void earlier_attempt(struct nj_job *job, struct nj_job *other) {
-  *other = (struct nj_job){.layout = job->layout, .kind = job->kind, .size = job->size, .seed = job->seed, .slower = job->slower};
+  *other = (struct nj_job){
+      .layout = job->layout, .kind = job->kind, .size = job->size, .seed = job->seed, .slower = job->slower};
   other->noise = ni_mix(job->noise ^ 0x5eed);
   other->steps = (int)fmax(10, job->steps * between(job, 4, 0.3, 0.7));
   other->place = (struct nj_place){.pid = 3000, .attempt = 0, .cut = chance(job, 5, 0.5)};

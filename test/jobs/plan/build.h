@@ -1,4 +1,7 @@
-/* Writes a rank's instructions one by one (program.h). All append to a program of job->rank[rank]; memory is never given back. */
+/*
+ * Writes a rank's instructions one by one (program.h). All append to a program of job->rank[rank]; memory is
+ * never given back.
+ */
 #ifndef NI_JOBS_BUILD_H
 #define NI_JOBS_BUILD_H
 

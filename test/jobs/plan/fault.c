@@ -16,7 +16,8 @@ const char *const nj_kind_names[NJ_KINDS] = {"healthy", "noisy", "late",       "
                                              "moving",  "nic",   "rail",       "nvlink",       "cpu",   "gpu",
                                              "stage",   "pair",  "congestion", "uneven",       "two",
                                              "gc",      "checkpoint", "evaluation", "pauses", "flap",
-                                             "throttle", "replica", "stages_differ", "inference", "two_jobs", "two_attempts"};
+                                             "throttle", "replica", "stages_differ", "inference",
+                                             "two_jobs", "two_attempts"};
 
 const char *nj_size_unit(enum nj_kind kind) {
   switch (kind) {
@@ -88,7 +89,8 @@ static int period(const struct nj_job *job, int which, double low, double times)
 
 /* Bursts of 2 to 60 steps in 5 to 40 % of the run, apart from each other, each in its part of the run. */
 static void bursts(const struct nj_job *job, int which, struct nj_fault *f) {
-  double share = between(job, which, 41, 0.05, 0.4), length = scaled(job, which, 42, 2, fmin(60, share * job->steps / 2));
+  double share = between(job, which, 41, 0.05, 0.4),
+         length = scaled(job, which, 42, 2, fmin(60, share * job->steps / 2));
   int n = (int)fmin(NJ_SPANS, fmax(2, share * job->steps / length));
   double part = (double)job->steps / n;
   length = fmin(share * part, 60);
@@ -119,7 +121,8 @@ void nj_faults_moments(struct nj_job *job, double ns) {
 
 static void choose(const struct nj_job *job, int which, enum nj_kind kind, double size, struct nj_fault *f) {
   int rank = (int)(pick(job, which, 0) % (uint64_t)job->world), host = job->rank[rank].host;
-  *f = (struct nj_fault){.kind = kind, .thing = kind, .rank = -1, .host = -1, .stage = -1, .rank_b = -1, .host_b = -1};
+  *f = (struct nj_fault){
+      .kind = kind, .thing = kind, .rank = -1, .host = -1, .stage = -1, .rank_b = -1, .host_b = -1};
   const char *unit = nj_size_unit(kind);
   f->x = unit && *unit == 'x' ? size - 1 : unit && *unit == 'm' ? size * 1e6 : size / 100;
   switch (kind) {
@@ -150,7 +153,9 @@ static void choose(const struct nj_job *job, int which, enum nj_kind kind, doubl
       f->phase = (int)(pick(job, which, 43) % (uint64_t)f->period);
       break;
     case NJ_CHECKPOINT:
-      f->who = pick(job, which, 44) % 2 ? NJ_RANK : job->tp > 1 && pick(job, which, 45) % 2 ? NJ_REPLICAS_FIRST : NJ_HOSTS_FIRST;
+      f->who = pick(job, which, 44) % 2                  ? NJ_RANK
+               : job->tp > 1 && pick(job, which, 45) % 2 ? NJ_REPLICAS_FIRST
+                                                         : NJ_HOSTS_FIRST;
       if (f->who == NJ_RANK) f->rank = 0;
       f->period = period(job, which, 20, 4);
       break;
@@ -176,8 +181,11 @@ static void choose(const struct nj_job *job, int which, enum nj_kind kind, doubl
       break;
     case NJ_INFERENCE: f->rank = rank; break;
     case NJ_FLAP: {
-      static const enum nj_kind with_tp[] = {NJ_NIC, NJ_RAIL, NJ_NVLINK, NJ_PAIR}, experts[] = {NJ_NIC, NJ_RAIL, NJ_PAIR};
-      f->thing = job->tp > 1 ? with_tp[pick(job, which, 49) % 4] : job->ep ? experts[pick(job, which, 49) % 3] : NJ_NIC;
+      static const enum nj_kind with_tp[] = {NJ_NIC, NJ_RAIL, NJ_NVLINK, NJ_PAIR},
+                                experts[] = {NJ_NIC, NJ_RAIL, NJ_PAIR};
+      f->thing = job->tp > 1 ? with_tp[pick(job, which, 49) % 4]
+                 : job->ep   ? experts[pick(job, which, 49) % 3]
+                             : NJ_NIC;
       if (f->thing == NJ_RAIL) f->rank = rank;
       if (f->thing != NJ_PAIR) f->host = host;
       break;
@@ -223,7 +231,8 @@ const char *nj_faults(struct nj_job *job) {
   bool none = job->kind <= NJ_NOISY || job->kind == NJ_STAGES_DIFFER;
   job->n_faults = none ? 0 : 1;
   if (job->kind == NJ_STAGES_DIFFER && job->pp < 2) return "stages are of B, C, P, L";
-  if (job->kind == NJ_REPLICA && (job->tp < 2 || job->dp < 2)) return "replicas of several ranks are of A, B, C, P, L";
+  if (job->kind == NJ_REPLICA && (job->tp < 2 || job->dp < 2))
+    return "replicas of several ranks are of A, B, C, P, L";
   if (job->kind == NJ_INFERENCE && job->tp < 2) return "requests are served by A, B, C, P, L";
   /* Half of the servers have a late rank. */
   if (job->kind == NJ_INFERENCE && pick(job, 0, 39) % 2) job->n_faults = 0;
@@ -308,7 +317,8 @@ double nj_compute_extra(const struct nj_job *job, unsigned active, int rank, int
 
 /* In which steps, and how long this time. */
 static double planted_ns(const struct nj_job *job, const struct nj_fault *f, int rank, int step) {
-  uint64_t number = (uint64_t)(f - job->fault), who = f->who == NJ_RANK || f->who == NJ_HOST ? 0 : (uint64_t)rank + 1;
+  uint64_t number = (uint64_t)(f - job->fault),
+           who = f->who == NJ_RANK || f->who == NJ_HOST ? 0 : (uint64_t)rank + 1;
   uint64_t x = nj_draw(job->noise, NJ_DRAW_PLANTED, (uint64_t)step, number, who);
   if (step == 0 || !nj_concerns(job, f, rank)) return 0;
   if (f->kind == NJ_PAUSES) {
@@ -322,11 +332,13 @@ static double planted_ns(const struct nj_job *job, const struct nj_fault *f, int
 double nj_planted_pause(const struct nj_job *job, unsigned active, int rank, int step, int n, int *where) {
   struct nj_when when = in_step(step);
   EACH(f) {
-    bool pauses = f->kind == NJ_GC || f->kind == NJ_CHECKPOINT || f->kind == NJ_PAUSES || (f->kind == NJ_EVALUATION && f->together);
+    bool pauses = f->kind == NJ_GC || f->kind == NJ_CHECKPOINT || f->kind == NJ_PAUSES ||
+                  (f->kind == NJ_EVALUATION && f->together);
     double ns = pauses ? planted_ns(job, f, rank, step) : 0;
     if (ns <= 0) continue;
     bool between_steps = f->kind == NJ_CHECKPOINT || f->kind == NJ_EVALUATION;
-    *where = between_steps ? 0 : (int)(nj_draw(job->noise, NJ_DRAW_PLANTED, (uint64_t)step, 7, 0) % (uint64_t)n);
+    const uint64_t drawn = nj_draw(job->noise, NJ_DRAW_PLANTED, (uint64_t)step, 7, 0);
+    *where = between_steps ? 0 : (int)(drawn % (uint64_t)n);
     return ns;
   }
   return 0;
@@ -354,7 +366,8 @@ double nj_batch(const struct nj_job *job, unsigned active, int rank, int step) {
   double by = job->kind == NJ_INFERENCE ? requests(job, job->rank[rank].dp, step) : 1;
   struct nj_when when = in_step(step);
   if (job->weather.tokens > 0)
-    by *= 1 + job->weather.tokens * nj_normal(nj_draw(job->noise, NJ_DRAW_BATCH, (uint64_t)job->rank[rank].dp, (uint64_t)step, 3));
+    by *= 1 + job->weather.tokens * nj_normal(nj_draw(job->noise, NJ_DRAW_BATCH, (uint64_t)job->rank[rank].dp,
+                                                      (uint64_t)step, 3));
   EACH(f) if (f->kind == NJ_REPLICA && nj_concerns(job, f, rank)) by *= 1 + f->x;
   return by;
 }
@@ -403,7 +416,8 @@ double nj_route(const struct nj_job *job, unsigned active, int rank, int expert,
   double by =
       1 + ROUTE * nj_normal(nj_draw(job->noise, NJ_DRAW_ROUTE, (uint64_t)step, (uint64_t)rank, (uint64_t)expert / 2));
   if (job->weather.experts > 0 && job->grouped_all_to_all)
-    by *= exp(job->weather.experts * nj_normal(nj_draw(job->seed, NJ_DRAW_ROUTE, 1u << 30, (uint64_t)rank, (uint64_t)expert / 2)));
+    by *= exp(job->weather.experts *
+              nj_normal(nj_draw(job->seed, NJ_DRAW_ROUTE, 1u << 30, (uint64_t)rank, (uint64_t)expert / 2)));
   struct nj_when when = in_step(step);
   EACH(f) if (f->kind == NJ_UNEVEN && f->rank == rank) by *= 1 + f->x;
   return by;

@@ -24,7 +24,10 @@ double nj_compute_factor(const struct nj_job *job, unsigned active, int rank, st
 /* ns that are added to the instruction of a step, mostly 0. */
 /* Tokens of the rank's replica in a step over the usual number: requests, or a replica that has more. */
 double nj_batch(const struct nj_job *job, unsigned active, int rank, int step);
-/* A pause of the rank's CPU that is planted in this step, ns, mostly 0; where: the instruction before which it is, of n. */
+/*
+ * A pause of the rank's CPU that is planted in this step, ns, mostly 0; where: the instruction before which
+ * it is, of n.
+ */
 double nj_planted_pause(const struct nj_job *job, unsigned active, int rank, int step, int n, int *where);
 /* Rounds of an evaluation before a step; 0: none. */
 int nj_eval_rounds(const struct nj_job *job, unsigned active, int step);

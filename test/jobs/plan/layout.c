@@ -134,7 +134,10 @@ static void shape(struct nj_job *job) {
   if (job->steps <= 0) job->steps = job->grouped_all_to_all ? 150 : shapes[i].steps;
 }
 
-/* All stages alike; or other numbers of layers (mode 0), something more in the first and the last (1), or both. */
+/*
+ * All stages alike; or other numbers of layers (mode 0), something more in the first and the last (1), or
+ * both.
+ */
 static void stages(struct nj_job *job) {
   for (int s = 0; s < NJ_STAGES; s++) {
     job->stage_layers[s] = job->layers;
@@ -145,7 +148,8 @@ static void stages(struct nj_job *job) {
   if (mode != 1) { /* one stage or two have a layer less or more, never all */
     int from = (int)(nj_draw(job->seed, NJ_DRAW_STAGES, 1, 0, 0) % (uint64_t)job->pp);
     job->stage_layers[from] += nj_draw(job->seed, NJ_DRAW_STAGES, 2, 0, 0) % 2 ? 1 : -1;
-    if (job->pp > 2) job->stage_layers[(from + 2) % job->pp] += nj_draw(job->seed, NJ_DRAW_STAGES, 3, 0, 0) % 2 ? 1 : -1;
+    if (job->pp > 2)
+      job->stage_layers[(from + 2) % job->pp] += nj_draw(job->seed, NJ_DRAW_STAGES, 3, 0, 0) % 2 ? 1 : -1;
   }
   if (mode == 0) return;
   job->stage_more[0] = 1 + 0.12 * nj_unit(nj_draw(job->seed, NJ_DRAW_STAGES, 4, 0, 0));

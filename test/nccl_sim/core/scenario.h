@@ -144,7 +144,8 @@ struct ni_settings {
   uint32_t stop_delay_us; /* most that the bracket's closing is delayed, at random */
   uint32_t poll_delay_us; /* most that the progress thread is delayed, at random */
   uint32_t gap_us;        /* host time between operations */
-  uint32_t compute_us;    /* device time of a rank before each of its kernels (device.c); 0: communicators run beside each other */
+  /* device time of a rank before each of its kernels (device.c); 0: communicators run beside each other */
+  uint32_t compute_us;
   int progress_threads;   /* > 0: all communicators share so many; 0: one each, as NCCL */
   int poison;             /* enum ni_poison */
   int net_steps;          /* network transfers per proxy operation */

@@ -264,8 +264,9 @@ static void do_ce(struct ni_rank *r, struct ni_crank *c, const struct ni_step *s
 }
 
 /*
- * When the first operation is due: on all ranks at once, as the first collective of a job sees to. Processes that each
- * counted from their own start would be late by the same time for ever. Who does not come within so long is not waited for.
+ * When the first operation is due: on all ranks at once, as the first collective of a job sees to. Processes
+ * that each counted from their own start would be late by the same time for ever. Who does not come within so
+ * long is not waited for.
  */
 static uint64_t common_start(uint64_t patience_ns) {
   struct ni_start *s = ni_run.start;
@@ -279,8 +280,8 @@ static uint64_t common_start(uint64_t patience_ns) {
 }
 
 /*
- * With compute_us: all devices begin at one moment, so much later that each application is ahead of its device by then, also where
- * a busy machine lets some processes begin seconds after others.
+ * With compute_us: all devices begin at one moment, so much later that each application is ahead of its
+ * device by then, also where a busy machine lets some processes begin seconds after others.
  */
 static void begin_turns(struct ni_rank *r) {
   enum { PATIENCE_MS = 20000, AHEAD_MS = 500 };

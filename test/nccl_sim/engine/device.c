@@ -21,8 +21,9 @@ static bool waits_for_turn(const struct ni_crank *c, const struct ni_kernel *k) 
 }
 
 /*
- * The first kernel of a rank that computes begins so much before the others and runs until P looks at it. So one look is a prompt
- * one on any machine, and the plugin knows from then on how the clocks of CPU and GPU relate.
+ * The first kernel of a rank that computes begins so much before the others and runs until P looks at it. So
+ * one look is a prompt one on any machine, and the plugin knows from then on how the clocks of CPU and GPU
+ * relate.
  */
 enum { FIRST_BEFORE_NS = 150000000 };
 _Thread_local uint64_t ni_looked_ns;

@@ -6,11 +6,10 @@
  * P2p; inside it the works are posted to the communicator's progress thread (proxy.c). The device (device.c)
  * is driven by that thread too: kernels of a communicator run in launch order; one begins at max(launch, end
  * of the one before), works once all participating ranks are in it (meet.c), and ends a modelled time later.
- * With compute_us a rank has one order of kernels over all its communicators and computes before each: none of
- * these times is the machine's, as long as the application launches ahead of the device, so that a machine under
- * load has the logs of an idle one.
- * Device times are host monotonic nanoseconds; only what is handed to the plugin is converted to the rank's
- * GPU clock (gpu_clock.h).
+ * With compute_us a rank has one order of kernels over all its communicators and computes before each: none
+ * of these times is the machine's, as long as the application launches ahead of the device, so that a machine
+ * under load has the logs of an idle one. Device times are host monotonic nanoseconds; only what is handed to
+ * the plugin is converted to the rank's GPU clock (gpu_clock.h).
  *
  * A work passes: free -> filled by A -> posted -> appended to its chains -> polled -> no references -> truth
  * -> free. From 2.31 on the device and NCCL's host side count works by themselves (bracket.c), and a KernelCh
@@ -218,7 +217,8 @@ struct ni_rank {
   /* With compute_us: the order of the rank's kernels over all communicators. */
   bool turns_begun;             /* A's */
   _Atomic uint64_t turns;       /* given out; relaxed: a counter */
-  _Atomic uint64_t turns_over;  /* release by the P whose kernel has ended, acquire by the P whose turn is next */
+  /* release by the P whose kernel has ended, acquire by the P whose turn is next */
+  _Atomic uint64_t turns_over;
   uint64_t turn_free_ns;        /* when that kernel ended; of whose turn it is */
   struct ni_graph graphs[16];
   /* H's queue: one request at a time */

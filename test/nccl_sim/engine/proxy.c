@@ -233,9 +233,10 @@ static void back_off(uint64_t now, uint64_t next_ns) {
 }
 
 /*
- * With compute_us nothing of a kernel's times depends on when it is looked at, so a quarter of the computing is often enough where
- * it is not known when something happens. Else the thread sleeps until then: on a busy machine who wakes comes on at once, and who
- * yields comes back much later, which is all that the plugin then knows of how the clocks of CPU and GPU relate.
+ * With compute_us nothing of a kernel's times depends on when it is looked at, so a quarter of the computing
+ * is often enough where it is not known when something happens. Else the thread sleeps until then: on a busy
+ * machine who wakes comes on at once, and who yields comes back much later, which is all that the plugin then
+ * knows of how the clocks of CPU and GPU relate.
  */
 static void sleep_on(uint64_t now, uint64_t next_ns) {
   uint64_t most_ns = ni_run.scn->set.compute_us * 250ull, wait = next_ns > now ? next_ns - now : 0;

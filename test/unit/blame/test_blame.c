@@ -86,7 +86,10 @@ static void test_own_time(void **state) {
   free(j);
 }
 
-/* Stamps of back-to-back kernels overlap: what came before on the communicator has ended, and on others if by little. */
+/*
+ * Stamps of back-to-back kernels overlap: what came before on the communicator has ended, and on others if by
+ * little.
+ */
 static void test_overlap(void **state) {
   (void)state;
   struct job *j = new_job();
@@ -173,8 +176,9 @@ static void test_period(void **state) {
 }
 
 /*
- * `steps` steps of `each` equal operations and a mark, with gaps that vary by chance; before each `pause_each`-th mark a pause of 60 ms. offset: the
- * marks of odd steps come so many operations later than in the middle of theirs.
+ * `steps` steps of `each` equal operations and a mark, with gaps that vary by chance; before each
+ * `pause_each`-th mark a pause of 60 ms. offset: the marks of odd steps come so many operations later than in
+ * the middle of theirs.
  */
 static uint32_t noisy_steps(uint32_t steps, uint32_t each, uint32_t pause_each, uint32_t offset) {
   static struct ni_blame_op op[8192];
@@ -195,7 +199,9 @@ static uint32_t noisy_steps(uint32_t steps, uint32_t each, uint32_t pause_each, 
     t += 400000 + (int64_t)(x % 200000) + (at == 0 && step % pause_each == 0 ? 60000000 : 0);
     op[n++] = (struct ni_blame_op){.start_ns = t, .end_ns = t + 100000, .sn = sn[0]++};
     t += 100000;
-    if (at == mark_at) op[n++] = (struct ni_blame_op){.start_ns = t + 1000, .end_ns = t + 50000, .sn = sn[1]++, .token = 1, .what = 1, .slot = 1};
+    if (at == mark_at)
+      op[n++] = (struct ni_blame_op){
+          .start_ns = t + 1000, .end_ns = t + 50000, .sn = sn[1]++, .token = 1, .what = 1, .slot = 1};
   }
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
   for (uint32_t i = 0; m.found && i < n; i++) ends += ni_steps_take(&m, &op[i]);
@@ -203,7 +209,10 @@ static uint32_t noisy_steps(uint32_t steps, uint32_t each, uint32_t pause_each, 
   return ends;
 }
 
-/* Neither chance nor a pause each so many steps makes several steps one; two marks that are not in the middle of their halves do. */
+/*
+ * Neither chance nor a pause each so many steps makes several steps one; two marks that are not in the middle
+ * of their halves do.
+ */
 static void test_steps_by_order(void **state) {
   (void)state;
   static const uint32_t counts[] = {20, 43, 76, 100, 101, 150, 200, 301};
@@ -254,7 +263,15 @@ struct two {
 static struct two *new_two(enum ni_finding_kind kind, uint32_t item) {
   struct two *t = calloc(1, sizeof *t);
   t->s = (struct ni_summary){.comm = &t->comm, .n_comms = 1};
-  t->b = (struct ni_blame){.s = &t->s, .rank = t->rank, .n_ranks = 2, .link = &t->link, .n_links = 1, .bins = STEPS, .bin_steps = 1, .steps = STEPS - 1, .sample_every = 1};
+  t->b = (struct ni_blame){.s = &t->s,
+                           .rank = t->rank,
+                           .n_ranks = 2,
+                           .link = &t->link,
+                           .n_links = 1,
+                           .bins = STEPS,
+                           .bin_steps = 1,
+                           .steps = STEPS - 1,
+                           .sample_every = 1};
   for (uint32_t r = 0; r < 2; r++) {
     struct ni_blame_rank *o = &t->rank[r];
     *o = (struct ni_blame_rank){.judged = true, .slot = &t->slot, .n_slots = 1, .token_hash = &t->hash, .n_sample = STEPS, .sample_ns = r * 30000};
@@ -308,8 +325,8 @@ static void test_replay(void **state) {
 }
 
 /*
- * Four communicators of two ranks on hosts of their own, one operation of 100 us in each step of 10 ms. link[0] is the one that a test
- * makes slow: 1000 us, from a bin to a bin.
+ * Four communicators of two ranks on hosts of their own, one operation of 100 us in each step of 10 ms.
+ * link[0] is the one that a test makes slow: 1000 us, from a bin to a bin.
  */
 enum { BINS = 60, LINKS = 4 };
 struct fabric {
@@ -328,22 +345,48 @@ struct fabric {
 
 static struct fabric *new_fabric(void) {
   struct fabric *f = calloc(1, sizeof *f);
-  f->s = (struct ni_summary){.process = f->process, .n_processes = 2 * LINKS, .host = f->host, .n_hosts = 2 * LINKS, .comm = f->comm};
-  f->b = (struct ni_blame){.s = &f->s, .rank = f->rank, .n_ranks = 2 * LINKS, .link = f->link, .n_links = LINKS, .bins = BINS, .steps = BINS,
+  f->s = (struct ni_summary){.process = f->process,
+                             .n_processes = 2 * LINKS,
+                             .host = f->host,
+                             .n_hosts = 2 * LINKS,
+                             .comm = f->comm};
+  f->b = (struct ni_blame){.s = &f->s,
+                           .rank = f->rank,
+                           .n_ranks = 2 * LINKS,
+                           .link = f->link,
+                           .n_links = LINKS,
+                           .bins = BINS,
+                           .steps = BINS,
                            .bin_steps = 1};
   for (uint32_t r = 0; r < 2 * LINKS; r++) {
     f->process[r].host = r;
-    f->rank[r] = (struct ni_blame_rank){.process = r, .judged = true, .n_steps = BINS, .n_bins = BINS, .last_ns = BINS * INT64_C(10000000), .cell = f->cell[r]};
+    f->rank[r] = (struct ni_blame_rank){.process = r,
+                                        .judged = true,
+                                        .n_steps = BINS,
+                                        .n_bins = BINS,
+                                        .last_ns = BINS * INT64_C(10000000),
+                                        .cell = f->cell[r]};
     /* A host's clock is of no account, and one that steps by 2 s is outvoted. */
     for (uint32_t k = 0; k < BINS; k++)
-      f->cell[r][k].start_ns = 1 + k * INT64_C(10000000) + r * INT64_C(7000000000) + (r == 7 && k > 11) * INT64_C(2000000000);
+      f->cell[r][k].start_ns =
+          1 + k * INT64_C(10000000) + r * INT64_C(7000000000) + (r == 7 && k > 11) * INT64_C(2000000000);
   }
   for (uint32_t i = 0; i < LINKS; i++) {
     f->comm[i].n_ranks = 2;
     f->of[i][0] = 2 * i, f->of[i][1] = 2 * i + 1;
     for (uint32_t k = 0; k < BINS; k++) f->us[i][k] = 100;
-    f->link[i] = (struct ni_blame_link){.comm = i, .from = -1, .to = -1, .rank = f->of[i], .n_ranks = 2, .host = -1, .us = f->us[i], .per_step = 1,
-                                        .mean_us = 100, .quiet_us = 100, .usual_us = 100, .alike = LINKS};
+    f->link[i] = (struct ni_blame_link){.comm = i,
+                                        .from = -1,
+                                        .to = -1,
+                                        .rank = f->of[i],
+                                        .n_ranks = 2,
+                                        .host = -1,
+                                        .us = f->us[i],
+                                        .per_step = 1,
+                                        .mean_us = 100,
+                                        .quiet_us = 100,
+                                        .usual_us = 100,
+                                        .alike = LINKS};
   }
   return f;
 }
@@ -353,7 +396,8 @@ static void drop(struct fabric *f, uint32_t from, uint32_t to, float us) {
   for (uint32_t k = from; k < to; k++) {
     f->us[0][k] = us;
     for (uint32_t r = 0; r < 2 * LINKS; r++)
-      for (uint32_t later = k + 1; later < BINS; later++) f->cell[r][later].start_ns += (int64_t)(us - 100) * 1000;
+      for (uint32_t later = k + 1; later < BINS; later++)
+        f->cell[r][later].start_ns += (int64_t)(us - 100) * 1000;
   }
 }
 
@@ -376,16 +420,19 @@ static void test_flapping(void **state) {
   drop(f, 30, 33, 1000);
   f->us[0][31] = 100; /* one step within: still the same drop */
   const struct ni_cause *c = caused(f);
-  assert_true(c && f->causes.n == 1 && c->kind == NI_FIND_FLAPPING && c->link == NI_FIND_SLOW_PAIR && c->level == NI_LEVEL_RANK);
+  assert_true(c && f->causes.n == 1 && c->kind == NI_FIND_FLAPPING && c->link == NI_FIND_SLOW_PAIR &&
+              c->level == NI_LEVEL_RANK);
   assert_true(c->bins_hit == 2 && c->from == 10 && c->to == 33 && near(c->share, 54.0 / 7));
-  for (uint32_t k = 0; k < BINS; k++) assert_int_equal(ni_cause_at(c, k), (k >= 10 && k < 14) || (k >= 30 && k < 33));
+  for (uint32_t k = 0; k < BINS; k++)
+    assert_int_equal(ni_cause_at(c, k), (k >= 10 && k < 14) || (k >= 30 && k < 33));
   assert_true(ni_cause_at_times(&f->b, c) && fabs(c->cost_us - 7 * 900) < 10);
   free_fabric(f);
 
   f = new_fabric(); /* once: it is slow, from there to there */
   drop(f, 10, 16, 1000);
   c = caused(f);
-  assert_true(c && c->kind == NI_FIND_SLOW_PAIR && !c->at && c->from == 10 && c->to == 16 && near(c->share, 9) && fabs(c->cost_us - 6 * 900) < 10);
+  assert_true(c && c->kind == NI_FIND_SLOW_PAIR && !c->at && c->from == 10 && c->to == 16 &&
+              near(c->share, 9) && fabs(c->cost_us - 6 * 900) < 10);
   free_fabric(f);
 
   f = new_fabric(); /* most of the time: the rest says nothing of what is usual */
@@ -419,7 +466,8 @@ static void test_not_slow(void **state) {
   free_fabric(f);
 
   f = new_fabric(); /* less than two ticks of a timer of 1 us */
-  for (uint32_t i = 0; i < LINKS; i++) f->link[i].usual_us = f->link[i].quiet_us = 5, f->link[i].per_step = 100;
+  for (uint32_t i = 0; i < LINKS; i++)
+    f->link[i].usual_us = f->link[i].quiet_us = 5, f->link[i].per_step = 100;
   for (uint32_t k = 0; k < BINS; k++)
     for (uint32_t i = 0; i < LINKS; i++) f->us[i][k] = i ? 5 : 6.5f;
   assert_null(caused(f));
@@ -439,7 +487,13 @@ static void test_usual_transfer(void **state) {
     o->sample = calloc(OPS, sizeof *o->sample);
     o->n_sample = OPS;
     for (uint32_t i = 0; i < OPS; i++)
-      o->sample[i] = (struct ni_blame_sampled){.after_us = i ? 50 : 0, .exec_us = i % 2 ? 10 : 40, .gap_us = 10, .sn = i / 2, .step = i / 4, .slot = i % 2, .main = i > 0};
+      o->sample[i] = (struct ni_blame_sampled){.after_us = i ? 50 : 0,
+                                               .exec_us = i % 2 ? 10 : 40,
+                                               .gap_us = 10,
+                                               .sn = i / 2,
+                                               .step = i / 4,
+                                               .slot = i % 2,
+                                               .main = i > 0};
   }
   struct ni_blame_slot slot[2] = {{.link = 0}, {.link = 1}};
   struct ni_blame_link link[2] = {{.n_ranks = 2}, {.n_ranks = 2}};
@@ -460,7 +514,8 @@ static void test_uneven_cost(void **state) {
   uint32_t both[2] = {0, 1};
   for (uint32_t of = 0; of < 2; of++) {
     struct two *t = new_two(NI_FIND_UNEVEN, 1);
-    t->link = (struct ni_blame_link){.from = 0, .to = 1, .rank = both, .n_ranks = 2 - of}; /* of 1: between others */
+    /* of 1: between others */
+    t->link = (struct ni_blame_link){.from = 0, .to = 1, .rank = both, .n_ranks = 2 - of};
     t->cause->of = 1, t->cause->more_bytes = 1, t->cause->of_gaps = 0;
     struct ni_replay out;
     assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
@@ -469,21 +524,34 @@ static void test_uneven_cost(void **state) {
   }
 }
 
-/* Before what is launched late the GPU idles as long as it does there on ranks whose CPU is not slow: another factor in each place. */
+/*
+ * Before what is launched late the GPU idles as long as it does there on ranks whose CPU is not slow: another
+ * factor in each place.
+ */
 static void test_launch_cost(void **state) {
   (void)state;
   enum { OPS = 4 * STEPS };
   struct two *t = new_two(NI_FIND_LATE_RANK, 1);
   uint32_t own[2][1] = {{0}, {1}};
-  struct ni_blame_slot slot[2][2] = {{{.link = 0, .shape = 5}, {.link = 2, .shape = 6}}, {{.link = 1, .shape = 5}, {.link = 2, .shape = 6}}};
+  struct ni_blame_slot slot[2][2] = {{{.link = 0, .shape = 5}, {.link = 2, .shape = 6}},
+                                     {{.link = 1, .shape = 5}, {.link = 2, .shape = 6}}};
   struct ni_blame_link link[3] = {{.rank = own[0], .n_ranks = 1}, {.rank = own[1], .n_ranks = 1}, {0}};
-  for (uint32_t r = 0; r < 2; r++) { /* four operations of its own a step: rank 1 idles 40 us before the first and 100 before the others, rank 0 40 */
+  /*
+   * four operations of its own a step: rank 1 idles 40 us before the first and 100 before the others, rank 0
+   * 40
+   */
+  for (uint32_t r = 0; r < 2; r++) {
     struct ni_blame_rank *o = &t->rank[r];
     free(o->sample);
     o->sample = calloc(OPS, sizeof *o->sample);
     o->n_sample = OPS, o->slot = slot[r], o->n_slots = 2;
     for (uint32_t i = 0; i < OPS; i++)
-      o->sample[i] = (struct ni_blame_sampled){.after_us = i ? 50 : 0, .exec_us = 10, .gap_us = r && i % 4 ? 100 : 40, .sn = i, .step = i / 4, .main = i > 0,
+      o->sample[i] = (struct ni_blame_sampled){.after_us = i ? 50 : 0,
+                                               .exec_us = 10,
+                                               .gap_us = r && i % 4 ? 100 : 40,
+                                               .sn = i,
+                                               .step = i / 4,
+                                               .main = i > 0,
                                                .launched_late = r};
   }
   t->b.link = link, t->b.n_links = 3;
@@ -507,9 +575,21 @@ static void test_crossed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_room),    cmocka_unit_test(test_alone),   cmocka_unit_test(test_own_time), cmocka_unit_test(test_group),   cmocka_unit_test(test_overlap),
-      cmocka_unit_test(test_steps),   cmocka_unit_test(test_period),   cmocka_unit_test(test_steps_by_order),   cmocka_unit_test(test_coarsen), cmocka_unit_test(test_replay),   cmocka_unit_test(test_crossed),
-      cmocka_unit_test(test_flapping), cmocka_unit_test(test_not_slow), cmocka_unit_test(test_usual_transfer), cmocka_unit_test(test_uneven_cost),
+      cmocka_unit_test(test_room),
+      cmocka_unit_test(test_alone),
+      cmocka_unit_test(test_own_time),
+      cmocka_unit_test(test_group),
+      cmocka_unit_test(test_overlap),
+      cmocka_unit_test(test_steps),
+      cmocka_unit_test(test_period),
+      cmocka_unit_test(test_steps_by_order),
+      cmocka_unit_test(test_coarsen),
+      cmocka_unit_test(test_replay),
+      cmocka_unit_test(test_crossed),
+      cmocka_unit_test(test_flapping),
+      cmocka_unit_test(test_not_slow),
+      cmocka_unit_test(test_usual_transfer),
+      cmocka_unit_test(test_uneven_cost),
       cmocka_unit_test(test_launch_cost),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,7 +81,10 @@ static void test_bursts(void **state) {
   assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 0);
 }
 
-/* Ranks 0 and 1 share a communicator, 1 and 2 another. Rank 1 begins 3 steps later; 2's clock is an hour ahead. */
+/*
+ * Ranks 0 and 1 share a communicator, 1 and 2 another. Rank 1 begins 3 steps later; 2's clock is an hour
+ * ahead.
+ */
 static void test_number(void **state) {
   (void)state;
   struct ni_blame_slot slot[3][2] = {{{.comm = 0, .ops = 100}},

@@ -330,7 +330,10 @@ static inline void synthetic_steps(struct ni_summary *s, unsigned n) {
                                       .from_step = -1, .to_step = -1, .text = "rank 3 on node-0 pauses 6 times", .next = "trace LOGS --rank 3"};
   s->finding[2] = (struct ni_finding){.kind = NI_FIND_CONGESTION, .lost_us = n * 10.0, .low_us = n * 9.0, .high_us = n * 11.0,
                                       .from_step = 20, .to_step = 39, .text = "the network between hosts"};
-  /* Rank 11 is late by 10 % of a step where its finding says so, in the heat map and its box; the others are not. */
+  /*
+   * Rank 11 is late by 10 % of a step where its finding says so, in the heat map and its box; the others are
+   * not.
+   */
   s->finding[0].from_us = s->first_us + (s->last_us - s->first_us) / 2;
   s->finding[0].process = calloc(1, sizeof(uint32_t));
   if (!s->finding[0].process) abort();

@@ -150,19 +150,29 @@ static void bounds(struct ni_line_bound *b, size_t n, double offset, double drif
   for (size_t i = 0; i < n; i++) {
     int64_t t = (int64_t)rnd((uint64_t)span_ns) - span_ns / 2;
     int64_t truth = (int64_t)llround(offset + drift * (double)t);
-    b[i] = (struct ni_line_bound){.t = t, .low = truth - half_ns - (int64_t)rnd(1000000), .high = truth + half_ns + (int64_t)rnd(1000000)};
+    b[i] = (struct ni_line_bound){.t = t,
+                                  .low = truth - half_ns - (int64_t)rnd(1000000),
+                                  .high = truth + half_ns + (int64_t)rnd(1000000)};
   }
 }
 
-/* One host is always late: the other waits, so its operations are long, and the middle of the bounds is off by half of that. */
+/*
+ * One host is always late: the other waits, so its operations are long, and the middle of the bounds is off
+ * by half of that.
+ */
 static void test_line_fit_of_who_waits(void **state) {
   (void)state;
   enum { N = 200 };
   struct ni_line_bound b[N];
   struct ni_line_fit f;
   for (int i = 0; i < N; i++) {
-    const int64_t t = i * INT64_C(50000000), truth = 3000000 + t / 50000, end = truth + (int64_t)rnd(4000) - 2000;
-    b[i] = (struct ni_line_bound){.t = t, .low = end - 900000 - (int64_t)rnd(50000), .high = end + 20000, .likely = end, .within = 20000};
+    const int64_t t = i * INT64_C(50000000), truth = 3000000 + t / 50000,
+                  end = truth + (int64_t)rnd(4000) - 2000;
+    b[i] = (struct ni_line_bound){.t = t,
+                                  .low = end - 900000 - (int64_t)rnd(50000),
+                                  .high = end + 20000,
+                                  .likely = end,
+                                  .within = 20000};
   }
   ni_line_fit(b, N, 0, N * INT64_C(50000000), 0, &f);
   assert_true(fabs(f.drift * 1e6 - 20) < 0.5 && fabs(f.offset_ns - 3000000) < 4000 && f.error_ns > 400000);
@@ -218,7 +228,8 @@ static void test_line_fit(void **state) {
 /* What messages leave: one side each, as tight as they were quick; from one host (low) or the other (high). */
 static struct ni_line_bound message(double offset, double drift, int64_t t, int64_t took, bool low) {
   int64_t truth = (int64_t)llround(offset + drift * (double)t);
-  return (struct ni_line_bound){.t = t, .low = low ? truth - took : INT64_MIN, .high = low ? INT64_MAX : truth + took};
+  return (struct ni_line_bound){
+      .t = t, .low = low ? truth - took : INT64_MIN, .high = low ? INT64_MAX : truth + took};
 }
 
 static void test_line_fit_messages(void **state) {

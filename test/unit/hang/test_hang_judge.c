@@ -503,7 +503,7 @@ static void runs_are_not_compared(void **ctx) {
   done(&j);
 }
 
-/* Two ranks that ended before the other two began, by clocks that nothing compares: an earlier run, unless they are of one. */
+/* Two ranks that ended before the other two began, by clocks nobody compares: an earlier run, if not one. */
 static void one_run_is_not_its_own_past(void **ctx) {
   (void)ctx;
   for (uint32_t runs = 0; runs < 2; runs++) {

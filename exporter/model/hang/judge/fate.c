@@ -59,7 +59,8 @@ static int by_rank(const void *a, const void *b) {
 }
 
 /* Who began last of those that are not of its run; NULL: nobody. */
-static const struct ni_hang_process *newest_beside(const struct ni_hang_model *m, const struct ni_hang_process *p) {
+static const struct ni_hang_process *newest_beside(const struct ni_hang_model *m,
+                                                   const struct ni_hang_process *p) {
   const struct ni_hang_process *newest = NULL;
   for (size_t i = 0; i < m->n_processes; i++) {
     const struct ni_hang_process *q = &m->process[i];

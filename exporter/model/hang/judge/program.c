@@ -28,9 +28,9 @@ int ni_hang_program_of(struct ni_hang_program *p, const struct ni_hang_verdict *
 }
 
 /*
- * Of that process the member of a communicator like the knot's: that one, or one with its name and size; of several the one in which
- * it is what `as` is in the knot's, as a stage of a pipeline that has one with the stage before and one with the next. NULL: none, or
- * several.
+ * Of that process the member of a communicator like the knot's: that one, or one with its name and size; of
+ * several the one in which it is what `as` is in the knot's, as a stage of a pipeline that has one with the
+ * stage before and one with the next. NULL: none, or several.
  */
 static const struct ni_hang_member *alike(const struct ni_hang_program *p, uint32_t process,
                                           const struct ni_hang_knot *k, const struct ni_hang_view *as) {
@@ -65,8 +65,10 @@ static const struct ni_hang_op *recent_op(const struct ni_hang_member *x, const 
   return NULL;
 }
 
-/* Has x called that operation before what it waits in? Of what has finished the call counts, too: on another stream a later
- * one may end before. */
+/*
+ * Has x called that operation before what it waits in? Of what has finished the call counts, too: on another
+ * stream a later one may end before.
+ */
 static int came_to(const struct ni_hang_member *x, const struct ni_hang_op *op,
                    const struct ni_hang_op *waits_in) {
   const struct ni_hang_op *open = ni_hang_open_from(x, NI_KIND_COLL, op->func, op->sn);
@@ -95,9 +97,13 @@ static uint64_t transfers_open(const struct ni_hang_member *x) {
   return n;
 }
 
-/* Does its peer know how far the missing rank has come? Of two ranks the one has called at least what the other has finished, and
- * who waits has written that. */
-static bool is_told_by_peer(const struct ni_hang_knot *k) { return k->kind == NI_KIND_P2P && k->any->who->n_ranks == 2; }
+/*
+ * Does its peer know how far the missing rank has come? Of two ranks the one has called at least what the
+ * other has finished, and who waits has written that.
+ */
+static bool is_told_by_peer(const struct ni_hang_knot *k) {
+  return k->kind == NI_KIND_P2P && k->any->who->n_ranks == 2;
+}
 
 /* Also where what it wrote lacks some. */
 static uint64_t at_least_called(const struct ni_hang_knot *k, const struct ni_hang_view *missing) {
@@ -130,7 +136,8 @@ static bool is_up_to(const struct ni_hang_program *p, const struct ni_hang_knot 
 static int went_ahead(const struct ni_hang_member *x, uint64_t missing_called,
                       const struct ni_hang_op *waits_in) {
   uint64_t called = transfers_called(x), behind = 0;
-  if (x->passed_ns[NI_KIND_P2P] > waits_in->enqueue_ns) return 0; /* how many it called since nobody has counted */
+  /* how many it called since nobody has counted */
+  if (x->passed_ns[NI_KIND_P2P] > waits_in->enqueue_ns) return 0;
   for (size_t i = 0; i < x->n_open; i++)
     behind += x->open[i].kind == NI_KIND_P2P && !is_earlier(&x->open[i], waits_in);
   called -= behind < called ? behind : called;

@@ -71,7 +71,8 @@ struct like {
 static NI_ORDER_BY(by_colls, struct like, work, root, colls, rank)
 static NI_ORDER_BY(by_bytes, struct like, bytes, rank)
 
-#define AS_MANY 1.03f  /* ranks whose collectives of a step are within this factor of the next rank's have as much to do, */
+/* ranks whose collectives of a step are within this factor of the next rank's have as much to do, */
+#define AS_MANY 1.03f
 #define AS_LARGE 1.25f /* and whose bytes are: a replica with more of the batch is like the others */
 
 /* Collectives of a step, in bytes. */
@@ -82,7 +83,10 @@ static float bytes_of_step(const struct ni_blame_rank *o) {
   return (float)(bytes / o->n_steps);
 }
 
-/* Numbers the classes of ranks with the same functions in the same stage: a new one where collectives or bytes leap. */
+/*
+ * Numbers the classes of ranks with the same functions in the same stage: a new one where collectives or
+ * bytes leap.
+ */
 static void split_class(struct ni_blame *b, struct like *like, size_t n) {
   for (size_t from = 0, to; from < n; from = to) {
     for (to = from + 1; to < n && like[to].colls <= AS_MANY * like[to - 1].colls; to++) {}
@@ -145,7 +149,8 @@ static int classes(struct ni_blame *b) {
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     b->rank[i].cls = NI_BLAME_NONE;
     if (!b->rank[i].judged) continue;
-    like[n++] = (struct like){b->rank[i].signature, stages ? root_of(up, i) : 0, i, b->rank[i].colls, bytes_of_step(&b->rank[i])};
+    like[n++] = (struct like){b->rank[i].signature, stages ? root_of(up, i) : 0, i, b->rank[i].colls,
+                              bytes_of_step(&b->rank[i])};
   }
   qsort(like, n, sizeof *like, by_colls);
   for (uint32_t from = 0, to; from < n; from = to) {

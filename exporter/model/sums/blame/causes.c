@@ -33,7 +33,8 @@ bool ni_cause_at_times(const struct ni_blame *b, const struct ni_cause *c) {
   return n > 0 && (float)n <= NI_CAUSE_AT_TIMES * (float)b->bins;
 }
 
-enum { LENGTHS_OF = 64, AROUND = 32, AROUND_MIN = 8 }; /* ranks that are asked; bins on each side, at least so many in all */
+/* ranks that are asked; bins on each side, at least so many in all */
+enum { LENGTHS_OF = 64, AROUND = 32, AROUND_MIN = 8 };
 
 /* us[k]: how long bin k took; NAN: not known. The first and the last ones are not whole. */
 static void bin_lengths(const struct ni_blame *b, float *us) {
@@ -58,7 +59,10 @@ struct clocked {
   float *quiet;                /* scratch */
 };
 
-/* Mean of the bins nearest to from..to in which no such cause is at work, those far off clipped; *apart: two of their standard deviations. */
+/*
+ * Mean of the bins nearest to from..to in which no such cause is at work, those far off clipped; *apart: two
+ * of their standard deviations.
+ */
 static double usual_around(const struct clocked *w, uint32_t from, uint32_t to, float *apart) {
   size_t n = 0;
   double sum = 0;
@@ -87,7 +91,8 @@ static void clock_cost(const struct clocked *w, struct ni_cause *c) {
     float apart = 0;
     double usual = usual_around(w, k, to, &apart);
     for (uint32_t i = k; i < to; i++) {
-      if (isnan(w->us[i]) || isnan(usual) || (w->causes[i] && !ni_cause_at(c, i))) continue; /* beside it another one is at work */
+      /* beside it another one is at work */
+      if (isnan(w->us[i]) || isnan(usual) || (w->causes[i] && !ni_cause_at(c, i))) continue;
       sum += w->us[i] - usual;
       squares += apart * apart;
     }
@@ -109,7 +114,8 @@ int ni_costs_by_clock(const struct ni_blame *b, struct ni_causes *causes) {
     w.quiet = w.us + b->bins;
     bin_lengths(b, w.us);
     for (uint32_t i = 0; i < causes->n; i++)
-      for (uint32_t k = 0; k < b->bins && ni_cause_at_times(b, &causes->item[i]); k++) w.causes[k] |= ni_cause_at(&causes->item[i], k);
+      for (uint32_t k = 0; k < b->bins && ni_cause_at_times(b, &causes->item[i]); k++)
+        w.causes[k] |= ni_cause_at(&causes->item[i], k);
     for (uint32_t i = 0; i < causes->n; i++)
       if (ni_cause_at_times(b, &causes->item[i])) clock_cost(&w, &causes->item[i]);
   }

@@ -25,17 +25,23 @@
 #define NI_CAUSE_LINK_FLOOR 1.06f
 #define NI_CAUSE_LINK_OF_RUN 0.05f /* so much longer over the whole run */
 #define NI_CAUSE_LINK_LEAST_US 2.0f /* of an operation, longer: twice the resolution of the coarsest timers */
-#define NI_CAUSE_LINK_MOST 4.0f    /* beyond usual, as a share: one bin counts for no more when it is asked whether a link is slow */
-#define NI_CAUSE_DROP 0.4f         /* beyond usual, as a share: a link that takes so much longer for some bins has dropped, */
+/* beyond usual, as a share: one bin counts for no more when it is asked whether a link is slow */
+#define NI_CAUSE_LINK_MOST 4.0f
+/* beyond usual, as a share: a link that takes so much longer for some bins has dropped, */
+#define NI_CAUSE_DROP 0.4f
 #define NI_CAUSE_DROP_QUIET 0.1f   /* where it takes less than that longer in the other bins, */
-#define NI_CAUSE_AT_TIMES 0.67f    /* of all bins at most: then steps without the cause say how long those with it would be, */
-#define NI_CAUSE_DROP_SUM 1.0      /* and the bins of a drop are so much beyond usual together: a single one at twice its time, or some */
+/* of all bins at most: then steps without the cause say how long those with it would be, */
+#define NI_CAUSE_AT_TIMES 0.67f
+/* and the bins of a drop are so much beyond usual together: a single one at twice its time, or some */
+#define NI_CAUSE_DROP_SUM 1.0
 #define NI_CAUSE_DROPS 5.0         /* what drops take longer in all, in times of a bin: less is chance */
 #define NI_CAUSE_CROWDED 1.25f     /* times its own quiet time: in a bin where most links across hosts are so slow, the fabric is */
 #define NI_CAUSE_CROWDED_BINS 0.02f /* of the run */
 #define NI_CAUSE_LINK_OF_STEP 0.002f /* a link whose transfers are less than that of a step is not judged */
-#define NI_CAUSE_BURSTS 6.0f       /* times what half of its like have in bins that are as long: bursts are no chance */
-#define NI_CAUSE_COST 3e-3         /* of the run: what costs less is not named: chance and the pace of a healthy job do as much, */
+/* times what half of its like have in bins that are as long: bursts are no chance */
+#define NI_CAUSE_BURSTS 6.0f
+/* of the run: what costs less is not named: chance and the pace of a healthy job do as much, */
+#define NI_CAUSE_COST 3e-3
 #define NI_CAUSE_LINK_COST 1e-3    /* of links less than this, */
 #define NI_CAUSE_LINK_SMALL 0.15f  /* and where they take less than that longer */
 #define NI_CAUSE_LINK_SMALL_COST 4e-3 /* less than this, */
@@ -60,17 +66,23 @@ struct ni_cause {
   uint32_t *item;              /* ranks or links that are slow by it */
   uint32_t n_items;
   bool links;                  /* item: links */
-  enum ni_finding_kind link;   /* of links: what they are, a SLOW_ kind or congestion, also where kind is FLAPPING */
+  /* of links: what they are, a SLOW_ kind or congestion, also where kind is FLAPPING */
+  enum ni_finding_kind link;
   bool *at;                    /* bins in which it is at work; NULL: all of from..to. Owned */
   bool rest;                   /* own time is seen only as far as the one communicator leaves the rank idle */
   bool launch;                 /* own time: operations are launched late; share is of the idle time before these */
   uint32_t from, to;           /* bins, half open */
-  uint32_t bins_hit;           /* congestion: so many of these; pauses, bursts, drops of a flapping link: how many of them */
+  /* congestion: so many of these; pauses, bursts, drops of a flapping link: how many of them */
+  uint32_t bins_hit;
   double most_us;              /* ... it costs so much at most; 0: no bound */
   uint32_t period;             /* in steps; 0: none */
   bool few;                    /* pauses are few, but long */
   float of_run;                /* bins that are hit, as a share */
-  float excess_us, share;      /* own time of a step more than usual, and as a share of it. Links: share is times usual - 1. Pauses: us of one, 0 */
+  /*
+   * own time of a step more than usual, and as a share of it. Links: share is times usual - 1. Pauses: us of
+   * one, 0
+   */
+  float excess_us, share;
   float more_bytes;            /* uneven work: than its like exchange, as a share */
   float of_gaps;               /* own time: excess_us as a share of what is seen between operations (launch: of what is idle before these) */
   struct ni_lead lead;         /* of a late rank */
@@ -93,12 +105,16 @@ void ni_causes_free(struct ni_causes *c);
 static inline bool ni_cause_at(const struct ni_cause *c, uint32_t bin) {
   return bin >= c->from && bin < c->to && (!c->at || c->at[bin]);
 }
-/* What comes and goes: pauses and bursts, and links that are slow in NI_CAUSE_AT_TIMES of the bins or fewer. Such steps stand beside others without the cause, so their cost is counted by the clock. */
+/*
+ * What comes and goes: pauses and bursts, and links that are slow in NI_CAUSE_AT_TIMES of the bins or fewer.
+ * Such steps stand beside others without the cause, so their cost is counted by the clock.
+ */
 bool ni_cause_at_times(const struct ni_blame *b, const struct ni_cause *c);
 /*
- * Fills the costs of all causes for which ni_cause_at_times() holds: what their steps, and those beside them, took longer than the nearest
- * steps without such a cause. A step's length is the median over ranks of the time between starts on one rank, so no clock is compared with
- * another. No replay: its sample need not have these steps. -ENOMEM.
+ * Fills the costs of all causes for which ni_cause_at_times() holds: what their steps, and those beside them,
+ * took longer than the nearest steps without such a cause. A step's length is the median over ranks of the
+ * time between starts on one rank, so no clock is compared with another. No replay: its sample need not have
+ * these steps. -ENOMEM.
  */
 int ni_costs_by_clock(const struct ni_blame *b, struct ni_causes *causes);
 

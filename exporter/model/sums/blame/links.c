@@ -113,21 +113,32 @@ static float noise_of(const float *x, uint32_t bins, float *scratch) {
   return n ? ni_blame_quantile(scratch, n, 0.5) * 1.0484f : 0; /* median |difference| = 0.954 sigma */
 }
 
-/* Not all of its ranks have logs: who is missing may be the last to come, and then what looks like a transfer is waiting. */
+/*
+ * Not all of its ranks have logs: who is missing may be the last to come, and then what looks like a transfer
+ * is waiting.
+ */
 static bool all_seen(const struct work *w, const struct ni_blame_link *l) {
   const uint32_t all = l->from < 0 ? (uint32_t)w->b->s->comm[l->comm].n_ranks : 2;
   return l->n_ranks >= all;
 }
 
-/* Longer by so much in n bins than chance and stamps can make it; over the whole run it matters, or for a while it is far off. */
-static bool stands_out(const struct work *w, const struct ni_blame_link *l, double sum, uint32_t n, float noise) {
+/*
+ * Longer by so much in n bins than chance and stamps can make it; over the whole run it matters, or for a
+ * while it is far off.
+ */
+static bool stands_out(const struct work *w, const struct ni_blame_link *l, double sum, uint32_t n,
+                       float noise) {
   const double mean = sum / n;
-  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_LINK - 1 || mean * l->usual_us < NI_CAUSE_LINK_LEAST_US) return false;
+  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_LINK - 1 || mean * l->usual_us < NI_CAUSE_LINK_LEAST_US)
+    return false;
   if (mean < NI_CAUSE_SIGMA * noise / sqrt(n)) return false;
   return sum >= NI_CAUSE_LINK_OF_RUN * w->b->bins || (mean >= NI_CAUSE_DROP && sum >= NI_CAUSE_DROPS);
 }
 
-/* From here on a bin is a drop: far off, and chance does not do it, where transfers differ much from bin to bin (experts' messages). */
+/*
+ * From here on a bin is a drop: far off, and chance does not do it, where transfers differ much from bin to
+ * bin (experts' messages).
+ */
 static float drop_beyond(float noise) { return fmaxf(NI_CAUSE_DROP, NI_CAUSE_SIGMA * noise); }
 
 static void judge(struct work *w) {
@@ -140,7 +151,8 @@ static void judge(struct work *w) {
     float noise, drop;
     uint32_t n = 0, n_off = 0;
     if (l->alike < 2 || !counts(w, l) || !all_seen(w, l)) continue;
-    for (uint32_t k = 0; k < b->bins; k++) x[k] = w->out->crowded[k] ? NAN : clipped(l->us[k] / l->usual_us - 1);
+    for (uint32_t k = 0; k < b->bins; k++)
+      x[k] = w->out->crowded[k] ? NAN : clipped(l->us[k] / l->usual_us - 1);
     j->state = FINE;
     j->ratio = 1;
     noise = noise_of(x, b->bins, scratch);
@@ -210,9 +222,9 @@ static struct fit fit_of(const struct work *w, const struct suspect *s) {
 }
 
 /*
- * When the links of a cause are slow. Where they are as fast as usual in most bins and far slower in some, these are its drops: runs of bins
- * above a quarter of how slow they get, which end when two bins in a row lie below. What is slow for one run is slow in from..to; several
- * runs are a link that flaps.
+ * When the links of a cause are slow. Where they are as fast as usual in most bins and far slower in some,
+ * these are its drops: runs of bins above a quarter of how slow they get, which end when two bins in a row
+ * lie below. What is slow for one run is slow in from..to; several runs are a link that flaps.
  */
 static int find_drops(const struct work *w, struct ni_cause *c) {
   const struct ni_blame *b = w->b;
@@ -404,7 +416,8 @@ static int within_hosts(struct work *w) {
 }
 
 int ni_causes_links(const struct ni_blame *b, struct ni_causes *out) {
-  struct work w = {b, out, calloc(b->n_links + 1, sizeof *w.link), calloc(2 * (size_t)b->bins + 1, sizeof *w.x), step_us(b)};
+  struct work w = {b, out, calloc(b->n_links + 1, sizeof *w.link),
+                   calloc(2 * (size_t)b->bins + 1, sizeof *w.x), step_us(b)};
   int e = w.link && w.x ? crowded(&w) : -ENOMEM;
   if (e == 0) judge(&w);
   if (e == 0) e = within_hosts(&w);

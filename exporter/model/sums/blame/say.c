@@ -57,7 +57,8 @@ static void put_links(struct ni_put_text *w, const struct ni_blame *b, const str
   char name[81];
   for (uint32_t i = 0; i < c->n_items; i++) {
     const struct ni_blame_link *l = &b->link[c->item[i]];
-    if (last != NI_BLAME_NONE && (l->comm == last || same_name(&b->s->comm[l->comm], &b->s->comm[last]))) continue;
+    if (last != NI_BLAME_NONE && (l->comm == last || same_name(&b->s->comm[l->comm], &b->s->comm[last])))
+      continue;
     last = l->comm;
     if (shown == 4) {
       more++;
@@ -76,31 +77,36 @@ static void put_pauses(struct ni_put_text *w, const struct ni_blame *b, const st
   char host[81], time[32];
   if (one) put_rank(w, b, c->of);
   else ni_put(w, "host %s:", host_text(b, c->of, host));
-  ni_put(w, " %s %u times between operations, %s on the mean, ", one ? "pauses" : "its ranks pause", c->bins_hit,
-         ni_duration_text(c->excess_us, time));
+  ni_put(w, " %s %u times between operations, %s on the mean, ", one ? "pauses" : "its ranks pause",
+         c->bins_hit, ni_duration_text(c->excess_us, time));
   ni_put(w, c->few ? "longer than other ranks" : "far more often than other ranks");
 }
 
-/* Of a pause. All ranks may do other work together and idle for a part of it only: then it is what that costs. */
+/*
+ * Of a pause. All ranks may do other work together and idle for a part of it only: then it is what that
+ * costs.
+ */
 static double each_us(const struct ni_cause *c) {
   if (c->kind != NI_FIND_PAUSES && c->kind != NI_FIND_PERIODIC) return 0;
   return c->level == NI_LEVEL_JOB ? c->cost_us / c->bins_hit : c->excess_us;
 }
 
 /* What takes so long is guessed from nothing but that: so it is "as", not "is". */
-static void put_periodic(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
+static void put_periodic(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c,
+                         const struct ni_finding *f) {
   const bool all = c->level == NI_LEVEL_JOB, one = f->n_processes == 1;
   char host[81], time[32];
   if (all) ni_put(w, f->n_processes == c->alike ? "all ranks" : "nearly all ranks");
   else if (c->level == NI_LEVEL_HOST) ni_put(w, "host %s: its ranks", host_text(b, c->of, host));
   else if (one) put_rank(w, b, c->of);
   else put_ranks(w, f, b->s);
-  ni_put(w, " %s something else each %u steps, %u times, for %s on the mean, ", one ? "does" : "do", c->period, c->bins_hit,
-         ni_duration_text(each_us(c), time));
+  ni_put(w, " %s something else each %u steps, %u times, for %s on the mean, ", one ? "does" : "do",
+         c->period, c->bins_hit, ni_duration_text(each_us(c), time));
   ni_put(w, all ? "as an evaluation is" : f->note ? "as a checkpoint is" : "as garbage collection is");
 }
 
-static void put_throttling(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
+static void put_throttling(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c,
+                           const struct ni_finding *f) {
   const bool one = c->level == NI_LEVEL_RANK;
   char host[81];
   if (one) put_rank(w, b, c->of);
@@ -108,12 +114,13 @@ static void put_throttling(struct ni_put_text *w, const struct ni_blame *b, cons
     ni_put(w, "host %s: its ", host_text(b, c->of, host));
     put_ranks(w, f, b->s);
   }
-  ni_put(w, " compute%s %.0f %% longer in %u bursts, %.0f %% of the steps, as a GPU that is throttled does", one ? "s" : "", 100 * c->share,
-         c->bins_hit, 100 * c->of_run);
+  ni_put(w, " compute%s %.0f %% longer in %u bursts, %.0f %% of the steps, as a GPU that is throttled does",
+         one ? "s" : "", 100 * c->share, c->bins_hit, 100 * c->of_run);
 }
 
 /* Who has more to do: nobody is slow. */
-static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
+static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c,
+                       const struct ni_finding *f) {
   const bool one = c->level == NI_LEVEL_RANK;
   if (one) put_rank(w, b, c->of);
   else {
@@ -121,14 +128,16 @@ static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const st
     put_ranks(w, f, b->s);
     ni_put(w, ",");
   }
-  ni_put(w, " ha%s %.0f %% more bytes to exchange than %s like and", one ? "s" : "ve", 100 * c->more_bytes, one ? "its" : "their");
+  ni_put(w, " ha%s %.0f %% more bytes to exchange than %s like and", one ? "s" : "ve", 100 * c->more_bytes,
+         one ? "its" : "their");
   put_own(w, c, one);
   ni_put(w, "; uneven work, %s", one ? "not a slow rank" : "no rank of it is slow");
 }
 
 /* "transfers take 2.31 times as long", "transfers were slow 3 times, then 4.8 times as long" */
 static void put_slow(struct ni_put_text *w, const struct ni_cause *c) {
-  if (c->kind == NI_FIND_FLAPPING) ni_put(w, " were slow %u times, then %.3g times as long", c->bins_hit, 1 + c->share);
+  if (c->kind == NI_FIND_FLAPPING)
+    ni_put(w, " were slow %u times, then %.3g times as long", c->bins_hit, 1 + c->share);
   else ni_put(w, " take %.2f times as long", 1 + c->share);
 }
 
@@ -143,7 +152,8 @@ static void put_link(struct ni_put_text *w, const struct ni_blame *b, const stru
       put_links(w, b, c);
       break;
     case NI_FIND_SLOW_NIC:
-      if (c->level == NI_LEVEL_HOST) ni_put(w, "host %s: all transfers across its NICs", host_text(b, c->of, host));
+      if (c->level == NI_LEVEL_HOST)
+        ni_put(w, "host %s: all transfers across its NICs", host_text(b, c->of, host));
       else {
         ni_put(w, "the NIC of ");
         put_rank(w, b, c->of);
@@ -181,7 +191,8 @@ static void put_link(struct ni_put_text *w, const struct ni_blame *b, const stru
   }
 }
 
-static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c, const struct ni_finding *f) {
+static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c,
+                      const struct ni_finding *f) {
   char host[81], time[32];
   const bool one = c->level == NI_LEVEL_RANK;
   switch (c->kind) {
@@ -194,8 +205,9 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
       else ni_put(w, "host %s: its ", host_text(b, c->of, host));
       if (!one) put_ranks(w, f, b->s);
       if (c->launch)
-        ni_put(w, " launch%s operations late: %s CPU keeps the GPU%s waiting %s a step longer than elsewhere", one ? "es its" : " their",
-               one ? "its" : "the", one ? "" : "s", ni_duration_text(c->excess_us, time));
+        ni_put(w, " launch%s operations late: %s CPU keeps the GPU%s waiting %s a step longer than elsewhere",
+               one ? "es its" : " their", one ? "its" : "the", one ? "" : "s",
+               ni_duration_text(c->excess_us, time));
       else put_own(w, c, one);
       break;
     case NI_FIND_PAUSES: put_pauses(w, b, c); break;
@@ -204,7 +216,8 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
     case NI_FIND_SLOW_STAGE:
       ni_put(w, "pipeline stage of ");
       put_ranks(w, f, b->s);
-      ni_put(w, " computes %.1f %% longer than the other stages: %s more a step", 100 * c->share, ni_duration_text(c->excess_us, time));
+      ni_put(w, " computes %.1f %% longer than the other stages: %s more a step", 100 * c->share,
+             ni_duration_text(c->excess_us, time));
       break;
     case NI_FIND_SLOW_NVLINK:
     case NI_FIND_SLOW_NIC:
@@ -239,7 +252,8 @@ static void put_moments(struct ni_put_text *w, const struct ni_finding *f, const
   for (size_t i = 0; i < f->n_moments && i < MOMENTS_SHOWN; i++) {
     const struct ni_moment *m = &f->moment[i];
     ni_put(w, "%s at step %" PRId64 " (%s after the start) for %s", i ? "," : ";", m->from_step,
-           ni_duration_text((double)(m->from_us - s->first_us), at), ni_duration_text((double)(m->to_us - m->from_us), length));
+           ni_duration_text((double)(m->from_us - s->first_us), at),
+           ni_duration_text((double)(m->to_us - m->from_us), length));
   }
   if (f->times > MOMENTS_SHOWN) ni_put(w, " and %" PRIu64 " more", f->times - MOMENTS_SHOWN);
 }
@@ -268,8 +282,10 @@ static int whose(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
     for (uint32_t k = 0; c->links && k < b->link[c->item[i]].n_ranks; k++) {
       uint32_t rank = b->link[c->item[i]].rank[k], host = ni_blame_host(b, rank);
       bool of_host = host == c->of || (c->link == NI_FIND_SLOW_PAIR && host == c->other);
-      bool mine = c->level == NI_LEVEL_COMM || c->level == NI_LEVEL_FABRIC || (c->level == NI_LEVEL_HOST && of_host) ||
-                  (c->level == NI_LEVEL_RANK && (rank == c->of || (c->link == NI_FIND_SLOW_PAIR && rank == c->other)));
+      bool mine = c->level == NI_LEVEL_COMM || c->level == NI_LEVEL_FABRIC ||
+                  (c->level == NI_LEVEL_HOST && of_host) ||
+                  (c->level == NI_LEVEL_RANK &&
+                   (rank == c->of || (c->link == NI_FIND_SLOW_PAIR && rank == c->other)));
       in[rank] |= mine;
     }
   }
@@ -299,7 +315,8 @@ static int moments(const struct ni_blame *b, const struct ni_cause *c, struct ni
     for (to = k + 1; ni_cause_at(c, k) && ni_cause_at(c, to);) to++;
     if (!ni_cause_at(c, k)) continue;
     struct ni_moment *m = &f->moment[f->n_moments++];
-    *m = (struct ni_moment){s->step[k].start_us, s->step[to < b->bins ? to : b->bins - 1].start_us, (int64_t)k * b->bin_steps,
+    const uint32_t end = to < b->bins ? to : b->bins - 1;
+    *m = (struct ni_moment){s->step[k].start_us, s->step[end].start_us, (int64_t)k * b->bin_steps,
                             (int64_t)to * b->bin_steps - 1};
     if (m->to_us < m->from_us) m->to_us = m->from_us; /* a bin in which nothing was seen to begin */
   }
@@ -307,9 +324,23 @@ static int moments(const struct ni_blame *b, const struct ni_cause *c, struct ni
 }
 
 static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_us, struct ni_finding *f) {
-  *f = (struct ni_finding){.kind = c->kind, .level = c->level, .link = c->link, .of = c->of, .other = c->other, .compared = c->alike, .value = 1 + c->share,
-                           .lost_us = c->cost_us, .low_us = c->low_us, .high_us = c->high_us, .times = c->bins_hit, .period_steps = c->period,
-                           .each_us = each_us(c), .of_run = c->of_run, .note = is_note(c), .run = b->run, .run_us = run_us};
+  *f = (struct ni_finding){.kind = c->kind,
+                           .level = c->level,
+                           .link = c->link,
+                           .of = c->of,
+                           .other = c->other,
+                           .compared = c->alike,
+                           .value = 1 + c->share,
+                           .lost_us = c->cost_us,
+                           .low_us = c->low_us,
+                           .high_us = c->high_us,
+                           .times = c->bins_hit,
+                           .period_steps = c->period,
+                           .each_us = each_us(c),
+                           .of_run = c->of_run,
+                           .note = is_note(c),
+                           .run = b->run,
+                           .run_us = run_us};
   int e = whose(b, c, f);
   if (e == 0) e = moments(b, c, f);
   if (e < 0) return e;
@@ -317,7 +348,8 @@ static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_u
   if (c->level == NI_LEVEL_RANK) {
     f->of = b->rank[c->of].process;
     if (c->other != NI_BLAME_NONE) f->other = b->rank[c->other].process;
-  } else if ((c->level == NI_LEVEL_STAGE || c->level == NI_LEVEL_REPLICA) && f->n_processes) f->of = f->process[0];
+  } else if ((c->level == NI_LEVEL_STAGE || c->level == NI_LEVEL_REPLICA) && f->n_processes)
+    f->of = f->process[0];
   else if (c->level == NI_LEVEL_COMM) f->of = b->link[c->of].comm;
   struct ni_put_text w = {f->text, sizeof f->text};
   if (b->run) ni_put(&w, "run %u: ", b->run);
@@ -344,7 +376,8 @@ static bool covered(const struct ni_causes *causes, const struct ni_cause *pair)
 }
 
 /* Nobody waits for the others, or chance can do as much. */
-static bool worth_saying(const struct ni_blame *b, const struct ni_cause *c, const struct ni_replay *replay, double largest_us) {
+static bool worth_saying(const struct ni_blame *b, const struct ni_cause *c, const struct ni_replay *replay,
+                         double largest_us) {
   double cost = (ni_cause_at_times(b, c) ? c->low_us : c->cost_us) / replay->run_us;
   if (c->kind == NI_FIND_PERIODIC) return cost >= NI_SPELLS_COST;
   if (c->few) return cost >= NI_SPELLS_LONG_COST;
@@ -396,7 +429,9 @@ int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, cons
   s->cost = (struct ni_cost){replay->blocks > 0, replay->run_us, replay->without_us, replay->own, replay->pauses, replay->transfer, replay->model};
   s->causes_not_judged = causes->left_out; /* not findings: most causes cost too little to be named */
   for (uint32_t i = 0; e == 0 && i < causes->n; i++) {
-    if (sorted[i].link == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK && covered(causes, &sorted[i])) continue;
+    if (sorted[i].link == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK &&
+        covered(causes, &sorted[i]))
+      continue;
     if (!worth_saying(b, &sorted[i], replay, largest_us)) continue;
     if (sorted[i].kind == NI_FIND_CONGESTION) crowded = &sorted[i], number = s->n_findings + 1;
     if (s->n_findings == NI_SUM_FINDINGS) s->findings_left_out++;

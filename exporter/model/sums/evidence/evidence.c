@@ -113,7 +113,9 @@ static void say_counters(struct ladder *l, const struct ni_finding *f) {
   mark(l, f);
   for (unsigned rung = 0; rung < RUNGS; rung++) {
     bool off = false, seen = false;
-    for (size_t i = 0; i < sizeof figures / sizeof *figures && looks_at(f->kind == NI_FIND_FLAPPING ? f->link : f->kind) >> rung & 1; i++)
+    for (size_t i = 0; i < sizeof figures / sizeof *figures &&
+                       looks_at(f->kind == NI_FIND_FLAPPING ? f->link : f->kind) >> rung & 1;
+         i++)
       if (figures[i].rung == rung) off |= say_figure(l, &figures[i], off ? "," : l->gap, &seen);
     if (off) l->gap = "; ";
     else if (seen) usual[n++] = rung_names[rung];

@@ -109,7 +109,9 @@ static struct pause *began(const struct work *w, const struct ni_outlier *o) {
     struct pause *p = &w->pause[lo];
     bool clock = ni_blame_host(w->b, p->rank) == ni_blame_host(w->b, o->process);
     double since = clock ? (double)(o->start_ns - p->end_ns) / 1e3 : at - p->at;
-    /* Of other hosts the begins of bins lie on either side of it, as steps end with other operations there. */
+    /*
+     * Of other hosts the begins of bins lie on either side of it, as steps end with other operations there.
+     */
     if (!clock) since = since > p->us ? since - p->us : since < -p->us ? since + p->us : 0;
     if (p->us < NI_INCIDENTS_PART * o->lost_us || since > 1.2 * w->step_us || since < (clock ? 0 : -0.3 * w->step_us)) continue;
     since = fabs(since) + (p->rank == o->process ? 0 : clock ? 0.2 : 0.4) * w->step_us;
@@ -198,8 +200,9 @@ static uint32_t entry_of(struct work *w, struct ni_outlier *o) {
 }
 
 /*
- * Who waited in it: all of its communicator but the one who was late, and who began it all, unless nobody else was there. Whose
- * ranks nobody has compared, of that communicator it is known how many took part: somebody was late to them.
+ * Who waited in it: all of its communicator but the one who was late, and who began it all, unless nobody
+ * else was there. Whose ranks nobody has compared, of that communicator it is known how many took part:
+ * somebody was late to them.
  */
 static void count_waiting(struct work *w, uint32_t i, const struct ni_outlier *o) {
   struct ni_outlier *x = &w->s->outlier[i];

@@ -91,7 +91,8 @@ static struct ni_finding *of_process(struct ni_summary *s, uint32_t process) {
     if (f->level == NI_LEVEL_HOST && f->of == s->process[process].host && f->link != NI_FIND_SLOW_NIC &&
         f->link != NI_FIND_SLOW_NVLINK)
       return f;
-    for (size_t k = 0; k < f->n_processes && (f->level == NI_LEVEL_STAGE || f->level == NI_LEVEL_REPLICA); k++)
+    for (size_t k = 0; k < f->n_processes && (f->level == NI_LEVEL_STAGE || f->level == NI_LEVEL_REPLICA);
+         k++)
       if (f->process[k] == process) return f;
   }
   return NULL;
@@ -117,7 +118,8 @@ static int add(struct ni_summary *s, const struct late *l) {
   }
   /* By loss, before notes; but the last one may name another by its number, which stays as it is. */
   bool numbered = s->n_findings && s->finding[s->n_findings - 1].kind == NI_FIND_UNDECIDED;
-  while (at < s->n_findings && !s->finding[at].note && (numbered || s->finding[at].lost_us >= l->lost_us)) at++;
+  while (at < s->n_findings && !s->finding[at].note && (numbered || s->finding[at].lost_us >= l->lost_us))
+    at++;
   uint32_t *of = malloc(sizeof *of);
   if (!of) return -ENOMEM;
   *of = l->process;
@@ -174,8 +176,8 @@ static void forget_transfers(const struct ni_run *r, struct ni_summary *s, const
   size_t kept = 0;
   for (size_t i = 0; i < s->n_findings; i++) {
     struct ni_finding *f = &s->finding[i];
-    bool link = f->kind == NI_FIND_FLAPPING || f->kind == NI_FIND_SLOW_NVLINK || f->kind == NI_FIND_SLOW_NIC ||
-                f->kind == NI_FIND_SLOW_PAIR || f->kind == NI_FIND_SLOW_COMM;
+    bool link = f->kind == NI_FIND_FLAPPING || f->kind == NI_FIND_SLOW_NVLINK ||
+                f->kind == NI_FIND_SLOW_NIC || f->kind == NI_FIND_SLOW_PAIR || f->kind == NI_FIND_SLOW_COMM;
     bool with_it = false;
     for (size_t k = 0; link && k < f->n_processes && !with_it; k++)
       with_it = meet(r, l->process, f->process[k]);

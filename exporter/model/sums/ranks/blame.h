@@ -120,7 +120,8 @@ struct ni_blame_rank {
   const char **token_func;     /* of each token: what it is, */
   uint64_t *token_hash, *token_bytes; /* with its size as a number that is the same on all ranks, its size */
   uint32_t n_tokens;
-  uint64_t signature;          /* of its work in a step: the same for ranks with the same work, however large it is */
+  /* of its work in a step: the same for ranks with the same work, however large it is */
+  uint64_t signature;
   float colls;                 /* collectives of a step */
   struct ni_blame_cell *cell;  /* n_bins */
   struct ni_blame_link_cell *link_cell; /* [bin][max_slots] */
@@ -178,15 +179,23 @@ struct ni_blame {
   double usual_steps;          /* of most ranks of the run with the most; above 0: ranks with others are gone through once more */
   uint32_t sample_every;       /* of the blocks of the replay: one of so many */
   bool stages;                 /* classes are stages of a pipeline */
-  /* [rank][bin], of a step, in us: own time beyond that of its like, as causes are judged by it; NAN: not compared. */
+  /*
+   * [rank][bin], of a step, in us: own time beyond that of its like, as causes are judged by it; NAN: not
+   * compared.
+   */
   float *beyond_us;
 };
 
-/* An operation of the slot; what: its function and size as a number, not 0. in_step: so many of the rank in its step before it. */
-static inline void ni_anchor_take(struct ni_blame_slot *s, uint64_t what, uint64_t sn, uint32_t step, uint32_t in_step) {
+/*
+ * An operation of the slot; what: its function and size as a number, not 0. in_step: so many of the rank in
+ * its step before it.
+ */
+static inline void ni_anchor_take(struct ni_blame_slot *s, uint64_t what, uint64_t sn, uint32_t step,
+                                  uint32_t in_step) {
   if (s->anchor_of == 0) s->anchor_of = what;
   if (s->anchor_of != what) return;
-  if (step <= 1) s->anchor[0] = (struct ni_blame_anchor){sn, step, in_step}; /* the first step can have begun before the log */
+  /* the first step can have begun before the log */
+  if (step <= 1) s->anchor[0] = (struct ni_blame_anchor){sn, step, in_step};
   s->anchor[1] = (struct ni_blame_anchor){sn, step, in_step};
 }
 

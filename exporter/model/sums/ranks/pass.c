@@ -187,10 +187,11 @@ static int take_chunk(struct pass *x) {
     bool ends = ni_steps_take(&x->mark, op), before = ends && !x->mark.n;
     if (!before) e = take_op(x, op);
     if (e == 0 && ends) {
+      const uint32_t step = x->step;
       x->turns++;
       if (!m->n) x->step++;
       while (x->step + 1 < m->n && m->at[x->step + 1] <= (before ? op->start_ns : op->end_ns)) x->step++;
-      x->in_step = 0;
+      if (x->step > step) x->in_step = 0;
       ni_places_next_step(&x->places);
       e = to_bin(x);
     }
@@ -208,7 +209,10 @@ static int next_chunk(struct pass *x, struct ni_blame_stream *s) {
 
 static NI_ORDER_BY(by_name, struct ni_blame_place, name)
 
-/* A function on a communicator of so many ranks, of whatever size: who has more to do has larger operations (uneven.h). */
+/*
+ * A function on a communicator of so many ranks, of whatever size: who has more to do has larger operations
+ * (uneven.h).
+ */
 static uint64_t function_hash(const char *func, int32_t n_ranks) {
   uint64_t hash = ni_mix((uint64_t)n_ranks);
   for (const char *p = func; *p; p++) hash = ni_mix(hash + (unsigned char)*p);
@@ -240,7 +244,10 @@ static void count_functions(const struct pass *x, uint32_t slot, struct tally *t
   }
 }
 
-/* What most of a slot's operations are. Sizes and order of messages are the rank's own: they all are one thing. */
+/*
+ * What most of a slot's operations are. Sizes and order of messages are the rank's own: they all are one
+ * thing.
+ */
 static uint64_t kind_of_slot(const struct pass *x, uint32_t slot) {
   const struct ni_blame_slot *s = &x->out->slot[slot];
   const bool message = s->kind != NI_BLAME_COLL;
@@ -256,7 +263,10 @@ static uint64_t kind_of_slot(const struct pass *x, uint32_t slot) {
   return ni_mix(ni_mix(function + (uint64_t)x->b->s->comm[s->comm].n_ranks) + (group ? 7 : s->kind) + 1);
 }
 
-/* Slots of one kind are told apart by how many operations of a step they have, those with as many by the order of their communicators. */
+/*
+ * Slots of one kind are told apart by how many operations of a step they have, those with as many by the
+ * order of their communicators.
+ */
 static void shapes(struct pass *x) {
   struct ni_blame_rank *o = x->out;
   uint64_t kind[NI_BLAME_SLOTS];
@@ -272,7 +282,10 @@ static void shapes(struct pass *x) {
   }
 }
 
-/* What work it does: which collectives, on communicators as large; and how many slots with messages. How many they are: alike.c. */
+/*
+ * What work it does: which collectives, on communicators as large; and how many slots with messages. How many
+ * they are: alike.c.
+ */
 static void sign(struct pass *x) {
   struct ni_blame_rank *o = x->out;
   const uint32_t turns = x->turns + 1;
@@ -284,7 +297,8 @@ static void sign(struct pass *x) {
     o->colls += (float)t.ops[i] / (float)turns;
   }
   for (uint32_t i = 0; i < o->n_slots; i++)
-    if (o->slot[i].kind != NI_BLAME_COLL && o->slot[i].ops * 2 > turns) o->signature += ni_mix(o->slot[i].kind);
+    if (o->slot[i].kind != NI_BLAME_COLL && o->slot[i].ops * 2 > turns)
+      o->signature += ni_mix(o->slot[i].kind);
 }
 
 static int sum_up(struct pass *x) {

@@ -1,18 +1,21 @@
 /*
- * Places of one rank's operations in a step: what an operation in each of them waits for, and how long the rank computes before it.
+ * Places of one rank's operations in a step: what an operation in each of them waits for, and how long the
+ * rank computes before it.
  *
- * A place is a slot and a number in the step. Own time is what lies between the end of what is waited for and the start; usual.h says what
- * is usual. Of the first operations it is found which slots run beside the computing, which are *inner* (closest to it), and which
- * messages go out as groups. Operations of a slot come in one order, and as many in each step: their number in it does not depend on
- * when the step ended.
+ * A place is a slot and a number in the step. Own time is what lies between the end of what is waited for and
+ * the start; usual.h says what is usual. Of the first operations it is found which slots run beside the
+ * computing, which are *inner* (closest to it), and which messages go out as groups. Operations of a slot
+ * come in one order, and as many in each step: their number in it does not depend on when the step ended.
  *
- * Stamps are measurements. Kernels of one communicator run one after the other, so what came before on the slot has ended, whatever its stamp
- * says. For other slots an end counts as "before" up to `overlap_ns` behind the start: by so much the stamps of one communicator's
- * kernels overlap in the first operations of this rank, at least NI_PLACE_OVERLAP_LEAST_NS and at most NI_PLACE_OVERLAP_MOST_NS. Beside
- * that the end of a long operation is uncertain by NI_PLACE_DRIFT of its length: its start is placed by the host's clock, its length by the
- * GPU's. An end that counts as before lies at the start then: no time is negative.
+ * Stamps are measurements. Kernels of one communicator run one after the other, so what came before on the
+ * slot has ended, whatever its stamp says. For other slots an end counts as "before" up to `overlap_ns`
+ * behind the start: by so much the stamps of one communicator's kernels overlap in the first operations of
+ * this rank, at least NI_PLACE_OVERLAP_LEAST_NS and at most NI_PLACE_OVERLAP_MOST_NS. Beside that the end of
+ * a long operation is uncertain by NI_PLACE_DRIFT of its length: its start is placed by the host's clock, its
+ * length by the GPU's. An end that counts as before lies at the start then: no time is negative.
  *
- * Bounds: NI_BLAME_KEYS places; NI_USUAL_SAMPLES times a place, given back. Threads: one a rank. Failure: -ENOMEM.
+ * Bounds: NI_BLAME_KEYS places; NI_USUAL_SAMPLES times a place, given back. Threads: one a rank. Failure:
+ * -ENOMEM.
  */
 #ifndef NI_BLAME_PLACES_H
 #define NI_BLAME_PLACES_H
@@ -34,10 +37,14 @@ struct ni_place_key {
   double own;                  /* of `steady` gaps, that are no pauses */
 };
 
-/* When an operation ended. Stamps are measurements: an end may lie behind the start of what waited for it (see below). */
+/*
+ * When an operation ended. Stamps are measurements: an end may lie behind the start of what waited for it
+ * (see below).
+ */
 struct ni_place_end {
   int64_t ns;                  /* 0: none */
-  int64_t doubt_ns;            /* an operation that took long ends where the GPU's timer and the host's clock have drifted apart */
+  /* an operation that took long ends where the GPU's timer and the host's clock have drifted apart */
+  int64_t doubt_ns;
   uint32_t at;                 /* in the sample, + 1; 0: it is not there */
 };
 

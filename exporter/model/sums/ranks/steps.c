@@ -9,7 +9,8 @@
 #include "exporter/base/order.h"
 
 enum { PERIOD_GAPS = 4096, PERIOD_MOST = 8, FOLD_MARKS = 1024, FOLD_ROWS = 512, FOLD_PARTS = 2 };
-#define FOLD_OFF 0.1f    /* of gaps: a seventh of them differ, so that a pause each so many steps does not make these one */
+/* of gaps: a seventh of them differ, so that a pause each so many steps does not make these one */
+#define FOLD_OFF 0.1f
 #define FOLD_UNEVEN 0.1  /* of the operations between marks: what they differ by */
 #define FOLD_CLIP 0.7f   /* in logarithms of gaps: one that is twice as long says no more than that */
 enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20 };
@@ -21,7 +22,8 @@ struct gram {
   uint32_t first_of_slot, last_of_slot;           /* of the slot, whose order does not depend on times */
   int64_t after_ns;            /* own time that follows, in all */
   double least, most;          /* distances that are even */
-  double near_sum;             /* of distances that are not far longer than their mean: what comes between now and then is left out */
+  /* of distances that are not far longer than their mean: what comes between now and then is left out */
+  double near_sum;
   uint32_t near_n;
   uint32_t before;             /* where it was last, while they are gone through again */
   uint8_t n;
@@ -83,7 +85,8 @@ static double room(double want) { return want / 10 > 2 ? want / 10 : 2; }
 static bool near(double got, double want) { return got >= want - room(want) && got <= want + room(want); }
 
 static void look_near(struct gram *x, uint32_t of_slot) {
-  const double mean = (double)(x->last_of_slot - x->first_of_slot) / (x->count - 1), distance = of_slot - x->before;
+  const double mean = (double)(x->last_of_slot - x->first_of_slot) / (x->count - 1),
+               distance = of_slot - x->before;
   if (of_slot != x->first_of_slot && distance <= mean + room(mean)) x->near_sum += distance, x->near_n++;
   x->before = of_slot;
 }
@@ -210,10 +213,11 @@ static bool better(const struct ni_blame *b, const struct ni_blame_rank *rank, c
 }
 
 /*
- * Operations of one communicator that begin close together swap now and then, and then several in a row are missed. So where a single one
- * comes half as often again at most, it is the one that comes once a step.
+ * Operations of one communicator that begin close together swap now and then, and then several in a row are
+ * missed. So where a single one comes half as often again at most, it is the one that comes once a step.
  */
-static const struct gram *alone_as_often(const struct ni_blame_rank *rank, const struct grams *g, const struct gram *row) {
+static const struct gram *alone_as_often(const struct ni_blame_rank *rank, const struct grams *g,
+                                         const struct gram *row) {
   const struct gram *best = row;
   for (uint32_t i = 0; i < g->n; i++) {
     const struct gram *x = &g->item[i];
@@ -283,7 +287,9 @@ static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *o
 }
 
 /* Is it the mark of a candidate: a single operation of its kind. */
-static bool is_mark(const struct gram *x, const struct ni_blame_op *op) { return op->slot == x->slot && op->what == x->token; }
+static bool is_mark(const struct gram *x, const struct ni_blame_op *op) {
+  return op->slot == x->slot && op->what == x->token;
+}
 
 /* Operations of the rank from one mark to the next, at most FOLD_MARKS of them. */
 static uint32_t distances(const struct gram *x, const struct ni_blame_op *op, size_t n, float *out) {
@@ -306,8 +312,9 @@ static float median(float *x, uint32_t n) {
 }
 
 /*
- * How far numbers lie from what is usual for them: x is [row][width], and what is usual for a row is the median over every k-th one of the other
- * half of each block of them. So a fold that chance made explains nothing. Differences beyond `clip` are pauses, and count as that.
+ * How far numbers lie from what is usual for them: x is [row][width], and what is usual for a row is the
+ * median over every k-th one of the other half of each block of them. So a fold that chance made explains
+ * nothing. Differences beyond `clip` are pauses, and count as that.
  */
 static float off_fold(const float *x, uint32_t from, uint32_t to, uint32_t width, uint32_t k, float clip) {
   float usual[FOLD_ROWS];
@@ -321,13 +328,18 @@ static float off_fold(const float *x, uint32_t from, uint32_t to, uint32_t width
           if ((i - from) / k % 2 != half && others < FOLD_ROWS) usual[others++] = x[(size_t)i * width + at];
         float middle = median(usual, others);
         for (uint32_t i = from + phase; i < to; i += k)
-          if ((i - from) / k % 2 == half && others) away += fminf(clip, fabsf(x[(size_t)i * width + at] - middle)), n++;
+          if ((i - from) / k % 2 == half && others)
+            away += fminf(clip, fabsf(x[(size_t)i * width + at] - middle)), n++;
       }
   return n ? (float)(away / n) : INFINITY;
 }
 
-/* The least number of rows that repeat: `part` as far off as single rows are, in each half of them, which differ by `least_off` or more. 1: none. */
-static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float clip, float part, float least_off) {
+/*
+ * The least number of rows that repeat: `part` as far off as single rows are, in each half of them, which
+ * differ by `least_off` or more. 1: none.
+ */
+static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float clip, float part,
+                        float least_off) {
   float off[PERIOD_MOST + 1][FOLD_PARTS], least[FOLD_PARTS];
   for (uint32_t q = 0; q < FOLD_PARTS; q++) least[q] = INFINITY;
   for (uint32_t k = 1; k <= PERIOD_MOST; k++)
@@ -338,14 +350,21 @@ static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float cli
     }
   for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
     uint32_t good = 0;
-    for (uint32_t q = 0; q < FOLD_PARTS; q++) good += isfinite(off[k][q]) && off[1][q] >= least_off && off[k][q] <= part * off[1][q] && off[k][q] <= 1.2f * least[q] + 1e-6f;
+    for (uint32_t q = 0; q < FOLD_PARTS; q++) {
+      const bool repeats = isfinite(off[k][q]) && off[k][q] <= part * off[1][q];
+      good += repeats && off[1][q] >= least_off && off[k][q] <= 1.2f * least[q] + 1e-6f;
+    }
     if (good == FOLD_PARTS) return k;
   }
   return 1;
 }
 
-/* Logarithms of the gaps before the operations of the slot with most of them, from mark to mark; only where there are as many each time. */
-static uint32_t gaps_between(const struct ni_blame_rank *rank, const struct gram *x, const struct ni_blame_op *op, size_t n, uint32_t *width,
+/*
+ * Logarithms of the gaps before the operations of the slot with most of them, from mark to mark; only where
+ * there are as many each time.
+ */
+static uint32_t gaps_between(const struct ni_blame_rank *rank, const struct gram *x,
+                             const struct ni_blame_op *op, size_t n, uint32_t *width,
                              float gap[PERIOD_GAPS]) {
   uint32_t slot = 0, marks = 0, rows = 0, at = 0, each = (uint32_t)-1;
   float row[PERIOD_GAPS];
@@ -370,11 +389,12 @@ static uint32_t gaps_between(const struct ni_blame_rank *rank, const struct gram
 }
 
 /*
- * Where a few kinds of equal operations are all there is, what comes least often may come several times a step: two equal buckets of gradients.
- * Then what lies between marks repeats after so many of them, not after one. Numbers of operations tell first; gaps only where these are all
- * alike. 1: they are steps.
+ * Where a few kinds of equal operations are all there is, what comes least often may come several times a
+ * step: two equal buckets of gradients. Then what lies between marks repeats after so many of them, not after
+ * one. Numbers of operations tell first; gaps only where these are all alike. 1: they are steps.
  */
-static uint32_t in_a_step(const struct ni_blame_rank *rank, const struct gram *x, const struct ni_blame_op *op, size_t n) {
+static uint32_t in_a_step(const struct ni_blame_rank *rank, const struct gram *x,
+                          const struct ni_blame_op *op, size_t n) {
   float far[FOLD_MARKS], gap[PERIOD_GAPS], all[FOLD_MARKS];
   uint32_t rows = distances(x, op, n, far), width, k;
   double off = 0;

@@ -2,8 +2,9 @@
 
 #define NARROWER 0.75f /* times as wide: then the other slot is waited for as well */
 /*
- * Ten times as narrow: then it is, whatever a line through the samples says. One start that is some ms wrong, as at the begin of a log
- * (the clocks of GPU and CPU are not yet related well), outweighs all others in a line, and is not among the middle 60 %.
+ * Ten times as narrow: then it is, whatever a line through the samples says. One start that is some ms wrong,
+ * as at the begin of a log (the clocks of GPU and CPU are not yet related well), outweighs all others in a
+ * line, and is not among the middle 60 %.
  */
 #define FAR_NARROWER 0.1f
 #define STEADY 0.35f   /* of the median, and STEADY_US: as wide as the times of a place may be */

@@ -46,7 +46,10 @@ static int look_at_piece(struct ni_run *r, const struct ni_piece *p, struct span
   return e;
 }
 
-/* The run's first and last moment were found by clocks that were not right. Sums by time begin with the first record then. */
+/*
+ * The run's first and last moment were found by clocks that were not right. Sums by time begin with the first
+ * record then.
+ */
 static int right_tally(struct ni_run *r) {
   struct span s = {INT64_MAX, INT64_MIN};
   int e = 0;

@@ -13,9 +13,10 @@
 
 enum { MOMENTS_MIN = 3, STEPS_MIN = 4 };
 
-static NI_ORDER_OF(by_number, float) static NI_ORDER_OF(by_distance, uint32_t)
+static NI_ORDER_OF(by_number, float)
+static NI_ORDER_OF(by_distance, uint32_t)
 
-    static bool is_near(uint32_t distance, double want) {
+static bool is_near(uint32_t distance, double want) {
   return fabs(distance - want) <= fmax(1, SLACK * want);
 }
 

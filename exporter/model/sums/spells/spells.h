@@ -11,8 +11,8 @@
  * A *burst* is some bins in a row in which a rank's own time is longer by a sixth or more, while it is as
  * usual between bursts. What lasts is lateness (own.c); what comes once is an episode of it.
  *
- * What they cost is read off the steps themselves (ni_costs_by_clock() of causes.h): blocks that the replay saw
- * may hold none of a few pauses.
+ * What they cost is read off the steps themselves (ni_costs_by_clock() of causes.h): blocks that the replay
+ * saw may hold none of a few pauses.
  *
  * Periodic work is a note where it takes SPELLS_NOTE_US or more (nobody collects garbage for half a second, a
  * checkpoint takes seconds), or where all ranks do it; else a fault. Threads: the main one. Ownership: causes
@@ -47,8 +47,8 @@ struct ni_bursts {
   float excess;     /* in them, mean of x */
 };
 /*
- * x: own time of each bin beyond that of the like, as a part of what is usual; NAN: nothing. hit: `bins` of them,
- * set for bins of bursts.
+ * x: own time of each bin beyond that of the like, as a part of what is usual; NAN: nothing. hit: `bins` of
+ * them, set for bins of bursts.
  */
 struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, bool *hit);
 

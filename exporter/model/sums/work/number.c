@@ -13,9 +13,9 @@ struct seat { /* a judged rank in a communicator; what is compared there */
 };
 static NI_ORDER_BY(by_comm, struct seat, comm, rank)
 
-    /* The bin of `of` that begins nearest to the middle one of o: steps between their numbers. */
-    static int32_t
-    shift_by_time(const struct ni_blame_rank *of, const struct ni_blame_rank *o, uint32_t bin_steps) {
+/* The bin of `of` that begins nearest to the middle one of o: steps between their numbers. */
+static int32_t shift_by_time(const struct ni_blame_rank *of, const struct ni_blame_rank *o,
+                             uint32_t bin_steps) {
   uint32_t middle = o->n_bins / 2, best = middle;
   int64_t t = o->cell[middle].start_ns, least = INT64_MAX;
   for (uint32_t k = 0; t && k < of->n_bins; k++) {

@@ -1,0 +1,243 @@
+#include "graph.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+
+/* The join of an operation; NI_BLAME_NONE: no memory. */
+static uint32_t join_of(struct ni_graph *g, uint64_t key, uint32_t link, uint32_t bin, float exec) {
+  uint32_t k;
+  for (size_t i = 0; (k = ni_index_next(&g->at, key, &i)) != NI_INDEX_NONE;)
+    if (g->what[k].key == key) {
+      if (exec < g->what[k].transfer) g->what[k].transfer = exec;
+      g->join[k].n++;
+      return k;
+    }
+  if (!ni_array_room(g->join, g->n_joins, g->cap_joins) || !ni_array_room(g->what, g->n_joins, g->cap_what) ||
+      ni_index_add(&g->at, key, g->n_joins) < 0)
+    return NI_BLAME_NONE;
+  g->join[g->n_joins] = (struct ni_graph_join){.n = 1};
+  g->what[g->n_joins] =
+      (struct ni_graph_what){.key = key, .transfer = exec, .link = link, .bin = bin, .same = NI_BLAME_NONE};
+  return g->n_joins++;
+}
+
+/* The operations like this one; NI_BLAME_NONE: no memory. */
+static uint32_t same_of(struct ni_graph *g, uint64_t key) {
+  uint32_t k;
+  for (size_t i = 0; (k = ni_index_next(&g->same_at, key, &i)) != NI_INDEX_NONE;)
+    if (g->same[k].key == key) return k;
+  if (!ni_array_room(g->same, g->n_same, g->cap_same) || ni_index_add(&g->same_at, key, g->n_same) < 0)
+    return NI_BLAME_NONE;
+  g->same[g->n_same] = (struct ni_graph_same){.key = key};
+  return g->n_same++;
+}
+
+/*
+ * The place of the number-th operation of a step on a slot; of like ranks alone where there are some.
+ * NI_BLAME_NONE: no memory.
+ */
+static uint32_t spot_of(struct ni_graph *g, const struct ni_blame_rank *o, uint32_t slot, uint32_t number) {
+  const bool like = o->cls != NI_BLAME_NONE && g->has_like[o->cls];
+  const uint64_t key = ni_hash(ni_hash(o->slot[slot].shape, number), like ? o->cls + 1 : 0);
+  uint32_t k;
+  for (size_t i = 0; (k = ni_index_next(&g->spot_at, key, &i)) != NI_INDEX_NONE;)
+    if (g->spot[k].key == key) return k;
+  if (!ni_array_room(g->spot, g->n_spots, g->cap_spots) || ni_index_add(&g->spot_at, key, g->n_spots) < 0)
+    return NI_BLAME_NONE;
+  g->spot[g->n_spots] = (struct ni_graph_spot){.key = key};
+  return g->n_spots++;
+}
+
+static uint32_t block_of(const struct ni_blame_rank *o, size_t i) {
+  return (o->sample[i].step + (uint32_t)o->shift) / NI_BLAME_BLOCK;
+}
+
+/* t0: begin of the block, since sample_ns of the rank. */
+static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
+  const struct ni_blame_rank *o = &g->b->rank[rank];
+  struct ni_graph_side *s = &g->side[rank];
+  /* number: of the next operation of the step */
+  uint32_t last[NI_BLAME_SLOTS], number[NI_BLAME_SLOTS] = {0}, step = NI_BLAME_NONE;
+  double t = s->start_us, end = 0;
+  memset(last, 0xff, sizeof last);
+  s->first = g->n_nodes;
+  for (size_t i = s->from; i < s->to; i++) {
+    const struct ni_blame_sampled *op = &o->sample[i];
+    const struct ni_blame_slot *slot = &o->slot[op->slot];
+    if (i > s->from) t += op->after_us;
+    struct ni_graph_node *n = &g->node[g->n_nodes++];
+    *n = (struct ni_graph_node){.gap = op->gap_us,
+                                .pause = op->pause_us,
+                                .main = NI_BLAME_NONE,
+                                .slot = last[op->slot],
+                                .bin = (op->step + (uint32_t)o->shift) / g->b->bin_steps,
+                                .launched_late = op->launched_late,
+                                .spot = NI_BLAME_NONE};
+    if (op->step != step) memset(number, 0, sizeof number);
+    step = op->step;
+    if (g->launches && (n->spot = spot_of(g, o, op->slot, number[op->slot]++)) == NI_BLAME_NONE)
+      return -ENOMEM;
+    if (op->main && i - s->from >= op->main) n->main = g->node[s->first + i - s->from - op->main].join;
+    else n->gap = (float)(t - t0), n->pause = 0;
+    bool coll = slot->kind == NI_BLAME_COLL;
+    uint64_t name = coll ? ni_mix(o->token_hash[op->token]) ^ op->sn : op->sn;
+    n->join = join_of(g, ni_hash(ni_hash(slot->link, coll), name), slot->link, n->bin, op->exec_us);
+    if (n->join == NI_BLAME_NONE) return -ENOMEM;
+    struct ni_graph_what *w = &g->what[n->join];
+    if (g->compares && w->same == NI_BLAME_NONE) {
+      uint64_t work = coll ? o->token_hash[op->token] : o->token_bytes[op->token];
+      if ((w->same = same_of(g, ni_hash(ni_hash(g->b->link[slot->link].cls, coll), ni_mix(work)))) ==
+          NI_BLAME_NONE)
+        return -ENOMEM;
+    }
+    last[op->slot] = n->join;
+    end = t + op->exec_us;
+  }
+  s->n = g->n_nodes - s->first;
+  s->took = end - s->start_us;
+  s->start_us = t;
+  return 0;
+}
+
+int ni_graph_load(struct ni_graph *g, uint32_t block) {
+  const struct ni_blame *b = g->b;
+  double t0 = INFINITY;
+  size_t nodes = 0;
+  int e = 0;
+  g->n_nodes = g->n_joins = 0;
+  ni_index_free(&g->at);
+  for (uint32_t r = 0; r < b->n_ranks; r++) {
+    const struct ni_blame_rank *o = &b->rank[r];
+    struct ni_graph_side *s = &g->side[r];
+    s->n = 0;
+    if (!o->judged) continue;
+    for (s->from = s->to; s->from < o->n_sample && block_of(o, s->from) < block; s->from++)
+      s->start_us += o->sample[s->from].after_us;
+    for (s->to = s->from; s->to < o->n_sample && block_of(o, s->to) == block; s->to++) {}
+    if (s->from < s->to) s->start_us += o->sample[s->from].after_us;
+    nodes += s->to - s->from;
+    if (s->from < s->to) t0 = fmin(t0, s->start_us + (double)(o->sample_ns - b->rank[0].first_ns) / 1e3);
+  }
+  if (nodes > g->cap_nodes && !ni_array_exact(&g->node, &g->cap_nodes, nodes, sizeof *g->node))
+    return -ENOMEM;
+  for (uint32_t r = 0; e == 0 && r < b->n_ranks; r++)
+    if (b->rank[r].judged)
+      e = load_rank(g, r, t0 - (double)(b->rank[r].sample_ns - b->rank[0].first_ns) / 1e3);
+  return e < 0 ? e : g->n_nodes > 0;
+}
+
+static bool waits_for(const struct ni_graph *g, uint32_t join) {
+  return join != NI_BLAME_NONE && g->join[join].arrived < g->join[join].n;
+}
+
+/* Own time before what was launched late: as much less as it is usually less in that place of the step. */
+static float launch_factor(const struct ni_graph *g, const struct ni_graph_change *s,
+                           const struct ni_graph_node *n) {
+  const struct ni_graph_spot *p = n->spot == NI_BLAME_NONE ? NULL : &g->spot[n->spot];
+  if (!p || p->n_usual < NI_GRAPH_SAME_MIN || p->n_late < NI_GRAPH_SAME_MIN || !(p->late_us > 0))
+    return s->factor;
+  return (float)fmax(0, fmin(1, p->usual_us / p->n_usual / (p->late_us / p->n_late)));
+}
+
+float ni_graph_gap(const struct ni_graph *g, const struct ni_graph_change *s, const struct ni_graph_node *n) {
+  float gap = s->no_pauses ? n->gap - n->pause : n->gap;
+  const bool there = n->bin >= s->from && n->bin < s->to && (!s->at || s->at[n->bin]);
+  const float factor = s->launches && n->launched_late ? launch_factor(g, s, n) : s->factor;
+  if (there && (!s->launches || n->launched_late)) gap -= (n->gap - n->pause) * (1 - factor);
+  return gap;
+}
+
+double ni_graph_start(const struct ni_graph *g, const struct ni_graph_side *s, const struct ni_graph_node *n,
+                      uint32_t *by) {
+  double began = n->gap, slot = n->slot == NI_BLAME_NONE ? -INFINITY : g->join[n->slot].end;
+  *by = n->main;
+  if (n->main != NI_BLAME_NONE) began = g->join[n->main].end + ni_graph_gap(g, &s->change, n);
+  if (n->slot == NI_BLAME_NONE || n->slot == n->main || (n->main != NI_BLAME_NONE && slot <= began))
+    return began;
+  *by = n->slot;
+  return slot > began ? slot : began;
+}
+
+static void complete(struct ni_graph *g, struct ni_graph_join *j) {
+  j->arrived = j->n;
+  j->end = j->start + j->us;
+  for (uint32_t r = j->waiting; r; r = g->side[r - 1].next) g->stack[g->n_stack++] = r - 1;
+  j->waiting = 0;
+}
+
+/* Goes on with a rank until it has to wait. */
+static void go_on(struct ni_graph *g, uint32_t rank) {
+  struct ni_graph_side *s = &g->side[rank];
+  for (; s->at < s->n; s->at++) {
+    const struct ni_graph_node *n = &g->node[s->first + s->at];
+    uint32_t by = waits_for(g, n->main) ? n->main : n->slot;
+    if (waits_for(g, by)) {
+      s->waits = by;
+      s->next = g->join[by].waiting;
+      g->join[by].waiting = rank + 1;
+      return;
+    }
+    struct ni_graph_join *j = &g->join[n->join];
+    double began = ni_graph_start(g, s, n, &by);
+    /* it went on without this rank, which is there all the same: see ni_graph_run() */
+    if (j->arrived >= j->n) {
+      g->torn = true;
+      continue;
+    }
+    if (j->arrived == 0 || began > j->start) {
+      j->start = began;
+      g->what[n->join].last = s->first + s->at;
+      g->what[n->join].rank = rank;
+    }
+    if (++j->arrived == j->n) complete(g, j);
+  }
+}
+
+double ni_graph_run(struct ni_graph *g) {
+  const uint32_t ranks = g->b->n_ranks;
+  double end = 0;
+  for (uint32_t i = 0; i < g->n_joins; i++) g->join[i].arrived = g->join[i].waiting = 0;
+  g->n_stack = 0;
+  g->torn = false;
+  for (uint32_t r = ranks; r-- > 0;) {
+    g->side[r].at = 0;
+    if (g->side[r].n) g->stack[g->n_stack++] = r;
+  }
+  while (g->n_stack) go_on(g, g->stack[--g->n_stack]);
+  /* records that are missing, or cut off by the block's end: nobody comes any more */
+  for (uint32_t r = 0; r < ranks; r++)
+    while (g->side[r].at < g->side[r].n) {
+      complete(g, &g->join[g->side[r].waits]);
+      while (g->n_stack) go_on(g, g->stack[--g->n_stack]);
+    }
+  for (uint32_t i = 0; i < g->n_joins; i++) end = fmax(end, g->join[i].end);
+  return end;
+}
+
+int ni_graph_begin(struct ni_graph *g, const struct ni_blame *b) {
+  *g = (struct ni_graph){.b = b,
+                         .side = calloc(b->n_ranks + 1, sizeof *g->side),
+                         .stack = malloc((b->n_ranks + 1) * sizeof *g->stack),
+                         .has_like = calloc(b->n_classes + 1, sizeof *g->has_like)};
+  return g->side && g->stack && g->has_like ? 0 : -ENOMEM;
+}
+
+void ni_graph_rewind(struct ni_graph *g) { memset(g->side, 0, (g->b->n_ranks + 1) * sizeof *g->side); }
+
+void ni_graph_free(struct ni_graph *g) {
+  ni_index_free(&g->at);
+  ni_index_free(&g->same_at);
+  ni_index_free(&g->spot_at);
+  free(g->node);
+  free(g->join);
+  free(g->what);
+  free(g->side);
+  free(g->stack);
+  free(g->same);
+  free(g->has_like);
+  free(g->spot);
+}

@@ -1,0 +1,121 @@
+/*
+ * A block of the sample as a graph: operations of ranks (nodes), which meet in operations of their
+ * communicators (joins). It is run as recorded, or with own time and transfers as somebody wants them
+ * (replay.c); how delays spread is replay.h's text.
+ *
+ * What is usual before an operation (spots) and for a transfer (same) is asked for here, since loading knows
+ * the operation, and is filled and read by replay.c.
+ *
+ * Usage: ni_graph_begin(); for each block ni_graph_load(), then ni_graph_run() as often as is wanted;
+ * ni_graph_free(). Ownership: all arrays are the graph's, and b is the caller's. Units: microseconds since
+ * the begin of the block. One thread. Failure: -ENOMEM.
+ */
+#ifndef NI_BLAME_GRAPH_H
+#define NI_BLAME_GRAPH_H
+
+#include "exporter/base/index.h"
+#include "exporter/model/sums/ranks/blame.h"
+
+enum { NI_GRAPH_SAME_MIN = 8 }; /* so many say what is usual */
+
+/*
+ * What usually lies before an operation of a place in the step, on ranks whose CPU is not slow, and where it
+ * is slow before what is launched late. A rank's own time is not longer by one factor there: the GPU idles
+ * where it would not, and computes as before elsewhere. Where a communicator with slow ranks is the only one,
+ * it says nothing of what is usual: while the others wait in it they compute what comes next.
+ */
+struct ni_graph_spot {
+  uint64_t key;
+  double usual_us, late_us;    /* sums */
+  uint32_t n_usual, n_late;
+};
+
+struct ni_graph_node {         /* an operation of one rank */
+  /* own time before it, and what of that is a pause; where it waited for nothing: its start */
+  float gap, pause;
+  uint32_t join;
+  uint32_t main, slot;         /* joins: what it waited for; the one before on its slot */
+  uint32_t bin : 31, launched_late : 1;
+  uint32_t spot;               /* NI_BLAME_NONE: not asked */
+};
+
+struct ni_graph_join {         /* an operation of all its ranks */
+  double start, end;
+  float us;                    /* its transfer in the scenario */
+  uint32_t n, arrived;
+  uint32_t waiting;            /* rank + 1, a chain */
+};
+
+/* Operations of the same function and size on like links, those left out in which a cause is at work. */
+struct ni_graph_same {
+  uint64_t key;
+  /* sum of ln(transfer): a few that took ten times as long do not count for ten */
+  double log_us;
+  uint32_t n;
+};
+
+struct ni_graph_what {         /* a join is */
+  uint64_t key;
+  float transfer;
+  uint32_t link, bin;
+  uint32_t same;               /* NI_BLAME_NONE: not asked */
+  uint32_t last, rank;         /* the node that came last, and its rank */
+};
+
+struct ni_graph_change {       /* of a rank's own time in the scenario */
+  float factor;
+  uint32_t from, to;           /* bins */
+  const bool *at;              /* in these of them; NULL: in all */
+  bool no_pauses, launches;    /* launches: factor is of own time before what was launched late */
+};
+
+struct ni_graph_side {         /* a rank in the block */
+  size_t from, to;             /* of its sample */
+  double start_us;             /* of the last operation of its sample that was looked at, since sample_ns */
+  double took;                 /* as recorded */
+  uint32_t first, n, at;       /* nodes */
+  uint32_t next, waits;        /* chain; for this join */
+  struct ni_graph_change change;
+};
+
+struct ni_graph {
+  const struct ni_blame *b;
+  struct ni_graph_node *node;
+  struct ni_graph_join *join;
+  struct ni_graph_what *what;  /* joins */
+  struct ni_graph_side *side;  /* by rank */
+  uint32_t *stack, n_nodes, n_joins, n_stack;
+  /* the block's ranks state orders that contradict each other: its times mean nothing */
+  bool torn;
+  size_t cap_nodes, cap_joins, cap_what;
+  struct ni_index at;
+  bool compares;               /* causes of links are replayed: what is usual there is asked for */
+  struct ni_graph_same *same;
+  uint32_t n_same;
+  size_t cap_same;
+  struct ni_index same_at;
+  /* a slow CPU is replayed: what lies before operations elsewhere is asked for */
+  bool launches;
+  bool *has_like;              /* of a class: a rank of it has a CPU that is not slow */
+  struct ni_graph_spot *spot;
+  uint32_t n_spots;
+  size_t cap_spots;
+  struct ni_index spot_at;
+};
+
+/* 0 or -ENOMEM; ni_graph_free() is due all the same. */
+int ni_graph_begin(struct ni_graph *g, const struct ni_blame *b);
+/* All ranks' operations of a block: the next ones of their samples. 1, 0: no more, or -ENOMEM. */
+int ni_graph_load(struct ni_graph *g, uint32_t block);
+/* From the first block again. */
+void ni_graph_rewind(struct ni_graph *g);
+/* Runs the block; returns when its last operation ends. */
+double ni_graph_run(struct ni_graph *g);
+/* Own time before a node as `change` has it. */
+float ni_graph_gap(const struct ni_graph *g, const struct ni_graph_change *s, const struct ni_graph_node *n);
+/* When the node begins, and the join that it waited for. */
+double ni_graph_start(const struct ni_graph *g, const struct ni_graph_side *s, const struct ni_graph_node *n,
+                      uint32_t *by);
+void ni_graph_free(struct ni_graph *g);
+
+#endif

@@ -1,11 +1,17 @@
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "exporter/base/order.h"
 #include "line_fit.h"
 
+/* Bounds as numbers that lines are drawn with: they are gone through a thousand times. Their order means nothing. */
+struct side {
+  double t, low, high;
+};
+
 struct set {
-  struct ni_line_bound *b;
+  struct side *b;
   size_t n;
 };
 
@@ -20,12 +26,42 @@ enum what { MARGIN, HIGHEST, LOWEST };
 static double look(const struct set *s, enum what what, double drift, double t, double *offset) {
   double high = 1e300, low = -1e300;
   for (size_t i = 0; i < s->n; i++) {
-    double d = drift * (double)s->b[i].t, h = (double)s->b[i].high - d, l = (double)s->b[i].low - d;
+    double d = drift * s->b[i].t, h = s->b[i].high - d, l = s->b[i].low - d;
     if (h < high) high = h;
     if (l > low) low = l;
   }
   *offset = (high + low) / 2;
   return what == MARGIN ? (high - low) / 2 : what == HIGHEST ? high + drift * t : -(low + drift * t);
+}
+
+static struct set set_of(const struct ni_line_bound *b, size_t n, struct side *room) {
+  for (size_t i = 0; i < n; i++) room[i] = (struct side){(double)b[i].t, (double)b[i].low, (double)b[i].high};
+  return (struct set){room, n};
+}
+
+#define NO_TIE 4096.0 /* ns: more than rounding takes from an offset since 1970 */
+
+/*
+ * Leaves out what bounds no line of a drift from..to: at both of them, and so between, another bound is tighter on either side.
+ * What look() finds there stays the same to the bit.
+ */
+static void narrow(struct set *s, double from, double to) {
+  const double middle = (from + to) / 2;
+  size_t high = 0, low = 0, kept = 0;
+  for (size_t i = 1; i < s->n; i++) {
+    const struct side *x = &s->b[i], *h = &s->b[high], *l = &s->b[low];
+    if (x->high - middle * x->t < h->high - middle * h->t) high = i;
+    if (x->low - middle * x->t > l->low - middle * l->t) low = i;
+  }
+  if (!s->n) return;
+  const struct side h = s->b[high], l = s->b[low];
+  for (size_t i = 0; i < s->n; i++) {
+    const struct side x = s->b[i];
+    const double above = fmin(x.high - h.high - from * (x.t - h.t), x.high - h.high - to * (x.t - h.t));
+    const double below = fmin(l.low - x.low + from * (x.t - l.t), l.low - x.low + to * (x.t - l.t));
+    if (above < NO_TIE || below < NO_TIE) s->b[kept++] = x;
+  }
+  s->n = kept;
 }
 
 /* The drift from..to at which that is largest. */
@@ -66,8 +102,9 @@ static size_t reject(struct ni_line_bound *b, size_t n) {
 }
 
 /* How far a line between all bounds, widened by slack, can be from the one chosen, at these two times. */
-static double farthest(const struct set *s, const struct ni_line_fit *f, const int64_t at[2], double slack) {
+static double farthest(struct set *s, const struct ni_line_fit *f, const int64_t at[2], double slack) {
   double end[2], far = 0, unused;
+  narrow(s, -NI_LINE_DRIFT_MAX, NI_LINE_DRIFT_MAX);
   for (int k = 0; k < 2; k++) {
     double in = f->drift, out = k ? NI_LINE_DRIFT_MAX : -NI_LINE_DRIFT_MAX;
     for (int i = 0; i < 80; i++) {
@@ -77,6 +114,7 @@ static double farthest(const struct set *s, const struct ni_line_fit *f, const i
     }
     end[k] = in;
   }
+  narrow(s, end[0], end[1]);
   for (int k = 0; k < 4; k++) {
     enum what side = k & 1 ? HIGHEST : LOWEST;
     double t = (double)at[k / 2], line = f->offset_ns + f->drift * t;
@@ -174,11 +212,12 @@ static void refine(const struct ni_line_bound *b, size_t n, double *drift, doubl
 static NI_ORDER_BY(by_t, struct ni_line_bound, t, likely)
 
 /* The line through medians, if the bounds let it pass. level: without drift. */
-static void take_likely(struct ni_line_fit *f, struct ni_line_bound *b, size_t n, bool level) {
-  struct weighed *room = malloc(n * sizeof *room);
+static int take_likely(struct ni_line_fit *f, struct ni_line_bound *b, const struct set *s, bool level) {
+  const size_t n = s->n;
+  struct weighed *room = malloc((n + 1) * sizeof *room);
   double drift = 0, offset;
   size_t told, last, third = n / 3;
-  if (!room) return; /* the other line is not wrong */
+  if (!room) return -ENOMEM;
   qsort(b, n, sizeof *b, by_t);
   if (!level && n >= NI_LINE_DRIFT_BOUNDS) {
     const double first = median(b, 0, third, 0, room, &told), end = median(b, n - third, n, 0, room, &last);
@@ -190,19 +229,20 @@ static void take_likely(struct ni_line_fit *f, struct ni_line_bound *b, size_t n
   const double spread_ns = spread_about(b, n, drift, offset, room);
   free(room);
   double middle;
-  const double free_ns = look(&(struct set){b, n}, MARGIN, drift, 0, &middle);
+  const double free_ns = look(s, MARGIN, drift, 0, &middle);
   const bool passes = free_ns >= 0 || f->room_ns < 0;
-  if (!told || !passes || fabs(drift) > NI_LINE_DRIFT_MAX) return;
+  if (!told || !passes || fabs(drift) > NI_LINE_DRIFT_MAX) return 0;
   f->drift = drift;
   f->spread_ns = spread_ns;
   f->offset_ns = f->room_ns < 0 ? offset : fmax(middle - free_ns, fmin(middle + free_ns, offset));
+  return 0;
 }
 
 /*
  * Of operations of one kind the quickest ways there and back take about as long, a message and a collective do not: the
- * middle of the kind that is tighter by itself, as far as all bounds allow it. True: it is that of messages.
+ * middle of the kind that is tighter by itself, as far as all bounds allow it. True: it is that of messages. room: for n.
  */
-static bool lean(struct ni_line_fit *f, struct ni_line_bound *b, size_t n) {
+static bool lean(struct ni_line_fit *f, struct ni_line_bound *b, size_t n, struct side *room) {
   size_t two = 0;
   for (size_t i = 0; i < n; i++) {
     if (one_sided(&b[i])) continue;
@@ -211,32 +251,46 @@ static bool lean(struct ni_line_fit *f, struct ni_line_bound *b, size_t n) {
     b[i] = x;
   }
   if (two == 0 || two == n || f->room_ns < 0) return false;
-  double at[2], collectives = look(&(struct set){b, two}, MARGIN, f->drift, 0, &at[0]);
-  double messages = look(&(struct set){b + two, n - two}, MARGIN, f->drift, 0, &at[1]);
+  const struct set of_two = set_of(b, two, room), of_one = set_of(b + two, n - two, room + two);
+  double at[2], collectives = look(&of_two, MARGIN, f->drift, 0, &at[0]);
+  double messages = look(&of_one, MARGIN, f->drift, 0, &at[1]);
   f->offset_ns = fmax(f->offset_ns - f->room_ns, fmin(f->offset_ns + f->room_ns, at[messages < collectives]));
   return messages < collectives;
 }
 
-void ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int64_t slack_ns, struct ni_line_fit *out) {
-  *out = (struct ni_line_fit){0};
-  if (!n) return;
-  struct set s = {b, reject(b, n)};
-  out->rejected = n - s.n;
+static int fit_line(struct ni_line_bound *b, size_t n, const int64_t span[2], double slack, struct side *room, struct ni_line_fit *out) {
+  struct set s = set_of(b, n, room);
   int64_t first = INT64_MAX, last = INT64_MIN;
-  for (size_t i = 0; i < s.n; i++) {
+  int e = 0;
+  for (size_t i = 0; i < n; i++) {
     if (b[i].t < first) first = b[i].t;
     if (b[i].t > last) last = b[i].t;
     out->one_sided += one_sided(&b[i]);
   }
-  bool level = s.n == 0 || last - first < NI_LINE_DRIFT_SPAN_NS;
+  bool level = n == 0 || last - first < NI_LINE_DRIFT_SPAN_NS;
+  narrow(&s, -NI_LINE_DRIFT_MAX, NI_LINE_DRIFT_MAX);
   if (level && out->one_sided) level = look(&s, MARGIN, 0, 0, &out->offset_ns) >= 0;
   if (!level) out->drift = peak(&s, MARGIN, -NI_LINE_DRIFT_MAX, NI_LINE_DRIFT_MAX, 0);
   out->room_ns = look(&s, MARGIN, out->drift, 0, &out->offset_ns);
-  if (out->room_ns > (double)INT64_MAX / 4) return; /* nothing on one side */
-  out->used = s.n;
-  if (!lean(out, b, s.n)) take_likely(out, b, s.n, level);
-  if (out->room_ns + (double)slack_ns >= 0)
-    out->error_ns = farthest(&s, out, (int64_t[2]){from < first ? from : first, to > last ? to : last}, (double)slack_ns);
-  else out->error_ns = contradicted(b, s.n, out);
+  if (out->room_ns > (double)INT64_MAX / 4) return 0; /* nothing on one side */
+  out->used = n;
+  const bool of_messages = lean(out, b, n, room);
+  s = set_of(b, n, room);
+  if (!of_messages) e = take_likely(out, b, &s, level);
+  const int64_t at[2] = {span[0] < first ? span[0] : first, span[1] > last ? span[1] : last};
+  if (out->room_ns + slack >= 0) out->error_ns = farthest(&s, out, at, slack);
+  else out->error_ns = contradicted(b, n, out);
   if (out->spread_ns == 0) out->spread_ns = out->error_ns;
+  return e;
+}
+
+int ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int64_t slack_ns, struct ni_line_fit *out) {
+  *out = (struct ni_line_fit){0};
+  if (!n) return 0;
+  const size_t kept = reject(b, n);
+  struct side *room = malloc((kept + 1) * sizeof *room);
+  out->rejected = n - kept;
+  const int e = room ? fit_line(b, kept, (int64_t[2]){from, to}, (double)slack_ns, room, out) : -ENOMEM;
+  free(room);
+  return e;
 }

@@ -16,7 +16,7 @@
  * before a Recv is there, and no log states how much that is. Messages both ways bound it from both sides, at
  * different times.
  *
- * Pure functions. Failure: none.
+ * Pure functions.
  */
 #ifndef NI_TRACE_LINE_FIT_H
 #define NI_TRACE_LINE_FIT_H
@@ -49,8 +49,8 @@ struct ni_line_fit {
 
 /*
  * b: is changed. Bounds that no clock explains (they exclude the middle of all, drift allowed for) are left out and counted.
- * The error holds for from <= t <= to, with each bound wrong by slack_ns at most.
+ * The error holds for from <= t <= to, with each bound wrong by slack_ns at most. 0 or -ENOMEM.
  */
-void ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int64_t slack_ns, struct ni_line_fit *out);
+int ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int64_t slack_ns, struct ni_line_fit *out);
 
 #endif

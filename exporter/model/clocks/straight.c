@@ -191,7 +191,7 @@ static bool contradicts(const struct ni_straight *r, const struct ni_line_fit *f
   return -f->room_ns > (double)(r->clock[h].gpu_ns + r->clock[via].gpu_ns);
 }
 
-static void fit(struct work *w) {
+static int fit(struct work *w) {
   struct ni_straight *r = w->r;
   for (uint32_t i = 1; i < w->n_order; i++) {
     uint32_t h = w->order[i], via = r->clock[h].via;
@@ -200,7 +200,8 @@ static void fit(struct work *w) {
     const struct ni_host_clock *of = &r->clock[h];
     int64_t from = w->windowed && r->since_ns > of->first_ns ? r->since_ns : of->first_ns;
     int64_t to = w->windowed && r->until_ns < of->last_ns ? r->until_ns : of->last_ns;
-    ni_line_fit(x->b, x->n, from - r->epoch_ns, to - r->epoch_ns, of->gpu_ns + r->clock[via].gpu_ns, &x->fit);
+    int e = ni_line_fit(x->b, x->n, from - r->epoch_ns, to - r->epoch_ns, of->gpu_ns + r->clock[via].gpu_ns, &x->fit);
+    if (e < 0) return e;
     x->via = via;
     x->n = 0;
     struct way *back = &w->way[(size_t)h * r->n_hosts + via], *there = &w->way[(size_t)via * r->n_hosts + h];
@@ -212,6 +213,7 @@ static void fit(struct work *w) {
     else back->ns = (uint32_t)fmin(x->fit.error_ns, NO_WAY - 1);
     *there = *back;
   }
+  return 0;
 }
 
 static void place(struct work *w) {
@@ -276,7 +278,7 @@ int ni_straight_fit(struct ni_straight *r) {
   if (e == 0) e = each_operation(&w, guess);
   for (int round = 1; e == 0 && !choose(&w, round >= ROUNDS); round++) {
     e = each_operation(&w, collect);
-    if (e == 0) fit(&w);
+    if (e == 0) e = fit(&w);
   }
   if (e == 0) place(&w);
   free_work(&w);

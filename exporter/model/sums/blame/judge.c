@@ -217,6 +217,38 @@ static uint64_t ops_of_run(const struct ni_blame *b, uint32_t run) {
   return ops;
 }
 
+/*
+ * Steps repeat where the longer ones of the middle half take at most STEPS_ALIKE times as long as the shorter ones. Requests of inference do not:
+ * what lies in one "step" of them is not what lies in another, and no bin can be compared with another.
+ */
+#define STEPS_ALIKE 3.0f
+
+static int steps_repeat(const struct ni_blame_rank *o, bool *repeat) {
+  float *us = malloc((o->n_bins + 1) * sizeof *us);
+  size_t n = 0;
+  if (!us) return -ENOMEM;
+  for (uint32_t k = 1; k + 2 < o->n_bins; k++)
+    if (o->cell[k].start_ns && o->cell[k + 1].start_ns) us[n++] = (float)(o->cell[k + 1].start_ns - o->cell[k].start_ns);
+  const float shorter = ni_blame_quantile(us, n, 0.25), longer = ni_blame_quantile(us, n, 0.75);
+  *repeat = n < 8 || longer <= STEPS_ALIKE * shorter;
+  free(us);
+  return 0;
+}
+
+/* Of most ranks that are judged; else nobody is. */
+static int only_if_steps_repeat(struct ni_blame *b, struct ni_summary *s, uint32_t *judged) {
+  uint32_t repeats = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    bool repeat = false;
+    if (b->rank[i].judged && steps_repeat(&b->rank[i], &repeat) < 0) return -ENOMEM;
+    repeats += repeat;
+  }
+  if (repeats * 2 >= *judged) return 0;
+  s->why_durations = "what its operations repeat takes another time each time";
+  *judged = 0;
+  return 0;
+}
+
 /* Judges the ranks of one run, if most of them can be. may: by rank: it can be. */
 static int judge_run(struct ni_blame *b, struct ni_summary *s, uint32_t run, const bool *may) {
   uint32_t ranks = 0, judged = 0;
@@ -225,10 +257,11 @@ static int judge_run(struct ni_blame *b, struct ni_summary *s, uint32_t run, con
     judged += b->rank[i].judged;
     ranks += b->rank[i].run == run;
   }
-  if (judged * 2 <= ranks || judged < 2) return 0;
+  int e = only_if_steps_repeat(b, s, &judged);
+  if (e < 0 || judged * 2 <= ranks || judged < 2) return e;
   s->by_own_time = true;
   b->run = last_run(b) ? run : 0;
-  int e = judge(b, s);
+  e = judge(b, s);
   return e == 0 ? fill_own(b, s) : e;
 }
 

@@ -197,6 +197,15 @@ static double put_down(struct replay *x, double took, double *lost) {
   return saved;
 }
 
+/* What the block saves without all causes of which clocked[] is `which`. Without any of them it would be as long as it is. */
+static double without_those(struct replay *x, const bool *clocked, bool which, double took, double *lost) {
+  uint32_t n = 0;
+  plain(x);
+  for (uint32_t i = 0; i < x->causes->n; i++)
+    if (clocked[i] == which) without(x, i), n++;
+  return n ? put_down(x, took, lost) : 0;
+}
+
 static void measure(struct replay *x) {
   uint32_t by;
   NI_EACH(const struct ni_graph_side, s, x->g.side, x->g.b->n_ranks) {
@@ -277,14 +286,8 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
       if (!as_long(x)) cost[(size_t)i * blocks + out->blocks] = t - ni_graph_run(&x->g);
       seen[i] += bins_of(x, &causes->item[i], k);
     }
-    plain(x);
-    for (uint32_t i = 0; i < causes->n; i++)
-      if (!clocked[i]) without(x, i);
-    all += put_down(x, t, x->lost);
-    plain(x);
-    for (uint32_t i = 0; i < causes->n; i++)
-      if (clocked[i]) without(x, i);
-    all_clocked += put_down(x, t, x->lost_now_and_then);
+    all += without_those(x, clocked, false, t, x->lost);
+    all_clocked += without_those(x, clocked, true, t, x->lost_now_and_then);
     out->blocks++;
   }
   out->run_us = run_us(b);

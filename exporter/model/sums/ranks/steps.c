@@ -335,28 +335,26 @@ static float off_fold(const float *x, uint32_t from, uint32_t to, uint32_t width
 }
 
 /*
- * The least number of rows that repeat: `part` as far off as single rows are, in each half of them, which
- * differ by `least_off` or more. 1: none.
+ * The least number of rows that repeat: `part` as far off as single rows are, in each half of them, which differ by `least_off` or more. 1: none.
+ * Most jobs have none, and then single rows, or the first half, say so: the rest is not looked at.
  */
-static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float clip, float part,
-                        float least_off) {
-  float off[PERIOD_MOST + 1][FOLD_PARTS], least[FOLD_PARTS];
-  for (uint32_t q = 0; q < FOLD_PARTS; q++) least[q] = INFINITY;
-  for (uint32_t k = 1; k <= PERIOD_MOST; k++)
-    for (uint32_t q = 0; q < FOLD_PARTS; q++) {
-      uint32_t from = rows * q / FOLD_PARTS, to = rows * (q + 1) / FOLD_PARTS;
-      off[k][q] = to - from >= 4 * k ? off_fold(x, from, to, width, k, clip) : INFINITY;
-      least[q] = fminf(least[q], off[k][q]);
+static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float clip, float part, float least_off) {
+  uint32_t may_be = (2U << PERIOD_MOST) - 4; /* bit k: k rows, 2 to PERIOD_MOST */
+  for (uint32_t q = 0; q < FOLD_PARTS && may_be; q++) {
+    const uint32_t from = rows * q / FOLD_PARTS, to = rows * (q + 1) / FOLD_PARTS;
+    float off[PERIOD_MOST + 1], least;
+    off[1] = least = to - from >= 4 ? off_fold(x, from, to, width, 1, clip) : INFINITY;
+    if (!(off[1] >= least_off)) return 1;
+    for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
+      off[k] = to - from >= 4 * k ? off_fold(x, from, to, width, k, clip) : INFINITY;
+      least = fminf(least, off[k]);
     }
-  for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
-    uint32_t good = 0;
-    for (uint32_t q = 0; q < FOLD_PARTS; q++) {
-      const bool repeats = isfinite(off[k][q]) && off[k][q] <= part * off[1][q];
-      good += repeats && off[1][q] >= least_off && off[k][q] <= 1.2f * least[q] + 1e-6f;
+    for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
+      const bool good = isfinite(off[k]) && off[k] <= part * off[1] && off[k] <= 1.2f * least + 1e-6f;
+      if (!good) may_be &= ~(1U << k);
     }
-    if (good == FOLD_PARTS) return k;
   }
-  return 1;
+  return may_be ? (uint32_t)__builtin_ctz(may_be) : 1;
 }
 
 /*

@@ -45,7 +45,7 @@
 #define NI_CAUSE_LINK_COST 1e-3    /* of links less than this, */
 #define NI_CAUSE_LINK_SMALL 0.15f  /* and where they take less than that longer */
 #define NI_CAUSE_LINK_SMALL_COST 4e-3 /* less than this, */
-#define NI_CAUSE_SMALL_COST 4e-3   /* of ranks less than this unless they take NI_CAUSE_SMALL longer, */
+#define NI_CAUSE_SMALL_COST 6e-3   /* of ranks less than this unless they take NI_CAUSE_SMALL longer, */
 #define NI_CAUSE_SMALL 0.05f
 #define NI_CAUSE_ONCE_COST 1e-2    /* where the replay saw one block of steps alone (a thousand ranks for a few steps): what it says is chance, */
 #define NI_CAUSE_REST_COST 8e-3    /* of ranks that have one communicator alone (FSDP, DDP): operations hide most of their own time */

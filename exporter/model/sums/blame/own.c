@@ -117,6 +117,18 @@ static float others_there(struct own *w, uint32_t but, uint32_t from, uint32_t t
   return n ? usual : 0;
 }
 
+/* A rank that stops for as long as half a step moves what the others do in that step and the next: these bins say nothing of bursts. */
+static void leave_out_pauses(const struct own *w, float *x) {
+  const struct ni_blame *b = w->b;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    for (uint32_t k = 0; b->rank[i].judged && k < b->bins; k++) {
+      const struct ni_blame_cell *c = ni_blame_cell_at(b, i, k);
+      if (!c || c->burst < w->c.of_us / 2) continue;
+      x[k] = NAN;
+      if (k + 1 < b->bins) x[k + 1] = NAN;
+    }
+}
+
 /*
  * Own time that is longer in bursts. Where a rank's bins are long now and then by chance, so are those of its like: what is several times as much as
  * most of these have is none. A host's ranks can have them together.
@@ -124,18 +136,23 @@ static float others_there(struct own *w, uint32_t but, uint32_t from, uint32_t t
 static void judge_bursts(struct own *w, float noise) {
   const struct ni_blame *b = w->b;
   size_t n = 0;
+  float *masked = calloc(2 * ((size_t)b->bins + 1), sizeof *masked), *seen = masked ? masked + b->bins + 1 : NULL;
+  if (!masked) return; /* then they are judged as one interval */
+  leave_out_pauses(w, masked);
   for (uint32_t i = 0; i < w->c.n; i++) {
     struct late *l = &w->late[w->c.member[i]];
     float *x = &w->x[(size_t)i * b->bins];
     x[0] = x[b->bins - 1] = NAN; /* the first and the last bin are begun or ended in the middle of a step */
+    for (uint32_t k = 0; k < b->bins; k++) seen[k] = isnan(masked[k]) ? NAN : x[k];
     bool *hit = calloc(b->bins + 1, sizeof *hit); /* no memory: it is judged as one interval */
-    const struct ni_bursts found = hit ? ni_bursts_of(x, b->bins, noise, hit) : (struct ni_bursts){0};
+    const struct ni_bursts found = hit ? ni_bursts_of(seen, b->bins, noise, hit) : (struct ni_bursts){0};
     w->scratch[n++] = found.area;
     if (found.n)
       *l = (struct late){.bursts = found.n, .hit = hit, .to = b->bins, .share = found.excess, .excess_us = found.excess * w->c.of_us,
                          .of_gaps = found.excess * w->c.of_us / w->c.level_us, .alike = w->c.n, .area = found.area};
     else free(hit);
   }
+  free(masked);
   const float usual = ni_blame_quantile(w->scratch, n, n > 2 ? 0.5 : 0);
   for (uint32_t i = 0; i < w->c.n; i++) {
     struct late *l = &w->late[w->c.member[i]];

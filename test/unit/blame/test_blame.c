@@ -61,7 +61,9 @@ static struct job *new_job(void) {
 }
 
 static struct ni_place_gap gap(struct job *j, uint16_t slot, uint64_t sn, int64_t from_us, int64_t to_us) {
-  const struct ni_blame_op op = {.start_ns = from_us * 1000, .end_ns = to_us * 1000, .sn = sn, .slot = slot, .token = slot, .what = slot};
+  const struct ni_blame_op op = {
+      .start_ns = from_us * 1000, .end_ns = to_us * 1000, .sn = sn,
+      .slot = slot, .token = slot, .what = slot};
   static const uint16_t function[4] = {0, 1, 2, 3};
   j->x.function = function;
   struct ni_place_gap g = ni_places_gap(&j->x, &op);
@@ -137,7 +139,9 @@ static uint32_t steps_in(unsigned steps, unsigned each, bool *found) {
   uint32_t n = 0, ends = 0;
   for (unsigned i = 0; i < steps; i++)
     for (unsigned k = 0; k <= each; k++, n++)
-      op[n] = (struct ni_blame_op){.start_ns = 1000000 + n * 1000, .end_ns = 1000500 + n * 1000, .sn = i * each + k, .token = k == each, .what = k == each, .slot = k == each};
+      op[n] = (struct ni_blame_op){.start_ns = 1000000 + n * 1000, .end_ns = 1000500 + n * 1000,
+                                   .sn = i * each + k, .token = k == each, .what = k == each,
+                                   .slot = k == each};
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
   *found = m.found;
   for (uint32_t i = 0; m.found && i < n; i++) ends += ni_steps_take(&m, &op[i]);
@@ -163,7 +167,9 @@ static void test_period(void **state) {
   for (uint32_t i = 0; i < STEPS_HERE * EACH; i++) {
     t += (i % EACH < EACH / 2 ? 800000 : 1700000) + (int64_t)(i * 7919 % 20000);
     op[n++] = (struct ni_blame_op){.start_ns = t, .end_ns = t + 200000, .sn = i};
-    if (i % (EACH / 2) == 3) op[n++] = (struct ni_blame_op){.start_ns = t + 300000, .end_ns = t + 400000, .sn = i / (EACH / 2), .token = 1, .what = 1, .slot = 1};
+    if (i % (EACH / 2) == 3)
+      op[n++] = (struct ni_blame_op){.start_ns = t + 300000, .end_ns = t + 400000, .sn = i / (EACH / 2),
+                                     .token = 1, .what = 1, .slot = 1};
     t += 200000;
   }
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
@@ -575,22 +581,12 @@ static void test_crossed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_room),
-      cmocka_unit_test(test_alone),
-      cmocka_unit_test(test_own_time),
-      cmocka_unit_test(test_group),
-      cmocka_unit_test(test_overlap),
-      cmocka_unit_test(test_steps),
-      cmocka_unit_test(test_period),
-      cmocka_unit_test(test_steps_by_order),
-      cmocka_unit_test(test_coarsen),
-      cmocka_unit_test(test_replay),
-      cmocka_unit_test(test_crossed),
-      cmocka_unit_test(test_flapping),
-      cmocka_unit_test(test_not_slow),
-      cmocka_unit_test(test_usual_transfer),
-      cmocka_unit_test(test_uneven_cost),
-      cmocka_unit_test(test_launch_cost),
+      cmocka_unit_test(test_room), cmocka_unit_test(test_alone), cmocka_unit_test(test_own_time),
+      cmocka_unit_test(test_group), cmocka_unit_test(test_overlap), cmocka_unit_test(test_steps),
+      cmocka_unit_test(test_period), cmocka_unit_test(test_steps_by_order), cmocka_unit_test(test_coarsen),
+      cmocka_unit_test(test_replay), cmocka_unit_test(test_crossed), cmocka_unit_test(test_flapping),
+      cmocka_unit_test(test_not_slow), cmocka_unit_test(test_usual_transfer),
+      cmocka_unit_test(test_uneven_cost), cmocka_unit_test(test_launch_cost),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

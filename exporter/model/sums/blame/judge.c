@@ -273,7 +273,10 @@ static int by_class_and_cost(const void *a, const void *b) {
   return x->run < y->run ? -1 : x->run > y->run;
 }
 
-/* Each run by itself. Steps and what the run consists of are told of the one with the most operations, which comes last. */
+/*
+ * Each run by itself. Steps and what the run consists of are told of the one with the most operations, which
+ * comes last.
+ */
 static int judge_runs(struct ni_blame *b, struct ni_summary *s) {
   const uint32_t last = last_run(b);
   bool *may = malloc(b->n_ranks + 1);

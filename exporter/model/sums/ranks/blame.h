@@ -95,7 +95,8 @@ struct ni_blame_op {
   int64_t start_ns, end_ns;
   uint64_t sn;                 /* of messages that were taken: their number on the slot */
   uint32_t token;              /* of the rank: what and how large */
-  uint32_t what;               /* what ends steps is told by this: the token, but one of all sizes of a function that has many of them */
+  /* what ends steps is told by this: the token, but one of all sizes of a function that has many of them */
+  uint32_t what;
   uint16_t slot;
   bool launched_late;          /* the CPU was what it waited for last */
 };
@@ -176,7 +177,8 @@ struct ni_blame {
   uint32_t bins, bin_steps, steps; /* of the job: common to all ranks that are judged */
   uint32_t whole_steps;        /* of most ranks: what is told */
   uint32_t run;                /* the one at hand; 0: one alone */
-  double usual_steps;          /* of most ranks of the run with the most; above 0: ranks with others are gone through once more */
+  /* of most ranks of the run with the most; above 0: ranks with others are gone through once more */
+  double usual_steps;
   uint32_t sample_every;       /* of the blocks of the replay: one of so many */
   bool stages;                 /* classes are stages of a pipeline */
   /*

@@ -338,7 +338,8 @@ static int run(struct pass *x, struct ni_blame_stream *s) {
     x->token[token_at(&x->op[i])].slot = x->op[i].slot;
     o->slot[x->op[i].slot].ops++;
   }
-  uint32_t wanted = o->ops_before ? (uint32_t)(o->usual_steps * (double)x->n / (double)o->ops_before + 0.5) : 0;
+  uint32_t wanted =
+      o->ops_before ? (uint32_t)(o->usual_steps * (double)x->n / (double)o->ops_before + 0.5) : 0;
   e = ni_steps_find(x->b, o, x->op, x->n, wanted, &x->mark);
   for (uint32_t i = 0; i < o->n_slots; i++) o->slot[i].ops = 0;
   if (e < 0) return e;

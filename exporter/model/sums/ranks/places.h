@@ -28,7 +28,8 @@
 #define NI_PLACE_OVERLAP_MOST_NS INT64_C(300000)
 #define NI_PLACE_DRIFT 1e-4                      /* 100 ppm */
 
-enum { NI_PLACE_KEYS = 2 * NI_BLAME_KEYS, NI_PLACE_POSITIONS = 4096, NI_PLACE_TOKENS = 512 }; /* TOKENS: whose shortest operation of a bin is known */
+/* TOKENS: whose shortest operation of a bin is known */
+enum { NI_PLACE_KEYS = 2 * NI_BLAME_KEYS, NI_PLACE_POSITIONS = 4096, NI_PLACE_TOKENS = 512 };
 
 struct ni_place_key {
   uint32_t name;               /* slot * NI_PLACE_POSITIONS + number + 1; 0: free */
@@ -67,7 +68,8 @@ struct ni_places {
   uint32_t key_of_group[NI_BLAME_SLOTS]; /* of the first operation that began with the last one, */
   struct ni_place_end main_of_group[NI_BLAME_SLOTS]; /* which waited for the same */
   uint32_t position[NI_BLAME_SLOTS];
-  uint64_t index[NI_BLAME_SLOTS], base[NI_BLAME_SLOTS], last_sn[NI_BLAME_FUNCTIONS]; /* last_sn: of a function, + 1; 0: none yet */
+  /* last_sn: of a function, + 1; 0: none yet */
+  uint64_t index[NI_BLAME_SLOTS], base[NI_BLAME_SLOTS], last_sn[NI_BLAME_FUNCTIONS];
 };
 
 /* What precedes an operation. ns; -1: not known. */

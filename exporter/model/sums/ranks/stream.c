@@ -126,7 +126,8 @@ static void find_what(struct ni_blame_stream *s) {
     s->what[i] = sizes[s->function_of[i]] > MANY_SIZES ? first[s->function_of[i]] : i;
 }
 
-uint32_t ni_blame_functions(const struct ni_blame_stream *s, const struct ni_blame_function **function, const uint16_t **of) {
+uint32_t ni_blame_functions(const struct ni_blame_stream *s, const struct ni_blame_function **function,
+                            const uint16_t **of) {
   *function = s->function;
   *of = s->function_of;
   return s->n_functions;
@@ -182,7 +183,9 @@ int ni_blame_open(struct ni_blame_stream **out, struct ni_run *r, const struct n
   rank->token_func = calloc(groups, sizeof *rank->token_func);
   s->function_of = calloc(groups, sizeof *s->function_of);
   s->what = calloc(groups, sizeof *s->what);
-  return s->source && s->heap && s->function_of && s->what && rank->token_hash && rank->token_bytes && rank->token_func ? open_sources(s, item, n) : -ENOMEM;
+  const bool has_room = s->source && s->heap && s->function_of && s->what && rank->token_hash &&
+                        rank->token_bytes && rank->token_func;
+  return has_room ? open_sources(s, item, n) : -ENOMEM;
 }
 
 int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op) {
@@ -191,8 +194,13 @@ int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op) {
     const struct ni_entry *h = &x->head;
     int64_t slot = x->kind == NI_BLAME_COLL ? x->slot : find_slot(s, x->comm, x->rank, (int32_t)h->peer_or_wait, x->kind);
     if (slot < 0) return (int)slot;
-    *op = (struct ni_blame_op){.start_ns = h->start_ns, .end_ns = h->start_ns + (int64_t)h->exec_ns, .sn = h->sn, .token = x->token, .what = s->what[x->token],
-                               .slot = (uint16_t)slot, .launched_late = h->launched_late};
+    *op = (struct ni_blame_op){.start_ns = h->start_ns,
+                               .end_ns = h->start_ns + (int64_t)h->exec_ns,
+                               .sn = h->sn,
+                               .token = x->token,
+                               .what = s->what[x->token],
+                               .slot = (uint16_t)slot,
+                               .launched_late = h->launched_late};
     int e = advance(s, x);
     if (e < 0) return e;
     if (e == 0) s->heap[0] = s->heap[--s->n_heap];

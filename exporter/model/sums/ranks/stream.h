@@ -27,15 +27,21 @@ int ni_blame_pieces(const struct ni_run *r, const struct ni_summary *s, struct n
 int ni_blame_open(struct ni_blame_stream **s, struct ni_run *r, const struct ni_blame_piece *item, size_t n, struct ni_blame_rank *out);
 /* 1: *op (slot, token, sn, times); 0: no more; -errno. */
 int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op);
-/* A function on a slot of collectives; of all messages Send and Recv are one each, with slot NI_BLAME_NONE. */
+/*
+ * A function on a slot of collectives; of all messages Send and Recv are one each, with slot NI_BLAME_NONE.
+ */
 struct ni_blame_function {
   const char *name;
   uint32_t slot;
 };
 enum { NI_BLAME_FUNCTIONS = 256 }; /* what goes beyond shares the last one */
 
-/* of: by token, which function it is, below NI_BLAME_FUNCTIONS. Tokens of one function differ in size alone. Both live until the stream is closed. */
-uint32_t ni_blame_functions(const struct ni_blame_stream *s, const struct ni_blame_function **function, const uint16_t **of);
+/*
+ * of: by token, which function it is, below NI_BLAME_FUNCTIONS. Tokens of one function differ in size alone.
+ * Both live until the stream is closed.
+ */
+uint32_t ni_blame_functions(const struct ni_blame_stream *s, const struct ni_blame_function **function,
+                            const uint16_t **of);
 void ni_blame_close(struct ni_blame_stream *s);
 
 #endif

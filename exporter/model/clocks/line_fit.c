@@ -5,7 +5,10 @@
 #include "exporter/base/order.h"
 #include "line_fit.h"
 
-/* Bounds as numbers that lines are drawn with: they are gone through a thousand times. Their order means nothing. */
+/*
+ * Bounds as numbers that lines are drawn with: they are gone through a thousand times. Their order means
+ * nothing.
+ */
 struct side {
   double t, low, high;
 };
@@ -42,8 +45,8 @@ static struct set set_of(const struct ni_line_bound *b, size_t n, struct side *r
 #define NO_TIE 4096.0 /* ns: more than rounding takes from an offset since 1970 */
 
 /*
- * Leaves out what bounds no line of a drift from..to: at both of them, and so between, another bound is tighter on either side.
- * What look() finds there stays the same to the bit.
+ * Leaves out what bounds no line of a drift from..to: at both of them, and so between, another bound is
+ * tighter on either side. What look() finds there stays the same to the bit.
  */
 static void narrow(struct set *s, double from, double to) {
   const double middle = (from + to) / 2;
@@ -239,8 +242,9 @@ static int take_likely(struct ni_line_fit *f, struct ni_line_bound *b, const str
 }
 
 /*
- * Of operations of one kind the quickest ways there and back take about as long, a message and a collective do not: the
- * middle of the kind that is tighter by itself, as far as all bounds allow it. True: it is that of messages. room: for n.
+ * Of operations of one kind the quickest ways there and back take about as long, a message and a collective
+ * do not: the middle of the kind that is tighter by itself, as far as all bounds allow it. True: it is that
+ * of messages. room: for n.
  */
 static bool lean(struct ni_line_fit *f, struct ni_line_bound *b, size_t n, struct side *room) {
   size_t two = 0;
@@ -258,7 +262,8 @@ static bool lean(struct ni_line_fit *f, struct ni_line_bound *b, size_t n, struc
   return messages < collectives;
 }
 
-static int fit_line(struct ni_line_bound *b, size_t n, const int64_t span[2], double slack, struct side *room, struct ni_line_fit *out) {
+static int fit_line(struct ni_line_bound *b, size_t n, const int64_t span[2], double slack, struct side *room,
+                    struct ni_line_fit *out) {
   struct set s = set_of(b, n, room);
   int64_t first = INT64_MAX, last = INT64_MIN;
   int e = 0;
@@ -284,7 +289,8 @@ static int fit_line(struct ni_line_bound *b, size_t n, const int64_t span[2], do
   return e;
 }
 
-int ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int64_t slack_ns, struct ni_line_fit *out) {
+int ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int64_t slack_ns,
+                struct ni_line_fit *out) {
   *out = (struct ni_line_fit){0};
   if (!n) return 0;
   const size_t kept = reject(b, n);

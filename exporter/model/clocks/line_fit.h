@@ -51,6 +51,7 @@ struct ni_line_fit {
  * b: is changed. Bounds that no clock explains (they exclude the middle of all, drift allowed for) are left out and counted.
  * The error holds for from <= t <= to, with each bound wrong by slack_ns at most. 0 or -ENOMEM.
  */
-int ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int64_t slack_ns, struct ni_line_fit *out);
+int ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int64_t slack_ns,
+                struct ni_line_fit *out);
 
 #endif

@@ -200,7 +200,8 @@ static int fit(struct work *w) {
     const struct ni_host_clock *of = &r->clock[h];
     int64_t from = w->windowed && r->since_ns > of->first_ns ? r->since_ns : of->first_ns;
     int64_t to = w->windowed && r->until_ns < of->last_ns ? r->until_ns : of->last_ns;
-    int e = ni_line_fit(x->b, x->n, from - r->epoch_ns, to - r->epoch_ns, of->gpu_ns + r->clock[via].gpu_ns, &x->fit);
+    int e = ni_line_fit(x->b, x->n, from - r->epoch_ns, to - r->epoch_ns, of->gpu_ns + r->clock[via].gpu_ns,
+                        &x->fit);
     if (e < 0) return e;
     x->via = via;
     x->n = 0;

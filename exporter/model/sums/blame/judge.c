@@ -218,8 +218,9 @@ static uint64_t ops_of_run(const struct ni_blame *b, uint32_t run) {
 }
 
 /*
- * Steps repeat where the longer ones of the middle half take at most STEPS_ALIKE times as long as the shorter ones. Requests of inference do not:
- * what lies in one "step" of them is not what lies in another, and no bin can be compared with another.
+ * Steps repeat where the longer ones of the middle half take at most STEPS_ALIKE times as long as the shorter
+ * ones. Requests of inference do not: what lies in one "step" of them is not what lies in another, and no bin
+ * can be compared with another.
  */
 #define STEPS_ALIKE 3.0f
 
@@ -228,7 +229,8 @@ static int steps_repeat(const struct ni_blame_rank *o, bool *repeat) {
   size_t n = 0;
   if (!us) return -ENOMEM;
   for (uint32_t k = 1; k + 2 < o->n_bins; k++)
-    if (o->cell[k].start_ns && o->cell[k + 1].start_ns) us[n++] = (float)(o->cell[k + 1].start_ns - o->cell[k].start_ns);
+    if (o->cell[k].start_ns && o->cell[k + 1].start_ns)
+      us[n++] = (float)(o->cell[k + 1].start_ns - o->cell[k].start_ns);
   const float shorter = ni_blame_quantile(us, n, 0.25), longer = ni_blame_quantile(us, n, 0.75);
   *repeat = n < 8 || longer <= STEPS_ALIKE * shorter;
   free(us);

@@ -197,7 +197,10 @@ static double put_down(struct replay *x, double took, double *lost) {
   return saved;
 }
 
-/* What the block saves without all causes of which clocked[] is `which`. Without any of them it would be as long as it is. */
+/*
+ * What the block saves without all causes of which clocked[] is `which`. Without any of them it would be as
+ * long as it is.
+ */
 static double without_those(struct replay *x, const bool *clocked, bool which, double took, double *lost) {
   uint32_t n = 0;
   plain(x);

@@ -231,7 +231,8 @@ static void count_functions(const struct pass *x, uint32_t slot, struct tally *t
   t->n = 0;
   for (uint32_t i = 0; i < x->n_functions; i++) {
     const struct ni_blame_function *f = &x->function[i];
-    if (!x->function_ops[i] || f->slot == NI_BLAME_NONE || (slot != NI_BLAME_NONE && f->slot != slot)) continue;
+    if (!x->function_ops[i] || f->slot == NI_BLAME_NONE || (slot != NI_BLAME_NONE && f->slot != slot))
+      continue;
     const uint64_t function = function_hash(f->name, x->b->s->comm[o->slot[f->slot].comm].n_ranks);
     uint32_t k = 0;
     while (k < t->n && t->function[k] != function) k++;

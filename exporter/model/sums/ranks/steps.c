@@ -335,10 +335,12 @@ static float off_fold(const float *x, uint32_t from, uint32_t to, uint32_t width
 }
 
 /*
- * The least number of rows that repeat: `part` as far off as single rows are, in each half of them, which differ by `least_off` or more. 1: none.
- * Most jobs have none, and then single rows, or the first half, say so: the rest is not looked at.
+ * The least number of rows that repeat: `part` as far off as single rows are, in each half of them, which
+ * differ by `least_off` or more. 1: none. Most jobs have none, and then single rows, or the first half, say
+ * so: the rest is not looked at.
  */
-static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float clip, float part, float least_off) {
+static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float clip, float part,
+                        float least_off) {
   uint32_t may_be = (2U << PERIOD_MOST) - 4; /* bit k: k rows, 2 to PERIOD_MOST */
   for (uint32_t q = 0; q < FOLD_PARTS && may_be; q++) {
     const uint32_t from = rows * q / FOLD_PARTS, to = rows * (q + 1) / FOLD_PARTS;

@@ -158,9 +158,11 @@ static int take_stage(const struct ni_blame_rank *o, float off, struct stage *s)
   if (s->n && !(off < s->off)) return 0;
   float *us = malloc((o->n_places + 1) * sizeof *us);
   if (!us) return -ENOMEM;
-  for (uint32_t i = 0; i < o->n_places; i++) us[i] = o->place[i].usual_us;
-  qsort(us, o->n_places, sizeof *us, longer);
-  s->n = o->n_places < STAGE_PLACES ? o->n_places : STAGE_PLACES;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < o->n_places; i++)
+    if (!o->place[i].message) us[n++] = o->place[i].usual_us; /* before a message lie all layers of a stage, however many they are */
+  qsort(us, n, sizeof *us, longer);
+  s->n = n < STAGE_PLACES ? n : STAGE_PLACES;
   memcpy(s->us, us, s->n * sizeof *us);
   s->off = off;
   free(us);

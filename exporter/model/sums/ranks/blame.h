@@ -75,6 +75,7 @@ struct ni_blame_place {
   uint64_t name;               /* the same on ranks with the same work that wait for the same there */
   uint64_t at;                 /* the same whatever they wait for */
   uint32_t order;              /* number in the step on its slot */
+  bool message;                /* before what is sent to another stage */
   float usual_us, mean_us;     /* mean_us: over the run, without what is longer by NI_BLAME_BURST_US or more */
 };
 

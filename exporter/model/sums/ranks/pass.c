@@ -318,8 +318,13 @@ static int sum_up(struct pass *x) {
       if (k->usual.waits_for >> m & 1) waits += ni_mix(o->slot[m].shape);
     float mean_us = k->steady ? (float)(k->own / k->steady) : k->usual.us;
     uint64_t at = ni_mix(shape + (k->name - 1) % NI_PLACE_POSITIONS + 1);
-    o->place[o->n_places++] =
-        (struct ni_blame_place){ni_mix(at + waits), at, (k->name - 1) % NI_PLACE_POSITIONS, k->usual.us * each, mean_us * each};
+    const bool message = o->slot[ni_place_slot(k)].kind != NI_BLAME_COLL && !ni_places_grouped(o, ni_place_slot(k));
+    o->place[o->n_places++] = (struct ni_blame_place){.name = ni_mix(at + waits),
+                                                      .at = at,
+                                                      .order = (k->name - 1) % NI_PLACE_POSITIONS,
+                                                      .message = message,
+                                                      .usual_us = k->usual.us * each,
+                                                      .mean_us = mean_us * each};
   }
   qsort(o->place, o->n_places, sizeof *o->place, by_name);
   sign(x);

@@ -55,12 +55,20 @@ static void find_groups(struct ni_places *x) {
   }
 }
 
+/*
+ * Before a collective, a group of messages, or a message to the next stage a rank computes; where it waits for a message it does not. In a pipeline
+ * without tensor parallelism nearly all computing lies before what is sent.
+ */
+static bool can_be_inner(const struct ni_blame_rank *o, uint32_t slot) {
+  return o->slot[slot].kind != NI_BLAME_RECV || ni_places_grouped(o, slot);
+}
+
 static void find_inner(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
   const struct ni_blame_rank *o = x->out;
   uint64_t ops[NI_BLAME_SLOTS] = {0}, most = 0;
   for (size_t i = 0; i < n; i++) ops[x->group[op[i].slot]]++;
   for (uint32_t i = 0; i < o->n_slots; i++) {
-    if (o->slot[i].kind != NI_BLAME_COLL && !ni_places_grouped(o, i)) ops[i] = 0;
+    if (!can_be_inner(o, i)) ops[i] = 0;
     if (ops[i] > most) most = ops[i];
   }
   for (uint32_t i = 0; i < o->n_slots; i++) x->inner[i] = ops[i] * 2 >= most && ops[i];

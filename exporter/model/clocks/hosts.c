@@ -275,7 +275,7 @@ int ni_clocks_find(struct ni_clocks *c) {
       place[c->order[end]] = end - i;
     const size_t first = seat;
     while (seat < c->n_seats && run_of(c, &c->seat[seat]) == run) seat++;
-    e = find_in_run(c, c->order + i, end - i, place, c->seat + first, seat - first);
+    e = find_in_run(c, c->order + i, end - i, place, seat > first ? &c->seat[first] : NULL, seat - first);
   }
   free(place);
   free(c->seat);

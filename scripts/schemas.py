@@ -133,7 +133,7 @@ def types_text(objects):
         classes += python_class(objects[used[at]], objects, used, [])
         at += 1
     return ('"""What the commands say, as types. Made by scripts/schemas.py from schemas/schemas.txt, like the JSON Schemas."""\n\n'
-            "from __future__ import annotations\n\nfrom typing import Dict, List, Literal, Optional, TypedDict, Union\n\n\n" + "\n\n".join(classes))
+            "from __future__ import annotations\n\nfrom typing import Any, Dict, List, Literal, Optional, TypedDict, Union\n\n\n" + "\n\n".join(classes))
 
 
 def main():

@@ -20,7 +20,9 @@ static NI_ORDER_BY(by_like, struct load, cls, shape, rank)
 
 #define ALL_MESSAGES 0 /* the shape of messages: how many go to which peer says nothing */
 
-static bool is_like(const struct load *a, const struct load *b) { return a->cls == b->cls && a->shape == b->shape; }
+static bool is_like(const struct load *a, const struct load *b) {
+  return a->cls == b->cls && a->shape == b->shape;
+}
 
 static size_t loads_of(const struct ni_blame *b, struct load *load) {
   size_t n = 0;
@@ -31,14 +33,15 @@ static size_t loads_of(const struct ni_blame *b, struct load *load) {
     for (uint32_t k = 0; k < o->n_slots; k++) {
       const struct ni_blame_slot *s = &o->slot[k];
       if (s->kind != NI_BLAME_COLL) messages += (double)s->bytes;
-      else if (s->bytes) load[n++] = (struct load){o->cls, s->shape, i, (float)((double)s->bytes / o->n_steps)};
+      else if (s->bytes)
+        load[n++] = (struct load){o->cls, s->shape, i, (float)((double)s->bytes / o->n_steps)};
     }
     if (messages > 0) load[n++] = (struct load){o->cls, ALL_MESSAGES, i, (float)(messages / o->n_steps)};
   }
   return n;
 }
 
-/* Of ranks with the same work: who has more than the lower quartile, and more than chance gives. x: room for twice as many. */
+/* Of ranks with the same work: who has more than the lower quartile, and more than chance gives. x: room for n. */
 static void compare(const struct load *load, size_t n, float *x, float *more) {
   for (size_t i = 0; i < n; i++) x[i] = load[i].bytes;
   const float usual = ni_blame_quantile(x, n, n == 2 ? 0 : 0.25);
@@ -50,7 +53,8 @@ static void compare(const struct load *load, size_t n, float *x, float *more) {
   const float apart = ni_blame_quantile(x, below, 0.5);
   for (size_t i = 0; i < n; i++) {
     float over = load[i].bytes - usual;
-    if (over >= NI_UNEVEN_APART * apart && over >= NI_UNEVEN_BYTES * usual) more[load[i].rank] = fmaxf(more[load[i].rank], over / usual);
+    const bool has_more = over >= NI_UNEVEN_APART * apart && over >= NI_UNEVEN_BYTES * usual;
+    if (has_more) more[load[i].rank] = fmaxf(more[load[i].rank], over / usual);
   }
 }
 

@@ -172,7 +172,7 @@ static void other_job(struct nj_job *job, struct nj_job *other, double without_n
 }
 
 void nj_weather_beside(struct nj_job *job, double without_ns, const char *dir) {
-  struct nj_job *other;
+  static struct nj_job *other; /* what it holds lives to the end, as the job's own */
   if (job->weather.beside == NJ_ALONE) return;
   other = nj_more(NULL, sizeof *other);
   if (job->weather.beside == NJ_OTHER_JOB) other_job(job, other, without_ns);
@@ -188,5 +188,4 @@ void nj_weather_beside(struct nj_job *job, double without_ns, const char *dir) {
   nj_weather_place(other);
   double ns = write_alone(other, dir);
   if (job->weather.beside == NJ_EARLIER_ATTEMPT) job->place.begin_ns = ns + 60e9;
-  free(other);
 }

@@ -477,6 +477,7 @@ static void test_not_slow(void **state) {
   for (uint32_t k = 0; k < BINS; k++)
     for (uint32_t i = 0; i < LINKS; i++) f->us[i][k] = i ? 5 : 6.5f;
   assert_null(caused(f));
+  ni_causes_free(&f->causes);
   for (uint32_t k = 0; k < BINS; k++) f->us[0][k] = 8;
   assert_non_null(caused(f));
   free_fabric(f);

@@ -16,21 +16,18 @@ export PIP_NO_COMPILE=0 # pip takes that for "do not compile": what tests instal
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# cpu: the seconds of all processes that have ended under this shell, which may be one that runs beside the others.
-count_cpu() {
-  local file=$scratch/times.$BASHPID
-  times >"$file" # not in a subshell, where it would begin anew
-  cpu=$(awk -F '[ms ]' 'NR == 2 {print int(60 * $1 + $2 + 60 * $4 + $5)}' "$file")
-}
-
 # One stage: a build variant and the tests that run on it. Its row, for the table: title, seconds, CPU, counts, second tries.
+# The command has a shell of its own, whose `times` counts nothing else: this one's also counts the stages that run beside it.
 stage() { # title command...
-  local title=$1 out=$scratch/out.$BASHPID rc counts p=0 f=0 k=0 again cpu seconds=$SECONDS before
+  local title=$1 out=$scratch/out.$BASHPID rc counts p=0 f=0 k=0 again cpu seconds=$SECONDS
   shift
   printf '\n== %s\n' "$title"
-  count_cpu
-  before=$cpu
-  "$@" 2>&1 | tee "$out"
+  {
+    "$@" 2>&1
+    rc=$?
+    times >"$out.times"
+    exit $rc
+  } | tee "$out"
   rc=${PIPESTATUS[0]}
   counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$out" | tail -n 1)
   again=$(sed -n 's/^[0-9]* second tries: //p' "$out" | tail -n 1)
@@ -42,10 +39,10 @@ stage() { # title command...
     f=1
     echo "FAIL: $title (exit $rc)"
   fi
-  count_cpu
-  cpu=$((cpu - before)) seconds=$((SECONDS - seconds))
+  cpu=$(awk -F '[ms ]' 'NR == 2 {print int(60 * $1 + $2 + 60 * $4 + $5)}' "$out.times")
+  seconds=$((SECONDS - seconds))
   echo "$title: $seconds s, $cpu s of CPU"
-  printf '%s|%d|%d|%d|%d|%d|%s\n' "$title" $seconds $cpu "$p" "$f" "$k" "$again" >>"$scratch/rows"
+  printf '%s|%d|%d|%d|%d|%d|%s\n' "$title" $seconds "$cpu" "$p" "$f" "$k" "$again" >>"$scratch/rows"
 }
 
 # Three things at once, because half of the tests mostly wait: the tests of the plain build and behind them those under the thread

@@ -3,6 +3,7 @@
 
   symmetric.py --seeds 0-29 [--set held] [--verbose] [--plain]   a job a seed; odd seeds are kept back
   symmetric.py --make DIR --seeds 8                              one job, kept
+  symmetric.py --host --seeds 0-29                               all ranks of a host are late, each by itself
 
 Written from what NCCL 2.31 stamps, not from the judge (docs/verdicts.md): `initial_sync` of a barrier kernel is
 the wait for the last peer of the barrier plus its latency, of an LL kernel it holds the first exchange of data,
@@ -32,12 +33,16 @@ LL = {"AllReduce": "AGxLL_R", "AllGather": "LL", "ReduceScatter": "LL"}
 class Job:
     """What a seed draws: ranks on hosts, a step of operations, who is late, how much everything differs."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, late_host=False):
         rnd = self.random = random.Random("symmetric/%d" % seed)
         self.kind = rnd.choice(("late", "late", "late", "two", "healthy", "noisy"))
+        if late_host:
+            self.kind = "host"
         self.layout = rnd.choice(("flat", "flat", "tp_dp"))
         self.hosts, self.per_host = rnd.choice(((2, 4), (1, 8), (4, 4), (2, 8)))
         if self.layout == "tp_dp":
+            self.hosts = max(2, self.hosts)
+        if late_host:
             self.hosts = max(2, self.hosts)
         self.n = self.hosts * self.per_host
         self.transfer = 50 * US * math.exp(rnd.random() * math.log(100))  # of a kernel: 50 us to 5 ms
@@ -54,6 +59,10 @@ class Job:
             for r in rnd.sample(range(self.n), 2 if self.kind == "two" else 1):
                 self.late[r] = (rnd.choice((0.05, 0.1, 0.2, 0.4, 0.8)),
                                 100 * US * math.exp(rnd.random() * math.log(50)))
+        if late_host:  # as a slow CPU is: in many operations, and each rank by itself
+            often, by = rnd.choice((0.1, 0.2, 0.4, 0.8)), 100 * US * math.exp(rnd.random() * math.log(20))
+            host = rnd.randrange(self.hosts)
+            self.late = {r: (often, by) for r in range(self.n) if self.host(r) == host}
         self.host_off = [i * 10 * MS + rnd.uniform(-3, 3) * MS for i in range(self.hosts)]
         rnd.shuffle(self.host_off)
         self.rank_off = [rnd.uniform(-2, 2) * MS for _ in range(self.n)]
@@ -122,7 +131,8 @@ class Play:
             last = max(at[r][0] for r in ranks)
             for r in job.late:
                 if r in ranks:
-                    others = max(at[i][0] for i in ranks if i != r)
+                    beside = [i for i in ranks if i != r and (job.kind != "host" or i not in job.late)]
+                    others = max((at[i][0] for i in beside), default=at[r][0])
                     self.lost[r] += max(0, min(at[r][1], at[r][0] - others))
             work = job.transfer * share * (1 + rnd.gauss(0, 0.01))
             for r in ranks:
@@ -205,7 +215,7 @@ def play(o, seed):
     try:
         logs = os.path.join(folder, "logs")
         os.makedirs(logs)
-        job = Job(seed)
+        job = Job(seed, o.host)
         p = Play(job, o.plain)
         p.write(logs)
         found, d = named(o.exporter, logs, os.path.join(folder, "out"))
@@ -226,6 +236,7 @@ def main():
     ap.add_argument("--seeds", default="0-29", help="first-last")
     ap.add_argument("--set", choices=["tune", "held", "all"], default="all", help="even or odd ones")
     ap.add_argument("--exporter", default=os.path.join(ROOT, "build", "nccl-inspector"))
+    ap.add_argument("--host", action="store_true")
     ap.add_argument("--plain", action="store_true")
     ap.add_argument("--verbose", action="store_true")
     ap.add_argument("--make")
@@ -236,14 +247,17 @@ def main():
     seeds = [s for s in span(o.seeds) if o.set == "all" or s % 2 == (o.set == "held")]
     if o.make:
         os.makedirs(o.make, exist_ok=True)
-        Play(Job(seeds[0]), o.plain).write(o.make)
+        Play(Job(seeds[0], o.host), o.plain).write(o.make)
         return 0
     hit = {"1 % and more": [0, 0], "0.3 to 1 %": [0, 0], "less": [0, 0]}
     jobs = innocent = well = alarms = 0
     with concurrent.futures.ProcessPoolExecutor(o.j) as pool:
         for seed, job, truth, found, d in pool.map(play, [o] * len(seeds), seeds):
-            who = {r for kind, ranks, _ in found for r in ranks if kind in ("late_rank", "rank_pauses")}
-            others = [f for f in found if f[0] not in ("late_rank", "rank_pauses", "undecided")]
+            accusing = ("slow_host",) if o.host else ("late_rank", "rank_pauses")
+            who = {r for kind, ranks, _ in found for r in ranks if kind in accusing}
+            others = [f for f in found if f[0] not in accusing + ("undecided",)]
+            if o.host and len(found) > 1:
+                others = found  # one cause, said once
             for r, cost in truth.items():
                 row = hit["1 % and more" if cost >= 0.01 else "0.3 to 1 %" if cost >= 0.003 else "less"]
                 row[1] += 1

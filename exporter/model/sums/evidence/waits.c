@@ -20,12 +20,18 @@
 #define WAITS_APART 5.0       /* and times as far from the others as these are from each other */
 #define FEW 8u
 #define WAITS_OWN 0.5 /* its own time is longer by so much of what it is late */
+/* As for own time (blame/causes.h): of a host's ranks, and times the mean of these that no rank of it stands out. */
+#define WAITS_OF_HOST 0.75
+#define WAITS_OF_HOST_MOST 2.0
+
+#define TOLD_BY "told by the kernels' initial_sync, without clocks of hosts"
 
 /* Of one process; us are of an operation, in the mean. */
 struct late {
   uint32_t process;
   double us, lost_us;
   bool late, explained;
+  bool with_host; /* most ranks of its host are as late: it is named with them */
 };
 
 static NI_ORDER_OF(by_number, double)
@@ -78,6 +84,11 @@ static bool meet(const struct ni_run *r, uint32_t a, uint32_t b) {
   return false;
 }
 
+static int by_process(const void *a, const void *b) {
+  const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return x < y ? -1 : x > y;
+}
+
 static int by_loss(const void *a, const void *b) {
   const struct late *x = a, *y = b;
   if (x->lost_us != y->lost_us) return x->lost_us > y->lost_us ? -1 : 1;
@@ -108,48 +119,116 @@ static void agree(const struct ni_summary *s, struct ni_finding *f, const struct
          n ? "; " : "", s->process[l->process].rank, ni_duration_text(l->us, late));
 }
 
-static int add(struct ni_summary *s, const struct late *l) {
-  const struct ni_process *p = &s->process[l->process];
-  char host[81], late[32], lost[32];
+/*
+ * Room for a finding that cost lost_us: by loss, before notes. But the last finding may name another one by its
+ * number, which stays as it is. NULL: the list is full, which is counted.
+ */
+static struct ni_finding *insert(struct ni_summary *s, double lost_us) {
   size_t at = 0;
   if (s->n_findings == NI_SUM_FINDINGS) {
     s->findings_left_out++;
-    return 0;
+    return NULL;
   }
-  /* By loss, before notes; but the last one may name another by its number, which stays as it is. */
   bool numbered = s->n_findings && s->finding[s->n_findings - 1].kind == NI_FIND_UNDECIDED;
-  while (at < s->n_findings && !s->finding[at].note && (numbered || s->finding[at].lost_us >= l->lost_us))
-    at++;
+  while (at < s->n_findings && !s->finding[at].note && (numbered || s->finding[at].lost_us >= lost_us)) at++;
+  memmove(&s->finding[at + 1], &s->finding[at], (s->n_findings++ - at) * sizeof *s->finding);
+  s->finding[at] = (struct ni_finding){.other = UINT32_MAX,
+                                       .value = NAN,
+                                       .lost_us = lost_us,
+                                       .low_us = NAN,
+                                       .high_us = NAN,
+                                       .from_step = -1,
+                                       .to_step = -1,
+                                       .by_waits = true};
+  return &s->finding[at];
+}
+
+static int add_rank(struct ni_summary *s, const struct late *l) {
+  const struct ni_process *p = &s->process[l->process];
+  char host[81], late[32], lost[32];
   uint32_t *of = malloc(sizeof *of);
   if (!of) return -ENOMEM;
+  struct ni_finding *f = insert(s, l->lost_us);
+  if (!f) {
+    free(of);
+    return 0;
+  }
   *of = l->process;
-  memmove(&s->finding[at + 1], &s->finding[at], (s->n_findings++ - at) * sizeof *s->finding);
-  struct ni_finding *f = &s->finding[at];
-  *f = (struct ni_finding){.kind = NI_FIND_LATE_RANK,
-                           .level = NI_LEVEL_RANK,
-                           .of = l->process,
-                           .other = UINT32_MAX,
-                           .process = of,
-                           .n_processes = 1,
-                           .compared = p->timed_waits,
-                           .value = NAN,
-                           .lost_us = l->lost_us,
-                           .low_us = NAN,
-                           .high_us = NAN,
-                           .from_step = -1,
-                           .to_step = -1,
-                           .by_waits = true};
+  f->kind = NI_FIND_LATE_RANK;
+  f->level = NI_LEVEL_RANK;
+  f->of = l->process;
+  f->process = of;
+  f->n_processes = 1;
+  f->compared = p->timed_waits;
   struct ni_put_text w = {f->text, sizeof f->text};
   ni_put(&w, "rank %d on %s", p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host));
   if (p->gpu >= 0) ni_put(&w, ", GPU %d,", p->gpu);
   if (!p->rank_stated) ni_put(&w, " (rank in its largest communicator)");
   ni_put(&w,
          " came %s later than its peers, in the mean, to %" PRIu64
-         " symmetric kernels: they waited %s for it in all (told by the "
-         "kernels' initial_sync, without clocks of hosts)",
+         " symmetric kernels: they waited %s for it in all (" TOLD_BY ")",
          ni_duration_text(l->us, late), p->timed_waits, ni_duration_text(l->lost_us, lost));
   w = (struct ni_put_text){f->next, sizeof f->next};
   ni_put(&w, "trace LOGS --rank %d", p->rank);
+  return 0;
+}
+
+/* What the late ranks of a host show together: those whose lateness nothing else explains. */
+struct late_host {
+  uint32_t host, late, timed; /* late ranks; all ranks there whose waits are known */
+  double us, most_us;         /* how late, of an operation: the sum over the late ranks, and of the latest one */
+  double lost_us;             /* by the one that cost most: its peers wait for the last of them alone */
+  uint64_t kernels;
+};
+
+static struct late_host look_at_host(const struct ni_summary *s, const struct late *l, uint32_t n, uint32_t host) {
+  struct late_host x = {.host = host};
+  for (size_t i = 0; i < s->n_processes; i++)
+    x.timed += s->process[i].host == host && s->process[i].timed_waits >= WAITS_MIN;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct ni_process *p = &s->process[l[i].process];
+    if (p->host != host || l[i].explained) continue;
+    x.late++;
+    x.us += l[i].us;
+    x.most_us = fmax(x.most_us, l[i].us);
+    x.lost_us = fmax(x.lost_us, l[i].lost_us);
+    if (p->timed_waits > x.kernels) x.kernels = p->timed_waits;
+  }
+  return x;
+}
+
+/* A rank that stands out among those of its host is that rank; the only host has none to be compared with. */
+static bool is_host(const struct ni_summary *s, const struct late_host *x) {
+  const bool most_are_late = x->late >= 2 && x->late >= WAITS_OF_HOST * x->timed;
+  const bool none_stands_out = x->most_us * x->late <= WAITS_OF_HOST_MOST * x->us;
+  return s->n_hosts > 1 && most_are_late && none_stands_out;
+}
+
+static int add_host(struct ni_summary *s, const struct late *l, uint32_t n, const struct late_host *x) {
+  char host[81], late[32], lost[32];
+  uint32_t *of = malloc(x->late * sizeof *of);
+  if (!of) return -ENOMEM;
+  struct ni_finding *f = insert(s, x->lost_us);
+  if (!f) {
+    free(of);
+    return 0;
+  }
+  f->kind = NI_FIND_SLOW_HOST;
+  f->level = NI_LEVEL_HOST;
+  f->of = x->host;
+  f->process = of;
+  f->compared = x->kernels;
+  for (uint32_t i = 0; i < n; i++)
+    if (s->process[l[i].process].host == x->host && !l[i].explained) of[f->n_processes++] = l[i].process;
+  qsort(of, f->n_processes, sizeof *of, by_process);
+  struct ni_put_text w = {f->text, sizeof f->text};
+  ni_put(&w,
+         "host %s: %" PRIu32 " of its %" PRIu32 " ranks came %s later than their peers, in the mean, to %" PRIu64
+         " symmetric kernels: what peers waited for one of them is %s and less in all (" TOLD_BY ")",
+         ni_safe_text(s->host[x->host].name, host, sizeof host), x->late, x->timed,
+         ni_duration_text(x->us / x->late, late), x->kernels, ni_duration_text(x->lost_us, lost));
+  w = (struct ni_put_text){f->next, sizeof f->next};
+  ni_put(&w, "trace LOGS --rank %d", s->process[of[0]].rank);
   return 0;
 }
 
@@ -190,6 +269,34 @@ static void forget_transfers(const struct ni_run *r, struct ni_summary *s, const
   s->n_findings = kept;
 }
 
+/* Late for another late one, whom it waits for elsewhere (waits.h). */
+static void explain(const struct ni_run *r, const struct ni_summary *s, struct late *l, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    const double own_us = s->by_own_time ? s->process[l[i].process].own_us : NAN;
+    l[i].explained = own_us < WAITS_OWN * l[i].lost_us; /* false where it is not known */
+    for (uint32_t k = 0; isnan(own_us) && k < i && !l[i].explained; k++)
+      l[i].explained = !l[k].explained && meet(r, l[i].process, l[k].process);
+  }
+}
+
+/* One finding for all late ranks of a host; of what another finding names they are evidence, as single ranks are. */
+static int name_hosts(struct ni_summary *s, struct late *l, uint32_t n) {
+  int e = 0;
+  for (uint32_t h = 0; e == 0 && h < s->n_hosts; h++) {
+    const struct late_host x = look_at_host(s, l, n, h);
+    if (!is_host(s, &x)) continue;
+    bool is_named = false;
+    for (uint32_t i = 0; i < n && !is_named; i++) {
+      const bool counts = s->process[l[i].process].host == h && !l[i].explained;
+      is_named = counts && of_process(s, l[i].process);
+    }
+    if (is_named) continue;
+    e = add_host(s, l, n, &x);
+    for (uint32_t i = 0; i < n; i++) l[i].with_host |= s->process[l[i].process].host == h;
+  }
+  return e;
+}
+
 int ni_waits_findings(const struct ni_run *r, struct ni_summary *s) {
   struct late *l = calloc(s->n_processes + 1, sizeof *l);
   double usual, apart;
@@ -207,20 +314,20 @@ int ni_waits_findings(const struct ni_run *r, struct ni_summary *s) {
       l[n] = (struct late){0};
   }
   qsort(l, n, sizeof *l, by_loss);
-  int e = 0;
   if (n && !s->by_own_time) forget_bandwidths(s);
+  explain(r, s, l, n);
+  for (uint32_t i = 0; i < n; i++) {
+    const bool own_is_known = s->by_own_time && !isnan(s->process[l[i].process].own_us);
+    if (s->by_own_time && !own_is_known && !l[i].explained) forget_transfers(r, s, &l[i]);
+  }
+  int e = name_hosts(s, l, n);
   for (uint32_t i = 0; e == 0 && i < n; i++) {
-    const double own_us = s->by_own_time ? s->process[l[i].process].own_us : NAN;
-    l[i].explained = own_us < WAITS_OWN * l[i].lost_us; /* false where it is not known */
-    for (uint32_t k = 0; isnan(own_us) && k < i && !l[i].explained; k++)
-      l[i].explained = !l[k].explained && meet(r, l[i].process, l[k].process);
-    if (l[i].explained) continue;
-    if (s->by_own_time && isnan(own_us)) forget_transfers(r, s, &l[i]);
+    if (l[i].explained || l[i].with_host) continue;
     struct ni_finding *f = of_process(s, l[i].process);
     if (f)
       agree(s, f, &l[i]);
     else
-      e = add(s, &l[i]);
+      e = add_rank(s, &l[i]);
   }
   free(l);
   return e;

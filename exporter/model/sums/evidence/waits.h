@@ -9,14 +9,15 @@
  *
  * A rank may be late because it had to wait for a late one in another communicator: its own time
  * (ranks/blame.h) is as that of its like then, and it is not named. Where own time is not judged, of ranks
- * that share a communicator the latest is. Main thread. Not for approximate figures.
+ * that share a communicator the latest is. Where most ranks of a host are late by themselves and none of them
+ * stands out, it is the host: one finding. Main thread. Not for approximate figures.
  */
 #ifndef NI_SUMMARY_WAITS_H
 #define NI_SUMMARY_WAITS_H
 
 #include "exporter/model/sums/state.h"
 
-/* Adds a finding for each late rank that no other finding names; to that of one that has a name, evidence.
+/* Adds a finding for each late rank or host that no other finding names; to that of one that has a name, evidence.
  * 0 or -ENOMEM. */
 int ni_waits_findings(const struct ni_run *r, struct ni_summary *s);
 

@@ -19,7 +19,8 @@ replays() { # the job's options
     sleep 0.2
   done
   ended
-  [ $looks -gt 8 ] && [ $healthy -gt $((looks / 2)) ] || fail "$*: $healthy of $looks looks said that nothing hangs"
+  # The job runs for five seconds; a busy machine has time for few looks.
+  [ $looks -ge 4 ] && [ $healthy -gt $((looks / 2)) ] || fail "$*: $healthy of $looks looks said that nothing hangs"
   [ "${last:-0}" -le $((${first:-0} + 1024)) ] || fail "$*: $first KiB grew to $last"
   # 100 operations a second are written once a second. Through v4 nobody may know that they are replays: they are given up later.
   high=$(cat "$TMP"/logs/*.jsonl | grep -o '"high_water":[0-9]*' | cut -d: -f2 | sort -n | tail -n 1)

@@ -5,6 +5,7 @@
 #   NI_ONLY, NI_SKIP: extended regular expressions on names; sanitizer variants leave out what they cannot find more in
 #   NI_DRAWN=N: one test in N, another one with each commit; NI_NOT_DRAWN=N: beside those of NI_ONLY all others. So two builds share
 #   the tests between them: the sanitizer's has one in N, and the plain one all that it has not.
+#   NI_TURNS: an extended regular expression on names: of these one in two, the others with the next commit
 # A test that fails is run again when all others have ended, and that is told; NI_SECOND_TRY=0: it is not.
 # NI_LANES at a time: all lanes but one begin with the cases that take long or mostly wait for what they measure (a quarter of
 # a core each), the last one with everything else. Default 4, also on two cores; NI_LANES=1: one after the other.
@@ -56,6 +57,7 @@ is_drawn() { # name N
   [ $(((${sum%% *} + commits) % $2)) = 0 ]
 }
 is_wanted() { # name
+  [ -z "${NI_TURNS:-}" ] || [[ ! $1 =~ $NI_TURNS ]] || is_drawn "$1" 2 || return
   [[ ! $1 =~ ${NI_ONLY:-.} ]] || { [ -z "${NI_DRAWN:-}" ] || is_drawn "$1" "$NI_DRAWN"; return; }
   [ -n "${NI_NOT_DRAWN:-}" ] && ! is_drawn "$1" "$NI_NOT_DRAWN"
 }

@@ -24,6 +24,10 @@ ASAN_MEANING ?= trace_index|index_hang|index_same|counters_verdicts|counters_cas
 # SANITIZER_SHARE: empty: all other tests run under AddressSanitizer alone. N: one in N of them does, another one with each commit, and the
 # rest on the plain build, where they take a third of the time.
 SANITIZER_SHARE ?=
+# With a share also: what takes most CPU of all (`dearest` of the runner) and asks what changes seldom, such as programs installed from
+# PyPI and each n-th call that fails: one in two, the others with the next commit.
+BY_TURNS ?= head_gswarm|pods_agent|hang_forged|fault_nth|fault_memory|head_job_page|verdicts_symmetric|build_install
+turns = $(if $(SANITIZER_SHARE),^($(BY_TURNS))$$)
 asan_skip := $(subst $() ,|,$(strip $(ASAN_SKIP) $(ASAN_MEANING)))
 ask_variant = $(basename $(notdir $(shell grep -lE '\$$VARIANT|own_init|skip_under|NI_VARIANT' test/cases/*/*.sh)))
 PLAIN_ONLY ?= $(asan_skip)|^(test_.*|.*_format_doc|exp_golden|sim_matrix|$(subst $() ,|,$(ask_variant)))$$
@@ -50,9 +54,9 @@ asan-fuzzers:
 tsan:
 	$(Q)$(MAKE) $(variant) BUILD=build-tsan SAN="$(TSAN_FLAGS)" tsan_tests
 check-plain: tests
-	$(Q)BUILD=$(BUILD) NI_ONLY='$(PLAIN_ONLY)' NI_NOT_DRAWN=$(SANITIZER_SHARE) test/runner.sh
+	$(Q)BUILD=$(BUILD) NI_ONLY='$(PLAIN_ONLY)' NI_NOT_DRAWN=$(SANITIZER_SHARE) NI_TURNS='$(turns)' test/runner.sh
 check-asan: asan
-	$(Q)BUILD=build-asan NI_VARIANT=asan NI_SKIP='$(asan_skip)' NI_DRAWN=$(SANITIZER_SHARE) test/runner.sh
+	$(Q)BUILD=build-asan NI_VARIANT=asan NI_SKIP='$(asan_skip)' NI_DRAWN=$(SANITIZER_SHARE) NI_TURNS='$(turns)' test/runner.sh
 check-tsan: tsan
 	$(Q)BUILD=build-tsan NI_VARIANT=tsan NI_ONLY='$(TSAN_ONLY)' NI_SKIP=sim_verify test/runner.sh
 

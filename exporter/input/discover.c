@@ -247,10 +247,12 @@ void ni_files_free(struct ni_files *f) {
   *f = (struct ni_files){0};
 }
 
-int32_t ni_rank_in_name(const char *path) {
+int32_t ni_rank_in_name(const char *path, bool *is_guess) {
   const char *name = ni_path_name(path), *at = strcasestr(name, "rank");
   if (at) at += 4 + strspn(at + 4, "_-");
-  for (const char *p = at && isdigit((unsigned char)*at) ? "" : name; *p; p++)
+  bool stated = at && isdigit((unsigned char)*at);
+  if (is_guess) *is_guess = !stated;
+  for (const char *p = stated ? "" : name; *p; p++)
     if (isdigit((unsigned char)*p) && (p == name || !isdigit((unsigned char)p[-1]))) at = p;
   long rank = at && isdigit((unsigned char)*at) ? strtol(at, NULL, 10) : -1;
   return rank < INT32_MAX ? (int32_t)rank : -1;

@@ -64,8 +64,11 @@ static inline const char *ni_path_name(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* The number behind "rank" in the name of another program's file, else its last one: "trace_rank3.json", "dump_3.pkl"; -1: none. */
-int32_t ni_rank_in_name(const char *path);
+/*
+ * The number behind "rank" in the name of another program's file, else its last one: "trace_rank3.json", "dump_3.pkl"; -1: none.
+ * *is_guess: the name does not say that the number is a rank; NULL: not asked for.
+ */
+int32_t ni_rank_in_name(const char *path, bool *is_guess);
 /*
  * Length of what the paths of all files of one process share: without extension and rotation number (x.jsonl.gz,
  * x.1.jsonl.gz, x.2.jsonl.gz; what others rotated, x.jsonl.gz.1, has the stem of x.jsonl.gz). A path that is none of a log's

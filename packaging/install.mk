@@ -6,6 +6,8 @@ MADE      ?= $(BUILD)
 MAN_DIR   := $(BUILD)/man
 COMPLETE_DIR := $(BUILD)/completion
 UNITDIR   ?= $(PREFIX)/lib/systemd/system
+# Where alerts send their readers; in the tree they name the place of the packages.
+DOCS_URL  ?= file://$(PREFIX)/share/doc/nccl-inspector/docs
 
 $(BUILD)/settings_man: $(BUILD)/obj/packaging/settings_man.o $(BUILD)/libplugin_test.a $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
@@ -40,6 +42,7 @@ install: all man completion
 	$(Q)printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'bindir=$(BINDIR)' 'NCCL_PROFILER_PLUGIN=$${libdir}/$(notdir $(PLUGIN_SO))' '' \
 	  'Name: NCCL Inspector' 'Description: profiler plugin for NCCL, and the command that reads its logs' 'Version: $(NI_VERSION)' >$(BUILD)/nccl-inspector.pc
 	$(Q)sed 's|@BINDIR@|$(BINDIR)|' contrib/systemd/nccl-inspector-agent.service >$(BUILD)/nccl-inspector-agent.service
+	$(Q)sed 's|file:///usr/share/doc/nccl-inspector/docs|$(DOCS_URL)|' contrib/prometheus/nccl-inspector-alerts.yml >$(BUILD)/nccl-inspector-alerts.yml
 	$(Q)$(in_place) install
 uninstall:
 	$(Q)$(in_place) uninstall

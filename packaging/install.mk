@@ -23,8 +23,9 @@ $(MAN_DIR)/.made:
 	$(call say,MAN,$(MAN_DIR))
 	$(Q)rm -rf $(MAN_DIR) && mkdir -p $(MAN_DIR) && cd $(MAN_DIR) && made='$(abspath $(MADE))' && \
 	$$made/nccl-inspector help --man >nccl-inspector.1 && $$made/nccl-sim --man >nccl-sim.1 && \
-	$$made/settings_man >nccl-inspector-plugin.7 && $$made/nccl-inspector help --names | while read -r c; do \
-	$$made/nccl-inspector help --man $$c >nccl-inspector-$$(echo $$c | tr ' ' -).1 || exit 1; done
+	$$made/settings_man >nccl-inspector-plugin.7 && $$made/nccl-inspector help --names >.names && \
+	sed -n 's/ .*//p' .names | sort -u | cat - .names | while read -r c; do \
+	$$made/nccl-inspector help --man $$c >nccl-inspector-$$(echo $$c | tr ' ' -).1 || exit 1; done && rm .names
 	$(Q)$(call page7,nccl-inspector,README.md,|Three promises|The first job|What next|Settings|Limits|,the profiler that NCCL loads and the commands around it)
 	$(Q)$(call page7,nccl-inspector-log-format,docs/format.md,,the lines that the NCCL Inspector plugin writes) && touch $@
 $(COMPLETE_DIR)/.made:

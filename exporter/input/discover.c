@@ -111,7 +111,7 @@ static int visit_directory(struct ni_files *f, const char *path, const struct st
   if (!d) return add_bad(f, path, errno, named);
   int e = 0;
   struct dirent *entry;
-  while (e == 0 && (errno = 0, entry = readdir(d))) {
+  while (e == 0 && !(f->first_only && f->n) && (errno = 0, entry = readdir(d))) {
     if (entry->d_name[0] == '.' || strcmp(entry->d_name, NI_HANG_FOLDER) == 0) continue;
     /* Without a stat of its own, an ordinary file with another name is no business of ours. */
     if (entry->d_type == DT_REG && !counts(f, entry->d_name)) continue;
@@ -124,7 +124,7 @@ static int visit_directory(struct ni_files *f, const char *path, const struct st
     e = visit(f, child, &here, false);
     free(child);
   }
-  if (e == 0 && errno) e = add_bad(f, path, errno, named);
+  if (e == 0 && !(f->first_only && f->n) && errno) e = add_bad(f, path, errno, named);
   closedir(d);
   return e;
 }

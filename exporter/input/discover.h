@@ -50,6 +50,7 @@ struct ni_files {
   void *by_link;   /* folders that a link has led into: a tree, while it is searched */
   size_t doubles;  /* further names of files that are in the list already */
   bool (*wanted)(const char *name); /* other names than those of logs; NULL: logs. Set before ni_discover() */
+  bool first_only; /* folders are left once there is one file: is there any? Set before ni_discover() */
 };
 
 /* Copies of black boxes that agents made while a job hung, beside its logs: older than the boxes, they count only where named. */

@@ -19,18 +19,60 @@ export MAINTAINER=${MAINTAINER:-$(git log -1 --format='%an <%ae>')}
 version=$(sed -n 's/^NI_VERSION := //p' scripts/version.mk)
 name=nccl-inspector-$version
 so=libnccl-profiler-inspector.so
-for tool in gcc g++ npm dpkg-deb rpmbuild python3 readelf; do
-  command -v $tool >/dev/null || { echo "dist: $tool is missing (scripts/install-deps.sh long)" >&2; exit 1; }
+
+# All that is needed is asked for before anything is built or removed, and told in one go.
+missing=() # "WHAT PACKAGE"
+want() { command -v "$1" >/dev/null || missing+=("$1 $2"); }
+for tool in gcc:gcc g++:g++ make:make npm:npm dpkg-deb:dpkg rpmbuild:rpm python3:python3 readelf:binutils strip:binutils; do
+  want "${tool%:*}" "${tool#*:}"
 done
+native=
+for arch in "${archs[@]}"; do
+  case $arch in x86_64 | aarch64) ;; *) echo "dist: $arch: want x86_64 or aarch64 (make dist DIST_ARCHS=\"x86_64 aarch64\")" >&2; exit 64 ;; esac
+  triple=$arch-linux-gnu
+  if [ "$arch" = "$(uname -m)" ]; then
+    native=1
+    continue
+  fi
+  for tool in gcc:gcc g++:g++ ar:binutils strip:binutils; do want "$triple-${tool%:*}" "${tool#*:}-${triple/_/-}"; done
+  want apt-get apt
+  [ -n "$native" ] || { echo "dist: $arch needs the programs of $(uname -m), which print its man pages: DIST_ARCHS=\"$(uname -m) $arch\"" >&2; exit 64; }
+done
+licensed="libsimdjson-dev:simdjson libisal-dev:isa-l libzstd-dev:zstd libsnappy-dev:snappy libdeflate-dev:libdeflate gcc-12-base:libstdc++"
+for p in $licensed; do [ -e "/usr/share/doc/${p%:*}/copyright" ] || missing+=("/usr/share/doc/${p%:*}/copyright ${p%:*}"); done
+if [ ${#missing[@]} != 0 ]; then
+  printf 'dist: %s is missing\n' "${missing[@]% *}" >&2
+  echo "dist: nothing was built. apt-get install $(printf '%s\n' "${missing[@]#* }" | sort -u | tr '\n' ' ')(or scripts/install-deps.sh long)" >&2
+  # Of the other architecture alone: this machine's packages can be had without it.
+  if ! printf '%s\n' "${missing[@]% *}" | grep -qv -e '-linux-gnu-'; then
+    echo "dist: for $(uname -m) alone: make dist DIST_ARCHS=$(uname -m)" >&2
+  fi
+  exit 1
+fi
 rm -rf "$out" "$out.work"
 mkdir -p "$out" "$out.work"
 out=$(cd "$out" && pwd)
 work=$out.work
 
 step() { echo "== $*"; }
+libraries_there() { # CONFIG.MK: a missing one would leave a part out of the packages
+  ! grep ' :=$' "$1" >&2 || { echo "dist: that is missing here (scripts/install-deps.sh long)" >&2; exit 1; }
+}
+make -s BUILD="$work/asks" "$work/asks/config.mk"
+libraries_there "$work/asks/config.mk"
 packed() { # FOLDER NAME: a tar.gz of FOLDER/NAME
   tar -C "$1" --sort=name --owner=0 --group=0 --numeric-owner --format=gnu --mtime="@$SOURCE_DATE_EPOCH" -cf - "$2" | gzip -n9
 }
+
+# What programs of another machine are linked with: from Debian's archive, before minutes go into building.
+sysroot_of() { echo "$here/${BUILD:-build}/sysroot-$1"; }
+for arch in "${archs[@]}"; do
+  [ "$arch" != "$(uname -m)" ] || continue
+  step "$arch: libraries"
+  scripts/sysroot.sh "$(sysroot_of "$arch")" zlib1g-dev zlib1g libdeflate-dev libsimdjson-dev libsimdjson14 libisal-dev libisal2 libzstd-dev \
+    libsnappy-dev libmicrohttpd-dev libmicrohttpd12 libcurl4-gnutls-dev libcurl3-gnutls libncurses-dev libncursesw6 libtinfo6 \
+    libnghttp2-dev libnghttp2-14 libgnutls28-dev libgnutls30 >"$work/sysroot.log" 2>&1 || { tail -n 5 "$work/sysroot.log" >&2; exit 1; }
+done
 
 step "source"
 git archive --format=tar --prefix="$name/" "$commit" | gzip -n9 >"$out/$name.tar.gz"
@@ -54,11 +96,7 @@ build() { # ARCH
   cross=()
   lib=
   if [ "$arch" != "$(uname -m)" ]; then
-    command -v "$triple-g++" >/dev/null || { echo "dist: $triple-g++ is missing (apt-get install g++-$triple)" >&2; exit 1; }
-    root=$here/${BUILD:-build}/sysroot-$arch
-    scripts/sysroot.sh "$root" zlib1g-dev zlib1g libdeflate-dev libsimdjson-dev libsimdjson14 libisal-dev libisal2 libzstd-dev \
-      libsnappy-dev libmicrohttpd-dev libmicrohttpd12 libcurl4-gnutls-dev libcurl3-gnutls libncurses-dev libncursesw6 libtinfo6 \
-      libnghttp2-dev libnghttp2-14 libgnutls28-dev libgnutls30 >"$w/sysroot.log" 2>&1 || { tail -n 5 "$w/sysroot.log" >&2; exit 1; }
+    root=$(sysroot_of "$arch")
     lib=$root/usr/lib/$triple
     flags+=("-ffile-prefix-map=$root=/")
     cross=(CC="$triple-gcc" CXX="$triple-g++" AR="$triple-ar" CPPFLAGS="-I$root/usr/include -I$root/usr/include/$triple"
@@ -66,8 +104,9 @@ build() { # ARCH
   fi
   local made=(make -s -C "$w/src/$name" BUILD=out REPORT_DIR=../../../report PACKAGE=1 OPT=-O2 NI_GIT_REV="${commit:0:9}"
     CFLAGS="${flags[*]}" CXXFLAGS="${flags[*]}" "${cross[@]}")
+  "${made[@]}" out/config.mk >"$log" 2>&1 || { tail -n 30 "$log" >&2; exit 1; }
+  libraries_there "$w/src/$name/out/config.mk"
   "${made[@]}" -j"$(nproc)" all >"$log" 2>&1 || { tail -n 30 "$log" >&2; exit 1; }
-  ! grep ' :=$' "$w/src/$name/out/config.mk" || { echo "dist: that is missing here (scripts/install-deps.sh long)" >&2; exit 1; }
   [ -s "$work/report/report_assets.tail" ] || { echo "dist: no page could be built: $(grep '^report.html' "$log")" >&2; exit 1; }
   [ "$arch" != "$(uname -m)" ] || "${made[@]}" out/settings_man
   scripts/check_symbols.sh "$w/src/$name/out/$so"
@@ -90,7 +129,7 @@ build() { # ARCH
 licences() {
   local p
   mkdir -p "$1/licences"
-  for p in libsimdjson-dev:simdjson libisal-dev:isa-l libzstd-dev:zstd libsnappy-dev:snappy libdeflate-dev:libdeflate gcc-12-base:libstdc++; do
+  for p in $licensed; do
     install -m 644 "/usr/share/doc/${p%:*}/copyright" "$1/licences/${p#*:}"
   done
 }

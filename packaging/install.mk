@@ -6,6 +6,8 @@ MADE      ?= $(BUILD)
 MAN_DIR   := $(BUILD)/man
 COMPLETE_DIR := $(BUILD)/completion
 UNITDIR   ?= $(PREFIX)/lib/systemd/system
+# Where alerts send their readers; in the tree they name the place of the packages.
+DOCS_URL  ?= file://$(PREFIX)/share/doc/nccl-inspector/docs
 
 $(BUILD)/settings_man: $(BUILD)/obj/packaging/settings_man.o $(BUILD)/libplugin_test.a $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
@@ -21,8 +23,9 @@ $(MAN_DIR)/.made:
 	$(call say,MAN,$(MAN_DIR))
 	$(Q)rm -rf $(MAN_DIR) && mkdir -p $(MAN_DIR) && cd $(MAN_DIR) && made='$(abspath $(MADE))' && \
 	$$made/nccl-inspector help --man >nccl-inspector.1 && $$made/nccl-sim --man >nccl-sim.1 && \
-	$$made/settings_man >nccl-inspector-plugin.7 && $$made/nccl-inspector help --names | while read -r c; do \
-	$$made/nccl-inspector help --man $$c >nccl-inspector-$$(echo $$c | tr ' ' -).1 || exit 1; done
+	$$made/settings_man >nccl-inspector-plugin.7 && $$made/nccl-inspector help --names >.names && \
+	sed -n 's/ .*//p' .names | sort -u | cat - .names | while read -r c; do \
+	$$made/nccl-inspector help --man $$c >nccl-inspector-$$(echo $$c | tr ' ' -).1 || exit 1; done && rm .names
 	$(Q)$(call page7,nccl-inspector,README.md,|Three promises|The first job|What next|Settings|Limits|,the profiler that NCCL loads and the commands around it)
 	$(Q)$(call page7,nccl-inspector-log-format,docs/format.md,,the lines that the NCCL Inspector plugin writes) && touch $@
 $(COMPLETE_DIR)/.made:
@@ -40,6 +43,7 @@ install: all man completion
 	$(Q)printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'bindir=$(BINDIR)' 'NCCL_PROFILER_PLUGIN=$${libdir}/$(notdir $(PLUGIN_SO))' '' \
 	  'Name: NCCL Inspector' 'Description: profiler plugin for NCCL, and the command that reads its logs' 'Version: $(NI_VERSION)' >$(BUILD)/nccl-inspector.pc
 	$(Q)sed 's|@BINDIR@|$(BINDIR)|' contrib/systemd/nccl-inspector-agent.service >$(BUILD)/nccl-inspector-agent.service
+	$(Q)sed 's|file:///usr/share/doc/nccl-inspector/docs|$(DOCS_URL)|' contrib/prometheus/nccl-inspector-alerts.yml >$(BUILD)/nccl-inspector-alerts.yml
 	$(Q)$(in_place) install
 uninstall:
 	$(Q)$(in_place) uninstall

@@ -62,6 +62,7 @@ everything() {
   for f in schemas/*.schema.json; do put 644 "$f" "$share/schemas"; done
   for f in test/scenarios/*.scn; do put 644 "$f" "$share/scenarios"; done
   for p in contrib/grafana contrib/prometheus packaging/slurm packaging/helm; do tree $p "$share/$(basename $p)"; done
+  put 644 "$BUILD/nccl-inspector-alerts.yml" "$share/prometheus" # with the addresses of this place
   case " $PROGRAMS " in *nccl-inspector-live*) put 644 "$BUILD/nccl-inspector-agent.service" "$UNITDIR" ;; esac
 }
 

@@ -23,7 +23,11 @@ if [ -e "$here/../Makefile" ]; then
 else
   bin=$(cd "$here/../../bin" && pwd)/
   plugin=$(find "$here"/../../lib* -maxdepth 2 -name libnccl-profiler-inspector.so -exec realpath {} \; | head -n 1)
-  last="man nccl-inspector goes on with a real job."
+  # By its name where man looks here, else by its path; packages compress it, a wheel has none.
+  page=$(find "$here/../man/man7" -name 'nccl-inspector.7*' -exec realpath {} \; 2>/dev/null || true)
+  last="nccl-inspector help lists what else there is."
+  [ -z "$page" ] || last="man $page goes on with a real job."
+  [ -z "$page" ] || [ "$(man -w 7 nccl-inspector 2>/dev/null || true)" != "$page" ] || last="man 7 nccl-inspector goes on with a real job."
   # Programs that the shell finds need no folder before their name.
   [ "$(command -v nccl-sim)" != "${bin}nccl-sim" ] || bin=
 fi

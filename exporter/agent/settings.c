@@ -27,7 +27,10 @@ static bool take_line(struct ni_argv *words, char *place, char *key) {
   return fine;
 }
 
+/* A "-" before the path, as in systemd's EnvironmentFile=: there need be no such file. */
 static bool read_file(struct ni_argv *words, const char *name, const char *path) {
+  bool may_lack = *path == '-';
+  path += may_lack;
   char place[4352], *line = NULL;
   size_t cap = 0, number = 0;
   struct stat st;
@@ -35,6 +38,10 @@ static bool read_file(struct ni_argv *words, const char *name, const char *path)
   const char *why = !f || fstat(fileno(f), &st) != 0 ? strerror(errno) : !S_ISREG(st.st_mode) ? "no regular file" :
                     geteuid() == 0 && (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH))) ?
                     "others can write it, and root does what it says: chown root, chmod go-w" : NULL;
+  if (!f && errno == ENOENT && may_lack) {
+    ni_say(stderr, "%s: there is no %s: all settings are the defaults\n", name, path);
+    return true;
+  }
   bool fine = !why;
   if (why) ni_say(stderr, "%s: --config=%s: %s\n", name, path, why);
   while (fine && getline(&line, &cap, f) >= 0) {

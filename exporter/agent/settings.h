@@ -1,7 +1,7 @@
 /*
- * The agent's settings: of the file that --config names, a line `listen = [::1]:9777` for each long option (flags: true or false;
- * `#` at the beginning or behind a blank: a comment), then of the command line. As root the file must be root's, and writable for
- * nobody else: it says what root runs. Main thread.
+ * The agent's settings: of the file that --config names, then of the command line. A line `listen = [::1]:9777` for each long
+ * option (flags: true or false; `#` at the beginning or behind a blank: a comment). -FILE: where there is none, no settings. As
+ * root the file must be root's, and writable for nobody else: it says what root runs. Main thread.
  */
 #ifndef NI_SETTINGS_H
 #define NI_SETTINGS_H

@@ -36,6 +36,16 @@ static void choices(FILE *f, const struct ni_command *c) {
   }
 }
 
+/* " doctor|hang|...": all whose names are one word, as a pattern. */
+static void other_commands(FILE *f, const struct ni_command *const *command, size_t n) {
+  bool any = false;
+  for (size_t i = 0; i < n; i++) {
+    if (strchr(command[i]->name, ' ')) continue;
+    ni_say(f, "%s%s", any ? "|" : " ", command[i]->name);
+    any = true;
+  }
+}
+
 static void bash(FILE *f, const char *program, const char *function, const struct ni_command *const *command, size_t n,
                  const struct ni_command *only) {
   ni_say(f, "# Completion of %s for bash, made from its tables of options.\n"
@@ -50,7 +60,10 @@ static void bash(FILE *f, const char *program, const char *function, const struc
   for (size_t i = 0; i < n; i++) /* of two words: the second may still be in the making */
     if (first_of_group(command, i))
       ni_say(f, " %.*s) [ $COMP_CWORD -lt 3 ] || command+=\" ${COMP_WORDS[2]}\" ;;", (int)strcspn(command[i]->name, " "), command[i]->name);
-  if (!only) ni_say(f, " esac\n");
+  if (!only) {
+    other_commands(f, command, n);
+    ni_say(f, ") ;; *) [ ! -d \"$command\" ] || command=summary ;; esac\n"); /* a folder of logs stands for it */
+  }
   ni_say(f, "  case \"$command $prev\" in\n");
   if (only) choices(f, only);
   for (size_t i = 0; i < n; i++) choices(f, command[i]);
@@ -143,7 +156,7 @@ static void zsh(FILE *f, const char *program, const char *function, const struct
       if (!strchr(command[i]->name, ' ') || group)
         zsh_word(f, command[i]->name, (int)strcspn(command[i]->name, " "), group ? many : command[i]->purpose);
     }
-    ni_say(f, ")\n    _describe command list\n    return\n  fi\n"
+    ni_say(f, ")\n    _describe command list || _files -/\n    return\n  fi\n"
               "  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n");
     for (size_t i = 0; i < n; i++) {
       int group = (int)strcspn(command[i]->name, " ");
@@ -155,7 +168,9 @@ static void zsh(FILE *f, const char *program, const char *function, const struct
           zsh_word(f, command[k]->name + group + 1, (int)strlen(command[k]->name + group + 1), command[k]->purpose);
       ni_say(f, ")\n      _describe command list\n      return; fi ;;\n");
     }
-    ni_say(f, "    -*) command=summary ;;\n  esac\n");
+    ni_say(f, "    -*) command=summary ;;\n   ");
+    other_commands(f, command, n);
+    ni_say(f, ") ;;\n    *) [[ ! -d $command ]] || command=summary ;;\n  esac\n");
   }
   ni_say(f, "  case $command in\n");
   if (only) zsh_command(f, only);
@@ -219,6 +234,7 @@ static void fish(FILE *f, const char *program, const struct ni_command *const *c
     }
     fish_options(f, program, name, command[i]->opt);
   }
+  if (n) ni_say(f, "complete -c %s -n '__fish_use_subcommand' -f -a '(__fish_complete_directories)' -d 'a folder of logs: summary'\n", program);
   fish_options(f, program, NULL, ni_words_common);
 }
 

@@ -230,5 +230,5 @@ void ni_words_man(FILE *f, const char *name, int section, const struct ni_comman
   if (c->opt) walk(&p, c);
   else c->extra(&p);
   fputs(".SH SEE ALSO\n", f);
-  fputs(".BR nccl-inspector (1),\n.BR nccl-sim (1),\n.BR nccl-inspector-plugin (7)\n", f);
+  fputs(".BR nccl-inspector (1),\n.BR nccl-inspector (7),\n.BR nccl-sim (1),\n.BR nccl-inspector-plugin (7)\n", f);
 }

@@ -23,14 +23,14 @@
 
 /* One box. Found out with its owner's rights, so root takes the texts for hostile. */
 struct row {
-  bool copy, recorded;
+  bool copy, recorded, elsewhere; /* elsewhere: of a job that was not asked for */
   struct ni_life_fact life;
   int64_t pid;
   uint64_t sign_ns; /* Unix ns of the process's last sign of life */
   uint64_t communicators, finished, in_flight;
   uint64_t unwritten; /* what it could not write before it ended; with errno of the last try, 0 */
   int32_t error;
-  char host[256], log[4096], job[64];
+  char host[256], dir[4096], log[4096], job[64]; /* dir: of the log */
 };
 
 struct boxes {
@@ -40,7 +40,7 @@ struct boxes {
   const char *box_dir;
   bool json;
   struct ni_json out;
-  struct row *row;
+  struct row *row; /* shared with whoever looks into the box */
   size_t n, failed;
   uint64_t bytes;
 };
@@ -68,7 +68,8 @@ static int find_job(struct row *r, const char *line) {
 }
 
 static int look(const struct ni_box *b, void *arg) {
-  struct row *r = arg;
+  const struct boxes *x = arg;
+  struct row *r = x->row;
   const struct ni_box_header *h = ni_box_header(b);
   struct ni_box_log log;
   struct ni_box_comm c;
@@ -80,7 +81,11 @@ static int look(const struct ni_box *b, void *arg) {
   r->pid = h->pid;
   r->sign_ns = h->heartbeat_unix_ns > h->made_ns ? h->heartbeat_unix_ns : h->made_ns;
   snprintf(r->host, sizeof r->host, "%s", h->hostname);
-  if (ni_box_session(b, &log)) {
+  bool placed = ni_box_session(b, &log);
+  r->elsewhere = !ni_box_asked_for(&x->sources, &x->inputs, placed ? log.dir : "");
+  if (r->elsewhere) return 0;
+  if (placed) {
+    snprintf(r->dir, sizeof r->dir, "%s", log.dir);
     snprintf(r->log, sizeof r->log, "%s/%s", log.dir, log.file);
     if (find_job(r, log.line) < 0) return -ENOMEM;
   }
@@ -133,13 +138,16 @@ static int run(struct boxes *x, const char *name) {
   const struct ni_files *f = &x->sources.boxes;
   int e = (x->row = ni_shared(sizeof *x->row)) ? ni_box_sources_find(&x->sources, &x->inputs, x->box_dir, NULL) : -ENOMEM;
   for (size_t i = 0; e == 0 && i < f->n; i++) {
-    struct ni_box_visit v = {.path = f->file[i].path, .named = x->sources.named, .keep = -1, .work = look, .arg = x->row};
+    struct ni_box_visit v = {.path = f->file[i].path, .named = x->sources.named, .keep = -1, .work = look, .arg = x};
     struct stat st;
     char why[512];
     *x->row = (struct row){0};
     int bad = ni_box_visit(&v, why, sizeof why);
-    x->row->host[sizeof x->row->host - 1] = x->row->log[sizeof x->row->log - 1] = x->row->job[sizeof x->row->job - 1] = 0;
+    struct row *r = x->row;
+    r->host[sizeof r->host - 1] = r->dir[sizeof r->dir - 1] = r->log[sizeof r->log - 1] = r->job[sizeof r->job - 1] = 0;
+    if (bad == 0 && *r->dir) ni_box_sources_led(&x->sources, r->dir);
     if (bad == -ENOMEM) e = bad;
+    else if (bad == 0 && r->elsewhere) x->passed.elsewhere++;
     else if (bad == 0 && lstat(v.path, &st) == 0) {
       x->n++;
       x->bytes += (uint64_t)st.st_blocks * 512;
@@ -150,7 +158,9 @@ static int run(struct boxes *x, const char *name) {
     }
   }
   if (e < 0) ni_say(stderr, "%s: %s\n", name, strerror(-e));
-  return e < 0 ? NI_EXIT_COULD_NOT_RUN : x->failed ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+  bool could_not = e < 0 || (x->n == 0 && ni_box_sources_bad(&x->sources));
+  bool part = x->failed || ni_box_sources_bad(&x->sources);
+  return could_not ? NI_EXIT_COULD_NOT_RUN : part ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 }
 
 const struct ni_command ni_boxes_command = {
@@ -158,10 +168,10 @@ const struct ni_command ni_boxes_command = {
     .about = "Lists black boxes: whose they are, what is in them, how old they are and how much room they take.",
     .opt = (const struct ni_opt[]){
         NI_ROW_BOXES(struct boxes), NI_ROW_BOX_DIR(struct boxes), NI_ROW_JSON(struct boxes, "boxes"), {0}},
-    .more = "Without DIR all boxes of this machine; as root those of all users. `recover --remove` removes those whose log has it "
-            "all.",
-    .exits = {{"0", "done"}, {"1", "could not run"}, {"2", "a box could not be read"}}, .run = ni_boxes_run,
-    .examples = {{"", "all black boxes of this machine"}, {"--json copies/", "copies made by snapshot, for a program"}}};
+    .more = "Where there are no boxes in DIR, those of this machine whose log lies there. Without DIR all boxes of this machine; as "
+            "root those of all users. `recover --remove` removes those whose log has it all.",
+    .exits = {{"0", "done"}, {"1", "could not run, or DIR is not there"}, {"2", "a box could not be read"}}, .run = ni_boxes_run,
+    .examples = {{"", "all black boxes of this machine"}, {"logs/", "those of the job that logs there"}, {"--json copies/", "copies made by snapshot, for a program"}}};
 
 int ni_boxes_run(int argc, char **argv) {
   struct boxes x = {0};
@@ -179,9 +189,10 @@ int ni_boxes_run(int argc, char **argv) {
       ni_json_close(&x.out);
     } else if (x.n) {
       ni_say(stdout, "%zu %s, %s\n", x.n, ni_plural(x.n, "black box", "black boxes"), ni_bytes_text(x.bytes, size));
-    } else {
-      ni_box_sources_explain(stderr, argv[0], &x.sources, &x.inputs, &x.passed, false);
     }
+    bool explain = x.n == 0 && (!x.json || x.inputs.n);
+    if (explain) ni_box_sources_explain(stderr, argv[0], &x.sources, &x.inputs, &x.passed, false);
+    else ni_box_sources_say_bad(stderr, argv[0], &x.sources);
   }
   ni_box_sources_free(&x.sources);
   ni_inputs_free(&x.inputs);

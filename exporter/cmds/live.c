@@ -50,7 +50,7 @@ static const struct ni_opt agent_opt[] = {
     {"foreground", 0, NI_OPT_FLAG, NULL, "Stay in the foreground and say what happens on standard error, as systemd wants it",
      AGENT(foreground)},
     {"config", 'c', NI_OPT_TEXT, "FILE", "Settings: a line for each option, `listen = 127.0.0.1:9777`; read again on SIGHUP. "
-     "What stands on the command line goes before", AGENT(config), .min = 1},
+     "What stands on the command line goes before. -FILE: where there is no FILE, the defaults", AGENT(config), .min = 1},
     {"listen", 0, NI_OPT_TEXT, "ADDRESS:PORT", "Where to serve; port 0: any that is free, which is said",
      AGENT(listen), .def = NI_AGENT_LISTEN, .min = 1},
     {"token-file", 0, NI_OPT_TEXT, "FILE", "Serve only who sends `Authorization: Bearer` and the first line of FILE",
@@ -102,7 +102,7 @@ const struct ni_command ni_agent_command = {
     .exits = {{"0", "ended as asked for"}, {"1", "could not run: the message says why"}},
     .examples = {{"--foreground", "what is served, on http://" NI_AGENT_LISTEN "/metrics"},
                  {"-c FILE --listen 0.0.0.0:9777", "for a Prometheus elsewhere: FILE names token, certificate and key"}},
-    .files = {{"/etc/nccl-inspector/agent.conf", "settings of the systemd unit"}}};
+    .files = {{"/etc/nccl-inspector/agent.conf", "settings of the systemd unit; without it the defaults"}}};
 
 int ni_agent_options_parse(struct ni_agent_options *o, int argc, char **argv, int *done) {
   *o = (struct ni_agent_options){.keep_ended_ns = 600 * UINT64_C(1000000000), .stuck_ns = 300 * UINT64_C(1000000000),

@@ -1,17 +1,21 @@
 /*
  * nccl-inspector: one program, its subcommands in one table; and those that are about the others.
  *
- * Without a subcommand but with options it is `summary`: the spelling of NVIDIA's exporter script.
+ * Without a subcommand but with options (the spelling of NVIDIA's exporter script), or with a folder of logs, it is `summary`.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "exporter/cli/command.h"
 #include "exporter/cli/complete.h"
 #include "exporter/cli/page.h"
+#include "exporter/base/text/names_alike.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/terminal.h"
+#include "exporter/input/discover.h"
 #include "live.h"
 
 #define ENTRY(name) &ni_##name##_command,
@@ -54,41 +58,114 @@ static const struct ni_command program = {
     .name = "nccl-inspector", .purpose = "what NCCL did: reads logs and black boxes of the NCCL Inspector plugin",
     .about = "Checks, sums up and draws what the NCCL Inspector plugin wrote, and looks at jobs that run or hang.",
     .synopsis = "COMMAND [OPTION...] DIR|FILE...", .extra = list, .opt = (const struct ni_opt[]){{0}},
-    .more = "nccl-inspector COMMAND --help lists the options of a command, with an example. Without COMMAND it is summary.",
+    .more = "nccl-inspector COMMAND --help lists the options of a command, with an example. Where a folder of logs or an option "
+            "stands in place of COMMAND, it is summary. The man page nccl-inspector(7) begins with a first job.",
     .exits = {{"0", "fine"}, {"1", "could not run"}, {"2", "data incomplete (doctor: a problem)"},
               {"3", "a finding (hang; doctor --gate)"}, {"4", "a job that was killed (hang)"}},
     .examples = {{"doctor", "before the first job: would its log be complete?"},
                  {"summary logs/", "after a job: tables, pictures and report.html"}, {"hang", "on a node whose job stands still"}}};
 
+/* ---- groups: commands of two words that share the first one ---- */
+
+static bool is_of_group(const struct ni_command *c, const char *group) {
+  size_t n = strlen(group);
+  return strncmp(c->name, group, n) == 0 && c->name[n] == ' ';
+}
+
+static void list_group(struct ni_help_page *p, const char *group) {
+  ni_help_head(p, "Commands", 22);
+  for (size_t i = 0; i < N_COMMANDS; i++)
+    if (is_of_group(commands[i], group)) ni_help_pair(p, commands[i]->name, commands[i]->purpose);
+}
+
+static void list_counters(struct ni_help_page *p) { list_group(p, "counters"); }
+static void list_session(struct ni_help_page *p) { list_group(p, "session"); }
+
+/* What is said of a group as such. */
+static const struct ni_command groups[] = {
+    {.name = "session", .purpose = "stretches of time over which a head gathers what the agents of a cluster say",
+     .about = "A session is a named stretch of time over which a head gathers what the agents of a cluster say about GPUs, NICs and "
+              "the job's collectives. Each command has a --help of its own.",
+     .synopsis = "COMMAND [OPTION...]", .extra = list_session, .opt = (const struct ni_opt[]){{0}},
+     .examples = {{"start warm-up", "begins one"}, {"stop warm-up", "ends it: its file is written"}}},
+    {.name = "counters", .purpose = "what NICs, GPUs and the host count, during a job or around it",
+     .about = "Reads what NICs, GPUs and the host count, and says what it means. Each command has a --help of its own.",
+     .synopsis = "COMMAND [OPTION...]", .extra = list_counters, .opt = (const struct ni_opt[]){{0}},
+     .examples = {{"list", "which NICs and GPUs are here"}, {"run -- ./job", "a command, and what they counted meanwhile"}}}};
+enum { N_GROUPS = sizeof groups / sizeof *groups };
+
+static const struct ni_command *find_group(const char *name) {
+  for (size_t i = 0; i < N_GROUPS; i++)
+    if (strcmp(groups[i].name, name) == 0) return &groups[i];
+  return NULL;
+}
+
+/* ---- what is no command ---- */
+
+/* Does a log lie in the folder, or below it? */
+static bool holds_logs(const char *path) {
+  struct ni_files files = {.first_only = true};
+  struct stat st;
+  char *dir = strdup(path);
+  bool is_folder = dir && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+  bool holds = is_folder && ni_discover(&files, &dir, 1) == 0 && files.n > 0;
+  ni_files_free(&files);
+  free(dir);
+  return holds;
+}
+
+/* The command whose name is nearly the word; NULL: none is. */
+static const char *nearest(const char *word) {
+  const char *best = NULL;
+  unsigned least = 3;
+  for (size_t i = 0; i < N_COMMANDS && strlen(word) > 2; i++) {
+    unsigned far = strlen(word) < NI_EDITS_MAX ? ni_edits(word, strlen(word), commands[i]->name, strlen(commands[i]->name), true) : least;
+    if (far < least) least = far, best = commands[i]->name;
+  }
+  return best;
+}
+
+/* Of a word in place of a command that is a path. */
+static void say_path(const char *path) {
+  struct stat st;
+  if (stat(path, &st) != 0) return;
+  if (S_ISDIR(st.st_mode)) ni_say(stderr, "; no log lies in the folder of that name (*.log, *.log.gz, *.jsonl, *.jsonl.gz)");
+  else ni_say(stderr, "; for the file of that name: nccl-inspector summary %s", path);
+}
+
 /* Commands of two words are named by their first one, once; where that was given, all that begin with it. */
 static int no_such(const char *first, const char *second) {
-  size_t n = strlen(first), before = 0;
-  bool group = false;
-  for (size_t i = 0; i < N_COMMANDS; i++) group |= strncmp(commands[i]->name, first, n) == 0 && commands[i]->name[n] == ' ';
-  ni_say(stderr, "nccl-inspector: there is no command '%s%s%s'; commands are:", first, group && second ? " " : "", group && second ? second : "");
-  for (size_t i = 0; i < N_COMMANDS; i++) {
+  bool group = find_group(first) != NULL;
+  ni_say(stderr, "nccl-inspector: there is no command '%s%s%s'", first, group && second ? " " : "", group && second ? second : "");
+  if (!group) say_path(first);
+  ni_say(stderr, "; commands are:");
+  for (size_t i = 0, before = 0; i < N_COMMANDS; i++) {
     const char *name = commands[i]->name;
     size_t word = strcspn(name, " ");
-    if (!group && !(before == word && strncmp(name, commands[i - 1]->name, word) == 0)) ni_say(stderr, " %.*s", (int)word, name);
-    if (group && strncmp(name, first, n) == 0 && name[n] == ' ') ni_say(stderr, " '%s'", name);
+    bool new_word = before != word || strncmp(name, commands[i - 1]->name, word) != 0;
+    if (!group && new_word) ni_say(stderr, " %.*s", (int)word, name);
+    if (group && is_of_group(commands[i], first)) ni_say(stderr, " '%s'", name);
     before = word;
   }
   ni_say(stderr, "\n");
+  const char *meant = group ? NULL : nearest(first);
+  if (meant) ni_say(stderr, "Did you mean %s?\n", meant);
   return NI_EXIT_USAGE;
 }
 
-/* The commands that begin with a word, and what they are for. false: there are none. */
-static bool list_group(const char *first, FILE *f) {
-  size_t n = strlen(first);
-  bool any = false;
-  for (size_t i = 0; i < N_COMMANDS; i++) {
-    const struct ni_command *c = commands[i];
-    if (strncmp(c->name, first, n) != 0 || c->name[n] != ' ') continue;
-    if (!any) ni_say(f, "Commands; each has a --help of its own:\n");
-    ni_say(f, "nccl-inspector %-19s %s\n", c->name, c->purpose);
-    any = true;
+/* The first word is that of a group, and no command of it follows: its own --help, --usage, --version, or a refusal. */
+static int run_group(const struct ni_command *group, int argc, char **argv) {
+  char name[64];
+  int done;
+  snprintf(name, sizeof name, "nccl-inspector %s", group->name);
+  if (argc > 2 && argv[2][0] != '-') return no_such(argv[1], argv[2]);
+  if (argc > 2) {
+    argv[1] = name;
+    int code = ni_words_parse(group, argc - 1, argv + 1, NULL, &done);
+    if (done) return code;
   }
-  return any;
+  ni_words_help(stderr, name, group);
+  return NI_EXIT_USAGE;
 }
 
 /* ---- help ---- */
@@ -124,7 +201,7 @@ int ni_help_run(int argc, char **argv) {
   if (h.names) return NI_EXIT_FINE;
   int words;
   const struct ni_command *c = h.command ? find_words(h.command, h.second, &words) : &program;
-  if (!c && !h.second && list_group(h.command, stdout)) return NI_EXIT_FINE;
+  if (!c && !h.second) c = find_group(h.command);
   if (!c) return no_such(h.command, h.second);
   char name[64];
   snprintf(name, sizeof name, "nccl-inspector%s%s", h.command ? " " : "", h.command ? c->name : "");
@@ -188,7 +265,11 @@ int main(int argc, char **argv) {
   const struct ni_command *c = find_words(first, argc > 2 ? argv[2] : NULL, &words);
   if (c) return run(c, argc - words, argv + words);
   if (first[0] == '-' && (c = find("summary"))) return run(c, argc, argv);
-  if (argc > 2 && asks_help(argv[2]) && list_group(first, stdout)) return NI_EXIT_FINE;
-  if (argc == 2 && list_group(first, stderr)) return NI_EXIT_USAGE;
+  const struct ni_command *group = find_group(first);
+  if (group) return run_group(group, argc, argv);
+  if (holds_logs(first) && (c = find("summary"))) {
+    ni_say(stderr, "nccl-inspector: %s is no command but a folder of logs: this is nccl-inspector summary %s\n", first, first);
+    return run(c, argc, argv);
+  }
   return no_such(first, argc > 2 ? argv[2] : NULL);
 }

@@ -96,9 +96,8 @@ static int copy(const struct ni_box *b, void *arg) {
   char why[512];
   int e = 0, dir = -1;
   if (ni_box_header(b)->state != NI_BOX_LIVE) return 0;
-  /* Of the boxes of this machine those whose log lies where the command line says; all without a path. */
   a->placed = ni_box_session(b, &session);
-  a->elsewhere = !s->sources.named && s->inputs.n && !(a->placed && ni_box_under(&s->inputs, session.dir));
+  a->elsewhere = !ni_box_asked_for(&s->sources, &s->inputs, a->placed ? session.dir : "");
   if (a->elsewhere) return 0;
   if (a->placed) snprintf(a->said, sizeof a->said, "%s", session.dir);
   if (j->file.fd < 0) {

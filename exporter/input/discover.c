@@ -111,7 +111,7 @@ static int visit_directory(struct ni_files *f, const char *path, const struct st
   if (!d) return add_bad(f, path, errno, named);
   int e = 0;
   struct dirent *entry;
-  while (e == 0 && (errno = 0, entry = readdir(d))) {
+  while (e == 0 && !(f->first_only && f->n) && (errno = 0, entry = readdir(d))) {
     if (entry->d_name[0] == '.' || strcmp(entry->d_name, NI_HANG_FOLDER) == 0) continue;
     /* Without a stat of its own, an ordinary file with another name is no business of ours. */
     if (entry->d_type == DT_REG && !counts(f, entry->d_name)) continue;
@@ -124,7 +124,7 @@ static int visit_directory(struct ni_files *f, const char *path, const struct st
     e = visit(f, child, &here, false);
     free(child);
   }
-  if (e == 0 && errno) e = add_bad(f, path, errno, named);
+  if (e == 0 && !(f->first_only && f->n) && errno) e = add_bad(f, path, errno, named);
   closedir(d);
   return e;
 }
@@ -247,10 +247,12 @@ void ni_files_free(struct ni_files *f) {
   *f = (struct ni_files){0};
 }
 
-int32_t ni_rank_in_name(const char *path) {
+int32_t ni_rank_in_name(const char *path, bool *is_guess) {
   const char *name = ni_path_name(path), *at = strcasestr(name, "rank");
   if (at) at += 4 + strspn(at + 4, "_-");
-  for (const char *p = at && isdigit((unsigned char)*at) ? "" : name; *p; p++)
+  bool stated = at && isdigit((unsigned char)*at);
+  if (is_guess) *is_guess = !stated;
+  for (const char *p = stated ? "" : name; *p; p++)
     if (isdigit((unsigned char)*p) && (p == name || !isdigit((unsigned char)p[-1]))) at = p;
   long rank = at && isdigit((unsigned char)*at) ? strtol(at, NULL, 10) : -1;
   return rank < INT32_MAX ? (int32_t)rank : -1;

@@ -50,6 +50,7 @@ struct ni_files {
   void *by_link;   /* folders that a link has led into: a tree, while it is searched */
   size_t doubles;  /* further names of files that are in the list already */
   bool (*wanted)(const char *name); /* other names than those of logs; NULL: logs. Set before ni_discover() */
+  bool first_only; /* folders are left once there is one file: is there any? Set before ni_discover() */
 };
 
 /* Copies of black boxes that agents made while a job hung, beside its logs: older than the boxes, they count only where named. */
@@ -64,8 +65,11 @@ static inline const char *ni_path_name(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* The number behind "rank" in the name of another program's file, else its last one: "trace_rank3.json", "dump_3.pkl"; -1: none. */
-int32_t ni_rank_in_name(const char *path);
+/*
+ * The number behind "rank" in the name of another program's file, else its last one: "trace_rank3.json", "dump_3.pkl"; -1: none.
+ * *is_guess: the name does not say that the number is a rank; NULL: not asked for.
+ */
+int32_t ni_rank_in_name(const char *path, bool *is_guess);
 /*
  * Length of what the paths of all files of one process share: without extension and rotation number (x.jsonl.gz,
  * x.1.jsonl.gz, x.2.jsonl.gz; what others rotated, x.jsonl.gz.1, has the stem of x.jsonl.gz). A path that is none of a log's

@@ -26,6 +26,7 @@ LABELS = {"job_id": ("77", "78"), "attempt": ("0",), "rank": ("0", "1", "2"), "g
           "result": ("sent", "dropped"), "node": ("n1",)}
 LABEL_WORDS = set(LABELS)
 PREFIX = "nccl_inspector_"
+DOCS_URL = "file:///usr/share/doc/nccl-inspector/docs/" # as the packages have it
 
 
 def families():
@@ -114,6 +115,9 @@ def check_names():
             continue
         runbook = rule.get("runbook_url", "")
         page, _, anchor = runbook.partition("#")
+        if not page.startswith(DOCS_URL):
+            bad.append("%s: its runbook_url does not begin with %s: %s" % (rule["alert"], DOCS_URL, runbook))
+        page = page.replace(DOCS_URL, "docs/")
         if len(re.findall(r"\. ", rule.get("summary", ""))) < 1:
             bad.append("%s: its summary says what is, and not what to do next: %s" % (rule["alert"], rule.get("summary")))
         if not os.path.exists(ROOT + "/" + page) or (anchor and anchor not in [

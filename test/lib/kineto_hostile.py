@@ -21,6 +21,13 @@ files = {
                                                              for i in range(20000))),
     "crowd": wrap(*(event(ts=i, dur=10**7 + 3 * i) for i in range(20000))),
     "stack": wrap(*(event(ts=i, dur=10**5 - 2 * i) for i in range(3000))),
+    "digits": wrap('{"ph": "X", "name": "million", "pid": 1, "tid": 1, "ts": 5, "dur": 2, "args": {"id": ' + "9" * 10**6 + "}}",
+                   '{"ph": "X", "name": "fraction", "pid": 1, "tid": 1, "ts": 15, "dur": 2, "args": {"id": -0.' + "7" * 10**6 + "e-7}}",
+                   '{"ph": "X", "name": "exponent", "pid": 1, "tid": 1, "ts": 25, "dur": 2, "args": {"id": 1e' + "8" * 10**6 + "}}",
+                   '{"ph": "X", "name": "many", "pid": 1, "tid": 1, "ts": 35, "dur": 2, "args": {"ids": [' + "NaN," * 200000 + "1e999]}}",
+                   '{"ph": "X", "name": "too long", "pid": 1, "tid": 1, "ts": 45, "dur": 2, "args": {"id": ' + "3" * 5 * 10**6 + "}}",
+                   '{"ph": "X", "name": "no number", "pid": 1, "tid": 1, "ts": 55, "dur": 2, "args": {"id": 01' + "0" * 30 + ', "x": 1e999}}',
+                   '{"ph": "X", "name": "when", "pid": 1, "tid": 1, "ts": ' + "1" * 10**6 + ', "dur": 2}'),
     "bytes": good.replace("thread", "\xff\xfe\x00"), "cut": good[:len(good) // 2],
 }
 for name, text in files.items():

@@ -1,10 +1,11 @@
 """Traces as torch.profiler (Kineto) exports them, of a job of trace_logs.py, on a clock that is wrong by a known amount.
 
     kineto_logs.py TRUTH.json DIR [--ranks 0,1] [--offset S] [--drift PPM] [--noise US] [--from K] [--to K] [--every N] [--lost N]
-                   [--extra N] [--chaos] [--relative] [--nameless] [--absolute] [--plain]
+                   [--extra N] [--chaos] [--wide] [--nameless] [--absolute] [--plain]
 
 --from, --to: kernels of the truth before and after are missing; --every: only each so many-th; --lost: so many of 100 are not in
 the file; --extra: as many kernels of groups that no log knows; --chaos: starts that have nothing to do with the truth;
+--wide: numbers in all arguments that neither 64 bits nor a double can hold;
 --nameless: no distributedInfo; --absolute: Unix us and no baseTimeNanoseconds, as before 2024.
 """
 import argparse
@@ -14,6 +15,7 @@ import os
 import random
 
 BASE = 1789990000 * 10**9
+WIDE = f'"id": {2**64}, "handles": [{-2**63 - 1}, {10**40}, {2**64 - 1}], "flops": 1.5e400, "mean": NaN, "text": "1e400 \\" NaN"'
 
 
 def us(ns):
@@ -42,6 +44,8 @@ class File:
     def kernel(self, t, d, stream, name, group, called, true=None):
         self.correlation += 1
         c = f'"External id": {self.correlation}, "correlation": {self.correlation}'
+        if self.o.wide:
+            c += ', ' + WIDE
         self.slice("cpu_op", "c10d::allreduce_", 4000 + self.rank, 4000 + self.rank, called - 30000, 29000, c + ', "Input Dims": [[[1024, 512]], []]')
         self.slice("cpu_op", "record_param_comms", 4000 + self.rank, 4000 + self.rank, called - 29000, 27000, c)
         self.slice("cuda_runtime", "cudaLaunchKernelExC", 4000 + self.rank, 4000 + self.rank, called - 20000, 9000, c + ', "cbid": 430', "s")
@@ -71,7 +75,7 @@ def main():
     for name, kind, default in (("offset", float, 0.0), ("drift", float, 0.0), ("noise", float, 1.0), ("from", int, 0), ("to", int, 10**9),
                                 ("every", int, 1), ("lost", int, 0), ("extra", int, 0), ("seed", int, 1)):
         a.add_argument("--" + name, type=kind, default=default)
-    for name in ("chaos", "nameless", "absolute", "plain"):
+    for name in ("chaos", "wide", "nameless", "absolute", "plain"):
         a.add_argument("--" + name, action="store_true")
     o = a.parse_args()
     truth = json.load(open(o.truth))

@@ -70,6 +70,13 @@ grep 'nccl-inspector-live' <<<"$said" >/dev/null || fail "without nccl-inspector
 within "$root" sh -c 'apt-get -qq install -y --no-install-recommends /tmp/nccl-inspector-live_*.deb' >"$TMP/log" 2>&1 || { fail "nccl-inspector-live"; tail -n 5 "$TMP/log"; }
 said=$(within "$root" nccl-inspector top --once 2>&1 || true)
 grep 'no job with the plugin runs here' <<<"$said" >/dev/null || fail "top --once: $said"
+# The agent's unit as it was installed, where nobody has made settings.
+# shellcheck disable=SC2016
+within "$root" sh -c '$(sed -n "s/^ExecStart=//p" /lib/systemd/system/nccl-inspector-agent.service) 2>/tmp/agent.err &
+  for i in $(seq 100); do grep -q " serves " /tmp/agent.err && break; sleep 0.2; done
+  kill -TERM $! && wait $!' || { fail "the agent's unit does not run as it is"; cat "$root/tmp/agent.err"; }
+grep ' serves ' "$root/tmp/agent.err" >/dev/null || { fail "the agent's unit: it does not serve"; cat "$root/tmp/agent.err"; }
+rm -rf "$root/tmp/agent.err" "$root/var/lib/nccl-inspector"
 within "$root" sh -c 'ldd /usr/bin/nccl-*' | grep 'not found' && fail "a library is missing"
 within "$root" sh -c 'apt-get -qq purge -y --autoremove nccl-inspector nccl-inspector-live' >"$TMP/log" 2>&1 || { fail "apt-get purge"; tail -n 5 "$TMP/log"; }
 rm -f "$root"/tmp/*.deb

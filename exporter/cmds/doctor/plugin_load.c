@@ -189,6 +189,7 @@ static void read_names(struct ni_doctor *d) {
     size_t n = 5;
     while (p + n < m + st.st_size && ((p[n] >= 'A' && p[n] <= 'Z') || (p[n] >= '0' && p[n] <= '9') || p[n] == '_')) n++;
     bool setting = strncmp(p, "NCCL_INSPECTOR_", 15) == 0 || strncmp(p, "NCCL_PROFILE_", 13) == 0;
+    setting &= p[n - 1] != '_'; /* with which names begin */
     if (setting && n > 14 && p + n < m + st.st_size && p[n] == 0) {
       if (!ni_array_room(d->known, d->n_known, d->cap_known)) break;
       d->known[d->n_known++] = strndup(p, n);

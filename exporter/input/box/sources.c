@@ -273,6 +273,10 @@ bool ni_box_under(const struct ni_inputs *in, const char *dir) {
   return is;
 }
 
+bool ni_box_asked_for(const struct ni_box_sources *s, const struct ni_inputs *in, const char *dir) {
+  return s->named || in->n == 0 || (*dir && ni_box_under(in, dir));
+}
+
 void ni_box_sources_led(struct ni_box_sources *s, const char *dir) {
   struct ni_files *f = &s->logs;
   char *real = f->n_bad ? real_of(dir) : NULL;

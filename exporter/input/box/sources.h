@@ -68,6 +68,11 @@ void ni_box_sources_led(struct ni_box_sources *s, const char *dir);
 bool ni_box_sources_bad(const struct ni_box_sources *s);
 /* A line for each of them, begun with `name`. */
 void ni_box_sources_say_bad(FILE *f, const char *name, const struct ni_box_sources *s);
+/*
+ * Was the box of a process that logs into dir ("": it has no log yet) asked for? Boxes that the command line names are, all of
+ * this machine without a path, and else those whose log lies in one of the paths.
+ */
+bool ni_box_asked_for(const struct ni_box_sources *s, const struct ni_inputs *in, const char *dir);
 /* Is dir one of the paths of the command line, or below one? It need not be there. */
 bool ni_box_under(const struct ni_inputs *in, const char *dir);
 /* Does the name end as a box or a copy of one does? */

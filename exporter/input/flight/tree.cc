@@ -11,6 +11,7 @@
 #include <vector>
 
 extern "C" {
+#include "exporter/base/text/json_numbers.h"
 #include "exporter/input/whole.h"
 #include "tree.h"
 }
@@ -170,6 +171,14 @@ struct machine {
   }
 };
 
+/* Numbers that 64 bits cannot hold are texts: they do not cost the dump. bad: why it was refused as it is. */
+simdjson::error_code parse_again(ni_tree &t, size_t n, simdjson::error_code bad, dom::element &root) {
+  std::unique_ptr<char, decltype(&free)> text((char *)malloc(NI_JSON_QUOTED_MAX(n) + simdjson::SIMDJSON_PADDING), free);
+  if (!text) throw std::bad_alloc();
+  size_t length = ni_json_quote_numbers(t.bytes.get(), n, text.get());
+  return length == n ? bad : t.parser.parse(text.get(), length, false).get(root);
+}
+
 }  // namespace
 
 bool ni_tree_is_dump(const char *path) {
@@ -197,7 +206,9 @@ struct ni_tree *ni_tree_read(const char *path, char why[256]) try {
   } else {
     dom::element root;
     auto bad = t->parser.allocate(n, 32);
-    if (bad || (bad = t->parser.parse(t->bytes.get(), n, false).get(root))) throw refusal{simdjson::error_message(bad)};
+    if (!bad) bad = t->parser.parse(t->bytes.get(), n, false).get(root);
+    if (bad) bad = parse_again(*t, n, bad, root);
+    if (bad) throw refusal{simdjson::error_message(bad)};
     t->root = take(*t, root);
   }
   want(t->root->is == DICT);

@@ -12,6 +12,7 @@
 
 extern "C" {
 #include "exporter/base/index.h"
+#include "exporter/base/text/json_numbers.h"
 #include "kineto.h"
 }
 
@@ -32,6 +33,7 @@ struct reading {
   size_t n = 0, depth = 0;
   bool listing = false, was_list = false, quoted = false, escaped = false;
   char in[64 << 10], text[item_max + simdjson::SIMDJSON_PADDING];
+  char again[NI_JSON_QUOTED_MAX(item_max) + simdjson::SIMDJSON_PADDING]; /* text, with what cannot be held in quotes */
 };
 
 void copy(char (&to)[128], string_view from) {
@@ -52,13 +54,21 @@ int64_t ns_of(const dom::object &o, const char *key) {
   return (int64_t)std::floor(us) * 1000 + llround((us - std::floor(us)) * 1000);
 }
 
+/* The object that was cut out. Numbers of it that nobody can hold are texts: they do not cost the rest. false: it is none. */
+bool parse(reading &r, dom::object &o) {
+  if (r.n > item_max) return false;
+  if (!r.parser.parse(r.text, r.n, false).get(o)) return true;
+  r.text[r.n] = 0; /* where its last number ends */
+  size_t n = ni_json_quote_numbers(r.text, r.n, r.again);
+  return n != r.n && !r.parser.parse(r.again, n, false).get(o);
+}
+
 /* What was cut out: an event, or a member of the file with braces around it. */
 int item(reading &r) {
   dom::object o;
   string_view text;
   int64_t number;
-  size_t n = r.n;
-  if (n + !r.listing > item_max || r.parser.parse(r.text, n, false).get(o)) return ++*r.bad, 0;
+  if (!parse(r, o)) return ++*r.bad, 0;
   ni_kineto_event &e = r.event = {};
   e.base_ns = e.ts_ns = INT64_MIN;
   e.rank = -1;

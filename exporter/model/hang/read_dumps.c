@@ -2,6 +2,8 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,8 @@ struct snapshot {
   struct ni_hang_op oldest;       /* in flight; enqueue_ns 0: none */
   int64_t member;                 /* of that */
   bool timed;                     /* it says of some operation when it started */
+  const char *path;               /* of its dump, the first one; the caller's. NULL: it has none */
+  bool guessed;                   /* that dump is this rank's by the last number in its name alone */
 };
 
 /* One that was completed after a long while: perhaps by the abort. When all are read it is known when that was. */
@@ -45,6 +49,7 @@ struct group {
 struct reading {
   struct ni_hang_model *m;
   int64_t rank, process;
+  bool guessed;          /* the rank: from the last number in the name of the dump */
   struct snapshot *snap; /* by process */
   size_t n_snaps, cap_snaps;
   struct slow *slow;
@@ -272,15 +277,11 @@ static int take_dump(struct reading *r, const struct ni_file *f, const struct ni
   char name[64];
   struct stat st;
   int e = 0;
-  if (p->has_dump && get(root, "rank", -1) < 0 && !strstr(ni_path_name(f->path), "rank"))
-    ni_hang_bad_file(
-        r->m, f->path,
-        "a second dump that ends in this number: is it the rank? Name it as PyTorch does: nccl_trace_rank_3");
   p->has_dump = true;
   p->rank = (int32_t)r->rank;
-  while (r->n_snaps < r->m->n_processes) {
-    if (!ni_array_room(r->snap, r->n_snaps, r->cap_snaps)) return -ENOMEM;
-    r->snap[r->n_snaps++] = (struct snapshot){0};
+  if (!r->snap[r->process].path) {
+    r->snap[r->process].path = f->path;
+    r->snap[r->process].guessed = r->guessed;
   }
   if (stat(f->path, &st) == 0) ni_hang_raise(&r->snap[r->process].changed_ns, (uint64_t)st.st_mtim.tv_sec * 1000000000u);
   if (!p->file && !(p->file = strdup(f->path))) return -ENOMEM;
@@ -296,18 +297,49 @@ static int take_dump(struct reading *r, const struct ni_file *f, const struct ni
   return e;
 }
 
+/* Room for what is kept of each process. */
+static int add_snapshots(struct reading *r) {
+  while (r->n_snaps < r->m->n_processes) {
+    if (!ni_array_room(r->snap, r->n_snaps, r->cap_snaps)) return -ENOMEM;
+    r->snap[r->n_snaps++] = (struct snapshot){0};
+  }
+  return 0;
+}
+
+/*
+ * Two dumps of one rank, of which one is its by the last number in its name alone: a node's number as well as a rank. Both
+ * would become one rank that never was. The second is left out, and both are named.
+ */
+static bool same_guess(struct reading *r, const struct ni_file *f) {
+  const struct snapshot *s = &r->snap[r->process];
+  char why[2 * PATH_MAX + 256];
+  if (!s->path || !(r->guessed || s->guessed)) return false;
+  const char *doubtful = r->guessed ? f->path : s->path;
+  snprintf(why, sizeof why,
+           "left out: rank %" PRId64 " has a dump already, %s. That %s is of the same rank, only the last number in its name "
+           "says, and that may be a node's. Name dumps by their ranks, as PyTorch does: nccl_trace_rank_3",
+           r->rank, s->path, ni_path_name(doubtful));
+  ni_hang_bad_file(r->m, f->path, why);
+  return true;
+}
+
 static int read_one(struct reading *r, const struct ni_file *f, const struct ni_hang_looks *l) {
   char why[256] = "no rank in it, and no number in its name. Name it as PyTorch does: nccl_trace_rank_3";
   struct ni_tree *t = ni_tree_read(f->path, why);
-  if (t && (r->rank = get(ni_tree_root(t), "rank", -1)) < 0) r->rank = ni_rank_in_name(f->path);
+  r->rank = t ? get(ni_tree_root(t), "rank", -1) : -1;
+  r->guessed = false;
+  if (t && r->rank < 0) r->rank = ni_rank_in_name(f->path, &r->guessed);
   if (!t || r->rank < 0 || r->rank >= INT32_MAX) {
     ni_hang_bad_file(r->m, f->path, why);
     ni_tree_free(t);
     return 0;
   }
-  r->m->dumps++;
   r->process = process_of(r, l);
-  int e = r->process < 0 ? (int)r->process : take_dump(r, f, ni_tree_root(t));
+  int e = r->process < 0 ? (int)r->process : add_snapshots(r);
+  if (e == 0 && !same_guess(r, f)) {
+    r->m->dumps++;
+    e = take_dump(r, f, ni_tree_root(t));
+  }
   ni_map_free(&r->names);
   r->names = (struct ni_map){0};
   r->n = 0;
@@ -340,7 +372,12 @@ static void end_reading(struct reading *r) {
 int ni_hang_read_dumps(struct ni_hang_model *m, const struct ni_files *dumps, const struct ni_hang_looks *looks) {
   struct reading r = {.m = m, .due_ns = NI_HANG_NONE};
   int e = 0;
-  for (size_t i = 0; e == 0 && i < dumps->n; i++) e = read_one(&r, &dumps->file[i], looks);
+  for (int guess = 0; guess < 2; guess++) /* those whose names say the rank come first: they have it */
+    for (size_t i = 0; e == 0 && i < dumps->n; i++) {
+      bool is_guess;
+      (void)ni_rank_in_name(dumps->file[i].path, &is_guess);
+      if (is_guess == (guess == 1)) e = read_one(&r, &dumps->file[i], looks);
+    }
   if (e == 0) e = end_slow(&r);
   if (e == 0) end_reading(&r);
   free(r.slow);

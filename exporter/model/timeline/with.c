@@ -57,7 +57,7 @@ static int read_file(struct ni_tr *r, struct ni_tr_with *w) {
   uint64_t bad = 0;
   w->error = ni_kineto_read(w->path, take, &(struct reading){r, w}, &bad);
   if (w->error == -ENOMEM || w->error == -ENOSPC) return w->error;
-  if (w->rank < 0) w->rank = ni_rank_in_name(w->path);
+  if (w->rank < 0) w->rank = ni_rank_in_name(w->path, NULL);
   size_t kept = 0;
   for (size_t i = 0; i < w->n_theirs; i++) {
     struct ni_kernel *k = &w->theirs[i];

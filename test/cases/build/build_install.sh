@@ -23,7 +23,7 @@ live=
 {
   echo lib/libnccl-profiler-inspector.so
   printf 'bin/%s\n' nccl-inspector nccl-sim ${live:+nccl-inspector-live}
-  "$BUILD/nccl-inspector" help --names | tr ' ' - | sed 's|.*|share/man/man1/nccl-inspector-&.1|'
+  "$BUILD/nccl-inspector" help --names | sed 's/\(.*\) .*/&\n\1/' | sort -u | tr ' ' - | sed 's|.*|share/man/man1/nccl-inspector-&.1|'
   printf 'share/man/%s\n' man1/nccl-inspector.1 man1/nccl-sim.1 man7/nccl-inspector.7 man7/nccl-inspector-log-format.7 man7/nccl-inspector-plugin.7
   for p in nccl-inspector nccl-sim; do
     printf 'share/%s\n' bash-completion/completions/$p zsh/site-functions/_$p fish/vendor_completions.d/$p.fish
@@ -99,6 +99,21 @@ if command -v man >/dev/null; then
     [ ! -s "$TMP/out" ] || { fail "man: $f"; head -n 5 "$TMP/out"; }
     grep -q '^SEE ALSO' "$TMP/page" || fail "$f: no end"
   done
+fi
+# What the installed demo names at its end is a page that is there, and goes on with a real job; man finds the overview by its name.
+sed -n '/^  # By its name where man/,/^  # Programs that/p' "$share/nccl-inspector/demo.sh" >"$TMP/ends.sh"
+ends=$(here=$share/nccl-inspector && . "$TMP/ends.sh" && echo "$last")
+case $ends in
+"man "*" goes on with a real job.")
+  ends=${ends% goes on*}
+  # shellcheck disable=SC2086
+  if command -v man >/dev/null; then LC_ALL=C.UTF-8 $ends >"$TMP/page" 2>&1; else cp "${ends##* }" "$TMP/page"; fi || fail "the demo names '$ends', which is not there"
+  grep -q 'NCCL_PROFILER_PLUGIN=' "$TMP/page" || fail "the demo names '$ends', which does not go on with a real job" ;;
+*) fail "the installed demo ends with: $ends" ;;
+esac
+if command -v man >/dev/null; then
+  man -M "$share/man" nccl-inspector >"$TMP/page" 2>&1 || fail "man nccl-inspector"
+  grep -q 'nccl-inspector(7)' "$TMP/page" || fail "man nccl-inspector does not lead to nccl-inspector(7)"
 fi
 grep -q 'NCCL_INSPECTOR_DUMP_DIR' "$share/man/man7/nccl-inspector-plugin.7" || fail "a setting is not in nccl-inspector-plugin(7)"
 grep -q 'coll_exec_time_us' "$share/man/man7/nccl-inspector-log-format.7" || fail "a key is not in nccl-inspector-log-format(7)"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What make asks and says: libraries are looked for once, help asks nothing.
+# What make asks and says: libraries are looked for once, help asks nothing; make dist asks for its compilers first.
 . "$(dirname "$0")/../../lib/case.sh"
 mk() { env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make BUILD="$TMP/b" "$@"; }
 
@@ -36,5 +36,25 @@ mk -n V=1 plugin CPPFLAGS="-I$TMP/none" LIBDEFLATE= | grep -- '-l:libdeflate.a' 
 rc=0
 mk exporter CPPFLAGS="-I$TMP/none" >"$TMP/out" 2>&1 || rc=$?
 { [ $rc != 0 ] && grep -q '^simdjson is missing.*apt-get install libsimdjson-dev' "$TMP/out"; } || fail "without simdjson: exit code $rc, $(head -n 5 "$TMP/out")"
+
+# make dist without the other architecture's compilers: it ends at once, names all packages, and removes nothing.
+other=aarch64
+[ "$(uname -m)" = x86_64 ] || other=x86_64
+mkdir "$TMP/tools" "$TMP/dist"
+for folder in /usr/local/bin /usr/bin /bin; do cp -rs $folder/. "$TMP/tools/" 2>/dev/null || true; done
+rm -f "$TMP/tools/$other-linux-gnu-"*
+echo kept >"$TMP/dist/former"
+rc=0
+PATH=$TMP/tools timeout 60 packaging/dist.sh "$TMP/dist" "$(uname -m)" $other >"$TMP/out" 2>&1 || rc=$?
+names=${other/_/-}-linux-gnu
+[ $rc = 1 ] || { fail "make dist without compilers for $other: exit code $rc"; cat "$TMP/out"; }
+for tool in gcc g++ ar strip; do grep -qx "dist: $other-linux-gnu-$tool is missing" "$TMP/out" || { fail "make dist: $tool is not named"; cat "$TMP/out"; }; done
+grep -q "^dist: nothing was built\. apt-get install .*binutils-$names .*g++-$names gcc-$names " "$TMP/out" || { fail "make dist: the packages are not named"; cat "$TMP/out"; }
+! grep -q '^== ' "$TMP/out" || fail "make dist: something was built before it asked"
+[ "$(cat "$TMP/dist/former")" = kept ] || fail "make dist: the former packages are gone"
+[ "$(grep -c ' is missing$' "$TMP/out")" != 4 ] || grep -qx "dist: for $(uname -m) alone: make dist DIST_ARCHS=$(uname -m)" "$TMP/out" || fail "make dist: what can be had is not told"
+rc=0
+packaging/dist.sh "$TMP/dist" $other >"$TMP/out" 2>&1 || rc=$?
+{ [ $rc = 64 ] && grep -q "DIST_ARCHS=\"$(uname -m) $other\"" "$TMP/out"; } || fail "make dist of $other alone: exit code $rc, $(cat "$TMP/out")"
 
 finish "make asks once"

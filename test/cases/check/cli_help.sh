@@ -93,6 +93,8 @@ export FUNCTION=_nccl_inspector
 [ "$(complete_at nccl-inspector summary --compression z)" = zstd ] || fail "completion: --compression z"
 [ "$(complete_at nccl-inspector summary --compression = z)" = zstd ] || fail "completion: --compression=z"
 [ "$(complete_at nccl-inspector logs/ --output_)" = '' ] || fail "completion: no command"
+mkdir "$TMP/some.logs"
+[ "$(complete_at nccl-inspector "$TMP/some.logs" --compression z)" = zstd ] || fail "completion: a folder of logs in place of a command"
 [ "$(complete_at nccl-inspector check lo)" = '' ] || fail "completion: files are bash's own"
 [ "$(FUNCTION=_nccl_sim complete_at nccl-sim --list)" = --list-scenarios ] || fail "completion: nccl-sim"
 
@@ -101,7 +103,16 @@ if [ -n "${NI_VARIANT:-}" ]; then # its flags are another make's
   finish "${#commands[@]} commands: help, completion and parser agree; no man page was made"
 fi
 make -s man BUILD="${BUILD#"$PWD"/}" >"$TMP/out" 2>&1 || { fail "make man"; tail -n 20 "$TMP/out"; }
-for c in "${commands[@]}"; do [ -s "$BUILD/man/nccl-inspector-${c// /-}.1" ] || fail "no man page of $c"; done
+mapfile -t groups < <(printf '%s\n' "${commands[@]}" | sed -n 's/ .*//p' | sort -u)
+[ "${#groups[@]}" -ge 2 ] || fail "groups of commands: ${groups[*]}"
+for c in "${commands[@]}" "${groups[@]}"; do [ -s "$BUILD/man/nccl-inspector-${c// /-}.1" ] || fail "no man page of $c"; done
+for c in "${commands[@]}"; do
+  case $c in *\ *) grep -qF "\\fB${c//-/\\-}\\fR" "$BUILD/man/nccl-inspector-${c%% *}.1" || fail "$c is not in the man page of its group" ;; esac
+done
+# What the demo and the help call the overview is in both sections: it is found by its name, and leads on.
+for page in nccl-inspector.1 nccl-inspector-counters.1; do
+  grep -qx '.BR nccl-inspector (7),' "$BUILD/man/$page" || fail "$page does not name nccl-inspector(7)"
+done
 mkdir -p "$TMP/alone/bin"
 cp "$sim" "$TMP/alone/bin/"
 (cd "$TMP" && code 1 "$TMP/alone/bin/nccl-sim" --list-scenarios)

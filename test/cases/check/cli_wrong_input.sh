@@ -15,10 +15,28 @@ says() { # exit code, text that stderr or stdout has, command...
 }
 
 says 64 "there is no command 'chek'" chek logs
-says 64 "nccl-inspector counters record" counters
-says 0 "nccl-inspector counters record" counters --help
-says 0 "nccl-inspector counters record" help counters
+says 64 "Did you mean check?" chek logs
+for group in counters session; do
+  says 64 "nccl-inspector $group COMMAND [OPTION...]" $group
+  for help in "$group --help" "$group -h" "help $group"; do
+    # shellcheck disable=SC2086
+    says 0 "nccl-inspector $group COMMAND [OPTION...]" $help
+  done
+done
+says 0 "  counters record " counters --help
+says 64 "unrecognized option '--nonsense'" counters --nonsense
 says 64 "there is no command 'counters lst'" counters lst
+# A folder of logs in place of a command is summary, and it is said; other paths are not.
+says 0 "nccl-inspector: logs is no command but a folder of logs: this is nccl-inspector summary logs" logs --output-dir by-folder --no-html --no-plots
+"$inspector" summary logs --output-dir by-name --no-html --no-plots >/dev/null
+diff -r -x output.log by-folder by-name || { echo "nccl-inspector LOGS is not nccl-inspector summary LOGS"; exit 1; }
+mkdir -p above/job
+cp logs/* above/job/
+says 0 "above is no command but a folder of logs" above --output-dir by-above --no-html --no-plots
+says 64 "there is no command 'empty'; no log lies in the folder of that name (*.log, " empty
+one=$(find logs -name '*.log' | head -n 1)
+says 64 "for the file of that name: nccl-inspector summary $one;" "$one"
+says 64 "there is no command 'nowhere'; commands are: doctor" nowhere
 # No logs: each input by name.
 for c in check summary pools trace; do
   says 1 'nowhere: No such file or directory' $c nowhere

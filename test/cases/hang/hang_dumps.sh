@@ -49,6 +49,34 @@ grep -q "any.thing: no rank in it, and no number in its name" "$TMP/verdict.err"
 gzip -c "$TMP/all/never-torch/nccl_trace_rank_5" >"$TMP/nccl_trace_rank_5.gz"
 look_at "$TMP/nccl_trace_rank_5.gz" --box-dir "$BOXES"
 grep -q '"flight_recorder_dumps":1' "$TMP/verdict" || fail "a dump that gzip made small is not read"
+# Names that end in a node's number: two ranks do not become one, and both files are named. So beside a name that says the rank.
+two_of_one() { # DIR TAKEN OTHER: what is said of a folder with two dumps of "rank 1"
+  look_at "$TMP/$1" --box-dir "$BOXES"
+  local why="$TMP/$1/$3: left out: rank 1 has a dump already, $TMP/$1/$2. That $3 is of the same rank, only the last number"
+  grep -q '"flight_recorder_dumps":1,.*"unreadable":1,' "$TMP/verdict" || fail "$1: not one of two was read: $(cat "$TMP/verdict")"
+  grep -q "\"first_unreadable\":\"$why.*Name dumps by their ranks, as PyTorch does: nccl_trace_rank_3" "$TMP/verdict" ||
+    fail "$1: not both files are named: $(cat "$TMP/verdict")"
+}
+mkdir "$TMP/nodes" "$TMP/beside"
+for r in 0 3; do cp -p "$TMP/all/never-json/nccl_trace_rank_$r" "$TMP/nodes/fr-gpu$r-node1"; done
+two_of_one nodes fr-gpu0-node1 fr-gpu3-node1
+cp -p "$TMP/all/never-json/nccl_trace_rank_1" "$TMP/beside/nccl_trace_rank_1"
+cp -p "$TMP/all/never-json/nccl_trace_rank_3" "$TMP/beside/fr-gpu3-node1"
+two_of_one beside nccl_trace_rank_1 fr-gpu3-node1
+# A number that 64 bits cannot hold, in JSON as a program of others wrote it, does not cost the dump.
+mkdir "$TMP/wide"
+for r in 0 1 2 3 4 5 6 7; do
+  python3 - "$TMP/all/never-json/nccl_trace_rank_$r" "$TMP/wide/nccl_trace_rank_$r" <<'PY'
+import json, os, sys
+dump = json.load(open(sys.argv[1]))
+for e in dump["entries"]:
+    e["stream"] = 2**64
+json.dump(dump, open(sys.argv[2], "w"))
+os.utime(sys.argv[2], ns=(os.stat(sys.argv[1]).st_mtime_ns,) * 2)
+PY
+done
+look_at "$TMP/wide" --box-dir "$BOXES"
+checked "numbers of more than 64 bits" 3 expect "$world" "all_reduce 4" never_called=3 inside=0,1,2,4,5,6,7 verdict=likely consequences=2
 mkdir "$TMP/none"
 echo '{"a":1}' >"$TMP/none/x.json"
 look_at "$TMP/none" --box-dir "$BOXES"

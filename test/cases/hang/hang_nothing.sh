@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# hang, recover and snapshot where there is nothing to work with: no folder, an empty one, a file in its place, no boxes, boxes
+# hang, recover, snapshot and boxes where there is nothing to work with: no folder, an empty one, a file in its place, no boxes, boxes
 # and folders of another user. Each says which file, why, and what to do; nobody is told that all is well.
 . "$(dirname "$0")/../../lib/hang.sh"
 mkdir "$TMP/empty" "$TMP/out"
@@ -42,12 +42,20 @@ gives 0 "^nccl-inspector snapshot: $BOXES: 4 black boxes of processes that log e
 [ -z "$(ls "$TMP/out")" ] || fail "boxes of another job were copied: $(ls "$TMP/out")"
 gives 0 "^$TMP/out/.*\.box" "$I" snapshot "$TMP/logs" "${nobox[@]}" --output "$TMP/out"
 [ "$(find "$TMP/out" -name '*.box' | wc -l)" = 4 ] || fail "four boxes, not $(ls "$TMP/out")"
+# boxes goes by the folder of the logs as the others do.
+gives 1 "^nccl-inspector boxes: $TMP/gone: No such file or directory\." "$I" boxes "$TMP/gone" "${nobox[@]}"
+gives 0 "^nccl-inspector boxes: $BOXES: 4 black boxes of processes that log elsewhere, passed over" "$I" boxes "$TMP/empty" "${nobox[@]}"
+gives 0 '"boxes":\[\]' "$I" boxes "$TMP/empty" "${nobox[@]}" --json
+gives 2 "^4 black boxes, .*" "$I" boxes "$TMP/logs" "$TMP/gone" "${nobox[@]}"
+gives 0 "^4 black boxes, .*" "$I" boxes "$TMP/logs" "${nobox[@]}"
+gives 0 "^4 black boxes, .*" "$I" boxes "${nobox[@]}"
 # A path that is not there beside one that is; one that a box names may come yet.
 gives 1 "^nccl-inspector snapshot: $TMP/gone: No such file or directory\." "$I" snapshot "$TMP/logs" "$TMP/gone" "${nobox[@]}" --output "$TMP/out"
 gives 1 "^nccl-inspector recover: $TMP/gone: No such file or directory\." "$I" recover "$TMP/logs" "$TMP/gone" "${nobox[@]}"
 mv "$TMP/logs" "$TMP/kept"
 gives 0 "^$TMP/out/.*\.box" "$I" snapshot "$TMP/logs" "${nobox[@]}" --output "$TMP/out"
 gives 0 "left alone" "$I" recover "$TMP/logs" "${nobox[@]}" --output "$TMP/out"
+gives 0 "^4 black boxes, .*" "$I" boxes "$TMP/logs" "${nobox[@]}"
 rm -rf "$TMP/logs" "$TMP/out"/*
 mv "$TMP/kept" "$TMP/logs"
 "$I" snapshot "$TMP/logs" "${nobox[@]}" --output "$TMP/out" -q

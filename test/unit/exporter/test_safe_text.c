@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "exporter/base/text/json_numbers.h"
 #include "exporter/base/text/json_write.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/csv_write.h"
@@ -132,6 +133,29 @@ static void cells_of_csv(void **state) {
   }
 }
 
+/* What 64 bits or a double hold stays a number, and so does what is no number at all. */
+static void numbers_in_json(void **state) {
+  (void)state;
+  static const char *const from[] = {
+      "[18446744073709551615,18446744073709551616]", "{\"a\":-9223372036854775808,\"b\":-9223372036854775809}",
+      "[1.7e308,1.8e308,-1e309,1e-999,0.10000000000000000000000001]", "[NaN, Infinity,-Infinity]",
+      "{\"18446744073709551616\":\"NaN \\\" 1e999\"}", "[00018446744073709551616,1e,1.,-,+1e999]", "99999999999999999999",
+      "\"1e999", "\"1e999\\", "[true,null,{}]", ""};
+  static const char *const want[] = {
+      "[18446744073709551615,\"18446744073709551616\"]", "{\"a\":-9223372036854775808,\"b\":\"-9223372036854775809\"}",
+      "[1.7e308,\"1.8e308\",\"-1e309\",1e-999,0.10000000000000000000000001]", "[\"NaN\", \"Infinity\",\"-Infinity\"]",
+      "{\"18446744073709551616\":\"NaN \\\" 1e999\"}", "[00018446744073709551616,1e,1.,-,+\"1e999\"]",
+      "\"99999999999999999999\"", "\"1e999", "\"1e999\\", "[true,null,{}]", ""};
+  char got[256];
+  for (unsigned i = 0; i < sizeof from / sizeof *from; i++) {
+    size_t n = strlen(from[i]);
+    size_t length = ni_json_quote_numbers(from[i], n, got);
+    assert_true(length <= NI_JSON_QUOTED_MAX(n));
+    got[length] = 0;
+    assert_string_equal(got, want[i]);
+  }
+}
+
 /* A pipe of packets: each write() is read alone. */
 static void stderr_gets_it_at_once(void **state) {
   (void)state;
@@ -150,6 +174,7 @@ static void stderr_gets_it_at_once(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(stderr_gets_it_at_once), cmocka_unit_test(every_character), cmocka_unit_test(what_is_no_utf8),
                                      cmocka_unit_test(cut_between_characters), cmocka_unit_test(controls_of_the_format_only),
-                                     cmocka_unit_test(strings_in_json), cmocka_unit_test(cells_of_csv)};
+                                     cmocka_unit_test(strings_in_json), cmocka_unit_test(numbers_in_json),
+                                     cmocka_unit_test(cells_of_csv)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

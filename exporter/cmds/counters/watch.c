@@ -15,7 +15,7 @@
 
 #include "exporter/base/now.h"
 #include "exporter/base/text/time_text.h"
-#include "figures.h"
+#include "exporter/output/counters/figures.h"
 #include "recorder.h"
 
 struct watch {

@@ -49,7 +49,9 @@ struct ni_fig_scale {
   const char *unit; /* "GB/s", "ms"; "" of numbers */
 };
 struct ni_fig_scale ni_fig_axis(FILE *f, char axis, enum ni_fig_of of, double lo, double hi);
-/* The same for data that lie close together: from..to as they are, and no logarithm. Returns the unit. */
+/* Names axis 'x' or 'y', the unit behind it: "Bus bandwidth (GB/s)". */
+void ni_fig_axis_name(FILE *f, char axis, const char *what, const char *unit);
+/* As ni_fig_axis() for data that lie close together: from..to as they are, and no logarithm. Returns the unit. */
 const char *ni_fig_axis_between(FILE *f, char axis, enum ni_fig_of of, double from, double to);
 /* Tics that read 1KB, 10KB, ... on a logarithmic axis of bytes. */
 void ni_fig_bytes_axis(FILE *f, char axis, uint64_t lo, uint64_t hi);

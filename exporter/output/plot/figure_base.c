@@ -157,6 +157,14 @@ const char *ni_fig_axis_between(FILE *f, char axis, enum ni_fig_of of, double fr
   return unit.name;
 }
 
+void ni_fig_axis_name(FILE *f, char axis, const char *what, const char *unit) {
+  char text[120];
+  snprintf(text, sizeof text, "%s (%s)", what, unit);
+  fprintf(f, "set %clabel ", axis);
+  ni_fig_quoted(f, text);
+  fputc('\n', f);
+}
+
 void ni_fig_bytes_axis(FILE *f, char axis, uint64_t lo, uint64_t hi) {
   const char *comma = "";
   double from = (double)(lo ? lo : 1) / 1.5, to = (double)(hi ? hi : 1) * 1.5;
@@ -186,9 +194,13 @@ void ni_fig_span_axis(FILE *f, double span, double n, const char *label) {
   const struct unit unit = unit_for(NI_FIG_US, false, 0, span);
   const double step = nice(span / unit.size / 8, true) * unit.size;
   fprintf(f, "set xrange [0:%.6g]\nset xtics (", n);
-  for (int i = 0; span > 0 && i * step <= span * 1.0001; i++)
-    fprintf(f, "%s'%s%.6g%s%s' %.6g", i ? ", " : "", i ? "+" : "", i * step / unit.size, i ? " " : "", i ? unit.name : "",
-            i * step / span * n);
+  for (int i = 0; span > 0 && i * step <= span * 1.0001; i++) {
+    char label[40] = "0";
+    if (i) snprintf(label, sizeof label, "+%.6g %s", i * step / unit.size, unit.name);
+    fprintf(f, "%s", i ? ", " : "");
+    ni_fig_label(f, label);
+    fprintf(f, " %.6g", i * step / span * n);
+  }
   fprintf(f, span > 0 ? ")\n" : "'0' 0)\n");
   fprintf(f, "set xlabel '%s'\n", label);
 }

@@ -39,7 +39,7 @@ void ni_fig_histogram(FILE *f, const struct ni_figure *fig) {
   if (h->log && !one) x = ni_fig_axis(f, 'x', NI_FIG_GBS, h->lo, h->hi);
   double pad = one ? (h->lo > 0 ? h->lo * 0.1 : 1) : (h->hi - h->lo) * 0.02;
   if (!x.log) x.unit = ni_fig_axis_between(f, 'x', NI_FIG_GBS, h->lo - pad, h->hi + pad);
-  fprintf(f, "set xlabel 'Mean Bus BW (%s)'\n", x.unit);
+  ni_fig_axis_name(f, 'x', "Mean Bus BW", x.unit);
   fprintf(f, "$h << EOD\n");
   for (uint32_t i = 0; i < h->n; i++) {
     double n = h->n, a, z;
@@ -105,7 +105,8 @@ void ni_fig_boxplot(FILE *f, const struct ni_figure *fig) {
   struct ni_fig_scale x = ni_fig_axis(f, 'x', NI_FIG_GBS, lo, hi);
   double pad = hi > lo ? (hi - lo) * 0.06 : hi > 0 ? hi * 0.1 : 1;
   if (!x.log) x.unit = ni_fig_axis_between(f, 'x', NI_FIG_GBS, lo - pad, hi + pad);
-  fprintf(f, "unset key\nset xlabel 'Mean Coll Bus BW (%s)'\nset bmargin 5\nset lmargin %d\nset grid noytics\n", x.unit, n > 1 ? 30 : 20);
+  ni_fig_axis_name(f, 'x', "Mean Coll Bus BW", x.unit);
+  fprintf(f, "unset key\nset bmargin 5\nset lmargin %d\nset grid noytics\n", n > 1 ? 30 : 20);
   fprintf(f, "set yrange [%.2f:%.2f]\nset ytics scale 0 ('all %s %s' -1",
           n > 1 ? -(double)n - 0.7 : -1.8, n > 1 ? 0.08 * n : 0.1, NI_COUNT(b->n), ni_plural(b->n, "operation", "operations"));
   for (uint32_t i = 1; i < n; i++) {
@@ -178,7 +179,7 @@ void ni_fig_by_size(FILE *f, const struct ni_figure *fig) {
   /* Room for the key above what is drawn. */
   double top = hi > 0 ? hi : 1;
   const struct ni_fig_scale y = ni_fig_axis(f, 'y', NI_FIG_GBS, lo, top * (top > 10 * lo ? pow(top / lo, 0.08) : 1.1));
-  fprintf(f, "set ylabel 'Bus bandwidth (%s)'\n", y.unit);
+  ni_fig_axis_name(f, 'y', "Bus bandwidth", y.unit);
   ni_fig_bytes_axis(f, 'x', least, most);
   fprintf(f, "set style fill transparent solid 0.2 noborder\n");
   for (int t = 0; t < NI_TYPE_COUNT; t++) {

@@ -91,7 +91,7 @@ void ni_fig_scatter(FILE *f, const struct ni_figure *fig) {
   fprintf(f, " font ',12'\nset xlabel 'Operation Sequence Number'\n");
   sequence_axis(f, s, fig->first, fig->n);
   if (!extent(s, fig->first, fig->n, &lo, &hi)) lo = hi = 1;
-  fprintf(f, "set ylabel 'Mean Collective Bus BW (%s)'\n", ni_fig_axis(f, 'y', NI_FIG_GBS, lo, hi).unit);
+  ni_fig_axis_name(f, 'y', "Mean Collective Bus BW", ni_fig_axis(f, 'y', NI_FIG_GBS, lo, hi).unit);
   thinned_note(f, largest_stride(s, fig->first, fig->n, step), NI_FIG_H);
   bool keyed = fig->n <= KEYED_SIZES;
   for (uint32_t i = 0; i < fig->n; i++) {
@@ -203,7 +203,7 @@ void ni_fig_combined(FILE *f, const struct ni_figure *fig) {
     double lo, hi;
     if (!extent(s, chosen[i], 1, &lo, &hi)) lo = hi = 1;
     fprintf(f, "set title 'Message Size: %s(%" PRIu64 ")' font ',11'\n", x->human, x->msg_bytes);
-    fprintf(f, "set ylabel 'Mean Collective Bus BW (%s)' offset -0.2,0\n", ni_fig_axis(f, 'y', NI_FIG_GBS, lo, hi).unit);
+    ni_fig_axis_name(f, 'y', "Mean Collective Bus BW", ni_fig_axis(f, 'y', NI_FIG_GBS, lo, hi).unit);
     sequence_axis(f, s, chosen[i], 1);
     points(f, "p", x, step);
     fprintf(f, "set palette maxcolors %d defined (", NI_FIG_COLORS);

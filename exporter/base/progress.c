@@ -22,8 +22,8 @@ static void show_line(struct ni_progress *p, uint64_t now) {
     ni_bytes_text(p->done, done);
     ni_bytes_text(p->all, all);
   } else {
-    snprintf(done, sizeof done, "%llu", (unsigned long long)p->done);
-    snprintf(all, sizeof all, "%llu", (unsigned long long)p->all);
+    ni_count_text((int64_t)p->done, done);
+    ni_count_text((int64_t)p->all, all);
   }
   if (s >= 0) snprintf(left, sizeof left, ", about %.0f s left", s < 1 ? 1 : s);
   ni_say(stderr, "\r\x1b[K%s: %.0f %% (%s of %s)%s", p->phase, p->all ? 100.0 * (double)p->done / (double)p->all : 0.0, done,

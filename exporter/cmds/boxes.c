@@ -124,13 +124,13 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
   ni_say(stdout, "%s\n  uid %u, %s pid %" PRId64 ", %s, last sign of it %s ago, takes %s%s\n", path, owner, r->host, r->pid, life,
          ni_duration_text((double)silent / 1e3, age), ni_bytes_text(bytes, size), r->copy ? ", a copy" : "");
   if (r->recorded)
-    ni_say(stdout, "  %" PRIu64 " %s, %" PRIu64 " finished %s, %" PRIu64 " in flight; log %s\n", r->communicators,
-           ni_plural(r->communicators, "communicator", "communicators"), r->finished,
-           ni_plural(r->finished, "operation", "operations"), r->in_flight, *r->log ? r->log : "not begun");
+    ni_say(stdout, "  %s %s, %s finished %s, %s in flight; log %s\n", NI_COUNT(r->communicators),
+           ni_plural(r->communicators, "communicator", "communicators"), NI_COUNT(r->finished),
+           ni_plural(r->finished, "operation", "operations"), NI_COUNT(r->in_flight), *r->log ? r->log : "not begun");
   else ni_say(stdout, "  nothing that is not in its log\n");
   if (r->unwritten)
-    ni_say(stdout, "  it left by exit or return and could not write %" PRIu64 " finished %s%s%s\n",
-           r->unwritten, ni_plural(r->unwritten, "operation", "operations"), r->error ? ": " : "",
+    ni_say(stdout, "  it left by exit or return and could not write %s finished %s%s%s\n",
+           NI_COUNT(r->unwritten), ni_plural(r->unwritten, "operation", "operations"), r->error ? ": " : "",
            r->error ? strerror(r->error) : "");
 }
 
@@ -188,7 +188,7 @@ int ni_boxes_run(int argc, char **argv) {
       ni_json_end_array(&x.out);
       ni_json_close(&x.out);
     } else if (x.n) {
-      ni_say(stdout, "%zu %s, %s\n", x.n, ni_plural(x.n, "black box", "black boxes"), ni_bytes_text(x.bytes, size));
+      ni_say(stdout, "%s %s, %s\n", NI_COUNT(x.n), ni_plural(x.n, "black box", "black boxes"), ni_bytes_text(x.bytes, size));
     }
     bool explain = x.n == 0 && (!x.json || x.inputs.n);
     if (explain) ni_box_sources_explain(stderr, argv[0], &x.sources, &x.inputs, &x.passed, false);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/cli/command.h"
 #include "exporter/model/ledger/judge.h"
@@ -49,13 +50,13 @@ static void on_signal(int sig) { stop = sig; }
 static void show(const struct ni_convert *c) {
   const struct ni_convert_counts *n = &c->count;
   const char *to = c->bulk ? c->bulk : c->pfw;
-  ni_say(stdout, "%s: %" PRIu64 " of %" PRIu64 " %s", to, n->written, n->records, ni_plural(n->records, "record", "records"));
-  if (c->pfw) ni_say(stdout, " in %" PRIu64 " %s", n->files, ni_plural(n->files, "file", "files"));
+  ni_say(stdout, "%s: %s of %s %s", to, NI_COUNT(n->written), NI_COUNT(n->records), ni_plural(n->records, "record", "records"));
+  if (c->pfw) ni_say(stdout, " in %s %s", NI_COUNT(n->files), ni_plural(n->files, "file", "files"));
   ni_say(stdout, "\n");
   if (c->bulk) ni_say(stdout, "%s-template.json: the index template\n", to);
-  if (n->filtered) ni_say(stdout, "  %" PRIu64 " left out by the options\n", n->filtered);
-  if (n->no_duration) ni_say(stdout, "  %" PRIu64 " left out: no duration that can be true (summary leaves them out, too)\n", n->no_duration);
-  if (n->no_start) ni_say(stdout, "  %" PRIu64 " stand at the time of their dump, since the log states no start\n", n->no_start);
+  if (n->filtered) ni_say(stdout, "  %s left out by the options\n", NI_COUNT(n->filtered));
+  if (n->no_duration) ni_say(stdout, "  %s left out: no duration that can be true (summary leaves them out, too)\n", NI_COUNT(n->no_duration));
+  if (n->no_start) ni_say(stdout, "  %s stand at the time of their dump, since the log states no start\n", NI_COUNT(n->no_start));
 }
 
 static int finish(const struct ni_ledger *ledger, const char *name) {
@@ -91,7 +92,7 @@ static int write_dataset(struct ni_convert *c, struct ni_runs *runs, const char 
     if (stop) ni_say(stderr, "%s: stopped by signal %d\n", name, (int)stop);
     else ni_say(stderr, "%s: %s\n", name, *r.error_text ? r.error_text : strerror(-e));
   } else {
-    if (!r.opt.quiet) ni_say(stdout, "%s/dataset: %" PRIu64 " %s\n", r.out_dir, records, ni_plural(records, "record", "records"));
+    if (!r.opt.quiet) ni_say(stdout, "%s/dataset: %s %s\n", r.out_dir, NI_COUNT(records), ni_plural(records, "record", "records"));
     code = finish(&r.ledger, name);
   }
   ni_summarize_free(&r);

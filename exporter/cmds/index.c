@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/cli/command.h"
 #include "exporter/index/atlas.h"
@@ -46,8 +47,8 @@ int ni_index_run(int argc, char **argv) {
   ni_atlas_close(atlas, e == 0, &n);
   if (e < 0) ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
   else if (!x.quiet)
-    ni_say(stdout, "%zu %s: %llu indexed as before, %llu longer than before, %llu read\n", x.files.n,
-           ni_plural(x.files.n, "log", "logs"), (unsigned long long)n.fresh, (unsigned long long)n.grown, (unsigned long long)n.stale);
+    ni_say(stdout, "%s %s: %s indexed as before, %s longer than before, %s read\n", NI_COUNT(x.files.n),
+           ni_plural(x.files.n, "log", "logs"), NI_COUNT(n.fresh), NI_COUNT(n.grown), NI_COUNT(n.stale));
   if (e == 0 && !n.failed) code = NI_EXIT_FINE;
 out:
   ni_ledger_free(&ledger);

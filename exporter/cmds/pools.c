@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/array.h"
 #include "exporter/cli/command.h"
 #include "exporter/base/text/json_fields.h"
@@ -201,8 +202,8 @@ static struct advice advise(const struct pools *p) {
 
 static void print_text(const struct pools *p) {
   struct advice a = advise(p);
-  ni_say(stdout, "%" PRIu64 " process%s, at most %" PRIu64 " communicator%s in one\n\n", p->processes,
-         ni_plural(p->processes, "", "es"), p->max_comms, ni_plural(p->max_comms, "", "s"));
+  ni_say(stdout, "%s process%s, at most %s communicator%s in one\n\n", NI_COUNT(p->processes),
+         ni_plural(p->processes, "", "es"), NI_COUNT(p->max_comms), ni_plural(p->max_comms, "", "s"));
   static const struct ni_column columns[] = {
       {"kind", .width = 5, .left = true}, {"pools", .width = 8}, {"high water", .width = 12}, {"capacity", .width = 12},
       {"growths", .width = 10, .drop = 1}, {"slot bytes", .width = 10, .drop = 2}, {"dropped", .width = 12},
@@ -213,7 +214,7 @@ static void print_text(const struct pools *p) {
     const struct totals *t = &p->kind[k];
     const uint64_t counts[] = {t->pools, t->high_water, t->capacity, t->growths, t->slot_bytes, t->dropped};
     ni_table_cell(&table, "%s", ni_kind_names[k]);
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) ni_table_cell(&table, "%" PRIu64, counts[i]);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) ni_table_cell(&table, "%s", NI_COUNT(counts[i]));
     ni_table_cell(&table, "%s%s", t->needed ? "      largest: " : "", t->needed ? t->where : "");
   }
   ni_table_print(&table, stdout);
@@ -223,10 +224,10 @@ static void print_text(const struct pools *p) {
     ni_say(stdout, "Nothing was dropped%s%s. No setting is needed: pools grow ahead of need.\n",
            p->growth_off ? " with fixed pools" : "", p->unreadable ? " in what could be read" : "");
   } else {
-    ni_say(stdout, "%" PRIu64 " %s dropped", a.drops, ni_plural(a.drops, "operation was", "operations were"));
+    ni_say(stdout, "%s %s dropped", NI_COUNT(a.drops), ni_plural(a.drops, "operation was", "operations were"));
     if (p->pool_full || p->arena_full || p->overwritten)
-      ni_say(stdout, " (%" PRIu64 " pool_full, %" PRIu64 " arena_full, %" PRIu64 " overwritten)", p->pool_full, p->arena_full,
-             p->overwritten);
+      ni_say(stdout, " (%s pool_full, %s arena_full, %s overwritten)", NI_COUNT(p->pool_full), NI_COUNT(p->arena_full),
+             NI_COUNT(p->overwritten));
     ni_say(stdout, ".\n");
     if (p->pool_full || p->overwritten || p->growth_off)
       ni_say(stdout, "Recommended: unset NCCL_INSPECTOR_POOL_GROW=0, so that pools grow; or the fixed sizes below.\n");
@@ -237,8 +238,8 @@ static void print_text(const struct pools *p) {
          a.drops ? " and all drops" : "", STEP_SLOTS);
   for (int k = 0; k < NI_KIND_COUNT; k++)
     if (a.slots[k]) ni_say(stdout, "  %s=%" PRIu64 "\n", settings[k], a.slots[k]);
-  ni_say(stdout, "  memory per process at most %.2f MB (%" PRIu64 " %s)\n", (double)a.fixed_bytes / 1e6,
-         p->max_comms, ni_plural(p->max_comms, "communicator", "communicators"));
+  ni_say(stdout, "  memory per process at most %.2f MB (%s %s)\n", (double)a.fixed_bytes / 1e6,
+         NI_COUNT(p->max_comms), ni_plural(p->max_comms, "communicator", "communicators"));
   ni_say(stdout, "For a smaller cap (twice the most that was in use):\n  NCCL_INSPECTOR_POOL_MAX_BYTES=%" PRIu64 "\n",
          a.arena_bytes);
 }

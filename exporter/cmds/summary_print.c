@@ -35,29 +35,29 @@ static void print_logs(const struct ni_summary *s, FILE *f) {
   if (s->records)
     ni_say(f, "%s to %s, ", ni_utc_text(s->first_us, ' ', 0, first), ni_utc_text(s->last_us, ' ', 0, last));
   if (s->job.nccl_version > 0) ni_say(f, "NCCL %s, ", ni_release_text(s->job.nccl_version, release));
-  ni_say(f, "%zu %s\n%" PRIu64 " %s, ", s->n_comms, ni_plural(s->n_comms, "communicator", "communicators"),
-         s->records, ni_plural(s->records, "record", "records"));
-  if (!s->approximate) ni_say(f, "%" PRIu64 " %s, ", s->operations, ni_plural(s->operations, "operation", "operations"));
-  ni_say(f, "from %" PRIu64 " %s", in->files, ni_plural(in->files, "file", "files"));
+  ni_say(f, "%s %s\n%s %s, ", NI_COUNT(s->n_comms), ni_plural(s->n_comms, "communicator", "communicators"),
+         NI_COUNT(s->records), ni_plural(s->records, "record", "records"));
+  if (!s->approximate) ni_say(f, "%s %s, ", NI_COUNT(s->operations), ni_plural(s->operations, "operation", "operations"));
+  ni_say(f, "from %s %s", NI_COUNT(in->files), ni_plural(in->files, "file", "files"));
   if (*s->job.formats) ni_say(f, " (%s, written by %s)", s->job.formats, s->job.producers);
   if (in->without_record) {
-    ni_say(f, "; %" PRIu64 " more %s no record (sampled, expired or lost): the tables do not have %s",
-           in->without_record, ni_plural(in->without_record, "operation has", "operations have"),
+    ni_say(f, "; %s more %s no record (sampled, expired or lost): the tables do not have %s",
+           NI_COUNT(in->without_record), ni_plural(in->without_record, "operation has", "operations have"),
            ni_plural(in->without_record, "it", "them"));
     if (!s->n_rolled) {
       /* with times, numbers, sizes or --approximate */
     } else if (in->unrolled) {
-      ni_say(f, ", summary/summary_rollups.csv has %" PRIu64 " of all %" PRIu64 " (of the rest no roll-up was written)", in->rolled,
-             in->rolled + in->unrolled);
+      ni_say(f, ", summary/summary_rollups.csv has %s of all %s (of the rest no roll-up was written)",
+             NI_COUNT(in->rolled), NI_COUNT(in->rolled + in->unrolled));
     } else {
-      ni_say(f, ", summary/summary_rollups.csv has all %" PRIu64, in->rolled);
+      ni_say(f, ", summary/summary_rollups.csv has all %s", NI_COUNT(in->rolled));
     }
   }
   if (in->left_out_by_settings)
-    ni_say(f, "; %" PRIu64 " %s left out by the plugin's settings (`nccl-inspector check` says which)", in->left_out_by_settings,
+    ni_say(f, "; %s %s left out by the plugin's settings (`nccl-inspector check` says which)", NI_COUNT(in->left_out_by_settings),
            ni_plural(in->left_out_by_settings, "operation was", "operations were"));
   if (in->filtered_out)
-    ni_say(f, "; %" PRIu64 " %s filtered out as asked for", in->filtered_out,
+    ni_say(f, "; %s %s filtered out as asked for", NI_COUNT(in->filtered_out),
            ni_plural(in->filtered_out, "record", "records"));
   ni_say(f, "\n");
 }
@@ -73,7 +73,7 @@ static void print_troubles(const struct ni_summary *s, FILE *f) {
   for (size_t i = 0; i < s->input.n_trouble && i < TROUBLE_SHOWN; i++)
     ni_say(f, "%s%s\n", i == 0 ? "INCOMPLETE: " : "            ", s->input.trouble[i]);
   if (s->input.n_trouble > TROUBLE_SHOWN)
-    ni_say(f, "            and %zu more, in output.log\n", s->input.n_trouble - TROUBLE_SHOWN);
+    ni_say(f, "            and %s more, in output.log\n", NI_COUNT(s->input.n_trouble - TROUBLE_SHOWN));
   if (s->capped)
     ni_say(f, "%" PRIu64 " %s of sizes or times in summary_rollups.csv or series*.csv would be more than %" PRIu64 " and %s as that: the logs "
               "state sizes that no operation has\n", s->capped, ni_plural(s->capped, "sum", "sums"), NI_COUNT_MAX,
@@ -111,6 +111,17 @@ static void duration_cell(struct ni_table *t, double us) {
   ni_table_cell(t, "%s", isnan(us) ? "-" : ni_duration_text(us, text));
 }
 
+/* Under a head that says GB/s: the unit where it is another, as on the page. */
+static void rate_cell(struct ni_table *t, double gbs) {
+  double v = gbs * 1e9;
+  if (isnan(gbs) || gbs >= 0.01 || !(gbs > 0)) {
+    number_cell(t, gbs, 2, "");
+    return;
+  }
+  const char *unit = ni_decimal_unit(&v, 999.5);
+  ni_table_cell(t, "%.*f %s/s", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, unit);
+}
+
 static void fill(struct ni_table *t, const struct ni_group *g, bool approximate) {
   char func[81], size[32];
   ni_table_cell(t, "%.1f%%", 100 * g->time_share);
@@ -120,7 +131,7 @@ static void fill(struct ni_table *t, const struct ni_group *g, bool approximate)
   ni_table_cell(t, "%s", *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-");
   duration_cell(t, g->us.p50);
   duration_cell(t, g->us.p99);
-  number_cell(t, g->busbw_gbs.p50, 2, "");
+  rate_cell(t, g->busbw_gbs.p50);
   number_cell(t, 100 * g->of_best, 0, "%");
   ni_table_cell(t, "%s", !approximate && (g->us.approx || g->busbw_gbs.approx) ? " (percentiles within 0.4 %)" : "");
 }
@@ -167,7 +178,7 @@ static void print_groups(const struct ni_summary *s, FILE *f) {
   if (n) ni_say(f, "\n");
   ni_table_print(&t, f);
   if (s->n_groups > GROUPS_SHOWN)
-    ni_say(f, "  and %zu more %s, in summary/summary.csv\n", s->n_groups - GROUPS_SHOWN,
+    ni_say(f, "  and %s more %s, in summary/summary.csv\n", NI_COUNT(s->n_groups - GROUPS_SHOWN),
            ni_plural(s->n_groups - GROUPS_SHOWN, "group", "groups"));
   for (int i = 0; i < NI_TIMING_COUNT; i++)
     if (timed[i] && legend[i]) print_wrapped(f, "  | ", legend[i]);
@@ -200,14 +211,14 @@ static void print_tags(const struct ni_summary *s, FILE *f) {
     ni_table_cell(&t, "%" PRIu64, x->tag);
     ni_table_cell(&t, "%.64s", x->name ? ni_safe_text(x->name, name, sizeof name) : "-");
     ni_table_cell(&t, "%s", *ni_timing_names[x->timing] ? ni_timing_names[x->timing] : "-");
-    ni_table_cell(&t, "%" PRIu64, x->operations);
+    ni_table_cell(&t, "%s", NI_COUNT(x->operations));
     ni_table_cell(&t, "%s", ni_size_text(x->bytes, size));
     ni_table_cell(&t, "%s", ni_duration_text(x->exec_ns / 1e3, took));
     number_cell(&t, x->busbw_gbs, 2, "");
   }
   ni_table_print(&t, f);
   if (s->n_tags > TAGS_SHOWN)
-    ni_say(f, "  and %zu more %s, in summary/summary_by_tag.csv\n", s->n_tags - TAGS_SHOWN,
+    ni_say(f, "  and %s more %s, in summary/summary_by_tag.csv\n", NI_COUNT(s->n_tags - TAGS_SHOWN),
            ni_plural(s->n_tags - TAGS_SHOWN, "row", "rows"));
   ni_say(f, "  untagged: %.1f%% of the time\n", 100 * (s->tagged_share < 1 ? 1 - s->tagged_share : 0));
 }
@@ -333,7 +344,7 @@ static void print_incident(const struct ni_summary *s, const struct ni_outlier *
   if (o->began_step >= 0) ni_say(f, " (step %" PRId64 ")", o->began_step);
   ni_say(f, ": %u %s ", o->operations, ni_plural(o->operations, "operation", "operations"));
   /* else nobody waited long enough to be one */
-  if (o->ranks) ni_say(f, "of %u %s ", o->ranks, ni_plural(o->ranks, "rank", "ranks"));
+  if (o->ranks) ni_say(f, "of %s %s ", NI_COUNT(o->ranks), ni_plural(o->ranks, "rank", "ranks"));
   ni_say(f, "%s, ", slow ? "took longer than usual" : o->ranks ? "waited" : "came late");
   if (!o->before) ni_say(f, "%s ", operation);
   ni_say(f, "%s%s", ni_duration_text(o->most_us, us), o->before ? " at most" : "");

@@ -152,7 +152,7 @@ static void print_hosts(const struct ni_tr *r, uint32_t hosts, FILE *f) {
       }
     }
   if (told > HOSTS_SHOWN)
-    ni_say(f, "            ... and %u more %s, errors below %s; all are in the file's otherData\n", told - HOSTS_SHOWN,
+    ni_say(f, "            ... and %s more %s, errors below %s; all are in the file's otherData\n", NI_COUNT(told - HOSTS_SHOWN),
            ni_plural(told - HOSTS_SHOWN, "host", "hosts"), ni_span_text(worst, text));
 }
 
@@ -165,8 +165,8 @@ static void with_text(const struct ni_tr_with *w, char *out, size_t size) {
   if (w->rank < 0)
     snprintf(out, size, "no rank: neither its distributedInfo nor its name says whose it is: --with RANK=FILE");
   else if (w->unit == NI_TR_NONE) snprintf(out, size, "rank %d: not in the logs: left out", w->rank);
-  else snprintf(out, size, "rank %d: %zu of %zu NCCL kernels are ours, %s; %" PRIu64 " %s, %" PRIu64 " left out%s", w->rank, w->fit.matched,
-                w->fit.beside, clock, w->events, ni_plural(w->events, "event", "events"), w->left_out,
+  else snprintf(out, size, "rank %d: %s of %s NCCL kernels are ours, %s; %s %s, %s left out%s", w->rank, NI_COUNT(w->fit.matched),
+                NI_COUNT(w->fit.beside), clock, NI_COUNT(w->events), ni_plural(w->events, "event", "events"), NI_COUNT(w->left_out),
                 w->error < 0 ? "; the file is not whole" : "");
 }
 
@@ -187,10 +187,10 @@ void ni_tr_print(const struct ni_tr *r) {
   /* With -o - the file is standard output. */
   FILE *f = strcmp(r->out_path, "-") == 0 ? stderr : stdout;
   counts(r, &ranks, &more, &hosts);
-  ni_say(f, "timeline    %" PRIu64 " %s of %u %s on %u host%s: %" PRIu64 " %s, %" PRIu64 " %s\n", c->shown,
+  ni_say(f, "timeline    %s %s of %s %s on %s host%s: %s %s, %s %s\n", NI_COUNT(c->shown),
          ni_plural(c->shown, "operation", "operations"),
-         ranks, more ? "or more ranks" : ni_plural(ranks, "rank", "ranks"), hosts, ni_plural(hosts, "", "s"), c->slices,
-         ni_plural(c->slices, "slice", "slices"), c->arrows, ni_plural(c->arrows, "arrow", "arrows"));
+         NI_COUNT(ranks), more ? "or more ranks" : ni_plural(ranks, "rank", "ranks"), NI_COUNT(hosts), ni_plural(hosts, "", "s"),
+         NI_COUNT(c->slices), ni_plural(c->slices, "slice", "slices"), NI_COUNT(c->arrows), ni_plural(c->arrows, "arrow", "arrows"));
   if (c->slices || c->events) {
     ni_say(f, "time        %s from %s\n", ni_span_text(r->t1_ns - r->t0_ns, a), ni_utc_text(r->t0_ns / 1000, 'T', 6, text));
   }
@@ -205,30 +205,30 @@ void ni_tr_print(const struct ni_tr *r) {
   print_with(r, f);
   unsigned n = left_out(r, t);
   for (unsigned i = 0; i < n; i++)
-    ni_say(f, "%s %" PRIu64 " %s%s\n", i ? "           " : "incomplete ", t[i].count, t[i].text, t[i].more);
+    ni_say(f, "%s %s %s%s\n", i ? "           " : "incomplete ", NI_COUNT(t[i].count), t[i].text, t[i].more);
   if (r->ledger.n_samples) ni_say(f, "            first bad line: %s\n", r->ledger.sample[0].text);
-  if (c->open) ni_say(f, "unfinished  %" PRIu64 " %s never ended: search for NOT FINISHED\n", c->open,
+  if (c->open) ni_say(f, "unfinished  %s %s never ended: search for NOT FINISHED\n", NI_COUNT(c->open),
                       ni_plural(c->open, "operation", "operations"));
   const struct ni_problem *runs = &r->ledger.problem[NI_PROBLEM_RUNS];
-  if (runs->places) ni_say(f, "note        %" PRIu64 " %s\n", runs->count, ni_problem_text(NI_PROBLEM_RUNS, runs->count));
+  if (runs->places) ni_say(f, "note        %s %s\n", NI_COUNT(runs->count), ni_problem_text(NI_PROBLEM_RUNS, runs->count));
   if (c->start_assumed)
-    ni_say(f, "note        %" PRIu64 " %s\n", c->start_assumed,
+    ni_say(f, "note        %s %s\n", NI_COUNT(c->start_assumed),
            ni_plural(c->start_assumed, "operation has no GPU times: drawn from its enqueue on",
                      "operations have no GPU times: drawn from their enqueue on"));
   if (c->sampled)
-    ni_say(f, "note        %" PRIu64 " %s left out by NCCL_INSPECTOR_SAMPLE: empty space is not idleness\n", c->sampled,
+    ni_say(f, "note        %s %s left out by NCCL_INSPECTOR_SAMPLE: empty space is not idleness\n", NI_COUNT(c->sampled),
            ni_plural(c->sampled, "operation was", "operations were"));
   if (c->filtered > c->sampled)
-    ni_say(f, "note        %" PRIu64 " %s left out by the plugin's settings: empty space is not idleness\n",
-           c->filtered - c->sampled, ni_plural(c->filtered - c->sampled, "operation was", "operations were"));
+    ni_say(f, "note        %s %s left out by the plugin's settings: empty space is not idleness\n",
+           NI_COUNT(c->filtered - c->sampled), ni_plural(c->filtered - c->sampled, "operation was", "operations were"));
   if (c->proxy_untimed)
-    ni_say(f, "note        %" PRIu64 " %s no time: not drawn\n", c->proxy_untimed,
+    ni_say(f, "note        %s %s no time: not drawn\n", NI_COUNT(c->proxy_untimed),
            ni_plural(c->proxy_untimed, "proxy record of NVIDIA's inspector has", "proxy records of NVIDIA's inspector have"));
   if (c->arrows_back)
-    ni_say(f, "note        %" PRIu64 " %s not in the timeline, or later by the clocks\n", c->arrows_back,
+    ni_say(f, "note        %s %s not in the timeline, or later by the clocks\n", NI_COUNT(c->arrows_back),
            ni_plural(c->arrows_back, "arrow left out: its other end is", "arrows left out: their other end is"));
   if (c->with_crowded)
-    ni_say(f, "note        %" PRIu64 " %s of --with left out: more than 256 at once on a track\n", c->with_crowded,
+    ni_say(f, "note        %s %s of --with left out: more than 256 at once on a track\n", NI_COUNT(c->with_crowded),
            ni_plural(c->with_crowded, "slice", "slices"));
   char bytes[32];
   if (r->out_large)

@@ -16,10 +16,11 @@ async function open(options) {
 const HOSTILE = '</script><img src=x onerror=alert(1)>';
 
 let page = await open();
-same(await page.locator('section h2').allTextContents(), ['What stands out', 'What was compared', 'NICs, GPUs and host', 'Top counters', 'Side by side',
+same(await page.locator('section h2').allTextContents(), ['What stands out', 'Bytes a second and share of the link', 'What was compared', 'NICs, GPUs and host', 'Top counters', 'Side by side',
   'Groups of counters', 'Rates over time', 'Method'], 'order of the page');
-same(await page.locator('#nav a').count(), 8, 'a link to every section');
-for (const [id, colour] of [['c-changed', '#0072b2'], ['c-top', '#0072b2'], ['c-heat', '#005c9e'], ['c-groups', '#009e73'], ['c-rates', '#0072b2']]) {
+same(await page.locator('#nav a').count(), 9, 'a link to every section');
+same(await page.locator('.chart').first().getAttribute('id'), 'c-carried', 'the first chart is what devices carried');
+for (const [id, colour] of [['c-carried', '#0072b2'], ['c-changed', '#0072b2'], ['c-top', '#0072b2'], ['c-heat', '#005c9e'], ['c-groups', '#009e73'], ['c-rates', '#0072b2']]) {
   ok((await pixels(page, id)).colors[colour] > 300, `${id} is drawn`);
   ok(await page.locator(`#${id}`).getAttribute('aria-label'), `${id} is described for screen readers`);
 }

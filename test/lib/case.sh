@@ -37,6 +37,9 @@ case_ends() {
 TMP=$(mktemp -d "${TMPDIR:-/tmp}/ni-case.XXXXXX")
 trap case_ends EXIT
 
+# grouped NUMBER: as text for people has it: 1,234,567.
+grouped() { sed -E ':again;s/([0-9])([0-9]{3})(,|$)/\1,\2\3/;t again' <<<"$1"; }
+
 # fail WHAT: counted and told; the case goes on.   fatal WHAT: the case ends.
 fail() {
   echo "FAIL $*"

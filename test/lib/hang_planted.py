@@ -40,7 +40,7 @@ def wrong(doc, right):
     elif (op["func"], op["sn"]) != (right["func"], right["sn"]):
         return "operation: " + at
     elif where == "size":
-        names = ["rank %d (%s) called it with 1024 bytes" % (rank, views[rank]["hostname"])]
+        names = ["rank %d (%s) called it with 1,024 bytes" % (rank, views[rank]["hostname"])]
         if first["mismatch"] != ["size"] or missing:
             return "size: %s, missing %s" % (first["mismatch"], missing)
     elif where == "inside":

@@ -20,7 +20,7 @@ STATUS = {"freq": 500, "enable_bandwidth_profiling": True, "enable_nvlink_profil
           "output_filename": "warm-up.json", "frame_id_counter": 12, "connected_clients": ["n0_ipv4:1.2.3.4:5", "n1_ab"], "total_gpus": 16,
           "gpu_info": {}, "sessions": SESSIONS[:1]}
 CLIENTS = {"total_clients": 1, "clients": [{"client_id": "n0_ipv4:1.2.3.4:5", "hostname": "n0", "gpu_count": 8, "gpus": [], "state": "stale",
-                                            "age_s": 4.5, "skew_s": -0.25, "taken": 99, "late": 0, "lost": 2, "version": "0.1.0"}]}
+                                            "age_s": 0.362287, "skew_s": -0.25, "taken": 1234567, "late": 0, "lost": 2, "version": "0.1.0"}]}
 
 
 class Head(http.server.BaseHTTPRequestHandler):
@@ -96,7 +96,7 @@ assert Head.asked[-1][:2] == ("/profiling/stop", {"name": None}), Head.asked
 out = session("list")[0]
 want(out, r"warm-up +yes +2026-11-23T10:00:00Z +12 +0 +3 +warm-up.json", "No space left on device", r"old\?\[2J")
 assert "\x1b" not in out
-want(session("status")[0], "a frame each 500 ms, bandwidth on, NVLink off, 16 GPUs", r"n0_ipv4:1.2.3.4:5 +stale +8 +4.5 +-0.25 +99 +0 +2 +0.1.0")
+want(session("status")[0], "a frame each 500 ms, bandwidth on, NVLink off, 16 GPUs", r"n0_ipv4:1.2.3.4:5 +stale +8 +362 ms +-250 ms +1,234,567 +0 +2 +0.1.0")
 session("recover", "--name", "old", "--resume")
 assert Head.asked == [("/profiling/resume", {"name": "old"}, None)], Head.asked
 want(session("resume", "old")[0], "^old goes on; its file will be old.json$")

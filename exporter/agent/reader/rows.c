@@ -33,6 +33,7 @@ struct late_comm {
   uint64_t hash, used;         /* used: 0: free; the least one gives way */
   int32_t rank[RANKS];
   struct ni_live_who who[RANKS];
+  uint64_t waited_until[RANKS]; /* Unix ns: so far it counts for how long others waited for that rank */
   uint8_t n;
   struct late_op *op;               /* where two ranks are here */
 };
@@ -40,7 +41,7 @@ struct last_one {
   struct ni_live_who who;
   enum ni_func func;
   uint32_t size_class;
-  uint64_t ns; /* from the middle one's arrival (of an even number the earlier one) to its own */
+  uint64_t ns; /* from the middle one's arrival (of an even number the earlier one) to its own, but for what counted before */
 };
 struct ni_rows_late {
   struct late_comm comm[COMMS];
@@ -60,8 +61,9 @@ static struct late_comm *comm_of(struct ni_rows_late *l, uint64_t hash) {
   return l->newest = c;
 }
 
-/* Of an operation that leaves the ring. */
-static bool tell_last(const struct late_comm *c, struct late_op *o, struct last_one *one) {
+/* Of an operation that leaves the ring. Where a rank is late to several that the others have called already, they waited for it
+ * once: time that counted for one of them does not count again, so that a second has a second of waiting at most. */
+static bool tell_last(struct late_comm *c, struct late_op *o, struct last_one *one) {
   uint64_t sorted[RANKS];
   int n = 0, last = 0;
   for (int i = 0; i < c->n; i++) {
@@ -73,7 +75,10 @@ static bool tell_last(const struct late_comm *c, struct late_op *o, struct last_
   }
   o->n = 0;
   if (n < 2 || 2 * n < c->n) return false;
-  *one = (struct last_one){c->who[last], (enum ni_func)o->func, o->size_class, sorted[n - 1] - sorted[(n - 1) / 2]};
+  uint64_t from = sorted[(n - 1) / 2], to = sorted[n - 1];
+  if (from < c->waited_until[last]) from = c->waited_until[last];
+  if (to > from) c->waited_until[last] = to;
+  *one = (struct last_one){c->who[last], (enum ni_func)o->func, o->size_class, to > from ? to - from : 0};
   return true;
 }
 

@@ -27,7 +27,7 @@ const char ni_top_query[] =
     GAUGE("utilization", "gpu_utilization_ratio") GAUGE("power_w", "gpu_power_watts") GAUGE("sm_hz", "gpu_sm_clock_hertz")
     GAUGE("temperature_c", "gpu_temperature_celsius") GAUGE("link_bytes_s", "nic_link_bytes_per_second")
     AS("operations_s", RATE("operations")) " or " AS("bus_bytes_s", RATE("bus_bytes") "/" RATE("bus_seconds")) " or "
-    AS("late_share", RATE("late_seconds") " or 0*" RATE("operations")) " or " AS("rx_bytes_s", RATE("nic_receive_bytes")) " or "
+    AS("late_share", "clamp_max(" RATE("late_seconds") ",1) or 0*" RATE("operations")) " or " AS("rx_bytes_s", RATE("nic_receive_bytes")) " or "
     AS("tx_bytes_s", RATE("nic_transmit_bytes")) " or "
     AS("alive", "0*" P "in_flight_operations+on(node,job_id,attempt,user,rank) group_left() " P "process_up")
     " or "

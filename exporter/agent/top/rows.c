@@ -117,6 +117,7 @@ static bool take_rank(struct ni_top *t, const struct ni_top_source *s, struct ni
   if (r->alive == 0) memcpy(r->state, "killed", sizeof "killed");
   r->busy = own ? own->busy : NAN;
   r->clock = own ? own->clock : NAN;
+  if (r->late > 1) r->late = 1; /* an agent of an older release counts waiting for several at once as often */
   r->tone = *s->error ? NI_TOP_GREY : r->stuck > 0 || r->alive == 0 ? NI_TOP_ALERT : NI_TOP_PLAIN;
   *r->waits = 0;
   if (!*s->error && *r->comm_id && !isnan(r->collectives)) t->by_comm[(*n_comm)++] = r;

@@ -1,6 +1,7 @@
 #include "screen.h"
 
 #include <curses.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,13 @@ struct ni_screen {
 /* ---- tables as text ---- */
 
 static void number(char out[CELL], int unit, double v) {
+  if (unit == 'o') { /* in five characters */
+    const char *prefix = v < 9999.5 ? "" : v < 999.5e3 ? "k" : "M";
+    const double shown = *prefix == 'k' ? v / 1e3 : *prefix == 'M' ? v / 1e6 : v;
+    if (v >= 0) snprintf(out, CELL, "%.*f%s", *prefix && shown < 99.95, shown, prefix);
+    else snprintf(out, CELL, "-");
+    return;
+  }
   const char *name = unit == 'B' && v >= 0 ? ni_decimal_unit(&v, 999.5) : unit == 'n' ? "" : (const char[]){(char)unit, 0};
   v *= unit == '%' ? 100 : unit == 'M' ? 1e-6 : 1;
   if (!(v >= 0) || (unit == 's' && v == 0)) snprintf(out, CELL, "-");
@@ -94,10 +102,12 @@ static void head(const struct ni_top *t, void (*line)(struct ni_screen *s, enum 
   struct ni_put_text w = {text, sizeof text};
   const struct ni_top_job *shown[TOLD];
   size_t told = 0, k;
-  ni_put(&w, "%s  %zu %s, %zu %s, %zu %s, %.0f in flight, %.0f stuck",
-         ni_second_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000000000), ' ', true, now) + 11, t->nodes, ni_plural(t->nodes, "node", "nodes"),
-         t->jobs, ni_plural(t->jobs, "job", "jobs"), t->ranks, ni_plural(t->ranks, "rank", "ranks"), t->in_flight, t->stuck);
-  if (t->n[NI_TOP_RANKS] < t->rows) ni_put(&w, "; %zu of %zu with \"%s\"", t->n[NI_TOP_RANKS], t->rows, t->filter);
+  ni_put(&w, "%s  %s %s, %s %s, %s %s, %s in flight, %s stuck",
+         ni_second_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000000000), ' ', true, now) + 11, NI_COUNT(t->nodes),
+         ni_plural(t->nodes, "node", "nodes"), NI_COUNT(t->jobs), ni_plural(t->jobs, "job", "jobs"), NI_COUNT(t->ranks),
+         ni_plural(t->ranks, "rank", "ranks"), NI_COUNT(fmin(t->in_flight, 1e18)), NI_COUNT(fmin(t->stuck, 1e18)));
+  if (t->n[NI_TOP_RANKS] < t->rows)
+    ni_put(&w, "; %s of %s with \"%s\"", NI_COUNT(t->n[NI_TOP_RANKS]), NI_COUNT(t->rows), t->filter);
   line(s, NI_TOP_PLAIN, text);
   for (size_t i = 0; i < t->n[NI_TOP_JOBS] && told < TOLD; i++) { /* each agent tells of its job */
     const struct ni_top_job *j = t->item[NI_TOP_JOBS][i];
@@ -189,6 +199,16 @@ static void put_wrapped(struct ni_screen *s, enum ni_top_tone tone, const char *
   }
 }
 
+/* What stands in place of an empty table: why it is empty, and what key shows more. */
+static const char *why_empty(const struct ni_top *t, enum ni_top_kind kind, char out[256]) {
+  static const char *const none[NI_TOP_KINDS] = {
+      [NI_TOP_GPUS] = "No GPU: NVML (libnvidia-ml.so.1) tells of none on the nodes that answer. n shows the NICs.",
+      [NI_TOP_NICS] = "No NIC: no InfiniBand, Slingshot or Ethernet device is seen on the nodes that answer. n shows the ranks."};
+  if (kind != NI_TOP_RANKS) return none[kind];
+  snprintf(out, 256, "No rank has \"%s\" in job, host, communicator or function. Esc shows all.", t->filter);
+  return out;
+}
+
 /* The heads and n items below. */
 static void put_table(struct ni_screen *s, const struct ni_top *t, enum ni_top_kind kind, size_t from, size_t n) {
   char *text = NULL, *end;
@@ -213,10 +233,18 @@ static void put_help(struct ni_screen *s) {
       "Esc        show all", "n          ranks, GPUs, NICs", "space p    pause", "+ -        look more often, less often",
       "h F1       this help", "q F10      quit", "",
       "AGE        for how long the oldest operation has been in flight", "BUSBW      bus bandwidth of the last seconds, bytes a second",
-      "LATE       of its operations, to how many it came last of its node's ranks",
+      "LATE       share of the time for which the middle rank of its node waited for it",
       "WAITS FOR  ranks that have not come to the operation that this one is in", "",
       "Red: stuck or killed. Yellow: others wait for it; a bar: for 5 s or more.", "Dim: its node does not answer.", "", "Any key goes back."};
   for (size_t i = 0; i < sizeof line / sizeof *line; i++) put(s, line[i], strlen(line[i]), i ? A_NORMAL : A_BOLD);
+}
+
+/* One blank where there are two. */
+static void closer(char *text) {
+  char *to = text;
+  for (const char *from = text; *from; from++)
+    if (from[0] != ' ' || from[1] != ' ') *to++ = *from;
+  *to = 0;
 }
 
 void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *nothing) {
@@ -238,13 +266,16 @@ void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *not
     }
     s->page = room > 2 ? (size_t)room - 1 : 1;
     if (s->from + s->page > n) s->from = n > s->page ? n - s->page : 0;
-    if (!t->rows) put_wrapped(s, NI_TOP_PLAIN, nothing);
+    char why[256];
+    if (!n && (t->rows || s->view != NI_TOP_RANKS)) put_wrapped(s, NI_TOP_PLAIN, why_empty(t, s->view, why));
+    else if (!n) put_wrapped(s, NI_TOP_PLAIN, nothing);
     else put_table(s, t, s->view, s->from, s->page);
     for (int kind = NI_TOP_GPUS; kind <= NI_TOP_NICS; kind++)
       if (below[kind]) put_table(s, t, (enum ni_top_kind)kind, 0, (size_t)below[kind] - 1);
     if (s->typing) snprintf(keys, sizeof keys, "Filter: %s_   Enter keeps it, Esc shows all", t->filter);
     else snprintf(keys, sizeof keys, "F1 Help  F4 Filter  F6 Sort: %s  n GPUs, NICs  Space %s  + - %gs  F10 Quit", ni_top_sort_names[t->sort],
                   s->paused ? "PAUSED" : "Pause", (double)s->every_ns / 1e9);
+    if (!s->typing && (int)strlen(keys) > COLS) closer(keys);
     s->y = LINES - 1;
     put(s, keys, strlen(keys), A_REVERSE);
   }

@@ -4,6 +4,7 @@
 #ifndef NI_AMOUNT_TEXT_H
 #define NI_AMOUNT_TEXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -23,7 +24,26 @@ static inline const char *ni_bytes_text(uint64_t bytes, char out[32]) {
   return out;
 }
 
-/* A number in groups of three: "3,000,000,000", "-22". */
+/* A number of anything but bytes, a rate or a mean, in three digits with the prefix of its thousands: "0.0227", "538",
+ * "12.2 k", "204 M". Below 0 with its sign. */
+static inline const char *ni_number_text(double v, char out[32]) {
+  static const char *const prefix[] = {"", " k", " M", " G", " T", " P", " E"};
+  unsigned p = 0;
+  while ((v >= 999.5 || v <= -999.5) && p + 1 < sizeof prefix / sizeof *prefix) v /= 1000, p++;
+  const double size = v < 0 ? -v : v;
+  if (p) snprintf(out, 32, "%.*f%s", size < 9.995 ? 2 : size < 99.95 ? 1 : 0, v, prefix[p]);
+  else snprintf(out, 32, "%.3g", v);
+  return out;
+}
+
+/* A part of a whole: "0 %", "< 0.1 %", "85.6 %". */
+static inline const char *ni_share_text(double share, char out[32]) {
+  const bool little = share > 0 && share < 0.0005;
+  snprintf(out, 32, little ? "< 0.1 %%" : share == 0 ? "0 %%" : "%.1f %%", 100 * share);
+  return out;
+}
+
+/* A number in groups of three, as all text for people has them: "3,000,000,000", "-22". */
 static inline const char *ni_count_text(int64_t n, char out[32]) {
   char digits[24];
   int len = snprintf(digits, sizeof digits, "%llu", n < 0 ? 0 - (unsigned long long)n : (unsigned long long)n);
@@ -36,6 +56,8 @@ static inline const char *ni_count_text(int64_t n, char out[32]) {
   *at = 0;
   return out;
 }
+/* The same where it is printed at once: a text that lasts as long as the block in which this stands. */
+#define NI_COUNT(n) ni_count_text((int64_t)(n), (char[32]){0})
 
 /* The size of a message, with two decimals, so that 1 MiB is not 1 MB: "1.05 MB", "4 B". NVIDIA's form, of its files,
  * folders and pictures, is ni_human_bytes. */

@@ -78,9 +78,9 @@ static void fill_row(struct ni_table *t, const struct row *r, const bool *shown)
   if (r->first->who->hash) ni_table_cell(t, "0x%" PRIx64, r->first->who->hash);
   else ni_table_cell(t, "the job");
   ni_table_cell(t, "%s", ni_safe_text(r->name ? r->name : "-", name, sizeof name));
-  ni_table_cell(t, "%" PRIu64 "/%d", r->ranks, r->first->who->n_ranks);
+  ni_table_cell(t, "%s/%s", NI_COUNT(r->ranks), NI_COUNT(r->first->who->n_ranks));
   for (int i = 0; i < COLS; i++)
-    if (shown[i]) ni_table_cell(t, "%" PRIu64, r->sum[i]);
+    if (shown[i]) ni_table_cell(t, "%s", NI_COUNT(r->sum[i]));
   ni_table_cell(t, "%s", r->not_final ? " no final line" : "");
 }
 
@@ -111,7 +111,7 @@ static void print_table(const struct ni_ledger *c, bool every) {
     }
   ni_say(stdout, "\n");
   ni_table_print(&t, stdout);
-  if (shown < groups) ni_say(stdout, "... and %zu more %s (--all shows them)\n", groups - shown,
+  if (shown < groups) ni_say(stdout, "... and %s more %s (--all shows them)\n", NI_COUNT(groups - shown),
                              ni_plural(groups - shown, "communicator", "communicators"));
   const char *before = "all zero, not shown: ";
   for (int k = 0; k < COLS; k++)
@@ -125,8 +125,8 @@ static void print_table(const struct ni_ledger *c, bool every) {
 static void print_tally(const char *title, const struct ni_tally *t) {
   if (!t->n && !t->other) return;
   ni_say(stdout, "%-12s", title);
-  for (size_t i = 0; i < t->n; i++) ni_say(stdout, "%s%s %" PRIu64, i ? ", " : "", t->item[i].name, t->item[i].count);
-  if (t->other) ni_say(stdout, "%sothers %" PRIu64, t->n ? ", " : "", t->other);
+  for (size_t i = 0; i < t->n; i++) ni_say(stdout, "%s%s %s", i ? ", " : "", t->item[i].name, NI_COUNT(t->item[i].count));
+  if (t->other) ni_say(stdout, "%sothers %s", t->n ? ", " : "", NI_COUNT(t->other));
   ni_say(stdout, "\n");
 }
 
@@ -137,7 +137,7 @@ void ni_check_verdict(const struct ni_ledger *c) {
   for (int i = 0; !complete && i < NI_PROBLEM_FIRST_NOTE; i++) {
     const struct ni_problem *p = &c->problem[i];
     if (!p->places) continue;
-    ni_say(stdout, "%s%" PRIu64 " %s", between, p->count, ni_problem_text((enum ni_problem_code)i, p->count));
+    ni_say(stdout, "%s%s %s", between, NI_COUNT(p->count), ni_problem_text((enum ni_problem_code)i, p->count));
     if (p->where[0].text) ni_say(stdout, " (%s%s)", p->where[0].text, p->places > 1 ? ", ..." : "");
     between = "; ";
   }
@@ -148,7 +148,7 @@ static void print_events(const struct ni_ledger *c) {
   const char *before = "events      ";
   for (int i = 0; i < NI_EVENT_COUNT; i++)
     if (c->events[i]) {
-      ni_say(stdout, "%s%s %" PRIu64, before, ni_event_names[i], c->events[i]);
+      ni_say(stdout, "%s%s %s", before, ni_event_names[i], NI_COUNT(c->events[i]));
       before = ", ";
     }
   if (*before == ',') ni_say(stdout, "\n");
@@ -171,10 +171,10 @@ static void print_series(const struct ni_ledger *c) {
   }
   free(host);
   if (!c->n_series) return;
-  ni_say(stdout, "counters    %" PRIu64 " %s of %" PRIu64 " %s from %zu %s", all.samples, ni_plural(all.samples, "sample", "samples"),
-         all.counters, ni_plural(all.counters, "counter", "counters"), hosts, ni_plural(hosts, "host", "hosts"));
+  ni_say(stdout, "counters    %s %s of %s %s from %s %s", NI_COUNT(all.samples), ni_plural(all.samples, "sample", "samples"),
+         NI_COUNT(all.counters), ni_plural(all.counters, "counter", "counters"), NI_COUNT(hosts), ni_plural(hosts, "host", "hosts"));
   if (alike && all.interval_ns) ni_say(stdout, ", every %.1f s", (double)all.interval_ns / 1e9);
-  if (all.sweeps) ni_say(stdout, ", and %" PRIu64 " %s of all", all.sweeps, ni_plural(all.sweeps, "sweep", "sweeps"));
+  if (all.sweeps) ni_say(stdout, ", and %s %s of all", NI_COUNT(all.sweeps), ni_plural(all.sweeps, "sweep", "sweeps"));
   ni_say(stdout, "\n");
 }
 
@@ -210,13 +210,12 @@ static void print_clocks(void *unused, const char *text) { ni_say(stdout, "CLOCK
 void ni_check_print(const struct ni_ledger *c, const struct ni_clocks *clocks, bool all) {
   char file_bytes[32], text_bytes[32];
   size_t hosts = count_hosts(c);
-  ni_say(stdout, "files       %zu (%s, %s of text), %zu process%s on %zu host%s\n", (size_t)c->files,
-         ni_bytes_text(c->file_bytes, file_bytes), ni_bytes_text(c->text_bytes, text_bytes), c->n_processes,
-         ni_plural(c->n_processes, "", "es"), hosts, ni_plural(hosts, "", "s"));
-  ni_say(stdout, "lines       %" PRIu64 ": %" PRIu64 " %s, %" PRIu64 " about the run, %" PRIu64 " of the proxy, %" PRIu64
-         " bad\n",
-         c->lines, c->operations, ni_plural(c->operations, "operation", "operations"), c->control_lines,
-         c->proxy_lines, c->bad_lines);
+  ni_say(stdout, "files       %s (%s, %s of text), %s process%s on %s host%s\n", NI_COUNT(c->files),
+         ni_bytes_text(c->file_bytes, file_bytes), ni_bytes_text(c->text_bytes, text_bytes), NI_COUNT(c->n_processes),
+         ni_plural(c->n_processes, "", "es"), NI_COUNT(hosts), ni_plural(hosts, "", "s"));
+  ni_say(stdout, "lines       %s: %s %s, %s about the run, %s of the proxy, %s bad\n", NI_COUNT(c->lines), NI_COUNT(c->operations),
+         ni_plural(c->operations, "operation", "operations"), NI_COUNT(c->control_lines), NI_COUNT(c->proxy_lines),
+         NI_COUNT(c->bad_lines));
   ni_clocks_say(clocks, false, print_clocks, NULL);
   print_tally("operations", &c->funcs);
   print_events(c);
@@ -230,7 +229,7 @@ void ni_check_print(const struct ni_ledger *c, const struct ni_clocks *clocks, b
   if (c->bad_lines) {
     ni_say(stdout, "\nbad lines  ");
     for (int i = NI_REJ_BLANK + 1; i < NI_REJ_COUNT; i++)
-      if (c->reasons[i]) ni_say(stdout, " %s %" PRIu64, ni_reject_name((enum ni_reject)i), c->reasons[i]);
+      if (c->reasons[i]) ni_say(stdout, " %s %s", ni_reject_name((enum ni_reject)i), NI_COUNT(c->reasons[i]));
     ni_say(stdout, "\n");
     for (size_t i = 0; i < c->n_samples; i++) ni_say(stdout, "  %s\n", c->sample[i].text);
   }
@@ -238,11 +237,11 @@ void ni_check_print(const struct ni_ledger *c, const struct ni_clocks *clocks, b
   for (int i = 0; i < NI_PROBLEM_COUNT; i++) {
     const struct ni_problem *p = &c->problem[i];
     if (!p->places) continue;
-    ni_say(stdout, "%s %" PRIu64 " %s\n", i < NI_PROBLEM_FIRST_NOTE ? "problem    " : "note       ", p->count,
+    ni_say(stdout, "%s %s %s\n", i < NI_PROBLEM_FIRST_NOTE ? "problem    " : "note       ", NI_COUNT(p->count),
            ni_problem_text((enum ni_problem_code)i, p->count));
     for (uint64_t k = 0; k < p->places && k < NI_LEDGER_WHERES; k++)
       if (p->where[k].text) ni_say(stdout, "              %s\n", p->where[k].text);
-    if (p->places > NI_LEDGER_WHERES) ni_say(stdout, "              and %" PRIu64 " more %s\n", p->places - NI_LEDGER_WHERES,
+    if (p->places > NI_LEDGER_WHERES) ni_say(stdout, "              and %s more %s\n", NI_COUNT(p->places - NI_LEDGER_WHERES),
                                              ni_plural(p->places - NI_LEDGER_WHERES, "place", "places"));
   }
   ni_check_verdict(c);

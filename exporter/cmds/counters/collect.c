@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/plural.h"
@@ -42,7 +43,7 @@ static size_t complain(const struct ni_set *s, const struct ni_reading *r, const
     if (said < NAMED) said++, ni_say(stderr, "%s: not read: %s %s\n", name, s->entity[s->counter[i].entity].name, s->counter[i].name);
     n++;
   }
-  if (n > said) ni_say(stderr, "%s: not read: and %zu more\n", name, n - said);
+  if (n > said) ni_say(stderr, "%s: not read: and %s more\n", name, NI_COUNT(n - said));
   return n;
 }
 
@@ -66,7 +67,7 @@ static int run(const struct collect *c, const char *name) {
     else {
       code = bad ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
       if (!c->quiet)
-        ni_say(stderr, "%s: %zu counters of %zu %s in %.3f s\n", c->file, s->n_counters - bad, s->n_entities,
+        ni_say(stderr, "%s: %s counters of %s %s in %.3f s\n", c->file, NI_COUNT(s->n_counters - bad), NI_COUNT(s->n_entities),
                ni_plural(s->n_entities, "source", "sources"), (double)((int64_t)ni_now_ns(CLOCK_REALTIME) - started) / 1e9);
     }
   }

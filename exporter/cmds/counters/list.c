@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/table.h"
@@ -76,7 +77,7 @@ static void print(const struct here *h) {
     const char *how = ni_near_name(h->nearest[i].how);
     ni_table_cell(&t, "%s", e->name);
     ni_table_cell(&t, "%s", ni_source_name(e->source));
-    ni_table_cell(&t, "%u", e->n);
+    ni_table_cell(&t, "%s", NI_COUNT(e->n));
     ni_table_cell(&t, "%s", e->link ? e->link : "");
     ni_table_cell(&t, "%s", e->pci ? e->pci : "");
     if (e->numa < 0) ni_table_cell(&t, "%s", "");
@@ -84,7 +85,7 @@ static void print(const struct here *h) {
     ni_table_cell(&t, "%s%s%s%s", how ? h->nearest[i].gpu : "", how ? " (" : "", how ? how : "", how ? ")" : "");
     size_t bad = unreadable(h, e, names, sizeof names);
     char below[512] = "";
-    if (bad) snprintf(below, sizeof below, "%s%zu cannot be read: %s%s", e->warning ? "" : "  ", bad, names, bad > 3 ? ", ..." : "");
+    if (bad) snprintf(below, sizeof below, "%s%s cannot be read: %s%s", e->warning ? "" : "  ", NI_COUNT(bad), names, bad > 3 ? ", ..." : "");
     ni_table_cell(&t, "%s%s%s%s", e->warning ? "  warning: " : "", e->warning ? e->warning : "", e->warning && bad ? "; " : "", below);
   }
   ni_table_print(&t, stdout);

@@ -224,7 +224,7 @@ int ni_recorder_start(struct ni_recorder *r, const struct ni_record_options *o, 
   }
   if (code != NI_EXIT_FINE) free_recorder(r);
   else if (!quiet)
-    ni_say(stderr, "%s: %zu counters of %zu %s every %s into %s; whoever kills this loses 10 s at most\n", who, counters, entities,
+    ni_say(stderr, "%s: %s counters of %s %s every %s into %s; whoever kills this loses 10 s at most\n", who, NI_COUNT(counters), NI_COUNT(entities),
            ni_plural(entities, "source", "sources"), ni_duration_text((double)o->every_ns / 1e3, every), ni_series_path(r->writer));
   return code;
 }
@@ -238,8 +238,8 @@ bool ni_recorder_stop(struct ni_recorder *r) {
   struct ni_series_totals t = ni_series_totals(r->writer);
   bool whole = !r->error && !r->said && !t.lost;
   if (whole && r->quiet) return free_recorder(r), true;
-  ni_say(stderr, "%s: %" PRIu64 " %s of %zu counters, %" PRIu64 " missed", r->who, r->samples, ni_plural(r->samples, "sample", "samples"),
-         ni_collector_set(r->now.c)->n_counters, r->missed);
+  ni_say(stderr, "%s: %s %s of %s counters, %s missed", r->who, NI_COUNT(r->samples), ni_plural(r->samples, "sample", "samples"),
+         NI_COUNT(ni_collector_set(r->now.c)->n_counters), NI_COUNT(r->missed));
   if (!whole) ni_say(stderr, "; not all of them are in the file: %s", r->error ? strerror(-r->error) : "it could not be written");
   ni_say(stderr, "; %s in %s\n", ni_bytes_text(t.bytes, size), ni_series_path(r->writer));
   free_recorder(r);

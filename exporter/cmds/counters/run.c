@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/time_text.h"
 #include "exporter/input/scan_files.h"
-#include "figures.h"
+#include "over_time.h"
 #include "recorder.h"
 
 enum { CODE_OWN = 125, CODE_NOT_RUN = 126, CODE_NOT_FOUND = 127, ROWS = 16 };
@@ -133,8 +132,7 @@ static bool can_write(const char *option, const char *path, const char *who) {
   return e == 0;
 }
 
-static void write_json(const struct run *r, const char *who, const struct ni_counter_findings *v, const struct ni_figures *f, size_t n,
-                       int code, const char *series) {
+static void write_json(const struct run *r, const char *who, const struct ni_counters_view *v, int code, const char *series) {
   struct ni_out_stream o;
   int e = ni_out_open(&o, r->json);
   if (e == 0) {
@@ -145,25 +143,25 @@ static void write_json(const struct run *r, const char *who, const struct ni_cou
     ni_json_f64(j, "seconds", r->seconds);
     ni_json_text(j, "series", series);
     NI_JSON_ARRAY(j, "findings")
-      for (size_t i = 0; i < v->n; i++) ni_counters_json_finding(j, &v->finding[i]);
-    ni_figures_json(j, f, n);
+      for (size_t i = 0; i < v->findings.n; i++) ni_counters_json_finding(j, &v->findings.finding[i]);
+    ni_figures_json(j, v->figures, v->n_figures);
     ni_json_close(j);
   }
   if (ni_out_close(&o, e, true) < 0) ni_say(stderr, "%s: --json %s: %s\n", who, r->json, o.why);
 }
 
-static void say(const struct run *r, const char *who, const struct ni_counters_view *v, const struct ni_figures *f, size_t n, int code) {
+static void say(const struct run *r, const char *who, const struct ni_counters_view *v, int code) {
   const struct ni_pair *p = &v->pair;
   char time[32];
-  ni_say(stderr, "\n%s: %s ended with %d after %s; %" PRIu64 " of %zu counters of %zu %s changed\n", who, r->command[0], code,
-         ni_duration_text(r->seconds * 1e6, time), v->changed, p->n_rows, p->n_entities, ni_plural(p->n_entities, "source", "sources"));
+  ni_say(stderr, "\n%s: %s ended with %d after %s; %s of %s counters of %zu %s changed\n", who, r->command[0], code,
+         ni_duration_text(r->seconds * 1e6, time), NI_COUNT(v->changed), NI_COUNT(p->n_rows), p->n_entities, ni_plural(p->n_entities, "source", "sources"));
   for (size_t i = 0; i < v->findings.n; i++) {
     const struct ni_counter_finding *x = &v->findings.finding[i];
     ni_say(stderr, "%-9s %s\n          %s\n", ni_level_name(x->level), x->text, x->advice);
   }
   if (!v->findings.n_faults)
     ni_say(stderr, "%s\n", p->n_rows ? "no finding: no counter says that anything held this back" : "no counter can be read here");
-  ni_figures_print(f, n, ROWS, stderr);
+  ni_figures_print(v->figures, v->n_figures, ROWS, stderr);
 }
 
 /* The sweep stays the sampling's. */
@@ -178,14 +176,12 @@ static struct ni_sweep sweep_of(const struct ni_sampling *s, const char *name, c
 static void tell(const struct run *r, const char *who, int code, const char *series, struct ni_recorder *recorder) {
   char time[4][40];
   struct ni_counters_view v = {.sweep = {sweep_of(&r->before, "before", time[0], time[1]), sweep_of(&r->after, "after", time[2], time[3])}};
-  size_t n = 0;
-  struct ni_figures *f = ni_counters_view_make(&v) ? ni_figures_make(&v.pair, &n) : NULL;
-  if (!f) ni_say(stderr, "%s: %s\n", who, strerror(ENOMEM));
-  if (f && !r->quiet) say(r, who, &v, f, n, code);
-  if (f && r->json) write_json(r, who, &v.findings, f, n, code, r->own_dir ? NULL : series);
+  const bool made = ni_counters_view_make(&v);
+  if (!made) ni_say(stderr, "%s: %s\n", who, strerror(ENOMEM));
+  if (made && !r->quiet) say(r, who, &v, code);
+  if (made && r->json) write_json(r, who, &v, code, r->own_dir ? NULL : series);
   (void)ni_recorder_stop(recorder);
-  if (f && r->html) (void)ni_counters_page_over_time(&v, series, r->html, who);
-  free(f);
+  if (made && r->html) (void)ni_counters_page_over_time(&v, series, r->html, who);
   v.sweep[0] = v.sweep[1] = (struct ni_sweep){0};
   ni_counters_view_free(&v);
 }

@@ -11,7 +11,7 @@
 #include "exporter/base/text/safe_text.h"
 #include "exporter/cli/command.h"
 #include "exporter/output/counters/versus.h"
-#include "figures.h"
+#include "over_time.h"
 
 struct summarize {
   struct ni_inputs inputs;
@@ -60,7 +60,7 @@ const struct ni_command ni_counters_summarize_command = {
     .opt = (const struct ni_opt[]){
         {NULL, 0, NI_OPT_INPUTS, "BEFORE AFTER", NULL, NI_INTO(struct summarize, inputs), .min = 1,
          .want = "which sweeps? BEFORE and AFTER, as `counters collect` or net_prof wrote them"},
-        {"top", 0, NI_OPT_NUMBER, "N", "Counters a NIC or GPU, the most unusual first; 0: none", NI_INTO(struct summarize, top), .def = "20"},
+        {"top", 0, NI_OPT_NUMBER, "N", "Counters a NIC or GPU, the most unusual first; 0: none", NI_INTO(struct summarize, top), .def = "5"},
         {"groups", 0, NI_OPT_FLAG, NULL, "Also what changed in each of net_prof's groups", NI_INTO(struct summarize, groups)},
         NI_ROW_JSON(struct summarize, "counters"),
         {"csv", 0, NI_OPT_TEXT, "FILE", "A row a counter as CSV; - writes to standard output", NI_INTO(struct summarize, csv), .min = 1},

@@ -13,9 +13,10 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/now.h"
 #include "exporter/base/text/time_text.h"
-#include "figures.h"
+#include "exporter/output/counters/figures.h"
 #include "recorder.h"
 
 struct watch {
@@ -69,8 +70,8 @@ static void show_screen(const struct watch *w, const struct ni_figures *f, size_
   size_t room = size.ws_row > 8 ? size.ws_row - 6u : 2, most = gpus && gpus < n ? room / 2 : room;
   /* Between the marks of a synchronised update, so that nothing flickers. */
   steer("\033[?2026h\033[H\033[2J");
-  ni_say(stdout, "%s, %.3g s, %zu counters   q ends\n",
-         ni_second_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000000000), ' ', true, when), seconds, ni_collector_set(w->now.c)->n_counters);
+  ni_say(stdout, "%s, %.3g s, %s counters   q ends\n",
+         ni_second_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000000000), ' ', true, when), seconds, NI_COUNT(ni_collector_set(w->now.c)->n_counters));
   ni_figures_print(f, n, most, stdout);
   steer("\033[?2026l");
 }

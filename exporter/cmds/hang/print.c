@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/model/hang/judge/knot.h"
@@ -66,7 +67,7 @@ static void print_op(const struct ni_hang_verdict *v, const struct ni_hang_view 
   ni_say(stdout, " ");
   if (w->where == NI_HANG_OTHER_CALL || op->kind == NI_KIND_P2P) {
     ni_hang_say_op(stdout, v, op);
-    if (op->kind == NI_KIND_P2P) ni_say(stdout, ", %" PRIu64 " %s", op->bytes, ni_plural(op->bytes, "byte", "bytes"));
+    if (op->kind == NI_KIND_P2P) ni_say(stdout, ", %s %s", NI_COUNT(op->bytes), ni_plural(op->bytes, "byte", "bytes"));
     ni_say(stdout, ", ");
   }
   ni_say(stdout, "%s", ni_hang_state_name(op->state));
@@ -132,7 +133,7 @@ static void print_knot(const struct ni_hang_verdict *v, const struct ni_hang_kno
          ni_plural((uint64_t)k->any->who->n_ranks, "rank", "ranks"));
   if (k->kind == NI_KIND_COLL) {
     ni_hang_say_op(stdout, v, &k->op);
-    ni_say(stdout, ", %" PRIu64 " %s", k->op.bytes, ni_plural(k->op.bytes, "byte", "bytes"));
+    ni_say(stdout, ", %s %s", NI_COUNT(k->op.bytes), ni_plural(k->op.bytes, "byte", "bytes"));
   } else {
     ni_say(stdout, "Send/Recv");
   }
@@ -181,14 +182,14 @@ static void print_runs(const struct ni_hang_verdict *v, const struct ni_runs *ru
   bool *judged = judged_runs(v, runs, &n);
   char text[256];
   if (!judged) return;
-  ni_say(stdout, "%zu run%s in these logs%s:\n", n, ni_plural(n, "", "s"),
+  ni_say(stdout, "%s run%s in these logs%s:\n", NI_COUNT(n), ni_plural(n, "", "s"),
          ni_plural(n, "", ", judged together: --run chooses one"));
   for (size_t i = 0; i < runs->n && said < RUNS_SHOWN; i++) {
     if (!judged[i]) continue;
     ni_say(stdout, "  %s\n", ni_run_text(runs, i, text));
     said++;
   }
-  if (n > said) ni_say(stdout, "  and %zu more\n", n - said);
+  if (n > said) ni_say(stdout, "  and %s more\n", NI_COUNT(n - said));
   free(judged);
 }
 
@@ -228,7 +229,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
   print_said("because: ", ni_hang_said_why(v));
   print_said("next: ", ni_hang_said_next(v));
   size_t more = v->n_hangs - v->n_roots;
-  if (more) ni_say(stdout, "%zu more communicator%s because of it\n", more, ni_plural(more, " waits", "s wait"));
+  if (more) ni_say(stdout, "%s more communicator%s because of it\n", NI_COUNT(more), ni_plural(more, " waits", "s wait"));
   if (v->fate.earlier) {
     ni_hang_say_earlier(stdout, v);
     ni_say(stdout, "\n");
@@ -239,7 +240,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
     bool left = !ni_hang_is_hang(v) && v->fate.over && !k->past;
     if (all || (((k->hangs && k->root) || left) && i < SHOWN)) print_knot(v, k, all);
   }
-  if (all && v->n > WAITS) ni_say(stdout, "\n... and %zu more communicators\n", v->n - WAITS);
+  if (all && v->n > WAITS) ni_say(stdout, "\n... and %s more communicators\n", NI_COUNT(v->n - WAITS));
   if (v->blind)
     ni_say(stdout,
         "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy engine, Broadcast "
@@ -255,9 +256,9 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
            ni_plural(v->fate.dead_boxes, "the process that is gone", "processes that are gone"),
            ni_plural(v->fate.dead_boxes, "its black box", "their black boxes"));
   if (m->dumps)
-    ni_say(stdout, "%" PRIu64 " Flight Recorder dump%s read\n", m->dumps, ni_plural(m->dumps, " of PyTorch was", "s of PyTorch were"));
+    ni_say(stdout, "%s Flight Recorder dump%s read\n", NI_COUNT(m->dumps), ni_plural(m->dumps, " of PyTorch was", "s of PyTorch were"));
   if (m->unreadable && !ni_hang_is_hang(v))
-    ni_say(stdout, "%" PRIu64 " file%s could not be read, the first: %s\n", m->unreadable, ni_plural(m->unreadable, "", "s"),
+    ni_say(stdout, "%s file%s could not be read, the first: %s\n", NI_COUNT(m->unreadable), ni_plural(m->unreadable, "", "s"),
            m->first_bad ? m->first_bad : "");
 }
 

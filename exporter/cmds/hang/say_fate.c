@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/model/hang/judge/fate.h"
 #include "say_fate.h"
@@ -33,7 +34,7 @@ static void say_processes(FILE *f, const struct ni_hang_verdict *v, enum ni_hang
 static void say_all(FILE *f, size_t n) {
   if (n == 1) fputs("the only process", f);
   else if (n == 2) fputs("both processes", f);
-  else ni_say(f, "all %zu processes", n);
+  else ni_say(f, "all %s processes", NI_COUNT(n));
 }
 
 /* What those that ended by themselves could not write. */
@@ -47,7 +48,7 @@ static void say_unwritten(FILE *f, const struct ni_hang_verdict *v) {
     if (m->process[i].unwritten_error) error = m->process[i].unwritten_error;
   }
   if (!n) return;
-  ni_say(f, "; %" PRIu64 " finished %s could not be written", n, ni_plural(n, "operation", "operations"));
+  ni_say(f, "; %s finished %s could not be written", NI_COUNT(n), ni_plural(n, "operation", "operations"));
   if (error) ni_say(f, " (%s)", strerror(error));
   fputs(": `recover` has them", f);
 }
@@ -62,7 +63,7 @@ void ni_hang_say_end(FILE *f, const struct ni_hang_verdict *v) {
     say_all(f, n);
     ni_say(f, " %s gone (killed or crashed)", ni_plural(n, "is", "are"));
   } else {
-    ni_say(f, "%zu of %zu processes %s gone (killed or crashed): ", dead, n, ni_plural(dead, "is", "are"));
+    ni_say(f, "%s of %s processes %s gone (killed or crashed): ", NI_COUNT(dead), NI_COUNT(n), ni_plural(dead, "is", "are"));
     say_processes(f, v, NI_HANG_DEAD, UINT64_MAX);
     fputs("; the others have ended by themselves", f);
   }
@@ -79,7 +80,7 @@ void ni_hang_say_end(FILE *f, const struct ni_hang_verdict *v) {
 }
 
 static void say_unseen(FILE *f, const struct ni_hang_fate *t) {
-  ni_say(f, "no data of %zu of the %d ranks of ", t->unseen, t->unseen_in->who->n_ranks);
+  ni_say(f, "no data of %s of the %s ranks of ", NI_COUNT(t->unseen), NI_COUNT(t->unseen_in->who->n_ranks));
   ni_hang_say_comm(f, t->unseen_in);
 }
 
@@ -92,9 +93,9 @@ static void say_dark(FILE *f, const struct ni_hang_verdict *v) {
     return;
   }
   fputs("no black box of ", f);
-  if (t->dark < t->processes) ni_say(f, "%zu of ", t->dark);
+  if (t->dark < t->processes) ni_say(f, "%s of ", NI_COUNT(t->dark));
   if (t->processes == 1) fputs("the only process", f);
-  else ni_say(f, "the %zu processes", t->processes);
+  else ni_say(f, "the %s processes", NI_COUNT(t->processes));
   if (m->foreign)
     ni_say(f, " could be read (%zu in %s belong%s to uid %" PRIu32 "%s): run as that user, or on the nodes", m->foreign,
             m->box_dir, ni_plural(m->foreign, "s", ""), m->foreign_uid, m->foreign > t->dark ? " and others" : "");
@@ -126,9 +127,9 @@ void ni_hang_say_cannot_tell(FILE *f, const struct ni_hang_verdict *v) {
 
 void ni_hang_say_job(FILE *f, const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
-  ni_say(f, "%zu %s", t->ranks, t->more_ranks ? "or more ranks" : ni_plural(t->ranks, "rank", "ranks"));
-  if (t->processes != t->ranks) ni_say(f, " in %zu process%s", t->processes, ni_plural(t->processes, "", "es"));
-  ni_say(f, ", %zu communicator%s", v->n_communicators, ni_plural(v->n_communicators, "", "s"));
+  ni_say(f, "%s %s", NI_COUNT(t->ranks), t->more_ranks ? "or more ranks" : ni_plural(t->ranks, "rank", "ranks"));
+  if (t->processes != t->ranks) ni_say(f, " in %s process%s", NI_COUNT(t->processes), ni_plural(t->processes, "", "es"));
+  ni_say(f, ", %s communicator%s", NI_COUNT(v->n_communicators), ni_plural(v->n_communicators, "", "s"));
   if (t->unseen && v->answer != NI_HANG_CANNOT_TELL) {
     fputs("; ", f);
     say_unseen(f, t);

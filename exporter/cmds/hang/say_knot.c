@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/model/hang/judge/fate.h"
 #include "exporter/model/hang/judge/knot.h"
@@ -128,7 +129,7 @@ static void say_values(FILE *f, const struct ni_hang_verdict *v, const struct ni
                        const struct ni_hang_op *op) {
   const char *sep = "";
   if (k->size_mismatch)
-    ni_say(f, "%" PRIu64 " %s", op->bytes, ni_plural(op->bytes, "byte", "bytes")), sep = ", ";
+    ni_say(f, "%s %s", NI_COUNT(op->bytes), ni_plural(op->bytes, "byte", "bytes")), sep = ", ";
   if (k->type_mismatch) ni_say(f, "%s%s", sep, ni_hang_text(v->model, op->datatype)), sep = ", ";
   if (k->root_mismatch) ni_say(f, "%sroot %d", sep, op->root);
 }
@@ -191,7 +192,7 @@ static bool is_waiting(const struct ni_hang_view *w) {
 }
 
 static void part_more(struct parts *p, size_t n) {
-  if (n) ni_say(part(p), "and %zu more %s", n, ni_plural(n, "rank", "ranks"));
+  if (n) ni_say(part(p), "and %s more %s", NI_COUNT(n), ni_plural(n, "rank", "ranks"));
 }
 
 static void part_transfers(struct parts *p) {
@@ -230,7 +231,7 @@ static void part_pairs(struct parts *p) {
     say_one(part(p), p->v, w);
     ni_say(p->f, "%s in ", is_over(p->v, k) ? "was" : "is");
     ni_hang_say_op(p->f, p->v, w->op);
-    ni_say(p->f, ", %" PRIu64 " %s", w->op->bytes, ni_plural(w->op->bytes, "byte", "bytes"));
+    ni_say(p->f, ", %s %s", NI_COUNT(w->op->bytes), ni_plural(w->op->bytes, "byte", "bytes"));
     told++;
   }
   part_more(p, waiting - told);
@@ -278,11 +279,11 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
   part_no_data(&p);
   if (p2p) part_transfers(&p);
   if (k->count[NI_HANG_FINISHED])
-    ni_say(part(&p), "%zu rank%s %s finished it", k->count[NI_HANG_FINISHED],
+    ni_say(part(&p), "%s rank%s %s finished it", NI_COUNT(k->count[NI_HANG_FINISHED]),
            ni_plural(k->count[NI_HANG_FINISHED], "", "s"),
            over ? "had" : ni_plural(k->count[NI_HANG_FINISHED], "has", "have"));
   if (k->behind_it)
-    ni_say(f, ", and %zu wait%s in a later one", k->behind_it,
+    ni_say(f, ", and %s wait%s in a later one", NI_COUNT(k->behind_it),
            over ? "ed" : ni_plural(k->behind_it, "s", ""));
   const enum ni_hang_where in = k->count[NI_HANG_INSIDE]      ? NI_HANG_INSIDE
                                 : k->count[NI_HANG_IN_REPLAY] ? NI_HANG_IN_REPLAY
@@ -311,6 +312,6 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
       ni_hang_say_ranks((fputs(": ", f), f), v, k,
                         in);
   } else if (inside) {
-    ni_say(part(&p), "everyone else (%zu ranks) %s %s", inside, is, where);
+    ni_say(part(&p), "everyone else (%s ranks) %s %s", NI_COUNT(inside), is, where);
   }
 }

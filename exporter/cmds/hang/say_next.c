@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/model/hang/judge/knot.h"
@@ -42,15 +43,15 @@ static void say_why(FILE *f, const struct ni_hang_verdict *v) {
     size_t n;
     const char *by;
   } seen[] = {{boxes, "black box"}, {logs, "log"}, {dumps, "Flight Recorder dump"}};
-  ni_say(f, "%zu of its %d ranks were seen:", boxes + logs + dumps, k->any->who->n_ranks);
+  ni_say(f, "%s of its %s ranks were seen:", NI_COUNT(boxes + logs + dumps), NI_COUNT(k->any->who->n_ranks));
   const char *sep = " ";
   for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
     if (!seen[i].n) continue;
-    ni_say(f, "%s%zu by %s", sep, seen[i].n, seen[i].by);
+    ni_say(f, "%s%s by %s", sep, NI_COUNT(seen[i].n), seen[i].by);
     sep = ", ";
   }
   if (k->count[NI_HANG_GONE])
-    ni_say(f, "; %zu %s dead, and others lived on", k->count[NI_HANG_GONE],
+    ni_say(f, "; %s %s dead, and others lived on", NI_COUNT(k->count[NI_HANG_GONE]),
            ni_plural(k->count[NI_HANG_GONE], "process is", "processes are"));
   say_limit(f, v, k);
 }

@@ -122,7 +122,7 @@ void ni_hang_say_crowd(FILE *f, struct ni_hang_crowd *c) {
     return;
   }
   size_t ranges = 0;
-  ni_say(f, "%zu %s (", c->n, c->many);
+  ni_say(f, "%s %s (", NI_COUNT(c->n), c->many);
   for (size_t i = 0, end; i < c->n; i = end, ranges++) {
     for (end = i + 1; end < c->n && c->who[end].number == c->who[end - 1].number + 1; end++) {}
     if (ranges == RANGES) {

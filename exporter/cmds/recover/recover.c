@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/process/as_user.h"
 #include "exporter/cli/command.h"
 #include "exporter/base/text/json_write.h"
@@ -213,10 +214,10 @@ static void say_one(struct recover *r, const struct job *j) {
     r->parts++;
     r->records += a->records;
     if (a->lost)
-      snprintf(lost, sizeof lost, ", %" PRIu64 " %s lost that its black box had no room for", a->lost,
+      snprintf(lost, sizeof lost, ", %s %s lost that its black box had no room for", NI_COUNT(a->lost),
                ni_plural(a->lost, "operation", "operations"));
-    snprintf(text, sizeof text, "%" PRIu64 " %s, %" PRIu64 " %s in flight%s -> %s/%s", a->records,
-             ni_plural(a->records, "record", "records"), a->in_flight, ni_plural(a->in_flight, "operation", "operations"),
+    snprintf(text, sizeof text, "%s %s, %s %s in flight%s -> %s/%s", NI_COUNT(a->records),
+             ni_plural(a->records, "record", "records"), NI_COUNT(a->in_flight), ni_plural(a->in_flight, "operation", "operations"),
              a->live ? " (of a process that may go on writing)" : lost, a->dir, a->name);
     say(r, j->path, a, a->live ? "snapshot" : "recovered", text);
     if (*a->bad && !r->json) ni_say(stderr, "%s: not read, so what it holds may now be there twice\n", a->bad);

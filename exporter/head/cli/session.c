@@ -1,12 +1,14 @@
 #include "session.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "answer.h"
 #include "exporter/base/out_file.h"
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/json_write.h"
 #include "exporter/base/text/table.h"
 #include "exporter/base/text/time_text.h"
@@ -82,10 +84,22 @@ bool ni_head_ask_name(const struct ni_session_options *o, const char *path, cons
 
 /* ---- tables ---- */
 
+/* What a head says, as people read it: "true" is yes, 0.362287 seconds are 362 ms, 1234567 is 1,234,567. */
+static const char *for_people(const struct ni_column *column, const char *said, char out[32]) {
+  char *end;
+  if (column->left || column->below) return said;
+  if (strcmp(column->head, "runs") == 0) return *said == 't' ? "yes" : "no";
+  const double v = strtod(said, &end);
+  if (end == said || *end || !(fabs(v) < 9e9)) return said;
+  if (strcmp(column->head, "age") == 0) return ni_duration_text(v * 1e6, out);
+  if (strcmp(column->head, "skew") == 0) return ni_span_text((int64_t)(v * 1e9), out);
+  return ni_count_text((int64_t)v, out);
+}
+
 static void add_row(void *table, const char *const *cell) {
   struct ni_table *t = table;
-  for (size_t k = 0; k < t->n_columns; k++)
-    ni_table_cell(t, "%s", strcmp(t->column[k].head, "runs") != 0 ? cell[k] : *cell[k] == 't' ? "yes" : "no");
+  char text[32];
+  for (size_t k = 0; k < t->n_columns; k++) ni_table_cell(t, "%s", for_people(&t->column[k], cell[k], text));
 }
 
 /* The objects of an array, a column a key. False: it is no such answer. */
@@ -118,16 +132,15 @@ static bool print_raw(const struct ni_head_said *said, const char *at) {
 
 static bool print_status(const struct ni_session_options *o, struct ni_head_said *said) {
   static const struct ni_column column[] = {
-      {"client", .left = true}, {"state", .left = true}, {.head = "GPUs"}, {.head = "age", .unit = "s"}, {"skew", "s", .drop = 1},
+      {"client", .left = true}, {"state", .left = true}, {.head = "GPUs"}, {.head = "age"}, {"skew", .drop = 1},
       {"taken", .drop = 2}, {"late", .drop = 3}, {.head = "lost"}, {"version", .left = true, .drop = 4}};
   static const char *const key[] = {"client_id", "state", "gpu_count", "age_s", "skew_s", "taken", "late", "lost", "version"};
   char freq[32], bandwidth[8], nvlink[8], gpus[32];
   if (!*ni_head_said_text(said, "freq", freq, sizeof freq)) return false;
-  ni_say(stdout, "head %s: a frame each %s ms, bandwidth %s, NVLink %s, %s GPUs\n\n", o->head,
-         freq,
+  ni_say(stdout, "head %s: a frame each %s ms, bandwidth %s, NVLink %s, %s GPUs\n\n", o->head, freq,
          *ni_head_said_text(said, "enable_bandwidth_profiling", bandwidth, sizeof bandwidth) == 't' ? "on" : "off",
          *ni_head_said_text(said, "enable_nvlink_profiling", nvlink, sizeof nvlink) == 't' ? "on" : "off",
-         ni_head_said_text(said, "total_gpus", gpus, sizeof gpus));
+         NI_COUNT(strtoll(ni_head_said_text(said, "total_gpus", gpus, sizeof gpus), NULL, 10)));
   struct ni_head_said clients;
   bool good = ni_head_ask(o, "/clients", NULL, &clients);
   if (!good) snprintf(said->error, sizeof said->error, "%s", clients.error);
@@ -212,9 +225,9 @@ static bool list_store(const struct ni_session_options *o, char *why, size_t cap
     const struct ni_session *s = list + i;
     const char *cell[] = {s->name, s->id, s->active ? "yes" : "no", ni_utc_text(s->start_ns / 1000, 'T', 0, begun)};
     for (size_t k = 0; k < sizeof cell / sizeof *cell; k++) ni_table_cell(&t, "%s", cell[k]);
-    ni_table_cell(&t, "%llu", (unsigned long long)s->frames);
-    ni_table_cell(&t, "%llu", (unsigned long long)s->frames_lost);
-    ni_table_cell(&t, "%llu", (unsigned long long)s->late);
+    ni_table_cell(&t, "%s", NI_COUNT(s->frames));
+    ni_table_cell(&t, "%s", NI_COUNT(s->frames_lost));
+    ni_table_cell(&t, "%s", NI_COUNT(s->late));
     ni_table_cell(&t, "%s", s->error);
   }
   ni_table_print(&t, stdout);

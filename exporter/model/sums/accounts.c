@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/array.h"
 #include "accounts.h"
 #include "exporter/model/ledger/judge.h"
@@ -30,7 +31,7 @@ static int add_sentences(const struct ni_ledger *l, int from, int to, char ***li
     const struct ni_problem *p = &l->problem[i];
     const char *at = p->places && p->where[0].text ? p->where[0].text : "";
     if (!p->places || i == NI_PROBLEM_FILTERED) continue; /* left_out_by_settings says that */
-    if (asprintf(&(*list)[*n], "%" PRIu64 " %s%s%s%s", p->count, ni_problem_text((enum ni_problem_code)i, p->count),
+    if (asprintf(&(*list)[*n], "%s %s%s%s%s", NI_COUNT(p->count), ni_problem_text((enum ni_problem_code)i, p->count),
                  *at ? ": " : "", at, p->places > 1 ? ", ..." : "") < 0)
       return -ENOMEM;
     ++*n;

@@ -125,18 +125,17 @@ static int late_ranks(const struct ni_summary *s, struct list *out, bool *explai
     f->value = late_share(p);
     f->lost_us = p->late_ns / 1e3;
     if (p->ranks > 1) { /* durations of its ranks are one sum: who of them it was, the outliers tell */
-      snprintf(f->text, sizeof f->text, "process %lld on %s (%s) came late to %.0f %% of %" PRIu64
-               " operations with one of its ranks; %s", (long long)p->pid,
-               ni_safe_text(s->host[p->host].name, host, sizeof host), ni_ranks_text(p, ranks), 100 * f->value, p->compared,
+      snprintf(f->text, sizeof f->text, "process %lld on %s (%s) came late to %.0f %% of %s operations with one of its ranks; %s",
+               (long long)p->pid, ni_safe_text(s->host[p->host].name, host, sizeof host), ni_ranks_text(p, ranks), 100 * f->value,
+               NI_COUNT(p->compared),
                waited_text(s, f->lost_us, "their peers", waited));
       continue;
     }
     if (p->gpu >= 0) snprintf(gpu, sizeof gpu, ", GPU %d", p->gpu);
     snprintf(f->text, sizeof f->text,
-             "rank %d on %s%s%s came late to %.0f %% of %" PRIu64
-             " operations; %s",
+             "rank %d on %s%s%s came late to %.0f %% of %s operations; %s",
              p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host), gpu,
-             p->rank_stated ? "" : " (rank in its largest communicator)", 100 * f->value, p->compared,
+             p->rank_stated ? "" : " (rank in its largest communicator)", 100 * f->value, NI_COUNT(p->compared),
              waited_text(s, f->lost_us, "its peers", waited));
   }
   return 0;
@@ -177,8 +176,8 @@ const char *ni_head_text(const struct ni_summary *s, char out[NI_HEAD_TEXT]) {
   put_whose(&w, &s->job);
   for (size_t i = 0; i < s->n_processes; i++) seen += s->process[i].ranks > 1 ? s->process[i].ranks : 1;
   const uint32_t all = several ? 0 : ranks_in_all(s, seen);
-  ni_put(&w, "%zu %s, %u ", s->n_hosts, ni_plural(s->n_hosts, "host", "hosts"), seen);
-  if (all) ni_put(&w, "of %u ranks", all);
+  ni_put(&w, "%s %s, %s ", NI_COUNT(s->n_hosts), ni_plural(s->n_hosts, "host", "hosts"), NI_COUNT(seen));
+  if (all) ni_put(&w, "of %s ranks", NI_COUNT(all));
   else ni_put(&w, "%s%s", ni_plural(seen, "rank", "ranks"), several ? " in all" : "");
   if (s->records) ni_put(&w, ", %s", ni_duration_text((double)(s->last_us - s->first_us), took));
   ni_put(&w, ", %s", s->complete ? "COMPLETE" : "INCOMPLETE");
@@ -253,7 +252,7 @@ static bool same_work(const struct work *a, const struct work *b) {
 
 static void like_text(size_t alike, char out[64]) {
   if (alike == 2) snprintf(out, 64, "the other one that did the same work");
-  else snprintf(out, 64, "the median of %zu that did the same work", alike);
+  else snprintf(out, 64, "the median of %s that did the same work", NI_COUNT(alike));
 }
 
 struct slow_host { /* communicators within one host that are slow */
@@ -282,8 +281,8 @@ static int slow_comm(const struct ni_summary *s, const struct work *w, double us
   f->lost_us = lost;
   like_text(alike, like);
   snprintf(f->text, sizeof f->text,
-           "%scommunicator %s%s%s (%s, %d ranks) needs %.2f times the transfer time of %s: %s more", ni_role_words[c->role],
-           ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, ni_comm_type_words[c->type], c->n_ranks, factor,
+           "%scommunicator %s%s%s (%s, %s ranks) needs %.2f times the transfer time of %s: %s more", ni_role_words[c->role],
+           ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, ni_comm_type_words[c->type], NI_COUNT(c->n_ranks), factor,
            like, ni_duration_text(lost, more));
   return 0;
 }
@@ -353,9 +352,9 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
     const struct ni_comm_row *c = &s->comm[x->first];
     if (x->n == 1)
       snprintf(f->text, sizeof f->text,
-               "host %s: its %scommunicator %s%s%s (%d ranks) needs %.2f times the transfer time of "
+               "host %s: its %scommunicator %s%s%s (%s ranks) needs %.2f times the transfer time of "
                "%s: %s more",
-               host, ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, c->n_ranks,
+               host, ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, NI_COUNT(c->n_ranks),
                f->value, like, ni_duration_text(f->lost_us, more));
     else
       snprintf(f->text, sizeof f->text,

@@ -57,6 +57,7 @@ int ni_counters_page(const struct ni_counters_view *v, const struct ni_counters_
   fputs(",\"more\":", memory);
   ni_json_open(&j, memory, NULL);
   put_meanings(&j, &v->pair);
+  ni_figures_json(&j, v->figures, v->n_figures);
   if (series) put_series(&j, series);
   ni_json_end_object(&j);
   putc('}', memory);

@@ -1,5 +1,4 @@
-/* Two sweeps on the terminal: verdict, what could not be compared, then what net_prof's dump() shows, under its names. */
-#include <inttypes.h>
+/* Two sweeps on the terminal: verdict, rates and shares of links, findings, what could not be compared, then what net_prof's dump() shows, under its names. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +20,12 @@ static void print_unread(const struct ni_counters_view *v) {
     const struct ni_set *s = &v->sweep[k].set;
     const char *of = k ? "after" : "before";
     for (size_t i = 0; i < s->n_unread && i < NAMED; i++) ni_say(stdout, "not read   %s, %s: %s\n", of, s->unread[i].path, s->unread[i].why);
-    if (s->n_unread > NAMED) ni_say(stdout, "not read   %s, and %zu more\n", of, s->n_unread - NAMED);
+    if (s->n_unread > NAMED) ni_say(stdout, "not read   %s, and %s more\n", of, NI_COUNT(s->n_unread - NAMED));
   }
   NI_EACH(const struct ni_pair_entity, e, v->pair.entity, v->pair.n_entities)
     if (!e->in_before || !e->in_after)
-      ni_say(stdout, "%-10s %s (%s): not in %s: its %u %s are no numbers\n", e->in_after ? "new" : "gone", e->of->name,
-             ni_source_name(e->of->source), v->sweep[e->in_before].path, e->n, ni_plural(e->n, "counter", "counters"));
+      ni_say(stdout, "%-10s %s (%s): not in %s: its %s %s are no numbers\n", e->in_after ? "new" : "gone", e->of->name,
+             ni_source_name(e->of->source), v->sweep[e->in_before].path, NI_COUNT(e->n), ni_plural(e->n, "counter", "counters"));
 }
 
 /* "reset     cxi0 hni_pkts_sent_by_tc_1, ...": counters of a state, those of entities that are gone or new apart. */
@@ -50,19 +49,18 @@ static void print_named(const struct ni_counters_view *v) {
       if (n++ == 0) ni_say(stdout, "%-11s%s %s", states[s].word, e->of->name, r->name);
       else if (n <= NAMED) ni_say(stdout, ", %s %s", e->of->name, r->name);
     }
-    if (n > NAMED) ni_say(stdout, " and %zu more", n - NAMED);
+    if (n > NAMED) ni_say(stdout, " and %s more", NI_COUNT(n - NAMED));
     if (n) ni_say(stdout, ": %s\n", states[s].meaning);
   }
 }
 
 /* ---- tables ---- */
 
-/* "12.5 GB" of bytes, else in four digits. */
+/* "12.5 GB" of bytes, "12.2 k" of all else. */
 static const char *rate_text(const char *unit, double rate, char out[32]) {
   if (isnan(rate)) return "-";
-  if (strcmp(unit, "bytes") == 0 && rate < 1e18) return ni_bytes_text((uint64_t)rate, out);
-  snprintf(out, 32, rate >= 1e6 ? "%.3e" : "%.4g", rate);
-  return out;
+  const bool bytes = strcmp(unit, "bytes") == 0 && rate < 1e18;
+  return bytes ? ni_bytes_text((uint64_t)rate, out) : ni_number_text(rate, out);
 }
 
 static const char *id_text(uint32_t id, char out[16]) {
@@ -71,38 +69,37 @@ static const char *id_text(uint32_t id, char out[16]) {
 }
 
 static const char *change_text(const struct ni_change *c, char out[32]) {
-  snprintf(out, 32, "%" PRId64, c->delta);
-  return c->state <= NI_CHANGE_LEVEL ? out : ni_change_name(c->state);
+  return c->state <= NI_CHANGE_LEVEL ? ni_count_text(c->delta, out) : ni_change_name(c->state);
 }
 
 static void print_entities(const struct ni_counters_view *v) {
   static const struct ni_column columns[] = {
-      {.head = "Interface", .width = 9}, {.head = "", .left = true, .width = 8}, {.head = "of", .left = true, .drop = 3},
+      {.head = "Interface", .width = 9}, {.head = "name", .left = true, .width = 8}, {.head = "source", .left = true, .drop = 3},
       {.head = "non-zero"}, {.head = "counters"},
       {.head = "seconds", .drop = 1}, {.head = "resets", .drop = 2}, {.head = "link", .left = true, .drop = 4}, {.head = "", .below = true}};
   struct ni_table t;
   char id[16];
   ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
   for (size_t i = 0; i < v->pair.n_entities; i++) {
-    const struct ni_pair_entity *e = &v->pair.entity[i];
+    const struct ni_pair_entity *e = &v->pair.entity[v->in_use[i]];
     ni_table_cell(&t, "%s", id_text(ni_netprof_interface(e->of), id));
     ni_table_cell(&t, "%s", e->of->name);
     ni_table_cell(&t, "%s", ni_source_name(e->of->source));
-    ni_table_cell(&t, "%u", e->changed);
-    ni_table_cell(&t, "%u", e->n);
+    ni_table_cell(&t, "%s", NI_COUNT(e->changed));
+    ni_table_cell(&t, "%s", NI_COUNT(e->n));
     ni_table_cell(&t, "%.6g", e->seconds);
-    ni_table_cell(&t, "%u", e->resets);
+    ni_table_cell(&t, "%s", NI_COUNT(e->resets));
     ni_table_cell(&t, "%s", e->of->link ? e->of->link : "");
     ni_table_cell(&t, "%s", e->of->warning ? e->of->warning : "");
   }
-  ni_say(stdout, "\nTotal non-zero diffs: %" PRIu64 "\n\nNon-zero diffs by interface:\n", v->changed);
+  ni_say(stdout, "\nTotal non-zero diffs: %s\n\nNon-zero diffs by interface:\n", NI_COUNT(v->changed));
   ni_table_print(&t, stdout);
 }
 
 static void print_top(const struct ni_counters_view *v, const struct ni_pair_entity *e, unsigned top) {
   static const struct ni_column columns[] = {
       {.head = "Rank", .drop = 5}, {.head = "Metric ID", .drop = 4}, {.head = "Metric Name", .left = true, .width = 40}, {.head = "Difference", .width = 15},
-      {.head = "per second", .width = 10}, {.head = "share", .drop = 2}, {.head = "others", .width = 10, .drop = 3}, {.head = "", .left = true, .drop = 1}};
+      {.head = "a second", .width = 10}, {.head = "share", .width = 7, .drop = 2}, {.head = "median of others", .drop = 3}, {.head = "", .left = true, .drop = 1}};
   struct ni_table t;
   char text[32], id[16];
   uint32_t shown = 0, number = ni_netprof_interface(e->of);
@@ -116,7 +113,7 @@ static void print_top(const struct ni_counters_view *v, const struct ni_pair_ent
     ni_table_cell(&t, "%s", r->name);
     ni_table_cell(&t, "%s", change_text(&r->change, text));
     ni_table_cell(&t, "%s", rate_text(r->what.unit, r->change.state == NI_CHANGE_LEVEL ? NAN : ni_pair_rate(r), text));
-    ni_table_cell(&t, isnan(share) ? "" : "%.3g %%", 100 * share);
+    ni_table_cell(&t, "%s", isnan(share) ? "" : ni_share_text(share, text)); /* few have one */
     ni_table_cell(&t, "%s", rate_text(r->what.unit, v->ranked[i].usual, text));
     ni_table_cell(&t, "%s", r->change.wrapped ? "wrapped" : r->change.state == NI_CHANGE_LEVEL ? "level" : "");
   }
@@ -124,7 +121,7 @@ static void print_top(const struct ni_counters_view *v, const struct ni_pair_ent
   ni_say(stdout, number ? "\nTop %u diffs for Interface %u (%s), the most unusual first:\n" : "\nTop %u diffs for %.0u%s:\n", shown, number,
          e->of->name);
   ni_table_print(&t, stdout);
-  ni_say(stdout, "Total non-zero diffs not shown: %u\n", e->changed - shown);
+  ni_say(stdout, "Total non-zero diffs not shown: %s\n", NI_COUNT(e->changed - shown));
 }
 
 /* Cassini's NICs side by side, a row a counter. The first of them names what there is. */
@@ -189,7 +186,7 @@ static void print_group(struct wide *w, const char *group) {
       members++;
       shown += wide_row(w, r->name, ni_netprof_id(r->name), m.unit, false);
     }
-  ni_say(stdout, "\n%s: %u of %u counters changed\n", group, shown, members);
+  ni_say(stdout, "\n%s: %s of %s counters changed\n", group, NI_COUNT(shown), NI_COUNT(members));
   ni_table_print(&w->t, stdout);
 }
 
@@ -197,6 +194,9 @@ void ni_counters_print(const struct ni_counters_view *v, unsigned top, bool grou
   char line[1024];
   const char *name;
   ni_say(stdout, "%s\n", ni_counters_verdict(v, line, sizeof line));
+  if (v->n_figures) ni_say(stdout, "\n");
+  ni_figures_print(v->figures, v->n_figures, 0, stdout);
+  if (v->n_figures) ni_say(stdout, "\n");
   for (size_t i = 0; i < v->findings.n; i++) {
     const struct ni_counter_finding *f = &v->findings.finding[i];
     ni_say(stdout, "%-10s %s %s\n", f->level == NI_LEVEL_INFO ? "note" : ni_level_name(f->level), f->text, f->advice);
@@ -204,7 +204,7 @@ void ni_counters_print(const struct ni_counters_view *v, unsigned top, bool grou
   print_unread(v);
   print_named(v);
   print_entities(v);
-  for (size_t i = 0; i < v->pair.n_entities && top; i++) print_top(v, &v->pair.entity[i], top);
+  for (size_t i = 0; i < v->pair.n_entities && top; i++) print_top(v, &v->pair.entity[v->in_use[i]], top);
   struct wide w;
   if (!wide_begin(&w, &v->pair)) ni_say(stdout, "no memory for a table\n");
   else if (w.n) {

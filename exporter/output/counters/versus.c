@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/base/text/json_write.h"
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/table.h"
@@ -121,25 +122,26 @@ static const char *factor_text(const struct ni_versus_row *r, char out[32]) {
 
 static void print_rows(const struct ni_versus_row *row, size_t n, unsigned top, const char *head) {
   static const struct ni_column columns[] = {
-      {.head = "", .left = true, .width = 8}, {.head = "Metric Name", .left = true, .width = 36}, {.head = "GOOD", .unit = "per second", .width = 11},
+      {.head = "name", .left = true, .width = 8}, {.head = "Metric Name", .left = true, .width = 36}, {.head = "GOOD", .unit = "per second", .width = 11},
       {.head = "BAD", .unit = "per second", .width = 11}, {.head = "BAD - GOOD", .unit = "per second", .width = 11, .drop = 1},
       {.head = "", .left = true}, {.head = "unit", .left = true, .drop = 2}};
   struct ni_table t;
   char text[32];
-  ni_say(stdout, "\n%s: %zu differ\n", head, n);
+  ni_say(stdout, "\n%s: %s differ\n", head, NI_COUNT(n));
   ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
   for (size_t i = 0; i < n && i < top; i++) {
     const struct ni_versus_row *r = &row[i];
     ni_table_cell(&t, "%s", r->of ? r->of->name : ni_source_name(r->source));
     ni_table_cell(&t, "%s", r->name);
-    ni_table_cell(&t, "%.5g", r->rate[0]);
-    ni_table_cell(&t, "%.5g", r->rate[1]);
-    ni_table_cell(&t, "%+.5g", r->rate[1] - r->rate[0]);
+    const double more = r->rate[1] - r->rate[0];
+    ni_table_cell(&t, "%s", ni_number_text(r->rate[0], text));
+    ni_table_cell(&t, "%s", ni_number_text(r->rate[1], text));
+    ni_table_cell(&t, "%s%s", more > 0 ? "+" : "", ni_number_text(more, text));
     ni_table_cell(&t, "%s", factor_text(r, text));
     ni_table_cell(&t, "%s", r->what.unit);
   }
   ni_table_print(&t, stdout);
-  if (n > top) ni_say(stdout, "not shown: %zu\n", n - top);
+  if (n > top) ni_say(stdout, "not shown: %s\n", NI_COUNT(n - top));
 }
 
 static void print_findings(const struct ni_versus *v) {
@@ -153,8 +155,8 @@ static void print_findings(const struct ni_versus *v) {
 }
 
 static void print_entities(const struct ni_versus *v) {
-  static const struct ni_column columns[] = {{.head = "Interface", .width = 9, .drop = 1}, {.head = "", .left = true, .width = 8},
-                                             {.head = "of", .left = true}, {.head = "GOOD", .width = 8}, {.head = "BAD", .width = 8}, {.head = "BAD - GOOD"}};
+  static const struct ni_column columns[] = {{.head = "Interface", .width = 9, .drop = 1}, {.head = "name", .left = true, .width = 8},
+                                             {.head = "source", .left = true}, {.head = "GOOD", .width = 8}, {.head = "BAD", .width = 8}, {.head = "BAD - GOOD"}};
   struct ni_table t;
   ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
   for (int which = 1; which >= 0; which--)
@@ -166,9 +168,10 @@ static void print_entities(const struct ni_versus *v) {
       ni_table_cell(&t, interface ? "%u" : "-", interface);
       ni_table_cell(&t, "%s", e->of->name);
       ni_table_cell(&t, "%s", ni_source_name(e->of->source));
-      ni_table_cell(&t, "%u", o->changed);
-      ni_table_cell(&t, "%u", e->changed);
-      ni_table_cell(&t, "%+" PRId64, (int64_t)e->changed - (int64_t)o->changed);
+      const int64_t more = (int64_t)e->changed - (int64_t)o->changed;
+      ni_table_cell(&t, "%s", NI_COUNT(o->changed));
+      ni_table_cell(&t, "%s", NI_COUNT(e->changed));
+      ni_table_cell(&t, "%s%s", more > 0 ? "+" : "", NI_COUNT(more));
     }
   ni_say(stdout, "\nNon-zero diffs by interface:\n");
   ni_table_print(&t, stdout);
@@ -179,7 +182,7 @@ void ni_versus_print(const struct ni_versus *v, unsigned top) {
          v->run[1]->pair.seconds);
   print_findings(v);
   if (v->without_number)
-    ni_say(stdout, "left out: %zu %s without a rate in one run or both (reset, gone, unreadable, no time between the sweeps)\n", v->without_number,
+    ni_say(stdout, "left out: %s %s without a rate in one run or both (reset, gone, unreadable, no time between the sweeps)\n", NI_COUNT(v->without_number),
            ni_plural(v->without_number, "counter", "counters"));
   print_entities(v);
   print_rows(v->sum, v->n_sums, top, "Summed over NICs and GPUs, the most unusual first");

@@ -1,15 +1,35 @@
 #include "view.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 
 const char *ni_change_name(unsigned state) {
   static const char *const names[] = {"none", "changed", "level", "reset", "stuck", "stale", "gone", "new", "unreadable"};
   return state < sizeof names / sizeof *names ? names[state] : "";
+}
+
+static bool belongs(const struct ni_entity *e, const struct ni_figures *f) {
+  const bool gpu = e->source == NI_METRIC_GPU;
+  return gpu == (f->of->source == NI_METRIC_GPU) && strcmp(e->name, f->of->name) == 0;
+}
+
+static bool order_by_use(struct ni_counters_view *v) {
+  const struct ni_pair *p = &v->pair;
+  bool *taken = calloc(p->n_entities + 1, sizeof *taken);
+  size_t n = 0;
+  v->in_use = calloc(p->n_entities + 1, sizeof *v->in_use);
+  for (size_t f = 0; taken && v->in_use && f <= v->n_figures; f++)
+    for (uint32_t i = 0; i < p->n_entities; i++) {
+      if (taken[i] || (f < v->n_figures && !belongs(p->entity[i].of, &v->figures[f]))) continue;
+      taken[i] = true;
+      v->in_use[n++] = i;
+    }
+  free(taken);
+  return taken && v->in_use;
 }
 
 bool ni_counters_view_make(struct ni_counters_view *v) {
@@ -18,7 +38,9 @@ bool ni_counters_view_make(struct ni_counters_view *v) {
   v->incomplete = b->set.n_unread || a->set.n_unread;
   for (size_t i = 0; i < v->pair.n_entities; i++) v->changed += v->pair.entity[i].changed;
   for (size_t i = 0; i < v->pair.n_rows; i++) v->incomplete |= v->pair.row[i].change.state >= NI_CHANGE_STALE;
-  return (v->ranked = ni_rank(&v->pair, &v->findings)) != NULL;
+  v->ranked = ni_rank(&v->pair, &v->findings);
+  v->figures = ni_figures_make(&v->pair, &v->n_figures);
+  return v->ranked && v->figures && order_by_use(v);
 }
 
 /* The sweeps of a file that is to hold n of them; false: why is said. */
@@ -47,6 +69,8 @@ void ni_counters_view_free(struct ni_counters_view *v) {
   ni_counter_findings_free(&v->findings);
   ni_pair_free(&v->pair);
   free(v->ranked);
+  free(v->figures);
+  free(v->in_use);
   ni_sweep_free(&v->sweep[0]);
   ni_sweep_free(&v->sweep[1]);
   *v = (struct ni_counters_view){0};
@@ -54,12 +78,13 @@ void ni_counters_view_free(struct ni_counters_view *v) {
 
 const char *ni_counters_verdict(const struct ni_counters_view *v, char *out, size_t size) {
   const struct ni_counter_findings *f = &v->findings;
+  char took[32];
   if (f->n_faults)
     snprintf(out, size, "%s: %zu %s, first: %s", ni_level_name(f->finding->level), f->n_faults, ni_plural(f->n_faults, "finding", "findings"),
              f->finding->text);
   else if (v->pair.seconds > 0)
-    snprintf(out, size, "%s: %" PRIu64 " of %zu counters changed in %.3g s, and no finding",
-             v->incomplete ? "incomplete" : "healthy", v->changed, v->pair.n_rows, v->pair.seconds);
+    snprintf(out, size, "%s: %s of %s counters changed in %s, and no finding", v->incomplete ? "incomplete" : "healthy",
+             NI_COUNT(v->changed), NI_COUNT(v->pair.n_rows), ni_duration_text(v->pair.seconds * 1e6, took));
   else snprintf(out, size, "nothing to compare: no counter was read at two times");
   return out;
 }

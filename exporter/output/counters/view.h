@@ -11,6 +11,7 @@
 
 #include "exporter/input/netprof/sweep.h"
 #include "exporter/model/counters/rank.h"
+#include "figures.h"
 
 enum { NI_COUNTERS_TOP = 20 }; /* net_prof's */
 
@@ -19,6 +20,9 @@ struct ni_counters_view {
   struct ni_pair pair;
   struct ni_counter_findings findings;
   struct ni_ranked *ranked; /* by place in the pair */
+  struct ni_figures *figures; /* of each NIC and GPU, in the order of use: what is unusual, then the busiest */
+  size_t n_figures;
+  uint32_t *in_use;         /* all entities of the pair, in the order of their figures; then those that have none */
   uint64_t changed;         /* counters: net_prof's total_non_zero */
   bool incomplete;          /* something is in one sweep alone, could not be read, or is no newer afterwards */
 };

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/array.h"
 #include "exporter/base/text/json_fields.h"
 #include "exporter/base/text/plural.h"
@@ -14,8 +15,8 @@
 enum { MOST = 20 };
 
 static void time_cell(struct ni_table *t, double us) {
-  if (us >= 1e4) ni_table_cell(t, "%.4g ms", us / 1e3);
-  else ni_table_cell(t, "%.4g us", us);
+  char text[32];
+  ni_table_cell(t, "%s", ni_duration_text(us, text));
 }
 
 static void rows(const struct ni_diff *d, bool all, FILE *f) {
@@ -51,16 +52,16 @@ void ni_diff_print(const struct ni_diff *d, bool all, double gate, const struct 
   size_t unclear = 0;
   ni_say(f, "%s\n", d->verdict);
   for (const struct ni_diff_run *r = d->run; r < d->run + 2; r++)
-    ni_say(f, "%c: %s (%s, %u %s, %u steps)\n", "AB"[r - d->run], r -> path, r -> from, r -> ranks,
-           ni_plural(r->ranks, "rank", "ranks"), r -> steps);
+    ni_say(f, "%c: %s (%s, %s %s, %s steps)\n", "AB"[r - d->run], r->path, r->from, NI_COUNT(r->ranks),
+           ni_plural(r->ranks, "rank", "ranks"), NI_COUNT(r->steps));
   for (const struct ni_diff_run *r = d->run; r < d->run + 2; r++)
     if (*r->clocks) ni_say(f, "CLOCKS of %c: %s\n", "AB"[r - d->run], r->clocks);
   for (size_t i = 0; i < d->n_notes; i++) ni_say(f, "note: %s\n", d->note[i]);
   rows(d, all, f);
   for (size_t i = 0; i < d->n; i++) unclear += d->row[i].verdict == NI_DIFF_UNCLEAR;
-  ni_say(f, "\n%zu of %zu rows changed; %zu did not", d->changed, d->n, d->n - d->changed - unclear);
-  if (unclear) ni_say(f, "; of %zu the noise is too large to tell", unclear);
-  if (d->only[0] + d->only[1]) ni_say(f, "; only in A %zu, only in B %zu", d->only[0], d->only[1]);
+  ni_say(f, "\n%s of %s rows changed; %s did not", NI_COUNT(d->changed), NI_COUNT(d->n), NI_COUNT(d->n - d->changed - unclear));
+  if (unclear) ni_say(f, "; of %s the noise is too large to tell", NI_COUNT(unclear));
+  if (d->only[0] + d->only[1]) ni_say(f, "; only in A %s, only in B %s", NI_COUNT(d->only[0]), NI_COUNT(d->only[1]));
   ni_say(f, all ? "\n" : ". --all shows all\n");
   if (over)
     ni_say(f, "gate: %s is %.1f %% slower (%.1f to %.1f %%), more than %.3g %%\n", over->item[1]->name, 100 * over->change,

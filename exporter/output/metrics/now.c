@@ -53,7 +53,9 @@ static void put_rank(struct ni_json *j, const struct ni_live_open *o, uint32_t u
   ni_json_f64(j, "age_s", o->func[0] && unix_ns > o->since_ns ? (double)(unix_ns - o->since_ns) / 1e9 : 0);
   ni_json_f64(j, "operations_s", over((double)w->records * 1e9, (double)did->window_ns));
   ni_json_f64(j, "bus_bytes_s", over((double)w->bus_bytes * 1e9, (double)w->bus_ns));
-  ni_json_f64(j, "late_share", over((double)w->late_ns, (double)did->window_ns));
+  /* Of communicators of one name, and of records that came behind time, there may be more than the window has. */
+  const double late = over((double)w->late_ns, (double)did->window_ns);
+  ni_json_f64(j, "late_share", late > 1 ? 1 : late);
   ni_json_end_object(j);
 }
 

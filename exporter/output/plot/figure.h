@@ -34,15 +34,27 @@ void ni_fig_quoted(FILE *f, const char *text);
 /* The same for tic labels, which gnuplot takes as formats. */
 void ni_fig_label(FILE *f, const char *text);
 
-/* "123456" -> "123 456" and so on is left to the reader: 3 significant digits, never an exponent below a million. */
-void ni_fig_number(double v, char *out, size_t size);
+/* What data are: numbers of anything, GB/s, microseconds. */
+enum ni_fig_of { NI_FIG_NUMBERS = 0, NI_FIG_GBS, NI_FIG_US };
+/* A rate of GB/s in three digits and the unit that leaves one before the point: "50.0 kB/s". */
+const char *ni_fig_rate(double gbs, char out[40]);
 
-/* Range and tics of axis 'x' or 'y' for data lo..hi; logarithmic when they span more than a decade. Returns that. */
-bool ni_fig_axis(FILE *f, char axis, double lo, double hi);
+/*
+ * Range and tics of axis 'x' or 'y' for data lo..hi; logarithmic when they span more than a decade, else from 0. All tics of an
+ * axis have one unit: that of the largest, or a smaller one where the least would be below a thousandth. The tics of times say it;
+ * of rates the caller does, in the axis' label. Pure; the unit's name is constant.
+ */
+struct ni_fig_scale {
+  bool log;
+  const char *unit; /* "GB/s", "ms"; "" of numbers */
+};
+struct ni_fig_scale ni_fig_axis(FILE *f, char axis, enum ni_fig_of of, double lo, double hi);
+/* Names axis 'x' or 'y', the unit behind it: "Bus bandwidth (GB/s)". */
+void ni_fig_axis_name(FILE *f, char axis, const char *what, const char *unit);
+/* As ni_fig_axis() for data that lie close together: from..to as they are, and no logarithm. Returns the unit. */
+const char *ni_fig_axis_between(FILE *f, char axis, enum ni_fig_of of, double from, double to);
 /* Tics that read 1KB, 10KB, ... on a logarithmic axis of bytes. */
 void ni_fig_bytes_axis(FILE *f, char axis, uint64_t lo, uint64_t hi);
-/* Duration tics (µs in, text in µs, ms, s out) between lo and hi; range and log scale as ni_fig_axis. */
-void ni_fig_time_axis(FILE *f, char axis, double lo_us, double hi_us);
 /* x: time since the first record, bins 0..n_bins of the run. */
 void ni_fig_run_axis(FILE *f, const struct ni_summary *s);
 

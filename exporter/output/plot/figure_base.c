@@ -48,9 +48,11 @@ void ni_fig_sort(uint32_t *number, uint32_t n) {
   }
 }
 
-void ni_fig_number(double v, char *out, size_t size) {
-  double a = fabs(v);
-  snprintf(out, size, a >= 1e6 || (a > 0 && a < 1e-3) ? "%.3g" : a >= 100 ? "%.0f" : a >= 10 ? "%.1f" : "%.3g", v);
+const char *ni_fig_rate(double gbs, char out[40]) {
+  double v = gbs * 1e9;
+  const char *unit = ni_decimal_unit(&v, 999.5);
+  snprintf(out, 40, "%.*f %s/s", v == 0 || v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2, v, unit);
+  return out;
 }
 
 /* The largest 1, 2 or 5 times a power of ten that is not above v (up: the smallest not below). */
@@ -67,8 +69,45 @@ static double nice(double v, bool up) {
   return v;
 }
 
+struct unit {
+  const char *name;
+  double size; /* in what the data are in */
+};
+
+/* The units of an axis, the smallest first; *n: how many. Decades of minutes would have no round numbers. */
+static const struct unit *units_of(enum ni_fig_of of, bool log_scale, size_t *n) {
+  static const struct unit numbers[] = {{"", 1}};
+  static const struct unit rates[] = {{"B/s", 1e-9}, {"kB/s", 1e-6}, {"MB/s", 1e-3}, {"GB/s", 1}, {"TB/s", 1e3}, {"PB/s", 1e6}};
+  static const struct unit times[] = {{"µs", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"h", 3600e6}};
+  *n = of == NI_FIG_GBS ? sizeof rates / sizeof *rates : of == NI_FIG_US ? (log_scale ? 3 : sizeof times / sizeof *times) : 1;
+  return of == NI_FIG_GBS ? rates : of == NI_FIG_US ? times : numbers;
+}
+
+/* For tics from least to most. Minutes and hours begin at two of them. */
+static struct unit unit_for(enum ni_fig_of of, bool log_scale, double least, double most) {
+  size_t n, at;
+  const struct unit *unit = units_of(of, log_scale, &n);
+  for (at = n - 1; at > 0 && most < unit[at].size * (of == NI_FIG_US && at > 2 ? 2 : 1) * 0.9999;) at--;
+  while (at > 0 && least > 0 && least < unit[at].size * 0.00099) at--;
+  return unit[at];
+}
+
+/* A tic at v: "0", "0.05", "20", "1,000"; of times "50 ms". */
+static void tic(FILE *f, enum ni_fig_of of, struct unit unit, double v) {
+  const double shown = v / unit.size, whole = round(shown);
+  const char *space = of == NI_FIG_US && v != 0 ? " " : "", *name = of == NI_FIG_US && v != 0 ? unit.name : "";
+  char label[80];
+  if (fabs(shown) >= 1000 && fabs(shown) < 1e15 && fabs(shown - whole) < 1e-6 * fabs(shown))
+    snprintf(label, sizeof label, "%s%s%s", NI_COUNT(whole), space, name);
+  else if (fabs(shown) >= 1e-9 && fabs(shown) < 1e-3) /* tics have one digit, or two as 0.00025 */
+    snprintf(label, sizeof label, "%.*f%s%s", (int)ceil(1 - log10(fabs(shown))), shown, space, name);
+  else snprintf(label, sizeof label, "%.6g%s%s", shown, space, name);
+  ni_fig_label(f, label);
+  fprintf(f, " %.6g", v);
+}
+
 /* Puts a tic at 1, 2, 5, 10, ... up to two decades and a half, for decades beyond. */
-static void log_tics(FILE *f, char axis, double lo, double hi, void (*text)(double, char *, size_t)) {
+static void log_tics(FILE *f, char axis, enum ni_fig_of of, struct unit unit, double lo, double hi) {
   bool fine = hi / lo <= 300;
   const char *comma = "";
   fprintf(f, "set logscale %c\nset %crange [%.6g:%.6g]\nset %ctics (", axis, axis, lo, hi, axis);
@@ -76,56 +115,55 @@ static void log_tics(FILE *f, char axis, double lo, double hi, void (*text)(doub
     for (int m = 1; m < 10; m++) {
       double v = m * e;
       if (v < lo * 0.9999 || v > hi * 1.0001) continue;
-      char label[40];
-      text(v, label, sizeof label);
-      if (m == 1 || (fine && (m == 2 || m == 5))) {
-        fprintf(f, "%s", comma);
-        ni_fig_label(f, label);
-        fprintf(f, " %.6g", v);
-      } else fprintf(f, "%s'' %.6g 1", comma, v);
+      fputs(comma, f);
+      if (m == 1 || (fine && (m == 2 || m == 5))) tic(f, of, unit, v);
+      else fprintf(f, "'' %.6g 1", v);
       comma = ", ";
     }
   fprintf(f, ")\n");
 }
 
-/* Linear axis from zero, with about five steps. */
-static void linear_tics(FILE *f, char axis, double hi, void (*text)(double, char *, size_t)) {
+struct ni_fig_scale ni_fig_axis(FILE *f, char axis, enum ni_fig_of of, double lo, double hi) {
+  const bool log_scale = lo > 0 && hi / lo > 10;
+  if (log_scale) {
+    lo = nice(lo, false), hi = nice(hi, true);
+    const struct unit unit = unit_for(of, true, lo, hi);
+    log_tics(f, axis, of, unit, lo, hi);
+    return (struct ni_fig_scale){true, unit.name};
+  }
   if (!(hi > 0)) hi = 1;
-  double step = nice(hi / 5, true), top = ceil(hi * 1.02 / step) * step;
+  const struct unit unit = unit_for(of, false, 0, hi * 1.02);
+  const double step = nice(hi / unit.size / 5, true) * unit.size, top = ceil(hi * 1.02 / step) * step;
   fprintf(f, "unset logscale %c\nset %crange [0:%.6g]\nset %ctics (", axis, axis, top, axis);
   for (int i = 0; i * step <= top * 1.0001; i++) {
-    char label[40];
-    text(i * step, label, sizeof label);
-    fprintf(f, "%s", i ? ", " : "");
-    ni_fig_label(f, label);
-    fprintf(f, " %.6g", i * step);
+    if (i) fprintf(f, ", ");
+    tic(f, of, unit, i * step);
   }
   fprintf(f, ")\n");
+  return (struct ni_fig_scale){false, unit.name};
 }
 
-static void number_text(double v, char *out, size_t size) {
-  if (v == 0) snprintf(out, size, "0");
-  else snprintf(out, size, fabs(v) >= 1e7 || fabs(v) < 1e-5 ? "%.3g" : "%.10g", v);
+const char *ni_fig_axis_between(FILE *f, char axis, enum ni_fig_of of, double from, double to) {
+  const struct unit unit = unit_for(of, false, 0, fmax(fabs(from), fabs(to)));
+  const double step = nice((to - from) / unit.size / 5, true) * unit.size;
+  const char *comma = "";
+  fprintf(f, "unset logscale %c\nset %crange [%.9g:%.9g]\nset %ctics (", axis, axis, from, to, axis);
+  for (double k = ceil(from / step); k * step <= to * (1 + 1e-9); k++) {
+    fputs(comma, f);
+    tic(f, of, unit, k * step);
+    comma = ", ";
+  }
+  fprintf(f, ")\n");
+  return unit.name;
 }
 
-static void time_text(double us, char *out, size_t size) {
-  if (us == 0) snprintf(out, size, "0");
-  else if (us < 1000) snprintf(out, size, "%.4g µs", us);
-  else if (us < 1e6) snprintf(out, size, "%.4g ms", us / 1e3);
-  else if (us < 120e6) snprintf(out, size, "%.4g s", us / 1e6);
-  else if (us < 7200e6) snprintf(out, size, "%.4g min", us / 60e6);
-  else snprintf(out, size, "%.4g h", us / 3600e6);
+void ni_fig_axis_name(FILE *f, char axis, const char *what, const char *unit) {
+  char text[120];
+  snprintf(text, sizeof text, "%s (%s)", what, unit);
+  fprintf(f, "set %clabel ", axis);
+  ni_fig_quoted(f, text);
+  fputc('\n', f);
 }
-
-static bool any_axis(FILE *f, char axis, double lo, double hi, void (*text)(double, char *, size_t)) {
-  bool log_scale = lo > 0 && hi / lo > 10;
-  if (log_scale) log_tics(f, axis, nice(lo, false), nice(hi, true), text);
-  else linear_tics(f, axis, hi, text);
-  return log_scale;
-}
-
-bool ni_fig_axis(FILE *f, char axis, double lo, double hi) { return any_axis(f, axis, lo, hi, number_text); }
-void ni_fig_time_axis(FILE *f, char axis, double lo_us, double hi_us) { any_axis(f, axis, lo_us, hi_us, time_text); }
 
 void ni_fig_bytes_axis(FILE *f, char axis, uint64_t lo, uint64_t hi) {
   const char *comma = "";
@@ -153,19 +191,15 @@ void ni_fig_bytes_axis(FILE *f, char axis, uint64_t lo, uint64_t hi) {
 }
 
 void ni_fig_span_axis(FILE *f, double span, double n, const char *label) {
-  static const double unit[] = {1, 1e3, 1e6, 60e6, 3600e6};
-  double step = nice(span / 8, true);
-  /* Steps of minutes and hours look better in 1, 2, 5, 10, 20, 30 of the unit than of a second. */
-  for (int u = 4; u >= 3; u--)
-    if (span > 2 * unit[u]) {
-      step = nice(span / 6 / unit[u], true) * unit[u];
-      break;
-    }
+  const struct unit unit = unit_for(NI_FIG_US, false, 0, span);
+  const double step = nice(span / unit.size / 8, true) * unit.size;
   fprintf(f, "set xrange [0:%.6g]\nset xtics (", n);
   for (int i = 0; span > 0 && i * step <= span * 1.0001; i++) {
-    char tic[40];
-    time_text(i * step, tic, sizeof tic);
-    fprintf(f, "%s'%s%s' %.6g", i ? ", " : "", i ? "+" : "", tic, i * step / span * n);
+    char label[40] = "0";
+    if (i) snprintf(label, sizeof label, "+%.6g %s", i * step / unit.size, unit.name);
+    fprintf(f, "%s", i ? ", " : "");
+    ni_fig_label(f, label);
+    fprintf(f, " %.6g", i * step / span * n);
   }
   fprintf(f, span > 0 ? ")\n" : "'0' 0)\n");
   fprintf(f, "set xlabel '%s'\n", label);

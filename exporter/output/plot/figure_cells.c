@@ -27,18 +27,19 @@ void ni_fig_histogram(FILE *f, const struct ni_figure *fig) {
   const struct ni_stats *b = &c->busbw_gbs;
   ni_fig_begin(f, fig, NI_FIG_W, NI_FIG_H);
   title(f, c, "Histogram");
-  fprintf(f, "set key top left Left reverse horizontal samplen 1.5\nset ylabel 'Frequency (operations)'\n"
-             "set xlabel 'Mean Bus BW (GB/s)'\n");
+  fprintf(f, "set key top left Left reverse horizontal samplen 1.5\nset ylabel 'Frequency (operations)'\n");
   uint64_t top = 1;
   for (uint32_t i = 0; i < h->n; i++)
     if (h->count[i] > top) top = h->count[i];
-  ni_fig_axis(f, 'y', 0, 1.12 * (double)top); /* room for the key */
+  ni_fig_axis(f, 'y', NI_FIG_NUMBERS, 0, 1.12 * (double)top); /* room for the key */
   if (top < 5) fprintf(f, "set yrange [0:%" PRIu64 "]\nset ytics 1\n", top + 1);
   /* All values equal: one bar of some width. */
   bool one = !(h->hi > h->lo);
-  bool log_scale = h->log && !one && ni_fig_axis(f, 'x', h->lo, h->hi);
+  struct ni_fig_scale x = {0};
+  if (h->log && !one) x = ni_fig_axis(f, 'x', NI_FIG_GBS, h->lo, h->hi);
   double pad = one ? (h->lo > 0 ? h->lo * 0.1 : 1) : (h->hi - h->lo) * 0.02;
-  if (!log_scale) fprintf(f, "set xrange [%.9g:%.9g]\nset format x '%%.4g'\n", h->lo - pad, h->hi + pad);
+  if (!x.log) x.unit = ni_fig_axis_between(f, 'x', NI_FIG_GBS, h->lo - pad, h->hi + pad);
+  ni_fig_axis_name(f, 'x', "Mean Bus BW", x.unit);
   fprintf(f, "$h << EOD\n");
   for (uint32_t i = 0; i < h->n; i++) {
     double n = h->n, a, z;
@@ -51,15 +52,13 @@ void ni_fig_histogram(FILE *f, const struct ni_figure *fig) {
   fprintf(f, "EOD\n$l << EOD\n%.9g 0\n%.9g %" PRIu64 "\nEOD\n$m << EOD\n%.9g 0\n%.9g %" PRIu64 "\nEOD\n", b->p50,
           b->p50, top, b->mean, b->mean, top);
   char p50[40], mean[40];
-  ni_fig_number(b->p50, p50, sizeof p50);
-  ni_fig_number(b->mean, mean, sizeof mean);
   fprintf(f,
           "set style fill solid 0.85 border lc rgb '#ffffff'\n"
-          "plot $h using 1:(0):2:3:(0):4 with boxxyerror lc rgb '%s' title '%" PRIu64 " %s', \\\n"
-          "  $l using 1:2 with lines lw 2 lc rgb '%s' title 'Median %s GB/s', \\\n"
-          "  $m using 1:2 with lines lw 2 dt 2 lc rgb '%s' title 'Mean %s GB/s'\n",
-          ni_fig_color[0], c->operations, ni_plural(c->operations, "operation", "operations"), ni_fig_color[1], p50,
-              ni_fig_color[6], mean);
+          "plot $h using 1:(0):2:3:(0):4 with boxxyerror lc rgb '%s' title '%s %s', \\\n"
+          "  $l using 1:2 with lines lw 2 lc rgb '%s' title 'Median %s', \\\n"
+          "  $m using 1:2 with lines lw 2 dt 2 lc rgb '%s' title 'Mean %s'\n",
+          ni_fig_color[0], NI_COUNT(c->operations), ni_plural(c->operations, "operation", "operations"), ni_fig_color[1],
+          ni_fig_rate(b->p50, p50), ni_fig_color[6], ni_fig_rate(b->mean, mean));
 }
 
 enum { BOX_COMMS = 10 };
@@ -103,14 +102,13 @@ void ni_fig_boxplot(FILE *f, const struct ni_figure *fig) {
   }
   ni_fig_begin(f, fig, NI_FIG_W, NI_FIG_H);
   title(f, c, "Box Plot");
-  fprintf(f, "unset key\nset xlabel 'Mean Coll Bus BW (GB/s)'\nset bmargin 5\nset lmargin %d\nset grid noytics\n",
-          n > 1 ? 30 : 20);
-  if (!ni_fig_axis(f, 'x', lo, hi)) {
-    double pad = hi > lo ? (hi - lo) * 0.06 : hi > 0 ? hi * 0.1 : 1;
-    fprintf(f, "set xrange [%.9g:%.9g]\nset xtics autofreq\nset format x '%%.4g'\n", lo - pad, hi + pad);
-  }
-  fprintf(f, "set yrange [%.2f:%.2f]\nset ytics scale 0 ('all %" PRIu64 " %s' -1",
-          n > 1 ? -(double)n - 0.7 : -1.8, n > 1 ? 0.08 * n : 0.1, b->n, ni_plural(b->n, "operation", "operations"));
+  struct ni_fig_scale x = ni_fig_axis(f, 'x', NI_FIG_GBS, lo, hi);
+  double pad = hi > lo ? (hi - lo) * 0.06 : hi > 0 ? hi * 0.1 : 1;
+  if (!x.log) x.unit = ni_fig_axis_between(f, 'x', NI_FIG_GBS, lo - pad, hi + pad);
+  ni_fig_axis_name(f, 'x', "Mean Coll Bus BW", x.unit);
+  fprintf(f, "unset key\nset bmargin 5\nset lmargin %d\nset grid noytics\n", n > 1 ? 30 : 20);
+  fprintf(f, "set yrange [%.2f:%.2f]\nset ytics scale 0 ('all %s %s' -1",
+          n > 1 ? -(double)n - 0.7 : -1.8, n > 1 ? 0.08 * n : 0.1, NI_COUNT(b->n), ni_plural(b->n, "operation", "operations"));
   for (uint32_t i = 1; i < n; i++) {
     char text[80];
     const char *name = box[i].comm->name && *box[i].comm->name ? box[i].comm->name : "";
@@ -128,11 +126,11 @@ void ni_fig_boxplot(FILE *f, const struct ni_figure *fig) {
   static const char *const name[] = {"Min", "Q1", "Median", "Q3", "Max"};
   for (int i = 0; i < 5; i++) {
     char text[40];
-    ni_fig_number(v[i], text, sizeof text);
+    ni_fig_rate(v[i], text);
     fprintf(f, "set label %d '%s: %s' at graph %.2f,0.965 center%s\n", i + 1, name[i], text, 0.1 + 0.2 * i,
             i == 2 ? " font ',11' textcolor rgb '#d55e00'" : "");
   }
-  fprintf(f, "set label 6 'whiskers: last value within 1.5 IQR, %" PRIu64 " %s beyond", b->n_outside,
+  fprintf(f, "set label 6 'whiskers: last value within 1.5 IQR, %s %s beyond", NI_COUNT(b->n_outside),
           ni_plural(b->n_outside, "operation", "operations"));
   if (n > 1)
     fprintf(f, "; communicators%s: p10, p25, p50, p75, p90 of the records", all > n - 1 ? ", the slowest" : "");
@@ -175,12 +173,13 @@ void ni_fig_by_size(FILE *f, const struct ni_figure *fig) {
            like->timing ? ", timing " : "", ni_timing_names[like->timing]);
   fprintf(f, "set title ");
   ni_fig_quoted(f, title);
-  fprintf(f, " font ',12'\nset xlabel 'Message size'\nset ylabel 'Bus bandwidth (GB/s)'\n"
+  fprintf(f, " font ',12'\nset xlabel 'Message size'\n"
              "set key top left Left reverse horizontal\n");
   if (!(lo < INFINITY)) lo = hi > 0 ? hi : 1;
   /* Room for the key above what is drawn. */
   double top = hi > 0 ? hi : 1;
-  bool log_scale = ni_fig_axis(f, 'y', lo, top * (top > 10 * lo ? pow(top / lo, 0.08) : 1.1));
+  const struct ni_fig_scale y = ni_fig_axis(f, 'y', NI_FIG_GBS, lo, top * (top > 10 * lo ? pow(top / lo, 0.08) : 1.1));
+  ni_fig_axis_name(f, 'y', "Bus bandwidth", y.unit);
   ni_fig_bytes_axis(f, 'x', least, most);
   fprintf(f, "set style fill transparent solid 0.2 noborder\n");
   for (int t = 0; t < NI_TYPE_COUNT; t++) {
@@ -190,8 +189,8 @@ void ni_fig_by_size(FILE *f, const struct ni_figure *fig) {
       const struct ni_stats *b = &g->busbw_gbs;
       if ((int)g->type != t || !on_it(g, like)) continue;
       /* A zero has no place on a log axis; the axis' lower end stands for it. */
-      fprintf(f, "%" PRIu64 " %.6g %.6g %.6g\n", g->msg_bytes ? g->msg_bytes : 1, log_scale ? fmax(b->p10, lo) : b->p10,
-              log_scale ? fmax(b->p50, lo) : b->p50, b->p90);
+      fprintf(f, "%" PRIu64 " %.6g %.6g %.6g\n", g->msg_bytes ? g->msg_bytes : 1, y.log ? fmax(b->p10, lo) : b->p10,
+              y.log ? fmax(b->p50, lo) : b->p50, b->p90);
     }
     fprintf(f, "EOD\n");
   }
@@ -265,7 +264,7 @@ void ni_fig_percentiles(FILE *f, const struct ni_figure *fig) {
     if (!(hi > 0)) fprintf(f, "$p << EOD\nNaN NaN NaN NaN NaN\nEOD\n");
     ni_size_text(g->msg_bytes, human);
     fprintf(f, "set title '%s, %.1f %% of the time' font ',11'\n", human, 100 * g->time_share);
-    ni_fig_time_axis(f, 'y', lo < INFINITY ? lo : 1, hi > 0 ? hi * 1.15 : 1); /* room for the key */
+    ni_fig_axis(f, 'y', NI_FIG_US, lo < INFINITY ? lo : 1, hi > 0 ? hi * 1.15 : 1); /* room for the key */
     fprintf(f, "plot $p using 1:2:4 with filledcurves lc rgb '%s' title 'p10 to p90', \\\n"
                "  $p using 1:5 with %s lw 1 lc rgb '%s' title 'p99', \\\n"
                "  $p using 1:3 with %s lw 2 lc rgb '%s' title 'p50'\n",

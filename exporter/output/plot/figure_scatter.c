@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "figure_scatter.h"
 
 enum { KEYED_SIZES = 24 }; /* more sizes than that are told by a colour scale instead of a list */
@@ -73,7 +74,7 @@ static uint64_t largest_stride(const struct ni_summary *s, uint32_t first, uint3
 
 static void thinned_note(FILE *f, uint64_t stride, int height) {
   if (stride > 1)
-    fprintf(f, "set label 99 'up to one of %" PRIu64 " operations shown' at screen 0.99,%.4f right font ',8'\n", stride,
+    fprintf(f, "set label 99 'up to one of %s operations shown' at screen 0.99,%.4f right font ',8'\n", NI_COUNT(stride),
             11.0 / height);
 }
 
@@ -87,10 +88,10 @@ void ni_fig_scatter(FILE *f, const struct ni_figure *fig) {
   snprintf(title, sizeof title, "Comm Type: %s, Coll Type: %.60s", ni_comm_type_names[c->type], c->func);
   fprintf(f, "set title ");
   ni_fig_quoted(f, title);
-  fprintf(f, " font ',12'\nset xlabel 'Operation Sequence Number'\nset ylabel 'Mean Collective Bus BW (GB/s)'\n");
+  fprintf(f, " font ',12'\nset xlabel 'Operation Sequence Number'\n");
   sequence_axis(f, s, fig->first, fig->n);
   if (!extent(s, fig->first, fig->n, &lo, &hi)) lo = hi = 1;
-  ni_fig_axis(f, 'y', lo, hi);
+  ni_fig_axis_name(f, 'y', "Mean Collective Bus BW", ni_fig_axis(f, 'y', NI_FIG_GBS, lo, hi).unit);
   thinned_note(f, largest_stride(s, fig->first, fig->n, step), NI_FIG_H);
   bool keyed = fig->n <= KEYED_SIZES;
   for (uint32_t i = 0; i < fig->n; i++) {
@@ -115,9 +116,8 @@ void ni_fig_scatter(FILE *f, const struct ni_figure *fig) {
   fprintf(f, "plot ");
   for (uint32_t i = 0; i < fig->n; i++) {
     char mean[40];
-    ni_fig_number(c[i].busbw_gbs.mean, mean, sizeof mean);
     fprintf(f, "%s$p%u using 1:2 with points pt 5 ps 0.4 lc palette cb %u", i ? ", \\\n  " : "", i, i);
-    if (keyed) fprintf(f, " title 'MsgSize: %s (Mean: %s GB/s)'", c[i].human, mean);
+    if (keyed) fprintf(f, " title 'MsgSize: %s (Mean: %s)'", c[i].human, ni_fig_rate(c[i].busbw_gbs.mean, mean));
     else fprintf(f, " notitle");
   }
   fprintf(f, "\n");
@@ -195,9 +195,7 @@ void ni_fig_combined(FILE *f, const struct ni_figure *fig) {
           rows, columns, 76.0 / width, 1 - 24.0 / width, 58.0 / height, 1 - 84.0 / height, 98.0 / width,
           96.0 / height);
   ni_fig_quoted(f, title);
-  fprintf(f, " font ',13'\nset xlabel 'Op Seq No' offset 0,0.5\n"
-             "set ylabel 'Mean Collective Bus BW (GB/s)' offset -0.2,0\nunset key\n"
-             "unset colorbox\n");
+  fprintf(f, " font ',13'\nset xlabel 'Op Seq No' offset 0,0.5\nunset key\nunset colorbox\n");
   communicator_key(f, s, chosen, n, width, 1 - 38.0 / height);
   thinned_note(f, largest_stride(s, fig->first, fig->n, step), height);
   for (uint32_t i = 0; i < n; i++) {
@@ -205,7 +203,7 @@ void ni_fig_combined(FILE *f, const struct ni_figure *fig) {
     double lo, hi;
     if (!extent(s, chosen[i], 1, &lo, &hi)) lo = hi = 1;
     fprintf(f, "set title 'Message Size: %s(%" PRIu64 ")' font ',11'\n", x->human, x->msg_bytes);
-    ni_fig_axis(f, 'y', lo, hi);
+    ni_fig_axis_name(f, 'y', "Mean Collective Bus BW", ni_fig_axis(f, 'y', NI_FIG_GBS, lo, hi).unit);
     sequence_axis(f, s, chosen[i], 1);
     points(f, "p", x, step);
     fprintf(f, "set palette maxcolors %d defined (", NI_FIG_COLORS);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/time_text.h"
 
 enum { LINES = 6, COLUMNS = 400, PANEL_HEIGHT = 296, PANELS = 6 };
@@ -152,8 +153,9 @@ static void fill_others(const struct lines *l, int k, double per, struct column 
     if (sum[c].den > 0) sum[c].num /= sum[c].den;
 }
 
-/* Panel k. per: fill(). time: the y axis is of durations, in us. extra: what is plotted on top, with its comma; "". */
-static void draw(FILE *f, const struct lines *l, int k, double per, bool time, const char *extra) {
+/* Panel k. per: fill(). title: with the unit behind it, but for durations, whose tics say it. extra: what is plotted on top,
+ * with its comma; "". */
+static void draw(FILE *f, const struct lines *l, int k, double per, enum ni_fig_of of, const char *title, const char *extra) {
   struct column at[COLUMNS];
   double lo = INFINITY, hi = 0;
   const unsigned shown = l->n < LINES ? (unsigned)l->n : LINES;
@@ -165,13 +167,13 @@ static void draw(FILE *f, const struct lines *l, int k, double per, bool time, c
     fill_others(l, k, per, at);
     put_line(f, LINES, l, at, per, &lo, &hi);
   }
-  if (time) ni_fig_time_axis(f, 'y', lo < INFINITY ? lo : 1, hi > 0 ? hi : 1);
-  else ni_fig_axis(f, 'y', lo < INFINITY ? lo : 1, hi > 0 ? hi : 1);
+  const char *unit = ni_fig_axis(f, 'y', of, lo < INFINITY ? lo : 1, hi > 0 ? hi : 1).unit;
+  fprintf(f, of == NI_FIG_GBS ? "set title '%s (%s)' font ',11'\n" : "set title '%s' font ',11'\n", title, unit);
   fprintf(f, "plot ");
   if (l->n > LINES)
-    fprintf(f, "$l%d using 1:3:4 with filledcurves fs transparent solid 0.25 noborder lc rgb '#8a94a3' title '%zu others, least to most', \\\n  "
+    fprintf(f, "$l%d using 1:3:4 with filledcurves fs transparent solid 0.25 noborder lc rgb '#8a94a3' title '%s others, least to most', \\\n  "
                "$l%d using 1:2 with lines lw 1.5 dt 2 lc rgb '%s' title 'their mean', \\\n  ",
-            LINES, l->n - LINES, LINES, ni_fig_color[NI_FIG_COLORS - 1]);
+            LINES, NI_COUNT(l->n - LINES), LINES, ni_fig_color[NI_FIG_COLORS - 1]);
   for (unsigned i = shown; i-- > 0;) { /* the heaviest on top */
     char name[80];
     const struct dot *d = l->line[i].dot;
@@ -235,12 +237,10 @@ void ni_fig_series(FILE *f, const struct ni_figure *fig) {
   int len = snprintf(title, sizeof title, "%.60s over the run, by communicator%s%s", g->func, g->timing ? ", timing " : "",
                      ni_timing_names[g->timing]);
   if (l.n > LINES)
-    snprintf(title + len, sizeof title - (size_t)len, " (the %d of %zu with the most time)", (int)LINES, l.n);
+    snprintf(title + len, sizeof title - (size_t)len, " (the %d of %s with the most time)", (int)LINES, NI_COUNT(l.n));
   panels(f, fig, 2, title);
-  fprintf(f, "set title 'mean bus bandwidth of the records (GB/s)' font ',11'\n");
-  draw(f, &l, 0, 0, false, "");
-  fprintf(f, "set title 'mean time of the records' font ',11'\n");
-  draw(f, &l, 1, 0, true, put_rolled(f, &s->buckets, &l, g));
+  draw(f, &l, 0, 0, NI_FIG_GBS, "mean bus bandwidth of the records", "");
+  draw(f, &l, 1, 0, NI_FIG_US, "mean time of the records", put_rolled(f, &s->buckets, &l, g));
   fprintf(f, "unset multiplot\n");
   end(&l);
 }
@@ -257,10 +257,8 @@ void ni_fig_series_functions(FILE *f, const struct ni_figure *fig) {
   find_lines(&l, false);
   const double width = (double)s->buckets.width_ns * l.each;
   panels(f, fig, 2, "Functions over the run");
-  fprintf(f, "set title 'time in it: percent of the time of all ranks' font ',11'\n");
-  draw(f, &l, 0, width * (double)(s->n_processes ? s->n_processes : 1), false, "");
-  fprintf(f, "set title 'operations a second' font ',11'\n");
-  draw(f, &l, 1, width / 1e9, false, "");
+  draw(f, &l, 0, width * (double)(s->n_processes ? s->n_processes : 1), NI_FIG_NUMBERS, "time in it: percent of the time of all ranks", "");
+  draw(f, &l, 1, width / 1e9, NI_FIG_NUMBERS, "operations a second", "");
   fprintf(f, "unset multiplot\n");
   end(&l);
 }
@@ -271,12 +269,13 @@ void ni_fig_series_functions(FILE *f, const struct ni_figure *fig) {
 static const struct {
   const char *name, *title;
   double unit;
-} shown_counters[PANELS] = {{"tx_bytes", "sent (GB/s)", 1e9},
-                            {"rx_bytes", "received (GB/s)", 1e9},
-                            {"tx_held", "held from sending by the network (share of the time)", 1e9},
-                            {"nvlink_tx", "sent by NVLink (GB/s)", 1e9},
-                            {"clock_sm", "clock of the GPU (MHz)", 1},
-                            {"power", "power of the GPU (W)", 1e3}};
+  enum ni_fig_of of;
+} shown_counters[PANELS] = {{"tx_bytes", "sent", 1e9, NI_FIG_GBS},
+                            {"rx_bytes", "received", 1e9, NI_FIG_GBS},
+                            {"tx_held", "held from sending by the network (share of the time)", 1e9, NI_FIG_NUMBERS},
+                            {"nvlink_tx", "sent by NVLink", 1e9, NI_FIG_GBS},
+                            {"clock_sm", "clock of the GPU (MHz)", 1, NI_FIG_NUMBERS},
+                            {"power", "power of the GPU (W)", 1e3, NI_FIG_NUMBERS}};
 
 static bool shows(const struct ni_host_bucket *x, const char *name) {
   for (unsigned i = 0; i < NI_METRIC_SOURCES; i++) {
@@ -319,10 +318,7 @@ void ni_fig_series_hosts(FILE *f, const struct ni_figure *fig) {
   }
   panels(f, fig, n, "Counters of hosts over the run (of many those furthest from their mean)");
   for (unsigned i = 0; i < PANELS; i++) {
-    if (l[i].n) {
-      fprintf(f, "set title '%s' font ',11'\n", shown_counters[i].title);
-      draw(f, &l[i], 0, 0, false, "");
-    }
+    if (l[i].n) draw(f, &l[i], 0, 0, shown_counters[i].of, shown_counters[i].title, "");
     end(&l[i]);
   }
   fprintf(f, "unset multiplot\n");

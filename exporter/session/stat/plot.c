@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "exporter/base/out_file.h"
+#include "exporter/base/text/amount_text.h"
 #include "exporter/output/plot/figure.h"
 #include "exporter/output/plot/gnuplot_process.h"
 #include "stat.h"
@@ -32,8 +33,17 @@ static size_t slots_of(const struct ni_stat_list *l, size_t k) {
   return n;
 }
 
+/* What numbers of a field are drawn as, and how many of them its unit is. */
+static enum ni_fig_of drawn_as(const struct ni_stat_field *field, double *size) {
+  const bool seconds = strcmp(field->unit, "s") == 0;
+  *size = seconds ? 1e6 : 1;
+  return seconds ? NI_FIG_US : strcmp(field->unit, "GB/s") == 0 ? NI_FIG_GBS : NI_FIG_NUMBERS;
+}
+
 /* Data "$dN": x, mean, min, max of entities from to to-1; an empty line where there is nothing breaks the line. */
 static void data(FILE *f, const struct ni_stat_file *s, size_t k, size_t from, size_t to, struct unit x, unsigned number) {
+  double size;
+  (void)drawn_as(&ni_stat_fields[k], &size);
   const struct ni_stat_list *l = &s->kind[ni_stat_fields[k].kind];
   bool broken = true;
   fprintf(f, "$d%u << EOD\n", number);
@@ -42,7 +52,7 @@ static void data(FILE *f, const struct ni_stat_file *s, size_t k, size_t from, s
     for (size_t e = from; e < to; e++) {
       const struct ni_stat_series *one = l->item[e].series + k;
       if (i >= one->slots || !one->slot[i].n) continue;
-      double v = (double)one->slot[i].mean;
+      double v = (double)one->slot[i].mean * size;
       sum += v, count++, min = fmin(min, v), max = fmax(max, v);
     }
     if (count > 0) fprintf(f, "%.6g %.6g %.6g %.6g\n", x_of(s, i, x), sum / count, min, max);
@@ -68,13 +78,17 @@ static void panel(FILE *f, const struct ni_stat_files *all, size_t k, double top
     const struct ni_stat_file *s = each ? all->file : all->file + i;
     data(f, s, k, each ? i : 0, each ? i + 1 : s->kind[ni_stat_fields[k].kind].n, x, (unsigned)i);
   }
-  ni_fig_axis(f, 'y', 0, top);
-  snprintf(name, sizeof name, "%s%s%s", ni_stat_fields[k].head, *ni_stat_fields[k].unit ? ", " : "", ni_stat_fields[k].unit);
+  double size;
+  const enum ni_fig_of of = drawn_as(&ni_stat_fields[k], &size);
+  const char *unit = ni_fig_axis(f, 'y', of, 0, top * size).unit;
+  if (of == NI_FIG_NUMBERS) unit = ni_stat_fields[k].unit;
+  if (of == NI_FIG_US) unit = ""; /* the tics say it */
+  snprintf(name, sizeof name, "%s%s%s", ni_stat_fields[k].head, *unit ? ", " : "", unit);
   fprintf(f, "set ylabel ");
   ni_fig_quoted(f, name);
   fprintf(f, "\nplot ");
   if (all->n == 1 && !each) {
-    snprintf(name, sizeof name, "mean of %zu", l->n);
+    snprintf(name, sizeof name, "mean of %s", NI_COUNT(l->n));
     fprintf(f, "$d0 using 1:3:4 with filledcurves fc rgb '#cfe0ee' title 'from least to most', ");
     fprintf(f, "$d0 using 1:2 with lines lw 1.4 lc rgb '%s' title '%s'", ni_fig_color[0], name);
   } else {
@@ -102,7 +116,7 @@ static bool script(FILE *f, const struct ni_stat_files *all, const struct ni_fig
   if (!n) return false;
   int height = (int)n * PANEL + TITLE;
   char title[200];
-  snprintf(title, sizeof title, "%.100s: %llu frames%s%s", all->n > 1 ? "sessions" : all->file->name, (unsigned long long)all->file->frames,
+  snprintf(title, sizeof title, "%.100s: %s frames%s%s", all->n > 1 ? "sessions" : all->file->name, NI_COUNT(all->file->frames),
            *all->file->first ? " from " : "", all->file->first);
   if (all->n > 1) snprintf(title, sizeof title, "means of %zu sessions", most);
   ni_fig_begin(f, fig, NI_FIG_W, height);
@@ -111,7 +125,7 @@ static bool script(FILE *f, const struct ni_stat_files *all, const struct ni_fig
   ni_fig_quoted(f, title);
   fprintf(f, " font ',13'\nset key at screen %.4f, graph 1 left top Left reverse samplen 1.5 font ',9'\n", 1 - (KEY - 12.0) / NI_FIG_W);
   if (times) x = unit_for(end);
-  ni_fig_axis(f, 'x', 0, times ? end / x.seconds : end);
+  ni_fig_axis(f, 'x', NI_FIG_NUMBERS, 0, times ? end / x.seconds : end);
   fprintf(f, "set xrange [0:%.6g]\n", times ? end / x.seconds : end);
   for (size_t i = 0; i < n; i++) {
     if (i + 1 == n) {

@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/json_write.h"
+#include "exporter/base/text/plural.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/table.h"
-#include "exporter/output/plot/figure.h"
 #include "stat.h"
 
 #define KIB_S (1024 / 1e9) /* gsprof's KiB/s in GB/s */
@@ -16,8 +17,8 @@ const struct ni_stat_field ni_stat_fields[NI_STAT_FIELDS] = {
     {NI_STAT_GPU, "dram_bandwidth_tx", "PCIe out", "GB/s", KIB_S, false}, {NI_STAT_GPU, "utilization", "NVLink", "GB/s", KIB_S, true},
     {NI_STAT_GPU, "gpu_power_w", "GPU power", "W", 0, false}, {NI_STAT_GPU, "gpu_temperature_c", "GPU temperature", "C", 0, false},
     {NI_STAT_GPU, "gpu_sm_mhz", "SM clock", "MHz", 0, false},
-    {NI_STAT_CLIENT, "dram_util", "host memory", "%", 0, false}, {NI_STAT_CLIENT, "disk_util", "disk", "%", 0, false},
-    {NI_STAT_CLIENT, "client_cpu", "CPU", "%", 0, false}, {NI_STAT_CLIENT, "client_age_s", "age of numbers", "s", 0, true},
+    {NI_STAT_CLIENT, "dram_util", "host memory", "%", 0, true}, {NI_STAT_CLIENT, "disk_util", "disk", "%", 0, true},
+    {NI_STAT_CLIENT, "client_cpu", "CPU", "%", 0, true}, {NI_STAT_CLIENT, "client_age_s", "age of numbers", "s", 0, true},
     {NI_STAT_NIC, "nic_rx", "NIC receive", "GB/s", 0, true}, {NI_STAT_NIC, "nic_tx", "NIC send", "GB/s", 0, true},
     {NI_STAT_NIC, "nic_held", "NIC held", "%", 0, false},
     {NI_STAT_JOB, "busbw_gb_s", "bus bandwidth", "GB/s", 0, true}, {NI_STAT_JOB, "operations_s", "operations", "1/s", 0, false},
@@ -82,17 +83,36 @@ struct ni_stat_figures ni_stat_over_all(const struct ni_stat_list *l, size_t fie
 
 /* ---- one file ---- */
 
+/* What the figures of a row are in: its field's unit, of rates the one that leaves a digit before the point of the largest. */
+struct row_unit {
+  const char *name;
+  double size; /* in the field's unit */
+};
+static struct row_unit unit_for(const struct ni_stat_field *f, double most) {
+  static const struct row_unit rates[] = {{"B/s", 1e-9}, {"kB/s", 1e-6}, {"MB/s", 1e-3}, {"GB/s", 1}, {"TB/s", 1e3}};
+  size_t at = sizeof rates / sizeof *rates - 1;
+  if (strcmp(f->unit, "GB/s") != 0 || !(fabs(most) > 0)) return (struct row_unit){f->unit, 1};
+  while (at > 0 && fabs(most) < 0.9995 * rates[at].size) at--;
+  return rates[at];
+}
+
+/* Three digits without an exponent: "0.0123", "19.5", "38,726". */
 static void cell(struct ni_table *t, double v) {
-  char text[32];
-  ni_fig_number((float)v, text, sizeof text); /* as the percentiles are kept: one rounding */
-  ni_table_cell(t, "%s", isnan(v) ? "-" : text);
+  v = (float)v; /* as the percentiles are kept: one rounding */
+  const double size = fabs(v);
+  if (isnan(v)) ni_table_cell(t, "-");
+  else if (size >= 999.5 && size < 1e15) ni_table_cell(t, "%s", NI_COUNT(llround(v)));
+  else if (size > 0 && size < 1e-3) ni_table_cell(t, "%.6f", v);
+  else if (size < 0.9995) ni_table_cell(t, "%.3g", v);
+  else ni_table_cell(t, "%.*f", size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2, v);
 }
 
 static void row(struct ni_table *t, const char *name, const struct ni_stat_field *f, struct ni_stat_figures v) {
+  const struct row_unit unit = unit_for(f, v.max);
   ni_table_cell(t, "%s", f->head);
-  ni_table_cell(t, "%s", f->unit);
+  ni_table_cell(t, "%s", unit.name);
   const double all[] = {v.mean, v.min, v.p50, v.p95, v.max};
-  for (size_t k = 0; k < sizeof all / sizeof *all; k++) cell(t, all[k]);
+  for (size_t k = 0; k < sizeof all / sizeof *all; k++) cell(t, all[k] / unit.size);
   ni_table_cell(t, "%s", name);
 }
 
@@ -117,7 +137,7 @@ static void print_one(const struct ni_stat_file *s, bool every, FILE *f) {
       if (mean[i] > mean[high]) high = i;
     }
     bool differ = mean[high] - mean[low] > 0.005 * fabs(mean[high]);
-    snprintf(all, sizeof all, "all %zu", l->n);
+    snprintf(all, sizeof all, "all %s", NI_COUNT(l->n));
     if (l->n > 1) row(&t, all, ni_stat_fields + k, v);
     for (size_t i = 0; i < l->n; i++) {
       bool shown = every || l->n <= SHOWN || (differ && (i == low || i == high));
@@ -131,8 +151,9 @@ static void print_one(const struct ni_stat_file *s, bool every, FILE *f) {
 }
 
 static void print_head(const struct ni_stat_file *s, FILE *f) {
-  ni_say(f, "%s: %llu frames", s->label, (unsigned long long)s->frames);
-  if (s->seconds > 0) ni_say(f, " in %.1f s", s->seconds);
+  char took[32];
+  ni_say(f, "%s: %s %s", s->label, NI_COUNT(s->frames), ni_plural(s->frames, "frame", "frames"));
+  if (s->seconds > 0) ni_say(f, " in %s", ni_duration_text(s->seconds * 1e6, took));
   ni_say(f, "%s%s%s\n", *s->first ? " from " : "", s->first, s->gsprof ? " (gsprof's file)" : "");
 }
 
@@ -147,19 +168,27 @@ static const struct ni_stat_entity *named(const struct ni_stat_list *l, const ch
 
 /* name NULL: all of the kind. A row: the mean in each file, the difference of the last to the first. */
 static void row_beside(struct ni_table *t, const struct ni_stat_files *all, size_t k, const char *name, size_t likely) {
-  double first = NAN, last = NAN;
-  ni_table_cell(t, "%s", ni_stat_fields[k].head);
-  ni_table_cell(t, "%s", ni_stat_fields[k].unit);
-  for (size_t i = 0; i < all->n; i++) {
+  double first = NAN, last = NAN, most = NAN, *mean = calloc(all->n + 1, sizeof *mean);
+  for (size_t i = 0; mean && i < all->n; i++) {
     const struct ni_stat_list *l = &all->file[i].kind[ni_stat_fields[k].kind];
     const struct ni_stat_entity *e = name ? named(l, name, likely) : NULL;
-    last = name ? e ? figures(e, 1, k).mean : NAN : ni_stat_over_all(l, k).mean;
+    mean[i] = name ? e ? figures(e, 1, k).mean : NAN : ni_stat_over_all(l, k).mean;
+    most = fmax(most, mean[i]);
+  }
+  const struct row_unit unit = unit_for(ni_stat_fields + k, most);
+  ni_table_cell(t, "%s", ni_stat_fields[k].head);
+  ni_table_cell(t, "%s", unit.name);
+  for (size_t i = 0; i < all->n; i++) {
+    last = mean ? mean[i] / unit.size : NAN;
     if (i == 0) first = last;
     cell(t, last);
   }
+  free(mean);
   if (fabs(last - first) < 1e-9 * fabs(first)) last = first; /* of adding up */
   cell(t, last - first);
-  if (first > 0 && !isnan(last)) ni_table_cell(t, "%+.1f %%", 100 * (last - first) / first);
+  char times[32];
+  if (first > 0 && last > 10 * first) ni_table_cell(t, "x %s", ni_number_text(last / first, times));
+  else if (first > 0 && !isnan(last)) ni_table_cell(t, "%+.1f %%", 100 * (last - first) / first);
   else ni_table_cell(t, "-");
   ni_table_cell(t, "%s", name ? name : "all");
 }

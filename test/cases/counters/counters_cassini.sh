@@ -34,16 +34,40 @@ look mixed "$TMP/before.list" "$CASSINI/after.txt.gz"
 said again 0 summarize --json "$TMP/summary.json"
 cmp -s "$TMP/said" "$TMP/summary.json" || fail "the summary of a summary is another one"
 said terminal 0 summarize "$TMP/summary.json"
-has terminal '^Total non-zero diffs: 1506$'
-has terminal '^ +1 cxi0 +cxi +280 +1890'
-has terminal '^Top 20 diffs for Interface 8 \(cxi7\)'
-has terminal '^Total non-zero diffs not shown: 260$'
-has terminal '1598 parbs_tarb_pi_non_posted_pkts +70161 +1 +23790 +22432'
+# The terminal begins with what each NIC carried, the busiest first, which is the order of all that follows; numbers are in groups
+# of three or have a prefix, and it is no more than two screens.
+cat >"$TMP/want" <<'END'
+healthy: 1,506 of 15,120 counters changed in 44.1 s, and no finding
+
+NIC          receives of link      sends of link  paused errors/s
+cxi2         6.2 MB/s       -      1 B/s       -     0 %        0
+cxi3         5.8 MB/s       -      1 B/s       -     0 %        0
+cxi0        57.7 kB/s       -   640 kB/s       -     0 %        0
+cxi7        15.2 kB/s       -   413 kB/s       -     0 %        0
+cxi6        15.5 kB/s       -      1 B/s       -     0 %        0
+cxi4         2.4 kB/s       -      1 B/s       -     0 %        0
+cxi5         1.8 kB/s       -      1 B/s       -     0 %        0
+cxi1         1.8 kB/s       -      1 B/s       -     0 %        0
+
+END
+head -n 12 "$TMP/said" | diff "$TMP/want" - || fail "terminal: it does not begin with rates"
+[ "$(wc -l <"$TMP/said")" -le 120 ] || fail "terminal: $(wc -l <"$TMP/said") lines"
+has terminal '^Total non-zero diffs: 1,506$'
+has terminal '^Interface name +source non-zero counters'
+has terminal '^ +1 cxi0 +cxi +280 +1,890 44.1'
+order=$(sed -nE 's/^Top 5 diffs for Interface [0-9] \((.*)\), the most unusual first:$/\1/p' "$TMP/said" | xargs)
+[ "$order" = "cxi2 cxi3 cxi0 cxi7 cxi6 cxi4 cxi5 cxi1" ] || fail "terminal: tables in the order $order"
+has terminal '^Rank Metric ID Metric Name +Difference +a second +share median of others$'
+has terminal '1647 pct_pct_hni_stalls +537,961 +12.2 k +0$'
+has terminal '1599 parbs_tarb_pi_posted_blocked_cnt +3,789,560 +85.9 k < 0.1 % +0$'
+has terminal '^Total non-zero diffs not shown: 275$'
+has terminal '1598 parbs_tarb_pi_non_posted_pkts +70,161 +1 +23,790 +22,432'
+hasnt terminal '[0-9]e[+-][0-9]|[0-9]{6}'
 hasnt terminal 'CxiErrStats'
 said groups 0 summarize --groups --top 0 "$TMP/summary.json"
 has groups '^CxiPerfStats: [0-9]+ of 48 counters changed'
 has groups '^CxiOpPackets: [0-9]+ of 32 counters changed'
-hasnt groups '^Top 20'
+hasnt groups '^Top '
 said csv 0 summarize --csv "$TMP/all.csv" "$TMP/summary.json"
 [ "$(wc -l <"$TMP/all.csv")" = 15121 ] || fail "CSV: not one row a counter"
 [ "$(cut -d, -f7 "$TMP/all.csv" | sort | uniq -c | xargs)" = "1470 changed 36 level 13614 none 1 state" ] || fail "CSV: $(cut -d, -f7 "$TMP/all.csv" | sort | uniq -c | xargs)"

@@ -24,7 +24,7 @@ done
 said terminal 0 compare "$TMP/good.json" "$TMP/bad.json"
 has terminal '^One by one, the most unusual first: 4 differ'
 has terminal '^cxi1 +hni_pcs_uncorrected_cw +0 +2 +\+2 only in BAD'
-has terminal '^cxi0 +hni_sts_tx_ok_octets +1e\+05 +50000 +-50000 x 0.5 '
+has terminal '^cxi0 +hni_sts_tx_ok_octets +100 k +50.0 k +-50.0 k x 0.5 '
 has terminal ' 2 cxi1 +cxi +0 +2 +\+2'
 said min 0 compare --json --min-diff 30000 "$TMP/good.json" "$TMP/bad.json"
 is min '[r["counter"] for r in j["changed_metrics"]] == ["hni_sts_tx_ok_octets", "oxe_channel_idle"]'

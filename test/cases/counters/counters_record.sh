@@ -60,19 +60,19 @@ assert resets == 1, resets
 PY
 samples=$(series "$file" | sed -n 's/^samples \([0-9]*\) missed.*/\1/p')
 missed=$(series "$file" | sed -n 's/^samples .* missed //p')
-grep -q "counters record: $samples samples of .*, $missed missed; .* in $file\$" "$TMP/err1" || stop "the last sentence"
+grep -q "counters record: $(grouped "$samples") samples of .*, $(grouped "$missed") missed; .* in $file\$" "$TMP/err1" || stop "the last sentence"
 
 # ---- check ----
 "$BIN" check "$TMP/series" >"$TMP/check" || stop "check: $?"
 expect "the host in JSON" "$(basename "$file" | sed 's/-counters-.*//')" \
   "$("$BIN" check --json "$TMP/series" | python3 -c 'import json, sys; print(json.load(sys.stdin)["counters"][0]["host"])')"
-grep -qE "^counters    $samples samples of [0-9]+ counters from 1 host, every 0.0 s, and 2 sweeps of all\$" "$TMP/check" ||
+grep -qE "^counters    $(grouped "$samples") samples of [0-9]+ counters from 1 host, every 0.0 s, and 2 sweeps of all\$" "$TMP/check" ||
   stop "check does not count the samples: $(cat "$TMP/check")"
 grep -q '0 processes on 0 hosts' "$TMP/check" || stop "the recorder is a process of the job"
 if [ "$missed" = 0 ]; then
   ! grep -q 'not taken in time' "$TMP/check" || stop "check says that samples were missed"
 else
-  grep -q "note  *$missed samples\? of counters not taken in time" "$TMP/check" || stop "check does not say that $missed were missed"
+  grep -q "note  *$(grouped "$missed") samples\? of counters not taken in time" "$TMP/check" || stop "check does not say that $missed were missed"
 fi
 
 # Samples that are not there any more.

@@ -141,6 +141,7 @@ PY
   run 0 -q -o "$TMP/kept" --every 20ms -- sh -c "echo 3000000 >$TMP/tree/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"
   "$BIN" counters collect -q "$TMP/after.json"
   "$BIN" counters summarize --html "$TMP/two.html" --series "$(echo "$TMP"/kept/*.gz)" "$TMP/before.json" "$TMP/after.json" >"$TMP/out" || stop "--series"
+  grep -qE '^mlx5_0:1 +0 B/s +0 % +[0-9.]+ .?B/s +(< 0.1|[0-9.]+) % ' "$TMP/out" || stop "no share of the link: $(cat "$TMP/out")"
   grep -q '"series":{"seconds":\[' "$TMP/two.html" || stop "no series in the page of summarize"
   "$BIN" counters summarize --series x "$TMP/before.json" "$TMP/after.json" >"$TMP/out" 2>"$TMP/err" && stop "--series without --html"
   "$BIN" counters summarize --html "$TMP/two.html" --series "$TMP/not/there" "$TMP/before.json" "$TMP/after.json" >"$TMP/out" 2>"$TMP/err" && stop "a series that is not there"

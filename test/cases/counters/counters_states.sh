@@ -23,7 +23,7 @@ is count 'j["total_non_zero"] == 2 and [e["resets"] for e in j["entities"]] == [
 said wrap 0 summarize "$B" "$A"
 has wrap '^wrapped +cxi0 hni_sts_tx_ok_octets: '
 has reset '^reset +cxi1 hni_tx_paused_1: '
-has rate 'hni_sts_tx_ok_octets +5000000000 +500 MB .*wrapped'
+has rate 'hni_sts_tx_ok_octets +5,000,000,000 +500 MB .*wrapped'
 hasnt reset '-720575940|1125899906'
 said wrap 0 summarize --csv - "$B" "$A"
 has csv '^cxi,cxi1,2,614,hni_tx_paused_1,cycles,reset,0,72057594037926936,1125899906842624,,'

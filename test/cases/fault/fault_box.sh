@@ -48,7 +48,7 @@ if [ -z "$VARIANT" ]; then
   CASE="growth"
   { host $US=30000000 init 0 paced 0 60000 40000 sleep 50 kill; } 2>/dev/null || true
   "$BUILD/nccl-inspector" recover --box-dir "$BOXES" "$TMP/logs" >"$TMP/recover" 2>&1 || true
-  grep -q ' 60000 records' "$TMP/recover" || fail "$CASE: $(cat "$TMP/recover")"
+  grep -q ' 60,000 records' "$TMP/recover" || fail "$CASE: $(cat "$TMP/recover")"
   rm -f "$BOXES"/*.box
 fi
 

@@ -46,7 +46,7 @@ echo "30 lives: $(boxes) boxes, $(free_kb) KB of 65536 are free"
 [ -e "$HELD" ] || fail "$CASE: the box of a process that is stopped was removed"
 mkdir -p "$TMP/logs"
 "$BUILD/nccl-inspector" recover --live "$(newest)" --output "$TMP/logs" >"$TMP/recover" 2>&1 || { fail "$CASE: recover"; cat "$TMP/recover"; }
-grep -q ' 3030 records' "$TMP/recover" || fail "$CASE: the newest box: $(cat "$TMP/recover")"
+grep -q ' 3,030 records' "$TMP/recover" || fail "$CASE: the newest box: $(cat "$TMP/recover")"
 
 CASE="a life that leaves its box empty"
 before=$(newest)

@@ -18,7 +18,7 @@ dumps behind json 3 expect "tp (process group 2)" "_all_gather_base 4" never_cal
 dumps other json 3 expect "$world" "all_reduce 4" other_call=5 inside=0,1,2,3,4,6,7 mismatch=function
 names "the other call" "rank 5 called broadcast 4 instead"
 dumps size json 3 expect "$world" "all_reduce 4" inside=0,1,2,3,4,5,6,7 mismatch=size
-names "the size" "rank 5 called it with 2048 bytes, others with 2097152 bytes"
+names "the size" "rank 5 called it with 2,048 bytes, others with 2,097,152 bytes"
 dumps type json 3 expect "$world" "all_reduce 4" inside=0,1,2,3,4,5,6,7 mismatch=datatype
 names "the type" "rank 5 called it with Half, others with BFloat16"
 dumps given_up json 3 expect "$world" "all_reduce 4" never_called=3 inside=0,1,2,4,5,6,7

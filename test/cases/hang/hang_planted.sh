@@ -12,7 +12,7 @@ job hang_mismatch
 hangs "another function" world "AllReduce 50" mismatch=function other_call=2 inside=0,1,3
 job hang_size
 hangs "another size" world "AllReduce 50" mismatch=size inside=0,1,2,3
-names "the sizes" 'rank 2 ([^)]*) called it with 2097152 bytes, others with 4194304 bytes'
+names "the sizes" 'rank 2 ([^)]*) called it with 2,097,152 bytes, others with 4,194,304 bytes'
 job hang_deadlock
 hangs "deadlock of two communicators" a "AllReduce 30" ring=2 never_called=1 inside=0
 job hang_network NCCL_INSPECTOR_EVENTS=deep
@@ -55,7 +55,7 @@ sleep ms=600000
 S
 job "$TMP/p2p.scn"
 hangs "a pair that moves nothing" pp p2p inside=0,1
-names "the pair" 'rank 0 ([^)]*) is in Send to rank 1, 1048576 bytes; rank 1 ([^)]*) is in Recv from rank 0, 2097152 bytes'
+names "the pair" 'rank 0 ([^)]*) is in Send to rank 1, 1,048,576 bytes; rank 1 ([^)]*) is in Recv from rank 0, 2,097,152 bytes'
 
 # More waiting ranks than are named one by one: the others are counted.
 cat >"$TMP/many.scn" <<'S'

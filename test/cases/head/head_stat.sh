@@ -9,6 +9,14 @@ python3 test/lib/session_stat.py "$I" "$D"
 "$I" session stat "$D/a.json" "$D/b.json" >"$D/beside"
 grep -Eq 'bus bandwidth +GB/s +100 +200 +100 +\+100.0 % n0 77' "$D/beside" || fail "no difference: $(cat "$D/beside")"
 "$I" session stat "$D/a.json" >"$D/one"
+# Slow rates have the unit that leaves a digit before the point; what is many times more is told so, and not in percent.
+sed 's/"busbw_gb_s":100/"busbw_gb_s":0.00005/; s/"nic_rx":\[12.5\]/"nic_rx":[0.0005]/; s/"dram_util"/"disk_util":[30,31],"client_cpu":[3,4],&/; s/"oldest_s":0.5/"oldest_s":38725.9/' \
+  "$D/a.json" >"$D/slow.json"
+"$I" session stat "$D/slow.json" >"$D/slow.txt"
+grep -Eq '^bus bandwidth +kB/s( +50\.0){5} n0 77$' "$D/slow.txt" || fail "a slow rate: $(cat "$D/slow.txt")"
+grep -Eq '^NIC receive +kB/s( +500){5} n0:cxi0$' "$D/slow.txt" || fail "a slow NIC: $(cat "$D/slow.txt")"
+grep -Eq '^oldest in flight s( +38,726){5} n0 77$' "$D/slow.txt" || fail "a long time: $(cat "$D/slow.txt")"
+"$I" session stat "$D/slow.json" "$D/b.json" | grep -Eq '^bus bandwidth +GB/s 0.000050 +200 +200 +x 4.00 M n0 77$' || fail "many times as much"
 grep -Eq 'GPU utilization +% +19.5 +0 +19.0 +37.0 +39.0 n0:0:NVIDIA' "$D/one" || fail "no figures: $(cat "$D/one")"
 for none in beside /dev/null; do
   rc=0
@@ -34,6 +42,14 @@ for end in png svg pdf; do "$I" session stat "$D/a.json" --plot "$D/it's one.$en
 for head in 'GPU utilization' 'GPU memory' PCIe NVLink 'NIC receive' 'bus bandwidth' 'in flight' 'age of numbers' 'oldest in flight'; do
   grep -q ">$head" "$D/it's one.svg" || fail "no panel $head"
 done
+# One unit an axis, and CPU, memory and disk have a panel.
+"$I" session stat "$D/slow.json" --plot "$D/slow.svg" >/dev/null
+for head in 'bus bandwidth, kB/s' 'NIC receive, kB/s' 'host memory, %' 'disk, %' 'CPU, %' 'oldest in flight'; do
+  grep -q ">$head<" "$D/slow.svg" || fail "no panel $head"
+done
+tics() { grep -o '<tspan[^>]*>[^<]*</tspan>\|<text>[^<]*</text>' "$D/slow.svg" | sed 's/<[^>]*>//g' | tr '\n' ','; }
+tics | grep -q 'bus bandwidth, kB/s' || fail "no tics: $(tics)"
+! tics | grep -qE '[0-9]e[-+]?[0-9]' || fail "exponents at an axis: $(tics)"
 head -c 5 "$D/it's one.pdf" | grep -q %PDF || fail "no PDF"
 # Pixels of the first colour: lines were drawn.
 python3 - "$D/it's one.png" <<'P' || fail "the picture is empty"

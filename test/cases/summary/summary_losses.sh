@@ -86,7 +86,7 @@ both("no record", logs, ["written"], gaps=n, records=0)
 told, s, text = both("small", tmp + "/small", [], records=0, gaps=0)
 n = json.loads(run("check", tmp + "/small", "--json")[1])["filtered_by"]["min_size"]
 if s.get("left_out_by_settings") != n or not n: fail(f"small: {n} operations are left out, summary counts {s}")
-if f"; {n} operations were left out by the plugin's settings" not in text or "COMPLETE" not in text: fail(f"small: {text}")
+if f"; {n:,} operations were left out by the plugin's settings" not in text or "COMPLETE" not in text: fail(f"small: {text}")
 
 # What had not finished is not called lost.
 def open_end(path, line):

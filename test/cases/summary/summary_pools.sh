@@ -28,7 +28,7 @@ grep '^0x' "$TMP/small.report" | awk -v d="$dropped" -v h="$(field coll.high_wat
 want=$(field coll.recommended_slots)
 rc=0
 "$inspector" pools "$TMP/small" >"$TMP/text" || rc=$?
-[ $rc = 2 ] && grep -qx "  NCCL_INSPECTOR_COLL_POOL_SIZE=$want" "$TMP/text" && grep -q "^$dropped operations were dropped" "$TMP/text"
+[ $rc = 2 ] && grep -qx "  NCCL_INSPECTOR_COLL_POOL_SIZE=$want" "$TMP/text" && grep -q "^$(grouped "$dropped") operations were dropped" "$TMP/text"
 
 sim right $HOLD NCCL_INSPECTOR_POOL_GROW=0 NCCL_INSPECTOR_COLL_POOL_SIZE="$want"
 "$inspector" pools "$TMP/right" --json >"$TMP/json"

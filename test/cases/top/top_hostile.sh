@@ -86,7 +86,7 @@ diff <(python3 -c 'import json,sys; print(json.load(open(sys.argv[1])))' "$TMP/w
 top 0 kinds2 --once
 # Two agents with 100,000 rows each: 65,536 of them are taken, and n0 still has its own.
 top 0 "n0 rows rows" --once --filter n0
-says out '^77 +3 n0 ' '; 4 of 65536 with "n0"$'
+says out '^77 +3 n0 ' '; 4 of 65,536 with "n0"$'
 top 1 "" --once --prometheus "http://127.0.0.1:$PORT/n0x"
 rc=0
 timeout 20 "$INSPECTOR" top --prometheus "http://127.0.0.1:$PORT" --once >"$TMP/out" 2>"$TMP/err" </dev/null || rc=$?

@@ -54,6 +54,12 @@ says out '8 ranks, 8 in flight, 0 stuck; 4 of 8 with "N1"$'
 top 0 "n0 n1" --once --filter nobody
 [ -z "$(ranks)" ] || fail "of nobody: $(ranks)"
 
+# Late: a share of the time, whatever an older agent counts twice. Many operations a second have a prefix.
+sed -E 's/"late_share": 0.01}/"late_share": 35.38}/; s/"operations_s": 812/"operations_s": 1234567/; s/"operations_s": 813/"operations_s": 54321/' \
+  "$TMP/web/n0" >"$TMP/web/later"
+top 0 later --once
+says out '^77 +0 n0 .* 1.2M  182G 100%  90%' '^77 +1 n0 .* 54.3k  183G 1.1% '
+
 # Who has not come to call 900: rank 1, in which nothing is in flight, and rank 7 of the other node, which is in another one.
 top 0 "s0 s1" --once
 says out '^job 77: AllReduce 900 of dp0 waits for rank 1, which has not called it$' '^77 +0 n0 .* 40.0 s .* r1, r7$' \

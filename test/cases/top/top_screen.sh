@@ -66,7 +66,7 @@ keys s
 until_seen sort 'Sort: age'
 until_ranks "by age" "1 7 6 5 4 3 2 0 "
 keys F6
-until_seen sort 'Sort: bandwidth'
+until_seen sort '^F1 Help F4 Filter F6 Sort: bandwidth n GPUs, NICs Space Pause [+] - 0.1s F10 Quit$' # all of it, in 80 columns
 keys s s
 until_seen sort 'Sort: rank'
 keys /
@@ -87,6 +87,7 @@ keys n
 until_seen ranks '^JOB RANK'
 keys h
 until_seen help 'Any key goes back'
+until_seen "help of LATE" '^LATE +share of the time for which the middle rank of its node waited for it$'
 keys x
 until_seen "help ends" '^JOB RANK'
 keys -
@@ -137,6 +138,21 @@ until_seen home '^77 +0 n0'
 ! grep -q $'\e\\[[0-9;]*3[0-7]m' < <(screen -e) || fail "colours with NO_COLOR"
 kill -TERM "$(pgrep -P "$(tmux -S "$TMUX_SOCKET" list-panes -F '#{pane_pid}')")"
 until_seen SIGTERM 'ended with 0'
+end
+# Nodes without GPUs or NICs, and a filter that nothing fits: said in words where a table would stand.
+sed -E 's/"(gpus|nics)": \[.*/"gpus":[],"nics":[]}/' "$TMP/web/n0" >"$TMP/web/bare"
+begin 80 24 A=1 bare
+until_seen bare '^77 +3 n0'
+keys n
+until_seen "no GPUs" '^No GPU: NVML [(]libnvidia-ml.so.1[)] tells of none on the nodes that answer. n shows$'
+keys n
+until_seen "no NICs" '^No NIC: no InfiniBand, Slingshot or Ethernet device is seen on the nodes that$'
+keys n
+until_seen ranks '^JOB RANK'
+keys / xyz Enter
+until_seen "fits nothing" '^No rank has "xyz" in job, host, communicator or function. Esc shows all.$'
+keys q
+until_seen quit 'ended with 0'
 end
 # Columns of which nothing is known are not there; long names and sentences are cut, which is seen. Nobody has answered: that is all.
 sed -E 's/"gpu": [0-9]+/"gpu": null/g; s/"dp0"/"a_long_name_of_a_communicator"/g; s/"late_share": [0-9.]+/"late_share": null/g

@@ -273,6 +273,39 @@ static void gpus_of_lives(void **ctx) {
   ni_rows_close(&r);
 }
 
+/* Three ranks have called ten AllReduces when the fourth comes, 8 s after the first call and 1 ms apart: they waited for 8 s and a
+ * little, not ten times that. */
+static void late_to_many_at_once(void **ctx) {
+  (void)ctx;
+  enum { CALLS = 10 };
+  const uint64_t began = UINT64_C(1790000000000000000), ms = 1000000;
+  struct ni_rows r;
+  char line[1024];
+  uint64_t late_n = 0, late_ns = 0;
+  assert_int_equal(ni_rows_open(&r, false, NULL), 0);
+  ni_rows_begin(&r, &(struct ni_live_file){.pid = 1});
+  for (int rank = 0; rank < 4; rank++)
+    assert_int_equal(ni_rows_comm(&r, 1, 7, 0xabc, rank, rank, "", &(struct ni_live_who){.rank = rank}), 0);
+  for (int rank = 0; rank < 4; rank++)
+    for (unsigned i = 0; i < CALLS; i++) {
+      const uint64_t called = began + (rank == 3 ? 8000 * ms + i * ms : i * ms);
+      const int n = snprintf(line, sizeof line,
+          "{\"header\":{\"id\":\"0xabc\",\"comm_name\":\"tp\",\"rank\":%d,\"n_ranks\":4,\"nnodes\":1},"
+          "\"metadata\":{\"inspector_output_format_version\":\"v4.2\",\"dump_timestamp_us\":%llu,\"hostname\":\"n\",\"pid\":1},"
+          "\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_sn\":%u,\"coll_msg_size_bytes\":1024,\"coll_exec_time_us\":50,"
+          "\"coll_timing_source\":\"kernel_gpu\",\"coll_enqueue_ns\":%llu,\"rec_sn\":%u}}",
+          rank, (unsigned long long)(began / 1000 + 9000000), i, (unsigned long long)called, i);
+      assert_int_equal(ni_rows_line(&r, line, (size_t)n), 0);
+    }
+  for (uint32_t i = 0; i < r.b.n_counts; i++) {
+    if (r.b.counts[i].late_n) assert_int_equal(r.b.counts[i].who.rank, 3);
+    late_n += r.b.counts[i].late_n, late_ns += r.b.counts[i].late_ns;
+  }
+  assert_int_equal(late_n, CALLS);
+  assert_in_range(late_ns, 8000 * ms, 8000 * ms + CALLS * ms);
+  ni_rows_close(&r);
+}
+
 /* A job that runs: found by its boxes alone. */
 static void running_job(void **ctx) {
   (void)ctx;
@@ -427,6 +460,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_record), cmocka_unit_test(grows_in_pieces),
                                     cmocka_unit_test(damaged_members),
                                      cmocka_unit_test(replaced_files), cmocka_unit_test(passes_over), cmocka_unit_test(gpus_of_lives),
+                                     cmocka_unit_test(late_to_many_at_once),
                                      cmocka_unit_test(running_job), cmocka_unit_test(young_box), cmocka_unit_test(killed_job)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -67,10 +67,7 @@ static void fill(struct ni_counters_view *v) {
   counter(v, HOSTILE, 1, 40000);
   counter(v, "pressure_memory_full", 0, 500000);
   ni_set_unread(&v->sweep[1].set, "/sys/" HOSTILE, "Input/output error");
-  if (ni_pair_make(&v->pair, &v->sweep[0].set, v->sweep[0].reading, &v->sweep[1].set, v->sweep[1].reading) < 0 ||
-      ni_counter_findings_make(&v->findings, &v->pair) < 0 || !(v->ranked = ni_rank(&v->pair, &v->findings)))
-    abort();
-  for (size_t i = 0; i < v->pair.n_entities; i++) v->changed += v->pair.entity[i].changed;
+  if (!ni_counters_view_make(v)) abort();
 }
 
 static int write_page(const char *path) {
@@ -116,6 +113,7 @@ static void one_file(void **state) {
   assert_int_equal(ends, 2);
   char *data = strstr(text, "id=\"data\">") + 10;
   assert_true(strstr(data, "</script>") > strstr(data, "\"series\""));
+  assert_non_null(strstr(data, "\"figures\":[{\"name\":\"cxi"));
   assert_null(strstr(text, "<img"));
   assert_non_null(strstr(data, "\\u003c/script>\\u003cimg src=x onerror=alert(1)>"));
   assert_non_null(strstr(text, "<body id=\"counters\">"));

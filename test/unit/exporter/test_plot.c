@@ -1,4 +1,5 @@
 /* Plots of a made-up summary: names, sizes, hostile texts, failures of gnuplot. */
+#include "exporter/output/plot/figure.h"
 #include "render_dir.h"
 
 static bool have_gnuplot(void) {
@@ -184,6 +185,39 @@ static void series_of_many(void **state) {
   }
 }
 
+/* All tics of an axis are in one unit, which the data choose; none has an exponent, minutes have round numbers. */
+static void one_unit_an_axis(void **state) {
+  (void)state;
+  static const struct {
+    enum ni_fig_of of;
+    double lo, hi;
+    const char *unit, *tics;
+  } of[] = {{NI_FIG_GBS, 0, 5e-5, "kB/s", "('0' 0, '10' 1e-05, '20' 2e-05,"},
+            {NI_FIG_GBS, 150, 250, "GB/s", "('0' 0, '50' 50, '100' 100, '150' 150, '200' 200, '250' 250, '300' 300)"},
+            {NI_FIG_GBS, 1e-5, 10, "MB/s", "('0.01' 1e-05, '' 2e-05 1,"},
+            {NI_FIG_US, 0, 1.6e6, "s", "('0' 0, '0.5 s' 500000, '1 s' 1e+06, '1.5 s' 1.5e+06, '2 s' 2e+06)"},
+            {NI_FIG_US, 0, 500e6, "min", "('0' 0, '2 min' 1.2e+08, '4 min' 2.4e+08,"},
+            {NI_FIG_US, 10, 9e8, "ms", "('0.01 ms' 10, '' 20 1,"},
+            {NI_FIG_NUMBERS, 0, 45000, "", "('0' 0, '10,000' 10000, '20,000' 20000,"}};
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    const struct ni_fig_scale scale = ni_fig_axis(f, 'y', of[i].of, of[i].lo, of[i].hi);
+    fclose(f);
+    assert_string_equal(scale.unit, of[i].unit);
+    assert_int_equal(scale.log, of[i].lo > 0 && of[i].hi / of[i].lo > 10);
+    if (!strstr(text, of[i].tics)) fail_msg("no %s in %s", of[i].tics, text);
+    for (const char *tic = strchr(text, '('); (tic = strchr(tic, '\'')); tic = strchr(tic + 1, '\'') + 1)
+      if (memchr(tic + 1, 'e', strcspn(tic + 1, "'"))) fail_msg("an exponent: %s", tic);
+    free(text);
+  }
+  char rate[40];
+  assert_string_equal(ni_fig_rate(5e-5, rate), "50.0 kB/s");
+  assert_string_equal(ni_fig_rate(0, rate), "0 B/s");
+  assert_string_equal(ni_fig_rate(1234, rate), "1.23 TB/s");
+}
+
 /* Bins without the operation between bins with it: the line goes on. */
 static void rare_operations(void **state) {
   (void)state;
@@ -291,6 +325,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(plot_hostile, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_degenerate, setup, teardown),
       cmocka_unit_test_setup_teardown(series_of_many, setup, teardown),
+      cmocka_unit_test(one_unit_an_axis),
       cmocka_unit_test_setup_teardown(rare_operations, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_failing, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_half, setup, teardown),

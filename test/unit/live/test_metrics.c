@@ -316,6 +316,16 @@ static void now(void **state) {
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
     if (!strstr(text, wanted[i])) fail_msg("%s is not in %s", wanted[i], text);
   free(text);
+  /* Records that came behind time: more waiting than the window is long is all of it. */
+  b.file.from = 2, b.file.to = 3, c[0].late_ns = 50 * S;
+  apply(&m.live, &b, 13);
+  ni_live_tick(&m.live, 18 * S, 600 * S);
+  in.mono_ns = 18 * S;
+  f = open_memstream(&text, &n);
+  ni_now_json(f, &in);
+  fclose(f);
+  if (!strstr(text, "\"late_share\":1}")) fail_msg("no share of 1 in %s", text);
+  free(text);
   unmake(&m);
 }
 

@@ -24,15 +24,15 @@ static void put_rank(struct ni_put_text *w, const struct ni_blame *b, uint32_t r
 static void put_comm(struct ni_put_text *w, const struct ni_blame *b, uint32_t comm) {
   const struct ni_comm_row *c = &b->s->comm[comm];
   char name[81];
-  if (c->name && *c->name) ni_put(w, "%s (%s, %d ranks)", ni_safe_text(c->name, name, sizeof name), c->id, c->n_ranks);
-  else ni_put(w, "%s (%d ranks)", c->id, c->n_ranks);
+  if (c->name && *c->name) ni_put(w, "%s (%s, %s ranks)", ni_safe_text(c->name, name, sizeof name), c->id, NI_COUNT(c->n_ranks));
+  else ni_put(w, "%s (%s ranks)", c->id, NI_COUNT(c->n_ranks));
 }
 
 /* "ranks 8-15" of those in ascending order; "24 ranks" where they lie apart. */
 static void put_ranks(struct ni_put_text *w, const struct ni_finding *f, const struct ni_summary *s) {
   int32_t first = s->process[f->process[0]].rank, last = s->process[f->process[f->n_processes - 1]].rank;
   if (f->n_processes > 1 && (size_t)(last - first) + 1 == f->n_processes) ni_put(w, "ranks %d-%d", first, last);
-  else if (f->n_processes > 6) ni_put(w, "%zu ranks from %d to %d", f->n_processes, first, last);
+  else if (f->n_processes > 6) ni_put(w, "%s ranks from %d to %d", NI_COUNT(f->n_processes), first, last);
   else {
     ni_put(w, f->n_processes > 1 ? "ranks" : "rank");
     for (size_t i = 0; i < f->n_processes; i++) ni_put(w, "%s %d", i ? "," : "", s->process[f->process[i]].rank);
@@ -77,8 +77,8 @@ static void put_pauses(struct ni_put_text *w, const struct ni_blame *b, const st
   char host[81], time[32];
   if (one) put_rank(w, b, c->of);
   else ni_put(w, "host %s:", host_text(b, c->of, host));
-  ni_put(w, " %s %u times between operations, %s on the mean, ", one ? "pauses" : "its ranks pause",
-         c->bins_hit, ni_duration_text(c->excess_us, time));
+  ni_put(w, " %s %s times between operations, %s on the mean, ", one ? "pauses" : "its ranks pause",
+         NI_COUNT(c->bins_hit), ni_duration_text(c->excess_us, time));
   ni_put(w, c->few ? "longer than other ranks" : "far more often than other ranks");
 }
 
@@ -239,9 +239,9 @@ static void put_when(struct ni_put_text *w, const struct ni_finding *f, const st
   if (f->from_step > 0) ni_duration_text((double)(f->from_us - s->first_us), from);
   if (f->to_step >= 0) ni_duration_text((double)(f->to_us - s->first_us), to);
   if (f->from_step > 0 && f->to_step >= 0)
-    ni_put(w, ", in steps %" PRId64 " to %" PRId64 " (%s to %s after the start)", f->from_step, f->to_step, from, to);
-  else if (f->from_step > 0) ni_put(w, ", since step %" PRId64 " (%s after the start)", f->from_step, from);
-  else if (f->to_step >= 0) ni_put(w, ", until step %" PRId64 " (%s after the start)", f->to_step, to);
+    ni_put(w, ", in steps %s to %s (%s to %s after the start)", NI_COUNT(f->from_step), NI_COUNT(f->to_step), from, to);
+  else if (f->from_step > 0) ni_put(w, ", since step %s (%s after the start)", NI_COUNT(f->from_step), from);
+  else if (f->to_step >= 0) ni_put(w, ", until step %s (%s after the start)", NI_COUNT(f->to_step), to);
 }
 
 enum { MOMENTS_SHOWN = 3 };
@@ -251,11 +251,11 @@ static void put_moments(struct ni_put_text *w, const struct ni_finding *f, const
   char at[32], length[32];
   for (size_t i = 0; i < f->n_moments && i < MOMENTS_SHOWN; i++) {
     const struct ni_moment *m = &f->moment[i];
-    ni_put(w, "%s at step %" PRId64 " (%s after the start) for %s", i ? "," : ";", m->from_step,
+    ni_put(w, "%s at step %s (%s after the start) for %s", i ? "," : ";", NI_COUNT(m->from_step),
            ni_duration_text((double)(m->from_us - s->first_us), at),
            ni_duration_text((double)(m->to_us - m->from_us), length));
   }
-  if (f->times > MOMENTS_SHOWN) ni_put(w, " and %" PRIu64 " more", f->times - MOMENTS_SHOWN);
+  if (f->times > MOMENTS_SHOWN) ni_put(w, " and %s more", NI_COUNT(f->times - MOMENTS_SHOWN));
 }
 
 static void put_cost(struct ni_put_text *w, const struct ni_finding *f, double run_us) {

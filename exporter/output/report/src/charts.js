@@ -5,6 +5,7 @@ import { BarChart, LineChart, ScatterChart, CustomChart } from 'echarts/charts';
 import { GridComponent, TooltipComponent, LegendComponent, DataZoomComponent, VisualMapComponent, AriaComponent, MarkAreaComponent } from 'echarts/components';
 import { CanvasRenderer } from 'echarts/renderers';
 import { byId, el } from './dom.js';
+import { unitFor } from './format.js';
 
 echarts.use([BarChart, LineChart, ScatterChart, CustomChart, GridComponent, TooltipComponent, LegendComponent,
   DataZoomComponent, VisualMapComponent, AriaComponent, MarkAreaComponent, CanvasRenderer]);
@@ -77,6 +78,20 @@ export function scale(values) {
   return { type: 'log', min: nice(lo, false), max: nice(hi, true) };
 }
 
+// An axis of values of one kind (format.js), in one unit. name: what they are, "" where the tics say the unit; steps of time that
+// are round in that unit too.
+export function measured(kind, values, name, more = {}) {
+  const limits = more.type ? {} : scale(values), log = (more.type || limits.type) === 'log';
+  const ends = [limits.min, limits.max, more.min, more.max].filter((v) => typeof v === 'number');
+  const unit = unitFor(kind, [...values, ...(log ? ends : [])], log);
+  const most = [...values, ...ends].filter((v) => v > 0).reduce((a, b) => Math.max(a, b), 0);
+  const raw = most / unit.size / 5, e = 10 ** Math.floor(Math.log10(raw || 1));
+  const round = !log && kind === 'us' && unit.size > 1e6 && most > 0 ? { interval: [1, 2, 5, 10].find((s) => s * e >= raw * 0.9999) * e * unit.size } : {};
+  const inTics = !name || kind === 'number';
+  return axis({ ...limits, ...round, ...(name ? { name: unit.name && !inTics ? `${name}, ${unit.name}` : name } : {}), ...more,
+    axisLabel: { formatter: inTics ? unit.withUnit : unit.text, ...(more.axisLabel || {}) } });
+}
+
 // The text of what lies below the pointer, beside it.
 export function hover(instance, area, textAt) {
   const tip = el('div', { class: 'tip', hidden: true, role: 'tooltip' });
@@ -116,6 +131,7 @@ function draw(entry) {
     if (entry.chart) entry.chart.dispose();
     entry.chart = null;
     node.classList.remove('chart', 'tall');
+    node.style.height = ''; // it was the picture's
     node.replaceChildren(el('p', { class: 'none', text: entry.empty }));
     return;
   }

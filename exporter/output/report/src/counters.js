@@ -1,11 +1,11 @@
 // counters.html: what NICs, GPUs and the host counted between two sweeps. The judgement is the program's (verdict.c, rank.c);
 // here it is only shown. `pair` is what `counters summarize --json` prints.
 import { byId, el, replace, options } from './dom.js';
-import { chart, redraw, palette, tooltip, axis, legend, scale, zoom } from './charts.js';
+import { chart, redraw, palette, tooltip, axis, legend, measured, zoom } from './charts.js';
 import { table } from './table.js';
-import { count, short, tick, amount, duration, percent, known } from './format.js';
+import { count, short, amount, duration, percent, known } from './format.js';
 
-const { pair, more: { meanings, series } } = JSON.parse(byId('data').textContent);
+const { pair, more: { meanings, series, figures } } = JSON.parse(byId('data').textContent);
 const entities = pair.entities;
 const same = (a) => entities.filter((e) => e.name === a.name).length > 1;
 for (const e of entities) {
@@ -21,7 +21,7 @@ const narrow = (id) => byId(id).clientWidth < 600;
 const turned = (id, names, less = 80) => (Math.max(0, ...names.map((n) => n.length)) * names.length * 8 > byId(id).clientWidth - less ? 55 : 0);
 
 const perSecond = (c, v = c.rate) => (!known(v) ? null : c.unit === 'bytes' ? `${amount(v)}/s` : v >= 1000 ? count(v) : short(v));
-const share = (v) => (!known(v) ? null : v < 0.0005 ? '< 0.1 %' : percent(v));
+const share = (v) => (!known(v) ? null : v === 0 ? '0 %' : v < 0.0005 ? '< 0.1 %' : percent(v));
 // What a counter did, as a figure or, where it has none, as a word.
 const difference = (c) => (c.state === 'none' || moved(c) ? count(c.diff) : c.state);
 // Of an entity by name: what did not change is 0, what is not there is nothing.
@@ -71,12 +71,44 @@ function bars(id, names, values, title, colour = 0) {
   }, 'There is nothing to show.');
 }
 
+// What each NIC and GPU carried: bytes a second, the busiest first, on one axis in one unit; shares of links beside it in the table.
+const SHOWN = 48;
+function carried() {
+  const moves = figures.filter((f) => known(f.rx_bytes_s) || known(f.tx_bytes_s)), shown = moves.slice(0, SHOWN);
+  const whose = (f) => (f.source === 'gpu' ? `${f.name} (NVLink)` : f.name);
+  const tell = (f, v, part) => `${amount(v)}/s${known(f[part]) ? `, ${share(f[part])} of its link` : ''}`;
+  byId('carried-note').textContent = moves.length > SHOWN ? `The ${SHOWN} that carried most, of ${count(moves.length)}; all are in the table.` : '';
+  chart('c-carried', () => {
+    if (!shown.length) return null;
+    const c = palette(), names = shown.map(whose);
+    const bar = (name, key, color) => ({ name, type: 'bar', data: shown.map((f) => f[key]), itemStyle: { color }, barMaxWidth: 22 });
+    return {
+      grid: { left: 12, right: 16, top: 44, bottom: 12, containLabel: true }, legend: legend(),
+      tooltip: tooltip({ trigger: 'axis', axisPointer: { type: 'shadow' }, formatter: ([p]) => {
+        const f = shown[p.dataIndex];
+        return [names[p.dataIndex], `receives ${tell(f, f.rx_bytes_s, 'rx_share')}`, `sends ${tell(f, f.tx_bytes_s, 'tx_share')}`].join('\n');
+      } }),
+      xAxis: axis({ type: 'category', data: names, splitLine: { show: false }, axisLabel: { rotate: turned('c-carried', names), width: 200, overflow: 'truncate' } }),
+      yAxis: measured('bytesPerS', shown.flatMap((f) => [f.rx_bytes_s, f.tx_bytes_s]), 'carried', { type: 'value', min: 0, nameLocation: 'end', nameTextStyle: { color: c.dim, align: 'left' } }),
+      series: [bar('receives', 'rx_bytes_s', c.series[0]), bar('sends', 'tx_bytes_s', c.series[4])],
+    };
+  }, 'No NIC and no GPU here counts bytes: neither sweep has one.');
+  const n = (title, key, show, help) => ({ title, help, csv: key, num: true, get: (f) => f[key], show: (f) => (known(f[key]) ? show(f[key]) : null) });
+  const rate = (v) => `${amount(v)}/s`;
+  const columns = [{ title: 'Name', csv: 'name', get: (f) => f.name }, { title: 'Source', csv: 'source', get: (f) => f.source },
+    n('Receives', 'rx_bytes_s', rate, 'of a GPU: by NVLink'), n('Of link', 'rx_share', share), n('Sends', 'tx_bytes_s', rate), n('Of link', 'tx_share', share),
+    n('Held', 'paused_share', share, 'part of the time in which a direction was held, the worst class'), n('Errors a second', 'errors_s', short, 'retries and errors'),
+    n('Busy', 'busy_share', share), n('Clock MHz', 'clock_mhz', count), n('Power W', 'power_w', count), n('Throttled', 'throttled_share', share)]
+    .filter((col, i) => i < 2 || figures.some((f) => known(f[col.csv])));
+  if (figures.length) table(byId('carried'), columns, figures, { page: 16, file: 'figures.csv', caption: 'Between the sweeps, what is unusual first, then the busiest' });
+}
+
 function devices() {
   bars('c-changed', entities.map((e) => e.title), entities.map((e) => e.non_zero), 'counters that changed');
   table(byId('entities'), [
     { title: 'Name', get: (e) => e.name }, { title: 'Source', get: (e) => e.source }, { title: 'Link', get: (e) => e.link }, { title: 'PCI', get: (e) => e.pci },
     { title: 'Changed', num: true, get: (e) => e.non_zero, show: (e) => count(e.non_zero) },
-    { title: 'Of', num: true, get: (e) => e.counters.length + Object.keys(e.unchanged).length },
+    { title: 'Of', num: true, get: (e) => e.counters.length + Object.keys(e.unchanged).length, show: (e) => count(e.counters.length + Object.keys(e.unchanged).length) },
     { title: 'Resets', num: true, get: (e) => e.resets }, { title: 'Seconds', num: true, get: (e) => e.seconds, show: (e) => short(e.seconds) },
     { title: 'Note', wrap: true, get: (e) => [e.in_before ? (e.in_after ? null : 'gone') : 'new', e.reloaded ? 'loaded anew' : null, e.warning, e.about].filter(Boolean).join('; ') },
   ], entities, { file: 'entities.csv', caption: 'Each NIC, GPU and the host' });
@@ -96,7 +128,7 @@ function topCounters() {
     return {
       grid: { left: 12, right: 24, top: 8, bottom: 30, containLabel: true },
       tooltip: tooltip({ trigger: 'axis', formatter: ([p]) => `${p.name}\n${perSecond(list[p.dataIndex])} a second${known(list[p.dataIndex].share) ? `, ${share(list[p.dataIndex].share)}` : ''}` }),
-      xAxis: axis({ ...scale(list.map((x) => x.rate)), name: 'a second', nameGap: 26, axisLabel: { formatter: tick } }),
+      xAxis: measured('number', list.map((x) => x.rate), 'a second', { nameGap: 26 }),
       yAxis: axis({ type: 'category', data: list.map((x) => x.name), splitLine: { show: false }, axisLabel: { color: c.text, fontSize: 11, hideOverlap: false, width: narrow('c-top') ? 150 : 320, overflow: 'truncate' } }),
       series: [{ type: 'bar', data: list.map((x) => x.rate), itemStyle: { color: c.series[0] }, barMaxWidth: 15 }],
     };
@@ -199,11 +231,11 @@ function rates() {
       grid: { left: 12, right: 24, top: 40, bottom: 34, containLabel: true }, legend: legend(),
       tooltip: tooltip({ trigger: 'axis', valueFormatter: (v) => perSecond({ unit }, v) || '–' }),
       xAxis: axis({ type: 'value', name: 'seconds since the first sample', nameGap: 24, min: 0, max: 'dataMax' }),
-      yAxis: axis({ type: 'value', axisLabel: { formatter: (v) => perSecond({ unit }, v) } }), dataZoom: [zoom({ xAxisIndex: 0, filterMode: 'none' })],
+      yAxis: measured(unit === 'bytes' ? 'bytesPerS' : 'number', lines.flatMap((l) => l.rate), 'a second', { type: 'value', nameLocation: 'end', nameTextStyle: { color: palette().dim, align: 'left' } }), dataZoom: [zoom({ xAxisIndex: 0, filterMode: 'none' })],
       series: lines.map((l) => ({ type: 'line', name: l.entity, showSymbol: false, data: l.rate.map((v, i) => [series.seconds[i], v]) })),
     };
   }, '');
   select.addEventListener('change', () => redraw('c-rates'));
 }
 
-export const parts = [['s-stand', standsOut], ['s-sweeps', compared], ['s-nics', devices], ['s-top', topCounters], ['s-heat', sideBySide], ['s-groups', groupTables], ['s-method', rates]];
+export const parts = [['s-stand', standsOut], ['s-carried', carried], ['s-sweeps', compared], ['s-nics', devices], ['s-top', topCounters], ['s-heat', sideBySide], ['s-groups', groupTables], ['s-method', rates]];

@@ -2,14 +2,14 @@
 import { page, devices, binTime } from './data.js';
 import { byId, el, replace, options } from './dom.js';
 import { table } from './table.js';
-import { axis, chart, legend, palette, redraw, tooltip, zoom } from './charts.js';
-import { amount, count, known, percent, short, since, times } from './format.js';
+import { axis, chart, legend, measured, palette, redraw, tooltip, zoom } from './charts.js';
+import { amount, count, gbs, inGbs, known, percent, short, times, unitFor } from './format.js';
 
 const name = (d) => `${d.host} ${d.name}`;
 const gpus = devices.filter((d) => d.source === 'gpu'), nics = devices.filter((d) => d.source !== 'gpu');
 const n = (title, csv, show, help) => ({ title, csv, help, num: true, get: (d) => d[csv], show: (d) => (known(d[csv]) ? show(d[csv], d) : null) });
 const t = (title, csv, help) => ({ title, csv, help, get: (d) => d[csv], text: true });
-const rate = (v, d) => `${d.unsure ? '≈ ' : ''}${short(v)}`;
+const rate = (v, d) => `${d.unsure ? '≈ ' : ''}${inGbs(v)}`;
 
 const NIC = [t('Host', 'host'), t('NIC', 'name'), t('Of', 'ranks'), t('Known by', 'how', 'nearest: its GPU is the nearest by PCI; of the host: nobody knows which rank uses it'),
   n('Sent GB/s', 'tx', rate), n('Received GB/s', 'rx', rate), n('Of link', 'of_link', percent),
@@ -20,16 +20,17 @@ const GPU = [t('Host', 'host'), t('GPU', 'name'), t('Of', 'ranks'), n('SM clock 
   n('Busy', 'busy', percent), n('Power W', 'power', count), n('Late in', 'late', percent, 'share of the operations compared in which its rank came late'),
   t('Throttled', 'throttled', 'why its clocks were lower than they could be, at any time while collectives ran')];
 
-const FIGURES = { tx_bytes: ['Sent', 'GB/s', 1], rx_bytes: ['Received', 'GB/s', 1], tx_held: ['Held', '% of the time', 100], clock_sm: ['SM clock', 'MHz', 1] };
+const RATE = 'GB/s';
+const FIGURES = { tx_bytes: ['Sent', RATE, 1], rx_bytes: ['Received', RATE, 1], tx_held: ['Held', '% of the time', 100], clock_sm: ['SM clock', 'MHz', 1] };
 
 function bars() {
   const shown = nics.slice(0, 48);
   if (!shown.length) return null;
   const c = palette();
   const bar = (title, key, color) => ({ name: title, type: 'bar', data: shown.map((d) => d[key]), itemStyle: { color }, barMaxWidth: 14 });
-  return { legend: legend(), tooltip: tooltip({ trigger: 'axis', valueFormatter: (v) => `${short(v)} GB/s` }), grid: { left: 60, right: 20, top: 34, bottom: 30, containLabel: true },
+  return { legend: legend(), tooltip: tooltip({ trigger: 'axis', valueFormatter: gbs }), grid: { left: 60, right: 20, top: 34, bottom: 30, containLabel: true },
     xAxis: axis({ type: 'category', data: shown.map(name), axisLabel: { rotate: shown.length > 6 ? 40 : 0 }, splitLine: { show: false } }),
-    yAxis: axis({ type: 'value', name: 'GB/s', nameGap: 38 }),
+    yAxis: measured('gbs', shown.flatMap((d) => [d.tx, d.rx]), 'while collectives ran', { type: 'value', min: 0, nameGap: 42 }),
     series: [bar('Sent', 'tx', c.series[0]), bar('Received', 'rx', c.series[4])] };
 }
 
@@ -37,11 +38,11 @@ let figure = null;
 function lines() {
   const list = devices.filter((d) => d.lines[figure]);
   if (!list.length) return null;
-  const [title, unit, factor] = FIGURES[figure];
-  return { legend: legend(), tooltip: tooltip({ trigger: 'axis', valueFormatter: (v) => `${short(v)} ${unit}` }), dataZoom: [zoom()],
+  const [title, unit, factor] = FIGURES[figure], ran = unitFor('us', [page.last_us - page.first_us]);
+  return { legend: legend(), tooltip: tooltip({ trigger: 'axis', valueFormatter: (v) => (unit === RATE ? gbs(v) : `${short(v)} ${unit}`) }), dataZoom: [zoom()],
     grid: { left: 60, right: 20, top: 34, bottom: 46, containLabel: true },
-    xAxis: axis({ type: 'value', min: 0, max: page.last_us - page.first_us, name: 'Time in the run', nameGap: 30, axisLabel: { formatter: since } }),
-    yAxis: axis({ type: 'value', name: `${title}, ${unit}`, nameGap: 44 }),
+    xAxis: axis({ type: 'value', min: 0, max: page.last_us - page.first_us, name: 'Time in the run', nameGap: 30, axisLabel: { formatter: (v) => (v === 0 ? '0' : `+${ran.withUnit(v)}`), showMaxLabel: false } }),
+    yAxis: unit === RATE ? measured('gbs', list.flatMap((d) => d.lines[figure]), title, { type: 'value', nameGap: 44 }) : axis({ type: 'value', name: `${title}, ${unit}`, nameGap: 44 }),
     series: list.map((d) => ({ name: name(d), type: 'line', showSymbol: false, sampling: 'lttb', connectNulls: false,
       data: d.lines[figure].map((v, i) => [binTime(i) - page.first_us, known(v) ? v * factor : null]) })) };
 }

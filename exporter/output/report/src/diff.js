@@ -1,9 +1,9 @@
 // The page of `diff`: two runs beside each other. The judgement is the program's (exporter/model/diff); here it is only shown.
 // The data are what `diff --json` prints.
 import { byId, el, replace, options } from './dom.js';
-import { chart, redraw, palette, tooltip, axis, legend, scale, zoom } from './charts.js';
+import { chart, redraw, palette, tooltip, axis, legend, measured, zoom } from './charts.js';
 import { table } from './table.js';
-import { count, duration, durationTick, known } from './format.js';
+import { count, duration, known } from './format.js';
 
 const diff = JSON.parse(byId('data').textContent);
 const runs = [diff.a, diff.b].map((r, i) => ({ ...r, title: 'AB'[i] }));
@@ -32,7 +32,7 @@ function steps() {
       grid: { left: 12, right: 24, top: 40, bottom: 34, containLabel: true }, legend: legend(),
       tooltip: tooltip({ trigger: 'axis', valueFormatter: duration }),
       xAxis: axis({ type: 'value', name: 'step', nameGap: 24, min: 0, max: 'dataMax' }),
-      yAxis: axis({ ...scale(list.flatMap((r) => r.step_us.filter(known))), axisLabel: { formatter: durationTick } }), dataZoom: [zoom({ xAxisIndex: 0, filterMode: 'none' })],
+      yAxis: measured('us', list.flatMap((r) => r.step_us.filter(known)), ''), dataZoom: [zoom({ xAxisIndex: 0, filterMode: 'none' })],
       series: list.map((r) => ({ type: 'line', name: r.title, showSymbol: false, lineStyle: { width: 1.2 }, data: r.step_us.map((v, i) => [(i + 1) * r.bin_steps, v]) })),
     };
   }, 'Neither run has steps.');

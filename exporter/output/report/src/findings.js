@@ -1,9 +1,9 @@
 // What a reader should look at first, in sentences, and what it costs. The judgement is the summary's; here it is only shown.
 import { page, findings as list } from './data.js';
 import { bar, byId, el, replace } from './dom.js';
-import { axis, chart, legend, palette, tooltip } from './charts.js';
+import { axis, chart, legend, measured, palette, tooltip } from './charts.js';
 import { copyButton, word } from './outliers.js';
-import { count, duration, durationTick, known, percent } from './format.js';
+import { count, duration, known, percent } from './format.js';
 
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 
@@ -65,7 +65,7 @@ export function runParts() {
       grid: { left: 8, right: 24, top: 36, bottom: 26, containLabel: true },
       legend: legend(),
       tooltip: tooltip({ formatter: (p) => `${p.seriesName}  ${duration(p.value)} (${percent(p.value / run.run_us)})` }),
-      xAxis: axis({ type: 'value', max: run.run_us, axisLabel: { formatter: durationTick, showMaxLabel: false } }),
+      xAxis: measured('us', [run.run_us], '', { type: 'value', max: run.run_us, axisLabel: { showMaxLabel: false } }),
       yAxis: axis({ type: 'category', data: rows, axisLabel: { color: c.text }, splitLine: { show: false } }),
       series: [part('computing', c.series[2], run.own * run.run_us, whole), part('transfers', c.transfer, run.transfer * run.run_us, whole),
         part('pauses', c.series[1], run.pauses * run.run_us, whole), ...(whole ? [part('without the findings', c.outside, run.without_us, 0)] : [])],

@@ -1,8 +1,8 @@
 // One operation, size and timing source: over the run, distribution, operations in order, figures.
 import { page, groups, groupAt, series, cells, comms, binTime } from './data.js';
 import { byId, el, options, replace } from './dom.js';
-import { chart, redraw, palette, tooltip, axis, legend, scale, zoom } from './charts.js';
-import { count, duration, percent, operation, known, tick, durationTick, gbs, inGbs } from './format.js';
+import { chart, redraw, palette, tooltip, axis, legend, measured, zoom } from './charts.js';
+import { count, duration, percent, operation, known, since as after, gbs, inGbs } from './format.js';
 import { runAxis } from './time_axis.js';
 
 const MANY_COMMS = 7; // colours to tell apart
@@ -11,13 +11,12 @@ export function oneGroup() {
   const select = byId('group');
   options(select, groups.map((g) => [g.index, `${operation(g)}, ${g.typeName}, ${g.timingName} (${percent(g.share)} of the time)`]));
   const chosen = () => groupAt.get(Number(select.value));
-  const since = (b) => `+${durationTick(binTime(b) - page.first_us)}`;
+  const since = (b) => after(binTime(b) - page.first_us);
 
   chart('c-run', () => {
     const g = chosen(), s = g && series.get(g.index);
     if (!s) return null;
     const c = palette();
-    const limits = scale([...s.us_p10, ...s.us_p99].filter(known));
     const line = (name, values, color, type) => ({ name, type: 'line', color, data: values.map((v, b) => [b + 0.5, v]), showSymbol: s.n.filter(Boolean).length < 12, symbolSize: 5, connectNulls: true,
       lineStyle: { width: name === 'p50' ? 2.5 : 1.3, type } });
     return {
@@ -27,7 +26,7 @@ export function oneGroup() {
         return [since(b), ...list.map((l) => `${l.seriesName}  ${duration(l.value[1])}`), `${count(s.n[b])} records`].join('\n');
       } }),
       xAxis: runAxis(page.n_bins, 1, page.start_times ? 'time since the first operation' : 'time of the dump since the first'),
-      yAxis: axis({ ...limits, axisLabel: { formatter: durationTick } }),
+      yAxis: measured('us', [...s.us_p10, ...s.us_p99].filter(known), ''),
       series: [line('p99', s.us_p99, c.series[1], 'solid'), line('p90', s.us_p90, c.series[4], 'solid'), line('p50', s.us_p50, c.series[0], 'solid'), line('p10', s.us_p10, c.series[2], 'dashed')],
     };
   }, 'This page carries no series for this group (only for those with the largest share of time).');
@@ -42,7 +41,7 @@ export function oneGroup() {
     return {
       grid: { left: 12, right: 16, top: 16, bottom: 40, containLabel: true },
       tooltip: tooltip({ trigger: 'item', formatter: ({ data: [a, b, v] }) => `${gbs(a)} to ${gbs(b)}\n${count(v)} operations` }),
-      xAxis: axis({ type: log ? 'log' : 'value', min: h.lo === h.hi ? h.lo * 0.9 : h.lo, max: h.lo === h.hi ? h.lo * 1.1 || 1 : h.hi, name: 'mean bus bandwidth of an operation, GB/s', nameGap: 26, splitLine: { show: false }, axisLabel: { formatter: tick } }),
+      xAxis: measured('gbs', [h.lo, h.hi], 'mean bus bandwidth of an operation', { type: log ? 'log' : 'value', min: h.lo === h.hi ? h.lo * 0.9 : h.lo, max: h.lo === h.hi ? h.lo * 1.1 || 1 : h.hi, nameGap: 26, splitLine: { show: false }, axisLabel: { showMinLabel: false, showMaxLabel: false } }),
       yAxis: axis({ type: 'value', minInterval: 1, axisLabel: { formatter: count } }),
       series: [{ type: 'custom', data, encode: { x: [0, 1], y: 2 },
         renderItem: (params, api) => {
@@ -56,7 +55,7 @@ export function oneGroup() {
   chart('c-points', () => {
     const g = chosen(), h = g && cells.get(g.cell);
     if (!h || !h.sn.length) return null;
-    const c = palette(), limits = scale(h.bw);
+    const c = palette();
     const by = new Map();
     h.comm.forEach((k, i) => { if (!by.has(k)) by.set(k, []); by.get(k).push([h.sn[i], h.bw[i]]); });
     const name = (k) => (comms[k] ? (comms[k].name && comms[k].name !== 'unknown' ? `${comms[k].name} ${comms[k].id}` : comms[k].id) : `communicator ${k}`);
@@ -65,9 +64,9 @@ export function oneGroup() {
     return {
       grid: { left: 36, right: 16, top: list.length <= MANY_COMMS ? 36 : 16, bottom: 40, containLabel: true },
       legend: list.length <= MANY_COMMS ? legend() : { show: false }, dataZoom: [zoom()],
-      tooltip: tooltip({ trigger: 'item', formatter: (p) => `${p.seriesName}\nsequence number ${p.value[0]}\n${gbs(p.value[1])}` }),
+      tooltip: tooltip({ trigger: 'item', formatter: (p) => `${p.seriesName}\nsequence number ${count(p.value[0])}\n${gbs(p.value[1])}` }),
       xAxis: axis({ type: 'value', name: `sequence number${h.stride > 1 ? `, one operation of ${h.stride} shown` : ''}`, nameGap: 26, splitLine: { show: false }, scale: true, axisLabel: { formatter: count } }),
-      yAxis: axis({ ...limits, name: 'mean busbw, GB/s', nameGap: 42, axisLabel: { formatter: tick } }),
+      yAxis: measured('gbs', h.bw, 'mean busbw', { nameGap: 46 }),
       series: list.map((k, i) => one(name(k), by.get(k), list.length <= MANY_COMMS ? c.series[i] : c.series[0])),
     };
   }, 'No operation of this size carries a bus bandwidth.');

@@ -87,11 +87,11 @@ function sharesOfRun() {
   const hidden = (c) => Math.max(0, (c.transfer_ns || 0) / 1e3 - path(c));
   const used = comms.filter((c) => path(c) + cost(c) + hidden(c) > 0).sort((a, b) => path(b) + cost(b) - path(a) - cost(a) || hidden(b) - hidden(a));
   const shown = used.slice(0, TOP).reverse(), sum = (get) => used.reduce((n, c) => n + get(c), 0) / run;
-  const lost = sum(cost);
+  const lost = sum(cost) < 0.0005 ? 0 : sum(cost); // else it says 0.0 %
   byId('time-note').textContent = `Per communicator, as shares of the run: transfers on its critical path, ${percent(sum(path))} together; `
     + `${lost > 0 ? `what the findings cost in its operations, ${percent(lost)} together; ` : ''}transfers beside that path, which cost nothing.`
     + (used.length > TOP ? ` The ${TOP} that cost most, of ${count(used.length)}; all are in the table "Communicators".` : '');
-  const parts = [['transfers', path, (c) => c.transfer], ['lost to the findings', cost, (c) => c.waiting], ['transfers beside the path', hidden, (c) => c.outside]]
+  const parts = [['transfers', path, (c) => c.transfer], ['lost to the findings', lost > 0 ? cost : () => 0, (c) => c.waiting], ['transfers beside the path', hidden, (c) => c.outside]]
     .filter(([, get]) => shown.some((x) => get(x) > 0));
   byId('c-time').style.height = `${Math.max(180, 96 + 30 * shown.length)}px`;
   chart('c-time', () => {
@@ -150,6 +150,10 @@ function sharesOfKernels() {
 export function whereTimeWent() {
   if (page.by_own_time && page.run) sharesOfRun();
   else sharesOfKernels();
+  if (!groups.length) {
+    replace(byId('top-groups'), el('p', { class: 'none', text: 'No operation in these logs.' }));
+    return;
+  }
   const share = (g) => el('span', {}, percent(g.share), el('progress', { max: '1', value: String(g.share || 0), 'aria-hidden': 'true' }));
   table(byId('top-groups'), [
     { title: 'Operation', get: operation, text: true },

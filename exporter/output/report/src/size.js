@@ -1,8 +1,8 @@
 // Bandwidth against size: p50 with a p10-p90 band, one line per communicator type.
 import { page, groups } from './data.js';
 import { byId, options } from './dom.js';
-import { chart, redraw, palette, tooltip, axis, legend, scale } from './charts.js';
-import { bytes, bytesTick, count, tick, gbs } from './format.js';
+import { chart, redraw, palette, tooltip, axis, legend, scale, measured } from './charts.js';
+import { bytes, bytesTick, count, gbs, unitFor } from './format.js';
 
 export function bandwidthBySize() {
   const usable = groups.filter((g) => g.busbw.n > 0);
@@ -20,7 +20,7 @@ export function bandwidthBySize() {
     const c = palette();
     const mine = usable.filter((g) => g.func === func.value && g.timingName === timing.value);
     if (!mine.length) return null;
-    const limits = scale(mine.flatMap((g) => [g.busbw.p10, g.busbw.p50, g.busbw.p90]));
+    const rates = mine.flatMap((g) => [g.busbw.p10, g.busbw.p50, g.busbw.p90]), limits = scale(rates);
     const log = limits.type === 'log';
     const floor = (v) => (log ? Math.max(v, limits.min) : v);
     const sizes = [...new Set(mine.map((g) => g.bytes))].sort((a, b) => a - b);
@@ -56,8 +56,8 @@ export function bandwidthBySize() {
       legend: legend(),
       tooltip: tooltip({ trigger: 'item', formatter: ({ data: { g } }) => `${g.func} ${bytes(g.bytes)}, ${g.typeName}\np50 ${gbs(g.busbw.p50)}\np10 ${gbs(g.busbw.p10)}, p90 ${gbs(g.busbw.p90)}\n${count(g.busbw.n)} records` }),
       xAxis: axis({ type: narrow ? 'value' : 'log',  name: 'message size', nameGap: 28, min: narrow ? least - room : least / 2, max: narrow ? most + room : most * 2,
-        axisLabel: { formatter: (v) => bytesTick(v), showMinLabel: sizes.length === 1, showMaxLabel: sizes.length === 1 } }),
-      yAxis: axis({ ...limits, name: 'bus bandwidth, GB/s', nameLocation: 'middle', nameGap: 44, axisLabel: { formatter: tick } }),
+        axisLabel: { ...(sizes.length === 1 ? { customValues: [least] } : {}), formatter: sizes.length === 1 ? bytes : narrow ? unitFor('bytes', [most]).withUnit : bytesTick, showMinLabel: false, showMaxLabel: false } }),
+      yAxis: measured('gbs', rates, 'bus bandwidth', { nameLocation: 'middle', nameGap: 48 }),
       series,
     };
   }, 'No record carries a bus bandwidth.');

@@ -1,8 +1,8 @@
 // What a step's time went into, over the run: parts one upon the other, and what the findings cover, shaded.
 import { page, findings } from './data.js';
 import { announce, byId } from './dom.js';
-import { axis, chart, legend, palette, tooltip, zoom } from './charts.js';
-import { count, duration, durationTick, since } from './format.js';
+import { axis, chart, legend, measured, palette, tooltip, zoom } from './charts.js';
+import { count, duration, since } from './format.js';
 
 // As in the bins, behind their start. Hidden communication runs beside the computing: a line, not a part.
 const PARTS = [['computing', 2], ['transfers', 0], ['waiting', null], ['hidden', 3], ['pauses', 1]];
@@ -34,7 +34,7 @@ export function stepsOverRun() {
       tooltip: tooltip({ trigger: 'axis', formatter: (p) => tell(p[0].dataIndex).join('\n') }),
       dataZoom: [zoom()],
       xAxis: axis({ type: 'value', min: 0, max: Math.max(n - 1, 1), name: 'step', nameGap: 26, splitLine: { show: false }, axisLabel: { formatter: count } }),
-      yAxis: axis({ type: 'value', min: 0, max: cut ? cap : null, axisLabel: { formatter: durationTick, showMaxLabel: !cut } }),
+      yAxis: measured('us', [cut ? cap : sums[sums.length - 1]], '', { type: 'value', min: 0, max: cut ? cap : null, axisLabel: { showMaxLabel: !cut } }),
       series: PARTS.map(([name, color], k) => {
         const of = color === null ? c.waiting : c.series[color], part = name !== 'hidden';
         return { name, type: 'line', color: of, stack: part ? 'step' : null, symbol: 'none', lineStyle: { width: part ? 0.5 : 2, type: part ? 'solid' : 'dashed' },

@@ -1,5 +1,6 @@
 /*
- * The few figures that tell at a glance what a NIC or a GPU does, from two sweeps: for `counters run` and `counters watch`.
+ * The few figures that tell at a glance what a NIC or a GPU does, from two sweeps: for `counters summarize`,
+ * `counters run` and `counters watch`.
  *
  * A NIC's figures are those of all sources that know it by one name: cxi0 of telemetry and of the retry handler. What no counter
  * says is NAN. Pure; any thread.
@@ -11,7 +12,6 @@
 
 #include "exporter/base/text/json_write.h"
 #include "exporter/model/counters/pair.h"
-#include "exporter/output/counters/page.h"
 
 enum ni_figure {
   NI_FIG_RX = 0, NI_FIG_TX,       /* bytes a second; of a GPU over NVLink */
@@ -38,9 +38,5 @@ void ni_figures_print(const struct ni_figures *f, size_t n, size_t most, FILE *t
 void ni_figures_line(const struct ni_figures *f, size_t n, FILE *to);
 /* An array of objects under that key. */
 void ni_figures_json(struct ni_json *j, const struct ni_figures *f, size_t n);
-
-/* The page of two sweeps, with what counters did between them over time where there is a series. One call at a time. */
-/* Writes the page to path. series: a file that `counters record` or `run` wrote; NULL: none. false: who has said why not. */
-bool ni_counters_page_over_time(const struct ni_counters_view *v, const char *series, const char *path, const char *who);
 
 #endif

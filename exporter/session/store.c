@@ -352,12 +352,9 @@ void ni_store_frame(struct ni_store *s, const struct ni_frame *f) {
 
 void ni_store_late(struct ni_store *s, const struct ni_client *c, const struct ni_sample *sample, int64_t tick_ns) {
   struct ni_written *to[NI_STORE_SESSIONS_MAX];
-  struct ni_client one = *c;
-  struct ni_frame_client of = {.client = &one, .sample = sample, .age_ns = 0, .seq = sample->seq};
-  struct ni_frame f = {.tick_ns = tick_ns, .n = 1, .of = &of};
+  struct ni_frame_client of = {.client = c, .sample = sample, .age_ns = 0, .seq = sample->seq};
   struct ni_buffer text = {0};
   size_t n = 0;
-  one.number = 0; /* its columns are of this line alone */
   if (tick_ns > sample->time_ns) of.age_ns = tick_ns - sample->time_ns;
   for (size_t i = s->n; i-- > 0 && n < NI_STORE_SESSIONS_MAX;) {
     struct ni_session *e = &s->entry[i]->state.session;
@@ -365,7 +362,7 @@ void ni_store_late(struct ni_store *s, const struct ni_client *c, const struct n
   }
   if (!n) return;
   ni_frame_text_free(&s->late);
-  ni_frame_put(&s->late, &f, &text);
+  ni_late_put(&s->late, &s->text, &of, tick_ns, &text);
   bool put = ni_writer_put(s->writer, to, NULL, n, tick_ns, true, &text) == 0;
   for (size_t i = 0; i < s->n; i++)
     for (size_t k = 0; k < n; k++) {

@@ -30,6 +30,10 @@ struct ni_out_file {
  */
 int ni_out_dir(const char *path, bool make, char *why, size_t cap);
 
+/* Of a folder that is open, in which a daemon keeps what it believes later: 0, or -EPERM with a sentence in why where everybody may
+ * write in it, be it sticky or not. */
+int ni_out_own(int dir, char *why, size_t cap);
+
 /* A hidden name that nobody can foresee: ".tmp-" and a number. */
 int ni_out_name(char name[64]);
 

@@ -139,8 +139,8 @@ int ni_read_at(int fd, void *to, size_t n, off_t at) {
 /* A lock of one's own needs a descriptor that may write (NFS). */
 static bool left_over(int fd, const void *magic, size_t n) {
   struct stat st;
-  char begin[64];
-  return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+  char begin[128];
+  return n <= sizeof begin && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
          ni_read_at(fd, begin, n, 0) == 0 && memcmp(begin, magic, n) == 0;
 }
 

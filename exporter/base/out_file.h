@@ -63,7 +63,7 @@ int ni_read_at(int fd, void *to, size_t n, off_t at);
 
 /*
  * Removes the hidden files of ours that writers who were killed have left: nobody holds their lock (flock), which a writer who calls
- * this keeps until its file has its name. mine: one of our own, or "". magic, of n bytes: what they begin with; 0: anything.
+ * this keeps until its file has its name. mine: one of our own, or "". magic, of n bytes (128): what they begin with; 0: anything.
  */
 void ni_out_sweep(int dir, const char *mine, const void *magic, size_t n);
 

@@ -30,9 +30,20 @@ enum : size_t { LINE_MOST = (size_t)NI_STORE_HELD_MAX + (1 << 20), LATE_MOST = 4
 
 struct descriptor {
   int fd;
-  descriptor(int dir, const char *id, const char *name) : fd(openat(dir, (string(id) + "/" + name).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)) {}
+  descriptor(int dir, const char *id, const char *name) : fd(ni_session_file(dir, id, name, O_RDONLY)) { if (fd < 0) errno = -fd; }
   ~descriptor() { if (fd >= 0) close(fd); }
 };
+
+/* What is open, if it is of that kind, ours or of who has the folder, and nobody else's to write; else it is closed, and -errno. */
+int checked(int dir, int fd, mode_t kind) {
+  struct stat of = {}, is = {};
+  int e = fd < 0 || fstat(dir, &of) < 0 || fstat(fd, &is) < 0 ? -errno : 0;
+  if (e == 0 && (is.st_mode & S_IFMT) != kind) e = -EINVAL;
+  bool ours = is.st_uid == of.st_uid || is.st_uid == geteuid(); /* a folder may be shared by group */
+  if (e == 0 && (!ours || (is.st_mode & S_IWOTH))) e = -EPERM;
+  if (e && fd >= 0) close(fd);
+  return e ? e : fd;
+}
 
 /* Whole lines, each with room behind it for the parser. */
 struct unreadable {
@@ -303,6 +314,22 @@ struct merger {
 };
 
 } // namespace
+
+extern "C" int ni_session_folder(int dir, const char *id) {
+  return checked(dir, openat(dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), S_IFDIR);
+}
+
+extern "C" int ni_session_file(int dir, const char *id, const char *name, int how) {
+  int folder = ni_session_folder(dir, id);
+  if (folder < 0) return folder;
+  int fd = checked(folder, openat(folder, name, how | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600), S_IFREG);
+  close(folder);
+  return fd;
+}
+
+extern "C" int ni_store_file(int dir, const char *name) {
+  return checked(dir, openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), S_IFREG);
+}
 
 /* To the disk step by step: where GB wait for it, whoever syncs a small file on it waits for all of them. How far it came. */
 static off_t sync_steps(FILE *to, off_t from) {

@@ -19,6 +19,7 @@
 #include "exporter/base/process/background.h"
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
+#include "exporter/base/process/secret.h"
 #include "exporter/http/http.h"
 #include "exporter/model/live/checkpoint.h"
 #include "exporter/model/live/live_tick.h"
@@ -151,16 +152,18 @@ static void state_path(struct agent *a) {
 static bool open_state(struct agent *a) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   char why[256] = "";
+  int e;
   mode_t mask = umask(077);
   a->dir = ni_out_dir(a->state, true, why, sizeof why);
   umask(mask);
+  if (a->dir >= 0 && (e = ni_out_own(a->dir, why, sizeof why)) < 0) close(a->dir), a->dir = e;
   if (a->dir >= 0) a->lock = openat(a->dir, "agent.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (a->dir < 0 || a->lock < 0) return say(a, "--state-dir=%s: %s", a->state, *why ? why : strerror(errno)), false;
   if (fcntl(a->lock, F_SETLK, &lock) != 0) {
     if (fcntl(a->lock, F_GETLK, &lock) != 0) lock.l_pid = -1;
     return say(a, "--state-dir=%s: the agent with pid %d has it. One state, one agent", a->state, (int)lock.l_pid), false;
   }
-  int e = ni_live_load(&a->live, a->dir, "agent.state", a->mono_ns, why, sizeof why);
+  e = ni_live_load(&a->live, a->dir, "agent.state", a->mono_ns, why, sizeof why);
   if (e == 0 || e == -ENOENT) return true;
   a->self.state_lost++;
   return say(a, "%s/agent.state: %s; logs are read from their beginning", a->state, *why ? why : strerror(-e)), true;
@@ -199,9 +202,13 @@ static bool open_parts(struct agent *a) {
   int e = ni_sampler_start(&a->sampler, o->every_ns, a->ring, o->ring_bytes);
   if (e < 0) say(a, "no samples of NICs, GPUs and the host: %s", strerror(-e));
   else watch(a, ni_sampler_fd(a->sampler), &a->sampler);
-  if (o->otlp && (e = ni_otlp_start(&a->otlp, o->otlp, o->otlp_header)) < 0) say(a, "--otlp=%s: %s", o->otlp, strerror(-e));
-  const struct ni_uplink_options head = {o->head, o->head_token_file, o->head_ca, o->head_cert, o->head_key, a->node, a->dir};
   char why[512];
+  char *header = o->otlp_header_file ? ni_http_secret("otlp-header-file", o->otlp_header_file, true, why, sizeof why) : NULL;
+  if (o->otlp_header_file && !header) say(a, "nothing is sent by OTLP: %s", why);
+  else if (o->otlp && (e = ni_otlp_start(&a->otlp, o->otlp, header ? header : o->otlp_header)) < 0)
+    say(a, "--otlp=%s: %s", o->otlp, e == -EINVAL ? "want a URL of http or https, and a header of the form NAME: VALUE" : strerror(-e));
+  ni_secret_free(header);
+  const struct ni_uplink_options head = {o->head, o->head_token_file, o->head_ca, o->head_cert, o->head_key, a->node, a->dir};
   if (o->head && ni_uplink_start(&a->uplink, &head, why, sizeof why) < 0) say(a, "%s", why);
   if ((e = ni_readers_open(&a->readers, o, a->node, &a->live, a->epoll)) < 0) say(a, "readers: %s", strerror(-e));
   return e == 0;

@@ -13,6 +13,7 @@
 #include "exporter/base/index.h"
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
+#include "exporter/base/process/secret.h"
 #include "exporter/output/metrics/otlp.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -22,7 +23,7 @@ enum { ANSWER_MAX = 64 << 10, KEEP_S = 300, AFTER_MAX_S = 3600 };
 
 struct ni_otlp {
   CURL *curl;
-  struct curl_slist *headers;
+  struct curl_slist *headers, own; /* own: the last of them, which is not the library's to keep: it may hold a token */
   char *url, said[CURL_ERROR_SIZE], answer[ANSWER_MAX];
   size_t answered;
   pthread_t thread;
@@ -120,7 +121,10 @@ static void *work(void *arg) {
 
 static void free_otlp(struct ni_otlp *o) {
   curl_easy_cleanup(o->curl);
+  for (struct curl_slist *h = o->headers; h; h = h->next)
+    if (h->next == &o->own) h->next = NULL;
   curl_slist_free_all(o->headers);
+  ni_secret_free(o->own.data);
   if (o->waits.body) fclose(o->waits.body);
   free(o->url);
   free(o);
@@ -134,11 +138,15 @@ static int prepare(struct ni_otlp *o, const char *url, const char *header) {
   bool bare = !path || strcmp(path, "/") == 0;
   int of = path && bare ? (int)(path - url) : INT_MAX;
   if (asprintf(&o->url, "%.*s%s", of, url, bare ? "/v1/metrics" : "") < 0) return o->url = NULL, -ENOMEM;
-  for (size_t i = 0; i < 3 + !!header; i++) {
-    struct curl_slist *more = curl_slist_append(o->headers, i < 3 ? lines[i] : header);
+  for (size_t i = 0; i < 3; i++) {
+    struct curl_slist *more = curl_slist_append(o->headers, lines[i]);
     if (!more) return -ENOMEM;
     o->headers = more;
   }
+  if (header && !(o->own.data = ni_secret_keep(header))) return -ENOMEM;
+  struct curl_slist *last = o->headers;
+  while (last->next) last = last->next;
+  if (header) last->next = &o->own;
   if (!(o->curl = curl_easy_init())) return -ENOMEM;
   SET(HTTPHEADER, o->headers), SET(USERAGENT, "nccl-inspector/" NI_VERSION), SET(ERRORBUFFER, o->said), SET(POST, 1L);
   SET(NOSIGNAL, 1L), SET(NOPROGRESS, 0L), SET(XFERINFOFUNCTION, stopped), SET(XFERINFODATA, o), SET(CONNECTTIMEOUT, 10L);
@@ -155,7 +163,7 @@ int ni_otlp_start(struct ni_otlp **out, const char *url, const char *header) {
   pthread_condattr_init(&monotonic);
   pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
   pthread_cond_init(&o->news, &monotonic);
-  int e = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? prepare(o, url, header) : -ENOMEM;
+  int e = curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, ni_wiping_free, ni_wiping_realloc, strdup, calloc) == CURLE_OK ? prepare(o, url, header) : -ENOMEM;
   if (e == 0 && (e = -pthread_create(&o->thread, NULL, work, o)) == 0) return 0;
   free_otlp(o);
   *out = NULL;

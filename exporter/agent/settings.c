@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exporter/base/process/as_user.h"
+
 /* Each line is tried by itself, so that what is wrong with it is told with its place. */
 static bool take_line(struct ni_argv *words, char *place, char *key) {
   struct ni_command alone = ni_agent_command;
@@ -34,7 +36,9 @@ static bool read_file(struct ni_argv *words, const char *name, const char *path)
   char place[4352], *line = NULL;
   size_t cap = 0, number = 0;
   struct stat st;
-  FILE *f = fopen(path, "re");
+  int fd = ni_named_open(path);
+  FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+  if (fd < 0) errno = -fd;
   const char *why = !f || fstat(fileno(f), &st) != 0 ? strerror(errno) : !S_ISREG(st.st_mode) ? "no regular file" :
                     geteuid() == 0 && (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH))) ?
                     "others can write it, and root does what it says: chown root, chmod go-w" : NULL;

@@ -13,6 +13,7 @@
 #include "exporter/base/index.h"
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
+#include "exporter/base/process/secret.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/http/http.h"
 #include "exporter/rpc/messages.h"
@@ -253,7 +254,8 @@ static void free_uplink(struct ni_uplink *u) {
   ni_spool_close(u->spool);
   if (u->wake >= 0) close(u->wake);
   if (u->epoll >= 0) close(u->epoll);
-  free(u->head), free(u->token), free(u->ca), free(u->cert), free(u->key);
+  free(u->head);
+  ni_secret_free(u->token), ni_secret_free(u->ca), ni_secret_free(u->cert), ni_secret_free(u->key);
   free(u);
 }
 
@@ -282,7 +284,7 @@ int ni_uplink_start(struct ni_uplink **out, const struct ni_uplink_options *o, c
   if (e == 0) e = ni_spool_open(&u->spool, o->state_dir);
   if (e < 0) snprintf(why, cap, "--head=%s: %s", o->head, strerror(-e));
   if (e == 0 && o->token_file) e = (u->token = ni_http_secret("head-token-file", o->token_file, true, why, cap)) ? 0 : -EACCES;
-  if (e == 0 && o->ca) u->ca = strcmp(o->ca, "system") == 0 ? strdup("") : ni_http_secret("head-ca", o->ca, false, why, cap);
+  if (e == 0 && o->ca) u->ca = strcmp(o->ca, "system") == 0 ? ni_secret_keep("") : ni_http_secret("head-ca", o->ca, false, why, cap);
   if (o->ca && !u->ca) e = -EACCES;
   if (e == 0 && o->cert) e = (u->cert = ni_http_secret("head-cert", o->cert, false, why, cap)) ? 0 : -EACCES;
   if (e == 0 && o->cert) e = (u->key = ni_http_secret("head-key", o->key, true, why, cap)) ? 0 : -EACCES;

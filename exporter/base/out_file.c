@@ -58,6 +58,15 @@ int ni_out_dir(const char *path, bool make, char *why, size_t cap) {
   return e ? e : fd;
 }
 
+int ni_out_own(int dir, char *why, size_t cap) {
+  struct stat st;
+  if (fstat(dir, &st) < 0) return -errno;
+  if (!(st.st_mode & S_IWOTH)) return 0;
+  snprintf(why, cap, "everybody may write into it (mode %04o), and could put something else in place of what is kept there: chmod o-w it, or "
+           "give another folder", (unsigned)st.st_mode & 07777);
+  return -EPERM;
+}
+
 int ni_out_name(char name[64]) {
   unsigned long long number;
   if (getrandom(&number, sizeof number, 0) != sizeof number) return -errno;
@@ -130,8 +139,8 @@ int ni_read_at(int fd, void *to, size_t n, off_t at) {
 /* A lock of one's own needs a descriptor that may write (NFS). */
 static bool left_over(int fd, const void *magic, size_t n) {
   struct stat st;
-  char begin[64];
-  return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+  char begin[128];
+  return n <= sizeof begin && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
          ni_read_at(fd, begin, n, 0) == 0 && memcmp(begin, magic, n) == 0;
 }
 

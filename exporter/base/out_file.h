@@ -30,6 +30,10 @@ struct ni_out_file {
  */
 int ni_out_dir(const char *path, bool make, char *why, size_t cap);
 
+/* Of a folder that is open, in which a daemon keeps what it believes later: 0, or -EPERM with a sentence in why where everybody may
+ * write in it, be it sticky or not. */
+int ni_out_own(int dir, char *why, size_t cap);
+
 /* A hidden name that nobody can foresee: ".tmp-" and a number. */
 int ni_out_name(char name[64]);
 
@@ -59,7 +63,7 @@ int ni_read_at(int fd, void *to, size_t n, off_t at);
 
 /*
  * Removes the hidden files of ours that writers who were killed have left: nobody holds their lock (flock), which a writer who calls
- * this keeps until its file has its name. mine: one of our own, or "". magic, of n bytes: what they begin with; 0: anything.
+ * this keeps until its file has its name. mine: one of our own, or "". magic, of n bytes (128): what they begin with; 0: anything.
  */
 void ni_out_sweep(int dir, const char *mine, const void *magic, size_t n);
 

@@ -39,6 +39,7 @@ static const char *refuse_agent(void *into) {
   if (!o->tls_cert != !o->tls_key) return "--tls-cert and --tls-key go together";
   if (o->otlp && strncmp(o->otlp, "http://", 7) != 0 && strncmp(o->otlp, "https://", 8) != 0)
     return "--otlp: want a URL that begins with http:// or https://, such as http://collector:4318";
+  if (o->otlp_header && o->otlp_header_file) return "--otlp-header and --otlp-header-file: one of the two";
   if ((o->head_token_file || o->head_ca) && !o->head) return "--head-token-file and --head-ca go with --head";
   if (!o->head_cert != !o->head_key || (o->head_cert && !o->head_ca)) return "--head-cert and --head-key go together, and with --head-ca";
   if (o->head && !(strchr(o->head, ':') > o->head)) return "--head: want HOST:PORT, such as n0:8090";
@@ -79,8 +80,10 @@ static const struct ni_opt agent_opt[] = {
      AGENT(nvidia_names)},
     {"otlp", 0, NI_OPT_TEXT, "URL", "Send metrics there by OTLP (HTTP, protobuf), such as http://collector:4318",
      AGENT(otlp), .min = 1},
-    {"otlp-header", 0, NI_OPT_TEXT, "LINE", "One more header for it, such as 'Authorization: Bearer ...'",
+    {"otlp-header", 0, NI_OPT_TEXT, "LINE", "One more header for it, such as 'X-Scope-OrgID: 7'. Everybody on the machine can read a command line",
      AGENT(otlp_header), .min = 1},
+    {"otlp-header-file", 0, NI_OPT_TEXT, "FILE", "The same from the first line of FILE, such as 'Authorization: Bearer ...'",
+     AGENT(otlp_header_file), .min = 1},
     ROW_TIME("otlp-every", "How often (15s)", otlp_every_ns),
     {"head", 0, NI_OPT_TEXT, "HOST:PORT", "Send samples to a head (nccl-inspector head, or gsprof's), such as n0:8090",
      AGENT(head), .min = 1},

@@ -31,7 +31,7 @@ struct ni_agent_options {
   uint64_t every_ns;                /* samples of NICs, GPUs and the host */
   uint64_t keep_ended_ns, stuck_ns, otlp_every_ns;
   uint64_t ring_bytes;
-  const char *otlp, *otlp_header;   /* otlp_header: "NAME: VALUE" */
+  const char *otlp, *otlp_header, *otlp_header_file; /* otlp_header: "NAME: VALUE" */
   const char *head, *head_token_file, *head_ca; /* head_ca: "system": those of the system; NULL: no TLS */
   const char *head_cert, *head_key;
   struct ni_argv on_hang;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/process/secret.h"
 #include "exporter/cmds/head.h"
 #include "exporter/http/http.h"
 #include "exporter/rpc/messages.h"
@@ -379,12 +380,10 @@ int ni_service_open(struct ni_service **out, struct ni_core *core, const struct 
 void ni_service_close(struct ni_service *s) {
   if (s->rpc) ni_rpc_close(s->rpc); /* ends all calls */
   for (struct waiting *w; (w = s->waiting); free(w)) s->waiting = w->next;
-  if (s->token) explicit_bzero(s->token, strlen(s->token));
-  if (s->key) explicit_bzero(s->key, strlen(s->key));
-  free(s->token);
-  free(s->cert);
-  free(s->key);
-  free(s->ca);
+  ni_secret_free(s->token);
+  ni_secret_free(s->cert);
+  ni_secret_free(s->key);
+  ni_secret_free(s->ca);
   free(s);
 }
 

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/base/text/put.h"
 
 enum { TOOK_MS = 2000, ONCE_MS = 60000, ANSWER_MAX = 16 << 20, ONCE_MAX = 256 << 20 };
@@ -91,7 +93,7 @@ size_t ni_fetch_wait(struct ni_fetch *f, const int fd[3], int ms, ni_fetch_take 
     long status = 0;
     curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&r);
     curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (code == CURLE_WRITE_ERROR) snprintf(r->error, sizeof r->error, "its answer is larger than %zu MiB", r->most >> 20);
+    if (code == CURLE_WRITE_ERROR) snprintf(r->error, sizeof r->error, "its answer is larger than %zu MiB: what answers there is something else?", r->most >> 20);
     else if (code) explain(r, code);
     else if (!code && status != 200)
       snprintf(r->error, sizeof r->error, "HTTP status %ld%s", status, status == 401 ? ": it wants a token (--token-file)" : "");
@@ -119,7 +121,7 @@ int ni_fetch_once(const char *url, const char *body, const struct ni_fetch_as *a
   int e = !f || (body && !headers) ? -ENOMEM : 0;
   if (!e) {
     CURL *c = f->request->curl;
-    f->request->most = ONCE_MAX;
+    f->request->most = as->most ? as->most : ONCE_MAX;
     curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)ONCE_MS);
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)TOOK_MS * 2);
     if (body) curl_easy_setopt(c, CURLOPT_POSTFIELDS, body);
@@ -146,9 +148,13 @@ void ni_fetch_query(struct ni_put_text *w, const char *text) {
 }
 
 const char *ni_fetch_token(const char *path, char token[NI_FETCH_TOKEN]) {
-  FILE *f = path ? fopen(path, "re") : NULL;
-  *token = 0;
-  if (f && fgets(token, NI_FETCH_TOKEN, f)) token[strcspn(token, "\r\n")] = 0;
-  if (f) fclose(f);
+  int fd = path ? ni_named_open(path) : -1;
+  memset(token, 0, NI_FETCH_TOKEN);
+  size_t n = 0;
+  for (ssize_t got = 1; fd >= 0 && got > 0 && n < NI_FETCH_TOKEN - 1; n += got > 0 ? (size_t)got : 0)
+    got = read(fd, token + n, NI_FETCH_TOKEN - 1 - n);
+  const size_t line = strcspn(token, "\r\n");
+  explicit_bzero(token + line, NI_FETCH_TOKEN - line);
+  if (fd >= 0) close(fd);
   return path && !*token ? "--token-file: want a file that can be read, with the token in its first line" : NULL;
 }

@@ -16,6 +16,7 @@ struct ni_fetch_as {
   const char *token, *ca;       /* sent as a bearer token; PEM file of who is trusted; NULL: none, the system's */
   const char *cert, *key;       /* PEM files of who asks; NULL: none */
   bool direct;                  /* past the environment's proxy */
+  size_t most;                  /* of ni_fetch_once(): bytes of an answer; 0: 256 MiB */
 };
 /* All is copied. NULL: no memory. */
 struct ni_fetch *ni_fetch_open(char *const *url, size_t n, const struct ni_fetch_as *as);
@@ -35,7 +36,7 @@ struct ni_put_text;
 char *ni_fetch_url(const char *at, bool tls, unsigned port, const char *path);
 /* The text as it stands in a URL's query. */
 void ni_fetch_query(struct ni_put_text *w, const char *text);
-/* The first line of a file; path NULL: "". NULL, or what is wrong, naming --token-file. */
+/* The first line of a file; path NULL: "". NULL, or what is wrong, naming --token-file. Who has used it wipes it (explicit_bzero). */
 const char *ni_fetch_token(const char *path, char token[NI_FETCH_TOKEN]);
 
 #endif

@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "exporter/base/array.h"
 #include "exporter/base/now.h"
-#include "exporter/input/whole.h"
+#include "exporter/base/process/as_user.h"
+#include "exporter/base/process/secret.h"
 #include "exporter/output/metrics/text.h"
 #include "exporter/rpc/rpc.h"
 
@@ -29,6 +31,9 @@ struct link { /* a connection */
   struct MHD_Connection *c;
   int fd;
   bool certified, too_large, stream, waits, cut;         /* waits: a stream with nothing to send, suspended */
+  bool nul;                                              /* the path of the newest request, or what is behind it, has a NUL */
+  const char *asked;                                     /* that path as it was sent, in the library's memory, only to be compared */
+  size_t asked_len;
   char peer[48];
   bool later;                                            /* suspended until the next turn, when the handler is asked again */
   uint64_t since_ns;                                     /* when it began, or its newest request */
@@ -147,6 +152,9 @@ static struct MHD_Response *response(const struct ni_http *h, struct link *l, st
   if (!r) return l->stream ? (void)0 : free(a->body), NULL;
   if (type) MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
   MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+  MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+  MHD_add_response_header(r, "X-Frame-Options", "DENY"); /* for browsers that do not know the next one */
+  MHD_add_response_header(r, "Content-Security-Policy", "frame-ancestors 'none'");
   if (a->header) MHD_add_response_header(r, a->header, a->header_value);
   if (origin) MHD_add_response_header(r, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, origin);
   return r;
@@ -180,6 +188,48 @@ static enum MHD_Result answer(struct ni_http *h, struct link *l, struct ni_http_
 
 #define REFUSE(code, ...) return answer(h, l, (struct ni_http_answer){.status = (code), __VA_ARGS__}, NULL)
 
+/*
+ * Releases of the library before 1.0, which refuses a NUL itself, take it for the end of a text. Their texts are pieces of what was sent,
+ * with a NUL in place of what ended each: a blank, or both bytes of a line's end. Where anything else follows that NUL it was sent.
+ */
+static bool behind_nul(const char *text, size_t len, const char *next, bool line) {
+  const uintptr_t from = (uintptr_t)text + len + 1, to = (uintptr_t)next;
+  static int old = -1;
+  if (old < 0) old = strncmp(MHD_get_version(), "0.", 2) == 0;
+  if (!old || to <= from || to - from > HEADER_BYTES) return false; /* one of them was moved */
+  for (const char *c = text + len + 1; c < next; c++)
+    if (*c != ' ' && *c != '\t' && !(line && (*c == 0 || *c == '\r' || *c == '\n'))) return true;
+  return false;
+}
+
+struct framing { /* what a request's headers say of where it ends */
+  unsigned lengths, encodings, hosts;
+  bool odd;
+};
+
+static enum MHD_Result look_at(void *arg, enum MHD_ValueKind kind, const char *name, size_t name_len, const char *value, size_t len) {
+  static const char token[] = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  struct framing *f = arg;
+  bool encoding = strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
+  f->lengths += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+  f->hosts += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
+  f->encodings += encoding;
+  f->odd |= value && behind_nul(value, len, value + len + 2, true);
+  f->odd |= !name_len || strspn(name, token) != name_len || (encoding && strcasecmp(value, "chunked") != 0);
+  for (size_t i = 0; value && i < len; i++) f->odd |= (unsigned char)value[i] < ' ' && value[i] != '\t';
+  return MHD_YES;
+}
+
+/* Could somebody on the way take it for another request, or for two? NULL: no, else why. */
+static const char *ambiguous(const struct link *l) {
+  struct framing f = {0};
+  (void)MHD_get_connection_values_n(l->c, MHD_HEADER_KIND, look_at, &f);
+  if (l->nul) return "a NUL";
+  if (f.odd) return "a header that is none";
+  if (f.hosts > 1) return "two hosts";
+  return f.lengths + f.encodings > 1 ? "a length more than once" : NULL;
+}
+
 /* Headers are there. A refusal at this time closes the connection, and nothing more is read from it. */
 static enum MHD_Result begin(struct ni_http *h, struct link *l, const char *path, const char *method) {
   struct MHD_Connection *c = l->c;
@@ -189,6 +239,8 @@ static enum MHD_Result begin(struct ni_http *h, struct link *l, const char *path
   l->since_ns = ni_now_ns(CLOCK_MONOTONIC);
   free(l->body);
   l->body = NULL, l->len = 0, l->too_large = false, l->asked_ns = 0;
+  const char *unclear = ambiguous(l);
+  if (unclear) REFUSE(MHD_HTTP_BAD_REQUEST, .why = unclear, .header = MHD_HTTP_HEADER_CONNECTION, .header_value = "close");
   bool knows_token = h->token && knows(h->token, HEADER(c, MHD_HTTP_HEADER_AUTHORIZATION));
   if (!get && !post && !preflight)
     REFUSE(MHD_HTTP_METHOD_NOT_ALLOWED, .why = h->o.posts ? "GET, HEAD and POST alone" : "GET and HEAD alone",
@@ -253,12 +305,30 @@ static enum MHD_Result finish(struct ni_http *h, struct link *l, const char *pat
   return answer(h, l, a, NULL);
 }
 
+static struct link *link_of(struct MHD_Connection *c) {
+  return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+/* A request begins: its path with the query as it was sent. */
+static void *asked(void *arg, const char *uri, struct MHD_Connection *c) {
+  struct link *l = link_of(c);
+  (void)arg;
+  if (!l) return NULL;
+  const char *escaped = strstr(uri, "%00"), *query = strchr(uri, '?');
+  l->asked = uri, l->asked_len = strlen(uri);
+  l->nul = escaped && (!query || escaped < query); /* a query is not read */
+  return NULL;
+}
+
 static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *url, const char *method, const char *version,
                                const char *upload, size_t *upload_bytes, void **begun) {
   struct ni_http *h = arg;
-  struct link *l = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+  struct link *l = link_of(c);
   if (!l) return MHD_NO;
-  if (!*begun) return *begun = l, begin(h, l, url, method);
+  if (!*begun) {
+    l->nul |= l->asked && (behind_nul(method, strlen(method), l->asked, false) || behind_nul(l->asked, l->asked_len, version, false));
+    return *begun = l, begin(h, l, url, method);
+  }
   return *upload_bytes ? take(l, upload, upload_bytes) : finish(h, l, url, method);
 }
 
@@ -332,17 +402,29 @@ static struct addrinfo *address(const char *text) {
   return getaddrinfo(strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, port, &want, &found) == 0 ? found : NULL;
 }
 
+static bool first_line_alone(const char *option) {
+  const size_t n = strlen(option), end = sizeof "token-file" - 1;
+  return n >= end && (strcmp(option + n - end, "token-file") == 0 || (n > end && strcmp(option + n - end - 1, "header-file") == 0));
+}
+
 char *ni_http_secret(const char *option, const char *path, bool secret, char *why, size_t cap) {
-  struct stat st;
-  size_t len = 0;
-  char said[160] = "it is empty, or larger than 256 KiB";
-  char *text = ni_whole_read(path, FILE_BYTES, &len, said, sizeof said);
-  if (text && strstr(option, "token-file")) text[strcspn(text, "\r\n")] = 0;
-  bool shown = secret && text && stat(path, &st) == 0 && (st.st_mode & S_IRWXO);
-  if (text && !shown && *text && *text != '\n' && len < FILE_BYTES) return text;
-  snprintf(why, cap, "--%s=%s: %s", option, path, shown ? "others can read it: chmod o= it" : said);
+  struct stat st = {0};
+  char *text = calloc(1, FILE_BYTES + 1), *kept = NULL;
+  const char *wrong = text ? NULL : strerror(ENOMEM);
+  size_t n = 0;
+  int fd = ni_named_open(path);
+  if (!wrong && (fd < 0 || fstat(fd, &st) != 0)) wrong = strerror(fd < 0 ? -fd : errno);
+  for (ssize_t got = 1; !wrong && got > 0 && n < FILE_BYTES; n += got > 0 ? (size_t)got : 0)
+    if ((got = read(fd, text + n, FILE_BYTES - n)) < 0) wrong = strerror(errno);
+  if (!wrong && first_line_alone(option)) text[strcspn(text, "\r\n")] = 0;
+  if (!wrong && secret && (st.st_mode & S_IRWXO)) wrong = "others can read it: chmod o= it";
+  if (!wrong && (!*text || *text == '\n' || n == FILE_BYTES)) wrong = "it is empty, or larger than 256 KiB";
+  if (!wrong && !(kept = ni_secret_keep(text))) wrong = strerror(ENOMEM);
+  if (wrong) snprintf(why, cap, "--%s=%s: %s", option, path, wrong);
+  if (text) explicit_bzero(text, n);
   free(text);
-  return NULL;
+  if (fd >= 0) close(fd);
+  return kept;
 }
 
 /* Listens at the address, or goes on with the socket of the one before. */
@@ -358,7 +440,7 @@ static struct MHD_Daemon *start(struct ni_http *h, const struct ni_http *before,
   return MHD_start_daemon(flags, 0, NULL, NULL, request, h, MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
       MHD_OPTION_PER_IP_CONNECTION_LIMIT, is_loopback(at->ai_addr) ? 0u : (unsigned)OF_ONE_ADDRESS,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_S,
-      MHD_OPTION_LISTEN_BACKLOG_SIZE, h->o.connections, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, connected, h,
+      MHD_OPTION_URI_LOG_CALLBACK, asked, NULL, MHD_OPTION_LISTEN_BACKLOG_SIZE, h->o.connections, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, connected, h,
       MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 
@@ -386,10 +468,9 @@ int ni_http_open(struct ni_http **out, const struct ni_http_options *o, ni_http_
              errno && (errno != EINVAL || !cert) ? strerror(errno) : "want a certificate and its key in PEM");
   }
   if (at) freeaddrinfo(at);
-  if (key) explicit_bzero(key, strlen(key));
-  free(cert);
-  free(key);
-  free(ca);
+  ni_secret_free(cert);
+  ni_secret_free(key);
+  ni_secret_free(ca);
   if (!h || !h->mhd) return h ? ni_http_close(h) : (void)0, -EINVAL;
   snprintf(h->url, sizeof h->url, "http%s://%.*s:%u", o->tls_cert ? "s" : "", (int)(strrchr(h->listen, ':') - h->listen), h->listen,
            MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_BIND_PORT)->port);
@@ -407,8 +488,7 @@ void ni_http_close(struct ni_http *h) {
   if (h->mhd) MHD_stop_daemon(h->mhd);
   for (int i = 0; i < SHARED; i++)
     if (h->shared[i].r) MHD_destroy_response(h->shared[i].r);
-  if (h->token) explicit_bzero(h->token, strlen(h->token));
-  free(h->token);
+  ni_secret_free(h->token);
   free(h->listen);
   free(h->events);
   free(h);

@@ -6,6 +6,8 @@
  * of body, where the owner takes bodies at all; 10 s of silence; 20 s for a request and its answer, 1 s while many are open. TLS and a
  * token as the options say; without them only loopback is served, unless `open`. CORS for the listed origins alone, with preflight.
  * Without a token POST is refused (403) to pages of other sites: a browser here would send for them.
+ * Requests that another program on the way may read otherwise are refused (400): two lengths, a length and an encoding, names of headers
+ * with a blank, bytes that steer, a NUL in the path. No answer is shown in a frame, or taken for another type than it says.
  */
 #ifndef NI_HTTP_H
 #define NI_HTTP_H
@@ -70,8 +72,8 @@ size_t ni_http_streams(const struct ni_http *h);
 void ni_http_close(struct ni_http *h);
 
 /*
- * A PEM file, or the first line of a token's, of --option, 256 KiB at most, for all that listens; for free(); NULL: why says it. secret:
- * others may not read it.
+ * A PEM file, or the first line of one with a token or a header (the option's name ends in token-file or header-file), 256 KiB at most,
+ * for ni_secret_free() (base/process/secret.h); NULL: why says it, and names --option. secret: others may not read it.
  */
 char *ni_http_secret(const char *option, const char *path, bool secret, char *why, size_t cap);
 

@@ -1,22 +1,21 @@
 #include "whole.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/input/parse/parse.h"
 
 char *ni_whole_read(const char *path, size_t most, size_t *len, char *why, size_t cap) {
   char *text = NULL;
   const char *bad = NULL;
   size_t room = 0;
-  int got = 1, e = 0, fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a pipe that nobody writes to is empty */
-  if (fd >= 0) fcntl(fd, F_SETFL, O_RDONLY);
+  int got = 1, e = 0, fd = ni_named_open(path);
   gzFile f = fd >= 0 ? gzdopen(fd, "rb") : NULL;
-  if (!f) bad = strerror(errno);
+  if (!f) bad = strerror(fd < 0 ? -fd : errno);
   if (!f && fd >= 0) close(fd);
   for (*len = 0; !bad && got > 0 && *len < most; *len += got > 0 ? (size_t)got : 0) {
     if (!ni_array_room(text, *len + (1 << 16) + NI_PARSE_PADDING, room)) bad = strerror(ENOMEM);

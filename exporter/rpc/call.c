@@ -182,10 +182,11 @@ struct ni_rpc_call *ni_rpc_begin(struct ni_rpc *client, const char *path, void *
   struct ni_link *h = client->all;
   struct ni_rpc_call *c = h && !h->dead ? add_call(h) : NULL;
   if (!c) return NULL;
-  const nghttp2_nv nv[] = {NV(":method", "POST"), NV(":scheme", client->creds ? "https" : "http"), NV(":path", path),
+  nghttp2_nv nv[] = {NV(":method", "POST"), NV(":scheme", client->creds ? "https" : "http"), NV(":path", path),
       NV(":authority", client->at), NV("te", "trailers"), NV("content-type", "application/grpc"),
       NV("user-agent", "nccl-inspector/" NI_VERSION), NV("authorization", client->token ? client->token : "")};
   const nghttp2_data_provider from = {{.ptr = c}, give};
+  nv[sizeof nv / sizeof *nv - 1].flags = NGHTTP2_NV_FLAG_NO_INDEX; /* a table that lives as long as the connection would have it */
   c->data = data;
   c->since_ns = 0;
   c->id = nghttp2_submit_request(h->session, NULL, nv, sizeof nv / sizeof *nv - !client->token, &from, c);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "exporter/base/now.h"
+#include "exporter/base/process/secret.h"
 #include "link.h"
 
 enum { IDLE_S = 60, BEGUN_S = 20, SILENT_S = 15, EVENTS = 256, READS = 4 };
@@ -64,6 +65,11 @@ static void bury(struct ni_link *h) {
   free(h);
 }
 
+static void *mem_malloc(size_t n, void *data) { return (void)data, malloc(n); }
+static void *mem_calloc(size_t n, size_t one, void *data) { return (void)data, calloc(n, one); }
+static void *mem_realloc(void *p, size_t n, void *data) { return (void)data, ni_wiping_realloc(p, n); }
+static void mem_free(void *p, void *data) { (void)data, ni_wiping_free(p); }
+
 /* A connection whose bytes are conn's; false: without memory, and conn is closed. */
 static bool add(struct ni_rpc *r, const struct ni_conn *conn, const struct ni_rpc_peer *peer) {
   struct ni_link *h = calloc(1, sizeof *h);
@@ -72,7 +78,9 @@ static bool add(struct ni_rpc *r, const struct ni_conn *conn, const struct ni_rp
   if (h->next) h->next->at = &h->next;
   r->all = h;
   r->n++;
-  int e = (r->server ? nghttp2_session_server_new2 : nghttp2_session_client_new2)(&h->session, r->callbacks, h, r->option);
+  nghttp2_mem wiping = {NULL, mem_malloc, mem_free, mem_calloc, mem_realloc}; /* copied */
+  int e = r->server ? nghttp2_session_server_new2(&h->session, r->callbacks, h, r->option)
+                    : nghttp2_session_client_new3(&h->session, r->callbacks, h, r->option, r->token ? &wiping : NULL);
   if (e != 0 || ni_link_greet(h) != 0) return bury(h), false;
   ni_link_wait(h, EPOLLIN | EPOLLOUT);
   return true;
@@ -137,6 +145,16 @@ void ni_rpc_turn(struct ni_rpc *r) {
   for (struct ni_link *h; (h = r->dead); bury(h)) r->dead = h->next_dead;
 }
 
+/* For ni_secret_free(); NULL: no memory. */
+static char *bearer(const char *token) {
+  char *text, *kept = NULL;
+  if (asprintf(&text, "Bearer %s", token) < 0) return NULL;
+  kept = ni_secret_keep(text);
+  explicit_bzero(text, strlen(text));
+  free(text);
+  return kept;
+}
+
 /* What servers and clients have in common. */
 static struct ni_rpc *make(const struct ni_rpc_options *o, const struct ni_rpc_handler *h, void *arg, bool server, char *why, size_t cap) {
   struct ni_rpc *r = calloc(1, sizeof *r);
@@ -146,7 +164,7 @@ static struct ni_rpc *make(const struct ni_rpc_options *o, const struct ni_rpc_h
   r->now = r->swept_ns = ni_now_ns(CLOCK_MONOTONIC);
   if ((r->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0) snprintf(why, cap, "%s", strerror(errno));
   else if ((r->callbacks = ni_link_callbacks()) && nghttp2_option_new(&r->option) == 0 &&
-           (!o->token || asprintf(&r->token, "Bearer %s", o->token) > 0) && ni_conn_creds(&r->creds, o, server, why, cap) == 0) {
+           (!o->token || (r->token = bearer(o->token))) && ni_conn_creds(&r->creds, o, server, why, cap) == 0) {
     nghttp2_option_set_no_closed_streams(r->option, 1);
     return r;
   }
@@ -196,8 +214,7 @@ void ni_rpc_close(struct ni_rpc *r) {
   if (r->creds) gnutls_certificate_free_credentials(r->creds);
   if (r->callbacks) nghttp2_session_callbacks_del(r->callbacks);
   if (r->option) nghttp2_option_del(r->option);
-  if (r->token) explicit_bzero(r->token, strlen(r->token));
-  free(r->token);
+  ni_secret_free(r->token);
   if (r->listens >= 0) close(r->listens);
   if (r->epoll >= 0) close(r->epoll);
   free(r);

@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 #include "exporter/base/now.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/base/text/json_fields.h"
 #include "recover.h"
+
+enum { MAGIC = 128 }; /* bytes of how a file begins */
 
 /* ---- state.json ---- */
 
@@ -36,8 +39,8 @@ static int put_state(const struct ni_entry *e, FILE *f) {
 
 int ni_entry_save(struct ni_entry *e) {
   struct ni_out_file o;
-  int dir = openat(e->place->dir, e->state.session.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  int err = dir < 0 ? -errno : ni_out_begin(&o, dir, 0666);
+  int dir = ni_session_folder(e->place->dir, e->state.session.id);
+  int err = dir < 0 ? dir : ni_out_begin(&o, dir, 0600);
   FILE *f = err ? NULL : fdopen(dup(o.fd), "w");
   if (err == 0 && !f) err = -errno, ni_out_drop(&o);
   if (f) {
@@ -49,6 +52,7 @@ int ni_entry_save(struct ni_entry *e) {
   if (err == 0 && fsync(dir) < 0) err = -errno;
   if (dir >= 0) close(dir);
   if (err == 0) e->lost_told = e->state.session.frames_lost;
+  e->unsaved = err < 0;
   return err;
 }
 
@@ -62,22 +66,29 @@ void ni_entry_close(struct ni_entry *e) {
   e->to.fd[NI_FRAMES] = e->to.fd[NI_PART] = -1;
 }
 
+/* Without room on the disk there is none, and the finisher makes the file: frames wait for the disk, as in a session that runs. */
+static int begin_part(struct ni_entry *e, const struct ni_buffer *head) {
+  int err = ni_out_begin(&e->part, e->place->out, 0666);
+  if (err == 0 && (err = ni_write_all(e->part.fd, head->text, head->n, 0)) != 0) ni_out_drop(&e->part);
+  if (err) e->part = (struct ni_out_file){.dir = -1, .fd = -1};
+  return err == -ENOSPC || err == -EDQUOT ? 0 : err;
+}
+
 int ni_entry_open(struct ni_entry *e, struct ni_past *p) {
   const struct ni_place *s = e->place;
   struct ni_session *of = &e->state.session;
   struct ni_buffer head = {0};
   char path[64];
   struct stat late = {0};
-  snprintf(path, sizeof path, "%s/frames.jsonl", of->id);
   e->to = (struct ni_written){.store = s->dir, .fd = {-1, -1, -1}};
   e->gone_told = 0, e->late_ns = 0, e->mixed = false;
   memcpy(e->to.id, of->id, sizeof of->id);
   memcpy(e->to.name, of->name, sizeof of->name);
-  e->to.fd[NI_FRAMES] = openat(s->dir, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-  int err = e->to.fd[NI_FRAMES] < 0 ? -errno : ni_past_last(p, s->dir, of->id, false);
-  if (err == 0) err = ni_out_begin(&e->part, s->out, 0666);
+  const int frames = ni_session_file(s->dir, of->id, "frames.jsonl", O_RDWR | O_CREAT);
+  e->to.fd[NI_FRAMES] = frames < 0 ? -1 : frames;
+  int err = frames < 0 ? frames : ni_past_last(p, s->dir, of->id, false);
   ni_file_head(&head, &e->state);
-  if (err == 0) err = head.failed ? -ENOMEM : ni_write_all(e->part.fd, head.text, head.n, 0);
+  if (err == 0) err = head.failed ? -ENOMEM : begin_part(e, &head);
   if (err == 0 && ftruncate(e->to.fd[NI_FRAMES], p->good) < 0) err = -errno;
   if (err == 0) {
     snprintf(path, sizeof path, "%s/late.jsonl", of->id);
@@ -87,7 +98,7 @@ int ni_entry_open(struct ni_entry *e, struct ni_past *p) {
     e->to.head = e->to.part_at = (off_t)head.n;
     e->to.part = e->part.fd;
     atomic_store(&e->to.whole, p->good);
-    if (!p->good) e->to.at[NI_PART] = e->to.head, e->to.fd[NI_PART] = e->part.fd;
+    if (!p->good && e->part.fd >= 0) e->to.at[NI_PART] = e->to.head, e->to.fd[NI_PART] = e->part.fd;
     of->frames = p->last, of->late = 0; /* the builder counts them */
     e->tick_ns = p->tick_ns;
   }
@@ -161,10 +172,43 @@ void ni_entry_built(struct ni_entry *e) {
 
 /* ---- the end, and the finisher ---- */
 
+/* How NAME.json begins: with the session's id. */
+static size_t beginning(const struct ni_state *state, char text[MAGIC]) {
+  struct ni_buffer head = {0};
+  char id[64];
+  ni_file_head(&head, state);
+  snprintf(id, sizeof id, "\"%s\"", state->session.id);
+  const char *end = head.failed ? NULL : strstr(head.text, id);
+  size_t n = end ? (size_t)(end - head.text) + strlen(id) : 0;
+  if (n >= MAGIC) n = 0;
+  if (n) memcpy(text, head.text, n);
+  free(head.text);
+  return n;
+}
+
+/* Is the file that has its name this session's? A head may have been killed between the name and the state that says so. */
+static bool has_named(int out, const struct ni_state *state) {
+  char want[MAGIC], is[MAGIC];
+  struct stat st;
+  size_t n = beginning(state, want);
+  int fd = n ? ni_plain_open(out, state->session.file, &st) : -1;
+  bool same = fd >= 0 && st.st_uid == geteuid() && ni_read_at(fd, is, n, 0) == 0 && memcmp(want, is, n) == 0;
+  if (fd >= 0) close(fd);
+  return same;
+}
+
+void ni_entry_sweep(struct ni_entry *e) {
+  char begins[MAGIC];
+  size_t n = beginning(&e->state, begins);
+  int dir = ni_session_folder(e->place->dir, e->state.session.id);
+  if (dir >= 0) ni_out_sweep(dir, "", "", 0), close(dir);
+  if (n) ni_out_sweep(e->place->out, "", begins, n);
+}
+
 /* Gives the file its name, which may have become another one's meanwhile. 0 or -errno: the file is gone. */
 static int put_in_place(struct ni_state *state, struct ni_out_file *o) {
   char *file = state->session.file;
-  int err = ni_out_commit(o, file, state->named);
+  int err = ni_out_commit(o, file, state->named || has_named(o->dir, state));
   for (int k = 2; err == -EEXIST && k < 10000; k++) {
     snprintf(file, sizeof state->session.file, "%s-%d.json", state->session.name, k);
     err = ni_out_commit(o, file, false);

@@ -41,6 +41,7 @@ struct ni_entry {
   struct ni_past past;              /* what the builder reads */
   int build_fd;                     /* and where it writes to: its own, which it closes */
   int replaced;                     /* the file that the session's new one replaced, -1: none. To forget one of GB takes seconds: the finisher does */
+  bool unsaved, stalled;            /* goes on, and its state could not be saved; ran, and does not go on */
   bool anew, unsynced;              /* the finisher makes the file anew; or it was not synced: a head that is killed makes it anew */
   _Atomic bool leave, undo;         /* the builder ends soon; the finisher does, its file is not wanted now. Written by the owner, read by them */
   _Atomic int built, finished;      /* 1: done, or -errno. Written by the thread, read by the owner */
@@ -51,10 +52,12 @@ struct ni_entry {
 int ni_entry_save(struct ni_entry *e);
 /*
  * With what is there already: torn lines are cut, and new frames go behind the last one, which *p tells of; it is for ni_past_free()
- * in any case. 0 or -errno.
+ * in any case. A disk that is full takes none of its file: that is made when the session ends. 0 or -errno.
  */
 int ni_entry_open(struct ni_entry *e, struct ni_past *p);
 void ni_entry_close(struct ni_entry *e);
+/* What a head that was killed has left of it, hidden files: in its folder, and of its file. For one that is not open. */
+void ni_entry_sweep(struct ni_entry *e);
 /* text: what new frames are made by; alone: nothing else runs, and columns are those of *p. Begins the builder where there were frames. */
 void ni_entry_adopt(struct ni_entry *e, struct ni_past *p, struct ni_frame_text *text, bool alone);
 /* The builder is done, and e->built says so: what was before counts now. */

@@ -26,13 +26,24 @@ using std::string;
 namespace {
 
 enum : off_t { SYNC_EACH = 32 << 20 };
-enum : size_t { LINE_MOST = (size_t)NI_STORE_HELD_MAX + (1 << 20), LATE_MOST = 4 << 20, CHUNK = 1 << 20, STATE_MOST = 1 << 16 };
+enum : size_t { LINE_MOST = (size_t)NI_STORE_HELD_MAX + (1 << 20), LATE_MOST = 4 << 20, LATE_BEHIND = 63, CHUNK = 1 << 20, STATE_MOST = 1 << 16 };
 
 struct descriptor {
   int fd;
-  descriptor(int dir, const char *id, const char *name) : fd(openat(dir, (string(id) + "/" + name).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)) {}
+  descriptor(int dir, const char *id, const char *name) : fd(ni_session_file(dir, id, name, O_RDONLY)) { if (fd < 0) errno = -fd; }
   ~descriptor() { if (fd >= 0) close(fd); }
 };
+
+/* What is open, if it is of that kind, ours or of who has the folder, and nobody else's to write; else it is closed, and -errno. */
+int checked(int dir, int fd, mode_t kind) {
+  struct stat of = {}, is = {};
+  int e = fd < 0 || fstat(dir, &of) < 0 || fstat(fd, &is) < 0 ? -errno : 0;
+  if (e == 0 && (is.st_mode & S_IFMT) != kind) e = -EINVAL;
+  bool ours = is.st_uid == of.st_uid || is.st_uid == geteuid(); /* a folder may be shared by group */
+  if (e == 0 && (!ours || (is.st_mode & S_IWOTH))) e = -EPERM;
+  if (e && fd >= 0) close(fd);
+  return e ? e : fd;
+}
 
 /* Whole lines, each with room behind it for the parser. */
 struct unreadable {
@@ -118,10 +129,17 @@ struct merger {
   quoted text{};
   string out{};
 
-  size_t column(ni_group g, dom::element e, bool anyhow) {
+  size_t column(ni_group g, dom::element e) {
+    int64_t c = ni_column_claim(&p.of[g], text(e), 1);
+    if (c < 0) throw std::bad_alloc();
+    return (size_t)c;
+  }
+  /* Of a late sample: the one behind so many of the same text, as in the frames. Those of a hostile file are few. */
+  size_t late_column(ni_group g, dom::element e, uint64_t behind) {
     const char *id = text(e);
-    int64_t c = anyhow ? ni_column_find(&p.of[g], id) : -1;
-    if (c < 0 && (c = ni_column_claim(&p.of[g], id, 1)) < 0) throw std::bad_alloc();
+    int64_t c;
+    for (uint32_t k = 0, most = (uint32_t)std::min(behind, (uint64_t)LATE_BEHIND); (c = ni_column_find(&p.of[g], id, most)) < 0 && k <= most; k++)
+      if (ni_column_claim(&p.of[g], id, 1) < 0) throw std::bad_alloc();
     return (size_t)c;
   }
   void note_seq(size_t client, dom::element e) {
@@ -160,9 +178,16 @@ struct merger {
       if (pread(late_fd, room.data(), first->n, first->at) != (ssize_t)first->n) continue;
       if (s->json.parse(room.data(), first->n, false).get(s->root)) continue;
       for (int g = 0; g < NI_GROUPS; g++) {
-        dom::array ids;
+        dom::array ids, behind;
+        uint64_t n;
+        std::vector<uint64_t> others; /* none in lines of the release before */
+        if (g != NI_CLIENTS && !s->root[g == NI_GPUS ? "gpu_behind" : "nic_behind"].get(behind))
+          for (dom::element e : behind) others.push_back(e.get(n) ? 0 : n);
         if (!s->root[id_keys[g]].get(ids))
-          for (dom::element e : ids) s->map[g].push_back(column((ni_group)g, e, true));
+          for (dom::element e : ids) {
+            size_t i = s->map[g].size();
+            s->map[g].push_back(late_column((ni_group)g, e, i < others.size() ? others[i] : 0));
+          }
       }
       now.push_back(std::move(s));
     }
@@ -252,7 +277,7 @@ struct merger {
       map[g].clear();
       if (o[id_keys[g]].get(ids)) continue;
       for (dom::element e : ids) {
-        map[g].push_back(column((ni_group)g, e, false));
+        map[g].push_back(column((ni_group)g, e));
         if (map[g].back() + 1 != map[g].size()) p.mixed = true, copy = !merge;
       }
     }
@@ -289,6 +314,22 @@ struct merger {
 };
 
 } // namespace
+
+extern "C" int ni_session_folder(int dir, const char *id) {
+  return checked(dir, openat(dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), S_IFDIR);
+}
+
+extern "C" int ni_session_file(int dir, const char *id, const char *name, int how) {
+  int folder = ni_session_folder(dir, id);
+  if (folder < 0) return folder;
+  int fd = checked(folder, openat(folder, name, how | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600), S_IFREG);
+  close(folder);
+  return fd;
+}
+
+extern "C" int ni_store_file(int dir, const char *name) {
+  return checked(dir, openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), S_IFREG);
+}
 
 /* To the disk step by step: where GB wait for it, whoever syncs a small file on it waits for all of them. How far it came. */
 static off_t sync_steps(FILE *to, off_t from) {

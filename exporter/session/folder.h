@@ -11,6 +11,7 @@
 #ifndef NI_FOLDER_H
 #define NI_FOLDER_H
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -23,6 +24,15 @@ struct ni_state {                  /* state.json */
   int64_t period_ns;
   char part[64];                   /* the hidden file that NAME.json grows as; "": none */
 };
+/*
+ * A session's folder in the store's, and a file in it; how: O_RDONLY, or O_RDWR with O_CREAT: a new one is 0600. Neither is ever a link,
+ * nothing is waited for (a pipe), the file is a regular one. Both are ours or of who has the store's folder, and not everybody's to write.
+ * A descriptor, or -errno; -EPERM: another's, -EINVAL: no regular file.
+ */
+int ni_session_folder(int dir, const char *id);
+int ni_session_file(int dir, const char *id, const char *name, int how);
+/* The same of a file that lies in the store's folder itself. */
+int ni_store_file(int dir, const char *name);
 /* dir: the store's. 0 or -errno: there is none, or it is damaged. */
 int ni_state_read(int dir, const char *id, struct ni_state *s);
 /* May a session have this name? */

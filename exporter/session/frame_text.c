@@ -69,11 +69,18 @@ static uint32_t hash_of(const char *text) {
   return h;
 }
 
-int64_t ni_column_find(const struct ni_columns *c, const char *text) {
+int64_t ni_column_find(const struct ni_columns *c, const char *text, uint32_t behind) {
   uint32_t hash = hash_of(text);
   for (size_t i = 0; i < c->n; i++)
-    if (c->at[i].hash == hash && !strcmp(c->at[i].id, text)) return (int64_t)i;
+    if (c->at[i].hash == hash && !strcmp(c->at[i].id, text) && behind-- == 0) return (int64_t)i;
   return -1;
+}
+
+/* How many columns of its text stand before it. */
+static uint32_t behind(const struct ni_columns *c, size_t column) {
+  uint32_t n = 0;
+  for (size_t i = 0; i < column; i++) n += c->at[i].hash == c->at[column].hash && !strcmp(c->at[i].id, c->at[column].id);
+  return n;
 }
 
 int64_t ni_column_claim(struct ni_columns *c, const char *text, uint32_t owner) {
@@ -370,6 +377,33 @@ void ni_frame_put(struct ni_frame_text *t, const struct ni_frame *f, struct ni_b
     ni_buffer_put(out, "]");
   }
   ni_buffer_put(out, "}");
+}
+
+void ni_late_put(struct ni_frame_text *late, struct ni_frame_text *frames, const struct ni_frame_client *of, int64_t tick_ns, struct ni_buffer *out) {
+  struct ni_frame_client alone = *of;
+  struct ni_client one = *of->client;
+  const struct ni_frame f = {.tick_ns = tick_ns, .n = 1, .of = &alone};
+  alone.client = &one;
+  one.number = 0; /* its columns are of this line alone */
+  ni_frame_put(late, &f, out);
+  if (!learn(frames, of->client, of->sample)) out->failed = true;
+  if (out->failed) return;
+  const struct ni_known *here = late->known[0], *there = frames->known[of->client->number];
+  out->n--; /* the bracket */
+  /* Columns of the line are in the order in which the client names them, as those of its frames are. */
+  ni_buffer_put(out, ",\"gpu_behind\":[");
+  for (uint32_t i = 0; i < here->n_gpus; i++) {
+    uint32_t j = 0;
+    while (j < there->n_gpus && there->gpu[j].index != here->gpu[i].index) j++;
+    ni_buffer_put(out, "%s%u", i ? "," : "", j < there->n_gpus ? behind(&frames->of[NI_GPUS], there->gpu[j].column) : 0);
+  }
+  ni_buffer_put(out, "],\"nic_behind\":[");
+  for (uint32_t i = 0; i < here->n_nics; i++) {
+    uint32_t j = 0;
+    while (j < there->n_nics && strcmp(there->nic[j].name, here->nic[i].name)) j++;
+    ni_buffer_put(out, "%s%u", i ? "," : "", j < there->n_nics ? behind(&frames->of[NI_NICS], there->nic[j].column) : 0);
+  }
+  ni_buffer_put(out, "]}");
 }
 
 void ni_frame_text_free(struct ni_frame_text *t) {

@@ -31,8 +31,8 @@ struct ni_columns {
 };
 /* The column of a text that nobody has claimed, else a new one; owner's from now on. -1 without memory. */
 int64_t ni_column_claim(struct ni_columns *c, const char *text, uint32_t owner);
-/* The first column of that text, whoever has it; -1: none. */
-int64_t ni_column_find(const struct ni_columns *c, const char *text);
+/* The column of that text, whoever has it; of several the one behind so many others of it. -1: none. */
+int64_t ni_column_find(const struct ni_columns *c, const char *text, uint32_t behind);
 /* Nobody has claimed any. */
 void ni_columns_release(struct ni_columns *c);
 
@@ -56,6 +56,11 @@ struct ni_frame_text {             /* all 0 but the flags: no columns */
 };
 /* Behind what is in the buffer. */
 void ni_frame_put(struct ni_frame_text *t, const struct ni_frame *f, struct ni_buffer *out);
+/*
+ * A late sample of one client as a frame of its own, by `late`, which has no columns: with "gpu_behind" and "nic_behind", which say of
+ * each of its columns how many others of the same text `frames` has before it. Two clients of one host have GPUs of one text.
+ */
+void ni_late_put(struct ni_frame_text *late, struct ni_frame_text *frames, const struct ni_frame_client *of, int64_t tick_ns, struct ni_buffer *out);
 /* Adds the frame that was written last; false without memory. */
 bool ni_frame_sum(const struct ni_frame_text *t, struct ni_sums *s);
 /* No columns. */

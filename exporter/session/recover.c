@@ -145,7 +145,7 @@ int ni_file_write(int dir, struct ni_state *s, FILE *to, const _Atomic bool *qui
   struct ni_past p = {.quit = quit};
   struct ni_buffer text = {0};
   ni_file_head(&text, s);
-  if (!text.failed) fwrite(text.text, 1, text.n, to);
+  if (!text.failed) fwrite(text.text, 1, text.n, to), (void)fflush(to); /* whose it is, if we are killed */
   text.n = 0;
   int e = ni_past_read(&p, dir, s->session.id, true, to);
   s->session.late = p.late;

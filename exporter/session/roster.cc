@@ -9,6 +9,7 @@
 
 extern "C" {
 #include "exporter/base/text/json_write.h"
+#include "folder.h"
 #include "roster.h"
 }
 
@@ -75,10 +76,10 @@ static bool take(dom::object o, ni_rostered *r) {
 }
 
 int ni_roster_read(int dir, void (*each)(void *arg, ni_rostered *r), void *arg) try {
-  int fd = openat(dir, NI_ROSTER, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  int fd = ni_store_file(dir, NI_ROSTER);
   struct stat st;
-  if (fd < 0) return errno == ENOENT ? 0 : -errno;
-  FILE *f = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < MOST ? fdopen(fd, "r") : nullptr;
+  if (fd < 0) return fd == -ENOENT ? 0 : fd;
+  FILE *f = fstat(fd, &st) == 0 && st.st_size < MOST ? fdopen(fd, "r") : nullptr;
   if (!f) return close(fd), -EINVAL;
   char *line = nullptr;
   size_t cap = 0;

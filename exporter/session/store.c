@@ -25,6 +25,7 @@ struct ni_store {
   struct ni_entry **entry;          /* by the time of their start */
   size_t n, cap, running;
   int64_t resumed_ns;               /* of what ran before, the session with the fewest frames: its newest; and who was in it */
+  uint64_t tried_ns;                /* when states that could not be saved were tried again, CLOCK_MONOTONIC */
   struct { char *id; uint64_t seq; } *back;
   size_t n_back;
 };
@@ -76,22 +77,23 @@ static int load(struct ni_store *s, char *why, size_t cap) {
   for (int i = 0; i < n && err == 0; i++) {
     struct ni_entry *e = add(s);
     struct ni_past p = {0};
-    if (!e && (err = -ENOMEM)) break;
+    if (!e && (err = -ENOMEM, fail(err, why, cap, "sessions"))) break;
     e->state = states[i];
     struct ni_session *of = &e->state.session;
     memcpy(e->to.id, of->id, sizeof of->id);
     if (*e->state.part) unlinkat(s->place.out, e->state.part, 0);
+    if (of->active || of->finishing) ni_entry_sweep(e);
     of->active = of->active && e->state.gsprof == s->o.gsprof;
     if (of->active && s->running >= NI_STORE_SESSIONS_MAX) fail(-ENOSPC, of->error, sizeof of->error, "it does not go on"), of->active = false;
     int bad = of->active ? ni_entry_open(e, &p) : 0;
     if (bad) { /* others go on */
       fail(bad, of->error, sizeof of->error, "it does not go on");
-      of->active = false;
+      of->active = false, e->stalled = true;
     } else if (of->active) {
       note_resumed(s, &p, of->start_ns);
       ni_entry_adopt(e, &p, &s->text, s->running == 0);
       s->running++;
-      if ((err = ni_entry_save(e)) != 0) fail(err, why, cap, of->name);
+      (void)ni_entry_save(e); /* a disk that is full takes it later */
     } else if (of->finishing) {
       ni_entry_finish(e, true);
     }
@@ -105,13 +107,18 @@ int ni_store_open(struct ni_store **out, const struct ni_store_options *o, char 
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   const char *data = o->data ? o->data : o->gsprof ? ".gswarm_profiler_data" : ".nccl-inspector-sessions";
   struct ni_store *s = *out = calloc(1, sizeof *s);
+  char said[256] = "";
   if (!s) return fail(-ENOMEM, why, cap, data);
   *why = 0;
   *s = (struct ni_store){.o = *o, .place = {.dir = -1, .out = -1}, .lock = -1};
   ni_store_flags(s, o->bandwidth, o->nvlink);
+  mode_t mask = umask(077);
   s->place.dir = ni_out_dir(data, true, why, cap);
+  umask(mask);
+  const int own = s->place.dir < 0 ? 0 : ni_out_own(s->place.dir, said, sizeof said);
   if (s->place.dir >= 0) s->place.out = ni_out_dir(o->output ? o->output : ".", true, why, cap);
-  int err = s->place.dir < 0 ? s->place.dir : s->place.out < 0 ? s->place.out : 0;
+  int err = s->place.dir < 0 ? s->place.dir : s->place.out < 0 ? s->place.out : own;
+  if (own < 0) snprintf(why, cap, "--data-dir=%s: %s", data, said);
   if (err == 0 && (s->lock = openat(s->place.dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)) < 0) err = -errno;
   if (err == 0 && fcntl(s->lock, F_SETLK, &lock) != 0) {
     err = -EBUSY;
@@ -119,6 +126,7 @@ int ni_store_open(struct ni_store **out, const struct ni_store_options *o, char 
     snprintf(why, cap, "%s: the head with pid %d has it. One folder, one head", data, (int)lock.l_pid);
   }
   if (err == 0) err = ni_writer_new(&s->writer);
+  if (err == 0) ni_out_sweep(s->place.dir, "", "", 0); /* what is hidden there is the roster's, of a head that was killed */
   if (err == 0) err = load(s, why, cap);
   if (err && !*why) fail(err, why, cap, data);
   if (err) ni_store_close(s), *out = NULL;
@@ -178,6 +186,7 @@ void ni_store_note(struct ni_store *s, const struct ni_grid *g) {
 
 /* ---- start, stop, resume ---- */
 
+#define TRY_NS UINT64_C(1000000000)
 #define LATE_NS INT64_C(2000000000) /* of no late sample, before a file that is whole is made anew for those that came */
 
 /* What the writer let go is lost. */
@@ -224,7 +233,7 @@ static int begin(struct ni_store *s, struct ni_entry *e) {
   e->state.session.active = true, e->state.session.end_ns = 0, e->state.session.finishing = e->unsynced = false, *e->state.session.error = 0;
   int err = ni_entry_open(e, &p);
   if (err == 0 && (err = ni_entry_save(e)) != 0) ni_entry_close(e);
-  if (err == 0) ni_entry_adopt(e, &p, &s->text, s->running == 0), s->running++;
+  if (err == 0) ni_entry_adopt(e, &p, &s->text, s->running == 0), s->running++, e->stalled = false;
   else e->state.session = was;
   ni_past_free(&p);
   return err;
@@ -252,7 +261,7 @@ int ni_store_start(struct ni_store *s, const char *name, int64_t now_ns, struct 
   for (int k = 2; taken(s, e, of->file) && k < 10000; k++) snprintf(of->file, sizeof of->file, "%s-%d.json", name, k);
   of->start_ns = now_ns;
   int err = make_uuid(of->id);
-  if (err == 0 && mkdirat(s->place.dir, of->id, 0777) < 0) err = -errno;
+  if (err == 0 && mkdirat(s->place.dir, of->id, 0700) < 0) err = -errno;
   if (err == 0) {
     if ((err = begin(s, e)) == 0 && fsync(s->place.dir) < 0) err = -errno;
     if (err) { /* nothing of it stays; of what was written only these can be there */
@@ -352,12 +361,9 @@ void ni_store_frame(struct ni_store *s, const struct ni_frame *f) {
 
 void ni_store_late(struct ni_store *s, const struct ni_client *c, const struct ni_sample *sample, int64_t tick_ns) {
   struct ni_written *to[NI_STORE_SESSIONS_MAX];
-  struct ni_client one = *c;
-  struct ni_frame_client of = {.client = &one, .sample = sample, .age_ns = 0, .seq = sample->seq};
-  struct ni_frame f = {.tick_ns = tick_ns, .n = 1, .of = &of};
+  struct ni_frame_client of = {.client = c, .sample = sample, .age_ns = 0, .seq = sample->seq};
   struct ni_buffer text = {0};
   size_t n = 0;
-  one.number = 0; /* its columns are of this line alone */
   if (tick_ns > sample->time_ns) of.age_ns = tick_ns - sample->time_ns;
   for (size_t i = s->n; i-- > 0 && n < NI_STORE_SESSIONS_MAX;) {
     struct ni_session *e = &s->entry[i]->state.session;
@@ -365,7 +371,7 @@ void ni_store_late(struct ni_store *s, const struct ni_client *c, const struct n
   }
   if (!n) return;
   ni_frame_text_free(&s->late);
-  ni_frame_put(&s->late, &f, &text);
+  ni_late_put(&s->late, &s->text, &of, tick_ns, &text);
   bool put = ni_writer_put(s->writer, to, NULL, n, tick_ns, true, &text) == 0;
   for (size_t i = 0; i < s->n; i++)
     for (size_t k = 0; k < n; k++) {
@@ -399,8 +405,12 @@ int64_t ni_store_safe(struct ni_store *s, char degraded[256]) {
     count_gone(e);
     if (of->active && refused) fail(refused, of->error, sizeof of->error, "it is not written");
     else if (of->active && !refused && strncmp(of->error, "it is not written", 17) == 0) *of->error = 0;
-    if (of->active && !refused && of->frames_lost != e->lost_told) (void)ni_entry_save(e);
+    bool again = e->unsaved && now - s->tried_ns > TRY_NS;
+    if (of->active && ((!refused && of->frames_lost != e->lost_told && !e->unsaved) || again)) (void)ni_entry_save(e);
+    if (!*degraded && of->active && e->unsaved) snprintf(degraded, 256, "the state of session %.128s is not saved", of->name);
+    if (!*degraded && e->stalled) snprintf(degraded, 256, "session %.60s: %.100s. Mend that, then: session resume", of->name, of->error);
   }
+  if (now - s->tried_ns > TRY_NS) s->tried_ns = now;
   return safe;
 }
 

@@ -42,15 +42,16 @@ struct ni_writer {
 };
 
 static int open_late(struct ni_written *to) {
-  char path[64], last = '\n';
-  snprintf(path, sizeof path, "%s/late.jsonl", to->id);
-  int fd = to->fd[NI_LATE] = openat(to->store, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-  off_t end = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+  char last = '\n';
+  int fd = ni_session_file(to->store, to->id, "late.jsonl", O_RDWR | O_CREAT);
+  off_t end = fd < 0 ? fd : lseek(fd, 0, SEEK_END);
+  if (fd < 0) return fd;
   if (end < 0 || (end && pread(fd, &last, 1, end - 1) != 1)) {
     int e = errno ? -errno : -EIO;
-    if (fd >= 0) close(fd), to->fd[NI_LATE] = -1;
+    close(fd);
     return e;
   }
+  to->fd[NI_LATE] = fd;
   to->at[NI_LATE] = to->now[NI_LATE] = end; /* a failed batch is written over, and the file stays open */
   return last == '\n' ? 0 : ni_write_all(fd, "\n", 1, to->now[NI_LATE]++); /* behind a torn line, which readers pass over */
 }
@@ -187,7 +188,7 @@ static void make_file(struct ni_writer *w) {
   struct ni_out_file o;
   w->file = (struct ni_buffer){0};
   pthread_mutex_unlock(&w->lock);
-  if (ni_out_begin(&o, w->dir, 0666) == 0) {
+  if (ni_out_begin(&o, w->dir, 0600) == 0) { /* who knows a client's uuid could speak for it */
     if (ni_write_all(o.fd, text.text, text.n, 0) == 0) (void)ni_out_commit(&o, w->name, true);
     else ni_out_drop(&o);
   }

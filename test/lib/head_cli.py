@@ -23,8 +23,13 @@ CLIENTS = {"total_clients": 1, "clients": [{"client_id": "n0_ipv4:1.2.3.4:5", "h
                                             "age_s": 0.362287, "skew_s": -0.25, "taken": 1234567, "late": 0, "lost": 2, "version": "0.1.0"}]}
 
 
+# What is no head answers with 200, too.
+OTHERS = {"empty": b"", "page": b"<html>hello</html>", "another": {"status": "success", "data": []}, "list": [1, 2],
+          "not quite": {"success": "yes", "message": "Profiling started.", "output_file": "a.json", "freq": "fast", "total_sessions": None}}
+
+
 class Head(http.server.BaseHTTPRequestHandler):
-    asked, sessions, mode = [], SESSIONS, "good"
+    asked, sessions, mode, sent = [], SESSIONS, "good", 0
 
     def answer(self, status, doc):
         body = doc if isinstance(doc, bytes) else json.dumps(doc).encode()
@@ -33,8 +38,21 @@ class Head(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def endless(self):
+        self.send_response(200)
+        self.end_headers()
+        try:
+            for Head.sent in range(1, 201):  # MB
+                self.wfile.write(b" " * (1 << 20))
+        except OSError:
+            pass
+
     def do_GET(self):
         Head.asked.append((self.path, None, self.headers.get("Authorization")))
+        if Head.mode in OTHERS:
+            return self.answer(200, OTHERS[Head.mode])
+        if Head.mode == "endless":
+            return self.endless()
         what = {"/status": STATUS, "/clients": CLIENTS, "/profiling/sessions": {"total_sessions": 2, "sessions": Head.sessions}}
         if Head.mode == "noise":
             return self.answer(200, b"\x00{[" * 1000)
@@ -44,6 +62,10 @@ class Head(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         Head.asked.append((self.path, json.loads(body), self.headers.get("Authorization")))
         assert self.headers["Content-Type"] == "application/json"
+        if Head.mode in OTHERS:
+            return self.answer(200, OTHERS[Head.mode])
+        if Head.mode == "endless":
+            return self.endless()
         if Head.mode == "busy":
             return self.answer(200, {"success": False, "message": "One of that name runs.", "output_file": ""})
         if Head.mode == "bad":
@@ -113,7 +135,18 @@ Head.mode = "noise"
 for more in (), ("--json",):
     session("list", *more, code=1)
     session("status", *more, code=1)
+for Head.mode in OTHERS:
+    for words in ("start", "a"), ("stop", "a"), ("stop", "--all"), ("resume", "a"), ("list",), ("status",), ("status", "--json"):
+        out, err = session(*words, code=1)
+        assert not out, (Head.mode, words, out)
+        want(err, "what answers at %s is no head" % at)
+Head.mode = "endless"
+want(session("start", "a", code=1)[1], "its answer is larger than 1 MiB")
+assert Head.sent < 50, Head.sent  # what lies between in buffers, too
 Head.mode = "good"
+os.mkfifo(folder + "/fifo")  # that nobody writes to
+want(session("list", "--token-file", folder + "/fifo", code=1)[1], "--token-file")
+want(run([tool, "session", "stat", folder + "/fifo"], 1)[1], "it has no frames")
 run([tool, "session", "list", "--head", "127.0.0.1:1"], 1)
 run([tool, "session", "start", "a", "b"], 64)
 

@@ -66,6 +66,64 @@ def full():
         a.close()
 
 
+def begun_on_a_full_disk():
+    """A head is killed while the disk is full, and begun again: it serves, says so, and its session goes on when there is room."""
+    with head.Head("again", "--data-dir", FULL + "/again", "--out-dir", FULL + "/out", freq=0.2) as h:
+        h.out = FULL + "/out"
+        a = head.Agent(h, "n1")
+        h.start("goes on")
+        begin = time.time()
+        head.until(lambda: a.acked > 3)
+        h.kill()
+        fill(FULL, "rest")
+        h.begin()
+        got = head.until(lambda: health(h)[0] == 503 and health(h))[1]
+        assert got["status"] == "degraded" and re.search("goes on.*not saved|No space", got["why"]), got
+        assert h.session("goes on")["active"] and h.get("/status")["is_profiling"], h.session("goes on")
+        stuck = a.acked
+        time.sleep(2)
+        assert a.acked <= stuck + 3, "acknowledged on a full disk: %d, then %d" % (stuck, a.acked)
+        os.unlink(FULL + "/rest")
+        head.until(lambda: health(h)[0] == 200, 60)
+        end = time.time()
+        head.until(lambda: a.time.get(a.acked, 0) > end, 60)
+        h.stop("goes on")
+        d = h.file("goes on")
+        assert a.complete(d, begin + head.PERIOD, end - head.PERIOD) > 5 and not d["frames_lost"], d["frames_lost"]
+        assert not h.session("goes on")["error"], h.session("goes on")
+        a.close()
+
+
+def one_folder():
+    """One session's folder takes nothing, another one's frames cannot be opened: the head begins again, says so, and the third goes on."""
+    user = ("setpriv", "--reuid", "64001", "--regid", "64001", "--clear-groups") if os.geteuid() == 0 else ()
+    if user:
+        os.makedirs(head.WORK + "/folder/out")
+        for f in head.WORK + "/folder", head.WORK + "/folder/out":
+            os.chown(f, 64001, 64001)
+        os.chmod(head.WORK, 0o755)
+    with head.Head("folder", prefix=user) as h:
+        ids = {name: h.start(name)["session_id"] for name in ("closed", "lost", "good")}
+        head.until(lambda: h.session("good")["frames"] > 3)
+        h.kill()
+        os.chmod(os.path.join(h.data, ids["closed"]), 0o500)
+        os.chmod(os.path.join(h.data, ids["lost"], "frames.jsonl"), 0)
+        h.begin()
+        code, said = health(h)
+        assert code == 503 and re.search("closed.*not saved|lost.*does not go on: Permission denied", said["why"]), said
+        assert [h.session(name)["active"] for name in ids] == [True, False, True], h.get("/profiling/sessions")
+        assert "Permission denied" in h.session("lost")["error"], h.session("lost")
+        frames = h.session("good")["frames"]
+        head.until(lambda: h.session("good")["frames"] > frames + 3)
+        os.chmod(os.path.join(h.data, ids["closed"]), 0o700)
+        os.chmod(os.path.join(h.data, ids["lost"], "frames.jsonl"), 0o600)
+        assert h.post("/profiling/resume", "lost")["success"]
+        head.until(lambda: health(h)[0] == 200, 30)
+        assert h.stop()["message"].count(".json") == 3
+        for name in ids:
+            assert len(h.file(name)["frames"]) > 3, name
+
+
 def one_of_two():
     """The late samples of one session cannot be written: its frames are, and all of the other; when they can be, they are."""
     with head.Head("one") as h:
@@ -194,6 +252,6 @@ def taken():
 
 
 open(head.WORK + "/a_file", "w").close()
-head.run([taken, one_of_two, slow, made_whole] + ([full, read_only] if FULL else []))
+head.run([taken, one_of_two, one_folder, slow, made_whole] + ([full, begun_on_a_full_disk, read_only] if FULL else []))
 if not FULL:
     print("no file system of its own: a full disk was not tried")

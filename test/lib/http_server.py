@@ -269,6 +269,50 @@ def test_streams():
         assert all(r.wait(b"x" * 9 + b"\n\n") for r in more)
 
 
+def raw(s, request):
+    """The status of what is sent as it is; 0: the connection ends."""
+    c = s.connect()
+    c.sendall(request)
+    got = b""
+    while b"\r\n" not in got and (piece := c.recv(4096)):
+        got += piece
+    c.close()
+    return int(got.split()[1]) if got else 0
+
+
+def test_ambiguous():
+    """What a proxy could take for another request, or for two, is refused."""
+    with Server() as s:
+        post, get, echo = b"POST /echo HTTP/1.1\r\nHost: a\r\n", b"GET /peer HTTP/1.1\r\nHost: a\r\n", b"Content-Type: application/json\r\n"
+        assert raw(s, get + b"\r\n") == 200 and raw(s, get + b"X:\t a\tb \r\n\r\n") == 200
+        assert raw(s, get.replace(b"/peer", b"/peer?a=1%2000&b") + b"X-Y: \r\n\r\n") == 200
+        assert raw(s, post + echo + b"Content-Length: 2\r\n\r\n{}") == 200
+        assert raw(s, post + echo + b"Transfer-Encoding: Chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n") == 200
+        for what, request in {
+                "two lengths": post + echo + b"Content-Length: 2\r\nContent-Length: 0\r\n\r\n{}",
+                "one length twice": post + echo + b"Content-Length: 2\r\ncontent-length: 2\r\n\r\n{}",
+                "two lengths of a GET": get + b"Content-Length: 0\r\nContent-Length: 0\r\n\r\n",
+                "a length and an encoding": post + echo + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+                "two encodings": post + echo + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+                "another encoding": post + echo + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+                "two hosts": get + b"Host: b\r\n\r\n",
+                "a blank before the colon": post + echo + b"Content-Length : 2\r\n\r\n{}",
+                "a CR in a value": get + b"X: a\rContent-Length: 2\r\n\r\n",
+                "a NUL in a value": get + b"X: a\0b\r\nY: c\r\n\r\n",
+                "a NUL in the last value": get + b"X: a\0b\r\n\r\n",
+                "a NUL in a name": get + b"X\0Y: a\r\n\r\n",
+                "a NUL in the path": get.replace(b"/peer", b"/peer\0x") + b"\r\n",
+                "a NUL at the path's end": get.replace(b"/peer", b"/peer\0") + b"\r\n",
+                "a NUL in the query": get.replace(b"/peer", b"/peer?a=\0") + b"\r\n",
+                "a NUL behind the method": get.replace(b"GET", b"GET\0") + b"\r\n",
+                "an escaped NUL in the path": get.replace(b"/peer", b"/peer%00x") + b"\r\n"}.items():
+            got = raw(s, request)
+            assert got == 400, (what, got)
+        code, headers, _ = s.get("/page")
+        want = {"x-frame-options": "DENY", "content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
+        assert code == 200 and want.items() <= headers.items(), headers
+
+
 def test_slow():
     """The limits that take long, at one time: 20 s for a request, and a stream that is told nothing and lasts."""
     with Server() as s:

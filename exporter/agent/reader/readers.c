@@ -18,11 +18,13 @@
 #include "exporter/base/process/as_user.h"
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
+#include "exporter/input/box/life.h"
 #include "boxes.h"
 #include "hang_turn.h"
 #include "watch.h"
 
 enum { USERS_MAX = 256, LISTERS = 2, LEAST_BYTES = 256 << 10, MEMORY = 1 << 30 };
+enum { BOXES_ASKED_MAX = 1024, PROVED_S = 10 };
 enum { SILENT_S = 120, SETTLE_S = 30, FIRST_S = 600, IDLE_S = 600, WAIT_MAX_S = 60, LOGS_EVERY_S = 5, YOUNG_S = 3 };
 static const uint64_t S = 1000000000;
 static const uint32_t BOXES = UINT32_MAX, LOGS = UINT32_MAX - 1; /* "uids" of listers, which no user has; BOXES also ends a list */
@@ -37,8 +39,10 @@ struct reader {
   uint64_t left_out, leaving; /* of a lister: users without a reader in its newest list, and in the one that comes */
   uint64_t began, looked, next, wait, used; /* CLOCK_MONOTONIC: begun, its newest look, when it may begin again (wait: s), work seen */
   uint64_t heard;          /* ... and when it, or one before it, last said anything */
+  uint64_t proved;         /* when a lister said last that a process of that user lives; 0: never */
   bool settled;
   bool barred;             /* the agent may not become that user */
+  bool fresh;              /* its place was another user's, whose process may not be reaped yet; its own was not begun */
 };
 struct ni_readers {
   const struct ni_agent_options *o;
@@ -102,35 +106,74 @@ static int read_on(void *arg) {
 
 /* ---- the child that lists users, with our own rights: names and owners, and how a box begins ---- */
 
+struct listed {
+  uint32_t uid;
+  uint32_t lives;  /* a box of that user names a process of that user, which runs */
+  uint32_t asked;  /* boxes that were asked for it */
+};
 struct list {
   const struct reader *r;
-  uint32_t uid[NI_LIVE_USERS_MAX];
+  struct listed user[NI_LIVE_USERS_MAX];
   size_t n;
   bool young; /* a box is new, and nothing is in it yet */
 };
+struct said { /* through the pipe */
+  uint32_t uid, lives;
+};
 
-static void put(const struct list *l, uint32_t uid) {
-  if (ni_write_all(l->r->fd, &uid, sizeof uid, -1) < 0) _exit(1);
+static void put(const struct list *l, uint32_t uid, uint32_t lives) {
+  const struct said said = {uid, lives};
+  if (ni_write_all(l->r->fd, &said, sizeof said, -1) < 0) _exit(1);
+}
+
+static struct listed *listed(struct list *l, uint32_t uid) {
+  size_t i = 0;
+  while (i < l->n && l->user[i].uid != uid) i++;
+  return i < l->n ? &l->user[i] : NULL;
+}
+
+/* Where the list is full, a user whose process lives takes the place of one without. */
+static void add(struct list *l, struct listed new) {
+  size_t i = 0;
+  if (l->n < NI_LIVE_USERS_MAX) {
+    l->user[l->n++] = new;
+    return;
+  }
+  while (new.lives && i < l->n && l->user[i].lives) i++;
+  if (new.lives && i < l->n) l->user[i] = new;
 }
 
 static bool is_log(const void *arg, const char *name) { return ni_find_log(((const struct list *)arg)->r->all->node, name); }
-static void list(void *arg, const char *dir, const char *name, const struct stat *st) {
+
+static void list_log(void *arg, const char *dir, const char *name, const struct stat *st) {
+  struct list *l = arg;
+  bool written = st->st_size && (uint64_t)st->st_mtim.tv_sec + IDLE_S > ni_now_ns(CLOCK_REALTIME) / S;
+  (void)dir, (void)name;
+  if (!written || listed(l, st->st_uid)) return;
+  add(l, (struct listed){.uid = st->st_uid});
+  put(l, st->st_uid, false); /* at once: the next folder may not answer */
+}
+
+/*
+ * A box is its user's word alone: anybody may make one that says to be of a living process. So the kernel is asked whether the
+ * process is that user's. One box of a user is enough, and of dead ones BOXES_ASKED_MAX are asked.
+ */
+static void list_box(void *arg, const char *dir, const char *name, const struct stat *st) {
   struct list *l = arg;
   struct stat is;
   char path[PATH_MAX], magic[sizeof NI_BOX_MAGIC - 1];
-  uint64_t now = ni_now_ns(CLOCK_REALTIME) / S;
-  size_t i = 0;
-  while (i < l->n && l->uid[i] != st->st_uid) i++;
-  if (i < l->n || i == NI_LIVE_USERS_MAX || snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path) return;
-  bool sound = st->st_size && (uint64_t)st->st_mtim.tv_sec + IDLE_S > now;
-  if (l->r->uid == BOXES) {
-    int fd = ni_plain_open(AT_FDCWD, path, &is);
-    sound = fd < 0 ? fd == -EACCES && st->st_size :
-                     pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, NI_BOX_MAGIC, sizeof magic) == 0;
-    l->young |= !sound && (uint64_t)st->st_ctim.tv_sec + YOUNG_S > now;
-    if (fd >= 0) close(fd);
-  }
-  if (sound) put(l, l->uid[l->n++] = st->st_uid);
+  struct listed *known = listed(l, st->st_uid);
+  bool settled = known && (known->lives || known->asked++ >= BOXES_ASKED_MAX);
+  if (settled || snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path) return;
+  int fd = ni_plain_open(AT_FDCWD, path, &is);
+  bool sound = fd < 0 ? fd == -EACCES && st->st_size :
+                        pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, NI_BOX_MAGIC, sizeof magic) == 0;
+  bool lives = fd >= 0 && sound && is.st_uid == st->st_uid && ni_life_of_file(fd, is.st_uid).life == NI_LIFE_ALIVE;
+  l->young |= !sound && (uint64_t)st->st_ctim.tv_sec + YOUNG_S > ni_now_ns(CLOCK_REALTIME) / S;
+  if (fd >= 0) close(fd);
+  if (!sound) return;
+  if (known) known->lives = lives;
+  else add(l, (struct listed){st->st_uid, lives, 1});
 }
 
 static int list_on(void *arg) {
@@ -141,9 +184,10 @@ static int list_on(void *arg) {
   for (;; l.n = 0, l.young = false) {
     uint64_t began = ni_now_ns(CLOCK_MONOTONIC);
     bool logs = l.r->uid == LOGS;
-    if (!logs) (void)ni_boxes_stirred(boxes), (void)ni_find(box_dir(all), 0, ni_find_box, list, &l);
-    for (size_t i = 0; logs && i < all->o->log_dirs.n; i++) (void)ni_find(all->o->log_dirs.path[i], 1, is_log, list, &l);
-    put(&l, BOXES);
+    if (!logs) (void)ni_boxes_stirred(boxes), (void)ni_find(box_dir(all), 0, ni_find_box, list_box, &l);
+    for (size_t i = 0; logs && i < all->o->log_dirs.n; i++) (void)ni_find(all->o->log_dirs.path[i], 1, is_log, list_log, &l);
+    for (size_t i = 0; !logs && i < l.n; i++) put(&l, l.user[i].uid, l.user[i].lives);
+    put(&l, BOXES, false);
     if (logs) (void)poll(NULL, 0, LOGS_EVERY_S * 1000);
     else ni_boxes_wait(boxes, began, l.young);
   }
@@ -203,6 +247,7 @@ static void reap(struct reader *r) {
   all->cpu_ns += (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * S;
   all->cpu_ns += (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
   r->pid = 0;
+  if (r->fresh) return; /* the next user's reader does not wait for that one */
   r->wait = all->now - r->began > WAIT_MAX_S * S || !r->wait ? 1 : 2 * r->wait < WAIT_MAX_S ? 2 * r->wait : WAIT_MAX_S;
   r->next = all->now + r->wait * S;
 }
@@ -216,28 +261,51 @@ static bool its_own(const struct reader *r, const struct ni_live_batch *b) {
   return true;
 }
 
-/* false: there is no place for that user. */
-static bool use(struct ni_readers *all, uint32_t uid) {
+static bool lives(const struct reader *r) { return r->proved && r->all->now - r->proved < PROVED_S * S; }
+
+/* The place of a user of whom no process lives, for one of whom one does; NULL: there is none. What was told of that user goes. */
+static struct reader *take_place(struct ni_readers *all) {
   size_t i = 0;
+  while (i < all->n && (all->reader[i]->uid >= LOGS || all->reader[i]->uid == geteuid() || lives(all->reader[i]))) i++;
+  if (i == all->n) return NULL;
+  struct reader *r = all->reader[i];
+  const struct ni_live_batch nothing = {.kind = NI_LIVE_LOOK, .uid = r->uid};
+  (void)ni_live_apply(all->live, &nothing, ni_now_ns(CLOCK_REALTIME), all->now);
+  end(r);
+  r->fresh = true;
+  r->settled = r->barred = false;
+  r->wait = 0, r->next = r->heard = r->looked = all->now;
+  return r;
+}
+
+/* living: a process of that user is known to run. false: there is no place for that user. */
+static bool use(struct ni_readers *all, uint32_t uid, bool living) {
+  size_t i = 0;
+  struct reader *r;
   while (i < all->n && all->reader[i]->uid != uid) i++;
-  if (i == all->n) {
-    struct reader *r = i < LISTERS + USERS_MAX ? calloc(1, sizeof *r) : NULL;
-    if (!r) return false;
+  if (i < all->n) {
+    r = all->reader[i];
+  } else if (i < LISTERS + USERS_MAX) {
+    if (!(r = calloc(1, sizeof *r))) return false;
     *r = (struct reader){.all = all, .uid = uid, .fd = -1, .heard = all->now};
     if (!begin(all->reader[all->n++] = r)) r->next = all->now + S;
+  } else {
+    if (!living || !(r = take_place(all))) return false;
+    r->uid = uid; /* the next tick begins its reader, once the one before is reaped */
   }
-  all->reader[i]->used = all->now;
+  r->used = all->now;
+  if (living) r->proved = all->now;
   return true;
 }
 
 /* What a lister says: users, as they are found, and that these were all. */
 static void take_list(struct reader *r) {
-  uint32_t uid;
+  struct said said;
   size_t at = 0;
-  for (; r->len - at >= sizeof uid; at += sizeof uid) {
-    memcpy(&uid, r->bytes + at, sizeof uid);
-    if (uid != BOXES) {
-      r->leaving += !use(r->all, uid);
+  for (; r->len - at >= sizeof said; at += sizeof said) {
+    memcpy(&said, r->bytes + at, sizeof said);
+    if (said.uid != BOXES) {
+      r->leaving += !use(r->all, said.uid, said.lives);
       continue;
     }
     r->heard = r->looked = r->all->now;
@@ -290,10 +358,10 @@ void ni_readers_tick(struct ni_readers *all, uint64_t mono_ns) {
   bool root = geteuid() == 0, first = !all->now;
   all->now = mono_ns;
   if (first) all->first = mono_ns;
-  (void)use(all, root ? BOXES : geteuid());
-  if (root && all->o->log_dirs.n) (void)use(all, LOGS);
+  (void)use(all, root ? BOXES : geteuid(), false);
+  if (root && all->o->log_dirs.n) (void)use(all, LOGS, false);
   for (size_t i = 0; root && first && i < all->live->n_files; i++)
-    if (ni_live_file_open(&all->live->file[i], mono_ns)) (void)use(all, all->live->file[i].uid);
+    if (ni_live_file_open(&all->live->file[i], mono_ns)) (void)use(all, all->live->file[i].uid, false);
   for (size_t i = all->n; i-- > 0;) {
     struct reader *r = all->reader[i];
     bool idle = mono_ns - r->used > IDLE_S * S;
@@ -304,7 +372,8 @@ void ni_readers_tick(struct ni_readers *all, uint64_t mono_ns) {
       free(r);
       all->reader[i] = all->reader[--all->n];
     } else if (!r->pid && mono_ns >= r->next) {
-      all->restarts++;
+      all->restarts += !r->fresh;
+      r->fresh = false;
       if (!begin(r)) r->next = mono_ns + S;
     }
   }

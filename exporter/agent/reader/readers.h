@@ -12,8 +12,11 @@
  * After each look the reader asks ni_hang_watch_turn() (hang_turn.h) and puts a verdict into the look that it sends.
  *
  * Who has jobs here: owners of boxes in box_dir, and of logs in the log folders that are not empty. As root two further children list
- * them, one for each, every second and every 5 s, with our own rights: they read names and owners, and how a box begins. A log folder
+ * them, one for each, every second and every 5 s, with our own rights: they read names and owners, and the header of a box. A log folder
  * that does not answer costs the users who have logs there alone.
+ *
+ * 256 users have a place. Boxes and logs are files that a user may make under any number of uids (those of a container), so whose box
+ * names a running process of the same user takes the place of a user of whom none was seen for 10 s.
  */
 #ifndef NI_READERS_H
 #define NI_READERS_H

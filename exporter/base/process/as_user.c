@@ -45,6 +45,13 @@ int ni_plain_open(int dir, const char *path, struct stat *st) {
   return e;
 }
 
+int ni_named_open(const char *path) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (fd < 0) return -errno;
+  (void)fcntl(fd, F_SETFL, O_RDONLY);
+  return fd;
+}
+
 bool ni_as_user_needed(uid_t owner) { return geteuid() == 0 && owner != 0; }
 
 static bool here;

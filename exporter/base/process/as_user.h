@@ -32,6 +32,12 @@
  */
 int ni_plain_open(int dir, const char *path, struct stat *st);
 
+/*
+ * Opens what somebody has named on our command line or in our settings, for reading: links are followed, and a pipe that nobody writes to
+ * is empty and not waited for. A descriptor, or -errno.
+ */
+int ni_named_open(const char *path);
+
 /* Is a file of this owner another user's, and are we root? Then its work is a child's. */
 bool ni_as_user_needed(uid_t owner);
 

@@ -32,7 +32,7 @@ void ni_background_done(int waiting, const char *line, int dir, const char *log)
   char before[64];
   snprintf(before, sizeof before, "%s.1", log);
   (void)renameat(dir, log, dir, before);
-  int to = openat(dir, log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  int to = openat(dir, log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
   (void)ni_write_all(waiting, line, strlen(line), -1);
   for (int fd = 0; fd < 3; fd++) (void)dup2(fd && to >= 0 ? to : nothing, fd);
   close(waiting), close(to), close(nothing);
@@ -44,8 +44,8 @@ void ni_background_bound(int dir, const char *log) {
   char before[64];
   if (fstat(STDERR_FILENO, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < LOG_BYTES) return;
   snprintf(before, sizeof before, "%s.1", log);
-  int from = openat(dir, log, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  int to = openat(dir, before, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  int from = openat(dir, log, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  int to = openat(dir, before, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
   (void)sendfile(to, from, NULL, (size_t)st.st_size);
   (void)ftruncate(STDERR_FILENO, 0);
   close(from), close(to);

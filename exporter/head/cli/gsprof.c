@@ -11,6 +11,7 @@
 #include "answer.h"
 #include "exporter/agent/agent.h"
 #include "exporter/base/now.h"
+#include "exporter/base/process/secret.h"
 #include "exporter/base/text/time_text.h"
 #include "exporter/head/head.h"
 #include "exporter/http/fetch.h"
@@ -98,7 +99,8 @@ static bool call(const struct gsprof *g, const char *method, struct ni_pb_writer
   r->over = true;                      /* closing ends the call, too */
   if (rpc) ni_rpc_close(rpc);
   ni_pb_free(w);
-  for (int i = 0; i < 3; i++) free(pem[i]);
+  for (int i = 0; i < 3; i++) ni_secret_free(pem[i]);
+  explicit_bzero(token, sizeof token);
   return good;
 }
 

@@ -34,6 +34,9 @@ const char *ni_head_said_text(const struct ni_head_said *said, const char *key, 
   return out;
 }
 
+/* Of an answer to a request, and of a list: 16,384 clients of 8 GPUs are 30 MB. */
+enum { TOLD_MAX = 1 << 20, ASKED_MAX = 128 << 20 };
+
 static void take_answer(void *arg, size_t i, const char *text, size_t bytes, const char *error) {
   struct ni_head_said *said = arg;
   if (bytes && (said->text = malloc(bytes + 1))) {
@@ -53,16 +56,32 @@ const char *ni_head_trust(const struct ni_session_options *o, char token[NI_FETC
   return o->cert && !o->ca ? "--cert and --key want --ca" : wrong;
 }
 
+/*
+ * Is it what a head says, ours or gsprof's? Whatever else answers there would be believed to have begun a session. A head says of each
+ * request whether it did it, and of what is only asked a number.
+ */
+static bool of_a_head(const char *path, const char *body, const struct ni_head_said *said) {
+  const char *key = body ? "success" : strcmp(path, "/status") == 0 ? "freq" : strcmp(path, "/clients") == 0 ? "total_clients" : "total_sessions";
+  char value[64];
+  ni_head_said_text(said, key, value, sizeof value);
+  if (!said->text || said->text[strspn(said->text, " \t\r\n")] != '{') return false;
+  return body ? strcmp(value, "true") == 0 : *value && !value[strspn(value, "0123456789")];
+}
+
 bool ni_head_ask(const struct ni_session_options *o, const char *path, const char *body, struct ni_head_said *said) {
   char token[NI_FETCH_TOKEN];
   *said = (struct ni_head_said){0};
   const char *wrong = ni_head_trust(o, token);
   char *url = wrong ? NULL : ni_fetch_url(o->head, o->ca != NULL, NI_HEAD_HTTP_PORT, path);
-  const struct ni_fetch_as as = {.token = *token ? token : NULL, .ca = o->ca, .cert = o->cert, .key = o->key, .direct = true};
+  const struct ni_fetch_as as = {.token = *token ? token : NULL, .ca = o->ca, .cert = o->cert, .key = o->key, .direct = true,
+                                .most = body ? TOLD_MAX : ASKED_MAX};
   if (wrong) snprintf(said->error, sizeof said->error, "%s", wrong);
   else if (!url || ni_fetch_once(url, body, &as, take_answer, said) < 0)
     snprintf(said->error, sizeof said->error, "no memory");
+  if (!*said->error && !of_a_head(path, body, said))
+    snprintf(said->error, sizeof said->error, "what answers at %s is no head: name the HTTP port of one (%u) by --head", o->head, NI_HEAD_HTTP_PORT);
   free(url);
+  explicit_bzero(token, sizeof token);
   return !*said->error;
 }
 

@@ -137,17 +137,28 @@ struct ni_life_fact ni_life_of_copy(const struct ni_box_header *h, uint32_t life
   return f;
 }
 
+/* The header as the writer's release has it: what that does not have is 0, and texts end. */
+static bool read_header(int fd, struct ni_box_header *h) {
+  bool sound = pread(fd, h, sizeof *h, 0) == (ssize_t)sizeof *h &&
+               memcmp(h->magic, NI_BOX_MAGIC, sizeof h->magic) == 0 && h->byte_order == NI_BOX_BYTE_ORDER;
+  h->boot_id[sizeof h->boot_id - 1] = h->hostname[sizeof h->hostname - 1] = 0;
+  if (h->header_bytes < sizeof *h) memset((char *)h + h->header_bytes, 0, sizeof *h - h->header_bytes);
+  return sound && h->version && h->version <= NI_BOX_VERSION;
+}
+
+struct ni_life_fact ni_life_of_file(int fd, uint32_t owner) {
+  struct ni_life_fact f = {0};
+  struct ni_box_header h = {0};
+  return read_header(fd, &h) ? ni_life_ask(&h, fd, owner) : f;
+}
+
 struct ni_life_fact ni_life_of_path(const char *path, uint32_t owner, int64_t pid) {
   struct ni_life_fact f = {0};
   struct ni_box_header h = {0};
   struct stat st;
   int fd = ni_plain_open(AT_FDCWD, path, &st);
   if (fd < 0) return f;
-  bool sound = st.st_uid == owner && pread(fd, &h, sizeof h, 0) == (ssize_t)sizeof h &&
-               memcmp(h.magic, NI_BOX_MAGIC, sizeof h.magic) == 0 && h.byte_order == NI_BOX_BYTE_ORDER;
-  h.boot_id[sizeof h.boot_id - 1] = h.hostname[sizeof h.hostname - 1] = 0;
-  if (h.header_bytes < sizeof h) memset((char *)&h + h.header_bytes, 0, sizeof h - h.header_bytes);
-  if (sound && h.version && h.version <= NI_BOX_VERSION && h.pid == pid) f = ni_life_ask(&h, fd, owner);
+  if (st.st_uid == owner && read_header(fd, &h) && h.pid == pid) f = ni_life_ask(&h, fd, owner);
   close(fd);
   return f;
 }

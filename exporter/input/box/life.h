@@ -49,6 +49,8 @@ struct ni_life_fact {
 
 /* Of the box that fd reads, opened for reading alone. owner: uid of the file. h: its header, checked. */
 struct ni_life_fact ni_life_ask(const struct ni_box_header *h, int fd, uint32_t owner);
+/* The same of a file that may be a box; unknown where it is none. Reads the header. */
+struct ni_life_fact ni_life_of_file(int fd, uint32_t owner);
 /* Of a copy: what was found when it was taken. */
 struct ni_life_fact ni_life_of_copy(const struct ni_box_header *h, uint32_t life, uint64_t taken_ns);
 /* Of the box at a path that a log names. owner: uid of the log, whose box it has to be; pid: of its

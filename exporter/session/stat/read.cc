@@ -10,11 +10,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include <unistd.h>
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 #pragma GCC diagnostic ignored "-Wshadow" /* a function named as its struct, in C */
 extern "C" {
 #include "exporter/base/array.h"
+#include "exporter/base/process/as_user.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/input/filters.h"
 #include "stat.h"
@@ -263,9 +266,12 @@ extern "C" int ni_stat_add_stream(ni_stat_files *all, FILE *f, const char *path,
 }
 
 extern "C" int ni_stat_add(ni_stat_files *all, const char *path, char *why, size_t cap) {
-  FILE *f = fopen(path, "re");
-  if (!f) return snprintf(why, cap, "%s", strerror(errno)), -errno;
-  int e = ni_stat_add_stream(all, f, path, why, cap);
+  int e = 0, fd = ni_named_open(path);
+  FILE *f = fd < 0 ? nullptr : fdopen(fd, "r");
+  if (!f) e = fd < 0 ? fd : -errno;
+  if (!f && fd >= 0) close(fd);
+  if (!f) return snprintf(why, cap, "%s", strerror(-e)), e;
+  e = ni_stat_add_stream(all, f, path, why, cap);
   fclose(f);
   return e;
 }

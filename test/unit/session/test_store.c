@@ -274,6 +274,24 @@ static void late_ones_find_their_frame(void **state) {
   free(m), free(k);
 }
 
+/* Two clients of one host, whose GPUs have one text: each one's late samples stand in its own columns, also before any frame has them. */
+static void late_twins(void **state) {
+  (void)state;
+  memcpy(client[1].host, client[0].host, sizeof client[0].host);
+  start("a", 0);
+  struct ni_sample *early = made(1, T(1)), *m = made(1, T(3));
+  frame(1, 1);
+  ni_store_late(s, &client[1], early, T(1));
+  frame(2, 3), frame(3, 1), frame(4, 3);
+  ni_store_late(s, &client[1], m, T(3));
+  stop("a", 5);
+  until_finished();
+  has("a.json", "\"gpu_util\":[\"0.01\",\"1.01\",\"10.01\",\"11.01\"]");
+  has("a.json", "\"gpu_util\":[\"0.03\",\"1.03\",\"10.03\",\"11.03\"]");
+  has("a.json", "\"nic_rx\":[1.500,1.500]");
+  free(early), free(m);
+}
+
 static void resumed(void **state) {
   struct ni_session *l;
   (void)state;
@@ -407,6 +425,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(names, begin, end), cmocka_unit_test_setup_teardown(overlaps, begin, end),
       cmocka_unit_test_setup_teardown(export_is_the_file, begin, end), cmocka_unit_test_setup_teardown(late_ones_find_their_frame, begin, end),
+      cmocka_unit_test_setup_teardown(late_twins, begin, end),
       cmocka_unit_test_setup_teardown(resumed, begin, end), cmocka_unit_test_setup_teardown(gsprofs_form, begin, end),
       cmocka_unit_test_setup_teardown(full_disk, begin, end), cmocka_unit_test_setup_teardown(one_that_refuses, begin, end),
       cmocka_unit_test_setup_teardown(one_head, begin, end),

@@ -153,7 +153,7 @@ static void show_partial(const struct ni_run *r) {
          (unsigned long long)r->tally.records);
 }
 
-static void show(const struct ni_run *r, const struct ni_summary *s) {
+static void show_all(const struct ni_run *r, const struct ni_summary *s) {
   if (r->opt.partial) {
     show_partial(r);
     return;
@@ -181,7 +181,8 @@ static void show(const struct ni_run *r, const struct ni_summary *s) {
   show_path(r, "output.log", "what was read and found");
 }
 
-int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r, struct ni_summary *s)) {
+int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r, struct ni_summary *s),
+                 void (*show)(const struct ni_run *r, const struct ni_summary *s)) {
   static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
   struct sigaction old[sizeof stops / sizeof *stops];
   struct ni_summary s = {0};
@@ -200,7 +201,7 @@ int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r
     else ni_say(stderr, "%s: %s\n", who, *r->error_text ? r->error_text : strerror(-e));
     if (e == -ENOLINK && !stop) code = NI_EXIT_INCOMPLETE;
   } else {
-    show(r, &s);
+    (show ? show : show_all)(r, &s);
     code = s.complete || r->opt.compat || r->opt.partial ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
   }
   for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) sigaction(stops[i], &old[i], NULL);
@@ -227,7 +228,7 @@ int ni_summary_run(int argc, char **argv) {
   if (!r.opt.compat) e = ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs);
   else if ((e = ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n)) == 0) e = ni_runs_find(NULL, &r.files);
   if (e == -ENOENT || (e == 0 && r.opt.compat && compat_refuses(&r))) goto out;
-  if (e == 0) code = ni_result_of(&r, argv[0], ni_summary_work);
+  if (e == 0) code = ni_result_of(&r, argv[0], ni_summary_work, NULL);
   else ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
 out:
   ni_summarize_free(&r);

@@ -239,10 +239,9 @@ static void print_word(FILE *f, const char *word) {
   ni_say(f, "'");
 }
 
-/* A command to copy: in one line. */
-static void print_next(const char *next, const struct ni_inputs *in, FILE *f) {
+void ni_print_next(const char *next, const struct ni_inputs *in, FILE *f) {
   const char *logs = strstr(next, "LOGS");
-  ni_say(f, "     next: nccl-inspector %.*s", logs ? (int)(logs - next) : (int)strlen(next), next);
+  ni_say(f, "nccl-inspector %.*s", logs ? (int)(logs - next) : (int)strlen(next), next);
   if (logs && (in->n < 1 || in->n > INPUTS_SHOWN)) ni_say(f, "LOGS");
   for (size_t i = 0; logs && i < in->n && in->n <= INPUTS_SHOWN; i++) {
     ni_say(f, i ? " " : "");
@@ -263,7 +262,7 @@ static void print_finding(const struct ni_summary *s, size_t i, const struct ni_
   print_hanging(f, begin, "     ", x->text);
   snprintf(evidence, sizeof evidence, "evidence: %s", x->evidence);
   if (*x->evidence) print_wrapped(f, "     ", evidence);
-  if (*x->next) print_next(x->next, in, f);
+  if (*x->next) ni_say(f, "     next: "), ni_print_next(x->next, in, f);
 }
 
 /* What it is judged by, and of what it is a judgement. */

@@ -130,17 +130,21 @@ static void print_tally(const char *title, const struct ni_tally *t) {
   ni_say(stdout, "\n");
 }
 
-void ni_check_verdict(const struct ni_ledger *c) {
-  bool complete = ni_ledger_complete(c);
-  ni_say(stdout, "%s", complete ? "COMPLETE" : "INCOMPLETE: ");
+void ni_check_reasons(const struct ni_ledger *c) {
   const char *between = "";
-  for (int i = 0; !complete && i < NI_PROBLEM_FIRST_NOTE; i++) {
+  for (int i = 0; i < NI_PROBLEM_FIRST_NOTE; i++) {
     const struct ni_problem *p = &c->problem[i];
     if (!p->places) continue;
     ni_say(stdout, "%s%s %s", between, NI_COUNT(p->count), ni_problem_text((enum ni_problem_code)i, p->count));
     if (p->where[0].text) ni_say(stdout, " (%s%s)", p->where[0].text, p->places > 1 ? ", ..." : "");
     between = "; ";
   }
+}
+
+void ni_check_verdict(const struct ni_ledger *c) {
+  bool complete = ni_ledger_complete(c);
+  ni_say(stdout, "%s", complete ? "COMPLETE" : "INCOMPLETE: ");
+  if (!complete) ni_check_reasons(c);
   ni_say(stdout, "\n");
 }
 

@@ -6,6 +6,8 @@
 
 /* all: every communicator in the table, however many. The verdict is the last line. */
 void ni_check_print(const struct ni_ledger *c, const struct ni_clocks *clocks, bool all);
+/* What is not complete, without a line feed; also for `run`. */
+void ni_check_reasons(const struct ni_ledger *c);
 /* That line alone. */
 void ni_check_verdict(const struct ni_ledger *c);
 void ni_check_json(const struct ni_ledger *c, const struct ni_clocks *clocks);

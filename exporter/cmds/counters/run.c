@@ -1,21 +1,19 @@
 /*
  * nccl-inspector counters run: all counters before and after a command, a time series beside it, and what they mean.
  *
- * The command is our child, in our process group, with the descriptors, signal mask and limits that we were started with. What is
- * sent to us alone goes on to it; what a terminal sends has reached it already. When it stops, so do we, and the shell sees it.
+ * The command is our child, in our process group, as foreground.h has it: what is sent to us alone goes on to it; what a terminal
+ * sends has reached it already.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
+#include "exporter/base/process/foreground.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/time_text.h"
@@ -23,18 +21,14 @@
 #include "over_time.h"
 #include "recorder.h"
 
-enum { CODE_OWN = 125, CODE_NOT_RUN = 126, CODE_NOT_FOUND = 127, ROWS = 16 };
-static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, /* these end us */ SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+enum { CODE_OWN = 125, ROWS = 16 };
 
 struct run {
   struct ni_record_options o;
   char **command;
   const char *json, *html;
   bool quiet, own_dir; /* own_dir: the series is for the page alone */
-  /* How we were started, for the child. */
-  sigset_t mask;
-  struct sigaction child; /* SIGCHLD's */
-  struct rlimit files;
+  struct ni_foreground front; /* the command */
   struct ni_sampling before, after;
   double seconds;
 };
@@ -67,57 +61,6 @@ static int read_everything(struct ni_sampling *s) {
   int e = ni_sampling_open(s, NULL);
   if (e == 0) ni_sampling_read(s, ni_scan_jobs());
   return e;
-}
-
-/* ---- the command ---- */
-
-static _Noreturn void become(const struct run *r, int tell) {
-  setrlimit(RLIMIT_NOFILE, &r->files);
-  sigaction(SIGCHLD, &r->child, NULL);
-  sigprocmask(SIG_SETMASK, &r->mask, NULL);
-  execvp(r->command[0], r->command);
-  int e = errno;
-  (void)!write(tell, &e, sizeof e);
-  _exit(e == ENOENT ? CODE_NOT_FOUND : CODE_NOT_RUN);
-}
-
-/* The child, or -errno: of fork(), or of its exec(). */
-static pid_t start(const struct run *r) {
-  int tell[2], e = 0;
-  if (pipe2(tell, O_CLOEXEC) < 0) return -errno;
-  pid_t child = fork();
-  if (child == 0) become(r, tell[1]);
-  e = child < 0 ? errno : 0;
-  close(tell[1]);
-  if (child > 0 && read(tell[0], &e, sizeof e) == sizeof e) (void)waitpid(child, NULL, 0);
-  close(tell[0]);
-  return e ? -e : child;
-}
-
-/* A signal that ends us and came before there was a child to pass it on to, or 0. */
-static int told_to_end(void) {
-  sigset_t set;
-  sigemptyset(&set);
-  for (size_t i = 0; i < 4; i++) sigaddset(&set, passed_on[i]);
-  int n = sigtimedwait(&set, NULL, &(struct timespec){0});
-  struct sigaction how;
-  return n > 0 && sigaction(n, NULL, &how) == 0 && how.sa_handler != SIG_IGN ? n : 0;
-}
-
-/* Until it has ended: its status. */
-static int wait_for(pid_t child, const sigset_t *set) {
-  siginfo_t info;
-  int status = 0;
-  for (;;) {
-    int n = sigwaitinfo(set, &info);
-    if (n == SIGCHLD) {
-      if (waitpid(child, &status, WNOHANG | WUNTRACED) != child) continue;
-      if (!WIFSTOPPED(status)) return status;
-      (void)raise(SIGSTOP);
-    } else if (n > 0 && (n == SIGCONT || (info.si_code != SI_KERNEL && info.si_pid != child))) {
-      (void)kill(child, n);
-    }
-  }
 }
 
 /* ---- what there is to say ---- */
@@ -198,14 +141,7 @@ static bool start_recorder(struct run *r, const char *who, struct ni_recorder *r
 static int run(struct run *r, const char *who) {
   struct ni_recorder recorder = {0};
   char own_dir[PATH_MAX];
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGCHLD);
-  for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) sigaddset(&set, passed_on[i]);
-  sigprocmask(SIG_BLOCK, &set, &r->mask);
-  /* Where SIGCHLD is ignored, as some launchers leave it, no child's end would ever be seen. */
-  sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &r->child);
-  getrlimit(RLIMIT_NOFILE, &r->files);
+  ni_foreground_begin(&r->front);
   ni_collector_raise_limit();
   if (!can_write("--json", r->json, who) || !can_write("--html", r->html, who)) return CODE_OWN;
   bool can = read_everything(&r->before) == 0;
@@ -213,17 +149,18 @@ static int run(struct run *r, const char *who) {
   if (!start_recorder(r, who, &recorder, own_dir)) return CODE_OWN;
   char *series = recorder.writer ? strdup(ni_series_path(recorder.writer)) : NULL;
   uint64_t from = ni_now_ns(CLOCK_MONOTONIC);
-  int told = told_to_end(), code;
-  pid_t child = told ? 0 : start(r);
-  int status = child > 0 ? wait_for(child, &set) : 0;
+  int told = ni_foreground_told_to_end(), code, e = told ? 0 : ni_foreground_start(&r->front, r->command, false);
+  siginfo_t signal;
+  while (r->front.child)
+    if (ni_foreground_wait(&r->front, UINT64_MAX, &signal) == NI_FOREGROUND_SIGNAL) ni_foreground_pass(&r->front, &signal);
   r->seconds = (double)(ni_now_ns(CLOCK_MONOTONIC) - from) / 1e9;
   if (told) {
     code = 128 + told;
-  } else if (child < 0) {
-    ni_say(stderr, "%s: %s: %s\n", who, r->command[0], strerror((int)-child));
-    code = child == -ENOENT ? CODE_NOT_FOUND : CODE_NOT_RUN;
+  } else if (e < 0) {
+    ni_say(stderr, "%s: %s: %s\n", who, r->command[0], strerror(-e));
+    code = ni_foreground_code_of_error(e);
   } else {
-    code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    code = ni_foreground_code(&r->front);
     if (can && read_everything(&r->after) == 0) tell(r, who, code, series, &recorder);
   }
   (void)ni_recorder_stop(&recorder);

@@ -283,12 +283,13 @@ const struct ni_command ni_doctor_command = {
                  {"--gate --plugin /opt/lib/libnccl-profiler-inspector.so", "in a prolog: anything but 0 keeps the job from running"}},
     .run = ni_doctor_run};
 
+void ni_doctor_say(const struct ni_doctor_finding *f) {
+  ni_say(stdout, "%-8s %-11s %s\n", status_names[f->status], f->check, f->text);
+  if (f->advice && f->status != NI_DOC_OK) ni_say(stdout, "%-20s -> %s\n", "", f->advice);
+}
+
 static void print_text(const struct ni_doctor *d, const size_t *count) {
-  for (size_t i = 0; i < d->n; i++) {
-    const struct ni_doctor_finding *f = &d->finding[i];
-    ni_say(stdout, "%-8s %-11s %s\n", status_names[f->status], f->check, f->text);
-    if (f->advice && f->status != NI_DOC_OK) ni_say(stdout, "%-20s -> %s\n", "", f->advice);
-  }
+  for (size_t i = 0; i < d->n; i++) ni_doctor_say(&d->finding[i]);
   ni_say(stdout, "%zu problem%s, %zu warning%s\n", count[NI_DOC_PROBLEM], ni_plural(count[NI_DOC_PROBLEM], "", "s"),
          count[NI_DOC_WARNING], ni_plural(count[NI_DOC_WARNING], "", "s"));
 }
@@ -312,6 +313,24 @@ static void print_json(const struct ni_doctor *d, const size_t *count) {
   ni_json_close(&j);
 }
 
+void ni_doctor_look(struct ni_doctor *d) {
+  ni_doctor_plugin(d);
+  ni_doctor_nccl(d);
+  settings(d);
+  ni_doctor_trial(d);
+  machine(d);
+}
+
+void ni_doctor_free(struct ni_doctor *d) {
+  for (size_t i = 0; i < d->n; i++) free(d->finding[i].text), free(d->finding[i].advice);
+  for (size_t i = 0; i < d->n_known; i++) free(d->known[i]);
+  free(d->known);
+  free(d->finding);
+  free(d->plugin_path);
+  free(d->plugin_name);
+  *d = (struct ni_doctor){0};
+}
+
 int ni_doctor_run(int argc, char **argv) {
   struct ni_doctor d = {0};
   size_t count[NI_DOC_COUNT] = {0};
@@ -321,21 +340,12 @@ int ni_doctor_run(int argc, char **argv) {
     ni_doctor_nccl(&d);
     return NI_EXIT_FINE;
   }
-  ni_doctor_plugin(&d);
-  ni_doctor_nccl(&d);
-  settings(&d);
-  ni_doctor_trial(&d);
-  machine(&d);
+  ni_doctor_look(&d);
   simulate(&d);
   for (size_t i = 0; i < d.n; i++) count[d.finding[i].status]++;
   if (d.json) print_json(&d, count);
   else print_text(&d, count);
   code = count[NI_DOC_PROBLEM] ? NI_EXIT_INCOMPLETE : d.gate && count[NI_DOC_WARNING] ? NI_EXIT_FINDING : NI_EXIT_FINE;
-  for (size_t i = 0; i < d.n; i++) free(d.finding[i].text), free(d.finding[i].advice);
-  for (size_t i = 0; i < d.n_known; i++) free(d.known[i]);
-  free(d.known);
-  free(d.finding);
-  free(d.plugin_path);
-  free(d.plugin_name);
+  ni_doctor_free(&d);
   return code;
 }

@@ -41,6 +41,10 @@ struct ni_doctor {
 /* advice NULL: none. Both are copied; text is a printf format. */
 void ni_doctor_add(struct ni_doctor *d, const char *check, enum ni_status status, const char *advice, const char *text,
                    ...) __attribute__((format(printf, 5, 6)));
-
+/* All checks but the simulated run; also for `run`, by the environment that its command had. */
+void ni_doctor_look(struct ni_doctor *d);
+/* A finding in words, with what to do where it is not `ok`, on standard output. */
+void ni_doctor_say(const struct ni_doctor_finding *f);
+void ni_doctor_free(struct ni_doctor *d);
 
 #endif

@@ -29,8 +29,7 @@
 static const char file_name[] = "libnccl-profiler-inspector.so";
 static const char our_name[] = "NCCL Inspector C", nvidias_name[] = "Inspector"; /* of the plugins' tables */
 
-/* Where an installation or a build has the plugin, seen from this program. */
-static bool beside_us(char *out, size_t cap) {
+bool ni_plugin_beside_us(char *out, size_t cap) {
   static const char *const places[] = {"%s/%s", "%s/../lib/%s", "%s/../lib64/%s",
 #ifdef __aarch64__
                                        "%s/../lib/aarch64-linux-gnu/%s"};
@@ -99,7 +98,7 @@ static bool try_load(struct ni_doctor *d, const char *name, char *why, size_t ca
 /* The file that a name without a folder led to is not the one beside this program. */
 static bool elsewhere(const struct ni_doctor *d, char *beside, size_t cap) {
   char *real = d->plugin_path ? realpath(d->plugin_path, NULL) : NULL;
-  bool other = beside_us(beside, cap) && !(real && strcmp(real, beside) == 0);
+  bool other = ni_plugin_beside_us(beside, cap) && !(real && strcmp(real, beside) == 0);
   free(real);
   return other;
 }
@@ -208,7 +207,7 @@ void ni_doctor_plugin(struct ni_doctor *d) {
     ni_doctor_add(d, "plugin", NI_DOC_NOTE, NULL,
                   "NCCL_PROFILER_PLUGIN is not set; NCCL then looks for libnccl-profiler.so");
     describe(d, true);
-  } else if (beside_us(beside, sizeof beside)) {
+  } else if (ni_plugin_beside_us(beside, sizeof beside)) {
     char advice[4400], same[4200];
     bool by_name = try_load(d, file_name, why, sizeof why) && d->plugin_ours && !elsewhere(d, same, sizeof same);
     snprintf(advice, sizeof advice, "export NCCL_PROFILER_PLUGIN=%s", by_name ? "inspector" : beside);

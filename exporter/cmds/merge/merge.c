@@ -31,7 +31,7 @@ int ni_merge_run(int argc, char **argv) {
   int done, code, e = ni_summarize_init(&r);
   if (e < 0) return NI_EXIT_COULD_NOT_RUN;
   code = ni_words_parse(&ni_merge_command, argc, argv, &r.opt, &done);
-  if (!done) code = ni_result_of(&r, argv[0], ni_merge_parts);
+  if (!done) code = ni_result_of(&r, argv[0], ni_merge_parts, NULL);
   ni_summarize_free(&r);
   return code;
 }

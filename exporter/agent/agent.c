@@ -248,9 +248,11 @@ static void look_at_clocks(struct agent *a) {
 static void look_at_head(struct agent *a) {
   int64_t tick_ns;
   uint64_t period_ns;
+  bool bandwidth;
   const struct ni_uplink_totals t = ni_uplink_totals(a->uplink);
   if (strcmp(t.error, a->away) != 0) say(a, "--head=%s: %s", a->set->o.head, *strcpy(a->away, t.error) ? t.error : "connected");
-  if (a->sampler && ni_uplink_wants(a->uplink, &tick_ns, &period_ns)) ni_sampler_follow(a->sampler, tick_ns, period_ns);
+  if (a->sampler && ni_uplink_wants(a->uplink, &tick_ns, &period_ns, &bandwidth))
+    ni_sampler_follow(a->sampler, tick_ns, period_ns, bandwidth);
 }
 
 static void put_sample(struct agent *a) {

@@ -25,6 +25,7 @@ struct ni_sampler {
    * right by `wake`, which is written behind both. */
   _Atomic int64_t tick_ns;
   _Atomic uint64_t period_ns; /* 0: as the options say */
+  _Atomic bool bandwidth;     /* read before each sample */
 };
 
 static void sample(struct ni_sampler *s, uint64_t missed) {
@@ -74,6 +75,10 @@ static void *work(void *arg) {
   at = ni_now_ns(CLOCK_MONOTONIC);
   unsigned n = 1;
   do {
+    if (s->bandwidth != s->o.pcie) {
+      s->o.pcie = !s->o.pcie;
+      (void)ni_sampling_open(&s->now, &s->o);
+    }
     sample(s, missed);
     ni_sampling_look(&s->now, &s->o, n++);
   } while (wait_next(s, &at, &missed));
@@ -109,7 +114,8 @@ int ni_sampler_start(struct ni_sampler **out, uint64_t every_ns, const char *rin
   return e;
 }
 
-void ni_sampler_follow(struct ni_sampler *s, int64_t tick_mono_ns, uint64_t period_ns) {
+void ni_sampler_follow(struct ni_sampler *s, int64_t tick_mono_ns, uint64_t period_ns, bool bandwidth) {
+  s->bandwidth = bandwidth;
   s->tick_ns = tick_mono_ns;
   bool other = atomic_exchange(&s->period_ns, period_ns) != period_ns;
   if (other) (void)!write(s->wake, &(uint64_t){1}, 8);

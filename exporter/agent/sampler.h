@@ -23,9 +23,10 @@ struct ni_sampler_totals {
 int ni_sampler_start(struct ni_sampler **out, uint64_t every_ns, const char *ring, uint64_t ring_bytes);
 /*
  * From now on samples are due at this time of CLOCK_MONOTONIC and whole periods (10 ms to 1 h) from it, whatever it was begun with. Ticks
- * that move by less than half a period move samples, and leave out or repeat none. Any thread.
+ * that move by less than half a period move samples, and leave out or repeat none. bandwidth: they have PCIe's rates of GPUs also
+ * where asking for them takes long (ni_wanted.pcie). Any thread.
  */
-void ni_sampler_follow(struct ni_sampler *s, int64_t tick_mono_ns, uint64_t period_ns);
+void ni_sampler_follow(struct ni_sampler *s, int64_t tick_mono_ns, uint64_t period_ns, bool bandwidth);
 /* Readable after each sample; ni_sampler_take() empties it. */
 int ni_sampler_fd(const struct ni_sampler *s);
 /*

@@ -29,7 +29,8 @@ static bool step(struct ni_up *u, const struct ni_running *r) {
 static const struct { const char *name; size_t at; double per; bool rate; } of_gpu[] = {
 #define GPU(name, field, per, rate) {name, offsetof(struct ni_sample_gpu, field), per, rate}
     GPU("utilization_gpu", util, 100, false), GPU("memory_used", memory, 1, false), GPU("pcie_rx_bytes", pcie_rx, 1, true),
-    GPU("pcie_tx_bytes", pcie_tx, 1, true), GPU("nvlink_rx_bytes", nvlink_rx, 1, true), GPU("nvlink_tx_bytes", nvlink_tx, 1, true),
+    GPU("pcie_tx_bytes", pcie_tx, 1, true), GPU("pcie_rx_rate", pcie_rx, 1e-3, false), GPU("pcie_tx_rate", pcie_tx, 1e-3, false),
+    GPU("nvlink_rx_bytes", nvlink_rx, 1, true), GPU("nvlink_tx_bytes", nvlink_tx, 1, true),
     GPU("power", power_w, 1e3, false), GPU("temperature", temperature_c, 1, false), GPU("clock_sm", sm_hz, 1e-6, false)};
 
 /* What is read of the node while its values are gone through. */

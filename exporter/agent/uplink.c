@@ -49,6 +49,7 @@ struct ni_uplink {
   struct way best;
   int64_t shift_ns, last_ns; /* from our own clock to the head's, when that was first known; time of the newest sample */
   uint64_t period_ns;      /* 0: no head has said it */
+  bool bandwidth;          /* as the head said last */
 };
 
 static int64_t mono(void) { return (int64_t)ni_now_ns(CLOCK_MONOTONIC); }
@@ -86,6 +87,7 @@ static void take_answer(struct ni_uplink *u, const struct ni_from_head *m) {
     if (m->have >= first && first < next) u->totals.acknowledged += (m->have < next ? m->have + 1 : next) - first;
     ni_spool_drop(u->spool, m->have);
     if (m->period_ns >= PERIOD_MIN && m->period_ns <= PERIOD_MAX) u->period_ns = m->period_ns;
+    u->bandwidth = m->bandwidth;
   }
   pthread_mutex_unlock(&u->lock);
   if (!fine) give_up(u, "it acknowledges what was never sent");
@@ -309,9 +311,10 @@ void ni_uplink_put(struct ni_uplink *u, struct ni_sample *s, int64_t at_mono_ns)
   (void)!write(u->wake, &(uint64_t){1}, 8);
 }
 
-bool ni_uplink_wants(struct ni_uplink *u, int64_t *tick_mono_ns, uint64_t *period_ns) {
+bool ni_uplink_wants(struct ni_uplink *u, int64_t *tick_mono_ns, uint64_t *period_ns, bool *bandwidth) {
   pthread_mutex_lock(&u->lock);
   int64_t ahead = u->best.ahead_ns, period = (int64_t)u->period_ns;
+  *bandwidth = u->bandwidth;
   pthread_mutex_unlock(&u->lock);
   if (!ahead || !period) return false;
   *tick_mono_ns = ((mono() + ahead) / period + 1) * period - ahead;

@@ -39,10 +39,11 @@ int ni_uplink_start(struct ni_uplink **out, const struct ni_uplink_options *o, c
 /* The sample is the uplink's; its seq is given here. at_mono_ns: CLOCK_MONOTONIC when it was taken. Never waits for the network. */
 void ni_uplink_put(struct ni_uplink *u, struct ni_sample *s, int64_t at_mono_ns);
 /*
- * When the head wants samples, or did when it was there last: CLOCK_MONOTONIC of one tick, and the period in ns (10 ms to 1 h). false:
- * as the agent likes, nobody has said. The agent asks each second.
+ * When the head wants samples, or did when it was there last: CLOCK_MONOTONIC of one tick, and the period in ns (10 ms to 1 h); and
+ * whether they should have PCIe's rates where asking for them takes long. false: as the agent likes, nobody has said. The agent asks
+ * each second.
  */
-bool ni_uplink_wants(struct ni_uplink *u, int64_t *tick_mono_ns, uint64_t *period_ns);
+bool ni_uplink_wants(struct ni_uplink *u, int64_t *tick_mono_ns, uint64_t *period_ns, bool *bandwidth);
 struct ni_uplink_totals ni_uplink_totals(struct ni_uplink *u);
 void ni_uplink_stop(struct ni_uplink *u); /* sends what it can for a second */
 

@@ -106,6 +106,13 @@ struct ni_collector {
   atomic_size_t next;     /* the reader whose turn it is: each thread takes one; the threads' start and end order the rest */
 };
 
+/* A NIC that shares a switch of PCI with a GPU is there for the job's traffic; others carry storage or the host's own. */
+static void beside_gpu(struct ni_set *s, struct ni_entity *e) {
+  char text[500];
+  snprintf(text, sizeof text, "%s, beside a GPU", e->kind);
+  e->kind = ni_set_text(s, text);
+}
+
 int ni_collector_open(struct ni_collector **out, const struct ni_wanted *wanted) {
   static void (*const sources[])(struct ni_find *) = {ni_cxi_find, ni_ib_find, ni_eth_find, ni_gpu_find, ni_host_find};
   struct ni_collector *c = calloc(1, sizeof *c);
@@ -115,8 +122,11 @@ int ni_collector_open(struct ni_collector **out, const struct ni_wanted *wanted)
   for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) sources[i](&c->find);
   struct ni_nearest *near = calloc(c->set.n_entities + 1, sizeof *near);
   if (!near || ni_nearest_find(&c->set, near) < 0) c->set.failed = true;
-  for (size_t i = 0; !c->set.failed && i < c->set.n_entities; i++)
-    if (*near[i].all) c->set.entity[i].nearest = ni_set_text(&c->set, near[i].all);
+  for (size_t i = 0; !c->set.failed && i < c->set.n_entities; i++) {
+    struct ni_entity *e = &c->set.entity[i];
+    if (*near[i].all) e->nearest = ni_set_text(&c->set, near[i].all);
+    if (e->kind && near[i].how >= NI_NEAR_PXB) beside_gpu(&c->set, e);
+  }
   free(near);
   if (c->set.failed) {
     ni_collector_close(c);

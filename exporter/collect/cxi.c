@@ -27,13 +27,14 @@ static void link_of(struct ni_set *s, struct ni_entity *e, const char *device) {
   if (gbit > 0) snprintf(text, sizeof text, "%s, %d Gb/s", *state ? state : "state unknown", gbit);
   else snprintf(text, sizeof text, "%s", *state ? state : speed);
   e->link = ni_set_text(s, text);
+  e->state = strcmp(state, "up") == 0 ? NI_LINK_UP : strcmp(state, "down") == 0 ? NI_LINK_DOWN : NI_LINK_UNKNOWN;
   e->link_bytes_s = gbit > 0 ? gbit * 1e9 / 8 : 0;
 }
 
 static void telemetry(struct ni_find *f, const char *name, const char *device) {
   static const char *const binary[] = {"ALL-in-binary", NULL};
-  const struct ni_folder folder = {.path = device, .sub = "telemetry", .must = true, .stamped = true, .skip = binary,
-                                   .skip_why = "skipped: all counters once more, in a form of the driver's own"};
+  const struct ni_folder folder = {.path = device, .sub = "telemetry", .must = true, .stamped = true, .left = binary,
+                                   .left_why = "skipped: all counters once more, in a form of the driver's own"};
   struct ni_entity *e = ni_find_entity(f, NI_METRIC_CXI, name);
   if (!e) return;
   ni_find_about(f, e, device);

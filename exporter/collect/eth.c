@@ -73,6 +73,24 @@ static void end(struct ni_reader *r) {
   free(d);
 }
 
+/* Interfaces of which something is left out for the same reason: the first, and how many. */
+struct left {
+  char first[64];
+  size_t n;
+};
+
+static void leave_out(struct left *l, const char *interface) {
+  if (!l->n++) snprintf(l->first, sizeof l->first, "%.63s", interface);
+}
+
+static void tell_left(struct ni_find *f, const struct left *l, const char *why) {
+  char text[256], path[NI_ROOT_PATH];
+  if (!l->n || !f->wanted->all) return;
+  if (l->n == 1) snprintf(text, sizeof text, "%s", why);
+  else snprintf(text, sizeof text, "%s; so it is with %zu more", why, l->n - 1);
+  ni_set_skipped(f->set, ni_root_path(path, "/sys/class/net/%s", l->first), text);
+}
+
 /* The interface of that name is the one whose /sys is read. */
 static bool same(int fd, struct ifreq *ifr, const char *interface) {
   char path[NI_ROOT_PATH], text[64];
@@ -93,8 +111,9 @@ static void add_all(struct ni_find *f, struct driver *d, struct ethtool_gstrings
   }
 }
 
-/* An interface with the counters of its driver, and their reader. false: it has none, or nobody asks for them. */
-static bool find_ethtool(struct ni_find *f, const char *interface) {
+/* An interface with the counters of its driver, and their reader. false: it has none, nobody asks for them, or its driver is out of
+ * reach, which `unasked` takes. */
+static bool find_ethtool(struct ni_find *f, const char *interface, struct left *unasked) {
   struct driver *d = calloc(1, sizeof *d);
   if (!d) return !(f->set->failed = true);
   d->r.read = sweep;
@@ -102,7 +121,9 @@ static bool find_ethtool(struct ni_find *f, const char *interface) {
   snprintf(d->ifr.ifr_name, sizeof d->ifr.ifr_name, "%.15s", interface);
   d->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (d->fd < 0) d->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  uint32_t n = d->fd >= 0 && same(d->fd, &d->ifr, interface) ? count(d->fd, &d->ifr) : 0;
+  bool ours = d->fd >= 0 && same(d->fd, &d->ifr, interface);
+  uint32_t n = ours ? count(d->fd, &d->ifr) : 0;
+  if (!ours) leave_out(unasked, interface);
   if (!n || !ni_find_entity(f, NI_METRIC_ETHTOOL, interface)) {
     end(&d->r);
     return false;
@@ -132,6 +153,7 @@ static void link_of(struct ni_set *s, struct ni_entity *e, const char *folder) {
 void ni_eth_find(struct ni_find *f) {
   static const char *const changes[] = {"carrier_changes", NULL};
   struct dirent **names;
+  struct left down = {.n = 0}, unasked = {.n = 0};
   char folder[NI_ROOT_PATH], device[NI_ROOT_PATH], text[64];
   int n = ni_root_names(&names, ni_root_path(folder, "/sys/class/net"));
   for (int i = 0; i < n; i++) {
@@ -139,7 +161,11 @@ void ni_eth_find(struct ni_find *f) {
     ni_root_path(folder, "/sys/class/net/%s", name);
     bool real = access(ni_root_path(device, "/sys/class/net/%s/device", name), F_OK) == 0;
     bool up = ni_root_line(text, sizeof text, folder, "flags") > 0 && strtol(text, NULL, 16) & 1;
-    if ((!real && !up) || ni_root_line(text, sizeof text, folder, "statistics/rx_bytes") < 0) continue; /* or it is no interface */
+    if (ni_root_line(text, sizeof text, folder, "statistics/rx_bytes") < 0) continue; /* it is no interface */
+    if (!real && !up) {
+      leave_out(&down, name);
+      continue;
+    }
     struct ni_entity *e = ni_find_entity(f, NI_METRIC_ETH, name);
     if (e) {
       const struct ni_folder folders[] = {{.path = folder, .sub = "statistics", .must = true},
@@ -148,7 +174,10 @@ void ni_eth_find(struct ni_find *f) {
       link_of(f->set, e, folder);
       ni_files_find(f, folders, 2);
     }
-    if (find_ethtool(f, name)) link_of(f->set, &f->set->entity[f->set->n_entities - 1], folder);
+    if (find_ethtool(f, name, &unasked)) link_of(f->set, &f->set->entity[f->set->n_entities - 1], folder);
   }
   ni_root_names_free(names, n);
+  if (ni_find_source(f, NI_METRIC_ETH)) tell_left(f, &down, "no device, and not up");
+  if (ni_find_source(f, NI_METRIC_ETHTOOL))
+    tell_left(f, &unasked, "its driver is not asked: the interface of that name here is another one, or there is none");
 }

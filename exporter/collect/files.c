@@ -169,10 +169,15 @@ static void add(struct ni_find *f, struct files *x, const struct ni_folder *how,
   if (fd >= 0) close(fd);
 }
 
+static bool in_folder(const char *folder, const char *name) {
+  char path[NI_ROOT_PATH];
+  return folder && snprintf(path, sizeof path, "%s/%s", folder, name) < NI_ROOT_PATH && access(path, F_OK) == 0;
+}
+
 static int add_folder(struct ni_find *f, struct files *x, const struct ni_folder *how) {
   struct dirent **names;
-  struct bad bad = {0};
-  char folder[NI_ROOT_PATH], path[NI_ROOT_PATH + 300], why[256];
+  struct bad bad = {0}, twice = {0};
+  char folder[NI_ROOT_PATH], path[NI_ROOT_PATH + 300], why[NI_ROOT_PATH + 256];
   if (snprintf(folder, sizeof folder, "%s%s%s", how->path, how->sub ? "/" : "", how->sub ? how->sub : "") >= NI_ROOT_PATH) *folder = 0;
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = fd < 0 ? -errno : ni_root_names(&names, folder);
   if (n < 0 && how->must) ni_set_unread(f->set, folder, strerror(-n));
@@ -183,12 +188,20 @@ static int add_folder(struct ni_find *f, struct files *x, const struct ni_folder
   for (int i = 0; i < n; i++) {
     const char *name = names[i]->d_name;
     if (how->only && !ni_metric_fits_any(how->only, name)) continue;
-    if (how->skip && ni_metric_fits_any(how->skip, name)) {
+    if (how->skip && ni_metric_fits_any(how->skip, name)) continue;
+    if (how->left && ni_metric_fits_any(how->left, name)) {
       snprintf(path, sizeof path, "%s/%s", folder, name);
-      if (how->skip_why) ni_set_skipped(f->set, path, how->skip_why);
+      ni_set_skipped(f->set, path, how->left_why);
+    } else if (in_folder(how->but_in, name)) {
+      note(&twice, name, "", true);
     } else {
       add(f, x, how, name, &bad);
     }
+  }
+  if (twice.n) {
+    snprintf(why, sizeof why, "%s has a counter of that name, which is read%s", how->but_in, twice.n > 1 ? "; so it is with others of this folder" : "");
+    snprintf(path, sizeof path, "%s/%s", folder, twice.name);
+    ni_set_skipped(f->set, path, why);
   }
   if (bad.n) {
     int used = snprintf(why, sizeof why, "%s", bad.why);

@@ -17,8 +17,10 @@ struct ni_folder {
   bool must;                  /* told by ni_set_unread() where it is not there */
   const char *prefix;         /* before the files' names, of its counters; NULL: nothing */
   const char *const *only;    /* patterns of files; NULL: all */
-  const char *const *skip;    /* but these; NULL: none */
-  const char *skip_why;       /* told by ni_set_skipped(); NULL: what is skipped is no counter */
+  const char *const *skip;    /* but these, which are no counters; NULL: none */
+  const char *const *left;    /* and these counters, which are left out; NULL: none */
+  const char *left_why;       /* told of each of them by ni_set_skipped() */
+  const char *but_in;         /* a folder that is read as well: counters that it has, too, are left out here, and told once; NULL: none */
   bool stamped;               /* "value@seconds.nanoseconds", Unix time; else "value" */
   bool proven;                /* only what has a number now is a counter; the others are told once, together */
   bool anew;                  /* opened at each reading: FUSE answers an open file from its cache */

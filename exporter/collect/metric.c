@@ -67,7 +67,7 @@ static const struct {
   const char *pattern;
 } groups[] = {
 #define GROUP(name) {.group = name},
-#define MEMBER(of, counts, means) {.pattern = of, .member = {.unit = counts, .meaning = means}},
+#define MEMBER(of, counts) {.pattern = of, .member = {.unit = counts}},
 #include "exporter/collect/metrics_groups.def"
 };
 enum { GROUP_ROWS = sizeof groups / sizeof *groups };

@@ -11,10 +11,11 @@
 #include <stdint.h>
 
 /* Cassini's telemetry, its retry handler, InfiniBand and RoCE ports, /sys/class/net, a NIC's driver by ethtool, TCP of this
- * network namespace, GPUs by NVML, the host; what Cassini's driver says beside telemetry: link restarts, PCIe errors. */
+ * network namespace, GPUs by NVML, the host; what Cassini's driver says beside telemetry: link restarts, PCIe errors; what an
+ * RDMA device counts beside its ports. */
 enum ni_metric_source {
   NI_METRIC_CXI = 0, NI_METRIC_RH, NI_METRIC_IB, NI_METRIC_ETH, NI_METRIC_ETHTOOL, NI_METRIC_TCP, NI_METRIC_GPU, NI_METRIC_HOST,
-  NI_METRIC_CXIDEV, NI_METRIC_SOURCES
+  NI_METRIC_CXIDEV, NI_METRIC_IBDEV, NI_METRIC_SOURCES
 };
 enum ni_metric_kind { NI_METRIC_COUNTER = 0, NI_METRIC_STICKY, NI_METRIC_GAUGE };
 
@@ -35,8 +36,15 @@ bool ni_metric_short(enum ni_metric_source source, const char *name);
  */
 const char *ni_metric_unified(enum ni_metric_source source, const char *name);
 
+/*
+ * What it counts, as words that people read, into out, which it returns: "packets sent in traffic class 3 (0 requests, ...)". NULL:
+ * nothing is known of it, as of most of what Ethernet's drivers count. Pure; any thread.
+ */
+enum { NI_METRIC_MEANING = 256 }; /* room enough for any */
+const char *ni_metric_meaning(enum ni_metric_source source, const char *name, char *out, size_t size);
+
 struct ni_metric_member {
-  const char *group, *unit, *meaning;
+  const char *group, *unit;
 };
 /* Group number i, in net_prof's order; NULL behind the last. */
 const char *ni_metric_group(size_t i);

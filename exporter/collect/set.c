@@ -74,7 +74,18 @@ void ni_set_unread(struct ni_set *s, const char *path, const char *why) { unread
 
 void ni_set_skipped(struct ni_set *s, const char *path, const char *why) { unread(s, path, why, true); }
 
+size_t ni_set_n_unread(const struct ni_set *s) {
+  size_t n = 0;
+  NI_EACH(const struct ni_unread, u, s->unread, s->n_unread) n += !u->skipped;
+  return n;
+}
+
 const char *ni_source_name(unsigned source) {
-  static const char *const names[NI_METRIC_SOURCES] = {"cxi", "rh", "ib", "eth", "ethtool", "tcp", "gpu", "host", "cxidev"};
+  static const char *const names[NI_METRIC_SOURCES] = {"cxi", "rh", "ib", "eth", "ethtool", "tcp", "gpu", "host", "cxidev", "ibdev"};
   return source < NI_METRIC_SOURCES ? names[source] : NULL;
+}
+
+const char *ni_link_state_name(unsigned state) {
+  static const char *const names[] = {NULL, "up", "down", "off"};
+  return state < sizeof names / sizeof *names ? names[state] : NULL;
 }

@@ -16,6 +16,13 @@
 
 #include "metric.h"
 
+enum ni_link_state {
+  NI_LINK_UNKNOWN = 0,
+  NI_LINK_UP,
+  NI_LINK_DOWN,
+  NI_LINK_OFF, /* down, as it must be: its interface was not set up on this host */
+};
+
 struct ni_entity {
   uint8_t source;          /* enum ni_metric_source */
   const char *name;        /* "cxi0", "mlx5_0:1", "eth0", "gpu0", "host" */
@@ -24,6 +31,8 @@ struct ni_entity {
   const char *pci;         /* "0000:c1:00.0", lower case; NULL: none */
   const char *nearest;     /* of a NIC: addresses of the GPUs nearest to it, ',' between; NULL: not known */
   const char *link;        /* state and speed as people read them: "up, 200 Gb/s"; NULL: not known */
+  uint8_t state;           /* of its link: enum ni_link_state */
+  const char *kind;        /* ports that should be alike have the same: "InfiniBand, 15b3:1021, port 1 of 1, beside a GPU"; NULL: not known */
   const char *about;       /* a model, a GPU's UUID; NULL: nothing */
   const char *warning;     /* what is wrong with it at rest: "PCIe link x8 of x16"; NULL: nothing */
   int numa;                /* -1: not known */
@@ -61,6 +70,11 @@ struct ni_entity *ni_set_entity(struct ni_set *s, enum ni_metric_source source, 
 bool ni_set_counter(struct ni_set *s, const char *name);
 void ni_set_unread(struct ni_set *s, const char *path, const char *why);
 void ni_set_skipped(struct ni_set *s, const char *path, const char *why);
+/* How much is there that could not be read, what is left out (skipped) aside. */
+size_t ni_set_n_unread(const struct ni_set *s);
+
+/* "up", "down", "off"; NULL: not known. */
+const char *ni_link_state_name(unsigned state);
 
 /* "cxi", "rh", ...: the source's name, as options and files have it; NULL behind the last. */
 const char *ni_source_name(unsigned source);

@@ -62,9 +62,13 @@ void ni_root_names_free(struct dirent **names, int n) {
   free(names);
 }
 
+bool ni_find_source(const struct ni_find *f, enum ni_metric_source source) {
+  return !f->wanted->sources || f->wanted->sources >> source & 1;
+}
+
 struct ni_entity *ni_find_entity(struct ni_find *f, enum ni_metric_source source, const char *name) {
   const struct ni_wanted *w = f->wanted;
-  if (w->sources && !(w->sources >> source & 1)) return NULL;
+  if (!ni_find_source(f, source)) return NULL;
   if (w->entities && !ni_metric_fits_any(w->entities, name)) return NULL;
   return ni_set_entity(f->set, source, name);
 }
@@ -124,8 +128,16 @@ static const char *lacks(char out[200], const char *device) {
   return out;
 }
 
+/* "15b3:1021": vendor and device. */
+static const char *model(char out[32], const char *device) {
+  char vendor[64], number[64];
+  if (ni_root_line(vendor, sizeof vendor, device, "vendor") <= 0 || ni_root_line(number, sizeof number, device, "device") <= 0) return NULL;
+  snprintf(out, 32, "%.8s:%.8s", vendor + 2 * (strncmp(vendor, "0x", 2) == 0), number + 2 * (strncmp(number, "0x", 2) == 0));
+  return out;
+}
+
 void ni_find_about(struct ni_find *f, struct ni_entity *e, const char *device) {
-  char text[64], warning[200], *path = realpath(device, NULL), *end = path ? path + strlen(path) : NULL;
+  char text[64], warning[200], is[32], *path = realpath(device, NULL), *end = path ? path + strlen(path) : NULL;
   if (!path) return;
   /* A device of a bus of its own, as virtio's, lies below that of PCI. */
   for (; end > path; *end = 0) {
@@ -133,6 +145,7 @@ void ni_find_about(struct ni_find *f, struct ni_entity *e, const char *device) {
     if (is_pci(name)) {
       e->pci = ni_set_text(f->set, name);
       e->warning = ni_set_text(f->set, lacks(warning, path));
+      e->kind = ni_set_text(f->set, model(is, path));
       e->numa = ni_root_line(text, sizeof text, path, "numa_node") > 0 ? atoi(text) : -1;
       break;
     }

@@ -23,6 +23,7 @@ struct ni_wanted {
   const char *const *entities; /* only these (patterns); NULL: all */
   const char *cxi_dir;         /* Cassini's NICs or one telemetry folder, as net_prof takes it; NULL: /sys/class/cxi */
   bool slow;                   /* also what blocks for long or takes a lock of the driver (PCIe throughput of GPUs) */
+  bool pcie;                   /* PCIe throughput of those GPUs that do not count PCIe's bytes: 20 ms a call, two of them a GPU */
 };
 
 struct ni_reader {
@@ -40,6 +41,8 @@ struct ni_find {
   size_t n_readers, cap_readers;
 };
 
+/* Does anybody ask for the source at all? */
+bool ni_find_source(const struct ni_find *f, enum ni_metric_source source);
 /* Begins an entity, unless nobody asks for it: NULL. */
 struct ni_entity *ni_find_entity(struct ni_find *f, enum ni_metric_source source, const char *name);
 /* Does somebody ask for a counter of that name? For sources that must ask a device before they know whether it has it. */
@@ -52,7 +55,7 @@ bool ni_find_counter(struct ni_find *f, const char *name);
  * without counters, of which no link is known either, is none: it goes. */
 void ni_find_reader(struct ni_find *f, struct ni_reader *r);
 
-/* Fills in pci, numa and warning of an entity from its device's folder (".../device"), which need not be there. */
+/* Fills in pci, numa, warning and, as the begin of its kind, the PCI model of an entity from its device's folder (".../device"), which need not be there. */
 void ni_find_about(struct ni_find *f, struct ni_entity *e, const char *device);
 
 /* Each finds what there is of it. */

@@ -179,7 +179,7 @@ static void update(struct ni_service *s, struct call *c, const void *bytes, size
 static void say(struct ni_service *s, struct call *c, bool welcome) {
   struct ni_pb_writer w = {0};
   const struct ni_from_head m = {.welcome = welcome, .protocol = NI_PROTOCOL, .version = NI_VERSION, .have = c->said,
-      .period_ns = s->core->period_ns, .echo_ns = c->echo_ns, .received_ns = c->received_ns,
+      .period_ns = s->core->period_ns, .bandwidth = s->core->bandwidth, .echo_ns = c->echo_ns, .received_ns = c->received_ns,
       .now_ns = ni_core_now(s->core)};
   ni_head_encode(&w, &m);
   c->said_ns = s->core->now_ns;

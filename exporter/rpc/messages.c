@@ -46,7 +46,7 @@ static const struct member hello[] = {H(1, TEXT, uuid), H(2, TEXT, host), H(3, T
     H(6, WHOLE, next), H(7, SIGNED, skew_ns), H(8, WHOLE, epoch), END};
 #define F(number, kind, name) M(number, kind, ni_from_head, name, 1)
 static const struct member from_head[] = {F(1, FLAG, welcome), F(2, WHOLE, protocol), F(3, TEXT, version), F(4, WHOLE, have),
-    F(5, WHOLE, period_ns), F(6, SIGNED, echo_ns), F(7, SIGNED, received_ns), F(8, SIGNED, now_ns), END};
+    F(5, WHOLE, period_ns), F(6, SIGNED, echo_ns), F(7, SIGNED, received_ns), F(8, SIGNED, now_ns), F(9, FLAG, bandwidth), END};
 #define SAMPLE(number, kind, name) M(number, kind, ni_sample, name, 1)
 static const struct member sample[] = {SAMPLE(1, WHOLE, seq), SAMPLE(2, SIGNED, time_ns), SAMPLE(3, REAL, memory), SAMPLE(4, REAL, disk),
     SAMPLE(5, REAL, cpu), END};

@@ -80,6 +80,7 @@ struct ni_from_head {               /* welcome and every acknowledgement have al
   char version[32];
   uint64_t have;                    /* all of the agent's samples up to this one are safe, or wanted by nobody */
   uint64_t period_ns;               /* samples at whole multiples of this, of the head's Unix clock */
+  bool bandwidth;                   /* it wants PCIe's rates, also where asking for them takes long */
   int64_t echo_ns, received_ns, now_ns; /* sent_ns of the newest sample; the head's Unix clock when that came, and when this went */
 };
 bool ni_head_decode(const void *bytes, size_t len, struct ni_from_head *m);

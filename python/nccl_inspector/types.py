@@ -456,6 +456,7 @@ class Unread(TypedDict):
     sweep: Optional[Literal["before", "after"]]
     path: str
     why: str
+    left_out: bool
 
 
 class TopCounter(TypedDict):
@@ -477,6 +478,8 @@ class _EntityAlways(TypedDict):
     pci: Optional[str]
     about: Optional[str]
     warning: Optional[str]
+    kind: Optional[str]
+    link_state: Optional[Literal["up", "down", "off"]]
     link_bytes_per_s: Optional[float]
     seconds: Optional[float]
     numa: int
@@ -594,6 +597,7 @@ class _CounterAlways(TypedDict):
     state: str
     before: Union[int, str, None]
     after: Union[int, str, None]
+    meaning: Optional[str]
     groups: List[str]
 
 

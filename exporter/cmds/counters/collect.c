@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/array.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
@@ -33,17 +34,22 @@ static int write_file(const struct collect *c, const struct ni_set *s, const str
   return e;
 }
 
-/* What could not be read, on stderr. Returns how much that is. */
-static size_t complain(const struct ni_set *s, const struct ni_reading *r, const char *name) {
-  size_t n = s->n_unread, said = 0;
-  for (size_t i = 0; i < s->n_unread && said < NAMED; i++, said++)
-    ni_say(stderr, "%s: not read: %s: %s\n", name, s->unread[i].path, s->unread[i].why);
-  for (size_t i = 0; i < s->n_counters; i++) {
-    if (r[i].state == NI_READ_OK) continue;
-    if (said < NAMED) said++, ni_say(stderr, "%s: not read: %s %s\n", name, s->entity[s->counter[i].entity].name, s->counter[i].name);
-    n++;
-  }
-  if (n > said) ni_say(stderr, "%s: not read: and %s more\n", name, NI_COUNT(n - said));
+/* Files and folders that could not be read, or (left_out) that are passed over on purpose, on stderr. Returns how many. */
+static size_t name_unread(const struct ni_set *s, bool left_out, const char *name) {
+  size_t n = 0;
+  NI_EACH(const struct ni_unread, u, s->unread, s->n_unread)
+    if (u->skipped == left_out && n++ < NAMED) ni_say(stderr, "%s: %s: %s: %s\n", name, left_out ? "left out" : "not read", u->path, u->why);
+  if (n > NAMED) ni_say(stderr, "%s: %s: and %s more\n", name, left_out ? "left out" : "not read", NI_COUNT(n - NAMED));
+  return n;
+}
+
+/* Counters that are there and could not be read, on stderr. Returns how many. */
+static size_t name_unreadable(const struct ni_set *s, const struct ni_reading *r, const char *name) {
+  size_t n = 0;
+  for (size_t i = 0; i < s->n_counters; i++)
+    if (r[i].state != NI_READ_OK && n++ < NAMED)
+      ni_say(stderr, "%s: not read: %s %s\n", name, s->entity[s->counter[i].entity].name, s->counter[i].name);
+  if (n > NAMED) ni_say(stderr, "%s: not read: and %s more\n", name, NI_COUNT(n - NAMED));
   return n;
 }
 
@@ -61,14 +67,16 @@ static int run(const struct collect *c, const char *name) {
     ni_say(stderr, "%s: %s\n", name, strerror(e ? -e : ENOMEM));
   } else {
     ni_collector_read(collector, r, THREADS);
-    size_t bad = complain(s, r, name);
+    size_t unread = name_unread(s, false, name), unreadable = name_unreadable(s, r, name);
+    if (!c->quiet) name_unread(s, true, name);
     if (!s->n_counters) ni_say(stderr, "%s: nothing to read %s%s\n", name, c->from ? "in " : "here: no NIC or GPU that counts", c->from ? c->from : "");
     else if (write_file(c, s, r, started, why, sizeof why) < 0) ni_say(stderr, "%s: %s: %s\n", name, c->file, why);
     else {
-      code = bad ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+      code = unread || unreadable ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+      if (unreadable) snprintf(why, sizeof why, ", %zu of them unreadable,", unreadable);
       if (!c->quiet)
-        ni_say(stderr, "%s: %s counters of %s %s in %.3f s\n", c->file, NI_COUNT(s->n_counters - bad), NI_COUNT(s->n_entities),
-               ni_plural(s->n_entities, "source", "sources"), (double)((int64_t)ni_now_ns(CLOCK_REALTIME) - started) / 1e9);
+        ni_say(stderr, "%s: %s counters of %s %s%s in %.3f s\n", c->file, NI_COUNT(s->n_counters), NI_COUNT(s->n_entities),
+               ni_plural(s->n_entities, "source", "sources"), why, (double)((int64_t)ni_now_ns(CLOCK_REALTIME) - started) / 1e9);
     }
   }
   free(r);

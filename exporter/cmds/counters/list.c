@@ -126,6 +126,8 @@ static void write_json(const struct here *h) {
         if (h->reading[k].state != NI_READ_OK) ni_json_text(&j, NULL, s->counter[k].name);
     ni_json_text(&j, "link", e->link);
     ni_json_f64(&j, "link_bytes_per_s", e->link_bytes_s);
+    ni_json_text(&j, "kind", e->kind);
+    ni_json_text(&j, "link_state", ni_link_state_name(e->state));
     ni_json_text(&j, "pci", e->pci);
     ni_json_i64(&j, "numa_node", e->numa);
     ni_json_text(&j, "nearest_gpu", h->nearest[i].how ? h->nearest[i].gpu : NULL);
@@ -162,8 +164,7 @@ static int look(const struct list *l, const char *name) {
     e = h.reading && h.nearest ? ni_nearest_find(h.set, h.nearest) : -ENOMEM;
   }
   if (e == 0) {
-    bad = ni_collector_read(c, h.reading, 1);
-    for (size_t i = 0; i < h.set->n_unread; i++) bad += !h.set->unread[i].skipped;
+    bad = ni_collector_read(c, h.reading, 1) + ni_set_n_unread(h.set);
     (l->json ? write_json : print)(&h);
   } else {
     ni_say(stderr, "%s: %s\n", name, strerror(-e));

@@ -36,7 +36,7 @@ int ni_sampling_open(struct ni_sampling *s, const struct ni_record_options *o) {
   size_t n = o ? o->counters.n : 0;
   const char **patterns = calloc(n + 1, sizeof *patterns);
   for (size_t i = 0; patterns && i < n; i++) patterns[i] = o->counters.word[i].text;
-  const struct ni_wanted wanted = {.all = !o || o->all, .counters = n ? patterns : NULL};
+  const struct ni_wanted wanted = {.all = !o || o->all, .pcie = o && o->pcie, .counters = n ? patterns : NULL};
   int e = patterns ? ni_collector_open(&new.c, &wanted) : -ENOMEM;
   free(patterns);
   if (e == 0 && !(new.at = calloc(ni_collector_set(new.c)->n_counters + 1, sizeof *new.at))) e = -ENOMEM;

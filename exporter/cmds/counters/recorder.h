@@ -22,7 +22,7 @@
 struct ni_record_options {
   const char *dir;
   uint64_t every_ns;
-  bool all;
+  bool all, pcie; /* pcie: ni_wanted.pcie */
   struct ni_words counters;
   struct ni_ranks cpus;
 };

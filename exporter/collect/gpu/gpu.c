@@ -8,7 +8,7 @@
 #include "gpu_call.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
-enum { MAX_GPUS = 256, NAME = 32, ALL_LINKS = UINT32_MAX };
+enum { MAX_GPUS = 256, NAME = 32, PCIE_TX_BYTES = 197, PCIE_RX_BYTES = 198, ALL_LINKS = UINT32_MAX };
 
 /*
  * Which call a counter comes from and what it is there: the place in what the call brings, a field, a metric of GPM. unit: one
@@ -30,7 +30,7 @@ static const struct row {
     ROW("throttled_sync_boost", FIELDS, 76, 1), ROW("throttled_thermal_software", FIELDS, 269, 1),
     ROW("throttled_thermal_hardware", FIELDS, 270, 1), ROW("throttled_power_brake", FIELDS, 271, 1),
     ROW("pcie_link_generation", GENERATION, 0, 1), ROW("pcie_link_width", WIDTH, 0, 1),
-    ROW("pcie_tx_bytes", TRAFFIC, 197, 1), ROW("pcie_rx_bytes", TRAFFIC, 198, 1), ROW("pcie_tx_rate", PCIE_TX, 0, 1),
+    ROW("pcie_tx_bytes", TRAFFIC, PCIE_TX_BYTES, 1), ROW("pcie_rx_bytes", TRAFFIC, PCIE_RX_BYTES, 1), ROW("pcie_tx_rate", PCIE_TX, 0, 1),
     ROW("pcie_rx_rate", PCIE_RX, 0, 1), ROW("pcie_replays", FIELDS, 94, 1),
     ROW("nvlink_tx_bytes", TRAFFIC, 138, 1024), ROW("nvlink_rx_bytes", TRAFFIC, 139, 1024),
     ROW("nvlink_crc_flit_errors", FIELDS, 38, 1), ROW("nvlink_crc_data_errors", FIELDS, 45, 1),
@@ -108,11 +108,22 @@ static void gpu_read(struct ni_reader *r, struct ni_reading *out) {
   }
 }
 
+static bool blocks(unsigned kind) { return kind == NI_GPU_PCIE_TX || kind == NI_GPU_PCIE_RX; }
+
 /* Are counters of this kind asked for at all? Those that block or sample more only by name or with wanted->slow. */
 static bool asked(const struct ni_find *f, uint8_t kind, const char *name) {
-  if ((kind == NI_GPU_PCIE_TX || kind == NI_GPU_PCIE_RX) && !f->wanted->slow) return false;
-  if (kind == NI_GPU_GPM && !f->wanted->slow && !ni_find_named(f, name)) return false;
+  bool costly = kind == NI_GPU_GPM || (blocks(kind) && !f->wanted->pcie);
+  if (costly && !f->wanted->slow && !ni_find_named(f, name)) return false;
   return ni_find_asked(f, NI_METRIC_GPU, name);
+}
+
+/* PCIe's throughput that is asked for in place of its bytes, of a GPU that counts those. */
+static bool needless(const struct ni_find *f, const struct gpu *g, unsigned kind, const char *name) {
+  if (!blocks(kind) || f->wanted->slow || ni_find_named(f, name)) return false;
+  const struct ni_gpu_call *bytes = &g->device.call[NI_GPU_TRAFFIC];
+  for (size_t i = 0; i < bytes->n; i++)
+    if (bytes->value[i].id == (kind == NI_GPU_PCIE_TX ? PCIE_TX_BYTES : PCIE_RX_BYTES)) return !never(bytes->value[i].result);
+  return false;
 }
 
 /* All that is asked for, before it is known what of it this GPU has; Xids are known by xid_result. Returns how many. */
@@ -140,6 +151,7 @@ static void settle(struct ni_find *f, struct gpu *g, size_t n) {
   for (size_t i = 0; i < n; i++) {
     const struct row *row = g->from[i].row;
     struct ni_gpu_value *value = g->device.call[row->kind].value, v = value[g->from[i].at];
+    if (needless(f, g, row->kind, row->name)) continue;
     if (never(v.result)) {
       add_name(without, row->name);
     } else if (v.result == NI_NVML_NO_PERMISSION) {
@@ -219,7 +231,10 @@ static void add(struct ni_find *f, struct library *l, ni_nvml_handle handle, con
   size_t n = candidates(f, g, mig, xid_result);
   /* Whether a GPU has GPM shows the second sample only: guests of a hypervisor have it by name alone. */
   ni_gpu_begin(&g->device, g->device.call[NI_GPU_GPM].n > 0);
-  for (int i = 0; i < NI_GPU_XID; i++) ni_gpu_ask(&g->device, (enum ni_gpu_kind)i);
+  for (int i = 0; i < NI_GPU_XID; i++) {
+    if (blocks((unsigned)i) && needless(f, g, (unsigned)i, i == NI_GPU_PCIE_TX ? "pcie_tx_rate" : "pcie_rx_rate")) continue;
+    ni_gpu_ask(&g->device, (enum ni_gpu_kind)i);
+  }
   settle(f, g, n);
   ni_find_reader(f, &g->reader);
 }
@@ -260,7 +275,7 @@ void ni_gpu_find(struct ni_find *f) {
   const struct ni_wanted *w = f->wanted;
   char why[256];
   uint32_t n = 0;
-  if (w->sources && !(w->sources >> NI_METRIC_GPU & 1)) return;
+  if (!ni_find_source(f, NI_METRIC_GPU)) return;
   struct library *l = calloc(1, sizeof *l);
   if (!l || !(l->nvml = ni_nvml_open(why, sizeof why))) {
     if (!l) f->set->failed = true;
@@ -273,5 +288,8 @@ void ni_gpu_find(struct ni_find *f) {
   int r = l->nvml->count(&n);
   if (r != NI_NVML_OK) ni_set_unread(f->set, LIBRARY, ni_nvml_why(l->nvml, r, why, sizeof why));
   else find_all(f, l, n < MAX_GPUS ? n : MAX_GPUS);
+  if (n > MAX_GPUS) ni_set_skipped(f->set, LIBRARY, "GPUs beyond the first 256");
+  if (n && w->all && !w->slow && !w->counters)
+    ni_set_skipped(f->set, LIBRARY, "gpm_* and pcie_*_rate, which cost more: they are read where --counters names them");
   leave(l);
 }

@@ -206,6 +206,10 @@ void entity(draft &d, od::object &o) {
   owner &to = d.entity[of];
   to.of.pci = text(d, o, "pci");
   to.of.link = text(d, o, "link");
+  to.of.kind = text(d, o, "kind");
+  const char *state = text(d, o, "link_state");
+  for (unsigned k = NI_LINK_OFF; state && k > NI_LINK_UNKNOWN; k--)
+    if (strcmp(state, ni_link_state_name(k)) == 0) to.of.state = (uint8_t)k;
   to.of.about = text(d, o, "about");
   to.of.warning = text(d, o, "warning");
   to.of.link_bytes_s = real(d, o, "link_bytes_per_s", 0);
@@ -246,7 +250,8 @@ void document(draft &d, od::object &o) {
   elements(d, o, "entities", "entities", [&](od::object &e) { entity(d, e); });
   elements(d, o, "unread", "unread", [&](od::object &u) {
     const char *sweep = text(d, u, "sweep"), *path = text(d, u, "path"), *why = text(d, u, "why");
-    ni_set_unread(&d.out[sweep && strcmp(sweep, "after") == 0].set, path ? path : "", why ? why : "");
+    bool left_out = find(u, "left_out", v) && *ni_json_token(v) == 't';
+    (left_out ? ni_set_skipped : ni_set_unread)(&d.out[sweep && strcmp(sweep, "after") == 0].set, path ? path : "", why ? why : "");
     if (d.at == NI_SWEEP_COUNTERS) refuse("unread: more than %d", NI_SWEEP_COUNTERS);
   });
   if (!find(o, "nccl_inspector", v)) return;

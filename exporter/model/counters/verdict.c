@@ -15,7 +15,7 @@
 enum kind {
   T_ALWAYS, T_RISE, T_FALL, T_PER_S, T_TIME, T_RATIO, T_LEVEL, T_BITS, T_LOW, T_ODD, T_LINK, T_QUIET, T_LONE, T_STUCK,
   T_WHOLE, /* from here on: of the entity, not of a counter */
-  T_GONE = T_WHOLE, T_NEW, T_RELOADED, T_RESETS, T_WARNED, T_SLOW_LINK
+  T_GONE = T_WHOLE, T_NEW, T_RELOADED, T_RESETS, T_WARNED, T_SLOW_LINK, T_DOWN, T_OFF
 };
 
 struct test {
@@ -48,6 +48,8 @@ struct test {
 #define RESETS {T_RESETS, 0, 0, 0, NULL}
 #define WARNED {T_WARNED, 0, 0, 0, NULL}
 #define SLOW_LINK {T_SLOW_LINK, 0, 0, 0, NULL}
+#define DOWN {T_DOWN, 0, 0, 0, NULL}
+#define OFF {T_OFF, 0, 0, 0, NULL}
 
 static const struct rule {
   uint8_t level, source;
@@ -195,6 +197,56 @@ static bool told_of_device(const struct ni_pair *p, const struct ni_pair_entity 
   return false;
 }
 
+/* The end of "ACTIVE, 400 Gb/sec (4X NDR), InfiniBand", which is all that sweeps of older versions have. */
+static const char *layer(const struct ni_entity *e) {
+  const char *comma = e->link ? strrchr(e->link, ',') : NULL;
+  return comma ? comma : "";
+}
+
+/* Should the two be alike? */
+static bool same_kind(const struct ni_entity *a, const struct ni_entity *b) {
+  if (a->source != b->source || !a->kind != !b->kind) return false;
+  if (a->kind) return strcmp(a->kind, b->kind) == 0;
+  return a->source != NI_METRIC_IB || strcmp(layer(a), layer(b)) == 0;
+}
+
+/* Of n of a kind so many may be odd; more of them are a kind of their own, of which we do not know what sets it apart. */
+static size_t few(size_t n) { return n < 16 ? 1 : n / 8; }
+
+/* Most of its kind have one speed, and it has less. */
+static bool slower_than_its_kind(const struct ni_pair *p, const struct ni_pair_entity *e) {
+  const double own = e->of->link_bytes_s;
+  double usual = 0;
+  size_t n = 0, alike = 0, slower = 0;
+  if (own <= 0) return false;
+  NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
+    if (!o->in_after || o->of->link_bytes_s <= 0 || !same_kind(o->of, e->of)) continue;
+    /* The speed of more than half of them is left over, whatever the order. */
+    if (!alike) usual = o->of->link_bytes_s;
+    if (o->of->link_bytes_s < usual || o->of->link_bytes_s > usual) alike--;
+    else alike++;
+    n++;
+  }
+  alike = 0;
+  NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
+    if (!o->in_after || o->of->link_bytes_s <= 0 || !same_kind(o->of, e->of)) continue;
+    slower += o->of->link_bytes_s < usual;
+    alike += o->of->link_bytes_s <= usual && o->of->link_bytes_s >= usual;
+  }
+  return n >= 3 && 2 * alike > n && own < usual && slower <= few(n);
+}
+
+/* Its link is down, and those of nearly all of its kind are up. */
+static bool down_alone(const struct ni_pair *p, const struct ni_pair_entity *e) {
+  size_t up = 0, down = 0;
+  NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
+    if (!o->in_after || o->of->state == NI_LINK_UNKNOWN || !same_kind(o->of, e->of)) continue;
+    if (o->of->state == NI_LINK_UP) up++;
+    else down++;
+  }
+  return up + down >= 3 && up > down && down <= few(up + down);
+}
+
 static bool whole(const struct ni_pair *p, const struct ni_pair_entity *e, unsigned kind) {
   switch (kind) {
     case T_GONE: return e->in_before && !e->in_after;
@@ -202,17 +254,11 @@ static bool whole(const struct ni_pair *p, const struct ni_pair_entity *e, unsig
     case T_RELOADED: return e->reloaded;
     case T_RESETS: return e->resets && !e->reloaded;
     case T_WARNED: return e->in_after && e->of->warning && !told_of_device(p, e);
-    case T_SLOW_LINK: break;
+    case T_SLOW_LINK: return e->in_after && slower_than_its_kind(p, e);
+    case T_DOWN: return e->in_after && e->of->state == NI_LINK_DOWN && down_alone(p, e);
+    case T_OFF: return e->in_after && e->of->state == NI_LINK_OFF && down_alone(p, e);
     default: return false;
   }
-  double best = 0;
-  size_t n = 0, fast = 0;
-  NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
-    if (o->of->source != e->of->source || o->of->link_bytes_s <= 0) continue;
-    if (o->of->link_bytes_s > best) best = o->of->link_bytes_s, fast = 0;
-    n++, fast += o->of->link_bytes_s >= best;
-  }
-  return e->of->link_bytes_s > 0 && e->of->link_bytes_s < best && n >= 3 && n - fast <= (n < 16 ? 1 : n / 8);
 }
 
 static const char *per_second(double rate, char out[32]) {
@@ -265,7 +311,7 @@ static char *sentence(const struct ni_pair *p, uint32_t self, const struct ni_pa
   if (!out) return NULL;
   ni_say(out, "%s %s", e->of->name, rule->says);
   if (r) say_figures(out, p, self, r, rule);
-  else if (rule->first.kind == T_WARNED || (rule->first.kind == T_SLOW_LINK && e->of->link))
+  else if (rule->first.kind == T_WARNED || (rule->first.kind >= T_SLOW_LINK && e->of->link))
     ni_say(out, ": %s", rule->first.kind == T_WARNED ? e->of->warning : e->of->link);
   else if (rule->first.kind == T_RESETS) ni_say(out, ": %u of its %u", (unsigned)e->resets, (unsigned)e->n);
   ni_say(out, ".");

@@ -9,6 +9,7 @@
 /* [group, counter, unit, meaning] of each member of net_prof's groups that the first NIC of Cassini's has. */
 static void put_meanings(struct ni_json *j, const struct ni_pair *p) {
   struct ni_metric_member m;
+  char meaning[NI_METRIC_MEANING];
   size_t k = 0;
   while (k < p->n_entities && p->entity[k].of->source != NI_METRIC_CXI) k++;
   ni_json_array(j, "meanings");
@@ -21,7 +22,7 @@ static void put_meanings(struct ni_json *j, const struct ni_pair *p) {
         ni_json_text(j, NULL, group);
         ni_json_text(j, NULL, p->row[i].name);
         ni_json_text(j, NULL, m.unit);
-        ni_json_text(j, NULL, m.meaning);
+        ni_json_text(j, NULL, ni_metric_meaning(NI_METRIC_CXI, p->row[i].name, meaning, sizeof meaning));
         ni_json_end_array(j);
       }
   ni_json_end_array(j);

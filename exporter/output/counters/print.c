@@ -19,8 +19,13 @@ static void print_unread(const struct ni_counters_view *v) {
   for (int k = 0; k < 2; k++) {
     const struct ni_set *s = &v->sweep[k].set;
     const char *of = k ? "after" : "before";
-    for (size_t i = 0; i < s->n_unread && i < NAMED; i++) ni_say(stdout, "not read   %s, %s: %s\n", of, s->unread[i].path, s->unread[i].why);
-    if (s->n_unread > NAMED) ni_say(stdout, "not read   %s, and %s more\n", of, NI_COUNT(s->n_unread - NAMED));
+    for (int skipped = 0; skipped < 2; skipped++) {
+      const char *word = skipped ? "left out" : "not read";
+      size_t n = 0;
+      NI_EACH(const struct ni_unread, u, s->unread, s->n_unread)
+        if (u->skipped == skipped && n++ < NAMED) ni_say(stdout, "%-10s %s, %s: %s\n", word, of, u->path, u->why);
+      if (n > NAMED) ni_say(stdout, "%-10s %s, and %s more\n", word, of, NI_COUNT(n - NAMED));
+    }
   }
   NI_EACH(const struct ni_pair_entity, e, v->pair.entity, v->pair.n_entities)
     if (!e->in_before || !e->in_after)

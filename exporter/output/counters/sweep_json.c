@@ -21,11 +21,15 @@ static void utc(struct ni_json *j, const char *key, int64_t ns) {
   ni_json_text(j, key, *text ? text : NULL);
 }
 
-static void list(struct ni_json *j, const char *key, const char *name, size_t member, const char *none) {
+/* A word for each of net_prof's groups that the counter is in: the group, its unit, or always the same text. */
+enum of_group { GROUP_NAME, GROUP_UNIT, SAME };
+
+static void list(struct ni_json *j, const char *key, const char *name, enum of_group what, const char *same, const char *none) {
   struct ni_metric_member m;
   size_t n = 0;
   ni_json_array(j, key);
-  for (size_t at = 0; ni_metric_next_group(name, &at, &m); n++) ni_json_text(j, NULL, *(const char **)((char *)&m + member));
+  for (size_t at = 0; ni_metric_next_group(name, &at, &m); n++)
+    ni_json_text(j, NULL, what == GROUP_NAME ? m.group : what == GROUP_UNIT ? m.unit : same);
   if (!n) ni_json_text(j, NULL, none);
   ni_json_end_array(j);
 }
@@ -37,6 +41,7 @@ static void put_value(struct ni_json *j, const char *key, const struct ni_metric
 }
 
 static void counter(struct ni_json *j, const struct ni_set *s, const struct ni_counter *c, const struct ni_reading *r, uint32_t id) {
+  char meaning[NI_METRIC_MEANING];
   ni_json_object(j, NULL);
   ni_json_u64(j, "id", id);
   ni_json_u64(j, "interface", ni_netprof_interface(&s->entity[c->entity]));
@@ -44,9 +49,9 @@ static void counter(struct ni_json *j, const struct ni_set *s, const struct ni_c
   put_value(j, "value", &c->what, r);
   ni_json_seconds(j, "timestamp", r->real_ns);
   utc(j, "timestamp_ISO_8601", r->real_ns);
-  list(j, "groups", c->name, offsetof(struct ni_metric_member, group), "UNGROUPED");
-  list(j, "descriptions", c->name, offsetof(struct ni_metric_member, meaning), "No description");
-  list(j, "units", c->name, offsetof(struct ni_metric_member, unit), "No Units");
+  list(j, "groups", c->name, GROUP_NAME, NULL, "UNGROUPED");
+  list(j, "descriptions", c->name, SAME, ni_metric_meaning(NI_METRIC_CXI, c->name, meaning, sizeof meaning), "No description");
+  list(j, "units", c->name, GROUP_UNIT, NULL, "No Units");
   ni_json_end_object(j);
 }
 
@@ -78,6 +83,8 @@ static void put_entity(struct ni_json *j, const struct ni_entity *e) {
       NI_JSON(ni_entity, about), NI_JSON(ni_entity, warning), NI_JSON(ni_entity, numa)};
   ni_json_text(j, "source", ni_source_name(e->source));
   NI_JSON_ALL(j, fields, e, NULL);
+  ni_json_text(j, "kind", e->kind);
+  ni_json_text(j, "link_state", ni_link_state_name(e->state));
 }
 
 static void put_unread(struct ni_json *j, const struct ni_set *s, const char *sweep) {
@@ -85,6 +92,7 @@ static void put_unread(struct ni_json *j, const struct ni_set *s, const char *sw
     ni_json_text(j, "sweep", sweep);
     ni_json_text(j, "path", s->unread[i].path);
     ni_json_text(j, "why", s->unread[i].why);
+    ni_json_bool(j, "left_out", s->unread[i].skipped);
   }
 }
 
@@ -153,6 +161,7 @@ static void row(struct ni_json *j, const struct ni_counters_view *v, const struc
   const struct ni_pair_row *r = &v->pair.row[k->row];
   bool number = r->change.state == NI_CHANGE_CHANGED;
   struct ni_metric_member m;
+  char meaning[NI_METRIC_MEANING];
   ni_json_object(j, NULL);
   ni_json_text(j, "name", r->name);
   if (cassini && ni_netprof_id(r->name)) ni_json_u64(j, "metric_id", ni_netprof_id(r->name));
@@ -170,6 +179,7 @@ static void row(struct ni_json *j, const struct ni_counters_view *v, const struc
     ni_json_rounded(j, "unusual", k->unusual, 6);
   }
   if (*r->what.unit) ni_json_text(j, "unit", r->what.unit);
+  ni_json_text(j, "meaning", ni_metric_meaning((enum ni_metric_source)v->pair.entity[r->entity].of->source, r->name, meaning, sizeof meaning));
   NI_JSON_ARRAY(j, "groups")
     for (size_t at = 0; cassini && ni_metric_next_group(r->name, &at, &m);) ni_json_text(j, NULL, m.group);
   ni_json_end_object(j);

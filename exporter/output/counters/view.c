@@ -35,7 +35,7 @@ static bool order_by_use(struct ni_counters_view *v) {
 bool ni_counters_view_make(struct ni_counters_view *v) {
   const struct ni_sweep *b = &v->sweep[0], *a = &v->sweep[1];
   if (ni_pair_make(&v->pair, &b->set, b->reading, &a->set, a->reading) < 0 || ni_counter_findings_make(&v->findings, &v->pair) < 0) return false;
-  v->incomplete = b->set.n_unread || a->set.n_unread;
+  v->incomplete = ni_set_n_unread(&b->set) || ni_set_n_unread(&a->set);
   for (size_t i = 0; i < v->pair.n_entities; i++) v->changed += v->pair.entity[i].changed;
   for (size_t i = 0; i < v->pair.n_rows; i++) v->incomplete |= v->pair.row[i].change.state >= NI_CHANGE_STALE;
   v->ranked = ni_rank(&v->pair, &v->findings);

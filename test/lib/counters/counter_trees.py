@@ -5,7 +5,7 @@
                                                 link, properties, link_restarts, PCI. WHEN: before (default), after, cassini2
                                                 (before, with the names that only Cassini 2 has, and its link files).
     counter_trees.py ROOT rh NIC [NAME=VALUE..] its retry handler's files in /run/cxi
-    counter_trees.py ROOT mlx5|bnxt|efa NAME [FILE=VALUE..]   a port of InfiniBand or RoCE, with usual values
+    counter_trees.py ROOT mlx5|bnxt|efa|hfi1|ionic NAME [FILE=VALUE..]   a port of InfiniBand or RoCE, with usual values
     counter_trees.py ROOT eth NAME [FILE=VALUE..]             an interface with a device in /sys/class/net
     counter_trees.py ROOT host                  /proc files of TCP and the host
     counter_trees.py ROOT gpu ADDRESS [PARENT]  a GPU in /sys/bus/pci, below a bridge or root ("pci0000:00/0000:00:01.0")
@@ -51,7 +51,14 @@ active_mrs=9 recoverable_errors=12345""",
     "efa": """lifespan=12 tx_bytes rx_bytes tx_pkts rx_pkts rx_drops send_bytes recv_bytes send_wrs recv_wrs rdma_read_wrs rdma_read_bytes
 rdma_read_wr_err rdma_read_resp_bytes rdma_write_wrs rdma_write_bytes rdma_write_wr_err rdma_write_recv_bytes retrans_bytes
 retrans_pkts retrans_timeout_events unresponsive_remote_events impaired_remote_conn_events""",
+    "hfi1": """lifespan=10 TxPkt=500000 RxPkt=500000 TxFlitVL0,32=99 RcAcks=400000 RcResend=2 RcSeqNak RcTimeOut PktDrop RcDelayComp=7 RcvHdrOvr0
+SwLinkUp,32=1""",
+    "ionic": """lifespan=10 tx_rdma_ucast_bytes=1000 rx_rdma_ucast_bytes=1000 tx_rdma_mcast_bytes rx_rdma_mcast_bytes tx_rdma_ucast_pkts=1000
+rx_rdma_ucast_pkts=1000 tx_rdma_cnp_pkts rx_rdma_cnp_pkts rx_rdma_ecn_pkts rx_rdma_mtu_discard_pkts tx_rdma_retx_bytes tx_rdma_retx_pkts
+tx_rdma_ack_timeout req_rx_pkt_seq_err req_tx_retry_excd_err resp_rx_outof_seq resp_rx_outof_buf""",
 }
+# What hfi1 counts of the device beside its port (node_exporter#2023).
+DEVICE = {"hfi1": "lifespan=10 DcFltCrdts=7 SDEDscFdCn10,32=3 CcePciCrSt,32=5 RxTIDFullErr TxSbHdrUncErr RxRbufDescPart2CorErr"}
 ETH = """rx_bytes=1000 tx_bytes=2000 rx_packets=10 tx_packets=20 rx_errors tx_errors rx_dropped tx_dropped rx_crc_errors rx_fifo_errors
 rx_missed_errors rx_length_errors rx_over_errors rx_frame_errors tx_carrier_errors tx_fifo_errors tx_aborted_errors rx_nohandler multicast
 collisions""".split()
@@ -138,17 +145,20 @@ def port(kind, root, name, *values):
     put(root, "sys/class/infiniband/%s/node_type" % name, "1: CA")
     link(root, "sys/class/infiniband/%s/device" % name, device(root, "pci0000:%d0/0000:%d0:02.0/0000:%d2:00.0" % (n, n, n), n // 2, {"efa": "0x1d0f"}.get(kind, "0x15b3")))
     at = "sys/class/infiniband/%s/ports/1/" % name
-    for f, v in (("state", "4: ACTIVE"), ("phys_state", "5: LinkUp"), ("link_layer", "Ethernet" if kind == "bnxt" else "InfiniBand"),
+    for f, v in (("state", "4: ACTIVE"), ("phys_state", "5: LinkUp"), ("link_layer", "Ethernet" if kind in ("bnxt", "ionic") else "InfiniBand"),
                  ("rate", "100 Gb/sec (4X EDR)" if kind == "efa" else "400 Gb/sec (4X NDR)")):
         put(root, at + f, v)
     files = {"hw_counters/" + f: v for f, v in pairs(HW[kind].split())}
-    if kind != "efa":
+    if kind not in ("efa", "ionic"):
         files.update({"counters/" + f: "0" for f in PMA})
     for f, v in files.items():
         put(root, at + f, v)
     for f, v in pairs(values):
         known = [k for k in files if k.endswith("/" + f)]
-        put(root, at + (known[0] if known else f), v)
+        if f not in DEVICE.get(kind, ""):
+            put(root, at + (known[0] if known else f), v)
+    for f, v in pairs(DEVICE.get(kind, "").split()):
+        put(root, "sys/class/infiniband/%s/hw_counters/%s" % (name, f), dict(pairs(values)).get(f, v))
     if kind == "mlx5":  # also at the device, which is no second port
         for f in ("out_of_buffer", "lifespan"):
             put(root, "sys/class/infiniband/%s/hw_counters/%s" % (name, f), "10")

@@ -7,7 +7,7 @@
 static void planted_values(void **state) {
   (void)state;
   open_it((struct ni_wanted){.all = true});
-  assert_int_equal(set->n_unread, 0);
+  assert_int_equal(ni_set_n_unread(set), 0);
   assert_int_equal(sweep(), 0);
   const struct ni_entity *e = entity("gpu0");
   assert_string_equal(e->pci, "0000:c0:00.0");
@@ -73,6 +73,27 @@ static void blocking(void **state) {
   expect("gpu0", "pcie_rx_rate", 2000);
 }
 
+/* PCIe's throughput stands in for its bytes where a GPU does not count those, for those who ask for it; it has its part of the time. */
+static void throughput(void **state) {
+  (void)state;
+  static const char *const named[] = {"pcie_*_rate", NULL};
+  plant("0 ret.field.197 3\n0 ret.field.198 3\n* delay.PcieThroughput 20\n");
+  open_it((struct ni_wanted){0});
+  assert_false(has("gpu0", "pcie_tx_bytes") || has("gpu0", "pcie_tx_rate"));
+  assert_int_equal(calls("PcieThroughput"), 0);
+  open_it((struct ni_wanted){.pcie = true});
+  sweep();
+  expect("gpu0", "pcie_tx_rate", 1000);
+  expect("gpu0", "pcie_rx_rate", 2000);
+  assert_true(has("gpu1", "pcie_tx_bytes") && has("gpu1", "pcie_rx_bytes"));
+  assert_false(has("gpu1", "pcie_tx_rate") || has("gpu1", "pcie_rx_rate"));
+  assert_null(strstr(entity("gpu1")->about, "pcie_tx_rate"));
+  for (int i = 0; i < 20; i++) wait_ms(50), sweep();
+  assert_in_range(calls("PcieThroughput"), 2, 6); /* 40 ms each second, not each time */
+  open_it((struct ni_wanted){.counters = named});
+  assert_true(has("gpu0", "pcie_rx_rate") && has("gpu1", "pcie_tx_rate"));
+}
+
 /* Bytes that 32 bits count are none. */
 static void narrow_bytes(void **state) {
   (void)state;
@@ -124,7 +145,7 @@ static void faults(void **state) {
   open_it((struct ni_wanted){.all = true});
   assert_false(has("gpu0", "power") || has("gpu1", "power") || has("gpu0", "ecc_uncorrected"));
   assert_non_null(strstr(entity("gpu0")->about, "does not tell: power"));
-  assert_int_equal(set->n_unread, 1);
+  assert_int_equal(ni_set_n_unread(set), 1);
   assert_string_equal(set->unread[0].path, "gpu1");
   assert_string_equal(set->unread[0].why, "needs root: power");
   long before = calls("PowerUsage");
@@ -301,7 +322,7 @@ static void no_driver(void **state) {
     plant(t[i].line);
     open_it((struct ni_wanted){0});
     assert_int_equal(set->n_entities, 0);
-    assert_int_equal(set->n_unread, 1);
+    assert_int_equal(ni_set_n_unread(set), 1);
     assert_string_equal(set->unread[0].path, "libnvidia-ml.so.1");
     assert_non_null(strstr(set->unread[0].why, t[i].says));
     assert_int_equal(sweep(), 0);
@@ -368,7 +389,7 @@ int main(void) {
   fclose(f);
 #define WITH(test, fake_of) cmocka_unit_test_setup_teardown(test, fake_of, without)
   const struct CMUnitTest tests[] = {
-      WITH(no_library, NULL),      WITH(planted_values, with_fake), WITH(short_list, with_fake),   WITH(blocking, with_fake),
+      WITH(no_library, NULL),      WITH(planted_values, with_fake), WITH(short_list, with_fake),   WITH(blocking, with_fake), WITH(throughput, with_fake),
       WITH(narrow_bytes, with_fake),     WITH(link_warnings, with_fake),  WITH(faults, with_fake),       WITH(lost_and_back, with_fake),
       WITH(slow_call, with_fake),  WITH(one_at_a_time, with_fake),  WITH(gpm, with_fake),          WITH(xids, with_fake),
       WITH(mig, with_fake),        WITH(no_driver, with_fake),      WITH(old_driver, with_old),    WITH(nothing_left, with_fake),

@@ -26,7 +26,9 @@ enum kind {
   RELOADED_,
   RESETS_,
   WARNED_,
-  SLOW_LINK_
+  SLOW_LINK_,
+  DOWN_,
+  OFF_
 };
 struct test {
   enum kind kind;
@@ -76,6 +78,10 @@ struct test {
   { WARNED_, 0, 0, NULL, 0 }
 #define SLOW_LINK \
   { SLOW_LINK_, 0, 0, NULL, 0 }
+#define DOWN \
+  { DOWN_, 0, 0, NULL, 0 }
+#define OFF \
+  { OFF_, 0, 0, NULL, 0 }
 #define NI_METRIC_ANY NI_METRIC_GPU
 static const struct rule {
   unsigned level;
@@ -188,6 +194,14 @@ static void plant_whole(const struct rule *r, bool miss) {
   }
   for (int i = 0; k == SLOW_LINK_ && i < 3; i++)
     entity_in(BOTH, r->source, i == 0 ? "a" : i == 1 ? "b" : "c", miss ? 12.5e9 : 25e9);
+  if (k == DOWN_ || k == OFF_) {
+    e->state = k == DOWN_ ? NI_LINK_DOWN : NI_LINK_OFF;
+    e->kind = "one kind";
+    for (int i = 0; i < 3; i++) {
+      struct ni_entity *other = entity_in(BOTH, r->source, i == 0 ? "a" : i == 1 ? "b" : "c", 0);
+      other->state = NI_LINK_UP, other->kind = miss ? "another" : "one kind";
+    }
+  }
   judge();
 }
 

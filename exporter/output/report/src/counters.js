@@ -43,17 +43,19 @@ function compared() {
   byId('job').textContent = both.map((s) => s.path).filter(Boolean).join(' → ');
   byId('foot').textContent = `nccl-inspector ${pair.version || ''}`;
   const card = (value, text, bad) => el('div', { class: bad ? 'card bad' : 'card' }, el('b', { text: value }), el('span', { text }));
+  const unread = pair.unread.filter((u) => !u.left_out).length;
   const all = entities.reduce((n, e) => n + e.counters.length + Object.keys(e.unchanged).length, 0);
   replace(byId('cards'), card(count(pair.total_non_zero), `of ${count(all)} counters changed`), card(duration(pair.seconds * 1e6), 'between the readings'),
     card(gap >= 0 ? duration(gap * 1e3) : '–', 'from the end of one sweep to the begin of the other'),
-    card(count(entities.length), entities.length === 1 ? 'entity' : 'entities'), card(count(pair.unread.length), 'not readable', pair.unread.length > 0));
+    card(count(entities.length), entities.length === 1 ? 'entity' : 'entities'), card(count(unread), 'not readable', unread > 0));
   table(byId('sweeps'), [{ title: 'Sweep', get: (s) => s.name }, { title: 'File', get: (s) => s.path, text: true }, { title: 'Of', get: (s) => s.input_path, text: true },
     { title: 'Started', get: (s) => s.started_at }, { title: 'Finished', get: (s) => s.finished_at },
     { title: 'Took', num: true, get: (s) => s.duration_s, show: (s) => (known(s.duration_s) ? duration(s.duration_s * 1e6) : null) }],
   [{ ...both[0], name: 'before' }, { ...both[1], name: 'after' }], { page: 0, caption: 'The two sweeps' });
   if (pair.unread.length) {
-    table(byId('unread'), [{ title: 'Sweep', get: (u) => u.sweep }, { title: 'Path', get: (u) => u.path, wrap: true }, { title: 'Why', get: (u) => u.why, wrap: true }],
-      pair.unread, { caption: 'What could not be read', file: 'unread.csv' });
+    table(byId('unread'), [{ title: 'Sweep', get: (u) => u.sweep }, { title: 'Path', get: (u) => u.path, wrap: true },
+      { title: '', get: (u) => (u.left_out ? 'left out' : 'not read') }, { title: 'Why', get: (u) => u.why, wrap: true }],
+    pair.unread, { caption: 'What could not be read, or is left out', file: 'unread.csv' });
   }
 }
 

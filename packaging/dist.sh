@@ -44,7 +44,8 @@ if [ ${#missing[@]} != 0 ]; then
   printf 'dist: %s is missing\n' "${missing[@]% *}" >&2
   echo "dist: nothing was built. apt-get install $(printf '%s\n' "${missing[@]#* }" | sort -u | tr '\n' ' ')(or scripts/install-deps.sh long)" >&2
   # Of the other architecture alone: this machine's packages can be had without it.
-  if ! printf '%s\n' "${missing[@]% *}" | grep -qv -e '-linux-gnu-'; then
+  here=$(printf '%s\n' "${missing[@]% *}" | grep -v -e '-linux-gnu-' || true)
+  if [ -z "$here" ]; then
     echo "dist: for $(uname -m) alone: make dist DIST_ARCHS=$(uname -m)" >&2
   fi
   exit 1

@@ -25,17 +25,18 @@ say = @$(if $(filter 1,$(V))$(findstring s,$(firstword -$(MAKEFLAGS))),:,printf 
 
 include scripts/version.mk
 
-WARN   := -Wall -Wextra -Wno-unused-parameter -Wno-c99-designator -Wshadow -Wvla -Wpointer-arith -Wundef -Wformat=2 $(WERROR)
+WARN   := -Wall -Wextra -Wno-unused-parameter -Wno-c99-designator -Wshadow -Wvla -Wpointer-arith -Wundef -Wformat=2 -Werror=format-security $(WERROR)
 CWARN  := $(WARN) -Wstrict-prototypes -Wmissing-prototypes
 OPT    ?= -O2 -g
 SAN    ?=
-cflags   = -std=c11 -D_GNU_SOURCE $(OPT) $(CWARN) -fno-strict-aliasing $(SAN) -I. -Iinclude $(CPPFLAGS) -MMD -MP $(CFLAGS)
-cxxflags = -std=c++17 -D_GNU_SOURCE $(OPT) $(WARN) $(SAN) -I. -Iinclude $(CPPFLAGS) -MMD -MP $(CXXFLAGS)
+cflags   = -std=c11 -D_GNU_SOURCE $(OPT) $(harden) $(CWARN) -fno-strict-aliasing $(SAN) -I. -Iinclude $(CPPFLAGS) -MMD -MP $(CFLAGS)
+cxxflags = -std=c++17 -D_GNU_SOURCE $(OPT) $(harden) $(WARN) $(SAN) -I. -Iinclude $(CPPFLAGS) -MMD -MP $(CXXFLAGS)
 VERSION_FLAGS = -DNI_VERSION='"$(NI_VERSION)"' -DNI_GIT_REV='"$(NI_GIT_REV)"'
 
 # ---- libraries: a missing one switches its feature off with one clear line ------------------------------------
 comma := ,
 include scripts/config.mk
+include scripts/hardening.mk
 # What compresses is linked into the plugin statically and hidden: a PyTorch process has several zlibs of its own.
 CODEC_A := $(if $(LIBDEFLATE),-l:libdeflate.a,$(ZLIB_A))
 
@@ -48,10 +49,11 @@ FORMAT_LIB := $(BUILD)/libformat.a
 PLUGIN_SRC := $(sort $(wildcard plugin/*/*.c plugin/*/*/*.c))
 PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
 PLUGIN_SO  := $(BUILD)/libnccl-profiler-inspector.so
-PLUGIN_CFLAGS := $(if $(LIBDEFLATE),-DNI_HAVE_LIBDEFLATE=1) -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec $(VERSION_FLAGS)
+PLUGIN_CFLAGS = $(if $(LIBDEFLATE),-DNI_HAVE_LIBDEFLATE=1) -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec $(harden_plugin) $(VERSION_FLAGS)
+$(filter $(BUILD)/obj/plugin/callbacks/% $(BUILD)/obj/plugin/slots/% $(BUILD)/obj/plugin/life/abi_%,$(PLUGIN_OBJ)): harden_plugin += $(HARDEN_CALLBACKS)
 # -z nodelete: NCCL's unload paths are unsafe (docs/embedding.md).
 PLUGIN_LDFLAGS = -shared -Wl,-soname,libnccl-profiler-inspector.so -Wl,--version-script=plugin/life/plugin.map \
-  -Wl,-z,nodelete -Wl,-z,relro -Wl,-z,now $(if $(SAN),,-Wl,-z,defs) -Wl,--exclude-libs,ALL
+  -Wl,-z,nodelete $(HARDEN_SO) $(if $(SAN),,-Wl,-z,defs) -Wl,--exclude-libs,ALL
 # glibc before 2.34 has pthread and dl functions in libraries of their own. The .so names them as needed although a newer
 # glibc to link against no longer asks for it.
 PLUGIN_LIBS = -Wl,--push-state,--no-as-needed $(OLD_LIBS) -Wl,--pop-state -lpthread -ldl -lm
@@ -118,16 +120,16 @@ sim: $(SIM_BIN)
 tools: $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO) $(BENCH_BIN) $(AGENT_BIN)
 tests: all tools $(UNIT_BIN)
 
-$(BUILD)/obj/plugin/%.o: plugin/%.c
+$(BUILD)/obj/plugin/%.o: plugin/%.c scripts/hardening.mk
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(PLUGIN_CFLAGS) -c $< -o $@
-$(BUILD)/obj/format/%.o: format/%.c
+$(BUILD)/obj/format/%.o: format/%.c scripts/hardening.mk
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(PLUGIN_CFLAGS) -c $< -o $@
-$(BUILD)/obj/exporter/%.o: exporter/%.c
+$(BUILD)/obj/exporter/%.o: exporter/%.c scripts/hardening.mk
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(EXP_FLAGS) -c $< -o $@
-$(BUILD)/obj/exporter/%.o: exporter/%.cc
+$(BUILD)/obj/exporter/%.o: exporter/%.cc scripts/hardening.mk
 	$(call say,CXX,$<)
 	$(Q)mkdir -p $(@D) && $(CXX) $(cxxflags) $(EXP_FLAGS) -c $< -o $@
 ifeq ($(HAVE_SIMDJSON),)
@@ -136,7 +138,7 @@ $(EXP_OBJ): simdjson
 simdjson:
 	@echo 'simdjson is missing, and nccl-inspector reads logs with it: apt-get install libsimdjson-dev (the plugin alone: make plugin)' >&2; exit 1
 endif
-$(BUILD)/obj/%.o: %.c
+$(BUILD)/obj/%.o: %.c scripts/hardening.mk
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(VERSION_FLAGS) -c $< -o $@
 
@@ -151,21 +153,21 @@ $(FORMAT_LIB): $(FORMAT_OBJ)
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) qcs $@ $(FORMAT_OBJ)
 $(EXP_BIN): $(BUILD)/obj/exporter/cmds/main.o $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) $(HARDEN_LD) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)
 $(BUILD)/liblive.a: $(filter-out %/head/main.o,$(LIVE_OBJ))
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) qcs $@ $^
 $(BUILD)/nccl-inspector-live: $(LIVE_OBJ) $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LIVE_LIBS) $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) $(HARDEN_LD) -o $@ $^ $(EXP_LIBS) $(LIVE_LIBS) $(LDFLAGS)
 .PHONY: mpi
 mpi: $(MPI_BIN)
 $(MPI_BIN): $(MPI_SRC) exporter/mpi/link.h $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,MPICC,$@)
-	$(Q)mkdir -p $(@D) && OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) $(filter-out -MMD -MP,$(cflags)) $(EXP_FLAGS) -o $@ $(MPI_SRC) \
+	$(Q)mkdir -p $(@D) && OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) $(filter-out -MMD -MP,$(cflags)) $(HARDEN_LD) $(EXP_FLAGS) -o $@ $(MPI_SRC) \
 	  $(EXP_LIB) $(FORMAT_LIB) $(EXP_LIBS) -lstdc++ $(LDFLAGS)
 $(SIM_BIN): $(SIM_OBJ) $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -Wl,--export-dynamic-symbol=ncclGetVersion -o $@ $^ $(EXP_LIBS) -ldl $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) $(HARDEN_LD) -Wl,--export-dynamic-symbol=ncclGetVersion -o $@ $^ $(EXP_LIBS) -ldl $(LDFLAGS)
 
 # A unit test links both halves as archives, so it takes only what it names; those of the agent link that, too.
 $(foreach s,$(UNIT_SRC),$(eval $(BUILD)/test/unit/$(basename $(notdir $(s))): $(BUILD)/obj/$(s:.c=.o)))

@@ -35,11 +35,24 @@ Files: usr/lib/nccl-inspector/libisal.so.*
 Copyright: 2011-2022 Intel Corporation
 License: BSD-3-clause
 
-Comment: Also linked in: libdeflate (MIT, Eric Biggers), zstd (BSD-3-clause, Facebook), snappy (BSD-3-clause, Google), parts of
- libstdc++ (GPL-3 with the runtime library exception), and in the pages that it writes Apache ECharts (Apache-2.0).
-
-License: BSD-3-clause
+Comment: Linked into the programs and the library are libdeflate (MIT, Eric Biggers), zstd (BSD-3-clause, Facebook), snappy
+ (BSD-3-clause, Google) and parts of libstdc++ (GPL-3 with the runtime library exception). In nccl-inspector, and so in the pages that
+ it writes, is what follows. The texts of all are in /usr/share/doc/nccl-inspector/licences.
 EOF
+  if [ -e "$doc/licences/zrender" ]; then
+    cat <<EOF
+
+Files: usr/bin/nccl-inspector
+Copyright: 2017-2026 The Apache Software Foundation (Apache ECharts), 2017 Baidu Inc. (zrender), Microsoft Corporation (tslib)
+License: Apache-2.0 and BSD-3-clause and 0BSD
+Comment:
+$(sed 's/^ *$/./; s/^/ /' "$doc/licences/echarts-NOTICE")
+
+License: 0BSD
+$(sed 's/^ *$/./; s/^/ /' "$doc/licences/tslib")
+EOF
+  fi
+  printf '\nLicense: BSD-3-clause\n'
   sed -n '/Redistribution and use/,/POSSIBILITY OF SUCH/p' /usr/share/doc/libisal-dev/copyright | awk '/Redistribution and use/ && n++ {exit} {print}' |
     sed 's/^ *//; s/^$/./; s/^/ /'
 } >"$doc/copyright"

@@ -112,6 +112,8 @@ build() { # ARCH
   [ "$arch" != "$(uname -m)" ] || "${made[@]}" out/settings_man
   scripts/check_symbols.sh "$w/src/$name/out/$so"
   "${cross[0]:+$triple-}strip" "$w/src/$name/out/$so" "$w/src/$name"/out/nccl-{inspector,sim,inspector-live}
+  READELF="${cross[0]:+$triple-}readelf" OBJDUMP="${cross[0]:+$triple-}objdump" scripts/check_hardening.sh \
+    "$w/src/$name/out/$so" "$w/src/$name"/out/nccl-{inspector,sim,inspector-live}
   local f
   for f in nccl-inspector nccl-sim nccl-inspector-live; do no_newer "$w/src/$name/out/$f" GLIBC 2.28; done
   for f in nccl-inspector nccl-sim; do no_newer "$w/src/$name/out/$f" GLIBCXX 3.4.25; done
@@ -124,16 +126,13 @@ build() { # ARCH
   done
   "${made[@]}" install MANIFEST=no PREFIX=/usr LIBDIR="/usr/lib/$triple" UNITDIR=/lib/systemd/system DESTDIR="$w/root" \
     PRIVATE_LIBS="$(echo "$w"/private/*)" >>"$log" 2>&1 || { tail -n 30 "$log" >&2; exit 1; }
-}
-
-# Licences of what goes along: FOLDER/licences/NAME.
-licences() {
-  local p
-  mkdir -p "$1/licences"
+  # Beside the licences of what is in the pages those of what is linked in or lies beside the programs.
+  local p licences=$w/root/usr/share/doc/nccl-inspector/licences
   for p in $licensed; do
-    install -m 644 "/usr/share/doc/${p%:*}/copyright" "$1/licences/${p#*:}"
+    install -m 644 "/usr/share/doc/${p%:*}/copyright" "$licences/${p#*:}"
   done
 }
+
 # What a package without nccl-inspector-live has: TO gets /usr of root, the library in LIB.
 portable_tree() { # ARCH TO LIB
   mkdir -p "$2"
@@ -143,7 +142,6 @@ portable_tree() { # ARCH TO LIB
   mv "$2/lib/$1-linux-gnu/"* "$2/$3/"
   rmdir "$2/lib/$1-linux-gnu"
   sed -i "s|^libdir=.*|libdir=\${prefix}/$3|" "$2/$3/pkgconfig/nccl-inspector.pc"
-  licences "$2/share/doc/nccl-inspector"
 }
 
 for arch in "${archs[@]}"; do
@@ -163,7 +161,7 @@ for arch in "${archs[@]}"; do
 done
 step "Containerfile, SBOM, checksums"
 sed "s/@VERSION@/$version/g" packaging/Containerfile >"$out/Containerfile"
-python3 packaging/sbom.py "$version" "$commit" "$out"
+python3 packaging/sbom.py "$version" "$commit" "$out" "$work/report" "$work"/*/src/"$name"/out/{nccl-inspector,nccl-sim,nccl-inspector-live,"$so"}
 (cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
 rm -rf "$work"
 (cd "$out" && du -h --apparent-size -- * | sed 's/^/   /')

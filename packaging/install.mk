@@ -38,7 +38,7 @@ completion: $(COMPLETE_DIR)/.made
 
 # Nothing links the library; the .pc is for scripts: NCCL_PROFILER_PLUGIN=$(pkg-config --variable=NCCL_PROFILER_PLUGIN nccl-inspector)
 in_place = PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' MANDIR='$(MANDIR)' UNITDIR='$(UNITDIR)' DESTDIR='$(DESTDIR)' \
-  BUILD='$(BUILD)' PROGRAMS='$(EXP_BIN) $(LIVE_BIN) $(SIM_BIN)' PRIVATE_LIBS='$(PRIVATE_LIBS)' MANIFEST='$(MANIFEST)' packaging/install.sh
+  BUILD='$(BUILD)' PROGRAMS='$(EXP_BIN) $(LIVE_BIN) $(SIM_BIN)' PRIVATE_LIBS='$(PRIVATE_LIBS)' MANIFEST='$(MANIFEST)' REPORT_DIR='$(REPORT_DIR)' packaging/install.sh
 install: all man completion
 	$(Q)printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'bindir=$(BINDIR)' 'NCCL_PROFILER_PLUGIN=$${libdir}/$(notdir $(PLUGIN_SO))' '' \
 	  'Name: NCCL Inspector' 'Description: profiler plugin for NCCL, and the command that reads its logs' 'Version: $(NI_VERSION)' >$(BUILD)/nccl-inspector.pc

@@ -3,12 +3,12 @@
 #   packaging/install.sh install|uninstall      in the root of the tree, with the variables below in the environment
 #
 # DESTDIR PREFIX BINDIR LIBDIR MANDIR UNITDIR   where; PREFIX and the others as they will be on the machine, DESTDIR before them
-# BUILD    what was built        PROGRAMS  those that were
+# BUILD    what was built        PROGRAMS  those that were        REPORT_DIR  the page, with the licences of what is in it
 # MANIFEST=no   for packages, which have lists of their own. Else each file put and each folder made is noted in
 #   PREFIX/share/nccl-inspector/installed, and uninstall goes by that list alone. A second install removes what the first one
 #   brought and this one does not. Files are replaced by rename(2): a running job keeps the library that it has loaded.
 set -euo pipefail
-: "${DESTDIR=}" "${PREFIX:?}" "${BINDIR:?}" "${LIBDIR:?}" "${MANDIR:?}" "${UNITDIR:?}" "${BUILD:?}"
+: "${DESTDIR=}" "${PREFIX:?}" "${BINDIR:?}" "${LIBDIR:?}" "${MANDIR:?}" "${UNITDIR:?}" "${BUILD:?}" "${REPORT_DIR:?}"
 share=$PREFIX/share/nccl-inspector
 doc=$PREFIX/share/doc/nccl-inspector
 manifest=$share/installed
@@ -57,6 +57,7 @@ everything() {
   put 644 "$BUILD/nccl-inspector.pc" "$LIBDIR/pkgconfig"
   for f in README.md CHANGELOG.md LICENSE; do put 644 $f "$doc"; done
   tree docs "$doc/docs"
+  tree "$REPORT_DIR/licences" "$doc/licences"
   for f in docs/*.sql docs/head.proto contrib/agent.conf; do put 644 "$f" "$share"; done
   put 755 scripts/demo.sh "$share"
   for f in schemas/*.schema.json; do put 644 "$f" "$share/schemas"; done

@@ -14,13 +14,13 @@
 #if defined(__x86_64__)
 #define FIRST "GLIBC_2.2.5"
 #define AT(version) version
-#define JUMP "jmp old_"
+#define JUMP "endbr64\njmp old_" /* it may be called by its address (scripts/hardening.mk) */
 #define FAR "@PLT"
 #define STAT_VERSION 1
 #elif defined(__aarch64__)
 #define FIRST "GLIBC_2.17" /* its first one: nothing is older */
 #define AT(version) FIRST
-#define JUMP "b old_"
+#define JUMP "hint #34\nb old_" /* bti c */
 #define FAR ""
 #define STAT_VERSION 0
 #endif

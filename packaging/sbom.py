@@ -1,27 +1,54 @@
 #!/usr/bin/env python3
-"""sbom.py VERSION COMMIT OUT: OUT/nccl-inspector-VERSION.spdx.json, what is in the files of a release, as SPDX 2.3.
+"""sbom.py VERSION COMMIT OUT REPORT_DIR BINARY...: OUT/nccl-inspector-VERSION.spdx.json, what is in the files of a release, as SPDX 2.3.
 
-What is linked in or lies beside the programs comes from the Debian packages that this machine has; the charts of the pages from
-package-lock.json.
+What the binaries are linked with is read from them: each library that they need, of whose Debian package this machine has, is a package
+whose packageFileName is that name. Archives that are linked in are named here. What is in the pages comes from REPORT_DIR/bundled.json, as the
+bundler saw it. A library or a package whose licence is not known here stops it.
 """
 import datetime
 import hashlib
 import json
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import sys
 import uuid
 
-version, commit, out = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+version, commit, out, report, binaries = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4]), sys.argv[5:]
 name = "nccl-inspector-%s.spdx.json" % version
 created = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 MAIN = "SPDXRef-nccl-inspector"
-# Debian's package, its licence, how it goes along.
-PARTS = [("libdeflate-dev", "MIT", "STATIC_LINK"), ("libzstd-dev", "BSD-3-Clause", "STATIC_LINK"),
-         ("libsnappy-dev", "BSD-3-Clause", "STATIC_LINK"), ("libsimdjson-dev", "Apache-2.0", "DYNAMIC_LINK"),
-         ("libisal-dev", "BSD-3-Clause", "DYNAMIC_LINK"), ("libstdc++-12-dev", "GPL-3.0-or-later WITH GCC-exception-3.1", "STATIC_LINK")]
+GCC = "GPL-3.0-or-later WITH GCC-exception-3.1"
+# Archives that packages link in (Makefile, packaging/portable.mk): the file, Debian's package, its licence.
+ARCHIVES = [("libdeflate.a", "libdeflate-dev", "MIT"), ("libzstd.a", "libzstd-dev", "BSD-3-Clause"),
+            ("libsnappy.a", "libsnappy-dev", "BSD-3-Clause"), ("libstdc++.a", "libstdc++-12-dev", GCC)]
+# Licences of libraries, by their names before ".so".
+LICENCES = {"libc": "LGPL-2.1-or-later", "libm": "LGPL-2.1-or-later", "libpthread": "LGPL-2.1-or-later", "libdl": "LGPL-2.1-or-later",
+            "ld-linux-x86-64": "LGPL-2.1-or-later", "ld-linux-aarch64": "LGPL-2.1-or-later", "libgcc_s": GCC, "libstdc++": GCC, "libz": "Zlib",
+            "libsimdjson": "Apache-2.0", "libisal": "BSD-3-Clause", "libzstd": "BSD-3-Clause", "libsnappy": "BSD-3-Clause",
+            "libmicrohttpd": "LGPL-2.1-or-later", "libcurl-gnutls": "curl", "libcurl": "curl", "libnghttp2": "MIT", "libgnutls": "LGPL-2.1-or-later",
+            "libncursesw": "X11-distribute-modifications-variant", "libtinfo": "X11-distribute-modifications-variant"}
+
+
+def said_by(*words):
+    return subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout.decode()
+
+
+def needed(paths):
+    """The libraries that these ask the loader for, by name."""
+    found = set()
+    for path in paths:
+        found |= set(re.findall(r"\(NEEDED\).*\[(.*)\]", said_by("readelf", "-dW", path)))
+    return sorted(found)
+
+
+def package_of(library):
+    """Debian's package that brings it. Of another machine's library it is that of this one."""
+    library = "libc.so.6" if library.startswith("ld-linux") else library
+    owners = said_by("dpkg-query", "-S", "*/%s-linux-gnu/%s" % (platform.machine(), library)).splitlines()
+    return sorted(o.split(":")[0] for o in owners)[0]
 
 
 def package(ref, called, release, licence, **more):
@@ -37,21 +64,24 @@ def relation(a, kind, b):
 
 packages = [package(MAIN, "nccl-inspector", version, "Apache-2.0", sourceInfo="commit " + commit, primaryPackagePurpose="APPLICATION")]
 relations = [relation("SPDXRef-DOCUMENT", "DESCRIBES", MAIN)]
-for debian, licence, how in PARTS:
-    release = subprocess.run(["dpkg-query", "-W", "-f=${Version}", debian], check=True, stdout=subprocess.PIPE).stdout.decode()
-    ref = "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", debian)
+linked = [(file, debian, licence, "STATIC_LINK") for file, debian, licence in ARCHIVES]
+for library in needed(binaries):
+    stem = library.split(".so")[0]
+    if stem not in LICENCES:
+        sys.exit("sbom: the binaries need %s, whose licence packaging/sbom.py does not know: name it in LICENCES" % library)
+    linked.append((library, package_of(library), LICENCES[stem], "DYNAMIC_LINK"))
+for file, debian, licence, how in linked:
+    release = said_by("dpkg-query", "-W", "-f=${Version}\\n", debian).splitlines()[0]
+    ref = "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", file)
     locator = "pkg:deb/debian/%s@%s" % (debian.replace("+", "%2B"), release.replace("+", "%2B"))
-    packages.append(package(ref, debian, release, licence, supplier="Organization: Debian", externalRefs=[
+    packages.append(package(ref, debian, release, licence, packageFileName=file, supplier="Organization: Debian", externalRefs=[
         {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": locator}]))
     relations.append(relation(MAIN, how, ref))
-lock = json.loads(pathlib.Path("exporter/output/report/package-lock.json").read_text())["packages"]
-for path, entry in sorted(lock.items()):
-    if path and not entry.get("dev") and not entry.get("optional"):
-        called = path.split("node_modules/")[-1]
-        ref = "SPDXRef-npm-" + re.sub(r"[^A-Za-z0-9.-]", "-", called)
-        packages.append(package(ref, called, entry["version"], entry.get("license", "NOASSERTION"), externalRefs=[
-            {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": "pkg:npm/%s@%s" % (called, entry["version"])}]))
-        relations.append(relation(MAIN, "CONTAINS", ref))
+for p in json.loads((report / "bundled.json").read_text()) if (report / "bundled.json").exists() else []:
+    ref = "SPDXRef-npm-" + re.sub(r"[^A-Za-z0-9.-]", "-", p["name"])
+    packages.append(package(ref, p["name"], p["version"], p["license"], externalRefs=[
+        {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": "pkg:npm/%s@%s" % (p["name"], p["version"])}]))
+    relations.append(relation(MAIN, "CONTAINS", ref))
 files = []
 for i, path in enumerate(sorted(p for p in out.iterdir() if p.is_file() and p.name not in (name, "SHA256SUMS"))):
     data = path.read_bytes()

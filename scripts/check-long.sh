@@ -31,6 +31,7 @@ run() { # title command...
 run "check" env NI_MUTATION_SHARE=1 SANITIZER_SHARE= scripts/check.sh
 run "all tests on the plain build" make -s -j"$(nproc)" check
 run "what check.sh leaves to the plain build, under the address sanitizer" make -s check-asan ASAN_MEANING=
+run "all unit tests under gcc's address sanitizer" make -s check-gcc GCC_WHOLE=1 GCC_ONLY='^test_'
 run "lint" scripts/lint.sh
 for variant in build build-asan build-tsan; do
   name=${variant#build}

@@ -57,6 +57,7 @@ computing() {
   renice -n 4 $BASHPID >/dev/null # on a machine that others keep busy more would starve it
   stage "lint, rooms" scripts/lint.sh fast
   stage "gate: instructions, not seconds" make -s -j"$jobs" gate
+  stage "sanitizers: gcc's, on parsers and plugin" make -s -j"$jobs" check-gcc
   stage "models of pool and list" make -s check-model
   stage "aarch64 under emulation" make -s -j"$jobs" check-aarch64
   # One in three, another one with each commit; check-long.sh runs them all.

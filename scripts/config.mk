@@ -33,8 +33,8 @@ $(BUILD)/config.mk: scripts/config.mk
 	$(Q)mv $@.new $@
 
 # Goals that compile nothing in this folder ask nothing.
-no_config := help clean dist lint format uninstall asan asan-fuzzers ubsan tsan fuzz gpu-portable \
-  check-asan check-tsan check-fuzz check-mutation check-model check-aarch64
+no_config := help clean dist lint format uninstall asan asan-fuzzers ubsan tsan gcc-asan fuzz gpu-portable \
+  check-asan check-gcc check-tsan check-fuzz check-mutation check-model check-aarch64
 ifneq ($(filter-out $(no_config),$(or $(MAKECMDGOALS),all)),)
 include $(BUILD)/config.mk
 # MAKE_RESTARTS: once in a make, whatever came out.

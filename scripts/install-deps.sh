@@ -8,7 +8,7 @@ need_build="gcc g++ make git ca-certificates zlib1g-dev libisal-dev libsimdjson-
   libmicrohttpd-dev libcurl4-gnutls-dev libncurses-dev libnghttp2-dev libgnutls28-dev"
 need_test="$need_build libcmocka-dev clang libclang-rt-dev python3 python3-venv jq file binutils spin shellcheck
   openmpi-bin libopenmpi-dev mpich libmpich-dev iputils-ping chromium prometheus prometheus-node-exporter strace valgrind tmux qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
-  zsh fish mandoc man-db lintian rpm
+  zsh fish mandoc man-db lintian rpm systemd
   slurmctld slurmd slurm-client"
 need_long="$need_test mmdebstrap g++-aarch64-linux-gnu clang-tidy clang-format universal-ctags pmccabe"
 case ${1:-build} in

@@ -2,7 +2,7 @@
 #
 # A variant is a whole build in a folder of its own, so that variants never mix:
 #   make check-tsan      builds build-tsan and runs the tests marked for it there
-.PHONY: torture check check-loop check-plain check-asan check-tsan case_tools tsan_tests check-fuzz check-mutation check-model check-aarch64 asan asan-fuzzers ubsan tsan fuzz \
+.PHONY: torture check check-loop check-plain check-asan check-gcc check-tsan case_tools tsan_tests gcc-asan gcc_units check-fuzz check-mutation check-model check-aarch64 asan asan-fuzzers ubsan tsan fuzz \
         bench verdicts hangs lint format
 
 check: tests
@@ -42,6 +42,15 @@ ASAN_FLAGS = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-o
   -fsanitize-coverage=inline-8bit-counters$(comma)pc-table -D__SANITIZE_ADDRESS__=1 -Wno-format-nonliteral \
   -shared-libasan -Wl$(comma)-rpath$(comma)$(dir $(ASAN_RUNTIME)) -Wno-unused-command-line-argument)
 asan_variant = $(variant) BUILD=build-asan $(if $(ASAN_CLANG),CC=clang CXX=clang++) SAN="$(ASAN_FLAGS)"
+# gcc's, of what reads foreign bytes and of the plugin, by the unit tests that link those rooms alone: the shipped programs are gcc's, and
+# what it makes of undefined behaviour is not clang's. 146 sources. Its warnings of texts that are cut are errors there; findings.c, which makes
+# sentences of bounded length, is compiled for these. GCC_WHOLE=1: all sources; check-long.sh does so.
+GCC_ROOMS := exporter/base exporter/collect exporter/input exporter/model/who exporter/model/ledger exporter/index
+GCC_UNITS := test_line_reader test_parse_lines test_parse_record test_safe_text test_seq_set test_discover test_map \
+  test_config test_control test_log test_job test_gz_writer test_out_file test_slot_pool test_op_state
+gcc_asan = $(variant) BUILD=build-gcc CC=gcc CXX=g++ WERROR="-Werror=format-truncation -Werror=format-overflow" \
+  SAN="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer" \
+  $(if $(GCC_WHOLE),,EXP_SRC="$(sort $(foreach r,$(GCC_ROOMS),$(wildcard $(r)/*.c $(r)/*/*.c)))" EXP_CXX="$(sort $(foreach r,$(GCC_ROOMS),$(wildcard $(r)/*.cc $(r)/*/*.cc)))")
 TSAN_FLAGS := -fsanitize=thread -Wno-tsan -fno-omit-frame-pointer
 # A variant's report page is the plain build's. -g1: what a sanitizer's report names.
 variant = OPT="-O1 -g1 -DNI_DEBUG -DNI_STRESS" REPORT_DIR=$(REPORT_DIR)
@@ -49,6 +58,9 @@ case_tools: all $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO) $(AGENT_BIN)
 tsan_tests: case_tools $(addprefix $(BUILD)/test/unit/,$(TSAN_UNITS))
 asan ubsan:
 	$(Q)$(MAKE) $(asan_variant) tests
+gcc_units: $(addprefix $(BUILD)/test/unit/,$(GCC_UNITS)) $(BUILD)/obj/exporter/model/sums/findings.o
+gcc-asan:
+	$(Q)$(MAKE) $(gcc_asan) $(if $(GCC_WHOLE),tests,gcc_units)
 asan-fuzzers:
 	$(Q)$(MAKE) $(asan_variant) fuzzers
 tsan:
@@ -57,6 +69,8 @@ check-plain: tests
 	$(Q)BUILD=$(BUILD) NI_ONLY='$(PLAIN_ONLY)' NI_NOT_DRAWN=$(SANITIZER_SHARE) NI_TURNS='$(turns)' test/runner.sh
 check-asan: asan
 	$(Q)BUILD=build-asan NI_VARIANT=asan NI_SKIP='$(asan_skip)' NI_DRAWN=$(SANITIZER_SHARE) NI_TURNS='$(turns)' test/runner.sh
+check-gcc: gcc-asan
+	$(Q)BUILD=build-gcc NI_VARIANT=asan NI_ONLY='$(or $(GCC_ONLY),^($(subst $() ,|,$(GCC_UNITS)))$$)' test/runner.sh
 check-tsan: tsan
 	$(Q)BUILD=build-tsan NI_VARIANT=tsan NI_ONLY='$(TSAN_ONLY)' NI_SKIP=sim_verify test/runner.sh
 
@@ -100,7 +114,7 @@ format:
 help:
 	@echo 'make             the plugin, nccl-inspector and nccl-sim in $(BUILD)/'
 	@echo 'make check       all tests on this build; check-plain those that check.sh runs here; check-loop the threaded ones (LOOPS=20)'
-	@echo 'make asan tsan   whole builds with sanitizers; check-asan, check-tsan run the tests on them'
+	@echo 'make asan tsan   whole builds with sanitizers; check-asan, check-tsan run the tests on them; check-gcc: parsers by the other compiler'
 	@echo 'make fuzz        ten minutes of each fuzzer; check-fuzz ten seconds'
 	@echo 'make torture     kills, full disks, many communicators, a compressed day; about an hour (KILLS=1000)'
 	@echo 'make check-mutation check-model check-aarch64'

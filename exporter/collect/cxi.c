@@ -81,8 +81,10 @@ static bool one_nic(char *path, char name[64]) {
   char *nic = path + strlen(path) - strlen(end);
   if (nic <= path || strcmp(nic, end) != 0) return false;
   *nic = 0;
-  snprintf(name, 64, "%s", strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
-  bool is_one = ni_metric_fits("cxi#", name);
+  const char *last = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+  size_t len = strlen(last);
+  bool is_one = len < 64 && ni_metric_fits("cxi#", last);
+  if (is_one) memcpy(name, last, len + 1);
   strcpy(nic, is_one ? "/device" : end);
   return is_one;
 }

@@ -63,8 +63,8 @@ class Place:
         self.running.append(p)
         return p
 
-    def job(self, scenario, settings=None, logs=None):
-        """Begins a job in a scenario's words; its environment gets the settings."""
+    def job(self, scenario, settings=None, logs=None, before=()):
+        """Begins a job in a scenario's words; its environment gets the settings, its command the words before it."""
         path = "%s/job%d.scn" % (self.folder, len(self.running))
         with open(path, "w") as f:
             f.write("# a job for the agent\n" + scenario)
@@ -72,7 +72,7 @@ class Place:
         env.update(NCCL_INSPECTOR_ENABLE="1", NCCL_INSPECTOR_DUMP_DIR=logs or self.logs, NCCL_INSPECTOR_BLACKBOX=self.boxes,
                    NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS="200000")
         env.update(settings or {})
-        return self.spawn([BUILD + "/nccl-sim", "--quiet", "--plugin", BUILD + "/libnccl-profiler-inspector.so", "--scenario", path],
+        return self.spawn([*before, BUILD + "/nccl-sim", "--quiet", "--plugin", BUILD + "/libnccl-profiler-inspector.so", "--scenario", path],
                           env=env, stdout=subprocess.DEVNULL, stderr=open(self.folder + "/job.err", "a"))
 
 

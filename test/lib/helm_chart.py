@@ -1,6 +1,7 @@
 """Judges what helm rendered for test/cases/kits/helm_chart.sh: DIR/{default,all,memory}.yaml. Writes there what others look at:
 operator.json, rules.yaml, init.sh, prestop.sh."""
 import json
+import re
 import sys
 
 import kubernetes_validate
@@ -39,7 +40,7 @@ def main(folder):
                 for release in ("1.25", "1.31", "1.37"):
                     kubernetes_validate.validate(o, release, strict=True)
     kinds = {name: sorted(o["kind"] for o in objects) for name, objects in rendered.items()}
-    assert kinds["default"] == ["DaemonSet", "ServiceAccount"], kinds
+    assert kinds["default"] == ["DaemonSet", "NetworkPolicy", "ServiceAccount"], kinds
     assert kinds["all"] == sorted(kinds["default"] + ["ConfigMap", "ConfigMap", "Job", "PodMonitor", "PrometheusRule"]), kinds
     of = {name: {o["kind"]: o for o in objects} for name, objects in rendered.items()}
 
@@ -48,6 +49,20 @@ def main(folder):
         for o in rendered[name]:
             if pod_of(o):
                 locked((name, o["kind"]), pod_of(o), everybody if name == "all" and o["kind"] == "DaemonSet" else set())
+    # What the text beside agent.allUsers promises is what it adds.
+    words = re.sub(r"\s*\n\s*#\s*", " ", open("packaging/helm/nccl-inspector/values.yaml").read())
+    promised = re.search(r"with the (\w+) capabilities that it needs ([^.]*), and no other", words)
+    agent = of["all"]["DaemonSet"]["spec"]["template"]["spec"]["containers"][0]
+    added = agent["securityContext"]["capabilities"]["add"]
+    assert promised.group(1) == {4: "four", 5: "five"}[len(added)] and set(re.findall(r"[A-Z_]{4,}", promised.group(2))) == set(added), promised
+    # It listens for all, so a policy says who reaches it: as narrow as nothing else was asked for, and of its pods and port alone.
+    assert "--open" in agent["args"]
+    for name, allowed in (("default", [{"podSelector": {}}]), ("all", [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}])):
+        policy, daemons = of[name]["NetworkPolicy"]["spec"], of[name]["DaemonSet"]["spec"]
+        labels = daemons["template"]["metadata"]["labels"]
+        assert policy["podSelector"]["matchLabels"].items() <= labels.items() and policy["policyTypes"] == ["Ingress"], policy
+        port, = daemons["template"]["spec"]["containers"][0]["ports"]
+        assert policy["ingress"] == [{"from": allowed, "ports": [{"protocol": "TCP", "port": port["name"]}]}], policy
     # What the host is asked for: one folder, by default; nothing at all where boxes are in the pod's memory.
     def host(o):
         return [v["hostPath"]["path"] for v in pod_of(o)["volumes"] if "hostPath" in v]

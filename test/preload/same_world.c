@@ -7,8 +7,8 @@
  * (plugin/os/clock.c). Any thread.
  *
  * At exit the file that NI_WORLD_MAP names gets a line "ADDRESS PATH" for each library: valgrind does not
- * read the symbols of a library whose .bss has a segment of its own, as the plugin's has, and shows addresses
- * instead.
+ * read the symbols of a library whose .bss has a segment of its own, as the plugin's may have, and shows
+ * addresses instead.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -197,6 +197,8 @@ static int work(void *arg) {
   const struct reader *r = arg;
   sigset_t none;
   (void)setpriority(PRIO_PROCESS, 0, 10);
+  /* What it writes lies beside the user's logs, for whom these are: not as closed as the agent's own files (UMask= of its unit). */
+  (void)umask(022);
   (void)sigprocmask(SIG_SETMASK, (sigemptyset(&none), &none), NULL);
   return (r->uid >= LOGS ? list_on : read_on)(arg);
 }

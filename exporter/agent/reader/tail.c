@@ -110,7 +110,7 @@ static int64_t find_header(struct ni_tail *t, int fd, uint64_t at) {
 }
 
 static int step_gzip(struct ni_tail *t, int fd, struct ni_tail_at *p, ni_tail_line *line, void *arg, struct ni_live_totals *sum) {
-  uint64_t end;
+  uint64_t end = 0;
   size_t len;
   ssize_t got = read_at(fd, t->in, IN_BYTES, p->at);
   if (got < NI_GZIP_HEADER_BYTES) return got < 0 ? (int)got : 0;

@@ -99,7 +99,7 @@ const uint8_t *ni_wire_bytes(struct ni_wire *w, const void *bytes, size_t n) {
     const uint8_t *at = w->at;
     if (n > (size_t)(w->end - w->at)) w->bad = true;
     if (w->bad) return NULL;
-    w->at += n;
+    if (n) w->at += n; /* of nothing bytes w->at may be NULL */
     return at;
   }
   uint8_t *p = room(w, n);

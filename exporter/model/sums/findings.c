@@ -186,7 +186,7 @@ const char *ni_head_text(const struct ni_summary *s, char out[NI_HEAD_TEXT]) {
 
 bool ni_finding_is_note(const struct ni_finding *f) { return f->note; }
 
-const char *ni_cost_text(const struct ni_summary *s, char out[256]) {
+const char *ni_cost_text(const struct ni_summary *s, char out[320]) {
   const struct ni_cost *c = &s->cost;
   char t[5][32], pauses[56] = "", without[72] = "";
   if (!c->known) return NULL;
@@ -197,7 +197,7 @@ const char *ni_cost_text(const struct ni_summary *s, char out[256]) {
     snprintf(without, sizeof without, "; without %s %s",
              ni_plural(replayed, "this finding", "these findings"),
              ni_duration_text(c->without_us, t[4]));
-  snprintf(out, 256, "the run: %s = %s computing, %s transfers%s on the critical path%s", ni_duration_text(c->run_us, t[0]),
+  snprintf(out, 320, "the run: %s = %s computing, %s transfers%s on the critical path%s", ni_duration_text(c->run_us, t[0]),
            ni_duration_text(c->own * c->run_us, t[1]), ni_duration_text(c->transfer * c->run_us, t[2]), pauses, without);
   return out;
 }

@@ -18,7 +18,7 @@ const char *ni_head_text(const struct ni_summary *s, char out[NI_HEAD_TEXT]);
 /* It accuses nobody: shown apart, behind all that does. */
 bool ni_finding_is_note(const struct ni_finding *f);
 /* What the run's time consists of, and the steps: a line each. NULL: not known. */
-const char *ni_cost_text(const struct ni_summary *s, char out[256]);
+const char *ni_cost_text(const struct ni_summary *s, char out[320]);
 const char *ni_steps_text(const struct ni_summary *s, char out[320]);
 /* How long a step takes, in us: p10, p50, p90 over the bins. False: not known, no memory. */
 bool ni_steps_us(const struct ni_summary *s, double out[3]);

@@ -1,12 +1,12 @@
 // Makes the pieces of the pages: what stands before the data, and what stands behind in all.
 // Style and script are inlined, and the page's Content-Security-Policy names exactly their hashes.
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync, renameSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
 const out = process.argv[2];
-const common = { bundle: true, minify: true, write: false, charset: 'utf8', legalComments: 'none', logLevel: 'warning' };
+const common = { bundle: true, metafile: true, minify: true, write: false, charset: 'utf8', legalComments: 'none', logLevel: 'warning' };
 const script = await build({
   ...common,
   entryPoints: ['src/main.js'],
@@ -17,10 +17,29 @@ const script = await build({
 });
 const style = await build({ ...common, entryPoints: ['src/style.css'] });
 
-const version = (name) => JSON.parse(readFileSync(`node_modules/${name}/package.json`, 'utf8')).version;
-const licences =
-  `/* Contains Apache ECharts ${version('echarts')} (Apache-2.0, the Apache Software Foundation), ` +
-  `zrender ${version('zrender')} (BSD-3-Clause, Baidu Inc.), tslib ${version('tslib')} (0BSD, Microsoft). */\n`;
+// What of others is in the script, as the bundler saw it, and the texts that come with each: licence, notice, licences of its parts.
+// They go into out/licences, from where they are installed and packaged; bundled.json says which packages these are.
+const inside = new Set(Object.keys(script.metafile.inputs).flatMap((path) => path.match(/^node_modules\/((?:@[^/]+\/)?[^/]+)/)?.[1] ?? []));
+rmSync(join(out, 'licences'), { recursive: true, force: true });
+rmSync(join(out, 'bundled.json'), { force: true });
+mkdirSync(join(out, 'licences'));
+const bundled = [...inside].sort().map((name) => {
+  const folder = `node_modules/${name}`;
+  const { version, license } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
+  const parts = existsSync(`${folder}/licenses`) ? readdirSync(`${folder}/licenses`).map((f) => `licenses/${f}`) : [];
+  const texts = [...readdirSync(folder).filter((f) => /^(LICENSE|NOTICE)([.]|$)/i.test(f)), ...parts];
+  if (!texts.some((f) => /^LICENSE/i.test(f))) throw new Error(`${name} comes without its licence`);
+  for (const f of texts) {
+    const rest = f.replace(/^licenses[/]LICENSE-|^LICENSE[^/]*/i, '').replace(/[/]/g, '-').replace(/[.]txt$/, '');
+    writeFileSync(join(out, 'licences', [name.replace('/', '-'), rest].filter(Boolean).join('-')), readFileSync(`${folder}/${f}`));
+  }
+  return { name, version, license };
+});
+writeFileSync(join(out, 'bundled.json'), `${JSON.stringify(bundled, null, 1)}\n`);
+// Who hands on a page hands on what is in it: the text that the BSD licence wants to be beside it, and ECharts' notice.
+const comment = (text) => text.trim().replace(/[*][/]/g, '* /');
+const licences = `/* Contains ${bundled.map((p) => `${p.name} ${p.version} (${p.license})`).join(', ')}.\n
+${comment(readFileSync('node_modules/echarts/NOTICE', 'utf8'))}\n\nzrender: ${comment(readFileSync('node_modules/zrender/LICENSE', 'utf8'))} */\n`;
 // "</script" and "<!--" would end or upset the element that holds the text.
 const js = licences + script.outputFiles[0].text.replace(/<\/(script)/gi, '<\\/$1').replace(/<!--/g, '<\\!--').trim();
 const css = style.outputFiles[0].text.trim();

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# bundle.sh FOLDER: makes FOLDER/{report,counters,diff,head}_assets.head and report_assets.tail from src/ and package-lock.json.
+# bundle.sh FOLDER: makes FOLDER/{report,counters,diff,head}_assets.head and report_assets.tail from src/ and package-lock.json, and of
+# the packages in them licences/ and bundled.json.
 # Never fails for want of npm or of a network: then the pieces are empty and one line says why.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,6 +15,7 @@ without() {
   : >"$out/diff_assets.head"
   : >"$out/head_assets.head"
   : >"$out/report_assets.tail"
+  rm -rf "$out/licences" "$out/bundled.json" # of a page that was made before
   exit 0
 }
 command -v npm >/dev/null && command -v node >/dev/null || without "no npm or no node found"

@@ -32,6 +32,7 @@ live=
   [ -z "$live" ] || echo lib/systemd/system/nccl-inspector-agent.service
   printf 'share/doc/nccl-inspector/%s\n' README.md CHANGELOG.md LICENSE
   find docs -type f | sed 's|^|share/doc/nccl-inspector/|'
+  [ ! -s "$BUILD/report/report_assets.tail" ] || printf 'share/doc/nccl-inspector/licences/%s\n' echarts echarts-NOTICE echarts-d3 tslib zrender
   printf 'share/nccl-inspector/%s\n' installed agent.conf demo.sh head.proto queries.sql queries_counters.sql
   (cd test && ls scenarios/*.scn) | sed 's|^|share/nccl-inspector/|'
   (cd contrib && find grafana prometheus -type f) | sed 's|^|share/nccl-inspector/|'

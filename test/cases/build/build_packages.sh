@@ -39,12 +39,31 @@ done
 dpkg-deb -c "$live" | grep ' ./lib/systemd/system/nccl-inspector-agent.service$' >/dev/null || fail "nccl-inspector-live has no unit"
 both=$({ dpkg-deb -c "$main"; dpkg-deb -c "$live"; } | awk '$1 ~ /^-/ {print $6}' | sort | uniq -d)
 [ -z "$both" ] || fail "both packages have $both"
+for p in "$main" "$live"; do dpkg-deb -x "$p" "$TMP/unpacked"; done
+scripts/check_hardening.sh "$TMP"/unpacked/usr/bin/nccl-* "$TMP/unpacked/usr/lib/$arch-linux-gnu/libnccl-profiler-inspector.so" >"$TMP/hardened" 2>&1 ||
+  { fail "the packages' programs are not hardened"; cat "$TMP/hardened"; }
+# What is in the pages comes with its licence: in the packages, and in each page.
+doc=$TMP/unpacked/usr/share/doc/nccl-inspector page=$BUILD/report
+if [ -s "$page/report_assets.tail" ]; then
+  grep -q 'Redistributions in binary form must reproduce' "$doc/licences/zrender" || fail "the packages have no BSD text of zrender"
+  grep -q 'Copyright .* The Apache Software Foundation' "$doc/licences/echarts-NOTICE" || fail "the packages have no NOTICE of Apache ECharts"
+  grep -q 'Apache License' "$doc/licences/echarts" || fail "the packages have no licence of Apache ECharts"
+  for said in 'Redistributions in binary form must reproduce' 'This product includes software developed at'; do
+    grep -q "$said" "$page/report_assets.tail" || fail "the page itself does not say: $said"
+  done
+  grep -q 'This product includes software developed at' "$doc/copyright" || fail "the .deb's copyright has no NOTICE of Apache ECharts"
+fi
 if command -v lintian >/dev/null; then
   seen+=" lintian"
   # This build has its libraries from the system; the packages of make dist say what they need of it.
   lintian --allow-root --suppress-tags undeclared-elf-prerequisites "$main" "$live" >"$TMP/lintian" 2>&1 || true
   [ ! -s "$TMP/lintian" ] || { fail "lintian:"; cat "$TMP/lintian"; }
 fi
+
+# The image: of a base that cannot change under its name, and not root's.
+for line in 'ARG BASE=debian:12-slim@sha256:[0-9a-f]{64}' 'FROM \$\{BASE\}' 'USER [1-9][0-9]*:[1-9][0-9]*'; do
+  grep -qxE "$line" packaging/Containerfile || fail "the Containerfile has no line $line"
+done
 
 # The wheel: pip takes it, Python finds the programs in it, and nothing stays.
 tree=$TMP/tree
@@ -80,7 +99,27 @@ if command -v rpmbuild >/dev/null; then
   rpm -qp --requires "$rpm" | grep -xF 'libz.so.1()(64bit)' >/dev/null || fail "the .rpm does not say that it needs zlib"
 fi
 
-for n in 1 2; do python3 packaging/sbom.py "$version" 0123456789abcdef "$TMP/out/$n" 2>"$TMP/log" || fail "sbom.py: $(tail -n 1 "$TMP/log")"; done
+for n in 1 2; do python3 packaging/sbom.py "$version" 0123456789abcdef "$TMP/out/$n" "$page" "$TMP"/built/* 2>"$TMP/log" || fail "sbom.py: $(tail -n 1 "$TMP/log")"; done
+# All that the binaries ask the loader for, all archives that are linked in, all that is to be in the pages: no less and no more.
+python3 - "$(ls "$TMP"/out/1/*.spdx.json)" "$page/report_assets.tail" exporter/output/report/package-lock.json "$TMP"/built/* <<'P' || fail "the SBOM is not what is in the files"
+import json, os, re, subprocess, sys
+sbom, page, lock, binaries = json.load(open(sys.argv[1])), sys.argv[2], json.load(open(sys.argv[3])), sys.argv[4:]
+said = {p["packageFileName"] for p in sbom["packages"] if "packageFileName" in p}
+needed = set()
+for b in binaries:
+    needed |= set(re.findall(r"\(NEEDED\).*\[(.*)\]", subprocess.run(["readelf", "-dW", b], check=True, capture_output=True, text=True).stdout))
+for library in ("libmicrohttpd", "libnghttp2", "libgnutls", "libcurl", "libncursesw", "libz", "libisal", "libsimdjson"):
+    assert any(n.startswith(library) for n in needed), "this build is without " + library
+archives = set(re.findall(r"-l:(lib[a-z+]+\.a)", open("Makefile").read() + open("packaging/portable.mk").read())) | {"libstdc++.a"}
+assert said == needed | archives, "libraries: not named %s; not there %s" % (sorted((needed | archives) - said), sorted(said - needed - archives))
+scripts = {(p["name"], p["versionInfo"]) for p in sbom["packages"] if p["SPDXID"].startswith("SPDXRef-npm-")}
+locked = {(k.split("node_modules/")[1], v["version"]) for k, v in lock["packages"].items() if k and not v.get("dev") and not v.get("optional")}
+if os.path.getsize(page):
+    assert scripts == locked, "scripts: %s are in the SBOM, %s are to be installed" % (sorted(scripts), sorted(locked))
+    text = open(page, errors="replace").read()
+    assert all("%s %s (" % s in text for s in scripts), "the page names others than %s" % sorted(scripts)
+assert all(p["licenseConcluded"] not in ("", "NOASSERTION") for p in sbom["packages"]), "a package without a licence"
+P
 spdx=$BUILD/venv-spdx
 [ -e "$spdx/.whole" ] || { rm -rf "$spdx" && python3 -m venv "$spdx" && "$spdx/bin/pip" install -q --disable-pip-version-check spdx-tools==0.8.5 &&
   touch "$spdx/.whole"; } >"$TMP/log" 2>&1 || true

@@ -75,6 +75,14 @@ fi
 
 list "net_prof's path" 2 --cxi-dir "$FAST/root/sys"
 says 'give a folder with entries cxi0'
+# A name that no NIC can have is not cut to one that a NIC could have.
+long=$FAST/root/long/cxi$(printf '7%.0s' {1..70})/device/telemetry
+mkdir -p "$long"
+echo '5@1.0' >"$long/hni_sts_rx_ok_octets"
+list "a name of 73 characters" 2 --cxi-dir "$long"
+says 'it has no NICs of Cassini'
+json 'not [n for s, n in e if s == "cxi"]'
+rm -rf "$FAST/root/long"
 list "one NIC" 2 --cxi-dir "$FAST/root/sys/class/cxi/cxi1/device/telemetry"
 json '[x["name"] for x in d["entities"] if x["source"] == "cxi"] == ["cxi1"]'
 

@@ -46,9 +46,12 @@ all="podMonitor.enabled=true,prometheusRule.enabled=true,dashboards.enabled=true
 render default
 render all --set $all,agent.tokenSecret=scrape,agent.allUsers=true,agent.hostNetwork=true,agent.stateHostPath=/var/lib/x \
   --set agent.runtimeClassName=nvidia,logs.volume.emptyDir=null,logs.volume.persistentVolumeClaim.claimName=logs \
+  --set-json 'networkPolicy.from=[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}}}]' \
   --set job.settings.NCCL_INSPECTOR_EVENTS=deep,'agent.extraArgs={--every=5s},imagePullSecrets[0].name=pull'
 render memory --set $all,boxes.hostPath=,agent.runAsUser=1000,agent.runAsGroup=1000,job.runAsUser=1000,job.runAsGroup=1000
 helm template t "$TMP/chart" $image --set agent.tokenSecret=scrape,agent.runAsUser=1000 >"$TMP/said" 2>&1 && fail "a token that the agent's user cannot read"
+helm template t "$TMP/chart" $image --set-json 'networkPolicy.from=[]' >"$TMP/said" 2>&1 && fail "a policy that lets in everybody"
+grep -q 'kind: NetworkPolicy' < <(helm template t "$TMP/chart" $image --set networkPolicy.enabled=false) && fail "a policy that nobody asked for"
 "$tool/venv/bin/python" test/lib/helm_chart.py "$TMP" || fail "objects"
 cp "$TMP"/*.json "$tool/" && cat >"$tool/operator.mjs" <<'J'
 import fs from "fs"

@@ -45,6 +45,15 @@ static double step_us(const struct ni_blame *b) {
   return best;
 }
 
+/*
+ * Not all of its ranks have logs: who is missing may be the last to come, and then what looks like a transfer
+ * is waiting.
+ */
+static bool all_seen(const struct work *w, const struct ni_blame_link *l) {
+  const uint32_t all = l->from < 0 ? (uint32_t)w->b->s->comm[l->comm].n_ranks : 2;
+  return l->n_ranks >= all;
+}
+
 /* Bins in which nearly all links across hosts are slower than they are themselves in quiet ones. */
 static int crowded(struct work *w) {
   const struct ni_blame *b = w->b;
@@ -62,7 +71,7 @@ static int crowded(struct work *w) {
     bool all = false;
     for (uint32_t i = 0; i < b->n_links; i++) {
       const struct ni_blame_link *l = &b->link[i];
-      if (l->host >= 0 || !counts(w, l) || isnan(l->us[k])) continue;
+      if (l->host >= 0 || !counts(w, l) || isnan(l->us[k]) || !all_seen(w, l)) continue;
       x[n++] = l->us[k] / l->quiet_us;
       all |= l->n_ranks == judged;
     }
@@ -114,12 +123,24 @@ static float noise_of(const float *x, uint32_t bins, float *scratch) {
 }
 
 /*
- * Not all of its ranks have logs: who is missing may be the last to come, and then what looks like a transfer
- * is waiting.
+ * A transfer is the least of its ranks' durations, so wrong stamps make it shorter, the more ranks begin it
+ * together. Where one rank is the last one all the time its duration alone is left, and looks long beside
+ * that: by as much as stamps are off. Returns by how much a transfer has to be longer, in us.
  */
-static bool all_seen(const struct work *w, const struct ni_blame_link *l) {
-  const uint32_t all = l->from < 0 ? (uint32_t)w->b->s->comm[l->comm].n_ranks : 2;
-  return l->n_ranks >= all;
+static float least_us(const struct work *w, const struct ni_blame_link *l) {
+  float off = NI_CAUSE_LINK_LEAST_US;
+  for (uint32_t i = 0; i < l->n_ranks; i++) {
+    const uint32_t rank = l->rank[i];
+    bool late = false;
+    for (uint32_t k = 0; k < w->out->n && !late; k++) {
+      const struct ni_cause *c = &w->out->item[k];
+      const bool own = c->kind == NI_FIND_LATE_RANK || c->kind == NI_FIND_UNEVEN ||
+                       c->kind == NI_FIND_THROTTLING;
+      late = own && c->level == NI_LEVEL_RANK && c->of == rank;
+    }
+    if (late) off = fmaxf(off, w->b->rank[rank].overlap_us);
+  }
+  return off;
 }
 
 /*
@@ -129,7 +150,7 @@ static bool all_seen(const struct work *w, const struct ni_blame_link *l) {
 static bool stands_out(const struct work *w, const struct ni_blame_link *l, double sum, uint32_t n,
                        float noise) {
   const double mean = sum / n;
-  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_LINK - 1 || mean * l->usual_us < NI_CAUSE_LINK_LEAST_US)
+  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_LINK - 1 || mean * l->usual_us < least_us(w, l))
     return false;
   if (mean < NI_CAUSE_SIGMA * noise / sqrt(n)) return false;
   return sum >= NI_CAUSE_LINK_OF_RUN * w->b->bins || (mean >= NI_CAUSE_DROP && sum >= NI_CAUSE_DROPS);

@@ -296,6 +296,7 @@ static bool of_class(const struct own *w, uint32_t rank, uint32_t cls) { return 
 struct hosted {
   uint32_t there, n, launched, elsewhere, n_elsewhere, from, to;
   float sum, share, of_gaps, most;
+  struct ni_lead lead;         /* sums */
 };
 
 static struct hosted look_at_host(const struct own *w, uint32_t h, bool (*belongs)(const struct own *, uint32_t, uint32_t)) {
@@ -318,6 +319,8 @@ static struct hosted look_at_host(const struct own *w, uint32_t h, bool (*belong
     x.most = fmaxf(x.most, l->excess_us);
     x.share += l->share;
     x.of_gaps += l->of_gaps;
+    x.lead.part += l->lead.part;
+    x.lead.apart += l->lead.apart;
     x.n++;
   }
   return x;
@@ -368,6 +371,7 @@ static int name_hosts(struct own *w, struct ni_causes *out, bool (*belongs)(cons
     c->of_gaps = x.of_gaps / (float)x.n;
     c->launch = launch;
     c->rest = belongs == late_on;
+    if (belongs == late_on) c->lead = (struct ni_lead){x.lead.part / (float)x.n, x.lead.apart / (float)x.n};
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (ni_blame_host(b, i) == h) c->rest &= b->rank[i].n_slots <= 1;
     c->alike = b->n_ranks;

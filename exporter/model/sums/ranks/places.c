@@ -154,27 +154,62 @@ void ni_places_take(struct ni_places *x, const struct ni_blame_op *op, uint32_t 
   end[0] = (struct ni_place_end){op->end_ns, (int64_t)(NI_PLACE_DRIFT * (double)(op->end_ns - op->start_ns)), at};
 }
 
+/* So many operations of a slot that begin before the last one of another has ended; of these by less than half. */
+struct followed {
+  uint32_t over, little;
+};
+
+enum { FOLLOWED_MIN = 8 };
+#define FOLLOWED 0.8 /* of them by less than half: the one follows the other, and stamps are off */
+
+static int64_t length_of(const struct ni_blame_op *op) { return op->end_ns - op->start_ns; }
+
 /*
- * By how much stamps of back-to-back kernels overlap: nineteen in twenty of those that do, of collectives of one communicator in their order.
- * What overlaps by half of the shorter one and more are calls that NCCL has put into one kernel.
+ * By how much an operation begins before an earlier one has ended. 0: not at all, or by half of the shorter
+ * one and more.
+ */
+static int64_t little_overlap(const struct ni_blame_op *last, const struct ni_blame_op *op) {
+  const int64_t overlap = last->end_ns - op->start_ns, mine = length_of(op), theirs = length_of(last);
+  return overlap > 0 && overlap * 2 < (mine < theirs ? mine : theirs) ? overlap : 0;
+}
+
+static bool follows(const struct ni_blame_rank *o, const struct followed *f, uint32_t of, uint32_t slot) {
+  if (of == slot) return o->slot[slot].kind == NI_BLAME_COLL;
+  return f->over >= FOLLOWED_MIN && f->little >= FOLLOWED * f->over;
+}
+
+/*
+ * By how much stamps of back-to-back kernels overlap: nineteen in twenty of those that do. Collectives of one
+ * communicator follow each other in any case. Of two slots one follows the other where its operations hardly
+ * ever begin long before the other's end: what runs beside begins anywhere in it. What overlaps by half of
+ * the shorter one and more are calls that NCCL has put into one kernel.
  */
 static int find_overlap(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
-  const struct ni_blame_op *before[NI_BLAME_SLOTS] = {NULL};
-  float *over = malloc((n + 1) * sizeof *over);
-  size_t m = 0;
-  if (!over) return -ENOMEM;
-  for (size_t i = 0; i < n; i++, op++) {
-    const struct ni_blame_op *last = before[op->slot];
-    before[op->slot] = op;
-    if (!last || x->out->slot[op->slot].kind != NI_BLAME_COLL) continue;
-    int64_t overlap = last->end_ns - op->start_ns;
-    int64_t mine = op->end_ns - op->start_ns, theirs = last->end_ns - last->start_ns;
-    if (overlap > 0 && overlap * 2 < (mine < theirs ? mine : theirs)) over[m++] = (float)overlap;
+  const uint32_t slots = x->out->n_slots;
+  struct followed *pair = calloc((size_t)slots * slots + 1, sizeof *pair);
+  float *over = NULL;
+  size_t m = 0, all = 0;
+  for (int pass = 0; pair && pass < 2; pass++) {
+    const struct ni_blame_op *before[NI_BLAME_SLOTS] = {NULL};
+    for (uint32_t i = 0; pass == 1 && i < slots * slots; i++) all += pair[i].little;
+    if (pass == 1 && !(over = malloc((all + 1) * sizeof *over))) break;
+    for (size_t i = 0; i < n; i++) {
+      for (uint32_t k = 0; k < slots; k++) {
+        struct followed *f = &pair[k * slots + op[i].slot];
+        if (!before[k] || before[k]->end_ns <= op[i].start_ns) continue;
+        const int64_t overlap = little_overlap(before[k], &op[i]);
+        if (pass == 0) f->over++, f->little += overlap > 0;
+        else if (overlap > 0 && follows(x->out, f, k, op[i].slot)) over[m++] = (float)overlap;
+      }
+      before[op[i].slot] = &op[i];
+    }
   }
-  float most = m ? ni_blame_quantile(over, m, 0.95) : 0;
+  const bool had_room = over != NULL;
+  const float most = m ? ni_blame_quantile(over, m, 0.95) : 0;
+  free(pair);
   free(over);
   x->overlap_ns = (int64_t)fminf(fmaxf(most, (float)NI_PLACE_OVERLAP_LEAST_NS), (float)NI_PLACE_OVERLAP_MOST_NS);
-  return 0;
+  return had_room ? 0 : -ENOMEM;
 }
 
 /* Which slots run beside: while an operation of theirs runs, operations of another one begin, more often (for each of theirs) than the
@@ -256,7 +291,7 @@ static int find_usual(struct ni_places *x, const struct ni_blame_op *op, size_t 
     struct ni_place_key *k = &x->key[i];
     if (!k->name) continue;
     ni_usual_find(&k->usual, gap + (size_t)of[i] * slots, k->steady, slots, ni_place_slot(k),
-                  (k->name - 1) % NI_PLACE_POSITIONS == 0);
+                  (k->name - 1) % NI_PLACE_POSITIONS == 0, (float)x->overlap_ns / 1e3f);
     if (x->inner[ni_place_slot(k)] && k->usual.steady) steady += k->usual.us;
     if (x->inner[ni_place_slot(k)] && k->usual.alone) alone += k->usual.us;
     k->n = k->steady = 0;

@@ -97,10 +97,16 @@ def about(truth, culprit, finding):
     return out
 
 
+def drawn_uneven(truth, finding):
+    """Experts that get more in all steps are weather: a note that says so is true, and accuses nobody."""
+    return finding["kind"] == "uneven_work" and (truth.get("weather") or {}).get("experts", 0) >= 0.04 \
+        and not any(matches(finding, c) for c in truth["culprits"])
+
+
 def judge(truth, summary):
     """The outcome of a job, as a dict of plain values."""
-    said = findings(summary)
     culprits = truth["culprits"]
+    said = [f for f in findings(summary) if not drawn_uneven(truth, f)]
     accused = [f for f in said if f["kind"] != "undecided" or not culprits]
     best = [[matches(f, c) for c in culprits] for f in accused]
     # A note accuses nobody; in a job without a cause that nothing can be told is said of somebody all the

@@ -1,10 +1,10 @@
 /*
  * What stands out, in sentences: the one judgement that terminal, summary.json and page show.
  *
- * Ranks that are late are told by the durations of one operation on all ranks, so a slow link does not make them. A
- * slow link or host is told by transfer times (the shortest duration over the ranks), which are free of waiting, so a
- * late rank does not make them; only communicators that did the same work are compared. What neither shows, but makes
- * all of a host's bandwidths low, is told last.
+ * Ranks that are late are told by the durations of one operation on all ranks, so a slow link does not make
+ * them. A slow link or host is told by transfer times (the shortest duration over the ranks), which are free
+ * of waiting, so a late rank does not make them; only communicators that did the same work are compared. What
+ * neither shows, but makes all of a host's bandwidths low, is told last.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,19 +23,25 @@
 
 #define ALIKE 0.02 /* operations and bytes of communicators that did the same work differ by no more */
 
-const char *const ni_finding_names[NI_FIND_KINDS] = {"late_rank",   "slow_communicator", "slow_host",  "rank_pauses",  "slow_nvlink", "slow_nic",
-                                                     "slow_pair",   "slow_stage",        "congestion", "uneven_work",  "periodic_work",
-                                                     "throttling",  "undecided",         "flapping_link"};
+const char *const ni_finding_names[NI_FIND_KINDS] = {
+    "late_rank",     "slow_communicator", "slow_host",  "rank_pauses",  "slow_nvlink",
+    "slow_nic",      "slow_pair",         "slow_stage", "congestion",   "uneven_work",
+    "periodic_work", "throttling",        "undecided",  "flapping_link"};
 
 const char *ni_findings_rules(const struct ni_summary *s, char out[320]) {
   if (s->by_own_time)
-    snprintf(out, 320, "what ranks do between operations and how long transfers take is compared with those of the same work; "
+    snprintf(out, 320,
+             "what ranks do between operations and how long transfers take is compared with those of the "
+             "same work; "
              "a cost is what the run would save without it");
-  else snprintf(out, 320,
-           "a rank is named when it was late (below 80 %% of its peers' median) in %.0f %% or more of its operations, and twice as often "
-           "as the median rank; a communicator or host when its transfer time is above %.2f times that of those that did the same "
-           "work; a host when its bandwidth is below %.0f %% of the median",
-           100 * NI_FIND_LATE_SHARE, NI_FIND_TRANSFER, 100 * NI_FIND_BUSBW);
+  else
+    snprintf(out, 320,
+             "a rank is named when it was late (below 80 %% of its peers' median) in %.0f %% or more of its "
+             "operations, and twice as often "
+             "as the median rank; a communicator or host when its transfer time is above %.2f times that of "
+             "those that did the same "
+             "work; a host when its bandwidth is below %.0f %% of the median",
+             100 * NI_FIND_LATE_SHARE, NI_FIND_TRANSFER, 100 * NI_FIND_BUSBW);
   return out;
 }
 
@@ -46,8 +52,16 @@ struct list {
 
 static struct ni_finding *add(struct list *l, enum ni_finding_kind kind, uint32_t of) {
   if (!ni_array_room(l->item, l->n, l->cap)) return NULL;
-  l->item[l->n] = (struct ni_finding){.kind = kind, .of = of, .other = UINT32_MAX, .low_us = NAN, .high_us = NAN, .from_step = -1, .to_step = -1,
-                                     .level = kind == NI_FIND_LATE_RANK ? NI_LEVEL_RANK : kind == NI_FIND_SLOW_COMM ? NI_LEVEL_COMM : NI_LEVEL_HOST};
+  l->item[l->n] = (struct ni_finding){.kind = kind,
+                                      .of = of,
+                                      .other = UINT32_MAX,
+                                      .low_us = NAN,
+                                      .high_us = NAN,
+                                      .from_step = -1,
+                                      .to_step = -1,
+                                      .level = kind == NI_FIND_LATE_RANK   ? NI_LEVEL_RANK
+                                               : kind == NI_FIND_SLOW_COMM ? NI_LEVEL_COMM
+                                                                           : NI_LEVEL_HOST};
   return &l->item[l->n++];
 }
 
@@ -55,7 +69,10 @@ static NI_ORDER_OF(by_number, double)
 
 static double late_share(const struct ni_process *p) { return (double)p->late / (double)p->compared; }
 
-/* In which part of its operations the median rank was late (of an even number: the lower one); 0 without ranks. */
+/*
+ * In which part of its operations the median rank was late (of an even number: the lower one); 0 without
+ * ranks.
+ */
 static int median_late_share(const struct ni_summary *s, double *out) {
   double *share = malloc((s->n_processes + 1) * sizeof *share);
   size_t n = 0;
@@ -69,8 +86,8 @@ static int median_late_share(const struct ni_summary *s, double *out) {
 }
 
 /*
- * What a late rank cost each of its peers is a sum over operations. Those of several streams run at the same time, so it can
- * be more than the run is long: nobody waited for that long, and it is not said.
+ * What a late rank cost each of its peers is a sum over operations. Those of several streams run at the same
+ * time, so it can be more than the run is long: nobody waited for that long, and it is not said.
  */
 static const char *waited_text(const struct ni_summary *s, double us, const char *whose, char out[112]) {
   char time[32];
@@ -88,8 +105,8 @@ static bool came_late(const struct ni_process *p) {
 #define STANDS_OUT 2.0 /* times the loss by any other rank: it stands out among many that come late */
 
 /*
- * Somebody is the last one in any job. Where a quarter of the ranks and more come late to many operations, on more than one host, who of them
- * is to blame cannot be told from durations, unless one stands out.
+ * Somebody is the last one in any job. Where a quarter of the ranks and more come late to many operations, on
+ * more than one host, who of them is to blame cannot be told from durations, unless one stands out.
  */
 static bool many_came_late(const struct ni_summary *s) {
   uint32_t late = 0, compared = 0, host = UINT32_MAX;
@@ -118,7 +135,8 @@ static int late_ranks(const struct ni_summary *s, struct list *out, bool *explai
     char host[81], gpu[24] = "", waited[112], ranks[48];
     if (!came_late(p)) continue;
     explained[p->host] = true;
-    if ((many && !stands_out(s, p)) || late_share(p) < 2 * s->late_share_median) continue; /* so are all the others: it does not stand out */
+    if ((many && !stands_out(s, p)) || late_share(p) < 2 * s->late_share_median)
+      continue; /* so are all the others: it does not stand out */
     struct ni_finding *f = add(out, NI_FIND_LATE_RANK, i);
     if (!f) return -ENOMEM;
     f->compared = p->compared;
@@ -143,7 +161,9 @@ static int late_ranks(const struct ni_summary *s, struct list *out, bool *explai
 
 const char *ni_finding_of_all(const struct ni_summary *s, char out[128]) {
   if (s->late_share_median < NI_FIND_LATE_SHARE) return NULL;
-  snprintf(out, 128, "half of the ranks came late to %.0f %% or more of their operations: uneven work or busy hosts everywhere",
+  snprintf(out, 128,
+           "half of the ranks came late to %.0f %% or more of their operations: uneven work or busy hosts "
+           "everywhere",
            100 * s->late_share_median);
   return out;
 }
@@ -190,9 +210,11 @@ const char *ni_cost_text(const struct ni_summary *s, char out[320]) {
   const struct ni_cost *c = &s->cost;
   char t[5][32], pauses[56] = "", without[72] = "";
   if (!c->known) return NULL;
-  if (c->pauses > 0) snprintf(pauses, sizeof pauses, ", %s pauses", ni_duration_text(c->pauses * c->run_us, t[3]));
+  if (c->pauses > 0)
+    snprintf(pauses, sizeof pauses, ", %s pauses", ni_duration_text(c->pauses * c->run_us, t[3]));
   size_t replayed = 0; /* what waits alone tell is not in the replay */
-  for (size_t i = 0; i < s->n_findings; i++) replayed += !s->finding[i].by_waits && s->finding[i].kind != NI_FIND_UNDECIDED;
+  for (size_t i = 0; i < s->n_findings; i++)
+    replayed += !s->finding[i].by_waits && s->finding[i].kind != NI_FIND_UNDECIDED;
   if (replayed)
     snprintf(without, sizeof without, "; without %s %s",
              ni_plural(replayed, "this finding", "these findings"),
@@ -220,13 +242,15 @@ const char *ni_steps_text(const struct ni_summary *s, char out[320]) {
   double us[3];
   char t[3][32];
   if (!ni_steps_us(s, us)) return NULL;
-  int n = snprintf(out, 320, "%u %s of %s (p10 %s, p90 %s)", s->n_steps, ni_plural(s->n_steps, "step", "steps"),
-                   ni_duration_text(us[1], t[1]), ni_duration_text(us[0], t[0]), ni_duration_text(us[2], t[2]));
+  int n =
+      snprintf(out, 320, "%u %s of %s (p10 %s, p90 %s)", s->n_steps, ni_plural(s->n_steps, "step", "steps"),
+               ni_duration_text(us[1], t[1]), ni_duration_text(us[0], t[0]), ni_duration_text(us[2], t[2]));
   if (*s->step_mark) snprintf(out + n, 320 - (size_t)n, ", marked by %s", s->step_mark);
   return out;
 }
 
-struct work {                /* of one communicator, as far as transfer_ns goes: records without a kernel's time are in none */
+struct work { /* of one communicator, as far as transfer_ns goes: records without a kernel's time are in none
+               */
   uint32_t comm;
   int type, n_ranks;
   double operations, bytes, transfer_ns;
@@ -246,7 +270,8 @@ static double usual_transfer(const struct work *w, size_t n, double *scratch) {
 }
 
 static bool same_work(const struct work *a, const struct work *b) {
-  return a->type == b->type && a->n_ranks == b->n_ranks && b->operations - a->operations <= ALIKE * b->operations &&
+  return a->type == b->type && a->n_ranks == b->n_ranks &&
+         b->operations - a->operations <= ALIKE * b->operations &&
          fabs(b->bytes - a->bytes) <= ALIKE * fmax(a->bytes, b->bytes);
 }
 
@@ -261,8 +286,8 @@ struct slow_host { /* communicators within one host that are slow */
   size_t alike;
 };
 
-static int slow_comm(const struct ni_summary *s, const struct work *w, double usual, size_t alike, struct slow_host *h,
-                     struct list *out) {
+static int slow_comm(const struct ni_summary *s, const struct work *w, double usual, size_t alike,
+                     struct slow_host *h, struct list *out) {
   const struct ni_comm_row *c = &s->comm[w->comm];
   double factor = w->transfer_ns / usual, lost = (w->transfer_ns - usual) / 1e3;
   if (c->one_host >= 0) {
@@ -295,7 +320,8 @@ static int slow_comms(const struct ni_summary *s, struct slow_host *hosts, struc
   for (uint32_t i = 0; e == 0 && i < s->n_comms; i++) {
     const struct ni_comm_row *c = &s->comm[i];
     if (c->n_ranks > 1 && c->transfer_ns > 0)
-      w[n++] = (struct work){i, (int)c->type, c->n_ranks, (double)c->timed, (double)c->timed_bytes, c->transfer_ns};
+      w[n++] = (struct work){
+          i, (int)c->type, c->n_ranks, (double)c->timed, (double)c->timed_bytes, c->transfer_ns};
   }
   if (n) qsort(w, n, sizeof *w, by_shape);
   /* Neighbours that did the same work as the first of them. */

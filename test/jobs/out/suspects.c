@@ -97,8 +97,27 @@ static bool shown(const struct nj_job *job, const struct nj_fault *f) {
   return !(f->kind == NJ_STAGE && w->no_p2p);
 }
 
+/*
+ * It is recorded, and so that its transfers are known. A transfer is what both sides have in common: of
+ * messages that were sampled each side kept others.
+ */
 static bool seen(const struct nj_job *job, const struct nj_comm *c) {
-  return !job->unrecorded[c - job->comm] && !(messages(job, c) && job->weather.no_p2p);
+  const bool kept = !job->weather.no_p2p && job->weather.sample < 2;
+  return !job->unrecorded[c - job->comm] && (kept || !messages(job, c));
+}
+
+/*
+ * Of congestion: transfers between hosts of which it is known that nobody was late to them. One of whose ranks
+ * has no log may be that one's.
+ */
+static bool crossing_seen(const struct nj_job *job) {
+  for (int k = 0; k < job->n_comms; k++) {
+    const struct nj_comm *c = &job->comm[k];
+    bool all = seen(job, c) && c->n_hosts > 1 && !(c->role == 'w' && job->tp > 1);
+    for (int i = 0; i < c->n && !messages(job, c); i++) all = all && !job->missing[c->rank[i]];
+    if (all) return true;
+  }
+  return false;
 }
 
 bool nj_identifiable(const struct nj_job *job, const struct nj_fault *f) {
@@ -106,8 +125,11 @@ bool nj_identifiable(const struct nj_job *job, const struct nj_fault *f) {
   bool other = false, any = false;
   /* Nobody is to blame for what all do at once; irregular requests promise nothing. */
   if (f->kind == NJ_EVALUATION || f->kind == NJ_INFERENCE) return false;
-  if (f->period && job->steps / f->period < 3) return false;
-  if (f->thing == NJ_STAGE || f->thing == NJ_CPU || f->thing == NJ_CONGESTION) return true;
+  /* Of fewer than three the operation that the others waited in is in the logs. */
+  const int sample = job->weather.sample > 1 ? job->weather.sample : 1;
+  if (f->period && job->steps / f->period / sample < 3) return false;
+  if (f->thing == NJ_CONGESTION) return crossing_seen(job);
+  if (f->thing == NJ_STAGE || f->thing == NJ_CPU) return true;
   if (f->thing == NJ_NVLINK) {
     for (int k = 0; k < job->n_comms; k++)
       any = any || (seen(job, &job->comm[k]) && crosses(job, &job->comm[k], f));

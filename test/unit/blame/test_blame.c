@@ -27,7 +27,7 @@ static struct ni_usual usual_of(uint32_t n, uint32_t alone) {
   float gap[20][2];
   struct ni_usual u;
   for (uint32_t i = 0; i < n; i++) gap[i][0] = 1000 + (float)(i % 3), gap[i][1] = i < alone ? INFINITY : (float)(100 + i * 37 % 400);
-  ni_usual_find(&u, gap[0], n, 2, 0, false);
+  ni_usual_find(&u, gap[0], n, 2, 0, false, 2);
   return u;
 }
 
@@ -257,6 +257,7 @@ struct two {
   struct ni_blame b;
   struct ni_summary s;
   struct ni_comm_row comm;
+  struct ni_process process;
   struct ni_blame_rank rank[2];
   struct ni_blame_slot slot;
   struct ni_blame_link link;
@@ -268,7 +269,7 @@ struct two {
 
 static struct two *new_two(enum ni_finding_kind kind, uint32_t item) {
   struct two *t = calloc(1, sizeof *t);
-  t->s = (struct ni_summary){.comm = &t->comm, .n_comms = 1};
+  t->s = (struct ni_summary){.comm = &t->comm, .n_comms = 1, .process = &t->process, .n_hosts = 1};
   t->b = (struct ni_blame){.s = &t->s,
                            .rank = t->rank,
                            .n_ranks = 2,

@@ -189,6 +189,7 @@ static int add_rank(struct ni_blame *b, struct ni_blame_link *l, uint32_t rank, 
   }
   if (!ni_array_exact(&l->rank, &cap, l->n_ranks + 1, sizeof *l->rank)) return -ENOMEM;
   l->host = l->n_ranks == 0 || l->host == (int32_t)ni_blame_host(b, rank) ? (int32_t)ni_blame_host(b, rank) : -1;
+  if (l->n_ranks == 0) l->shape = s->shape;
   l->rank[l->n_ranks++] = rank;
   double per_op = s->ops ? (double)s->bytes / (double)s->ops : 0, per_step = (double)s->ops / o->n_steps;
   if (per_op > l->bytes) l->bytes = per_op;
@@ -223,9 +224,26 @@ static int links(struct ni_blame *b) {
 
 static bool near(double a, double b) { return fabs(a - b) <= NI_BLAME_ALIKE * fmax(a, b); }
 
+/* Stages differ in the number of their layers: what they send for each of them takes as long. */
+#define AS_OFTEN 2.0
+
+static bool as_often(const struct ni_blame_link *x, const struct ni_blame_link *y) {
+  if (near(x->per_step, y->per_step)) return true;
+  const double more = fmax(x->per_step, y->per_step), less = fmin(x->per_step, y->per_step);
+  return x->from < 0 && x->shape == y->shape && more <= AS_OFTEN * less;
+}
+
+/*
+ * A message to the next stage is sent and waited for in another place of the step than one back, so what both
+ * sides have in common of it is another length.
+ */
+static bool same_way(const struct ni_blame_link *x, const struct ni_blame_link *y) {
+  return (x->from < 0) == (y->from < 0) && (x->from < x->to) == (y->from < y->to);
+}
+
 static bool same_link(const struct ni_blame *b, const struct ni_blame_link *x, const struct ni_blame_link *y) {
-  return b->s->comm[x->comm].n_ranks == b->s->comm[y->comm].n_ranks && (x->from < 0) == (y->from < 0) && (x->host < 0) == (y->host < 0) &&
-         near(x->bytes, y->bytes) && near(x->per_step, y->per_step);
+  return b->s->comm[x->comm].n_ranks == b->s->comm[y->comm].n_ranks && same_way(x, y) &&
+         (x->host < 0) == (y->host < 0) && near(x->bytes, y->bytes) && as_often(x, y);
 }
 
 /* Its mean over the bins, and how far the lower quartile of its like is from it. */

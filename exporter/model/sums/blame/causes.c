@@ -38,13 +38,17 @@ enum { LENGTHS_OF = 64, AROUND = 32, AROUND_MIN = 8 };
 
 /* us[k]: how long bin k took; NAN: not known. The first and the last ones are not whole. */
 static void bin_lengths(const struct ni_blame *b, float *us) {
-  const uint32_t every = b->n_ranks / LENGTHS_OF + 1;
+  uint32_t judged = 0; /* the other ranks are of another run in the folder */
+  for (uint32_t r = 0; r < b->n_ranks; r++) judged += b->rank[r].judged;
+  const uint32_t every = judged / LENGTHS_OF + 1;
   float of[LENGTHS_OF + 1];
   for (uint32_t k = 0; k < b->bins; k++) {
+    uint32_t number = 0;
     size_t n = 0;
     us[k] = NAN;
-    for (uint32_t r = 0; r < b->n_ranks && k > 0 && k + 2 < b->bins && n < LENGTHS_OF; r += every) {
-      const struct ni_blame_cell *here = b->rank[r].judged ? ni_blame_cell_at(b, r, k) : NULL;
+    for (uint32_t r = 0; r < b->n_ranks && k > 0 && k + 2 < b->bins && n < LENGTHS_OF; r++) {
+      if (!b->rank[r].judged || number++ % every) continue;
+      const struct ni_blame_cell *here = ni_blame_cell_at(b, r, k);
       const struct ni_blame_cell *next = here ? ni_blame_cell_at(b, r, k + 1) : NULL;
       if (next) of[n++] = (float)(next->start_ns - here->start_ns) / 1e3f;
     }
@@ -83,6 +87,7 @@ static double usual_around(const struct clocked *w, uint32_t from, uint32_t to, 
 static void clock_cost(const struct clocked *w, struct ni_cause *c) {
   const uint32_t bins = w->b->bins;
   double sum = 0, squares = 0;
+  uint32_t seen = 0;
   for (uint32_t k = c->from ? c->from - 1 : 0, to; k <= c->to && k < bins; k = to) {
     to = k + 1;
     bool near = ni_cause_at(c, k) || ni_cause_at(c, k + 1);
@@ -94,9 +99,11 @@ static void clock_cost(const struct clocked *w, struct ni_cause *c) {
       /* beside it another one is at work */
       if (isnan(w->us[i]) || isnan(usual) || (w->causes[i] && !ni_cause_at(c, i))) continue;
       sum += w->us[i] - usual;
+      seen++;
       squares += apart * apart;
     }
   }
+  c->not_clocked = seen == 0;
   const double doubt = sqrt(squares) + 0.1 * fabs(sum);
   c->cost_us = fmax(0, sum);
   c->low_us = fmax(0, sum - doubt);

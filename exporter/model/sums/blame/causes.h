@@ -41,10 +41,11 @@
 /* times what half of its like have in bins that are as long: bursts are no chance */
 #define NI_CAUSE_BURSTS 6.0f
 /* of the run: what costs less is not named: chance and the pace of a healthy job do as much, */
-#define NI_CAUSE_COST 3e-3
+#define NI_CAUSE_COST 5e-3
 #define NI_CAUSE_LINK_COST 1e-3    /* of links less than this, */
 #define NI_CAUSE_LINK_SMALL 0.15f  /* and where they take less than that longer */
-#define NI_CAUSE_LINK_SMALL_COST 4e-3 /* less than this, */
+/* less than this; so is a communicator of which nothing says whose link it is: there are many of them, */
+#define NI_CAUSE_LINK_SMALL_COST 4e-3
 #define NI_CAUSE_SMALL_COST 6e-3   /* of ranks less than this unless they take NI_CAUSE_SMALL longer, */
 #define NI_CAUSE_SMALL 0.05f
 #define NI_CAUSE_ONCE_COST 1e-2    /* where the replay saw one block of steps alone (a thousand ranks for a few steps): what it says is chance, */
@@ -88,6 +89,7 @@ struct ni_cause {
   struct ni_lead lead;         /* of a late rank */
   uint32_t alike;              /* compared with so many */
   double cost_us, low_us, high_us; /* of the run */
+  bool not_clocked;            /* it comes and goes, but no steps without such causes are there */
 };
 
 struct ni_causes {

@@ -13,12 +13,13 @@
 #define LEAD_LEAST_US 20.0f
 #define LEAD_RISES 0.15f     /* the first of them beside their mean: it runs ahead all the time; */
 #define LEAD_FLAT 0.45f      /* not at all */
-#define ODD_LITTLE 0.02f     /* of half a step: times that are less say nothing about what a place waits for */
+#define ODD_LITTLE 0.02f /* of half a step: times that are less say nothing about what a place waits for */
 
 struct at_place {
   uint64_t at, name;
   uint32_t rank, order;
-  float usual_us, mean_us, times; /* times: what is usual for the class there; then: how much longer than that */
+  float usual_us, mean_us,
+      times; /* times: what is usual for the class there; then: how much longer than that */
 };
 static NI_ORDER_BY(by_place, struct at_place, at, usual_us, rank)
 static NI_ORDER_BY(by_order, struct at_place, rank, order)
@@ -43,8 +44,9 @@ static uint64_t most_wait_for(const struct at_place *at, size_t n) {
 }
 
 /*
- * Adds what the members take longer in one place. Where many are far longer or shorter there than they are elsewhere they wait for different
- * things, and cannot be compared; nor can one that is so and waits for something else than most.
+ * Adds what the members take longer in one place. Where many are far longer or shorter there than they are
+ * elsewhere they wait for different things, and cannot be compared; nor can one that is so and waits for
+ * something else than most.
  */
 static float add_place(struct at_place *at, size_t n, float little, const float *middle, float *over) {
   const float usual = at[n == 2 ? 0 : (n - 1) / 4].usual_us;
@@ -56,14 +58,16 @@ static float add_place(struct at_place *at, size_t n, float little, const float 
       bool is_odd = !(beside <= ODD_PLACE && beside * ODD_PLACE >= 1);
       if (pass == 0 && (odd += is_odd) * 4 > n) return 0;
       if (pass == 1) at[i].times = at[i].mean_us - at[n == 2 ? 0 : (n - 1) / 4].mean_us;
-      if (pass == 1 && !(is_odd && at[i].name != name)) over[at[i].rank] = (isnan(over[at[i].rank]) ? 0 : over[at[i].rank]) + at[i].usual_us - usual;
+      if (pass == 1 && !(is_odd && at[i].name != name))
+        over[at[i].rank] = (isnan(over[at[i].rank]) ? 0 : over[at[i].rank]) + at[i].usual_us - usual;
     }
   return usual;
 }
 
 /*
- * Where one communicator is all a rank has and it computes while operations run, others get ahead of a late one from place to place until they
- * wait for an operation; each gap is longer by all of that. Then it is late by the longest of these, not by their sum. at: of a rank, in order.
+ * Where one communicator is all a rank has and it computes while operations run, others get ahead of a late
+ * one from place to place until they wait for an operation; each gap is longer by all of that. Then it is
+ * late by the longest of these, not by their sum. at: of a rank, in order.
  */
 static struct ni_lead lead_of(const struct at_place *at, size_t n) {
   float most = 0, first = 0;
@@ -77,14 +81,16 @@ static struct ni_lead lead_of(const struct at_place *at, size_t n) {
   }
   if (longer < 4) return (struct ni_lead){1, 1};
   float rise = first * (float)longer / (float)sum;
-  return (struct ni_lead){(float)(most / sum), fminf(1, fmaxf(0, (rise - LEAD_RISES) / (LEAD_FLAT - LEAD_RISES)))};
+  return (struct ni_lead){(float)(most / sum),
+                          fminf(1, fmaxf(0, (rise - LEAD_RISES) / (LEAD_FLAT - LEAD_RISES)))};
 }
 
 int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   size_t n = 0, all = 0;
   for (uint32_t i = 0; i < w->n; i++) all += b->rank[w->member[i]].n_places;
   struct at_place *at = malloc((all + 1) * sizeof *at);
-  float *middle = malloc(((size_t)b->n_ranks + 1) * sizeof *middle), *step_us = malloc((w->n + 1) * sizeof *step_us);
+  float *middle = malloc(((size_t)b->n_ranks + 1) * sizeof *middle),
+        *step_us = malloc((w->n + 1) * sizeof *step_us);
   if (!at || !middle || !step_us) {
     free(at);
     free(middle);
@@ -117,13 +123,15 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   w->level_us = 0;
   for (size_t from = 0, to; from < n; from = to) {
     to = place_end(at, n, from);
-    if (to - from >= 2 && (to - from) * 2 >= (size_t)w->n) w->level_us += add_place(at + from, to - from, little, middle, w->over_us);
+    if (to - from >= 2 && (to - from) * 2 >= (size_t)w->n)
+      w->level_us += add_place(at + from, to - from, little, middle, w->over_us);
   }
   w->of_us = fmaxf(w->level_us, w->of_us);
   qsort(at, n, sizeof *at, by_order);
   for (size_t from = 0, to; from < n; from = to) {
     for (to = from; to < n && at[to].rank == at[from].rank; to++) {}
-    w->lead[at[from].rank] = b->rank[at[from].rank].n_slots == 1 ? lead_of(at + from, to - from) : (struct ni_lead){1, 1};
+    w->lead[at[from].rank] =
+        b->rank[at[from].rank].n_slots == 1 ? lead_of(at + from, to - from) : (struct ni_lead){1, 1};
   }
   free(at);
   free(middle);
@@ -132,15 +140,17 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
 }
 
 /*
- * Stages do not have the same places: one has more layers than the other, and the first and the last one do something besides. But a layer
- * computes as long in one stage as in another. So the times between operations of one stage, all of them by one factor, are found again
- * in the other, and the factor under which most of the time is found again says how much longer the stage computes. Each time is found once
- * only: a layer that takes 1.2 times as long forward as backward does not make its stage 1.2 times as long.
+ * Stages do not have the same places: one has more layers than the other, and the first and the last one do
+ * something besides. But a layer computes as long in one stage as in another. So the times between operations
+ * of one stage, all of them by one factor, are found again in the other, and the factor under which most of
+ * the time is found again says how much longer the stage computes. Each time is found once only: a layer that
+ * takes 1.2 times as long forward as backward does not make its stage 1.2 times as long.
  */
 enum { STAGE_PLACES = 32, STAGE_PLACES_MIN = 8 }; /* fewer places can agree by chance */
 #define STAGE_SAME 0.02f     /* times that differ by no more are the same; */
 #define STAGE_FOUND 0.7f     /* so much of both must be found again; */
-#define STAGE_AS_GOOD 0.85f  /* a factor half as far from one under which so much of that is found is the right one */
+#define STAGE_AS_GOOD \
+  0.85f /* a factor half as far from one under which so much of that is found is the right one */
 #define STAGE_MOST 2.0f      /* larger factors are other work */
 
 struct stage {
@@ -160,7 +170,8 @@ static int take_stage(const struct ni_blame_rank *o, float off, struct stage *s)
   if (!us) return -ENOMEM;
   uint32_t n = 0;
   for (uint32_t i = 0; i < o->n_places; i++)
-    if (!o->place[i].message) us[n++] = o->place[i].usual_us; /* before a message lie all layers of a stage, however many they are */
+    if (!o->place[i].message)
+      us[n++] = o->place[i].usual_us; /* before a message lie all layers of a stage, however many they are */
   qsort(us, n, sizeof *us, longer);
   s->n = n < STAGE_PLACES ? n : STAGE_PLACES;
   memcpy(s->us, us, s->n * sizeof *us);
@@ -190,7 +201,8 @@ static float found_again(const struct stage *x, const struct stage *y, float by)
 /* How much longer x computes than y; 1: as long, or they do other work. */
 static float times_longer(const struct stage *x, const struct stage *y) {
   if (x->n < STAGE_PLACES_MIN || y->n < STAGE_PLACES_MIN) return 1;
-  float best = 1, most = found_again(x, y, 1), right = INFINITY; /* right: the one nearest to 1 that is as good */
+  float best = 1, most = found_again(x, y, 1),
+        right = INFINITY; /* right: the one nearest to 1 that is as good */
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = 0; i < x->n; i++)
       for (uint32_t k = 0; k < y->n; k++) {
@@ -213,7 +225,8 @@ int ni_compare_stages(const struct ni_blame *b, const float *over_us, float *sha
   float *x = malloc((b->n_classes + 1) * sizeof *x);
   int e = stage && x ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    if (b->rank[i].cls != NI_BLAME_NONE) e = take_stage(&b->rank[i], fabsf(over_us[i]), &stage[b->rank[i].cls]);
+    if (b->rank[i].cls != NI_BLAME_NONE)
+      e = take_stage(&b->rank[i], fabsf(over_us[i]), &stage[b->rank[i].cls]);
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
     size_t n = 0;
     for (uint32_t k = 0; k < b->n_classes; k++)

@@ -56,6 +56,11 @@ static uint32_t block_of(const struct ni_blame_rank *o, size_t i) {
   return (o->sample[i].step + (uint32_t)o->shift) / NI_BLAME_BLOCK;
 }
 
+/* Begin of the rank's sample since the first operation of the first rank. */
+static double since_first(const struct ni_blame *b, uint32_t rank) {
+  return (double)(b->rank[rank].sample_ns - b->rank[0].first_ns) / 1e3;
+}
+
 /* t0: begin of the block, since sample_ns of the rank. */
 static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
   const struct ni_blame_rank *o = &g->b->rank[rank];
@@ -103,30 +108,59 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
   return 0;
 }
 
+/* The rank's part of the sample that is the block; us: from its first start to its last. */
+static double take_block(struct ni_graph_side *s, const struct ni_blame_rank *o, uint32_t block) {
+  double us = 0;
+  s->n = 0;
+  for (s->from = s->to; s->from < o->n_sample && block_of(o, s->from) < block; s->from++)
+    s->start_us += o->sample[s->from].after_us;
+  for (s->to = s->from; s->to < o->n_sample && block_of(o, s->to) == block; s->to++)
+    us += s->to > s->from ? o->sample[s->to].after_us : 0;
+  if (s->from < s->to) s->start_us += o->sample[s->from].after_us;
+  return us;
+}
+
+/*
+ * When the block begins on each host, in begin_us. All do the same steps at the same time, so a host that
+ * begins more than a block before or behind the first one has a clock that could not be compared (hosts that
+ * exchange messages alone): its own begin counts for it. For the others it is the earliest of theirs.
+ */
+static void find_begins(struct ni_graph *g, double block_us) {
+  const struct ni_blame *b = g->b;
+  double first = NAN, earliest = INFINITY;
+  for (uint32_t h = 0; h < b->s->n_hosts; h++) g->begin_us[h] = INFINITY;
+  for (uint32_t r = 0; r < b->n_ranks; r++) {
+    const struct ni_graph_side *s = &g->side[r];
+    if (!b->rank[r].judged || s->from >= s->to) continue;
+    double *begin = &g->begin_us[ni_blame_host(b, r)];
+    *begin = fmin(*begin, s->start_us + since_first(b, r));
+    if (isnan(first)) first = *begin;
+  }
+  for (uint32_t h = 0; h < b->s->n_hosts; h++)
+    if (fabs(g->begin_us[h] - first) <= block_us) earliest = fmin(earliest, g->begin_us[h]);
+  for (uint32_t h = 0; h < b->s->n_hosts; h++)
+    if (fabs(g->begin_us[h] - first) <= block_us) g->begin_us[h] = earliest;
+}
+
 int ni_graph_load(struct ni_graph *g, uint32_t block) {
   const struct ni_blame *b = g->b;
-  double t0 = INFINITY;
+  double block_us = 0;
   size_t nodes = 0;
   int e = 0;
   g->n_nodes = g->n_joins = 0;
   ni_index_free(&g->at);
   for (uint32_t r = 0; r < b->n_ranks; r++) {
-    const struct ni_blame_rank *o = &b->rank[r];
     struct ni_graph_side *s = &g->side[r];
     s->n = 0;
-    if (!o->judged) continue;
-    for (s->from = s->to; s->from < o->n_sample && block_of(o, s->from) < block; s->from++)
-      s->start_us += o->sample[s->from].after_us;
-    for (s->to = s->from; s->to < o->n_sample && block_of(o, s->to) == block; s->to++) {}
-    if (s->from < s->to) s->start_us += o->sample[s->from].after_us;
+    if (!b->rank[r].judged) continue;
+    block_us = fmax(block_us, take_block(s, &b->rank[r], block));
     nodes += s->to - s->from;
-    if (s->from < s->to) t0 = fmin(t0, s->start_us + (double)(o->sample_ns - b->rank[0].first_ns) / 1e3);
   }
+  find_begins(g, block_us);
   if (nodes > g->cap_nodes && !ni_array_exact(&g->node, &g->cap_nodes, nodes, sizeof *g->node))
     return -ENOMEM;
   for (uint32_t r = 0; e == 0 && r < b->n_ranks; r++)
-    if (b->rank[r].judged)
-      e = load_rank(g, r, t0 - (double)(b->rank[r].sample_ns - b->rank[0].first_ns) / 1e3);
+    if (b->rank[r].judged) e = load_rank(g, r, g->begin_us[ni_blame_host(b, r)] - since_first(b, r));
   return e < 0 ? e : g->n_nodes > 0;
 }
 
@@ -221,9 +255,10 @@ double ni_graph_run(struct ni_graph *g) {
 int ni_graph_begin(struct ni_graph *g, const struct ni_blame *b) {
   *g = (struct ni_graph){.b = b,
                          .side = calloc(b->n_ranks + 1, sizeof *g->side),
+                         .begin_us = malloc((b->s->n_hosts + 1) * sizeof *g->begin_us),
                          .stack = malloc((b->n_ranks + 1) * sizeof *g->stack),
                          .has_like = calloc(b->n_classes + 1, sizeof *g->has_like)};
-  return g->side && g->stack && g->has_like ? 0 : -ENOMEM;
+  return g->side && g->stack && g->begin_us && g->has_like ? 0 : -ENOMEM;
 }
 
 void ni_graph_rewind(struct ni_graph *g) { memset(g->side, 0, (g->b->n_ranks + 1) * sizeof *g->side); }
@@ -237,6 +272,7 @@ void ni_graph_free(struct ni_graph *g) {
   free(g->what);
   free(g->side);
   free(g->stack);
+  free(g->begin_us);
   free(g->same);
   free(g->has_like);
   free(g->spot);

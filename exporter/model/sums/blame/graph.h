@@ -84,6 +84,7 @@ struct ni_graph {
   struct ni_graph_join *join;
   struct ni_graph_what *what;  /* joins */
   struct ni_graph_side *side;  /* by rank */
+  double *begin_us;            /* of the block, on a host (find_begins()) */
   uint32_t *stack, n_nodes, n_joins, n_stack;
   /* the block's ranks state orders that contradict each other: its times mean nothing */
   bool torn;

@@ -1,7 +1,7 @@
 /*
- * Transfers: the fabric as a whole in some bins; then links slower than their like, put down to what all of them cross and
- * nothing that is as fast as usual does: a host's NVLink, a host's NICs, the NIC of one rank, the way between two hosts or two ranks,
- * else the communicator itself.
+ * Transfers: the fabric as a whole in some bins; then links slower than their like, put down to what all of
+ * them cross and nothing that is as fast as usual does: a host's NVLink, a host's NICs, the NIC of one rank,
+ * the way between two hosts or two ranks, else the communicator itself.
  */
 #include <errno.h>
 #include <math.h>
@@ -14,7 +14,9 @@
 
 enum state { UNKNOWN, FINE, SLOW, EXPLAINED };
 
-enum { SUSPECTS_MAX = 32 }; /* ranks of a link that are looked at one by one; each look goes through all links */
+enum {
+  SUSPECTS_MAX = 32
+}; /* ranks of a link that are looked at one by one; each look goes through all links */
 
 struct judged {
   uint8_t state;               /* enum state */
@@ -31,7 +33,8 @@ struct work {
 };
 
 static bool counts(const struct work *w, const struct ni_blame_link *l) {
-  return !isnan(l->mean_us) && l->n_ranks > 1 && l->mean_us * l->per_step >= NI_CAUSE_LINK_OF_STEP * w->step_us;
+  return !isnan(l->mean_us) && l->n_ranks > 1 &&
+         l->mean_us * l->per_step >= NI_CAUSE_LINK_OF_STEP * w->step_us;
 }
 
 /* Length of a usual step, by the ranks that were seen longest. */
@@ -43,6 +46,15 @@ static double step_us(const struct ni_blame *b) {
     if (us > best) best = us;
   }
   return best;
+}
+
+/*
+ * Not all of its ranks have logs: who is missing may be the last to come, and then what looks like a transfer
+ * is waiting.
+ */
+static bool all_seen(const struct work *w, const struct ni_blame_link *l) {
+  const uint32_t all = l->from < 0 ? (uint32_t)w->b->s->comm[l->comm].n_ranks : 2;
+  return l->n_ranks >= all;
 }
 
 /* Bins in which nearly all links across hosts are slower than they are themselves in quiet ones. */
@@ -62,7 +74,7 @@ static int crowded(struct work *w) {
     bool all = false;
     for (uint32_t i = 0; i < b->n_links; i++) {
       const struct ni_blame_link *l = &b->link[i];
-      if (l->host >= 0 || !counts(w, l) || isnan(l->us[k])) continue;
+      if (l->host >= 0 || !counts(w, l) || isnan(l->us[k]) || !all_seen(w, l)) continue;
       x[n++] = l->us[k] / l->quiet_us;
       all |= l->n_ranks == judged;
     }
@@ -114,12 +126,24 @@ static float noise_of(const float *x, uint32_t bins, float *scratch) {
 }
 
 /*
- * Not all of its ranks have logs: who is missing may be the last to come, and then what looks like a transfer
- * is waiting.
+ * A transfer is the least of its ranks' durations, so wrong stamps make it shorter, the more ranks begin it
+ * together. Where one rank is the last one all the time its duration alone is left, and looks long beside
+ * that: by as much as stamps are off. Returns by how much a transfer has to be longer, in us.
  */
-static bool all_seen(const struct work *w, const struct ni_blame_link *l) {
-  const uint32_t all = l->from < 0 ? (uint32_t)w->b->s->comm[l->comm].n_ranks : 2;
-  return l->n_ranks >= all;
+static float least_us(const struct work *w, const struct ni_blame_link *l) {
+  float off = NI_CAUSE_LINK_LEAST_US;
+  for (uint32_t i = 0; i < l->n_ranks; i++) {
+    const uint32_t rank = l->rank[i];
+    bool late = false;
+    for (uint32_t k = 0; k < w->out->n && !late; k++) {
+      const struct ni_cause *c = &w->out->item[k];
+      const bool own = c->kind == NI_FIND_LATE_RANK || c->kind == NI_FIND_UNEVEN ||
+                       c->kind == NI_FIND_THROTTLING;
+      late = own && c->level == NI_LEVEL_RANK && c->of == rank;
+    }
+    if (late) off = fmaxf(off, w->b->rank[rank].overlap_us);
+  }
+  return off;
 }
 
 /*
@@ -129,7 +153,7 @@ static bool all_seen(const struct work *w, const struct ni_blame_link *l) {
 static bool stands_out(const struct work *w, const struct ni_blame_link *l, double sum, uint32_t n,
                        float noise) {
   const double mean = sum / n;
-  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_LINK - 1 || mean * l->usual_us < NI_CAUSE_LINK_LEAST_US)
+  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_LINK - 1 || mean * l->usual_us < least_us(w, l))
     return false;
   if (mean < NI_CAUSE_SIGMA * noise / sqrt(n)) return false;
   return sum >= NI_CAUSE_LINK_OF_RUN * w->b->bins || (mean >= NI_CAUSE_DROP && sum >= NI_CAUSE_DROPS);
@@ -198,10 +222,13 @@ static bool crosses(const struct work *w, const struct suspect *s, uint32_t link
   bool local = l->host >= 0;
   if (s->kind == NI_FIND_SLOW_NVLINK) return local && l->host == (int32_t)s->of;
   if (s->level == NI_LEVEL_COMM) return link == s->of;
-  if (local) return s->kind == NI_FIND_SLOW_PAIR && s->level == NI_LEVEL_RANK && has_rank(l, s->of) && has_rank(l, s->other);
+  if (local)
+    return s->kind == NI_FIND_SLOW_PAIR && s->level == NI_LEVEL_RANK && has_rank(l, s->of) &&
+           has_rank(l, s->other);
   switch (s->level) {
     case NI_LEVEL_HOST:
-      return on_host(w->b, l, s->of) && (s->kind == NI_FIND_SLOW_NIC || s->other == NI_BLAME_NONE || on_host(w->b, l, s->other));
+      return on_host(w->b, l, s->of) &&
+             (s->kind == NI_FIND_SLOW_NIC || s->other == NI_BLAME_NONE || on_host(w->b, l, s->other));
     default: return has_rank(l, s->of) && (s->other == NI_BLAME_NONE || has_rank(l, s->other));
   }
 }
@@ -304,8 +331,12 @@ static int name(struct work *w, const struct suspect *s) {
   return find_drops(w, c);
 }
 
-/* The better explanation: more that is slow; nothing that is fine. Hosts before ranks before ways between two. */
-static void consider(const struct work *w, const struct suspect *s, uint32_t least, struct suspect *best, struct fit *of_best, bool *tie) {
+/*
+ * The better explanation: more that is slow; nothing that is fine. Hosts before ranks before ways between
+ * two.
+ */
+static void consider(const struct work *w, const struct suspect *s, uint32_t least, struct suspect *best,
+                     struct fit *of_best, bool *tie) {
   struct fit f = fit_of(w, s);
   if (f.slow < least || f.slow * 10 < f.all * 8) return;
   if (f.slow < of_best->slow) return;
@@ -331,7 +362,10 @@ static uint32_t only_partner(const struct work *w, uint32_t host) {
   return partner;
 }
 
-/* The one rank on another host that all messages across hosts of this one go to; NI_BLAME_NONE: there are several, or it takes part in more. */
+/*
+ * The one rank on another host that all messages across hosts of this one go to; NI_BLAME_NONE: there are
+ * several, or it takes part in more.
+ */
 static uint32_t only_partner_rank(const struct work *w, uint32_t rank) {
   uint32_t partner = NI_BLAME_NONE;
   for (uint32_t i = 0; i < w->b->n_links; i++) {
@@ -345,12 +379,14 @@ static uint32_t only_partner_rank(const struct work *w, uint32_t rank) {
 }
 
 /*
- * Slow with others between the same two hosts, about as much, but not with all: a message that is sent and received in one group with others
- * ends when these do, so what looks like a transfer is waiting for a third. None of them is named. Returns whether that is so.
+ * Slow with others between the same two hosts, about as much, but not with all: a message that is sent and
+ * received in one group with others ends when these do, so what looks like a transfer is waiting for a third.
+ * None of them is named. Returns whether that is so.
  */
 static bool part_of_way(struct work *w, uint32_t link) {
   const struct ni_blame_link *l = &w->b->link[link];
-  struct suspect way = {NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(w->b, l->rank[0]), ni_blame_host(w->b, l->rank[1])};
+  struct suspect way = {NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(w->b, l->rank[0]),
+                        ni_blame_host(w->b, l->rank[1])};
   struct suspect self = {NI_FIND_SLOW_PAIR, NI_LEVEL_RANK, l->rank[0], l->rank[1]};
   const float least = 1 + (w->link[link].ratio - 1) / 2, most = 1 + (w->link[link].ratio - 1) * 2;
   uint32_t others = 0;
@@ -374,24 +410,30 @@ static int explain(struct work *w, uint32_t link) {
   bool tie = false;
   const uint32_t ranks = l->n_ranks < SUSPECTS_MAX ? l->n_ranks : SUSPECTS_MAX;
   for (uint32_t i = 0; i < ranks; i++) /* NICs of one host: of several ranks */
-    consider(w, &(struct suspect){NI_FIND_SLOW_NIC, NI_LEVEL_HOST, ni_blame_host(b, l->rank[i]), NI_BLAME_NONE}, 2, &best, &of_best, &tie);
+    consider(w,
+             &(struct suspect){NI_FIND_SLOW_NIC, NI_LEVEL_HOST, ni_blame_host(b, l->rank[i]), NI_BLAME_NONE},
+             2, &best, &of_best, &tie);
   if (of_best.slow && !tie) {
     best.other = only_partner(w, best.of);
     return name(w, &best);
   }
   if (of_best.slow && l->n_ranks == 2) { /* all ways of both are slow, and all go between them */
-    best = (struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(b, l->rank[0]), ni_blame_host(b, l->rank[1])};
+    best = (struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(b, l->rank[0]),
+                            ni_blame_host(b, l->rank[1])};
     return name(w, &best);
   }
   of_best = (struct fit){0};
   tie = false;
   if (l->n_ranks == 2) {
-    consider(w, &(struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(b, l->rank[0]), ni_blame_host(b, l->rank[1])}, 3, &best,
-             &of_best, &tie);
+    consider(w,
+             &(struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(b, l->rank[0]),
+                               ni_blame_host(b, l->rank[1])},
+             3, &best, &of_best, &tie);
     if (of_best.slow) return name(w, &best);
   }
   for (uint32_t i = 0; i < ranks; i++)
-    consider(w, &(struct suspect){NI_FIND_SLOW_NIC, NI_LEVEL_RANK, l->rank[i], NI_BLAME_NONE}, 2, &best, &of_best, &tie);
+    consider(w, &(struct suspect){NI_FIND_SLOW_NIC, NI_LEVEL_RANK, l->rank[i], NI_BLAME_NONE}, 2, &best,
+             &of_best, &tie);
   if (of_best.slow && !tie) {
     best.other = l->n_ranks == 2 ? only_partner_rank(w, best.of) : NI_BLAME_NONE;
     return name(w, &best);
@@ -421,7 +463,8 @@ int ni_causes_links(const struct ni_blame *b, struct ni_causes *out) {
   int e = w.link && w.x ? crowded(&w) : -ENOMEM;
   if (e == 0) judge(&w);
   if (e == 0) e = within_hosts(&w);
-  for (uint32_t i = 0; e == 0 && i < b->n_links && out->n < NI_CAUSES_MAX; i++) /* no more are named than there is room for */
+  for (uint32_t i = 0; e == 0 && i < b->n_links && out->n < NI_CAUSES_MAX;
+       i++) /* no more are named than there is room for */
     if (w.link[i].state == SLOW) e = explain(&w, i);
   free(w.link);
   free(w.x);

@@ -1,4 +1,6 @@
-/* Own time: ranks beside their like, then hosts most of whose ranks stand out, then stages beside each other. */
+/*
+ * Own time: ranks beside their like, then hosts most of whose ranks stand out, then stages beside each other.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,14 +30,14 @@ struct own {
   const struct ni_blame *b;
   struct ni_compared c;        /* the class at hand */
   struct late *late;           /* by rank */
-  float *x;                    /* [member][bin]: own time beyond that of its like, as a part of `of_us`; NAN: nothing */
+  float *x; /* [member][bin]: own time beyond that of its like, as a part of `of_us`; NAN: nothing */
   float *scratch, *means;
 };
 
 /*
- * Own time of the members beyond that of their like, of each bin. What is usual is the lower quartile of the members' means over the
- * run, since up to half of them can be slow; from bin to bin all of them move by what they have in common. (A lower quartile of
- * each bin alone would take noise for speed.)
+ * Own time of the members beyond that of their like, of each bin. What is usual is the lower quartile of the
+ * members' means over the run, since up to half of them can be slow; from bin to bin all of them move by what
+ * they have in common. (A lower quartile of each bin alone would take noise for speed.)
  */
 static void excess(struct own *w, float *mean) {
   const struct ni_blame *b = w->b;
@@ -80,7 +82,8 @@ static float noise_of(struct own *w, float *each) {
     size_t m = 0;
     for (uint32_t k = 1; k < b->bins; k++)
       if (!isnan(x[k]) && !isnan(x[k - 1])) w->scratch[m++] = fabsf(x[k] - x[k - 1]);
-    if (m) each[n++] = ni_blame_quantile(w->scratch, m, 0.5) * 1.0484f; /* median |difference| = 0.954 sigma */
+    if (m)
+      each[n++] = ni_blame_quantile(w->scratch, m, 0.5) * 1.0484f; /* median |difference| = 0.954 sigma */
   }
   return ni_blame_quantile(each, n, 0.5);
 }
@@ -97,8 +100,9 @@ static bool late_interval(const float *x, uint32_t bins, uint32_t *from, uint32_
 }
 
 /*
- * What is usual for the members in these bins, and how far they lie apart: their means have a tail that medians do not show, and chance chose
- * these bins. They lie apart as those do that are not slow: 10 and 40 % of them are below two numbers 1.03 standard deviations from each other.
+ * What is usual for the members in these bins, and how far they lie apart: their means have a tail that
+ * medians do not show, and chance chose these bins. They lie apart as those do that are not slow: 10 and 40 %
+ * of them are below two numbers 1.03 standard deviations from each other.
  */
 static float others_there(struct own *w, uint32_t but, uint32_t from, uint32_t to, float *apart) {
   const uint32_t every = w->c.n / OTHERS + 1;
@@ -113,11 +117,17 @@ static float others_there(struct own *w, uint32_t but, uint32_t from, uint32_t t
     if (seen && i != but) w->means[n++] = (float)(sum / seen);
   }
   float usual = ni_blame_quantile(w->means, n, 0.25);
-  *apart = n >= 8 ? (w->means[(size_t)(0.4 * (double)(n - 1) + 0.5)] - w->means[(size_t)(0.1 * (double)(n - 1) + 0.5)]) / 1.03f : 0;
+  *apart = n >= 8 ? (w->means[(size_t)(0.4 * (double)(n - 1) + 0.5)] -
+                     w->means[(size_t)(0.1 * (double)(n - 1) + 0.5)]) /
+                        1.03f
+                  : 0;
   return n ? usual : 0;
 }
 
-/* A rank that stops for as long as half a step moves what the others do in that step and the next: these bins say nothing of bursts. */
+/*
+ * A rank that stops for as long as half a step moves what the others do in that step and the next: these bins
+ * say nothing of bursts.
+ */
 static void leave_out_pauses(const struct own *w, float *x) {
   const struct ni_blame *b = w->b;
   for (uint32_t i = 0; i < b->n_ranks; i++)
@@ -130,13 +140,14 @@ static void leave_out_pauses(const struct own *w, float *x) {
 }
 
 /*
- * Own time that is longer in bursts. Where a rank's bins are long now and then by chance, so are those of its like: what is several times as much as
- * most of these have is none. A host's ranks can have them together.
+ * Own time that is longer in bursts. Where a rank's bins are long now and then by chance, so are those of its
+ * like: what is several times as much as most of these have is none. A host's ranks can have them together.
  */
 static void judge_bursts(struct own *w, float noise) {
   const struct ni_blame *b = w->b;
   size_t n = 0;
-  float *masked = calloc(2 * ((size_t)b->bins + 1), sizeof *masked), *seen = masked ? masked + b->bins + 1 : NULL;
+  float *masked = calloc(2 * ((size_t)b->bins + 1), sizeof *masked),
+        *seen = masked ? masked + b->bins + 1 : NULL;
   if (!masked) return; /* then they are judged as one interval */
   leave_out_pauses(w, masked);
   for (uint32_t i = 0; i < w->c.n; i++) {
@@ -148,8 +159,14 @@ static void judge_bursts(struct own *w, float noise) {
     const struct ni_bursts found = hit ? ni_bursts_of(seen, b->bins, noise, hit) : (struct ni_bursts){0};
     w->scratch[n++] = found.area;
     if (found.n)
-      *l = (struct late){.bursts = found.n, .hit = hit, .to = b->bins, .share = found.excess, .excess_us = found.excess * w->c.of_us,
-                         .of_gaps = found.excess * w->c.of_us / w->c.level_us, .alike = w->c.n, .area = found.area};
+      *l = (struct late){.bursts = found.n,
+                         .hit = hit,
+                         .to = b->bins,
+                         .share = found.excess,
+                         .excess_us = found.excess * w->c.of_us,
+                         .of_gaps = found.excess * w->c.of_us / w->c.level_us,
+                         .alike = w->c.n,
+                         .area = found.area};
     else free(hit);
   }
   free(masked);
@@ -182,9 +199,14 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
   float least = fmaxf(fmaxf(NI_CAUSE_OWN, NI_CAUSE_APART * apart), NI_CAUSE_SIGMA * noise / sqrtf((float)n));
   if (mean < least || mean * (float)n < NI_CAUSE_OF_RUN * (float)b->bins) return;
   uint32_t near = b->bins / 20 > 3 ? b->bins / 20 : 3;
-  *l = (struct late){.late = true, .from = from <= near ? 0 : from, .to = to + near >= b->bins ? b->bins : to,
-                     .excess_us = mean * w->c.of_us, .share = mean,
-                     .of_gaps = mean * w->c.of_us / w->c.level_us, .alike = w->c.n, .lead = w->c.lead[w->c.member[i]]};
+  *l = (struct late){.late = true,
+                     .from = from <= near ? 0 : from,
+                     .to = to + near >= b->bins ? b->bins : to,
+                     .excess_us = mean * w->c.of_us,
+                     .share = mean,
+                     .of_gaps = mean * w->c.of_us / w->c.level_us,
+                     .alike = w->c.n,
+                     .lead = w->c.lead[w->c.member[i]]};
 }
 
 /* Of a step, in which the GPU was idle and what came next began as soon as it was launched. */
@@ -194,11 +216,16 @@ static bool launched_late(const struct ni_blame_rank *o, float usual) {
   return o->judged && o->idle_us > 0 && (float)(o->late_idle_us / o->idle_us) >= usual + NI_CAUSE_LAUNCHED;
 }
 
-/* How much more of it a rank has in a step than those of its like whose CPU is not slow (or, where all of these are so: than the rank in the middle). */
-static float beyond_others(struct own *w, const struct ni_blame_rank *o, float launched, bool idle, float *usual, uint32_t *others) {
+/*
+ * How much more of it a rank has in a step than those of its like whose CPU is not slow (or, where all of
+ * these are so: than the rank in the middle).
+ */
+static float beyond_others(struct own *w, const struct ni_blame_rank *o, float launched, bool idle,
+                           float *usual, uint32_t *others) {
   const struct ni_blame *b = w->b;
   size_t alike = 0, n = 0;
-  for (uint32_t k = 0; k < b->n_ranks; k++) alike += b->rank[k].cls == o->cls && b->rank[k].judged && !launched_late(&b->rank[k], launched);
+  for (uint32_t k = 0; k < b->n_ranks; k++)
+    alike += b->rank[k].cls == o->cls && b->rank[k].judged && !launched_late(&b->rank[k], launched);
   for (uint32_t k = 0; k < b->n_ranks; k++)
     if (b->rank[k].judged && !launched_late(&b->rank[k], launched) && (!alike || b->rank[k].cls == o->cls))
       w->scratch[n++] = (float)((idle ? b->rank[k].idle_us : b->rank[k].own_us) / b->rank[k].n_steps);
@@ -209,8 +236,9 @@ static float beyond_others(struct own *w, const struct ni_blame_rank *o, float l
 }
 
 /*
- * Launches are compared with those of other hosts, since ranks of one host share its CPUs; of one host alone with all others. Where the CPUs
- * pace the whole job some rank is always the last one: a slow one stands out from how far the others lie apart.
+ * Launches are compared with those of other hosts, since ranks of one host share its CPUs; of one host alone
+ * with all others. Where the CPUs pace the whole job some rank is always the last one: a slow one stands out
+ * from how far the others lie apart.
  */
 static bool launches_stand_out(struct own *w, uint32_t rank) {
   const struct ni_blame *b = w->b;
@@ -222,32 +250,41 @@ static bool launches_stand_out(struct own *w, uint32_t rank) {
     if (b->rank[i].judged && i != rank) w->scratch[n++] = launched_us(&b->rank[i]);
   if (n < 2) return true;
   const float middle = ni_blame_quantile(w->scratch, n, 0.5);
-  const float low = w->scratch[(size_t)(0.1 * (double)(n - 1) + 0.5)], high = w->scratch[(size_t)(0.9 * (double)(n - 1) + 0.5)];
-  return launched_us(&b->rank[rank]) - middle >= NI_CAUSE_LAUNCH_APART * (high - low) / 2.56f; /* 2.56 standard deviations */
+  const float low = w->scratch[(size_t)(0.1 * (double)(n - 1) + 0.5)],
+              high = w->scratch[(size_t)(0.9 * (double)(n - 1) + 0.5)];
+  return launched_us(&b->rank[rank]) - middle >=
+         NI_CAUSE_LAUNCH_APART * (high - low) / 2.56f; /* 2.56 standard deviations */
 }
 
 /*
- * A CPU that launches too slowly: the GPU is idle before kernels that begin as soon as they are launched, far more than elsewhere in the
- * job, and its own time is longer in all than that of its like. Own time in single places says little then: what is waited for changes from
- * step to step. Where that made the own time look shorter, idle time is longer.
+ * A CPU that launches too slowly: the GPU is idle before kernels that begin as soon as they are launched, far
+ * more than elsewhere in the job, and its own time is longer in all than that of its like. Own time in single
+ * places says little then: what is waited for changes from step to step. Where that made the own time look
+ * shorter, idle time is longer.
  */
 static void judge_launches(struct own *w) {
   const struct ni_blame *b = w->b;
   size_t n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged && b->rank[i].idle_us > 0) w->scratch[n++] = (float)(b->rank[i].late_idle_us / b->rank[i].idle_us);
+    if (b->rank[i].judged && b->rank[i].idle_us > 0)
+      w->scratch[n++] = (float)(b->rank[i].late_idle_us / b->rank[i].idle_us);
   float launched = ni_blame_quantile(w->scratch, n, 0.25);
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
     uint32_t others;
     float usual, late = (float)(o->late_idle_us / o->n_steps), excess = 0;
     if (!launched_late(o, launched) || !launches_stand_out(w, i)) continue;
-    for (int k = 0; k < 2 && excess <= 0; k++) /* messages of stages move what is waited for most: there idle time first */
+    for (int k = 0; k < 2 && excess <= 0;
+         k++) /* messages of stages move what is waited for most: there idle time first */
       excess = beyond_others(w, o, launched, (k == 1) != b->stages, &usual, &others);
     if (excess <= 0) continue;
     if (excess > 0.98f * late) excess = 0.98f * late;
     free(w->late[i].hit);
-    w->late[i] = (struct late){.launch = true, .to = b->bins, .excess_us = excess, .share = excess / usual, .of_gaps = late / (late - excess) - 1,
+    w->late[i] = (struct late){.launch = true,
+                               .to = b->bins,
+                               .excess_us = excess,
+                               .share = excess / usual,
+                               .of_gaps = late / (late - excess) - 1,
                                .alike = others + 1};
   }
 }
@@ -278,17 +315,26 @@ static int judge_class(struct own *w, uint32_t cls) {
   return e;
 }
 
-static int add_ranks(struct ni_cause *c, const struct own *w, bool (*belongs)(const struct own *, uint32_t, uint32_t), uint32_t of) {
+static int add_ranks(struct ni_cause *c, const struct own *w,
+                     bool (*belongs)(const struct own *, uint32_t, uint32_t), uint32_t of) {
   int e = 0;
   for (uint32_t i = 0; c && e == 0 && i < w->b->n_ranks; i++)
     if (w->b->rank[i].judged && belongs(w, i, of)) e = ni_cause_item(c, i);
   return e;
 }
 
-static bool late_on(const struct own *w, uint32_t rank, uint32_t host) { return ni_blame_host(w->b, rank) == host && w->late[rank].late; }
-static bool launched_on(const struct own *w, uint32_t rank, uint32_t host) { return ni_blame_host(w->b, rank) == host && w->late[rank].launch; }
-static bool slow_on(const struct own *w, uint32_t rank, uint32_t host) { return launched_on(w, rank, host) || late_on(w, rank, host); }
-static bool burst_on(const struct own *w, uint32_t rank, uint32_t host) { return ni_blame_host(w->b, rank) == host && w->late[rank].bursts; }
+static bool late_on(const struct own *w, uint32_t rank, uint32_t host) {
+  return ni_blame_host(w->b, rank) == host && w->late[rank].late;
+}
+static bool launched_on(const struct own *w, uint32_t rank, uint32_t host) {
+  return ni_blame_host(w->b, rank) == host && w->late[rank].launch;
+}
+static bool slow_on(const struct own *w, uint32_t rank, uint32_t host) {
+  return launched_on(w, rank, host) || late_on(w, rank, host);
+}
+static bool burst_on(const struct own *w, uint32_t rank, uint32_t host) {
+  return ni_blame_host(w->b, rank) == host && w->late[rank].bursts;
+}
 static bool itself(const struct own *w, uint32_t rank, uint32_t of) { return (void)w, rank == of; }
 static bool of_class(const struct own *w, uint32_t rank, uint32_t cls) { return w->b->rank[rank].cls == cls; }
 
@@ -296,9 +342,11 @@ static bool of_class(const struct own *w, uint32_t rank, uint32_t cls) { return 
 struct hosted {
   uint32_t there, n, launched, elsewhere, n_elsewhere, from, to;
   float sum, share, of_gaps, most;
+  struct ni_lead lead;         /* sums */
 };
 
-static struct hosted look_at_host(const struct own *w, uint32_t h, bool (*belongs)(const struct own *, uint32_t, uint32_t)) {
+static struct hosted look_at_host(const struct own *w, uint32_t h,
+                                  bool (*belongs)(const struct own *, uint32_t, uint32_t)) {
   const struct ni_blame *b = w->b;
   struct hosted x = {0};
   for (uint32_t i = 0; i < b->n_ranks; i++) {
@@ -318,14 +366,21 @@ static struct hosted look_at_host(const struct own *w, uint32_t h, bool (*belong
     x.most = fmaxf(x.most, l->excess_us);
     x.share += l->share;
     x.of_gaps += l->of_gaps;
+    x.lead.part += l->lead.part;
+    x.lead.apart += l->lead.apart;
     x.n++;
   }
   return x;
 }
 
-/* Half as often elsewhere is chance; one rank that stands out is that rank (but for launches: these are the host's). */
+/*
+ * Half as often elsewhere is chance; one rank that stands out is that rank (but for launches: these are the
+ * host's).
+ */
 static bool is_host(const struct hosted *x) {
-  if (x->n < 2 || (float)x->n < NI_CAUSE_OF_HOST * (float)x->there || x->n_elsewhere * x->there * 2 > x->n * x->elsewhere) return false;
+  if (x->n < 2 || (float)x->n < NI_CAUSE_OF_HOST * (float)x->there ||
+      x->n_elsewhere * x->there * 2 > x->n * x->elsewhere)
+    return false;
   return x->launched || x->most * (float)x->n <= NI_CAUSE_OF_HOST_MOST * x->sum;
 }
 
@@ -347,10 +402,11 @@ static int add_hits(struct ni_cause *c, const struct own *w) {
 }
 
 /*
- * Most ranks of a host: the host, in the interval that most of them share. A slow CPU shows as late launches in some ranks and as own time in
- * others, by what they have to wait for: they are one host.
+ * Most ranks of a host: the host, in the interval that most of them share. A slow CPU shows as late launches
+ * in some ranks and as own time in others, by what they have to wait for: they are one host.
  */
-static int name_hosts(struct own *w, struct ni_causes *out, bool (*belongs)(const struct own *, uint32_t, uint32_t)) {
+static int name_hosts(struct own *w, struct ni_causes *out,
+                      bool (*belongs)(const struct own *, uint32_t, uint32_t)) {
   const struct ni_blame *b = w->b;
   const bool bursts = belongs == burst_on;
   int e = 0;
@@ -358,7 +414,8 @@ static int name_hosts(struct own *w, struct ni_causes *out, bool (*belongs)(cons
     struct hosted x = look_at_host(w, h, belongs);
     if (!is_host(&x) || (belongs == slow_on && !x.launched)) continue;
     const bool launch = x.launched * 2 >= x.n;
-    if (belongs == slow_on) x = look_at_host(w, h, launch ? launched_on : late_on); /* how much: what most of them show */
+    if (belongs == slow_on)
+      x = look_at_host(w, h, launch ? launched_on : late_on); /* how much: what most of them show */
     struct ni_cause *c = ni_cause_add(out, bursts ? NI_FIND_THROTTLING : NI_FIND_SLOW_HOST, NI_LEVEL_HOST, h);
     if (!c) return 0;
     c->from = x.from;
@@ -368,6 +425,7 @@ static int name_hosts(struct own *w, struct ni_causes *out, bool (*belongs)(cons
     c->of_gaps = x.of_gaps / (float)x.n;
     c->launch = launch;
     c->rest = belongs == late_on;
+    if (belongs == late_on) c->lead = (struct ni_lead){x.lead.part / (float)x.n, x.lead.apart / (float)x.n};
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (ni_blame_host(b, i) == h) c->rest &= b->rank[i].n_slots <= 1;
     c->alike = b->n_ranks;
@@ -403,7 +461,8 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
       out->left_out++;
       continue;
     }
-    struct ni_cause *c = ni_cause_add(out, l->bursts ? NI_FIND_THROTTLING : NI_FIND_LATE_RANK, NI_LEVEL_RANK, i);
+    struct ni_cause *c =
+        ni_cause_add(out, l->bursts ? NI_FIND_THROTTLING : NI_FIND_LATE_RANK, NI_LEVEL_RANK, i);
     c->from = l->from;
     c->to = l->to;
     c->excess_us = l->excess_us;
@@ -426,10 +485,11 @@ static bool explained_by_bytes(const struct late *l, float more) {
 }
 
 /*
- * One cause for a replica that has more to do, by those of its ranks that are late by that. In a pipeline most of the work of some lies between
- * messages, where it is not compared. None of them is late any longer.
+ * One cause for a replica that has more to do, by those of its ranks that are late by that. In a pipeline
+ * most of the work of some lies between messages, where it is not compared. None of them is late any longer.
  */
-static int name_replica(struct own *w, struct ni_causes *out, const uint32_t *part, const float *more, uint32_t of) {
+static int name_replica(struct own *w, struct ni_causes *out, const uint32_t *part, const float *more,
+                        uint32_t of) {
   const struct ni_blame *b = w->b;
   uint32_t n = 0, members = 0, alike = 0, from = 0, to = 0;
   float excess_us = 0, share = 0, of_gaps = 0, bytes = 0;
@@ -498,7 +558,8 @@ static int name_stages(struct own *w, struct ni_causes *out) {
     x->alike = b->n_classes;
     for (uint32_t i = 0; i < b->n_ranks && x->excess_us <= 0; i++) {
       float us = 0;
-      for (uint32_t k = 0; b->rank[i].cls == c && k < b->rank[i].n_places; k++) us += b->rank[i].place[k].usual_us;
+      for (uint32_t k = 0; b->rank[i].cls == c && k < b->rank[i].n_places; k++)
+        us += b->rank[i].place[k].usual_us;
       x->excess_us = us * (1 - 1 / (1 + share[c]));
     }
     e = add_ranks(x, w, of_class, c);
@@ -508,9 +569,13 @@ static int name_stages(struct own *w, struct ni_causes *out) {
 }
 
 int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
-  struct own w = {.b = b, .late = calloc(b->n_ranks + 1, sizeof *w.late), .c.member = malloc((b->n_ranks + 1) * sizeof *w.c.member),
-                  .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w.scratch), .c.over_us = calloc(b->n_ranks + 1, sizeof *w.c.over_us),
-                  .means = malloc((b->n_ranks + 1) * sizeof *w.means), .c.lead = malloc((b->n_ranks + 1) * sizeof *w.c.lead)};
+  struct own w = {.b = b,
+                  .late = calloc(b->n_ranks + 1, sizeof *w.late),
+                  .c.member = malloc((b->n_ranks + 1) * sizeof *w.c.member),
+                  .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w.scratch),
+                  .c.over_us = calloc(b->n_ranks + 1, sizeof *w.c.over_us),
+                  .means = malloc((b->n_ranks + 1) * sizeof *w.means),
+                  .c.lead = malloc((b->n_ranks + 1) * sizeof *w.c.lead)};
   int e = w.late && w.c.member && w.scratch && w.c.over_us && w.means && w.c.lead ? 0 : -ENOMEM;
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) e = judge_class(&w, c);
   if (e == 0) judge_launches(&w);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "exporter/base/array.h"
+#include "alike.h"
+#include "exporter/model/sums/ranks/quantile.h"
 #include "graph.h"
 
 /* On the longest way through the block as recorded: a join, and the own time before its last node (NI_BLAME_NONE: none). */
@@ -254,6 +256,37 @@ enum { CLOCK_SEEN_MIN = 4 };
  */
 #define CLOCK_MOST 2.0
 
+/*
+ * Waiting of a rank in the bins of a cause: what its operations took beyond their transfers. Where somebody
+ * else waits for so long only, the job would be no quicker without the cause than by that.
+ */
+static double waited_us(const struct ni_blame *b, const struct ni_cause *c, uint32_t rank) {
+  const struct ni_blame_rank *o = &b->rank[rank];
+  double sum = 0;
+  for (uint32_t k = c->from; k < c->to && k < b->bins; k++) {
+    const struct ni_blame_cell *cell = ni_cause_at(c, k) ? ni_blame_cell_at(b, rank, k) : NULL;
+    if (!cell) continue;
+    const struct ni_blame_link_cell *l = &o->link_cell[(size_t)(cell - o->cell) * o->max_slots];
+    for (uint32_t i = 0; i < o->n_slots; i++) {
+      if (l[i].n == 0 || o->slot[i].link == NI_BLAME_NONE) continue;
+      const double transfer = (double)b->link[o->slot[i].link].us[k] * l[i].n;
+      if (l[i].exec > transfer) sum += l[i].exec - transfer;
+    }
+  }
+  return sum;
+}
+
+/* Nine in ten of the other ranks wait for so long or longer; INFINITY: there are none. us: room for all. */
+static double others_waited_us(const struct ni_blame *b, const struct ni_cause *c, float *us) {
+  size_t n = 0;
+  for (uint32_t r = 0; r < b->n_ranks; r++) {
+    bool its = !b->rank[r].judged || !b->rank[r].n_bins;
+    for (uint32_t i = 0; i < c->n_items && !its; i++) its = c->item[i] == r;
+    if (!its) us[n++] = (float)waited_us(b, c, r);
+  }
+  return n ? ni_blame_quantile(us, n, 0.1) : INFINITY;
+}
+
 static void bound_cost(struct ni_cause *c, double most) {
   if (c->cost_us <= most) return;
   c->low_us *= most / c->cost_us;
@@ -271,7 +304,8 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
   uint32_t seen[NI_CAUSES_MAX] = {0};
   bool clocked[NI_CAUSES_MAX];
   double *cost = calloc((size_t)blocks * (causes->n + 1), sizeof *cost), all = 0, all_clocked = 0, base = 0;
-  int e = cost ? ask_usual(x, blocks) : -ENOMEM, got = 0;
+  float *waited = malloc((b->n_ranks + 1) * sizeof *waited);
+  int e = cost && waited ? ask_usual(x, blocks) : -ENOMEM, got = 0;
   for (uint32_t i = 0; i < causes->n; i++) clocked[i] = ni_cause_at_times(b, &causes->item[i]);
   for (uint32_t k = 0; e == 0 && k < blocks; k++) {
     if (k % b->sample_every) continue;
@@ -309,7 +343,7 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
       for (uint32_t k = 0; k < out->blocks; k++) sum += mine[k];
       double d = doubt(c, mine, out->blocks, fmin(1, 1 / scale), out->model);
       /* Of what is at work now and then the blocks may have seen more or less than their share. */
-      if (clocked[i]) {
+      if (clocked[i] && !c->not_clocked) {
         if (c->most_us > 0) bound_cost(c, c->most_us);
         if (c->links && seen[i] >= CLOCK_SEEN_MIN)
           bound_cost(c, CLOCK_MOST * sum * bins_of(x, c, NI_BLAME_NONE) / seen[i]);
@@ -322,6 +356,7 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
       if (most < c->cost_us && c->lead.apart < 1) c->cost_us = pow(most, 1 - c->lead.apart) * pow(c->cost_us, c->lead.apart);
       c->low_us = c->cost_us * fmax(0, 1 - d);
       c->high_us = c->cost_us * (1 + d);
+      if (!c->links) bound_cost(c, others_waited_us(b, c, waited));
       plain_us += sum * scale;
       said_us += c->cost_us;
     }
@@ -338,6 +373,7 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
     }
   }
   free(cost);
+  free(waited);
   return e;
 }
 

@@ -384,6 +384,7 @@ static bool worth_saying(const struct ni_blame *b, const struct ni_cause *c, con
   if (replay->blocks < 2 && cost < NI_CAUSE_ONCE_COST) return false;
   if (c->rest && cost < NI_CAUSE_REST_COST) return false;
   if (!c->links && cost < NI_CAUSE_BESIDE_COST && c->cost_us < NI_CAUSE_BESIDE * largest_us) return false;
+  if (c->links && c->link == NI_FIND_SLOW_COMM) return cost >= NI_CAUSE_LINK_SMALL_COST;
   if (c->links) return cost >= (c->share < NI_CAUSE_LINK_SMALL ? NI_CAUSE_LINK_SMALL_COST : NI_CAUSE_LINK_COST);
   return cost >= (c->share < NI_CAUSE_SMALL ? NI_CAUSE_SMALL_COST : NI_CAUSE_COST);
 }

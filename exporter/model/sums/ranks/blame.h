@@ -37,6 +37,7 @@
 #define NI_BLAME_INCIDENTS 256u   /* pauses of a rank that are kept: the longest */
 #define NI_BLAME_LINK_CLASSES 256u /* kinds of links that are compared; links of further kinds are not judged */
 #define NI_BLAME_NONE UINT32_MAX
+#define NI_BLAME_MESSAGE UINT64_C(2) /* what anchors of messages are of, on both sides */
 
 enum ni_blame_kind { NI_BLAME_COLL, NI_BLAME_SEND, NI_BLAME_RECV };
 
@@ -127,6 +128,7 @@ struct ni_blame_rank {
   float colls;                 /* collectives of a step */
   struct ni_blame_cell *cell;  /* n_bins */
   struct ni_blame_link_cell *link_cell; /* [bin][max_slots] */
+  float overlap_us;            /* stamps of back-to-back kernels overlap by so much and less (places.h) */
   uint32_t max_slots;          /* those that the first operations show; messages to further peers are left out */
   uint32_t n_bins, bin_steps, n_steps;
   uint32_t whole_steps;        /* of n_steps; what the last mark leaves may be less than half of one */
@@ -162,6 +164,7 @@ struct ni_blame_link {
   int32_t host;                /* all of it on this host; -1: it crosses hosts */
   float *us;                   /* of a bin: transfer of one operation, mean; NAN: none */
   double bytes, per_step;      /* of one operation; operations in a step */
+  uint64_t shape;              /* of its slot on the first of its ranks */
   float mean_us, quiet_us;     /* over its bins: mean, lower quartile */
   float usual_us;              /* lower quartile of the means of its like */
   float ratio;                 /* mean_us / usual_us */

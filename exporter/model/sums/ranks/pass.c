@@ -147,8 +147,9 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
   for (uint32_t i = 0; i < o->n_slots; i++)
     if (!o->slot[i].beside && x->places.end[x->places.group[i]][0].ns > busy) busy = x->places.end[x->places.group[i]][0].ns;
   /* The k-th Send of a rank meets the k-th Recv of its peer; records' own numbers count all messages of a communicator. */
-  if (s->kind != NI_BLAME_COLL) op->sn = x->places.messages[op->slot];
-  else ni_anchor_take(s, o->token_hash[op->token] | 1, op->sn, x->step, x->in_step);
+  const bool coll = s->kind == NI_BLAME_COLL;
+  if (!coll) op->sn = x->places.messages[op->slot];
+  ni_anchor_take(s, coll ? o->token_hash[op->token] | 1 : NI_BLAME_MESSAGE, op->sn, x->step, x->in_step);
   x->in_step++;
   struct ni_place_gap g = ni_places_gap(&x->places, op);
   struct ni_blame_cell *c = &o->cell[x->bin];
@@ -306,6 +307,7 @@ static int sum_up(struct pass *x) {
   struct ni_blame_rank *o = x->out;
   const uint32_t turns = x->turns + 1;
   o->n_steps = x->step + 1;
+  o->overlap_us = (float)x->places.overlap_ns / 1e3f;
   o->whole_steps = o->n_steps - ((uint64_t)x->in_step * 2 * o->n_steps < o->ops);
   const float each = (float)turns / (float)o->n_steps;
   shapes(x);

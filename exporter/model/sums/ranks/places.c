@@ -12,13 +12,15 @@
 
 static uint32_t key_of(struct ni_places *x, uint32_t slot) {
   uint32_t position = x->per_step[slot] ? (uint32_t)(x->index[slot] % x->per_step[slot]) : x->position[slot];
-  uint32_t name = slot * NI_PLACE_POSITIONS + (position < NI_PLACE_POSITIONS - 1 ? position : NI_PLACE_POSITIONS - 1) + 1;
+  uint32_t name =
+      slot * NI_PLACE_POSITIONS + (position < NI_PLACE_POSITIONS - 1 ? position : NI_PLACE_POSITIONS - 1) + 1;
   for (uint32_t at = (uint32_t)ni_mix(name) & (NI_PLACE_KEYS - 1);; at = (at + 1) & (NI_PLACE_KEYS - 1)) {
     if (x->key[at].name == name) return at;
     if (x->key[at].name) continue;
     if (x->n_keys == NI_BLAME_KEYS) return NI_BLAME_NONE;
     x->n_keys++;
-    x->key[at] = (struct ni_place_key){.name = name, .usual.us = NAN, .usual.or_us = NAN, .usual.waits_for = UINT64_C(1) << slot};
+    x->key[at] = (struct ni_place_key){
+        .name = name, .usual.us = NAN, .usual.or_us = NAN, .usual.waits_for = UINT64_C(1) << slot};
     return at;
   }
 }
@@ -38,7 +40,8 @@ static void rewind_all(struct ni_places *x) {
 
 bool ni_places_grouped(const struct ni_blame_rank *o, uint32_t slot) {
   uint32_t peers = 0;
-  for (uint32_t k = 0; k < o->n_slots; k++) peers += o->slot[k].comm == o->slot[slot].comm && o->slot[k].kind == NI_BLAME_SEND;
+  for (uint32_t k = 0; k < o->n_slots; k++)
+    peers += o->slot[k].comm == o->slot[slot].comm && o->slot[k].kind == NI_BLAME_SEND;
   return o->slot[slot].kind != NI_BLAME_COLL && peers > 2;
 }
 
@@ -56,8 +59,9 @@ static void find_groups(struct ni_places *x) {
 }
 
 /*
- * Before a collective, a group of messages, or a message to the next stage a rank computes; where it waits for a message it does not. In a pipeline
- * without tensor parallelism nearly all computing lies before what is sent.
+ * Before a collective, a group of messages, or a message to the next stage a rank computes; where it waits
+ * for a message it does not. In a pipeline without tensor parallelism nearly all computing lies before what
+ * is sent.
  */
 static bool can_be_inner(const struct ni_blame_rank *o, uint32_t slot) {
   return o->slot[slot].kind != NI_BLAME_RECV || ni_places_grouped(o, slot);
@@ -78,8 +82,12 @@ static uint64_t *last_sn(struct ni_places *x, const struct ni_blame_op *op) {
   return &x->last_sn[x->function[op->token]];
 }
 
-/* How many operations of each slot a step has, and where the log begins in it: numbers of collectives count from the begin of the communicator. */
-static void find_per_step(struct ni_places *x, const struct ni_blame_op *op, size_t n_ops, struct ni_step_mark mark) {
+/*
+ * How many operations of each slot a step has, and where the log begins in it: numbers of collectives count
+ * from the begin of the communicator.
+ */
+static void find_per_step(struct ni_places *x, const struct ni_blame_op *op, size_t n_ops,
+                          struct ni_step_mark mark) {
   uint64_t n[NI_BLAME_SLOTS] = {0}, first[NI_BLAME_SLOTS] = {0}, last[NI_BLAME_SLOTS] = {0};
   uint32_t marks = 0;
   for (size_t i = 0; i < n_ops; i++, op++) {
@@ -93,18 +101,27 @@ static void find_per_step(struct ni_places *x, const struct ni_blame_op *op, siz
   for (uint32_t k = 0; k < x->out->n_slots && marks > 2; k++) {
     double each = (double)(last[k] - first[k]) / (marks - 1);
     uint32_t whole = (uint32_t)(each + 0.5);
-    /* Where delays change the order of what runs beside, the mark falls some operations of another slot earlier or later: not a whole step. */
+    /*
+     * Where delays change the order of what runs beside, the mark falls some operations of another slot
+     * earlier or later: not a whole step.
+     */
     x->per_step[k] = whole && fabs(each - whole) <= fmax(2, 0.6 * whole) / marks ? whole : 0;
   }
 }
 
-/* How far behind the start of an operation of slot `own` an end on slot `of` may lie and still be what came before it. */
+/*
+ * How far behind the start of an operation of slot `own` an end on slot `of` may lie and still be what came
+ * before it.
+ */
 static int64_t slack_of(const struct ni_places *x, uint32_t own, uint32_t of, const struct ni_place_end *e) {
   bool in_order = own == of && x->out->slot[own].kind == NI_BLAME_COLL;
   return in_order ? INT64_MAX / 2 : x->overlap_ns + e->doubt_ns;
 }
 
-/* The latest end before an operation of slot `own` that starts at t, on the slots of a set. Of their last two operations. */
+/*
+ * The latest end before an operation of slot `own` that starts at t, on the slots of a set. Of their last two
+ * operations.
+ */
 static struct ni_place_end end_before(const struct ni_places *x, uint64_t set, uint32_t own, int64_t t) {
   struct ni_place_end best = {0};
   for (; set; set &= set - 1) {
@@ -120,9 +137,11 @@ static struct ni_place_end end_before(const struct ni_places *x, uint64_t set, u
 
 struct ni_place_gap ni_places_gap(struct ni_places *x, const struct ni_blame_op *op) {
   uint32_t group = x->group[op->slot];
-  bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL, with = !coll && x->began[group] && op->start_ns - x->began[group] < x->overlap_ns;
+  bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL,
+       with = !coll && x->began[group] && op->start_ns - x->began[group] < x->overlap_ns;
   struct ni_place_gap g = {-1, -1, with ? x->key_of_group[group] : key_of(x, group), x->main_of_group[group]};
-  const struct ni_usual none = {.us = NAN, .waits_for = UINT64_C(1) << group}, *u = g.key == NI_BLAME_NONE ? &none : &x->key[g.key].usual;
+  const struct ni_usual none = {.us = NAN, .waits_for = UINT64_C(1) << group},
+                        *u = g.key == NI_BLAME_NONE ? &none : &x->key[g.key].usual;
   if (!with) g.main = end_before(x, u->waits_for, group, op->start_ns);
   float room = g.main.ns && !with ? ni_usual_room(u->us, (float)(op->start_ns - g.main.ns) / 1e3f) : NAN;
   if (!isnan(room)) {
@@ -131,7 +150,10 @@ struct ni_place_gap ni_places_gap(struct ni_places *x, const struct ni_blame_op 
   }
   x->key_of_group[group] = g.key;
   x->main_of_group[group] = g.main;
-  /* A record of the same function on the slot that is missing: what lies between is not known. Messages of a group come in any order. */
+  /*
+   * A record of the same function on the slot that is missing: what lies between is not known. Messages of a
+   * group come in any order.
+   */
   uint64_t *sn = last_sn(x, op);
   bool follows = !coll || !*sn || op->sn == *sn;
   *sn = op->sn + 1;
@@ -151,34 +173,77 @@ void ni_places_take(struct ni_places *x, const struct ni_blame_op *op, uint32_t 
   x->messages[op->slot]++;
   if (op->end_ns < end[0].ns) return;
   end[1] = end[0];
-  end[0] = (struct ni_place_end){op->end_ns, (int64_t)(NI_PLACE_DRIFT * (double)(op->end_ns - op->start_ns)), at};
+  end[0] =
+      (struct ni_place_end){op->end_ns, (int64_t)(NI_PLACE_DRIFT * (double)(op->end_ns - op->start_ns)), at};
 }
 
 /*
- * By how much stamps of back-to-back kernels overlap: nineteen in twenty of those that do, of collectives of one communicator in their order.
- * What overlaps by half of the shorter one and more are calls that NCCL has put into one kernel.
+ * So many operations of a slot that begin before the last one of another has ended; of these by less than
+ * half.
  */
-static int find_overlap(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
-  const struct ni_blame_op *before[NI_BLAME_SLOTS] = {NULL};
-  float *over = malloc((n + 1) * sizeof *over);
-  size_t m = 0;
-  if (!over) return -ENOMEM;
-  for (size_t i = 0; i < n; i++, op++) {
-    const struct ni_blame_op *last = before[op->slot];
-    before[op->slot] = op;
-    if (!last || x->out->slot[op->slot].kind != NI_BLAME_COLL) continue;
-    int64_t overlap = last->end_ns - op->start_ns;
-    int64_t mine = op->end_ns - op->start_ns, theirs = last->end_ns - last->start_ns;
-    if (overlap > 0 && overlap * 2 < (mine < theirs ? mine : theirs)) over[m++] = (float)overlap;
-  }
-  float most = m ? ni_blame_quantile(over, m, 0.95) : 0;
-  free(over);
-  x->overlap_ns = (int64_t)fminf(fmaxf(most, (float)NI_PLACE_OVERLAP_LEAST_NS), (float)NI_PLACE_OVERLAP_MOST_NS);
-  return 0;
+struct followed {
+  uint32_t over, little;
+};
+
+enum { FOLLOWED_MIN = 8 };
+#define FOLLOWED 0.8 /* of them by less than half: the one follows the other, and stamps are off */
+
+static int64_t length_of(const struct ni_blame_op *op) { return op->end_ns - op->start_ns; }
+
+/*
+ * By how much an operation begins before an earlier one has ended. 0: not at all, or by half of the shorter
+ * one and more.
+ */
+static int64_t little_overlap(const struct ni_blame_op *last, const struct ni_blame_op *op) {
+  const int64_t overlap = last->end_ns - op->start_ns, mine = length_of(op), theirs = length_of(last);
+  return overlap > 0 && overlap * 2 < (mine < theirs ? mine : theirs) ? overlap : 0;
 }
 
-/* Which slots run beside: while an operation of theirs runs, operations of another one begin, more often (for each of theirs) than the
- * other way round. Overlapped gradients hold many operations of the layers; these see the begin of one of the gradients now and then. */
+static bool follows(const struct ni_blame_rank *o, const struct followed *f, uint32_t of, uint32_t slot) {
+  if (of == slot) return o->slot[slot].kind == NI_BLAME_COLL;
+  return f->over >= FOLLOWED_MIN && f->little >= FOLLOWED * f->over;
+}
+
+/*
+ * By how much stamps of back-to-back kernels overlap: nineteen in twenty of those that do. Collectives of one
+ * communicator follow each other in any case. Of two slots one follows the other where its operations hardly
+ * ever begin long before the other's end: what runs beside begins anywhere in it. What overlaps by half of
+ * the shorter one and more are calls that NCCL has put into one kernel.
+ */
+static int find_overlap(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
+  const uint32_t slots = x->out->n_slots;
+  struct followed *pair = calloc((size_t)slots * slots + 1, sizeof *pair);
+  float *over = NULL;
+  size_t m = 0, all = 0;
+  for (int pass = 0; pair && pass < 2; pass++) {
+    const struct ni_blame_op *before[NI_BLAME_SLOTS] = {NULL};
+    for (uint32_t i = 0; pass == 1 && i < slots * slots; i++) all += pair[i].little;
+    if (pass == 1 && !(over = malloc((all + 1) * sizeof *over))) break;
+    for (size_t i = 0; i < n; i++) {
+      for (uint32_t k = 0; k < slots; k++) {
+        struct followed *f = &pair[k * slots + op[i].slot];
+        if (!before[k] || before[k]->end_ns <= op[i].start_ns) continue;
+        const int64_t overlap = little_overlap(before[k], &op[i]);
+        if (pass == 0) f->over++, f->little += overlap > 0;
+        else if (overlap > 0 && follows(x->out, f, k, op[i].slot)) over[m++] = (float)overlap;
+      }
+      before[op[i].slot] = &op[i];
+    }
+  }
+  const bool had_room = over != NULL;
+  const float most = m ? ni_blame_quantile(over, m, 0.95) : 0;
+  free(pair);
+  free(over);
+  x->overlap_ns =
+      (int64_t)fminf(fmaxf(most, (float)NI_PLACE_OVERLAP_LEAST_NS), (float)NI_PLACE_OVERLAP_MOST_NS);
+  return had_room ? 0 : -ENOMEM;
+}
+
+/*
+ * Which slots run beside: while an operation of theirs runs, operations of another one begin, more often (for
+ * each of theirs) than the other way round. Overlapped gradients hold many operations of the layers; these
+ * see the begin of one of the gradients now and then.
+ */
 static void find_beside(struct ni_blame_rank *o, const struct ni_blame_op *op, size_t n, int64_t overlap_ns) {
   uint32_t within[NI_BLAME_SLOTS][NI_BLAME_SLOTS] = {0}, ops[NI_BLAME_SLOTS] = {0};
   int64_t end[NI_BLAME_SLOTS] = {0};
@@ -195,8 +260,10 @@ static void find_beside(struct ni_blame_rank *o, const struct ni_blame_op *op, s
     }
 }
 
-/* Where nothing tells whether another slot is waited for (a message that always takes as long), the places of which it is known do: a rank
- * computes the same layers in many of them. */
+/*
+ * Where nothing tells whether another slot is waited for (a message that always takes as long), the places of
+ * which it is known do: a rank computes the same layers in many of them.
+ */
 static void settle(struct ni_places *x) {
   for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
     struct ni_usual *u = &x->key[i].usual;
@@ -204,7 +271,9 @@ static void settle(struct ni_places *x) {
     if (!x->key[i].name || isnan(u->or_us)) continue;
     for (uint32_t k = 0; k < NI_PLACE_KEYS; k++) {
       const struct ni_usual *v = &x->key[k].usual;
-      if (!x->key[k].name || ni_place_slot(&x->key[k]) != ni_place_slot(&x->key[i]) || !v->steady || !isnan(v->or_us)) continue;
+      if (!x->key[k].name || ni_place_slot(&x->key[k]) != ni_place_slot(&x->key[i]) || !v->steady ||
+          !isnan(v->or_us))
+        continue;
       as_is |= fabsf(u->us - v->us) <= SAME_LAYER * v->us;
       other |= fabsf(u->or_us - v->us) <= SAME_LAYER * v->us;
     }
@@ -215,8 +284,12 @@ static void settle(struct ni_places *x) {
   }
 }
 
-/* Goes through the operations; gap NULL: counts them in their places; else the times since the last end on each slot of every so many go there. */
-static void sample(struct ni_places *x, const struct ni_blame_op *op, size_t n, struct ni_step_mark mark, const uint32_t *of, float *gap) {
+/*
+ * Goes through the operations; gap NULL: counts them in their places; else the times since the last end on
+ * each slot of every so many go there.
+ */
+static void sample(struct ni_places *x, const struct ni_blame_op *op, size_t n, struct ni_step_mark mark,
+                   const uint32_t *of, float *gap) {
   uint32_t slots = x->out->n_slots;
   rewind_all(x);
   for (size_t i = 0; i < n; i++, op++) {
@@ -226,7 +299,8 @@ static void sample(struct ni_places *x, const struct ni_blame_op *op, size_t n, 
     struct ni_place_key *key = at == NI_BLAME_NONE ? NULL : &x->key[at];
     if (key && !gap) key->n++;
     /* steady counts those that are taken; the last chosen one of a place may be the whole chunk's. */
-    else if (key && key->steady < NI_USUAL_SAMPLES && key->n-- % (1 + key->usual.samples / NI_USUAL_SAMPLES) == 0 &&
+    else if (key && key->steady < NI_USUAL_SAMPLES &&
+             key->n-- % (1 + key->usual.samples / NI_USUAL_SAMPLES) == 0 &&
              end_before(x, UINT64_C(1) << group, group, op->start_ns).ns) {
       float *to = gap + ((size_t)of[at] + key->steady++) * slots;
       for (uint32_t k = 0; k < slots; k++) {
@@ -240,7 +314,8 @@ static void sample(struct ni_places *x, const struct ni_blame_op *op, size_t n, 
 }
 
 /* What is usual in each place, and what it waits for: by samples. */
-static int find_usual(struct ni_places *x, const struct ni_blame_op *op, size_t n, const struct ni_step_mark *mark) {
+static int find_usual(struct ni_places *x, const struct ni_blame_op *op, size_t n,
+                      const struct ni_step_mark *mark) {
   uint32_t slots = x->out->n_slots, of[NI_PLACE_KEYS] = {0}, all = 0;
   double steady = 0, alone = 0;
   sample(x, op, n, *mark, of, NULL);
@@ -256,7 +331,7 @@ static int find_usual(struct ni_places *x, const struct ni_blame_op *op, size_t 
     struct ni_place_key *k = &x->key[i];
     if (!k->name) continue;
     ni_usual_find(&k->usual, gap + (size_t)of[i] * slots, k->steady, slots, ni_place_slot(k),
-                  (k->name - 1) % NI_PLACE_POSITIONS == 0);
+                  (k->name - 1) % NI_PLACE_POSITIONS == 0, (float)x->overlap_ns / 1e3f);
     if (x->inner[ni_place_slot(k)] && k->usual.steady) steady += k->usual.us;
     if (x->inner[ni_place_slot(k)] && k->usual.alone) alone += k->usual.us;
     k->n = k->steady = 0;
@@ -267,7 +342,8 @@ static int find_usual(struct ni_places *x, const struct ni_blame_op *op, size_t 
   return 0;
 }
 
-int ni_places_find(struct ni_places *x, const struct ni_blame_op *op, size_t n, const struct ni_step_mark *mark) {
+int ni_places_find(struct ni_places *x, const struct ni_blame_op *op, size_t n,
+                   const struct ni_step_mark *mark) {
   int e = find_overlap(x, op, n);
   if (e < 0) return e;
   find_beside(x->out, op, n, x->overlap_ns);

@@ -1,5 +1,7 @@
 #include "usual.h"
 
+#include <stddef.h>
+
 #define NARROWER 0.75f /* times as wide: then the other slot is waited for as well */
 /*
  * Ten times as narrow: then it is, whatever a line through the samples says. One start that is some ms wrong,
@@ -7,6 +9,7 @@
  * line, and is not among the middle 60 %.
  */
 #define FAR_NARROWER 0.1f
+#define AT_ONCE 4.0f   /* times as far as stamps are off: so much later than the set it did not wait for that alone */
 #define STEADY 0.35f   /* of the median, and STEADY_US: as wide as the times of a place may be */
 #define STEADY_US 60.0f
 #define SLOPE_ERROR 0.25 /* standard error up to which a slope says something */
@@ -67,17 +70,46 @@ static struct slope line(const struct sum *s) {
   return l;
 }
 
-/* How the time since the end of the set moves with the end of slot k, where k ended later; far: times beyond say nothing. */
-static struct slope slope_of(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k, float far) {
+/* How much later slot k ended than the set, in us; y: the time since the end of the set. */
+static float later_by(const float *gap, uint32_t slots, uint64_t set, uint32_t k, float *y) {
+  *y = INFINITY;
+  for (uint32_t j = 0; j < slots; j++)
+    if (set >> j & 1 && gap[j] < *y) *y = gap[j];
+  return *y - gap[k];
+}
+
+/* What later_by() says in nearly all samples: three times as far to both sides as the middle 60 % reach. */
+static void usual_later(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k, float far,
+                        float *from, float *to) {
+  const uint32_t step = (n + SORTED - 1) / SORTED;
+  float all[SORTED], y;
+  uint32_t m = 0;
+  for (uint32_t i = 0; i < n; i += step) {
+    const float x = later_by(gap + (size_t)i * slots, slots, set, k, &y);
+    if (x > 0 && y < far) insert(all, m++, x);
+  }
+  *from = -INFINITY;
+  *to = INFINITY;
+  if (m < SLOPE_SAMPLES) return;
+  const float w = width(all, m);
+  *from = all[m / 5] - 3 * w;
+  *to = all[m - 1 - m / 5] + 3 * w;
+}
+
+/*
+ * How the time since the end of the set moves with the end of slot k, where k ended later by from..to; far:
+ * times beyond say nothing.
+ */
+static struct slope slope_of(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k, float far,
+                             float from, float to) {
   struct sum all = {0}, rest = {0};
   for (uint32_t b = 0; b < BLOCKS; b++) {
     struct sum of = {0};
     for (uint32_t i = b * n / BLOCKS; i < (b + 1) * n / BLOCKS; i++) {
-      float y = INFINITY;
-      for (uint32_t j = 0; j < slots; j++)
-        if (set >> j & 1 && gap[i * slots + j] < y) y = gap[i * slots + j];
-      float x = y - gap[i * slots + k]; /* how much later it ended */
-      if (x > 0 && y < far) of.m++, of.x += x, of.y += y, of.xx += (double)x * x, of.xy += (double)x * y, of.yy += (double)y * y;
+      float y;
+      const float x = later_by(gap + (size_t)i * slots, slots, set, k, &y);
+      if (!(x > 0 && y < far && x >= from && x <= to)) continue;
+      of.m++, of.x += x, of.y += y, of.xx += (double)x * x, of.xy += (double)x * y, of.yy += (double)y * y;
     }
     all.m += of.m, all.x += of.x, all.y += of.y, all.xx += of.xx, all.xy += of.xy, all.yy += of.yy;
     if (of.m == 0) continue;
@@ -88,7 +120,25 @@ static struct slope slope_of(const float *gap, uint32_t n, uint32_t slots, uint6
   return own.error < plain.error ? own : plain;
 }
 
-void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot, bool first) {
+static bool is_told(const struct slope *s) { return s->n >= SLOPE_SAMPLES && s->error <= SLOPE_ERROR; }
+
+/*
+ * The line through the samples. A stamp that is far off makes another operation look like the last one, and
+ * one such sample outweighs all others in a line: where the times become narrower with the slot and the line
+ * says that it is not waited for, it is drawn again without what is far from most.
+ */
+static struct slope line_of(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k, float far,
+                            bool narrower) {
+  float from, to;
+  const struct slope all = slope_of(gap, n, slots, set, k, far, -INFINITY, INFINITY);
+  if (!narrower || !is_told(&all) || all.slope > 0.5) return all;
+  usual_later(gap, n, slots, set, k, far, &from, &to);
+  const struct slope most = slope_of(gap, n, slots, set, k, far, from, to);
+  return (struct slope){most.slope, most.error, all.n};
+}
+
+void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot, bool first,
+                   float off_us) {
   u->waits_for = UINT64_C(1) << slot;
   u->us = u->or_us = NAN;
   u->steady = u->alone = false;
@@ -101,11 +151,15 @@ void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t sl
       if (u->waits_for >> k & 1) continue;
       struct times with_it = times_of(gap, n, slots, u->waits_for | UINT64_C(1) << k);
       float w = with_it.width;
-      struct slope s = slope_of(gap, n, slots, u->waits_for, k, far);
-      bool told = s.n >= SLOPE_SAMPLES && s.error <= SLOPE_ERROR;
+      struct slope s = line_of(gap, n, slots, u->waits_for, k, far, w < t.width * NARROWER);
+      bool told = is_told(&s);
       if (w < t.width * FAR_NARROWER) told = false;
-      bool waits = told ? s.slope > 0.5 : w < t.width * NARROWER || (first && s.n * 10 >= n * 8 && w <= 1.5f * t.width);
-      if (!waits && !told && s.n * 10 >= n * 8 && w <= 1.5f * t.width && (untold == slots || with_it.middle < u->or_us)) {
+      const bool nearly_always = s.n * 10 >= n * 8;
+      const bool at_once = nearly_always && with_it.middle <= off_us && t.middle >= AT_ONCE * off_us;
+      const bool in_doubt = w < t.width * NARROWER || (first && nearly_always && w <= 1.5f * t.width);
+      const bool waits = at_once || (told ? s.slope > 0.5 : in_doubt);
+      const bool may_wait = !waits && !told && nearly_always && w <= 1.5f * t.width;
+      if (may_wait && (untold == slots || with_it.middle < u->or_us)) {
         u->or_us = with_it.middle;
         untold = u->or_slot = k;
       }

@@ -5,7 +5,9 @@
  * a message, perhaps the last gradients. Ends that are not waited for (gradients that run beside) fall anywhere. Whether another slot is
  * waited for is told by how the start moves with its end: one to one where it is (slope 1), not at all where it is not (slope 0),
  * over the samples in which it ended after the slot's own. Where its end moves too little to tell: whether the middle 60 % of the times become
- * clearly narrower; and the first operation of a step waits for what ended the one before. Slots are added one at a time.
+ * clearly narrower; what begins as soon as another slot has ended, as far as stamps can tell, in nearly all
+ * samples, waits for it, whatever the line says: where stamps are off by as much as the times vary there is
+ * none. And the first operation of a step waits for what ended the one before. Slots are added one at a time.
  *
  * Pure; any thread.
  */
@@ -29,8 +31,12 @@ struct ni_usual {
   bool alone;                  /* and hardly ever anything else ends in it: nothing else can have been waited for */
 };
 
-/* gap: [n][slots], us since the last end on each slot, INFINITY: none. slot: its own. first: its first operation in a step. */
-void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot, bool first);
+/*
+ * gap: [n][slots], us since the last end on each slot, INFINITY: none. slot: its own. first: its first
+ * operation in a step. off_us: by so much stamps are off.
+ */
+void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot, bool first,
+                   float off_us);
 
 /*
  * A gap much longer than usual: the rank waited for something that its place rarely waits for, if anything else ended so that enough time for

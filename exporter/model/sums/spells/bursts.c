@@ -6,7 +6,11 @@
 #define LONGER_MEAN \
   0.115f /* in all of them: own time that no place is compared for is not in it, so a sixth shows as less */
 #define APART 4.0f  /* times the noise of a bin: less is chance */
-#define QUIET 0.25f /* of the excess in bursts: so much there may be between them */
+/*
+ * Of the excess in bursts: so much there may be between the first and the last one. A rank that is late all
+ * the time from some step on has bins in between that are a little less late, and before that it was not.
+ */
+#define QUIET 0.25f
 #define OF_RUN_LEAST 0.02f
 #define OF_RUN_MOST 0.55f
 
@@ -26,7 +30,7 @@ struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, bool *
   struct ni_bursts b = {0}, none;
   const float floor = fmaxf(LONGER, APART * noise);
   double in = 0, out = 0;
-  uint32_t quiet = 0, seen = 0, longest = 0;
+  uint32_t quiet = 0, seen = 0, longest = 0, first = bins, last = 0;
   for (uint32_t k = 0; k < bins; k++) hit[k] = false;
   for (uint32_t k = 0, to; k < bins; k = to) {
     to = k + 1;
@@ -34,6 +38,8 @@ struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, bool *
     to = burst_end(x, bins, k, floor);
     if (to - k < BINS_MIN) continue;
     for (uint32_t i = k; i < to; i++) hit[i] = true;
+    if (b.n == 0) first = k;
+    last = to;
     if (to - k > longest) longest = to - k;
     b.n++;
     b.bins += to - k;
@@ -41,7 +47,7 @@ struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, bool *
   for (uint32_t k = 0; k < bins; k++) {
     if (isnan(x[k])) continue;
     if (hit[k]) in += fminf(x[k], 1), seen++;
-    else out += fminf(fmaxf(x[k], -1), 1), quiet++;
+    else if (k > first && k < last) out += fminf(fmaxf(x[k], -1), 1), quiet++;
   }
   b.excess = seen ? (float)(in / seen) : 0;
   b.area = (float)in;

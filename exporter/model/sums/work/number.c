@@ -87,6 +87,36 @@ static void spread(struct ni_blame *b, const struct seat *seat, size_t n, bool *
   }
 }
 
+/* Its messages are all there on both sides: as many were received as were sent. */
+static bool meets(const struct ni_blame_slot *s, const struct ni_blame_slot *t) {
+  const bool sent = s->kind == NI_BLAME_SEND && t->kind == NI_BLAME_RECV;
+  const bool got = s->kind == NI_BLAME_RECV && t->kind == NI_BLAME_SEND;
+  const bool same_way = s->comm == t->comm && s->peer == t->rank && s->rank == t->peer;
+  return (sent || got) && same_way && s->ops && s->ops == t->ops;
+}
+
+/*
+ * A rank that has no collective in common with those whose shift is known, by the messages that it exchanges
+ * with one of them: the k-th sent is the k-th received. Hosts that exchange messages alone have clocks that
+ * nobody can compare. False: there are none.
+ */
+static bool by_messages(struct ni_blame *b, const bool *known, uint32_t rank) {
+  const struct ni_blame_rank *o = &b->rank[rank];
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    const struct ni_blame_rank *of = &b->rank[i];
+    for (uint32_t k = 0; of->judged && known[i] && k < of->n_slots; k++)
+      for (uint32_t m = 0; of->slot[k].kind != NI_BLAME_COLL && m < o->n_slots; m++) {
+        if (!meets(&of->slot[k], &o->slot[m])) continue;
+        const struct seat theirs = {of->slot[k].comm, i, k}, mine = {o->slot[m].comm, rank, m};
+        const double d = apart(b, &theirs, &mine);
+        if (isnan(d)) continue;
+        b->rank[rank].shift = of->shift + (int32_t)lrint(d);
+        return true;
+      }
+  }
+  return false;
+}
+
 /* Bins of several steps hold the same steps on all ranks only as far as shifts are multiples of them. */
 static int32_t whole_bins(int32_t shift, uint32_t bin_steps) {
   return (int32_t)lrint((double)shift / bin_steps) * (int32_t)bin_steps;
@@ -114,6 +144,11 @@ int ni_number_steps(struct ni_blame *b) {
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     struct ni_blame_rank *o = &b->rank[i];
     if (!o->judged || known[i]) continue;
+    if (of && by_messages(b, known, i)) {
+      known[i] = true;
+      spread(b, seat, slots, known);
+      continue;
+    }
     o->shift = of ? of->shift + shift_by_time(of, o, b->bin_steps) : 0;
     known[i] = true;
     spread(b, seat, slots, known);

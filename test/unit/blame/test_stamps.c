@@ -1,0 +1,174 @@
+/* Rules for logs whose stamps are off, whose clocks nobody can compare, and where somebody is always last. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "exporter/model/sums/blame/causes.h"
+#include "exporter/model/sums/ranks/places.h"
+#include "exporter/model/sums/spells/spells.h"
+#include "exporter/model/sums/work/number.h"
+
+enum { SAMPLES = 60 };
+
+/*
+ * Slot 0 is the place's own. It begins `far` us behind slot 1's end, give or take `noise`, and that one ended
+ * some 5 ms behind the end on slot 0.
+ */
+static void samples(float gap[SAMPLES][2], float far, uint32_t noise) {
+  for (uint32_t i = 0; i < SAMPLES; i++) {
+    gap[i][1] = far + (float)(i * 7919 % noise);
+    gap[i][0] = 5000 + (float)(i * 104729 % 90) + gap[i][1];
+  }
+}
+
+static bool waits(float gap[SAMPLES][2], float off_us) {
+  struct ni_usual u;
+  ni_usual_find(&u, gap[0], SAMPLES, 2, 0, false, off_us);
+  return u.waits_for >> 1 & 1;
+}
+
+/* One stamp that is far off outweighs all others in a line. */
+static void test_line(void **state) {
+  (void)state;
+  float gap[SAMPLES][2];
+  samples(gap, 0, 20);
+  assert_true(waits(gap, 2));
+  for (uint32_t i = 0; i < SAMPLES; i += 20) gap[i][1] = 900; /* its end seemed to lie behind the start */
+  assert_true(waits(gap, 2));
+}
+
+/* Where stamps are off by more than the times vary no line tells; but what begins at once has waited. */
+static void test_at_once(void **state) {
+  (void)state;
+  float gap[SAMPLES][2];
+  samples(gap, 0, 3);
+  for (uint32_t i = 0; i < SAMPLES; i++) {
+    gap[i][0] = 5000 + (float)((i * 2654435761u >> 16) % 90); /* the end on slot 1 moves by more */
+    gap[i][1] = (float)(((i + 100) * 2246822519u >> 16) % 160);
+  }
+  assert_true(waits(gap, 100));
+  assert_false(waits(gap, 2));
+  for (uint32_t i = 0; i < SAMPLES; i++) gap[i][1] += 300;
+  assert_false(waits(gap, 100));
+}
+
+/* Slot 0 and slot 1 by turns: slot 1 begins `early` before the end of every other operation of slot 0. */
+static int64_t overlap_of(int64_t early_ns, bool beside) {
+  enum { N = 200 };
+  static struct ni_blame_op op[N];
+  static const uint16_t function[2] = {0, 1};
+  struct ni_blame_slot slot[2] = {{.comm = 0}, {.comm = 1, .kind = NI_BLAME_SEND, .peer = 1}};
+  struct ni_blame_rank rank = {.slot = slot, .n_slots = 2};
+  struct ni_step_mark mark = {.slot = 0, .n = 1, .token = 9};
+  struct ni_places *x = calloc(1, sizeof *x);
+  x->out = &rank;
+  x->function = function;
+  for (uint32_t i = 0; i < N; i++) {
+    const int64_t start = 1000000 + i * INT64_C(200000);
+    const int64_t off = i % 4 == 1 ? (beside ? (int64_t)(i * 7919 % 100) * 1000 : early_ns) : 0;
+    op[i] = (struct ni_blame_op){.start_ns = start - off, .end_ns = start + 200000, .sn = i / 2,
+                                 .token = i % 2, .what = i % 2, .slot = (uint16_t)(i % 2)};
+  }
+  assert_int_equal(ni_places_find(x, op, N, &mark), 0);
+  const int64_t overlap = x->overlap_ns;
+  free(x);
+  return overlap;
+}
+
+static void test_overlap_of_two(void **state) {
+  (void)state;
+  assert_int_equal(overlap_of(60000, false), 60000); /* one follows the other: so far stamps are off */
+  assert_int_equal(overlap_of(0, false), NI_PLACE_OVERLAP_LEAST_NS);
+  assert_int_equal(overlap_of(150000, false), NI_PLACE_OVERLAP_LEAST_NS); /* beside it, or in one kernel */
+}
+
+/* A rank that is late from some step on, a little less in some: not in bursts. */
+static void test_onset_is_no_burst(void **state) {
+  (void)state;
+  enum { BINS = 200 };
+  float x[BINS];
+  bool hit[BINS];
+  for (uint32_t k = 0; k < BINS; k++) x[k] = k < 100 ? 0 : k % 20 < 4 ? 0.08f : 0.14f;
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 0);
+  for (uint32_t k = 100; k < BINS; k++) x[k] = k % 20 < 4 ? 0 : 0.14f;
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 5);
+}
+
+/*
+ * Four links of two ranks, of which rank 0 is late; stamps are off by 20 us. Transfers of its link are 10 us
+ * longer, since the duration of the last one alone is left.
+ */
+static void test_always_last(void **state) {
+  (void)state;
+  enum { BINS = 40, LINKS = 4 };
+  for (int late = 0; late < 2; late++) {
+    struct ni_process process[2 * LINKS] = {0};
+    struct ni_host host[2 * LINKS] = {0};
+    struct ni_comm_row comm[LINKS] = {0};
+    struct ni_blame_rank rank[2 * LINKS] = {0};
+    struct ni_blame_link link[LINKS] = {0};
+    uint32_t of[LINKS][2];
+    float us[LINKS][BINS];
+    struct ni_summary s = {.process = process, .host = host, .n_hosts = 2 * LINKS, .comm = comm};
+    struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = 2 * LINKS, .link = link, .n_links = LINKS,
+                         .bins = BINS, .steps = BINS, .bin_steps = 1};
+    struct ni_causes causes = {0};
+    for (uint32_t r = 0; r < 2 * LINKS; r++) {
+      process[r].host = r;
+      rank[r] = (struct ni_blame_rank){.process = r, .judged = true, .n_steps = BINS,
+                                       .last_ns = BINS * INT64_C(10000), .overlap_us = 20};
+    }
+    for (uint32_t i = 0; i < LINKS; i++) {
+      comm[i].n_ranks = 2;
+      of[i][0] = 2 * i, of[i][1] = 2 * i + 1;
+      for (uint32_t k = 0; k < BINS; k++) us[i][k] = i ? 50 : 60;
+      link[i] = (struct ni_blame_link){.comm = i, .from = -1, .to = -1, .rank = of[i], .n_ranks = 2, .host = -1,
+                                       .us = us[i], .per_step = 1, .mean_us = us[i][0], .quiet_us = us[i][0],
+                                       .usual_us = 50, .alike = LINKS};
+    }
+    if (late) (void)ni_cause_add(&causes, NI_FIND_LATE_RANK, NI_LEVEL_RANK, 0);
+    assert_int_equal(ni_causes_links(&b, &causes), 0);
+    assert_int_equal(causes.n, 1); /* the link, or the late rank alone */
+    assert_int_equal(causes.item[0].links, !late);
+    ni_causes_free(&causes);
+  }
+}
+
+/* Two stages that exchange messages alone; the clock of the second is an hour ahead, and its steps begin 2 later. */
+static void test_number_by_messages(void **state) {
+  (void)state;
+  struct ni_blame_slot slot[2] = {{.comm = 0, .rank = 0, .peer = 1, .kind = NI_BLAME_SEND, .ops = 80},
+                                  {.comm = 0, .rank = 1, .peer = 0, .kind = NI_BLAME_RECV, .ops = 80}};
+  struct ni_blame_cell cell[2][20] = {0};
+  struct ni_blame_rank rank[2];
+  struct ni_blame b = {.rank = rank, .n_ranks = 2};
+  for (uint32_t r = 0; r < 2; r++) {
+    rank[r] = (struct ni_blame_rank){.judged = true, .slot = &slot[r], .n_slots = 1, .cell = cell[r], .n_bins = 20,
+                                     .bin_steps = 1, .n_steps = 20, .whole_steps = 20, .ops = 80};
+    for (uint32_t k = 0; k < 20; k++) {
+      cell[r][k].start_ns = 1000000000 * (int64_t)(k + 1) + (r ? 3600000000000 : 0);
+      for (uint32_t i = 0; i < 4; i++)
+        ni_anchor_take(&slot[r], NI_BLAME_MESSAGE, k * 4 + i, r && k > 2 ? k - 2 : r ? 0 : k, i);
+    }
+  }
+  assert_int_equal(ni_number_steps(&b), 0);
+  assert_int_equal(rank[1].shift - rank[0].shift, 2);
+  slot[1].ops = 70; /* some are missing: their numbers are others */
+  b.bins = b.steps = 0;
+  assert_int_equal(ni_number_steps(&b), 0);
+  assert_true(rank[1].shift - rank[0].shift != 2);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_line), cmocka_unit_test(test_at_once), cmocka_unit_test(test_overlap_of_two),
+      cmocka_unit_test(test_onset_is_no_burst), cmocka_unit_test(test_always_last),
+      cmocka_unit_test(test_number_by_messages),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes docs/img/*.png anew: page and heat map from the demo's job, in which rank 11 computes longer, figures by size from logs of
-# many sizes with a slow node: BUILD=build test/browser/screenshots.sh
+# many sizes with a slow node, the counters' page from two sweeps of a real node (NI_TEST_DATA): BUILD=build test/browser/screenshots.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 BUILD=$(realpath "${BUILD:-build}")
@@ -17,7 +17,12 @@ cd "$work"
 NCCL_PROFILER_PLUGIN=$BUILD/libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$work/demo SLURM_JOB_ID=4242 \
   "$BUILD/nccl-sim" --scenario "$root/test/scenarios/demo.scn" --procs --quiet
 "$BUILD/nccl-inspector" summary --input-dir demo --output-dir page --quiet >/dev/null
-node "$BUILD/browser/screenshots.mjs" "$work/page/report.html" "$root/docs/img"
+for when in before after; do
+  python3 "$root/test/lib/counters/counter_trees.py" tree cxi $when -- host
+  NI_ROOT=$work/tree "$BUILD/nccl-inspector" counters collect -q $when.json
+done
+"$BUILD/nccl-inspector" counters summarize --html counters.html before.json after.json >/dev/null
+node "$BUILD/browser/screenshots.mjs" "$work/page/report.html" "$root/docs/img" "$work/counters.html"
 for f in bandwidth_by_size_AllReduce scatter_plot_nvlink-only_AllReduce; do cp "out/summary/$f.png" "$root/docs/img/plot-$f.png"; done
 cp page/summary/heat_map.png "$root/docs/img/plot-heat_map.png"
 ls -l "$root/docs/img"

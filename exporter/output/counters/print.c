@@ -104,7 +104,8 @@ static void print_entities(const struct ni_counters_view *v) {
 static void print_top(const struct ni_counters_view *v, const struct ni_pair_entity *e, unsigned top) {
   static const struct ni_column columns[] = {
       {.head = "Rank", .drop = 5}, {.head = "Metric ID", .drop = 4}, {.head = "Metric Name", .left = true, .width = 40}, {.head = "Difference", .width = 15},
-      {.head = "a second", .width = 10}, {.head = "share", .width = 7, .drop = 2}, {.head = "median of others", .drop = 3}, {.head = "", .left = true, .drop = 1}};
+      {.head = "a second", .width = 10},
+      {.head = "share", .width = 7, .drop = 2}, {.head = "median of others", .drop = 3}, {.head = "", .left = true, .drop = 1}};
   struct ni_table t;
   char text[32], id[16];
   uint32_t shown = 0, number = ni_netprof_interface(e->of);
@@ -195,13 +196,21 @@ static void print_group(struct wide *w, const char *group) {
   ni_table_print(&w->t, stdout);
 }
 
+/* Bytes a second and shares of links, or that nobody counts them. */
+static void print_carried(const struct ni_counters_view *v) {
+  bool any = false;
+  for (size_t i = 0; i < v->n_figures; i++) any |= !isnan(v->figures[i].at[NI_FIG_RX]) || !isnan(v->figures[i].at[NI_FIG_TX]);
+  ni_say(stdout, "\n");
+  if (any) ni_figures_print(v->figures, v->n_figures, 0, stdout);
+  else ni_say(stdout, "no NIC and no GPU counts bytes here\n");
+}
+
 void ni_counters_print(const struct ni_counters_view *v, unsigned top, bool groups) {
   char line[1024];
   const char *name;
   ni_say(stdout, "%s\n", ni_counters_verdict(v, line, sizeof line));
-  if (v->n_figures) ni_say(stdout, "\n");
-  ni_figures_print(v->figures, v->n_figures, 0, stdout);
-  if (v->n_figures) ni_say(stdout, "\n");
+  print_carried(v);
+  if (v->findings.n) ni_say(stdout, "\n");
   for (size_t i = 0; i < v->findings.n; i++) {
     const struct ni_counter_finding *f = &v->findings.finding[i];
     ni_say(stdout, "%-10s %s %s\n", f->level == NI_LEVEL_INFO ? "note" : ni_level_name(f->level), f->text, f->advice);

@@ -156,7 +156,8 @@ static void print_findings(const struct ni_versus *v) {
 
 static void print_entities(const struct ni_versus *v) {
   static const struct ni_column columns[] = {{.head = "Interface", .width = 9, .drop = 1}, {.head = "name", .left = true, .width = 8},
-                                             {.head = "source", .left = true}, {.head = "GOOD", .width = 8}, {.head = "BAD", .width = 8}, {.head = "BAD - GOOD"}};
+                                             {.head = "source", .left = true}, {.head = "GOOD", .width = 8}, {.head = "BAD", .width = 8},
+                                             {.head = "BAD - GOOD"}};
   struct ni_table t;
   ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
   for (int which = 1; which >= 0; which--)

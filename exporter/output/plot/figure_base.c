@@ -195,10 +195,10 @@ void ni_fig_span_axis(FILE *f, double span, double n, const char *label) {
   const double step = nice(span / unit.size / 8, true) * unit.size;
   fprintf(f, "set xrange [0:%.6g]\nset xtics (", n);
   for (int i = 0; span > 0 && i * step <= span * 1.0001; i++) {
-    char tick[40] = "0";
-    if (i) snprintf(tick, sizeof tick, "+%.6g %s", i * step / unit.size, unit.name);
+    char at[40] = "0";
+    if (i) snprintf(at, sizeof at, "+%.6g %s", i * step / unit.size, unit.name);
     fprintf(f, "%s", i ? ", " : "");
-    ni_fig_label(f, tick);
+    ni_fig_label(f, at);
     fprintf(f, " %.6g", i * step / span * n);
   }
   fprintf(f, span > 0 ? ")\n" : "'0' 0)\n");

@@ -148,6 +148,13 @@ PY
   grep -q 'No such file' "$TMP/err" || stop "why there is no page: $(cat "$TMP/err")"
 fi
 
+# Where nothing counts bytes that is said.
+rm -rf "$TMP/bare"
+python3 test/lib/counters/counter_trees.py "$TMP/bare" host
+for when in before after; do NI_ROOT=$TMP/bare "$BIN" counters collect -q "$TMP/bare.$when"; sleep 0.05; done
+"$BIN" counters summarize "$TMP/bare.before" "$TMP/bare.after" >"$TMP/out" || stop "two sweeps of a host alone"
+[ "$(sed -n '2,3p' "$TMP/out")" = $'\nno NIC and no GPU counts bytes here' ] || stop "a host alone: $(head -n 4 "$TMP/out")"
+
 # ---- programs that every machine can have, on its own interfaces ----
 figure() { python3 -c 'import json, sys
 run = json.load(open(sys.argv[1]))

@@ -58,7 +58,7 @@ told, s, text = both("expired", tmp + "/expired", ["expired"], gaps=0, stated_lo
 if set(told) != {"expired"} or told["expired"]["count"] < 1000: fail(f"expired: check says {told}")
 where = told["expired"]["where"][0]
 if not re.fullmatch(r"\S+ pid \d+, removed by NCCL_INSPECTOR_DIR_MAX_BYTES", where): fail(f"expired: check names {where}")
-sentence = f'{told["expired"]["count"]} {told["expired"]["text"]}'
+sentence = f'{told["expired"]["count"]:,} {told["expired"]["text"]}'
 if f"INCOMPLETE: {sentence}: {where}, ...\n" not in text: fail(f"expired: summary does not say {sentence}: {text}")
 if f"INCOMPLETE: {sentence} ({where}, ...)\n" not in run("check", tmp + "/expired", "-q")[1]: fail("expired: check's verdict")
 if s["losses_by_cause"] != {"expired": told["expired"]["count"]}: fail(f'expired: causes {s["losses_by_cause"]}')

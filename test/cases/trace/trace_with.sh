@@ -31,7 +31,7 @@ python3 test/lib/trace_logs.py "$TMP/far" "$TMP/far.truth" --gpu-drift 20 --offs
 kineto far0 --offset 3.25 --drift 8 --from 30 --to 200 --lost 10 --extra 1
 draw 0 far0 --with "$TMP/far0"
 expect far0 'len(k) > 280 and max(off) < 10000 and len(w) == 2 and all(c["aligned"] and float(c["error_us"]) < 5 for c in w)'
-said far0 '^with  .*node_773\.1790000000.*, rank 3: 1[0-9]{2} of [0-9]+ NCCL kernels are ours, clock -3\.25.* s, error below .*us, drift -[78]\.[0-9]+ ppm; [0-9]+ events, 1 left out'
+said far0 '^with  .*node_773\.1790000000.*, rank 3: 1[0-9]{2} of [0-9]+ NCCL kernels are ours, clock -3\.25.* s, error below .*us, drift -[78]\.[0-9]+ ppm; [0-9,]+ events, 1 left out'
 # What is drawn, where, and by which name; nothing of ours is another.
 expect far0 '{s["track"] for s in torch} >= {"PyTorch CPU: thread 4003 (python3)", "PyTorch GPU 3: stream 24 ", "PyTorch GPU 0: stream 28 "}'
 expect far0 '{s["process"].split(",")[0] for s in torch} == {"rank 0", "rank 3"} and len([s for s in torch if s["name"] in ("c10d::allreduce_", "record_param_comms")]) == 4 * len(k)'

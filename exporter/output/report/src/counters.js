@@ -62,7 +62,7 @@ function compared() {
 // A bar for each of some names.
 function bars(id, names, values, title, colour = 0) {
   chart(id, () => {
-    if (!names.length) return null;
+    if (!values.some((v) => v > 0)) return null;
     const c = palette();
     return {
       grid: { left: 12, right: 16, top: 30, bottom: 12, containLabel: true }, tooltip: tooltip({ trigger: 'axis' }),
@@ -70,7 +70,7 @@ function bars(id, names, values, title, colour = 0) {
       yAxis: axis({ type: 'value', name: title, nameLocation: 'end', nameTextStyle: { color: c.dim, align: 'left' }, minInterval: 1 }),
       series: [{ type: 'bar', data: values, barMaxWidth: 46, itemStyle: { color: c.series[colour] } }],
     };
-  }, 'There is nothing to show.');
+  }, names.length ? 'No counter changed.' : 'There is nothing to show.');
 }
 
 // What each NIC and GPU carried: bytes a second, the busiest first, on one axis in one unit; shares of links beside it in the table.

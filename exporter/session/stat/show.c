@@ -131,6 +131,7 @@ static void print_one(const struct ni_stat_file *s, bool every, FILE *f) {
 }
 
 static void print_head(const struct ni_stat_file *s, FILE *f) {
+  if (!s->frames) return (void)ni_say(f, "%s: empty, the session ended before its first frame\n", s->label);
   ni_say(f, "%s: %llu frames", s->label, (unsigned long long)s->frames);
   if (s->seconds > 0) ni_say(f, " in %.1f s", s->seconds);
   ni_say(f, "%s%s%s\n", *s->first ? " from " : "", s->first, s->gsprof ? " (gsprof's file)" : "");

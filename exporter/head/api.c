@@ -64,7 +64,7 @@ static void unfit_members(struct ni_json *j, const void *of) {
   else if (b->place) ni_json_u64(j, NULL, 0);
   ni_json_end_array(j);
   ni_json_text(j, "msg", b->message);
-  ni_json_text(j, "input", NULL);
+  fprintf(j->f, ",\"input\":%s", b->input ? b->input : "null"); /* it is JSON */
   ni_json_end_object(j);
   ni_json_end_array(j);
 }
@@ -108,7 +108,7 @@ static void act(struct ni_api *api, const struct ni_http_request *q, struct ni_h
   struct ni_session s;
   char message[512] = "";
   ni_body_name(&b, q->body, q->len, q->content_type, what != STOP);
-  if (b.type) return json(a, 422, unfit_members, &b);
+  if (b.type) return json(a, 422, unfit_members, &b), free(b.input);
   const char *name = b.given ? b.name : NULL;
   int64_t asked_ns = api->core->ahead_ns + (int64_t)q->asked_ns;
   int e = what == START  ? ni_core_start(api->core, name, &s, message, sizeof message)
@@ -182,6 +182,12 @@ static void describe(struct ni_api *api, const struct ni_http_request *q, struct
   (void)api, (void)q, text(a, 200, "application/json", ni_openapi);
 }
 
+/* FastAPI has two pages there that load programs from elsewhere. What they show is the description. */
+static void docs(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  (void)api, (void)q, refuse(a, 307, "see /openapi.json");
+  a->header = "Location", a->header_value = "/openapi.json";
+}
+
 static const struct { const char *method, *path; route *run; } routes[] = {
     {"GET", "/", root},
     {"GET", "/status", status},
@@ -196,6 +202,8 @@ static const struct { const char *method, *path; route *run; } routes[] = {
     {"GET", "/events", events},
     {"GET", "/openapi.json", describe},
     {"GET", "/page", page},
+    {"GET", "/docs", docs},
+    {"GET", "/redoc", docs},
 };
 enum { ROUTES = sizeof routes / sizeof *routes };
 

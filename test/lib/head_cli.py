@@ -147,6 +147,14 @@ Head.mode = "good"
 os.mkfifo(folder + "/fifo")  # that nobody writes to
 want(session("list", "--token-file", folder + "/fifo", code=1)[1], "--token-file")
 want(run([tool, "session", "stat", folder + "/fifo"], 1)[1], "it has no frames")
+for text, name in (('{"schema":"nccl-inspector-session-1","session_name":"none","frames":[\n\n],"end_time":null}', "none"), ('{"frames": []}', "e.json")):
+    open(folder + "/e.json", "w").write(text)
+    want(run([tool, "session", "stat", "e.json"])[0], "^%s: empty, the session ended before its first frame\n" % name)
+    assert json.loads(run([tool, "session", "stat", "--json", "e.json"])[0])["files"][0]["frames"] == 0
+    want(run([tool, "session", "stat", "e.json", "--plot", "e.svg"], 1)[1], "nothing to draw")
+for text in '{"schema":"nccl-inspector-session-1","frames":[', '{"frames":{}}', "", "{}", '{"frames":[1,{"x":1}]}':
+    open(folder + "/e.json", "w").write(text)
+    want(run([tool, "session", "stat", "e.json"], 1)[1], "it has no frames")
 run([tool, "session", "list", "--head", "127.0.0.1:1"], 1)
 run([tool, "session", "start", "a", "b"], 64)
 

@@ -109,6 +109,20 @@ try:
     head.until(lambda: os.path.getsize(path) < 1000)
     log = open(path + ".1").read()
     assert len(log) > 4 << 20 and log.endswith("y\n") and "x" * 63 in log
+    # recover as its README has it: by name or id it goes on; --export alone writes NAME.json.
+    one = next(s["session_id"] for s in h.get("/profiling/sessions")["sessions"] if s["name"] == "a")
+    for words in ("--name", "a"), ("--session-id", one):
+        assert run("recover", *words, "--head", h.web)[0] == "a goes on; its file will be a.json\n"
+        assert h.get("/status")["is_profiling"]
+        assert lines("stop", h.at, "--name", "a") == ["Profiling stopped: Profiling stopped. Data saved to a.json"]
+        head.until(lambda: not any(s["finishing"] for s in h.get("/profiling/sessions")["sessions"]))
+    assert "no session of that name" in run("recover", "--name", "nobody", "--head", h.web, code=1)[1]
+    doc = json.load(open(HOME + "/a.json"))
+    assert "a.json is there: --export FILE names another" in run("recover", "--export", "--name", "a", code=1)[1]
+    os.rename(HOME + "/a.json", HOME + "/kept.json")
+    run("recover", "--export", "--name", "a")
+    assert json.load(open(HOME + "/a.json"))["frames"] == doc["frames"]
+    run("recover", "--export", code=2)
     lines("profile", h.at, "--name", "left")
     assert lines("exit", h.at) == ["Head node exit signal sent."]
     head.until(lambda: not os.path.exists("/proc/%d" % pid) or open("/proc/%d/stat" % pid).read().split()[2] == "Z")

@@ -109,18 +109,22 @@ def described(h):
 
 def unfit(h):
     """FastAPI's 422, and nothing is begun."""
-    for body, headers, kind, loc in (
-            (None, {}, "missing", ["body"]),
-            (b"{", {"Content-Type": "application/json"}, "json_invalid", ["body", 0]),
-            (b"[]", {"Content-Type": "application/json"}, "model_attributes_type", ["body"]),
-            (b'{"name":"a"}', {"Content-Type": "text/plain"}, "model_attributes_type", ["body"]),
-            (b'{"name":5}', {"Content-Type": "application/json"}, "string_type", ["body", "name"]),
-            (b'{"name":["a"]}', {"Content-Type": "application/json"}, "string_type", ["body", "name"])):
+    for body, headers, kind, loc, given in (
+            (None, {}, "missing", ["body"], None),
+            (b"{", {"Content-Type": "application/json"}, "json_invalid", ["body", 0], {}),
+            (b"[]", {"Content-Type": "application/json"}, "model_attributes_type", ["body"], []),
+            (b'{"name":"a"}', {"Content-Type": "text/plain"}, "model_attributes_type", ["body"], '{"name":"a"}'),
+            (b'\x1b"\xff\n', {"Content-Type": "text/plain"}, "model_attributes_type", ["body"], '\x1b"\ufffd\n'),
+            (b'{"name":5}', {"Content-Type": "application/json"}, "string_type", ["body", "name"], 5),
+            (b'{"name":["a"]}', {"Content-Type": "application/json"}, "string_type", ["body", "name"], ["a"])):
         code, _, text = h.ask("POST", "/profiling/start", body, headers)
         detail = json.loads(text)["detail"]
         assert code == 422 and (detail[0]["type"], detail[0]["loc"]) == (kind, loc), (body, code, text)
-        assert {"type", "loc", "msg", "input"} <= set(detail[0]), detail
+        assert {"type", "loc", "msg", "input"} <= set(detail[0]) and detail[0]["input"] == given, detail
     assert not h.get("/status")["is_profiling"]
+    for path in "/docs", "/redoc":
+        code, headers, _ = h.ask("GET", path)
+        assert code == 307 and headers["location"] == "/openapi.json", (path, code, headers)
     h.start("keep")
     # What cannot be understood ends nothing: it may be about one session.
     for body, headers in ((b'{"name":"a', {"Content-Type": "application/json"}), (b'{"name":"a"}', {"Content-Type": "text/plain"}),

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "answer.h"
 #include "exporter/agent/agent.h"
@@ -268,6 +269,46 @@ static int run_stat(struct gsprof *g, const char *who) {
   return ni_session_main(NI_SESSION_STAT, sizeof word / sizeof *word - 1, word);
 }
 
+/* The value of an option that may stand in a word of its own; NULL: it is not this one, or has none. */
+static const char *value_of(char *const *word, const char *name) {
+  const size_t n = strlen(name);
+  if (strncmp(*word, name, n) != 0) return NULL;
+  return (*word)[n] == '=' ? *word + n + 1 : (*word)[n] ? NULL : word[1];
+}
+
+/*
+ * As gsprof's README has them: a name or an id alone goes on with the session, by the head; --export without a file writes NAME.json.
+ * With a file, or with --list, it is `session recover`.
+ */
+static int run_recover(int n, char **word) {
+  enum { MORE = 3 };
+  char own[300] = "", resume[] = "--resume", **words = calloc((size_t)n + MORE, sizeof *words);
+  const char *which = NULL, *value;
+  bool says = false, exports = false;
+  int k = 0, code = NI_EXIT_COULD_NOT_RUN;
+  for (int i = 0; words && i < n; i++) {
+    bool bare = strcmp(word[i], "--export") == 0 || strcmp(word[i], "-e") == 0;
+    bool alone = bare && (!word[i + 1] || (*word[i + 1] == '-' && word[i + 1][1]));
+    if ((value = value_of(word + i, "--name")) || (value = value_of(word + i, "-n")) || (value = value_of(word + i, "--session-id"))) which = value;
+    says |= !alone && (bare || strncmp(word[i], "--export=", 9) == 0 || strcmp(word[i], "--list") == 0 || strcmp(word[i], "-l") == 0 ||
+                       strcmp(word[i], "--resume") == 0 || strcmp(word[i], "--help") == 0 || strcmp(word[i], "-h") == 0);
+    exports |= alone;
+    if (!alone) words[k++] = word[i];
+  }
+  if (exports && which && !says) snprintf(own, sizeof own, "--export=%s.json", which);
+  bool there = *own && access(own + sizeof "--export", F_OK) == 0;
+  if (*own && strchr(which, '/')) ni_say(stderr, "%s: '%s' is no name of a session\n", *word, which);
+  else if (there) ni_say(stderr, "%s: %s is there: --export FILE names another\n", *word, own + sizeof "--export");
+  else if (exports && !which) code = NI_EXIT_USAGE, ni_say(stderr, "%s: --export wants --session-id or --name\n", *word);
+  else if (words) {
+    if (*own) words[k++] = own;
+    else if (which && !says) words[k++] = resume;
+    code = ni_session_main(NI_SESSION_RECOVER, k, words);
+  }
+  free(words);
+  return code;
+}
+
 /* ---- their words ---- */
 
 #define INTO(member) NI_INTO(struct gsprof, member)
@@ -332,7 +373,7 @@ static const struct word *find(const char *name) {
 static int list(FILE *f, int code) {
   ni_say(f, "Usage: gsprof COMMAND [OPTION...]; each has a --help of its own:\n");
   for (int i = 0; i < N_WORDS; i++) ni_say(f, "  gsprof %-14s %s\n", words[i].command.name, words[i].command.purpose);
-  ni_say(f, "  gsprof %-14s %s\n", "recover", "what a head left on the disk");
+  ni_say(f, "  gsprof %-14s %s\n", "recover", "goes on with a session; what a head left on the disk, and its file anew");
   ni_say(f, "--gsprof-exit-codes (or GSPROF_EXIT_CODES=1): 0 also where a head refuses or cannot be reached\n");
   return code;
 }
@@ -348,7 +389,7 @@ static int run(int argc, char **argv) {
   argv[1] = who;
   char **word = helps ? help : argv + 1;
   int n = helps ? 2 : argc - 1, done, code;
-  if (strcmp(who, "gsprof recover") == 0) return ni_session_main(NI_SESSION_RECOVER, n, word);
+  if (strcmp(who, "gsprof recover") == 0) return run_recover(n, word);
   if (!w) return ni_say(stderr, "gsprof: there is no command '%s'\n", helps ? asked : name), list(stderr, 2);
   struct gsprof g = {0};
   code = ni_words_parse(&w->command, n, word, &g, &done);

@@ -305,8 +305,11 @@ int ni_session_main(enum ni_session_word which, int argc, char **argv) {
     code = done ? code : run_stat(&o, argv[0]);
   } else if (which == NI_SESSION_RECOVER && o.resume) {
     struct ni_head_said said;
+    char name[300], file[512];
     good = ni_head_ask_name(&o, "/profiling/resume", o.id ? o.id : o.name, &said);
     if (!good) snprintf(why, sizeof why, "%s", said.error);
+    else ni_say(stdout, "%s goes on; its file will be %s\n", ni_head_said_text(&said, "name", name, sizeof name),
+                ni_head_said_text(&said, "output_file", file, sizeof file));
     free(said.text);
   } else if (offline) {
     good = write_file(&o, why, sizeof why);

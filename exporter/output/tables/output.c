@@ -85,8 +85,28 @@ static int own_folder(int dir, const char *name) {
   return e;
 }
 
+/* How far a result has come in place of an earlier one: files in its temporary folder. */
+#define ALL_ASIDE ".aside"   /* all old parts lie here, as old-PART: what is in OUT is new */
+#define ALL_PLACED ".placed" /* all new ones are in OUT */
+
+static const char *aside(int i, char name[64]) { return snprintf(name, 64, "old-%s", parts[i]), name; }
+static bool is_there(int dir, const char *name) { return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; }
+
+/* The earlier result is whole again, unless the new one is. false: a part of it cannot go back, and lies in the temporary folder. */
+static bool put_back(int out, int tmp) {
+  bool all = true, placing = is_there(tmp, ALL_ASIDE);
+  char old[64];
+  if (is_there(tmp, ALL_PLACED)) return true;
+  for (int i = 0; i < N_PARTS && placing; i++)
+    if (renameat(out, parts[i], tmp, parts[i]) < 0 && errno != ENOENT) all = false;
+  for (int i = 0; i < N_PARTS; i++)
+    if (is_there(tmp, aside(i, old)) && renameat(tmp, old, out, parts[i]) < 0) all = false;
+  if (all && placing) unlinkat(tmp, ALL_ASIDE, 0);
+  return all;
+}
+
 /*
- * Temporary folders of runs that are over. A run holds a lock in its own as long as it lives, on whatever machine; the
+ * Temporary folders of runs that are over. Where one was killed while its result came in place of an earlier one, that comes back. A run holds a lock in its own as long as it lives, on whatever machine; the
  * kernel lets go of it when it is killed. One that has no lock yet is empty, and who makes it makes another if it is gone.
  */
 static void remove_leftovers(const struct ni_run *r) {
@@ -97,7 +117,7 @@ static void remove_leftovers(const struct ni_run *r) {
     if (strcmp(name, r->tmp_name) == 0) continue;
     int dir = own_folder(r->out_fd, name), fd = -1;
     if (dir >= 0) fd = openat(dir, LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    bool over = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && remove_inside(dir) == 0;
+    bool over = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && put_back(r->out_fd, dir) && remove_inside(dir) == 0;
     if (over || (dir >= 0 && fd < 0 && errno == ENOENT)) unlinkat(r->out_fd, name, AT_REMOVEDIR); /* without a lock: if it is empty */
     if (fd >= 0) close(fd);
     if (dir >= 0) close(dir);
@@ -147,7 +167,6 @@ static int make_tmp(struct ni_run *r) {
     return ni_run_fail(r, -ENOENT, "/proc is not mounted: it is needed to write the files");
   for (unsigned i = 0; i < 2 && !r->opt.no_parquet; i++)
     if (mkdirat(r->tmp_fd, i ? "parquet_files/invalid" : "parquet_files", 0777) < 0) return -errno;
-  remove_leftovers(r);
   return (r->log = create(r, "output.log")) ? 0 : -errno;
 }
 
@@ -159,6 +178,7 @@ int ni_result_begin(struct ni_run *r) {
   if (e < 0) {
     return ni_run_fail(r, e, "%s: %s", r->out_dir, why);
   }
+  remove_leftovers(r);
   e = look_at(r->out_fd);
   if (e > 0 && !r->opt.force && !ni_result_earlier(r)) {
     return ni_run_fail(r, -EEXIST, "%s: holds files that no earlier summary wrote; give another --output-dir, or --force to "
@@ -188,17 +208,40 @@ static int remove_tmp(struct ni_run *r) {
   return e;
 }
 
-int ni_result_commit(struct ni_run *r) {
+static int make_empty(int dir, const char *name) {
+  int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd >= 0) close(fd);
+  return fd < 0 ? -errno : 0;
+}
+
+/* All old parts step aside, then all new ones come: whoever is killed meanwhile, or cannot go on, has the earlier result again. */
+static int replace(const struct ni_run *r) {
   char old[64];
+  int e = 0;
+  for (int i = 0; e == 0 && i < N_PARTS; i++)
+    if (renameat(r->out_fd, parts[i], r->tmp_fd, aside(i, old)) < 0 && errno != ENOENT) e = -errno;
+  if (e == 0) e = make_empty(r->tmp_fd, ALL_ASIDE);
+  for (int i = 0; e == 0 && i < N_PARTS; i++)
+    if (renameat(r->tmp_fd, parts[i], r->out_fd, parts[i]) < 0 && errno != ENOENT) e = -errno;
+  if (e == 0 && renameat(r->tmp_fd, ALL_ASIDE, r->tmp_fd, ALL_PLACED) < 0) e = -errno;
+  return e;
+}
+
+/* What could not go back waits for the next run in its temporary folder. */
+static void leave_tmp(struct ni_run *r) {
+  if (r->lock_fd >= 0) close(r->lock_fd);
+  close(r->tmp_fd);
+  r->lock_fd = r->tmp_fd = -1;
+  *r->tmp_name = 0;
+}
+
+int ni_result_commit(struct ni_run *r) {
   int e = write_marker(r);
   if (r->log && fclose(r->log) != 0 && e == 0) e = -errno;
   r->log = NULL;
-  /* The old part steps aside into the temporary folder before the new one comes: each is there or was, never mixed. */
-  for (int i = 0; e == 0 && i < N_PARTS; i++) {
-    snprintf(old, sizeof old, "old-%s", parts[i]);
-    if (renameat(r->out_fd, parts[i], r->tmp_fd, old) < 0 && errno != ENOENT) e = -errno;
-    if (e == 0 && renameat(r->tmp_fd, parts[i], r->out_fd, parts[i]) < 0 && errno != ENOENT) e = -errno;
-  }
+  if (e == 0 && (e = replace(r)) < 0 && !put_back(r->out_fd, r->tmp_fd)) leave_tmp(r);
+  char old[64];
+  for (int i = 0; e == 0 && i < N_PARTS; i++) e = remove_tree(r->tmp_fd, aside(i, old)); /* before what says that it is not wanted */
   if (e == 0) e = remove_tmp(r);
   return e < 0 ? ni_run_fail(r, e, "%s: %s", r->out_dir, strerror(-e)) : e;
 }

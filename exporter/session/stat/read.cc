@@ -167,7 +167,7 @@ bool take_frame(reading &r, std::string &text) {
 /* Where the bytes are in the document. Frames are the objects in the array of the key "frames" of the outermost object. */
 struct place {
   unsigned depth = 0;
-  bool text = false, escape = false, list = false, frame = false;
+  bool text = false, escape = false, list = false, frame = false, lists = false; /* lists: the array of frames was there */
   std::string key, word; /* the last two texts of the outermost object, of this member */
   std::string one;       /* the frame so far */
 };
@@ -182,7 +182,7 @@ void take_head(reading &r, place &p) {
 void take_bracket(reading &r, place &p, char c, const char *here, const char *&from) {
   bool opens = c == '{' || c == '[';
   if (opens) {
-    if (p.depth == 1) p.list = c == '[' && p.word == "frames";
+    if (p.depth == 1) p.list = c == '[' && p.word == "frames", p.lists |= p.list;
     if (p.depth == 2 && c == '{' && p.list) p.frame = true, from = here;
     p.depth++;
     return;
@@ -257,7 +257,7 @@ extern "C" int ni_stat_add_stream(ni_stat_files *all, FILE *f, const char *path,
   if (e) snprintf(why, cap, "%s", strerror(-e));
   else if (!file.path || !ni_array_room(all->file, all->n, all->cap)) e = -ENOMEM, snprintf(why, cap, "no memory");
   else if (!small) e = -EFBIG, snprintf(why, cap, "a frame is larger than %d MiB", NI_STAT_FRAME_MAX >> 20);
-  else if (!file.frames) e = -EINVAL, snprintf(why, cap, "it has no frames: it is no session's file");
+  else if (!file.frames && (!p.lists || p.depth || file.damaged)) e = -EINVAL, snprintf(why, cap, "it has no frames: it is no session's file");
   else if (p.depth) snprintf(why, cap, "it is torn after %llu frames", static_cast<unsigned long long>(file.frames));
   else if (file.damaged) snprintf(why, cap, "%llu damaged frames are left out", static_cast<unsigned long long>(file.damaged));
   if (e) ni_stat_clear(&file);

@@ -152,6 +152,7 @@ static void print_one(const struct ni_stat_file *s, bool every, FILE *f) {
 
 static void print_head(const struct ni_stat_file *s, FILE *f) {
   char took[32];
+  if (!s->frames) return (void)ni_say(f, "%s: empty, the session ended before its first frame\n", s->label);
   ni_say(f, "%s: %s %s", s->label, NI_COUNT(s->frames), ni_plural(s->frames, "frame", "frames"));
   if (s->seconds > 0) ni_say(f, " in %s", ni_duration_text(s->seconds * 1e6, took));
   ni_say(f, "%s%s%s\n", *s->first ? " from " : "", s->first, s->gsprof ? " (gsprof's file)" : "");

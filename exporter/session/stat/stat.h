@@ -51,7 +51,7 @@ struct ni_stat_file {
   char *path, name[132];            /* name: of the session, else of the file */
   char label[64];                   /* the name; where several files have it, the end of the path as well; of one path twice, a number */
   bool gsprof;                      /* in gsprof's units */
-  uint64_t frames, damaged, step;   /* damaged: frames that are none; step: frames a slot */
+  uint64_t frames, damaged, step;   /* frames 0: it ended before its first; damaged: those that are none; step: frames a slot */
   double seconds;                   /* from the first frame to the last; NAN: not known */
   char first[40];                   /* time of the first frame */
   struct ni_stat_list kind[NI_STAT_KINDS];

@@ -40,9 +40,9 @@ listing() { # ROOT
 demo() { # WHAT ROOT|- DEMO: the planted rank is named
   local said
   said=$(if [ "$2" = - ]; then bash "$3" "$TMP/demo-out"; else within "$2" bash "$3" /tmp/out; fi 2>&1) || { fail "$1: demo"; tail -n 5 <<<"$said"; return; }
-  grep '^  1  rank 11 on sim-node1 ' <<<"$said" >/dev/null || { fail "$1: the demo does not name rank 11"; grep -A 12 'stands out' <<<"$said"; }
-  grep '^COMPLETE' <<<"$said" >/dev/null || fail "$1: the demo's log is not complete"
-  echo "ok   $1: $(grep -m1 '^  1  ' <<<"$said")"
+  grep '^  first   rank 11 on sim-node1 ' <<<"$said" >/dev/null || { fail "$1: the demo does not name rank 11"; grep -A 5 '^nccl-inspector run' <<<"$said"; }
+  grep '^nccl-inspector run: .*, COMPLETE$' <<<"$said" >/dev/null || fail "$1: the demo's log is not complete"
+  echo "ok   $1: $(grep -m1 '^  first   ' <<<"$said")"
   if [ "$2" != - ]; then rm -rf "$2/tmp/out"; else rm -rf "$TMP/demo-out"; fi
 }
 mirror=${ROOT_MIRROR:-http://deb.debian.org/debian}

@@ -40,7 +40,8 @@ struct ni_launch_wants {
   bool counters;
 };
 
-/* Finds out who we are and sets what the user has not set; what stays is said. Before there are threads. false: nothing can be recorded as asked for, which is said but by a silent rank. */
+/* Finds out who we are and sets what the user has not set; what stays is said. Before there are threads. false: nothing can be
+ * recorded as asked for, which is said, but by a silent rank. */
 bool ni_launch_begin(struct ni_launch *l, const char *who, const struct ni_launch_wants *want);
 /* The logs that are there now, without those of before: for ni_files_free(). 0 or -ENOMEM. */
 int ni_launch_logs(const struct ni_launch *l, struct ni_files *files);

@@ -86,7 +86,7 @@ const struct ni_command ni_run_command = {
               {"126", "the command could not be started"}, {"127", "there is no such command"}},
     .examples = {{"-- python train.py", "the first job: logs, verdict and a page"},
                  {"--out /shared/run1 -- srun python train.py", "ranks on several hosts"},
-                 {"--hang-limit 600 --counters -- torchrun --nproc-per-node 8 train.py", "a long one"}},
+                 {"--hang-limit 600 --counters -- torchrun train.py", "a long one"}},
     .files = {{"DIR/logs/", "what the plugin wrote, a log for each rank"}, {"DIR/report/report.html", "one page, to be opened in a browser"}}};
 
 /* ---- while it runs ---- */

@@ -39,7 +39,7 @@ for c in "${commands[@]}"; do
   for o in "${options[@]}"; do
     case $o in --help | --usage | --version) continue ;; esac
     # Behind its options a command stands, and no word of ours.
-    if [ "$c" = "counters run" ]; then
+    if [ "$c" = "counters run" ] || [ "$c" = run ]; then
       code 64 "$inspector" "${words[@]}" "$o=x"
       grep -qE "unrecognized|invalid" "$TMP/out" && fail "$c: help has $o, but: $(head -n 1 "$TMP/out")"
       continue

@@ -4,28 +4,28 @@
 . "$(dirname "$0")/../../lib/case.sh"
 [ -x "$SIM" ] && [ -e "$PLUGIN" ] || skip "no simulator in this build"
 [ -z "$VARIANT" ] || skip "a sanitizer finds no more in it"
-command=$(sed -n 's/^  "${bin}"nccl-sim \(.*\) --truth .*/\1/p' scripts/demo.sh)
-[ -n "$command" ] || fatal "scripts/demo.sh: no nccl-sim"
-# shellcheck disable=SC2086
-NCCL_PROFILER_PLUGIN=$PLUGIN NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$TMP/logs SLURM_JOB_ID=demo "$SIM" $command --quiet
-"$INSPECTOR" summary "$TMP/logs" --output-dir "$TMP/out" --no-plots --no-html --no-parquet --no-csv >"$TMP/text"
+run=$(grep -A 1 '"${bin}"nccl-inspector run ' scripts/demo.sh | tr -d '\\\n')
+[[ $run == *'nccl-inspector run --out "$out" -- '*nccl-sim*--truth* ]] || fatal "scripts/demo.sh: no nccl-inspector run -- nccl-sim"
+mkdir -p "$TMP/out/demo"
+(cd "$TMP" && env -u SLURM_JOB_ID bin="$BUILD/" out=out/demo bash -c "${run}") >"$TMP/text" 2>&1 || fatal "the demo's job: $(tail -n 3 "$TMP/text")"
+[ -s "$TMP/out/demo/report/report.html" ] || fail "no page"
 python3 - README.md "$TMP/text" <<'P'
 import re, sys
 readme, said = (open(p).read() for p in sys.argv[1:])
-block = re.search(r"((?:^    .*\n|^\n)*^    job demo.*\n(?:^    .*\n|^\n)*)", readme, re.M)
+block = re.search(r"^    (nccl-inspector run: job demo.*\n(?:^    .*\n)*)", readme, re.M)
 assert block, "README.md does not show what the demo says"
 shown = " ".join(block.group(1).split())
 said = " ".join(said.split())
-number = re.compile(r"(\d+(?:\.\d+)?)( %| ms| s\b)?")
-# Of the share of own time, the cost and its interval; whole numbers without a unit are names and counts.
-NEAR = {" %": lambda x, y: abs(x - y) <= 3, " ms": lambda x, y: abs(x - y) <= 0.15 * x, " s": lambda x, y: abs(x - y) <= 0.05 * x}
-said = said[:len(shown) + 200]
-a, b = list(number.finditer(shown)), list(number.finditer(said))[:len(list(number.finditer(shown)))]
-skeleton = lambda text, upto: number.sub(lambda m: "#" + (m.group(2) or "=" + m.group(1)), text[:upto])
-words = skeleton(shown, None)
-assert skeleton(said, None).startswith(words), f"README.md:\n{shown}\nthe demo:\n{said}"
-for x, y in zip(a, b):
+number = re.compile(r"(\d+(?:\.\d+)?)( %| ms| s\b| kB)?")
+# Of the share of own time, the cost and its interval, the bytes of logs; whole numbers without a unit are names and counts.
+NEAR = {" %": lambda x, y: abs(x - y) <= 3, " ms": lambda x, y: abs(x - y) <= 0.15 * x, " s": lambda x, y: abs(x - y) <= 0.05 * x,
+        " kB": lambda x, y: abs(x - y) <= 0.2 * x}
+skeleton = lambda text: number.sub(lambda m: "#" + (m.group(2) or "=" + m.group(1)), text)
+assert skeleton(said) == skeleton(shown), f"README.md:\n{shown}\nthe demo:\n{said}"
+for x, y in zip(number.finditer(shown), number.finditer(said)):
     if x.group(2):
         assert NEAR[x.group(2)](float(x.group(1)), float(y.group(1))), f"{x.group()} in README.md, {y.group()} in the demo"
+for page in re.findall(r"`(out/demo/\S+\.html)`", readme):
+    assert page in said, f"README.md: {page} is not where the demo's page is"
 P
 finish

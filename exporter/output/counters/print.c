@@ -107,8 +107,8 @@ static void print_entities(const struct ni_counters_view *v) {
 static void print_top(const struct ni_counters_view *v, const struct ni_pair_entity *e, unsigned top) {
   static const struct ni_column columns[] = {
       {.head = "Rank", .drop = 5}, {.head = "Metric ID", .drop = 4}, {.head = "Metric Name", .left = true, .width = 40}, {.head = "Difference", .width = 15},
-      {.head = "per second", .width = 10}, {.head = "share", .drop = 2}, {.head = "others", .width = 10, .drop = 3}, {.head = "", .left = true, .width = 7, .drop = 1},
-      {.head = "what it counts", .left = true, .drop = 6}};
+      {.head = "per second", .width = 10}, {.head = "share", .drop = 2}, {.head = "others", .width = 10, .drop = 3},
+      {.head = "", .left = true, .width = 7, .drop = 1}, {.head = "what it counts", .left = true, .drop = 6}};
   struct ni_table t;
   char text[32], id[16], meaning[NI_METRIC_MEANING];
   uint32_t shown = 0, number = ni_netprof_interface(e->of);

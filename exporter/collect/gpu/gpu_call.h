@@ -4,8 +4,9 @@
  * NVML takes a lock of the driver that the training's own launches need. So, over all GPUs and collectors of this process:
  *   - one call at a time: where calls wait for that lock, there is one of ours among them and not one a GPU;
  *   - all of it stays below 1 % of the time, but for PCIe's throughput, which has a share of its own: a call that takes more than
- *     5 ms is made rarely, and a GPU whose other calls have taken their part is left alone for a while. Until a call is made again its values stay as they are, with the time
- *     at which they were read (metric.h: STALE). Opening asks for all once, whatever it takes.
+ *     5 ms is made rarely, and a GPU whose other calls have taken their part is left alone for a while. Until a call is made
+ *     again its values stay as they are, with the time at which they were read (metric.h: STALE). Opening asks for all once,
+ *     whatever it takes.
  *
  * A device belongs to one thread at a time.
  */

@@ -112,16 +112,17 @@ int64_t span(double seconds) { return std::fabs(seconds) < 9e9 ? llround(seconds
 bool find(od::object &o, const char *key, od::value &v) { return !o[key].get(v) && !ni_text_is_null(ni_json_token(v)); }
 
 /* One of the draft's; NULL: none, or "". */
-const char *text(draft &d, string_view s) {
-  if (s.size() > NI_SWEEP_NAME || memchr(s.data(), 0, s.size())) d.bad("a text longer than 255 bytes, or with a byte 0");
+const char *text(draft &d, string_view s, size_t most = NI_SWEEP_NAME) {
+  if (s.size() > most || memchr(s.data(), 0, s.size()))
+    d.bad(most == NI_SWEEP_NAME ? "a text longer than 255 bytes, or with a byte 0" : "a text longer than 4095 bytes, or with a byte 0");
   return s.empty() ? nullptr : ni_set_text(&d.out->set, std::string(s).c_str());
 }
-const char *text(draft &d, od::object &o, const char *key) {
+const char *text(draft &d, od::object &o, const char *key, size_t most = NI_SWEEP_NAME) {
   od::value v;
   string_view s;
   if (!find(o, key, v)) return nullptr;
   if (v.get_string().get(s)) d.bad("want a text");
-  return text(d, s);
+  return text(d, s, most);
 }
 
 double real(draft &d, od::object &o, const char *key, double otherwise) {
@@ -205,13 +206,13 @@ void entity(draft &d, od::object &o) {
   const uint32_t of = d.of(i, name);
   owner &to = d.entity[of];
   to.of.pci = text(d, o, "pci");
-  to.of.link = text(d, o, "link");
-  to.of.kind = text(d, o, "kind");
+  to.of.link = text(d, o, "link", NI_SWEEP_TEXT);
+  to.of.kind = text(d, o, "kind", NI_SWEEP_TEXT);
   const char *state = text(d, o, "link_state");
   for (unsigned k = NI_LINK_OFF; state && k > NI_LINK_UNKNOWN; k--)
     if (strcmp(state, ni_link_state_name(k)) == 0) to.of.state = (uint8_t)k;
-  to.of.about = text(d, o, "about");
-  to.of.warning = text(d, o, "warning");
+  to.of.about = text(d, o, "about", NI_SWEEP_TEXT); /* with what a GPU does not tell */
+  to.of.warning = text(d, o, "warning", NI_SWEEP_TEXT);
   to.of.link_bytes_s = real(d, o, "link_bytes_per_s", 0);
   double numa = real(d, o, "numa", -1), seconds = real(d, o, "seconds", 0);
   to.of.numa = numa >= 0 && numa < 65536 ? (int)numa : -1;
@@ -240,8 +241,8 @@ void document(draft &d, od::object &o) {
     if (!find(o, keys[k], v)) continue;
     d.list = keys[k];
     if (v.get_object().get(in)) d.bad("want an object");
-    if (const char *path = text(d, in, "path")) to->path = path;
-    to->input_path = text(d, in, "input_path");
+    if (const char *path = text(d, in, "path", NI_SWEEP_TEXT)) to->path = path;
+    to->input_path = text(d, in, "input_path", NI_SWEEP_TEXT);
     to->started = text(d, in, "started_at");
     to->finished = text(d, in, "finished_at");
     to->duration_s = real(d, in, "duration_s", NAN);
@@ -249,7 +250,7 @@ void document(draft &d, od::object &o) {
   elements(d, o, "counters", "counters", [&](od::object &c) { counter(d, c, -1, 0); });
   elements(d, o, "entities", "entities", [&](od::object &e) { entity(d, e); });
   elements(d, o, "unread", "unread", [&](od::object &u) {
-    const char *sweep = text(d, u, "sweep"), *path = text(d, u, "path"), *why = text(d, u, "why");
+    const char *sweep = text(d, u, "sweep"), *path = text(d, u, "path", NI_SWEEP_TEXT), *why = text(d, u, "why", NI_SWEEP_TEXT);
     bool left_out = find(u, "left_out", v) && *ni_json_token(v) == 't';
     (left_out ? ni_set_skipped : ni_set_unread)(&d.out[sweep && strcmp(sweep, "after") == 0].set, path ? path : "", why ? why : "");
     if (d.at == NI_SWEEP_COUNTERS) refuse("unread: more than %d", NI_SWEEP_COUNTERS);

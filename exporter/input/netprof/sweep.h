@@ -12,7 +12,7 @@
 
 #include "exporter/collect/set.h"
 
-enum { NI_SWEEP_BYTES = 256 << 20, NI_SWEEP_COUNTERS = 1 << 20, NI_SWEEP_ENTITIES = 4096, NI_SWEEP_NAME = 255 };
+enum { NI_SWEEP_BYTES = 256 << 20, NI_SWEEP_COUNTERS = 1 << 20, NI_SWEEP_ENTITIES = 4096, NI_SWEEP_NAME = 255, NI_SWEEP_TEXT = 4095 };
 
 struct ni_sweep {
   struct ni_set set;

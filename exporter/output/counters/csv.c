@@ -19,7 +19,8 @@ static void reading(FILE *f, const struct ni_pair_row *r, const struct ni_readin
 }
 
 void ni_counters_csv(const struct ni_counters_view *v, FILE *f) {
-  fputs("source,entity,interface,metric_id,counter,unit,state,wrapped,before,after,diff,seconds,rate,share,others_rate,unusual\n", f);
+  char meaning[NI_METRIC_MEANING];
+  fputs("source,entity,interface,metric_id,counter,unit,state,wrapped,before,after,diff,seconds,rate,share,others_rate,unusual,meaning\n", f);
   for (size_t i = 0; i < v->pair.n_rows; i++) {
     const struct ni_ranked *k = &v->ranked[i];
     const struct ni_pair_row *r = &v->pair.row[k->row];
@@ -44,6 +45,8 @@ void ni_counters_csv(const struct ni_counters_view *v, FILE *f) {
     figure(f, risen, ni_pair_share(&v->pair, r));
     figure(f, risen, k->usual);
     figure(f, risen, k->unusual);
+    putc(',', f);
+    ni_csv_text(f, ni_counter_meaning(e->source, r->name, meaning));
     putc('\n', f);
   }
 }

@@ -105,9 +105,12 @@ static void print_top(const struct ni_counters_view *v, const struct ni_pair_ent
   static const struct ni_column columns[] = {
       {.head = "Rank", .drop = 5}, {.head = "Metric ID", .drop = 4}, {.head = "Metric Name", .left = true, .width = 40}, {.head = "Difference", .width = 15},
       {.head = "a second", .width = 10},
-      {.head = "share", .width = 7, .drop = 2}, {.head = "median of others", .drop = 3}, {.head = "", .left = true, .drop = 1}};
+      {.head = "share", .width = 7, .drop = 2},
+      {.head = "median of others", .drop = 3},
+      {.head = "", .left = true, .width = 7, .drop = 1},
+      {.head = "what it counts", .left = true, .drop = 6}};
   struct ni_table t;
-  char text[32], id[16];
+  char text[32], id[16], meaning[NI_METRIC_MEANING];
   uint32_t shown = 0, number = ni_netprof_interface(e->of);
   ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
   for (uint32_t i = e->first; i < e->first + e->n && shown < top; i++) {
@@ -122,6 +125,7 @@ static void print_top(const struct ni_counters_view *v, const struct ni_pair_ent
     ni_table_cell(&t, "%s", isnan(share) ? "" : ni_share_text(share, text)); /* few have one */
     ni_table_cell(&t, "%s", rate_text(r->what.unit, v->ranked[i].usual, text));
     ni_table_cell(&t, "%s", r->change.wrapped ? "wrapped" : r->change.state == NI_CHANGE_LEVEL ? "level" : "");
+    ni_table_cell(&t, "%s", ni_counter_meaning(e->of->source, r->name, meaning));
   }
   if (!shown) return;
   ni_say(stdout, number ? "\nTop %u diffs for Interface %u (%s), the most unusual first:\n" : "\nTop %u diffs for %.0u%s:\n", shown, number,
@@ -133,7 +137,7 @@ static void print_top(const struct ni_counters_view *v, const struct ni_pair_ent
 /* Cassini's NICs side by side, a row a counter. The first of them names what there is. */
 struct wide {
   struct ni_table t;
-  struct ni_column *column; /* n and 3 */
+  struct ni_column *column; /* n and 4 */
   struct nic {
     uint32_t entity;
     char head[16];
@@ -143,7 +147,7 @@ struct wide {
 };
 
 static bool wide_begin(struct wide *w, const struct ni_pair *p) {
-  *w = (struct wide){.p = p, .column = calloc(p->n_entities + 3, sizeof *w->column), .nic = calloc(p->n_entities + 1, sizeof *w->nic)};
+  *w = (struct wide){.p = p, .column = calloc(p->n_entities + 4, sizeof *w->column), .nic = calloc(p->n_entities + 1, sizeof *w->nic)};
   if (!w->column || !w->nic) return false;
   for (uint32_t i = 0, interface; i < p->n_entities; i++) {
     if (!(interface = ni_netprof_interface(p->entity[i].of))) continue;
@@ -153,6 +157,7 @@ static bool wide_begin(struct wide *w, const struct ni_pair *p) {
     w->column[1 + w->n] = (struct ni_column){.head = nic->head, .width = 12, .drop = (int)w->n};
   }
   w->column[0] = (struct ni_column){.head = "Metric ID", .width = 9, .drop = (int)w->n + 2};
+  w->column[3 + w->n] = (struct ni_column){.head = "what it counts", .left = true, .drop = (int)w->n + 3};
   w->column[1] = (struct ni_column){.head = "Metric Name", .left = true, .width = 36};
   w->column[2 + w->n] = (struct ni_column){.head = "unit", .left = true, .drop = (int)w->n + 1};
   return true;
@@ -161,7 +166,7 @@ static bool wide_begin(struct wide *w, const struct ni_pair *p) {
 /* Unless all of it is as before, and nobody asked for that. */
 static bool wide_row(struct wide *w, const char *name, uint32_t id, const char *unit, bool always) {
   const struct ni_pair_row *r;
-  char text[32], number[16];
+  char text[32], number[16], meaning[NI_METRIC_MEANING];
   for (uint32_t i = 0; i < w->n && !always; i++) always = (r = ni_pair_row(w->p, w->nic[i].entity, name)) && r->change.state != NI_CHANGE_NONE;
   if (!always) return false;
   ni_table_cell(&w->t, "%s", id_text(id, number));
@@ -169,13 +174,14 @@ static bool wide_row(struct wide *w, const char *name, uint32_t id, const char *
   for (uint32_t i = 0; i < w->n; i++)
     ni_table_cell(&w->t, "%s", (r = ni_pair_row(w->p, w->nic[i].entity, name)) ? change_text(&r->change, text) : "-");
   ni_table_cell(&w->t, "%s", unit);
+  ni_table_cell(&w->t, "%s", ni_counter_meaning(NI_METRIC_CXI, name, meaning));
   return true;
 }
 
 static void print_important(struct wide *w) {
   const char *name;
   uint32_t id;
-  ni_table_begin(&w->t, w->column, w->n + 3);
+  ni_table_begin(&w->t, w->column, w->n + 4);
   for (size_t i = 0; (name = ni_metric_important(i, &id)); i++) wide_row(w, name, id, ni_metric_of(NI_METRIC_CXI, name).unit, true);
   ni_say(stdout, "\nImportant Metrics (diffs by interface):\n");
   ni_table_print(&w->t, stdout);
@@ -185,7 +191,7 @@ static void print_group(struct wide *w, const char *group) {
   const struct ni_pair_entity *e = &w->p->entity[w->nic[0].entity];
   struct ni_metric_member m;
   uint32_t members = 0, shown = 0;
-  ni_table_begin(&w->t, w->column, w->n + 3);
+  ni_table_begin(&w->t, w->column, w->n + 4);
   NI_EACH(const struct ni_pair_row, r, w->p->row + e->first, e->n)
     for (size_t at = 0; ni_metric_next_group(r->name, &at, &m);) {
       if (strcmp(m.group, group) != 0) continue;

@@ -124,9 +124,9 @@ static void print_rows(const struct ni_versus_row *row, size_t n, unsigned top, 
   static const struct ni_column columns[] = {
       {.head = "name", .left = true, .width = 8}, {.head = "Metric Name", .left = true, .width = 36}, {.head = "GOOD", .unit = "per second", .width = 11},
       {.head = "BAD", .unit = "per second", .width = 11}, {.head = "BAD - GOOD", .unit = "per second", .width = 11, .drop = 1},
-      {.head = "", .left = true}, {.head = "unit", .left = true, .drop = 2}};
+      {.head = "", .left = true}, {.head = "unit", .left = true, .drop = 2}, {.head = "what it counts", .left = true, .drop = 3}};
   struct ni_table t;
-  char text[32];
+  char text[32], meaning[NI_METRIC_MEANING];
   ni_say(stdout, "\n%s: %s differ\n", head, NI_COUNT(n));
   ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
   for (size_t i = 0; i < n && i < top; i++) {
@@ -139,6 +139,7 @@ static void print_rows(const struct ni_versus_row *row, size_t n, unsigned top, 
     ni_table_cell(&t, "%s%s", more > 0 ? "+" : "", ni_number_text(more, text));
     ni_table_cell(&t, "%s", factor_text(r, text));
     ni_table_cell(&t, "%s", r->what.unit);
+    ni_table_cell(&t, "%s", ni_counter_meaning(r->of ? r->of->source : r->source, r->name, meaning));
   }
   ni_table_print(&t, stdout);
   if (n > top) ni_say(stdout, "not shown: %s\n", NI_COUNT(n - top));

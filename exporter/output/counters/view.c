@@ -7,6 +7,11 @@
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 
+const char *ni_counter_meaning(unsigned source, const char *name, char *out) {
+  if (!ni_metric_meaning((enum ni_metric_source)source, name, out, NI_METRIC_MEANING)) snprintf(out, NI_METRIC_MEANING, "its driver alone knows");
+  return out;
+}
+
 const char *ni_change_name(unsigned state) {
   static const char *const names[] = {"none", "changed", "level", "reset", "stuck", "stale", "gone", "new", "unreadable"};
   return state < sizeof names / sizeof *names ? names[state] : "";

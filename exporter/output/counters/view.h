@@ -36,6 +36,8 @@ bool ni_counters_view_read(struct ni_counters_view *v, const char *before, const
 bool ni_counters_view_make(struct ni_counters_view *v);
 void ni_counters_view_free(struct ni_counters_view *v);
 
+/* What a counter counts, into room of NI_METRIC_MEANING: words that say so too where only its driver knows. Returns out. */
+const char *ni_counter_meaning(unsigned source, const char *name, char *out);
 /* "none", "changed", "level", "reset", "stuck", ...: of enum ni_change_state. */
 const char *ni_change_name(unsigned state);
 /* "healthy: ...", or how many findings and the first one. Returns out. */

@@ -15,6 +15,9 @@ for (const e of entities) {
 const sources = [...new Set(entities.map((e) => e.source))];
 const groups = [...new Set(meanings.map((m) => m[0]))];
 const meaning = new Map(meanings.map(([, name, unit, text]) => [name, { unit, text }]));
+// What a counter counts, as words; of some of Ethernet's drivers nobody but the driver knows.
+const unknown = 'its driver alone knows';
+const counted = (of, name) => (meaning.get(name) || {}).text || (of.map((e) => e.at.get(name)).find(Boolean) || {}).meaning || unknown;
 const moved = (c) => c.state === 'changed' || c.state === 'level';
 const narrow = (id) => byId(id).clientWidth < 600;
 // Labels below an axis stand aslant where they would not find room side by side; `less`: what the other axis takes.
@@ -140,7 +143,7 @@ function topCounters() {
     table(byId('top'), [{ title: 'Counter', get: (c) => c.name }, { title: 'Difference', num: true, get: (c) => c.diff, show: difference },
       { title: 'a second', num: true, get: (c) => c.rate, show: (c) => perSecond(c) }, { title: 'Share', num: true, get: (c) => c.share, show: (c) => share(c.share) },
       { title: 'Others, a second', num: true, get: (c) => c.others_rate, show: (c) => perSecond(c, c.others_rate) }, { title: 'After', num: true, get: (c) => c.after, show: (c) => (known(c.after) && c.after !== 'unreadable' ? count(c.after) : c.after) },
-      { title: 'Unit', get: (c) => c.unit }, { title: 'What it counts', wrap: true, get: (c) => (meaning.get(c.name) || {}).text },
+      { title: 'Unit', get: (c) => c.unit }, { title: 'What it counts', wrap: true, get: (c) => c.meaning || unknown },
       { title: 'unusual', get: (c) => c.unusual, hidden: true }],
     of().counters, { page: 20, file: 'counters.csv', caption: `${of().title || ''}: every counter that changed or has no figure` });
   }
@@ -212,7 +215,7 @@ function groupTables() {
     table(byId('group-table'), [{ title: 'Counter', get: (r) => r[0] }, ...(title === 'Important metrics' ? [{ title: 'Metric', num: true, get: (r) => Number(r[1]) }] : []),
       { title: 'Unit', get: (r) => (meaning.get(r[0]) || of.map((e) => e.at.get(r[0])).find(Boolean) || {}).unit },
       ...of.map((e) => ({ title: e.title, num: true, get: (r) => (counterOf(e, r[0]) || {})[field], show: (r) => { const c = counterOf(e, r[0]); return c && show(c); } })),
-      { title: 'What it counts', wrap: true, get: (r) => (meaning.get(r[0]) || {}).text }],
+      { title: 'What it counts', wrap: true, get: (r) => counted(of, r[0]) }],
     names, { page: 60, file: 'group.csv', caption: `${title}: ${count(names.length)} counters` });
   }
   for (const s of [select, figures]) s.addEventListener('change', draw);

@@ -122,7 +122,8 @@ static int read_file(struct look *k, const char *dir, const char *name) {
   char path[4096 + 256];
   struct stat st;
   struct ni_scan_end end;
-  if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path || stat(path, &st) != 0) return 0;
+  bool fits = snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path;
+  if (!fits || stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return 0; /* a pipe would make us wait */
   k->now.owner = st.st_uid;
   int e = ni_scan_file(k->scan, path, NULL, &(struct ni_scan_to){.arg = k, .take = take_head, .head = true}, &end);
   if (e == -ECANCELED) e = 0;

@@ -46,6 +46,9 @@ run() { # NAME VARIABLE=VALUE...
 run plain NCCL_INSPECTOR_DUMP_FORMAT=jsonl
 run parts NCCL_INSPECTOR_FILE_MAX_BYTES=65536 NCCL_INSPECTOR_DUMP_FORMAT=jsonl
 run long NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0 NCCL_INSPECTOR_EVENTS=deep
+mkfifo "$TMP/plain/none-pid1-1.jsonl"
+rc=0 && timeout 20 "$INSPECTOR" ctl "$TMP/plain" flush >/dev/null 2>&1 || rc=$?
+[ $rc = 0 ] || fail "beside a pipe that is called like a log: exit $rc"
 mkdir "$TMP/empty"
 ctl 0 "note: no log lies in" "$TMP/empty" flush
 finish

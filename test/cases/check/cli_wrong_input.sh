@@ -84,7 +84,7 @@ for t in 'events nix' 'events ,' 'events coll,-nix' 'sample 2' 'sample 1/0' 'sam
 done
 [ ! -e logs/nccl-inspector.control ]
 for t in 'events coll,p2p' 'events deep,-steps' 'events all' 'events none' 'sample 1/1000000' 'mark x' flush 'flush now'; do
-  says 0 "nccl-inspector.control: $t" ctl logs "$t"
+  says 2 "nccl-inspector.control: $t" ctl logs "$t" # a job that has ended
 done
 says 0 'no log lies in empty itself' ctl empty flush
 echo "every wrong input is named"

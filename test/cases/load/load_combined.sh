@@ -35,7 +35,11 @@ combined() {
   local began=$EPOCHREALTIME
   for command in "preset deep" "sample 1/2" "verbose on" "flush" "events trace" "sample 1/1" "preset light" "mark here"; do
     sleep 0.35
-    "$INSPECTOR" ctl "$TMP/logs" $command >"$TMP/ctl" 2>&1 || fail "$name: ctl $command: $(cat "$TMP/ctl")"
+    rc=0
+    "$INSPECTOR" ctl "$TMP/logs" $command >"$TMP/ctl" 2>&1 || rc=$?
+    # 2: on a busy machine the job may be over by then.
+    [ $rc = 0 ] || [ $rc = 2 ] || fail "$name: ctl $command: $(cat "$TMP/ctl")"
+    rc=0
   done
   # How much longer than it should this took: what a busy machine does to the job, too.
   local slow

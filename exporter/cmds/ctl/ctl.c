@@ -6,7 +6,6 @@
  * of earlier calls stay until they are superseded. The file under its temporary name, made with O_EXCL, keeps two calls
  * apart. What a rank made of it stands in its log: nobody waits. `show` reads that (ctl_show.h).
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,6 +22,7 @@
 #include "exporter/base/now.h"
 #include "exporter/input/tags/tags.h"
 #include "exporter/base/text/plural.h"
+#include "ctl_listen.h"
 #include "ctl_show.h"
 
 #define FILE_BYTES 8192u /* what a rank reads at most */
@@ -77,7 +77,7 @@ const struct ni_command ni_ctl_command = {
             "And show: what the processes made of them, and whether another than the plugin changed NCCL's event mask.\n"
             "Every process looks once in two seconds, and writes a control line that says what it did. The file must belong to the "
             "user whose job it is.",
-    .exits = {{"0", "the file is there"}, {"1", "could not"}},
+    .exits = {{"0", "the file is there"}, {"1", "could not"}, {"2", "the file is there, and nobody listens: the processes have ended"}},
     .examples = {{"logs/ preset deep", "all ranks record everything from now on"},
                  {"logs/ show", "what they made of it"},
                  {"--rank 17 logs/ verbose on", "traces of one rank"}, {"logs/ mark step-1000", "a mark in the timeline"},
@@ -234,13 +234,24 @@ static int say_error(const char *who, const char *path, int e, const char *hint)
   return NI_EXIT_COULD_NOT_RUN;
 }
 
-/* Control files are looked for where the logs go: one in a folder above theirs, or in a wrong one, does nothing. */
-static int no_logs(const char *dir) {
-  DIR *d = opendir(dir);
-  int none = d != NULL;
-  for (struct dirent *e; none && (e = readdir(d));) none = !strstr(e->d_name, "-pid") || e->d_name[0] == '.';
-  if (d) closedir(d);
-  return none;
+/* The file is there. Who reads it? A folder above that of the logs, a wrong one and a job that has ended have nobody. */
+static int say_listeners(const struct ctl *c, const char *who) {
+  struct ni_ctl_whose whose = {c->rank, c->process};
+  struct ni_ctl_listeners l;
+  int e = ni_ctl_listeners(c->dir, &whose, &l);
+  if (e < 0) return say_error(who, c->dir, -e, "");
+  if (l.any) return NI_EXIT_FINE;
+  if (l.ended == 0) {
+    char whom[300] = "";
+    if (c->rank >= 0) snprintf(whom, sizeof whom, " of rank %" PRId64, c->rank);
+    if (c->process) snprintf(whom, sizeof whom, " of %.255s", c->process);
+    ni_say(stderr, "%s: note: no log%s lies in %s itself; processes look only into the directory that they write to\n", who,
+           l.processes ? whom : "", c->dir);
+    return NI_EXIT_FINE;
+  }
+  ni_say(stderr, "%s: nobody listens: %s that logged into %s %s ended. %s is for a job that begins there; remove it if none is to come\n",
+         who, ni_plural(l.ended, "the process", "all processes"), c->dir, ni_plural(l.ended, "has", "have"), c->path);
+  return NI_EXIT_INCOMPLETE;
 }
 
 /* The temporary file is ours: nobody else writes the control file meanwhile. */
@@ -290,8 +301,5 @@ int ni_ctl_run(int argc, char **argv) {
   close(fd);
   if (code != NI_EXIT_FINE) (void)unlinkat(c.dir_fd, c.temp + c.base, 0);
   else ni_say(stdout, "%s: %s\n", c.path, c.command);
-  if (code == NI_EXIT_FINE && no_logs(c.dir))
-    ni_say(stderr, "%s: note: no log lies in %s itself; processes look only into the directory that they write to\n", argv[0],
-           c.dir);
-  return code;
+  return code == NI_EXIT_FINE ? say_listeners(&c, argv[0]) : code;
 }

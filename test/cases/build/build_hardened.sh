@@ -19,8 +19,9 @@ scripts/check_hardening.sh "$BUILD"/nccl-inspector "$BUILD"/nccl-sim "$PLUGIN" |
   for i in {1..30}; do echo "f$i,"; done
   echo '}; int main(int n, char **w) { return all[n % 30](w[0]); }'
 } >"$TMP/p.c"
+# shellcheck disable=SC2054 # the linker's options have commas
 hardened=(-fPIE -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fcf-protection=full -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
-marked=(-Wl,-z,shstk)
+marked=("-Wl,-z,shstk")
 seen() { # FLAG... : what the reader misses
   gcc -O2 -w "${hardened[@]}" "${marked[@]}" "$@" -o "$TMP/p" "$TMP/p.c"
   scripts/check_hardening.sh "$TMP/p" 2>&1 >/dev/null | sed "s|^check_hardening: $TMP/p: ||"

@@ -67,6 +67,11 @@ int ni_out_own(int dir, char *why, size_t cap) {
   return -EPERM;
 }
 
+static void unlock(struct ni_out_file *o) {
+  if (o->locked) close(o->lock);
+  o->locked = false;
+}
+
 int ni_out_name(char name[64]) {
   unsigned long long number;
   if (getrandom(&number, sizeof number, 0) != sizeof number) return -errno;
@@ -80,6 +85,33 @@ int ni_out_begin(struct ni_out_file *o, int dir, mode_t mode) {
   if (e == 0) o->fd = openat(dir, o->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   if (e == 0 && o->fd < 0) e = -errno;
   if (e) *o->tmp = 0;
+  return e;
+}
+
+static void sweep(int dir, const char *prefix, bool of_all, const char *mine, const void *magic, size_t n);
+
+int ni_out_begin_for(struct ni_out_file *o, int dir, const char *who, mode_t mode) {
+  enum { TRIES = 8 };
+  struct stat st;
+  char prefix[sizeof o->tmp / 2];
+  snprintf(prefix, sizeof prefix, ".tmp-%s-", who);
+  sweep(dir, prefix, geteuid() == 0, "", "", 0);
+  int e = -EAGAIN;
+  for (int i = 0; e == -EAGAIN && i < TRIES; i++) {
+    unsigned long long number;
+    *o = (struct ni_out_file){.dir = dir, .fd = -1};
+    e = getrandom(&number, sizeof number, 0) == sizeof number ? 0 : -errno;
+    if (e < 0) break;
+    snprintf(o->tmp, sizeof o->tmp, "%s%llu", prefix, number);
+    o->fd = openat(dir, o->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (o->fd < 0) e = -errno;
+    else if (flock(o->fd, LOCK_EX | LOCK_NB) == 0) o->locked = (o->lock = fcntl(o->fd, F_DUPFD_CLOEXEC, 0)) >= 0;
+    if (e == 0 && fstat(o->fd, &st) == 0 && st.st_nlink == 0) { /* another one took it for left before it had its lock */
+      ni_out_drop(o);
+      e = -EAGAIN;
+    }
+  }
+  if (e) *o = (struct ni_out_file){.dir = dir, .fd = -1};
   return e;
 }
 
@@ -137,25 +169,27 @@ int ni_read_at(int fd, void *to, size_t n, off_t at) {
 }
 
 /* A lock of one's own needs a descriptor that may write (NFS). */
-static bool left_over(int fd, const void *magic, size_t n) {
+static bool left_over(int fd, bool of_all, const void *magic, size_t n) {
   struct stat st;
   char begin[128];
-  return n <= sizeof begin && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+  return n <= sizeof begin && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (of_all || st.st_uid == geteuid()) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
          ni_read_at(fd, begin, n, 0) == 0 && memcmp(begin, magic, n) == 0;
 }
 
-void ni_out_sweep(int dir, const char *mine, const void *magic, size_t n) {
+static void sweep(int dir, const char *prefix, bool of_all, const char *mine, const void *magic, size_t n) {
   int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *d = copy < 0 ? NULL : fdopendir(copy);
   if (!d && copy >= 0) close(copy);
   for (struct dirent *x; d && (x = readdir(d));) {
-    if (strncmp(x->d_name, ".tmp-", 5) != 0 || strcmp(x->d_name, mine) == 0) continue;
+    if (strncmp(x->d_name, prefix, strlen(prefix)) != 0 || strcmp(x->d_name, mine) == 0) continue;
     int fd = openat(dir, x->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0 && left_over(fd, magic, n)) unlinkat(dir, x->d_name, 0);
+    if (fd >= 0 && left_over(fd, of_all, magic, n)) unlinkat(dir, x->d_name, 0);
     if (fd >= 0) close(fd);
   }
   if (d) closedir(d);
 }
+
+void ni_out_sweep(int dir, const char *mine, const void *magic, size_t n) { sweep(dir, ".tmp-", false, mine, magic, n); }
 
 static int copy_rest(int from, int to) {
   char bytes[1 << 16];
@@ -199,6 +233,7 @@ int ni_out_end(FILE *f) {
 }
 
 void ni_out_drop(struct ni_out_file *o) {
+  unlock(o);
   if (!*o->tmp) return;
   if (o->fd >= 0) close(o->fd);
   unlinkat(o->dir, o->tmp, 0);

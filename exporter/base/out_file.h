@@ -22,6 +22,8 @@
 struct ni_out_file {
   int dir, fd;    /* dir is the caller's */
   char tmp[64];
+  bool locked;    /* by `lock`, until it has its name or is dropped (ni_out_begin_for) */
+  int lock;
 };
 
 /*
@@ -42,6 +44,12 @@ int ni_out_name(char name[64]);
  * subject to the umask. 0 or -errno: then there is nothing to drop.
  */
 int ni_out_begin(struct ni_out_file *o, int dir, mode_t mode);
+
+/*
+ * The same in a folder of logs, which may be on any file system: the hidden name has `who` in it, and the file a lock (flock) until it has its
+ * name. Those that `who` was killed over are removed before: nobody has their lock. Root removes them whosever they are, in a folder of its own.
+ */
+int ni_out_begin_for(struct ni_out_file *o, int dir, const char *who, mode_t mode);
 
 /*
  * The same beside the name that a path ends in: *name, which commit() is to get. What is there and no regular file is refused,

@@ -36,7 +36,8 @@ bool object_of(ni_body *b, dom::parser &parser, const char *text, size_t len, co
     return show(b, quoted(text, len)), wrong(b, "model_attributes_type", nullptr, "Input should be a valid dictionary or object to extract fields from"), false;
   if (parser.parse(text, len).get(e)) return show(b, "{}"), wrong(b, "json_invalid", "", "JSON decode error"), false;
   if (e.get(*o))
-    return show(b, simdjson::minify(e)), wrong(b, "model_attributes_type", nullptr, "Input should be a valid dictionary or object to extract fields from"), false;
+    return show(b, simdjson::minify(e)),
+           wrong(b, "model_attributes_type", nullptr, "Input should be a valid dictionary or object to extract fields from"), false;
   return true;
 }
 

@@ -93,7 +93,8 @@ size_t ni_fetch_wait(struct ni_fetch *f, const int fd[3], int ms, ni_fetch_take 
     long status = 0;
     curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&r);
     curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (code == CURLE_WRITE_ERROR) snprintf(r->error, sizeof r->error, "its answer is larger than %zu MiB: what answers there is something else?", r->most >> 20);
+    if (code == CURLE_WRITE_ERROR)
+      snprintf(r->error, sizeof r->error, "its answer is larger than %zu MiB: what answers there is something else?", r->most >> 20);
     else if (code) explain(r, code);
     else if (!code && status != 200)
       snprintf(r->error, sizeof r->error, "HTTP status %ld%s", status, status == 401 ? ": it wants a token (--token-file)" : "");

@@ -440,7 +440,8 @@ static struct MHD_Daemon *start(struct ni_http *h, const struct ni_http *before,
   return MHD_start_daemon(flags, 0, NULL, NULL, request, h, MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
       MHD_OPTION_PER_IP_CONNECTION_LIMIT, is_loopback(at->ai_addr) ? 0u : (unsigned)OF_ONE_ADDRESS,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_S,
-      MHD_OPTION_URI_LOG_CALLBACK, asked, NULL, MHD_OPTION_LISTEN_BACKLOG_SIZE, h->o.connections, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, connected, h,
+      MHD_OPTION_URI_LOG_CALLBACK, asked, NULL, MHD_OPTION_LISTEN_BACKLOG_SIZE, h->o.connections, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+      MHD_OPTION_NOTIFY_CONNECTION, connected, h,
       MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 

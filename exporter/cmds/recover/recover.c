@@ -80,7 +80,7 @@ static int write_part(struct job *j, const struct ni_box *b, const struct ni_pla
   if (file->fd < 0) {
     file = &own;
     dir = ni_out_dir(p->dir, true, why, sizeof why);
-    if (dir < 0 || (e = ni_out_begin(&own, dir, 0644)) < 0) {
+    if (dir < 0 || (e = ni_out_begin_for(&own, dir, "recover", 0644)) < 0) {
       if (dir >= 0) close(dir);
       cannot_write(a, dir < 0 ? why : strerror(-e));
       return 0;
@@ -247,7 +247,7 @@ static int visit(struct recover *r, const char *path) {
   char why[512] = "";
   int e = lstat(path, &st) == 0 ? 0 : -errno;
   *j.a = (struct answer){0};
-  if (e == 0 && r->out_dir >= 0 && ni_out_begin(&j.file, r->out_dir, 0644) == 0) { /* else the owner tries, and says why not */
+  if (e == 0 && r->out_dir >= 0 && ni_out_begin_for(&j.file, r->out_dir, "recover", 0644) == 0) { /* else the owner tries, and says why not */
     if (geteuid() == 0 && fchown(j.file.fd, st.st_uid, (gid_t)-1) != 0) ni_out_drop(&j.file);
     v.keep = j.file.fd;
   }

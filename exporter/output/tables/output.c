@@ -106,8 +106,9 @@ static bool put_back(int out, int tmp) {
 }
 
 /*
- * Temporary folders of runs that are over. Where one was killed while its result came in place of an earlier one, that comes back. A run holds a lock in its own as long as it lives, on whatever machine; the
- * kernel lets go of it when it is killed. One that has no lock yet is empty, and who makes it makes another if it is gone.
+ * Temporary folders of runs that are over. Where one was killed while its result came in place of an earlier one, that comes back.
+ * A run holds a lock in its own as long as it lives, on whatever machine; the kernel lets go of it when it is killed. One that has no
+ * lock yet is empty, and who makes it makes another if it is gone.
  */
 static void remove_leftovers(const struct ni_run *r) {
   DIR *d = list(r->out_fd);

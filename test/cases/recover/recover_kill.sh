@@ -201,6 +201,26 @@ RC=0
 "$INSPECTOR" snapshot "$TMP/copies" --output /proc/nowhere -q >"$TMP/out" 2>&1 || RC=$?
 [ "$RC" = 1 ] || fail "snapshot to a place that cannot be: exit code $RC"
 
+# recover is killed before its part has a name: what it leaves is hidden, and the next one removes it, but not that of one that lives.
+for output in "" "$TMP/parts"; do
+  rm -rf "$TMP/parts" "$TMP/logs"
+  rm -f "$BOXES"/*.box
+  killed NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500
+  LD_PRELOAD=$BUILD/test/fail_rename.so NI_RENAME_KILLS=1 ASAN_OPTIONS=verify_asan_link_order=0 \
+    "$INSPECTOR" recover "$TMP/logs" --box-dir "$BOXES" ${output:+--output "$output"} >"$TMP/out" 2>&1 && fail "recover was not killed"
+  folder=${output:-$TMP/logs}
+  left=$(find "$folder" -name '.tmp-*')
+  [ "$(wc -l <<<"$left")" = 1 ] && [ -n "$left" ] || fail "a recover that is killed leaves: $(ls -A "$folder")"
+  lives=$folder/.tmp-recover-1
+  exec 9>"$lives"
+  flock 9
+  recover "$TMP/logs" --box-dir "$BOXES" ${output:+--output "$output"}
+  [ "$RC" = 0 ] && [ ! -e "$left" ] && [ -e "$lives" ] || fail "recover after one that was killed ends with $RC: $(ls -A "$folder"; cat "$TMP/out")"
+  exec 9>&-
+  rm "$lives"
+  [ -z "$(find "$folder" -name '.tmp-*')" ] || fail "recover leaves $(ls -A "$folder")"
+done
+
 # A process that runs: nothing is written beside its log; elsewhere on demand, marked.
 rm -rf "$TMP/copies"
 job hang_late

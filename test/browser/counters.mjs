@@ -31,6 +31,7 @@ ok(findings.some((f) => f.startsWith(`WARNING ${HOSTILE} had all its work wait f
 ok(findings.some((f) => f.includes('hni_tx_paused_1 rose by 3,000,000,000 cycles in 10.0 s (300,000,000 a second, 30.0 % of the time). The fabric')), 'with figures and advice');
 same(await page.locator('#top-of option:checked').textContent(), 'cxi5', 'its counters are shown first');
 same(await page.locator('#top tbody tr td').first().textContent(), 'pct_spt_timeouts', 'and the proof before all others');
+same(await page.locator('#top tbody tr').first().locator('td').nth(7).textContent(), 'answers that never came: loss, or a link that flapped', 'with what it counts');
 
 // ---- names are text, and nothing gets in or out --------------------------------------------------------------------
 same(await page.evaluate(() => [document.images.length, document.scripts.length, document.body.innerHTML.includes('<img')]), [0, 2, false], 'no element made of a name');

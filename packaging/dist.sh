@@ -44,9 +44,8 @@ if [ ${#missing[@]} != 0 ]; then
   printf 'dist: %s is missing\n' "${missing[@]% *}" >&2
   echo "dist: nothing was built. apt-get install $(printf '%s\n' "${missing[@]#* }" | sort -u | tr '\n' ' ')(or scripts/install-deps.sh long)" >&2
   # Of the other architecture alone: this machine's packages can be had without it.
-  if ! printf '%s\n' "${missing[@]% *}" | grep -qv -e '-linux-gnu-'; then
-    echo "dist: for $(uname -m) alone: make dist DIST_ARCHS=$(uname -m)" >&2
-  fi
+  of_this_machine=$(printf '%s\n' "${missing[@]% *}" | sed '/-linux-gnu-/d')
+  [ -n "$of_this_machine" ] || echo "dist: for $(uname -m) alone: make dist DIST_ARCHS=$(uname -m)" >&2
   exit 1
 fi
 rm -rf "$out" "$out.work"

@@ -102,6 +102,7 @@ if command -v man >/dev/null; then
 fi
 # What the installed demo names at its end is a page that is there, and goes on with a real job; man finds the overview by its name.
 sed -n '/^  # By its name where man/,/^  # Programs that/p' "$share/nccl-inspector/demo.sh" >"$TMP/ends.sh"
+# shellcheck disable=SC2154
 ends=$(here=$share/nccl-inspector && . "$TMP/ends.sh" && echo "$last")
 case $ends in
 "man "*" goes on with a real job.")

@@ -79,7 +79,8 @@ struct ni_opt {
    NI_INTO(type, filter.since)}, \
   {"until", 0, NI_OPT_WHEN, "TIME", "Only " what " before then", NI_INTO(type, filter.until)}, \
   {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (" whose ")", NI_INTO(type, filter.rank)}, \
-  {"host", 0, NI_OPT_NAMES, "NAME,...", "Only these hosts", NI_INTO(type, filter.host), .want = "names of hosts"}, \
+  {"node", 0, NI_OPT_NAMES, "NAME,...", "Only these nodes, by the names of their hosts", NI_INTO(type, filter.host), .want = "names of nodes"}, \
+  {"host", 0, NI_OPT_NAMES, "NAME,...", NULL, NI_INTO(type, filter.host), .want = "names of nodes"}, \
   {"comm", 0, NI_OPT_NAMES, "ID|NAME,...", "Only these communicators, by hash (0x...) or name", NI_INTO(type, filter.comm), \
    .want = "names or hashes (0x...)"}, \
   {"coll", 0, NI_OPT_NAMES, "NAME,...", "Only these functions (AllReduce, Send, ...)", NI_INTO(type, filter.coll), \

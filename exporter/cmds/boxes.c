@@ -171,7 +171,8 @@ const struct ni_command ni_boxes_command = {
     .more = "Where there are no boxes in DIR, those of this machine whose log lies there. Without DIR all boxes of this machine; as "
             "root those of all users. `recover --remove` removes those whose log has it all.",
     .exits = {{"0", "done"}, {"1", "could not run, or DIR is not there"}, {"2", "a box could not be read"}}, .run = ni_boxes_run,
-    .examples = {{"", "all black boxes of this machine"}, {"logs/", "those of the job that logs there"}, {"--json copies/", "copies made by snapshot, for a program"}}};
+    .examples = {{"", "all black boxes of this machine"}, {"logs/", "those of the job that logs there"},
+                 {"--json copies/", "copies made by snapshot, for a program"}}};
 
 int ni_boxes_run(int argc, char **argv) {
   struct boxes x = {0};

@@ -130,7 +130,7 @@ const struct ni_command ni_diff_command = {
             {0}},
     .more =
         "A run is a folder of logs, a file or a pattern; a folder that `summary` wrote, or its summary.json; or counters, "
-        "as for `counters compare`.",
+        "as for `counters diff`.",
     .exits = {{"0", "compared, whatever was found"},
               {"1", "could not compare: why is said"},
               {"2", "the data of a run is incomplete"},
@@ -145,7 +145,7 @@ int ni_diff_run(int argc, char **argv) {
   char why[4096] = "";
   int done, code = ni_words_parse(&ni_diff_command, argc, argv, &d, &done);
   if (!done && is_counters(d.inputs.path[0]) && is_counters(d.inputs.path[1]))
-    code = ni_counters_compare_run(3 + d.json, (char *[]){argv[0], d.inputs.path[0], d.inputs.path[1], "--json", NULL});
+    code = ni_counters_diff_run(3 + d.json, (char *[]){argv[0], d.inputs.path[0], d.inputs.path[1], "--json", NULL});
   else if (!done && (code = compare(&d, &x, argv[0], why, sizeof why)) < 0) code = NI_EXIT_COULD_NOT_RUN;
   if (*why) ni_say(stderr, "%s: %s\n", argv[0], why);
   ni_diff_free(&x);

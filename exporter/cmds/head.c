@@ -116,7 +116,7 @@ const struct ni_command ni_session_resume_command = {
     .more = "Of sessions of one name the newest; an id, as `session recover` lists them, names any.",
     .exits = EXITS, .examples = {{"warm-up", "until `session stop warm-up`"}}};
 const struct ni_command ni_session_status_command = {
-    NAMED(status), .purpose = "the head, its clients and what runs", .about = "What the head does, who sends to it, and which sessions run.",
+    NAMED(status), .purpose = "the head, its nodes and what runs", .about = "What the head does, who sends to it, and which sessions run.",
     .opt = (const struct ni_opt[]){ROWS_HEAD, ROW_RAW("GET /status"), {0}}, .exits = EXITS, .examples = {{"", "of the head on this machine"}}};
 const struct ni_command ni_session_list_command = {
     NAMED(list), .purpose = "all sessions of the head", .about = "All sessions that the head knows, those that ended as well.",

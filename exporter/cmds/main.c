@@ -28,13 +28,25 @@ static const struct ni_command *find(const char *name) {
   return NULL;
 }
 
+/* Earlier spellings of names, which scripts may have: no help, page or completion has them. */
+static const struct {
+  const char *spelling, *name;
+} earlier[] = {{"counters compare", "counters diff"}};
+
+static const struct ni_command *find_earlier(const char *name) {
+  for (size_t i = 0; i < sizeof earlier / sizeof *earlier; i++)
+    if (strcmp(earlier[i].spelling, name) == 0) return find(earlier[i].name);
+  return NULL;
+}
+
 /* A name may be two words ("counters list"): then second is its second one, and *words is 2. */
 static const struct ni_command *find_words(const char *first, const char *second, int *words) {
   char two[64];
   snprintf(two, sizeof two, "%s %s", first, second ? second : "");
   const struct ni_command *c = find(first);
   *words = c ? 1 : 2;
-  return c ? c : find(two);
+  if (!c) c = find(two);
+  return c ? c : find_earlier(two);
 }
 
 static void list(struct ni_help_page *p) {

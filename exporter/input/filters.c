@@ -346,7 +346,7 @@ static bool any_met(const struct ni_words *w) {
 void ni_filters_say_unmet(const struct ni_filters *f, const char *command) {
   say_words(&f->coll, command, "coll");
   say_words(&f->comm, command, "comm");
-  say_words(&f->host, command, "host");
+  say_words(&f->host, command, "node");
   say_ranks(&f->rank, command, "rank", "these logs", true);
   say_words(&f->tag.name, command, "tag");
   const bool others = any_met(&f->coll) && any_met(&f->comm) && any_met(&f->host);

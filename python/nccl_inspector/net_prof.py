@@ -195,7 +195,7 @@ def compare(summary_a: Mapping[str, Any], summary_b: Mapping[str, Any], output_f
     """What differs between two results of summarize(): the same as net_prof's result, and a page.
 
     Counters that have a difference in one of the two alone are left out, and counted in ``without_number``. Rates and findings of
-    two runs of different length are what ``nccl-inspector counters compare`` is for; the page has the findings.
+    two runs of different length are what ``nccl-inspector counters diff`` is for; the page has the findings.
     """
     for name in ("full_diffs", "non_zero_per_iface"):
         if name not in summary_a or name not in summary_b:

@@ -118,7 +118,11 @@ assert Head.asked[-1][:2] == ("/profiling/stop", {"name": None}), Head.asked
 out = session("list")[0]
 want(out, r"warm-up +yes +2026-11-23T10:00:00Z +12 +0 +3 +warm-up.json", "No space left on device", r"old\?\[2J")
 assert "\x1b" not in out
-want(session("status")[0], "a frame each 500 ms, bandwidth on, NVLink off, 16 GPUs", r"n0_ipv4:1.2.3.4:5 +stale +8 +362 ms +-250 ms +1,234,567 +0 +2 +0.1.0")
+want(session("status")[0], "a frame each 500 ms, bandwidth on, NVLink off, 16 GPUs", r"n0 +stale +8 +362 ms +-250 ms +1,234,567 +0 +2 +0.1.0")
+# A node has one name; two that send from it are told apart by their ids.
+CLIENTS["clients"].append({**CLIENTS["clients"][0], "client_id": "n0_af09c787", "state": "ok"})
+want(session("status")[0], r"\nnode +state", r"n0_ipv4:1.2.3.4:5 +stale +8", r"n0_af09c787 +ok +8")
+CLIENTS["clients"].pop()
 session("recover", "--name", "old", "--resume")
 assert Head.asked == [("/profiling/resume", {"name": "old"}, None)], Head.asked
 want(session("resume", "old")[0], "^old goes on; its file will be old.json$")

@@ -1,5 +1,5 @@
 /*
- * nccl-inspector counters summarize: what every counter did between two sweeps, and what that means. And counters compare: a good
+ * nccl-inspector counters summarize: what every counter did between two sweeps, and what that means. And counters diff: a good
  * run and a bad one, by what their counters did a second.
  */
 #include <errno.h>
@@ -74,7 +74,7 @@ const struct ni_command ni_counters_summarize_command = {
     .exits = {{"0", "done"}, {"1", "could not run: a file is not there, or no sweep"},
               {"2", "incomplete: a NIC or a counter is in one sweep alone, or could not be read"}, {"3", "with --gate: a warning or worse"}},
     .examples = {{"before.json after.json", "what happened in between"},
-                 {"--json before.json after.json >good.json", "for `counters compare`"}}};
+                 {"--json before.json after.json >good.json", "for `counters diff`"}}};
 
 int ni_counters_summarize_run(int argc, char **argv) {
   struct summarize s = {0};
@@ -133,10 +133,10 @@ static const char *refuse_compare(void *into) {
   return ((struct compare *)into)->inputs.n == 2 ? NULL : "two runs: GOOD and BAD, each a summary's JSON or BEFORE,AFTER";
 }
 
-const struct ni_command ni_counters_compare_command = {
-    .name = "counters compare", .need = NI_NEED_COUNTERS, .purpose = "what NICs and GPUs did in a good run and in a bad one",
+const struct ni_command ni_counters_diff_command = {
+    .name = "counters diff", .need = NI_NEED_COUNTERS, .purpose = "what NICs and GPUs did in a good run and in a bad one",
     .about = "Compares a good run and a bad one by what their counters did a second; verdicts that only one has come first.",
-    .synopsis = "[OPTION...] GOOD BAD", .refuse = refuse_compare, .run = ni_counters_compare_run,
+    .synopsis = "[OPTION...] GOOD BAD", .refuse = refuse_compare, .run = ni_counters_diff_run,
     .opt = (const struct ni_opt[]){
         {NULL, 0, NI_OPT_INPUTS, "GOOD BAD", NULL, NI_INTO(struct compare, inputs), .min = 1,
          .want = "which runs? GOOD and BAD, each a summary's JSON or BEFORE,AFTER"},
@@ -150,9 +150,9 @@ const struct ni_command ni_counters_compare_command = {
               {"2", "a run is incomplete"}, {"3", "with --gate: a warning or worse that only BAD has"}},
     .examples = {{"good.json bad.json", "what is new in bad"}, {"monday-before.json,monday-after.json bad.json", "the same, of two sweeps"}}};
 
-int ni_counters_compare_run(int argc, char **argv) {
+int ni_counters_diff_run(int argc, char **argv) {
   struct compare c = {0};
-  int done, code = ni_words_parse(&ni_counters_compare_command, argc, argv, &c, &done);
+  int done, code = ni_words_parse(&ni_counters_diff_command, argc, argv, &c, &done);
   if (!done) code = compare(&c, argv[0]);
   ni_inputs_free(&c.inputs);
   return code;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "answer.h"
+#include "exporter/base/array.h"
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/json_write.h"
@@ -142,6 +143,51 @@ static bool print_sessions(const struct ni_head_said *said, const char *none) {
   return print_rows(said, "/sessions", session_column, session_key, SESSION_COLUMNS, none);
 }
 
+/*
+ * Who sends to the head is called by its node, as everywhere else; by its id at the head, which begins with that name, only where
+ * several send from one node.
+ */
+enum { NODE_COLUMNS = 9, NODE_ID = NODE_COLUMNS, NODE_KEYS };
+struct nodes {
+  struct ni_table table;
+  char **host;
+  size_t n, cap;
+};
+
+static void take_node(void *arg, const char *const *cell) {
+  struct nodes *x = arg;
+  char *copy = ni_array_room(x->host, x->n, x->cap) ? strdup(cell[0]) : NULL;
+  if (copy) x->host[x->n++] = copy;
+}
+
+static void add_node_row(void *arg, const char *const *cell) {
+  struct nodes *x = arg;
+  size_t same = 0;
+  for (size_t i = 0; i < x->n; i++) same += strcmp(x->host[i], cell[0]) == 0;
+  ni_table_cell(&x->table, "%s", same == 1 && *cell[0] ? cell[0] : cell[NODE_ID]);
+  for (size_t k = 1; k < NODE_COLUMNS; k++) {
+    char text[32];
+    ni_table_cell(&x->table, "%s", for_people(&x->table.column[k], cell[k], text));
+  }
+}
+
+static bool print_nodes(const struct ni_head_said *said) {
+  static const struct ni_column column[NODE_COLUMNS] = {
+      {"node", .left = true}, {"state", .left = true}, {.head = "GPUs"}, {.head = "age"}, {"skew", .drop = 1},
+      {"taken", .drop = 2}, {"late", .drop = 3}, {.head = "lost"}, {"version", .left = true, .drop = 4}};
+  static const char *const key[NODE_KEYS] = {"hostname", "state", "gpu_count", "age_s", "skew_s", "taken", "late", "lost", "version",
+                                             "client_id"};
+  struct nodes x = {0};
+  ni_answer_rows(said->text, said->bytes, "/clients", key, 1, take_node, &x);
+  ni_table_begin(&x.table, column, NODE_COLUMNS);
+  long rows = ni_answer_rows(said->text, said->bytes, "/clients", key, NODE_KEYS, add_node_row, &x);
+  ni_table_print(&x.table, stdout);
+  if (rows == 0) ni_say(stdout, "no node is connected\n");
+  for (size_t i = 0; i < x.n; i++) free(x.host[i]);
+  free(x.host);
+  return rows >= 0;
+}
+
 static void take_none(void *arg, const char *const *cell) { (void)arg, (void)cell; }
 
 /* As it came, in one line. False: nothing is there, it is no head. */
@@ -150,10 +196,6 @@ static bool print_raw(const struct ni_head_said *said, const char *at) {
 }
 
 static bool print_status(const struct ni_session_options *o, struct ni_head_said *said) {
-  static const struct ni_column column[] = {
-      {"client", .left = true}, {"state", .left = true}, {.head = "GPUs"}, {.head = "age"}, {"skew", .drop = 1},
-      {"taken", .drop = 2}, {"late", .drop = 3}, {.head = "lost"}, {"version", .left = true, .drop = 4}};
-  static const char *const key[] = {"client_id", "state", "gpu_count", "age_s", "skew_s", "taken", "late", "lost", "version"};
   char freq[32], bandwidth[8], nvlink[8], gpus[32];
   if (!*ni_head_said_text(said, "freq", freq, sizeof freq)) return false;
   ni_say(stdout, "head %s: a frame each %s ms, bandwidth %s, NVLink %s, %s GPUs\n\n", o->head, freq,
@@ -163,7 +205,7 @@ static bool print_status(const struct ni_session_options *o, struct ni_head_said
   struct ni_head_said clients;
   bool good = ni_head_ask(o, "/clients", NULL, &clients);
   if (!good) snprintf(said->error, sizeof said->error, "%s", clients.error);
-  else good = print_rows(&clients, "/clients", column, key, sizeof key / sizeof *key, "no client is connected");
+  else good = print_nodes(&clients);
   free(clients.text);
   if (good) ni_say(stdout, "\n");
   return good && print_sessions(said, "no session runs");

@@ -113,7 +113,7 @@ int ni_tr_align(struct ni_tr *r) {
   r->reference = lowest_shown(r);
   if (r->reference == NI_TR_NONE) return 0;
   if (r->n_hosts > NI_STRAIGHT_HOSTS)
-    return ni_tr_fail(r, -E2BIG, "%u hosts: clocks can be aligned for %d; choose some with --host or --rank", r->n_hosts,
+    return ni_tr_fail(r, -E2BIG, "%u hosts: clocks can be aligned for %d; choose some with --node or --rank", r->n_hosts,
                       NI_STRAIGHT_HOSTS);
   const bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
   int e = take_known(r);

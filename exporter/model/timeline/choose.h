@@ -1,5 +1,5 @@
 /*
- * What is read of the logs when a part of the job is asked for: by --since, --until, --rank, --host or --comm.
+ * What is read of the logs when a part of the job is asked for: by --since, --until, --rank, --node or --comm.
  *
  * Each log has a map (granules.h), from the index or made just now; both are the same, so what is read is the same, with an
  * index and without. Of a granule that is not wanted its kept lines are taken, in its place. A log without a map is read whole.

@@ -1,5 +1,5 @@
 /*
- * What `counters summarize` and `counters compare` show of two sweeps: what became of each counter, what that means, and in
+ * What `counters summarize` and `counters diff` show of two sweeps: what became of each counter, what that means, and in
  * which order to look at it. Read once, then only shown: terminal, JSON, CSV.
  *
  * One thread fills a view; then any may read.

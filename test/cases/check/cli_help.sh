@@ -52,6 +52,21 @@ for c in "${commands[@]}"; do
   code 64 "$inspector" "${words[@]}" --nonsense
   grep -qF "nccl-inspector $c: unrecognized option '--nonsense'" "$TMP/out" || fail "$c --nonsense is not named"
 done
+# One name for each thing; earlier spellings are taken, and no help, list or completion has them.
+code 0 "$inspector" counters diff --help
+cp "$TMP/out" "$TMP/own"
+code 0 "$inspector" counters compare --help
+cmp -s "$TMP/out" "$TMP/own" || fail "counters compare is not counters diff"
+{ "$inspector" help --names && "$inspector" counters --help && "$inspector" completion zsh && "$inspector" help summary; } >"$TMP/all"
+grep -q 'counters diff' "$TMP/all" && grep -q -- '--node=NAME' "$TMP/all" || fail "the names of today are not told"
+! grep 'counters compare\|compare:' "$TMP/all" || fail "counters compare is told"
+for c in summary check show trace convert; do
+  "$inspector" help $c >"$TMP/all"
+  ! grep -- '--host=' "$TMP/all" || fail "$c: --host is told beside --node"
+  ! grep -q -- '--node=' "$TMP/all" || code 64 "$inspector" $c --host=x --nonsense
+  ! grep -q -- '--node=' "$TMP/all" || grep -q "option '--nonsense'" "$TMP/out" || fail "$c: --host is not taken any more"
+done
+! grep -- --dataset < <("$inspector" help summary) || fail "summary --dataset is told beside convert --dataset"
 code 64 "$inspector" help nonsense
 code 64 "$inspector" summary --no x
 grep -qF "'--no-plots' '--no-html'" "$TMP/out" || fail "an ambiguous option does not name what it could be"

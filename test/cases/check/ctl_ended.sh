@@ -14,7 +14,7 @@ ended="nobody listens: all processes that logged into .* have ended\. .*nccl-ins
 job hang_late
 begun() { [ "$(find "$TMP/logs" -name '*-pid*' 2>/dev/null | wc -l)" -ge 4 ]; }
 wait_for 30 begun || fatal "the job does not begin"
-one=$(cd "$TMP/logs" && ls | grep -o '^.*-pid[0-9]*' | head -n 1)
+one=$(find "$TMP/logs" -name '*-pid*' -printf '%f\n' | sed 's/\(-pid[0-9]*\).*/\1/' | head -n 1)
 ctl 0 "" "$TMP/logs" mark lives
 ctl 0 "" "$TMP/logs" mark lives --rank 2
 ctl 0 "" "$TMP/logs" mark lives --process "$one"

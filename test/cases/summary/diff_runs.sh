@@ -131,7 +131,7 @@ sweep() { python3 test/lib/counters/netprof.py sweep "$TMP/$1" --nics 0,1 "${@:2
 sweep a.before
 sweep a.after --seconds 10 --set cxi0:hni_sts_tx_ok_octets=+1000000
 sweep b.after --seconds 10 --set cxi0:hni_sts_tx_ok_octets=+5000000
-"$inspector" counters compare --json "$TMP/a.before,$TMP/a.after" "$TMP/a.before,$TMP/b.after" >"$TMP/compared"
+"$inspector" counters diff --json "$TMP/a.before,$TMP/a.after" "$TMP/a.before,$TMP/b.after" >"$TMP/compared"
 said counters 0 --json "$TMP/a.before,$TMP/a.after" "$TMP/a.before,$TMP/b.after"
 cmp "$TMP/said" "$TMP/compared"
 # A series of them is not two sweeps: what would do is said.

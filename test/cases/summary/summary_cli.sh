@@ -69,7 +69,8 @@ counted $((8 * 30 / 2)) --coll Send
 counted $((8 * 60 * 2 + 8 * 15)) --coll AllReduce,Recv
 counted $((8 * 300)) --comm node
 counted $((8 * 300 + 8 * 30)) --comm 0x5d1c7e90aa4101
-counted $((total / 2)) --host node-1
+counted $((total / 2)) --node node-1
+counted $((total / 2)) --host node-1 # its earlier spelling
 counted $((300 * 3 + 30)) --rank 2
 counted $((3 * (300 * 3 + 30))) --rank 0,2-3
 # Options that leave nothing are mostly misspelt: said, and the earlier result stays.
@@ -83,7 +84,7 @@ done
 code 1 "$inspector" summary logs --output-dir not-made $fast --coll allreduces
 grep -qx "nccl-inspector summary: --coll allreduces: there is none in these logs; there are AllReduce, .*" stderr || { cat stderr; exit 1; }
 { grep -q not-made stderr || [ -e not-made ]; } && { echo "a folder that was not made"; cat stderr; exit 1; }
-for o in "--host node-1,node-9|--host node-9: there is none in these logs; there are node-[01], node-[01]" \
+for o in "--host node-1,node-9|--node node-9: there is none in these logs; there are node-[01], node-[01]" \
   "--comm NODE|--comm NODE: there is none in these logs; there are node (0x[0-9a-f]*), .*" \
   "--rank 2,77-80|--rank 77-80: there is none in these logs; the lowest is 0, the highest 7"; do
   # shellcheck disable=SC2086

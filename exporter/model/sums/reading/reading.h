@@ -29,7 +29,7 @@ struct ni_seen_context {
   int64_t pid;
   int32_t rank, n_ranks;
   uint8_t type;                /* of the communicator: enum ni_comm_type */
-  bool wanted;                 /* by --comm, --host, --rank */
+  bool wanted;                 /* by --comm, --node, --rank */
 };
 
 struct ni_sum_range {

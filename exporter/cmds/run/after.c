@@ -126,20 +126,26 @@ static void say_next(const struct ni_run *r, const struct ni_summary *s, const s
   ni_print_next(next, &r->opt.inputs, stdout);
 }
 
+static void say_where(const struct ni_run *r) {
+  const struct ni_inputs *logs = &after->l->logs;
+  char size[32];
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < r->files.n; i++) bytes += r->files.file[i].bytes;
+  ni_say(stdout, "  logs    %s", logs->path[0]);
+  for (size_t i = 1; i < logs->n; i++) ni_say(stdout, " and %s", logs->path[i]);
+  ni_say(stdout, " (%zu %s, %s)\n", r->files.n, ni_plural(r->files.n, "file", "files"), ni_bytes_text(bytes, size));
+}
+
 static void say_five(const struct ni_run *r, const struct ni_summary *s) {
   const struct ni_launch *l = after->l;
   const struct ni_finding *first = first_finding(s);
   const char *hang = hang_of(s);
-  char head[NI_HEAD_TEXT], size[32];
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < r->files.n; i++) bytes += r->files.file[i].bytes;
+  char head[NI_HEAD_TEXT];
   ni_say(stdout, "%s: %s", l->who, ni_head_text(s, head));
   if (!s->complete) ni_say(stdout, ": "), ni_check_reasons(&r->ledger);
   ni_say(stdout, "\n  first   %s\n", hang ? hang : first ? first->text : "no rank, host or communicator stands out");
   ni_say(stdout, "  report  %s/report.html\n", r->out_dir);
-  ni_say(stdout, "  logs    %s", l->logs.path[0]);
-  for (size_t i = 1; i < l->logs.n; i++) ni_say(stdout, " and %s", l->logs.path[i]);
-  ni_say(stdout, " (%zu %s, %s)\n", r->files.n, ni_plural(r->files.n, "file", "files"), ni_bytes_text(bytes, size));
+  say_where(r);
   say_next(r, s, first);
 }
 
@@ -165,6 +171,7 @@ int ni_after_tell(const struct ni_after *a) {
     for (size_t i = 0; e == 0 && i < a->l->logs.n; i++) e = ni_inputs_add(&r.opt.inputs, a->l->logs.path[i]);
     if (e == 0) e = ni_runs_find(&r.runs, &r.files);
     if (e == 0) code = ni_result_of(&r, a->l->who, ni_summarize, show);
+    if (e == 0 && code == NI_EXIT_COULD_NOT_RUN) say_where(&r); /* why there is no report has been said */
   }
   if (e < 0) ni_say(stdout, "%s: %s\n", a->l->who, strerror(-e));
   fflush(stdout);

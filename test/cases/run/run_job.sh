@@ -58,6 +58,12 @@ run -- "$SIM" --job 1x2 --iterations 5 --quiet
 run -- "$SIM" --job 1x2 --iterations 5 --quiet
 [ "$(find . -path './nccl-inspector-2*/report/report.html' | wc -l)" = 2 ] || stop "folders of their own: $(ls)"
 
+# ---- a report that cannot be written takes nothing else away ----
+mkdir -p noreport
+touch noreport/report
+run --out noreport -- "$SIM" --job 1x2 --iterations 5 --quiet
+grep -q 'noreport/report: ' err && grep -q '^  logs    noreport/logs (' err || stop "why there is no report, and where the logs are"
+
 # ---- counters ----
 python3 "$ROOT/test/lib/counters/counter_trees.py" "$TMP/tree" mlx5 mlx5_0 -- host
 NI_ROOT=$TMP/tree run --out counted --counters -- "$SIM" --job 1x2 --iterations 20 --quiet

@@ -144,12 +144,8 @@ int ni_number_steps(struct ni_blame *b) {
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     struct ni_blame_rank *o = &b->rank[i];
     if (!o->judged || known[i]) continue;
-    if (of && by_messages(b, known, i)) {
-      known[i] = true;
-      spread(b, seat, slots, known);
-      continue;
-    }
-    o->shift = of ? of->shift + shift_by_time(of, o, b->bin_steps) : 0;
+    const bool met = of && by_messages(b, known, i);
+    if (!met) o->shift = of ? of->shift + shift_by_time(of, o, b->bin_steps) : 0;
     known[i] = true;
     spread(b, seat, slots, known);
     if (!of) of = o;

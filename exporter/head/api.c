@@ -64,7 +64,8 @@ static void unfit_members(struct ni_json *j, const void *of) {
   else if (b->place) ni_json_u64(j, NULL, 0);
   ni_json_end_array(j);
   ni_json_text(j, "msg", b->message);
-  fprintf(j->f, ",\"input\":%s", b->input ? b->input : "null"); /* it is JSON */
+  fputs(",\"input\":", j->f);
+  fwrite(b->input ? b->input : "null", 1, b->input ? strlen(b->input) : 4, j->f); /* it is JSON that body.cc wrote */
   ni_json_end_object(j);
   ni_json_end_array(j);
 }

@@ -8,7 +8,7 @@ missing='rank 2 (sim-node1)'
 stop() { cat err screen 2>/dev/null || true; fatal "$@"; }
 # The job, and what tells when its last operation has begun: the black boxes of three ranks hold it.
 hangs=(--scenario hang_late --procs --quiet --plugin "$PLUGIN")
-is_inside() { "$INSPECTOR" hang --box-dir "$BOXES" "$1/logs" | grep -qF "$missing"; }
+is_inside() { grep -qF "$missing" < <("$INSPECTOR" hang --box-dir "$BOXES" "$1/logs"); }
 line_of() { grep -nF -- "$1" "$2" | head -n 1 | cut -d: -f1; }
 
 # ---- --hang-limit: told once, nothing is killed, and SIGTERM still ends it ----

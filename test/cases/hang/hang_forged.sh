@@ -3,6 +3,9 @@
 # end. Each is judged in seconds (a second or less where nothing else runs), and what is printed stays short.
 . "$(dirname "$0")/../../lib/hang.sh"
 LIMIT=${LIMIT:-5}
+# 160,000 forged communicators once took 9 s and 800 MB. A sanitizer wants all addresses there are.
+room=()
+[ -n "$VARIANT" ] || room=(prlimit --as=512000000)
 
 cat >"$TMP/forge.py" <<'PY'
 import os, random, sys
@@ -67,10 +70,10 @@ PY
 judged() {
   local name=$1 rc=0 text ms TIMEFORMAT='%U %S'
   shift
-  { time timeout $((12 * LIMIT)) "$INSPECTOR" "$@" >"$TMP/text" 2>&1; } 2>"$TMP/cpu" || rc=$?
+  { time timeout $((12 * LIMIT)) "${room[@]}" "$INSPECTOR" "$@" >"$TMP/text" 2>&1; } 2>"$TMP/cpu" || rc=$?
   ms=$(awk '{print int(1000 * ($1 + $2))}' "$TMP/cpu")
   text=$(wc -c <"$TMP/text")
-  if [ $rc -le 4 ] && [ $ms -lt $((LIMIT * 1000)) ] && [ "$text" -lt 65536 ]; then
+  if [ $rc -le 4 ] && ! grep -q "Cannot allocate memory" "$TMP/text" && [ $ms -lt $((LIMIT * 1000)) ] && [ "$text" -lt 65536 ]; then
     echo "ok   $name: $1 $ms ms, $(head -c 110 "$TMP/text" | head -n 1)"
   else
     fail "$name: $1 exit status $rc after $ms ms, $text bytes of text: $(head -c 200 "$TMP/text")"

@@ -135,7 +135,9 @@ static int read_file(struct import *x, const char *who, const char *path) {
   int e = x->format->gather(&m, &x->progress);
   const struct rank *before = e == 0 ? same_rank(x, &m) : NULL;
   if (e < 0 || before) {
-    if (before) ni_say(stderr, "%s: %s: left out: it is of rank %d, as %s is; import what was profiled at another time into another folder\n", who, path, m.rank, before->m.path);
+    if (before)
+      ni_say(stderr, "%s: %s: left out: it is of rank %d, as %s is; import what was profiled at another time into another folder\n", who,
+             path, m.rank, before->m.path);
     else ni_say(stderr, "%s: %s: left out: %s\n", who, path, why_not(x, e));
     ni_imported_free(&m);
     x->left_out++;
@@ -218,8 +220,8 @@ static size_t say_numbers(const struct import *x) {
     later += s->how != NI_ALIGN_SEQ && s->how != NI_ALIGN_APART && s->ahead > 0;
     if (s->how != NI_ALIGN_APART || apart++ >= 4) continue;
     const struct ni_imported *m = &x->rank[s->file].m;
-    ni_say(stdout, "rank %d of communicator %s (0x%" PRIx64 "): which of its operations is which of the other ranks' cannot be told; it is not compared with them\n",
-           s->rank, m->comm[s->comm].name, s->hash);
+    ni_say(stdout, "rank %d of communicator %s (0x%" PRIx64 "): which of its operations is which of the other ranks' cannot be told; "
+           "it is not compared with them\n", s->rank, m->comm[s->comm].name, s->hash);
   }
   if (apart > 4) ni_say(stdout, "... and %zu more\n", apart - 4);
   if (!x->quiet && later)
@@ -237,7 +239,9 @@ static void say_absent(const struct import *x) {
     hostless += !*m->host && !(x->ranks_per_host && m->rank >= 0);
   }
   ni_say(stdout, "%zu %s, %" PRIu64 " %s in %s\n", x->n, ni_plural(x->n, "rank", "ranks"), ops, ni_plural(ops, "operation", "operations"), x->out);
-  if (hostless) ni_say(stdout, "hosts of %zu %s are not stated: whatever is said of hosts, NICs and NVLinks is not known (--ranks-per-host N)\n", hostless, ni_plural(hostless, "rank", "ranks"));
+  if (hostless)
+    ni_say(stdout, "hosts of %zu %s are not stated: whatever is said of hosts, NICs and NVLinks is not known (--ranks-per-host N)\n",
+           hostless, ni_plural(hostless, "rank", "ranks"));
   if (ungrouped) ni_say(stdout, "%" PRIu64 " of them have no communicator, or no rank in it: not compared with other ranks\n", ungrouped);
   if (unsized) ni_say(stdout, "%" PRIu64 " of them have no size: 0 bytes here, and no bandwidth\n", unsized);
   if (unlaunched) ni_say(stdout, "%" PRIu64 " of them have no launch: nothing is said of how late they were launched\n", unlaunched);

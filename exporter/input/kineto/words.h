@@ -1,6 +1,6 @@
 /*
  * PyTorch's words in ours: collectives, datatypes, releases, lists of ranks. Sources: c10d's ProcessGroupNCCL.cpp and
- * ParamCommsUtils.cpp, c10's ScalarType.h. Pure; any thread.
+ * ParamCommsUtils.cpp, c10's scalar types. Pure; any thread.
  */
 #ifndef NI_KINETO_WORDS_H
 #define NI_KINETO_WORDS_H

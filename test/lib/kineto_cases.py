@@ -167,7 +167,30 @@ def check_steps(logs):
     need([m["mark"] for m in logs[0]["marks"]] == [f"ProfilerStep#{n}" for n in range(5, 25)] and logs[0]["marks"][0]["ns"] > T0 - 10**6, logs[0]["marks"][:2])
 
 
+def side(folder):
+    """Two groups of two ranks that run the same program of 5 operations a step; their traces begin at other ones."""
+    jumps = [random.Random(i).randrange(97) for i in range(100)]
+    for rank, skip in enumerate((3, 4, 8, 6)):
+        t = Trace(rank, world=4)
+        group = rank // 2
+        for i in range(100):
+            at = 10000 * (i // 5) + 1500 * (i % 5) + jumps[i]
+            if i % 5 == 0 and (i // 5 + 1) * 5 > skip:
+                t.step(i // 5, at - 300, 9000)
+            if i >= skip:
+                t.op(at, 50, said=said(n=1000 + i % 5, ranks=f"[{2 * group}, {2 * group + 1}]", group=str(group), about="tp"))
+        t.save(folder, f"rank{rank}.json")
+
+
+def check_side(logs):
+    """One number is one place of the program in both groups."""
+    for rank, skip in enumerate((3, 4, 8, 6)):
+        sn = [x["coll_sn"] for x in logs[rank]["ops"]]
+        need(sn == list(range(sn[0], sn[0] + len(sn))) and sn[0] - skip == logs[0]["ops"][0]["coll_sn"] - 3, (rank, sn[:3]))
+
+
 CASES = {
+    "side": (side, check_side),
     "words": (words, check_words), "old": (old, check_old), "cut": (cut, check_cut),
     "same": (lambda d: series(d, 0), lambda l: check_series(l, 0)),
     "ends": (lambda d: series(d, 17, clock=2.5e6), lambda l: check_series(l, 17)),

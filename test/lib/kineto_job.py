@@ -1,13 +1,13 @@
 """The traces that torch.profiler would have exported of a job, from the logs of one (of ni-jobs, nccl-sim or the plugin).
 
-    kineto_job.py LOGS DIR [--cut S] [--seed N] [--plain] [--no-launch] [--no-meta] [--no-seq | --seq] [--no-host] [--steps TRUTH.json]
+    kineto_job.py LOGS DIR [--cut S] [--seed N] [--plain] [--no-launch] [--no-meta] [--no-seq | --seq] [--no-host] [--steps N]
 
 One file a rank, laid out as Kineto's output_json.cpp does: distributedInfo, then events in no order of time: record_param_comms and
 cudaLaunchKernelExC on the CPU, an NCCL kernel with PyTorch's metadata on the GPU. Of the logs only what PyTorch knows is used:
 function, size, datatype, group, start, duration and launch; no sequence numbers.
 
 --cut: each rank's trace begins somewhere in the first S seconds; --seq: with PyTorch's own numbers ("Seq", since 2.8);
---steps: ProfilerStep#N at the steps of ni-jobs' truth; --no-host: the file's name says the rank alone.
+--steps: the job has so many, as long in operations: ProfilerStep#N around each; --no-host: the file's name says the rank alone.
 """
 import argparse
 import collections
@@ -134,23 +134,24 @@ def main():
     a.add_argument("out")
     a.add_argument("--cut", type=float, default=0)
     a.add_argument("--seed", type=int, default=1)
-    a.add_argument("--steps")
+    a.add_argument("--steps", type=int)
     for name in ("plain", "no-launch", "no-meta", "seq", "no-host"):
         a.add_argument("--" + name, action="store_true")
     o = a.parse_args()
     ranks, groups = read_logs(o.logs)
     names = {c: i for i, c in enumerate(sorted(groups))}
-    truth = json.load(open(o.steps)) if o.steps else None
     os.makedirs(o.out, exist_ok=True)
     first = min(op["start"] for me in ranks.values() for op in me["ops"])
     for rank, me in sorted(ranks.items()):
         rng, t = random.Random(o.seed * 1000 + rank), Trace(o, me, groups, names)
         begin = first + int(rng.random() * o.cut * 1e9) if o.cut else 0
         number(me["ops"])
-        if truth:
-            at = [truth["epoch_ns"] + int(s * 1e9) for s in truth["step_begin_s"]]
-            for i, (x, y) in enumerate(zip(at, at[1:] + [at[-1] + 10**7])):
-                t.slice("user_annotation", f"ProfilerStep#{i}", me["pid"], me["pid"], x, y - x, '"External id": 1')
+        if o.steps:
+            by_launch = sorted(op["launch"] for op in me["ops"])
+            at = [x - 100000 for x in by_launch[::len(by_launch) // o.steps]]
+            for i, (x, y) in enumerate(zip(at, at[1:] + [by_launch[-1] + 100000])):
+                if y > begin:
+                    t.slice("user_annotation", f"ProfilerStep#{i}", me["pid"], me["pid"], x, y - x, '"External id": 1')
         kept = [op for op in me["ops"] if op["start"] >= begin]
         rng.shuffle(kept)  # Kineto writes thread by thread and stream by stream
         for op in kept:

@@ -156,11 +156,14 @@ static void by_numbers(struct ni_align_seat *s, size_t n) {
   }
 }
 
-static int count_before(struct ni_align_seat *s, uint64_t func) {
-  for (size_t i = 0; i < s->n_before; i++)
-    if (s->before[i].func == func) return s->before[i].n++, 0;
-  if (!ni_array_room(s->before, s->n_before, s->cap_before)) return -ENOMEM;
-  s->before[s->n_before++] = (struct ni_align_before){func, 1};
+static int add_before(struct ni_align_before **item, size_t *n, size_t *cap, uint64_t func, uint64_t add) {
+  size_t i = 0;
+  while (i < *n && (*item)[i].func != func) i++;
+  if (i == *n) {
+    if (!ni_array_room(*item, *n, *cap)) return -ENOMEM;
+    (*item)[(*n)++] = (struct ni_align_before){.func = func};
+  }
+  (*item)[i].n += add;
   return 0;
 }
 
@@ -179,7 +182,7 @@ static int count_all_before(struct ni_align_seat *s, size_t n) {
   for (uint64_t place = 0; place < last; place++) {
     const struct ni_align_mark *mark = mark_at(s, n, place);
     for (size_t i = 0; mark && i < n; i++)
-      if (s[i].how != NI_ALIGN_APART && s[i].ahead > place && count_before(&s[i], mark->func) < 0) return -ENOMEM;
+      if (s[i].how != NI_ALIGN_APART && s[i].ahead > place && add_before(&s[i].before, &s[i].n_before, &s[i].cap_before, mark->func, 1) < 0) return -ENOMEM;
   }
   return 0;
 }
@@ -196,6 +199,85 @@ static void by_laying(struct ni_align_seat *s, size_t n, struct place *place, in
   }
   for (size_t i = 0; i < n; i++)
     s[i].ahead = s[i].how == NI_ALIGN_APART ? (uint64_t)(i + 1) << 32 : (uint64_t)(shift[i] - least);
+}
+
+/* ---- communicators side by side ------------------------------------------------------------------------------------------ */
+
+/* The first step that all files recorded from its begin on; 0: some have no steps. */
+static uint32_t common_step(const struct ni_align *a) {
+  uint32_t common = 0, n_files = 0;
+  for (size_t i = 0; i < a->n; i++)
+    if (a->seat[i].file >= n_files) n_files = a->seat[i].file + 1;
+  uint32_t *first = calloc(n_files + 1, sizeof *first);
+  for (size_t i = 0; first && i < a->n; i++)
+    for (size_t k = 0; k < a->seat[i].n_marks; k++) {
+      const uint32_t step = a->seat[i].mark[k].step;
+      uint32_t *x = &first[a->seat[i].file];
+      if (step && (!*x || step < *x)) *x = step;
+    }
+  for (size_t i = 0; first && i < a->n; i++) {
+    const uint32_t step = first[a->seat[i].file];
+    if (!step) return free(first), 0;
+    if (step >= common) common = step + 1; /* the first one is cut */
+  }
+  free(first);
+  return common;
+}
+
+/* Counts of each function of a communicator before that step. *n 0: nobody in it recorded the step's begin. */
+static int count_to_step(struct ni_align_seat *s, size_t n, uint32_t step, struct ni_align_seat *to) {
+  uint64_t place = UINT64_MAX;
+  *to = (struct ni_align_seat){0};
+  for (size_t i = 0; i < n && place == UINT64_MAX; i++) {
+    if (s[i].how == NI_ALIGN_APART || s[i].sparse) continue;
+    for (size_t k = 0; k < s[i].n_marks && place == UINT64_MAX; k++)
+      if (s[i].mark[k].step >= step) place = s[i].ahead + k;
+  }
+  if (place > 2 * NI_ALIGN_OPS) return 0;
+  to->n = 1;
+  for (uint64_t k = 0; k < place; k++) {
+    const struct ni_align_mark *mark = mark_at(s, n, k);
+    if (mark && add_before(&to->before, &to->n_before, &to->cap_before, mark->func, 1) < 0) return -ENOMEM;
+  }
+  return 0;
+}
+
+/* to: what this communicator counts to; most: what the one counts to that counts furthest. */
+static int move_to(struct ni_align_seat *s, size_t n, const struct ni_align_seat *to, const struct ni_align_seat *most) {
+  for (size_t i = 0; i < n; i++) {
+    if (s[i].how == NI_ALIGN_APART || s[i].sparse) continue;
+    for (size_t k = 0; k < most->n_before; k++) {
+      const uint64_t func = most->before[k].func;
+      if (add_before(&s[i].before, &s[i].n_before, &s[i].cap_before, func, most->before[k].n - ni_align_before(to, func)) < 0) return -ENOMEM;
+    }
+  }
+  return 0;
+}
+
+static size_t end_of(const struct ni_align *a, size_t from) {
+  size_t to = from;
+  while (to < a->n && a->seat[to].hash == a->seat[from].hash) to++;
+  return to;
+}
+
+/* seats: by communicator. */
+static int count_to_same(struct ni_align *a) {
+  const uint32_t step = common_step(a);
+  struct ni_align_seat most = {0}, to;
+  int e = 0;
+  for (int pass = 0; pass < 2 && step; pass++)
+    for (size_t from = 0, end; e == 0 && from < a->n; from = end) {
+      end = end_of(a, from);
+      e = count_to_step(a->seat + from, end - from, step, &to);
+      for (size_t k = 0; pass == 0 && e == 0 && k < to.n_before; k++) {
+        const uint64_t had = ni_align_before(&most, to.before[k].func), has = to.before[k].n;
+        e = add_before(&most.before, &most.n_before, &most.cap_before, to.before[k].func, has > had ? has - had : 0);
+      }
+      if (pass == 1 && e == 0 && to.n) e = move_to(a->seat + from, end - from, &to, &most);
+      free(to.before);
+    }
+  free(most.before);
+  return e;
 }
 
 static int by_communicator(const void *a, const void *b) {
@@ -232,6 +314,7 @@ int ni_align_find(struct ni_align *a) {
     else by_laying(a->seat + from, to - from, place, shift);
     e = count_all_before(a->seat + from, to - from);
   }
+  if (e == 0) e = count_to_same(a);
   if (a->n) qsort(a->seat, a->n, sizeof *a->seat, by_file);
   free(place);
   free(shift);

@@ -14,6 +14,11 @@
  *
  * The result is how many collectives of each function others have recorded before a rank's first one, so that each function
  * is counted from 0 by whoever recorded from earliest on. Numbers of the source that have holes are taken as they are instead.
+ *
+ * Communicators side by side (tensor groups, data groups) run the same program, and readers take one number for one place of it.
+ * So where all ranks have steps, each communicator counts up to the same number of each function by the first step that all of
+ * them recorded from its begin on.
+ *
  * Sends and Receives are numbered by each rank for itself.
  *
  * Memory: of each rank and communicator the first NI_ALIGN_OPS collectives, 48 bytes each. One thread. Failure: -ENOMEM.

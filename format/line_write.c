@@ -247,7 +247,7 @@ int ni_line_prefix_init(struct ni_line_prefix *out, const struct ni_ident *id, c
   memset(out, 0, sizeof *out);
   struct ni_meta meta = *given;
   meta.version = NI_FORMAT_VERSION;
-  meta.rec_mechanism = NI_REC_MECHANISM;
+  if (!meta.rec_mechanism) meta.rec_mechanism = NI_REC_MECHANISM;
   if (!meta.git_rev) meta.git_rev = "unknown";
   if (!meta.hostname) meta.hostname = "unknown";
   char *text = malloc(PREFIX_WORST);

@@ -27,7 +27,7 @@ struct ni_line_prefix {
 };
 
 /* Renders the prefix of a communicator (or of the process: ident with hash 0). meta: hostname and git_rev may be NULL:
- * "unknown"; version, rec_mechanism and the time are not looked at. 0, or -ENOMEM with p zeroed. Allocates: not for callbacks. */
+ * "unknown", rec_mechanism: that of the plugin; version and the time are not looked at. 0, or -ENOMEM with p zeroed. Allocates: not for callbacks. */
 int ni_line_prefix_init(struct ni_line_prefix *p, const struct ni_ident *ident, const struct ni_meta *meta);
 /* A zeroed or freed prefix is accepted. */
 void ni_line_prefix_free(struct ni_line_prefix *p);

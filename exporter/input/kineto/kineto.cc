@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string>
 #include <string_view>
 
 extern "C" {
@@ -63,27 +64,164 @@ bool parse(reading &r, dom::object &o) {
   return n != r.n && !r.parser.parse(r.again, n, false).get(o);
 }
 
+int64_t number_of(const dom::object &o, const char *key) {
+  int64_t n;
+  return o[key].get(n) ? NI_KINETO_NONE : n;
+}
+
+/* In simdjson's memory, which is the reader's until the next event, and terminated there. */
+const char *text_of(const dom::object &o, const char *key) {
+  const char *text;
+  return o[key].get(text) ? "" : text;
+}
+
+ni_kineto_args no_args() {
+  ni_kineto_args a = {};
+  int64_t *const numbers[] = {&a.correlation, &a.external,     &a.device, &a.stream, &a.blocks, &a.graph,      &a.in_elements,
+                              &a.out_elements, &a.size,        &a.seq,    &a.rank,   &a.source, &a.target,     &a.first_rank,
+                              &a.stride,      &a.number,       &a.world_size, &a.pid};
+  for (int64_t *n : numbers) *n = NI_KINETO_NONE;
+  a.collective = a.datatype = a.group = a.description = a.ranks = a.nccl_version = "";
+  return a;
+}
+
+bool begins(string_view text, string_view with) { return text.substr(0, with.size()) == with; }
+
+/* "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(..)", "ncclKernel_AllReduce_RING_LL_Sum_float(..)": what is behind the prefix. */
+bool kernel_func(string_view name, char (&func)[32]) {
+  constexpr string_view prefix[] = {"ncclDevKernel_", "ncclKernel_", "ncclSymkDevKernel_", "ncclSymDevKernel_", "rcclDevKernel_"};
+  for (string_view p : prefix) {
+    if (!begins(name, p)) continue;
+    name.remove_prefix(p.size());
+    name = name.substr(0, name.find_first_of("_(<"));
+    func[name.copy(func, sizeof func - 1)] = 0;
+    return !name.empty();
+  }
+  return false;
+}
+
+/* "ProfilerStep#17" */
+int64_t step_number(string_view name) {
+  int64_t n = 0;
+  for (char c : name.substr(name.find('#') + 1)) {
+    if (c < '0' || c > '9' || n > INT32_MAX) return NI_KINETO_NONE;
+    n = n * 10 + (c - '0');
+  }
+  return n;
+}
+
+bool is_launch(string_view name) {
+  return begins(name, "cudaLaunch") || begins(name, "cuLaunchKernel") || begins(name, "cudaGraphLaunch") ||
+         begins(name, "hipLaunch") || begins(name, "hipExtLaunch") || begins(name, "hipModuleLaunch") ||
+         begins(name, "hipExtModuleLaunch") || begins(name, "hipGraphLaunch");
+}
+
+enum ni_kineto_what what_is(string_view category, string_view name, ni_kineto_event &e) {
+  constexpr string_view step = "ProfilerStep#";
+  bool on_gpu = category.empty() || category == "kernel" || category == "Kernel";
+  if (e.phase != 'X' || e.ts_ns == INT64_MIN) return NI_KINETO_OTHER;
+  if (on_gpu && kernel_func(name, e.func)) return NI_KINETO_KERNEL;
+  if (name == "record_param_comms") return NI_KINETO_CALL;
+  if (is_launch(name)) return NI_KINETO_LAUNCH;
+  return begins(name, step) && !begins(category, "gpu") ? NI_KINETO_STEP : NI_KINETO_OTHER;
+}
+
+/* What PyTorch says of a collective, the same of its call and of its kernel; and of any kernel and launch. */
+void take_args(ni_kineto_args &a, const dom::object &o) {
+  a.correlation = number_of(o, "correlation");
+  a.external = number_of(o, "External id");
+  a.device = number_of(o, "device");
+  a.stream = number_of(o, "stream");
+  a.graph = number_of(o, "graph id");
+  a.in_elements = number_of(o, "In msg nelems");
+  a.out_elements = number_of(o, "Out msg nelems");
+  a.size = number_of(o, "Group size");
+  a.seq = number_of(o, "Seq");
+  a.rank = number_of(o, "Rank");
+  a.source = number_of(o, "Src Rank");
+  a.target = number_of(o, "Dst Rank");
+  a.first_rank = number_of(o, "Global rank start");
+  a.stride = number_of(o, "Global rank stride");
+  a.collective = text_of(o, "Collective name");
+  a.datatype = text_of(o, "dtype");
+  a.group = text_of(o, "Process Group Name");
+  a.description = text_of(o, "Process Group Description");
+  a.ranks = text_of(o, "Process Group Ranks");
+  dom::array grid;
+  int64_t blocks[3] = {0, 1, 1};
+  size_t i = 0;
+  if (o["grid"].get(grid)) return;
+  for (dom::element x : grid)
+    if (i < 3 && !x.get(blocks[i])) i++;
+  bool flat = i == 3 && blocks[1] == 1 && blocks[2] == 1; /* NCCL's are: a block for each channel */
+  if (flat && blocks[0] > 0) a.blocks = blocks[0];
+}
+
+/* The groups as a list of its own each: {"pg_name": "0", "pg_desc": "..", "pg_size": 2, "ranks": [0, 1]}, or "ranks": "[0, 1]". */
+int take_groups(reading &r, const dom::object &info) {
+  dom::array groups;
+  if (info["pg_config"].get(groups)) return 0;
+  for (dom::element x : groups) {
+    dom::object g;
+    dom::array list;
+    if (x.get(g)) continue;
+    ni_kineto_event &e = r.event = {};
+    e.what = NI_KINETO_GROUP;
+    e.base_ns = e.ts_ns = e.dur_ns = INT64_MIN;
+    e.rank = -1;
+    e.args = no_args();
+    e.args.group = text_of(g, "pg_name");
+    e.args.description = text_of(g, "pg_desc");
+    e.args.size = number_of(g, "pg_size");
+    e.args.ranks = text_of(g, "ranks");
+    std::string text;
+    if (!g["ranks"].get(list)) text = simdjson::minify(list), e.args.ranks = text.c_str();
+    int stop = r.take(r.arg, &e);
+    if (stop) return stop;
+  }
+  return 0;
+}
+
+int about_file(reading &r, const dom::object &o) {
+  ni_kineto_event &e = r.event;
+  dom::object info;
+  e.what = NI_KINETO_FILE;
+  e.args = no_args();
+  e.base_ns = number_of(o, "baseTimeNanoseconds");
+  bool told = !o["distributedInfo"].get(info);
+  if (told) {
+    int64_t rank = number_of(info, "rank");
+    if (rank >= 0 && rank <= INT32_MAX) e.rank = (int32_t)rank;
+    e.args.world_size = number_of(info, "world_size");
+    e.args.nccl_version = text_of(info, "nccl_version");
+  }
+  int stop = r.take(r.arg, &e);
+  return stop || !told ? stop : take_groups(r, info);
+}
+
 /* What was cut out: an event, or a member of the file with braces around it. */
 int item(reading &r) {
-  dom::object o;
-  string_view text;
-  int64_t number;
+  dom::object o, args;
+  string_view text, category, name;
   if (!parse(r, o)) return ++*r.bad, 0;
   ni_kineto_event &e = r.event = {};
   e.base_ns = e.ts_ns = INT64_MIN;
   e.rank = -1;
-  if (!r.listing) {
-    if (!o["baseTimeNanoseconds"].get(number)) e.base_ns = number;
-    if (!o["distributedInfo"]["rank"].get(number) && number >= 0 && number <= INT32_MAX) e.rank = (int32_t)number;
-    return r.take(r.arg, &e);
-  }
+  if (!r.listing) return about_file(r, o);
   e.phase = !o["ph"].get(text) && text.size() == 1 && text[0] ? text[0] : '?';
-  if (!o["name"].get(text)) copy(e.name, text);
+  if (!o["name"].get(name)) copy(e.name, name);
   e.process = hash_of(0, o, "pid");
   e.place = hash_of(e.process, o, "tid");
   e.ts_ns = ns_of(o, "ts");
   e.dur_ns = ns_of(o, "dur");
-  if (!o["args"][strcmp(e.name, "process_labels") == 0 ? "labels" : "name"].get(text)) copy(e.label, text);
+  if (o["cat"].get(category)) category = {};
+  bool any = !o["args"].get(args);
+  if (any && e.phase == 'M' && !args[name == "process_labels" ? "labels" : "name"].get(text)) copy(e.label, text);
+  if ((e.what = what_is(category, name, e)) == NI_KINETO_OTHER) return r.take(r.arg, &e);
+  e.args = no_args();
+  e.args.pid = number_of(o, "pid");
+  if (any) take_args(e.args, args);
+  if (e.what == NI_KINETO_STEP) e.args.number = step_number(name);
   return r.take(r.arg, &e);
 }
 
@@ -126,16 +264,27 @@ int take_char(reading &r, char c) {
 
 }  // namespace
 
-int ni_kineto_read(const char *path, int (*take)(void *arg, const ni_kineto_event *e), void *arg, uint64_t *bad) {
+bool ni_kineto_is_trace(const char *path) {
+  string_view name = path;
+  auto ends = [&](string_view with) { return name.size() > with.size() && name.substr(name.size() - with.size()) == with; };
+  return ends(".json") || ends(".json.gz");
+}
+
+int ni_kineto_read(const char *path, int (*take)(void *arg, const ni_kineto_event *e), void *arg, uint64_t *bad,
+                   ni_progress *progress) {
   std::unique_ptr<reading> r(new (std::nothrow) reading);
   if (!r || r->parser.allocate(item_max, depth_max)) return -ENOMEM;
   gzFile file = gzopen(path, "rb");
   int n = 0, e = file ? 0 : errno ? -errno : -ENOMEM;
+  z_off_t told = 0;
   r->take = take;
   r->arg = arg;
   r->bad = bad;
-  while (e == 0 && (n = gzread(file, r->in, sizeof r->in)) > 0)
+  while (e == 0 && (n = gzread(file, r->in, sizeof r->in)) > 0) {
     for (int i = 0; e == 0 && i < n; i++) e = take_char(*r, r->in[i]);
+    z_off_t at = gzoffset(file);
+    if (at > told) ni_progress_add(progress, (uint64_t)(at - told), 0), told = at;
+  }
   if (file) gzclose(file);
   return e ? e : n < 0 || r->depth || !r->was_list ? -EBADMSG : 0;
 }

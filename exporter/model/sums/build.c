@@ -237,6 +237,13 @@ static int build_jobs(struct ni_run *r, struct ni_summary *s) {
   return e;
 }
 
+static const char *written_by(const struct ni_run *r) {
+  const bool ours = r->tally.versions & NI_VERSIONS_OURS;
+  if (r->tally.versions & NI_VERSIONS_IMPORTED)
+    return ours ? "nccl-inspector, some of it imported from Kineto traces" : "nccl-inspector import, from Kineto traces";
+  return ours ? "nccl-inspector" : r->tally.records ? "NVIDIA" : "";
+}
+
 /* "v4.0, v4.3" */
 static int build_job(struct ni_run *r, struct ni_summary *s) {
   char formats[128] = "";
@@ -248,9 +255,7 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
   s->job = (struct ni_job_facts){.world_size = -1,
                            .nccl_version = -1,
                            .formats = ni_name_text(&r->names, code),
-                           .producers = r->tally.versions & 1u << 31 ? "nccl-inspector"
-                                        : r->tally.records           ? "NVIDIA"
-                                                                     : ""};
+                           .producers = written_by(r)};
   const char *job = NULL;
   bool told = false, alike = true;
   for (uint32_t i = 0; i < r->who.n_processes; i++) { /* smallest texts, largest numbers: whoever came first */

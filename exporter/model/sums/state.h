@@ -132,13 +132,17 @@ struct ni_sum_file {
   uint64_t records;
 };
 
+/* Whose lines were seen, beside the versions: those of the plugin, those that `import` made. */
+#define NI_VERSIONS_OURS (1u << 31)
+#define NI_VERSIONS_IMPORTED (1u << 30)
+
 /* Counters each thread has for itself; added up at the end. */
 struct ni_tally_sum {
   NI_COUNTS(added, records, filtered, no_bandwidth);
   int64_t first_us, last_us;   /* of records in the statistics */
   int64_t origin_ns;           /* the smallest time of any record, where `records` is not 0; merges as the smaller one */
   bool any, no_start;
-  unsigned versions;           /* bit per v4.x seen */
+  unsigned versions;           /* bit per v4.x seen, NI_VERSIONS_OURS, NI_VERSIONS_IMPORTED */
 };
 
 struct ni_run {

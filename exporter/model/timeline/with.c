@@ -16,12 +16,9 @@ struct reading {
   struct ni_tr_with *w;
 };
 
-/* Of an NCCL kernel: "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(..)", "ncclKernel_.."; sends and receives are one. */
-static enum ni_func func_of(const char *kernel) {
-  size_t prefix = strncmp(kernel, "ncclDevKernel_", 14) == 0 ? 14 : strncmp(kernel, "ncclKernel_", 11) == 0 ? 11 : 0;
-  char name[32];
-  snprintf(name, sizeof name, "%.*s", (int)strcspn(kernel + prefix, "_("), kernel + prefix);
-  return !prefix ? NI_FUNC_OTHER : strcmp(name, "SendRecv") == 0 ? NI_FUNC_SEND : ni_func_from_name(name);
+/* Sends and receives are one. */
+static enum ni_func func_of(const struct ni_kineto_event *k) {
+  return k->what != NI_KINETO_KERNEL ? NI_FUNC_OTHER : strcmp(k->func, "SendRecv") == 0 ? NI_FUNC_SEND : ni_func_from_name(k->func);
 }
 
 const char *ni_tr_with_place(const struct ni_tr *r, const struct ni_tr_with *w, uint64_t key) {
@@ -31,7 +28,7 @@ const char *ni_tr_with_place(const struct ni_tr *r, const struct ni_tr_with *w, 
 
 static int take(void *arg, const struct ni_kineto_event *k) {
   struct ni_tr_with *w = ((struct reading *)arg)->w;
-  if (!k->phase) {
+  if (k->what == NI_KINETO_FILE) {
     if (k->base_ns != INT64_MIN) w->base_ns = k->base_ns;
     if (w->rank < 0) w->rank = k->rank;
   }
@@ -43,7 +40,7 @@ static int take(void *arg, const struct ni_kineto_event *k) {
     int64_t is = e < 0 ? e : ni_map_find(&w->places, process ? k->process : k->place, 0, name);
     return is < 0 ? (int)is : 0;
   }
-  enum ni_func f = k->phase == 'X' && k->ts_ns != INT64_MIN ? func_of(k->name) : NI_FUNC_OTHER;
+  enum ni_func f = func_of(k);
   if (f == NI_FUNC_OTHER || w->n_theirs == KERNELS_MAX) return 0;
   if (!ni_array_room(w->theirs, w->n_theirs, w->cap_theirs)) return -ENOMEM;
   w->theirs[w->n_theirs++] = (struct ni_kernel){k->ts_ns, f};
@@ -55,7 +52,7 @@ static bool possible(int64_t ns) { return ns >= 0 && ns < INT64_C(41000000000000
 
 static int read_file(struct ni_tr *r, struct ni_tr_with *w) {
   uint64_t bad = 0;
-  w->error = ni_kineto_read(w->path, take, &(struct reading){r, w}, &bad);
+  w->error = ni_kineto_read(w->path, take, &(struct reading){r, w}, &bad, NULL);
   if (w->error == -ENOMEM || w->error == -ENOSPC) return w->error;
   if (w->rank < 0) w->rank = ni_rank_in_name(w->path, NULL);
   size_t kept = 0;
@@ -71,18 +68,13 @@ static int read_file(struct ni_tr *r, struct ni_tr_with *w) {
   return 0;
 }
 
-static bool is_trace(const char *name) {
-  size_t n = strlen(name);
-  return (n > 5 && strcmp(name + n - 5, ".json") == 0) || (n > 8 && strcmp(name + n - 8, ".json.gz") == 0);
-}
-
 int ni_tr_with_find(struct ni_tr *r) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < r->opt.with.n; i++) {
     char *path = r->opt.with.path[i], *rest;
     long rank = strtol(path, &rest, 10);
     bool stated = rest > path && *rest == '=' && rank >= 0 && rank <= INT32_MAX;
-    struct ni_files found = {.wanted = is_trace};
+    struct ni_files found = {.wanted = ni_kineto_is_trace};
     if (stated) path = rest + 1;
     e = ni_discover(&found, &path, 1);
     if (e == 0 && (found.n_bad || found.n == 0))

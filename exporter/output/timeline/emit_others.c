@@ -184,7 +184,7 @@ int ni_tr_emit_with(struct ni_tr *r) {
   for (uint32_t i = 0; e == 0 && i < r->n_with; i++) {
     struct drawing d = {r, &r->with[i], r->n_tracks};
     if (d.w->unit == NI_TR_NONE || !r->unit[d.w->unit].shown) continue;
-    int read = ni_kineto_read(d.w->path, take, &d, &d.w->left_out);
+    int read = ni_kineto_read(d.w->path, take, &d, &d.w->left_out, NULL);
     e = read == -EBADMSG ? 0 : read;
   }
   return e < 0 ? ni_tr_fail(r, e, "--with: %s", strerror(-e)) : 0;

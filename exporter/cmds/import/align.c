@@ -1,0 +1,343 @@
+#include "align.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/mix.h"
+#include "format/line.h"
+
+enum { SAMPLES = 128, PLACES = 2 * NI_ALIGN_OPS };
+
+/* ---- what ranks have in common ------------------------------------------------------------------------------------------ */
+
+uint64_t ni_align_func(const char *name) {
+  uint64_t func = 0;
+  for (; *name; name++) func = ni_mix(func * 31 + (unsigned char)*name);
+  return func;
+}
+
+static uint64_t token_of(const struct ni_imported_op *op, uint64_t func) {
+  return ni_mix(ni_mix(op->bytes * 2 + op->sized) + func * 31 + op->datatype);
+}
+
+static bool ends_together(const char *func) {
+  return strcmp(func, "AllReduce") == 0 || strcmp(func, "AllGather") == 0 || strcmp(func, "ReduceScatter") == 0 || strcmp(func, "AlltoAll") == 0;
+}
+
+static int add_mark(struct ni_align_seat *s, const struct ni_imported *m, const struct ni_imported_op *op) {
+  if (op->seq == NI_NO_SN || (s->n && s->n_marks && op->seq <= s->ahead)) s->seq = false;
+  s->ahead = op->seq; /* the last one, until they are found */
+  s->n++;
+  if (s->n_marks == NI_ALIGN_OPS) return 0;
+  if (!ni_array_room(s->mark, s->n_marks, s->cap_marks)) return -ENOMEM;
+  const char *name = m->funcs[op->func];
+  const uint64_t func = ni_align_func(name);
+  s->mark[s->n_marks++] = (struct ni_align_mark){.end_ns = op->start_ns + (int64_t)op->dur_ns, .func = func, .token = token_of(op, func),
+                                                 .seq = op->seq, .step = op->step, .together = ends_together(name)};
+  return 0;
+}
+
+int ni_align_add(struct ni_align *a, uint32_t file, const struct ni_imported *m) {
+  const size_t first = a->n;
+  for (size_t i = 0; i < m->n_comms; i++) {
+    if (!ni_array_room(a->seat, a->n, a->cap)) return -ENOMEM;
+    a->seat[a->n++] = (struct ni_align_seat){.hash = m->comm[i].hash, .file = file, .comm = (uint32_t)i, .rank = m->comm[i].rank, .seq = true};
+  }
+  for (size_t i = 0; i < m->n; i++) {
+    int e = m->op[i].kind == NI_KIND_COLL ? add_mark(&a->seat[first + m->op[i].comm], m, &m->op[i]) : 0;
+    if (e < 0) return e;
+  }
+  NI_EACH(struct ni_align_seat, s, a->seat + first, a->n - first) ni_array_fit(s->mark, s->n_marks, s->cap_marks);
+  return 0;
+}
+
+/* ---- one rank upon another ---------------------------------------------------------------------------------------------- */
+
+/* Of s its mark i is the measure's i + shift. */
+struct place {
+  int64_t shift;
+  int64_t scatter_ns;
+  uint32_t same_steps, steps;
+};
+
+static void overlap(const struct ni_align_seat *of, const struct ni_align_seat *s, int64_t shift, size_t *from, size_t *to) {
+  const int64_t end = (int64_t)of->n_marks - shift;
+  *from = shift < 0 ? (size_t)-shift : 0;
+  *to = end < 0 ? 0 : (size_t)end < s->n_marks ? (size_t)end : s->n_marks;
+}
+
+static bool fits(const struct ni_align_seat *of, const struct ni_align_seat *s, int64_t shift) {
+  size_t from, to;
+  overlap(of, s, shift, &from, &to);
+  /* A few that agree at the very end say nothing. */
+  const size_t least = s->n_marks < of->n_marks ? s->n_marks : of->n_marks;
+  if (to <= from || (to - from) * 2 < least) return false;
+  for (size_t i = from; i < to; i++)
+    if (s->mark[i].token != of->mark[(int64_t)i + shift].token) return false;
+  return true;
+}
+
+static int by_value(const void *a, const void *b) {
+  const int64_t *x = a, *y = b;
+  return *x < *y ? -1 : *x > *y;
+}
+
+/* Between the quarters of the differences of ends. */
+static void judge(const struct ni_align_seat *of, const struct ni_align_seat *s, struct place *p) {
+  int64_t apart[SAMPLES];
+  size_t from, to, n = 0, together = 0;
+  overlap(of, s, p->shift, &from, &to);
+  for (size_t i = from; i < to; i++) together += s->mark[i].together;
+  const bool choose = together >= 8;
+  const size_t all = choose ? together : to - from, every = all / SAMPLES + 1;
+  for (size_t i = from, k = 0; i < to; i++) {
+    const struct ni_align_mark *x = &s->mark[i], *y = &of->mark[(int64_t)i + p->shift];
+    if (x->step && y->step) p->steps++, p->same_steps += x->step == y->step;
+    if ((choose && !x->together) || k++ % every || n == SAMPLES) continue;
+    apart[n++] = x->end_ns - y->end_ns;
+  }
+  qsort(apart, n, sizeof *apart, by_value);
+  p->scatter_ns = n ? apart[n * 3 / 4] - apart[n / 4] : INT64_MAX;
+}
+
+/* Most of those in steps are in the same ones, and nowhere else so many. */
+static bool by_steps(const struct place *p, size_t n, size_t *best) {
+  uint32_t most = 0, second = 0;
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t share = p[i].steps >= 2 ? (uint32_t)((uint64_t)p[i].same_steps * 1000 / p[i].steps) : 0;
+    if (share > most) second = most, most = share, *best = i;
+    else if (share > second) second = share;
+  }
+  return most >= 900 && second < most;
+}
+
+static bool by_ends(const struct place *p, size_t n, size_t *best) {
+  int64_t least = INT64_MAX, second = INT64_MAX;
+  for (size_t i = 0; i < n; i++) {
+    if (p[i].scatter_ns < least) second = least, least = p[i].scatter_ns, *best = i;
+    else if (p[i].scatter_ns < second) second = p[i].scatter_ns;
+  }
+  return least < INT64_MAX && least < second / 2;
+}
+
+/* *shift: of s upon the measure. */
+static enum ni_align_how lay(const struct ni_align_seat *of, const struct ni_align_seat *s, struct place *place, int64_t *shift) {
+  size_t n = 0, best = 0;
+  for (int64_t k = 1 - (int64_t)s->n_marks; k < (int64_t)of->n_marks; k++) {
+    if (!fits(of, s, k)) continue;
+    place[n] = (struct place){.shift = k};
+    judge(of, s, &place[n++]);
+  }
+  if (n == 0) return NI_ALIGN_APART;
+  const enum ni_align_how how = n == 1                        ? NI_ALIGN_ONE
+                                : by_steps(place, n, &best) ? NI_ALIGN_STEPS
+                                : by_ends(place, n, &best)  ? NI_ALIGN_ENDS
+                                                            : NI_ALIGN_APART;
+  *shift = place[best].shift;
+  return how;
+}
+
+/* ---- all of a communicator ---------------------------------------------------------------------------------------------- */
+
+static void by_numbers(struct ni_align_seat *s, size_t n) {
+  uint64_t least = UINT64_MAX;
+  bool sparse = false;
+  for (size_t i = 0; i < n; i++) {
+    const uint64_t first = s[i].mark[0].seq;
+    if (first < least) least = first;
+    sparse = sparse || s[i].ahead - first + 1 != s[i].n;
+  }
+  for (size_t i = 0; i < n; i++) {
+    s[i].how = NI_ALIGN_SEQ;
+    s[i].sparse = sparse;
+    s[i].ahead = sparse ? least : s[i].mark[0].seq - least;
+  }
+}
+
+static int add_before(struct ni_align_before **item, size_t *n, size_t *cap, uint64_t func, uint64_t add) {
+  size_t i = 0;
+  while (i < *n && (*item)[i].func != func) i++;
+  if (i == *n) {
+    if (!ni_array_room(*item, *n, *cap)) return -ENOMEM;
+    (*item)[(*n)++] = (struct ni_align_before){.func = func};
+  }
+  (*item)[i].n += add;
+  return 0;
+}
+
+/* Whoever recorded at that place says which function it was; NULL: nobody did. */
+static const struct ni_align_mark *mark_at(const struct ni_align_seat *s, size_t n, uint64_t place) {
+  for (size_t i = 0; i < n; i++)
+    if (s[i].how != NI_ALIGN_APART && s[i].ahead <= place && place - s[i].ahead < s[i].n_marks) return &s[i].mark[place - s[i].ahead];
+  return NULL;
+}
+
+static int count_all_before(struct ni_align_seat *s, size_t n) {
+  uint64_t last = 0;
+  for (size_t i = 0; i < n; i++)
+    if (s[i].how != NI_ALIGN_APART && !s[i].sparse && s[i].ahead > last) last = s[i].ahead;
+  if (last > 2 * NI_ALIGN_OPS) last = 0; /* numbers that are far apart: nothing lies between them that anybody recorded */
+  for (uint64_t place = 0; place < last; place++) {
+    const struct ni_align_mark *mark = mark_at(s, n, place);
+    for (size_t i = 0; mark && i < n; i++)
+      if (s[i].how != NI_ALIGN_APART && s[i].ahead > place && add_before(&s[i].before, &s[i].n_before, &s[i].cap_before, mark->func, 1) < 0) return -ENOMEM;
+  }
+  return 0;
+}
+
+static void by_laying(struct ni_align_seat *s, size_t n, struct place *place, int64_t *shift) {
+  size_t of = 0;
+  int64_t least = 0;
+  for (size_t i = 1; i < n; i++)
+    if (s[i].n > s[of].n) of = i;
+  for (size_t i = 0; i < n; i++) {
+    shift[i] = 0;
+    s[i].how = i == of ? n > 1 ? NI_ALIGN_ONE : NI_ALIGN_ALONE : lay(&s[of], &s[i], place, &shift[i]);
+    if (s[i].how != NI_ALIGN_APART && shift[i] < least) least = shift[i];
+  }
+  for (size_t i = 0; i < n; i++)
+    s[i].ahead = s[i].how == NI_ALIGN_APART ? (uint64_t)(i + 1) << 32 : (uint64_t)(shift[i] - least);
+}
+
+/* ---- communicators side by side ------------------------------------------------------------------------------------------ */
+
+/* The first step that all files recorded from its begin on; 0: some have no steps. */
+static uint32_t common_step(const struct ni_align *a) {
+  uint32_t common = 0, n_files = 0;
+  for (size_t i = 0; i < a->n; i++)
+    if (a->seat[i].file >= n_files) n_files = a->seat[i].file + 1;
+  uint32_t *first = calloc(n_files + 1, sizeof *first);
+  for (size_t i = 0; first && i < a->n; i++)
+    for (size_t k = 0; k < a->seat[i].n_marks; k++) {
+      const uint32_t step = a->seat[i].mark[k].step;
+      uint32_t *x = &first[a->seat[i].file];
+      if (step && (!*x || step < *x)) *x = step;
+    }
+  for (size_t i = 0; first && i < a->n; i++) {
+    const uint32_t step = first[a->seat[i].file];
+    if (!step) return free(first), 0;
+    if (step >= common) common = step + 1; /* the first one is cut */
+  }
+  free(first);
+  return common;
+}
+
+/* Counts of each function of a communicator before that step. *n 0: nobody in it recorded the step's begin. */
+static int count_to_step(struct ni_align_seat *s, size_t n, uint32_t step, struct ni_align_seat *to) {
+  uint64_t place = UINT64_MAX;
+  *to = (struct ni_align_seat){0};
+  for (size_t i = 0; i < n && place == UINT64_MAX; i++) {
+    if (s[i].how == NI_ALIGN_APART || s[i].sparse) continue;
+    for (size_t k = 0; k < s[i].n_marks && place == UINT64_MAX; k++)
+      if (s[i].mark[k].step >= step) place = s[i].ahead + k;
+  }
+  if (place > 2 * NI_ALIGN_OPS) return 0;
+  to->n = 1;
+  for (uint64_t k = 0; k < place; k++) {
+    const struct ni_align_mark *mark = mark_at(s, n, k);
+    if (mark && add_before(&to->before, &to->n_before, &to->cap_before, mark->func, 1) < 0) return -ENOMEM;
+  }
+  return 0;
+}
+
+/* to: what this communicator counts to; most: what the one counts to that counts furthest. */
+static int move_to(struct ni_align_seat *s, size_t n, const struct ni_align_seat *to, const struct ni_align_seat *most) {
+  for (size_t i = 0; i < n; i++) {
+    if (s[i].how == NI_ALIGN_APART || s[i].sparse) continue;
+    for (size_t k = 0; k < most->n_before; k++) {
+      const uint64_t func = most->before[k].func;
+      if (add_before(&s[i].before, &s[i].n_before, &s[i].cap_before, func, most->before[k].n - ni_align_before(to, func)) < 0) return -ENOMEM;
+    }
+  }
+  return 0;
+}
+
+static size_t end_of(const struct ni_align *a, size_t from) {
+  size_t to = from;
+  while (to < a->n && a->seat[to].hash == a->seat[from].hash) to++;
+  return to;
+}
+
+/* seats: by communicator. */
+static int count_to_same(struct ni_align *a) {
+  const uint32_t step = common_step(a);
+  struct ni_align_seat most = {0}, to;
+  int e = 0;
+  for (int pass = 0; pass < 2 && step; pass++)
+    for (size_t from = 0, end; e == 0 && from < a->n; from = end) {
+      end = end_of(a, from);
+      e = count_to_step(a->seat + from, end - from, step, &to);
+      for (size_t k = 0; pass == 0 && e == 0 && k < to.n_before; k++) {
+        const uint64_t had = ni_align_before(&most, to.before[k].func), has = to.before[k].n;
+        e = add_before(&most.before, &most.n_before, &most.cap_before, to.before[k].func, has > had ? has - had : 0);
+      }
+      if (pass == 1 && e == 0 && to.n) e = move_to(a->seat + from, end - from, &to, &most);
+      free(to.before);
+    }
+  free(most.before);
+  return e;
+}
+
+static int by_communicator(const void *a, const void *b) {
+  const struct ni_align_seat *x = a, *y = b;
+  if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  return x->file < y->file ? -1 : x->file > y->file;
+}
+
+static int by_file(const void *a, const void *b) {
+  const struct ni_align_seat *x = a, *y = b;
+  if (x->file != y->file) return x->file < y->file ? -1 : 1;
+  return x->comm < y->comm ? -1 : x->comm > y->comm;
+}
+
+/* Those without collectives leave: messages are not laid. */
+static void drop_empty(struct ni_align *a) {
+  size_t kept = 0;
+  for (size_t i = 0; i < a->n; i++)
+    if (a->seat[i].n) a->seat[kept++] = a->seat[i];
+  a->n = kept;
+}
+
+int ni_align_find(struct ni_align *a) {
+  struct place *place = malloc(PLACES * sizeof *place);
+  int64_t *shift = malloc((a->n + 1) * sizeof *shift);
+  int e = place && shift ? 0 : -ENOMEM;
+  drop_empty(a);
+  if (a->n) qsort(a->seat, a->n, sizeof *a->seat, by_communicator);
+  for (size_t from = 0, to; e == 0 && from < a->n; from = to) {
+    bool seq = true;
+    for (to = from; to < a->n && a->seat[to].hash == a->seat[from].hash; to++) seq = seq && a->seat[to].seq;
+    if (seq) by_numbers(a->seat + from, to - from);
+    else by_laying(a->seat + from, to - from, place, shift);
+    e = count_all_before(a->seat + from, to - from);
+  }
+  if (e == 0) e = count_to_same(a);
+  if (a->n) qsort(a->seat, a->n, sizeof *a->seat, by_file);
+  free(place);
+  free(shift);
+  return e;
+}
+
+const struct ni_align_seat *ni_align_of(const struct ni_align *a, uint32_t file, uint32_t comm) {
+  size_t i;
+  ni_array_search(i, a->n, a->seat[i].file < file || (a->seat[i].file == file && a->seat[i].comm < comm));
+  return i < a->n && a->seat[i].file == file && a->seat[i].comm == comm ? &a->seat[i] : NULL;
+}
+
+uint64_t ni_align_before(const struct ni_align_seat *s, uint64_t func) {
+  for (size_t i = 0; i < s->n_before; i++)
+    if (s->before[i].func == func) return s->before[i].n;
+  return s->how == NI_ALIGN_APART ? s->ahead : 0;
+}
+
+void ni_align_free(struct ni_align *a) {
+  NI_EACH(struct ni_align_seat, s, a->seat, a->n) {
+    free(s->mark);
+    free(s->before);
+  }
+  free(a->seat);
+  *a = (struct ni_align){0};
+}

@@ -1,0 +1,281 @@
+/*
+ * nccl-inspector import: logs of what another program recorded. The command line, and the phases one after the other.
+ *
+ *   read: each file, alone ─▶ its operations aside (spill) ─▶ number: all ranks ─▶ write: each rank's log
+ *
+ * Nothing is written before all files were read. A file that cannot be read is named and left out. Memory: that of one rank's
+ * operations (imported.h), and align.h's of all.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exporter/base/out_file.h"
+#include "exporter/base/spill/spill_file.h"
+#include "exporter/base/text/plural.h"
+#include "exporter/cli/command.h"
+#include "exporter/input/kineto/gather.h"
+#include "exporter/input/kineto/kineto.h"
+#include "log.h"
+
+struct rank {
+  struct ni_imported m;        /* without its operations, but while it is written */
+  uint64_t at;                 /* where these are put aside */
+};
+
+struct import {
+  struct ni_inputs words, inputs; /* the format, then paths */
+  const char *out;
+  unsigned ranks_per_host;
+  bool quiet;
+  const struct format *format;
+  struct ni_files files;
+  struct ni_progress progress;
+  struct rank *rank;
+  size_t n, cap, left_out;
+  struct ni_align align;
+  struct ni_spill aside;
+  int dir;
+};
+
+static const struct format {
+  const char *name, *mechanism;
+  bool (*is_one)(const char *name); /* of files in folders */
+  int (*gather)(struct ni_imported *into, struct ni_progress *progress);
+  const char *none;                 /* what -ENODATA means */
+} formats[] = {{"kineto", NI_MECHANISM_KINETO, ni_kineto_is_trace, ni_kineto_gather,
+                "no NCCL kernel in it, or none with a time: was the GPU profiled (ProfilerActivity.CUDA), and did the rank communicate?"}};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static const struct format *format_of(const char *name) {
+  for (size_t i = 0; i < FORMATS; i++)
+    if (strcmp(formats[i].name, name) == 0) return &formats[i];
+  return NULL;
+}
+
+static const char *refuse(void *into) {
+  struct import *x = into;
+  if (!(x->format = format_of(x->words.path[0]))) return "the first word is the format; it reads: kineto";
+  return x->out ? NULL : "where to? give --out LOGS";
+}
+
+#define IN(member) NI_INTO(struct import, member)
+const struct ni_command ni_import_command = {
+    .name = "import", .need = NI_NEED_AFTER, .purpose = "logs from traces of torch.profiler (Kineto), for all other commands",
+    .about = "Makes logs of what another program recorded, so that summary, show, check, trace, diff and hang work on a job that "
+             "ran without the plugin.",
+    .synopsis = "kineto [OPTION...] FILE|DIR... --out LOGS",
+    .opt = (const struct ni_opt[]){
+        {NULL, 0, NI_OPT_INPUTS, "FORMAT FILE|DIR...", NULL, IN(words), .min = 2,
+         .want = "what is to be imported? give the format, then files or folders: kineto traces/ --out logs"},
+        {"out", 'o', NI_OPT_TEXT, "LOGS", "The folder for the logs, a file each rank; made where it is missing", IN(out), .min = 1, .want = "a folder"},
+        {"ranks-per-host", 0, NI_OPT_NUMBER, "N", "Hosts that a file does not state: ranks 0 to N-1 are on the first one, and so on",
+         IN(ranks_per_host), .min = 1, .max = 1024},
+        NI_ROW_PROGRESS(struct import),
+        {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what is wrong", IN(quiet)},
+        {0}},
+    .more = "kineto: what torch.profiler exports (.json, .json.gz), a file each rank; of a folder all of them.\n"
+            "What a source does not say is absent from the logs, never guessed: docs/import.md has the list.",
+    .exits = {{"0", "all there"}, {"1", "could not run; no log was written"},
+              {"2", "written, but a file was left out, or operations of a rank could not be told"}},
+    .examples = {{"kineto traces/ --out logs", "then nccl-inspector summary logs"},
+                 {"kineto rank*.json.gz --out logs --ranks-per-host 8", "where neither files nor their names say the host"}},
+    .refuse = refuse, .run = ni_import_run};
+#undef IN
+
+/* ---- reading ------------------------------------------------------------------------------------------------------------ */
+
+static int find_files(struct import *x, const char *who) {
+  x->files.wanted = x->format->is_one;
+  int e = ni_discover(&x->files, x->words.path + 1, x->words.n - 1);
+  if (e == 0) ni_inputs_unreadable(who, &x->files);
+  x->left_out += x->files.n_bad;
+  if (e == 0 && x->files.n == 0) {
+    ni_say(stderr, "%s: no .json and no .json.gz among what was given\n", who);
+    e = -ENOENT;
+  }
+  return e;
+}
+
+static const struct rank *same_rank(const struct import *x, const struct ni_imported *m) {
+  for (size_t i = 0; i < x->n; i++)
+    if (m->rank >= 0 && x->rank[i].m.rank == m->rank && x->rank[i].m.world == m->world) return &x->rank[i];
+  return NULL;
+}
+
+static const char *why_not(const struct import *x, int e) {
+  if (e == -EBADMSG) return "not a whole trace: not JSON with a list of traceEvents, or its end is missing";
+  if (e == -EFBIG) return "more operations or communicators than a rank can have here; trace fewer steps";
+  return e == -ENODATA ? x->format->none : strerror(-e);
+}
+
+static int put_aside(struct import *x, struct rank *r) {
+  const size_t bytes = r->m.n * sizeof *r->m.op;
+  int e = ni_spill_reserve(&x->aside, bytes, &r->at);
+  if (e == 0) e = ni_spill_write(&x->aside, r->m.op, bytes, r->at);
+  free(r->m.op);
+  r->m.op = NULL;
+  r->m.cap = 0;
+  return e;
+}
+
+static int make_folder(struct import *x, const char *who) {
+  char why[512];
+  if (x->dir >= 0) return 0;
+  x->dir = ni_out_dir(x->out, true, why, sizeof why);
+  if (x->dir < 0) ni_say(stderr, "%s: --out %s: %s\n", who, x->out, why);
+  return x->dir < 0 ? x->dir : 0;
+}
+
+static int read_file(struct import *x, const char *who, const char *path) {
+  struct ni_imported m;
+  ni_imported_init(&m, path);
+  int e = x->format->gather(&m, &x->progress);
+  const struct rank *before = e == 0 ? same_rank(x, &m) : NULL;
+  if (e < 0 || before) {
+    if (before)
+      ni_say(stderr, "%s: %s: left out: it is of rank %d, as %s is; import what was profiled at another time into another folder\n", who,
+             path, m.rank, before->m.path);
+    else ni_say(stderr, "%s: %s: left out: %s\n", who, path, why_not(x, e));
+    ni_imported_free(&m);
+    x->left_out++;
+    return e == -ENOMEM ? e : 0;
+  }
+  if (!ni_array_room(x->rank, x->n, x->cap)) return ni_imported_free(&m), -ENOMEM;
+  x->rank[x->n] = (struct rank){.m = m};
+  e = make_folder(x, who);
+  if (e == 0) e = ni_align_add(&x->align, (uint32_t)x->n, &x->rank[x->n].m);
+  if (e == 0) e = put_aside(x, &x->rank[x->n]);
+  x->n++;
+  return e;
+}
+
+static int read_all(struct import *x, const char *who) {
+  uint64_t bytes = 0;
+  int e = 0;
+  for (size_t i = 0; i < x->files.n; i++) bytes += x->files.file[i].bytes;
+  ni_progress_begin(&x->progress, "read", bytes, true, x->files.n);
+  for (size_t i = 0; e == 0 && i < x->files.n; i++) {
+    e = read_file(x, who, x->files.file[i].path);
+    ni_progress_add(&x->progress, 0, 1);
+  }
+  ni_progress_end(&x->progress);
+  return e;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------------------ */
+
+/* What the file states, else what the user does, else a name that says that nobody knows: then no two ranks share a host. */
+static void host_of(const struct import *x, const struct ni_imported *m, char out[256]) {
+  if (*m->host) snprintf(out, 256, "%s", m->host);
+  else if (m->rank >= 0 && x->ranks_per_host) snprintf(out, 256, "host%u", (unsigned)m->rank / x->ranks_per_host);
+  else if (m->rank >= 0) snprintf(out, 256, "unknown-rank%d", m->rank);
+  else snprintf(out, 256, "unknown");
+}
+
+static void say_rank(const struct import *x, const struct ni_imported *m, const char *host, const char *name) {
+  char rank[64] = "no rank";
+  if (m->rank >= 0) snprintf(rank, sizeof rank, "rank %d%s", m->rank, m->rank_of_name ? " (by the file's name)" : "");
+  if (!x->quiet)
+    ni_say(stdout, "%s: %s on %s, %zu %s, %zu %s: %s/%s\n", m->path, rank, host, m->n, ni_plural(m->n, "operation", "operations"), m->n_steps,
+           ni_plural(m->n_steps, "step", "steps"), x->out, name);
+}
+
+static int write_rank(struct import *x, const char *who, size_t i) {
+  struct ni_imported *m = &x->rank[i].m;
+  struct ni_import_log l = {.m = m, .align = &x->align, .file = (uint32_t)i, .mechanism = x->format->mechanism};
+  char host[256];
+  host_of(x, m, host);
+  l.host = host;
+  int e = (m->op = malloc((m->n + 1) * sizeof *m->op)) ? 0 : -ENOMEM;
+  if (e == 0) e = ni_spill_read(&x->aside, m->op, m->n * sizeof *m->op, x->rank[i].at);
+  if (e == 0) e = ni_import_log(&l, x->dir);
+  if (e < 0) ni_say(stderr, "%s: %s: %s\n", who, x->out, *l.why ? l.why : strerror(-e));
+  else say_rank(x, m, host, l.name);
+  free(m->op);
+  m->op = NULL;
+  return e;
+}
+
+static int write_all(struct import *x, const char *who) {
+  int e = 0;
+  ni_progress_begin(&x->progress, "write", x->n, false, x->n);
+  for (size_t i = 0; e == 0 && i < x->n; i++) {
+    e = write_rank(x, who, i);
+    ni_progress_add(&x->progress, 1, 1);
+  }
+  ni_progress_end(&x->progress);
+  return e;
+}
+
+/* ---- what is worth knowing ---------------------------------------------------------------------------------------------- */
+
+/* Ranks of communicators whose operations were laid upon others', and those of which nobody can tell. */
+static size_t say_numbers(const struct import *x) {
+  size_t apart = 0, how[NI_ALIGN_APART + 1] = {0}, later = 0;
+  NI_EACH(const struct ni_align_seat, s, x->align.seat, x->align.n) {
+    how[s->how]++;
+    later += s->how != NI_ALIGN_SEQ && s->how != NI_ALIGN_APART && s->ahead > 0;
+    if (s->how != NI_ALIGN_APART || apart++ >= 4) continue;
+    const struct ni_imported *m = &x->rank[s->file].m;
+    ni_say(stdout, "rank %d of communicator %s (0x%" PRIx64 "): which of its operations is which of the other ranks' cannot be told; "
+           "it is not compared with them\n", s->rank, m->comm[s->comm].name, s->hash);
+  }
+  if (apart > 4) ni_say(stdout, "... and %zu more\n", apart - 4);
+  if (!x->quiet && later)
+    ni_say(stdout, "%zu %s of communicators later than the first one: told by steps of %zu, by when operations ended of %zu, at once of the rest\n", later,
+           ni_plural(later, "rank begins", "ranks begin"), how[NI_ALIGN_STEPS], how[NI_ALIGN_ENDS]);
+  return apart;
+}
+
+static void say_absent(const struct import *x) {
+  uint64_t ops = 0, unlaunched = 0, unsized = 0, ungrouped = 0, bad = 0;
+  size_t hostless = 0;
+  for (size_t i = 0; i < x->n; i++) {
+    const struct ni_imported *m = &x->rank[i].m;
+    ops += m->n, unlaunched += m->unlaunched, unsized += m->unsized, ungrouped += m->ungrouped, bad += m->bad;
+    hostless += !*m->host && !(x->ranks_per_host && m->rank >= 0);
+  }
+  ni_say(stdout, "%zu %s, %" PRIu64 " %s in %s\n", x->n, ni_plural(x->n, "rank", "ranks"), ops, ni_plural(ops, "operation", "operations"), x->out);
+  if (hostless)
+    ni_say(stdout, "hosts of %zu %s are not stated: whatever is said of hosts, NICs and NVLinks is not known (--ranks-per-host N)\n",
+           hostless, ni_plural(hostless, "rank", "ranks"));
+  if (ungrouped) ni_say(stdout, "%" PRIu64 " of them have no communicator, or no rank in it: not compared with other ranks\n", ungrouped);
+  if (unsized) ni_say(stdout, "%" PRIu64 " of them have no size: 0 bytes here, and no bandwidth\n", unsized);
+  if (unlaunched) ni_say(stdout, "%" PRIu64 " of them have no launch: nothing is said of how late they were launched\n", unlaunched);
+  if (bad) ni_say(stdout, "%" PRIu64 " %s could not be read, or had a time that cannot be\n", bad, ni_plural(bad, "event", "events"));
+}
+
+static int run(struct import *x, const char *who) {
+  int e = find_files(x, who);
+  if (e == 0) e = read_all(x, who);
+  if (e == 0 && x->n == 0) return -ENODATA; /* each was named */
+  if (e == 0) e = ni_align_find(&x->align);
+  if (e == -ENOMEM || (e < 0 && x->dir >= 0 && x->n && e != -ENOENT)) ni_say(stderr, "%s: %s\n", who, strerror(-e));
+  return e < 0 ? e : write_all(x, who);
+}
+
+int ni_import_run(int argc, char **argv) {
+  struct import x = {.progress = NI_PROGRESS_INIT, .dir = -1};
+  int done, code = ni_words_parse(&ni_import_command, argc, argv, &x, &done);
+  if (!done) {
+    x.progress.mode = ni_inputs_progress(&x.inputs, x.quiet);
+    ni_spill_init(&x.aside, x.out, 0);
+    code = NI_EXIT_COULD_NOT_RUN;
+    if (run(&x, argv[0]) == 0) {
+      const size_t apart = say_numbers(&x);
+      if (!x.quiet) say_absent(&x);
+      code = apart || x.left_out ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+    }
+    ni_spill_close(&x.aside);
+  }
+  for (size_t i = 0; i < x.n; i++) ni_imported_free(&x.rank[i].m);
+  free(x.rank);
+  ni_align_free(&x.align);
+  ni_files_free(&x.files);
+  ni_inputs_free(&x.words);
+  if (x.dir >= 0) close(x.dir);
+  return code;
+}

@@ -1,0 +1,187 @@
+#include "log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exporter/base/out_file.h"
+#include "exporter/cmds/recover/place.h"
+#include "format/line_write.h"
+#include "format/timing.h"
+
+struct writing {
+  struct ni_import_log *l;
+  FILE *f;
+  uint64_t ts_us;
+  struct ni_line_prefix process, *comm; /* comm: of each; without text where it has no operation */
+  struct counts {
+    uint64_t n[NI_KIND_COUNT], next[NI_IMPORTED_FUNCS];
+    bool known[NI_IMPORTED_FUNCS];
+  } *count;
+  char line[NI_LINE_MAX_BYTES];
+};
+
+static void put(struct writing *w, size_t n) { fwrite(w->line, 1, n, w->f); }
+#define PUT(name, prefix, in) put(w, ni_format_##name(w->line, sizeof w->line, prefix, w->ts_us, in))
+
+static int open_prefixes(struct writing *w) {
+  const struct ni_import_log *l = w->l;
+  const struct ni_imported *m = l->m;
+  const struct ni_meta meta = {.git_rev = NI_GIT_REV, .rec_mechanism = l->mechanism, .hostname = l->host, .pid = m->pid < 0 ? 0 : m->pid,
+                               .producer = NI_PRODUCER " " NI_VERSION};
+  const struct ni_ident whole = {.rank = m->rank, .n_ranks = m->world > 0 ? m->world : 0};
+  int e = ni_line_prefix_init(&w->process, &whole, &meta);
+  for (size_t i = 0; i < m->n; i++) w->count[m->op[i].comm].n[m->op[i].kind]++;
+  for (size_t i = 0; e == 0 && i < m->n_comms; i++) {
+    const struct ni_imported_comm *c = &m->comm[i];
+    const struct ni_ident id = {.comm_hash = c->hash, .comm_name = *c->name ? c->name : NULL, .rank = c->rank, .n_ranks = c->n_ranks};
+    if (w->count[i].n[NI_KIND_COLL] + w->count[i].n[NI_KIND_P2P]) e = ni_line_prefix_init(&w->comm[i], &id, &meta);
+  }
+  return e;
+}
+
+static void put_process(struct writing *w) {
+  const struct ni_imported *m = w->l->m;
+  char text[4096];
+  const struct ni_process_line process = {.start_ns = (uint64_t)m->first_ns, .rank = m->rank, .local_rank = -1, .world_size = m->world,
+                                          .nccl_version = m->nccl_version};
+  PUT(process, &w->process, &process);
+  snprintf(text, sizeof text, "imported from a %s trace, %s: what that does not say is absent here", w->l->mechanism, m->path);
+  const struct ni_note_line note = {.text = text};
+  PUT(note, &w->process, &note);
+}
+
+static void put_comm(struct writing *w, const struct ni_imported_comm *c, const struct ni_line_prefix *prefix) {
+  const struct ni_comm_line comm = {.name = *c->name ? c->name : NULL, .hash = c->hash, .rank = c->rank, .n_ranks = c->n_ranks, .gpu_index = c->gpu};
+  PUT(comm, prefix, &comm);
+}
+
+/* As somebody would have set them with `ctl mark`. */
+static void put_step(struct writing *w, const struct ni_imported_step *s) {
+  char name[32];
+  snprintf(name, sizeof name, "ProfilerStep#%" PRIu32, s->number);
+  const struct ni_control_line mark = {.source = w->l->mechanism, .command = "mark", .mark = name, .result = "done", .sample = 1, .ns = (uint64_t)s->ns};
+  PUT(control, &w->process, &mark);
+}
+
+/* A start whose launch is not known is that of a channel, as in verbose logs: there is no enqueue to count from. */
+static void begin_of(const struct ni_imported_op *op, struct ni_record *r, struct ni_trace *trace) {
+  if (op->enqueue_ns != NI_IMPORTED_NEVER && op->enqueue_ns > 0) {
+    r->has |= NI_HAS_ENQUEUE | NI_HAS_GPU_DELTA;
+    r->enqueue_ns = (uint64_t)op->enqueue_ns;
+    r->gpu_start_delta_ns = op->start_ns - op->enqueue_ns;
+    return;
+  }
+  trace->has_ts = true;
+  trace->n = 1;
+  trace->event[0] = (struct ni_trace_event){.start_us = (uint64_t)op->start_ns / 1000, .stop_us = ((uint64_t)op->start_ns + op->dur_ns) / 1000};
+  r->trace = trace;
+}
+
+static void put_op(struct writing *w, const struct ni_imported_op *op, uint64_t sn, uint64_t rec_sn) {
+  const struct ni_imported *m = w->l->m;
+  struct ni_trace trace;
+  struct ni_record r = {.kind = (enum ni_kind)op->kind, .has = NI_HAS_REC_SN, .func = m->funcs[op->func], .datatype = ni_imported_datatype(op->datatype),
+                        .sn = sn, .rec_sn = rec_sn, .root = op->root, .msg_bytes = op->bytes, .nchannels = op->blocks,
+                        .nchannels_observed = op->blocks > 0, .graph = op->graph};
+  memset(&trace, 0, offsetof(struct ni_trace, event));
+  if (op->blocks) r.has |= NI_HAS_NCHANNELS;
+  if (op->root >= 0) r.has |= NI_HAS_ROOT;
+  ni_timing_fill(&r, ni_func_from_name(r.func), m->comm[op->comm].n_ranks, &(struct ni_timing_in){.gpu_ok = true, .has_kernel = true, .gpu_ns = op->dur_ns});
+  if (!op->sized) r.has &= ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW | NI_HAS_TESTS_SIZE);
+  begin_of(op, &r, &trace);
+  put(w, ni_format_op(w->line, sizeof w->line, &w->comm[op->comm], w->ts_us, &r));
+}
+
+/* Collectives are counted by function, from where the communicator's other ranks are. */
+static uint64_t number_of(struct writing *w, const struct ni_imported_op *op, uint64_t rec_sn) {
+  const struct ni_align_seat *s = op->kind == NI_KIND_COLL ? ni_align_of(w->l->align, w->l->file, op->comm) : NULL;
+  if (!s) return rec_sn;
+  if (s->sparse) return op->seq - s->ahead;
+  struct counts *c = &w->count[op->comm];
+  if (!c->known[op->func]) {
+    c->known[op->func] = true;
+    c->next[op->func] = ni_align_before(s, ni_align_func(w->l->m->funcs[op->func]));
+  }
+  return c->next[op->func]++;
+}
+
+static void put_ops(struct writing *w) {
+  const struct ni_imported *m = w->l->m;
+  memset(w->count, 0, m->n_comms * sizeof *w->count);
+  NI_EACH(const struct ni_imported_op, op, m->op, m->n) {
+    const uint64_t rec_sn = w->count[op->comm].n[op->kind]++;
+    put_op(w, op, number_of(w, op, rec_sn), rec_sn);
+  }
+}
+
+static void put_ends(struct writing *w) {
+  struct ni_stats_line s;
+  for (size_t i = 0; i <= w->l->m->n_comms; i++) {
+    const bool process = i == w->l->m->n_comms;
+    if (!process && !w->comm[i].text) continue;
+    s = (struct ni_stats_line){.final = true, .has_accounting = true};
+    for (int kind = 0; !process && kind < NI_KIND_COUNT; kind++)
+      s.records[kind] = s.kind[kind].started = s.kind[kind].written = w->count[i].n[kind];
+    PUT(dump_stats, process ? &w->process : &w->comm[i], &s);
+  }
+}
+
+/* <host>-pid<pid>-<start>.jsonl.gz, as the plugin's; of two in one second with -2, -3, ... before. */
+static int name_it(struct ni_import_log *l, struct ni_out_file *out) {
+  char host[256];
+  const int64_t start = l->m->first_ns / 1000000000;
+  int e = -EEXIST;
+  snprintf(host, sizeof host, "%s", l->host);
+  for (char *p = host; *p; p++)
+    if (*p == '/' || (p == host && *p == '.')) *p = '_';
+  snprintf(l->name, sizeof l->name, "%s-pid%" PRId64 "-%" PRId64 ".jsonl.gz", host, l->m->pid < 0 ? 0 : l->m->pid, start);
+  e = ni_out_commit(out, l->name, false);
+  if (e == -EEXIST) {
+    snprintf(l->why, sizeof l->why, "%s is there already; give a new folder, or remove what an earlier import left there", l->name);
+    ni_out_drop(out);
+  }
+  return e;
+}
+
+static int write_all(struct writing *w, struct ni_out_file *out) {
+  const struct ni_imported *m = w->l->m;
+  w->comm = calloc(m->n_comms + 1, sizeof *w->comm);
+  w->count = calloc(m->n_comms + 1, sizeof *w->count);
+  int e = w->comm && w->count ? open_prefixes(w) : -ENOMEM;
+  if (e == 0 && !(w->f = ni_recover_lines(out->fd))) e = -ENOMEM;
+  if (e == 0) {
+    put_process(w);
+    for (size_t i = 0; i < m->n_comms; i++)
+      if (w->comm[i].text) put_comm(w, &m->comm[i], &w->comm[i]);
+    NI_EACH(const struct ni_imported_step, s, m->step, m->n_steps) put_step(w, s);
+    put_ops(w);
+    put_ends(w);
+    e = ni_out_end(w->f);
+  }
+  for (size_t i = 0; w->comm && i < m->n_comms; i++) ni_line_prefix_free(&w->comm[i]);
+  ni_line_prefix_free(&w->process);
+  free(w->comm);
+  free(w->count);
+  return e;
+}
+
+int ni_import_log(struct ni_import_log *l, int dir) {
+  struct ni_out_file out;
+  struct writing *w = calloc(1, sizeof *w);
+  l->why[0] = 0;
+  int e = w ? ni_out_begin(&out, dir, 0666) : -ENOMEM;
+  if (e == 0) {
+    w->l = l;
+    w->ts_us = (uint64_t)l->m->last_ns / 1000;
+    e = write_all(w, &out);
+    if (e < 0) ni_out_drop(&out);
+    else e = name_it(l, &out);
+  }
+  free(w);
+  if (e < 0 && !*l->why) snprintf(l->why, sizeof l->why, "%s", strerror(-e));
+  return e;
+}

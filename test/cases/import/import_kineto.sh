@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# import kineto: every kernel of the traces is in the logs, to the ns, by a reader of its own; what is not said is absent; ranks whose
+# traces begin at different operations are compared at the same ones; files that nobody's profiler writes cost what they say.
+. "$(dirname "$0")/../../lib/case.sh"
+import() { # rc name options...: traces $TMP/NAME, logs $TMP/NAME.logs
+  local want=$1 name=$2 rc=0
+  "$INSPECTOR" import kineto "$TMP/$name" --out "$TMP/$name.logs" "${@:3}" >"$TMP/$name.txt" 2>&1 || rc=$?
+  [ $rc = "$want" ] || { fail "$name: exit $rc, want $want"; cat "$TMP/$name.txt"; }
+}
+said() { grep -qE -- "$2" "$TMP/$1.txt" || { fail "$1 does not say: $2"; cat "$TMP/$1.txt"; }; }
+sound() { # name [rc]: check takes the logs
+  local rc=0
+  "$INSPECTOR" check "$TMP/$1.logs" >"$TMP/check" 2>&1 || rc=$?
+  [ $rc = "${2:-0}" ] || { fail "$1: check returns $rc"; cat "$TMP/check"; }
+  grep -qE '^lines .* 0 bad' "$TMP/check" || { fail "$1: bad lines"; cat "$TMP/check"; }
+}
+
+# One rule each.
+python3 test/lib/kineto_cases.py make "$TMP"
+for c in words old cut same ends steps side seq apart; do
+  import "$([ $c = apart ] && echo 2 || echo 0)" $c
+  python3 test/lib/kineto_cases.py check $c "$TMP/$c.logs" || { fail "$c"; cat "$TMP/$c.txt"; }
+  sound $c "$([ $c = cut ] && echo 2 || echo 0)"
+done
+said apart 'rank 1 of communicator default_pg .*cannot be told'
+said ends 'by when operations ended of 1'
+said steps 'told by steps of 1'
+said old 'rank 3 \(by the file.s name\) on unknown-rank3, 10 operations'
+said old '20 of them have no communicator'
+said words '2 of them have no launch'
+python3 test/lib/kineto_reader.py "$TMP/words.logs" "$TMP"/words/*.json >"$TMP/read" || fail "words: $(cat "$TMP/read")"
+"$INSPECTOR" import kineto "$TMP/old" --out "$TMP/hosts.logs" --ranks-per-host 4 >"$TMP/hosts.txt"
+said hosts 'rank 3 .* on host0,'
+said hosts 'rank 4 .* on host1,'
+"$INSPECTOR" summary "$TMP/same.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/out" >"$TMP/summary" || true
+grep -q 'written by nccl-inspector import, from Kineto traces' "$TMP/summary" || fail "summary does not say where the logs come from"
+
+# A planted late rank, from what PyTorch would have printed of the job alone; traces begin up to 40 ms apart.
+for layout in D F; do
+  "$BUILD/test/ni-jobs" --layout $layout --kind late --size 30 --seed 3 --steps 12 --stored --out "$TMP/job" >/dev/null
+  python3 test/lib/kineto_job.py "$TMP/job" "$TMP/$layout" --plain --cut 0.04
+  import 0 $layout
+  [ $layout = F ] || python3 test/lib/kineto_reader.py "$TMP/$layout.logs" "$TMP/$layout"/*.json >"$TMP/read" || fail "$layout: $(cat "$TMP/read")"
+  "$INSPECTOR" summary "$TMP/$layout.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/out-$layout" >"$TMP/summary" || true
+  python3 - "$TMP/job/truth.json" "$TMP/out-$layout/summary/summary.json" <<'P' || { fail "$layout: the late rank is not first"; cat "$TMP/summary"; }
+import json, sys
+truth, found = json.load(open(sys.argv[1])), json.load(open(sys.argv[2]))["findings"]
+want = [s["ranks"] for s in truth["culprits"][0]["accept"] if s.get("level") == "rank"]
+sys.exit(not found or found[0]["ranks"] not in want)
+P
+  rm -rf "$TMP/job"
+done
+
+# A trace that was recorded.
+sample=${NI_TEST_DATA:-../shared/data}/kineto/rank0-of-2.json.gz
+if [ -e "$sample" ]; then
+  mkdir "$TMP/recorded"
+  cp "$sample" "$TMP/recorded/"
+  import 0 recorded
+  said recorded 'rank 0 on unknown-rank0, 21 operations, 3 steps'
+  python3 test/lib/kineto_reader.py "$TMP/recorded.logs" "$sample" >"$TMP/read" || fail "recorded: $(cat "$TMP/read")"
+  grep -q '^21 operations, 307323096 bytes, 46876493 ns$' "$TMP/read" || fail "recorded: $(cat "$TMP/read")"
+fi
+
+# The same input gives the same bytes; a log is never replaced; usage.
+cp -r "$TMP/same" "$TMP/again"
+(cd "$TMP" && "$INSPECTOR" import kineto same -o one -q && "$INSPECTOR" import kineto same -o two -q && diff -r one two) || fail "not the same bytes"
+rc=0
+"$INSPECTOR" import kineto "$TMP/same" --out "$TMP/same.logs" >"$TMP/twice.txt" 2>&1 || rc=$?
+[ $rc = 1 ] || fail "a second import returns $rc"
+said twice 'is there already'
+for wrong in "tea $TMP/same --out $TMP/x" "kineto --out $TMP/x" "kineto $TMP/same"; do
+  rc=0
+  # shellcheck disable=SC2086
+  "$INSPECTOR" import $wrong >"$TMP/usage.txt" 2>&1 || rc=$?
+  [ $rc = 64 ] || fail "import $wrong: exit $rc"
+  [ ! -e "$TMP/x" ] || fail "import $wrong makes a folder"
+done
+rc=0
+"$INSPECTOR" import kineto "$TMP/nowhere" --out "$TMP/x" >"$TMP/usage.txt" 2>&1 || rc=$?
+if [ $rc != 1 ] || [ -e "$TMP/x" ]; then fail "no such file: exit $rc"; fi
+
+# A bad file among good ones is named and left out, and so is a second one of a rank.
+head -c 3000 "$TMP/same/rank0.json" >"$TMP/again/cut.json"
+cp "$TMP/same/rank1.json" "$TMP/again/rank1-later.json"
+echo '{"traceEvents": []}' >"$TMP/again/none.json"
+import 2 again
+said again 'again/cut.json: left out: not a whole trace'
+said again 'again/none.json: left out: no NCCL kernel'
+said again 'rank1.*.json: left out: it is of rank 1, as .*rank1'
+sound again
+mkdir "$TMP/hostile"
+python3 test/lib/kineto_hostile.py "$TMP/words/node-x_100.1790000000123.pt.trace.json" "$TMP/hostile"
+for f in "$TMP"/hostile/*; do
+  rc=0 name=hostile-$(basename "$f")
+  ([ -n "$VARIANT" ] || ulimit -v 800000; timeout 60 "$INSPECTOR" import kineto "$f" --out "$TMP/$name.logs") >"$TMP/$name.txt" 2>&1 || rc=$?
+  case $rc in 0 | 2) sound "$name" 2 ;; 1) [ ! -e "$TMP/$name.logs" ] || fail "$name: exit 1, and a folder" ;; *) fail "$name: exit $rc"; cat "$TMP/$name.txt" ;; esac
+done
+finish

@@ -367,7 +367,7 @@ int ni_kineto_gather(struct ni_imported *into, struct ni_progress *progress) {
   struct gathering g = {.m = into};
   int e = ni_kineto_read(into->path, take, &g, &into->bad, progress);
   if (e == 0 && into->rank < 0) {
-    into->rank = ni_rank_in_name(into->path);
+    into->rank = ni_rank_in_name(into->path, NULL);
     into->rank_of_name = into->rank >= 0;
   }
   if (e == 0) host_in_name(into);

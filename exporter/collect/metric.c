@@ -26,37 +26,67 @@ bool ni_metric_fits_any(const char *const *pattern, const char *name) {
   return *pattern != NULL;
 }
 
-enum what { KIND_OF, SCALE_OF, FEW, ALIKE };
-
-static const struct row {
-  uint8_t what, source, kind, width, scale;
+struct row {
+  uint8_t source, kind, width, scale;
   const char *text, *const *pattern; /* a unit or a name; NULL-terminated */
-} rows[] = {
+};
+
+/* A table for each question: a row of another one cannot be the answer, and a sweep asks for tens of thousands of names. */
 #define PATTERNS(...) (const char *const[]){__VA_ARGS__, NULL}
-#define KIND(source, kind, width, unit, ...) {KIND_OF, NI_METRIC_##source, NI_METRIC_##kind, width, 1, unit, PATTERNS(__VA_ARGS__)},
-#define SCALE(source, scale, ...) {SCALE_OF, NI_METRIC_##source, 0, 0, scale, "", PATTERNS(__VA_ARGS__)},
-#define SHORT(source, ...) {FEW, NI_METRIC_##source, 0, 0, 1, "", PATTERNS(__VA_ARGS__)},
-#define UNIFIED(source, name, ...) {ALIKE, NI_METRIC_##source, 0, 0, 1, name, PATTERNS(__VA_ARGS__)},
+#define KIND(...)
+#define SCALE(...)
+#define SHORT(...)
+#define UNIFIED(...)
+
+#undef KIND
+#define KIND(source, kind, width, unit, ...) {NI_METRIC_##source, NI_METRIC_##kind, width, 1, unit, PATTERNS(__VA_ARGS__)},
+static const struct row kinds[] = {
+#include "exporter/collect/metrics.def"
+};
+#undef KIND
+#define KIND(...)
+
+#undef SCALE
+#define SCALE(source, scale, ...) {NI_METRIC_##source, 0, 0, scale, "", PATTERNS(__VA_ARGS__)},
+static const struct row scales[] = {
+#include "exporter/collect/metrics.def"
+};
+#undef SCALE
+#define SCALE(...)
+
+#undef SHORT
+#define SHORT(source, ...) {NI_METRIC_##source, 0, 0, 1, "", PATTERNS(__VA_ARGS__)},
+static const struct row few[] = {
+#include "exporter/collect/metrics.def"
+};
+#undef SHORT
+#define SHORT(...)
+
+#undef UNIFIED
+#define UNIFIED(source, name, ...) {NI_METRIC_##source, 0, 0, 1, name, PATTERNS(__VA_ARGS__)},
+static const struct row alike[] = {
 #include "exporter/collect/metrics.def"
 };
 
-/* The first row of that kind that fits; NULL: none does. */
-static const struct row *row_of(enum what what, enum ni_metric_source source, const char *name) {
-  for (const struct row *r = rows; r < rows + sizeof rows / sizeof *rows; r++)
-    if (r->what == what && r->source == source && ni_metric_fits_any(r->pattern, name)) return r;
+#define ROW_OF(table, source, name) row_of(table, sizeof table / sizeof *table, source, name)
+
+/* The first row that fits; NULL: none does. */
+static const struct row *row_of(const struct row *r, size_t n, enum ni_metric_source source, const char *name) {
+  for (const struct row *end = r + n; r < end; r++)
+    if (r->source == source && ni_metric_fits_any(r->pattern, name)) return r;
   return NULL;
 }
 
-bool ni_metric_short(enum ni_metric_source source, const char *name) { return row_of(FEW, source, name) != NULL; }
+bool ni_metric_short(enum ni_metric_source source, const char *name) { return ROW_OF(few, source, name) != NULL; }
 
 const char *ni_metric_unified(enum ni_metric_source source, const char *name) {
-  const struct row *r = row_of(ALIKE, source, name);
+  const struct row *r = ROW_OF(alike, source, name);
   return r ? r->text : NULL;
 }
 
 struct ni_metric ni_metric_of(enum ni_metric_source source, const char *name) {
   static const struct row of_none = {.kind = NI_METRIC_COUNTER, .width = 64, .scale = 1, .text = ""};
-  const struct row *kind = row_of(KIND_OF, source, name), *scaled = row_of(SCALE_OF, source, name);
+  const struct row *kind = ROW_OF(kinds, source, name), *scaled = ROW_OF(scales, source, name);
   if (!kind) kind = &of_none;
   return (struct ni_metric){kind->kind, kind->width, scaled ? scaled->scale : 1, kind->text};
 }

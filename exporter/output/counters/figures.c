@@ -33,9 +33,27 @@ static double value_of(const struct ni_pair_row *r, unsigned figure) {
   return ni_pair_rate(r) / (strcmp(r->what.unit, "us") == 0 ? 1e6 : 1e9); /* else ns, or cycles of Cassini's clock of 1 GHz */
 }
 
-static void add(struct ni_figures *f, const struct ni_pair *p, const struct ni_pair_entity *e) {
+/* An earlier device of the same source with as many counters, which are most likely the same; NULL: there is none. */
+static const struct ni_pair_entity *like_it(const struct ni_pair *p, size_t entity) {
+  const struct ni_pair_entity *e = &p->entity[entity];
+  for (size_t i = entity; i-- > 0;)
+    if (p->entity[i].of->source == e->of->source && p->entity[i].n == e->n) return &p->entity[i];
+  return NULL;
+}
+
+/* The names that sources share, of the rows of a device. A node has eight of a kind: names are looked up for the first. */
+static void name_rows(const struct ni_pair *p, size_t entity, const char **unified) {
+  const struct ni_pair_entity *e = &p->entity[entity], *like = like_it(p, entity);
+  for (uint32_t i = 0; i < e->n; i++) {
+    const char *name = p->row[e->first + i].name;
+    const bool known = like && strcmp(p->row[like->first + i].name, name) == 0;
+    unified[e->first + i] = known ? unified[like->first + i] : ni_metric_unified(e->of->source, name);
+  }
+}
+
+static void add(struct ni_figures *f, const struct ni_pair *p, const struct ni_pair_entity *e, const char *const *names) {
   for (uint32_t i = e->first; i < e->first + e->n; i++) {
-    const char *unified = ni_metric_unified(e->of->source, p->row[i].name);
+    const char *unified = names[i];
     for (size_t k = 0; unified && k < sizeof made_of / sizeof *made_of; k++) {
       if (strcmp(made_of[k].unified, unified) != 0) continue;
       double v = value_of(&p->row[i], made_of[k].figure), *at = &f->at[made_of[k].figure];
@@ -69,7 +87,12 @@ static int by_rank(const void *a, const void *b) {
 
 struct ni_figures *ni_figures_make(const struct ni_pair *p, size_t *n) {
   struct ni_figures *list = calloc(p->n_entities + 1, sizeof *list);
+  const char **names = calloc(p->n_rows + 1, sizeof *names);
   *n = 0;
+  if (!names) {
+    free(list);
+    return NULL;
+  }
   for (size_t i = 0; list && i < p->n_entities; i++) {
     const struct ni_entity *e = p->entity[i].of;
     size_t k = 0;
@@ -80,8 +103,10 @@ struct ni_figures *ni_figures_make(const struct ni_pair *p, size_t *n) {
       for (int m = 0; m < NI_FIGURES; m++) list[k].at[m] = NAN;
       (*n)++;
     }
-    add(&list[k], p, &p->entity[i]);
+    name_rows(p, i, names);
+    add(&list[k], p, &p->entity[i], names);
   }
+  free(names);
   if (list) qsort(list, *n, sizeof *list, by_rank);
   return list;
 }

@@ -45,7 +45,8 @@ refused wrong "wrong.conf:1.*nonsense" --config "-$TMP/wrong.conf"
 # Every long option but those of a command line is there once, and all lines are accepted.
 "$INSPECTOR" agent --help | grep -oE '^ +(-., )?--[a-z-]+' | sed 's/.*--//' | sort >"$TMP/options"
 sed -n 's/^#\([a-z-]*\) = .*/\1/p' contrib/agent.conf | sort >"$TMP/shown"
-grep -vxE 'help|usage|version|config|foreground' "$TMP/options" | diff - "$TMP/shown" || fail "agent.conf shows other options"
+# What secrets stand in has a file: what is on a command line or in a file for all is read by others.
+grep -vxE 'help|usage|version|config|foreground|otlp-header' "$TMP/options" | diff - "$TMP/shown" || fail "agent.conf shows other options"
 sed -n 's/^#\([a-z-]* = .*\)/\1/p' contrib/agent.conf | grep -vE '^(token-file|tls-|on-hang|otlp|head|listen|state-dir|box-dir)' >"$TMP/agent.conf"
 chmod 600 "$TMP/agent.conf"
 begin unit --config "-$TMP/agent.conf"

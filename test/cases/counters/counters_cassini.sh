@@ -57,9 +57,9 @@ has terminal '^Interface name +source non-zero counters'
 has terminal '^ +1 cxi0 +cxi +280 +1,890 44.1'
 order=$(sed -nE 's/^Top 5 diffs for Interface [0-9] \((.*)\), the most unusual first:$/\1/p' "$TMP/said" | xargs)
 [ "$order" = "cxi2 cxi3 cxi0 cxi7 cxi6 cxi4 cxi5 cxi1" ] || fail "terminal: tables in the order $order"
-has terminal '^Rank Metric ID Metric Name +Difference +a second +share median of others$'
-has terminal '1647 pct_pct_hni_stalls +537,961 +12.2 k +0$'
-has terminal '1599 parbs_tarb_pi_posted_blocked_cnt +3,789,560 +85.9 k < 0.1 % +0$'
+has terminal '^Rank Metric ID Metric Name +Difference +a second +share median of others +what it counts$'
+has terminal '1647 pct_pct_hni_stalls +537,961 +12.2 k +0 +cycles in which connection tracking waited'
+has terminal '1599 parbs_tarb_pi_posted_blocked_cnt +3,789,560 +85.9 k < 0.1 % +0 +cycles in which writes to the host waited$'
 has terminal '^Total non-zero diffs not shown: 275$'
 has terminal '1598 parbs_tarb_pi_non_posted_pkts +70,161 +1 +23,790 +22,432'
 hasnt terminal '[0-9]e[+-][0-9]|[0-9]{6}'

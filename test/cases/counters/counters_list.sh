@@ -44,7 +44,7 @@ json 'e["cxi", "cxi3"]["nearest_gpu"] == "0000:35:00.0" and e["cxi", "cxi3"]["pa
 json 'e["cxi", "cxi0"]["path_to_gpu"] == "SYS" and e["cxi", "cxi0"]["nearest_gpu"] == "0000:12:00.0"'
 json 'e["ib", "mlx5_0:1"]["counters"] == 47 and e["ib", "efa_0:1"]["counters"] == 22 and ("ib", "mlx5_0:2") not in e'
 json 'not any(x["unreadable"] for x in d["entities"]) and e["tcp", "host"]["counters"] == 13'
-says '^cxi1 +cxi +1890 up, 200 Gb/s +0000:11:00.0 +0 0000:12:00.0 \(PIX\)$'
+says '^cxi1 +cxi +1,890 up, 200 Gb/s +0000:11:00.0 +0 0000:12:00.0 \(PIX\)$'
 
 tree fault cxi0 hni_tx_paused_1 eio -- fault cxi1 hni_tx_paused_2 empty -- fault cxi1 hni_tx_paused_3 noat -- fault cxi2 - binary \
   -- put sys/class/cxi/cxi4/device/current_link_width 8 -- put sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_wait 'N/A (no PMA)'

@@ -7,7 +7,7 @@
 unshare --mount --uts --pid --fork true 2>/dev/null || skip "unshare is refused"
 chmod 755 "$TMP"
 mkdir -m 1777 "$TMP/shared" "$TMP/logs"
-mkdir -m 777 "$TMP/state1" "$TMP/state2"
+mkdir -m 777 "$TMP/state1" "$TMP/state2" # as an emptyDir is
 mount -t tmpfs -o mode=1777 ni-pods "$TMP/shared" 2>/dev/null || skip "a tmpfs cannot be mounted"
 # Who became another user outlives unshare --kill-child: that ends the sign that its parent is gone.
 pods_end() {
@@ -37,7 +37,7 @@ watcher() {
   : >"$TMP/agent$1.err"
   in_pod "agent$1" setpriv --reuid="$2" --regid="$(id -g "$2")" --clear-groups --bounding-set=-all --inh-caps=-all --ambient-caps=-all \
     --no-new-privs "$TMP/nccl-inspector" agent --foreground --listen 127.0.0.1:0 --node node-1 --stuck-after 5s --box-dir "$TMP/shared" \
-    --log-dir "$TMP/logs" --state-dir "$TMP/state$1" 2>>"$TMP/agent$1.err" &
+    --log-dir "$TMP/logs" --state-dir "$TMP/state$1/agent" 2>>"$TMP/agent$1.err" &
   AGENTS+=($!)
   wait_for 30 grep -q ' serves ' "$TMP/agent$1.err" || { fail "agent $1 does not serve:"; cat "$TMP/agent$1.err"; finish; }
   URL=$(sed -n 's/.* serves \(http[^ ]*\) .*/\1/p' "$TMP/agent$1.err" | head -n 1)

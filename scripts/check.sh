@@ -57,7 +57,10 @@ computing() {
   renice -n 4 $BASHPID >/dev/null # on a machine that others keep busy more would starve it
   stage "lint, rooms" scripts/lint.sh fast
   stage "gate: instructions, not seconds" make -s -j"$jobs" gate
-  stage "sanitizers: gcc's, on parsers and plugin" make -s -j"$jobs" check-gcc
+  # One commit in three; the thread sanitizer is gcc's each time.
+  if [ -z "$SANITIZER_SHARE" ] || [ $(($(git rev-list --count HEAD 2>/dev/null || echo 0) % 3)) = 0 ]; then
+    stage "sanitizers: gcc's, on parsers and plugin" make -s -j"$jobs" check-gcc
+  fi
   stage "models of pool and list" make -s check-model
   stage "aarch64 under emulation" make -s -j"$jobs" check-aarch64
   # One in three, another one with each commit; check-long.sh runs them all.

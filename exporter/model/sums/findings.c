@@ -275,9 +275,9 @@ static bool same_work(const struct work *a, const struct work *b) {
          fabs(b->bytes - a->bytes) <= ALIKE * fmax(a->bytes, b->bytes);
 }
 
-static void like_text(size_t alike, char out[64]) {
-  if (alike == 2) snprintf(out, 64, "the other one that did the same work");
-  else snprintf(out, 64, "the median of %s that did the same work", NI_COUNT(alike));
+static void like_text(size_t alike, char out[80]) {
+  if (alike == 2) snprintf(out, 80, "the other one that did the same work");
+  else snprintf(out, 80, "the median of %s that did the same work", NI_COUNT(alike));
 }
 
 struct slow_host { /* communicators within one host that are slow */
@@ -298,7 +298,7 @@ static int slow_comm(const struct ni_summary *s, const struct work *w, double us
     if (lost > h->lost_us) h->lost_us = lost;
     return 0;
   }
-  char name[81], like[64], more[32];
+  char name[81], like[80], more[32];
   struct ni_finding *f = add(out, NI_FIND_SLOW_COMM, w->comm);
   if (!f) return -ENOMEM;
   f->compared = alike;
@@ -357,7 +357,7 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
     const struct ni_host *h = &s->host[i];
     const struct slow_host *x = &slow[i];
     bool low = !explained[i] && h->busbw_relative < NI_FIND_BUSBW * usual;
-    char host[81], name[81], like[64], more[32];
+    char host[81], name[81], like[80], more[32];
     if (x->n == 0 && !low) continue;
     struct ni_finding *f = add(out, NI_FIND_SLOW_HOST, i);
     if (!f) return -ENOMEM;

@@ -176,7 +176,7 @@ P
   grep -q 'operations: No space left on device' "$TMP/lines" || wrong "the reason is not told: $(grep '"note"' "$TMP/lines")"
   hang ENDED 0 "$TMP/small" "$TMP/part"
   "$INSPECTOR" check "$TMP/small" "$TMP/part" >"$TMP/said" 2>&1 || true
-  grep -q 'AllReduce 40000' "$TMP/said" || wrong "check: $(tail -n 3 "$TMP/said")"
+  grep -q 'AllReduce 40,000' "$TMP/said" || wrong "check: $(tail -n 3 "$TMP/said")"
   ok
 else
   echo "no tmpfs can be mounted here: left out"

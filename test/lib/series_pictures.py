@@ -16,10 +16,11 @@ def panels(name):
     assert os.path.getsize("%s/%s.svg" % (out, name)) > 5000, name
     text = open("%s/gnuplot/%s.svg.gp" % (out, name)).read()
     found = []
-    for part in text.split("set title")[1:]:
+    parts = text.split("set title")
+    for before, part in zip(parts, parts[1:]):  # a panel's data come before its title, which says the unit that fits them
         lines = {}
         for n, title in re.findall(r"\$(l\d|r) using 1:2 .*? title '(.*?)'", part[part.index("\nplot "):]):
-            data = re.search(r"\$%s << EOD\n(.*?)EOD" % n, part, re.S).group(1)
+            data = re.search(r"\$%s << EOD\n(.*?)EOD" % n, before[before.find("\nplot ") + 1:], re.S).group(1)
             lines[title] = {int(float(x.split()[0])): float(x.split()[1]) for x in data.splitlines() if x}
         found.append(lines)
     return found

@@ -45,13 +45,15 @@ stage() { # title command...
   printf '%s|%d|%d|%d|%d|%d|%s\n' "$title" $seconds "$cpu" "$p" "$f" "$k" "$again" >>"$scratch/rows"
 }
 
-# Three things at once, because half of the tests mostly wait: the tests of the plain build and behind them those under the thread
-# sanitizer; those under the address sanitizer, which take as long as both; and what computes all the time, which gets a little
-# less of the cores.
-under_asan() {
+# Three things at once, because half of the tests mostly wait: the tests of the plain build, which take longest; those under the
+# address sanitizer and behind them those under the thread sanitizer; and what computes all the time, which gets a little less of
+# the cores.
+under_sanitizers() {
   stage "build, asan" make -s -j"$jobs" asan
   : >"$scratch/asan"
   stage "sanitizers: address and undefined" make -s -j"$jobs" check-asan
+  stage "build, tsan" make -s -j"$jobs" tsan
+  stage "sanitizers: threads" make -s -j"$jobs" check-tsan
 }
 computing() {
   renice -n 4 $BASHPID >/dev/null # on a machine that others keep busy more would starve it
@@ -123,13 +125,11 @@ if [ "${1:-}" = fast ]; then
 else
   stage "build" make -s -j"$jobs" tests
   export NI_LANES=${NI_LANES:-$((jobs > 1 ? 3 : 1))}
-  under_asan >"$scratch/sanitizers" 2>&1 &
+  under_sanitizers >"$scratch/sanitizers" 2>&1 &
   sanitizers=$!
   computing >"$scratch/computing" 2>&1 &
-  echo "beside the tests: those under asan; lint, gate, models, aarch64, mutations, fuzzers; told when they have ended"
+  echo "beside the tests: those under sanitizers; lint, gate, models, aarch64, mutations, fuzzers; told when they have ended"
   stage "tests" make -s check-plain
-  stage "build, tsan" make -s -j"$jobs" tsan
-  stage "sanitizers: threads" make -s -j"$jobs" check-tsan
   wait
   cat "$scratch/sanitizers" "$scratch/computing"
 fi

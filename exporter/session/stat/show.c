@@ -128,7 +128,7 @@ static void print_one(const struct ni_stat_file *s, bool every, FILE *f) {
     const struct ni_stat_list *l = &s->kind[ni_stat_fields[k].kind];
     struct ni_stat_figures v = ni_stat_over_all(l, k);
     double *mean = isnan(v.mean) ? NULL : calloc(l->n, sizeof *mean);
-    char all[32];
+    char all[48];
     if (!mean) continue;
     size_t low = 0, high = 0;
     for (size_t i = 0; i < l->n; i++) {

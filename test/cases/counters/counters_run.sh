@@ -99,7 +99,8 @@ f = [x for x in run["findings"] if x["counter"] == "local_ack_timeout_err"]
 assert len(f) == 1 and f[0]["delta"] == 7 and f[0]["entity"] == "mlx5_0:1" and f[0]["level"] != "info", run["findings"]
 assert f[0]["text"] in said and run["series"] in said, said
 nic = [x for x in run["figures"] if x["name"] == "mlx5_0:1"][0]
-assert abs(nic["tx_bytes_s"] * run["seconds"] - 4e6) < 2e6 and nic["errors_s"] > 0, nic
+# The rate is of the time between the readings, which is longer than the command, on a busy machine by far.
+assert 1e5 < nic["tx_bytes_s"] * run["seconds"] < 4.4e6 and nic["errors_s"] > 0, (nic, run["seconds"])
 PY
 run 0 -q -o "$TMP/said" -- true
 [ ! -s "$TMP/err" ] || stop "--quiet says something"
@@ -191,8 +192,13 @@ fi
 # ---- watch ----
 "$BIN" counters watch --once --every 20ms >"$TMP/out"
 grep -q '^mlx5_0:1  .* B/s' "$TMP/out" || stop "watch --once: $(cat "$TMP/out")"
-rc=0; timeout -s INT 2 "$BIN" counters watch --every 50ms >"$TMP/out" 2>"$TMP/err" || rc=$?
-[ $rc = 124 ] && [ "$(grep -c 'Z  .*mlx5_0:1' "$TMP/out")" -gt 2 ] || stop "watch into a file: $rc, $(head -n 3 "$TMP/out")"
+# What comes before it listens is ignored, as by all that a shell starts in the background.
+"$BIN" counters watch --every 50ms >"$TMP/out" 2>"$TMP/err" & pid=$!
+has_lines() { [ "$(grep -c 'Z  .*mlx5_0:1' "$TMP/out")" -gt 2 ]; }
+wait_for 60 has_lines || stop "watch into a file: $(head -n 3 "$TMP/out")"
+kill -INT $pid
+rc=0; wait $pid || rc=$?
+[ $rc = 0 ] || stop "watch ended by INT: $rc"
 ! grep -q $'\033' "$TMP/out" || stop "watch draws into a file"
 "$BIN" counters watch --once --json --every 20ms | python3 -c 'import json, sys
 x = json.load(sys.stdin); assert any(f["name"] == "mlx5_0:1" for f in x["figures"]), x'

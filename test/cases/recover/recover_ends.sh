@@ -18,7 +18,7 @@ set ranks=2 procs=1
 comm world label=world
 coll world func=AllReduce bytes=64k repeat=200
 sync world
-sleep ms=300
+sleep ms=1500
 S
 cat "$TMP/ends.scn" - >"$TMP/leaves.scn" <<<'exit how=$how'
 

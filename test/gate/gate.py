@@ -50,12 +50,17 @@ Counted = collections.namedtuple("Counted", "rows faults calls")
 class Place:
     """Where one run's program runs: a folder that is new each time, on one processor."""
 
-    def __init__(self, build, place, run, cpu):
+    def __init__(self, build, place, boxes, run, cpu):
         self.build, self.run, self.cpu = build, run, cpu
-        self.folder = "%s/%s" % (place, re.sub(r"\W+", "-", run.name))
+        name = re.sub(r"\W+", "-", run.name)
+        self.folder = "%s/%s" % (place, name)
+        # Not in everybody's /dev/shm: a job looks there at each box whose process has ended.
+        self.boxes = "%s/%s" % (boxes, name)
 
     def environment(self):
         e = dict(BASE_ENV, **self.run.env)
+        if "NCCL_INSPECTOR_ENABLE" in e:
+            e["NCCL_INSPECTOR_BLACKBOX"] = self.boxes
         if platform.machine() == "x86_64":
             e["SIMDJSON_FORCE_IMPLEMENTATION"] = "haswell"
         if self.run.world:
@@ -64,9 +69,10 @@ class Place:
 
     def go(self, wrap, env, more_words=()):
         """Runs the program within the command `wrap`. Returns what it used; what it said is in said()."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        for d in ("", "/boxes", "/logs"):
-            os.mkdir(self.folder + d)
+        for d in (self.folder, self.boxes):
+            shutil.rmtree(d, ignore_errors=True)
+            os.mkdir(d)
+        os.mkdir(self.folder + "/logs")
         words = ["taskset", "-c", str(self.cpu), "setarch", "-R"] + wrap + self.run.command + list(more_words)
         with open(self.folder + "/said", "wb") as said, open(self.folder + "/errors", "wb") as errors:
             p = subprocess.Popen(words, cwd=self.folder, env=env, stdin=subprocess.DEVNULL, stdout=said,
@@ -109,8 +115,8 @@ class Place:
         return costs, runs.Symbols("%s/%s" % (self.build, runs.PLUGIN), bases[0]) if bases else None
 
 
-def count(build, place, run, cpu):
-    p = Place(build, place, run, cpu)
+def count(build, place, boxes, run, cpu):
+    p = Place(build, place, boxes, run, cpu)
     faults, calls = p.faults_and_calls()
     costs, symbols = p.costs()
     return Counted(list(run.rows(costs, symbols, p.said())), faults, calls)
@@ -126,11 +132,13 @@ def count_all(build, pattern):
     def on_one(run):
         cpu = cpus.get()
         try:
-            return count(build, place, run, cpu)
+            return count(build, place, boxes, run, cpu)
         finally:
             cpus.put(cpu)
 
-    with tempfile.TemporaryDirectory(prefix="ni-gate-", dir="/tmp") as top:
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else "/tmp"
+    with tempfile.TemporaryDirectory(prefix="ni-gate-", dir="/tmp") as top, \
+            tempfile.TemporaryDirectory(prefix="ni-gate-", dir=memory) as boxes:
         place = top + "/in"
         os.mkdir(place)
         runs.inputs(build, place)

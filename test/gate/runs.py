@@ -65,7 +65,7 @@ def callback_runs(build, place):
 def job_settings():
     """The plugin writes when a communicator ends, in that thread: when a thread of its own runs is chance."""
     return {"NCCL_INSPECTOR_ENABLE": "1", "NCCL_INSPECTOR_DUMP_DIR": "logs",
-            "NCCL_INSPECTOR_BLACKBOX": "boxes", "NCCL_INSPECTOR_DUMP_THREAD_ENABLE": "0"}
+            "NCCL_INSPECTOR_DUMP_THREAD_ENABLE": "0"}
 
 
 def other_runs(build, place):

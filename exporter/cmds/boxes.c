@@ -28,6 +28,7 @@ struct row {
   int64_t pid;
   uint64_t sign_ns; /* Unix ns of the process's last sign of life */
   uint64_t communicators, finished, in_flight;
+  bool uncounted;     /* it left by itself, but had no time to count what is not in its log */
   uint64_t unwritten; /* what it could not write before it ended; with errno of the last try, 0 */
   int32_t error;
   char host[256], dir[4096], log[4096], job[64]; /* dir: of the log */
@@ -75,7 +76,9 @@ static int look(const struct ni_box *b, void *arg) {
   struct ni_box_comm c;
   r->copy = ni_box_is_copy(b);
   r->life = *ni_box_life_fact(b);
-  r->unwritten = h->end == NI_BOX_END_EXITED && h->unwritten != NI_BOX_NOT_COUNTED ? h->unwritten : 0;
+  bool exited = h->end == NI_BOX_END_EXITED;
+  r->uncounted = exited && h->unwritten == NI_BOX_NOT_COUNTED;
+  r->unwritten = exited && !r->uncounted ? h->unwritten : 0;
   r->error = h->unwritten_error;
   r->recorded = h->state == NI_BOX_LIVE;
   r->pid = h->pid;
@@ -113,7 +116,8 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
     ni_json_text(j, "process", ni_life_name(known));
     ni_json_text(j, "why", ni_life_reason(&r->life, reason, sizeof reason));
     ni_json_text(j, "end", ni_life_end_name(r->life.end));
-    ni_json_u64(j, "unwritten", r->unwritten);
+    if (r->uncounted) ni_json_text(j, "unwritten", NULL);
+    else ni_json_u64(j, "unwritten", r->unwritten);
     ni_json_bool(j, "copy", r->copy);
     ni_json_u64(j, "age_ms", silent / 1000000);
     ni_json_u64(j, "bytes", bytes);
@@ -128,6 +132,8 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
            ni_plural(r->communicators, "communicator", "communicators"), NI_COUNT(r->finished),
            ni_plural(r->finished, "operation", "operations"), NI_COUNT(r->in_flight), *r->log ? r->log : "not begun");
   else ni_say(stdout, "  nothing that is not in its log\n");
+  if (r->uncounted)
+    ni_say(stdout, "  it left by exit or return; how many finished operations are not in its log is not known: it could not count them\n");
   if (r->unwritten)
     ni_say(stdout, "  it left by exit or return and could not write %s finished %s%s%s\n",
            NI_COUNT(r->unwritten), ni_plural(r->unwritten, "operation", "operations"), r->error ? ": " : "",

@@ -20,6 +20,7 @@
 #define ROOM_STALL_MS 200u /* an init that finds all memory taken waits while that helps, */
 #define ROOM_MS 2000u      /* and so long at most */
 #define LEAVE_MS 1500u /* of these; the rest is for the last lines and the write */
+#define COUNT_MS 200u  /* a process that leaves waits so long to count what it could not write */
 #define STACK_BYTES (1u << 20) /* sanitizer builds need room; untouched pages cost nothing */
 
 /* ---- making ---- */
@@ -161,13 +162,19 @@ int ni_dump_start(struct ni_dump *d) {
 
 /* ---- asking ---- */
 
-/* Without a thread: does the work here, unless another thread is at it until the deadline. */
-static void serve_here(struct ni_dump *d, uint64_t deadline_ns) {
+/* Takes the dump role (d->role is locked then, the caller unlocks it). False: another thread had it until the deadline. */
+static bool take_role(struct ni_dump *d, uint64_t deadline_ns) {
   while (pthread_mutex_trylock(&d->role)) {
-    if (ni_monotonic_ns() >= deadline_ns) return;
+    if (ni_monotonic_ns() >= deadline_ns) return false;
     struct timespec t = {0, (long)NI_MS_NS};
     (void)nanosleep(&t, NULL);
   }
+  return true;
+}
+
+/* Without a thread: does the work here, unless another thread is at it until the deadline. */
+static void serve_here(struct ni_dump *d, uint64_t deadline_ns) {
+  if (!take_role(d, deadline_ns)) return;
   /* Twice at most when the disk takes it; a disk that does not is not waited for here. */
   for (int i = 0; i < 3 && ni_load_rlx(&d->answer) != ni_load_acq(&d->ask); i++) (void)serve(d);
   pthread_mutex_unlock(&d->role);
@@ -229,7 +236,9 @@ void ni_dump_exit(struct ni_dump *d) {
     ni_keep_end(&ni_g.box);
     return;
   }
-  if (pthread_mutex_trylock(&d->role)) return; /* a write hangs: nobody can count now */
+  /* The thread tries to write again and again, and has the role for a moment each time. A write that hangs keeps it: then nobody
+   * can count, and the box says so. */
+  if (!take_role(d, ni_monotonic_ns() + COUNT_MS * NI_MS_NS)) return;
   ni_keep_exited(&ni_g.box, ni_accounts_unwritten(&d->w), d->w.write_error);
   pthread_mutex_unlock(&d->role);
 }

@@ -40,13 +40,18 @@ static void say_all(FILE *f, size_t n) {
 /* What those that ended by themselves could not write. */
 static void say_unwritten(FILE *f, const struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
-  uint64_t n = 0;
+  uint64_t n = 0, uncounted = 0;
   int error = 0;
   for (size_t i = 0; i < m->n_processes; i++) {
-    if (v->earlier[i] || !m->process[i].unwritten) continue;
+    if (v->earlier[i]) continue;
+    uncounted += m->process[i].uncounted;
+    if (!m->process[i].unwritten) continue;
     n += m->process[i].unwritten;
     if (m->process[i].unwritten_error) error = m->process[i].unwritten_error;
   }
+  if (uncounted)
+    ni_say(f, "; %s %s could not count what is not in the log: `recover` looks", NI_COUNT(uncounted),
+           ni_plural(uncounted, "process", "processes"));
   if (!n) return;
   ni_say(f, "; %s finished %s could not be written", NI_COUNT(n), ni_plural(n, "operation", "operations"));
   if (error) ni_say(f, " (%s)", strerror(error));

@@ -164,6 +164,7 @@ static int merge_process(struct ni_hang_process *a, const struct ni_hang_process
   a->ours |= b->ours;
   a->boxless |= b->boxless;
   ni_hang_raise(&a->unwritten, b->unwritten);
+  a->uncounted |= b->uncounted;
   if (!a->run) a->run = b->run;
   if (b->unwritten_error) a->unwritten_error = b->unwritten_error;
   return copy_text(&a->exe, b->exe) || copy_text(&a->file, b->file) ? -ENOMEM : 0;

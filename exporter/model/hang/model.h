@@ -96,6 +96,7 @@ struct ni_hang_process {
   bool boxless;          /* its log says that it has no black box */
   bool ours;             /* a line of ours, or a box: NVIDIA's logs never tell what is in flight */
   uint64_t unwritten;    /* of one that left by exit or return: finished operations that are not in its log */
+  bool uncounted;          /* the same, but it had no time to count them */
   int32_t unwritten_error; /* errno of the write that failed last; 0 */
   uint32_t run;          /* of its log (who.h); 0: not known */
   int64_t moved_ns;      /* while its log is read: by how much its times were moved, in all */

@@ -136,8 +136,9 @@ static int take_box(struct ni_hang_look *look, const struct ni_box *b, const cha
   p->life = lives[ni_box_life(b)];
   p->longest_operation_ns = h->longest_operation_ns;
   p->longest_gap_ns = h->longest_gap_ns;
-  bool counted = h->end == NI_BOX_END_EXITED && h->unwritten != NI_BOX_NOT_COUNTED;
-  if (p->life == NI_HANG_LEFT && counted) p->unwritten = h->unwritten;
+  bool left = p->life == NI_HANG_LEFT && h->end == NI_BOX_END_EXITED;
+  p->uncounted = left && h->unwritten == NI_BOX_NOT_COUNTED;
+  if (left && !p->uncounted) p->unwritten = h->unwritten;
   p->unwritten_error = h->unwritten_error;
   p->alive_ns = t.seen_ns;
   p->look_ns = p->file_ns = look->ns;

@@ -90,12 +90,20 @@ int ni_out_begin(struct ni_out_file *o, int dir, mode_t mode) {
 
 static void sweep(int dir, const char *prefix, bool of_all, const char *mine, const void *magic, size_t n);
 
+enum { PREFIX = sizeof((struct ni_out_file *)0)->tmp / 2 };
+
+void ni_out_sweep_for(int dir, const char *who) {
+  char prefix[PREFIX];
+  snprintf(prefix, sizeof prefix, ".tmp-%s-", who);
+  sweep(dir, prefix, geteuid() == 0, "", "", 0);
+}
+
 int ni_out_begin_for(struct ni_out_file *o, int dir, const char *who, mode_t mode) {
   enum { TRIES = 8 };
   struct stat st;
-  char prefix[sizeof o->tmp / 2];
+  char prefix[PREFIX];
   snprintf(prefix, sizeof prefix, ".tmp-%s-", who);
-  sweep(dir, prefix, geteuid() == 0, "", "", 0);
+  ni_out_sweep_for(dir, who);
   int e = -EAGAIN;
   for (int i = 0; e == -EAGAIN && i < TRIES; i++) {
     unsigned long long number;

@@ -51,6 +51,9 @@ int ni_out_begin(struct ni_out_file *o, int dir, mode_t mode);
  */
 int ni_out_begin_for(struct ni_out_file *o, int dir, const char *who, mode_t mode);
 
+/* Removes those alone. who: as there, 25 bytes at most. */
+void ni_out_sweep_for(int dir, const char *who);
+
 /*
  * The same beside the name that a path ends in: *name, which commit() is to get. What is there and no regular file is refused,
  * which root would put a file in place of. o->dir is the caller's to close, -1: there is none. Else -errno, with a sentence in why.

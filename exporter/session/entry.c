@@ -31,7 +31,6 @@ static int put_state(const struct ni_entry *e, FILE *f) {
   ni_json_bool(&j, "gsprof", e->state.gsprof);
   ni_json_bool(&j, "named", e->state.named);
   ni_json_i64(&j, "period_ns", e->state.period_ns);
-  ni_json_text(&j, "part", e->part.tmp);
   ni_json_text(&j, "error", s->error);
   ni_json_close(&j);
   return fflush(f) ? -errno : fsync(fileno(f)) ? -errno : 0;
@@ -66,9 +65,17 @@ void ni_entry_close(struct ni_entry *e) {
   e->to.fd[NI_FRAMES] = e->to.fd[NI_PART] = -1;
 }
 
+/* What hidden files of a session's have in their names, so that the next head knows them, be they empty: a part of its id. */
+enum { WHO = 18 };
+static const char *who(const struct ni_session *of, char text[WHO + 1]) {
+  snprintf(text, WHO + 1, "%.*s", WHO, of->id);
+  return text;
+}
+
 /* Without room on the disk there is none, and the finisher makes the file: frames wait for the disk, as in a session that runs. */
 static int begin_part(struct ni_entry *e, const struct ni_buffer *head) {
-  int err = ni_out_begin(&e->part, e->place->out, 0666);
+  char name[WHO + 1];
+  int err = ni_out_begin_for(&e->part, e->place->out, who(&e->state.session, name), 0666);
   if (err == 0 && (err = ni_write_all(e->part.fd, head->text, head->n, 0)) != 0) ni_out_drop(&e->part);
   if (err) e->part = (struct ni_out_file){.dir = -1, .fd = -1};
   return err == -ENOSPC || err == -EDQUOT ? 0 : err;
@@ -198,11 +205,10 @@ static bool has_named(int out, const struct ni_state *state) {
 }
 
 void ni_entry_sweep(struct ni_entry *e) {
-  char begins[MAGIC];
-  size_t n = beginning(&e->state, begins);
+  char name[WHO + 1];
   int dir = ni_session_folder(e->place->dir, e->state.session.id);
   if (dir >= 0) ni_out_sweep(dir, "", "", 0), close(dir);
-  if (n) ni_out_sweep(e->place->out, "", begins, n);
+  ni_out_sweep_for(e->place->out, who(&e->state.session, name));
 }
 
 /* Gives the file its name, which may have become another one's meanwhile. 0 or -errno: the file is gone. */
@@ -260,7 +266,8 @@ static int sync_named(const struct ni_place *s, const char *file) {
 
 static int make_anew(struct ni_entry *e) {
   struct ni_out_file o;
-  int err = ni_out_begin(&o, e->place->out, 0666);
+  char name[WHO + 1];
+  int err = ni_out_begin_for(&o, e->place->out, who(&e->told.session, name), 0666);
   FILE *f = err ? NULL : fdopen(dup(o.fd), "w");
   if (err) return err;
   if (!f) err = -errno;

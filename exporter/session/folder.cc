@@ -459,14 +459,12 @@ int ni_state_read(int dir, const char *id, struct ni_state *s) try {
   text("name", e.name, sizeof e.name);
   text("output_filename", e.file, sizeof e.file);
   text("error", e.error, sizeof e.error);
-  text("part", s->part, sizeof s->part);
   bool bad = o["start_ns"].get(e.start_ns) || o["end_ns"].get(e.end_ns) || o["is_active"].get(e.active) || o["frame_count"].get(e.frames) ||
              o["frames_lost"].get(e.frames_lost) || o["late"].get(e.late) || o["finishing"].get(e.finishing) ||
              o["gsprof"].get(s->gsprof) || o["named"].get(s->named) || o["period_ns"].get(s->period_ns);
-  size_t digits = strspn(s->part, ".tmp-0123456789");
-  if (bad || strcmp(e.id, id) || !ni_session_name(e.name) || strchr(e.file, '/') || strlen(e.file) < 6 || *e.file == '.' ||
-      (*s->part && (strncmp(s->part, ".tmp-", 5) || s->part[digits])) || s->period_ns <= 0 || e.start_ns <= 0 || e.end_ns < 0)
-    return -EINVAL;
+  bool bad_file = strchr(e.file, '/') || strlen(e.file) < 6 || *e.file == '.';
+  bool bad_times = s->period_ns <= 0 || e.start_ns <= 0 || e.end_ns < 0;
+  if (bad || bad_file || bad_times || strcmp(e.id, id) || !ni_session_name(e.name)) return -EINVAL;
   return 0;
 } catch (const std::bad_alloc &) {
   return -ENOMEM;

@@ -22,7 +22,6 @@ struct ni_state {                  /* state.json */
   struct ni_session session;
   bool gsprof, named;              /* named: NAME.json is there, by us */
   int64_t period_ns;
-  char part[64];                   /* the hidden file that NAME.json grows as; "": none */
 };
 /*
  * A session's folder in the store's, and a file in it; how: O_RDONLY, or O_RDWR with O_CREAT: a new one is 0600. Neither is ever a link,

@@ -81,7 +81,6 @@ static int load(struct ni_store *s, char *why, size_t cap) {
     e->state = states[i];
     struct ni_session *of = &e->state.session;
     memcpy(e->to.id, of->id, sizeof of->id);
-    if (*e->state.part) unlinkat(s->place.out, e->state.part, 0);
     if (of->active || of->finishing) ni_entry_sweep(e);
     of->active = of->active && e->state.gsprof == s->o.gsprof;
     if (of->active && s->running >= NI_STORE_SESSIONS_MAX) fail(-ENOSPC, of->error, sizeof of->error, "it does not go on"), of->active = false;

@@ -71,8 +71,8 @@ class Head:
 
     def begin(self):
         with open(self.folder + "/err", "ab") as err:
+            start = err.seek(0, os.SEEK_END)
             self.p = subprocess.Popen(self.words, stderr=err, stdin=subprocess.DEVNULL, cwd=self.folder, env=self.env)
-        start = os.path.getsize(self.folder + "/err")
 
         def serves():
             said = self.said()[start:]

@@ -126,7 +126,8 @@ def killed_at_the_end():
         mine, folder = h.session("z")["session_id"], session_of(h, "z")
         h.kill()
         begins = '{"schema":"nccl-inspector-session-1","session_id":"%s","session_name":"z"'
-        for path, text in ((h.out + "/.tmp-1", begins % mine), (folder + "/.tmp-2", "{"), (h.data + "/.tmp-3", "")):
+        hidden_name = "%s/.tmp-%s-" % (h.out, mine[:18])
+        for path, text in ((hidden_name + "1", begins % mine), (hidden_name + "2", ""), (folder + "/.tmp-2", "{"), (h.data + "/.tmp-3", "")):
             with open(path, "w") as f:
                 f.write(text)
         other = h.out + "/.tmp-4"

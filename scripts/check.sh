@@ -45,30 +45,40 @@ stage() { # title command...
   printf '%s|%d|%d|%d|%d|%d|%s\n' "$title" $seconds "$cpu" "$p" "$f" "$k" "$again" >>"$scratch/rows"
 }
 
+commits=$(git rev-list --count HEAD 2>/dev/null || echo 0)
+is_turn() { # N REST: this commit has a turn that one commit in N has; without SANITIZER_SHARE each has
+  [ -z "$SANITIZER_SHARE" ] || [ $((commits % $1)) = "$2" ]
+}
+
 # Three things at once, because half of the tests mostly wait: the tests of the plain build, which take longest; those under the
-# address sanitizer and behind them those under the thread sanitizer; and what computes all the time, which gets a little less of
-# the cores.
+# address sanitizer with one commit in two, under the thread sanitizer with the others; and what computes all the time, which gets
+# a little less of the cores.
 under_sanitizers() {
-  stage "build, asan" make -s -j"$jobs" asan
-  : >"$scratch/asan"
-  stage "sanitizers: address and undefined" make -s -j"$jobs" check-asan
-  stage "build, tsan" make -s -j"$jobs" tsan
-  stage "sanitizers: threads" make -s -j"$jobs" check-tsan
+  if is_turn 2 0; then
+    stage "build, asan" make -s -j"$jobs" asan
+    : >"$scratch/asan"
+    stage "sanitizers: address and undefined" make -s -j"$jobs" check-asan
+  fi
+  if is_turn 2 1; then
+    stage "build, tsan" make -s -j"$jobs" tsan
+    stage "sanitizers: threads" make -s -j"$jobs" check-tsan
+  fi
 }
 computing() {
   renice -n 4 $BASHPID >/dev/null # on a machine that others keep busy more would starve it
   stage "lint, rooms" scripts/lint.sh fast
   stage "gate: instructions, not seconds" make -s -j"$jobs" gate
-  # One commit in three; the thread sanitizer is gcc's each time.
-  if [ -z "$SANITIZER_SHARE" ] || [ $(($(git rev-list --count HEAD 2>/dev/null || echo 0) % 3)) = 0 ]; then
+  if is_turn 3 0; then
     stage "sanitizers: gcc's, on parsers and plugin" make -s -j"$jobs" check-gcc
   fi
   stage "models of pool and list" make -s check-model
   stage "aarch64 under emulation" make -s -j"$jobs" check-aarch64
-  # One in three, another one with each commit; check-long.sh runs them all.
-  stage "mutations: a broken rule must fail the suite" env NI_MUTATION_SHARE="${NI_MUTATION_SHARE:-3}" make -s check-mutation
-  while [ ! -e "$scratch/asan" ] && kill -0 "$sanitizers" 2>/dev/null; do sleep 1; done
-  stage "fuzzers, a few seconds each" make -s -j"$jobs" check-fuzz # of the objects of `make asan`
+  # One in four, another one with each commit; check-long.sh runs them all.
+  stage "mutations: a broken rule must fail the suite" env NI_MUTATION_SHARE="${NI_MUTATION_SHARE:-4}" make -s check-mutation
+  if is_turn 2 0; then
+    while [ ! -e "$scratch/asan" ] && kill -0 "$sanitizers" 2>/dev/null; do sleep 1; done
+    stage "fuzzers, a few seconds each" make -s -j"$jobs" check-fuzz # of the objects of `make asan`
+  fi
 }
 
 # What this run began has its number in its environment, also where its parent is long gone.

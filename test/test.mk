@@ -24,10 +24,13 @@ ASAN_MEANING ?= trace_index|index_hang|index_same|counters_verdicts|counters_cas
 # SANITIZER_SHARE: empty: all other tests run under AddressSanitizer alone. N: one in N of them does, another one with each commit, and the
 # rest on the plain build, where they take a third of the time.
 SANITIZER_SHARE ?=
-# With a share also: what takes most CPU of all (`dearest` of the runner) and asks what changes seldom, such as programs installed from
-# PyPI and each n-th call that fails: one in two, the others with the next commit.
-BY_TURNS ?= head_gswarm|pods_agent|hang_forged|fault_nth|fault_memory|head_job_page|verdicts_symmetric|build_install
-turns = $(if $(SANITIZER_SHARE),^($(BY_TURNS))$$)
+# With a share also: what takes most CPU of all (`dearest` of the runner), 7 s and more: one in two, the others with the next commit. What
+# verdicts say (summary_findings, summary_truth, verdicts_rules, hang_endings, hang_planted) runs each time.
+BY_TURNS ?= attack_recover build_install build_packages counters_beside counters_cassini counters_hostile counters_record \
+  counters_verdicts fault_box fault_disk fault_kill fault_memory fault_nth gpu_nccl_wheels hang_forged head_auth head_gswarm \
+  head_job_page helm_chart life_exit life_many load_burst load_rotation pods_agent python_schemas_live report_browser trace_index \
+  trace_perfetto verdicts_symmetric
+turns = $(if $(SANITIZER_SHARE),^($(subst $() ,|,$(strip $(BY_TURNS))))$$)
 asan_skip := $(subst $() ,|,$(strip $(ASAN_SKIP) $(ASAN_MEANING)))
 ask_variant = $(basename $(notdir $(shell grep -lE '\$$VARIANT|own_init|skip_under|NI_VARIANT' test/cases/*/*.sh)))
 PLAIN_ONLY ?= $(asan_skip)|^(test_.*|.*_format_doc|exp_golden|sim_matrix|$(subst $() ,|,$(ask_variant)))$$

@@ -54,6 +54,11 @@ static inline uint64_t ni_apart_of_self(int release, uint32_t channels) {
   return mask;
 }
 
+/* Is a channel among them? Those from 64 on, which RCCL has, only where all are. */
+static inline bool ni_apart_has(uint64_t apart, uint32_t channel) {
+  return channel < 64 ? apart >> channel & 1 : apart == NI_APART_ALL;
+}
+
 /* bad: of an operation; gpu_start_ns: its earliest start stamp of a channel that is not apart, all ones: none came. */
 static inline bool ni_apart_only(uint32_t bad, uint64_t gpu_start_ns) {
   return (bad >> NI_APART_REASON & 1) && gpu_start_ns == UINT64_MAX;

@@ -139,6 +139,8 @@ struct ni_process_line {
   bool recovered_live;   /* the process was alive then: more may have followed */
   struct ni_pairs env, settings;
   const char *blackbox, *blackbox_why; /* path of the black box; why there is none. "": not stated. Writer: both NULL */
+  const char *library;   /* "rccl", "unknown"; "": NCCL */
+  uint64_t gpu_clock_khz; /* of a GPU's clock that does not count ns, which those of the log are made from; 0: it does */
 };
 
 struct ni_comm_line {
@@ -220,10 +222,11 @@ struct ni_unfinished_line {
   const char *state;         /* called, launched, kernel, network, finishing */
   const char *datatype;
   int32_t root, peer;        /* of a collective; of a P2P. The writer takes that of its kind */
-  uint64_t channels_open;    /* bit per channel that has started and not stopped */
+  uint64_t channels_open;    /* bit per channel that has started and not stopped: the first 64 */
   int32_t net_peer, net_channel;
   const char *net_state;     /* what the oldest waiting network operation waits for */
   uint64_t user_tag;         /* 0: untagged */
+  int32_t channels_open_above; /* of those from 64 on, how many have; RCCL alone has them */
 };
 
 struct ni_pool_line {

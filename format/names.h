@@ -153,10 +153,10 @@ static const char *const ni_filter_names[NI_FILTER_COUNT] = {"min_size", "p2p_di
                                                              "sampled"};
 
 /* Why GPU stamps were not believed: timing_fallback_by{}. Same order as the plugin's enum ni_bad. */
-#define NI_FALLBACK_COUNT 7
+#define NI_FALLBACK_COUNT 8
 static const char *const ni_fallback_names[NI_FALLBACK_COUNT] = {"zero_stamp",    "stop_before_start", "before_previous",
                                                                  "span_too_long", "after_arrival",     "no_stop_stamp",
-                                                                 "counters_apart"};
+                                                                 "counters_apart", "clock_rate"};
 
 /* Callbacks that belong to no operation of ours: strays{}. */
 enum ni_stray {

@@ -275,6 +275,10 @@ struct ni_box_header {
    * of an operation, from the first init on. An operation's time is from its start to the arrival of its
    * last channel's stop. */
   uint64_t longest_operation_ns, longest_gap_ns;
+  /* Constant; 0 where header_bytes ends before them: NCCL, whose stamps are ns. enum ni_library; the GPU clock's ticks in a
+   * millisecond, in which OP_GPU_START_NS, OP_GPU_STOP_NS, CELL_START_NS and those of ANNEX are then; enum ni_gpu_clock
+   * (format/library.h). */
+  uint32_t library, gpu_khz, gpu_clock, pad2;
 };
 _Static_assert(sizeof(struct ni_box_header) <= NI_BOX_PAGE_BYTES, "page 0");
 _Static_assert((unsigned)NI_BOX_FIELD_COUNT <= NI_BOX_FIELD_MAX, "the table holds all fields");

@@ -83,6 +83,8 @@ COLD void late_ident(struct ni_comm *c, const struct ni_late_ident *id) {
 /* A P2P with the own rank that the device counts and NCCL does not. Before any filter: it happens all the same. */
 COLD void self_on_device(struct ni_comm *c, uint32_t nchannels) {
   uint64_t now = ni_load_rlx(&c->apart), on = ni_apart_of_self(ni_g.nccl_version, ni_g.p2p_channels_valid ? nchannels : 0);
+  /* RCCL spreads parts over up to 256 channels there; the first is the same. */
+  if (ni_g.library == NI_LIBRARY_RCCL && c->n_nodes > 2 && nchannels != 1) on = NI_APART_ALL;
   if (on & ~now) (void)atomic_fetch_or_explicit(&c->apart, on, memory_order_relaxed); /* see format/apart.h */
 }
 
@@ -123,6 +125,7 @@ COLD uint32_t one_of_few(struct ni_comm *c, struct ni_op *op, const struct ni_st
   bool shifted = ni_g.mask_shifts_counts && op->mask_doubt == NI_MASK_MAYBE_NONE;
   if (symmetric) {
     want = ni_want_channels(&(struct ni_want){.nchannels = d->nchannels,
+                                              .most_channels = ni_g.most_channels,
                                               .kernel_ch = op->mask_doubt != NI_MASK_OFF,
                                               .never = !ni_load_rlx(&ni_g.kernel_ch_ever),
                                               .symmetric = true,
@@ -184,6 +187,7 @@ HOT void *start_op(const void *context, enum ni_kind kind, const struct ni_start
   enum ni_mask_doubt doubt = mask_doubt(c);
   uint32_t want = ni_want_channels(&(struct ni_want){.kind = kind,
                                                      .nchannels = d->nchannels,
+                                                     .most_channels = ni_g.most_channels,
                                                      .self = self,
                                                      .p2p_channels_valid = ni_g.p2p_channels_valid,
                                                      .kernel_ch = doubt != NI_MASK_OFF,

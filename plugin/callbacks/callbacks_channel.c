@@ -6,6 +6,7 @@
 
 #include "callbacks_in.h"
 
+#include "format/apart.h"
 #include "plugin/slots/beside/annex.h"
 #include "plugin/slots/beside/chan_more.h"
 
@@ -186,10 +187,11 @@ COLD void *start_without_parent(const void *parent) {
 /* Are the stamps of this channel perhaps those of another work (format/apart.h)? */
 HOT bool anothers_stamps(struct ni_comm *c, struct ni_op *op, uint32_t channel) {
   return ni_unlikely(ni_load_rlx(&op->bad) >> NI_BAD_COUNTERS_APART & 1) &&
-         ((ni_load_rlx(&c->apart) >> channel & 1) || ni_load_rlx(&c->apart_shown));
+         (ni_apart_has(ni_load_rlx(&c->apart), channel) || ni_load_rlx(&c->apart_shown));
 }
 
-/* One that is not late: its operation has a channel more. 1: with another work's stamps. */
+/* One that is not late: its operation has a channel more. 1: with another work's stamps. cell: its chain's; NULL: it has none, and
+ * its stamp is measured by nothing. */
 HOT uint32_t count_start(struct ni_comm *c, struct ni_op *op, struct ni_chan_cell *cell, uint32_t channel, uint64_t ptimer_ns) {
   check_poller(op);
   uint32_t prog = ni_load_rlx(&op->prog);
@@ -200,11 +202,11 @@ HOT uint32_t count_start(struct ni_comm *c, struct ni_op *op, struct ni_chan_cel
   }
   if (ni_load_rlx(&op->ticks_first) == 0) ni_store_rlx(&op->ticks_first, ni_ticks(ni_g.tick_source));
   uint32_t forget = ni_load_rlx(&c->forget); /* relaxed: a hint; being late costs an operation its GPU time, stated */
-  if (ni_unlikely(ni_load_rlx(&cell->forgot) != forget)) forget_previous(cell, forget);
+  if (cell && ni_unlikely(ni_load_rlx(&cell->forgot) != forget)) forget_previous(cell, forget);
   if (ni_unlikely(ptimer_ns == 0)) mark_bad(op, NI_BAD_ZERO_STAMP);
   /* Works fused into one batch of a kernel all start before the first of them stops (data recorded on H100,
    * callbacks 3.2), so within a Group a start may lie before the previous stop on the channel; never before its start. */
-  else if (ni_unlikely(ptimer_ns < ni_load_rlx(&cell->prev_stop_ns)) &&
+  else if (cell && ni_unlikely(ptimer_ns < ni_load_rlx(&cell->prev_stop_ns)) &&
            (ptimer_ns < ni_load_rlx(&cell->prev_start_ns) || ni_load_rlx(&cell->prev_group) != op->group_ord) &&
            !measure_is_later(op, cell))
     mark_bad(op, NI_BAD_BEFORE_PREVIOUS);
@@ -214,12 +216,14 @@ HOT uint32_t count_start(struct ni_comm *c, struct ni_op *op, struct ni_chan_cel
   return 0;
 }
 
-/* Without a slot nobody will know its stop: it counts as over at once, without a stamp, so that its operation has an end. */
+/* One beside the cells: another one is open in its own, or its channel has none, as those of RCCL from NI_CHANNELS on.
+ * Without a slot nobody will know its stop: it counts as over at once, without a stamp, so that its operation has an end. */
 static __attribute__((noinline)) void *start_beside(struct ni_comm *c, uint32_t index, uint64_t parent, uint64_t state,
                                                     uint64_t ptimer_ns) {
   uint64_t payload = ni_more_open(c, index, parent, ptimer_ns);
   if (!(ni_state_flags(state) & (NI_OP_DONE | NI_OP_RETIRED))) {
-    uint32_t anothers = count_start(c, ni_arena_op(&ni_g.arena, ni_payload_index(parent)), &c->cell[index], index / 2, ptimer_ns);
+    struct ni_chan_cell *cell = index < 2 * NI_CHANNELS ? &c->cell[index] : NULL;
+    uint32_t anothers = count_start(c, ni_arena_op(&ni_g.arena, ni_payload_index(parent)), cell, index / 2, ptimer_ns);
     if (!payload) channel_over(parent, ptimer_ns, 0, index / 2, NULL, anothers);
     else ni_store_rlx(&ni_more_of(payload)->chan.anothers, (uint8_t)anothers);
   }
@@ -233,7 +237,10 @@ void *ni_cb_channel_start(const void *parent, uint32_t channel, uint64_t ptimer_
   if (ni_unlikely(!op)) return NULL;
   uint32_t comm_page = op->comm_page, index = 2 * channel + op->dir;
   struct ni_comm *c = ni_arena_comm(&ni_g.arena, comm_page);
-  if (ni_unlikely(channel >= NI_CHANNELS)) return stray_comm(c, NI_STRAY_BAD_CHANNEL);
+  if (ni_unlikely(channel >= NI_CHANNELS)) {
+    if (ni_g.most_channels <= NI_CHANNELS) return stray_comm(c, NI_STRAY_BAD_CHANNEL);
+    return start_beside(c, index, payload, state, ptimer_ns);
+  }
   struct ni_chan_cell *cell = &c->cell[index];
   if (ni_unlikely(ni_load_rlx(&cell->open)) && !abandoned(cell)) return start_beside(c, index, payload, state, ptimer_ns);
   uint32_t number = ni_load_rlx(&cell->number) + 1;

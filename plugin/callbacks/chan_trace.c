@@ -42,7 +42,7 @@ static void begin(_Atomic uint32_t *of, uint32_t slot) {
 
 static void note(_Atomic uint32_t *of, uint32_t slot, uint32_t channel, enum ni_trace_what what) {
   struct ni_trace_page *p = page_of(of, slot);
-  if (!p) return;
+  if (!p || channel >= NI_CHANNELS) return;
   uint64_t ticks = ni_ticks(ni_g.tick_source), bit = UINT64_C(1) << channel;
   uint32_t sn = ni_add_rlx(&p->sn, 1) + 1; /* starter and poller both count */
   if (what == NI_TRACE_START) {

@@ -10,6 +10,8 @@
  * pay nothing beyond the branch that they have anyway (extra.h). Pages of slots go back when the slot is next used without
  * verbose, or with its communicator.
  *
+ * Of RCCL's channels those from NI_CHANNELS on are left out: a page has no room for them.
+ *
  * Threads: as the slot's (op.h): the starter fills before its start returns to NCCL, the poller before its release of prog or
  * KDONE. A poller that is late by a whole life of the slot writes into a page, never beside one. All words are relaxed.
  */

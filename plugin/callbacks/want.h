@@ -15,6 +15,7 @@
 struct ni_want {
   enum ni_kind kind;
   uint8_t nchannels;       /* of the descriptor; garbage for P2P through the v4 translation of 2.28 to 2.30 */
+  uint8_t most_channels;   /* of the library (format/library.h) */
   bool self;               /* P2P with the communicator's own rank, in a release that raises no KernelCh for it */
   bool p2p_channels_valid; /* interface v5 or later, or a native v4 core (2.27) */
   bool kernel_ch;          /* KernelCh is in the mask now */
@@ -31,18 +32,18 @@ struct ni_want {
 static inline uint32_t ni_want_of_symmetric(const struct ni_want *w) {
   if (w->captured || w->nchannels == 0) return 0;
   if (!w->kernel_ch && w->never) return 0; /* 2.32 announces channels all the same */
-  if (!w->kernel_ch || !w->call_known || w->nchannels > NI_CHANNELS) return NI_WANT_UNKNOWN;
+  if (!w->kernel_ch || !w->call_known || w->nchannels > w->most_channels) return NI_WANT_UNKNOWN;
   return w->nchannels;
 }
 
-/* 0: finished at its stop; 1..64: that many; NI_WANT_UNKNOWN: the dump thread judges. */
+/* 0: finished at its stop; 1..254: that many; NI_WANT_UNKNOWN: the dump thread judges. */
 static inline uint32_t ni_want_channels(const struct ni_want *w) {
   if (w->self) return 0;
   if (ni_unlikely(w->symmetric)) return ni_want_of_symmetric(w);
   if (!w->kernel_ch && w->never) return 0;
   if (!w->kernel_ch) return NI_WANT_UNKNOWN; /* it may have been on when the task was made or the graph captured */
   if (w->kind == NI_KIND_P2P && !w->p2p_channels_valid) return NI_WANT_UNKNOWN; /* the byte is never read */
-  if (w->nchannels == 0 || w->nchannels > NI_CHANNELS) return NI_WANT_UNKNOWN;  /* CollNet says 0, up to 2.30 */
+  if (w->nchannels == 0 || w->nchannels > w->most_channels) return NI_WANT_UNKNOWN;  /* CollNet says 0, up to 2.30; 256 is 0 */
   return w->nchannels;
 }
 

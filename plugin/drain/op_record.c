@@ -54,6 +54,13 @@ static void forget_apart(struct ni_comm_writer *s, const struct ni_op *op) {
   ni_store_rlx(&s->comm->apart_shown, 0);
 }
 
+/* Are ticks of the GPU's clock what they are taken for? g: stamps that nothing else is wrong with. */
+static bool rate_believed(struct ni_comm_writer *s, const struct ni_gpu_stamps *g) {
+  if (ni_g.gpu_clock == NI_GPU_CLOCK_SURE) return true;
+  int agrees = ni_gpu_rate_check(&s->rate, g);
+  return ni_g.gpu_clock == NI_GPU_CLOCK_ASSUMED ? agrees >= 0 : agrees > 0;
+}
+
 /*
  * Judges the GPU stamps; counts one reason an operation when they cannot be true, so that the counts add up.
  *
@@ -84,13 +91,17 @@ static bool gpu_believed(struct ni_comm_writer *s, struct ni_op *op, uint32_t pr
     k->account->fallback[__builtin_ctz(bad)]++;
     return false;
   }
-  g->start_ns = ni_load_rlx(&op->gpu_start_ns);
-  g->stop_ns = ni_load_rlx(&op->gpu_stop_ns);
+  g->start_ns = ni_gpu_ns(ni_load_rlx(&op->gpu_start_ns), ni_g.gpu_khz);
+  g->stop_ns = ni_gpu_ns(ni_load_rlx(&op->gpu_stop_ns), ni_g.gpu_khz);
   g->first_arrival_ns = ni_clock_monotonic_ns(&ni_g.clock, ni_load_rlx(&op->ticks_first));
   g->done_arrival_ns = ni_clock_monotonic_ns(&ni_g.clock, ni_load_rlx(&op->ticks_done));
   enum ni_gpu_verdict v = ni_gpu_fit_check(&s->fit, g);
   if (v == NI_GPU_OK && (*anothers = apart(s, op, g, before_ns))) {
     k->account->fallback[NI_BAD_COUNTERS_APART]++;
+    return false;
+  }
+  if (v == NI_GPU_OK && !rate_believed(s, g)) {
+    k->account->fallback[NI_BAD_CLOCK_RATE]++;
     return false;
   }
   (void)ni_gpu_fit_observe(&s->fit, g, v);
@@ -192,7 +203,8 @@ void ni_op_record(struct ni_drain *d, struct ni_comm_writer *s, struct ni_op *op
   if (!x) return;
   ni_split_tag(x->user_tag, &r->user_tag, &r->nccl_tag);
   struct ni_phases phases;
-  uint64_t from_ns = ni_load_rlx(&x->compute_from_ns), to_ns = ni_load_rlx(&x->compute_to_ns);
+  uint64_t from_ns = ni_gpu_ns(ni_load_rlx(&x->compute_from_ns), ni_g.gpu_khz);
+  uint64_t to_ns = ni_gpu_ns(ni_load_rlx(&x->compute_to_ns), ni_g.gpu_khz);
   if (t.gpu_ok && g.stop_ns && ni_phases_of(from_ns, to_ns, g.start_ns, g.stop_ns, &phases)) /* a tail has none of its own */
     ni_record_phases(r, &phases);
 }

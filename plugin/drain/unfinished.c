@@ -41,8 +41,8 @@ void ni_unfinished_fill(struct ni_drain *d, struct ni_op *op, uint64_t state, ui
 }
 
 /* Channels of the operation that are between start and stop now. Relaxed: a snapshot of what the poller does. */
-static uint64_t channels_open(struct ni_comm *c, uint32_t slot, uint64_t state) {
-  uint64_t me = ni_payload_slot(slot, ni_state_gen(state)), bits = ni_more_channels(c, me);
+static uint64_t channels_open(struct ni_comm *c, uint32_t slot, uint64_t state, int32_t *above) {
+  uint64_t me = ni_payload_slot(slot, ni_state_gen(state)), bits = ni_more_channels(c, me, above);
   for (uint32_t i = 0; i < 2 * NI_CHANNELS; i++)
     if (ni_load_rlx(&c->cell[i].open) == me) bits |= UINT64_C(1) << (i / 2);
   return bits;
@@ -50,7 +50,7 @@ static uint64_t channels_open(struct ni_comm *c, uint32_t slot, uint64_t state) 
 
 /* Where it stands, in the words of docs/format.md. */
 static void describe(struct ni_comm_writer *s, uint32_t slot, uint64_t state, struct ni_unfinished_line *in) {
-  in->channels_open = channels_open(s->comm, slot, state);
+  in->channels_open = channels_open(s->comm, slot, state, &in->channels_open_above);
   if (in->channels_started == 0) in->state = "launched";
   else if ((uint32_t)in->channels_stopped == ni_state_want(state)) in->state = "finishing";
   else in->state = "kernel";

@@ -2,14 +2,15 @@
 
 #include "lifecycle.h"
 
-#include <dlfcn.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 
 #include "plugin/slots/done_ring.h"
+#include "plugin/os/nccl_library.h"
 #include "plugin/slots/registry.h"
 #include "plugin/slots/state.h"
 #include "plugin/dump/session.h"
@@ -61,30 +62,6 @@ static void tell_setting(void *arg, const char *text) {
   ni_log_info(&ni_g.log, "%s", text);
 }
 
-typedef int (*get_version_fn)(int *version); /* ncclResult_t ncclGetVersion(int *), 0 is success */
-
-static int ask_version(void *symbol) {
-  get_version_fn fn;
-  *(void **)&fn = symbol;
-  int v = 0;
-  return fn && fn(&v) == 0 && v > 0 ? v : 0;
-}
-
-/* ncclGetVersion's number (2.27.3 -> 22703, 2.30.7 -> 23007), 0 when it cannot be found. mask: the activation mask, an
- * int inside libnccl, through which the library is found when its symbols are not global. May block (dynamic linker). */
-static int nccl_version(const void *mask) {
-  int v = ask_version(dlsym(RTLD_DEFAULT, "ncclGetVersion"));
-  if (v) return v;
-  /* A framework may have opened libnccl RTLD_LOCAL. RTLD_NOLOAD: what is not loaded stays so. */
-  Dl_info where;
-  if (!mask || !dladdr(mask, &where) || !where.dli_fname) return 0;
-  void *lib = dlopen(where.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-  if (!lib) return 0;
-  v = ask_version(dlsym(lib, "ncclGetVersion"));
-  dlclose(lib);
-  return v;
-}
-
 static uint64_t random_nonce(void) {
   uint64_t n = 0;
   if (getrandom(&n, sizeof n, GRND_NONBLOCK) != sizeof n) n = ni_monotonic_ns() * UINT64_C(0x9e3779b97f4a7c15);
@@ -96,7 +73,12 @@ static int set_up(int interface, const int *mask) {
   const struct ni_config *c = &ni_g.config;
   ni_g.nonce = random_nonce();
   ni_g.interface = (uint8_t)interface;
-  ni_g.nccl_version = nccl_version(mask);
+  struct ni_nccl_library found = ni_nccl_library(mask);
+  ni_g.nccl_version = found.version;
+  ni_g.library = found.library;
+  ni_g.gpu_khz = ni_gpu_khz_of(found.library, c->gpu_clock_khz);
+  ni_g.gpu_clock = ni_gpu_clock_of(found.library, c->gpu_clock_khz);
+  ni_g.most_channels = ni_most_channels(found.library);
   ni_g.self_is_silent = ni_self_is_silent(interface, ni_g.nccl_version);
   ni_g.mask_shifts_counts = ni_mask_shifts_counts(interface, ni_g.nccl_version);
   ni_g.shows_symmetric = ni_shows_symmetric(ni_g.nccl_version);
@@ -124,7 +106,7 @@ static int set_up(int interface, const int *mask) {
   }
   if (c->verbose) (void)ni_verbose_set(1);
   const struct ni_writer *w = &ni_g.dump->w;
-  ni_keep_begin(&ni_g.box, &ni_g.arena, &(struct ni_keep_owner){w->origin.pid, w->hostname, w->boot_id, w->exe, &w->job, interface, ni_g.nccl_version});
+  ni_keep_begin(&ni_g.box, &ni_g.arena, &(struct ni_keep_owner){w->origin.pid, w->hostname, w->boot_id, w->exe, &w->job, interface});
   ni_session_plan(ni_g.dump);
   /* Without a thread nobody could be woken. */
   ni_g.wake_on_push = c->interval_us == 0 && c->dump_thread;
@@ -135,6 +117,17 @@ static int set_up(int interface, const int *mask) {
                 "exit only", strerror(-rc));
   }
   return 0;
+}
+
+static void tell_version(int interface) {
+  static const char *const how[] = {[NI_GPU_CLOCK_SURE] = "", [NI_GPU_CLOCK_ASSUMED] = " (taken for it)",
+                                    [NI_GPU_CLOCK_UNPROVEN] = " (if the host's clock agrees)"};
+  char release[40], ticks[96] = "";
+  if (ni_g.library != NI_LIBRARY_NCCL || ni_g.gpu_khz != NI_NS_KHZ)
+    snprintf(ticks, sizeof ticks, ", a GPU clock of %u kHz%s", ni_g.gpu_khz, how[ni_g.gpu_clock]);
+  ni_log_info(&ni_g.log, "version %s (%s), interface v%d, %s %s, clock %s%s", NI_VERSION, NI_GIT_REV, interface,
+              ni_library_title(ni_g.library), ni_release_text(ni_g.nccl_version, release), ni_clock_source_name(ni_g.clock.source),
+              ticks);
 }
 
 static void configure(int interface, const int *mask) {
@@ -155,9 +148,7 @@ static void configure(int interface, const int *mask) {
   if (ni_g.box.wanted && !ni_g.box.h)
     ni_log_info(&ni_g.log, "no black box: %s. What is not yet written when the process is killed is lost "
                 "(NCCL_INSPECTOR_BLACKBOX)", ni_g.box.why);
-  char release[40];
-  ni_log_info(&ni_g.log, "version %s (%s), interface v%d, NCCL %s, clock %s", NI_VERSION, NI_GIT_REV, interface,
-              ni_release_text(ni_g.nccl_version, release), ni_clock_source_name(ni_g.clock.source));
+  tell_version(interface);
 }
 
 /* ---- init ---- */
@@ -199,7 +190,9 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   c->rank = a->rank > 0 || a->ident_follows ? a->rank : 0;
   c->n_ranks = a->n_ranks > c->rank ? a->n_ranks : 0;
   c->n_nodes = a->n_nodes > 0 ? a->n_nodes : 0;
-  if (a->comm_name) { /* the user's memory, only valid now (callbacks 4.1) */
+  /* RCCL calls those unknown that have no name. */
+  bool is_named = a->comm_name && !(ni_g.library == NI_LIBRARY_RCCL && strcmp(a->comm_name, "unknown") == 0);
+  if (is_named) { /* the user's memory, only valid now (callbacks 4.1) */
     size_t len = strnlen(a->comm_name, NI_COMM_NAME_BYTES - 1);
     memcpy(c->name, a->comm_name, len);
     c->has_name = 1;

@@ -86,6 +86,8 @@ static const struct setting table[] = {
      "Look for control files in the dump directory, once a second (control.md). 0: do not."},
     {"NCCL_INSPECTOR_SAMPLE", NULL, SAMPLE, AT(sample), 1, 1, NI_SAMPLE_MAX,
      "Write one record in N, the same operations on all ranks; the others are in the roll-ups and counted as sampled."},
+    {"NCCL_INSPECTOR_GPU_CLOCK_KHZ", NULL, COUNT, AT(gpu_clock_khz), 0, 0, 10000000,
+     "Rate of the GPU's clock, for times of kernels. 0: by the library, NCCL 1000000 (ns), RCCL 100000 (docs/rccl.md)."},
     {"NCCL_INSPECTOR_ROLLUP_SECONDS", NULL, COUNT, AT(rollup_seconds), 60, 0, 86400,
      "Time between rollup lines: counts and times of all operations by function and size. 0: none."},
     {"NCCL_INSPECTOR_PROM_DUMP", NULL, BOOL, AT(prom_dump), 0, 0, 1,

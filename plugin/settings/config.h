@@ -48,6 +48,7 @@ struct ni_config {
   char blackbox_dir[NI_DIR_MAX_BYTES]; /* "": no black box */
   uint64_t control_file;       /* read by the dump thread, control.md */
   uint64_t sample;             /* one record in so many is written; 1: all */
+  uint64_t gpu_clock_khz;      /* of the stamps; 0: what the library's are known for (format/library.h) */
   uint64_t rollup_seconds;     /* 0: no roll-ups */
   uint64_t prom_dump, prom_dump_stats; /* write/prom.h */
   char dump_dir[NI_DIR_MAX_BYTES]; /* as set, tokens not yet put in */

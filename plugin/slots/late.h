@@ -13,7 +13,7 @@
 
 struct ni_late {
   uint32_t comm_page;
-  uint64_t sn, rec_sn, stop_gpu_ns;
+  uint64_t sn, rec_sn, stop_gpu_ns; /* as the GPU gave it: ticks of its clock */
   uint8_t kind, func, channel;
 };
 

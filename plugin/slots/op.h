@@ -30,7 +30,7 @@
 #include "handle.h"
 
 #define NI_SLOT_BYTES 128u
-#define NI_CHANNELS 64u /* MAXCHANNELS of NCCL since 2.25.1 */
+#define NI_CHANNELS 64u /* MAXCHANNELS of NCCL since 2.25.1; those beyond, of RCCL, have no cell (chan_more.h) */
 #define NI_WANT_UNKNOWN 255u
 
 enum {
@@ -64,6 +64,7 @@ enum ni_bad {
   NI_BAD_AFTER_ARRIVAL,   /* stopped after the host saw it; decided by the dump thread */
   NI_BAD_NO_STOP_STAMP,   /* stop came without the state that carries the stamp (v3) */
   NI_BAD_COUNTERS_APART,  /* from its start: NCCL may read another work's stamps on some channels (format/apart.h) */
+  NI_BAD_CLOCK_RATE,      /* the rate of the GPU's clock is not known, or not what it was taken for; decided by the dump thread */
   NI_BAD_COUNT
 };
 

@@ -13,6 +13,7 @@
 
 #include "plugin/slots/box/box.h"
 #include "extra.h"
+#include "format/library.h"
 #include "plugin/os/clock.h"
 #include "comm.h"
 #include "plugin/settings/config.h"
@@ -39,6 +40,7 @@ struct ni_global {
   uint8_t polls_in_any_order; /* KernelChs of a channel may come in another order than their works ran */
   uint8_t keep_last;
   uint8_t enable_p2p;
+  uint8_t most_channels;  /* an operation may announce so many (format/library.h) */
   uint8_t wake_on_push;   /* interval 0 */
   enum ni_clock_source tick_source;
   uint64_t min_size_bytes;
@@ -76,6 +78,9 @@ struct ni_global {
   uint32_t *free_index; /* stack of registry indices given back */
   uint32_t n_free_index, cap_free_index;
   int nccl_version;     /* e.g. 23007, 0 unknown */
+  enum ni_library library;
+  enum ni_gpu_clock gpu_clock;
+  uint32_t gpu_khz; /* of the GPU's clock: callbacks keep its ticks, the dump thread makes ns of them */
   struct ni_config config;
   struct ni_log log;
   struct ni_clock clock; /* dump role; callbacks use tick_source only */

@@ -86,6 +86,7 @@ struct ni_comm_writer {
   struct ni_ident ident;
   struct ni_line_prefix prefix;
   struct ni_gpu_fit fit;
+  struct ni_gpu_rate rate;   /* asked where the library does not say it (format/library.h) */
   int64_t stated_offset_ns;  /* of the last clock line of this communicator */
   uint8_t offset_stated;
   uint64_t init_ns;

@@ -225,7 +225,7 @@ void ni_lines_late(struct ni_writer *w) {
                               .sn = l.sn,
                               .rec_sn = l.rec_sn,
                               .channel = l.channel,
-                              .stop_gpu_ns = l.stop_gpu_ns};
+                              .stop_gpu_ns = ni_gpu_ns(l.stop_gpu_ns, ni_g.gpu_khz)};
     (void)put_control(w, ni_format_late(w->line, sizeof w->line, &s->prefix, w->ts_us, &in));
   }
 }
@@ -287,6 +287,8 @@ size_t ni_lines_process(struct ni_writer *w) {
                                .local_rank = (int32_t)w->job.local_rank,
                                .world_size = (int32_t)w->job.world_size,
                                .nccl_version = ni_g.nccl_version > 0 ? ni_g.nccl_version : -1,
+                               .library = ni_library_word(ni_g.library),
+                               .gpu_clock_khz = ni_g.gpu_khz == NI_NS_KHZ ? 0 : ni_g.gpu_khz,
                                .settings.text = w->settings};
   for (; in.env.n < w->job.n_env; in.env.n++) {
     in.env.item[in.env.n].key = w->job.env[in.env.n].name;

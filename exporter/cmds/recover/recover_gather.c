@@ -9,6 +9,7 @@
 #include "exporter/input/box/box_decode.h"
 #include "exporter/input/box/box_image.h"
 #include "format/apart.h"
+#include "format/library.h"
 #include "format/line.h"
 #include "format/timing.h"
 
@@ -152,6 +153,8 @@ void ni_part_process(struct ni_log_part *p, const struct ni_box_header *h, uint6
                                .local_rank = small(h->local_rank),
                                .world_size = small(h->world_size),
                                .nccl_version = h->nccl_version ? small(h->nccl_version) : -1,
+                               .library = ni_library_word((enum ni_library)h->library),
+                               .gpu_clock_khz = h->gpu_khz == NI_NS_KHZ ? 0 : h->gpu_khz,
                                .recovered_ns = recovered_ns,
                                .recovered_live = live};
   NI_PART_PUT(p, process, &in);
@@ -196,6 +199,7 @@ void ni_part_state(struct ni_unfinished_line *in, const char *state, uint64_t ch
 
 /* ---- a slot of a black box as the record that the plugin would have written ---- */
 
+#define CLOCK_RATE 7      /* likewise: the GPU clock's rate is not known */
 #define BEFORE_PREVIOUS 2 /* ni_fallback_names: older than the previous work on the same channel */
 
 /* Are the GPU stamps believed? *why: the reason they are not, an index of ni_fallback_names, or -1. */
@@ -219,6 +223,10 @@ static bool gpu_believed(const struct ni_box *b, const struct ni_box_comm *c, co
   if (c->poisoned && bad == 1u << BEFORE_PREVIOUS) bad = 0;
   if (bad) {
     *why = __builtin_ctz(bad);
+    return false;
+  }
+  if (b->h.gpu_clock != NI_GPU_CLOCK_SURE && c->fit_samples == 0) { /* the process believed none yet */
+    *why = CLOCK_RATE;
     return false;
   }
   *g = (struct ni_gpu_stamps){op->gpu_start_ns, op->gpu_stop_ns, ni_box_monotonic_ns(b, op->ticks_first),

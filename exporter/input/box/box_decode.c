@@ -10,6 +10,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"
+#include "format/library.h"
 #include "box_image.h"
 
 /* ---- fields ---- */
@@ -42,6 +43,11 @@ static uint64_t get(const struct ni_box *b, const unsigned char *base, enum ni_b
 
 static int32_t get_i32(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
   return (int32_t)(uint32_t)get(b, base, id);
+}
+
+/* Of the GPU's clock, in ns. An older writer's are. */
+static uint64_t get_stamp(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
+  return ni_gpu_ns(get(b, base, id), b->h.gpu_khz ? b->h.gpu_khz : NI_NS_KHZ);
 }
 
 /* The text lies in the image. NULL: empty, absent, or without an end. */
@@ -233,8 +239,8 @@ void ni_box_op_at(const struct ni_box *b, uint32_t slot, struct ni_box_op *op) {
       .kind = get(b, p, NI_BOX_OP_KIND) == NI_KIND_P2P ? NI_KIND_P2P : NI_KIND_COLL,
       .started = NI_BOX_STARTED(prog),
       .stopped = NI_BOX_STOPPED(prog),
-      .gpu_start_ns = get(b, p, NI_BOX_OP_GPU_START_NS),
-      .gpu_stop_ns = get(b, p, NI_BOX_OP_GPU_STOP_NS),
+      .gpu_start_ns = get_stamp(b, p, NI_BOX_OP_GPU_START_NS),
+      .gpu_stop_ns = get_stamp(b, p, NI_BOX_OP_GPU_STOP_NS),
       .ticks_first = get(b, p, NI_BOX_OP_TICKS_FIRST),
       .ticks_done = get(b, p, NI_BOX_OP_TICKS_DONE),
       .ticks_start = get(b, p, NI_BOX_OP_TICKS_START),
@@ -260,8 +266,8 @@ void ni_box_op_at(const struct ni_box *b, uint32_t slot, struct ni_box_op *op) {
   if (annex && (annex + 1) * b->h.slot_bytes <= (uint64_t)b->h.n_pages * NI_BOX_PAGE_BYTES) {
     const unsigned char *x = b->image + annex * b->h.slot_bytes;
     op->user_tag = get(b, x, NI_BOX_ANNEX_USER_TAG);
-    op->compute_from_ns = get(b, x, NI_BOX_ANNEX_COMPUTE_FROM_NS);
-    op->compute_to_ns = get(b, x, NI_BOX_ANNEX_COMPUTE_TO_NS);
+    op->compute_from_ns = get_stamp(b, x, NI_BOX_ANNEX_COMPUTE_FROM_NS);
+    op->compute_to_ns = get_stamp(b, x, NI_BOX_ANNEX_COMPUTE_TO_NS);
   }
   op->is = classify(op);
 }

@@ -33,18 +33,22 @@ void ni_more_close(struct ni_event_slot *e, uint64_t payload) {
 
 struct look {
   uint64_t parent, bits;
+  int32_t above;
 };
 
 static void look_at(struct ni_op *any, uint32_t slot, void *arg) {
   struct look *l = arg;
   struct ni_event_slot *e = ni_arena_event(&ni_g.arena, slot);
   /* Acquire pairs with ni_more_open's release: parent and place are there, or those of the slot's next life. */
-  if ((ni_state_flags(ni_load_acq(&any->state)) & NI_EVS_LIVE) && ni_load_rlx(&e->chan.parent) == l->parent)
-    l->bits |= UINT64_C(1) << ni_load_rlx(&e->chan.channel);
+  if (!(ni_state_flags(ni_load_acq(&any->state)) & NI_EVS_LIVE) || ni_load_rlx(&e->chan.parent) != l->parent) return;
+  uint32_t channel = ni_load_rlx(&e->chan.channel);
+  if (channel < NI_CHANNELS) l->bits |= UINT64_C(1) << channel;
+  else l->above++;
 }
 
-uint64_t ni_more_channels(struct ni_comm *c, uint64_t parent) {
-  struct look l = {parent, 0};
+uint64_t ni_more_channels(struct ni_comm *c, uint64_t parent, int32_t *above) {
+  struct look l = {.parent = parent};
   ni_pool_walk(&ni_g.arena, &c->more, look_at, &l);
+  *above = l.above;
   return l.bits;
 }

@@ -1,6 +1,7 @@
 /*
  * Slots for KernelCh events that overlap one already open on the same channel and direction (NCCL 2.31 on): the first has the
- * chain's cell (comm.h), the others a slot each.
+ * chain's cell (comm.h), the others a slot each. So have those of channels from NI_CHANNELS on, which only RCCL has: cells for 256
+ * would be 24 KiB more of each communicator.
  *
  * Up to NCCL 2.30 a chain is polled at its head, so there is never a second. From 2.31 on a thread of NCCL's own looks at all
  * works at every pass, and works fused into one batch of a kernel all start before the first of them stops: then as many
@@ -27,7 +28,8 @@ struct ni_event_slot *ni_more_of(uint64_t payload);
 
 void ni_more_close(struct ni_event_slot *e, uint64_t payload);
 
-/* Channels, as bits, on which such a one of the operation is open. Dump thread: a snapshot. */
-uint64_t ni_more_channels(struct ni_comm *c, uint64_t parent);
+/* Channels, as bits, on which such a one of the operation is open; *above: how many of those from NI_CHANNELS on. Dump thread: a
+ * snapshot. */
+uint64_t ni_more_channels(struct ni_comm *c, uint64_t parent, int32_t *above);
 
 #endif

@@ -136,7 +136,10 @@ void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct n
   h->rank = o->job->rank;
   h->local_rank = o->job->local_rank;
   h->world_size = o->job->world_size;
-  h->nccl_version = o->nccl_version > 0 ? (uint32_t)o->nccl_version : 0;
+  h->nccl_version = ni_g.nccl_version > 0 ? (uint32_t)ni_g.nccl_version : 0;
+  h->library = (uint32_t)ni_g.library;
+  h->gpu_khz = ni_g.gpu_khz;
+  h->gpu_clock = (uint32_t)ni_g.gpu_clock;
   h->interface = (uint32_t)o->interface;
   h->words = piece(NI_FRONT_WORDS, sizeof *a->hdr, 0, 0);
   h->class_map = piece(NI_FRONT_CLASS_MAP, h->n_pages, 1, h->n_pages);

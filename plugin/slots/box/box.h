@@ -39,7 +39,7 @@ struct ni_keep_owner {
   int64_t pid;
   const char *hostname, *boot_id, *exe;
   const struct ni_job *job;
-  int interface, nccl_version; /* N of ncclProfiler_vN; 0: not known */
+  int interface; /* N of ncclProfiler_vN */
 };
 
 /* Fills the header and gives the box its name; it is EMPTY until ni_keep_state says otherwise. */

@@ -130,7 +130,7 @@ static void extremes(void **state) {
     r.algobw_gbs = -999999999999999.0;
     r.busbw_gbs = NAN;
     struct ni_process_line pl = {UINT64_MAX, evil, evil, evil, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, UINT64_MAX, true,
-                                 .blackbox = evil, .blackbox_why = evil};
+                                 .blackbox = evil, .blackbox_why = evil, .library = evil, .gpu_clock_khz = UINT64_MAX};
     for (int i = 0; i < NI_PAIRS_MAX; i++) pl.env.item[i].key = pl.env.item[i].value = evil;
     pl.env.n = 1000;
     static char settings[NI_PAIRS_TEXT_BYTES];
@@ -149,7 +149,7 @@ static void extremes(void **state) {
     struct ni_comm_line cl = {evil, UINT64_MAX, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MAX, evil, evil, UINT64_MAX};
     struct ni_unfinished_line il = {"p", evil, evil, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, INT32_MIN,
                                     INT32_MIN, INT32_MIN, evil, evil, INT32_MIN, INT32_MIN, UINT64_MAX, INT32_MAX, INT32_MIN, evil,
-                                    UINT64_MAX};
+                                    UINT64_MAX, INT32_MAX};
     size_t longest = 0;
     static char guard[NI_LINE_MAX_BYTES + 64];
     static struct ni_trace trace;

@@ -31,7 +31,8 @@ static void several(void) {
     for (unsigned k = 0; k < 2; k++) CHECK((ch[i][k] = ni_cb_channel_start(op[i], k, gpu + (uint64_t)i)) != NULL);
   CHECK(ni_handle_kind(ch[0][0]) == NI_H_CHANNEL && ni_handle_kind(ch[1][0]) == NI_H_MORE && ch[2][1] != ch[3][1]);
   uint64_t who = ni_handle_payload(op[2], ni_g.nonce);
-  CHECK(ni_more_channels(c, who) == 3);
+  int32_t above;
+  CHECK(ni_more_channels(c, who, &above) == 3 && above == 0);
   for (int i = 0; i < 4; i++) ni_cb_stop(op[i]);
   /* In another order than they began: a pass of NCCL's thread may meet the later work's end first. */
   static const int order[] = {2, 0, 3, 1};
@@ -42,7 +43,7 @@ static void several(void) {
     CHECK((ni_state_flags(ni_load_acq(&o->state)) & NI_OP_DONE) && ni_load_rlx(&o->bad) == 0);
     CHECK(ni_load_rlx(&o->gpu_start_ns) == gpu + (uint64_t)i && ni_load_rlx(&o->gpu_stop_ns) == gpu + 5000 + (uint64_t)i);
   }
-  CHECK(ni_more_channels(c, who) == 0 && ni_load_rlx(&ni_g.stray[NI_STRAY_DOUBLE_STOP]) == 0);
+  CHECK(ni_more_channels(c, who, &above) == 0 && ni_load_rlx(&ni_g.stray[NI_STRAY_DOUBLE_STOP]) == 0);
   end_channel(ch[2][0], gpu + 9000); /* once more: stamp and stop */
   CHECK(ni_load_rlx(&ni_g.stray[NI_STRAY_DOUBLE_STOP]) == 2);
   uint32_t slots = ni_pool_high_water(&c->more);
@@ -164,8 +165,37 @@ static void a_parent_is_one_operation(void **state) {
                                                           "coll,proxyop", NULL});
 }
 
+/* RCCL's: channels from 64 on have no cell, and no bit among those that are open. */
+static void wide(void) {
+  void *ctx = open_comm(1), *ch[200];
+  ni_g.most_channels = ni_most_channels(NI_LIBRARY_RCCL);
+  struct ni_comm *c = comm_at(ctx);
+  ni_store_rlx(&c->apart, UINT64_C(1) << 6); /* of channel 6, not of 70 */
+  void *op = start_op(ctx, 0, 200);
+  uint64_t who = ni_handle_payload(op, ni_g.nonce), gpu = device_past(0);
+  int32_t above;
+  for (uint32_t i = 0; i < 200; i++) CHECK((ch[i] = ni_cb_channel_start(op, i, gpu + i)) != NULL);
+  CHECK(ni_handle_kind(ch[63]) == NI_H_CHANNEL && ni_handle_kind(ch[64]) == NI_H_MORE);
+  CHECK(ni_more_channels(c, who, &above) == 0 && above == 136);
+  ni_cb_stop(op);
+  for (uint32_t i = 0; i < 200; i++) end_channel(ch[i], gpu + 5000 + i);
+  struct ni_op *o = slot_of(op);
+  CHECK((ni_state_flags(ni_load_acq(&o->state)) & NI_OP_DONE) && ni_load_rlx(&o->gpu_stop_ns) == gpu + 5199);
+  CHECK(ni_load_rlx(&o->bad) == 1u << NI_BAD_COUNTERS_APART && ni_load_rlx(&o->gpu_start_ns) == gpu);
+  op = start_op(ctx, 1, 0); /* 256 */
+  for (uint32_t i = 0; i < 256; i++) end_channel(ni_cb_channel_start(op, i, gpu + 9000), gpu + 9100);
+  CHECK(ni_prog_stopped(ni_load_rlx(&slot_of(op)->prog)) == 256 && ni_load_rlx(&c->stray[NI_STRAY_BAD_CHANNEL]) == 0);
+  ni_g.most_channels = ni_most_channels(NI_LIBRARY_NCCL); /* there it is a number that cannot be */
+  CHECK(ni_cb_channel_start(op, 64, gpu) == NULL && ni_load_rlx(&c->stray[NI_STRAY_BAD_CHANNEL]) == 1);
+}
+static void channels_without_a_cell(void **state) {
+  (void)state;
+  in_child(wide, NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(channels_without_a_cell),
       cmocka_unit_test(several_are_open_on_one_channel),
       cmocka_unit_test(a_trace_has_them),
       cmocka_unit_test(without_a_slot_there_is_no_gpu_time),

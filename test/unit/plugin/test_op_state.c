@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "plugin/slots/op.h"
+#include "format/library.h"
 #include "plugin/callbacks/want.h"
 
 static struct ni_op op;
@@ -72,16 +73,26 @@ static void race_has_one_winner(void **state) {
   assert_null(other);
 }
 
+#define NCCL_MOST ni_most_channels(NI_LIBRARY_NCCL)
+
 static void expected_channels(void **state) {
   (void)state;
-  struct ni_want coll = {.kind = NI_KIND_COLL, .nchannels = 8, .kernel_ch = true};
-  struct ni_want p2p = {.kind = NI_KIND_P2P, .nchannels = 4, .p2p_channels_valid = true, .kernel_ch = true};
+  struct ni_want coll = {.kind = NI_KIND_COLL, .nchannels = 8, .most_channels = NCCL_MOST, .kernel_ch = true};
+  struct ni_want p2p = {.kind = NI_KIND_P2P, .nchannels = 4, .most_channels = NCCL_MOST, .p2p_channels_valid = true, .kernel_ch = true};
   assert_int_equal(ni_want_channels(&coll), 8);
   coll.nchannels = 64;
   assert_int_equal(ni_want_channels(&coll), 64);
   coll.nchannels = 0; /* CollNet */
   assert_int_equal(ni_want_channels(&coll), NI_WANT_UNKNOWN);
   coll.nchannels = 65;
+  assert_int_equal(ni_want_channels(&coll), NI_WANT_UNKNOWN);
+  coll.most_channels = ni_most_channels(NI_LIBRARY_RCCL);
+  assert_int_equal(ni_want_channels(&coll), 65);
+  coll.nchannels = 254;
+  assert_int_equal(ni_want_channels(&coll), 254);
+  coll.nchannels = 255; /* the mark of an unknown number */
+  assert_int_equal(ni_want_channels(&coll), NI_WANT_UNKNOWN);
+  coll.nchannels = 0; /* 256 */
   assert_int_equal(ni_want_channels(&coll), NI_WANT_UNKNOWN);
   coll.nchannels = 8;
   coll.kernel_ch = false;
@@ -98,7 +109,9 @@ static void expected_channels(void **state) {
 /* A symmetric kernel that was captured announces channels and raises none. */
 static void channels_of_symmetric_kernels(void **state) {
   (void)state;
-  struct ni_want head = {.kind = NI_KIND_COLL, .nchannels = 8, .kernel_ch = true, .symmetric = true, .call_known = true}, w = head;
+  struct ni_want head = {.kind = NI_KIND_COLL, .nchannels = 8, .most_channels = NCCL_MOST, .kernel_ch = true, .symmetric = true,
+                         .call_known = true},
+                 w = head;
   assert_int_equal(ni_want_channels(&w), 8);
   w.nchannels = 0; /* a tail, or a head without KernelCh in its mask */
   assert_int_equal(ni_want_channels(&w), 0);

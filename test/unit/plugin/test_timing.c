@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "format/library.h"
 #include "plugin/write/gpu_fit.h"
 
 static uint64_t rng = 12345678987654321u;
@@ -229,6 +230,52 @@ static void disagreeing_garbage_never_wins(void **state) {
   assert_true(llabs(fit_error(&s)) < 5000);
 }
 
+/* RCCL's stamps are ticks of 10 ns. */
+static void ticks_become_ns(void **state) {
+  (void)state;
+  assert_int_equal(ni_gpu_khz_of(NI_LIBRARY_NCCL, 0), NI_NS_KHZ);
+  assert_int_equal(ni_gpu_khz_of(NI_LIBRARY_UNKNOWN, 0), NI_NS_KHZ);
+  assert_int_equal(ni_gpu_khz_of(NI_LIBRARY_RCCL, 0), 100000);
+  assert_int_equal(ni_gpu_khz_of(NI_LIBRARY_RCCL, 25000), 25000); /* the setting */
+  assert_int_equal(ni_gpu_clock_of(NI_LIBRARY_RCCL, 0), NI_GPU_CLOCK_ASSUMED);
+  assert_int_equal(ni_gpu_clock_of(NI_LIBRARY_UNKNOWN, 0), NI_GPU_CLOCK_UNPROVEN);
+  assert_int_equal(ni_gpu_clock_of(NI_LIBRARY_UNKNOWN, NI_NS_KHZ), NI_GPU_CLOCK_SURE);
+  assert_true(ni_gpu_ns(12345, NI_NS_KHZ) == 12345);
+  assert_true(ni_gpu_ns(12345, 100000) == 123450);
+  assert_true(ni_gpu_ns(0, 100000) == 0 && ni_gpu_ns(UINT64_MAX, 100000) == UINT64_MAX); /* no stamp */
+  assert_true(ni_gpu_ns(UINT64_MAX - 1, 100000) == UINT64_MAX - 1);                      /* garbage stays no time */
+}
+
+/* Of a clock that makes so many ns in 100 of the host's: the first answer that is not "not measured". */
+static int measured_rate(struct ni_gpu_rate *r, uint64_t per_100) {
+  struct ni_gpu_stamps st = {1000, 2000, 5000, 6000};
+  int agrees = 0;
+  for (int i = 0; i < 300 && !agrees; i++) {
+    st.done_arrival_ns += 1000000;
+    st.stop_ns += 10000 * per_100;
+    agrees = ni_gpu_rate_check(r, &st);
+  }
+  return agrees;
+}
+
+static void a_wrong_rate_shows(void **state) {
+  (void)state;
+  struct ni_gpu_rate ns = {0}, ticks = {0}, fast = {0}, none = {0};
+  struct ni_gpu_stamps first = {1000, 2000, 5000, 6000};
+  assert_int_equal(measured_rate(&ns, 100), 1);
+  assert_int_equal(measured_rate(&ticks, 10), -1); /* 100 MHz taken for ns */
+  assert_int_equal(measured_rate(&fast, 1000), -1);
+  assert_int_equal(ni_gpu_rate_check(&none, &first), 0); /* nothing to measure from */
+  assert_int_equal(measured_rate(&ticks, 100), -1);      /* one that is set right: the old answer until it is measured again */
+  ticks = (struct ni_gpu_rate){.agrees = -1};
+  for (int i = 0; i < 250; i++) {
+    first.done_arrival_ns += 1000000;
+    first.stop_ns += 1000000;
+    (void)ni_gpu_rate_check(&ticks, &first);
+  }
+  assert_int_equal(ticks.agrees, 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sources),
@@ -240,6 +287,8 @@ int main(void) {
       cmocka_unit_test(a_clock_step_is_learnt),
       cmocka_unit_test(a_poisoned_minimum_recovers),
       cmocka_unit_test(disagreeing_garbage_never_wins),
+      cmocka_unit_test(ticks_become_ns),
+      cmocka_unit_test(a_wrong_rate_shows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

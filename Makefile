@@ -95,7 +95,7 @@ include packaging/portable.mk
 # ---- tests -------------------------------------------------------------------------------------------------
 UNIT_SRC  := $(filter-out $(if $(LIVE_LIB),,test/unit/agent/%),$(sort $(wildcard test/unit/*/test_*.c)))
 UNIT_BIN  := $(addprefix $(BUILD)/test/unit/,$(basename $(notdir $(UNIT_SRC))))
-TPLUG_SRC := $(sort $(wildcard test/plugins/*.c))
+TPLUG_SRC := $(filter-out test/plugins/mask.c,$(sort $(wildcard test/plugins/*.c)))
 TPLUG_SO  := $(TPLUG_SRC:test/plugins/%.c=$(BUILD)/test/%.so)
 # Host programs that dlopen the real .so, and LD_PRELOAD objects that make system calls fail.
 # Those of the agent link it, where it is built.
@@ -106,6 +106,8 @@ PRELOAD_SRC := $(sort $(wildcard test/preload/*.c))
 PRELOAD_SO  := $(PRELOAD_SRC:test/preload/%.c=$(BUILD)/test/%.so)
 # A libnvidia-ml.so.1 without a GPU, and one of an older driver.
 NVML_SO   := $(BUILD)/test/nvml/libnvidia-ml.so.1 $(BUILD)/test/nvml_old/libnvidia-ml.so.1
+# Files that the simulator's activation mask can lie in: RCCL by its name, by its symbols, and nobody's.
+MASK_SO := $(BUILD)/test/rccl/librccl.so.1 $(BUILD)/test/rccl/libframework.so $(BUILD)/test/rccl/libhidden.so
 # Parts of the agent with a test's main around them.
 AGENT_BIN := $(patsubst test/agent/%.c,$(BUILD)/test/agent/%,$(wildcard test/agent/*.c))
 BENCH_SRC := $(sort $(wildcard test/bench/*.c))
@@ -117,7 +119,7 @@ all: plugin exporter sim
 plugin: $(PLUGIN_SO)
 exporter: $(EXP_BIN) $(LIVE_BIN)
 sim: $(SIM_BIN)
-tools: $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO) $(BENCH_BIN) $(AGENT_BIN)
+tools: $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO) $(MASK_SO) $(BENCH_BIN) $(AGENT_BIN)
 tests: all tools $(UNIT_BIN)
 
 $(BUILD)/obj/plugin/%.o: plugin/%.c scripts/hardening.mk
@@ -187,6 +189,10 @@ $(BUILD)/test/nvml_old/libnvidia-ml.so.1: FAKE = -DOLD_DRIVER
 $(NVML_SO): test/fake_nvml/fake_nvml.c
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(FAKE) -fPIC -shared -Wl,-soname,$(@F) -o $@ $< -lpthread $(LDFLAGS)
+$(BUILD)/test/rccl/libframework.so: FAKE = -DNI_RCCL_NAMES
+$(MASK_SO): test/plugins/mask.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(FAKE) -fPIC -shared -Wl,-soname,$(@F) -o $@ $< $(LDFLAGS)
 $(HOST_LIVE:test/host/%.c=$(BUILD)/test/host/%): $(LIVE_LIB) $(EXP_LIB) $(FORMAT_LIB)
 $(HOST_LIVE:test/host/%.c=$(BUILD)/test/host/%): more_libs = $(LIVE_LIBS) $(EXP_LIBS)
 $(BUILD)/test/host/session_feed: $(EXP_LIB) $(FORMAT_LIB)

@@ -17,7 +17,7 @@ enum ni_library {
 };
 
 /* How far the rate of the GPU's clock is known. */
-enum ni_gpu_clock {
+enum ni_gpu_trust {
   NI_GPU_CLOCK_SURE = 0, /* NCCL's stamps are ns; or the setting says it */
   NI_GPU_CLOCK_ASSUMED,  /* RCCL's: 100 MHz on the MI series. Believed as long as the host's clock does not contradict */
   NI_GPU_CLOCK_UNPROVEN, /* an unknown library's: believed once the host's clock agrees */
@@ -38,7 +38,7 @@ static inline const char *ni_library_title(enum ni_library l) {
 }
 
 /* khz: of the setting, 0 not set. */
-static inline enum ni_gpu_clock ni_gpu_clock_of(enum ni_library l, uint64_t khz) {
+static inline enum ni_gpu_trust ni_gpu_clock_of(enum ni_library l, uint64_t khz) {
   if (khz || l == NI_LIBRARY_NCCL) return NI_GPU_CLOCK_SURE;
   return l == NI_LIBRARY_RCCL ? NI_GPU_CLOCK_ASSUMED : NI_GPU_CLOCK_UNPROVEN;
 }
@@ -48,8 +48,8 @@ static inline uint32_t ni_gpu_khz_of(enum ni_library l, uint64_t khz) {
 }
 
 /* The most channels that a descriptor may announce and be believed. RCCL has 128 or 256; 255 is taken for "unknown", and 256
- * comes as 0: both are counted instead. */
-static inline uint8_t ni_most_channels(enum ni_library l) { return l == NI_LIBRARY_RCCL ? 254 : 64; }
+ * comes as 0: both are counted instead. What nobody knows may have as many. */
+static inline uint8_t ni_most_channels(enum ni_library l) { return l == NI_LIBRARY_NCCL ? 64 : 254; }
 
 /* A stamp in ns. khz: the clock's ticks in a millisecond, not 0. 0 and all ones, which mean that there is none, stay; what would be
  * longer than 64 bits is garbage, and one below all ones. */

@@ -276,7 +276,7 @@ struct ni_box_header {
    * last channel's stop. */
   uint64_t longest_operation_ns, longest_gap_ns;
   /* Constant; 0 where header_bytes ends before them: NCCL, whose stamps are ns. enum ni_library; the GPU clock's ticks in a
-   * millisecond, in which OP_GPU_START_NS, OP_GPU_STOP_NS, CELL_START_NS and those of ANNEX are then; enum ni_gpu_clock
+   * millisecond, in which OP_GPU_START_NS, OP_GPU_STOP_NS, CELL_START_NS and those of ANNEX are then; enum ni_gpu_trust
    * (format/library.h). */
   uint32_t library, gpu_khz, gpu_clock, pad2;
 };

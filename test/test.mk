@@ -57,7 +57,7 @@ gcc_asan = $(variant) BUILD=build-gcc CC=gcc CXX=g++ WERROR="-Werror=format-trun
 TSAN_FLAGS := -fsanitize=thread -Wno-tsan -fno-omit-frame-pointer
 # A variant's report page is the plain build's. -g1: what a sanitizer's report names.
 variant = OPT="-O1 -g1 -DNI_DEBUG -DNI_STRESS" REPORT_DIR=$(REPORT_DIR)
-case_tools: all $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO) $(AGENT_BIN)
+case_tools: all $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO) $(MASK_SO) $(AGENT_BIN)
 tsan_tests: case_tools $(addprefix $(BUILD)/test/unit/,$(TSAN_UNITS))
 asan ubsan:
 	$(Q)$(MAKE) $(asan_variant) tests

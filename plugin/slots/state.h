@@ -79,7 +79,7 @@ struct ni_global {
   uint32_t n_free_index, cap_free_index;
   int nccl_version;     /* e.g. 23007, 0 unknown */
   enum ni_library library;
-  enum ni_gpu_clock gpu_clock;
+  enum ni_gpu_trust gpu_clock;
   uint32_t gpu_khz; /* of the GPU's clock: callbacks keep its ticks, the dump thread makes ns of them */
   struct ni_config config;
   struct ni_log log;

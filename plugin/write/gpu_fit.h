@@ -38,13 +38,14 @@ enum ni_gpu_verdict ni_gpu_fit_check(const struct ni_gpu_fit *f, const struct ni
 bool ni_gpu_fit_observe(struct ni_gpu_fit *f, const struct ni_gpu_stamps *s, enum ni_gpu_verdict v);
 
 /* Does the GPU's clock run at the rate that made ns of its stamps? One per communicator, a zeroed one is fresh. */
-#define NI_GPU_RATE_NS UINT64_C(100000000) /* over so long at least: arrivals are late by milliseconds, and a wrong rate by factors */
+#define NI_GPU_RATE_NS UINT64_C(1000000000) /* over so long at least: on a loaded machine arrivals are late by 100 ms and more */
+#define NI_GPU_RATE_FACTOR 3                /* what is further apart is another rate: they differ by 4, 10, 40 */
 struct ni_gpu_rate {
   uint64_t stop_ns, arrival_ns; /* what it is measured from; 0: nothing yet */
   int8_t agrees;                /* 1: it does; -1: it does not; 0: not measured yet */
 };
 
-/* Learns from stamps that ni_gpu_fit_check found OK, and returns agrees: within a factor of 2. */
+/* Learns from stamps that ni_gpu_fit_check found OK, and returns agrees. */
 int ni_gpu_rate_check(struct ni_gpu_rate *r, const struct ni_gpu_stamps *s);
 
 /* Offset host - GPU: stamp + *offset_ns is host time. False before the first sample. at_ns may be NULL. */

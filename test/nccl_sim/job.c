@@ -79,7 +79,9 @@ static int run_here(const struct ni_scn *s, const struct ni_options *o) {
 }
 
 int ni_job_run(struct ni_scn *s, const struct ni_options *o) {
-  ni_core.release = s->set.release;
+  ni_core_become(s->set.release);
+  if (s->max_ch > ni_core_channels())
+    ni_die(NI_SIM_USAGE, "%s: %d channels: NCCL has 64 at most; nccl=rccl-2.28 or rccl-2.31 has 256", o->scenario, s->max_ch);
   ni_core.want_interface = s->set.interface;
   ni_core.poison = (enum ni_poison)s->set.poison;
   size_t ring = sizeof(struct ni_meet), bytes = ring * (size_t)s->n_comms + sizeof(struct ni_start);
@@ -92,8 +94,8 @@ int ni_job_run(struct ni_scn *s, const struct ni_options *o) {
   ni_run.start = (struct ni_start *)(shared + ring * (size_t)s->n_comms);
   if (!o->quiet) {
     char release[40];
-    printf("scenario %s, seed %llu, NCCL %s\n", o->scenario, (unsigned long long)s->set.seed,
-           ni_release_text(s->set.release, release));
+    printf("scenario %s, seed %llu, %s %s\n", o->scenario, (unsigned long long)s->set.seed, ni_core.rccl ? "RCCL" : "NCCL",
+           ni_release_text(ni_core.release, release));
     fflush(stdout);
   }
   ni_truth_open(o->truth);

@@ -45,7 +45,7 @@ static char *missing_text(const struct ni_hang_verdict *v, size_t i) {
 
 /* ---- terminal ---- */
 
-static void print_channels(uint64_t open) {
+static void print_channels(uint64_t open, int32_t above) {
   const char *sep = " on channels ";
   for (int i = 0, end; i < 64; i = end + 1) {
     for (end = i; end < 64 && (open >> end & 1); end++) {}
@@ -54,6 +54,7 @@ static void print_channels(uint64_t open) {
     else ni_say(stdout, "%s%d", sep, i);
     sep = ", ";
   }
+  if (above > 0) ni_say(stdout, "%s%d from 64 on", open ? " and " : sep, above);
 }
 
 /* How long it had been in the operation when it was last seen. */
@@ -71,7 +72,7 @@ static void print_op(const struct ni_hang_verdict *v, const struct ni_hang_view 
     ni_say(stdout, ", ");
   }
   ni_say(stdout, "%s", ni_hang_state_name(op->state));
-  if (op->channels_open) print_channels(op->channels_open);
+  if (op->channels_open || op->channels_above) print_channels(op->channels_open, op->channels_above);
   if (op->net_peer >= 0) ni_say(stdout, ", network peer %d", op->net_peer);
   if (op->net_channel >= 0) ni_say(stdout, " on channel %d", op->net_channel);
   ni_say(stdout, ", for ");
@@ -315,6 +316,7 @@ static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const 
     ni_json_text(j, "state", ni_hang_state_name(w->op->state));
     ni_json_u64(j, "since_s", in_it_ns(v, w) / 1000000000u);
     ni_json_hex_text(j, "channels_open", w->op->channels_open);
+    if (w->op->channels_above) ni_json_i64(j, "channels_open_above", w->op->channels_above);
     if (w->op->net_peer >= 0) ni_json_i64(j, "net_peer", w->op->net_peer);
     if (w->op->net_channel >= 0) ni_json_i64(j, "net_channel", w->op->net_channel);
   }

@@ -74,6 +74,7 @@ static void put_unfinished(struct ni_recover_job *j, struct ni_recover_life *l, 
     const struct ni_box_net *moves = ni_box_net_of(j->b, &op, &net) ? &net : NULL;
     uint64_t open = ni_box_open_channels(j->b, l->index, &op);
     ni_part_state(&in, state_of(&op, open, moves), open, moves);
+    in.channels_open_above = ni_box_open_above(j->b, &op, open);
     NI_PART_PUT(&j->part, in_flight, &in);
   }
 }

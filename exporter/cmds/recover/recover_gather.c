@@ -225,7 +225,7 @@ static bool gpu_believed(const struct ni_box *b, const struct ni_box_comm *c, co
     *why = __builtin_ctz(bad);
     return false;
   }
-  if (b->h.gpu_clock != NI_GPU_CLOCK_SURE && c->fit_samples == 0) { /* the process believed none yet */
+  if (b->h.gpu_clock == NI_GPU_CLOCK_UNPROVEN && c->fit_samples == 0) { /* the process believed none yet */
     *why = CLOCK_RATE;
     return false;
   }

@@ -187,6 +187,11 @@ uint64_t ni_box_open_channels(const struct ni_box *b, size_t comm, const struct 
   return open;
 }
 
+int32_t ni_box_open_above(const struct ni_box *b, const struct ni_box_op *op, uint64_t open) {
+  int32_t all = (int32_t)op->started - (int32_t)op->stopped, low = __builtin_popcountll(open);
+  return b->h.library == NI_LIBRARY_RCCL && all > low ? all - low : 0;
+}
+
 bool ni_box_call_of(const struct ni_box_comm *c, const struct ni_box_op *op, uint64_t *call_sn) {
   uint64_t all = c->kind[op->kind].calls;
   if (!(op->origin & NI_BOX_ORIGIN_CALLED)) return false;

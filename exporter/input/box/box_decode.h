@@ -38,6 +38,9 @@ void ni_box_op_at(const struct ni_box *b, uint32_t slot, struct ni_box_op *out);
 /* Channels on which the operation is between start and stop, a bit each. comm: its index. */
 uint64_t ni_box_open_channels(const struct ni_box *b, size_t comm, const struct ni_box_op *op);
 
+/* How many more are, of those from 64 on, for which there is no bit: only RCCL has them. open: what the former returned. */
+int32_t ni_box_open_above(const struct ni_box *b, const struct ni_box_op *op, uint64_t open);
+
 /* The number of its API call; false: not known. */
 bool ni_box_call_of(const struct ni_box_comm *c, const struct ni_box_op *op, uint64_t *call_sn);
 

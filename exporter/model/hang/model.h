@@ -56,6 +56,7 @@ struct ni_hang_op {
   uint64_t every_ns;     /* of a replay: since the one before of the same call; 0: not stated */
   uint64_t seen_ns;      /* the source saw it in flight at this time; finished: when it ended, 0 unknown */
   uint64_t channels_open;
+  int32_t channels_above; /* open ones from 64 on */
   int32_t root;          /* or peer; -1: not stated */
   int32_t want, started, stopped; /* channels; -1: not stated. want 0: its kernel is not shown */
   int32_t net_peer, net_channel;

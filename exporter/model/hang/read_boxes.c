@@ -79,6 +79,7 @@ static int take_op(const struct ni_box_op *in, void *arg) {
   }
   struct ni_box_net net;
   op.state = (uint8_t)ni_hang_box_state(t->b, (size_t)i, in, &op.channels_open, &net);
+  op.channels_above = ni_box_open_above(t->b, in, op.channels_open);
   int text = ni_hang_name(t->m, net.waits_for);
   if (text < 0) return text;
   op.net_peer = net.peer;

@@ -185,6 +185,7 @@ static int take_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
                           .enqueue_ns = in->enqueue_ns,
                           .seen_ns = l->meta.dump_timestamp_us * 1000,
                           .channels_open = in->channels_open,
+                          .channels_above = in->channels_open_above > 0 ? in->channels_open_above : 0,
                           .root = p2p ? in->peer : in->root,
                           .want = in->channels_expected,
                           .started = in->channels_started,

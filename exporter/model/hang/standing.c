@@ -56,7 +56,7 @@ static void wire_op(struct ni_wire *w, const struct ni_hang_model *m, struct ni_
   if (!more) return;
   NI_WIRE(w, &op->call_sn, &op->timeout_ns, &op->channels_open, &op->every_ns);
   wire_name(w, m, &op->net_state);
-  RANKS(w, &op->want, &op->started, &op->stopped, &op->net_peer, &op->net_channel);
+  RANKS(w, &op->want, &op->started, &op->stopped, &op->net_peer, &op->net_channel, &op->channels_above);
   ni_wire_bool(w, &op->given_up);
   ni_wire_bool(w, &op->replay);
   ni_wire_below(w, &state, NI_HANG_STATE_COUNT);

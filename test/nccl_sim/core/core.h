@@ -35,6 +35,7 @@ enum ni_call { /* what the call counters count */
 
 struct ni_core {
   int release;           /* as ncclGetVersion gives it: 23007 is 2.30.7 */
+  bool rccl;             /* RCCL of that number: docs/rccl.md */
   int want_interface;    /* 0: the newest both sides know */
   const char *library;   /* --plugin; NULL: NCCL_PROFILER_PLUGIN and its rules */
   enum ni_poison poison;
@@ -48,7 +49,7 @@ struct ni_core {
   _Atomic bool filled;  /* translated versions: function pointers exist only after an init that returned 0 */
   void *dl;
   const void *vtable;
-  _Atomic int mask;     /* relaxed on both sides: a flag word, nothing is published through it */
+  _Atomic int *mask;    /* where the library has it; relaxed on both sides: a flag word, nothing is published through it */
   _Atomic int ras; /* what RAS has been told to make of the mask, plus 1; 0: nothing. relaxed, as the mask */
   _Atomic uint64_t calls[NI_CALL_COUNT];   /* relaxed: read after all threads were joined */
   _Atomic uint64_t starts[16];             /* by event bit */
@@ -71,8 +72,25 @@ static inline bool ni_core_p2p_channels(int release, int interface) {
  * CollNet announces its channels; the mask is read once a group.
  */
 static inline bool ni_core_new(int release) { return release >= 23100; }
-/* Parses "2.27", "2.30.7", "23007". Returns the number or 0. */
+/*
+ * What RCCL has that NCCL of the same number has not: 256 channels, of which the descriptor's byte says 0; stamps in ticks of 10 ns;
+ * a mask that lies in librccl.so.1; "unknown" for a communicator without a name; names of files that begin with librccl-profiler.
+ * 2.28 has v6, with ProxyDiag at bit 15: its updates are state 31 of proxy operations, whose descriptors are longer.
+ */
+enum { NI_RCCL = 1000000, NI_SIM_CHANNELS = 256, NI_RCCL_TICK_NS = 10 };
+#define NI_EV_PROXY_DIAG 0x8000    /* of RCCL's v6 */
+#define NI_ST_PROXY_DIAG_UPDATE 31 /* likewise */
+
+/* Parses "2.27", "2.30.7", "23007"; with "rccl-" before it, RCCL's: NI_RCCL more. Returns the number or 0. */
 int ni_core_release(const char *text);
+/* Becomes that release. RCCL's mask lies in test/rccl/librccl.so.1 beside the program; NI_SIM_MASK_IN names another file with an int
+ * ncclProfilerEventMask, for any release. */
+void ni_core_become(int release);
+/* A stamp in ns. */
+static inline uint64_t ni_core_stamp_ns(uint64_t stamp);
+static inline bool ni_core_has_diag(int mask);
+/* Channels that a work may use. */
+static inline int ni_core_channels(void);
 /* Newest interface of a release: 1..7. */
 int ni_core_newest(int release);
 /* True when the release speaks this interface itself, without a translation. */
@@ -100,12 +118,18 @@ void ni_core_who(const struct ni_comm_ident *id);
 void ni_core_start(void *ctx, void **handle, struct ni_prof_descr_v7 *d);
 void ni_core_stop(void *handle);
 void ni_core_record(void *handle, enum ni_prof_state state, const union ni_prof_state_v4 *args);
+/* An update of RCCL's ProxyDiag on a proxy operation's handle. */
+void ni_core_diag(void *handle);
 /* RAS's CONTROL PROFILER_MASK: writes the mask behind the plugin's back, and again after every later init. */
 void ni_core_ras(int mask);
 /* The calling thread's counts are added to ni_core's; called before a thread ends. */
 void ni_core_flush_counts(void);
 
-static inline int ni_core_mask(void) { return atomic_load_explicit(&ni_core.mask, memory_order_relaxed); }
+static inline uint64_t ni_core_stamp_ns(uint64_t stamp) { return ni_core.rccl ? stamp * NI_RCCL_TICK_NS : stamp; }
+static inline bool ni_core_has_diag(int mask) { return ni_core.rccl && ni_core.interface == 6 && (mask & NI_EV_PROXY_DIAG); }
+static inline int ni_core_channels(void) { return ni_core.rccl ? NI_SIM_CHANNELS : 64; }
+
+static inline int ni_core_mask(void) { return atomic_load_explicit(ni_core.mask, memory_order_relaxed); }
 
 /* What NCCL derives from a mask (callbacks 4.2): which events a task with this latched mask raises. */
 static inline bool ni_wants_group(int m) {
@@ -121,8 +145,10 @@ static inline bool ni_wants_p2p(int m, int release) {
   if (release >= 22800) bits |= NI_EV_NET_PLUGIN;
   return m & bits;
 }
-static inline bool ni_wants_proxy_op(int m) { return m & (NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_NET_PLUGIN); }
-static inline bool ni_wants_proxy_step(int m) { return m & (NI_EV_PROXY_STEP | NI_EV_NET_PLUGIN); }
+static inline bool ni_wants_proxy_op(int m) {
+  return (m & (NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_NET_PLUGIN)) || ni_core_has_diag(m);
+}
+static inline bool ni_wants_proxy_step(int m) { return (m & (NI_EV_PROXY_STEP | NI_EV_NET_PLUGIN)) || ni_core_has_diag(m); }
 static inline bool ni_wants_group_api(int m) {
   return m & ~NI_EV_PROXY_CTRL & ~NI_EV_KERNEL_PHASE & NI_EV_ALL;
 }

@@ -5,6 +5,7 @@
  * they make tables and plots look right and are no claim about any machine. Promised is only what tests rest on: works
  * of one channel follow each other, and paired works share their times.
  */
+#include "core.h"
 #include "scenario.h"
 
 #include <string.h>
@@ -20,8 +21,8 @@ void ni_model_defaults(const struct ni_scn *s, const struct ni_comm_decl *c, str
   if (t->symmetric && !t->n_ch) t->n_ch = small ? 2 : 8;
   if (!t->algo) t->algo = small && c->n_ranks > 2 && t->func == NI_FUNC_ALLREDUCE ? "TREE" : "RING";
   if (!t->proto) t->proto = small ? "LL" : bytes < 1048576 ? "LL128" : "SIMPLE";
-  if (!t->n_ch) t->n_ch = (uint8_t)(small ? 1 : bytes < 1048576 ? 4 : bytes < 33554432 ? 8 : 16);
-  if (t->ch0 + t->n_ch > 64) t->ch0 = 0;
+  if (!t->n_ch) t->n_ch = (uint16_t)(small ? 1 : bytes < 1048576 ? 4 : bytes < 33554432 ? 8 : 16);
+  if (t->ch0 + t->n_ch > NI_SIM_CHANNELS) t->ch0 = 0;
   t->collnet = !t->symmetric && t->algo[0] == 'C'; /* COLLNET_DIRECT, COLLNET_CHAIN */
   if (t->collnet) t->ch0 = 0;
 }
@@ -40,7 +41,7 @@ static double model_ns(const struct ni_scn *s, const struct ni_comm_decl *c, con
 }
 
 void ni_model_times(const struct ni_scn *s, const struct ni_comm_decl *c, struct ni_plan *p) {
-  uint64_t cursor[64] = {0};
+  uint64_t cursor[NI_SIM_CHANNELS] = {0};
   p->total_ns = 0;
   uint64_t shortest = UINT64_MAX;
   for (int i = 0; i < p->n_tasks; i++) {

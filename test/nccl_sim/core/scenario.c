@@ -284,7 +284,8 @@ struct ni_scn *ni_scn_parse(const char *text, const char *path, const char *cons
       ni_model_times(s, &s->comms[st->comm], &st->plans[k]);
       st->n_tasks += st->plans[k].n_tasks;
       for (int t = 0; t < st->plans[k].n_tasks; t++)
-        if (st->plans[k].tasks[t].n_ch > s->max_ch) s->max_ch = st->plans[k].tasks[t].n_ch;
+        if (st->plans[k].tasks[t].ch0 + st->plans[k].tasks[t].n_ch > s->max_ch)
+          s->max_ch = st->plans[k].tasks[t].ch0 + st->plans[k].tasks[t].n_ch;
     }
     if (st->n_tasks > s->max_tasks) s->max_tasks = st->n_tasks;
   }

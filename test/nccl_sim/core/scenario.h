@@ -44,7 +44,8 @@ struct ni_task {
   int shift;         /* P2P: peer = rank + shift (Send), rank - shift (Recv), modulo the communicator's size */
   int peer;          /* P2P: this peer instead, when >= 0 */
   int only_rank;     /* P2P with fixed ends: the rank that issues it; -1: all */
-  uint8_t ch0, n_ch, warps;
+  uint16_t ch0, n_ch; /* 256 channels at most */
+  uint8_t warps;
   bool collnet;      /* the descriptor says 0 channels */
   bool paired;       /* shares the device work, and so the stamps, of the task before it */
   /* planted; -1 and 0 mean none */

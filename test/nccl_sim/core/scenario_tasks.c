@@ -111,20 +111,20 @@ static void read_task(struct ni_parser_state *p, const struct ni_comm_decl *c, s
     if (a < 0) ni_bad(p, "proto=%s: accepted are LL LL128 SIMPLE", proto);
     t->proto = protos[a];
   }
-  t->n_ch = (uint8_t)ni_arg_num(p, "channels", 0, 1, 64);
-  t->ch0 = (uint8_t)ni_arg_num(p, "first", 0, 0, 63);
-  if (t->ch0 + t->n_ch > 64) ni_bad(p, "first + channels must not exceed 64");
+  t->n_ch = (uint16_t)ni_arg_num(p, "channels", 0, 1, NI_SIM_CHANNELS);
+  t->ch0 = (uint16_t)ni_arg_num(p, "first", 0, 0, NI_SIM_CHANNELS - 1);
+  if (t->ch0 + t->n_ch > NI_SIM_CHANNELS) ni_bad(p, "first + channels must not exceed 256, or 64 of NCCL");
   t->root = (int)ni_arg_num(p, "root", 0, 0, c->n_ranks - 1);
   const char *late = ni_arg_text(p, "late", NULL);
   if (late) {
     int ch;
     unsigned ms;
-    if (sscanf(late, "%d:%u", &ch, &ms) != 2 || ch < 0 || ch > 63 || ms > 600000)
+    if (sscanf(late, "%d:%u", &ch, &ms) != 2 || ch < 0 || ch >= NI_SIM_CHANNELS || ms > 600000)
       ni_bad(p, "late=%s: accepted is CHANNEL:MILLISECONDS", late);
     t->late_ch = ch;
     t->late_ms = ms;
   }
-  t->missing_ch = (int)ni_arg_num(p, "missing", -1, 0, 63);
+  t->missing_ch = (int)ni_arg_num(p, "missing", -1, 0, NI_SIM_CHANNELS - 1);
   const char *hang = ni_arg_text(p, "hang", NULL);
   if (hang) t->hang_rank = strcmp(hang, "all") == 0 ? -2 : (int)ni_arg_num(p, "hang", -1, 0, c->n_ranks - 1);
   t->lost_rank = (int)ni_arg_num(p, "lost", -1, 0, c->n_ranks - 1);
@@ -202,7 +202,7 @@ static void add_p2p(struct ni_parser_state *p, struct ni_step *st, int kind, int
   t->shift = shift;
   ni_model_defaults(p->scn, c, t);
   t->ch0 = (uint8_t)((first + t->ch0) % 64);
-  if (t->ch0 + t->n_ch > 64) t->ch0 = 0;
+  if (t->ch0 + t->n_ch > NI_SIM_CHANNELS) t->ch0 = 0;
 }
 
 /* A Send and its Recv, between two ranks. */

@@ -19,7 +19,7 @@ static const struct setting {
   const char *help;
 } table[] = {
 #define F(member) offsetof(struct ni_settings, member)
-    {"nccl", RELEASE, F(release), 23007, 0, 0, "release to simulate: 2.27, 2.28.3, 2.30 ..."},
+    {"nccl", RELEASE, F(release), 23007, 0, 0, "release to simulate: 2.27, 2.28.3, 2.30 ..., rccl-2.28, rccl-2.31"},
     {"interface", INTERFACE, F(interface), 0, 0, 7, "v1 to v7 instead of the newest both sides know"},
     {"seed", U64, F(seed), 1, 0, 1e18, "all random choices follow from it"},
     {"ranks", INT, F(ranks), 1, 1, 65536, "ranks of the job"},
@@ -115,7 +115,7 @@ bool ni_settings_set(struct ni_settings *s, const char *name, const char *value,
   *why = 0;
   if (t->type == RELEASE) {
     v = ni_core_release(value);
-    if (v == 0) snprintf(why, cap, "nccl=%s: accepted are 2.23 to 2.32, with a patch level or without", value);
+    if (v == 0) snprintf(why, cap, "nccl=%s: accepted are 2.23 to 2.32, with a patch level or without, rccl-2.28 and rccl-2.31", value);
   } else if (t->type == END_HOW) {
     v = ni_pick(value, ni_end_names, NI_END_COUNT);
     if (v < 0) snprintf(why, cap, "end=%s: accepted are finalize, exit, quick_exit, _exit, sigkill", value);

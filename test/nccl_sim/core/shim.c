@@ -8,6 +8,8 @@
  * request a number that looks right.
  */
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "core.h"
 #include "format/release.h"
@@ -38,18 +40,18 @@ static void log_line(enum ni_log_level level, unsigned long flags, const char *w
 
 static int init_v6(void **ctx, const struct ni_comm_ident *id) {
   const struct ni_prof_vtable_v6 *v = ni_core.vtable; /* v5 and v7 have the same init */
-  return v->init(ctx, id->hash, (int *)&ni_core.mask, id->name, id->n_nodes, id->n_ranks, id->rank, log_line);
+  return v->init(ctx, id->hash, (int *)ni_core.mask, id->name, id->n_nodes, id->n_ranks, id->rank, log_line);
 }
 
 static int init_v1(void **ctx, const struct ni_comm_ident *id) { /* v1 to v3: who it is comes with each operation */
   const struct ni_prof_vtable_v1 *v = ni_core.vtable;
   (void)id;
-  return v->init(ctx, (int *)&ni_core.mask);
+  return v->init(ctx, (int *)ni_core.mask);
 }
 
 static int init_v4(void **ctx, const struct ni_comm_ident *id) {
   const struct ni_prof_vtable_v4 *v = ni_core.vtable;
-  return v->init(ctx, (int *)&ni_core.mask, id->name, id->hash, id->n_nodes, id->n_ranks, id->rank, log_line);
+  return v->init(ctx, (int *)ni_core.mask, id->name, id->hash, id->n_nodes, id->n_ranks, id->rank, log_line);
 }
 
 static void start_v7(void *ctx, void **handle, struct ni_prof_descr_v7 *d) {
@@ -77,8 +79,26 @@ static size_t member_v6(uint64_t type) {
   }
 }
 
+/*
+ * RCCL's descriptor of a proxy operation goes on where NCCL's ends, and its other members are larger than NCCL's, too. What lies
+ * behind NCCL's is not there at all: who reads it ends by SIGSEGV.
+ */
+static struct ni_prof_descr_v6 *guarded(const struct ni_prof_descr_v7 *d) {
+  static _Thread_local char *page;
+  size_t bytes = offsetof(struct ni_prof_descr_v6, proxyOp.isSend) + sizeof d->proxyOp.isSend, size = (size_t)sysconf(_SC_PAGESIZE);
+  if (!page) {
+    page = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || mprotect(page + size, size, PROT_NONE)) ni_die(NI_SIM_FAILED, "no guard page for descriptors");
+  }
+  return memcpy(page + size - bytes, d, bytes);
+}
+
 static void start_v6(void *ctx, void **handle, struct ni_prof_descr_v7 *d) {
   const struct ni_prof_vtable_v6 *v = ni_core.vtable;
+  if (ni_core.rccl && d->type == NI_EV_PROXY_OP) {
+    v->startEvent(ctx, handle, guarded(d));
+    return;
+  }
   if (ni_core_native(ni_core.release, 6)) { /* no field of v6 lies elsewhere in v7 */
     v->startEvent(ctx, handle, (struct ni_prof_descr_v6 *)(void *)d);
     return;
@@ -267,7 +287,13 @@ static int with_kernel_ch(int mask) {
 void ni_core_ras(int mask) {
   mask = with_kernel_ch(mask);
   atomic_store_explicit(&ni_core.ras, mask + 1, memory_order_relaxed);
-  atomic_store_explicit(&ni_core.mask, mask, memory_order_relaxed);
+  atomic_store_explicit(ni_core.mask, mask, memory_order_relaxed);
+}
+
+/* Bits of the mask that no plugin may set, because in this library they are other events, or nobody's. */
+static void look_for_strange_bits(void) {
+  int strange = ni_core_mask() & ~(ni_core.interface >= 7 ? 0xffff : 0x7fff);
+  if (ni_core.rccl && strange) ni_die(NI_SIM_FAILED, "the plugin asks for events 0x%x through v%d, which are RCCL's own", strange, ni_core.interface);
 }
 
 int ni_core_init(void **ctx, const struct ni_comm_ident *id) {
@@ -277,11 +303,12 @@ int ni_core_init(void **ctx, const struct ni_comm_ident *id) {
   int rc = f->init(ctx, id);
   if (rc == 0) {
     ni_core.filled = true;
+    look_for_strange_bits();
     int clear = cleared_bits(), ras = atomic_load_explicit(&ni_core.ras, memory_order_relaxed);
-    if (clear) atomic_fetch_and_explicit(&ni_core.mask, ~clear, memory_order_relaxed);
+    if (clear) atomic_fetch_and_explicit(ni_core.mask, ~clear, memory_order_relaxed);
     int mask = ni_core_mask(), more = with_kernel_ch(mask);
-    if (more != mask) atomic_fetch_or_explicit(&ni_core.mask, NI_EV_KERNEL_CH, memory_order_relaxed);
-    if (ras) atomic_store_explicit(&ni_core.mask, ras - 1, memory_order_relaxed);
+    if (more != mask) atomic_fetch_or_explicit(ni_core.mask, NI_EV_KERNEL_CH, memory_order_relaxed);
+    if (ras) atomic_store_explicit(ni_core.mask, ras - 1, memory_order_relaxed);
   } else if (ni_core.release < 22800) {
     ni_sim_say("WARN init returned %d: profiling is off for the whole process", rc);
     ni_core.gone = true;
@@ -339,6 +366,18 @@ void ni_core_record(void *handle, enum ni_prof_state state, const union ni_prof_
   if (args && !(ni_core.interface == 4 && state == NI_ST_PROXY_OP_IN_PROGRESS)) a = *args;
   ((const struct ni_prof_vtable_v6 *)ni_core.vtable)
       ->recordEventState(handle, state, none && ni_core_native(ni_core.release, ni_core.interface) ? NULL : &a);
+}
+
+void ni_core_diag(void *handle) {
+  struct {
+    uint8_t kind, reserved;
+    uint16_t flags;
+    int64_t value, value2;
+  } args = {.kind = 3, .flags = 1, .value = 0x5a5a5a5a5a5a, .value2 = -1};
+  const struct ni_prof_vtable_v6 *v = ni_core.vtable;
+  if (!handle || !face() || !callable()) return;
+  counts.calls[NI_CALL_RECORD]++;
+  v->recordEventState(handle, (enum ni_prof_state)NI_ST_PROXY_DIAG_UPDATE, (void *)&args);
 }
 
 void ni_core_flush_counts(void) {

@@ -364,7 +364,7 @@ static void run_step(struct ni_rank *r, const struct ni_step *st) {
       if (mine) ni_sleep_ns(st->value);
       return;
     case NI_DO_MASK:
-      if (mine || ni_run.scn->set.procs) atomic_store_explicit(&ni_core.mask, (int)st->value, memory_order_relaxed);
+      if (mine || ni_run.scn->set.procs) atomic_store_explicit(ni_core.mask, (int)st->value, memory_order_relaxed);
       return;
     case NI_DO_RAS:
       if (mine || ni_run.scn->set.procs) ni_core_ras((int)st->value);

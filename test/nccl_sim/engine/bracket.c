@@ -153,7 +153,10 @@ static void start_task(struct ni_work *w, void *group, void *api) {
   }
   if (t->kind != NI_TASK_COLL && w->peer == c->id.rank && ni_core_self_silent(ni_core.release)) {
     uint32_t channels = ni_core_p2p_channels(ni_core.release, ni_core.interface) ? (uint32_t)t->n_ch : 0;
-    atomic_fetch_or_explicit(&c->ahead, ni_apart_of_self(ni_core.release, channels), memory_order_relaxed);
+    /* RCCL: over more than two nodes parts lie on channels that are not known here. */
+    bool anywhere = ni_core.rccl && c->id.n_nodes > 2 && channels != 1;
+    uint64_t on = anywhere ? NI_APART_ALL : ni_apart_of_self(ni_core.release, channels);
+    atomic_fetch_or_explicit(&c->ahead, on, memory_order_relaxed);
   }
   w->apart = atomic_load_explicit(&c->ahead, memory_order_relaxed) != 0;
   w->called = ni_core.interface != 0;

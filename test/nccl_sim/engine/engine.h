@@ -157,13 +157,13 @@ struct ni_crank { /* one communicator on one rank */
   int n_stuck;              /* of outstanding: works of which nothing will come any more; under lock */
   _Atomic int drop;         /* 1: P is to throw away what is queued; 2: done. seq_cst, once a life */
   /* Works counted on each channel, by NCCL and by the device: classic ones and symmetric ones. Under lock. */
-  uint64_t counted[2][64], device_counted[2][64];
-  struct ni_ring *rings[2][64];
+  uint64_t counted[2][NI_SIM_CHANNELS], device_counted[2][NI_SIM_CHANNELS];
+  struct ni_ring *rings[2][NI_SIM_CHANNELS];
   /* P's */
   struct ni_kernel *gpu_head, *gpu_tail;
   uint64_t stream_free_ns;
-  struct ni_chain chains[3][64]; /* collectives and sends; receives; symmetric kernels, from 2.31 on */
-  uint64_t active[3];
+  struct ni_chain chains[3][NI_SIM_CHANNELS]; /* collectives and sends; receives; symmetric kernels, from 2.31 on */
+  uint64_t active[3][NI_SIM_CHANNELS / 64]; /* bits */
   struct ni_work *shadow; /* works without nodes, done when their kernel is */
   bool running; /* in the proxy's run list */
   /* truth.c */

@@ -42,14 +42,14 @@ static struct ni_proxy *new_proxy(void *ctx, uint64_t seed) {
 /* Of a new life of a communicator; with `behind` the device is ahead from its first work on. */
 static void new_counters(struct ni_crank *c) {
   for (int kind = 0; kind < 2; kind++)
-    for (int ch = 0; ch < 64; ch++) {
+    for (int ch = 0; ch < NI_SIM_CHANNELS; ch++) {
       c->counted[kind][ch] = 0;
       c->device_counted[kind][ch] = kind == 0 ? (uint64_t)ni_run.scn->set.behind : 0;
       free(c->rings[kind][ch]);
       c->rings[kind][ch] = NULL;
     }
   for (int dir = 0; dir < 3; dir++)
-    for (int ch = 0; ch < 64; ch++) c->chains[dir][ch].no_phases = false;
+    for (int ch = 0; ch < NI_SIM_CHANNELS; ch++) c->chains[dir][ch].no_phases = false;
   c->drop = 0;
 }
 
@@ -147,7 +147,7 @@ static void new_crank(struct ni_rank *r, int comm, int comm_rank) {
   c->decl = d;
   c->comm = comm;
   c->owner = r;
-  c->id = (struct ni_comm_ident){d->label, 0, d->n_nodes, d->n_ranks, comm_rank};
+  c->id = (struct ni_comm_ident){d->label || !ni_core.rccl ? d->label : "unknown", 0, d->n_nodes, d->n_ranks, comm_rank};
   c->meet = ni_run.meets[comm];
   pthread_mutex_init(&c->lock, NULL);
   pthread_cond_init(&c->room, NULL);
@@ -188,7 +188,7 @@ void ni_run_prepare(const struct ni_scn *s, const char *scenario) {
     pthread_mutex_init(&r->h_lock, NULL);
     pthread_cond_init(&r->h_cond, NULL);
     ni_gpu_clock_set(&r->clock, now, ni_run.unix_minus_mono, ni_mix(s->set.seed + 99, (uint64_t)r->rank),
-                     s->set.gpu_offset_us, s->set.gpu_drift_ppm);
+                     s->set.gpu_offset_us, s->set.gpu_drift_ppm, ni_core.rccl ? NI_RCCL_TICK_NS : 1);
     for (int k = 0; k < s->n_comms; k++)
       for (int m = 0; m < s->comms[k].live; m++)
         if (s->comms[k].ranks[m] == r->rank) new_crank(r, k, m);

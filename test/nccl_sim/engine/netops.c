@@ -112,6 +112,7 @@ static void record_op(struct ni_netop *o, enum ni_prof_state stage) {
 /* One pass over one operation; true when it is finished. */
 static bool advance(struct ni_proxy *p, struct ni_netop *o) {
   bool steps = ni_wants_proxy_step(o->mask);
+  if (ni_core_has_diag(o->mask)) ni_core_diag(o->handle);
   if (o->phase == 0) {
     record_op(o, o->send ? NI_ST_PROXY_OP_SEND_POSTED : NI_ST_PROXY_OP_RECV_POSTED);
     o->phase = 1;

@@ -235,7 +235,7 @@ static void read_freed(struct ni_node *n) {
 
 void ni_poll_drop(struct ni_crank *c) {
   for (int dir = 0; dir < 3; dir++) {
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < NI_SIM_CHANNELS; i++) {
       struct ni_chain *ch = &c->chains[dir][i];
       for (struct ni_node *n = ch->head, *next; n; n = next) {
         next = n->next;
@@ -248,6 +248,6 @@ void ni_poll_drop(struct ni_crank *c) {
       }
       ch->head = ch->tail = NULL;
     }
-    c->active[dir] = 0;
+    memset(c->active[dir], 0, sizeof c->active[dir]);
   }
 }

@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 
 #include "engine.h"
+#include "format/apart.h"
 #include "truth.h"
 
 enum { APPEND_BATCH = 16, APPEND_EVERY = 8 };
@@ -67,7 +68,7 @@ static void append_work(struct ni_proxy *p, struct ni_work *w) {
     if (ch->tail) ch->tail->next = &w->nodes[i];
     else ch->head = &w->nodes[i];
     ch->tail = &w->nodes[i];
-    c->active[dir] |= 1ull << w->nodes[i].ch;
+    c->active[dir][w->nodes[i].ch / 64] |= 1ull << w->nodes[i].ch % 64;
   }
   if (!ni_core_new(ni_core.release)) {
     ni_netops_append(p, w);
@@ -114,7 +115,7 @@ static void start_node(struct ni_chain *ch, struct ni_node *n, uint64_t at) {
   struct ni_work *w = n->work;
   ni_truth_lock(w->c);
   n->state = NI_NODE_STARTED;
-  n->anothers = w->apart && (atomic_load_explicit(&w->c->ahead, memory_order_relaxed) >> n->ch & 1);
+  n->anothers = w->apart && ni_apart_has(atomic_load_explicit(&w->c->ahead, memory_order_relaxed), n->ch);
   unsigned lag = n->anothers ? 1 : (unsigned)ni_run.scn->set.behind;
   ch->stamps[ch->n_stamped % 64].start = ni_stamp_start(n, at);
   n->start_stamp = ch->stamps[(ch->n_stamped - (lag <= ch->n_stamped ? lag : 0)) % 64].start;
@@ -199,13 +200,15 @@ static bool poll_crank(struct ni_proxy *p, struct ni_crank *c, uint64_t now, uin
   for (int dir = 0; dir < 3; dir++) {
     /* Channels in a different order each pass: nothing may rest on it. */
     unsigned turn = ni_rand(&p->rng) & 63;
-    uint64_t mask = c->active[dir];
-    mask = turn ? mask >> turn | mask << (64 - turn) : mask;
-    for (; mask; mask &= mask - 1) {
-      unsigned ch = ((unsigned)__builtin_ctzll(mask) + turn) & 63;
-      moved |=
-          (ni_core_new(ni_core.release) ? ni_poll_chain : poll_head)(c, &c->chains[dir][ch], now, next_ns);
-      if (!c->chains[dir][ch].head) c->active[dir] &= ~(1ull << ch);
+    for (unsigned word = 0; word < NI_SIM_CHANNELS / 64; word++) {
+      uint64_t mask = c->active[dir][word];
+      mask = turn ? mask >> turn | mask << (64 - turn) : mask;
+      for (; mask; mask &= mask - 1) {
+        unsigned bit = ((unsigned)__builtin_ctzll(mask) + turn) & 63;
+        struct ni_chain *ch = &c->chains[dir][64 * word + bit];
+        moved |= (ni_core_new(ni_core.release) ? ni_poll_chain : poll_head)(c, ch, now, next_ns);
+        if (!ch->head) c->active[dir][word] &= ~(1ull << bit);
+      }
     }
   }
   /* Works nobody polls end with their kernel. */
@@ -224,6 +227,13 @@ static bool poll_crank(struct ni_proxy *p, struct ni_crank *c, uint64_t now, uin
   }
   c->shadow = keep;
   return moved;
+}
+
+static bool any_active(const struct ni_crank *c) {
+  for (int dir = 0; dir < 3; dir++)
+    for (int word = 0; word < NI_SIM_CHANNELS / 64; word++)
+      if (c->active[dir][word]) return true;
+  return false;
 }
 
 static void back_off(uint64_t now, uint64_t next_ns) {
@@ -258,7 +268,7 @@ static bool pass(struct ni_proxy *p, uint64_t now, uint64_t *next_ns) {
       ni_poll_drop(c);
       c->drop = 2;
     }
-    if (!c->gpu_head && !c->active[0] && !c->active[1] && !c->active[2] && !c->shadow) {
+    if (!c->gpu_head && !any_active(c) && !c->shadow) {
       c->running = false;
       p->run[i--] = p->run[--p->n_run];
     }

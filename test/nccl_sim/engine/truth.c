@@ -8,7 +8,7 @@
 
 #include "test/nccl_sim/core/settings.h"
 
-enum { KEEP = 64 * 1024, LINE = 8192, CALL_LINE = 1024 };
+enum { KEEP = 64 * 1024, LINE = 20480, CALL_LINE = 1024 };
 
 struct ni_truth_buf {
   pthread_mutex_t lock;
@@ -55,9 +55,9 @@ void ni_truth_process(const char *host, uint64_t seed, int mask_steps) {
   if (fd < 0) return;
   char line[LINE], esc[512];
   int n = snprintf(line, sizeof line,
-                   "{\"t\":\"proc\",\"pid\":%d,\"host\":\"%s\",\"scenario\":\"%s\",\"seed\":%llu,\"nccl\":%d,"
+                   "{\"t\":\"proc\",\"pid\":%d,\"host\":\"%s\",\"scenario\":\"%s\",\"seed\":%llu,\"nccl\":%d,\"rccl\":%d,"
                    "\"mask_steps\":%d,\"start_ns\":%llu,\"env\":{",
-                   getpid(), host, ni_run.scenario, (unsigned long long)seed, ni_core.release, mask_steps,
+                   getpid(), host, ni_run.scenario, (unsigned long long)seed, ni_core.release, ni_core.rccl, mask_steps,
                    (unsigned long long)ni_unix_now());
   const char *comma = "";
   for (char **e = environ; *e && n < LINE - 600; e++)
@@ -76,12 +76,13 @@ void ni_truth_process(const char *host, uint64_t seed, int mask_steps) {
 void ni_truth_comm_line(const struct ni_comm_ident *id) {
   if (fd < 0) return;
   char line[LINE], esc[1024];
-  escape(esc, sizeof esc, id->name);
+  bool named = id->name && !(ni_core.rccl && strcmp(id->name, "unknown") == 0);
+  escape(esc, sizeof esc, named ? id->name : NULL);
   int n = snprintf(line, sizeof line,
                    "{\"t\":\"comm\",\"pid\":%d,\"hash\":\"0x%llx\",\"rank\":%d,\"n_ranks\":%d,\"nnodes\":%d,"
                    "\"interface\":%d,\"named\":%d,\"name\":\"%s\"}\n",
                    getpid(), (unsigned long long)id->hash, id->rank, id->n_ranks, id->n_nodes, ni_core.interface,
-                   id->name != NULL, esc);
+                   named, esc);
   put(line, (size_t)n);
 }
 
@@ -144,10 +145,11 @@ static void sum_phases(struct ni_truth_op *o, const struct ni_work *w, uint64_t 
   o->phases_known = w->n_nodes > 0 && w->task->symmetric && ni_core.interface >= 7;
   for (int i = 0; i < w->n_nodes; i++) {
     const struct ni_node *n = &w->nodes[i];
+    uint64_t open_ns = ni_core_stamp_ns(n->open_stamp), close_ns = ni_core_stamp_ns(n->close_stamp);
     o->phased |= n->phases != 0;
     o->phases_known &= n->phases == 1 && n->start_stamp && n->stop_stamp > n->start_stamp;
-    if (n->open_stamp > open) open = n->open_stamp;
-    if (n->close_stamp > close) close = n->close_stamp;
+    if (open_ns > open) open = open_ns;
+    if (close_ns > close) close = close_ns;
   }
   if (!o->phases_known) return;
   o->initial_ns = open - first;
@@ -208,13 +210,14 @@ static void emit(struct ni_truth_buf *b, const struct ni_work *w, enum ni_outcom
   for (int i = 0; i < in->n_nodes; i++) {
     const struct ni_node *n = &in->nodes[i];
     if (n->ghost) continue;
-    o.channels[o.n_channels++] = (struct ni_truth_channel){n->ch, n->start_stamp, n->stop_stamp};
+    uint64_t start_ns = ni_core_stamp_ns(n->start_stamp), stop_ns = ni_core_stamp_ns(n->stop_stamp);
+    o.channels[o.n_channels++] = (struct ni_truth_channel){n->ch, start_ns, stop_ns};
     o.shifted |= new && n->anothers;
     if (n->anothers && !new) continue;
     sound++;
     if (n->state == NI_NODE_POSTED) continue;
-    if (first == 0 || n->start_stamp < first) first = n->start_stamp;
-    if (n->state == NI_NODE_DONE && n->stop_stamp > last) last = n->stop_stamp;
+    if (first == 0 || start_ns < first) first = start_ns;
+    if (n->state == NI_NODE_DONE && stop_ns > last) last = stop_ns;
   }
   o.exec_ns = last > first ? last - first : 0;
   sum_phases(&o, in, first, last);

@@ -31,7 +31,7 @@ struct ni_truth_op { /* one line; strings are not NULL */
   const char *func, *dtype, *algo, *proto, *timing, *stamps;
   enum ni_outcome out;
   unsigned late_ms;
-  struct ni_truth_channel channels[64];
+  struct ni_truth_channel channels[NI_SIM_CHANNELS];
 };
 
 struct ni_truth_called { /* a collective of which the plugin is shown the API call ("api") or copies ("ce"), never a Coll */

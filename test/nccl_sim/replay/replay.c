@@ -220,7 +220,7 @@ static void emit(int event) {
       .proto = coll ? e->d.coll.proto : "", .timing = in->sound ? "kernel_gpu" : "collective_cpu", .stamps = play.late_stamps ? "overrun" : "good",
       .call = p->call, .out = in->channels == in->done ? NI_OUT_DONE : NI_OUT_OPEN};
   tell_new(&o, event, head);
-  for (int i = 0; i < play.r.n_events && o.n_channels < 64; i++)
+  for (int i = 0; i < play.r.n_events && o.n_channels < NI_SIM_CHANNELS; i++)
     if (play.r.events[i].parent == head && play.r.events[i].d.type == NI_EV_KERNEL_CH)
       o.channels[o.n_channels++] = (struct ni_truth_channel){
           play.r.events[i].d.kernelCh.channelId, play.played[i].start_stamp, play.played[i].stop_stamp};
@@ -304,7 +304,7 @@ int ni_replay_main(const char *path, const struct ni_options *o) {
     if (!ni_settings_set(&set, name, value, why, sizeof why) || *why)
       ni_die(NI_SIM_USAGE, "--set %s: %s", o->sets[i], *why ? why : "no such setting");
   }
-  ni_core.release = set.release;
+  ni_core_become(set.release);
   ni_core.want_interface = set.interface;
   ni_core.poison = (enum ni_poison)set.poison;
   play.late_stamps = set.overrun;
@@ -330,7 +330,7 @@ int ni_replay_main(const char *path, const struct ni_options *o) {
   char release[40];
   if (!o->quiet)
     printf("replayed %d calls of %d events, %d communicators, %d threads, NCCL %s v%d\n", play.r.n_calls,
-           play.r.n_events, play.r.n_comms, play.r.n_threads, ni_release_text(set.release, release),
-           set.interface ? set.interface : ni_core_newest(set.release));
+           play.r.n_events, play.r.n_comms, play.r.n_threads, ni_release_text(ni_core.release, release),
+           set.interface ? set.interface : ni_core_newest(ni_core.release));
   return 0;
 }

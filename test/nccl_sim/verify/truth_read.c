@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "format/library.h"
 #include "format/timing.h"
 #include "test/nccl_sim/core/core.h"
 #include "test/nccl_sim/core/json_scan.h"
@@ -17,6 +18,7 @@ static void read_proc(struct ni_true *t, const char *line) {
   struct ni_true_proc *p = NI_ADD(t->procs, t->n_procs);
   p->pid = ni_scan_int(line, "pid", 0);
   p->nccl = ni_scan_int(line, "nccl", 0);
+  p->most_channels = ni_most_channels(ni_scan_int(line, "rccl", 0) ? NI_LIBRARY_RCCL : NI_LIBRARY_NCCL);
   p->mask_steps = ni_scan_int(line, "mask_steps", 0);
   ni_scan_text(line, "host", p->host, sizeof p->host);
   p->interval_us = env_num(line, "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", 1000000);
@@ -195,7 +197,8 @@ bool ni_true_want_unknown(const struct ni_true *t, const struct ni_true_op *op) 
   if (p->mask_steps) return true;
   const struct ni_true_comm *c = ni_true_comm(t, op->pid, op->hash, op->rank);
   if (c && c->interface <= 3) return c->interface == 3; /* a bound is all that v3 has; v1 and v2 have no channels */
-  if (!op->p2p || op->desc_nch > 64) return op->desc_nch == 0 || op->desc_nch > 64;
+  int said = op->desc_nch & 255; /* 256 comes as 0 */
+  if (!op->p2p || said > p->most_channels) return said == 0 || said > p->most_channels;
   return c && !ni_core_p2p_channels(p->nccl, c->interface);
 }
 

@@ -44,6 +44,7 @@ struct ni_true_comm {
 
 struct ni_true_proc {
   int pid, nccl;
+  int most_channels; /* that a descriptor may say and be believed */
   int mask_steps;
   char host[128];
   enum ni_end how;

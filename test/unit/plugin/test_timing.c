@@ -250,7 +250,7 @@ static void ticks_become_ns(void **state) {
 static int measured_rate(struct ni_gpu_rate *r, uint64_t per_100) {
   struct ni_gpu_stamps st = {1000, 2000, 5000, 6000};
   int agrees = 0;
-  for (int i = 0; i < 300 && !agrees; i++) {
+  for (int i = 0; i < 3000 && !agrees; i++) {
     st.done_arrival_ns += 1000000;
     st.stop_ns += 10000 * per_100;
     agrees = ni_gpu_rate_check(r, &st);
@@ -268,7 +268,7 @@ static void a_wrong_rate_shows(void **state) {
   assert_int_equal(ni_gpu_rate_check(&none, &first), 0); /* nothing to measure from */
   assert_int_equal(measured_rate(&ticks, 100), -1);      /* one that is set right: the old answer until it is measured again */
   ticks = (struct ni_gpu_rate){.agrees = -1};
-  for (int i = 0; i < 250; i++) {
+  for (int i = 0; i < 2500; i++) {
     first.done_arrival_ns += 1000000;
     first.stop_ns += 1000000;
     (void)ni_gpu_rate_check(&ticks, &first);

@@ -198,7 +198,7 @@ static void bandwidth_is_what_the_model_says(void **state) {
 static void gpu_clock_steps_offset_drift(void **state) {
   (void)state;
   struct ni_gpu_clock c;
-  ni_gpu_clock_set(&c, 1000000000, 500, 0, 10, 50); /* +10 us, 50 ppm */
+  ni_gpu_clock_set(&c, 1000000000, 500, 0, 10, 50, 1); /* +10 us, 50 ppm */
   assert_int_equal(ni_gpu_stamp(&c, 1000000000) % 32, 0);
   assert_int_equal(ni_gpu_stamp(&c, 1000000000), (1000000000 + 500 + 10000) & ~31);
   assert_int_equal(ni_gpu_stamp(&c, 2000000000), (2000000000u + 500 + 10000 + 50000) & ~31u);

@@ -79,7 +79,7 @@ static void *core(int release, int interface) {
                    : interface == 6 ? (const void *)&v6
                                     : (const void *)&v7;
   ni_core.filled = ni_core.gone = false;
-  ni_core.mask = 0;
+  atomic_store(ni_core.mask, 0);
   struct ni_comm_ident id = {"tp0", 0x1122334455667788, 2, 16, 5};
   void *ctx = NULL;
   assert_int_equal(ni_core_init(&ctx, &id), 0);
@@ -255,7 +255,7 @@ static void ras_writes_again_after_each_init(void **state) {
   core(23102, 7);
   ni_core_ras(0x8002);
   assert_int_equal(ni_core_mask(), 0x8042); /* phases hang on KernelCh */
-  atomic_store(&ni_core.mask, 0x46);        /* the plugin's own write wins until the next init */
+  atomic_store(ni_core.mask, 0x46);        /* the plugin's own write wins until the next init */
   assert_int_equal(ni_core_mask(), 0x46);
   core(23102, 7);
   assert_int_equal(ni_core_mask(), 0x8042);

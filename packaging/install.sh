@@ -33,6 +33,11 @@ put() { # MODE FILE FOLDER [NAME]
   mv -f "$DESTDIR$to.new" "$DESTDIR$to"
   put+=("$to")
 }
+second_name() { # NAME FILE: a link in LIBDIR to a file beside it
+  ln -s "$2" "$DESTDIR$LIBDIR/$1.new"
+  mv -fT "$DESTDIR$LIBDIR/$1.new" "$DESTDIR$LIBDIR/$1"
+  put+=("$LIBDIR/$1")
+}
 tree() { # FOLDER TO: all in it; what runs stays so
   local f mode
   [ -d "$1" ] || return 0
@@ -46,6 +51,7 @@ tree() { # FOLDER TO: all in it; what runs stays so
 everything() {
   local p f
   put 755 "$BUILD/$so" "$LIBDIR"
+  second_name librccl-profiler-inspector.so $so # RCCL looks for `inspector` by this name
   for p in $PROGRAMS; do put 755 "$p" "$BINDIR"; done
   for f in ${PRIVATE_LIBS:-}; do put 644 "$f" "$PREFIX/lib/nccl-inspector"; done
   for f in "$BUILD"/man/*.[17]; do put 644 "$f" "$MANDIR/man${f##*.}"; done

@@ -42,11 +42,15 @@ live=
 } | LC_ALL=C sort >"$TMP/expected"
 (cd "$root/opt/ni" && find . -type f | sed 's|^\./||' | LC_ALL=C sort) >"$TMP/there"
 same "other files than expected" "$TMP/expected" "$TMP/there"
-[ -z "$(find "$root" -perm /022)" ] || fail "others may write: $(find "$root" -perm /022 | head -n 3)"
+[ -z "$(find "$root" ! -type l -perm /022)" ] || fail "others may write: $(find "$root" -perm /022 | head -n 3)"
 pc=$root/opt/ni/lib/pkgconfig/nccl-inspector.pc
 [ "$(sed -n 's/^Version: //p' "$pc")" = "$(sed -n 's/^NI_VERSION := //p' scripts/version.mk)" ] || fail "the version in $(cat "$pc")"
 grep -qx 'NCCL_PROFILER_PLUGIN=${libdir}/libnccl-profiler-inspector.so' "$pc" || fail "what NCCL is to load is not in $(cat "$pc")"
 [ -z "$live" ] || grep -q '^ExecStart=/opt/ni/bin/nccl-inspector agent' "$root/opt/ni/lib/systemd/system/nccl-inspector-agent.service" || fail "the agent's unit"
+
+# RCCL looks for `inspector` under another name.
+second=$root/opt/ni/lib/librccl-profiler-inspector.so
+[ "$(readlink "$second")" = libnccl-profiler-inspector.so ] && [ -s "$second" ] || fail "the second name is no link to the first"
 
 # Used from there, from another folder, and by the short name of NCCL.
 sim=$root/opt/ni/bin/nccl-sim
@@ -142,5 +146,6 @@ same "a second make uninstall" "$TMP/before" "$TMP/after"
 
 # For a package: no list, and a library folder of its own.
 mk install PREFIX=/usr LIBDIR=/usr/lib/x MANIFEST=no DESTDIR="$TMP/package" >"$TMP/out" 2>&1 || fail "make install MANIFEST=no"
+[ -e "$TMP/package/usr/lib/x/librccl-profiler-inspector.so" ] || fail "MANIFEST=no: no second name"
 [ ! -e "$TMP/package/usr/share/nccl-inspector/installed" ] && [ -e "$TMP/package/usr/lib/x/libnccl-profiler-inspector.so" ] || fail "MANIFEST=no LIBDIR="
 finish "$(wc -l <"$TMP/expected") files came and went; shells: bash$shells; readers of man pages:$readers"

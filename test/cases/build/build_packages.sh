@@ -36,6 +36,8 @@ for f in ./usr/bin/nccl-inspector ./usr/bin/nccl-sim "./usr/lib/$arch-linux-gnu/
   ./usr/share/man/man7/nccl-inspector.7.gz ./usr/share/zsh/site-functions/_nccl-inspector; do
   grep -qxF "$f" "$TMP/list" || fail "the .deb has no $f"
 done
+dpkg-deb -c "$main" | grep "^l.* ./usr/lib/$arch-linux-gnu/librccl-profiler-inspector.so -> libnccl-profiler-inspector.so$" >/dev/null ||
+  fail "the .deb has no second name of the library"
 dpkg-deb -c "$live" | grep ' ./lib/systemd/system/nccl-inspector-agent.service$' >/dev/null || fail "nccl-inspector-live has no unit"
 both=$({ dpkg-deb -c "$main"; dpkg-deb -c "$live"; } | awk '$1 ~ /^-/ {print $6}' | sort | uniq -d)
 [ -z "$both" ] || fail "both packages have $both"
@@ -81,6 +83,7 @@ if "$TMP/venv/bin/pip" install -q --disable-pip-version-check --no-index --no-de
   [ "$("$TMP/venv/bin/nccl-sim" --list-scenarios | wc -l)" = "$(ls test/scenarios/*.scn | wc -l)" ] || fail "the wheel's nccl-sim finds no scenarios"
   (cd "$TMP" && venv/bin/python -c 'import nccl_inspector as n, os; p = n.env("logs")["NCCL_PROFILER_PLUGIN"]; assert "/nccl_inspector/lib/" in p and os.path.isfile(p), p') ||
     fail "Python does not find the wheel's library"
+  cmp "$TMP"/venv/lib/python3*/site-packages/nccl_inspector/lib/lib{nccl,rccl}-profiler-inspector.so || fail "the wheel has no second name of the library"
   "$TMP/venv/bin/pip" uninstall -q -y nccl-inspector >"$TMP/log" 2>&1 || fail "pip uninstall"
   in_venv | diff "$TMP/before" - || fail "the wheel leaves something behind"
 else
@@ -95,6 +98,7 @@ if command -v rpmbuild >/dev/null; then
     packaging/rpm.sh "$TMP/$n" "$version" "$arch" "$TMP/out/$n" || fail "rpm.sh"
   done
   rpm=$(ls "$TMP"/out/1/*.rpm)
+  rpm -qpl "$rpm" | grep '/librccl-profiler-inspector.so$' >/dev/null || fail "the .rpm has no second name of the library"
   rpm -qp --requires "$rpm" | grep -E 'simdjson|isal' && fail "the .rpm asks for its own libraries"
   rpm -qp --requires "$rpm" | grep -xF 'libz.so.1()(64bit)' >/dev/null || fail "the .rpm does not say that it needs zlib"
 fi

@@ -6,6 +6,8 @@ import re
 import subprocess
 import time
 
+import box
+
 EXIT = {"hang": 3, "not_yet": 0, "no_hang": 0, "cannot_tell": 2, "dead": 4, "ended": 0, "no_data": 1}
 BEGINS = [
     ("HANG (certain)", "hang"),
@@ -50,11 +52,12 @@ class Answer:
         self.said = said[0] if said else "no_data"
         self.answer = (self.d.get("answer") or self.said).replace("_certain", "").replace("_likely", "")
         cause = self.d.get("cause") if "cause" in self.d else self.first_wait()
-        self.comm = self.func = self.sn = None
+        self.comm = self.func = self.sn = self.hash = None
         self.ranks, self.text = set(), ""
         if cause:
             op = cause.get("operation") or {}
-            self.comm, self.func, self.sn = cause.get("comm_name"), op.get("func"), op.get("sn")
+            self.comm, self.hash = cause.get("comm_name"), int(cause.get("hash") or "0", 16)
+            self.func, self.sn = op.get("func"), op.get("sn")
             self.ranks = {r["global_rank"] for r in cause.get("ranks", [])}
             self.text = cause.get("text", "")
 
@@ -103,7 +106,10 @@ def same_name(comm, asked):
 
 
 def same_operation(case, a, cause):
-    if not same_name(a.comm, cause.comm):
+    named = same_name(a.comm, cause.comm)
+    if box.unnamed() and a.comm is None:  # no communicator has a name there
+        named = any(c.hash == a.hash for n, c in case.job.sim.comms.items() if same_name(n, cause.comm))
+    if not named:
         return False
     if case.source == "dumps":
         func = TORCH.get(re.split(r"[ :]", a.func or "")[0], a.func)

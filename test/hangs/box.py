@@ -102,6 +102,16 @@ SLOT_PACK = struct.Struct(
 )  # one operation, from OP_STATE to OP_ORIGIN in the order of the table above
 
 
+def rccl():
+    """NI_JOB_LIBRARY=rccl: logs and boxes as of AMD's RCCL: its name and ticks of 10 ns."""
+    return os.environ.get("NI_JOB_LIBRARY", "").startswith("rccl")
+
+
+def unnamed():
+    """NI_JOB_LIBRARY=rccl-unnamed: no communicator has a name besides, as in jobs that give none."""
+    return os.environ.get("NI_JOB_LIBRARY") == "rccl-unnamed"
+
+
 def field_names():
     text = open(os.path.join(ROOT, "include", "ni_box.h"), encoding="utf-8").read()
     return ["%s_%s" % pair for pair in re.findall(r"^  X\((\w+), (\w+),", text, re.M)]
@@ -176,8 +186,8 @@ class Box:
         put("COMM_RANK", c["rank"], 4)
         put("COMM_N_RANKS", c["n_ranks"], 4)
         put("COMM_N_NODES", c["nodes"], 4)
-        put("COMM_HAS_NAME", 1, 1)
-        name = c["name"].encode()
+        put("COMM_HAS_NAME", not unnamed(), 1)
+        name = b"" if unnamed() else c["name"].encode()
         b[base + 38 : base + 38 + len(name)] = name
         put("COMM_INIT_NS", c["init_ns"])
         put("COMM_INIT_TICKS", c["init"])
@@ -225,7 +235,7 @@ class Box:
         )
 
     def put_header(self, b, data, pages, session_page, map_page):
-        size = OLD_HEADER if self.old else NEW_HEADER
+        size = OLD_HEADER if self.old else NEW_HEADER + 16 * rccl()
         clock = (1 << 40, self.ticks, self.ticks, self.unix)
         HEAD.pack_into(
             b,
@@ -309,6 +319,7 @@ class Box:
             self.longest_operation,
             self.longest_gap,
         )
+        tail += struct.pack("<4I", 1, 100000, 1, 0) * rccl()
         b[HEAD.size + 1024 : size] = tail[: size - HEAD.size - 1024]
 
     def write(self, folder, code, copied=None):

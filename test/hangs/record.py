@@ -80,6 +80,7 @@ class Look:
         self.interval, self.old_nccl, self.old_box = interval, old_nccl, old_box
         self.nccl = nccl or ((22703, "v4") if old_nccl else (23007, "v6"))
         self.old_plugin = old_plugin
+        self.rccl = box.rccl()
         self.phase = {r.number: job.random.randrange(interval) for r in job.sim.ranks}
         self.begun = begun
         self.default = Clock(base)
@@ -177,6 +178,7 @@ class Look:
                     "world_size": n,
                     "env": env,
                     "nccl_version": self.nccl[0],
+                    **({"library": "rccl", "gpu_clock_khz": 100000} if self.rccl else {}),
                     "interface": self.nccl[1],
                     "settings": settings,
                     "blackbox": self.box_name(r),
@@ -190,9 +192,9 @@ class Look:
             comm = self.job.sim.comms[name]
             if begin > self.until(r):
                 continue
-            header = '{"id":"0x%x","comm_name":"%s","rank":%d,"n_ranks":%d,"nnodes":%d}' % (
+            header = '{"id":"0x%x",%s"rank":%d,"n_ranks":%d,"nnodes":%d}' % (
                 comm.hash,
-                name,
+                "" if box.unnamed() else '"comm_name":"%s",' % name,
                 comm.place[r.number],
                 len(comm.members),
                 self.nodes(comm),
@@ -214,10 +216,10 @@ class Look:
         say(
             begin,
             header,
-            '"comm":{"name":"%s","hash":"0x%x","rank":%d,"n_ranks":%d,"nnodes":%d,"gpu_index":null,'
+            '"comm":{"name":%s,"hash":"0x%x","rank":%d,"n_ranks":%d,"nnodes":%d,"gpu_index":null,'
             '"gpu_uuid":null,'
             '"gpu_pci":null,"init_ns":%d}'
-            % (comm.name, comm.hash, comm.place[r.number], len(comm.members), self.nodes(comm), unix(begin)),
+            % ("null" if box.unnamed() else '"%s"' % comm.name, comm.hash, comm.place[r.number], len(comm.members), self.nodes(comm), unix(begin)),
         )
         written, last_stats = [0, 0], None
         ops = self.ops(r, comm.name)
@@ -342,6 +344,7 @@ class Look:
         sizes = '"nccl_tests_size_bytes":%d' % (
             o.bytes * (1 if o.p2p or o.func == "AllReduce" else len(comm.members))
         )
+        run = run // 10 * 10 or 10 if self.rccl else run  # ticks of 10 ns
         head = (
             '"p2p":"%s","p2p_sn":%d,"p2p_peer":%d' % (o.func, o.sn, o.peer)
             if o.p2p

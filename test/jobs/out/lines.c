@@ -35,7 +35,17 @@ struct nj_lines {
   const struct nj_job *job;
   struct file *file; /* of each rank */
   uint64_t records;
+  bool rccl, unnamed;
 };
+
+/* NI_JOB_LIBRARY=rccl: as of AMD's RCCL: its name and ticks of 10 ns; rccl-unnamed: and no communicator has a name. */
+static bool is_library(const char *word) {
+  const char *library = getenv("NI_JOB_LIBRARY");
+  return library && strncmp(library, word, strlen(word)) == 0;
+}
+
+/* A kernel's time in the ticks of its GPU's clock. */
+static int64_t in_ticks(const struct nj_lines *l, int64_t ns) { return l->rccl && ns >= 10 ? ns / 10 * 10 : ns; }
 
 const char *nj_host_name(int host, char out[16]) {
   snprintf(out, 16, "node-%d", host);
@@ -97,7 +107,7 @@ static void make_heads(const struct nj_job *job, int rank, struct file *f) {
   for (int i = 0; i < r->n_comms; i++) {
     const struct nj_comm *c = &job->comm[r->comm[i]];
     char name[80] = "";
-    if (*c->name) snprintf(name, sizeof name, "\"comm_name\":\"%s\",", c->name);
+    if (*c->name && !is_library("rccl-unnamed")) snprintf(name, sizeof name, "\"comm_name\":\"%s\",", c->name);
     snprintf(f->side[i].head, sizeof f->side[i].head,
              "{\"header\":{\"id\":\"0x%llx\",%s\"rank\":%d,\"n_ranks\":%d,\"nnodes\":%d%s", (unsigned long long)c->hash,
              name, r->member[i], c->n, c->n_hosts, meta);
@@ -165,12 +175,13 @@ static void first_lines(struct nj_lines *l, int rank) {
       p, 900,
       ",\"process\":{\"start_ns\":%lld,\"boot_id\":\"b-%d\",\"exe\":\"python3\",\"rank\":%d,\"local_rank\":%d,"
       "\"world_size\":%d,\"env\":{\"RANK\":\"%d\",\"LOCAL_RANK\":\"%d\",\"WORLD_SIZE\":\"%d\"%s},"
-      "\"nccl_version\":%d,\"interface\":\"%s\",\"settings\":{%s}}",
+      "\"nccl_version\":%d,%s\"interface\":\"%s\",\"settings\":{%s}}",
       (long long)start, job->place.host + r->host, rank, r->local, job->world, rank, r->local, job->world,
       job_id(job, id),
       symmetric      ? 23102
       : job->call_sn ? 22809
                      : 22706,
+      l->rccl ? "\"library\":\"rccl\",\"gpu_clock_khz\":100000," : "",
       symmetric      ? "v7"
       : job->call_sn ? "v5"
                      : "v4",
@@ -181,7 +192,7 @@ static void first_lines(struct nj_lines *l, int rank) {
     const struct nj_comm *c = &job->comm[r->comm[i]];
     if (job->unrecorded[r->comm[i]]) continue;
     p = head(f, &f->side[i]);
-    p = *c->name ? text(text(text(p, ",\"comm\":{\"name\":\""), c->name), "\"") : text(p, ",\"comm\":{\"name\":null");
+    p = *c->name && !l->unnamed ? text(text(text(p, ",\"comm\":{\"name\":\""), c->name), "\"") : text(p, ",\"comm\":{\"name\":null");
     p += snprintf(p, 400,
                   ",\"hash\":\"0x%llx\",\"rank\":%d,\"n_ranks\":%d,\"nnodes\":%d,\"gpu_index\":%d,\"gpu_uuid\":null,"
                   "\"gpu_pci\":\"0000:%02x:00.0\",\"init_ns\":%lld}",
@@ -194,7 +205,7 @@ static void first_lines(struct nj_lines *l, int rank) {
 
 struct nj_lines *nj_lines_open(const struct nj_job *job, const char *dir) {
   struct nj_lines *l = nj_more(NULL, sizeof *l);
-  *l = (struct nj_lines){.job = job, .file = nj_more(NULL, (unsigned)job->world * sizeof *l->file)};
+  *l = (struct nj_lines){.job = job, .rccl = is_library("rccl"), .unnamed = is_library("rccl-unnamed"), .file = nj_more(NULL, (unsigned)job->world * sizeof *l->file)};
   memset(l->file, 0, (unsigned)job->world * sizeof *l->file);
   for (int r = 0; r < job->world; r++) {
     l->file[r].absent = job->missing[r];
@@ -299,7 +310,7 @@ void nj_lines_done(void *lines, const struct nj_done *d) {
   int why = why_not(job, c, s, d);
   int64_t start, stop, called = nj_steady_ns(job, r->host, d->enqueue);
   nj_stamps(job, d->rank, f->records++, d->start, d->end, &start, &stop);
-  int64_t ns = stop - start, enqueue = called + nj_stepped_ns(job, r->host, d->enqueue);
+  int64_t ns = in_ticks(l, stop - start), enqueue = called + nj_stepped_ns(job, r->host, d->enqueue);
   int64_t dump = (start + ns) / 1000 / DUMP_US * DUMP_US + DUMP_US;
   if (dump > f->dump_us) f->dump_us = dump;
   char *p = head(f, s);

@@ -2,7 +2,7 @@
 """One live job a kind: the simulator with the real plugin, looked at by `hang` while it hangs, runs, or after
 it has ended.
 
-  live.py [--build build] [--only PART]
+  live.py [--build build] [--only PART] [--nccl RELEASE]
 
 Only what nccl-sim can play is here; the made-up cases of score.py have the other kinds. Each job is looked
 at until the answer is the right one, for some seconds at most, and a wrong HANG or DEAD in between is a
@@ -125,8 +125,8 @@ FALSE = {"no_hang": {"hang", "dead"}, "ended": {"dead"}, "dead": set(), "hang": 
 
 
 class Live:
-    def __init__(self, build, name):
-        self.build, self.name = build, name
+    def __init__(self, build, name, release):
+        self.build, self.name, self.release = build, name, release
         self.scenario, self.right, self.cause, self.most = JOBS[name]
         self.folder = tempfile.mkdtemp(prefix="hangs-live-")
         self.boxes = tempfile.mkdtemp(prefix="hangs-live-", dir="/dev/shm")
@@ -152,6 +152,8 @@ class Live:
                 "--scenario",
                 path,
                 "--quiet",
+                "--nccl",
+                self.release,
             ],
             env=env,
             stdout=subprocess.DEVNULL,
@@ -217,12 +219,13 @@ def main():
         "--build", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build")
     )
     p.add_argument("--only", default="")
+    p.add_argument("--nccl", default="2.30", help="of nccl-sim, also rccl-2.28 and rccl-2.31")
     p.add_argument("-j", type=int, default=3)
     o = p.parse_args()
     build = os.path.abspath(o.build)
 
     def one(name):
-        live = Live(build, name)
+        live = Live(build, name, o.nccl)
         try:
             return live.play()
         finally:

@@ -85,9 +85,9 @@ END
 fi
 
 # Names of files, and what is refused.
-rm -rf "$TMP/lib" "$TMP/named" && mkdir "$TMP/lib"
-ln -s "$(realpath "$PLUGIN")" "$TMP/lib/librccl-profiler-inspector.so"
-env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX=0 NCCL_INSPECTOR_DUMP_DIR="$TMP/named" LD_LIBRARY_PATH="$TMP/lib" \
+mkdir "$TMP/short"
+ln -s "$(realpath "$PLUGIN")" "$TMP/short/librccl-profiler-inspector.so"
+env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX=0 NCCL_INSPECTOR_DUMP_DIR="$TMP/named" LD_LIBRARY_PATH="$TMP/short" \
   NCCL_PROFILER_PLUGIN=inspector "$SIM" --quiet --scenario allreduce --nccl rccl-2.28 >"$TMP/out" 2>&1
 [ -n "$(ls "$TMP/named" 2>/dev/null)" ] && echo "ok   librccl-profiler-inspector.so by its short name" || { fail "short name"; cat "$TMP/out"; }
 "$SIM" --plugin "$PLUGIN" --scenario rccl --nccl 2.28 >"$TMP/out" 2>&1 && fail "256 channels of NCCL"

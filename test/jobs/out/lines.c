@@ -205,7 +205,10 @@ static void first_lines(struct nj_lines *l, int rank) {
 
 struct nj_lines *nj_lines_open(const struct nj_job *job, const char *dir) {
   struct nj_lines *l = nj_more(NULL, sizeof *l);
-  *l = (struct nj_lines){.job = job, .rccl = is_library("rccl"), .unnamed = is_library("rccl-unnamed"), .file = nj_more(NULL, (unsigned)job->world * sizeof *l->file)};
+  *l = (struct nj_lines){.job = job,
+                           .rccl = is_library("rccl"),
+                           .unnamed = is_library("rccl-unnamed"),
+                           .file = nj_more(NULL, (unsigned)job->world * sizeof *l->file)};
   memset(l->file, 0, (unsigned)job->world * sizeof *l->file);
   for (int r = 0; r < job->world; r++) {
     l->file[r].absent = job->missing[r];

@@ -101,11 +101,11 @@ static void symmetric_kernels_tags_and_masks_of_ras(void **state) {
 
 static void messages_name_line_value_and_range(void **state) {
   (void)state;
-  refused("comm w\n\ncoll w channels=65\n", "t.scn:3: channels=65: accepted is a number from 1 to 64");
+  refused("comm w\n\ncoll w channels=257\n", "t.scn:3: channels=257: accepted is a number from 1 to 256");
   refused("set inflight=0\n", "t.scn:1: inflight=0: accepted is a whole number from 1");
   refused("set end=boom\n", "end=boom: accepted are finalize, exit");
   refused("comm w\ncoll w late=x\n", "late=x: accepted is CHANNEL:MILLISECONDS");
-  refused("comm w\ncoll w first=60 channels=8\n", "must not exceed 64");
+  refused("comm w\ncoll w first=252 channels=8\n", "must not exceed 256");
   refused("comm w\ncomm v\ncoll func=AllReduce\n", "name the communicator");
   refused("comm w\ngroup w plans=3\ncoll\nend\n", "plans=3");
   refused("comm w\nloop times=2\ncoll\n", "`end` is missing");

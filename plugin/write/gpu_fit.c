@@ -82,7 +82,9 @@ int ni_gpu_rate_check(struct ni_gpu_rate *r, const struct ni_gpu_stamps *s) {
   bool measurable = r->stop_ns && s->done_arrival_ns > r->arrival_ns && s->stop_ns > r->stop_ns;
   uint64_t host = measurable ? s->done_arrival_ns - r->arrival_ns : 0, gpu = measurable ? s->stop_ns - r->stop_ns : 0;
   if (measurable && host < NI_GPU_RATE_NS) return r->agrees;
-  if (measurable) r->agrees = host / NI_GPU_RATE_FACTOR < gpu && gpu / NI_GPU_RATE_FACTOR < host ? 1 : -1;
+  bool agrees = host / NI_GPU_RATE_FACTOR < gpu && gpu / NI_GPU_RATE_FACTOR < host;
+  if (measurable && !agrees && host < NI_GPU_RATE_DOUBT_NS) return r->agrees; /* perhaps it was the thread that came late */
+  if (measurable) r->agrees = agrees ? 1 : -1;
   *r = (struct ni_gpu_rate){s->stop_ns, s->done_arrival_ns, r->agrees};
   return r->agrees;
 }

@@ -39,6 +39,7 @@ bool ni_gpu_fit_observe(struct ni_gpu_fit *f, const struct ni_gpu_stamps *s, enu
 
 /* Does the GPU's clock run at the rate that made ns of its stamps? One per communicator, a zeroed one is fresh. */
 #define NI_GPU_RATE_NS UINT64_C(1000000000) /* over so long at least: on a loaded machine arrivals are late by 100 ms and more */
+#define NI_GPU_RATE_DOUBT_NS UINT64_C(5000000000) /* before it is said that it does not */
 #define NI_GPU_RATE_FACTOR 3                /* what is further apart is another rate: they differ by 4, 10, 40 */
 struct ni_gpu_rate {
   uint64_t stop_ns, arrival_ns; /* what it is measured from; 0: nothing yet */

@@ -250,7 +250,7 @@ static void ticks_become_ns(void **state) {
 static int measured_rate(struct ni_gpu_rate *r, uint64_t per_100) {
   struct ni_gpu_stamps st = {1000, 2000, 5000, 6000};
   int agrees = 0;
-  for (int i = 0; i < 3000 && !agrees; i++) {
+  for (int i = 0; i < 12000 && !agrees; i++) {
     st.done_arrival_ns += 1000000;
     st.stop_ns += 10000 * per_100;
     agrees = ni_gpu_rate_check(r, &st);

@@ -171,8 +171,7 @@ static bool set_variables(struct ni_launch *l) {
   bool fine = dump && set_unless("NCCL_PROFILER_PLUGIN", plugin, &kept) && set_unless("NCCL_INSPECTOR_ENABLE", "1", &kept) &&
               set_unless("NCCL_INSPECTOR_DUMP_DIR", dump, &kept);
   bool fits = !dump || strlen(dump) <= DUMP_DIR_BYTES;
-  if (kept && l->part != NI_LAUNCH_SILENT) ni_say(stderr, "%s: stays as you have set it: %s\n", l->who, kept);
-  free(kept);
+  l->kept = kept;
   free(dump);
   if (!fine) return complain(l, "the command's variables", strerror(errno));
   if (!fits) return complain(l, l->own_logs, "more than 1023 bytes as a path, which the plugin does not take; give a shorter one by --out");
@@ -263,5 +262,6 @@ void ni_launch_free(struct ni_launch *l) {
   free(l->own_logs);
   free(l->counters);
   free(l->box_dir);
+  free(l->kept);
   *l = (struct ni_launch){0};
 }

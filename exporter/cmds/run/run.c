@@ -196,6 +196,7 @@ static int run(struct job *j) {
     return not_started(j, -errno);
   }
   ni_foreground_begin(&j->front);
+  if (j->launch.kept && !silent) ni_say(stderr, "%s: stays as you have set it: %s\n", j->launch.who, j->launch.kept);
   if (j->wants.counters) {
     j->counters = (struct ni_record_options){.dir = j->launch.counters, .every_ns = SECOND};
     ni_collector_raise_limit();

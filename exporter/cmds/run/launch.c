@@ -231,10 +231,16 @@ bool ni_launch_begin(struct ni_launch *l, const char *who, const struct ni_launc
 
 /* ---- the logs ---- */
 
+/* One that was removed meanwhile may have left its inode to a new log. */
+static bool same_log(const struct ni_file *old, const struct ni_file *f) {
+  const bool untouched = old->bytes == f->bytes && old->mtime_ns == f->mtime_ns;
+  return old->ino == f->ino && old->dev == f->dev && (untouched || strcmp(old->path, f->path) == 0);
+}
+
 static bool was_there(const struct ni_file *f, void *arg) {
   const struct ni_files *before = arg;
   for (size_t i = 0; i < before->n; i++)
-    if (before->file[i].ino == f->ino && before->file[i].dev == f->dev) return true;
+    if (same_log(&before->file[i], f)) return true;
   return false;
 }
 

@@ -25,6 +25,8 @@ run 126 -- ./plain
 says './plain: Permission denied'
 run 64
 says 'which command?'
+run 64 --wait x -- true
+grep -qx '.*: --wait=x: want a number of seconds from 0 to 86400' err || stop "what --wait wants: $(cat err)"
 run 64 --kill -- true
 says '--hang-limit 600 --kill'
 run 125 --out plain/x -- touch ran

@@ -10,7 +10,7 @@
 #include "exporter/base/now.h"
 
 enum { ENDING = 4 };
-static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, /* ENDING: these end us */ SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, /* ENDING: these end us */ SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
 
 void ni_foreground_begin(struct ni_foreground *f) {
   *f = (struct ni_foreground){.terminal = -1};

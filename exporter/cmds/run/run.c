@@ -105,7 +105,7 @@ static void let_go(struct job *j) {
 /* The first Ctrl-C waits until it is said who is missing; what comes meanwhile lets it go at once. */
 static void signalled(struct job *j, const siginfo_t *info) {
   bool ask = info->si_signo == SIGINT && !j->asked;
-  bool waits = info->si_signo == SIGCONT || info->si_signo == SIGTSTP;
+  bool waits = info->si_signo == SIGCONT || info->si_signo == SIGTSTP || info->si_signo == SIGWINCH;
   if (ask) j->asked = true;
   if (ask && ni_watch_ask(&j->watch)) {
     j->held = *info;

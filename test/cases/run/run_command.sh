@@ -76,7 +76,7 @@ cp "$PLUGIN" tree/lib/libnccl-profiler-inspector.so
   stop "the plugin of an installation is not found"
 
 # ---- signals, without a terminal ----
-for s in TERM INT HUP USR1 USR2 QUIT; do
+for s in TERM INT HUP USR1 USR2 QUIT WINCH; do
   rm -f ready
   # In the background a shell ignores INT and QUIT, which the command would inherit.
   python3 -c 'import os, signal, sys

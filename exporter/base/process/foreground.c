@@ -10,7 +10,7 @@
 #include "exporter/base/now.h"
 
 enum { ENDING = 4 };
-static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, /* ENDING: these end us */ SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, /* ENDING: these end us */ SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
 
 void ni_foreground_begin(struct ni_foreground *f) {
   *f = (struct ni_foreground){.terminal = -1};
@@ -19,6 +19,7 @@ void ni_foreground_begin(struct ni_foreground *f) {
   for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) sigaddset(&f->waited, passed_on[i]);
   sigset_t blocked = f->waited;
   sigaddset(&blocked, SIGTTOU); /* so that a terminal can be given and taken back, whoever has it */
+  sigaddset(&blocked, SIGPIPE); /* whoever reads what we say may go: the command stays */
   sigprocmask(SIG_BLOCK, &blocked, &f->mask);
   /* Where SIGCHLD is ignored, as some launchers leave it, no child's end would ever be seen. */
   sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &f->child_ends);
@@ -86,8 +87,11 @@ static void take_back(struct ni_foreground *f) {
   if (f->lent && f->terminal >= 0 && tcgetpgrp(f->terminal) == f->child) (void)tcsetpgrp(f->terminal, getpgrp());
 }
 
-/* The command has stopped. Where it has asked for the terminal, and that is ours to give, it has it and goes on; else so do we stop, and
- * whoever started us sees it. What continues us comes to the wait as SIGCONT. */
+/*
+ * The command has stopped. Where it has asked for the terminal, and that is ours to give, it has it and goes on; else so do we stop, and
+ * whoever started us sees it. What continues us comes to the wait as SIGCONT. But SIGSTOP without a shell in front of which we are is
+ * somebody's who knows the command alone (a debugger, a checkpoint): he continues it, and nobody would continue us.
+ */
 static void stopped(struct ni_foreground *f, int by) {
   bool asks = by == SIGTTIN || by == SIGTTOU;
   if (asks && in_front(f) && tcsetpgrp(f->terminal, f->child) == 0) {
@@ -96,6 +100,7 @@ static void stopped(struct ni_foreground *f, int by) {
     return;
   }
   take_back(f);
+  if (by == SIGSTOP && !ni_foreground_on_terminal()) return;
   (void)raise(SIGSTOP);
 }
 
@@ -118,8 +123,9 @@ enum ni_foreground_event ni_foreground_wait(struct ni_foreground *f, uint64_t un
       f->child = 0;
       return NI_FOREGROUND_ENDED;
     }
-    /* What the terminal sends to our group has reached a command in it, and its own signals do not go back to it. */
-    bool has_it = info->si_code == SI_KERNEL && !f->apart && n != SIGCONT;
+    /* What the terminal sends to our group has reached a command in it, and its own signals do not go back to it. Behind its end they
+     * are the caller's. */
+    bool has_it = f->child && info->si_code == SI_KERNEL && !f->apart && n != SIGCONT;
     if (n > 0 && !has_it && (n == SIGCONT || !f->child || info->si_pid != f->child)) return NI_FOREGROUND_SIGNAL;
   }
 }

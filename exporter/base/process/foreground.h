@@ -14,6 +14,9 @@
  *          ▲                                          │
  *          └────────── it stops, or it ends ──────────┘   (continued: it has it again)
  *
+ * When it stops, so do we, for the shell that waits for us; but for SIGSTOP without a shell in front of which we are: then we wait on.
+ * Whoever reads our standard error may go: that ends neither us nor the command (SIGPIPE is blocked, and the command's mask is as before).
+ *
  * One for a process, in its main thread, before there are other threads: these are to have the signals blocked, too. Signals stay
  * blocked until the process ends. Failure: -errno, of start() alone.
  */

@@ -175,6 +175,20 @@ static void host_of(const struct import *x, const struct ni_imported *m, char ou
   else snprintf(out, 256, "unknown");
 }
 
+/* Containers count pids by themselves, so those of one host may have the same one; and a source may state none. */
+static size_t named_alike(const struct import *x, size_t rank, const char *host) {
+  const struct ni_imported *m = &x->rank[rank].m;
+  size_t n = 0;
+  for (size_t i = 0; i < rank; i++) {
+    const struct ni_imported *o = &x->rank[i].m;
+    char its[256];
+    if (o->pid != m->pid || o->first_ns / 1000000000 != m->first_ns / 1000000000) continue;
+    host_of(x, o, its);
+    n += strcmp(its, host) == 0;
+  }
+  return n;
+}
+
 static void say_rank(const struct import *x, const struct ni_imported *m, const char *host, const char *name) {
   char rank[64] = "no rank";
   if (m->rank >= 0) snprintf(rank, sizeof rank, "rank %d%s", m->rank, m->rank_of_name ? " (by the file's name)" : "");
@@ -189,6 +203,7 @@ static int write_rank(struct import *x, const char *who, size_t i) {
   char host[256];
   host_of(x, m, host);
   l.host = host;
+  l.before = named_alike(x, i, host);
   int e = (m->op = malloc((m->n + 1) * sizeof *m->op)) ? 0 : -ENOMEM;
   if (e == 0) e = ni_spill_read(&x->aside, m->op, m->n * sizeof *m->op, x->rank[i].at);
   if (e == 0) e = ni_import_log(&l, x->dir);

@@ -130,15 +130,16 @@ static void put_ends(struct writing *w) {
   }
 }
 
-/* <host>-pid<pid>-<start>.jsonl.gz, as the plugin's; of two in one second with -2, -3, ... before. */
+/* <host>-pid<pid>-<start>.jsonl.gz, as the plugin's; of several of that name (containers count pids by themselves) with -2, -3, ... */
 static int name_it(struct ni_import_log *l, struct ni_out_file *out) {
-  char host[256];
+  char host[256], nth[16] = "";
   const int64_t start = l->m->first_ns / 1000000000;
   int e = -EEXIST;
   snprintf(host, sizeof host, "%s", l->host);
   for (char *p = host; *p; p++)
     if (*p == '/' || (p == host && *p == '.')) *p = '_';
-  snprintf(l->name, sizeof l->name, "%s-pid%" PRId64 "-%" PRId64 ".jsonl.gz", host, l->m->pid < 0 ? 0 : l->m->pid, start);
+  if (l->before) snprintf(nth, sizeof nth, "-%zu", l->before + 1);
+  snprintf(l->name, sizeof l->name, "%s-pid%" PRId64 "-%" PRId64 "%s.jsonl.gz", host, l->m->pid < 0 ? 0 : l->m->pid, start, nth);
   e = ni_out_commit(out, l->name, false);
   if (e == -EEXIST) {
     snprintf(l->why, sizeof l->why, "%s is there already; give a new folder, or remove what an earlier import left there", l->name);

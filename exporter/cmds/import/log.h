@@ -15,6 +15,7 @@ struct ni_import_log {
   uint32_t file;               /* in align */
   const char *mechanism;       /* rec_mechanism: NI_MECHANISM_KINETO */
   const char *host;            /* metadata.hostname */
+  size_t before;               /* ranks of this import whose logs have that host, pid and second of the start in their names */
   char name[512];              /* out: what the file is called */
   char why[1024];
 };

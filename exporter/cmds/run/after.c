@@ -1,6 +1,7 @@
 #include "after.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,14 @@ static void say_where(const struct ni_run *r) {
   ni_say(stdout, " (%zu %s, %s)\n", r->files.n, ni_plural(r->files.n, "file", "files"), ni_bytes_text(bytes, size));
 }
 
+/* A page needs a megabyte, and a build that has it; without one the figures are there all the same. */
+static void say_report(const struct ni_run *r) {
+  char page[PATH_MAX];
+  const bool fits = snprintf(page, sizeof page, "%s/report.html", r->out_dir) < (int)sizeof page;
+  if (fits && access(page, F_OK) == 0) ni_say(stdout, "  report  %s\n", page);
+  else ni_say(stdout, "  report  %s/summary/summary.json, and no page: %s/output.log says why\n", r->out_dir, r->out_dir);
+}
+
 static void say_five(const struct ni_run *r, const struct ni_summary *s) {
   const struct ni_launch *l = after->l;
   const struct ni_finding *first = first_finding(s);
@@ -144,7 +153,7 @@ static void say_five(const struct ni_run *r, const struct ni_summary *s) {
   ni_say(stdout, "%s: %s", l->who, ni_head_text(s, head));
   if (!s->complete) ni_say(stdout, ": "), ni_check_reasons(&r->ledger);
   ni_say(stdout, "\n  first   %s\n", hang ? hang : first ? first->text : "no rank, host or communicator stands out");
-  ni_say(stdout, "  report  %s/report.html\n", r->out_dir);
+  say_report(r);
   say_where(r);
   say_next(r, s, first);
 }

@@ -171,8 +171,7 @@ static bool set_variables(struct ni_launch *l) {
   bool fine = dump && set_unless("NCCL_PROFILER_PLUGIN", plugin, &kept) && set_unless("NCCL_INSPECTOR_ENABLE", "1", &kept) &&
               set_unless("NCCL_INSPECTOR_DUMP_DIR", dump, &kept);
   bool fits = !dump || strlen(dump) <= DUMP_DIR_BYTES;
-  if (kept && l->part != NI_LAUNCH_SILENT) ni_say(stderr, "%s: stays as you have set it: %s\n", l->who, kept);
-  free(kept);
+  l->kept = kept;
   free(dump);
   if (!fine) return complain(l, "the command's variables", strerror(errno));
   if (!fits) return complain(l, l->own_logs, "more than 1023 bytes as a path, which the plugin does not take; give a shorter one by --out");
@@ -232,10 +231,16 @@ bool ni_launch_begin(struct ni_launch *l, const char *who, const struct ni_launc
 
 /* ---- the logs ---- */
 
+/* One that was removed meanwhile may have left its inode to a new log. */
+static bool same_log(const struct ni_file *old, const struct ni_file *f) {
+  const bool untouched = old->bytes == f->bytes && old->mtime_ns == f->mtime_ns;
+  return old->ino == f->ino && old->dev == f->dev && (untouched || strcmp(old->path, f->path) == 0);
+}
+
 static bool was_there(const struct ni_file *f, void *arg) {
   const struct ni_files *before = arg;
   for (size_t i = 0; i < before->n; i++)
-    if (before->file[i].ino == f->ino && before->file[i].dev == f->dev) return true;
+    if (same_log(&before->file[i], f)) return true;
   return false;
 }
 
@@ -263,5 +268,6 @@ void ni_launch_free(struct ni_launch *l) {
   free(l->own_logs);
   free(l->counters);
   free(l->box_dir);
+  free(l->kept);
   *l = (struct ni_launch){0};
 }

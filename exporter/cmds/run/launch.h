@@ -33,6 +33,7 @@ struct ni_launch {
   struct ni_files before;   /* logs that were there */
   char *box_dir;            /* where black boxes lie; NULL: where they lie by default */
   bool made_out, made_logs;
+  char *kept;               /* variables that the user has set, and that stay: "A=1, B=2"; NULL: none */
 };
 
 struct ni_launch_wants {
@@ -40,7 +41,7 @@ struct ni_launch_wants {
   bool counters;
 };
 
-/* Finds out who we are and sets what the user has not set; what stays is said. Before there are threads. false: nothing can be
+/* Finds out who we are and sets what the user has not set. Before there are threads. false: nothing can be
  * recorded as asked for, which is said, but by a silent rank. */
 bool ni_launch_begin(struct ni_launch *l, const char *who, const struct ni_launch_wants *want);
 /* The logs that are there now, without those of before: for ni_files_free(). 0 or -ENOMEM. */

@@ -72,12 +72,12 @@ const struct ni_command ni_run_command = {
         {"out", 'o', NI_OPT_TEXT, "DIR", "Folder of the run: logs/ and report/ (default ./nccl-inspector-TIME-PID). Where ranks run on "
          "several hosts: one that all of them see", NI_INTO(struct job, wants.out), .min = 1, .want = "a folder"},
         {"hang-limit", 0, NI_OPT_NUMBER, "SECONDS", "Say who is missing when nothing has moved for so long; nothing is killed",
-         NI_INTO(struct job, hang_limit_s), .want = "a number of seconds from 1 to 1000000", .min = 1, .max = 1000000},
+         NI_INTO(struct job, hang_limit_s), .want = "a number of seconds", .min = 1, .max = 1000000},
         {"kill", 0, NI_OPT_FLAG, NULL, "Then end the command: SIGTERM, and SIGKILL 60 s later", NI_INTO(struct job, kill)},
         {"counters", 0, NI_OPT_FLAG, NULL, "Record what NICs, GPUs and the host count, once a second, beside the logs",
          NI_INTO(struct job, wants.counters)},
         {"wait", 0, NI_OPT_NUMBER, "SECONDS", "The most to wait for logs of ranks that have not ended (default 60 where a launcher "
-         "started us on each rank, else 0)", NI_INTO(struct job, wait_s), .want = "a number of seconds from 0 to 86400", .max = 86400},
+         "started us on each rank, else 0)", NI_INTO(struct job, wait_s), .want = "a number of seconds", .max = 86400},
         {0}},
     .more = "Standard input, output, error, signals and the exit code are the command's; what this has to say comes on standard error.\n"
             "Variables that are set already stay. Ctrl-C: first it is said who is missing, then the command gets it.\n"
@@ -105,7 +105,7 @@ static void let_go(struct job *j) {
 /* The first Ctrl-C waits until it is said who is missing; what comes meanwhile lets it go at once. */
 static void signalled(struct job *j, const siginfo_t *info) {
   bool ask = info->si_signo == SIGINT && !j->asked;
-  bool waits = info->si_signo == SIGCONT || info->si_signo == SIGTSTP;
+  bool waits = info->si_signo == SIGCONT || info->si_signo == SIGTSTP || info->si_signo == SIGWINCH;
   if (ask) j->asked = true;
   if (ask && ni_watch_ask(&j->watch)) {
     j->held = *info;
@@ -196,6 +196,7 @@ static int run(struct job *j) {
     return not_started(j, -errno);
   }
   ni_foreground_begin(&j->front);
+  if (j->launch.kept && !silent) ni_say(stderr, "%s: stays as you have set it: %s\n", j->launch.who, j->launch.kept);
   if (j->wants.counters) {
     j->counters = (struct ni_record_options){.dir = j->launch.counters, .every_ns = SECOND};
     ni_collector_raise_limit();

@@ -223,7 +223,8 @@ static const struct call *call_of(const struct gathering *g, const struct kernel
   ni_array_search(i, g->n_calls, g->call[i].external < k->external);
   const struct call *c = i < g->n_calls ? &g->call[i] : NULL;
   if (!c || c->external != k->external || c->ts_ns > k->ts_ns) return NULL;
-  return !l || (c->ts_ns <= l->ts_ns && l->ts_ns - c->ts_ns <= c->dur_ns) ? c : NULL;
+  /* Their difference may need 64 bits without a sign. */
+  return !l || (c->ts_ns <= l->ts_ns && (uint64_t)l->ts_ns - (uint64_t)c->ts_ns <= (uint64_t)c->dur_ns) ? c : NULL;
 }
 
 /* Own rank in the group, or -1. */
@@ -309,7 +310,9 @@ static int make_op(struct gathering *g, const struct kernel *k) {
   const struct call *c = call_of(g, k, l);
   struct ni_imported_op op = {.enqueue_ns = NI_IMPORTED_NEVER, .seq = NI_NO_SN, .root = -1, .blocks = k->blocks & 0xffffff, .func = k->func};
   struct said s = k->said;
-  if (!time_of(g, k->ts_ns, &op.start_ns) || k->dur_ns < 0) return m->bad++, 0;
+  int64_t end_ns;
+  const bool has_start = time_of(g, k->ts_ns, &op.start_ns) && k->dur_ns >= 0;
+  if (!has_start || __builtin_add_overflow(op.start_ns, k->dur_ns, &end_ns) || !ni_time_of_a_job(end_ns)) return m->bad++, 0;
   op.dur_ns = (uint64_t)k->dur_ns;
   op.graph = k->graph || (l && l->graph);
   if (s.comm == NO_COMM && c) s = c->said;

@@ -62,6 +62,22 @@ if [ -e "$sample" ]; then
   grep -q '^21 operations, 307323096 bytes, 46876493 ns$' "$TMP/read" || fail "recorded: $(cat "$TMP/read")"
 fi
 
+# Ranks of one host in containers, where all have one pid: a log each. A kernel that never ends is none.
+mkdir "$TMP/pods" "$TMP/endless"
+for r in 0 1; do sed 's/"pid": 10[01]/"pid": 100/' "$TMP/same/rank$r.json" >"$TMP/pods/rank$r.json"; done
+import 0 pods --ranks-per-host 8
+[ "$(find "$TMP/pods.logs" -name 'host0-pid100-*.jsonl.gz' | wc -l)" = 2 ] || fail "one pid on one host: $(ls "$TMP/pods.logs")"
+sound pods
+python3 - "$TMP/same/rank0.json" "$TMP/endless/rank0.json" <<'P'
+import json, sys
+t = json.load(open(sys.argv[1]))
+next(e for e in t["traceEvents"] if e["cat"] == "kernel")["dur"] = 9e15
+json.dump(t, open(sys.argv[2], "w"))
+P
+import 0 endless
+said endless '^1 event could not be read, or had a time that cannot be'
+sound endless 2
+
 # The same input gives the same bytes; a log is never replaced; usage.
 cp -r "$TMP/same" "$TMP/again"
 (cd "$TMP" && "$INSPECTOR" import kineto same -o one -q && "$INSPECTOR" import kineto same -o two -q && diff -r one two) || fail "not the same bytes"

@@ -25,6 +25,8 @@ run 126 -- ./plain
 says './plain: Permission denied'
 run 64
 says 'which command?'
+run 64 --wait x -- true
+grep -qx '.*: --wait=x: want a number of seconds from 0 to 86400' err || stop "what --wait wants: $(cat err)"
 run 64 --kill -- true
 says '--hang-limit 600 --kill'
 run 125 --out plain/x -- touch ran
@@ -74,7 +76,7 @@ cp "$PLUGIN" tree/lib/libnccl-profiler-inspector.so
   stop "the plugin of an installation is not found"
 
 # ---- signals, without a terminal ----
-for s in TERM INT HUP USR1 USR2 QUIT; do
+for s in TERM INT HUP USR1 USR2 QUIT WINCH; do
   rm -f ready
   # In the background a shell ignores INT and QUIT, which the command would inherit.
   python3 -c 'import os, signal, sys
@@ -101,6 +103,29 @@ touch go
 rc=0
 wait $pid || rc=$?
 [ $rc = 5 ] || stop "after a stop: $rc"
+# Who stops the command alone continues it alone: we wait on meanwhile.
+rm -f child go
+setsid "$INSPECTOR" run -- sh -c 'echo $$ >child; while [ ! -e go ]; do sleep 0.05; done; exit 6' 2>err & pid=$!
+wait_for 30 test -s child || stop "the command does not begin"
+kill -STOP "$(cat child)"
+wait_for 30 has_state "$(cat child)" T || stop "the command is not stopped"
+if wait_for 1 has_state $pid T; then
+  kill -KILL "$(cat child)"
+  stop "we stop with a command that somebody has stopped, and nobody continues us"
+fi
+kill -CONT "$(cat child)"
+touch go
+rc=0
+wait $pid || rc=$?
+[ $rc = 6 ] || stop "after a stop of the command alone: $rc"
+
+# ---- nobody reads what we say: the command runs, and its code is ours ----
+rc=0
+NCCL_INSPECTOR_ENABLE=1 python3 -c 'import os, subprocess, sys
+r, w = os.pipe()
+os.close(r)
+sys.exit(subprocess.call(sys.argv[1:], stderr=w) % 256)' "$INSPECTOR" run -- sh -c 'grep SigBlk /proc/self/status >unread; exit 7' || rc=$?
+[ $rc = 7 ] && grep -qx $'SigBlk:\t0*' unread || stop "without a reader of standard error: $rc, $(cat unread)"
 
 # ---- on a terminal ----
 # Ctrl-Z stops both, and the shell has the terminal; a command that reads from it has it, and with it Ctrl-C.
@@ -108,6 +133,15 @@ rc=0
 timeout 120 python3 "$ROOT/test/lib/run_terminal.py" wait:READY key:Z wait:STOPPED 'line:some words' wait:GOT key:C -- \
   "$INSPECTOR" run -- sh -c 'trap "echo CAUGHT; exit 9" INT; echo READY; read x; echo "GOT $x"; while :; do sleep 0.1; done' >screen || rc=$?
 [ $rc = 9 ] && grep -q 'GOT some words' screen && grep -q CAUGHT screen || { cat screen; stop "a command that reads from the terminal: $rc"; }
+# Begun in the background, in front when the command has ended and logs are waited for: Ctrl-Z stops us, too.
+rc=0
+timeout 150 python3 "$ROOT/test/lib/run_terminal.py" wait:IN-FRONT key:Z wait:IT-STOPS -- bash -mc '"$1" run --wait 600 -- true & p=$!
+until pgrep -P $p -x nccl-inspector; do sleep 0.1; done
+(until [ "$(ps -o tpgid= -p $p)" -eq $p ]; do sleep 0.1; done; echo IN-FRONT) &
+fg %1
+echo IT-STOPS
+kill -KILL $p' _ "$INSPECTOR" >screen || rc=$?
+grep -q '^IT-STOPS' screen || { cat screen; stop "Ctrl-Z while logs are waited for: $rc"; }
 # What Ctrl-C kills ends as killed by it, so that a script ends, too.
 rc=0
 timeout 120 python3 "$ROOT/test/lib/run_terminal.py" wait:READY key:C -- \

@@ -53,6 +53,20 @@ grep -q "^  logs    mine (" err || stop "where they are"
 NCCL_INSPECTOR_DUMP_DIR=by/%h-%j/%p run --out other -- "$SIM" --job 1x2 --iterations 5 --quiet
 grep -q "COMPLETE" err && grep -qF '  logs    by/*-4711/* (' err || stop "a folder with tokens"
 
+# A log that was removed meanwhile leaves its inode to a new one, which is ours.
+old=$(find mine -name '*.jsonl.gz' | head -n 1)
+# shellcheck disable=SC2016
+NCCL_INSPECTOR_DUMP_DIR=mine run --out reused -- sh -c 'cat by/*/*/*.jsonl.gz >"$1" && mv "$1" mine/new-pid1-1790000000.jsonl.gz' _ "$old"
+[[ $(line 2) == *'1 host, 2 ranks, '*COMPLETE ]] || stop "a new log with the inode of an old one: $(line 2)"
+
+# ---- no room for a page: it is not named ----
+trap '' XFSZ # else the file's limit would end us
+(ulimit -f 100 && run --out small -- "$SIM" --job 1x2 --iterations 5 --quiet)
+trap - XFSZ
+[ ! -e small/report/report.html ] && [ -e small/report/summary/summary.json ] || stop "there is room for a page, or for nothing"
+[ "$(line 3)" = '  report  small/report/summary/summary.json, and no page: small/report/output.log says why' ] || stop "without a page: $(line 3)"
+grep -q 'report.html: File too large' small/report/output.log || stop "output.log does not say why"
+
 # ---- without a name: a folder of its own, each time ----
 run -- "$SIM" --job 1x2 --iterations 5 --quiet
 run -- "$SIM" --job 1x2 --iterations 5 --quiet

@@ -2,7 +2,8 @@
 
     nsys_reader.py LOGS EXPORT...    compares count, function, bytes, start, duration and launch of each operation, to the ns
 
-Knows calls by themselves and groups of one call; kernels of larger groups and of graphs have the function of their name and no size.
+Knows calls by themselves, groups of one call and PyTorch's nccl:all_to_all; kernels of larger groups and of graphs have the function of
+their name and no size.
 """
 import collections
 import re
@@ -15,7 +16,7 @@ import kineto_reader
 SQL = """SELECT k.start, k.end, s.value, r.start, r.globalTid FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.shortName
   LEFT JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = k.correlationId {pid} WHERE s.value GLOB 'nccl*Kernel*'"""
 RANGES = """SELECT coalesce(n.text, s.value), n.start, n.end, n.globalTid, n.jsonText {data} FROM NVTX_EVENTS n LEFT JOIN StringIds s ON s.id = n.textId
-  WHERE n.eventType = 59 AND coalesce(n.text, s.value) GLOB 'nccl[A-Z]*'"""
+  WHERE n.eventType = 59 AND coalesce(n.text, s.value) GLOB 'nccl[A-Z:]*'"""
 
 
 def of_export(path):
@@ -38,7 +39,7 @@ def of_export(path):
     for start, end, name, launch, tid in rows:
         launched[(tid, launch)] += 1
     for start, end, name, launch, tid in rows:
-        func = re.match(r"nccl(?:Sym)?k?(?:Dev)?Kernel_(\w+?)(?:_|$)|nccl(\w+?)(?:Ring|Tree)\w*Kernel", name)
+        func = re.match(r"nccl(?:Sym)?k?(?:Dev)?Kernel_(\w+?)(?:_|$)|nccl(\w+?)(?:Ring|Tree|Kernel)", name)
         func = func.group(1) or func.group(2)
         size, around = 0, [r for r in ranges[tid] if launch is not None and r[0] <= launch <= r[1]]
         if around:
@@ -46,10 +47,12 @@ def of_export(path):
             if call[2] == "GroupEnd":
                 begin = max(r[0] for r in ranges[tid] if r[2] == "GroupStart" and r[0] < call[0])
                 calls = [r for r in ranges[tid] if begin < r[0] < call[0]]
-                same = [r for r in calls if r[2] == func or (func == "SendRecv" and r[2] in ("Send", "Recv"))]
+                same = [r for r in calls if r[2] == func or func == "Generic" or (func == "SendRecv" and r[2] in ("Send", "Recv"))]
                 kernels = sum(n for (t, at), n in launched.items() if t == tid and at is not None and call[0] <= at <= call[1])
                 call = same[0] if len(same) == 1 and kernels == 1 else None
-            if call and (func == "SendRecv" or func == call[2]):
+            if not call and any(r[2] == ":all_to_all" for r in around):
+                func = "AlltoAll"
+            elif call and (func in ("SendRecv", "Generic") or func == call[2]):
                 func, size = call[2], call[3] or 0
         out.append((func, size, base + start, end - start, None if launch is None else base + launch))
     return out

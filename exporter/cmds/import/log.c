@@ -151,7 +151,7 @@ static void put_end(struct writing *w, size_t comm) {
   if (c->dropped) k->dropped_by = (struct ni_by){.total = c->dropped, .n = 1, .item[0] = {ni_drop_names[NI_DROP_POOL_FULL], c->dropped}};
   s.dropped_total[NI_KIND_COLL] = s.dropped_since[NI_KIND_COLL] = c->dropped;
   k->started += c->dropped + c->leaked;
-  k->incomplete = c->leaked;
+  k->in_flight = c->leaked; /* begun, and not told to have ended: as many of ours at the end */
   PUT(dump_stats, &w->comm[comm], &s);
 }
 

@@ -98,7 +98,8 @@ CASES = {
 
 
 def check(name, folder):
-    check_job(kineto_cases.read(folder))
+    if name != "slow":
+        check_job(kineto_cases.read(folder))
     final = stats(folder)
     need(set(final) == ({0} if name in ("died", "cut") else {0, 1}), final)
     if name == "lost":

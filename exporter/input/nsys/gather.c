@@ -140,7 +140,8 @@ static int make_op(struct process *p, const struct ni_nsys_kernel *k) {
   struct ni_imported_op op = {.enqueue_ns = NI_IMPORTED_NEVER, .seq = NI_NO_SN, .root = -1, .blocks = k->blocks & 0xffffff,
                               .dur_ns = (uint64_t)(k->end - k->start), .graph = k->graph, .timing = NI_TIMING_KERNEL_GPU, .func = ni_imported_func(m, k->func) & 0xff};
   uint64_t comm;
-  if (!time_of(p, k->start, &op.start_ns)) return m->bad++, 0;
+  int64_t end;
+  if (!time_of(p, k->start, &op.start_ns) || !time_of(p, k->end, &end)) return m->bad++, 0;
   (void)time_of(p, k->launch, &op.enqueue_ns);
   if (k->launch == NI_DB_NONE) op.enqueue_ns = NI_IMPORTED_NEVER;
   const struct ni_nsys_range_row *call = ni_nsys_call_of(&p->g->groups, &p->g->t, k, &comm);

@@ -116,7 +116,7 @@ static void read_struct(const struct ni_payload_entry *entry, size_t n_entries, 
 }
 
 void ni_payload_bytes(const struct ni_payload_schemas *s, const uint8_t *bytes, size_t n, struct ni_payload_said *said) {
-  if (!bytes || n < 32) return;
+  if (!bytes || n < 32 || s->n == 0) return;
   const struct ni_payload_entry of = {.domain = read_member(bytes, 8, false), .schema = read_member(bytes + 8, 8, false), .place = INT64_MIN};
   const uint64_t length = read_member(bytes + 16, 8, false), at = read_member(bytes + 24, 8, false);
   if (at < 32 || at > n || length > n - at) return;

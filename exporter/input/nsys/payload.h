@@ -5,7 +5,7 @@
  * Where `nsys export` was told --include-blobs=true, an event has them as bytes (binaryData): domain, schema, length and place, 8
  * bytes each, then the struct that NCCL handed over. NVTX_PAYLOAD_SCHEMA_ENTRIES has names, types and offsets of its members; an
  * offset that is not there follows from the types before it. Older exports have the same names as JSON (jsonText). Names: NCCL's
- * nvtx_payload_schemas.h, since 2.26; before that, size and root alone.
+ * nvtx_payload_schemas.h; older releases say size and root alone.
  *
  * Threads: one for each list of schemas. Ownership: ni_payload_free(). Failure: -ENOMEM, and those of database.h.
  */

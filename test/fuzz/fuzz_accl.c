@@ -1,5 +1,6 @@
 /*
- * libFuzzer: any bytes as a log of ACCL for `import`, and as the name of one. What is gathered is within its bounds.
+ * libFuzzer: any bytes as a log of ACCL for `import`, and as the name of one. What is gathered is within its
+ * bounds.
  *
  *   test/fuzz/run.sh 60 accl
  */
@@ -19,10 +20,13 @@ static int look(void *arg, struct ni_imported *m) {
   need(m->n > 0 && m->numbered && m->first_ns == m->last_ns);
   for (size_t i = 0; i < m->n; i++) {
     const struct ni_imported_op *op = &m->op[i];
-    need(op->comm < m->n_comms && op->func < m->n_funcs && op->algo <= m->n_funcs && op->proto <= m->n_funcs && op->timing < NI_TIMING_COUNT);
-    need(*m->funcs[op->func] && memchr(m->funcs[op->func], 0, sizeof m->funcs[0]) && (op->sized || op->bytes == 0));
+    need(op->comm < m->n_comms && op->func < m->n_funcs && op->algo <= m->n_funcs &&
+         op->proto <= m->n_funcs && op->timing < NI_TIMING_COUNT);
+    need(*m->funcs[op->func] && memchr(m->funcs[op->func], 0, sizeof m->funcs[0]) &&
+         (op->sized || op->bytes == 0));
   }
-  for (size_t i = 0; i < m->n_comms; i++) need(m->comm[i].hash && (m->comm[i].n_ranks == 0 || m->comm[i].rank < m->comm[i].n_ranks));
+  for (size_t i = 0; i < m->n_comms; i++)
+    need(m->comm[i].hash && (m->comm[i].n_ranks == 0 || m->comm[i].rank < m->comm[i].n_ranks));
   need(ni_import_settle(&m, 1, &settled) == 0);
   ni_imported_free(m);
   return 0;

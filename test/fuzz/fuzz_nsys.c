@@ -1,6 +1,6 @@
 /*
- * libFuzzer: an export of Nsight Systems for `import`: any bytes as the file (the first one is even), or any rows in its tables (odd).
- * What is gathered is in order and within its bounds.
+ * libFuzzer: an export of Nsight Systems for `import`: any bytes as the file (the first one is even), or any
+ * rows in its tables (odd). What is gathered is in order and within its bounds.
  *
  *   test/fuzz/run.sh 60 nsys
  */
@@ -19,27 +19,49 @@ static void need(int truth) {
   if (!truth) abort();
 }
 
-/* ---- any rows ----------------------------------------------------------------------------------------------------------- */
+/* ---- any rows ------------------------------------------------------------------------------------------ */
 
 static const struct {
   const char *make, *put;
   int columns;
-} tables[] = {
-    {"CREATE TABLE StringIds (id, value)", "INSERT INTO StringIds VALUES (?, ?)", 2},
-    {"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId, globalPid, demangledName, shortName, gridX, gridY, "
-     "gridZ, graphNodeId)", "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", 12},
-    {"CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId)", "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?)", 4},
-    {"CREATE TABLE NVTX_EVENTS (start, end, globalTid, eventType, text, textId, jsonText, binaryData, jsonTextId)",
-     "INSERT INTO NVTX_EVENTS VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", 9},
-    {"CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId, schemaId, idx, type, name, offset)", "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (?, ?, ?, ?, ?, ?)", 6},
-    {"CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs)", "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (?)", 1},
-    {"CREATE TABLE TARGET_INFO_SYSTEM_ENV (name, value)", "INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES (?, ?)", 2},
-    {"CREATE TABLE MPI_RANKS (globalTid, rank)", "INSERT INTO MPI_RANKS VALUES (?, ?)", 2}};
+} tables[] = {{"CREATE TABLE StringIds (id, value)", "INSERT INTO StringIds VALUES (?, ?)", 2},
+              {"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId, "
+               "globalPid, demangledName, shortName, gridX, gridY, "
+               "gridZ, graphNodeId)",
+               "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", 12},
+              {"CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId)",
+               "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?)", 4},
+              {"CREATE TABLE NVTX_EVENTS (start, end, globalTid, eventType, text, textId, jsonText, "
+               "binaryData, jsonTextId)",
+               "INSERT INTO NVTX_EVENTS VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", 9},
+              {"CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId, schemaId, idx, type, name, offset)",
+               "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (?, ?, ?, ?, ?, ?)", 6},
+              {"CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs)",
+               "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (?)", 1},
+              {"CREATE TABLE TARGET_INFO_SYSTEM_ENV (name, value)",
+               "INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES (?, ?)", 2},
+              {"CREATE TABLE MPI_RANKS (globalTid, rank)", "INSERT INTO MPI_RANKS VALUES (?, ?)", 2}};
 enum { TABLES = sizeof tables / sizeof *tables };
 
-static const char *const words[] = {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(", "ncclDevKernel_SendRecv", "ncclAllReduceRingLLKernel_sum_f16", "ncclAllReduce", "ncclSend",
-                                    "ncclGroupStart", "ncclGroupEnd", "ncclCommInitRank", "nccl:all_to_all", "iteration 7", "iteration 8", "Hostname",
-                                    "DeviceEnvironment", "RANK=3\nWORLD_SIZE=8", "NCCL communicator ID", "Message size [bytes]", "No. of ranks", "Rank", "Peer rank",
+static const char *const words[] = {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(",
+                                    "ncclDevKernel_SendRecv",
+                                    "ncclAllReduceRingLLKernel_sum_f16",
+                                    "ncclAllReduce",
+                                    "ncclSend",
+                                    "ncclGroupStart",
+                                    "ncclGroupEnd",
+                                    "ncclCommInitRank",
+                                    "nccl:all_to_all",
+                                    "iteration 7",
+                                    "iteration 8",
+                                    "Hostname",
+                                    "DeviceEnvironment",
+                                    "RANK=3\nWORLD_SIZE=8",
+                                    "NCCL communicator ID",
+                                    "Message size [bytes]",
+                                    "No. of ranks",
+                                    "Rank",
+                                    "Peer rank",
                                     "{\"Message size [bytes]\": 512, \"NCCL communicator ID\": 7}"};
 
 struct input {
@@ -53,7 +75,9 @@ static void bind(sqlite3_stmt *s, int column, struct input *in) {
   size_t bytes;
   switch (kind % 8) {
     case 0: sqlite3_bind_null(s, column); break;
-    case 1: sqlite3_bind_text(s, column, words[byte(in) % (sizeof words / sizeof *words)], -1, SQLITE_STATIC); break;
+    case 1:
+      sqlite3_bind_text(s, column, words[byte(in) % (sizeof words / sizeof *words)], -1, SQLITE_STATIC);
+      break;
     case 2:
       for (int i = 0; i < 8; i++) n = (int64_t)((uint64_t)n << 8 | byte(in));
       sqlite3_bind_int64(s, column, n);
@@ -92,7 +116,7 @@ static void write_rows(const char *path, struct input in) {
   sqlite3_close(db);
 }
 
-/* ---- what is gathered --------------------------------------------------------------------------------------------------- */
+/* ---- what is gathered ---------------------------------------------------------------------------------- */
 
 static struct ni_imported kept[64];
 static size_t n_kept;
@@ -102,12 +126,15 @@ static int look(void *arg, struct ni_imported *m) {
   need(m->n > 0);
   for (size_t i = 0; i < m->n; i++) {
     const struct ni_imported_op *op = &m->op[i];
-    need(op->comm < m->n_comms && op->func < m->n_funcs && op->kind < NI_KIND_COUNT && (i == 0 || op[-1].start_ns <= op->start_ns));
+    need(op->comm < m->n_comms && op->func < m->n_funcs && op->kind < NI_KIND_COUNT &&
+         (i == 0 || op[-1].start_ns <= op->start_ns));
     need(op->start_ns >= m->first_ns && op->start_ns + (int64_t)op->dur_ns <= m->last_ns);
-    need(*m->funcs[op->func] && memchr(m->funcs[op->func], 0, sizeof m->funcs[0]) && (op->sized || op->bytes == 0));
+    need(*m->funcs[op->func] && memchr(m->funcs[op->func], 0, sizeof m->funcs[0]) &&
+         (op->sized || op->bytes == 0));
   }
   for (size_t i = 0; i < m->n_comms; i++)
-    need(m->comm[i].hash && m->comm[i].rank >= 0 && (m->comm[i].n_ranks == 0 || m->comm[i].rank < m->comm[i].n_ranks));
+    need(m->comm[i].hash && m->comm[i].rank >= 0 &&
+         (m->comm[i].n_ranks == 0 || m->comm[i].rank < m->comm[i].n_ranks));
   if (n_kept == 64) return ni_imported_free(m), 0;
   kept[n_kept] = *m;
   return ni_align_add(a, (uint32_t)n_kept++, m);

@@ -163,7 +163,26 @@ def check_gpus(logs):
     need([x["of"] for x in got] == [(0, 2), (1, 2)] and len({x["comm"] for x in got}) == 1, got)
 
 
+def split(folder):
+    """The job's communicator was made and never used: it says the ranks of processes all the same."""
+    os.makedirs(folder)
+    for host in (0, 1):
+        e = Export(f"{folder}/host{host}.sqlite", 2026, T0, f"n{host}")
+        for rank in (2 * host + 1, 2 * host):
+            p = e.process(100 + rank)
+            p.made(0xabc, 4, rank, rank % 2)
+            p.made(0xd0 + rank % 2, 2, host, rank % 2, at=3000, name="ncclCommSplit")
+            p.call("AllReduce", 1000000, 5000 + rank, 0xd0 + rank % 2, 64, device=rank % 2)
+        e.close()
+
+
+def check_split(logs):
+    need({r: (x["process"]["world_size"], x["meta"]["hostname"], x["ops"][0]["ns"], x["ops"][0]["of"]) for r, x in logs.items()}
+         == {r: (4, f"n{r // 2}", 5000 + r, (r // 2, 2)) for r in range(4)}, logs)
+
+
 CASES = {
+    "split": (split, check_split),
     "words": (words, check_words), "json": (lambda d: words(d, 2023), check_words), "plain": (plain, check_plain), "old": (old, check_old),
     "middle": (lambda d: series(d, 17), lambda l: check_series(l, 17)),
     "made": (lambda d: series(d, 0, (2023, 2026), steps=False, made=True), lambda l: check_series(l, 0, False)),

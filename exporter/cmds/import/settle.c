@@ -11,7 +11,7 @@ struct seat {
   uint64_t hash;
   size_t process;
   struct ni_imported_comm *comm;
-  int32_t rank;                  /* of its process */
+  int32_t rank; /* of its process */
 };
 
 static int by_hash(const void *a, const void *b) {
@@ -33,7 +33,7 @@ static size_t end_of(const struct seat *s, size_t n, size_t from) {
   return to;
 }
 
-/* ---- the job's communicator ---------------------------------------------------------------------------------------------- */
+/* ---- the job's communicator ---------------------------------------------------------------------------- */
 
 /* Is each process in it once, with a rank of its own? rank: room for all. */
 static bool has_all(const struct seat *s, size_t n, size_t n_processes, int32_t *rank) {
@@ -56,7 +56,8 @@ static bool is_said_otherwise(struct ni_imported *const *m, size_t n, int32_t si
   return false;
 }
 
-static int rank_all(struct ni_imported *const *m, size_t n, const struct seat *s, size_t n_seats, struct ni_settled *out) {
+static int rank_all(struct ni_imported *const *m, size_t n, const struct seat *s, size_t n_seats,
+                    struct ni_settled *out) {
   const struct seat *job = NULL;
   int32_t *rank = malloc((n + 1) * sizeof *rank);
   if (!rank) return -ENOMEM;
@@ -80,12 +81,13 @@ static int rank_all(struct ni_imported *const *m, size_t n, const struct seat *s
   return 0;
 }
 
-/* ---- communicators whose making was not recorded -------------------------------------------------------------------------- */
+/* ---- communicators whose making was not recorded ------------------------------------------------------- */
 
 /* s: those of one id, in order of ranks. */
 static bool are_members(const struct seat *s, size_t n) {
   bool distinct = n > 1 && s[0].rank >= 0;
-  for (size_t i = 0; distinct && i < n; i++) distinct = s[i].comm->open && (i == 0 || s[i].rank > s[i - 1].rank);
+  for (size_t i = 0; distinct && i < n; i++)
+    distinct = s[i].comm->open && (i == 0 || s[i].rank > s[i - 1].rank);
   return distinct;
 }
 
@@ -111,7 +113,8 @@ int ni_import_settle(struct ni_imported *const *m, size_t n, struct ni_settled *
   struct seat *s = malloc((n_seats + 1) * sizeof *s);
   if (!s) return -ENOMEM;
   for (size_t i = 0; i < n; i++)
-    NI_EACH(struct ni_imported_comm, c, m[i]->comm, m[i]->n_comms) s[k++] = (struct seat){c->hash, i, c, m[i]->rank};
+    NI_EACH(struct ni_imported_comm, c, m[i]->comm, m[i]->n_comms)
+    s[k++] = (struct seat){c->hash, i, c, m[i]->rank};
   qsort(s, n_seats, sizeof *s, by_hash);
   int e = rank_all(m, n, s, n_seats, out);
   for (size_t i = 0; i < n_seats; i++) s[i].rank = m[s[i].process]->rank;

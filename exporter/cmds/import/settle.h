@@ -1,12 +1,13 @@
 /*
  * What no source says alone, but all of them together.
  *
- * - The rank of a process that does not state it (several processes in one file, ranks of communicators alone): its rank in the
- *   largest communicator that every process is in, each of them once. That is the whole job's, where the job has one and all of it
- *   is given.
- * - Who is in a communicator whose making was not recorded (a profile that begins in the middle): its id is the same in all of them,
- *   so those that have it are in it. They are counted in order of their ranks, as PyTorch makes its groups. Where ranks are not
- *   known, or nobody else has it, it stays one of which nothing is known.
+ * - The rank of a process that does not state it (several processes in one file, ranks of communicators
+ *   alone): its rank in the largest communicator that every process is in, each of them once. That is the
+ *   whole job's, where the job has one and all of it is given.
+ * - Who is in a communicator whose making was not recorded (a profile that begins in the middle): its id is
+ *   the same in all of them, so those that have it are in it. They are counted in order of their ranks, as
+ *   PyTorch makes its groups. Where ranks are not known, or nobody else has it, it stays one of which nothing
+ *   is known.
  *
  * Both are said to the user. One thread. Failure: -ENOMEM.
  */
@@ -16,12 +17,13 @@
 #include "exporter/input/imported/imported.h"
 
 struct ni_settled {
-  size_t ranks;                /* processes with a rank by the job's communicator */
-  uint64_t job;                /* its hash */
-  size_t seated, alone;        /* communicators whose members were counted, and that stay unknown */
+  size_t ranks;         /* processes with a rank by the job's communicator */
+  uint64_t job;         /* its hash */
+  size_t seated, alone; /* communicators whose members were counted, and that stay unknown */
 };
 
-/* m: of all processes, without their operations; hash, rank and n_ranks of communicators change, and rank and world. */
+/* m: of all processes, without their operations; hash, rank and n_ranks of communicators change, and
+ * rank and world. */
 int ni_import_settle(struct ni_imported *const *m, size_t n, struct ni_settled *out);
 
 #endif

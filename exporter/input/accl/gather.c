@@ -14,7 +14,7 @@
 
 static const char *const begin = "accl_profiler_rank";
 
-/* ---- names -------------------------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------------- */
 
 bool ni_accl_is_log(const char *name) {
   static const char *const ends[] = {".jsonl", ".jsonl.gz"};
@@ -68,16 +68,17 @@ int ni_accl_by_process(const char *a, const char *b) {
 
 bool ni_accl_same_process(const char *a, const char *b) {
   struct ni_accl_name x, y;
-  return ni_accl_parse_name(a, &x) && ni_accl_parse_name(b, &y) && x.pid >= 0 && x.pid == y.pid && strcmp(x.host, y.host) == 0;
+  return ni_accl_parse_name(a, &x) && ni_accl_parse_name(b, &y) && x.pid >= 0 && x.pid == y.pid &&
+         strcmp(x.host, y.host) == 0;
 }
 
-/* ---- operations --------------------------------------------------------------------------------------------------------- */
+/* ---- operations ---------------------------------------------------------------------------------------- */
 
 struct gathering {
   struct ni_imported *m;
   struct ni_accl_name name;
   uint32_t comm;
-  bool seated;                   /* a line has said who this is */
+  bool seated; /* a line has said who this is */
 };
 
 static void seat(struct gathering *g, const struct ni_accl_op *op) {
@@ -95,9 +96,18 @@ static int take_op(void *arg, const struct ni_accl_op *x) {
   struct gathering *g = arg;
   struct ni_imported *m = g->m;
   const int32_t channels = x->channels ? x->channels : x->kernels;
-  struct ni_imported_op op = {.start_ns = NI_IMPORTED_NEVER, .enqueue_ns = NI_IMPORTED_NEVER, .dur_ns = x->dur_ns, .bytes = x->bytes,
-                              .sized = x->sized, .seq = x->sn, .comm = g->comm, .root = -1, .blocks = (uint32_t)channels & 0xffffff,
-                              .func = ni_imported_func(m, x->func) & 0xff, .algo = spelled(m, x->algo), .proto = spelled(m, x->proto)};
+  struct ni_imported_op op = {.start_ns = NI_IMPORTED_NEVER,
+                              .enqueue_ns = NI_IMPORTED_NEVER,
+                              .dur_ns = x->dur_ns,
+                              .bytes = x->bytes,
+                              .sized = x->sized,
+                              .seq = x->sn,
+                              .comm = g->comm,
+                              .root = -1,
+                              .blocks = (uint32_t)channels & 0xffffff,
+                              .func = ni_imported_func(m, x->func) & 0xff,
+                              .algo = spelled(m, x->algo),
+                              .proto = spelled(m, x->proto)};
   op.timing = x->by_gpu ? NI_TIMING_KERNEL_GPU : x->kernels ? NI_TIMING_KERNEL_CPU : NI_TIMING_COLLECTIVE_CPU;
   if (!g->seated) seat(g, x);
   m->unsized += !x->sized;
@@ -136,7 +146,8 @@ static int gather_file(struct ni_imported *m, const char *path, struct ni_progre
   return 0;
 }
 
-int ni_accl_read(const char *const *path, size_t n, ni_imported_take *take, void *arg, struct ni_progress *progress) {
+int ni_accl_read(const char *const *path, size_t n, ni_imported_take *take, void *arg,
+                 struct ni_progress *progress) {
   struct ni_imported m;
   ni_imported_init(&m, path[0]);
   m.numbered = true;

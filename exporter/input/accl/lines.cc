@@ -35,8 +35,10 @@ template <size_t N>
 bool word(const dom::object &o, const char *key, char (&to)[N], bool large) {
   string_view text;
   to[0] = 0;
-  if (o[key].get(text) || text.empty() || text.size() >= N || text == "unknown" || text == "Unknown") return false;
-  for (size_t i = 0; i < text.size(); i++) to[i] = large && text[i] >= 'a' && text[i] <= 'z' ? (char)(text[i] - 'a' + 'A') : text[i];
+  if (o[key].get(text) || text.empty() || text.size() >= N || text == "unknown" || text == "Unknown")
+    return false;
+  for (size_t i = 0; i < text.size(); i++)
+    to[i] = large && text[i] >= 'a' && text[i] <= 'z' ? (char)(text[i] - 'a' + 'A') : text[i];
   to[text.size()] = 0;
   return std::strlen(to) == text.size();
 }
@@ -61,7 +63,8 @@ void take_summary(reading &r, const dom::object &o) {
   r.summary->ended = true;
   r.summary->dropped += loss_of(o, "dropped_collectives");
   r.summary->leaked += loss_of(o, "leaked_collectives");
-  r.summary->proxy += loss_of(o, "dropped_proxy_ops") + loss_of(o, "dropped_proxy_steps") + loss_of(o, "overflow_proxy_ops");
+  r.summary->proxy +=
+      loss_of(o, "dropped_proxy_ops") + loss_of(o, "dropped_proxy_steps") + loss_of(o, "overflow_proxy_ops");
 }
 
 int32_t kernels_of(const dom::object &perf) {
@@ -78,8 +81,10 @@ bool read_op(const dom::object &line, const dom::object &perf, ni_accl_op &op) {
   uint64_t bytes;
   op = {};
   op.rank = op.n_ranks = -1;
-  if (!line["header"].get(header)) op.rank = small_of(header, "rank", INT32_MAX), op.n_ranks = small_of(header, "n_ranks", INT32_MAX);
-  bool whole = word(perf, "coll", op.func, false) && !perf["coll_sn"].get(op.sn) && !perf["coll_exec_time_us"].get(us);
+  if (!line["header"].get(header))
+    op.rank = small_of(header, "rank", INT32_MAX), op.n_ranks = small_of(header, "n_ranks", INT32_MAX);
+  bool whole =
+      word(perf, "coll", op.func, false) && !perf["coll_sn"].get(op.sn) && !perf["coll_exec_time_us"].get(us);
   if (!whole || !(us >= 0 && us < 1e12) || op.sn >= (uint64_t)1 << 48) return false;
   op.dur_ns = (uint64_t)std::llround(us * 1000);
   op.sized = !perf["coll_msg_size_bytes"].get(bytes) && bytes <= INT64_MAX;
@@ -88,8 +93,11 @@ bool read_op(const dom::object &line, const dom::object &perf, ni_accl_op &op) {
   word(perf, "coll_proto", op.proto, true);
   op.by_gpu = !perf["coll_timing_source"].get(source) && source == "gpu_globaltimer";
   op.kernels = kernels_of(perf);
-  int32_t channels = small_of(perf, "coll_n_channels", 1024), reported = small_of(perf, "coll_n_channels_reported", 1024);
-  op.channels = reported == 0 ? 0 : channels > 0 ? channels : 0; /* 256 do not fit into what RCCL reports, and ACCL takes 0 for that */
+  int32_t channels = small_of(perf, "coll_n_channels", 1024),
+          reported = small_of(perf, "coll_n_channels_reported", 1024);
+  op.channels = reported == 0  ? 0
+                : channels > 0 ? channels
+                               : 0; /* 256 do not fit into what RCCL reports, and ACCL takes 0 for that */
   return true;
 }
 
@@ -115,8 +123,8 @@ int take_char(reading &r, char c) {
 
 }  // namespace
 
-int ni_accl_lines(const char *path, int (*take)(void *arg, const ni_accl_op *op), void *arg, ni_accl_summary *summary, uint64_t *bad,
-                  ni_progress *progress) {
+int ni_accl_lines(const char *path, int (*take)(void *arg, const ni_accl_op *op), void *arg,
+                  ni_accl_summary *summary, uint64_t *bad, ni_progress *progress) {
   std::unique_ptr<reading> r(new (std::nothrow) reading);
   if (!r || r->parser.allocate(line_max, depth_max)) return -ENOMEM;
   errno = 0;

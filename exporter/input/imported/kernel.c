@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "ncclAllReduceRingLLKernel_sum_f16": the function ends where the algorithm begins; "ncclSendRecvKernel_copy_i8" has none. */
+/* "ncclAllReduceRingLLKernel_sum_f16": the function ends where the algorithm begins;
+ * "ncclSendRecvKernel_copy_i8" has none. */
 static size_t old_func_length(const char *name) {
   static const char *const behind[] = {"Ring", "Tree", "CollNet", "Kernel"};
   const char *kernel = strstr(name, "Kernel");
@@ -17,7 +18,8 @@ static size_t old_func_length(const char *name) {
 }
 
 bool ni_imported_kernel(const char *name, char func[32]) {
-  static const char *const prefix[] = {"ncclDevKernel_", "ncclKernel_", "ncclSymkDevKernel_", "ncclSymDevKernel_", "rcclDevKernel_"};
+  static const char *const prefix[] = {"ncclDevKernel_", "ncclKernel_", "ncclSymkDevKernel_",
+                                       "ncclSymDevKernel_", "rcclDevKernel_"};
   size_t n = 0;
   if (strncmp(name, "void ", 5) == 0) name += 5;
   for (size_t i = 0; n == 0 && i < sizeof prefix / sizeof *prefix; i++) {

@@ -17,7 +17,9 @@ int ni_db_open(struct ni_db *db, const char *path) {
   return -ENOTSUP;
 }
 void ni_db_close(struct ni_db *db) {}
-int ni_db_select(struct ni_db *db, const char *table, const char *const *columns, struct ni_db_rows *rows) { return -ENOTSUP; }
+int ni_db_select(struct ni_db *db, const char *table, const char *const *columns, struct ni_db_rows *rows) {
+  return -ENOTSUP;
+}
 int ni_db_next(struct ni_db_rows *rows) { return 0; }
 void ni_db_end(struct ni_db_rows *rows) {}
 bool ni_db_is_null(const struct ni_db_rows *rows, int column) { return true; }
@@ -31,7 +33,7 @@ const uint8_t *ni_db_bytes(const struct ni_db_rows *rows, int column, size_t *n)
 
 enum { TICK = 1000 }; /* steps of SQLite's machine between two looks at the bound */
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------------------------------------- */
 
 /* Is there a file beside it that only a writer, or one that died, leaves? */
 static bool is_being_written(const char *path) {
@@ -92,7 +94,8 @@ static int count_steps(void *arg) {
 }
 
 /* Only what ni_db_select() asks: reading columns of tables, and what columns there are. */
-static int allow(void *arg, int action, const char *a, const char *b, const char *database, const char *trigger) {
+static int allow(void *arg, int action, const char *a, const char *b, const char *database,
+                 const char *trigger) {
   if (action == SQLITE_SELECT || action == SQLITE_READ) return trigger ? SQLITE_DENY : SQLITE_OK;
   return action == SQLITE_PRAGMA && strcmp(a, "table_xinfo") == 0 ? SQLITE_OK : SQLITE_DENY;
 }
@@ -120,11 +123,14 @@ int ni_db_open(struct ni_db *db, const char *path) {
   int e = look_at_head(path, &bytes);
   if (e < 0) return e;
   if (is_being_written(path)) return -EBUSY;
-  /* A row costs 10 bytes and more of the file, and some 40 steps; pages that name each other in a circle cost no bytes. */
+  /* A row costs 10 bytes and more of the file, and some 40 steps; pages that name each other in a
+   * circle cost no bytes. */
   db->most_steps = 1000 + bytes / 50;
   char *uri = uri_of(path);
   if (!uri) return -ENOMEM;
-  const int code = sqlite3_open_v2(uri, &db->sqlite, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
+  const int code = sqlite3_open_v2(
+      uri, &db->sqlite,
+      SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
   free(uri);
   if (code != SQLITE_OK) return ni_db_close(db), error_of(code);
   distrust(db);
@@ -136,7 +142,7 @@ void ni_db_close(struct ni_db *db) {
   db->sqlite = NULL;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------------------- */
 
 static int prepare(struct ni_db *db, const char *text, sqlite3_stmt **out) {
   const int code = sqlite3_prepare_v2(db->sqlite, text, -1, out, NULL);
@@ -146,7 +152,9 @@ static int prepare(struct ni_db *db, const char *text, sqlite3_stmt **out) {
 /* 1, 0, or what failed. */
 static int step(sqlite3_stmt *s) {
   const int code = sqlite3_step(s);
-  return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : error_of(sqlite3_extended_errcode(sqlite3_db_handle(s)));
+  return code == SQLITE_ROW    ? 1
+         : code == SQLITE_DONE ? 0
+                               : error_of(sqlite3_extended_errcode(sqlite3_db_handle(s)));
 }
 
 /* Names stand in these questions as they are: they are ours, never the file's. */
@@ -188,7 +196,8 @@ int ni_db_select(struct ni_db *db, const char *table, const char *const *columns
   if (e <= 0) return e;
   e = find_columns(db, table, columns, &found);
   for (int i = 0; columns[i] && n < sizeof text - 128; i++)
-    n += (size_t)snprintf(text + n, sizeof text - n, found & 1u << i ? "%s\"%.60s\"" : "%sNULL", i ? ", " : "", columns[i]);
+    n += (size_t)snprintf(text + n, sizeof text - n, found & 1u << i ? "%s\"%.60s\"" : "%sNULL",
+                          i ? ", " : "", columns[i]);
   snprintf(text + n, sizeof text - n, " FROM main.\"%.60s\" NOT INDEXED", table);
   return e < 0 ? e : prepare(db, text, &rows->statement);
 }
@@ -205,10 +214,14 @@ int ni_db_next(struct ni_db_rows *rows) {
   return e;
 }
 
-bool ni_db_is_null(const struct ni_db_rows *rows, int column) { return sqlite3_column_type(rows->statement, column) == SQLITE_NULL; }
+bool ni_db_is_null(const struct ni_db_rows *rows, int column) {
+  return sqlite3_column_type(rows->statement, column) == SQLITE_NULL;
+}
 
 int64_t ni_db_number(const struct ni_db_rows *rows, int column) {
-  return sqlite3_column_type(rows->statement, column) == SQLITE_INTEGER ? sqlite3_column_int64(rows->statement, column) : NI_DB_NONE;
+  return sqlite3_column_type(rows->statement, column) == SQLITE_INTEGER
+             ? sqlite3_column_int64(rows->statement, column)
+             : NI_DB_NONE;
 }
 
 const char *ni_db_text(const struct ni_db_rows *rows, int column) {
@@ -219,7 +232,8 @@ const char *ni_db_text(const struct ni_db_rows *rows, int column) {
 
 const uint8_t *ni_db_bytes(const struct ni_db_rows *rows, int column, size_t *n) {
   const int type = sqlite3_column_type(rows->statement, column);
-  const uint8_t *bytes = type == SQLITE_BLOB || type == SQLITE_TEXT ? sqlite3_column_blob(rows->statement, column) : NULL;
+  const uint8_t *bytes =
+      type == SQLITE_BLOB || type == SQLITE_TEXT ? sqlite3_column_blob(rows->statement, column) : NULL;
   *n = bytes ? (size_t)sqlite3_column_bytes(rows->statement, column) : 0;
   return bytes;
 }

@@ -23,7 +23,7 @@ struct gathering {
   const char *path;
   struct ni_nsys_tables t;
   struct ni_nsys_groups groups;
-  struct making *making;         /* by process, communicator and device */
+  struct making *making; /* by process, communicator and device */
   size_t n_makings, cap_makings, n_processes;
 };
 
@@ -31,17 +31,17 @@ struct gathering {
 struct process {
   struct gathering *g;
   struct ni_imported *m;
-  uint64_t id;                   /* globalPid */
-  struct seat {                  /* of each communicator */
+  uint64_t id;  /* globalPid */
+  struct seat { /* of each communicator */
     uint64_t comm;
-    int64_t device, stream;      /* stream: of kernels of which no communicator is known; NI_DB_NONE */
-  } *seat;
+    int64_t device, stream; /* stream: of kernels of which no communicator is known; NI_DB_NONE */
+  } * seat;
   size_t cap_seats;
   struct ni_index at_seat;
-  uint32_t last;                 /* most kernels have that of the one before */
+  uint32_t last; /* most kernels have that of the one before */
 };
 
-/* ---- communicators ------------------------------------------------------------------------------------------------------ */
+/* ---- communicators ------------------------------------------------------------------------------------- */
 
 static int by_comm(const void *a, const void *b) {
   const struct making *x = a, *y = b;
@@ -54,21 +54,26 @@ static int by_comm(const void *a, const void *b) {
 static int find_makings(struct gathering *g) {
   NI_EACH(const struct ni_nsys_range_row, r, g->t.range, g->t.n_ranges) {
     const struct ni_payload_said *s = &r->said;
-    const bool whole = r->what == NI_NSYS_COMM && s->comm && s->ranks > 0 && s->ranks <= INT32_MAX && s->rank >= 0 && s->rank < s->ranks;
+    const bool whole = r->what == NI_NSYS_COMM && s->comm && s->ranks > 0 && s->ranks <= INT32_MAX &&
+                       s->rank >= 0 && s->rank < s->ranks;
     if (!whole) continue;
     if (!ni_array_room(g->making, g->n_makings, g->cap_makings)) return -ENOMEM;
-    g->making[g->n_makings++] = (struct making){ni_nsys_process(r->thread), s->comm, s->device, s->rank, s->ranks};
+    g->making[g->n_makings++] =
+        (struct making){ni_nsys_process(r->thread), s->comm, s->device, s->rank, s->ranks};
   }
   if (g->n_makings) qsort(g->making, g->n_makings, sizeof *g->making, by_comm);
   return 0;
 }
 
 /* That of the device; where the process made that communicator once, the device does not matter. */
-static const struct making *making_of(const struct gathering *g, uint64_t process, uint64_t comm, int64_t device) {
-  const struct making *found = NULL, of = {.process = process, .comm = comm, .device = INT64_MIN, .rank = INT64_MIN};
+static const struct making *making_of(const struct gathering *g, uint64_t process, uint64_t comm,
+                                      int64_t device) {
+  const struct making *found = NULL,
+                      of = {.process = process, .comm = comm, .device = INT64_MIN, .rank = INT64_MIN};
   size_t i, n = 0;
   ni_array_search(i, g->n_makings, by_comm(&g->making[i], &of) < 0);
-  for (; i < g->n_makings && g->making[i].process == process && g->making[i].comm == comm && n < 1024; i++, n++) {
+  for (; i < g->n_makings && g->making[i].process == process && g->making[i].comm == comm && n < 1024;
+       i++, n++) {
     if (g->making[i].device == device) return &g->making[i];
     found = &g->making[i];
   }
@@ -82,7 +87,8 @@ static uint64_t hash_of_stream(const struct process *p, const struct seat *s) {
   return hash ? hash : 1;
 }
 
-/* The communicator's number: by its id and the GPU, or where nothing is said of it one for each stream, which is no other rank's. */
+/* The communicator's number: by its id and the GPU, or where nothing is said of it one for each
+ * stream, which is no other rank's. */
 static int comm_of(struct process *p, const struct ni_nsys_kernel *k, uint64_t comm, uint32_t *out) {
   struct ni_imported *m = p->m;
   const struct seat s = {comm, k->device, comm ? NI_DB_NONE : k->stream};
@@ -104,7 +110,20 @@ static int comm_of(struct process *p, const struct ni_nsys_kernel *k, uint64_t c
   return 0;
 }
 
-/* ---- operations --------------------------------------------------------------------------------------------------------- */
+/* Those that were made and not used: the job's may be one of them, and says the ranks. */
+static int add_unused(struct process *p) {
+  const struct gathering *g = p->g;
+  const struct making of = {.process = p->id, .device = INT64_MIN, .rank = INT64_MIN};
+  size_t i;
+  uint32_t comm;
+  int e = 0;
+  ni_array_search(i, g->n_makings, by_comm(&g->making[i], &of) < 0);
+  for (; e == 0 && i < g->n_makings && g->making[i].process == p->id && p->m->n_comms < NI_IMPORTED_COMMS; i++)
+    e = comm_of(p, &(struct ni_nsys_kernel){.device = g->making[i].device}, g->making[i].comm, &comm);
+  return e;
+}
+
+/* ---- operations ---------------------------------------------------------------------------------------- */
 
 static bool time_of(const struct process *p, int64_t ns, int64_t *unix_ns) {
   const int64_t base = p->m->undated ? NI_IMPORTED_DAY : p->g->t.session_ns;
@@ -128,17 +147,25 @@ static void size_op(struct process *p, const struct ni_nsys_range_row *call, str
   if (at >= 0 && at < INT32_MAX && (n_ranks == 0 || at < n_ranks)) op->root = (int32_t)at;
 }
 
-/* Messages in one kernel, of which nobody says which: to and from whom is not known. PyTorch may know what they make together. */
+/* Messages in one kernel, of which nobody says which: to and from whom is not known. PyTorch may know
+ * what they make together. */
 static void name_op(struct process *p, const struct ni_nsys_kernel *k, struct ni_imported_op *op) {
-  const bool parts = strcmp(k->func, "SendRecv") == 0, nameless = parts || ni_func_from_name(k->func) == NI_FUNC_OTHER;
+  const bool parts = strcmp(k->func, "SendRecv") == 0,
+             nameless = parts || ni_func_from_name(k->func) == NI_FUNC_OTHER;
   if (nameless && is_coll(k->torch)) op->func = ni_imported_func(p->m, ni_func_table[k->torch].name) & 0xff;
   else if (parts) op->kind = NI_KIND_P2P;
 }
 
 static int make_op(struct process *p, const struct ni_nsys_kernel *k) {
   struct ni_imported *m = p->m;
-  struct ni_imported_op op = {.enqueue_ns = NI_IMPORTED_NEVER, .seq = NI_NO_SN, .root = -1, .blocks = k->blocks & 0xffffff,
-                              .dur_ns = (uint64_t)(k->end - k->start), .graph = k->graph, .timing = NI_TIMING_KERNEL_GPU, .func = ni_imported_func(m, k->func) & 0xff};
+  struct ni_imported_op op = {.enqueue_ns = NI_IMPORTED_NEVER,
+                              .seq = NI_NO_SN,
+                              .root = -1,
+                              .blocks = k->blocks & 0xffffff,
+                              .dur_ns = (uint64_t)(k->end - k->start),
+                              .graph = k->graph,
+                              .timing = NI_TIMING_KERNEL_GPU,
+                              .func = ni_imported_func(m, k->func) & 0xff};
   uint64_t comm;
   int64_t end;
   if (!time_of(p, k->start, &op.start_ns) || !time_of(p, k->end, &end)) return m->bad++, 0;
@@ -155,7 +182,7 @@ static int make_op(struct process *p, const struct ni_nsys_kernel *k) {
   return ni_imported_op(m, &op);
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------------- */
 
 static int by_word(const void *a, const void *b) {
   const struct ni_nsys_step *x = a, *y = b;
@@ -165,7 +192,8 @@ static int by_word(const void *a, const void *b) {
   return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Of several words that could be steps ("iteration 3", in it "microbatch step 1") the one whose numbers rise and that takes longest. */
+/* Of several words that could be steps ("iteration 3", in it "microbatch step 1") the one whose
+ * numbers rise and that takes longest. */
 static int make_steps(struct process *p) {
   const struct ni_nsys_step *step = p->g->t.step;
   const size_t n = p->g->t.n_steps;
@@ -188,14 +216,14 @@ static int make_steps(struct process *p) {
   return e;
 }
 
-/* ---- processes ---------------------------------------------------------------------------------------------------------- */
+/* ---- processes ----------------------------------------------------------------------------------------- */
 
 static void rank_of(const struct process *p) {
   const struct gathering *g = p->g;
   struct ni_imported *m = p->m;
   bool is_guess;
   NI_EACH(const struct ni_nsys_rank, r, g->t.rank, g->t.n_ranks)
-    if (r->process == p->id) m->rank = r->rank;
+  if (r->process == p->id) m->rank = r->rank;
   if (g->n_processes > 1) return; /* the environment is that of the session, the name that of the file */
   if (m->rank < 0 || m->rank == g->t.env_rank) {
     m->rank = g->t.env_rank;
@@ -211,7 +239,8 @@ static void rank_of(const struct process *p) {
   m->rank_of_name = rank >= 0;
 }
 
-static int gather_process(struct gathering *g, const struct ni_nsys_kernel *k, size_t n, ni_imported_take *take, void *arg) {
+static int gather_process(struct gathering *g, const struct ni_nsys_kernel *k, size_t n,
+                          ni_imported_take *take, void *arg) {
   struct ni_imported m;
   ni_imported_init(&m, g->path);
   struct process p = {.g = g, .m = &m, .id = k->process, .last = UINT32_MAX};
@@ -223,6 +252,7 @@ static int gather_process(struct gathering *g, const struct ni_nsys_kernel *k, s
   rank_of(&p);
   int e = 0;
   for (size_t i = 0; e == 0 && i < n; i++) e = make_op(&p, &k[i]);
+  if (e == 0) e = add_unused(&p);
   if (e == 0) e = make_steps(&p);
   free(p.seat);
   ni_index_free(&p.at_seat);
@@ -246,7 +276,7 @@ static int gather_all(struct gathering *g, ni_imported_take *take, void *arg) {
   const size_t n = g->t.n_kernels;
   int e = 0;
   NI_EACH(struct ni_nsys_kernel, k, kernel, n)
-    if (k->process == 0) k->process = ni_nsys_process(k->thread);
+  if (k->process == 0) k->process = ni_nsys_process(k->thread);
   if (n) qsort(kernel, n, sizeof *kernel, by_process);
   for (size_t i = 0; i < n; i++) g->n_processes += i == 0 || kernel[i].process != kernel[i - 1].process;
   if (g->t.n_steps) qsort(g->t.step, g->t.n_steps, sizeof *g->t.step, by_word);

@@ -6,15 +6,16 @@
 
 #include "exporter/base/array.h"
 
-enum { AROUND = 64 };            /* ranges that begin between a launch and the begin of what lies around it */
+enum { AROUND = 64 }; /* ranges that begin between a launch and the begin of what lies around it */
 
-/* What a kernel can be of a group: a collective of its function, or messages, whose kernel has one name for both. */
+/* What a kernel can be of a group: a collective of its function, or messages, whose kernel has one
+ * name for both. */
 enum { MESSAGES = NI_FUNC_SEND, KINDS = NI_FUNC_COUNT };
 
 struct ni_nsys_group {
   uint32_t calls[KINDS], kernels[KINDS], last[KINDS]; /* last: the call's range */
   uint64_t comm;
-  bool several;                  /* communicators, or one that is not named */
+  bool several; /* communicators, or one that is not named */
 };
 
 static unsigned kind_of(enum ni_func func) { return func == NI_FUNC_RECV ? MESSAGES : (unsigned)func; }
@@ -23,7 +24,7 @@ static unsigned kind_of_kernel(const struct ni_nsys_kernel *k) {
   return strcmp(k->func, "SendRecv") == 0 ? MESSAGES : (unsigned)ni_func_from_name(k->func);
 }
 
-/* ---- groups of calls ---------------------------------------------------------------------------------------------------- */
+/* ---- groups of calls ----------------------------------------------------------------------------------- */
 
 static void call_in(struct ni_nsys_group *x, const struct ni_nsys_range_row *r, uint32_t number) {
   const bool first = !x->comm && !x->several;
@@ -50,13 +51,15 @@ static int find_groups(struct ni_nsys_groups *g, struct ni_nsys_tables *t) {
   return 0;
 }
 
-/* ---- kernels in them ---------------------------------------------------------------------------------------------------- */
+/* ---- kernels in them ----------------------------------------------------------------------------------- */
 
 /* The last one that began is the innermost. */
 static void look_around(struct ni_nsys_tables *t, struct ni_nsys_kernel *k) {
   size_t i;
   if (k->launch == NI_DB_NONE) return;
-  ni_array_search(i, t->n_ranges, t->range[i].thread < k->thread || (t->range[i].thread == k->thread && t->range[i].start <= k->launch));
+  ni_array_search(
+      i, t->n_ranges,
+      t->range[i].thread < k->thread || (t->range[i].thread == k->thread && t->range[i].start <= k->launch));
   for (int n = 0; n < AROUND && i > 0 && t->range[i - 1].thread == k->thread; n++) {
     const struct ni_nsys_range_row *r = &t->range[--i];
     if (r->end < k->launch) continue;
@@ -64,7 +67,8 @@ static void look_around(struct ni_nsys_tables *t, struct ni_nsys_kernel *k) {
       k->torch = r->func;
       return; /* NCCL's own lie within */
     }
-    if (k->range == UINT32_MAX && (r->what == NI_NSYS_CALL || r->what == NI_NSYS_GROUP_END)) k->range = (uint32_t)i;
+    if (k->range == UINT32_MAX && (r->what == NI_NSYS_CALL || r->what == NI_NSYS_GROUP_END))
+      k->range = (uint32_t)i;
   }
 }
 
@@ -85,7 +89,8 @@ void ni_nsys_groups_free(struct ni_nsys_groups *g) {
   *g = (struct ni_nsys_groups){0};
 }
 
-/* Symmetric kernels and those of several functions ("Generic") have no function in their name: the group's only call is theirs. */
+/* Symmetric kernels and those of several functions ("Generic") have no function in their name: the
+ * group's only call is theirs. */
 static unsigned only_kind(const struct ni_nsys_group *x) {
   unsigned only = NI_FUNC_OTHER;
   for (unsigned i = 1; i < KINDS; i++) {
@@ -96,7 +101,8 @@ static unsigned only_kind(const struct ni_nsys_group *x) {
   return only;
 }
 
-const struct ni_nsys_range_row *ni_nsys_call_of(const struct ni_nsys_groups *g, const struct ni_nsys_tables *t,
+const struct ni_nsys_range_row *ni_nsys_call_of(const struct ni_nsys_groups *g,
+                                                const struct ni_nsys_tables *t,
                                                 const struct ni_nsys_kernel *k, uint64_t *comm) {
   *comm = 0;
   if (k->range == UINT32_MAX) return NULL;

@@ -1,16 +1,18 @@
 /*
- * Operations from what `nsys export --type sqlite` makes of a report of Nsight Systems: its NCCL kernels, with what NVTX says of the
- * calls that launched them.
+ * Operations from what `nsys export --type sqlite` makes of a report of Nsight Systems: its NCCL kernels,
+ * with what NVTX says of the calls that launched them.
  *
- *   kernel (process, correlationId) ─▶ the runtime's call of that number, on a thread ─▶ the NVTX range of NCCL around that call
- *   ─▶ function, size, communicator; in ncclGroupEnd: the calls since ncclGroupStart, where there is one kernel of one call
- *   a range "iteration 17" of the framework ─▶ a step                                                         (groups.h)
+ *   kernel (process, correlationId) ─▶ the runtime's call of that number, on a thread
+ *   ─▶ the NVTX range of NCCL around that call ─▶ function, size, communicator       (groups.h)
+ *   a range "iteration 17" of the framework ─▶ a step
  *
- * A file has the processes of a rank or of a host: each one with NCCL kernels is given by itself, in order of their pids. The day is
- * that of the session's start; files before 2021 have none, and their times count from NI_IMPORTED_DAY. The tables are the exporter's
- * of 2020 to 2026 (SQLite Schema Reference of the user guide); what one of them lacks is not known.
+ * A file has the processes of a rank or of a host: each one with NCCL kernels is given by itself, in order
+ * of their pids. The day is that of the session's start; files before 2021 have none, and their times count
+ * from NI_IMPORTED_DAY. The tables are the exporter's of 2020 to 2026 (SQLite Schema Reference of the user
+ * guide); what one of them lacks is not known.
  *
- * Memory: 100 bytes a kernel, 64 a range of NCCL, both at most NI_NSYS_KERNELS; texts that begin with "nccl" or could be a step.
+ * Memory: 150 bytes a kernel, 100 a range of NCCL, both at most NI_NSYS_KERNELS; texts that begin with "nccl"
+ * or could be a step.
  *
  * Failure: -ENODATA (no NCCL kernel), -EFBIG, and those of database.h; what take() returned.
  */

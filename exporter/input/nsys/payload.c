@@ -11,15 +11,20 @@ enum what { OTHER, COMM, BYTES, RANKS, RANK, DEVICE, ROOT, PEER };
 
 struct ni_payload_entry {
   uint64_t domain, schema;
-  int64_t place, type, offset;  /* offset: in the struct; NI_DB_NONE */
+  int64_t place, type, offset; /* offset: in the struct; NI_DB_NONE */
   enum what what;
 };
 
 static const struct {
   const char *name;
   enum what what;
-} names[] = {{"NCCL communicator ID", COMM}, {"Message size [bytes]", BYTES}, {"No. of ranks", RANKS}, {"Rank", RANK},
-             {"CUDA device", DEVICE},        {"Root", ROOT},                  {"Peer rank", PEER}};
+} names[] = {{"NCCL communicator ID", COMM},
+             {"Message size [bytes]", BYTES},
+             {"No. of ranks", RANKS},
+             {"Rank", RANK},
+             {"CUDA device", DEVICE},
+             {"Root", ROOT},
+             {"Peer rank", PEER}};
 enum { NAMES = sizeof names / sizeof *names };
 
 static enum what what_is(const char *name) {
@@ -28,9 +33,11 @@ static enum what what_is(const char *name) {
   return OTHER;
 }
 
-/* NVTX_PAYLOAD_ENTRY_TYPE_*, of x86_64 and aarch64; 4 of what is a schema itself: NCCL's are enums. 0: of no fixed length. */
+/* NVTX_PAYLOAD_ENTRY_TYPE_*, of x86_64 and aarch64; 4 of what is a schema itself: NCCL's are enums. 0:
+ * of no fixed length. */
 static unsigned length_of(int64_t type, bool *is_signed) {
-  static const int8_t length[] = {0, -1, 1, -2, 2, -4, 4, -8, 8, -8, 8, -1, 1, -2, 2, -4, 4, -8, 8, 4, 8, 16, 8, 8};
+  static const int8_t length[] = {0, -1, 1, -2, 2, -4, 4, -8, 8, -8, 8, -1,
+                                  1, -2, 2, -4, 4, -8, 8, 4,  8, 16, 8, 8};
   const bool known = type > 0 && type < (int64_t)(sizeof length);
   const int n = known ? length[type] : type >= 256 ? 4 : 0;
   *is_signed = n < 0;
@@ -60,9 +67,12 @@ int ni_payload_schemas(struct ni_payload_schemas *s, struct ni_db *db) {
   while (e >= 0 && (e = ni_db_next(&rows)) == 1) {
     if (s->n == NI_PAYLOAD_ENTRIES) return ni_db_end(&rows), 0;
     if (!ni_array_room(s->entry, s->n, s->cap)) return ni_db_end(&rows), -ENOMEM;
-    s->entry[s->n++] = (struct ni_payload_entry){.domain = (uint64_t)ni_db_number(&rows, 0), .schema = (uint64_t)ni_db_number(&rows, 1),
-                                                 .place = ni_db_number(&rows, 2), .type = ni_db_number(&rows, 3),
-                                                 .offset = ni_db_number(&rows, 4), .what = what_is(ni_db_text(&rows, 5))};
+    s->entry[s->n++] = (struct ni_payload_entry){.domain = (uint64_t)ni_db_number(&rows, 0),
+                                                 .schema = (uint64_t)ni_db_number(&rows, 1),
+                                                 .place = ni_db_number(&rows, 2),
+                                                 .type = ni_db_number(&rows, 3),
+                                                 .offset = ni_db_number(&rows, 4),
+                                                 .what = what_is(ni_db_text(&rows, 5))};
   }
   if (s->n) qsort(s->entry, s->n, sizeof *s->entry, by_place);
   drop_doubles(s);
@@ -75,8 +85,12 @@ void ni_payload_free(struct ni_payload_schemas *s) {
 }
 
 void ni_payload_nothing(struct ni_payload_said *said) {
-  *said = (struct ni_payload_said){.bytes = NI_DB_NONE, .ranks = NI_DB_NONE, .rank = NI_DB_NONE, .device = NI_DB_NONE,
-                                   .root = NI_DB_NONE, .peer = NI_DB_NONE};
+  *said = (struct ni_payload_said){.bytes = NI_DB_NONE,
+                                   .ranks = NI_DB_NONE,
+                                   .rank = NI_DB_NONE,
+                                   .device = NI_DB_NONE,
+                                   .root = NI_DB_NONE,
+                                   .peer = NI_DB_NONE};
 }
 
 static void say(struct ni_payload_said *said, enum what what, uint64_t value) {
@@ -100,24 +114,27 @@ static uint64_t read_member(const uint8_t *p, unsigned length, bool is_signed) {
   return negative ? value | ~UINT64_C(0) << 8 * length : value;
 }
 
-static void read_struct(const struct ni_payload_entry *entry, size_t n_entries, const uint8_t *bytes, uint64_t n,
-                        struct ni_payload_said *said) {
+static void read_struct(const struct ni_payload_entry *entry, size_t n_entries, const uint8_t *bytes,
+                        uint64_t n, struct ni_payload_said *said) {
   uint64_t at = 0;
   for (size_t i = 0; i < n_entries; i++) {
     bool is_signed;
     const unsigned length = length_of(entry[i].type, &is_signed);
     const bool stated = entry[i].offset >= 0 && entry[i].offset <= INT32_MAX;
     if (length == 0) return;
-    at = stated && (entry[i].offset > 0 || i == 0) ? (uint64_t)entry[i].offset : (at + length - 1) / length * length;
+    at = stated && (entry[i].offset > 0 || i == 0) ? (uint64_t)entry[i].offset
+                                                   : (at + length - 1) / length * length;
     if (length > 8 || at + length > n) return;
     say(said, entry[i].what, read_member(bytes + at, length, is_signed));
     at += length;
   }
 }
 
-void ni_payload_bytes(const struct ni_payload_schemas *s, const uint8_t *bytes, size_t n, struct ni_payload_said *said) {
+void ni_payload_bytes(const struct ni_payload_schemas *s, const uint8_t *bytes, size_t n,
+                      struct ni_payload_said *said) {
   if (!bytes || n < 32 || s->n == 0) return;
-  const struct ni_payload_entry of = {.domain = read_member(bytes, 8, false), .schema = read_member(bytes + 8, 8, false), .place = INT64_MIN};
+  const struct ni_payload_entry of = {
+      .domain = read_member(bytes, 8, false), .schema = read_member(bytes + 8, 8, false), .place = INT64_MIN};
   const uint64_t length = read_member(bytes + 16, 8, false), at = read_member(bytes + 24, 8, false);
   if (at < 32 || at > n || length > n - at) return;
   size_t from, to;

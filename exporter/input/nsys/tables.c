@@ -12,14 +12,14 @@
 
 enum { TEXTS = 1 << 18, CALLS_OF_A_NUMBER = 16 }; /* texts of StringIds that are looked at further */
 
-/* ---- texts -------------------------------------------------------------------------------------------------------------- */
+/* ---- texts --------------------------------------------------------------------------------------------- */
 
 /* A text of StringIds that may be a kernel's, a call's or a step's. */
 struct texts {
   struct text {
     int64_t id;
     char text[256];
-  } *text;
+  } * text;
   size_t n, cap;
 };
 
@@ -27,8 +27,10 @@ static bool is_of_interest(const char *text) {
   uint32_t number;
   size_t before;
   char func[32];
-  const bool payload = *text == '{' && (strstr(text, "\"Message size [bytes]\"") || strstr(text, "\"NCCL communicator ID\""));
-  return payload || strncmp(text, "nccl", 4) == 0 || ni_imported_kernel(text, func) || ni_nsys_step(text, &number, &before);
+  const bool payload =
+      *text == '{' && (strstr(text, "\"Message size [bytes]\"") || strstr(text, "\"NCCL communicator ID\""));
+  return payload || strncmp(text, "nccl", 4) == 0 || ni_imported_kernel(text, func) ||
+         ni_nsys_step(text, &number, &before);
 }
 
 static int by_id(const void *a, const void *b) {
@@ -58,7 +60,7 @@ static const char *text_of(const struct texts *t, int64_t id) {
   return id != NI_DB_NONE && i < t->n && t->text[i].id == id ? t->text[i].text : "";
 }
 
-/* ---- kernels ------------------------------------------------------------------------------------------------------------ */
+/* ---- kernels ------------------------------------------------------------------------------------------- */
 
 static int by_launch(const void *a, const void *b) {
   const struct ni_nsys_kernel *x = a, *y = b;
@@ -70,21 +72,29 @@ static int by_launch(const void *a, const void *b) {
 
 /* NCCL's grids are flat: a block for each channel. */
 static int64_t blocks_of(const struct ni_db_rows *rows, int column) {
-  const int64_t x = ni_db_number(rows, column), y = ni_db_number(rows, column + 1), z = ni_db_number(rows, column + 2);
+  const int64_t x = ni_db_number(rows, column), y = ni_db_number(rows, column + 1),
+                z = ni_db_number(rows, column + 2);
   const bool flat = (y == 1 || y == NI_DB_NONE) && (z == 1 || z == NI_DB_NONE);
   return flat && x > 0 && x < 1 << 16 ? x : 0;
 }
 
 static int read_kernels(struct ni_nsys_tables *t, struct ni_db *db, const struct texts *texts) {
-  static const char *const columns[] = {"shortName", "demangledName", "mangledName", "start", "end", "deviceId", "streamId", "correlationId",
-                                        "globalPid", "gridX", "gridY", "gridZ", "graphNodeId", NULL};
+  static const char *const columns[] = {"shortName", "demangledName", "mangledName",   "start",     "end",
+                                        "deviceId",  "streamId",      "correlationId", "globalPid", "gridX",
+                                        "gridY",     "gridZ",         "graphNodeId",   NULL};
   struct ni_db_rows rows;
   int e = ni_db_select(db, "CUPTI_ACTIVITY_KIND_KERNEL", columns, &rows);
   while (e >= 0 && (e = ni_db_next(&rows)) == 1) {
-    struct ni_nsys_kernel k = {.start = ni_db_number(&rows, 3), .end = ni_db_number(&rows, 4), .device = ni_db_number(&rows, 5),
-                               .stream = ni_db_number(&rows, 6), .correlation = ni_db_number(&rows, 7), .launch = NI_DB_NONE, .range = UINT32_MAX};
+    struct ni_nsys_kernel k = {.start = ni_db_number(&rows, 3),
+                               .end = ni_db_number(&rows, 4),
+                               .device = ni_db_number(&rows, 5),
+                               .stream = ni_db_number(&rows, 6),
+                               .correlation = ni_db_number(&rows, 7),
+                               .launch = NI_DB_NONE,
+                               .range = UINT32_MAX};
     bool named = false;
-    for (int i = 0; i < 3 && !named; i++) named = ni_imported_kernel(text_of(texts, ni_db_number(&rows, i)), k.func);
+    for (int i = 0; i < 3 && !named; i++)
+      named = ni_imported_kernel(text_of(texts, ni_db_number(&rows, i)), k.func);
     if (!named) continue;
     if (k.start < 0 || k.end < k.start) {
       t->bad++;
@@ -101,16 +111,19 @@ static int read_kernels(struct ni_nsys_tables *t, struct ni_db *db, const struct
   return e;
 }
 
-/* The first of several calls of one number: the driver's lies in the runtime's. Kernels without a process (exports before 2020.3)
- * are of the one process that there is. All kernels of a graph's launch have its number, and a number few calls: a file that says
- * otherwise is not followed. */
+/* The first of several calls of one number: the driver's lies in the runtime's. Kernels without a
+ * process (exports before 2020.3) are of the one process that there is. All kernels of a graph's
+ * launch have its number, and a number few calls: a file that says otherwise is not followed. */
 static void launch(struct ni_nsys_tables *t, uint64_t thread, int64_t correlation, int64_t start) {
   const uint64_t process = t->n_kernels && t->kernel[0].process == 0 ? 0 : ni_nsys_process(thread);
   size_t i;
-  ni_array_search(i, t->n_kernels, t->kernel[i].process < process || (t->kernel[i].process == process && t->kernel[i].correlation < correlation));
+  ni_array_search(i, t->n_kernels,
+                  t->kernel[i].process < process ||
+                      (t->kernel[i].process == process && t->kernel[i].correlation < correlation));
   if (i == t->n_kernels || t->kernel[i].calls == CALLS_OF_A_NUMBER) return;
   t->kernel[i].calls++;
-  for (; i < t->n_kernels && t->kernel[i].process == process && t->kernel[i].correlation == correlation; i++) {
+  for (; i < t->n_kernels && t->kernel[i].process == process && t->kernel[i].correlation == correlation;
+       i++) {
     struct ni_nsys_kernel *k = &t->kernel[i];
     if (start > k->start || (k->launch != NI_DB_NONE && k->launch <= start)) continue;
     k->launch = start;
@@ -123,14 +136,15 @@ static int read_launches(struct ni_nsys_tables *t, struct ni_db *db) {
   struct ni_db_rows rows;
   int e = ni_db_select(db, "CUPTI_ACTIVITY_KIND_RUNTIME", columns, &rows);
   while (e >= 0 && (e = ni_db_next(&rows)) == 1) {
-    const int64_t start = ni_db_number(&rows, 0), thread = ni_db_number(&rows, 1), correlation = ni_db_number(&rows, 2);
+    const int64_t start = ni_db_number(&rows, 0), thread = ni_db_number(&rows, 1),
+                  correlation = ni_db_number(&rows, 2);
     if (start < 0 || correlation == NI_DB_NONE || thread == NI_DB_NONE) continue;
     launch(t, (uint64_t)thread, correlation, start);
   }
   return e;
 }
 
-/* ---- ranges ------------------------------------------------------------------------------------------------------------- */
+/* ---- ranges -------------------------------------------------------------------------------------------- */
 
 static int by_begin(const void *a, const void *b) {
   const struct ni_nsys_range_row *x = a, *y = b;
@@ -149,9 +163,11 @@ static int add_step(struct ni_nsys_tables *t, const char *text, uint64_t thread,
   return 0;
 }
 
-static int add_range(struct ni_nsys_tables *t, const struct ni_db_rows *rows, const char *text, const struct texts *texts,
-                     const struct ni_payload_schemas *schemas) {
-  struct ni_nsys_range_row r = {.start = ni_db_number(rows, 0), .end = ni_db_number(rows, 1), .thread = (uint64_t)ni_db_number(rows, 2)};
+static int add_range(struct ni_nsys_tables *t, const struct ni_db_rows *rows, const char *text,
+                     const struct texts *texts, const struct ni_payload_schemas *schemas) {
+  struct ni_nsys_range_row r = {.start = ni_db_number(rows, 0),
+                                .end = ni_db_number(rows, 1),
+                                .thread = (uint64_t)ni_db_number(rows, 2)};
   size_t n;
   if (r.start < 0 || r.end < r.start || ni_db_is_null(rows, 2)) return 0;
   r.what = ni_nsys_range_of(text, &r.func);
@@ -170,7 +186,8 @@ static int add_range(struct ni_nsys_tables *t, const struct ni_db_rows *rows, co
 
 static int read_ranges(struct ni_nsys_tables *t, struct ni_db *db, const struct texts *texts) {
   enum { PUSH_POP = 59, START_END = 60 };
-  static const char *const columns[] = {"start", "end", "globalTid", "eventType", "text", "textId", "jsonText", "binaryData", "jsonTextId", NULL};
+  static const char *const columns[] = {"start",  "end",      "globalTid",  "eventType",  "text",
+                                        "textId", "jsonText", "binaryData", "jsonTextId", NULL};
   struct ni_payload_schemas schemas;
   struct ni_db_rows rows = {0};
   int e = ni_payload_schemas(&schemas, db);
@@ -189,7 +206,7 @@ static int read_ranges(struct ni_nsys_tables *t, struct ni_db *db, const struct 
   return e;
 }
 
-/* ---- the machine -------------------------------------------------------------------------------------------------------- */
+/* ---- the machine --------------------------------------------------------------------------------------- */
 
 static int read_session(struct ni_nsys_tables *t, struct ni_db *db) {
   static const char *const columns[] = {"utcEpochNs", NULL};
@@ -233,7 +250,8 @@ static int read_ranks(struct ni_nsys_tables *t, struct ni_db *db) {
     const int64_t rank = ni_db_number(&rows, 1);
     if (rank < 0 || rank >= INT32_MAX || ni_db_is_null(&rows, 0) || t->n_ranks == NI_IMPORTED_STEPS) continue;
     if (!ni_array_room(t->rank, t->n_ranks, t->cap_ranks)) return ni_db_end(&rows), -ENOMEM;
-    t->rank[t->n_ranks++] = (struct ni_nsys_rank){ni_nsys_process((uint64_t)ni_db_number(&rows, 0)), (int32_t)rank};
+    t->rank[t->n_ranks++] =
+        (struct ni_nsys_rank){ni_nsys_process((uint64_t)ni_db_number(&rows, 0)), (int32_t)rank};
   }
   return e;
 }

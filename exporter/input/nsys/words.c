@@ -16,12 +16,16 @@ enum ni_nsys_range ni_nsys_range_of(const char *text, enum ni_func *func) {
   if (*word == ':') return *func = ni_kineto_collective(word + 1), NI_NSYS_TORCH;
   if (strcmp(word, "GroupStart") == 0) return NI_NSYS_GROUP_BEGIN;
   if (begins(word, "GroupEnd") || strcmp(word, "GroupSimulateEnd") == 0) return NI_NSYS_GROUP_END;
-  if (begins(word, "CommInit") || begins(word, "CommSplit") || begins(word, "CommShrink") || begins(word, "CommGrow")) return NI_NSYS_COMM;
-  *func = ni_func_from_name(strcmp(word, "AllToAll") == 0 ? "AlltoAll" : strcmp(word, "Bcast") == 0 ? "Broadcast" : word);
+  if (begins(word, "CommInit") || begins(word, "CommSplit") || begins(word, "CommShrink") ||
+      begins(word, "CommGrow"))
+    return NI_NSYS_COMM;
+  *func = ni_func_from_name(strcmp(word, "AllToAll") == 0 ? "AlltoAll"
+                            : strcmp(word, "Bcast") == 0  ? "Broadcast"
+                                                          : word);
   return *func == NI_FUNC_OTHER ? NI_NSYS_OTHER : NI_NSYS_CALL;
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------------------------------------- */
 
 static bool is_step_word(const char *text, size_t n) {
   static const char *const words[] = {"step", "iteration", "iter", "batch", "profilerstep"};
@@ -48,7 +52,7 @@ bool ni_nsys_step(const char *text, uint32_t *number, size_t *before) {
   return true;
 }
 
-/* ---- ranks -------------------------------------------------------------------------------------------------------------- */
+/* ---- ranks --------------------------------------------------------------------------------------------- */
 
 /* The value of a variable, a whole number; -1: none. */
 static int32_t variable(const char *environment, const char *name) {

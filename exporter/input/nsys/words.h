@@ -20,11 +20,13 @@ enum ni_nsys_range {
 };
 enum ni_nsys_range ni_nsys_range_of(const char *text, enum ni_func *func);
 
-/* "iteration 17", "step_17", "ProfilerStep#17", "train step: 17": the number, and how much of the text comes before it. */
+/* "iteration 17", "step_17", "ProfilerStep#17", "train step: 17": the number, and how much of the text
+ * comes before it. */
 bool ni_nsys_step(const char *text, uint32_t *number, size_t *before);
 
-/* The rank of a job and its ranks that an environment states ("NAME=value" behind each other, whatever is between): torchrun's, Open
- * MPI's, MPICH's, Slurm's, in this order. name: of the variable that said it. -1: none. */
+/* The rank of a job and its ranks that an environment states ("NAME=value" behind each other, whatever
+ * is between): torchrun's, Open MPI's, MPICH's, Slurm's, in this order. name: of the variable that
+ * said it. -1: none. */
 int32_t ni_nsys_rank_in(const char *environment, int32_t *world, const char **name);
 
 #endif

@@ -21,7 +21,7 @@ same() { python3 test/lib/nsys_reader.py "$TMP/$1.logs" "$TMP/$1"/*.sqlite >"$TM
 
 # One rule each.
 python3 test/lib/nsys_cases.py make "$TMP"
-for c in words json plain old middle made ends mpi gpus; do
+for c in words json plain old middle made ends mpi gpus split; do
   import 0 $c
   python3 test/lib/nsys_cases.py check $c "$TMP/$c.logs" || { fail "$c"; cat "$TMP/$c.txt"; }
   same $c

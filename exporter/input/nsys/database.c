@@ -76,9 +76,9 @@ static char *uri_of(const char *path) {
   return uri;
 }
 
+/* Files that claim to be larger than can be make SQLite say that it has no memory: it is the file. */
 static int error_of(int code) {
   switch (code & 0xff) {
-    case SQLITE_NOMEM: return -ENOMEM;
     case SQLITE_PERM: return -EACCES;
     case SQLITE_CANTOPEN: return -EACCES;
     case SQLITE_BUSY:

@@ -118,8 +118,8 @@ static int add_unused(struct process *p) {
   uint32_t comm;
   int e = 0;
   ni_array_search(i, g->n_makings, by_comm(&g->making[i], &of) < 0);
-  for (; e == 0 && i < g->n_makings && g->making[i].process == p->id && p->m->n_comms < NI_IMPORTED_COMMS; i++)
-    e = comm_of(p, &(struct ni_nsys_kernel){.device = g->making[i].device}, g->making[i].comm, &comm);
+  for (; e == 0 && i < g->n_makings && g->making[i].process == p->id; i++)
+    if (p->m->n_comms < NI_IMPORTED_COMMS) e = comm_of(p, &(struct ni_nsys_kernel){.device = g->making[i].device}, g->making[i].comm, &comm);
   return e;
 }
 

@@ -104,8 +104,9 @@ static void put_op(struct writing *w, const struct ni_imported_op *op, uint64_t 
   if (op->algo) r.algo = m->funcs[op->algo - 1];
   if (op->proto) r.proto = m->funcs[op->proto - 1];
   const bool by_gpu = op->timing == NI_TIMING_KERNEL_GPU, of_kernel = by_gpu || op->timing == NI_TIMING_KERNEL_CPU;
-  ni_timing_fill(&r, ni_func_from_name(r.func), m->comm[op->comm].n_ranks,
-                 &(struct ni_timing_in){.gpu_ok = by_gpu, .has_kernel = of_kernel, .gpu_ns = op->dur_ns, .kernel_cpu_ns = op->dur_ns, .bracket_ns = op->dur_ns});
+  const struct ni_timing_in in = {.gpu_ok = by_gpu, .has_kernel = of_kernel, .gpu_ns = op->dur_ns, .kernel_cpu_ns = op->dur_ns,
+                                  .bracket_ns = op->dur_ns};
+  ni_timing_fill(&r, ni_func_from_name(r.func), m->comm[op->comm].n_ranks, &in);
   if (!op->sized) r.has &= ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW | NI_HAS_TESTS_SIZE);
   begin_of(op, &r, &trace);
   put(w, ni_format_op(w->line, sizeof w->line, &w->comm[op->comm], w->ts_us, &r));

@@ -110,6 +110,13 @@ static int comm_of(struct process *p, const struct ni_nsys_kernel *k, uint64_t c
   return 0;
 }
 
+/* Is it there with that rank, on whatever device its kernels say they ran? */
+static bool is_seated(const struct ni_imported *m, const struct making *x) {
+  for (size_t i = 0; i < m->n_comms; i++)
+    if (m->comm[i].hash == x->comm && m->comm[i].rank == x->rank && m->comm[i].n_ranks > 0) return true;
+  return false;
+}
+
 /* Those that were made and not used: the job's may be one of them, and says the ranks. */
 static int add_unused(struct process *p) {
   const struct gathering *g = p->g;
@@ -118,8 +125,11 @@ static int add_unused(struct process *p) {
   uint32_t comm;
   int e = 0;
   ni_array_search(i, g->n_makings, by_comm(&g->making[i], &of) < 0);
-  for (; e == 0 && i < g->n_makings && g->making[i].process == p->id; i++)
-    if (p->m->n_comms < NI_IMPORTED_COMMS) e = comm_of(p, &(struct ni_nsys_kernel){.device = g->making[i].device}, g->making[i].comm, &comm);
+  for (; e == 0 && i < g->n_makings && g->making[i].process == p->id; i++) {
+    const struct making *x = &g->making[i];
+    if (p->m->n_comms == NI_IMPORTED_COMMS || is_seated(p->m, x)) continue;
+    e = comm_of(p, &(struct ni_nsys_kernel){.device = x->device}, x->comm, &comm);
+  }
   return e;
 }
 

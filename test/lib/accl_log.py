@@ -88,9 +88,16 @@ def stats(folder, comm=f"0x{WORLD:x}"):
     return out
 
 
+def died(folder):
+    """With a communicator that nothing was recorded of, and a file of that process that somebody else wrote."""
+    job(folder, lambda rank: "" if rank else summary())
+    write(folder, 1, 0x77, "", "mi300_node{}")
+    write(folder, 1, 0x78, "{}\n", "mi300_node{}")
+
+
 CASES = {
     "whole": job,
-    "died": lambda d: job(d, lambda rank: "" if rank else summary()),
+    "died": died,
     "cut": lambda d: job(d, lambda rank: coll(1, 2, "AllReduce", 40, 1, 1)[:90] if rank else summary()),
     "lost": lambda d: job(d, lambda rank: summary(7, 2, 5) if rank else summary(proxy=3)),
     "slow": lambda d: job(d, slow=60, n=2),

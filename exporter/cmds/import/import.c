@@ -73,7 +73,8 @@ static const struct format {
      "no NCCL kernel in it, or none with a time: were CUDA's kernels traced (nsys profile --trace=cuda,nvtx), and did the rank communicate?",
      "no whole SQLite file of nsys export --type sqlite: another kind of file, cut, or broken"},
     {"accl", NI_MECHANISM_ACCL, "logs of ACCL", "accl_profiler_rank*.jsonl", ni_accl_is_log, ni_accl_by_process, ni_accl_same_process, ni_accl_read,
-     "no collective in it", "no log of ACCL, by its name (accl_profiler_rank<N>_<host>_pid<PID>_0x<id>.jsonl) or by its lines"}};
+     "no collective in it: the process died before its first one had ended, or all were below ACCL_PROFILER_MIN_SIZE_BYTES",
+     "no log of ACCL, by its name (accl_profiler_rank<N>_<host>_pid<PID>_0x<id>.jsonl) or by its lines"}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 static const struct format *format_of(const char *name) {
@@ -170,8 +171,11 @@ static void leave_out(struct import *x, const char *path, const char *why) {
 static int take(void *arg, struct ni_imported *m) {
   struct import *x = arg;
   const struct rank *before = same_rank(x, m);
+  char why[1024];
+  snprintf(why, sizeof why, "%s; the others of its process were read", x->format->broken);
+  if (m->n_unread) leave_out(x, m->unread, why);
+  if (m->n_unread > 1) ni_say(stderr, "%s: and %zu more of that process\n", x->who, m->n_unread - 1);
   if (before) {
-    char why[1024];
     snprintf(why, sizeof why, "it is of rank %d, as %.700s is; import what was profiled at another time into another folder", m->rank, before->m.path);
     leave_out(x, m->path, why);
     return ni_imported_free(m), 0;

@@ -162,8 +162,8 @@ static void put_ends(struct writing *w) {
   const struct ni_stats_line process = {.final = true, .has_accounting = true};
   bool died = false;
   for (size_t i = 0; i < m->n_comms; i++) {
-    if (!w->comm[i].text) continue;
     died = died || m->comm[i].died;
+    if (!w->comm[i].text) continue;
     put_losses(w, i, w->count[i].n[NI_KIND_COLL]);
     if (!m->comm[i].died) put_end(w, i);
   }

@@ -34,7 +34,8 @@ bool ni_accl_is_log(const char *name);
 int ni_accl_by_process(const char *a, const char *b);
 bool ni_accl_same_process(const char *a, const char *b);
 
-/* The files of one process. */
+/* The files of one process. Of several those that are no logs are counted (unread). An empty one is of a
+ * communicator whose process died before its first collective had ended. */
 int ni_accl_read(const char *const *path, size_t n, ni_imported_take *take, void *arg,
                  struct ni_progress *progress);
 

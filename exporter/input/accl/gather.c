@@ -153,8 +153,13 @@ int ni_accl_read(const char *const *path, size_t n, ni_imported_take *take, void
   m.numbered = true;
   m.written_ns = NI_IMPORTED_DAY;
   int e = 0;
-  for (size_t i = 0; e == 0 && i < n; i++) e = gather_file(&m, path[i], progress);
-  if (e == 0 && m.n == 0) e = -ENODATA;
+  for (size_t i = 0; e == 0 && i < n; i++) {
+    e = gather_file(&m, path[i], progress);
+    if (e != -EBADMSG || n == 1) continue;
+    if (m.n_unread++ == 0) m.unread = path[i];
+    e = 0;
+  }
+  if (e == 0 && m.n == 0) e = m.n_unread ? -EBADMSG : -ENODATA;
   if (e == 0) ni_imported_order(&m);
   if (e == 0) return take(arg, &m);
   ni_imported_free(&m);

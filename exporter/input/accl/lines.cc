@@ -26,7 +26,7 @@ struct reading {
   ni_accl_summary *summary;
   uint64_t *bad;
   dom::parser parser;
-  bool any = false;
+  bool any = false, empty = true;
   size_t n = 0;
   char in[64 << 10], text[line_max + simdjson::SIMDJSON_PADDING];
 };
@@ -136,11 +136,12 @@ int ni_accl_lines(const char *path, int (*take)(void *arg, const ni_accl_op *op)
   r->summary = summary;
   r->bad = bad;
   while (e == 0 && (n = gzread(file, r->in, sizeof r->in)) > 0) {
+    r->empty = false;
     for (int i = 0; e == 0 && i < n; i++) e = take_char(*r, r->in[i]);
     z_off_t at = gzoffset(file);
     if (at > told) ni_progress_add(progress, (uint64_t)(at - told), 0), told = at;
   }
   if (file) gzclose(file);
   if (e == 0) e = line(*r); /* the last one has no end where the process died in it */
-  return e ? e : r->any || summary->ended ? 0 : -EBADMSG;
+  return e ? e : r->any || r->empty || summary->ended ? 0 : -EBADMSG;
 }

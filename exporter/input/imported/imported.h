@@ -59,6 +59,8 @@ struct ni_imported_step {
 
 struct ni_imported { /* ni_imported_init() */
   const char *path;            /* the source; the caller's */
+  const char *unread;          /* one of several files that could not be read; NULL: none. The caller's */
+  size_t n_unread;
   char host[256];              /* "": not stated */
   int32_t rank, world, nccl_version; /* of the job; -1: not stated */
   int64_t pid;                 /* -1: not stated */

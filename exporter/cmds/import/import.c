@@ -136,6 +136,15 @@ static const struct rank *same_rank(const struct import *x, const struct ni_impo
   return NULL;
 }
 
+/* The same recording once more, of a process whose rank it does not say. */
+static const struct rank *same_process(const struct import *x, const struct ni_imported *m) {
+  for (size_t i = 0; m->rank < 0 && m->pid > 0 && i < x->n; i++) {
+    const struct ni_imported *y = &x->rank[i].m;
+    if (y->pid == m->pid && y->first_ns == m->first_ns && strcmp(y->host, m->host) == 0) return &x->rank[i];
+  }
+  return NULL;
+}
+
 static const char *why_not(const struct import *x, int e) {
   if (e == -EBADMSG) return x->format->broken;
   if (e == -EFBIG) return "more operations or communicators than a rank can have here; trace fewer steps";
@@ -175,6 +184,12 @@ static int take(void *arg, struct ni_imported *m) {
   snprintf(why, sizeof why, "%s; the others of its process were read", x->format->broken);
   if (m->n_unread) leave_out(x, m->unread, why);
   if (m->n_unread > 1) ni_say(stderr, "%s: and %zu more of that process\n", x->who, m->n_unread - 1);
+  const struct rank *again = before ? NULL : same_process(x, m);
+  if (again) {
+    snprintf(why, sizeof why, "it is of process %" PRId64 " on %.200s, as %.700s is", m->pid, m->host, again->m.path);
+    leave_out(x, m->path, why);
+    return ni_imported_free(m), 0;
+  }
   if (before) {
     snprintf(why, sizeof why, "it is of rank %d, as %.700s is; import what was profiled at another time into another folder", m->rank, before->m.path);
     leave_out(x, m->path, why);

@@ -65,6 +65,11 @@ import 2 again
 said again 'cut.sqlite: left out: no whole SQLite file'
 said again 'zz_1.sqlite: left out: it is of rank 1, as .*report_1'
 sound again
+cp -r "$TMP/split" "$TMP/twice"
+cp "$TMP/split/host0.sqlite" "$TMP/twice/zz.sqlite"
+import 2 twice
+said twice 'zz.sqlite: left out: it is of process 100 on n0, as .*host0.sqlite is'
+python3 test/lib/nsys_cases.py check split "$TMP/twice.logs" || fail "twice"
 cp -r "$TMP/again" "$TMP/odd #1?immutable=0"
 import 2 "odd #1?immutable=0"
 

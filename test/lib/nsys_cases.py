@@ -4,6 +4,8 @@
     nsys_cases.py check NAME LOGS   exits with 1 and says what is not so
 """
 import collections
+import gzip
+import json
 import os
 import random
 import sys
@@ -181,7 +183,29 @@ def check_split(logs):
          == {r: (4, f"n{r // 2}", 5000 + r, (r // 2, 2)) for r in range(4)}, logs)
 
 
+def hosts(folder):
+    """Hosts in a file each, recorded from the middle on: nobody says a rank, but where each one runs."""
+    os.makedirs(folder)
+    for host in ("b", "a"):
+        e = Export(f"{folder}/{host}.sqlite", 2026, T0, host)
+        for gpu in (1, 0):
+            e.process(100 + 7 * gpu).call("AllReduce", 1000000, 5000 + gpu, 0xd0, 64, device=gpu)
+        e.close()
+
+
+def check_hosts(folder):
+    got = {}
+    for name in os.listdir(folder):
+        for text in gzip.open(os.path.join(folder, name), "rt"):
+            line = json.loads(text)
+            if "coll_perf" in line:
+                meta, head = line["metadata"], line["header"]
+                got[(meta["hostname"], meta["pid"])] = (head["rank"], head["n_ranks"], line["coll_perf"]["coll_exec_time_ns"])
+    need(got == {("a", 100): (0, 4, 5000), ("a", 107): (1, 4, 5001), ("b", 100): (2, 4, 5000), ("b", 107): (3, 4, 5001)}, got)
+
+
 CASES = {
+    "hosts": (hosts, None),
     "split": (split, check_split),
     "words": (words, check_words), "json": (lambda d: words(d, 2023), check_words), "plain": (plain, check_plain), "old": (old, check_old),
     "middle": (lambda d: series(d, 17), lambda l: check_series(l, 17)),
@@ -196,4 +220,4 @@ if __name__ == "__main__":
         for name, (write, _) in CASES.items():
             write(os.path.join(sys.argv[2], name))
     else:
-        CASES[sys.argv[2]][1](kineto_cases.read(sys.argv[3]))
+        check_hosts(sys.argv[3]) if sys.argv[2] == "hosts" else CASES[sys.argv[2]][1](kineto_cases.read(sys.argv[3]))

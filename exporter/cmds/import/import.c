@@ -343,6 +343,9 @@ static void say_absent(const struct import *x) {
   if (x->settled.seated)
     ni_say(stdout, "%zu %s made before the recording began: members are those who have the same one, in order of their ranks\n",
            x->settled.seated, ni_plural(x->settled.seated, "communicator was", "communicators were"));
+  if (x->settled.by_gpu)
+    ni_say(stdout, "%zu %s made before the recording began, and nobody says ranks: a rank in them is a number of ours, by host and GPU; go by these\n",
+           x->settled.by_gpu, ni_plural(x->settled.by_gpu, "communicator was", "communicators were"));
   if (x->settled.alone)
     ni_say(stdout, "%zu %s made before the recording began, and who is in them is not known: not compared with other ranks\n",
            x->settled.alone, ni_plural(x->settled.alone, "communicator was", "communicators were"));

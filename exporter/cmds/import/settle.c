@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "exporter/base/array.h"
 #include "exporter/base/mix.h"
@@ -11,7 +12,8 @@ struct seat {
   uint64_t hash;
   size_t process;
   struct ni_imported_comm *comm;
-  int32_t rank; /* of its process */
+  int32_t rank;     /* of its process */
+  const char *host; /* the same */
 };
 
 static int by_hash(const void *a, const void *b) {
@@ -91,8 +93,24 @@ static bool are_members(const struct seat *s, size_t n) {
   return distinct;
 }
 
+static int by_gpu(const void *a, const void *b) {
+  const struct seat *x = a, *y = b;
+  const int host = strcmp(x->host, y->host);
+  return host ? host : x->comm->gpu < y->comm->gpu ? -1 : x->comm->gpu > y->comm->gpu;
+}
+
+/* Nobody says a rank, but all are on GPUs of their own: s is in order of these then. */
+static bool are_on_gpus(struct seat *s, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (s[i].rank >= 0 || !s[i].comm->open || !*s[i].host || s[i].comm->gpu < 0) return false;
+  qsort(s, n, sizeof *s, by_gpu);
+  for (size_t i = 1; i < n; i++)
+    if (by_gpu(&s[i - 1], &s[i]) == 0) return false;
+  return n > 1;
+}
+
 static void seat_all(struct seat *s, size_t n, struct ni_settled *out) {
-  const bool known = are_members(s, n);
+  const bool by_ranks = are_members(s, n), by_gpus = !by_ranks && are_on_gpus(s, n), known = by_ranks || by_gpus;
   bool any = false;
   for (size_t i = 0; i < n; i++) {
     struct ni_imported_comm *c = s[i].comm;
@@ -102,7 +120,8 @@ static void seat_all(struct seat *s, size_t n, struct ni_settled *out) {
     if (known) c->rank = (int32_t)i, c->n_ranks = (int32_t)n;
     else c->hash = ni_mix(c->hash + ni_mix(s[i].process * 64 + i + 1));
   }
-  out->seated += any && known;
+  out->seated += any && by_ranks;
+  out->by_gpu += any && by_gpus;
   out->alone += any && !known;
 }
 
@@ -114,7 +133,7 @@ int ni_import_settle(struct ni_imported *const *m, size_t n, struct ni_settled *
   if (!s) return -ENOMEM;
   for (size_t i = 0; i < n; i++)
     NI_EACH(struct ni_imported_comm, c, m[i]->comm, m[i]->n_comms)
-    s[k++] = (struct seat){c->hash, i, c, m[i]->rank};
+    s[k++] = (struct seat){c->hash, i, c, m[i]->rank, m[i]->host};
   qsort(s, n_seats, sizeof *s, by_hash);
   int e = rank_all(m, n, s, n_seats, out);
   for (size_t i = 0; i < n_seats; i++) s[i].rank = m[s[i].process]->rank;

@@ -6,8 +6,9 @@
  *   whole job's, where the job has one and all of it is given.
  * - Who is in a communicator whose making was not recorded (a profile that begins in the middle): its id is
  *   the same in all of them, so those that have it are in it. They are counted in order of their ranks, as
- *   PyTorch makes its groups. Where ranks are not known, or nobody else has it, it stays one of which nothing
- *   is known.
+ *   PyTorch makes its groups; where nobody's rank is known, in order of hosts and GPUs, so that they can be
+ *   compared under a number of ours. Where that is not known either, or nobody else has it, it stays one of
+ *   which nothing is known.
  *
  * Both are said to the user. One thread. Failure: -ENOMEM.
  */
@@ -19,7 +20,7 @@
 struct ni_settled {
   size_t ranks;         /* processes with a rank by the job's communicator */
   uint64_t job;         /* its hash */
-  size_t seated, alone; /* communicators whose members were counted, and that stay unknown */
+  size_t seated, by_gpu, alone; /* communicators whose members were counted by ranks, by GPUs, and that stay unknown */
 };
 
 /* m: of all processes, without their operations; hash, rank and n_ranks of communicators change, and

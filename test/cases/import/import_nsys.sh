@@ -21,7 +21,7 @@ same() { python3 test/lib/nsys_reader.py "$TMP/$1.logs" "$TMP/$1"/*.sqlite >"$TM
 
 # One rule each.
 python3 test/lib/nsys_cases.py make "$TMP"
-for c in words json plain old middle made ends mpi gpus split; do
+for c in words json plain old middle made ends mpi gpus split hosts; do
   import 0 $c
   python3 test/lib/nsys_cases.py check $c "$TMP/$c.logs" || { fail "$c"; cat "$TMP/$c.txt"; }
   same $c
@@ -34,6 +34,7 @@ said plain 'rank 3 \(by the file.s name\)'
 said plain '24 of them have no communicator'
 said old '1 of them have no date'
 said middle 'told by steps of 1'
+said hosts 'nobody says ranks: a rank in them is a number of ours'
 said middle '1 communicator was made before the recording began'
 said ends 'by when operations ended of 1'
 "$INSPECTOR" summary "$TMP/made.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/out" >"$TMP/summary" || true
@@ -42,9 +43,9 @@ grep -q 'written by nccl-inspector import, from Nsight Systems reports' "$TMP/su
 # A planted late rank, from what Nsight Systems would have recorded of the job alone: a file a rank that begins in the middle; one a host.
 "$BUILD/test/ni-jobs" --layout D --kind late --size 30 --seed 3 --steps 12 --stored --out "$TMP/job" >/dev/null
 for how in "ranks --middle --cut 0.04 --steps 12" "hosts --hosts"; do
-  name=${how%% *}
+  name=job-${how%% *}
   # shellcheck disable=SC2086
-  python3 test/lib/nsys_job.py "$TMP/job" "$TMP/$name" ${how#"$name"}
+  python3 test/lib/nsys_job.py "$TMP/job" "$TMP/$name" ${how#* }
   import 0 "$name"
   same "$name"
   "$INSPECTOR" summary "$TMP/$name.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/out-$name" >"$TMP/summary" || true

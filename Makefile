@@ -67,8 +67,10 @@ EXP_OBJ    := $(EXP_SRC:%.c=$(BUILD)/obj/%.o) $(EXP_CXX:%.cc=$(BUILD)/obj/%.o)
 EXP_LIBOBJ := $(filter-out $(BUILD)/obj/exporter/cmds/main.o,$(EXP_OBJ))
 EXP_LIB    := $(BUILD)/libexporter.a
 EXP_BIN    := $(BUILD)/nccl-inspector
-EXP_FLAGS  := $(VERSION_FLAGS) $(if $(HAVE_ISAL),-DNI_HAVE_ISAL=1) $(if $(HAVE_ZSTD),-DNI_HAVE_ZSTD=1) $(if $(HAVE_SNAPPY),-DNI_HAVE_SNAPPY=1)
-EXP_LIBS   := -lsimdjson $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_ZSTD),-lzstd) $(if $(HAVE_SNAPPY),-lsnappy) -lz -lpthread -ldl -lm
+EXP_FLAGS  := $(VERSION_FLAGS) $(if $(HAVE_ISAL),-DNI_HAVE_ISAL=1) $(if $(HAVE_ZSTD),-DNI_HAVE_ZSTD=1) $(if $(HAVE_SNAPPY),-DNI_HAVE_SNAPPY=1) \
+              $(if $(HAVE_SQLITE_A)$(HAVE_SQLITE),-DNI_HAVE_SQLITE=1)
+SQLITE_LIB := $(if $(HAVE_SQLITE_A),-l:libsqlite3.a,$(if $(HAVE_SQLITE),-lsqlite3))
+EXP_LIBS   := -lsimdjson $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_ZSTD),-lzstd) $(if $(HAVE_SNAPPY),-lsnappy) $(SQLITE_LIB) -lz -lpthread -ldl -lm
 
 # `agent`, `top`, `head` and `session` are a program of their own (exporter/cmds/live.h): what they link nobody else has to load.
 # gRPC, between agents and the head; without it exporter/rpc/none.c says so.

@@ -112,7 +112,12 @@ static inline uint64_t ni_nccl_tests_bytes(enum ni_func func, uint64_t msg_bytes
 
 #define NI_FORMAT_VERSION "v4.0" /* inspector_output_format_version: what NVIDIA's exporter accepts */
 #define NI_REC_MECHANISM "nccl_profiler_interface"
-#define NI_MECHANISM_KINETO "kineto" /* of logs that `import` made: what it read */
+/* Of logs that `import` made: what it read. */
+#define NI_MECHANISM_KINETO "kineto"
+#define NI_MECHANISM_NSYS "nsys"
+#define NI_MECHANISM_ACCL "accl"
+enum { NI_IMPORTS = 3 };
+static const char *const ni_import_names[NI_IMPORTS] = {NI_MECHANISM_KINETO, NI_MECHANISM_NSYS, NI_MECHANISM_ACCL};
 #define NI_PRODUCER "nccl-inspector-c"
 
 /* Kind of operation as control lines spell it; index is enum ni_kind. */

@@ -36,7 +36,7 @@ Copyright: 2011-2022 Intel Corporation
 License: BSD-3-clause
 
 Comment: Linked into the programs and the library are libdeflate (MIT, Eric Biggers), zstd (BSD-3-clause, Facebook), snappy
- (BSD-3-clause, Google) and parts of libstdc++ (GPL-3 with the runtime library exception). In nccl-inspector, and so in the pages that
+ (BSD-3-clause, Google), SQLite (in the public domain) and parts of libstdc++ (GPL-3 with the runtime library exception). In nccl-inspector, and so in the pages that
  it writes, is what follows. The texts of all are in /usr/share/doc/nccl-inspector/licences.
 EOF
   if [ -e "$doc/licences/zrender" ]; then

@@ -38,7 +38,7 @@ for arch in "${archs[@]}"; do
   want apt-get apt
   [ -n "$native" ] || { echo "dist: $arch needs the programs of $(uname -m), which print its man pages: DIST_ARCHS=\"$(uname -m) $arch\"" >&2; exit 64; }
 done
-licensed="libsimdjson-dev:simdjson libisal-dev:isa-l libzstd-dev:zstd libsnappy-dev:snappy libdeflate-dev:libdeflate gcc-12-base:libstdc++"
+licensed="libsimdjson-dev:simdjson libisal-dev:isa-l libzstd-dev:zstd libsnappy-dev:snappy libsqlite3-dev:sqlite libdeflate-dev:libdeflate gcc-12-base:libstdc++"
 for p in $licensed; do [ -e "/usr/share/doc/${p%:*}/copyright" ] || missing+=("/usr/share/doc/${p%:*}/copyright ${p%:*}"); done
 if [ ${#missing[@]} != 0 ]; then
   printf 'dist: %s is missing\n' "${missing[@]% *}" >&2
@@ -71,7 +71,7 @@ for arch in "${archs[@]}"; do
   [ "$arch" != "$(uname -m)" ] || continue
   step "$arch: libraries"
   scripts/sysroot.sh "$(sysroot_of "$arch")" zlib1g-dev zlib1g libdeflate-dev libsimdjson-dev libsimdjson14 libisal-dev libisal2 libzstd-dev \
-    libsnappy-dev libmicrohttpd-dev libmicrohttpd12 libcurl4-gnutls-dev libcurl3-gnutls libncurses-dev libncursesw6 libtinfo6 \
+    libsnappy-dev libsqlite3-dev libsqlite3-0 libmicrohttpd-dev libmicrohttpd12 libcurl4-gnutls-dev libcurl3-gnutls libncurses-dev libncursesw6 libtinfo6 \
     libnghttp2-dev libnghttp2-14 libgnutls28-dev libgnutls30 >"$work/sysroot.log" 2>&1 || { tail -n 5 "$work/sysroot.log" >&2; exit 1; }
 done
 

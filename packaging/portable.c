@@ -51,6 +51,9 @@ WRAP(pthread_detach, FIRST);
 WRAP(pthread_join, FIRST);
 WRAP(pthread_kill, FIRST);
 WRAP(pthread_mutex_trylock, FIRST);
+WRAP(pthread_mutexattr_destroy, FIRST);
+WRAP(pthread_mutexattr_init, FIRST);
+WRAP(pthread_mutexattr_settype, FIRST);
 WRAP(pthread_once, FIRST);
 WRAP(pthread_setname_np, AT("GLIBC_2.12"));
 WRAP(pthread_sigmask, FIRST);
@@ -68,6 +71,9 @@ int __wrap_stat(const char *path, struct stat *st);
 int __wrap_lstat(const char *path, struct stat *st);
 int __wrap_fstat(int fd, struct stat *st);
 int __wrap_fstatat(int dir, const char *path, struct stat *st, int flags);
+int __wrap_stat64(const char *path, struct stat64 *st);
+int __wrap_lstat64(const char *path, struct stat64 *st);
+int __wrap_fstat64(int fd, struct stat64 *st);
 pid_t __wrap_gettid(void);
 
 int __wrap_stat(const char *path, struct stat *st) { return old___xstat(STAT_VERSION, path, st); }
@@ -76,6 +82,10 @@ int __wrap_fstat(int fd, struct stat *st) { return old___fxstat(STAT_VERSION, fd
 int __wrap_fstatat(int dir, const char *path, struct stat *st, int flags) {
   return old___fxstatat(STAT_VERSION, dir, path, st, flags);
 }
+/* SQLite's archive names these; of 64-bit machines they are the same. */
+int __wrap_stat64(const char *path, struct stat64 *st) { return __wrap_stat(path, (struct stat *)st); }
+int __wrap_lstat64(const char *path, struct stat64 *st) { return __wrap_lstat(path, (struct stat *)st); }
+int __wrap_fstat64(int fd, struct stat64 *st) { return __wrap_fstat(fd, (struct stat *)st); }
 pid_t __wrap_gettid(void) { return (pid_t)syscall(SYS_gettid); }
 
 /* operator new[] of a length that cannot be; libstdc++ of gcc 11 has a word of its own for it. */

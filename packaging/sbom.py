@@ -23,7 +23,8 @@ MAIN = "SPDXRef-nccl-inspector"
 GCC = "GPL-3.0-or-later WITH GCC-exception-3.1"
 # Archives that packages link in (Makefile, packaging/portable.mk): the file, Debian's package, its licence.
 ARCHIVES = [("libdeflate.a", "libdeflate-dev", "MIT"), ("libzstd.a", "libzstd-dev", "BSD-3-Clause"),
-            ("libsnappy.a", "libsnappy-dev", "BSD-3-Clause"), ("libstdc++.a", "libstdc++-12-dev", GCC)]
+            ("libsnappy.a", "libsnappy-dev", "BSD-3-Clause"), ("libsqlite3.a", "libsqlite3-dev", "blessing"),
+            ("libstdc++.a", "libstdc++-12-dev", GCC)]
 # Licences of libraries, by their names before ".so".
 LICENCES = {"libc": "LGPL-2.1-or-later", "libm": "LGPL-2.1-or-later", "libpthread": "LGPL-2.1-or-later", "libdl": "LGPL-2.1-or-later",
             "ld-linux-x86-64": "LGPL-2.1-or-later", "ld-linux-aarch64": "LGPL-2.1-or-later", "libgcc_s": GCC, "libstdc++": GCC, "libz": "Zlib",

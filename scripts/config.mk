@@ -3,6 +3,7 @@
 # Found by compiling against them, so that a cross compiler is asked and not the host.
 #
 # HAVE_ISAL HAVE_SIMDJSON HAVE_ZSTD HAVE_SNAPPY   1, or empty; a missing one switches its feature off with one line here
+# HAVE_SQLITE_A HAVE_SQLITE   SQLite as an archive, which costs a command nothing that does not use it, or else as a library
 # HAVE_MICROHTTPD HAVE_CURL HAVE_CURSES   the same; nccl-inspector-live needs all three (exporter/cmds/live.h)
 # HAVE_NGHTTP2 HAVE_GNUTLS   the same; the head and what agents send to it need both (exporter/rpc/rpc.h)
 # LIBDEFLATE   1: its archive can go into the plugin, that is, holds position-independent code; libdeflate takes two thirds
@@ -21,6 +22,8 @@ $(BUILD)/config.mk: scripts/config.mk
 	$(call ask,HAVE_SIMDJSON,simdjson.h,$(CXX) -std=c++17 -x c++,-lsimdjson)
 	$(call ask,HAVE_ZSTD,zstd.h,$(CC) -x c,-lzstd,nccl-inspector writes no Parquet with zstd (libzstd-dev; then make clean))
 	$(call ask,HAVE_SNAPPY,snappy-c.h,$(CC) -x c,-lsnappy,nccl-inspector writes no Parquet with snappy (libsnappy-dev; then make clean))
+	$(call ask,HAVE_SQLITE_A,sqlite3.h,$(CC) -x c,-l:libsqlite3.a -lm -ldl -lpthread)
+	$(call ask,HAVE_SQLITE,sqlite3.h,$(CC) -x c,-lsqlite3,nccl-inspector imports no Nsight Systems reports (libsqlite3-dev; then make clean))
 	$(call ask,HAVE_MICROHTTPD,microhttpd.h,$(CC) -x c,-lmicrohttpd,nccl-inspector has no agent$(comma) top$(comma) head and sessions (libmicrohttpd-dev; then make clean))
 	$(call ask,HAVE_CURL,curl/curl.h,$(CC) -x c,-lcurl,nccl-inspector has no agent$(comma) top$(comma) head and sessions (libcurl4-gnutls-dev; then make clean))
 	$(call ask,HAVE_CURSES,curses.h,$(CC) -x c,-lncursesw -ltinfo,nccl-inspector has no agent$(comma) top$(comma) head and sessions (libncurses-dev; then make clean))

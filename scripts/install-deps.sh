@@ -4,7 +4,7 @@
 # Does nothing when all are there. Needs root or sudo only when something is missing. A package that the distribution
 # does not have is passed over with one line, and the feature that wants it switches itself off in the build.
 set -eu
-need_build="gcc g++ make git ca-certificates zlib1g-dev libisal-dev libsimdjson-dev libzstd-dev libsnappy-dev libdeflate-dev gnuplot-nox npm
+need_build="gcc g++ make git ca-certificates zlib1g-dev libisal-dev libsimdjson-dev libzstd-dev libsnappy-dev libsqlite3-dev libdeflate-dev gnuplot-nox npm
   libmicrohttpd-dev libcurl4-gnutls-dev libncurses-dev libnghttp2-dev libgnutls28-dev"
 need_test="$need_build libcmocka-dev clang libclang-rt-dev python3 python3-venv jq file binutils spin shellcheck
   openmpi-bin libopenmpi-dev mpich libmpich-dev iputils-ping chromium prometheus prometheus-node-exporter strace valgrind tmux qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross

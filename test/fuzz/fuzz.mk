@@ -1,5 +1,5 @@
 # The fuzzers, for clang; test/fuzz/run.sh builds them in a folder of their own and runs them.
-FUZZ_SRC := $(filter-out $(if $(LIVE_BIN),,%/fuzz_serve.c) $(if $(HAVE_RPC),,%/fuzz_rpc.c),$(sort $(wildcard test/fuzz/fuzz_*.c)))
+FUZZ_SRC := $(filter-out $(if $(SQLITE_LIB),,%/fuzz_nsys.c) $(if $(LIVE_BIN),,%/fuzz_serve.c) $(if $(HAVE_RPC),,%/fuzz_rpc.c),$(sort $(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_BIN := $(FUZZ_SRC:test/fuzz/fuzz_%.c=$(BUILD)/fuzz/%)
 .PHONY: fuzzers
 fuzzers: $(FUZZ_BIN)

@@ -29,7 +29,7 @@ for src in test/fuzz/fuzz_*.c; do
   name=${name#fuzz_}
   if [ $# -gt 0 ]; then case " $* " in *" $name "*) ;; *) continue ;; esac; fi
   # Libraries that not everybody has.
-  case $name in serve) needs='#include <microhttpd.h>' ;; rpc) needs=$'#include <nghttp2/nghttp2.h>\n#include <gnutls/gnutls.h>' ;; *) needs= ;; esac
+  case $name in serve) needs='#include <microhttpd.h>' ;; rpc) needs=$'#include <nghttp2/nghttp2.h>\n#include <gnutls/gnutls.h>' ;; nsys) needs='#include <sqlite3.h>' ;; *) needs= ;; esac
   echo "$needs" | "$CC" -fsyntax-only -x c - 2>/dev/null || continue
   names+=("$name") targets+=("$BUILD/fuzz/$name")
 done

@@ -17,6 +17,7 @@ files = {
                     for a in ({}, None, [1], {"name": 5}, {"name": "\ud83d\ude00" * 60}))),
     "nan": wrap('{"ph": "X", "name": "x", "ts": NaN, "dur": Infinity, "pid": 1, "tid": 1}', '{"ph":"X","ph":"X","name":"a","name":"b","ts":1,"ts":2}'),
     "base": '{"baseTimeNanoseconds": 9223372036854775807, "traceEvents": [' + event(ts=9e15) + event(name="ncclDevKernel_AllReduce_(") + "]}",
+    "endless": wrap(event(name="ncclDevKernel_AllReduce_(", cat="kernel", ts=1.5e9, dur=9e15), event(name="ncclDevKernel_AllReduce_(", cat="kernel")),
     "tracks": wrap(*(event(tid=i) for i in range(20000)), *(json.dumps({"ph": "M", "name": "thread_name", "pid": 1, "tid": i, "args": {"name": f"t{i}"}})
                                                              for i in range(20000))),
     "crowd": wrap(*(event(ts=i, dur=10**7 + 3 * i) for i in range(20000))),

@@ -1,7 +1,7 @@
 /*
  * nccl-inspector import: logs of what another program recorded. The command line, and the phases one after the other.
  *
- *   read: each file, alone ─▶ its operations aside (spill) ─▶ number: all ranks ─▶ write: each rank's log
+ *   read: each process, alone ─▶ its operations aside (spill) ─▶ settle: who is who ─▶ number: all ranks ─▶ write: each one's log
  *
  * Nothing is written before all files were read. A file that cannot be read is named and left out. Memory: that of one rank's
  * operations (imported.h), and align.h's of all.
@@ -16,9 +16,12 @@
 #include "exporter/base/spill/spill_file.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/cli/command.h"
+#include "exporter/input/accl/accl.h"
 #include "exporter/input/kineto/gather.h"
 #include "exporter/input/kineto/kineto.h"
+#include "exporter/input/nsys/nsys.h"
 #include "log.h"
+#include "settle.h"
 
 struct rank {
   struct ni_imported m;        /* without its operations, but while it is written */
@@ -29,24 +32,49 @@ struct import {
   struct ni_inputs words, inputs; /* the format, then paths */
   const char *out;
   unsigned ranks_per_host;
-  bool quiet;
+  bool quiet, failed;          /* failed: not the file, but what is done with it */
   const struct format *format;
   struct ni_files files;
   struct ni_progress progress;
   struct rank *rank;
   size_t n, cap, left_out;
   struct ni_align align;
+  struct ni_settled settled;
   struct ni_spill aside;
+  const char *who;
   int dir;
 };
 
+static int read_kineto(const char *const *path, size_t n, ni_imported_take *take, void *arg, struct ni_progress *progress) {
+  struct ni_imported m;
+  ni_imported_init(&m, path[0]);
+  const int e = ni_kineto_gather(&m, progress);
+  if (e == 0) return take(arg, &m);
+  ni_imported_free(&m);
+  return e;
+}
+
+static int read_nsys(const char *const *path, size_t n, ni_imported_take *take, void *arg, struct ni_progress *progress) {
+  return ni_nsys_read(path[0], take, arg, progress);
+}
+
 static const struct format {
-  const char *name, *mechanism;
+  const char *name, *mechanism, *source, *files;
   bool (*is_one)(const char *name); /* of files in folders */
-  int (*gather)(struct ni_imported *into, struct ni_progress *progress);
-  const char *none;                 /* what -ENODATA means */
-} formats[] = {{"kineto", NI_MECHANISM_KINETO, ni_kineto_is_trace, ni_kineto_gather,
-                "no NCCL kernel in it, or none with a time: was the GPU profiled (ProfilerActivity.CUDA), and did the rank communicate?"}};
+  int (*by_process)(const char *a, const char *b); /* NULL: each file by itself */
+  bool (*same_process)(const char *a, const char *b);
+  int (*read)(const char *const *path, size_t n, ni_imported_take *take, void *arg, struct ni_progress *progress);
+  const char *none, *broken;        /* what -ENODATA and -EBADMSG mean */
+} formats[] = {
+    {"kineto", NI_MECHANISM_KINETO, "a kineto trace", ".json and no .json.gz", ni_kineto_is_trace, NULL, NULL, read_kineto,
+     "no NCCL kernel in it, or none with a time: was the GPU profiled (ProfilerActivity.CUDA), and did the rank communicate?",
+     "not a whole trace: not JSON with a list of traceEvents, or its end is missing"},
+    {"nsys", NI_MECHANISM_NSYS, "an export of Nsight Systems", ".sqlite", ni_nsys_is_export, NULL, NULL, read_nsys,
+     "no NCCL kernel in it, or none with a time: were CUDA's kernels traced (nsys profile --trace=cuda,nvtx), and did the rank communicate?",
+     "no whole SQLite file of nsys export --type sqlite: another kind of file, cut, or broken"},
+    {"accl", NI_MECHANISM_ACCL, "logs of ACCL", "accl_profiler_rank*.jsonl", ni_accl_is_log, ni_accl_by_process, ni_accl_same_process, ni_accl_read,
+     "no collective in it: the process died before its first one had ended, or all were below ACCL_PROFILER_MIN_SIZE_BYTES",
+     "no log of ACCL, by its name (accl_profiler_rank<N>_<host>_pid<PID>_0x<id>.jsonl) or by its lines"}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 static const struct format *format_of(const char *name) {
@@ -57,16 +85,16 @@ static const struct format *format_of(const char *name) {
 
 static const char *refuse(void *into) {
   struct import *x = into;
-  if (!(x->format = format_of(x->words.path[0]))) return "the first word is the format; it reads: kineto";
+  if (!(x->format = format_of(x->words.path[0]))) return "the first word is the format; it reads: kineto, nsys, accl";
   return x->out ? NULL : "where to? give --out LOGS";
 }
 
 #define IN(member) NI_INTO(struct import, member)
 const struct ni_command ni_import_command = {
-    .name = "import", .need = NI_NEED_AFTER, .purpose = "logs from traces of torch.profiler (Kineto), for all other commands",
+    .name = "import", .need = NI_NEED_AFTER, .purpose = "logs from what torch.profiler, Nsight Systems or ACCL recorded, for all other commands",
     .about = "Makes logs of what another program recorded, so that summary, show, check, trace, diff and hang work on a job that "
              "ran without the plugin.",
-    .synopsis = "kineto [OPTION...] FILE|DIR... --out LOGS",
+    .synopsis = "kineto|nsys|accl [OPTION...] FILE|DIR... --out LOGS",
     .opt = (const struct ni_opt[]){
         {NULL, 0, NI_OPT_INPUTS, "FORMAT FILE|DIR...", NULL, IN(words), .min = 2,
          .want = "what is to be imported? give the format, then files or folders: kineto traces/ --out logs"},
@@ -77,10 +105,13 @@ const struct ni_command ni_import_command = {
         {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what is wrong", IN(quiet)},
         {0}},
     .more = "kineto: what torch.profiler exports (.json, .json.gz), a file each rank; of a folder all of them.\n"
+            "nsys: what `nsys export --type sqlite` makes of a report (.sqlite), a file each rank or each host.\n"
+            "accl: logs of ACCL, AMD's profiler plugin for RCCL (accl_profiler_rank*.jsonl).\n"
             "What a source does not say is absent from the logs, never guessed: docs/import.md has the list.",
     .exits = {{"0", "all there"}, {"1", "could not run; no log was written"},
               {"2", "written, but a file was left out, or operations of a rank could not be told"}},
     .examples = {{"kineto traces/ --out logs", "then nccl-inspector summary logs"},
+                 {"nsys reports/ --out logs", "of nsys export --type sqlite --include-blobs=true: with sizes and communicators"},
                  {"kineto rank*.json.gz --out logs --ranks-per-host 8", "where neither files nor their names say the host"}},
     .refuse = refuse, .run = ni_import_run};
 #undef IN
@@ -93,7 +124,7 @@ static int find_files(struct import *x, const char *who) {
   if (e == 0) ni_inputs_unreadable(who, &x->files);
   x->left_out += x->files.n_bad;
   if (e == 0 && x->files.n == 0) {
-    ni_say(stderr, "%s: no .json and no .json.gz among what was given\n", who);
+    ni_say(stderr, "%s: no %s among what was given\n", who, x->format->files);
     e = -ENOENT;
   }
   return e;
@@ -105,9 +136,20 @@ static const struct rank *same_rank(const struct import *x, const struct ni_impo
   return NULL;
 }
 
+/* The same recording once more, of a process whose rank it does not say. */
+static const struct rank *same_process(const struct import *x, const struct ni_imported *m) {
+  for (size_t i = 0; m->rank < 0 && m->pid > 0 && i < x->n; i++) {
+    const struct ni_imported *y = &x->rank[i].m;
+    if (y->pid == m->pid && y->first_ns == m->first_ns && strcmp(y->host, m->host) == 0) return &x->rank[i];
+  }
+  return NULL;
+}
+
 static const char *why_not(const struct import *x, int e) {
-  if (e == -EBADMSG) return "not a whole trace: not JSON with a list of traceEvents, or its end is missing";
+  if (e == -EBADMSG) return x->format->broken;
   if (e == -EFBIG) return "more operations or communicators than a rank can have here; trace fewer steps";
+  if (e == -EBUSY) return "it is being written, or its export was broken off (a -journal or -wal lies beside it): export it again";
+  if (e == -ENOTSUP) return "this nccl-inspector was built without SQLite (libsqlite3-dev)";
   return e == -ENODATA ? x->format->none : strerror(-e);
 }
 
@@ -129,39 +171,88 @@ static int make_folder(struct import *x, const char *who) {
   return x->dir < 0 ? x->dir : 0;
 }
 
-static int read_file(struct import *x, const char *who, const char *path) {
-  struct ni_imported m;
-  ni_imported_init(&m, path);
-  int e = x->format->gather(&m, &x->progress);
-  const struct rank *before = e == 0 ? same_rank(x, &m) : NULL;
-  if (e < 0 || before) {
-    if (before)
-      ni_say(stderr, "%s: %s: left out: it is of rank %d, as %s is; import what was profiled at another time into another folder\n", who,
-             path, m.rank, before->m.path);
-    else ni_say(stderr, "%s: %s: left out: %s\n", who, path, why_not(x, e));
-    ni_imported_free(&m);
-    x->left_out++;
-    return e == -ENOMEM ? e : 0;
+static void leave_out(struct import *x, const char *path, const char *why) {
+  ni_say(stderr, "%s: %s: left out: %s\n", x->who, path, why);
+  x->left_out++;
+}
+
+/* A process of a file. */
+static int take(void *arg, struct ni_imported *m) {
+  struct import *x = arg;
+  const struct rank *before = same_rank(x, m);
+  char why[1024];
+  snprintf(why, sizeof why, "%s; the others of its process were read", x->format->broken);
+  if (m->n_unread) leave_out(x, m->unread, why);
+  if (m->n_unread > 1) ni_say(stderr, "%s: and %zu more of that process\n", x->who, m->n_unread - 1);
+  const struct rank *again = before ? NULL : same_process(x, m);
+  if (again) {
+    snprintf(why, sizeof why, "it is of process %" PRId64 " on %.200s, as %.700s is", m->pid, m->host, again->m.path);
+    leave_out(x, m->path, why);
+    return ni_imported_free(m), 0;
   }
-  if (!ni_array_room(x->rank, x->n, x->cap)) return ni_imported_free(&m), -ENOMEM;
-  x->rank[x->n] = (struct rank){.m = m};
-  e = make_folder(x, who);
-  if (e == 0) e = ni_align_add(&x->align, (uint32_t)x->n, &x->rank[x->n].m);
+  if (before) {
+    snprintf(why, sizeof why, "it is of rank %d, as %.700s is; import what was profiled at another time into another folder", m->rank, before->m.path);
+    leave_out(x, m->path, why);
+    return ni_imported_free(m), 0;
+  }
+  if (!ni_array_room(x->rank, x->n, x->cap)) return ni_imported_free(m), -ENOMEM;
+  x->rank[x->n] = (struct rank){.m = *m};
+  int e = make_folder(x, x->who);
+  if (e == 0 && !m->numbered) e = ni_align_add(&x->align, (uint32_t)x->n, &x->rank[x->n].m);
   if (e == 0) e = put_aside(x, &x->rank[x->n]);
   x->n++;
+  x->failed = e < 0;
   return e;
+}
+
+/* Not 0: nothing more can be read, whatever file comes. */
+static int read_process(struct import *x, const char *const *path, size_t n) {
+  const int e = x->format->read(path, n, take, x, &x->progress);
+  if (e == 0 || e == -ENOMEM || x->failed) return e;
+  leave_out(x, path[0], why_not(x, e));
+  return 0;
+}
+
+static const struct format *sorting; /* qsort has no argument for it; one thread */
+static int by_process(const void *a, const void *b) {
+  const char *const *x = a, *const *y = b;
+  return sorting->by_process(*x, *y);
 }
 
 static int read_all(struct import *x, const char *who) {
   uint64_t bytes = 0;
-  int e = 0;
-  for (size_t i = 0; i < x->files.n; i++) bytes += x->files.file[i].bytes;
-  ni_progress_begin(&x->progress, "read", bytes, true, x->files.n);
-  for (size_t i = 0; e == 0 && i < x->files.n; i++) {
-    e = read_file(x, who, x->files.file[i].path);
-    ni_progress_add(&x->progress, 0, 1);
+  const size_t n = x->files.n;
+  const char **path = malloc((n + 1) * sizeof *path);
+  int e = path ? 0 : -ENOMEM;
+  for (size_t i = 0; e == 0 && i < n; i++) {
+    bytes += x->files.file[i].bytes;
+    path[i] = x->files.file[i].path;
+  }
+  sorting = x->format;
+  if (e == 0 && x->format->by_process) qsort(path, n, sizeof *path, by_process);
+  ni_progress_begin(&x->progress, "read", bytes, true, n);
+  for (size_t from = 0, to; e == 0 && from < n; from = to) {
+    for (to = from + 1; to < n && x->format->same_process && x->format->same_process(path[from], path[to]);) to++;
+    e = read_process(x, path + from, to - from);
+    ni_progress_add(&x->progress, 0, to - from);
   }
   ni_progress_end(&x->progress);
+  free(path);
+  return e;
+}
+
+/* Communicators and ranks as all files together have them. */
+static int settle(struct import *x) {
+  struct ni_imported **m = malloc((x->n + 1) * sizeof *m);
+  if (!m) return -ENOMEM;
+  for (size_t i = 0; i < x->n; i++) m[i] = &x->rank[i].m;
+  const int e = ni_import_settle(m, x->n, &x->settled);
+  free(m);
+  NI_EACH(struct ni_align_seat, s, x->align.seat, x->align.n) {
+    const struct ni_imported_comm *c = &x->rank[s->file].m.comm[s->comm];
+    s->hash = c->hash;
+    s->rank = c->rank;
+  }
   return e;
 }
 
@@ -191,7 +282,8 @@ static size_t named_alike(const struct import *x, size_t rank, const char *host)
 
 static void say_rank(const struct import *x, const struct ni_imported *m, const char *host, const char *name) {
   char rank[64] = "no rank";
-  if (m->rank >= 0) snprintf(rank, sizeof rank, "rank %d%s", m->rank, m->rank_of_name ? " (by the file's name)" : "");
+  const char *by = m->rank_of_name ? " (by the file's name)" : m->rank_of_comm ? " (by the communicator of all)" : "";
+  if (m->rank >= 0) snprintf(rank, sizeof rank, "rank %d%s", m->rank, by);
   if (!x->quiet)
     ni_say(stdout, "%s: %s on %s, %zu %s, %zu %s: %s/%s\n", m->path, rank, host, m->n, ni_plural(m->n, "operation", "operations"), m->n_steps,
            ni_plural(m->n_steps, "step", "steps"), x->out, name);
@@ -199,7 +291,7 @@ static void say_rank(const struct import *x, const struct ni_imported *m, const 
 
 static int write_rank(struct import *x, const char *who, size_t i) {
   struct ni_imported *m = &x->rank[i].m;
-  struct ni_import_log l = {.m = m, .align = &x->align, .file = (uint32_t)i, .mechanism = x->format->mechanism};
+  struct ni_import_log l = {.m = m, .align = &x->align, .file = (uint32_t)i, .mechanism = x->format->mechanism, .source = x->format->source};
   char host[256];
   host_of(x, m, host);
   l.host = host;
@@ -247,26 +339,44 @@ static size_t say_numbers(const struct import *x) {
 
 static void say_absent(const struct import *x) {
   uint64_t ops = 0, unlaunched = 0, unsized = 0, ungrouped = 0, bad = 0;
-  size_t hostless = 0;
+  size_t hostless = 0, timeless = 0, dateless = 0;
   for (size_t i = 0; i < x->n; i++) {
     const struct ni_imported *m = &x->rank[i].m;
     ops += m->n, unlaunched += m->unlaunched, unsized += m->unsized, ungrouped += m->ungrouped, bad += m->bad;
+    timeless += m->numbered;
+    dateless += m->undated;
     hostless += !*m->host && !(x->ranks_per_host && m->rank >= 0);
   }
   ni_say(stdout, "%zu %s, %" PRIu64 " %s in %s\n", x->n, ni_plural(x->n, "rank", "ranks"), ops, ni_plural(ops, "operation", "operations"), x->out);
   if (hostless)
     ni_say(stdout, "hosts of %zu %s are not stated: whatever is said of hosts, NICs and NVLinks is not known (--ranks-per-host N)\n",
            hostless, ni_plural(hostless, "rank", "ranks"));
+  if (dateless) ni_say(stdout, "%zu of them have no date: their times count from 2020-01-01\n", dateless);
+  if (x->settled.ranks)
+    ni_say(stdout, "ranks of %zu %s are those of communicator 0x%" PRIx64 ", which all are in: right where all of the job was given\n",
+           x->settled.ranks, ni_plural(x->settled.ranks, "process", "processes"), x->settled.job);
+  if (x->settled.seated)
+    ni_say(stdout, "%zu %s made before the recording began: members are those who have the same one, in order of their ranks\n",
+           x->settled.seated, ni_plural(x->settled.seated, "communicator was", "communicators were"));
+  if (x->settled.by_gpu)
+    ni_say(stdout, "%zu %s made before the recording began, and nobody says ranks: a rank in them is a number of ours, by host and GPU; go by these\n",
+           x->settled.by_gpu, ni_plural(x->settled.by_gpu, "communicator was", "communicators were"));
+  if (x->settled.alone)
+    ni_say(stdout, "%zu %s made before the recording began, and who is in them is not known: not compared with other ranks\n",
+           x->settled.alone, ni_plural(x->settled.alone, "communicator was", "communicators were"));
+  if (timeless) ni_say(stdout, "when operations began is not in the source: only how long they took is compared\n");
   if (ungrouped) ni_say(stdout, "%" PRIu64 " of them have no communicator, or no rank in it: not compared with other ranks\n", ungrouped);
   if (unsized) ni_say(stdout, "%" PRIu64 " of them have no size: 0 bytes here, and no bandwidth\n", unsized);
-  if (unlaunched) ni_say(stdout, "%" PRIu64 " of them have no launch: nothing is said of how late they were launched\n", unlaunched);
+  if (unlaunched && !timeless) ni_say(stdout, "%" PRIu64 " of them have no launch: nothing is said of how late they were launched\n", unlaunched);
   if (bad) ni_say(stdout, "%" PRIu64 " %s could not be read, or had a time that cannot be\n", bad, ni_plural(bad, "event", "events"));
 }
 
 static int run(struct import *x, const char *who) {
+  x->who = who;
   int e = find_files(x, who);
   if (e == 0) e = read_all(x, who);
   if (e == 0 && x->n == 0) return -ENODATA; /* each was named */
+  if (e == 0) e = settle(x);
   if (e == 0) e = ni_align_find(&x->align);
   if (e == -ENOMEM || (e < 0 && x->dir >= 0 && x->n && e != -ENOENT)) ni_say(stderr, "%s: %s\n", who, strerror(-e));
   return e < 0 ? e : write_all(x, who);

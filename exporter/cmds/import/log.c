@@ -43,15 +43,25 @@ static int open_prefixes(struct writing *w) {
   return e;
 }
 
+static void put_note(struct writing *w, const char *text) {
+  const struct ni_note_line note = {.text = text};
+  PUT(note, &w->process, &note);
+}
+
 static void put_process(struct writing *w) {
   const struct ni_imported *m = w->l->m;
   char text[4096];
   const struct ni_process_line process = {.start_ns = (uint64_t)m->first_ns, .rank = m->rank, .local_rank = -1, .world_size = m->world,
                                           .nccl_version = m->nccl_version};
   PUT(process, &w->process, &process);
-  snprintf(text, sizeof text, "imported from a %s trace, %s: what that does not say is absent here", w->l->mechanism, m->path);
-  const struct ni_note_line note = {.text = text};
-  PUT(note, &w->process, &note);
+  snprintf(text, sizeof text, "imported from %s, %s: what that does not say is absent here", w->l->source, m->path);
+  put_note(w, text);
+  if (m->undated) put_note(w, "the source has no date: its times count from 2020-01-01, 00:00 UTC");
+  if (m->rank_of_comm) put_note(w, "the process's rank is that in the communicator of all processes that were imported");
+  uint64_t untimed = 0;
+  for (size_t i = 0; i < m->n_comms; i++) untimed += m->comm[i].untimed;
+  snprintf(text, sizeof text, "%" PRIu64 " operations and steps of the proxy were not timed", untimed);
+  if (untimed) put_note(w, text);
 }
 
 static void put_comm(struct writing *w, const struct ni_imported_comm *c, const struct ni_line_prefix *prefix) {
@@ -75,6 +85,7 @@ static void begin_of(const struct ni_imported_op *op, struct ni_record *r, struc
     r->gpu_start_delta_ns = op->start_ns - op->enqueue_ns;
     return;
   }
+  if (op->start_ns == NI_IMPORTED_NEVER) return;
   trace->has_ts = true;
   trace->n = 1;
   trace->event[0] = (struct ni_trace_event){.start_us = (uint64_t)op->start_ns / 1000, .stop_us = ((uint64_t)op->start_ns + op->dur_ns) / 1000};
@@ -90,7 +101,12 @@ static void put_op(struct writing *w, const struct ni_imported_op *op, uint64_t 
   memset(&trace, 0, offsetof(struct ni_trace, event));
   if (op->blocks) r.has |= NI_HAS_NCHANNELS;
   if (op->root >= 0) r.has |= NI_HAS_ROOT;
-  ni_timing_fill(&r, ni_func_from_name(r.func), m->comm[op->comm].n_ranks, &(struct ni_timing_in){.gpu_ok = true, .has_kernel = true, .gpu_ns = op->dur_ns});
+  if (op->algo) r.algo = m->funcs[op->algo - 1];
+  if (op->proto) r.proto = m->funcs[op->proto - 1];
+  const bool by_gpu = op->timing == NI_TIMING_KERNEL_GPU, of_kernel = by_gpu || op->timing == NI_TIMING_KERNEL_CPU;
+  const struct ni_timing_in in = {.gpu_ok = by_gpu, .has_kernel = of_kernel, .gpu_ns = op->dur_ns, .kernel_cpu_ns = op->dur_ns,
+                                  .bracket_ns = op->dur_ns};
+  ni_timing_fill(&r, ni_func_from_name(r.func), m->comm[op->comm].n_ranks, &in);
   if (!op->sized) r.has &= ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW | NI_HAS_TESTS_SIZE);
   begin_of(op, &r, &trace);
   put(w, ni_format_op(w->line, sizeof w->line, &w->comm[op->comm], w->ts_us, &r));
@@ -98,6 +114,7 @@ static void put_op(struct writing *w, const struct ni_imported_op *op, uint64_t 
 
 /* Collectives are counted by function, from where the communicator's other ranks are. */
 static uint64_t number_of(struct writing *w, const struct ni_imported_op *op, uint64_t rec_sn) {
+  if (w->l->m->numbered && op->seq != NI_NO_SN) return op->seq;
   const struct ni_align_seat *s = op->kind == NI_KIND_COLL ? ni_align_of(w->l->align, w->l->file, op->comm) : NULL;
   if (!s) return rec_sn;
   if (s->sparse) return op->seq - s->ahead;
@@ -118,16 +135,39 @@ static void put_ops(struct writing *w) {
   }
 }
 
+/* What was begun and has no record. Numbers are ours: those of the lost come behind. */
+static void put_losses(struct writing *w, size_t comm, uint64_t n) {
+  const struct ni_imported_comm *c = &w->l->m->comm[comm];
+  const struct ni_gap_line gap = {.kind = ni_kind_names[NI_KIND_COLL], .cause = ni_drop_names[NI_DROP_POOL_FULL], .count = c->dropped,
+                                  .rec_sn_from = n, .rec_sn_to = n + c->dropped - 1};
+  if (c->dropped) PUT(gap, &w->comm[comm], &gap);
+}
+
+static void put_end(struct writing *w, size_t comm) {
+  const struct ni_imported_comm *c = &w->l->m->comm[comm];
+  struct ni_stats_line s = {.final = true, .has_accounting = true};
+  for (int kind = 0; kind < NI_KIND_COUNT; kind++)
+    s.records[kind] = s.kind[kind].started = s.kind[kind].written = w->count[comm].n[kind];
+  struct ni_kind_stats *k = &s.kind[NI_KIND_COLL];
+  if (c->dropped) k->dropped_by = (struct ni_by){.total = c->dropped, .n = 1, .item[0] = {ni_drop_names[NI_DROP_POOL_FULL], c->dropped}};
+  s.dropped_total[NI_KIND_COLL] = s.dropped_since[NI_KIND_COLL] = c->dropped;
+  k->started += c->dropped + c->leaked;
+  k->in_flight = c->leaked; /* begun, and not told to have ended: as many of ours at the end */
+  PUT(dump_stats, &w->comm[comm], &s);
+}
+
+/* A recording without an end leaves a log without one: that is how check knows of it. */
 static void put_ends(struct writing *w) {
-  struct ni_stats_line s;
-  for (size_t i = 0; i <= w->l->m->n_comms; i++) {
-    const bool process = i == w->l->m->n_comms;
-    if (!process && !w->comm[i].text) continue;
-    s = (struct ni_stats_line){.final = true, .has_accounting = true};
-    for (int kind = 0; !process && kind < NI_KIND_COUNT; kind++)
-      s.records[kind] = s.kind[kind].started = s.kind[kind].written = w->count[i].n[kind];
-    PUT(dump_stats, process ? &w->process : &w->comm[i], &s);
+  const struct ni_imported *m = w->l->m;
+  const struct ni_stats_line process = {.final = true, .has_accounting = true};
+  bool died = false;
+  for (size_t i = 0; i < m->n_comms; i++) {
+    died = died || m->comm[i].died;
+    if (!w->comm[i].text) continue;
+    put_losses(w, i, w->count[i].n[NI_KIND_COLL]);
+    if (!m->comm[i].died) put_end(w, i);
   }
+  if (!died) PUT(dump_stats, &w->process, &process);
 }
 
 /* <host>-pid<pid>-<start>.jsonl.gz, as the plugin's; of several of that name (containers count pids by themselves) with -2, -3, ... */

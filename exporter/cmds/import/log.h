@@ -14,6 +14,7 @@ struct ni_import_log {
   const struct ni_align *align;
   uint32_t file;               /* in align */
   const char *mechanism;       /* rec_mechanism: NI_MECHANISM_KINETO */
+  const char *source;          /* the same for people: "a Kineto trace" */
   const char *host;            /* metadata.hostname */
   size_t before;               /* ranks of this import whose logs have that host, pid and second of the start in their names */
   char name[512];              /* out: what the file is called */

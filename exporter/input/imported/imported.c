@@ -32,18 +32,23 @@ void ni_imported_free(struct ni_imported *m) {
   ni_imported_init(m, m->path);
 }
 
+int ni_imported_comm_more(struct ni_imported *m, uint64_t hash, uint32_t *comm) {
+  if (m->n_comms == NI_IMPORTED_COMMS) return -EFBIG;
+  if (!ni_array_room(m->comm, m->n_comms, m->cap_comms)) return -ENOMEM;
+  *comm = (uint32_t)m->n_comms;
+  m->comm[m->n_comms++] = (struct ni_imported_comm){.hash = hash, .gpu = -1};
+  return 0;
+}
+
 int ni_imported_comm(struct ni_imported *m, uint64_t hash, bool *is_new, uint32_t *comm) {
   uint32_t k;
   *is_new = false;
   for (size_t at = 0; (k = ni_index_next(&m->at_hash, ni_hash(0, hash), &at)) != NI_INDEX_NONE;)
     if (m->comm[k].hash == hash) return *comm = k, 0;
-  if (m->n_comms == NI_IMPORTED_COMMS) return -EFBIG;
-  if (!ni_array_room(m->comm, m->n_comms, m->cap_comms) || ni_index_add(&m->at_hash, ni_hash(0, hash), (uint32_t)m->n_comms) < 0)
-    return -ENOMEM;
+  int e = ni_imported_comm_more(m, hash, comm);
+  if (e < 0) return e;
   *is_new = true;
-  *comm = (uint32_t)m->n_comms;
-  m->comm[m->n_comms++] = (struct ni_imported_comm){.hash = hash, .gpu = -1};
-  return 0;
+  return ni_index_add(&m->at_hash, ni_hash(0, hash), *comm);
 }
 
 unsigned ni_imported_func(struct ni_imported *m, const char *name) {
@@ -83,16 +88,20 @@ static int by_begin(const void *a, const void *b) {
 }
 
 void ni_imported_order(struct ni_imported *m) {
-  if (m->n) qsort(m->op, m->n, sizeof *m->op, by_start);
+  bool started = false;
+  for (size_t i = 0; i < m->n && !started; i++) started = m->op[i].start_ns != NI_IMPORTED_NEVER;
+  if (started) qsort(m->op, m->n, sizeof *m->op, by_start);
   if (m->n_steps) qsort(m->step, m->n_steps, sizeof *m->step, by_begin);
   NI_EACH(struct ni_imported_op, op, m->op, m->n) {
     const bool launched = op->enqueue_ns != NI_IMPORTED_NEVER;
     const int64_t from = launched && op->enqueue_ns < op->start_ns ? op->enqueue_ns : op->start_ns;
     const int64_t to = op->start_ns + (int64_t)op->dur_ns;
     size_t i;
+    if (op->start_ns == NI_IMPORTED_NEVER) continue;
     ni_array_search(i, m->n_steps, m->step[i].ns <= op->enqueue_ns);
     op->step = launched && i > 0 ? m->step[i - 1].number + 1 : 0;
     if (from < m->first_ns) m->first_ns = from;
     if (to > m->last_ns) m->last_ns = to;
   }
+  if (!started) m->first_ns = m->last_ns = m->written_ns;
 }

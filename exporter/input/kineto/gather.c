@@ -308,11 +308,12 @@ static int make_op(struct gathering *g, const struct kernel *k) {
   struct ni_imported *m = g->m;
   const struct launch *l = launch_of(g, k);
   const struct call *c = call_of(g, k, l);
-  struct ni_imported_op op = {.enqueue_ns = NI_IMPORTED_NEVER, .seq = NI_NO_SN, .root = -1, .blocks = k->blocks & 0xffffff, .func = k->func};
+  struct ni_imported_op op = {.enqueue_ns = NI_IMPORTED_NEVER, .seq = NI_NO_SN, .root = -1, .blocks = k->blocks & 0xffffff, .func = k->func,
+                              .timing = NI_TIMING_KERNEL_GPU};
   struct said s = k->said;
-  int64_t end_ns;
-  const bool has_start = time_of(g, k->ts_ns, &op.start_ns) && k->dur_ns >= 0;
-  if (!has_start || __builtin_add_overflow(op.start_ns, k->dur_ns, &end_ns) || !ni_time_of_a_job(end_ns)) return m->bad++, 0;
+  int64_t end;
+  if (!time_of(g, k->ts_ns, &op.start_ns) || k->dur_ns < 0) return m->bad++, 0;
+  if (__builtin_add_overflow(op.start_ns, k->dur_ns, &end) || !ni_time_of_a_job(end)) return m->bad++, 0;
   op.dur_ns = (uint64_t)k->dur_ns;
   op.graph = k->graph || (l && l->graph);
   if (s.comm == NO_COMM && c) s = c->said;

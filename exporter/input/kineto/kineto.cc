@@ -14,6 +14,7 @@
 extern "C" {
 #include "exporter/base/index.h"
 #include "exporter/base/text/json_numbers.h"
+#include "exporter/input/imported/kernel.h"
 #include "kineto.h"
 }
 
@@ -87,19 +88,6 @@ ni_kineto_args no_args() {
 
 bool begins(string_view text, string_view with) { return text.substr(0, with.size()) == with; }
 
-/* "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(..)", "ncclKernel_AllReduce_RING_LL_Sum_float(..)": what is behind the prefix. */
-bool kernel_func(string_view name, char (&func)[32]) {
-  constexpr string_view prefix[] = {"ncclDevKernel_", "ncclKernel_", "ncclSymkDevKernel_", "ncclSymDevKernel_", "rcclDevKernel_"};
-  for (string_view p : prefix) {
-    if (!begins(name, p)) continue;
-    name.remove_prefix(p.size());
-    name = name.substr(0, name.find_first_of("_(<"));
-    func[name.copy(func, sizeof func - 1)] = 0;
-    return !name.empty();
-  }
-  return false;
-}
-
 /* "ProfilerStep#17" */
 int64_t step_number(string_view name) {
   int64_t n = 0;
@@ -120,7 +108,7 @@ enum ni_kineto_what what_is(string_view category, string_view name, ni_kineto_ev
   constexpr string_view step = "ProfilerStep#";
   bool on_gpu = category.empty() || category == "kernel" || category == "Kernel";
   if (e.phase != 'X' || e.ts_ns == INT64_MIN) return NI_KINETO_OTHER;
-  if (on_gpu && kernel_func(name, e.func)) return NI_KINETO_KERNEL;
+  if (on_gpu && !name.empty() && ni_imported_kernel(name.data(), e.func)) return NI_KINETO_KERNEL;
   if (name == "record_param_comms") return NI_KINETO_CALL;
   if (is_launch(name)) return NI_KINETO_LAUNCH;
   return begins(name, step) && !begins(category, "gpu") ? NI_KINETO_STEP : NI_KINETO_OTHER;

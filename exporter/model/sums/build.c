@@ -238,9 +238,15 @@ static int build_jobs(struct ni_run *r, struct ni_summary *s) {
 }
 
 static const char *written_by(const struct ni_run *r) {
+  /* Several sources in one folder: the first one stands for them. */
+  static const char *const some[NI_IMPORTS] = {"nccl-inspector, some of it imported from Kineto traces",
+                                               "nccl-inspector, some of it imported from Nsight Systems reports",
+                                               "nccl-inspector, some of it imported from logs of ACCL"},
+                           *const all[NI_IMPORTS] = {"nccl-inspector import, from Kineto traces", "nccl-inspector import, from Nsight Systems reports",
+                                                     "nccl-inspector import, from logs of ACCL"};
   const bool ours = r->tally.versions & NI_VERSIONS_OURS;
-  if (r->tally.versions & NI_VERSIONS_IMPORTED)
-    return ours ? "nccl-inspector, some of it imported from Kineto traces" : "nccl-inspector import, from Kineto traces";
+  for (int i = 0; i < NI_IMPORTS; i++)
+    if (r->tally.versions & 1u << (NI_VERSIONS_IMPORTED + i)) return ours ? some[i] : all[i];
   return ours ? "nccl-inspector" : r->tally.records ? "NVIDIA" : "";
 }
 

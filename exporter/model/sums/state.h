@@ -134,7 +134,7 @@ struct ni_sum_file {
 
 /* Whose lines were seen, beside the versions: those of the plugin, those that `import` made. */
 #define NI_VERSIONS_OURS (1u << 31)
-#define NI_VERSIONS_IMPORTED (1u << 30)
+#define NI_VERSIONS_IMPORTED 27       /* the first bit of NI_IMPORTS: from which of ni_import_names */
 
 /* Counters each thread has for itself; added up at the end. */
 struct ni_tally_sum {
@@ -142,7 +142,7 @@ struct ni_tally_sum {
   int64_t first_us, last_us;   /* of records in the statistics */
   int64_t origin_ns;           /* the smallest time of any record, where `records` is not 0; merges as the smaller one */
   bool any, no_start;
-  unsigned versions;           /* bit per v4.x seen, NI_VERSIONS_OURS, NI_VERSIONS_IMPORTED */
+  unsigned versions;           /* bit per v4.x seen, NI_VERSIONS_OURS, from NI_VERSIONS_IMPORTED on */
 };
 
 struct ni_run {

@@ -67,8 +67,10 @@ static int new_context(struct ni_sum_range *x, const struct ni_line *l, const ch
   if (e < 0) return e;
   const char *version = text[NI_CTX_VERSION], *producer = text[NI_CTX_PRODUCER];
   if (strncmp(version, "v4.", 3) == 0 && version[3] >= '0' && version[3] <= '9') x->t.versions |= 1u << (version[3] - '0');
-  const bool imported = strcmp(text[NI_CTX_MECHANISM] ? text[NI_CTX_MECHANISM] : "", NI_MECHANISM_KINETO) == 0;
-  if (producer && *producer) x->t.versions |= imported ? NI_VERSIONS_IMPORTED : NI_VERSIONS_OURS;
+  unsigned from = NI_VERSIONS_OURS;
+  for (int i = 0; i < NI_IMPORTS; i++)
+    if (strcmp(text[NI_CTX_MECHANISM] ? text[NI_CTX_MECHANISM] : "", ni_import_names[i]) == 0) from = 1u << (NI_VERSIONS_IMPORTED + i);
+  if (producer && *producer) x->t.versions |= from;
   *out = n;
   return 0;
 }

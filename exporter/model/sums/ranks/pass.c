@@ -355,6 +355,7 @@ static int run(struct pass *x, struct ni_blame_stream *s) {
     o->why_not = "no steps were found in its operations";
     return 0;
   }
+  o->mark = x->mark;
   o->mark_slot = x->mark.slot;
   o->mark_func = x->mark.n ? o->token_func[x->mark.token] : NULL;
   if ((e = ni_places_find(&x->places, x->op, x->n, &x->mark)) < 0) return e;

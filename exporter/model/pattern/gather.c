@@ -1,0 +1,317 @@
+/* The programs of all ranks: threads find them, and they are put together in the order of ranks. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "datatypes.h"
+#include "exporter/base/array.h"
+#include "exporter/base/order.h"
+#include "exporter/base/text/put.h"
+#include "exporter/base/threads.h"
+#include "exporter/model/sums/blame/alike.h"
+#include "exporter/model/sums/blame/judge.h"
+#include "lanes.h"
+
+struct gather {
+  struct ni_pattern *out;
+  struct ni_lanes_of of;
+  const struct ni_blame *b;
+  struct ni_blame_pieces pieces;
+  size_t *first;       /* of a process in pieces; one more at the end */
+  size_t cap, places;  /* of all programs */
+  struct ni_index at_hash;
+  pthread_mutex_t lock;
+  pthread_cond_t merged;
+  uint32_t next, turn; /* under the lock: whose program is looked for next, whose is taken next */
+  int error;           /* under the lock */
+};
+
+/* ---- labels of communicators ---- */
+
+/* "tp": its role; "embedding": its name without digits at its end; "8 ranks". NULL: no memory. */
+static char *label_of(const struct ni_comm_row *c) {
+  char *label = NULL;
+  if (c->role != NI_ROLE_NONE) return strdup(ni_role_names[c->role]);
+  if (c->name && strcmp(c->name, "unknown") != 0 && (label = strdup(c->name))) {
+    size_t n = strlen(label);
+    while (n && isdigit((unsigned char)label[n - 1])) label[--n] = 0;
+    if (n) return label;
+    free(label);
+  }
+  return asprintf(&label, "%d ranks", c->n_ranks) < 0 ? NULL : label;
+}
+
+/* Equal labels are one text, so that pointers can be compared. All of them are kept to be freed. */
+static int find_labels(struct gather *g) {
+  const struct ni_summary *s = g->of.s;
+  struct ni_pattern *out = g->out;
+  char **at = calloc(s->n_comms + 1, sizeof *at);
+  if (!(out->label = calloc(s->n_comms + 1, sizeof *out->label)) || !at) {
+    free(at);
+    return -ENOMEM;
+  }
+  struct ni_index seen = {0};
+  int e = 0;
+  for (size_t i = 0; e == 0 && i < s->n_comms; i++) {
+    char *label = label_of(&s->comm[i]);
+    if (!label) e = -ENOMEM;
+    const uint64_t hash = label ? ni_hash_text(0, label) : 0;
+    uint32_t k = NI_INDEX_NONE;
+    for (size_t from = 0; label && (k = ni_index_next(&seen, hash, &from)) != NI_INDEX_NONE;)
+      if (strcmp(out->label[k], label) == 0) break;
+    if (label && k != NI_INDEX_NONE) {
+      free(label);
+    } else if (label) {
+      k = (uint32_t)out->n_labels;
+      out->label[out->n_labels++] = label;
+      e = ni_index_add(&seen, hash, k);
+    }
+    if (e == 0) at[i] = out->label[k];
+  }
+  ni_index_free(&seen);
+  g->of.label = at;
+  return e;
+}
+
+/* ---- programs ---- */
+
+static void free_program(struct ni_program *p) {
+  free(p->lane);
+  free(p->place);
+}
+
+static bool same_lanes(const struct ni_program *p, const struct ni_program *q) {
+  if (p->hash != q->hash || p->run != q->run || p->n_lanes != q->n_lanes || p->n_places != q->n_places) return false;
+  for (uint32_t i = 0; i < p->n_lanes; i++)
+    if (p->lane[i].ring != q->lane[i].ring || p->lane[i].label != q->lane[i].label) return false;
+  return true;
+}
+
+/* Do their steps begin at the same place? Else figures of a place are not of the same operation. */
+static bool begin_alike(const struct ni_program *p, const struct ni_program *q) {
+  for (uint32_t i = 0; i < p->n_places; i++) {
+    const bool vary = p->lane[p->place[i].lane].sizes_vary;
+    if (ni_place_hash(&p->place[i], vary) != ni_place_hash(&q->place[i], vary)) return false;
+  }
+  return true;
+}
+
+static void add_place(struct ni_pattern_place *to, const struct ni_pattern_place *p) {
+  if (p->bytes < to->bytes) to->bytes = p->bytes;
+  if (p->bytes_most > to->bytes_most) to->bytes_most = p->bytes_most;
+  if (p->mix != to->mix) to->mixes = true;
+  to->mixes |= p->mixes;
+  if (to->datatype != p->datatype) to->datatype = NULL;
+  to->median_ns += p->median_ns;
+  to->beside_permille += p->beside_permille;
+  to->ranks += p->ranks;
+  to->start_ns += p->start_ns;
+  to->before += p->before;
+  to->before2 += p->before2;
+  to->samples += p->samples;
+}
+
+static void add_to(struct ni_program *to, const struct ni_program *p) {
+  to->ranks++;
+  to->steps += p->steps;
+  to->exact_steps += p->exact_steps;
+  if (p->steps < to->steps_least) to->steps_least = p->steps;
+  if (p->steps > to->steps_most) to->steps_most = p->steps;
+  for (uint32_t i = 0; i < p->n_lanes; i++) {
+    if (p->lane[i].least < to->lane[i].least) to->lane[i].least = p->lane[i].least;
+    if (p->lane[i].most > to->lane[i].most) to->lane[i].most = p->lane[i].most;
+  }
+  if (!begin_alike(to, p)) return;
+  for (uint32_t i = 0; i < p->n_places; i++) add_place(&to->place[i], &p->place[i]);
+}
+
+/* In the order of ranks. p is taken over. */
+static int take(struct gather *g, uint32_t rank, struct ni_program *p) {
+  struct ni_pattern_rank *to = &g->out->rank[rank];
+  uint32_t k;
+  p->run = to->run;
+  for (size_t at = 0; (k = ni_index_next(&g->at_hash, p->hash, &at)) != NI_INDEX_NONE;)
+    if (same_lanes(&g->out->program[k], p)) {
+      add_to(&g->out->program[k], p);
+      to->program = k;
+      free_program(p);
+      return 0;
+    }
+  if (g->places + p->n_places > NI_PATTERN_PLACES) {
+    to->why_not = "there are too many programs to keep";
+    free_program(p);
+    return 0;
+  }
+  size_t cap = g->cap;
+  int e = ni_array_room(g->out->program, g->out->n_programs, cap) ? 0 : -ENOMEM;
+  g->cap = cap;
+  if (e == 0) e = ni_index_add(&g->at_hash, p->hash, g->out->n_programs);
+  if (e < 0) {
+    free_program(p);
+    return e;
+  }
+  p->first_rank = rank;
+  p->ranks = 1;
+  p->steps_least = p->steps_most = p->steps;
+  g->places += p->n_places;
+  to->program = g->out->n_programs;
+  g->out->program[g->out->n_programs++] = *p;
+  return 0;
+}
+
+static void *work(void *arg) {
+  struct gather *g = arg;
+  pthread_mutex_lock(&g->lock);
+  while (g->next < g->b->n_ranks && g->error == 0) {
+    const uint32_t i = g->next++;
+    struct ni_program p = {0};
+    pthread_mutex_unlock(&g->lock);
+    int e = ni_run_stopped(g->of.r) ? -EINTR : 0;
+    if (e == 0)
+      e = ni_lanes_find(&g->of, &g->b->rank[i], g->pieces.item + g->first[i], g->first[i + 1] - g->first[i], &p,
+                        &g->out->rank[i]);
+    pthread_mutex_lock(&g->lock);
+    while (g->turn != i && g->error == 0) pthread_cond_wait(&g->merged, &g->lock);
+    if (e == 0 && g->error == 0 && !g->out->rank[i].why_not) e = take(g, i, &p);
+    else free_program(&p);
+    if (e < 0 && g->error == 0) g->error = e;
+    g->turn++;
+    pthread_cond_broadcast(&g->merged);
+  }
+  pthread_mutex_unlock(&g->lock);
+  return NULL;
+}
+
+static int find_all(struct gather *g) {
+  const struct ni_blame *b = g->b;
+  struct ni_pattern *out = g->out;
+  g->first = calloc((size_t)b->n_ranks + 2, sizeof *g->first);
+  out->rank = calloc((size_t)b->n_ranks + 1, sizeof *out->rank);
+  out->n_ranks = b->n_ranks;
+  int e = g->first && out->rank ? ni_blame_pieces(g->of.r, g->of.s, &g->pieces) : -ENOMEM;
+  if (e < 0) return e;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    out->rank[i] = (struct ni_pattern_rank){.process = i, .run = b->rank[i].run, .program = NI_BLAME_NONE};
+  for (size_t i = 0; i < g->pieces.n; i++) g->first[g->pieces.item[i].process + 1]++;
+  for (uint32_t i = 0; i < b->n_ranks; i++) g->first[i + 1] += g->first[i];
+  (void)ni_threads(g->of.r->opt.jobs, work, g, 0);
+  return g->error;
+}
+
+/* Those with most ranks first, by run; ranks get the new numbers. */
+static NI_ORDER_BY(by_size, struct ni_program, run, minus_ranks, first_rank)
+
+static int sort_programs(struct ni_pattern *out) {
+  uint32_t *at = calloc(out->n_programs + 1, sizeof *at);
+  if (!at) return -ENOMEM;
+  for (uint32_t i = 0; i < out->n_programs; i++) out->program[i].minus_ranks = -(int64_t)out->program[i].ranks;
+  if (out->n_programs) qsort(out->program, out->n_programs, sizeof *out->program, by_size);
+  for (uint32_t i = 0; i < out->n_programs; i++) at[out->rank[out->program[i].first_rank].program] = i;
+  for (uint32_t i = 0; i < out->n_ranks; i++)
+    if (out->rank[i].program != NI_BLAME_NONE) out->rank[i].program = at[out->rank[i].program];
+  free(at);
+  return 0;
+}
+
+/* ---- the histogram ---- */
+
+static int by_what(const void *a, const void *b) {
+  const struct ni_pattern_count *x = a, *y = b;
+  int k = NI_BY(x, y, run, n_ranks, bytes);
+  if (k == 0) k = strcmp(x->func, y->func);
+  return k ? k : strcmp(x->label, y->label);
+}
+
+static int by_number(const void *a, const void *b) {
+  const struct ni_pattern_count *x = a, *y = b;
+  if (x->run != y->run) return x->run < y->run ? -1 : 1;
+  return x->records != y->records ? (x->records > y->records ? -1 : 1) : by_what(a, b);
+}
+
+static int count_all(struct gather *g) {
+  const struct ni_run *r = g->of.r;
+  struct ni_pattern *out = g->out;
+  size_t n = 0;
+  if (!(out->count = malloc((g->pieces.n + 1) * sizeof *out->count))) return -ENOMEM;
+  for (size_t i = 0; i < g->pieces.n; i++) {
+    const struct ni_blame_piece *p = &g->pieces.item[i];
+    const struct ni_sum_cell *c = &r->cell[r->cell_order[p->cell]];
+    const char *func = ni_name_text(&r->names, c->func);
+    out->count[i] = (struct ni_pattern_count){.run = g->b->rank[p->process].run, .label = g->of.label[p->comm],
+                                              .func = func, .bytes = c->msg_bytes, .records = p->piece->s.n,
+                                              .n_ranks = g->of.s->comm[p->comm].n_ranks,
+                                              .datatype = ni_datatype_of(g->of.types, r, p->comm, func, c->msg_bytes)};
+  }
+  if (g->pieces.n) qsort(out->count, g->pieces.n, sizeof *out->count, by_what);
+  for (size_t i = 0; i < g->pieces.n; i++) {
+    struct ni_pattern_count *last = n ? &out->count[n - 1] : NULL;
+    if (!last || by_what(last, &out->count[i]) != 0) {
+      out->count[n++] = out->count[i];
+      continue;
+    }
+    last->records += out->count[i].records;
+    if (last->datatype != out->count[i].datatype) last->datatype = NULL;
+  }
+  if (n) qsort(out->count, n, sizeof *out->count, by_number);
+  out->n_counts = n > NI_PATTERN_HISTOGRAM ? NI_PATTERN_HISTOGRAM : (uint32_t)n;
+  out->counts_left_out = (uint32_t)n - out->n_counts;
+  return 0;
+}
+
+int ni_pattern_find(struct ni_run *r, struct ni_summary *s, const struct ni_blame *b, const struct ni_datatypes *types,
+                    struct ni_pattern *out) {
+  struct ni_blame own = {0};
+  struct gather g = {.out = out, .of = {.r = r, .s = s, .types = types}, .b = b};
+  *out = (struct ni_pattern){0};
+  int e = -pthread_mutex_init(&g.lock, NULL);
+  if (e < 0) return e;
+  if ((e = -pthread_cond_init(&g.merged, NULL)) < 0) {
+    pthread_mutex_destroy(&g.lock);
+    return e;
+  }
+  if (!b || !b->rank) {
+    g.b = &own;
+    e = ni_judge_steps(r, s, &own);
+  }
+  if (e == 0) e = find_labels(&g);
+  if (e == 0) e = find_all(&g);
+  if (e == 0) e = sort_programs(out);
+  if (e == 0) e = count_all(&g);
+  free((void *)g.of.label);
+  free(g.pieces.item);
+  free(g.first);
+  ni_index_free(&g.at_hash);
+  ni_blame_free(&own);
+  pthread_cond_destroy(&g.merged);
+  pthread_mutex_destroy(&g.lock);
+  return e;
+}
+
+void ni_pattern_free(struct ni_pattern *p) {
+  for (uint32_t i = 0; i < p->n_programs; i++) free_program(&p->program[i]);
+  for (size_t i = 0; i < p->n_labels; i++) free(p->label[i]);
+  free(p->program);
+  free(p->rank);
+  free(p->count);
+  free(p->label);
+  *p = (struct ni_pattern){0};
+}
+
+const char *ni_pattern_lane_text(const struct ni_pattern_lane *l, char out[96]) {
+  struct ni_put_text w = {out, 96};
+  ni_put(&w, "%.60s", l->label);
+  if (l->ordinal) ni_put(&w, " %u", l->ordinal + 1);
+  return out;
+}
+
+const char *ni_pattern_func_text(const struct ni_pattern_lane *l, const char *func, char out[96]) {
+  struct ni_put_text w = {out, 96};
+  const char *way = l->kind == NI_BLAME_SEND ? "to" : "from";
+  ni_put(&w, "%.60s", func);
+  if (l->kind == NI_BLAME_COLL) return out;
+  if (l->peer == NI_PATTERN_ALL_PEERS) ni_put(&w, " %s %u others", way, l->peers);
+  else if (l->peer == 1 || l->peer == -1) ni_put(&w, " %s %s", way, l->peer == 1 ? "next" : "previous");
+  else ni_put(&w, " %s %+d", way, l->peer);
+  return out;
+}

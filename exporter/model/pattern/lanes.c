@@ -30,7 +30,7 @@ struct lane {
   uint32_t peers;
   struct variants exact, by_function;
   uint64_t absent; /* steps without any operation of it */
-  uint64_t ops_least, ops_most;
+  uint64_t ops_least, ops_most, bytes_least, bytes_most;
   /* what was chosen */
   bool regular, sizes_vary, filled;
   struct variant chosen;
@@ -131,7 +131,7 @@ static struct lane *lane_of(struct reader *x, uint32_t slot) {
   if (i == NI_PATTERN_LANES) return NULL;
   if (i == x->n_lanes)
     x->lane[x->n_lanes++] =
-        (struct lane){.comm = s->comm, .rank = s->rank, .peer = peer, .kind = s->kind, .ops_least = UINT64_MAX};
+        (struct lane){.comm = s->comm, .rank = s->rank, .peer = peer, .kind = s->kind, .ops_least = UINT64_MAX, .bytes_least = UINT64_MAX};
   x->lane_of[slot] = (uint8_t)(i + 1);
   x->lane[i].peers++;
   return &x->lane[i];
@@ -171,6 +171,9 @@ static void hash_lanes(struct reader *x) {
     l->hash = ni_mix(l->hash + x->op[i].token + 1);
     l->function_hash = ni_mix(l->function_hash + x->function_of[x->op[i].token] + 1u);
     l->ops++;
+    const uint64_t bytes = x->mine.token_bytes[x->op[i].token];
+    if (bytes < l->bytes_least) l->bytes_least = bytes;
+    if (bytes > l->bytes_most) l->bytes_most = bytes;
   }
 }
 
@@ -198,7 +201,9 @@ static uint32_t choose(struct reader *x, uint64_t steps) {
   for (uint32_t i = 0; i < x->n_lanes; i++) {
     struct lane *l = &x->lane[i];
     const struct variant *exact = most_frequent(&l->exact), *functions = most_frequent(&l->by_function);
-    const bool repeats = exact->count * LANE_SHARE >= steps;
+    /* what goes to many others and is not the same for all is the rank's own, and its order means nothing */
+    const bool is_own = l->peer == NI_PATTERN_ALL_PEERS && l->bytes_least != l->bytes_most;
+    const bool repeats = exact->count * LANE_SHARE >= steps && !is_own;
     l->absent = steps - steps_with(l);
     l->sizes_vary = !repeats && functions->count * LANE_SHARE >= steps;
     l->regular = repeats || l->sizes_vary;
@@ -392,7 +397,7 @@ uint32_t ni_ring_begin(const uint64_t *hash, uint32_t n) { /* two candidates; ea
 static int hash_ring(struct ni_pattern_lane *l, const struct ni_pattern_place *place) {
   uint64_t *hash = malloc((l->n + 1) * sizeof *hash);
   if (!hash) return -ENOMEM;
-  for (uint32_t i = 0; i < l->n; i++) hash[i] = ni_place_hash(&place[i], l->sizes_vary);
+  for (uint32_t i = 0; i < l->n; i++) hash[i] = ni_place_hash(&place[l->first + i], l->sizes_vary);
   const uint32_t from = ni_ring_begin(hash, l->n);
   l->ring = ni_mix(l->n + 1);
   for (uint32_t i = 0; i < l->n; i++) l->ring = ni_mix(l->ring + hash[(from + i) % l->n]);

@@ -46,10 +46,31 @@ static uint32_t seat_lane(const struct ni_program *p, const struct ni_pattern_la
   return l->n;
 }
 
+static bool same_comm(const struct ni_pattern_lane *x, const struct ni_pattern_lane *y) {
+  return x->label == y->label && x->n_ranks == y->n_ranks && x->ordinal == y->ordinal;
+}
+
+/* Lanes beside, from `lane` on, that have its communicator: by when their operations begin. Returns how many these are. */
+static uint32_t put_beside(const struct ni_program *p, uint32_t lane, struct seat *seat, uint32_t *order) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < p->n_lanes; i++) {
+    const struct ni_pattern_lane *l = &p->lane[i];
+    if (!same_comm(l, &p->lane[lane]) || !ni_listing_is_beside(p, l)) continue;
+    if (i < lane) return 0; /* they stand with that one */
+    n += seat_lane(p, l, seat + n);
+  }
+  for (uint32_t i = 0; i < n; i++) seat[i].behind = 0;
+  qsort(seat, n, sizeof *seat, by_seat);
+  for (uint32_t i = 0; i < n; i++) order[i] = seat[i].place;
+  return n;
+}
+
 static int put_in_order(const struct ni_program *p, struct ni_listing *out) {
   struct seat *seat = malloc((p->n_places + 1) * sizeof *seat);
   uint32_t n = 0;
-  if (!seat || !(out->order = malloc((p->n_places + 1) * sizeof *out->order))) {
+  out->order = malloc((p->n_places + 1) * sizeof *out->order);
+  out->list = malloc((p->n_lanes + 1) * sizeof *out->list);
+  if (!seat || !out->order || !out->list) {
     free(seat);
     return -ENOMEM;
   }
@@ -57,11 +78,14 @@ static int put_in_order(const struct ni_program *p, struct ni_listing *out) {
     if (!ni_listing_is_beside(p, &p->lane[i])) n += seat_lane(p, &p->lane[i], seat + n);
   qsort(seat, n, sizeof *seat, by_seat);
   for (uint32_t i = 0; i < n; i++) out->order[i] = seat[i].place;
-  free(seat);
   out->n_ordered = n;
-  for (uint32_t i = 0; i < p->n_lanes; i++)
-    for (uint32_t k = 0; ni_listing_is_beside(p, &p->lane[i]) && k < p->lane[i].n; k++)
-      out->order[n++] = p->lane[i].first + k;
+  for (uint32_t i = 0; i < p->n_lanes; i++) {
+    if (!ni_listing_is_beside(p, &p->lane[i])) continue;
+    const uint32_t more = put_beside(p, i, seat, out->order + n);
+    if (more) out->list[out->n_lists++] = n;
+    n += more;
+  }
+  free(seat);
   return 0;
 }
 
@@ -165,13 +189,12 @@ int ni_listing_make(const struct ni_program *p, struct ni_listing *out) {
     find_symbols(&f);
     e = fold(&f, 0, out->n_ordered);
   }
-  for (uint32_t at = out->n_ordered; e == 0 && at < p->n_places;) {
-    const uint32_t lane = p->place[out->order[at]].lane, n = p->lane[lane].n;
-    struct ni_listing_row *row = add(&f, NI_LISTING_BESIDE, at, at + n - 1, 1);
+  for (size_t i = 0; e == 0 && i < out->n_lists; i++) {
+    const uint32_t from = out->list[i], to = i + 1 < out->n_lists ? out->list[i + 1] : p->n_places;
+    struct ni_listing_row *row = add(&f, NI_LISTING_BESIDE, from, to - 1, 1);
     if (!row) e = -ENOMEM;
-    else row->lane = lane;
-    if (e == 0) e = fold(&f, at, at + n);
-    at += n;
+    else row->lane = p->place[out->order[from]].lane;
+    if (e == 0) e = fold(&f, from, to);
   }
   free(f.symbol);
   return e;
@@ -179,6 +202,7 @@ int ni_listing_make(const struct ni_program *p, struct ni_listing *out) {
 
 void ni_listing_free(struct ni_listing *l) {
   free(l->row);
+  free(l->list);
   free(l->order);
   *l = (struct ni_listing){0};
 }

@@ -3,7 +3,8 @@
  *
  * The operations of the main lane come in their order. Another lane is put between them where its operations begin behind the
  * same ones of the main lane in each step (the variance of how many came before is below NI_LISTING_STABLE). What begins now
- * before and now behind, as gradients that are reduced beside the backward pass, is a list of its own behind them. Then
+ * before and now behind, as gradients that are reduced beside the backward pass, is a list of its own behind them, one for each
+ * communicator, by when operations begin. Then
  * repetitions are folded, the longest first, up to NI_LISTING_DEPTH deep, with periods of NI_LISTING_PERIOD operations at most.
  *
  * Pure. Ownership: ni_listing_free(). Failure: -ENOMEM.
@@ -21,10 +22,10 @@ enum ni_listing_kind { NI_LISTING_OP, NI_LISTING_OPEN, NI_LISTING_CLOSE, NI_LIST
 struct ni_listing_row {
   enum ni_listing_kind kind;
   uint32_t depth;
-  uint32_t from, to; /* of OP, OPEN: the first and the last operation, counted from 0. BESIDE: of the list; it is of `lane` */
+  uint32_t from, to; /* of OP, OPEN: the first and the last operation, counted from 0. BESIDE: of the list */
   uint32_t times;    /* OP, OPEN: 1 and more */
   uint32_t place;    /* of OP: the first one */
-  uint32_t lane;     /* of OP, BESIDE */
+  uint32_t lane;     /* of OP; of BESIDE: the first one */
   double us, beside; /* of OP: mean over what is folded, of the ranks' medians; share of it beside other communicators */
   uint64_t bytes, bytes_most;
 };
@@ -34,6 +35,8 @@ struct ni_listing {
   size_t n, cap;
   uint32_t *order;    /* of n_places: which place is the k-th */
   uint32_t n_ordered; /* so many are one sequence; those of the lists beside come behind */
+  uint32_t *list;     /* where in the order each list beside begins */
+  size_t n_lists;
 };
 
 int ni_listing_make(const struct ni_program *p, struct ni_listing *out);

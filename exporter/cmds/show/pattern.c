@@ -168,6 +168,9 @@ static void print_program(const struct ni_show_pattern *x, uint32_t k, uint32_t 
          ni_plural(p->n_places, "operation", "operations"), NI_COUNT(p->ranks), NI_COUNT(of_ranks),
          of_ranks == 1 ? "rank has" : ni_plural(p->ranks, "ranks has", "ranks have"), ni_show_ranks_text(x, p->run, k, NULL, ranks));
   say_times(p);
+  if (p->ordered < p->ranks)
+    ni_say(stdout, "communicators lie between one another as on %s %s of them, such as rank %d\n", NI_COUNT(p->ordered),
+           ni_plural(p->ordered, "one", "ones"), global(x, p->first_rank));
   print_listing(x, p, list);
   print_irregular(p);
 }

@@ -12,6 +12,7 @@
 #include "exporter/model/sums/blame/alike.h"
 #include "exporter/model/sums/blame/judge.h"
 #include "lanes.h"
+#include "listing.h"
 
 struct gather {
   struct ni_pattern *out;
@@ -97,6 +98,29 @@ static bool begin_alike(const struct ni_program *p, const struct ni_program *q) 
   return true;
 }
 
+static uint64_t mean_before(const struct ni_pattern_place *p) {
+  return p->samples ? (p->before + p->samples / 2) / p->samples : 0;
+}
+
+/* Do their lanes lie between one another alike? Stages of a pipeline that do the same can do it at other moments. */
+static bool same_order(const struct ni_program *p, const struct ni_program *q) {
+  for (uint32_t i = 0; i < p->n_lanes; i++) {
+    const struct ni_pattern_lane *l = &p->lane[i], *m = &q->lane[i];
+    const bool beside = ni_listing_is_beside(p, l);
+    if (beside != ni_listing_is_beside(q, m)) return false;
+    for (uint32_t k = 0; !beside && i != p->main_lane && k < l->n; k++)
+      if (mean_before(&p->place[l->first + k]) != mean_before(&q->place[m->first + k])) return false;
+  }
+  return true;
+}
+
+static void add_order(struct ni_pattern_place *to, const struct ni_pattern_place *p) {
+  to->start_ns += p->start_ns;
+  to->before += p->before;
+  to->before2 += p->before2;
+  to->samples += p->samples;
+}
+
 static void add_place(struct ni_pattern_place *to, const struct ni_pattern_place *p) {
   if (p->bytes < to->bytes) to->bytes = p->bytes;
   if (p->bytes_most > to->bytes_most) to->bytes_most = p->bytes_most;
@@ -106,10 +130,6 @@ static void add_place(struct ni_pattern_place *to, const struct ni_pattern_place
   to->median_ns += p->median_ns;
   to->beside_permille += p->beside_permille;
   to->ranks += p->ranks;
-  to->start_ns += p->start_ns;
-  to->before += p->before;
-  to->before2 += p->before2;
-  to->samples += p->samples;
 }
 
 static void add_to(struct ni_program *to, const struct ni_program *p) {
@@ -123,7 +143,12 @@ static void add_to(struct ni_program *to, const struct ni_program *p) {
     if (p->lane[i].most > to->lane[i].most) to->lane[i].most = p->lane[i].most;
   }
   if (!begin_alike(to, p)) return;
-  for (uint32_t i = 0; i < p->n_places; i++) add_place(&to->place[i], &p->place[i]);
+  const bool ordered = same_order(to, p);
+  to->ordered += ordered;
+  for (uint32_t i = 0; i < p->n_places; i++) {
+    add_place(&to->place[i], &p->place[i]);
+    if (ordered) add_order(&to->place[i], &p->place[i]);
+  }
 }
 
 /* In the order of ranks. p is taken over. */
@@ -152,7 +177,7 @@ static int take(struct gather *g, uint32_t rank, struct ni_program *p) {
     return e;
   }
   p->first_rank = rank;
-  p->ranks = 1;
+  p->ranks = p->ordered = 1;
   p->steps_least = p->steps_most = p->steps;
   g->places += p->n_places;
   to->program = g->out->n_programs;

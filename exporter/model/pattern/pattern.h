@@ -72,6 +72,7 @@ struct ni_program {
   uint32_t main_lane;           /* the one with most places */
   uint32_t first_rank;          /* in ni_pattern.rank */
   uint32_t ranks;
+  uint32_t ordered;             /* of these: whose lanes lie between one another as those of the first one */
   int64_t minus_ranks;          /* to sort by */
   uint64_t steps_least, steps_most, steps, exact_steps; /* of a rank; sums over ranks; exactly this program, all lanes */
 };

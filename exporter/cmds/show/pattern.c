@@ -166,11 +166,11 @@ static void print_program(const struct ni_show_pattern *x, uint32_t k, uint32_t 
   char ranks[200];
   ni_say(stdout, "a step of %s %s; %s of %s %s it: %s\n", NI_COUNT(p->n_places),
          ni_plural(p->n_places, "operation", "operations"), NI_COUNT(p->ranks), NI_COUNT(of_ranks),
-         of_ranks == 1 ? "rank has" : ni_plural(p->ranks, "ranks has", "ranks have"), ni_show_ranks_text(x, p->run, k, NULL, ranks));
+         of_ranks == 1 ? "rank has" : p->ranks == 1 ? "ranks has" : "ranks have", ni_show_ranks_text(x, p->run, k, NULL, ranks));
   say_times(p);
   if (p->ordered < p->ranks)
-    ni_say(stdout, "communicators lie between one another as on %s %s of them, such as rank %d\n", NI_COUNT(p->ordered),
-           ni_plural(p->ordered, "one", "ones"), global(x, p->first_rank));
+    ni_say(stdout, "the order between communicators is that of %s of them, such as rank %d\n", NI_COUNT(p->ordered),
+           global(x, p->first_rank));
   print_listing(x, p, list);
   print_irregular(p);
 }
@@ -226,7 +226,7 @@ static void print_counts(const struct ni_show_pattern *x, uint32_t run) {
                                              {"records", .width = 8}, {"share", .width = 6}};
   struct ni_table t;
   uint64_t all = 0, rows = 0, left_out = 0;
-  char size[32], share[32];
+  char size[72], share[32];
   for (uint32_t i = 0; i < x->p->n_counts; i++) all += x->p->count[i].run == run ? x->p->count[i].records : 0;
   if (!all) return;
   ni_say(stdout, "what there is, by what it is:\n");
@@ -239,8 +239,9 @@ static void print_counts(const struct ni_show_pattern *x, uint32_t run) {
       continue;
     }
     rows++;
-    ni_table_cell(&t, "%s", c->func);
-    ni_table_cell(&t, "%s", ni_size_text(c->bytes, size));
+    if (c->sizes > 1) ni_table_cell(&t, "%s, %s sizes", c->func, NI_COUNT(c->sizes));
+    else ni_table_cell(&t, "%s", c->func);
+    ni_table_cell(&t, "%s", size_text(c->bytes, c->bytes_most, size));
     ni_table_cell(&t, "%s", datatype_text(c->datatype));
     ni_table_cell(&t, "%s (%d)", c->label, c->n_ranks);
     ni_table_cell(&t, "%s", NI_COUNT(c->records));
@@ -318,8 +319,8 @@ int ni_show_pattern_text(const struct ni_show_pattern *x) {
   int e = 0;
   for (uint32_t run = 0; e == 0 && run <= last; run++) {
     if (last && run == 0) continue;
-    if (last && run <= x->r->runs.n)
-      ni_say(stdout, "%s%s\n", run > 1 ? "\n" : "", ni_run_text(&x->r->runs, run - 1, text));
+    if (run > 1) ni_say(stdout, "\n");
+    if (last && run <= x->r->runs.n) ni_say(stdout, "%s\n", ni_run_text(&x->r->runs, run - 1, text));
     e = print_run(x, run);
   }
   print_missing(x);

@@ -129,6 +129,8 @@ static void put_counts(struct ni_json *j, const struct ni_show_pattern *x, uint3
     ni_json_object(j, NULL);
     ni_json_text(j, "function", c->func);
     ni_json_u64(j, "bytes", c->bytes);
+    if (c->bytes_most != c->bytes) ni_json_u64(j, "bytes_most", c->bytes_most);
+    if (c->sizes > 1) ni_json_u64(j, "sizes", c->sizes);
     ni_json_text(j, "datatype", c->datatype);
     ni_json_text(j, "communicator", c->label);
     ni_json_i64(j, "n_ranks", c->n_ranks);

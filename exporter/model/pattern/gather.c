@@ -243,15 +243,43 @@ static int sort_programs(struct ni_pattern *out) {
 
 static int by_what(const void *a, const void *b) {
   const struct ni_pattern_count *x = a, *y = b;
-  int k = NI_BY(x, y, run, n_ranks, bytes);
+  int k = NI_BY(x, y, run, n_ranks);
   if (k == 0) k = strcmp(x->func, y->func);
-  return k ? k : strcmp(x->label, y->label);
+  if (k == 0) k = strcmp(x->label, y->label);
+  return k ? k : NI_BY(x, y, bytes);
 }
 
 static int by_number(const void *a, const void *b) {
   const struct ni_pattern_count *x = a, *y = b;
   if (x->run != y->run) return x->run < y->run ? -1 : 1;
   return x->records != y->records ? (x->records > y->records ? -1 : 1) : by_what(a, b);
+}
+
+static void add_count(struct ni_pattern_count *to, const struct ni_pattern_count *x) {
+  to->records += x->records;
+  if (x->bytes_most > to->bytes_most) to->bytes_most = x->bytes_most;
+  if (to->datatype != x->datatype) to->datatype = NULL;
+}
+
+/* Functions of many sizes, such as requests of any length, become one row each. In order of what they are. */
+static size_t join_sizes(struct ni_pattern_count *count, size_t n) {
+  size_t kept = 0;
+  for (size_t i = 0, to; i < n; i = to) {
+    const struct ni_pattern_count *x = &count[i];
+    for (to = i + 1; to < n && count[to].func == x->func && count[to].label == x->label && count[to].run == x->run &&
+                     count[to].n_ranks == x->n_ranks;
+         to++) {}
+    const bool many = to - i > NI_PATTERN_SIZES;
+    for (size_t k = i; k < to; k++) {
+      if (!many || k == i) {
+        count[kept++] = count[k];
+        continue;
+      }
+      add_count(&count[kept - 1], &count[k]);
+      count[kept - 1].sizes++;
+    }
+  }
+  return kept;
 }
 
 static int count_all(struct gather *g) {
@@ -264,7 +292,8 @@ static int count_all(struct gather *g) {
     const struct ni_sum_cell *c = &r->cell[r->cell_order[p->cell]];
     const char *func = ni_name_text(&r->names, c->func);
     out->count[i] = (struct ni_pattern_count){.run = g->b->rank[p->process].run, .label = g->of.label[p->comm],
-                                              .func = func, .bytes = c->msg_bytes, .records = p->piece->s.n,
+                                              .func = func, .bytes = c->msg_bytes, .bytes_most = c->msg_bytes, .sizes = 1,
+                                              .records = p->piece->s.n,
                                               .n_ranks = g->of.s->comm[p->comm].n_ranks,
                                               .datatype = ni_datatype_of(g->of.types, r, p->comm, func, c->msg_bytes)};
   }
@@ -275,9 +304,9 @@ static int count_all(struct gather *g) {
       out->count[n++] = out->count[i];
       continue;
     }
-    last->records += out->count[i].records;
-    if (last->datatype != out->count[i].datatype) last->datatype = NULL;
+    add_count(last, &out->count[i]);
   }
+  n = join_sizes(out->count, n);
   if (n) qsort(out->count, n, sizeof *out->count, by_number);
   out->n_counts = n > NI_PATTERN_HISTOGRAM ? NI_PATTERN_HISTOGRAM : (uint32_t)n;
   out->counts_left_out = (uint32_t)n - out->n_counts;

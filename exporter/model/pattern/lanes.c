@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cut.h"
 #include "datatypes.h"
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"
-#include "exporter/model/sums/blame/alike.h"
-#include "exporter/model/sums/ranks/steps.h"
 
-enum { VARIANTS = 64, MANY_PEERS = 8, SLOTS_MOST = 4096, SAMPLED_PLACES = 1 << 19, SAMPLES_LEAST = 8 };
+enum { VARIANTS = 64, SAMPLED_PLACES = 1 << 19, SAMPLES_LEAST = 8 };
 #define LANE_SHARE 2 /* a lane has the half of the steps at least */
 
 /* What a lane was in a step: its operations as a number, and how many they were. */
@@ -23,14 +22,11 @@ struct variants {
   uint32_t n;
 };
 
+/* What a lane was in the steps, beside what it is (cut.h). */
 struct lane {
-  uint32_t comm;
-  int32_t rank, peer; /* peer: of messages: in the communicator; NI_PATTERN_ALL_PEERS */
-  uint8_t kind;
-  uint32_t peers;
   struct variants exact, by_function;
   uint64_t absent; /* steps without any operation of it */
-  uint64_t ops_least, ops_most, bytes_least, bytes_most;
+  uint64_t ops_least, ops_most, bytes_least, bytes_most, ops_all;
   /* what was chosen */
   bool regular, sizes_vary, filled;
   struct variant chosen;
@@ -42,99 +38,13 @@ struct lane {
 
 struct reader {
   const struct ni_lanes_of *of;
-  const struct ni_blame_rank *rank;
-  struct ni_blame_rank mine; /* slots and tokens as the stream numbers them */
-  struct ni_blame_stream *stream;
-  struct ni_step_mark mark;
-  const struct ni_blame_function *function;
-  const uint16_t *function_of;
-  struct ni_blame_op *op, next; /* of a step */
-  size_t n, cap;
-  bool has_next;
-  uint64_t left_out, ops;
-  struct lane *lane;
-  uint32_t n_lanes;
-  uint8_t lane_of[SLOTS_MOST]; /* + 1; 0: not known yet */
+  struct ni_cut cut;
+  struct lane lane[NI_PATTERN_LANES];
+  uint64_t left_out;
 };
 
-/* ---- steps ---- */
-
-static int begin(struct reader *x, const struct ni_blame_piece *piece, size_t n) {
-  x->mine = (struct ni_blame_rank){.process = x->rank->process, .all_ops = x->rank->all_ops};
-  x->mark = x->rank->mark;
-  x->has_next = false;
-  x->left_out = x->ops = 0;
-  memset(x->lane_of, 0, sizeof x->lane_of);
-  for (uint32_t i = 0; i < x->n_lanes; i++) x->lane[i].peers = 0;
-  int e = ni_blame_open(&x->stream, x->of->r, piece, n, &x->mine);
-  x->mine.max_slots = SLOTS_MOST;
-  if (e == 0) (void)ni_blame_functions(x->stream, &x->function, &x->function_of);
-  return e;
-}
-
-static void end(struct reader *x) {
-  ni_blame_close(x->stream);
-  ni_blame_free_rank(&x->mine);
-  x->stream = NULL;
-  x->mine = (struct ni_blame_rank){0};
-}
-
-static int keep(struct reader *x, const struct ni_blame_op *op) {
-  if (x->n == NI_PATTERN_STEP) return -E2BIG;
-  if (!ni_array_room(x->op, x->n, x->cap)) return -ENOMEM;
-  x->op[x->n++] = *op;
-  return 0;
-}
-
-/* 1: a step's operations are in x->op; 0: no more; -E2BIG: a step of more than NI_PATTERN_STEP. */
-static int next_step(struct reader *x) {
-  struct ni_blame_op op;
-  int e = 0;
-  x->n = 0;
-  if (x->has_next) e = keep(x, &x->next);
-  x->has_next = false;
-  while (e == 0 && (e = ni_blame_next(x->stream, &op)) > 0) {
-    const bool was_seen = op.slot < x->rank->max_slots; /* by the pass that found the mark */
-    const bool ends = was_seen && ni_steps_take(&x->mark, &op), before = ends && !x->mark.n;
-    x->ops++;
-    if (before) {
-      x->next = op;
-      x->has_next = true;
-      return 1;
-    }
-    if ((e = keep(x, &op)) == 0 && ends) return 1;
-  }
-  return e < 0 ? e : x->mark.n == 0 && x->n > 0; /* behind the last mark is a part of a step */
-}
-
-/* ---- lanes ---- */
-
-/* To how many others the rank sends (receives from) there; the first operations show it. */
-static bool is_to_many(const struct ni_blame_rank *o, const struct ni_blame_slot *s, int32_t n_ranks) {
-  int32_t peers = 0;
-  for (uint32_t i = 0; i < o->n_slots; i++)
-    peers += o->slot[i].comm == s->comm && o->slot[i].kind == s->kind && o->slot[i].rank == s->rank;
-  return s->kind != NI_BLAME_COLL && (peers >= MANY_PEERS || (peers >= 3 && peers == n_ranks - 1));
-}
-
-/* The lane of a slot; NULL: there are too many. */
-static struct lane *lane_of(struct reader *x, uint32_t slot) {
-  if (slot >= SLOTS_MOST) return NULL;
-  if (x->lane_of[slot]) return &x->lane[x->lane_of[slot] - 1];
-  const struct ni_blame_slot *s = &x->mine.slot[slot];
-  const bool many = is_to_many(x->rank, s, x->of->s->comm[s->comm].n_ranks);
-  const int32_t peer = many ? NI_PATTERN_ALL_PEERS : s->peer;
-  uint32_t i = 0;
-  while (i < x->n_lanes && (x->lane[i].comm != s->comm || x->lane[i].kind != s->kind || x->lane[i].peer != peer ||
-                            x->lane[i].rank != s->rank))
-    i++;
-  if (i == NI_PATTERN_LANES) return NULL;
-  if (i == x->n_lanes)
-    x->lane[x->n_lanes++] =
-        (struct lane){.comm = s->comm, .rank = s->rank, .peer = peer, .kind = s->kind, .ops_least = UINT64_MAX, .bytes_least = UINT64_MAX};
-  x->lane_of[slot] = (uint8_t)(i + 1);
-  x->lane[i].peers++;
-  return &x->lane[i];
+static const struct ni_cut_lane *cut_of(const struct reader *x, const struct lane *l) {
+  return &x->cut.lane[l - x->lane];
 }
 
 /* One more of that kind; where there is no room it takes the place of the rarest one, and is as frequent as that at least. */
@@ -161,17 +71,18 @@ static const struct variant *most_frequent(const struct variants *v) {
 
 /* Each lane of the step at hand as two numbers: of its operations, and of their functions. */
 static void hash_lanes(struct reader *x) {
-  for (uint32_t i = 0; i < x->n_lanes; i++) x->lane[i].hash = x->lane[i].function_hash = x->lane[i].ops = 0;
-  for (size_t i = 0; i < x->n; i++) {
-    struct lane *l = lane_of(x, x->op[i].slot);
-    if (!l) {
+  for (uint32_t i = 0; i < NI_PATTERN_LANES; i++) x->lane[i].hash = x->lane[i].function_hash = x->lane[i].ops = 0;
+  for (size_t i = 0; i < x->cut.now.n; i++) {
+    const uint32_t lane = ni_cut_lane_of(&x->cut, x->cut.now.op[i].slot);
+    if (lane == NI_BLAME_NONE) {
       x->left_out++;
       continue;
     }
-    l->hash = ni_mix(l->hash + x->op[i].token + 1);
-    l->function_hash = ni_mix(l->function_hash + x->function_of[x->op[i].token] + 1u);
+    struct lane *l = &x->lane[lane];
+    l->hash = ni_mix(l->hash + x->cut.now.op[i].token + 1);
+    l->function_hash = ni_mix(l->function_hash + x->cut.function_of[x->cut.now.op[i].token] + 1u);
     l->ops++;
-    const uint64_t bytes = x->mine.token_bytes[x->op[i].token];
+    const uint64_t bytes = x->cut.mine.token_bytes[x->cut.now.op[i].token];
     if (bytes < l->bytes_least) l->bytes_least = bytes;
     if (bytes > l->bytes_most) l->bytes_most = bytes;
   }
@@ -179,11 +90,12 @@ static void hash_lanes(struct reader *x) {
 
 static void count_lanes(struct reader *x) {
   hash_lanes(x);
-  for (uint32_t i = 0; i < x->n_lanes; i++) {
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
     struct lane *l = &x->lane[i];
     if (!l->ops) continue;
     count_variant(&l->exact, l->hash, l->ops);
     count_variant(&l->by_function, l->function_hash, l->ops);
+    l->ops_all += l->ops;
     if (l->ops < l->ops_least) l->ops_least = l->ops;
     if (l->ops > l->ops_most) l->ops_most = l->ops;
   }
@@ -198,11 +110,11 @@ static uint64_t steps_with(const struct lane *l) {
 /* What most steps have; returns the number of places of all lanes. */
 static uint32_t choose(struct reader *x, uint64_t steps) {
   uint32_t places = 0;
-  for (uint32_t i = 0; i < x->n_lanes; i++) {
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
     struct lane *l = &x->lane[i];
     const struct variant *exact = most_frequent(&l->exact), *functions = most_frequent(&l->by_function);
     /* what goes to many others and is not the same for all is the rank's own, and its order means nothing */
-    const bool is_own = l->peer == NI_PATTERN_ALL_PEERS && l->bytes_least != l->bytes_most;
+    const bool is_own = x->cut.lane[i].peer == NI_PATTERN_ALL_PEERS && l->bytes_least != l->bytes_most;
     const bool repeats = exact->count * LANE_SHARE >= steps && !is_own;
     l->absent = steps - steps_with(l);
     l->sizes_vary = !repeats && functions->count * LANE_SHARE >= steps;
@@ -212,6 +124,13 @@ static uint32_t choose(struct reader *x, uint64_t steps) {
     if (l->regular) places += l->chosen.ops;
   }
   return places;
+}
+
+/* Operations on lanes that have another sequence each time. */
+static uint64_t irregular_ops(const struct reader *x) {
+  uint64_t ops = 0;
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++) ops += x->lane[i].regular ? 0 : x->lane[i].ops_all;
+  return ops;
 }
 
 /* ---- places ---- */
@@ -233,12 +152,12 @@ static bool matches(const struct lane *l) {
 
 static void fill_place(const struct reader *x, struct ni_pattern_place *p, const struct lane *l,
                        const struct ni_blame_op *op) {
-  const uint64_t bytes = x->mine.token_bytes[op->token];
+  const uint64_t bytes = x->cut.mine.token_bytes[op->token];
   if (!l->filled) {
-    const char *func = x->mine.token_func[op->token];
+    const char *func = x->cut.mine.token_func[op->token];
     *p = (struct ni_pattern_place){.func = func, .bytes = bytes, .bytes_most = bytes, .mix = op->mix};
     p->by_call = op->timing == NI_TIMING_COLLECTIVE_CPU;
-    p->datatype = ni_datatype_of(x->of->types, x->of->r, l->comm, func, bytes);
+    p->datatype = ni_datatype_of(x->of->types, x->of->r, cut_of(x, l)->comm, func, bytes);
     return;
   }
   if (op->mix != p->mix) p->mixes = true;
@@ -255,8 +174,9 @@ static int by_end(const void *a, const void *b, void *ops) {
   return x->end_ns != y->end_ns ? (x->end_ns < y->end_ns ? -1 : 1) : ni_by_u32(a, b);
 }
 
-static struct lane *known_lane(const struct reader *x, const struct ni_blame_op *op) {
-  const uint8_t k = op->slot < SLOTS_MOST ? x->lane_of[op->slot] : 0;
+/* NULL: it has none. Where the step was hashed. */
+static const struct lane *known_lane(const struct reader *x, const struct ni_blame_op *op) {
+  const uint8_t k = op->slot < NI_CUT_SLOTS ? x->cut.lane_of[op->slot] : 0;
   return k ? &x->lane[k - 1] : NULL;
 }
 
@@ -270,13 +190,13 @@ static void sweep(struct filler *f, const uint32_t *starts, const uint32_t *ends
   uint32_t in_flight[NI_PATTERN_LANES] = {0}, first[NI_PATTERN_LANES], busy = 0;
   uint64_t shared_ns = 0;
   int64_t last_ns = INT64_MIN;
-  for (uint32_t i = 0; i < x->n_lanes; i++)
-    for (first[i] = 0; x->lane[first[i]].comm != x->lane[i].comm;) first[i]++;
-  for (size_t begun = 0, ended = 0; ended < x->n;) {
-    const bool begins = begun < x->n && x->op[starts[begun]].start_ns <= x->op[ends[ended]].end_ns;
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++)
+    for (first[i] = 0; x->cut.lane[first[i]].comm != x->cut.lane[i].comm;) first[i]++;
+  for (size_t begun = 0, ended = 0; ended < x->cut.now.n;) {
+    const bool begins = begun < x->cut.now.n && x->cut.now.op[starts[begun]].start_ns <= x->cut.now.op[ends[ended]].end_ns;
     const uint32_t i = begins ? starts[begun++] : ends[ended++];
-    const int64_t at = begins ? x->op[i].start_ns : x->op[i].end_ns;
-    const struct lane *l = known_lane(x, &x->op[i]);
+    const int64_t at = begins ? x->cut.now.op[i].start_ns : x->cut.now.op[i].end_ns;
+    const struct lane *l = known_lane(x, &x->cut.now.op[i]);
     if (busy > 1) shared_ns += (uint64_t)(at - last_ns);
     last_ns = at;
     f->shared_ns[i] = begins ? shared_ns : shared_ns - f->shared_ns[i];
@@ -289,8 +209,8 @@ static void sweep(struct filler *f, const uint32_t *starts, const uint32_t *ends
 
 static int look_beside(struct filler *f) {
   const struct reader *x = f->x;
-  const size_t n = x->n;
-  uint32_t *starts = ni_order((uint32_t)n, by_start, x->op), *ends = ni_order((uint32_t)n, by_end, x->op);
+  const size_t n = x->cut.now.n;
+  uint32_t *starts = ni_order((uint32_t)n, by_start, x->cut.now.op), *ends = ni_order((uint32_t)n, by_end, x->cut.now.op);
   const bool has_room = n <= f->cap_shared || ni_array_more(&f->shared_ns, &f->cap_shared, n, sizeof *f->shared_ns);
   const int e = starts && ends && has_room ? 0 : -ENOMEM;
   if (e == 0) sweep(f, starts, ends);
@@ -323,15 +243,15 @@ static int fill_step(struct filler *f, bool sampled, bool *exact) {
   bool fits[NI_PATTERN_LANES];
   hash_lanes(x);
   *exact = true;
-  for (uint32_t i = 0; i < x->n_lanes; i++) {
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
     fits[i] = matches(&x->lane[i]);
     *exact &= fits[i] || (!x->lane[i].regular && !x->lane[i].ops);
   }
   int e = sampled ? look_beside(f) : 0;
-  for (size_t i = 0; e == 0 && i < x->n && !main_start; i++)
-    if (known_lane(x, &x->op[i]) == main) main_start = x->op[i].start_ns;
-  for (size_t i = 0; e == 0 && i < x->n; i++) {
-    const struct ni_blame_op *op = &x->op[i];
+  for (size_t i = 0; e == 0 && i < x->cut.now.n && !main_start; i++)
+    if (known_lane(x, &x->cut.now.op[i]) == main) main_start = x->cut.now.op[i].start_ns;
+  for (size_t i = 0; e == 0 && i < x->cut.now.n; i++) {
+    const struct ni_blame_op *op = &x->cut.now.op[i];
     const struct lane *l = known_lane(x, op);
     if (!l || !fits[l - x->lane]) continue;
     const uint32_t place = l->first + at[l - x->lane]++;
@@ -340,7 +260,7 @@ static int fill_step(struct filler *f, bool sampled, bool *exact) {
     sample(f, place, op, f->shared_ns[i]);
     if (fits[f->main_lane]) place_beside_main(&f->place[place], op, main_start, at[f->main_lane] - (l == main));
   }
-  for (uint32_t i = 0; i < x->n_lanes; i++) x->lane[i].filled |= fits[i];
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++) x->lane[i].filled |= fits[i];
   return e;
 }
 
@@ -358,12 +278,12 @@ static void sum_up(struct filler *f) {
   }
 }
 
-static int fill_all(struct filler *f, const struct ni_blame_piece *piece, size_t n, uint64_t steps, uint64_t *exact_steps) {
+static int fill_all(struct filler *f, uint64_t steps, uint64_t *exact_steps) {
   struct reader *x = f->x;
   const uint64_t stride = steps / f->samples + 1;
-  int e = begin(x, piece, n);
+  int e = ni_cut_begin(&x->cut);
   bool exact;
-  for (uint64_t step = 0; e == 0 && (e = next_step(x)) > 0; step++) {
+  for (uint64_t step = 0; e == 0 && (e = ni_cut_next(&x->cut)) > 0; step++) {
     e = fill_step(f, step % stride == stride / 2, &exact);
     *exact_steps += exact;
   }
@@ -406,7 +326,7 @@ static int hash_ring(struct ni_pattern_lane *l, const struct ni_pattern_place *p
 }
 
 /* How many ranks on: in a ring of n the shorter way, half of them as the numbers are. To many: their number. */
-static int32_t peer_of(const struct lane *l, int32_t n) {
+static int32_t peer_of(const struct ni_cut_lane *l, int32_t n) {
   if (l->kind == NI_BLAME_COLL) return 0;
   if (l->peer == NI_PATTERN_ALL_PEERS) return NI_PATTERN_ALL_PEERS;
   const int64_t on = (int64_t)l->peer - l->rank, shorter = on * 2 > n ? on - n : on * 2 < -n ? on + n : on;
@@ -453,14 +373,15 @@ static int make_program(struct reader *x, const struct filler *f, struct ni_prog
   int e = 0;
   out->place = f->place;
   out->n_places = f->n_places;
-  if (!(out->lane = calloc(x->n_lanes + 1, sizeof *out->lane))) return -ENOMEM;
-  for (uint32_t i = 0; e == 0 && i < x->n_lanes; i++) {
+  if (!(out->lane = calloc(x->cut.n_lanes + 1, sizeof *out->lane))) return -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < x->cut.n_lanes; i++) {
     const struct lane *l = &x->lane[i];
-    const struct ni_comm_row *c = &x->of->s->comm[l->comm];
+    const struct ni_cut_lane *who = &x->cut.lane[i];
+    const struct ni_comm_row *c = &x->of->s->comm[who->comm];
     struct ni_pattern_lane *to = &out->lane[out->n_lanes];
     if (!l->regular && l->absent * LANE_SHARE >= out->steps) continue; /* now and then, such as an evaluation */
-    *to = (struct ni_pattern_lane){.label = x->of->label[l->comm], .n_ranks = c->n_ranks, .kind = l->kind,
-                                   .peer = peer_of(l, c->n_ranks), .peers = l->peers, .first = l->first,
+    *to = (struct ni_pattern_lane){.label = x->of->label[who->comm], .n_ranks = c->n_ranks, .kind = who->kind,
+                                   .peer = peer_of(who, c->n_ranks), .peers = who->peers, .first = l->first,
                                    .n = l->regular ? l->chosen.ops : 0, .sizes_vary = l->sizes_vary,
                                    .irregular = !l->regular, .least = l->ops_least, .most = l->ops_most};
     out->n_lanes++;
@@ -470,23 +391,23 @@ static int make_program(struct reader *x, const struct filler *f, struct ni_prog
 }
 
 /* The lane with most places; of several the first by name, so that ranks with the same work take the same. */
-static bool is_before(const struct reader *x, const struct lane *a, const struct lane *b) {
+static bool is_before(const struct reader *x, uint32_t i, uint32_t k) {
+  const struct ni_cut_lane *a = &x->cut.lane[i], *b = &x->cut.lane[k];
   const int label = strcmp(x->of->label[a->comm], x->of->label[b->comm]);
-  if (a->chosen.ops != b->chosen.ops) return a->chosen.ops > b->chosen.ops;
+  if (x->lane[i].chosen.ops != x->lane[k].chosen.ops) return x->lane[i].chosen.ops > x->lane[k].chosen.ops;
   const int32_t n = x->of->s->comm[a->comm].n_ranks, m = x->of->s->comm[b->comm].n_ranks;
   if (label || n != m) return label ? label < 0 : n > m;
   return a->kind != b->kind ? a->kind < b->kind : peer_of(a, n) < peer_of(b, m);
 }
 
 static uint32_t longest(const struct reader *x) {
-  const struct lane *best = NULL;
-  for (uint32_t i = 0; i < x->n_lanes; i++)
-    if (x->lane[i].regular && (!best || is_before(x, &x->lane[i], best))) best = &x->lane[i];
-  return (uint32_t)(best - x->lane);
+  uint32_t best = NI_BLAME_NONE;
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++)
+    if (x->lane[i].regular && (best == NI_BLAME_NONE || is_before(x, i, best))) best = i;
+  return best;
 }
 
-static int find_places(struct reader *x, const struct ni_blame_piece *piece, size_t n, uint32_t places,
-                       struct ni_program *out) {
+static int find_places(struct reader *x, uint32_t places, struct ni_program *out) {
   struct filler f = {.x = x, .n_places = places, .main_lane = longest(x)};
   f.samples = SAMPLED_PLACES / places;
   if (f.samples > NI_PATTERN_SAMPLES) f.samples = NI_PATTERN_SAMPLES;
@@ -497,7 +418,7 @@ static int find_places(struct reader *x, const struct ni_blame_piece *piece, siz
   f.beside_ns = calloc(places, sizeof *f.beside_ns);
   f.exec_ns = calloc(places, sizeof *f.exec_ns);
   const bool has_room = f.place && f.ns && f.n_ns && f.beside_ns && f.exec_ns;
-  int e = has_room ? fill_all(&f, piece, n, out->steps, &out->exact_steps) : -ENOMEM;
+  int e = has_room ? fill_all(&f, out->steps, &out->exact_steps) : -ENOMEM;
   if (e == 0) {
     sum_up(&f);
     e = make_program(x, &f, out);
@@ -512,27 +433,63 @@ static int find_places(struct reader *x, const struct ni_blame_piece *piece, siz
   return e;
 }
 
-static int find_program(struct reader *x, const struct ni_blame_piece *piece, size_t n, struct ni_program *out,
-                        const char **why_not) {
-  int e = begin(x, piece, n);
-  while (e == 0 && (e = next_step(x)) > 0) {
+static void forget_lanes(struct reader *x) {
+  for (uint32_t i = 0; i < NI_PATTERN_LANES; i++) x->lane[i] = (struct lane){.ops_least = UINT64_MAX, .bytes_least = UINT64_MAX};
+}
+
+/* All steps once. */
+static int count_steps(struct reader *x, struct ni_program *out) {
+  forget_lanes(x);
+  out->steps = 0;
+  x->left_out = 0;
+  int e = ni_cut_begin(&x->cut);
+  while (e == 0 && (e = ni_cut_next(&x->cut)) > 0) {
     count_lanes(x);
     out->steps++;
     e = 0;
   }
-  const uint64_t ops = x->ops, left_out = x->left_out;
-  end(x);
+  ni_cut_end(&x->cut);
+  return e;
+}
+
+/*
+ * Lanes that have the same number of operations a step on average, and not in each: they are cut anew by their numbers.
+ * Off by one operation in FEW_LOST steps and by EDGE at the ends of the log at most.
+ */
+static bool find_jitter(const struct reader *x, uint64_t steps, uint64_t each[NI_PATTERN_LANES]) {
+  enum { FEW_LOST = 50, EDGE = 2 };
+  bool any = false;
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
+    const struct lane *l = &x->lane[i];
+    const uint64_t n = (l->ops_all + steps / 2) / steps, even = n * steps,
+                   off = l->ops_all > even ? l->ops_all - even : even - l->ops_all;
+    const bool varies = l->ops_least != l->ops_most || l->absent;
+    each[i] = n && varies && off <= EDGE + steps / FEW_LOST ? n : 0;
+    any |= each[i] > 0;
+  }
+  return any;
+}
+
+static int find_program(struct reader *x, struct ni_program *out, const char **why_not) {
+  uint64_t each[NI_PATTERN_LANES];
+  int e = count_steps(x, out);
+  uint32_t places = e == 0 && out->steps ? choose(x, out->steps) : 0;
+  if (e == 0 && out->steps >= NI_PATTERN_STEPS_MIN && find_jitter(x, out->steps, each)) {
+    e = ni_cut_balance(&x->cut, each);
+    if (e == 0) e = count_steps(x, out);
+    if (e == 0) places = choose(x, out->steps);
+  }
+  const uint64_t ops = x->cut.ops, left_out = x->left_out;
   if (e == -E2BIG) {
     *why_not = "one step of it has more than 65,536 operations";
     return 0;
   }
   if (e < 0) return e;
-  const uint32_t places = choose(x, out->steps);
   if (out->steps < NI_PATTERN_STEPS_MIN) *why_not = "its operations repeat less than 3 times";
-  else if (places == 0) *why_not = "each of its steps has other operations";
-  else e = find_places(x, piece, n, places, out);
-  end(x);
-  x->ops = ops;
+  else if (places == 0 || places * out->steps < irregular_ops(x)) *why_not = "each of its steps has other operations";
+  else e = find_places(x, places, out);
+  ni_cut_end(&x->cut);
+  x->cut.ops = ops;
   x->left_out = left_out;
   return e;
 }
@@ -540,19 +497,23 @@ static int find_program(struct reader *x, const struct ni_blame_piece *piece, si
 int ni_lanes_find(const struct ni_lanes_of *of, const struct ni_blame_rank *rank, const struct ni_blame_piece *piece,
                   size_t n, struct ni_program *out, struct ni_pattern_rank *to) {
   struct reader *x = calloc(1, sizeof *x);
-  int e = x ? 0 : -ENOMEM;
-  if (e == 0 && n == 0) to->why_not = "there are no operations of it";
-  else if (e == 0 && !rank->mark.found) to->why_not = rank->why_not ? rank->why_not : "no steps were found in its operations";
-  else if (e == 0) e = (x->lane = calloc(NI_PATTERN_LANES, sizeof *x->lane)) ? 0 : -ENOMEM;
-  if (e == 0 && !to->why_not) {
+  if (!x) return -ENOMEM;
+  int e = 0;
+  if (n == 0) to->why_not = "there are no operations of it";
+  else if (rank->no_start && !rank->mark.found) to->why_not = "its log does not say when operations started";
+  else if (!rank->mark.found) to->why_not = "nothing in its operations comes again at even distances";
+  if (!to->why_not) {
     x->of = of;
-    x->rank = rank;
-    e = find_program(x, piece, n, out, &to->why_not);
-    to->ops = x->ops;
+    x->cut.r = of->r;
+    x->cut.s = of->s;
+    x->cut.rank = rank;
+    x->cut.piece = piece;
+    x->cut.n_pieces = n;
+    e = find_program(x, out, &to->why_not);
+    to->ops = x->cut.ops;
     to->left_out = x->left_out;
   }
-  if (x) free(x->lane);
-  if (x) free(x->op);
+  ni_cut_free(&x->cut);
   free(x);
   return e;
 }

@@ -14,8 +14,6 @@
 #include "exporter/model/sums/ranks/stream.h"
 #include "pattern.h"
 
-enum { NI_PATTERN_LANES = 64 };
-
 /* What is needed beside the rank's own. label: by communicator of the result. */
 struct ni_lanes_of {
   struct ni_run *r;

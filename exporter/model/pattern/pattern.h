@@ -85,11 +85,13 @@ struct ni_pattern_rank {
   uint64_t ops, left_out;       /* left_out: on further communicators than there is room for */
 };
 
-/* Operations of one kind, of all ranks of a run. */
+#define NI_PATTERN_SIZES 8
+/* Operations of one kind, of all ranks of a run. A function with more than NI_PATTERN_SIZES sizes there is one kind. */
 struct ni_pattern_count {
   uint32_t run;
   const char *label, *func, *datatype;
-  uint64_t bytes, records;
+  uint64_t bytes, bytes_most, records;
+  uint32_t sizes;
   int32_t n_ranks;
 };
 

@@ -84,6 +84,15 @@ static const char *datatype_text(const char *datatype) {
   return strncmp(datatype, "nccl", 4) == 0 ? datatype + 4 : datatype;
 }
 
+/* "tp (8)"; "8 ranks" */
+static const char *comm_text(const struct ni_pattern_lane *l, char out[96]) {
+  char label[96];
+  struct ni_put_text w = {out, 96};
+  ni_put(&w, "%s", ni_pattern_lane_text(l, label));
+  if (!ni_pattern_is_size(l->label)) ni_put(&w, " (%d)", l->n_ranks);
+  return out;
+}
+
 static void cell_numbers(struct ni_table *t, const struct ni_listing_row *row) {
   if (row->kind == NI_LISTING_CLOSE) ni_table_cell(t, "%s", "");
   else if (row->from == row->to) ni_table_cell(t, "%u", row->from + 1);
@@ -100,7 +109,7 @@ static void print_op(struct ni_table *t, const struct ni_show_pattern *x, const 
   ni_table_cell(t, "%*s%s%s", (int)row->depth * 2, "", times, ni_pattern_func_text(l, at->func, func));
   ni_table_cell(t, "%s", size_text(row->bytes, row->bytes_most, size));
   ni_table_cell(t, "%s", datatype_text(at->datatype));
-  ni_table_cell(t, "%s (%d)", ni_pattern_lane_text(l, comm), l->n_ranks);
+  ni_table_cell(t, "%s", comm_text(l, comm));
   ni_table_cell(t, "%s", at->by_call || isnan(row->us) ? "-" : ni_duration_text(row->us, text));
   if (at->by_call || isnan(row->beside)) ni_table_cell(t, "-");
   else ni_table_cell(t, "%.0f %%", 100 * row->beside);
@@ -144,8 +153,8 @@ static void print_irregular(const struct ni_program *p) {
     const struct ni_pattern_lane *l = &p->lane[i];
     const char *name = l->kind == NI_BLAME_COLL ? "collectives" : l->kind == NI_BLAME_SEND ? "Send" : "Recv";
     if (!l->irregular) continue;
-    ni_say(stdout, "not the same in each step: %s on %s (%d), %s to %s operations\n", ni_pattern_func_text(l, name, func),
-           ni_pattern_lane_text(l, comm), l->n_ranks, NI_COUNT(l->least), NI_COUNT(l->most));
+    ni_say(stdout, "not the same in each step: %s on %s, %s to %s operations\n", ni_pattern_func_text(l, name, func),
+           comm_text(l, comm), NI_COUNT(l->least), NI_COUNT(l->most));
   }
 }
 
@@ -179,24 +188,31 @@ static void print_program(const struct ni_show_pattern *x, uint32_t k, uint32_t 
 
 static void put_place(const struct ni_pattern_lane *l, const struct ni_pattern_place *p) {
   char func[96], comm[96], size[72];
-  ni_say(stdout, "%s %s on %s (%d)", ni_pattern_func_text(l, p->func, func), size_text(p->bytes, p->bytes_most, size),
-         ni_pattern_lane_text(l, comm), l->n_ranks);
+  ni_say(stdout, "%s %s on %s", ni_pattern_func_text(l, p->func, func), size_text(p->bytes, p->bytes_most, size),
+         comm_text(l, comm));
 }
 
-static int print_other(const struct ni_show_pattern *x, uint32_t k, uint32_t reference, const struct ni_listing *list) {
-  const struct ni_program *p = &x->p->program[k], *first = &x->p->program[reference];
+/* How it differs from the program that it is nearest to. */
+static int print_other(const struct ni_show_pattern *x, uint32_t k, uint32_t first) {
+  const uint32_t nearest = ni_pattern_nearest(x->p, first, k);
+  const struct ni_program *p = &x->p->program[k], *q = &x->p->program[nearest];
   struct ni_pattern_difference d;
+  struct ni_listing list;
   char ranks[200], comm[96];
-  int e = ni_pattern_differ(first, list, p, &d);
+  int e = ni_listing_make(q, &list);
+  if (e == 0) e = ni_pattern_differ(q, &list, p, &d);
+  ni_listing_free(&list);
   if (e < 0) return e;
-  ni_say(stdout, "%s %s: another program, %s %s, that differs first ", ni_plural(p->ranks, "rank", "ranks"),
+  ni_say(stdout, "%s %s: another program, %s %s, ", ni_plural(p->ranks, "rank", "ranks"),
          ni_show_ranks_text(x, p->run, k, NULL, ranks), NI_COUNT(p->n_places),
          ni_plural(p->n_places, "operation", "operations"));
+  ni_say(stdout, "that differs from that of rank%s %s first ", q->ranks == 1 ? "" : "s",
+         ni_show_ranks_text(x, q->run, nearest, NULL, ranks));
   if (d.position != UINT32_MAX) ni_say(stdout, "at operation %s: ", NI_COUNT(d.position + 1));
-  else ni_say(stdout, "on %s (%d): ", ni_pattern_lane_text(d.lane, comm), d.lane->n_ranks);
+  else ni_say(stdout, "on %s: ", comm_text(d.lane, comm));
   if (d.there) put_place(d.lane, d.there);
   else ni_say(stdout, "nothing");
-  ni_say(stdout, d.here ? " in place of " : d.there ? ", which the first has not" : " that repeats");
+  ni_say(stdout, d.here ? " in place of " : d.there ? ", which that has not" : " that repeats");
   if (d.here) put_place(d.lane, d.here);
   ni_say(stdout, "\n");
   return 0;
@@ -226,7 +242,7 @@ static void print_counts(const struct ni_show_pattern *x, uint32_t run) {
                                              {"records", .width = 8}, {"share", .width = 6}};
   struct ni_table t;
   uint64_t all = 0, rows = 0, left_out = 0;
-  char size[72], share[32];
+  char size[72], share[32], comm[96];
   for (uint32_t i = 0; i < x->p->n_counts; i++) all += x->p->count[i].run == run ? x->p->count[i].records : 0;
   if (!all) return;
   ni_say(stdout, "what there is, by what it is:\n");
@@ -243,7 +259,7 @@ static void print_counts(const struct ni_show_pattern *x, uint32_t run) {
     else ni_table_cell(&t, "%s", c->func);
     ni_table_cell(&t, "%s", size_text(c->bytes, c->bytes_most, size));
     ni_table_cell(&t, "%s", datatype_text(c->datatype));
-    ni_table_cell(&t, "%s (%d)", c->label, c->n_ranks);
+    ni_table_cell(&t, "%s", comm_text(&(struct ni_pattern_lane){.label = c->label, .n_ranks = c->n_ranks}, comm));
     ni_table_cell(&t, "%s", NI_COUNT(c->records));
     ni_table_cell(&t, "%s", ni_share_text((double)c->records / (double)all, share));
   }
@@ -271,7 +287,7 @@ static int print_run(const struct ni_show_pattern *x, uint32_t run) {
     }
     if (!x->all && ++others > OTHERS_MOST) continue;
     ni_say(stdout, "\n");
-    e = print_other(x, k, first, &reference);
+    e = print_other(x, k, first);
     if (e < 0 || (!many && !x->all)) continue;
     e = ni_listing_make(q, &list);
     if (e == 0) print_program(x, k, ranks, &list);

@@ -75,22 +75,31 @@ static void put_irregular(struct ni_json *j, const struct ni_program *p) {
   }
 }
 
-static void put_difference(struct ni_json *j, const struct ni_pattern_difference *d) {
+static void put_difference(struct ni_json *j, const struct ni_pattern_difference *d, uint32_t from) {
   ni_json_object(j, "differs_first");
+  ni_json_u64(j, "from_program", from);
   if (d->position != UINT32_MAX) ni_json_u64(j, "operation", d->position);
-  put_operation(j, "first_has", d->lane, d->here);
+  put_operation(j, "that_has", d->lane, d->here);
   put_operation(j, "this_has", d->lane, d->there);
   ni_json_end_object(j);
 }
 
-static int put_program(struct ni_json *j, const struct ni_show_pattern *x, uint32_t k, const struct ni_program *first,
-                       const struct ni_listing *reference) {
-  const struct ni_program *p = &x->p->program[k];
+/* Where it differs from the one that it is nearest to; first: the first program of the run. */
+static int put_nearest(struct ni_json *j, const struct ni_show_pattern *x, uint32_t k, uint32_t first) {
+  const uint32_t nearest = ni_pattern_nearest(x->p, first, k);
   struct ni_pattern_difference d;
   struct ni_listing list;
+  int e = ni_listing_make(&x->p->program[nearest], &list);
+  if (e == 0) e = ni_pattern_differ(&x->p->program[nearest], &list, &x->p->program[k], &d);
+  ni_listing_free(&list);
+  if (e == 0) put_difference(j, &d, nearest - first);
+  return e;
+}
+
+static int put_program(struct ni_json *j, const struct ni_show_pattern *x, uint32_t k, uint32_t first) {
+  const struct ni_program *p = &x->p->program[k];
+  struct ni_listing list;
   int e = ni_listing_make(p, &list);
-  const bool differs = e == 0 && first != p;
-  if (differs) e = ni_pattern_differ(first, reference, p, &d);
   ni_json_object(j, NULL);
   NI_JSON_ARRAY(j, "ranks")
   for (uint32_t i = 0; i < x->p->n_ranks; i++)
@@ -98,7 +107,7 @@ static int put_program(struct ni_json *j, const struct ni_show_pattern *x, uint3
   ni_json_u64(j, "steps_least", p->steps_least);
   ni_json_u64(j, "steps_most", p->steps_most);
   ni_json_rounded(j, "exactly_so", p->steps ? (double)p->exact_steps / (double)p->steps : NAN, 6);
-  if (e == 0 && differs) put_difference(j, &d);
+  if (e == 0 && k > first) e = put_nearest(j, x, k, first);
   NI_JSON_ARRAY(j, "operations")
   for (uint32_t i = 0; e == 0 && i < p->n_places; i++)
     put_place(j, x, p, &p->place[list.order[i]], i < list.n_ordered);
@@ -140,25 +149,17 @@ static void put_counts(struct ni_json *j, const struct ni_show_pattern *x, uint3
 }
 
 static int put_run(struct ni_json *j, const struct ni_show_pattern *x, uint32_t run) {
-  const struct ni_program *first = NULL;
-  struct ni_listing reference = {0};
+  uint32_t first = 0;
   int e = 0;
   ni_json_object(j, NULL);
   if (run) ni_json_u64(j, "run", run);
   ni_json_array(j, "programs");
-  for (uint32_t k = 0; e == 0 && k < x->p->n_programs; k++) {
-    if (x->p->program[k].run != run) continue;
-    if (!first) {
-      first = &x->p->program[k];
-      e = ni_listing_make(first, &reference);
-    }
-    if (e == 0) e = put_program(j, x, k, first, &reference);
-  }
+  while (first < x->p->n_programs && x->p->program[first].run != run) first++;
+  for (uint32_t k = first; e == 0 && k < x->p->n_programs && x->p->program[k].run == run; k++) e = put_program(j, x, k, first);
   ni_json_end_array(j);
   put_without(j, x, run);
   put_counts(j, x, run);
   ni_json_end_object(j);
-  ni_listing_free(&reference);
   return e;
 }
 

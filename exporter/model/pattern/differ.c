@@ -62,6 +62,26 @@ static void compare(const struct ni_program *p, const struct ni_pattern_lane *l,
   take(out, position[at], l, has_more ? NULL : &p->place[at], ends ? NULL : &q->place[m->first + (from + same) % m->n]);
 }
 
+/* Operations on lanes that are equal count whole, on others as far as these begin alike. */
+static uint32_t in_common(const struct ni_program *p, const struct ni_program *q) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < p->n_lanes; i++) {
+    const struct ni_pattern_lane *l = &p->lane[i], *m = like(q, l);
+    if (!m || !l->n || !m->n) continue;
+    n += 1 + (m->ring == l->ring ? l->n : alike(p, l, q, m, turn(p, l, q, m)));
+  }
+  return n;
+}
+
+uint32_t ni_pattern_nearest(const struct ni_pattern *p, uint32_t first, uint32_t k) {
+  uint32_t best = first, most = 0;
+  for (uint32_t i = first; i < k; i++) {
+    const uint32_t n = in_common(&p->program[k], &p->program[i]);
+    if (n > most) best = i, most = n;
+  }
+  return best;
+}
+
 int ni_pattern_differ(const struct ni_program *p, const struct ni_listing *list, const struct ni_program *other,
                       struct ni_pattern_difference *out) {
   uint32_t *position = malloc((p->n_places + 1) * sizeof *position);

@@ -15,4 +15,7 @@ struct ni_pattern_difference {
 int ni_pattern_differ(const struct ni_program *p, const struct ni_listing *list, const struct ni_program *other,
                       struct ni_pattern_difference *out);
 
+/* Of the programs from `first` up to k, those of the run before k, the one that k has most in common with. */
+uint32_t ni_pattern_nearest(const struct ni_pattern *p, uint32_t first, uint32_t k);
+
 #endif

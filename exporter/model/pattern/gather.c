@@ -352,6 +352,11 @@ void ni_pattern_free(struct ni_pattern *p) {
   *p = (struct ni_pattern){0};
 }
 
+bool ni_pattern_is_size(const char *label) {
+  const size_t digits = strspn(label, "0123456789");
+  return digits && strcmp(label + digits, " ranks") == 0;
+}
+
 const char *ni_pattern_lane_text(const struct ni_pattern_lane *l, char out[96]) {
   struct ni_put_text w = {out, 96};
   ni_put(&w, "%.60s", l->label);

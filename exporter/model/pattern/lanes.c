@@ -139,6 +139,7 @@ struct filler {
   struct reader *x;
   struct ni_pattern_place *place;
   uint32_t n_places, main_lane;
+  uint64_t steps;
   uint64_t *ns; /* [place][samples]: durations */
   uint32_t samples, *n_ns;
   uint64_t *beside_ns, *exec_ns;
@@ -245,7 +246,8 @@ static int fill_step(struct filler *f, bool sampled, bool *exact) {
   *exact = true;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
     fits[i] = matches(&x->lane[i]);
-    *exact &= fits[i] || (!x->lane[i].regular && !x->lane[i].ops);
+    const bool now_and_then = !x->lane[i].regular && x->lane[i].absent * LANE_SHARE >= f->steps;
+    *exact &= x->lane[i].regular ? fits[i] : !now_and_then || !x->lane[i].ops;
   }
   int e = sampled ? look_beside(f) : 0;
   for (size_t i = 0; e == 0 && i < x->cut.now.n && !main_start; i++)
@@ -278,9 +280,9 @@ static void sum_up(struct filler *f) {
   }
 }
 
-static int fill_all(struct filler *f, uint64_t steps, uint64_t *exact_steps) {
+static int fill_all(struct filler *f, uint64_t *exact_steps) {
   struct reader *x = f->x;
-  const uint64_t stride = steps / f->samples + 1;
+  const uint64_t stride = f->steps / f->samples + 1;
   int e = ni_cut_begin(&x->cut);
   bool exact;
   for (uint64_t step = 0; e == 0 && (e = ni_cut_next(&x->cut)) > 0; step++) {
@@ -408,7 +410,7 @@ static uint32_t longest(const struct reader *x) {
 }
 
 static int find_places(struct reader *x, uint32_t places, struct ni_program *out) {
-  struct filler f = {.x = x, .n_places = places, .main_lane = longest(x)};
+  struct filler f = {.x = x, .n_places = places, .steps = out->steps, .main_lane = longest(x)};
   f.samples = SAMPLED_PLACES / places;
   if (f.samples > NI_PATTERN_SAMPLES) f.samples = NI_PATTERN_SAMPLES;
   if (f.samples < SAMPLES_LEAST) f.samples = SAMPLES_LEAST;
@@ -418,7 +420,7 @@ static int find_places(struct reader *x, uint32_t places, struct ni_program *out
   f.beside_ns = calloc(places, sizeof *f.beside_ns);
   f.exec_ns = calloc(places, sizeof *f.exec_ns);
   const bool has_room = f.place && f.ns && f.n_ns && f.beside_ns && f.exec_ns;
-  int e = has_room ? fill_all(&f, out->steps, &out->exact_steps) : -ENOMEM;
+  int e = has_room ? fill_all(&f, &out->exact_steps) : -ENOMEM;
   if (e == 0) {
     sum_up(&f);
     e = make_program(x, &f, out);
@@ -486,7 +488,7 @@ static int find_program(struct reader *x, struct ni_program *out, const char **w
   }
   if (e < 0) return e;
   if (out->steps < NI_PATTERN_STEPS_MIN) *why_not = "its operations repeat less than 3 times";
-  else if (places == 0 || places * out->steps < irregular_ops(x)) *why_not = "each of its steps has other operations";
+  else if (places == 0 || places * out->steps < 2 * irregular_ops(x)) *why_not = "each of its steps has other operations";
   else e = find_places(x, places, out);
   ni_cut_end(&x->cut);
   x->cut.ops = ops;

@@ -116,6 +116,8 @@ int ni_pattern_find(struct ni_run *r, struct ni_summary *s, const struct ni_blam
                     struct ni_pattern *out);
 void ni_pattern_free(struct ni_pattern *p);
 
+/* Is that label the number of ranks, since nothing else is known of the communicator? */
+bool ni_pattern_is_size(const char *label);
 /* What a lane's communicator is called: "tp", "dp 2". Returns out. */
 const char *ni_pattern_lane_text(const struct ni_pattern_lane *l, char out[96]);
 /* An operation of the lane: "AllReduce", "Send to next", "Recv from -4", "Send to 7 others". Returns out. */

@@ -24,7 +24,14 @@ uint32_t ni_show_runs(const struct ni_show_pattern *x) {
   return last;
 }
 
-static int32_t global(const struct ni_show_pattern *x, uint32_t i) { return x->s->process[x->p->rank[i].process].rank; }
+static int32_t global(const struct ni_show_pattern *x, uint32_t i) {
+  return x->s->process[x->p->rank[i].process].rank;
+}
+
+/* Where only some operations were asked for, ranks without any of them are not spoken of. */
+static bool is_told(const struct ni_show_pattern *x, const struct ni_pattern_rank *r, uint32_t run) {
+  return r->run == run && !(r->no_operations && x->r->tally.filtered);
+}
 
 static bool is_of(const struct ni_pattern_rank *r, uint32_t run, uint32_t program, const char *why_not) {
   return r->run == run && r->program == program && (program != NI_BLAME_NONE || r->why_not == why_not);
@@ -32,7 +39,7 @@ static bool is_of(const struct ni_pattern_rank *r, uint32_t run, uint32_t progra
 
 static NI_ORDER_OF(by_number, int32_t)
 
-struct numbers {
+    struct numbers {
   int32_t *item;
   size_t n;
 };
@@ -51,8 +58,8 @@ static void put_spans(struct ni_put_text *w, const struct numbers *x) {
   }
 }
 
-const char *ni_show_ranks_text(const struct ni_show_pattern *x, uint32_t run, uint32_t program, const char *why_not,
-                               char out[200]) {
+const char *ni_show_ranks_text(const struct ni_show_pattern *x, uint32_t run, uint32_t program,
+                               const char *why_not, char out[200]) {
   struct ni_put_text w = {out, 200};
   struct numbers n = {malloc((x->p->n_ranks + 1) * sizeof *n.item), 0};
   *out = 0;
@@ -64,7 +71,8 @@ const char *ni_show_ranks_text(const struct ni_show_pattern *x, uint32_t run, ui
   return out;
 }
 
-bool ni_show_form(const struct ni_show_pattern *x, const struct ni_pattern_place *p, const char **algo, const char **proto) {
+bool ni_show_form(const struct ni_show_pattern *x, const struct ni_pattern_place *p, const char **algo,
+                  const char **proto) {
   *algo = p->mixes ? "" : ni_name_text(&x->r->names, x->r->mix[p->mix].algo);
   *proto = p->mixes ? "" : ni_name_text(&x->r->names, x->r->mix[p->mix].proto);
   return **algo || **proto;
@@ -132,7 +140,8 @@ static void print_row(struct ni_table *t, const struct ni_show_pattern *x, const
   for (int i = 0; i < 6; i++) ni_table_cell(t, "%s", "");
 }
 
-static void print_listing(const struct ni_show_pattern *x, const struct ni_program *p, const struct ni_listing *list) {
+static void print_listing(const struct ni_show_pattern *x, const struct ni_program *p,
+                          const struct ni_listing *list) {
   static const struct ni_column columns[] = {{"#", .width = 5, .left = true},
                                              {"operation", .width = 20, .left = true},
                                              {"size", .width = 8},
@@ -153,33 +162,37 @@ static void print_irregular(const struct ni_program *p) {
     const struct ni_pattern_lane *l = &p->lane[i];
     const char *name = l->kind == NI_BLAME_COLL ? "collectives" : l->kind == NI_BLAME_SEND ? "Send" : "Recv";
     if (!l->irregular) continue;
-    ni_say(stdout, "not the same in each step: %s on %s, %s to %s operations\n", ni_pattern_func_text(l, name, func),
-           comm_text(l, comm), NI_COUNT(l->least), NI_COUNT(l->most));
+    ni_say(stdout, "not the same in each step: %s on %s, %s to %s operations\n",
+           ni_pattern_func_text(l, name, func), comm_text(l, comm), NI_COUNT(l->least), NI_COUNT(l->most));
   }
 }
 
 static void say_times(const struct ni_program *p) {
-  if (p->steps_least == p->steps_most)
-    ni_say(stdout, "the step came %s times", NI_COUNT(p->steps_least));
+  if (p->steps_least == p->steps_most) ni_say(stdout, "the step came %s times", NI_COUNT(p->steps_least));
   else ni_say(stdout, "the step came %s to %s times", NI_COUNT(p->steps_least), NI_COUNT(p->steps_most));
   if (p->exact_steps == p->steps) {
     ni_say(stdout, ", each time the same\n");
     return;
   }
   ni_say(stdout, ", %.1f %% of them exactly so", 100 * (double)p->exact_steps / (double)p->steps);
-  ni_say(stdout, p->exact_steps * 2 < p->steps ? "; what is listed is the usual one on each communicator\n" : "\n");
+  ni_say(stdout,
+         p->exact_steps * 2 < p->steps ? "; what is listed is the usual one on each communicator\n" : "\n");
 }
 
-static void print_program(const struct ni_show_pattern *x, uint32_t k, uint32_t of_ranks, const struct ni_listing *list) {
+static void print_program(const struct ni_show_pattern *x, uint32_t k, uint32_t of_ranks,
+                          const struct ni_listing *list) {
   const struct ni_program *p = &x->p->program[k];
   char ranks[200];
   ni_say(stdout, "a step of %s %s; %s of %s %s it: %s\n", NI_COUNT(p->n_places),
          ni_plural(p->n_places, "operation", "operations"), NI_COUNT(p->ranks), NI_COUNT(of_ranks),
-         of_ranks == 1 ? "rank has" : p->ranks == 1 ? "ranks has" : "ranks have", ni_show_ranks_text(x, p->run, k, NULL, ranks));
+         of_ranks == 1   ? "rank has"
+         : p->ranks == 1 ? "ranks has"
+                         : "ranks have",
+         ni_show_ranks_text(x, p->run, k, NULL, ranks));
   say_times(p);
   if (p->ordered < p->ranks)
-    ni_say(stdout, "the order between communicators is that of %s of them, such as rank %d\n", NI_COUNT(p->ordered),
-           global(x, p->first_rank));
+    ni_say(stdout, "the order between communicators is that of %s of them, such as rank %d\n",
+           NI_COUNT(p->ordered), global(x, p->first_rank));
   print_listing(x, p, list);
   print_irregular(p);
 }
@@ -188,8 +201,8 @@ static void print_program(const struct ni_show_pattern *x, uint32_t k, uint32_t 
 
 static void put_place(const struct ni_pattern_lane *l, const struct ni_pattern_place *p) {
   char func[96], comm[96], size[72];
-  ni_say(stdout, "%s %s on %s", ni_pattern_func_text(l, p->func, func), size_text(p->bytes, p->bytes_most, size),
-         comm_text(l, comm));
+  ni_say(stdout, "%s %s on %s", ni_pattern_func_text(l, p->func, func),
+         size_text(p->bytes, p->bytes_most, size), comm_text(l, comm));
 }
 
 /* How it differs from the program that it is nearest to. */
@@ -223,7 +236,7 @@ static void print_without(const struct ni_show_pattern *x, uint32_t run) {
     const struct ni_pattern_rank *r = &x->p->rank[i];
     uint32_t before = 0, n = 0;
     char ranks[200];
-    if (r->run != run || r->program != NI_BLAME_NONE) continue;
+    if (!is_told(x, r, run) || r->program != NI_BLAME_NONE) continue;
     for (uint32_t k = 0; k < x->p->n_ranks; k++) {
       const bool same = is_of(&x->p->rank[k], run, NI_BLAME_NONE, r->why_not);
       before += same && k < i;
@@ -231,15 +244,19 @@ static void print_without(const struct ni_show_pattern *x, uint32_t run) {
     }
     if (before) continue;
     ni_say(stdout, "%s %s %s no step: %s\n", ni_plural(n, "rank", "ranks"),
-           ni_show_ranks_text(x, run, NI_BLAME_NONE, r->why_not, ranks), ni_plural(n, "has", "have"), r->why_not);
+           ni_show_ranks_text(x, run, NI_BLAME_NONE, r->why_not, ranks), ni_plural(n, "has", "have"),
+           r->why_not);
   }
 }
 
 /* Where nothing repeats: what there is, the most frequent first. */
 static void print_counts(const struct ni_show_pattern *x, uint32_t run) {
-  static const struct ni_column columns[] = {{"operation", .width = 20, .left = true}, {"size", .width = 8},
-                                             {"type", .width = 8, .left = true, .drop = 1}, {"on", .width = 10, .left = true},
-                                             {"records", .width = 8}, {"share", .width = 6}};
+  static const struct ni_column columns[] = {{"operation", .width = 20, .left = true},
+                                             {"size", .width = 8},
+                                             {"type", .width = 8, .left = true, .drop = 1},
+                                             {"on", .width = 10, .left = true},
+                                             {"records", .width = 8},
+                                             {"share", .width = 6}};
   struct ni_table t;
   uint64_t all = 0, rows = 0, left_out = 0;
   char size[72], share[32], comm[96];
@@ -259,7 +276,8 @@ static void print_counts(const struct ni_show_pattern *x, uint32_t run) {
     else ni_table_cell(&t, "%s", c->func);
     ni_table_cell(&t, "%s", size_text(c->bytes, c->bytes_most, size));
     ni_table_cell(&t, "%s", datatype_text(c->datatype));
-    ni_table_cell(&t, "%s", comm_text(&(struct ni_pattern_lane){.label = c->label, .n_ranks = c->n_ranks}, comm));
+    ni_table_cell(&t, "%s",
+                  comm_text(&(struct ni_pattern_lane){.label = c->label, .n_ranks = c->n_ranks}, comm));
     ni_table_cell(&t, "%s", NI_COUNT(c->records));
     ni_table_cell(&t, "%s", ni_share_text((double)c->records / (double)all, share));
   }
@@ -273,7 +291,7 @@ static int print_run(const struct ni_show_pattern *x, uint32_t run) {
   uint32_t ranks = 0, first = UINT32_MAX, full = 0, others = 0;
   struct ni_listing reference = {0}, list = {0};
   int e = 0;
-  for (uint32_t i = 0; i < p->n_ranks; i++) ranks += p->rank[i].run == run;
+  for (uint32_t i = 0; i < p->n_ranks; i++) ranks += is_told(x, &p->rank[i], run);
   for (uint32_t k = 0; e == 0 && k < p->n_programs; k++) {
     const struct ni_program *q = &p->program[k];
     if (q->run != run) continue;
@@ -306,15 +324,18 @@ static int print_run(const struct ni_show_pattern *x, uint32_t run) {
 static void print_missing(const struct ni_show_pattern *x) {
   const struct ni_input *in = &x->s->input;
   uint64_t left_out = 0;
-  for (size_t i = 0; i < in->n_trouble && i < TROUBLE_MOST; i++) ni_say(stdout, "INCOMPLETE: %s\n", in->trouble[i]);
+  for (size_t i = 0; i < in->n_trouble && i < TROUBLE_MOST; i++)
+    ni_say(stdout, "INCOMPLETE: %s\n", in->trouble[i]);
   const uint64_t sample = ni_show_sample(x);
   if (sample > 1)
-    ni_say(stdout, "operations may be missing from steps: one of %s has a record (NCCL_INSPECTOR_SAMPLE)\n", NI_COUNT(sample));
+    ni_say(stdout, "operations may be missing from steps: one of %s has a record (NCCL_INSPECTOR_SAMPLE)\n",
+           NI_COUNT(sample));
   else if (in->left_out_by_settings)
-    ni_say(stdout, "operations are missing from steps: settings left out %s\n", NI_COUNT(in->left_out_by_settings));
+    ni_say(stdout, "operations are missing from steps: settings left out %s\n",
+           NI_COUNT(in->left_out_by_settings));
   if (x->r->tally.filtered)
-    ni_say(stdout, "steps are of what was asked for: %s %s left out by the options\n", NI_COUNT(x->r->tally.filtered),
-           ni_plural(x->r->tally.filtered, "record is", "records are"));
+    ni_say(stdout, "steps are of what was asked for: %s %s left out by the options\n",
+           NI_COUNT(x->r->tally.filtered), ni_plural(x->r->tally.filtered, "record is", "records are"));
   for (uint32_t i = 0; i < x->p->n_ranks; i++) left_out += x->p->rank[i].left_out;
   if (left_out)
     ni_say(stdout, "%s %s on more communicators than there is room for, and left out\n", NI_COUNT(left_out),

@@ -16,7 +16,8 @@ static void put_lane(struct ni_json *j, const struct ni_pattern_lane *l) {
   else ni_json_i64(j, "peer", l->peer);
 }
 
-static void put_operation(struct ni_json *j, const char *key, const struct ni_pattern_lane *l, const struct ni_pattern_place *p) {
+static void put_operation(struct ni_json *j, const char *key, const struct ni_pattern_lane *l,
+                          const struct ni_pattern_place *p) {
   if (!p) return;
   ni_json_object(j, key);
   ni_json_text(j, "function", p->func);
@@ -47,32 +48,32 @@ static void put_place(struct ni_json *j, const struct ni_show_pattern *x, const 
 }
 
 static void put_folded(struct ni_json *j, const struct ni_listing *list) {
-  NI_JSON_ARRAY(j, "folded")
-  for (size_t i = 0; i < list->n; i++) {
-    const struct ni_listing_row *row = &list->row[i];
-    if (row->kind == NI_LISTING_CLOSE || row->kind == NI_LISTING_BESIDE) continue;
-    if (row->times < 2) continue;
-    ni_json_object(j, NULL);
-    ni_json_u64(j, "from", row->from);
-    ni_json_u64(j, "operations", (row->to - row->from + 1) / row->times);
-    ni_json_u64(j, "times", row->times);
-    ni_json_end_object(j);
-  }
+  NI_JSON_ARRAY (j, "folded")
+    for (size_t i = 0; i < list->n; i++) {
+      const struct ni_listing_row *row = &list->row[i];
+      if (row->kind == NI_LISTING_CLOSE || row->kind == NI_LISTING_BESIDE) continue;
+      if (row->times < 2) continue;
+      ni_json_object(j, NULL);
+      ni_json_u64(j, "from", row->from);
+      ni_json_u64(j, "operations", (row->to - row->from + 1) / row->times);
+      ni_json_u64(j, "times", row->times);
+      ni_json_end_object(j);
+    }
 }
 
 static void put_irregular(struct ni_json *j, const struct ni_program *p) {
-  NI_JSON_ARRAY(j, "irregular")
-  for (uint32_t i = 0; i < p->n_lanes; i++) {
-    const struct ni_pattern_lane *l = &p->lane[i];
-    static const char *const kinds[] = {"collectives", "Send", "Recv"};
-    if (!l->irregular) continue;
-    ni_json_object(j, NULL);
-    ni_json_text(j, "what", kinds[l->kind]);
-    put_lane(j, l);
-    ni_json_u64(j, "operations_least", l->least);
-    ni_json_u64(j, "operations_most", l->most);
-    ni_json_end_object(j);
-  }
+  NI_JSON_ARRAY (j, "irregular")
+    for (uint32_t i = 0; i < p->n_lanes; i++) {
+      const struct ni_pattern_lane *l = &p->lane[i];
+      static const char *const kinds[] = {"collectives", "Send", "Recv"};
+      if (!l->irregular) continue;
+      ni_json_object(j, NULL);
+      ni_json_text(j, "what", kinds[l->kind]);
+      put_lane(j, l);
+      ni_json_u64(j, "operations_least", l->least);
+      ni_json_u64(j, "operations_most", l->most);
+      ni_json_end_object(j);
+    }
 }
 
 static void put_difference(struct ni_json *j, const struct ni_pattern_difference *d, uint32_t from) {
@@ -101,16 +102,16 @@ static int put_program(struct ni_json *j, const struct ni_show_pattern *x, uint3
   struct ni_listing list;
   int e = ni_listing_make(p, &list);
   ni_json_object(j, NULL);
-  NI_JSON_ARRAY(j, "ranks")
-  for (uint32_t i = 0; i < x->p->n_ranks; i++)
-    if (x->p->rank[i].program == k) ni_json_i64(j, NULL, x->s->process[x->p->rank[i].process].rank);
+  NI_JSON_ARRAY (j, "ranks")
+    for (uint32_t i = 0; i < x->p->n_ranks; i++)
+      if (x->p->rank[i].program == k) ni_json_i64(j, NULL, x->s->process[x->p->rank[i].process].rank);
   ni_json_u64(j, "steps_least", p->steps_least);
   ni_json_u64(j, "steps_most", p->steps_most);
   ni_json_rounded(j, "exactly_so", p->steps ? (double)p->exact_steps / (double)p->steps : NAN, 6);
   if (e == 0 && k > first) e = put_nearest(j, x, k, first);
-  NI_JSON_ARRAY(j, "operations")
-  for (uint32_t i = 0; e == 0 && i < p->n_places; i++)
-    put_place(j, x, p, &p->place[list.order[i]], i < list.n_ordered);
+  NI_JSON_ARRAY (j, "operations")
+    for (uint32_t i = 0; e == 0 && i < p->n_places; i++)
+      put_place(j, x, p, &p->place[list.order[i]], i < list.n_ordered);
   put_folded(j, &list);
   put_irregular(j, p);
   ni_json_end_object(j);
@@ -119,33 +120,33 @@ static int put_program(struct ni_json *j, const struct ni_show_pattern *x, uint3
 }
 
 static void put_without(struct ni_json *j, const struct ni_show_pattern *x, uint32_t run) {
-  NI_JSON_ARRAY(j, "without_step")
-  for (uint32_t i = 0; i < x->p->n_ranks; i++) {
-    const struct ni_pattern_rank *r = &x->p->rank[i];
-    if (r->run != run || r->program != NI_BLAME_NONE) continue;
-    ni_json_object(j, NULL);
-    ni_json_i64(j, "rank", x->s->process[r->process].rank);
-    ni_json_text(j, "why", r->why_not);
-    ni_json_end_object(j);
-  }
+  NI_JSON_ARRAY (j, "without_step")
+    for (uint32_t i = 0; i < x->p->n_ranks; i++) {
+      const struct ni_pattern_rank *r = &x->p->rank[i];
+      if (r->run != run || r->program != NI_BLAME_NONE) continue;
+      ni_json_object(j, NULL);
+      ni_json_i64(j, "rank", x->s->process[r->process].rank);
+      ni_json_text(j, "why", r->why_not);
+      ni_json_end_object(j);
+    }
 }
 
 static void put_counts(struct ni_json *j, const struct ni_show_pattern *x, uint32_t run) {
-  NI_JSON_ARRAY(j, "histogram")
-  for (uint32_t i = 0; i < x->p->n_counts; i++) {
-    const struct ni_pattern_count *c = &x->p->count[i];
-    if (c->run != run) continue;
-    ni_json_object(j, NULL);
-    ni_json_text(j, "function", c->func);
-    ni_json_u64(j, "bytes", c->bytes);
-    if (c->bytes_most != c->bytes) ni_json_u64(j, "bytes_most", c->bytes_most);
-    if (c->sizes > 1) ni_json_u64(j, "sizes", c->sizes);
-    ni_json_text(j, "datatype", c->datatype);
-    ni_json_text(j, "communicator", c->label);
-    ni_json_i64(j, "n_ranks", c->n_ranks);
-    ni_json_u64(j, "records", c->records);
-    ni_json_end_object(j);
-  }
+  NI_JSON_ARRAY (j, "histogram")
+    for (uint32_t i = 0; i < x->p->n_counts; i++) {
+      const struct ni_pattern_count *c = &x->p->count[i];
+      if (c->run != run) continue;
+      ni_json_object(j, NULL);
+      ni_json_text(j, "function", c->func);
+      ni_json_u64(j, "bytes", c->bytes);
+      if (c->bytes_most != c->bytes) ni_json_u64(j, "bytes_most", c->bytes_most);
+      if (c->sizes > 1) ni_json_u64(j, "sizes", c->sizes);
+      ni_json_text(j, "datatype", c->datatype);
+      ni_json_text(j, "communicator", c->label);
+      ni_json_i64(j, "n_ranks", c->n_ranks);
+      ni_json_u64(j, "records", c->records);
+      ni_json_end_object(j);
+    }
 }
 
 static int put_run(struct ni_json *j, const struct ni_show_pattern *x, uint32_t run) {
@@ -155,7 +156,8 @@ static int put_run(struct ni_json *j, const struct ni_show_pattern *x, uint32_t 
   if (run) ni_json_u64(j, "run", run);
   ni_json_array(j, "programs");
   while (first < x->p->n_programs && x->p->program[first].run != run) first++;
-  for (uint32_t k = first; e == 0 && k < x->p->n_programs && x->p->program[k].run == run; k++) e = put_program(j, x, k, first);
+  for (uint32_t k = first; e == 0 && k < x->p->n_programs && x->p->program[k].run == run; k++)
+    e = put_program(j, x, k, first);
   ni_json_end_array(j);
   put_without(j, x, run);
   put_counts(j, x, run);

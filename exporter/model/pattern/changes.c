@@ -13,7 +13,7 @@
 #include "pattern.h"
 
 const char *const ni_step_change_names[NI_CHANGE_KINDS] = {"came",     "went",      "number",       "size",
-                                                      "datatype", "algorithm", "communicator", "order"};
+                                                           "datatype", "algorithm", "communicator", "order"};
 
 struct ni_digest_lane {
   char label[64];
@@ -46,17 +46,24 @@ static int by_kind(const void *a, const void *b) {
   return k ? k : NI_BY(x, y, bytes);
 }
 
-static int add_lane(struct ni_digest *d, const struct ni_run *r, const struct ni_program *p, const struct ni_pattern_lane *l) {
+static int add_lane(struct ni_digest *d, const struct ni_run *r, const struct ni_program *p,
+                    const struct ni_pattern_lane *l) {
   if (!ni_array_room(d->lane, d->n_lanes, d->cap_lanes)) return -ENOMEM;
   struct ni_digest_lane *to = &d->lane[d->n_lanes++];
-  *to = (struct ni_digest_lane){.n_ranks = l->n_ranks, .peer = l->peer, .peers = l->peers, .ordinal = l->ordinal,
-                                .kind = l->kind, .ring = l->ring, .first = (uint32_t)d->n_kinds};
+  *to = (struct ni_digest_lane){.n_ranks = l->n_ranks,
+                                .peer = l->peer,
+                                .peers = l->peers,
+                                .ordinal = l->ordinal,
+                                .kind = l->kind,
+                                .ring = l->ring,
+                                .first = (uint32_t)d->n_kinds};
   ni_safe_text(l->label, to->label, sizeof to->label);
   for (uint32_t i = 0; i < l->n; i++) {
     const struct ni_pattern_place *x = &p->place[l->first + i];
     if (!ni_array_room(d->kind, d->n_kinds, d->cap_kinds)) return -ENOMEM;
     struct ni_digest_kind *k = &d->kind[d->n_kinds++];
-    *k = (struct ni_digest_kind){.bytes = l->sizes_vary && x->bytes != x->bytes_most ? UINT64_MAX : x->bytes, .times = 1};
+    *k = (struct ni_digest_kind){.bytes = l->sizes_vary && x->bytes != x->bytes_most ? UINT64_MAX : x->bytes,
+                                 .times = 1};
     ni_safe_text(x->func, k->func, sizeof k->func);
     ni_safe_text(x->datatype, k->datatype, sizeof k->datatype);
     form_of(r, x, k->form);
@@ -79,7 +86,8 @@ static int add_lane(struct ni_digest *d, const struct ni_run *r, const struct ni
 
 static NI_ORDER_BY(by_rank, struct ni_digest_rank, rank)
 
-int ni_digest_make(struct ni_digest *d, const struct ni_pattern *p, const struct ni_run *r, const struct ni_summary *s) {
+    int ni_digest_make(struct ni_digest *d, const struct ni_pattern *p, const struct ni_run *r,
+                       const struct ni_summary *s) {
   int e = 0;
   *d = (struct ni_digest){.program = calloc(p->n_programs + 1, sizeof *d->program),
                           .rank = calloc((size_t)p->n_ranks + 1, sizeof *d->rank)};
@@ -92,7 +100,8 @@ int ni_digest_make(struct ni_digest *d, const struct ni_pattern *p, const struct
   }
   for (uint32_t i = 0; i < p->n_ranks; i++)
     if (p->rank[i].program != NI_BLAME_NONE)
-      d->rank[d->n_ranks++] = (struct ni_digest_rank){s->process[p->rank[i].process].rank, p->rank[i].program};
+      d->rank[d->n_ranks++] =
+          (struct ni_digest_rank){s->process[p->rank[i].process].rank, p->rank[i].program};
   qsort(d->rank, d->n_ranks, sizeof *d->rank, by_rank);
   return e;
 }
@@ -139,8 +148,9 @@ static void name_func(const struct ni_digest_lane *l, const char *func, char out
   snprintf(out, 64, "%.63s", ni_pattern_func_text(&as, func, text));
 }
 
-static struct ni_step_change *add(struct pair *x, enum ni_step_change_kind kind, const struct ni_digest_lane *l,
-                             const struct ni_digest_kind *a, const struct ni_digest_kind *b) {
+static struct ni_step_change *add(struct pair *x, enum ni_step_change_kind kind,
+                                  const struct ni_digest_lane *l, const struct ni_digest_kind *a,
+                                  const struct ni_digest_kind *b) {
   const struct ni_digest_kind *any = a ? a : b;
   if (!ni_array_room(x->found, x->n, x->cap)) return NULL;
   struct ni_step_change *c = &x->found[x->n++];
@@ -235,7 +245,8 @@ static void find_moved(struct pair *x) {
     struct ni_step_change *went = &x->found[i];
     for (size_t k = 0; went->kind == NI_CHANGE_WENT && k < x->n; k++) {
       struct ni_step_change *came = &x->found[k];
-      const bool is_it = came->kind == NI_CHANGE_CAME && came->bytes_b == went->bytes_a && came->times_b == went->times_a;
+      const bool is_it =
+          came->kind == NI_CHANGE_CAME && came->bytes_b == went->bytes_a && came->times_b == went->times_a;
       if (!is_it || strcmp(came->func, went->func) != 0) continue;
       went->kind = NI_CHANGE_COMMUNICATOR;
       went->bytes_b = came->bytes_b;
@@ -296,7 +307,8 @@ static void take(struct ni_step_changes *out, const struct ni_step_change *c, ui
 
 static NI_ORDER_OF(by_pair, uint64_t)
 
-int ni_step_changes_find(const struct ni_digest *a, const struct ni_digest *b, struct ni_step_changes *out) {
+    int ni_step_changes_find(const struct ni_digest *a, const struct ni_digest *b,
+                             struct ni_step_changes *out) {
   uint64_t *pair = malloc((a->n_ranks + 1) * sizeof *pair); /* programs of A and B of one rank */
   size_t n = 0;
   int e = pair ? 0 : -ENOMEM;
@@ -313,7 +325,8 @@ int ni_step_changes_find(const struct ni_digest *a, const struct ni_digest *b, s
   out->ranks = (uint32_t)n;
   for (size_t i = 0, to; e == 0 && i < n; i = to) {
     for (to = i + 1; to < n && pair[to] == pair[i]; to++) {}
-    struct pair x = {.d = {a, b}, .p = {&a->program[pair[i] >> 32], &b->program[pair[i] & UINT32_MAX]}, .out = out};
+    struct pair x = {
+        .d = {a, b}, .p = {&a->program[pair[i] >> 32], &b->program[pair[i] & UINT32_MAX]}, .out = out};
     e = compare_programs(&x);
     for (size_t k = 0; e == 0 && k < x.n; k++) take(out, &x.found[k], (uint32_t)(to - i));
     free(x.found);
@@ -328,15 +341,19 @@ static const char *size_of(uint64_t bytes, char out[48]) {
   return out;
 }
 
-const char *ni_step_change_text(const struct ni_step_changes *all, const struct ni_step_change *c, char out[400]) {
+const char *ni_step_change_text(const struct ni_step_changes *all, const struct ni_step_change *c,
+                                char out[400]) {
   struct ni_put_text w = {out, 400};
   char a[48], b[48];
   size_of(c->times_a ? c->bytes_a : c->bytes_b, a);
   size_of(c->bytes_b, b);
-  if (c->kind == NI_CHANGE_CAME) ni_put(&w, "%" PRIu64 " x %s %s on %s came", c->times_b, c->func, a, c->comm);
-  else if (c->kind == NI_CHANGE_WENT) ni_put(&w, "%" PRIu64 " x %s %s on %s went", c->times_a, c->func, a, c->comm);
+  if (c->kind == NI_CHANGE_CAME)
+    ni_put(&w, "%" PRIu64 " x %s %s on %s came", c->times_b, c->func, a, c->comm);
+  else if (c->kind == NI_CHANGE_WENT)
+    ni_put(&w, "%" PRIu64 " x %s %s on %s went", c->times_a, c->func, a, c->comm);
   else if (c->kind == NI_CHANGE_NUMBER)
-    ni_put(&w, "%s %s on %s: %" PRIu64 " a step instead of %" PRIu64, c->func, a, c->comm, c->times_b, c->times_a);
+    ni_put(&w, "%s %s on %s: %" PRIu64 " a step instead of %" PRIu64, c->func, a, c->comm, c->times_b,
+           c->times_a);
   else if (c->kind == NI_CHANGE_SIZE)
     ni_put(&w, "%" PRIu64 " x %s on %s: %s instead of %s", c->times_b, c->func, c->comm, b, a);
   else if (c->kind == NI_CHANGE_COMMUNICATOR)

@@ -60,7 +60,9 @@ uint32_t ni_cut_lane_of(struct ni_cut *x, uint32_t slot) {
     if (l->comm == s->comm && l->kind == s->kind && l->peer == peer && l->rank == s->rank) break;
   }
   if (i == NI_PATTERN_LANES) return NI_BLAME_NONE;
-  if (i == x->n_lanes) x->lane[x->n_lanes++] = (struct ni_cut_lane){.comm = s->comm, .rank = s->rank, .peer = peer, .kind = s->kind};
+  if (i == x->n_lanes)
+    x->lane[x->n_lanes++] =
+        (struct ni_cut_lane){.comm = s->comm, .rank = s->rank, .peer = peer, .kind = s->kind};
   x->lane_of[slot] = (uint8_t)(i + 1);
   x->lane[i].peers++;
   return i;
@@ -203,7 +205,10 @@ int ni_cut_next(struct ni_cut *x) {
   return e < 0 ? e : 1;
 }
 
-/* Where the lane was beside the mark, the latest place that comes often: so ranks that have it now here, now there agree. */
+/*
+ * Where the lane was beside the mark: the latest place that comes often, so that ranks agree that have it now
+ * here, now there.
+ */
 static int64_t usual_place(const struct ni_cut_lane *l, uint64_t steps) {
   uint32_t best = NI_CUT_OFF;
   for (uint32_t i = 0; i < sizeof l->off / sizeof *l->off; i++)

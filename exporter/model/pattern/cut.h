@@ -1,13 +1,14 @@
 /*
  * The operations of a rank, step by step, and which lane each is of.
  *
- * A step ends with its mark (ranks/steps.h). What runs beside the mark on another communicator begins now before and now behind
- * it, so a lane would have an operation more in one step and one less in the next. Such a lane is *balanced*: where it has as
- * many operations as steps times a whole number, it is cut by their number, from the next step or into it, as it was in most
- * steps. Where numbers stay off for NI_CUT_ANEW steps, since a record is missing, they are counted anew.
+ * A step ends with its mark (ranks/steps.h). What runs beside the mark on another communicator begins now
+ * before and now behind it, so a lane would have an operation more in one step and one less in the next. Such
+ * a lane is *balanced*: where it has as many operations as steps times a whole number, it is cut by their
+ * number, from the next step or into it, as it was in most steps. Where numbers stay off for NI_CUT_ANEW
+ * steps, since a record is missing, they are counted anew.
  *
- * Threads: one for each. Ownership: ni_cut_end() after each pass, ni_cut_free() at last. Failure: -ENOMEM, -errno of the spill
- * file, -E2BIG: a step of more than NI_PATTERN_STEP operations.
+ * Threads: one for each. Ownership: ni_cut_end() after each pass, ni_cut_free() at last. Failure: -ENOMEM,
+ * -errno of the spill file, -E2BIG: a step of more than NI_PATTERN_STEP operations.
  */
 #ifndef NI_PATTERN_CUT_H
 #define NI_PATTERN_CUT_H
@@ -22,7 +23,7 @@ struct ni_cut_lane {
   int32_t rank, peer; /* peer: of messages: in the communicator; NI_PATTERN_ALL_PEERS */
   uint8_t kind;
   uint32_t peers;
-  /* Of balanced ones: each step has so many; where they are cut beside the mark; operations of the steps before. */
+  /* Of balanced ones: operations of each step; where they are cut beside the mark; operations so far. */
   bool balanced;
   uint64_t each;
   int64_t at, before, last_off;
@@ -65,8 +66,8 @@ void ni_cut_free(struct ni_cut *x);
 /* The lane's number; NI_BLAME_NONE: there are too many. */
 uint32_t ni_cut_lane_of(struct ni_cut *x, uint32_t slot);
 /*
- * Lanes with `each` operations a step are to be balanced: goes through all steps once, for how they lie beside the marks.
- * each: by lane; 0: it is left as it is.
+ * Lanes with `each` operations a step are to be balanced: goes through all steps once, for how they lie
+ * beside the marks. each: by lane; 0: it is left as it is.
  */
 int ni_cut_balance(struct ni_cut *x, const uint64_t each[NI_PATTERN_LANES]);
 

@@ -32,7 +32,9 @@ static bool same_kind(const struct ni_datatype *x, const struct ni_datatype *y) 
   return x->of == y->of && x->func == y->func && x->bytes == y->bytes;
 }
 
-static uint64_t hash_of(const struct ni_datatype *x) { return ni_hash(ni_hash(ni_hash(0, x->of), x->func), x->bytes); }
+static uint64_t hash_of(const struct ni_datatype *x) {
+  return ni_hash(ni_hash(ni_hash(0, x->of), x->func), x->bytes);
+}
 
 /* Under the lock. */
 static int add(struct ni_datatypes *t, const struct ni_datatype *x, uint64_t hash) {
@@ -60,7 +62,8 @@ static int open_rows(void *to, const void *what, void **rows) {
 static int take_row(void *rows, const void *row) {
   struct rows *x = rows;
   const struct ni_record_row *r = row;
-  const struct ni_datatype d = {.bytes = r->line->op.msg_bytes, .of = r->context, .func = r->func, .datatype = r->datatype};
+  const struct ni_datatype d = {
+      .bytes = r->line->op.msg_bytes, .of = r->context, .func = r->func, .datatype = r->datatype};
   const uint64_t hash = hash_of(&d);
   const size_t at = (hash ^ d.datatype) % SEEN;
   const struct ni_datatype *seen = &x->seen[at].kind;
@@ -78,14 +81,17 @@ static int close_rows(void *rows) {
   return 0;
 }
 
-struct ni_sink ni_datatypes_sink(struct ni_datatypes *t) { return (struct ni_sink){t, open_rows, take_row, close_rows}; }
+struct ni_sink ni_datatypes_sink(struct ni_datatypes *t) {
+  return (struct ni_sink){t, open_rows, take_row, close_rows};
+}
 
 static NI_ORDER_BY(by_kind, struct ni_datatype, of, func, bytes)
 
-void ni_datatypes_sort(struct ni_datatypes *t, const struct ni_run *r) {
+    void ni_datatypes_sort(struct ni_datatypes *t, const struct ni_run *r) {
   size_t kept = 0;
   if (t->n >= NI_DATATYPES_MAX) t->n = 0;
-  for (size_t i = 0; i < t->n; i++) t->item[i].of = r->comm_at[r->who.member[r->context[t->item[i].of].member].comm];
+  for (size_t i = 0; i < t->n; i++)
+    t->item[i].of = r->comm_at[r->who.member[r->context[t->item[i].of].member].comm];
   if (t->n) qsort(t->item, t->n, sizeof *t->item, by_kind);
   for (size_t i = 0; i < t->n; i++) {
     struct ni_datatype *last = kept ? &t->item[kept - 1] : NULL;
@@ -96,8 +102,8 @@ void ni_datatypes_sort(struct ni_datatypes *t, const struct ni_run *r) {
   t->n = kept;
 }
 
-const char *ni_datatype_of(const struct ni_datatypes *t, const struct ni_run *r, uint32_t comm, const char *func,
-                           uint64_t bytes) {
+const char *ni_datatype_of(const struct ni_datatypes *t, const struct ni_run *r, uint32_t comm,
+                           const char *func, uint64_t bytes) {
   size_t i;
   if (!t) return NULL;
   ni_array_search(i, t->n, t->item[i].of < comm);

@@ -59,7 +59,8 @@ static void compare(const struct ni_program *p, const struct ni_pattern_lane *l,
   const uint32_t from = turn(p, l, q, m), same = alike(p, l, q, m, from);
   const bool has_more = same == l->n, ends = same == m->n;
   const uint32_t at = l->first + (has_more ? l->n - 1 : same);
-  take(out, position[at], l, has_more ? NULL : &p->place[at], ends ? NULL : &q->place[m->first + (from + same) % m->n]);
+  take(out, position[at], l, has_more ? NULL : &p->place[at],
+       ends ? NULL : &q->place[m->first + (from + same) % m->n]);
 }
 
 /* Operations on lanes that are equal count whole, on others as far as these begin alike. */
@@ -82,8 +83,8 @@ uint32_t ni_pattern_nearest(const struct ni_pattern *p, uint32_t first, uint32_t
   return best;
 }
 
-int ni_pattern_differ(const struct ni_program *p, const struct ni_listing *list, const struct ni_program *other,
-                      struct ni_pattern_difference *out) {
+int ni_pattern_differ(const struct ni_program *p, const struct ni_listing *list,
+                      const struct ni_program *other, struct ni_pattern_difference *out) {
   uint32_t *position = malloc((p->n_places + 1) * sizeof *position);
   *out = (struct ni_pattern_difference){.position = UINT32_MAX};
   if (!position) return -ENOMEM;

@@ -19,8 +19,8 @@ struct gather {
   struct ni_lanes_of of;
   const struct ni_blame *b;
   struct ni_blame_pieces pieces;
-  size_t *first;       /* of a process in pieces; one more at the end */
-  size_t cap, places;  /* of all programs */
+  size_t *first;      /* of a process in pieces; one more at the end */
+  size_t cap, places; /* of all programs */
   struct ni_index at_hash;
   pthread_mutex_t lock;
   pthread_cond_t merged;
@@ -83,7 +83,8 @@ static void free_program(struct ni_program *p) {
 }
 
 static bool same_lanes(const struct ni_program *p, const struct ni_program *q) {
-  if (p->hash != q->hash || p->run != q->run || p->n_lanes != q->n_lanes || p->n_places != q->n_places) return false;
+  if (p->hash != q->hash || p->run != q->run || p->n_lanes != q->n_lanes || p->n_places != q->n_places)
+    return false;
   for (uint32_t i = 0; i < p->n_lanes; i++)
     if (p->lane[i].ring != q->lane[i].ring || p->lane[i].label != q->lane[i].label) return false;
   return true;
@@ -102,7 +103,7 @@ static uint64_t mean_before(const struct ni_pattern_place *p) {
   return p->samples ? (p->before + p->samples / 2) / p->samples : 0;
 }
 
-/* Do their lanes lie between one another alike? Stages of a pipeline that do the same can do it at other moments. */
+/* Do their lanes lie between one another alike? Stages of a pipeline do the same at other moments. */
 static bool same_order(const struct ni_program *p, const struct ni_program *q) {
   for (uint32_t i = 0; i < p->n_lanes; i++) {
     const struct ni_pattern_lane *l = &p->lane[i], *m = &q->lane[i];
@@ -194,8 +195,8 @@ static void *work(void *arg) {
     pthread_mutex_unlock(&g->lock);
     int e = ni_run_stopped(g->of.r) ? -EINTR : 0;
     if (e == 0)
-      e = ni_lanes_find(&g->of, &g->b->rank[i], g->pieces.item + g->first[i], g->first[i + 1] - g->first[i], &p,
-                        &g->out->rank[i]);
+      e = ni_lanes_find(&g->of, &g->b->rank[i], g->pieces.item + g->first[i], g->first[i + 1] - g->first[i],
+                        &p, &g->out->rank[i]);
     pthread_mutex_lock(&g->lock);
     while (g->turn != i && g->error == 0) pthread_cond_wait(&g->merged, &g->lock);
     if (e == 0 && g->error == 0 && !g->out->rank[i].why_not) e = take(g, i, &p);
@@ -227,10 +228,11 @@ static int find_all(struct gather *g) {
 /* Those with most ranks first, by run; ranks get the new numbers. */
 static NI_ORDER_BY(by_size, struct ni_program, run, minus_ranks, first_rank)
 
-static int sort_programs(struct ni_pattern *out) {
+    static int sort_programs(struct ni_pattern *out) {
   uint32_t *at = calloc(out->n_programs + 1, sizeof *at);
   if (!at) return -ENOMEM;
-  for (uint32_t i = 0; i < out->n_programs; i++) out->program[i].minus_ranks = -(int64_t)out->program[i].ranks;
+  for (uint32_t i = 0; i < out->n_programs; i++)
+    out->program[i].minus_ranks = -(int64_t)out->program[i].ranks;
   if (out->n_programs) qsort(out->program, out->n_programs, sizeof *out->program, by_size);
   for (uint32_t i = 0; i < out->n_programs; i++) at[out->rank[out->program[i].first_rank].program] = i;
   for (uint32_t i = 0; i < out->n_ranks; i++)
@@ -266,8 +268,8 @@ static size_t join_sizes(struct ni_pattern_count *count, size_t n) {
   size_t kept = 0;
   for (size_t i = 0, to; i < n; i = to) {
     const struct ni_pattern_count *x = &count[i];
-    for (to = i + 1; to < n && count[to].func == x->func && count[to].label == x->label && count[to].run == x->run &&
-                     count[to].n_ranks == x->n_ranks;
+    for (to = i + 1; to < n && count[to].func == x->func && count[to].label == x->label &&
+                     count[to].run == x->run && count[to].n_ranks == x->n_ranks;
          to++) {}
     const bool many = to - i > NI_PATTERN_SIZES;
     for (size_t k = i; k < to; k++) {
@@ -291,11 +293,16 @@ static int count_all(struct gather *g) {
     const struct ni_blame_piece *p = &g->pieces.item[i];
     const struct ni_sum_cell *c = &r->cell[r->cell_order[p->cell]];
     const char *func = ni_name_text(&r->names, c->func);
-    out->count[i] = (struct ni_pattern_count){.run = g->b->rank[p->process].run, .label = g->of.label[p->comm],
-                                              .func = func, .bytes = c->msg_bytes, .bytes_most = c->msg_bytes, .sizes = 1,
-                                              .records = p->piece->s.n,
-                                              .n_ranks = g->of.s->comm[p->comm].n_ranks,
-                                              .datatype = ni_datatype_of(g->of.types, r, p->comm, func, c->msg_bytes)};
+    out->count[i] =
+        (struct ni_pattern_count){.run = g->b->rank[p->process].run,
+                                  .label = g->of.label[p->comm],
+                                  .func = func,
+                                  .bytes = c->msg_bytes,
+                                  .bytes_most = c->msg_bytes,
+                                  .sizes = 1,
+                                  .records = p->piece->s.n,
+                                  .n_ranks = g->of.s->comm[p->comm].n_ranks,
+                                  .datatype = ni_datatype_of(g->of.types, r, p->comm, func, c->msg_bytes)};
   }
   if (g->pieces.n) qsort(out->count, g->pieces.n, sizeof *out->count, by_what);
   for (size_t i = 0; i < g->pieces.n; i++) {
@@ -313,8 +320,8 @@ static int count_all(struct gather *g) {
   return 0;
 }
 
-int ni_pattern_find(struct ni_run *r, struct ni_summary *s, const struct ni_blame *b, const struct ni_datatypes *types,
-                    struct ni_pattern *out) {
+int ni_pattern_find(struct ni_run *r, struct ni_summary *s, const struct ni_blame *b,
+                    const struct ni_datatypes *types, struct ni_pattern *out) {
   struct ni_blame own = {0};
   struct gather g = {.out = out, .of = {.r = r, .s = s, .types = types}, .b = b};
   *out = (struct ni_pattern){0};

@@ -47,7 +47,7 @@ static const struct ni_cut_lane *cut_of(const struct reader *x, const struct lan
   return &x->cut.lane[l - x->lane];
 }
 
-/* One more of that kind; where there is no room it takes the place of the rarest one, and is as frequent as that at least. */
+/* One more of that kind. Without room it takes the place of the rarest one, and is as frequent as that at least. */
 static void count_variant(struct variants *v, uint64_t hash, uint32_t ops) {
   uint32_t i = 0, rarest = 0;
   while (i < v->n && v->item[i].hash != hash) i++;
@@ -71,7 +71,8 @@ static const struct variant *most_frequent(const struct variants *v) {
 
 /* Each lane of the step at hand as two numbers: of its operations, and of their functions. */
 static void hash_lanes(struct reader *x) {
-  for (uint32_t i = 0; i < NI_PATTERN_LANES; i++) x->lane[i].hash = x->lane[i].function_hash = x->lane[i].ops = 0;
+  for (uint32_t i = 0; i < NI_PATTERN_LANES; i++)
+    x->lane[i].hash = x->lane[i].function_hash = x->lane[i].ops = 0;
   for (size_t i = 0; i < x->cut.now.n; i++) {
     const uint32_t lane = ni_cut_lane_of(&x->cut, x->cut.now.op[i].slot);
     if (lane == NI_BLAME_NONE) {
@@ -143,12 +144,13 @@ struct filler {
   uint64_t *ns; /* [place][samples]: durations */
   uint32_t samples, *n_ns;
   uint64_t *beside_ns, *exec_ns;
-  uint64_t *shared_ns; /* of each operation of the step: time in which those of other communicators were in flight */
+  uint64_t *shared_ns; /* of each operation: time in which those of other communicators were in flight */
   size_t cap_shared;
 };
 
 static bool matches(const struct lane *l) {
-  return l->regular && l->ops == l->chosen.ops && (l->sizes_vary ? l->function_hash : l->hash) == l->chosen.hash;
+  return l->regular && l->ops == l->chosen.ops &&
+         (l->sizes_vary ? l->function_hash : l->hash) == l->chosen.hash;
 }
 
 static void fill_place(const struct reader *x, struct ni_pattern_place *p, const struct lane *l,
@@ -182,9 +184,9 @@ static const struct lane *known_lane(const struct reader *x, const struct ni_bla
 }
 
 /*
- * Of each operation of the step the time in which operations of other communicators were in flight. One sweep over begins and
- * ends: shared_ns grows while those of two communicators or more are. `in_flight` of lanes of one communicator is that of the
- * first of them.
+ * Of each operation of the step the time in which operations of other communicators were in flight. One sweep
+ * over begins and ends: shared_ns grows while those of two communicators or more are. `in_flight` of lanes of
+ * one communicator is that of the first of them.
  */
 static void sweep(struct filler *f, const uint32_t *starts, const uint32_t *ends) {
   const struct reader *x = f->x;
@@ -194,7 +196,8 @@ static void sweep(struct filler *f, const uint32_t *starts, const uint32_t *ends
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
     for (first[i] = 0; x->cut.lane[first[i]].comm != x->cut.lane[i].comm;) first[i]++;
   for (size_t begun = 0, ended = 0; ended < x->cut.now.n;) {
-    const bool begins = begun < x->cut.now.n && x->cut.now.op[starts[begun]].start_ns <= x->cut.now.op[ends[ended]].end_ns;
+    const bool begins =
+        begun < x->cut.now.n && x->cut.now.op[starts[begun]].start_ns <= x->cut.now.op[ends[ended]].end_ns;
     const uint32_t i = begins ? starts[begun++] : ends[ended++];
     const int64_t at = begins ? x->cut.now.op[i].start_ns : x->cut.now.op[i].end_ns;
     const struct lane *l = known_lane(x, &x->cut.now.op[i]);
@@ -211,8 +214,10 @@ static void sweep(struct filler *f, const uint32_t *starts, const uint32_t *ends
 static int look_beside(struct filler *f) {
   const struct reader *x = f->x;
   const size_t n = x->cut.now.n;
-  uint32_t *starts = ni_order((uint32_t)n, by_start, x->cut.now.op), *ends = ni_order((uint32_t)n, by_end, x->cut.now.op);
-  const bool has_room = n <= f->cap_shared || ni_array_more(&f->shared_ns, &f->cap_shared, n, sizeof *f->shared_ns);
+  uint32_t *starts = ni_order((uint32_t)n, by_start, x->cut.now.op),
+           *ends = ni_order((uint32_t)n, by_end, x->cut.now.op);
+  const bool has_room =
+      n <= f->cap_shared || ni_array_more(&f->shared_ns, &f->cap_shared, n, sizeof *f->shared_ns);
   const int e = starts && ends && has_room ? 0 : -ENOMEM;
   if (e == 0) sweep(f, starts, ends);
   free(starts);
@@ -220,7 +225,7 @@ static int look_beside(struct filler *f) {
   return e;
 }
 
-/* Figures of an operation of a sampled step. main_start: of the main lane's first operation; before: so many of it so far. */
+/* Figures of an operation of a sampled step. */
 static void sample(struct filler *f, uint32_t place, const struct ni_blame_op *op, uint64_t shared_ns) {
   const uint64_t ns = (uint64_t)(op->end_ns - op->start_ns);
   if (f->n_ns[place] < f->samples) f->ns[(size_t)place * f->samples + f->n_ns[place]++] = ns;
@@ -228,14 +233,16 @@ static void sample(struct filler *f, uint32_t place, const struct ni_blame_op *o
   f->beside_ns[place] += shared_ns < ns ? shared_ns : ns;
 }
 
-static void place_beside_main(struct ni_pattern_place *p, const struct ni_blame_op *op, int64_t main_start, uint64_t before) {
+/* main_start: of the main lane's first operation; before: so many of that lane so far. */
+static void place_beside_main(struct ni_pattern_place *p, const struct ni_blame_op *op, int64_t main_start,
+                              uint64_t before) {
   p->start_ns += op->start_ns - main_start;
   p->before += before;
   p->before2 += before * before;
   p->samples++;
 }
 
-/* The step at hand: places of lanes that it has; figures where it is sampled. True: it is exactly the program. */
+/* The step at hand: places of lanes that it has; figures where it is sampled. exact: it is just the program. */
 static int fill_step(struct filler *f, bool sampled, bool *exact) {
   struct reader *x = f->x;
   const struct lane *main = &x->lane[f->main_lane];
@@ -260,7 +267,8 @@ static int fill_step(struct filler *f, bool sampled, bool *exact) {
     fill_place(x, &f->place[place], l, op);
     if (!sampled) continue;
     sample(f, place, op, f->shared_ns[i]);
-    if (fits[f->main_lane]) place_beside_main(&f->place[place], op, main_start, at[f->main_lane] - (l == main));
+    if (fits[f->main_lane])
+      place_beside_main(&f->place[place], op, main_start, at[f->main_lane] - (l == main));
   }
   for (uint32_t i = 0; i < x->cut.n_lanes; i++) x->lane[i].filled |= fits[i];
   return e;
@@ -268,14 +276,15 @@ static int fill_step(struct filler *f, bool sampled, bool *exact) {
 
 static NI_ORDER_OF(by_ns, uint64_t)
 
-static void sum_up(struct filler *f) {
+    static void sum_up(struct filler *f) {
   for (uint32_t i = 0; i < f->n_places; i++) {
     struct ni_pattern_place *p = &f->place[i];
     uint64_t *ns = &f->ns[(size_t)i * f->samples];
     if (!f->n_ns[i]) continue;
     qsort(ns, f->n_ns[i], sizeof *ns, by_ns);
     p->median_ns = ns[f->n_ns[i] / 2];
-    p->beside_permille = f->exec_ns[i] ? (uint64_t)((double)f->beside_ns[i] * 1000 / (double)f->exec_ns[i]) : 0;
+    p->beside_permille =
+        f->exec_ns[i] ? (uint64_t)((double)f->beside_ns[i] * 1000 / (double)f->exec_ns[i]) : 0;
     p->ranks = 1;
   }
 }
@@ -300,7 +309,8 @@ uint64_t ni_place_hash(const struct ni_pattern_place *p, bool sizes_vary) {
   return hash;
 }
 
-uint32_t ni_ring_begin(const uint64_t *hash, uint32_t n) { /* two candidates; each comparison moves one of them on */
+uint32_t ni_ring_begin(const uint64_t *hash,
+                       uint32_t n) { /* two candidates; each comparison moves one of them on */
   uint32_t i = 0, j = 1, k = 0;
   while (i < n && j < n && k < n) {
     const uint64_t a = hash[(i + k) % n], b = hash[(j + k) % n];
@@ -327,7 +337,7 @@ static int hash_ring(struct ni_pattern_lane *l, const struct ni_pattern_place *p
   return 0;
 }
 
-/* How many ranks on: in a ring of n the shorter way, half of them as the numbers are. To many: their number. */
+/* How many ranks on: in a ring of n the shorter way, half of them as the numbers are. */
 static int32_t peer_of(const struct ni_cut_lane *l, int32_t n) {
   if (l->kind == NI_BLAME_COLL) return 0;
   if (l->peer == NI_PATTERN_ALL_PEERS) return NI_PATTERN_ALL_PEERS;
@@ -346,7 +356,7 @@ static bool same_name(const struct ni_pattern_lane *x, const struct ni_pattern_l
   return x->label == y->label && x->kind == y->kind && x->n_ranks == y->n_ranks && x->peer == y->peer;
 }
 
-/* Lanes by what they are called, their places likewise. main_first: the first place of the main lane until then. */
+/* Lanes by what they are called, their places likewise. main_first: the main lane's first place so far. */
 static int put_in_order(struct ni_program *out, uint32_t main_first) {
   struct ni_pattern_place *sorted = malloc((out->n_places + 1) * sizeof *sorted);
   uint32_t n = 0;
@@ -381,11 +391,19 @@ static int make_program(struct reader *x, const struct filler *f, struct ni_prog
     const struct ni_cut_lane *who = &x->cut.lane[i];
     const struct ni_comm_row *c = &x->of->s->comm[who->comm];
     struct ni_pattern_lane *to = &out->lane[out->n_lanes];
-    if (!l->regular && l->absent * LANE_SHARE >= out->steps) continue; /* now and then, such as an evaluation */
-    *to = (struct ni_pattern_lane){.label = x->of->label[who->comm], .n_ranks = c->n_ranks, .kind = who->kind,
-                                   .peer = peer_of(who, c->n_ranks), .peers = who->peers, .first = l->first,
-                                   .n = l->regular ? l->chosen.ops : 0, .sizes_vary = l->sizes_vary,
-                                   .irregular = !l->regular, .least = l->ops_least, .most = l->ops_most};
+    if (!l->regular && l->absent * LANE_SHARE >= out->steps)
+      continue; /* now and then, such as an evaluation */
+    *to = (struct ni_pattern_lane){.label = x->of->label[who->comm],
+                                   .n_ranks = c->n_ranks,
+                                   .kind = who->kind,
+                                   .peer = peer_of(who, c->n_ranks),
+                                   .peers = who->peers,
+                                   .first = l->first,
+                                   .n = l->regular ? l->chosen.ops : 0,
+                                   .sizes_vary = l->sizes_vary,
+                                   .irregular = !l->regular,
+                                   .least = l->ops_least,
+                                   .most = l->ops_most};
     out->n_lanes++;
     if (l->regular) e = hash_ring(to, out->place);
   }
@@ -436,7 +454,8 @@ static int find_places(struct reader *x, uint32_t places, struct ni_program *out
 }
 
 static void forget_lanes(struct reader *x) {
-  for (uint32_t i = 0; i < NI_PATTERN_LANES; i++) x->lane[i] = (struct lane){.ops_least = UINT64_MAX, .bytes_least = UINT64_MAX};
+  for (uint32_t i = 0; i < NI_PATTERN_LANES; i++)
+    x->lane[i] = (struct lane){.ops_least = UINT64_MAX, .bytes_least = UINT64_MAX};
 }
 
 /* All steps once. */
@@ -455,8 +474,8 @@ static int count_steps(struct reader *x, struct ni_program *out) {
 }
 
 /*
- * Lanes that have the same number of operations a step on average, and not in each: they are cut anew by their numbers.
- * Off by one operation in FEW_LOST steps and by EDGE at the ends of the log at most.
+ * Lanes that have the same number of operations a step on average, and not in each: they are cut anew by
+ * their numbers. Off by one operation in FEW_LOST steps and by EDGE at the ends of the log at most.
  */
 static bool find_jitter(const struct reader *x, uint64_t steps, uint64_t each[NI_PATTERN_LANES]) {
   enum { FEW_LOST = 50, EDGE = 2 };
@@ -488,7 +507,8 @@ static int find_program(struct reader *x, struct ni_program *out, const char **w
   }
   if (e < 0) return e;
   if (out->steps < NI_PATTERN_STEPS_MIN) *why_not = "its operations repeat less than 3 times";
-  else if (places == 0 || places * out->steps < 2 * irregular_ops(x)) *why_not = "each of its steps has other operations";
+  else if (places == 0 || places * out->steps < 2 * irregular_ops(x))
+    *why_not = "each of its steps has other operations";
   else e = find_places(x, places, out);
   ni_cut_end(&x->cut);
   x->cut.ops = ops;
@@ -496,12 +516,14 @@ static int find_program(struct reader *x, struct ni_program *out, const char **w
   return e;
 }
 
-int ni_lanes_find(const struct ni_lanes_of *of, const struct ni_blame_rank *rank, const struct ni_blame_piece *piece,
-                  size_t n, struct ni_program *out, struct ni_pattern_rank *to) {
+int ni_lanes_find(const struct ni_lanes_of *of, const struct ni_blame_rank *rank,
+                  const struct ni_blame_piece *piece, size_t n, struct ni_program *out,
+                  struct ni_pattern_rank *to) {
   struct reader *x = calloc(1, sizeof *x);
   if (!x) return -ENOMEM;
   int e = 0;
-  if (n == 0) to->why_not = "there are no operations of it";
+  to->no_operations = n == 0;
+  if (n == 0) to->why_not = "it has no operations";
   else if (rank->no_start && !rank->mark.found) to->why_not = "its log does not say when operations started";
   else if (!rank->mark.found) to->why_not = "nothing in its operations comes again at even distances";
   if (!to->why_not) {

@@ -30,8 +30,8 @@ struct seat {
 };
 static NI_ORDER_BY(by_seat, struct seat, behind, is_main, start_ns, place)
 
-/* Within a lane neither may go back. */
-static uint32_t seat_lane(const struct ni_program *p, const struct ni_pattern_lane *l, struct seat *out) {
+    /* Within a lane neither may go back. */
+    static uint32_t seat_lane(const struct ni_program *p, const struct ni_pattern_lane *l, struct seat *out) {
   const bool is_main = l == &p->lane[p->main_lane];
   uint32_t least = 0;
   int64_t start_ns = INT64_MIN;
@@ -50,7 +50,7 @@ static bool same_comm(const struct ni_pattern_lane *x, const struct ni_pattern_l
   return x->label == y->label && x->n_ranks == y->n_ranks && x->ordinal == y->ordinal;
 }
 
-/* Lanes beside, from `lane` on, that have its communicator: by when their operations begin. Returns how many these are. */
+/* Lanes beside, from `lane` on, that have its communicator: by when operations begin. Returns their number. */
 static uint32_t put_beside(const struct ni_program *p, uint32_t lane, struct seat *seat, uint32_t *order) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < p->n_lanes; i++) {
@@ -101,17 +101,21 @@ struct fold {
   uint32_t depth;
 };
 
-static struct ni_listing_row *add(struct fold *f, enum ni_listing_kind kind, uint32_t from, uint32_t to, uint32_t times) {
+static struct ni_listing_row *add(struct fold *f, enum ni_listing_kind kind, uint32_t from, uint32_t to,
+                                  uint32_t times) {
   struct ni_listing *l = f->out;
   if (!ni_array_room(l->row, l->n, l->cap)) return NULL;
-  l->row[l->n] = (struct ni_listing_row){.kind = kind, .depth = f->depth, .from = from, .to = to, .times = times};
+  l->row[l->n] =
+      (struct ni_listing_row){.kind = kind, .depth = f->depth, .from = from, .to = to, .times = times};
   return &l->row[l->n++];
 }
 
 /* Figures over all operations that a row stands for: those of the repetitions that it is in. */
-static void sum_up(const struct fold *f, struct ni_listing_row *row, uint32_t at, uint32_t level, uint64_t *n) {
+static void sum_up(const struct fold *f, struct ni_listing_row *row, uint32_t at, uint32_t level,
+                   uint64_t *n) {
   if (level < f->depth) {
-    for (uint32_t i = 0; i < f->within[level].times; i++) sum_up(f, row, at + i * f->within[level].period, level + 1, n);
+    for (uint32_t i = 0; i < f->within[level].times; i++)
+      sum_up(f, row, at + i * f->within[level].period, level + 1, n);
     return;
   }
   for (uint32_t i = 0; i < row->times; i++) {

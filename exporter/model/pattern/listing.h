@@ -1,11 +1,12 @@
 /*
  * A program as it is printed: its operations in one order, folded where they repeat.
  *
- * The operations of the main lane come in their order. Another lane is put between them where its operations begin behind the
- * same ones of the main lane in each step (the variance of how many came before is below NI_LISTING_STABLE). What begins now
- * before and now behind, as gradients that are reduced beside the backward pass, is a list of its own behind them, one for each
- * communicator, by when operations begin. Then
- * repetitions are folded, the longest first, up to NI_LISTING_DEPTH deep, with periods of NI_LISTING_PERIOD operations at most.
+ * The operations of the main lane come in their order. Another lane is put between them where its operations
+ * begin behind the same ones of the main lane in each step (the variance of how many came before is below
+ * NI_LISTING_STABLE). What begins now before and now behind, as gradients that are reduced beside the
+ * backward pass, is a list of its own behind them, one for each communicator, by when operations begin. Then
+ * repetitions are folded, the longest first, up to NI_LISTING_DEPTH deep, with periods of NI_LISTING_PERIOD
+ * operations at most.
  *
  * Pure. Ownership: ni_listing_free(). Failure: -ENOMEM.
  */
@@ -26,7 +27,8 @@ struct ni_listing_row {
   uint32_t times;    /* OP, OPEN: 1 and more */
   uint32_t place;    /* of OP: the first one */
   uint32_t lane;     /* of OP; of BESIDE: the first one */
-  double us, beside; /* of OP: mean over what is folded, of the ranks' medians; share of it beside other communicators */
+  /* Of OP: mean of the medians of what is folded; share of it beside other communicators. */
+  double us, beside;
   uint64_t bytes, bytes_most;
 };
 

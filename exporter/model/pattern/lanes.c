@@ -127,6 +127,18 @@ static uint32_t choose(struct reader *x, uint64_t steps) {
   return places;
 }
 
+/*
+ * Are the lanes most of what the rank does? Requests of any length have something in common at times, and that is no
+ * step. A tenth of all operations will do, as evaluations can be long.
+ */
+static bool covers_enough(const struct reader *x, uint64_t ops) {
+  enum { LEAST = 10 };
+  uint64_t covered = 0;
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++)
+    if (x->lane[i].regular) covered += x->lane[i].chosen.count * x->lane[i].chosen.ops;
+  return covered * LEAST >= ops;
+}
+
 /* Operations on lanes that have another sequence each time. */
 static uint64_t irregular_ops(const struct reader *x) {
   uint64_t ops = 0;
@@ -507,8 +519,7 @@ static int find_program(struct reader *x, struct ni_program *out, const char **w
   }
   if (e < 0) return e;
   if (out->steps < NI_PATTERN_STEPS_MIN) *why_not = "its operations repeat less than 3 times";
-  else if (places == 0 || places * out->steps < 2 * irregular_ops(x))
-    *why_not = "each of its steps has other operations";
+  else if (places == 0 || places * out->steps < 2 * irregular_ops(x) || !covers_enough(x, ops)) *why_not = "each of its steps has other operations";
   else e = find_places(x, places, out);
   ni_cut_end(&x->cut);
   x->cut.ops = ops;

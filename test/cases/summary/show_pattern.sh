@@ -96,6 +96,31 @@ show 0 --pattern alone
 has '^a step of 5 operations; 1 of 1 rank has it: 0$'
 has ' 4 x AllReduce +4\.19 MB Bfloat16 tp \(2\) +- +- '
 
+# A pipeline without tensor parallelism: the norm is its one collective, and what ends the step.
+python3 - <<'P' | logs pipe
+import json
+get, put = ["Recv", "pp", 3145728, {"peer": -1}], ["Send", "pp", 3145728, {"peer": 1}]
+calls = [[put] * 6, [get, put] * 6, [get, put] * 6, [get] * 6]
+print(json.dumps({"steps": 20, "comms": {"pp": [0, 1, 2, 3], "world": [0, 1, 2, 3]},
+                  "programs": [{"ranks": [r], "calls": calls[r] + [["AllReduce", "world", 4]]} for r in range(4)]}))
+P
+show 0 --pattern pipe
+has '^a step of 13 operations; 2 of 4 ranks have it: 1, 2$'
+has '^1-12 +6 x \{$'
+has '^rank 0: another program, 7 operations, .* first at operation 1: nothing in place of Recv from previous 3\.15 MB on pp \(4\)$'
+
+# A server: what tokens have in common with requests of any length is no step.
+python3 - <<'P' | logs serve
+import json, random
+draw, calls = random.Random(5), []
+for request in range(60):
+    size = 32768 if request % 10 else draw.randrange(2, 64) * 32768
+    calls += [["AllReduce", "tp", size]] * 8 + ([["AllGather", "tp", 131072]] if request % 7 else [])
+print(json.dumps({"steps": 1, "comms": {"tp": [0, 1]}, "programs": [{"ranks": [0, 1], "calls": calls}]}))
+P
+show 0 --pattern serve
+hasnt '^a step of [1-7] operation'
+
 # Nothing repeats: requests of any size; records by chance; no start times. Each says so, and what there is.
 python3 - <<'P' | logs chance
 import json, random

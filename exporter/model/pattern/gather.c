@@ -30,15 +30,55 @@ struct gather {
 
 /* ---- labels of communicators ---- */
 
+static NI_ORDER_OF(by_pair, uint64_t)
+
+/* What is done on each communicator, as one number. */
+static int find_profiles(const struct gather *g, uint64_t *profile) {
+  uint64_t *pair = malloc((g->pieces.n + 1) * sizeof *pair); /* communicator and cell */
+  if (!pair) return -ENOMEM;
+  for (size_t i = 0; i < g->pieces.n; i++) pair[i] = (uint64_t)g->pieces.item[i].comm << 32 | g->pieces.item[i].cell;
+  if (g->pieces.n) qsort(pair, g->pieces.n, sizeof *pair, by_pair);
+  for (size_t i = 0; i < g->pieces.n; i++) {
+    if (i && pair[i] == pair[i - 1]) continue;
+    const struct ni_sum_cell *c = &g->of.r->cell[g->of.r->cell_order[pair[i] & UINT32_MAX]];
+    uint64_t hash = ni_mix(c->msg_bytes * 2 + c->kind + 1);
+    for (const char *p = ni_name_text(&g->of.r->names, c->func); *p; p++) hash = ni_mix(hash + (unsigned char)*p);
+    profile[pair[i] >> 32] += hash;
+  }
+  free(pair);
+  return 0;
+}
+
+/* Not RCCL's "unknown", and no number. */
+static bool has_name(const struct ni_comm_row *c) {
+  return c->name && strcmp(c->name, "unknown") != 0 && strspn(c->name, "0123456789") < strlen(c->name);
+}
+
+/*
+ * Roles are told communicator by communicator, and of one with a missing rank not always. One of which nothing is known has
+ * that of those as large that do the same, where these have one alone.
+ */
+static enum ni_role role_of(const struct ni_summary *s, const uint64_t *profile, size_t i) {
+  const struct ni_comm_row *c = &s->comm[i];
+  enum ni_role role = c->role;
+  const bool is_told = c->role != NI_ROLE_NONE || has_name(c);
+  for (size_t k = 0; !is_told && k < s->n_comms; k++) {
+    const struct ni_comm_row *x = &s->comm[k];
+    if (x->role == NI_ROLE_NONE || x->n_ranks != c->n_ranks || profile[k] != profile[i]) continue;
+    if (role != NI_ROLE_NONE && role != x->role) return NI_ROLE_NONE;
+    role = x->role;
+  }
+  return role;
+}
+
 /* "tp": its role; "embedding": its name without digits at its end; "8 ranks". NULL: no memory. */
-static char *label_of(const struct ni_comm_row *c) {
+static char *label_of(const struct ni_comm_row *c, enum ni_role role) {
   char *label = NULL;
-  if (c->role != NI_ROLE_NONE) return strdup(ni_role_names[c->role]);
-  if (c->name && strcmp(c->name, "unknown") != 0 && (label = strdup(c->name))) {
-    size_t n = strlen(label);
-    while (n && isdigit((unsigned char)label[n - 1])) label[--n] = 0;
-    if (n) return label;
-    free(label);
+  if (role != NI_ROLE_NONE) return strdup(ni_role_names[role]);
+  if (has_name(c)) {
+    if (!(label = strdup(c->name))) return NULL;
+    for (size_t n = strlen(label); n && isdigit((unsigned char)label[n - 1]);) label[--n] = 0;
+    return label;
   }
   return asprintf(&label, "%d ranks", c->n_ranks) < 0 ? NULL : label;
 }
@@ -53,9 +93,10 @@ static int find_labels(struct gather *g) {
     return -ENOMEM;
   }
   struct ni_index seen = {0};
-  int e = 0;
+  uint64_t *profile = calloc(s->n_comms + 1, sizeof *profile);
+  int e = profile ? find_profiles(g, profile) : -ENOMEM;
   for (size_t i = 0; e == 0 && i < s->n_comms; i++) {
-    char *label = label_of(&s->comm[i]);
+    char *label = label_of(&s->comm[i], role_of(s, profile, i));
     if (!label) e = -ENOMEM;
     const uint64_t hash = label ? ni_hash_text(0, label) : 0;
     uint32_t k = NI_INDEX_NONE;
@@ -71,6 +112,7 @@ static int find_labels(struct gather *g) {
     if (e == 0) at[i] = out->label[k];
   }
   ni_index_free(&seen);
+  free(profile);
   g->of.label = at;
   return e;
 }
@@ -215,8 +257,7 @@ static int find_all(struct gather *g) {
   g->first = calloc((size_t)b->n_ranks + 2, sizeof *g->first);
   out->rank = calloc((size_t)b->n_ranks + 1, sizeof *out->rank);
   out->n_ranks = b->n_ranks;
-  int e = g->first && out->rank ? ni_blame_pieces(g->of.r, g->of.s, &g->pieces) : -ENOMEM;
-  if (e < 0) return e;
+  if (!g->first || !out->rank) return -ENOMEM;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     out->rank[i] = (struct ni_pattern_rank){.process = i, .run = b->rank[i].run, .program = NI_BLAME_NONE};
   for (size_t i = 0; i < g->pieces.n; i++) g->first[g->pieces.item[i].process + 1]++;
@@ -335,6 +376,7 @@ int ni_pattern_find(struct ni_run *r, struct ni_summary *s, const struct ni_blam
     g.b = &own;
     e = ni_judge_steps(r, s, &own);
   }
+  if (e == 0) e = ni_blame_pieces(r, s, &g.pieces);
   if (e == 0) e = find_labels(&g);
   if (e == 0) e = find_all(&g);
   if (e == 0) e = sort_programs(out);

@@ -57,7 +57,7 @@ static bool is_counters(const char *word) {
   return *head && !strstr(head, "\"nccl-inspector-summary-");
 }
 
-static int read_logs(const struct diff *d, struct ni_diff_run *out, const char *name) {
+static int read_logs(const struct diff *d, struct ni_diff_run *out, struct ni_digest *steps, const char *name) {
   struct ni_run r;
   struct ni_summary s = {0};
   struct ni_blame b = {0};
@@ -69,7 +69,7 @@ static int read_logs(const struct diff *d, struct ni_diff_run *out, const char *
   r.opt.inputs.progress_json = d->inputs.progress_json;
   if (e == 0) e = ni_inputs_find(&r.opt.inputs, name, &r.files, &r.runs);
   bool said = e == -ENOENT;
-  if (e == 0) e = ni_summarize_tables(&r, &s, &b);
+  if (e == 0) e = ni_summarize_tables(&r, &s, &b, steps);
   if (e == 0) e = ni_diff_gather(out, &s, &b);
   if (r.has_counters && !out->n) out->from = "counters";
   if (e < 0 && !said) ni_say(stderr, "%s: %s: %s\n", name, out->path, *r.error_text ? r.error_text : strerror(-e));
@@ -85,10 +85,19 @@ static int compare(const struct diff *d, struct ni_diff *x, const char *name, ch
   for (struct ni_diff_run *r = x->run; r < x->run + 2; r++) {
     r->path = d->inputs.path[r - x->run];
     const char *summary = summary_of(r->path, path);
-    if (summary ? !ni_diff_read_json(r, summary, why, cap) : read_logs(d, r, name) < 0) return -1;
+    if (summary) {
+      if (!ni_diff_read_json(r, summary, why, cap)) return -1;
+    } else if (read_logs(d, r, &x->steps[r - x->run], name) < 0) {
+      return -1;
+    }
+  }
+  if (ni_step_changes_find(&x->steps[0], &x->steps[1], &x->changes) < 0) {
+    snprintf(why, cap, "%s", strerror(ENOMEM));
+    return -1;
   }
   int e = ni_diff_pair(x, why, cap);
   if (e < 0 && e != -EINVAL) snprintf(why, cap, "%s", strerror(-e));
+  if (e == -EINVAL) ni_diff_print_program(x, stderr);
   if (e < 0) return -1;
   const struct ni_diff_row *gate = d->gate >= 0 ? ni_diff_gate(x, d->gate) : NULL;
   if (d->json) ni_diff_json(x, d->gate, gate, stdout);

@@ -14,6 +14,9 @@
 #include "exporter/input/filters.h"
 #include "exporter/model/hang/read_logs.h"
 #include "exporter/model/hang/settle.h"
+#include "exporter/model/pattern/datatypes.h"
+#include "exporter/model/pattern/pattern.h"
+#include "exporter/model/sums/accounts.h"
 #include "exporter/model/sums/approx/log_sums.h"
 #include "exporter/model/sums/blame/alike.h"
 #include "exporter/model/sums/evidence/evidence.h"
@@ -267,21 +270,52 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   return e < 0 ? e : ni_summarize_finish(r, s);
 }
 
-static int nowhere(void *to, const void *what, void **rows) { return (void)to, (void)what, *rows = NULL, 0; }
-static int pass_over(void *rows, const void *row) { return (void)rows, (void)row, 0; }
-static int no_end(void *rows) { return (void)rows, 0; }
-
-int ni_summarize_tables(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) {
-  const struct ni_sink none = {NULL, nowhere, pass_over, no_end};
+/* All of the input into segments; each record goes to the sink, too. Without an output folder. */
+static int read_records(struct ni_run *r, struct ni_summary *s, const struct ni_sink *records) {
   ni_summarize_store(r, NULL);
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
-  r->records = &none;
+  r->records = records;
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   int e = ni_plan(r);
+  if (e == 0) e = ni_role_map_read(r);
   if (e == 0) e = ni_resolve_times(r);
   if (e == 0) e = ni_read_all(r);
-  if (e == 0) e = ni_build_begin(r, s);
+  r->records = NULL;
+  return e == 0 ? ni_build_begin(r, s) : e;
+}
+
+int ni_summarize_pattern(struct ni_run *r, struct ni_summary *s, struct ni_pattern *pattern) {
+  struct ni_datatypes types;
+  int e = ni_datatypes_init(&types);
+  if (e < 0) return e;
+  const struct ni_sink records = ni_datatypes_sink(&types);
+  e = read_records(r, s, &records);
+  if (e == 0) ni_datatypes_sort(&types, r);
+  if (e == 0) e = ni_pattern_find(r, s, NULL, &types, pattern);
+  if (e == 0) e = ni_judge_input(r, s);
+  ni_datatypes_free(&types);
+  return e;
+}
+
+static int digest_steps(struct ni_run *r, struct ni_summary *s, const struct ni_blame *b, struct ni_datatypes *types,
+                        struct ni_digest *out) {
+  struct ni_pattern pattern = {0};
+  ni_datatypes_sort(types, r);
+  int e = ni_pattern_find(r, s, b, types, &pattern);
+  if (e == 0) e = ni_digest_make(out, &pattern, r, s);
+  ni_pattern_free(&pattern);
+  return e;
+}
+
+int ni_summarize_tables(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep, struct ni_digest *steps) {
+  struct ni_datatypes types;
+  int e = ni_datatypes_init(&types);
+  if (e < 0) return e;
+  const struct ni_sink records = ni_datatypes_sink(&types);
+  e = read_records(r, s, &records);
   if (e == 0) e = ni_judge_all(r, s, keep);
+  if (e == 0) e = digest_steps(r, s, keep, &types, steps);
+  ni_datatypes_free(&types);
   if (e == 0) e = ni_figures_all(r, s, NULL);
   if (e == 0) e = ni_build_end(r, s);
   return e == 0 ? ni_rollups_build(r, s) : e;

@@ -8,6 +8,7 @@
 #define NI_SUMMARIZE_H
 
 #include "exporter/cli/words.h"
+#include "exporter/model/pattern/changes.h"
 #include "exporter/model/sums/ranks/blame.h"
 
 /* --partition of summary and convert: words into an array of enum ni_partition. */
@@ -33,8 +34,10 @@ int ni_summarize_finish(struct ni_run *r, struct ni_summary *s);
 /* What the other ranks of a team do meanwhile, once all have the tables (ni_team_tables()). */
 int ni_summarize_serve(struct ni_run *r);
 /* The same without an output folder, and without anything written but a temporary file without a name in $TMPDIR: s and the tables of
- * its ranks, for the caller, who frees these by ni_blame_free(). */
-int ni_summarize_tables(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep);
+ * its ranks, for the caller, who frees these by ni_blame_free(); and what their steps are, which he frees by ni_digest_free(). */
+int ni_summarize_tables(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep, struct ni_digest *steps);
+/* Likewise the programs of all ranks and the account alone, without figures. The caller frees pattern by ni_pattern_free(). */
+int ni_summarize_pattern(struct ni_run *r, struct ni_summary *s, struct ni_pattern *pattern);
 /* Only the data set, with r->opt.dataset and what else is asked for by r->opt. The ledger is judged. *records: in it. */
 int ni_summarize_dataset(struct ni_run *r, const char *command, uint64_t *records);
 void ni_summarize_free(struct ni_run *r);

@@ -1,13 +1,15 @@
 """The traces that torch.profiler would have exported of a job, from the logs of one (of ni-jobs, nccl-sim or the plugin).
 
     kineto_job.py LOGS DIR [--cut S] [--seed N] [--plain] [--no-launch] [--no-meta] [--no-seq | --seq] [--no-host] [--steps N]
+                       [--cycles N]
 
 One file a rank, laid out as Kineto's output_json.cpp does: distributedInfo, then events in no order of time: record_param_comms and
 cudaLaunchKernelExC on the CPU, an NCCL kernel with PyTorch's metadata on the GPU. Of the logs only what PyTorch knows is used:
 function, size, datatype, group, start, duration and launch; no sequence numbers.
 
 --cut: each rank's trace begins somewhere in the first S seconds; --seq: with PyTorch's own numbers ("Seq", since 2.8);
---steps: the job has so many, as long in operations: ProfilerStep#N around each; --no-host: the file's name says the rank alone.
+--steps: the job has so many, as long in operations: ProfilerStep#N around each; --no-host: the file's name says the rank alone;
+--cycles: the profiler's schedule repeats: so many files a rank, each of the first four fifths of its part of the time.
 """
 import argparse
 import collections
@@ -135,6 +137,7 @@ def main():
     a.add_argument("--cut", type=float, default=0)
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--steps", type=int)
+    a.add_argument("--cycles", type=int, default=1)
     for name in ("plain", "no-launch", "no-meta", "seq", "no-host"):
         a.add_argument("--" + name, action="store_true")
     o = a.parse_args()
@@ -142,21 +145,27 @@ def main():
     names = {c: i for i, c in enumerate(sorted(groups))}
     os.makedirs(o.out, exist_ok=True)
     first = min(op["start"] for me in ranks.values() for op in me["ops"])
-    for rank, me in sorted(ranks.items()):
+    last = max(op["start"] for me in ranks.values() for op in me["ops"])
+    for cycle, (rank, me) in ((c, r) for c in range(o.cycles) for r in sorted(ranks.items())):
         rng, t = random.Random(o.seed * 1000 + rank), Trace(o, me, groups, names)
         begin = first + int(rng.random() * o.cut * 1e9) if o.cut else 0
+        end = last
+        if o.cycles > 1:
+            begin = max(begin, first + (last - first) * cycle // o.cycles)
+            end = first + (last - first) * (5 * cycle + 4) // (5 * o.cycles)
         number(me["ops"])
         if o.steps:
             by_launch = sorted(op["launch"] for op in me["ops"])
             at = [x - 100000 for x in by_launch[::len(by_launch) // o.steps]]
             for i, (x, y) in enumerate(zip(at, at[1:] + [by_launch[-1] + 100000])):
-                if y > begin:
+                if y > begin and x < end:
                     t.slice("user_annotation", f"ProfilerStep#{i}", me["pid"], me["pid"], x, y - x, '"External id": 1')
-        kept = [op for op in me["ops"] if op["start"] >= begin]
+        kept = [op for op in me["ops"] if begin <= op["start"] <= end]
         rng.shuffle(kept)  # Kineto writes thread by thread and stream by stream
         for op in kept:
             t.operation(op)
-        name = f"rank{rank}.json" if o.no_host else f"{me['host']}_{me['pid']}.1790000000123.pt.trace.json"
+        stem = f"rank{rank}" + (f"-{cycle}" if o.cycles > 1 else "")
+        name = stem + ".json" if o.no_host else f"{me['host']}_{me['pid']}.{1790000000123 + cycle}.pt.trace.json"
         with (open(f"{o.out}/{name}", "w") if o.plain else gzip.open(f"{o.out}/{name}.gz", "wt", 1)) as f:
             f.write(t.text())
 

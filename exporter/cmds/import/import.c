@@ -1,17 +1,23 @@
 /*
  * nccl-inspector import: logs of what another program recorded. The command line, and the phases one after the other.
  *
- *   read: each process, alone ─▶ its operations aside (spill) ─▶ settle: who is who ─▶ number: all ranks ─▶ write: each one's log
+ *   read: each process, alone ─▶ its operations aside (spill) ─▶ cycles; then, of each cycle:
+ *   settle: who is who ─▶ number: all ranks ─▶ write: each one's log
+ *
+ * A profiler with a schedule that repeats writes a file a rank and cycle. Files of one rank that do not overlap in time are such
+ * cycles: each cycle is settled, numbered and written by itself, into a folder of its own.
  *
  * Nothing is written before all files were read. A file that cannot be read is named and left out. Memory: that of one rank's
  * operations (imported.h), and align.h's of all.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "exporter/base/order.h"
 #include "exporter/base/out_file.h"
 #include "exporter/base/spill/spill_file.h"
 #include "exporter/base/text/plural.h"
@@ -26,6 +32,7 @@
 struct rank {
   struct ni_imported m;        /* without its operations, but while it is written */
   uint64_t at;                 /* where these are put aside */
+  uint32_t cycle;
 };
 
 struct import {
@@ -38,11 +45,13 @@ struct import {
   struct ni_progress progress;
   struct rank *rank;
   size_t n, cap, left_out;
-  struct ni_align align;
-  struct ni_settled settled;
+  uint32_t cycles, cycle;      /* cycle: at hand */
+  struct ni_align align;       /* of that */
+  struct ni_settled settled;   /* of all cycles */
   struct ni_spill aside;
   const char *who;
-  int dir;
+  int dir;                     /* of --out, then of the cycle at hand */
+  char into[PATH_MAX];         /* what the latter is called */
 };
 
 static int read_kineto(const char *const *path, size_t n, ni_imported_take *take, void *arg, struct ni_progress *progress) {
@@ -130,9 +139,16 @@ static int find_files(struct import *x, const char *who) {
   return e;
 }
 
-static const struct rank *same_rank(const struct import *x, const struct ni_imported *m) {
-  for (size_t i = 0; i < x->n; i++)
-    if (m->rank >= 0 && x->rank[i].m.rank == m->rank && x->rank[i].m.world == m->world) return &x->rank[i];
+static bool same_rank(const struct ni_imported *m, const struct ni_imported *of) {
+  return m->rank >= 0 && of->rank == m->rank && of->world == m->world;
+}
+
+/* What was recorded of the same rank at the same time. */
+static const struct rank *same_recording(const struct import *x, const struct ni_imported *m) {
+  for (size_t i = 0; i < x->n; i++) {
+    const struct ni_imported *of = &x->rank[i].m;
+    if (same_rank(m, of) && m->first_ns <= of->last_ns && of->first_ns <= m->last_ns) return &x->rank[i];
+  }
   return NULL;
 }
 
@@ -163,6 +179,11 @@ static int put_aside(struct import *x, struct rank *r) {
   return e;
 }
 
+static int take_back(struct import *x, struct rank *r) {
+  if (!(r->m.op = malloc((r->m.n + 1) * sizeof *r->m.op))) return -ENOMEM;
+  return ni_spill_read(&x->aside, r->m.op, r->m.n * sizeof *r->m.op, r->at);
+}
+
 static int make_folder(struct import *x, const char *who) {
   char why[512];
   if (x->dir >= 0) return 0;
@@ -179,7 +200,7 @@ static void leave_out(struct import *x, const char *path, const char *why) {
 /* A process of a file. */
 static int take(void *arg, struct ni_imported *m) {
   struct import *x = arg;
-  const struct rank *before = same_rank(x, m);
+  const struct rank *before = same_recording(x, m);
   char why[1024];
   snprintf(why, sizeof why, "%s; the others of its process were read", x->format->broken);
   if (m->n_unread) leave_out(x, m->unread, why);
@@ -191,14 +212,13 @@ static int take(void *arg, struct ni_imported *m) {
     return ni_imported_free(m), 0;
   }
   if (before) {
-    snprintf(why, sizeof why, "it is of rank %d, as %.700s is; import what was profiled at another time into another folder", m->rank, before->m.path);
+    snprintf(why, sizeof why, "it is of rank %d, as %.700s is, and of the same time", m->rank, before->m.path);
     leave_out(x, m->path, why);
     return ni_imported_free(m), 0;
   }
   if (!ni_array_room(x->rank, x->n, x->cap)) return ni_imported_free(m), -ENOMEM;
   x->rank[x->n] = (struct rank){.m = *m};
   int e = make_folder(x, x->who);
-  if (e == 0 && !m->numbered) e = ni_align_add(&x->align, (uint32_t)x->n, &x->rank[x->n].m);
   if (e == 0) e = put_aside(x, &x->rank[x->n]);
   x->n++;
   x->failed = e < 0;
@@ -241,19 +261,81 @@ static int read_all(struct import *x, const char *who) {
   return e;
 }
 
-/* Communicators and ranks as all files together have them. */
+/* ---- cycles ------------------------------------------------------------------------------------------------------------- */
+
+static NI_ORDER_BY(by_time, struct rank, m.first_ns, m.rank)
+
+/*
+ * In order of time: a cycle ends where a rank comes again. What lies behind all of the cycle begins the next one, too, where
+ * ranks come again at all; so a rank without a file in one cycle is not put into the wrong one.
+ */
+static void find_cycles(struct import *x) {
+  bool again = false;
+  for (size_t i = 0; i < x->n; i++)
+    for (size_t k = 0; k < i; k++) again |= same_rank(&x->rank[i].m, &x->rank[k].m);
+  x->cycles = 1;
+  if (!again) return;
+  qsort(x->rank, x->n, sizeof *x->rank, by_time);
+  int64_t last_ns = INT64_MIN;
+  size_t first = 0;
+  for (size_t i = 0; i < x->n; i++) {
+    const struct ni_imported *m = &x->rank[i].m;
+    bool ends = i > first && m->first_ns > last_ns;
+    for (size_t k = first; k < i; k++) ends |= same_rank(m, &x->rank[k].m);
+    if (ends) {
+      first = i;
+      x->cycles++;
+    }
+    x->rank[i].cycle = x->cycles - 1;
+    if (i == first || m->last_ns > last_ns) last_ns = m->last_ns;
+  }
+}
+
+/* Communicators and ranks as all files of the cycle at hand together have them. */
 static int settle(struct import *x) {
+  struct ni_settled found;
   struct ni_imported **m = malloc((x->n + 1) * sizeof *m);
   if (!m) return -ENOMEM;
-  for (size_t i = 0; i < x->n; i++) m[i] = &x->rank[i].m;
-  const int e = ni_import_settle(m, x->n, &x->settled);
+  size_t n = 0;
+  for (size_t i = 0; i < x->n; i++)
+    if (x->rank[i].cycle == x->cycle) m[n++] = &x->rank[i].m;
+  const int e = ni_import_settle(m, n, &found);
   free(m);
-  NI_EACH(struct ni_align_seat, s, x->align.seat, x->align.n) {
-    const struct ni_imported_comm *c = &x->rank[s->file].m.comm[s->comm];
-    s->hash = c->hash;
-    s->rank = c->rank;
+  if (e < 0) return e;
+  x->settled.ranks += found.ranks;
+  if (found.ranks) x->settled.job = found.job;
+  x->settled.seated += found.seated;
+  x->settled.by_gpu += found.by_gpu;
+  x->settled.alone += found.alone;
+  return 0;
+}
+
+/* Numbers of all ranks' operations in the cycle at hand. */
+static int number(struct import *x) {
+  int e = 0;
+  ni_align_free(&x->align);
+  x->align = (struct ni_align){0};
+  for (size_t i = 0; e == 0 && i < x->n; i++) {
+    struct ni_imported *m = &x->rank[i].m;
+    if (x->rank[i].cycle != x->cycle || m->numbered) continue;
+    e = take_back(x, &x->rank[i]);
+    if (e == 0) e = ni_align_add(&x->align, (uint32_t)i, m);
+    free(m->op);
+    m->op = NULL;
   }
-  return e;
+  return e == 0 ? ni_align_find(&x->align) : e;
+}
+
+/* Of several cycles each has a folder below --out. */
+static int enter_cycle(struct import *x, const char *who) {
+  char why[512];
+  snprintf(x->into, sizeof x->into, "%s", x->out);
+  if (x->cycles == 1) return 0;
+  snprintf(x->into, sizeof x->into, "%s/cycle-%u", x->out, x->cycle + 1);
+  if (x->dir >= 0) close(x->dir);
+  x->dir = ni_out_dir(x->into, true, why, sizeof why);
+  if (x->dir < 0) ni_say(stderr, "%s: %s: %s\n", who, x->into, why);
+  return x->dir < 0 ? x->dir : 0;
 }
 
 /* ---- writing ------------------------------------------------------------------------------------------------------------ */
@@ -286,7 +368,7 @@ static void say_rank(const struct import *x, const struct ni_imported *m, const 
   if (m->rank >= 0) snprintf(rank, sizeof rank, "rank %d%s", m->rank, by);
   if (!x->quiet)
     ni_say(stdout, "%s: %s on %s, %zu %s, %zu %s: %s/%s\n", m->path, rank, host, m->n, ni_plural(m->n, "operation", "operations"), m->n_steps,
-           ni_plural(m->n_steps, "step", "steps"), x->out, name);
+           ni_plural(m->n_steps, "step", "steps"), x->into, name);
 }
 
 static int write_rank(struct import *x, const char *who, size_t i) {
@@ -296,10 +378,9 @@ static int write_rank(struct import *x, const char *who, size_t i) {
   host_of(x, m, host);
   l.host = host;
   l.before = named_alike(x, i, host);
-  int e = (m->op = malloc((m->n + 1) * sizeof *m->op)) ? 0 : -ENOMEM;
-  if (e == 0) e = ni_spill_read(&x->aside, m->op, m->n * sizeof *m->op, x->rank[i].at);
+  int e = take_back(x, &x->rank[i]);
   if (e == 0) e = ni_import_log(&l, x->dir);
-  if (e < 0) ni_say(stderr, "%s: %s: %s\n", who, x->out, *l.why ? l.why : strerror(-e));
+  if (e < 0) ni_say(stderr, "%s: %s: %s\n", who, x->into, *l.why ? l.why : strerror(-e));
   else say_rank(x, m, host, l.name);
   free(m->op);
   m->op = NULL;
@@ -310,6 +391,7 @@ static int write_all(struct import *x, const char *who) {
   int e = 0;
   ni_progress_begin(&x->progress, "write", x->n, false, x->n);
   for (size_t i = 0; e == 0 && i < x->n; i++) {
+    if (x->rank[i].cycle != x->cycle) continue;
     e = write_rank(x, who, i);
     ni_progress_add(&x->progress, 1, 1);
   }
@@ -371,15 +453,30 @@ static void say_absent(const struct import *x) {
   if (bad) ni_say(stdout, "%" PRIu64 " %s could not be read, or had a time that cannot be\n", bad, ni_plural(bad, "event", "events"));
 }
 
-static int run(struct import *x, const char *who) {
+/* apart: ranks of which operations could not be told. */
+static int run_cycle(struct import *x, const char *who, size_t *apart) {
+  int e = enter_cycle(x, who);
+  if (e < 0) return e;
+  e = settle(x);
+  if (e == 0) e = number(x);
+  if (e < 0) ni_say(stderr, "%s: %s\n", who, strerror(-e));
+  if (e == 0) e = write_all(x, who);
+  if (e == 0) *apart += say_numbers(x);
+  return e;
+}
+
+static int run(struct import *x, const char *who, size_t *apart) {
   x->who = who;
   int e = find_files(x, who);
   if (e == 0) e = read_all(x, who);
   if (e == 0 && x->n == 0) return -ENODATA; /* each was named */
-  if (e == 0) e = settle(x);
-  if (e == 0) e = ni_align_find(&x->align);
   if (e == -ENOMEM || (e < 0 && x->dir >= 0 && x->n && e != -ENOENT)) ni_say(stderr, "%s: %s\n", who, strerror(-e));
-  return e < 0 ? e : write_all(x, who);
+  if (e == 0) find_cycles(x);
+  for (x->cycle = 0; e == 0 && x->cycle < x->cycles; x->cycle++) e = run_cycle(x, who, apart);
+  if (e == 0 && x->cycles > 1 && !x->quiet)
+    ni_say(stdout, "the profiler ran %u times: look at each by itself, as %s/cycle-1, or compare two with nccl-inspector diff\n",
+           x->cycles, x->out);
+  return e;
 }
 
 int ni_import_run(int argc, char **argv) {
@@ -389,8 +486,8 @@ int ni_import_run(int argc, char **argv) {
     x.progress.mode = ni_inputs_progress(&x.inputs, x.quiet);
     ni_spill_init(&x.aside, x.out, 0);
     code = NI_EXIT_COULD_NOT_RUN;
-    if (run(&x, argv[0]) == 0) {
-      const size_t apart = say_numbers(&x);
+    size_t apart = 0;
+    if (run(&x, argv[0], &apart) == 0) {
       if (!x.quiet) say_absent(&x);
       code = apart || x.left_out ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
     }

@@ -15,6 +15,8 @@
 #include "exporter/cli/command.h"
 #include "exporter/input/tags/tags.h"
 #include "exporter/model/ledger/take.h"
+#include "exporter/cmds/summarize.h"
+#include "pattern.h"
 #include "show.h"
 
 enum { ROWS_MAX = 1 << 20 }; /* of all operations asked for */
@@ -163,13 +165,17 @@ static int read_all(struct ni_show *s) {
 
 static const char *refuse(void *into) {
   const struct ni_show *s = into;
+  if (s->pattern) return s->filter.sn.n ? "--pattern is of all operations of a step: leave out --sn" : NULL;
+  if (s->all || s->step_by) return "--all and --step-by are of --pattern";
   if (!s->filter.comm.n) return "which operation? give --comm NAME --sn N; nccl-inspector check says which communicators there are";
   return !s->filter.sn.n ? "which operation of that communicator? give its number with --sn N" : NULL;
 }
 
 const struct ni_command ni_show_command = {
-    .name = "show", .need = NI_NEED_AFTER, .purpose = "one operation: all ranks, their times, who came last",
-    .about = "One operation as all its ranks have it: sizes, starts, times, who came last, counters of that time.", .refuse = refuse,
+    .name = "show", .need = NI_NEED_AFTER, .purpose = "one operation on all ranks; or the step of the job as a program",
+    .about = "One operation as all its ranks have it: sizes, starts, times, who came last, counters of that time. With "
+             "--pattern the operations of a step, in their order, and which ranks have another step.",
+    .refuse = refuse,
     .run = ni_show_run,
     .opt = (const struct ni_opt[]){
         NI_ROWS_LOGS(struct ni_show, 1),
@@ -182,16 +188,63 @@ const struct ni_command ni_show_command = {
         {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (within the communicator)", NI_INTO(struct ni_show, filter.rank)},
         NI_ROW_TAG(struct ni_show),
         NI_ROWS_INDEX(struct ni_show),
+        {"pattern", 0, NI_OPT_FLAG, NULL, "The step that the job repeats, as a program", NI_INTO(struct ni_show, pattern)},
+        {"all", 0, NI_OPT_FLAG, NULL, "With --pattern: each program in full, also those of few ranks", NI_INTO(struct ni_show, all)},
+        {"step-by", 0, NI_OPT_TEXT, "NAME", "With --pattern: operations of this communicator or function alone may end a step",
+         NI_INTO(struct ni_show, step_by), .min = 1, .want = "a communicator or a function"},
+        {"jobs", 'j', NI_OPT_NUMBER, "N", "With --pattern: threads, by default one for each CPU this process may use",
+         NI_INTO(struct ni_show, jobs), .min = 1, .max = 1024},
+        {"memory", 0, NI_OPT_SIZE, "SIZE", "With --pattern: keep about so much in memory, put the rest into a temporary file in $TMPDIR",
+         NI_INTO(struct ni_show, memory), .def = "128M", .min = 16 << 20},
         NI_ROW_JSON(struct ni_show, "show"),
         {0}},
     .exits = {{"0", "shown"}, {"1", "could not run, or there is no such operation"}},
     .examples = {{"--comm dp0 --sn 4711 logs/", "that operation, rank by rank"},
-                 {"--comm dp0 --coll AllReduce --sn 100-103 --json logs/", "for a program"}}};
+                 {"--comm dp0 --coll AllReduce --sn 100-103 --json logs/", "for a program"},
+                 {"--pattern logs/", "what a step of the job is"}}};
+
+/* The step of the job, by the machinery of `summary`, which takes over the inputs and the filters. */
+static int show_pattern(struct ni_show *s, const char *name) {
+  struct ni_run r;
+  struct ni_summary sum = {0};
+  struct ni_pattern p = {0};
+  int e = ni_summarize_init(&r);
+  r.opt.inputs = s->inputs;
+  r.opt.filter = s->filter;
+  s->inputs = (struct ni_inputs){0};
+  s->filter = (struct ni_filters){0};
+  if (s->jobs) r.opt.jobs = s->jobs;
+  r.opt.memory_bytes = s->memory;
+  r.opt.step_by = s->step_by;
+  r.opt.no_parquet = r.opt.no_csv = true;
+  r.opt.quiet = s->json;
+  if (e == 0) e = ni_inputs_find(&r.opt.inputs, name, &r.files, &r.runs);
+  const bool said = e == -ENOENT;
+  if (e == 0) ni_inputs_unreadable(name, &r.files);
+  if (e == 0) e = ni_summarize_pattern(&r, &sum, &p);
+  if (e == 0) ni_filters_say_unmet(&r.opt.filter, name);
+  const struct ni_show_pattern x = {&r, &sum, &p, s->all};
+  if (e == 0 && p.n_counts == 0) {
+    e = -ENODATA;
+    ni_say(stderr, "%s: there is no operation in these logs%s\n", name, r.tally.filtered ? " that passes the options" : "");
+  } else if (e == 0) {
+    e = s->json ? ni_show_pattern_json(&x) : ni_show_pattern_text(&x);
+  }
+  if (e < 0 && !said && e != -ENODATA) ni_say(stderr, "%s: %s\n", name, *r.error_text ? r.error_text : strerror(-e));
+  ni_pattern_free(&p);
+  ni_summary_free(&sum);
+  ni_summarize_free(&r);
+  return e < 0 ? NI_EXIT_COULD_NOT_RUN : NI_EXIT_FINE;
+}
 
 int ni_show_run(int argc, char **argv) {
   struct ni_show s = {.progress = NI_PROGRESS_INIT};
   int done, code = ni_words_parse(&ni_show_command, argc, argv, &s, &done), e;
   if (done) goto out;
+  if (s.pattern) {
+    code = show_pattern(&s, argv[0]);
+    goto out;
+  }
   code = NI_EXIT_COULD_NOT_RUN;
   e = ni_inputs_find(&s.inputs, argv[0], &s.files, &s.runs);
   if (e == -ENOENT) goto out;

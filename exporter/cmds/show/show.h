@@ -27,6 +27,11 @@ struct ni_show {
   struct ni_filters filter;    /* comm, coll, rank, sn, tag */
   struct ni_atlas_options index;
   bool json;
+  /* Of --pattern: */
+  bool pattern, all;
+  unsigned jobs;
+  uint64_t memory;
+  const char *step_by;
   struct ni_progress progress;
   struct ni_atlas *atlas;
   struct ni_atlas_wants wants;

@@ -14,6 +14,7 @@
 #ifndef NI_DIFF_H
 #define NI_DIFF_H
 
+#include "exporter/model/pattern/changes.h"
 #include "exporter/model/sums/model.h"
 
 #define NI_DIFF_LEVEL 0.01 /* all rows together */
@@ -77,6 +78,8 @@ struct ni_diff {
   size_t n, changed, only[2]; /* only: quantities that one run alone has */
   struct ni_diff_item *group; /* hosts and roles, of A and B in turn; owned */
   size_t n_groups;
+  struct ni_digest steps[2];         /* of A and B; empty where they are not from logs. The caller fills them; owned */
+  struct ni_step_changes changes;    /* between them; the caller fills it */
   bool blind; /* one of them has no steps */
   char note[8][240];
   size_t n_notes;

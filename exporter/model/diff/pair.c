@@ -144,6 +144,7 @@ void ni_diff_free(struct ni_diff *d) {
     }
     free(r->item);
   }
+  for (int i = 0; i < 2; i++) ni_digest_free(&d->steps[i]);
   free(d->row);
   free(d->group);
 }

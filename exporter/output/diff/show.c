@@ -12,7 +12,7 @@
 #include "exporter/base/text/table.h"
 #include "exporter/output/report/page_file.h"
 
-enum { MOST = 20 };
+enum { MOST = 20, PROGRAM_MOST = 6 };
 
 static void time_cell(struct ni_table *t, double us) {
   char text[32];
@@ -48,6 +48,15 @@ static void rows(const struct ni_diff *d, bool all, FILE *f) {
   ni_table_print(&t, f);
 }
 
+void ni_diff_print_program(const struct ni_diff *d, FILE *f) {
+  const struct ni_step_changes *c = &d->changes;
+  char text[400];
+  for (size_t i = 0; i < c->n && i < PROGRAM_MOST; i++)
+    ni_say(f, "step of B: %s\n", ni_step_change_text(c, &c->change[i], text));
+  if (c->n + c->left_out > PROGRAM_MOST)
+    ni_say(f, "step of B: %s more (--json has them)\n", NI_COUNT(c->n + c->left_out - PROGRAM_MOST));
+}
+
 void ni_diff_print(const struct ni_diff *d, bool all, double gate, const struct ni_diff_row *over, FILE *f) {
   size_t unclear = 0;
   ni_say(f, "%s\n", d->verdict);
@@ -57,6 +66,7 @@ void ni_diff_print(const struct ni_diff *d, bool all, double gate, const struct 
   for (const struct ni_diff_run *r = d->run; r < d->run + 2; r++)
     if (*r->clocks) ni_say(f, "CLOCKS of %c: %s\n", "AB"[r - d->run], r->clocks);
   for (size_t i = 0; i < d->n_notes; i++) ni_say(f, "note: %s\n", d->note[i]);
+  ni_diff_print_program(d, f);
   rows(d, all, f);
   for (size_t i = 0; i < d->n; i++) unclear += d->row[i].verdict == NI_DIFF_UNCLEAR;
   ni_say(f, "\n%s of %s rows changed; %s did not", NI_COUNT(d->changed), NI_COUNT(d->n), NI_COUNT(d->n - d->changed - unclear));
@@ -102,6 +112,47 @@ static void put_row(struct ni_json *j, const char *key, const struct ni_diff_row
   ni_json_end_object(j);
 }
 
+static void put_size(struct ni_json *j, const char *key, uint64_t bytes) {
+  if (bytes == UINT64_MAX) ni_json_text(j, key, NULL);
+  else ni_json_u64(j, key, bytes);
+}
+
+static void put_changes(struct ni_json *j, const struct ni_step_changes *all) {
+  char text[400];
+  NI_JSON_ARRAY(j, "changes")
+  for (size_t i = 0; i < all->n; i++) {
+    const struct ni_step_change *c = &all->change[i];
+    const bool moved = c->kind == NI_CHANGE_COMMUNICATOR;
+    ni_json_object(j, NULL);
+    ni_json_text(j, "kind", ni_step_change_names[c->kind]);
+    ni_json_text(j, "text", ni_step_change_text(all, c, text));
+    if (*c->func) ni_json_text(j, "operation", c->func);
+    ni_json_text(j, "communicator", c->comm);
+    if (moved) ni_json_text(j, "communicator_b", c->comm_b);
+    if (c->times_a) put_size(j, "bytes_a", c->bytes_a);
+    if (c->times_b) put_size(j, "bytes_b", c->bytes_b);
+    ni_json_u64(j, "times_a", c->times_a);
+    ni_json_u64(j, "times_b", c->times_b);
+    if (*c->was) ni_json_text(j, "a", c->was);
+    if (*c->is) ni_json_text(j, "b", c->is);
+    ni_json_u64(j, "ranks", c->ranks);
+    ni_json_end_object(j);
+  }
+}
+
+/* What changed in the step; null: not known of one of them. */
+static void put_program(struct ni_json *j, const struct ni_step_changes *c) {
+  if (!c->known) {
+    ni_json_text(j, "program", NULL);
+    return;
+  }
+  NI_JSON_OBJECT(j, "program") {
+    ni_json_u64(j, "ranks", c->ranks);
+    ni_json_u64(j, "changed", c->n + c->left_out);
+    put_changes(j, c);
+  }
+}
+
 void ni_diff_json(const struct ni_diff *d, double gate, const struct ni_diff_row *over, FILE *f) {
   struct ni_json j;
   ni_json_open(&j, f, "nccl-inspector-diff-1");
@@ -111,6 +162,7 @@ void ni_diff_json(const struct ni_diff *d, double gate, const struct ni_diff_row
   put_run(&j, "b", &d->run[1]);
   NI_JSON_ARRAY(&j, "notes")
     for (size_t i = 0; i < d->n_notes; i++) ni_json_text(&j, NULL, d->note[i]);
+  put_program(&j, &d->changes);
   if (gate >= 0) ni_json_f64(&j, "gate", gate);
   if (over) put_row(&j, "gate_row", over);
   NI_JSON_ARRAY(&j, "rows")

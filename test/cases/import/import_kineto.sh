@@ -78,6 +78,28 @@ P
 import 0 endless
 said endless '^1 event could not be read, or had a time that cannot be'
 sound endless 2
+# Traces with steps that begin up to 100 ms apart: a rank is not late because its first steps are not there.
+"$BUILD/test/ni-jobs" --layout A --kind late --size 10 --seed 130 --steps 60 --stored --out "$TMP/job" >/dev/null
+python3 test/lib/kineto_job.py "$TMP/job" "$TMP/later" --plain --cut 0.1 --seed 130 --steps 60
+import 0 later
+"$INSPECTOR" summary "$TMP/later.logs" --no-index --no-parquet --no-html --no-plots --no-csv --output-dir "$TMP/out-later" >"$TMP/summary" || true
+grep -q '^  1  rank 1 on node-0, GPU 1, takes ' "$TMP/summary" || { fail "later: the late rank is not first"; cat "$TMP/summary"; }
+
+# A schedule that repeats: each cycle is imported by itself, also where a rank has no file of one.
+python3 test/lib/kineto_job.py "$TMP/job" "$TMP/cycles" --plain --cycles 3 --steps 60
+rm "$TMP"/cycles/*_4003.1790000000124.*
+import 0 cycles
+said cycles '^the profiler ran 3 times: '
+for cycle in 1 2 3; do
+  [ "$(ls "$TMP/cycles.logs/cycle-$cycle" | wc -l)" = $((cycle == 2 ? 31 : 32)) ] || fail "cycle $cycle: $(ls "$TMP/cycles.logs/cycle-$cycle" | wc -l) logs"
+  "$INSPECTOR" show --pattern --json "$TMP/cycles.logs/cycle-$cycle" >"$TMP/pattern"
+  python3 - "$TMP/pattern" $cycle <<'P' || fail "cycle $cycle: not one program of about 15 steps"
+import json, sys
+p, = json.load(open(sys.argv[1]))["runs"][0]["programs"]
+assert len(p["ranks"]) == (31 if sys.argv[2] == "2" else 32) and 13 <= p["steps_least"] <= p["steps_most"] <= 17, p["steps_most"]
+P
+done
+rm -rf "$TMP/job" "$TMP/later" "$TMP/cycles"
 
 # The same input gives the same bytes; a log is never replaced; usage.
 cp -r "$TMP/same" "$TMP/again"
@@ -104,7 +126,7 @@ echo '{"traceEvents": []}' >"$TMP/again/none.json"
 import 2 again
 said again 'again/cut.json: left out: not a whole trace'
 said again 'again/none.json: left out: no NCCL kernel'
-said again 'rank1.*.json: left out: it is of rank 1, as .*rank1'
+said again 'rank1.*.json: left out: it is of rank 1, as .*rank1.*, and of the same time$'
 sound again
 mkdir "$TMP/hostile"
 python3 test/lib/kineto_hostile.py "$TMP/words/node-x_100.1790000000123.pt.trace.json" "$TMP/hostile"

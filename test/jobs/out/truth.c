@@ -182,6 +182,39 @@ static void put_ranks(struct ni_json *j, const struct nj_job *job) {
   ni_json_end_array(j);
 }
 
+/* [function, bytes, role, ranks], of a message also how far its peer is from the rank: peer - rank. */
+static void put_call(struct ni_json *j, const struct nj_comm *c, const char *func, double bytes, const int *peer) {
+  const char role[2] = {c->role, 0};
+  ni_json_array(j, NULL);
+  ni_json_text(j, NULL, func);
+  ni_json_i64(j, NULL, (int64_t)bytes);
+  ni_json_text(j, NULL, role);
+  ni_json_i64(j, NULL, c->n);
+  if (peer) ni_json_i64(j, NULL, *peer);
+  ni_json_end_array(j);
+}
+
+/* What each rank calls in a step of training, in the order of its launches. Not of large jobs, whose truth would be long. */
+static void put_programs(struct ni_json *j, const struct nj_job *job) {
+  static const char *const funcs[NJ_FUNCS] = {"AllReduce", "AllGather", "ReduceScatter", "AlltoAll"};
+  ni_json_array(j, "programs");
+  for (int r = 0; r < job->world && job->world <= 64; r++) {
+    const struct nj_rank *x = &job->rank[r];
+    ni_json_array(j, NULL);
+    for (const struct nj_instr *i = x->code[NJ_TRAIN].instr; i < x->code[NJ_TRAIN].instr + x->code[NJ_TRAIN].n; i++) {
+      const struct nj_comm *c = &job->comm[x->comm[i->comm]];
+      if (i->what == NJ_COLL) put_call(j, c, funcs[i->func], i->bytes, NULL);
+      for (int k = 0; i->what == NJ_P2P && k < i->parts; k++) {
+        const struct nj_part *p = &x->part[i->part + k];
+        const int peer = p->peer - x->member[i->comm];
+        put_call(j, c, p->recv ? "Recv" : "Send", p->bytes, &peer);
+      }
+    }
+    ni_json_end_array(j);
+  }
+  ni_json_end_array(j);
+}
+
 static void put_steps(struct ni_json *j, const struct nj_truth *t) {
   const struct nj_job *job = t->job;
   ni_json_array(j, "step_begin_s");
@@ -242,6 +275,7 @@ void nj_truth_write(const struct nj_truth *t, const char *dir) {
     put_hosts(&j, job);
     put_weather(&j, t);
     put_ranks(&j, job);
+    put_programs(&j, job);
     ni_json_array(&j, "culprits");
     for (int i = 0; i < job->n_faults; i++) put_culprit(&j, t, i);
     ni_json_end_array(&j);

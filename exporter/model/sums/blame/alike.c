@@ -23,7 +23,7 @@ void ni_blame_free_rank(struct ni_blame_rank *o) {
 
 void ni_blame_look_again(struct ni_blame_rank *o, uint64_t ops) {
   const struct ni_blame_rank anew = {
-      .process = o->process, .run = o->run, .usual_steps = o->usual_steps, .ops_before = ops};
+      .process = o->process, .run = o->run, .usual_steps = o->usual_steps, .ops_before = ops, .all_ops = o->all_ops};
   ni_blame_free_rank(o);
   *o = anew;
 }

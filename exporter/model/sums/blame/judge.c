@@ -295,6 +295,24 @@ static int judge_runs(struct ni_blame *b, struct ni_summary *s) {
   return e;
 }
 
+static int begin_ranks(struct ni_blame *b, bool all_ops) {
+  if (!(b->rank = calloc(b->n_ranks + 1, sizeof *b->rank))) return -ENOMEM;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    b->rank[i].process = i;
+    b->rank[i].all_ops = all_ops;
+  }
+  find_runs(b);
+  return 0;
+}
+
+int ni_judge_steps(struct ni_run *r, struct ni_summary *s, struct ni_blame *b) {
+  *b = (struct ni_blame){.r = r, .s = s, .n_ranks = (uint32_t)s->n_processes, .sample_every = UINT32_MAX};
+  int e = begin_ranks(b, true);
+  if (e == 0) e = pass_all(b);
+  if (e == 0) e = same_steps(b);
+  return e == 0 ? ni_roles(b) : e;
+}
+
 int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) {
   struct ni_blame b = {.r = r, .s = s, .n_ranks = (uint32_t)s->n_processes, .sample_every = (uint32_t)(r->tally.records / NI_BLAME_SAMPLE) + 1};
   if (r->opt.compat) return 0;
@@ -302,9 +320,7 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
       r->opt.filter.tag.n)
     s->why_durations = "only some operations were chosen";
   if (s->n_processes < 2 || s->why_durations) return ni_roles(&b);
-  int e = (b.rank = calloc(b.n_ranks + 1, sizeof *b.rank)) ? 0 : -ENOMEM;
-  for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) b.rank[i].process = i;
-  if (e == 0) find_runs(&b);
+  int e = begin_ranks(&b, false);
   if (e == 0 && r->team && r->team->rank) return pass_for_others(&b, s);
   if (e == 0) e = pass_all(&b);
   if (e == 0) e = same_steps(&b);

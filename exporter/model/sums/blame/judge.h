@@ -13,5 +13,10 @@
 
 /* keep: NULL, or where the tables are left for the caller (diff), who frees them with ni_blame_free(); else they are freed here. */
 int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep);
+/*
+ * The steps of all ranks and the roles of communicators alone, of all operations, and nobody is judged: b->rank[i].mark
+ * says what ends its steps. The caller frees b with ni_blame_free(), in any case.
+ */
+int ni_judge_steps(struct ni_run *r, struct ni_summary *s, struct ni_blame *b);
 
 #endif

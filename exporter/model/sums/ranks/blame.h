@@ -25,6 +25,7 @@
 #define NI_BLAME_H
 
 #include "exporter/model/sums/state.h"
+#include "step_mark.h"
 
 #define NI_BLAME_CELLS (4u << 20)
 #define NI_BLAME_BINS_MIN 64u
@@ -101,6 +102,7 @@ struct ni_blame_op {
   uint32_t what;
   uint16_t slot;
   bool launched_late;          /* the CPU was what it waited for last */
+  uint8_t timing, mix;         /* as of struct ni_entry */
 };
 
 /* An operation for the replay. */
@@ -149,6 +151,9 @@ struct ni_blame_rank {
   uint32_t run;                /* whose logs the folder holds (who.h); 0: one alone */
   double usual_steps;          /* of most ranks of its run */
   uint64_t ops_before;         /* it is gone through once more, for as many steps as most ranks have; 0: for the first time */
+  /* Also operations that state no time of a kernel, and calls that share another's: for patterns alone. */
+  bool all_ops;
+  struct ni_step_mark mark;    /* as it was found; found false: there are no steps */
   /* What ends its steps (steps.h): an operation of mark_func in slot mark_slot; NULL: a gap before one. */
   const char *mark_func;
   uint16_t mark_slot;

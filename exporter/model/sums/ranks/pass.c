@@ -28,6 +28,7 @@ struct pass {
   uint64_t function_ops[NI_BLAME_FUNCTIONS];
   struct ni_step_mark mark;
   uint32_t step, bin, bins_max;
+  uint32_t first_mark;         /* of marks that number steps: that of its step 0 */
   uint32_t in_step;            /* operations since it began */
   uint32_t turns;              /* periods of the operations: steps, unless marks say what these are */
   int64_t sampled_ns;          /* start of the last operation in the sample */
@@ -180,6 +181,17 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
   return e;
 }
 
+/*
+ * A log that begins later than others has none of the first steps: its own ones are counted from where it begins, as
+ * what it does is divided by their number. Their numbers in the job come from the operations (work/number.h).
+ */
+static void begin_at_mark(struct pass *x) {
+  const struct ni_step_marks *m = &x->b->r->marks;
+  while (x->first_mark + 1 < m->n && m->at[x->first_mark + 1] <= x->op[0].start_ns) x->first_mark++;
+}
+
+static uint32_t mark_of(const struct pass *x, uint32_t step) { return x->first_mark + step; }
+
 static int take_chunk(struct pass *x) {
   const struct ni_step_marks *m = &x->b->r->marks; /* a step begins with the first period behind its mark */
   int e = 0;
@@ -191,7 +203,8 @@ static int take_chunk(struct pass *x) {
       const uint32_t step = x->step;
       x->turns++;
       if (!m->n) x->step++;
-      while (x->step + 1 < m->n && m->at[x->step + 1] <= (before ? op->start_ns : op->end_ns)) x->step++;
+      const int64_t now = before ? op->start_ns : op->end_ns;
+      while (mark_of(x, x->step + 1) < m->n && m->at[mark_of(x, x->step + 1)] <= now) x->step++;
       if (x->step > step) x->in_step = 0;
       ni_places_next_step(&x->places);
       e = to_bin(x);
@@ -355,10 +368,12 @@ static int run(struct pass *x, struct ni_blame_stream *s) {
     o->why_not = "no steps were found in its operations";
     return 0;
   }
+  o->mark = x->mark;
   o->mark_slot = x->mark.slot;
   o->mark_func = x->mark.n ? o->token_func[x->mark.token] : NULL;
   if ((e = ni_places_find(&x->places, x->op, x->n, &x->mark)) < 0) return e;
   o->bin_steps = 1;
+  begin_at_mark(x);
   e = to_bin(x);
   while (e == 0 && x->n) {
     e = take_chunk(x);

@@ -439,8 +439,9 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
     uint32_t so_many = (x->count + wanted / 2) / wanted;
     if (x->n == 1 && !x->cluster && so_many > 1 && so_many < each && is_even(rank, x) && as_often(x->count, so_many * wanted)) best = x, each = so_many;
   }
-  /* Where one operation is all there is, each of them comes "once a step". */
-  if (best && single > 1) {
+  /* Where one operation is all there is, each of them comes "once a step"; not so where most of the rest are messages. */
+  const bool is_all = single < 2 && best && rank->slot[best->slot].ops * 2 > n;
+  if (best && !is_all) {
     m->found = true;
     m->slot = (uint16_t)best->slot;
     m->token = best->token;

@@ -18,23 +18,6 @@
 
 #include "blame.h"
 
-#define NI_STEP_GRAM 3
-
-struct ni_step_mark {
-  uint16_t slot;
-  uint8_t n;                   /* so many tokens in a row; 0: a gap of gap_ns or more before an operation of the slot */
-  uint64_t hash;
-  int64_t gap_ns;
-  uint32_t token;
-  uint32_t far, size;          /* the last of `size` in a row that are less than `far` operations of the rank apart; size 0: each of them */
-  bool found;
-  /* While operations are taken, of the slot: */
-  uint32_t last[NI_STEP_GRAM];
-  uint64_t taken, ops, last_op;
-  uint32_t in_cluster, elsewhere;
-  int64_t last_end;
-};
-
 /* op: the first n of the rank, in order of start. wanted: about so many steps; 0: as they show. m->found: there is a mark. */
 int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, uint32_t wanted,
                   struct ni_step_mark *m);

@@ -103,7 +103,8 @@ static int advance(struct ni_blame_stream *s, struct source *x) {
     x->any = true;
     x->last_sn = x->head.sn;
     ni_right_entry(x->clock, &x->walk, &x->head);
-    if (x->head.timing == NI_TIMING_COLLECTIVE_CPU || x->head.tail) continue; /* its kernel's first call stands for it */
+    const bool no_kernel = x->head.timing == NI_TIMING_COLLECTIVE_CPU || x->head.tail; /* tail: its first call stands for it */
+    if (no_kernel && !s->out->all_ops) continue;
     if (x->head.start_ns != NI_NO_START) return 1;
     s->out->no_start = true;
   }
@@ -200,7 +201,9 @@ int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op) {
                                .token = x->token,
                                .what = s->what[x->token],
                                .slot = (uint16_t)slot,
-                               .launched_late = h->launched_late};
+                               .launched_late = h->launched_late,
+                               .timing = h->timing,
+                               .mix = h->mix};
     int e = advance(s, x);
     if (e < 0) return e;
     if (e == 0) s->heap[0] = s->heap[--s->n_heap];

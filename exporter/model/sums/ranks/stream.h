@@ -2,8 +2,8 @@
  * All operations of one process in order of their starts, put together from its segments.
  *
  * A record that came twice, or out of the order of its numbers, is passed over. Operations that state no time of a kernel
- * are none. Threads: one for each stream; several at once. Ownership: ni_blame_close(). Failure: -ENOMEM, -errno of the
- * spill file.
+ * are none, unless all_ops of the rank asks for them. Threads: one for each stream; several at once. Ownership:
+ * ni_blame_close(). Failure: -ENOMEM, -errno of the spill file.
  */
 #ifndef NI_BLAME_STREAM_H
 #define NI_BLAME_STREAM_H

@@ -1,0 +1,554 @@
+#include "lanes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cut.h"
+#include "datatypes.h"
+#include "exporter/base/array.h"
+#include "exporter/base/order.h"
+
+enum { VARIANTS = 64, SAMPLED_PLACES = 1 << 19, SAMPLES_LEAST = 8 };
+#define LANE_SHARE 2 /* a lane has the half of the steps at least */
+
+/* What a lane was in a step: its operations as a number, and how many they were. */
+struct variant {
+  uint64_t hash, count;
+  uint32_t ops;
+};
+struct variants {
+  struct variant item[VARIANTS];
+  uint32_t n;
+};
+
+/* What a lane was in the steps, beside what it is (cut.h). */
+struct lane {
+  struct variants exact, by_function;
+  uint64_t absent; /* steps without any operation of it */
+  uint64_t ops_least, ops_most, bytes_least, bytes_most, ops_all;
+  /* what was chosen */
+  bool regular, sizes_vary, filled;
+  struct variant chosen;
+  uint32_t first;
+  /* of the step at hand */
+  uint64_t hash, function_hash;
+  uint32_t ops;
+};
+
+struct reader {
+  const struct ni_lanes_of *of;
+  struct ni_cut cut;
+  struct lane lane[NI_PATTERN_LANES];
+  uint64_t left_out;
+};
+
+static const struct ni_cut_lane *cut_of(const struct reader *x, const struct lane *l) {
+  return &x->cut.lane[l - x->lane];
+}
+
+/* One more of that kind. Without room it takes the place of the rarest one, and is as frequent as that at least. */
+static void count_variant(struct variants *v, uint64_t hash, uint32_t ops) {
+  uint32_t i = 0, rarest = 0;
+  while (i < v->n && v->item[i].hash != hash) i++;
+  if (i == v->n && v->n < VARIANTS) v->item[v->n++] = (struct variant){.hash = hash, .ops = ops};
+  if (i == VARIANTS) {
+    for (uint32_t k = 1; k < VARIANTS; k++)
+      if (v->item[k].count < v->item[rarest].count) rarest = k;
+    i = rarest;
+    v->item[i].hash = hash;
+    v->item[i].ops = ops;
+  }
+  v->item[i].count++;
+}
+
+static const struct variant *most_frequent(const struct variants *v) {
+  const struct variant *best = &v->item[0];
+  for (uint32_t i = 1; i < v->n; i++)
+    if (v->item[i].count > best->count) best = &v->item[i];
+  return best;
+}
+
+/* Each lane of the step at hand as two numbers: of its operations, and of their functions. */
+static void hash_lanes(struct reader *x) {
+  for (uint32_t i = 0; i < NI_PATTERN_LANES; i++)
+    x->lane[i].hash = x->lane[i].function_hash = x->lane[i].ops = 0;
+  for (size_t i = 0; i < x->cut.now.n; i++) {
+    const uint32_t lane = ni_cut_lane_of(&x->cut, x->cut.now.op[i].slot);
+    if (lane == NI_BLAME_NONE) {
+      x->left_out++;
+      continue;
+    }
+    struct lane *l = &x->lane[lane];
+    l->hash = ni_mix(l->hash + x->cut.now.op[i].token + 1);
+    l->function_hash = ni_mix(l->function_hash + x->cut.function_of[x->cut.now.op[i].token] + 1u);
+    l->ops++;
+    const uint64_t bytes = x->cut.mine.token_bytes[x->cut.now.op[i].token];
+    if (bytes < l->bytes_least) l->bytes_least = bytes;
+    if (bytes > l->bytes_most) l->bytes_most = bytes;
+  }
+}
+
+static void count_lanes(struct reader *x) {
+  hash_lanes(x);
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
+    struct lane *l = &x->lane[i];
+    if (!l->ops) continue;
+    count_variant(&l->exact, l->hash, l->ops);
+    count_variant(&l->by_function, l->function_hash, l->ops);
+    l->ops_all += l->ops;
+    if (l->ops < l->ops_least) l->ops_least = l->ops;
+    if (l->ops > l->ops_most) l->ops_most = l->ops;
+  }
+}
+
+static uint64_t steps_with(const struct lane *l) {
+  uint64_t steps = 0;
+  for (uint32_t i = 0; i < l->exact.n; i++) steps += l->exact.item[i].count;
+  return steps;
+}
+
+/* What most steps have; returns the number of places of all lanes. */
+static uint32_t choose(struct reader *x, uint64_t steps) {
+  uint32_t places = 0;
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
+    struct lane *l = &x->lane[i];
+    const struct variant *exact = most_frequent(&l->exact), *functions = most_frequent(&l->by_function);
+    /* what goes to many others and is not the same for all is the rank's own, and its order means nothing */
+    const bool is_own = x->cut.lane[i].peer == NI_PATTERN_ALL_PEERS && l->bytes_least != l->bytes_most;
+    const bool repeats = exact->count * LANE_SHARE >= steps && !is_own;
+    l->absent = steps - steps_with(l);
+    l->sizes_vary = !repeats && functions->count * LANE_SHARE >= steps;
+    l->regular = repeats || l->sizes_vary;
+    l->chosen = repeats ? *exact : *functions;
+    l->first = places;
+    if (l->regular) places += l->chosen.ops;
+  }
+  return places;
+}
+
+/*
+ * Are the lanes most of what the rank does? Requests of any length have something in common at times, and that is no
+ * step. A tenth of all operations will do, as evaluations can be long.
+ */
+static bool covers_enough(const struct reader *x, uint64_t ops) {
+  enum { LEAST = 10 };
+  uint64_t covered = 0;
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++)
+    if (x->lane[i].regular) covered += x->lane[i].chosen.count * x->lane[i].chosen.ops;
+  return covered * LEAST >= ops;
+}
+
+/* Operations on lanes that have another sequence each time. */
+static uint64_t irregular_ops(const struct reader *x) {
+  uint64_t ops = 0;
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++) ops += x->lane[i].regular ? 0 : x->lane[i].ops_all;
+  return ops;
+}
+
+/* ---- places ---- */
+
+struct filler {
+  struct reader *x;
+  struct ni_pattern_place *place;
+  uint32_t n_places, main_lane;
+  uint64_t steps;
+  uint64_t *ns; /* [place][samples]: durations */
+  uint32_t samples, *n_ns;
+  uint64_t *beside_ns, *exec_ns;
+  uint64_t *shared_ns; /* of each operation: time in which those of other communicators were in flight */
+  size_t cap_shared;
+};
+
+static bool matches(const struct lane *l) {
+  return l->regular && l->ops == l->chosen.ops &&
+         (l->sizes_vary ? l->function_hash : l->hash) == l->chosen.hash;
+}
+
+static void fill_place(const struct reader *x, struct ni_pattern_place *p, const struct lane *l,
+                       const struct ni_blame_op *op) {
+  const uint64_t bytes = x->cut.mine.token_bytes[op->token];
+  if (!l->filled) {
+    const char *func = x->cut.mine.token_func[op->token];
+    *p = (struct ni_pattern_place){.func = func, .bytes = bytes, .bytes_most = bytes, .mix = op->mix};
+    p->by_call = op->timing == NI_TIMING_COLLECTIVE_CPU;
+    p->datatype = ni_datatype_of(x->of->types, x->of->r, cut_of(x, l)->comm, func, bytes);
+    return;
+  }
+  if (op->mix != p->mix) p->mixes = true;
+  if (bytes < p->bytes) p->bytes = bytes;
+  if (bytes > p->bytes_most) p->bytes_most = bytes;
+}
+
+static int by_start(const void *a, const void *b, void *ops) {
+  const struct ni_blame_op *op = ops, *x = &op[*(const uint32_t *)a], *y = &op[*(const uint32_t *)b];
+  return x->start_ns != y->start_ns ? (x->start_ns < y->start_ns ? -1 : 1) : ni_by_u32(a, b);
+}
+static int by_end(const void *a, const void *b, void *ops) {
+  const struct ni_blame_op *op = ops, *x = &op[*(const uint32_t *)a], *y = &op[*(const uint32_t *)b];
+  return x->end_ns != y->end_ns ? (x->end_ns < y->end_ns ? -1 : 1) : ni_by_u32(a, b);
+}
+
+/* NULL: it has none. Where the step was hashed. */
+static const struct lane *known_lane(const struct reader *x, const struct ni_blame_op *op) {
+  const uint8_t k = op->slot < NI_CUT_SLOTS ? x->cut.lane_of[op->slot] : 0;
+  return k ? &x->lane[k - 1] : NULL;
+}
+
+/*
+ * Of each operation of the step the time in which operations of other communicators were in flight. One sweep
+ * over begins and ends: shared_ns grows while those of two communicators or more are. `in_flight` of lanes of
+ * one communicator is that of the first of them.
+ */
+static void sweep(struct filler *f, const uint32_t *starts, const uint32_t *ends) {
+  const struct reader *x = f->x;
+  uint32_t in_flight[NI_PATTERN_LANES] = {0}, first[NI_PATTERN_LANES], busy = 0;
+  uint64_t shared_ns = 0;
+  int64_t last_ns = INT64_MIN;
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++)
+    for (first[i] = 0; x->cut.lane[first[i]].comm != x->cut.lane[i].comm;) first[i]++;
+  for (size_t begun = 0, ended = 0; ended < x->cut.now.n;) {
+    const bool begins =
+        begun < x->cut.now.n && x->cut.now.op[starts[begun]].start_ns <= x->cut.now.op[ends[ended]].end_ns;
+    const uint32_t i = begins ? starts[begun++] : ends[ended++];
+    const int64_t at = begins ? x->cut.now.op[i].start_ns : x->cut.now.op[i].end_ns;
+    const struct lane *l = known_lane(x, &x->cut.now.op[i]);
+    if (busy > 1) shared_ns += (uint64_t)(at - last_ns);
+    last_ns = at;
+    f->shared_ns[i] = begins ? shared_ns : shared_ns - f->shared_ns[i];
+    if (!l) continue;
+    uint32_t *k = &in_flight[first[l - x->lane]];
+    if (begins) busy += (*k)++ == 0;
+    else busy -= --*k == 0;
+  }
+}
+
+static int look_beside(struct filler *f) {
+  const struct reader *x = f->x;
+  const size_t n = x->cut.now.n;
+  uint32_t *starts = ni_order((uint32_t)n, by_start, x->cut.now.op),
+           *ends = ni_order((uint32_t)n, by_end, x->cut.now.op);
+  const bool has_room =
+      n <= f->cap_shared || ni_array_more(&f->shared_ns, &f->cap_shared, n, sizeof *f->shared_ns);
+  const int e = starts && ends && has_room ? 0 : -ENOMEM;
+  if (e == 0) sweep(f, starts, ends);
+  free(starts);
+  free(ends);
+  return e;
+}
+
+/* Figures of an operation of a sampled step. */
+static void sample(struct filler *f, uint32_t place, const struct ni_blame_op *op, uint64_t shared_ns) {
+  const uint64_t ns = (uint64_t)(op->end_ns - op->start_ns);
+  if (f->n_ns[place] < f->samples) f->ns[(size_t)place * f->samples + f->n_ns[place]++] = ns;
+  f->exec_ns[place] += ns;
+  f->beside_ns[place] += shared_ns < ns ? shared_ns : ns;
+}
+
+/* main_start: of the main lane's first operation; before: so many of that lane so far. */
+static void place_beside_main(struct ni_pattern_place *p, const struct ni_blame_op *op, int64_t main_start,
+                              uint64_t before) {
+  p->start_ns += op->start_ns - main_start;
+  p->before += before;
+  p->before2 += before * before;
+  p->samples++;
+}
+
+/* The step at hand: places of lanes that it has; figures where it is sampled. exact: it is just the program. */
+static int fill_step(struct filler *f, bool sampled, bool *exact) {
+  struct reader *x = f->x;
+  const struct lane *main = &x->lane[f->main_lane];
+  uint32_t at[NI_PATTERN_LANES] = {0};
+  int64_t main_start = 0;
+  bool fits[NI_PATTERN_LANES];
+  hash_lanes(x);
+  *exact = true;
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
+    fits[i] = matches(&x->lane[i]);
+    const bool now_and_then = !x->lane[i].regular && x->lane[i].absent * LANE_SHARE >= f->steps;
+    *exact &= x->lane[i].regular ? fits[i] : !now_and_then || !x->lane[i].ops;
+  }
+  int e = sampled ? look_beside(f) : 0;
+  for (size_t i = 0; e == 0 && i < x->cut.now.n && !main_start; i++)
+    if (known_lane(x, &x->cut.now.op[i]) == main) main_start = x->cut.now.op[i].start_ns;
+  for (size_t i = 0; e == 0 && i < x->cut.now.n; i++) {
+    const struct ni_blame_op *op = &x->cut.now.op[i];
+    const struct lane *l = known_lane(x, op);
+    if (!l || !fits[l - x->lane]) continue;
+    const uint32_t place = l->first + at[l - x->lane]++;
+    fill_place(x, &f->place[place], l, op);
+    if (!sampled) continue;
+    sample(f, place, op, f->shared_ns[i]);
+    if (fits[f->main_lane])
+      place_beside_main(&f->place[place], op, main_start, at[f->main_lane] - (l == main));
+  }
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++) x->lane[i].filled |= fits[i];
+  return e;
+}
+
+static NI_ORDER_OF(by_ns, uint64_t)
+
+    static void sum_up(struct filler *f) {
+  for (uint32_t i = 0; i < f->n_places; i++) {
+    struct ni_pattern_place *p = &f->place[i];
+    uint64_t *ns = &f->ns[(size_t)i * f->samples];
+    if (!f->n_ns[i]) continue;
+    qsort(ns, f->n_ns[i], sizeof *ns, by_ns);
+    p->median_ns = ns[f->n_ns[i] / 2];
+    p->beside_permille =
+        f->exec_ns[i] ? (uint64_t)((double)f->beside_ns[i] * 1000 / (double)f->exec_ns[i]) : 0;
+    p->ranks = 1;
+  }
+}
+
+static int fill_all(struct filler *f, uint64_t *exact_steps) {
+  struct reader *x = f->x;
+  const uint64_t stride = f->steps / f->samples + 1;
+  int e = ni_cut_begin(&x->cut);
+  bool exact;
+  for (uint64_t step = 0; e == 0 && (e = ni_cut_next(&x->cut)) > 0; step++) {
+    e = fill_step(f, step % stride == stride / 2, &exact);
+    *exact_steps += exact;
+  }
+  return e;
+}
+
+/* ---- the program ---- */
+
+uint64_t ni_place_hash(const struct ni_pattern_place *p, bool sizes_vary) {
+  uint64_t hash = ni_mix(sizes_vary ? UINT64_MAX : p->bytes + 1);
+  for (const char *c = p->func; *c; c++) hash = ni_mix(hash + (unsigned char)*c);
+  return hash;
+}
+
+uint32_t ni_ring_begin(const uint64_t *hash,
+                       uint32_t n) { /* two candidates; each comparison moves one of them on */
+  uint32_t i = 0, j = 1, k = 0;
+  while (i < n && j < n && k < n) {
+    const uint64_t a = hash[(i + k) % n], b = hash[(j + k) % n];
+    if (a == b) {
+      k++;
+      continue;
+    }
+    if (a > b) i += k + 1;
+    else j += k + 1;
+    if (i == j) j++;
+    k = 0;
+  }
+  return i < j ? i : j;
+}
+
+static int hash_ring(struct ni_pattern_lane *l, const struct ni_pattern_place *place) {
+  uint64_t *hash = malloc((l->n + 1) * sizeof *hash);
+  if (!hash) return -ENOMEM;
+  for (uint32_t i = 0; i < l->n; i++) hash[i] = ni_place_hash(&place[l->first + i], l->sizes_vary);
+  const uint32_t from = ni_ring_begin(hash, l->n);
+  l->ring = ni_mix(l->n + 1);
+  for (uint32_t i = 0; i < l->n; i++) l->ring = ni_mix(l->ring + hash[(from + i) % l->n]);
+  free(hash);
+  return 0;
+}
+
+/* How many ranks on: in a ring of n the shorter way, half of them as the numbers are. */
+static int32_t peer_of(const struct ni_cut_lane *l, int32_t n) {
+  if (l->kind == NI_BLAME_COLL) return 0;
+  if (l->peer == NI_PATTERN_ALL_PEERS) return NI_PATTERN_ALL_PEERS;
+  const int64_t on = (int64_t)l->peer - l->rank, shorter = on * 2 > n ? on - n : on * 2 < -n ? on + n : on;
+  return (int32_t)shorter;
+}
+
+static int compare_lanes(const void *a, const void *b) {
+  const struct ni_pattern_lane *x = a, *y = b;
+  const int k = NI_BY(x, y, kind, n_ranks, peer);
+  const int label = strcmp(x->label, y->label);
+  return label ? label : k ? k : NI_BY(x, y, irregular, n, ring, first);
+}
+
+static bool same_name(const struct ni_pattern_lane *x, const struct ni_pattern_lane *y) {
+  return x->label == y->label && x->kind == y->kind && x->n_ranks == y->n_ranks && x->peer == y->peer;
+}
+
+/* Lanes by what they are called, their places likewise. main_first: the main lane's first place so far. */
+static int put_in_order(struct ni_program *out, uint32_t main_first) {
+  struct ni_pattern_place *sorted = malloc((out->n_places + 1) * sizeof *sorted);
+  uint32_t n = 0;
+  if (!sorted) return -ENOMEM;
+  qsort(out->lane, out->n_lanes, sizeof *out->lane, compare_lanes);
+  for (uint32_t i = 0; i < out->n_lanes; i++) {
+    struct ni_pattern_lane *l = &out->lane[i];
+    if (i && same_name(l, l - 1)) l->ordinal = l[-1].ordinal + 1;
+    if (l->n && l->first == main_first) out->main_lane = i;
+    for (uint32_t k = 0; k < l->n; k++) {
+      sorted[n + k] = out->place[l->first + k];
+      sorted[n + k].lane = i;
+    }
+    l->first = n;
+    n += l->n;
+    out->hash = ni_mix(out->hash + l->ring + 2 * l->irregular + 1);
+    for (const char *c = l->label; *c; c++) out->hash = ni_mix(out->hash + (unsigned char)*c);
+    out->hash = ni_mix(ni_mix(ni_mix(out->hash + l->kind) + (uint32_t)l->n_ranks) + (uint32_t)l->peer);
+  }
+  free(out->place);
+  out->place = sorted;
+  return 0;
+}
+
+static int make_program(struct reader *x, const struct filler *f, struct ni_program *out) {
+  int e = 0;
+  out->place = f->place;
+  out->n_places = f->n_places;
+  if (!(out->lane = calloc(x->cut.n_lanes + 1, sizeof *out->lane))) return -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < x->cut.n_lanes; i++) {
+    const struct lane *l = &x->lane[i];
+    const struct ni_cut_lane *who = &x->cut.lane[i];
+    const struct ni_comm_row *c = &x->of->s->comm[who->comm];
+    struct ni_pattern_lane *to = &out->lane[out->n_lanes];
+    if (!l->regular && l->absent * LANE_SHARE >= out->steps)
+      continue; /* now and then, such as an evaluation */
+    *to = (struct ni_pattern_lane){.label = x->of->label[who->comm],
+                                   .n_ranks = c->n_ranks,
+                                   .kind = who->kind,
+                                   .peer = peer_of(who, c->n_ranks),
+                                   .peers = who->peers,
+                                   .first = l->first,
+                                   .n = l->regular ? l->chosen.ops : 0,
+                                   .sizes_vary = l->sizes_vary,
+                                   .irregular = !l->regular,
+                                   .least = l->ops_least,
+                                   .most = l->ops_most};
+    out->n_lanes++;
+    if (l->regular) e = hash_ring(to, out->place);
+  }
+  return e == 0 ? put_in_order(out, x->lane[f->main_lane].first) : e;
+}
+
+/* The lane with most places; of several the first by name, so that ranks with the same work take the same. */
+static bool is_before(const struct reader *x, uint32_t i, uint32_t k) {
+  const struct ni_cut_lane *a = &x->cut.lane[i], *b = &x->cut.lane[k];
+  const int label = strcmp(x->of->label[a->comm], x->of->label[b->comm]);
+  if (x->lane[i].chosen.ops != x->lane[k].chosen.ops) return x->lane[i].chosen.ops > x->lane[k].chosen.ops;
+  const int32_t n = x->of->s->comm[a->comm].n_ranks, m = x->of->s->comm[b->comm].n_ranks;
+  if (label || n != m) return label ? label < 0 : n > m;
+  return a->kind != b->kind ? a->kind < b->kind : peer_of(a, n) < peer_of(b, m);
+}
+
+static uint32_t longest(const struct reader *x) {
+  uint32_t best = NI_BLAME_NONE;
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++)
+    if (x->lane[i].regular && (best == NI_BLAME_NONE || is_before(x, i, best))) best = i;
+  return best;
+}
+
+static int find_places(struct reader *x, uint32_t places, struct ni_program *out) {
+  struct filler f = {.x = x, .n_places = places, .steps = out->steps, .main_lane = longest(x)};
+  f.samples = SAMPLED_PLACES / places;
+  if (f.samples > NI_PATTERN_SAMPLES) f.samples = NI_PATTERN_SAMPLES;
+  if (f.samples < SAMPLES_LEAST) f.samples = SAMPLES_LEAST;
+  f.place = calloc(places, sizeof *f.place);
+  f.ns = malloc((size_t)places * f.samples * sizeof *f.ns);
+  f.n_ns = calloc(places, sizeof *f.n_ns);
+  f.beside_ns = calloc(places, sizeof *f.beside_ns);
+  f.exec_ns = calloc(places, sizeof *f.exec_ns);
+  const bool has_room = f.place && f.ns && f.n_ns && f.beside_ns && f.exec_ns;
+  int e = has_room ? fill_all(&f, &out->exact_steps) : -ENOMEM;
+  if (e == 0) {
+    sum_up(&f);
+    e = make_program(x, &f, out);
+  } else {
+    free(f.place);
+  }
+  free(f.ns);
+  free(f.n_ns);
+  free(f.beside_ns);
+  free(f.exec_ns);
+  free(f.shared_ns);
+  return e;
+}
+
+static void forget_lanes(struct reader *x) {
+  for (uint32_t i = 0; i < NI_PATTERN_LANES; i++)
+    x->lane[i] = (struct lane){.ops_least = UINT64_MAX, .bytes_least = UINT64_MAX};
+}
+
+/* All steps once. */
+static int count_steps(struct reader *x, struct ni_program *out) {
+  forget_lanes(x);
+  out->steps = 0;
+  x->left_out = 0;
+  int e = ni_cut_begin(&x->cut);
+  while (e == 0 && (e = ni_cut_next(&x->cut)) > 0) {
+    count_lanes(x);
+    out->steps++;
+    e = 0;
+  }
+  ni_cut_end(&x->cut);
+  return e;
+}
+
+/*
+ * Lanes that have the same number of operations a step on average, and not in each: they are cut anew by
+ * their numbers. Off by one operation in FEW_LOST steps and by EDGE at the ends of the log at most.
+ */
+static bool find_jitter(const struct reader *x, uint64_t steps, uint64_t each[NI_PATTERN_LANES]) {
+  enum { FEW_LOST = 50, EDGE = 2 };
+  bool any = false;
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
+    const struct lane *l = &x->lane[i];
+    const uint64_t n = (l->ops_all + steps / 2) / steps, even = n * steps,
+                   off = l->ops_all > even ? l->ops_all - even : even - l->ops_all;
+    const bool varies = l->ops_least != l->ops_most || l->absent;
+    each[i] = n && varies && off <= EDGE + steps / FEW_LOST ? n : 0;
+    any |= each[i] > 0;
+  }
+  return any;
+}
+
+static int find_program(struct reader *x, struct ni_program *out, const char **why_not) {
+  uint64_t each[NI_PATTERN_LANES];
+  int e = count_steps(x, out);
+  uint32_t places = e == 0 && out->steps ? choose(x, out->steps) : 0;
+  if (e == 0 && out->steps >= NI_PATTERN_STEPS_MIN && find_jitter(x, out->steps, each)) {
+    e = ni_cut_balance(&x->cut, each);
+    if (e == 0) e = count_steps(x, out);
+    if (e == 0) places = choose(x, out->steps);
+  }
+  const uint64_t ops = x->cut.ops, left_out = x->left_out;
+  if (e == -E2BIG) {
+    *why_not = "one step of it has more than 65,536 operations";
+    return 0;
+  }
+  if (e < 0) return e;
+  if (out->steps < NI_PATTERN_STEPS_MIN) *why_not = "its operations repeat less than 3 times";
+  else if (places == 0 || places * out->steps < 2 * irregular_ops(x) || !covers_enough(x, ops)) *why_not = "each of its steps has other operations";
+  else e = find_places(x, places, out);
+  ni_cut_end(&x->cut);
+  x->cut.ops = ops;
+  x->left_out = left_out;
+  return e;
+}
+
+int ni_lanes_find(const struct ni_lanes_of *of, const struct ni_blame_rank *rank,
+                  const struct ni_blame_piece *piece, size_t n, struct ni_program *out,
+                  struct ni_pattern_rank *to) {
+  struct reader *x = calloc(1, sizeof *x);
+  if (!x) return -ENOMEM;
+  int e = 0;
+  to->no_operations = n == 0;
+  if (n == 0) to->why_not = "it has no operations";
+  else if (rank->no_start && !rank->mark.found) to->why_not = "its log does not say when operations started";
+  else if (!rank->mark.found) to->why_not = "nothing in its operations comes again at even distances";
+  if (!to->why_not) {
+    x->of = of;
+    x->cut.r = of->r;
+    x->cut.s = of->s;
+    x->cut.rank = rank;
+    x->cut.piece = piece;
+    x->cut.n_pieces = n;
+    e = find_program(x, out, &to->why_not);
+    to->ops = x->cut.ops;
+    to->left_out = x->left_out;
+  }
+  ni_cut_free(&x->cut);
+  free(x);
+  return e;
+}

@@ -1,0 +1,25 @@
+/* What ends the steps of a rank: found and taken by steps.h, kept with the rank's tables (blame.h). */
+#ifndef NI_BLAME_STEP_MARK_H
+#define NI_BLAME_STEP_MARK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NI_STEP_GRAM 3
+
+struct ni_step_mark {
+  uint16_t slot;
+  uint8_t n;                   /* so many tokens in a row; 0: a gap of gap_ns or more before an operation of the slot */
+  uint64_t hash;
+  int64_t gap_ns;
+  uint32_t token;
+  uint32_t far, size;          /* the last of `size` in a row that are less than `far` operations of the rank apart; size 0: each of them */
+  bool found;
+  /* While operations are taken, of the slot: */
+  uint32_t last[NI_STEP_GRAM];
+  uint64_t taken, ops, last_op;
+  uint32_t in_cluster, elsewhere;
+  int64_t last_end;
+};
+
+#endif

@@ -276,6 +276,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
   if (m->unreadable && !ni_hang_is_hang(v))
     ni_say(stdout, "%s file%s could not be read, the first: %s\n", NI_COUNT(m->unreadable), ni_plural(m->unreadable, "", "s"),
            m->first_bad ? m->first_bad : "");
+  if (ras) ni_hang_ras_print(ras, false, all);
 }
 
 /* ---- JSON ---- */

@@ -17,7 +17,7 @@
 
 static const char limits[] =
     "RAS counts collectives that were launched, not those that have finished; it does not count sends and receives, copy engine, "
-    "RMA, and graphs captured without KernelCh events";
+    "RMA, and graphs captured without KernelCh events: who is behind may itself wait in one of these";
 
 const char *ni_hang_ras_place(const struct ni_hang_ras *r) {
   const char *where = r->where[r->n ? r->n - 1 : 0];
@@ -227,7 +227,10 @@ static void say_agreement(FILE *f, const struct ni_hang_ras *r) {
     ni_say(f, "RAS and the plugin have no communicator in common: are they of one job?");
     return;
   }
-  if (a->n_differences == 0 && a->agree == a->compared)
+  if (a->compared == 0)
+    ni_say(f, "RAS and the plugin know %s %s of %s %s in common, and no counts of them", NI_COUNT(a->ranks),
+           ni_plural(a->ranks, "rank", "ranks"), NI_COUNT(a->comms), ni_plural(a->comms, "communicator", "communicators"));
+  else if (a->n_differences == 0)
     ni_say(f, "RAS and the plugin agree on what %s %s of %s %s launched", NI_COUNT(a->compared), ni_plural(a->compared, "rank", "ranks"),
            NI_COUNT(a->comms), ni_plural(a->comms, "communicator", "communicators"));
   else

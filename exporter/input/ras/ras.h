@@ -13,7 +13,7 @@
  *
  * What an answer does not state is absent: counted, init_state and the like have values for it.
  *
- * Threads: any, each answer by itself. Ownership: ni_ras_free(). Sources: NCCL's src/ras/client_support.cc, docs/hang.md.
+ * Threads: any, each answer by itself. Ownership: ni_ras_free(). Source: NCCL's src/ras.
  */
 #ifndef NI_RAS_H
 #define NI_RAS_H

@@ -10,7 +10,7 @@
  *   of a saved answer          any: when it was made the reader's clock does not know
  *   RAS calls it dead          a difference if its process is alive; that it shows a rank whose process is dead one as well
  *
- * Threads: one. Ownership: ni_ras_agreement_free(). Failure: -ENOMEM.
+ * Threads: one. It points into both. Failure: -ENOMEM.
  */
 #ifndef NI_RAS_AGREE_H
 #define NI_RAS_AGREE_H

@@ -24,6 +24,17 @@ asks() {
 python3 test/lib/ras_cases.py "$INSPECTOR" "$TMP/empty" sound || fail "planted answers"
 python3 test/lib/ras_cases.py "$INSPECTOR" "$TMP/empty" hostile || fail "hostile answers"
 
+# What real NCCL answered (test/data/ras/README.md).
+real() {
+  local rc=0
+  "$INSPECTOR" hang --ras="test/data/ras/nccl2.32.3-$1.json" --box-dir "$TMP/empty" >"$TMP/text" 2>&1 || rc=$?
+  [ $rc = 2 ] && grep -q "^CANNOT TELL: communicator 0x[0-9a-f]* (4 ranks): rank 3 (127.0.0.1, pid [0-9]*) $2; that was one" "$TMP/text" &&
+    grep -q ", NCCL 2.32.3, at 2026-" "$TMP/text" && return
+  fail "real, $1: exit status $rc, $(cat "$TMP/text")"
+}
+real stopped "does not answer RAS"
+real dead "is dead"
+
 # Two looks at a server, 10 s apart, while the rest goes on.
 PYTHONPATH=test/lib python3 - "$TMP" <<'P'
 import sys

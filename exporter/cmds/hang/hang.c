@@ -23,6 +23,7 @@
 #include "exporter/input/box/sources.h"
 
 #define APART_NS UINT64_C(10000000000) /* two looks that are to agree lie so far apart */
+#define GONE_AFTER 3 /* questions in a row without an answer: --watch by RAS alone ends */
 #define KEEP_NS UINT64_C(60000000000)  /* looks of --watch that are older are of no use any more */
 
 /* ---- whose job is it? Root looks at each user's part with that user's rights, in a child (as_user.h) ---- */
@@ -270,6 +271,11 @@ static bool by_ras_alone(const struct hang *h, const struct ni_hang_verdict *v) 
   return h->ras.answered && v->answer == NI_HANG_NO_DATA_AT_ALL;
 }
 
+/* Has RAS answered before, and does not now? */
+static bool has_gone(const struct hang *h, const struct ni_hang_verdict *v) {
+  return h->ras.now.ns && !h->ras.answered && v->answer == NI_HANG_NO_DATA_AT_ALL;
+}
+
 /* A time and the sentence, when it is another than before. */
 static void say_change(struct hang *h, const struct ni_hang_verdict *v) {
   char *text, when[40];
@@ -315,10 +321,11 @@ static void say_no_data(const struct hang *h, const struct round *r, const char 
 /* Is another look worth while? */
 static bool look_again(struct hang *h, const struct round *r, unsigned rounds) {
   bool files = h->ras.text[0] != NULL;
-  if (by_ras_alone(h, &r->v) || (h->ras.now.ns && r->v.answer == NI_HANG_NO_DATA_AT_ALL)) {
-    bool open = h->ras.answered && h->ras.v.answer != NI_HANG_LIKELY;
+  if (by_ras_alone(h, &r->v)) {
+    bool open = h->ras.v.answer != NI_HANG_LIKELY;
     return open && !files && (h->watch_s || (h->confirm && rounds == 0));
   }
+  if (has_gone(h, &r->v)) return h->watch_s && h->ras.failed < GONE_AFTER;
   if (h->watch_s) return !lasts(&h->standing, &r->v) && !r->v.second_look && !r->v.fate.over;
   return h->confirm && rounds == 0 && r->v.answer == NI_HANG_LIKELY && !r->v.second_look && !r->v.fate.over;
 }
@@ -343,7 +350,9 @@ static int run(void *arg) {
     code = ni_hang_words_of(ni_hang_answer_of(&r.v, ras))->exit_code;
     again = look_again(h, &r, rounds);
     if (r.now.n_processes == 0 && rounds == 0) say_no_data(h, &r, name);
-    if (h->watch_s && again) say_change(h, &r.v);
+    if (!again && has_gone(h, &r.v))
+      ni_say(stderr, "%s: RAS answers no more: the job has ended, or its process here (%s)\n", name, h->ras.why);
+    if (h->watch_s && again && !has_gone(h, &r.v)) say_change(h, &r.v);
     if (!again && h->json) ni_hang_print_json(&r.v, &r.runs, ras);
     else if (!again && (r.now.n_processes || h->ras.answered)) ni_hang_print(&r.v, &r.runs, ras, h->all);
     free_round(&r);

@@ -25,6 +25,7 @@ struct ni_hang_ras {
   struct ni_ras_agreement agreement;
   uint64_t asked_ns, answered_ns;      /* Unix; of files 0 */
   uint64_t asked_mono_ns;
+  unsigned failed;                     /* questions in a row without an answer */
   bool answered;                       /* there is a verdict */
   bool compared;                       /* there is an agreement */
   char why[512];                       /* where there is no verdict */

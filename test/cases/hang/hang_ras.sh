@@ -55,6 +55,14 @@ confirm() {
 }
 confirm "$PORT" &
 CONFIRM=$!
+# The server goes while it is watched: said, after three questions.
+serve fine "$TMP/behind.json"
+gone=$!
+"$INSPECTOR" hang --ras="127.0.0.1:$PORT" --watch 1 --box-dir "$TMP/empty" >"$TMP/watch" 2>&1 &
+WATCH=$!
+wait_for 20 grep -q "one look" "$TMP/watch" || fail "a watch: $(cat "$TMP/watch")"
+kill "$gone"
+serve fine "$TMP/behind.json"
 asks "one look at a server" 2 "rank 3 (10.0.0.1, pid 1003) is behind"
 rc=0
 "$INSPECTOR" hang --ras "127.0.0.1:$PORT" >"$TMP/text" 2>&1 || rc=$?
@@ -107,6 +115,9 @@ for line in "RAS and the plugin differ in 3 places" "rank 3 of world (sim-node1)
 done
 stop_job
 
+rc=0
+wait $WATCH || rc=$?
+{ [ $rc = 1 ] && grep -q "RAS answers no more: the job has ended" "$TMP/watch"; } || fail "a server that goes: $rc, $(cat "$TMP/watch")"
 wait $CONFIRM || fail "two looks at a server: $(cat "$TMP/confirm")"
 python3 test/hangs/ras.py --exporter "$INSPECTOR" --short --least 0.9 || fail "made-up endings"
 finish

@@ -73,13 +73,22 @@ static bool ask(struct ni_ras_watch *w, struct ni_ras_look *before) {
   return fine;
 }
 
+/* A sanitizer takes terabytes of addresses. */
+static void bound_memory(void) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  struct rlimit most;
+  if (getrlimit(RLIMIT_AS, &most) != 0 || most.rlim_max < RAS_MEMORY) return;
+  most.rlim_cur = most.rlim_max = RAS_MEMORY;
+  (void)setrlimit(RLIMIT_AS, &most);
+#endif
+}
+
 static int work(void *arg) {
   struct ni_ras_watch *w = arg;
   struct ni_ras_look before = {0};
-  const struct rlimit most = {RAS_MEMORY, RAS_MEMORY};
   sigset_t none;
   (void)setpriority(PRIO_PROCESS, 0, 10);
-  (void)setrlimit(RLIMIT_AS, &most);
+  bound_memory();
   (void)sigprocmask(SIG_SETMASK, (sigemptyset(&none), &none), NULL);
   do {
     uint64_t began = ni_now_ns(CLOCK_MONOTONIC);

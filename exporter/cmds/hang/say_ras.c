@@ -122,9 +122,9 @@ static void say_trouble(FILE *f, const struct ni_ras *r, const struct ni_ras_tro
   for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
     size_t n = in_group(t, says[i].g);
     if (!n) continue;
-    fputs(sep, f);
+    ni_put_text(f, sep);
     say_group(f, r, t, says[i].g);
-    fputs(ni_plural(n, says[i].one, says[i].many), f);
+    ni_put_text(f, ni_plural(n, says[i].one, says[i].many));
     if (says[i].g == ERRORS) say_errors(f, r, t);
     if (says[i].g == BEHIND || says[i].g == UNLIKE) say_counts((fputs(": ", f), f), r, t, says[i].g);
     sep = "; ";

@@ -23,7 +23,8 @@
 
 /* Numbers alone, each by itself: relaxed, since nobody acts on two of them together. */
 struct shared {
-  _Atomic uint64_t answered, failed, answered_mono_ns, there, communicators, odd, ranks[NI_RAS_HERE_COUNT], behind, still_ns;
+  _Atomic uint64_t answered, failed, answered_mono_ns, there, communicators, odd, ranks[NI_RAS_HERE_COUNT],
+      behind, still_ns;
 };
 
 struct ni_ras_watch {
@@ -33,7 +34,9 @@ struct ni_ras_watch {
   char where[];
 };
 
-static void set(_Atomic uint64_t *at, uint64_t value) { atomic_store_explicit(at, value, memory_order_relaxed); }
+static void set(_Atomic uint64_t *at, uint64_t value) {
+  atomic_store_explicit(at, value, memory_order_relaxed);
+}
 static uint64_t get(_Atomic uint64_t *at) { return atomic_load_explicit(at, memory_order_relaxed); }
 
 /* Who is behind in a job that runs is so for a moment: those who stay so are told. */
@@ -134,9 +137,15 @@ void ni_ras_watch_turn(struct ni_ras_watch *w, uint64_t mono_ns, struct ni_agent
   }
   if (!w->child && mono_ns >= w->ended_ns + AGAIN_NS) begin(w, mono_ns);
   uint64_t at = get(&s->answered_mono_ns);
-  *out = (struct ni_agent_ras){.asked = true, .there = get(&s->there) == 1, .answered = get(&s->answered), .failed = get(&s->failed),
-                               .age_ns = at && mono_ns > at ? mono_ns - at : 0, .communicators = get(&s->communicators),
-                               .odd = get(&s->odd), .behind = get(&s->behind), .still_ns = get(&s->still_ns)};
+  *out = (struct ni_agent_ras){.asked = true,
+                               .there = get(&s->there) == 1,
+                               .answered = get(&s->answered),
+                               .failed = get(&s->failed),
+                               .age_ns = at && mono_ns > at ? mono_ns - at : 0,
+                               .communicators = get(&s->communicators),
+                               .odd = get(&s->odd),
+                               .behind = get(&s->behind),
+                               .still_ns = get(&s->still_ns)};
   out->ranks = get(&s->ranks[NI_RAS_HERE]);
   out->absent = get(&s->ranks[NI_RAS_ABSENT]);
   out->unresponsive = get(&s->ranks[NI_RAS_UNRESPONSIVE]);

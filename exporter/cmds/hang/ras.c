@@ -90,7 +90,8 @@ int ni_hang_ras_ask(struct ni_hang_ras *r, uint64_t limit_ns) {
   if (e == -ENOMEM) return e;
   r->failed = e < 0 ? r->failed + 1 : 0;
   if (e < 0) return 0;
-  if (r->before.ns && !r->before.still_since) e = ni_ras_judge(&first_look, &r->before, NULL, limit_ns); /* a file's */
+  if (r->before.ns && !r->before.still_since)
+    e = ni_ras_judge(&first_look, &r->before, NULL, limit_ns); /* a file's */
   ni_ras_verdict_free(&first_look);
   if (e == 0) e = ni_ras_judge(&r->v, &r->now, r->before.ns ? &r->before : NULL, limit_ns);
   r->answered = e == 0;

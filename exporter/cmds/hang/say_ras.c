@@ -11,12 +11,13 @@
 #include "say.h"
 #include "words.h"
 
-#define NAMED 4  /* ranks and communicators that are told one by one */
-#define TOLD 8   /* differences and communicators that make no sense */
+#define NAMED 4    /* ranks and communicators that are told one by one */
+#define TOLD 8     /* differences and communicators that make no sense */
 #define LISTED 256 /* in JSON: troubles, and ranks of each */
 
 static const char limits[] =
-    "RAS counts collectives that were launched, not those that have finished; it does not count sends and receives, copy engine, "
+    "RAS counts collectives that were launched, not those that have finished; it does not count sends and "
+    "receives, copy engine, "
     "RMA, and graphs captured without KernelCh events: who is behind may itself wait in one of these";
 
 const char *ni_hang_ras_place(const struct ni_hang_ras *r) {
@@ -46,8 +47,9 @@ static bool is_in(const struct ni_ras_trouble *t, const struct ni_ras_rank *x, e
 }
 
 static size_t in_group(const struct ni_ras_trouble *t, enum group g) {
-  const size_t n[GROUPS] = {t->behind, t->unlike, t->in[NI_RAS_DEAD], t->in[NI_RAS_UNRESPONSIVE], t->in[NI_RAS_ABSENT],
-                            t->errors, t->aborts, t->starting};
+  const size_t n[GROUPS] = {
+      t->behind, t->unlike, t->in[NI_RAS_DEAD], t->in[NI_RAS_UNRESPONSIVE], t->in[NI_RAS_ABSENT],
+      t->errors, t->aborts, t->starting};
   return n[g];
 }
 
@@ -64,7 +66,8 @@ static void say_group(FILE *f, const struct ni_ras *r, const struct ni_ras_troub
   for (size_t k = t->comm->first; k < t->comm->first + t->comm->n; k++) {
     const struct ni_ras_rank *x = &r->rank[k];
     if (!is_in(t, x, g)) continue;
-    if (n > NAMED && c.who && c.n < n) c.who[c.n++] = (struct ni_hang_who){x->rank, *x->host ? x->host : NULL};
+    if (n > NAMED && c.who && c.n < n)
+      c.who[c.n++] = (struct ni_hang_who){x->rank, *x->host ? x->host : NULL};
     if (n > NAMED) continue;
     if (said) fputs(said + 1 == n ? " and " : ", ", f);
     say_one(f, x);
@@ -96,7 +99,8 @@ static void say_counts(FILE *f, const struct ni_ras *r, const struct ni_ras_trou
 }
 
 static void say_comm(FILE *f, const struct ni_ras_comm *c) {
-  ni_say(f, "communicator 0x%" PRIx64 " (%s %s)", c->hash, NI_COUNT(c->size), ni_plural((uint64_t)c->size, "rank", "ranks"));
+  ni_say(f, "communicator 0x%" PRIx64 " (%s %s)", c->hash, NI_COUNT(c->size),
+         ni_plural((uint64_t)c->size, "rank", "ranks"));
 }
 
 static void say_errors(FILE *f, const struct ni_ras *r, const struct ni_ras_trouble *t) {
@@ -115,7 +119,8 @@ static void say_trouble(FILE *f, const struct ni_ras *r, const struct ni_ras_tro
               {UNLIKE, " has launched others", " have launched others"},
               {ERRORS, " reports an error", " report errors"},
               {ABORTS, " aborts", " abort"},
-              {ABSENT, " has no such communicator (any more, or yet)", " have no such communicator (any more, or yet)"},
+              {ABSENT, " has no such communicator (any more, or yet)",
+               " have no such communicator (any more, or yet)"},
               {STARTING, " is still in its init", " are still in their init"}};
   const char *sep = ": ";
   say_comm(f, t->comm);
@@ -135,8 +140,8 @@ static void say_trouble(FILE *f, const struct ni_ras *r, const struct ni_ras_tro
 /* ---- the sentence ---- */
 
 static void say_job(FILE *f, const struct ni_ras_verdict *v) {
-  ni_say(f, "%s %s in %s %s", NI_COUNT(v->processes), ni_plural(v->processes, "process", "processes"), NI_COUNT(v->comms),
-         ni_plural(v->comms, "communicator", "communicators"));
+  ni_say(f, "%s %s in %s %s", NI_COUNT(v->processes), ni_plural(v->processes, "process", "processes"),
+         NI_COUNT(v->comms), ni_plural(v->comms, "communicator", "communicators"));
 }
 
 /* The first one, and how many more there are. */
@@ -156,7 +161,8 @@ static void say_still(FILE *f, const struct ni_ras_trouble *t) {
 static void say_cannot_tell(FILE *f, const struct ni_ras_verdict *v) {
   bool wait = v->n && ni_ras_is_wait(v->trouble);
   if (v->comms == 0) {
-    ni_say(f, "none of %s %s that RAS knows makes sense", NI_COUNT(v->odd), ni_plural(v->odd, "communicator", "communicators"));
+    ni_say(f, "none of %s %s that RAS knows makes sense", NI_COUNT(v->odd),
+           ni_plural(v->odd, "communicator", "communicators"));
     return;
   }
   if (wait) {
@@ -176,7 +182,8 @@ static void say_cannot_tell(FILE *f, const struct ni_ras_verdict *v) {
     ni_say(f, "; %s of %s processes launched something within ", NI_COUNT(v->moved), NI_COUNT(v->processes));
     ni_hang_say_span(f, v->apart_ns);
   }
-  if (!v->apart_ns) fputs("; that was one look: whether it stands still only a second one tells (--confirm)", f);
+  if (!v->apart_ns)
+    fputs("; that was one look: whether it stands still only a second one tells (--confirm)", f);
 }
 
 void ni_hang_ras_say(FILE *f, const struct ni_hang_ras *r) {
@@ -229,17 +236,21 @@ static void say_agreement(FILE *f, const struct ni_hang_ras *r) {
   }
   if (a->compared == 0)
     ni_say(f, "RAS and the plugin know %s %s of %s %s in common, and no counts of them", NI_COUNT(a->ranks),
-           ni_plural(a->ranks, "rank", "ranks"), NI_COUNT(a->comms), ni_plural(a->comms, "communicator", "communicators"));
+           ni_plural(a->ranks, "rank", "ranks"), NI_COUNT(a->comms),
+           ni_plural(a->comms, "communicator", "communicators"));
   else if (a->n_differences == 0)
-    ni_say(f, "RAS and the plugin agree on what %s %s of %s %s launched", NI_COUNT(a->compared), ni_plural(a->compared, "rank", "ranks"),
-           NI_COUNT(a->comms), ni_plural(a->comms, "communicator", "communicators"));
+    ni_say(f, "RAS and the plugin agree on what %s %s of %s %s launched", NI_COUNT(a->compared),
+           ni_plural(a->compared, "rank", "ranks"), NI_COUNT(a->comms),
+           ni_plural(a->comms, "communicator", "communicators"));
   else
-    ni_say(f, "RAS and the plugin differ in %s %s; %s of %s ranks have the same counts", NI_COUNT(a->n_differences),
-           ni_plural(a->n_differences, "place", "places"), NI_COUNT(a->agree), NI_COUNT(a->compared));
+    ni_say(f, "RAS and the plugin differ in %s %s; %s of %s ranks have the same counts",
+           NI_COUNT(a->n_differences), ni_plural(a->n_differences, "place", "places"), NI_COUNT(a->agree),
+           NI_COUNT(a->compared));
   if (a->n_differences && !r->asked_ns) fputs(" (a saved answer may be of another moment)", f);
   if (a->only_ras) ni_say(f, "; of %s more only RAS tells", NI_COUNT(a->only_ras));
   if (a->comms_only_ras)
-    ni_say(f, "; %s %s only RAS knows", NI_COUNT(a->comms_only_ras), ni_plural(a->comms_only_ras, "communicator", "communicators"));
+    ni_say(f, "; %s %s only RAS knows", NI_COUNT(a->comms_only_ras),
+           ni_plural(a->comms_only_ras, "communicator", "communicators"));
   if (a->comms_only_plugin)
     ni_say(f, "; %s %s only the plugin knows", NI_COUNT(a->comms_only_plugin),
            ni_plural(a->comms_only_plugin, "communicator", "communicators"));
@@ -259,7 +270,8 @@ static void print_agreement(const struct ni_hang_ras *r, bool all) {
     say_difference(stdout, &r->agreement.difference[i]);
     ni_say(stdout, "\n");
   }
-  if (n < r->agreement.n_differences) ni_say(stdout, "  and %s more\n", NI_COUNT(r->agreement.n_differences - n));
+  if (n < r->agreement.n_differences)
+    ni_say(stdout, "  and %s more\n", NI_COUNT(r->agreement.n_differences - n));
 }
 
 /* ---- terminal ---- */
@@ -270,7 +282,9 @@ static void print_source(const struct ni_hang_ras *r) {
   if (*ras->nccl_version) ni_say(stdout, ", NCCL %s", ras->nccl_version);
   if (*ras->timestamp) ni_say(stdout, ", at %s (its local time)", ras->timestamp);
   if (ras->collection_s >= 0) ni_say(stdout, ", gathered in %.1f s", ras->collection_s);
-  if (ras->timeouts > 0) ni_say(stdout, " with %s %s", NI_COUNT(ras->timeouts), ni_plural((uint64_t)ras->timeouts, "timeout", "timeouts"));
+  if (ras->timeouts > 0)
+    ni_say(stdout, " with %s %s", NI_COUNT(ras->timeouts),
+           ni_plural((uint64_t)ras->timeouts, "timeout", "timeouts"));
   if (ras->mended) ni_say(stdout, "; its text was no JSON and was mended");
   ni_say(stdout, "\n");
 }
@@ -279,10 +293,11 @@ static void print_odd(const struct ni_hang_ras *r, bool all) {
   const struct ni_ras *ras = &r->now.ras;
   size_t told = 0, most = all ? LISTED : NAMED;
   if (!r->v.odd) return;
-  ni_say(stdout, "%s %s no sense and %s left out:", NI_COUNT(r->v.odd), ni_plural(r->v.odd, "communicator makes", "communicators make"),
-         ni_plural(r->v.odd, "is", "are"));
+  ni_say(stdout, "%s %s no sense and %s left out:", NI_COUNT(r->v.odd),
+         ni_plural(r->v.odd, "communicator makes", "communicators make"), ni_plural(r->v.odd, "is", "are"));
   for (size_t i = 0; i < ras->n_comms && told < most; i++)
-    if (ras->comm[i].odd) ni_say(stdout, "%s 0x%" PRIx64 ": %s", told++ ? ";" : "", ras->comm[i].hash, ras->comm[i].odd);
+    if (ras->comm[i].odd)
+      ni_say(stdout, "%s 0x%" PRIx64 ": %s", told++ ? ";" : "", ras->comm[i].hash, ras->comm[i].odd);
   ni_say(stdout, "%s\n", told < r->v.odd ? "; ..." : "");
 }
 
@@ -315,19 +330,20 @@ static void json_said(struct ni_json *j, const char *key, char *text) {
   free(text);
 }
 
-static void json_rank(struct ni_json *j, const struct ni_ras *r, const struct ni_ras_trouble *t, const struct ni_ras_rank *x) {
-  NI_JSON_OBJECT(j, NULL) {
+static void json_rank(struct ni_json *j, const struct ni_ras *r, const struct ni_ras_trouble *t,
+                      const struct ni_ras_rank *x) {
+  NI_JSON_OBJECT (j, NULL) {
     ni_json_i64(j, "rank", x->rank);
     ni_json_text(j, "host", *x->host ? x->host : NULL);
     if (x->pid >= 0) ni_json_i64(j, "pid", x->pid);
     else ni_json_text(j, "pid", NULL);
     ni_json_i64(j, "cuda_dev", x->cuda_dev);
-    NI_JSON_ARRAY(j, "is")
+    NI_JSON_ARRAY (j, "is")
       for (int g = 0; g < GROUPS; g++)
         if (is_in(t, x, (enum group)g)) ni_json_text(j, NULL, group_names[g]);
     if (is_in(t, x, ERRORS)) ni_json_i64(j, "async_error", x->async_error);
     if (x->counted)
-      NI_JSON_OBJECT(j, "launched")
+      NI_JSON_OBJECT (j, "launched")
         for (size_t i = 0; i < r->n_funcs; i++) ni_json_u64(j, r->func[i], x->count[i]);
   }
 }
@@ -341,7 +357,7 @@ static bool is_told(const struct ni_ras_trouble *t, const struct ni_ras_rank *x)
 static void json_trouble(struct ni_json *j, const struct ni_ras *r, const struct ni_ras_trouble *t) {
   char *text;
   size_t told = 0, left = 0;
-  NI_JSON_OBJECT(j, NULL) {
+  NI_JSON_OBJECT (j, NULL) {
     ni_json_hex_text(j, "hash", t->comm->hash);
     ni_json_i64(j, "n_ranks", t->comm->size);
     NI_HANG_SAID(text, say_trouble(f, r, t));
@@ -349,13 +365,13 @@ static void json_trouble(struct ni_json *j, const struct ni_ras *r, const struct
     ni_json_bool(j, "hangs", t->hangs);
     ni_json_bool(j, "consequence", t->consequence);
     ni_json_u64(j, "still_for_s", t->still_ns / 1000000000u);
-    NI_JSON_OBJECT(j, "count")
+    NI_JSON_OBJECT (j, "count")
       for (int g = 0; g < GROUPS; g++)
         if (in_group(t, (enum group)g)) ni_json_u64(j, group_names[g], in_group(t, (enum group)g));
     if (t->most)
-      NI_JSON_OBJECT(j, "most_launched")
+      NI_JSON_OBJECT (j, "most_launched")
         for (size_t i = 0; i < r->n_funcs; i++) ni_json_u64(j, r->func[i], t->most->count[i]);
-    NI_JSON_ARRAY(j, "ranks")
+    NI_JSON_ARRAY (j, "ranks")
       for (size_t k = t->comm->first; k < t->comm->first + t->comm->n; k++) {
         if (!is_told(t, &r->rank[k])) continue;
         if (told == LISTED) left++;
@@ -368,7 +384,7 @@ static void json_trouble(struct ni_json *j, const struct ni_ras *r, const struct
 static void json_agreement(struct ni_json *j, const struct ni_hang_ras *r) {
   const struct ni_ras_agreement *a = &r->agreement;
   char *text;
-  NI_JSON_OBJECT(j, "beside_the_plugin") {
+  NI_JSON_OBJECT (j, "beside_the_plugin") {
     NI_HANG_SAID(text, say_agreement(f, r));
     json_said(j, "text", text);
     ni_json_u64(j, "communicators", a->comms);
@@ -379,7 +395,7 @@ static void json_agreement(struct ni_json *j, const struct ni_hang_ras *r) {
     ni_json_u64(j, "communicators_only_ras", a->comms_only_ras);
     ni_json_u64(j, "communicators_only_plugin", a->comms_only_plugin);
     ni_json_u64(j, "n_differences", a->n_differences);
-    NI_JSON_ARRAY(j, "differences")
+    NI_JSON_ARRAY (j, "differences")
       for (size_t i = 0; i < told_differences(a, true); i++) {
         NI_HANG_SAID(text, say_difference(f, &a->difference[i]));
         json_said(j, NULL, text);
@@ -407,7 +423,7 @@ static void json_counts(struct ni_json *j, const struct ni_hang_ras *r) {
 
 void ni_hang_ras_json(struct ni_json *j, const struct ni_hang_ras *r) {
   char *text;
-  NI_JSON_OBJECT(j, "ras") {
+  NI_JSON_OBJECT (j, "ras") {
     ni_json_text(j, "source", ni_hang_ras_place(r));
     ni_json_text(j, "error", r->answered ? NULL : r->why);
     if (r->answered) {
@@ -417,7 +433,7 @@ void ni_hang_ras_json(struct ni_json *j, const struct ni_hang_ras *r) {
       json_said(j, "sentence", text);
       ni_json_text(j, "limits", limits);
       json_counts(j, r);
-      NI_JSON_ARRAY(j, "troubles")
+      NI_JSON_ARRAY (j, "troubles")
         for (size_t i = 0; i < r->v.n && i < LISTED; i++) json_trouble(j, &r->now.ras, &r->v.trouble[i]);
       ni_json_u64(j, "more_troubles", r->v.n > LISTED ? r->v.n - LISTED : 0);
       if (r->compared) json_agreement(j, r);

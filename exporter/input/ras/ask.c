@@ -22,10 +22,10 @@ struct talk {
   int fd;
   uint64_t until_ns; /* CLOCK_MONOTONIC */
   unsigned seconds;
-  const char *at;    /* "localhost:28028", for messages */
+  const char *at; /* "localhost:28028", for messages */
   char *why;
   size_t cap;
-  char line[256];    /* the newest answer to a command, without its end */
+  char line[256]; /* the newest answer to a command, without its end */
 };
 
 bool ni_ras_is_file(const char *where) { return strchr(where, '/') || access(where, F_OK) == 0; }
@@ -36,8 +36,10 @@ static bool refuse(struct talk *t, const char *what) {
 }
 
 static bool too_slow(struct talk *t) {
-  snprintf(t->why, t->cap, "%s: no whole answer within %u s (RAS itself waits 5 to 10 s for a process that does not answer): "
-           "--ras-timeout allows more", t->at, t->seconds);
+  snprintf(t->why, t->cap,
+           "%s: no whole answer within %u s (RAS itself waits 5 to 10 s for a process that does not answer): "
+           "--ras-timeout allows more",
+           t->at, t->seconds);
   return false;
 }
 
@@ -73,8 +75,11 @@ static bool connect_to(struct talk *t, const char *host, const char *port) {
   }
   freeaddrinfo(all);
   if (t->fd >= 0) return true;
-  snprintf(t->why, t->cap, "%s: %s: no RAS answers there. It runs in each process of a job with NCCL 2.24 or later, on the nodes of "
-           "the job, unless NCCL_RAS_ENABLE=0; NCCL_RAS_ADDR says where it listens", t->at, strerror(error));
+  snprintf(t->why, t->cap,
+           "%s: %s: no RAS answers there. It runs in each process of a job with NCCL 2.24 or later, on the "
+           "nodes of "
+           "the job, unless NCCL_RAS_ENABLE=0; NCCL_RAS_ADDR says where it listens",
+           t->at, strerror(error));
   return false;
 }
 
@@ -106,7 +111,8 @@ static bool command(struct talk *t, const char *text) {
   for (char c; n < sizeof t->line - 1; t->line[n++] = c) {
     ssize_t got = read_some(t, &c, 1);
     if (got < 0) return false;
-    if (got == 0) return refuse(t, "the connection was closed before there was an answer: another program's port?");
+    if (got == 0)
+      return refuse(t, "the connection was closed before there was an answer: another program's port?");
     if (c == '\n') break;
   }
   if (n && t->line[n - 1] == '\r') n--;
@@ -118,13 +124,16 @@ static bool greet(struct talk *t) {
   char said[64], why[256];
   if (!command(t, "CLIENT PROTOCOL 2\n")) return false;
   if (strncasecmp(t->line, "SERVER PROTOCOL ", 16) != 0) {
-    snprintf(why, sizeof why, "what answers there is not RAS: \"%s\"", ni_safe_text(t->line, said, sizeof said));
+    snprintf(why, sizeof why, "what answers there is not RAS: \"%s\"",
+             ni_safe_text(t->line, said, sizeof said));
     return refuse(t, why);
   }
   if (!command(t, "SET FORMAT json\n")) return false;
   if (strcasecmp(t->line, "OK") == 0) return true;
-  snprintf(why, sizeof why, "its NCCL is older than 2.28.7, whose RAS has no JSON (it answers \"%s\"): `ncclras` shows its text",
-           ni_safe_text(t->line, said, sizeof said));
+  snprintf(
+      why, sizeof why,
+      "its NCCL is older than 2.28.7, whose RAS has no JSON (it answers \"%s\"): `ncclras` shows its text",
+      ni_safe_text(t->line, said, sizeof said));
   return refuse(t, why);
 }
 
@@ -134,10 +143,12 @@ static char *read_answer(struct talk *t, size_t *len) {
   size_t room = 0;
   ssize_t got = 1;
   for (*len = 0; got > 0 && *len <= NI_RAS_BYTES; *len += got > 0 ? (size_t)got : 0) {
-    if (!ni_array_room(text, *len + FIRST_ROOM + NI_PARSE_PADDING, room)) got = refuse(t, strerror(ENOMEM)) - 1;
+    if (!ni_array_room(text, *len + FIRST_ROOM + NI_PARSE_PADDING, room))
+      got = refuse(t, strerror(ENOMEM)) - 1;
     else got = read_some(t, text + *len, room - NI_PARSE_PADDING - *len);
   }
-  if (got >= 0 && *len > NI_RAS_BYTES) got = refuse(t, "its answer does not end: no answer of RAS is longer than 128 MiB") - 1;
+  if (got >= 0 && *len > NI_RAS_BYTES)
+    got = refuse(t, "its answer does not end: no answer of RAS is longer than 128 MiB") - 1;
   if (got >= 0 && *len == 0) got = refuse(t, "the connection was closed without an answer") - 1;
   if (got >= 0) return memset(text + *len, 0, NI_PARSE_PADDING), text;
   free(text);
@@ -172,8 +183,12 @@ char *ni_ras_ask(const char *where, unsigned seconds, size_t *len, char *why, si
     return NULL;
   }
   snprintf(at, sizeof at, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
-  struct talk t = {.fd = -1, .until_ns = ni_now_ns(CLOCK_MONOTONIC) + seconds * UINT64_C(1000000000), .seconds = seconds, .at = at,
-                   .why = why, .cap = cap};
+  struct talk t = {.fd = -1,
+                   .until_ns = ni_now_ns(CLOCK_MONOTONIC) + seconds * UINT64_C(1000000000),
+                   .seconds = seconds,
+                   .at = at,
+                   .why = why,
+                   .cap = cap};
   if (connect_to(&t, host, port) && greet(&t) && write_all(&t, "STATUS\n")) text = read_answer(&t, len);
   if (t.fd >= 0) close(t.fd);
   return text;

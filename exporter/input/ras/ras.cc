@@ -38,12 +38,18 @@ struct refusal {
 
 constexpr size_t mend_most = 16 << 20; /* it takes six times that */
 
-template <size_t N> void copy(char (&to)[N], string_view from) { to[from.copy(to, N - 1)] = 0; }
+template <size_t N>
+void copy(char (&to)[N], string_view from) {
+  to[from.copy(to, N - 1)] = 0;
+}
 
 /* A member that is there and is not null. */
-bool find(od::object &o, const char *key, od::value &v) { return !o[key].get(v) && !ni_text_is_null(ni_json_token(v)); }
+bool find(od::object &o, const char *key, od::value &v) {
+  return !o[key].get(v) && !ni_text_is_null(ni_json_token(v));
+}
 
-template <size_t N> void text(od::object &o, const char *key, char (&to)[N]) {
+template <size_t N>
+void text(od::object &o, const char *key, char (&to)[N]) {
   od::value v;
   string_view s;
   if (find(o, key, v) && !v.get_string().get(s)) copy(to, s);
@@ -93,7 +99,8 @@ void counts(ni_ras *r, sense &s, ni_ras_rank &x, od::object &o) {
     string_view name;
     uint64_t n;
     if (simdjson::simdjson_result<od::field>(member).get(f) || f.unescaped_key().get(name)) refuse("no JSON");
-    if (f.value().get_uint64().get(n) || n > (uint64_t)INT64_MAX) return s.say("a count that is no number of operations");
+    if (f.value().get_uint64().get(n) || n > (uint64_t)INT64_MAX)
+      return s.say("a count that is no number of operations");
     size_t at = place_of(r, name);
     if (at < NI_RAS_FUNCS) x.count[at] = n;
   }
@@ -175,7 +182,8 @@ void take_comm(ni_ras *r, od::object &o) {
   if (missing >= 0 && (size_t)missing != c->n - there) s.say("another number of missing ranks than it says");
   if (c->size < 0) s.say("no size");
   if (c->n == 0) s.say("no ranks");
-  std::sort(r->rank + c->first, r->rank + c->first + c->n, [](const ni_ras_rank &a, const ni_ras_rank &b) { return a.rank < b.rank; });
+  std::sort(r->rank + c->first, r->rank + c->first + c->n,
+            [](const ni_ras_rank &a, const ni_ras_rank &b) { return a.rank < b.rank; });
   for (size_t i = 0; i < c->n; i++) {
     const ni_ras_rank *x = &r->rank[c->first + i];
     if (x->rank >= c->size) s.say("a rank beyond its size");
@@ -190,7 +198,8 @@ void about_ras(ni_ras *r, od::object &o) {
   double seconds;
   int64_t n;
   if (!find(o, "ras", v) || v.get_object().get(ras)) return;
-  if (find(ras, "collection_time_sec", v) && !v.get_double().get(seconds) && seconds >= 0 && seconds < 1e6) r->collection_s = seconds;
+  if (find(ras, "collection_time_sec", v) && !v.get_double().get(seconds) && seconds >= 0 && seconds < 1e6)
+    r->collection_s = seconds;
   if (find(ras, "timeouts_count", v) && !v.get_int64().get(n) && n >= 0) r->timeouts = n;
 }
 
@@ -274,7 +283,8 @@ void parse(ni_ras *r, char *text, size_t len) {
   size_t n = mended.size();
   mended.resize(n + NI_PARSE_PADDING);
   r->mended = true;
-  if (!read(r, mended.data(), n, mended.size())) refuse("no JSON: it is cut, or something else answers there");
+  if (!read(r, mended.data(), n, mended.size()))
+    refuse("no JSON: it is cut, or something else answers there");
 }
 
 }  // namespace

@@ -7,7 +7,8 @@
 #include "exporter/base/array.h"
 #include "exporter/base/map.h"
 
-#define APART_NS UINT64_C(2000000000) /* clocks of hosts differ, and what was just launched may be in no count yet */
+#define APART_NS \
+  UINT64_C(2000000000) /* clocks of hosts differ, and what was just launched may be in no count yet */
 
 /* What the plugin knows of a function of a member: how many were launched, and since when; and whether that is all. */
 struct known {
@@ -22,7 +23,8 @@ static void know_op(struct known *k, const struct ni_hang_op *op) {
   k->at_ns = op->enqueue_ns;
 }
 
-static struct known known_of(const struct ni_hang_model *m, const struct ni_hang_member *x, const char *func) {
+static struct known known_of(const struct ni_hang_model *m, const struct ni_hang_member *x,
+                             const char *func) {
   const struct ni_hang_process *p = &m->process[x->who->process];
   struct known k = {0};
   NI_EACH(const struct ni_hang_func, f, x->fin, x->n_fin) {
@@ -31,11 +33,13 @@ static struct known known_of(const struct ni_hang_model *m, const struct ni_hang
     k.launched = f->next;
   }
   NI_EACH(const struct ni_hang_op, op, x->recent, x->n_recent)
-    if (op->kind == NI_KIND_COLL && strcmp(ni_hang_text(m, op->func), func) == 0 && op->sn + 1 >= k.launched)
-      k.any = true, k.launched = op->sn + 1, k.at_ns = op->enqueue_ns;
+  if (op->kind == NI_KIND_COLL && strcmp(ni_hang_text(m, op->func), func) == 0 && op->sn + 1 >= k.launched)
+    k.any = true, k.launched = op->sn + 1, k.at_ns = op->enqueue_ns;
   k.all = p->has_box && p->has_log && k.any;
   NI_EACH(const struct ni_hang_op, op, x->open, x->n_open) {
-    if (op->kind != NI_KIND_COLL || op->state == NI_HANG_CALLED || strcmp(ni_hang_text(m, op->func), func) != 0) continue;
+    if (op->kind != NI_KIND_COLL || op->state == NI_HANG_CALLED ||
+        strcmp(ni_hang_text(m, op->func), func) != 0)
+      continue;
     k.any = k.all = true;
     know_op(&k, op);
   }
@@ -55,13 +59,15 @@ static void add(struct ni_ras_agreement *a, struct ni_ras_difference d) {
 }
 
 /* Is that a difference, or is one of the two older? */
-static bool differs(const struct look *l, const struct ni_hang_member *x, const struct known *k, uint64_t by_ras) {
+static bool differs(const struct look *l, const struct ni_hang_member *x, const struct known *k,
+                    uint64_t by_ras) {
   if (by_ras > k->launched) return k->all && (!l->asked_ns || x->open_ns >= l->answered_ns);
   if (by_ras < k->launched) return !l->asked_ns || (k->at_ns && k->at_ns + APART_NS < l->asked_ns);
   return false;
 }
 
-static void compare_rank(struct look *l, const struct ni_ras *ras, const struct ni_ras_rank *r, const struct ni_hang_member *x) {
+static void compare_rank(struct look *l, const struct ni_ras *ras, const struct ni_ras_rank *r,
+                         const struct ni_hang_member *x) {
   enum ni_hang_life life = l->m->process[x->who->process].life;
   bool any = false, same = true;
   l->a->ranks++;
@@ -84,21 +90,23 @@ static void compare_rank(struct look *l, const struct ni_ras *ras, const struct 
 static uint64_t comm_name(uint64_t hash, int32_t size) { return ni_hash(ni_hash(5, hash), (uint64_t)size); }
 
 /* NULL: RAS does not know it. */
-static const struct ni_ras_rank *find_rank(const struct ni_ras *ras, const struct ni_ras_comm *c, int32_t rank) {
+static const struct ni_ras_rank *find_rank(const struct ni_ras *ras, const struct ni_ras_comm *c,
+                                           int32_t rank) {
   size_t i;
   ni_array_search(i, c->n, ras->rank[c->first + i].rank < rank);
   return i < c->n && ras->rank[c->first + i].rank == rank ? &ras->rank[c->first + i] : NULL;
 }
 
-int ni_ras_agree(struct ni_ras_agreement *a, const struct ni_ras *ras, const struct ni_hang_verdict *v, uint64_t asked_ns,
-                 uint64_t answered_ns) {
+int ni_ras_agree(struct ni_ras_agreement *a, const struct ni_ras *ras, const struct ni_hang_verdict *v,
+                 uint64_t asked_ns, uint64_t answered_ns) {
   struct look l = {a, v->model, asked_ns, answered_ns};
   struct ni_map comms = {0}, others = {0};
   size_t *seen = calloc(ras->n_comms + 1, sizeof *seen);
   int64_t at = seen ? 0 : -ENOMEM;
   *a = (struct ni_ras_agreement){0};
   for (size_t i = 0; at >= 0 && i < ras->n_comms; i++)
-    if (!ras->comm[i].odd) at = ni_map_find(&comms, comm_name(ras->comm[i].hash, ras->comm[i].size), 0, (uint32_t)i);
+    if (!ras->comm[i].odd)
+      at = ni_map_find(&comms, comm_name(ras->comm[i].hash, ras->comm[i].size), 0, (uint32_t)i);
   for (size_t i = 0; at >= 0 && i < v->model->n_members; i++) {
     const struct ni_hang_member *x = v->model->member[i];
     if (v->earlier[x->who->process] || x->dump || x->destroyed) continue;

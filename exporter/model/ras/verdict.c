@@ -15,9 +15,9 @@ struct seats {
     uint64_t signs; /* sum of what its ranks say: another one when anything has changed */
     uint8_t here;   /* the worst of its ranks */
     bool counted, ahead;
-  } *seat;
+  } * seat;
   size_t n, cap;
-  uint32_t *of;     /* by rank of the look */
+  uint32_t *of; /* by rank of the look */
 };
 
 static void free_seats(struct seats *s) {
@@ -37,7 +37,8 @@ static uint64_t seat_name(const struct ni_ras_comm *c, const struct ni_ras_rank 
 static uint64_t signs_of(const struct ni_ras *r, const struct ni_ras_comm *c, const struct ni_ras_rank *x) {
   uint64_t h = ni_hash(ni_hash(3, c->hash), (uint64_t)x->rank);
   unsigned flags = (unsigned)x->finalize | (unsigned)x->destroy << 1 | (unsigned)x->abort << 2;
-  h = ni_hash(ni_hash(h, (uint64_t)x->init_state << 32 | (uint32_t)x->async_error), flags | (uint64_t)x->here << 8);
+  h = ni_hash(ni_hash(h, (uint64_t)x->init_state << 32 | (uint32_t)x->async_error),
+              flags | (uint64_t)x->here << 8);
   uint64_t sum = h;
   for (size_t f = 0; f < r->n_funcs; f++) /* looks may have met the functions in another order */
     if (x->count[f]) sum += ni_hash(ni_hash_text(h, r->func[f]), x->count[f]);
@@ -175,8 +176,8 @@ static void find_consequences(struct ni_ras_verdict *v, struct pair *p) {
   const struct ni_ras *r = &p->now->ras;
   bool any_root = false;
   NI_EACH(const struct ni_ras_trouble, t, v->trouble, v->n)
-    for (size_t k = t->comm->first; t->behind && k < t->comm->first + t->comm->n; k++)
-      if (r->rank[k].counted && !ni_ras_is_behind(t, &r->rank[k])) p->is.seat[p->is.of[k]].ahead = true;
+  for (size_t k = t->comm->first; t->behind && k < t->comm->first + t->comm->n; k++)
+    if (r->rank[k].counted && !ni_ras_is_behind(t, &r->rank[k])) p->is.seat[p->is.of[k]].ahead = true;
   NI_EACH(struct ni_ras_trouble, t, v->trouble, v->n) {
     for (size_t k = t->comm->first; k < t->comm->first + t->comm->n; k++)
       t->consequence |= ni_ras_is_behind(t, &r->rank[k]) && p->is.seat[p->is.of[k]].ahead;
@@ -238,13 +239,16 @@ static enum ni_hang_answer answer(const struct ni_ras_verdict *v) {
   return v->processes && v->moved == v->processes ? NI_HANG_NO_HANG : NI_HANG_CANNOT_TELL;
 }
 
-int ni_ras_judge(struct ni_ras_verdict *v, struct ni_ras_look *now, const struct ni_ras_look *before, uint64_t limit_ns) {
+int ni_ras_judge(struct ni_ras_verdict *v, struct ni_ras_look *now, const struct ni_ras_look *before,
+                 uint64_t limit_ns) {
   struct pair p = {.now = now, .before = before && before->ns < now->ns ? before : NULL};
-  *v = (struct ni_ras_verdict){.look = now, .limit_ns = limit_ns, .apart_ns = p.before ? now->ns - before->ns : 0};
+  *v = (struct ni_ras_verdict){
+      .look = now, .limit_ns = limit_ns, .apart_ns = p.before ? now->ns - before->ns : 0};
   free(now->still_since);
   now->still_since = calloc(now->ras.n_comms + 1, sizeof *now->still_since);
   int e = now->still_since ? find_moved(&p) : -ENOMEM;
-  for (size_t i = 0; e == 0 && i < now->ras.n_comms; i++) now->still_since[i] = still_since(&p, &now->ras.comm[i]);
+  for (size_t i = 0; e == 0 && i < now->ras.n_comms; i++)
+    now->still_since[i] = still_since(&p, &now->ras.comm[i]);
   if (e == 0) e = find_troubles(v, &p);
   if (e == 0) count_processes(v, &p);
   free_pair(&p);

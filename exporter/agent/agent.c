@@ -28,6 +28,7 @@
 #include "exporter/output/metrics/text.h"
 #include "hooks.h"
 #include "otlp_send.h"
+#include "ras_watch.h"
 #include "reader/readers.h"
 #include "sampler.h"
 #include "settings.h"
@@ -50,6 +51,7 @@ struct agent {
   struct ni_http *http;
   struct ni_otlp *otlp;
   struct ni_uplink *uplink;
+  struct ni_ras_watch *ras;
   struct ni_up up;
   uint64_t unix_ns, mono_ns, began_ns, saved_ns, sent_ns, trimmed_ns, turns; /* turns: left of NI_AGENT_TURNS; the clocks are ours then */
   bool changed, settled, unsaved, ended;
@@ -189,6 +191,8 @@ static void close_parts(struct agent *a) {
   if (a->uplink) ni_uplink_stop(a->uplink);
   if (a->sampler) ni_sampler_stop(a->sampler);
   a->readers = NULL, a->otlp = NULL, a->uplink = NULL, a->sampler = NULL;
+  ni_ras_watch_stop(a->ras);
+  a->ras = NULL, a->self.ras = (struct ni_agent_ras){0};
   ni_up_free(&a->up);
   ni_running_free(&a->running);
   ni_running_free(&a->before);
@@ -210,6 +214,7 @@ static bool open_parts(struct agent *a) {
   ni_secret_free(header);
   const struct ni_uplink_options head = {o->head, o->head_token_file, o->head_ca, o->head_cert, o->head_key, a->node, a->dir};
   if (o->head && ni_uplink_start(&a->uplink, &head, why, sizeof why) < 0) say(a, "%s", why);
+  if (o->ras && (e = ni_ras_watch_start(&a->ras, o->ras, o->ras_every_ns)) < 0) say(a, "--ras: %s", strerror(-e));
   if ((e = ni_readers_open(&a->readers, o, a->node, &a->live, a->epoll)) < 0) say(a, "readers: %s", strerror(-e));
   return e == 0;
 }
@@ -269,6 +274,7 @@ static void tick(struct agent *a) {
   ni_hooks_turn(&a->hooks, o->on_hang.word, &a->live, a->node, a->mono_ns);
   if ((a->changed || a->unsaved) && a->mono_ns - a->saved_ns >= 5 * SECOND) save(a);
   if (a->uplink) look_at_head(a);
+  if (a->ras) ni_ras_watch_turn(a->ras, a->mono_ns, &a->self.ras);
   if (a->otlp && a->mono_ns - a->sent_ns >= o->otlp_every_ns) send_otlp(a);
   ni_http_turn(a->http, &a->self.scrapes, &a->self.requests_refused);
   if (!a->set->o.foreground) ni_background_bound(a->dir, "agent.log");

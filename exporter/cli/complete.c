@@ -110,11 +110,11 @@ static void zsh_options(FILE *f, const struct ni_opt *o) {
     if (!o->name || !o->help) continue;
     for (int letter = 0; letter < (o->letter ? 2 : 1); letter++) {
       if (letter) ni_say(f, " \\\n        '-%c%s[", o->letter, o->arg ? "+" : "");
-      else ni_say(f, " \\\n        '--%s%s[", o->name, o->arg ? "=" : "");
+      else ni_say(f, " \\\n        '--%s%s[", o->name, !o->arg ? "" : ni_opt_may_lack(o) ? "=-" : "=");
       quoted(f, o->help, "[]\\", true);
       ni_say(f, "]");
       if (o->arg) {
-        ni_say(f, ":");
+        fputs(ni_opt_may_lack(o) ? "::" : ":", f);
         quoted(f, o->arg, ":\\", true);
         ni_say(f, ":");
         if (o->kind == NI_OPT_CHOICE) {
@@ -205,7 +205,7 @@ static void fish_options(FILE *f, const char *program, const char *name, const s
     fish_begin(f, program, name, name ? (int)strlen(name) : 0);
     if (o->letter) ni_say(f, " -s %c", o->letter);
     ni_say(f, " -l %s", o->name);
-    if (o->arg) ni_say(f, " -r");
+    if (o->arg && !ni_opt_may_lack(o)) ni_say(f, " -r");
     if (o->arg && o->kind == NI_OPT_CHOICE) {
       ni_say(f, " -f -a '");
       for (const char *w = o->want; *w; w++) ni_say(f, "%c", *w == '|' ? ' ' : *w);

@@ -152,7 +152,7 @@ static void option(struct ni_help_page *p, const struct ni_opt *o) {
   if (!o->name || !o->help) return;
   char letter[] = {'-', o->letter, ',', ' ', 0};
   ni_words_accepted(o, true, range, sizeof range);
-  snprintf(word, sizeof word, "%s--%s%s%s", o->letter ? letter : p->man ? "" : "    ", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
+  snprintf(word, sizeof word, "%s--%s%s%s", o->letter ? letter : p->man ? "" : "    ", o->name, o->arg && !ni_opt_may_lack(o) ? "=" : "", o->arg ? o->arg : "");
   snprintf(meaning, sizeof meaning, "%s%s%s%s%s%s%s", o->help, *range || o->def ? " (" : "", range, *range && o->def ? "; " : "",
            o->def ? "default " : "", o->def ? o->def : "", *range || o->def ? ")" : "");
   ni_help_pair(p, word, meaning);

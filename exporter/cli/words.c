@@ -141,6 +141,7 @@ static int long_option(struct parse *p, int argc, char **argv, int *i) {
   if (!o) return NI_EXIT_USAGE;
   if (!o->arg) return text[n] ? refuse(p, "option '--%s' doesn't allow an argument", o->name) : take(p, o, NULL);
   if (text[n]) return take(p, o, text + n + 1);
+  if (ni_opt_may_lack(o)) return take(p, o, "");
   if (*i + 1 >= argc) return refuse(p, "option '--%s' requires an argument", o->name);
   return take(p, o, argv[++*i]);
 }

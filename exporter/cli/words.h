@@ -41,7 +41,7 @@ struct ni_opt {
   const char *name; /* NULL: the row of what stands without an option */
   char letter;      /* 0: none */
   enum ni_opt_kind kind;
-  const char *arg;  /* what its argument is called; NULL: it has none */
+  const char *arg;  /* what its argument is called; NULL: it has none; "[=WHAT]": --name or --name=WHAT, and "" without one */
   const char *help; /* NULL: hidden, for our own build; no abbreviation finds it */
   size_t at, size;  /* of the member: NI_INTO() */
   const char *want; /* what is accepted, in "want ...": NULL where the kind says it. INPUTS: said when there are too few */
@@ -51,6 +51,9 @@ struct ni_opt {
   const char *without; /* the option that contradicts it: both are FLAG or TEXT; NULL: none */
 };
 #define NI_INTO(type, member) .at = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
+
+/* May its argument be left out? */
+static inline bool ni_opt_may_lack(const struct ni_opt *o) { return o->name && o->arg && *o->arg == '['; }
 
 /* Rows that several commands have. */
 #define NI_ROWS_LOGS(type, least) \

@@ -41,6 +41,8 @@ static const char *refuse_agent(void *into) {
     return "--otlp: want a URL that begins with http:// or https://, such as http://collector:4318";
   if (o->otlp_header && o->otlp_header_file) return "--otlp-header and --otlp-header-file: one of the two";
   if ((o->head_token_file || o->head_ca) && !o->head) return "--head-token-file and --head-ca go with --head";
+  if (o->ras_every_ns < 15 * UINT64_C(1000000000)) return "--ras-every: want 15s or more: each answer is gathered from all of the job";
+  if (o->ras && strchr(o->ras, '/')) return "--ras: want HOST:PORT, such as localhost:28028";
   if (!o->head_cert != !o->head_key || (o->head_cert && !o->head_ca)) return "--head-cert and --head-key go together, and with --head-ca";
   if (o->head && !(strchr(o->head, ':') > o->head)) return "--head: want HOST:PORT, such as n0:8090";
   if (o->on_hang.n && o->on_hang.word[0][0] != '/') return "--on-hang: the program is named by its whole path, such as /usr/local/bin/page";
@@ -76,6 +78,9 @@ static const struct ni_opt agent_opt[] = {
      "arguments", AGENT(on_hang), .take = take_word, .want = "a program's path, then its arguments"},
     {"stacks", 0, NI_OPT_CHOICE, "py-spy|gdb", "Take stacks of ranks that a hang waits for, where this program is found",
      AGENT(stacks), .want = "py-spy|gdb"},
+    {"ras", 0, NI_OPT_TEXT, "[=HOST:PORT]", "Ask NCCL's RAS of this node, too; without a place localhost:28028. An answer is gathered over the "
+     "job's network, so it is off unless it is said", AGENT(ras)},
+    ROW_TIME("ras-every", "How often, 15s or more (30s)", ras_every_ns),
     {"nvidia-names", 0, NI_OPT_FLAG, NULL, "Also the metrics of NVIDIA's inspector, by its names and labels",
      AGENT(nvidia_names)},
     {"otlp", 0, NI_OPT_TEXT, "URL", "Send metrics there by OTLP (HTTP, protobuf), such as http://collector:4318",
@@ -109,7 +114,7 @@ const struct ni_command ni_agent_command = {
 
 int ni_agent_options_parse(struct ni_agent_options *o, int argc, char **argv, int *done) {
   *o = (struct ni_agent_options){.keep_ended_ns = 600 * UINT64_C(1000000000), .stuck_ns = 300 * UINT64_C(1000000000),
-                                 .otlp_every_ns = 15 * UINT64_C(1000000000)};
+                                 .otlp_every_ns = 15 * UINT64_C(1000000000), .ras_every_ns = 30 * UINT64_C(1000000000)};
   return ni_words_parse(&ni_agent_command, argc, argv, o, done);
 }
 

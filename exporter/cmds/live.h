@@ -35,6 +35,8 @@ struct ni_agent_options {
   const char *head, *head_token_file, *head_ca; /* head_ca: "system": those of the system; NULL: no TLS */
   const char *head_cert, *head_key;
   struct ni_argv on_hang;
+  const char *ras;                  /* HOST:PORT, "" for localhost; NULL: RAS is not asked */
+  uint64_t ras_every_ns;
   const char *stacks;               /* "py-spy", "gdb"; NULL: none */
 };
 

@@ -14,13 +14,16 @@
 #include "print.h"
 #include "exporter/model/hang/read_dumps.h"
 #include "exporter/model/hang/read_logs.h"
+#include "ras.h"
 #include "say.h"
+#include "say_ras.h"
 #include "words.h"
 #include "exporter/model/hang/verdict.h"
 #include "exporter/base/process/as_user.h"
 #include "exporter/input/box/sources.h"
 
 #define APART_NS UINT64_C(10000000000) /* two looks that are to agree lie so far apart */
+#define GONE_AFTER 3 /* questions in a row without an answer: --watch by RAS alone ends */
 #define KEEP_NS UINT64_C(60000000000)  /* looks of --watch that are older are of no use any more */
 
 /* ---- whose job is it? Root looks at each user's part with that user's rights, in a child (as_user.h) ---- */
@@ -125,6 +128,7 @@ struct hang {
   struct ni_progress progress;
   struct ni_hang_looks looks; /* of all rounds */
   struct standing standing;   /* of --watch */
+  struct ni_hang_ras ras;
 };
 
 /* What one round found. */
@@ -262,10 +266,21 @@ static bool says_the_same(const char *a, const char *b) {
   }
 }
 
+/* Has the plugin left nothing, and RAS answered? */
+static bool by_ras_alone(const struct hang *h, const struct ni_hang_verdict *v) {
+  return h->ras.answered && v->answer == NI_HANG_NO_DATA_AT_ALL;
+}
+
+/* Has RAS answered before, and does not now? */
+static bool has_gone(const struct hang *h, const struct ni_hang_verdict *v) {
+  return h->ras.now.ns && !h->ras.answered && v->answer == NI_HANG_NO_DATA_AT_ALL;
+}
+
 /* A time and the sentence, when it is another than before. */
 static void say_change(struct hang *h, const struct ni_hang_verdict *v) {
   char *text, when[40];
-  NI_HANG_SAID(text, ni_hang_say(f, v));
+  if (by_ras_alone(h, v)) NI_HANG_SAID(text, ni_hang_ras_say(f, &h->ras));
+  else NI_HANG_SAID(text, ni_hang_say(f, v));
   if (text && (!h->standing.said || !says_the_same(text, h->standing.said))) {
     ni_say(stderr, "%s %s\n", ni_utc_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000), 'T', 0, when), text);
     free(h->standing.said);
@@ -297,12 +312,20 @@ static bool lasts(struct standing *s, const struct ni_hang_verdict *v) {
 
 /* Nothing to judge: why, and what to do. */
 static void say_no_data(const struct hang *h, const struct round *r, const char *name) {
+  if (h->ras.n && !h->ras.answered) ni_say(stderr, "%s: RAS: %s\n", name, h->ras.why);
+  if (h->ras.n && h->inputs.n == 0) return; /* nobody asked for logs or boxes */
   ni_box_sources_explain(stderr, name, &r->sources, &h->inputs, &h->looks.passed, true);
   if (r->base.first_bad && !ni_box_sources_bad(&r->sources)) ni_say(stderr, "%s: %s\n", name, r->base.first_bad);
 }
 
 /* Is another look worth while? */
 static bool look_again(struct hang *h, const struct round *r, unsigned rounds) {
+  bool files = h->ras.text[0] != NULL;
+  if (by_ras_alone(h, &r->v)) {
+    bool open = h->ras.v.answer != NI_HANG_LIKELY;
+    return open && !files && (h->watch_s || (h->confirm && rounds == 0));
+  }
+  if (has_gone(h, &r->v)) return h->watch_s && h->ras.failed < GONE_AFTER;
   if (h->watch_s) return !lasts(&h->standing, &r->v) && !r->v.second_look && !r->v.fate.over;
   return h->confirm && rounds == 0 && r->v.answer == NI_HANG_LIKELY && !r->v.second_look && !r->v.fate.over;
 }
@@ -314,25 +337,43 @@ static int run(void *arg) {
   bool again = true;
   for (unsigned rounds = 0; again; rounds++) {
     struct round r = {0};
-    int e = read_all(h, &r);
+    int e = ni_hang_ras_ask(&h->ras, h->after_s * UINT64_C(1000000000));
+    if (e == 0) e = read_all(h, &r);
     if (e == 0) e = judge(h, &r);
+    if (e == 0) e = ni_hang_ras_compare(&h->ras, &r.v);
     if (e < 0) {
       ni_say(stderr, "%s: %s\n", name, strerror(-e));
       free_round(&r);
       return NI_EXIT_COULD_NOT_RUN;
     }
-    code = ni_hang_words_of(r.v.answer)->exit_code;
+    const struct ni_hang_ras *ras = h->ras.n ? &h->ras : NULL;
+    code = ni_hang_words_of(ni_hang_answer_of(&r.v, ras))->exit_code;
     again = look_again(h, &r, rounds);
     if (r.now.n_processes == 0 && rounds == 0) say_no_data(h, &r, name);
-    if (h->watch_s && again) say_change(h, &r.v);
-    if (!again && h->json) ni_hang_print_json(&r.v, &r.runs);
-    else if (!again && r.now.n_processes) ni_hang_print(&r.v, &r.runs, h->all);
+    if (!again && has_gone(h, &r.v))
+      ni_say(stderr, "%s: RAS answers no more: the job has ended, or its process here (%s)\n", name, h->ras.why);
+    if (h->watch_s && again && !has_gone(h, &r.v)) say_change(h, &r.v);
+    if (!again && h->json) ni_hang_print_json(&r.v, &r.runs, ras);
+    else if (!again && (r.now.n_processes || h->ras.answered)) ni_hang_print(&r.v, &r.runs, ras, h->all);
     free_round(&r);
     if (!again) break;
     sleep(h->watch_s ? h->watch_s : APART_NS / 1000000000u);
     forget_old_looks(h);
   }
   return code;
+}
+
+static int take_ras(const struct ni_opt *o, void *into, const char *arg) { return ni_hang_ras_take(&((struct hang *)into)->ras, arg); }
+
+/* Of --ras HOST:PORT the second word would be a folder of logs. */
+static const char *refuse(void *into) {
+  static char why[300];
+  const struct hang *h = into;
+  const char *last = h->inputs.n ? h->inputs.path[h->inputs.n - 1] : "";
+  bool address = h->ras.n && !*h->ras.where[0] && strchr(last, ':') && !strchr(last, '/') && access(last, F_OK) != 0;
+  if (!address) return NULL;
+  snprintf(why, sizeof why, "--ras %.200s: write --ras=%.40s", last, last);
+  return why;
 }
 
 const struct ni_command ni_hang_command = {
@@ -346,26 +387,38 @@ const struct ni_command ni_hang_command = {
         {"confirm", 0, NI_OPT_FLAG, NULL, "When it looks like a hang, look again after 10 s", NI_INTO(struct hang, confirm)},
         {"watch", 0, NI_OPT_NUMBER, "SECONDS", "Look every so often until it hangs in looks 10 s apart, or no process is left",
          NI_INTO(struct hang, watch_s), .want = "a number of seconds", .min = 1, .max = 86400},
+        {"ras", 0, NI_OPT_TAKE, "[=HOST:PORT|FILE]", "Ask NCCL's RAS, too (2.28.7 and later), or read what it has answered: "
+         "`ncclras -f json >FILE`; two files are two looks. Without a place localhost:28028", .take = take_ras,
+         .want = "one HOST:PORT, or one or two files"},
+        {"ras-timeout", 0, NI_OPT_NUMBER, "SECONDS", "RAS has so long for its answer", NI_INTO(struct hang, ras.timeout_s), .def = "30",
+         .want = "a number of seconds", .min = 1, .max = 600},
         NI_ROW_BOX_DIR(struct hang), NI_ROW_RUN(struct hang), NI_ROW_PROGRESS(struct hang),
         NI_ROWS_INDEX(struct hang),
         NI_ROW_JSON(struct hang, "hang"),
         {"all", 0, NI_OPT_FLAG, NULL, "Every rank on a line of its own, and every operation that is waited for", NI_INTO(struct hang, all)},
         {0}},
     .more = "Reads logs and black boxes of all ranks. Where there are no boxes in DIR, those of this machine whose log lies there; "
-            "without DIR all boxes of this machine. docs/hang.md says how to read a verdict.",
+            "without DIR all boxes of this machine. docs/hang.md says how to read a verdict.\n"
+            "With --ras alone, and no logs or boxes, the answer is of RAS: who lags behind, who is dead. It never says that all is well "
+            "because the counts are equal.",
     .exits = {{"0", "it does not hang"}, {"1", "could not run, or no data"}, {"2", "nobody can tell: not every rank was seen"},
               {"3", "it hangs"}, {"4", "it does not, and its processes were killed or crashed"}},
     .examples = {{"logs/", "a job whose processes run on this node"}, {"logs/ copies/", "any job, with the copies that snapshot made"},
-                 {"--watch 60 logs/", "until it hangs or ends"}}};
+                 {"--watch 60 logs/", "until it hangs or ends"},
+                 {"--ras --confirm", "without the plugin, on a node of the job: two looks at RAS"}},
+    .refuse = refuse};
 
 int ni_hang_run(int argc, char **argv) {
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   struct hang h = {.progress = NI_PROGRESS_INIT, .threads = cpus < 1 ? 1 : cpus > 16 ? 16 : (int)cpus};
   int done, code = ni_words_parse(&ni_hang_command, argc, argv, &h, &done);
-  if (!done && ni_box_dir_check(argv[0], h.box_dir) < 0) code = NI_EXIT_COULD_NOT_RUN;
+  bool loaded = done || ni_hang_ras_load(&h.ras) == 0;
+  if (!loaded) ni_say(stderr, "%s: --ras: %s\n", argv[0], h.ras.why);
+  if (!loaded || (!done && ni_box_dir_check(argv[0], h.box_dir) < 0)) code = NI_EXIT_COULD_NOT_RUN;
   else if (!done) code = as_owners(argv[0], &h.inputs, h.box_dir, h.watch_s > 0, run, &h);
   free(h.standing.said);
   ni_hang_looks_free(&h.looks);
+  ni_hang_ras_free(&h.ras);
   ni_inputs_free(&h.inputs);
   return code;
 }

@@ -13,6 +13,7 @@
 #include "say_fate.h"
 #include "say_knot.h"
 #include "say_next.h"
+#include "say_ras.h"
 #include "words.h"
 
 #define SHOWN 4    /* hangs shown without --all */
@@ -208,8 +209,22 @@ static void json_runs(struct ni_json *j, const struct ni_hang_verdict *v, const 
 
 static void print_clocks(void *unused, const char *text) { ni_say(stdout, "CLOCKS: %s\n", text); }
 
-void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, bool all) {
+/* Of RAS alone where there is neither log nor box. */
+static bool is_alone(const struct ni_hang_verdict *v, const struct ni_hang_ras *ras) {
+  return ras && ras->answered && v->answer == NI_HANG_NO_DATA_AT_ALL;
+}
+
+enum ni_hang_answer ni_hang_answer_of(const struct ni_hang_verdict *v, const struct ni_hang_ras *ras) {
+  if (!is_alone(v, ras)) return v->answer;
+  return ras->v.answer == NI_HANG_NO_DATA_AT_ALL ? NI_HANG_CANNOT_TELL : ras->v.answer;
+}
+
+void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, const struct ni_hang_ras *ras, bool all) {
   const struct ni_hang_model *m = v->model;
+  if (is_alone(v, ras)) {
+    ni_hang_ras_print(ras, true, all);
+    return;
+  }
   ni_hang_say(stdout, v);
   ni_say(stdout, "\n");
   if (v->answer == NI_HANG_LIKELY) {
@@ -261,6 +276,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
   if (m->unreadable && !ni_hang_is_hang(v))
     ni_say(stdout, "%s file%s could not be read, the first: %s\n", NI_COUNT(m->unreadable), ni_plural(m->unreadable, "", "s"),
            m->first_bad ? m->first_bad : "");
+  if (ras) ni_hang_ras_print(ras, false, all);
 }
 
 /* ---- JSON ---- */
@@ -426,7 +442,7 @@ static void json_learnt(struct ni_json *j, const struct ni_hang_verdict *v) {
   if (v->fate.learnt_ns) ni_json_u64(j, "learnt_s", v->fate.learnt_ns / 1000000000u);
 }
 
-void ni_hang_print_json(const struct ni_hang_verdict *v, const struct ni_runs *runs) {
+void ni_hang_print_json(const struct ni_hang_verdict *v, const struct ni_runs *runs, const struct ni_hang_ras *ras) {
   static const struct ni_json_field seen[] = {
       NI_JSON_AS(ni_hang_verdict, n_communicators, "communicators"), NI_JSON_AS(ni_hang_verdict, fate.ranks, "ranks"),
       NI_JSON_AS(ni_hang_verdict, fate.more_ranks, "more_ranks"), NI_JSON_AS(ni_hang_verdict, fate.processes, "processes"),
@@ -440,10 +456,12 @@ void ni_hang_print_json(const struct ni_hang_verdict *v, const struct ni_runs *r
   const struct ni_hang_model *m = v->model;
   struct ni_json j;
   ni_json_open(&j, stdout, "nccl-inspector-hang-1");
-  ni_json_text(&j, "answer", ni_hang_words_of(v->answer)->answer);
-  ni_json_text(&j, "verdict", ni_hang_words_of(v->answer)->verdict);
+  const struct ni_hang_answer_words *words = ni_hang_words_of(ni_hang_answer_of(v, ras));
+  ni_json_text(&j, "answer", words->answer);
+  ni_json_text(&j, "verdict", words->verdict);
   char *text = NULL;
-  NI_HANG_SAID(text, ni_hang_say(f, v));
+  if (is_alone(v, ras)) NI_HANG_SAID(text, ni_hang_ras_say(f, ras));
+  else NI_HANG_SAID(text, ni_hang_say(f, v));
   json_said(&j, "sentence", text);
   text = NULL;
   if (v->answer == NI_HANG_CANNOT_TELL) NI_HANG_SAID(text, ni_hang_say_cannot_tell(f, v));
@@ -464,5 +482,6 @@ void ni_hang_print_json(const struct ni_hang_verdict *v, const struct ni_runs *r
   NI_JSON_ARRAY(&j, "waits")
     for (size_t i = 0; i < v->n && i < WAITS; i++) json_knot(&j, v, &v->knot[i]);
   ni_json_u64(&j, "more_waits", v->n > WAITS ? v->n - WAITS : 0);
+  if (ras) ni_hang_ras_json(&j, ras);
   ni_json_close(&j);
 }

@@ -334,6 +334,18 @@ static void tell_sampled(struct told *o, const struct ni_running_value *v, enum 
   else if (!gpu && !host && (turn == NICS || turn == LESSER)) tell_nic(o, v, turn);
 }
 
+/* Of the newest answer; once nobody answers it says nothing of now. */
+static void tell_ras(struct told *o, const struct ni_agent_ras *r) {
+  if (!r->asked) return;
+  TELL(o, RAS, r->answered, "answered"), TELL(o, RAS, r->failed, "failed");
+  if (!r->there) return;
+  TELL(o, RAS_AGE, r->age_ns, NULL);
+  TELL(o, RAS_COMMS, r->communicators, "sound"), TELL(o, RAS_COMMS, r->odd, "odd");
+  TELL(o, RAS_RANKS, r->ranks, "here"), TELL(o, RAS_RANKS, r->absent, "not_a_member");
+  TELL(o, RAS_RANKS, r->unresponsive, "unresponsive"), TELL(o, RAS_RANKS, r->dead, "dead");
+  TELL(o, RAS_BEHIND, r->behind, NULL), TELL(o, RAS_STILL, r->still_ns, NULL);
+}
+
 static void tell_agent(struct told *o) {
   const struct ni_agent_self *self = o->in->self;
   const struct ni_live *l = o->in->live;
@@ -347,6 +359,7 @@ static void tell_agent(struct told *o) {
     TELL(o, HEAD_SAMPLES, self->head_acknowledged, "acknowledged"), TELL(o, HEAD_SAMPLES, self->head_lost, "lost");
     TELL(o, HEAD_KEPT, self->head_kept, NULL), TELL(o, HEAD_SKEW, (uint64_t)self->head_skew_ns, NULL);
   }
+  tell_ras(o, &self->ras);
   TELL(o, SERIES, 0, NULL), TELL(o, LEFT_OUT, 0, NULL); /* known at the end */
   for (size_t i = 0; i < l->n_looks; i++) {
     const char *user = number_of(o, l->look[i].uid);

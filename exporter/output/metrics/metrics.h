@@ -18,6 +18,15 @@
 
 enum { NI_METRICS_SERIES_MAX = 5000 }; /* a histogram's buckets, sum and count count each */
 
+/* What NCCL's RAS has said (exporter/agent/ras_watch.h). */
+struct ni_agent_ras {
+  bool asked, there;                /* asked: the settings say so; there: the newest question was answered */
+  uint64_t answered, failed, age_ns; /* age: of the newest answer */
+  uint64_t communicators, odd;
+  uint64_t ranks, absent, unresponsive, dead; /* of communicators that make sense */
+  uint64_t behind, still_ns;        /* behind: in communicators that stand still */
+};
+
 /* The agent about itself. */
 struct ni_agent_self {
   const char *node, *version;
@@ -30,6 +39,7 @@ struct ni_agent_self {
   uint64_t head_sent, head_acknowledged, head_lost, head_kept; /* samples; kept: now */
   int64_t head_skew_ns;             /* Unix clock here against the head's */
   bool head, head_connected;        /* head: there is to be one */
+  struct ni_agent_ras ras;
   bool degraded;                    /* the disk does not take what it should */
 };
 

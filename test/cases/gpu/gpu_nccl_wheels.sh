@@ -70,6 +70,12 @@ inferred() {
   fi
 }
 
+# ras_agrees PORT
+ras_agrees() {
+  timeout 40 "$BIN" hang "$TMP/logs" --ras="127.0.0.1:$1" --ras-timeout 10 >"$TMP/ras" 2>&1 || true
+  grep -q "^RAS and the plugin agree on what 2 ranks of 1 communicator launched" "$TMP/ras"
+}
+
 for so in "${libs[@]}"; do
   what='' symmetric=''
   code=$("$GPU/gpu_drive" --version-of "$so") || { release=$so; bad "does not load"; continue; }
@@ -93,6 +99,13 @@ for so in "${libs[@]}"; do
   grep -qa "NCCL Inspector: .*interface v$ours, NCCL $release," "$TMP/out" || bad "NCCL did not take v$ours"
   agree
   all=$(grep 'each operation once' "$TMP/rows" | cut -f3)
+  if [ "$code" -ge 22807 ]; then # its RAS counts as the plugin does, while it runs
+    port=$((20000 + RANDOM % 10000))
+    run "RAS" NCCL_RAS_ADDR=127.0.0.1:$port --plans sweep --iterations 12 &
+    running=$!
+    wait_for 60 ras_agrees $port || { bad "RAS"; tail -n 5 "$TMP/ras"; }
+    wait $running || bad "the run beside RAS"
+  fi
   layout=hostid # a host each: sockets, and all proxy events
   run "all plans, network" NCCL_INSPECTOR_EVENTS=trace --plans dtypes,p2p,alltoall,groups,graph,split,nonblocking,comms && agree
   over_net=$(grep 'each operation once' "$TMP/rows" | cut -f3)

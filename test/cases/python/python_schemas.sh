@@ -49,7 +49,12 @@ json summary 2 summary --json --output-dir "$TMP/cut.out" --no-plots --no-html -
 json check 2 check --json --expect AllReduce=1 test/golden/check_losses/input
 json boxes 0 boxes --json --box-dir "$BOXES"
 json hang 0,2,3,4 hang --json --box-dir "$BOXES" "$TMP/killed"
+sed 's/2026-11-29/2026-11-30/' test/data/ras/nccl2.32.3-stopped.json >"$TMP/later.json"
 json hang 0,2,3,4 hang --json --stuck-after 1 --box-dir "$TMP" "$TMP/killed"
+json hang 2 hang --json --box-dir "$TMP" --ras=test/data/ras/nccl2.32.3-dead.json
+json hang 3 hang --json --box-dir "$TMP" --stuck-after 10 --ras=test/data/ras/nccl2.32.3-stopped.json --ras="$TMP/later.json"
+json hang 0,2,3,4 hang --json --box-dir "$TMP" --ras=127.0.0.1:1 "$TMP/killed"
+json hang 0,2,3,4 hang --json --box-dir "$TMP" --ras=test/data/ras/nccl2.32.3-stopped.json "$TMP/killed"
 json recover 0 recover --json --box-dir "$BOXES" "$TMP/killed"
 json diff 0,2 diff --json "$TMP/plain" "$TMP/plain"
 json show-pattern 0 show --pattern --json "$TMP/groups"

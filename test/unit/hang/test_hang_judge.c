@@ -152,7 +152,7 @@ static char *document(const struct made *j) {
   assert_true(fd >= 0 && out >= 0 && text);
   fflush(stdout);
   dup2(fd, STDOUT_FILENO);
-  ni_hang_print_json(&j->v, &(const struct ni_runs){0});
+  ni_hang_print_json(&j->v, &(const struct ni_runs){0}, NULL);
   fflush(stdout);
   dup2(out, STDOUT_FILENO);
   assert_true(pread(fd, text, (1 << 20) - 1, 0) > 0);

@@ -96,6 +96,9 @@ static void make(struct made *m, const char *what) {
   m->self = (struct ni_agent_self){.node = "n1", .version = "0.1.0", .began_ns = T(0), .cpu_ns = 1500000000, .resident_bytes = 1 << 20,
                                    .scrapes = UINT64_C(9007199254740993), .otlp_sent = 3, .state_saved_ns = T(45), .head = strcmp(what, "empty") != 0,
                                    .head_connected = true, .head_sent = 9, .head_lost = 2, .head_kept = 4, .head_skew_ns = -1500000000};
+  if (strcmp(what, "empty") != 0)
+    m->self.ras = (struct ni_agent_ras){.asked = true, .there = true, .answered = 2, .failed = 1, .age_ns = 3 * S, .communicators = 4, .odd = 1,
+                                        .ranks = 8, .dead = 1, .behind = 1, .still_ns = 15 * S};
   ni_live_tick(&m->live, S, 600 * S);
   if (strcmp(what, "full") == 0) {
     make_ranks(&m->live, "77", "dp0", 0, 4, 1);

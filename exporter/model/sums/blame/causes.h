@@ -36,7 +36,9 @@
 #define NI_CAUSE_DROP_SUM 1.0
 #define NI_CAUSE_DROPS 5.0         /* what drops take longer in all, in times of a bin: less is chance */
 #define NI_CAUSE_CROWDED 1.25f     /* times its own quiet time: in a bin where most links across hosts are so slow, the fabric is */
-#define NI_CAUSE_CROWDED_BINS 0.02f /* of the run */
+#define NI_CAUSE_CROWDED_BINS 0.02f /* of the run, and three of them; */
+#define NI_CAUSE_CROWDED_LINKS 3u  /* or so many bins in which as many links or more are */
+#define NI_CAUSE_CROWDED_FAR 2u    /* slow by as much as a link that drops */
 #define NI_CAUSE_LINK_OF_STEP 0.002f /* a link whose transfers are less than that of a step is not judged */
 /* times what half of its like have in bins that are as long: bursts are no chance */
 #define NI_CAUSE_BURSTS 6.0f
@@ -98,6 +100,11 @@ struct ni_causes {
   bool *crowded;               /* bins in which the fabric was slow */
 };
 
+/*
+ * Steps in which the whole network is slow: fills out->crowded. Before the others, since what links lose then is
+ * nobody's, and a rank that waits for them elsewhere than in other steps looks late.
+ */
+int ni_causes_fabric(const struct ni_blame *b, struct ni_causes *out);
 /* What ranks, hosts, replicas and stages do themselves. */
 int ni_causes_own(const struct ni_blame *b, struct ni_causes *out);
 /* What lies between them. */

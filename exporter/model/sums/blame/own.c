@@ -17,6 +17,7 @@ enum { OTHERS = 256 };         /* members that a rank's interval is compared wit
 
 struct late {                  /* what one rank shows */
   bool late, launch;
+  bool no_like;                /* of launch: it was compared with ranks that do other work */
   uint32_t from, to;
   uint32_t bursts;             /* its own time is longer in so many of them: in bins of hit, owned */
   float area;                  /* of bursts: ni_bursts */
@@ -32,6 +33,7 @@ struct own {
   struct late *late;           /* by rank */
   float *x; /* [member][bin]: own time beyond that of its like, as a part of `of_us`; NAN: nothing */
   float *scratch, *means;
+  const bool *crowded;         /* bins in which the network was slow */
 };
 
 /*
@@ -125,11 +127,13 @@ static float others_there(struct own *w, uint32_t but, uint32_t from, uint32_t t
 }
 
 /*
- * A rank that stops for as long as half a step moves what the others do in that step and the next: these bins
- * say nothing of bursts.
+ * A rank that stops for as long as half a step moves what the others do in that step and the next, and so does
+ * a network that is slow: these bins say nothing of bursts.
  */
-static void leave_out_pauses(const struct own *w, float *x) {
+static void leave_out_moved(const struct own *w, float *x) {
   const struct ni_blame *b = w->b;
+  for (uint32_t k = 0; k < b->bins; k++)
+    if (w->crowded[k] || (k && w->crowded[k - 1])) x[k] = NAN;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     for (uint32_t k = 0; b->rank[i].judged && k < b->bins; k++) {
       const struct ni_blame_cell *c = ni_blame_cell_at(b, i, k);
@@ -149,7 +153,7 @@ static void judge_bursts(struct own *w, float noise) {
   float *masked = calloc(2 * ((size_t)b->bins + 1), sizeof *masked),
         *seen = masked ? masked + b->bins + 1 : NULL;
   if (!masked) return; /* then they are judged as one interval */
-  leave_out_pauses(w, masked);
+  leave_out_moved(w, masked);
   for (uint32_t i = 0; i < w->c.n; i++) {
     struct late *l = &w->late[w->c.member[i]];
     float *x = &w->x[(size_t)i * b->bins];
@@ -221,7 +225,7 @@ static bool launched_late(const struct ni_blame_rank *o, float usual) {
  * these are so: than the rank in the middle).
  */
 static float beyond_others(struct own *w, const struct ni_blame_rank *o, float launched, bool idle,
-                           float *usual, uint32_t *others) {
+                           float *usual, uint32_t *others, bool *has_like) {
   const struct ni_blame *b = w->b;
   size_t alike = 0, n = 0;
   for (uint32_t k = 0; k < b->n_ranks; k++)
@@ -231,6 +235,7 @@ static float beyond_others(struct own *w, const struct ni_blame_rank *o, float l
       w->scratch[n++] = (float)((idle ? b->rank[k].idle_us : b->rank[k].own_us) / b->rank[k].n_steps);
   *usual = ni_blame_quantile(w->scratch, n, alike ? 0.25 : 0.5);
   *others = (uint32_t)n;
+  *has_like = alike > 0;
   float beyond = (float)((idle ? o->idle_us : o->own_us) / o->n_steps) - *usual;
   return n && beyond >= NI_CAUSE_LAUNCH_OWN * *usual ? beyond : 0;
 }
@@ -272,15 +277,17 @@ static void judge_launches(struct own *w) {
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
     uint32_t others;
+    bool has_like;
     float usual, late = (float)(o->late_idle_us / o->n_steps), excess = 0;
     if (!launched_late(o, launched) || !launches_stand_out(w, i)) continue;
     for (int k = 0; k < 2 && excess <= 0;
          k++) /* messages of stages move what is waited for most: there idle time first */
-      excess = beyond_others(w, o, launched, (k == 1) != b->stages, &usual, &others);
+      excess = beyond_others(w, o, launched, (k == 1) != b->stages, &usual, &others, &has_like);
     if (excess <= 0) continue;
     if (excess > 0.98f * late) excess = 0.98f * late;
     free(w->late[i].hit);
     w->late[i] = (struct late){.launch = true,
+                               .no_like = !has_like,
                                .to = b->bins,
                                .excess_us = excess,
                                .share = excess / usual,
@@ -457,6 +464,7 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
     const uint32_t i = order[k];
     const struct late *l = &w->late[i];
     if (!l->late && !l->launch && !l->bursts) continue;
+    if (l->no_like) continue; /* a stage that has more to do has more idle time; of a host all ranks show it */
     if (out->n >= NI_CAUSES_MAX / 2) { /* the other half is for stages and links */
       out->left_out++;
       continue;
@@ -570,6 +578,7 @@ static int name_stages(struct own *w, struct ni_causes *out) {
 
 int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
   struct own w = {.b = b,
+                  .crowded = out->crowded,
                   .late = calloc(b->n_ranks + 1, sizeof *w.late),
                   .c.member = malloc((b->n_ranks + 1) * sizeof *w.c.member),
                   .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w.scratch),

@@ -185,6 +185,12 @@ static bool is_beside(const struct work *w, uint32_t rank, uint32_t other) {
   return w->b->s->n_hosts < 2 || ni_blame_host(w->b, rank) != ni_blame_host(w->b, other);
 }
 
+/*
+ * What comes in most steps is what is usual there, and no pause: steps were found that are none, or what a
+ * place waits for was not.
+ */
+static bool in_most_steps(const struct ni_blame_rank *o) { return o->incidents * 2 > o->n_steps; }
+
 static void judge_length(struct work *w, uint32_t rank, uint32_t k) {
   struct paused *p = &w->of[rank];
   const uint32_t n = p->longer[k];
@@ -195,7 +201,7 @@ static void judge_length(struct work *w, uint32_t rank, uint32_t k) {
     w->scratch[others++] = (float)w->of[i].longer[k];
     sum += w->of[i].longer[k];
   }
-  if (!others || n < (k ? 2 : MANY_MIN)) return;
+  if (!others || n < (k ? 2 : MANY_MIN) || in_most_steps(&w->b->rank[rank])) return;
   const float usual = ni_blame_quantile(w->scratch, others, 0.75);
   const double mean = GROUPED * fmax(usual, k ? (sum + 1) / (double)(others + 1) : 1),
                p_value = chance(n, mean);

@@ -56,9 +56,12 @@
 #define NI_CAUSE_BESIDE_COST 5e-3  /* run beside the computing, own time is what is left of it, and one late rank moves that of the others */
 #define NI_CAUSES_MAX 64u
 
-/* Others get ahead of a late rank place by place: it is late by so much of excess_us. 0: that is so; 1: it is all of excess_us. */
+/*
+ * Others get ahead of a late rank place by place: it is late by so much (part) of excess_us. apart 0: that is so; 1:
+ * it is all of excess_us. share: by places that tell it, it takes so much longer in all; 0: none tell it.
+ */
 struct ni_lead {
-  float part, apart;
+  float part, apart, share;
 };
 
 struct ni_cause {

@@ -9,6 +9,7 @@
 #include "alike.h"
 #include "causes.h"
 #include "compare.h"
+#include "launches.h"
 #include "exporter/model/sums/spells/spells.h"
 #include "uneven.h"
 #include "exporter/model/sums/ranks/quantile.h"
@@ -189,7 +190,7 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
   struct late *l = &w->late[w->c.member[i]];
   uint32_t from, to, n = 0;
   double sum = 0;
-  if (l->bursts) return;
+  if (l->bursts || ni_launches_pace(b, w->c.member[i], w->scratch)) return;
   memcpy(w->scratch, x, b->bins * sizeof *x);
   for (uint32_t k = 0; k < b->bins; k++)
     if (x[k] > 1) x[k] = 1; /* one bin says no more than that */
@@ -211,54 +212,12 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
                      .of_gaps = mean * w->c.of_us / w->c.level_us,
                      .alike = w->c.n,
                      .lead = w->c.lead[w->c.member[i]]};
-}
-
-/* Of a step, in which the GPU was idle and what came next began as soon as it was launched. */
-static float launched_us(const struct ni_blame_rank *o) { return (float)(o->late_idle_us / o->n_steps); }
-
-static bool launched_late(const struct ni_blame_rank *o, float usual) {
-  return o->judged && o->idle_us > 0 && (float)(o->late_idle_us / o->idle_us) >= usual + NI_CAUSE_LAUNCHED;
-}
-
-/*
- * How much more of it a rank has in a step than those of its like whose CPU is not slow (or, where all of
- * these are so: than the rank in the middle).
- */
-static float beyond_others(struct own *w, const struct ni_blame_rank *o, float launched, bool idle,
-                           float *usual, uint32_t *others, bool *has_like) {
-  const struct ni_blame *b = w->b;
-  size_t alike = 0, n = 0;
-  for (uint32_t k = 0; k < b->n_ranks; k++)
-    alike += b->rank[k].cls == o->cls && b->rank[k].judged && !launched_late(&b->rank[k], launched);
-  for (uint32_t k = 0; k < b->n_ranks; k++)
-    if (b->rank[k].judged && !launched_late(&b->rank[k], launched) && (!alike || b->rank[k].cls == o->cls))
-      w->scratch[n++] = (float)((idle ? b->rank[k].idle_us : b->rank[k].own_us) / b->rank[k].n_steps);
-  *usual = ni_blame_quantile(w->scratch, n, alike ? 0.25 : 0.5);
-  *others = (uint32_t)n;
-  *has_like = alike > 0;
-  float beyond = (float)((idle ? o->idle_us : o->own_us) / o->n_steps) - *usual;
-  return n && beyond >= NI_CAUSE_LAUNCH_OWN * *usual ? beyond : 0;
-}
-
-/*
- * Launches are compared with those of other hosts, since ranks of one host share its CPUs; of one host alone
- * with all others. Where the CPUs pace the whole job some rank is always the last one: a slow one stands out
- * from how far the others lie apart.
- */
-static bool launches_stand_out(struct own *w, uint32_t rank) {
-  const struct ni_blame *b = w->b;
-  const uint32_t host = ni_blame_host(b, rank);
-  size_t n = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged && ni_blame_host(b, i) != host) w->scratch[n++] = launched_us(&b->rank[i]);
-  for (uint32_t i = 0; n < 2 && i < b->n_ranks; i++)
-    if (b->rank[i].judged && i != rank) w->scratch[n++] = launched_us(&b->rank[i]);
-  if (n < 2) return true;
-  const float middle = ni_blame_quantile(w->scratch, n, 0.5);
-  const float low = w->scratch[(size_t)(0.1 * (double)(n - 1) + 0.5)],
-              high = w->scratch[(size_t)(0.9 * (double)(n - 1) + 0.5)];
-  return launched_us(&b->rank[rank]) - middle >=
-         NI_CAUSE_LAUNCH_APART * (high - low) / 2.56f; /* 2.56 standard deviations */
+  if (l->lead.share > 0) { /* what its gaps add up to says nothing */
+    l->excess_us *= l->lead.part;
+    l->share = l->lead.share;
+    l->lead.part = 1;
+    l->late = l->share >= NI_CAUSE_OWN;
+  }
 }
 
 /*
@@ -276,23 +235,22 @@ static void judge_launches(struct own *w) {
   float launched = ni_blame_quantile(w->scratch, n, 0.25);
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
-    uint32_t others;
-    bool has_like;
-    float usual, late = (float)(o->late_idle_us / o->n_steps), excess = 0;
-    if (!launched_late(o, launched) || !launches_stand_out(w, i)) continue;
+    struct ni_launches_of of = {0};
+    float late = (float)(o->late_idle_us / o->n_steps), excess = 0;
+    if (!ni_launches_late(o, launched) || !ni_launches_stand_out(b, i, w->scratch)) continue;
     for (int k = 0; k < 2 && excess <= 0;
          k++) /* messages of stages move what is waited for most: there idle time first */
-      excess = beyond_others(w, o, launched, (k == 1) != b->stages, &usual, &others, &has_like);
+      excess = ni_launches_beyond(b, o, launched, (k == 1) != b->stages, w->scratch, &of);
     if (excess <= 0) continue;
     if (excess > 0.98f * late) excess = 0.98f * late;
     free(w->late[i].hit);
     w->late[i] = (struct late){.launch = true,
-                               .no_like = !has_like,
+                               .no_like = !of.has_like,
                                .to = b->bins,
                                .excess_us = excess,
-                               .share = excess / usual,
+                               .share = excess / of.usual,
                                .of_gaps = late / (late - excess) - 1,
-                               .alike = others + 1};
+                               .alike = of.others + 1};
   }
 }
 
@@ -432,7 +390,7 @@ static int name_hosts(struct own *w, struct ni_causes *out,
     c->of_gaps = x.of_gaps / (float)x.n;
     c->launch = launch;
     c->rest = belongs == late_on;
-    if (belongs == late_on) c->lead = (struct ni_lead){x.lead.part / (float)x.n, x.lead.apart / (float)x.n};
+    if (belongs == late_on) c->lead = (struct ni_lead){x.lead.part / (float)x.n, x.lead.apart / (float)x.n, 0};
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (ni_blame_host(b, i) == h) c->rest &= b->rank[i].n_slots <= 1;
     c->alike = b->n_ranks;

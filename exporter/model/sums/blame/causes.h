@@ -36,6 +36,7 @@
 #define NI_CAUSE_DROP_SUM 1.0
 #define NI_CAUSE_DROPS 5.0         /* what drops take longer in all, in times of a bin: less is chance */
 #define NI_CAUSE_CROWDED 1.25f     /* times its own quiet time: in a bin where most links across hosts are so slow, the fabric is */
+#define NI_CAUSE_CROWDED_APART 4.0f /* and so many times what transfers differ from bin to bin: stamps that are off do that */
 #define NI_CAUSE_CROWDED_BINS 0.02f /* of the run, and three of them; */
 #define NI_CAUSE_CROWDED_LINKS 3u  /* or so many bins in which as many links or more are */
 #define NI_CAUSE_CROWDED_FAR 2u    /* slow by as much as a link that drops */

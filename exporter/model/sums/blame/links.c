@@ -110,11 +110,12 @@ static int crowded(struct work *w) {
     return -ENOMEM;
   }
   fabric_of(w, judged, ratio, several, x);
-  const float drop = 1 + drop_beyond(noise_of(ratio, b->bins, x));
+  const float noise = noise_of(ratio, b->bins, x), drop = 1 + drop_beyond(noise);
+  const float floor = fmaxf(NI_CAUSE_CROWDED, 1 + NI_CAUSE_CROWDED_APART * noise);
   for (uint32_t k = 1; k + 1 < b->bins; k++) {
-    const bool beside = ratio[k - 1] > NI_CAUSE_CROWDED || ratio[k + 1] > NI_CAUSE_CROWDED;
+    const bool beside = ratio[k - 1] > floor || ratio[k + 1] > floor;
     const bool is_far = several[k] && ratio[k] >= drop;
-    if (!(ratio[k] > NI_CAUSE_CROWDED && (beside || is_far))) continue;
+    if (!(ratio[k] > floor && (beside || is_far))) continue;
     w->out->crowded[k] = true;
     sum += ratio[k];
     hit++;

@@ -59,10 +59,11 @@
 
 /*
  * Others get ahead of a late rank place by place: it is late by so much (part) of excess_us. apart 0: that is so; 1:
- * it is all of excess_us. share: by places that tell it, it takes so much longer in all; 0: none tell it.
+ * it is all of excess_us. rate: by places that tell it, it takes so much longer in all, which is of_sum of what its
+ * gaps are longer by together; 0: none tell it.
  */
 struct ni_lead {
-  float part, apart, share;
+  float part, apart, rate, of_sum;
 };
 
 struct ni_cause {

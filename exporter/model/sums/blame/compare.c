@@ -101,7 +101,7 @@ static void go_on(struct ahead *x, const struct at_place *at, float op_us) {
 
 /*
  * Others are held up in much of what a rank takes longer: they run ahead of it. Then its gaps add up to more
- * than it is late by: it takes longer at the rate of the places that tell it, in all that it computes. share 0:
+ * than it is late by: it takes longer at the rate of the places that tell it, in all that it computes. rate 0:
  * that is not so, or no place tells it. op_us: of an operation, at, n, sum: lead_of().
  */
 static struct ni_lead late_by_rate(const struct at_place *at, size_t n, float op_us, double sum) {
@@ -120,7 +120,8 @@ static struct ni_lead late_by_rate(const struct at_place *at, size_t n, float op
   if (held < LEAD_HELD_OF * sum || x.elapsed < LEAD_TOLD * own || x.longer <= 0)
     return (struct ni_lead){0};
   const double rate = fmin(0.9, x.longer / x.elapsed);
-  return (struct ni_lead){(float)fmin(1, rate * (own + x.hidden) / sum), 0, (float)(rate / (1 - rate))};
+  return (struct ni_lead){.rate = (float)(rate / (1 - rate)),
+                          .of_sum = (float)fmin(1, rate * (own + x.hidden) / sum)};
 }
 
 /*
@@ -139,12 +140,12 @@ static struct ni_lead lead_of(const struct at_place *at, size_t n, float step_us
     most = fmaxf(most, at[i].times);
     sum += at[i].times;
   }
-  if (longer < 4) return (struct ni_lead){1, 1, 0};
-  const struct ni_lead by_rate = late_by_rate(at, n, (float)fmax(0, step_us - own) / (float)n, sum);
-  if (by_rate.share > 0) return by_rate;
+  if (longer < 4) return (struct ni_lead){.part = 1, .apart = 1};
+  struct ni_lead lead = late_by_rate(at, n, (float)fmax(0, step_us - own) / (float)n, sum);
   float rise = first * (float)longer / (float)sum;
-  return (struct ni_lead){(float)(most / sum),
-                          fminf(1, fmaxf(0, (rise - LEAD_RISES) / (LEAD_FLAT - LEAD_RISES))), 0};
+  lead.part = (float)(most / sum);
+  lead.apart = fminf(1, fmaxf(0, (rise - LEAD_RISES) / (LEAD_FLAT - LEAD_RISES)));
+  return lead;
 }
 
 int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
@@ -195,7 +196,7 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
     for (to = from; to < n && at[to].rank == at[from].rank; to++) {}
     const struct ni_blame_rank *o = &b->rank[at[from].rank];
     const float step = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
-    w->lead[at[from].rank] = o->n_slots == 1 ? lead_of(at + from, to - from, step) : (struct ni_lead){1, 1, 0};
+    w->lead[at[from].rank] = o->n_slots == 1 ? lead_of(at + from, to - from, step) : (struct ni_lead){.part = 1, .apart = 1};
   }
   free(at);
   free(middle);

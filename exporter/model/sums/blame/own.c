@@ -14,6 +14,7 @@
 #include "uneven.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
+#define MORE_PLACES 1.5f /* times what is usual: a bin with more is no step like others */
 enum { OTHERS = 256 };         /* members that a rank's interval is compared with */
 
 struct late {                  /* what one rank shows */
@@ -37,8 +38,19 @@ struct own {
   const bool *crowded;         /* bins in which the network was slow */
 };
 
+/* Places of a bin that are usual for the rank. */
+static float usual_places(struct own *w, uint32_t rank) {
+  size_t n = 0;
+  for (uint32_t k = 0; k < w->b->bins; k++) {
+    const struct ni_blame_cell *c = ni_blame_cell_at(w->b, rank, k);
+    if (c && c->places) w->scratch[n++] = (float)c->places;
+  }
+  return ni_blame_quantile(w->scratch, n, 0.5);
+}
+
 /*
- * Own time of the members beyond that of their like, of each bin. What is usual is the lower quartile of the
+ * Own time of the members beyond that of their like, of each bin. A bin that has far more in it than others, such
+ * as an evaluation, is another one's like, and says nothing. What is usual is the lower quartile of the
  * members' means over the run, since up to half of them can be slow; from bin to bin all of them move by what
  * they have in common. (A lower quartile of each bin alone would take noise for speed.)
  */
@@ -47,10 +59,11 @@ static void excess(struct own *w, float *mean) {
   size_t means = 0;
   for (uint32_t i = 0; i < w->c.n; i++) {
     float *x = &w->x[(size_t)i * b->bins], over = w->c.over_us[w->c.member[i]];
+    const float most = MORE_PLACES * usual_places(w, w->c.member[i]);
     size_t n = 0;
     for (uint32_t k = 0; k < b->bins; k++) {
       const struct ni_blame_cell *c = ni_blame_cell_at(b, w->c.member[i], k);
-      x[k] = c && c->places ? (over + c->dev / (float)b->bin_steps) / w->c.of_us : NAN;
+      x[k] = c && c->places && (float)c->places <= most ? (over + c->dev / (float)b->bin_steps) / w->c.of_us : NAN;
       if (!isnan(x[k])) w->scratch[n++] = x[k];
     }
     mean[i] = ni_blame_middle(w->scratch, n);
@@ -212,10 +225,11 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
                      .of_gaps = mean * w->c.of_us / w->c.level_us,
                      .alike = w->c.n,
                      .lead = w->c.lead[w->c.member[i]]};
-  if (l->lead.share > 0) { /* what its gaps add up to says nothing */
-    l->excess_us *= l->lead.part;
-    l->share = l->lead.share;
-    l->lead.part = 1;
+  const bool always = l->from == 0 && l->to == b->bins; /* places are means over the run */
+  if (l->lead.rate > 0 && always) {                     /* what its gaps add up to says nothing */
+    l->excess_us *= l->lead.of_sum;
+    l->share = l->lead.rate;
+    l->lead = (struct ni_lead){.part = 1};
     l->late = l->share >= NI_CAUSE_OWN;
   }
 }
@@ -390,7 +404,7 @@ static int name_hosts(struct own *w, struct ni_causes *out,
     c->of_gaps = x.of_gaps / (float)x.n;
     c->launch = launch;
     c->rest = belongs == late_on;
-    if (belongs == late_on) c->lead = (struct ni_lead){x.lead.part / (float)x.n, x.lead.apart / (float)x.n, 0};
+    if (belongs == late_on) c->lead = (struct ni_lead){.part = x.lead.part / (float)x.n, .apart = x.lead.apart / (float)x.n};
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (ni_blame_host(b, i) == h) c->rest &= b->rank[i].n_slots <= 1;
     c->alike = b->n_ranks;

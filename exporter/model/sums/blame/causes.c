@@ -138,6 +138,7 @@ void ni_causes_free(struct ni_causes *c) {
     free(c->item[i].at);
   }
   free(c->crowded);
+  c->crowded = NULL;
 }
 
 bool ni_longest_above(const float *x, uint32_t n, float floor, uint32_t *from, uint32_t *to) {

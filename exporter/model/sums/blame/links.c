@@ -485,6 +485,7 @@ int ni_causes_links(const struct ni_blame *b, struct ni_causes *out) {
   struct work w = {b, out, calloc(b->n_links + 1, sizeof *w.link),
                    calloc(2 * (size_t)b->bins + 1, sizeof *w.x), step_us(b)};
   int e = w.link && w.x ? 0 : -ENOMEM;
+  if (e == 0 && !out->crowded) e = ni_causes_fabric(b, out);
   if (e == 0) judge(&w);
   if (e == 0) e = within_hosts(&w);
   for (uint32_t i = 0; e == 0 && i < b->n_links && out->n < NI_CAUSES_MAX;

@@ -128,8 +128,23 @@ static bool stands_out(const struct ni_summary *s, const struct ni_process *p) {
   return true;
 }
 
+/* What the rank in the middle spent in operations. */
+static int usual_exec_ns(const struct ni_summary *s, double *out) {
+  double *ns = malloc((s->n_processes + 1) * sizeof *ns);
+  size_t n = 0;
+  if (!ns) return -ENOMEM;
+  for (uint32_t i = 0; i < s->n_processes; i++)
+    if (s->process[i].compared) ns[n++] = s->process[i].exec_ns;
+  qsort(ns, n, sizeof *ns, by_number);
+  *out = n ? ns[(n - 1) / 2] : 0;
+  free(ns);
+  return 0;
+}
+
 static int late_ranks(const struct ni_summary *s, struct list *out, bool *explained) {
   const bool many = many_came_late(s);
+  double exec_ns = 0;
+  if (usual_exec_ns(s, &exec_ns) < 0) return -ENOMEM;
   for (uint32_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
     char host[81], gpu[24] = "", waited[112], ranks[48];
@@ -137,6 +152,7 @@ static int late_ranks(const struct ni_summary *s, struct list *out, bool *explai
     explained[p->host] = true;
     if ((many && !stands_out(s, p)) || late_share(p) < 2 * s->late_share_median)
       continue; /* so are all the others: it does not stand out */
+    if (p->late_ns < NI_FIND_LATE_LOSS * exec_ns) continue; /* somebody is always the last one, by a little */
     struct ni_finding *f = add(out, NI_FIND_LATE_RANK, i);
     if (!f) return -ENOMEM;
     f->compared = p->compared;

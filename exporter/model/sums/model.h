@@ -46,6 +46,8 @@
 
 /* What is worth a sentence (findings.h). */
 #define NI_FIND_LATE_SHARE 0.10  /* of the operations compared: a rank late in so many is named */
+/* of the time in operations, lost by each peer: twice what is lost where a tenth of them are just late */
+#define NI_FIND_LATE_LOSS 0.04
 #define NI_FIND_WAITED_SHARE 0.6  /* of the operations, and NI_FIND_WAITED_OF_RUN of the run: then durations are believed where own time says nothing */
 #define NI_FIND_WAITED_OF_RUN 0.2
 #define NI_FIND_COMPARED_MIN 20  /* operations before a rank is judged */

@@ -14,14 +14,6 @@
 
 static bool near(double got, double want) { return got > want - 0.5 && got < want + 0.5; }
 
-/* A gap is longer than usual by what its place rarely waits for: a quarter and 200 us. */
-static void test_room(void **state) {
-  (void)state;
-  assert_true(isnan(ni_usual_room(1000, 1450)));
-  assert_true(near(ni_usual_room(1000, 1451), 700));
-  assert_true(isnan(ni_usual_room(NAN, 1e9f)));
-}
-
 /* Two slots; the first is the place's own. In the first `alone` of 20 samples nothing else ended. */
 static struct ni_usual usual_of(uint32_t n, uint32_t alone) {
   float gap[20][2];
@@ -321,7 +313,7 @@ static void test_replay(void **state) {
   t->cause->launch = true;
   assert_true(near(cost(t), 30)); /* step 4: the first has nothing before it */
   t = new_two(NI_FIND_LATE_RANK, 1); /* the other one runs ahead: the longest gap is all that it is late */
-  t->cause->excess_us = 30, t->cause->lead = (struct ni_lead){0.5f, 0};
+  t->cause->excess_us = 30, t->cause->lead = (struct ni_lead){.part = 0.5f};
   assert_true(near(cost(t), 15 * STEPS));
   t = new_two(NI_FIND_SLOW_PAIR, 0);
   t->cause->links = true, t->cause->share = 1;
@@ -458,6 +450,20 @@ static void test_flapping(void **state) {
   free_fabric(f);
 }
 
+/* All links are slow in two bins that stand alone; in one, which may be anything; as much as they differ anyway. */
+static void test_congestion(void **state) {
+  (void)state;
+  for (int how = 0; how < 3; how++) {
+    struct fabric *f = new_fabric();
+    for (uint32_t k = 0; k < BINS; k++)
+      for (uint32_t i = 0; i < LINKS; i++)
+        f->us[i][k] = how == 2 ? 70 + (float)(k * 37 % 11) * 8 : k == 10 || (k == 30 && how == 0) ? 400 : 100;
+    const struct ni_cause *c = caused(f);
+    assert_true(how ? !c : c && c->kind == NI_FIND_CONGESTION && c->bins_hit == 2);
+    free_fabric(f);
+  }
+}
+
 static void test_not_slow(void **state) {
   (void)state;
   struct fabric *f = new_fabric(); /* sizes that differ from step to step */
@@ -583,11 +589,11 @@ static void test_crossed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_room), cmocka_unit_test(test_alone), cmocka_unit_test(test_own_time),
+      cmocka_unit_test(test_alone), cmocka_unit_test(test_own_time),
       cmocka_unit_test(test_group), cmocka_unit_test(test_overlap), cmocka_unit_test(test_steps),
       cmocka_unit_test(test_period), cmocka_unit_test(test_steps_by_order), cmocka_unit_test(test_coarsen),
       cmocka_unit_test(test_replay), cmocka_unit_test(test_crossed), cmocka_unit_test(test_flapping),
-      cmocka_unit_test(test_not_slow), cmocka_unit_test(test_usual_transfer),
+      cmocka_unit_test(test_not_slow), cmocka_unit_test(test_congestion), cmocka_unit_test(test_usual_transfer),
       cmocka_unit_test(test_uneven_cost), cmocka_unit_test(test_launch_cost),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 /* What comes and goes, rule by rule: periods of pauses, bursts; whose step is which of another's. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -7,13 +8,14 @@
 
 #include <cmocka.h>
 
+#include "exporter/model/sums/ranks/places.h"
 #include "exporter/model/sums/spells/spells.h"
 #include "exporter/model/sums/work/number.h"
 
 /* n moments from step `first` on, `each` steps apart, every third one a step late. */
 static uint32_t moments(struct ni_spell_moment *at, uint32_t n, uint32_t first, uint32_t each, float us) {
   for (uint32_t i = 0; i < n; i++)
-    at[i] = (struct ni_spell_moment){first + i * each + (i % 3 == 2), us * (1 + 0.05f * (float)(i % 2))};
+    at[i] = (struct ni_spell_moment){first + i * each + (i % 3 == 2), us * (1 + 0.05f * (float)(i % 2)), 1};
   return n;
 }
 
@@ -24,7 +26,7 @@ static void test_period(void **state) {
   struct ni_period p = ni_period_of(at, moments(at, 5, 30, 50, 9e5f), in);
   assert_true(p.steps >= 49 && p.steps <= 51 && p.n == 5 && p.first == 30 && p.us > 9e5f && p.us < 9.5e5f);
   uint32_t n = moments(at, 5, 30, 50, 9e5f);
-  at[n++] = (struct ni_spell_moment){260, 5e3f}; /* a short one between has another reason */
+  at[n++] = (struct ni_spell_moment){260, 5e3f, 1}; /* a short one between has another reason */
   p = ni_period_of(at, n, in);
   assert_true(p.n == 5 && in[0] && in[4] && !in[5]);
   n = moments(at, 6, 30, 50, 9e5f);
@@ -35,7 +37,7 @@ static void test_period(void **state) {
   assert_int_equal(ni_period_of(at, moments(at, 8, 30, 2, 9e5f), in).steps,
                    0); /* each second step is no period of its own */
   static const uint32_t by_chance[] = {12, 31, 99, 110, 171, 188, 280};
-  for (n = 0; n < 7; n++) at[n] = (struct ni_spell_moment){by_chance[n], 2e5f};
+  for (n = 0; n < 7; n++) at[n] = (struct ni_spell_moment){by_chance[n], 2e5f, 1};
   assert_int_equal(ni_period_of(at, n, in).steps, 0);
   assert_false(in[0]);
   n = moments(at, 3, 30, 50, 2e5f); /* three could be chance: they have to be as long, too */
@@ -66,6 +68,9 @@ static void test_bursts(void **state) {
   assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 3);
   assert_int_equal(ni_bursts_of(x, BINS, 0.06f, hit).n, 0); /* chance makes as much */
   assert_false(hit[10]);
+  x[62] = x[63] = NAN; /* nor do two that another rank's pause silences */
+  b = ni_bursts_of(x, BINS, 0.01f, hit);
+  assert_true(b.n == 3 && b.bins == 18);
   bursts(x, 3, from, 6, 0.09f);
   assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 0);
   bursts(x, 3, from, 1, 0.3f); /* single bins are pauses or chance */
@@ -119,8 +124,16 @@ static void test_number(void **state) {
   assert_true(rank[1].shift - rank[0].shift == 3 && b.steps > 20);
 }
 
+/* A gap is longer than usual by what its place rarely waits for: a quarter and 200 us. */
+static void test_room(void **state) {
+  (void)state;
+  assert_true(isnan(ni_usual_room(1000, 1450)));
+  assert_true(fabs(ni_usual_room(1000, 1451) - 700) < 0.5);
+  assert_true(isnan(ni_usual_room(NAN, 1e9f)));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_bursts),
-                                     cmocka_unit_test(test_number)};
+                                     cmocka_unit_test(test_number), cmocka_unit_test(test_room)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include "exporter/model/sums/blame/causes.h"
+#include "exporter/model/sums/blame/compare.h"
+#include "exporter/model/sums/blame/launches.h"
 #include "exporter/model/sums/ranks/places.h"
 #include "exporter/model/sums/spells/spells.h"
 #include "exporter/model/sums/work/number.h"
@@ -164,10 +166,70 @@ static void test_number_by_messages(void **state) {
   assert_true(rank[1].shift - rank[0].shift != 2);
 }
 
+/*
+ * Eight ranks with one communicator compute 10 ms before each of six operations that run beside the next part;
+ * one takes a tenth longer. Others are 1 ms further ahead in each place, until their operation begins when the one
+ * before has ended: then its gap is longer than theirs by all of it. Behind the step all wait for all.
+ */
+static void test_lead(void **state) {
+  (void)state;
+  enum { RANKS = 8, PLACES = 6, LATE = 7 };
+  static const float late_us[PLACES] = {11000, 9000, 9000, 9000, 9000, 1100};
+  static const float more_us[PLACES] = {1000, 1900, 2800, 9000, 9000, 100};
+  struct ni_blame_place place[RANKS][PLACES];
+  struct ni_blame_rank rank[RANKS];
+  uint32_t member[RANKS];
+  float over[RANKS];
+  struct ni_lead lead[RANKS];
+  struct ni_blame b = {.rank = rank, .n_ranks = RANKS, .bins = 20, .bin_steps = 1};
+  struct ni_compared c = {.member = member, .n = RANKS, .over_us = over, .lead = lead};
+  for (uint32_t r = 0; r < RANKS; r++) {
+    member[r] = r;
+    rank[r] = (struct ni_blame_rank){.judged = true, .place = place[r], .n_places = PLACES, .n_slots = 1,
+                                     .n_steps = 10, .last_ns = 10 * INT64_C(52000000)};
+    for (uint32_t k = 0; k < PLACES; k++) {
+      const float us = r == LATE ? late_us[k] : late_us[k] - more_us[k];
+      place[r][k] = (struct ni_blame_place){.name = k + 1, .at = k + 1, .order = k, .usual_us = us, .mean_us = us};
+    }
+  }
+  assert_int_equal(ni_compare_places(&b, &c), 0);
+  assert_true(lead[LATE].rate > 0.08f && lead[LATE].rate < 0.12f);
+  /* 1 ms of each 11: not the 23.8 ms that its gaps are longer by together */
+  assert_true(lead[LATE].of_sum * 23800 > 4000 && lead[LATE].of_sum * 23800 < 6000);
+  assert_true(lead[0].rate == 0);
+  for (uint32_t r = 0; r < RANKS; r++)
+    for (uint32_t k = 0; k < PLACES; k++) place[r][k].usual_us = place[r][k].mean_us = r == LATE ? 11000 : 10000;
+  assert_int_equal(ni_compare_places(&b, &c), 0); /* nobody runs ahead: it is late by the sum */
+  assert_true(lead[LATE].rate == 0 && lead[LATE].apart == 1);
+}
+
+/* Two hosts of four ranks, all of whose idle time ends with a launch; ms of it in a step. */
+static void test_launches(void **state) {
+  (void)state;
+  enum { RANKS = 8 };
+  static const double ms[RANKS] = {10, 11, 12, 13, 12, 11, 14, 10};
+  struct ni_process process[RANKS] = {0};
+  struct ni_host host[2] = {0};
+  struct ni_blame_rank rank[RANKS];
+  float scratch[RANKS];
+  struct ni_summary s = {.process = process, .host = host, .n_hosts = 2};
+  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = RANKS};
+  for (uint32_t r = 0; r < RANKS; r++) {
+    process[r].host = r / 4;
+    rank[r] = (struct ni_blame_rank){.process = r, .judged = true, .n_steps = 1, .idle_us = 1e3 * ms[r],
+                                     .late_idle_us = 0.9e3 * ms[r]};
+  }
+  assert_true(ni_launches_pace(&b, 6, scratch)); /* the longest, by what chance makes */
+  rank[6].late_idle_us = rank[6].idle_us = 30e3;
+  assert_false(ni_launches_pace(&b, 6, scratch)); /* its CPU is slow */
+  rank[6].late_idle_us = 10e3;
+  assert_false(ni_launches_pace(&b, 6, scratch)); /* its GPU computes */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_line), cmocka_unit_test(test_at_once), cmocka_unit_test(test_overlap_of_two),
-      cmocka_unit_test(test_onset_is_no_burst), cmocka_unit_test(test_always_last),
+      cmocka_unit_test(test_onset_is_no_burst), cmocka_unit_test(test_always_last), cmocka_unit_test(test_lead), cmocka_unit_test(test_launches),
       cmocka_unit_test(test_number_by_messages),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, en
     c->left_out++;
     return NULL;
   }
-  c->item[c->n] = (struct ni_cause){.kind = kind, .level = level, .of = of, .other = NI_BLAME_NONE, .lead = {1, 1}};
+  c->item[c->n] = (struct ni_cause){.kind = kind, .level = level, .of = of, .other = NI_BLAME_NONE, .lead = {.part = 1, .apart = 1}};
   return &c->item[c->n++];
 }
 
@@ -138,6 +138,7 @@ void ni_causes_free(struct ni_causes *c) {
     free(c->item[i].at);
   }
   free(c->crowded);
+  c->crowded = NULL;
 }
 
 bool ni_longest_above(const float *x, uint32_t n, float floor, uint32_t *from, uint32_t *to) {

@@ -36,7 +36,10 @@
 #define NI_CAUSE_DROP_SUM 1.0
 #define NI_CAUSE_DROPS 5.0         /* what drops take longer in all, in times of a bin: less is chance */
 #define NI_CAUSE_CROWDED 1.25f     /* times its own quiet time: in a bin where most links across hosts are so slow, the fabric is */
-#define NI_CAUSE_CROWDED_BINS 0.02f /* of the run */
+#define NI_CAUSE_CROWDED_APART 4.0f /* and so many times what transfers differ from bin to bin: stamps that are off do that */
+#define NI_CAUSE_CROWDED_BINS 0.02f /* of the run, and three of them; */
+#define NI_CAUSE_CROWDED_LINKS 3u  /* or so many bins in which as many links or more are */
+#define NI_CAUSE_CROWDED_FAR 2u    /* slow by as much as a link that drops */
 #define NI_CAUSE_LINK_OF_STEP 0.002f /* a link whose transfers are less than that of a step is not judged */
 /* times what half of its like have in bins that are as long: bursts are no chance */
 #define NI_CAUSE_BURSTS 6.0f
@@ -54,9 +57,13 @@
 #define NI_CAUSE_BESIDE_COST 5e-3  /* run beside the computing, own time is what is left of it, and one late rank moves that of the others */
 #define NI_CAUSES_MAX 64u
 
-/* Others get ahead of a late rank place by place: it is late by so much of excess_us. 0: that is so; 1: it is all of excess_us. */
+/*
+ * Others get ahead of a late rank place by place: it is late by so much (part) of excess_us. apart 0: that is so; 1:
+ * it is all of excess_us. rate: by places that tell it, it takes so much longer in all, which is of_sum of what its
+ * gaps are longer by together; 0: none tell it.
+ */
 struct ni_lead {
-  float part, apart;
+  float part, apart, rate, of_sum;
 };
 
 struct ni_cause {
@@ -78,6 +85,7 @@ struct ni_cause {
   double most_us;              /* ... it costs so much at most; 0: no bound */
   uint32_t period;             /* in steps; 0: none */
   bool few;                    /* pauses are few, but long */
+  bool in_place;               /* of periodic work: each time in the same place of the step */
   float of_run;                /* bins that are hit, as a share */
   /*
    * own time of a step more than usual, and as a share of it. Links: share is times usual - 1. Pauses: us of
@@ -98,6 +106,11 @@ struct ni_causes {
   bool *crowded;               /* bins in which the fabric was slow */
 };
 
+/*
+ * Steps in which the whole network is slow: fills out->crowded. Before the others, since what links lose then is
+ * nobody's, and a rank that waits for them elsewhere than in other steps looks late.
+ */
+int ni_causes_fabric(const struct ni_blame *b, struct ni_causes *out);
 /* What ranks, hosts, replicas and stages do themselves. */
 int ni_causes_own(const struct ni_blame *b, struct ni_causes *out);
 /* What lies between them. */

@@ -13,6 +13,9 @@
 #define LEAD_LEAST_US 20.0f
 #define LEAD_RISES 0.15f     /* the first of them beside their mean: it runs ahead all the time; */
 #define LEAD_FLAT 0.45f      /* not at all */
+#define LEAD_HELD 0.02f      /* of a late rank's gap: others that take less are held up by the operation before it */
+#define LEAD_HELD_OF 0.25    /* of what its gaps are longer by, where they are: they run ahead of it */
+#define LEAD_TOLD 0.02       /* of its gaps: places that say how much longer it takes there */
 #define ODD_LITTLE 0.02f /* of half a step: times that are less say nothing about what a place waits for */
 
 struct at_place {
@@ -65,24 +68,84 @@ static float add_place(struct at_place *at, size_t n, float little, const float 
 }
 
 /*
+ * How far others are ahead of a late rank, place by place. Its gap in a place is longer than theirs by all that
+ * they are ahead there (`ahead`), as far as they see: where they begin as soon as the operation before has ended
+ * they are held up, and further ahead than that. Where they are ahead by less than half of what they were, they
+ * waited for that operation to compute on, and are ahead by what the rank took longer in this place alone.
+ */
+struct ahead {
+  float us;
+  bool exact;                  /* else they are so far ahead or further */
+  double longer, elapsed;      /* what it took longer in places that tell it, and how long these were */
+  double hidden;               /* operations that it computed beside, in us */
+};
+
+static void go_on(struct ahead *x, const struct at_place *at, float op_us) {
+  const float own = at->mean_us, more = at->times, others = own - more;
+  if (isnan(more) || own < LEAD_LEAST_US) return; /* one after the other: nothing is computed between */
+  if (more >= LEAD_LEAST_US && others < fmaxf(LEAD_LEAST_US, LEAD_HELD * own)) {
+    x->us = fmaxf(x->us, more);
+    x->exact = false;
+    x->hidden += op_us;
+    return;
+  }
+  const bool again = more < x->us / 2;
+  if (again || x->exact) {
+    x->longer += again ? more : more - x->us;
+    x->elapsed += own + (again ? 0 : op_us);
+  }
+  x->hidden += again ? 0 : op_us;
+  x->exact |= again;
+  x->us = more;
+}
+
+/*
+ * Others are held up in much of what a rank takes longer: they run ahead of it. Then its gaps add up to more
+ * than it is late by: it takes longer at the rate of the places that tell it, in all that it computes. rate 0:
+ * that is not so, or no place tells it. op_us: of an operation, at, n, sum: lead_of().
+ */
+static struct ni_lead late_by_rate(const struct at_place *at, size_t n, float op_us, double sum) {
+  struct ahead x = {.us = 0};
+  double held = 0, own = 0;
+  for (int pass = 0; pass < 2; pass++) { /* once to know where they are when the step begins */
+    x.longer = x.elapsed = x.hidden = 0;
+    for (size_t i = 0; i < n; i++) go_on(&x, &at[i], op_us);
+  }
+  for (size_t i = 0; i < n; i++) {
+    const float others = at[i].mean_us - at[i].times;
+    own += at[i].mean_us;
+    if (at[i].times >= LEAD_LEAST_US && others < fmaxf(LEAD_LEAST_US, LEAD_HELD * at[i].mean_us))
+      held += at[i].times;
+  }
+  if (held < LEAD_HELD_OF * sum || x.elapsed < LEAD_TOLD * own || x.longer <= 0)
+    return (struct ni_lead){0};
+  const double rate = fmin(0.9, x.longer / x.elapsed);
+  return (struct ni_lead){.rate = (float)(rate / (1 - rate)),
+                          .of_sum = (float)fmin(1, rate * (own + x.hidden) / sum)};
+}
+
+/*
  * Where one communicator is all a rank has and it computes while operations run, others get ahead of a late
  * one from place to place until they wait for an operation; each gap is longer by all of that. Then it is
- * late by the longest of these, not by their sum. at: of a rank, in order.
+ * late by the longest of these, not by their sum. at: of a rank, in order; step_us: its step.
  */
-static struct ni_lead lead_of(const struct at_place *at, size_t n) {
+static struct ni_lead lead_of(const struct at_place *at, size_t n, float step_us) {
   float most = 0, first = 0;
-  double sum = 0;
+  double sum = 0, own = 0;
   uint32_t longer = 0;
   for (size_t i = 0; i < n; i++) {
+    own += at[i].mean_us;
     if (!(at[i].times > LEAD_LEAST_US)) continue;
     if (longer++ == 0) first = at[i].times;
     most = fmaxf(most, at[i].times);
     sum += at[i].times;
   }
-  if (longer < 4) return (struct ni_lead){1, 1};
+  if (longer < 4) return (struct ni_lead){.part = 1, .apart = 1};
+  struct ni_lead lead = late_by_rate(at, n, (float)fmax(0, step_us - own) / (float)n, sum);
   float rise = first * (float)longer / (float)sum;
-  return (struct ni_lead){(float)(most / sum),
-                          fminf(1, fmaxf(0, (rise - LEAD_RISES) / (LEAD_FLAT - LEAD_RISES)))};
+  lead.part = (float)(most / sum);
+  lead.apart = fminf(1, fmaxf(0, (rise - LEAD_RISES) / (LEAD_FLAT - LEAD_RISES)));
+  return lead;
 }
 
 int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
@@ -121,6 +184,7 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   }
   qsort(at, n, sizeof *at, by_place);
   w->level_us = 0;
+  for (size_t i = 0; i < n; i++) at[i].times = NAN; /* where a place is compared: how much longer it is there */
   for (size_t from = 0, to; from < n; from = to) {
     to = place_end(at, n, from);
     if (to - from >= 2 && (to - from) * 2 >= (size_t)w->n)
@@ -130,8 +194,9 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   qsort(at, n, sizeof *at, by_order);
   for (size_t from = 0, to; from < n; from = to) {
     for (to = from; to < n && at[to].rank == at[from].rank; to++) {}
-    w->lead[at[from].rank] =
-        b->rank[at[from].rank].n_slots == 1 ? lead_of(at + from, to - from) : (struct ni_lead){1, 1};
+    const struct ni_blame_rank *o = &b->rank[at[from].rank];
+    const float step = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
+    w->lead[at[from].rank] = o->n_slots == 1 ? lead_of(at + from, to - from, step) : (struct ni_lead){.part = 1, .apart = 1};
   }
   free(at);
   free(middle);

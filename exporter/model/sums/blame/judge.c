@@ -115,7 +115,8 @@ static int judge(struct ni_blame *b, struct ni_summary *s) {
   int e = ni_number_steps(b);
   if (e == 0) e = ni_blame_alike(b);
   if (e == 0) e = beyond_begin(b);
-  if (e == 0) e = ni_causes_own(b, &causes); /* first: there are more links than ranks, and room for so many causes alone */
+  if (e == 0) e = ni_causes_fabric(b, &causes);
+  if (e == 0) e = ni_causes_own(b, &causes); /* before links: there are more links than ranks, and room for so many causes alone */
   if (e == 0) e = ni_causes_links(b, &causes);
   if (e == 0) e = fill_steps(b, s);
   if (e == 0) e = ni_replay(b, &causes, &replay);

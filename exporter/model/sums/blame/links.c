@@ -57,18 +57,26 @@ static bool all_seen(const struct work *w, const struct ni_blame_link *l) {
   return l->n_ranks >= all;
 }
 
-/* Bins in which nearly all links across hosts are slower than they are themselves in quiet ones. */
-static int crowded(struct work *w) {
+/* Deviation of a link from bin to bin, as a share. */
+static float noise_of(const float *x, uint32_t bins, float *scratch) {
+  size_t n = 0;
+  for (uint32_t k = 1; k < bins; k++)
+    if (!isnan(x[k]) && !isnan(x[k - 1])) scratch[n++] = fabsf(x[k] - x[k - 1]);
+  return n ? ni_blame_quantile(scratch, n, 0.5) * 1.0484f : 0; /* median |difference| = 0.954 sigma */
+}
+
+/*
+ * From here on a bin is a drop: far off, and chance does not do it, where transfers differ much from bin to
+ * bin (experts' messages).
+ */
+static float drop_beyond(float noise) { return fmaxf(NI_CAUSE_DROP, NI_CAUSE_SIGMA * noise); }
+
+/*
+ * How slow most links across hosts are in each bin beside their own quiet time, *several: there are so many of
+ * them; NAN: nobody can say.
+ */
+static void fabric_of(const struct work *w, uint32_t judged, float *ratio, bool *several, float *x) {
   const struct ni_blame *b = w->b;
-  float *x = malloc((b->n_links + 1) * sizeof *x), *ratio = malloc((b->bins + 1) * sizeof *ratio);
-  uint32_t hit = 0, from = b->bins, to = 0, judged = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++) judged += b->rank[i].judged;
-  double sum = 0;
-  if (!x || !ratio || !(w->out->crowded = calloc(b->bins + 1, sizeof(bool)))) {
-    free(x);
-    free(ratio);
-    return -ENOMEM;
-  }
   for (uint32_t k = 0; k < b->bins; k++) {
     size_t n = 0;
     bool all = false;
@@ -79,21 +87,47 @@ static int crowded(struct work *w) {
       all |= l->n_ranks == judged;
     }
     ratio[k] = n ? ni_blame_quantile(x, n, 0.25) : NAN;
+    several[k] = n >= NI_CAUSE_CROWDED_LINKS;
     if (n == 1 && !all) ratio[k] = NAN; /* of one link nobody can say whether it is all of them */
   }
-  for (uint32_t k = 1; k + 1 < b->bins; k++) { /* alone a bin may be one slow operation */
-    bool here = ratio[k] > NI_CAUSE_CROWDED;
-    if (here && (ratio[k - 1] > NI_CAUSE_CROWDED || ratio[k + 1] > NI_CAUSE_CROWDED)) {
-      w->out->crowded[k] = true;
-      sum += ratio[k];
-      hit++;
-      if (k < from) from = k;
-      to = k + 1;
-    }
+}
+
+/*
+ * Bins in which nearly all links across hosts are slower than they are themselves in quiet ones. Alone a bin
+ * may be one slow operation, but not where several links are far slower than chance makes them.
+ */
+static int crowded(struct work *w) {
+  const struct ni_blame *b = w->b;
+  float *x = malloc((b->n_links + b->bins + 1) * sizeof *x), *ratio = malloc((b->bins + 1) * sizeof *ratio);
+  bool *several = calloc(b->bins + 1, sizeof *several);
+  uint32_t hit = 0, far = 0, from = b->bins, to = 0, judged = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) judged += b->rank[i].judged;
+  double sum = 0;
+  if (!x || !ratio || !several || !(w->out->crowded = calloc(b->bins + 1, sizeof(bool)))) {
+    free(x);
+    free(ratio);
+    free(several);
+    return -ENOMEM;
+  }
+  fabric_of(w, judged, ratio, several, x);
+  const float noise = noise_of(ratio, b->bins, x), drop = 1 + drop_beyond(noise);
+  const float floor = fmaxf(NI_CAUSE_CROWDED, 1 + NI_CAUSE_CROWDED_APART * noise);
+  for (uint32_t k = 1; k + 1 < b->bins; k++) {
+    const bool beside = ratio[k - 1] > floor || ratio[k + 1] > floor;
+    const bool is_far = several[k] && ratio[k] >= drop;
+    if (!(ratio[k] > floor && (beside || is_far))) continue;
+    w->out->crowded[k] = true;
+    sum += ratio[k];
+    hit++;
+    far += is_far;
+    if (k < from) from = k;
+    to = k + 1;
   }
   free(x);
   free(ratio);
-  if (hit < 3 || hit < NI_CAUSE_CROWDED_BINS * (float)b->bins) {
+  free(several);
+  const bool often = hit >= 3 && hit >= NI_CAUSE_CROWDED_BINS * (float)b->bins;
+  if (!often && far < NI_CAUSE_CROWDED_FAR) {
     memset(w->out->crowded, 0, b->bins * sizeof(bool));
     return 0;
   }
@@ -116,14 +150,6 @@ static int crowded(struct work *w) {
 
 /* A bin says no more than that of whether a link is slow; how slow it is there is another question. */
 static float clipped(float x) { return x > NI_CAUSE_LINK_MOST ? NI_CAUSE_LINK_MOST : x; }
-
-/* Deviation of a link from bin to bin, as a share. */
-static float noise_of(const float *x, uint32_t bins, float *scratch) {
-  size_t n = 0;
-  for (uint32_t k = 1; k < bins; k++)
-    if (!isnan(x[k]) && !isnan(x[k - 1])) scratch[n++] = fabsf(x[k] - x[k - 1]);
-  return n ? ni_blame_quantile(scratch, n, 0.5) * 1.0484f : 0; /* median |difference| = 0.954 sigma */
-}
 
 /*
  * A transfer is the least of its ranks' durations, so wrong stamps make it shorter, the more ranks begin it
@@ -158,12 +184,6 @@ static bool stands_out(const struct work *w, const struct ni_blame_link *l, doub
   if (mean < NI_CAUSE_SIGMA * noise / sqrt(n)) return false;
   return sum >= NI_CAUSE_LINK_OF_RUN * w->b->bins || (mean >= NI_CAUSE_DROP && sum >= NI_CAUSE_DROPS);
 }
-
-/*
- * From here on a bin is a drop: far off, and chance does not do it, where transfers differ much from bin to
- * bin (experts' messages).
- */
-static float drop_beyond(float noise) { return fmaxf(NI_CAUSE_DROP, NI_CAUSE_SIGMA * noise); }
 
 static void judge(struct work *w) {
   const struct ni_blame *b = w->b;
@@ -457,10 +477,15 @@ static int within_hosts(struct work *w) {
   return e;
 }
 
+int ni_causes_fabric(const struct ni_blame *b, struct ni_causes *out) {
+  return crowded(&(struct work){.b = b, .out = out, .step_us = step_us(b)});
+}
+
 int ni_causes_links(const struct ni_blame *b, struct ni_causes *out) {
   struct work w = {b, out, calloc(b->n_links + 1, sizeof *w.link),
                    calloc(2 * (size_t)b->bins + 1, sizeof *w.x), step_us(b)};
-  int e = w.link && w.x ? crowded(&w) : -ENOMEM;
+  int e = w.link && w.x ? 0 : -ENOMEM;
+  if (e == 0 && !out->crowded) e = ni_causes_fabric(b, out);
   if (e == 0) judge(&w);
   if (e == 0) e = within_hosts(&w);
   for (uint32_t i = 0; e == 0 && i < b->n_links && out->n < NI_CAUSES_MAX;

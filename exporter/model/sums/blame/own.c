@@ -9,14 +9,17 @@
 #include "alike.h"
 #include "causes.h"
 #include "compare.h"
+#include "launches.h"
 #include "exporter/model/sums/spells/spells.h"
 #include "uneven.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
+#define MORE_PLACES 1.5f /* times what is usual: a bin with more is no step like others */
 enum { OTHERS = 256 };         /* members that a rank's interval is compared with */
 
 struct late {                  /* what one rank shows */
   bool late, launch;
+  bool no_like;                /* of launch: it was compared with ranks that do other work */
   uint32_t from, to;
   uint32_t bursts;             /* its own time is longer in so many of them: in bins of hit, owned */
   float area;                  /* of bursts: ni_bursts */
@@ -32,10 +35,22 @@ struct own {
   struct late *late;           /* by rank */
   float *x; /* [member][bin]: own time beyond that of its like, as a part of `of_us`; NAN: nothing */
   float *scratch, *means;
+  const bool *crowded;         /* bins in which the network was slow */
 };
 
+/* Places of a bin that are usual for the rank. */
+static float usual_places(struct own *w, uint32_t rank) {
+  size_t n = 0;
+  for (uint32_t k = 0; k < w->b->bins; k++) {
+    const struct ni_blame_cell *c = ni_blame_cell_at(w->b, rank, k);
+    if (c && c->places) w->scratch[n++] = (float)c->places;
+  }
+  return ni_blame_quantile(w->scratch, n, 0.5);
+}
+
 /*
- * Own time of the members beyond that of their like, of each bin. What is usual is the lower quartile of the
+ * Own time of the members beyond that of their like, of each bin. A bin that has far more in it than others, such
+ * as an evaluation, is another one's like, and says nothing. What is usual is the lower quartile of the
  * members' means over the run, since up to half of them can be slow; from bin to bin all of them move by what
  * they have in common. (A lower quartile of each bin alone would take noise for speed.)
  */
@@ -44,10 +59,11 @@ static void excess(struct own *w, float *mean) {
   size_t means = 0;
   for (uint32_t i = 0; i < w->c.n; i++) {
     float *x = &w->x[(size_t)i * b->bins], over = w->c.over_us[w->c.member[i]];
+    const float most = MORE_PLACES * usual_places(w, w->c.member[i]);
     size_t n = 0;
     for (uint32_t k = 0; k < b->bins; k++) {
       const struct ni_blame_cell *c = ni_blame_cell_at(b, w->c.member[i], k);
-      x[k] = c && c->places ? (over + c->dev / (float)b->bin_steps) / w->c.of_us : NAN;
+      x[k] = c && c->places && (float)c->places <= most ? (over + c->dev / (float)b->bin_steps) / w->c.of_us : NAN;
       if (!isnan(x[k])) w->scratch[n++] = x[k];
     }
     mean[i] = ni_blame_middle(w->scratch, n);
@@ -125,11 +141,13 @@ static float others_there(struct own *w, uint32_t but, uint32_t from, uint32_t t
 }
 
 /*
- * A rank that stops for as long as half a step moves what the others do in that step and the next: these bins
- * say nothing of bursts.
+ * A rank that stops for as long as half a step moves what the others do in that step and the next, and so does
+ * a network that is slow: these bins say nothing of bursts.
  */
-static void leave_out_pauses(const struct own *w, float *x) {
+static void leave_out_moved(const struct own *w, float *x) {
   const struct ni_blame *b = w->b;
+  for (uint32_t k = 0; k < b->bins; k++)
+    if (w->crowded[k] || (k && w->crowded[k - 1])) x[k] = NAN;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     for (uint32_t k = 0; b->rank[i].judged && k < b->bins; k++) {
       const struct ni_blame_cell *c = ni_blame_cell_at(b, i, k);
@@ -149,7 +167,7 @@ static void judge_bursts(struct own *w, float noise) {
   float *masked = calloc(2 * ((size_t)b->bins + 1), sizeof *masked),
         *seen = masked ? masked + b->bins + 1 : NULL;
   if (!masked) return; /* then they are judged as one interval */
-  leave_out_pauses(w, masked);
+  leave_out_moved(w, masked);
   for (uint32_t i = 0; i < w->c.n; i++) {
     struct late *l = &w->late[w->c.member[i]];
     float *x = &w->x[(size_t)i * b->bins];
@@ -185,7 +203,7 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
   struct late *l = &w->late[w->c.member[i]];
   uint32_t from, to, n = 0;
   double sum = 0;
-  if (l->bursts) return;
+  if (l->bursts || ni_launches_pace(b, w->c.member[i], w->scratch)) return;
   memcpy(w->scratch, x, b->bins * sizeof *x);
   for (uint32_t k = 0; k < b->bins; k++)
     if (x[k] > 1) x[k] = 1; /* one bin says no more than that */
@@ -207,53 +225,13 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
                      .of_gaps = mean * w->c.of_us / w->c.level_us,
                      .alike = w->c.n,
                      .lead = w->c.lead[w->c.member[i]]};
-}
-
-/* Of a step, in which the GPU was idle and what came next began as soon as it was launched. */
-static float launched_us(const struct ni_blame_rank *o) { return (float)(o->late_idle_us / o->n_steps); }
-
-static bool launched_late(const struct ni_blame_rank *o, float usual) {
-  return o->judged && o->idle_us > 0 && (float)(o->late_idle_us / o->idle_us) >= usual + NI_CAUSE_LAUNCHED;
-}
-
-/*
- * How much more of it a rank has in a step than those of its like whose CPU is not slow (or, where all of
- * these are so: than the rank in the middle).
- */
-static float beyond_others(struct own *w, const struct ni_blame_rank *o, float launched, bool idle,
-                           float *usual, uint32_t *others) {
-  const struct ni_blame *b = w->b;
-  size_t alike = 0, n = 0;
-  for (uint32_t k = 0; k < b->n_ranks; k++)
-    alike += b->rank[k].cls == o->cls && b->rank[k].judged && !launched_late(&b->rank[k], launched);
-  for (uint32_t k = 0; k < b->n_ranks; k++)
-    if (b->rank[k].judged && !launched_late(&b->rank[k], launched) && (!alike || b->rank[k].cls == o->cls))
-      w->scratch[n++] = (float)((idle ? b->rank[k].idle_us : b->rank[k].own_us) / b->rank[k].n_steps);
-  *usual = ni_blame_quantile(w->scratch, n, alike ? 0.25 : 0.5);
-  *others = (uint32_t)n;
-  float beyond = (float)((idle ? o->idle_us : o->own_us) / o->n_steps) - *usual;
-  return n && beyond >= NI_CAUSE_LAUNCH_OWN * *usual ? beyond : 0;
-}
-
-/*
- * Launches are compared with those of other hosts, since ranks of one host share its CPUs; of one host alone
- * with all others. Where the CPUs pace the whole job some rank is always the last one: a slow one stands out
- * from how far the others lie apart.
- */
-static bool launches_stand_out(struct own *w, uint32_t rank) {
-  const struct ni_blame *b = w->b;
-  const uint32_t host = ni_blame_host(b, rank);
-  size_t n = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged && ni_blame_host(b, i) != host) w->scratch[n++] = launched_us(&b->rank[i]);
-  for (uint32_t i = 0; n < 2 && i < b->n_ranks; i++)
-    if (b->rank[i].judged && i != rank) w->scratch[n++] = launched_us(&b->rank[i]);
-  if (n < 2) return true;
-  const float middle = ni_blame_quantile(w->scratch, n, 0.5);
-  const float low = w->scratch[(size_t)(0.1 * (double)(n - 1) + 0.5)],
-              high = w->scratch[(size_t)(0.9 * (double)(n - 1) + 0.5)];
-  return launched_us(&b->rank[rank]) - middle >=
-         NI_CAUSE_LAUNCH_APART * (high - low) / 2.56f; /* 2.56 standard deviations */
+  const bool always = l->from == 0 && l->to == b->bins; /* places are means over the run */
+  if (l->lead.rate > 0 && always) {                     /* what its gaps add up to says nothing */
+    l->excess_us *= l->lead.of_sum;
+    l->share = l->lead.rate;
+    l->lead = (struct ni_lead){.part = 1};
+    l->late = l->share >= NI_CAUSE_OWN;
+  }
 }
 
 /*
@@ -271,21 +249,22 @@ static void judge_launches(struct own *w) {
   float launched = ni_blame_quantile(w->scratch, n, 0.25);
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
-    uint32_t others;
-    float usual, late = (float)(o->late_idle_us / o->n_steps), excess = 0;
-    if (!launched_late(o, launched) || !launches_stand_out(w, i)) continue;
+    struct ni_launches_of of = {0};
+    float late = (float)(o->late_idle_us / o->n_steps), excess = 0;
+    if (!ni_launches_late(o, launched) || !ni_launches_stand_out(b, i, w->scratch)) continue;
     for (int k = 0; k < 2 && excess <= 0;
          k++) /* messages of stages move what is waited for most: there idle time first */
-      excess = beyond_others(w, o, launched, (k == 1) != b->stages, &usual, &others);
+      excess = ni_launches_beyond(b, o, launched, (k == 1) != b->stages, w->scratch, &of);
     if (excess <= 0) continue;
     if (excess > 0.98f * late) excess = 0.98f * late;
     free(w->late[i].hit);
     w->late[i] = (struct late){.launch = true,
+                               .no_like = !of.has_like,
                                .to = b->bins,
                                .excess_us = excess,
-                               .share = excess / usual,
+                               .share = excess / of.usual,
                                .of_gaps = late / (late - excess) - 1,
-                               .alike = others + 1};
+                               .alike = of.others + 1};
   }
 }
 
@@ -425,7 +404,7 @@ static int name_hosts(struct own *w, struct ni_causes *out,
     c->of_gaps = x.of_gaps / (float)x.n;
     c->launch = launch;
     c->rest = belongs == late_on;
-    if (belongs == late_on) c->lead = (struct ni_lead){x.lead.part / (float)x.n, x.lead.apart / (float)x.n};
+    if (belongs == late_on) c->lead = (struct ni_lead){.part = x.lead.part / (float)x.n, .apart = x.lead.apart / (float)x.n};
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (ni_blame_host(b, i) == h) c->rest &= b->rank[i].n_slots <= 1;
     c->alike = b->n_ranks;
@@ -457,6 +436,7 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
     const uint32_t i = order[k];
     const struct late *l = &w->late[i];
     if (!l->late && !l->launch && !l->bursts) continue;
+    if (l->no_like) continue; /* a stage that has more to do has more idle time; of a host all ranks show it */
     if (out->n >= NI_CAUSES_MAX / 2) { /* the other half is for stages and links */
       out->left_out++;
       continue;
@@ -570,6 +550,7 @@ static int name_stages(struct own *w, struct ni_causes *out) {
 
 int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
   struct own w = {.b = b,
+                  .crowded = out->crowded,
                   .late = calloc(b->n_ranks + 1, sizeof *w.late),
                   .c.member = malloc((b->n_ranks + 1) * sizeof *w.c.member),
                   .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w.scratch),

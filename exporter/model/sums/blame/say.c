@@ -102,6 +102,7 @@ static void put_periodic(struct ni_put_text *w, const struct ni_blame *b, const 
   else put_ranks(w, f, b->s);
   ni_put(w, " %s something else each %u steps, %u times, for %s on the mean, ", one ? "does" : "do",
          c->period, c->bins_hit, ni_duration_text(each_us(c), time));
+  if (c->in_place && !all) ni_put(w, "each time in the same place of the step, ");
   ni_put(w, all ? "as an evaluation is" : f->note ? "as a checkpoint is" : "as garbage collection is");
 }
 

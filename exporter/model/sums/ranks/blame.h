@@ -92,6 +92,7 @@ struct ni_blame_incident {
   int64_t end_ns;
   float us;
   uint32_t step;
+  uint32_t in_step;            /* that operation is so many of the rank in its step, from 1 on */
 };
 
 struct ni_blame_op {

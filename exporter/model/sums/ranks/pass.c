@@ -86,7 +86,7 @@ static int to_bin(struct pass *x) {
 
 static int add_incident(struct pass *x, int64_t end_ns, float us) {
   struct ni_blame_rank *o = x->out;
-  const struct ni_blame_incident i = {end_ns, us, x->step};
+  const struct ni_blame_incident i = {end_ns, us, x->step, x->in_step};
   o->incidents++;
 #define SHORTER(a, b) ((a).us < (b).us)
   if (o->n_incidents < NI_BLAME_INCIDENTS) {

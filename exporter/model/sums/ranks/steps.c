@@ -409,6 +409,17 @@ static uint32_t in_a_step(const struct ni_blame_rank *rank, const struct gram *x
   return rows ? fold_of(gap, rows, width, FOLD_CLIP, 0.5f, FOLD_OFF) : 1;
 }
 
+/*
+ * Of one operation that is all there is each comes "once a step". Not so where others come between: of other
+ * kinds, or messages, of which a pipeline without tensor parallelism has more than collectives.
+ */
+static bool has_others(const struct ni_blame_rank *rank, uint32_t single, const struct gram *x) {
+  uint64_t messages = 0;
+  for (uint32_t i = 0; i < rank->n_slots; i++)
+    if (rank->slot[i].kind != NI_BLAME_COLL) messages += rank->slot[i].ops;
+  return single > 1 || (single == 1 && messages > x->count);
+}
+
 int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, uint32_t wanted,
                   struct ni_step_mark *m) {
   struct grams *g = malloc(sizeof *g); /* items are set when they come: half a MB for each rank need not be cleared */
@@ -429,7 +440,7 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
     single += x->n == 1 && x->count >= STEPS_MIN;
     if (is_even(rank, x) && as_often(x->count, steps) && (!best || better(b, rank, x, best))) best = x;
   }
-  if (best && single > 1 && !wanted && best->n == 1 && !best->cluster) {
+  if (best && has_others(rank, single, best) && !wanted && best->n == 1 && !best->cluster) {
     uint32_t k = in_a_step(rank, best, op, n);
     if (k > 1) wanted = best->count / k, best = NULL;
   }

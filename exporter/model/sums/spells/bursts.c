@@ -14,15 +14,21 @@
 #define OF_RUN_LEAST 0.02f
 #define OF_RUN_MOST 0.55f
 
-enum { BINS_MIN = 2, BURSTS_MIN = 2, HOLE = 1 };
+enum { BINS_MIN = 2, BURSTS_MIN = 2, HOLE = 1, SILENT = 3 }; /* a pause of another rank silences two bins */
 
 static bool longer(float x, float floor) { return !isnan(x) && x >= floor; }
 
-/* The burst that begins at `from`: bins that are longer, single ones of them not. Its end. */
+/*
+ * The burst that begins at `from`: bins that are longer, single ones of them not. Bins that say nothing, as where
+ * another rank pauses, end none. Its end.
+ */
 static uint32_t burst_end(const float *x, uint32_t bins, uint32_t from, float floor) {
-  uint32_t to = from + 1;
-  for (uint32_t k = from + 1; k < bins && k <= to + HOLE; k++)
-    if (longer(x[k], floor)) to = k + 1;
+  uint32_t to = from + 1, holes = 0;
+  for (uint32_t k = from + 1; k < bins && holes <= HOLE && k < to + SILENT; k++) {
+    if (isnan(x[k])) continue;
+    holes = longer(x[k], floor) ? 0 : holes + 1;
+    if (!holes) to = k + 1;
+  }
   return to;
 }
 

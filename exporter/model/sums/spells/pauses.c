@@ -14,6 +14,7 @@
 #define CHANCE_TWO 3e-3  /* of two that are longer still */
 #define GROUPED 1.5      /* half as many again as others have is still chance: they come in groups */
 #define MANY_MIN 5u
+#define PLACE_NEAR 0.03f /* of the operations of a step */
 
 enum { LENGTHS = 4, LENGTH_OF_TWO = 2 };
 static const float lengths_us[LENGTHS] = {0, 2e4f, 8e4f, 3.2e5f};
@@ -44,11 +45,14 @@ static int gather(struct paused *p, const struct ni_blame_rank *o) {
   p->in = calloc(o->n_incidents + 1, sizeof *p->in);
   if (!p->at || !p->in) return -ENOMEM;
   for (uint32_t i = 0; i < o->n_incidents; i++)
-    p->at[i] = (struct ni_spell_moment){o->incident[i].step + (uint32_t)o->shift, o->incident[i].us};
+    p->at[i] = (struct ni_spell_moment){o->incident[i].step + (uint32_t)o->shift, o->incident[i].us,
+                                        o->incident[i].in_step};
   qsort(p->at, o->n_incidents, sizeof *p->at, by_step);
   for (uint32_t i = 0; i < o->n_incidents; i++) {
-    if (p->n && p->at[p->n - 1].step == p->at[i].step) p->at[p->n - 1].us += p->at[i].us;
-    else p->at[p->n++] = p->at[i];
+    if (p->n && p->at[p->n - 1].step == p->at[i].step) {
+      p->at[p->n - 1].us += p->at[i].us;
+      p->at[p->n - 1].in_step = p->at[i].in_step; /* they come by length */
+    } else p->at[p->n++] = p->at[i];
   }
   p->period = ni_period_of(p->at, p->n, p->in);
   return 0;
@@ -111,6 +115,20 @@ static bool of_host(const struct work *w, const bool *member, uint32_t first, ui
   return n > 1 && of_it == n && (float)n >= OF_ALL * (float)there;
 }
 
+/*
+ * All but one in ten of its moments come before the same operation of the step, or the next one to it: streams
+ * change places.
+ */
+static bool has_a_place(const struct paused *p, const struct ni_blame_rank *o, float *scratch) {
+  const float near = fmaxf(1, PLACE_NEAR * (float)o->ops / (float)o->n_steps);
+  uint32_t n = 0, there = 0;
+  for (uint32_t i = 0; i < p->n; i++)
+    if (p->in[i]) scratch[n++] = (float)p->at[i].in_step;
+  const float middle = ni_blame_quantile(scratch, n, 0.5);
+  for (uint32_t i = 0; i < n; i++) there += fabsf(scratch[i] - middle) <= near;
+  return there * 10 >= n * 9;
+}
+
 /* The rank whose period is the longest in time, and all that pause with it. */
 static int name_period(struct work *w, uint32_t first, bool *member, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
@@ -136,6 +154,7 @@ static int name_period(struct work *w, uint32_t first, bool *member, struct ni_c
   c->bins_hit = w->of[first].period.n;
   c->excess_us = w->of[first].period.us;
   c->alike = judged;
+  c->in_place = has_a_place(&w->of[first], &b->rank[first], w->scratch);
   return take(w, c, member, true);
 }
 
@@ -185,6 +204,12 @@ static bool is_beside(const struct work *w, uint32_t rank, uint32_t other) {
   return w->b->s->n_hosts < 2 || ni_blame_host(w->b, rank) != ni_blame_host(w->b, other);
 }
 
+/*
+ * What comes in most steps is what is usual there, and no pause: steps were found that are none, or what a
+ * place waits for was not.
+ */
+static bool in_most_steps(const struct ni_blame_rank *o) { return o->incidents * 2 > o->n_steps; }
+
 static void judge_length(struct work *w, uint32_t rank, uint32_t k) {
   struct paused *p = &w->of[rank];
   const uint32_t n = p->longer[k];
@@ -195,7 +220,7 @@ static void judge_length(struct work *w, uint32_t rank, uint32_t k) {
     w->scratch[others++] = (float)w->of[i].longer[k];
     sum += w->of[i].longer[k];
   }
-  if (!others || n < (k ? 2 : MANY_MIN)) return;
+  if (!others || n < (k ? 2 : MANY_MIN) || in_most_steps(&w->b->rank[rank])) return;
   const float usual = ni_blame_quantile(w->scratch, others, 0.75);
   const double mean = GROUPED * fmax(usual, k ? (sum + 1) / (double)(others + 1) : 1),
                p_value = chance(n, mean);
@@ -268,7 +293,7 @@ static int name_ranks(struct work *w, bool *member, struct ni_causes *out) {
 int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out) {
   struct work w = {.b = b,
                    .of = calloc(b->n_ranks + 1, sizeof *w.of),
-                   .scratch = malloc((b->n_ranks + 1) * sizeof *w.scratch)};
+                   .scratch = malloc((b->n_ranks + NI_BLAME_INCIDENTS + 1) * sizeof *w.scratch)};
   bool *member = calloc(b->n_ranks + 1, sizeof *member);
   int e = w.of && w.scratch && member ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
@@ -288,5 +313,6 @@ int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out) {
 }
 
 bool ni_spells_note(const struct ni_cause *c) {
-  return c->kind == NI_FIND_PERIODIC && (c->level == NI_LEVEL_JOB || c->excess_us >= NI_SPELLS_NOTE_US);
+  return c->kind == NI_FIND_PERIODIC &&
+         (c->level == NI_LEVEL_JOB || c->in_place || c->excess_us >= NI_SPELLS_NOTE_US);
 }

@@ -15,7 +15,9 @@
  * saw may hold none of a few pauses.
  *
  * Periodic work is a note where it takes SPELLS_NOTE_US or more (nobody collects garbage for half a second, a
- * checkpoint takes seconds), or where all ranks do it; else a fault. Threads: the main one. Ownership: causes
+ * checkpoint takes seconds), where all ranks do it, or where it comes in the same place of the step each time: what
+ * the program does each so many steps has its place there, a collection comes where memory happens to run out.
+ * Else it is a fault. Threads: the main one. Ownership: causes
  * own what they hold. Failure: -ENOMEM.
  */
 #ifndef NI_SUMMARY_SPELLS_H
@@ -30,6 +32,7 @@
 struct ni_spell_moment {
   uint32_t step;
   float us;
+  uint32_t in_step; /* before that operation of the rank in the step: of the longest pause */
 };
 
 struct ni_period {

@@ -146,9 +146,9 @@ has '^ranks 0, 1 have no step: its log does not say when operations started$'
 has '^Broadcast +64 B .* 40 +50\.0 %$'
 
 # Recorded of a simulated job: what runs beside the mark moves to another place for good. Each pass must cut the same steps.
-mkdir beside
-cp "$ROOT/test/data/pattern/beside.jsonl.gz" beside/
-show 0 --pattern beside
+mkdir recorded
+cp "$ROOT/test/data/pattern/beside.jsonl.gz" recorded/
+show 0 --pattern recorded
 has '^a step of 16 operations; 1 of 1 rank has it: 0$'
 
 show 1 --pattern --comm none odd

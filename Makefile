@@ -202,16 +202,18 @@ $(BUILD)/test/host/session_feed: more_libs = $(EXP_LIBS)
 # Whoever has the exporter in it has C++ in it, also of the sanitizers' runtimes.
 $(HOST_LIVE:test/host/%.c=$(BUILD)/test/host/%) $(BUILD)/test/host/session_feed: host_ld = $(CXX)
 host_ld = $(CC)
+# Programs that play NCCL (test/bench/plug.h) are told from other libraries by this symbol.
+AS_NCCL := -Wl,--export-dynamic-symbol=ncclGetVersion
 $(BUILD)/test/host/%: $(BUILD)/obj/test/host/%.o
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(host_ld) $(SAN) -o $@ $^ $(more_libs) -ldl -lpthread -lm $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(host_ld) $(SAN) $(AS_NCCL) -o $@ $^ $(more_libs) -ldl -lpthread -lm $(LDFLAGS)
 $(BUILD)/test/agent/%: $(BUILD)/obj/test/agent/%.o $(BUILD)/obj/exporter/agent/reader/%.o $(EXP_LIB) $(FORMAT_LIB)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) $(SAN) -o $@ $^ $(EXP_LIBS) $(LDFLAGS)
 $(BUILD)/test/bench/sample_gpus: $(EXP_LIB)
 $(BUILD)/test/bench/%: $(BUILD)/obj/test/bench/%.o
 	$(call say,LD,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(SAN) -o $@ $^ -ldl -lpthread -lm $(LDFLAGS)
+	$(Q)mkdir -p $(@D) && $(CC) $(SAN) $(AS_NCCL) -o $@ $^ -ldl -lpthread -lm $(LDFLAGS)
 
 include test/gpu/gpu.mk
 include test/jobs/jobs.mk

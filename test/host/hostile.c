@@ -207,7 +207,8 @@ int main(int argc, char **argv) {
   if (argc < 2) return fprintf(stderr, "usage: hostile SO\n"), 64;
   int n_comms = 0;
   for (int version = 4; version <= 6; version++) {
-    struct plug p = plug_open(argv[1], version);
+    static struct plug p; /* the activation mask lies in NCCL, not on a stack */
+    p = plug_open(argv[1], version);
     struct plug_op o;
     nulls(&p, NULL);
     void *ctx = plug_init(&p, 0xa000 + (uint64_t)version, "hostile", 1, 4, 0, NULL);
@@ -236,7 +237,8 @@ int main(int argc, char **argv) {
   }
   /* v1 to v3: other descriptors of Coll and P2p, so only the rest. */
   for (int version = 1; version <= 3; version++) {
-    struct plug p = plug_open(argv[1], version);
+    static struct plug p; /* the activation mask lies in NCCL, not on a stack */
+    p = plug_open(argv[1], version);
     void *ctx = plug_init(&p, 0, NULL, 0, 0, 0, NULL), *h = (void *)1;
     p.start(ctx, &h, NULL);
     if (h) printf("bad: a handle without a descriptor\n");

@@ -13,8 +13,12 @@
 #define LEAD_LEAST_US 20.0f
 #define LEAD_RISES 0.15f     /* the first of them beside their mean: it runs ahead all the time; */
 #define LEAD_FLAT 0.45f      /* not at all */
-#define LEAD_HELD 0.02f      /* of a late rank's gap: others that take less are held up by the operation before it */
+#define LEAD_HELD 0.02f      /* of a late rank's gap: others that take less wait for the operation before it */
 #define LEAD_HELD_OF 0.25    /* of what its gaps are longer by, where they are: they run ahead of it */
+#define LEAD_CHANCE 0.04f    /* of what it computes: others whose gap is shorter are held up now and then */
+#define LEAD_AGAIN 0.6f      /* of what others were ahead */
+#define LEAD_CARRIED 3       /* times what a place that begins anew says: then others were ahead before */
+#define LEAD_ALL 0.9         /* of what it computes: places that tell nearly all of it */
 #define LEAD_TOLD 0.02       /* of its gaps: places that say how much longer it takes there */
 #define ODD_LITTLE 0.02f /* of half a step: times that are less say nothing about what a place waits for */
 
@@ -68,60 +72,84 @@ static float add_place(struct at_place *at, size_t n, float little, const float 
 }
 
 /*
- * How far others are ahead of a late rank, place by place. Its gap in a place is longer than theirs by all that
- * they are ahead there (`ahead`), as far as they see: where they begin as soon as the operation before has ended
- * they are held up, and further ahead than that. Where they are ahead by less than half of what they were, they
- * waited for that operation to compute on, and are ahead by what the rank took longer in this place alone.
+ * How far others are ahead of a late rank, place by place. Its gap in a place is longer than theirs by
+ * all that they are ahead there (`us`), as far as they see: where they begin as soon as the operation
+ * before has ended they are held up, and further ahead than that. Where what is left of their gap is no
+ * more than computing differs by chance some of them are held up in some steps, and the means say too
+ * little. Where they are ahead by far less than they were (LEAD_AGAIN), they waited for that operation to
+ * compute on, and are ahead by what the rank took longer in this place alone. If that is less than what a
+ * rank is named for, it does there what does not make it late (it waits for its CPU when a step begins):
+ * it is late by its rate in all the rest.
  */
 struct ahead {
   float us;
   bool exact;                  /* else they are so far ahead or further */
   double longer, elapsed;      /* what it took longer in places that tell it, and how long these were */
+  double anew, anew_own;       /* of those in which others begin to get ahead */
+  double apart;                /* places in which it does not take longer */
   double hidden;               /* operations that it computed beside, in us */
 };
+
+static bool held_up(const struct at_place *at) {
+  const float others = at->mean_us - at->times;
+  return at->times >= LEAD_LEAST_US && others < fmaxf(LEAD_LEAST_US, LEAD_HELD * at->mean_us);
+}
 
 static void go_on(struct ahead *x, const struct at_place *at, float op_us) {
   const float own = at->mean_us, more = at->times, others = own - more;
   if (isnan(more) || own < LEAD_LEAST_US) return; /* one after the other: nothing is computed between */
-  if (more >= LEAD_LEAST_US && others < fmaxf(LEAD_LEAST_US, LEAD_HELD * own)) {
+  if (held_up(at) || (more >= LEAD_LEAST_US && others < LEAD_CHANCE * (own + op_us))) {
     x->us = fmaxf(x->us, more);
     x->exact = false;
     x->hidden += op_us;
     return;
   }
-  const bool again = more < x->us / 2;
-  if (again || x->exact) {
+  const bool again = more < LEAD_AGAIN * x->us;
+  if (again && more < NI_CAUSE_OWN * own) x->apart += own;
+  else if (again || x->exact) {
     x->longer += again ? more : more - x->us;
     x->elapsed += own + (again ? 0 : op_us);
+    x->anew += again ? more : 0;
+    x->anew_own += again ? own : 0;
   }
   x->hidden += again ? 0 : op_us;
   x->exact |= again;
-  x->us = more;
+  x->us = fmaxf(0, more);
 }
 
 /*
- * Others are held up in much of what a rank takes longer: they run ahead of it. Then its gaps add up to more
- * than it is late by: it takes longer at the rate of the places that tell it, in all that it computes. rate 0:
- * that is not so, or no place tells it. op_us: of an operation, at, n, sum: lead_of().
+ * Others get ahead of a rank and stay so: its gaps are longer by a multiple of the rate at which it takes
+ * longer where they begin to. Where each operation waits for all and nothing is computed beside it gaps
+ * are longer by one rate alike. sum, own: of all gaps.
+ */
+static bool carried(const struct ahead *x, double sum, double own, double all) {
+  if (x->anew <= 0 || x->elapsed < LEAD_ALL * all) return false;
+  return (sum - x->anew) * x->anew_own >= LEAD_CARRIED * x->anew * (own - x->anew_own);
+}
+
+/*
+ * Others are held up in much of what a rank takes longer, or stay ahead: they run ahead of it. Then its
+ * gaps add up to more than it is late by: it takes longer at the rate of the places that tell it, in all
+ * that it computes but where it takes no longer. rate is beside all that it computes, so few places alone
+ * name nobody. rate 0: that is not so, or no place tells it. op_us: of an operation, at, n, sum:
+ * lead_of().
  */
 static struct ni_lead late_by_rate(const struct at_place *at, size_t n, float op_us, double sum) {
   struct ahead x = {.us = 0};
   double held = 0, own = 0;
   for (int pass = 0; pass < 2; pass++) { /* once to know where they are when the step begins */
-    x.longer = x.elapsed = x.hidden = 0;
+    x = (struct ahead){.us = x.us, .exact = x.exact};
     for (size_t i = 0; i < n; i++) go_on(&x, &at[i], op_us);
   }
   for (size_t i = 0; i < n; i++) {
-    const float others = at[i].mean_us - at[i].times;
     own += at[i].mean_us;
-    if (at[i].times >= LEAD_LEAST_US && others < fmaxf(LEAD_LEAST_US, LEAD_HELD * at[i].mean_us))
-      held += at[i].times;
+    if (held_up(&at[i])) held += at[i].times;
   }
-  if (held < LEAD_HELD_OF * sum || x.elapsed < LEAD_TOLD * own || x.longer <= 0)
-    return (struct ni_lead){0};
-  const double rate = fmin(0.9, x.longer / x.elapsed);
-  return (struct ni_lead){.rate = (float)(rate / (1 - rate)),
-                          .of_sum = (float)fmin(1, rate * (own + x.hidden) / sum)};
+  const double all = own + x.hidden;
+  if (held < LEAD_HELD_OF * sum && !carried(&x, sum, own, all)) return (struct ni_lead){0};
+  if (x.elapsed < LEAD_TOLD * own || x.longer <= 0) return (struct ni_lead){0};
+  const double late = fmin(0.9, x.longer / x.elapsed) * (all - x.apart);
+  return (struct ni_lead){.rate = (float)(late / (all - late)), .of_sum = (float)fmin(1, late / sum)};
 }
 
 /*
@@ -196,7 +224,8 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
     for (to = from; to < n && at[to].rank == at[from].rank; to++) {}
     const struct ni_blame_rank *o = &b->rank[at[from].rank];
     const float step = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
-    w->lead[at[from].rank] = o->n_slots == 1 ? lead_of(at + from, to - from, step) : (struct ni_lead){.part = 1, .apart = 1};
+    w->lead[at[from].rank] = o->n_slots == 1 ? lead_of(at + from, to - from, step)
+                                             : (struct ni_lead){.part = 1, .apart = 1};
   }
   free(at);
   free(middle);

@@ -230,7 +230,7 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
     l->excess_us *= l->lead.of_sum;
     l->share = l->lead.rate;
     l->lead = (struct ni_lead){.part = 1};
-    l->late = l->share >= NI_CAUSE_OWN;
+    l->late = l->share >= NI_CAUSE_OWN_FLOOR;
   }
 }
 

@@ -7,6 +7,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/mix.h"
 #include "format/line.h"
+#include "format/names.h"
 
 enum { SAMPLES = 128, PLACES = 2 * NI_ALIGN_OPS };
 
@@ -26,7 +27,7 @@ static bool ends_together(const char *func) {
   return strcmp(func, "AllReduce") == 0 || strcmp(func, "AllGather") == 0 || strcmp(func, "ReduceScatter") == 0 || strcmp(func, "AlltoAll") == 0;
 }
 
-static int add_mark(struct ni_align_seat *s, const struct ni_imported *m, const struct ni_imported_op *op) {
+static int add_collective(struct ni_align_seat *s, const struct ni_imported *m, const struct ni_imported_op *op) {
   if (op->seq == NI_NO_SN || (s->n && s->n_marks && op->seq <= s->ahead)) s->seq = false;
   s->ahead = op->seq; /* the last one, until they are found */
   s->n++;
@@ -39,16 +40,76 @@ static int add_mark(struct ni_align_seat *s, const struct ni_imported *m, const 
   return 0;
 }
 
+bool ni_align_is_message(const struct ni_imported *m, const struct ni_imported_op *op, bool *received) {
+  const enum ni_func f = ni_func_from_name(m->funcs[op->func]);
+  *received = f == NI_FUNC_RECV;
+  return op->kind == NI_KIND_P2P && (f == NI_FUNC_SEND || f == NI_FUNC_RECV) && op->root >= 0;
+}
+
+/* The messages of one rank, while they are added. */
+struct adding {
+  struct ni_align *a;
+  uint32_t file;
+  size_t first;                /* the seat of its first pair */
+  struct ni_index at;          /* of its pairs */
+  size_t marks;
+};
+
+static uint64_t messages_hash(const struct ni_imported_comm *c, int32_t peer, bool received) {
+  const uint64_t from = (uint32_t)(received ? peer : c->rank), to = (uint32_t)(received ? c->rank : peer);
+  return ni_mix(ni_mix(c->hash + ni_spread(3)) + (from << 32 | to));
+}
+
+/* *at SIZE_MAX: there are too many. */
+static int find_messages(struct adding *x, const struct ni_imported *m, const struct ni_imported_op *op, bool received, size_t *at) {
+  const struct ni_imported_comm *c = &m->comm[op->comm];
+  const uint64_t of = ni_align_messages(op->root, received), key = ni_hash(ni_hash(0, op->comm), of);
+  uint32_t k;
+  for (size_t i = 0; (k = ni_index_next(&x->at, key, &i)) != NI_INDEX_NONE;) {
+    *at = x->first + k;
+    if (x->a->seat[*at].comm == op->comm && x->a->seat[*at].of == of) return 0;
+  }
+  *at = SIZE_MAX;
+  const size_t n = x->a->n - x->first;
+  if (n == NI_ALIGN_PAIRS) return 0;
+  if (!ni_array_room(x->a->seat, x->a->n, x->a->cap) || ni_index_add(&x->at, key, (uint32_t)n) < 0) return -ENOMEM;
+  *at = x->a->n++;
+  x->a->seat[*at] = (struct ni_align_seat){.hash = messages_hash(c, op->root, received), .file = x->file, .comm = op->comm,
+                                          .of = of, .rank = received};
+  return 0;
+}
+
+static int add_message(struct adding *x, const struct ni_imported *m, const struct ni_imported_op *op, bool received) {
+  size_t at;
+  const int e = find_messages(x, m, op, received, &at);
+  if (e < 0 || at == SIZE_MAX) return e;
+  struct ni_align_seat *s = &x->a->seat[at];
+  s->n++;
+  if (s->n_marks == NI_ALIGN_MESSAGES || x->marks == NI_ALIGN_MESSAGES_ALL) return 0;
+  if (!ni_array_room(s->mark, s->n_marks, s->cap_marks)) return -ENOMEM;
+  x->marks++;
+  const uint64_t func = ni_align_func(NI_ALIGN_MESSAGE);
+  s->mark[s->n_marks++] = (struct ni_align_mark){.end_ns = op->start_ns + (int64_t)op->dur_ns, .func = func,
+                                                 .token = token_of(op, func), .step = op->step, .together = true};
+  return 0;
+}
+
 int ni_align_add(struct ni_align *a, uint32_t file, const struct ni_imported *m) {
   const size_t first = a->n;
+  int e = 0;
   for (size_t i = 0; i < m->n_comms; i++) {
     if (!ni_array_room(a->seat, a->n, a->cap)) return -ENOMEM;
     a->seat[a->n++] = (struct ni_align_seat){.hash = m->comm[i].hash, .file = file, .comm = (uint32_t)i, .rank = m->comm[i].rank, .seq = true};
   }
-  for (size_t i = 0; i < m->n; i++) {
-    int e = m->op[i].kind == NI_KIND_COLL ? add_mark(&a->seat[first + m->op[i].comm], m, &m->op[i]) : 0;
-    if (e < 0) return e;
+  struct adding x = {.a = a, .file = file, .first = a->n};
+  for (size_t i = 0; e == 0 && i < m->n; i++) {
+    const struct ni_imported_op *op = &m->op[i];
+    bool received;
+    if (op->kind == NI_KIND_COLL) e = add_collective(&a->seat[first + op->comm], m, op);
+    else if (ni_align_is_message(m, op, &received)) e = add_message(&x, m, op, received);
   }
+  ni_index_free(&x.at);
+  if (e < 0) return e;
   NI_EACH(struct ni_align_seat, s, a->seat + first, a->n - first) ni_array_fit(s->mark, s->n_marks, s->cap_marks);
   return 0;
 }
@@ -201,6 +262,16 @@ static void by_laying(struct ni_align_seat *s, size_t n, struct place *place, in
     s[i].ahead = s[i].how == NI_ALIGN_APART ? (uint64_t)(i + 1) << 32 : (uint64_t)(shift[i] - least);
 }
 
+/* One side, or a sender and a receiver. More of them, as where a rank has two recordings, are nobody's counterpart. */
+static void lay_messages(struct ni_align_seat *s, size_t n, struct place *place, int64_t *shift) {
+  const bool alone = n == 1, both = n == 2 && s[0].rank != s[1].rank, marked = s[0].n_marks && (alone || s[1].n_marks);
+  if (marked && (alone || both)) by_laying(s, n, place, shift);
+  for (size_t i = 0; i < n; i++) {
+    if (!marked || !(alone || both)) s[i].how = NI_ALIGN_APART;
+    if (s[i].how == NI_ALIGN_APART) s[i].ahead = ni_align_apart(s[i].rank);
+  }
+}
+
 /* ---- communicators side by side ------------------------------------------------------------------------------------------ */
 
 /* The first step that all files recorded from its begin on; 0: some have no steps. */
@@ -290,10 +361,11 @@ static int by_communicator(const void *a, const void *b) {
 static int by_file(const void *a, const void *b) {
   const struct ni_align_seat *x = a, *y = b;
   if (x->file != y->file) return x->file < y->file ? -1 : 1;
-  return x->comm < y->comm ? -1 : x->comm > y->comm;
+  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
+  return x->of < y->of ? -1 : x->of > y->of;
 }
 
-/* Those without collectives leave: messages are not laid. */
+/* Those without collectives leave. */
 static void drop_empty(struct ni_align *a) {
   size_t kept = 0;
   for (size_t i = 0; i < a->n; i++)
@@ -310,7 +382,8 @@ int ni_align_find(struct ni_align *a) {
   for (size_t from = 0, to; e == 0 && from < a->n; from = to) {
     bool seq = true;
     for (to = from; to < a->n && a->seat[to].hash == a->seat[from].hash; to++) seq = seq && a->seat[to].seq;
-    if (seq) by_numbers(a->seat + from, to - from);
+    if (a->seat[from].of) lay_messages(a->seat + from, to - from, place, shift);
+    else if (seq) by_numbers(a->seat + from, to - from);
     else by_laying(a->seat + from, to - from, place, shift);
     e = count_all_before(a->seat + from, to - from);
   }
@@ -321,10 +394,11 @@ int ni_align_find(struct ni_align *a) {
   return e;
 }
 
-const struct ni_align_seat *ni_align_of(const struct ni_align *a, uint32_t file, uint32_t comm) {
+const struct ni_align_seat *ni_align_of(const struct ni_align *a, uint32_t file, uint32_t comm, uint64_t of) {
+  const struct ni_align_seat wanted = {.file = file, .comm = comm, .of = of};
   size_t i;
-  ni_array_search(i, a->n, a->seat[i].file < file || (a->seat[i].file == file && a->seat[i].comm < comm));
-  return i < a->n && a->seat[i].file == file && a->seat[i].comm == comm ? &a->seat[i] : NULL;
+  ni_array_search(i, a->n, by_file(&a->seat[i], &wanted) < 0);
+  return i < a->n && by_file(&a->seat[i], &wanted) == 0 ? &a->seat[i] : NULL;
 }
 
 uint64_t ni_align_before(const struct ni_align_seat *s, uint64_t func) {

@@ -295,14 +295,48 @@ static uint32_t common_step(const struct ni_align *a) {
   return common;
 }
 
-/* Counts of each function of a communicator before that step. *n 0: nobody in it recorded the step's begin. */
-static int count_to_step(struct ni_align_seat *s, size_t n, uint32_t step, struct ni_align_seat *to) {
+/* Where all communicators are counted to: a step, or, of files without them, the end of an operation that all ranks did. */
+struct moment {
+  uint32_t step;
+  int64_t *end_ns;             /* step 0: by file, in its own time */
+};
+
+/*
+ * A communicator that all files are in, of several the one with the fewest operations: the first one of these that all recorded
+ * behind their first one. false: there is none.
+ */
+static bool common_end(const struct ni_align *a, uint32_t n_files, int64_t *end_ns) {
+  const struct ni_align_seat *best = NULL;
+  uint64_t place = 0;
+  for (size_t from = 0, to; from < a->n; from = to) {
+    bool known = true;
+    uint64_t last = 0, least = UINT64_MAX;
+    for (to = from; to < a->n && a->seat[to].hash == a->seat[from].hash; to++) {
+      const struct ni_align_seat *s = &a->seat[to];
+      known = known && !s->of && s->how != NI_ALIGN_APART && !s->sparse && (to == from || s->file != s[-1].file);
+      if (s->ahead > last) last = s->ahead;
+      if (s->ahead + s->n_marks < least) least = s->ahead + s->n_marks;
+    }
+    if (!known || to - from != n_files || last + 1 >= least || (best && best->n <= a->seat[from].n)) continue;
+    best = &a->seat[from];
+    place = last + 1;
+  }
+  for (uint32_t i = 0; best && i < n_files; i++) end_ns[best[i].file] = best[i].mark[place - best[i].ahead].end_ns;
+  return best != NULL;
+}
+
+static bool is_behind(const struct moment *m, const struct ni_align_seat *s, const struct ni_align_mark *mark) {
+  return m->step ? mark->step >= m->step : mark->end_ns > m->end_ns[s->file];
+}
+
+/* Counts of each function of a communicator before that moment. *n 0: nobody in it recorded anything behind it. */
+static int count_to_moment(struct ni_align_seat *s, size_t n, const struct moment *m, struct ni_align_seat *to) {
   uint64_t place = UINT64_MAX;
   *to = (struct ni_align_seat){0};
   for (size_t i = 0; i < n && place == UINT64_MAX; i++) {
     if (s[i].how == NI_ALIGN_APART || s[i].sparse) continue;
     for (size_t k = 0; k < s[i].n_marks && place == UINT64_MAX; k++)
-      if (s[i].mark[k].step >= step) place = s[i].ahead + k;
+      if (is_behind(m, &s[i], &s[i].mark[k])) place = s[i].ahead + k;
   }
   if (place > 2 * NI_ALIGN_OPS) return 0;
   to->n = 1;
@@ -325,6 +359,20 @@ static int move_to(struct ni_align_seat *s, size_t n, const struct ni_align_seat
   return 0;
 }
 
+/* How many files have a seat, and the largest number of one. */
+static int count_files(const struct ni_align *a, uint32_t *n, uint32_t *last) {
+  for (size_t i = 0; i < a->n; i++)
+    if (a->seat[i].file > *last) *last = a->seat[i].file;
+  bool *seen = calloc((size_t)*last + 1, sizeof *seen);
+  for (size_t i = 0; seen && i < a->n; i++) {
+    *n += !seen[a->seat[i].file];
+    seen[a->seat[i].file] = true;
+  }
+  const bool had_room = seen != NULL;
+  free(seen);
+  return had_room ? 0 : -ENOMEM;
+}
+
 static size_t end_of(const struct ni_align *a, size_t from) {
   size_t to = from;
   while (to < a->n && a->seat[to].hash == a->seat[from].hash) to++;
@@ -333,13 +381,17 @@ static size_t end_of(const struct ni_align *a, size_t from) {
 
 /* seats: by communicator. */
 static int count_to_same(struct ni_align *a) {
-  const uint32_t step = common_step(a);
+  uint32_t n_files = 0, last_file = 0;
+  int64_t *end_ns = count_files(a, &n_files, &last_file) < 0 ? NULL : calloc(last_file + 1, sizeof *end_ns);
+  if (!end_ns) return -ENOMEM;
+  const struct moment moment = {.step = common_step(a), .end_ns = end_ns};
+  const bool found = moment.step || common_end(a, n_files, end_ns);
   struct ni_align_seat most = {0}, to;
   int e = 0;
-  for (int pass = 0; pass < 2 && step; pass++)
+  for (int pass = 0; pass < 2 && found; pass++)
     for (size_t from = 0, end; e == 0 && from < a->n; from = end) {
       end = end_of(a, from);
-      e = count_to_step(a->seat + from, end - from, step, &to);
+      e = count_to_moment(a->seat + from, end - from, &moment, &to);
       for (size_t k = 0; pass == 0 && e == 0 && k < to.n_before; k++) {
         const uint64_t had = ni_align_before(&most, to.before[k].func), has = to.before[k].n;
         e = add_before(&most.before, &most.n_before, &most.cap_before, to.before[k].func, has > had ? has - had : 0);
@@ -348,6 +400,7 @@ static int count_to_same(struct ni_align *a) {
       free(to.before);
     }
   free(most.before);
+  free(end_ns);
   return e;
 }
 

@@ -17,7 +17,8 @@
  *
  * Communicators side by side (tensor groups, data groups) run the same program, and readers take one number for one place of it.
  * So where all ranks have steps, each communicator counts up to the same number of each function by the first step that all of
- * them recorded from its begin on.
+ * them recorded from its begin on. Where some have none, it is by the end of an operation of a communicator that all are in, if
+ * there is one (the sum over all ranks that ends a step): each rank's own times say what lies behind it.
  *
  * Messages: NCCL keeps their order from a sender to a receiver. So what one rank sent to another is laid upon what that one
  * received from it in the same way, as if they were a communicator of two whose one function is the message: sizes and datatypes

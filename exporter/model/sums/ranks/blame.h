@@ -171,6 +171,7 @@ struct ni_blame_link {
   uint32_t cls;                /* links with the same number do the same work */
   int32_t host;                /* all of it on this host; -1: it crosses hosts */
   float *us;                   /* of a bin: transfer of one operation, mean; NAN: none */
+  uint32_t first_bin, last_begin; /* the first bin of its ranks, and of the one whose log begins last */
   double bytes, per_step;      /* of one operation; operations in a step */
   uint64_t shape;              /* of its slot on the first of its ranks */
   float mean_us, quiet_us;     /* over its bins: mean, lower quartile */

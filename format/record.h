@@ -55,11 +55,15 @@ enum {
   NI_HAS_PLAN_SN = 1 << 10,
   NI_HAS_PHASES = 1 << 11,
   NI_HAS_PREV_REPLAY = 1 << 12,
+  NI_HAS_PAIR_SN = 1 << 13,
 };
 
 /* How a collective became known, where it is not its Coll event: the interface does not show every one as a kernel. */
 enum ni_src { NI_SRC_EVENT = 0, NI_SRC_API /* its API call alone */, NI_SRC_CE /* copy engine */, NI_SRC_COUNT };
 static const char *const ni_src_names[NI_SRC_COUNT] = {"", "api", "ce"};
+
+/* pair_sn from here on: which message is which could not be told, and no other rank has that number for it. */
+#define NI_PAIR_APART (UINT64_C(1) << 30)
 
 struct ni_record {
   enum ni_kind kind;
@@ -83,6 +87,7 @@ struct ni_record {
   const struct ni_trace *trace; /* writer: NULL: not verbose. The exporter's is in its struct ni_line */
   uint64_t call_sn;        /* number of the API call on the communicator, over all functions (NI_HAS_CALL_SN) */
   uint64_t plan_sn;        /* number of the kernel plan (NI_HAS_PLAN_SN) */
+  uint64_t pair_sn;        /* P2P: of all from its sender to its receiver, the same on both sides (NI_HAS_PAIR_SN) */
   enum ni_src src;
   bool graph;              /* replayed from a CUDA graph */
   bool symmetric;          /* a symmetric kernel; with graph its kernel is not timed (docs/nccl-callbacks.md) */

@@ -189,7 +189,48 @@ def check_side(logs):
         need(sn == list(range(sn[0], sn[0] + len(sn))) and sn[0] - skip == logs[0]["ops"][0]["coll_sn"] - 3, (rank, sn[:3]))
 
 
+SKIPPED = (7, 34)  # messages before the traces of rank 0 and rank 1 begin
+
+
+def messages(folder, steps=False, jitter=True, clock=0):
+    """Two stages, 25 steps of 8 messages: there and back in turn, all alike; the clock of rank 1 is off, and its trace begins later."""
+    jumps = [random.Random(i).randrange(97) for i in range(200)]
+    for rank in (0, 1):
+        t = Trace(rank)
+        for i in range(200):
+            end = (10000 * (i // 8) + 1100 * (i % 8) + jumps[i] if jitter else 1000 * i) + (clock if rank else 0)
+            if steps and i % 8 == 0 and i >= SKIPPED[rank]:
+                t.step(i // 8 + 5, end - 400, 9990)
+            if i < SKIPPED[rank]:
+                continue
+            sends = (i % 2 == 0) == (rank == 0)
+            dur = 50 + (i * 31 + rank * 17) % 40
+            t.op(end - dur, dur, "ncclDevKernel_SendRecv", said("send" if sends else "recv", **{"Dst Rank" if sends else "Src Rank": 1 - rank}))
+        t.save(folder, f"rank{rank}.json")
+
+
+def check_messages(logs, first):
+    """first: the first message's number of Sends and of Recvs of both ranks, as the later one of the two is counted from the other."""
+    for rank in (0, 1):
+        for func in ("Send", "Recv"):
+            ops = [x for x in logs[rank]["ops"] if x["func"] == func]
+            sn = [x["pair_sn"] for x in ops]
+            need(sn == list(range(sn[0], sn[0] + len(sn))) and sn[0] == first[rank, func], (rank, func, sn[:3], first[rank, func]))
+        own = [x["p2p_sn"] for x in logs[rank]["ops"]]
+        need(own == list(range(len(own))), (rank, own[:5], "p2p_sn counts the rank's own"))
+
+
+# Of 0 to 1 they are the even ones, of 1 to 0 the odd ones: rank 0 begins with the 4th of the former and the 3rd of the latter.
+LAID = {(0, "Send"): 0, (0, "Recv"): 0, (1, "Send"): 14, (1, "Recv"): 13}
+# With steps both directions count alike up to the first one that both ranks recorded from its begin on.
+LAID_BY_STEPS = {(0, "Send"): 1, (0, "Recv"): 0, (1, "Send"): 14, (1, "Recv"): 14}
+NOBODYS = {(0, "Send"): 0, (0, "Recv"): 0, (1, "Send"): 1 << 30, (1, "Recv"): 2 << 30}
+
+
 CASES = {
+    "messages": (lambda d: messages(d, clock=2.5e6), lambda l: check_messages(l, LAID)),
+    "messages_steps": (lambda d: messages(d, steps=True, jitter=False, clock=2.5e6), lambda l: check_messages(l, LAID_BY_STEPS)),
+    "messages_apart": (lambda d: messages(d, jitter=False, clock=2.5e6), lambda l: check_messages(l, NOBODYS)),
     "side": (side, check_side),
     "words": (words, check_words), "old": (old, check_old), "cut": (cut, check_cut),
     "same": (lambda d: series(d, 0), lambda l: check_series(l, 0)),

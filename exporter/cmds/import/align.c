@@ -7,6 +7,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/mix.h"
 #include "format/line.h"
+#include "format/names.h"
 
 enum { SAMPLES = 128, PLACES = 2 * NI_ALIGN_OPS };
 
@@ -26,7 +27,7 @@ static bool ends_together(const char *func) {
   return strcmp(func, "AllReduce") == 0 || strcmp(func, "AllGather") == 0 || strcmp(func, "ReduceScatter") == 0 || strcmp(func, "AlltoAll") == 0;
 }
 
-static int add_mark(struct ni_align_seat *s, const struct ni_imported *m, const struct ni_imported_op *op) {
+static int add_collective(struct ni_align_seat *s, const struct ni_imported *m, const struct ni_imported_op *op) {
   if (op->seq == NI_NO_SN || (s->n && s->n_marks && op->seq <= s->ahead)) s->seq = false;
   s->ahead = op->seq; /* the last one, until they are found */
   s->n++;
@@ -39,16 +40,76 @@ static int add_mark(struct ni_align_seat *s, const struct ni_imported *m, const 
   return 0;
 }
 
+bool ni_align_is_message(const struct ni_imported *m, const struct ni_imported_op *op, bool *received) {
+  const enum ni_func f = ni_func_from_name(m->funcs[op->func]);
+  *received = f == NI_FUNC_RECV;
+  return op->kind == NI_KIND_P2P && (f == NI_FUNC_SEND || f == NI_FUNC_RECV) && op->root >= 0;
+}
+
+/* The messages of one rank, while they are added. */
+struct adding {
+  struct ni_align *a;
+  uint32_t file;
+  size_t first;                /* the seat of its first pair */
+  struct ni_index at;          /* of its pairs */
+  size_t marks;
+};
+
+static uint64_t messages_hash(const struct ni_imported_comm *c, int32_t peer, bool received) {
+  const uint64_t from = (uint32_t)(received ? peer : c->rank), to = (uint32_t)(received ? c->rank : peer);
+  return ni_mix(ni_mix(c->hash + ni_spread(3)) + (from << 32 | to));
+}
+
+/* *at SIZE_MAX: there are too many. */
+static int find_messages(struct adding *x, const struct ni_imported *m, const struct ni_imported_op *op, bool received, size_t *at) {
+  const struct ni_imported_comm *c = &m->comm[op->comm];
+  const uint64_t of = ni_align_messages(op->root, received), key = ni_hash(ni_hash(0, op->comm), of);
+  uint32_t k;
+  for (size_t i = 0; (k = ni_index_next(&x->at, key, &i)) != NI_INDEX_NONE;) {
+    *at = x->first + k;
+    if (x->a->seat[*at].comm == op->comm && x->a->seat[*at].of == of) return 0;
+  }
+  *at = SIZE_MAX;
+  const size_t n = x->a->n - x->first;
+  if (n == NI_ALIGN_PAIRS) return 0;
+  if (!ni_array_room(x->a->seat, x->a->n, x->a->cap) || ni_index_add(&x->at, key, (uint32_t)n) < 0) return -ENOMEM;
+  *at = x->a->n++;
+  x->a->seat[*at] = (struct ni_align_seat){.hash = messages_hash(c, op->root, received), .file = x->file, .comm = op->comm,
+                                          .of = of, .rank = received};
+  return 0;
+}
+
+static int add_message(struct adding *x, const struct ni_imported *m, const struct ni_imported_op *op, bool received) {
+  size_t at;
+  const int e = find_messages(x, m, op, received, &at);
+  if (e < 0 || at == SIZE_MAX) return e;
+  struct ni_align_seat *s = &x->a->seat[at];
+  s->n++;
+  if (s->n_marks == NI_ALIGN_MESSAGES || x->marks == NI_ALIGN_MESSAGES_ALL) return 0;
+  if (!ni_array_room(s->mark, s->n_marks, s->cap_marks)) return -ENOMEM;
+  x->marks++;
+  const uint64_t func = ni_align_func(NI_ALIGN_MESSAGE);
+  s->mark[s->n_marks++] = (struct ni_align_mark){.end_ns = op->start_ns + (int64_t)op->dur_ns, .func = func,
+                                                 .token = token_of(op, func), .step = op->step, .together = true};
+  return 0;
+}
+
 int ni_align_add(struct ni_align *a, uint32_t file, const struct ni_imported *m) {
   const size_t first = a->n;
+  int e = 0;
   for (size_t i = 0; i < m->n_comms; i++) {
     if (!ni_array_room(a->seat, a->n, a->cap)) return -ENOMEM;
     a->seat[a->n++] = (struct ni_align_seat){.hash = m->comm[i].hash, .file = file, .comm = (uint32_t)i, .rank = m->comm[i].rank, .seq = true};
   }
-  for (size_t i = 0; i < m->n; i++) {
-    int e = m->op[i].kind == NI_KIND_COLL ? add_mark(&a->seat[first + m->op[i].comm], m, &m->op[i]) : 0;
-    if (e < 0) return e;
+  struct adding x = {.a = a, .file = file, .first = a->n};
+  for (size_t i = 0; e == 0 && i < m->n; i++) {
+    const struct ni_imported_op *op = &m->op[i];
+    bool received;
+    if (op->kind == NI_KIND_COLL) e = add_collective(&a->seat[first + op->comm], m, op);
+    else if (ni_align_is_message(m, op, &received)) e = add_message(&x, m, op, received);
   }
+  ni_index_free(&x.at);
+  if (e < 0) return e;
   NI_EACH(struct ni_align_seat, s, a->seat + first, a->n - first) ni_array_fit(s->mark, s->n_marks, s->cap_marks);
   return 0;
 }
@@ -201,6 +262,16 @@ static void by_laying(struct ni_align_seat *s, size_t n, struct place *place, in
     s[i].ahead = s[i].how == NI_ALIGN_APART ? (uint64_t)(i + 1) << 32 : (uint64_t)(shift[i] - least);
 }
 
+/* One side, or a sender and a receiver. More of them, as where a rank has two recordings, are nobody's counterpart. */
+static void lay_messages(struct ni_align_seat *s, size_t n, struct place *place, int64_t *shift) {
+  const bool alone = n == 1, both = n == 2 && s[0].rank != s[1].rank, marked = s[0].n_marks && (alone || s[1].n_marks);
+  if (marked && (alone || both)) by_laying(s, n, place, shift);
+  for (size_t i = 0; i < n; i++) {
+    if (!marked || !(alone || both)) s[i].how = NI_ALIGN_APART;
+    if (s[i].how == NI_ALIGN_APART) s[i].ahead = ni_align_apart(s[i].rank);
+  }
+}
+
 /* ---- communicators side by side ------------------------------------------------------------------------------------------ */
 
 /* The first step that all files recorded from its begin on; 0: some have no steps. */
@@ -224,14 +295,48 @@ static uint32_t common_step(const struct ni_align *a) {
   return common;
 }
 
-/* Counts of each function of a communicator before that step. *n 0: nobody in it recorded the step's begin. */
-static int count_to_step(struct ni_align_seat *s, size_t n, uint32_t step, struct ni_align_seat *to) {
+/* Where all communicators are counted to: a step, or, of files without them, the end of an operation that all ranks did. */
+struct moment {
+  uint32_t step;
+  int64_t *end_ns;             /* step 0: by file, in its own time */
+};
+
+/*
+ * A communicator that all files are in, of several the one with the fewest operations: the first one of these that all recorded
+ * behind their first one. false: there is none.
+ */
+static bool common_end(const struct ni_align *a, uint32_t n_files, int64_t *end_ns) {
+  const struct ni_align_seat *best = NULL;
+  uint64_t place = 0;
+  for (size_t from = 0, to; from < a->n; from = to) {
+    bool known = true;
+    uint64_t last = 0, least = UINT64_MAX;
+    for (to = from; to < a->n && a->seat[to].hash == a->seat[from].hash; to++) {
+      const struct ni_align_seat *s = &a->seat[to];
+      known = known && !s->of && s->how != NI_ALIGN_APART && !s->sparse && (to == from || s->file != s[-1].file);
+      if (s->ahead > last) last = s->ahead;
+      if (s->ahead + s->n_marks < least) least = s->ahead + s->n_marks;
+    }
+    if (!known || to - from != n_files || last + 1 >= least || (best && best->n <= a->seat[from].n)) continue;
+    best = &a->seat[from];
+    place = last + 1;
+  }
+  for (uint32_t i = 0; best && i < n_files; i++) end_ns[best[i].file] = best[i].mark[place - best[i].ahead].end_ns;
+  return best != NULL;
+}
+
+static bool is_behind(const struct moment *m, const struct ni_align_seat *s, const struct ni_align_mark *mark) {
+  return m->step ? mark->step >= m->step : mark->end_ns > m->end_ns[s->file];
+}
+
+/* Counts of each function of a communicator before that moment. *n 0: nobody in it recorded anything behind it. */
+static int count_to_moment(struct ni_align_seat *s, size_t n, const struct moment *m, struct ni_align_seat *to) {
   uint64_t place = UINT64_MAX;
   *to = (struct ni_align_seat){0};
   for (size_t i = 0; i < n && place == UINT64_MAX; i++) {
     if (s[i].how == NI_ALIGN_APART || s[i].sparse) continue;
     for (size_t k = 0; k < s[i].n_marks && place == UINT64_MAX; k++)
-      if (s[i].mark[k].step >= step) place = s[i].ahead + k;
+      if (is_behind(m, &s[i], &s[i].mark[k])) place = s[i].ahead + k;
   }
   if (place > 2 * NI_ALIGN_OPS) return 0;
   to->n = 1;
@@ -254,6 +359,20 @@ static int move_to(struct ni_align_seat *s, size_t n, const struct ni_align_seat
   return 0;
 }
 
+/* How many files have a seat, and the largest number of one. */
+static int count_files(const struct ni_align *a, uint32_t *n, uint32_t *last) {
+  for (size_t i = 0; i < a->n; i++)
+    if (a->seat[i].file > *last) *last = a->seat[i].file;
+  bool *seen = calloc((size_t)*last + 1, sizeof *seen);
+  for (size_t i = 0; seen && i < a->n; i++) {
+    *n += !seen[a->seat[i].file];
+    seen[a->seat[i].file] = true;
+  }
+  const bool had_room = seen != NULL;
+  free(seen);
+  return had_room ? 0 : -ENOMEM;
+}
+
 static size_t end_of(const struct ni_align *a, size_t from) {
   size_t to = from;
   while (to < a->n && a->seat[to].hash == a->seat[from].hash) to++;
@@ -262,13 +381,17 @@ static size_t end_of(const struct ni_align *a, size_t from) {
 
 /* seats: by communicator. */
 static int count_to_same(struct ni_align *a) {
-  const uint32_t step = common_step(a);
+  uint32_t n_files = 0, last_file = 0;
+  int64_t *end_ns = count_files(a, &n_files, &last_file) < 0 ? NULL : calloc(last_file + 1, sizeof *end_ns);
+  if (!end_ns) return -ENOMEM;
+  const struct moment moment = {.step = common_step(a), .end_ns = end_ns};
+  const bool found = moment.step || common_end(a, n_files, end_ns);
   struct ni_align_seat most = {0}, to;
   int e = 0;
-  for (int pass = 0; pass < 2 && step; pass++)
+  for (int pass = 0; pass < 2 && found; pass++)
     for (size_t from = 0, end; e == 0 && from < a->n; from = end) {
       end = end_of(a, from);
-      e = count_to_step(a->seat + from, end - from, step, &to);
+      e = count_to_moment(a->seat + from, end - from, &moment, &to);
       for (size_t k = 0; pass == 0 && e == 0 && k < to.n_before; k++) {
         const uint64_t had = ni_align_before(&most, to.before[k].func), has = to.before[k].n;
         e = add_before(&most.before, &most.n_before, &most.cap_before, to.before[k].func, has > had ? has - had : 0);
@@ -277,6 +400,7 @@ static int count_to_same(struct ni_align *a) {
       free(to.before);
     }
   free(most.before);
+  free(end_ns);
   return e;
 }
 
@@ -290,10 +414,11 @@ static int by_communicator(const void *a, const void *b) {
 static int by_file(const void *a, const void *b) {
   const struct ni_align_seat *x = a, *y = b;
   if (x->file != y->file) return x->file < y->file ? -1 : 1;
-  return x->comm < y->comm ? -1 : x->comm > y->comm;
+  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
+  return x->of < y->of ? -1 : x->of > y->of;
 }
 
-/* Those without collectives leave: messages are not laid. */
+/* Those without collectives leave. */
 static void drop_empty(struct ni_align *a) {
   size_t kept = 0;
   for (size_t i = 0; i < a->n; i++)
@@ -310,7 +435,8 @@ int ni_align_find(struct ni_align *a) {
   for (size_t from = 0, to; e == 0 && from < a->n; from = to) {
     bool seq = true;
     for (to = from; to < a->n && a->seat[to].hash == a->seat[from].hash; to++) seq = seq && a->seat[to].seq;
-    if (seq) by_numbers(a->seat + from, to - from);
+    if (a->seat[from].of) lay_messages(a->seat + from, to - from, place, shift);
+    else if (seq) by_numbers(a->seat + from, to - from);
     else by_laying(a->seat + from, to - from, place, shift);
     e = count_all_before(a->seat + from, to - from);
   }
@@ -321,10 +447,11 @@ int ni_align_find(struct ni_align *a) {
   return e;
 }
 
-const struct ni_align_seat *ni_align_of(const struct ni_align *a, uint32_t file, uint32_t comm) {
+const struct ni_align_seat *ni_align_of(const struct ni_align *a, uint32_t file, uint32_t comm, uint64_t of) {
+  const struct ni_align_seat wanted = {.file = file, .comm = comm, .of = of};
   size_t i;
-  ni_array_search(i, a->n, a->seat[i].file < file || (a->seat[i].file == file && a->seat[i].comm < comm));
-  return i < a->n && a->seat[i].file == file && a->seat[i].comm == comm ? &a->seat[i] : NULL;
+  ni_array_search(i, a->n, by_file(&a->seat[i], &wanted) < 0);
+  return i < a->n && by_file(&a->seat[i], &wanted) == 0 ? &a->seat[i] : NULL;
 }
 
 uint64_t ni_align_before(const struct ni_align_seat *s, uint64_t func) {

@@ -17,11 +17,17 @@
  *
  * Communicators side by side (tensor groups, data groups) run the same program, and readers take one number for one place of it.
  * So where all ranks have steps, each communicator counts up to the same number of each function by the first step that all of
- * them recorded from its begin on.
+ * them recorded from its begin on. Where some have none, it is by the end of an operation of a communicator that all are in, if
+ * there is one (the sum over all ranks that ends a step): each rank's own times say what lies behind it.
  *
- * Sends and Receives are numbered by each rank for itself.
+ * Messages: NCCL keeps their order from a sender to a receiver. So what one rank sent to another is laid upon what that one
+ * received from it in the same way, as if they were a communicator of two whose one function is the message: sizes and datatypes
+ * agree, and a Send and its Recv end together. The source's own numbers count all messages of a rank and say nothing here. Of a
+ * pair that is apart each side counts from a number of its own, from NI_PAIR_APART on. A message whose peer is not known has none.
  *
- * Memory: of each rank and communicator the first NI_ALIGN_OPS collectives, 48 bytes each. One thread. Failure: -ENOMEM.
+ * Memory: of each rank and communicator the first NI_ALIGN_OPS collectives, 48 bytes each; of each rank's messages the first
+ * NI_ALIGN_MESSAGES to, or from, each peer, NI_ALIGN_MESSAGES_ALL in all, of NI_ALIGN_PAIRS peers and directions. Pairs beyond
+ * these are apart. One thread. Failure: -ENOMEM.
  */
 #ifndef NI_IMPORT_ALIGN_H
 #define NI_IMPORT_ALIGN_H
@@ -29,14 +35,18 @@
 #include "exporter/input/imported/imported.h"
 
 #define NI_ALIGN_OPS 2048u
+#define NI_ALIGN_MESSAGES 1024u
+#define NI_ALIGN_MESSAGES_ALL (1u << 16)
+#define NI_ALIGN_PAIRS 256u
 
 enum ni_align_how { NI_ALIGN_ALONE = 0, NI_ALIGN_SEQ, NI_ALIGN_ONE, NI_ALIGN_STEPS, NI_ALIGN_ENDS, NI_ALIGN_APART };
 
-struct ni_align_seat { /* a rank of a communicator */
-  uint64_t hash;
+struct ni_align_seat { /* a rank of a communicator, or one side of its messages from one rank to another */
+  uint64_t hash;               /* of messages that of both sides, and no communicator's */
   uint32_t file, comm;         /* whose: numbers of the caller, and in its struct ni_imported */
-  int32_t rank;
-  uint64_t n;                  /* its collectives */
+  uint64_t of;                 /* 0: collectives; else ni_align_messages() */
+  int32_t rank;                /* of messages: 0 the sender, 1 the receiver */
+  uint64_t n;                  /* its collectives, or messages */
   bool seq;                    /* the source has numbers of all of them, and they rise */
   enum ni_align_how how;
   bool sparse;                 /* numbers with holes: each is the source's less `ahead` */
@@ -59,14 +69,23 @@ struct ni_align { /* all 0: empty */
   size_t n, cap;
 };
 
+/* What both sides of a message are called. */
+#define NI_ALIGN_MESSAGE "message"
+
 /* A function's name as a number, the same in all files. */
 uint64_t ni_align_func(const char *name);
 /* The communicators of a rank, in any order of ranks. m: in order; is not kept. */
 int ni_align_add(struct ni_align *a, uint32_t file, const struct ni_imported *m);
-/* Once, when all are there: sets how and ahead, and orders the seats by file and comm. */
+/* Once, when all are there: sets how and ahead, and orders the seats by file, comm and of. */
 int ni_align_find(struct ni_align *a);
-/* NULL: it has no collective. */
-const struct ni_align_seat *ni_align_of(const struct ni_align *a, uint32_t file, uint32_t comm);
+/* Which messages of a rank these are: to that peer, or received from it. peer: 0 and more. */
+static inline uint64_t ni_align_messages(int32_t peer, bool received) { return (uint64_t)peer * 2 + received + 1; }
+/* From where messages are counted of which nobody can tell which they are: by senders, by receivers. */
+static inline uint64_t ni_align_apart(bool received) { return received ? 2 * NI_PAIR_APART : NI_PAIR_APART; }
+/* A Send or a Recv whose other side is known; *received: a Recv. */
+bool ni_align_is_message(const struct ni_imported *m, const struct ni_imported_op *op, bool *received);
+/* of: 0, or ni_align_messages(). NULL: it has none of these, or more than were laid. */
+const struct ni_align_seat *ni_align_of(const struct ni_align *a, uint32_t file, uint32_t comm, uint64_t of);
 /* How many of that function others have recorded before s did. */
 uint64_t ni_align_before(const struct ni_align_seat *s, uint64_t func);
 void ni_align_free(struct ni_align *a);

@@ -401,10 +401,36 @@ static int write_all(struct import *x, const char *who) {
 
 /* ---- what is worth knowing ---------------------------------------------------------------------------------------------- */
 
+/* From whom to whom, by the receiver, or by the sender where that is who is apart. */
+static void say_messages(const struct import *x, const struct ni_align_seat *s) {
+  const struct ni_imported_comm *c = &x->rank[s->file].m.comm[s->comm];
+  const int32_t peer = (int32_t)((s->of - 1) / 2);
+  ni_say(stdout, "messages from rank %d to rank %d of communicator %s (0x%" PRIx64 "): which one sent is which one received cannot be "
+         "told; they are not compared\n", s->rank ? peer : c->rank, s->rank ? c->rank : peer, c->name, c->hash);
+}
+
+/* Messages between two ranks of which one recorded earlier ones, and those of which nobody can tell. */
+static size_t say_pairs(const struct import *x) {
+  size_t apart = 0, how[NI_ALIGN_APART + 1] = {0}, later = 0;
+  NI_EACH(const struct ni_align_seat, s, x->align.seat, x->align.n) {
+    if (!s->of) continue;
+    const bool is_later = s->how != NI_ALIGN_APART && s->ahead > 0;
+    later += is_later;
+    how[s->how] += is_later;
+    if (s->how == NI_ALIGN_APART && apart++ < 4) say_messages(x, s);
+  }
+  if (apart > 4) ni_say(stdout, "... and messages of %zu more\n", apart - 4);
+  if (!x->quiet && later)
+    ni_say(stdout, "messages between %zu %s of ranks begin later on one side: told by steps of %zu, by when they ended of %zu, at once of the rest\n",
+           later, ni_plural(later, "pair", "pairs"), how[NI_ALIGN_STEPS], how[NI_ALIGN_ENDS]);
+  return apart;
+}
+
 /* Ranks of communicators whose operations were laid upon others', and those of which nobody can tell. */
 static size_t say_numbers(const struct import *x) {
   size_t apart = 0, how[NI_ALIGN_APART + 1] = {0}, later = 0;
   NI_EACH(const struct ni_align_seat, s, x->align.seat, x->align.n) {
+    if (s->of) continue;
     how[s->how]++;
     later += s->how != NI_ALIGN_SEQ && s->how != NI_ALIGN_APART && s->ahead > 0;
     if (s->how != NI_ALIGN_APART || apart++ >= 4) continue;
@@ -461,7 +487,7 @@ static int run_cycle(struct import *x, const char *who, size_t *apart) {
   if (e == 0) e = number(x);
   if (e < 0) ni_say(stderr, "%s: %s\n", who, strerror(-e));
   if (e == 0) e = write_all(x, who);
-  if (e == 0) *apart += say_numbers(x);
+  if (e == 0) *apart += say_numbers(x) + say_pairs(x);
   return e;
 }
 

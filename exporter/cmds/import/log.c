@@ -21,6 +21,10 @@ struct writing {
     uint64_t n[NI_KIND_COUNT], next[NI_IMPORTED_FUNCS];
     bool known[NI_IMPORTED_FUNCS];
   } *count;
+  const struct ni_align_seat *pairs; /* of its messages, by communicator and peer; those of communicators stand among them */
+  size_t n_pairs;
+  uint64_t *sent;              /* of each so many are written */
+  uint64_t apart;              /* messages that are in none of them */
   char line[NI_LINE_MAX_BYTES];
 };
 
@@ -92,6 +96,28 @@ static void begin_of(const struct ni_imported_op *op, struct ni_record *r, struc
   r->trace = trace;
 }
 
+/* The seats of a file stand in one row. */
+static int open_pairs(struct writing *w) {
+  const struct ni_align *a = w->l->align;
+  size_t from, to;
+  ni_array_search(from, a->n, a->seat[from].file < w->l->file);
+  ni_array_search(to, a->n, a->seat[to].file <= w->l->file);
+  w->pairs = a->seat + from;
+  w->n_pairs = to - from;
+  w->sent = calloc(w->n_pairs + 1, sizeof *w->sent);
+  return w->sent ? 0 : -ENOMEM;
+}
+
+/* false: it is no message with two sides, or the source numbers operations itself. */
+static bool pair_number(struct writing *w, const struct ni_imported_op *op, uint64_t *pair_sn) {
+  bool received;
+  if (w->l->m->numbered || !ni_align_is_message(w->l->m, op, &received)) return false;
+  const struct ni_align_seat *s = ni_align_of(w->l->align, w->l->file, op->comm, ni_align_messages(op->root, received));
+  if (!s) *pair_sn = ni_align_apart(received) + w->apart++;
+  else *pair_sn = ni_align_before(s, ni_align_func(NI_ALIGN_MESSAGE)) + w->sent[s - w->pairs]++;
+  return true;
+}
+
 static void put_op(struct writing *w, const struct ni_imported_op *op, uint64_t sn, uint64_t rec_sn) {
   const struct ni_imported *m = w->l->m;
   struct ni_trace trace;
@@ -101,6 +127,7 @@ static void put_op(struct writing *w, const struct ni_imported_op *op, uint64_t 
   memset(&trace, 0, offsetof(struct ni_trace, event));
   if (op->blocks) r.has |= NI_HAS_NCHANNELS;
   if (op->root >= 0) r.has |= NI_HAS_ROOT;
+  if (pair_number(w, op, &r.pair_sn)) r.has |= NI_HAS_PAIR_SN;
   if (op->algo) r.algo = m->funcs[op->algo - 1];
   if (op->proto) r.proto = m->funcs[op->proto - 1];
   const bool by_gpu = op->timing == NI_TIMING_KERNEL_GPU, of_kernel = by_gpu || op->timing == NI_TIMING_KERNEL_CPU;
@@ -115,7 +142,7 @@ static void put_op(struct writing *w, const struct ni_imported_op *op, uint64_t 
 /* Collectives are counted by function, from where the communicator's other ranks are. */
 static uint64_t number_of(struct writing *w, const struct ni_imported_op *op, uint64_t rec_sn) {
   if (w->l->m->numbered && op->seq != NI_NO_SN) return op->seq;
-  const struct ni_align_seat *s = op->kind == NI_KIND_COLL ? ni_align_of(w->l->align, w->l->file, op->comm) : NULL;
+  const struct ni_align_seat *s = op->kind == NI_KIND_COLL ? ni_align_of(w->l->align, w->l->file, op->comm, 0) : NULL;
   if (!s) return rec_sn;
   if (s->sparse) return op->seq - s->ahead;
   struct counts *c = &w->count[op->comm];
@@ -193,6 +220,7 @@ static int write_all(struct writing *w, struct ni_out_file *out) {
   w->comm = calloc(m->n_comms + 1, sizeof *w->comm);
   w->count = calloc(m->n_comms + 1, sizeof *w->count);
   int e = w->comm && w->count ? open_prefixes(w) : -ENOMEM;
+  if (e == 0) e = open_pairs(w);
   if (e == 0 && !(w->f = ni_recover_lines(out->fd))) e = -ENOMEM;
   if (e == 0) {
     put_process(w);
@@ -207,6 +235,7 @@ static int write_all(struct writing *w, struct ni_out_file *out) {
   ni_line_prefix_free(&w->process);
   free(w->comm);
   free(w->count);
+  free(w->sent);
   return e;
 }
 

@@ -192,7 +192,7 @@ static double make_row(const struct joining *j, const struct ni_cell *cell, cons
   uint64_t n = 0;
   *row = (struct ni_operation_row){.id = ni_name_text(&r->names, r->comm[op->comm].id), .sn = op->sn, .msg_bytes = cell->msg_bytes,
                              .count = op->n, .n_ranks = k->n_ranks, .nnodes = nnodes, .first_us = UINT64_MAX,
-                             .rank = op->part[0].rank, .peer = (int32_t)op->part[0].e.peer_or_wait, .mean_busbw_gbs = NAN};
+                             .rank = op->part[0].rank, .peer = ni_entry_peer(&op->part[0].e), .mean_busbw_gbs = NAN};
   for (uint32_t i = 0; i < op->n; i++) {
     const struct ni_op_part *p = &op->part[i];
     if (p->e.bytes_per_s != NI_NO_BW) {

@@ -177,7 +177,7 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
 
 static int add_part(struct ni_join *j, struct ni_operation *op, const struct stream *s) {
   for (uint32_t i = op->n; i-- > 0 && j->part[i].rank == s->member->rank;)
-    if (j->cell->kind != NI_KIND_P2P || j->part[i].e.peer_or_wait == s->head.peer_or_wait) {
+    if (j->cell->kind != NI_KIND_P2P || ni_entry_peer(&j->part[i].e) == ni_entry_peer(&s->head)) {
       j->duplicates++;
       return 0;
     }

@@ -5,7 +5,8 @@
  * Numbers of P2P records count each rank's own operations, so the two sides do not share them; but NCCL keeps the order
  * within a pair: the k-th Send a to b meets the k-th Recv at b from a. Both cells of a size are read in order of their
  * numbers side by side, and what has no counterpart yet waits in a queue of its pair. Where a record is lost on one side
- * the counts differ (the table shows both) and later messages of that pair may be matched one off.
+ * the counts differ (the table shows both) and later messages of that pair may be matched one off. Where logs state which
+ * message of a pair each one is (pair_sn), those of one number meet, and nobody else.
  *
  * Bounds: PAIRS_OPEN pairs of one size at a time, WAITING_MAX records in all queues, NI_SUM_PAIRS rows in the result,
  * those with most time; what is left out is counted. Threads: main only, before the cells are joined and freed.
@@ -25,7 +26,7 @@ enum { PAIRS_OPEN = 4096, DIST_LIMIT = 256 };
 #define WAITING_MAX (1u << 20)
 
 struct waiting {
-  uint64_t exec_ns;
+  uint64_t exec_ns, pair_sn;   /* pair_sn: NI_NO_SN: not stated */
   uint8_t timing;
 };
 
@@ -85,9 +86,22 @@ static int push(struct queue *q, const struct waiting *w) {
   return 0;
 }
 
+/* x stands before y, by their numbers: of whatever follows y on its side none is that of x. */
+static bool is_past(const struct waiting *x, const struct waiting *y) {
+  return x->pair_sn != NI_NO_SN && y->pair_sn != NI_NO_SN && x->pair_sn < y->pair_sn;
+}
+
+static struct waiting pop(struct matching *m, struct queue *q) {
+  const struct waiting first = q->item[q->first];
+  q->first = (q->first + 1) % q->cap;
+  q->n--;
+  m->waiting--;
+  return first;
+}
+
 /* side: 0 Send, 1 Recv. */
 static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm, int side) {
-  const int32_t peer = (int32_t)part->e.peer_or_wait, from = side ? peer : part->rank, to = side ? part->rank : peer;
+  const int32_t peer = ni_entry_peer(&part->e), from = side ? peer : part->rank, to = side ? part->rank : peer;
   struct pair *p;
   int e = find(m, comm, from, to, &p);
   if (!p) {
@@ -99,8 +113,10 @@ static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm
   p->exec_ns += part->e.exec_ns;
   e = ni_dist_add(&p->us[side], part->e.exec_ns);
   if (e < 0 || p->unmatchable) return e;
-  struct waiting w = {part->e.exec_ns, part->e.timing};
+  const struct waiting w = {part->e.exec_ns, ni_entry_pair_sn(&part->e), part->e.timing};
   struct queue *other = &p->queue[!side];
+  while (other->n && is_past(&other->item[other->first], &w)) pop(m, other);
+  if (other->n && is_past(&w, &other->item[other->first])) return 0; /* the other side did not record it */
   if (other->n == 0) {
     if (m->waiting == WAITING_MAX) {
       p->unmatchable = true;
@@ -109,10 +125,7 @@ static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm
     m->waiting++;
     return push(&p->queue[side], &w);
   }
-  struct waiting x = other->item[other->first];
-  other->first = (other->first + 1) % other->cap;
-  other->n--;
-  m->waiting--;
+  const struct waiting x = pop(m, other);
   p->matched++;
   /* Durations by different clocks are not compared, and the bracket around the enqueue says nothing of the kernel. */
   if (x.timing != w.timing || w.timing == NI_TIMING_COLLECTIVE_CPU) return 0;

@@ -31,11 +31,12 @@ static bool meets(const struct ni_record *o, int32_t n_ranks) {
  * records of a rank up to it must be there: they are sorted by number (`p2p_sn`, from 0), and with the first that is missing
  * (lost, expired, sampled, below the smallest size) a rank's messages end. Matched one off they would be no outliers: all
  * bounds of a host would agree on a wrong clock. So nothing counts either of a communicator whose hash came twice, or where
- * P2P was not asked for all the time; nor times that the CPU saw, which are late by any time.
+ * P2P was not asked for all the time; nor times that the CPU saw, which are late by any time. Where the log states k
+ * (`pair_sn`), it is that.
  */
 struct message {
   struct ni_match_entry entry;
-  uint64_t sn, bytes;
+  uint64_t sn, bytes, pair_sn; /* pair_sn: NI_NO_SN: not stated */
   int32_t peer;
   bool timed;
 };
@@ -48,6 +49,7 @@ static int by_number(const void *a, const void *b, void *unused) {
 static int add_message(struct ni_tr *r, const struct ni_record *o, const struct ni_match_entry *e, bool timed) {
   enum ni_func f = ni_func_from_name(o->func);
   struct message m = {.entry = *e, .sn = o->sn, .bytes = o->msg_bytes, .peer = o->root,
+                      .pair_sn = o->has & NI_HAS_PAIR_SN ? o->pair_sn : NI_NO_SN,
                       .timed = timed && (f == NI_FUNC_SEND || f == NI_FUNC_RECV)};
   m.entry.receives = f == NI_FUNC_RECV;
   int err = r->p2p ? 0 : ni_sort_new(&r->p2p, r->store, r->opt.memory_bytes, by_number, NULL);
@@ -86,7 +88,7 @@ static int match_messages(struct ni_tr *r) {
     else if ((size_t)at == n_counts && !ni_array_room(count, n_counts, cap_counts)) e = -ENOMEM;
     if (e < 0) break;
     if ((size_t)at == n_counts) count[n_counts++] = 0;
-    uint64_t k = count[at]++;
+    const uint64_t counted = count[at]++, k = m->pair_sn != NI_NO_SN ? m->pair_sn : counted;
     if (m->timed && m->peer != r->who.member[member].rank) e = ni_match_add(&r->messages, key_of(r, m, k), &m->entry);
   }
   ni_map_free(&pairs);

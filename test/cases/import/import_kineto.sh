@@ -18,12 +18,15 @@ sound() { # name [pattern of the exit code]: check takes the logs
 
 # One rule each.
 python3 test/lib/kineto_cases.py make "$TMP"
-for c in words old cut same ends steps side seq apart; do
-  import "$([ $c = apart ] && echo 2 || echo 0)" $c
+for c in words old cut same ends steps side seq apart messages messages_steps messages_apart; do
+  import "$(case $c in *apart) echo 2 ;; *) echo 0 ;; esac)" $c
   python3 test/lib/kineto_cases.py check $c "$TMP/$c.logs" || { fail "$c"; cat "$TMP/$c.txt"; }
   sound $c "$([ $c = cut ] && echo 2 || echo 0)"
 done
 said apart 'rank 1 of communicator default_pg .*cannot be told'
+said messages 'messages between 2 pairs of ranks begin later on one side: told by steps of 0, by when they ended of 2,'
+said messages_steps 'begin later on one side: told by steps of 2,'
+said messages_apart 'messages from rank 0 to rank 1 of communicator default_pg .* cannot be told; they are not compared'
 said ends 'by when operations ended of 1'
 said steps 'told by steps of 1'
 said old 'rank 3 \(by the file.s name\) on unknown-rank3, 10 operations'
@@ -51,6 +54,14 @@ sys.exit(not found or found[0]["ranks"] not in want)
 P
   rm -rf "$TMP/job"
 done
+
+# A pipeline: the k-th Send of a trace is not the k-th Recv of another one's.
+"$BUILD/test/ni-jobs" --layout C --kind late --size 10 --seed 104 --steps 16 --stored --out "$TMP/job" >/dev/null
+python3 test/lib/kineto_job.py "$TMP/job" "$TMP/stages" --plain --cut 0.1 --seed 104 --steps 16
+import 0 stages
+"$INSPECTOR" summary "$TMP/stages.logs" --no-index --no-parquet --no-html --no-plots --no-csv --output-dir "$TMP/out-stages" >"$TMP/summary" || true
+grep -q '^  1  rank 23 on node-2, GPU 7, takes ' "$TMP/summary" || { fail "stages: the late rank is not first"; cat "$TMP/summary"; }
+rm -rf "$TMP/job" "$TMP/stages"
 
 # A trace that was recorded.
 sample=${NI_TEST_DATA:-../shared/data}/kineto/rank0-of-2.json.gz

@@ -57,7 +57,7 @@ static const struct {
     {"p2p_perf",
      "p2p,p2p_sn,p2p_peer,p2p_msg_size_bytes,p2p_exec_time_us,p2p_timing_source,p2p_algobw_gbs,p2p_busbw_gbs",
      ",p2p_datatype,p2p_nchannels,nchannels_src,p2p_exec_time_ns,p2p_enqueue_ns,p2p_gpu_start_delta_ns,rec_sn,"
-     "nccl_tests_size_bytes,call_sn,plan_sn,graph"},
+     "nccl_tests_size_bytes,call_sn,plan_sn,graph,pair_sn"},
 };
 
 static void keys_in_their_order(void **state) {
@@ -65,7 +65,7 @@ static void keys_in_their_order(void **state) {
   struct ni_line_prefix p = prefix(&ident);
   struct ni_record r = coll_record();
   r.nchannels_observed = true;
-  r.has |= NI_HAS_CALL_SN | NI_HAS_PLAN_SN;
+  r.has |= NI_HAS_CALL_SN | NI_HAS_PLAN_SN | NI_HAS_PAIR_SN;
   r.graph = true;
   r.src = NI_SRC_CE;
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {

@@ -178,7 +178,10 @@ static int64_t link_of(struct ni_blame *b, struct ni_index *at, size_t *cap, con
   return b->n_links++;
 }
 
-/* A rank takes part: the link's transfer of a bin is the least of its ranks'. */
+/*
+ * A rank takes part: the link's transfer of a bin is the least of its ranks'. Logs may begin at different steps: until its last
+ * rank is there, with a whole bin, the least is what somebody waited for those whose logs do not say so.
+ */
 static int add_rank(struct ni_blame *b, struct ni_blame_link *l, uint32_t rank, uint32_t slot) {
   const struct ni_blame_rank *o = &b->rank[rank];
   const struct ni_blame_slot *s = &o->slot[slot];
@@ -194,14 +197,26 @@ static int add_rank(struct ni_blame *b, struct ni_blame_link *l, uint32_t rank, 
   double per_op = s->ops ? (double)s->bytes / (double)s->ops : 0, per_step = (double)s->ops / o->n_steps;
   if (per_op > l->bytes) l->bytes = per_op;
   if (per_step > l->per_step) l->per_step = per_step;
+  uint32_t first = NI_BLAME_NONE;
   for (uint32_t k = 0; k < o->n_bins; k++) {
     const struct ni_blame_link_cell *c = &o->link_cell[(size_t)k * o->max_slots + slot];
     uint32_t at = k + (uint32_t)o->shift / b->bin_steps;
     if (c->n == 0 || at >= b->bins) continue;
+    if (first == NI_BLAME_NONE) first = at;
     float us = c->least / (float)c->n;
     if (isnan(l->us[at]) || us < l->us[at]) l->us[at] = us;
   }
+  if (first == NI_BLAME_NONE) return 0;
+  if (l->n_ranks == 1 || first < l->first_bin) l->first_bin = first;
+  if (l->n_ranks == 1 || first > l->last_begin) l->last_begin = first;
   return 0;
+}
+
+static void drop_begins(struct ni_blame *b) {
+  for (uint32_t i = 0; i < b->n_links; i++) {
+    struct ni_blame_link *l = &b->link[i];
+    for (uint32_t k = l->first_bin; l->last_begin > l->first_bin && k <= l->last_begin; k++) l->us[k] = NAN;
+  }
 }
 
 static int links(struct ni_blame *b) {
@@ -219,6 +234,7 @@ static int links(struct ni_blame *b) {
       }
     }
   ni_index_free(&at);
+  if (e == 0) drop_begins(b);
   return e;
 }
 

@@ -29,7 +29,7 @@ struct ni_entry {
   uint64_t bytes_per_s;        /* bus bandwidth; NI_NO_BW: none */
   uint64_t dump_us;
   int64_t start_ns;            /* Unix; NI_NO_START: not known */
-  int64_t peer_or_wait;        /* P2P: the peer; collectives: what its kernel waited for its peers, ns + 1; 0: that is not stated */
+  int64_t peer_or_wait;        /* P2P: ni_entry_message(); collectives: what its kernel waited for its peers, ns + 1; 0: that is not stated */
   uint64_t tag;                /* of the application; 0: none, at most INT64_MAX */
   uint8_t timing;              /* below 32 */
   bool launched_late;          /* its kernel began as soon as the CPU had launched it: the GPU had waited for the CPU */
@@ -37,6 +37,18 @@ struct ni_entry {
   uint8_t mix;                 /* code of algorithm and protocol */
 };
 #define NI_NO_BW UINT64_MAX
+
+/* The peer (-1: not stated) and the number of a message between the two as the log states it, both in peer_or_wait: NI_NO_SN, and
+ * numbers that do not fit, are no number. */
+static inline int64_t ni_entry_message(int32_t peer, uint64_t pair_sn) {
+  return pair_sn < UINT32_MAX - 1 ? (int64_t)((pair_sn + 1) << 32 | (uint32_t)peer) : peer;
+}
+static inline int32_t ni_entry_peer(const struct ni_entry *e) { return (int32_t)e->peer_or_wait; }
+/* NI_NO_SN: the log does not state it. */
+static inline uint64_t ni_entry_pair_sn(const struct ni_entry *e) {
+  const uint32_t above = (uint32_t)((uint64_t)e->peer_or_wait >> 32);
+  return above == 0 || above == UINT32_MAX ? NI_NO_SN : above - 1;
+}
 
 struct ni_segment_block {
   uint8_t *at;                 /* NULL: in the file */

@@ -53,6 +53,7 @@ struct ni_blame_slot {
   int32_t rank, peer;          /* in the communicator; peer: of messages, else -1 */
   uint8_t kind;                /* enum ni_blame_kind */
   bool beside;
+  bool paired;                 /* messages whose numbers the log states, the same on both sides */
   uint32_t link;               /* alike.h */
   uint64_t shape;              /* what it is, the same on ranks with the same work */
   uint64_t ops, bytes;
@@ -103,6 +104,7 @@ struct ni_blame_op {
   uint32_t what;
   uint16_t slot;
   bool launched_late;          /* the CPU was what it waited for last */
+  bool paired;                 /* a message whose sn is the same on both sides as the log has it */
   uint8_t timing, mix;         /* as of struct ni_entry */
 };
 
@@ -169,6 +171,7 @@ struct ni_blame_link {
   uint32_t cls;                /* links with the same number do the same work */
   int32_t host;                /* all of it on this host; -1: it crosses hosts */
   float *us;                   /* of a bin: transfer of one operation, mean; NAN: none */
+  uint32_t first_bin, last_begin; /* the first bin of its ranks, and of the one whose log begins last */
   double bytes, per_step;      /* of one operation; operations in a step */
   uint64_t shape;              /* of its slot on the first of its ranks */
   float mean_us, quiet_us;     /* over its bins: mean, lower quartile */

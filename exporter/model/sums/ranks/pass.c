@@ -149,7 +149,8 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
     if (!o->slot[i].beside && x->places.end[x->places.group[i]][0].ns > busy) busy = x->places.end[x->places.group[i]][0].ns;
   /* The k-th Send of a rank meets the k-th Recv of its peer; records' own numbers count all messages of a communicator. */
   const bool coll = s->kind == NI_BLAME_COLL;
-  if (!coll) op->sn = x->places.messages[op->slot];
+  if (!coll && !op->paired) op->sn = x->places.messages[op->slot];
+  s->paired = op->paired;
   ni_anchor_take(s, coll ? o->token_hash[op->token] | 1 : NI_BLAME_MESSAGE, op->sn, x->step, x->in_step);
   x->in_step++;
   struct ni_place_gap g = ni_places_gap(&x->places, op);

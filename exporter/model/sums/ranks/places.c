@@ -84,7 +84,7 @@ static uint64_t *last_sn(struct ni_places *x, const struct ni_blame_op *op) {
 
 /*
  * How many operations of each slot a step has, and where the log begins in it: numbers of collectives count
- * from the begin of the communicator.
+ * from the begin of the communicator, those of messages where the log states them.
  */
 static void find_per_step(struct ni_places *x, const struct ni_blame_op *op, size_t n_ops,
                           struct ni_step_mark mark) {
@@ -93,6 +93,7 @@ static void find_per_step(struct ni_places *x, const struct ni_blame_op *op, siz
   for (size_t i = 0; i < n_ops; i++, op++) {
     if (!*last_sn(x, op) && x->out->slot[op->slot].kind == NI_BLAME_COLL) x->base[op->slot] += op->sn;
     *last_sn(x, op) = 1;
+    if (op->paired && n[op->slot] == 0 && !ni_places_grouped(x->out, op->slot)) x->base[op->slot] = op->sn;
     n[x->group[op->slot]]++;
     if (!ni_steps_take(&mark, op)) continue;
     if (marks++ == 0) memcpy(first, n, sizeof n);
@@ -106,6 +107,8 @@ static void find_per_step(struct ni_places *x, const struct ni_blame_op *op, siz
      * earlier or later: not a whole step.
      */
     x->per_step[k] = whole && fabs(each - whole) <= fmax(2, 0.6 * whole) / marks ? whole : 0;
+    /* A log that does not say which message is which does not say where in a step it begins either. */
+    if (x->out->slot[k].kind != NI_BLAME_COLL && x->base[k] >= NI_PAIR_APART) x->per_step[k] = 0;
   }
 }
 

@@ -193,11 +193,13 @@ int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op) {
   while (s->n_heap) {
     struct source *x = s->heap[0];
     const struct ni_entry *h = &x->head;
-    int64_t slot = x->kind == NI_BLAME_COLL ? x->slot : find_slot(s, x->comm, x->rank, (int32_t)h->peer_or_wait, x->kind);
+    int64_t slot = x->kind == NI_BLAME_COLL ? x->slot : find_slot(s, x->comm, x->rank, ni_entry_peer(h), x->kind);
     if (slot < 0) return (int)slot;
+    const uint64_t pair_sn = x->kind == NI_BLAME_COLL ? NI_NO_SN : ni_entry_pair_sn(h);
     *op = (struct ni_blame_op){.start_ns = h->start_ns,
                                .end_ns = h->start_ns + (int64_t)h->exec_ns,
-                               .sn = h->sn,
+                               .sn = pair_sn != NI_NO_SN ? pair_sn : h->sn,
+                               .paired = pair_sn != NI_NO_SN,
                                .token = x->token,
                                .what = s->what[x->token],
                                .slot = (uint16_t)slot,

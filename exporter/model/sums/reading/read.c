@@ -178,8 +178,10 @@ static int take_operation(struct ni_sum_range *x, const struct ni_line *l, const
   if ((e = r->records->row(x->rows, &row)) < 0) return e;
   if (ni_implausible(o) != NI_PLAUSIBLE) return 0; /* the ledger counts it */
   if ((e = ni_find_stream(x, c, l, row.func, &s)) < 0 || (e = find_mix(x, &row)) < 0) return e;
+  const uint64_t pair_sn = o->has & NI_HAS_PAIR_SN ? o->pair_sn : NI_NO_SN;
   struct ni_entry n = {.sn = o->sn, .exec_ns = exec_ns, .bytes_per_s = NI_NO_BW, .dump_us = l->meta.dump_timestamp_us,
-                       .start_ns = start, .peer_or_wait = l->is_p2p ? o->root : waited(o), .timing = (uint8_t)o->timing, .mix = x->mix,
+                       .start_ns = start, .peer_or_wait = l->is_p2p ? ni_entry_message(o->root, pair_sn) : waited(o),
+                       .timing = (uint8_t)o->timing, .mix = x->mix,
                        .tag = o->user_tag <= INT64_MAX ? o->user_tag : 0};
   /* Of several calls that one kernel did the first has its channels, the others none: the time counts with the first. */
   n.tail = o->shared_span && (o->has & NI_HAS_NCHANNELS) && o->nchannels == 0;

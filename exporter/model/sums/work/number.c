@@ -87,12 +87,18 @@ static void spread(struct ni_blame *b, const struct seat *seat, size_t n, bool *
   }
 }
 
-/* Its messages are all there on both sides: as many were received as were sent. */
+/* Logs number messages alike on both sides, and some of these numbers are of both. */
+static bool share_numbers(const struct ni_blame_slot *s, const struct ni_blame_slot *t) {
+  return s->anchor[0].sn <= t->anchor[1].sn && t->anchor[0].sn <= s->anchor[1].sn;
+}
+
+/* Its messages are numbered alike, or all there on both sides: as many were received as were sent. */
 static bool meets(const struct ni_blame_slot *s, const struct ni_blame_slot *t) {
   const bool sent = s->kind == NI_BLAME_SEND && t->kind == NI_BLAME_RECV;
   const bool got = s->kind == NI_BLAME_RECV && t->kind == NI_BLAME_SEND;
   const bool same_way = s->comm == t->comm && s->peer == t->rank && s->rank == t->peer;
-  return (sent || got) && same_way && s->ops && s->ops == t->ops;
+  if (!(sent || got) || !same_way || !s->ops || !t->ops) return false;
+  return s->paired && t->paired ? share_numbers(s, t) : s->ops == t->ops;
 }
 
 /*

@@ -72,7 +72,7 @@ struct ni_ras {
       timestamp[32];   /* timestamp: local time of the process that answered, by its own clock */
   double collection_s; /* how long it took; below 0: not stated */
   int64_t timeouts;    /* legs of it that ran out of time; NI_RAS_NONE: not stated */
-  bool mended;         /* the text was no JSON, and was read with what its writer had not escaped */
+  bool mended;         /* the text was no JSON, and was read with what its writer had not escaped, or commas it had left out */
 };
 
 /*

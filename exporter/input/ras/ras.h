@@ -82,6 +82,8 @@ struct ni_ras {
 int ni_ras_parse(struct ni_ras *out, char *text, size_t len, char *why, size_t cap);
 void ni_ras_free(struct ni_ras *r);
 
+/* Does the file begin as an answer of RAS does? NCCL writes its own release first, then CUDA's. */
+bool ni_ras_is_answer(const char *path);
 /* Is this, of --ras, a file rather than HOST:PORT? It has a slash, or is there. */
 bool ni_ras_is_file(const char *where);
 /*

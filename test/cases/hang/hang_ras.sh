@@ -67,6 +67,13 @@ asks "one look at a server" 2 "rank 3 (10.0.0.1, pid 1003) is behind"
 rc=0
 "$INSPECTOR" hang --ras "127.0.0.1:$PORT" >"$TMP/text" 2>&1 || rc=$?
 { [ $rc = 64 ] && grep -q "write --ras=127.0.0.1:$PORT" "$TMP/text"; } || fail "--ras HOST:PORT: $rc, $(cat "$TMP/text")"
+# An answer among the logs is no Flight Recorder dump, and says nothing of a hang.
+for words in "--ras $TMP/behind.json" "$TMP/behind.json"; do
+  rc=0
+  # shellcheck disable=SC2086
+  "$INSPECTOR" hang $words --box-dir "$TMP/empty" >"$TMP/text" 2>&1 || rc=$?
+  { [ $rc = 64 ] && grep -q "behind.json: is an answer of RAS: give it as --ras=FILE" "$TMP/text"; } || fail "$words: $rc, $(cat "$TMP/text")"
+done
 serve old "$TMP/behind.json"
 asks "NCCL before 2.28.7" 1 'older than 2.28.7.*it answers "ERROR: Unknown command'
 serve cut "$TMP/behind.json"

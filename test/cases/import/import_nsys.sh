@@ -40,6 +40,20 @@ said ends 'by when operations ended of 1'
 "$INSPECTOR" summary "$TMP/made.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/out" >"$TMP/summary" || true
 grep -q 'written by nccl-inspector import, from Nsight Systems reports' "$TMP/summary" || fail "summary does not say where the logs come from"
 
+# Of payloads some descriptions say that the head ends in the payload's place, others in its end.
+cp -r "$TMP/words" "$TMP/ending"
+python3 - "$TMP"/ending/*.sqlite <<'P'
+import sqlite3, sys
+for f in sys.argv[1:]:
+    db = sqlite3.connect(f)
+    db.create_function("ending", 1, lambda b: b[:24] + len(b).to_bytes(8, "little") + b[32:])
+    n = db.execute("UPDATE NVTX_EVENTS SET binaryData = ending(binaryData) WHERE length(binaryData) > 32").rowcount
+    assert n > 0
+    db.commit()
+P
+import 0 ending
+python3 test/lib/nsys_cases.py check words "$TMP/ending.logs" || { fail "ending"; cat "$TMP/ending.txt"; }
+
 # A planted late rank, from what Nsight Systems would have recorded of the job alone: a file a rank that begins in the middle; one a host.
 "$BUILD/test/ni-jobs" --layout D --kind late --size 30 --seed 3 --steps 12 --stored --out "$TMP/job" >/dev/null
 for how in "ranks --middle --cut 0.04 --steps 12" "hosts --hosts"; do

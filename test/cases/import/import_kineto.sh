@@ -27,8 +27,8 @@ said apart 'rank 1 of communicator default_pg .*cannot be told'
 said ends 'by when operations ended of 1'
 said steps 'told by steps of 1'
 said old 'rank 3 \(by the file.s name\) on unknown-rank3, 10 operations'
-said old '20 of them have no communicator'
-said words '2 of them have no launch'
+said old '20 operations have no communicator'
+said words '2 operations have no launch'
 python3 test/lib/kineto_reader.py "$TMP/words.logs" "$TMP"/words/*.json >"$TMP/read" || fail "words: $(cat "$TMP/read")"
 "$INSPECTOR" import kineto "$TMP/old" --out "$TMP/hosts.logs" --ranks-per-host 4 >"$TMP/hosts.txt"
 said hosts 'rank 3 .* on host0,'

@@ -77,7 +77,10 @@ static bool wait_until(struct talk *t, short events) {
 static bool connect_to(struct talk *t, const char *host, const char *port) {
   struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *all = NULL;
   int e = getaddrinfo(host, port, &hints, &all), error = ECONNREFUSED;
-  if (e) return refuse(t, gai_strerror(e));
+  if (e) {
+    snprintf(t->why, t->cap, "%s: %s, and there is no file %s", t->at, gai_strerror(e), host);
+    return false;
+  }
   for (struct addrinfo *a = all; a && t->fd < 0; a = a->ai_next) {
     socklen_t size = sizeof error;
     t->fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);

@@ -122,6 +122,9 @@ def hostile():
     yield "a hash that is none", [replaced('"0xa1"', '"0xa1 x"')], 2, odd
     yield "time that is none", [replaced("0.004", "nan")], 2, ["is behind"]
     yield "a thousand functions", [replaced('"AllReduce": 10', ", ".join('"F%d": 1' % i for i in range(1000)))], 2, ["CANNOT TELL"]
+    # NCCL 2.28.7 and 2.28.9 leave out the comma behind nvml_dev of each missing rank.
+    gone = re.sub(r'("nvml_dev": \d+),(\s*"status": {\s*"unresponsive")', r"\1\2", one([10, 10], gone=[ras.missing(2, dead=True), ras.missing(3)]))
+    yield "no comma in missing ranks", [gone], 2, [r"rank 2 \(.*\) is dead", "rank 3 ", "mended"]
     yield "quotes in a host", [replaced("10.0.0.1", 'a"b"c')], 2, ["is behind", "its text was no JSON and was mended"]
     yield "a backslash in a host", [replaced("10.0.0.1", "a\\qb")], 2, ["is behind", "mended"]
     yield "control text", [one([10, 9], host="\x1b[31mred\x07", pid=4)], 2, [r"rank 1 \(\?\[31mred\?, pid 4\)"]

@@ -78,7 +78,8 @@ static void fill_row(struct ni_table *t, const struct row *r, const bool *shown)
   if (r->first->who->hash) ni_table_cell(t, "0x%" PRIx64, r->first->who->hash);
   else ni_table_cell(t, "the job");
   ni_table_cell(t, "%s", ni_safe_text(r->name ? r->name : "-", name, sizeof name));
-  ni_table_cell(t, "%s/%s", NI_COUNT(r->ranks), NI_COUNT(r->first->who->n_ranks));
+  const int of = r->first->who->n_ranks; /* 0: the log does not say */
+  ni_table_cell(t, "%s/%s", NI_COUNT(r->ranks), of > 0 ? NI_COUNT(of) : "?");
   for (int i = 0; i < COLS; i++)
     if (shown[i]) ni_table_cell(t, "%s", NI_COUNT(r->sum[i]));
   ni_table_cell(t, "%s", r->not_final ? " no final line" : "");

@@ -365,12 +365,17 @@ static int run(void *arg) {
 
 static int take_ras(const struct ni_opt *o, void *into, const char *arg) { return ni_hang_ras_take(&((struct hang *)into)->ras, arg); }
 
-/* Of --ras HOST:PORT the second word would be a folder of logs. */
+/* Of --ras HOST:PORT and --ras FILE the second word would be logs. */
 static const char *refuse(void *into) {
   static char why[300];
   const struct hang *h = into;
   const char *last = h->inputs.n ? h->inputs.path[h->inputs.n - 1] : "";
   bool address = h->ras.n && !*h->ras.where[0] && strchr(last, ':') && !strchr(last, '/') && access(last, F_OK) != 0;
+  for (size_t i = 0; i < h->inputs.n && !address; i++) {
+    if (!ni_ras_is_answer(h->inputs.path[i])) continue;
+    snprintf(why, sizeof why, "%.200s: is an answer of RAS: give it as --ras=FILE", h->inputs.path[i]);
+    return why;
+  }
   if (!address) return NULL;
   snprintf(why, sizeof why, "--ras %.200s: write --ras=%.40s", last, last);
   return why;

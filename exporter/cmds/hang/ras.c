@@ -57,6 +57,7 @@ static int read_files(struct ni_hang_ras *r) {
     ni_ras_look_free(&r->before);
     r->before = r->now;
     r->now = look;
+    r->newest = i;
   }
   return 0;
 }

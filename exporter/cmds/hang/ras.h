@@ -17,7 +17,7 @@ enum { NI_HANG_RAS_MOST = 2 };
 
 struct ni_hang_ras {
   const char *where[NI_HANG_RAS_MOST]; /* --ras: HOST:PORT, "" or files */
-  size_t n;
+  size_t n, newest; /* newest: which of them is `now` */
   unsigned timeout_s;
   char *text[NI_HANG_RAS_MOST]; /* of files, by ni_hang_ras_load() */
   size_t len[NI_HANG_RAS_MOST];

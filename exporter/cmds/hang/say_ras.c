@@ -21,7 +21,7 @@ static const char limits[] =
     "RMA, and graphs captured without KernelCh events: who is behind may itself wait in one of these";
 
 const char *ni_hang_ras_place(const struct ni_hang_ras *r) {
-  const char *where = r->where[r->n ? r->n - 1 : 0];
+  const char *where = r->where[r->n ? r->newest : 0];
   return where && *where ? where : "localhost:" NI_RAS_PORT;
 }
 
@@ -158,7 +158,8 @@ static void say_still(FILE *f, const struct ni_ras_trouble *t) {
   ni_hang_say_span(f, t->still_ns);
 }
 
-static void say_cannot_tell(FILE *f, const struct ni_ras_verdict *v) {
+/* saved: of files, nobody can ask again. */
+static void say_cannot_tell(FILE *f, const struct ni_ras_verdict *v, bool saved) {
   bool wait = v->n && ni_ras_is_wait(v->trouble);
   if (v->comms == 0) {
     ni_say(f, "none of %s %s that RAS knows makes sense", NI_COUNT(v->odd),
@@ -183,7 +184,8 @@ static void say_cannot_tell(FILE *f, const struct ni_ras_verdict *v) {
     ni_hang_say_span(f, v->apart_ns);
   }
   if (!v->apart_ns)
-    fputs("; that was one look: whether it stands still only a second one tells (--confirm)", f);
+    fputs(saved ? "; that was one look: whether it stands still only a second one tells (a second --ras=FILE)"
+                : "; that was one look: whether it stands still only a second one tells (--confirm)", f);
 }
 
 void ni_hang_ras_say(FILE *f, const struct ni_hang_ras *r) {
@@ -208,7 +210,7 @@ void ni_hang_ras_say(FILE *f, const struct ni_hang_ras *r) {
       ni_hang_say_span(f, v->apart_ns);
       return;
     case NI_HANG_NO_DATA_AT_ALL: fputs("RAS knows of no communicator", f); return;
-    default: say_cannot_tell(f, v);
+    default: say_cannot_tell(f, v, r->asked_ns == 0);
   }
 }
 

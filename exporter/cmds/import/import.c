@@ -74,16 +74,19 @@ static const struct format {
   bool (*same_process)(const char *a, const char *b);
   int (*read)(const char *const *path, size_t n, ni_imported_take *take, void *arg, struct ni_progress *progress);
   const char *none, *broken;        /* what -ENODATA and -EBADMSG mean */
+  const char *without_sizes;        /* said where no operation has one: what to do; NULL: nothing can be done */
 } formats[] = {
     {"kineto", NI_MECHANISM_KINETO, "a kineto trace", ".json and no .json.gz", ni_kineto_is_trace, NULL, NULL, read_kineto,
      "no NCCL kernel in it, or none with a time: was the GPU profiled (ProfilerActivity.CUDA), and did the rank communicate?",
-     "not a whole trace: not JSON with a list of traceEvents, or its end is missing"},
+     "not a whole trace: not JSON with a list of traceEvents, or its end is missing",
+     "sizes and communicators are in the traces of PyTorch 2.3 and later"},
     {"nsys", NI_MECHANISM_NSYS, "an export of Nsight Systems", ".sqlite", ni_nsys_is_export, NULL, NULL, read_nsys,
      "no NCCL kernel in it, or none with a time: were CUDA's kernels traced (nsys profile --trace=cuda,nvtx), and did the rank communicate?",
-     "no whole SQLite file of nsys export --type sqlite: another kind of file, cut, or broken"},
+     "no whole SQLite file of nsys export --type sqlite: another kind of file, cut, or broken",
+     "sizes are in what nsys export --include-blobs=true makes, of nsys profile --trace=cuda,nvtx"},
     {"accl", NI_MECHANISM_ACCL, "logs of ACCL", "accl_profiler_rank*.jsonl", ni_accl_is_log, ni_accl_by_process, ni_accl_same_process, ni_accl_read,
      "no collective in it: the process died before its first one had ended, or all were below ACCL_PROFILER_MIN_SIZE_BYTES",
-     "no log of ACCL, by its name (accl_profiler_rank<N>_<host>_pid<PID>_0x<id>.jsonl) or by its lines"}};
+     "no log of ACCL, by its name (accl_profiler_rank<N>_<host>_pid<PID>_0x<id>.jsonl) or by its lines", NULL}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 static const struct format *format_of(const char *name) {
@@ -445,6 +448,10 @@ static size_t say_numbers(const struct import *x) {
   return apart;
 }
 
+static void say_operations(uint64_t n, const char *have) {
+  if (n) ni_say(stdout, "%" PRIu64 " %s %s\n", n, ni_plural(n, "operation has", "operations have"), have);
+}
+
 static void say_absent(const struct import *x) {
   uint64_t ops = 0, unlaunched = 0, unsized = 0, ungrouped = 0, bad = 0;
   size_t hostless = 0, timeless = 0, dateless = 0;
@@ -459,7 +466,7 @@ static void say_absent(const struct import *x) {
   if (hostless)
     ni_say(stdout, "hosts of %zu %s are not stated: whatever is said of hosts, NICs and NVLinks is not known (--ranks-per-host N)\n",
            hostless, ni_plural(hostless, "rank", "ranks"));
-  if (dateless) ni_say(stdout, "%zu of them have no date: their times count from 2020-01-01\n", dateless);
+  if (dateless) ni_say(stdout, "%zu %s no date: times count from 2020-01-01\n", dateless, ni_plural(dateless, "rank has", "ranks have"));
   if (x->settled.ranks)
     ni_say(stdout, "ranks of %zu %s are those of communicator 0x%" PRIx64 ", which all are in: right where all of the job was given\n",
            x->settled.ranks, ni_plural(x->settled.ranks, "process", "processes"), x->settled.job);
@@ -473,9 +480,10 @@ static void say_absent(const struct import *x) {
     ni_say(stdout, "%zu %s made before the recording began, and who is in them is not known: not compared with other ranks\n",
            x->settled.alone, ni_plural(x->settled.alone, "communicator was", "communicators were"));
   if (timeless) ni_say(stdout, "when operations began is not in the source: only how long they took is compared\n");
-  if (ungrouped) ni_say(stdout, "%" PRIu64 " of them have no communicator, or no rank in it: not compared with other ranks\n", ungrouped);
-  if (unsized) ni_say(stdout, "%" PRIu64 " of them have no size: 0 bytes here, and no bandwidth\n", unsized);
-  if (unlaunched && !timeless) ni_say(stdout, "%" PRIu64 " of them have no launch: nothing is said of how late they were launched\n", unlaunched);
+  say_operations(ungrouped, "no communicator, or no rank in it: not compared with other ranks");
+  say_operations(unsized, "no size: 0 bytes here, and no bandwidth");
+  if (ops && unsized == ops && x->format->without_sizes) ni_say(stdout, "%s\n", x->format->without_sizes);
+  if (!timeless) say_operations(unlaunched, "no launch: nothing is said of how late they were launched");
   if (bad) ni_say(stdout, "%" PRIu64 " %s could not be read, or had a time that cannot be\n", bad, ni_plural(bad, "event", "events"));
 }
 

@@ -97,7 +97,7 @@ static const char *comm_text(const struct ni_pattern_lane *l, char out[96]) {
   char label[96];
   struct ni_put_text w = {out, 96};
   ni_put(&w, "%s", ni_pattern_lane_text(l, label));
-  if (!ni_pattern_is_size(l->label)) ni_put(&w, " (%d)", l->n_ranks);
+  if (l->n_ranks > 0 && !ni_pattern_is_size(l->label)) ni_put(&w, " (%d)", l->n_ranks);
   return out;
 }
 

@@ -12,6 +12,7 @@
 
 extern "C" {
 #include "exporter/base/text/json_numbers.h"
+#include "exporter/input/ras/ras.h"
 #include "exporter/input/whole.h"
 #include "tree.h"
 }
@@ -188,6 +189,7 @@ bool ni_tree_is_dump(const char *path) {
   if (!bytes || n < 3) return false;
   string_view b(bytes.get(), n);
   if (b[0] == '\x80') return b[1] >= 2 && b[1] <= 5 && (b[2] == '}' || (b[2] == '\x95' && n > 11 && b[11] == '}'));
+  if (ni_ras_is_answer(path)) return false; /* it begins with a key that a dump has, too */
   size_t at = b.find_first_not_of(" \n\r\t{"); /* the first key */
   for (string_view k : {"\"entries\"", "\"pg_config\"", "\"pg_status\"", "\"version\"", "\"nccl_", "\"rank\""})
     if (b[0] == '{' && at != b.npos && b.substr(at, k.size()) == k) return true;

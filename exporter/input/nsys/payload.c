@@ -6,6 +6,8 @@
 
 #include "exporter/base/array.h"
 
+enum { HEAD = 32 }; /* bytes before the payload */
+
 /* Members that are looked for. */
 enum what { OTHER, COMM, BYTES, RANKS, RANK, DEVICE, ROOT, PEER };
 
@@ -132,11 +134,13 @@ static void read_struct(const struct ni_payload_entry *entry, size_t n_entries, 
 
 void ni_payload_bytes(const struct ni_payload_schemas *s, const uint8_t *bytes, size_t n,
                       struct ni_payload_said *said) {
-  if (!bytes || n < 32 || s->n == 0) return;
+  if (!bytes || n < HEAD || s->n == 0) return;
   const struct ni_payload_entry of = {
       .domain = read_member(bytes, 8, false), .schema = read_member(bytes + 8, 8, false), .place = INT64_MIN};
-  const uint64_t length = read_member(bytes + 16, 8, false), at = read_member(bytes + 24, 8, false);
-  if (at < 32 || at > n || length > n - at) return;
+  const uint64_t length = read_member(bytes + 16, 8, false);
+  uint64_t at = read_member(bytes + 24, 8, false);
+  if (at == n && length == n - HEAD) at = HEAD; /* of some releases it is where the payload ends */
+  if (at < HEAD || at > n || length > n - at) return;
   size_t from, to;
   ni_array_search(from, s->n, by_place(&s->entry[from], &of) < 0);
   for (to = from; to < s->n && s->entry[to].domain == of.domain && s->entry[to].schema == of.schema;) to++;

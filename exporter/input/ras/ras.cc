@@ -241,6 +241,12 @@ bool ends_text(const char *t, const char *end) {
   return t == end || strchr(",:}]", *t);
 }
 
+/* NCCL 2.28.7 and 2.28.9 write no comma between a missing rank's last number and its "status". */
+bool owes_comma(const std::string &out) {
+  size_t last = out.find_last_not_of(" \n\r\t");
+  return last != out.npos && out[last] >= '0' && out[last] <= '9';
+}
+
 /* RAS escapes nothing: what a text may not hold is escaped, or becomes '?'. Numbers that nobody can hold become texts. */
 std::string mend(const char *t, size_t len) {
   std::string out;
@@ -249,6 +255,7 @@ std::string mend(const char *t, size_t len) {
     unsigned char c = (unsigned char)*t;
     if (!quoted) {
       quoted = c == '"';
+      if (quoted && owes_comma(out)) out += ',';
       out += *t;
     } else if (c == '"') {
       quoted = !ends_text(t + 1, end);

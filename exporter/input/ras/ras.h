@@ -72,7 +72,7 @@ struct ni_ras {
       timestamp[32];   /* timestamp: local time of the process that answered, by its own clock */
   double collection_s; /* how long it took; below 0: not stated */
   int64_t timeouts;    /* legs of it that ran out of time; NI_RAS_NONE: not stated */
-  bool mended;         /* the text was no JSON, and was read with what its writer had not escaped */
+  bool mended;         /* the text was no JSON, and was read with what its writer had not escaped, or commas it had left out */
 };
 
 /*
@@ -82,6 +82,8 @@ struct ni_ras {
 int ni_ras_parse(struct ni_ras *out, char *text, size_t len, char *why, size_t cap);
 void ni_ras_free(struct ni_ras *r);
 
+/* Does the file begin as an answer of RAS does? NCCL writes its own release first, then CUDA's. */
+bool ni_ras_is_answer(const char *path);
 /* Is this, of --ras, a file rather than HOST:PORT? It has a slash, or is there. */
 bool ni_ras_is_file(const char *where);
 /*

@@ -121,8 +121,8 @@ static void say_alone(struct telling *t, uint32_t from, uint32_t end,
   }
   if (!n) return;
   if (n > NAMED) append(t, " and %zu more", n - NAMED);
-  append(t, " %s no communicator with the other hosts: %s cannot be compared, and times are as %s written",
-         n > 1 ? "share" : "shares", n > 1 ? "their clocks" : "its clock", n > 1 ? "they were" : "it was");
+  append(t, " %s no timed collective in common with the other hosts: %s cannot be compared, and times are as %s written",
+         n > 1 ? "have" : "has", n > 1 ? "their clocks" : "its clock", n > 1 ? "they were" : "it was");
   line(arg, t->text);
 }
 

@@ -139,7 +139,7 @@ static void name_comm(const struct ni_digest_lane *l, char out[96]) {
   struct ni_put_text w = {out, 96};
   ni_put(&w, "%s", l->label);
   if (l->ordinal) ni_put(&w, " %u", l->ordinal + 1);
-  if (!ni_pattern_is_size(l->label)) ni_put(&w, " (%d)", l->n_ranks);
+  if (l->n_ranks > 0 && !ni_pattern_is_size(l->label)) ni_put(&w, " (%d)", l->n_ranks);
 }
 
 static void name_func(const struct ni_digest_lane *l, const char *func, char out[64]) {

@@ -71,7 +71,7 @@ static enum ni_role role_of(const struct ni_summary *s, const uint64_t *profile,
   return role;
 }
 
-/* "tp": its role; "embedding": its name without digits at its end; "8 ranks". NULL: no memory. */
+/* "tp": its role; "embedding": its name without digits at its end; "8 ranks"; "unknown": nobody says how many. NULL: no memory. */
 static char *label_of(const struct ni_comm_row *c, enum ni_role role) {
   char *label = NULL;
   if (role != NI_ROLE_NONE) return strdup(ni_role_names[role]);
@@ -80,6 +80,7 @@ static char *label_of(const struct ni_comm_row *c, enum ni_role role) {
     for (size_t n = strlen(label); n && isdigit((unsigned char)label[n - 1]);) label[--n] = 0;
     return label;
   }
+  if (c->n_ranks <= 0) return strdup("unknown");
   return asprintf(&label, "%d ranks", c->n_ranks) < 0 ? NULL : label;
 }
 

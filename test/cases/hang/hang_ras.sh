@@ -67,6 +67,30 @@ asks "one look at a server" 2 "rank 3 (10.0.0.1, pid 1003) is behind"
 rc=0
 "$INSPECTOR" hang --ras "127.0.0.1:$PORT" >"$TMP/text" 2>&1 || rc=$?
 { [ $rc = 64 ] && grep -q "write --ras=127.0.0.1:$PORT" "$TMP/text"; } || fail "--ras HOST:PORT: $rc, $(cat "$TMP/text")"
+# An answer among the logs is no Flight Recorder dump, and says nothing of a hang.
+for words in "--ras $TMP/behind.json" "$TMP/behind.json"; do
+  rc=0
+  # shellcheck disable=SC2086
+  "$INSPECTOR" hang $words --box-dir "$TMP/empty" >"$TMP/text" 2>&1 || rc=$?
+  { [ $rc = 64 ] && grep -q "behind.json: is an answer of RAS: give it as --ras=FILE" "$TMP/text"; } || fail "$words: $rc, $(cat "$TMP/text")"
+done
+# Of files the newer one is named, whichever comes first; of one a second file tells more; a name may be of a host or a file.
+PYTHONPATH=test/lib python3 - "$TMP" <<'P'
+import sys
+import ras
+for name, at in ("older", 0), ("newer", 400):
+    ranks = [ras.rank(i, {"AllReduce": 7 - (i == 3)}) for i in range(4)]
+    open("%s/%s.json" % (sys.argv[1], name), "w").write(ras.answer([ras.comm(0xA1, 4, ranks)], at))
+P
+files() { "$INSPECTOR" hang --box-dir "$TMP/empty" "$@" >"$TMP/text" 2>&1 || true; }
+for words in "older newer" "newer older"; do
+  files --ras="$TMP/${words% *}.json" --ras="$TMP/${words#* }.json"
+  grep -q "^RAS of .*/newer.json" "$TMP/text" || fail "$words: $(cat "$TMP/text")"
+done
+files --ras="$TMP/older.json"
+grep -q "only a second one tells (a second --ras=FILE)" "$TMP/text" || fail "one file: $(cat "$TMP/text")"
+files --ras=none.invalid
+grep -q "none.invalid:28028: .*, and there is no file none.invalid" "$TMP/text" || fail "no file: $(cat "$TMP/text")"
 serve old "$TMP/behind.json"
 asks "NCCL before 2.28.7" 1 'older than 2.28.7.*it answers "ERROR: Unknown command'
 serve cut "$TMP/behind.json"

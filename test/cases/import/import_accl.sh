@@ -36,6 +36,7 @@ summary() { "$INSPECTOR" summary "$1" --no-index --no-parquet --no-html --no-plo
 summary "$TMP/slow.logs" "$TMP/slow-out"
 grep -q '1  rank 1 on mi300_node1 came late to' "$TMP/slow-out.txt" || { fail "the late rank is not named"; cat "$TMP/slow-out.txt"; }
 grep -q 'from logs of ACCL' "$TMP/slow-out.txt" || fail "summary does not say where the logs come from"
+! grep -q 'share.* no communicator' "$TMP/slow-out.txt" || fail "hosts of one communicator are said to share none"
 summary "$TMP/whole.logs" "$TMP/whole-out"
 grep -qE '^  1  ' "$TMP/whole-out.txt" && { fail "ranks that took the same time are named"; cat "$TMP/whole-out.txt"; }
 

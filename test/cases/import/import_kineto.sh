@@ -30,8 +30,11 @@ said messages_apart 'messages from rank 0 to rank 1 of communicator default_pg .
 said ends 'by when operations ended of 1'
 said steps 'told by steps of 1'
 said old 'rank 3 \(by the file.s name\) on unknown-rank3, 10 operations'
-said old '20 of them have no communicator'
-said words '2 of them have no launch'
+said old '20 operations have no communicator'
+"$INSPECTOR" check "$TMP/old.logs" >"$TMP/unknown" || true
+"$INSPECTOR" show --pattern "$TMP/old.logs" >>"$TMP/unknown" || true
+{ grep -q ' 1/?' "$TMP/unknown" && ! grep -qE '1/0|\b0 ranks|\(0\)' "$TMP/unknown"; } || fail "a communicator of 0 ranks: $(cat "$TMP/unknown")"
+said words '2 operations have no launch'
 python3 test/lib/kineto_reader.py "$TMP/words.logs" "$TMP"/words/*.json >"$TMP/read" || fail "words: $(cat "$TMP/read")"
 "$INSPECTOR" import kineto "$TMP/old" --out "$TMP/hosts.logs" --ranks-per-host 4 >"$TMP/hosts.txt"
 said hosts 'rank 3 .* on host0,'

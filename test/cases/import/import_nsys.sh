@@ -29,16 +29,31 @@ for c in words json plain old middle made ends mpi gpus split hosts; do
 done
 said words 'rank 1 \(by the communicator of all\) on node-x, 12 operations'
 said words '2 processes are those of communicator 0xfedcba9876543210'
-said words '2 of them have no launch'
+said words '2 operations have no launch'
 said plain 'rank 3 \(by the file.s name\)'
-said plain '24 of them have no communicator'
-said old '1 of them have no date'
+said plain '24 operations have no communicator'
+said plain 'sizes are in what nsys export --include-blobs=true makes'
+said old '1 rank has no date'
 said middle 'told by steps of 1'
 said hosts 'nobody says ranks: a rank in them is a number of ours'
 said middle '1 communicator was made before the recording began'
 said ends 'by when operations ended of 1'
 "$INSPECTOR" summary "$TMP/made.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/out" >"$TMP/summary" || true
 grep -q 'written by nccl-inspector import, from Nsight Systems reports' "$TMP/summary" || fail "summary does not say where the logs come from"
+
+# Of payloads some descriptions say that the head ends in the payload's place, others in its end.
+cp -r "$TMP/words" "$TMP/ending"
+python3 - "$TMP"/ending/*.sqlite <<'P'
+import sqlite3, sys
+for f in sys.argv[1:]:
+    db = sqlite3.connect(f)
+    db.create_function("ending", 1, lambda b: b[:24] + len(b).to_bytes(8, "little") + b[32:])
+    n = db.execute("UPDATE NVTX_EVENTS SET binaryData = ending(binaryData) WHERE length(binaryData) > 32").rowcount
+    assert n > 0
+    db.commit()
+P
+import 0 ending
+python3 test/lib/nsys_cases.py check words "$TMP/ending.logs" || { fail "ending"; cat "$TMP/ending.txt"; }
 
 # A planted late rank, from what Nsight Systems would have recorded of the job alone: a file a rank that begins in the middle; one a host.
 "$BUILD/test/ni-jobs" --layout D --kind late --size 30 --seed 3 --steps 12 --stored --out "$TMP/job" >/dev/null

@@ -3,10 +3,12 @@
 
   incidents.py --exporter build/nccl-inspector [--verbose] JOB...       folders of ni-jobs: truth.json and logs
 
-An incident of truth.json is a pause or a planted delay: rank, step, how long. Of all jobs of a kind, and of a layout:
-  entries     those that lost FLOOR_MS or more to one of the others
+An incident of truth.json is a pause or a delay: rank, step, how long. Of all jobs of a kind, and of a layout:
+  entries     those that lost FLOOR_MS or more to one of the others, and can have somebody who began them (is_asked)
   right       of these: who began it is said, and a pause of that rank, that ended then, was planted; or it is a planted culprit;
-              or it is not known, and no incident was planted shortly before
+              or it is not known, and no incident that can have begun it ended shortly before (can_be_told)
+  wrong       somebody is said to have begun it who did not
+  nobody      nobody is said to have
   twice       entries that tell of an incident that another one has told of
   seen        planted, FLOOR_MS long or more, and its step or the one after it took so much longer than most (a GPU has work for most pauses)
   named       of these: an entry tells of it
@@ -44,6 +46,21 @@ def stepped_us(truth, host, at_s):
     return weather.get("clock_step_s", 0) * 1e6 if stepped else 0
 
 
+def by_rank(truth, rank):
+    """The host of a rank: hosts have as many ranks each, in their order."""
+    per = (truth.get("shape") or {}).get("gpus") or -(-truth["world"] // len(truth["hosts"]))
+    return truth["hosts"][min(rank // per, len(truth["hosts"]) - 1)]["name"]
+
+
+def felt_s(truth, x):
+    """For how long its GPU had nothing to do. Of models that do not say so, what its step or the next one took longer."""
+    if "idle_s" in x:
+        return x["idle_s"]
+    lengths = [b - a for a, b in zip(truth["step_begin_s"], truth["step_begin_s"][1:] + [truth["job_s"]])]
+    longer = max(lengths[x["step"]:x["step"] + 2], default=0) - sorted(lengths)[len(lengths) // 2]
+    return min(x["length_s"], longer)
+
+
 def match(truth, began):
     """The number of the incident that an entry tells of, or None. What a GPU had before it hides some of a pause of its CPU, and puts it off."""
     step_us = truth["job_s"] * 1e6 / truth["steps"]
@@ -59,17 +76,48 @@ def match(truth, began):
         drifted_us = host["clock_drift_ppm"] * end_s
         clock_us = host["clock_offset_ns"] / 1e3 + drifted_us + stepped_us(truth, host, end_s)
         return began["time_us"] + began["us"] - truth["epoch_ns"] // 1000 - end_s * 1e6 - clock_us
-    near = [i for i, x in enumerate(truth["incidents"]) if x["rank"] == began["rank"] and began["us"] <= 1.2e6 * x["length_s"] + NEAR_US
+    def of_who(x):
+        return x["rank"] == began["rank"] if began["rank"] is not None else by_rank(truth, x["rank"]) == began["hostname"]
+
+    near = [i for i, x in enumerate(truth["incidents"]) if of_who(x) and began["us"] <= 1.2e6 * x["length_s"] + NEAR_US
             and -NEAR_US <= late_us(x) <= step_us]
     return min(near, key=lambda i: abs(late_us(truth["incidents"][i]))) if near else None
 
 
-def planted(truth, entry):
-    """Did an incident end in the two steps before the operation? Else what came together by chance has nobody who began it."""
-    at, step_s = entry["time_us"] / 1e6 - truth["epoch_ns"] / 1e9, truth["job_s"] / truth["steps"]
+def at_s(truth, entry, clock_s):
+    return entry["time_us"] / 1e6 - truth["epoch_ns"] / 1e9 - clock_s
+
+
+def is_in_job(truth, at):
+    return -0.5 <= at <= truth["job_s"] + 0.5
+
+
+def reference_s(truth, entries):
+    """Which host's clock all are referred to: the one by which most entries lie in the job."""
     offs = [0] + [h["clock_offset_ns"] / 1e9 for h in truth["hosts"] if abs(h["clock_offset_ns"]) > 1e7]
-    return any(-0.01 <= at - off - x["begin_s"] - x["length_s"] <= 2 * step_s
-               for x in truth["incidents"] for off in offs)
+    return max(offs, key=lambda off: sum(is_in_job(truth, at_s(truth, e, off)) for e in entries))
+
+
+def is_asked(truth, entry, clock_s):
+    """Is it an incident of this job that somebody began? Not one of durations alone, where there are none; not what was slow by
+    itself, which nobody began; not one of another job or attempt in the folder, whose truth is not here."""
+    slow = entry["kind"] == "slow" and not entry.get("began")
+    ours = entry["id"] in {c["id"] for c in truth["communicators"]}
+    return "operations" in entry and not slow and ours and is_in_job(truth, at_s(truth, entry, clock_s))
+
+
+def can_be_told(truth, entry, clock_s):
+    """Is there one who can have begun it? In the two steps before the operation an incident ended of a rank whose log is there,
+    with each operation, and its GPU stood still for half of what was lost or longer; and there was none such of another host's
+    rank. Else nobody can be named."""
+    step_s, weather = truth["job_s"] / truth["steps"], truth.get("weather") or {}
+    if weather.get("sample"):
+        return False
+    missing = set(truth.get("missing_ranks") or weather.get("missing_ranks") or weather.get("missing") or [])
+    at = at_s(truth, entry, clock_s)
+    near = [x for x in truth["incidents"] if -0.01 <= at - x["begin_s"] - x["length_s"] <= 2 * step_s
+            and x["rank"] not in missing and felt_s(truth, x) * 1e6 >= entry["lost_us"] / 2]
+    return len({by_rank(truth, x["rank"]) for x in near}) == 1
 
 
 def count(truth, entries):
@@ -77,9 +125,10 @@ def count(truth, entries):
     r = collections.Counter(jobs=1)
     told, wrong = set(), []
     culprits = {c[k] for c in truth["culprits"] for k in ("rank", "rank_b", "host", "host_b") if k in c}
+    clock_s = reference_s(truth, entries)
     for e in entries:
         began = e.get("began")
-        if e["lost_us"] < FLOOR_MS * 1e3:
+        if e["lost_us"] < FLOOR_MS * 1e3 or not is_asked(truth, e, clock_s):
             continue
         r["entries"] += 1
         if began and began["us"] is not None:
@@ -88,8 +137,10 @@ def count(truth, entries):
             right = i is not None
             told.add(i)
         else:
-            right = bool(began) and (began["rank"] in culprits or began["hostname"] in culprits) or not began and not planted(truth, e)
+            right = bool(began) and (began["rank"] in culprits or began["hostname"] in culprits) or not began and not can_be_told(truth, e, clock_s)
         r["right"] += right
+        r["wrong"] += bool(began) and not right
+        r["nobody"] += not began
         if not right:
             wrong.append(e)
     lengths = [b - a for a, b in zip(truth["step_begin_s"], truth["step_begin_s"][1:] + [truth["job_s"]])]
@@ -132,10 +183,10 @@ def main():
                         e["kind"], e["func"], e["sn"], e["global_rank"], e["lost_us"] / 1e3, e.get("operations"), e.get("began"), e.get("finding")))
                 for x in missed:
                     print("  not told: rank %d step %d %s %.1f ms at %.4f" % (x["rank"], x["step"], x["why"], x["length_s"] * 1e3, x["begin_s"]))
-    print("| | jobs | entries | right | twice | seen | named |\n|---|---|---|---|---|---|---|")
+    print("| | jobs | entries | right | wrong | nobody | twice | seen | named |\n|---|---|---|---|---|---|---|---|---|")
     part = lambda n, of: "%.1f %%" % (100 * n / of) if of else "-"
     for key, r in by.items():
-        print("| %s | %d | %d | %s | %d | %d | %s |" % (key, r["jobs"], r["entries"], part(r["right"], r["entries"]), r["twice"],
+        print("| %s | %d | %d | %s | %d | %d | %d | %d | %s |" % (key, r["jobs"], r["entries"], part(r["right"], r["entries"]), r["wrong"], r["nobody"], r["twice"],
                                                         r["seen"], part(r["named"], r["seen"])))
 
 

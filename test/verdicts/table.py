@@ -87,9 +87,12 @@ def percent(n, of):
 
 
 def began(outcomes):
-    """Of the largest waits that are told, how many say rightly who began them."""
+    """Of the largest waits that are told, how many say rightly who began them or that nobody is known to, how many name a
+    wrong one."""
     of = [o["incidents"] for o in outcomes if o.get("incidents")]
-    return percent(sum(i.get("right", 0) for i in of), sum(i.get("entries", 0) for i in of))
+    n = {k: sum(i.get(k, 0) for i in of) for k in ("right", "wrong", "nobody", "entries")}
+    told = ", %d wrong, of %d nobody" % (n["wrong"], n["nobody"]) if n["entries"] else ""
+    return percent(n["right"], n["entries"]) + told
 
 
 def totals(outcomes):

@@ -144,6 +144,9 @@ class Log:
         self.templates = []
 
 
+DELAY_NS = 5e6  # what a rank computes longer than usual by more is told, as pauses are
+
+
 class Outcome:
     def __init__(self):
         self.end, self.step_begin, self.incidents = 0.0, [], []
@@ -169,6 +172,8 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
     streams = [[0.0] * world for _ in range(n_streams)]
     ahead = [collections.deque([0.0] * job.queue, maxlen=job.queue) for _ in range(world)]
     out = Outcome()
+    every = [plan.compute_factors(s, world) for s in range(steps or job.steps)] if log else []
+    usual = [sorted(f)[len(f) // 2] for f in zip(*every)] or [1.0] * world
     extra_holds = plan.pauses
 
     def play(t, step, turn):
@@ -176,6 +181,14 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
         slots = [[0.0] * world for _ in range(t.slots)]
         begun, done, called = [0.0] * t.kernels, [0.0] * t.kernels, [0.0] * t.kernels
         factors = plan.compute_factors(step, world)
+        beyond = [0.0] * world  # of each rank since its last operation, longer than its blocks usually are
+
+        def told(r):
+            """A rank that computed longer before an operation, by chance or for a cause that comes and goes."""
+            if beyond[r] > DELAY_NS:
+                out.incidents.append((r, step, comp[r] - beyond[r], beyond[r], beyond[r], "delay"))
+            beyond[r] = 0.0
+
         rows = [iter(noise.piece(max(1, t.blocks[r]), step, turn, r)) for r in range(world)]
         deviation = job.jitter_step
         # Sequences differ in length: ranks that work on the same ones differ alike.
@@ -201,7 +214,9 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
                     if c + first > s:
                         s = c + first
                     c += launch_ns * launch[r]
-                    e = s + ns * cf[r] * next(rows[r])
+                    work = ns * cf[r] * next(rows[r])
+                    e = s + work
+                    beyond[r] += work - ns * still[r] * usual[r]
                     if beside:  # a kernel that communicates takes some of the GPU
                         x = streams[0][r]
                         if x > s:
@@ -216,6 +231,8 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
                 lane = streams[k]
                 enq, starts = [], []
                 for r in ranks:
+                    if beyond[r] and after:
+                        told(r)
                     c = cpu[r]
                     enq.append(c)
                     c += coll_ns[r]
@@ -250,6 +267,7 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
                     log.colls[comm.number].append((tn, meta, starts, enq, end, ns))
             elif op == START:
                 _, r, k, n = it
+                told(r)
                 c = cpu[r]
                 called[n] = c
                 c += coll_ns[r] * 1.4
@@ -276,7 +294,7 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
                 streams[k][r] = done[n]
                 comp[r] = done[n] + EVENT_NS
             elif op == SWAP:
-                swap(it, step, turn, wires, cpu, comp, streams, coll_ns)
+                swap(it, step, turn, wires, cpu, comp, streams, coll_ns, told)
             elif op == JOIN:
                 x = slots[it[2]]
                 for r in it[1]:
@@ -303,10 +321,11 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
             elif op == HOLD and turn == 0:
                 for place, r, ns in extra_holds.get(step, ()):
                     if place % t.holds == it[1]:
-                        out.incidents.append((r, step, cpu[r], ns))
+                        idle = cpu[r] + ns - max(cpu[r], comp[r])
+                        out.incidents.append((r, step, cpu[r], ns, max(0.0, idle), "pause"))
                         cpu[r] += ns
 
-    def swap(it, step, turn, wires, cpu, comp, streams, coll_ns):
+    def swap(it, step, turn, wires, cpu, comp, streams, coll_ns, told):
         """Experts: each rank sends each other one what the router chose; unequal, other in each step and
         layer."""
         _, comm, size, k, place = it
@@ -315,6 +334,7 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
         liking = [0.75 + 0.5 * rng.random() for _ in ranks]
         begun, enq = [], []
         for r in ranks:
+            told(r)
             c = cpu[r]
             enq.append(c)
             c += coll_ns[r] * 1.2 * (1 + n / 8)
@@ -374,7 +394,7 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
         for ranks, ns in plan.between.get(step, ()):
             for r in ranks:
                 at = max(cpu[r], comp[r])
-                out.incidents.append((r, step, at, ns))
+                out.incidents.append((r, step, at, ns, ns, "pause"))
                 cpu[r] = at + ns
         if job.layout == "I":
             serve(job, plan, step, cpu, comp, play, use)

@@ -175,8 +175,15 @@ def one(
     if not causes:
         without_s = with_s
     incidents = [
-        {"rank": r, "step": s, "why": "pause", "begin_s": round(b / 1e9, 6), "length_s": round(x / 1e9, 6)}
-        for r, s, b, x in sorted(final.incidents, key=lambda i: i[2])
+        {
+            "rank": r,
+            "step": s,
+            "why": why,
+            "begin_s": round(b / 1e9, 6),
+            "length_s": round(x / 1e9, 6),
+            "idle_s": round(idle / 1e9, 6),
+        }
+        for r, s, b, x, idle, why in sorted(final.incidents, key=lambda i: i[2])
         if x > 5e6
     ]
     first = causes[0] if causes else None

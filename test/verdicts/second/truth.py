@@ -205,7 +205,11 @@ def moments(job, cause, outcome):
     if "bursts" in cause.extra:
         return [(begins[a], begins[z]) for a, z in cause.extra["bursts"]]
     steps = set(cause.extra.get("steps", ()))
-    stops = [(b, b + ns) for r, s, b, ns in outcome.incidents if s in steps and r in cause.ranks]
+    stops = [
+        (b, b + ns)
+        for r, s, b, ns, _, why in outcome.incidents
+        if why == "pause" and s in steps and r in cause.ranks
+    ]
     if not stops and steps:  # an evaluation ends with its step
         return [(begins[s], begins[s + 1]) for s in sorted(steps)]
     out = []

@@ -17,11 +17,21 @@ struct pause {
   uint32_t entry;              /* + 1; 0: none yet. UINT32_MAX: it has none, since its finding has enough */
 };
 
+/* An operation to which its rank came late. */
+struct late {
+  uint32_t rank, comm;
+  int64_t start_ns;
+  double lost_us;
+};
+
 struct work {
   const struct ni_blame *b;
   struct ni_summary *s;
   struct pause *pause;         /* by `at` */
   size_t n_pauses;
+  struct late *late;           /* by start */
+  size_t n_late;
+  bool *sampled;               /* by rank: operations were left out, and what it waited for among them */
   uint32_t *link;              /* of a communicator's collectives; NI_BLAME_NONE */
   const struct ni_blame_rank *of; /* whose begins of bins are the measure */
   double step_us, longest_us;  /* a step; the longest pause */
@@ -57,6 +67,28 @@ static double moment(const struct work *w, uint32_t rank, int64_t ns) {
 }
 
 static NI_ORDER_BY(by_moment, struct pause, at, rank, end_ns)
+static NI_ORDER_BY(by_start, struct late, start_ns, comm, rank)
+
+static void find_sampled(struct work *w) {
+  const struct ni_run *r = w->b->r;
+  for (uint32_t i = 0; i < r->who.n_processes && i < r->ledger.n_processes; i++)
+    if (r->ledger.process[i] && r->ledger.process[i]->sample > 1) w->sampled[r->process_at[i]] = true;
+}
+
+static int gather_late(struct work *w) {
+  const struct ni_summary *s = w->s;
+  w->sampled = calloc(w->b->n_ranks + 1, sizeof *w->sampled);
+  w->late = malloc((s->n_outliers + 1) * sizeof *w->late);
+  if (!w->sampled || !w->late) return -ENOMEM;
+  find_sampled(w);
+  for (size_t i = 0; i < s->n_outliers; i++) {
+    const struct ni_outlier *o = &s->outlier[i];
+    if (o->kind == NI_OUTLIER_LATE && o->start_ns != NI_NO_START)
+      w->late[w->n_late++] = (struct late){o->process, o->comm, o->start_ns, o->lost_us};
+  }
+  qsort(w->late, w->n_late, sizeof *w->late, by_start);
+  return 0;
+}
 
 static int gather(struct work *w) {
   const struct ni_blame *b = w->b;
@@ -77,6 +109,7 @@ static int gather(struct work *w) {
     const struct ni_blame_rank *o = &b->rank[i];
     for (uint32_t k = 0; o->judged && k < o->n_incidents; k++) {
       const struct ni_blame_incident *x = &o->incident[k];
+      if (!x->is_own) continue;
       double began = o->cell[bin_at(o, x->end_ns)].start_ns == x->end_ns ? x->us : 0; /* it put off the begin of the bin */
       w->pause[w->n_pauses++] = (struct pause){.at = moment(w, i, x->end_ns) + began, .end_ns = x->end_ns, .us = x->us,
                                                .rank = i, .step = x->step + (uint32_t)o->shift};
@@ -94,11 +127,52 @@ static bool in_comm(const struct work *w, uint32_t comm, uint32_t rank) {
   return false;
 }
 
+/*
+ * The most that was lost in operations that began in [from, to): to which the rank came late, or of its communicators,
+ * whoever did.
+ */
+static double lost_in(const struct work *w, uint32_t rank, int64_t from, int64_t to, bool whoever) {
+  double most = 0;
+  size_t lo = 0, hi = w->n_late;
+  while (lo < hi) {
+    const size_t mid = (lo + hi) / 2;
+    if (w->late[mid].start_ns < from) lo = mid + 1;
+    else hi = mid;
+  }
+  hi = lo + MANY < w->n_late ? lo + MANY : w->n_late;
+  for (; lo < hi && w->late[lo].start_ns < to; lo++) {
+    const struct late *x = &w->late[lo];
+    if (x->lost_us > most && (x->rank == rank || (whoever && in_comm(w, x->comm, rank)))) most = x->lost_us;
+  }
+  return most;
+}
+
+/* It has messages, and whoever waits for one of them is not known to have waited. */
+static bool has_messages(const struct ni_blame_rank *o) {
+  for (uint32_t i = 0; i < o->n_slots; i++)
+    if (o->slot[i].kind != NI_BLAME_COLL) return true;
+  return false;
+}
+
+/*
+ * Can the pause have begun that wait? Others waited for its rank when it was over, and had not waited as long before:
+ * who is late all along, and computes beside operations that it waits in for a shorter time, looks as if it paused.
+ */
+static bool made_wait(const struct work *w, const struct pause *p, const struct ni_outlier *o) {
+  const int64_t step = (int64_t)(1e3 * w->step_us), begin = p->end_ns - (int64_t)(1e3 * (double)p->us);
+  const double own = lost_in(w, p->rank, begin - step / 2, p->end_ns, false);
+  const double before = fmax(own, lost_in(w, p->rank, begin - step / 10, begin, true));
+  const double after = lost_in(w, p->rank, p->end_ns, p->end_ns + step + step / 5, false);
+  if (after >= NI_INCIDENTS_PART * o->lost_us) return before < after / 2;
+  const bool unseen = p->rank != o->process && has_messages(&w->b->rank[p->rank]);
+  return unseen && p->us >= NI_INCIDENTS_UNSEEN * o->lost_us && before < o->lost_us / 2;
+}
+
 static struct pause *began(const struct work *w, const struct ni_outlier *o) {
   double at = moment(w, o->process, o->start_ns), best = INFINITY;
   struct pause *found = NULL;
   size_t lo = 0, hi = w->n_pauses;
-  if (isnan(at)) return NULL;
+  if (isnan(at) || w->sampled[o->process]) return NULL;
   while (lo < hi) {
     size_t mid = (lo + hi) / 2;
     if (w->pause[mid].at < at - 4 * w->step_us - w->longest_us) lo = mid + 1;
@@ -115,7 +189,7 @@ static struct pause *began(const struct work *w, const struct ni_outlier *o) {
     if (!clock) since = since > p->us ? since - p->us : since < -p->us ? since + p->us : 0;
     if (p->us < NI_INCIDENTS_PART * o->lost_us || since > 1.2 * w->step_us || since < (clock ? 0 : -0.3 * w->step_us)) continue;
     since = fabs(since) + (p->rank == o->process ? 0 : clock ? 0.2 : 0.4) * w->step_us;
-    if (since < best) {
+    if (since < best && !w->sampled[p->rank] && made_wait(w, p, o)) {
       best = since;
       found = p;
     }
@@ -150,6 +224,27 @@ static int32_t finding_of(const struct work *w, uint32_t process, int64_t step, 
   return -1;
 }
 
+/* Two ranks did so at once, and for as long: what neither did is not in the logs, or it was their host. */
+static bool is_at_once(const struct pause *p, const struct pause *q) {
+  const double us = fmin(p->us, q->us), longer = fmax(p->us, q->us);
+  return longer * NI_INCIDENTS_PART <= us && fabs((double)(p->end_ns - q->end_ns)) / 1e3 <= NI_INCIDENTS_ONCE_US;
+}
+
+/* Who paused at once: this rank alone; ranks of its host; or such of several hosts. */
+enum { ALONE, OF_HOST, OF_SEVERAL };
+
+static int together(struct work *w, const struct pause *p, uint32_t entry) {
+  int found = ALONE;
+  for (size_t i = 0; i < w->n_pauses; i++) {
+    struct pause *q = &w->pause[i];
+    if (q->rank == p->rank || !is_at_once(p, q)) continue;
+    const bool host = ni_blame_host(w->b, q->rank) == ni_blame_host(w->b, p->rank);
+    if (found != OF_SEVERAL) found = host ? OF_HOST : OF_SEVERAL;
+    if (!q->entry) q->entry = entry;
+  }
+  return found;
+}
+
 /* A new entry of a pause, if its finding has not enough of them. */
 static uint32_t entry_of_pause(struct work *w, struct ni_outlier *o, struct pause *p) {
   uint32_t *of = o->finding < 0 ? NULL : &w->of_finding[o->finding];
@@ -163,7 +258,10 @@ static uint32_t entry_of_pause(struct work *w, struct ni_outlier *o, struct paus
     w->last[o->finding] = w->n;
   }
   p->entry = w->n + 1;
-  o->began = w->b->rank[p->rank].process;
+  const int who = together(w, p, p->entry);
+  if (who == OF_SEVERAL) return w->n;
+  if (who == OF_HOST) o->began_host = ni_blame_host(w->b, p->rank);
+  else o->began = w->b->rank[p->rank].process;
   o->began_us = p->us;
   o->began_time_us = p->end_ns / 1000 - (int64_t)p->us;
   return w->n;
@@ -245,10 +343,13 @@ static void add(struct work *w, const struct ni_outlier *from) {
 int ni_incidents(const struct ni_blame *b, struct ni_summary *s) {
   struct work w = {.b = b, .s = s};
   if (!s->by_own_time || !b->bins) return 0;
-  int e = gather(&w);
+  int e = gather_late(&w);
+  if (e == 0) e = gather(&w);
   for (size_t i = 0; e == 0 && i < s->n_outliers; i++) add(&w, &s->outlier[i]);
   if (e == 0) s->n_outliers = w.n;
   free(w.pause);
+  free(w.late);
+  free(w.sampled);
   free(w.link);
   free(w.waited);
   return e;

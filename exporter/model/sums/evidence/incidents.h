@@ -10,6 +10,12 @@
  * bin are one entry. Slow operations belong to the finding that names their communicator; else those in a row of one
  * communicator, or across hosts, are one incident.
  *
+ * A wrong name is worse than none. So a pause counts only if it put off the rank's own operations (is_own), and if
+ * others waited for its rank behind it, and had not waited half as long shortly before. Where the rank has messages its
+ * peers need not be seen to wait; then the pause has to be nearly as long as the loss. Of sampled logs nobody is named,
+ * since what a rank waited for may be left out; nor is where ranks of several hosts paused at once. Ranks of one host
+ * that did are named as the host.
+ *
  * Threads: the main one; after ni_figures_all(). Reads and replaces s->outlier. Memory: 40 bytes a pause that is kept,
  * a byte for each rank and entry. 0 or -ENOMEM.
  */
@@ -20,6 +26,8 @@
 
 #define NI_INCIDENTS_OF_ONE 3u /* of a finding so many pauses have entries */
 #define NI_INCIDENTS_ROW 2     /* slow operations of one incident are so many bins apart at most */
+#define NI_INCIDENTS_ONCE_US 1e3 /* two that end so near to each other are one */
+#define NI_INCIDENTS_UNSEEN 0.9 /* of what was lost, where nobody is seen to wait for the rank: waits do not grow on the way */
 #define NI_INCIDENTS_PART 0.6  /* of what was lost: a shorter pause did not begin it */
 
 int ni_incidents(const struct ni_blame *b, struct ni_summary *s);

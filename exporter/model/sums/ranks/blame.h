@@ -35,6 +35,7 @@
 #define NI_BLAME_SAMPLE (1u << 16)
 #define NI_BLAME_BLOCK 8u        /* steps in a row that the replay takes as one */
 #define NI_BLAME_BURST_US 3000.0f /* own time beyond the usual by more is a pause: a collection, a loader, a checkpoint */
+#define NI_BLAME_FAR 3.0f         /* times the width of a place: what is longer by more than that is no chance */
 #define NI_BLAME_INCIDENTS 256u   /* pauses of a rank that are kept: the longest */
 #define NI_BLAME_LINK_CLASSES 256u /* kinds of links that are compared; links of further kinds are not judged */
 #define NI_BLAME_NONE UINT32_MAX
@@ -88,12 +89,17 @@ struct ni_blame_link_cell {
   uint32_t n;
 };
 
-/* A pause: the rank did something else before it began the operation that started at end_ns. */
+/*
+ * The rank did something else, or took longer, before it began the operation that started at end_ns: a pause
+ * where that is half of the usual time and more, else what is far beyond the spread of that place.
+ */
 struct ni_blame_incident {
   int64_t end_ns;
   float us;
   uint32_t step;
   uint32_t in_step;            /* that operation is so many of the rank in its step, from 1 on */
+  /* 0 or 1; with no room between, since shards pass it on as it lies in memory */
+  uint16_t is_pause, is_own;   /* is_own: it put off the rank's operations, too */
 };
 
 struct ni_blame_op {

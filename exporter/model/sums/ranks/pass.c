@@ -10,6 +10,9 @@
 #include "exporter/base/order.h"
 #include "places.h"
 
+#define CYCLE_NEW 0.05f        /* what one more says of what is usual */
+#define OWN_PART 0.6f          /* of the time that a rank was idle for longer */
+
 struct token {
   float least;                 /* of the bin */
   uint32_t n, slot;
@@ -84,9 +87,9 @@ static int to_bin(struct pass *x) {
   return 0;
 }
 
-static int add_incident(struct pass *x, int64_t end_ns, float us) {
+static int add_incident(struct pass *x, int64_t end_ns, float us, bool is_pause, bool is_own) {
   struct ni_blame_rank *o = x->out;
-  const struct ni_blame_incident i = {end_ns, us, x->step, x->in_step};
+  const struct ni_blame_incident i = {end_ns, us, x->step, x->in_step, is_pause, is_own};
   o->incidents++;
 #define SHORTER(a, b) ((a).us < (b).us)
   if (o->n_incidents < NI_BLAME_INCIDENTS) {
@@ -100,6 +103,18 @@ static int add_incident(struct pass *x, int64_t end_ns, float us) {
   return 0;
 }
 
+/*
+ * The rank began the operation later than usual after those before it had begun, by most of `longer` us. Where it
+ * computes beside operations it is idle for longer when they wait for a shorter time, and begins the next one as
+ * always: that is no time of its own.
+ */
+static bool is_own(struct ni_place_key *k, const struct ni_place_gap *g, float longer) {
+  if (g->cycle < 0) return false;
+  const float us = (float)g->cycle / 1e3f, usual = k->cycle_us;
+  k->cycle_us = usual > 0 ? usual + (fminf(us, 2 * usual) - usual) * CYCLE_NEW : us;
+  return us - usual >= OWN_PART * longer && usual > 0;
+}
+
 /* Own time of an operation goes to the bin. */
 static int count_own(struct pass *x, struct ni_blame_cell *c, const struct ni_place_gap *g, const struct ni_blame_op *op) {
   struct ni_place_key *k = &x->places.key[g->key];
@@ -109,9 +124,15 @@ static int count_own(struct pass *x, struct ni_blame_cell *c, const struct ni_pl
   if (op->launched_late) x->out->late_idle_us += idle;
   if (x->places.inner[ni_place_slot(k)]) x->out->own_us += own;
   if (isnan(usual)) return 0;
-  if (idle - usual > NI_BLAME_BURST_US && idle > 1.5f * usual) {
-    c->burst += idle - usual;
-    return add_incident(x, op->start_ns, idle - usual);
+  const float longer = idle - usual;
+  const bool own_time = is_own(k, g, longer);
+  if (longer > NI_BLAME_BURST_US && idle > 1.5f * usual) {
+    c->burst += longer;
+    return add_incident(x, op->start_ns, longer, true, own_time);
+  }
+  if (own_time && longer > NI_BLAME_BURST_US && longer > NI_BLAME_FAR * k->usual.width) {
+    int e = add_incident(x, op->start_ns, longer, false, true);
+    if (e < 0) return e;
   }
   if (!ni_place_counts(&x->places, k) || own > fmaxf(usual + NI_BLAME_BURST_US, 1.5f * usual)) return 0;
   c->places++;

@@ -33,6 +33,7 @@ static void rewind_all(struct ni_places *x) {
   memcpy(x->index, x->base, sizeof x->index);
   memset(x->messages, 0, sizeof x->messages);
   memset(x->began, 0, sizeof x->began);
+  memset(x->began_before, 0, sizeof x->began_before);
   memset(x->last_sn, 0, sizeof x->last_sn);
   x->started = 0;
   ni_places_next_step(x);
@@ -138,11 +139,25 @@ static struct ni_place_end end_before(const struct ni_places *x, uint64_t set, u
   return best;
 }
 
+/*
+ * Something ends when the operation starts: it waited for that, though the stamp of the end lies behind its start
+ * by more than stamps usually do. Next to the time in question that is nothing.
+ */
+#define PAUSE_LEAST_NS INT64_C(3000000) /* NI_BLAME_BURST_US: what is shorter is no pause in any case */
+
+static bool ends_with_start(const struct ni_places *x, int64_t start, int64_t idle) {
+  for (uint64_t set = x->heads; set; set &= set - 1) {
+    const int64_t behind = x->end[__builtin_ctzll(set)][0].ns - start;
+    if (behind > 0 && (double)behind <= NI_PLACE_ENDS_WITH * (double)idle) return true;
+  }
+  return false;
+}
+
 struct ni_place_gap ni_places_gap(struct ni_places *x, const struct ni_blame_op *op) {
   uint32_t group = x->group[op->slot];
   bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL,
        with = !coll && x->began[group] && op->start_ns - x->began[group] < x->overlap_ns;
-  struct ni_place_gap g = {-1, -1, with ? x->key_of_group[group] : key_of(x, group), x->main_of_group[group]};
+  struct ni_place_gap g = {-1, -1, -1, with ? x->key_of_group[group] : key_of(x, group), x->main_of_group[group]};
   const struct ni_usual none = {.us = NAN, .waits_for = UINT64_C(1) << group},
                         *u = g.key == NI_BLAME_NONE ? &none : &x->key[g.key].usual;
   if (!with) g.main = end_before(x, u->waits_for, group, op->start_ns);
@@ -164,12 +179,15 @@ struct ni_place_gap ni_places_gap(struct ni_places *x, const struct ni_blame_op 
   int64_t last = end_before(x, x->heads, group, op->start_ns).ns;
   g.own = op->start_ns - g.main.ns;
   g.idle = op->start_ns - (x->started > last ? x->started : last);
+  if (x->began_before[group]) g.cycle = op->start_ns - x->began_before[group];
+  if (g.idle > PAUSE_LEAST_NS && ends_with_start(x, op->start_ns, g.idle)) g.idle = 0;
   return g;
 }
 
 void ni_places_take(struct ni_places *x, const struct ni_blame_op *op, uint32_t at) {
   uint32_t group = x->group[op->slot];
   struct ni_place_end *end = x->end[group];
+  x->began_before[group] = x->began[group];
   x->started = x->began[group] = op->start_ns;
   x->position[group]++;
   x->index[group]++;

@@ -26,6 +26,7 @@
 
 #define NI_PLACE_OVERLAP_LEAST_NS INT64_C(2000)  /* twice the coarsest timer */
 #define NI_PLACE_OVERLAP_MOST_NS INT64_C(300000)
+#define NI_PLACE_ENDS_WITH 0.01                  /* of the time between: so near to a start it was waited for */
 #define NI_PLACE_DRIFT 1e-4                      /* 100 ppm */
 
 /* TOKENS: whose shortest operation of a bin is known */
@@ -34,6 +35,7 @@ enum { NI_PLACE_KEYS = 2 * NI_BLAME_KEYS, NI_PLACE_POSITIONS = 4096, NI_PLACE_TO
 struct ni_place_key {
   uint32_t name;               /* slot * NI_PLACE_POSITIONS + number + 1; 0: free */
   uint32_t n, steady;
+  float cycle_us;              /* since the operation before the last one on its slot began, usually */
   struct ni_usual usual;
   double own;                  /* of `steady` gaps, that are no pauses */
 };
@@ -63,7 +65,8 @@ struct ni_places {
   const uint16_t *function;    /* by token (stream.h): those of one function share their numbers */
   /* Along the way: */
   struct ni_place_end end[NI_BLAME_SLOTS][2]; /* of each group, the last two */
-  int64_t started, began[NI_BLAME_SLOTS]; /* the last operation; of each group */
+  int64_t started, began[NI_BLAME_SLOTS]; /* the last operation; of each group, */
+  int64_t began_before[NI_BLAME_SLOTS];   /* and the one before */
   uint64_t messages[NI_BLAME_SLOTS];
   uint32_t key_of_group[NI_BLAME_SLOTS]; /* of the first operation that began with the last one, */
   struct ni_place_end main_of_group[NI_BLAME_SLOTS]; /* which waited for the same */
@@ -76,6 +79,7 @@ struct ni_places {
 struct ni_place_gap {
   int64_t own;                 /* since the last end of what it waits for */
   int64_t idle;                /* since anything ended or started */
+  int64_t cycle;               /* since the operation before the last one on its slot began */
   uint32_t key;                /* NI_BLAME_NONE: there are too many */
   struct ni_place_end main;    /* what it waited for */
 };

@@ -44,11 +44,14 @@ static int gather(struct paused *p, const struct ni_blame_rank *o) {
   p->at = malloc((o->n_incidents + 1) * sizeof *p->at);
   p->in = calloc(o->n_incidents + 1, sizeof *p->in);
   if (!p->at || !p->in) return -ENOMEM;
-  for (uint32_t i = 0; i < o->n_incidents; i++)
-    p->at[i] = (struct ni_spell_moment){o->incident[i].step + (uint32_t)o->shift, o->incident[i].us,
-                                        o->incident[i].in_step};
-  qsort(p->at, o->n_incidents, sizeof *p->at, by_step);
+  uint32_t n = 0;
   for (uint32_t i = 0; i < o->n_incidents; i++) {
+    const struct ni_blame_incident *x = &o->incident[i];
+    if (!x->is_pause) continue;
+    p->at[n++] = (struct ni_spell_moment){x->step + (uint32_t)o->shift, x->us, x->in_step};
+  }
+  qsort(p->at, n, sizeof *p->at, by_step);
+  for (uint32_t i = 0; i < n; i++) {
     if (p->n && p->at[p->n - 1].step == p->at[i].step) {
       p->at[p->n - 1].us += p->at[i].us;
       p->at[p->n - 1].in_step = p->at[i].in_step; /* they come by length */

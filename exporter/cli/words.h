@@ -53,7 +53,7 @@ struct ni_opt {
 #define NI_INTO(type, member) .at = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
 
 /* May its argument be left out? */
-static inline bool ni_opt_may_lack(const struct ni_opt *o) { return o->name && o->arg && *o->arg == '['; }
+static inline bool ni_opt_may_lack(const struct ni_opt *o) { return o->name && o->arg && o->arg[0] == '[' && o->arg[1] == '='; }
 
 /* Rows that several commands have. */
 #define NI_ROWS_LOGS(type, least) \

@@ -174,11 +174,17 @@ static bool is_dump(const struct ni_file *f, void *arg) {
   return i < dumps->n;
 }
 
+/* A saved answer of RAS, perhaps of another machine, and nothing else: the boxes of this one are of other jobs. */
+static bool is_saved_answer_alone(const struct hang *h) { return h->ras.text[0] && h->inputs.n == 0 && !h->box_dir; }
+
+static bool is_any(const struct ni_file *f, void *arg) { return true; }
+
 /* Reads logs and dumps anew, and boxes once more. */
 static int read_all(struct hang *h, struct round *r) {
   struct ni_box_sources *s = &r->sources;
   size_t looks = h->looks.n;
   int e = ni_box_sources_find(s, &h->inputs, h->box_dir, NULL);
+  if (is_saved_answer_alone(h)) ni_files_drop(&s->boxes, is_any, NULL);
   r->base.box_dir = s->named ? NULL : s->box_dir;
   for (size_t i = 0; e == 0 && s->named && i < s->boxes.n_bad; i++)
     if (ni_box_name(s->boxes.bad[i].path))

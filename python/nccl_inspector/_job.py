@@ -17,7 +17,7 @@ SETTINGS = frozenset("""
     dump_thread_enable dump_thread_interval_microseconds dump_verbose dump_format dump_control_lines dump_min_size_bytes enable_p2p
     events enable_proxy dump_proxy_steps proxy_output_mode proxy_op_pool_size proxy_step_pool_size require_kernel_timing
     coll_pool_size p2p_pool_size pool_grow pool_keep pool_max_bytes blackbox stuck_seconds file_max_bytes dir_max_bytes
-    keep_seconds control_file sample rollup_seconds kernelch_duty max_overhead_percent tags
+    keep_seconds control_file sample rollup_seconds kernelch_duty max_overhead_percent tags gpu_clock_khz
     comm_pool_size dump_coll_ring_size dump_p2p_ring_size dump_proxy_ring_size dump_proxy_event_trace_sn
     prom_dump prom_dump_stats cluster otel_export otel_verbose
 """.split())

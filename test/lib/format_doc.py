@@ -10,8 +10,8 @@ import glob, gzip, json, re, sys
 from doc_lines import doc_lines
 
 # The simulator has no network plugin, and captures no Send or Recv.
-# The plugin writes no counters.
-NOT_HERE = {"net": None, "counter_names": None, "counters": None, "p2p_perf": {"graph"}}
+# The plugin writes no counters, and no pair_sn: that is of imported logs (import_kineto).
+NOT_HERE = {"net": None, "counter_names": None, "counters": None, "p2p_perf": {"graph", "pair_sn"}}
 # A list of keys of lines.def that is not called as the kind of line that has it.
 LISTS = {"coll": ["coll_perf"], "p2p": ["p2p_perf"], "trace": ["coll_perf", "p2p_perf"], "event": ["coll_perf", "p2p_perf"],
          "stats": ["dump_stats"], "kind_stats": ["dump_stats"], "pool": ["pool_stats"], "unfinished": ["stuck", "in_flight"],

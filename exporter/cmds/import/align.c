@@ -248,6 +248,15 @@ static int count_all_before(struct ni_align_seat *s, size_t n) {
   return 0;
 }
 
+/*
+ * Where the numbers of a rank begin that is not to be compared. A rank has less than 2^22 operations, and some readers take
+ * the lower 32 bits of a number alone: these are no other rank's either, of the first 1,023.
+ */
+static uint64_t own_numbers(size_t i) {
+  const uint64_t nth = i + 1;
+  return nth << 32 | (nth & 0x3ff) << 22;
+}
+
 static void by_laying(struct ni_align_seat *s, size_t n, struct place *place, int64_t *shift) {
   size_t of = 0;
   int64_t least = 0;
@@ -259,7 +268,7 @@ static void by_laying(struct ni_align_seat *s, size_t n, struct place *place, in
     if (s[i].how != NI_ALIGN_APART && shift[i] < least) least = shift[i];
   }
   for (size_t i = 0; i < n; i++)
-    s[i].ahead = s[i].how == NI_ALIGN_APART ? (uint64_t)(i + 1) << 32 : (uint64_t)(shift[i] - least);
+    s[i].ahead = s[i].how == NI_ALIGN_APART ? own_numbers(i) : (uint64_t)(shift[i] - least);
 }
 
 /* One side, or a sender and a receiver. More of them, as where a rank has two recordings, are nobody's counterpart. */

@@ -102,7 +102,7 @@ static int open_pairs(struct writing *w) {
   size_t from, to;
   ni_array_search(from, a->n, a->seat[from].file < w->l->file);
   ni_array_search(to, a->n, a->seat[to].file <= w->l->file);
-  w->pairs = a->seat + from;
+  w->pairs = a->n ? a->seat + from : NULL;
   w->n_pairs = to - from;
   w->sent = calloc(w->n_pairs + 1, sizeof *w->sent);
   return w->sent ? 0 : -ENOMEM;

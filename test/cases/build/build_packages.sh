@@ -114,7 +114,7 @@ for b in binaries:
     needed |= set(re.findall(r"\(NEEDED\).*\[(.*)\]", subprocess.run(["readelf", "-dW", b], check=True, capture_output=True, text=True).stdout))
 for library in ("libmicrohttpd", "libnghttp2", "libgnutls", "libcurl", "libncursesw", "libz", "libisal", "libsimdjson"):
     assert any(n.startswith(library) for n in needed), "this build is without " + library
-archives = set(re.findall(r"-l:(lib[a-z+]+\.a)", open("Makefile").read() + open("packaging/portable.mk").read())) | {"libstdc++.a"}
+archives = set(re.findall(r"-l:(lib[a-z0-9+]+\.a)", open("Makefile").read() + open("packaging/portable.mk").read())) | {"libstdc++.a"}
 assert said == needed | archives, "libraries: not named %s; not there %s" % (sorted((needed | archives) - said), sorted(said - needed - archives))
 scripts = {(p["name"], p["versionInfo"]) for p in sbom["packages"] if p["SPDXID"].startswith("SPDXRef-npm-")}
 locked = {(k.split("node_modules/")[1], v["version"]) for k, v in lock["packages"].items() if k and not v.get("dev") and not v.get("optional")}

@@ -5,6 +5,10 @@
 MASKS=$BUILD/test/rccl
 need "$MASKS/librccl.so.1" "$MASKS/libframework.so" "$MASKS/libhidden.so"
 
+# 256 channels come as 0, so they are counted until none comes any more; under a sanitizer some come after that.
+most=()
+[ -z "$VARIANT" ] || most=(--set most=254)
+
 sources() { zcat -f "$TMP"/logs/* | grep -o '"coll_timing_source":"[a-z_]*"' | sort | uniq -c | awk '{print $2, $1}' | sed 's/.*:"//; s/"//' | tr '\n' ' '; }
 is_said() { # what, pattern
   if zgrep -hE "$2" "$TMP"/logs/* >/dev/null; then echo "ok   $1"; else fail "$1: no $2"; fi
@@ -14,7 +18,7 @@ is_not_said() {
 }
 
 for release in rccl-2.28 rccl-2.31; do
-  verified NCCL_INSPECTOR_EVENTS=deep rccl --nccl $release
+  verified NCCL_INSPECTOR_EVENTS=deep rccl --nccl $release "${most[@]}"
   is_said "$release: the log says which library it is" '"library":"rccl","gpu_clock_khz":100000,"interface":"v[67]"'
   is_not_said "$release: a communicator without a name has none" '"unknown"'
   is_said "$release: one with a name has it" '"name":"tp"'
@@ -35,7 +39,7 @@ verified NCCL_INSPECTOR_EVENTS=trace rccl_diag --nccl rccl-2.28
 is_not_said "ProxyDiag's updates are no strays" '"strays":\{"[a-z_]*":[1-9]'
 
 # The library by its symbols, where it is linked into another file.
-NI_SIM_MASK_IN=$MASKS/libframework.so verified rccl --nccl rccl-2.28
+NI_SIM_MASK_IN=$MASKS/libframework.so verified rccl --nccl rccl-2.28 "${most[@]}"
 is_said "RCCL inside another library" '"library":"rccl","gpu_clock_khz":100000'
 # By nothing: ticks are not believed to be nanoseconds, neither at once nor ever.
 NI_SIM_MASK_IN=$MASKS/libhidden.so run_logged paced --nccl rccl-2.28 --set ops=150 --set rate=100 >"$TMP/out" 2>&1 || { fail "a hidden library"; cat "$TMP/out"; }

@@ -31,6 +31,7 @@ struct late {                  /* what one rank shows */
 
 struct own {
   const struct ni_blame *b;
+  struct ni_launches launches;
   struct ni_compared c;        /* the class at hand */
   struct late *late;           /* by rank */
   float *x; /* [member][bin]: own time beyond that of its like, as a part of `of_us`; NAN: nothing */
@@ -203,7 +204,7 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
   struct late *l = &w->late[w->c.member[i]];
   uint32_t from, to, n = 0;
   double sum = 0;
-  if (l->bursts || ni_launches_pace(b, w->c.member[i], w->scratch)) return;
+  if (l->bursts || ni_launches_pace(&w->launches, w->c.member[i])) return;
   memcpy(w->scratch, x, b->bins * sizeof *x);
   for (uint32_t k = 0; k < b->bins; k++)
     if (x[k] > 1) x[k] = 1; /* one bin says no more than that */
@@ -242,19 +243,14 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
  */
 static void judge_launches(struct own *w) {
   const struct ni_blame *b = w->b;
-  size_t n = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged && b->rank[i].idle_us > 0)
-      w->scratch[n++] = (float)(b->rank[i].late_idle_us / b->rank[i].idle_us);
-  float launched = ni_blame_quantile(w->scratch, n, 0.25);
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
     struct ni_launches_of of = {0};
     float late = (float)(o->late_idle_us / o->n_steps), excess = 0;
-    if (!ni_launches_late(o, launched) || !ni_launches_stand_out(b, i, w->scratch)) continue;
+    if (!w->launches.late[i] || !ni_launches_stand_out(&w->launches, i)) continue;
     for (int k = 0; k < 2 && excess <= 0;
          k++) /* messages of stages move what is waited for most: there idle time first */
-      excess = ni_launches_beyond(b, o, launched, (k == 1) != b->stages, w->scratch, &of);
+      excess = ni_launches_beyond(&w->launches, i, (k == 1) != b->stages, &of);
     if (excess <= 0) continue;
     if (excess > 0.98f * late) excess = 0.98f * late;
     free(w->late[i].hit);
@@ -558,6 +554,7 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
                   .means = malloc((b->n_ranks + 1) * sizeof *w.means),
                   .c.lead = malloc((b->n_ranks + 1) * sizeof *w.c.lead)};
   int e = w.late && w.c.member && w.scratch && w.c.over_us && w.means && w.c.lead ? 0 : -ENOMEM;
+  if (e == 0) e = ni_launches_begin(&w.launches, b);
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) e = judge_class(&w, c);
   if (e == 0) judge_launches(&w);
   if (e == 0) e = name_uneven(&w, out);
@@ -568,6 +565,7 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
   if (e == 0) e = name_ranks(&w, out);
   if (e == 0 && b->stages) e = name_stages(&w, out);
   for (uint32_t i = 0; w.late && i < b->n_ranks; i++) free(w.late[i].hit);
+  ni_launches_end(&w.launches);
   free(w.late);
   free(w.c.member);
   free(w.scratch);

@@ -4,11 +4,14 @@
 # place, and in one most places have no own time at all. With weather: in one stages have other numbers of layers, in one all costs by the
 # clock were 0, since another run lies in the folder, in one two ranks that are late one after the other looked throttled, in one (a checkpoint)
 # what has its place in the step was called garbage collection, in one (sampled) somebody was the last one by a little, in one ranks looked
-# throttled in steps with an evaluation, in one (moving) pauses of others cut one rank's lateness into bursts, and one (gpu, F) was said to cost
-# 0.6 of what it does, by places in which others are held up now and then.
+# throttled in steps with an evaluation, in one (moving) pauses of others cut one rank's lateness into bursts, one (gpu, F) was said to cost
+# 0.6 of what it does, by places in which others are held up now and then, one (stage) a fifth of it, since a rank without a log looked like
+# long transfers, in one (uneven) messages of many sizes looked slow, in one (cpu) stages that idle otherwise hid a slow host, and in one
+# (throttle) half of the like were throttled at once.
 # Of the second model: a stage that has more to do, ranks that their CPUs pace, micro-batches that were taken for steps, pauses that come in most
-# steps, congestion that cost single steps, a late rank whose like run ahead of it: it was said to take twice as long; and
-# one (late, D) whose like get ahead where a step begins and stay so, which was said to cost four times as much.
+# steps, congestion that cost single steps, a late rank whose like run ahead of it: it was said to take twice as long; one
+# (late, D) whose like get ahead where a step begins and stay so, which was said to cost four times as much; and a stage without tensor
+# parallelism.
 . "$(dirname "$0")/../../lib/case.sh"
 judged() { # of the job in $TMP/job: nobody else is accused, and what can be told is named; COST: within 0.7 to 1.5
   python3 - "$BUILD/nccl-inspector" "$TMP/job" "$TMP/out" "$1" "$2" <<'P' || fail "$1"
@@ -43,6 +46,10 @@ D gc - 50353610 - --weather --cost 2..5
 A evaluation 2500 50393010 - --weather
 D moving 10 50133606 - --weather
 F gpu 10 50234000 cost --weather
+C stage - 50253402 cost --weather --cost 2..5 --steps 60
+P uneven 15 50316000 - --weather
+P cpu 4 50216000 cost --weather
+B throttle 20 50453200 cost --weather --steps 100
 END
 while read -r kind seed how more; do
   # shellcheck disable=SC2086 # options
@@ -56,6 +63,7 @@ evaluation 370006 -
 congestion 230004 -
 two_jobs 450004 cost
 late 620040 cost --layout D --cost 2..5
+stage 240002 cost --layout P --steps 30
 END
-echo "20 jobs"
+echo "25 jobs"
 finish

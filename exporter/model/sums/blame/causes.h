@@ -16,6 +16,7 @@
 #define NI_CAUSE_BINS 5u           /* and it lasts so many bins */
 #define NI_CAUSE_OF_RUN 0.004f     /* and over the whole run it is so much of the own time: what lasts for a moment only is noise */
 #define NI_CAUSE_LAUNCHED 0.15f    /* of a rank's idle time, more than elsewhere, lies before what begins as soon as it is launched: */
+#define NI_CAUSE_LAUNCHED_LIKE 0.05f /* in a pipeline so much more than on other hosts before the same work; */
 #define NI_CAUSE_LAUNCH_OWN 0.01f  /* its CPU is slow where its own time is so much longer as well */
 #define NI_CAUSE_LAUNCH_APART 3.0f /* and that is so many standard deviations more than on other hosts */
 #define NI_CAUSE_OF_HOST 0.75f     /* of its ranks: then it is the host */

@@ -251,6 +251,8 @@ struct stage {
   float us[STAGE_PLACES];      /* the longest places of one rank in the middle of it, longest first */
   uint32_t n;
   float off;                   /* how far that rank is from its like */
+  bool whole;                  /* all its layers lie in each of its places: without tensor parallelism */
+  double bytes;                /* of its collectives, a step: gradients and what its layers exchange */
 };
 
 static int longer(const void *a, const void *b) {
@@ -266,6 +268,12 @@ static int take_stage(const struct ni_blame_rank *o, float off, struct stage *s)
   for (uint32_t i = 0; i < o->n_places; i++)
     if (!o->place[i].message)
       us[n++] = o->place[i].usual_us; /* before a message lie all layers of a stage, however many they are */
+  s->whole = n < STAGE_PLACES_MIN;
+  for (uint32_t i = 0; s->whole && i < o->n_places; i++)
+    if (o->place[i].message) us[n++] = o->place[i].usual_us;
+  s->bytes = 0;
+  for (uint32_t i = 0; i < o->n_slots; i++)
+    if (o->slot[i].kind == NI_BLAME_COLL) s->bytes += (double)o->slot[i].bytes / o->n_steps;
   qsort(us, n, sizeof *us, longer);
   s->n = n < STAGE_PLACES ? n : STAGE_PLACES;
   memcpy(s->us, us, s->n * sizeof *us);
@@ -274,9 +282,21 @@ static int take_stage(const struct ni_blame_rank *o, float off, struct stage *s)
   return 0;
 }
 
+/*
+ * Where all layers of a stage lie in each place, stages can be compared that have as many of them: then their
+ * gradients are as large. And what the last stage does besides makes its places longer by as much, not by one factor:
+ * times of several lengths, such as forward alone and forward and backward, have to be found again.
+ */
+#define STAGE_LENGTHS 1.5f   /* times the shortest one of them is the longest */
+
+static bool as_many_layers(const struct stage *x, const struct stage *y) {
+  if (!x->whole && !y->whole) return true;
+  return x->whole == y->whole && fabs(x->bytes - y->bytes) <= NI_BLAME_ALIKE * fmax(x->bytes, y->bytes);
+}
+
 /* The share of the time of both that is found in the other, if all of x took 1/by of its time. */
 static float found_again(const struct stage *x, const struct stage *y, float by) {
-  float found = 0, all = 0;
+  float found = 0, all = 0, longest = 0, shortest = INFINITY;
   uint32_t i = 0, k = 0;
   for (uint32_t m = 0; m < x->n; m++) all += x->us[m] / by;
   for (uint32_t m = 0; m < y->n; m++) all += y->us[m];
@@ -284,17 +304,20 @@ static float found_again(const struct stage *x, const struct stage *y, float by)
     float mine = x->us[i] / by, theirs = y->us[k];
     if (fabsf(mine - theirs) <= STAGE_SAME * theirs) {
       found += mine + theirs;
+      longest = fmaxf(longest, theirs);
+      shortest = fminf(shortest, theirs);
       i++;
       k++;
     } else if (mine > theirs) i++;
     else k++;
   }
+  if (x->whole && longest < STAGE_LENGTHS * shortest) return 0;
   return all > 0 ? found / all : 0;
 }
 
 /* How much longer x computes than y; 1: as long, or they do other work. */
 static float times_longer(const struct stage *x, const struct stage *y) {
-  if (x->n < STAGE_PLACES_MIN || y->n < STAGE_PLACES_MIN) return 1;
+  if (x->n < STAGE_PLACES_MIN || y->n < STAGE_PLACES_MIN || !as_many_layers(x, y)) return 1;
   float best = 1, most = found_again(x, y, 1),
         right = INFINITY; /* right: the one nearest to 1 that is as good */
   for (int pass = 0; pass < 2; pass++)

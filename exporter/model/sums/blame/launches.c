@@ -1,45 +1,94 @@
 #include "launches.h"
 
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
 #include "alike.h"
 #include "causes.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
+enum { LIKE_MIN = 2 };         /* ranks elsewhere with the same work */
+
 /* Of a step, in which the GPU was idle and what came next began as soon as it was launched. */
 static float launched_us(const struct ni_blame_rank *o) { return (float)(o->late_idle_us / o->n_steps); }
 
-bool ni_launches_stand_out(const struct ni_blame *b, uint32_t rank, float *scratch) {
+static float launched_share(const struct ni_blame_rank *o) {
+  return o->idle_us > 0 ? (float)(o->late_idle_us / o->idle_us) : 0;
+}
+
+/* What those say that do the same work on other hosts, the one in the middle; NAN: there are too few. */
+static float like_elsewhere(const struct ni_launches *x, uint32_t rank,
+                            float (*of)(const struct ni_blame_rank *)) {
+  const struct ni_blame *b = x->b;
+  size_t n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged && b->rank[i].cls == b->rank[rank].cls && ni_blame_host(b, i) != ni_blame_host(b, rank))
+      x->scratch[n++] = of(&b->rank[i]);
+  return n >= LIKE_MIN ? ni_blame_quantile(x->scratch, n, 0.5) : NAN;
+}
+
+static void look_at(struct ni_launches *x, uint32_t rank, float usual_share) {
+  const struct ni_blame_rank *o = &x->b->rank[rank];
+  const float like = x->b->stages ? like_elsewhere(x, rank, launched_share) : NAN;
+  const float least = isnan(like) ? usual_share + NI_CAUSE_LAUNCHED : like + NI_CAUSE_LAUNCHED_LIKE;
+  x->late[rank] = o->idle_us > 0 && launched_share(o) >= least;
+  x->us[rank] = launched_us(o) - (isnan(like) ? 0 : like_elsewhere(x, rank, launched_us));
+}
+
+int ni_launches_begin(struct ni_launches *x, const struct ni_blame *b) {
+  *x = (struct ni_launches){.b = b,
+                            .late = calloc(b->n_ranks + 1, sizeof *x->late),
+                            .us = calloc(b->n_ranks + 1, sizeof *x->us),
+                            .scratch = malloc((b->n_ranks + 1) * sizeof *x->scratch)};
+  if (!x->late || !x->us || !x->scratch) return -ENOMEM;
+  size_t n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged && b->rank[i].idle_us > 0) x->scratch[n++] = launched_share(&b->rank[i]);
+  const float usual = ni_blame_quantile(x->scratch, n, 0.25);
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged) look_at(x, i, usual);
+  return 0;
+}
+
+void ni_launches_end(struct ni_launches *x) {
+  free(x->late);
+  free(x->us);
+  free(x->scratch);
+}
+
+bool ni_launches_stand_out(const struct ni_launches *x, uint32_t rank) {
+  const struct ni_blame *b = x->b;
   const uint32_t host = ni_blame_host(b, rank);
   size_t n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged && ni_blame_host(b, i) != host) scratch[n++] = launched_us(&b->rank[i]);
+    if (b->rank[i].judged && ni_blame_host(b, i) != host) x->scratch[n++] = x->us[i];
   for (uint32_t i = 0; n < 2 && i < b->n_ranks; i++)
-    if (b->rank[i].judged && i != rank) scratch[n++] = launched_us(&b->rank[i]);
+    if (b->rank[i].judged && i != rank) x->scratch[n++] = x->us[i];
   if (n < 2) return true;
-  const float middle = ni_blame_quantile(scratch, n, 0.5);
-  const float low = scratch[(size_t)(0.1 * (double)(n - 1) + 0.5)],
-              high = scratch[(size_t)(0.9 * (double)(n - 1) + 0.5)];
-  return launched_us(&b->rank[rank]) - middle >=
-         NI_CAUSE_LAUNCH_APART * (high - low) / 2.56f; /* 2.56 standard deviations */
+  const float middle = ni_blame_quantile(x->scratch, n, 0.5);
+  const float low = x->scratch[(size_t)(0.1 * (double)(n - 1) + 0.5)],
+              high = x->scratch[(size_t)(0.9 * (double)(n - 1) + 0.5)];
+  /* the like of a slow host lie as far below it: how far those above the middle lie apart says it then */
+  const float apart = b->stages ? 2 * (high - middle) : high - low;
+  return x->us[rank] - middle >= NI_CAUSE_LAUNCH_APART * apart / 2.56f; /* 2.56 standard deviations */
 }
 
-bool ni_launches_pace(const struct ni_blame *b, uint32_t rank, float *scratch) {
+bool ni_launches_pace(const struct ni_launches *x, uint32_t rank) {
+  const struct ni_blame_rank *o = &x->b->rank[rank];
+  return o->late_idle_us * 2 > o->idle_us && !ni_launches_stand_out(x, rank);
+}
+
+float ni_launches_beyond(const struct ni_launches *x, uint32_t rank, bool idle, struct ni_launches_of *of) {
+  const struct ni_blame *b = x->b;
   const struct ni_blame_rank *o = &b->rank[rank];
-  return o->late_idle_us * 2 > o->idle_us && !ni_launches_stand_out(b, rank, scratch);
-}
-
-bool ni_launches_late(const struct ni_blame_rank *o, float usual) {
-  return o->judged && o->idle_us > 0 && (float)(o->late_idle_us / o->idle_us) >= usual + NI_CAUSE_LAUNCHED;
-}
-
-float ni_launches_beyond(const struct ni_blame *b, const struct ni_blame_rank *o, float launched, bool idle,
-                         float *scratch, struct ni_launches_of *of) {
   size_t alike = 0, n = 0;
   for (uint32_t k = 0; k < b->n_ranks; k++)
-    alike += b->rank[k].cls == o->cls && b->rank[k].judged && !ni_launches_late(&b->rank[k], launched);
+    alike += b->rank[k].cls == o->cls && b->rank[k].judged && !x->late[k];
   for (uint32_t k = 0; k < b->n_ranks; k++)
-    if (b->rank[k].judged && !ni_launches_late(&b->rank[k], launched) && (!alike || b->rank[k].cls == o->cls))
-      scratch[n++] = (float)((idle ? b->rank[k].idle_us : b->rank[k].own_us) / b->rank[k].n_steps);
-  of->usual = ni_blame_quantile(scratch, n, alike ? 0.25 : 0.5);
+    if (b->rank[k].judged && !x->late[k] && (!alike || b->rank[k].cls == o->cls))
+      x->scratch[n++] = (float)((idle ? b->rank[k].idle_us : b->rank[k].own_us) / b->rank[k].n_steps);
+  of->usual = ni_blame_quantile(x->scratch, n, alike ? 0.25 : 0.5);
   of->others = (uint32_t)n;
   of->has_like = alike > 0;
   float beyond = (float)((idle ? o->idle_us : o->own_us) / o->n_steps) - of->usual;

@@ -1,12 +1,22 @@
 /*
  * Launches: GPUs that are idle before kernels that begin as soon as their CPU has launched them.
  *
- * scratch: room for as many numbers as there are ranks. Threads: the main one. No failure.
+ * In a pipeline stages idle for different reasons: which of them waits for messages, and for how long, is the
+ * schedule's. There a rank is compared with those of other hosts that do the same work, where there are some.
+ *
+ * Usage: ni_launches_begin() once classes are known, ni_launches_end(). Threads: the main one. Failure: -ENOMEM.
  */
 #ifndef NI_BLAME_LAUNCHES_H
 #define NI_BLAME_LAUNCHES_H
 
 #include "exporter/model/sums/ranks/blame.h"
+
+struct ni_launches {
+  const struct ni_blame *b;
+  bool *late;                  /* by rank: more of its idle time lies before what is launched late than elsewhere */
+  float *us;                   /* of a step, idle before that; in a pipeline beyond that of its like elsewhere */
+  float *scratch;
+};
 
 /* What a rank's idle time was compared with. */
 struct ni_launches_of {
@@ -15,25 +25,23 @@ struct ni_launches_of {
   bool has_like;               /* they do the same work */
 };
 
-/* More of a rank's idle time lies before what is launched late than elsewhere. usual: the share of that elsewhere. */
-bool ni_launches_late(const struct ni_blame_rank *o, float usual);
+int ni_launches_begin(struct ni_launches *x, const struct ni_blame *b);
+void ni_launches_end(struct ni_launches *x);
 /*
  * Launches are compared with those of other hosts, since ranks of one host share its CPUs; of one host alone
  * with all others. Where the CPUs pace the whole job some rank is always the last one: a slow one stands out
  * from how far the others lie apart.
  */
-bool ni_launches_stand_out(const struct ni_blame *b, uint32_t rank, float *scratch);
+bool ni_launches_stand_out(const struct ni_launches *x, uint32_t rank);
 /*
  * Most of what lies between its operations ends when the CPU has launched the next one: the CPU paces it, and
  * how long it takes says nothing of what the GPU computes.
  */
-bool ni_launches_pace(const struct ni_blame *b, uint32_t rank, float *scratch);
+bool ni_launches_pace(const struct ni_launches *x, uint32_t rank);
 /*
  * How much more own time (idle: more idle time) a rank has in a step, in us, than those of its like whose CPU is
- * not slow (or, where all of these are so: than the rank in the middle). 0: not enough to matter. launched: as
- * usual of ni_launches_late().
+ * not slow (or, where all of these are so: than the rank in the middle). 0: not enough to matter.
  */
-float ni_launches_beyond(const struct ni_blame *b, const struct ni_blame_rank *o, float launched, bool idle,
-                         float *scratch, struct ni_launches_of *of);
+float ni_launches_beyond(const struct ni_launches *x, uint32_t rank, bool idle, struct ni_launches_of *of);
 
 #endif

@@ -31,6 +31,7 @@ struct late {                  /* what one rank shows */
 
 struct own {
   const struct ni_blame *b;
+  struct ni_launches launches;
   struct ni_compared c;        /* the class at hand */
   struct late *late;           /* by rank */
   float *x; /* [member][bin]: own time beyond that of its like, as a part of `of_us`; NAN: nothing */
@@ -52,7 +53,9 @@ static float usual_places(struct own *w, uint32_t rank) {
  * Own time of the members beyond that of their like, of each bin. A bin that has far more in it than others, such
  * as an evaluation, is another one's like, and says nothing. What is usual is the lower quartile of the
  * members' means over the run, since up to half of them can be slow; from bin to bin all of them move by what
- * they have in common. (A lower quartile of each bin alone would take noise for speed.)
+ * they have in common, beside the middle one of their own bins: where half of them are longer in bursts these
+ * raise their means, and bins between bursts would look short. (A lower quartile of each bin alone would take noise
+ * for speed.)
  */
 static void excess(struct own *w, float *mean) {
   const struct ni_blame *b = w->b;
@@ -67,6 +70,7 @@ static void excess(struct own *w, float *mean) {
       if (!isnan(x[k])) w->scratch[n++] = x[k];
     }
     mean[i] = ni_blame_middle(w->scratch, n);
+    w->means[i] = ni_blame_quantile(w->scratch, n, 0.5);
     if (n) mean[w->c.n + means++] = mean[i];
   }
   float usual = ni_blame_quantile(mean + w->c.n, means, means == 2 ? 0 : 0.25);
@@ -74,7 +78,7 @@ static void excess(struct own *w, float *mean) {
     size_t n = 0;
     for (uint32_t i = 0; i < w->c.n; i++) {
       float x = w->x[(size_t)i * b->bins + k];
-      if (!isnan(x)) w->scratch[n++] = x - mean[i];
+      if (!isnan(x)) w->scratch[n++] = x - w->means[i];
     }
     float common = ni_blame_quantile(w->scratch, n, 0.4);
     for (uint32_t i = 0; i < w->c.n; i++) w->x[(size_t)i * b->bins + k] -= usual + common;
@@ -157,13 +161,22 @@ static void leave_out_moved(const struct own *w, float *x) {
     }
 }
 
+/* What half of the members on other hosts have; of one host alone, half of all. areas: of the members. */
+static float usual_area(struct own *w, uint32_t member, const float *areas) {
+  const uint32_t host = ni_blame_host(w->b, w->c.member[member]);
+  size_t n = 0;
+  for (uint32_t i = 0; i < w->c.n; i++)
+    if (ni_blame_host(w->b, w->c.member[i]) != host) w->scratch[n++] = areas[i];
+  if (n < 2) memcpy(w->scratch, areas, (n = w->c.n) * sizeof *areas);
+  return ni_blame_quantile(w->scratch, n, n > 2 ? 0.5 : 0);
+}
+
 /*
  * Own time that is longer in bursts. Where a rank's bins are long now and then by chance, so are those of its
  * like: what is several times as much as most of these have is none. A host's ranks can have them together.
  */
 static void judge_bursts(struct own *w, float noise) {
   const struct ni_blame *b = w->b;
-  size_t n = 0;
   float *masked = calloc(2 * ((size_t)b->bins + 1), sizeof *masked),
         *seen = masked ? masked + b->bins + 1 : NULL;
   if (!masked) return; /* then they are judged as one interval */
@@ -175,7 +188,7 @@ static void judge_bursts(struct own *w, float noise) {
     for (uint32_t k = 0; k < b->bins; k++) seen[k] = isnan(masked[k]) ? NAN : x[k];
     bool *hit = calloc(b->bins + 1, sizeof *hit); /* no memory: it is judged as one interval */
     const struct ni_bursts found = hit ? ni_bursts_of(seen, b->bins, noise, hit) : (struct ni_bursts){0};
-    w->scratch[n++] = found.area;
+    w->means[i] = found.area;
     if (found.n)
       *l = (struct late){.bursts = found.n,
                          .hit = hit,
@@ -188,10 +201,9 @@ static void judge_bursts(struct own *w, float noise) {
     else free(hit);
   }
   free(masked);
-  const float usual = ni_blame_quantile(w->scratch, n, n > 2 ? 0.5 : 0);
   for (uint32_t i = 0; i < w->c.n; i++) {
     struct late *l = &w->late[w->c.member[i]];
-    if (!l->bursts || l->area > NI_CAUSE_BURSTS * usual) continue;
+    if (!l->bursts || l->area > NI_CAUSE_BURSTS * usual_area(w, i, w->means)) continue;
     free(l->hit);
     *l = (struct late){0};
   }
@@ -203,7 +215,7 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
   struct late *l = &w->late[w->c.member[i]];
   uint32_t from, to, n = 0;
   double sum = 0;
-  if (l->bursts || ni_launches_pace(b, w->c.member[i], w->scratch)) return;
+  if (l->bursts || ni_launches_pace(&w->launches, w->c.member[i])) return;
   memcpy(w->scratch, x, b->bins * sizeof *x);
   for (uint32_t k = 0; k < b->bins; k++)
     if (x[k] > 1) x[k] = 1; /* one bin says no more than that */
@@ -242,19 +254,14 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
  */
 static void judge_launches(struct own *w) {
   const struct ni_blame *b = w->b;
-  size_t n = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged && b->rank[i].idle_us > 0)
-      w->scratch[n++] = (float)(b->rank[i].late_idle_us / b->rank[i].idle_us);
-  float launched = ni_blame_quantile(w->scratch, n, 0.25);
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
     struct ni_launches_of of = {0};
     float late = (float)(o->late_idle_us / o->n_steps), excess = 0;
-    if (!ni_launches_late(o, launched) || !ni_launches_stand_out(b, i, w->scratch)) continue;
+    if (!w->launches.late[i] || !ni_launches_stand_out(&w->launches, i)) continue;
     for (int k = 0; k < 2 && excess <= 0;
          k++) /* messages of stages move what is waited for most: there idle time first */
-      excess = ni_launches_beyond(b, o, launched, (k == 1) != b->stages, w->scratch, &of);
+      excess = ni_launches_beyond(&w->launches, i, (k == 1) != b->stages, &of);
     if (excess <= 0) continue;
     if (excess > 0.98f * late) excess = 0.98f * late;
     free(w->late[i].hit);
@@ -558,6 +565,7 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
                   .means = malloc((b->n_ranks + 1) * sizeof *w.means),
                   .c.lead = malloc((b->n_ranks + 1) * sizeof *w.c.lead)};
   int e = w.late && w.c.member && w.scratch && w.c.over_us && w.means && w.c.lead ? 0 : -ENOMEM;
+  if (e == 0) e = ni_launches_begin(&w.launches, b);
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) e = judge_class(&w, c);
   if (e == 0) judge_launches(&w);
   if (e == 0) e = name_uneven(&w, out);
@@ -568,6 +576,7 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
   if (e == 0) e = name_ranks(&w, out);
   if (e == 0 && b->stages) e = name_stages(&w, out);
   for (uint32_t i = 0; w.late && i < b->n_ranks; i++) free(w.late[i].hit);
+  ni_launches_end(&w.launches);
   free(w.late);
   free(w.c.member);
   free(w.scratch);

@@ -19,6 +19,17 @@ struct token {
   uint64_t ops;
 };
 
+/*
+ * Operations of a bin that differ in size alone: the quickest of them, for its size. Messages of a slot, and
+ * collectives of a function with so many sizes that hardly any comes twice in a bin. The shortest of each size would be
+ * whatever it waited then.
+ */
+struct quickest {
+  float us_per_byte;
+  double bytes;                /* of all of them; 0: none */
+  uint32_t slot;
+};
+
 struct pass {
   struct ni_blame *b;
   struct ni_blame_rank *out;
@@ -26,6 +37,8 @@ struct pass {
   size_t n;
   struct ni_places places;
   struct token token[NI_PLACE_TOKENS];
+  struct quickest message[NI_BLAME_SLOTS], collective[NI_BLAME_FUNCTIONS];
+  bool many_sizes[NI_BLAME_FUNCTIONS];
   const struct ni_blame_function *function; /* the stream's */
   uint32_t n_functions;
   uint64_t function_ops[NI_BLAME_FUNCTIONS];
@@ -58,6 +71,13 @@ void ni_blame_coarsen(struct ni_blame_rank *o) {
   o->bin_steps *= 2;
 }
 
+static void flush_quickest(struct ni_blame_link_cell *at, struct quickest *q, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    if (q[i].bytes > 0) at[q[i].slot].least += q[i].us_per_byte * (float)q[i].bytes;
+    q[i].bytes = 0;
+  }
+}
+
 static void flush_tokens(struct pass *x) {
   if (!x->out->link_cell) return; /* before the first bin */
   struct ni_blame_link_cell *at = &x->out->link_cell[(size_t)x->bin * x->out->max_slots];
@@ -66,6 +86,8 @@ static void flush_tokens(struct pass *x) {
     if (t->n) at[t->slot].least += t->least * (float)t->n;
     t->n = 0;
   }
+  flush_quickest(at, x->message, NI_BLAME_SLOTS);
+  flush_quickest(at, x->collective, NI_BLAME_FUNCTIONS);
 }
 
 static int to_bin(struct pass *x) {
@@ -161,6 +183,35 @@ static int keep(struct pass *x, const struct ni_blame_op *op, const struct ni_pl
   return 0;
 }
 
+/* Whose quickest one the operation may be; NULL: it is compared with those of its size. */
+static struct quickest *quickest_of(struct pass *x, const struct ni_blame_op *op) {
+  const uint16_t function = x->places.function[op->token];
+  if (x->out->token_bytes[op->token] == 0) return NULL;
+  if (x->out->slot[op->slot].kind == NI_BLAME_COLL) return x->many_sizes[function] ? &x->collective[function] : NULL;
+  return ni_places_grouped(x->out, op->slot) ? NULL : &x->message[op->slot];
+}
+
+static void take_quickest(struct quickest *q, uint32_t slot, float us, uint64_t bytes) {
+  const float rate = us / (float)bytes;
+  if (!(q->bytes > 0) || rate < q->us_per_byte) q->us_per_byte = rate;
+  q->bytes += (double)bytes;
+  q->slot = slot;
+}
+
+static void take_least(struct pass *x, const struct ni_blame_op *op, float us, struct ni_blame_link_cell *l) {
+  struct token *t = &x->token[token_at(op)];
+  struct quickest *q = quickest_of(x, op);
+  t->ops++;
+  if (q) {
+    take_quickest(q, op->slot, us, x->out->token_bytes[op->token]);
+  } else if ((t->n && t->slot != op->slot) || op->token >= NI_PLACE_TOKENS - 1) {
+    l->least += us; /* messages of one size to several peers; too many sizes */
+  } else {
+    if (t->n++ == 0 || us < t->least) t->least = us;
+    t->slot = op->slot;
+  }
+}
+
 static int take_op(struct pass *x, struct ni_blame_op *op) {
   struct ni_blame_rank *o = x->out;
   struct ni_blame_slot *s = &o->slot[op->slot];
@@ -182,18 +233,11 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
   s->exec_us += us;
   l->n++;
   l->exec += us;
-  struct token *t = &x->token[token_at(op)];
+  take_least(x, op, us, l);
   o->ops++;
   o->late_ops += op->launched_late;
-  t->ops++;
   x->function_ops[x->places.function[op->token]]++;
   s->bytes += o->token_bytes[op->token];
-  if ((t->n && t->slot != op->slot) || op->token >= NI_PLACE_TOKENS - 1) { /* messages of one size to several peers; too many sizes */
-    l->least += us;
-  } else {
-    if (t->n++ == 0 || us < t->least) t->least = us;
-    t->slot = op->slot;
-  }
   if (s->beside) c->hidden += us;
   else if (op->end_ns > busy) c->exposed += op->start_ns >= busy ? us : (float)(op->end_ns - busy) / 1e3f;
   int e = g.own >= 0 ? count_own(x, c, &g, op) : 0;
@@ -370,11 +414,18 @@ static int sum_up(struct pass *x) {
   return 0;
 }
 
+static void find_many_sizes(struct pass *x) {
+  uint32_t sizes[NI_BLAME_FUNCTIONS] = {0};
+  for (uint32_t i = 0; i < x->out->n_tokens; i++)
+    x->many_sizes[x->places.function[i]] |= ++sizes[x->places.function[i]] > NI_BLAME_MANY_SIZES;
+}
+
 static int run(struct pass *x, struct ni_blame_stream *s) {
   struct ni_blame_rank *o = x->out;
   int e = next_chunk(x, s);
   if (e < 0 || x->n == 0) return e;
   x->n_functions = ni_blame_functions(s, &x->function, &x->places.function);
+  find_many_sizes(x);
   o->first_ns = x->op[0].start_ns;
   o->max_slots = o->n_slots;
   for (size_t i = 0; i < x->n; i++) {

@@ -7,8 +7,6 @@
 #include "exporter/base/heap.h"
 #include "exporter/model/sums/reading/right_clocks.h"
 
-enum { MANY_SIZES = 24 };      /* of one function on one slot: they vary from step to step */
-
 /* What one rank did in one cell: one token. Messages of one token have several peers, so several slots. */
 struct source {
   const struct ni_blame_piece *piece; /* by smallest number */
@@ -124,7 +122,7 @@ static void find_what(struct ni_blame_stream *s) {
   for (uint32_t i = 0; i < s->out->n_tokens; i++)
     if (sizes[s->function_of[i]]++ == 0) first[s->function_of[i]] = i;
   for (uint32_t i = 0; i < s->out->n_tokens; i++)
-    s->what[i] = sizes[s->function_of[i]] > MANY_SIZES ? first[s->function_of[i]] : i;
+    s->what[i] = sizes[s->function_of[i]] > NI_BLAME_MANY_SIZES ? first[s->function_of[i]] : i;
 }
 
 uint32_t ni_blame_functions(const struct ni_blame_stream *s, const struct ni_blame_function **function,

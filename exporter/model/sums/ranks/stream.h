@@ -35,6 +35,7 @@ struct ni_blame_function {
   uint32_t slot;
 };
 enum { NI_BLAME_FUNCTIONS = 256 }; /* what goes beyond shares the last one */
+enum { NI_BLAME_MANY_SIZES = 24 }; /* of one function on one slot: more of them vary from step to step */
 
 /*
  * of: by token, which function it is, below NI_BLAME_FUNCTIONS. Tokens of one function differ in size alone.

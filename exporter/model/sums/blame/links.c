@@ -327,6 +327,35 @@ static int find_drops(const struct work *w, struct ni_cause *c) {
   return 0;
 }
 
+/* All ranks of one link take part in another one. */
+static bool within(const struct ni_blame_link *l, const struct ni_blame_link *other) {
+  uint32_t there = 0;
+  for (uint32_t i = 0; i < l->n_ranks; i++) there += has_rank(other, l->rank[i]);
+  return there == l->n_ranks;
+}
+
+/*
+ * Collectives that cross the slow NIC, too, and have no like, as the gradients' of all ranks: nothing says what
+ * they would take without it. Where they carry as many bytes as what is slow, or more, they wait for the same NIC,
+ * and are slowed by as much. Of a slow communicator it is the NIC of one of its ranks. Not the way between two: a ring
+ * need not take it.
+ */
+static int add_alone(const struct work *w, const struct suspect *s, struct ni_cause *c) {
+  const struct ni_blame *b = w->b;
+  double bytes = 0;
+  int e = 0;
+  for (uint32_t i = 0; i < c->n_items; i++) bytes += b->link[c->item[i]].bytes / c->n_items;
+  for (uint32_t i = 0; e == 0 && i < b->n_links; i++) {
+    const struct ni_blame_link *l = &b->link[i];
+    const bool no_like = l->from < 0 && l->host < 0 && l->alike < 2 && l->bytes >= bytes;
+    if (!no_like || !counts(w, l) || !all_seen(w, l)) continue;
+    const bool its = s->kind == NI_FIND_SLOW_COMM ? b->link[s->of].host < 0 && within(&b->link[s->of], l)
+                                                  : s->kind == NI_FIND_SLOW_NIC && crosses(w, s, i);
+    if (its) e = ni_cause_alone(c, i);
+  }
+  return e;
+}
+
 /* All that is slow by the suspect, in one cause. */
 static int name(struct work *w, const struct suspect *s) {
   struct ni_cause *c = ni_cause_add(w->out, s->kind, s->level, s->of);
@@ -348,6 +377,7 @@ static int name(struct work *w, const struct suspect *s) {
   c->link = s->kind;
   c->other = s->other;
   c->share = c->n_items ? (float)(share / c->n_items) : 0;
+  if ((e = add_alone(w, s, c)) < 0) return e;
   return find_drops(w, c);
 }
 

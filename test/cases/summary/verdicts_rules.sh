@@ -8,7 +8,7 @@
 # 0.6 of what it does, by places in which others are held up now and then. Experts' messages: one whose sizes left them without
 # like, and one whose steps could not get shorter in the replay, as messages of a group that begin a little later than others seemed to wait
 # for nothing; and one whose buckets of gradients queue up behind a slow NIC, which was said to cost 0.4 of what it does, and then, when
-# that was counted, 1.5 times as much.
+# that was counted, 1.5 times as much. In one (two) a rank paused, and short messages that waited for it were said to flap.
 # Of the second model: a stage that has more to do, ranks that their CPUs pace, micro-batches that were taken for steps, pauses that come in most
 # steps, congestion that cost single steps, a late rank whose like run ahead of it: it was said to take twice as long; and
 # one (late, D) whose like get ahead where a step begins and stay so, which was said to cost four times as much.
@@ -49,6 +49,7 @@ F gpu 10 50234000 cost --weather
 M nic 1.3 50155400 cost --weather
 M nic - 50155406 cost --weather --cost 2..5
 M rail 2 50175400 cost --weather
+M two - 50335404 - --weather
 END
 while read -r kind seed how more; do
   # shellcheck disable=SC2086 # options
@@ -63,5 +64,5 @@ congestion 230004 -
 two_jobs 450004 cost
 late 620040 cost --layout D --cost 2..5
 END
-echo "23 jobs"
+echo "24 jobs"
 finish

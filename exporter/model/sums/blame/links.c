@@ -268,6 +268,32 @@ static struct fit fit_of(const struct work *w, const struct suspect *s) {
   return f;
 }
 
+/* By how much longer its operations take than usual in these bins. */
+static double longer_us(const struct ni_blame *b, const struct ni_blame_link *l, float usual_us,
+                        const bool *at) {
+  double us = 0;
+  for (uint32_t k = 0; k < b->bins; k++)
+    if (at[k] && l->us[k] > usual_us) us += (double)(l->us[k] - usual_us) * l->per_step * b->bin_steps;
+  return us;
+}
+
+/*
+ * What the drops of links can cost: twice what these and what is like no other take longer then. Steps in
+ * which somebody pauses are long, too, and ranks that wait for it come late to short messages: they look slow.
+ */
+static double most_of_drops(const struct ni_blame *b, const struct ni_cause *c, const bool *at) {
+  double us = 0;
+  for (uint32_t i = 0; i < c->n_items; i++) {
+    const struct ni_blame_link *l = &b->link[c->item[i]];
+    us += longer_us(b, l, l->usual_us, at);
+  }
+  for (uint32_t i = 0; i < b->n_links; i++) {
+    const struct ni_blame_link *l = &b->link[i];
+    if (l->host < 0 && l->alike < 2) us += longer_us(b, l, l->quiet_us, at);
+  }
+  return 2 * us;
+}
+
 /*
  * When the links of a cause are slow. Where they are as fast as usual in most bins and far slower in some,
  * these are its drops: runs of bins above a quarter of how slow they get, which end when two bins in a row
@@ -320,6 +346,7 @@ static int find_drops(const struct work *w, struct ni_cause *c) {
   }
   c->kind = NI_FIND_FLAPPING;
   c->at = at;
+  c->most_us = most_of_drops(b, c, at);
   c->from = first;
   c->to = end;
   c->bins_hit = runs;

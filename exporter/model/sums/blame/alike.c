@@ -257,12 +257,27 @@ static bool same_way(const struct ni_blame_link *x, const struct ni_blame_link *
   return (x->from < 0) == (y->from < 0) && (x->from < x->to) == (y->from < y->to);
 }
 
-static bool same_link(const struct ni_blame *b, const struct ni_blame_link *x, const struct ni_blame_link *y) {
-  return b->s->comm[x->comm].n_ranks == b->s->comm[y->comm].n_ranks && same_way(x, y) &&
-         (x->host < 0) == (y->host < 0) && near(x->bytes, y->bytes) && as_often(x, y);
+static float bytes_of(const struct ni_blame_link *l) { return l->bytes > 1 ? (float)l->bytes : 1; }
+
+/*
+ * Experts' messages are as large as routing makes them, so hardly two links have the same size. They are compared
+ * by what a byte takes where that is nearly all that they take: what comes before the first byte is tens of us.
+ */
+#define LONG_US 300.0f
+#define AS_BIG 2.0
+
+static bool as_large(const struct ni_blame_link *x, const struct ni_blame_link *y) {
+  if (near(x->bytes, y->bytes)) return true;
+  const bool by_byte = x->from >= 0 && x->mean_us >= LONG_US && y->mean_us >= LONG_US;
+  return by_byte && fmax(x->bytes, y->bytes) <= AS_BIG * fmin(x->bytes, y->bytes);
 }
 
-/* Its mean over the bins, and how far the lower quartile of its like is from it. */
+static bool same_link(const struct ni_blame *b, const struct ni_blame_link *x, const struct ni_blame_link *y) {
+  return b->s->comm[x->comm].n_ranks == b->s->comm[y->comm].n_ranks && same_way(x, y) &&
+         (x->host < 0) == (y->host < 0) && as_large(x, y) && as_often(x, y);
+}
+
+/* Its mean over the bins, and how far the lower quartile of its like is from it, for as many bytes. */
 static int compare_links(struct ni_blame *b) {
   float *x = malloc((b->n_links + b->bins + 1) * sizeof *x);
   if (!x) return -ENOMEM;
@@ -284,15 +299,16 @@ static int compare_links(struct ni_blame *b) {
       struct ni_blame_link *l = &b->link[k];
       if (l->cls != NI_BLAME_NONE || !same_link(b, &b->link[i], l)) continue;
       l->cls = classes;
-      if (!isnan(l->mean_us)) x[n++] = l->mean_us;
+      if (!isnan(l->mean_us)) x[n++] = l->mean_us / bytes_of(l);
     }
-    float usual = ni_blame_quantile(x, n, n == 2 ? 0 : 0.25);
-    for (uint32_t k = i; k < b->n_links; k++)
-      if (b->link[k].cls == classes) {
-        b->link[k].usual_us = usual;
-        b->link[k].alike = (uint32_t)n;
-        b->link[k].ratio = b->link[k].mean_us / usual;
-      }
+    const float usual = ni_blame_quantile(x, n, n == 2 ? 0 : 0.25);
+    for (uint32_t k = i; k < b->n_links; k++) {
+      struct ni_blame_link *l = &b->link[k];
+      if (l->cls != classes) continue;
+      l->usual_us = usual * bytes_of(l);
+      l->alike = (uint32_t)n;
+      l->ratio = l->mean_us / l->usual_us;
+    }
     classes++;
   }
   free(x);

@@ -19,12 +19,15 @@ struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, en
   return &c->item[c->n++];
 }
 
-int ni_cause_item(struct ni_cause *c, uint32_t item) {
-  size_t cap = c->n_items;
-  if (!ni_array_exact(&c->item, &cap, c->n_items + 1, sizeof *c->item)) return -ENOMEM;
-  c->item[c->n_items++] = item;
+static int append(uint32_t **list, uint32_t *n, uint32_t x) {
+  size_t cap = *n;
+  if (!ni_array_exact(list, &cap, *n + 1, sizeof **list)) return -ENOMEM;
+  (*list)[(*n)++] = x;
   return 0;
 }
+
+int ni_cause_item(struct ni_cause *c, uint32_t item) { return append(&c->item, &c->n_items, item); }
+int ni_cause_alone(struct ni_cause *c, uint32_t link) { return append(&c->alone, &c->n_alone, link); }
 
 bool ni_cause_at_times(const struct ni_blame *b, const struct ni_cause *c) {
   uint32_t n = 0;
@@ -135,6 +138,7 @@ int ni_costs_by_clock(const struct ni_blame *b, struct ni_causes *causes) {
 void ni_causes_free(struct ni_causes *c) {
   for (uint32_t i = 0; i < c->n; i++) {
     free(c->item[i].item);
+    free(c->item[i].alone);
     free(c->item[i].at);
   }
   free(c->crowded);

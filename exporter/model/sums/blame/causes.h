@@ -75,6 +75,8 @@ struct ni_cause {
   uint32_t *item;              /* ranks or links that are slow by it */
   uint32_t n_items;
   bool links;                  /* item: links */
+  uint32_t *alone;             /* links that cross what is slow, too, and have no like to be compared with */
+  uint32_t n_alone;
   /* of links: what they are, a SLOW_ kind or congestion, also where kind is FLAPPING */
   enum ni_finding_kind link;
   bool *at;                    /* bins in which it is at work; NULL: all of from..to. Owned */
@@ -137,6 +139,7 @@ int ni_costs_by_clock(const struct ni_blame *b, struct ni_causes *causes);
 /* A new one; NULL: no more are named. */
 struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level, uint32_t of);
 int ni_cause_item(struct ni_cause *c, uint32_t item);
+int ni_cause_alone(struct ni_cause *c, uint32_t link);
 
 /* The run of numbers x[0..n) with the largest sum of (x - floor); NAN counts as the floor. False: none is above it. */
 bool ni_longest_above(const float *x, uint32_t n, float floor, uint32_t *from, uint32_t *to);

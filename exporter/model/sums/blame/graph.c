@@ -61,6 +61,64 @@ static double since_first(const struct ni_blame *b, uint32_t rank) {
   return (double)(b->rank[rank].sample_ns - b->rank[0].first_ns) / 1e3;
 }
 
+/* Operations of a slot in a step that carry half as much as the largest of them, or more: buckets, and no norm. */
+struct buckets {
+  size_t first, last;          /* in the sample */
+  uint64_t bytes;
+  uint32_t n;
+};
+
+static void take_bucket(struct buckets *k, size_t at, uint64_t bytes) {
+  if (bytes > 2 * k->bytes) *k = (struct buckets){.first = at};
+  if (2 * bytes < k->bytes) return;
+  if (bytes > k->bytes) k->bytes = bytes;
+  k->last = at;
+  k->n++;
+}
+
+/* The last operation in line that ended before `at` began, in its step; *us: that long before. SIZE_MAX: none. */
+static size_t in_line_before(const struct ni_blame_rank *o, size_t first, size_t at, float *us) {
+  double since = 0; /* from the start of one to that of `at` */
+  for (size_t i = at; i-- > first && o->sample[i].step == o->sample[at].step;) {
+    since += o->sample[i + 1].after_us;
+    *us = (float)(since - o->sample[i].exec_us);
+    if (!o->slot[o->sample[i].slot].beside && *us >= 0) return i;
+  }
+  return SIZE_MAX;
+}
+
+/*
+ * Buckets of gradients that queue up behind a slow one begin when the one before has ended, and nothing says since
+ * when they were ready. The last one of a step was not before the computing in line had ended, by as much as the
+ * first one, which waited for nothing else, began behind what it followed.
+ */
+static void set_ready(struct ni_graph *g, const struct ni_blame_rank *o, const struct ni_graph_side *s,
+                      const struct buckets *k) {
+  const struct ni_blame_sampled *first = &o->sample[k->first];
+  struct ni_graph_node *last = &g->node[s->first + k->last - s->from];
+  float us = 0;
+  if (k->n < 2 || last->main == NI_BLAME_NONE || last->main != last->slot) return;
+  const size_t in_line = in_line_before(o, s->from, k->last, &us);
+  if (in_line == SIZE_MAX) return;
+  const bool follows = first->main && k->first - s->from >= first->main;
+  const bool of_computing = follows && !o->slot[o->sample[k->first - first->main].slot].beside;
+  last->ready = g->node[s->first + in_line - s->from].join;
+  last->ready_gap = of_computing ? fminf(us, first->gap_us - first->pause_us) : 0;
+}
+
+/* Of each step and slot beside the computing. */
+static void find_ready(struct ni_graph *g, const struct ni_blame_rank *o, const struct ni_graph_side *s) {
+  for (size_t i = s->from, to; i < s->to; i = to) {
+    struct buckets of[NI_BLAME_SLOTS] = {0};
+    for (to = i; to < s->to && o->sample[to].step == o->sample[i].step; to++) {
+      const struct ni_blame_sampled *op = &o->sample[to];
+      if (o->slot[op->slot].beside) take_bucket(&of[op->slot], to, o->token_bytes[op->token]);
+    }
+    for (uint32_t k = 0; k < o->n_slots && k < NI_BLAME_SLOTS; k++)
+      if (of[k].n) set_ready(g, o, s, &of[k]);
+  }
+}
+
 /* t0: begin of the block, since sample_ns of the rank. */
 static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
   const struct ni_blame_rank *o = &g->b->rank[rank];
@@ -79,6 +137,7 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
                                 .pause = op->pause_us,
                                 .main = NI_BLAME_NONE,
                                 .slot = last[op->slot],
+                                .ready = NI_BLAME_NONE,
                                 .bin = (op->step + (uint32_t)o->shift) / g->b->bin_steps,
                                 .launched_late = op->launched_late,
                                 .spot = NI_BLAME_NONE};
@@ -105,6 +164,7 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
   s->n = g->n_nodes - s->first;
   s->took = end - s->start_us;
   s->start_us = t;
+  find_ready(g, o, s);
   return 0;
 }
 
@@ -176,6 +236,11 @@ int ni_graph_load(struct ni_graph *g, uint32_t block) {
   return e < 0 ? e : g->n_nodes > 0;
 }
 
+/* Since when it was ready matters where it need not queue up as it did. */
+static uint32_t ready_after(const struct ni_graph *g, const struct ni_graph_node *n) {
+  return g->quicker ? n->ready : NI_BLAME_NONE;
+}
+
 static bool waits_for(const struct ni_graph *g, uint32_t join) {
   return join != NI_BLAME_NONE && g->join[join].arrived < g->join[join].n;
 }
@@ -202,6 +267,11 @@ double ni_graph_start(const struct ni_graph *g, const struct ni_graph_side *s, c
   double began = n->gap, slot = n->slot == NI_BLAME_NONE ? -INFINITY : g->join[n->slot].end;
   *by = n->main;
   if (n->main != NI_BLAME_NONE) began = g->join[n->main].end + ni_graph_gap(g, &s->change, n);
+  const uint32_t ready = ready_after(g, n);
+  if (ready != NI_BLAME_NONE && g->join[ready].end + n->ready_gap > began) {
+    began = g->join[ready].end + n->ready_gap;
+    *by = ready;
+  }
   if (n->slot == NI_BLAME_NONE || n->slot == n->main || (n->main != NI_BLAME_NONE && slot <= began))
     return began;
   *by = n->slot;
@@ -220,7 +290,7 @@ static void go_on(struct ni_graph *g, uint32_t rank) {
   struct ni_graph_side *s = &g->side[rank];
   for (; s->at < s->n; s->at++) {
     const struct ni_graph_node *n = &g->node[s->first + s->at];
-    uint32_t by = waits_for(g, n->main) ? n->main : n->slot;
+    uint32_t by = waits_for(g, n->main) ? n->main : waits_for(g, ready_after(g, n)) ? n->ready : n->slot;
     if (waits_for(g, by)) {
       s->waits = by;
       s->next = g->join[by].waiting;

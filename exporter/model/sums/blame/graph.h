@@ -35,6 +35,8 @@ struct ni_graph_node {         /* an operation of one rank */
   float gap, pause;
   uint32_t join;
   uint32_t main, slot;         /* joins: what it waited for; the one before on its slot */
+  uint32_t ready;              /* join: it was not ready before ready_gap after that; NI_BLAME_NONE */
+  float ready_gap;
   uint32_t bin : 31, launched_late : 1;
   uint32_t spot;               /* NI_BLAME_NONE: not asked */
 };
@@ -90,6 +92,7 @@ struct ni_graph {
   bool torn;
   size_t cap_nodes, cap_joins, cap_what;
   struct ni_index at;
+  bool quicker;                /* transfers are, in the scenario: what queued up begins no earlier than it is ready */
   bool compares;               /* causes of links are replayed: what is usual there is asked for */
   struct ni_graph_same *same;
   uint32_t n_same;

@@ -268,6 +268,32 @@ static struct fit fit_of(const struct work *w, const struct suspect *s) {
   return f;
 }
 
+/* By how much longer its operations take than usual in these bins. */
+static double longer_us(const struct ni_blame *b, const struct ni_blame_link *l, float usual_us,
+                        const bool *at) {
+  double us = 0;
+  for (uint32_t k = 0; k < b->bins; k++)
+    if (at[k] && l->us[k] > usual_us) us += (double)(l->us[k] - usual_us) * l->per_step * b->bin_steps;
+  return us;
+}
+
+/*
+ * What the drops of links can cost: twice what these and what is like no other take longer then. Steps in
+ * which somebody pauses are long, too, and ranks that wait for it come late to short messages: they look slow.
+ */
+static double most_of_drops(const struct ni_blame *b, const struct ni_cause *c, const bool *at) {
+  double us = 0;
+  for (uint32_t i = 0; i < c->n_items; i++) {
+    const struct ni_blame_link *l = &b->link[c->item[i]];
+    us += longer_us(b, l, l->usual_us, at);
+  }
+  for (uint32_t i = 0; i < b->n_links; i++) {
+    const struct ni_blame_link *l = &b->link[i];
+    if (l->host < 0 && l->alike < 2) us += longer_us(b, l, l->quiet_us, at);
+  }
+  return 2 * us;
+}
+
 /*
  * When the links of a cause are slow. Where they are as fast as usual in most bins and far slower in some,
  * these are its drops: runs of bins above a quarter of how slow they get, which end when two bins in a row
@@ -320,11 +346,41 @@ static int find_drops(const struct work *w, struct ni_cause *c) {
   }
   c->kind = NI_FIND_FLAPPING;
   c->at = at;
+  c->most_us = most_of_drops(b, c, at);
   c->from = first;
   c->to = end;
   c->bins_hit = runs;
   c->share = (float)(high / n_high);
   return 0;
+}
+
+/* All ranks of one link take part in another one. */
+static bool within(const struct ni_blame_link *l, const struct ni_blame_link *other) {
+  uint32_t there = 0;
+  for (uint32_t i = 0; i < l->n_ranks; i++) there += has_rank(other, l->rank[i]);
+  return there == l->n_ranks;
+}
+
+/*
+ * Collectives that cross the slow NIC, too, and have no like, as the gradients' of all ranks: nothing says what
+ * they would take without it. Where they carry as many bytes as what is slow, or more, they wait for the same NIC,
+ * and are slowed by as much. Of a slow communicator it is the NIC of one of its ranks. Not the way between two: a ring
+ * need not take it.
+ */
+static int add_alone(const struct work *w, const struct suspect *s, struct ni_cause *c) {
+  const struct ni_blame *b = w->b;
+  double bytes = 0;
+  int e = 0;
+  for (uint32_t i = 0; i < c->n_items; i++) bytes += b->link[c->item[i]].bytes / c->n_items;
+  for (uint32_t i = 0; e == 0 && i < b->n_links; i++) {
+    const struct ni_blame_link *l = &b->link[i];
+    const bool no_like = l->from < 0 && l->host < 0 && l->alike < 2 && l->bytes >= bytes;
+    if (!no_like || !counts(w, l) || !all_seen(w, l)) continue;
+    const bool its = s->kind == NI_FIND_SLOW_COMM ? b->link[s->of].host < 0 && within(&b->link[s->of], l)
+                                                  : s->kind == NI_FIND_SLOW_NIC && crosses(w, s, i);
+    if (its) e = ni_cause_alone(c, i);
+  }
+  return e;
 }
 
 /* All that is slow by the suspect, in one cause. */
@@ -348,6 +404,7 @@ static int name(struct work *w, const struct suspect *s) {
   c->link = s->kind;
   c->other = s->other;
   c->share = c->n_items ? (float)(share / c->n_items) : 0;
+  if ((e = add_alone(w, s, c)) < 0) return e;
   return find_drops(w, c);
 }
 

@@ -32,6 +32,7 @@ struct replay {
 };
 
 static void plain(struct replay *x) {
+  x->g.quicker = false;
   for (uint32_t i = 0; i < x->g.n_joins; i++) x->g.join[i].us = x->g.what[i].transfer;
   for (uint32_t r = 0; r < x->g.b->n_ranks; r++) x->g.side[r].change = (struct ni_graph_change){.factor = 1};
 }
@@ -42,6 +43,8 @@ static bool works_in(const struct replay *x, uint32_t cause, uint32_t link, uint
 
 /* Transfers as they usually are: each one as long as those of its size on like links. */
 static void quicken(struct replay *x, uint32_t cause) {
+  /* What is slow for a while is counted by the clock: the replay bounds it there, and is not to be low. */
+  if (x->causes->item[cause].n_alone) x->g.quicker = true;
   for (uint32_t i = 0; i < x->g.n_joins; i++) {
     const struct ni_graph_what *w = &x->g.what[i];
     const struct ni_graph_same *s = &x->g.same[w->same];
@@ -92,6 +95,7 @@ static int ask_usual(struct replay *x, uint32_t blocks) {
     x->g.compares |= c->item[i].links;
     for (uint32_t k = 0; c->item[i].links && k < c->item[i].n_items; k++)
       x->causes_of[c->item[i].item[k]] |= UINT64_C(1) << i;
+    for (uint32_t k = 0; k < c->item[i].n_alone; k++) x->causes_of[c->item[i].alone[k]] |= UINT64_C(1) << i;
     x->g.launches |= c->item[i].launch;
     for (uint32_t k = 0; c->item[i].launch && k < c->item[i].n_items; k++)
       x->launch_late[c->item[i].item[k]] = true;

@@ -72,6 +72,16 @@ static void put_links(struct ni_put_text *w, const struct ni_blame *b, const str
   if (shown) ni_put(w, ")");
 }
 
+/* What is only thought to be as slow: it has no like. */
+static void put_alone(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
+  for (uint32_t i = 0; i < c->n_alone; i++) {
+    const uint32_t comm = b->link[c->alone[i]].comm;
+    ni_put(w, "%s%scommunicator ", i ? " and " : "; ", ni_role_words[b->s->comm[comm].role]);
+    put_comm(w, b, comm);
+  }
+  if (c->n_alone) ni_put(w, ", which nothing is like, %s taken to lose as much", c->n_alone > 1 ? "are" : "is");
+}
+
 static void put_pauses(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
   const bool one = c->level == NI_LEVEL_RANK;
   char host[81], time[32];
@@ -168,6 +178,7 @@ static void put_link(struct ni_put_text *w, const struct ni_blame *b, const stru
         ni_put(w, "; all of them go to %s, so it can be the way there", host_text(b, c->other, other));
       if (c->level == NI_LEVEL_RANK && c->other != NI_BLAME_NONE)
         ni_put(w, "; all of them go to rank %d, so it can be the way there", ni_blame_global(b, c->other));
+      put_alone(w, b, c);
       break;
     case NI_FIND_SLOW_PAIR:
       if (c->level == NI_LEVEL_HOST) ni_put(w, "between hosts %s and %s", host_text(b, c->of, host), host_text(b, c->other, other));
@@ -188,6 +199,7 @@ static void put_link(struct ni_put_text *w, const struct ni_blame *b, const stru
       ni_put(w, ": its transfers");
       put_slow(w, c);
       ni_put(w, " as those of the %u like it; which of its ranks is slow cannot be told", c->alike - 1);
+      put_alone(w, b, c);
       break;
   }
 }

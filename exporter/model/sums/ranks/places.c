@@ -160,7 +160,13 @@ struct ni_place_gap ni_places_gap(struct ni_places *x, const struct ni_blame_op 
   struct ni_place_gap g = {-1, -1, -1, with ? x->key_of_group[group] : key_of(x, group), x->main_of_group[group]};
   const struct ni_usual none = {.us = NAN, .waits_for = UINT64_C(1) << group},
                         *u = g.key == NI_BLAME_NONE ? &none : &x->key[g.key].usual;
-  if (!with) g.main = end_before(x, u->waits_for, group, op->start_ns);
+  if (!with) {
+    const struct ni_place_end main = end_before(x, u->waits_for, group, op->start_ns);
+    /* The last ends on the slot are of messages that began just before it: it waited for what these waited for. */
+    with = !coll && !main.ns && g.main.ns;
+    if (with) g.key = x->key_of_group[group];
+    else g.main = main;
+  }
   float room = g.main.ns && !with ? ni_usual_room(u->us, (float)(op->start_ns - g.main.ns) / 1e3f) : NAN;
   if (!isnan(room)) {
     struct ni_place_end e = end_before(x, x->heads, group, op->start_ns - (int64_t)(room * 1e3f));

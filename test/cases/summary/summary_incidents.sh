@@ -39,7 +39,8 @@ sys.exit(bad != 0)
 P
 # Who began a wait. What a rank waited for is not in a sampled log; an operation that ends when the next one starts was waited
 # for, by whatever stamps are off; a pause that is short beside the place it falls in; and who is late all along, and computes
-# beside operations that it hardly waits in, does not pause.
+# beside operations that it hardly waits in, does not pause. Where gaps are all that tells steps, a pause in a step begins none;
+# what others waited for before it does not matter where they waited for just as long as it was.
 who() { # what job: nobody is named who did not begin it, and whoever can be told is, but for so many in a hundred
   python3 test/verdicts/incidents.py --exporter "$inspector" --verbose "$2" >"$TMP/score"
   awk -F'|' -v least="$3" '/^\| all/ { bad = $5 + 0 < least || $6 > 0 || $4 < 1 } END { exit bad }' "$TMP/score" || { fail "$1"; cat "$TMP/score"; }
@@ -48,6 +49,10 @@ who() { # what job: nobody is named who did not begin it, and whoever can be tol
 "$jobs" --stored --layout A --kind noisy --seed 50033000 --weather --out "$TMP/stamps" >/dev/null
 python3 test/verdicts/second/make.py --stored --kind noisy --seed 30002 --out "$TMP/short" >/dev/null
 python3 test/verdicts/second/make.py --stored --kind two_jobs --seed 450000 --out "$TMP/beside" >/dev/null
+"$jobs" --stored --layout A --kind intermittent --size 20 --seed 50073000 --weather --out "$TMP/gaps" >/dev/null
+"$jobs" --stored --layout B --kind pauses --size 100 --seed 50413202 --weather --out "$TMP/aslong" >/dev/null
+who "steps by gaps" "$TMP/gaps" 95
+who "as long as the pause" "$TMP/aslong" 95
 who "sampled" "$TMP/sampled" 100
 who "an end behind a start" "$TMP/stamps" 95
 who "short beside its place" "$TMP/short" 100

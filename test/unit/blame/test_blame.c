@@ -222,6 +222,60 @@ static void test_steps_by_order(void **state) {
   assert_in_range(noisy_steps(100, 12, 200, 4), 49, 51);
 }
 
+/* How many steps end in n operations of a rank with so many slots, each on a communicator larger than the one before. */
+static uint32_t steps_of(const struct ni_blame_op *op, size_t n, uint32_t slots) {
+  struct ni_comm_row comm[3] = {{.n_ranks = 2}, {.n_ranks = 4}, {.n_ranks = 8}};
+  struct ni_summary s = {.comm = comm};
+  struct ni_run *r = calloc(1, sizeof *r);
+  struct ni_blame b = {.r = r, .s = &s};
+  struct ni_blame_slot slot[3] = {{.comm = 0}, {.comm = 1}, {.comm = 2}};
+  const char *func[3] = {"AllReduce", "AllReduce", "AllReduce"};
+  struct ni_blame_rank rank = {.slot = slot, .n_slots = slots, .token_func = func, .n_tokens = slots};
+  struct ni_step_mark m;
+  uint32_t ends = 0;
+  for (size_t i = 0; i < n; i++) slot[op[i].slot].ops++;
+  assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
+  for (size_t i = 0; m.found && i < n; i++) ends += ni_steps_take(&m, &op[i]);
+  free(r);
+  return ends;
+}
+
+/* Three equal operations a step, and nothing else: a long gap tells, and a pause within a step begins none. */
+static void test_steps_by_gaps(void **state) {
+  (void)state;
+  enum { STEPS_HERE = 100, EACH = 3 };
+  struct ni_blame_op op[STEPS_HERE * EACH];
+  int64_t t = 0;
+  for (uint32_t i = 0; i < STEPS_HERE * EACH; i++) {
+    const bool pause = i % EACH == 1 && i / EACH % 5 == 0;
+    t += i % EACH == 0 ? 15000000 : pause ? 22000000 : 2000000;
+    op[i] = (struct ni_blame_op){.start_ns = t, .end_ns = t + 3000000, .sn = i};
+    t += 3000000;
+  }
+  assert_int_equal(steps_of(op, STEPS_HERE * EACH, 1), STEPS_HERE);
+}
+
+/* What comes in each batch of two evaluations, on a communicator that has nothing else, is no step of the training. */
+static void test_steps_beside_evaluation(void **state) {
+  (void)state;
+  enum { STEPS_HERE = 60, EACH = 12, BATCHES = 25, OF_BATCH = 4 };
+  static struct ni_blame_op op[STEPS_HERE * (EACH + 1) + 2 * BATCHES * (OF_BATCH + 1)];
+  uint32_t n = 0, sn[3] = {0};
+  for (uint32_t i = 0; i < STEPS_HERE; i++) {
+    for (uint32_t k = 0; k <= EACH; k++, n++) {
+      const uint16_t slot = k == EACH;
+      op[n] = (struct ni_blame_op){.start_ns = n * 1000, .end_ns = n * 1000 + 500, .sn = sn[slot]++,
+                                   .token = slot, .what = slot, .slot = slot};
+    }
+    for (uint32_t k = 0; (i == 20 || i == 40) && k < BATCHES * (OF_BATCH + 1); k++, n++) {
+      const uint16_t slot = k % (OF_BATCH + 1) == OF_BATCH ? 2 : 0;
+      op[n] = (struct ni_blame_op){.start_ns = n * 1000, .end_ns = n * 1000 + 500, .sn = sn[slot]++,
+                                   .token = slot, .what = slot, .slot = slot};
+    }
+  }
+  assert_int_equal(steps_of(op, n, 3), STEPS_HERE);
+}
+
 static void test_steps(void **state) {
   (void)state;
   bool found;
@@ -591,7 +645,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_alone), cmocka_unit_test(test_own_time),
       cmocka_unit_test(test_group), cmocka_unit_test(test_overlap), cmocka_unit_test(test_steps),
-      cmocka_unit_test(test_period), cmocka_unit_test(test_steps_by_order), cmocka_unit_test(test_coarsen),
+      cmocka_unit_test(test_period), cmocka_unit_test(test_steps_by_order), cmocka_unit_test(test_steps_by_gaps),
+      cmocka_unit_test(test_steps_beside_evaluation), cmocka_unit_test(test_coarsen),
       cmocka_unit_test(test_replay), cmocka_unit_test(test_crossed), cmocka_unit_test(test_flapping),
       cmocka_unit_test(test_not_slow), cmocka_unit_test(test_congestion), cmocka_unit_test(test_usual_transfer),
       cmocka_unit_test(test_uneven_cost), cmocka_unit_test(test_launch_cost),

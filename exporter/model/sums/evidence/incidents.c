@@ -154,15 +154,30 @@ static bool has_messages(const struct ni_blame_rank *o) {
   return false;
 }
 
+static bool is_as_long(double us, const struct pause *p) {
+  return fabs(us - (double)p->us) <= NI_INCIDENTS_AS_LONG * (double)p->us;
+}
+
+/* An earlier pause of the rank, in the two steps before, that was just as long. */
+static bool has_earlier(const struct work *w, const struct pause *p, double us) {
+  const struct pause *first = p - w->pause > MANY ? p - MANY : w->pause;
+  for (const struct pause *q = p; q-- > first && q->at > p->at - 2 * w->step_us - w->longest_us;)
+    if (q->rank == p->rank && is_as_long(us, q)) return true;
+  return false;
+}
+
 /*
  * Can the pause have begun that wait? Others waited for its rank when it was over, and had not waited as long before:
  * who is late all along, and computes beside operations that it waits in for a shorter time, looks as if it paused.
+ * Where they waited for just as long as it paused, what they waited for others before that does not matter, nor
+ * that they had waited for just as long as it had paused before.
  */
 static bool made_wait(const struct work *w, const struct pause *p, const struct ni_outlier *o) {
   const int64_t step = (int64_t)(1e3 * w->step_us), begin = p->end_ns - (int64_t)(1e3 * (double)p->us);
   const double own = lost_in(w, p->rank, begin - step / 2, p->end_ns, false);
-  const double before = fmax(own, lost_in(w, p->rank, begin - step / 10, begin, true));
   const double after = lost_in(w, p->rank, p->end_ns, p->end_ns + step + step / 5, false);
+  const double others = is_as_long(after, p) ? 0 : lost_in(w, p->rank, begin - step / 10, begin, true);
+  const double before = is_as_long(after, p) && has_earlier(w, p, own) ? 0 : fmax(own, others);
   if (after >= NI_INCIDENTS_PART * o->lost_us) return before < after / 2;
   const bool unseen = p->rank != o->process && has_messages(&w->b->rank[p->rank]);
   return unseen && p->us >= NI_INCIDENTS_UNSEEN * o->lost_us && before < o->lost_us / 2;
@@ -204,6 +219,18 @@ static bool in_a_moment(const struct ni_finding *f, int64_t step) {
   return f->times > f->n_moments && step > f->moment[f->n_moments - 1].to_step;
 }
 
+static bool is_of_pauses(const struct ni_finding *f) {
+  return f->kind == NI_FIND_PAUSES || f->kind == NI_FIND_PERIODIC;
+}
+
+/*
+ * What no pause began does not come of periodic work, whose moments are known. Who pauses again and again may have done
+ * so once more, for too short a time to tell.
+ */
+static bool may_be_of(const struct ni_finding *f, bool pause) {
+  return pause ? is_of_pauses(f) : f->kind != NI_FIND_PERIODIC;
+}
+
 /* The finding that it belongs to, slow ones also by what they ran on; -1: none. */
 static int32_t finding_of(const struct work *w, uint32_t process, int64_t step, bool pause, const struct ni_outlier *o) {
   const bool comm = o->kind == NI_OUTLIER_SLOW;
@@ -212,10 +239,10 @@ static int32_t finding_of(const struct work *w, uint32_t process, int64_t step, 
       const struct ni_finding *f = &w->s->finding[i];
       if ((f->from_step >= 0 && step < f->from_step) || (f->to_step >= 0 && step > f->to_step)) continue;
       if (f->kind == NI_FIND_FLAPPING && !in_a_moment(f, step)) continue;
-      if (pause && f->kind != NI_FIND_PAUSES && f->kind != NI_FIND_PERIODIC) continue;
+      if (!may_be_of(f, pause)) continue;
       if (comm && (f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_UNEVEN ||
                    f->kind == NI_FIND_PAUSES || f->kind == NI_FIND_SLOW_HOST ||
-                   f->kind == NI_FIND_PERIODIC || f->kind == NI_FIND_THROTTLING)) continue;
+                   f->kind == NI_FIND_THROTTLING)) continue;
       for (size_t k = 0; k < f->n_processes; k++)
         if (f->process[k] == process || (comm && in_comm(w, o->comm, f->process[k])) ||
             (near && !pause && f->level == NI_LEVEL_RANK && w->s->process[process].host == w->s->process[f->process[k]].host))

@@ -11,7 +11,9 @@
  * communicator, or across hosts, are one incident.
  *
  * A wrong name is worse than none. So a pause counts only if it put off the rank's own operations (is_own), and if
- * others waited for its rank behind it, and had not waited half as long shortly before. Where the rank has messages its
+ * others waited for its rank behind it, and had not waited half as long shortly before. Who waited for just as long as it
+ * paused (NI_INCIDENTS_AS_LONG) waited for it: then waits for others before it do not count, nor those that an earlier
+ * pause of the rank has made. Where the rank has messages its
  * peers need not be seen to wait; then the pause has to be nearly as long as the loss. Of sampled logs nobody is named,
  * since what a rank waited for may be left out; nor is where ranks of several hosts paused at once. Ranks of one host
  * that did are named as the host.
@@ -28,7 +30,8 @@
 #define NI_INCIDENTS_ROW 2     /* slow operations of one incident are so many bins apart at most */
 #define NI_INCIDENTS_ONCE_US 1e3 /* two that end so near to each other are one */
 #define NI_INCIDENTS_UNSEEN 0.9 /* of what was lost, where nobody is seen to wait for the rank: waits do not grow on the way */
-#define NI_INCIDENTS_PART 0.6  /* of what was lost: a shorter pause did not begin it */
+#define NI_INCIDENTS_AS_LONG 0.01 /* of its length: what others waited for is no chance then */
+#define NI_INCIDENTS_PART 0.5  /* of what was lost: a shorter pause did not begin it */
 
 int ni_incidents(const struct ni_blame *b, struct ni_summary *s);
 

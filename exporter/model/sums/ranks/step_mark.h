@@ -14,6 +14,7 @@ struct ni_step_mark {
   int64_t gap_ns;
   uint32_t token;
   uint32_t far, size;          /* the last of `size` in a row that are less than `far` operations of the rank apart; size 0: each of them */
+  uint32_t phase;              /* far UINT32_MAX: those whose number has this rest when it is divided by size */
   bool found;
   /* While operations are taken, of the slot: */
   uint32_t last[NI_STEP_GRAM];

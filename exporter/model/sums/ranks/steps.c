@@ -13,7 +13,7 @@ enum { PERIOD_GAPS = 4096, PERIOD_MOST = 8, FOLD_MARKS = 1024, FOLD_ROWS = 512, 
 #define FOLD_OFF 0.1f
 #define FOLD_UNEVEN 0.1  /* of the operations between marks: what they differ by */
 #define FOLD_CLIP 0.7f   /* in logarithms of gaps: one that is twice as long says no more than that */
-enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20 };
+enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20, MOST_EACH = 1024 };
 
 /* One, two or three operations in a row on one slot. */
 struct gram {
@@ -169,12 +169,14 @@ static void look_at_all(const struct ni_blame_op *op, size_t n, struct grams *g,
         else look_even(x, seen[op[i].slot]);
       }
     }
-  for (int pass = 2; pass < 5; pass++)
+  for (uint32_t i = 0; i < n; i++)
+    for (unsigned k = 0; k < NI_STEP_GRAM && at[i][k] < GRAMS_MAX; k++)
+      if (g->item[at[i][k]].count >= 2 * STEPS_MIN) look_apart(&g->item[at[i][k]], i);
+  for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = 0; i < n; i++) {
       struct gram *x = &g->item[at[i][0]];
       if (at[i][0] == GRAMS_MAX || x->count < 2 * STEPS_MIN) continue;
-      if (pass == 2) look_apart(x, i);
-      else if (pass == 3) count_clusters(x, i);
+      if (pass == 0) count_clusters(x, i);
       else look_clustered(x, i);
     }
 }
@@ -200,6 +202,17 @@ static bool is_even(const struct ni_blame_rank *rank, const struct gram *x) {
   return x->count >= STEPS_MIN && x->even * 10 >= (x->count - 1) * 8 && (x->last_of_slot - x->first_of_slot) * 2 >= rank->slot[x->slot].ops;
 }
 
+/*
+ * Half of what the rank did lies between marks that are not far apart. What comes in the batches of an evaluation
+ * alone is even on a communicator that has nothing else, and none of it comes where the rank trains.
+ */
+static bool is_spread(const struct ni_blame_rank *rank, const struct gram *x) {
+  const bool looked_at = x->sum > 0 && !x->cluster;
+  uint64_t all = 0;
+  for (uint32_t i = 0; i < rank->n_slots; i++) all += rank->slot[i].ops;
+  return !looked_at || 2 * x->sum >= (double)all;
+}
+
 static int32_t ranks_of(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x) {
   return b->s->comm[rank->slot[x->slot].comm].n_ranks;
 }
@@ -222,7 +235,8 @@ static const struct gram *alone_as_often(const struct ni_blame_rank *rank, const
   for (uint32_t i = 0; i < g->n; i++) {
     const struct gram *x = &g->item[i];
     const bool as_often = x->count >= row->count && x->count * 2 < row->count * 3;
-    if (x->n == 1 && as_often && is_even(rank, x) && (best->n > 1 || x->count < best->count)) best = x;
+    const bool as_spread = is_spread(rank, x) || !is_spread(rank, row);
+    if (x->n == 1 && as_often && as_spread && is_even(rank, x) && (best->n > 1 || x->count < best->count)) best = x;
   }
   return best;
 }
@@ -231,8 +245,12 @@ static const struct gram *alone_as_often(const struct ni_blame_rank *rank, const
 static uint32_t steps_of(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct grams *g) {
   const struct gram *rarest = NULL;
   uint32_t next = 0;
-  for (uint32_t i = 0; i < g->n; i++)
-    if (is_even(rank, &g->item[i]) && (!rarest || g->item[i].count < rarest->count)) rarest = &g->item[i];
+  for (int anywhere = 0; anywhere < 2 && !rarest; anywhere++)
+    for (uint32_t i = 0; i < g->n; i++) {
+      const struct gram *x = &g->item[i];
+      if (!is_even(rank, x) || !(anywhere || is_spread(rank, x))) continue;
+      if (!rarest || x->count < rarest->count) rarest = x;
+    }
   if (rarest && rarest->n > 1) rarest = alone_as_often(rank, g, rarest);
   if (!rarest || rarest->count >= RARE) return rarest ? rarest->count : 0;
   /* An evaluation every so many steps: single operations on communicators as large come far more often, two of them equally often. */
@@ -251,6 +269,62 @@ static uint32_t steps_of(const struct ni_blame *b, const struct ni_blame_rank *r
 }
 
 static NI_ORDER_OF(by_size, int64_t)
+
+static bool is_long(const struct ni_step_mark *m, int64_t end, const struct ni_blame_op *op) {
+  return end && op->start_ns - end >= m->gap_ns;
+}
+
+/* The most frequent one of n numbers, as long as no more than MOST_EACH are told apart. */
+static uint32_t most_frequent(const uint32_t *x, size_t n) {
+  uint32_t times[MOST_EACH] = {0}, most = 0;
+  for (size_t i = 0; i < n; i++)
+    if (x[i] < MOST_EACH && ++times[x[i]] > times[most]) most = x[i];
+  return most;
+}
+
+/*
+ * Where nearly all long gaps come after the same one of every so many operations, and nearly each of these has one
+ * behind it, that operation ends the step by its number: then a pause within a step begins none, and all ranks
+ * count alike. Only where the slot has one kind of operation.
+ */
+static int by_number(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n,
+                     struct ni_step_mark *m) {
+  uint32_t *apart = malloc((n + 1) * sizeof *apart), token = UINT32_MAX, gaps = 0, there = 0, of_step = 0;
+  const struct ni_blame_op *last = NULL;
+  uint64_t before = 0;
+  if (!apart) return -ENOMEM;
+  bool alike = rank->slot[m->slot].kind == NI_BLAME_COLL;
+  for (size_t i = 0; i < n && alike; i++) {
+    if (op[i].slot != m->slot) continue;
+    alike = token == UINT32_MAX || op[i].what == token;
+    token = op[i].what;
+    if (last && is_long(m, last->end_ns, &op[i])) {
+      apart[gaps++] = (uint32_t)(last->sn - before);
+      before = last->sn;
+    }
+    last = &op[i];
+  }
+  const uint32_t size = alike && gaps ? most_frequent(apart, gaps) : 0;
+  gaps = 0;
+  last = NULL;
+  for (size_t i = 0; i < n && size > 1; i++) {
+    if (op[i].slot != m->slot) continue;
+    if (last && is_long(m, last->end_ns, &op[i])) apart[gaps++] = (uint32_t)(last->sn % size);
+    last = &op[i];
+  }
+  const uint32_t phase = most_frequent(apart, gaps);
+  for (uint32_t i = 0; i < gaps; i++) there += apart[i] == phase;
+  for (size_t i = 0; i < n && size > 1; i++) of_step += op[i].slot == m->slot && op[i].sn % size == phase;
+  free(apart);
+  if (size < 2 || there * 10 < gaps * 8 || there * 10 + 10 < of_step * 8) return 0;
+  m->n = 1;
+  m->token = token;
+  m->hash = hash_more(hash_begin(m->slot), token, 0);
+  m->far = UINT32_MAX;
+  m->size = size;
+  m->phase = phase;
+  return 0;
+}
 
 /* All operations are alike: long gaps on the slot with most operations. */
 static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct ni_step_mark *m) {
@@ -273,7 +347,7 @@ static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *o
   end = 0;
   for (size_t i = 0; i < n; i++) {
     if (op[i].slot != m->slot) continue;
-    if (end && op[i].start_ns - end >= m->gap_ns) {
+    if (is_long(m, end, &op[i])) {
       even += (double)(of_slot - last) >= 0.9 * want - 1 && (double)(of_slot - last) <= 1.1 * want + 1;
       last = of_slot;
     }
@@ -283,7 +357,7 @@ static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *o
   m->found = long_ones >= STEPS_MIN && want > 1.5 && even * 10 >= long_ones * 8;
   m->n = 0;
   free(gap);
-  return 0;
+  return m->found ? by_number(rank, op, n, m) : 0;
 }
 
 /* Is it the mark of a candidate: a single operation of its kind. */
@@ -438,7 +512,9 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
   for (uint32_t i = 0; e == 0 && i < g->n; i++) {
     const struct gram *x = &g->item[i];
     single += x->n == 1 && x->count >= STEPS_MIN;
-    if (is_even(rank, x) && as_often(x->count, steps) && (!best || better(b, rank, x, best))) best = x;
+    if (!is_even(rank, x) || !as_often(x->count, steps)) continue;
+    const bool as_spread = !best || is_spread(rank, x) == is_spread(rank, best);
+    if (as_spread ? !best || better(b, rank, x, best) : is_spread(rank, x)) best = x;
   }
   if (best && has_others(rank, single, best) && !wanted && best->n == 1 && !best->cluster) {
     uint32_t k = in_a_step(rank, best, op, n);
@@ -460,6 +536,7 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
     m->n = best->n;
     m->far = each < UINT32_MAX ? UINT32_MAX : best->far;
     m->size = m->elsewhere = each < UINT32_MAX ? each : best->cluster ? best->size : 0;
+    m->phase = m->size ? m->size - 1 : 0;
   } else if (e == 0) {
     e = by_gaps(rank, op, n, m);
     if (e == 0 && !m->found && best && b->r->opt.step_by) *m = (struct ni_step_mark){.slot = (uint16_t)best->slot, .token = best->token,
@@ -475,14 +552,15 @@ bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op) {
   if (op->slot != m->slot) return false;
   int64_t end = m->last_end;
   m->last_end = op->end_ns;
-  if (m->n == 0) return end && op->start_ns - end >= m->gap_ns;
+  if (m->n == 0) return is_long(m, end, op);
   shift_in(m->last, op->what);
   if (++m->taken < m->n || op->what != m->token) return false;
   uint64_t hash = hash_begin(m->slot);
   for (unsigned i = 0; i < m->n; i++) hash = hash_more(hash, m->last[i], i);
   if (hash != m->hash) return false;
   if (m->size == 0) return true;
-  if (m->far == UINT32_MAX) return (op->sn + 1) % m->size == 0; /* by its number, so that it is the same one on all ranks */
+  /* by its number, so that it is the same one on all ranks */
+  if (m->far == UINT32_MAX) return op->sn % m->size == m->phase;
   /* They are counted on, since delays change the order of what runs beside; anew where clusters end elsewhere again and again. */
   bool apart = m->in_cluster && at - m->last_op >= m->far;
   if (apart) m->elsewhere = m->in_cluster == m->size ? 0 : m->elsewhere + 1;

@@ -5,8 +5,9 @@
  * operation of one function and size (the norm over the world), two or three in a row where no single one is that rare, or the
  * last of a cluster of equal ones (gradient buckets). Of those that come equally often, at even distances in operations, the one
  * that comes least often marks the step; of several the one on the largest communicator that most own time follows. A step
- * ends with it. What comes less than 20 times (an evaluation) marks no step where something else does. Where all operations are
- * alike a long gap before one of them marks the step.
+ * ends with it. What comes less than 20 times (an evaluation) marks no step where something else does. Nor
+ * does what comes in a small part of the run, as in evaluations alone. Where all operations are alike a long gap before one of
+ * them marks the step, or its number, if such gaps lie so many operations apart.
  *
  * --step-by: operations of one communicator (by name) or function alone may mark.
  *

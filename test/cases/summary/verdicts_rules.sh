@@ -6,6 +6,7 @@
 # what has its place in the step was called garbage collection, in one (sampled) somebody was the last one by a little, in one ranks looked
 # throttled in steps with an evaluation, in one (moving) pauses of others cut one rank's lateness into bursts, and one (gpu, F) was said to cost
 # 0.6 of what it does, by places in which others are held up now and then.
+# Sampled: a late rank, one in a pipeline, a rail whose ranks come late elsewhere, and a host whose ranks come late together.
 # Of the second model: a stage that has more to do, ranks that their CPUs pace, micro-batches that were taken for steps, pauses that come in most
 # steps, congestion that cost single steps, a late rank whose like run ahead of it: it was said to take twice as long; and
 # one (late, D) whose like get ahead where a step begins and stay so, which was said to cost four times as much.
@@ -43,6 +44,10 @@ D gc - 50353610 - --weather --cost 2..5
 A evaluation 2500 50393010 - --weather
 D moving 10 50133606 - --weather
 F gpu 10 50234000 cost --weather
+A late - 53002 cost --with sample=4 --cost 2..5
+B gpu - 233202 cost --with sample=4 --cost 2..5
+B rail - 173202 alike --with sample=4 --cost 2..5
+A cpu 4 213000 cost --with sample=4
 END
 while read -r kind seed how more; do
   # shellcheck disable=SC2086 # options
@@ -57,5 +62,5 @@ congestion 230004 -
 two_jobs 450004 cost
 late 620040 cost --layout D --cost 2..5
 END
-echo "20 jobs"
+echo "24 jobs"
 finish

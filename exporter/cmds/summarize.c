@@ -342,6 +342,7 @@ void ni_summarize_free(struct ni_run *r) {
   if (r->out_fd >= 0) close(r->out_fd);
   free(r->comm_at);
   free(r->process_at);
+  free(r->seat_at);
   free(r->cell_order);
   ni_sort_free(r->sorted);
   free(r->out_dir);

@@ -267,7 +267,7 @@ static void print_finding(const struct ni_summary *s, size_t i, const struct ni_
 
 /* What it is judged by, and of what it is a judgement. */
 static void print_judged(const struct ni_summary *s, FILE *f) {
-  char text[320], why[200];
+  char text[320], why[256];
   if (ni_finding_of_all(s, text)) ni_say(f, "  %s\n", text);
   if (ni_cost_text(s, text)) print_wrapped(f, "  ", text);
   if (ni_steps_text(s, text)) print_wrapped(f, "  ", text);

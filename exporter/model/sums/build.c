@@ -9,6 +9,7 @@
 #include "accounts.h"
 #include "build.h"
 #include "findings.h"
+#include "evidence/seats.h"
 #include "evidence/waits.h"
 #include "reading/right_clocks.h"
 #include "exporter/base/order.h"
@@ -181,7 +182,8 @@ static int build_comms(struct ni_run *r, struct ni_summary *s) {
     snprintf(x->id, sizeof x->id, "%s", ni_name_text(&r->names, r->comm[order[i]].id));
   }
   free(order);
-  return count_seats(r, s);
+  int e = count_seats(r, s);
+  return e < 0 ? e : ni_seats_build(r, s);
 }
 
 static int build_cells(struct ni_run *r, struct ni_summary *s) {
@@ -397,6 +399,21 @@ static double counted_us(const struct ni_group *g) {
   return us > 0 ? us : 0;
 }
 
+/* Of so many collectives one has a record, as the logs count; else as they state. */
+static double one_in(const struct ni_run *r) {
+  const struct ni_ledger *l = &r->ledger;
+  uint64_t written = 0, sampled = 0, stated = 1;
+  for (size_t i = 0; i < l->n_members; i++) {
+    const struct ni_ledger_kind *k = &l->member[i]->kind[NI_KIND_COLL];
+    if (!k->stated) continue;
+    written += k->written;
+    sampled += k->sampled;
+  }
+  for (size_t i = 0; i < l->n_processes; i++)
+    if (l->process[i] && l->process[i]->sample > stated) stated = l->process[i]->sample;
+  return sampled && written ? (double)(written + sampled) / (double)written : (double)stated;
+}
+
 int ni_build_end(struct ni_run *r, struct ni_summary *s) {
   double all = 0;
   size_t slice = 0;
@@ -411,12 +428,16 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
     of_best(s, from, to, &slice);
   }
   int e = relative_bandwidths(s);
+  s->one_in = one_in(r);
   const bool waits = !s->approximate && !r->opt.compat;
   if (e == 0 && s->by_own_time && waits) e = ni_waits_findings(r, s);
   if (s->by_own_time && s->n_findings == 0 && one_is_waited_for(s)) {
     s->by_own_time = false;
     s->why_durations = "own time does not explain whom the others wait for";
   }
+  if (!s->by_own_time && s->one_in > 1)
+    s->why_durations = "not all operations are recorded (NCCL_INSPECTOR_SAMPLE), so what ranks do between them is not "
+                       "known; stages, congestion and pauses are told where it is 1/1";
   if (e == 0 && !s->by_own_time && !s->approximate) e = ni_findings(s);
   if (e == 0 && !s->by_own_time && waits) e = ni_waits_findings(r, s);
   ni_buckets_end(r, s);

@@ -209,18 +209,51 @@ static int compare_waits(struct ni_cell_sums *c, struct ni_sums *t, const struct
   return 0;
 }
 
+/* Ranks of these do not do the same: a root ends as soon as it has sent, or as all have come. */
+static bool has_root(const char *func) {
+  return strcmp(func, "Broadcast") == 0 || strcmp(func, "Reduce") == 0 || strcmp(func, "Gather") == 0 ||
+         strcmp(func, "Scatter") == 0;
+}
+
+/*
+ * All ranks of a collective end it together, so who began it so much later has so much shorter a duration: no
+ * clock of another host is asked. Longer than LONGEST_US says no more than that.
+ */
+static void add_behind(struct ni_seat_sums *seat, uint64_t peers_twice_ns, uint64_t exec_ns) {
+  int64_t us = (int64_t)(peers_twice_ns / 2 - exec_ns) / 1000;
+  us = us > LONGEST_US ? LONGEST_US : us < -LONGEST_US ? -LONGEST_US : us;
+  seat->met++;
+  seat->behind_us += (uint64_t)us;
+  seat->behind_us2 += (uint64_t)(us * us);
+}
+
+/* Without the last one all would have waited for the next. */
+static void add_alone(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op, uint32_t last) {
+  const struct ni_op_part *l = &op->part[last];
+  const uint32_t host = c->s->process[l->process].host;
+  uint64_t elsewhere = UINT64_MAX;
+  for (uint32_t i = 0; i < op->n; i++)
+    if (c->s->process[op->part[i].process].host != host && op->part[i].e.exec_ns < elsewhere) elsewhere = op->part[i].e.exec_ns;
+  t->seat[l->seat].last++;
+  t->seat[l->seat].alone_ns += c->order[1] - c->order[0];
+  if (elsewhere != UINT64_MAX) t->seat[l->seat].host_alone_ns += elsewhere - l->e.exec_ns;
+}
+
 static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op, uint32_t comm,
                          struct ni_group_sums *g, struct ni_heat *heat, int64_t *heat_ppm) {
   int e = sort_durations(c, op);
   if (e < 0) return e;
   uint64_t sum = 0, least = c->order[0];
   uint32_t first = 0;
+  const bool alike = !has_root(c->s->cell[c->cell].func);
   while (op->part[first].e.exec_ns != least) first++;
+  if (alike) add_alone(c, t, op, first);
   for (uint32_t i = 0; i < op->n; i++) {
     const struct ni_op_part *p = &op->part[i];
     struct ni_process_sums *ps = &t->process[p->process];
     uint64_t twice = peers_twice(c->order, op->n, p->e.exec_ns);
     uint64_t ppm = (uint64_t)((unsigned __int128)p->e.exec_ns * 2000000 / twice);
+    if (alike) add_behind(&t->seat[p->seat], twice, p->e.exec_ns);
     sum += p->e.exec_ns;
     ps->compared++;
     ps->relative_ppm += ppm;
@@ -243,6 +276,12 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
       __atomic_fetch_add(&heat_ppm[at], (int64_t)ppm, __ATOMIC_RELAXED);
       __atomic_fetch_add(&heat->count[at], 1, __ATOMIC_RELAXED);
     }
+  }
+  if (g->comm) {
+    struct ni_value_sums *of_comm = ni_slice_of(&g->comm[comm]);
+    if (!of_comm) return -ENOMEM;
+    of_comm->met++;
+    of_comm->transfer_ns += least;
   }
   t->comm[comm].transfer_ns += least;
   t->comm[comm].kernel_ns += sum;

@@ -19,6 +19,10 @@ struct ni_process_sums {
   NI_COUNTS(all, records, exec_ns, compared, shortest, late, late_ns, relative_ppm, timed_waits, behind_ns, behind_us2);
 };
 
+struct ni_seat_sums { /* of struct ni_seat; behind_us in two's complement */
+  NI_COUNTS(all, met, last, behind_us, behind_us2, alone_ns, host_alone_ns);
+};
+
 struct ni_comm_sums {
   /* transfer_ns, kernel_ns: of collectives the sum of minima and of all durations; timed, timed_bytes: operations in these two, those
    * without a kernel's time left out, and their sizes. */
@@ -32,6 +36,7 @@ struct ni_comm_sums {
 struct ni_sums {
   struct ni_process_sums *process;
   struct ni_comm_sums *comm;
+  struct ni_seat_sums *seat;
   struct ni_outlier *late;         /* NI_SUM_LATE; a heap, the least loss first; .group: cell * NI_TIMING_COUNT + timing */
   size_t n_late;
   NI_COUNTS(all, duplicates, operations, records, clocks_disagree, skipped);
@@ -41,6 +46,7 @@ struct ni_sums {
 
 struct ni_value_sums { /* of a slice, or of a bin of time */
   struct ni_dist us, busbw;
+  NI_COUNTS(added, met, transfer_ns); /* of a communicator: operations whose ranks are compared, the sum of their least durations */
 };
 
 struct ni_group_sums {

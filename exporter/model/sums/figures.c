@@ -33,8 +33,9 @@ struct joining {
 static int sums_init(struct ni_sums *t, const struct ni_summary *s) {
   t->process = calloc(s->n_processes ? s->n_processes : 1, sizeof *t->process);
   t->comm = calloc(s->n_comms ? s->n_comms : 1, sizeof *t->comm);
+  t->seat = calloc(s->n_seats + 1, sizeof *t->seat);
   t->late = malloc(NI_SUM_LATE * sizeof *t->late);
-  if (!t->process || !t->comm || !t->late) return -ENOMEM;
+  if (!t->process || !t->comm || !t->seat || !t->late) return -ENOMEM;
   for (size_t i = 0; i < s->n_comms; i++) {
     t->comm[i].first_ns = INT64_MAX;
     t->comm[i].last_ns = INT64_MIN;
@@ -45,6 +46,7 @@ static int sums_init(struct ni_sums *t, const struct ni_summary *s) {
 static int sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni_summary *s) {
   for (size_t i = 0; i < s->n_processes; i++) ni_add_counts(a->process[i].all, b->process[i].all);
   for (size_t i = 0; i < s->n_comms; i++) ni_comm_sums_add(&a->comm[i], &b->comm[i]);
+  for (size_t i = 0; i < s->n_seats; i++) ni_add_counts(a->seat[i].all, b->seat[i].all);
   for (size_t i = 0; i < b->n_late; i++) ni_sums_late(a, &b->late[i]);
   ni_add_counts(a->all, b->all);
   int e = ni_tag_sums_add(&a->tags, &b->tags);
@@ -56,6 +58,7 @@ static void sums_free(struct ni_sums *t) {
   ni_tag_sums_free(&t->tags);
   free(t->process);
   free(t->comm);
+  free(t->seat);
   free(t->late);
 }
 
@@ -65,6 +68,8 @@ static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, struct ni
   x->group = group;
   x->of = of;
   x->records = d->us.n;
+  x->met = d->met;
+  x->transfer_us = (double)d->transfer_ns / 1e3;
   int e = ni_dist_stats(&d->us, 1e3, &x->us);
   return e < 0 ? e : ni_dist_stats(&d->busbw, 1e9, &x->busbw_gbs);
 }

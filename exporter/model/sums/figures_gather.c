@@ -107,6 +107,15 @@ void ni_figures_spread(struct ni_summary *s, const struct ni_sums *t, const int6
     p->behind_us2 = (double)x->behind_us2;
     p->relative = x->compared ? (double)x->relative_ppm / 1e6 / (double)x->compared : NAN;
   }
+  for (size_t i = 0; i < s->n_seats; i++) {
+    const struct ni_seat_sums *x = &t->seat[i];
+    s->seat[i].met = x->met;
+    s->seat[i].last = x->last;
+    s->seat[i].behind_us = (double)(int64_t)x->behind_us;
+    s->seat[i].behind_us2 = (double)x->behind_us2;
+    s->seat[i].alone_us = (double)x->alone_ns / 1e3;
+    s->seat[i].host_alone_us = (double)x->host_alone_ns / 1e3;
+  }
   for (size_t i = 0; i < s->n_comms; i++) {
     const struct ni_comm_sums *x = &t->comm[i];
     struct ni_comm_row *c = &s->comm[i];

@@ -20,6 +20,7 @@
 #include "exporter/base/order.h"
 #include "exporter/base/text/safe_text.h"
 #include "findings.h"
+#include "evidence/seats.h"
 
 #define ALIKE 0.02 /* operations and bytes of communicators that did the same work differ by no more */
 
@@ -29,7 +30,12 @@ const char *const ni_finding_names[NI_FIND_KINDS] = {
     "periodic_work", "throttling",        "undecided",  "flapping_link"};
 
 const char *ni_findings_rules(const struct ni_summary *s, char out[320]) {
-  if (s->by_own_time)
+  if (!s->by_own_time && s->one_in > 1)
+    snprintf(out, 320,
+             "a rank is named when it comes last to collectives again and again, later than it had to wait elsewhere, "
+             "and most of a host's ranks together as the host; a communicator when transfers of the same function and "
+             "size take %.2f times as long as on its like", NI_FIND_TRANSFER);
+  else if (s->by_own_time)
     snprintf(out, 320,
              "what ranks do between operations and how long transfers take is compared with those of the "
              "same work; "
@@ -265,6 +271,50 @@ const char *ni_steps_text(const struct ni_summary *s, char out[320]) {
   return out;
 }
 
+/* ---- of sampled logs: one record in N, the same ones on all ranks of a communicator ---- */
+
+static void put_cost(struct ni_put_text *w, const struct ni_summary *s, const struct ni_late *l) {
+  char waited[32], in_all[32];
+  ni_put(w, "; the others waited %s for %s there, which is %s%s in all, as one operation in %.0f is recorded",
+         ni_duration_text(l->cost_us, waited), l->host ? "them" : "it", l->at_most ? "at most " : "",
+         ni_duration_text(l->cost_us * s->one_in, in_all), s->one_in);
+}
+
+static int add_late(const struct ni_summary *s, const struct ni_late *l, struct list *out) {
+  const struct ni_comm_row *c = &s->comm[l->comm];
+  char host[81], name[81], late[32];
+  struct ni_finding *f = add(out, l->host ? NI_FIND_SLOW_HOST : NI_FIND_LATE_RANK, l->of);
+  if (!f) return -ENOMEM;
+  f->compared = l->host ? 0 : l->met;
+  f->value = NAN;
+  f->lost_us = l->cost_us * s->one_in;
+  struct ni_put_text w = {f->text, sizeof f->text};
+  if (l->host) {
+    ni_put(&w, "host %s: %u of its %u ranks", ni_safe_text(s->host[l->of].name, host, sizeof host), l->late, l->there);
+  } else {
+    const struct ni_process *p = &s->process[l->of];
+    ni_put(&w, "rank %d on %s", p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host));
+    if (p->gpu >= 0) ni_put(&w, ", GPU %d,", p->gpu);
+    if (!p->rank_stated) ni_put(&w, " (rank in its largest communicator)");
+  }
+  ni_put(&w, " came %s later than %s peers, in the mean, to %s operations of %scommunicator %s%s%s", ni_duration_text(l->us, late),
+         l->host ? "their" : "its", NI_COUNT(l->met), ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name),
+         c->name ? " " : "", c->id);
+  put_cost(&w, s, l);
+  return 0;
+}
+
+static int late_seats(const struct ni_summary *s, const double *slow_us, struct list *out, bool *explained) {
+  struct ni_lates l;
+  int e = ni_seats_late(s, slow_us, &l);
+  for (size_t i = 0; e == 0 && i < l.n; i++) {
+    explained[l.item[i].host ? l.item[i].of : s->process[l.item[i].of].host] = true;
+    e = add_late(s, &l.item[i], out);
+  }
+  ni_lates_free(&l);
+  return e;
+}
+
 struct work { /* of one communicator, as far as transfer_ns goes: records without a kernel's time are in none
                */
   uint32_t comm;
@@ -296,26 +346,65 @@ static void like_text(size_t alike, char out[80]) {
   else snprintf(out, 80, "the median of %s that did the same work", NI_COUNT(alike));
 }
 
+/*
+ * Sampled logs have other operations of one communicator than of the next, so what they come to cannot be
+ * compared: the same function and size can, operation by operation.
+ */
+enum { SAMPLED_MIN = 8 }; /* of one function and size on a communicator */
+
+static bool same_kind(const struct ni_comm_row *a, const struct ni_comm_row *b) {
+  return a->type == b->type && a->role == b->role && a->n_ranks == b->n_ranks;
+}
+
+struct beside_like { /* of a communicator */
+  double us, usual_us;         /* what its transfers took, and those of its like would have */
+  size_t alike;
+};
+
+static int by_function(const struct ni_summary *s, struct beside_like *of) {
+  double *x = malloc((s->n_comms + 1) * sizeof *x);
+  if (!x) return -ENOMEM;
+  for (size_t from = 0, to; from < s->n_by_comm; from = to) {
+    for (to = from; to < s->n_by_comm && s->by_comm[to].group == s->by_comm[from].group; to++) {}
+    for (size_t i = from; i < to; i++) {
+      const struct ni_slice *mine = &s->by_comm[i];
+      size_t n = 0;
+      for (size_t k = from; k < to && mine->met >= SAMPLED_MIN; k++) {
+        const struct ni_slice *y = &s->by_comm[k];
+        if (y->met >= SAMPLED_MIN && same_kind(&s->comm[mine->of], &s->comm[y->of])) x[n++] = y->transfer_us / (double)y->met;
+      }
+      if (n < 2) continue;
+      qsort(x, n, sizeof *x, by_number);
+      struct beside_like *l = &of[mine->of];
+      l->us += mine->transfer_us;
+      l->usual_us += (n == 2 ? x[0] : (x[(n - 1) / 2] + x[n / 2]) / 2) * (double)mine->met;
+      if (n > l->alike) l->alike = n;
+    }
+  }
+  free(x);
+  return 0;
+}
+
 struct slow_host { /* communicators within one host that are slow */
   uint32_t n, first;
   double factor, lost_us;
   size_t alike;
 };
 
-static int slow_comm(const struct ni_summary *s, const struct work *w, double usual, size_t alike,
+static int slow_comm(const struct ni_summary *s, uint32_t comm, double transfer_us, double usual_us, size_t alike,
                      struct slow_host *h, struct list *out) {
-  const struct ni_comm_row *c = &s->comm[w->comm];
-  double factor = w->transfer_ns / usual, lost = (w->transfer_ns - usual) / 1e3;
+  const struct ni_comm_row *c = &s->comm[comm];
+  double factor = transfer_us / usual_us, lost = (transfer_us - usual_us) * s->one_in;
   if (c->one_host >= 0) {
     h += c->one_host;
-    if (h->n++ == 0) h->first = w->comm;
+    if (h->n++ == 0) h->first = comm;
     h->factor += factor;
     h->alike = alike;
     if (lost > h->lost_us) h->lost_us = lost;
     return 0;
   }
   char name[81], like[80], more[32];
-  struct ni_finding *f = add(out, NI_FIND_SLOW_COMM, w->comm);
+  struct ni_finding *f = add(out, NI_FIND_SLOW_COMM, comm);
   if (!f) return -ENOMEM;
   f->compared = alike;
   f->value = factor;
@@ -345,10 +434,23 @@ static int slow_comms(const struct ni_summary *s, struct slow_host *hosts, struc
     for (to = from + 1; to < n && same_work(&w[from], &w[to]); to++) {}
     double usual = usual_transfer(w + from, to - from, scratch);
     for (size_t i = from; e == 0 && to - from >= 2 && i < to; i++)
-      if (w[i].transfer_ns > NI_FIND_TRANSFER * usual) e = slow_comm(s, &w[i], usual, to - from, hosts, out);
+      if (w[i].transfer_ns > NI_FIND_TRANSFER * usual)
+        e = slow_comm(s, w[i].comm, w[i].transfer_ns / 1e3, usual / 1e3, to - from, hosts, out);
   }
   free(w);
   free(scratch);
+  return e;
+}
+
+static int slow_functions(const struct ni_summary *s, struct slow_host *hosts, double *slow_us, struct list *out) {
+  struct beside_like *of = calloc(s->n_comms + 1, sizeof *of);
+  int e = of ? by_function(s, of) : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < s->n_comms; i++) {
+    slow_us[i] = fmax(0, of[i].us - of[i].usual_us);
+    if (of[i].us <= NI_FIND_TRANSFER * of[i].usual_us || of[i].alike < 2) continue;
+    e = slow_comm(s, i, of[i].us, of[i].usual_us, of[i].alike, hosts, out);
+  }
+  free(of);
   return e;
 }
 
@@ -372,7 +474,7 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
   for (uint32_t i = 0; e == 0 && i < s->n_hosts; i++) {
     const struct ni_host *h = &s->host[i];
     const struct slow_host *x = &slow[i];
-    bool low = !explained[i] && h->busbw_relative < NI_FIND_BUSBW * usual;
+    bool low = s->one_in == 1 && !explained[i] && h->busbw_relative < NI_FIND_BUSBW * usual;
     char host[81], name[81], like[80], more[32];
     if (x->n == 0 && !low) continue;
     struct ni_finding *f = add(out, NI_FIND_SLOW_HOST, i);
@@ -418,10 +520,12 @@ int ni_findings(struct ni_summary *s) {
   struct list found = {0};
   bool *explained = calloc(s->n_hosts + 1, sizeof *explained);
   struct slow_host *hosts = calloc(s->n_hosts + 1, sizeof *hosts);
-  int e = explained && hosts ? 0 : -ENOMEM;
+  double *slow_us = calloc(s->n_comms + 1, sizeof *slow_us);
+  const bool sampled = s->one_in > 1;
+  int e = explained && hosts && slow_us ? 0 : -ENOMEM;
   if (e == 0) e = median_late_share(s, &s->late_share_median);
-  if (e == 0) e = late_ranks(s, &found, explained);
-  if (e == 0) e = slow_comms(s, hosts, &found);
+  if (e == 0) e = sampled ? slow_functions(s, hosts, slow_us, &found) : slow_comms(s, hosts, &found);
+  if (e == 0) e = sampled ? late_seats(s, slow_us, &found, explained) : late_ranks(s, &found, explained);
   if (e == 0) e = slow_hosts(s, hosts, explained, &found);
   if (e == 0) {
     if (found.n) qsort(found.item, found.n, sizeof *found.item, by_loss);
@@ -432,5 +536,6 @@ int ni_findings(struct ni_summary *s) {
   free(found.item);
   free(explained);
   free(hosts);
+  free(slow_us);
   return e;
 }

@@ -15,7 +15,7 @@ struct open_piece {
 
 struct stream {
   const struct ni_who_member *member;
-  uint32_t process;          /* in the result */
+  uint32_t process, seat;    /* in the result */
   struct ni_piece **piece;   /* by smallest sn */
   size_t n, next;            /* pieces [next, n) are not open yet */
   struct open_piece *open;
@@ -158,6 +158,7 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
     struct stream *s = &j->stream[j->n_streams++];
     *s = (struct stream){.member = m,
                          .process = r->process_at[m->process],
+                         .seat = r->seat_at[cell->piece[i]->member],
                          .piece = &cell->piece[i],
                          .n = 1,
                          .clock = r->process[m->process].clock};
@@ -182,7 +183,7 @@ static int add_part(struct ni_join *j, struct ni_operation *op, const struct str
       return 0;
     }
   if (!ni_array_room(j->part, op->n, j->cap_part)) return -ENOMEM;
-  j->part[op->n++] = (struct ni_op_part){s->head, s->process, s->member->rank, s->member->nnodes};
+  j->part[op->n++] = (struct ni_op_part){s->head, s->process, s->seat, s->member->rank, s->member->nnodes};
   op->part = j->part;
   return 0;
 }

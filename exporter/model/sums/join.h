@@ -16,7 +16,7 @@
 
 struct ni_op_part {           /* one rank's record */
   struct ni_entry e;
-  uint32_t process;        /* index in the result */
+  uint32_t process, seat;  /* indices in the result */
   int32_t rank, nnodes;
 };
 

@@ -111,6 +111,7 @@ void ni_summary_free(struct ni_summary *s) {
   free(s->mix);
   free(s->rolled);
   free(s->comm);
+  free(s->seat);
   free(s->process);
   free(s->host);
   free(s->by_comm);

@@ -154,6 +154,8 @@ struct ni_group {
 struct ni_slice {
   uint32_t group, of;        /* of: index into comm, process or host */
   uint64_t records;
+  uint64_t met;              /* of a communicator: operations whose ranks are compared, */
+  double transfer_us;        /* and the sum of their least durations */
   struct ni_stats us, busbw_gbs;
 };
 
@@ -203,6 +205,17 @@ struct ni_process {
   double behind_us2;         /* sum of the squares */
   double own_us;             /* own time in all, beyond that of ranks with the same work; NAN: not judged */
   double busbw_relative; /* mean of its busbw / median busbw of its group over all communicators of that type; NAN */
+};
+
+/* A process in a communicator (evidence/seats.h). */
+struct ni_seat {
+  uint32_t comm, process;
+  uint64_t met;              /* collectives of all ranks alike of which several ranks' durations are known */
+  uint64_t last;             /* of these it came last to so many */
+  double behind_us;          /* sum over these of how much later than its peers it came to them; below 0: earlier */
+  double behind_us2;         /* sum of the squares */
+  /* sum over those that it came last to: how much later than the next one, than the next one of another host */
+  double alone_us, host_alone_us;
 };
 
 struct ni_host {
@@ -452,6 +465,9 @@ struct ni_summary {
   struct ni_comm_row *comm;
   struct ni_process *process;
   struct ni_host *host;
+  struct ni_seat *seat;        /* by comm, process */
+  size_t n_seats;
+  double one_in;               /* of so many collectives one has a record: NCCL_INSPECTOR_SAMPLE; 1: all */
   const char **log_group;      /* names of --groups; the run's */
   size_t n_log_groups, n_by_log_group;
   struct ni_slice *by_comm, *by_process, *by_host, *by_log_group; /* by group, then of */

@@ -188,7 +188,7 @@ struct ni_run {
   struct ni_ledgers ledgers;   /* while reading; calls are one at a time */
   struct ni_clocks clocks;     /* of the hosts, by the ledger. From ni_build_begin() on */
   struct ni_progress progress;
-  uint32_t *comm_at, *process_at; /* our index -> index in the result */
+  uint32_t *comm_at, *process_at, *seat_at; /* our index (of seat_at: who.member) -> index in the result */
   uint32_t *cell_order;           /* index in the result -> ours */
   struct ni_rollups *rollups;     /* rollups.c; NULL: none. Under the lock */
   struct ni_bucket_table rolled;  /* the same by time; integer sums by key (buckets/buckets.h). Under the lock */

@@ -125,7 +125,7 @@ void ni_findings_json(struct ni_json *j, const struct ni_summary *s) {
     if (f->level == NI_LEVEL_HOST) ni_json_text(j, "hostname", s->host[f->of].name);
     if (f->level == NI_LEVEL_COMM) ni_json_text(j, "id", s->comm[f->of].id);
     if (s->by_own_time) put_cost(j, s, f);
-    else if (f->level != NI_LEVEL_RANK) {
+    else if (f->level != NI_LEVEL_RANK && !isnan(f->value)) {
       ni_json_f64(j, f->compared ? "transfer_ratio" : "busbw_ratio", f->value);
       if (f->compared) ni_json_u64(j, "communicators_alike", f->compared);
     }

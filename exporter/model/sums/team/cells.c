@@ -40,8 +40,19 @@ static int wire_dist(struct ni_wire *w, struct ni_dist *d) {
   return e;
 }
 
+static int wire_counts(struct ni_wire *w, uint64_t *to, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    uint64_t v = to[i];
+    ni_wire_u64(w, &v);
+    if (w->load) to[i] += v;
+  }
+  return w->bad ? -EINVAL : 0;
+}
+#define COUNTS(w, all) wire_counts(w, all, sizeof(all) / sizeof *(all))
+
 static int wire_values(struct ni_wire *w, struct ni_value_sums *v) {
-  int e = wire_dist(w, &v->us);
+  int e = COUNTS(w, v->added);
+  if (e == 0) e = wire_dist(w, &v->us);
   return e < 0 ? e : wire_dist(w, &v->busbw);
 }
 
@@ -139,16 +150,6 @@ struct all_sums {
   int64_t *heat_ppm;
 };
 
-static int wire_counts(struct ni_wire *w, uint64_t *to, size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    uint64_t v = to[i];
-    ni_wire_u64(w, &v);
-    if (w->load) to[i] += v;
-  }
-  return w->bad ? -EINVAL : 0;
-}
-#define COUNTS(w, all) wire_counts(w, all, sizeof(all) / sizeof *(all))
-
 static int wire_comms(struct ni_wire *w, struct ni_sums *t, size_t n) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < n; i++) {
@@ -191,6 +192,7 @@ static int wire_sums(struct ni_wire *w, void *arg) {
   int e = COUNTS(w, t->all);
   for (size_t i = 0; e == 0 && i < a->s->n_processes; i++) e = COUNTS(w, t->process[i].all);
   if (e == 0) e = wire_comms(w, t, a->s->n_comms);
+  for (size_t i = 0; e == 0 && i < a->s->n_seats; i++) e = COUNTS(w, t->seat[i].all);
   ni_wire_u64(w, &late);
   for (uint64_t i = 0; e == 0 && i < late; i++) {
     struct ni_outlier o;

@@ -1,0 +1,389 @@
+#include "seats.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "exporter/base/order.h"
+
+#define SEATS_MIN 24         /* operations; of fewer, chance has the most part */
+#define SEATS_US 3.0         /* mean: less is how exact stamps are */
+#define SEATS_SIGMA 5.0      /* standard errors, */
+#define SEATS_APART 8.0      /* and times as far from the others as these are from each other, */
+#define SEATS_APART_HOST 4.0 /* less where most ranks of a host are: that is no chance */
+/* of its operations, beyond its share by chance: what a message or a pause does now and then is not it */
+#define SEATS_LAST 0.25
+#define SEATS_OF_RUN 0.006   /* of the run: what costs less is not named */
+#define SEATS_FEW 8u         /* of fewer ranks nobody knows how far they lie apart */
+#define SEATS_PASSED_ON 0.5  /* of what it is late by: so much was waited for elsewhere */
+#define SEATS_ALIKE 0.02     /* bytes of an operation, as of links that are compared */
+#define SEATS_OF_HOST 0.75   /* of its ranks, as for own time (blame/causes.h), */
+#define SEATS_STANDS_OUT 2.0 /* times the mean of these: then it is that rank */
+#define SEATS_OF_MOST 0.25   /* of the largest loss: less is what that one makes of others' noise */
+
+enum { PEERS = 64 };         /* of a rank that are asked, about */
+
+struct key { /* a member, to be numbered */
+  uint32_t comm, process, member;
+};
+static NI_ORDER_BY(by_seat, struct key, comm, process, member)
+
+int ni_seats_build(struct ni_run *r, struct ni_summary *s) {
+  const uint32_t n = r->who.n_members;
+  struct key *key = malloc((n + 1) * sizeof *key);
+  s->seat = calloc(n + 1, sizeof *s->seat);
+  r->seat_at = calloc(n + 1, sizeof *r->seat_at);
+  if (!key || !s->seat || !r->seat_at) {
+    free(key);
+    return -ENOMEM;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    const struct ni_who_member *m = &r->who.member[i];
+    key[i] = (struct key){r->comm_at[m->comm], r->process_at[m->process], i};
+  }
+  qsort(key, n, sizeof *key, by_seat);
+  for (uint32_t i = 0; i < n; i++) {
+    const bool same = i > 0 && key[i].comm == key[i - 1].comm && key[i].process == key[i - 1].process;
+    if (!same) s->seat[s->n_seats++] = (struct ni_seat){.comm = key[i].comm, .process = key[i].process};
+    r->seat_at[key[i].member] = (uint32_t)s->n_seats - 1;
+  }
+  free(key);
+  return 0;
+}
+
+/* What one seat shows. */
+struct view {
+  /* beyond what is usual there: of an operation, over all of them; 0: it does not stand out */
+  double us, lost_us;
+  bool late;                   /* so much that it is worth a look */
+  bool alone;                  /* so much that it stands out without others of its host */
+  bool passed_on;              /* it waited elsewhere */
+  bool together;               /* it is late like all of another communicator within its host */
+};
+
+struct work {
+  const struct ni_summary *s;
+  const double *slow_us;
+  struct view *view;           /* by seat */
+  size_t *of_comm;             /* first seat of a communicator; one more at the end */
+  uint32_t *of_process;        /* seats by process */
+  size_t *first;               /* of a process in of_process; one more at the end */
+  double *waited;              /* by seat */
+  double *x;                   /* scratch: seats or communicators */
+  double least_us;             /* a loss that is worth a look */
+};
+
+static NI_ORDER_OF(by_number, double)
+
+static int begin(struct work *w) {
+  const struct ni_summary *s = w->s;
+  w->view = calloc(s->n_seats + 1, sizeof *w->view);
+  w->of_comm = calloc(s->n_comms + 2, sizeof *w->of_comm);
+  w->of_process = calloc(s->n_seats + 1, sizeof *w->of_process);
+  w->first = calloc(s->n_processes + 2, sizeof *w->first);
+  w->x = malloc((s->n_seats + s->n_comms + 1) * sizeof *w->x);
+  w->waited = calloc(s->n_seats + 1, sizeof *w->waited);
+  if (!w->waited || !w->view || !w->of_comm || !w->of_process || !w->first || !w->x) return -ENOMEM;
+  for (size_t i = 0; i < s->n_seats; i++) {
+    w->of_comm[s->seat[i].comm + 1]++;
+    w->first[s->seat[i].process + 2]++;
+  }
+  for (size_t i = 0; i < s->n_comms; i++) w->of_comm[i + 1] += w->of_comm[i];
+  for (size_t i = 0; i < s->n_processes; i++) w->first[i + 2] += w->first[i + 1];
+  for (uint32_t i = 0; i < s->n_seats; i++) w->of_process[w->first[s->seat[i].process + 1]++] = i;
+  return 0;
+}
+
+static void end(struct work *w) {
+  free(w->view);
+  free(w->of_comm);
+  free(w->of_process);
+  free(w->first);
+  free(w->waited);
+  free(w->x);
+}
+
+static double mean_us(const struct ni_seat *x) { return x->behind_us / (double)x->met; }
+
+static double error_us(const struct ni_seat *x) {
+  const double n = (double)x->met, mean = mean_us(x), var = x->behind_us2 / n - mean * mean;
+  return var > 0 ? sqrt(var / n) : 0;
+}
+
+static bool same_kind(const struct ni_comm_row *a, const struct ni_comm_row *b) {
+  return a->type == b->type && a->role == b->role && a->n_ranks == b->n_ranks;
+}
+
+static size_t means_of(const struct work *w, uint32_t comm, double *x) {
+  size_t n = 0;
+  for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i++)
+    if (w->s->seat[i].met >= SEATS_MIN) x[n++] = mean_us(&w->s->seat[i]);
+  return n;
+}
+
+/*
+ * How far the seats of such communicators lie apart that are not late: 10 and 40 % of them are below two numbers
+ * 1.03 deviations from each other. GPUs are not equally fast, and that is in it.
+ */
+static double apart_of(const struct work *w, uint32_t comm) {
+  const struct ni_summary *s = w->s;
+  size_t n = 0;
+  for (uint32_t i = 0; i < s->n_comms; i++)
+    if (same_kind(&s->comm[comm], &s->comm[i])) n += means_of(w, i, w->x + n);
+  if (n < SEATS_FEW) return 0;
+  qsort(w->x, n, sizeof *w->x, by_number);
+  return (w->x[(size_t)(0.4 * (double)(n - 1) + 0.5)] - w->x[(size_t)(0.1 * (double)(n - 1) + 0.5)]) / 1.03;
+}
+
+/* The seats of one communicator beside each other. */
+static void look_at(struct work *w, uint32_t comm) {
+  const struct ni_summary *s = w->s;
+  const double apart = apart_of(w, comm);
+  const size_t n = means_of(w, comm, w->x);
+  if (n < 2) return;
+  qsort(w->x, n, sizeof *w->x, by_number);
+  /* the peers of a late one come early by as much as there are few of them */
+  const double usual = fmax(0, w->x[(n - 1) / 4]);
+  const double by_chance = 1.0 / (double)n, often = by_chance + SEATS_LAST * (1 - by_chance);
+  for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i++) {
+    const struct ni_seat *x = &s->seat[i];
+    if (x->met < SEATS_MIN) continue;
+    const double us = mean_us(x) - usual;
+    if (us < SEATS_US || us < SEATS_SIGMA * error_us(x)) continue;
+    struct view *v = &w->view[i];
+    v->us = us;
+    v->lost_us = us * (double)x->met;
+    const bool is_one_rank = s->process[x->process].ranks <= 1;
+    v->late = v->lost_us >= w->least_us && us >= SEATS_APART_HOST * apart && is_one_rank;
+    v->alone = us >= SEATS_APART * apart && (double)x->last >= often * (double)x->met;
+  }
+}
+
+/* How late a process is in its other communicators, at most. */
+static double late_elsewhere(const struct work *w, uint32_t process, uint32_t but) {
+  double most = 0;
+  for (size_t k = w->first[process]; k < w->first[process + 1]; k++) {
+    const uint32_t i = w->of_process[k];
+    if (w->s->seat[i].comm != but) most = fmax(most, w->view[i].lost_us);
+  }
+  return most;
+}
+
+/*
+ * What put a process off in a communicator: it waited for others, and its transfers were slow. Of messages it is
+ * not known; but who is late elsewhere and sends some can have done so.
+ */
+static double waited(const struct work *w, uint32_t seat) {
+  const struct ni_summary *s = w->s;
+  const uint32_t comm = s->seat[seat].comm, process = s->seat[seat].process;
+  double most = 0;
+  for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i++) {
+    const bool messages = !s->seat[i].met && !s->seat[seat].met;
+    if (s->seat[i].process == process) continue;
+    const double later = w->view[i].lost_us - w->view[seat].lost_us;
+    most = fmax(most, messages ? late_elsewhere(w, s->seat[i].process, comm) : later);
+  }
+  return most + w->slow_us[comm];
+}
+
+/*
+ * The same of those beside it in `here`, in communicators of that kind: what they had to wait for as well did
+ * not make it late.
+ */
+static double peers_waited(const struct work *w, uint32_t here, uint32_t there) {
+  const struct ni_summary *s = w->s;
+  const uint32_t comm = s->seat[here].comm;
+  const struct ni_comm_row *kind = &s->comm[s->seat[there].comm];
+  const size_t every = (w->of_comm[comm + 1] - w->of_comm[comm]) / PEERS + 1;
+  size_t n = 0;
+  for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i += every) {
+    const uint32_t peer = s->seat[i].process;
+    if (i == here) continue;
+    double most = 0;
+    for (size_t k = w->first[peer]; k < w->first[peer + 1]; k++) {
+      const uint32_t at = w->of_process[k];
+      const bool is_such = same_kind(kind, &s->comm[s->seat[at].comm]) && s->seat[at].comm != comm;
+      if (is_such) most = fmax(most, w->waited[at]);
+    }
+    w->x[n++] = most;
+  }
+  qsort(w->x, n, sizeof *w->x, by_number);
+  return n ? w->x[(n - 1) / 2] : 0;
+}
+
+/* All of a communicator are late elsewhere like that, and nobody was late in it. */
+static bool are_together(const struct work *w, uint32_t comm, double least) {
+  size_t members = 0, late = 0;
+  for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i++) {
+    if (w->view[i].lost_us >= least) return false;
+    members++;
+    late += late_elsewhere(w, w->s->seat[i].process, comm) >= least;
+  }
+  return late >= 2 && late >= SEATS_OF_HOST * (double)members;
+}
+
+static double bytes_of_operation(const struct ni_comm_row *c) {
+  return c->timed ? (double)c->timed_bytes / (double)c->timed : 0;
+}
+
+/* Its operations are larger than those of its like: its ranks have more to do, as a replica with more of the batch. */
+static bool has_more_work(const struct work *w, uint32_t comm) {
+  const struct ni_summary *s = w->s;
+  size_t n = 0;
+  for (uint32_t i = 0; i < s->n_comms; i++)
+    if (same_kind(&s->comm[comm], &s->comm[i])) w->x[n++] = bytes_of_operation(&s->comm[i]);
+  qsort(w->x, n, sizeof *w->x, by_number);
+  return bytes_of_operation(&s->comm[comm]) > (1 + SEATS_ALIKE) * w->x[(n - 1) / 2];
+}
+
+/* A seat that is late beside another one of its process. */
+static void explain_by(const struct work *w, uint32_t here, uint32_t there) {
+  struct view *v = &w->view[here];
+  const double least = SEATS_PASSED_ON * v->lost_us;
+  const uint32_t comm = w->s->seat[there].comm;
+  v->passed_on |= w->waited[there] - peers_waited(w, here, there) >= least;
+  if (!w->s->seat[there].met || !are_together(w, comm, least)) return;
+  if (w->s->comm[comm].one_host < 0 || has_more_work(w, comm)) v->passed_on = true;
+  else v->together = true;
+}
+
+static void explain(const struct work *w, uint32_t seat) {
+  const struct ni_seat *x = &w->s->seat[seat];
+  for (size_t k = w->first[x->process]; k < w->first[x->process + 1]; k++) {
+    const uint32_t there = w->of_process[k];
+    if (w->s->seat[there].comm != x->comm) explain_by(w, seat, there);
+  }
+}
+
+/*
+ * Where a quarter of the ranks and more come late, on more than one host, the order of the program makes them so:
+ * a stage of a pipeline that is the last to end.
+ */
+static void leave_out_many(const struct work *w, uint32_t comm) {
+  const struct ni_summary *s = w->s;
+  uint32_t late = 0, host = UINT32_MAX;
+  const size_t from = w->of_comm[comm], to = w->of_comm[comm + 1];
+  bool one_host = true;
+  for (size_t i = from; i < to; i++) {
+    const uint32_t h = s->process[s->seat[i].process].host;
+    if (!w->view[i].late) continue;
+    one_host &= late++ == 0 || h == host;
+    host = h;
+  }
+  const bool many = to - from >= SEATS_FEW && late * 4 >= to - from && !one_host;
+  for (size_t i = from; i < to && many; i++) w->view[i] = (struct view){.us = 0};
+}
+
+/* Where a process is late by itself, the most. */
+static struct ni_late late_itself(const struct work *w, uint32_t process) {
+  struct ni_late l = {.of = process};
+  for (size_t k = w->first[process]; k < w->first[process + 1]; k++) {
+    const uint32_t i = w->of_process[k];
+    const struct view *v = &w->view[i];
+    if (!v->late || v->passed_on || v->lost_us <= l.lost_us) continue;
+    l.comm = w->s->seat[i].comm;
+    l.met = w->s->seat[i].met;
+    l.us = v->us;
+    l.lost_us = v->lost_us;
+    l.cost_us = w->s->seat[i].alone_us;
+    l.together = v->together || !v->alone;
+  }
+  return l;
+}
+
+static int by_loss(const void *a, const void *b) {
+  const struct ni_late *x = a, *y = b;
+  if (x->lost_us != y->lost_us) return x->lost_us > y->lost_us ? -1 : 1;
+  return x->host != y->host ? (int)y->host - (int)x->host : x->of < y->of ? -1 : x->of > y->of;
+}
+
+static void add_ranks(const struct work *w, struct ni_lates *out) {
+  for (uint32_t i = 0; i < w->s->n_processes; i++) {
+    struct ni_late l = late_itself(w, i);
+    l.at_most = w->first[i + 1] - w->first[i] == 1;
+    if (l.lost_us > 0) out->item[out->n++] = l;
+  }
+}
+
+/* What others waited for the host, beyond the last rank elsewhere: the mean over communicators that it is late in. */
+static double host_cost_us(const struct work *w, uint32_t host) {
+  const struct ni_summary *s = w->s;
+  double sum = 0;
+  uint32_t n = 0;
+  for (uint32_t c = 0; c < s->n_comms; c++) {
+    double us = 0;
+    bool any = false;
+    for (size_t i = w->of_comm[c]; i < w->of_comm[c + 1]; i++) {
+      if (s->process[s->seat[i].process].host != host) continue;
+      us += s->seat[i].host_alone_us;
+      any |= w->view[i].late && !w->view[i].passed_on;
+    }
+    if (any) sum += us, n++;
+  }
+  return n ? sum / n : 0;
+}
+
+/* Most of a host's ranks are late by themselves, and none of them stands out: one for all of them. */
+static void join_hosts(const struct work *w, struct ni_lates *out) {
+  const struct ni_summary *s = w->s;
+  for (uint32_t h = 0; h < s->n_hosts && s->n_hosts > 1; h++) {
+    struct ni_late x = {.host = true, .of = h};
+    double most = 0, us = 0;
+    for (uint32_t i = 0; i < s->n_processes; i++)
+      x.there += s->process[i].host == h && w->first[i] < w->first[i + 1];
+    for (size_t i = 0; i < out->n; i++) {
+      const struct ni_late *l = &out->item[i];
+      if (l->host || s->process[l->of].host != h) continue;
+      x.late++;
+      us += l->us;
+      if (l->lost_us <= most) continue;
+      most = l->lost_us;
+      x.at_most = l->at_most;
+      x.comm = l->comm, x.met = l->met, x.lost_us = most;
+    }
+    x.us = x.late ? us / x.late : 0;
+    x.cost_us = host_cost_us(w, h);
+    double all = 0;
+    for (size_t i = 0; i < out->n; i++)
+      if (!out->item[i].host && s->process[out->item[i].of].host == h) all += out->item[i].lost_us;
+    const bool most_are_late = x.late >= 2 && x.late >= SEATS_OF_HOST * x.there;
+    if (!most_are_late || most * x.late > SEATS_STANDS_OUT * all) continue;
+    size_t kept = 0;
+    for (size_t i = 0; i < out->n; i++)
+      if (out->item[i].host || s->process[out->item[i].of].host != h) out->item[kept++] = out->item[i];
+    out->n = kept;
+    out->item[out->n++] = x;
+  }
+}
+
+/* Late together, but not most of a host: which of them it is nobody knows; or not late enough by itself. */
+static void drop_groups(struct ni_lates *l) {
+  size_t kept = 0;
+  for (size_t i = 0; i < l->n; i++)
+    if (!l->item[i].together) l->item[kept++] = l->item[i];
+  l->n = kept;
+}
+
+int ni_seats_late(const struct ni_summary *s, const double *slow_us, struct ni_lates *out) {
+  struct work w = {.s = s, .slow_us = slow_us,
+                   .least_us = SEATS_OF_RUN * (double)(s->last_us - s->first_us) / s->one_in};
+  int e = begin(&w);
+  *out = (struct ni_lates){.item = calloc(s->n_processes + s->n_hosts + 1, sizeof *out->item)};
+  if (!out->item) e = -ENOMEM;
+  if (e == 0) {
+    for (uint32_t i = 0; i < s->n_comms; i++) look_at(&w, i);
+    for (uint32_t i = 0; i < s->n_comms; i++) leave_out_many(&w, i);
+    for (uint32_t i = 0; i < s->n_seats; i++) w.waited[i] = waited(&w, i);
+    for (uint32_t i = 0; i < s->n_seats; i++)
+      if (w.view[i].late) explain(&w, i);
+    add_ranks(&w, out);
+    join_hosts(&w, out);
+    drop_groups(out);
+    if (out->n) qsort(out->item, out->n, sizeof *out->item, by_loss);
+    while (out->n && out->item[out->n - 1].lost_us < SEATS_OF_MOST * out->item[0].lost_us) out->n--;
+  }
+  end(&w);
+  return e;
+}
+
+void ni_lates_free(struct ni_lates *l) { free(l->item); }

@@ -29,8 +29,12 @@ WARN   := -Wall -Wextra -Wno-unused-parameter -Wno-c99-designator -Wshadow -Wvla
 CWARN  := $(WARN) -Wstrict-prototypes -Wmissing-prototypes
 OPT    ?= -O2 -g
 SAN    ?=
-cflags   = -std=c11 -D_GNU_SOURCE $(OPT) $(harden) $(CWARN) -fno-strict-aliasing $(SAN) -I. -Iinclude $(CPPFLAGS) -MMD -MP $(CFLAGS)
-cxxflags = -std=c++17 -D_GNU_SOURCE $(OPT) $(harden) $(WARN) $(SAN) -I. -Iinclude $(CPPFLAGS) -MMD -MP $(CXXFLAGS)
+# A variant may compile the rooms that do not compute with other flags (test/test.mk); otherwise all are compiled with the same.
+OPT_COLD  ?= $(OPT)
+HOT_ROOMS := format plugin exporter/base exporter/input exporter/index exporter/model/ledger test/nccl_sim
+opt        = $(if $(filter $(HOT_ROOMS:%=$(BUILD)/obj/%/%),$@),$(OPT),$(OPT_COLD))
+cflags   = -std=c11 -D_GNU_SOURCE $(opt) $(harden) $(CWARN) -fno-strict-aliasing $(SAN) -I. -Iinclude $(CPPFLAGS) -MMD -MP $(CFLAGS)
+cxxflags = -std=c++17 -D_GNU_SOURCE $(opt) $(harden) $(WARN) $(SAN) -I. -Iinclude $(CPPFLAGS) -MMD -MP $(CXXFLAGS)
 VERSION_FLAGS = -DNI_VERSION='"$(NI_VERSION)"' -DNI_GIT_REV='"$(NI_GIT_REV)"'
 
 # ---- libraries: a missing one switches its feature off with one clear line ------------------------------------

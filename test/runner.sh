@@ -5,7 +5,9 @@
 #   NI_ONLY, NI_SKIP: extended regular expressions on names; sanitizer variants leave out what they cannot find more in
 #   NI_DRAWN=N: one test in N, another one with each commit; NI_NOT_DRAWN=N: beside those of NI_ONLY all others. So two builds share
 #   the tests between them: the sanitizer's has one in N, and the plain one all that it has not.
-#   NI_TURNS: an extended regular expression on names: of these one in two, the others with the next commit
+#   NI_UNITS=1: runs nothing, prints the unit tests that would run, for whoever builds them alone
+#   NI_TURNS: an extended regular expression on names: of these one in two, for two commits, the others for the next two: a sanitizer
+#   that has one commit in two meets all of them
 # A test that fails is run again when all others have ended, and that is told; NI_SECOND_TRY=0: it is not.
 # NI_LANES at a time: all lanes but one begin with the cases that take long or mostly wait for what they measure (a quarter of
 # a core each), the last one with everything else. Default 4, also on two cores; NI_LANES=1: one after the other.
@@ -20,8 +22,6 @@ export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
 limit=${NI_TEST_LIMIT:-600} # for what never ends: load_burst takes 35 s on an idle machine, 300 and more beside a load of 20
 pattern=${1:-}
 logs=${NI_TEST_LOGS:-$BUILD/test-logs}
-rm -rf "$logs" && mkdir -p "$logs"
-: >"$logs/second_tries"
 passed=0 failed=0 skipped=0
 
 run() { # first|last file: the last try counts
@@ -51,25 +51,38 @@ run() { # first|last file: the last try counts
 }
 
 commits=$(git rev-list --count HEAD 2>/dev/null || echo 0)
-is_drawn() { # name N
+is_drawn() { # name N [COMMITS, if not each draws anew]
   local sum
   sum=$(cksum <<<"$1")
-  [ $(((${sum%% *} + commits) % $2)) = 0 ]
+  [ $(((${sum%% *} + commits / ${3:-1}) % $2)) = 0 ]
 }
 is_wanted() { # name
-  [ -z "${NI_TURNS:-}" ] || [[ ! $1 =~ $NI_TURNS ]] || is_drawn "$1" 2 || return
+  [ -z "${NI_TURNS:-}" ] || [[ ! $1 =~ $NI_TURNS ]] || is_drawn "$1" 2 2 || return
   [[ ! $1 =~ ${NI_ONLY:-.} ]] || { [ -z "${NI_DRAWN:-}" ] || is_drawn "$1" "$NI_DRAWN"; return; }
   [ -n "${NI_NOT_DRAWN:-}" ] && ! is_drawn "$1" "$NI_NOT_DRAWN"
 }
 
+is_asked() { # name
+  case $1 in *"$pattern"*) ;; *) return 1 ;; esac
+  is_wanted "$1" || return
+  [ -z "${NI_SKIP:-}" ] || [[ ! $1 =~ $NI_SKIP ]]
+}
+if [ -n "${NI_UNITS:-}" ]; then
+  for t in test/unit/*/test_*.c; do
+    name=$(basename "$t" .c)
+    ! is_asked "$name" || echo "$name"
+  done
+  exit 0
+fi
+
+rm -rf "$logs" && mkdir -p "$logs"
+: >"$logs/second_tries"
 waits=() rest=()
 for t in "$BUILD"/test/unit/test_* test/cases/*/*.sh; do
   case $t in *.d | *.o) continue ;; esac
   name=$(basename "$t" .sh)
-  case $name in *"$pattern"*) ;; *) continue ;; esac
   [ -x "$t" ] || continue
-  is_wanted "$name" || continue
-  [ -z "${NI_SKIP:-}" ] || [[ ! $name =~ $NI_SKIP ]] || continue
+  is_asked "$name" || continue
   case $name in
     attack_* | head_* | http_server | uplink | fault_* | hang_* | life_* | load_* | prom_dump | python_schemas_live | recover_* | pods_agent | helm_chart | slurm_* | sim_load | sim_nested | summary_truth | gpu_validate | test_core | test_judge) waits+=("$t") ;;
     *) rest+=("$t") ;;

@@ -105,7 +105,9 @@ try:
     # Its log has 4 MiB, then it goes on in an empty one.
     path = HOME + "/.gswarm_profiler_data/head.log"
     with open(path, "a") as f:
-        f.write("x" * 63 + "\n" + ("y" * 63 + "\n") * (1 << 16))
+        f.write("x" * 63 + "\n" + ("y" * 63 + "\n") * ((1 << 16) - 64))
+        f.flush()
+        f.write(("y" * 63 + "\n") * 64)  # short: what is cut while it is written goes on behind a hole
     head.until(lambda: os.path.getsize(path) < 1000)
     log = open(path + ".1").read()
     assert len(log) > 4 << 20 and log.endswith("y\n") and "x" * 63 in log

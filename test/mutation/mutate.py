@@ -10,8 +10,9 @@ LIST holds blocks, separated by empty lines ("#" begins a comment line):
         host [NAME=value ...] verbs of test/host/host.c -- options of test/host/verify.py
 All of "by" run until one fails; a mutation that none of them notices is a failure, and so is a detector that fails on
 the tree as it is. NI_MUTATION_SHARE=N: only one in N runs, another one with each commit; the others are looked at, whether
-their lines still stand. Works in copies of the tree; only what a mutation touches is compiled again, and only what the detector
-runs is linked. Mutations of one file follow each other in one copy, so that it is compiled once for each and not twice.
+their lines still stand. All that the detectors run is built once, unbroken, in a first copy of the tree; mutations happen in copies of
+that. Only what a mutation touches is compiled again, and only what the detector runs is linked; what was built with it is then
+overwritten by the unbroken files, so that mending compiles nothing.
 """
 import glob, os, re, shutil, signal, subprocess, sys, tempfile, threading, time
 
@@ -38,10 +39,13 @@ def read_list(path):
     return blocks
 
 class Tree:
-    """A copy of the tree with its build folder, in which things are broken and mended."""
-    def __init__(self, build, where):
-        self.dir, self.build = where, build # the same name, because the dependency files hold it
+    """A copy of the tree with its build folder, in which things are broken and mended; of `sound`, or else of the tree as it is."""
+    def __init__(self, build, where, sound=None):
+        self.dir, self.build, self.sound = where, build, sound # the build's name stays, because the dependency files hold it
         self.boxes = tempfile.TemporaryDirectory(prefix="ni-mutation-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        if sound:
+            shutil.copytree(sound.dir, where, symlinks=True, dirs_exist_ok=True)
+            return
         for d in ("Makefile", "scripts", "packaging", "include", "format", "plugin", "exporter", "test"):
             (shutil.copytree if os.path.isdir(d) else shutil.copy2)(d, os.path.join(where, d))
         keep = shutil.ignore_patterns("test-logs", "node_modules", "sysroot")
@@ -54,8 +58,21 @@ class Tree:
         for f in ("libnccl-profiler-inspector.so", "libplugin_test.a", "libformat.a"): # make would not miss the objects
             os.unlink(os.path.join(where, build, f))
 
-    def prepare(self):
-        return self.make("plugin", self.build + "/libplugin_test.a")
+    def prepare(self, detectors):
+        return self.make("plugin", self.build + "/libplugin_test.a", *dict.fromkeys(t for by in detectors for t in self.needs(by)))
+
+    def mend(self, source):
+        """As `sound` is: `source`, and all that was built since."""
+        shutil.copy2(os.path.join(self.sound.dir, source), os.path.join(self.dir, source))
+        for folder, _, names in os.walk(os.path.join(self.dir, self.build)):
+            for name in names:
+                path = os.path.join(folder, name)
+                was = os.path.join(self.sound.dir, os.path.relpath(path, self.dir))
+                if not os.path.lexists(was):
+                    os.unlink(path)
+                elif os.lstat(path).st_mtime_ns != os.lstat(was).st_mtime_ns and not os.path.islink(was):
+                    os.unlink(path)
+                    shutil.copy2(was, path)
 
     def run(self, args, limit, **env):
         """The exit status and what was said. Nothing that it began outlives it: what is broken may leave processes that never end."""
@@ -79,10 +96,15 @@ class Tree:
         rc, out = self.run(["make", "-s", "-j2", "BUILD=" + self.build, "OPT=-O1 -DNI_STRESS -DNI_DEBUG"] + list(targets), 300)
         return None if rc == 0 else out
 
-    def make_for(self, by):
-        """Builds what a detector runs, or what it compiles itself; None, or why it cannot be built."""
+    def needs(self, by):
+        """What a detector runs, or what it compiles itself."""
         kind, _, rest = by.partition(" ")
-        return self.make(*{"unit": [f"{self.build}/test/unit/{rest.split(' ')[0]}"], "case": ["plugin", "exporter", "tools"]}.get(kind, ["plugin"]))
+        return {"unit": [f"{self.build}/test/unit/{rest.split(' ')[0]}"], "case": ["plugin", "exporter", "tools"]}.get(kind, ["plugin"])
+
+    def make_for(self, by):
+        """None, or why it cannot be built. Of a case's tools those alone that hold what is tested: who makes its logs stays sound."""
+        held = [f[:-2].replace("test/", self.build + "/test/") for f in glob.glob("test/agent/*.c")]
+        return self.make(*(t for need in self.needs(by) for t in (held if need == "tools" else [need])))
 
     def detect(self, by):
         """After make_for(). 0: passes, 77: cannot run here, anything else: noticed. And what was said."""
@@ -144,9 +166,8 @@ def main():
 
     unusable = {}
     def baseline(tree, by):
-        broken = tree.make_for(by)
-        rc, out = (1, broken) if broken else tree.detect(by)
-        if rc not in (0, 77) and not broken:  # as test/runner.sh does: a busy machine gets a second try, and it is told
+        rc, out = tree.detect(by)
+        if rc not in (0, 77):  # as test/runner.sh does: a busy machine gets a second try, and it is told
             print(f"      {by} fails on the tree as it is; a second try", flush=True)
             rc, out = tree.detect(by)
         if rc:
@@ -177,7 +198,7 @@ def main():
                     return say("ok", f"{m['name']}: noticed by {by}")
             say("FAIL", f"{m['name']}: nobody notices it ({', '.join(able)})")
         finally:
-            open(path, "w").write(text)
+            tree.mend(m["file"])
 
     def spread(fn, work):
         work, threads = list(work), []
@@ -186,12 +207,11 @@ def main():
                 with lock:
                     if not work:
                         return
-                    group = work.pop(0)
-                for item in group:
-                    try:
-                        fn(tree, item)
-                    except Exception as e:
-                        say("FAIL", f"{item['name'] if isinstance(item, dict) else item}: {e!r}")
+                    item = work.pop(0)
+                try:
+                    fn(tree, item)
+                except Exception as e:
+                    say("FAIL", f"{item['name'] if isinstance(item, dict) else item}: {e!r}")
         for t in trees:
             threads.append(threading.Thread(target=worker, args=(t,)))
             threads[-1].start()
@@ -199,19 +219,19 @@ def main():
             t.join()
 
     with tempfile.TemporaryDirectory(prefix="ni-mutation-") as tmp:
-        trees = []
-        for i in range(min(2, os.cpu_count() or 1)):
-            where = os.path.join(tmp, str(i))
+        def new_tree(name, sound=None):
+            where = os.path.join(tmp, name)
             os.mkdir(where)
-            trees.append(Tree(build, where))
+            return Tree(build, where, sound)
         started = time.monotonic()
-        for tree in trees:
-            out = tree.prepare()
-            if out:
-                sys.exit(out)
-        spread(baseline, [[by] for by in dict.fromkeys(by for m in blocks for by in m["by"])])
-        files = dict.fromkeys(m["file"] for m in blocks)
-        spread(mutation, sorted(([m for m in blocks if m["file"] == f] for f in files), key=len, reverse=True))
+        detectors = list(dict.fromkeys(by for m in blocks for by in m["by"]))
+        sound = new_tree("sound")
+        out = sound.prepare(detectors)
+        if out:
+            sys.exit(out)
+        trees = [new_tree(str(i), sound) for i in range(min(2, os.cpu_count() or 1))]
+        spread(baseline, detectors)
+        spread(mutation, blocks)
     print(f"{time.monotonic() - started:.0f} s")
     print(f"{results['ok']} passed, {results['FAIL']} failed, {results['skip']} skipped")
     return 1 if results["FAIL"] else 0

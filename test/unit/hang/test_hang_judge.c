@@ -567,7 +567,8 @@ static void a_thousand_ranks_in_a_second(void **ctx) {
   judge(&j, 300);
   uint64_t took = ni_now_ns(CLOCK_PROCESS_CPUTIME_ID) - begun;
   printf("1,024 ranks of 3 communicators: %llu ms\n", (unsigned long long)(took / 1000000));
-  assert_true(took < S);
+  /* The shipped code is what is timed, by the plain build; a sanitizer looks at each of its steps. */
+  assert_true(took < (getenv("NI_VARIANT") ? 10 : 1) * S);
   assert_int_equal(j.v.answer, NI_HANG_LIKELY);
   says(&j, "rank 500 (n62) never called it");
   done(&j);

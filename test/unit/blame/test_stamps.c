@@ -203,6 +203,14 @@ static void test_lead(void **state) {
   assert_true(lead[LATE].rate == 0 && lead[LATE].apart == 1);
 }
 
+static bool paces(const struct ni_blame *b, uint32_t rank) {
+  struct ni_launches x;
+  assert_int_equal(ni_launches_begin(&x, b), 0);
+  const bool answer = ni_launches_pace(&x, rank);
+  ni_launches_end(&x);
+  return answer;
+}
+
 /* Two hosts of four ranks, all of whose idle time ends with a launch; ms of it in a step. */
 static void test_launches(void **state) {
   (void)state;
@@ -211,7 +219,6 @@ static void test_launches(void **state) {
   struct ni_process process[RANKS] = {0};
   struct ni_host host[2] = {0};
   struct ni_blame_rank rank[RANKS];
-  float scratch[RANKS];
   struct ni_summary s = {.process = process, .host = host, .n_hosts = 2};
   struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = RANKS};
   for (uint32_t r = 0; r < RANKS; r++) {
@@ -219,11 +226,11 @@ static void test_launches(void **state) {
     rank[r] = (struct ni_blame_rank){.process = r, .judged = true, .n_steps = 1, .idle_us = 1e3 * ms[r],
                                      .late_idle_us = 0.9e3 * ms[r]};
   }
-  assert_true(ni_launches_pace(&b, 6, scratch)); /* the longest, by what chance makes */
+  assert_true(paces(&b, 6)); /* the longest, by what chance makes */
   rank[6].late_idle_us = rank[6].idle_us = 30e3;
-  assert_false(ni_launches_pace(&b, 6, scratch)); /* its CPU is slow */
+  assert_false(paces(&b, 6)); /* its CPU is slow */
   rank[6].late_idle_us = 10e3;
-  assert_false(ni_launches_pace(&b, 6, scratch)); /* its GPU computes */
+  assert_false(paces(&b, 6)); /* its GPU computes */
 }
 
 int main(void) {

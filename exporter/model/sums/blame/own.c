@@ -15,6 +15,8 @@
 #include "exporter/model/sums/ranks/quantile.h"
 
 #define MORE_PLACES 1.5f /* times what is usual: a bin with more is no step like others */
+#define LEAD_OF_RUN 0.2f   /* an interval that says at what rate the rank is late there */
+#define SINGLE_MORE 1.25f  /* times what lies in rows of bins */
 enum { OTHERS = 256 };         /* members that a rank's interval is compared with */
 
 struct late {                  /* what one rank shows */
@@ -22,7 +24,8 @@ struct late {                  /* what one rank shows */
   bool no_like;                /* of launch: it was compared with ranks that do other work */
   uint32_t from, to;
   uint32_t bursts;             /* its own time is longer in so many of them: in bins of hit, owned */
-  float area;                  /* of bursts: ni_bursts */
+  float area;                  /* of bursts: ni_bursts, */
+  enum ni_burst_shape shape;   /* which are such ones */
   bool *hit;
   float excess_us, share, of_gaps;
   struct ni_lead lead;
@@ -158,26 +161,25 @@ static void leave_out_moved(const struct own *w, float *x) {
 }
 
 /*
- * Own time that is longer in bursts. Where a rank's bins are long now and then by chance, so are those of its
- * like: what is several times as much as most of these have is none. A host's ranks can have them together.
+ * Bursts of this shape, of members that have none so far, or less of them: where many single bins are longer
+ * some are neighbours by chance. seen: room for the bins of one.
  */
-static void judge_bursts(struct own *w, float noise) {
+static void find_bursts(struct own *w, float noise, enum ni_burst_shape shape, const float *masked,
+                        float *seen) {
   const struct ni_blame *b = w->b;
-  size_t n = 0;
-  float *masked = calloc(2 * ((size_t)b->bins + 1), sizeof *masked),
-        *seen = masked ? masked + b->bins + 1 : NULL;
-  if (!masked) return; /* then they are judged as one interval */
-  leave_out_moved(w, masked);
   for (uint32_t i = 0; i < w->c.n; i++) {
     struct late *l = &w->late[w->c.member[i]];
-    float *x = &w->x[(size_t)i * b->bins];
-    x[0] = x[b->bins - 1] = NAN; /* the first and the last bin are begun or ended in the middle of a step */
+    const float *x = &w->x[(size_t)i * b->bins];
     for (uint32_t k = 0; k < b->bins; k++) seen[k] = isnan(masked[k]) ? NAN : x[k];
     bool *hit = calloc(b->bins + 1, sizeof *hit); /* no memory: it is judged as one interval */
-    const struct ni_bursts found = hit ? ni_bursts_of(seen, b->bins, noise, hit) : (struct ni_bursts){0};
-    w->scratch[n++] = found.area;
-    if (found.n)
+    const struct ni_bursts found =
+        hit ? ni_bursts_of(seen, b->bins, noise, shape, hit) : (struct ni_bursts){0};
+    w->scratch[i] = found.area;
+    const bool is_more = found.area > SINGLE_MORE * l->area;
+    if (found.n && is_more) free(l->hit);
+    if (found.n && is_more)
       *l = (struct late){.bursts = found.n,
+                         .shape = shape,
                          .hit = hit,
                          .to = b->bins,
                          .share = found.excess,
@@ -187,14 +189,31 @@ static void judge_bursts(struct own *w, float noise) {
                          .area = found.area};
     else free(hit);
   }
-  free(masked);
-  const float usual = ni_blame_quantile(w->scratch, n, n > 2 ? 0.5 : 0);
-  for (uint32_t i = 0; i < w->c.n; i++) {
-    struct late *l = &w->late[w->c.member[i]];
-    if (!l->bursts || l->area > NI_CAUSE_BURSTS * usual) continue;
-    free(l->hit);
-    *l = (struct late){0};
+}
+
+/*
+ * Own time that is longer in bursts. Where a rank's bins are long now and then by chance, so are those of its
+ * like: what is several times as much as most of these have is none. A host's ranks can have them together.
+ */
+static void judge_bursts(struct own *w, float noise) {
+  const struct ni_blame *b = w->b;
+  float *masked = calloc(2 * ((size_t)b->bins + 1), sizeof *masked);
+  if (!masked) return; /* then they are judged as one interval */
+  leave_out_moved(w, masked);
+  /* the first and the last bin are begun or ended in the middle of a step */
+  for (uint32_t i = 0; i < w->c.n; i++)
+    w->x[(size_t)i * b->bins] = w->x[(size_t)(i + 1) * b->bins - 1] = NAN;
+  for (uint32_t shape = 0; shape < NI_BURST_SHAPES; shape++) {
+    find_bursts(w, noise, shape, masked, masked + b->bins + 1);
+    const float usual = ni_blame_quantile(w->scratch, w->c.n, w->c.n > 2 ? 0.5 : 0);
+    for (uint32_t i = 0; i < w->c.n; i++) {
+      struct late *l = &w->late[w->c.member[i]];
+      if (!l->bursts || l->shape != shape || l->area > NI_CAUSE_BURSTS * usual) continue;
+      free(l->hit);
+      *l = (struct late){0};
+    }
   }
+  free(masked);
 }
 
 static void judge_rank(struct own *w, uint32_t i, float noise) {
@@ -225,10 +244,11 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
                      .of_gaps = mean * w->c.of_us / w->c.level_us,
                      .alike = w->c.n,
                      .lead = w->c.lead[w->c.member[i]]};
-  const bool always = l->from == 0 && l->to == b->bins; /* places are means over the run */
-  if (l->lead.rate > 0 && always) {                     /* what its gaps add up to says nothing */
+  /* Places are means over the run: what an interval adds to them is less, in all of them by one factor. */
+  const float of_run = (float)(l->to - l->from) / (float)b->bins;
+  if (l->lead.rate > 0 && of_run >= LEAD_OF_RUN) { /* what its gaps add up to says nothing */
     l->excess_us *= l->lead.of_sum;
-    l->share = l->lead.rate;
+    l->share = l->lead.rate / of_run;
     l->lead = (struct ni_lead){.part = 1};
     l->late = l->share >= NI_CAUSE_OWN_FLOOR;
   }
@@ -363,7 +383,7 @@ static bool is_host(const struct hosted *x) {
   return x->launched || x->most * (float)x->n <= NI_CAUSE_OF_HOST_MOST * x->sum;
 }
 
-/* Bins of bursts that half of them have: how many there are, and in how much of the run. */
+/* Bins of bursts that half of them have: how many there are, how long, and in how much of the run. */
 static int add_hits(struct ni_cause *c, const struct own *w) {
   const uint32_t bins = w->b->bins;
   uint32_t hit = 0;
@@ -377,6 +397,7 @@ static int add_hits(struct ni_cause *c, const struct own *w) {
     c->bins_hit += c->at[k] && (k == 0 || !c->at[k - 1]);
   }
   c->of_run = (float)hit / (float)bins;
+  c->one_by_one = hit < 2 * c->bins_hit;
   return 0;
 }
 

@@ -95,9 +95,9 @@ static bool held_up(const struct at_place *at) {
   return at->times >= LEAD_LEAST_US && others < fmaxf(LEAD_LEAST_US, LEAD_HELD * at->mean_us);
 }
 
-static void go_on(struct ahead *x, const struct at_place *at, float op_us) {
+static void go_on(struct ahead *x, const struct at_place *at, float op_us, float least) {
   const float own = at->mean_us, more = at->times, others = own - more;
-  if (isnan(more) || own < LEAD_LEAST_US) return; /* one after the other: nothing is computed between */
+  if (isnan(more) || own < least) return; /* one after the other: nothing is computed between */
   if (held_up(at) || (more >= LEAD_LEAST_US && others < LEAD_CHANCE * (own + op_us))) {
     x->us = fmaxf(x->us, more);
     x->exact = false;
@@ -137,14 +137,15 @@ static bool carried(const struct ahead *x, double sum, double own, double all) {
 static struct ni_lead late_by_rate(const struct at_place *at, size_t n, float op_us, double sum) {
   struct ahead x = {.us = 0};
   double held = 0, own = 0;
+  for (size_t i = 0; i < n; i++) own += at[i].mean_us;
+  /* a launch or two are no computing: who is ahead stays so there, though no gap is longer */
+  const float least = fmaxf(LEAD_LEAST_US, LEAD_HELD * (float)(own / (double)n));
   for (int pass = 0; pass < 2; pass++) { /* once to know where they are when the step begins */
     x = (struct ahead){.us = x.us, .exact = x.exact};
-    for (size_t i = 0; i < n; i++) go_on(&x, &at[i], op_us);
+    for (size_t i = 0; i < n; i++) go_on(&x, &at[i], op_us, least);
   }
-  for (size_t i = 0; i < n; i++) {
-    own += at[i].mean_us;
+  for (size_t i = 0; i < n; i++)
     if (held_up(&at[i])) held += at[i].times;
-  }
   const double all = own + x.hidden;
   if (held < LEAD_HELD_OF * sum && !carried(&x, sum, own, all)) return (struct ni_lead){0};
   if (x.elapsed < LEAD_TOLD * own || x.longer <= 0) return (struct ni_lead){0};

@@ -24,8 +24,8 @@ struct late {                  /* what one rank shows */
   bool no_like;                /* of launch: it was compared with ranks that do other work */
   uint32_t from, to;
   uint32_t bursts;             /* its own time is longer in so many of them: in bins of hit, owned */
-  float area;                  /* of bursts: ni_bursts, */
-  enum ni_burst_shape shape;   /* which are such ones */
+  float area;                  /* of bursts: ni_bursts */
+  enum ni_burst_shape shape;
   bool *hit;
   float excess_us, share, of_gaps;
   struct ni_lead lead;
@@ -175,9 +175,9 @@ static void find_bursts(struct own *w, float noise, enum ni_burst_shape shape, c
     const struct ni_bursts found =
         hit ? ni_bursts_of(seen, b->bins, noise, shape, hit) : (struct ni_bursts){0};
     w->scratch[i] = found.area;
-    const bool is_more = found.area > SINGLE_MORE * l->area;
-    if (found.n && is_more) free(l->hit);
-    if (found.n && is_more)
+    const bool is_more = found.n && found.area > SINGLE_MORE * l->area;
+    if (is_more) free(l->hit);
+    if (is_more)
       *l = (struct late){.bursts = found.n,
                          .shape = shape,
                          .hit = hit,
@@ -185,8 +185,7 @@ static void find_bursts(struct own *w, float noise, enum ni_burst_shape shape, c
                          .share = found.excess,
                          .excess_us = found.excess * w->c.of_us,
                          .of_gaps = found.excess * w->c.of_us / w->c.level_us,
-                         .alike = w->c.n,
-                         .area = found.area};
+                         .alike = w->c.n, .area = found.area};
     else free(hit);
   }
 }
@@ -244,7 +243,7 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
                      .of_gaps = mean * w->c.of_us / w->c.level_us,
                      .alike = w->c.n,
                      .lead = w->c.lead[w->c.member[i]]};
-  /* Places are means over the run: what an interval adds to them is less, in all of them by one factor. */
+  /* Places are means over the run: an interval adds less to all of them, by one factor. */
   const float of_run = (float)(l->to - l->from) / (float)b->bins;
   if (l->lead.rate > 0 && of_run >= LEAD_OF_RUN) { /* what its gaps add up to says nothing */
     l->excess_us *= l->lead.of_sum;
@@ -277,6 +276,7 @@ static void judge_launches(struct own *w) {
       excess = ni_launches_beyond(b, o, launched, (k == 1) != b->stages, w->scratch, &of);
     if (excess <= 0) continue;
     if (excess > 0.98f * late) excess = 0.98f * late;
+    const float part = w->c.lead[i].rate > 0 ? w->c.lead[i].of_sum : 1; /* its gaps add up to more */
     free(w->late[i].hit);
     w->late[i] = (struct late){.launch = true,
                                .no_like = !of.has_like,
@@ -284,6 +284,7 @@ static void judge_launches(struct own *w) {
                                .excess_us = excess,
                                .share = excess / of.usual,
                                .of_gaps = late / (late - excess) - 1,
+                               .lead = {.part = part, .apart = part >= 1},
                                .alike = of.others + 1};
   }
 }
@@ -470,7 +471,7 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
     c->share = l->share;
     c->of_gaps = l->of_gaps;
     c->launch = l->launch;
-    if (!l->bursts && !l->launch) c->lead = l->lead;
+    if (!l->bursts) c->lead = l->lead;
     c->rest = !l->launch && w->b->rank[i].n_slots == 1;
     c->alike = l->alike;
     e = add_ranks(c, w, itself, i);
@@ -577,7 +578,7 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
                   .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w.scratch),
                   .c.over_us = calloc(b->n_ranks + 1, sizeof *w.c.over_us),
                   .means = malloc((b->n_ranks + 1) * sizeof *w.means),
-                  .c.lead = malloc((b->n_ranks + 1) * sizeof *w.c.lead)};
+                  .c.lead = calloc(b->n_ranks + 1, sizeof *w.c.lead)};
   int e = w.late && w.c.member && w.scratch && w.c.over_us && w.means && w.c.lead ? 0 : -ENOMEM;
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) e = judge_class(&w, c);
   if (e == 0) judge_launches(&w);

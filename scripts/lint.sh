@@ -6,7 +6,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 passed=0 failed=0 skipped=0
 MAX_WIDTH=160 # of C outside test/unit (literal log lines); 120 is the rule, but a table or a message may hang over
-MAX_LINES=600
+MAX_LINES=800
 # A file that differs from clang-format in more than this share of its lines follows other rules.
 MAX_DIFF_PERCENT=40
 

@@ -61,29 +61,49 @@ static void test_bursts(void **state) {
   float x[BINS];
   bool hit[BINS];
   bursts(x, 3, from, 6, 0.2f);
-  struct ni_bursts b = ni_bursts_of(x, BINS, 0.01f, hit);
+  struct ni_bursts b = ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit);
   assert_true(b.n == 3 && b.bins == 18 && b.excess > 0.18f && b.excess < 0.22f && hit[10] && hit[15] &&
               !hit[16] && !hit[9]);
   x[62] = 0; /* one bin does not end a burst */
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 3);
-  assert_int_equal(ni_bursts_of(x, BINS, 0.06f, hit).n, 0); /* chance makes as much */
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 3);
+  assert_int_equal(ni_bursts_of(x, BINS, 0.06f, NI_BURSTS_IN_A_ROW, hit).n, 0); /* chance makes as much */
   assert_false(hit[10]);
   x[62] = x[63] = NAN; /* nor do two that another rank's pause silences */
-  b = ni_bursts_of(x, BINS, 0.01f, hit);
+  b = ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit);
   assert_true(b.n == 3 && b.bins == 18);
   bursts(x, 3, from, 6, 0.09f);
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 0);
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
   bursts(x, 3, from, 1, 0.3f); /* single bins are pauses or chance */
-  b = ni_bursts_of(x, BINS, 0.01f, hit);
+  b = ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit);
   assert_true(b.n == 0 && b.area == 0);
   bursts(x, 1, from, 60, 0.2f); /* an episode */
-  b = ni_bursts_of(x, BINS, 0.01f, hit);
+  b = ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit);
   assert_true(b.n == 0 && b.area > 11);
   bursts(x, 3, from, 45, 0.2f); /* most of the run */
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 0);
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
   bursts(x, 3, from, 6, 0.2f);
   for (uint32_t k = 0; k < BINS; k++) x[k] += 0.08f; /* it is late all along */
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 0);
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
+}
+
+/* Many single bins that are longer are bursts of their own shape; some, or a rank that is late all along, are not. */
+static void test_single_bins(void **state) {
+  (void)state;
+  uint32_t from[20];
+  float x[BINS];
+  bool hit[BINS];
+  for (uint32_t i = 0; i < 20; i++) from[i] = 3 + i * 9 + i % 3;
+  bursts(x, 20, from, 1, 0.2f);
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
+  const struct ni_bursts b = ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_OF_ONE, hit);
+  assert_true(b.n == 20 && b.bins == 20 && b.excess > 0.17f && b.excess < 0.23f);
+  assert_true(hit[from[0]] && hit[from[19]] && !hit[from[0] + 1]);
+  assert_int_equal(ni_bursts_of(x, BINS, 0.04f, NI_BURSTS_OF_ONE, hit).n, 0); /* chance makes as much */
+  bursts(x, 4, from, 1, 0.2f);
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_OF_ONE, hit).n, 0);
+  bursts(x, 20, from, 1, 0.1f);
+  for (uint32_t k = 0; k < BINS; k++) x[k] += 0.045f; /* it is late all along */
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_OF_ONE, hit).n, 0);
 }
 
 /*
@@ -133,7 +153,7 @@ static void test_room(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_bursts),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_bursts), cmocka_unit_test(test_single_bins),
                                      cmocka_unit_test(test_number), cmocka_unit_test(test_room)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,9 +96,9 @@ static void test_onset_is_no_burst(void **state) {
   float x[BINS];
   bool hit[BINS];
   for (uint32_t k = 0; k < BINS; k++) x[k] = k < 100 ? 0 : k % 20 < 4 ? 0.08f : 0.14f;
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 0);
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
   for (uint32_t k = 100; k < BINS; k++) x[k] = k % 20 < 4 ? 0 : 0.14f;
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, hit).n, 5);
+  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 5);
 }
 
 /*

@@ -89,6 +89,7 @@ struct ni_cause {
   uint32_t period;             /* in steps; 0: none */
   bool few;                    /* pauses are few, but long */
   bool in_place;               /* of periodic work: each time in the same place of the step */
+  bool one_by_one;             /* bursts are of one bin, mostly */
   float of_run;                /* bins that are hit, as a share */
   /*
    * own time of a step more than usual, and as a share of it. Links: share is times usual - 1. Pauses: us of

@@ -16,7 +16,8 @@
 #define LEAD_HELD 0.02f      /* of a late rank's gap: others that take less wait for the operation before it */
 #define LEAD_HELD_OF 0.25    /* of what its gaps are longer by, where they are: they run ahead of it */
 #define LEAD_CHANCE 0.04f    /* of what it computes: others whose gap is shorter are held up now and then */
-#define LEAD_AGAIN 0.6f      /* of what others were ahead */
+#define LEAD_AGAIN 0.6f      /* of what others were ahead, */
+#define LEAD_AGAIN_HELD 0.85f /* where that is the least that they were */
 #define LEAD_CARRIED 3       /* times what a place that begins anew says: then others were ahead before */
 #define LEAD_ALL 0.9         /* of what it computes: places that tell nearly all of it */
 #define LEAD_TOLD 0.02       /* of its gaps: places that say how much longer it takes there */
@@ -87,6 +88,7 @@ struct ahead {
   double longer, elapsed;      /* what it took longer in places that tell it, and how long these were */
   double anew, anew_own;       /* of those in which others begin to get ahead */
   double apart;                /* places in which it does not take longer */
+  double held;                 /* what it took longer where others are held up */
   double hidden;               /* operations that it computed beside, in us */
 };
 
@@ -95,16 +97,17 @@ static bool held_up(const struct at_place *at) {
   return at->times >= LEAD_LEAST_US && others < fmaxf(LEAD_LEAST_US, LEAD_HELD * at->mean_us);
 }
 
-static void go_on(struct ahead *x, const struct at_place *at, float op_us) {
+static void go_on(struct ahead *x, const struct at_place *at, float op_us, float least) {
   const float own = at->mean_us, more = at->times, others = own - more;
-  if (isnan(more) || own < LEAD_LEAST_US) return; /* one after the other: nothing is computed between */
+  if (isnan(more) || own < least) return; /* one after the other: nothing is computed between */
   if (held_up(at) || (more >= LEAD_LEAST_US && others < LEAD_CHANCE * (own + op_us))) {
     x->us = fmaxf(x->us, more);
     x->exact = false;
+    x->held += more;
     x->hidden += op_us;
     return;
   }
-  const bool again = more < LEAD_AGAIN * x->us;
+  const bool again = more < (x->exact ? LEAD_AGAIN : LEAD_AGAIN_HELD) * x->us;
   if (again && more < NI_CAUSE_OWN * own) x->apart += own;
   else if (again || x->exact) {
     x->longer += again ? more : more - x->us;
@@ -136,17 +139,16 @@ static bool carried(const struct ahead *x, double sum, double own, double all) {
  */
 static struct ni_lead late_by_rate(const struct at_place *at, size_t n, float op_us, double sum) {
   struct ahead x = {.us = 0};
-  double held = 0, own = 0;
+  double own = 0;
+  for (size_t i = 0; i < n; i++) own += at[i].mean_us;
+  /* a launch or two are no computing: who is ahead stays so there, though no gap is longer */
+  const float least = fmaxf(LEAD_LEAST_US, LEAD_HELD * (float)(own / (double)n));
   for (int pass = 0; pass < 2; pass++) { /* once to know where they are when the step begins */
     x = (struct ahead){.us = x.us, .exact = x.exact};
-    for (size_t i = 0; i < n; i++) go_on(&x, &at[i], op_us);
-  }
-  for (size_t i = 0; i < n; i++) {
-    own += at[i].mean_us;
-    if (held_up(&at[i])) held += at[i].times;
+    for (size_t i = 0; i < n; i++) go_on(&x, &at[i], op_us, least);
   }
   const double all = own + x.hidden;
-  if (held < LEAD_HELD_OF * sum && !carried(&x, sum, own, all)) return (struct ni_lead){0};
+  if (x.held < LEAD_HELD_OF * sum && !carried(&x, sum, own, all)) return (struct ni_lead){0};
   if (x.elapsed < LEAD_TOLD * own || x.longer <= 0) return (struct ni_lead){0};
   const double late = fmin(0.9, x.longer / x.elapsed) * (all - x.apart);
   return (struct ni_lead){.rate = (float)(late / (all - late)), .of_sum = (float)fmin(1, late / sum)};

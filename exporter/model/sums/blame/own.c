@@ -15,6 +15,8 @@
 #include "exporter/model/sums/ranks/quantile.h"
 
 #define MORE_PLACES 1.5f /* times what is usual: a bin with more is no step like others */
+#define LEAD_OF_RUN 0.2f   /* an interval that says at what rate the rank is late there */
+#define SINGLE_MORE 1.25f  /* times what lies in rows of bins */
 enum { OTHERS = 256 };         /* members that a rank's interval is compared with */
 
 struct late {                  /* what one rank shows */
@@ -23,6 +25,7 @@ struct late {                  /* what one rank shows */
   uint32_t from, to;
   uint32_t bursts;             /* its own time is longer in so many of them: in bins of hit, owned */
   float area;                  /* of bursts: ni_bursts */
+  enum ni_burst_shape shape;
   bool *hit;
   float excess_us, share, of_gaps;
   struct ni_lead lead;
@@ -172,41 +175,58 @@ static float usual_area(struct own *w, uint32_t member, const float *areas) {
 }
 
 /*
- * Own time that is longer in bursts. Where a rank's bins are long now and then by chance, so are those of its
- * like: what is several times as much as most of these have is none. A host's ranks can have them together.
+ * Bursts of this shape, of members that have none so far, or less of them: where many single bins are longer
+ * some are neighbours by chance. seen: room for the bins of one.
  */
-static void judge_bursts(struct own *w, float noise) {
+static void find_bursts(struct own *w, float noise, enum ni_burst_shape shape, const float *masked,
+                        float *seen) {
   const struct ni_blame *b = w->b;
-  float *masked = calloc(2 * ((size_t)b->bins + 1), sizeof *masked),
-        *seen = masked ? masked + b->bins + 1 : NULL;
-  if (!masked) return; /* then they are judged as one interval */
-  leave_out_moved(w, masked);
   for (uint32_t i = 0; i < w->c.n; i++) {
     struct late *l = &w->late[w->c.member[i]];
-    float *x = &w->x[(size_t)i * b->bins];
-    x[0] = x[b->bins - 1] = NAN; /* the first and the last bin are begun or ended in the middle of a step */
+    const float *x = &w->x[(size_t)i * b->bins];
     for (uint32_t k = 0; k < b->bins; k++) seen[k] = isnan(masked[k]) ? NAN : x[k];
     bool *hit = calloc(b->bins + 1, sizeof *hit); /* no memory: it is judged as one interval */
-    const struct ni_bursts found = hit ? ni_bursts_of(seen, b->bins, noise, hit) : (struct ni_bursts){0};
+    const struct ni_bursts found =
+        hit ? ni_bursts_of(seen, b->bins, noise, shape, hit) : (struct ni_bursts){0};
     w->means[i] = found.area;
-    if (found.n)
+    const bool is_more = found.n && found.area > SINGLE_MORE * l->area;
+    if (is_more) free(l->hit);
+    if (is_more)
       *l = (struct late){.bursts = found.n,
+                         .shape = shape,
                          .hit = hit,
                          .to = b->bins,
                          .share = found.excess,
                          .excess_us = found.excess * w->c.of_us,
                          .of_gaps = found.excess * w->c.of_us / w->c.level_us,
-                         .alike = w->c.n,
-                         .area = found.area};
+                         .alike = w->c.n, .area = found.area};
     else free(hit);
   }
-  free(masked);
-  for (uint32_t i = 0; i < w->c.n; i++) {
-    struct late *l = &w->late[w->c.member[i]];
-    if (!l->bursts || l->area > NI_CAUSE_BURSTS * usual_area(w, i, w->means)) continue;
-    free(l->hit);
-    *l = (struct late){0};
+}
+
+/*
+ * Own time that is longer in bursts. Where a rank's bins are long now and then by chance, so are those of its
+ * like: what is several times as much as most of these have is none. A host's ranks can have them together.
+ */
+static void judge_bursts(struct own *w, float noise) {
+  const struct ni_blame *b = w->b;
+  float *masked = calloc(2 * ((size_t)b->bins + 1), sizeof *masked);
+  if (!masked) return; /* then they are judged as one interval */
+  leave_out_moved(w, masked);
+  /* the first and the last bin are begun or ended in the middle of a step */
+  for (uint32_t i = 0; i < w->c.n; i++)
+    w->x[(size_t)i * b->bins] = w->x[(size_t)(i + 1) * b->bins - 1] = NAN;
+  for (uint32_t shape = 0; shape < NI_BURST_SHAPES; shape++) {
+    find_bursts(w, noise, shape, masked, masked + b->bins + 1);
+    for (uint32_t i = 0; i < w->c.n; i++) {
+      struct late *l = &w->late[w->c.member[i]];
+      if (!l->bursts || l->shape != shape || l->area > NI_CAUSE_BURSTS * usual_area(w, i, w->means))
+        continue;
+      free(l->hit);
+      *l = (struct late){0};
+    }
   }
+  free(masked);
 }
 
 static void judge_rank(struct own *w, uint32_t i, float noise) {
@@ -237,10 +257,11 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
                      .of_gaps = mean * w->c.of_us / w->c.level_us,
                      .alike = w->c.n,
                      .lead = w->c.lead[w->c.member[i]]};
-  const bool always = l->from == 0 && l->to == b->bins; /* places are means over the run */
-  if (l->lead.rate > 0 && always) {                     /* what its gaps add up to says nothing */
+  /* Places are means over the run: an interval adds less to all of them, by one factor. */
+  const float of_run = (float)(l->to - l->from) / (float)b->bins;
+  if (l->lead.rate > 0 && of_run >= LEAD_OF_RUN) { /* what its gaps add up to says nothing */
     l->excess_us *= l->lead.of_sum;
-    l->share = l->lead.rate;
+    l->share = l->lead.rate / of_run;
     l->lead = (struct ni_lead){.part = 1};
     l->late = l->share >= NI_CAUSE_OWN_FLOOR;
   }
@@ -264,6 +285,7 @@ static void judge_launches(struct own *w) {
       excess = ni_launches_beyond(&w->launches, i, (k == 1) != b->stages, &of);
     if (excess <= 0) continue;
     if (excess > 0.98f * late) excess = 0.98f * late;
+    const float part = w->c.lead[i].rate > 0 ? w->c.lead[i].of_sum : 1; /* its gaps add up to more */
     free(w->late[i].hit);
     w->late[i] = (struct late){.launch = true,
                                .no_like = !of.has_like,
@@ -271,6 +293,7 @@ static void judge_launches(struct own *w) {
                                .excess_us = excess,
                                .share = excess / of.usual,
                                .of_gaps = late / (late - excess) - 1,
+                               .lead = {.part = part, .apart = part >= 1},
                                .alike = of.others + 1};
   }
 }
@@ -370,7 +393,7 @@ static bool is_host(const struct hosted *x) {
   return x->launched || x->most * (float)x->n <= NI_CAUSE_OF_HOST_MOST * x->sum;
 }
 
-/* Bins of bursts that half of them have: how many there are, and in how much of the run. */
+/* Bins of bursts that half of them have: how many there are, how long, and in how much of the run. */
 static int add_hits(struct ni_cause *c, const struct own *w) {
   const uint32_t bins = w->b->bins;
   uint32_t hit = 0;
@@ -384,6 +407,7 @@ static int add_hits(struct ni_cause *c, const struct own *w) {
     c->bins_hit += c->at[k] && (k == 0 || !c->at[k - 1]);
   }
   c->of_run = (float)hit / (float)bins;
+  c->one_by_one = hit < 2 * c->bins_hit;
   return 0;
 }
 
@@ -456,7 +480,7 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
     c->share = l->share;
     c->of_gaps = l->of_gaps;
     c->launch = l->launch;
-    if (!l->bursts && !l->launch) c->lead = l->lead;
+    if (!l->bursts) c->lead = l->lead;
     c->rest = !l->launch && w->b->rank[i].n_slots == 1;
     c->alike = l->alike;
     e = add_ranks(c, w, itself, i);
@@ -563,7 +587,7 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
                   .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w.scratch),
                   .c.over_us = calloc(b->n_ranks + 1, sizeof *w.c.over_us),
                   .means = malloc((b->n_ranks + 1) * sizeof *w.means),
-                  .c.lead = malloc((b->n_ranks + 1) * sizeof *w.c.lead)};
+                  .c.lead = calloc(b->n_ranks + 1, sizeof *w.c.lead)};
   int e = w.late && w.c.member && w.scratch && w.c.over_us && w.means && w.c.lead ? 0 : -ENOMEM;
   if (e == 0) e = ni_launches_begin(&w.launches, b);
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) e = judge_class(&w, c);

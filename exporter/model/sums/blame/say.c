@@ -125,8 +125,9 @@ static void put_throttling(struct ni_put_text *w, const struct ni_blame *b, cons
     ni_put(w, "host %s: its ", host_text(b, c->of, host));
     put_ranks(w, f, b->s);
   }
-  ni_put(w, " compute%s %.0f %% longer in %u bursts, %.0f %% of the steps, as a GPU that is throttled does",
-         one ? "s" : "", 100 * c->share, c->bins_hit, 100 * c->of_run);
+  ni_put(w, " compute%s %.0f %% longer in %u bursts, %.0f %% of the steps, ", one ? "s" : "", 100 * c->share,
+         c->bins_hit, 100 * c->of_run);
+  ni_put(w, c->one_by_one ? "mostly of one step" : "as a GPU that is throttled does");
 }
 
 /* Who has more to do: nobody is slow. */

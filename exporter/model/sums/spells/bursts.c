@@ -2,10 +2,6 @@
 
 #include "spells.h"
 
-#define LONGER 0.10f /* in a bin: it can belong to a burst; */
-#define LONGER_MEAN \
-  0.115f /* in all of them: own time that no place is compared for is not in it, so a sixth shows as less */
-#define APART 4.0f  /* times the noise of a bin: less is chance */
 /*
  * Of the excess in bursts: so much there may be between the first and the last one. A rank that is late all
  * the time from some step on has bins in between that are a little less late, and before that it was not.
@@ -14,17 +10,30 @@
 #define OF_RUN_LEAST 0.02f
 #define OF_RUN_MOST 0.55f
 
-enum { BINS_MIN = 2, BURSTS_MIN = 2, HOLE = 1, SILENT = 3 }; /* a pause of another rank silences two bins */
+enum { SILENT = 3 }; /* a pause of another rank silences two bins */
+
+/*
+ * longer: in a bin: it can belong to a burst. mean: in all of them: own time that no place is compared for is
+ * not in it, so a sixth shows as less. apart: times the noise of a bin: less is chance, of a bin alone more
+ * often than of two in a row. holes: so many bins in a row of a burst can be as usual.
+ */
+static const struct shape {
+  float longer, mean, apart;
+  uint32_t bins_min, bursts_min, holes;
+} shapes[] = {
+    [NI_BURSTS_IN_A_ROW] =
+        {.longer = 0.10f, .mean = 0.115f, .apart = 4, .bins_min = 2, .bursts_min = 2, .holes = 1},
+    [NI_BURSTS_OF_ONE] = {.longer = 0.05f, .mean = 0.05f, .apart = 6, .bins_min = 1, .bursts_min = 6}};
 
 static bool longer(float x, float floor) { return !isnan(x) && x >= floor; }
 
 /*
- * The burst that begins at `from`: bins that are longer, single ones of them not. Bins that say nothing, as where
- * another rank pauses, end none. Its end.
+ * The burst that begins at `from`: bins that are longer, up to `most` in a row of them not. Bins that say
+ * nothing, as where another rank pauses, end none. Its end.
  */
-static uint32_t burst_end(const float *x, uint32_t bins, uint32_t from, float floor) {
+static uint32_t burst_end(const float *x, uint32_t bins, uint32_t from, float floor, uint32_t most) {
   uint32_t to = from + 1, holes = 0;
-  for (uint32_t k = from + 1; k < bins && holes <= HOLE && k < to + SILENT; k++) {
+  for (uint32_t k = from + 1; k < bins && holes <= most && k < to + SILENT; k++) {
     if (isnan(x[k])) continue;
     holes = longer(x[k], floor) ? 0 : holes + 1;
     if (!holes) to = k + 1;
@@ -32,17 +41,19 @@ static uint32_t burst_end(const float *x, uint32_t bins, uint32_t from, float fl
   return to;
 }
 
-struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, bool *hit) {
+struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, enum ni_burst_shape shape,
+                              bool *hit) {
   struct ni_bursts b = {0}, none;
-  const float floor = fmaxf(LONGER, APART * noise);
+  const struct shape *like = &shapes[shape];
+  const float floor = fmaxf(like->longer, like->apart * noise);
   double in = 0, out = 0;
   uint32_t quiet = 0, seen = 0, longest = 0, first = bins, last = 0;
   for (uint32_t k = 0; k < bins; k++) hit[k] = false;
   for (uint32_t k = 0, to; k < bins; k = to) {
     to = k + 1;
     if (!longer(x[k], floor)) continue;
-    to = burst_end(x, bins, k, floor);
-    if (to - k < BINS_MIN) continue;
+    to = burst_end(x, bins, k, floor, like->holes);
+    if (to - k < like->bins_min) continue;
     for (uint32_t i = k; i < to; i++) hit[i] = true;
     if (b.n == 0) first = k;
     last = to;
@@ -62,8 +73,8 @@ struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, bool *
   const bool share =
       (float)b.bins >= OF_RUN_LEAST * (float)bins && (float)b.bins <= OF_RUN_MOST * (float)bins;
   /* One that holds nearly all of them is an episode. */
-  const bool several = b.n >= BURSTS_MIN && longest * 10 < b.bins * 9;
-  if (share && several && b.excess >= LONGER_MEAN && rest <= QUIET * b.excess) return b;
+  const bool several = b.n >= like->bursts_min && longest * 10 < b.bins * 9;
+  if (share && several && b.excess >= like->mean && rest <= QUIET * b.excess) return b;
   for (uint32_t k = 0; k < bins; k++) hit[k] = false;
   return none;
 }

@@ -9,7 +9,7 @@
  * the ranks of other hosts (of one's own where there is one host).
  *
  * A *burst* is some bins in a row in which a rank's own time is longer by a sixth or more, while it is as
- * usual between bursts. What lasts is lateness (own.c); what comes once is an episode of it.
+ * usual between bursts; or one of many single bins, none of them a pause. What lasts is lateness (own.c); what comes once is an episode of it.
  *
  * What they cost is read off the steps themselves (ni_costs_by_clock() of causes.h): blocks that the replay
  * saw may hold none of a few pauses.
@@ -50,10 +50,16 @@ struct ni_bursts {
   float excess;     /* in them, mean of x */
 };
 /*
+ * Bursts are some bins in a row. Where there are none, so are single bins, if there are some: input that takes
+ * longer to compute, a host that has something else to do. A bin alone is more often chance.
+ */
+enum ni_burst_shape { NI_BURSTS_IN_A_ROW, NI_BURSTS_OF_ONE, NI_BURST_SHAPES };
+/*
  * x: own time of each bin beyond that of the like, as a part of what is usual; NAN: nothing. hit: `bins` of
  * them, set for bins of bursts.
  */
-struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, bool *hit);
+struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, enum ni_burst_shape shape,
+                              bool *hit);
 
 /* Pauses of all ranks; periodic work first. */
 int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out);

@@ -48,7 +48,8 @@ struct ni_sum_options {
   const char *output_dir;
   unsigned jobs;
   uint64_t memory_bytes;
-  bool no_plots, no_html, no_parquet, no_csv, compat, json, quiet, keep_scripts, force, nccl_tests;
+  bool no_plots, no_html, no_parquet, no_csv; /* parts left out, by --only and by options of these names */
+  bool compat, json, quiet, keep_scripts, force, nccl_tests;
   bool dataset, allow_missing, approximate;
   uint32_t shard, shards;      /* from 1, of so many; 0: all of the input */
   const char *partial;         /* the file for a partial result; NULL: a whole one is wanted */

@@ -384,7 +384,7 @@ int ni_plots_render(const struct ni_summary *summary, const struct ni_render_opt
     rc = n;
     if (rc == -ENOENT)
       snprintf(line, sizeof line,
-               "plots: not drawn, no program '%.200s' found (Debian: gnuplot-nox; --no-plots silences this)", program);
+               "plots: not drawn, no program '%.200s' found (Debian: gnuplot-nox; --only without plots silences this)", program);
     else snprintf(line, sizeof line, "plots: not drawn, '%.200s' did not start: %s", program, strerror(-rc));
     ni_render_say(options, line);
     goto free_list;

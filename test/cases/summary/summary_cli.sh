@@ -38,6 +38,22 @@ code 64 "$inspector" summary logs --memory 1k
 grep -q '16M or more' stderr
 code 64 "$inspector" summary logs --since yesterday
 code 64 "$inspector" summary logs --compression lzma
+code 64 "$inspector" summary logs --only tables,nonsense
+grep -qF -- '--only=tables,nonsense: want a list of tables, operations, plots, page, parquet' stderr
+
+# --only and the options it took the place of make the same files; without a word on standard error.
+parts() { # what is in a result, without the words of the run
+  (cd "$1" && find . -name 'msg_size_*' -prune -o -type f ! -name output.log -print && find . -path '*/msg_size_*.csv' | head -n 1) | sort
+}
+for pair in "tables:--no-csv --no-plots --no-html --no-parquet" "page,parquet:--no-csv --no-plots" "operations:--no-plots --no-html --no-parquet" \
+  "parquet:--no-plots --no-html --no-csv"; do
+  # shellcheck disable=SC2086
+  code 0 "$inspector" summary logs -q --output-dir old ${pair#*:}
+  code 0 "$inspector" summary logs -q --output-dir new --only "${pair%%:*}"
+  [ ! -s stderr ] || { cat stderr; exit 1; }
+  [ "$(parts old)" = "$(parts new)" ] || { echo "--only ${pair%%:*}:"; diff <(parts old) <(parts new); exit 1; }
+done
+rm -rf old new
 code 1 "$inspector" summary nowhere
 code 1 "$inspector" summary logs --output-dir /proc/nowhere
 

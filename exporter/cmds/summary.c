@@ -105,7 +105,7 @@ const struct ni_command ni_summary_command = {
         {"dataset", 0, NI_OPT_FLAG, NULL, NULL, IN(dataset)},
         NI_ROW_PARTITION(NULL, IN(partition)),
         {"compression", 0, NI_OPT_CHOICE, "CODEC", "Of Parquet pages; zstd where it is built in", IN(codec),
-         .want = "zstd|snappy|gzip|none"},
+         .want = "zstd|snappy", .gone = "gzip|none"},
         {"compat", 0, NI_OPT_FLAG, NULL, "Only the files, columns and exit codes of NVIDIA's exporter", IN(compat)},
         NI_ROWS_FILTERS(struct ni_sum_options, "records", "within the communicator"),
         {"size", 0, NI_OPT_TAKE, "BYTES,A-B,...", "Only operations of these sizes, such as 4K or 1M-16M", .take = take_size,

@@ -41,7 +41,7 @@
 #define NI_MIX_MAX 255 /* different pairs of algorithm and protocol; beyond, they count as not stated */
 
 /* What the folders of the data set are by, in the order of the words of --partition; NONE: nothing more. */
-enum ni_partition { NI_PARTITION_NONE = 0, NI_PARTITION_HOST, NI_PARTITION_COMM, NI_PARTITION_DAY, NI_PARTITION_HOUR, NI_PARTITIONS };
+enum ni_partition { NI_PARTITION_NONE = 0, NI_PARTITION_HOST, NI_PARTITION_COMM, NI_PARTITIONS };
 
 struct ni_sum_options {
   struct ni_inputs inputs;

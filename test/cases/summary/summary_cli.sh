@@ -54,6 +54,15 @@ for pair in "tables:--no-csv --no-plots --no-html --no-parquet" "page,parquet:--
   [ "$(parts old)" = "$(parts new)" ] || { echo "--only ${pair%%:*}:"; diff <(parts old) <(parts new); exit 1; }
 done
 rm -rf old new
+
+# Codecs that are gone write what no option writes, and are named once, but not where JSON is asked for.
+code 0 "$inspector" summary logs -q --output-dir default --only parquet
+code 0 "$inspector" summary logs -q --output-dir gone --only parquet --compression gzip --compression none --compression=gzip
+[ "$(cat stderr)" = "nccl-inspector summary: no effect any more: --compression=gzip, --compression=none" ] || { cat stderr; exit 1; }
+diff -r default/parquet_files gone/parquet_files
+code 0 "$inspector" summary logs -q --output-dir gone --only tables --compression gzip --json
+[ ! -s stderr ] || { cat stderr; exit 1; }
+rm -rf default gone
 code 1 "$inspector" summary nowhere
 code 1 "$inspector" summary logs --output-dir /proc/nowhere
 

@@ -146,6 +146,12 @@ $(EXP_OBJ): simdjson
 simdjson:
 	@echo 'simdjson is missing, and nccl-inspector reads logs with it: apt-get install libsimdjson-dev (the plugin alone: make plugin)' >&2; exit 1
 endif
+ifeq ($(HAVE_ZSTD)$(HAVE_SNAPPY),)
+.PHONY: codec
+$(EXP_OBJ): codec
+codec:
+	@echo 'zstd and snappy are missing, and nccl-inspector writes Parquet with one of them: apt-get install libzstd-dev (the plugin alone: make plugin)' >&2; exit 1
+endif
 $(BUILD)/obj/%.o: %.c scripts/hardening.mk
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(cflags) $(VERSION_FLAGS) -c $< -o $@

@@ -2,7 +2,8 @@
 # Asked again when the compilers or their flags are others. What the command line says (HAVE_ZSTD=, LIBDEFLATE=) goes before.
 # Found by compiling against them, so that a cross compiler is asked and not the host.
 #
-# HAVE_ISAL HAVE_SIMDJSON HAVE_ZSTD HAVE_SNAPPY   1, or empty; a missing one switches its feature off with one line here
+# HAVE_ISAL HAVE_SIMDJSON HAVE_ZSTD HAVE_SNAPPY   1, or empty; a missing one switches its feature off with one line here. simdjson
+#              and one of zstd and snappy nccl-inspector needs
 # HAVE_SQLITE_A HAVE_SQLITE   SQLite as an archive, which costs a command nothing that does not use it, or else as a library
 # HAVE_MICROHTTPD HAVE_CURL HAVE_CURSES   the same; nccl-inspector-live needs all three (exporter/cmds/live.h)
 # HAVE_NGHTTP2 HAVE_GNUTLS   the same; the head and what agents send to it need both (exporter/rpc/rpc.h)
@@ -20,7 +21,7 @@ $(BUILD)/config.mk: scripts/config.mk
 	$(Q)mkdir -p $(@D) && echo 'answers_for := $(subst ','\'',$(config_of))' >$@.new
 	$(call ask,HAVE_ISAL,isa-l/igzip_lib.h,$(CC) -x c,-lisal,nccl-inspector reads .gz with zlib$(comma) slower (libisal-dev; then make clean))
 	$(call ask,HAVE_SIMDJSON,simdjson.h,$(CXX) -std=c++17 -x c++,-lsimdjson)
-	$(call ask,HAVE_ZSTD,zstd.h,$(CC) -x c,-lzstd,nccl-inspector writes no Parquet with zstd (libzstd-dev; then make clean))
+	$(call ask,HAVE_ZSTD,zstd.h,$(CC) -x c,-lzstd,nccl-inspector writes Parquet with snappy$(comma) a quarter larger (libzstd-dev; then make clean))
 	$(call ask,HAVE_SNAPPY,snappy-c.h,$(CC) -x c,-lsnappy,nccl-inspector writes no Parquet with snappy (libsnappy-dev; then make clean))
 	$(call ask,HAVE_SQLITE_A,sqlite3.h,$(CC) -x c,-l:libsqlite3.a -lm -ldl -lpthread)
 	$(call ask,HAVE_SQLITE,sqlite3.h,$(CC) -x c,-lsqlite3,nccl-inspector imports no Nsight Systems reports (libsqlite3-dev; then make clean))

@@ -8,7 +8,7 @@
 
 const struct ni_opt ni_words_common[] = {
     {"help", 'h', NI_OPT_FLAG, NULL, "This help", .at = NI_COMMON_HELP},
-    {"usage", 0, NI_OPT_FLAG, NULL, "How it is called", .at = NI_COMMON_USAGE},
+    {"usage", 0, NI_OPT_FLAG, NULL, NULL, .at = NI_COMMON_HELP},
     {"version", 'V', NI_OPT_FLAG, NULL, "The version", .at = NI_COMMON_VERSION},
     {0}};
 
@@ -195,10 +195,6 @@ static void synopsis(struct ni_help_page *p, const struct ni_command *c) {
     }
     text += n + (text[n] != 0);
   }
-}
-
-void ni_words_usage(FILE *f, const char *name, const struct ni_command *c) {
-  synopsis(&(struct ni_help_page){.f = f, .name = name}, c);
 }
 
 void ni_words_help(FILE *f, const char *name, const struct ni_command *c) {

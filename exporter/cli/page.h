@@ -9,10 +9,9 @@
 /* "a number from 1 to 1024": what a row accepts; in_help: short, and "" where the help itself says it. Returns out. */
 const char *ni_words_accepted(const struct ni_opt *o, bool in_help, char *out, size_t size);
 /* What every command has, told apart by `at`. Ends with an empty row. */
-enum { NI_COMMON_HELP = 1, NI_COMMON_USAGE, NI_COMMON_VERSION };
+enum { NI_COMMON_HELP = 1, NI_COMMON_VERSION };
 extern const struct ni_opt ni_words_common[];
 
-void ni_words_usage(FILE *f, const char *name, const struct ni_command *c);
 void ni_words_help(FILE *f, const char *name, const struct ni_command *c);
 /* roff; section 1 or 7. Blanks of the name become '-'. */
 void ni_words_man(FILE *f, const char *name, int section, const struct ni_command *c);

@@ -15,6 +15,7 @@ struct parse {
   const char *name;
   void *into;
   int *done;
+  char gone[512]; /* " --name=word ...": what is to be named as without effect */
 };
 
 /* A usage error, in one sentence. */
@@ -26,7 +27,7 @@ static int refuse(struct parse *p, const char *format, ...) {
   ni_vsay(stderr, format, args);
   va_end(args);
   if (strchr(p->name, ':')) ni_say(stderr, "\n"); /* a line of a settings file: it has no help */
-  else ni_say(stderr, "\nTry `%s --help' or `%s --usage' for more information.\n", p->name, p->name);
+  else ni_say(stderr, "\nTry `%s --help' for more information.\n", p->name);
   *p->done = 1;
   return NI_EXIT_USAGE;
 }
@@ -85,15 +86,54 @@ static int failed(struct parse *p, int e) {
 static int common(struct parse *p, size_t what) {
   *p->done = 1;
   if (what == NI_COMMON_HELP) ni_words_help(stdout, p->name, p->c);
-  if (what == NI_COMMON_USAGE) ni_words_usage(stdout, p->name, p->c);
   if (what == NI_COMMON_VERSION) ni_say(stdout, "%.*s %s (%s)\n", (int)strcspn(p->name, " "), p->name, NI_VERSION, NI_GIT_REV);
   return NI_EXIT_FINE;
 }
 
+/* ---- what had a meaning once ---- */
+
+enum { LIST_MAX = 256 }; /* of a value that can have such a word; a longer one is judged as it is */
+
+/* Remembers it for name_gone(), once. word: of the value, n bytes; none: the option as a whole. */
+static void note_gone(struct parse *p, const struct ni_opt *o, const char *word, size_t n) {
+  char text[128];
+  snprintf(text, sizeof text, " --%s%s%.*s,", o->name, n ? "=" : "", (int)n, word);
+  if (strstr(p->gone, text)) return;
+  snprintf(p->gone + strlen(p->gone), sizeof p->gone - strlen(p->gone), "%s", text);
+}
+
+/* The value, or where a part of its words are gone the others, in `rest`; NULL: nothing is left. */
+static const char *without_gone(struct parse *p, const struct ni_opt *o, const char *value,
+                                char rest[LIST_MAX]) {
+  size_t used = 0;
+  bool any_left = false;
+  bool any_gone = false;
+  if (strlen(value) >= LIST_MAX) return value;
+  for (const char *word = value;; word++) {
+    const size_t n = strcspn(word, ",");
+    char one[LIST_MAX];
+    snprintf(one, sizeof one, "%.*s", (int)n, word);
+    if (choose(o->gone, one) >= 0) {
+      note_gone(p, o, word, n);
+      any_gone = true;
+    } else {
+      used += (size_t)snprintf(rest + used, LIST_MAX - used, "%s%s", any_left ? "," : "", one);
+      any_left = true;
+    }
+    word += n;
+    if (!*word) return !any_left ? NULL : any_gone ? rest : value;
+  }
+}
+
 static int take(struct parse *p, const struct ni_opt *o, const char *value) {
-  char want[512];
+  char want[512], rest[LIST_MAX];
   for (const struct ni_opt *x = ni_words_common; x->kind; x++)
     if (x == o) return common(p, x->at);
+  if (o->gone && !*o->gone) {
+    note_gone(p, o, "", 0);
+    return 0;
+  }
+  if (o->gone && !(value = without_gone(p, o, value, rest))) return 0;
   int e = put(o, p->into, value);
   if (e == -EINVAL || e == -ERANGE)
     return refuse(p, "%s%s%s%s: want %s", o->name ? "--" : "", o->name ? o->name : "", o->name ? "=" : "", value,
@@ -108,22 +148,36 @@ static bool begins(const char *name, const char *text, size_t n) {
   return true;
 }
 
-/* The row that text (n bytes) names or abbreviates; NULL: refused. */
-static const struct ni_opt *find(struct parse *p, const char *text, size_t n) {
-  const struct ni_opt *tables[] = {p->c->opt, ni_words_common}, *found = NULL;
-  char list[1024] = "";
-  unsigned matches = 0;
+struct matches {
+  const struct ni_opt *exact, *last;
+  unsigned n;
+  char list[1024]; /* their names, for a refusal */
+};
+
+/* Which rows text (n bytes) names or abbreviates: of those that help shows, or of the others. */
+static struct matches match(const struct ni_command *c, const char *text, size_t n, bool shown) {
+  const struct ni_opt *tables[] = {c->opt, ni_words_common};
+  struct matches m = {0};
   for (int t = 0; t < 2; t++)
     for (const struct ni_opt *o = tables[t]; o->kind; o++) {
-      if (!o->name || !begins(o->name, text, n)) continue;
-      if (!o->name[n]) return o;
-      if (!o->help) continue;
-      found = o;
-      matches++;
-      snprintf(list + strlen(list), sizeof list - strlen(list), " '--%s'", o->name);
+      if (!o->name || (o->help != NULL) != shown || !begins(o->name, text, n)) continue;
+      if (!o->name[n]) m.exact = o;
+      m.last = o;
+      m.n++;
+      snprintf(m.list + strlen(m.list), sizeof m.list - strlen(m.list), " '--%s'", o->name);
     }
-  if (matches == 1) return found;
-  if (matches) refuse(p, "option '--%.*s' is ambiguous; possibilities:%s", (int)n, text, list);
+  return m;
+}
+
+/* The row that text (n bytes) names or abbreviates; NULL: refused. */
+static const struct ni_opt *find(struct parse *p, const char *text, size_t n) {
+  struct matches m = match(p->c, text, n, true);
+  const struct matches hidden = match(p->c, text, n, false);
+  if (m.exact) return m.exact;
+  if (hidden.exact) return hidden.exact;
+  if (m.n == 0) m = hidden;
+  if (m.n == 1) return m.last;
+  if (m.n) refuse(p, "option '--%.*s' is ambiguous; possibilities:%s", (int)n, text, m.list);
   else refuse(p, "unrecognized option '--%.*s'", (int)n, text);
   return NULL;
 }
@@ -176,8 +230,17 @@ static int contradiction(struct parse *p) {
   return 0;
 }
 
+/* Not where a program reads along: it could not know the line. */
+static void name_gone(const struct parse *p) {
+  if (!*p->gone) return;
+  for (const struct ni_opt *o = p->c->opt; o->kind; o++)
+    if (o->name && strcmp(o->name, "json") == 0 && is_given(o, p->into)) return;
+  const int n = (int)strlen(p->gone) - 1; /* without the last comma */
+  ni_say(stderr, "%s: no effect any more:%.*s\n", p->name, n, p->gone);
+}
+
 int ni_words_parse(const struct ni_command *c, int argc, char **argv, void *into, int *done) {
-  struct parse p = {c, argv[0], into, done};
+  struct parse p = {.c = c, .name = argv[0], .into = into, .done = done};
   const struct ni_opt *plain = NULL;
   bool options = true;
   int code = 0, e = 0;
@@ -202,7 +265,9 @@ int ni_words_parse(const struct ni_command *c, int argc, char **argv, void *into
     return refuse(&p, "%s", plain->want);
   if (plain && plain->kind == NI_OPT_REST && plain->min && !*(char ***)((char *)into + plain->at)) return refuse(&p, "%s", plain->want);
   const char *why = c->refuse ? c->refuse(into) : NULL;
-  return why ? refuse(&p, "%s", why) : contradiction(&p);
+  code = why ? refuse(&p, "%s", why) : contradiction(&p);
+  if (!*done) name_gone(&p);
+  return code;
 }
 
 void ni_inputs_unreadable(const char *who, const struct ni_files *files) {

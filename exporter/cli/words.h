@@ -42,13 +42,17 @@ struct ni_opt {
   char letter;      /* 0: none */
   enum ni_opt_kind kind;
   const char *arg;  /* what its argument is called; NULL: it has none; "[=WHAT]": --name or --name=WHAT, and "" without one */
-  const char *help; /* NULL: hidden, for our own build; no abbreviation finds it */
+  const char *help; /* NULL: hidden, an earlier name or for our own build; shown rows that an abbreviation fits go before */
   size_t at, size;  /* of the member: NI_INTO() */
   const char *want; /* what is accepted, in "want ...": NULL where the kind says it. INPUTS: said when there are too few */
   const char *def;  /* the default, parsed like a value before all others, and shown; NULL: what the struct begins with */
   uint64_t min, max;
   int (*take)(const struct ni_opt *o, void *into, const char *arg); /* 0, -EINVAL: refused with want, -ENOMEM */
   const char *without; /* the option that contradicts it: both are FLAG or TEXT; NULL: none */
+  /* What had a meaning once: words of the value, '|' between them, or "": the option as a whole. It is accepted,
+   * also in a list with commas, named once on standard error unless JSON is wanted (a row "json"), and nothing
+   * else. NULL: nothing. */
+  const char *gone;
 };
 #define NI_INTO(type, member) .at = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
 

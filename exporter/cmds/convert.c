@@ -41,7 +41,7 @@ const struct ni_command ni_convert_command = {
     .exits = {{"0", "all there"}, {"1", "could not run; nothing was written"},
               {"2", "written, but the logs are incomplete: check says what is missing"}},
     .examples = {{"--pfw job-pfw logs/", "then dfanalyzer trace_path=job-pfw"},
-                 {"--dataset job --partition hour,host logs/", "job/dataset/hour=2026-11-21T08/host=node-a/part-0.parquet, ..."},
+                 {"--dataset job --partition host,comm logs/", "job/dataset/host=node-a/comm=0x8f2a4c/part-0.parquet, ..."},
                  {"--bulk job.ndjson logs/", "then curl --data-binary @job.ndjson .../nccl-inspector/_bulk"}}};
 
 static volatile sig_atomic_t stop; /* set by the signal handler, read by all threads of the command */

@@ -165,7 +165,7 @@ static int no_such(const char *first, const char *second) {
   return NI_EXIT_USAGE;
 }
 
-/* The first word is that of a group, and no command of it follows: its own --help, --usage, --version, or a refusal. */
+/* The first word is that of a group, and no command of it follows: its own --help, --version, or a refusal. */
 static int run_group(const struct ni_command *group, int argc, char **argv) {
   char name[64];
   int done;

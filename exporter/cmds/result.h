@@ -14,17 +14,27 @@
   {"jobs", 'j', NI_OPT_NUMBER, "N", "Threads, by default one for each CPU this process may use", NI_RESULT_IN(jobs), .min = 1, .max = 1024}, \
   {"memory", 0, NI_OPT_SIZE, "SIZE", "Keep about so much in memory, put the rest into temporary files in the output folder", \
    NI_RESULT_IN(memory_bytes), .def = "128M", .min = 16 << 20}, \
-  {"no-plots", 0, NI_OPT_FLAG, NULL, "No pictures", NI_RESULT_IN(no_plots)}, \
-  {"no-html", 0, NI_OPT_FLAG, NULL, "No report.html", NI_RESULT_IN(no_html)}, \
-  {"no-csv", 0, NI_OPT_FLAG, NULL, "No table of each single operation", NI_RESULT_IN(no_csv)}, \
+  {"only", 0, NI_OPT_TAKE, "PART,...", \
+   "Only these parts of the result (default all): tables, operations, plots, page, parquet", \
+   .take = ni_take_only, .want = "a list of tables, operations, plots, page, parquet"}, \
+  /* How parts were left out before there was --only. */ \
+  {"no-plots", 0, NI_OPT_FLAG, NULL, NULL, NI_RESULT_IN(no_plots)}, \
+  {"no-html", 0, NI_OPT_FLAG, NULL, NULL, NI_RESULT_IN(no_html)}, \
+  {"no-csv", 0, NI_OPT_FLAG, NULL, NULL, NI_RESULT_IN(no_csv)}, \
   {"plot-format", 0, NI_OPT_CHOICE, "FORMAT", "Of the pictures", NI_RESULT_IN(plot_format), .def = "png", .want = "png|svg|pdf"}, \
-  {"keep-scripts", 0, NI_OPT_FLAG, NULL, "Keep the plots' gnuplot scripts", NI_RESULT_IN(keep_scripts)}
+  {"keep-scripts", 0, NI_OPT_FLAG, NULL, NULL, NI_RESULT_IN(keep_scripts)}
 #define NI_ROWS_RESULT_TEXT \
   {"json", 0, NI_OPT_FLAG, NULL, "summary.json on standard output instead of the text", NI_RESULT_IN(json)}, \
   {"format", 0, NI_OPT_CHOICE, "nccl-tests", "The table of nccl-tests, with its sizes, on standard output", NI_RESULT_IN(nccl_tests), \
    .want = "nccl-tests"}, \
   {"quiet", 'q', NI_OPT_FLAG, NULL, "Totals and verdict only", NI_RESULT_IN(quiet)}
 /* clang-format on */
+
+/*
+ * --only: all parts that it does not name are left out. Tables are always written: "tables" alone leaves out all
+ * else. The Parquet files of `merge` are those of the partial results.
+ */
+int ni_take_only(const struct ni_opt *o, void *into, const char *arg);
 
 /* How `summary` makes its result: ni_summarize(), or what another program sets before it runs the command. */
 extern int (*ni_summary_work)(struct ni_run *r, struct ni_summary *s);

@@ -55,12 +55,12 @@ void ni_summarize_store(struct ni_run *r, const char *folder) {
 
 int ni_summarize_init(struct ni_run *r) {
   *r = (struct ni_run){.out_fd = -1, .tmp_fd = -1, .lock_fd = -1, .progress = NI_PROGRESS_INIT, .opt = {.jobs = ni_scan_jobs(),
-                       .codec = ni_pq_codec_available(NI_PQ_ZSTD) ? NI_PQ_ZSTD : NI_PQ_GZIP}};
+                       .codec = ni_pq_codec_default()}};
   return ni_run_tables(r);
 }
 
 int ni_take_partition(const struct ni_opt *o, void *into, const char *arg) {
-  static const char *const words[NI_PARTITIONS] = {"", "host", "comm", "day", "hour"};
+  static const char *const words[NI_PARTITIONS] = {"", "host", "comm"};
   uint8_t *p = (uint8_t *)into + o->at, n = 0;
   memset(p, 0, NI_PARTITIONS);
   for (const char *at = arg;; at++) {

@@ -14,8 +14,8 @@
 /* --partition of summary and convert: words into an array of enum ni_partition. */
 int ni_take_partition(const struct ni_opt *o, void *into, const char *arg);
 #define NI_ROW_PARTITION(help_or_null, into) \
-  {"partition", 0, NI_OPT_TAKE, "host,comm,day,hour", help_or_null, into, \
-   .want = "host, comm, day, hour, each once", .take = ni_take_partition}
+  {"partition", 0, NI_OPT_TAKE, "host,comm", help_or_null, into, .want = "host, comm, each once", \
+   .take = ni_take_partition, .gone = "day|hour"}
 
 /* Defaults; r->opt is the caller's to change then. 0 or -ENOMEM. */
 int ni_summarize_init(struct ni_run *r);

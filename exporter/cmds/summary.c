@@ -64,6 +64,26 @@ static const char *refuse(void *into) {
   return text;
 }
 
+int ni_take_only(const struct ni_opt *row, void *into, const char *arg) {
+  enum { PARTS = 5 };
+  static const char *const parts[PARTS] = {"tables", "operations", "plots", "page", "parquet"};
+  struct ni_sum_options *o = into;
+  bool *left_out[PARTS] = {NULL, &o->no_csv, &o->no_plots, &o->no_html, &o->no_parquet};
+  bool named[PARTS] = {false};
+  (void)row;
+  for (const char *word = arg;; word++) {
+    const size_t n = strcspn(word, ",");
+    size_t k = 0;
+    while (k < PARTS && (strlen(parts[k]) != n || strncmp(parts[k], word, n) != 0)) k++;
+    if (k == PARTS) return -EINVAL;
+    named[k] = true;
+    word += n;
+    if (!*word) break;
+  }
+  for (size_t k = 1; k < PARTS; k++) *left_out[k] |= !named[k];
+  return 0;
+}
+
 static int take_size(const struct ni_opt *o, void *into, const char *arg) {
   return ni_sizes_add(&((struct ni_sum_options *)into)->filter.size, arg);
 }
@@ -80,12 +100,12 @@ const struct ni_command ni_summary_command = {
     .opt = (const struct ni_opt[]){
         NI_ROWS_LOGS(struct ni_sum_options, 0),
         NI_ROWS_RESULT_PLACE,
-        {"no-parquet", 0, NI_OPT_FLAG, NULL, "No Parquet files", IN(no_parquet)},
-        /* What `convert --dataset DIR` writes, by its earlier spelling. */
+        /* Earlier spellings: of --only, and of what `convert --dataset DIR` writes. */
+        {"no-parquet", 0, NI_OPT_FLAG, NULL, NULL, IN(no_parquet)},
         {"dataset", 0, NI_OPT_FLAG, NULL, NULL, IN(dataset)},
         NI_ROW_PARTITION(NULL, IN(partition)),
         {"compression", 0, NI_OPT_CHOICE, "CODEC", "Of Parquet pages; zstd where it is built in", IN(codec),
-         .want = "zstd|snappy|gzip|none"},
+         .want = "zstd|snappy", .gone = "gzip|none"},
         {"compat", 0, NI_OPT_FLAG, NULL, "Only the files, columns and exit codes of NVIDIA's exporter", IN(compat)},
         NI_ROWS_FILTERS(struct ni_sum_options, "records", "within the communicator"),
         {"size", 0, NI_OPT_TAKE, "BYTES,A-B,...", "Only operations of these sizes, such as 4K or 1M-16M", .take = take_size,
@@ -116,7 +136,7 @@ const struct ni_command ni_summary_command = {
               {"parquet_files/", "the records, a file per log"}, {"parquet_counters/", "samples of counters, where they were recorded"},
               {"output.log", "what was read and found"}},
     .examples = {{"logs/", "logs-analysis/ with everything; the figures on the terminal"},
-                 {"--no-plots --quiet --output-dir /tmp/x logs/", "tables alone"},
+                 {"--only tables --quiet --output-dir /tmp/x logs/", "no page, no pictures, no rows of single operations"},
                  {"--since=-10m --coll AllReduce --rank 0-7 logs/", "the end of a run"},
                  {"--json --skip-first 10 logs/", "for a program, without warm-up"}}};
 

@@ -171,7 +171,9 @@ static int open_folder(struct ni_run *r, const char *folder) {
     snprintf(r->tmp_dir, sizeof r->tmp_dir, "/proc/self/fd/%d", r->tmp_fd);
     return 0;
   }
-  return ni_run_fail(r, -ENOENT, "%s: is not there: the output must be in a folder that all nodes see, or give --no-parquet and --no-csv", folder);
+  return ni_run_fail(r, -ENOENT,
+                     "%s: is not there: the output must be in a folder that all nodes see, or give "
+                     "--only tables,plots,page", folder);
 }
 
 static void serve_summary(struct ni_run *r, const char *folder) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes docs/img/*.png anew: page and heat map from the demo's job, in which rank 11 computes longer, figures by size from logs of
-# many sizes with a slow node, the counters' page from two sweeps of a real node (NI_TEST_DATA): BUILD=build test/browser/screenshots.sh
+# Makes docs/img/*.png anew: the page from the demo's job, in which rank 11 computes longer, a picture from logs of many sizes with a
+# slow node, the counters' page from two sweeps of a real node (NI_TEST_DATA): BUILD=build test/browser/screenshots.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 BUILD=$(realpath "${BUILD:-build}")
@@ -23,6 +23,5 @@ for when in before after; do
 done
 "$BUILD/nccl-inspector" counters summarize --html counters.html before.json after.json >/dev/null
 node "$BUILD/browser/screenshots.mjs" "$work/page/report.html" "$root/docs/img" "$work/counters.html"
-for f in bandwidth_by_size_AllReduce scatter_plot_nvlink-only_AllReduce; do cp "out/summary/$f.png" "$root/docs/img/plot-$f.png"; done
-cp page/summary/heat_map.png "$root/docs/img/plot-heat_map.png"
+cp out/summary/scatter_plot_nvlink-only_AllReduce.png "$root/docs/img/plot-scatter_plot_nvlink-only_AllReduce.png"
 ls -l "$root/docs/img"

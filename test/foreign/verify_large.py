@@ -8,6 +8,13 @@ import polars
 import pyarrow.parquet as pq
 
 ROWS = 280_000_000
+ALL = ROWS * (ROWS - 1) // 2
+
+
+def spread(i):
+    """The value of a row: no codec makes such numbers shorter. Sums of them are those of the rows, modulo 2^64."""
+    x = i * 0x9E3779B97F4A7C15 % 2**64
+    return x - 2**64 if x >= 2**63 else x
 
 
 def equal(got, want, what):
@@ -19,13 +26,13 @@ d = sys.argv[1]
 f, c = os.path.join(d, "file.parquet"), os.path.join(d, "chunk.parquet")
 if os.path.getsize(f) <= 2**31:
     sys.exit("FAIL: file.parquet is too small to prove anything")
-equal(duckdb.sql(f"SELECT count(*), sum(n), min(n), max(n) FROM '{f}'").fetchall(),
-      [(ROWS, ROWS * (ROWS - 1) // 2, 0, ROWS - 1)], "DuckDB, file.parquet")
-equal(duckdb.sql(f"SELECT n FROM '{f}' WHERE n >= {ROWS - 2} ORDER BY n").fetchall(), [(ROWS - 2,), (ROWS - 1,)], "DuckDB, last rows")
-equal(polars.scan_parquet(f).select(polars.col("n").sum()).collect(engine="streaming").item(), ROWS * (ROWS - 1) // 2, "polars, file.parquet")
+count, total = duckdb.sql(f"SELECT count(*), sum(n) FROM '{f}'").fetchone()
+equal((count, total % 2**64), (ROWS, spread(ALL) % 2**64), "DuckDB, file.parquet")
+equal(duckdb.sql(f"SELECT count(*) FROM '{f}' WHERE n = {spread(ROWS - 1)}").fetchall(), [(1,)], "DuckDB, last row")
+equal(polars.scan_parquet(f).select(polars.col("n").sum()).collect(engine="streaming").item() % 2**64, spread(ALL) % 2**64, "polars, file.parquet")
 p = pq.ParquetFile(f, page_checksum_verification=True)
 last = p.read_row_group(p.metadata.num_row_groups - 1).column("n").to_pylist()
-equal(last, list(range(ROWS - len(last), ROWS)), "pyarrow, last row group")
+equal(last, [spread(i) for i in range(ROWS - len(last), ROWS)], "pyarrow, last row group")
 
 m = pq.ParquetFile(c).metadata
 equal(m.num_row_groups, 1, "chunk.parquet, row groups")

@@ -45,7 +45,7 @@ ifdef PORTABLE
 LDFLAGS += -s -Wl,-rpath,'$$ORIGIN/lib:$$ORIGIN/../lib:$$ORIGIN/../../lib'
 endif
 gpu-portable:
-	$(Q)$(MAKE) PORTABLE=1 BUILD=build-gpu OPT=-O2 HAVE_ISAL= HAVE_ZSTD= HAVE_SNAPPY= EXP_LIBS="-lsimdjson -l:libz.a -lpthread -ldl -lm" \
+	$(Q)$(MAKE) PORTABLE=1 BUILD=build-gpu OPT=-O2 HAVE_ISAL= HAVE_ZSTD=1 HAVE_SNAPPY= EXP_LIBS="-lsimdjson -lzstd -l:libz.a -lpthread -ldl -lm" \
 	  plugin exporter sim gpu-tools build-gpu/test/recorder.so build-gpu/test/noop.so
 	$(Q)rm -rf build-gpu/lib && mkdir -p build-gpu/lib && ldd build-gpu/nccl-inspector | awk '/=> \// {print $$3}' | \
 	  grep -vE '/(libc|libm|libpthread|libdl|ld-linux[^/]*)\.so' | xargs -I{} cp -L {} build-gpu/lib/

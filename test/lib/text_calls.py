@@ -9,7 +9,7 @@ import sys
 # Rooms that write files for machines, each with a writer of texts of its own; everybody else says it with ni_say().
 RAW = {"base/text/json_write.c": "ni_json_text", "output/tables/out_tables.c": "ni_csv_text",
        "output/report/page_file.c": "JSON", "output/tables/beside_table.c": "ni_csv_text", "output/plot/plot.c": "ni_fig_quoted", "output/plot/figure_base.c": "ni_fig_quoted",
-       "output/plot/figure_cells.c": "ni_fig_quoted", "output/plot/figure_series.c": "ni_fig_quoted", "output/plot/figure_scatter.c": "ni_fig_quoted",
+       "output/plot/figure_cells.c": "ni_fig_quoted", "output/plot/figure_scatter.c": "ni_fig_quoted",
        "session/stat/plot.c": "ni_fig_quoted", "session/entry.c": "JSON", "session/folder.cc": "JSON", "session/recover.c": "JSON",
        "head/cli/prometheus.c": "JSON", "head/api.c": "JSON", "head/history.c": "JSON", "output/tables/series_table.c": "ni_csv_text",
        "cmds/recover/recover_box.c": "lines of a log", "base/text/csv_write.c": "the room itself",

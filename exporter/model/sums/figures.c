@@ -23,7 +23,7 @@ struct joining {
   struct ni_cell_result *result;
   struct ni_cell_sums *ours;   /* of a team: what each cell has here, until it is added up */
   size_t slice_cells;          /* so many of them have slices */
-  bool pictures;               /* what pictures and page alone show is wanted: series by time, points, the heat map */
+  bool page;                   /* what the page alone shows is wanted: series by time, the heat map */
   int64_t *heat_ppm;
   struct ni_sums sums;         /* under the run's lock */
   const struct ni_sink *rows;  /* NULL: nobody wants them */
@@ -267,7 +267,7 @@ static int join_cell(const struct joining *j, struct ni_sum_cell *ours, struct n
 /* place: among all cells by number of records. */
 static struct ni_cell_sums empty_cell(const struct joining *j, uint32_t at, uint32_t place) {
   return (struct ni_cell_sums){.r = j->r, .s = j->s, .cell = at, .busbw.limit = NI_DIST_LIMIT_GROUP,
-                               .series = j->pictures && place < NI_SUM_SERIES, .slices = place < j->slice_cells};
+                               .series = j->page && place < NI_SUM_SERIES, .slices = place < j->slice_cells};
 }
 
 static int run_cell(const struct joining *j, uint32_t at, uint32_t place, struct ni_sums *t) {
@@ -331,7 +331,7 @@ static int add_up(struct joining *j) {
 
 static int heat_init(struct joining *j) {
   struct ni_heat *h = &j->s->heat;
-  if (!j->pictures || j->s->n_processes < 2 || j->s->n_processes > NI_SUM_HEAT_CELLS) return 0;
+  if (!j->page || j->s->n_processes < 2 || j->s->n_processes > NI_SUM_HEAT_CELLS) return 0;
   h->bins = (uint32_t)(NI_SUM_HEAT_CELLS / j->s->n_processes);
   if (h->bins > NI_SUM_TIME_BINS) h->bins = NI_SUM_TIME_BINS;
   h->rows = (uint32_t)j->s->n_processes;
@@ -343,7 +343,7 @@ static int heat_init(struct joining *j) {
 }
 
 int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink *rows) {
-  struct joining j = {.r = r, .s = s, .rows = rows, .pictures = !r->opt.no_plots || !r->opt.no_html};
+  struct joining j = {.r = r, .s = s, .rows = rows, .page = !r->opt.no_html && !r->opt.compat};
   int e = sums_init(&j.sums, s);
   j.by_size = ni_order((uint32_t)s->n_cells, by_records, r);
   j.result = calloc(s->n_cells + 1, sizeof *j.result);

@@ -41,14 +41,15 @@
 #define NI_MIX_MAX 255 /* different pairs of algorithm and protocol; beyond, they count as not stated */
 
 /* What the folders of the data set are by, in the order of the words of --partition; NONE: nothing more. */
-enum ni_partition { NI_PARTITION_NONE = 0, NI_PARTITION_HOST, NI_PARTITION_COMM, NI_PARTITION_DAY, NI_PARTITION_HOUR, NI_PARTITIONS };
+enum ni_partition { NI_PARTITION_NONE = 0, NI_PARTITION_HOST, NI_PARTITION_COMM, NI_PARTITIONS };
 
 struct ni_sum_options {
   struct ni_inputs inputs;
   const char *output_dir;
   unsigned jobs;
   uint64_t memory_bytes;
-  bool no_plots, no_html, no_parquet, no_csv, compat, json, quiet, keep_scripts, force, nccl_tests;
+  bool no_plots, no_html, no_parquet, no_csv; /* parts left out, by --only and by options of these names */
+  bool compat, json, quiet, keep_scripts, force, nccl_tests;
   bool dataset, allow_missing, approximate;
   uint32_t shard, shards;      /* from 1, of so many; 0: all of the input */
   const char *partial;         /* the file for a partial result; NULL: a whole one is wanted */

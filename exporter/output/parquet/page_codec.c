@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 #ifdef NI_HAVE_ZSTD
 #include <zstd.h>
 #endif
@@ -20,8 +19,6 @@ static const struct {
     /* zstd above 1 halves the speed for under a tenth of the size (docs/parquet.md). */
     [NI_PQ_ZSTD] = {"zstd", 6, 1, -7, 19, "-7..19"},
     [NI_PQ_SNAPPY] = {"snappy", 1, 0, 0, 0, "none"},
-    [NI_PQ_GZIP] = {"gzip", 2, 1, 1, 9, "1..9"},
-    [NI_PQ_NONE] = {"none", 0, 0, 0, 0, "none"},
 };
 
 bool ni_pq_codec_available(enum ni_pq_codec codec) {
@@ -32,10 +29,12 @@ bool ni_pq_codec_available(enum ni_pq_codec codec) {
 #ifdef NI_HAVE_SNAPPY
     case NI_PQ_SNAPPY: return true;
 #endif
-    case NI_PQ_GZIP:
-    case NI_PQ_NONE: return true;
     default: return false;
   }
+}
+
+enum ni_pq_codec ni_pq_codec_default(void) {
+  return ni_pq_codec_available(NI_PQ_ZSTD) ? NI_PQ_ZSTD : NI_PQ_SNAPPY;
 }
 
 const char *ni_pq_codec_name(enum ni_pq_codec codec) {
@@ -61,16 +60,6 @@ int ni_page_codec_init(struct ni_page_codec *c, enum ni_pq_codec codec, int leve
     }
   }
 #endif
-  if (codec == NI_PQ_GZIP) {
-    z_stream *z = calloc(1, sizeof *z);
-    if (!z) return -ENOMEM;
-    /* 31: 32 kB window and a gzip frame, which is what Parquet's GZIP means. */
-    if (deflateInit2(z, level, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-      free(z);
-      return -ENOMEM;
-    }
-    c->state = z;
-  }
   return 0;
 }
 
@@ -78,10 +67,6 @@ void ni_page_codec_free(struct ni_page_codec *c) {
 #ifdef NI_HAVE_ZSTD
   if (c->codec == NI_PQ_ZSTD && c->state) ZSTD_freeCCtx(c->state);
 #endif
-  if (c->codec == NI_PQ_GZIP && c->state) {
-    deflateEnd(c->state);
-    free(c->state);
-  }
   c->state = NULL;
 }
 
@@ -93,9 +78,6 @@ size_t ni_page_codec_bound(const struct ni_page_codec *c, size_t n) {
 #ifdef NI_HAVE_SNAPPY
     case NI_PQ_SNAPPY: return snappy_max_compressed_length(n);
 #endif
-    case NI_PQ_GZIP:
-      deflateReset(c->state); /* after a finished stream deflateBound leaves out the gzip frame */
-      return deflateBound(c->state, n);
     default: return n;
   }
 }
@@ -110,21 +92,6 @@ int ni_page_codec_run(struct ni_page_codec *c, uint8_t *dst, size_t room, const 
       *out_n = room;
       return snappy_compress((const char *)src, n, (char *)dst, out_n) == SNAPPY_OK ? 0 : -EIO;
 #endif
-    case NI_PQ_GZIP: {
-      z_stream *z = c->state;
-      deflateReset(z);
-      z->next_in = (Bytef *)src;
-      z->avail_in = (uInt)n;
-      z->next_out = dst;
-      z->avail_out = (uInt)room;
-      if (deflate(z, Z_FINISH) != Z_STREAM_END) return -EIO;
-      *out_n = room - z->avail_out;
-      return 0;
-    }
-    default:
-      if (n > room) return -EIO;
-      memcpy(dst, src, n);
-      *out_n = n;
-      return 0;
+    default: return -ENOTSUP;
   }
 }

@@ -1,9 +1,9 @@
 /*
  * Compression of one page, and its checksum.
  *
- * One ni_page_codec belongs to one writer; it keeps the library's state between pages. Optional libraries are found at
- * build time (NI_HAVE_ZSTD, NI_HAVE_SNAPPY, NI_HAVE_ISAL); without one, its codec is refused and never silently
- * replaced.
+ * One ni_page_codec belongs to one writer; it keeps the library's state between pages. The libraries are found at
+ * build time (NI_HAVE_ZSTD, NI_HAVE_SNAPPY), one of them at least; a codec that is not there is refused and never
+ * silently replaced.
  */
 #ifndef NI_PARQUET_PAGE_CODEC_H
 #define NI_PARQUET_PAGE_CODEC_H
@@ -13,14 +13,16 @@
 
 #include "writer.h"
 
-/* Whether this build can write `codec`; for NI_PQ_SNAPPY and NI_PQ_ZSTD that depends on the libraries found. */
+/* Whether this build can write `codec`. */
 bool ni_pq_codec_available(enum ni_pq_codec codec);
-/* "zstd", "snappy", "gzip", "none"; NULL when out of range. */
+/* zstd, or snappy in a build without it. */
+enum ni_pq_codec ni_pq_codec_default(void);
+/* "zstd", "snappy"; NULL when out of range. */
 const char *ni_pq_codec_name(enum ni_pq_codec codec);
 
 struct ni_page_codec {
   enum ni_pq_codec codec;
-  void *state; /* ZSTD_CCtx or z_stream; NULL for the others */
+  void *state; /* ZSTD_CCtx; NULL of snappy */
 };
 
 /* level 0: the default of the codec. -ENOTSUP not built in, -EINVAL level out of range, -ENOMEM. */

@@ -80,7 +80,7 @@ static int begin(struct ni_pq *w, const char *path, const struct ni_pq_field *fi
   const char *codec = ni_pq_codec_name(o->codec);
   int rc = ni_page_codec_init(&w->env.codec, o->codec, o->level);
   if (rc == -ENOTSUP)
-    return fail(w, rc, "%s: this build has no %s compression; use gzip or none, or build with its library", path, codec);
+    return fail(w, rc, "%s: this build has no %s compression", path, codec);
   if (rc)
     return fail(w, rc, "%s: %s level %d: %s; accepted: %s", path, codec, o->level, strerror(-rc), ni_page_codec_levels(o->codec));
   if (!(w->path = strdup(path))) return fail(w, -ENOMEM, "%s: out of memory", path);

@@ -33,7 +33,7 @@ enum ni_pq_type {
   NI_PQ_TYPE_COUNT
 };
 
-enum ni_pq_codec { NI_PQ_ZSTD = 0, NI_PQ_SNAPPY, NI_PQ_GZIP, NI_PQ_NONE, NI_PQ_CODEC_COUNT };
+enum ni_pq_codec { NI_PQ_ZSTD = 0, NI_PQ_SNAPPY, NI_PQ_CODEC_COUNT };
 
 /* Longest string the writer takes: a value must fit into a page. */
 #define NI_PQ_STR_MAX_BYTES (16u << 20)
@@ -64,7 +64,7 @@ struct ni_pq_column {
 /* All zero is the default. */
 struct ni_pq_options {
   enum ni_pq_codec codec;
-  int level;               /* 0: the default (zstd 1, gzip 1). zstd -7..19, gzip 1..9, others ignore it */
+  int level;               /* of zstd, -7..19; 0: the default, 1. snappy has none */
   uint32_t row_group_rows; /* 0: 262144; at most INT32_MAX */
   uint32_t page_rows;      /* 0: 8192; at most 131072. Rounded up to a multiple of 8 */
   uint32_t dict_entries;   /* distinct values after which a column chunk turns to PLAIN; 0: 16384; at most 32768 */

@@ -18,7 +18,7 @@ struct ni_figure {
   void (*write)(FILE *f, const struct ni_figure *fig);
   const struct ni_summary *s;
   enum ni_plot_format format;
-  uint32_t first, n;  /* cells; other kinds of figure say what they mean by it */
+  uint32_t first, n;  /* cells */
   char path[400];     /* below the summary's folder, ending included; of words of ni_file_word(), so nothing to quote */
 };
 
@@ -53,14 +53,6 @@ struct ni_fig_scale ni_fig_axis(FILE *f, char axis, enum ni_fig_of of, double lo
 void ni_fig_axis_name(FILE *f, char axis, const char *what, const char *unit);
 /* As ni_fig_axis() for data that lie close together: from..to as they are, and no logarithm. Returns the unit. */
 const char *ni_fig_axis_between(FILE *f, char axis, enum ni_fig_of of, double from, double to);
-/* Tics that read 1KB, 10KB, ... on a logarithmic axis of bytes. */
-void ni_fig_bytes_axis(FILE *f, char axis, uint64_t lo, uint64_t hi);
-/* x: time since the first record, bins 0..n_bins of the run. */
-void ni_fig_run_axis(FILE *f, const struct ni_summary *s);
-
-/* x: a time of span_us from 0 on, which is 0..n on the axis; label: what it is called. */
-void ni_fig_span_axis(FILE *f, double span_us, double n, const char *label);
-
 /* A few numbers in order. */
 void ni_fig_sort(uint32_t *number, uint32_t n);
 

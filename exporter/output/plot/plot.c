@@ -19,7 +19,6 @@
 #include "figure.h"
 #include "figure_cells.h"
 #include "figure_scatter.h"
-#include "figure_series.h"
 #include "gnuplot_process.h"
 
 struct ni_plots {
@@ -131,54 +130,10 @@ static int list_cells(struct ni_plots *p) {
   return rc;
 }
 
-/* Is group i the first of its kind, function and timing (and type, if that counts)? */
-static bool first_alike(const struct ni_summary *s, size_t i, bool type_counts) {
-  const struct ni_group *g = &s->group[i];
-  for (size_t k = 0; k < i; k++) {
-    const struct ni_group *x = &s->group[k];
-    if (x->kind == g->kind && x->timing == g->timing && (!type_counts || x->type == g->type) &&
-        strcmp(x->func, g->func) == 0)
-      return false;
-  }
-  return true;
-}
-
-/* A timing source is part of a name only where a function has more than one: most runs have one. */
-static void timing_part(const struct ni_summary *s, const struct ni_group *g, char *out, size_t size) {
-  *out = 0;
-  for (size_t k = 0; k < s->n_groups; k++)
-    if (s->group[k].timing != g->timing && s->group[k].kind == g->kind && strcmp(s->group[k].func, g->func) == 0) {
-      snprintf(out, size, "_%s", g->timing ? ni_timing_names[g->timing] : "unstated");
-      return;
-    }
-}
-
-static int list_own(struct ni_plots *p) {
-  const struct ni_summary *s = p->s;
-  char word[160], timing[40];
-  int rc = 0;
-  for (uint32_t i = 0; !rc && i < s->n_groups; i++) {
-    const struct ni_group *g = &s->group[i];
-    ni_file_word(g->func, word, sizeof word);
-    timing_part(s, g, timing, sizeof timing);
-    if (first_alike(s, i, false)) {
-      rc = add(p, ni_fig_by_size, i, 1, "bandwidth_by_size_%s%s", word, timing);
-      if (!rc && s->buckets.records.n) rc = add(p, ni_fig_series, i, 1, "series_%s%s", word, timing);
-    }
-    if (!rc && first_alike(s, i, true))
-      rc = add(p, ni_fig_percentiles, i, 1, "time_percentiles_%s_%s%s", ni_comm_type_names[g->type], word, timing);
-  }
-  if (!rc && s->buckets.records.n) rc = add(p, ni_fig_series_functions, 0, 1, "series_of_functions");
-  if (!rc && ni_fig_series_any_hosts(s)) rc = add(p, ni_fig_series_hosts, 0, 1, "series_of_hosts");
-  return rc || s->heat.rows == 0 ? rc : add(p, ni_fig_heat, 0, 1, "heat_map");
-}
-
 /* Which figures a summary gets, and under which names. -ENOMEM: the list as far as it is. */
 static int list_all(struct ni_plots *p) {
   int rc = list_scatter(p);
-  if (!rc) rc = list_cells(p);
-  if (!rc && !p->o->compat) rc = list_own(p);
-  return rc;
+  return rc ? rc : list_cells(p);
 }
 
 /* Makes the folders of a path below dir. */
@@ -384,7 +339,7 @@ int ni_plots_render(const struct ni_summary *summary, const struct ni_render_opt
     rc = n;
     if (rc == -ENOENT)
       snprintf(line, sizeof line,
-               "plots: not drawn, no program '%.200s' found (Debian: gnuplot-nox; --no-plots silences this)", program);
+               "plots: not drawn, no program '%.200s' found (Debian: gnuplot-nox; --only without plots silences this)", program);
     else snprintf(line, sizeof line, "plots: not drawn, '%.200s' did not start: %s", program, strerror(-rc));
     ni_render_say(options, line);
     goto free_list;

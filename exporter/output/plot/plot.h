@@ -21,8 +21,8 @@ enum ni_plot_format { NI_PLOT_PNG = 0, NI_PLOT_SVG, NI_PLOT_PDF, NI_PLOT_FORMAT_
 
 /*
  * Draws the figures into summary_dir, which exists; the folders below it (msg_size_*) are made as needed.
- * The reference's four kinds come under its names; without compat also bandwidth_by_size_<function>,
- * time_percentiles_<type>_<function> and heat_map, and with sums by time series_*. With keep_scripts the scripts stay.
+ * They are the reference's four kinds, under its names; without compat of all functions. With keep_scripts the
+ * scripts stay.
  * 0; -ENOENT: no gnuplot; -EIO: gnuplot failed for some or all (its first complaint is in the
  * message); -ETIMEDOUT: it hung and was killed; -ENOMEM, -errno of mkdir, spawn. Never raises SIGPIPE in the caller.
  */

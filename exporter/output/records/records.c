@@ -7,7 +7,6 @@
 
 #include "exporter/base/order.h"
 #include "exporter/base/spill/spill_sort.h"
-#include "exporter/base/text/time_text.h"
 #include "exporter/model/sums/reading/record_row.h"
 
 enum { ROWS_MIN = 1024, DIR_NAME_MAX = 240 };
@@ -26,7 +25,6 @@ struct row {
   NI_BATCH_COLUMNS(X)
 #undef X
   uint64_t at;                 /* in its range */
-  int64_t start_ns;            /* of the record, or of its dump; 0 where no folder is by time */
   uint32_t host, id, file, range; /* host, id: names */
   int32_t rank;
   uint32_t has;
@@ -46,20 +44,11 @@ static int by_name(const struct ni_run *r, uint32_t a, uint32_t b) {
   return a == b ? 0 : strcmp(ni_name_text(&r->names, a), ni_name_text(&r->names, b));
 }
 
-/* In which hour since 1970 a row is, or day. */
-static int64_t time_of(const struct row *x, unsigned partition) {
-  return ni_bucket_of(x->start_ns, UINT64_C(3600000000000) * (partition == NI_PARTITION_DAY ? 24 : 1));
-}
-
 /* By the folders that they are in; 0: the same one. */
 static int by_folder(const struct ni_run *r, const struct row *x, const struct row *y) {
   int k = 0;
-  for (const uint8_t *p = r->opt.partition; k == 0 && *p; p++) {
-    const int64_t s = time_of(x, *p), t = time_of(y, *p);
-    if (*p == NI_PARTITION_HOST) k = by_name(r, x->host, y->host);
-    else if (*p == NI_PARTITION_COMM) k = by_name(r, x->id, y->id);
-    else k = s < t ? -1 : s > t;
-  }
+  for (const uint8_t *p = r->opt.partition; k == 0 && *p; p++)
+    k = *p == NI_PARTITION_HOST ? by_name(r, x->host, y->host) : by_name(r, x->id, y->id);
   return k;
 }
 
@@ -109,15 +98,6 @@ static void give_row(struct ni_batch *b, const struct row *x) {
   b->has_rare = true; /* as far as a row can tell: its nulls are filled in */
 }
 
-/* As ni_start_ns() has it, but for verbose logs, whose channels are not in a row: these have the time of their dump. */
-static int64_t start_of(const struct ni_sorter *s, const struct row *x) {
-  const bool enqueue = x->has >> H_enqueue_ns & 1, delta = x->has >> H_gpu_delta_ns & 1;
-  int64_t t;
-  if (enqueue && delta && !__builtin_add_overflow(x->enqueue_ns, x->gpu_delta_ns, &t)) return t;
-  const bool known = enqueue && x->timing != s->words->timing[NI_TIMING_KERNEL_GPU];
-  return ni_time_ns(known ? x->enqueue_ns : NI_NO_START, (uint64_t)x->dump_us);
-}
-
 /* Copies the rows of b, which stand in `range` of `file` behind those that were added before. */
 static int sorter_add(struct ni_sorter *s, const struct ni_batch *b, uint32_t file, uint32_t range) {
   enum { PIECE = 64 };
@@ -138,7 +118,6 @@ static int sorter_add(struct ni_sorter *s, const struct ni_batch *b, uint32_t fi
       x->id = r->comm[m->comm].id;
       x->rank = m->rank;
       x->p2p = x->kind == s->words->kind[NI_KIND_P2P];
-      x->start_ns = start_of(s, x);
       x->file = file;
       x->range = range;
       x->at = s->at++;
@@ -186,18 +165,14 @@ static void dir_name(const char *key, const char *value, uint32_t number, char o
   out[n] = 0;
 }
 
-/* The folder that a row is in, below the data set. Times are "2026-11-21" and "2026-11-21T08". */
+/* The folder that a row is in, below the data set. */
 static void folder_of(const struct merge *m, const struct row *x, char *out, size_t size) {
-  static const char *const keys[NI_PARTITIONS] = {"", "host", "comm", "day", "hour"};
+  static const char *const keys[NI_PARTITIONS] = {"", "host", "comm"};
   const struct ni_names *names = &m->r->names;
   size_t n = 0;
   for (const uint8_t *p = m->r->opt.partition; *p; p++) {
-    char dir[DIR_NAME_MAX + 16], time[40];
-    const int64_t hours = time_of(x, *p) * (*p == NI_PARTITION_DAY ? 24 : 1);
-    ni_second_text(hours * 3600, 'T', false, time);
-    time[*p == NI_PARTITION_DAY ? 10 : 13] = 0;
-    const char *value = *p == NI_PARTITION_HOST ? ni_name_text(names, x->host) : *p == NI_PARTITION_COMM ? ni_name_text(names, x->id) : time;
-    dir_name(keys[*p], value, m->n_folders, dir);
+    char dir[DIR_NAME_MAX + 16];
+    dir_name(keys[*p], ni_name_text(names, *p == NI_PARTITION_HOST ? x->host : x->id), m->n_folders, dir);
     n += (size_t)snprintf(out + n, size - n, "%s%s", n ? "/" : "", dir);
   }
 }
@@ -215,7 +190,7 @@ static int end_folder(struct merge *m) {
 }
 
 static int begin_folder(struct merge *m, const struct row *row) {
-  char folder[4 * (DIR_NAME_MAX + 16)], path[4096];
+  char folder[(NI_PARTITIONS - 1) * (DIR_NAME_MAX + 16)], path[4096];
   int e = end_folder(m);
   if (e < 0) return e;
   m->n_folders++;

@@ -12,7 +12,7 @@ int ni_report_render(const struct ni_summary *summary, const struct ni_render_op
   size_t n = 0;
   FILE *memory;
   if (!ni_report_available()) {
-    ni_render_say(options, "report.html: not made, the page was not built in for want of npm and node (--no-html silences this)");
+    ni_render_say(options, "report.html: not made, the page was not built in for want of npm and node (--only without page silences this)");
     return -ENOTSUP;
   }
   if (!(memory = open_memstream(&json, &n))) return -errno;

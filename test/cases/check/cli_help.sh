@@ -25,19 +25,17 @@ for c in "${commands[@]}"; do
     grep -q -- "$what" "$TMP/own" || fail "$c --help lacks: $what"
   done
   awk 'length($0) > 80 {exit 1}' "$TMP/own" || fail "$c --help is wider than 80 columns"
-  for other in "help $c" "$c -h" "$c -?" "$c --hel"; do
+  for other in "help $c" "$c -h" "$c -?" "$c --hel" "$c --usage"; do
     # shellcheck disable=SC2086
     code 0 "$inspector" $other
     cmp -s "$TMP/out" "$TMP/own" || fail "$other is not $c --help"
   done
-  code 0 "$inspector" "${words[@]}" --usage
-  [ "$(cat "$TMP/out")" = "$(grep '^Usage' "$TMP/own")" ] || fail "$c --usage"
   # What is said is taken, by both spellings; what is not is refused by name. A thousand programs that start and refuse say no more
   # under a sanitizer, which is most of what they cost there.
   [ -z "${NI_VARIANT:-}" ] || options=()
   [ -n "${NI_VARIANT:-}" ] || mapfile -t options < <(grep -oE '^ +(-., )?--[a-z-]+' "$TMP/own" | grep -oE -- '--.*')
   for o in "${options[@]}"; do
-    case $o in --help | --usage | --version) continue ;; esac
+    case $o in --help | --version) continue ;; esac
     # Behind its options a command stands, and no word of ours.
     if [ "$c" = "counters run" ] || [ "$c" = run ]; then
       code 64 "$inspector" "${words[@]}" "$o=x"
@@ -66,10 +64,20 @@ for c in summary check show trace convert; do
   ! grep -q -- '--node=' "$TMP/all" || code 64 "$inspector" $c --host=x --nonsense
   ! grep -q -- '--node=' "$TMP/all" || grep -q "option '--nonsense'" "$TMP/out" || fail "$c: --host is not taken any more"
 done
-! grep -- --dataset < <("$inspector" help summary) || fail "summary --dataset is told beside convert --dataset"
+{ "$inspector" help summary && "$inspector" help merge; } >"$TMP/all"
+! grep -E -- '--(dataset|no-plots|no-html|no-csv|no-parquet|keep-scripts|usage|partition)' "$TMP/all" || fail "summary, merge: earlier options are told"
+for shell in bash zsh fish; do
+  "$inspector" completion $shell >"$TMP/all"
+  ! grep -E -- '(--|-l )(no-plots|no-html|no-csv|no-parquet|keep-scripts|usage)' "$TMP/all" || fail "completion for $shell: earlier options are told"
+done
+# They are taken, also cut short, but a name that help has goes before.
+code 64 "$inspector" summary --no-pl --no-h --no-csv --keep --dataset --nonsense
+grep -qF "option '--nonsense'" "$TMP/out" || fail "earlier options of summary are not taken: $(head -n 1 "$TMP/out")"
+code 64 "$inspector" summary --no-p x
+grep -qF "'--no-plots' '--no-parquet'" "$TMP/out" || fail "an ambiguous earlier option does not name what it could be"
 code 64 "$inspector" help nonsense
 code 64 "$inspector" summary --no x
-grep -qF "'--no-plots' '--no-html'" "$TMP/out" || fail "an ambiguous option does not name what it could be"
+grep -qF "'--node' '--no-index'" "$TMP/out" || fail "an ambiguous option does not name what it could be"
 code 64 "$inspector" summary --jobs=0 x
 grep -qF -- '--jobs=0: want a number from 1 to 1024' "$TMP/out" || fail "a bad value is not named"
 code 64 "$inspector" check -qz x

@@ -14,7 +14,7 @@ command -v gnuplot >/dev/null || how=--no-plots
 
 if [ $how = --keep-scripts ]; then
   cd "o'ut/summary"
-  for f in scatter_plot_mixed_AllReduce heat_map bandwidth_by_size_AllReduce; do
+  for f in scatter_plot_mixed_AllReduce combined_scatter_plot_mixed_AllReduce; do
     [ -s "$f.png" ] || { echo "no $f.png"; exit 1; }
     cp "$f.png" "$TMP/first.png"
     rm "$f.png"

@@ -38,6 +38,31 @@ code 64 "$inspector" summary logs --memory 1k
 grep -q '16M or more' stderr
 code 64 "$inspector" summary logs --since yesterday
 code 64 "$inspector" summary logs --compression lzma
+code 64 "$inspector" summary logs --only tables,nonsense
+grep -qF -- '--only=tables,nonsense: want a list of tables, operations, plots, page, parquet' stderr
+
+# --only and the options it took the place of make the same files; without a word on standard error.
+parts() { # what is in a result, without the words of the run
+  (cd "$1" && find . -name 'msg_size_*' -prune -o -type f ! -name output.log -print && find . -path '*/msg_size_*.csv' | head -n 1) | sort
+}
+for pair in "tables:--no-csv --no-plots --no-html --no-parquet" "page,parquet:--no-csv --no-plots" "operations:--no-plots --no-html --no-parquet" \
+  "parquet:--no-plots --no-html --no-csv"; do
+  # shellcheck disable=SC2086
+  code 0 "$inspector" summary logs -q --output-dir old ${pair#*:}
+  code 0 "$inspector" summary logs -q --output-dir new --only "${pair%%:*}"
+  [ ! -s stderr ] || { cat stderr; exit 1; }
+  [ "$(parts old)" = "$(parts new)" ] || { echo "--only ${pair%%:*}:"; diff <(parts old) <(parts new); exit 1; }
+done
+rm -rf old new
+
+# Codecs that are gone write what no option writes, and are named once, but not where JSON is asked for.
+code 0 "$inspector" summary logs -q --output-dir default --only parquet
+code 0 "$inspector" summary logs -q --output-dir gone --only parquet --compression gzip --compression none --compression=gzip
+[ "$(cat stderr)" = "nccl-inspector summary: no effect any more: --compression=gzip, --compression=none" ] || { cat stderr; exit 1; }
+diff -r default/parquet_files gone/parquet_files
+code 0 "$inspector" summary logs -q --output-dir gone --only tables --compression gzip --json
+[ ! -s stderr ] || { cat stderr; exit 1; }
+rm -rf default gone
 code 1 "$inspector" summary nowhere
 code 1 "$inspector" summary logs --output-dir /proc/nowhere
 
@@ -190,11 +215,10 @@ if command -v gnuplot >/dev/null; then
             if (all < 2000 || kinds != 2) { print name ": " kinds + 0 " communicators, " all + 0 " points"; exit 1 } }' "$script"
   done
 fi
-# Sizes within a decade: figures on the axis between them; the key has its own room above what is drawn.
+# The key has its own room above what is drawn.
 "$loggen" near --ranks 2 --node 2 --ops 40 --sizes 8388608,52428800
 "$inspector" summary near --output-dir near-plots --no-csv --no-parquet --no-html --keep-scripts -q >/dev/null
 if command -v gnuplot >/dev/null; then
-  grep -q "^set xtics ('10 MB' 10000000, '20 MB' 20000000, '50 MB' 50000000)" near-plots/summary/gnuplot/bandwidth_by_size_AllReduce.png.gp
   for f in near-plots/summary/gnuplot/*histogram*AllReduce*.gp; do
     awk -v name="$f" '/^set yrange/ { split($3, r, /[:\]]/); top = r[2] } /^\$h/ { on = 1; next } /^EOD/ { on = 0 }
       on && $4 > most { most = $4 } END { if (!(most > 0 && most * 1.1 < top)) { print name ": bars to " most " of " top; exit 1 } }' "$f"

@@ -25,15 +25,6 @@ for bad in 0 1 0ms 2h 1.5s 90000000000000000000s 1us -1s; do
   [ $rc = 64 ] && grep -q 'want 1ms to 1h' err.txt || { echo "$bad: $rc"; cat err.txt; exit 1; }
 done
 
-# Pictures hold what the tables say, where several buckets share a column, too.
-if command -v gnuplot >/dev/null; then
-  rm -rf out
-  rc=0; "$BUILD/nccl-inspector" summary logs --output-dir out --time-granularity 7ms --coll AllReduce,AllGather --no-html --no-csv --no-parquet \
-    --plot-format svg --keep-scripts -q >text || rc=$?
-  [ $rc = 2 ] || { cat text; exit 1; }
-  python3 "$ROOT/test/lib/series_pictures.py" out
-fi
-
 # More rows than a table takes are refused: 2,100 levels in 500 buckets of 1 ms.
 python3 - "$ROOT/test/lib/counters" <<'P'
 import os, shutil, sys

@@ -163,7 +163,7 @@ static void make_file(struct file *f, uint64_t seed) {
   f->rows = rows[seed % 16];
   f->n_columns = 1 + below(MAX_COLUMNS);
   f->options.codec = (enum ni_pq_codec)(seed / 2 % NI_PQ_CODEC_COUNT);
-  if (!ni_pq_codec_available(f->options.codec)) f->options.codec = NI_PQ_NONE;
+  if (!ni_pq_codec_available(f->options.codec)) f->options.codec = ni_pq_codec_default();
   f->options.page_rows = page[below(5)];
   f->options.row_group_rows = f->rows > 10000 ? group[2 * below(2)] : group[below(4)];
   f->options.dict_entries = entries[below(6)];

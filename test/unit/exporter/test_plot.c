@@ -39,9 +39,6 @@ static void plot_names(void **state) {
   png_size("combined_scatter_plot_mixed_AllReduce.png", 1500, 1040);
   png_size("msg_size_1024_1.02KB/histograms/histogram_mixed_AllReduce_1024.png", 1000, 600);
   png_size("msg_size_1073741824_1.07GB/boxplots/boxplot_nvlink-only_AllReduce_1073741824.png", 1000, 600);
-  png_size("bandwidth_by_size_AllReduce.png", 1000, 600);
-  png_size("time_percentiles_mixed_AllReduce.png", 1000, 650);
-  png_size("heat_map.png", 1100, 482);
   assert_int_equal(access(in_dir("gnuplot"), F_OK), -1);
 }
 
@@ -52,7 +49,6 @@ static void plot_compat(void **state) {
   assert_int_equal(ni_plots_render(synthetic_summary(2, 2), &o, dir), 0);
   assert_int_equal(access(in_dir("scatter_plot_mixed_AllReduce.png"), F_OK), 0);
   assert_int_equal(access(in_dir("scatter_plot_mixed_Send.png"), F_OK), -1);
-  assert_int_equal(access(in_dir("heat_map.png"), F_OK), -1);
 }
 
 /* Every format twice, byte for byte; PDFs would carry the second they were made in. */
@@ -64,7 +60,7 @@ static void plot_same(void **state) {
     struct ni_render_options o = {.plot_format = (unsigned)i};
     char name[80];
     size_t n, m;
-    snprintf(name, sizeof name, "heat_map.%s", format[i]);
+    snprintf(name, sizeof name, "scatter_plot_nvlink-only_AllReduce.%s", format[i]);
     assert_int_equal(ni_plots_render(few(synthetic_summary(2, 1), 1), &o, dir), 0);
     char *a = read_all(in_dir(name), &n);
     if (i == 2) sleep(1);
@@ -80,8 +76,6 @@ static void plot_jobs(void **state) {
   (void)state;
   need_gnuplot();
   static const char *const name[] = {"scatter_plot_mixed_AllReduce.png", "combined_scatter_plot_mixed_AllReduce.png",
-                                     "heat_map.png", "time_percentiles_mixed_AllReduce.png",
-                                     "bandwidth_by_size_AllReduce.png",
                                      "msg_size_1024_1.02KB/boxplots/boxplot_mixed_AllReduce_1024.png",
                                      "msg_size_1024_1.02KB/histograms/histogram_mixed_AllReduce_1024.png"};
   enum { N = sizeof name / sizeof *name };
@@ -118,7 +112,7 @@ static void plot_hostile(void **state) {
   if (said.lines) print_message("%s\n", said.last);
   assert_int_equal(rc, 0);
   assert_int_equal(access(in_dir("owned"), F_OK), -1);
-  assert_int_equal(access(in_dir("gnuplot/heat_map.png.gp"), F_OK), 0);
+  assert_int_equal(access(in_dir("gnuplot"), F_OK), 0);
 }
 
 /* Nothing, one value, zeros, NaN: no figure may upset gnuplot. */
@@ -143,46 +137,10 @@ static void plot_degenerate(void **state) {
   c->hist = (struct ni_hist){.n = 10, .lo = 0, .hi = 0, .count = {7}};
   c->box = (struct ni_whisker){.n = 7};
   for (uint32_t i = 0; i < c->n_points; i++) c->point[i].busbw_gbs = 0;
-  for (uint32_t i = 0; i < s->n_bins; i++) s->group[2].bin[i] = (struct ni_time_bin){.n = 0, .us_p50 = NAN};
-  for (uint32_t i = 0; i < s->heat.rows * s->heat.bins; i++) s->heat.count[i] = 0;
   s->first_us = s->last_us;
   int rc = ni_plots_render(s, &o, dir);
   if (said.lines) print_message("%s\n", said.last);
   assert_int_equal(rc, 0);
-}
-
-/* Sums by time of a thousand communicators: six lines, all others as one, and a picture and a script like those of ten. */
-static void series_of_many(void **state) {
-  (void)state;
-  need_gnuplot();
-  enum { COMMS = 1000, BUCKETS = 600, STEP = 20 };
-  struct ni_render_options o = {.keep_scripts = true};
-  struct ni_summary *s = few(synthetic_summary(2, 1), 1);
-  struct ni_bucket_row *row = zeroed((size_t)COMMS * BUCKETS / STEP, sizeof *row);
-  struct ni_comm_row *comm = zeroed(COMMS, sizeof *comm);
-  for (int n = 10; n <= COMMS; n *= 100) {
-    size_t k = 0;
-    for (int i = 0; i < n; i++) {
-      comm[i] = (struct ni_comm_row){.name = i == 3 ? HOSTILE_COMM : text_of("dp", (unsigned)i, "")};
-      snprintf(comm[i].id, sizeof comm[i].id, "0x%x", 0x1000 + i);
-    }
-    for (int b = 0; b < BUCKETS; b += STEP)
-      for (int i = 0; i < n; i++)
-        row[k++] = (struct ni_bucket_row){.bucket = b, .comm = (uint32_t)i, .log_group = NI_BUCKET_NONE, .func = s->group[0].func,
-                                          .kind = NI_KIND_COLL, .timing = s->group[0].timing, .records = 4, .operations = 2,
-                                          .ns = i == 3 ? 9000000 : 4000000 + (uint64_t)i * 100, .bytes_per_s = 400000000000};
-    s->comm = comm;
-    s->n_comms = (size_t)n;
-    s->buckets = (struct ni_buckets){.width_ns = 1000000000, .origin_ns = s->first_us * 1000, .records = {.row = row, .n = k}};
-    assert_int_equal(ni_plots_render(s, &o, dir), 0);
-    png_size("series_AllReduce.png", 1000, 652);
-    size_t size;
-    char *script = read_all(in_dir("gnuplot/series_AllReduce.png.gp"), &size);
-    assert_true(size < 40000);
-    assert_non_null(strstr(script, n > 10 ? "'994 others, least to most'" : "'4 others, least to most'"));
-    assert_null(strstr(script, "$l7"));
-    assert_non_null(strstr(script, "0x1003'")); /* the slow one has a line, and a name of its own */
-  }
 }
 
 /* All tics of an axis are in one unit, which the data choose; none has an exponent, minutes have round numbers. */
@@ -216,31 +174,6 @@ static void one_unit_an_axis(void **state) {
   assert_string_equal(ni_fig_rate(5e-5, rate), "50.0 kB/s");
   assert_string_equal(ni_fig_rate(0, rate), "0 B/s");
   assert_string_equal(ni_fig_rate(1234, rate), "1.23 TB/s");
-}
-
-/* Bins without the operation between bins with it: the line goes on. */
-static void rare_operations(void **state) {
-  (void)state;
-  need_gnuplot();
-  struct ni_render_options o = {.keep_scripts = true};
-  struct ni_summary *s = few(synthetic_summary(1, 1), 2);
-  size_t full, sparse;
-  assert_int_equal(ni_plots_render(s, &o, dir), 0);
-  read_all(in_dir("time_percentiles_mixed_AllReduce.png"), &full);
-  for (uint32_t b = 0; b < s->n_bins; b++)
-    if (b % 3) s->group[1].bin[b].n = 0; /* an operation in every third bin only */
-  assert_int_equal(ni_plots_render(s, &o, dir), 0);
-  read_all(in_dir("time_percentiles_mixed_AllReduce.png"), &sparse);
-  /* Broken at every empty bin, the picture would hold no line and be half as large. */
-  print_message("all bins: %zu bytes, every third: %zu\n", full, sparse);
-  assert_true(sparse > full * 6 / 10);
-  /* And no blank line breaks the data. */
-  size_t n;
-  char *script = read_all(in_dir("gnuplot/time_percentiles_mixed_AllReduce.png.gp"), &n);
-  char *data = strstr(script, "$p << EOD\n"), *end = data ? strstr(data, "\nEOD") : NULL;
-  assert_non_null(end);
-  *end = 0;
-  assert_null(strstr(data, "\n\n"));
 }
 
 static void write_script(const char *name, const char *text) {
@@ -295,7 +228,7 @@ static void plot_one_fault(void **state) {
   assert_non_null(strstr(said.last, "could not draw 1 of "));
   assert_non_null(strstr(said.last, "scatter_plot_mixed_Send.png"));
   png_size("combined_scatter_plot_mixed_Send.png", 500, 540);
-  png_size("heat_map.png", 1100, 306);
+  png_size("scatter_plot_mixed_AllReduce.png", 1000, 600);
 }
 
 /* The second panel fails after the first was drawn: half a picture must not be left for a whole one. */
@@ -324,9 +257,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(plot_same, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_hostile, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_degenerate, setup, teardown),
-      cmocka_unit_test_setup_teardown(series_of_many, setup, teardown),
       cmocka_unit_test(one_unit_an_axis),
-      cmocka_unit_test_setup_teardown(rare_operations, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_failing, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_half, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_one_fault, setup, teardown),

@@ -65,7 +65,7 @@ static int load_plan(struct ni_run *r, const struct ni_section_from *from, const
   int e = load_part(r, from, NI_SECTION_OPTIONS, &r->partial->options, ni_partial_wire_options, first, &w, &other);
   if (e < 0) return e;
   if (other)
-    return ni_run_fail(r, -ESTALE, "%s was made with other options than %s: filters, --run, --compat, --no-parquet, --skip-first, "
+    return ni_run_fail(r, -ESTALE, "%s was made with other options than %s: filters, --run, --compat, --only, --skip-first, "
                        "--step-by, --time-granularity, --comm-map, --groups and the paths must be the same", from->name, with);
   e = load_part(r, from, NI_SECTION_LOGS, &r->partial->logs, ni_partial_wire_logs, first, &w, &other);
   return e < 0 ? e : other ? other_logs(r, from, with, &w) : 0;

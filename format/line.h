@@ -259,7 +259,7 @@ struct ni_rollup_line {
   uint64_t hist[NI_HIST_BUCKETS];
 };
 
-/* A step nested in its operation's line. NAN: not measured. */
+/* A step nested in its operation's line, as earlier plugins wrote it. NAN: not measured. */
 struct ni_proxy_step {
   uint64_t record_sn, proxy_step_sn, trans_size_bytes;
   uint64_t start_ns;      /* Unix ns, 0: not stated */
@@ -275,8 +275,6 @@ struct ni_proxy_steps {
   .total_us = NAN, .gpu_produce_us = NAN, .peer_credit_us = NAN, .wire_us = NAN, .flush_us = NAN, .gpu_consume_us = NAN
 #define NI_NO_STEP .step = -1, NI_NO_PHASES /* what a step begins with that is yet to be filled */
 
-#define NI_STEPS_A_LINE 64u /* the writer lists at most so many */
-
 /* NVIDIA's proxy_trace, and ours, which has the keys from n_steps on. NAN: phase not measured. */
 struct ni_proxy_line {
   const char *record_type, *parent_type, *direction;
@@ -291,7 +289,7 @@ struct ni_proxy_line {
   int64_t origin_pid;     /* of an operation served for another process; -1: our own */
   double max_step_us, progress_us;
   const char *timing_source, *parent_func, *state;
-  struct ni_proxy_steps steps; /* writer: list NULL: were not asked for */
+  struct ni_proxy_steps steps; /* read only: earlier plugins wrote them */
 };
 #define NI_NO_PROXY \
   .record_type = "", .parent_type = "", .direction = "", .rank = -1, .channel = -1, .peer = -1, NI_NO_STEP, .op_bw_gbs = NAN, \

@@ -17,13 +17,11 @@
 #define METRIC_BYTES 64 /* of a metric's name, kind and unit */
 
 /* What IF() of lines.def asks: which form a line of its kind has. */
-enum { NI_FORM_OP, NI_FORM_SEGMENT, NI_FORM_STEP };                                     /* proxy_trace */
+enum { NI_FORM_OP, NI_FORM_STEP };                                                      /* proxy_trace */
 enum { NI_FORM_coll = 1, NI_FORM_p2p = 2, NI_FORM_sn = 4, NI_FORM_us = 8 };             /* traces */
 
 static unsigned ni_proxy_form(const struct ni_proxy_line *in) {
-  return strcmp(in->record_type, NI_PROXY_OP) == 0     ? NI_FORM_OP
-         : strcmp(in->record_type, NI_PROXY_STEP) == 0 ? NI_FORM_STEP
-                                                       : NI_FORM_SEGMENT;
+  return strcmp(in->record_type, NI_PROXY_STEP) == 0 ? NI_FORM_STEP : NI_FORM_OP;
 }
 
 /* ---- values ---- */
@@ -133,7 +131,7 @@ enum {
 /* A list of a trace has one half of the keys that the trace and its channels have in both, and the channel. */
 #define OBJECT_WORST(name) name##_WORST
 #define EVENTS_WORST(name) (NI_TRACE_MAX * name##_WORST)
-#define STEPS_WORST(name) ((int)NI_STEPS_A_LINE * name##_WORST)
+#define STEPS_WORST(name) 0 /* never written */
 #define METRICS_WORST(name) ((int)NI_METRICS_A_LINE * name##_WORST)
 #define TRACE_SN_WORST(name) (name##_WORST * 5 / 8)
 #define TRACE_TS_WORST(name) (name##_WORST * 5 / 8)
@@ -192,8 +190,7 @@ enum {
   *p++ = ']'
 #define PUT_OBJECT(key, name, member) p = put_##name(AT(key), &in->member, form)
 #define PUT_EVENTS(key, name, member) PUT_LIST(key, name, in->member, in->n)
-#define PUT_STEPS(key, name, member) \
-  PUT_LIST(key, name, in->member.list, in->member.n < NI_STEPS_A_LINE ? in->member.n : NI_STEPS_A_LINE)
+#define PUT_STEPS(key, name, member) (void)put_##name /* never written */
 #define PUT_METRICS(key, name, member) \
   PUT_LIST(key, name, in->member.list, in->member.n < NI_METRICS_A_LINE ? in->member.n : NI_METRICS_A_LINE)
 #define TRACE_FORM (in->kind == NI_KIND_P2P ? NI_FORM_p2p : NI_FORM_coll)

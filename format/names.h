@@ -124,10 +124,10 @@ static const char *const ni_import_names[NI_IMPORTS] = {NI_MECHANISM_KINETO, NI_
 static const char *const ni_kind_names[2] = {"coll", "p2p"};
 static inline uint8_t ni_kind_from_name(const char *name) { return strcmp(name, ni_kind_names[1]) == 0; }
 
-/* record_type of a proxy_trace line: an operation, one of its steps, some of its steps before its own line. */
+/* record_type of a proxy_trace line: an operation, one of its steps. Earlier plugins also had "proxy_op_segment": some of an
+ * operation's steps, before its own line. */
 #define NI_PROXY_OP "proxy_op"
 #define NI_PROXY_STEP "proxy_step"
-#define NI_PROXY_SEGMENT "proxy_op_segment"
 #define NI_PROXY_START "proxy_op_start" /* NVIDIA's alone: an operation has begun */
 
 #define NI_OBSERVED "observed" /* nchannels_src */
@@ -136,11 +136,12 @@ static inline uint8_t ni_kind_from_name(const char *name) { return strcmp(name, 
 enum ni_drop {
   NI_DROP_POOL_FULL = 0, /* fixed pool, no free slot */
   NI_DROP_ARENA_FULL,    /* NCCL_INSPECTOR_POOL_MAX_BYTES reached */
-  NI_DROP_OVERWRITTEN,   /* pool keep=last gave the slot to a newer operation */
+  NI_DROP_OVERWRITTEN,   /* a newer operation got its slot: by earlier plugins alone */
   NI_DROP_WRITE_ERROR,   /* could not be written until the end, or its file was deleted by somebody */
   NI_DROP_EXPIRED,       /* was written; its file went by rotation */
   NI_DROP_BOX_FULL,      /* of a killed process: its black box had no room for them. By `recover` alone */
   NI_DROP_COUNT,
+  NI_DROP_OF_CALLBACKS = NI_DROP_OVERWRITTEN, /* the causes before it are those that callbacks meet */
   NI_DROP_OF_PLUGIN = NI_DROP_BOX_FULL /* the causes before it are those that a process counts itself */
 };
 static const char *const ni_drop_names[NI_DROP_COUNT] = {"pool_full", "arena_full", "overwritten", "write_error",

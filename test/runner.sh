@@ -84,7 +84,7 @@ for t in "$BUILD"/test/unit/test_* test/cases/*/*.sh; do
   [ -x "$t" ] || continue
   is_asked "$name" || continue
   case $name in
-    attack_* | head_* | http_server | uplink | fault_* | hang_* | life_* | load_* | prom_dump | python_schemas_live | recover_* | pods_agent | helm_chart | slurm_* | sim_load | sim_nested | summary_truth | gpu_validate | test_core | test_judge) waits+=("$t") ;;
+    attack_* | head_* | http_server | uplink | fault_* | hang_* | life_* | load_* | prom_dump | python_schemas_live | recover_* | pods_agent | helm_chart | slurm_* | sim_load | summary_truth | gpu_validate | test_core | test_judge) waits+=("$t") ;;
     *) rest+=("$t") ;;
   esac
 done

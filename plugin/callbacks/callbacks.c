@@ -176,7 +176,6 @@ HOT void *start_op(const void *context, enum ni_kind kind, const struct ni_start
 
   int why_cap = 0;
   uint32_t slot = ni_pool_get(&ni_g.arena, &k->pool, &why_cap);
-  if (ni_unlikely(!slot) && ni_g.keep_last) slot = ni_lose_oldest(c, k, kind);
   if (ni_unlikely(!slot)) {
     ni_lose(k, why_cap ? NI_DROP_ARENA_FULL : NI_DROP_POOL_FULL, rec_sn);
     return ni_handle_pack(NI_H_DROPPED, 0, ni_g.nonce);

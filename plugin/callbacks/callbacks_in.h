@@ -8,7 +8,6 @@
 
 #include "loss.h"
 #include "plugin/os/futex.h"
-#include "plugin/slots/done_ring.h"
 #include "plugin/slots/state.h"
 
 /* Anomalies are rare: out of line, so that the ways that matter stay short. */
@@ -80,19 +79,16 @@ HOT struct ni_event_store *store_of(uint32_t comm_page) {
  */
 HOT void publish_done(struct ni_op *op, uint32_t slot) {
   struct ni_comm *c = ni_arena_comm(&ni_g.arena, op->comm_page);
-  if (ni_unlikely(ni_g.keep_last)) {
-    if (ni_unlikely(ni_done_ring_push(ni_g.ring[c->index], slot) < 0)) ni_lose_finished(c, op, slot);
-  } else if (ni_done_push(&ni_g.arena, &c->done, slot)) {
-    NI_TESTPOINT();
-    _Atomic uint64_t *word = &ni_g.dirty[c->index / 64];
-    uint64_t bit = UINT64_C(1) << (c->index % 64);
-    if (ni_likely(!ni_g.wake_on_push)) {
-      ni_or_rel(word, bit); /* pairs with the dump thread's exchange of the word: it then finds the entry */
-      return;
-    }
-    ni_or_sc(word, bit);
-    if (ni_load_sc(&ni_g.sleeping) && ni_swap_acqrel(&ni_g.sleeping, 0)) ni_futex_wake_one(&ni_g.wake_word);
+  if (!ni_done_push(&ni_g.arena, &c->done, slot)) return;
+  NI_TESTPOINT();
+  _Atomic uint64_t *word = &ni_g.dirty[c->index / 64];
+  uint64_t bit = UINT64_C(1) << (c->index % 64);
+  if (ni_likely(!ni_g.wake_on_push)) {
+    ni_or_rel(word, bit); /* pairs with the dump thread's exchange of the word: it then finds the entry */
+    return;
   }
+  ni_or_sc(word, bit);
+  if (ni_load_sc(&ni_g.sleeping) && ni_swap_acqrel(&ni_g.sleeping, 0)) ni_futex_wake_one(&ni_g.wake_word);
 }
 
 /* ---- event slots: taken, filled, published, closed (event_slot.h) ---- */

@@ -143,7 +143,7 @@ void ni_proxy_state(const void *handle, uint32_t state, const uint64_t *value) {
 /* ---- steps ---- */
 
 /* The slot of a step's own line: only where they are asked for. Out of the short way. */
-COLD void step_line_start(struct ni_proxy_slot *x, uint32_t op_slot, uint32_t i, uint64_t ticks, uint32_t number) {
+COLD void step_line_start(struct ni_proxy_slot *x, uint32_t i, uint64_t ticks, uint32_t number) {
   uint32_t slot = x->step_slot[i] = take_slot(store_of(x->comm_page), x->comm_page, NI_EVENT_STEPS, true);
   if (!slot) return;
   struct ni_event_slot *e = ni_arena_event(&ni_g.arena, slot);
@@ -158,7 +158,6 @@ COLD void step_line_start(struct ni_proxy_slot *x, uint32_t op_slot, uint32_t i,
   e->step.step = x->step_no[i];
   e->step.peer = x->peer;
   e->step.step_sn = number;
-  e->step.op_slot = op_slot;
   (void)publish(e); /* for the last walk */
 }
 
@@ -202,7 +201,7 @@ void *ni_cb_step_start(const void *parent, int32_t step) {
     ni_store_rlx(&x->step_start[i], ticks);
     ni_store_rlx(&x->n_started, number + 1);
     ni_store_rlx(&x->phase[i], ni_load_rlx(&x->flags) & NI_EVF_SEND ? NI_PH_GPU_PRODUCE : NI_PH_PEER_CREDIT);
-    if (ni_unlikely(x->steps_asked)) step_line_start(x, ni_payload_index(p), i, ticks, number);
+    if (ni_unlikely(x->steps_asked)) step_line_start(x, i, ticks, number);
   }
   return ni_handle_pack(NI_H_STEP, ni_payload_step((uint32_t)step, ni_payload_index(p), ni_payload_gen(p)), ni_g.nonce);
 }

@@ -16,9 +16,4 @@ NI_RARE void ni_stray(enum ni_stray why);
 /* The operation that took rec_sn leaves no record. Its range goes into the marks from which the dump role makes gap lines. */
 NI_RARE void ni_lose(struct ni_comm_kind *k, enum ni_drop why, uint64_t rec_sn);
 
-/* POOL_KEEP=last: a finished operation that found no place in the queue; counted as overwritten. */
-NI_RARE void ni_lose_finished(struct ni_comm *c, struct ni_op *op, uint32_t slot);
-/* POOL_KEEP=last: the oldest finished operation's slot for a new one, that one counted as overwritten; 0: there is none. */
-NI_RARE uint32_t ni_lose_oldest(struct ni_comm *c, struct ni_comm_kind *k, enum ni_kind kind);
-
 #endif

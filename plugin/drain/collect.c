@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/slots/done_ring.h"
 #include "plugin/slots/state.h"
 
 static struct ni_op *op_at(uint32_t slot) { return ni_arena_op(&ni_g.arena, slot); }
@@ -70,12 +69,7 @@ static void append_chain(struct ni_comm_writer *s, uint32_t slot) {
 static int collect_side(struct ni_drain *d, struct ni_comm_writer *s) {
   uint32_t n = 0;
   if (s->stage != NI_STAGE_LIVE) return 0; /* its final line is out: what finishes at exit after it is in flight there */
-  if (ni_g.keep_last) {
-    struct ni_done_ring *ring = ni_g.ring[s->index];
-    for (uint32_t slot; (slot = ni_done_ring_pop(ring)) != 0; n++) ni_chain_append(&s->kind[op_at(slot)->kind].todo, slot);
-  } else {
-    append_chain(s, ni_done_drain(&ni_g.arena, &s->comm->done, &n));
-  }
+  append_chain(s, ni_done_drain(&ni_g.arena, &s->comm->done, &n));
   if (n) ni_drain_busy(d, s);
   return n != 0;
 }
@@ -83,10 +77,6 @@ static int collect_side(struct ni_drain *d, struct ni_comm_writer *s) {
 int ni_collect(struct ni_drain *d) {
   int moved = 0;
   ni_collect_join(d);
-  if (ni_g.keep_last) { /* only at a flush: what is taken here can no longer be overwritten */
-    for (struct ni_comm_writer *s = d->w->comms; s; s = s->next) moved |= collect_side(d, s);
-    return moved;
-  }
   uint32_t words = (d->cap_index + 63) / 64;
   for (uint32_t w = 0; w < words; w++) {
     if (!ni_load_rlx(&ni_g.dirty[w])) continue;

@@ -39,14 +39,12 @@ struct ni_drain {
                                       or a starved dump thread, does not make operations look quiet */
   uint64_t awake_ns;               /* CLOCK_MONOTONIC: when the process last began to run again after a stop; 0: never stopped */
   uint64_t sample;                 /* one record in so many is written */
-  uint64_t n_kept;                 /* steps that wait for their operation's line, of all communicators */
   uint64_t gone_started, gone_dropped; /* operations of communicators that are over */
   uint64_t longest_ns;             /* of operations formatted so far, from start to the last channel's stop */
   uint8_t watching;                /* of this tick: a communicator has operations to judge */
   uint8_t patient;                 /* of this tick: finished operations wait for their network operations */
   uint8_t gave_up;                 /* finished operations were left unwritten at exit: the black box has them */
   struct ni_trace trace;           /* of the record that is being formatted */
-  struct ni_proxy_step steps[NI_STEPS_A_LINE]; /* of the line that is being formatted */
 };
 
 /* The communicator has operations to format, or lines in the open block. */

@@ -188,7 +188,6 @@ static int format_store(struct ni_drain *d, struct ni_comm_writer *s) {
     if (rc < 0) return rc;
     (void)ni_chain_take(&ev->todo);
     if (rc) ev_free_slot(s, slot);
-    else if (event_at(slot)->kind == NI_EVENT_STEPS) ni_step_keep(d, s, slot);
     else ni_call_wait(ev, slot);
   }
   return 0;
@@ -196,17 +195,12 @@ static int format_store(struct ni_drain *d, struct ni_comm_writer *s) {
 
 int ni_events_format(struct ni_drain *d) {
   int rc = format_store(d, NULL);
-  if (rc == 0) rc = ni_steps_release(d, NULL, 0);
-  for (struct ni_comm_writer *s = d->w->comms; s && rc == 0; s = s->next) {
-    if (s->stage != NI_STAGE_LIVE) continue;
-    rc = format_store(d, s);
-    if (rc == 0) rc = ni_steps_release(d, s, 0);
-  }
+  for (struct ni_comm_writer *s = d->w->comms; s && rc == 0; s = s->next)
+    if (s->stage == NI_STAGE_LIVE) rc = format_store(d, s);
   return rc;
 }
 
-static void give_up(struct ni_drain *d, struct ni_event_writer *ev) {
-  ni_steps_give_up(d, ev);
+static void give_up(struct ni_event_writer *ev) {
   struct ni_chain *chains[] = {&ev->todo, &ev->wait};
   for (int i = 0; i < 2; i++)
     for (uint32_t slot; (slot = ni_chain_take(chains[i])) != 0;) {
@@ -216,8 +210,8 @@ static void give_up(struct ni_drain *d, struct ni_event_writer *ev) {
 }
 
 void ni_events_give_up(struct ni_drain *d) {
-  give_up(d, &d->w->detached);
-  for (struct ni_comm_writer *s = d->w->comms; s; s = s->next) give_up(d, &s->ev);
+  give_up(&d->w->detached);
+  for (struct ni_comm_writer *s = d->w->comms; s; s = s->next) give_up(&s->ev);
 }
 
 void ni_events_judge(struct ni_drain *d, struct ni_comm_writer *s, enum ni_end end) {
@@ -252,7 +246,7 @@ int ni_events_close(struct ni_event_store *st, struct ni_event_writer *ev) {
   struct ni_chain ops = {0};
   uint32_t before = ev->todo.n;
   /* Proxy operations first: of one that is closed no step begins or ends, so its steps' slots are ours alone. Its line
-   * comes after its steps all the same: nested, it has them. */
+   * comes after theirs all the same. */
   ni_pool_walk(&ni_g.arena, &st->proxies, close_one, &ops);
   ni_pool_walk(&ni_g.arena, &st->events, close_one, &ev->todo);
   for (uint32_t slot; (slot = ni_chain_take(&ops)) != 0;) ni_chain_append(&ev->todo, slot);

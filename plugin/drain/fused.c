@@ -10,11 +10,10 @@ const struct ni_fused_span *ni_fused_span_of(const struct ni_comm_writer *s, uin
   return NULL;
 }
 
-bool ni_fused_wait(struct ni_drain *d, struct ni_comm_writer *s) {
+bool ni_fused_wait(struct ni_comm_writer *s) {
   struct ni_chain *todo = &s->kind[NI_KIND_COLL].todo;
   const struct ni_op *op = op_at(todo->first);
   if (!(op->origin & NI_OP_TAIL) || s->fused.ended) return false;
-  if (ni_g.keep_last) return false; /* a head may be overwritten, and nobody would say so */
   if (ni_fused_span_of(s, op->group_ord)) return false;
   ni_chain_append(&s->fused.waiting, ni_chain_take(todo));
   return true;

@@ -4,7 +4,6 @@
 
 #include "plugin/callbacks/chan_trace.h"
 #include "plugin/slots/beside/annex.h"
-#include "plugin/slots/done_ring.h"
 #include "plugin/slots/registry.h"
 #include "plugin/slots/slot_pool.h"
 #include "plugin/slots/state.h"
@@ -122,10 +121,6 @@ static void free_writer(struct ni_drain *d, struct ni_comm_writer *s) {
   d->n_comms--;
   d->w->comms_changed = 1;
   pthread_mutex_lock(&ni_g.lock);
-  if (ni_g.ring) {
-    ni_done_ring_free(ni_g.ring[s->index]);
-    ni_g.ring[s->index] = NULL;
-  }
   ni_registry_give(s->index);
   pthread_mutex_unlock(&ni_g.lock);
   /* Release: a later init that takes the page sees it as we leave it (through the arena's stack). */

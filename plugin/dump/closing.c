@@ -83,21 +83,14 @@ static void close_events(struct ni_dump *d) {
   }
 }
 
-static int fill_all(struct ni_dump *d, enum ni_end end) {
-  int rc = ni_fill(d);
-  NI_TESTPOINT();
-  for (struct ni_comm_writer *s = d->w.comms; s && rc == 0; s = s->next)
-    if (s->why) rc = ni_fill_steps(d, s);
-  return rc == 0 && end == NI_END_EXIT ? ni_fill_steps(d, NULL) : rc;
-}
-
 /* Everything but the last lines into the block. 0, or the disk does not take it. */
 static int drain_ending(struct ni_dump *d, enum ni_end end) {
   /* At exit callbacks may finish more at any time: what was finished when we first looked is in, more is in flight. */
   if (end != NI_END_EXIT) (void)ni_collect(&d->drain);
   (void)ni_events_collect(&d->drain);
   close_events(d);
-  int rc = fill_all(d, end);
+  int rc = ni_fill(d);
+  NI_TESTPOINT();
   if (rc == -ETIMEDOUT && end == NI_END_EXIT) {
     ni_drain_give_up(&d->drain);
     ni_events_give_up(&d->drain);
@@ -134,7 +127,7 @@ static int make_room(struct ni_dump *d) {
 static int say_last(struct ni_dump *d, struct ni_comm_writer *s) {
   enum ni_end why = (enum ni_end)s->why;
   if (why == NI_END_DESTROY && still_on_its_way(d, s)) return -EAGAIN;
-  if (s->ev.wait.n || s->ev.todo.n || s->ev.n_kept) return -EBUSY; /* the block took no more */
+  if (s->ev.wait.n || s->ev.todo.n) return -EBUSY; /* the block took no more */
   if (say_rollups(d, s) || make_room(d)) return -EBUSY;
   if (!s->announced) ni_lines_comm(&d->w, s);
   if (why == NI_END_EXIT) ni_unfinished_at_exit(&d->drain, s);

@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "plugin/drain/event_drain.h"
-#include "plugin/drain/proxy_drain.h"
 #include "session.h"
 
 int ni_fill(struct ni_dump *d) {
@@ -14,12 +13,5 @@ int ni_fill(struct ni_dump *d) {
     if (ni_session_flush(d)) return -EBUSY;
     rc = 0;
   }
-  return rc;
-}
-
-int ni_fill_steps(struct ni_dump *d, struct ni_comm_writer *s) {
-  int rc;
-  while ((rc = ni_steps_release(&d->drain, s, 1)) == -EFBIG)
-    if (ni_session_flush(d)) return -EBUSY;
   return rc;
 }

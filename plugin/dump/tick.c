@@ -119,9 +119,7 @@ static uint32_t gather(struct ni_dump *d, int ask, enum ni_end end) {
   uint32_t seen = ni_load_acq(&d->drain.closings), closing = 0, waiting = 0, tries = LIVES_A_TICK;
   ni_detail_tick(d);
   do {
-    if (!ni_g.keep_last || ask || seen || d->w.flush ||
-        d->w.now_ms - d->w.last_flush_ms >= (uint64_t)ni_g.config.interval_us / 1000)
-      d->moved |= ni_collect(&d->drain);
+    d->moved |= ni_collect(&d->drain);
     d->moved |= ni_events_collect(&d->drain);
     d->drain.patient = !ask && !seen && !end && !d->w.flush && (ni_masks_kinds() & NI_KINDS_PROXY) &&
                  (!ni_load_rlx(&ni_g.kernel_ch_ever) || ni_channels_overtake(ni_g.interface, ni_g.nccl_version));
@@ -141,7 +139,7 @@ static uint32_t gather(struct ni_dump *d, int ask, enum ni_end end) {
 static void say_process_end(struct ni_dump *d) {
   const struct ni_config *c = &ni_g.config;
   if ((c->dir_max_bytes || c->keep_seconds) && ni_session_flush(d)) return;
-  if (ni_fill_steps(d, NULL) || ni_block_room(&d->w)) return;
+  if (ni_block_room(&d->w)) return;
   ni_out_hold(&d->w.out, true);
   ni_lines_process_end(&d->w, d->sealed ? NI_END_EXIT : NI_END_DESTROY);
   ni_prom_end(&d->w, d->dir);

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include "plugin/slots/done_ring.h"
 #include "plugin/os/nccl_library.h"
 #include "plugin/slots/registry.h"
 #include "plugin/slots/state.h"
@@ -87,22 +86,18 @@ static int set_up(int interface, const int *mask) {
   ni_g.enable_p2p = c->enable_p2p;
   ni_masks_take(c->events);
   ni_event_store_open(&ni_g.detached, c->proxy_step_pool_slots, c->proxy_op_pool_slots);
-  ni_g.keep_last = !c->pool_grow && c->pool_keep_last;
   ni_g.min_size_bytes = c->min_size_bytes;
   ni_clock_init(&ni_g.clock, false);
   ni_g.tick_source = ni_g.clock.source;
   int rc = ni_keep_open_arena(&ni_g.box, &ni_g.arena, c);
   if (rc) return rc;
   ni_intern_reset(&ni_g.intern, ni_arena_page(&ni_g.arena, NI_FRONT_TEXTS));
-  if (ni_g.keep_last && !(ni_g.ring = calloc(NI_MAX_COMMS, sizeof *ni_g.ring))) rc = -ENOMEM;
-  if (rc == 0 && !(ni_g.dump = ni_dump_new(c))) rc = -ENOMEM;
-  if (rc) {
-    free(ni_g.ring);
-    ni_g.ring = NULL;
+  ni_g.dump = ni_dump_new(c);
+  if (!ni_g.dump) {
     (void)munmap(ni_g.arena.base, ni_g.arena.map_bytes);
     memset(&ni_g.arena, 0, sizeof ni_g.arena);
     ni_keep_drop(&ni_g.box);
-    return rc;
+    return -ENOMEM;
   }
   if (c->verbose) (void)ni_verbose_set(1);
   const struct ni_writer *w = &ni_g.dump->w;
@@ -202,11 +197,9 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   ni_pool_open_empty(&c->annexes, NI_CHUNK_OP_COLL, 1, 0);
   ni_event_store_open(&c->events, ni_g.config.proxy_step_pool_slots, ni_g.config.proxy_op_pool_slots);
   if (open_pools(c)) goto out_page;
-  if (ni_g.ring && !(ni_g.ring[index] = ni_done_ring_new((uint32_t)(ni_g.config.coll_pool_slots + ni_g.config.p2p_pool_slots))))
-    goto out_pools;
   struct ni_ident ident = {a->comm_hash, c->has_name ? c->name : NULL, c->rank, c->n_ranks, c->n_nodes};
   struct ni_comm_writer *writer = ni_comm_writer_new(ni_g.dump, c, &ident);
-  if (!writer) goto out_ring;
+  if (!writer) goto out_pools;
   writer->gen = gen;
   c->init_ns = writer->init_ns;
   c->init_ticks = ni_ticks(ni_g.tick_source);
@@ -226,11 +219,6 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   *context = ni_handle_pack(NI_H_CONTEXT, ni_payload_slot(page, gen), ni_g.nonce);
   return 0;
 
-out_ring:
-  if (ni_g.ring) {
-    ni_done_ring_free(ni_g.ring[index]);
-    ni_g.ring[index] = NULL;
-  }
 out_pools:
   ni_pool_close(&ni_g.arena, &c->kind[NI_KIND_COLL].pool);
   ni_pool_close(&ni_g.arena, &c->kind[NI_KIND_P2P].pool);

@@ -16,7 +16,7 @@
 #include "format/line.h"
 #include "ni_box.h"
 
-enum type { BOOL, KEEP, INT, COUNT, BYTES, FORMAT, EVENTS, MODE, DIRECTORY, BOX, PATH, SAMPLE };
+enum type { BOOL, INT, COUNT, BYTES, FORMAT, EVENTS, DIRECTORY, BOX, PATH, SAMPLE };
 
 struct setting {
   const char *name, *fallback;
@@ -54,8 +54,6 @@ static const struct setting table[] = {
      "1: adds proxyop, proxystep and steps to the events."},
     {"NCCL_INSPECTOR_DUMP_PROXY_STEPS", NULL, BOOL, AT(dump_proxy_steps), 1, 0, 1,
      "0: no line for single proxy steps; their operation has their sums."},
-    {"NCCL_INSPECTOR_PROXY_OUTPUT_MODE", NULL, MODE, AT(proxy_nested), 0, 0, 1,
-     "Where single steps are asked for: flat, a line for each; nested, in the line of their operation."},
     {"NCCL_INSPECTOR_PROXY_OP_POOL_SIZE", NULL, COUNT, AT(proxy_op_pool_slots), 0, 0, 1 << 20,
      "Proxy operations in flight per communicator; more are dropped and counted. 0: as many as the arena holds."},
     {"NCCL_INSPECTOR_PROXY_STEP_POOL_SIZE", NULL, COUNT, AT(proxy_step_pool_slots), 0, 0, 1 << 20,
@@ -68,8 +66,6 @@ static const struct setting table[] = {
      "The same for Send and Recv."},
     {"NCCL_INSPECTOR_POOL_GROW", NULL, BOOL, AT(pool_grow), 1, 0, 1,
      "0: fixed pools, for sizing; what finds no slot is dropped and counted."},
-    {"NCCL_INSPECTOR_POOL_KEEP", NULL, KEEP, AT(pool_keep_last), 0, 0, 1,
-     "What a full fixed pool keeps; last: the oldest finished operation is overwritten and counted."},
     {"NCCL_INSPECTOR_POOL_MAX_BYTES", NULL, BYTES, AT(pool_max_bytes), 268435456, 1 << 20, INT64_C(8) << 30,
      "Address range of all pools of the process; memory is taken as it is needed."},
     {"NCCL_INSPECTOR_BLACKBOX", NULL, BOX, AT(blackbox_dir), 0, 0, NI_DIR_MAX_BYTES - 1,
@@ -99,14 +95,12 @@ static const struct setting table[] = {
 };
 #define N_SETTINGS (sizeof table / sizeof *table)
 
-/* Of a setting that is one of a few words: its number is the word's place. */
-#define WORDS_MAX 5
-static const char *const words[][WORDS_MAX] = {
-    [FORMAT] = {"jsonl.gz", "jsonl", "log", "log.gz"}, [KEEP] = {"first", "last"}, [MODE] = {"flat", "nested"}};
-_Static_assert(NI_FORMAT_COUNT < WORDS_MAX, "NULL ends the words");
 static const char *const format_suffixes[NI_FORMAT_COUNT] = {".jsonl.gz", ".jsonl", ".log", ".log.gz"};
 
 const char *ni_format_suffix(enum ni_format f) { return format_suffixes[f < NI_FORMAT_COUNT ? f : 0]; }
+
+/* Without its dot a suffix is the setting's word. */
+static const char *format_word(int64_t f) { return format_suffixes[f] + 1; }
 
 /* ---- values ------------------------------------------------------------------------------------------------- */
 
@@ -152,10 +146,8 @@ static bool parse(const struct setting *s, const char *text, int64_t *v) {
   char why[64];
   switch (s->type) {
     case FORMAT:
-    case KEEP:
-    case MODE:
-      for (*v = 0; words[s->type][*v]; ++*v)
-        if (strcmp(text, words[s->type][*v]) == 0) return true;
+      for (*v = 0; *v < NI_FORMAT_COUNT; ++*v)
+        if (strcmp(text, format_word(*v)) == 0) return true;
       return false;
     case SAMPLE: return ni_sample_parse(text, (uint64_t *)v);
     case EVENTS:
@@ -199,9 +191,7 @@ static bool is_default(const struct ni_config *c, const struct setting *s) {
 /* Text of a number of this setting, as a user would write it. */
 static void number_text(const struct setting *s, int64_t v, char *out, size_t cap) {
   switch (s->type) {
-    case FORMAT:
-    case KEEP:
-    case MODE: snprintf(out, cap, "%s", words[s->type][v]); break;
+    case FORMAT: snprintf(out, cap, "%s", format_word(v)); break;
     case EVENTS: ni_kinds_text((uint32_t)v, out, cap); break;
     case SAMPLE: snprintf(out, cap, "1/%lld", (long long)v); break;
     default: snprintf(out, cap, "%lld", (long long)v);
@@ -213,20 +203,18 @@ static void default_text(const struct setting *s, char *out, size_t cap) {
   else number_text(s, s->def, out, cap);
 }
 
-static void words_text(const char *const *word, char *out, size_t cap) {
-  snprintf(out, cap, "%s", *word++);
-  for (; *word; word++) {
-    size_t n = strlen(out);
-    snprintf(out + n, cap - n, "%s%s", word[1] ? ", " : " or ", *word);
+static void format_words(char *out, size_t cap) {
+  for (int f = 0; f < NI_FORMAT_COUNT; f++) {
+    const char *before = f == 0 ? "" : f + 1 < NI_FORMAT_COUNT ? ", " : " or ";
+    size_t n = f ? strlen(out) : 0;
+    snprintf(out + n, cap - n, "%s%s", before, format_word(f));
   }
 }
 
 static void range_text(const struct setting *s, char *out, size_t cap) {
   switch (s->type) {
     case BOOL: snprintf(out, cap, "0 or 1"); break;
-    case FORMAT:
-    case KEEP:
-    case MODE: words_text(words[s->type], out, cap); break;
+    case FORMAT: format_words(out, cap); break;
     case EVENTS: snprintf(out, cap, "names of events with commas, or 0 to %lld", (long long)s->max); break;
     case BOX: snprintf(out, cap, "0, 1 or an absolute path of at most %lld bytes", (long long)s->max); break;
     case PATH:

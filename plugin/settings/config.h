@@ -34,8 +34,7 @@ struct ni_config {
   uint64_t dump_thread;        /* 0: interval_us is NI_INTERVAL_NEVER and no thread may be started */
   uint64_t verbose, control_lines, enable_p2p, require_kernel_timing;
   uint64_t pool_grow;
-  uint64_t pool_keep_last;     /* fixed pools keep the newest instead of the first */
-  uint64_t enable_proxy, dump_proxy_steps, proxy_nested;
+  uint64_t enable_proxy, dump_proxy_steps;
   uint64_t events;             /* kinds to record (format/events.h) at the start, with what the proxy settings add or take */
   uint64_t format;             /* enum ni_format */
   int64_t interval_us;         /* > 0 period; 0 as soon as there is data; NI_INTERVAL_NEVER */

@@ -8,6 +8,8 @@
 
 #define NO_OBJECTS "accepted, no effect: operations are recorded without such objects, so there is no pool of them"
 #define NO_RING "accepted, no effect: finished operations wait in the arena until they are written, in no ring"
+#define NO_NESTING "accepted, no effect: each single step has a line of its own (docs/events.md)"
+#define NO_LAST "accepted, no effect: a full pool that is fixed keeps the first; what finds no slot is dropped and counted"
 #define NO_SLICES \
   "accepted, no effect: from NCCL 2.31 on KernelCh that comes and goes spoils the times of kernels; NCCL_INSPECTOR_EVENTS=light " \
   "asks for none"
@@ -29,6 +31,8 @@ static const struct {
     {"NCCL_INSPECTOR_MAX_OVERHEAD_PERCENT", NO_SLICES},
     {"NCCL_INSPECTOR_OTEL_EXPORT", NO_OTEL},
     {"NCCL_INSPECTOR_OTEL_VERBOSE", NO_OTEL},
+    {"NCCL_INSPECTOR_POOL_KEEP", NO_LAST},
+    {"NCCL_INSPECTOR_PROXY_OUTPUT_MODE", NO_NESTING},
     {"NCCL_PROFILE_GROUP_API_POOL_SIZE", NO_OBJECTS},
     {"NCCL_PROFILE_COLL_API_POOL_SIZE", NO_OBJECTS},
     {"NCCL_PROFILE_P2P_API_POOL_SIZE", NO_OBJECTS},

@@ -63,7 +63,7 @@ struct ni_comm_kind {
   _Atomic uint64_t filtered[NI_FILTER_COUNT];
   _Atomic uint64_t dropped[NI_DROP_OF_PLUGIN];
   _Atomic uint64_t late;
-  struct ni_gap_mark gap[NI_DROP_OVERWRITTEN + 1]; /* causes that callbacks meet */
+  struct ni_gap_mark gap[NI_DROP_OF_CALLBACKS];
   _Alignas(NI_CACHE_LINE) struct ni_account account;     /* dump role */
 };
 

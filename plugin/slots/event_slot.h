@@ -19,7 +19,6 @@
 #define NI_EVENT_SLOT_H
 
 #include "arena.h"
-#include "chain.h"
 #include "format/events.h"
 
 enum {
@@ -63,7 +62,6 @@ struct ni_ev_step {
   uint64_t phase[NI_PH_COUNT - 1]; /* ticks in each, from NI_PH_GPU_PRODUCE on */
   int32_t step, peer;
   uint32_t step_sn;
-  uint32_t op_slot; /* of its operation, as long as that lives */
 };
 struct ni_ev_net {
   int64_t v[4]; /* ib: device, opcode, qp, wr_id; socket: fd, op */
@@ -110,14 +108,6 @@ struct ni_event_slot {
 _Static_assert(sizeof(struct ni_event_slot) == NI_SLOT_BYTES, "one slot");
 _Static_assert(offsetof(struct ni_event_slot, next) == offsetof(struct ni_op, next), "pools and lists serve both");
 
-/* Finished steps that wait for their operation's line (nested output). The dump role's alone, in a cache line that no
- * callback touches: 0 when the slot is free. */
-struct ni_kept_steps {
-  struct ni_chain steps;
-  uint32_t prev, next; /* operations of one store that have some, the longest wait first; 0: none */
-  uint64_t since_ms;   /* of the first one */
-};
-
 /* Four slots, so that an object never straddles pages: the first word of a page, which the dump thread touches ahead of
  * the callbacks, is then a state word, an atomic. */
 #define NI_PROXY_SLOTS 4u
@@ -147,11 +137,9 @@ struct ni_proxy_slot {
   uint64_t step_last[NI_STEPS_IN_FLIGHT];          /* 256: when its phase began */
   uint32_t step_slot[NI_STEPS_IN_FLIGHT];          /* 320: event slot of its line; 0: none */
   int32_t step_no[NI_STEPS_IN_FLIGHT];
-  struct ni_kept_steps kept; /* 384 */
-  uint64_t spare[12];
+  uint64_t spare[16]; /* 384 */
 };
 _Static_assert(sizeof(struct ni_proxy_slot) == NI_PROXY_SLOTS * NI_SLOT_BYTES, "four slots");
-_Static_assert(offsetof(struct ni_proxy_slot, kept) == 3 * NI_SLOT_BYTES, "a line of its own");
 _Static_assert(offsetof(struct ni_proxy_slot, next) == offsetof(struct ni_op, next), "pools and lists serve both");
 _Static_assert(offsetof(struct ni_proxy_slot, kind) == offsetof(struct ni_event_slot, kind), "the drain asks both");
 _Static_assert(offsetof(struct ni_proxy_slot, flags) == offsetof(struct ni_event_slot, flags), "the drain asks both");

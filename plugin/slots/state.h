@@ -25,7 +25,6 @@
 #define NI_MAX_MASKS 4u /* copies of libnccl in one process; more share the last place's judgement "on" */
 #define NI_WIPE_ALIGN 65536u /* the largest page size of aarch64 */
 
-struct ni_done_ring;
 struct ni_dump; /* plugin/dump/dump.h */
 
 struct ni_global {
@@ -38,7 +37,6 @@ struct ni_global {
   uint8_t mask_shifts_counts; /* a mask without KernelCh, and then with, spoils device times (completion rule) */
   uint8_t shows_symmetric;    /* symmetric kernels have Coll events */
   uint8_t polls_in_any_order; /* KernelChs of a channel may come in another order than their works ran */
-  uint8_t keep_last;
   uint8_t enable_p2p;
   uint8_t most_channels;  /* an operation may announce so many (format/library.h) */
   uint8_t wake_on_push;   /* interval 0 */
@@ -63,7 +61,6 @@ struct ni_global {
   struct ni_event_store detached; /* events of no communicator */
   struct ni_late_ring late;
   struct ni_intern intern;
-  struct ni_done_ring **ring; /* by registry index; only with POOL_KEEP=last */
 
   /* ---- init, finalize, exit ---- */
   pthread_mutex_t lock; /* registry; never held during I/O */

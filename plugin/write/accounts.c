@@ -37,7 +37,7 @@ void ni_accounts_fill(struct ni_comm_writer *s, int kind, int final, struct ni_k
   for (int f = 0; f < NI_FILTER_COUNT; f++) settled += o->filtered[f] = filtered(s, kind, (enum ni_filter)f);
   for (int w = 0; w < NI_DROP_OF_PLUGIN; w++) {
     /* At exit operations are still dropped: the last line states those that its gap lines name, more are in flight. */
-    bool as_told = final && w <= NI_DROP_OVERWRITTEN;
+    bool as_told = final && w < NI_DROP_OF_CALLBACKS;
     dropped += o->dropped[w] = as_told ? k->gap_seen[w] : ni_accounts_dropped(s, kind, (enum ni_drop)w);
   }
   o->dropped[NI_DROP_BOX_FULL] = 0; /* of a process that lives nothing is lost with its box */
@@ -54,7 +54,7 @@ void ni_accounts_fill(struct ni_comm_writer *s, int kind, int final, struct ni_k
 void ni_accounts_add(const struct ni_comm_writer *s, uint64_t *started, uint64_t *dropped) {
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
     *started += ni_load_rlx(&s->comm->kind[kind].started);
-    for (int why = 0; why <= NI_DROP_OVERWRITTEN; why++) *dropped += ni_load_rlx(&s->comm->kind[kind].dropped[why]);
+    for (int why = 0; why < NI_DROP_OF_CALLBACKS; why++) *dropped += ni_load_rlx(&s->comm->kind[kind].dropped[why]);
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "format/line_write.h"
 #include "gpu_fit.h"
+#include "plugin/slots/chain.h"
 #include "plugin/slots/comm.h"
 #include "rollup.h"
 
@@ -21,7 +22,7 @@ struct ni_kind_writer {
   struct ni_account *account; /* of the communicator, in the arena */
   uint64_t in_block;          /* operation lines in the open block */
   uint64_t stats_lines, stats_dropped; /* as the last dump_stats line had them */
-  uint64_t gap_seen[NI_DROP_OVERWRITTEN + 1];
+  uint64_t gap_seen[NI_DROP_OF_CALLBACKS];
   uint64_t prom_dropped; /* of its losses so many are in the totals of prom.h */
 };
 
@@ -31,8 +32,6 @@ struct ni_event_writer {
   uint64_t in_block[NI_EVENT_COUNT], written[NI_EVENT_COUNT], lost[NI_EVENT_COUNT];
   uint64_t proxy_lines;                 /* proxy_trace lines so far */
   uint64_t stats_lines, stats_dropped;  /* of these as the last dump_stats line had them */
-  uint32_t hold_first, hold_last;       /* operations with steps that wait for their line; 0: none */
-  uint64_t n_kept;                      /* steps that do */
   uint64_t noted;                       /* ni_event_store.noted at the last look at the cells of calls */
   uint32_t open_cells, taken_cells;     /* bits: calls that waited then; those that are in `todo` or `wait` now */
 };

@@ -95,7 +95,7 @@ void ni_lines_stats(struct ni_writer *w, struct ni_comm_writer *s, int final) {
 void ni_lines_gaps(struct ni_writer *w, struct ni_comm_writer *s) {
   int lost = 0;
   for (int kind = 0; kind < NI_KIND_COUNT; kind++)
-    for (int why = 0; why <= NI_DROP_OVERWRITTEN; why++) {
+    for (int why = 0; why < NI_DROP_OF_CALLBACKS; why++) {
       struct ni_comm_kind *c = &s->comm->kind[kind];
       if (!ni_load_rlx(&c->gap[why].first)) continue;
       if (ni_block_room(w)) return; /* the mark stays, and so does what it stands for */
@@ -142,7 +142,7 @@ static void pool_line(struct ni_writer *w, struct ni_comm_writer *s, const char 
 static void pool_lines(struct ni_writer *w, struct ni_comm_writer *s) {
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
     uint64_t dropped = 0;
-    for (int why = 0; why <= NI_DROP_OVERWRITTEN; why++) dropped += ni_accounts_dropped(s, kind, (enum ni_drop)why);
+    for (int why = 0; why < NI_DROP_OF_CALLBACKS; why++) dropped += ni_accounts_dropped(s, kind, (enum ni_drop)why);
     pool_line(w, s, ni_kind_names[kind], &s->comm->kind[kind].pool, NI_SLOT_BYTES, dropped);
   }
   /* Only of pools that were used; what they could not take is counted by kind in dump_stats. */

@@ -28,8 +28,6 @@ LOADS = [
     ("some never finish", {}, "init 0 init 1 half 1 20 open 1 20 paced 0 %s 10000", ""),
     ("fixed pools that overflow", {"NCCL_INSPECTOR_POOL_GROW": "0", "NCCL_INSPECTOR_COLL_POOL_SIZE": "64"},
      "init 0 duet 0 %s 10000", "--lost 0-100000000"),
-    ("fixed pools, newest kept", {"NCCL_INSPECTOR_POOL_GROW": "0", "NCCL_INSPECTOR_COLL_POOL_SIZE": "64",
-                                  "NCCL_INSPECTOR_POOL_KEEP": "last"}, "init 0 paced 0 %s 10000", "--lost 0-100000000"),
     ("plain text", {"NCCL_INSPECTOR_DUMP_FORMAT": "jsonl"}, "init 0 duet 0 %s 10000", ""),
     ("small files", {"NCCL_INSPECTOR_FILE_MAX_BYTES": "20k"}, "init 0 duet 0 %s 10000", ""),
     ("a full disk", {"LD_PRELOAD": build + "/test/fault_io.so"}, "init 0 ops 0 2000 sleep 20 fault write=ENOSPC duet 0 %s 20000", ""),

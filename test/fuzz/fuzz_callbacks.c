@@ -18,7 +18,6 @@
 #include "plugin/callbacks/callbacks_call.h"
 #include "plugin/callbacks/callbacks_event.h"
 #include "plugin/callbacks/callbacks_proxy.h"
-#include "plugin/slots/done_ring.h"
 #include "plugin/callbacks/chan_trace.h"
 #include "plugin/drain/collect.h"
 #include "plugin/drain/event_drain.h"
@@ -88,8 +87,6 @@ static void set_up(void) {
   need(ni_g.dump != NULL);
   need(ni_load_rlx(&ni_g.dump->open)); /* init has opened a session */
   ni_g.nonce = 0x5a5a5a5a5a5a5a5 /* 60 bits */;
-  ni_g.ring = calloc(NI_MAX_COMMS, sizeof *ni_g.ring);
-  need(ni_g.ring != NULL);
 }
 
 /* Every event that was announced has a line or was dropped. */
@@ -265,7 +262,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   in_end = data + size;
   unsigned settings = byte();
   ni_g.config.pool_grow = settings & 1;
-  ni_g.keep_last = !(settings & 1) && settings & 2;
   ni_g.enable_p2p = !(settings & 4);
   ni_g.min_size_bytes = settings & 8 ? 1000 : 0;
   ni_g.p2p_channels_valid = !(settings & 16);

@@ -166,7 +166,6 @@ static void conflicts(struct ni_doctor *d) {
   if (least && asprintf(&smaller, "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=%s: smaller operations are left out (and counted)",
                         least) < 0)
     smaller = NULL;
-  const bool dropping = is("NCCL_INSPECTOR_POOL_GROW", "0");
   const struct {
     bool there;
     enum ni_status status;
@@ -181,10 +180,7 @@ static void conflicts(struct ni_doctor *d) {
       {is("NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "-1") || is("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0"),
        NI_DOC_WARNING, "With an interval of 1000000 a killed job loses at most a second.",
        "records are written at teardown and exit only: a job that is killed leaves none"},
-      {is("NCCL_INSPECTOR_POOL_KEEP", "last") && !dropping, NI_DOC_WARNING,
-       "Set NCCL_INSPECTOR_POOL_GROW=0, or leave NCCL_INSPECTOR_POOL_KEEP out.",
-       "NCCL_INSPECTOR_POOL_KEEP=last has no effect while pools grow"},
-      {dropping, NI_DOC_WARNING, "Leave NCCL_INSPECTOR_POOL_GROW at 1 for anything but sizing experiments.",
+      {is("NCCL_INSPECTOR_POOL_GROW", "0"), NI_DOC_WARNING, "Leave NCCL_INSPECTOR_POOL_GROW at 1 for anything but sizing experiments.",
        "NCCL_INSPECTOR_POOL_GROW=0: operations that find the pool full are dropped (and counted)"},
       {is("NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "1"), NI_DOC_NOTE, NULL,
        "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1: operations without a device time are left out (and counted)"},

@@ -24,8 +24,10 @@ says note settings "smaller operations are left out"
 doctor "bad values" 0 NCCL_INSPECTOR_DUMP_FORMAT=xml NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=1s
 says warning settings 'DUMP_FORMAT="xml" is not accepted'
 says warning settings 'MICROSECONDS="1s" is not accepted'
-doctor "contradictions" 0 NCCL_INSPECTOR_POOL_KEEP=last NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0 NCCL_INSPECTOR_DUMP_CONTROL_LINES=0
-says warning settings "POOL_KEEP=last has no effect"
+doctor "gone" 0 NCCL_INSPECTOR_POOL_KEEP=last NCCL_INSPECTOR_PROXY_OUTPUT_MODE=nested
+says note settings "the plugin says: NCCL_INSPECTOR_POOL_KEEP is accepted, no effect"
+says note settings "the plugin says: NCCL_INSPECTOR_PROXY_OUTPUT_MODE is accepted, no effect"
+doctor "contradictions" 0 NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0 NCCL_INSPECTOR_DUMP_CONTROL_LINES=0
 says warning settings "a job that is killed leaves none"
 says warning settings "CONTROL_LINES=0"
 doctor "JSON" 2 NCCL_INSPECTOR_ENABLE=0 NCCL_INSPECTOR_DUMP_VERBSE=1 --json

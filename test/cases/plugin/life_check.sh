@@ -39,7 +39,7 @@ checked 2
 run "directory deleted" $US=500 "${one[@]}" init 0 ops 0 500 sleep 150 sh "until rm -rf $TMP/logs; do :; done 2>/dev/null" ops 0 500 fin 0
 verify --lost 500
 checked 2
-run "fixed pool" $US=30000000 ${S}_POOL_GROW=0 ${S}_POOL_KEEP=last ${S}_COLL_POOL_SIZE=100 "${one[@]}" init 0 ops 0 1000 fin 0
+run "fixed pool" $US=30000000 ${S}_POOL_GROW=0 ${S}_COLL_POOL_SIZE=100 "${one[@]}" init 0 ops 0 1000 fin 0
 verify --lost 900
 checked 2
 run "expired" ${S}_DIR_MAX_BYTES=40k $US=500 "${one[@]}" init 0 duet 0 20000 40000 fin 0

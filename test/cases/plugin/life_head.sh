@@ -35,8 +35,7 @@ done
 killed "two communicators, nothing else" 1 $US=-1 init 0 init 1
 killed "plain text" 2 $US=-1 NCCL_INSPECTOR_DUMP_FORMAT=jsonl init 0 ops 0 100 fin 0 init 1
 killed "no black box" 2 $US=-1 NCCL_INSPECTOR_BLACKBOX=0 init 0 ops 0 100 fin 0 init 1 ops 1 500
-killed "pools that keep the last" 2 $US=30000000 NCCL_INSPECTOR_POOL_GROW=0 NCCL_INSPECTOR_POOL_KEEP=last init 0 ops 0 100 fin 0 \
-  init 1 ops 1 500
+killed "fixed pools" 2 $US=30000000 NCCL_INSPECTOR_POOL_GROW=0 init 0 ops 0 100 fin 0 init 1 ops 1 500
 killed "no dump thread" 2 NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0 init 0 ops 0 100 fin 0 init 1 ops 1 500
 
 # Where a communicator's identity comes with its first operation (v1 to v3) the head is the process alone.

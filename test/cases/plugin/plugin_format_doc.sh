@@ -25,7 +25,8 @@ wait "$JOB" || fail "net: nccl-sim ended with $?"
 JOB=
 logs+=("$TMP/marked")
 for scenario in ce hidden graph traps_events missing; do logged $scenario $scenario ${S}_EVENTS=trace; done
-logged nested net ${S}_EVENTS=trace ${S}_PROXY_OUTPUT_MODE=nested
+logged net net ${S}_EVENTS=trace
+logs+=("$ROOT/test/data/nested") # by an earlier plugin
 for scenario in symmetric replays tags; do logged $scenario $scenario ${S}_EVENTS=deep --nccl 2.31; done
 printf '%s\n' 'set ranks=2 nccl=2.31' 'comm w label=w' 'alltoall w bytes=64k tag=0x8000000000000005' >"$TMP/ours.scn"
 logged ours "$TMP/ours.scn"

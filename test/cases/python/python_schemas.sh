@@ -34,13 +34,15 @@ sleep ms=2500
 exit how=exit
 SCN
 job good NCCL_INSPECTOR_EVENTS=trace NCCL_INSPECTOR_SAMPLE=1/2 NCCL_INSPECTOR_DUMP_VERBOSE=1 pipeline
-job groups NCCL_INSPECTOR_EVENTS=trace NCCL_INSPECTOR_PROXY_OUTPUT_MODE=nested groups
+job groups NCCL_INSPECTOR_EVENTS=trace groups
 job ce NCCL_INSPECTOR_EVENTS=trace ce
 job net NCCL_INSPECTOR_EVENTS=trace net
 job losses NCCL_INSPECTOR_POOL_GROW=0 NCCL_INSPECTOR_COLL_POOL_SIZE=4 pool_fixed
 job plain 2x2 --procs
+mkdir "$TMP/nested"
+cp test/data/nested/*.gz "$TMP/nested/"
 job killed NCCL_INSPECTOR_STUCK_SECONDS=1 "$TMP/killed.scn"
-for d in good groups ce net losses plain killed; do
+for d in good groups ce net losses plain killed nested; do
   json check 0,2 check --json "$TMP/$d"
   json summary 0,2 summary --json --output-dir "$TMP/$d.out" --no-plots --no-html --no-parquet --no-csv "$TMP/$d"
   json summary 0,2 summary --json --output-dir "$TMP/$d.sums" --approximate "$TMP/$d"
@@ -91,7 +93,7 @@ if [ -e "$NI_TEST_DATA/cassini/before.txt.gz" ]; then
 fi
 [ ! -x "$INSPECTOR-live" ] || json now 0,2 top --json --box-dir "$BOXES"
 
-for f in "$TMP"/{good,groups,ce,net,losses,plain,killed}/*; do
+for f in "$TMP"/{good,groups,ce,net,losses,plain,killed,nested}/*; do
   case $f in *.gz) checked+=("log-line+=$f") ;; esac
 done
 "$VENV" test/lib/python/schemas.py "${checked[@]}" "progress+=$TMP/progress.json" >"$TMP/schemas" || failures=$((failures + 1))

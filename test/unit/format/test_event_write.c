@@ -1,4 +1,4 @@
-/* Lines of network operations: flat, nested, before the operation's end; what the longest of them takes. */
+/* Lines of network operations and of their steps; what the longest of them takes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,6 @@
 
 static char buf[NI_LINE_MAX_BYTES];
 static struct ni_line_prefix px;
-static struct ni_proxy_step steps[NI_STEPS_A_LINE];
 
 /* What stands behind the head of the line. */
 static void expect(const struct ni_proxy_line *in, const char *want) {
@@ -25,19 +24,11 @@ static void expect(const struct ni_proxy_line *in, const char *want) {
   assert_string_equal(body, want);
 }
 
-#define STEP(sn) "{\"record_sn\":9" sn ",\"proxy_step_sn\":" sn ",\"step\":" sn ",\"trans_size_bytes\":1024,\"total_us\":40.000," \
-                 "\"gpu_produce_us\":10.001,\"wire_us\":29.999,\"start_ns\":1790000000123012000}"
 #define WHO ",\"parent_type\":\"coll\",\"parent_sn\":17,\"proxy_op_sn\":12"
 #define WHERE ",\"channel_id\":2,\"peer\":1,\"direction\":\"send\""
 
-static void the_same_step_in_three_lines(void **state) {
+static void a_step_and_its_operation(void **state) {
   (void)state;
-  for (uint32_t i = 0; i < 2; i++) {
-    steps[i] = (struct ni_proxy_step){.record_sn = 90 + i, .proxy_step_sn = i, .trans_size_bytes = 1024,
-                                      .start_ns = 1790000000123012000, .step = (int32_t)i, .total_us = 40,
-                                      .gpu_produce_us = 10.001, .peer_credit_us = NAN, .wire_us = 29.999, .flush_us = NAN,
-                                      .gpu_consume_us = NAN};
-  }
   struct ni_proxy_line in = {NI_NO_PROXY};
   in.record_type = NI_PROXY_STEP;
   in.parent_type = "coll";
@@ -60,13 +51,9 @@ static void the_same_step_in_three_lines(void **state) {
   expect(&in, "\"proxy_trace\":{\"record_type\":\"proxy_step\",\"record_sn\":90" WHO WHERE ",\"proxy_step_sn\":0,\"step\":0,"
               "\"trans_size_bytes\":1024,\"timing_source\":\"proxy_cpu\",\"total_us\":40.000,\"gpu_produce_us\":10.001,"
               "\"wire_us\":29.999,\"start_ns\":1790000000123012000,\"parent_func\":\"AllReduce\"}}");
-  in.record_type = NI_PROXY_SEGMENT;
-  in.record_sn = 12;
-  in.steps = (struct ni_proxy_steps){steps, 2, 0};
-  in.gpu_produce_us = in.wire_us = NAN;
-  expect(&in, "\"proxy_trace\":{\"record_type\":\"proxy_op_segment\",\"record_sn\":12" WHO WHERE ",\"is_final\":false,"
-              "\"timing_source\":\"proxy_cpu\",\"parent_func\":\"AllReduce\",\"steps\":[" STEP("0") "," STEP("1") "]}}");
   in.record_type = NI_PROXY_OP;
+  in.record_sn = 12;
+  in.gpu_produce_us = in.wire_us = NAN;
   in.is_final = true;
   in.n_steps = in.chunk_size_bytes = 2;
   in.n_steps_started = in.n_steps_completed = 2;
@@ -75,23 +62,14 @@ static void the_same_step_in_three_lines(void **state) {
   in.op_bw_gbs = 2048.0 / 90000;
   in.max_step_us = 40;
   in.start_ns = 1790000000123000000;
-#define OP "\"proxy_trace\":{\"record_type\":\"proxy_op\",\"record_sn\":12" WHO ",\"rank\":3" WHERE ",\"is_final\":true," \
-           "\"n_steps\":2,\"chunk_size_bytes\":2,\"n_steps_started\":2,\"n_steps_completed\":2,\"n_steps_dropped\":0," \
-           "\"trans_size_bytes\":2048,\"timing_source\":\"proxy_cpu\",\"total_us\":90.000,\"op_bw_gbs\":0.022756," \
-           "\"max_step_us\":40.000,\"parent_func\":\"AllReduce\",\"parent_rec_sn\":18,\"start_ns\":1790000000123000000," \
-           "\"progress_us\":null"
-  expect(&in, OP ",\"steps\":[" STEP("0") "," STEP("1") "]}}");
-  in.steps.n = 0; /* asked for, and all in segments */
-  expect(&in, OP ",\"steps\":[]}}");
-  in.steps.list = NULL; /* not asked for */
-  expect(&in, OP "}}");
-  steps[0].total_us = steps[0].gpu_produce_us = steps[0].wire_us = NAN; /* never stopped */
-  in.steps = (struct ni_proxy_steps){steps, 1, 0};
-  expect(&in, OP ",\"steps\":[{\"record_sn\":90,\"proxy_step_sn\":0,\"step\":0,\"trans_size_bytes\":1024,\"total_us\":null,"
-                 "\"start_ns\":1790000000123012000}]}}");
+  expect(&in, "\"proxy_trace\":{\"record_type\":\"proxy_op\",\"record_sn\":12" WHO ",\"rank\":3" WHERE ",\"is_final\":true,"
+              "\"n_steps\":2,\"chunk_size_bytes\":2,\"n_steps_started\":2,\"n_steps_completed\":2,\"n_steps_dropped\":0,"
+              "\"trans_size_bytes\":2048,\"timing_source\":\"proxy_cpu\",\"total_us\":90.000,\"op_bw_gbs\":0.022756,"
+              "\"max_step_us\":40.000,\"parent_func\":\"AllReduce\",\"parent_rec_sn\":18,\"start_ns\":1790000000123000000,"
+              "\"progress_us\":null}}");
 }
 
-/* Everything at its longest, and more steps than a line takes: within its buffer, or nothing at all. */
+/* Everything at its longest: within its buffer, or nothing at all. */
 static void the_longest_fits(void **state) {
   (void)state;
   static char evil[4 * NI_TEXT_MAX_BYTES], guard[NI_LINE_MAX_BYTES + 64];
@@ -101,8 +79,6 @@ static void the_longest_fits(void **state) {
   struct ni_line_prefix p;
   assert_int_equal(ni_line_prefix_init(&p, &id, &o), 0);
   const double huge = 999999999999999.0;
-  for (uint32_t i = 0; i < NI_STEPS_A_LINE; i++)
-    steps[i] = (struct ni_proxy_step){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, INT64_MIN, huge, huge, huge, huge, huge, huge};
   struct ni_proxy_line in = {NI_NO_PROXY};
   in.parent_type = in.direction = in.timing_source = in.parent_func = in.state = evil;
   in.record_sn = in.proxy_op_sn = in.trans_size_bytes = in.start_ns = in.proxy_step_sn = UINT64_MAX;
@@ -113,9 +89,8 @@ static void the_longest_fits(void **state) {
   in.step = INT64_MIN;
   in.op_bw_gbs = in.max_step_us = in.progress_us = in.total_us = huge;
   in.gpu_produce_us = in.peer_credit_us = in.wire_us = in.flush_us = in.gpu_consume_us = huge;
-  in.steps = (struct ni_proxy_steps){steps, NI_STEPS_A_LINE + 1, 0};
-  const char *const types[] = {NI_PROXY_OP, NI_PROXY_SEGMENT, NI_PROXY_STEP};
-  for (int k = 0; k < 3; k++) {
+  const char *const types[] = {NI_PROXY_OP, NI_PROXY_STEP};
+  for (int k = 0; k < 2; k++) {
     in.record_type = types[k];
     for (size_t cap = 0;; cap += 997) {
       if (cap > NI_LINE_MAX_BYTES) cap = NI_LINE_MAX_BYTES;
@@ -133,7 +108,7 @@ static void the_longest_fits(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_step_in_three_lines), cmocka_unit_test(the_longest_fits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_step_and_its_operation), cmocka_unit_test(the_longest_fits)};
   struct ni_ident id = {1, "dp", 3, 8, 1};
   struct ni_meta o = {.hostname = "node-a", .git_rev = "1a2b", .producer = NI_PRODUCER " 0.1.0", .pid = 4242};
   if (ni_line_prefix_init(&px, &id, &o)) return 1;

@@ -48,7 +48,6 @@ static void assert_defaults(const struct ni_config *c) {
   assert_true(c->enable_p2p);
   assert_false(c->require_kernel_timing);
   assert_true(c->pool_grow);
-  assert_false(c->pool_keep_last);
   assert_int_equal(c->format, NI_FORMAT_JSONL_GZ);
   assert_int_equal(c->interval_us, 1000000);
   assert_int_equal(c->min_size_bytes, 0);
@@ -88,7 +87,6 @@ static void values(void **state) {
   setenv("NCCL_INSPECTOR_DUMP_FORMAT", "log.gz", 1);
   setenv("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", "8k", 1);
   setenv("NCCL_INSPECTOR_POOL_MAX_BYTES", "1G", 1);
-  setenv("NCCL_INSPECTOR_POOL_KEEP", "last", 1);
   setenv("NCCL_INSPECTOR_POOL_GROW", "0", 1);
   setenv("NCCL_INSPECTOR_COLL_POOL_SIZE", "32", 1);
   setenv("NCCL_PROFILE_COLL_POOL_SIZE", "64", 1);
@@ -103,7 +101,6 @@ static void values(void **state) {
   assert_true(ni_format_compressed(c.format));
   assert_int_equal(c.min_size_bytes, 8192);
   assert_int_equal(c.pool_max_bytes, 1 << 30);
-  assert_true(c.pool_keep_last);
   assert_false(c.pool_grow);
   assert_int_equal(c.coll_pool_slots, 32); /* ours wins */
   assert_int_equal(c.p2p_pool_slots, 128); /* the example plugin's name counts where ours is not set */
@@ -114,12 +111,11 @@ static void values(void **state) {
                             "\"500\",\"NCCL_INSPECTOR_DUMP_DIR\":\"\\/x\\/%h\",\"NCCL_INSPECTOR_DUMP_FORMAT\":"
                             "\"log.gz\",\"NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES\":\"8192\","
                             "\"NCCL_INSPECTOR_COLL_POOL_SIZE\":\"32\",\"NCCL_INSPECTOR_P2P_POOL_SIZE\":\"128\","
-                            "\"NCCL_INSPECTOR_POOL_GROW\":\"0\",\"NCCL_INSPECTOR_POOL_KEEP\":\"last\","
-                            "\"NCCL_INSPECTOR_POOL_MAX_BYTES\":\"1073741824\"}");
+                            "\"NCCL_INSPECTOR_POOL_GROW\":\"0\",\"NCCL_INSPECTOR_POOL_MAX_BYTES\":\"1073741824\"}");
   snprintf(line, sizeof line, "%s\n", json);
   assert_true(jc_line_ok(line, n + 1));
   ni_config_print(&c, collect, NULL);
-  assert_int_equal(n_messages, 10);
+  assert_int_equal(n_messages, 9);
   assert_non_null(strstr(messages, "NCCL_INSPECTOR_DUMP_DIR=/x/%h (default nccl-inspector-%j)\n"));
 }
 
@@ -150,7 +146,6 @@ static void refusals_name_everything(void **state) {
   clearenv();
   setenv("NCCL_INSPECTOR_ENABLE", "2", 1);
   setenv("NCCL_INSPECTOR_DUMP_FORMAT", "xml", 1);
-  setenv("NCCL_INSPECTOR_POOL_KEEP", "all", 1);
   setenv("NCCL_PROFILE_COLL_POOL_SIZE", "0", 1);
   char longdir[NI_DIR_MAX_BYTES + 1];
   memset(longdir, 'd', sizeof longdir - 1);
@@ -158,9 +153,10 @@ static void refusals_name_everything(void **state) {
   setenv("NCCL_INSPECTOR_DUMP_DIR", longdir, 1);
   c = read_config();
   assert_defaults(&c);
-  assert_int_equal(n_messages, 5);
+  assert_int_equal(n_messages, 4);
+  assert_non_null(strstr(messages, "NCCL_INSPECTOR_DUMP_FORMAT=\"xml\" is not accepted: jsonl.gz, jsonl, log or log.gz expected"));
   assert_non_null(strstr(messages, "NCCL_PROFILE_COLL_POOL_SIZE=\"0\" is not accepted: 1 to 1048576 expected"));
-  assert_int_equal(ni_config_read(&c, NULL, NULL), 5); /* without a listener, too */
+  assert_int_equal(ni_config_read(&c, NULL, NULL), 4); /* without a listener, too */
 }
 
 static void intervals_and_no_thread(void **state) {
@@ -185,7 +181,8 @@ static void accepted_without_effect_is_said(void **state) {
   static const char *const names[] = {"NCCL_INSPECTOR_OTEL_EXPORT",
                                       "NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", "NCCL_INSPECTOR_DUMP_P2P_RING_SIZE",
                                       "NCCL_PROFILE_PROXY_CTRL_POOL_SIZE", "NCCL_PROFILE_GROUP_API_POOL_SIZE",
-                                      "NCCL_INSPECTOR_COMM_POOL_SIZE"};
+                                      "NCCL_INSPECTOR_COMM_POOL_SIZE", "NCCL_INSPECTOR_POOL_KEEP",
+                                      "NCCL_INSPECTOR_PROXY_OUTPUT_MODE"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     clearenv();
     setenv(names[i], "1", 1);

@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 
 #include "plugin/slots/done_list.h"
-#include "plugin/slots/done_ring.h"
 #include "plugin/slots/slot_pool.h"
 
 static struct ni_arena arena;
@@ -193,20 +192,6 @@ static void many_takers_one_returner(void **state) {
   assert_int_equal(drained + failed, (uint64_t)TAKERS * ROUNDS);
 }
 
-static void ring_keeps_order_and_is_bounded(void **state) {
-  (void)state;
-  struct ni_done_ring *r = ni_done_ring_new(5);
-  assert_int_equal(ni_done_ring_pop(r), 0);
-  for (uint32_t round = 0; round < 100; round++) {
-    for (uint32_t i = 1; i <= 5; i++) assert_int_equal(ni_done_ring_push(r, round * 10 + i), 0);
-    for (uint32_t i = 1; i <= 5; i++) assert_int_equal(ni_done_ring_pop(r), round * 10 + i);
-  }
-  uint32_t room = 0;
-  while (ni_done_ring_push(r, 1) == 0) room++;
-  assert_in_range(room, 5, 16);
-  ni_done_ring_free(r);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(grows_until_the_cap),
@@ -216,7 +201,6 @@ int main(void) {
       cmocka_unit_test(nothing_is_taken_beyond_an_old_limit),
       cmocka_unit_test(arena_can_be_read_at_another_address),
       cmocka_unit_test(many_takers_one_returner),
-      cmocka_unit_test(ring_keeps_order_and_is_bounded),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

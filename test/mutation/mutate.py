@@ -4,7 +4,7 @@
 LIST holds blocks, separated by empty lines ("#" begins a comment line):
     name: what is broken
     file: plugin/x.c
-    - a line as it stands (several: consecutive lines); must occur exactly once
+    - a line as it stands (several: consecutive lines), however it is wrapped; must occur exactly once
     + what takes its place (none: it is left out)
     by: unit test_x [pattern] | sim [NAME=value ...] scenario [options] | case name | orders |
         host [NAME=value ...] verbs of test/host/host.c -- options of test/host/verify.py
@@ -37,6 +37,11 @@ def read_list(path):
                 sys.exit(f"{path}: {m.get('name', text[:60])}: name, file, - lines and by are needed")
             blocks.append(m)
     return blocks
+
+def places(lines, text):
+    """Where the lines stand in a text, as pairs of begin and end, however they are wrapped: blanks do not count."""
+    words = re.findall(r"\w+|[^\w\s]", "\n".join(lines))
+    return [m.span() for m in re.finditer(r"(?<!\w)" * words[0][0].isalnum() + r"\s*".join(map(re.escape, words)), text)]
 
 class Tree:
     """A copy of the tree with its build folder, in which things are broken and mended; of `sound`, or else of the tree as it is."""
@@ -150,8 +155,8 @@ def main():
                 print("\n".join("      " + l for l in more.splitlines()[-20:]), flush=True)
 
     def misplaced(m, text):
-        old = "\n".join(m["old"]) + "\n"
-        return "" if text.count(old) == 1 else f"{m['name']}: its lines occur {text.count(old)} times in {m['file']}, not once"
+        n = len(places(m["old"], text))
+        return "" if n == 1 else f"{m['name']}: its lines occur {n} times in {m['file']}, not once"
 
     share = int(os.environ.get("NI_MUTATION_SHARE", "1"))
     if share > 1:
@@ -180,14 +185,14 @@ def main():
     def mutation(tree, m):
         path = os.path.join(tree.dir, m["file"])
         text = open(path).read()
-        old = "\n".join(m["old"]) + "\n"
         wrong = misplaced(m, text)
         if wrong:
-            return say("FAIL", wrong, old)
+            return say("FAIL", wrong, "\n".join(m["old"]))
         able = [by for by in m["by"] if by not in unusable]
         if not able:
             return say("skip", f"{m['name']}: nothing that could notice it runs here")
-        open(path, "w").write(text.replace(old, "".join(l + "\n" for l in m["new"])))
+        begin, end = places(m["old"], text)[0]
+        open(path, "w").write(text[:begin] + "\n".join(m["new"]) + text[end:])
         try:
             for by in able:
                 broken = tree.make_for(by)

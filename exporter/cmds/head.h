@@ -51,11 +51,14 @@ struct ni_session_options {
   struct ni_inputs files;
 };
 /* How a head is asked; OF(member) names a member of struct ni_session_options. */
+/* clang-format off */
 #define NI_ROWS_TRUST(OF) \
   {"token-file", 0, NI_OPT_TEXT, "FILE", "Its first line is sent as a bearer token", OF(token_file), .min = 1}, \
   {"ca", 0, NI_OPT_TEXT, "FILE", "Ask by TLS; certificates (PEM) that are trusted", OF(ca), .min = 1}, \
-  {"cert", 0, NI_OPT_TEXT, "FILE", "Certificate (PEM) of who asks, for a head that asks for one", OF(cert), .min = 1}, \
+  {"cert", 0, NI_OPT_TEXT, "FILE", "Certificate (PEM) of who asks, for a head that asks for one", \
+   OF(cert), .min = 1}, \
   {"key", 0, NI_OPT_TEXT, "FILE", "Its private key (PEM)", OF(key), .min = 1}
+/* clang-format on */
 
 enum ni_session_word {
   NI_SESSION_START, NI_SESSION_STOP, NI_SESSION_RESUME, NI_SESSION_STATUS, NI_SESSION_LIST, NI_SESSION_RECOVER, NI_SESSION_EXPORT, NI_SESSION_STAT,

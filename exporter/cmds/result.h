@@ -8,11 +8,13 @@
 #define NI_RESULT_IN(member) NI_INTO(struct ni_sum_options, member)
 /* clang-format off */
 #define NI_ROWS_RESULT_PLACE \
-  {"output-dir", 0, NI_OPT_TEXT, "DIR", "Where to write (default: NAME-analysis in the current folder)", NI_RESULT_IN(output_dir), \
-   .min = 1, .want = "a folder"}, \
+  {"output-dir", 0, NI_OPT_TEXT, "DIR", "Where to write (default: NAME-analysis in the current folder)", \
+   NI_RESULT_IN(output_dir), .min = 1, .want = "a folder"}, \
   {"force", 0, NI_OPT_FLAG, NULL, "Write into a folder that holds other files", NI_RESULT_IN(force)}, \
-  {"jobs", 'j', NI_OPT_NUMBER, "N", "Threads, by default one for each CPU this process may use", NI_RESULT_IN(jobs), .min = 1, .max = 1024}, \
-  {"memory", 0, NI_OPT_SIZE, "SIZE", "Keep about so much in memory, put the rest into temporary files in the output folder", \
+  {"jobs", 'j', NI_OPT_NUMBER, "N", "Threads, by default one for each CPU this process may use", NI_RESULT_IN(jobs), \
+   .min = 1, .max = 1024}, \
+  {"memory", 0, NI_OPT_SIZE, "SIZE", \
+   "Keep about so much in memory, put the rest into temporary files in the output folder", \
    NI_RESULT_IN(memory_bytes), .def = "128M", .min = 16 << 20}, \
   {"only", 0, NI_OPT_TAKE, "PART,...", \
    "Only these parts of the result (default all): tables, operations, plots, page, parquet", \
@@ -21,12 +23,13 @@
   {"no-plots", 0, NI_OPT_FLAG, NULL, NULL, NI_RESULT_IN(no_plots)}, \
   {"no-html", 0, NI_OPT_FLAG, NULL, NULL, NI_RESULT_IN(no_html)}, \
   {"no-csv", 0, NI_OPT_FLAG, NULL, NULL, NI_RESULT_IN(no_csv)}, \
-  {"plot-format", 0, NI_OPT_CHOICE, "FORMAT", "Of the pictures", NI_RESULT_IN(plot_format), .def = "png", .want = "png|svg|pdf"}, \
+  {"plot-format", 0, NI_OPT_CHOICE, "FORMAT", "Of the pictures", NI_RESULT_IN(plot_format), \
+   .def = "png", .want = "png|svg|pdf"}, \
   {"keep-scripts", 0, NI_OPT_FLAG, NULL, NULL, NI_RESULT_IN(keep_scripts)}
 #define NI_ROWS_RESULT_TEXT \
   {"json", 0, NI_OPT_FLAG, NULL, "summary.json on standard output instead of the text", NI_RESULT_IN(json)}, \
-  {"format", 0, NI_OPT_CHOICE, "nccl-tests", "The table of nccl-tests, with its sizes, on standard output", NI_RESULT_IN(nccl_tests), \
-   .want = "nccl-tests"}, \
+  {"format", 0, NI_OPT_CHOICE, "nccl-tests", "The table of nccl-tests, with its sizes, on standard output", \
+   NI_RESULT_IN(nccl_tests), .want = "nccl-tests"}, \
   {"quiet", 'q', NI_OPT_FLAG, NULL, "Totals and verdict only", NI_RESULT_IN(quiet)}
 /* clang-format on */
 

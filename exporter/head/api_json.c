@@ -144,9 +144,11 @@ static void put_metrics(struct ni_json *j, bool gsprof, const struct ni_sample *
   ni_json_end_object(j);
 }
 
+/* clang-format off */
 static NI_JSON_FORM(put_job_state, uint8_t, ni_json_text(j, key, ni_live_job_states[*v % NI_LIVE_JOB_STATES]))
 static NI_JSON_FORM(put_giga, double, ni_json_rounded(j, key, *v / 1e9, 6))
 static NI_JSON_FORM(put_bus, struct ni_sample_job, ni_json_rounded(j, key, v->bus_got / v->bus_took / 1e9, 6))
+/* clang-format on */
 
 #define ROUNDED(tag, member, key) NI_JSON_FROM(ni_json_member_rounded, tag, member, key)
 static const struct ni_json_field of_nic[] = {

@@ -78,8 +78,11 @@ enum ni_mask_doubt {
 struct ni_op {
   /* line 0: met by starter and poller */
   _Atomic uint64_t state;
-  _Atomic uint32_t next;  /* of the one list that it is on: slot index, 0 ends (slot 0 lies in the arena's header). Free list;
-                             watched, with an unknown channel count; done list */
+  /*
+   * Of the one list that it is on: slot index, 0 ends (slot 0 lies in the arena's header). Free list; watched, with
+   * an unknown channel count; done list.
+   */
+  _Atomic uint32_t next;
   _Atomic uint32_t prog;  /* channels started << 16 | stopped; poller only, read by the dump thread (acquire) */
   _Atomic uint64_t gpu_start_ns; /* earliest start stamp; poller only */
   _Atomic uint64_t gpu_stop_ns;  /* latest stop stamp; poller only */

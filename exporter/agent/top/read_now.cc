@@ -20,19 +20,28 @@ namespace dom = simdjson::dom;
 #define P "nccl_inspector_"
 #define GAUGE(name, family) AS(name, P family) " or "
 #define RATE(family) "sum without(function)(rate(" P family "_total[30s]))"
+/* clang-format off */
 const char ni_top_query[] =
-    GAUGE("in_flight", "in_flight_operations") GAUGE("age_s", "oldest_in_flight_seconds") GAUGE("stuck", "stuck_operations")
-    AS("hangs", "label_replace(" P "job_hang,\"hang\",\"hangs ($1): nccl-inspector-hang/verdict.txt in its log folder says who is "
-                "missing\",\"verdict\",\"(.*)\")") " or "
-    GAUGE("utilization", "gpu_utilization_ratio") GAUGE("power_w", "gpu_power_watts") GAUGE("sm_hz", "gpu_sm_clock_hertz")
-    GAUGE("temperature_c", "gpu_temperature_celsius") GAUGE("link_bytes_s", "nic_link_bytes_per_second")
-    AS("operations_s", RATE("operations")) " or " AS("bus_bytes_s", RATE("bus_bytes") "/" RATE("bus_seconds")) " or "
-    AS("late_share", "clamp_max(" RATE("late_seconds") ",1) or 0*" RATE("operations")) " or " AS("rx_bytes_s", RATE("nic_receive_bytes")) " or "
+    GAUGE("in_flight", "in_flight_operations")
+    GAUGE("age_s", "oldest_in_flight_seconds")
+    GAUGE("stuck", "stuck_operations")
+    AS("hangs", "label_replace(" P "job_hang,\"hang\","
+                "\"hangs ($1): nccl-inspector-hang/verdict.txt in its log folder says who is missing\",\"verdict\",\"(.*)\")") " or "
+    GAUGE("utilization", "gpu_utilization_ratio")
+    GAUGE("power_w", "gpu_power_watts")
+    GAUGE("sm_hz", "gpu_sm_clock_hertz")
+    GAUGE("temperature_c", "gpu_temperature_celsius")
+    GAUGE("link_bytes_s", "nic_link_bytes_per_second")
+    AS("operations_s", RATE("operations")) " or "
+    AS("bus_bytes_s", RATE("bus_bytes") "/" RATE("bus_seconds")) " or "
+    AS("late_share", "clamp_max(" RATE("late_seconds") ",1) or 0*" RATE("operations")) " or "
+    AS("rx_bytes_s", RATE("nic_receive_bytes")) " or "
     AS("tx_bytes_s", RATE("nic_transmit_bytes")) " or "
     AS("alive", "0*" P "in_flight_operations+on(node,job_id,attempt,user,rank) group_left() " P "process_up")
     " or "
     /* A killed rank: nothing else is told of it, so its row has no communicator. */
     AS("alive", P "process_up==0 unless on(node,job_id,attempt,user,rank) " P "in_flight_operations");
+/* clang-format on */
 
 namespace {
 

@@ -40,7 +40,8 @@ static int by_sort(const void *x, const void *y, void *top) {
   enum ni_top_sort sort = ((const struct ni_top *)top)->sort;
   int c = sort == NI_TOP_BY_AGE ? by_number(-age(a), -age(b)) : sort == NI_TOP_BY_LATE ? by_number(-a->late, -b->late)
         : sort == NI_TOP_BY_BANDWIDTH ? by_number(a->bus, b->bus) : 0;
-  return c ?: strverscmp(a->label, b->label) ?: by_number(a->rank, b->rank) ?: strverscmp(a->node, b->node) ?: strcmp(a->comm, b->comm);
+  c = c ?: strverscmp(a->label, b->label) ?: by_number(a->rank, b->rank);
+  return c ?: strverscmp(a->node, b->node) ?: strcmp(a->comm, b->comm);
 }
 
 static int same_comm(const struct ni_top_rank *a, const struct ni_top_rank *b) { return strcmp(a->label, b->label) ?: strcmp(a->comm_id, b->comm_id); }

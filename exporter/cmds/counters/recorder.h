@@ -27,15 +27,17 @@ struct ni_record_options {
   struct ni_ranks cpus;
 };
 
+/* clang-format off */
 #define NI_ROWS_SAMPLING(type) \
-  {"every", 0, NI_OPT_TAKE, "TIME", "Between samples: 1s, 100ms", NI_INTO(type, o.every_ns), .def = "1s", .take = ni_take_time, \
-   .want = "a time from 10ms to 1h, such as 1s or 100ms"}, \
+  {"every", 0, NI_OPT_TAKE, "TIME", "Between samples: 1s, 100ms", NI_INTO(type, o.every_ns), .def = "1s", \
+   .take = ni_take_time, .want = "a time from 10ms to 1h, such as 1s or 100ms"}, \
   {"all", 0, NI_OPT_FLAG, NULL, "All counters each time, not only the short list", NI_INTO(type, o.all)}, \
-  {"counters", 0, NI_OPT_NAMES, "PATTERN,...", "These counters as well; # is a number, * anything", NI_INTO(type, o.counters), \
-   .want = "names or patterns of counters"}
+  {"counters", 0, NI_OPT_NAMES, "PATTERN,...", "These counters as well; # is a number, * anything", \
+   NI_INTO(type, o.counters), .want = "names or patterns of counters"}
 #define NI_ROW_CPUS(type) \
   {"cpus", 0, NI_OPT_RANKS, "LIST", "Sample on these processors only, such as 0,32-35", NI_INTO(type, o.cpus), \
    .want = "numbers of processors"}
+/* clang-format on */
 
 /* "100ms", "1s", "5m", "2h": ns into a uint64_t. For tables of options. */
 int ni_take_time(const struct ni_opt *o, void *into, const char *arg);

@@ -172,10 +172,12 @@ static void print_op(const struct op *o, const struct ni_show *s, const struct n
   each_counter(b, NULL, counter_text);
 }
 
+/* clang-format off */
 static NI_JSON_FORM(put_start, int64_t, if (*v != NI_NO_START) ni_json_i64(j, key, *v))
 static NI_JSON_FORM(put_timing, uint8_t, ni_json_text(j, key, ni_timing_names[*v]))
 static NI_JSON_FORM(put_peer, struct ni_show_row, if (v->p2p) ni_json_i64(j, key, v->peer))
 static NI_JSON_FORM(put_true, bool, if (*v) ni_json_bool(j, key, true))
+/* clang-format on */
 static const struct ni_json_field of_row[] = {
     NI_JSON(ni_show_row, rank), NI_JSON_AS(ni_show_row, host, "hostname"), NI_JSON(ni_show_row, pid), NI_JSON(ni_show_row, bytes),
     NI_JSON_FROM(put_start, ni_show_row, start_ns, "start_ns"), NI_JSON(ni_show_row, exec_ns), NI_JSON_FROM(put_timing, ni_show_row, timing, "timing"),

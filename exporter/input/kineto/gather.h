@@ -7,9 +7,11 @@
  *
  * State: one pass over the file fills three lists; then each kernel becomes an operation. What PyTorch does not say:
  * - The number of an operation, but for "Seq" in new versions: align.h counts.
- * - Algorithm and protocol. A kernel's name has some (".._RING_LL"), but one kernel runs others too, so that is no statement.
- * - Who is in a group of which the list is cut ("[0, 1, 2, ..., 63]"): known where the own rank is among those listed, or by first
- *   rank and stride of the call, or by the list in the file's head, or where the group is the whole job.
+ * - Algorithm and protocol. A kernel's name has some (".._RING_LL"), but one kernel runs others too, so that is
+ *   no statement.
+ * - Who is in a group of which the list is cut ("[0, 1, 2, ..., 63]"): known where the own rank is among those
+ *   listed, or by first rank and stride of the call, or by the list in the file's head, or where the group is the
+ *   whole job.
  *
  * Failure: -EFBIG (more than imported.h takes; NI_KINETO_LAUNCHES and calls beyond are left out, and their kernels have no
  * launch), -ENODATA (no NCCL kernel), -EBADMSG, -errno.

@@ -143,8 +143,11 @@ struct ni_group {
   struct ni_stats job_us;        /* per operation: last stop - first start, where clocks allow; n says how many */
   uint64_t tails, tail_ns;   /* fused calls whose kernel's time another record counts; their times, not in time_share */
   double time_share;         /* of the execution time of all records, 0..1 */
-  double of_best; /* p50 of busbw / peak of the same type, function and timing; NAN: no bandwidth. The peak is
-                                the highest p90 of any size, or of any communicator with 10 records or more at it */
+  /*
+   * p50 of busbw / peak of the same type, function and timing; NAN: no bandwidth. The peak is the highest p90 of
+   * any size, or of any communicator with 10 records or more at it.
+   */
+  double of_best;
   uint32_t mix;              /* first of its n_mix entries in ni_summary.mix */
   uint32_t n_mix;
   struct ni_time_bin *bin;   /* ni_summary.n_bins of them; all empty beyond NI_SUM_SERIES cells, and without pictures and page */

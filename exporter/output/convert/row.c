@@ -33,16 +33,12 @@ int ni_convert_end(struct ni_convert_out *o, int e) {
 }
 
 /* What the log does not state is left out. */
-static NI_JSON_FORM(stated_i64, int64_t, if (*v != NI_NOT_STATED) ni_json_i64(j, key, *v)) static NI_JSON_FORM(
-    stated_f64, double,
-    if (!isnan(*v))
-        ni_json_f64(j, key,
-                    *v)) static NI_JSON_FORM(stated_bool, bool,
-                                             if (*v)
-                                                 ni_json_bool(j, key,
-                                                              true)) static NI_JSON_FORM(stated_text, char *,
-                                                                                         if (*v && **v)
-                                                                                             ni_json_text(j, key, *v))
+/* clang-format off */
+static NI_JSON_FORM(stated_i64, int64_t, if (*v != NI_NOT_STATED) ni_json_i64(j, key, *v))
+static NI_JSON_FORM(stated_f64, double, if (!isnan(*v)) ni_json_f64(j, key, *v))
+static NI_JSON_FORM(stated_bool, bool, if (*v) ni_json_bool(j, key, true))
+static NI_JSON_FORM(stated_text, char *, if (*v && **v) ni_json_text(j, key, *v))
+/* clang-format on */
 
 /* Member, key, how it is written, type in an index, whether it is in a .pfw, whose own keys say the rest. */
 #define FIELDS(X)                                                                                                      \

@@ -144,9 +144,11 @@ static const struct ni_json_field of_sweep[] = {NI_JSON(ni_sweep, path), NI_JSON
                                                 NI_JSON_AS(ni_sweep, started, "started_at"),
                                                 NI_JSON_AS(ni_sweep, finished, "finished_at"), NI_JSON(ni_sweep, duration_s)};
 
+/* clang-format off */
 static NI_JSON_FORM(put_level, uint8_t, ni_json_text(j, key, ni_level_name(*v)))
 static NI_JSON_FORM(put_proof, const struct ni_pair_row *, ni_json_text(j, key, *v ? (*v)->name : NULL))
 static NI_JSON_FORM(put_rate, double, ni_json_rounded(j, key, *v, 9))
+/* clang-format on */
 static const struct ni_json_field of_finding[] = {
     NI_JSON_FROM(put_level, ni_counter_finding, level, "level"), NI_JSON(ni_counter_finding, id), NI_JSON(ni_counter_finding, entity),
     NI_JSON_FROM(put_proof, ni_counter_finding, row, "counter"), NI_JSON(ni_counter_finding, delta),

@@ -28,8 +28,8 @@
 enum ni_pq_type {
   NI_PQ_INT64 = 0, /* int64_t. Never unsigned: Spark reads UINT_64 as a decimal */
   NI_PQ_DOUBLE,    /* double; every bit pattern survives, NaN is not null */
-  NI_PQ_STRING,    /* uint32_t codes into a ni_pq_dict. What is no valid UTF-8 is replaced by U+FFFD: readers refuse
-                      such a column */
+  /* uint32_t codes into a ni_pq_dict. What is no valid UTF-8 is replaced by U+FFFD: readers refuse such a column. */
+  NI_PQ_STRING,
   NI_PQ_TYPE_COUNT
 };
 

@@ -9,13 +9,17 @@
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/json_fields.h"
 
+/* clang-format off */
 static NI_JSON_FORM(put_type, enum ni_comm_type, ni_json_text(j, key, ni_comm_type_names[*v]))
 static NI_JSON_FORM(put_role, enum ni_role, ni_json_text(j, key, *v ? ni_role_names[*v] : NULL))
 static NI_JSON_FORM(put_kind, enum ni_kind, ni_json_text(j, key, *v == NI_KIND_P2P ? "p2p" : "coll"))
 static NI_JSON_FORM(put_timing, enum ni_timing, ni_json_text(j, key, ni_timing_names[*v]))
 static NI_JSON_FORM(put_ns_as_us, double, ni_json_f64(j, key, *v / 1e3))
 /* A number of operations, or what comparing ranks has counted; null where nobody has looked at operations. */
-static NI_JSON_FORM(put_joined, uint64_t, ((const struct ni_summary *)context)->approximate ? ni_json_text(j, key, NULL) : ni_json_u64(j, key, *v))
+static NI_JSON_FORM(put_joined, uint64_t,
+                    ((const struct ni_summary *)context)->approximate ? ni_json_text(j, key, NULL)
+                                                                      : ni_json_u64(j, key, *v))
+/* clang-format on */
 #define JOINED(tag, member) NI_JSON_FROM(put_joined, tag, member, #member)
 
 static void put_stats(struct ni_json *j, const char *key, const void *stats, const void *context) {
@@ -68,7 +72,9 @@ static void put_cells_busbw(struct ni_json *j, const char *key, const void *grou
   put_stats(j, key, &s->cell[((const struct ni_group *)group)->cell].busbw_gbs, s);
 }
 
+/* clang-format off */
 static NI_JSON_FORM(put_some, char *, ni_json_text(j, key, **v ? *v : NULL))
+/* clang-format on */
 static const struct ni_json_field mix_fields[] = {
     NI_JSON_FROM(put_some, ni_mix, algo, "algo"), NI_JSON_FROM(put_some, ni_mix, proto, "proto"), NI_JSON(ni_mix, records)};
 

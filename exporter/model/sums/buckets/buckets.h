@@ -67,8 +67,11 @@ struct ni_host_buckets {
   struct ni_host_bucket *row;
   size_t n, cap;
   struct ni_index at_hash;
-  struct ni_host_bucket *now; /* of each counter of the series that is read: its bucket so far. A counter that stood still for a
-                                 while and then moved has a rate over both, so rows come when a bucket is over */
+  /*
+   * Of each counter of the series that is read: its bucket so far. A counter that stood still for a while and
+   * then moved has a rate over both, so rows come when a bucket is over.
+   */
+  struct ni_host_bucket *now;
   size_t n_now, cap_now;
 };
 struct ni_run;

@@ -31,6 +31,7 @@
 #include "exporter/model/sums/reading/plan.h"
 #include "exporter/model/sums/reading/read.h"
 #include "exporter/model/sums/reading/tables.h"
+#include "exporter/model/sums/reading/turns.h"
 #include "exporter/model/sums/rollups.h"
 #include "exporter/model/sums/team/team.h"
 #include "exporter/output/parquet/page_codec.h"
@@ -202,8 +203,10 @@ int ni_summarize_dataset(struct ni_run *r, const char *command, uint64_t *record
 /* From here on all ranks of a team do the same (team/team.h); one process alone does all of it. */
 static int join(struct ni_run *r, struct ni_summary *s, struct ni_blame *blame) {
   struct ni_sink csv = ni_operations_csv(r);
-  int e = r->team && !r->partial->apart ? ni_team_spread(r, s, true) : 0;
+  const bool to_root = r->team && !r->partial->apart;
+  int e = to_root ? ni_team_spread(r, s, true) : 0;
   if (e == 0 && r->partial && r->partial->served && !r->team) return 0; /* rank 0 has all */
+  if (e == 0 && to_root) e = ni_turns_find(r); /* streams are whole only now */
   if (e == 0 && r->opt.approximate) {
     if ((e = ni_roles(&(struct ni_blame){.r = r, .s = s})) == 0) e = ni_figures_all(r, s, NULL);
     close_index(r, e == 0);

@@ -134,7 +134,7 @@ static void right_starts(struct ni_show *s) {
   for (size_t i = 0; i < s->rows.n; i++) {
     struct ni_show_row *r = &s->rows.item[i];
     const struct ni_host_clock *c = ni_clocks_of(&s->clocks, r->run, r->host);
-    if (c && r->start_ns != NI_NO_START) r->start_ns = ni_clock_right(c, NULL, r->start_ns);
+    if (c && r->start_ns != NI_NO_START) r->start_ns = ni_clock_right(c, NULL, 0, r->start_ns);
   }
 }
 

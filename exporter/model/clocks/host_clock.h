@@ -10,11 +10,14 @@
  *   set back      before it no time is above after_ns - by_ns, behind it none below before_ns + by_ns (by_ns
  *                 < 0: they overlap)
  *
- * What lies between is decided by the record before, in the order of numbers of one rank and function (struct
- * ni_clock_walk): a time that runs back by half a step, or ahead by nearly all of one, is the first behind
- * it. The first record of all is taken to be before a step back, since most begin with the run, and else by
- * the middle; so is a time that nothing is known of. So a stream whose records are further apart than the
- * step may have some on the wrong side.
+ * What lies between is decided by the numbers of the operations: those of one rank and function, of all
+ * sizes, are gone through once in their order (struct ni_clock_walk), and a time that runs back by an
+ * eighth of a step, or ahead by nearly all of one, is the first behind it: operations of one
+ * communicator begin one after the other. Where sizes vary each size has few records, far apart, so
+ * nobody goes by one size alone. The first record of all is taken to be before a step back, since most
+ * begin with the run, and else by the middle; so is a time that nothing is known of. From which number
+ * on a stream is behind a step (struct ni_clock_turns) is what readers go by then. A stream whose
+ * records are further apart than the step may have some on the wrong side.
  *
  * Pure; any thread.
  */
@@ -54,11 +57,16 @@ struct ni_host_clock {
   uint32_t n_steps;
 };
 
-/* Where the reading of one stream is; all 0: at its beginning. */
+/* Where the reading of a stream is: one rank's operations of one function. All 0: at its beginning. */
 struct ni_clock_walk {
   int64_t last_ns;
-  uint32_t steps;
+  uint32_t steps;              /* it is behind so many */
   bool any;
+};
+
+/* Of one stream the first number behind each step; UINT64_MAX: it has none. */
+struct ni_clock_turns {
+  uint64_t sn[NI_CLOCK_STEPS];
 };
 
 /* How far the clock is ahead of the reference's at its own time t, which is behind all steps or has none. */
@@ -66,32 +74,60 @@ static inline double ni_clock_ahead(const struct ni_host_clock *c, int64_t t) {
   return c->offset_ns + c->drift * (double)(t - c->epoch_ns);
 }
 
-/* Is t behind that step? w: of the records before; NULL: not known. */
-static inline bool ni_clock_behind(const struct ni_clock_step *s, const struct ni_clock_walk *w, int64_t t) {
+enum ni_clock_side { NI_CLOCK_BEFORE, NI_CLOCK_BEHIND, NI_CLOCK_EITHER };
+
+/* What the time alone says; near the borders nothing, as stamps and what is known of a step are not exact. */
+static inline enum ni_clock_side ni_clock_side(const struct ni_clock_step *s, int64_t t) {
   const int64_t least = s->before_ns + s->by_ns, most = s->after_ns - s->by_ns;
-  if (most <= least) return t > most + (least - most) / 2;
-  if (t < least || t > most) return t > most;
-  if (!w || (!w->any && s->by_ns > 0)) return t > least + (most - least) / 2;
-  if (!w->any) return false;
-  return s->by_ns < 0 ? t - w->last_ns < s->by_ns / 2 : t - w->last_ns > s->by_ns - s->by_ns / 8;
+  const int64_t unsure = (s->by_ns < 0 ? -s->by_ns : s->by_ns) / 8;
+  if (most <= least) return t > most + (least - most) / 2 ? NI_CLOCK_BEHIND : NI_CLOCK_BEFORE;
+  if (t < least - unsure) return NI_CLOCK_BEFORE;
+  return t > most + unsure ? NI_CLOCK_BEHIND : NI_CLOCK_EITHER;
 }
 
-/*
- * A time of the host's clock as it would be had nobody set it. w: the walk through one rank's records of one
- * function, by number; NULL: t alone has to do.
- */
-static inline int64_t ni_clock_unset(const struct ni_host_clock *c, struct ni_clock_walk *w, int64_t t) {
-  uint32_t k = w ? w->steps : 0;
-  int64_t added = 0;
-  while (k < c->n_steps && ni_clock_behind(&c->step[k], w, t)) k++;
-  for (uint32_t i = 0; i < k; i++) added += c->step[i].by_ns;
-  if (w) *w = (struct ni_clock_walk){t, k, true};
-  return t - added;
+static inline bool ni_clock_is_late(const struct ni_clock_step *s, int64_t t) {
+  return t > s->before_ns / 2 + s->after_ns / 2;
 }
 
-/* Of a time of the host's clock the one of the reference. */
-static inline int64_t ni_clock_right(const struct ni_host_clock *c, struct ni_clock_walk *w, int64_t t) {
-  t = ni_clock_unset(c, w, t);
+/* Is t, the next of its stream, behind that step? */
+static inline bool ni_clock_passes(const struct ni_clock_step *s, const struct ni_clock_walk *w, int64_t t) {
+  const enum ni_clock_side side = ni_clock_side(s, t);
+  if (side != NI_CLOCK_EITHER) return side == NI_CLOCK_BEHIND;
+  if (!w->any) return s->by_ns > 0 && ni_clock_is_late(s, t);
+  return s->by_ns < 0 ? t - w->last_ns < s->by_ns / 8 : t - w->last_ns > s->by_ns - s->by_ns / 8;
+}
+
+/* The next of the stream: behind how many steps it is. */
+static inline uint32_t ni_clock_walk_on(const struct ni_host_clock *c, struct ni_clock_walk *w, int64_t t) {
+  uint32_t k = w->steps;
+  while (k < c->n_steps && ni_clock_passes(&c->step[k], w, t)) k++;
+  *w = (struct ni_clock_walk){t, k, true};
+  return k;
+}
+
+/* Behind how many steps that operation of a stream is. turns: of the stream; NULL: t alone has to do. */
+static inline uint32_t ni_clock_steps_before(const struct ni_host_clock *c,
+                                             const struct ni_clock_turns *turns, uint64_t sn, int64_t t) {
+  uint32_t k = 0;
+  for (; k < c->n_steps; k++) {
+    const enum ni_clock_side side = ni_clock_side(&c->step[k], t);
+    bool is_behind = side == NI_CLOCK_BEHIND;
+    if (side == NI_CLOCK_EITHER) is_behind = turns ? sn >= turns->sn[k] : ni_clock_is_late(&c->step[k], t);
+    if (!is_behind) break;
+  }
+  return k;
+}
+
+/* A time of the host's clock as it would be had nobody set it, of which so many steps were before. */
+static inline int64_t ni_clock_unset(const struct ni_host_clock *c, uint32_t steps, int64_t t) {
+  for (uint32_t i = 0; i < steps; i++) t -= c->step[i].by_ns;
+  return t;
+}
+
+/* Of a time of the host's clock the one of the reference. turns, sn: of an operation; NULL, 0: of others. */
+static inline int64_t ni_clock_right(const struct ni_host_clock *c, const struct ni_clock_turns *turns,
+                                     uint64_t sn, int64_t t) {
+  t = ni_clock_unset(c, ni_clock_steps_before(c, turns, sn, t), t);
   return t - (int64_t)ni_clock_ahead(c, t);
 }
 

@@ -155,7 +155,8 @@ int ni_clocks_take_steps_off(struct ni_clocks_mark *mark, size_t n, const struct
     const struct ni_host_clock *c = &clock[mark[i].host];
     if (!c->n_steps) continue;
     const int64_t length = mark[i].end_ns - mark[i].start_ns;
-    mark[i].end_ns = ni_clock_unset(c, &walk[mark[i].host], mark[i].end_ns);
+    const uint32_t steps = ni_clock_walk_on(c, &walk[mark[i].host], mark[i].end_ns);
+    mark[i].end_ns = ni_clock_unset(c, steps, mark[i].end_ns);
     mark[i].start_ns = mark[i].end_ns - length;
   }
   free(walk);

@@ -44,7 +44,7 @@ void ni_hang_move_member(struct ni_hang_member *x, int64_t by_ns) {
 /* ---- putting right ---- */
 
 static void right(uint64_t *at, const struct ni_host_clock *c) {
-  if (*at && *at < INT64_MAX) *at = (uint64_t)ni_clock_right(c, NULL, (int64_t)*at);
+  if (*at && *at < INT64_MAX) *at = (uint64_t)ni_clock_right(c, NULL, 0, (int64_t)*at);
 }
 
 static void right_op(struct ni_hang_op *op, const struct ni_host_clock *c) {

@@ -22,8 +22,7 @@ struct stream {
   size_t n_open, cap_open, at; /* open[at] holds the head */
   bool has;
   struct ni_entry head;
-  const struct ni_host_clock *clock; /* NULL: times are right */
-  struct ni_clock_walk walk;
+  struct ni_stream_clock clock;
 };
 
 struct comm {
@@ -80,7 +79,7 @@ static int open_next(struct ni_join *j, struct stream *s) {
 
 static void take_head(struct stream *s, const struct ni_entry *head) {
   s->head = *head;
-  ni_right_entry(s->clock, &s->walk, &s->head);
+  ni_right_entry(&s->clock, &s->head);
 }
 
 /* Takes the smallest of the open heads; opens a piece once its numbers may come. */
@@ -161,7 +160,7 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
                          .seat = r->seat_at[cell->piece[i]->member],
                          .piece = &cell->piece[i],
                          .n = 1,
-                         .clock = r->process[m->process].clock};
+                         .clock = ni_stream_clock(r, cell->piece[i]->member, cell)};
     if (j->n_comms == 0 || j->comm[j->n_comms - 1].comm != m->comm)
       j->comm[j->n_comms++] = (struct comm){.comm = m->comm, .order = r->comm_at[m->comm], .stream = s};
     j->comm[j->n_comms - 1].n++;

@@ -105,6 +105,17 @@ struct ni_sum_cell {
   size_t n_rows, cap_rows;
 };
 
+/* What one rank did of one function, and from which number on it is behind each step of its host's clock. */
+struct ni_turns_stream {
+  uint32_t member, func;       /* func: a name */
+  uint8_t kind;
+  struct ni_clock_turns turns;
+};
+struct ni_turns {
+  struct ni_turns_stream *item; /* by member, kind, function */
+  size_t n, cap;
+};
+
 struct ni_log_row {            /* what a log has of a rank in a cell, packed */
   uint32_t member;
   uint8_t timing;
@@ -188,6 +199,7 @@ struct ni_run {
   struct ni_ledger ledger;     /* what is there and what is missing, of all of the input */
   struct ni_ledgers ledgers;   /* while reading; calls are one at a time */
   struct ni_clocks clocks;     /* of the hosts, by the ledger. From ni_build_begin() on */
+  struct ni_turns turns;       /* where these were set, by the numbers of operations (reading/turns.h). Likewise */
   struct ni_progress progress;
   uint32_t *comm_at, *process_at, *seat_at; /* our index (of seat_at: who.member) -> index in the result */
   uint32_t *cell_order;           /* index in the result -> ours */

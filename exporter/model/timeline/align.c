@@ -24,7 +24,7 @@ static int64_t better(void *arg, const struct ni_match_entry *e) {
   const struct ni_tr *r = arg;
   const struct ni_host_clock *c = &r->host[ni_tr_host_of(r, &r->member[e->member])].clock;
   const int64_t add = gpu_correction(r, e->member, e->stated_ns, e->start_ns), end = e->end_ns + add;
-  return ni_clock_unset(c, NULL, end) - e->end_ns;
+  return ni_clock_unset(c, ni_clock_steps_before(c, NULL, 0, end), end) - e->end_ns;
 }
 
 /* The host of the lowest rank that is shown. */

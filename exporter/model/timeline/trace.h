@@ -240,7 +240,7 @@ static inline uint32_t ni_tr_host_of(const struct ni_tr *r, const struct ni_tr_m
 
 /* A time of a host's clock in the clock of the reference. */
 static inline int64_t ni_tr_aligned(const struct ni_tr *r, uint32_t host, int64_t t) {
-  return ni_clock_right(&r->host[host].clock, NULL, t);
+  return ni_clock_right(&r->host[host].clock, NULL, 0, t);
 }
 
 #endif

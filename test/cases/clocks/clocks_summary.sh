@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A host's clock is off by 0.05 s to 317 s, or is set by 2 s in the middle of the run: what summary finds, what it costs and how long
-# the run took are as they were, and one line says whose clock it is. Where clocks agree nothing is said.
+# the run took are as they were, and one line says whose clock it is. Where clocks agree nothing is said. So it is where each message
+# has another size: few records of one size say nothing of their order.
 . "$(dirname "$0")/../../lib/case.sh"
 "$BUILD/test/ni-jobs" --layout A --kind late --size 10 --seed 4 --steps 30 --stored --out "$TMP/right" >/dev/null
 cd "$TMP"
@@ -15,6 +16,10 @@ shift_clock ahead317 node-1 317
 shift_clock forward node-1 2 2.6
 shift_clock back node-1 -2 2.6
 for d in ahead05 ahead5 behind3 ahead317 forward back; do summary $d; done
+"$BUILD/test/ni-jobs" --layout C --kind stage --size 15 --seed 50253400 --steps 24 --with tokens=0.02 --stored --out sizes >/dev/null
+python3 "$ROOT/test/lib/shift_clock.py" sizes sizes_back node-1 -1 2.4
+for d in sizes sizes_back; do summary $d; done
+grep -qE '^CLOCKS: the clock of node-1 was set back by (1 s|1000 ms) at ' sizes_back.txt || fail "sizes: $(grep CLOCKS sizes_back.txt)"
 grep -qE '^CLOCKS: the clock of node-1 is 4[0-9](\.[0-9]+)? ms ahead of node-[023].s; times here are corrected, to within about [0-9.]+ us$' ahead05.txt || fail "0.05 s: $(grep CLOCKS ahead05.txt)"
 grep -qE '^CLOCKS: the clock of node-1 is 3\.00[0-9]* s behind node-[023].s;' behind3.txt || fail "3 s: $(grep CLOCKS behind3.txt)"
 grep -qE '^CLOCKS: the clock of node-1 is (317|316\.99[0-9]*) s ahead of node-[023].s;' ahead317.txt || fail "317 s: $(grep CLOCKS ahead317.txt)"
@@ -25,9 +30,14 @@ import json, sys
 def load(d): return json.load(open("out-%s/summary/summary.json" % d))
 def key(f): return f["kind"], f["ranks"], f["class"] if "class" in f else ""
 truth = {h["name"]: h for h in json.load(open(sys.argv[1]))["hosts"]}
-right, bad = load("right"), 0
-for d in "ahead05", "ahead5", "behind3", "ahead317", "forward", "back":
-    s = load(d)
+bad = 0
+cases = [("right", d) for d in ("ahead05", "ahead5", "behind3", "ahead317", "forward", "back")] + [("sizes", "sizes_back")]
+for of, d in cases:
+    right, s = load(of), load(d)
+    if not (right["findings"] and s["findings"]):
+        print("FAIL %s: %d findings, %d" % (d, len(right["findings"]), len(s["findings"])))
+        bad += 1
+        continue
     a, b = right["findings"][0], s["findings"][0]
     took = [(x["last_us"] - x["first_us"]) / 1e6 for x in (right, s)]
     clock = {h["hostname"]: h for h in s["clocks"]["hosts"]}

@@ -6,6 +6,10 @@ kinds=
 for m in openmpi mpich; do command -v "mpicc.$m" >/dev/null && command -v "mpirun.$m" >/dev/null && kinds="$kinds $m"; done
 [ -n "$kinds" ] || skip "no mpicc.openmpi and no mpicc.mpich (apt-get install libopenmpi-dev mpich)"
 "$BUILD/test/ni-jobs" --layout A --kind late --size 30 --seed 7 --steps 20 --out "$TMP/late" >/dev/null
+# A clock that is set back: whoever sums a part of the numbers hears from which one on.
+"$BUILD/test/ni-jobs" --layout A --kind late --size 30 --seed 7 --steps 20 --stored --out "$TMP/right" >/dev/null
+python3 "$ROOT/test/lib/shift_clock.py" "$TMP/right" "$TMP/set" node-1 -1 2.4
+one set --no-plots --json "$TMP/set"
 one late --no-plots --json --since=+100ms "$TMP/late"
 "$INSPECTOR" check --json "$TMP/late" >"$TMP/check.one" || true
 logs=$(find "$TMP/late" -name "node-*" | wc -l)
@@ -33,6 +37,11 @@ for m in $kinds; do
     (cd "$TMP/late.$as" && ranks "$n" summary --no-plots --json --output-dir out --since=+100ms "$TMP/late" >said 2>errors) || rc=$?
     echo "$rc" >"$TMP/late.$as/rc"
     same late "$as"
+    mkdir "$TMP/set.$as"
+    rc=0
+    (cd "$TMP/set.$as" && ranks "$n" summary --no-plots --json --output-dir out "$TMP/set" >said 2>errors) || rc=$?
+    echo "$rc" >"$TMP/set.$as/rc"
+    same set "$as"
     ranks "$n" "${part[@]}" --index-dir "$TMP/index.$as" -o "$TMP/t.json.gz" "$TMP/late" >"$TMP/said" 2>"$TMP/errors" || true
     drawn "$as" trace.one t.one
     for i in "$TMP/index.one"/*; do # all but the times of the logs

@@ -47,6 +47,8 @@ M nic - 50155406 cost --weather --cost 2..5 | messages of a group that begin a l
 M rail 2 50175400 cost --weather | buckets of gradients queue up behind the slow NIC: it cost 0.4, then 1.5
 M two - 50335404 - --weather | short messages that waited for a rank that paused were said to flap
 C evaluation 1000 50393400 - --weather | the batches of an evaluation were taken for steps
+C stage 15 50253400 cost --weather | a clock was set back, and each message has another size
+M checkpoint 700 50375400 cost --weather | a clock was set back: one of the ranks was not said to write checkpoints
 A late - 53002 cost --with sample=4 --cost 2..5 | sampled: a late rank
 B gpu - 233202 cost --with sample=4 --cost 2..5 | sampled: a late rank in a pipeline
 B rail - 173202 alike --with sample=4 --cost 2..5 | sampled: a rail whose ranks come late elsewhere

@@ -19,8 +19,7 @@ struct source {
   int32_t rank;
   uint8_t kind;
   uint16_t slot;               /* of collectives */
-  const struct ni_host_clock *clock; /* NULL: times are right */
-  struct ni_clock_walk walk;
+  struct ni_stream_clock clock;
 };
 
 struct ni_blame_stream {
@@ -100,7 +99,7 @@ static int advance(struct ni_blame_stream *s, struct source *x) {
     if (x->any && x->head.sn <= x->last_sn) continue;
     x->any = true;
     x->last_sn = x->head.sn;
-    ni_right_entry(x->clock, &x->walk, &x->head);
+    ni_right_entry(&x->clock, &x->head);
     const bool no_kernel = x->head.timing == NI_TIMING_COLLECTIVE_CPU || x->head.tail; /* tail: its first call stands for it */
     if (no_kernel && !s->out->all_ops) continue;
     if (x->head.start_ns != NI_NO_START) return 1;
@@ -140,7 +139,7 @@ static int open_sources(struct ni_blame_stream *s, const struct ni_blame_piece *
     const struct ni_sum_cell *c = &r->cell[r->cell_order[item[from].cell]];
     struct source *x = &s->source[s->n];
     *x = (struct source){.piece = item + from, .n = to - from, .comm = r->comm_at[m->comm], .rank = m->rank,
-                         .clock = r->process[m->process].clock};
+                         .clock = ni_stream_clock(r, item[from].member, c)};
     bool p2p = c->kind == NI_KIND_P2P;
     const char *func = ni_name_text(&r->names, c->func);
     x->kind = !p2p ? NI_BLAME_COLL : func[0] == 'S' ? NI_BLAME_SEND : NI_BLAME_RECV;

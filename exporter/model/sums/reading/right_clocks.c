@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "exporter/model/sums/team/team.h"
+#include "turns.h"
 
 static void wire_clocks(struct ni_wire *w, void *clocks) { ni_clocks_wire(w, clocks); }
 
@@ -18,8 +19,15 @@ static void right_marks(struct ni_run *r) {
   for (size_t i = 0; i < r->marks.n_lines; i++) {
     struct ni_step_mark_line *m = &r->marks.line[i];
     const struct ni_host_clock *c = r->process[m->key >> 32].clock;
-    if (c) m->ns = ni_clock_right(c, NULL, m->ns);
+    if (c) m->ns = ni_clock_right(c, NULL, 0, m->ns);
   }
+}
+
+struct ni_stream_clock ni_stream_clock(const struct ni_run *r, uint32_t member,
+                                       const struct ni_sum_cell *cell) {
+  const struct ni_host_clock *clock = r->process[r->who.member[member].process].clock;
+  const struct ni_turns_stream stream = {.member = member, .func = cell->func, .kind = cell->kind};
+  return (struct ni_stream_clock){clock, clock ? ni_turns_of(&r->turns, &stream) : NULL};
 }
 
 /* What is left of the records' times once they are right. */
@@ -27,15 +35,15 @@ struct span {
   int64_t first_us, last_us;
 };
 
-static int look_at_piece(struct ni_run *r, const struct ni_piece *p, struct span *s) {
-  const struct ni_host_clock *clock = r->process[r->who.member[p->member].process].clock;
+static int look_at_piece(struct ni_run *r, const struct ni_sum_cell *c, const struct ni_piece *p,
+                         struct span *s) {
+  const struct ni_stream_clock clock = ni_stream_clock(r, p->member, c);
   struct ni_segment_reader reader;
-  struct ni_clock_walk walk = {0};
   struct ni_entry x;
   int e;
   ni_segment_read(&reader, &p->s, &r->store);
   while ((e = ni_segment_next(&reader, &x)) > 0) {
-    ni_right_entry(clock, &walk, &x);
+    ni_right_entry(&clock, &x);
     const bool started = x.start_ns != NI_NO_START;
     const int64_t time_us = started ? x.start_ns / 1000 : (int64_t)x.dump_us;
     const int64_t end_us = started ? (x.start_ns + (int64_t)x.exec_ns) / 1000 : time_us;
@@ -54,7 +62,8 @@ static int right_tally(struct ni_run *r) {
   struct span s = {INT64_MAX, INT64_MIN};
   int e = 0;
   for (uint32_t i = 0; i < r->n_cells; i++)
-    for (size_t k = 0; e == 0 && k < r->cell[i].n; k++) e = look_at_piece(r, r->cell[i].piece[k], &s);
+    for (size_t k = 0; e == 0 && k < r->cell[i].n; k++)
+      e = look_at_piece(r, &r->cell[i], r->cell[i].piece[k], &s);
   if (r->team) {
     uint64_t v[] = {(uint64_t)s.first_us, UINT64_MAX / 2 - (uint64_t)s.last_us};
     r->team->least(v, 2);
@@ -76,5 +85,6 @@ int ni_right_clocks(struct ni_run *r) {
   if (e < 0 || !r->clocks.any || r->opt.approximate) return e;
   give_to_processes(r);
   right_marks(r);
-  return right_tally(r);
+  e = ni_turns_find(r);
+  return e == 0 ? right_tally(r) : e;
 }

@@ -14,20 +14,27 @@
 
 #include "exporter/model/sums/state.h"
 
+/* The clock of one rank's records of one function. clock NULL: times are right; turns NULL: nobody set it. */
+struct ni_stream_clock {
+  const struct ni_host_clock *clock;
+  const struct ni_clock_turns *turns;
+};
+
+/* Of what that member did in that cell. After ni_right_clocks(); what it points to lives as long as r. */
+struct ni_stream_clock ni_stream_clock(const struct ni_run *r, uint32_t member,
+                                       const struct ni_sum_cell *cell);
+
 /*
  * After all is read, before anything is compared: r->clocks, each process's clock, times of marks and the
  * run's first and last. All ranks of a team; those other than 0 hear of rank 0 what it found. 0 or -errno.
  */
 int ni_right_clocks(struct ni_run *r);
 
-/*
- * Puts the times of one entry right. c may be NULL; w: of the entries before it, of one member and cell by
- * their numbers.
- */
-static inline void ni_right_entry(const struct ni_host_clock *c, struct ni_clock_walk *w,
-                                  struct ni_entry *e) {
-  if (!c) return;
-  const int64_t was = ni_time_ns(e->start_ns, e->dump_us), is = ni_clock_right(c, w, was);
+/* Puts the times of one entry right. */
+static inline void ni_right_entry(const struct ni_stream_clock *c, struct ni_entry *e) {
+  if (!c->clock) return;
+  const int64_t was = ni_time_ns(e->start_ns, e->dump_us);
+  const int64_t is = ni_clock_right(c->clock, c->turns, e->sn, was);
   if (e->start_ns != NI_NO_START) e->start_ns = is;
   if ((int64_t)e->dump_us > (was - is) / 1000)
     e->dump_us = (uint64_t)((int64_t)e->dump_us - (was - is) / 1000);

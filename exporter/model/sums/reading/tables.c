@@ -25,6 +25,7 @@ void ni_tables_free(struct ni_run *r) {
   for (uint32_t i = 0; i < r->who.n_processes && r->process; i++) ni_cover_free(&r->process[i].cover);
   free(r->process);
   ni_clocks_free(&r->clocks);
+  free(r->turns.item);
   free(r->comm);
   free(r->cell);
   ni_index_free(&r->cell_at_hash);

@@ -1,0 +1,242 @@
+#include "turns.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporter/base/array.h"
+#include "exporter/base/heap.h"
+#include "exporter/base/order.h"
+#include "exporter/model/sums/partial/tables.h"
+#include "exporter/model/sums/team/team.h"
+
+static NI_ORDER_BY(by_stream, struct ni_turns_stream, member, kind, func)
+
+const struct ni_clock_turns *ni_turns_of(const struct ni_turns *t, const struct ni_turns_stream *stream) {
+  size_t i;
+  ni_array_search(i, t->n, by_stream(&t->item[i], stream) < 0);
+  return i < t->n && by_stream(&t->item[i], stream) == 0 ? &t->item[i].turns : NULL;
+}
+
+static void forget(struct ni_turns *t) {
+  free(t->item);
+  *t = (struct ni_turns){0};
+}
+
+/* ---- one stream ---- */
+
+struct part {                  /* a segment of a stream */
+  uint32_t member, func;
+  uint8_t kind;
+  uint64_t min_sn;
+  const struct ni_piece *piece;
+};
+
+struct open_part {
+  struct ni_segment_reader reader;
+  struct ni_entry head;
+  size_t order;                /* of parts that have one number: two logs may hold the same record */
+};
+
+struct merge {
+  struct ni_run *r;
+  const struct part *part;     /* of the stream, by smallest number */
+  size_t n, next;              /* parts [next, n) are not open yet */
+  struct open_part **heap;
+  size_t n_heap, cap_heap;
+};
+
+static int by_part(const void *a, const void *b) {
+  const struct part *x = a, *y = b;
+  const int k = NI_BY(x, y, member, kind, func, min_sn);
+  return k ? k : NI_BY(x->piece, y->piece, file, range, ordinal);
+}
+
+static bool comes_before(const struct open_part *a, const struct open_part *b) {
+  return a->head.sn != b->head.sn ? a->head.sn < b->head.sn : a->order < b->order;
+}
+
+static void close_part(struct open_part *o) {
+  ni_segment_read_end(&o->reader);
+  free(o);
+}
+
+static int open_next(struct merge *m) {
+  struct open_part *o = ni_array_room(m->heap, m->n_heap, m->cap_heap) ? calloc(1, sizeof *o) : NULL;
+  if (!o) return -ENOMEM;
+  o->order = m->next;
+  ni_segment_read(&o->reader, &m->part[m->next++].piece->s, &m->r->store);
+  const int e = ni_segment_next(&o->reader, &o->head);
+  if (e <= 0) {
+    close_part(o);
+    return e;
+  }
+  m->heap[m->n_heap++] = o;
+  ni_heap_up(m->heap, m->n_heap - 1, comes_before);
+  return 0;
+}
+
+/* Opens all parts whose numbers may come now. */
+static int open_due(struct merge *m) {
+  int e = 0;
+  while (e == 0 && m->next < m->n) {
+    const bool is_due = !m->n_heap || m->part[m->next].min_sn <= m->heap[0]->head.sn;
+    if (!is_due) break;
+    e = open_next(m);
+  }
+  return e;
+}
+
+/* From the first one to that behind it. */
+static int advance(struct merge *m) {
+  struct open_part *o = m->heap[0];
+  const int e = ni_segment_next(&o->reader, &o->head);
+  if (e < 0) return e;
+  if (e == 0) {
+    m->heap[0] = m->heap[--m->n_heap];
+    close_part(o);
+  }
+  ni_heap_down(m->heap, m->n_heap, 0, comes_before);
+  return 0;
+}
+
+/* part: all of one stream. */
+static int walk_stream(struct merge *m, const struct part *part, size_t n, const struct ni_host_clock *clock,
+                       struct ni_clock_turns *turns) {
+  struct ni_clock_walk walk = {0};
+  m->part = part;
+  m->n = n;
+  m->next = 0;
+  for (uint32_t k = 0; k < NI_CLOCK_STEPS; k++) turns->sn[k] = UINT64_MAX;
+  int e = open_due(m);
+  while (e == 0 && m->n_heap) {
+    const struct ni_entry *x = &m->heap[0]->head;
+    const uint32_t passed = walk.steps;
+    ni_clock_walk_on(clock, &walk, ni_time_ns(x->start_ns, x->dump_us));
+    for (uint32_t k = passed; k < walk.steps; k++) turns->sn[k] = x->sn;
+    e = advance(m);
+    if (e == 0) e = open_due(m);
+  }
+  while (m->n_heap) close_part(m->heap[--m->n_heap]);
+  return e;
+}
+
+/* ---- all of them ---- */
+
+static const struct ni_host_clock *clock_with_steps(const struct ni_run *r, uint32_t member) {
+  const struct ni_host_clock *c = r->process[r->who.member[member].process].clock;
+  return c && c->n_steps ? c : NULL;
+}
+
+/* The segments of hosts whose clocks have steps, stream after stream. */
+static int gather_parts(const struct ni_run *r, struct part **out, size_t *n) {
+  size_t cap = 0;
+  for (uint32_t i = 0; i < r->n_cells; i++) {
+    const struct ni_sum_cell *c = &r->cell[i];
+    for (size_t k = 0; k < c->n; k++) {
+      const struct ni_piece *p = c->piece[k];
+      if (!clock_with_steps(r, p->member)) continue;
+      if (!ni_array_room(*out, *n, cap)) return -ENOMEM;
+      (*out)[(*n)++] = (struct part){p->member, c->func, c->kind, p->s.min_sn, p};
+    }
+  }
+  if (*n > 1) qsort(*out, *n, sizeof **out, by_part);
+  return 0;
+}
+
+static bool same_stream(const struct part *a, const struct part *b) {
+  return NI_BY(a, b, member, kind, func) == 0;
+}
+
+static int find_here(struct ni_run *r) {
+  struct part *part = NULL;
+  size_t n = 0;
+  struct merge m = {.r = r};
+  int e = gather_parts(r, &part, &n);
+  for (size_t i = 0, end; e == 0 && i < n; i = end) {
+    for (end = i + 1; end < n && same_stream(&part[end], &part[i]); end++) {}
+    if (!ni_array_room(r->turns.item, r->turns.n, r->turns.cap)) {
+      e = -ENOMEM;
+      break;
+    }
+    struct ni_turns_stream *x = &r->turns.item[r->turns.n++];
+    *x = (struct ni_turns_stream){.member = part[i].member, .func = part[i].func, .kind = part[i].kind};
+    e = walk_stream(&m, part + i, end - i, clock_with_steps(r, part[i].member), &x->turns);
+  }
+  free(m.heap);
+  free(part);
+  return e;
+}
+
+/* ---- a team ---- */
+
+struct letter {
+  struct ni_run *r;
+  struct ni_partial_numbers x; /* members are called by their places in the result */
+};
+
+static void wire_stream(struct ni_wire *w, struct letter *l, struct ni_turns_stream *x) {
+  uint32_t member = w->load ? 0 : l->x.member.place[x->member], kind = x->kind;
+  char *func = w->load ? NULL : (char *)ni_name_text(&l->r->names, x->func);
+  NI_WIRE(w, &member, &kind, &func);
+  ni_wire_u64s(w, x->turns.sn, NI_CLOCK_STEPS);
+  if (!w->load) return;
+  if (!w->bad && (!func || ni_name(&l->r->names, NULL, func, &x->func) < 0)) w->bad = true;
+  if (!w->bad) x->member = l->x.member.number[member];
+  x->kind = (uint8_t)kind;
+  free(func);
+}
+
+/* Loading: adds to what is there. */
+static void wire_turns(struct ni_wire *w, void *arg) {
+  struct letter *l = arg;
+  struct ni_turns *t = &l->r->turns;
+  size_t n = t->n;
+  ni_wire_count(w, &n, 1);
+  for (size_t i = 0; i < n && !w->bad; i++) {
+    struct ni_turns_stream got = {0};
+    wire_stream(w, l, w->load ? &got : &t->item[i]);
+    if (!w->load || w->bad) continue;
+    if (ni_array_room(t->item, t->n, t->cap)) t->item[t->n++] = got;
+    else w->bad = true;
+  }
+}
+
+static int take_from(struct letter *l, int rank) {
+  struct ni_bytes got = {0};
+  int e = l->r->team->swap(-1, NULL, rank, &got);
+  if (e == 0) {
+    struct ni_wire w = ni_wire_load(got.at, got.n);
+    wire_turns(&w, l);
+    e = ni_wire_over(&w) ? 0 : -ENOMEM;
+  }
+  free(got.at);
+  return e;
+}
+
+/* All streams of all go to rank 0, and from there to all. */
+static int share(struct ni_run *r) {
+  const struct ni_team *t = r->team;
+  struct letter l = {.r = r};
+  struct ni_wire w = {0};
+  int e = ni_partial_order(r, &l.x);
+  if (e == 0 && t->rank > 0) {
+    wire_turns(&w, &l);
+    e = ni_team_give(t, &w);
+    forget(&r->turns);
+  }
+  for (int k = 1; e == 0 && t->rank == 0 && k < t->size; k++) e = take_from(&l, k);
+  if (e == 0) e = ni_team_share(t, wire_turns, &l);
+  ni_wire_free(&w);
+  ni_partial_numbers_free(&l.x);
+  return e;
+}
+
+int ni_turns_find(struct ni_run *r) {
+  forget(&r->turns);
+  int e = find_here(r);
+  if (e == 0 && r->team) e = share(r);
+  struct ni_turns *t = &r->turns;
+  if (e == 0 && t->n > 1) qsort(t->item, t->n, sizeof *t->item, by_stream);
+  return e;
+}

@@ -91,7 +91,7 @@ package() { # FOLDER NAME DEPENDS DESCRIPTION...
   [ "$name" != nccl-inspector ] || echo 'activate-noawait ldconfig' >"$root/DEBIAN/triggers"
   (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\n' | sort | xargs -d '\n' md5sum) >"$root/DEBIAN/md5sums"
   find "$root" -depth -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
-  dpkg-deb --root-owner-group -Zxz --build "$root" "$out" >/dev/null
+  dpkg-deb --root-owner-group -Zxz -z"${XZ_LEVEL:-6}" --build "$root" "$out" >/dev/null
 }
 package "$main" nccl-inspector "libc6 (>= 2.28), libgcc-s1 (>= 3.4) | libgcc1, libstdc++6 (>= 8), zlib1g (>= 1:1.2.11)" \
   "profiler plugin for NCCL, and the commands around it" \

@@ -8,8 +8,8 @@ cd "$(dirname "$0")/.." || exit 1
 scripts/install-deps.sh test
 jobs=$(nproc)
 export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
-# Of the tests that a sanitizer can say something about one in three runs under it, another one with each commit, the others on the plain
-# build; check-long.sh runs them all.
+# Of the tests that the address sanitizer can say something about one in three runs under it where it has its turn, another one with each
+# commit; what no sanitizer runs with this commit runs on the plain build. check-long.sh runs them all.
 export SANITIZER_SHARE=${SANITIZER_SHARE-3}
 export PIP_NO_COMPILE=0 # pip takes that for "do not compile": what tests install is used once
 
@@ -140,7 +140,9 @@ else
   computing >"$scratch/computing" 2>&1 &
   echo "beside the tests: those under sanitizers; lint, gate, models, aarch64, mutations, fuzzers; told when they have ended"
   # One more at a time than under sanitizers: these end last, and half of them wait.
-  stage "tests" env NI_LANES=$((NI_LANES > 1 ? NI_LANES + 1 : 1)) make -s check-plain
+  beside=asan
+  ! is_turn 2 1 || beside=tsan
+  stage "tests" env NI_LANES=$((NI_LANES > 1 ? NI_LANES + 1 : 1)) make -s check-plain BESIDE=$beside
   wait
   cat "$scratch/sanitizers" "$scratch/computing"
 fi

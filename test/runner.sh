@@ -4,8 +4,9 @@
 #   NI_TEST_LOGS: where the logs of the tests go (default BUILD/test-logs)
 #   NI_ONLY, NI_SKIP: extended regular expressions on names; sanitizer variants leave out what they cannot find more in
 #   NI_DRAWN=N: one test in N, another one with each commit; NI_NOT_DRAWN=N: beside those of NI_ONLY all others. So two builds share
-#   the tests between them: the sanitizer's has one in N, and the plain one all that it has not.
-#   NI_UNITS=1: runs nothing, prints the unit tests that would run, for whoever builds them alone
+#   the tests between them: the sanitizer's has one in N, and the plain one all that it has not. NI_NOT_THERE: beside those of NI_ONLY
+#   all whose names it does not match: the other build has those.
+#   NI_LIST=1: runs nothing, prints the tests that would run, for whoever builds them alone; NI_COMMITS=N: as if after N commits
 #   NI_TURNS: an extended regular expression on names: of these one in two, for two commits, the others for the next two: a sanitizer
 #   that has one commit in two meets all of them
 # A test that fails is run again when all others have ended, and that is told; NI_SECOND_TRY=0: it is not.
@@ -50,15 +51,16 @@ run() { # first|last file: the last try counts
   esac
 }
 
-commits=$(git rev-list --count HEAD 2>/dev/null || echo 0)
+export NI_COMMITS=${NI_COMMITS:-$(git rev-list --count HEAD 2>/dev/null || echo 0)}
 is_drawn() { # name N [COMMITS, if not each draws anew]
   local sum
   sum=$(cksum <<<"$1")
-  [ $(((${sum%% *} + commits / ${3:-1}) % $2)) = 0 ]
+  [ $(((${sum%% *} + NI_COMMITS / ${3:-1}) % $2)) = 0 ]
 }
 is_wanted() { # name
   [ -z "${NI_TURNS:-}" ] || [[ ! $1 =~ $NI_TURNS ]] || is_drawn "$1" 2 2 || return
   [[ ! $1 =~ ${NI_ONLY:-.} ]] || { [ -z "${NI_DRAWN:-}" ] || is_drawn "$1" "$NI_DRAWN"; return; }
+  [ -z "${NI_NOT_THERE:-}" ] || { [[ ! $1 =~ $NI_NOT_THERE ]]; return; }
   [ -n "${NI_NOT_DRAWN:-}" ] && ! is_drawn "$1" "$NI_NOT_DRAWN"
 }
 
@@ -67,10 +69,10 @@ is_asked() { # name
   is_wanted "$1" || return
   [ -z "${NI_SKIP:-}" ] || [[ ! $1 =~ $NI_SKIP ]]
 }
-if [ -n "${NI_UNITS:-}" ]; then
-  for t in test/unit/*/test_*.c; do
-    name=$(basename "$t" .c)
-    ! is_asked "$name" || echo "$name"
+if [ -n "${NI_LIST:-}" ]; then
+  for t in test/unit/*/test_*.c test/cases/*/*.sh; do
+    name=${t##*/}
+    ! is_asked "${name%.*}" || echo "${name%.*}"
   done
   exit 0
 fi

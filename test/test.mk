@@ -27,9 +27,9 @@ SANITIZER_SHARE ?=
 # With a share also: what takes most CPU of all (`dearest` of the runner), 7 s and more: one in two, the others with the next commit. What
 # verdicts say (summary_findings, summary_truth, verdicts_rules, hang_endings, hang_planted) runs each time.
 BY_TURNS ?= attack_recover build_install build_packages counters_beside counters_cassini counters_hostile counters_record \
-  counters_verdicts fault_box fault_disk fault_kill fault_memory fault_nth gpu_nccl_wheels hang_forged head_auth head_gswarm \
-  head_job_page helm_chart life_exit life_many load_burst load_rotation pods_agent python_schemas_live report_browser trace_index \
-  trace_perfetto verdicts_symmetric
+  counters_verdicts fault_box fault_disk fault_kill fault_memory fault_nth gpu_nccl_wheels hang_forged hang_ras head_auth head_gswarm \
+  head_job_page helm_chart life_exit life_many load_burst load_rotation pods_agent python_net_prof python_schemas_live report_browser \
+  trace_index trace_perfetto verdicts_symmetric
 turns = $(if $(SANITIZER_SHARE),^($(subst $() ,|,$(strip $(BY_TURNS))))$$)
 asan_skip := $(subst $() ,|,$(strip $(ASAN_SKIP) $(ASAN_MEANING)))
 ask_variant = $(basename $(notdir $(shell grep -lE '\$$VARIANT|own_init|skip_under|NI_VARIANT' test/cases/*/*.sh)))
@@ -71,12 +71,15 @@ asan-fuzzers:
 	$(Q)$(MAKE) $(asan_variant) fuzzers
 tsan:
 	$(Q)$(MAKE) $(variant) BUILD=build-tsan SAN="$(TSAN_FLAGS)" tsan_tests
+# BESIDE: whose tests run at the same time, asan's or tsan's. With a share what they do not run runs here.
+BESIDE ?= asan
+not_there = $(if $(SANITIZER_SHARE),$(if $(filter tsan,$(BESIDE)),NI_NOT_THERE='$(TSAN_ONLY)',NI_NOT_DRAWN=$(SANITIZER_SHARE)))
 check-plain: tests
-	$(Q)BUILD=$(BUILD) NI_ONLY='$(PLAIN_ONLY)' NI_NOT_DRAWN=$(SANITIZER_SHARE) NI_TURNS='$(turns)' test/runner.sh
+	$(Q)BUILD=$(BUILD) NI_ONLY='$(PLAIN_ONLY)' $(not_there) NI_TURNS='$(turns)' NI_ROW_SHARE=$(if $(SANITIZER_SHARE),4) test/runner.sh
 check_asan = BUILD=build-asan NI_VARIANT=asan NI_SKIP='$(asan_skip)' NI_DRAWN=$(SANITIZER_SHARE) NI_TURNS='$(turns)'
 # With a share only those unit tests are built that this commit draws, or that a case runs.
 ifneq ($(filter asan_tests,$(MAKECMDGOALS)),)
-asan_tests: tools all $(filter $(addprefix %/,$(shell $(check_asan) NI_UNITS=1 test/runner.sh; grep -ohE '\btest_[a-z_]+' test/cases/*/*.sh)),$(UNIT_BIN))
+asan_tests: tools all $(filter $(addprefix %/,$(shell $(check_asan) NI_LIST=1 test/runner.sh; grep -ohE '\btest_[a-z_]+' test/cases/*/*.sh)),$(UNIT_BIN))
 endif
 check-asan: asan
 	$(Q)$(check_asan) test/runner.sh

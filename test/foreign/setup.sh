@@ -13,7 +13,7 @@ flock 9   # two tests may come here at once
 
 stamp="$venv/.has-$(printf '%s-' "${packages[@]}")"
 if [ ! -e "$stamp" ]; then
-  if ! { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}"; } >"$build/venv-foreign.log" 2>&1; then
+  if ! { BUILD=$build "$root/test/lib/venv.sh" "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}"; } >"$build/venv-foreign.log" 2>&1; then
     echo "skip: no ${packages[*]} from pip ($(tail -n 1 "$build/venv-foreign.log"))" >&2
     exit 77
   fi

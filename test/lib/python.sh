@@ -16,7 +16,7 @@ PY=$BUILD/venv-python/$made_of/bin/python
   cp -rL python "$TMP/python" # pip builds beside the sources
   rm -rf "$TMP/python/build" "$TMP/python"/*.egg-info
   # Offline where the venv has setuptools (Python up to 3.11); newer ones ask the registry for it.
-  { python3 -m venv "$BUILD/venv-python/$made_of" &&
+  { test/lib/venv.sh "$BUILD/venv-python/$made_of" &&
     { "$PY" -m pip install -q --disable-pip-version-check --no-index --no-build-isolation "$TMP/python" ||
       "$PY" -m pip install -q --disable-pip-version-check "$TMP/python"; }; } >"$BUILD/venv-python/log" 2>&1 &&
     : >"$PY.ready"

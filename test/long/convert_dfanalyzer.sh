@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib/case.sh"
 venv=$BUILD/venv-dfanalyzer
 if [ ! -e "$venv/.done" ]; then
-  if ! { python3 -m venv "$venv" && "$venv/bin/pip" install -q dftracer-analyzer==0.0.9 dftracer-utils==0.0.12; } >"$BUILD/venv-dfanalyzer.log" 2>&1; then
+  if ! { test/lib/venv.sh "$venv" && "$venv/bin/pip" install -q dftracer-analyzer==0.0.9 dftracer-utils==0.0.12; } >"$BUILD/venv-dfanalyzer.log" 2>&1; then
     skip "no dftracer-analyzer from pip ($(tail -n 1 "$BUILD/venv-dfanalyzer.log"))"
   fi
   touch "$venv/.done"

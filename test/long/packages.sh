@@ -105,7 +105,7 @@ tar -C "$root/opt/x" -xf "$DIST/$name-x86_64.tar.gz"
 demo "tarball" "$root" "/opt/x/$name-x86_64/share/nccl-inspector/demo.sh"
 
 # ---- the wheel, in a fresh venv ----
-python3 -m venv "$TMP/venv"
+test/lib/venv.sh "$TMP/venv"
 in_venv() { (cd "$TMP/venv" && find . ! -name '*.pyc' ! -name __pycache__ | sort); }
 in_venv >"$TMP/before"
 "$TMP/venv/bin/pip" install -q --no-index --no-deps "$DIST"/*_x86_64.whl || fail "pip install"

@@ -7,7 +7,7 @@ venv=$BUILD/venv-gswarm
 exec 9>"$venv.lock"
 flock 9
 # What it names as needed, but for torch and its like.
-[ -e "$venv/.whole" ] || { PYTHONPATH='' python3 -m venv "$venv" && PYTHONPATH='' "$venv/bin/pip" install -q --disable-pip-version-check --no-deps gswarm==0.4.3 &&
+[ -e "$venv/.whole" ] || { test/lib/venv.sh "$venv" && PYTHONPATH='' "$venv/bin/pip" install -q --disable-pip-version-check --no-deps gswarm==0.4.3 &&
   PYTHONPATH='' "$venv/bin/pip" install -q --disable-pip-version-check grpcio 'protobuf<6' loguru nvitop typer rich psutil pyyaml requests fastapi uvicorn \
     aiofiles matplotlib 'numpy<2' aiohttp pydantic httpx && touch "$venv/.whole"; } >"$TMP/pip" 2>&1 ||
   skip "no gswarm from pip ($(tail -n 1 "$TMP/pip"))"

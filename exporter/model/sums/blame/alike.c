@@ -126,6 +126,20 @@ static bool join_ranks(const struct ni_blame *b, struct seat *seat, uint32_t n, 
   return stages;
 }
 
+/* Where logs leave messages out: some ranks are joined and others are not, so messages go between these. */
+static bool parts_apart(const struct ni_blame *b, uint32_t *up) {
+  uint32_t first = NI_BLAME_NONE;
+  bool joined = false, apart = false;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    if (!b->rank[i].judged) continue;
+    const uint32_t root = root_of(up, i);
+    if (first == NI_BLAME_NONE) first = root;
+    joined |= root != i;
+    apart |= root != first;
+  }
+  return joined && apart;
+}
+
 static int classes(struct ni_blame *b) {
   uint32_t *up = malloc((b->n_ranks + 1) * sizeof *up), n = 0, judged = 0;
   size_t slots = 0;
@@ -146,6 +160,7 @@ static int classes(struct ni_blame *b) {
       if (o->slot[k].ops) seat[n++] = (struct seat){o->slot[k].comm, i, in_pipeline(o, k)};
   }
   bool stages = join_ranks(b, seat, n, judged, up);
+  if (b->messages_left_out) stages |= parts_apart(b, up);
   n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     b->rank[i].cls = NI_BLAME_NONE;

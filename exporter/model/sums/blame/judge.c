@@ -187,6 +187,7 @@ static int pass_for_others(struct ni_blame *b, struct ni_summary *s) {
 
 /* Own time of a step beyond that of its like, times its steps: whether a rank that came late to operations was late by itself. */
 static int fill_own(const struct ni_blame *b, struct ni_summary *s) {
+  if (b->stages && b->messages_left_out) return 0; /* waiting for the next stage looks like own time */
   float *x = malloc((b->n_ranks + 1) * sizeof *x);
   if (!x) return -ENOMEM;
   for (uint32_t c = 0; c < b->n_classes; c++) {
@@ -315,7 +316,11 @@ int ni_judge_steps(struct ni_run *r, struct ni_summary *s, struct ni_blame *b) {
 }
 
 int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) {
-  struct ni_blame b = {.r = r, .s = s, .n_ranks = (uint32_t)s->n_processes, .sample_every = (uint32_t)(r->tally.records / NI_BLAME_SAMPLE) + 1};
+  struct ni_blame b = {.r = r,
+                       .s = s,
+                       .n_ranks = (uint32_t)s->n_processes,
+                       .sample_every = (uint32_t)(r->tally.records / NI_BLAME_SAMPLE) + 1,
+                       .messages_left_out = ni_run_messages_left_out(r)};
   if (r->opt.compat) return 0;
   if (r->opt.filter.coll.n || r->opt.filter.comm.n || r->opt.filter.sn.n || r->opt.filter.size.n ||
       r->opt.filter.tag.n)

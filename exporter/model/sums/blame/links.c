@@ -154,7 +154,8 @@ static float clipped(float x) { return x > NI_CAUSE_LINK_MOST ? NI_CAUSE_LINK_MO
 /*
  * A transfer is the least of its ranks' durations, so wrong stamps make it shorter, the more ranks begin it
  * together. Where one rank is the last one all the time its duration alone is left, and looks long beside
- * that: by as much as stamps are off. Returns by how much a transfer has to be longer, in us.
+ * that: by as much as stamps are off. Ranks whose CPU launches late come one by one, too. Returns by how much
+ * a transfer has to be longer, in us.
  */
 static float least_us(const struct work *w, const struct ni_blame_link *l) {
   float off = NI_CAUSE_LINK_LEAST_US;
@@ -165,7 +166,8 @@ static float least_us(const struct work *w, const struct ni_blame_link *l) {
       const struct ni_cause *c = &w->out->item[k];
       const bool own = c->kind == NI_FIND_LATE_RANK || c->kind == NI_FIND_UNEVEN ||
                        c->kind == NI_FIND_THROTTLING;
-      late = own && c->level == NI_LEVEL_RANK && c->of == rank;
+      const bool of_host = c->kind == NI_FIND_SLOW_HOST && c->launch && c->of == ni_blame_host(w->b, rank);
+      late = of_host || (own && c->level == NI_LEVEL_RANK && c->of == rank);
     }
     if (late) off = fmaxf(off, w->b->rank[rank].overlap_us);
   }

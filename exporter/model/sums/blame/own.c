@@ -411,6 +411,18 @@ static int add_hits(struct ni_cause *c, const struct own *w) {
   return 0;
 }
 
+/* Messages are left out of the logs: between operations all of a host may wait for another stage, alike. */
+static bool may_wait_for_stage(const struct ni_blame *b) { return b->stages && b->messages_left_out; }
+
+static void forget_host(struct own *w, uint32_t host, bool bursts) {
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
+    struct late *l = &w->late[i];
+    if (!w->b->rank[i].judged || ni_blame_host(w->b, i) != host) continue;
+    if (bursts) l->bursts = 0;
+    else l->late = l->launch = false;
+  }
+}
+
 /*
  * Most ranks of a host: the host, in the interval that most of them share. A slow CPU shows as late launches
  * in some ranks and as own time in others, by what they have to wait for: they are one host.
@@ -423,6 +435,10 @@ static int name_hosts(struct own *w, struct ni_causes *out,
   for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
     struct hosted x = look_at_host(w, h, belongs);
     if (!is_host(&x) || (belongs == slow_on && !x.launched)) continue;
+    if (may_wait_for_stage(b) && !x.launched) {
+      forget_host(w, h, bursts);
+      continue;
+    }
     const bool launch = x.launched * 2 >= x.n;
     if (belongs == slow_on)
       x = look_at_host(w, h, launch ? launched_on : late_on); /* how much: what most of them show */
@@ -441,12 +457,7 @@ static int name_hosts(struct own *w, struct ni_causes *out,
     c->alike = b->n_ranks;
     if ((e = add_ranks(c, w, belongs, h)) < 0) return e;
     if (bursts && (e = add_hits(c, w)) < 0) return e;
-    for (uint32_t i = 0; i < b->n_ranks; i++) {
-      struct late *l = &w->late[i];
-      if (!b->rank[i].judged || ni_blame_host(b, i) != h) continue;
-      if (bursts) l->bursts = 0;
-      else l->late = l->launch = false;
-    }
+    forget_host(w, h, bursts);
   }
   return e;
 }

@@ -299,6 +299,30 @@ static void bound_cost(struct ni_cause *c, double most) {
 }
 
 /*
+ * Messages between stages are not in the logs: what another stage waited for in them is part of its own time, so in
+ * the replay it would be no quicker without the cause. A stage that takes longer puts off all others, so its host's
+ * slow transfers cost what its ranks spend in them beyond the usual ones, with nobody else's waits.
+ */
+static bool hides_from_replay(const struct ni_blame *b, const struct ni_cause *c) {
+  return b->stages && b->messages_left_out && c->links && c->link == NI_FIND_SLOW_NVLINK;
+}
+
+/* Call after without(): by how much the transfers of a rank are shorter, of the one of which they are most. */
+static double transfers_shorter(const struct replay *x) {
+  double most = 0;
+  for (uint32_t r = 0; r < x->g.b->n_ranks; r++) {
+    const struct ni_graph_side *s = &x->g.side[r];
+    double us = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+      const uint32_t join = x->g.node[s->first + i].join;
+      us += fmax(0, x->g.what[join].transfer - x->g.join[join].us);
+    }
+    most = fmax(most, us);
+  }
+  return most;
+}
+
+/*
  * torn: also blocks whose ranks contradict each other, as where stamps of a busy machine have changed the
  * order of operations.
  */
@@ -324,7 +348,9 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
     for (uint32_t i = 0; i < causes->n; i++) {
       plain(x);
       without(x, i);
-      if (!as_long(x)) cost[(size_t)i * blocks + out->blocks] = t - ni_graph_run(&x->g);
+      double *saved = &cost[(size_t)i * blocks + out->blocks];
+      if (hides_from_replay(b, &causes->item[i])) *saved = transfers_shorter(x);
+      else if (!as_long(x)) *saved = t - ni_graph_run(&x->g);
       seen[i] += bins_of(x, &causes->item[i], k);
     }
     all += without_those(x, clocked, false, t, x->lost);

@@ -269,13 +269,17 @@ static void forget_transfers(const struct ni_run *r, struct ni_summary *s, const
   s->n_findings = kept;
 }
 
-/* Late for another late one, whom it waits for elsewhere (waits.h). */
+/*
+ * Late for another late one, whom it waits for elsewhere (waits.h). Where messages are left out of the logs any
+ * of them can have waited for the latest one.
+ */
 static void explain(const struct ni_run *r, const struct ni_summary *s, struct late *l, uint32_t n) {
+  const bool unseen = ni_run_messages_left_out(r);
   for (uint32_t i = 0; i < n; i++) {
     const double own_us = s->by_own_time ? s->process[l[i].process].own_us : NAN;
     l[i].explained = own_us < WAITS_OWN * l[i].lost_us; /* false where it is not known */
     for (uint32_t k = 0; isnan(own_us) && k < i && !l[i].explained; k++)
-      l[i].explained = !l[k].explained && meet(r, l[i].process, l[k].process);
+      l[i].explained = unseen || (!l[k].explained && meet(r, l[i].process, l[k].process));
   }
 }
 

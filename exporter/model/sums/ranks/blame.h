@@ -200,6 +200,7 @@ struct ni_blame {
   double usual_steps;
   uint32_t sample_every;       /* of the blocks of the replay: one of so many */
   bool stages;                 /* classes are stages of a pipeline */
+  bool messages_left_out;      /* by settings: a gap can hold one, and what was waited for in it */
   /*
    * [rank][bin], of a step, in us: own time beyond that of its like, as causes are judged by it; NAN: not
    * compared.

@@ -93,7 +93,7 @@ def is_of_all(truth, began):
     def is_it(c):
         since = began["step"] - c["first_step"]
         return abs(since - c["period_steps"] * round(since / c["period_steps"])) <= 1 and 0.7 <= began["us"] / 1e6 / c["length_s"] <= 1.3
-    return any(is_it(c) for c in truth["culprits"] if c["level"] == "job" and c.get("period_steps"))
+    return any(is_it(c) for c in truth["culprits"] if c["level"] == "job" and c.get("period_steps") and "first_step" in c)
 
 
 def at_s(truth, entry, clock_s):

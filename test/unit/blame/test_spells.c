@@ -144,6 +144,39 @@ static void test_number(void **state) {
   assert_true(rank[1].shift - rank[0].shift == 3 && b.steps > 20);
 }
 
+/*
+ * Four hosts of four ranks, which the recorded communicators join within a host alone. Rank 0 collects garbage
+ * each 20 steps; those of its host wait for it within their operations, those of two other hosts between theirs, for a rank
+ * of the first host, in a communicator that is not recorded.
+ */
+static void test_waits_outside(void **state) {
+  (void)state;
+  enum { HOSTS = 4, OF_HOST = 4, RANKS = HOSTS * OF_HOST, STEPS = 200, EACH = 20, PAUSES = STEPS / EACH };
+  struct ni_process process[RANKS] = {0};
+  struct ni_host host[HOSTS] = {0};
+  struct ni_blame_incident incident[RANKS][PAUSES] = {0};
+  struct ni_blame_cell cell[RANKS][STEPS] = {0};
+  struct ni_blame_rank rank[RANKS];
+  struct ni_summary s = {.process = process, .host = host, .n_hosts = HOSTS};
+  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = RANKS, .bins = STEPS, .bin_steps = 1, .steps = STEPS};
+  for (uint32_t r = 0; r < RANKS; r++) {
+    const bool pauses = r == 0 || (r >= OF_HOST && r < 3 * OF_HOST);
+    process[r].host = r / OF_HOST;
+    for (uint32_t k = 0; k < PAUSES; k++)
+      incident[r][k] = (struct ni_blame_incident){
+          .us = 80e3f, .step = k * EACH + 3, .in_step = 1 + 7 * k, .is_pause = true, .is_own = true};
+    rank[r] = (struct ni_blame_rank){.process = r, .judged = true, .n_steps = STEPS, .ops = STEPS * 100,
+                                     .part = r / OF_HOST * OF_HOST, .incident = incident[r],
+                                     .n_incidents = pauses ? PAUSES : 0, .incidents = pauses ? PAUSES : 0,
+                                     .cell = cell[r], .n_bins = STEPS, .bin_steps = 1};
+  }
+  struct ni_causes out = {0};
+  assert_int_equal(ni_spells_pauses(&b, &out), 0);
+  assert_true(out.n > 0 && out.item[0].kind == NI_FIND_PERIODIC);
+  assert_true(out.item[0].n_items == 1 && out.item[0].item[0] == 0);
+  ni_causes_free(&out);
+}
+
 /* A gap is longer than usual by what its place rarely waits for: a quarter and 200 us. */
 static void test_room(void **state) {
   (void)state;
@@ -154,6 +187,6 @@ static void test_room(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_bursts), cmocka_unit_test(test_single_bins),
-                                     cmocka_unit_test(test_number), cmocka_unit_test(test_room)};
+                                     cmocka_unit_test(test_number), cmocka_unit_test(test_room), cmocka_unit_test(test_waits_outside)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,6 +164,7 @@ static int classes(struct ni_blame *b) {
   n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     b->rank[i].cls = NI_BLAME_NONE;
+    b->rank[i].part = root_of(up, i);
     if (!b->rank[i].judged) continue;
     like[n++] = (struct like){b->rank[i].signature, stages ? root_of(up, i) : 0, i, b->rank[i].colls,
                               bytes_of_step(&b->rank[i])};

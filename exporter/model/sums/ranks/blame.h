@@ -153,6 +153,7 @@ struct ni_blame_rank {
   size_t n_sample;
   int64_t sample_ns;
   uint32_t cls;                /* ranks with the same number do the same work (alike.h); NI_BLAME_NONE: nobody else */
+  uint32_t part;               /* ranks with the same number are joined by communicators smaller than the job */
   int64_t first_ns, last_ns;
   /* Time since anything ended or started, of all operations, and before those that were launched late; own time of inner slots. */
   double idle_us, late_idle_us, own_us;

@@ -132,25 +132,61 @@ static bool has_a_place(const struct paused *p, const struct ni_blame_rank *o, f
   return there * 10 >= n * 9;
 }
 
+/* Three quarters of x's moments are steps in which y pauses, for whatever reason. */
+static bool pauses_with(const struct paused *x, const struct paused *y) {
+  uint32_t n = 0;
+  for (uint32_t i = 0, k = 0; i < x->n; i++) {
+    if (!x->in[i]) continue;
+    while (k < y->n && y->at[k].step + SAME_STEPS < x->at[i].step) k++;
+    n += k < y->n && y->at[k].step <= x->at[i].step + SAME_STEPS;
+  }
+  return n * 4 >= x->period.n * 3;
+}
+
+/*
+ * Whoever pauses together with most of those that its communicators join it to, while ranks of other parts of
+ * the job pause, too, waits for one of these, in a communicator that is not in the logs: had it begun the
+ * pause, the others of its part would have waited within their operations. x: whose pauses they are.
+ */
+static bool waits_outside(const struct work *w, const struct paused *x, uint32_t rank) {
+  const struct ni_blame *b = w->b;
+  uint32_t part = 0, paused = 0, elsewhere = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    if (!b->rank[i].judged) continue;
+    const bool as_well = x == &w->of[i] || pauses_with(x, &w->of[i]);
+    const bool joined = b->rank[i].part == b->rank[rank].part;
+    part += joined;
+    paused += joined && as_well;
+    elsewhere += !joined && as_well;
+  }
+  return part > 1 && paused * 2 > part && elsewhere > 0;
+}
+
 /* The rank whose period is the longest in time, and all that pause with it. */
 static int name_period(struct work *w, uint32_t first, bool *member, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
-  uint32_t n = 0, judged = 0, lowest = first;
+  uint32_t n = 0, judged = 0, lowest = NI_BLAME_NONE;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     judged += b->rank[i].judged;
     member[i] = i == first || (!w->of[i].told && together(&w->of[first], &w->of[i]));
-    if (!member[i]) continue;
-    n++;
-    w->of[i].told = true;
-    if (ni_blame_global(b, i) < ni_blame_global(b, lowest)) lowest = i;
+    n += member[i];
+    w->of[i].told |= member[i];
   }
-  const bool all = n > 1 && (float)n >= OF_ALL * (float)judged, host = !all && of_host(w, member, first, n);
+  const bool all = n > 1 && (float)n >= OF_ALL * (float)judged;
+  n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    member[i] &= all || !waits_outside(w, &w->of[first], i);
+    if (!member[i]) continue;
+    if (n++ == 0 || ni_blame_global(b, i) < ni_blame_global(b, lowest)) lowest = i;
+  }
+  if (n == 0) return 0;
+  const bool host = !all && of_host(w, member, lowest, n);
   struct ni_cause *c = ni_cause_add(out, NI_FIND_PERIODIC,
                                     all    ? NI_LEVEL_JOB
                                     : host ? NI_LEVEL_HOST
                                            : NI_LEVEL_RANK,
                                     all    ? 0
-                                    : host ? ni_blame_host(b, first)
+                                    : host ? ni_blame_host(b, lowest)
                                            : lowest);
   if (!c) return 0;
   c->period = w->of[first].period.steps;

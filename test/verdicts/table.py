@@ -95,19 +95,31 @@ def began(outcomes):
     return percent(n["right"], n["entries"]) + told
 
 
+LEFT_OUT = ("sample", "min_bytes", "no_p2p", "alone", "alone_one", "missing_ranks", "missing_hosts")
+
+
+def is_whole(outcome):
+    """The logs of all ranks are there, with each operation."""
+    return not any(name in outcome["weather"] for name in LEFT_OUT)
+
+
 def totals(outcomes):
-    """What is promised, of causes that operations can tell and that cost 2 % or more: a line for each layout and for all."""
+    """What is promised, of causes that operations can tell and that cost 2 % or more: a line for each layout, where some logs
+    lack operations or ranks for these and for whole ones, and for all."""
     lines = [["causes of 2 % and more", "named", "first", "right level", "said / true in 0.7 to 1.5", "onset within 5 steps",
               "jobs with innocents", "healthy accused", "noisy accused", "wrong notes", "who began a pause"]]
-    for layout in sorted({o["layout"] for o in outcomes}) + [None]:
-        mine = [o for o in outcomes if layout in (None, o["layout"])]
+    groups = [("layout " + x, [o for o in outcomes if o["layout"] == x]) for x in sorted({o["layout"] for o in outcomes})]
+    whole = [o for o in outcomes if is_whole(o)]
+    if len(whole) < len(outcomes):
+        groups += [("whole logs", whole), ("operations or ranks left out", [o for o in outcomes if not is_whole(o)])]
+    for name, mine in groups + [("all", outcomes)]:
         large = [(o, c) for o in mine for c in o["each"] if c["identifiable"] and c["cost"] >= 2]
         ratio = [c["ratio"] for _, c in large if c["ratio"] is not None]
         onset = [o["onset"] for o, _ in large if o["onset"] is not None]
         first = [o for o, _ in large]
         guilty = [o for o in mine if o["causes"]]
         silent = {k: [o for o in mine if o["kind"] == k] for k in ("healthy", "noisy")}
-        lines.append(["layout " + layout if layout else "all", percent(sum(c["match"] > 0 for _, c in large), len(large)),
+        lines.append([name, percent(sum(c["match"] > 0 for _, c in large), len(large)),
                       percent(sum(o["first"] for o in first), len(first)), percent(sum(c["match"] == 2 for _, c in large), len(large)),
                       percent(sum(0.7 <= r <= 1.5 for r in ratio), len(ratio)), percent(sum(e <= 5 for e in onset), len(onset)),
                       "%d of %d" % (sum(o["innocents"] > 0 for o in guilty), len(guilty))] +

@@ -13,7 +13,7 @@ enum { PERIOD_GAPS = 4096, PERIOD_MOST = 8, FOLD_MARKS = 1024, FOLD_ROWS = 512, 
 #define FOLD_OFF 0.1f
 #define FOLD_UNEVEN 0.1  /* of the operations between marks: what they differ by */
 #define FOLD_CLIP 0.7f   /* in logarithms of gaps: one that is twice as long says no more than that */
-enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20, MOST_EACH = 1024 };
+enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20, MOST_EACH = 1024, SPREAD = 3 };
 
 /* One, two or three operations in a row on one slot. */
 struct gram {
@@ -203,14 +203,14 @@ static bool is_even(const struct ni_blame_rank *rank, const struct gram *x) {
 }
 
 /*
- * Half of what the rank did lies between marks that are not far apart. What comes in the batches of an evaluation
+ * A third of what the rank did lies between marks that are not far apart. What comes in the batches of an evaluation
  * alone is even on a communicator that has nothing else, and none of it comes where the rank trains.
  */
 static bool is_spread(const struct ni_blame_rank *rank, const struct gram *x) {
   const bool looked_at = x->sum > 0 && !x->cluster;
   uint64_t all = 0;
   for (uint32_t i = 0; i < rank->n_slots; i++) all += rank->slot[i].ops;
-  return !looked_at || 2 * x->sum >= (double)all;
+  return !looked_at || SPREAD * x->sum >= (double)all;
 }
 
 static int32_t ranks_of(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x) {

@@ -69,6 +69,7 @@ struct work {
   uint32_t *of_process;        /* seats by process */
   size_t *first;               /* of a process in of_process; one more at the end */
   double *waited;              /* by seat */
+  double *apart;               /* by communicator: how far such seats lie apart */
   double *x;                   /* scratch: seats or communicators */
   double least_us;             /* a loss that is worth a look */
 };
@@ -83,7 +84,8 @@ static int begin(struct work *w) {
   w->first = calloc(s->n_processes + 2, sizeof *w->first);
   w->x = malloc((s->n_seats + s->n_comms + 1) * sizeof *w->x);
   w->waited = calloc(s->n_seats + 1, sizeof *w->waited);
-  if (!w->waited || !w->view || !w->of_comm || !w->of_process || !w->first || !w->x) return -ENOMEM;
+  w->apart = calloc(s->n_comms + 1, sizeof *w->apart);
+  if (!w->waited || !w->apart || !w->view || !w->of_comm || !w->of_process || !w->first || !w->x) return -ENOMEM;
   for (size_t i = 0; i < s->n_seats; i++) {
     w->of_comm[s->seat[i].comm + 1]++;
     w->first[s->seat[i].process + 2]++;
@@ -100,6 +102,7 @@ static void end(struct work *w) {
   free(w->of_process);
   free(w->first);
   free(w->waited);
+  free(w->apart);
   free(w->x);
 }
 
@@ -135,10 +138,20 @@ static double apart_of(const struct work *w, uint32_t comm) {
   return (w->x[(size_t)(0.4 * (double)(n - 1) + 0.5)] - w->x[(size_t)(0.1 * (double)(n - 1) + 0.5)]) / 1.03;
 }
 
+/* Once a kind: a job of 10,000 ranks has thousands of communicators of few kinds. */
+static void fill_apart(struct work *w) {
+  const struct ni_summary *s = w->s;
+  for (uint32_t i = 0; i < s->n_comms; i++) {
+    uint32_t first = 0;
+    while (!same_kind(&s->comm[first], &s->comm[i])) first++;
+    w->apart[i] = first < i ? w->apart[first] : apart_of(w, i);
+  }
+}
+
 /* The seats of one communicator beside each other. */
 static void look_at(struct work *w, uint32_t comm) {
   const struct ni_summary *s = w->s;
-  const double apart = apart_of(w, comm);
+  const double apart = w->apart[comm];
   const size_t n = means_of(w, comm, w->x);
   if (n < 2) return;
   qsort(w->x, n, sizeof *w->x, by_number);
@@ -371,6 +384,7 @@ int ni_seats_late(const struct ni_summary *s, const double *slow_us, struct ni_l
   *out = (struct ni_lates){.item = calloc(s->n_processes + s->n_hosts + 1, sizeof *out->item)};
   if (!out->item) e = -ENOMEM;
   if (e == 0) {
+    fill_apart(&w);
     for (uint32_t i = 0; i < s->n_comms; i++) look_at(&w, i);
     for (uint32_t i = 0; i < s->n_comms; i++) leave_out_many(&w, i);
     for (uint32_t i = 0; i < s->n_seats; i++) w.waited[i] = waited(&w, i);

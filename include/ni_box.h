@@ -3,7 +3,8 @@
  * docs/blackbox.md says how to read one; this header is the layout. The plugin writes it (plugin/slots/box/box.c), the exporter
  * reads it by this header alone, and takes every number in a file for hostile.
  *
- *   file = memory of the writer: its byte order, its clock. Page p (4096 bytes, whatever the machine's) lies at p * 4096.
+ *   file = memory of the writer: its byte order, its clock. Page p (4096 bytes, whatever the machine's)
+ *   lies at p * 4096.
  *
  *   page 0      struct ni_box_header
  *   further     pieces that the header places: arena words, class map, texts, two session blocks

@@ -27,9 +27,10 @@
 
 /* An old version of a library's function, called as old_NAME; and the wrapper that jumps there. */
 #define OLD(name, version) __asm__(".symver old_" #name "," #name "@" version)
-#define WRAP(name, version)                                                                                     \
-  OLD(name, version);                                                                                           \
-  __asm__(".text\n.globl __wrap_" #name "\n.type __wrap_" #name ",%function\n__wrap_" #name ": " JUMP #name FAR "\n" \
+#define WRAP(name, version)                                                                                  \
+  OLD(name, version);                                                                                        \
+  __asm__(".text\n.globl __wrap_" #name "\n.type __wrap_" #name ",%function\n"                                \
+          "__wrap_" #name ": " JUMP #name FAR "\n"                                                            \
           ".size __wrap_" #name ",.-__wrap_" #name "\n")
 
 WRAP(dlclose, FIRST);

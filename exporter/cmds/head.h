@@ -53,7 +53,8 @@ struct ni_session_options {
 /* How a head is asked; OF(member) names a member of struct ni_session_options. */
 /* clang-format off */
 #define NI_ROWS_TRUST(OF) \
-  {"token-file", 0, NI_OPT_TEXT, "FILE", "Its first line is sent as a bearer token", OF(token_file), .min = 1}, \
+  {"token-file", 0, NI_OPT_TEXT, "FILE", "Its first line is sent as a bearer token", OF(token_file), \
+   .min = 1}, \
   {"ca", 0, NI_OPT_TEXT, "FILE", "Ask by TLS; certificates (PEM) that are trusted", OF(ca), .min = 1}, \
   {"cert", 0, NI_OPT_TEXT, "FILE", "Certificate (PEM) of who asks, for a head that asks for one", \
    OF(cert), .min = 1}, \

@@ -11,8 +11,8 @@
   {"output-dir", 0, NI_OPT_TEXT, "DIR", "Where to write (default: NAME-analysis in the current folder)", \
    NI_RESULT_IN(output_dir), .min = 1, .want = "a folder"}, \
   {"force", 0, NI_OPT_FLAG, NULL, "Write into a folder that holds other files", NI_RESULT_IN(force)}, \
-  {"jobs", 'j', NI_OPT_NUMBER, "N", "Threads, by default one for each CPU this process may use", NI_RESULT_IN(jobs), \
-   .min = 1, .max = 1024}, \
+  {"jobs", 'j', NI_OPT_NUMBER, "N", "Threads, by default one for each CPU this process may use", \
+   NI_RESULT_IN(jobs), .min = 1, .max = 1024}, \
   {"memory", 0, NI_OPT_SIZE, "SIZE", \
    "Keep about so much in memory, put the rest into temporary files in the output folder", \
    NI_RESULT_IN(memory_bytes), .def = "128M", .min = 16 << 20}, \

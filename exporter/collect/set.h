@@ -3,7 +3,7 @@
  * their own, parallel to the counters, so that one set serves many sweeps.
  *
  *   set.entity[]   {source, name, link, ...}
- *   set.counter[]  {entity, name, what it is}        an entity's counters lie together, in the order of their source
+ *   set.counter[]  {entity, name, what it is}     an entity's counters lie together, in their source's order
  *   reading[]      one a counter, of one sweep
  *
  * A source and a name make an entity; "cxi0" of the retry handler is another than "cxi0" of telemetry, and the same NIC.

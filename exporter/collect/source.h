@@ -2,8 +2,8 @@
  * What a source of readings is: it finds its entities and their counters once, and leaves readers that read them.
  *
  *   collector.c ─▶ source->find(f) ─▶ ni_find_entity, ni_find_counter ...   the set grows
- *                                     ni_find_reader                        who reads those counters from now on
- *               ─▶ reader->read(r, out)                                     at each sweep, maybe in a thread of its own
+ *                                     ni_find_reader                        who reads those counters
+ *               ─▶ reader->read(r, out)                                     at each sweep, maybe in a thread
  *
  * A source that is not there (no such driver, no libnvidia-ml) finds nothing and is no fault. What is there and cannot be
  * read is told by ni_set_unread() with its path, and costs nobody else anything.

@@ -1,7 +1,7 @@
 /*
  * What the head knows and does, whoever asks: gRPC (service.h) and HTTP (api.h) are two ways to the same.
  *
- *   service ─┐                    ┌─▶ grid: frames ─▶ store: sessions on disk ─▶ what is safe ─▶ acknowledgements (service)
+ *   service ─┐                    ┌─▶ grid: frames ─▶ store: sessions on disk ─▶ what is safe ─▶ acknowledged
  *            ├─▶ ni_core_...() ───┤
  *   api ─────┘                    └─▶ events for the page
  *

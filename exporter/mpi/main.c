@@ -1,8 +1,8 @@
 /*
  * nccl-inspector-mpi: `summary`, `check` and `trace` of logs that all nodes see, read by all ranks of an MPI job.
  *
- *   rank 0   options, lists the logs ─▶ plan to all ─▶ its shard ─┐             ┌─ joins what it owns ─▶ judges, writes
- *   rank i   ............................ waits ──────▶ its shard ─┴─▶ tables ─▶ └─ joins what it owns ─▶ sums to rank 0
+ *   rank 0   lists the logs ─▶ plan to all ─▶ its shard ─┐            ┌─ joins what it owns ─▶ judges, writes
+ *   rank i   ................. waits ───────▶ its shard ─┴─▶ tables ─▶└─ joins what it owns ─▶ sums to rank 0
  *
  * Rank 0 runs the command of nccl-inspector itself; only how it reads and joins is other functions (exporter/model/sums/team/team.h).
  * It alone lists and stats. Each log is opened by one rank, once: so nothing is copied to a node's own disk first, which would read it

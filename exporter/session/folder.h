@@ -2,7 +2,8 @@
  * A session's folder as it was left: its state, and its frames with what came late. Hostile, as every file.
  *
  *   frames.jsonl ─▶ line by line; what is torn or no frame is passed over, and counted ─┐
- *   late.jsonl ───▶ where each sample lies, by tick; read when its frame comes ─────────┴─▶ frames in one order of columns ─▶ NAME.json
+ *   late.jsonl ───▶ where each sample lies, by tick; read when its frame comes ─────────┴─▶ NAME.json: all
+ *   frames have one order of columns there
  *
  * Columns grow in the order in which they are seen; merged frames have all that were seen so far, also where another run of the head
  * had them in another order. A frame that is as it should be is copied. Bounds: lines of 65 MiB, 4 Mi late samples; memory: two lines.

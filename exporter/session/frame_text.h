@@ -2,7 +2,7 @@
  * A frame as JSON text, in both forms (docs/cluster.md): native, and with gsprof's keys and scales. And the columns that frames have.
  *
  *   ni_frame ─▶ each client's GPUs and NICs find their columns ─▶ ni_frame_put(): "time":...,"gpu_id":[...],...}
- *                                                                  └─▶ ni_sums: of each column, for the file's end
+ *                                                                  └─▶ ni_sums: of each column, for the end
  *
  * A column is a GPU, a client or a NIC, known by its text; columns only grow. After a restart those of the last frame are there
  * before anybody claims them: who has the same text gets the same place. The text is the same for all sessions; what differs stands

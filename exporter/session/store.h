@@ -3,7 +3,8 @@
  *
  *   frame ─▶ ni_store_frame() ─▶ text, once for all sessions ─▶ writer thread: append, fdatasync ─▶ ni_store_safe()
  *   late sample ─▶ ni_store_late() ─▶ late.jsonl beside, for the sessions whose interval it lies in
- *   stop ─▶ NAME.json is closed; where late samples came they are put into their frames by a child, and the file is put in its place
+ *   stop ─▶ NAME.json is closed; where late samples came they are put into their frames by a child, and the
+ *           file is put in its place
  *
  * A session has a folder below the store's: <uuid4>/frames.jsonl (a frame a line, with session_id and session_name), late.jsonl,
  * state.json (by a rename, fsynced before any answer). The store's folder is `.nccl-inspector-sessions`, or as gsprof

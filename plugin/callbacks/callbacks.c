@@ -2,9 +2,9 @@
  * Hot path. An 8-channel collective is 28 callbacks; what each may do is counted in nanoseconds (docs/benchmarks.md).
  *
  * Who orders what:
- *   starter: fills the slot, publishes it with the LIVE store (release)         -> poller's load of the state (acquire)
- *   poller:  counts channels in prog, keeps stamps (plain stores)               -> its exchange KDONE (acq_rel)
- *   starter: exchange CLOSED (acq_rel); whichever exchange shows both pushes    -> dump thread's drain (acquire)
+ *   starter: fills the slot, publishes it with the LIVE store (release)      -> poller's load (acquire)
+ *   poller:  counts channels in prog, keeps stamps (plain stores)            -> its exchange KDONE (acq_rel)
+ *   starter: exchange CLOSED (acq_rel); whichever exchange shows both pushes -> dump thread's drain (acquire)
  */
 #include "callbacks.h"
 

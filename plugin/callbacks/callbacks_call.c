@@ -3,7 +3,8 @@
  * collective that NCCL never shows otherwise is known by its call alone.
  *
  *   asked for     GroupApi, calls: an event slot each, which becomes a line
- *   not asked for GroupApi: a number of its communicator    collective: a cell (call_cell.h)    Send, Recv: their number
+ *   not asked for GroupApi: a number of its communicator   collective: a cell (call_cell.h)
+ *                 Send, Recv: their number
  */
 #include "callbacks_call.h"
 

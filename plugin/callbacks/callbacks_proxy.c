@@ -9,7 +9,8 @@
  * All calls for one operation and its steps come from its progress thread (callbacks 4.6), so there is no read-modify-write
  * between an operation's start and its stop. Each callback reads the counter at most once, and not when nothing changes.
  *
- * phases   send: GPU_PRODUCE ──20──▶ PEER_CREDIT ──9──▶ WIRE ──stop      (without state 20, before 2.27: 8 ──9──▶ WIRE)
+ * phases   send: GPU_PRODUCE ──20──▶ PEER_CREDIT ──9──▶ WIRE ──stop
+ *                (without state 20, before 2.27: 8 ──9──▶ WIRE)
  *          recv: PEER_CREDIT ──10──▶ WIRE ──11──▶ FLUSH ──12──▶ GPU_CONSUME ──stop
  */
 #include "callbacks_proxy.h"

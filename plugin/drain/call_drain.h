@@ -2,7 +2,7 @@
  * API calls that have no Coll yet: which of them will have none, and are records themselves (docs/events.md). Dump role.
  *
  *   cell (call_cell.h) ──its group is over──▶ event slot ─┐
- *   event slot of a call with a line, or without a cell ──┴─▶ judged: its Coll came, or it waits, or it is a record
+ *   event slot of a call with a line, or without a cell ──┴─▶ judged: its Coll came, it waits, or is a record
  *
  * So that the black box has it, such a collective has a slot of an operation from the first look at its call until its record
  * is on disk, as any other:

@@ -2,7 +2,8 @@
  * Calls that share one symmetric kernel (callbacks 3.9): the first, the head, has all its channels, the others, the tails, have
  * none. A tail is finished with its bracket, but how long the kernel took is known with its head's last channel.
  *
- *   tail on todo ──its head is not formatted yet──▶ waiting ──head formatted, given up, or the communicator ends──▶ todo
+ *   tail on todo ──its head is not formatted yet──▶ waiting
+ *   waiting ──head formatted, given up, or the communicator ends──▶ todo
  *
  * A tail without its head's time has that of its bracket. All of it is the dump role's.
  */

@@ -2,7 +2,8 @@
  * The dump role: one thread of the process that drains, formats, compresses and writes; or, with
  * NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0 or when no thread can be made, whoever finalizes or exits.
  *
- *   parked (no communicator) ──join──▶ ticking every 10 ms while anything moves ⇄ idle, every 100 ms (interval 0: until woken)
+ *   parked (no communicator) ──join──▶ ticking every 10 ms while anything moves ⇄ idle, every 100 ms
+ *                                         │                                         (interval 0: until woken)
  *                                         └─ last finalize: everything written, file closed ─▶ parked
  *                                         └─ exit: final lines written ─▶ ended
  *

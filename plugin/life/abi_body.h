@@ -1,9 +1,10 @@
 /*
- * One interface version: descriptor -> the structs of callbacks.h. Included once by each abi_vN.c, which sets NI_ABI;
- * what differs between versions stands here side by side.
+ * One interface version: descriptor -> the structs of callbacks.h. Included once by each abi_vN.c, which sets
+ * NI_ABI; what differs between versions stands here side by side.
  *
- *   1, 2, 3 init has the mask alone; who the communicator is comes with each operation; the number of channels that a
- *           Coll will use is not known (nMaxChannels is a bound). 1: numbers for names. 3: KernelCh without stamps
+ *   1, 2, 3 init has the mask alone; who the communicator is comes with each operation; the number of
+ *           channels that a Coll will use is not known (nMaxChannels is a bound). 1: numbers for names.
+ *           3: KernelCh without stamps
  *   4       init has the mask before the hash; parentObj of Coll and P2p is the Group; p2p.nChannels is stack garbage
  *           unless the core is a 2.27
  *   5, 6    parentObj is the API event, the Group is parentGroup. API, launch and copy-engine events arrive although

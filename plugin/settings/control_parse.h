@@ -1,7 +1,8 @@
 /*
  * The text of a control file, line by line (docs/control.md). Pure; nothing is executed here, and nothing else is read.
  *
- *   [@NUMBER] preset NAME | events LIST | verbose on|off | sample 1/N | flush | mark TEXT | tag NUMBER NAME    # a remark
+ *   [@NUMBER] COMMAND    # a remark
+ *   COMMAND: preset NAME | events LIST | verbose on|off | sample 1/N | flush | mark TEXT | tag NUMBER NAME
  *
  * NUMBER: Unix ns at which `nccl-inspector ctl` put the line there; who has carried a line out with this number or a
  * higher one does not do it again. A line that does not end with a line feed was perhaps written only in part: refused.

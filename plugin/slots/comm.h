@@ -1,7 +1,8 @@
 /*
  * One communicator: a few pages of the arena, written by callbacks, read by the dump thread.
  *
- *   FREE ──init──▶ LIVE ──finalize──▶ CLOSING ──dump thread: drained, final lines written──▶ FREE, generation + 1
+ *   FREE ──init──▶ LIVE ──finalize──▶ CLOSING
+ *        ──dump thread: drained, final lines written──▶ FREE, generation + 1
  *
  * Groups of fields by writer, each on cache lines of its own: identity (init, then constant), starter (application
  * thread and graph host function, so read-modify-write), poller (one thread: plain load and store), done list, and

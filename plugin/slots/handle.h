@@ -6,17 +6,20 @@
  * memory it does not own: the payload is mixed with a random number of the process, so that a foreign tag decodes to
  * noise; index, page type and generation are then compared with what is really there.
  *
- *   63..60 kind | 59..54 zero | 53..28 slot (128-byte unit of the arena) | 27..0 generation         operation
- *   63..60 kind | 59..54 channel | 53 direction | 52..27 page of the communicator | 26..0 number    channel (KernelCh)
- *   63..60 kind | 59..34 page of the communicator | 33..32 zero | 31..0 ordinal                     group, user group
- *                                                                       call_sn, low half           API call that is noted
- *   63..60 kind | 59..54 zero | 53..28 page of the communicator | 27..0 generation                  context
- *   63..60 kind | 59..34 slot or 0 | 33 captured | 32 Send or Recv | 31..0 call_sn, low half          API call
- *   63..60 kind | 59..54 zero | 53..28 slot | 27..0 generation                                      event, proxy operation,
- *                                                                                                   KernelCh beside another
- *   63..60 kind | 59..54 channel | 53 zero | 52..27 page of the communicator | 26..25 phase | 24..0 number   phase
- *   63..60 kind | 59..54 phase | 53..28 slot | 27..0 generation                              phase of a KernelCh beside another
- *   63..60 kind | 59..54 step modulo 64 | 53..28 slot of the proxy operation | 27..0 its generation proxy step
+ * Bits 63 to 60 are the kind. The others, from 59 down; "page" is that of the communicator, "slot" a number of
+ * 128-byte units of the arena:
+ *
+ *   operation                    59..54 zero | 53..28 slot | 27..0 generation
+ *   event, proxy operation       59..54 zero | 53..28 slot | 27..0 generation
+ *   KernelCh                     59..54 channel | 53 direction | 52..27 page | 26..0 number
+ *   KernelCh beside another      59..54 zero | 53..28 slot | 27..0 generation
+ *   phase of a KernelCh          59..54 channel | 53 zero | 52..27 page | 26..25 phase | 24..0 number
+ *   phase of one beside another  59..54 phase | 53..28 slot | 27..0 generation
+ *   group, user group            59..34 page | 33..32 zero | 31..0 ordinal
+ *   API call that is noted       59..34 page | 33..32 zero | 31..0 call_sn, low half
+ *   API call                     59..34 slot or 0 | 33 captured | 32 Send or Recv | 31..0 call_sn, low half
+ *   proxy step                   59..54 step modulo 64 | 53..28 slot of the operation | 27..0 its generation
+ *   context                      59..54 zero | 53..28 page | 27..0 generation
  *
  * The kind is not mixed and never 0, so no tag is NULL. All functions are pure: any thread, wait-free.
  */

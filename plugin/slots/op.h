@@ -6,7 +6,8 @@
  *   31..0 generation | 39..32 flags | 47..40 want (255: unknown)
  *
  *   free ──start──▶ LIVE ──stop──▶ LIVE|CLOSED ──┐
- *                     └─ last child ▶ LIVE|KDONE ─┴─▶ +DONE (pushed on the done list) ──write()──▶ free, generation + 1
+ *                     └─ last child ▶ LIVE|KDONE ─┴─▶ +DONE (pushed on the done list)
+ *   +DONE ──write()──▶ free, generation + 1
  *                                      dump thread:  +RETIRED (no callback will complete it)
  *
  * Threads. "Starter" is the application thread or the graph host function, "poller" the proxy progress thread. The

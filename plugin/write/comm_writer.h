@@ -1,7 +1,8 @@
 /*
  * What the dump side knows of one communicator: what is to be written of it, what its lines have said, how its accounts stand.
  *
- *   LIVE ──its last lines are in the open block──▶ CLOSED ──that is on disk──▶ WRITTEN ──nothing rests──▶ freed
+ *   LIVE ──its last lines are in the open block──▶ CLOSED ──that is on disk──▶ WRITTEN
+ *        ──nothing rests──▶ freed
  *
  * Made by init (plugin/dump/thread.h), owned by the dump role from its joining on.
  */

@@ -2,7 +2,7 @@
  * The log files of this process: directory, names, rotation, and what happens when a write fails.
  *
  *   closed ──write──▶ open ──write──▶ open (file full: next file) ──close──▶ closed
- *      ▲                │ a write failed: cut back to the last whole block; if that fails, leave this file for good
+ *      ▲                │ a write failed: cut back to the last whole block; if that fails, leave this file
  *      └────────────────┘ the directory or the file was deleted: created anew
  *
  * A block (one gzip member, or whole lines) is in a file completely or not at all, whatever fails: on an error the

@@ -4,7 +4,8 @@
  *   process pid=4242 rank=0 ranks=2 nccl=22809 layout=hostid device=NVIDIA_H200 cc=9 cuda=13000
  *   env NCCL_ALGO=Ring                          settings of NCCL and of the plugin that the checker must know
  *   comm name=ni-world rank=0 ranks=2
- *   op comm=ni-world group=0 func=AllReduce dtype=ncclFloat32 bytes=8 root=0 peer=-1 how=eager event_ns=21000 call_ns=9000 tag=0
+ *   op comm=ni-world group=0 func=AllReduce dtype=ncclFloat32 bytes=8 root=0 peer=-1 how=eager event_ns=21000
+ *      call_ns=9000 tag=0
  *   gap ns=4100                                 time between two events with one small memset between them
  *   skip plan=sweep what=AllReduce/268435456 why=time
  *   cost what=enqueue n=640 ns=8123             see plan_cost.c

@@ -3,8 +3,10 @@
  *
  *   session_feed kill FOLDER CLIENTS                   10 Hz, two sessions "a" and "b", late samples; prints "ack CLIENT SEQ" of what is
  *                                                      safe, until it is killed. Begun again it goes on, and clients send again what was not
- *   session_feed load FOLDER CLIENTS GPUS SECONDS SESSIONS [fast|step]   2 Hz in real time, or as fast as the disk takes it, "step" one
- *                                                      frame after the other, so that each run does the same; prints the cost
+ *   session_feed load FOLDER CLIENTS GPUS SECONDS SESSIONS [fast|step]
+ *                                                      2 Hz in real time, or as fast as the disk takes it, "step" one
+ *                                                      frame after the other, so that each run does the same; prints
+ *                                                      the cost
  *   session_feed export FOLDER NAME                    its file, to standard output
  *
  * A client's samples are a function of its number and the tick alone, so that a check knows what they must be.

@@ -26,7 +26,8 @@ const char ni_top_query[] =
     GAUGE("age_s", "oldest_in_flight_seconds")
     GAUGE("stuck", "stuck_operations")
     AS("hangs", "label_replace(" P "job_hang,\"hang\","
-                "\"hangs ($1): nccl-inspector-hang/verdict.txt in its log folder says who is missing\",\"verdict\",\"(.*)\")") " or "
+                "\"hangs ($1): nccl-inspector-hang/verdict.txt in its log folder says who is missing\","
+                "\"verdict\",\"(.*)\")") " or "
     GAUGE("utilization", "gpu_utilization_ratio")
     GAUGE("power_w", "gpu_power_watts")
     GAUGE("sm_hz", "gpu_sm_clock_hertz")

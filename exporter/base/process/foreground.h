@@ -4,7 +4,8 @@
  *
  *   begin ─▶ start ─▶ wait ─▶ ended
  *                      │ ▲
- *                      ▼ │  a signal for the command: the caller passes it on, at once or when he has done something before
+ *                      ▼ │  a signal for the command: the caller passes it on, at once or after what he
+ *                            has to do first
  *
  * Its process group is ours, so what is sent to the group reaches it without us. With `apart` it has one of its own, and what a
  * terminal sends (Ctrl-C, Ctrl-\, Ctrl-Z) reaches us first. Then the terminal is ours until the command asks for it by reading

@@ -1,7 +1,8 @@
 /*
  * Structs as JSON, by a table of their members:
  *
- *   static const struct ni_json_field fields[] = {NI_JSON(ni_host, records), NI_JSON_AS(ni_host, name, "hostname")};
+ *   static const struct ni_json_field fields[] = {NI_JSON(ni_host, records),
+ *                                                NI_JSON_AS(ni_host, name, "hostname")};
  *   ni_json_fields(j, fields, 2, true, &host, NULL);
  *
  * The type of a member chooses how it is written; the tag is that of its struct. What is worked out has a function of its own

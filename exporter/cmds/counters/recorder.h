@@ -35,8 +35,8 @@ struct ni_record_options {
   {"counters", 0, NI_OPT_NAMES, "PATTERN,...", "These counters as well; # is a number, * anything", \
    NI_INTO(type, o.counters), .want = "names or patterns of counters"}
 #define NI_ROW_CPUS(type) \
-  {"cpus", 0, NI_OPT_RANKS, "LIST", "Sample on these processors only, such as 0,32-35", NI_INTO(type, o.cpus), \
-   .want = "numbers of processors"}
+  {"cpus", 0, NI_OPT_RANKS, "LIST", "Sample on these processors only, such as 0,32-35", \
+   NI_INTO(type, o.cpus), .want = "numbers of processors"}
 /* clang-format on */
 
 /* "100ms", "1s", "5m", "2h": ns into a uint64_t. For tables of options. */

@@ -11,8 +11,10 @@
  */
 enum { NI_CHILD_TIME = -1000, NI_CHILD_FAILED = -1001 };
 int ni_child_call(int (*fn)(void *arg, int fd), void *arg, unsigned seconds, char **text);
-/* The same for a program; stdout and stderr come back. argv[0] is looked for in PATH. env: NAME=value list to be set, ends
-   with NULL, or NULL. */
+/*
+ * The same for a program; stdout and stderr come back. argv[0] is looked for in PATH. env: a list of NAME=value
+ * to be set that ends with NULL, or NULL.
+ */
 int ni_child_exec(char *const *argv, char *const *env, unsigned seconds, char **text);
 /* "status 3", "signal 11 (Segmentation fault)", "no end after N s" */
 const char *ni_child_why(int rc, char *buf, size_t cap);

@@ -2,8 +2,9 @@
  * `hang --ras`: what NCCL's RAS says, asked for or read from files, judged, and compared with what the
  * plugin left.
  *
- *   ni_hang_ras_load()  files, with the rights of who calls ─▶ as_owners ─▶ ni_hang_ras_ask(), once a round ─▶ verdict of RAS alone
- *                                                              ni_hang_ras_compare(), where the plugin left anything ─▶ agreement
+ *   ni_hang_ras_load(): files, with the rights of who calls ─▶ as_owners
+ *     ─▶ ni_hang_ras_ask(), once a round ─▶ verdict of RAS alone
+ *     ─▶ ni_hang_ras_compare(), where the plugin left anything ─▶ agreement
  *
  * Two files are two looks, the one whose timestamp is earlier first. A server is asked once in ASK_EVERY at
  * most: each answer is gathered from all processes of the job. Main thread. Ownership: ni_hang_ras_free().

@@ -1,7 +1,8 @@
 /*
  * nccl-inspector recover: the command line of it.
  *
- *   box ─▶ its owner ─▶ with his rights: its log (place.h), what is not in it (recover_box.h), the part's file ─▶ answer ─▶ said
+ *   box ─▶ its owner ─▶ with his rights: its log (place.h), what is not in it (recover_box.h), the part's
+ *       file ─▶ answer ─▶ said
  *
  * As root the middle is a child's (as_user.h). Only where --output is a folder of root's own does root make the file and name
  * it; it then belongs to the box's owner, who writes through the descriptor.

@@ -2,7 +2,8 @@
  * Counters beside the collectives: what a NIC or GPU did while its ranks had collectives in flight, and while they had none.
  *
  *   processes with their covers ───────────┐
- *   samples of a host's series (series.h) ─┴─▶ rows: of each entity and counter, the amount with and without collectives
+ *   samples of a host's series (series.h) ─┴─▶ rows: of each entity and counter, the amount with and
+ *                                               without collectives
  *
  * Whose NIC is it? A GPU's counters belong to the process that drives it (by its address on the bus, else its number). A NIC's
  * belong to the processes whose GPUs are nearest to it by PCI, where the series says that, else to all processes of its host.

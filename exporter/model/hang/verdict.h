@@ -8,9 +8,10 @@
  * ring of knots (a deadlock). A rank that never called may wait on its host for what its GPU does not start
  * in another knot; never the reverse.
  *
- *   pending of a knot = newest moment that all who matter are known at - the last time anything moved: the newest call
- *                       of the operation, any start or end of an operation of a blocker, in whatever communicator, and
- *                       those of the one of the waiting ranks that has stood still for longest
+ *   pending of a knot = newest moment that all who matter are known at - the last time anything moved:
+ *                       the newest call of the operation, any start or end of an operation of a blocker, in
+ *                       whatever communicator, and those of the one of the waiting ranks that has stood
+ *                       still for longest
  *
  * An end of the graph is a hang when it is pending for the limit (limit.h); when calls disagree, which no
  * patience mends, for NI_HANG_GRACE_NS; when a process is gone for NI_HANG_DEAD_NS. What leads to it hangs

@@ -5,15 +5,21 @@
  * sends and receives, of copy engine, RMA and multi-root broadcasts, and of what a CUDA graph captured only
  * where KernelCh events are on; nor what has finished. So what can be said is little, and more is not said:
  *
- *   a rank has launched fewer than the others of its communicator  ─▶ it is *behind*. Never those who are ahead, however few they are
+ *   a rank has launched fewer than the others of its communicator  ─▶ it is *behind*. Never those who are
+ *                                                                     ahead, however few they are
  *   the same number, of other functions                            ─▶ the ranks do not agree
  *   missing: dead, unresponsive                                    ─▶ it cannot take part
- *   two looks, and no process of the communicator has launched anything anywhere, or changed its state ─▶ it *stands still* since then
+ *   two looks, and no process of the communicator has launched
+ *   anything anywhere, or changed its state                        ─▶ it *stands still* since then
  *
- *   a communicator with one of the first three that stands still for the limit (--stuck-after) ─▶ NI_HANG_LIKELY, never CERTAIN
- *   ... that stands still for less, and nobody is dead or unresponsive                         ─▶ NI_HANG_NOT_YET
- *   every process has launched something between two looks, and nobody is missing              ─▶ NI_HANG_NO_HANG
- *   anything else: one look; all have launched the same and stand still (hung or idle: the same to RAS); a dead rank ─▶ CANNOT_TELL
+ *   a communicator with one of the first three that stands still
+ *   for the limit (--stuck-after)                                  ─▶ NI_HANG_LIKELY, never CERTAIN
+ *   ... that stands still for less, and nobody is dead or
+ *   unresponsive                                                   ─▶ NI_HANG_NOT_YET
+ *   every process has launched something between two looks, and
+ *   nobody is missing                                              ─▶ NI_HANG_NO_HANG
+ *   anything else: one look; all have launched the same and stand
+ *   still (hung or idle: the same to RAS); a dead rank             ─▶ CANNOT_TELL
  *
  * A rank that is behind in one communicator and ahead in another, where others are behind, waits there: the
  * first is a consequence.

@@ -5,7 +5,8 @@
  * index and without. Of a granule that is not wanted its kept lines are taken, in its place. A log without a map is read whole.
  *
  *   accounts and maps (atlas.h) -> NI_TR_WHO: kept lines of all granules, who is there, what is shown
- *   -> NI_TR_MATCH: granules whose operations tell the clocks apart -> align -> NI_TR_DRAW: granules that can be seen
+ *   -> NI_TR_MATCH: granules whose operations tell the clocks apart -> align
+ *   -> NI_TR_DRAW: granules that can be seen
  *
  * Times are asked for in the clock of the reference, and a host's own may be off. MATCH does not know by how much yet: it
  * takes what runs within NI_TR_CLOCK_NS of the window. If that does not align all hosts, or one is off by more, it is done

@@ -5,7 +5,8 @@
  * needed. It has no flag in its state, so whoever walks over slots of operations passes over it, and it lies in their pages,
  * so that the black box has it. An operation that finds no slot has neither tag nor phases; that is counted (NI_STRAY_NO_ANNEX).
  *
- *   none ──the operation's start──▶ filled: the tag, no phase ──poller: phases──▶ ──the operation's slot is given back──▶ free
+ *   none ──the operation's start──▶ filled: the tag, no phase ──poller──▶ phases, too
+ *        ──the operation's slot is given back──▶ free
  *
  * Threads: the starter takes and fills it before the operation's LIVE store. The poller alone writes the phases, by plain (relaxed)
  * stores before the KDONE exchange that hands them to the dump thread. It is given back by whoever gives the operation's

@@ -7,7 +7,7 @@
  * works at every pass, and works fused into one batch of a kernel all start before the first of them stops: then as many
  * are open on one channel and direction as the batch has works.
  *
- *   free ──open──▶ LIVE ──stop──▶ free, generation + 1          slots of the events' class, in a pool of their own
+ *   free ──open──▶ LIVE ──stop──▶ free, generation + 1     slots of the events' class, in a pool of their own
  *
  * Threads: the communicator's poller opens, fills and closes; the dump thread looks (all words that it reads are atomic), and
  * closes the pool with the communicator. Slots go back to the pool at once: nothing of them is written.

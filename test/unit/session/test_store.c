@@ -215,7 +215,8 @@ static void overlaps(void **state) {
   assert_true(strstr(text, "\"gpu_power_w\":[null,null,null,null]") && strstr(text, "\"dram_bandwidth\":[\"0.00\",\"0.00\",\"0.00\",\"0.00\"]"));
   assert_true(strstr(text, "\"nic_id\":[\"n0:cxi0\",\"n1:cxi0\"],") && strstr(text, "\"nic_rx\":[1.500,null]") && strstr(text, "\"operations_s\":200.000"));
   has("a.json", "\"n2:1:H\\\"100\"]");                                            /* who joins stands behind */
-  has("a.json", "\"n1:0:H\\\"100\":{\"avg_gpu_util\":\"10.03\",\"avg_gpu_memory\":\"nan\"}"); /* of the frames in which it has a number: 1, 2, 3, 5 */
+  /* of the frames in which it has a number: 1, 2, 3, 5 */
+  has("a.json", "\"n1:0:H\\\"100\":{\"avg_gpu_util\":\"10.03\",\"avg_gpu_memory\":\"nan\"}");
   has("a.json", "\"n2\":{\"avg_dram_util\":\"25.00\",\"avg_disk_util\":\"50.00\"}");
   export_to("a", "x.json"); /* once more, from the folder: the same, but that all frames have all columns */
   assert_true(count("x.json", "\"frame_id\"") == 5);

@@ -1,8 +1,10 @@
 /*
  * Partial results: what `summary` knows when it has read some of the logs, as bytes that can be put together with others'.
  *
- *   shard i of N:  list of all logs ─▶ ni_shards_plan() ─▶ reads its own (ni_read_all) ─▶ ni_partial_store() ─▶ sections
- *   merge:         sections of each ─▶ ni_partial_load() into one struct ni_run ─▶ as if it had read all of them itself
+ *   shard i of N:  list of all logs ─▶ ni_shards_plan() ─▶ reads its own (ni_read_all)
+ *                  ─▶ ni_partial_store() ─▶ sections
+ *   merge:         sections of each ─▶ ni_partial_load() into one struct ni_run
+ *                  ─▶ as if it had read all of them itself
  *
  * A partial is the state after reading, and nothing is judged or rounded in it: packed records by rank, function and size;
  * who is who; the account of each log; roll-ups, marks, covers. So what follows gives the same bytes as for one process, late

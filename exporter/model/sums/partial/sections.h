@@ -1,7 +1,7 @@
 /*
  * Sections of a partial result in a file: magic and format, then each section with number, length and CRC-32 of all three.
  *
- *   "NIPARTIA" format(4)   { number(4) length(8) crc(4) bytes }...   the last one is the end, and nothing follows
+ *   "NIPARTIA" format(4)   { number(4) length(8) crc(4) bytes }...   the last one is the end; nothing follows
  *
  * Numbers are little-endian. Until it has its name a file is hidden and locked; those that killed runs left beside it are removed
  * with the next one. A file that was cut or changed anywhere is refused by name; one section at a time is in memory.

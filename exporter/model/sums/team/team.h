@@ -2,9 +2,11 @@
  * Several processes that make one summary together, after each has read a shard: who does what, and what goes from one to another.
  *
  *   tables of all ─▶ rank 0 ─▶ to all: every rank numbers processes, communicators and cells of the result alike (ni_team_tables)
- *   records of a process  : the rank that read its logs goes through them for the judge;  its tables  ─▶ rank 0 (ni_team_blame)
- *   records of an operation: ─▶ the owner of its cell and range of numbers, who joins them (ni_team_spread)
- *   sums of a cell          : added up along a binomial tree, cell after cell, ─▶ rank 0 (ni_team_cell, ni_team_sums)
+ *   records of a process    : the rank that read its logs goes through them for the judge;
+ *                             its tables ─▶ rank 0 (ni_team_blame)
+ *   records of an operation : ─▶ the owner of its cell and range of numbers, who joins them (ni_team_spread)
+ *   sums of a cell          : added up along a binomial tree, cell after cell,
+ *                             ─▶ rank 0 (ni_team_cell, ni_team_sums)
  *
  * All that is summed is whole numbers, lists of the worst by an order without ties, or points chosen by what they are (cell_figures.h),
  * so the order of adding changes nothing and the bytes are those of one process.

@@ -5,11 +5,11 @@
  *    blank is `?` in it); ROLE one of ni_role_names. A word that begins with # begins a remark.
  * 2. Names: words of Megatron's, DeepSpeed's and PyTorch's (TENSOR_MODEL_PARALLEL_GROUP, default_pg, mesh_dp, tp0). A group for
  *    two kinds of parallelism at once, for context parallelism or for embeddings has no role, and says so.
- * 3. What is done in it. All ranks: world. AlltoAll, or messages between all ranks: ep. Messages to neighbours, both ways: pp;
- *    of two ranks only where no other communicator joins them, since context parallelism sends rings. Collectives of
- *    neighbouring ranks of one host, with a communicator of a larger stride whose collectives are half as many at most (a
- *    quarter, where the first scatter beside the computing): tp, and that one is dp. So is one across hosts alone whose
- *    collectives run beside the computing. The main thread.
+ * 3. What is done in it. All ranks: world. AlltoAll, or messages between all ranks: ep. Messages to neighbours,
+ *    both ways: pp; of two ranks only where no other communicator joins them, since context parallelism sends
+ *    rings. Collectives of neighbouring ranks of one host, with a communicator of a larger stride whose
+ *    collectives are half as many at most (a quarter, where the first scatter beside the computing): tp, and
+ *    that one is dp. So is one across hosts alone whose collectives run beside the computing. Main thread.
  */
 #ifndef NI_SUMMARY_ROLES_H
 #define NI_SUMMARY_ROLES_H

@@ -40,11 +40,26 @@ enum ni_event {
 #define NI_KINDS_ALL ((UINT32_C(1) << NI_EVENT_COUNT) - 1)
 
 /* In NCCL_INSPECTOR_EVENTS, in control files, and as keys of dump_stats.events. */
+/* clang-format off */
 #define NI_EVENTS(X) \
-  X(GROUP, "group") X(COLL, "coll") X(P2P, "p2p") X(PROXY_OP, "proxyop") X(PROXY_STEP, "proxystep") \
-  X(PROXY_CTRL, "proxyctrl") X(KERNEL_CH, "kernelch") X(NET, "net") X(GROUP_API, "groupapi") X(COLL_API, "collapi") \
-  X(P2P_API, "p2papi") X(LAUNCH, "launch") X(CE, "ce") X(SYNC, "sync") X(BATCH, "batch") \
-  X(KERNEL_PHASE, "kernelphase") X(STEPS, "steps")
+  X(GROUP, "group") \
+  X(COLL, "coll") \
+  X(P2P, "p2p") \
+  X(PROXY_OP, "proxyop") \
+  X(PROXY_STEP, "proxystep") \
+  X(PROXY_CTRL, "proxyctrl") \
+  X(KERNEL_CH, "kernelch") \
+  X(NET, "net") \
+  X(GROUP_API, "groupapi") \
+  X(COLL_API, "collapi") \
+  X(P2P_API, "p2papi") \
+  X(LAUNCH, "launch") \
+  X(CE, "ce") \
+  X(SYNC, "sync") \
+  X(BATCH, "batch") \
+  X(KERNEL_PHASE, "kernelphase") \
+  X(STEPS, "steps")
+/* clang-format on */
 #define NI_EVENT_NAME(event, name) name, /* in the order of enum ni_event */
 static const char *const ni_event_names[NI_EVENT_COUNT] = {NI_EVENTS(NI_EVENT_NAME)};
 

@@ -19,12 +19,46 @@ enum ni_exit {
 };
 
 /* In the order of the lists of them. */
-#define NI_COMMANDS(X) X(run) X(doctor) X(hang) X(top) X(agent) X(head) \
-  X(session_start) X(session_stop) X(session_resume) X(session_status) X(session_list) X(session_recover) X(session_export) X(session_stat) \
-  X(boxes) X(snapshot) X(ctl) X(check) X(summary) X(merge) X(show) X(index) X(diff) X(trace) X(convert) X(import) X(pools) X(recover) \
-  X(counters_list) X(counters_collect) X(counters_summarize) X(counters_diff) \
-  X(counters_run) X(counters_watch) X(counters_record) \
-  X(help) X(completion)
+/* clang-format off */
+#define NI_COMMANDS(X) \
+  X(run) \
+  X(doctor) \
+  X(hang) \
+  X(top) \
+  X(agent) \
+  X(head) \
+  X(session_start) \
+  X(session_stop) \
+  X(session_resume) \
+  X(session_status) \
+  X(session_list) \
+  X(session_recover) \
+  X(session_export) \
+  X(session_stat) \
+  X(boxes) \
+  X(snapshot) \
+  X(ctl) \
+  X(check) \
+  X(summary) \
+  X(merge) \
+  X(show) \
+  X(index) \
+  X(diff) \
+  X(trace) \
+  X(convert) \
+  X(import) \
+  X(pools) \
+  X(recover) \
+  X(counters_list) \
+  X(counters_collect) \
+  X(counters_summarize) \
+  X(counters_diff) \
+  X(counters_run) \
+  X(counters_watch) \
+  X(counters_record) \
+  X(help) \
+  X(completion)
+/* clang-format on */
 
 #define NI_COMMAND_WORDS(name) \
   extern const struct ni_command ni_##name##_command; \

@@ -25,22 +25,55 @@ enum ni_top_tone { NI_TOP_PLAIN = 0, NI_TOP_WAITED, NI_TOP_CULPRIT, NI_TOP_ALERT
  * member, bytes of a text, key in the document and label `top` in what a Prometheus answers ("": ni_top_look() works it out), head
  * of its column (NULL: none), unit of a number ('n': none, 'o': operations, 's', 'B': bytes a second, 'M': MHz, '%', 'W', 'C'), drop of ni_column.
  */
-#define NI_TOP_JOB(T, N) T(job, node, 64, "node", 0, 0) T(job, job, 64, "job_id", 0, 0) N(job, uid, "uid", 0, 0, 0) \
-  T(job, hang, 1024, "hang", 0, 0) N(job, hangs, "hangs", 0, 0, 0)
-#define NI_TOP_GPU(T, N) T(gpu, node, 64, "node", "HOST", 0) N(gpu, gpu, "gpu", "GPU", 'n', 0) N(gpu, busy, "utilization", "UTIL", '%', 0) \
-  N(gpu, clock, "sm_hz", "CLOCK", 'M', 0) N(gpu, power, "power_w", "POWER", 'W', 0) N(gpu, heat, "temperature_c", "TEMP", 'C', 0) \
+/* clang-format off */
+#define NI_TOP_JOB(T, N) \
+  T(job, node, 64, "node", 0, 0) \
+  T(job, job, 64, "job_id", 0, 0) \
+  N(job, uid, "uid", 0, 0, 0) \
+  T(job, hang, 1024, "hang", 0, 0) \
+  N(job, hangs, "hangs", 0, 0, 0)
+#define NI_TOP_GPU(T, N) \
+  T(gpu, node, 64, "node", "HOST", 0) \
+  N(gpu, gpu, "gpu", "GPU", 'n', 0) \
+  N(gpu, busy, "utilization", "UTIL", '%', 0) \
+  N(gpu, clock, "sm_hz", "CLOCK", 'M', 0) \
+  N(gpu, power, "power_w", "POWER", 'W', 0) \
+  N(gpu, heat, "temperature_c", "TEMP", 'C', 0) \
   T(gpu, slowed, 64, "throttled", "SLOWED BY", 0)
-#define NI_TOP_NIC(T, N) T(nic, node, 64, "node", "HOST", 0) T(nic, nic, 32, "nic", "NIC", 0) N(nic, rx, "rx_bytes_s", "RECEIVED", 'B', 0) \
-  N(nic, tx, "tx_bytes_s", "SENT", 'B', 0) N(nic, link, "link_bytes_s", "LINK", 'B', 0) N(nic, used, "", "USED", '%', 0) \
+#define NI_TOP_NIC(T, N) \
+  T(nic, node, 64, "node", "HOST", 0) \
+  T(nic, nic, 32, "nic", "NIC", 0) \
+  N(nic, rx, "rx_bytes_s", "RECEIVED", 'B', 0) \
+  N(nic, tx, "tx_bytes_s", "SENT", 'B', 0) \
+  N(nic, link, "link_bytes_s", "LINK", 'B', 0) \
+  N(nic, used, "", "USED", '%', 0) \
   N(nic, held, "held", "HELD", '%', 0)
-#define NI_TOP_RANK(T, N) T(rank, label, 96, "", "JOB", 0) N(rank, rank, "rank", "RANK", 'n', 0) T(rank, node, 64, "node", "HOST", 0) \
-  N(rank, gpu, "gpu", "GPU", 'n', 3) T(rank, comm, 64, "comm", "COMM", 1) T(rank, function, 24, "function", "FUNCTION", 0) \
-  T(rank, state, 12, "state", "STATE", 0) N(rank, age, "age_s", "AGE", 's', 0) N(rank, operations, "operations_s", "OPS/s", 'o', 2) \
-  N(rank, bus, "bus_bytes_s", "BUSBW", 'B', 0) N(rank, late, "late_share", "LATE", '%', 4) N(rank, busy, "", "UTIL", '%', 5) \
-  N(rank, clock, "", "CLOCK", 'M', 6) T(rank, waits, 64, "", "WAITS FOR", 0) T(rank, job, 64, "job_id", 0, 0) \
-  T(rank, attempt, 16, "attempt", 0, 0) N(rank, uid, "uid", 0, 0, 0) T(rank, comm_id, 24, "comm_id", 0, 0) N(rank, alive, "alive", 0, 0, 0) \
-  N(rank, comm_rank, "comm_rank", 0, 0, 0) N(rank, collectives, "collectives", 0, 0, 0) N(rank, in_flight, "in_flight", 0, 0, 0) \
-  N(rank, stuck, "stuck", 0, 0, 0) N(rank, call, "call", 0, 0, 0)
+#define NI_TOP_RANK(T, N) \
+  T(rank, label, 96, "", "JOB", 0) \
+  N(rank, rank, "rank", "RANK", 'n', 0) \
+  T(rank, node, 64, "node", "HOST", 0) \
+  N(rank, gpu, "gpu", "GPU", 'n', 3) \
+  T(rank, comm, 64, "comm", "COMM", 1) \
+  T(rank, function, 24, "function", "FUNCTION", 0) \
+  T(rank, state, 12, "state", "STATE", 0) \
+  N(rank, age, "age_s", "AGE", 's', 0) \
+  N(rank, operations, "operations_s", "OPS/s", 'o', 2) \
+  N(rank, bus, "bus_bytes_s", "BUSBW", 'B', 0) \
+  N(rank, late, "late_share", "LATE", '%', 4) \
+  N(rank, busy, "", "UTIL", '%', 5) \
+  N(rank, clock, "", "CLOCK", 'M', 6) \
+  T(rank, waits, 64, "", "WAITS FOR", 0) \
+  T(rank, job, 64, "job_id", 0, 0) \
+  T(rank, attempt, 16, "attempt", 0, 0) \
+  N(rank, uid, "uid", 0, 0, 0) \
+  T(rank, comm_id, 24, "comm_id", 0, 0) \
+  N(rank, alive, "alive", 0, 0, 0) \
+  N(rank, comm_rank, "comm_rank", 0, 0, 0) \
+  N(rank, collectives, "collectives", 0, 0, 0) \
+  N(rank, in_flight, "in_flight", 0, 0, 0) \
+  N(rank, stuck, "stuck", 0, 0, 0) \
+  N(rank, call, "call", 0, 0, 0)
+/* clang-format on */
 #define NI_TOP_CHARS(kind, member, bytes, ...) char member[bytes];
 #define NI_TOP_DOUBLE(kind, member, ...) double member;
 struct ni_top_job { NI_TOP_JOB(NI_TOP_CHARS, NI_TOP_DOUBLE) };

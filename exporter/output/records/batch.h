@@ -21,25 +21,70 @@
 
 /* What a row brings itself: type here, type in a row of its own (records.c), name. Texts are names' codes. */
 #define NI_BATCH_COLUMNS(X) NI_BATCH_USUAL_COLUMNS(X) NI_BATCH_RARE_COLUMNS(X)
+/* clang-format off */
 #define NI_BATCH_USUAL_COLUMNS(X) \
-  X(uint32_t, uint32_t, context) X(uint32_t, uint32_t, func) X(uint32_t, uint32_t, timing) X(uint32_t, uint32_t, algo) \
-  X(uint32_t, uint32_t, proto) X(uint32_t, uint32_t, datatype) X(uint32_t, uint32_t, kind) X(int64_t, int64_t, sn) \
-  X(int64_t, int64_t, msg_bytes) X(int64_t, int64_t, exec_us) X(int64_t, int64_t, dump_us) X(double, double, algobw) \
-  X(double, double, busbw) X(int64_t, int32_t, root) X(int64_t, int32_t, nchannels) X(int64_t, int64_t, exec_ns) \
-  X(int64_t, int64_t, enqueue_ns) X(int64_t, int64_t, gpu_delta_ns) X(int64_t, int64_t, rec_sn) X(int64_t, int64_t, tests_bytes)
+  X(uint32_t, uint32_t, context) \
+  X(uint32_t, uint32_t, func) \
+  X(uint32_t, uint32_t, timing) \
+  X(uint32_t, uint32_t, algo) \
+  X(uint32_t, uint32_t, proto) \
+  X(uint32_t, uint32_t, datatype) \
+  X(uint32_t, uint32_t, kind) \
+  X(int64_t, int64_t, sn) \
+  X(int64_t, int64_t, msg_bytes) \
+  X(int64_t, int64_t, exec_us) \
+  X(int64_t, int64_t, dump_us) \
+  X(double, double, algobw) \
+  X(double, double, busbw) \
+  X(int64_t, int32_t, root) \
+  X(int64_t, int32_t, nchannels) \
+  X(int64_t, int64_t, exec_ns) \
+  X(int64_t, int64_t, enqueue_ns) \
+  X(int64_t, int64_t, gpu_delta_ns) \
+  X(int64_t, int64_t, rec_sn) \
+  X(int64_t, int64_t, tests_bytes)
+/* clang-format on */
 /* What NCCL states since 2.31, and of few operations. */
+/* clang-format off */
 #define NI_BATCH_RARE_COLUMNS(X) \
-  X(int64_t, int64_t, user_tag) X(int64_t, int64_t, nccl_tag) X(int64_t, uint8_t, symmetric) X(uint32_t, uint32_t, kernel) \
-  X(int64_t, uint8_t, shared_span) X(int64_t, int64_t, initial_sync_ns) X(int64_t, int64_t, compute_ns) \
-  X(int64_t, int64_t, final_sync_ns) X(int64_t, int64_t, prev_replay_ns)
+  X(int64_t, int64_t, user_tag) \
+  X(int64_t, int64_t, nccl_tag) \
+  X(int64_t, uint8_t, symmetric) \
+  X(uint32_t, uint32_t, kernel) \
+  X(int64_t, uint8_t, shared_span) \
+  X(int64_t, int64_t, initial_sync_ns) \
+  X(int64_t, int64_t, compute_ns) \
+  X(int64_t, int64_t, final_sync_ns) \
+  X(int64_t, int64_t, prev_replay_ns)
+/* clang-format on */
 /* Which of them may be null. */
 #define NI_BATCH_NULLABLE(X) NI_BATCH_USUAL(X) NI_BATCH_RARE(X)
+/* clang-format off */
 #define NI_BATCH_USUAL(X) \
-  X(algobw) X(busbw) X(algo) X(proto) X(datatype) X(timing) X(root) X(nchannels) X(exec_ns) X(enqueue_ns) X(gpu_delta_ns) \
-  X(rec_sn) X(tests_bytes)
+  X(algobw) \
+  X(busbw) \
+  X(algo) \
+  X(proto) \
+  X(datatype) \
+  X(timing) \
+  X(root) \
+  X(nchannels) \
+  X(exec_ns) \
+  X(enqueue_ns) \
+  X(gpu_delta_ns) \
+  X(rec_sn) \
+  X(tests_bytes)
 #define NI_BATCH_RARE(X) \
-  X(user_tag) X(nccl_tag) X(symmetric) X(kernel) X(shared_span) X(initial_sync_ns) X(compute_ns) X(final_sync_ns) \
+  X(user_tag) \
+  X(nccl_tag) \
+  X(symmetric) \
+  X(kernel) \
+  X(shared_span) \
+  X(initial_sync_ns) \
+  X(compute_ns) \
+  X(final_sync_ns) \
   X(prev_replay_ns)
+/* clang-format on */
 
 struct ni_batch {
   struct ni_batch *next;

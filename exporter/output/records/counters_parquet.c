@@ -10,11 +10,22 @@
 enum { ROWS = 4096 };
 
 /* Columns in their order: name in the file, type. Texts are names' codes. */
+/* clang-format off */
 #define COLUMNS(X) \
-  X(uint32_t, hostname, STRING) X(uint32_t, source, STRING) X(uint32_t, device, STRING) X(uint32_t, counter, STRING) \
-  X(uint32_t, unit, STRING) X(uint32_t, kind, STRING) X(uint32_t, state, STRING) X(int64_t, realtime_ns, INT64) \
-  X(int64_t, monotonic_ns, INT64) X(int64_t, value, INT64) X(int64_t, delta, INT64) X(double, seconds, DOUBLE) \
+  X(uint32_t, hostname, STRING) \
+  X(uint32_t, source, STRING) \
+  X(uint32_t, device, STRING) \
+  X(uint32_t, counter, STRING) \
+  X(uint32_t, unit, STRING) \
+  X(uint32_t, kind, STRING) \
+  X(uint32_t, state, STRING) \
+  X(int64_t, realtime_ns, INT64) \
+  X(int64_t, monotonic_ns, INT64) \
+  X(int64_t, value, INT64) \
+  X(int64_t, delta, INT64) \
+  X(double, seconds, DOUBLE) \
   X(double, per_second, DOUBLE)
+/* clang-format on */
 enum column {
 #define X(type, name, kind) C_##name,
   COLUMNS(X)

@@ -18,26 +18,75 @@
 enum ni_tr_value { NI_TR_U64, NI_TR_I64, NI_TR_TEXT, NI_TR_HEX, NI_TR_HASH, NI_TR_BW, NI_TR_US, NI_TR_BOOL };
 
 /* name, form; in the order of the enum below. */
+/* clang-format off */
 #define NI_TR_KEYS(X) \
-  X(SN, "sn", U64) X(REC_SN, "rec_sn", U64) X(CALL_SN, "call_sn", U64) X(PLAN_SN, "plan_sn", U64) \
-  X(GROUP_SN, "group_sn", U64) X(BYTES, "bytes", U64) X(TESTS_BYTES, "nccl_tests_bytes", U64) \
-  X(BUSBW, "busbw_gbs", BW) X(ALGO, "algo", TEXT) X(PROTO, "proto", TEXT) X(DATATYPE, "datatype", TEXT) \
-  X(ROOT, "root", I64) X(PEER, "peer", I64) X(CHANNELS, "channels", U64) X(CHANNEL, "channel", U64) \
-  X(TIMING, "timing", TEXT) X(PLACED, "placed_by", TEXT) X(COMM, "comm", HASH) X(RANK, "comm_rank", I64) \
-  X(RANKS, "comm_ranks", I64) X(WAITED, "from_enqueue_us", US) X(CAUSE, "cause", TEXT) X(COUNT, "count", U64) \
-  X(FROM, "rec_sn_from", U64) X(TO, "rec_sn_to", U64) X(WHY, "why", TEXT) X(STATE, "state", TEXT) \
-  X(STARTED, "channels_started", U64) X(STOPPED, "channels_stopped", U64) X(EXPECTED, "channels_expected", I64) \
-  X(OPEN, "channels_open", HEX) X(FUNC, "func", TEXT) X(TEXT, "text", TEXT) X(STREAM, "stream", HEX) \
-  X(GRAPH, "graph", BOOL) X(SEEN, "seen", TEXT) X(DEPTH, "depth", U64) X(STEPS, "steps", U64) \
-  X(STEPS_DONE, "steps_completed", U64) X(STEP, "step", U64) X(GPU_PRODUCE, "gpu_produce_us", US) \
-  X(PEER_CREDIT, "peer_credit_us", US) X(WIRE, "wire_us", US) X(FLUSH, "flush_us", US) \
-  X(GPU_CONSUME, "gpu_consume_us", US) X(MAX_STEP, "max_step_us", US) X(QUEUED, "queued_us", US) \
-  X(PID, "origin_pid", I64) X(OPS, "ops", U64) X(EVENTS, "events", TEXT) X(NET_PEER, "net_peer", I64) \
-  X(NET_CHANNEL, "net_channel", I64) X(NET_STATE, "net_state", TEXT) X(PROXY_SN, "proxy_op_sn", U64) \
-  X(CE_SN, "ce_sn", U64) X(VALUE, "value", BW) X(UNIT, "unit", TEXT) \
-  X(USER_TAG, "user_tag", U64) X(TAG, "tag", TEXT) X(SYMMETRIC, "symmetric", BOOL) X(KERNEL, "kernel", TEXT) \
-  X(SHARED, "shared_span", BOOL) X(INITIAL_SYNC, "initial_sync_us", US) X(COMPUTE, "compute_us", US) \
-  X(FINAL_SYNC, "final_sync_us", US) X(AT_MOST, "at_most_us", US)
+  X(SN, "sn", U64) \
+  X(REC_SN, "rec_sn", U64) \
+  X(CALL_SN, "call_sn", U64) \
+  X(PLAN_SN, "plan_sn", U64) \
+  X(GROUP_SN, "group_sn", U64) \
+  X(BYTES, "bytes", U64) \
+  X(TESTS_BYTES, "nccl_tests_bytes", U64) \
+  X(BUSBW, "busbw_gbs", BW) \
+  X(ALGO, "algo", TEXT) \
+  X(PROTO, "proto", TEXT) \
+  X(DATATYPE, "datatype", TEXT) \
+  X(ROOT, "root", I64) \
+  X(PEER, "peer", I64) \
+  X(CHANNELS, "channels", U64) \
+  X(CHANNEL, "channel", U64) \
+  X(TIMING, "timing", TEXT) \
+  X(PLACED, "placed_by", TEXT) \
+  X(COMM, "comm", HASH) \
+  X(RANK, "comm_rank", I64) \
+  X(RANKS, "comm_ranks", I64) \
+  X(WAITED, "from_enqueue_us", US) \
+  X(CAUSE, "cause", TEXT) \
+  X(COUNT, "count", U64) \
+  X(FROM, "rec_sn_from", U64) \
+  X(TO, "rec_sn_to", U64) \
+  X(WHY, "why", TEXT) \
+  X(STATE, "state", TEXT) \
+  X(STARTED, "channels_started", U64) \
+  X(STOPPED, "channels_stopped", U64) \
+  X(EXPECTED, "channels_expected", I64) \
+  X(OPEN, "channels_open", HEX) \
+  X(FUNC, "func", TEXT) \
+  X(TEXT, "text", TEXT) \
+  X(STREAM, "stream", HEX) \
+  X(GRAPH, "graph", BOOL) \
+  X(SEEN, "seen", TEXT) \
+  X(DEPTH, "depth", U64) \
+  X(STEPS, "steps", U64) \
+  X(STEPS_DONE, "steps_completed", U64) \
+  X(STEP, "step", U64) \
+  X(GPU_PRODUCE, "gpu_produce_us", US) \
+  X(PEER_CREDIT, "peer_credit_us", US) \
+  X(WIRE, "wire_us", US) \
+  X(FLUSH, "flush_us", US) \
+  X(GPU_CONSUME, "gpu_consume_us", US) \
+  X(MAX_STEP, "max_step_us", US) \
+  X(QUEUED, "queued_us", US) \
+  X(PID, "origin_pid", I64) \
+  X(OPS, "ops", U64) \
+  X(EVENTS, "events", TEXT) \
+  X(NET_PEER, "net_peer", I64) \
+  X(NET_CHANNEL, "net_channel", I64) \
+  X(NET_STATE, "net_state", TEXT) \
+  X(PROXY_SN, "proxy_op_sn", U64) \
+  X(CE_SN, "ce_sn", U64) \
+  X(VALUE, "value", BW) \
+  X(UNIT, "unit", TEXT) \
+  X(USER_TAG, "user_tag", U64) \
+  X(TAG, "tag", TEXT) \
+  X(SYMMETRIC, "symmetric", BOOL) \
+  X(KERNEL, "kernel", TEXT) \
+  X(SHARED, "shared_span", BOOL) \
+  X(INITIAL_SYNC, "initial_sync_us", US) \
+  X(COMPUTE, "compute_us", US) \
+  X(FINAL_SYNC, "final_sync_us", US) \
+  X(AT_MOST, "at_most_us", US)
+/* clang-format on */
 
 enum ni_tr_key_id {
 #define X(id, name, form) NI_TR_K_##id,

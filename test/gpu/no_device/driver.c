@@ -107,10 +107,21 @@ __attribute__((visibility("default"))) const char *nvmlErrorString(int e);
 const char *nvmlErrorString(int e) { return (void)e, "no device"; }
 #define NO_NVML(name) \
   ND_API(name, (void)) { return 3 /* not supported */; }
+/* clang-format off */
 NO_NVML(nvmlDeviceGetNvLinkState)
-NO_NVML(nvmlDeviceGetNvLinkRemotePciInfo) NO_NVML(nvmlDeviceGetNvLinkRemotePciInfo_v2)
-    NO_NVML(nvmlDeviceGetNvLinkCapability) NO_NVML(nvmlDeviceGetFieldValues) NO_NVML(nvmlDeviceGetGpuFabricInfoV)
-        NO_NVML(nvmlDeviceGetPlatformInfo) NO_NVML(nvmlSystemGetConfComputeState)
-            NO_NVML(nvmlSystemGetConfComputeSettings) NO_NVML(nvmlDeviceGetCurrPcieLinkGeneration)
-                NO_NVML(nvmlDeviceGetCurrPcieLinkWidth) NO_NVML(nvmlDeviceGetUUID) NO_NVML(nvmlDeviceGetPciInfo_v3)
-                    NO_NVML(nvmlDeviceGetMemoryInfo) NO_NVML(nvmlDeviceGetAddressingMode)
+NO_NVML(nvmlDeviceGetNvLinkRemotePciInfo)
+NO_NVML(nvmlDeviceGetNvLinkRemotePciInfo_v2)
+NO_NVML(nvmlDeviceGetNvLinkCapability)
+NO_NVML(nvmlDeviceGetFieldValues)
+NO_NVML(nvmlDeviceGetGpuFabricInfoV)
+NO_NVML(nvmlDeviceGetPlatformInfo)
+NO_NVML(nvmlSystemGetConfComputeState)
+NO_NVML(nvmlSystemGetConfComputeSettings)
+NO_NVML(nvmlDeviceGetCurrPcieLinkGeneration)
+NO_NVML(nvmlDeviceGetCurrPcieLinkWidth)
+NO_NVML(nvmlDeviceGetUUID)
+NO_NVML(nvmlDeviceGetPciInfo_v3)
+NO_NVML(nvmlDeviceGetMemoryInfo)
+NO_NVML(nvmlDeviceGetAddressingMode)
+/* clang-format on */
+

@@ -93,13 +93,27 @@ int nd_memory(void **p, size_t n) {
   X(cudaEventElapsedTime, (float *ms, void *a, void *b), nd_event_elapsed(ms, a, b))                                   \
   X(cudaFreeHost, (void *p), (nd_wire_forget(p), 0))                                                                   \
   X(cudaStreamGetDevice, (void *s, int *d), ((void)s, *d = nd_device, 0))
-#define WELL(X) /* nothing to do, and well */                                                                         \
-  X(cudaFree)                                                                                                         \
-  X(cudaFreeAsync)                                                                                                    \
-  X(cudaHostRegister) X(cudaHostUnregister) X(cudaEventDestroy) X(cudaFuncSetAttribute) X(cudaDeviceEnablePeerAccess) \
-      X(cudaMemPoolDestroy) X(cudaMemPoolSetAttribute) X(cudaDeviceSetLimit) X(cudaStreamUpdateCaptureDependencies)   \
-          X(cudaStreamUpdateCaptureDependencies_v2) X(cudaGraphAddEventRecordNode) X(cudaGraphAddDependencies)        \
-              X(cudaGraphAddDependencies_v2) X(cudaGraphRetainUserObject) X(cudaUserObjectRelease)
+/* clang-format off */
+#define WELL(X) \
+  /* nothing to do, and well */ \
+  X(cudaFree) \
+  X(cudaFreeAsync) \
+  X(cudaHostRegister) \
+  X(cudaHostUnregister) \
+  X(cudaEventDestroy) \
+  X(cudaFuncSetAttribute) \
+  X(cudaDeviceEnablePeerAccess) \
+  X(cudaMemPoolDestroy) \
+  X(cudaMemPoolSetAttribute) \
+  X(cudaDeviceSetLimit) \
+  X(cudaStreamUpdateCaptureDependencies) \
+  X(cudaStreamUpdateCaptureDependencies_v2) \
+  X(cudaGraphAddEventRecordNode) \
+  X(cudaGraphAddDependencies) \
+  X(cudaGraphAddDependencies_v2) \
+  X(cudaGraphRetainUserObject) \
+  X(cudaUserObjectRelease)
+/* clang-format on */
 
 struct pointer {
   int type, device;

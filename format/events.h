@@ -1,15 +1,19 @@
 /*
  * The kinds of event: their numbers, their names in settings and logs, and the presets.
  *
- * A set of kinds is a word of bits. Bits 0 to 15 are NCCL's own event types (profiler_abi.h, NI_EV_*), so that the
- * set, cut to what the interface version knows, is NCCL's activation mask; bit 16 is ours. Plain constants; any thread.
+ * A set of kinds is a word of bits. Bits 0 to 15 are NCCL's own event types (profiler_abi.h, NI_EV_*), so
+ * that the set, cut to what the interface version knows, is NCCL's activation mask; bit 16 is ours. Plain
+ * constants; any thread.
  */
 #ifndef NI_EVENTS_H
 #define NI_EVENTS_H
 
 #include <stdint.h>
 
-/* Control files in the directory of the logs: this one for all ranks; .rankN or .HOST-pidN behind it for one process. */
+/*
+ * Control files in the directory of the logs: this one for all ranks; .rankN or .HOST-pidN behind it for one
+ * process.
+ */
 #define NI_CONTROL_FILE "nccl-inspector.control"
 
 #define NI_SAMPLE_MAX 1000000u /* of N in "sample 1/N" there, and in NCCL_INSPECTOR_SAMPLE */
@@ -32,7 +36,7 @@ enum ni_event {
   NI_EVENT_SYNC,
   NI_EVENT_BATCH,
   NI_EVENT_KERNEL_PHASE, /* parts of a symmetric kernel, folded into its operation (interface v7) */
-  NI_EVENT_STEPS, /* every proxy step a line of its own, too */
+  NI_EVENT_STEPS,        /* every proxy step a line of its own, too */
   NI_EVENT_COUNT
 };
 
@@ -66,15 +70,21 @@ static const char *const ni_event_names[NI_EVENT_COUNT] = {NI_EVENTS(NI_EVENT_NA
 #define NI_KINDS_STANDARD (NI_KINDS(NI_EVENT_COLL) | NI_KINDS(NI_EVENT_P2P) | NI_KINDS(NI_EVENT_KERNEL_CH))
 /* Lines of the application's calls and groups, and of what names them. */
 #define NI_KINDS_API \
-  (NI_KINDS(NI_EVENT_GROUP_API) | NI_KINDS(NI_EVENT_COLL_API) | NI_KINDS(NI_EVENT_P2P_API) | NI_KINDS(NI_EVENT_LAUNCH))
-/* NCCL's own cost of serving KernelCh is larger than any plugin's: without it, and without anything per transfer. */
-#define NI_KINDS_LIGHT (NI_KINDS(NI_EVENT_COLL) | NI_KINDS(NI_EVENT_P2P) | NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS_API)
+  (NI_KINDS(NI_EVENT_GROUP_API) | NI_KINDS(NI_EVENT_COLL_API) | NI_KINDS(NI_EVENT_P2P_API) | \
+   NI_KINDS(NI_EVENT_LAUNCH))
+/*
+ * NCCL's own cost of serving KernelCh is larger than any plugin's: without it, and without anything per
+ * transfer.
+ */
+#define NI_KINDS_LIGHT \
+  (NI_KINDS(NI_EVENT_COLL) | NI_KINDS(NI_EVENT_P2P) | NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS_API)
 #define NI_KINDS_DEEP (NI_KINDS_ALL & ~NI_KINDS(NI_EVENT_STEPS))
 #define NI_KINDS_TRACE NI_KINDS_ALL
 
 /* Any of these needs proxy operations. */
 #define NI_KINDS_PROXY \
-  (NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS) | NI_KINDS(NI_EVENT_NET))
+  (NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS) | \
+   NI_KINDS(NI_EVENT_NET))
 
 #define NI_PRESET_COUNT 4
 static const struct ni_preset {

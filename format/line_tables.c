@@ -44,7 +44,8 @@
 #define READ_NUMBERS NI_F_NUMBERS, 0, struct ni_numbers
 
 /* Where a member lies. The compiler finds one that is not of the type that the reader stores. */
-#define PLACE(member, type) (offsetof(self, member) + 0 * sizeof(char[_Generic(((self *)0)->member, type: 1, default: -1)]))
+#define PLACE(member, type) \
+  (offsetof(self, member) + 0 * sizeof(char[_Generic(((self *)0)->member, type: 1, default: -1)]))
 
 #define NAME(k) .key = k "\"", .len = sizeof(k)
 #define FIELD_(k, member, read, has_bit, type_, min_, member_type) \
@@ -56,7 +57,8 @@
 #define SUB_EVENTS(k, name, member, has) SUB(k, NI_F_EVENTS, name, offsetof(self, member), has, 0)
 #define SUB_STEPS(k, name, member, has) SUB(k, NI_F_STEPS, name, offsetof(self, member), has, NUL)
 #define SUB_METRICS(k, name, member, has) SUB(k, NI_F_METRICS, name, offsetof(self, member), has, 0)
-#define SUB_TRACE_SN(k, name, member, has) SUB(k, NI_F_TRACE, name, 0, has, 0) /* into the parser's own */
+/* into the parser's own */
+#define SUB_TRACE_SN(k, name, member, has) SUB(k, NI_F_TRACE, name, 0, has, 0)
 #define SUB_TRACE_TS SUB_TRACE_SN
 
 static void complete(struct ni_key_table *t, const struct ni_field *field, size_t n) {
@@ -64,7 +66,8 @@ static void complete(struct ni_key_table *t, const struct ni_field *field, size_
   t->n = (uint32_t)n;
   t->required = 0;
   for (uint32_t i = 0; i < n; i++)
-    if (field[i].flags & NI_FLAG_REQUIRED) t->required |= 1ULL << i;
+    if (field[i].flags & NI_FLAG_REQUIRED)
+      t->required |= 1ULL << i;
 }
 
 /* A table and the function that completes it for each object. */
@@ -83,12 +86,15 @@ static void complete(struct ni_key_table *t, const struct ni_field *field, size_
 #define STAMP(key, name, tag, member, unit, meaning) FIELD(key, member, REQ, 0, NI_F_STAMP, 0, uint64_t)
 #define OBJ(key, how, name, member, has, when, present, meaning) SUB_##how(key, name, member, has)
 #define END(name) \
-  }; \
+  } \
+  ; \
   complete(&name##_table, field, sizeof field / sizeof *field); \
   }
 #include "lines.def"
 
-/* ---- top level: what every line begins with, its kinds; NVIDIA's lists of channels may stand here, too ---- */
+/*
+ * ---- top level: what every line begins with, its kinds; NVIDIA's lists of channels may stand here, too ----
+ */
 
 typedef struct ni_line self;
 #define RECORD(k, name, at, kind_, flags_) \
@@ -125,11 +131,10 @@ const char *ni_reject_name(enum ni_reject reason) {
 }
 
 const char *ni_line_kind_name(enum ni_line_kind kind) {
-  static const char *const names[NI_LINE_KIND_COUNT] = {
-      [NI_LINE_OP] = "op",
+  static const char *const names[NI_LINE_KIND_COUNT] = {[NI_LINE_OP] = "op",
 #define KIND(key, name, tag, member, object, form, kind) [kind] = key,
 #include "lines.def"
-      [NI_LINE_UNKNOWN] = "unknown"};
+                                                        [NI_LINE_UNKNOWN] = "unknown"};
   return (unsigned)kind < NI_LINE_KIND_COUNT ? names[kind] : "unknown";
 }
 

@@ -1,8 +1,9 @@
 /*
- * The keys of every kind of line as tables for the reader (exporter/input/parse/parse_simdjson.cc), made from lines.def.
+ * The keys of every kind of line as tables for the reader (exporter/input/parse/parse_simdjson.cc), made from
+ * lines.def.
  *
- * A table lists the keys of one JSON object with type, place and range. Offsets are relative to the struct that belongs to the
- * table. Constant after ni_tables_init().
+ * A table lists the keys of one JSON object with type, place and range. Offsets are relative to the struct
+ * that belongs to the table. Constant after ni_tables_init().
  */
 #ifndef NI_LINE_TABLES_H
 #define NI_LINE_TABLES_H
@@ -16,30 +17,30 @@ extern "C" {
 #define NI_KEY_MAX 40 /* longest key with its closing quote, rounded up to 8 */
 
 enum ni_field_type {
-  NI_F_U64,    /* 0 to 2^63-1 */
-  NI_F_STAMP,  /* as U64: dump_timestamp_us, the one value that every flush changes */
+  NI_F_U64,   /* 0 to 2^63-1 */
+  NI_F_STAMP, /* as U64: dump_timestamp_us, the one value that every flush changes */
   NI_F_I64,
-  NI_F_I32,    /* >= min */
+  NI_F_I32, /* >= min */
   NI_F_U32,
   NI_F_INTEGERS = NI_F_U32, /* up to here */
   NI_F_BOOL,
   NI_F_STR,
-  NI_F_F64,    /* null, "nan", NaN, "inf" and inf: no value */
-  NI_F_BW,     /* as F64, 0 to NI_BW_MAX_GBS */
-  NI_F_TIMING, /* name of a timing source -> enum ni_timing */
+  NI_F_F64,      /* null, "nan", NaN, "inf" and inf: no value */
+  NI_F_BW,       /* as F64, 0 to NI_BW_MAX_GBS */
+  NI_F_TIMING,   /* name of a timing source -> enum ni_timing */
   NI_F_OBSERVED, /* "observed" -> true */
-  NI_F_SRC,    /* name of ni_src_names -> enum ni_src; up to here without a map of the structure */
-  NI_F_HASH,   /* "0x..." up to 16 digits -> uint64_t */
-  NI_F_BY,     /* object of numbers -> struct ni_by */
-  NI_F_HIST,   /* object of numbers by lower edge in ns -> uint64_t[NI_HIST_BUCKETS] */
-  NI_F_PAIRS,  /* object of strings -> struct ni_pairs */
-  NI_F_NUMBERS, /* array of integers and nulls -> struct ni_numbers */
-  NI_F_METRICS, /* array of objects, sub-table -> struct ni_metric_names */
-  NI_F_OBJECT, /* sub-table */
-  NI_F_TRACE,  /* sub-table into the parser's trace */
-  NI_F_EVENTS, /* array of objects, sub-table into trace->event[i] */
-  NI_F_STEPS,  /* array of objects, sub-table -> struct ni_proxy_steps */
-  NI_F_KIND,   /* top level: the record itself, sub-table, arg is the line kind */
+  NI_F_SRC,      /* name of ni_src_names -> enum ni_src; up to here without a map of the structure */
+  NI_F_HASH,     /* "0x..." up to 16 digits -> uint64_t */
+  NI_F_BY,       /* object of numbers -> struct ni_by */
+  NI_F_HIST,     /* object of numbers by lower edge in ns -> uint64_t[NI_HIST_BUCKETS] */
+  NI_F_PAIRS,    /* object of strings -> struct ni_pairs */
+  NI_F_NUMBERS,  /* array of integers and nulls -> struct ni_numbers */
+  NI_F_METRICS,  /* array of objects, sub-table -> struct ni_metric_names */
+  NI_F_OBJECT,   /* sub-table */
+  NI_F_TRACE,    /* sub-table into the parser's trace */
+  NI_F_EVENTS,   /* array of objects, sub-table into trace->event[i] */
+  NI_F_STEPS,    /* array of objects, sub-table -> struct ni_proxy_steps */
+  NI_F_KIND,     /* top level: the record itself, sub-table, arg is the line kind */
 };
 
 enum {
@@ -54,9 +55,10 @@ struct ni_field {
   char key[NI_KEY_MAX]; /* with the closing quote: a match includes the end of the name */
   uint8_t len;          /* with the quote */
   uint8_t type, flags;
-  int8_t min;           /* NI_F_I32 */
+  int8_t min; /* NI_F_I32 */
   uint16_t offset;
-  uint16_t has;         /* bit of ni_record.has to set when there is a value; of an object: offset of a bool to set */
+  /* bit of ni_record.has to set when there is a value; of an object: offset of a bool to set */
+  uint16_t has;
   uint8_t arg;
   struct ni_key_table *sub;
 };

@@ -1,7 +1,7 @@
 /*
- * Each object of lines.def becomes a function of straight code here: constant texts and the primitives of json_text.h,
- * always forwards. Room is asked for once at the start of a line, for the worst case, so that nothing inside needs to look
- * at a bound; the worst case of an object is added up from its keys (name_MAX).
+ * Each object of lines.def becomes a function of straight code here: constant texts and the primitives of
+ * json_text.h, always forwards. Room is asked for once at the start of a line, for the worst case, so that
+ * nothing inside needs to look at a bound; the worst case of an object is added up from its keys (name_MAX).
  */
 #include "line_write.h"
 
@@ -12,13 +12,13 @@
 
 #define LIT NI_JSON_LIT
 #define CUT_MAX(bytes) (6 * (bytes) + 8) /* worst case of put_cut */
-#define WORD_BYTES 256 /* of a word that is taken over */
-#define NAME_BYTES 48  /* of the names of causes and variables, which are ours */
-#define METRIC_BYTES 64 /* of a metric's name, kind and unit */
+#define WORD_BYTES 256                   /* of a word that is taken over */
+#define NAME_BYTES 48                    /* of the names of causes and variables, which are ours */
+#define METRIC_BYTES 64                  /* of a metric's name, kind and unit */
 
 /* What IF() of lines.def asks: which form a line of its kind has. */
-enum { NI_FORM_OP, NI_FORM_STEP };                                                      /* proxy_trace */
-enum { NI_FORM_coll = 1, NI_FORM_p2p = 2, NI_FORM_sn = 4, NI_FORM_us = 8 };             /* traces */
+enum { NI_FORM_OP, NI_FORM_STEP };                                          /* proxy_trace */
+enum { NI_FORM_coll = 1, NI_FORM_p2p = 2, NI_FORM_sn = 4, NI_FORM_us = 8 }; /* traces */
 
 static unsigned ni_proxy_form(const struct ni_proxy_line *in) {
   return strcmp(in->record_type, NI_PROXY_STEP) == 0 ? NI_FORM_STEP : NI_FORM_OP;
@@ -29,7 +29,8 @@ static unsigned ni_proxy_form(const struct ni_proxy_line *in) {
 /* A text of at most bytes - 1; what is longer is cut. */
 static char *put_cut(char *p, const char *s, size_t bytes) {
   char cut[WORD_BYTES];
-  if (!s) return LIT(p, "null");
+  if (!s)
+    return LIT(p, "null");
   size_t n = strnlen(s, bytes - 1);
   memcpy(cut, s, n);
   cut[n] = 0;
@@ -45,7 +46,8 @@ static char *put_hash(char *p, uint64_t v) {
 
 /* Exactly the ns that the us were made of (below 2^52), with three decimals. */
 static char *put_us(char *p, double us) {
-  if (!(us >= 0 && us < 4e12)) return ni_json_fixed(p, us, 3);
+  if (!(us >= 0 && us < 4e12))
+    return ni_json_fixed(p, us, 3);
   uint64_t ns = (uint64_t)(us * 1000 + 0.5);
   p = ni_json_put_u64(p, ns / 1000);
   unsigned r = (unsigned)(ns % 1000);
@@ -60,7 +62,8 @@ static char *put_us(char *p, double us) {
 static char *put_by(char *p, const struct ni_by *by) {
   *p++ = '{';
   for (uint32_t i = 0; i < by->n && i < NI_BY_MAX; i++) {
-    if (i) *p++ = ',';
+    if (i)
+      *p++ = ',';
     p = put_cut(p, by->item[i].name, NAME_BYTES);
     *p++ = ':';
     p = ni_json_put_u64(p, by->item[i].count);
@@ -73,8 +76,10 @@ static char *put_hist(char *p, const uint64_t *hist) {
   bool first = true;
   *p++ = '{';
   for (uint32_t i = 0; i < NI_HIST_BUCKETS; i++) {
-    if (!hist[i]) continue;
-    if (!first) *p++ = ',';
+    if (!hist[i])
+      continue;
+    if (!first)
+      *p++ = ',';
     first = false;
     *p++ = '"';
     p = ni_json_put_u64(p, ni_hist_edge(i));
@@ -88,7 +93,8 @@ static char *put_hist(char *p, const uint64_t *hist) {
 static char *put_numbers(char *p, const struct ni_numbers *in) {
   *p++ = '[';
   for (uint64_t i = 0; i < in->n && i < NI_NUMBERS_A_LINE; i++) {
-    if (i) *p++ = ',';
+    if (i)
+      *p++ = ',';
     p = in->list[i] == NI_NO_NUMBER ? LIT(p, "null") : ni_json_put_i64(p, in->list[i]);
   }
   *p++ = ']';
@@ -103,7 +109,8 @@ static char *put_pairs(char *p, const struct ni_pairs *in) {
   }
   *p++ = '{';
   for (uint32_t i = 0; i < in->n && i < NI_PAIRS_WRITTEN; i++) {
-    if (i) *p++ = ',';
+    if (i)
+      *p++ = ',';
     p = put_cut(p, in->item[i].key, NAME_BYTES);
     *p++ = ':';
     p = put_cut(p, in->item[i].value, NI_PAIR_VALUE_BYTES);
@@ -112,23 +119,50 @@ static char *put_pairs(char *p, const struct ni_pairs *in) {
   return p;
 }
 
-/* Numbers that NCCL's side hands over may be anything: what the format has no room for is its largest (docs/format.md). */
+/*
+ * Numbers that NCCL's side hands over may be anything: what the format has no room for is its largest
+ * (docs/format.md).
+ */
 static inline uint64_t in_range(uint64_t v) { return v > INT64_MAX ? INT64_MAX : v; }
 static inline int32_t rank_in_range(int32_t v) { return v < -1 ? -1 : v; }
-static inline char *i64_or_null(char *p, int64_t v, bool known) { return known ? ni_json_put_i64(p, v) : LIT(p, "null"); }
+static inline char *i64_or_null(char *p, int64_t v, bool known) {
+  return known ? ni_json_put_i64(p, v) : LIT(p, "null");
+}
 
 /* ---- the worst case of each object ---- */
 
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 enum {
-  U64_MAX = 20, SN_MAX = 20, U32_MAX = 20, I64_MAX = 20, NS_MAX = 20, OFFSET_MAX = 20, RANK_MAX = 20, RANKN_MAX = 20,
-  I32_MAX = 20, I32N_MAX = 20, BOOL_MAX = 5, HASH_MAX = 20, US_MAX = 32, F64_MAX = 32, BW_MAX = 32,
-  STR_MAX = NI_JSON_STRING_MAX_BYTES, WORD_MAX = CUT_MAX(WORD_BYTES), NAMED_MAX = CUT_MAX(METRIC_BYTES), TIMING_MAX = 24, SRC_MAX = 24, OBSERVED_MAX = 24,
-  BY_MAX = NI_BY_MAX * (CUT_MAX(NAME_BYTES) + 24), HIST_MAX = NI_HIST_BUCKETS * 46,
+  U64_MAX = 20,
+  SN_MAX = 20,
+  U32_MAX = 20,
+  I64_MAX = 20,
+  NS_MAX = 20,
+  OFFSET_MAX = 20,
+  RANK_MAX = 20,
+  RANKN_MAX = 20,
+  I32_MAX = 20,
+  I32N_MAX = 20,
+  BOOL_MAX = 5,
+  HASH_MAX = 20,
+  US_MAX = 32,
+  F64_MAX = 32,
+  BW_MAX = 32,
+  STR_MAX = NI_JSON_STRING_MAX_BYTES,
+  WORD_MAX = CUT_MAX(WORD_BYTES),
+  NAMED_MAX = CUT_MAX(METRIC_BYTES),
+  TIMING_MAX = 24,
+  SRC_MAX = 24,
+  OBSERVED_MAX = 24,
+  BY_MAX = NI_BY_MAX * (CUT_MAX(NAME_BYTES) + 24),
+  HIST_MAX = NI_HIST_BUCKETS * 46,
   NUMBERS_MAX = (int)NI_NUMBERS_A_LINE * 21 + 2,
-  PAIRS_MAX = LARGER(NI_PAIRS_TEXT_BYTES, NI_PAIRS_WRITTEN * (CUT_MAX(NAME_BYTES) + CUT_MAX(NI_PAIR_VALUE_BYTES) + 2)),
+  PAIRS_MAX =
+      LARGER(NI_PAIRS_TEXT_BYTES, NI_PAIRS_WRITTEN *(CUT_MAX(NAME_BYTES) + CUT_MAX(NI_PAIR_VALUE_BYTES) + 2)),
 };
-/* A list of a trace has one half of the keys that the trace and its channels have in both, and the channel. */
+/*
+ * A list of a trace has one half of the keys that the trace and its channels have in both, and the channel.
+ */
 #define OBJECT_WORST(name) name##_WORST
 #define EVENTS_WORST(name) (NI_TRACE_MAX * name##_WORST)
 #define STEPS_WORST(name) 0 /* never written */
@@ -138,11 +172,13 @@ enum {
 
 #define OBJECT(name, ...) enum { name##_WORST = 2
 #define PART(name, tag) enum { name##_WORST = 2
-#define KEY(key, type, ...) + (int)sizeof(key) + 3 + type##_MAX
-#define AGAIN(key, type, ...) + (int)sizeof(key) + 3 + type##_MAX
-#define OBJ(key, how, name, ...) + (int)sizeof(key) + 3 + how##_WORST(name)
-#define STAMP(key, ...) + (int)sizeof(key) + 3
-#define END(name) };
+#define KEY(key, type, ...) +(int)sizeof(key) + 3 + type##_MAX
+#define AGAIN(key, type, ...) +(int)sizeof(key) + 3 + type##_MAX
+#define OBJ(key, how, name, ...) +(int)sizeof(key) + 3 + how##_WORST(name)
+#define STAMP(key, ...) +(int)sizeof(key) + 3
+#define END(name) \
+  } \
+  ;
 #include "lines.def"
 
 #define PREFIX_WORST (header_WORST + metadata_WORST + 32)
@@ -184,7 +220,8 @@ enum {
 #define PUT_LIST(key, name, list, count) \
   p = LIT(p, ",\"" key "\":["); \
   for (uint64_t i = 0; i < (count); i++) { \
-    if (i) *p++ = ','; \
+    if (i) \
+      *p++ = ','; \
     p = put_##name(p, &(list)[i], form); \
   } \
   *p++ = ']'
@@ -208,8 +245,12 @@ enum {
     (void)opens;
 #define OBJECT(name, tag, ...) BEGIN(name, tag)
 #define PART(name, tag) BEGIN(name, tag)
-#define KEY(key, type, member, read, when, unit, present, meaning) if (when) p = PUT_##type(key, in->member);
-#define AGAIN(key, type, member, when) if (when) p = PUT_##type(key, in->member);
+#define KEY(key, type, member, read, when, unit, present, meaning) \
+  if (when) \
+    p = PUT_##type(key, in->member);
+#define AGAIN(key, type, member, when) \
+  if (when) \
+    p = PUT_##type(key, in->member);
 #define OBJ(key, how, name, member, has, when, present, meaning) \
   if (when) { \
     PUT_##how(key, name, member); \
@@ -221,20 +262,20 @@ enum {
 #define KNOWN(x) ((known = (in->has & NI_HAS_##x) != 0), true)
 /* The prefix is cut in two where the time goes: the rest of the object is a function of its own. */
 #define STAMP(key, name, tag, ...) \
-    p = AT(key); \
-    *start = '{'; \
-    return p; \
+  p = AT(key); \
+  *start = '{'; \
+  return p; \
   } \
   static char *put_##name##_rest(char *p, const struct tag *in) { \
     char *start = p; \
     const bool opens = false;
 #define END(name) \
-    if (opens) { \
-      p += p == start; \
-      *start = '{'; \
-    } \
-    *p++ = '}'; \
-    return p; \
+  if (opens) { \
+    p += p == start; \
+    *start = '{'; \
+  } \
+  *p++ = '}'; \
+  return p; \
   }
 #include "lines.def"
 
@@ -244,11 +285,15 @@ int ni_line_prefix_init(struct ni_line_prefix *out, const struct ni_ident *id, c
   memset(out, 0, sizeof *out);
   struct ni_meta meta = *given;
   meta.version = NI_FORMAT_VERSION;
-  if (!meta.rec_mechanism) meta.rec_mechanism = NI_REC_MECHANISM;
-  if (!meta.git_rev) meta.git_rev = "unknown";
-  if (!meta.hostname) meta.hostname = "unknown";
+  if (!meta.rec_mechanism)
+    meta.rec_mechanism = NI_REC_MECHANISM;
+  if (!meta.git_rev)
+    meta.git_rev = "unknown";
+  if (!meta.hostname)
+    meta.hostname = "unknown";
   char *text = malloc(PREFIX_WORST);
-  if (!text) return -ENOMEM;
+  if (!text)
+    return -ENOMEM;
   char *p = text;
 #define PREFIX_header(key) put_header(LIT(p, "{\"" key "\":"), id, 0)
 #define PREFIX_metadata(key) put_metadata(LIT(p, ",\"" key "\":"), &meta, 0)
@@ -270,8 +315,10 @@ void ni_line_prefix_free(struct ni_line_prefix *p) {
 /* ---- lines ---- */
 
 /* The prefix with its timestamp; NULL when cap cannot hold the worst case of this line. */
-static inline char *begin_line(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us, size_t body) {
-  if (cap < (size_t)px->head_len + px->tail_len + 20 + body) return NULL;
+static inline char *begin_line(char *buf, size_t cap, const struct ni_line_prefix *px, uint64_t ts_us,
+                               size_t body) {
+  if (cap < (size_t)px->head_len + px->tail_len + 20 + body)
+    return NULL;
   memcpy(buf, px->text, px->head_len);
   char *p = ni_json_put_u64(buf + px->head_len, ts_us);
   memcpy(p, px->text + px->head_len, px->tail_len);
@@ -281,7 +328,8 @@ static inline char *begin_line(char *buf, size_t cap, const struct ni_line_prefi
 #define LINE(key, name, tag, object, form) \
   NI_FORMAT_FUNCTION(name, tag) { \
     char *at = begin_line(buf, cap, p, ts_us, sizeof(key) + 8 + object##_WORST); \
-    if (!at) return 0; \
+    if (!at) \
+      return 0; \
     return (size_t)(LIT(put_##object(LIT(at, "\"" key "\":"), in, form), "}\n") - buf); \
   }
 #define OPERATION(key, name, flags) LINE(key, name, ni_record, name, 0)
@@ -289,7 +337,8 @@ static inline char *begin_line(char *buf, size_t cap, const struct ni_line_prefi
 #include "lines.def"
 
 size_t ni_format_recovered(char *buf, size_t cap, const struct ni_process_line *in) {
-  if (cap < recovered_WORST) return 0;
+  if (cap < recovered_WORST)
+    return 0;
   char *p = put_recovered(buf, in, 0);
   *buf = ',';
   return (size_t)(p - buf) - 1; /* without the brace */
@@ -298,7 +347,8 @@ size_t ni_format_recovered(char *buf, size_t cap, const struct ni_process_line *
 /* ---- accounts ---- */
 
 static void set_by(struct ni_by *by, const char *const *names, const uint64_t *counts, int n) {
-  for (int i = 0; i < n; i++) ni_by_add(by, names[i], counts[i]);
+  for (int i = 0; i < n; i++)
+    ni_by_add(by, names[i], counts[i]);
 }
 
 void ni_stats_set_kind(struct ni_stats_line *s, enum ni_kind kind, const struct ni_kind_counts *c) {

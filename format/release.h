@@ -9,8 +9,10 @@
 /* version: 0 or less is "of unknown release". */
 static inline const char *ni_release_text(int version, char out[40]) {
   int major = version < 10000 ? 1000 : 10000;
-  if (version <= 0) snprintf(out, 40, "of unknown release");
-  else snprintf(out, 40, "%d.%d.%d", version / major, version % major / 100, version % 100);
+  if (version <= 0)
+    snprintf(out, 40, "of unknown release");
+  else
+    snprintf(out, 40, "%d.%d.%d", version / major, version % major / 100, version % 100);
   return out;
 }
 

@@ -1,4 +1,7 @@
-/* Version 1 of the profiler interface: NCCL 2.23. Functions, datatypes, algorithms and protocols are numbers. See profiler_abi.h. */
+/*
+ * Version 1 of the profiler interface: NCCL 2.23. Functions, datatypes, algorithms and protocols are numbers.
+ * See profiler_abi.h.
+ */
 #ifndef NI_NCCL_PROFILER_ABI_V1_H
 #define NI_NCCL_PROFILER_ABI_V1_H
 

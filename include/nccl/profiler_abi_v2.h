@@ -1,4 +1,7 @@
-/* Version 2 of the profiler interface: NCCL 2.24 and 2.25. What version 1 has as numbers are names. See profiler_abi.h. */
+/*
+ * Version 2 of the profiler interface: NCCL 2.24 and 2.25. What version 1 has as numbers are names. See
+ * profiler_abi.h.
+ */
 #ifndef NI_NCCL_PROFILER_ABI_V2_H
 #define NI_NCCL_PROFILER_ABI_V2_H
 

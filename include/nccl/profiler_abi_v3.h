@@ -1,4 +1,7 @@
-/* Version 3 of the profiler interface: NCCL 2.26. New: kernel channels and the events of network plugins. See profiler_abi.h. */
+/*
+ * Version 3 of the profiler interface: NCCL 2.26. New: kernel channels and the events of network plugins. See
+ * profiler_abi.h.
+ */
 #ifndef NI_NCCL_PROFILER_ABI_V3_H
 #define NI_NCCL_PROFILER_ABI_V3_H
 
@@ -20,8 +23,7 @@
   X(of, const char *, proto, 88, 8)
 NI_PROF_PART(ni_prof_coll_v3, NI_PROF_COLL_V3, 96)
 
-#define NI_PROF_KERNEL_CH_V3(X, of) \
-  X(of, uint8_t, channelId, 0, 1)
+#define NI_PROF_KERNEL_CH_V3(X, of) X(of, uint8_t, channelId, 0, 1)
 NI_PROF_PART(ni_prof_kernel_ch_v3, NI_PROF_KERNEL_CH_V3, 1)
 
 struct ni_prof_descr_v3 {

@@ -1,5 +1,5 @@
-/* Version 4 of the profiler interface: NCCL 2.27. Init says who the communicator is, so that events need not; a kernel
- * channel carries the device's clock. See profiler_abi.h. */
+/* Version 4 of the profiler interface: NCCL 2.27. Init says who the communicator is, so that events need not;
+ * a kernel channel carries the device's clock. See profiler_abi.h. */
 #ifndef NI_NCCL_PROFILER_ABI_V4_H
 #define NI_NCCL_PROFILER_ABI_V4_H
 
@@ -49,7 +49,7 @@ struct ni_prof_descr_v4 {
 };
 NI_AT_HEAD(ni_prof_descr_v4, 104, 1)
 
-NI_PROF_VTABLE(v4, union ni_prof_state_v4, void **context, int *eActivationMask, const char *commName, uint64_t commHash, int nNodes,
-               int nRanks, int rank, ni_logger_fn logFn)
+NI_PROF_VTABLE(v4, union ni_prof_state_v4, void **context, int *eActivationMask, const char *commName,
+               uint64_t commHash, int nNodes, int nRanks, int rank, ni_logger_fn logFn)
 
 #endif

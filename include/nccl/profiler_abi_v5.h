@@ -1,4 +1,7 @@
-/* Version 5 of the profiler interface: NCCL 2.28. New: the events of the API, whose calls are the parents now. See profiler_abi.h. */
+/*
+ * Version 5 of the profiler interface: NCCL 2.28. New: the events of the API, whose calls are the parents
+ * now. See profiler_abi.h.
+ */
 #ifndef NI_NCCL_PROFILER_ABI_V5_H
 #define NI_NCCL_PROFILER_ABI_V5_H
 
@@ -26,8 +29,7 @@ NI_PROF_PART(ni_prof_coll_api, NI_PROF_COLL_API, 48)
   X(of, uint8_t, graphCaptured, 32, 1)
 NI_PROF_PART(ni_prof_p2p_api, NI_PROF_P2P_API, 40)
 
-#define NI_PROF_KERNEL_LAUNCH(X, of) \
-  X(of, void *, stream, 0, 8)
+#define NI_PROF_KERNEL_LAUNCH(X, of) X(of, void *, stream, 0, 8)
 NI_PROF_PART(ni_prof_kernel_launch, NI_PROF_KERNEL_LAUNCH, 8)
 
 #define NI_PROF_COLL_V5(X, of) \
@@ -61,7 +63,7 @@ struct ni_prof_descr_v5 {
 NI_AT_HEAD(ni_prof_descr_v5, 112, 8)
 
 /* The argument order of init changed here. */
-NI_PROF_VTABLE(v5, union ni_prof_state_v4, void **context, uint64_t commId, int *eActivationMask, const char *commName, int nNodes,
-               int nRanks, int rank, ni_logger_fn logFn)
+NI_PROF_VTABLE(v5, union ni_prof_state_v4, void **context, uint64_t commId, int *eActivationMask,
+               const char *commName, int nNodes, int nRanks, int rank, ni_logger_fn logFn)
 
 #endif

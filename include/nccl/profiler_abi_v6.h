@@ -1,4 +1,7 @@
-/* Version 6 of the profiler interface: NCCL 2.29 and 2.30. New: collectives of the copy engine. See profiler_abi.h. */
+/*
+ * Version 6 of the profiler interface: NCCL 2.29 and 2.30. New: collectives of the copy engine. See
+ * profiler_abi.h.
+ */
 #ifndef NI_NCCL_PROFILER_ABI_V6_H
 #define NI_NCCL_PROFILER_ABI_V6_H
 
@@ -54,7 +57,7 @@ struct ni_prof_descr_v6 {
 };
 NI_AT_HEAD(ni_prof_descr_v6, 112, 8)
 
-NI_PROF_VTABLE(v6, union ni_prof_state_v4, void **context, uint64_t commId, int *eActivationMask, const char *commName, int nNodes,
-               int nRanks, int rank, ni_logger_fn logFn)
+NI_PROF_VTABLE(v6, union ni_prof_state_v4, void **context, uint64_t commId, int *eActivationMask,
+               const char *commName, int nNodes, int nRanks, int rank, ni_logger_fn logFn)
 
 #endif

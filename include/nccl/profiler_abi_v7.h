@@ -1,6 +1,7 @@
 /*
- * Version 7 of the profiler interface: NCCL 2.31 and 2.32. New: the phases of symmetric kernels, the application's tag, which
- * kernel runs. No field of v6 has moved: what is new stands at the end of each part. See profiler_abi.h.
+ * Version 7 of the profiler interface: NCCL 2.31 and 2.32. New: the phases of symmetric kernels, the
+ * application's tag, which kernel runs. No field of v6 has moved: what is new stands at the end of each part.
+ * See profiler_abi.h.
  */
 #ifndef NI_NCCL_PROFILER_ABI_V7_H
 #define NI_NCCL_PROFILER_ABI_V7_H
@@ -66,7 +67,7 @@ struct ni_prof_descr_v7 {
 };
 NI_AT_HEAD(ni_prof_descr_v7, 136, 8)
 
-NI_PROF_VTABLE(v7, union ni_prof_state_v4, void **context, uint64_t commId, int *eActivationMask, const char *commName, int nNodes,
-               int nRanks, int rank, ni_logger_fn logFn)
+NI_PROF_VTABLE(v7, union ni_prof_state_v4, void **context, uint64_t commId, int *eActivationMask,
+               const char *commName, int nNodes, int nRanks, int rank, ni_logger_fn logFn)
 
 #endif

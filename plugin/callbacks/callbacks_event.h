@@ -10,11 +10,11 @@
 struct ni_event_start {
   const void *parent;
   const char *func, *datatype, *text; /* text: copy engine's syncStrategy */
-  uint64_t count;   /* elements; batch: bytes */
-  uint64_t number;  /* CE: its sequence number */
+  uint64_t count;                     /* elements; batch: bytes */
+  uint64_t number;                    /* CE: its sequence number */
   uint64_t stream;
   uint64_t user_tag; /* 0: untagged */
-  int64_t n;        /* sync: ranks; batch: operations */
+  int64_t n;         /* sync: ranks; batch: operations */
   int32_t root, depth;
   bool graph, flag; /* flag: isComplete, useIntraSync */
 };

@@ -1,5 +1,6 @@
 /*
- * From what init and callbacks have left to what is to be formatted: new communicators, and finished operations.
+ * From what init and callbacks have left to what is to be formatted: new communicators, and finished
+ * operations.
  *
  *   joining list ─▶ w->comms          done lists, dirty bits ─▶ todo
  *
@@ -10,7 +11,9 @@
 
 #include "drain.h"
 
-/* Takes communicators in that init has announced. One that finds no memory stays announced for the next tick. */
+/*
+ * Takes communicators in that init has announced. One that finds no memory stays announced for the next tick.
+ */
 void ni_collect_join(struct ni_drain *d);
 /* The same, and moves what is on the done lists to todo. 1 if anything moved. */
 int ni_collect(struct ni_drain *d);

@@ -6,15 +6,18 @@ static struct ni_op *op_at(uint32_t slot) { return ni_arena_op(&ni_g.arena, slot
 
 const struct ni_fused_span *ni_fused_span_of(const struct ni_comm_writer *s, uint32_t group) {
   for (uint32_t i = 0; i < NI_FUSED_SPANS; i++)
-    if (s->fused.span[i].known && s->fused.span[i].group == group) return &s->fused.span[i];
+    if (s->fused.span[i].known && s->fused.span[i].group == group)
+      return &s->fused.span[i];
   return NULL;
 }
 
 bool ni_fused_wait(struct ni_comm_writer *s) {
   struct ni_chain *todo = &s->kind[NI_KIND_COLL].todo;
   const struct ni_op *op = op_at(todo->first);
-  if (!(op->origin & NI_OP_TAIL) || s->fused.ended) return false;
-  if (ni_fused_span_of(s, op->group_ord)) return false;
+  if (!(op->origin & NI_OP_TAIL) || s->fused.ended)
+    return false;
+  if (ni_fused_span_of(s, op->group_ord))
+    return false;
   ni_chain_append(&s->fused.waiting, ni_chain_take(todo));
   return true;
 }
@@ -22,7 +25,8 @@ bool ni_fused_wait(struct ni_comm_writer *s) {
 /* Lets those of one kernel, or all, go on. */
 static void let_go(struct ni_drain *d, struct ni_comm_writer *s, uint32_t group, bool all) {
   struct ni_chain stay = {0};
-  if (!s->fused.waiting.n) return;
+  if (!s->fused.waiting.n)
+    return;
   for (uint32_t slot; (slot = ni_chain_take(&s->fused.waiting)) != 0;) {
     bool goes = all || op_at(slot)->group_ord == group;
     ni_chain_append(goes ? &s->kind[NI_KIND_COLL].todo : &stay, slot);
@@ -32,16 +36,23 @@ static void let_go(struct ni_drain *d, struct ni_comm_writer *s, uint32_t group,
 }
 
 static void keep(struct ni_comm_writer *s, uint32_t group, struct ni_fused_span span) {
-  struct ni_fused_span *at = (struct ni_fused_span *)ni_fused_span_of(s, group); /* formatted again: the block was full */
-  if (!at) at = &s->fused.span[s->fused.next++ % NI_FUSED_SPANS];
+  /* formatted again: the block was full */
+  struct ni_fused_span *at = (struct ni_fused_span *)ni_fused_span_of(s, group);
+  if (!at)
+    at = &s->fused.span[s->fused.next++ % NI_FUSED_SPANS];
   *at = span;
   at->known = true;
   at->group = group;
 }
 
-void ni_fused_head(struct ni_drain *d, struct ni_comm_writer *s, uint32_t group, const struct ni_timing_in *t, int64_t gpu_start_ns) {
-  keep(s, group, (struct ni_fused_span){.gpu_ok = t->gpu_ok, .has_kernel = t->has_kernel, .gpu_ns = t->gpu_ns,
-                                        .kernel_cpu_ns = t->kernel_cpu_ns, .gpu_start_ns = gpu_start_ns});
+void ni_fused_head(struct ni_drain *d, struct ni_comm_writer *s, uint32_t group, const struct ni_timing_in *t,
+                   int64_t gpu_start_ns) {
+  keep(s, group,
+       (struct ni_fused_span){.gpu_ok = t->gpu_ok,
+                              .has_kernel = t->has_kernel,
+                              .gpu_ns = t->gpu_ns,
+                              .kernel_cpu_ns = t->kernel_cpu_ns,
+                              .gpu_start_ns = gpu_start_ns});
   let_go(d, s, group, false);
 }
 

@@ -1,8 +1,10 @@
 /*
- * A finished operation as a record: which of its stamps are believed (format/timing.h, format/apart.h), and what follows.
+ * A finished operation as a record: which of its stamps are believed (format/timing.h, format/apart.h), and
+ * what follows.
  *
- * Dump role; the operation is finished, so nobody else writes its slot. The GPU clock's fit, the account's fallbacks and
- * the marks of channels that are apart change with each record: who does not write it takes them back (drain.c).
+ * Dump role; the operation is finished, so nobody else writes its slot. The GPU clock's fit, the account's
+ * fallbacks and the marks of channels that are apart change with each record: who does not write it takes
+ * them back (drain.c).
  */
 #ifndef NI_OP_RECORD_H
 #define NI_OP_RECORD_H

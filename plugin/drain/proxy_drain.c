@@ -1,6 +1,6 @@
 /*
- * A network operation has a line when it ends, a single step one of its own, where such are asked for: an operation's steps
- * are pushed before it by the same thread, so their lines stand before its line.
+ * A network operation has a line when it ends, a single step one of its own, where such are asked for: an
+ * operation's steps are pushed before it by the same thread, so their lines stand before its line.
  */
 #include "proxy_drain.h"
 
@@ -29,8 +29,8 @@ static double phase_us(uint64_t ticks) {
   } while (0)
 
 /* What lines of an operation and of a step have in common. */
-static struct ni_proxy_line line_of(const char *type, uint8_t flags, uint64_t op_sn, uint64_t parent_sn, int parent_p2p,
-                                    uint8_t func) {
+static struct ni_proxy_line line_of(const char *type, uint8_t flags, uint64_t op_sn, uint64_t parent_sn,
+                                    int parent_p2p, uint8_t func) {
   struct ni_proxy_line in = {NI_NO_PROXY};
   in.record_type = type;
   in.record_sn = in.proxy_op_sn = op_sn;
@@ -43,11 +43,16 @@ static struct ni_proxy_line line_of(const char *type, uint8_t flags, uint64_t op
   return in;
 }
 
-/* 1: the line is in the block, and accounted for; negative errno: the block takes no more, and nothing has changed. */
-static int put_line(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_proxy_line *in, enum ni_event kind) {
+/*
+ * 1: the line is in the block, and accounted for; negative errno: the block takes no more, and nothing has
+ * changed.
+ */
+static int put_line(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_proxy_line *in,
+                    enum ni_event kind) {
   size_t n = ni_format_proxy(d->w->line, sizeof d->w->line, ev_prefix(d, s), d->w->ts_us, in);
   int rc = ni_block_put(d->w, d->w->line, n);
-  if (rc) return rc;
+  if (rc)
+    return rc;
   ev_count(d, s, kind, 1);
   ev_of(d, s)->proxy_lines++;
   return 1;
@@ -55,13 +60,15 @@ static int put_line(struct ni_drain *d, struct ni_comm_writer *s, const struct n
 
 /* What the oldest open step of an operation waits for. */
 static const char *waits_for(const struct ni_proxy_slot *x) {
-  static const char *const names[NI_PH_COUNT] = {"none", "gpu_produce", "peer_credit", "wire", "flush", "gpu_consume"};
+  static const char *const names[NI_PH_COUNT] = {"none", "gpu_produce", "peer_credit",
+                                                 "wire", "flush",       "gpu_consume"};
   uint8_t phase = NI_PH_NONE;
   uint64_t oldest = UINT64_MAX;
   for (uint32_t i = 0; i < NI_STEPS_IN_FLIGHT; i++) {
     uint8_t p = ni_load_rlx(&x->phase[i]);
     uint64_t start = ni_load_rlx(&x->step_start[i]);
-    if (!p || p >= NI_PH_COUNT || start >= oldest) continue;
+    if (!p || p >= NI_PH_COUNT || start >= oldest)
+      continue;
     oldest = start;
     phase = p;
   }
@@ -72,7 +79,8 @@ int ni_proxy_finish(struct ni_drain *d, struct ni_comm_writer *s, uint32_t slot)
   struct ni_proxy_slot *x = proxy_at(slot);
   uint8_t flags = ni_load_rlx(&x->flags);
   uint64_t progress = ni_load_rlx(&x->ticks_progress);
-  struct ni_proxy_line in = line_of(NI_PROXY_OP, flags, x->sn, x->parent_sn, x->parent_kind == NI_KIND_P2P, x->func);
+  struct ni_proxy_line in =
+      line_of(NI_PROXY_OP, flags, x->sn, x->parent_sn, x->parent_kind == NI_KIND_P2P, x->func);
   int64_t total_ns = x->ticks_stop ? ev_span(x->ticks_start, x->ticks_stop) : -1;
   in.is_final = true;
   in.parent_rec_sn = x->parent_rec_sn;
@@ -84,15 +92,20 @@ int ni_proxy_finish(struct ni_drain *d, struct ni_comm_writer *s, uint32_t slot)
   in.n_steps_started = ni_load_rlx(&x->n_started);
   in.n_steps_completed = ni_load_rlx(&x->n_completed);
   in.n_steps_dropped = ni_load_rlx(&x->n_dropped);
-  if (flags & NI_EVF_FOREIGN) in.origin_pid = x->pid;
+  if (flags & NI_EVF_FOREIGN)
+    in.origin_pid = x->pid;
   in.trans_size_bytes = ni_load_rlx(&x->bytes);
   in.start_ns = ni_clock_unix_ns(&ni_g.clock, x->ticks_start);
   in.progress_us = us(ev_span(x->ticks_start, progress));
   in.total_us = us(total_ns);
-  if (total_ns > 0) in.op_bw_gbs = (double)in.trans_size_bytes / (double)total_ns;
-  if (in.op_bw_gbs > NI_BW_MAX_GBS) in.op_bw_gbs = INFINITY; /* written as null */
-  if (!x->ticks_stop) in.state = waits_for(x);
-  if (in.n_steps_completed) in.max_step_us = us((int64_t)ni_clock_span_ns(&ni_g.clock, ni_load_rlx(&x->max_step)));
+  if (total_ns > 0)
+    in.op_bw_gbs = (double)in.trans_size_bytes / (double)total_ns;
+  if (in.op_bw_gbs > NI_BW_MAX_GBS)
+    in.op_bw_gbs = INFINITY; /* written as null */
+  if (!x->ticks_stop)
+    in.state = waits_for(x);
+  if (in.n_steps_completed)
+    in.max_step_us = us((int64_t)ni_clock_span_ns(&ni_g.clock, ni_load_rlx(&x->max_step)));
 #define OP_TICKS(i) ni_load_rlx(&x->sum[i])
   FILL_PHASES(&in, OP_TICKS);
   return put_line(d, s, &in, NI_EVENT_PROXY_OP);
@@ -102,7 +115,8 @@ int ni_step_finish(struct ni_drain *d, struct ni_comm_writer *s, uint32_t slot) 
   const struct ni_event_slot *e = event_at(slot);
   uint8_t flags = ni_load_rlx(&e->flags);
   int64_t total_ns = ev_span(e->ticks_start, e->ticks_stop);
-  struct ni_proxy_line in = line_of(NI_PROXY_STEP, flags, e->number, e->group, e->parent_kind == NI_KIND_P2P, e->func);
+  struct ni_proxy_line in =
+      line_of(NI_PROXY_STEP, flags, e->number, e->group, e->parent_kind == NI_KIND_P2P, e->func);
   in.record_sn = e->sn;
   in.channel = e->channel;
   in.peer = e->step.peer;
@@ -112,6 +126,7 @@ int ni_step_finish(struct ni_drain *d, struct ni_comm_writer *s, uint32_t slot) 
   in.start_ns = ni_clock_unix_ns(&ni_g.clock, e->ticks_start);
   in.total_us = us(total_ns);
 #define STEP_TICKS(i) e->step.phase[i]
-  if (total_ns >= 0) FILL_PHASES(&in, STEP_TICKS);
+  if (total_ns >= 0)
+    FILL_PHASES(&in, STEP_TICKS);
   return put_line(d, s, &in, NI_EVENT_STEPS);
 }

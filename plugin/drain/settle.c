@@ -15,7 +15,8 @@ static struct ni_op *op_at(uint32_t slot) { return ni_arena_op(&ni_g.arena, slot
 /* ---- slots ---- */
 
 static void put_free(struct ni_comm_writer *s, int kind, struct ni_chain *c) {
-  if (!c->n) return;
+  if (!c->n)
+    return;
   ni_pool_put_chain(&ni_g.arena, &s->comm->kind[kind].pool, c->first, c->last);
   *c = (struct ni_chain){0};
 }
@@ -48,7 +49,8 @@ void ni_settle_give(struct ni_drain *d, struct ni_comm_writer *s, int kind, uint
 /* The black box has the clock with which the records in the log were judged. */
 static void keep_fit(const struct ni_comm_writer *s) {
   struct ni_gpu_relation r = {.n_samples = s->fit.n_samples, .confirmed_at_ns = s->fit.confirmed_at_ns};
-  if (ni_gpu_fit_offset(&s->fit, &r.offset_ns, NULL)) ni_keep_fit(s->comm, &r, s->poisoned);
+  if (ni_gpu_fit_offset(&s->fit, &r.offset_ns, NULL))
+    ni_keep_fit(s->comm, &r, s->poisoned);
 }
 
 void ni_settle_block(struct ni_drain *d) {
@@ -75,14 +77,16 @@ void ni_settle_block(struct ni_drain *d) {
       put_free(s, kind, &free_now);
       k->account->written += k->in_block;
       k->in_block = 0;
-      if (k->todo.n) ni_drain_busy(d, s);
+      if (k->todo.n)
+        ni_drain_busy(d, s);
     }
     ni_accounts_settle_events(&s->ev);
     keep_fit(s);
     s = next;
   }
   for (s = d->closed_in_block ? d->w->comms : NULL; s; s = s->next)
-    if (s->stage == NI_STAGE_CLOSED) s->stage = NI_STAGE_WRITTEN;
+    if (s->stage == NI_STAGE_CLOSED)
+      s->stage = NI_STAGE_WRITTEN;
   d->closed_in_block = 0;
   d->w->block_records = 0;
 }
@@ -91,14 +95,18 @@ void ni_settle_block(struct ni_drain *d) {
 
 /* What a callback has filled after the last look at it: whoever gets the page next must not find it alive. */
 static void end_life(struct ni_op *op, uint32_t slot, void *arg) {
-  if (ni_state_flags(ni_load_rlx(&op->state))) ni_slot_new_life(op);
+  if (ni_state_flags(ni_load_rlx(&op->state)))
+    ni_slot_new_life(op);
 }
 
-/* The accounts did not close: a callback was still on its way when the last lines were said. Or an event was open at the end:
- * one may be inside it. It must not meet another's memory, so the communicator rests as a retired slot does. */
+/* The accounts did not close: a callback was still on its way when the last lines were said. Or an event was
+ * open at the end: one may be inside it. It must not meet another's memory, so the communicator rests as a
+ * retired slot does. */
 static int may_still_come(const struct ni_drain *d, const struct ni_comm_writer *s) {
   int away = s->cut_short || (s->closing_ms && ni_accounts_any_unsettled(s));
-  return away && (d->judge_ms - s->closing_judge_ms < NI_REST_MS || (uint32_t)d->ticks - s->closing_tick < NI_REST_TICKS);
+  return away &&
+      (d->judge_ms - s->closing_judge_ms < NI_REST_MS ||
+       (uint32_t)d->ticks - s->closing_tick < NI_REST_TICKS);
 }
 
 static void free_writer(struct ni_drain *d, struct ni_comm_writer *s) {
@@ -140,7 +148,8 @@ void ni_settle_release(struct ni_drain *d) {
       struct ni_chain rested = {0};
       while (k->rest.n) {
         struct ni_op *op = op_at(k->rest.first);
-        if (d->judge_ms - op->seen_ms < NI_REST_MS || (uint32_t)d->ticks - op->seen_prog < NI_REST_TICKS) break;
+        if (d->judge_ms - op->seen_ms < NI_REST_MS || (uint32_t)d->ticks - op->seen_prog < NI_REST_TICKS)
+          break;
         uint32_t slot = ni_chain_take(&k->rest);
         ni_annex_give(s->comm, op);
         ni_slot_new_life(op);
@@ -149,8 +158,11 @@ void ni_settle_release(struct ni_drain *d) {
       put_free(s, kind, &rested);
       resting += k->rest.n;
     }
-    /* Exit closes communicators that nobody has finalized: callbacks still run on them, and use their pools. */
-    int in_use = ni_comm_phase_of(ni_load_acq(&s->comm->state)) == NI_COMM_LIVE; /* pairs with finalize's release */
+    /*
+     * Exit closes communicators that nobody has finalized: callbacks still run on them, and use their pools.
+     */
+    /* pairs with finalize's release */
+    int in_use = ni_comm_phase_of(ni_load_acq(&s->comm->state)) == NI_COMM_LIVE;
     if (s->stage == NI_STAGE_WRITTEN && !in_use && !resting && !s->in_busy && !may_still_come(d, s)) {
       *p = s->next;
       ni_prom_take_dropped(d->w, s);

@@ -28,33 +28,43 @@ static char *read_file(const char *path) {
     return NULL;
   }
   char *text = NULL;
-  if (ni_file_facts(fd, "", AT_EMPTY_PATH, &st) != 0 || !S_ISREG(st.stx_mode)) unreadable("not a plain file");
-  else if (st.stx_size > NI_TAGS_FILE_BYTES) unreadable("longer than 256 KiB");
-  else if (!(text = malloc(NI_TAGS_FILE_BYTES + 1))) unreadable("no memory");
+  if (ni_file_facts(fd, "", AT_EMPTY_PATH, &st) != 0 || !S_ISREG(st.stx_mode))
+    unreadable("not a plain file");
+  else if (st.stx_size > NI_TAGS_FILE_BYTES)
+    unreadable("longer than 256 KiB");
+  else if (!(text = malloc(NI_TAGS_FILE_BYTES + 1)))
+    unreadable("no memory");
   size_t n = 0;
   while (text && n < NI_TAGS_FILE_BYTES) {
     ssize_t got = read(fd, text + n, NI_TAGS_FILE_BYTES - n);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) unreadable(strerror(errno));
-    if (got <= 0) break;
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      unreadable(strerror(errno));
+    if (got <= 0)
+      break;
     n += (size_t)got;
   }
   close(fd);
-  if (text) text[n] = 0;
+  if (text)
+    text[n] = 0;
   return text;
 }
 
 static void close_file(struct ni_tags *t) {
   if (t->wrong)
-    ni_log_warn(&ni_g.log, "NCCL_INSPECTOR_TAGS=%s: %u lines are no NUMBER from 1 and NAME of 1 to 64 bytes; ignored",
+    ni_log_warn(&ni_g.log,
+                "NCCL_INSPECTOR_TAGS=%s: %u lines are no NUMBER from 1 and NAME of 1 to 64 bytes; ignored",
                 ni_g.config.tags_file, t->wrong);
   free(t->text);
   *t = (struct ni_tags){0};
 }
 
 void ni_tags_open(struct ni_tags *t) {
-  if (t->text) close_file(t);
-  if (!ni_g.config.tags_file[0] || !ni_g.config.control_lines) return;
+  if (t->text)
+    close_file(t);
+  if (!ni_g.config.tags_file[0] || !ni_g.config.control_lines)
+    return;
   t->text = t->at = read_file(ni_g.config.tags_file);
   t->line = 1;
 }
@@ -63,12 +73,15 @@ void ni_tags_open(struct ni_tags *t) {
 static char *trimmed(char *line) {
   for (char *c = line; *c; c++) {
     bool remark = *c == '#' && (c == line || c[-1] == ' ' || c[-1] == '\t');
-    if (remark || *c == '\r') *c = 0;
-    if (!*c) break;
+    if (remark || *c == '\r')
+      *c = 0;
+    if (!*c)
+      break;
   }
   line += strspn(line, " \t");
   size_t n = strlen(line);
-  while (n && (line[n - 1] == ' ' || line[n - 1] == '\t')) line[--n] = 0;
+  while (n && (line[n - 1] == ' ' || line[n - 1] == '\t'))
+    line[--n] = 0;
   return line;
 }
 
@@ -77,17 +90,23 @@ bool ni_tags_next(struct ni_tags *t, struct ni_control_line *in, char *command, 
     char *line = t->at, *end = strchr(line, '\n');
     uint32_t number = t->line++;
     t->at = end ? end + 1 : line + strlen(line);
-    if (end) *end = 0;
+    if (end)
+      *end = 0;
     line = trimmed(line);
-    if (!*line) continue;
+    if (!*line)
+      continue;
     if (!ni_ctl_is_tag(line) || (size_t)snprintf(command, cap, "tag %s", line) >= cap) {
       t->wrong++;
       continue;
     }
-    *in = (struct ni_control_line){
-        .source = "tags", .file = ni_g.config.tags_file, .line = number, .command = command, .result = "done"};
+    *in = (struct ni_control_line){.source = "tags",
+                                   .file = ni_g.config.tags_file,
+                                   .line = number,
+                                   .command = command,
+                                   .result = "done"};
     return true;
   }
-  if (t->text) close_file(t);
+  if (t->text)
+    close_file(t);
   return false;
 }

@@ -1,10 +1,12 @@
 /*
- * Names of the application's tags, from the file that NCCL_INSPECTOR_TAGS names: each becomes a `control` line of source
- * "tags" in the log, as a line of a control file would, so that whoever reads the log knows them. Dump role.
+ * Names of the application's tags, from the file that NCCL_INSPECTOR_TAGS names: each becomes a `control`
+ * line of source "tags" in the log, as a line of a control file would, so that whoever reads the log knows
+ * them. Dump role.
  *
  *   ni_tags_open ─▶ text of the file ──ni_tags_next, as long as the block takes lines──▶ all said, text freed
  *
- * A file that cannot be read, and lines that say nothing, are named once in NCCL's log; the job goes on without these names.
+ * A file that cannot be read, and lines that say nothing, are named once in NCCL's log; the job goes on
+ * without these names.
  */
 #ifndef NI_TAGS_H
 #define NI_TAGS_H
@@ -27,7 +29,9 @@ struct ni_tags {
 /* With each session: its log has the names, too. */
 void ni_tags_open(struct ni_tags *t);
 
-/* The next name as a control line, in *in and command, which it points into; false: there is none (any more). */
+/*
+ * The next name as a control line, in *in and command, which it points into; false: there is none (any more).
+ */
 bool ni_tags_next(struct ni_tags *t, struct ni_control_line *in, char *command, size_t cap);
 
 #endif

@@ -7,8 +7,8 @@
  *                                         └─ last finalize: everything written, file closed ─▶ parked
  *                                         └─ exit: final lines written ─▶ ended
  *
- * The thread blocks all signals (so RLIMIT_FSIZE gives EFBIG and a host's handlers never run here), is SCHED_OTHER,
- * named "nccl-insp-dump", and detached: nobody joins it without limit.
+ * The thread blocks all signals (so RLIMIT_FSIZE gives EFBIG and a host's handlers never run here), is
+ * SCHED_OTHER, named "nccl-insp-dump", and detached: nobody joins it without limit.
  */
 #ifndef NI_DUMP_THREAD_H
 #define NI_DUMP_THREAD_H
@@ -26,14 +26,14 @@ struct ni_comm_writer *ni_comm_writer_new(struct ni_dump *d, struct ni_comm *c, 
 /* Hands it over. */
 void ni_dump_join(struct ni_dump *d, struct ni_comm_writer *s);
 
-/* A communicator was set CLOSING. last: no other is alive; waits until everything is written and the file closed. Also
- * writes when the interval is -1. Bounded: gives up 2 s after the dump role made its last progress, and after 30 s in
- * any case; what is pending then stays with the dump thread. */
+/* A communicator was set CLOSING. last: no other is alive; waits until everything is written and the file
+ * closed. Also writes when the interval is -1. Bounded: gives up 2 s after the dump role made its last
+ * progress, and after 30 s in any case; what is pending then stays with the dump thread. */
 void ni_dump_finalize(struct ni_dump *d, int last);
 
-/* Asks for communicators that are over to be written and their memory to be given back; 1: that is done. Waits while
- * the dump role makes progress: 200 ms without, 2 s in any case. Not with the registry lock held: giving back takes it.
- * Without a dump thread the caller does the work: so init begins the log. */
+/* Asks for communicators that are over to be written and their memory to be given back; 1: that is done.
+ * Waits while the dump role makes progress: 200 ms without, 2 s in any case. Not with the registry lock held:
+ * giving back takes it. Without a dump thread the caller does the work: so init begins the log. */
 int ni_dump_make_room(struct ni_dump *d);
 
 /* 1 when nothing waits to be formatted: no text of the interned strings is needed. Any thread. */

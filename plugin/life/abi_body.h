@@ -5,15 +5,15 @@
  *   1, 2, 3 init has the mask alone; who the communicator is comes with each operation; the number of
  *           channels that a Coll will use is not known (nMaxChannels is a bound). 1: numbers for names.
  *           3: KernelCh without stamps
- *   4       init has the mask before the hash; parentObj of Coll and P2p is the Group; p2p.nChannels is stack garbage
- *           unless the core is a 2.27
- *   5, 6    parentObj is the API event, the Group is parentGroup. API, launch and copy-engine events arrive although
- *           they are not asked for (parents of what is, callbacks 4.2)
- *   7       the application's tag, symmetric kernels and their phases. In tables up to v6 bit 15 and states from 31 on are not
- *           NCCL's: another library of the same interface has others there
+ *   4       init has the mask before the hash; parentObj of Coll and P2p is the Group; p2p.nChannels is stack
+ *           garbage unless the core is a 2.27
+ *   5, 6    parentObj is the API event, the Group is parentGroup. API, launch and copy-engine events arrive
+ *           although they are not asked for (parents of what is, callbacks 4.2)
+ *   7       the application's tag, symmetric kernels and their phases. In tables up to v6 bit 15 and states
+ *           from 31 on are not NCCL's: another library of the same interface has others there
  *
- * Unknown types are counted. Strings are NCCL's constants, NULL allowed; state arguments may be NULL. What "callbacks 4.2" means
- * here and elsewhere is section 4.2 of docs/nccl-callbacks.md.
+ * Unknown types are counted. Strings are NCCL's constants, NULL allowed; state arguments may be NULL. What
+ * "callbacks 4.2" means here and elsewhere is section 4.2 of docs/nccl-callbacks.md.
  */
 #include "plugin/callbacks/callbacks.h"
 #include "plugin/callbacks/callbacks_call.h"
@@ -28,7 +28,7 @@
 
 #if NI_ABI >= 7
 #define NI_TAG(part) (part).userTag
-#define NI_START_OP(context, kind, ...)                                                      \
+#define NI_START_OP(context, kind, ...) \
   (ni_unlikely(v7.symmetric || v7.user_tag) ? ni_cb_op_start_v7(context, kind, __VA_ARGS__, &v7) \
                                             : ni_cb_op_start(context, kind, __VA_ARGS__))
 #else
@@ -57,16 +57,26 @@ static enum ni_result init(void **context, int *mask) {
   return ni_init(NI_ABI, context, mask, &(struct ni_init_args){.rank = -1, .ident_follows = true});
 }
 #elif NI_ABI == 4
-static enum ni_result init(void **context, int *mask, const char *name, uint64_t hash, int n_nodes, int n_ranks, int rank,
-                           ni_logger_fn logger) {
-  return ni_init(NI_ABI, context, mask, &(struct ni_init_args){.comm_hash = hash, .comm_name = name, .n_nodes = n_nodes,
-                                                               .n_ranks = n_ranks, .rank = rank, .logger = logger});
+static enum ni_result init(void **context, int *mask, const char *name, uint64_t hash, int n_nodes,
+                           int n_ranks, int rank, ni_logger_fn logger) {
+  return ni_init(NI_ABI, context, mask,
+                 &(struct ni_init_args){.comm_hash = hash,
+                                        .comm_name = name,
+                                        .n_nodes = n_nodes,
+                                        .n_ranks = n_ranks,
+                                        .rank = rank,
+                                        .logger = logger});
 }
 #else
-static enum ni_result init(void **context, uint64_t hash, int *mask, const char *name, int n_nodes, int n_ranks, int rank,
-                           ni_logger_fn logger) {
-  return ni_init(NI_ABI, context, mask, &(struct ni_init_args){.comm_hash = hash, .comm_name = name, .n_nodes = n_nodes,
-                                                               .n_ranks = n_ranks, .rank = rank, .logger = logger});
+static enum ni_result init(void **context, uint64_t hash, int *mask, const char *name, int n_nodes,
+                           int n_ranks, int rank, ni_logger_fn logger) {
+  return ni_init(NI_ABI, context, mask,
+                 &(struct ni_init_args){.comm_hash = hash,
+                                        .comm_name = name,
+                                        .n_nodes = n_nodes,
+                                        .n_ranks = n_ranks,
+                                        .rank = rank,
+                                        .logger = logger});
 }
 #endif
 
@@ -120,14 +130,15 @@ static void *start_p2p(void *context, const NI_DESCR *d) {
 }
 
 static void *start_proxy_op(void *context, const NI_DESCR *d) {
-  return ni_cb_proxy_start(context, &(struct ni_proxy_start){.parent = d->parentObj,
-                                                             .pid = d->proxyOp.pid,
-                                                             .rank = d->rank,
-                                                             .peer = d->proxyOp.peer,
-                                                             .n_steps = d->proxyOp.nSteps,
-                                                             .chunk = d->proxyOp.chunkSize,
-                                                             .channel = d->proxyOp.channelId,
-                                                             .send = d->proxyOp.isSend != 0});
+  return ni_cb_proxy_start(context,
+                           &(struct ni_proxy_start){.parent = d->parentObj,
+                                                    .pid = d->proxyOp.pid,
+                                                    .rank = d->rank,
+                                                    .peer = d->proxyOp.peer,
+                                                    .n_steps = d->proxyOp.nSteps,
+                                                    .chunk = d->proxyOp.chunkSize,
+                                                    .channel = d->proxyOp.channelId,
+                                                    .send = d->proxyOp.isSend != 0});
 }
 
 /* Everything that is neither an operation nor a network step. NULL: not recorded. */
@@ -135,7 +146,9 @@ static void *start_other(void *context, const NI_DESCR *d) {
   struct ni_event_start s = {.parent = d->parentObj};
   enum ni_event kind;
   switch (d->type) {
-    case NI_EV_PROXY_CTRL: kind = NI_EVENT_PROXY_CTRL; break;
+    case NI_EV_PROXY_CTRL:
+      kind = NI_EVENT_PROXY_CTRL;
+      break;
 #if NI_ABI >= 5
     case NI_EV_GROUP_API:
       kind = NI_EVENT_GROUP_API;
@@ -190,23 +203,30 @@ static void *start_other(void *context, const NI_DESCR *d) {
       s.flag = d->ceCollBatch.useIntraSync;
       break;
 #endif
-    default: ni_cb_unknown(); return NULL;
+    default:
+      ni_cb_unknown();
+      return NULL;
   }
   return ni_cb_event_start(context, kind, &s);
 }
 
 static inline __attribute__((always_inline)) enum ni_result start(void *context, void **handle, NI_DESCR *d) {
-  if (ni_unlikely(!handle)) return NI_RES_SUCCESS;
+  if (ni_unlikely(!handle))
+    return NI_RES_SUCCESS;
   *handle = NULL; /* first of all: the core reads it whatever we do (callbacks 4.5) */
-  if (ni_unlikely(!d)) return NI_RES_SUCCESS;
+  if (ni_unlikely(!d))
+    return NI_RES_SUCCESS;
   switch (d->type) {
 #if NI_ABI >= 5
-    case NI_EV_GROUP_API: *handle = ni_likely(ni_calls_are_noted()) ? ni_cb_user_group_start(context) : start_other(context, d); break;
+    case NI_EV_GROUP_API:
+      *handle = ni_likely(ni_calls_are_noted()) ? ni_cb_user_group_start(context) : start_other(context, d);
+      break;
     case NI_EV_COLL_API:
       if (ni_likely(ni_calls_are_noted() && !d->collApi.graphCaptured))
-        *handle = ni_cb_call_note(context, d->parentObj, d->collApi.func, d->collApi.datatype, d->collApi.count, d->collApi.root,
-                                 NI_TAG(d->collApi));
-      else *handle = start_other(context, d);
+        *handle = ni_cb_call_note(context, d->parentObj, d->collApi.func, d->collApi.datatype,
+                                  d->collApi.count, d->collApi.root, NI_TAG(d->collApi));
+      else
+        *handle = start_other(context, d);
       break;
 #endif
 #if NI_ABI >= 3
@@ -217,22 +237,38 @@ static inline __attribute__((always_inline)) enum ni_result start(void *context,
       *handle = ni_cb_channel_start(d->parentObj, d->kernelCh.channelId, d->kernelCh.pTimer);
 #endif
       break;
-    case NI_EV_NET_PLUGIN: *handle = ni_cb_net_start(d->parentObj, d->netPlugin.id, d->netPlugin.data); break;
+    case NI_EV_NET_PLUGIN:
+      *handle = ni_cb_net_start(d->parentObj, d->netPlugin.id, d->netPlugin.data);
+      break;
 #endif
 #if NI_ABI >= 7
-    case NI_EV_KERNEL_PHASE: *handle = ni_cb_phase_start(d->parentObj, d->kernelPhase.phaseId, d->kernelPhase.pTimer); break;
+    case NI_EV_KERNEL_PHASE:
+      *handle = ni_cb_phase_start(d->parentObj, d->kernelPhase.phaseId, d->kernelPhase.pTimer);
+      break;
 #endif
-    case NI_EV_PROXY_STEP: *handle = ni_cb_step_start(d->parentObj, d->proxyStep.step); break;
-    case NI_EV_COLL: *handle = start_coll(context, d); break;
-    case NI_EV_P2P: *handle = start_p2p(context, d); break;
-    case NI_EV_GROUP: *handle = ni_cb_group_start(context); break;
-    case NI_EV_PROXY_OP: *handle = start_proxy_op(context, d); break;
-    default: *handle = start_other(context, d);
+    case NI_EV_PROXY_STEP:
+      *handle = ni_cb_step_start(d->parentObj, d->proxyStep.step);
+      break;
+    case NI_EV_COLL:
+      *handle = start_coll(context, d);
+      break;
+    case NI_EV_P2P:
+      *handle = start_p2p(context, d);
+      break;
+    case NI_EV_GROUP:
+      *handle = ni_cb_group_start(context);
+      break;
+    case NI_EV_PROXY_OP:
+      *handle = start_proxy_op(context, d);
+      break;
+    default:
+      *handle = start_other(context, d);
   }
   return NI_RES_SUCCESS;
 }
 
-static inline __attribute__((always_inline)) enum ni_result state(void *handle, enum ni_prof_state st, NI_STATE *args) {
+static inline __attribute__((always_inline)) enum ni_result state(void *handle, enum ni_prof_state st,
+                                                                  NI_STATE *args) {
 #if NI_ABI >= 4
   if (ni_likely(st == NI_ST_KERNEL_CH_STOP && args)) {
     ni_cb_channel_stamp(handle, args->kernelCh.pTimer);
@@ -240,11 +276,13 @@ static inline __attribute__((always_inline)) enum ni_result state(void *handle, 
   }
 #if NI_ABI >= 7
   if (st == NI_ST_KERNEL_PHASE_STOP) {
-    if (args) ni_cb_phase_stamp(handle, args->kernelCh.pTimer);
+    if (args)
+      ni_cb_phase_stamp(handle, args->kernelCh.pTimer);
     return NI_RES_SUCCESS;
   }
 #else
-  if (ni_unlikely((uint32_t)st > NI_ST_CE_BATCH_COMPLETE)) return NI_RES_SUCCESS; /* another library's */
+  if (ni_unlikely((uint32_t)st > NI_ST_CE_BATCH_COMPLETE))
+    return NI_RES_SUCCESS; /* another library's */
 #endif
 #if NI_ABI >= 5
   if (ni_handle_kind(handle) == NI_H_USER_GROUP) {
@@ -252,7 +290,10 @@ static inline __attribute__((always_inline)) enum ni_result state(void *handle, 
     return NI_RES_SUCCESS;
   }
 #endif
-  /* Every member of the union begins at its first byte. An int's other half may be anything: who wants an int cuts it. */
+  /*
+   * Every member of the union begins at its first byte. An int's other half may be anything: who wants an int
+   * cuts it.
+   */
   uint64_t value = args ? args->proxyStep.transSize : 0;
 #else
   uint64_t value = args ? args->proxyOp.transSize : 0;
@@ -261,24 +302,31 @@ static inline __attribute__((always_inline)) enum ni_result state(void *handle, 
   return NI_RES_SUCCESS;
 }
 
-/* Before the first init and in a forked child nothing is recorded. Or channels are traced
- * (chan_trace.h): out of line, so that the usual way pays a load and a branch. No child of an operation can come before
- * its start has returned to NCCL. armed: acquire pairs with set_up of lifecycle.c: all that callbacks read is there. */
-__attribute__((noinline, cold)) static enum ni_result start_and_note(void *context, void **handle, NI_DESCR *d, uint32_t armed) {
-  if (handle) *handle = NULL;
-  if (!armed) return NI_RES_SUCCESS;
+/* Before the first init and in a forked child nothing is recorded. Or channels are traced (chan_trace.h): out
+ * of line, so that the usual way pays a load and a branch. No child of an operation can come before its start
+ * has returned to NCCL. armed: acquire pairs with set_up of lifecycle.c: all that callbacks read is there. */
+__attribute__((noinline, cold)) static enum ni_result start_and_note(void *context, void **handle,
+                                                                     NI_DESCR *d, uint32_t armed) {
+  if (handle)
+    *handle = NULL;
+  if (!armed)
+    return NI_RES_SUCCESS;
   enum ni_result rc = start(context, handle, d);
-  if (handle) ni_trace_started(*handle);
+  if (handle)
+    ni_trace_started(*handle);
   return rc;
 }
 static enum ni_result start_event(void *context, void **handle, NI_DESCR *d) {
   uint32_t armed = ni_load_acq(&ni_g.armed);
   return ni_likely(armed == NI_ARMED) ? start(context, handle, d) : start_and_note(context, handle, d, armed);
 }
-__attribute__((noinline, cold)) static enum ni_result state_and_note(void *handle, enum ni_prof_state st, NI_STATE *args, uint32_t armed) {
-  if (!armed) return NI_RES_SUCCESS;
+__attribute__((noinline, cold)) static enum ni_result state_and_note(void *handle, enum ni_prof_state st,
+                                                                     NI_STATE *args, uint32_t armed) {
+  if (!armed)
+    return NI_RES_SUCCESS;
   enum ni_result rc = state(handle, st, args);
-  if (st == NI_ST_KERNEL_CH_STOP) ni_trace_stamped(handle);
+  if (st == NI_ST_KERNEL_CH_STOP)
+    ni_trace_stamped(handle);
   return rc;
 }
 static enum ni_result record_state(void *handle, enum ni_prof_state st, NI_STATE *args) {
@@ -287,5 +335,5 @@ static enum ni_result record_state(void *handle, enum ni_prof_state st, NI_STATE
 }
 
 extern const NI_VTABLE NI_SYMBOL;
-__attribute__((visibility("default"))) const NI_VTABLE NI_SYMBOL = {"NCCL Inspector C", init, start_event,
-                                                                    ni_cb_stop, record_state, ni_finalize};
+__attribute__((visibility("default")))
+const NI_VTABLE NI_SYMBOL = {"NCCL Inspector C", init, start_event, ni_cb_stop, record_state, ni_finalize};

@@ -15,19 +15,21 @@
 /* CPUID 0x80000007 EDX bit 8: the counter runs at one rate in all power states. */
 static bool tsc_is_invariant(void) {
   unsigned a, b, c, d;
-  return __get_cpuid(0x80000000u, &a, &b, &c, &d) && a >= 0x80000007u && __get_cpuid(0x80000007u, &a, &b, &c, &d) &&
-         (d & (1u << 8));
+  return __get_cpuid(0x80000000u, &a, &b, &c, &d) && a >= 0x80000007u &&
+      __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8));
 }
 
-/* The kernel watches the TSC and falls back to a slow clock when sockets disagree or it jumps; then we do, too.
- * Paravirtual clocks are built on the TSC. No such file (a container without /sys): CPUID decides alone. */
+/* The kernel watches the TSC and falls back to a slow clock when sockets disagree or it jumps; then we do,
+ * too. Paravirtual clocks are built on the TSC. No such file (a container without /sys): CPUID decides alone.
+ */
 static bool kernel_distrusts_tsc(void) {
   static const char *const slow[] = {"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"};
   char name[64];
   ni_file_text("/sys/devices/system/clocksource/clocksource0/current_clocksource", name, sizeof name);
   name[strcspn(name, "\n")] = 0;
   for (size_t i = 0; i < sizeof slow / sizeof *slow; i++)
-    if (strcmp(name, slow[i]) == 0) return true;
+    if (strcmp(name, slow[i]) == 0)
+      return true;
   return false;
 }
 #endif
@@ -42,8 +44,8 @@ static enum ni_clock_source choose_source(void) {
 #endif
 }
 
-/* The tightest of TRIES brackets: a preempted one is wide and loses. Realtime in the same bracket, so that its offset
- * to monotonic is as good. */
+/* The tightest of TRIES brackets: a preempted one is wide and loses. Realtime in the same bracket, so that
+ * its offset to monotonic is as good. */
 static struct ni_clock_point read_point(enum ni_clock_source source) {
   struct ni_clock_point best = {0};
   uint64_t best_width = UINT64_MAX;
@@ -52,14 +54,16 @@ static struct ni_clock_point read_point(enum ni_clock_source source) {
     uint64_t ticks = ni_ticks(source);
     uint64_t real = ni_realtime_ns();
     uint64_t after = ni_monotonic_ns();
-    if (after - before >= best_width) continue;
+    if (after - before >= best_width)
+      continue;
     best_width = after - before;
     /* The counter is read a third of the way in, the wall clock at two thirds. */
     best.ticks = ticks;
     best.monotonic_ns = before + best_width / 3;
     best.realtime_ns = real - best_width / 3;
   }
-  if (source == NI_CLOCK_GETTIME) best.ticks = best.monotonic_ns;
+  if (source == NI_CLOCK_GETTIME)
+    best.ticks = best.monotonic_ns;
   return best;
 }
 
@@ -85,7 +89,8 @@ int ni_clock_add_sample(struct ni_clock *c, const struct ni_clock_point *p) {
   }
   /* A counter that went back (the VM was moved) cannot belong to the old line. */
   bool jumped = p->ticks <= c->newest.ticks;
-  if (p->monotonic_ns <= c->newest.monotonic_ns) return -ERANGE;
+  if (p->monotonic_ns <= c->newest.monotonic_ns)
+    return -ERANGE;
   if (!jumped && c->mult) {
     int64_t off = (int64_t)(ni_clock_monotonic_ns(c, p->ticks) - p->monotonic_ns);
     uint64_t since = p->monotonic_ns - c->newest.monotonic_ns;
@@ -99,7 +104,8 @@ int ni_clock_add_sample(struct ni_clock *c, const struct ni_clock_point *p) {
     return 1;
   }
   double slope = (double)(p->monotonic_ns - c->base.monotonic_ns) / (double)(p->ticks - c->base.ticks);
-  if (!(slope > 0.01 && slope < 1000)) return -ERANGE; /* 1 MHz .. 100 GHz */
+  if (!(slope > 0.01 && slope < 1000))
+    return -ERANGE; /* 1 MHz .. 100 GHz */
   set_slope(c, slope);
   c->newest = *p;
   c->n_samples++;
@@ -123,12 +129,14 @@ void ni_clock_init(struct ni_clock *c, bool force_gettime) {
     ni_clock_sample(c);
     return;
   }
-  /* A first slope, good to some 100 ppm, so that conversions work from the first moment; the dump thread's samples
-   * improve it tick by tick. */
+  /* A first slope, good to some 100 ppm, so that conversions work from the first moment; the dump thread's
+   * samples improve it tick by tick. */
   ni_clock_sample(c);
   uint64_t until = c->newest.monotonic_ns + 500000;
-  while (ni_monotonic_ns() < until) continue;
-  if (ni_clock_sample(c) != 0 || c->mult == 0) { /* the counter stands still or makes no sense: do not use it */
+  while (ni_monotonic_ns() < until)
+    continue;
+  /* the counter stands still or makes no sense: do not use it */
+  if (ni_clock_sample(c) != 0 || c->mult == 0) {
     ni_clock_init(c, true);
   }
 }

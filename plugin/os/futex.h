@@ -15,7 +15,10 @@
 
 #include "atomics.h"
 
-/* Raises the word and wakes one waiter, or all. Never blocks. Release: what was stored before is seen by the woken. */
+/*
+ * Raises the word and wakes one waiter, or all. Never blocks. Release: what was stored before is seen by the
+ * woken.
+ */
 static inline void ni_futex_wake_one(_Atomic uint32_t *word) {
   int keep = errno;
   (void)atomic_fetch_add_explicit(word, 1, memory_order_release);
@@ -28,7 +31,9 @@ static inline void ni_futex_wake_all(_Atomic uint32_t *word) {
   errno = keep;
 }
 
-/* Sleeps while *word == seen, at most timeout_ns (UINT64_MAX: without limit). May return early for no reason. */
+/*
+ * Sleeps while *word == seen, at most timeout_ns (UINT64_MAX: without limit). May return early for no reason.
+ */
 static inline void ni_futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns) {
   struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
   (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, timeout_ns == UINT64_MAX ? NULL : &t, NULL, 0);

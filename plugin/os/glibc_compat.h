@@ -1,19 +1,21 @@
 /*
- * Old symbol versions for calls that newer glibc gave a newer one, so that an .so built today loads on glibc 2.28.
+ * Old symbol versions for calls that newer glibc gave a newer one, so that an .so built today loads on glibc
+ * 2.28.
  *
- * To be included first by every plugin .c that uses one of these functions. glibc 2.34 moved libpthread and libdl into
- * libc and gave their symbols the version GLIBC_2.34; the old names are still there and the same code. The .so lists
- * libpthread.so.0 and libdl.so.2 as needed (Makefile), where a 2.28 system has them. scripts/check_symbols.sh fails the
- * build when anything newer slips in; then add it here, or avoid it: stat family (use file_facts.h), strtol family (2.38
- * redirects), pthread_setname_np (use prctl), gettid (use syscall), sem_*, pow, exp, log.
+ * To be included first by every plugin .c that uses one of these functions. glibc 2.34 moved libpthread and
+ * libdl into libc and gave their symbols the version GLIBC_2.34; the old names are still there and the same
+ * code. The .so lists libpthread.so.0 and libdl.so.2 as needed (Makefile), where a 2.28 system has them.
+ * scripts/check_symbols.sh fails the build when anything newer slips in; then add it here, or avoid it: stat
+ * family (use file_facts.h), strtol family (2.38 redirects), pthread_setname_np (use prctl), gettid (use
+ * syscall), sem_*, pow, exp, log.
  */
 #ifndef NI_GLIBC_COMPAT_H
 #define NI_GLIBC_COMPAT_H
 
 #include <features.h>
 
-/* Not under the sanitizers: they replace these functions and must see them under their plain names. gcc tells by macros,
- * clang by features. */
+/* Not under the sanitizers: they replace these functions and must see them under their plain names. gcc tells
+ * by macros, clang by features. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define NI_SANITIZED 1
 #elif defined(__has_feature)

@@ -1,9 +1,10 @@
 /*
- * Which GPU the calling thread works on: device index, UUID and PCI address from the CUDA driver, if it is loaded.
+ * Which GPU the calling thread works on: device index, UUID and PCI address from the CUDA driver, if it is
+ * loaded.
  *
- * The driver is looked up with RTLD_NOLOAD: it is never loaded by us, and without it (a CPU test, a simulator) the
- * answer is "not known". Init only: the current context is the calling thread's, and CUDA forbids calls from graph host
- * functions. No state, nothing to free.
+ * The driver is looked up with RTLD_NOLOAD: it is never loaded by us, and without it (a CPU test, a
+ * simulator) the answer is "not known". Init only: the current context is the calling thread's, and CUDA
+ * forbids calls from graph host functions. No state, nothing to free.
  */
 #ifndef NI_GPU_ID_H
 #define NI_GPU_ID_H
@@ -11,7 +12,8 @@
 #include <stdint.h>
 
 struct ni_gpu_id {
-  int32_t index; /* CUDA device ordinal as this process sees it (CUDA_VISIBLE_DEVICES applies); -1 not known */
+  /* CUDA device ordinal as this process sees it (CUDA_VISIBLE_DEVICES applies); -1 not known */
+  int32_t index;
   char uuid[48]; /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" as nvidia-smi prints it; "" not known */
   char pci[32];  /* "0000:1b:00.0", lower case; "" not known */
 };

@@ -9,11 +9,12 @@
 
 void ni_path_component(char *out, size_t cap, const char *text, const char *empty) {
   size_t n = 0;
-  if (!*text) text = empty;
+  if (!*text)
+    text = empty;
   for (; *text && n < cap - 1; text++) {
     char ch = *text;
-    bool safe = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') || ch == '-' ||
-                ch == '_' || (ch == '.' && n > 0);
+    bool safe = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
+        ch == '-' || ch == '_' || (ch == '.' && n > 0);
     out[n++] = safe ? ch : '_';
   }
   out[n] = 0;
@@ -21,7 +22,8 @@ void ni_path_component(char *out, size_t cap, const char *text, const char *empt
 
 void ni_host_name(char *out, size_t cap) {
   char host[256];
-  if (gethostname(host, sizeof host) != 0) host[0] = 0;
+  if (gethostname(host, sizeof host) != 0)
+    host[0] = 0;
   host[sizeof host - 1] = 0;
   ni_path_component(out, cap, host, "unknown-host");
 }
@@ -40,7 +42,8 @@ void ni_process_exe(char *out, size_t cap) {
   char path[4096];
   out[0] = 0;
   ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (n <= 0) return;
+  if (n <= 0)
+    return;
   path[n] = 0;
   const char *base = strrchr(path, '/');
   base = base ? base + 1 : path;

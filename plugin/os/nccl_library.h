@@ -1,11 +1,13 @@
 /*
- * Which library calls the plugin, and which release it is of. Looked up once, at the process's first init, with the registry's lock
- * held: may block in the dynamic linker. Nothing is opened that is not loaded, nothing is freed.
+ * Which library calls the plugin, and which release it is of. Looked up once, at the process's first init,
+ * with the registry's lock held: may block in the dynamic linker. Nothing is opened that is not loaded,
+ * nothing is freed.
  *
- * The activation mask is a number inside the library, so the file it lies in is the library's: `librccl...` or `libnccl...` by its
- * name. Another file has the library linked in: it is RCCL's when it has a name that only RCCL exports, and NCCL's when it
- * exports ncclGetVersion without one. Else nobody knows: a mask that lies in no file, a library whose names are hidden.
- * ncclGetVersion does not tell them apart: RCCL gives NCCL's numbers.
+ * The activation mask is a number inside the library, so the file it lies in is the library's: `librccl...`
+ * or `libnccl...` by its name. Another file has the library linked in: it is RCCL's when it has a name that
+ * only RCCL exports, and NCCL's when it exports ncclGetVersion without one. Else nobody knows: a mask that
+ * lies in no file, a library whose names are hidden. ncclGetVersion does not tell them apart: RCCL gives
+ * NCCL's numbers.
  */
 #ifndef NI_NCCL_LIBRARY_H
 #define NI_NCCL_LIBRARY_H

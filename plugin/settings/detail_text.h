@@ -1,6 +1,7 @@
 /*
  * Texts of the settings that are about how much is recorded: "1/10". Shared by the settings table and the
- * control file. Pure functions, any thread; strict, without the locale: what is not exactly the form is refused.
+ * control file. Pure functions, any thread; strict, without the locale: what is not exactly the form is
+ * refused.
  */
 #ifndef NI_DETAIL_TEXT_H
 #define NI_DETAIL_TEXT_H

@@ -1,8 +1,8 @@
 /*
- * Invariants: (1) a page's class is written before the chunk is handed out for the first time and never again;
- * (2) a chunk is on one free stack or owned by one taker; (3) the watermark only rises.
- * The stacks are Treiber stacks with a tag raised at each pop, so a page that was popped and given back between a
- * reader's load and its exchange is noticed; a page's `next` may be read while another thread owns it, which is
+ * Invariants: (1) a page's class is written before the chunk is handed out for the first time and never
+ * again; (2) a chunk is on one free stack or owned by one taker; (3) the watermark only rises. The stacks are
+ * Treiber stacks with a tag raised at each pop, so a page that was popped and given back between a reader's
+ * load and its exchange is noticed; a page's `next` may be read while another thread owns it, which is
  * harmless (the exchange then fails) and defined (atomic).
  */
 #include "arena.h"
@@ -14,26 +14,31 @@
 #include "plugin/slots/box/box_file.h"
 #include "intern.h"
 
-#define TOUCH_MIN_PAGES 32u   /* 128 KiB: what a new job of a few communicators takes at once */
-#define TOUCH_MAX_PAGES 512u  /* 2 MiB: 16,000 operations between two ticks of 10 ms */
+#define TOUCH_MIN_PAGES 32u  /* 128 KiB: what a new job of a few communicators takes at once */
+#define TOUCH_MAX_PAGES 512u /* 2 MiB: 16,000 operations between two ticks of 10 ms */
 /*
  * The file is kept ahead of the callbacks, so that what a burst records is in it when the process is killed.
  * A burst comes at a million operations a second, and the dump thread may be in its pause of 100 ms, or wait
  * for a CPU. So it is kept ahead by 32 MiB, which is 260 ms of that, where the file system has plenty of room
  * (ni_box_file_ahead), and by as much as is taken.
  */
-#define COMMIT_FIRST_PAGES 1024u /* 4 MiB: by the first init, which waits for it */
-#define COMMIT_MAX_PAGES 16384u  /* 64 MiB */
+#define COMMIT_FIRST_PAGES 1024u                            /* 4 MiB: by the first init, which waits for it */
+#define COMMIT_MAX_PAGES 16384u                             /* 64 MiB */
 #define MAX_PAGES ((NI_H_IDX_MASK + 1) / NI_SLOTS_PER_PAGE) /* that handles can name: 8 GiB */
 #define MAP_ALIGN_PAGES 16u /* the file's part ends at a page border of any machine: 64 KiB */
 
 _Static_assert(sizeof(struct ni_arena_words) <= NI_PAGE_BYTES, "one page of the front");
-_Static_assert(sizeof(struct ni_interned) * NI_INTERN_TEXTS <= (NI_FRONT_SESSIONS - NI_FRONT_TEXTS) * NI_PAGE_BYTES, "texts fit");
-_Static_assert(NI_BOX_SESSION_BYTES % NI_PAGE_BYTES == 0 && NI_BOX_PAGE_BYTES == NI_PAGE_BYTES, "whole pages");
+_Static_assert(sizeof(struct ni_interned) * NI_INTERN_TEXTS <=
+                   (NI_FRONT_SESSIONS - NI_FRONT_TEXTS) * NI_PAGE_BYTES,
+               "texts fit");
+_Static_assert(NI_BOX_SESSION_BYTES % NI_PAGE_BYTES == 0 && NI_BOX_PAGE_BYTES == NI_PAGE_BYTES,
+               "whole pages");
 
 static uint32_t pages_of(uint64_t bytes) { return (uint32_t)((bytes + NI_PAGE_BYTES - 1) / NI_PAGE_BYTES); }
 
-static uint32_t align_up(uint32_t pages) { return (pages + MAP_ALIGN_PAGES - 1) / MAP_ALIGN_PAGES * MAP_ALIGN_PAGES; }
+static uint32_t align_up(uint32_t pages) {
+  return (pages + MAP_ALIGN_PAGES - 1) / MAP_ALIGN_PAGES * MAP_ALIGN_PAGES;
+}
 
 /* Front of an arena whose file has box_pages pages. */
 static uint32_t front_pages(uint32_t box_pages) { return NI_FRONT_CLASS_MAP + pages_of(box_pages); }
@@ -47,13 +52,15 @@ uint64_t ni_arena_box_max_bytes(uint64_t cap_bytes) {
 }
 
 /*
- * A range of memory at `at` (NULL: anywhere), or MAP_FAILED. A host that has said mlockall(MCL_FUTURE) would have all of it
- * resident at once, or see it refused by RLIMIT_MEMLOCK: a small piece is mapped, unlocked, and then made as long as wanted.
+ * A range of memory at `at` (NULL: anywhere), or MAP_FAILED. A host that has said mlockall(MCL_FUTURE) would
+ * have all of it resident at once, or see it refused by RLIMIT_MEMLOCK: a small piece is mapped, unlocked,
+ * and then made as long as wanted.
  */
 static void *map_range(void *at, uint64_t bytes, int flags, int fd) {
   size_t first = MAP_ALIGN_PAGES * NI_PAGE_BYTES;
   void *p = mmap(NULL, first, PROT_READ | PROT_WRITE, flags, fd, 0);
-  if (p == MAP_FAILED) return p;
+  if (p == MAP_FAILED)
+    return p;
   (void)munlock(p, first);
   void *all = mremap(p, first, bytes, MREMAP_MAYMOVE | (at ? MREMAP_FIXED : 0), at);
   if (all == MAP_FAILED) {
@@ -64,13 +71,17 @@ static void *map_range(void *at, uint64_t bytes, int flags, int fd) {
   return all;
 }
 
-/* Maps the file over the arena's beginning and gives memory to the parts that are used from the first moment. */
+/*
+ * Maps the file over the arena's beginning and gives memory to the parts that are used from the first moment.
+ */
 static int map_box(struct ni_arena *a, struct ni_box_file *box, uint32_t front) {
-  uint64_t front_bytes = (uint64_t)front * NI_PAGE_BYTES, sessions = (uint64_t)NI_FRONT_SESSIONS * NI_PAGE_BYTES;
+  uint64_t front_bytes = (uint64_t)front * NI_PAGE_BYTES,
+           sessions = (uint64_t)NI_FRONT_SESSIONS * NI_PAGE_BYTES;
   int rc = ni_box_file_commit(box, 0, sessions);
   if (rc == 0)
     rc = ni_box_file_commit(box, (uint64_t)NI_FRONT_CLASS_MAP * NI_PAGE_BYTES, front_bytes);
-  if (rc) return rc;
+  if (rc)
+    return rc;
   void *p = map_range(a->base, box->bytes, MAP_SHARED, box->fd);
   return p == MAP_FAILED ? -errno : 0;
 }
@@ -86,8 +97,10 @@ static void open_region(struct ni_arena *a, int which, uint32_t first, uint32_t 
 
 int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, uint32_t p2p_slots,
                   struct ni_box_file *box) {
-  uint32_t cap = (uint32_t)(cap_bytes / NI_PAGE_BYTES), overhead = 1 + pages_of((uint64_t)cap * sizeof(struct ni_page));
-  if (cap_bytes > UINT64_C(8) << 30 || cap < overhead + 8) return -EINVAL;
+  uint32_t cap = (uint32_t)(cap_bytes / NI_PAGE_BYTES),
+           overhead = 1 + pages_of((uint64_t)cap * sizeof(struct ni_page));
+  if (cap_bytes > UINT64_C(8) << 30 || cap < overhead + 8)
+    return -EINVAL;
   uint32_t budget = cap - overhead, box_pages = box ? (uint32_t)(box->bytes / NI_PAGE_BYTES) : 0;
   uint32_t front = front_pages(box_pages), plain = box ? box_pages : front;
   uint64_t most = (uint64_t)plain + budget;
@@ -96,7 +109,8 @@ int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, u
   uint64_t bytes = (uint64_t)n * NI_PAGE_BYTES;
 
   void *p = map_range(NULL, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-  if (p == MAP_FAILED) return -ENOMEM;
+  if (p == MAP_FAILED)
+    return -ENOMEM;
   memset(a, 0, sizeof *a);
   a->base = p;
   int rc = box ? map_box(a, box, front) : 0;
@@ -105,8 +119,8 @@ int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, u
     memset(a, 0, sizeof *a);
     return rc;
   }
-  /* A huge page would be zeroed inside a callback, 100 us long, and count 2 MiB for the first slot. Both calls are
-   * advice: an old kernel without them works too, at that cost. */
+  /* A huge page would be zeroed inside a callback, 100 us long, and count 2 MiB for the first slot. Both
+   * calls are advice: an old kernel without them works too, at that cost. */
   (void)madvise(p, bytes, MADV_NOHUGEPAGE);
   (void)madvise(p, bytes, MADV_DONTFORK);
 
@@ -130,7 +144,8 @@ int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, u
   open_region(a, NI_REGION_PLAIN, plain + table, n, n);
   a->ahead_pages = COMMIT_FIRST_PAGES;
   ni_arena_touch_ahead(a);
-  if (box) a->ahead_pages = pages_of(ni_box_file_ahead(box)); /* from the dump thread's first tick on */
+  if (box)
+    a->ahead_pages = pages_of(ni_box_file_ahead(box)); /* from the dump thread's first tick on */
   return 0;
 }
 
@@ -140,22 +155,26 @@ uint32_t ni_arena_taken_pages(const struct ni_arena *a) {
 }
 
 /*
- * A fresh chunk of n pages of class cls, or 0. Relaxed: a fresh chunk carries nobody's stores, and the memory below
- * `limit` is the kernel's doing. The class goes in before the chunk leaves here; whoever learns of a slot in it does so
- * through a handle, which the taker passes on. Two takers at once, one in each region, may pass the budget by a chunk.
+ * A fresh chunk of n pages of class cls, or 0. Relaxed: a fresh chunk carries nobody's stores, and the memory
+ * below `limit` is the kernel's doing. The class goes in before the chunk leaves here; whoever learns of a
+ * slot in it does so through a handle, which the taker passes on. Two takers at once, one in each region, may
+ * pass the budget by a chunk.
  */
 static uint32_t take_fresh(struct ni_arena *a, int which, enum ni_chunk_class cls, uint32_t n) {
   struct ni_region *g = &a->hdr->region[which];
   uint32_t mark = ni_load_rlx(&g->watermark);
   do {
     /* Not `limit - mark < n`: read without an order, an old limit may lie below a new mark. */
-    if ((uint64_t)mark + n > ni_load_rlx(&g->limit) || ni_arena_taken_pages(a) + n > a->hdr->budget_pages) return 0;
+    if ((uint64_t)mark + n > ni_load_rlx(&g->limit) || ni_arena_taken_pages(a) + n > a->hdr->budget_pages)
+      return 0;
   } while (!ni_cas_rlx(&g->watermark, &mark, mark + n));
   for (uint32_t i = 0; i < n; i++) {
     ni_store_rlx(&a->page[mark + i].cls, (uint8_t)cls);
-    if (which == NI_REGION_BOX) ni_store_rlx(&a->class_map[mark + i], (uint8_t)cls);
+    if (which == NI_REGION_BOX)
+      ni_store_rlx(&a->class_map[mark + i], (uint8_t)cls);
   }
-  if (which == NI_REGION_PLAIN && a->class_map && cls < NI_CHUNK_EVENT) ni_add_rlx(&a->hdr->outside, n);
+  if (which == NI_REGION_PLAIN && a->class_map && cls < NI_CHUNK_EVENT)
+    ni_add_rlx(&a->hdr->outside, n);
   return mark;
 }
 
@@ -179,12 +198,14 @@ uint32_t ni_arena_take(struct ni_arena *a, enum ni_chunk_class cls) {
       return page;
     }
   }
-  /* Events never take an operation's place. Of them only network operations are in the black box, as long as half of it
-   * is free: which transfer waits for whom is what one wants to know of a job that hangs. */
+  /* Events never take an operation's place. Of them only network operations are in the black box, as long as
+   * half of it is free: which transfer waits for whom is what one wants to know of a job that hangs. */
   uint32_t page = 0;
   if (cls >= NI_CHUNK_EVENT) {
-    if (ni_arena_taken_pages(a) + n > h->budget_pages / 2) return 0;
-    if (cls == NI_CHUNK_PROXY && half_free(&h->region[NI_REGION_BOX])) page = take_fresh(a, NI_REGION_BOX, cls, n);
+    if (ni_arena_taken_pages(a) + n > h->budget_pages / 2)
+      return 0;
+    if (cls == NI_CHUNK_PROXY && half_free(&h->region[NI_REGION_BOX]))
+      page = take_fresh(a, NI_REGION_BOX, cls, n);
     return page ? page : take_fresh(a, NI_REGION_PLAIN, cls, n);
   }
   page = take_fresh(a, NI_REGION_BOX, cls, n);
@@ -207,9 +228,11 @@ static bool commit(struct ni_arena *a, uint32_t pages) {
   struct ni_region *g = &a->hdr->region[NI_REGION_BOX];
   uint32_t limit = ni_load_rlx(&g->limit), left = g->end - limit;
   uint32_t granted = left ? ni_box_file_step(a->box, pages < left ? pages : left) : 0;
-  if (!granted) return false;
+  if (!granted)
+    return false;
   uint32_t to = limit + granted;
-  if (ni_box_file_commit(a->box, (uint64_t)limit * NI_PAGE_BYTES, (uint64_t)to * NI_PAGE_BYTES)) return false;
+  if (ni_box_file_commit(a->box, (uint64_t)limit * NI_PAGE_BYTES, (uint64_t)to * NI_PAGE_BYTES))
+    return false;
   ni_store_rlx(&g->limit, to);
   return granted == pages;
 }
@@ -218,28 +241,37 @@ static bool commit(struct ni_arena *a, uint32_t pages) {
 static void commit_ahead(struct ni_arena *a, uint32_t mark) {
   struct ni_region *g = &a->hdr->region[NI_REGION_BOX];
   uint32_t step = mark - g->first, ahead = ni_load_rlx(&g->limit) - mark;
-  if (step < a->ahead_pages) step = a->ahead_pages;
-  if (step > COMMIT_MAX_PAGES) step = COMMIT_MAX_PAGES;
-  if (ahead >= step / 4 * 3) return;
+  if (step < a->ahead_pages)
+    step = a->ahead_pages;
+  if (step > COMMIT_MAX_PAGES)
+    step = COMMIT_MAX_PAGES;
+  if (ahead >= step / 4 * 3)
+    return;
   /* In pieces: callbacks may use the first one while the kernel looks for the memory of the next. */
   for (uint32_t left = step - ahead, some; left; left -= some) {
     some = left < COMMIT_FIRST_PAGES ? left : COMMIT_FIRST_PAGES;
-    if (!commit(a, some)) return;
+    if (!commit(a, some))
+      return;
   }
 }
 
 void ni_arena_commit(struct ni_arena *a, uint64_t bytes) { (void)commit(a, pages_of(bytes)); }
 
 static void touch_region(struct ni_arena *a, int which, uint32_t mark, uint32_t taken) {
-  uint32_t ahead = 2 * taken, limit = ni_load_rlx(&a->hdr->region[which].limit), *touched = &a->ahead[which].touched;
-  if (ahead < TOUCH_MIN_PAGES) ahead = TOUCH_MIN_PAGES;
-  if (ahead > TOUCH_MAX_PAGES) ahead = TOUCH_MAX_PAGES;
-  if (*touched < mark) *touched = mark; /* the callbacks were faster and took the faults themselves */
+  uint32_t ahead = 2 * taken, limit = ni_load_rlx(&a->hdr->region[which].limit),
+           *touched = &a->ahead[which].touched;
+  if (ahead < TOUCH_MIN_PAGES)
+    ahead = TOUCH_MIN_PAGES;
+  if (ahead > TOUCH_MAX_PAGES)
+    ahead = TOUCH_MAX_PAGES;
+  if (*touched < mark)
+    *touched = mark; /* the callbacks were faster and took the faults themselves */
   uint64_t want = (uint64_t)mark + ahead;
-  if (want > limit) want = limit;
+  if (want > limit)
+    want = limit;
   for (; *touched < want; ++*touched) {
-    /* A write is needed (a read maps the shared zero page), and the page may be taken and in use by now: or-ing
-     * nothing into its first word disturbs nobody. */
+    /* A write is needed (a read maps the shared zero page), and the page may be taken and in use by now:
+     * or-ing nothing into its first word disturbs nobody. */
     _Atomic uint64_t *w = ni_arena_page(a, *touched);
     (void)atomic_fetch_or_explicit(w, 0, memory_order_relaxed);
     /* The page table's own page for it, and the class map's, likewise. */
@@ -255,9 +287,13 @@ void ni_arena_touch_ahead(struct ni_arena *a) {
     struct ni_region *g = &a->hdr->region[which];
     uint32_t mark = ni_load_rlx(&g->watermark), taken = mark - a->ahead[which].seen_mark;
     a->ahead[which].seen_mark = mark;
-    if (which == NI_REGION_BOX && a->box) commit_ahead(a, mark);
-    /* Plain pages are the second choice beside a box: nothing is spent on them until the file is at its end. */
-    if (which == NI_REGION_PLAIN && a->box && !ni_load_rlx(&a->hdr->outside) && ni_box_file_grows(a->box)) continue;
+    if (which == NI_REGION_BOX && a->box)
+      commit_ahead(a, mark);
+    /*
+     * Plain pages are the second choice beside a box: nothing is spent on them until the file is at its end.
+     */
+    if (which == NI_REGION_PLAIN && a->box && !ni_load_rlx(&a->hdr->outside) && ni_box_file_grows(a->box))
+      continue;
     touch_region(a, which, mark, taken);
   }
 }

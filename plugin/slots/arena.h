@@ -1,19 +1,23 @@
 /*
  * The arena: one address range per process, reserved once, from which communicators take chunks of pages.
  *
- *   front        what has a fixed place: box header, arena words, texts, session blocks, class map (NI_FRONT_*)
+ *   front        what has a fixed place: box header, arena words, texts, session blocks, class map
+ *                (NI_FRONT_*)
  *   box pages    only with a black box: front and these are a file in tmpfs (box.h), taken below `limit` only
  *   page table   8 bytes a page (class, owner link)
- *   plain pages  ordinary memory: all there is without a box, else what does not fit or comes faster than the file grows
+ *   plain pages  ordinary memory: all there is without a box, else what does not fit or comes faster than the
+ *                file grows
  *
- * A page here is 4 KiB whatever the machine's. Memory is type-stable: a page that once held operations never holds
- * anything else, so a stale handle always meets a state word. Nothing in the arena is a pointer; everything is an
- * index (page, or slot = 128-byte unit), so the range can be read at another address or from another process.
+ * A page here is 4 KiB whatever the machine's. Memory is type-stable: a page that once held operations never
+ * holds anything else, so a stale handle always meets a state word. Nothing in the arena is a pointer;
+ * everything is an index (page, or slot = 128-byte unit), so the range can be read at another address or from
+ * another process.
  *
- * Threads: take and give are lock-free and may be called by anybody, callbacks included; open and close by init with
- * the registry lock held; touch_ahead by the dump thread. A page of the file is handed out only when the file has memory
- * for it (a page that cannot be had would be SIGBUS); plain memory is committed lazily by the kernel. touch_ahead writes
- * into pages beyond the watermark, so that a callback that takes a chunk meets no page fault.
+ * Threads: take and give are lock-free and may be called by anybody, callbacks included; open and close by
+ * init with the registry lock held; touch_ahead by the dump thread. A page of the file is handed out only
+ * when the file has memory for it (a page that cannot be had would be SIGBUS); plain memory is committed
+ * lazily by the kernel. touch_ahead writes into pages beyond the watermark, so that a callback that takes a
+ * chunk meets no page fault.
  *
  * The range is never unmapped while the process lives (late callbacks), and a forked child has no copy of it
  * (MADV_DONTFORK): its callbacks are off until its own init, which opens a new one.
@@ -31,12 +35,12 @@
 /* What a chunk is for; each class has one size. */
 enum ni_chunk_class {
   NI_CHUNK_NONE = 0,
-  NI_CHUNK_COMM,      /* struct ni_comm, NI_COMM_PAGES */
-  NI_CHUNK_OP_FIRST,  /* one page of operations: all that a quiet communicator needs */
-  NI_CHUNK_OP_COLL,   /* growth step of the collective pool */
-  NI_CHUNK_OP_P2P,    /* growth step of the P2P pool */
-  NI_CHUNK_EVENT,     /* events of other kinds, event_slot.h */
-  NI_CHUNK_PROXY,     /* proxy operations, event_slot.h */
+  NI_CHUNK_COMM,     /* struct ni_comm, NI_COMM_PAGES */
+  NI_CHUNK_OP_FIRST, /* one page of operations: all that a quiet communicator needs */
+  NI_CHUNK_OP_COLL,  /* growth step of the collective pool */
+  NI_CHUNK_OP_P2P,   /* growth step of the P2P pool */
+  NI_CHUNK_EVENT,    /* events of other kinds, event_slot.h */
+  NI_CHUNK_PROXY,    /* proxy operations, event_slot.h */
   NI_CHUNK_COUNT
 };
 
@@ -46,7 +50,10 @@ struct ni_page {
   uint8_t pad[3];
 };
 
-/* Watermarks of the two kinds of pages. limit: pages below may be taken; raised by the dump thread as the file grows. */
+/*
+ * Watermarks of the two kinds of pages. limit: pages below may be taken; raised by the dump thread as the
+ * file grows.
+ */
 enum { NI_REGION_BOX = 0, NI_REGION_PLAIN = 1, NI_REGIONS = 2 };
 struct ni_region {
   uint32_t first, end;
@@ -59,8 +66,8 @@ struct ni_arena_words {
   uint32_t overhead_pages; /* of the cap, for tables */
   uint32_t budget_pages;   /* of the cap, for chunks of both regions together */
   struct ni_region region[NI_REGIONS];
-  _Atomic uint32_t outside;    /* with a box: plain pages ever taken */
-  _Atomic uint32_t free_pages; /* pages on the free stacks */
+  _Atomic uint32_t outside;                    /* with a box: plain pages ever taken */
+  _Atomic uint32_t free_pages;                 /* pages on the free stacks */
   _Atomic uint64_t free_stack[NI_CHUNK_COUNT]; /* page 32 | tag 32 */
 };
 
@@ -70,7 +77,8 @@ struct ni_arena_words {
 #define NI_FRONT_TEXTS 2u
 #define NI_FRONT_SESSIONS 4u
 #define NI_FRONT_SESSION_PAGES (NI_BOX_SESSION_BYTES / NI_PAGE_BYTES)
-#define NI_FRONT_CLASS_MAP (NI_FRONT_SESSIONS + 2 * NI_FRONT_SESSION_PAGES) /* a byte per page of the file */
+/* a byte per page of the file */
+#define NI_FRONT_CLASS_MAP (NI_FRONT_SESSIONS + 2 * NI_FRONT_SESSION_PAGES)
 
 struct ni_box_file; /* box_file.h */
 
@@ -89,31 +97,38 @@ struct ni_arena {
   } ahead[NI_REGIONS];  /* dump thread */
 };
 
-/* Bytes of file that a box must have at least, and beyond which it is of no use, for an arena of cap_bytes. */
+/*
+ * Bytes of file that a box must have at least, and beyond which it is of no use, for an arena of cap_bytes.
+ */
 uint64_t ni_arena_box_min_bytes(void);
 uint64_t ni_arena_box_max_bytes(uint64_t cap_bytes);
 
 /*
- * Reserves what cap_bytes of pages need (rounded down to pages, 1 MiB .. 8 GiB). coll_slots and p2p_slots: growth steps
- * in operations, rounded up to whole pages. box: the file, open and empty, that front and first pages shall be; kept, and
- * only committed further; NULL: none. 0, -ENOMEM (the range cannot be reserved), -EINVAL (cap too small for its own
- * tables), or with a box what mmap and fallocate say: call again without one then.
+ * Reserves what cap_bytes of pages need (rounded down to pages, 1 MiB .. 8 GiB). coll_slots and p2p_slots:
+ * growth steps in operations, rounded up to whole pages. box: the file, open and empty, that front and first
+ * pages shall be; kept, and only committed further; NULL: none. 0, -ENOMEM (the range cannot be reserved),
+ * -EINVAL (cap too small for its own tables), or with a box what mmap and fallocate say: call again without
+ * one then.
  */
-int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, uint32_t p2p_slots, struct ni_box_file *box);
+int ni_arena_open(struct ni_arena *a, uint64_t cap_bytes, uint32_t coll_slots, uint32_t p2p_slots,
+                  struct ni_box_file *box);
 
-/* Commits and hands out file pages for `bytes` more, in one go: where no thread will do it later. init only. */
+/*
+ * Commits and hands out file pages for `bytes` more, in one go: where no thread will do it later. init only.
+ */
 void ni_arena_commit(struct ni_arena *a, uint64_t bytes);
 
-/* First page of a chunk, or 0 when the cap is reached (for events, half of it: they never take an operation's place).
- * Lock-free. The chunk's memory is zero or holds an earlier life
- * of the same class. Acquires what the giver of a reused chunk released. */
+/* First page of a chunk, or 0 when the cap is reached (for events, half of it: they never take an operation's
+ * place). Lock-free. The chunk's memory is zero or holds an earlier life of the same class. Acquires what the
+ * giver of a reused chunk released. */
 uint32_t ni_arena_take(struct ni_arena *a, enum ni_chunk_class cls);
 
 /* Returns a chunk for its class to be taken again. Lock-free. */
 void ni_arena_give(struct ni_arena *a, enum ni_chunk_class cls, uint32_t page);
 
-/* Dump thread: commits and maps pages ahead of the watermark: twice what was taken since the last call, within bounds.
- * Cheap when nothing was taken. The file may refuse to grow; then callbacks go on with plain pages. */
+/* Dump thread: commits and maps pages ahead of the watermark: twice what was taken since the last call,
+ * within bounds. Cheap when nothing was taken. The file may refuse to grow; then callbacks go on with plain
+ * pages. */
 void ni_arena_touch_ahead(struct ni_arena *a);
 
 /* Pages ever taken: moves when anybody takes a fresh chunk. */

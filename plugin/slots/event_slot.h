@@ -1,19 +1,20 @@
 /*
- * Events that are not operations, in flight: API calls, launches, brackets, copy-engine parts, proxy operations.
+ * Events that are not operations, in flight: API calls, launches, brackets, copy-engine parts, proxy
+ * operations.
  *
- * They live in the arena as operations do (op.h): a state word first, `next` at the same place, so that pools and lists
- * serve both. Two sizes: 128 bytes for an event with a start and a stop, 512 for a proxy operation with up to eight
- * network transfers in flight (NCCL_STEPS, callbacks 3.3).
+ * They live in the arena as operations do (op.h): a state word first, `next` at the same place, so that pools
+ * and lists serve both. Two sizes: 128 bytes for an event with a start and a stop, 512 for a proxy operation
+ * with up to eight network transfers in flight (NCCL_STEPS, callbacks 3.3).
  *
  *   free ──start──▶ LIVE ──stop──▶ LIVE|CLOSED, on the done list ──line in the block──▶ free, generation + 1
  *                     └─ API call: a Coll or P2p names it ─▶ + SEEN_KERNEL, a CeColl ─▶ + SEEN_CE
  *
- * Threads. An event is started and stopped by one thread of NCCL (network plugin events perhaps by two, one after the
- * other). The stop's exchange that sets CLOSED is the one that pushes, so a second stop changes nothing. SEEN_* is set
- * by compare-exchange on the living generation, by the starter of the operation. All fields of a proxy operation are its
- * progress thread's, written by plain (relaxed) stores and handed over with the push; the walk at the end of a
- * communicator may read those of one that never stopped.
- * Nothing here is a pointer.
+ * Threads. An event is started and stopped by one thread of NCCL (network plugin events perhaps by two, one
+ * after the other). The stop's exchange that sets CLOSED is the one that pushes, so a second stop changes
+ * nothing. SEEN_* is set by compare-exchange on the living generation, by the starter of the operation. All
+ * fields of a proxy operation are its progress thread's, written by plain (relaxed) stores and handed over
+ * with the push; the walk at the end of a communicator may read those of one that never stopped. Nothing here
+ * is a pointer.
  */
 #ifndef NI_EVENT_SLOT_H
 #define NI_EVENT_SLOT_H
@@ -40,7 +41,15 @@ enum {
 };
 
 /* What a network transfer waits for. */
-enum { NI_PH_NONE = 0, NI_PH_GPU_PRODUCE, NI_PH_PEER_CREDIT, NI_PH_WIRE, NI_PH_FLUSH, NI_PH_GPU_CONSUME, NI_PH_COUNT };
+enum {
+  NI_PH_NONE = 0,
+  NI_PH_GPU_PRODUCE,
+  NI_PH_PEER_CREDIT,
+  NI_PH_WIRE,
+  NI_PH_FLUSH,
+  NI_PH_GPU_CONSUME,
+  NI_PH_COUNT
+};
 #define NI_STEPS_IN_FLIGHT 8u
 
 /* What an event slot holds beside its times; by kind. */
@@ -50,8 +59,8 @@ struct ni_ev_api {
     uint64_t start_end; /* groupapi: ticks, 0: not seen */
     uint64_t user_tag;  /* collapi, p2papi, ce; 0: untagged */
   };
-  uint64_t end_begin;   /* groupapi: ticks, 0: not seen */
-  uint64_t group;  /* handle of the GroupApi, as given to NCCL; 0: none */
+  uint64_t end_begin; /* groupapi: ticks, 0: not seen */
+  uint64_t group;     /* handle of the GroupApi, as given to NCCL; 0: none */
   int32_t root;
   int32_t depth;
   uint32_t seen_ms; /* dump thread: when it first waited for the call's Coll */
@@ -74,7 +83,7 @@ struct ni_ev_part {
   uint32_t state;    /* proxyctrl: the first one */
 };
 
-struct ni_ev_chan { /* a KernelCh, chan_more.h: never a line of its own */
+struct ni_ev_chan {        /* a KernelCh, chan_more.h: never a line of its own */
   _Atomic uint64_t parent; /* as ni_chan_cell.open */
   _Atomic uint64_t start_ns, stop_ns;
   _Atomic uint8_t channel;
@@ -86,17 +95,18 @@ struct ni_event_slot {
   _Atomic uint32_t next;
   uint32_t comm_page; /* 0: no communicator of this process */
   uint8_t kind;       /* enum ni_event */
-  _Atomic uint8_t flags; /* NI_EVF_*; a ProxyCtrl's ASKED comes with its state: release, with sn and part before it */
+  /* NI_EVF_*; a ProxyCtrl's ASKED comes with its state: release, with sn and part before it */
+  _Atomic uint8_t flags;
   uint8_t channel;
   uint8_t func, datatype, text; /* numbers of the intern table */
   uint8_t parent_kind;
   uint8_t pad;
-  uint64_t sn;        /* ev_sn; without NI_EVF_ASKED meaningless */
+  uint64_t sn; /* ev_sn; without NI_EVF_ASKED meaningless */
   uint64_t ticks_start;
   uint64_t ticks_stop;
-  uint64_t number;    /* call_sn, plan_sn, ce_sn, proxy_op_sn, group_sn */
-  uint64_t group;     /* group_sn + 1, 0: none; steps: parent_sn */
-  uint64_t count;     /* elements; bytes of steps, batches, net events */
+  uint64_t number; /* call_sn, plan_sn, ce_sn, proxy_op_sn, group_sn */
+  uint64_t group;  /* group_sn + 1, 0: none; steps: parent_sn */
+  uint64_t count;  /* elements; bytes of steps, batches, net events */
   union {
     struct ni_ev_api api;
     struct ni_ev_step step;
@@ -106,32 +116,34 @@ struct ni_event_slot {
   };
 };
 _Static_assert(sizeof(struct ni_event_slot) == NI_SLOT_BYTES, "one slot");
-_Static_assert(offsetof(struct ni_event_slot, next) == offsetof(struct ni_op, next), "pools and lists serve both");
+_Static_assert(offsetof(struct ni_event_slot, next) == offsetof(struct ni_op, next),
+               "pools and lists serve both");
 
-/* Four slots, so that an object never straddles pages: the first word of a page, which the dump thread touches ahead of
- * the callbacks, is then a state word, an atomic. */
+/* Four slots, so that an object never straddles pages: the first word of a page, which the dump thread
+ * touches ahead of the callbacks, is then a state word, an atomic. */
 #define NI_PROXY_SLOTS 4u
 struct ni_proxy_slot {
   _Atomic uint64_t state;
   _Atomic uint32_t next;
   uint32_t comm_page;
-  uint8_t kind;  /* NI_EVENT_PROXY_OP */
+  uint8_t kind; /* NI_EVENT_PROXY_OP */
   _Atomic uint8_t flags;
   uint8_t channel;
-  uint8_t func;  /* of the parent, with NI_EVF_PARENT */
+  uint8_t func;        /* of the parent, with NI_EVF_PARENT */
   uint8_t parent_kind; /* enum ni_kind */
   uint8_t steps_asked; /* single steps get lines */
   uint8_t pad[2];
   int32_t peer, n_steps, chunk, pid, rank;
   _Atomic uint32_t n_started, n_completed, n_dropped;
   uint32_t pad2;
-  uint64_t sn;        /* 64: ev_sn */
+  uint64_t sn; /* 64: ev_sn */
   uint64_t parent_sn, parent_rec_sn;
   uint64_t ticks_start, ticks_stop;
   _Atomic uint64_t ticks_progress;
   _Atomic uint64_t bytes, max_step;
   _Atomic uint64_t sum[NI_PH_COUNT - 1]; /* 128: ticks by phase */
-  _Atomic uint8_t phase[NI_STEPS_IN_FLIGHT]; /* NI_PH_*: what an open step waits for; NI_PH_NONE: no step is open here */
+  /* NI_PH_*: what an open step waits for; NI_PH_NONE: no step is open here */
+  _Atomic uint8_t phase[NI_STEPS_IN_FLIGHT];
   uint16_t step_low[NI_STEPS_IN_FLIGHT];
   _Atomic uint64_t step_start[NI_STEPS_IN_FLIGHT]; /* 192 */
   uint64_t step_last[NI_STEPS_IN_FLIGHT];          /* 256: when its phase began */
@@ -140,9 +152,12 @@ struct ni_proxy_slot {
   uint64_t spare[16]; /* 384 */
 };
 _Static_assert(sizeof(struct ni_proxy_slot) == NI_PROXY_SLOTS * NI_SLOT_BYTES, "four slots");
-_Static_assert(offsetof(struct ni_proxy_slot, next) == offsetof(struct ni_op, next), "pools and lists serve both");
-_Static_assert(offsetof(struct ni_proxy_slot, kind) == offsetof(struct ni_event_slot, kind), "the drain asks both");
-_Static_assert(offsetof(struct ni_proxy_slot, flags) == offsetof(struct ni_event_slot, flags), "the drain asks both");
+_Static_assert(offsetof(struct ni_proxy_slot, next) == offsetof(struct ni_op, next),
+               "pools and lists serve both");
+_Static_assert(offsetof(struct ni_proxy_slot, kind) == offsetof(struct ni_event_slot, kind),
+               "the drain asks both");
+_Static_assert(offsetof(struct ni_proxy_slot, flags) == offsetof(struct ni_event_slot, flags),
+               "the drain asks both");
 
 static inline struct ni_event_slot *ni_arena_event(const struct ni_arena *a, uint32_t slot) {
   return (struct ni_event_slot *)(void *)ni_arena_op(a, slot);

@@ -1,10 +1,11 @@
 /*
- * The events of one communicator that are not operations (event_slot.h): their pools, their list, their counts.
+ * The events of one communicator that are not operations (event_slot.h): their pools, their list, their
+ * counts.
  *
- * One store per communicator, in the arena, and one in ni_g for what belongs to none: proxy operations served for
- * another process (PXN), and proxies whose communicator is gone. Callbacks take slots and push; the dump thread drains,
- * writes and gives back (plugin/drain/event_drain.c). Events never take more than half of the arena, so they cannot cost an operation
- * its slot.
+ * One store per communicator, in the arena, and one in ni_g for what belongs to none: proxy operations served
+ * for another process (PXN), and proxies whose communicator is gone. Callbacks take slots and push; the dump
+ * thread drains, writes and gives back (plugin/drain/event_drain.c). Events never take more than half of the
+ * arena, so they cannot cost an operation its slot.
  */
 #ifndef NI_EVENT_STORE_H
 #define NI_EVENT_STORE_H
@@ -14,19 +15,27 @@
 #include "slot_pool.h"
 #include "format/names.h"
 
-/* When a communicator's Colls come. A non-blocking one launches in a thread of NCCL's, after its group's stop. */
+/*
+ * When a communicator's Colls come. A non-blocking one launches in a thread of NCCL's, after its group's
+ * stop.
+ */
 enum ni_launches { NI_LAUNCHES_UNKNOWN = 0, NI_LAUNCHES_IN_GROUP, NI_LAUNCHES_LATER };
 
 struct ni_event_store {
   struct ni_pool events, proxies;
   _Alignas(NI_CACHE_LINE) struct ni_done_list done; /* both sizes; the kind tells */
-  _Atomic uint64_t calls[2];                /* API calls: collectives; Send and Recv. The next call_sn */
-  _Atomic uint64_t noted;                   /* number + 1 of the newest call in a cell (call_cell.h): release, acquire in ni_calls_take */
-  _Atomic uint64_t last_group;              /* handle of the user group of the newest call; relaxed: a number */
-  _Atomic uint8_t launches; /* enum ni_launches; relaxed: what was seen holds for all calls of the communicator */
+  /* API calls: collectives; Send and Recv. The next call_sn */
+  _Atomic uint64_t calls[2];
+  /* number + 1 of the newest call in a cell (call_cell.h): release, acquire in ni_calls_take */
+  _Atomic uint64_t noted;
+  /* handle of the user group of the newest call; relaxed: a number */
+  _Atomic uint64_t last_group;
+  /* enum ni_launches; relaxed: what was seen holds for all calls of the communicator */
+  _Atomic uint8_t launches;
   _Atomic uint64_t started[NI_EVENT_COUNT]; /* asked for and announced; the next ev_sn */
   _Atomic uint64_t dropped[NI_EVENT_COUNT]; /* of these, found no slot */
-  uint64_t api_sn[NI_FUNC_COUNT];           /* dump role: the next coll_sn of collectives without a Coll event */
+  /* dump role: the next coll_sn of collectives without a Coll event */
+  uint64_t api_sn[NI_FUNC_COUNT];
 };
 
 /* A call's number from its low half: the newest that has it. */

@@ -1,13 +1,14 @@
 /*
  * Handles and contexts: opaque 64-bit tags, never pointers.
  *
- * NCCL gives back what it was given, but with PXN a proxy hands us handles and contexts that another process made, and
- * buggy paths hand us handles of operations long finished (callbacks 4.3, 4.5). A tag can be checked without touching
- * memory it does not own: the payload is mixed with a random number of the process, so that a foreign tag decodes to
- * noise; index, page type and generation are then compared with what is really there.
+ * NCCL gives back what it was given, but with PXN a proxy hands us handles and contexts that another process
+ * made, and buggy paths hand us handles of operations long finished (callbacks 4.3, 4.5). A tag can be
+ * checked without touching memory it does not own: the payload is mixed with a random number of the process,
+ * so that a foreign tag decodes to noise; index, page type and generation are then compared with what is
+ * really there.
  *
- * Bits 63 to 60 are the kind. The others, from 59 down; "page" is that of the communicator, "slot" a number of
- * 128-byte units of the arena:
+ * Bits 63 to 60 are the kind. The others, from 59 down; "page" is that of the communicator, "slot" a number
+ * of 128-byte units of the arena:
  *
  *   operation                    59..54 zero | 53..28 slot | 27..0 generation
  *   event, proxy operation       59..54 zero | 53..28 slot | 27..0 generation
@@ -34,13 +35,15 @@ enum ni_handle_kind {
   NI_H_OP = 2,       /* Coll or P2p: the slot knows which */
   NI_H_CHANNEL = 3,  /* a KernelCh of an operation */
   NI_H_FILTERED = 4, /* an operation the settings leave out: its children are nobody's anomaly */
-  NI_H_DROPPED = 5,  /* an operation that found no slot: counted at its start, its children are not counted again */
+  /* an operation that found no slot: counted at its start, its children are not counted again */
+  NI_H_DROPPED = 5,
   NI_H_CONTEXT = 6,
-  NI_H_CALL = 7,  /* CollApi, P2pApi: names its number also when its slot lives another life (graph replays) */
+  /* CollApi, P2pApi: names its number also when its slot lives another life (graph replays) */
+  NI_H_CALL = 7,
   NI_H_EVENT = 8, /* any other event with a slot */
   NI_H_PROXY = 9,
   NI_H_STEP = 10,
-  NI_H_MORE = 11, /* a KernelCh that is open beside another of its chain */
+  NI_H_MORE = 11,       /* a KernelCh that is open beside another of its chain */
   NI_H_NOTED = 12,      /* CollApi without a line of its own, in its communicator's cell (call_cell.h) */
   NI_H_USER_GROUP = 13, /* GroupApi without a line of its own (user_group.h) */
   NI_H_PHASE = 14,      /* KernelPhase of a KernelCh */
@@ -70,16 +73,20 @@ static inline uint64_t ni_handle_payload(const void *h, uint64_t nonce) {
 static inline uint64_t ni_payload_slot(uint32_t index, uint32_t gen) {
   return ((uint64_t)index << NI_H_GEN_BITS) | (gen & NI_H_GEN_MASK);
 }
-static inline uint32_t ni_payload_index(uint64_t p) { return (uint32_t)((p >> NI_H_GEN_BITS) & NI_H_IDX_MASK); }
+static inline uint32_t ni_payload_index(uint64_t p) {
+  return (uint32_t)((p >> NI_H_GEN_BITS) & NI_H_IDX_MASK);
+}
 static inline uint32_t ni_payload_gen(uint64_t p) { return (uint32_t)(p & NI_H_GEN_MASK); }
 
-/* A KernelCh is found through its communicator's channel cell, not through its operation: number tells the KernelChs of
- * one cell apart (27 bits). */
+/* A KernelCh is found through its communicator's channel cell, not through its operation: number tells the
+ * KernelChs of one cell apart (27 bits). */
 #define NI_H_NUMBER_MASK ((UINT32_C(1) << 27) - 1)
 static inline uint64_t ni_payload_cell(uint32_t channel, uint32_t dir, uint32_t comm_page, uint32_t number) {
-  return (uint64_t)channel << 54 | (uint64_t)dir << 53 | (uint64_t)comm_page << 27 | (number & NI_H_NUMBER_MASK);
+  return (uint64_t)channel << 54 | (uint64_t)dir << 53 | (uint64_t)comm_page << 27 |
+      (number & NI_H_NUMBER_MASK);
 }
-static inline uint32_t ni_payload_cell_index(uint64_t p) { return (uint32_t)(p >> 53); } /* 2 x channel + direction */
+/* 2 x channel + direction */
+static inline uint32_t ni_payload_cell_index(uint64_t p) { return (uint32_t)(p >> 53); }
 static inline uint32_t ni_payload_cell_page(uint64_t p) { return (uint32_t)((p >> 27) & NI_H_IDX_MASK); }
 static inline uint32_t ni_payload_cell_number(uint64_t p) { return (uint32_t)p & NI_H_NUMBER_MASK; }
 
@@ -90,7 +97,9 @@ static inline uint64_t ni_payload_phase(uint64_t channel, uint32_t phase) {
   return (channel & ~(UINT64_C(3) << NI_H_PHASE_SHIFT)) | (uint64_t)(phase & 3) << NI_H_PHASE_SHIFT;
 }
 static inline uint32_t ni_payload_phase_of(uint64_t p) { return (uint32_t)(p >> NI_H_PHASE_SHIFT) & 3; }
-static inline uint64_t ni_payload_phase_more(uint64_t more, uint32_t phase) { return more | (uint64_t)(phase & 3) << 54; }
+static inline uint64_t ni_payload_phase_more(uint64_t more, uint32_t phase) {
+  return more | (uint64_t)(phase & 3) << 54;
+}
 static inline uint32_t ni_payload_phase_more_of(uint64_t p) { return (uint32_t)(p >> 54) & 3; }
 
 static inline uint64_t ni_payload_call(uint32_t slot, uint32_t captured, uint32_t p2p, uint32_t number) {

@@ -1,6 +1,7 @@
 /*
- * Children that came after their operation had been judged finished: a small queue from the poller to the dump thread,
- * which writes a `late` line for each. Bounded; an entry that finds it full is counted and has no line.
+ * Children that came after their operation had been judged finished: a small queue from the poller to the
+ * dump thread, which writes a `late` line for each. Bounded; an entry that finds it full is counted and has
+ * no line.
  *
  * Many producers (callbacks), one consumer (dump thread). Lock-free.
  */
@@ -30,7 +31,8 @@ struct ni_late_ring {
 static inline void ni_late_push(struct ni_late_ring *r, const struct ni_late *what) {
   uint32_t pos = ni_load_rlx(&r->head);
   do {
-    if (pos - ni_load_acq(&r->tail) >= NI_LATE_SLOTS) { /* pairs with ni_late_pop's release: the entry was read */
+    /* pairs with ni_late_pop's release: the entry was read */
+    if (pos - ni_load_acq(&r->tail) >= NI_LATE_SLOTS) {
       ni_add_rlx(&r->lost, 1);
       return;
     }
@@ -40,12 +42,15 @@ static inline void ni_late_push(struct ni_late_ring *r, const struct ni_late *wh
 }
 
 /* A hint: nothing is being handed over. Dump thread. */
-static inline int ni_late_empty(const struct ni_late_ring *r) { return ni_load_rlx(&r->head) == ni_load_rlx(&r->tail); }
+static inline int ni_late_empty(const struct ni_late_ring *r) {
+  return ni_load_rlx(&r->head) == ni_load_rlx(&r->tail);
+}
 
 /* 1 and the entry in *out, or 0 when none is ready. Dump thread only. */
 static inline int ni_late_pop(struct ni_late_ring *r, struct ni_late *out) {
   uint32_t pos = ni_load_rlx(&r->tail);
-  if (ni_load_acq(&r->entry[pos % NI_LATE_SLOTS].turn) != pos + 1) return 0; /* pairs with ni_late_push */
+  if (ni_load_acq(&r->entry[pos % NI_LATE_SLOTS].turn) != pos + 1)
+    return 0; /* pairs with ni_late_push */
   *out = r->entry[pos % NI_LATE_SLOTS].what;
   ni_store_rel(&r->tail, pos + 1);
   return 1;

@@ -1,6 +1,6 @@
 /*
- * The registry: a number for each communicator of the process, which is its bit in the dirty map and its place in tables. A
- * number that was given back is the next to be given out.
+ * The registry: a number for each communicator of the process, which is its bit in the dirty map and its
+ * place in tables. A number that was given back is the next to be given out.
  *
  * Both by whoever holds ni_g.lock: init takes, the dump role gives back.
  */

@@ -1,9 +1,9 @@
 /*
  * Is the group of an application still open, ncclGroupEnd not over? Asked of a call that has no Coll yet.
  *
- * Where lines of the API are asked for a GroupApi has an event slot. Where not it has a number of its communicator, the
- * first of the group: ni_comm.user_group holds the newest one, twice that + 1 while it is open. Handles are tags: nothing
- * is followed before it is checked. Any thread.
+ * Where lines of the API are asked for a GroupApi has an event slot. Where not it has a number of its
+ * communicator, the first of the group: ni_comm.user_group holds the newest one, twice that + 1 while it is
+ * open. Handles are tags: nothing is followed before it is checked. Any thread.
  */
 #ifndef NI_USER_GROUP_H
 #define NI_USER_GROUP_H
@@ -18,9 +18,12 @@ static inline bool ni_user_group_open(uint64_t tag) {
   /* Acquire pairs with its stop: a Coll came before that. Of a communicator that has gone it is not open. */
   if (ni_handle_kind(group) == NI_H_USER_GROUP)
     return ni_arena_page_class(&ni_g.arena, page) == NI_CHUNK_COMM &&
-           (ni_load_acq(&ni_arena_comm(&ni_g.arena, page)->user_group) & NI_USER_GROUP_MASK) == open;
-  if (ni_handle_kind(group) != NI_H_EVENT || ni_arena_page_class(&ni_g.arena, slot / NI_SLOTS_PER_PAGE) != NI_CHUNK_EVENT) return false;
-  uint64_t state = ni_load_acq(&ni_arena_event(&ni_g.arena, slot)->state); /* pairs with close_slot, as above */
+        (ni_load_acq(&ni_arena_comm(&ni_g.arena, page)->user_group) & NI_USER_GROUP_MASK) == open;
+  if (ni_handle_kind(group) != NI_H_EVENT ||
+      ni_arena_page_class(&ni_g.arena, slot / NI_SLOTS_PER_PAGE) != NI_CHUNK_EVENT)
+    return false;
+  /* pairs with close_slot, as above */
+  uint64_t state = ni_load_acq(&ni_arena_event(&ni_g.arena, slot)->state);
   return ni_state_is(state, ni_payload_gen(p)) && !(ni_state_flags(state) & NI_EVS_CLOSED);
 }
 

@@ -20,23 +20,29 @@ uint64_t ni_accounts_dropped(const struct ni_comm_writer *s, int kind, enum ni_d
 int64_t ni_accounts_unsettled(const struct ni_comm_writer *s, int kind) {
   const struct ni_kind_writer *k = &s->kind[kind];
   uint64_t settled = k->account->written + k->in_block + k->account->incomplete;
-  for (int f = 0; f < NI_FILTER_COUNT; f++) settled += filtered(s, kind, (enum ni_filter)f);
-  for (int w = 0; w < NI_DROP_OF_PLUGIN; w++) settled += ni_accounts_dropped(s, kind, (enum ni_drop)w);
+  for (int f = 0; f < NI_FILTER_COUNT; f++)
+    settled += filtered(s, kind, (enum ni_filter)f);
+  for (int w = 0; w < NI_DROP_OF_PLUGIN; w++)
+    settled += ni_accounts_dropped(s, kind, (enum ni_drop)w);
   return (int64_t)(ni_load_rlx(&s->comm->kind[kind].started) - settled);
 }
 
 /*
  * Fills the accounting of one kind. in_flight is what is left of `started`. On a final line of a destroyed
- * communicator nothing moves any more and walking the slot states must give the same; at exit callbacks may still run,
- * and what they finish after the drain counts as in flight. `started` is read last: an operation that starts while we
- * add up appears in flight, never as a negative number.
+ * communicator nothing moves any more and walking the slot states must give the same; at exit callbacks may
+ * still run, and what they finish after the drain counts as in flight. `started` is read last: an operation
+ * that starts while we add up appears in flight, never as a negative number.
  */
 void ni_accounts_fill(struct ni_comm_writer *s, int kind, int final, struct ni_kind_counts *o) {
   struct ni_kind_writer *k = &s->kind[kind];
   uint64_t settled = o->written = k->account->written + k->in_block, dropped = 0;
-  for (int f = 0; f < NI_FILTER_COUNT; f++) settled += o->filtered[f] = filtered(s, kind, (enum ni_filter)f);
+  for (int f = 0; f < NI_FILTER_COUNT; f++)
+    settled += o->filtered[f] = filtered(s, kind, (enum ni_filter)f);
   for (int w = 0; w < NI_DROP_OF_PLUGIN; w++) {
-    /* At exit operations are still dropped: the last line states those that its gap lines name, more are in flight. */
+    /*
+     * At exit operations are still dropped: the last line states those that its gap lines name, more are in
+     * flight.
+     */
     bool as_told = final && w < NI_DROP_OF_CALLBACKS;
     dropped += o->dropped[w] = as_told ? k->gap_seen[w] : ni_accounts_dropped(s, kind, (enum ni_drop)w);
   }
@@ -54,7 +60,8 @@ void ni_accounts_fill(struct ni_comm_writer *s, int kind, int final, struct ni_k
 void ni_accounts_add(const struct ni_comm_writer *s, uint64_t *started, uint64_t *dropped) {
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
     *started += ni_load_rlx(&s->comm->kind[kind].started);
-    for (int why = 0; why < NI_DROP_OF_CALLBACKS; why++) *dropped += ni_load_rlx(&s->comm->kind[kind].dropped[why]);
+    for (int why = 0; why < NI_DROP_OF_CALLBACKS; why++)
+      *dropped += ni_load_rlx(&s->comm->kind[kind].dropped[why]);
   }
 }
 
@@ -92,7 +99,8 @@ void ni_accounts_settle_events(struct ni_event_writer *ev) {
   }
 }
 
-void ni_accounts_events(const struct ni_event_store *st, const struct ni_event_writer *ev, struct ni_event_stats *out) {
+void ni_accounts_events(const struct ni_event_store *st, const struct ni_event_writer *ev,
+                        struct ni_event_stats *out) {
   for (int k = 0; k < NI_EVENT_COUNT; k++) {
     out[k].written = ev->written[k] + ev->in_block[k];
     out[k].dropped = ni_load_rlx(&st->dropped[k]) + ev->lost[k];

@@ -1,8 +1,10 @@
 /*
- * How the accounts of a communicator stand: started = written + filtered + dropped + incomplete + in flight, by kind of
- * operation and of event. Callbacks and dump side count apart (ni_comm_kind, ni_account); here they are put together.
+ * How the accounts of a communicator stand: started = written + filtered + dropped + incomplete + in flight,
+ * by kind of operation and of event. Callbacks and dump side count apart (ni_comm_kind, ni_account); here
+ * they are put together.
  *
- * Dump role; callbacks may count meanwhile. `started` is read last, so what starts while we add up appears in flight.
+ * Dump role; callbacks may count meanwhile. `started` is read last, so what starts while we add up appears in
+ * flight.
  */
 #ifndef NI_ACCOUNTS_H
 #define NI_ACCOUNTS_H
@@ -29,7 +31,8 @@ void ni_accounts_fill(struct ni_comm_writer *s, int kind, int final, struct ni_k
 uint64_t ni_accounts_walked(struct ni_comm_writer *s, enum ni_kind kind);
 
 /* The same of events: every kind of them. */
-void ni_accounts_events(const struct ni_event_store *st, const struct ni_event_writer *ev, struct ni_event_stats *out);
+void ni_accounts_events(const struct ni_event_store *st, const struct ni_event_writer *ev,
+                        struct ni_event_stats *out);
 /* The open block is on disk. */
 void ni_accounts_settle_events(struct ni_event_writer *ev);
 

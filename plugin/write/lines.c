@@ -23,23 +23,26 @@ size_t ni_lines_comm_text(struct ni_writer *w, struct ni_comm_writer *s) {
 }
 
 int ni_lines_identify(struct ni_writer *w, struct ni_comm_writer *s, int force) {
-  if (s->identified) return 1;
+  if (s->identified)
+    return 1;
   struct ni_comm *c = s->comm;
   uint32_t known = ni_load_acq(&c->ident); /* pairs with late_ident's release */
-  if (known != NI_IDENT_GIVEN && known != NI_IDENT_KNOWN && !force) return 0;
+  if (known != NI_IDENT_GIVEN && known != NI_IDENT_KNOWN && !force)
+    return 0;
   struct ni_ident id = s->ident;
   if (known == NI_IDENT_KNOWN) {
     id.comm_hash = c->late_hash;
     id.comm_name = c->has_name ? c->name : NULL;
     id.rank = c->late_rank;
   }
-  /* The translations of 2.27 and later have no hash for v1 to v3: one of our own, so that communicators stay apart in
-   * this process; it joins nothing across processes. */
+  /* The translations of 2.27 and later have no hash for v1 to v3: one of our own, so that communicators stay
+   * apart in this process; it joins nothing across processes. */
   if (id.comm_hash == 0 && known != NI_IDENT_GIVEN)
     id.comm_hash = ((s->init_ns ^ ni_g.nonce) * UINT64_C(0x9e3779b97f4a7c15) + s->index) | UINT64_C(1) << 63;
   struct ni_line_prefix p;
   if (known != NI_IDENT_GIVEN) {
-    if (ni_line_prefix_init(&p, &id, &w->origin)) return 0; /* no memory: the next tick tries again */
+    if (ni_line_prefix_init(&p, &id, &w->origin))
+      return 0; /* no memory: the next tick tries again */
     ni_line_prefix_free(&s->prefix);
     s->prefix = p;
     s->ident = id;
@@ -49,19 +52,24 @@ int ni_lines_identify(struct ni_writer *w, struct ni_comm_writer *s, int force) 
 }
 
 void ni_lines_comm(struct ni_writer *w, struct ni_comm_writer *s) {
-  if (!ni_lines_identify(w, s, 0)) return;
-  if (put_control(w, ni_lines_comm_text(w, s))) return;
+  if (!ni_lines_identify(w, s, 0))
+    return;
+  if (put_control(w, ni_lines_comm_text(w, s)))
+    return;
   s->announced = 1;
   w->comms_changed = 1; /* the head of the next file names it, too */
 }
 
 /* ---- accounting ---- */
 
-static void fill_events(struct ni_stats_line *in, const struct ni_event_store *st, const struct ni_event_writer *ev) {
+static void fill_events(struct ni_stats_line *in, const struct ni_event_store *st,
+                        const struct ni_event_writer *ev) {
   struct ni_event_stats *e = in->events.kind;
   ni_accounts_events(st, ev, e);
-  for (int i = 0; i < NI_EVENT_COUNT; i++) in->has_events |= e[i].started != 0;
-  in->proxy_records = ev->proxy_lines - ev->stats_lines; /* lines: steps inside others do not count, as with NVIDIA */
+  for (int i = 0; i < NI_EVENT_COUNT; i++)
+    in->has_events |= e[i].started != 0;
+  /* lines: steps inside others do not count, as with NVIDIA */
+  in->proxy_records = ev->proxy_lines - ev->stats_lines;
   in->proxy_dropped_total = e[NI_EVENT_PROXY_OP].dropped + e[NI_EVENT_STEPS].dropped;
   in->proxy_dropped_since = in->proxy_dropped_total - ev->stats_dropped;
 }
@@ -79,10 +87,12 @@ void ni_lines_stats(struct ni_writer *w, struct ni_comm_writer *s, int final) {
     ni_accounts_fill(s, kind, final, &counts[kind]);
     ni_stats_set_kind(&in, (enum ni_kind)kind, &counts[kind]);
   }
-  for (int i = 0; i < NI_STRAY_COUNT; i++) strays[i] = ni_load_rlx(&s->comm->stray[i]);
+  for (int i = 0; i < NI_STRAY_COUNT; i++)
+    strays[i] = ni_load_rlx(&s->comm->stray[i]);
   ni_stats_set_strays(&in, strays);
   fill_events(&in, &s->comm->events, &s->ev);
-  if (put_control(w, ni_format_dump_stats(w->line, sizeof w->line, &s->prefix, w->ts_us, &in))) return;
+  if (put_control(w, ni_format_dump_stats(w->line, sizeof w->line, &s->prefix, w->ts_us, &in)))
+    return;
   s->last_stats_ms = w->now_ms;
   s->stuck_told = 0;
   told_events(&in, &s->ev);
@@ -97,13 +107,19 @@ void ni_lines_gaps(struct ni_writer *w, struct ni_comm_writer *s) {
   for (int kind = 0; kind < NI_KIND_COUNT; kind++)
     for (int why = 0; why < NI_DROP_OF_CALLBACKS; why++) {
       struct ni_comm_kind *c = &s->comm->kind[kind];
-      if (!ni_load_rlx(&c->gap[why].first)) continue;
-      if (ni_block_room(w)) return; /* the mark stays, and so does what it stands for */
-      /* The count before the mark. Acquire pairs with ni_lose's release: first and last cover all that are counted. */
+      if (!ni_load_rlx(&c->gap[why].first))
+        continue;
+      if (ni_block_room(w))
+        return; /* the mark stays, and so does what it stands for */
+      /*
+       * The count before the mark. Acquire pairs with ni_lose's release: first and last cover all that are
+       * counted.
+       */
       uint64_t total = ni_load_acq(&c->dropped[why]), first = ni_swap_acqrel(&c->gap[why].first, 0);
       uint64_t last = ni_load_rlx(&c->gap[why].last);
       uint64_t *seen = &s->kind[kind].gap_seen[why];
-      if (total == *seen) continue;
+      if (total == *seen)
+        continue;
       struct ni_gap_line in = {.kind = ni_kind_names[kind],
                                .cause = ni_drop_names[why],
                                .count = total - *seen,
@@ -113,21 +129,24 @@ void ni_lines_gaps(struct ni_writer *w, struct ni_comm_writer *s) {
       *seen = total;
       lost = 1;
     }
-  if (!lost) return;
+  if (!lost)
+    return;
   ni_lines_stats(w, s, 0);
-  ni_log_warn_limited(&ni_g.log, NI_LOG_CAUSE_POOL, w->now_ns,
-                      "operations of communicator 0x%llx were not recorded (pool or arena full); the log counts them. "
-                      "Raise NCCL_INSPECTOR_POOL_MAX_BYTES (now %llu), or with POOL_GROW=0 the pool sizes",
-                      (unsigned long long)s->ident.comm_hash, (unsigned long long)ni_g.config.pool_max_bytes);
+  ni_log_warn_limited(
+      &ni_g.log, NI_LOG_CAUSE_POOL, w->now_ns,
+      "operations of communicator 0x%llx were not recorded (pool or arena full); the log counts them. "
+      "Raise NCCL_INSPECTOR_POOL_MAX_BYTES (now %llu), or with POOL_GROW=0 the pool sizes",
+      (unsigned long long)s->ident.comm_hash, (unsigned long long)ni_g.config.pool_max_bytes);
 }
 
-void ni_lines_given_up(struct ni_writer *w, struct ni_comm_writer *s, int kind, uint64_t count, uint64_t from, uint64_t to) {
+void ni_lines_given_up(struct ni_writer *w, struct ni_comm_writer *s, int kind, uint64_t count, uint64_t from,
+                       uint64_t to) {
   struct ni_gap_line in = {ni_kind_names[kind], ni_drop_names[NI_DROP_WRITE_ERROR], count, from, to};
   (void)put_control(w, ni_format_gap(w->line, sizeof w->line, &s->prefix, w->ts_us, &in));
 }
 
-static void pool_line(struct ni_writer *w, struct ni_comm_writer *s, const char *kind, const struct ni_pool *p, uint64_t bytes,
-                      uint64_t dropped) {
+static void pool_line(struct ni_writer *w, struct ni_comm_writer *s, const char *kind,
+                      const struct ni_pool *p, uint64_t bytes, uint64_t dropped) {
   uint64_t cap = ni_pool_capacity(p);
   struct ni_pool_line in = {.kind = kind,
                             .capacity = cap,
@@ -142,13 +161,16 @@ static void pool_line(struct ni_writer *w, struct ni_comm_writer *s, const char 
 static void pool_lines(struct ni_writer *w, struct ni_comm_writer *s) {
   for (int kind = 0; kind < NI_KIND_COUNT; kind++) {
     uint64_t dropped = 0;
-    for (int why = 0; why < NI_DROP_OF_CALLBACKS; why++) dropped += ni_accounts_dropped(s, kind, (enum ni_drop)why);
+    for (int why = 0; why < NI_DROP_OF_CALLBACKS; why++)
+      dropped += ni_accounts_dropped(s, kind, (enum ni_drop)why);
     pool_line(w, s, ni_kind_names[kind], &s->comm->kind[kind].pool, NI_SLOT_BYTES, dropped);
   }
   /* Only of pools that were used; what they could not take is counted by kind in dump_stats. */
   const struct ni_event_store *st = &s->comm->events;
-  if (ni_pool_capacity(&st->events)) pool_line(w, s, "event", &st->events, NI_SLOT_BYTES, 0);
-  if (ni_pool_capacity(&st->proxies)) pool_line(w, s, "proxy", &st->proxies, NI_PROXY_SLOTS * NI_SLOT_BYTES, 0);
+  if (ni_pool_capacity(&st->events))
+    pool_line(w, s, "event", &st->events, NI_SLOT_BYTES, 0);
+  if (ni_pool_capacity(&st->proxies))
+    pool_line(w, s, "proxy", &st->proxies, NI_PROXY_SLOTS * NI_SLOT_BYTES, 0);
 }
 
 static int clock_line(struct ni_writer *w, const struct ni_line_prefix *p, struct ni_comm_writer *s) {
@@ -182,8 +204,10 @@ enum { STATED_NS = 1000 };
 
 int ni_lines_gpu_offset(struct ni_writer *w, struct ni_comm_writer *s) {
   int64_t offset, off;
-  if (!ni_g.config.control_lines || !ni_gpu_fit_offset(&s->fit, &offset, NULL)) return 0;
-  if (s->offset_stated && !__builtin_sub_overflow(offset, s->stated_offset_ns, &off) && off >= -STATED_NS && off <= STATED_NS)
+  if (!ni_g.config.control_lines || !ni_gpu_fit_offset(&s->fit, &offset, NULL))
+    return 0;
+  if (s->offset_stated && !__builtin_sub_overflow(offset, s->stated_offset_ns, &off) && off >= -STATED_NS &&
+      off <= STATED_NS)
     return 0;
   return clock_line(w, &s->prefix, s);
 }
@@ -206,8 +230,10 @@ void ni_lines_end(struct ni_writer *w, struct ni_comm_writer *s, enum ni_end end
     ni_accounts_fill(s, kind, 1, &k);
     uint64_t walked = ni_accounts_walked(s, (enum ni_kind)kind);
     if (walked != k.in_flight || ni_accounts_unsettled(s, kind) < 0)
-      ni_lines_note(w, "the accounting of a communicator does not close: operations in flight by slot states differ from "
-                       "started - settled");
+      ni_lines_note(
+          w,
+          "the accounting of a communicator does not close: operations in flight by slot states differ from "
+          "started - settled");
   }
   ni_lines_stats(w, s, 1);
   struct ni_comm_end_line in = {end == NI_END_DESTROY ? "destroy" : "exit", ni_realtime_ns()};
@@ -218,8 +244,10 @@ void ni_lines_late(struct ni_writer *w) {
   struct ni_late l;
   while (!ni_late_empty(&ni_g.late) && ni_block_room(w) == 0 && ni_late_pop(&ni_g.late, &l)) {
     struct ni_comm_writer *s = w->comms;
-    while (s && s->comm->page != l.comm_page) s = s->next;
-    if (!s) continue; /* its communicator is over; its final line has counted the child */
+    while (s && s->comm->page != l.comm_page)
+      s = s->next;
+    if (!s)
+      continue; /* its communicator is over; its final line has counted the child */
     struct ni_late_line in = {.kind = ni_kind_names[l.kind == NI_KIND_P2P],
                               .func = ni_intern_text(&ni_g.intern, l.func),
                               .sn = l.sn,
@@ -243,7 +271,8 @@ void ni_lines_process_end(struct ni_writer *w, enum ni_end end) {
                              .end = end == NI_END_EXIT ? "exited" : "finalized",
                              .refused_communicators = ni_load_rlx(&ni_g.refused_comms)};
   uint64_t strays[NI_STRAY_COUNT];
-  for (int i = 0; i < NI_STRAY_COUNT; i++) strays[i] = ni_load_rlx(&ni_g.stray[i]);
+  for (int i = 0; i < NI_STRAY_COUNT; i++)
+    strays[i] = ni_load_rlx(&ni_g.stray[i]);
   ni_stats_set_strays(&st, strays);
   fill_events(&st, &ni_g.detached, &w->detached);
   ni_out_expire(&w->out, w->now_ns); /* a last look at what became of earlier files */
@@ -253,15 +282,21 @@ void ni_lines_process_end(struct ni_writer *w, enum ni_end end) {
   ni_stats_set_kind(&st, NI_KIND_COLL, &gone);
   (void)put_control(w, ni_format_dump_stats(w->line, sizeof w->line, &w->process_prefix, w->ts_us, &st));
   if (ni_load_rlx(&ni_g.intern.overflow))
-    ni_lines_note(w, "more different strings than the table holds: some function, datatype, algorithm or protocol names "
-                     "read Unknown");
+    ni_lines_note(
+        w,
+        "more different strings than the table holds: some function, datatype, algorithm or protocol names "
+        "read Unknown");
   if (st.refused_communicators)
-    ni_lines_note(w, "some communicators were not recorded at all: no memory, or NCCL_INSPECTOR_POOL_MAX_BYTES was reached "
-                     "at their init");
+    ni_lines_note(w,
+                  "some communicators were not recorded at all: no memory, or NCCL_INSPECTOR_POOL_MAX_BYTES "
+                  "was reached "
+                  "at their init");
   if (ni_load_rlx(&ni_g.traces.lost))
-    ni_lines_note(w, "no memory for the channel traces of some operations: their records have none; raise "
-                     "NCCL_INSPECTOR_POOL_MAX_BYTES");
-  if (ni_load_rlx(&ni_g.late.lost)) ni_lines_note(w, "more late channels than could be listed: some have no late line");
+    ni_lines_note(w,
+                  "no memory for the channel traces of some operations: their records have none; raise "
+                  "NCCL_INSPECTOR_POOL_MAX_BYTES");
+  if (ni_load_rlx(&ni_g.late.lost))
+    ni_lines_note(w, "more late channels than could be listed: some have no late line");
 }
 
 void ni_lines_note(struct ni_writer *w, const char *text) {
@@ -294,20 +329,26 @@ size_t ni_lines_process(struct ni_writer *w) {
     in.env.item[in.env.n].key = w->job.env[in.env.n].name;
     in.env.item[in.env.n].value = w->job.env[in.env.n].value;
   }
-  if (ni_g.box.wanted && ni_g.box.h) in.blackbox = ni_g.box.file.path;
-  else if (ni_g.box.wanted) in.blackbox_why = ni_g.box.why;
+  if (ni_g.box.wanted && ni_g.box.h)
+    in.blackbox = ni_g.box.file.path;
+  else if (ni_g.box.wanted)
+    in.blackbox_why = ni_g.box.why;
   return ni_format_process(w->line, sizeof w->line, &w->process_prefix, w->ts_us, &in);
 }
 
 int ni_lines_head(struct ni_writer *w, struct ni_out *out, int comms) {
-  if (!ni_g.config.control_lines) return 0;
+  if (!ni_g.config.control_lines)
+    return 0;
   int rc = put_head(w, ni_lines_process(w));
   for (struct ni_comm_writer *s = comms ? w->comms : NULL; s && rc == 0; s = s->next)
-    if (s->announced) rc = put_head(w, ni_lines_comm_text(w, s));
+    if (s->announced)
+      rc = put_head(w, ni_lines_comm_text(w, s));
   const void *block;
   size_t n;
-  if (rc == 0) rc = ni_gz_finish(w->gz_head, &block, &n);
-  if (rc == 0) rc = ni_out_set_preamble(out, block, n);
+  if (rc == 0)
+    rc = ni_gz_finish(w->gz_head, &block, &n);
+  if (rc == 0)
+    rc = ni_out_set_preamble(out, block, n);
   ni_gz_release(w->gz_head);
   return rc;
 }

@@ -1,7 +1,8 @@
 /*
- * Before each write the open descriptor is looked at (statx, one system call a flush): is it still our file (a host
- * that closes descriptors it does not know may have opened something else under our number), has it been deleted, how
- * long is it. So nothing is ever written into somebody's file, and records in a deleted one are counted, not believed.
+ * Before each write the open descriptor is looked at (statx, one system call a flush): is it still our file
+ * (a host that closes descriptors it does not know may have opened something else under our number), has it
+ * been deleted, how long is it. So nothing is ever written into somebody's file, and records in a deleted one
+ * are counted, not believed.
  */
 #include "out_file.h"
 
@@ -27,7 +28,8 @@
 struct past_file {
   uint64_t n; /* number in its name, 0: none */
   uint64_t bytes, records, closed_ns;
-  uint64_t head; /* bytes of it that every file begins with: more than that is worth keeping, records or not */
+  /* bytes of it that every file begins with: more than that is worth keeping, records or not */
+  uint64_t head;
   uint64_t ino;
   uint32_t dev_major, dev_minor;
 };
@@ -56,7 +58,8 @@ struct ni_out_state {
 int ni_out_init(struct ni_out *o, const struct ni_out_options *opt) {
   o->s = NULL;
   struct ni_out_state *s = calloc(1, sizeof *s);
-  if (!s) return -ENOMEM;
+  if (!s)
+    return -ENOMEM;
   int ret = -ENAMETOOLONG;
   s->fd = -1;
   size_t n = 0;
@@ -65,17 +68,21 @@ int ni_out_init(struct ni_out *o, const struct ni_out_options *opt) {
     n = strlen(s->dir);
     s->dir[n++] = '/';
   }
-  if (snprintf(s->dir + n, sizeof s->dir - n, "%s", opt->dir) >= (int)(sizeof s->dir - n)) goto out_free;
+  if (snprintf(s->dir + n, sizeof s->dir - n, "%s", opt->dir) >= (int)(sizeof s->dir - n))
+    goto out_free;
   char host[128];
   ni_path_component(host, sizeof host, opt->host ? opt->host : "", "unknown-host");
-  snprintf(s->base, sizeof s->base, "%s-pid%lld-%llu", host, (long long)opt->pid, (unsigned long long)opt->start_s);
-  if (snprintf(s->suffix, sizeof s->suffix, "%s", opt->suffix) >= (int)sizeof s->suffix) goto out_free;
+  snprintf(s->base, sizeof s->base, "%s-pid%lld-%llu", host, (long long)opt->pid,
+           (unsigned long long)opt->start_s);
+  if (snprintf(s->suffix, sizeof s->suffix, "%s", opt->suffix) >= (int)sizeof s->suffix)
+    goto out_free;
   snprintf(s->path, sizeof s->path, "%s", s->dir);
   s->file_max_bytes = opt->file_max_bytes;
   s->dir_max_bytes = opt->dir_max_bytes;
   if (s->dir_max_bytes) {
     uint64_t share = s->file_max_bytes ? s->dir_max_bytes / 2 : s->dir_max_bytes / 8;
-    if (s->file_max_bytes == 0 || s->file_max_bytes > share) s->file_max_bytes = share ? share : 1;
+    if (s->file_max_bytes == 0 || s->file_max_bytes > share)
+      s->file_max_bytes = share ? share : 1;
   }
   if (opt->keep_seconds) {
     s->keep_ns = opt->keep_seconds > UINT64_MAX / SECOND_NS ? UINT64_MAX : opt->keep_seconds * SECOND_NS;
@@ -93,7 +100,8 @@ int ni_out_set_preamble(struct ni_out *o, const void *data, size_t n) {
   unsigned char *copy = NULL;
   if (n) {
     copy = malloc(n);
-    if (!copy) return -ENOMEM;
+    if (!copy)
+      return -ENOMEM;
     memcpy(copy, data, n);
   }
   free(s->preamble);
@@ -119,16 +127,20 @@ static void forget_file(struct ni_out_state *s) {
 }
 
 static bool past_has_room(struct ni_out_state *s) {
-  if (s->n_past < s->cap_past) return true;
+  if (s->n_past < s->cap_past)
+    return true;
   size_t cap = s->cap_past ? 2 * s->cap_past : 16;
   struct past_file *p = realloc(s->past, cap * sizeof *p);
-  if (!p) return false;
+  if (!p)
+    return false;
   s->past = p;
   s->cap_past = cap;
   return true;
 }
 
-/* The file stays on disk as it is. A file that cannot be remembered (no memory) is never removed by rotation. */
+/*
+ * The file stays on disk as it is. A file that cannot be remembered (no memory) is never removed by rotation.
+ */
 static void end_file(struct ni_out_state *s, uint64_t now_ns, bool do_close) {
   /* close() reports what NFS or a quota refused later: then nobody knows how much of the file is there. */
   if (do_close && close(s->fd) != 0 && errno != EINTR) {
@@ -144,20 +156,24 @@ static void end_file(struct ni_out_state *s, uint64_t now_ns, bool do_close) {
   forget_file(s);
 }
 
-/* The file is of no use any more. An empty one is taken away again, so that retries do not fill the directory. */
+/*
+ * The file is of no use any more. An empty one is taken away again, so that retries do not fill the
+ * directory.
+ */
 static void abandon_file(struct ni_out_state *s, uint64_t now_ns) {
   struct statx st;
   if (s->now.bytes > s->now.head) {
     end_file(s, now_ns, true);
     return;
   }
-  if (ni_file_facts(AT_FDCWD, s->path, AT_SYMLINK_NOFOLLOW, &st) == 0 && same_file(&s->now, &st)) unlink(s->path);
+  if (ni_file_facts(AT_FDCWD, s->path, AT_SYMLINK_NOFOLLOW, &st) == 0 && same_file(&s->now, &st))
+    unlink(s->path);
   close(s->fd);
   forget_file(s);
 }
 
-/* Every directory of the path. Errors of the upper ones show at the last: some file systems answer mkdir of an existing
- * directory with something else than EEXIST. */
+/* Every directory of the path. Errors of the upper ones show at the last: some file systems answer mkdir of
+ * an existing directory with something else than EEXIST. */
 static int make_dirs(char *dir) {
   for (char *p = dir; *p && (p = strchr(p + 1, '/')) != NULL;) {
     *p = 0;
@@ -172,12 +188,16 @@ static int make_dirs(char *dir) {
 static int put(int fd, uint64_t at, const unsigned char *data, size_t n) {
   /* Asked first: write() beyond the limit would raise SIGXFSZ in a thread of the job. */
   uint64_t limit = ni_file_size_limit();
-  if (at > limit || n > limit - at) return -EFBIG;
+  if (at > limit || n > limit - at)
+    return -EFBIG;
   while (n) {
     ssize_t got = write(fd, data, n);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return -errno;
-    if (got == 0) return -EIO;
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return -errno;
+    if (got == 0)
+      return -EIO;
     data += got;
     n -= (size_t)got;
   }
@@ -189,31 +209,40 @@ static int open_file(struct ni_out_state *s, uint64_t now_ns) {
   for (int i = 0; i < NAME_TRIES; i++) {
     set_path(s, s->next_n);
     fd = open(s->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND | O_NOFOLLOW, 0644);
-    if (fd >= 0) break;
+    if (fd >= 0)
+      break;
     err = -errno;
     if (err == -EEXIST) {
       s->next_n++;
     } else if (err == -ENOENT && dirs) {
       dirs = make_dirs(s->dir);
-      if (dirs < 0) return dirs;
+      if (dirs < 0)
+        return dirs;
       dirs = 0;
     } else if (err != -EINTR) {
       return err;
     }
   }
-  if (fd < 0) return err;
+  if (fd < 0)
+    return err;
   fd = ni_above_two(fd);
   err = -errno;
-  if (fd < 0) goto out_unlink;
+  if (fd < 0)
+    goto out_unlink;
   struct statx st;
   if (ni_file_facts(fd, "", AT_EMPTY_PATH, &st) != 0) {
     err = -errno;
     goto out_close;
   }
-  if (s->preamble_len && (err = put(fd, 0, s->preamble, s->preamble_len)) != 0) goto out_close;
+  if (s->preamble_len && (err = put(fd, 0, s->preamble, s->preamble_len)) != 0)
+    goto out_close;
   s->fd = fd;
-  s->now = (struct past_file){.n = s->next_n++, .bytes = s->preamble_len, .head = s->preamble_len, .ino = st.stx_ino,
-                              .dev_major = st.stx_dev_major, .dev_minor = st.stx_dev_minor};
+  s->now = (struct past_file){.n = s->next_n++,
+                              .bytes = s->preamble_len,
+                              .head = s->preamble_len,
+                              .ino = st.stx_ino,
+                              .dev_major = st.stx_dev_major,
+                              .dev_minor = st.stx_dev_minor};
   s->opened_ns = now_ns;
   s->n_files++;
   return 0;
@@ -226,10 +255,13 @@ out_unlink:
 
 /* Is the open descriptor still our file, and does it still have a name? Takes its length over. */
 static void look_at_file(struct ni_out_state *s, uint64_t now_ns) {
-  if (s->fd < 0) return;
+  if (s->fd < 0)
+    return;
   struct statx st;
   if (ni_file_facts(s->fd, "", AT_EMPTY_PATH, &st) != 0) {
-    /* EBADF: the host closed it, and the file is complete up to here. ESTALE, EIO: it is not usable any more. */
+    /*
+     * EBADF: the host closed it, and the file is complete up to here. ESTALE, EIO: it is not usable any more.
+     */
     end_file(s, now_ns, errno != EBADF);
   } else if (!same_file(&s->now, &st)) {
     end_file(s, now_ns, false); /* closed by the host, and the number is somebody's now: hands off */
@@ -247,22 +279,30 @@ static void look_at_file(struct ni_out_state *s, uint64_t now_ns) {
 static int try_write(struct ni_out_state *s, const unsigned char *data, size_t n, uint64_t now_ns) {
   if (s->fd < 0) {
     int err = open_file(s, now_ns);
-    if (err) return err;
+    if (err)
+      return err;
   }
   int err = put(s->fd, s->now.bytes, data, n);
-  if (err == 0) return 0;
-  /* Cut back to whole blocks. Where that fails, too, the torn file is left: readers skip what is cut at its end. */
-  if (ftruncate(s->fd, (off_t)s->now.bytes) != 0) abandon_file(s, now_ns);
+  if (err == 0)
+    return 0;
+  /*
+   * Cut back to whole blocks. Where that fails, too, the torn file is left: readers skip what is cut at its
+   * end.
+   */
+  if (ftruncate(s->fd, (off_t)s->now.bytes) != 0)
+    abandon_file(s, now_ns);
   return err;
 }
 
-/* The next file is made first: where it cannot be, the old one goes on growing. So it does without memory to remember it:
- * a limit broken is better than a record lost. */
+/* The next file is made first: where it cannot be, the old one goes on growing. So it does without memory to
+ * remember it: a limit broken is better than a record lost. */
 static void rotate(struct ni_out_state *s, size_t n, uint64_t now_ns) {
-  if (s->fd < 0 || s->now.bytes <= s->now.head || now_ns < s->next_rotation_ns) return;
+  if (s->fd < 0 || s->now.bytes <= s->now.head || now_ns < s->next_rotation_ns)
+    return;
   bool full = s->file_max_bytes && s->now.bytes + n > s->file_max_bytes;
   bool old = s->file_age_ns && now_ns - s->opened_ns >= s->file_age_ns;
-  if (!(full || old) || !past_has_room(s)) return;
+  if (!(full || old) || !past_has_room(s))
+    return;
   struct past_file last = s->now;
   int last_fd = s->fd;
   s->rotation_error = open_file(s, now_ns);
@@ -299,9 +339,12 @@ static void remove_oldest(struct ni_out_state *s) {
 }
 
 static void expire(struct ni_out_state *s, uint64_t now_ns) {
-  if (s->held) return;
-  while (s->n_past && s->keep_ns && now_ns - s->past[0].closed_ns > s->keep_ns) remove_oldest(s);
-  while (s->n_past && s->dir_max_bytes && s->past_bytes + s->now.bytes + s->other_bytes > s->dir_max_bytes) remove_oldest(s);
+  if (s->held)
+    return;
+  while (s->n_past && s->keep_ns && now_ns - s->past[0].closed_ns > s->keep_ns)
+    remove_oldest(s);
+  while (s->n_past && s->dir_max_bytes && s->past_bytes + s->now.bytes + s->other_bytes > s->dir_max_bytes)
+    remove_oldest(s);
 }
 
 void ni_out_expire(struct ni_out *o, uint64_t now_ns) {
@@ -310,21 +353,27 @@ void ni_out_expire(struct ni_out *o, uint64_t now_ns) {
   expire(s, now_ns);
 }
 
-int ni_out_write(struct ni_out *o, const void *data, size_t n, uint64_t n_records, uint64_t now_ns, bool force) {
+int ni_out_write(struct ni_out *o, const void *data, size_t n, uint64_t n_records, uint64_t now_ns,
+                 bool force) {
   struct ni_out_state *s = o->s;
-  if (n == 0 && (s->n_files || !s->preamble_len)) return 0;
-  if (!force && now_ns < s->next_try_ns) return -EAGAIN;
+  if (n == 0 && (s->n_files || !s->preamble_len))
+    return 0;
+  if (!force && now_ns < s->next_try_ns)
+    return -EAGAIN;
   look_at_file(s, now_ns);
   rotate(s, n, now_ns);
   bool was_open = s->fd >= 0, had_blocks = s->now.bytes > s->now.head;
   int err = try_write(s, data, n, now_ns);
   /* What a new file may cure: a length limit that the old file has reached, a broken or vanished file. */
   if (was_open && ((err == -EFBIG && had_blocks) || err == -EIO || err == -ESTALE || err == -EBADF)) {
-    if (s->fd >= 0) abandon_file(s, now_ns);
+    if (s->fd >= 0)
+      abandon_file(s, now_ns);
     err = try_write(s, data, n, now_ns);
   }
   if (err) {
-    s->pause_ns = s->pause_ns == 0 ? PAUSE_FIRST_NS : s->pause_ns < PAUSE_LAST_NS / 2 ? 2 * s->pause_ns : PAUSE_LAST_NS;
+    s->pause_ns = s->pause_ns == 0        ? PAUSE_FIRST_NS
+        : s->pause_ns < PAUSE_LAST_NS / 2 ? 2 * s->pause_ns
+                                          : PAUSE_LAST_NS;
     s->next_try_ns = now_ns + s->pause_ns;
     return err;
   }
@@ -349,10 +398,13 @@ const char *ni_out_path(const struct ni_out *o) { return o->s->n_files ? o->s->p
 
 int ni_out_close(struct ni_out *o, struct ni_out_lost *lost) {
   struct ni_out_state *s = o->s;
-  if (!s) return 0;
+  if (!s)
+    return 0;
   look_at_file(s, 0);
-  if (s->fd >= 0) end_file(s, 0, true);
-  if (lost) *lost = s->lost;
+  if (s->fd >= 0)
+    end_file(s, 0, true);
+  if (lost)
+    *lost = s->lost;
   int ret = s->close_error;
   free(s->preamble);
   free(s->past);

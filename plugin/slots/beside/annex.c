@@ -21,30 +21,42 @@ uint32_t ni_annex_take(struct ni_comm *c, uint64_t user_tag) {
 }
 
 void ni_annex_give(struct ni_comm *c, struct ni_op *op) {
-  if (ni_likely(!op->annex)) return;
+  if (ni_likely(!op->annex))
+    return;
   ni_pool_give(&ni_g.arena, &c->annexes, op->annex);
   op->annex = 0;
 }
 
 static void raise_to(_Atomic uint64_t *word, uint64_t ns) {
-  if (ns > ni_load_rlx(word)) ni_store_rlx(word, ns);
+  if (ns > ni_load_rlx(word))
+    ni_store_rlx(word, ns);
 }
 
-/* Stamps of an earlier work may be left where NCCL was not asked for phases then: they are older than the channel's begin. */
+/*
+ * Stamps of an earlier work may be left where NCCL was not asked for phases then: they are older than the
+ * channel's begin.
+ */
 static bool is_this_works(struct ni_annex *x, uint64_t channel_ns, uint64_t ns) {
-  if (ns >= channel_ns) return true;
+  if (ns >= channel_ns)
+    return true;
   ni_store_rlx(&x->compute_from_ns, UINT64_MAX);
   return false;
 }
 
 void ni_annex_begin(struct ni_annex *x, uint32_t phase, uint64_t channel_ns, uint64_t ns) {
-  if (!is_this_works(x, channel_ns, ns)) return;
-  if (phase == NI_PHASE_COMPUTE) raise_to(&x->compute_from_ns, ns);
-  if (phase == NI_PHASE_FINAL_SYNC) raise_to(&x->compute_to_ns, ns);
+  if (!is_this_works(x, channel_ns, ns))
+    return;
+  if (phase == NI_PHASE_COMPUTE)
+    raise_to(&x->compute_from_ns, ns);
+  if (phase == NI_PHASE_FINAL_SYNC)
+    raise_to(&x->compute_to_ns, ns);
 }
 
 void ni_annex_end(struct ni_annex *x, uint32_t phase, uint64_t channel_ns, uint64_t ns) {
-  if (!is_this_works(x, channel_ns, ns)) return;
-  if (phase == NI_PHASE_INITIAL_SYNC) raise_to(&x->compute_from_ns, ns);
-  if (phase == NI_PHASE_COMPUTE) raise_to(&x->compute_to_ns, ns);
+  if (!is_this_works(x, channel_ns, ns))
+    return;
+  if (phase == NI_PHASE_INITIAL_SYNC)
+    raise_to(&x->compute_from_ns, ns);
+  if (phase == NI_PHASE_COMPUTE)
+    raise_to(&x->compute_to_ns, ns);
 }

@@ -1,6 +1,6 @@
 /*
- * The field table is the one place where the plugin's structs meet ni_box.h: a field that is moved is followed by the
- * compiler, one whose meaning changes needs a new NI_BOX_VERSION.
+ * The field table is the one place where the plugin's structs meet ni_box.h: a field that is moved is
+ * followed by the compiler, one whose meaning changes needs a new NI_BOX_VERSION.
  */
 #include "box.h"
 
@@ -25,8 +25,8 @@ _Static_assert(SAME(NI_BOX_OP_LIVE, NI_OP_LIVE) && SAME(NI_BOX_OP_CLOSED, NI_OP_
                    SAME(NI_BOX_OP_SETTLED, NI_OP_SETTLED) && SAME(NI_BOX_WANT_UNKNOWN, NI_WANT_UNKNOWN),
                "the state word is the box's");
 _Static_assert(NI_BOX_KINDS == NI_KIND_COUNT && SAME(NI_BOX_MASK_OFF, NI_MASK_OFF) && NI_COMM_FREE == 0 &&
-                   NI_COMM_LIVE == 1 && NI_COMM_CLOSING == 2 &&
-                   NI_CLOCK_GETTIME == 0 && NI_CLOCK_TSC == 1 && NI_CLOCK_CNTVCT == 2 && NI_H_GEN_BITS == 28,
+                   NI_COMM_LIVE == 1 && NI_COMM_CLOSING == 2 && NI_CLOCK_GETTIME == 0 && NI_CLOCK_TSC == 1 &&
+                   NI_CLOCK_CNTVCT == 2 && NI_H_GEN_BITS == 28,
                "numbers that ni_box.h states");
 _Static_assert(SAME(NI_BOX_ORIGIN_CALLED, NI_OP_CALLED) && SAME(NI_BOX_ORIGIN_REPLAYED, NI_OP_REPLAYED) &&
                    SAME(NI_BOX_ORIGIN_API, NI_OP_API) && SAME(NI_BOX_ORIGIN_CE, NI_OP_CE) &&
@@ -54,7 +54,8 @@ _Static_assert(sizeof(struct ni_comm) <= UINT16_MAX, "places are 16 bits");
 /* ---- words that others read ---- */
 
 #define PUT(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
-#define NAME(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELEASE) /* names what was stored before */
+/* names what was stored before */
+#define NAME(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELEASE)
 
 /* `end` is stored last: who finds it finds the time and the count that belong to it. */
 static void say_end(struct ni_box_header *h, enum ni_box_end end) {
@@ -78,7 +79,8 @@ int ni_keep_open_arena(struct ni_keeper *b, struct ni_arena *a, const struct ni_
     if (rc == 0) {
       rc = ni_arena_open(a, c->pool_max_bytes, coll, p2p, &b->file);
       if (rc == 0) {
-        if (!c->dump_thread) ni_arena_commit(a, NO_THREAD_COMMIT);
+        if (!c->dump_thread)
+          ni_arena_commit(a, NO_THREAD_COMMIT);
         b->h = ni_arena_page(a, NI_FRONT_HEADER);
         return 0;
       }
@@ -105,7 +107,8 @@ static void copy_text(char *to, size_t cap, const char *from) {
 
 void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct ni_keep_owner *o) {
   struct ni_box_header *h = b->h;
-  if (!h) return;
+  if (!h)
+    return;
   h->byte_order = NI_BOX_BYTE_ORDER;
   h->version = NI_BOX_VERSION;
   h->header_bytes = sizeof *h;
@@ -143,7 +146,8 @@ void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct n
   h->interface = (uint32_t)o->interface;
   h->words = piece(NI_FRONT_WORDS, sizeof *a->hdr, 0, 0);
   h->class_map = piece(NI_FRONT_CLASS_MAP, h->n_pages, 1, h->n_pages);
-  h->texts = piece(NI_FRONT_TEXTS, sizeof(struct ni_interned) * NI_INTERN_TEXTS, sizeof(struct ni_interned), NI_INTERN_TEXTS);
+  h->texts = piece(NI_FRONT_TEXTS, sizeof(struct ni_interned) * NI_INTERN_TEXTS, sizeof(struct ni_interned),
+                   NI_INTERN_TEXTS);
   for (uint32_t i = 0; i < 2; i++)
     h->session[i] = piece(NI_FRONT_SESSIONS + i * NI_FRONT_SESSION_PAGES, NI_BOX_SESSION_BYTES, 0, 0);
   h->watermark_at = offset_of(a, &a->hdr->region[NI_REGION_BOX].watermark);
@@ -156,30 +160,38 @@ void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct n
   ni_keep_state(b, 0); /* until the first communicator: the process may leave before it */
   say_end(h, NI_BOX_END_NOT_YET);
   int rc = ni_box_file_publish(&b->file);
-  if (rc == 0) return;
+  if (rc == 0)
+    return;
   snprintf(b->why, sizeof b->why, "%.100s: %s", b->file.path, strerror(-rc));
   b->h = NULL; /* the arena goes on in a file without a name, which ends with the process */
 }
 
 void ni_keep_drop(struct ni_keeper *b) {
-  if (b->h) ni_box_file_remove(&b->file);
+  if (b->h)
+    ni_box_file_remove(&b->file);
   memset(b, 0, sizeof *b);
 }
 
 /* ---- keeping ---- */
 
-void ni_keep_session(struct ni_keeper *b, const struct ni_arena *a, uint64_t start_ns, const char *dir, const char *file,
-                    const char *line, size_t line_bytes) {
+void ni_keep_session(struct ni_keeper *b, const struct ni_arena *a, uint64_t start_ns, const char *dir,
+                     const char *file, const char *line, size_t line_bytes) {
   struct ni_box_header *h = b->h;
-  if (!h) return;
+  if (!h)
+    return;
   uint32_t next = h->session_now == 0;
-  struct ni_box_session s = {.start_ns = start_ns, .dir_bytes = (uint32_t)strlen(dir), .file_bytes = (uint32_t)strlen(file)};
+  struct ni_box_session s = {
+      .start_ns = start_ns, .dir_bytes = (uint32_t)strlen(dir), .file_bytes = (uint32_t)strlen(file)};
   uint64_t at = h->session[next].at, room = NI_BOX_SESSION_BYTES - sizeof s;
-  while (line_bytes && line[line_bytes - 1] == '\n') line_bytes--;
+  while (line_bytes && line[line_bytes - 1] == '\n')
+    line_bytes--;
   s.line_bytes = (uint32_t)line_bytes;
-  if ((uint64_t)s.dir_bytes + s.file_bytes + s.line_bytes > room) return; /* cannot be: the three have their bounds */
+  /* cannot be: the three have their bounds */
+  if ((uint64_t)s.dir_bytes + s.file_bytes + s.line_bytes > room)
+    return;
   uint64_t bytes = sizeof s + s.dir_bytes + s.file_bytes + s.line_bytes;
-  if (ni_box_file_commit(&b->file, at, at + bytes)) return; /* recover then tells the file by its own name */
+  if (ni_box_file_commit(&b->file, at, at + bytes))
+    return; /* recover then tells the file by its own name */
   unsigned char *p = a->base + at;
   memcpy(p, &s, sizeof s);
   memcpy(p + sizeof s, dir, s.dir_bytes);
@@ -191,27 +203,32 @@ void ni_keep_session(struct ni_keeper *b, const struct ni_arena *a, uint64_t sta
 
 void ni_keep_expired(struct ni_keeper *b, uint64_t records) {
   struct ni_box_header *h = b->h;
-  if (h && h->session_now < 2) PUT(h->expired_records[h->session_now], records);
+  if (h && h->session_now < 2)
+    PUT(h->expired_records[h->session_now], records);
 }
 
 void ni_keep_clock(struct ni_keeper *b, const struct ni_clock *c) {
   struct ni_box_header *h = b->h;
-  if (!h) return;
+  if (!h)
+    return;
   uint32_t next = h->clock_now ^ 1;
-  h->clock[next] = (struct ni_box_clock){c->mult, c->newest.ticks, c->newest.monotonic_ns, c->newest.realtime_ns};
+  h->clock[next] =
+      (struct ni_box_clock){c->mult, c->newest.ticks, c->newest.monotonic_ns, c->newest.realtime_ns};
   NAME(h->clock_now, next);
 }
 
 void ni_keep_heartbeat(struct ni_keeper *b, uint64_t now_ns, uint32_t promised_ms) {
   struct ni_box_header *h = b->h;
-  if (!h) return;
+  if (!h)
+    return;
   PUT(h->heartbeat_ns, now_ns);
   PUT(h->heartbeat_unix_ns, ni_realtime_ns());
   PUT(h->heartbeat_every_ms, promised_ms);
   PUT(h->committed_pages, ni_load_rlx(&ni_g.arena.hdr->region[NI_REGION_BOX].limit));
   PUT(h->refused_communicators, ni_load_rlx(&ni_g.refused_comms));
   _Static_assert(NI_STRAY_COUNT <= sizeof h->process_stray / sizeof *h->process_stray, "all causes fit");
-  for (int i = 0; i < NI_STRAY_COUNT; i++) PUT(h->process_stray[i], ni_load_rlx(&ni_g.stray[i]));
+  for (int i = 0; i < NI_STRAY_COUNT; i++)
+    PUT(h->process_stray[i], ni_load_rlx(&ni_g.stray[i]));
 }
 
 void ni_keep_fit(struct ni_comm *c, const struct ni_gpu_relation *r, uint8_t poisoned) {
@@ -222,31 +239,37 @@ void ni_keep_fit(struct ni_comm *c, const struct ni_gpu_relation *r, uint8_t poi
 }
 
 void ni_keep_state(struct ni_keeper *b, int live) {
-  if (!b->h) return;
+  if (!b->h)
+    return;
   say_end(b->h, live ? NI_BOX_END_NOT_YET : NI_BOX_END_FINALIZED);
   __atomic_store_n(&b->h->state, live ? NI_BOX_LIVE : NI_BOX_EMPTY, __ATOMIC_SEQ_CST);
 }
 
 /* The dump thread may finalize meanwhile (say_end in ni_keep_state): what it says then stays. */
 void ni_keep_exited(struct ni_keeper *b, uint64_t unwritten, int error) {
-  if (!b->h) return;
+  if (!b->h)
+    return;
   uint32_t not_yet = NI_BOX_END_NOT_YET;
   /* Pairs with the store of say_end. Finalized: nothing has come since then. */
-  if (__atomic_load_n(&b->h->end, __ATOMIC_ACQUIRE) == NI_BOX_END_FINALIZED) return;
+  if (__atomic_load_n(&b->h->end, __ATOMIC_ACQUIRE) == NI_BOX_END_FINALIZED)
+    return;
   PUT(b->h->unwritten, unwritten);
   PUT(b->h->unwritten_error, error);
   PUT(b->h->end_unix_ns, ni_realtime_ns());
-  (void)__atomic_compare_exchange_n(&b->h->end, &not_yet, NI_BOX_END_EXITED, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+  (void)__atomic_compare_exchange_n(&b->h->end, &not_yet, NI_BOX_END_EXITED, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_RELAXED);
 }
 
 void ni_keep_longest(struct ni_keeper *b, uint64_t operation_ns, uint64_t gap_ns) {
-  if (!b->h) return;
+  if (!b->h)
+    return;
   PUT(b->h->longest_operation_ns, operation_ns);
   PUT(b->h->longest_gap_ns, gap_ns);
 }
 
 void ni_keep_end(struct ni_keeper *b) {
-  if (!b->h) return;
+  if (!b->h)
+    return;
   ni_keep_state(b, 0);
   ni_box_file_remove(&b->file);
 }

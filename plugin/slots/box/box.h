@@ -3,10 +3,10 @@
  *
  *   make (init) ─▶ facts, field table ─▶ EMPTY ◀──▶ LIVE ─▶ file removed at a clean end
  *
- * Threads: make, live and drop by init with the registry lock held; the rest by whoever holds the dump role. Stores are
- * single words; what belongs together is written to the copy that is not in use and then named (release). A reader in
- * another process, or after a kill, therefore sees whole things.
- * Without a box (h is NULL) every call does nothing, so that callers need no case of their own.
+ * Threads: make, live and drop by init with the registry lock held; the rest by whoever holds the dump role.
+ * Stores are single words; what belongs together is written to the copy that is not in use and then named
+ * (release). A reader in another process, or after a kill, therefore sees whole things. Without a box (h is
+ * NULL) every call does nothing, so that callers need no case of their own.
  */
 #ifndef NI_BOX_KEEPER_H
 #define NI_BOX_KEEPER_H
@@ -29,8 +29,8 @@ struct ni_keeper {
 };
 
 /*
- * Opens the arena, in a box if the settings ask for one and it can be had, else in ordinary memory; b says which, and
- * why. 0, or what ni_arena_open says of ordinary memory.
+ * Opens the arena, in a box if the settings ask for one and it can be had, else in ordinary memory; b says
+ * which, and why. 0, or what ni_arena_open says of ordinary memory.
  */
 int ni_keep_open_arena(struct ni_keeper *b, struct ni_arena *a, const struct ni_config *c);
 
@@ -49,8 +49,8 @@ void ni_keep_begin(struct ni_keeper *b, const struct ni_arena *a, const struct n
 void ni_keep_drop(struct ni_keeper *b);
 
 /* A log file was named: where, and its process line (LF at the end is left out). */
-void ni_keep_session(struct ni_keeper *b, const struct ni_arena *a, uint64_t start_ns, const char *dir, const char *file,
-                    const char *line, size_t line_bytes);
+void ni_keep_session(struct ni_keeper *b, const struct ni_arena *a, uint64_t start_ns, const char *dir,
+                     const char *file, const char *line, size_t line_bytes);
 
 /* So many records of the session's have expired with their files. */
 void ni_keep_expired(struct ni_keeper *b, uint64_t records);

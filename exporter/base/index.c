@@ -8,7 +8,8 @@
 uint64_t ni_hash_seed;
 
 __attribute__((constructor)) static void seed(void) {
-  memcpy(&ni_hash_seed, (const void *)(uintptr_t)getauxval(AT_RANDOM), sizeof ni_hash_seed); /* the kernel's, 16 bytes */
+  /* the kernel's, 16 bytes */
+  memcpy(&ni_hash_seed, (const void *)(uintptr_t)getauxval(AT_RANDOM), sizeof ni_hash_seed);
 }
 
 uint64_t ni_hash_text(uint64_t hash, const char *part) {
@@ -24,17 +25,20 @@ uint64_t ni_hash_text(uint64_t hash, const char *part) {
 }
 
 static void put(struct ni_index *x, struct ni_index_place new) {
-  size_t i = new.hash & (x->cap - 1);
-  while (x->place[i].number) i = (i + 1) & (x->cap - 1);
+  size_t i = new.hash &(x->cap - 1);
+  while (x->place[i].number)
+    i = (i + 1) & (x->cap - 1);
   x->place[i] = new;
 }
 
 int ni_index_add(struct ni_index *x, uint64_t hash, uint32_t number) {
   if (2 * (x->n + 1) > x->cap) {
     struct ni_index more = {.n = x->n, .cap = x->cap ? 2 * x->cap : 64};
-    if (!(more.place = calloc(more.cap, sizeof *more.place))) return -ENOMEM;
+    if (!(more.place = calloc(more.cap, sizeof *more.place)))
+      return -ENOMEM;
     for (size_t i = 0; i < x->cap; i++)
-      if (x->place[i].number) put(&more, x->place[i]);
+      if (x->place[i].number)
+        put(&more, x->place[i]);
     free(x->place);
     *x = more;
   }

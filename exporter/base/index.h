@@ -8,7 +8,8 @@
  *   if (!ni_array_room(item, n, cap) || ni_index_add(&x, hash, n) < 0) return -ENOMEM;
  *   item[n++] = key;
  *
- * Hashes have a seed that is another one in each process, so that nobody can write a file whose keys all fall into one place.
+ * Hashes have a seed that is another one in each process, so that nobody can write a file whose keys all fall
+ * into one place.
  *
  * Threads: one for each index; ni_hash() any. Ownership: ni_index_free(). Failure: -ENOMEM.
  */
@@ -39,16 +40,23 @@ static inline uint64_t ni_hash(uint64_t hash, uint64_t part) {
 }
 uint64_t ni_hash_text(uint64_t hash, const char *part);
 
-/* The next number whose hash may be this one, in the order of addition; *at is 0 at first. NI_INDEX_NONE: no more. */
+/*
+ * The next number whose hash may be this one, in the order of addition; *at is 0 at first. NI_INDEX_NONE: no
+ * more.
+ */
 static inline uint32_t ni_index_next(const struct ni_index *x, uint64_t hash, size_t *at) {
   while (x->cap) {
     const struct ni_index_place *p = &x->place[((uint32_t)hash + (*at)++) & (x->cap - 1)];
-    if (!p->number || p->hash == (uint32_t)hash) return p->number - 1;
+    if (!p->number || p->hash == (uint32_t)hash)
+      return p->number - 1;
   }
   return NI_INDEX_NONE;
 }
 
-/* Adds a number below NI_INDEX_NONE; one of that hash may be there already. 0 or -ENOMEM: the index is as it was. */
+/*
+ * Adds a number below NI_INDEX_NONE; one of that hash may be there already. 0 or -ENOMEM: the index is as it
+ * was.
+ */
 int ni_index_add(struct ni_index *x, uint64_t hash, uint32_t number);
 void ni_index_free(struct ni_index *x);
 

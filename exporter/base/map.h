@@ -1,6 +1,6 @@
 /*
- * From the names of things in files to their numbers. A name is 64 bits, mixed from its parts by ni_hash(); two names that mix
- * to the same number are one thing, which chance does once in 10^8 files of 100,000 names.
+ * From the names of things in files to their numbers. A name is 64 bits, mixed from its parts by ni_hash();
+ * two names that mix to the same number are one thing, which chance does once in 10^8 files of 100,000 names.
  *
  * Threads: one for each map. Ownership: ni_map_free(). Failure: -ENOMEM.
  */
@@ -19,12 +19,16 @@ struct ni_map { /* all 0: empty */
 };
 
 /*
- * The number of the thing with that name that began then; began 0: whichever of that name began last. A thing of which nobody
- * knew when it began is taken for the first one that is asked for with a beginning. A new one gets the number `next`.
+ * The number of the thing with that name that began then; began 0: whichever of that name began last. A thing
+ * of which nobody knew when it began is taken for the first one that is asked for with a beginning. A new one
+ * gets the number `next`.
  */
 int64_t ni_map_find(struct ni_map *m, uint64_t name, uint64_t began, uint32_t next);
 int64_t ni_map_get(const struct ni_map *m, uint64_t name, uint64_t began); /* the same; -1: there is none */
-/* For reading the same once more: no thing began yet, but all keep their numbers. The same asking in the same order finds them. */
+/*
+ * For reading the same once more: no thing began yet, but all keep their numbers. The same asking in the same
+ * order finds them.
+ */
 void ni_map_rewind(struct ni_map *m);
 void ni_map_free(struct ni_map *m);
 

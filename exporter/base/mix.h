@@ -1,6 +1,7 @@
 /*
- * Numbers spread evenly, and the same ones in each run: for samples and ids that what is written depends on, and for places
- * whose order does. Whoever looks up by what files say takes ni_hash() (index.h), which nobody can foresee. Pure; any thread.
+ * Numbers spread evenly, and the same ones in each run: for samples and ids that what is written depends on,
+ * and for places whose order does. Whoever looks up by what files say takes ni_hash() (index.h), which nobody
+ * can foresee. Pure; any thread.
  */
 #ifndef NI_MIX_H
 #define NI_MIX_H

@@ -7,7 +7,9 @@
 #include <time.h>
 
 /* Unix ns between 2001 and 2100: anything else is no time of a job. */
-static inline bool ni_time_of_a_job(int64_t ns) { return ns > INT64_C(1000000000000000000) && ns < INT64_C(4102444800000000000); }
+static inline bool ni_time_of_a_job(int64_t ns) {
+  return ns > INT64_C(1000000000000000000) && ns < INT64_C(4102444800000000000);
+}
 
 /* Of CLOCK_REALTIME since 1970. */
 static inline uint64_t ni_now_ns(clockid_t clock) {

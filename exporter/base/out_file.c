@@ -19,18 +19,27 @@ static bool others(uid_t owner, mode_t mode) {
   return owner != 0 && owner != us && (us == 0 || mode & (S_ISVTX | S_IWOTH));
 }
 
-/* One step of the way: from *dir, whose state is *st, into `name`. What is judged is open already, so it cannot change. */
+/*
+ * One step of the way: from *dir, whose state is *st, into `name`. What is judged is open already, so it
+ * cannot change.
+ */
 static int enter(int *dir, const char *name, bool make, struct stat *st) {
   mode_t around = st->st_mode;
-  if (make && mkdirat(*dir, name, 0777) < 0 && errno != EEXIST) return -errno;
-  if (fstatat(*dir, name, st, AT_SYMLINK_NOFOLLOW) < 0) return -errno;
+  if (make && mkdirat(*dir, name, 0777) < 0 && errno != EEXIST)
+    return -errno;
+  if (fstatat(*dir, name, st, AT_SYMLINK_NOFOLLOW) < 0)
+    return -errno;
   bool link = S_ISLNK(st->st_mode);
-  if (link && others(st->st_uid, around)) return -EPERM;
+  if (link && others(st->st_uid, around))
+    return -EPERM;
   int next = openat(*dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (link ? 0 : O_NOFOLLOW));
-  if (next < 0) return -errno;
-  if (*dir >= 0) close(*dir);
+  if (next < 0)
+    return -errno;
+  if (*dir >= 0)
+    close(*dir);
   *dir = next;
-  if (fstat(next, st) < 0) return -errno;
+  if (fstat(next, st) < 0)
+    return -errno;
   return others(st->st_uid, st->st_mode) ? -EPERM : 0;
 }
 
@@ -40,41 +49,57 @@ int ni_out_dir(const char *path, bool make, char *why, size_t cap) {
   const char *root = *path == '/' ? "/" : ".", *here = *path == '/' ? "/" : "the current folder";
   size_t walked = 0;
   int dir = AT_FDCWD, e = copy ? enter(&dir, root, false, &st) : -ENOMEM;
-  for (char *name = e ? NULL : strtok_r(copy, "/", &save); e == 0 && name; name = strtok_r(NULL, "/", &save)) {
+  for (char *name = e ? NULL : strtok_r(copy, "/", &save); e == 0 && name;
+       name = strtok_r(NULL, "/", &save)) {
     walked = (size_t)(name - copy) + strlen(name);
     e = enter(&dir, name, make, &st);
   }
   bool refused = e == -EPERM && others(st.st_uid, S_ISVTX);
   int fd = e ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (e == 0 && fd < 0 && errno == EACCES) fd = dir, dir = -1; /* may be written, not listed */
-  if (e == 0 && fd < 0) e = -errno;
-  if (dir >= 0) close(dir);
+  if (e == 0 && fd < 0 && errno == EACCES) {
+    fd = dir;
+    dir = -1;
+  } /* may be written, not listed */
+  if (e == 0 && fd < 0)
+    e = -errno;
+  if (dir >= 0)
+    close(dir);
   free(copy);
   if (refused)
-    snprintf(why, cap, "%.*s belongs to uid %u, who could put something else in place of what is written. "
-             "Give a folder of your own%s", (int)(walked ? walked : strlen(here)), walked ? path : here, st.st_uid,
+    snprintf(why, cap,
+             "%.*s belongs to uid %u, who could put something else in place of what is written. "
+             "Give a folder of your own%s",
+             (int)(walked ? walked : strlen(here)), walked ? path : here, st.st_uid,
              geteuid() == 0 ? ", or run as that user" : "");
-  else if (e) snprintf(why, cap, "%s", strerror(-e));
+  else if (e)
+    snprintf(why, cap, "%s", strerror(-e));
   return e ? e : fd;
 }
 
 int ni_out_own(int dir, char *why, size_t cap) {
   struct stat st;
-  if (fstat(dir, &st) < 0) return -errno;
-  if (!(st.st_mode & S_IWOTH)) return 0;
-  snprintf(why, cap, "everybody may write into it (mode %04o), and could put something else in place of what is kept there: chmod o-w it, or "
-           "give another folder", (unsigned)st.st_mode & 07777);
+  if (fstat(dir, &st) < 0)
+    return -errno;
+  if (!(st.st_mode & S_IWOTH))
+    return 0;
+  snprintf(why, cap,
+           "everybody may write into it (mode %04o), and could put something else in place of what is kept "
+           "there: chmod o-w it, or "
+           "give another folder",
+           (unsigned)st.st_mode & 07777);
   return -EPERM;
 }
 
 static void unlock(struct ni_out_file *o) {
-  if (o->locked) close(o->lock);
+  if (o->locked)
+    close(o->lock);
   o->locked = false;
 }
 
 int ni_out_name(char name[64]) {
   unsigned long long number;
-  if (getrandom(&number, sizeof number, 0) != sizeof number) return -errno;
+  if (getrandom(&number, sizeof number, 0) != sizeof number)
+    return -errno;
   snprintf(name, 64, ".tmp-%llu", number);
   return 0;
 }
@@ -82,9 +107,12 @@ int ni_out_name(char name[64]) {
 int ni_out_begin(struct ni_out_file *o, int dir, mode_t mode) {
   *o = (struct ni_out_file){.dir = dir, .fd = -1};
   int e = ni_out_name(o->tmp);
-  if (e == 0) o->fd = openat(dir, o->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-  if (e == 0 && o->fd < 0) e = -errno;
-  if (e) *o->tmp = 0;
+  if (e == 0)
+    o->fd = openat(dir, o->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  if (e == 0 && o->fd < 0)
+    e = -errno;
+  if (e)
+    *o->tmp = 0;
   return e;
 }
 
@@ -109,17 +137,22 @@ int ni_out_begin_for(struct ni_out_file *o, int dir, const char *who, mode_t mod
     unsigned long long number;
     *o = (struct ni_out_file){.dir = dir, .fd = -1};
     e = getrandom(&number, sizeof number, 0) == sizeof number ? 0 : -errno;
-    if (e < 0) break;
+    if (e < 0)
+      break;
     snprintf(o->tmp, sizeof o->tmp, "%s%llu", prefix, number);
     o->fd = openat(dir, o->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    if (o->fd < 0) e = -errno;
-    else if (flock(o->fd, LOCK_EX | LOCK_NB) == 0) o->locked = (o->lock = fcntl(o->fd, F_DUPFD_CLOEXEC, 0)) >= 0;
-    if (e == 0 && fstat(o->fd, &st) == 0 && st.st_nlink == 0) { /* another one took it for left before it had its lock */
+    if (o->fd < 0)
+      e = -errno;
+    else if (flock(o->fd, LOCK_EX | LOCK_NB) == 0)
+      o->locked = (o->lock = fcntl(o->fd, F_DUPFD_CLOEXEC, 0)) >= 0;
+    /* another one took it for left before it had its lock */
+    if (e == 0 && fstat(o->fd, &st) == 0 && st.st_nlink == 0) {
       ni_out_drop(o);
       e = -EAGAIN;
     }
   }
-  if (e) *o = (struct ni_out_file){.dir = dir, .fd = -1};
+  if (e)
+    *o = (struct ni_out_file){.dir = dir, .fd = -1};
   return e;
 }
 
@@ -133,35 +166,47 @@ int ni_out_begin_at(struct ni_out_file *o, const char *path, const char **name, 
   free(folder);
   *o = (struct ni_out_file){.dir = dir < 0 ? -1 : dir, .fd = -1};
   bool there = e == 0 && fstatat(dir, *name, &st, 0) == 0;
-  if (e == 0 && (!**name || (there && S_ISDIR(st.st_mode)))) e = -EISDIR;
-  if (e == 0 && !there && errno == ENAMETOOLONG) e = -errno;
+  if (e == 0 && (!**name || (there && S_ISDIR(st.st_mode))))
+    e = -EISDIR;
+  if (e == 0 && !there && errno == ENAMETOOLONG)
+    e = -errno;
   if (e == 0 && there && !S_ISREG(st.st_mode)) {
     snprintf(why, cap, "not a regular file. `-` is standard output");
     e = -EINVAL;
   }
-  if (e == 0) e = ni_out_begin(o, dir, 0666);
-  if (e && !*why) snprintf(why, cap, "%s", strerror(-e));
+  if (e == 0)
+    e = ni_out_begin(o, dir, 0666);
+  if (e && !*why)
+    snprintf(why, cap, "%s", strerror(-e));
   return e;
 }
 
 int ni_out_commit(struct ni_out_file *o, const char *name, bool replace) {
   int e = !*name || strchr(name, '/') ? -EINVAL : 0, fd = o->fd;
   o->fd = -1;
-  if (fd >= 0 && close(fd) < 0 && errno != EINTR) e = -errno;
-  if (e == 0 && renameat2(o->dir, o->tmp, o->dir, name, replace ? 0 : RENAME_NOREPLACE) == 0) *o->tmp = 0;
-  else if (e == 0 && (replace || errno != EINVAL || linkat(o->dir, o->tmp, o->dir, name, 0) < 0)) e = -errno; /* as on NFS */
-  if (e != -EEXIST) ni_out_drop(o);
+  if (fd >= 0 && close(fd) < 0 && errno != EINTR)
+    e = -errno;
+  if (e == 0 && renameat2(o->dir, o->tmp, o->dir, name, replace ? 0 : RENAME_NOREPLACE) == 0)
+    *o->tmp = 0;
+  /* as on NFS */
+  else if (e == 0 && (replace || errno != EINVAL || linkat(o->dir, o->tmp, o->dir, name, 0) < 0))
+    e = -errno;
+  if (e != -EEXIST)
+    ni_out_drop(o);
   return e;
 }
 
 int ni_write_all(int fd, const void *from, size_t n, off_t at) {
   for (const char *p = from; n;) {
     ssize_t put = at < 0 ? write(fd, p, n) : pwrite(fd, p, n, at);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return put < 0 ? -errno : -EIO;
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put <= 0)
+      return put < 0 ? -errno : -EIO;
     p += put;
     n -= (size_t)put;
-    if (at >= 0) at += put;
+    if (at >= 0)
+      at += put;
   }
   return 0;
 }
@@ -169,8 +214,10 @@ int ni_write_all(int fd, const void *from, size_t n, off_t at) {
 int ni_read_at(int fd, void *to, size_t n, off_t at) {
   for (size_t got = 0; got < n;) {
     ssize_t k = pread(fd, (char *)to + got, n - got, at + (off_t)got);
-    if (k < 0 && errno == EINTR) continue;
-    if (k <= 0) return k < 0 ? -errno : -EIO;
+    if (k < 0 && errno == EINTR)
+      continue;
+    if (k <= 0)
+      return k < 0 ? -errno : -EIO;
     got += (size_t)k;
   }
   return 0;
@@ -180,30 +227,39 @@ int ni_read_at(int fd, void *to, size_t n, off_t at) {
 static bool left_over(int fd, bool of_all, const void *magic, size_t n) {
   struct stat st;
   char begin[128];
-  return n <= sizeof begin && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (of_all || st.st_uid == geteuid()) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-         ni_read_at(fd, begin, n, 0) == 0 && memcmp(begin, magic, n) == 0;
+  return n <= sizeof begin && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+      (of_all || st.st_uid == geteuid()) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+      ni_read_at(fd, begin, n, 0) == 0 && memcmp(begin, magic, n) == 0;
 }
 
 static void sweep(int dir, const char *prefix, bool of_all, const char *mine, const void *magic, size_t n) {
   int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *d = copy < 0 ? NULL : fdopendir(copy);
-  if (!d && copy >= 0) close(copy);
+  if (!d && copy >= 0)
+    close(copy);
   for (struct dirent *x; d && (x = readdir(d));) {
-    if (strncmp(x->d_name, prefix, strlen(prefix)) != 0 || strcmp(x->d_name, mine) == 0) continue;
+    if (strncmp(x->d_name, prefix, strlen(prefix)) != 0 || strcmp(x->d_name, mine) == 0)
+      continue;
     int fd = openat(dir, x->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0 && left_over(fd, of_all, magic, n)) unlinkat(dir, x->d_name, 0);
-    if (fd >= 0) close(fd);
+    if (fd >= 0 && left_over(fd, of_all, magic, n))
+      unlinkat(dir, x->d_name, 0);
+    if (fd >= 0)
+      close(fd);
   }
-  if (d) closedir(d);
+  if (d)
+    closedir(d);
 }
 
-void ni_out_sweep(int dir, const char *mine, const void *magic, size_t n) { sweep(dir, ".tmp-", false, mine, magic, n); }
+void ni_out_sweep(int dir, const char *mine, const void *magic, size_t n) {
+  sweep(dir, ".tmp-", false, mine, magic, n);
+}
 
 static int copy_rest(int from, int to) {
   char bytes[1 << 16];
   for (ssize_t n; (n = read(from, bytes, sizeof bytes)) != 0;) {
     int e = n < 0 ? -errno : ni_write_all(to, bytes, (size_t)n, -1);
-    if (e < 0 && e != -EINTR) return e;
+    if (e < 0 && e != -EINTR)
+      return e;
   }
   return 0;
 }
@@ -212,14 +268,17 @@ int ni_copy_file(int from_dir, const char *from, int to_dir, const char *to, int
   const int in = openat(from_dir, from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   const int out = in < 0 ? -1 : openat(to_dir, to, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | how, 0666);
   int e = out < 0 ? -errno : copy_rest(in, out);
-  if (in >= 0) close(in);
-  if (out >= 0 && close(out) < 0 && e == 0) e = -errno;
+  if (in >= 0)
+    close(in);
+  if (out >= 0 && close(out) < 0 && e == 0)
+    e = -errno;
   return e;
 }
 
 int ni_write_member(int fd, const char *text, size_t len) {
   z_stream z = {0};
-  if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return -ENOMEM;
+  if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    return -ENOMEM;
   uLong most = deflateBound(&z, (uLong)len);
   unsigned char *out = malloc(most);
   int e = -ENOMEM;
@@ -242,8 +301,10 @@ int ni_out_end(FILE *f) {
 
 void ni_out_drop(struct ni_out_file *o) {
   unlock(o);
-  if (!*o->tmp) return;
-  if (o->fd >= 0) close(o->fd);
+  if (!*o->tmp)
+    return;
+  if (o->fd >= 0)
+    close(o->fd);
   unlinkat(o->dir, o->tmp, 0);
   *o = (struct ni_out_file){.dir = -1, .fd = -1};
 }
@@ -251,18 +312,27 @@ void ni_out_drop(struct ni_out_file *o) {
 int ni_out_open(struct ni_out_stream *o, const char *path) {
   *o = (struct ni_out_stream){.f = path ? NULL : stdout, .file = {.dir = -1, .fd = -1}};
   int e = path ? ni_out_begin_at(&o->file, path, &o->name, o->why, sizeof o->why) : 0;
-  if (e == 0 && path && !(o->f = fdopen(o->file.fd, "w"))) e = -errno;
-  if (o->f) o->file.fd = -1, errno = 0;
-  if (e && !*o->why) snprintf(o->why, sizeof o->why, "%s", strerror(-e));
+  if (e == 0 && path && !(o->f = fdopen(o->file.fd, "w")))
+    e = -errno;
+  if (o->f) {
+    o->file.fd = -1;
+    errno = 0;
+  }
+  if (e && !*o->why)
+    snprintf(o->why, sizeof o->why, "%s", strerror(-e));
   return e;
 }
 
 int ni_out_close(struct ni_out_stream *o, int e, bool replace) {
   const int dir = o->file.dir, written = o->name && o->f ? ni_out_end(o->f) : 0;
-  if (e == 0) e = written;
-  if (e == 0 && o->name) e = ni_out_commit(&o->file, o->name, replace);
+  if (e == 0)
+    e = written;
+  if (e == 0 && o->name)
+    e = ni_out_commit(&o->file, o->name, replace);
   ni_out_drop(&o->file);
-  if (dir >= 0) close(dir);
-  if (e && !*o->why) snprintf(o->why, sizeof o->why, "%s", strerror(-e));
+  if (dir >= 0)
+    close(dir);
+  if (e && !*o->why)
+    snprintf(o->why, sizeof o->why, "%s", strerror(-e));
   return e;
 }

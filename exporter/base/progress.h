@@ -1,8 +1,9 @@
 /*
  * How far a long command is: one line on the terminal that is written over, or lines of JSON for programs.
  *
- * On a terminal the line comes once a command has taken two seconds, at most five times a second, with the time that is
- * left by the speed so far; it is wiped when the phase ends. No terminal, no line. As JSON each step of `parts` is a line:
+ * On a terminal the line comes once a command has taken two seconds, at most five times a second, with the
+ * time that is left by the speed so far; it is wiped when the phase ends. No terminal, no line. As JSON each
+ * step of `parts` is a line:
  *   {"phase":"read","ranges_done":3,"ranges":40,"bytes_done":6291456,"bytes":83886080,"seconds_left":12.5}
  *
  * Threads: ni_progress_add() any; begin and end the main one. Units: bytes, or whatever the phase counts.
@@ -22,8 +23,8 @@ struct ni_progress {
   const char *phase;          /* "read"; NULL: none */
   bool bytes;                 /* done and all are bytes */
   uint64_t done, all, parts_done, parts, began_ns, told_ns;
-  uint64_t first_ns;          /* of the command */
-  bool shown;                 /* a line stands on the terminal */
+  uint64_t first_ns; /* of the command */
+  bool shown;        /* a line stands on the terminal */
 };
 
 #define NI_PROGRESS_INIT {.lock = PTHREAD_MUTEX_INITIALIZER}

@@ -21,7 +21,8 @@ static void fold(struct ni_seq_set *s) {
 }
 
 static int insert(struct ni_seq_set *s, size_t i, uint64_t sn) {
-  if (!ni_array_room(s->range, s->n, s->cap)) return -ENOMEM;
+  if (!ni_array_room(s->range, s->n, s->cap))
+    return -ENOMEM;
   memmove(s->range + i + 1, s->range + i, (s->n - i) * sizeof *s->range);
   s->range[i] = (struct ni_seq_range){sn, sn};
   s->n++;
@@ -50,11 +51,15 @@ int ni_seq_set_add(struct ni_seq_set *s, uint64_t sn) {
     s->range[i].from = sn;
   } else {
     int e = insert(s, i, sn);
-    if (e < 0) return e;
-    if (s->n > NI_SEQ_SET_MAX) fold(s);
+    if (e < 0)
+      return e;
+    if (s->n > NI_SEQ_SET_MAX)
+      fold(s);
   }
-  if (!s->distinct++ || sn < s->lowest) s->lowest = sn;
-  if (sn > s->highest) s->highest = sn;
+  if (!s->distinct++ || sn < s->lowest)
+    s->lowest = sn;
+  if (sn > s->highest)
+    s->highest = sn;
   return 0;
 }
 
@@ -77,12 +82,14 @@ uint64_t ni_seq_set_below(const struct ni_seq_set *s, uint64_t end) {
 }
 
 int ni_seq_set_first_hole(const struct ni_seq_set *s, uint64_t from, struct ni_seq_range *out) {
-  if (!s->distinct || s->floor > 0) return 0;
+  if (!s->distinct || s->floor > 0)
+    return 0;
   if (s->range[0].from > from) {
     *out = (struct ni_seq_range){from, s->range[0].from - 1};
     return 1;
   }
-  if (s->n < 2) return 0;
+  if (s->n < 2)
+    return 0;
   *out = (struct ni_seq_range){s->range[0].to + 1, s->range[1].from - 1};
   return 1;
 }
@@ -93,25 +100,34 @@ bool ni_seq_set_has(const struct ni_seq_set *s, uint64_t sn) {
 }
 
 int ni_seq_set_merge(struct ni_seq_set *a, const struct ni_seq_set *b) {
-  if (!b->n) return 0;
+  if (!b->n)
+    return 0;
   struct ni_seq_range *out = malloc((a->n + b->n) * sizeof *out);
-  if (!out) return -ENOMEM;
+  if (!out)
+    return -ENOMEM;
   size_t n = 0;
   uint64_t distinct = 0;
   for (size_t i = 0, k = 0; i < a->n || k < b->n;) {
     bool mine = k == b->n || (i < a->n && a->range[i].from <= b->range[k].from);
     struct ni_seq_range r = mine ? a->range[i++] : b->range[k++];
-    /* Touching or overlapping: one range. A range that ends at the last number there is touches whatever follows. */
+    /*
+     * Touching or overlapping: one range. A range that ends at the last number there is touches whatever
+     * follows.
+     */
     if (n && (out[n - 1].to == UINT64_MAX || r.from <= out[n - 1].to + 1)) {
-      if (r.to > out[n - 1].to) out[n - 1].to = r.to;
+      if (r.to > out[n - 1].to)
+        out[n - 1].to = r.to;
     } else {
       out[n++] = r;
     }
   }
-  for (size_t i = 0; i < n; i++) distinct += out[i].to - out[i].from + 1;
+  for (size_t i = 0; i < n; i++)
+    distinct += out[i].to - out[i].from + 1;
   uint64_t folded = a->distinct + b->distinct;
-  for (size_t i = 0; i < a->n; i++) folded -= a->range[i].to - a->range[i].from + 1;
-  for (size_t i = 0; i < b->n; i++) folded -= b->range[i].to - b->range[i].from + 1;
+  for (size_t i = 0; i < a->n; i++)
+    folded -= a->range[i].to - a->range[i].from + 1;
+  for (size_t i = 0; i < b->n; i++)
+    folded -= b->range[i].to - b->range[i].from + 1;
   free(a->range);
   a->range = out;
   a->cap = a->n + b->n;
@@ -121,8 +137,10 @@ int ni_seq_set_merge(struct ni_seq_set *a, const struct ni_seq_set *b) {
   a->highest = a->distinct && a->highest > b->highest ? a->highest : b->highest;
   a->distinct = distinct + folded; /* numbers that fold() took out are in no range and stay counted */
   a->unsure += b->unsure;
-  if (b->floor > a->floor) a->floor = b->floor;
-  while (a->n > NI_SEQ_SET_MAX) fold(a);
+  if (b->floor > a->floor)
+    a->floor = b->floor;
+  while (a->n > NI_SEQ_SET_MAX)
+    fold(a);
   return 0;
 }
 
@@ -145,5 +163,6 @@ void ni_seq_set_wire(struct ni_wire *w, struct ni_seq_set *s) {
     before = r->to;
   }
   NI_WIRE(w, &s->distinct, &s->doubles, &s->unsure, &s->floor, &s->lowest, &s->highest);
-  w->bad |= s->distinct < there || (s->n && (s->lowest > s->range[0].from || s->highest != before)) || s->lowest > s->highest;
+  w->bad |= s->distinct < there || (s->n && (s->lowest > s->range[0].from || s->highest != before)) ||
+      s->lowest > s->highest;
 }

@@ -1,8 +1,9 @@
 /*
  * A set of sequence numbers that come nearly in order, as intervals: what is missing, what came twice.
  *
- * Memory is bounded: above NI_SEQ_SET_MAX intervals the lower half is folded away; counts stay exact, but a number
- * below `floor` that arrives later can no longer be told from a double (`unsure`). One thread. ni_seq_set_free().
+ * Memory is bounded: above NI_SEQ_SET_MAX intervals the lower half is folded away; counts stay exact, but a
+ * number below `floor` that arrives later can no longer be told from a double (`unsure`). One thread.
+ * ni_seq_set_free().
  */
 #ifndef NI_SEQ_SET_H
 #define NI_SEQ_SET_H
@@ -24,7 +25,7 @@ struct ni_seq_set {
   size_t n, cap;
   uint64_t distinct, doubles, unsure;
   uint64_t floor;
-  uint64_t lowest, highest;   /* with distinct > 0 */
+  uint64_t lowest, highest; /* with distinct > 0 */
 };
 
 /* 0, or -ENOMEM (the number is then not in the set). */

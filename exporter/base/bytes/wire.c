@@ -26,9 +26,11 @@ static uint64_t get(struct ni_wire *w) {
   uint64_t v = 0;
   for (unsigned shift = 0; !w->bad; shift += 7) {
     /* One number has one form, or equal contents would have unequal bytes. */
-    if (w->at == w->end || shift > 63 || (shift == 63 && *w->at > 1) || (shift && !*w->at)) break;
+    if (w->at == w->end || shift > 63 || (shift == 63 && *w->at > 1) || (shift && !*w->at))
+      break;
     v |= (uint64_t)(*w->at & 127) << shift;
-    if (!(*w->at++ & 128)) return v;
+    if (!(*w->at++ & 128))
+      return v;
   }
   w->bad = true;
   return 0;
@@ -40,12 +42,14 @@ void ni_wire_u64(struct ni_wire *w, uint64_t *v) {
     return;
   }
   uint8_t *p = room(w, NI_VARINT_MAX);
-  if (!p) return;
+  if (!p)
+    return;
   w->n = (size_t)(ni_put_varint(p, *v) - w->bytes);
 }
 
 void ni_wire_u64s(struct ni_wire *w, uint64_t *v, size_t n) {
-  for (size_t i = 0; i < n; i++) ni_wire_u64(w, &v[i]);
+  for (size_t i = 0; i < n; i++)
+    ni_wire_u64(w, &v[i]);
 }
 
 void ni_wire_i64(struct ni_wire *w, int64_t *v) {
@@ -57,21 +61,28 @@ void ni_wire_i64(struct ni_wire *w, int64_t *v) {
 void ni_wire_u32(struct ni_wire *w, uint32_t *v) {
   uint64_t x = *v;
   ni_wire_u64(w, &x);
-  if (x > UINT32_MAX) w->bad = true, x = 0;
+  if (x > UINT32_MAX) {
+    w->bad = true;
+    x = 0;
+  }
   *v = (uint32_t)x;
 }
 
 void ni_wire_i32(struct ni_wire *w, int32_t *v) {
   int64_t x = *v;
   ni_wire_i64(w, &x);
-  if (x < INT32_MIN || x > INT32_MAX) w->bad = true, x = 0;
+  if (x < INT32_MIN || x > INT32_MAX) {
+    w->bad = true;
+    x = 0;
+  }
   *v = (int32_t)x;
 }
 
 void ni_wire_bool(struct ni_wire *w, bool *v) {
   uint64_t x = *v;
   ni_wire_u64(w, &x);
-  if (x > 1) w->bad = true;
+  if (x > 1)
+    w->bad = true;
   *v = x == 1;
 }
 
@@ -85,26 +96,37 @@ void ni_wire_f64(struct ni_wire *w, double *v) {
 void ni_wire_count(struct ni_wire *w, size_t *n, size_t least) {
   uint64_t x = *n;
   ni_wire_u64(w, &x);
-  if (w->load && x > (uint64_t)(w->end - w->at) / least) w->bad = true, x = 0;
+  if (w->load && x > (uint64_t)(w->end - w->at) / least) {
+    w->bad = true;
+    x = 0;
+  }
   *n = (size_t)x;
 }
 
 void ni_wire_below(struct ni_wire *w, uint32_t *v, size_t end) {
   ni_wire_u32(w, v);
-  if (w->load && *v >= end) w->bad = true, *v = 0;
+  if (w->load && *v >= end) {
+    w->bad = true;
+    *v = 0;
+  }
 }
 
 const uint8_t *ni_wire_bytes(struct ni_wire *w, const void *bytes, size_t n) {
   if (w->load) {
     const uint8_t *at = w->at;
-    if (n > (size_t)(w->end - w->at)) w->bad = true;
-    if (w->bad) return NULL;
-    if (n) w->at += n; /* of nothing bytes w->at may be NULL */
+    if (n > (size_t)(w->end - w->at))
+      w->bad = true;
+    if (w->bad)
+      return NULL;
+    if (n)
+      w->at += n; /* of nothing bytes w->at may be NULL */
     return at;
   }
   uint8_t *p = room(w, n);
-  if (p && n) memcpy(p, bytes, n);
-  if (p) w->n += n;
+  if (p && n)
+    memcpy(p, bytes, n);
+  if (p)
+    w->n += n;
   return p;
 }
 
@@ -112,12 +134,16 @@ void ni_wire_text(struct ni_wire *w, char **text) {
   uint64_t n = !w->load && *text ? strlen(*text) + 1 : 0; /* 0: NULL */
   ni_wire_u64(w, &n);
   if (!w->load) {
-    if (n) ni_wire_bytes(w, *text, n - 1);
+    if (n)
+      ni_wire_bytes(w, *text, n - 1);
     return;
   }
   *text = NULL;
-  if (!n) return;
+  if (!n)
+    return;
   const uint8_t *at = ni_wire_bytes(w, NULL, n - 1);
-  if (at && memchr(at, 0, n - 1)) w->bad = true;
-  if (at && !w->bad && !(*text = strndup((const char *)at, n - 1))) w->bad = true;
+  if (at && memchr(at, 0, n - 1))
+    w->bad = true;
+  if (at && !w->bad && !(*text = strndup((const char *)at, n - 1)))
+    w->bad = true;
 }

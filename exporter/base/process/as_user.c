@@ -25,12 +25,14 @@ bool ni_child_ended(pid_t child, unsigned ms) {
   siginfo_t info = {0};
   bool ended;
   /* Without pidfd_open (before Linux 5.3) it is asked again and again. */
-  while (!(ended = waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == child) &&
+  while (!(ended =
+               waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == child) &&
          (now = ni_now_ns(CLOCK_MONOTONIC)) < until) {
     int left = (int)((until - now) / 1000000) + 1;
     (void)poll(&p, p.fd >= 0, p.fd >= 0 || left < STEP_MS ? left : STEP_MS);
   }
-  if (p.fd >= 0) close(p.fd);
+  if (p.fd >= 0)
+    close(p.fd);
   return ended;
 }
 
@@ -40,14 +42,17 @@ bool ni_child_ended(pid_t child, unsigned ms) {
 int ni_plain_open(int dir, const char *path, struct stat *st) {
   int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   int e = fd < 0 || fstat(fd, st) != 0 ? -errno : S_ISREG(st->st_mode) ? 0 : -EINVAL;
-  if (e == 0) return fd;
-  if (fd >= 0) close(fd);
+  if (e == 0)
+    return fd;
+  if (fd >= 0)
+    close(fd);
   return e;
 }
 
 int ni_named_open(const char *path) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  if (fd < 0) return -errno;
+  if (fd < 0)
+    return -errno;
   (void)fcntl(fd, F_SETFL, O_RDONLY);
   return fd;
 }
@@ -63,16 +68,21 @@ static bool take_groups(uid_t uid, gid_t *gid) {
   int n = GROUPS_MAX;
   const struct passwd *p = getpwuid(uid);
   *gid = p ? p->pw_gid : NOBODY;
-  if (p && getgrouplist(p->pw_name, p->pw_gid, list, &n) < 0) n = 0;
+  if (p && getgrouplist(p->pw_name, p->pw_gid, list, &n) < 0)
+    n = 0;
   return setgroups(p ? (size_t)n : 0, list) == 0;
 }
 
-/* For good: neither a saved id nor a capability is left, and setuid(0) proves it. Of our own files nothing is taken. */
+/*
+ * For good: neither a saved id nor a capability is left, and setuid(0) proves it. Of our own files nothing is
+ * taken.
+ */
 static bool become(uid_t uid) {
   gid_t gid;
-  return (!ni_as_user_needed(uid) || (take_groups(uid, &gid) && setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0 &&
-                                      setuid(0) != 0)) &&
-         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+  return (!ni_as_user_needed(uid) ||
+          (take_groups(uid, &gid) && setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0 &&
+           setuid(0) != 0)) &&
+      prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
 }
 
 /* What root had open is not the child's. */
@@ -82,18 +92,22 @@ static void close_others(int keep) {
   if (syscall(SYS_close_range, kept + (keep >= 0), ~0u, 0) == 0 &&
       (kept == first || syscall(SYS_close_range, first, kept - 1, 0) == 0))
     return;
-  int end = getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < 65536 ? (int)l.rlim_cur : 65536; /* before Linux 5.9 */
+  /* before Linux 5.9 */
+  int end = getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < 65536 ? (int)l.rlim_cur : 65536;
   for (int fd = STDERR_FILENO + 1; fd < end; fd++)
-    if (fd != keep) close(fd);
+    if (fd != keep)
+      close(fd);
 }
 
 static void in_child(pid_t parent, uid_t uid, int keep, int (*work)(void *), void *arg) {
   static const struct rlimit none;
   close_others(keep);
   (void)setsid(); /* whoever has root's terminal can type for root */
-  if (!become(uid)) _exit(NI_CANNOT_BECOME);
+  if (!become(uid))
+    _exit(NI_CANNOT_BECOME);
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* behind the change of rights, which takes it back */
-  if (getppid() != parent) _exit(NI_CANNOT_BECOME);
+  if (getppid() != parent)
+    _exit(NI_CANNOT_BECOME);
   here = true;
   (void)setrlimit(RLIMIT_CORE, &none);
   int code = work(arg);
@@ -102,14 +116,16 @@ static void in_child(pid_t parent, uid_t uid, int keep, int (*work)(void *), voi
 }
 
 /*
- * Waits for the child, and ends it after that time (0: never). Not by its own alarm(): whoever has its uid can stop it, and a
- * stopped process dies by SIGKILL alone. 1: it was late; 0; -errno.
+ * Waits for the child, and ends it after that time (0: never). Not by its own alarm(): whoever has its uid
+ * can stop it, and a stopped process dies by SIGKILL alone. 1: it was late; 0; -errno.
  */
 static int wait_for(pid_t child, unsigned seconds, int *status) {
   bool late = seconds && !ni_child_ended(child, seconds * 1000);
-  if (late) kill(child, SIGKILL);
+  if (late)
+    kill(child, SIGKILL);
   while (waitpid(child, status, 0) < 0)
-    if (errno != EINTR) return -errno;
+    if (errno != EINTR)
+      return -errno;
   return late;
 }
 
@@ -118,24 +134,30 @@ pid_t ni_as_owner_start(uid_t uid, int keep, int (*work)(void *arg), void *arg) 
   fflush(NULL);
   signal(SIGCHLD, SIG_DFL); /* ignored by who started us, it would take the child's end away */
   pid_t child = fork();
-  if (child == 0) in_child(parent, uid, keep, work, arg);
+  if (child == 0)
+    in_child(parent, uid, keep, work, arg);
   return child < 0 ? -errno : child;
 }
 
-int ni_as_owner(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why, size_t why_bytes) {
+int ni_as_owner(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), void *arg, char *why,
+                size_t why_bytes) {
   int status;
   *why = 0;
-  if (!ni_as_user_needed(uid)) return work(arg);
+  if (!ni_as_user_needed(uid))
+    return work(arg);
   pid_t child = ni_as_owner_start(uid, keep, work, arg);
   if (child < 0) {
     snprintf(why, why_bytes, "no process for the user (uid %u) can be started: %s", uid, strerror(-child));
     return child;
   }
   int late = wait_for(child, seconds, &status);
-  if (late < 0) return late;
-  if (!late && WIFEXITED(status) && WEXITSTATUS(status) != NI_CANNOT_BECOME) return WEXITSTATUS(status);
+  if (late < 0)
+    return late;
+  if (!late && WIFEXITED(status) && WEXITSTATUS(status) != NI_CANNOT_BECOME)
+    return WEXITSTATUS(status);
   if (!late && WIFEXITED(status)) {
-    snprintf(why, why_bytes, "it belongs to uid %u, whose rights cannot be taken here. Run as that user", uid);
+    snprintf(why, why_bytes, "it belongs to uid %u, whose rights cannot be taken here. Run as that user",
+             uid);
     return -EPERM;
   }
   bool reader_has_gone = !late && WTERMSIG(status) == SIGPIPE;
@@ -144,8 +166,11 @@ int ni_as_owner(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), v
     return -EPIPE;
   }
   if (late)
-    snprintf(why, why_bytes, "not done within %u s, the most that root takes for uid %u. Run as that user", seconds, uid);
-  else snprintf(why, why_bytes, "reading it as uid %u ended with signal %d: it is damaged or forged", uid, WTERMSIG(status));
+    snprintf(why, why_bytes, "not done within %u s, the most that root takes for uid %u. Run as that user",
+             seconds, uid);
+  else
+    snprintf(why, why_bytes, "reading it as uid %u ended with signal %d: it is damaged or forged", uid,
+             WTERMSIG(status));
   return late ? -ETIMEDOUT : -ECHILD;
 }
 

@@ -10,13 +10,15 @@
 #include "exporter/base/now.h"
 
 enum { ENDING = 4 };
-static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, /* ENDING: these end us */ SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
+static const int passed_on[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, /* ENDING: these end us */ SIGUSR1,
+                                SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
 
 void ni_foreground_begin(struct ni_foreground *f) {
   *f = (struct ni_foreground){.terminal = -1};
   sigemptyset(&f->waited);
   sigaddset(&f->waited, SIGCHLD);
-  for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) sigaddset(&f->waited, passed_on[i]);
+  for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+    sigaddset(&f->waited, passed_on[i]);
   sigset_t blocked = f->waited;
   sigaddset(&blocked, SIGTTOU); /* so that a terminal can be given and taken back, whoever has it */
   sigaddset(&blocked, SIGPIPE); /* whoever reads what we say may go: the command stays */
@@ -29,7 +31,8 @@ void ni_foreground_begin(struct ni_foreground *f) {
 int ni_foreground_told_to_end(void) {
   sigset_t set;
   sigemptyset(&set);
-  for (size_t i = 0; i < ENDING; i++) sigaddset(&set, passed_on[i]);
+  for (size_t i = 0; i < ENDING; i++)
+    sigaddset(&set, passed_on[i]);
   int n = sigtimedwait(&set, NULL, &(struct timespec){0});
   struct sigaction how;
   return n > 0 && sigaction(n, NULL, &how) == 0 && how.sa_handler != SIG_IGN ? n : 0;
@@ -38,13 +41,17 @@ int ni_foreground_told_to_end(void) {
 /* The terminal that we are in front of, or -1. */
 static int open_terminal(void) {
   int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (fd >= 0 && tcgetpgrp(fd) != getpgrp()) close(fd), fd = -1;
+  if (fd >= 0 && tcgetpgrp(fd) != getpgrp()) {
+    close(fd);
+    fd = -1;
+  }
   return fd;
 }
 
 bool ni_foreground_on_terminal(void) {
   int fd = open_terminal();
-  if (fd >= 0) close(fd);
+  if (fd >= 0)
+    close(fd);
   return fd >= 0;
 }
 
@@ -54,7 +61,8 @@ void ni_foreground_as_started(const struct ni_foreground *f) {
 }
 
 static _Noreturn void become(const struct ni_foreground *f, char **argv, int tell) {
-  if (f->apart) setpgid(0, 0);
+  if (f->apart)
+    setpgid(0, 0);
   sigaction(SIGCHLD, &f->child_ends, NULL);
   ni_foreground_as_started(f);
   execvp(argv[0], argv);
@@ -65,15 +73,20 @@ static _Noreturn void become(const struct ni_foreground *f, char **argv, int tel
 
 int ni_foreground_start(struct ni_foreground *f, char **argv, bool apart) {
   int tell[2], e = 0;
-  if (pipe2(tell, O_CLOEXEC) < 0) return -errno;
+  if (pipe2(tell, O_CLOEXEC) < 0)
+    return -errno;
   f->apart = apart;
-  if (apart) f->terminal = open_terminal();
+  if (apart)
+    f->terminal = open_terminal();
   pid_t child = fork();
-  if (child == 0) become(f, argv, tell[1]);
+  if (child == 0)
+    become(f, argv, tell[1]);
   e = child < 0 ? errno : 0;
-  if (child > 0 && apart) (void)setpgid(child, child); /* here, too: it may be sent a signal at once */
+  if (child > 0 && apart)
+    (void)setpgid(child, child); /* here, too: it may be sent a signal at once */
   close(tell[1]);
-  if (child > 0 && read(tell[0], &e, sizeof e) == sizeof e) (void)waitpid(child, NULL, 0);
+  if (child > 0 && read(tell[0], &e, sizeof e) == sizeof e)
+    (void)waitpid(child, NULL, 0);
   close(tell[0]);
   f->child = e ? 0 : child;
   return -e;
@@ -81,16 +94,20 @@ int ni_foreground_start(struct ni_foreground *f, char **argv, bool apart) {
 
 /* ---- the terminal ---- */
 
-static bool in_front(const struct ni_foreground *f) { return f->terminal >= 0 && tcgetpgrp(f->terminal) == getpgrp(); }
+static bool in_front(const struct ni_foreground *f) {
+  return f->terminal >= 0 && tcgetpgrp(f->terminal) == getpgrp();
+}
 
 static void take_back(struct ni_foreground *f) {
-  if (f->lent && f->terminal >= 0 && tcgetpgrp(f->terminal) == f->child) (void)tcsetpgrp(f->terminal, getpgrp());
+  if (f->lent && f->terminal >= 0 && tcgetpgrp(f->terminal) == f->child)
+    (void)tcsetpgrp(f->terminal, getpgrp());
 }
 
 /*
- * The command has stopped. Where it has asked for the terminal, and that is ours to give, it has it and goes on; else so do we stop, and
- * whoever started us sees it. What continues us comes to the wait as SIGCONT. But SIGSTOP without a shell in front of which we are is
- * somebody's who knows the command alone (a debugger, a checkpoint): he continues it, and nobody would continue us.
+ * The command has stopped. Where it has asked for the terminal, and that is ours to give, it has it and goes
+ * on; else so do we stop, and whoever started us sees it. What continues us comes to the wait as SIGCONT. But
+ * SIGSTOP without a shell in front of which we are is somebody's who knows the command alone (a debugger, a
+ * checkpoint): he continues it, and nobody would continue us.
  */
 static void stopped(struct ni_foreground *f, int by) {
   bool asks = by == SIGTTIN || by == SIGTTOU;
@@ -100,7 +117,8 @@ static void stopped(struct ni_foreground *f, int by) {
     return;
   }
   take_back(f);
-  if (by == SIGSTOP && !ni_foreground_on_terminal()) return;
+  if (by == SIGSTOP && !ni_foreground_on_terminal())
+    return;
   (void)raise(SIGSTOP);
 }
 
@@ -111,10 +129,12 @@ enum ni_foreground_event ni_foreground_wait(struct ni_foreground *f, uint64_t un
     uint64_t now = ni_now_ns(CLOCK_MONOTONIC), left = until_ns > now ? until_ns - now : 0;
     struct timespec t = {.tv_sec = (time_t)(left / 1000000000), .tv_nsec = (long)(left % 1000000000)};
     int n = until_ns == UINT64_MAX ? sigwaitinfo(&f->waited, info) : sigtimedwait(&f->waited, info, &t);
-    if (n < 0 && errno == EAGAIN) return NI_FOREGROUND_TIME;
+    if (n < 0 && errno == EAGAIN)
+      return NI_FOREGROUND_TIME;
     if (n == SIGCHLD) {
       pid_t pid = f->child ? waitpid(f->child, &f->status, WNOHANG | WUNTRACED) : 0;
-      if (pid != f->child || !f->child) return NI_FOREGROUND_OTHER;
+      if (pid != f->child || !f->child)
+        return NI_FOREGROUND_OTHER;
       if (WIFSTOPPED(f->status)) {
         stopped(f, WSTOPSIG(f->status));
         continue;
@@ -123,10 +143,11 @@ enum ni_foreground_event ni_foreground_wait(struct ni_foreground *f, uint64_t un
       f->child = 0;
       return NI_FOREGROUND_ENDED;
     }
-    /* What the terminal sends to our group has reached a command in it, and its own signals do not go back to it. Behind its end they
-     * are the caller's. */
+    /* What the terminal sends to our group has reached a command in it, and its own signals do not go back to
+     * it. Behind its end they are the caller's. */
     bool has_it = f->child && info->si_code == SI_KERNEL && !f->apart && n != SIGCONT;
-    if (n > 0 && !has_it && (n == SIGCONT || !f->child || info->si_pid != f->child)) return NI_FOREGROUND_SIGNAL;
+    if (n > 0 && !has_it && (n == SIGCONT || !f->child || info->si_pid != f->child))
+      return NI_FOREGROUND_SIGNAL;
   }
 }
 
@@ -134,8 +155,10 @@ void ni_foreground_pass(const struct ni_foreground *f, const siginfo_t *info) {
   int n = info->si_signo;
   /* A hangup is sent to whole jobs, by a shell as well. */
   bool to_group = f->apart && (info->si_code == SI_KERNEL || n == SIGCONT || n == SIGHUP);
-  if (!f->child) return;
-  if (n == SIGCONT && f->lent && in_front(f)) (void)tcsetpgrp(f->terminal, f->child);
+  if (!f->child)
+    return;
+  if (n == SIGCONT && f->lent && in_front(f))
+    (void)tcsetpgrp(f->terminal, f->child);
   (void)kill(to_group ? -f->child : f->child, n);
 }
 

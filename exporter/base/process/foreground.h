@@ -1,25 +1,28 @@
 /*
- * A command that is run for the user, who is to notice nothing of us: it has the descriptors, signal mask, limits and working
- * directory that we were started with, gets the signals that are meant for it, and stops and goes on with us.
+ * A command that is run for the user, who is to notice nothing of us: it has the descriptors, signal mask,
+ * limits and working directory that we were started with, gets the signals that are meant for it, and stops
+ * and goes on with us.
  *
  *   begin ─▶ start ─▶ wait ─▶ ended
  *                      │ ▲
  *                      ▼ │  a signal for the command: the caller passes it on, at once or after what he
  *                            has to do first
  *
- * Its process group is ours, so what is sent to the group reaches it without us. With `apart` it has one of its own, and what a
- * terminal sends (Ctrl-C, Ctrl-\, Ctrl-Z) reaches us first. Then the terminal is ours until the command asks for it by reading
- * (SIGTTIN) or by changing its modes (SIGTTOU): it has it from there on, with Ctrl-C, until it stops or ends.
+ * Its process group is ours, so what is sent to the group reaches it without us. With `apart` it has one of
+ * its own, and what a terminal sends (Ctrl-C, Ctrl-\, Ctrl-Z) reaches us first. Then the terminal is ours
+ * until the command asks for it by reading (SIGTTIN) or by changing its modes (SIGTTOU): it has it from there
+ * on, with Ctrl-C, until it stops or ends.
  *
  *   terminal is ours ──── the command asks ───▶ terminal is the command's
  *          ▲                                          │
  *          └────────── it stops, or it ends ──────────┘   (continued: it has it again)
  *
- * When it stops, so do we, for the shell that waits for us; but for SIGSTOP without a shell in front of which we are: then we wait on.
- * Whoever reads our standard error may go: that ends neither us nor the command (SIGPIPE is blocked, and the command's mask is as before).
+ * When it stops, so do we, for the shell that waits for us; but for SIGSTOP without a shell in front of which
+ * we are: then we wait on. Whoever reads our standard error may go: that ends neither us nor the command
+ * (SIGPIPE is blocked, and the command's mask is as before).
  *
- * One for a process, in its main thread, before there are other threads: these are to have the signals blocked, too. Signals stay
- * blocked until the process ends. Failure: -errno, of start() alone.
+ * One for a process, in its main thread, before there are other threads: these are to have the signals
+ * blocked, too. Signals stay blocked until the process ends. Failure: -errno, of start() alone.
  */
 #ifndef NI_FOREGROUND_H
 #define NI_FOREGROUND_H
@@ -31,15 +34,15 @@
 #include <sys/types.h>
 
 struct ni_foreground {
-  pid_t child;  /* 0: not started, or it has ended */
-  bool apart;   /* it has a process group of its own */
-  int status;   /* as waitpid()'s, when it has ended */
+  pid_t child; /* 0: not started, or it has ended */
+  bool apart;  /* it has a process group of its own */
+  int status;  /* as waitpid()'s, when it has ended */
   /* Its own: how we were started, what is waited for, the terminal. */
   sigset_t mask, waited;
   struct sigaction child_ends; /* SIGCHLD's */
   struct rlimit files;
-  int terminal;                /* -1: none, or it is not used */
-  bool lent;                   /* the terminal is the command's */
+  int terminal; /* -1: none, or it is not used */
+  bool lent;    /* the terminal is the command's */
 };
 
 enum ni_foreground_event {
@@ -62,9 +65,15 @@ bool ni_foreground_on_terminal(void);
 int ni_foreground_start(struct ni_foreground *f, char **argv, bool apart);
 /* In a child that is no such command: signal mask and limits as we were started with. */
 void ni_foreground_as_started(const struct ni_foreground *f);
-/* Until something is to be done, or until a time of CLOCK_MONOTONIC (UINT64_MAX: for ever). *info: of a signal. */
+/*
+ * Until something is to be done, or until a time of CLOCK_MONOTONIC (UINT64_MAX: for ever). *info: of a
+ * signal.
+ */
 enum ni_foreground_event ni_foreground_wait(struct ni_foreground *f, uint64_t until_ns, siginfo_t *info);
-/* Gives the command a signal that the wait has returned. To it alone, but to its group where the terminal sent it. */
+/*
+ * Gives the command a signal that the wait has returned. To it alone, but to its group where the terminal
+ * sent it.
+ */
 void ni_foreground_pass(const struct ni_foreground *f, const siginfo_t *info);
 /* The code of a command that has ended: its own, 128 + N where signal N killed it. */
 int ni_foreground_code(const struct ni_foreground *f);

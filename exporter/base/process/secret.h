@@ -1,7 +1,7 @@
 /*
- * Texts that nobody else is to read: tokens, headers with them, private keys. Each has pages of its own, which are not in a core
- * file, and which a child that is forked finds empty: a reader of the agent runs with a user's rights (as_user.h).
- * They are wiped when they are given back. Any thread.
+ * Texts that nobody else is to read: tokens, headers with them, private keys. Each has pages of its own,
+ * which are not in a core file, and which a child that is forked finds empty: a reader of the agent runs with
+ * a user's rights (as_user.h). They are wiped when they are given back. Any thread.
  */
 #ifndef NI_SECRET_H
 #define NI_SECRET_H
@@ -14,8 +14,8 @@ char *ni_secret_keep(const char *text);
 void ni_secret_free(char *secret);
 
 /*
- * The allocator of a library that is given a secret, as its interface wants these: what it gives back is wiped. So what is left of a
- * request is not in a child that is forked later.
+ * The allocator of a library that is given a secret, as its interface wants these: what it gives back is
+ * wiped. So what is left of a request is not in a child that is forked later.
  */
 void ni_wiping_free(void *p);
 void *ni_wiping_realloc(void *p, size_t n);

@@ -13,7 +13,8 @@ void ni_spill_init(struct ni_spill *st, const char *dir, uint64_t limit_bytes) {
 }
 
 void ni_spill_close(struct ni_spill *st) {
-  if (st->fd >= 0) close(st->fd);
+  if (st->fd >= 0)
+    close(st->fd);
   st->fd = -1;
 }
 
@@ -26,18 +27,21 @@ static int open_file(struct ni_spill *st) {
       char path[4200];
       snprintf(path, sizeof path, "%.4096s/spill.XXXXXX", st->dir);
       st->fd = mkostemp(path, O_CLOEXEC);
-      if (st->fd >= 0) unlink(path);
+      if (st->fd >= 0)
+        unlink(path);
     }
     state = st->fd >= 0 ? 2 : -errno;
     atomic_store_explicit(&st->fd_state, state, memory_order_release);
   }
-  while ((state = atomic_load_explicit(&st->fd_state, memory_order_acquire)) == 1) usleep(100);
+  while ((state = atomic_load_explicit(&st->fd_state, memory_order_acquire)) == 1)
+    usleep(100);
   return state == 2 ? 0 : state;
 }
 
 int ni_spill_reserve(struct ni_spill *st, uint64_t bytes, uint64_t *offset) {
   int e = open_file(st);
-  if (e == 0) *offset = atomic_fetch_add_explicit(&st->file_end, bytes, memory_order_relaxed);
+  if (e == 0)
+    *offset = atomic_fetch_add_explicit(&st->file_end, bytes, memory_order_relaxed);
   return e;
 }
 

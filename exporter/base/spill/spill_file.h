@@ -1,12 +1,12 @@
 /*
- * What does not fit into memory: one unnamed temporary file for all who have something to put aside, and a count of what
- * they hold beside it.
+ * What does not fit into memory: one unnamed temporary file for all who have something to put aside, and a
+ * count of what they hold beside it.
  *
- * Model: a place of so many bytes is taken once and is then its taker's; bytes go there and come back at offsets in the
- * file. The file is made when the first place is taken.
+ * Model: a place of so many bytes is taken once and is then its taker's; bytes go there and come back at
+ * offsets in the file. The file is made when the first place is taken.
  *
- * Threads: any; the counters are atomic, and places do not overlap. Ownership: ni_spill_close(). Failure: -errno of the
- * file.
+ * Threads: any; the counters are atomic, and places do not overlap. Ownership: ni_spill_close(). Failure:
+ * -errno of the file.
  */
 #ifndef NI_SPILL_FILE_H
 #define NI_SPILL_FILE_H
@@ -16,12 +16,14 @@
 #include <stdint.h>
 
 struct ni_spill {
-  int fd;                      /* the temporary file, unlinked; -1 until it is needed */
-  const char *dir;             /* where it is made */
-  atomic_int fd_state;         /* 0 none, 1 being made, 2 there, < 0: -errno. Release pairs with acquire in open_file() */
+  int fd;          /* the temporary file, unlinked; -1 until it is needed */
+  const char *dir; /* where it is made */
+  /* 0 none, 1 being made, 2 there, < 0: -errno. Release pairs with acquire in open_file() */
+  atomic_int fd_state;
   _Atomic uint64_t file_end;   /* relaxed: only hands out places */
   _Atomic uint64_t held_bytes; /* relaxed: a level, not a promise */
-  uint64_t limit_bytes;        /* of held_bytes: what goes beyond is put aside. The holders look at it, not the store */
+  /* of held_bytes: what goes beyond is put aside. The holders look at it, not the store */
+  uint64_t limit_bytes;
 };
 
 /* dir: must stay valid. */

@@ -17,10 +17,10 @@ struct head {
 };
 
 struct run {
-  uint64_t at, end;            /* in the file, not read yet */
+  uint64_t at, end; /* in the file, not read yet */
   char *buffer;
-  size_t from, to;             /* of the buffer */
-  const struct head *head;     /* of the item at hand, which lies behind it */
+  size_t from, to;         /* of the buffer */
+  const struct head *head; /* of the item at hand, which lies behind it */
 };
 
 struct ni_sort {
@@ -29,7 +29,7 @@ struct ni_sort {
   void *arg;
   char *buffer;
   size_t used, limit;
-  uint32_t *index;             /* of items in the buffer, in units of 8 bytes */
+  uint32_t *index; /* of items in the buffer, in units of 8 bytes */
   size_t n, cap;
   uint64_t order;
   struct run *run;
@@ -41,20 +41,26 @@ struct ni_sort {
 
 static size_t padded(size_t len) { return (len + 7) & ~(size_t)7; }
 
-int ni_sort_new(struct ni_sort **out, struct ni_spill *store, uint64_t limit_bytes, ni_sort_compare *compare, void *arg) {
+int ni_sort_new(struct ni_sort **out, struct ni_spill *store, uint64_t limit_bytes, ni_sort_compare *compare,
+                void *arg) {
   struct ni_sort *s = *out = calloc(1, sizeof *s);
-  if (!s) return -ENOMEM;
+  if (!s)
+    return -ENOMEM;
   *s = (struct ni_sort){.store = store, .compare = compare, .arg = arg};
   /* The index takes 4 bytes an item, items are rarely below 60. */
   s->limit = limit_bytes - limit_bytes / 16;
-  if (s->limit < 2 * (NI_SORT_ITEM_MAX + sizeof(struct head))) s->limit = 2 * (NI_SORT_ITEM_MAX + sizeof(struct head));
-  if (s->limit > (UINT64_C(8) << 31)) s->limit = UINT64_C(8) << 31;
+  if (s->limit < 2 * (NI_SORT_ITEM_MAX + sizeof(struct head)))
+    s->limit = 2 * (NI_SORT_ITEM_MAX + sizeof(struct head));
+  if (s->limit > (UINT64_C(8) << 31))
+    s->limit = UINT64_C(8) << 31;
   return 0;
 }
 
 void ni_sort_free(struct ni_sort *s) {
-  if (!s) return;
-  for (size_t i = 0; i < s->n_runs; i++) free(s->run[i].buffer);
+  if (!s)
+    return;
+  for (size_t i = 0; i < s->n_runs; i++)
+    free(s->run[i].buffer);
   free(s->run);
   free(s->heap);
   free(s->buffer);
@@ -69,7 +75,9 @@ static int compare(const struct ni_sort *s, const struct head *a, const struct h
   return k ? k : a->order < b->order ? -1 : 1;
 }
 
-static const struct head *head_at(const struct ni_sort *s, uint32_t at) { return (const void *)(s->buffer + 8 * (size_t)at); }
+static const struct head *head_at(const struct ni_sort *s, uint32_t at) {
+  return (const void *)(s->buffer + 8 * (size_t)at);
+}
 
 static int by_place(const void *a, const void *b, void *sort) {
   const struct ni_sort *s = sort;
@@ -77,7 +85,8 @@ static int by_place(const void *a, const void *b, void *sort) {
 }
 
 static void sort_buffer(struct ni_sort *s) {
-  if (s->n > 1) qsort_r(s->index, s->n, sizeof *s->index, by_place, s);
+  if (s->n > 1)
+    qsort_r(s->index, s->n, sizeof *s->index, by_place, s);
 }
 
 /* The buffer becomes a run: in pieces, so that no second buffer of its size is needed. */
@@ -86,7 +95,8 @@ static int spill(struct ni_sort *s) {
   uint64_t offset;
   int e = ni_spill_reserve(s->store, s->used, &offset);
   char *piece = e == 0 ? malloc(PIECE) : NULL;
-  if (e == 0 && (!piece || !ni_array_room(s->run, s->n_runs, s->cap_runs))) e = -ENOMEM;
+  if (e == 0 && (!piece || !ni_array_room(s->run, s->n_runs, s->cap_runs)))
+    e = -ENOMEM;
   uint64_t at = offset;
   size_t held = 0;
   sort_buffer(s);
@@ -101,9 +111,11 @@ static int spill(struct ni_sort *s) {
     memcpy(piece + held, h, len);
     held += len;
   }
-  if (e == 0) e = ni_spill_write(s->store, piece, held, at);
+  if (e == 0)
+    e = ni_spill_write(s->store, piece, held, at);
   free(piece);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   s->run[s->n_runs++] = (struct run){.at = offset, .end = at + held};
   s->used = s->n = 0;
   return 0;
@@ -111,12 +123,15 @@ static int spill(struct ni_sort *s) {
 
 int ni_sort_add(struct ni_sort *s, const void *item, size_t len) {
   size_t need = sizeof(struct head) + padded(len);
-  if (!s->buffer && !(s->buffer = malloc(s->limit))) return -ENOMEM;
+  if (!s->buffer && !(s->buffer = malloc(s->limit)))
+    return -ENOMEM;
   if (s->used + need > s->limit) {
     int e = spill(s);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
   }
-  if (!ni_array_room(s->index, s->n, s->cap)) return -ENOMEM;
+  if (!ni_array_room(s->index, s->n, s->cap))
+    return -ENOMEM;
   struct head h = {.order = s->order++, .len = (uint32_t)len};
   memcpy(s->buffer + s->used, &h, sizeof h);
   memcpy(s->buffer + s->used + sizeof h, item, len);
@@ -129,8 +144,10 @@ int ni_sort_add(struct ni_sort *s, const void *item, size_t len) {
 int ni_sort_join(struct ni_sort *s, struct ni_sort *from) {
   int e = from->n ? spill(from) : 0;
   for (size_t i = 0; e == 0 && i < from->n_runs; i++) {
-    if (!ni_array_room(s->run, s->n_runs, s->cap_runs)) e = -ENOMEM;
-    else s->run[s->n_runs++] = from->run[i];
+    if (!ni_array_room(s->run, s->n_runs, s->cap_runs))
+      e = -ENOMEM;
+    else
+      s->run[s->n_runs++] = from->run[i];
   }
   s->limit += from->limit;
   ni_sort_free(from);
@@ -149,12 +166,15 @@ static int advance(struct ni_sort *s, struct run *r) {
         return 1;
       }
     }
-    if (r->at == r->end) return have == 0 ? 0 : -EIO;
-    if (again) return -EIO;
+    if (r->at == r->end)
+      return have == 0 ? 0 : -EIO;
+    if (again)
+      return -EIO;
     memmove(r->buffer, r->buffer + r->from, have);
     size_t room = s->read_bytes - have, left = (size_t)(r->end - r->at), n = left < room ? left : room;
     int e = ni_spill_read(s->store, r->buffer + have, n, r->at);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
     r->at += n;
     r->from = 0;
     r->to = have + n;
@@ -170,22 +190,29 @@ static int begin(struct ni_sort *s) {
     return 0;
   }
   int e = s->n ? spill(s) : 0;
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   free(s->buffer);
   free(s->index);
   s->buffer = NULL;
   s->index = NULL;
   s->read_bytes = s->limit / s->n_runs;
-  if (s->read_bytes > READ_MAX_BYTES) s->read_bytes = READ_MAX_BYTES;
-  if (s->read_bytes < READ_MIN_BYTES) s->read_bytes = READ_MIN_BYTES;
+  if (s->read_bytes > READ_MAX_BYTES)
+    s->read_bytes = READ_MAX_BYTES;
+  if (s->read_bytes < READ_MIN_BYTES)
+    s->read_bytes = READ_MIN_BYTES;
   s->heap = calloc(s->n_runs, sizeof *s->heap);
-  if (!s->heap) return -ENOMEM;
+  if (!s->heap)
+    return -ENOMEM;
   for (size_t i = 0; i < s->n_runs; i++) {
     struct run *r = &s->run[i];
-    if (!(r->buffer = malloc(s->read_bytes))) return -ENOMEM;
+    if (!(r->buffer = malloc(s->read_bytes)))
+      return -ENOMEM;
     int got = advance(s, r);
-    if (got < 0) return got;
-    if (got) s->heap[s->n_heap++] = r;
+    if (got < 0)
+      return got;
+    if (got)
+      s->heap[s->n_heap++] = r;
   }
   ni_heap_make(s->heap, s->n_heap, run_before);
   return 0;
@@ -194,14 +221,18 @@ static int begin(struct ni_sort *s) {
 int ni_sort_next(struct ni_sort *s, const void **item, size_t *len) {
   if (!s->reading) {
     int e = begin(s);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
   } else if (s->n_runs && s->n_heap) {
     int got = advance(s, s->heap[0]);
-    if (got < 0) return got;
-    if (got == 0) s->heap[0] = s->heap[--s->n_heap];
+    if (got < 0)
+      return got;
+    if (got == 0)
+      s->heap[0] = s->heap[--s->n_heap];
     ni_heap_down(s->heap, s->n_heap, 0, run_before);
   }
-  if (s->n_runs ? s->n_heap == 0 : s->next == s->n) return 0;
+  if (s->n_runs ? s->n_heap == 0 : s->next == s->n)
+    return 0;
   const struct head *h = s->n_runs ? s->heap[0]->head : head_at(s, s->index[s->next++]);
   *item = h + 1;
   *len = h->len;

@@ -6,10 +6,12 @@
 #include "shortest.h"
 
 void ni_csv_text(FILE *f, const char *text) {
-  if (!text) return;
+  if (!text)
+    return;
   const char *quote = strpbrk(text, ",\"") ? "\"" : "";
   fprintf(f, "%s%s", quote, *text && strchr("=+-@", *text) ? "'" : "");
-  for (const char *mark; (mark = strchr(text, '"')); text = mark + 1) ni_say(f, "%.*s\"\"", (int)(mark - text), text);
+  for (const char *mark; (mark = strchr(text, '"')); text = mark + 1)
+    ni_say(f, "%.*s\"\"", (int)(mark - text), text);
   ni_say(f, "%s%s", text, quote);
 }
 

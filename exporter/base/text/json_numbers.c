@@ -9,7 +9,8 @@
 
 static size_t digits_at(const char *s, const char *end) {
   const char *from = s;
-  while (s < end && isdigit((unsigned char)*s)) s++;
+  while (s < end && isdigit((unsigned char)*s))
+    s++;
   return (size_t)(s - from);
 }
 
@@ -17,12 +18,14 @@ static size_t digits_at(const char *s, const char *end) {
 static size_t number_length(const char *s, const char *end, bool *is_integer) {
   const char *at = s + (*s == '-');
   size_t digits = digits_at(at, end);
-  if (digits == 0 || (digits > 1 && *at == '0')) return 0;
+  if (digits == 0 || (digits > 1 && *at == '0'))
+    return 0;
   at += digits;
   *is_integer = true;
   if (at < end && *at == '.') {
     digits = digits_at(at + 1, end);
-    if (digits == 0) return 0;
+    if (digits == 0)
+      return 0;
     at += 1 + digits;
     *is_integer = false;
   }
@@ -30,7 +33,8 @@ static size_t number_length(const char *s, const char *end, bool *is_integer) {
     at++;
     at += at < end && (*at == '+' || *at == '-');
     digits = digits_at(at, end);
-    if (digits == 0) return 0;
+    if (digits == 0)
+      return 0;
     at += digits;
     *is_integer = false;
   }
@@ -40,10 +44,13 @@ static size_t number_length(const char *s, const char *end, bool *is_integer) {
 /* As 64 bits with a sign, or without one. */
 static bool holds_integer(const char *s, size_t n) {
   enum { DIGITS_OF_2_TO_64 = 20 };
-  if (n > DIGITS_OF_2_TO_64) return false;
+  if (n > DIGITS_OF_2_TO_64)
+    return false;
   errno = 0;
-  if (*s == '-') strtoll(s, NULL, 10);
-  else strtoull(s, NULL, 10);
+  if (*s == '-')
+    strtoll(s, NULL, 10);
+  else
+    strtoull(s, NULL, 10);
   return errno != ERANGE;
 }
 
@@ -52,18 +59,24 @@ static size_t word_length(const char *s, const char *end) {
   static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     size_t n = strlen(words[i]);
-    if ((size_t)(end - s) >= n && memcmp(s, words[i], n) == 0) return n;
+    if ((size_t)(end - s) >= n && memcmp(s, words[i], n) == 0)
+      return n;
   }
   return 0;
 }
 
-/* How long the number is that begins here and cannot be held; else 0, and *skip is what may be copied as it is. */
+/*
+ * How long the number is that begins here and cannot be held; else 0, and *skip is what may be copied as it
+ * is.
+ */
 static size_t too_large(const char *s, const char *end, size_t *skip) {
   bool is_integer = false;
   size_t word = word_length(s, end);
-  if (word) return word;
+  if (word)
+    return word;
   *skip = 1;
-  if (*s != '-' && !isdigit((unsigned char)*s)) return 0;
+  if (*s != '-' && !isdigit((unsigned char)*s))
+    return 0;
   size_t n = number_length(s, end, &is_integer);
   if (n == 0) {
     *skip += digits_at(s + 1, end);
@@ -77,7 +90,8 @@ static size_t too_large(const char *s, const char *end, size_t *skip) {
 /* Of the text in quotes that begins here, the second quote included. */
 static size_t quoted_length(const char *s, const char *end) {
   const char *at = s + 1;
-  while (at < end && *at != '"') at += *at == '\\' && at + 1 < end ? 2 : 1;
+  while (at < end && *at != '"')
+    at += *at == '\\' && at + 1 < end ? 2 : 1;
   return (size_t)(at - s) + (at < end);
 }
 
@@ -88,10 +102,12 @@ size_t ni_json_quote_numbers(const char *text, size_t n, char *out) {
     size_t skip = 0;
     size_t number = *s == '"' ? 0 : too_large(s, end, &skip);
     size_t length = *s == '"' ? quoted_length(s, end) : number ? number : skip;
-    if (number) *to++ = '"';
+    if (number)
+      *to++ = '"';
     memcpy(to, s, length);
     to += length;
-    if (number) *to++ = '"';
+    if (number)
+      *to++ = '"';
     s += length;
   }
   return (size_t)(to - out);

@@ -20,8 +20,10 @@ unsigned ni_json_char(char out[8], const char **text) {
   uint32_t code;
   int n = ni_utf8_char(s, 4, &code);
   *text += n > 0 ? n : 1;
-  if (n < 0) code = 0xfffd;
-  if (n < 0 || !ni_text_fit(code)) return (unsigned)sprintf(out, "\\u%04x", (unsigned)code);
+  if (n < 0)
+    code = 0xfffd;
+  if (n < 0 || !ni_text_fit(code))
+    return (unsigned)sprintf(out, "\\u%04x", (unsigned)code);
   unsigned escape = *s == '"' || *s == '\\';
   out[0] = '\\';
   memcpy(out + escape, s, (size_t)n);
@@ -33,16 +35,19 @@ static void put_string(FILE *f, const char *text) {
   putc('"', f);
   while (*text) {
     size_t plain = 0; /* names are nearly all plain: written at once */
-    while (text[plain] >= ' ' && text[plain] < 0x7f && text[plain] != '"' && text[plain] != '\\') plain++;
+    while (text[plain] >= ' ' && text[plain] < 0x7f && text[plain] != '"' && text[plain] != '\\')
+      plain++;
     fwrite(text, 1, plain, f);
     text += plain;
-    if (*text) fwrite(c, 1, ni_json_char(c, &text), f);
+    if (*text)
+      fwrite(c, 1, ni_json_char(c, &text), f);
   }
   putc('"', f);
 }
 
 static void before(struct ni_json *j, const char *key) {
-  if (j->filled[j->depth]) putc(',', j->f);
+  if (j->filled[j->depth])
+    putc(',', j->f);
   j->filled[j->depth] = true;
   if (key) {
     put_string(j->f, key);
@@ -71,8 +76,10 @@ void ni_json_end_array(struct ni_json *j) { end_with(j, ']'); }
 
 void ni_json_text(struct ni_json *j, const char *key, const char *value) {
   before(j, key);
-  if (value) put_string(j->f, value);
-  else fputs("null", j->f);
+  if (value)
+    put_string(j->f, value);
+  else
+    fputs("null", j->f);
 }
 
 void ni_json_u64(struct ni_json *j, const char *key, uint64_t value) {
@@ -91,20 +98,24 @@ void ni_json_f64(struct ni_json *j, const char *key, double value) {
   /* The shortest form that reads back the same. */
   for (int digits = 15; isfinite(value) && digits <= 17; digits++) {
     snprintf(text, sizeof text, "%.*g", digits, value);
-    if (strtod(text, NULL) == value) break;
+    if (strtod(text, NULL) == value)
+      break;
   }
   fputs(text, j->f);
 }
 
 void ni_json_rounded(struct ni_json *j, const char *key, double value, int digits) {
   before(j, key);
-  if (isfinite(value)) fprintf(j->f, "%.*g", digits, value);
-  else fputs("null", j->f);
+  if (isfinite(value))
+    fprintf(j->f, "%.*g", digits, value);
+  else
+    fputs("null", j->f);
 }
 
 void ni_json_seconds(struct ni_json *j, const char *key, int64_t ns) {
   before(j, key);
-  fprintf(j->f, "%s%" PRId64 ".%09" PRId64, ns < 0 ? "-" : "", (int64_t)imaxabs(ns / 1000000000), (int64_t)imaxabs(ns % 1000000000));
+  fprintf(j->f, "%s%" PRId64 ".%09" PRId64, ns < 0 ? "-" : "", (int64_t)imaxabs(ns / 1000000000),
+          (int64_t)imaxabs(ns % 1000000000));
 }
 
 void ni_json_utc(struct ni_json *j, const char *key, int64_t ns) {
@@ -127,7 +138,8 @@ void ni_json_finish(struct ni_json *j) { putc('\n', j->f); }
 void ni_json_open(struct ni_json *j, FILE *f, const char *schema) {
   ni_json_begin(j, f);
   ni_json_object(j, NULL);
-  if (schema) ni_json_text(j, "schema_version", schema);
+  if (schema)
+    ni_json_text(j, "schema_version", schema);
 }
 
 void ni_json_close(struct ni_json *j) {

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
-static inline const char *ni_plural(uint64_t n, const char *one, const char *many) { return n == 1 ? one : many; }
+static inline const char *ni_plural(uint64_t n, const char *one, const char *many) {
+  return n == 1 ? one : many;
+}
 
 #endif

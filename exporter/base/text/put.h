@@ -6,12 +6,13 @@
 #include <stddef.h>
 #include <stdio.h>
 
-struct ni_put_text {              /* at: where the end of the text is; left: room from there on, 1 at least */
+struct ni_put_text { /* at: where the end of the text is; left: room from there on, 1 at least */
   char *at;
   size_t left;
 };
 
-static inline void __attribute__((format(printf, 2, 3))) ni_put(struct ni_put_text *w, const char *format, ...) {
+static inline void __attribute__((format(printf, 2, 3))) ni_put(struct ni_put_text *w, const char *format,
+                                                                ...) {
   va_list args;
   va_start(args, format);
   int n = vsnprintf(w->at, w->left, format, args);

@@ -7,8 +7,10 @@
 #include "utf8.h"
 
 int ni_text_fit(uint32_t c) {
-  if (c < 0xa0) return c >= 0x20 && c < 0x7f;
-  if (c >= 0x2000 && c < 0x2070) return !((c >= 0x200b && c < 0x2010) || (c >= 0x2028 && c < 0x202f) || c >= 0x2060);
+  if (c < 0xa0)
+    return c >= 0x20 && c < 0x7f;
+  if (c >= 0x2000 && c < 0x2070)
+    return !((c >= 0x200b && c < 0x2010) || (c >= 0x2028 && c < 0x202f) || c >= 0x2060);
   return c != 0xad && c != 0x61c && c != 0xfeff;
 }
 
@@ -34,7 +36,8 @@ const char *ni_safe_text(const char *text, char *out, size_t size) {
   size_t at = 0;
   for (unsigned n; text && *text; at += n) {
     const char *p = next(&text, &n);
-    if (at + n >= size) break;
+    if (at + n >= size)
+      break;
     memcpy(out + at, p, n);
   }
   out[at] = 0;
@@ -48,14 +51,16 @@ static int put_said(FILE *f, const char *format, va_list args) {
   int n = vasprintf(&text, format, again);
   va_end(again);
   if (n < 0 || !head) {
-    if (n >= 0) free(text);
+    if (n >= 0)
+      free(text);
     free(head);
     return fputs(format, f);
   }
-  /* Where the format's own control characters came to stand: behind what the format up to there makes. No argument has
-   * a NUL, so one marks the place. */
+  /* Where the format's own control characters came to stand: behind what the format up to there makes. No
+   * argument has a NUL, so one marks the place. */
   for (size_t i = strlen(head); i-- > 0;) {
-    if ((unsigned char)format[i] >= 0x20) continue;
+    if ((unsigned char)format[i] >= 0x20)
+      continue;
     head[i] = 0;
     va_copy(again, args);
     text[vsnprintf(NULL, 0, head, again)] = 0;
@@ -64,8 +69,10 @@ static int put_said(FILE *f, const char *format, va_list args) {
   const char *part = text;
   for (const char *own = format;; own++, part += strlen(part) + 1) {
     ni_put_text(f, part);
-    while (*own && (unsigned char)*own >= 0x20) own++;
-    if (!*own) break;
+    while (*own && (unsigned char)*own >= 0x20)
+      own++;
+    if (!*own)
+      break;
     putc(*own, f);
   }
   free(text);
@@ -76,11 +83,15 @@ static int put_said(FILE *f, const char *format, va_list args) {
 int ni_vsay(FILE *f, const char *format, va_list args) {
   char *said = NULL;
   size_t len;
-  FILE *whole = f == stderr ? open_memstream(&said, &len) : NULL; /* it has no buffer: each byte would be a write */
-  if (!whole) return put_said(f, format, args);
+  /* it has no buffer: each byte would be a write */
+  FILE *whole = f == stderr ? open_memstream(&said, &len) : NULL;
+  if (!whole)
+    return put_said(f, format, args);
   int n = put_said(whole, format, args);
-  if (fclose(whole) != 0) fputs(format, f);
-  else fwrite(said, 1, len, f);
+  if (fclose(whole) != 0)
+    fputs(format, f);
+  else
+    fwrite(said, 1, len, f);
   free(said);
   return n;
 }

@@ -8,7 +8,8 @@ extern "C" {
 
 /* repr() writes 1e-4 up to below 1e16 without exponent, always with a point. */
 unsigned ni_shortest(double value, char *out) {
-  if (!std::isfinite(value)) return 0;
+  if (!std::isfinite(value))
+    return 0;
   double a = std::fabs(value);
   bool plain = a == 0 || (a >= 1e-4 && a < 1e16);
   std::to_chars_result r = std::to_chars(out, out + NI_SHORTEST_BYTES - 2, value,

@@ -21,25 +21,31 @@ void ni_table_cell(struct ni_table *t, const char *format, ...) {
   /* Safe text is no longer: '?' is one byte. */
   if (n >= 0 && ni_array_room(t->cell, t->n, t->cap) && (safe = malloc((size_t)n + 1)))
     t->cell[t->n++] = (char *)ni_safe_text(raw, safe, (size_t)n + 1);
-  else t->failed = true;
-  if (n >= 0) free(raw);
+  else
+    t->failed = true;
+  if (n >= 0)
+    free(raw);
 }
 
 static int wide(const char *text) { return text ? ni_text_columns(text, strlen(text)) : 0; }
 
 /* The width of a column's widest cell, head and unit. */
 static int natural(const struct ni_table *t, size_t k) {
-  if (t->column[k].below) return 0;
+  if (t->column[k].below)
+    return 0;
   int most = wide(t->column[k].head), unit = wide(t->column[k].unit);
-  if (unit > most) most = unit;
+  if (unit > most)
+    most = unit;
   for (size_t i = k; i < t->n; i += t->n_columns)
-    if (wide(t->cell[i]) > most) most = wide(t->cell[i]);
+    if (wide(t->cell[i]) > most)
+      most = wide(t->cell[i]);
   return most;
 }
 
 static int total(const int *width, size_t n) {
   int sum = -1;
-  for (size_t k = 0; k < n; k++) sum += width[k] ? width[k] + 1 : 0;
+  for (size_t k = 0; k < n; k++)
+    sum += width[k] ? width[k] + 1 : 0;
   return sum;
 }
 
@@ -49,13 +55,17 @@ static void choose_widths(const struct ni_table *t, int room, int *width) {
     int own = natural(t, k);
     width[k] = own && own < t->column[k].width ? t->column[k].width : own;
   }
-  if (!room || total(width, t->n_columns) <= room) return;
-  for (size_t k = 0; k < t->n_columns; k++) width[k] = natural(t, k);
+  if (!room || total(width, t->n_columns) <= room)
+    return;
+  for (size_t k = 0; k < t->n_columns; k++)
+    width[k] = natural(t, k);
   while (total(width, t->n_columns) > room) {
     size_t out = t->n_columns;
     for (size_t k = 0; k < t->n_columns; k++)
-      if (width[k] && t->column[k].drop && (out == t->n_columns || t->column[k].drop >= t->column[out].drop)) out = k;
-    if (out == t->n_columns) return;
+      if (width[k] && t->column[k].drop && (out == t->n_columns || t->column[k].drop >= t->column[out].drop))
+        out = k;
+    if (out == t->n_columns)
+      return;
     width[out] = 0;
   }
 }
@@ -64,10 +74,15 @@ static void choose_widths(const struct ni_table *t, int room, int *width) {
 static void print_row(const struct ni_table *t, FILE *f, const int *width, char *const *cell, bool units) {
   int owed = 0;
   for (size_t k = 0, shown = 0; k < t->n_columns; k++) {
-    const char *head = units ? t->column[k].unit : t->column[k].head, *text = cell ? cell[k] : head ? head : "";
-    if (!width[k]) continue;
+    const char *head = units ? t->column[k].unit : t->column[k].head,
+               *text = cell ? cell[k]
+        : head              ? head
+                            : "";
+    if (!width[k])
+      continue;
     int pad = width[k] - wide(text);
-    if (shown++) owed++;
+    if (shown++)
+      owed++;
     if (*text) {
       ni_say(f, "%*s%s", owed + (t->column[k].left ? 0 : pad), "", text);
       owed = 0;
@@ -76,7 +91,8 @@ static void print_row(const struct ni_table *t, FILE *f, const int *width, char 
   }
   ni_say(f, "\n");
   for (size_t k = 0; cell && k < t->n_columns; k++)
-    if (t->column[k].below && *cell[k]) ni_say(f, "%s\n", cell[k]);
+    if (t->column[k].below && *cell[k])
+      ni_say(f, "%s\n", cell[k]);
 }
 
 static void print_left_out(const struct ni_table *t, FILE *f, const int *width) {
@@ -86,7 +102,8 @@ static void print_left_out(const struct ni_table *t, FILE *f, const int *width) 
       ni_say(f, "%s%s", before, t->column[k].head);
       before = ", ";
     }
-  if (*before == ',') ni_say(f, "\n");
+  if (*before == ',')
+    ni_say(f, "\n");
 }
 
 void ni_table_print(struct ni_table *t, FILE *f) {
@@ -96,13 +113,17 @@ void ni_table_print(struct ni_table *t, FILE *f) {
     ni_say(f, "no memory for a table\n");
   } else if (t->n >= t->n_columns) {
     choose_widths(t, t->room ? t->room : ni_terminal_columns(f), width);
-    for (size_t k = 0; k < t->n_columns; k++) units |= t->column[k].unit != NULL;
+    for (size_t k = 0; k < t->n_columns; k++)
+      units |= t->column[k].unit != NULL;
     print_row(t, f, width, NULL, false);
-    if (units) print_row(t, f, width, NULL, true);
-    for (size_t i = 0; i + t->n_columns <= t->n; i += t->n_columns) print_row(t, f, width, t->cell + i, false);
+    if (units)
+      print_row(t, f, width, NULL, true);
+    for (size_t i = 0; i + t->n_columns <= t->n; i += t->n_columns)
+      print_row(t, f, width, t->cell + i, false);
     print_left_out(t, f, width);
   }
-  for (size_t i = 0; i < t->n; i++) free(t->cell[i]);
+  for (size_t i = 0; i < t->n; i++)
+    free(t->cell[i]);
   free(t->cell);
   free(width);
 }

@@ -1,10 +1,12 @@
 /*
- * The one printer of tables: columns as wide as their widest cell, as many of them as the terminal has room for.
+ * The one printer of tables: columns as wide as their widest cell, as many of them as the terminal has room
+ * for.
  *
- * Into a file or a pipe all columns go, each at least as wide as its `width`, so that tables of several runs lie below one
- * another. On a terminal that is too narrow for that they shrink to their cells; then columns are left out, the highest
- * `drop` first, and a line says which. Cells are made safe (safe_text.h). Gathered in memory until ni_table_print(), which
- * frees it; without memory a line says so instead. One thread a table.
+ * Into a file or a pipe all columns go, each at least as wide as its `width`, so that tables of several runs
+ * lie below one another. On a terminal that is too narrow for that they shrink to their cells; then columns
+ * are left out, the highest `drop` first, and a line says which. Cells are made safe (safe_text.h). Gathered
+ * in memory until ni_table_print(), which frees it; without memory a line says so instead. One thread a
+ * table.
  */
 #ifndef NI_TABLE_H
 #define NI_TABLE_H
@@ -24,8 +26,8 @@ struct ni_column {
 struct ni_table {
   const struct ni_column *column;
   size_t n_columns, n, cap;
-  int room;                /* columns at most; 0: as many as the terminal has */
-  char **cell;             /* n of them, by rows */
+  int room;    /* columns at most; 0: as many as the terminal has */
+  char **cell; /* n of them, by rows */
   bool failed;
 };
 

@@ -14,18 +14,21 @@ enum { NARROWEST = 20, USUAL = 80, LABELS = 24, MOST = 32 };
 
 /* The line being written. */
 static struct {
-  bool data;            /* as it is */
+  bool data; /* as it is */
   int column, columns;
   char indent[MOST + 1]; /* before what goes on */
 } line;
 
 int ni_terminal_columns(FILE *f) {
   struct winsize size;
-  if (f != stdout || !isatty(STDOUT_FILENO)) return 0;
+  if (f != stdout || !isatty(STDOUT_FILENO))
+    return 0;
   const char *said = getenv("COLUMNS");
   long n = said ? strtol(said, NULL, 10) : 0;
-  if ((n < 1 || n > 10000) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) n = size.ws_col;
-  if (n < 1 || n > 10000) n = USUAL;
+  if ((n < 1 || n > 10000) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+    n = size.ws_col;
+  if (n < 1 || n > 10000)
+    n = USUAL;
   return n < NARROWEST ? NARROWEST : (int)n;
 }
 
@@ -43,8 +46,12 @@ int ni_text_columns(const char *text, size_t bytes) {
 static bool put(const char *text, size_t n) {
   while (n) {
     ssize_t got = write(STDOUT_FILENO, text, n);
-    if (got < 0 && errno != EINTR) return false;
-    if (got > 0) text += got, n -= (size_t)got;
+    if (got < 0 && errno != EINTR)
+      return false;
+    if (got > 0) {
+      text += got;
+      n -= (size_t)got;
+    }
   }
   return true;
 }
@@ -52,35 +59,47 @@ static bool put(const char *text, size_t n) {
 /* Under the text behind the last label: two spaces or more end a label. Bars at the start go on. */
 static void begin_line(const char *text, size_t n) {
   size_t at = 0, spaces = 0, leading = 0;
-  while (leading < n && text[leading] == ' ') leading++;
+  while (leading < n && text[leading] == ' ')
+    leading++;
   line.data = *text == '{';
   line.columns = ni_terminal_columns(stdout);
   for (size_t i = 0; i < n && i < LABELS; i++) {
-    if (text[i] != ' ' && (spaces > 1 || i == leading)) at = i;
+    if (text[i] != ' ' && (spaces > 1 || i == leading))
+      at = i;
     spaces = text[i] == ' ' ? spaces + 1 : 0;
   }
-  if (at == 0) at = 2;
+  if (at == 0)
+    at = 2;
   bool bar = leading + 1 < n && text[leading] == '|' && text[leading + 1] == ' ' && leading < LABELS;
-  if (bar) at = leading + 2;
-  else if (at > (size_t)line.columns / 2) at = 4;
+  if (bar)
+    at = leading + 2;
+  else if (at > (size_t)line.columns / 2)
+    at = 4;
   memset(line.indent, ' ', at);
   line.indent[at] = 0;
-  if (bar) line.indent[leading] = '|';
+  if (bar)
+    line.indent[leading] = '|';
 }
 
 /* At most one line, with its end or without. */
 static bool put_line(const char *text, size_t n) {
-  if (line.column == 0) begin_line(text, n);
+  if (line.column == 0)
+    begin_line(text, n);
   while (n) {
     size_t gap = 0, word = 0;
-    while (gap < n && text[gap] == ' ') gap++;
-    while (gap + word < n && text[gap + word] != ' ' && text[gap + word] != '\n') word++;
+    while (gap < n && text[gap] == ' ')
+      gap++;
+    while (gap + word < n && text[gap + word] != ' ' && text[gap + word] != '\n')
+      word++;
     int wide = ni_text_columns(text + gap, word), from = (int)strlen(line.indent);
     bool over = word && !line.data && line.column > from && line.column + (int)gap + wide > line.columns;
-    if (over && (!put("\n", 1) || !put(line.indent, strlen(line.indent)))) return false;
-    if (!put(over ? text + gap : text, over ? word : gap + word)) return false;
+    if (over && (!put("\n", 1) || !put(line.indent, strlen(line.indent))))
+      return false;
+    if (!put(over ? text + gap : text, over ? word : gap + word))
+      return false;
     line.column = over ? from + wide : line.column + (int)gap + wide;
-    text += gap + word, n -= gap + word;
+    text += gap + word;
+    n -= gap + word;
     if (n && *text == '\n') {
       line.column = 0;
       return put(text, 1);
@@ -93,16 +112,19 @@ static ssize_t put_lines(void *cookie, const char *text, size_t n) {
   for (size_t at = 0, len; at < n; at += len) {
     const char *end = memchr(text + at, '\n', n - at);
     len = end ? (size_t)(end - text) + 1 - at : n - at;
-    if (!put_line(text + at, len)) return 0;
+    if (!put_line(text + at, len))
+      return 0;
   }
   return (ssize_t)n;
 }
 
 void ni_terminal_begin(void) {
   static char buffer[1 << 16];
-  if (!ni_terminal_columns(stdout)) return;
+  if (!ni_terminal_columns(stdout))
+    return;
   FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = put_lines});
-  if (!f) return;
+  if (!f)
+    return;
   setvbuf(f, buffer, _IOLBF, sizeof buffer);
   stdout = f;
 }

@@ -7,23 +7,29 @@ int ni_utf8_char(const char *text, size_t n, uint32_t *code) {
   unsigned char c = p[0], low = 0x80, high = 0xbf;
   int need;
   *code = c;
-  if (c < 0x80) return 1;
+  if (c < 0x80)
+    return 1;
   if (c >= 0xc2 && c <= 0xdf) {
     need = 1;
   } else if (c >= 0xe0 && c <= 0xef) {
     need = 2;
-    if (c == 0xe0) low = 0xa0;  /* overlong below */
-    if (c == 0xed) high = 0x9f; /* surrogates above */
+    if (c == 0xe0)
+      low = 0xa0; /* overlong below */
+    if (c == 0xed)
+      high = 0x9f; /* surrogates above */
   } else if (c >= 0xf0 && c <= 0xf4) {
     need = 3;
-    if (c == 0xf0) low = 0x90;
-    if (c == 0xf4) high = 0x8f; /* U+10FFFF is the last */
+    if (c == 0xf0)
+      low = 0x90;
+    if (c == 0xf4)
+      high = 0x8f; /* U+10FFFF is the last */
   } else {
     return -1;
   }
   *code = c & (0x3fu >> need);
   for (int i = 1; i <= need; i++) {
-    if ((size_t)i >= n || p[i] < low || p[i] > high) return -i;
+    if ((size_t)i >= n || p[i] < low || p[i] > high)
+      return -i;
     *code = *code << 6 | (p[i] & 0x3f);
     low = 0x80;
     high = 0xbf;
@@ -36,7 +42,8 @@ static size_t ascii_prefix(const char *p, size_t n) {
   size_t i = 0;
   for (uint64_t v; i + 8 <= n; i += 8) {
     memcpy(&v, p + i, 8);
-    if (v & 0x8080808080808080ull) break;
+    if (v & 0x8080808080808080ull)
+      break;
   }
   return i;
 }
@@ -46,7 +53,8 @@ bool ni_utf8_valid(const char *p, size_t n) {
   while (i < n) {
     uint32_t code;
     int len = ni_utf8_char(p + i, n - i, &code);
-    if (len < 0) return false;
+    if (len < 0)
+      return false;
     i += (size_t)len;
   }
   return true;

@@ -1,8 +1,8 @@
 /*
  * Valid UTF-8 or not, and making it so. Pure functions, any thread.
  *
- * A STRING column with one bad byte makes readers refuse the whole column (pyarrow, DuckDB), so the writer lets none
- * in.
+ * A STRING column with one bad byte makes readers refuse the whole column (pyarrow, DuckDB), so the writer
+ * lets none in.
  */
 #ifndef NI_UTF8_H
 #define NI_UTF8_H
@@ -18,9 +18,9 @@ struct ni_str {
 };
 
 /*
- * The character at p, of which n bytes may be looked at, 1 or more: its bytes, 1 to 4, and *code, its number. Or, when it is
- * ill-formed, the negative number of bytes that could have started one (table 3-7 of the Unicode standard), at least 1: they
- * are replaced as one. A text that ends with NUL may be asked with n 4.
+ * The character at p, of which n bytes may be looked at, 1 or more: its bytes, 1 to 4, and *code, its number.
+ * Or, when it is ill-formed, the negative number of bytes that could have started one (table 3-7 of the
+ * Unicode standard), at least 1: they are replaced as one. A text that ends with NUL may be asked with n 4.
  */
 int ni_utf8_char(const char *p, size_t n, uint32_t *code);
 
@@ -28,8 +28,8 @@ int ni_utf8_char(const char *p, size_t n, uint32_t *code);
 bool ni_utf8_valid(const char *p, size_t n);
 
 /*
- * Copies text, each maximal ill-formed part replaced by U+FFFD (the practice Unicode recommends, and what Python's
- * errors="replace" does). `out` needs 3 * n bytes. Returns the bytes written.
+ * Copies text, each maximal ill-formed part replaced by U+FFFD (the practice Unicode recommends, and what
+ * Python's errors="replace" does). `out` needs 3 * n bytes. Returns the bytes written.
  */
 size_t ni_utf8_replace(char *out, const char *p, size_t n);
 

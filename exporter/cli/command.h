@@ -1,8 +1,9 @@
 /*
- * The subcommands of nccl-inspector. Adding one: a file with a table of its words (words.h) and a run function, and a line here.
+ * The subcommands of nccl-inspector. Adding one: a file with a table of its words (words.h) and a run
+ * function, and a line here.
  *
- * run() gets argc and argv as main does, argv[0] being "nccl-inspector <name>" for messages and help. It returns the
- * process's exit code. Called once, in the main thread.
+ * run() gets argc and argv as main does, argv[0] being "nccl-inspector <name>" for messages and help. It
+ * returns the process's exit code. Called once, in the main thread.
  */
 #ifndef NI_COMMAND_H
 #define NI_COMMAND_H

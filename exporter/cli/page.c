@@ -23,19 +23,28 @@ static void list_words(const char *words, char *out, size_t size) {
 
 const char *ni_words_accepted(const struct ni_opt *o, bool in_help, char *out, size_t size) {
   static const char *const wants[] = {
-      [NI_OPT_NUMBER] = "a number", [NI_OPT_RANKS] = "ranks and ranges, such as 0-7,16",
+      [NI_OPT_NUMBER] = "a number",
+      [NI_OPT_RANKS] = "ranks and ranges, such as 0-7,16",
       [NI_OPT_TAGS] = "tags from 1 to 9223372036854775807, ranges of them, their names, or none for untagged",
-      [NI_OPT_WHEN] = "2026-11-21T08:00:00Z, seconds since 1970, -10m (before the end) or +5m (after the start)",
+      [NI_OPT_WHEN] =
+          "2026-11-21T08:00:00Z, seconds since 1970, -10m (before the end) or +5m (after the start)",
       [NI_OPT_TAKE] = NULL};
   const char *want = o->want ? o->want : wants[o->kind];
   unsigned long long min = o->min, max = o->max < INT64_MAX ? o->max : 0;
   *out = 0;
-  if (o->kind == NI_OPT_CHOICE && !(in_help && !strchr(want, '|'))) list_words(want, out, size); /* one word: its argument is called so */
-  else if (o->kind == NI_OPT_SIZE && in_help) snprintf(out, size, "%lluM or more", min >> 20);
-  else if (o->kind == NI_OPT_SIZE) snprintf(out, size, "a size of %lluM or more, such as %s or 2G", min >> 20, o->def);
-  else if (o->kind == NI_OPT_NUMBER && max) snprintf(out, size, "%s%s%llu to %llu", in_help ? "" : want, in_help ? "" : " from ", min, max);
-  else if (o->kind == NI_OPT_NUMBER && !in_help) snprintf(out, size, "%s from %llu on", want, min);
-  else if (!in_help) snprintf(out, size, "%s", want ? want : "a value");
+  /* one word: its argument is called so */
+  if (o->kind == NI_OPT_CHOICE && !(in_help && !strchr(want, '|')))
+    list_words(want, out, size);
+  else if (o->kind == NI_OPT_SIZE && in_help)
+    snprintf(out, size, "%lluM or more", min >> 20);
+  else if (o->kind == NI_OPT_SIZE)
+    snprintf(out, size, "a size of %lluM or more, such as %s or 2G", min >> 20, o->def);
+  else if (o->kind == NI_OPT_NUMBER && max)
+    snprintf(out, size, "%s%s%llu to %llu", in_help ? "" : want, in_help ? "" : " from ", min, max);
+  else if (o->kind == NI_OPT_NUMBER && !in_help)
+    snprintf(out, size, "%s from %llu on", want, min);
+  else if (!in_help)
+    snprintf(out, size, "%s", want ? want : "a value");
   return out;
 }
 
@@ -45,8 +54,8 @@ enum { WIDTH = 79, OPTION_COLUMN = 29, CODE_COLUMN = 6 };
 
 struct ni_help_page {
   FILE *f;
-  bool man, head; /* head: the last line was one; a paragraph begins of itself there */
-  int column; /* where meanings begin */
+  bool man, head;   /* head: the last line was one; a paragraph begins of itself there */
+  int column;       /* where meanings begin */
   const char *name; /* of the program, and the command */
 };
 
@@ -54,17 +63,30 @@ struct ni_help_page {
 static void roff(FILE *f, const char *text) {
   for (bool start = true; *text; start = false) {
     size_t n = strcspn(text, "\\-`'~^");
-    if (start && *text == '.') fputs("\\&", f);
+    if (start && *text == '.')
+      fputs("\\&", f);
     ni_say(f, "%.*s", (int)n, text);
     text += n;
-    if (!*text) return;
+    if (!*text)
+      return;
     switch (*text++) {
-      case '\\': fputs("\\e", f); break;
-      case '-': fputs("\\-", f); break;
-      case '`': fputs("\\(ga", f); break;
-      case '~': fputs("\\(ti", f); break;
-      case '^': fputs("\\(ha", f); break;
-      default: fputs("\\(aq", f);
+      case '\\':
+        fputs("\\e", f);
+        break;
+      case '-':
+        fputs("\\-", f);
+        break;
+      case '`':
+        fputs("\\(ga", f);
+        break;
+      case '~':
+        fputs("\\(ti", f);
+        break;
+      case '^':
+        fputs("\\(ha", f);
+        break;
+      default:
+        fputs("\\(aq", f);
     }
   }
 }
@@ -73,8 +95,10 @@ static void roff(FILE *f, const char *text) {
 static void fill(FILE *f, int at, int indent, const char *text) {
   for (bool first = true; *text; first = false) {
     int n = (int)strcspn(text, " ");
-    if (!first && at + 1 + n > WIDTH) at = ni_say(f, "\n%*s", indent, "") - 1;
-    else if (!first) at += ni_say(f, " ");
+    if (!first && at + 1 + n > WIDTH)
+      at = ni_say(f, "\n%*s", indent, "") - 1;
+    else if (!first)
+      at += ni_say(f, " ");
     at += ni_say(f, "%.*s", n, text);
     text += n + (text[n] != 0);
   }
@@ -89,7 +113,8 @@ void ni_help_head(struct ni_help_page *p, const char *head, int column) {
     return;
   }
   fputs(".SH ", p->f);
-  for (; *head; head++) ni_say(p->f, "%c", toupper((unsigned char)*head));
+  for (; *head; head++)
+    ni_say(p->f, "%c", toupper((unsigned char)*head));
   fputs("\n", p->f);
 }
 
@@ -99,7 +124,8 @@ void ni_help_text(struct ni_help_page *p, const char *text) {
     char line[1024];
     snprintf(line, sizeof line, "%.*s", n, text);
     if (p->man) {
-      if (!p->head) fputs(".PP\n", p->f);
+      if (!p->head)
+        fputs(".PP\n", p->f);
       p->head = false;
       roff(p->f, line);
       fputs("\n", p->f);
@@ -121,25 +147,31 @@ void ni_help_pair(struct ni_help_page *p, const char *word, const char *meaning)
     return;
   }
   int at = ni_say(p->f, "  %s", word);
-  if (at < p->column) ni_say(p->f, "%*s", p->column - at, "");
-  else ni_say(p->f, "\n%*s", p->column, "");
+  if (at < p->column)
+    ni_say(p->f, "%*s", p->column - at, "");
+  else
+    ni_say(p->f, "\n%*s", p->column, "");
   fill(p->f, p->column, p->column, meaning);
 }
 
 static void pairs(struct ni_help_page *p, const char *head, int column, const struct ni_meaning *pair) {
-  if (!pair->word) return;
+  if (!pair->word)
+    return;
   ni_help_head(p, head, column);
-  for (int i = 0; i < NI_MEANINGS_MAX && pair[i].word; i++) ni_help_pair(p, pair[i].word, pair[i].meaning);
+  for (int i = 0; i < NI_MEANINGS_MAX && pair[i].word; i++)
+    ni_help_pair(p, pair[i].word, pair[i].meaning);
 }
 
 /* A command line, and what it does beneath: it is mostly too long for a column. */
 static void examples(struct ni_help_page *p, const struct ni_meaning *pair) {
   char line[512];
-  if (!pair->word) return;
+  if (!pair->word)
+    return;
   ni_help_head(p, "Examples", 0);
   for (int i = 0; i < NI_MEANINGS_MAX && pair[i].word; i++) {
     snprintf(line, sizeof line, "%s%s%s", p->name, *pair[i].word ? " " : "", pair[i].word);
-    if (p->man) ni_help_pair(p, line, pair[i].meaning);
+    if (p->man)
+      ni_help_pair(p, line, pair[i].meaning);
     else {
       ni_say(p->f, "  %s\n      ", line);
       fill(p->f, 6, 6, pair[i].meaning);
@@ -149,26 +181,38 @@ static void examples(struct ni_help_page *p, const struct ni_meaning *pair) {
 
 static void option(struct ni_help_page *p, const struct ni_opt *o) {
   char word[128], range[256], meaning[512];
-  if (!o->name || !o->help) return;
+  if (!o->name || !o->help)
+    return;
   char letter[] = {'-', o->letter, ',', ' ', 0};
   ni_words_accepted(o, true, range, sizeof range);
-  snprintf(word, sizeof word, "%s--%s%s%s", o->letter ? letter : p->man ? "" : "    ", o->name, o->arg && !ni_opt_may_lack(o) ? "=" : "", o->arg ? o->arg : "");
-  snprintf(meaning, sizeof meaning, "%s%s%s%s%s%s%s", o->help, *range || o->def ? " (" : "", range, *range && o->def ? "; " : "",
-           o->def ? "default " : "", o->def ? o->def : "", *range || o->def ? ")" : "");
+  snprintf(word, sizeof word, "%s--%s%s%s",
+           o->letter    ? letter
+               : p->man ? ""
+                        : "    ",
+           o->name, o->arg && !ni_opt_may_lack(o) ? "=" : "", o->arg ? o->arg : "");
+  snprintf(meaning, sizeof meaning, "%s%s%s%s%s%s%s", o->help, *range || o->def ? " (" : "", range,
+           *range && o->def ? "; " : "", o->def ? "default " : "", o->def ? o->def : "",
+           *range || o->def ? ")" : "");
   ni_help_pair(p, word, meaning);
 }
 
 /* All between the head of a page and its end. */
 static void walk(struct ni_help_page *p, const struct ni_command *c) {
-  if (c->extra) c->extra(p);
+  if (c->extra)
+    c->extra(p);
   ni_help_head(p, "Options", OPTION_COLUMN);
-  for (const struct ni_opt *o = c->opt; o->kind; o++) option(p, o);
-  for (const struct ni_opt *o = ni_words_common; o->kind; o++) option(p, o);
-  if (c->more && p->man) ni_help_head(p, "Notes", 0);
-  else if (c->more) ni_say(p->f, "\n");
+  for (const struct ni_opt *o = c->opt; o->kind; o++)
+    option(p, o);
+  for (const struct ni_opt *o = ni_words_common; o->kind; o++)
+    option(p, o);
+  if (c->more && p->man)
+    ni_help_head(p, "Notes", 0);
+  else if (c->more)
+    ni_say(p->f, "\n");
   ni_help_text(p, c->more);
   pairs(p, "Exit status", CODE_COLUMN, c->exits);
-  if (c->exits[0].word) ni_help_pair(p, "64", "wrong usage");
+  if (c->exits[0].word)
+    ni_help_pair(p, "64", "wrong usage");
   pairs(p, "Files", OPTION_COLUMN, c->files);
   examples(p, c->examples);
 }
@@ -179,7 +223,8 @@ static void synopsis(struct ni_help_page *p, const struct ni_command *c) {
   const char *text = c->synopsis ? c->synopsis : line;
   snprintf(line, sizeof line, "[OPTION...]");
   for (const struct ni_opt *o = c->opt; o->kind; o++)
-    if (!o->name) snprintf(line, sizeof line, "[OPTION...] %s", o->arg);
+    if (!o->name)
+      snprintf(line, sizeof line, "[OPTION...] %s", o->arg);
   for (bool first = true; *text; first = false) {
     int n = (int)strcspn(text, "\n");
     char part[256];
@@ -209,7 +254,8 @@ void ni_words_man(FILE *f, const char *name, int section, const struct ni_comman
   char title[128];
   snprintf(title, sizeof title, "%s", name);
   for (char *s = title; *s; s++)
-    if (*s == ' ') *s = '-';
+    if (*s == ' ')
+      *s = '-';
   ni_say(f, ".TH \"%s\" %d \"\" \"NCCL Inspector %s\" \"NCCL Inspector\"\n", title, section, NI_VERSION);
   fputs(".SH NAME\n", f);
   roff(f, title);
@@ -223,8 +269,12 @@ void ni_words_man(FILE *f, const char *name, int section, const struct ni_comman
   fputs(".SH DESCRIPTION\n", f);
   p.head = true;
   ni_help_text(&p, c->about);
-  if (c->opt) walk(&p, c);
-  else c->extra(&p);
+  if (c->opt)
+    walk(&p, c);
+  else
+    c->extra(&p);
   fputs(".SH SEE ALSO\n", f);
-  fputs(".BR nccl-inspector (1),\n.BR nccl-inspector (7),\n.BR nccl-sim (1),\n.BR nccl-inspector-plugin (7)\n", f);
+  fputs(
+      ".BR nccl-inspector (1),\n.BR nccl-inspector (7),\n.BR nccl-sim (1),\n.BR nccl-inspector-plugin (7)\n",
+      f);
 }

@@ -1,4 +1,7 @@
-/* The parser: options as getopt_long() takes them (abbreviations, --a=b, --a b, -ab, anywhere, --), '_' and '-' alike. */
+/*
+ * The parser: options as getopt_long() takes them (abbreviations, --a=b, --a b, -ab, anywhere, --), '_' and
+ * '-' alike.
+ */
 #include "words.h"
 
 #include <errno.h>
@@ -26,8 +29,10 @@ static int refuse(struct parse *p, const char *format, ...) {
   va_start(args, format);
   ni_vsay(stderr, format, args);
   va_end(args);
-  if (strchr(p->name, ':')) ni_say(stderr, "\n"); /* a line of a settings file: it has no help */
-  else ni_say(stderr, "\nTry `%s --help' for more information.\n", p->name);
+  if (strchr(p->name, ':'))
+    ni_say(stderr, "\n"); /* a line of a settings file: it has no help */
+  else
+    ni_say(stderr, "\nTry `%s --help' for more information.\n", p->name);
   *p->done = 1;
   return NI_EXIT_USAGE;
 }
@@ -37,7 +42,8 @@ static int choose(const char *words, const char *text) {
   size_t n = strlen(text);
   for (int i = 0; *words; i++) {
     size_t k = strcspn(words, "|");
-    if (k == n && memcmp(words, text, n) == 0) return i;
+    if (k == n && memcmp(words, text, n) == 0)
+      return i;
     words += k + (words[k] != 0);
   }
   return -1;
@@ -48,31 +54,46 @@ static int put(const struct ni_opt *o, void *into, const char *text) {
   uint64_t v = 0;
   int e;
   switch (o->kind) {
-    case NI_OPT_FLAG: *(bool *)at = true; return 0;
+    case NI_OPT_FLAG:
+      *(bool *)at = true;
+      return 0;
     case NI_OPT_NUMBER:
     case NI_OPT_SIZE:
-      if (ni_parse_size(text, &v) < 0 || v < o->min || (o->max && v > o->max)) return -EINVAL;
+      if (ni_parse_size(text, &v) < 0 || v < o->min || (o->max && v > o->max))
+        return -EINVAL;
       break;
     case NI_OPT_CHOICE:
-      if ((e = choose(o->want, text)) < 0) return -EINVAL;
+      if ((e = choose(o->want, text)) < 0)
+        return -EINVAL;
       v = o->size == sizeof(bool) ? 1 : o->size == sizeof(char *) ? (uintptr_t)text : (unsigned)e;
       break;
     case NI_OPT_TEXT:
-      if (strlen(text) < o->min) return -EINVAL;
+      if (strlen(text) < o->min)
+        return -EINVAL;
       v = (uintptr_t)text;
       break;
-    case NI_OPT_WHEN: return ni_parse_when(text, (struct ni_when *)at) < 0 ? -EINVAL : 0;
-    case NI_OPT_NAMES: return ni_words_add((struct ni_words *)at, text);
-    case NI_OPT_RANKS: return ni_ranks_add((struct ni_ranks *)at, text);
-    case NI_OPT_TAGS: return ni_tags_add((struct ni_tags *)at, text);
-    case NI_OPT_INPUTS: return ni_inputs_add((struct ni_inputs *)at, text);
-    case NI_OPT_TAKE: return o->take(o, into, text);
+    case NI_OPT_WHEN:
+      return ni_parse_when(text, (struct ni_when *)at) < 0 ? -EINVAL : 0;
+    case NI_OPT_NAMES:
+      return ni_words_add((struct ni_words *)at, text);
+    case NI_OPT_RANKS:
+      return ni_ranks_add((struct ni_ranks *)at, text);
+    case NI_OPT_TAGS:
+      return ni_tags_add((struct ni_tags *)at, text);
+    case NI_OPT_INPUTS:
+      return ni_inputs_add((struct ni_inputs *)at, text);
+    case NI_OPT_TAKE:
+      return o->take(o, into, text);
     case NI_OPT_REST:
-    case NI_OPT_END: break;
+    case NI_OPT_END:
+      break;
   }
-  if (o->size == sizeof(uint64_t)) *(uint64_t *)at = v;
-  else if (o->size == sizeof(uint32_t)) *(uint32_t *)at = (uint32_t)v;
-  else *(bool *)at = v != 0;
+  if (o->size == sizeof(uint64_t))
+    *(uint64_t *)at = v;
+  else if (o->size == sizeof(uint32_t))
+    *(uint32_t *)at = (uint32_t)v;
+  else
+    *(bool *)at = v != 0;
   return 0;
 }
 
@@ -85,8 +106,10 @@ static int failed(struct parse *p, int e) {
 /* What every command has. */
 static int common(struct parse *p, size_t what) {
   *p->done = 1;
-  if (what == NI_COMMON_HELP) ni_words_help(stdout, p->name, p->c);
-  if (what == NI_COMMON_VERSION) ni_say(stdout, "%.*s %s (%s)\n", (int)strcspn(p->name, " "), p->name, NI_VERSION, NI_GIT_REV);
+  if (what == NI_COMMON_HELP)
+    ni_words_help(stdout, p->name, p->c);
+  if (what == NI_COMMON_VERSION)
+    ni_say(stdout, "%.*s %s (%s)\n", (int)strcspn(p->name, " "), p->name, NI_VERSION, NI_GIT_REV);
   return NI_EXIT_FINE;
 }
 
@@ -98,7 +121,8 @@ enum { LIST_MAX = 256 }; /* of a value that can have such a word; a longer one i
 static void note_gone(struct parse *p, const struct ni_opt *o, const char *word, size_t n) {
   char text[128];
   snprintf(text, sizeof text, " --%s%s%.*s,", o->name, n ? "=" : "", (int)n, word);
-  if (strstr(p->gone, text)) return;
+  if (strstr(p->gone, text))
+    return;
   snprintf(p->gone + strlen(p->gone), sizeof p->gone - strlen(p->gone), "%s", text);
 }
 
@@ -108,7 +132,8 @@ static const char *without_gone(struct parse *p, const struct ni_opt *o, const c
   size_t used = 0;
   bool any_left = false;
   bool any_gone = false;
-  if (strlen(value) >= LIST_MAX) return value;
+  if (strlen(value) >= LIST_MAX)
+    return value;
   for (const char *word = value;; word++) {
     const size_t n = strcspn(word, ",");
     char one[LIST_MAX];
@@ -121,30 +146,34 @@ static const char *without_gone(struct parse *p, const struct ni_opt *o, const c
       any_left = true;
     }
     word += n;
-    if (!*word) return !any_left ? NULL : any_gone ? rest : value;
+    if (!*word)
+      return !any_left ? NULL : any_gone ? rest : value;
   }
 }
 
 static int take(struct parse *p, const struct ni_opt *o, const char *value) {
   char want[512], rest[LIST_MAX];
   for (const struct ni_opt *x = ni_words_common; x->kind; x++)
-    if (x == o) return common(p, x->at);
+    if (x == o)
+      return common(p, x->at);
   if (o->gone && !*o->gone) {
     note_gone(p, o, "", 0);
     return 0;
   }
-  if (o->gone && !(value = without_gone(p, o, value, rest))) return 0;
+  if (o->gone && !(value = without_gone(p, o, value, rest)))
+    return 0;
   int e = put(o, p->into, value);
   if (e == -EINVAL || e == -ERANGE)
-    return refuse(p, "%s%s%s%s: want %s", o->name ? "--" : "", o->name ? o->name : "", o->name ? "=" : "", value,
-                  ni_words_accepted(o, false, want, sizeof want));
+    return refuse(p, "%s%s%s%s: want %s", o->name ? "--" : "", o->name ? o->name : "", o->name ? "=" : "",
+                  value, ni_words_accepted(o, false, want, sizeof want));
   return e < 0 ? failed(p, e) : 0;
 }
 
 /* Is text (n bytes) the name, or how it begins? */
 static bool begins(const char *name, const char *text, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (name[i] != (text[i] == '_' ? '-' : text[i]) || !name[i]) return false;
+    if (name[i] != (text[i] == '_' ? '-' : text[i]) || !name[i])
+      return false;
   return true;
 }
 
@@ -160,8 +189,10 @@ static struct matches match(const struct ni_command *c, const char *text, size_t
   struct matches m = {0};
   for (int t = 0; t < 2; t++)
     for (const struct ni_opt *o = tables[t]; o->kind; o++) {
-      if (!o->name || (o->help != NULL) != shown || !begins(o->name, text, n)) continue;
-      if (!o->name[n]) m.exact = o;
+      if (!o->name || (o->help != NULL) != shown || !begins(o->name, text, n))
+        continue;
+      if (!o->name[n])
+        m.exact = o;
       m.last = o;
       m.n++;
       snprintf(m.list + strlen(m.list), sizeof m.list - strlen(m.list), " '--%s'", o->name);
@@ -173,17 +204,24 @@ static struct matches match(const struct ni_command *c, const char *text, size_t
 static const struct ni_opt *find(struct parse *p, const char *text, size_t n) {
   struct matches m = match(p->c, text, n, true);
   const struct matches hidden = match(p->c, text, n, false);
-  if (m.exact) return m.exact;
-  if (hidden.exact) return hidden.exact;
-  if (m.n == 0) m = hidden;
-  if (m.n == 1) return m.last;
-  if (m.n) refuse(p, "option '--%.*s' is ambiguous; possibilities:%s", (int)n, text, m.list);
-  else refuse(p, "unrecognized option '--%.*s'", (int)n, text);
+  if (m.exact)
+    return m.exact;
+  if (hidden.exact)
+    return hidden.exact;
+  if (m.n == 0)
+    m = hidden;
+  if (m.n == 1)
+    return m.last;
+  if (m.n)
+    refuse(p, "option '--%.*s' is ambiguous; possibilities:%s", (int)n, text, m.list);
+  else
+    refuse(p, "unrecognized option '--%.*s'", (int)n, text);
   return NULL;
 }
 
 static const struct ni_opt *find_letter(const struct ni_opt *o, char letter) {
-  while (o->kind && o->letter != letter) o++;
+  while (o->kind && o->letter != letter)
+    o++;
   return o->kind ? o : NULL;
 }
 
@@ -192,11 +230,16 @@ static int long_option(struct parse *p, int argc, char **argv, int *i) {
   const char *text = argv[*i] + 2;
   size_t n = strcspn(text, "=");
   const struct ni_opt *o = find(p, text, n);
-  if (!o) return NI_EXIT_USAGE;
-  if (!o->arg) return text[n] ? refuse(p, "option '--%s' doesn't allow an argument", o->name) : take(p, o, NULL);
-  if (text[n]) return take(p, o, text + n + 1);
-  if (ni_opt_may_lack(o)) return take(p, o, "");
-  if (*i + 1 >= argc) return refuse(p, "option '--%s' requires an argument", o->name);
+  if (!o)
+    return NI_EXIT_USAGE;
+  if (!o->arg)
+    return text[n] ? refuse(p, "option '--%s' doesn't allow an argument", o->name) : take(p, o, NULL);
+  if (text[n])
+    return take(p, o, text + n + 1);
+  if (ni_opt_may_lack(o))
+    return take(p, o, "");
+  if (*i + 1 >= argc)
+    return refuse(p, "option '--%s' requires an argument", o->name);
   return take(p, o, argv[++*i]);
 }
 
@@ -204,12 +247,17 @@ static int long_option(struct parse *p, int argc, char **argv, int *i) {
 static int letters(struct parse *p, int argc, char **argv, int *i) {
   for (const char *s = argv[*i] + 1; *s; s++) {
     const struct ni_opt *o = find_letter(p->c->opt, *s);
-    if (!o) o = find_letter(ni_words_common, *s == '?' ? 'h' : *s);
-    if (!o) return refuse(p, "invalid option -- '%c'", *s);
-    if (o->arg && !s[1] && *i + 1 >= argc) return refuse(p, "option requires an argument -- '%c'", *s);
-    if (o->arg) return take(p, o, s[1] ? s + 1 : argv[++*i]);
+    if (!o)
+      o = find_letter(ni_words_common, *s == '?' ? 'h' : *s);
+    if (!o)
+      return refuse(p, "invalid option -- '%c'", *s);
+    if (o->arg && !s[1] && *i + 1 >= argc)
+      return refuse(p, "option requires an argument -- '%c'", *s);
+    if (o->arg)
+      return take(p, o, s[1] ? s + 1 : argv[++*i]);
     int code = take(p, o, NULL);
-    if (*p->done) return code;
+    if (*p->done)
+      return code;
   }
   return 0;
 }
@@ -223,18 +271,22 @@ static bool is_given(const struct ni_opt *o, const void *into) {
 /* 0, or refused: two options that contradict each other. */
 static int contradiction(struct parse *p) {
   for (const struct ni_opt *o = p->c->opt; o->kind; o++) {
-    if (!o->without || !is_given(o, p->into)) continue;
+    if (!o->without || !is_given(o, p->into))
+      continue;
     const struct ni_opt *other = find(p, o->without, strlen(o->without));
-    if (other && is_given(other, p->into)) return refuse(p, "--%s does not go with --%s: leave out one of them", o->name, o->without);
+    if (other && is_given(other, p->into))
+      return refuse(p, "--%s does not go with --%s: leave out one of them", o->name, o->without);
   }
   return 0;
 }
 
 /* Not where a program reads along: it could not know the line. */
 static void name_gone(const struct parse *p) {
-  if (!*p->gone) return;
+  if (!*p->gone)
+    return;
   for (const struct ni_opt *o = p->c->opt; o->kind; o++)
-    if (o->name && strcmp(o->name, "json") == 0 && is_given(o, p->into)) return;
+    if (o->name && strcmp(o->name, "json") == 0 && is_given(o, p->into))
+      return;
   const int n = (int)strlen(p->gone) - 1; /* without the last comma */
   ni_say(stderr, "%s: no effect any more:%.*s\n", p->name, n, p->gone);
 }
@@ -246,27 +298,38 @@ int ni_words_parse(const struct ni_command *c, int argc, char **argv, void *into
   int code = 0, e = 0;
   *done = 0;
   for (const struct ni_opt *o = c->opt; o->kind; o++) {
-    if (!o->name) plain = o;
-    if (o->def && (e = put(o, into, o->def)) < 0) return failed(&p, e);
+    if (!o->name)
+      plain = o;
+    if (o->def && (e = put(o, into, o->def)) < 0)
+      return failed(&p, e);
   }
   for (int i = 1; i < argc && !*done; i++) {
     const char *a = argv[i];
-    if (options && strcmp(a, "--") == 0) options = false;
-    else if (options && a[0] == '-' && a[1] == '-') code = long_option(&p, argc, argv, &i);
-    else if (options && a[0] == '-' && a[1]) code = letters(&p, argc, argv, &i);
+    if (options && strcmp(a, "--") == 0)
+      options = false;
+    else if (options && a[0] == '-' && a[1] == '-')
+      code = long_option(&p, argc, argv, &i);
+    else if (options && a[0] == '-' && a[1])
+      code = letters(&p, argc, argv, &i);
     else if (plain && plain->kind == NI_OPT_REST) {
       *(char ***)((char *)into + plain->at) = argv + i;
       break;
-    } else if (plain) code = take(&p, plain, a);
-    else code = refuse(&p, "%s: %s takes no files", a, c->name);
+    } else if (plain)
+      code = take(&p, plain, a);
+    else
+      code = refuse(&p, "%s: %s takes no files", a, c->name);
   }
-  if (*done) return code;
-  if (plain && plain->kind == NI_OPT_INPUTS && ((struct ni_inputs *)((char *)into + plain->at))->n < plain->min)
+  if (*done)
+    return code;
+  if (plain && plain->kind == NI_OPT_INPUTS &&
+      ((struct ni_inputs *)((char *)into + plain->at))->n < plain->min)
     return refuse(&p, "%s", plain->want);
-  if (plain && plain->kind == NI_OPT_REST && plain->min && !*(char ***)((char *)into + plain->at)) return refuse(&p, "%s", plain->want);
+  if (plain && plain->kind == NI_OPT_REST && plain->min && !*(char ***)((char *)into + plain->at))
+    return refuse(&p, "%s", plain->want);
   const char *why = c->refuse ? c->refuse(into) : NULL;
   code = why ? refuse(&p, "%s", why) : contradiction(&p);
-  if (!*done) name_gone(&p);
+  if (!*done)
+    name_gone(&p);
   return code;
 }
 
@@ -275,33 +338,45 @@ void ni_inputs_unreadable(const char *who, const struct ni_files *files) {
     ni_say(stderr, "%s: %s: %s\n", who, files->bad[i].path, ni_unreadable_why(&files->bad[i]));
 }
 
-static bool is_of_another(const struct ni_file *f, void *run) { return f->run != 0 && f->run != *(const uint32_t *)run; }
+static bool is_of_another(const struct ni_file *f, void *run) {
+  return f->run != 0 && f->run != *(const uint32_t *)run;
+}
 
-int ni_inputs_choose(const struct ni_inputs *in, const char *who, struct ni_files *files, struct ni_runs *runs) {
+int ni_inputs_choose(const struct ni_inputs *in, const char *who, struct ni_files *files,
+                     struct ni_runs *runs) {
   char text[256];
   int e = ni_runs_find(runs, files);
-  if (e < 0 || !in->run) return e;
+  if (e < 0 || !in->run)
+    return e;
   uint32_t run = ni_runs_named(runs, in->run);
   if (run) {
     ni_files_drop(files, is_of_another, &run);
     return 0;
   }
-  ni_say(stderr, "%s: --run=%s: want a number from 1 to %zu, last, or the id of a job that is there once; there %s:\n", who,
-         in->run, runs->n, ni_plural(runs->n, "is", "are"));
-  for (size_t i = 0; i < runs->n && i < 8; i++) ni_say(stderr, "  %s\n", ni_run_text(runs, i, text));
-  if (runs->n > 8) ni_say(stderr, "  and %zu more\n", runs->n - 8);
+  ni_say(
+      stderr,
+      "%s: --run=%s: want a number from 1 to %zu, last, or the id of a job that is there once; there %s:\n",
+      who, in->run, runs->n, ni_plural(runs->n, "is", "are"));
+  for (size_t i = 0; i < runs->n && i < 8; i++)
+    ni_say(stderr, "  %s\n", ni_run_text(runs, i, text));
+  if (runs->n > 8)
+    ni_say(stderr, "  and %zu more\n", runs->n - 8);
   return -ENOENT;
 }
 
 int ni_inputs_find(const struct ni_inputs *in, const char *who, struct ni_files *out, struct ni_runs *runs) {
   int e = ni_discover(out, in->path, in->n);
-  if (e < 0) return e;
-  if (out->n) return ni_inputs_choose(in, who, out, runs);
+  if (e < 0)
+    return e;
+  if (out->n)
+    return ni_inputs_choose(in, who, out, runs);
   ni_inputs_unreadable(who, out);
   for (size_t i = 0; i < in->n; i++) {
     size_t k = 0;
-    while (k < out->n_bad && strcmp(out->bad[k].path, in->path[i]) != 0) k++;
-    if (k < out->n_bad) continue;
+    while (k < out->n_bad && strcmp(out->bad[k].path, in->path[i]) != 0)
+      k++;
+    if (k < out->n_bad)
+      continue;
     ni_say(stderr, "%s: %s: no log files in it (*.log, *.log.gz, *.jsonl, *.jsonl.gz)\n", who, in->path[i]);
   }
   return -ENOENT;

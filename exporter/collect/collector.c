@@ -15,13 +15,21 @@ const char *ni_near_name(enum ni_near how) {
   return names[how];
 }
 
-/* Of two devices, by where they really lie: ".../pci0000:00/0000:00:01.0/0000:01:00.0", the host bridge first. */
+/*
+ * Of two devices, by where they really lie: ".../pci0000:00/0000:00:01.0/0000:01:00.0", the host bridge
+ * first.
+ */
 static enum ni_near near_of(const char *a, const char *b) {
   size_t shared = 0, end = 0; /* whole names that both begin with */
-  if (!(a = strstr(a, "/pci")) || !(b = strstr(b, "/pci"))) return NI_NEAR_UNKNOWN;
+  if (!(a = strstr(a, "/pci")) || !(b = strstr(b, "/pci")))
+    return NI_NEAR_UNKNOWN;
   for (size_t i = 1; a[i] && a[i] == b[i]; i++)
-    if (a[i] == '/') shared++, end = i + 1;
-  if (shared < 2) return shared ? NI_NEAR_PHB : NI_NEAR_SYS;
+    if (a[i] == '/') {
+      shared++;
+      end = i + 1;
+    }
+  if (shared < 2)
+    return shared ? NI_NEAR_PHB : NI_NEAR_SYS;
   return strchr(a + end, '/') || strchr(b + end, '/') ? NI_NEAR_PXB : NI_NEAR_PIX;
 }
 
@@ -44,7 +52,8 @@ static char *place(const char *pci) {
 /* name NULL: its address is its name. */
 static void add_gpu(struct gpus *g, const char *pci, const char *name, int numa) {
   char *at = g->n < GPUS ? place(pci) : NULL;
-  if (!at) return;
+  if (!at)
+    return;
   pci = strrchr(at, '/') + 1;
   g->gpu[g->n++] = (struct gpu){at, pci, name ? name : pci, numa};
 }
@@ -58,7 +67,8 @@ static void of_pci(struct gpus *g) {
     ni_root_path(at, "/sys/bus/pci/devices/%s", names[i]->d_name);
     if (ni_root_line(vendor, sizeof vendor, at, "vendor") > 0 && strcmp(vendor, "0x10de") == 0 &&
         ni_root_line(class, sizeof class, at, "class") > 0 && strncmp(class, "0x03", 4) == 0)
-      add_gpu(g, names[i]->d_name, NULL, ni_root_line(numa, sizeof numa, at, "numa_node") > 0 ? atoi(numa) : -1);
+      add_gpu(g, names[i]->d_name, NULL,
+              ni_root_line(numa, sizeof numa, at, "numa_node") > 0 ? atoi(numa) : -1);
   }
   ni_root_names_free(names, n);
 }
@@ -69,32 +79,39 @@ static void nearest_of(const struct gpus *g, const char *at, int numa, struct ni
   NI_EACH(const struct gpu, k, g->gpu, g->n) {
     enum ni_near how = near_of(at, k->at);
     int rank = 2 * (int)how + (numa >= 0 && numa == k->numa);
-    if (!how || rank <= most) continue;
+    if (!how || rank <= most)
+      continue;
     most = rank;
     out->how = how;
     snprintf(out->gpu, sizeof out->gpu, "%s", k->name);
   }
-  for (const struct gpu *k = g->gpu; k < g->gpu + g->n && out->how > NI_NEAR_SYS; k++) /* all that are as near */
+  /* all that are as near */
+  for (const struct gpu *k = g->gpu; k < g->gpu + g->n && out->how > NI_NEAR_SYS; k++)
     if (near_of(at, k->at) == out->how && used + strlen(k->pci) + 2 < room)
       used += (size_t)snprintf(out->all + used, room - used, "%s%s", used ? "," : "", k->pci);
 }
 
 int ni_nearest_find(const struct ni_set *s, struct ni_nearest *out) {
   struct gpus *g = calloc(1, sizeof *g);
-  if (!g) return -ENOMEM;
+  if (!g)
+    return -ENOMEM;
   for (size_t i = 0; i < s->n_entities; i++) {
     const struct ni_entity *e = &s->entity[i];
-    if (e->source == NI_METRIC_GPU) add_gpu(g, e->pci, e->name, e->numa);
+    if (e->source == NI_METRIC_GPU)
+      add_gpu(g, e->pci, e->name, e->numa);
   }
-  if (!g->n) of_pci(g);
+  if (!g->n)
+    of_pci(g);
   for (size_t i = 0; i < s->n_entities; i++) {
     const struct ni_entity *e = &s->entity[i];
     char *at = e->source == NI_METRIC_GPU ? NULL : place(e->pci);
     out[i] = (struct ni_nearest){0};
-    if (at) nearest_of(g, at, e->numa, &out[i]);
+    if (at)
+      nearest_of(g, at, e->numa, &out[i]);
     free(at);
   }
-  for (size_t i = 0; i < g->n; i++) free(g->gpu[i].at);
+  for (size_t i = 0; i < g->n; i++)
+    free(g->gpu[i].at);
   free(g);
   return 0;
 }
@@ -103,10 +120,14 @@ struct ni_collector {
   struct ni_set set;
   struct ni_find find;
   struct ni_reading *out; /* of the sweep that goes on */
-  atomic_size_t next;     /* the reader whose turn it is: each thread takes one; the threads' start and end order the rest */
+  /* the reader whose turn it is: each thread takes one; the threads' start and end order the rest */
+  atomic_size_t next;
 };
 
-/* A NIC that shares a switch of PCI with a GPU is there for the job's traffic; others carry storage or the host's own. */
+/*
+ * A NIC that shares a switch of PCI with a GPU is there for the job's traffic; others carry storage or the
+ * host's own.
+ */
 static void beside_gpu(struct ni_set *s, struct ni_entity *e) {
   char text[500];
   snprintf(text, sizeof text, "%s, beside a GPU", e->kind);
@@ -114,18 +135,24 @@ static void beside_gpu(struct ni_set *s, struct ni_entity *e) {
 }
 
 int ni_collector_open(struct ni_collector **out, const struct ni_wanted *wanted) {
-  static void (*const sources[])(struct ni_find *) = {ni_cxi_find, ni_ib_find, ni_eth_find, ni_gpu_find, ni_host_find};
+  static void (*const sources[])(struct ni_find *) = {ni_cxi_find, ni_ib_find, ni_eth_find, ni_gpu_find,
+                                                      ni_host_find};
   struct ni_collector *c = calloc(1, sizeof *c);
   *out = NULL;
-  if (!c) return -ENOMEM;
+  if (!c)
+    return -ENOMEM;
   c->find = (struct ni_find){.set = &c->set, .wanted = wanted};
-  for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) sources[i](&c->find);
+  for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+    sources[i](&c->find);
   struct ni_nearest *near = calloc(c->set.n_entities + 1, sizeof *near);
-  if (!near || ni_nearest_find(&c->set, near) < 0) c->set.failed = true;
+  if (!near || ni_nearest_find(&c->set, near) < 0)
+    c->set.failed = true;
   for (size_t i = 0; !c->set.failed && i < c->set.n_entities; i++) {
     struct ni_entity *e = &c->set.entity[i];
-    if (*near[i].all) e->nearest = ni_set_text(&c->set, near[i].all);
-    if (e->kind && near[i].how >= NI_NEAR_PXB) beside_gpu(&c->set, e);
+    if (*near[i].all)
+      e->nearest = ni_set_text(&c->set, near[i].all);
+    if (e->kind && near[i].how >= NI_NEAR_PXB)
+      beside_gpu(&c->set, e);
   }
   free(near);
   if (c->set.failed) {
@@ -137,8 +164,10 @@ int ni_collector_open(struct ni_collector **out, const struct ni_wanted *wanted)
 }
 
 void ni_collector_close(struct ni_collector *c) {
-  if (!c) return;
-  for (size_t i = 0; i < c->find.n_readers; i++) c->find.reader[i]->close(c->find.reader[i]);
+  if (!c)
+    return;
+  for (size_t i = 0; i < c->find.n_readers; i++)
+    c->find.reader[i]->close(c->find.reader[i]);
   free(c->find.reader);
   ni_set_free(&c->set);
   free(c);
@@ -159,21 +188,25 @@ size_t ni_collector_read(struct ni_collector *c, struct ni_reading *out, unsigne
   size_t bad = 0;
   c->out = out;
   atomic_store_explicit(&c->next, 0, memory_order_relaxed);
-  if (threads > c->find.n_readers) threads = (unsigned)c->find.n_readers;
+  if (threads > c->find.n_readers)
+    threads = (unsigned)c->find.n_readers;
   ni_threads(threads ? threads : 1, work, c, 0);
-  for (size_t i = 0; i < c->set.n_counters; i++) bad += out[i].state != NI_READ_OK;
+  for (size_t i = 0; i < c->set.n_counters; i++)
+    bad += out[i].state != NI_READ_OK;
   return bad;
 }
 
 bool ni_collector_changed(const struct ni_collector *c) {
   for (size_t i = 0; i < c->find.n_readers; i++)
-    if (c->find.reader[i]->changed) return true;
+    if (c->find.reader[i]->changed)
+      return true;
   return false;
 }
 
 void ni_collector_raise_limit(void) {
   struct rlimit r;
-  if (getrlimit(RLIMIT_NOFILE, &r) != 0) return;
+  if (getrlimit(RLIMIT_NOFILE, &r) != 0)
+    return;
   r.rlim_cur = r.rlim_max;
   setrlimit(RLIMIT_NOFILE, &r);
 }

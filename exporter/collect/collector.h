@@ -1,10 +1,12 @@
 /*
- * Reads what NICs, GPUs and the host count: finds it once, keeps descriptors open, reads it as often as it is asked to.
+ * Reads what NICs, GPUs and the host count: finds it once, keeps descriptors open, reads it as often as it is
+ * asked to.
  *
  *   open ─▶ set (entities, counters) ─▶ read ─▶ readings ─▶ read ... ─▶ close
  *
- * Threads: one caller. read() may use a thread for each reader, which it waits for. Memory and descriptors belong to the
- * collector. A descriptor a counter of files: raise RLIMIT_NOFILE before a full sweep (ni_collector_raise_limit).
+ * Threads: one caller. read() may use a thread for each reader, which it waits for. Memory and descriptors
+ * belong to the collector. A descriptor a counter of files: raise RLIMIT_NOFILE before a full sweep
+ * (ni_collector_raise_limit).
  */
 #ifndef NI_COLLECTOR_H
 #define NI_COLLECTOR_H
@@ -13,15 +15,18 @@
 
 struct ni_collector;
 
-/* 0 or -ENOMEM. Nothing found is no error: the set is empty, and set->unread says why, where there is a reason. */
+/*
+ * 0 or -ENOMEM. Nothing found is no error: the set is empty, and set->unread says why, where there is a
+ * reason.
+ */
 int ni_collector_open(struct ni_collector **out, const struct ni_wanted *wanted);
 void ni_collector_close(struct ni_collector *c);
 
 /* Valid until close. */
 const struct ni_set *ni_collector_set(const struct ni_collector *c);
 /*
- * One reading of each counter into out, which has room for set->n_counters. threads: at most so many, 1 for the caller alone.
- * Returns how many could not be read (their state says so).
+ * One reading of each counter into out, which has room for set->n_counters. threads: at most so many, 1 for
+ * the caller alone. Returns how many could not be read (their state says so).
  */
 size_t ni_collector_read(struct ni_collector *c, struct ni_reading *out, unsigned threads);
 /* The counters of some entity are others by now (a driver was loaded anew): open a new collector. */
@@ -47,8 +52,8 @@ struct ni_nearest {
 
 /* "PIX", ...; NULL: not known. */
 const char *ni_near_name(enum ni_near how);
-/* The nearest GPU of each entity, into out, which has room for n_entities; of several as near one of its NUMA node, then the
- * first. 0 or -ENOMEM. */
+/* The nearest GPU of each entity, into out, which has room for n_entities; of several as near one of its NUMA
+ * node, then the first. 0 or -ENOMEM. */
 int ni_nearest_find(const struct ni_set *s, struct ni_nearest *out);
 
 #endif

@@ -1,10 +1,12 @@
 /*
  * Cassini (Slingshot): telemetry of each NIC, its retry handler, and what its driver says beside them.
  *
- *   /sys/class/cxi/cxi0/device/telemetry/...      "value@seconds.nanoseconds": each read asks the NIC, and has its time
+ *   /sys/class/cxi/cxi0/device/telemetry/...      "value@seconds.nanoseconds": each read asks the NIC, and
+ *                                                 has its time
  *   /run/cxi/cxi0/...                             the retry handler's, a file system in user space
- *   /sys/class/cxi/cxi0/device/link_restarts/...  when the link came up again: a ring of ten. Each entry is a gauge, so that
- *                                                 two sweeps of different processes show as many changed ones as restarts
+ *   /sys/class/cxi/cxi0/device/link_restarts/...  when the link came up again: a ring of ten. Each entry is a
+ *                                                 gauge, so that two sweeps of different processes show as
+ *                                                 many changed ones as restarts
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +17,8 @@
 
 /* State and speed, where Cassini 1 and 2 have them. */
 static void link_of(struct ni_set *s, struct ni_entity *e, const char *device) {
-  static const char *const files[][2] = {{"port/link", "port/speed"}, {"port/0/link/state", "port/0/link/speed"},
+  static const char *const files[][2] = {{"port/link", "port/speed"},
+                                         {"port/0/link/state", "port/0/link/speed"},
                                          {"properties/link", "properties/speed"}};
   char speed[64] = "", state[64] = "", text[160];
   for (int i = 0; i < 3 && !*speed && !*state; i++) {
@@ -23,23 +26,35 @@ static void link_of(struct ni_set *s, struct ni_entity *e, const char *device) {
     ni_root_line(speed, sizeof speed, device, files[i][1]);
   }
   int gbit = atoi(speed + strcspn(speed, "0123456789")); /* "BS_200G", "bs200G" */
-  if (!*speed && !*state) return;
-  if (gbit > 0) snprintf(text, sizeof text, "%s, %d Gb/s", *state ? state : "state unknown", gbit);
-  else snprintf(text, sizeof text, "%s", *state ? state : speed);
+  if (!*speed && !*state)
+    return;
+  if (gbit > 0)
+    snprintf(text, sizeof text, "%s, %d Gb/s", *state ? state : "state unknown", gbit);
+  else
+    snprintf(text, sizeof text, "%s", *state ? state : speed);
   e->link = ni_set_text(s, text);
-  e->state = strcmp(state, "up") == 0 ? NI_LINK_UP : strcmp(state, "down") == 0 ? NI_LINK_DOWN : NI_LINK_UNKNOWN;
+  e->state = strcmp(state, "up") == 0 ? NI_LINK_UP
+      : strcmp(state, "down") == 0    ? NI_LINK_DOWN
+                                      : NI_LINK_UNKNOWN;
   e->link_bytes_s = gbit > 0 ? gbit * 1e9 / 8 : 0;
 }
 
 static void telemetry(struct ni_find *f, const char *name, const char *device) {
   static const char *const binary[] = {"ALL-in-binary", NULL};
-  const struct ni_folder folder = {.path = device, .sub = "telemetry", .must = true, .stamped = true, .left = binary,
-                                   .left_why = "skipped: all counters once more, in a form of the driver's own"};
+  const struct ni_folder folder = {
+      .path = device,
+      .sub = "telemetry",
+      .must = true,
+      .stamped = true,
+      .left = binary,
+      .left_why = "skipped: all counters once more, in a form of the driver's own"};
   struct ni_entity *e = ni_find_entity(f, NI_METRIC_CXI, name);
-  if (!e) return;
+  if (!e)
+    return;
   ni_find_about(f, e, device);
   link_of(f->set, e, device);
-  if (ni_files_find(f, &folder, 1) == 0 && f->wanted->all) ni_set_unread(f->set, device, "no counters are in its telemetry");
+  if (ni_files_find(f, &folder, 1) == 0 && f->wanted->all)
+    ni_set_unread(f->set, device, "no counters are in its telemetry");
 }
 
 static void beside(struct ni_find *f, const char *name, const char *device) {
@@ -48,14 +63,20 @@ static void beside(struct ni_find *f, const char *name, const char *device) {
       {.path = device, .sub = "properties", .only = errors, .proven = true},
       {.path = device, .sub = "link_restarts", .only = times, .prefix = "link_restart_", .proven = true},
   };
-  if (ni_find_entity(f, NI_METRIC_CXIDEV, name)) ni_files_find(f, folders, 2);
+  if (ni_find_entity(f, NI_METRIC_CXIDEV, name))
+    ni_files_find(f, folders, 2);
 }
 
-/* A name proves nothing there, and an open file is read from the cache of FUSE: each is opened at each reading. */
+/*
+ * A name proves nothing there, and an open file is read from the cache of FUSE: each is opened at each
+ * reading.
+ */
 static void retry_handler(struct ni_find *f, const char *name, const char *run) {
   static const char *const orders[] = {"reset_counters", NULL};
-  const struct ni_folder folder = {.path = run, .sub = name, .must = true, .skip = orders, .proven = true, .anew = true};
-  if (ni_find_entity(f, NI_METRIC_RH, name)) ni_files_find(f, &folder, 1);
+  const struct ni_folder folder = {
+      .path = run, .sub = name, .must = true, .skip = orders, .proven = true, .anew = true};
+  if (ni_find_entity(f, NI_METRIC_RH, name))
+    ni_files_find(f, &folder, 1);
 }
 
 /* "/sys/class/cxi", or a folder like it: its NICs. Returns how many. */
@@ -65,12 +86,16 @@ static int all_in(struct ni_find *f, const char *folder) {
   int nics = 0, n = ni_root_names(&names, folder);
   for (int i = 0; i < n; i++) {
     const char *name = names[i]->d_name;
-    if (!ni_metric_fits("cxi#", name) || snprintf(device, sizeof device, "%s/%s/device", folder, name) >= NI_ROOT_PATH - 64) continue;
+    if (!ni_metric_fits("cxi#", name) ||
+        snprintf(device, sizeof device, "%s/%s/device", folder, name) >= NI_ROOT_PATH - 64)
+      continue;
     telemetry(f, name, device);
-    if (!f->wanted->cxi_dir) beside(f, name, device);
+    if (!f->wanted->cxi_dir)
+      beside(f, name, device);
     nics++;
   }
-  if (n < 0 && n != -ENOENT) ni_set_unread(f->set, folder, strerror(-n));
+  if (n < 0 && n != -ENOENT)
+    ni_set_unread(f->set, folder, strerror(-n));
   ni_root_names_free(names, n);
   return nics;
 }
@@ -79,12 +104,14 @@ static int all_in(struct ni_find *f, const char *folder) {
 static bool one_nic(char *path, char name[64]) {
   static const char end[] = "/device/telemetry";
   char *nic = path + strlen(path) - strlen(end);
-  if (nic <= path || strcmp(nic, end) != 0) return false;
+  if (nic <= path || strcmp(nic, end) != 0)
+    return false;
   *nic = 0;
   const char *last = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
   size_t len = strlen(last);
   bool is_one = len < 64 && ni_metric_fits("cxi#", last);
-  if (is_one) memcpy(name, last, len + 1);
+  if (is_one)
+    memcpy(name, last, len + 1);
   strcpy(nic, is_one ? "/device" : end);
   return is_one;
 }
@@ -94,17 +121,21 @@ void ni_cxi_find(struct ni_find *f) {
   struct dirent **names;
   if (f->wanted->cxi_dir) {
     size_t n = (size_t)snprintf(path, sizeof path, "%s", f->wanted->cxi_dir);
-    while (n > 1 && n < sizeof path && path[n - 1] == '/') path[--n] = 0;
-    if (n < sizeof path - 64 && one_nic(path, name)) telemetry(f, name, path);
+    while (n > 1 && n < sizeof path && path[n - 1] == '/')
+      path[--n] = 0;
+    if (n < sizeof path - 64 && one_nic(path, name))
+      telemetry(f, name, path);
     else if (n >= sizeof path - 64 || !all_in(f, path))
       ni_set_unread(f->set, f->wanted->cxi_dir,
-                    "it has no NICs of Cassini: give a folder with entries cxi0, cxi1, ... as /sys/class/cxi is, or one "
+                    "it has no NICs of Cassini: give a folder with entries cxi0, cxi1, ... as /sys/class/cxi "
+                    "is, or one "
                     ".../cxi0/device/telemetry");
     return;
   }
   all_in(f, ni_root_path(path, "/sys/class/cxi"));
   int n = ni_root_names(&names, ni_root_path(path, "/run/cxi"));
   for (int i = 0; i < n; i++)
-    if (ni_metric_fits("cxi#", names[i]->d_name)) retry_handler(f, names[i]->d_name, path);
+    if (ni_metric_fits("cxi#", names[i]->d_name))
+      retry_handler(f, names[i]->d_name, path);
   ni_root_names_free(names, n);
 }

@@ -40,7 +40,8 @@ static const char *number(const char *s, uint64_t *out) {
   uint64_t v = 0;
   const char *from = s += negative;
   for (unsigned d; (d = (unsigned)(*s - '0')) < 10; s++) {
-    if (v >= UINT64_MAX / 10 && (v > UINT64_MAX / 10 || d > UINT64_MAX % 10)) return NULL;
+    if (v >= UINT64_MAX / 10 && (v > UINT64_MAX / 10 || d > UINT64_MAX % 10))
+      return NULL;
     v = v * 10 + d;
   }
   *out = negative ? 0 - v : v;
@@ -50,11 +51,14 @@ static const char *number(const char *s, uint64_t *out) {
 /* What a file holds: "12\n", "12@1746204071.662953620\n". */
 static bool parse(const char *s, bool stamped, uint64_t *value, int64_t *ns) {
   uint64_t sec, part;
-  if (!(s = number(s, value))) return false;
+  if (!(s = number(s, value)))
+    return false;
   if (stamped) {
-    if (*s++ != '@' || !(s = number(s, &sec)) || *s++ != '.') return false;
+    if (*s++ != '@' || !(s = number(s, &sec)) || *s++ != '.')
+      return false;
     const char *from = s;
-    if (!(s = number(s, &part)) || s - from != 9 || sec > INT64_MAX / 2000000000) return false;
+    if (!(s = number(s, &part)) || s - from != 9 || sec > INT64_MAX / 2000000000)
+      return false;
     *ns = (int64_t)(sec * 1000000000 + part);
   }
   return !*s || *s == '\n';
@@ -67,8 +71,8 @@ static int take(int fd, char text[64]) {
 }
 
 /*
- * By how much the wall clock is ahead of the monotonic one. The two differ by the same amount until somebody sets the first, so
- * what was measured before stays: a stamp is the same time in each sweep then.
+ * By how much the wall clock is ahead of the monotonic one. The two differ by the same amount until somebody
+ * sets the first, so what was measured before stays: a stamp is the same time in each sweep then.
  */
 static int64_t ahead_of_mono(int64_t before) {
   int64_t narrowest = INT64_MAX, ahead = before;
@@ -79,12 +83,15 @@ static int64_t ahead_of_mono(int64_t before) {
       narrowest = took;
       ahead = real - from;
     }
-    if (llabs(ahead - before) < STEPPED_NS) return before;
+    if (llabs(ahead - before) < STEPPED_NS)
+      return before;
   }
   return ahead;
 }
 
-static int open_in(int folder, const char *name) { return openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); }
+static int open_in(int folder, const char *name) {
+  return openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
 
 static void sweep(struct ni_reader *r, struct ni_reading *out) {
   struct files *x = (struct files *)r;
@@ -93,7 +100,8 @@ static void sweep(struct ni_reader *r, struct ni_reading *out) {
     char text[64];
     bool stamped = x->folder[f->folder].stamped;
     int fd = f->fd >= 0 ? f->fd : open_in(x->folder[f->folder].fd, f->name), n = take(fd, text);
-    if (f->fd < 0 && fd >= 0) close(fd);
+    if (f->fd < 0 && fd >= 0)
+      close(fd);
     bool good = n >= 0 && parse(text, stamped, &out->value, &out->real_ns);
     out->state = good ? NI_READ_OK : NI_READ_UNREADABLE;
     /* A reading has both clocks; one of them is read, or is in the file. */
@@ -101,13 +109,18 @@ static void sweep(struct ni_reader *r, struct ni_reading *out) {
       out->mono_ns = out->real_ns - ahead;
     } else {
       int64_t now = (int64_t)ni_now_ns(CLOCK_MONOTONIC), *fresh = &x->folder[f->folder].fresh_ns;
-      if (n >= 0 && now - *fresh >= x->folder[f->folder].lifespan_ns) *fresh = now;
+      if (n >= 0 && now - *fresh >= x->folder[f->folder].lifespan_ns)
+        *fresh = now;
       out->mono_ns = n < 0 ? now : *fresh;
       out->real_ns = out->mono_ns + ahead;
     }
-    if (!good) out->value = 0;
-    if (out->value >> 63 && f->width < 64) out->value &= (UINT64_C(1) << f->width) - 1; /* 32 bits, printed with a sign */
-    if (n == -ENODEV || n == -ENOENT || n == -ENXIO || n == -ENOTCONN) { /* the last: of a file system in user space */
+    if (!good)
+      out->value = 0;
+    /* 32 bits, printed with a sign */
+    if (out->value >> 63 && f->width < 64)
+      out->value &= (UINT64_C(1) << f->width) - 1;
+    /* the last: of a file system in user space */
+    if (n == -ENODEV || n == -ENOENT || n == -ENXIO || n == -ENOTCONN) {
       out->state = NI_READ_MISSING;
       r->changed = true;
     }
@@ -118,8 +131,10 @@ static void sweep(struct ni_reader *r, struct ni_reading *out) {
 static void end(struct ni_reader *r) {
   struct files *x = (struct files *)r;
   for (size_t i = 0; i < x->n; i++)
-    if (x->file[i].fd >= 0) close(x->file[i].fd);
-  for (unsigned i = 0; i < x->n_folders; i++) close(x->folder[i].fd);
+    if (x->file[i].fd >= 0)
+      close(x->file[i].fd);
+  for (unsigned i = 0; i < x->n_folders; i++)
+    close(x->folder[i].fd);
   free(x->file);
   free(x);
 }
@@ -132,14 +147,16 @@ struct bad {
 };
 
 static void note(struct bad *b, const char *name, const char *why, bool skipped) {
-  if (b->n++) return;
+  if (b->n++)
+    return;
   b->skipped = skipped;
   snprintf(b->name, sizeof b->name, "%s", name);
   snprintf(b->why, sizeof b->why, "%s", why);
 }
 
 /* Adds the file, if it is asked for and is a counter. */
-static void add(struct ni_find *f, struct files *x, const struct ni_folder *how, const char *name, struct bad *bad) {
+static void add(struct ni_find *f, struct files *x, const struct ni_folder *how, const char *name,
+                struct bad *bad) {
   char counter[512], text[64], why[96];
   unsigned folder = x->n_folders - 1;
   uint64_t value;
@@ -149,14 +166,18 @@ static void add(struct ni_find *f, struct files *x, const struct ni_folder *how,
   if (how->proven) {
     int n = take(fd = open_in(x->folder[folder].fd, name), text);
     if (n < 0 || !parse(text, how->stamped, &value, &ns)) {
-      if (fd >= 0) close(fd);
-      snprintf(why, sizeof why, "it says \"%.*s\", which is no number", (int)strcspn(text, "\n"), n < 0 ? "" : text);
+      if (fd >= 0)
+        close(fd);
+      snprintf(why, sizeof why, "it says \"%.*s\", which is no number", (int)strcspn(text, "\n"),
+               n < 0 ? "" : text);
       bool denied = n == -EACCES || n == -EPERM;
-      if (n != -EISDIR) note(bad, name, n < 0 ? strerror(-n) : why, !denied);
+      if (n != -EISDIR)
+        note(bad, name, n < 0 ? strerror(-n) : why, !denied);
       return;
     }
   }
-  if (!ni_array_room(x->file, x->n, x->cap)) f->set->failed = true;
+  if (!ni_array_room(x->file, x->n, x->cap))
+    f->set->failed = true;
   else if (ni_find_counter(f, counter)) {
     const struct ni_counter *c = &f->set->counter[f->set->n_counters - 1];
     if (fd < 0 && (fd = open_in(x->folder[folder].fd, name)) < 0 && errno != EMFILE && errno != ENFILE)
@@ -164,31 +185,41 @@ static void add(struct ni_find *f, struct files *x, const struct ni_folder *how,
     bool kept = fd >= 0 && !how->anew && fd <= x->fd_max;
     x->file[x->n++] = (struct file){c->name + strlen(counter) - strlen(name), kept ? fd : -1, (uint8_t)folder,
                                     c->what.kind == NI_METRIC_COUNTER ? c->what.width : 64};
-    if (kept) fd = -1;
+    if (kept)
+      fd = -1;
   }
-  if (fd >= 0) close(fd);
+  if (fd >= 0)
+    close(fd);
 }
 
 static bool in_folder(const char *folder, const char *name) {
   char path[NI_ROOT_PATH];
-  return folder && snprintf(path, sizeof path, "%s/%s", folder, name) < NI_ROOT_PATH && access(path, F_OK) == 0;
+  return folder && snprintf(path, sizeof path, "%s/%s", folder, name) < NI_ROOT_PATH &&
+      access(path, F_OK) == 0;
 }
 
 static int add_folder(struct ni_find *f, struct files *x, const struct ni_folder *how) {
   struct dirent **names;
   struct bad bad = {0}, twice = {0};
   char folder[NI_ROOT_PATH], path[NI_ROOT_PATH + 300], why[NI_ROOT_PATH + 256];
-  if (snprintf(folder, sizeof folder, "%s%s%s", how->path, how->sub ? "/" : "", how->sub ? how->sub : "") >= NI_ROOT_PATH) *folder = 0;
-  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = fd < 0 ? -errno : ni_root_names(&names, folder);
-  if (n < 0 && how->must) ni_set_unread(f->set, folder, strerror(-n));
-  if (fd < 0) return n;
+  if (snprintf(folder, sizeof folder, "%s%s%s", how->path, how->sub ? "/" : "", how->sub ? how->sub : "") >=
+      NI_ROOT_PATH)
+    *folder = 0;
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+      n = fd < 0 ? -errno : ni_root_names(&names, folder);
+  if (n < 0 && how->must)
+    ni_set_unread(f->set, folder, strerror(-n));
+  if (fd < 0)
+    return n;
   x->folder[x->n_folders].fd = fd;
   x->folder[x->n_folders].stamped = how->stamped;
   x->folder[x->n_folders++].lifespan_ns = how->lifespan_ms * INT64_C(1000000);
   for (int i = 0; i < n; i++) {
     const char *name = names[i]->d_name;
-    if (how->only && !ni_metric_fits_any(how->only, name)) continue;
-    if (how->skip && ni_metric_fits_any(how->skip, name)) continue;
+    if (how->only && !ni_metric_fits_any(how->only, name))
+      continue;
+    if (how->skip && ni_metric_fits_any(how->skip, name))
+      continue;
     if (how->left && ni_metric_fits_any(how->left, name)) {
       snprintf(path, sizeof path, "%s/%s", folder, name);
       ni_set_skipped(f->set, path, how->left_why);
@@ -199,7 +230,8 @@ static int add_folder(struct ni_find *f, struct files *x, const struct ni_folder
     }
   }
   if (twice.n) {
-    snprintf(why, sizeof why, "%s has a counter of that name, which is read%s", how->but_in, twice.n > 1 ? "; so it is with others of this folder" : "");
+    snprintf(why, sizeof why, "%s has a counter of that name, which is read%s", how->but_in,
+             twice.n > 1 ? "; so it is with others of this folder" : "");
     snprintf(path, sizeof path, "%s/%s", folder, twice.name);
     ni_set_skipped(f->set, path, why);
   }
@@ -224,13 +256,17 @@ int ni_files_find(struct ni_find *f, const struct ni_folder *folder, unsigned n)
   }
   x->r.read = sweep;
   x->r.close = end;
-  x->fd_max = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT32_MAX ? (int)limit.rlim_cur - SPARE_FDS : INT32_MAX;
+  x->fd_max = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT32_MAX
+      ? (int)limit.rlim_cur - SPARE_FDS
+      : INT32_MAX;
   int e = 0;
   for (unsigned i = 0; i < n && i < FOLDERS; i++) {
     int failed = add_folder(f, x, &folder[i]);
-    if (i == 0) e = failed;
+    if (i == 0)
+      e = failed;
   }
-  if (e == 0) e = (int)x->n;
+  if (e == 0)
+    e = (int)x->n;
   ni_find_reader(f, &x->r);
   return e;
 }

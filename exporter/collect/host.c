@@ -1,7 +1,9 @@
 /*
- * The host, and TCP of this network namespace: numbers in the kernel's texts below /proc, and the state of the clock.
+ * The host, and TCP of this network namespace: numbers in the kernel's texts below /proc, and the state of
+ * the clock.
  *
- * Each is found by its line and its place in it. What this kernel has not (PSI, a counter of a later one) is no counter.
+ * Each is found by its line and its place in it. What this kernel has not (PSI, a counter of a later one) is
+ * no counter.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +29,9 @@ static const struct {
   bool sum;
   const char *counter[8];
 } of_host[] = {
-    {{"stat", "cpu ", NULL}, false, {"cpu_user", "cpu_nice", "cpu_system", "cpu_idle", "cpu_iowait", "cpu_irq", "cpu_softirq", "cpu_steal"}},
+    {{"stat", "cpu ", NULL},
+     false,
+     {"cpu_user", "cpu_nice", "cpu_system", "cpu_idle", "cpu_iowait", "cpu_irq", "cpu_softirq", "cpu_steal"}},
     {{"stat", "ctxt ", NULL}, false, {"context_switches"}},
     {{"stat", "procs_running ", NULL}, false, {"run_queue"}},
     {{"stat", "procs_blocked ", NULL}, false, {"blocked_on_io"}},
@@ -59,7 +63,8 @@ struct texts {
 static const char *behind(const char *text, const char *line) {
   for (; text && *text; text = strchr(text, '\n'), text += text != NULL) {
     text += strspn(text, " ");
-    if (strncmp(text, line, strlen(line)) == 0) return text + strlen(line);
+    if (strncmp(text, line, strlen(line)) == 0)
+      return text + strlen(line);
   }
   return NULL;
 }
@@ -74,9 +79,12 @@ static bool of_clock(unsigned at, uint64_t *out) {
 
 /* false: it is not there. */
 static bool value_of(const char *text, const struct line *line, unsigned at, uint64_t *out) {
-  if (!line->file) return of_clock(at, out);
-  const char *s = behind(text, line->begins), *values = at != SUM && !line->after ? behind(s, line->begins) : NULL;
-  if (values) s = values; /* the first one was a line of heads */
+  if (!line->file)
+    return of_clock(at, out);
+  const char *s = behind(text, line->begins),
+             *values = at != SUM && !line->after ? behind(s, line->begins) : NULL;
+  if (values)
+    s = values; /* the first one was a line of heads */
   if (s && line->after) {
     const char *from = strstr(s, line->after);
     s = from && from < s + strcspn(s, "\n") ? from + strlen(line->after) : NULL;
@@ -87,7 +95,8 @@ static bool value_of(const char *text, const struct line *line, unsigned at, uin
     s += strspn(s, " ");
     char *end = (char *)s;
     unsigned long long v = *s == '\n' ? 0 : strtoull(s, &end, 10); /* which would go on in the next line */
-    if (end == s) break;
+    if (end == s)
+      break;
     if (at == SUM || i == at) {
       *out += v;
       found = true;
@@ -103,18 +112,22 @@ static void sweep(struct ni_reader *r, struct ni_reading *out) {
   for (size_t i = 0; i < r->n; i++) {
     const struct want *w = &x->want[i];
     if (i == 0 || w->fd != w[-1].fd) {
-      if (w->fd >= 0) ni_root_read(w->fd, x->text, TEXT); /* "" where it fails */
-      mono = (int64_t)ni_now_ns(CLOCK_MONOTONIC), real = (int64_t)ni_now_ns(CLOCK_REALTIME);
+      if (w->fd >= 0)
+        ni_root_read(w->fd, x->text, TEXT); /* "" where it fails */
+      mono = (int64_t)ni_now_ns(CLOCK_MONOTONIC);
+      real = (int64_t)ni_now_ns(CLOCK_REALTIME);
     }
     bool found = value_of(x->text, &w->line, w->at, &out[i].value);
-    out[i] = (struct ni_reading){found ? out[i].value : 0, real, mono, found ? NI_READ_OK : NI_READ_UNREADABLE};
+    out[i] =
+        (struct ni_reading){found ? out[i].value : 0, real, mono, found ? NI_READ_OK : NI_READ_UNREADABLE};
   }
 }
 
 static void end(struct ni_reader *r) {
   struct texts *x = (struct texts *)r;
   for (unsigned i = 0; i < x->n_files; i++)
-    if (x->fd[i] >= 0) close(x->fd[i]);
+    if (x->fd[i] >= 0)
+      close(x->fd[i]);
   free(x->want);
   free(x);
 }
@@ -122,8 +135,10 @@ static void end(struct ni_reader *r) {
 /* Its text is in x->text then; that of a file that cannot be read is "", and told once. */
 static void open_file(struct ni_find *f, struct texts *x, const char *file) {
   char path[NI_ROOT_PATH];
-  if (x->file && strcmp(x->file, file) == 0) return;
-  int fd = open(ni_root_path(path, "/proc/%s", file), O_RDONLY | O_CLOEXEC | O_NONBLOCK), e = fd < 0 ? -errno : ni_root_read(fd, x->text, TEXT);
+  if (x->file && strcmp(x->file, file) == 0)
+    return;
+  int fd = open(ni_root_path(path, "/proc/%s", file), O_RDONLY | O_CLOEXEC | O_NONBLOCK),
+      e = fd < 0 ? -errno : ni_root_read(fd, x->text, TEXT);
   if (e < 0) {
     *x->text = 0;
     /* PSI may be left out of a kernel, or switched off when it starts. */
@@ -133,12 +148,17 @@ static void open_file(struct ni_find *f, struct texts *x, const char *file) {
   x->fd[x->n_files++] = fd;
 }
 
-static void add(struct ni_find *f, struct texts *x, const struct line *line, unsigned at, const char *counter) {
+static void add(struct ni_find *f, struct texts *x, const struct line *line, unsigned at,
+                const char *counter) {
   uint64_t v;
-  if (line->file) open_file(f, x, line->file);
-  if (line->file && !value_of(x->text, line, at, &v)) return;
-  if (!ni_array_room(x->want, x->n, x->cap)) f->set->failed = true;
-  else if (ni_find_counter(f, counter)) x->want[x->n++] = (struct want){*line, at, line->file ? x->fd[x->n_files - 1] : -1};
+  if (line->file)
+    open_file(f, x, line->file);
+  if (line->file && !value_of(x->text, line, at, &v))
+    return;
+  if (!ni_array_room(x->want, x->n, x->cap))
+    f->set->failed = true;
+  else if (ni_find_counter(f, counter))
+    x->want[x->n++] = (struct want){*line, at, line->file ? x->fd[x->n_files - 1] : -1};
 }
 
 /* All that a line of heads names: "Tcp: RtoAlgorithm RtoMin ...". */
@@ -148,13 +168,15 @@ static void add_named(struct ni_find *f, struct texts *x, const char *file, cons
   char name[64];
   for (unsigned at = 1; heads && *(heads += strspn(heads, " ")) && *heads != '\n'; at++) {
     int n = (int)strcspn(heads, " \n");
-    if (snprintf(name, sizeof name, "%.*s", n, heads) < (int)sizeof name) add(f, x, &(struct line){file, begins, NULL}, at, name);
+    if (snprintf(name, sizeof name, "%.*s", n, heads) < (int)sizeof name)
+      add(f, x, &(struct line){file, begins, NULL}, at, name);
     heads += n;
   }
 }
 
 static void find(struct ni_find *f, enum ni_metric_source source) {
-  if (!ni_find_entity(f, source, "host")) return;
+  if (!ni_find_entity(f, source, "host"))
+    return;
   struct texts *x = calloc(1, sizeof *x);
   if (!x) {
     f->set->failed = true;

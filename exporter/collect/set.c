@@ -8,7 +8,8 @@
 enum { BLOCK = 1 << 16 };
 
 void ni_set_free(struct ni_set *s) {
-  for (size_t i = 0; i < s->n_blocks; i++) free(s->block[i]);
+  for (size_t i = 0; i < s->n_blocks; i++)
+    free(s->block[i]);
   free(s->block);
   free(s->entity);
   free(s->counter);
@@ -17,7 +18,8 @@ void ni_set_free(struct ni_set *s) {
 }
 
 const char *ni_set_text(struct ni_set *s, const char *text) {
-  if (!text) return NULL;
+  if (!text)
+    return NULL;
   size_t n = strlen(text) + 1;
   if (n > s->left) {
     size_t size = n > BLOCK ? n : BLOCK;
@@ -40,7 +42,8 @@ struct ni_entity *ni_set_entity(struct ni_set *s, enum ni_metric_source source, 
     return NULL;
   }
   struct ni_entity *e = &s->entity[s->n_entities++];
-  *e = (struct ni_entity){.source = (uint8_t)source, .name = ni_set_text(s, name), .first = (uint32_t)s->n_counters, .numa = -1};
+  *e = (struct ni_entity){
+      .source = (uint8_t)source, .name = ni_set_text(s, name), .first = (uint32_t)s->n_counters, .numa = -1};
   return e;
 }
 
@@ -53,7 +56,8 @@ bool ni_set_counter(struct ni_set *s, const char *name) {
   struct ni_counter *c = &s->counter[s->n_counters++];
   c->entity = (uint32_t)(s->n_entities - 1);
   /* NICs of a kind have the same counters in the same order: what is known of a name is looked up once. */
-  const struct ni_counter *like = last->source == e->source && e->n < last->n ? &s->counter[last->first + e->n] : NULL;
+  const struct ni_counter *like =
+      last->source == e->source && e->n < last->n ? &s->counter[last->first + e->n] : NULL;
   bool same = like && strcmp(like->name, name) == 0;
   c->name = same ? like->name : ni_set_text(s, name);
   c->what = same ? like->what : ni_metric_of((enum ni_metric_source)e->source, name);
@@ -81,7 +85,8 @@ size_t ni_set_n_unread(const struct ni_set *s) {
 }
 
 const char *ni_source_name(unsigned source) {
-  static const char *const names[NI_METRIC_SOURCES] = {"cxi", "rh", "ib", "eth", "ethtool", "tcp", "gpu", "host", "cxidev", "ibdev"};
+  static const char *const names[NI_METRIC_SOURCES] = {"cxi", "rh",  "ib",   "eth",    "ethtool",
+                                                       "tcp", "gpu", "host", "cxidev", "ibdev"};
   return source < NI_METRIC_SOURCES ? names[source] : NULL;
 }
 

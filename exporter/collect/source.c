@@ -15,7 +15,8 @@ static const char *root = "";
 
 static void look(void) {
   const char *said = getenv("NI_ROOT");
-  if (said) root = said;
+  if (said)
+    root = said;
 }
 
 const char *ni_root_path(char out[NI_ROOT_PATH], const char *format, ...) {
@@ -24,9 +25,11 @@ const char *ni_root_path(char out[NI_ROOT_PATH], const char *format, ...) {
   pthread_once(&once, look);
   int n = snprintf(out, NI_ROOT_PATH, "%s", root);
   va_start(args, format);
-  if (n < NI_ROOT_PATH) n += vsnprintf(out + n, (size_t)(NI_ROOT_PATH - n), format, args);
+  if (n < NI_ROOT_PATH)
+    n += vsnprintf(out + n, (size_t)(NI_ROOT_PATH - n), format, args);
   va_end(args);
-  if (n >= NI_ROOT_PATH) *out = 0;
+  if (n >= NI_ROOT_PATH)
+    *out = 0;
   return out;
 }
 
@@ -39,12 +42,15 @@ int ni_root_read(int fd, char *out, size_t size) {
 int ni_root_line(char *out, size_t size, const char *folder, const char *file) {
   char p[NI_ROOT_PATH];
   *out = 0;
-  if (snprintf(p, sizeof p, "%s%s%s", folder, file ? "/" : "", file ? file : "") >= NI_ROOT_PATH) return -ENAMETOOLONG;
+  if (snprintf(p, sizeof p, "%s%s%s", folder, file ? "/" : "", file ? file : "") >= NI_ROOT_PATH)
+    return -ENAMETOOLONG;
   int fd = open(p, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return -errno;
+  if (fd < 0)
+    return -errno;
   int n = ni_root_read(fd, out, size);
   close(fd);
-  if (n < 0) return n;
+  if (n < 0)
+    return n;
   out[strcspn(out, "\n")] = 0;
   return (int)strlen(out);
 }
@@ -58,7 +64,8 @@ int ni_root_names(struct dirent ***names, const char *folder) {
 }
 
 void ni_root_names_free(struct dirent **names, int n) {
-  for (int i = 0; i < n; i++) free(names[i]);
+  for (int i = 0; i < n; i++)
+    free(names[i]);
   free(names);
 }
 
@@ -68,8 +75,10 @@ bool ni_find_source(const struct ni_find *f, enum ni_metric_source source) {
 
 struct ni_entity *ni_find_entity(struct ni_find *f, enum ni_metric_source source, const char *name) {
   const struct ni_wanted *w = f->wanted;
-  if (!ni_find_source(f, source)) return NULL;
-  if (w->entities && !ni_metric_fits_any(w->entities, name)) return NULL;
+  if (!ni_find_source(f, source))
+    return NULL;
+  if (w->entities && !ni_metric_fits_any(w->entities, name))
+    return NULL;
   return ni_set_entity(f->set, source, name);
 }
 
@@ -91,8 +100,10 @@ void ni_find_reader(struct ni_find *f, struct ni_reader *r) {
   r->first = e->first;
   r->n = e->n;
   if (!e->n || !ni_array_room(f->reader, f->n_readers, f->cap_readers)) {
-    if (e->n) f->set->failed = true;
-    else if (!e->link) f->set->n_entities--;
+    if (e->n)
+      f->set->failed = true;
+    else if (!e->link)
+      f->set->n_entities--;
     r->close(r);
   } else {
     f->reader[f->n_readers++] = r;
@@ -103,10 +114,12 @@ void ni_find_reader(struct ni_find *f, struct ni_reader *r) {
 static bool is_pci(const char *name) {
   static const char form[] = "xxxx:xx:xx.x";
   size_t n = strlen(name);
-  if (n < strlen(form)) return false;
+  if (n < strlen(form))
+    return false;
   name += n - strlen(form);
   for (n = 0; form[n]; n++)
-    if (form[n] == 'x' ? !strchr("0123456789abcdef", name[n]) : form[n] != name[n]) return false;
+    if (form[n] == 'x' ? !strchr("0123456789abcdef", name[n]) : form[n] != name[n])
+      return false;
   return true;
 }
 
@@ -121,24 +134,32 @@ static const char *lacks(char out[200], const char *device) {
   bool narrow = amount(device, "current_link_width", width) < amount(device, "max_link_width", most);
   bool slow = amount(device, "current_link_speed", speed) < amount(device, "max_link_speed", fastest);
   /* A link without a width is none, as that of a device behind a hypervisor. */
-  if ((!narrow && !slow) || !strtod(width, NULL) || !strtod(speed, NULL)) return NULL;
+  if ((!narrow && !slow) || !strtod(width, NULL) || !strtod(speed, NULL))
+    return NULL;
   int n = snprintf(out, 200, "PCIe link");
-  if (narrow) n += snprintf(out + n, 200 - (size_t)n, " x%.8s of x%.8s", width, most);
-  if (slow) snprintf(out + n, 200 - (size_t)n, "%s %.24s of %.24s", narrow ? "," : "", speed, fastest);
+  if (narrow)
+    n += snprintf(out + n, 200 - (size_t)n, " x%.8s of x%.8s", width, most);
+  if (slow)
+    snprintf(out + n, 200 - (size_t)n, "%s %.24s of %.24s", narrow ? "," : "", speed, fastest);
   return out;
 }
 
 /* "15b3:1021": vendor and device. */
 static const char *model(char out[32], const char *device) {
   char vendor[64], number[64];
-  if (ni_root_line(vendor, sizeof vendor, device, "vendor") <= 0 || ni_root_line(number, sizeof number, device, "device") <= 0) return NULL;
-  snprintf(out, 32, "%.8s:%.8s", vendor + 2 * (strncmp(vendor, "0x", 2) == 0), number + 2 * (strncmp(number, "0x", 2) == 0));
+  if (ni_root_line(vendor, sizeof vendor, device, "vendor") <= 0 ||
+      ni_root_line(number, sizeof number, device, "device") <= 0)
+    return NULL;
+  snprintf(out, 32, "%.8s:%.8s", vendor + 2 * (strncmp(vendor, "0x", 2) == 0),
+           number + 2 * (strncmp(number, "0x", 2) == 0));
   return out;
 }
 
 void ni_find_about(struct ni_find *f, struct ni_entity *e, const char *device) {
-  char text[64], warning[200], is[32], *path = realpath(device, NULL), *end = path ? path + strlen(path) : NULL;
-  if (!path) return;
+  char text[64], warning[200], is[32], *path = realpath(device, NULL),
+                                       *end = path ? path + strlen(path) : NULL;
+  if (!path)
+    return;
   /* A device of a bus of its own, as virtio's, lies below that of PCI. */
   for (; end > path; *end = 0) {
     char *name = strrchr(path, '/') + 1;

@@ -27,7 +27,9 @@ struct ni_fetch {
 
 static size_t put(char *text, size_t one, size_t n, void *arg) {
   struct request *r = arg;
-  if (r->bytes + n > r->most || (r->bytes + n >= r->cap && !ni_array_more(&r->text, &r->cap, r->bytes + n + 1, one))) return 0;
+  if (r->bytes + n > r->most ||
+      (r->bytes + n >= r->cap && !ni_array_more(&r->text, &r->cap, r->bytes + n + 1, one)))
+    return 0;
   memcpy(r->text + r->bytes, text, n);
   r->bytes += n;
   return n;
@@ -36,17 +38,24 @@ static size_t put(char *text, size_t one, size_t n, void *arg) {
 struct ni_fetch *ni_fetch_open(char *const *url, size_t n, const struct ni_fetch_as *as) {
   struct ni_fetch *f = calloc(1, sizeof *f + n * sizeof *f->request);
   bool good = f && (f->all = curl_multi_init());
-  if (good) curl_multi_setopt(f->all, CURLMOPT_MAXCONNECTS, (long)n + 1);
+  if (good)
+    curl_multi_setopt(f->all, CURLMOPT_MAXCONNECTS, (long)n + 1);
   while (good && f->n < n) {
     struct request *r = f->request + f->n;
     CURL *c = r->curl = curl_easy_init();
     r->most = ANSWER_MAX;
-    good = c && !curl_easy_setopt(c, CURLOPT_URL, url[f->n++]) && !curl_easy_setopt(c, CURLOPT_XOAUTH2_BEARER, as->token);
-    if (as->token) curl_easy_setopt(c, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
-    if (as->ca) curl_easy_setopt(c, CURLOPT_CAINFO, as->ca);
-    if (as->cert) curl_easy_setopt(c, CURLOPT_SSLCERT, as->cert);
-    if (as->cert) curl_easy_setopt(c, CURLOPT_SSLKEY, as->key);
-    if (as->direct) curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+    good = c && !curl_easy_setopt(c, CURLOPT_URL, url[f->n++]) &&
+        !curl_easy_setopt(c, CURLOPT_XOAUTH2_BEARER, as->token);
+    if (as->token)
+      curl_easy_setopt(c, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+    if (as->ca)
+      curl_easy_setopt(c, CURLOPT_CAINFO, as->ca);
+    if (as->cert)
+      curl_easy_setopt(c, CURLOPT_SSLCERT, as->cert);
+    if (as->cert)
+      curl_easy_setopt(c, CURLOPT_SSLKEY, as->key);
+    if (as->direct)
+      curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)TOOK_MS);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, r->error);
@@ -54,13 +63,15 @@ struct ni_fetch *ni_fetch_open(char *const *url, size_t n, const struct ni_fetch
     curl_easy_setopt(c, CURLOPT_WRITEDATA, r);
     curl_easy_setopt(c, CURLOPT_PRIVATE, (char *)r);
   }
-  if (!good) ni_fetch_close(f);
+  if (!good)
+    ni_fetch_close(f);
   return good ? f : NULL;
 }
 
 void ni_fetch_ask(struct ni_fetch *f) {
   NI_EACH(struct request, r, f->request, f->n) {
-    if (r->asked || curl_multi_add_handle(f->all, r->curl) != CURLM_OK) continue;
+    if (r->asked || curl_multi_add_handle(f->all, r->curl) != CURLM_OK)
+      continue;
     r->asked = true;
     r->bytes = *r->error = 0;
     f->in_flight++;
@@ -70,12 +81,16 @@ void ni_fetch_ask(struct ni_fetch *f) {
 /* What curl says is behind it: the mistakes that people make with ports. */
 static void explain(struct request *r, CURLcode code) {
   const char *hint = code == CURLE_COULDNT_CONNECT ? "does it run there?"
-                     : code == CURLE_SSL_CONNECT_ERROR ? "does it speak TLS there?"
-                     : code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR ? "does it want TLS (--ca FILE), or is it another port?"
-                     : code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY ? "what answers there is not HTTP: another port?" : NULL;
+      : code == CURLE_SSL_CONNECT_ERROR            ? "does it speak TLS there?"
+      : code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR
+      ? "does it want TLS (--ca FILE), or is it another port?"
+      : code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY
+      ? "what answers there is not HTTP: another port?"
+      : NULL;
   char said[CURL_ERROR_SIZE];
   snprintf(said, sizeof said, "%s", *r->error ? r->error : curl_easy_strerror(code));
-  snprintf(r->error, sizeof r->error, "%.*s%s%s", (int)sizeof r->error - 80, said, hint ? "; " : "", hint ? hint : "");
+  snprintf(r->error, sizeof r->error, "%.*s%s%s", (int)sizeof r->error - 80, said, hint ? "; " : "",
+           hint ? hint : "");
 }
 
 size_t ni_fetch_wait(struct ni_fetch *f, const int fd[3], int ms, ni_fetch_take *take, void *arg) {
@@ -83,7 +98,8 @@ size_t ni_fetch_wait(struct ni_fetch *f, const int fd[3], int ms, ni_fetch_take 
   unsigned n = 0;
   int left;
   for (int i = 0; i < 3; i++)
-    if (fd[i] >= 0) extra[n++] = (struct curl_waitfd){.fd = fd[i], .events = CURL_WAIT_POLLIN};
+    if (fd[i] >= 0)
+      extra[n++] = (struct curl_waitfd){.fd = fd[i], .events = CURL_WAIT_POLLIN};
   curl_multi_perform(f->all, &left);
   curl_multi_poll(f->all, extra, n, ms, NULL);
   curl_multi_perform(f->all, &left);
@@ -94,10 +110,13 @@ size_t ni_fetch_wait(struct ni_fetch *f, const int fd[3], int ms, ni_fetch_take 
     curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&r);
     curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
     if (code == CURLE_WRITE_ERROR)
-      snprintf(r->error, sizeof r->error, "its answer is larger than %zu MiB: what answers there is something else?", r->most >> 20);
-    else if (code) explain(r, code);
+      snprintf(r->error, sizeof r->error,
+               "its answer is larger than %zu MiB: what answers there is something else?", r->most >> 20);
+    else if (code)
+      explain(r, code);
     else if (!code && status != 200)
-      snprintf(r->error, sizeof r->error, "HTTP status %ld%s", status, status == 401 ? ": it wants a token (--token-file)" : "");
+      snprintf(r->error, sizeof r->error, "HTTP status %ld%s", status,
+               status == 401 ? ": it wants a token (--token-file)" : "");
     curl_multi_remove_handle(f->all, r->curl);
     r->asked = false;
     f->in_flight--;
@@ -108,15 +127,18 @@ size_t ni_fetch_wait(struct ni_fetch *f, const int fd[3], int ms, ni_fetch_take 
 
 void ni_fetch_close(struct ni_fetch *f) {
   for (struct request *r = f ? f->request : NULL; f && r < f->request + f->n; r++) {
-    if (r->asked) curl_multi_remove_handle(f->all, r->curl);
+    if (r->asked)
+      curl_multi_remove_handle(f->all, r->curl);
     curl_easy_cleanup(r->curl);
     free(r->text);
   }
-  if (f) curl_multi_cleanup(f->all);
+  if (f)
+    curl_multi_cleanup(f->all);
   free(f);
 }
 
-int ni_fetch_once(const char *url, const char *body, const struct ni_fetch_as *as, ni_fetch_take *take, void *arg) {
+int ni_fetch_once(const char *url, const char *body, const struct ni_fetch_as *as, ni_fetch_take *take,
+                  void *arg) {
   struct ni_fetch *f = ni_fetch_open((char *[]){(char *)url}, 1, as);
   struct curl_slist *headers = body ? curl_slist_append(NULL, "Content-Type: application/json") : NULL;
   int e = !f || (body && !headers) ? -ENOMEM : 0;
@@ -125,10 +147,13 @@ int ni_fetch_once(const char *url, const char *body, const struct ni_fetch_as *a
     f->request->most = as->most ? as->most : ONCE_MAX;
     curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)ONCE_MS);
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)TOOK_MS * 2);
-    if (body) curl_easy_setopt(c, CURLOPT_POSTFIELDS, body);
-    if (body) curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+    if (body)
+      curl_easy_setopt(c, CURLOPT_POSTFIELDS, body);
+    if (body)
+      curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
     ni_fetch_ask(f);
-    while (ni_fetch_wait(f, (int[]){-1, -1, -1}, 1000, take, arg)) continue;
+    while (ni_fetch_wait(f, (int[]){-1, -1, -1}, 1000, take, arg))
+      continue;
   }
   ni_fetch_close(f);
   curl_slist_free_all(headers);
@@ -140,12 +165,20 @@ char *ni_fetch_url(const char *at, bool tls, unsigned port, const char *path) {
   bool whole = strncmp(at, "http://", 7) == 0 || strncmp(at, "https://", 8) == 0;
   int n = (int)strlen(at) - (*at && at[strlen(at) - 1] == '/');
   char number[16] = "", *url;
-  if (!whole && !(colon && colon > address)) snprintf(number, sizeof number, ":%u", port);
-  return asprintf(&url, "%s%.*s%s%s", whole ? "" : tls ? "https://" : "http://", n, at, number, path) < 0 ? NULL : url;
+  if (!whole && !(colon && colon > address))
+    snprintf(number, sizeof number, ":%u", port);
+  return asprintf(&url, "%s%.*s%s%s",
+                  whole     ? ""
+                      : tls ? "https://"
+                            : "http://",
+                  n, at, number, path) < 0
+      ? NULL
+      : url;
 }
 
 void ni_fetch_query(struct ni_put_text *w, const char *text) {
-  for (const char *c = text; *c; c++) ni_put(w, isalnum((unsigned char)*c) ? "%c" : "%%%02X", (unsigned char)*c);
+  for (const char *c = text; *c; c++)
+    ni_put(w, isalnum((unsigned char)*c) ? "%c" : "%%%02X", (unsigned char)*c);
 }
 
 const char *ni_fetch_token(const char *path, char token[NI_FETCH_TOKEN]) {
@@ -156,6 +189,8 @@ const char *ni_fetch_token(const char *path, char token[NI_FETCH_TOKEN]) {
     got = read(fd, token + n, NI_FETCH_TOKEN - 1 - n);
   const size_t line = strcspn(token, "\r\n");
   explicit_bzero(token + line, NI_FETCH_TOKEN - line);
-  if (fd >= 0) close(fd);
-  return path && !*token ? "--token-file: want a file that can be read, with the token in its first line" : NULL;
+  if (fd >= 0)
+    close(fd);
+  return path && !*token ? "--token-file: want a file that can be read, with the token in its first line"
+                         : NULL;
 }

@@ -12,11 +12,14 @@ const char *ni_nvml_why(const struct ni_nvml *n, int code, char *out, size_t siz
   } known[] = {
       {NI_NVML_NOT_SUPPORTED, "not supported by this GPU or driver"},
       {NI_NVML_NO_PERMISSION, "not permitted: it needs root"},
-      {NI_NVML_NO_DRIVER, "the NVIDIA driver is not loaded: modprobe nvidia; in a container: start it with the GPUs"},
+      {NI_NVML_NO_DRIVER,
+       "the NVIDIA driver is not loaded: modprobe nvidia; in a container: start it with the GPUs"},
       {NI_NVML_NO_FUNCTION, "this driver's NVML has no such call"},
-      {NI_NVML_LOST, "the GPU is lost: it has fallen off the bus; look for Xid 79 in dmesg, and reset or power-cycle it"},
-      {NI_NVML_MISMATCH, "the NVML library is of another version than the loaded driver: load the new driver's modules or "
-                         "reboot; in a container: start it anew"},
+      {NI_NVML_LOST,
+       "the GPU is lost: it has fallen off the bus; look for Xid 79 in dmesg, and reset or power-cycle it"},
+      {NI_NVML_MISMATCH,
+       "the NVML library is of another version than the loaded driver: load the new driver's modules or "
+       "reboot; in a container: start it anew"},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (known[i].code == code) {
@@ -33,8 +36,7 @@ static const struct {
   const char *name, *older;
 } calls[] = {
 #define NI_NVML_ROW(member, args, name, older) {offsetof(struct ni_nvml, member), name, older},
-    NI_NVML_CALLS(NI_NVML_ROW)
-    {offsetof(struct ni_nvml, error_string), "nvmlErrorString", NULL},
+    NI_NVML_CALLS(NI_NVML_ROW){offsetof(struct ni_nvml, error_string), "nvmlErrorString", NULL},
 };
 
 struct ni_nvml *ni_nvml_open(char *why, size_t size) {
@@ -46,14 +48,17 @@ struct ni_nvml *ni_nvml_open(char *why, size_t size) {
   }
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     void *found = dlsym(n->library, calls[i].name);
-    if (!found && calls[i].older) found = dlsym(n->library, calls[i].older);
+    if (!found && calls[i].older)
+      found = dlsym(n->library, calls[i].older);
     memcpy((char *)n + calls[i].at, &found, sizeof found); /* as POSIX has it for pointers to functions */
   }
   if (!n->init || !n->shutdown || !n->count || !n->handle) {
-    snprintf(why, size, "it has no nvmlInit_v2 or nvmlDeviceGetHandleByIndex_v2: no NVML of a driver since 2012");
+    snprintf(why, size,
+             "it has no nvmlInit_v2 or nvmlDeviceGetHandleByIndex_v2: no NVML of a driver since 2012");
   } else {
     int code = n->init();
-    if (code == NI_NVML_OK) return n;
+    if (code == NI_NVML_OK)
+      return n;
     ni_nvml_why(n, code, why, size);
   }
   dlclose(n->library);
@@ -62,7 +67,8 @@ struct ni_nvml *ni_nvml_open(char *why, size_t size) {
 }
 
 void ni_nvml_close(struct ni_nvml *n) {
-  if (!n) return;
+  if (!n)
+    return;
   n->shutdown();
   dlclose(n->library);
   free(n);

@@ -17,7 +17,10 @@ static const struct row {
 #include "exporter/collect/meanings/host.def"
 };
 
-/* The number that a '$' of the text stands for: the first one of the name for "$1", and so on. Its length; 0: there is none. */
+/*
+ * The number that a '$' of the text stands for: the first one of the name for "$1", and so on. Its length; 0:
+ * there is none.
+ */
 static int number_in(const char *name, int which, const char **at) {
   for (;;) {
     name += strcspn(name, "0123456789");
@@ -32,14 +35,18 @@ static int number_in(const char *name, int which, const char **at) {
 
 const char *ni_metric_meaning(enum ni_metric_source source, const char *name, char *out, size_t size) {
   const struct row *r = rows, *end = rows + sizeof rows / sizeof *rows;
-  while (r < end && (r->source != source || !ni_metric_fits(r->pattern, name))) r++;
-  if (r == end || size == 0) return NULL;
+  while (r < end && (r->source != source || !ni_metric_fits(r->pattern, name)))
+    r++;
+  if (r == end || size == 0)
+    return NULL;
   size_t used = 0;
   for (const char *p = r->text; *p && used + 1 < size; p++) {
     const char *at = p;
     int n = 1;
-    if (*p == '$' && isdigit((unsigned char)p[1])) n = number_in(name, *++p - '0', &at);
-    for (int i = 0; i < n && used + 1 < size; i++) out[used++] = at[i];
+    if (*p == '$' && isdigit((unsigned char)p[1]))
+      n = number_in(name, *++p - '0', &at);
+    for (int i = 0; i < n && used + 1 < size; i++)
+      out[used++] = at[i];
   }
   out[used] = 0;
   return out;

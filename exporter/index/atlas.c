@@ -12,15 +12,19 @@
 #include "exporter/base/now.h"
 #include "map_wire.h"
 
-#define SETTLED_NS INT64_C(2000000000) /* of ctime, before it is trusted to tell the next change: clocks have ticks, and servers clocks */
+/* of ctime, before it is trusted to tell the next change: clocks have ticks, and servers clocks */
+#define SETTLED_NS INT64_C(2000000000)
 
 static void load_shelf(struct ni_atlas *a, struct ni_atlas_folder *f, int k) {
   char *folder, *name, *path = NULL;
-  if (!ni_atlas_place(a, f, k, &folder, &name)) return;
-  if (asprintf(&path, "%s/%s", folder, name) < 0) path = NULL;
+  if (!ni_atlas_place(a, f, k, &folder, &name))
+    return;
+  if (asprintf(&path, "%s/%s", folder, name) < 0)
+    path = NULL;
   int e = path ? ni_shelf_read(&f->shelf[k], path) : -ENOMEM;
   if (e < 0 && e != -ENOENT && e != -ENOTDIR)
-    ni_atlas_say(a, f->path, "is not used", e == -EBADMSG ? "it is damaged, or of another version" : strerror(-e));
+    ni_atlas_say(a, f->path, "is not used",
+                 e == -EBADMSG ? "it is damaged, or of another version" : strerror(-e));
   free(path);
   free(folder);
   free(name);
@@ -36,12 +40,15 @@ static int find_folder(struct ni_atlas *a, const char *path, uint32_t *out) {
       return 0;
     }
   }
-  if (!ni_array_room(a->folder, a->n_folders, a->cap_folders)) return -ENOMEM;
+  if (!ni_array_room(a->folder, a->n_folders, a->cap_folders))
+    return -ENOMEM;
   struct ni_atlas_folder *f = &a->folder[a->n_folders];
   *f = (struct ni_atlas_folder){.path = n ? strndup(path, n) : strdup(".")};
   *out = (uint32_t)a->n_folders++;
-  if (!f->path) return -ENOMEM;
-  if (a->opt.reindex || a->opt.off) return 0;
+  if (!f->path)
+    return -ENOMEM;
+  if (a->opt.reindex || a->opt.off)
+    return 0;
   load_shelf(a, f, NI_SHELF_NEAR);
   load_shelf(a, f, NI_SHELF_CACHE);
   return 0;
@@ -50,7 +57,8 @@ static int find_folder(struct ni_atlas *a, const char *path, uint32_t *out) {
 static bool granules_are(int fd, const struct ni_granules *g, bool all) {
   uint32_t crc;
   for (size_t i = 0; i < g->n; i = all || i + 1 == g->n ? i + 1 : g->n - 1)
-    if (ni_atlas_sum(fd, g->item[i].at, g->item[i].bytes, &crc) < 0 || crc != g->item[i].crc) return false;
+    if (ni_atlas_sum(fd, g->item[i].at, g->item[i].bytes, &crc) < 0 || crc != g->item[i].crc)
+      return false;
   return true;
 }
 
@@ -59,9 +67,10 @@ static bool tail_stands_alone(const char *path, uint64_t from, bool gzip) {
   const struct ni_reader_options opt = {.from = from, .to = UINT64_MAX >> 1};
   struct ni_reader *r;
   struct ni_text t;
-  if (ni_reader_open(&r, path, &opt) < 0) return false;
+  if (ni_reader_open(&r, path, &opt) < 0)
+    return false;
   bool alone = ni_reader_stats(r)->gzip == gzip && ni_reader_next(r, &t) == 1 && !t.too_long &&
-               t.len > strlen(NI_LINE_HEAD) && memcmp(t.text, NI_LINE_HEAD, strlen(NI_LINE_HEAD)) == 0;
+      t.len > strlen(NI_LINE_HEAD) && memcmp(t.text, NI_LINE_HEAD, strlen(NI_LINE_HEAD)) == 0;
   ni_reader_close(r);
   return alone;
 }
@@ -69,24 +78,34 @@ static bool tail_stands_alone(const char *path, uint64_t from, bool gzip) {
 static struct ni_granules *take_map(const struct ni_shelf_entry *e) {
   struct ni_granules *g = ni_shelf_sound(&e->map) && ni_shelf_sound(&e->account) ? ni_granules_new(0) : NULL;
   struct ni_wire p = ni_wire_load(e->map.bytes, e->map.n);
-  if (g) ni_map_wire(&p, g);
-  if (g && ni_wire_over(&p)) return g;
+  if (g)
+    ni_map_wire(&p, g);
+  if (g && ni_wire_over(&p))
+    return g;
   ni_granules_free(g);
   return NULL;
 }
 
 /* How the log stands to the entry. */
-static enum ni_atlas_state compare(struct ni_atlas_file *f, const struct ni_shelf_entry *e, const struct ni_granules *g) {
+static enum ni_atlas_state compare(struct ni_atlas_file *f, const struct ni_shelf_entry *e,
+                                   const struct ni_granules *g) {
   const struct ni_shelf_stat *s = &f->stat, *t = &e->stat;
-  if (s->size < g->end || t->size != g->end) return NI_ATLAS_STALE;
-  bool same = s->size == t->size && s->mtime_ns == t->mtime_ns && s->ino == t->ino && t->ctime_ns && s->ctime_ns == t->ctime_ns;
-  if (same) return NI_ATLAS_FRESH;
-  if (s->size > g->end && (g->odd || !g->closed)) return NI_ATLAS_STALE;
+  if (s->size < g->end || t->size != g->end)
+    return NI_ATLAS_STALE;
+  bool same = s->size == t->size && s->mtime_ns == t->mtime_ns && s->ino == t->ino && t->ctime_ns &&
+      s->ctime_ns == t->ctime_ns;
+  if (same)
+    return NI_ATLAS_FRESH;
+  if (s->size > g->end && (g->odd || !g->closed))
+    return NI_ATLAS_STALE;
   int fd = open(f->file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   enum ni_atlas_state state = NI_ATLAS_STALE;
-  if (fd >= 0 && granules_are(fd, g, s->size == g->end)) state = s->size == g->end ? NI_ATLAS_FRESH : NI_ATLAS_GROWN;
-  if (fd >= 0) close(fd);
-  if (state == NI_ATLAS_GROWN && !tail_stands_alone(f->file->path, g->end, g->gzip)) return NI_ATLAS_STALE;
+  if (fd >= 0 && granules_are(fd, g, s->size == g->end))
+    state = s->size == g->end ? NI_ATLAS_FRESH : NI_ATLAS_GROWN;
+  if (fd >= 0)
+    close(fd);
+  if (state == NI_ATLAS_GROWN && !tail_stands_alone(f->file->path, g->end, g->gzip))
+    return NI_ATLAS_STALE;
   return state;
 }
 
@@ -95,13 +114,16 @@ static void look_up(struct ni_atlas *a, struct ni_atlas_file *f) {
   for (int k = 0; k < 2 && f->state != NI_ATLAS_FRESH; k++) {
     const struct ni_shelf *s = &f->folder->shelf[k];
     const struct ni_shelf_entry *e = ni_shelf_find(s, ni_path_name(f->file->path));
-    if (!e) continue;
+    if (!e)
+      continue;
     if (s->owner != f->file->owner && s->owner != geteuid() && s->owner != 0) {
-      ni_atlas_say(a, f->folder->path, "is not used", "it belongs neither to the owner of the logs nor to you");
+      ni_atlas_say(a, f->folder->path, "is not used",
+                   "it belongs neither to the owner of the logs nor to you");
       continue;
     }
     struct ni_granules *g = take_map(e);
-    if (!g) ni_atlas_say(a, f->folder->path, "is not used", "it is damaged");
+    if (!g)
+      ni_atlas_say(a, f->folder->path, "is not used", "it is damaged");
     enum ni_atlas_state state = g ? compare(f, e, g) : NI_ATLAS_STALE;
     if (state <= f->state) {
       ni_granules_free(g);
@@ -121,21 +143,28 @@ static void stamp(struct ni_atlas_file *f) {
   f->stat = (struct ni_shelf_stat){l->bytes, l->ino, l->mtime_ns, settled ? l->ctime_ns : 0};
 }
 
-int ni_atlas_open(struct ni_atlas **out, const char *who, const struct ni_files *files, const struct ni_atlas_options *o, bool always) {
+int ni_atlas_open(struct ni_atlas **out, const char *who, const struct ni_files *files,
+                  const struct ni_atlas_options *o, bool always) {
   struct ni_atlas *a = *out = NULL;
   uint64_t bytes = 0;
-  for (size_t i = 0; i < files->n; i++) bytes += files->file[i].bytes;
-  if ((o->off && !o->maps) || files->n == 0) return 0;
+  for (size_t i = 0; i < files->n; i++)
+    bytes += files->file[i].bytes;
+  if ((o->off && !o->maps) || files->n == 0)
+    return 0;
   a = calloc(1, sizeof *a);
   if (!a || !(a->file = calloc(files->n, sizeof *a->file))) {
     free(a);
     return -ENOMEM;
   }
-  *a = (struct ni_atlas){.who = who, .files = files, .opt = *o, .file = a->file,
+  *a = (struct ni_atlas){.who = who,
+                         .files = files,
+                         .opt = *o,
+                         .file = a->file,
                          .build = !o->off && (always || o->reindex || o->dir || bytes >= NI_ATLAS_LEAST)};
   uint32_t *folder = calloc(files->n, sizeof *folder);
   int e = folder ? 0 : -ENOMEM;
-  for (size_t i = 0; e == 0 && i < files->n; i++) e = find_folder(a, files->file[i].path, &folder[i]);
+  for (size_t i = 0; e == 0 && i < files->n; i++)
+    e = find_folder(a, files->file[i].path, &folder[i]);
   for (size_t i = 0; e == 0 && i < files->n; i++) {
     struct ni_atlas_file *f = &a->file[i];
     f->file = &files->file[i];
@@ -145,19 +174,24 @@ int ni_atlas_open(struct ni_atlas **out, const char *who, const struct ni_files 
   }
   free(folder);
   *out = a;
-  if (e == 0) return 0;
+  if (e == 0)
+    return 0;
   ni_atlas_close(a, false, NULL);
   *out = NULL;
   return e;
 }
 
 void ni_atlas_close(struct ni_atlas *a, bool done, struct ni_atlas_counts *how) {
-  if (how) *how = (struct ni_atlas_counts){0};
-  if (!a) return;
-  if (done) ni_atlas_keep(a, how);
+  if (how)
+    *how = (struct ni_atlas_counts){0};
+  if (!a)
+    return;
+  if (done)
+    ni_atlas_keep(a, how);
   for (size_t i = 0; i < a->files->n; i++) {
     ni_granules_free(a->file[i].map);
-    if (a->file[i].account) ni_ledgers_drop(NULL, a->file[i].account);
+    if (a->file[i].account)
+      ni_ledgers_drop(NULL, a->file[i].account);
     free(a->file[i].new_map.bytes);
     free(a->file[i].new_account.bytes);
     free(a->file[i].new_sums.bytes);

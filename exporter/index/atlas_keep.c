@@ -19,7 +19,8 @@
 
 /* A log that cannot be entered in its middle: one granule, by which it is known again. */
 static bool close_map(struct ni_granules *g, const struct ni_atlas_file *f) {
-  if (!g->odd) return g->end >= f->stat.size;
+  if (!g->odd)
+    return g->end >= f->stat.size;
   struct ni_granules *one = ni_granules_new(0);
   int fd = open(f->file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   bool fine = one && fd >= 0 && ni_atlas_sum(fd, 0, f->stat.size, &one->item[0].crc) == 0;
@@ -36,7 +37,8 @@ static bool close_map(struct ni_granules *g, const struct ni_atlas_file *f) {
     *g = *one;
     *one = was;
   }
-  if (fd >= 0) close(fd);
+  if (fd >= 0)
+    close(fd);
   ni_granules_free(one);
   return fine;
 }
@@ -47,8 +49,10 @@ static bool same_again(const struct ni_wire *bytes, const struct ni_file *file) 
   struct ni_wire back = ni_wire_load(bytes->bytes, bytes->n), again = {0};
   ni_ledger_begin(&c, file, true);
   ni_ledger_wire(&back, &c);
-  if (!back.bad) ni_ledger_wire(&again, &c);
-  bool same = ni_wire_over(&back) && !again.bad && again.n == bytes->n && memcmp(again.bytes, bytes->bytes, bytes->n) == 0;
+  if (!back.bad)
+    ni_ledger_wire(&again, &c);
+  bool same = ni_wire_over(&back) && !again.bad && again.n == bytes->n &&
+      memcmp(again.bytes, bytes->bytes, bytes->n) == 0;
   free(again.bytes);
   ni_ledger_free(&c);
   return same;
@@ -58,10 +62,13 @@ void ni_atlas_mapped(void *atlas, size_t file_no, struct ni_ledger *c) {
   struct ni_atlas *a = atlas;
   struct ni_atlas_file *f = &a->file[file_no];
   struct ni_wire account = {0};
-  if (c->granules->series || c->problem[NI_PROBLEM_UNREADABLE].places) return;
+  if (c->granules->series || c->problem[NI_PROBLEM_UNREADABLE].places)
+    return;
   ni_ledger_wire(&account, c);
-  if (!account.bad && same_again(&account, f->file)) ni_atlas_learn(a, file_no, c->granules, &account);
-  else free(account.bytes);
+  if (!account.bad && same_again(&account, f->file))
+    ni_atlas_learn(a, file_no, c->granules, &account);
+  else
+    free(account.bytes);
 }
 
 static struct ni_shelf_part part_of(const struct ni_wire *p) {
@@ -71,9 +78,11 @@ static struct ni_shelf_part part_of(const struct ni_wire *p) {
 /* The map as the next command will find it. */
 static void take_map(struct ni_atlas_file *f) {
   struct ni_wire back = ni_wire_load(f->new_map.bytes, f->new_map.n);
-  if (!(f->map = ni_granules_new(0))) return;
+  if (!(f->map = ni_granules_new(0)))
+    return;
   ni_map_wire(&back, f->map);
-  if (ni_wire_over(&back) && ni_map_unpack(f->map) == 0) return;
+  if (ni_wire_over(&back) && ni_map_unpack(f->map) == 0)
+    return;
   ni_granules_free(f->map);
   f->map = NULL;
 }
@@ -82,26 +91,32 @@ void ni_atlas_learn(struct ni_atlas *a, size_t file_no, struct ni_granules *g, s
   struct ni_atlas_file *f = &a->file[file_no];
   f->new_account = *part;
   *part = (struct ni_wire){0};
-  if (f->new_account.bad || f->stat.size == 0 || !close_map(g, f)) return;
+  if (f->new_account.bad || f->stat.size == 0 || !close_map(g, f))
+    return;
   ni_map_wire(&f->new_map, g);
   f->made = !f->new_map.bad;
   f->may_grow = !g->odd;
   f->end = g->end;
-  if (a->opt.maps && f->made) take_map(f);
+  if (a->opt.maps && f->made)
+    take_map(f);
 }
 
 void ni_atlas_learn_sums(struct ni_atlas *a, size_t file_no, const struct ni_wire *sums) {
   struct ni_atlas_file *f = a ? &a->file[file_no] : NULL;
-  if (!f || !a->build || sums->bad || (f->made ? !f->may_grow : !f->known || f->state != NI_ATLAS_FRESH)) return;
+  if (!f || !a->build || sums->bad || (f->made ? !f->may_grow : !f->known || f->state != NI_ATLAS_FRESH))
+    return;
   uint64_t end = f->made ? f->end : f->entry->stat.size, unpacked = sums->n;
   uLongf n = compressBound(sums->n);
   uint8_t *packed = malloc(n);
   NI_WIRE(&f->new_sums, &end, &unpacked);
-  if (packed && compress2(packed, &n, sums->bytes, sums->n, Z_DEFAULT_COMPRESSION) == Z_OK) ni_wire_bytes(&f->new_sums, packed, n);
-  else f->new_sums.bad = true;
+  if (packed && compress2(packed, &n, sums->bytes, sums->n, Z_DEFAULT_COMPRESSION) == Z_OK)
+    ni_wire_bytes(&f->new_sums, packed, n);
+  else
+    f->new_sums.bad = true;
   free(packed);
   const size_t beside = f->made ? f->new_map.n + f->new_account.n : f->entry->map.n + f->entry->account.n;
-  if (f->new_sums.bad || unpacked > NI_SUMS_MAX || f->new_sums.n + beside > end / NI_SUMS_SHARE) ni_wire_free(&f->new_sums);
+  if (f->new_sums.bad || unpacked > NI_SUMS_MAX || f->new_sums.n + beside > end / NI_SUMS_SHARE)
+    ni_wire_free(&f->new_sums);
 }
 
 void ni_atlas_wire_made(struct ni_wire *w, struct ni_atlas *a, size_t file_no) {
@@ -112,13 +127,16 @@ void ni_atlas_wire_made(struct ni_wire *w, struct ni_atlas *a, size_t file_no) {
     size_t n = part[i]->n;
     ni_wire_count(w, &n, 1);
     const uint8_t *bytes = ni_wire_bytes(w, part[i]->bytes, n);
-    if (w->load && bytes) ni_wire_bytes(part[i], bytes, n);
+    if (w->load && bytes)
+      ni_wire_bytes(part[i], bytes, n);
     w->bad |= part[i]->bad;
   }
-  if (!w->load || w->bad || !f->made) return;
+  if (!w->load || w->bad || !f->made)
+    return;
   take_map(f);
   w->bad |= !f->map;
-  f->brought = (struct ni_shelf_entry){.map = part_of(&f->new_map), .account = part_of(&f->new_account), .stat = f->stat};
+  f->brought = (struct ni_shelf_entry){
+      .map = part_of(&f->new_map), .account = part_of(&f->new_account), .stat = f->stat};
   f->entry = &f->brought;
   f->state = NI_ATLAS_FRESH;
 }
@@ -127,8 +145,8 @@ void ni_atlas_wire_made(struct ni_wire *w, struct ni_atlas *a, size_t file_no) {
 static bool unchanged(const struct ni_file *l) {
   struct stat st;
   return stat(l->path, &st) == 0 && (uint64_t)st.st_size == l->bytes && st.st_ino == l->ino &&
-         (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec == l->mtime_ns &&
-         (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec == l->ctime_ns;
+      (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec == l->mtime_ns &&
+      (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec == l->ctime_ns;
 }
 
 static bool same_stat(const struct ni_shelf_stat *a, const struct ni_shelf_stat *b) {
@@ -136,29 +154,41 @@ static bool same_stat(const struct ni_shelf_stat *a, const struct ni_shelf_stat 
 }
 
 static int add(struct ni_shelf *x, const struct ni_shelf_entry *e) {
-  if (!ni_array_room(x->entry, x->n, x->cap)) return -ENOMEM;
+  if (!ni_array_room(x->entry, x->n, x->cap))
+    return -ENOMEM;
   x->entry[x->n++] = *e;
   return 0;
 }
 
-/* Entries of the folder's logs that this command has read or compared, and as many of the others as are there and not older. */
-static int gather(struct ni_atlas *a, struct ni_atlas_folder *d, struct ni_shelf *x, size_t *news, struct ni_atlas_counts *how) {
+/*
+ * Entries of the folder's logs that this command has read or compared, and as many of the others as are there
+ * and not older.
+ */
+static int gather(struct ni_atlas *a, struct ni_atlas_folder *d, struct ni_shelf *x, size_t *news,
+                  struct ni_atlas_counts *how) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < a->files->n; i++) {
     struct ni_atlas_file *f = &a->file[i];
-    if (f->folder != d) continue;
+    if (f->folder != d)
+      continue;
     struct ni_shelf_entry n = {0};
     const bool as_it_was = f->made && f->end == f->file->bytes && unchanged(f->file);
     if (f->made && (as_it_was || f->may_grow)) {
       n = (struct ni_shelf_entry){.map = part_of(&f->new_map), .account = part_of(&f->new_account)};
-      if (f->state == NI_ATLAS_GROWN) n.sums = f->entry->sums;
+      if (f->state == NI_ATLAS_GROWN)
+        n.sums = f->entry->sums;
       f->stat.size = f->end;
-      if (!as_it_was) f->stat.ctime_ns = 0;
-    } else if (f->state != NI_ATLAS_STALE) n = *f->entry;
+      if (!as_it_was)
+        f->stat.ctime_ns = 0;
+    } else if (f->state != NI_ATLAS_STALE)
+      n = *f->entry;
     else {
       continue;
     }
-    if (f->new_sums.n) n.sums = part_of(&f->new_sums), ++*news;
+    if (f->new_sums.n) {
+      n.sums = part_of(&f->new_sums);
+      ++*news;
+    }
     bool made = n.map.bytes == f->new_map.bytes;
     if (made || f->state == NI_ATLAS_FRESH) {
       *news += made || !same_stat(&f->stat, &n.stat);
@@ -169,15 +199,19 @@ static int gather(struct ni_atlas *a, struct ni_atlas_folder *d, struct ni_shelf
     e = add(x, &n);
   }
   size_t own = x->n;
-  if (!*news) return e; /* nothing is written */
+  if (!*news)
+    return e; /* nothing is written */
   ni_shelf_sort(x);
   for (int k = 0; k < 2; k++)
     for (size_t i = 0; e == 0 && i < d->shelf[k].n; i++) {
       const struct ni_shelf_entry *n = &d->shelf[k].entry[i];
       const struct ni_shelf mine = {.entry = x->entry, .n = own};
       char *path;
-      if (ni_shelf_find(&mine, n->name) || (k && ni_shelf_find(&d->shelf[0], n->name)) || asprintf(&path, "%s/%s", d->path, n->name) < 0) continue;
-      if (ni_shelf_sound(&n->map) && ni_shelf_sound(&n->account) && access(path, F_OK) == 0) e = add(x, n);
+      if (ni_shelf_find(&mine, n->name) || (k && ni_shelf_find(&d->shelf[0], n->name)) ||
+          asprintf(&path, "%s/%s", d->path, n->name) < 0)
+        continue;
+      if (ni_shelf_sound(&n->map) && ni_shelf_sound(&n->account) && access(path, F_OK) == 0)
+        e = add(x, n);
       free(path);
     }
   return e;
@@ -192,19 +226,23 @@ static void keep_folder(struct ni_atlas *a, struct ni_atlas_folder *d, struct ni
     ni_shelf_sort(&x);
     for (int k = 0; k < 2; k++) {
       char *folder, *name, more[512];
-      if (!ni_atlas_place(a, d, k, &folder, &name)) continue;
+      if (!ni_atlas_place(a, d, k, &folder, &name))
+        continue;
       e = ni_shelf_write(x.entry, x.n, folder, name, tried ? more : why, sizeof why);
       tried++;
       free(folder);
       free(name);
-      if (e == 0) break;
+      if (e == 0)
+        break;
     }
-    if (tried == 0) snprintf(why, sizeof why, "there is no place for it");
+    if (tried == 0)
+      snprintf(why, sizeof why, "there is no place for it");
   }
   if (e < 0 || (news && !tried)) {
     char text[600];
     how->failed++;
-    snprintf(text, sizeof text, "%s%s%s", a->opt.dir ? a->opt.dir : "", a->opt.dir ? ": " : "", *why ? why : strerror(-e));
+    snprintf(text, sizeof text, "%s%s%s", a->opt.dir ? a->opt.dir : "", a->opt.dir ? ": " : "",
+             *why ? why : strerror(-e));
     ni_atlas_say(a, d->path, "is not written", text);
   }
   free(x.entry);
@@ -212,12 +250,15 @@ static void keep_folder(struct ni_atlas *a, struct ni_atlas_folder *d, struct ni
 
 void ni_atlas_keep(struct ni_atlas *a, struct ni_atlas_counts *how) {
   struct ni_atlas_counts none;
-  if (!how) *(how = &none) = (struct ni_atlas_counts){0};
+  if (!how)
+    *(how = &none) = (struct ni_atlas_counts){0};
   for (size_t i = 0; i < a->files->n; i++) {
     how->fresh += a->file[i].state == NI_ATLAS_FRESH;
     how->grown += a->file[i].state == NI_ATLAS_GROWN;
     how->stale += a->file[i].state == NI_ATLAS_STALE;
   }
-  if (!a->build) return;
-  for (size_t i = 0; i < a->n_folders; i++) keep_folder(a, &a->folder[i], how);
+  if (!a->build)
+    return;
+  for (size_t i = 0; i < a->n_folders; i++)
+    keep_folder(a, &a->folder[i], how);
 }

@@ -22,13 +22,28 @@ enum { FORMAT = 7, FIXED_BYTES = 24, CRC_BYTES = 4 };
 static const char magic[8] = "NCCLIDX";
 
 static uint32_t rules(void) {
-  static const uint64_t shape[] = {FORMAT, NI_BORDER_GZIP, NI_BORDER_PLAIN, NI_BORDER_TEXT, NI_SORTS_MAX, NI_KEPT_MAX, NI_MAX_LINE_BYTES,
-                                   NI_REJ_COUNT, NI_EVENT_COUNT, NI_IMPLAUSIBLE_COUNT, NI_PROBLEM_COUNT, NI_LEDGER_NAMES,
-                                   NI_LEDGER_SAMPLES, NI_LEDGER_WHERES, NI_SEQ_SET_MAX, NI_LINE_KIND_COUNT};
+  static const uint64_t shape[] = {FORMAT,
+                                   NI_BORDER_GZIP,
+                                   NI_BORDER_PLAIN,
+                                   NI_BORDER_TEXT,
+                                   NI_SORTS_MAX,
+                                   NI_KEPT_MAX,
+                                   NI_MAX_LINE_BYTES,
+                                   NI_REJ_COUNT,
+                                   NI_EVENT_COUNT,
+                                   NI_IMPLAUSIBLE_COUNT,
+                                   NI_PROBLEM_COUNT,
+                                   NI_LEDGER_NAMES,
+                                   NI_LEDGER_SAMPLES,
+                                   NI_LEDGER_WHERES,
+                                   NI_SEQ_SET_MAX,
+                                   NI_LINE_KIND_COUNT};
   uint32_t crc = 0;
   uint8_t b[8];
-  for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
-    ni_put_le(b, shape[i], sizeof b), crc = ni_crc32(crc, b, sizeof b);
+  for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
+    ni_put_le(b, shape[i], sizeof b);
+    crc = ni_crc32(crc, b, sizeof b);
+  }
   for (int i = 0; i < NI_PROBLEM_COUNT; i++) {
     const char *name = ni_problem_name((enum ni_problem_code)i);
     crc = ni_crc32(crc, name, strlen(name) + 1);
@@ -55,7 +70,8 @@ static void wire_part(struct ni_wire *w, struct ni_shelf_part *part) {
 }
 
 static bool place_part(struct ni_shelf_part *part, const uint8_t **at, const uint8_t *end) {
-  if (part->n > (size_t)(end - *at)) return false;
+  if (part->n > (size_t)(end - *at))
+    return false;
   part->bytes = *at;
   *at += part->n;
   return true;
@@ -65,7 +81,8 @@ static int parse_table(struct ni_shelf *s, struct ni_wire *table) {
   size_t n = 0;
   ni_wire_count(table, &n, 7);
   for (size_t i = 0; i < n && !table->bad; i++) {
-    if (!ni_array_room(s->entry, s->n, s->cap)) return -ENOMEM;
+    if (!ni_array_room(s->entry, s->n, s->cap))
+      return -ENOMEM;
     struct ni_shelf_entry *e = &s->entry[s->n++];
     *e = (struct ni_shelf_entry){0};
     ni_wire_text(table, &e->name);
@@ -79,21 +96,27 @@ static int parse_table(struct ni_shelf *s, struct ni_wire *table) {
 
 int ni_shelf_parse(struct ni_shelf *s, size_t n) {
   const uint8_t *b = s->bytes;
-  if (n < FIXED_BYTES + CRC_BYTES || memcmp(b, magic, sizeof magic) != 0 || ni_get_le(b + 8, 4) != rules()) return -EBADMSG;
+  if (n < FIXED_BYTES + CRC_BYTES || memcmp(b, magic, sizeof magic) != 0 || ni_get_le(b + 8, 4) != rules())
+    return -EBADMSG;
   uint64_t table_bytes = ni_get_le(b + 12, 8);
-  if (table_bytes > n - FIXED_BYTES - CRC_BYTES || ni_crc32(ni_crc32(0, b, 20), b + FIXED_BYTES, table_bytes) != ni_get_le(b + 20, 4))
+  if (table_bytes > n - FIXED_BYTES - CRC_BYTES ||
+      ni_crc32(ni_crc32(0, b, 20), b + FIXED_BYTES, table_bytes) != ni_get_le(b + 20, 4))
     return -EBADMSG;
   struct ni_wire table = ni_wire_load(b + FIXED_BYTES, table_bytes);
   int e = parse_table(s, &table);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   const uint8_t *at = table.end, *end = b + n - CRC_BYTES;
   for (size_t i = 0; i < s->n; i++)
-    if (!place_part(&s->entry[i].map, &at, end) || !place_part(&s->entry[i].account, &at, end) || !place_part(&s->entry[i].sums, &at, end))
+    if (!place_part(&s->entry[i].map, &at, end) || !place_part(&s->entry[i].account, &at, end) ||
+        !place_part(&s->entry[i].sums, &at, end))
       return -EBADMSG;
-  if ((size_t)(end - at) != s->n * NI_SHELF_STAT_BYTES || ni_crc32(0, at, (size_t)(end - at)) != ni_get_le(end, 4)) return -EBADMSG;
+  if ((size_t)(end - at) != s->n * NI_SHELF_STAT_BYTES ||
+      ni_crc32(0, at, (size_t)(end - at)) != ni_get_le(end, 4))
+    return -EBADMSG;
   for (size_t i = 0; i < s->n; i++, at += NI_SHELF_STAT_BYTES)
-    s->entry[i].stat = (struct ni_shelf_stat){ni_get_le(at, 8), ni_get_le(at + 8, 8), (int64_t)ni_get_le(at + 16, 8),
-                                              (int64_t)ni_get_le(at + 24, 8)};
+    s->entry[i].stat = (struct ni_shelf_stat){ni_get_le(at, 8), ni_get_le(at + 8, 8),
+                                              (int64_t)ni_get_le(at + 16, 8), (int64_t)ni_get_le(at + 24, 8)};
   return 0;
 }
 
@@ -101,24 +124,32 @@ int ni_shelf_read(struct ni_shelf *s, const char *path) {
   struct stat st;
   *s = (struct ni_shelf){0};
   int fd = ni_plain_open(AT_FDCWD, path, &st);
-  if (fd < 0) return fd == -EINVAL ? -EBADMSG : fd;
+  if (fd < 0)
+    return fd == -EINVAL ? -EBADMSG : fd;
   int e = (uint64_t)st.st_size < BYTES_MAX ? 0 : -EBADMSG;
   size_t n = e ? 0 : (size_t)st.st_size;
-  if (e == 0 && !(s->bytes = malloc(n + 1))) e = -ENOMEM;
-  if (e == 0) e = ni_read_at(fd, s->bytes, n, 0);
-  if (e == 0) s->owner = st.st_uid;
+  if (e == 0 && !(s->bytes = malloc(n + 1)))
+    e = -ENOMEM;
+  if (e == 0)
+    e = ni_read_at(fd, s->bytes, n, 0);
+  if (e == 0)
+    s->owner = st.st_uid;
   close(fd);
-  if (e == 0) e = ni_shelf_parse(s, n);
-  if (e < 0) ni_shelf_free(s);
+  if (e == 0)
+    e = ni_shelf_parse(s, n);
+  if (e < 0)
+    ni_shelf_free(s);
   return e == -EIO ? -EBADMSG : e; /* it was cut meanwhile */
 }
 
 void ni_shelf_sort(struct ni_shelf *s) {
-  if (s->n) qsort(s->entry, s->n, sizeof *s->entry, by_name);
+  if (s->n)
+    qsort(s->entry, s->n, sizeof *s->entry, by_name);
 }
 
 void ni_shelf_free(struct ni_shelf *s) {
-  for (size_t i = 0; i < s->n; i++) free(s->entry[i].name);
+  for (size_t i = 0; i < s->n; i++)
+    free(s->entry[i].name);
   free(s->entry);
   free(s->bytes);
   *s = (struct ni_shelf){0};
@@ -130,7 +161,9 @@ const struct ni_shelf_entry *ni_shelf_find(const struct ni_shelf *s, const char 
   return i < s->n && strcmp(s->entry[i].name, name) == 0 ? &s->entry[i] : NULL;
 }
 
-bool ni_shelf_sound(const struct ni_shelf_part *part) { return ni_crc32(0, part->bytes, part->n) == part->crc; }
+bool ni_shelf_sound(const struct ni_shelf_part *part) {
+  return ni_crc32(0, part->bytes, part->n) == part->crc;
+}
 
 static void put_all(struct ni_wire *w, const struct ni_shelf_entry *entry, size_t n) {
   struct ni_wire table = {0}, stats = {0};
@@ -149,7 +182,8 @@ static void put_all(struct ni_wire *w, const struct ni_shelf_entry *entry, size_
   ni_wire_bytes(w, magic, sizeof magic);
   put(w, rules(), 4);
   put(w, table.n, 8);
-  if (!w->bad && !table.bad) put(w, ni_crc32(ni_crc32(0, w->bytes, 20), table.bytes, table.n), 4);
+  if (!w->bad && !table.bad)
+    put(w, ni_crc32(ni_crc32(0, w->bytes, 20), table.bytes, table.n), 4);
   ni_wire_bytes(w, table.bytes, table.n);
   for (size_t i = 0; i < n; i++) {
     ni_wire_bytes(w, entry[i].map.bytes, entry[i].map.n);
@@ -163,23 +197,36 @@ static void put_all(struct ni_wire *w, const struct ni_shelf_entry *entry, size_
   free(stats.bytes);
 }
 
-int ni_shelf_write(const struct ni_shelf_entry *entry, size_t n, const char *folder, const char *name, char *why, size_t cap) {
+int ni_shelf_write(const struct ni_shelf_entry *entry, size_t n, const char *folder, const char *name,
+                   char *why, size_t cap) {
   struct ni_wire p = {0};
   struct ni_out_file out = {0};
   *why = 0;
   int dir = ni_out_dir(folder, true, why, cap), e = dir < 0 ? dir : 0;
   put_all(&p, entry, n);
-  if (e == 0 && p.bad) e = -ENOMEM;
-  if (e == 0) ni_out_sweep(dir, "", "", 0);
-  if (e == 0) e = ni_out_begin(&out, dir, 0666);
-  int held = e == 0 ? dup(out.fd) : -1; /* keeps the lock until the file has its name */
-  if (held >= 0 && flock(held, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK) e = -EAGAIN; /* just swept away */
-  if (e == 0) e = ni_write_all(out.fd, p.bytes, p.n, 0);
-  if (e == 0 && (e = ni_out_commit(&out, name, true)) == -ENOENT) e = 0; /* swept away before it was locked: another one writes */
-  if (e < 0 && !*why) snprintf(why, cap, "%s", strerror(-e));
+  if (e == 0 && p.bad)
+    e = -ENOMEM;
+  if (e == 0)
+    ni_out_sweep(dir, "", "", 0);
+  if (e == 0)
+    e = ni_out_begin(&out, dir, 0666);
+  /* keeps the lock until the file has its name */
+  int held = e == 0 ? dup(out.fd) : -1;
+  /* just swept away */
+  if (held >= 0 && flock(held, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+    e = -EAGAIN;
+  if (e == 0)
+    e = ni_write_all(out.fd, p.bytes, p.n, 0);
+  /* swept away before it was locked: another one writes */
+  if (e == 0 && (e = ni_out_commit(&out, name, true)) == -ENOENT)
+    e = 0;
+  if (e < 0 && !*why)
+    snprintf(why, cap, "%s", strerror(-e));
   ni_out_drop(&out);
-  if (held >= 0) close(held);
+  if (held >= 0)
+    close(held);
   free(p.bytes);
-  if (dir >= 0) close(dir);
+  if (dir >= 0)
+    close(dir);
   return e == -EAGAIN ? 0 : e;
 }

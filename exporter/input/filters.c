@@ -18,13 +18,16 @@ int ni_parse_size(const char *text, uint64_t *out) {
   char *end;
   errno = 0;
   unsigned long long v = strtoull(text, &end, 10);
-  if (errno || end == text || *text == '-') return -EINVAL;
+  if (errno || end == text || *text == '-')
+    return -EINVAL;
   uint64_t unit = 1;
   if (*end) {
     const char *k = strchr("KMGT", *end);
-    if (!k || (end[1] && strcmp(end + 1, "iB") != 0 && strcmp(end + 1, "B") != 0 && strcmp(end + 1, "i") != 0))
+    if (!k ||
+        (end[1] && strcmp(end + 1, "iB") != 0 && strcmp(end + 1, "B") != 0 && strcmp(end + 1, "i") != 0))
       return -EINVAL;
-    for (int i = 0; i <= (int)(k - "KMGT"); i++) unit <<= 10;
+    for (int i = 0; i <= (int)(k - "KMGT"); i++)
+      unit <<= 10;
   }
   *out = v * unit;
   return v > UINT64_MAX / unit ? -ERANGE : 0;
@@ -35,14 +38,22 @@ static int parse_span(const char *text, int64_t *us) {
   char *end;
   errno = 0;
   double v = strtod(text, &end), unit = 1;
-  if (errno || end == text || v < 0) return -EINVAL;
-  if (strcmp(end, "m") == 0) unit = 60;
-  else if (strcmp(end, "h") == 0) unit = 3600;
-  else if (strcmp(end, "d") == 0) unit = 86400;
-  else if (strcmp(end, "ms") == 0) unit = 1e-3;
-  else if (strcmp(end, "us") == 0) unit = 1e-6;
-  else if (*end && strcmp(end, "s") != 0) return -EINVAL;
-  if (v * unit > 1e11) return -ERANGE;
+  if (errno || end == text || v < 0)
+    return -EINVAL;
+  if (strcmp(end, "m") == 0)
+    unit = 60;
+  else if (strcmp(end, "h") == 0)
+    unit = 3600;
+  else if (strcmp(end, "d") == 0)
+    unit = 86400;
+  else if (strcmp(end, "ms") == 0)
+    unit = 1e-3;
+  else if (strcmp(end, "us") == 0)
+    unit = 1e-6;
+  else if (*end && strcmp(end, "s") != 0)
+    return -EINVAL;
+  if (v * unit > 1e11)
+    return -ERANGE;
   *us = (int64_t)(v * unit * 1e6 + 0.5);
   return 0;
 }
@@ -56,12 +67,13 @@ int ni_parse_when(const char *text, struct ni_when *w) {
   struct tm tm = {0};
   int n = 0;
   double second;
-  if (sscanf(text, "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%lf%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour, &tm.tm_min,
-             &second, &n) == 6 && n) {
+  if (sscanf(text, "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%lf%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
+             &tm.tm_min, &second, &n) == 6 &&
+      n) {
     tm.tm_year -= 1900;
     tm.tm_mon--;
-    if (tm.tm_mon < 0 || tm.tm_mon > 11 || tm.tm_mday < 1 || tm.tm_mday > 31 || tm.tm_hour > 23 || tm.tm_min > 59 ||
-        second < 0 || second >= 61)
+    if (tm.tm_mon < 0 || tm.tm_mon > 11 || tm.tm_mday < 1 || tm.tm_mday > 31 || tm.tm_hour > 23 ||
+        tm.tm_min > 59 || second < 0 || second >= 61)
       return -EINVAL;
     int64_t zone = 0;
     int h, m;
@@ -69,7 +81,8 @@ int ni_parse_when(const char *text, struct ni_when *w) {
     const char *rest = text + n;
     if (strcmp(rest, "Z") != 0 && strcmp(rest, "z") != 0) {
       int used = 0;
-      if (sscanf(rest, "%c%2d:%2d%n", &sign, &h, &m, &used) != 3 || rest[used] || (sign != '+' && sign != '-'))
+      if (sscanf(rest, "%c%2d:%2d%n", &sign, &h, &m, &used) != 3 || rest[used] ||
+          (sign != '+' && sign != '-'))
         return -EINVAL;
       zone = (sign == '-' ? -1 : 1) * (h * 3600 + m * 60);
     }
@@ -79,7 +92,8 @@ int ni_parse_when(const char *text, struct ni_when *w) {
   char *end;
   errno = 0;
   double v = strtod(text, &end);
-  if (errno || end == text || *end || v < 0 || v > 4102444800.0) return -EINVAL;
+  if (errno || end == text || *end || v < 0 || v > 4102444800.0)
+    return -EINVAL;
   w->us = (int64_t)(v * 1e6 + 0.5);
   return 0;
 }
@@ -87,21 +101,24 @@ int ni_parse_when(const char *text, struct ni_when *w) {
 enum { OTHERS_MAX = 256, SAID_MAX = 8, LIKE_MAX = 64 };
 
 struct ni_words_others {
-  pthread_mutex_t lock;  /* for adding */
-  size_t n;              /* released by add_other(), acquired by everybody else */
+  pthread_mutex_t lock; /* for adding */
+  size_t n;             /* released by add_other(), acquired by everybody else */
   char *text[OTHERS_MAX];
 };
 
 int ni_words_add(struct ni_words *w, const char *list) {
-  if (!list[strspn(list, ",")]) return -EINVAL;
+  if (!list[strspn(list, ",")])
+    return -EINVAL;
   if (!w->others) {
-    if (!(w->others = calloc(1, sizeof *w->others))) return -ENOMEM;
+    if (!(w->others = calloc(1, sizeof *w->others)))
+      return -ENOMEM;
     pthread_mutex_init(&w->others->lock, NULL);
   }
   while (*list) {
     size_t n = strcspn(list, ",");
     if (n) {
-      if (!ni_array_room(w->word, w->n, w->cap) || !(w->word[w->n].text = strndup(list, n))) return -ENOMEM;
+      if (!ni_array_room(w->word, w->n, w->cap) || !(w->word[w->n].text = strndup(list, n)))
+        return -ENOMEM;
       w->word[w->n++].met = false;
     }
     list += n + (list[n] == ',');
@@ -110,9 +127,12 @@ int ni_words_add(struct ni_words *w, const char *list) {
 }
 
 void ni_words_free(struct ni_words *w) {
-  for (size_t i = 0; i < w->n; i++) free(w->word[i].text);
-  for (size_t i = 0; w->others && i < w->others->n; i++) free(w->others->text[i]);
-  if (w->others) pthread_mutex_destroy(&w->others->lock);
+  for (size_t i = 0; i < w->n; i++)
+    free(w->word[i].text);
+  for (size_t i = 0; w->others && i < w->others->n; i++)
+    free(w->others->text[i]);
+  if (w->others)
+    pthread_mutex_destroy(&w->others->lock);
   free(w->others);
   free(w->word);
   *w = (struct ni_words){0};
@@ -120,14 +140,16 @@ void ni_words_free(struct ni_words *w) {
 
 static bool is_other(const struct ni_words_others *o, size_t from, size_t n, const char *text) {
   for (size_t i = from; i < n; i++)
-    if (strcmp(o->text[i], text) == 0) return true;
+    if (strcmp(o->text[i], text) == 0)
+      return true;
   return false;
 }
 
 /* For a message only: what there is no room for is left out. */
 static void add_other(struct ni_words_others *o, const char *text) {
   size_t n = __atomic_load_n(&o->n, __ATOMIC_ACQUIRE); /* the release below */
-  if (n == OTHERS_MAX || is_other(o, 0, n, text)) return;
+  if (n == OTHERS_MAX || is_other(o, 0, n, text))
+    return;
   pthread_mutex_lock(&o->lock);
   size_t now = o->n;
   if (now < OTHERS_MAX && !is_other(o, n, now, text) && (o->text[now] = strdup(text)))
@@ -137,15 +159,18 @@ static void add_other(struct ni_words_others *o, const char *text) {
 
 /* Written once a word in practice: who finds it set leaves the line alone. */
 static bool meet(bool *met) {
-  if (!__atomic_load_n(met, __ATOMIC_RELAXED)) __atomic_store_n(met, true, __ATOMIC_RELAXED);
+  if (!__atomic_load_n(met, __ATOMIC_RELAXED))
+    __atomic_store_n(met, true, __ATOMIC_RELAXED);
   return true;
 }
 
 static bool have(const struct ni_words *w, const char *text, int (*compare)(const char *, const char *)) {
   bool found = false;
   for (size_t i = 0; i < w->n; i++)
-    if (compare(text, w->word[i].text) == 0) found = meet(&w->word[i].met);
-  if (!found && w->others) add_other(w->others, text);
+    if (compare(text, w->word[i].text) == 0)
+      found = meet(&w->word[i].met);
+  if (!found && w->others)
+    add_other(w->others, text);
   return found;
 }
 
@@ -158,11 +183,15 @@ bool ni_words_have_comm(const struct ni_words *w, uint64_t hash, const char *nam
   for (size_t i = 0; i < w->n; i++) {
     const char *word = w->word[i].text;
     bool number = strncasecmp(word, "0x", 2) == 0 && word[2];
-    if ((number && strtoull(word, &end, 16) == hash && !*end) || (name && strcmp(name, word) == 0)) found = meet(&w->word[i].met);
+    if ((number && strtoull(word, &end, 16) == hash && !*end) || (name && strcmp(name, word) == 0))
+      found = meet(&w->word[i].met);
   }
-  if (found) return true;
-  snprintf(text, sizeof text, name && *name ? "%.90s (0x%" PRIx64 ")" : "%.0s0x%" PRIx64, name ? name : "", hash);
-  if (w->others) add_other(w->others, text);
+  if (found)
+    return true;
+  snprintf(text, sizeof text, name && *name ? "%.90s (0x%" PRIx64 ")" : "%.0s0x%" PRIx64, name ? name : "",
+           hash);
+  if (w->others)
+    add_other(w->others, text);
   return false;
 }
 
@@ -180,40 +209,51 @@ static void say_words(const struct ni_words *w, const char *command, const char 
   struct likeness there[OTHERS_MAX + SAID_MAX];
   for (size_t i = 0; i < w->n; i++) {
     size_t n = 0;
-    if (w->word[i].met) continue;
+    if (w->word[i].met)
+      continue;
     for (size_t k = 0; k < w->n && n < SAID_MAX; k++)
-      if (w->word[k].met) there[n++].text = w->word[k].text;
-    for (size_t k = 0; k < w->others->n; k++) there[n++].text = w->others->text[k];
+      if (w->word[k].met)
+        there[n++].text = w->word[k].text;
+    for (size_t k = 0; k < w->others->n; k++)
+      there[n++].text = w->others->text[k];
     for (size_t k = 0; k < n; k++) {
       const char *a = there[k].text, *b = w->word[i].text;
       there[k].unlike = ni_edits(a, strnlen(a, LIKE_MAX), b, strnlen(b, LIKE_MAX), true);
     }
     qsort(there, n, sizeof *there, by_likeness);
     ni_say(stderr, "%s: --%s %s: there is none in these logs", command, option, w->word[i].text);
-    for (size_t k = 0; k < n && k < SAID_MAX; k++) ni_say(stderr, "%s%s", k ? ", " : "; there are ", there[k].text);
-    if (n > SAID_MAX) ni_say(stderr, " and %zu%s more", n - SAID_MAX, w->others->n == OTHERS_MAX ? " or" : "");
+    for (size_t k = 0; k < n && k < SAID_MAX; k++)
+      ni_say(stderr, "%s%s", k ? ", " : "; there are ", there[k].text);
+    if (n > SAID_MAX)
+      ni_say(stderr, " and %zu%s more", n - SAID_MAX, w->others->n == OTHERS_MAX ? " or" : "");
     ni_say(stderr, "\n");
   }
 }
 
 int ni_ranks_add(struct ni_ranks *r, const char *list) {
-  if (!*list) return -EINVAL;
+  if (!*list)
+    return -EINVAL;
   if (!r->seen) {
-    if (!(r->seen = malloc(sizeof *r->seen))) return -ENOMEM;
+    if (!(r->seen = malloc(sizeof *r->seen)))
+      return -ENOMEM;
     *r->seen = (struct ni_ranks_seen){INT64_MAX, INT64_MIN};
   }
   for (const char *p = list; *p; p += *p == ',') {
     char *end;
     errno = 0;
     long from = *p >= '0' && *p <= '9' ? strtol(p, &end, 10) : -1, to = from;
-    if (from < 0) return -EINVAL;
+    if (from < 0)
+      return -EINVAL;
     if (*end == '-') {
       p = end + 1;
-      if (*p < '0' || *p > '9') return -EINVAL;
+      if (*p < '0' || *p > '9')
+        return -EINVAL;
       to = strtol(p, &end, 10);
     }
-    if (errno || (*end && *end != ',') || to < from || to > INT32_MAX) return -EINVAL;
-    if (!ni_array_room(r->span, r->n, r->cap)) return -ENOMEM;
+    if (errno || (*end && *end != ',') || to < from || to > INT32_MAX)
+      return -EINVAL;
+    if (!ni_array_room(r->span, r->n, r->cap))
+      return -ENOMEM;
     r->span[r->n].from = from;
     r->span[r->n].met = false;
     r->span[r->n++].to = to;
@@ -223,20 +263,26 @@ int ni_ranks_add(struct ni_ranks *r, const char *list) {
 }
 
 int ni_sizes_add(struct ni_ranks *r, const char *list) {
-  if (!*list) return -EINVAL;
+  if (!*list)
+    return -EINVAL;
   for (const char *p = list; *p; p += *p == ',') {
     char word[64];
     size_t n = strcspn(p, ",");
-    if (n >= sizeof word) return -EINVAL;
+    if (n >= sizeof word)
+      return -EINVAL;
     memcpy(word, p, n);
     word[n] = 0;
     char *dash = strchr(word, '-');
     uint64_t from, to;
-    if (dash) *dash = 0;
+    if (dash)
+      *dash = 0;
     int e = ni_parse_size(word, &from);
-    if (e == 0) e = ni_parse_size(dash ? dash + 1 : word, &to);
-    if (e < 0 || to < from || to > INT64_MAX) return -EINVAL;
-    if (!ni_array_room(r->span, r->n, r->cap)) return -ENOMEM;
+    if (e == 0)
+      e = ni_parse_size(dash ? dash + 1 : word, &to);
+    if (e < 0 || to < from || to > INT64_MAX)
+      return -EINVAL;
+    if (!ni_array_room(r->span, r->n, r->cap))
+      return -ENOMEM;
     r->span[r->n].from = (int64_t)from;
     r->span[r->n].met = false;
     r->span[r->n++].to = (int64_t)to;
@@ -253,14 +299,19 @@ void ni_ranks_free(struct ni_ranks *r) {
 
 /* Relaxed, and what two threads do at once may be lost: for a message only. */
 static void note_rank(struct ni_ranks_seen *seen, int64_t rank) {
-  if (rank < __atomic_load_n(&seen->lowest, __ATOMIC_RELAXED)) __atomic_store_n(&seen->lowest, rank, __ATOMIC_RELAXED);
-  if (rank > __atomic_load_n(&seen->highest, __ATOMIC_RELAXED)) __atomic_store_n(&seen->highest, rank, __ATOMIC_RELAXED);
+  if (rank < __atomic_load_n(&seen->lowest, __ATOMIC_RELAXED))
+    __atomic_store_n(&seen->lowest, rank, __ATOMIC_RELAXED);
+  if (rank > __atomic_load_n(&seen->highest, __ATOMIC_RELAXED))
+    __atomic_store_n(&seen->highest, rank, __ATOMIC_RELAXED);
 }
 
-/* Is the list's word at p (n bytes) made of digits, or two such with a dash between? Only then it is no name. */
+/*
+ * Is the list's word at p (n bytes) made of digits, or two such with a dash between? Only then it is no name.
+ */
 static bool is_number(const char *p, size_t n) {
   const size_t first = strspn(p, "0123456789");
-  if (first == 0 || first >= n) return first == n;
+  if (first == 0 || first >= n)
+    return first == n;
   return p[first] == '-' && first + 1 < n && strspn(p + first + 1, "0123456789") == n - first - 1;
 }
 
@@ -268,13 +319,17 @@ static bool is_number(const char *p, size_t n) {
 int ni_tags_add_span(struct ni_ranks *r, const char *p) {
   char *end;
   errno = 0;
-  const unsigned long long from = strtoull(p, &end, 10), to = *end == '-' ? strtoull(end + 1, &end, 10) : from;
-  if (errno || from < 1 || to < from || to > INT64_MAX) return -EINVAL;
+  const unsigned long long from = strtoull(p, &end, 10),
+                           to = *end == '-' ? strtoull(end + 1, &end, 10) : from;
+  if (errno || from < 1 || to < from || to > INT64_MAX)
+    return -EINVAL;
   if (!r->seen) {
-    if (!(r->seen = malloc(sizeof *r->seen))) return -ENOMEM;
+    if (!(r->seen = malloc(sizeof *r->seen)))
+      return -ENOMEM;
     *r->seen = (struct ni_ranks_seen){INT64_MAX, INT64_MIN};
   }
-  if (!ni_array_room(r->span, r->n, r->cap)) return -ENOMEM;
+  if (!ni_array_room(r->span, r->n, r->cap))
+    return -ENOMEM;
   r->span[r->n].from = (int64_t)from;
   r->span[r->n].met = false;
   r->span[r->n++].to = (int64_t)to;
@@ -283,18 +338,23 @@ int ni_tags_add_span(struct ni_ranks *r, const char *p) {
 
 int ni_tags_add(struct ni_tags *t, const char *list) {
   int e = 0;
-  if (!list[strspn(list, ",")]) return -EINVAL;
+  if (!list[strspn(list, ",")])
+    return -EINVAL;
   for (const char *p = list; e == 0 && *p;) {
     const size_t n = strcspn(p, ",");
     char word[128];
-    if (n >= sizeof word) return -EINVAL;
+    if (n >= sizeof word)
+      return -EINVAL;
     memcpy(word, p, n);
     word[n] = 0;
     p += n + (p[n] == ',');
-    if (n == 0) continue;
+    if (n == 0)
+      continue;
     t->n++;
-    if (strcmp(word, "none") == 0) t->none = true;
-    else e = is_number(word, n) ? ni_tags_add_span(&t->number, word) : ni_words_add(&t->name, word);
+    if (strcmp(word, "none") == 0)
+      t->none = true;
+    else
+      e = is_number(word, n) ? ni_tags_add_span(&t->number, word) : ni_words_add(&t->name, word);
   }
   return e;
 }
@@ -308,28 +368,35 @@ void ni_tags_free(struct ni_tags *t) {
 
 bool ni_tags_have(const struct ni_tags *t, uint64_t tag) {
   if (tag == 0 || tag > INT64_MAX) {
-    if (t->none && tag == 0) meet(&((struct ni_tags *)t)->none_met);
+    if (t->none && tag == 0)
+      meet(&((struct ni_tags *)t)->none_met);
     return t->none && tag == 0;
   }
   bool found = t->number.n && ni_ranks_have(&t->number, (int64_t)tag);
-  for (size_t i = 0; !found && i < t->n_named; i++) found = t->named[i] == tag;
+  for (size_t i = 0; !found && i < t->n_named; i++)
+    found = t->named[i] == tag;
   return found;
 }
 
 bool ni_ranks_have(const struct ni_ranks *r, int64_t rank) {
   bool found = false;
-  if (r->seen && rank >= 0) note_rank(r->seen, rank);
+  if (r->seen && rank >= 0)
+    note_rank(r->seen, rank);
   for (size_t i = 0; i < r->n; i++)
-    if (rank >= r->span[i].from && rank <= r->span[i].to) found = meet(&r->span[i].met);
+    if (rank >= r->span[i].from && rank <= r->span[i].to)
+      found = meet(&r->span[i].met);
   return found;
 }
 
 /* found: another filter found something; else that one has told why nothing is left. */
-static void say_ranks(const struct ni_ranks *r, const char *command, const char *option, const char *where, bool found) {
+static void say_ranks(const struct ni_ranks *r, const char *command, const char *option, const char *where,
+                      bool found) {
   for (size_t i = 0; i < r->n; i++) {
-    if (r->span[i].met || (!found && r->seen->lowest > r->seen->highest)) continue;
+    if (r->span[i].met || (!found && r->seen->lowest > r->seen->highest))
+      continue;
     ni_say(stderr, "%s: --%s %" PRId64, command, option, r->span[i].from);
-    if (r->span[i].to != r->span[i].from) ni_say(stderr, "-%" PRId64, r->span[i].to);
+    if (r->span[i].to != r->span[i].from)
+      ni_say(stderr, "-%" PRId64, r->span[i].to);
     ni_say(stderr, ": there is none in %s", where);
     if (r->seen->lowest <= r->seen->highest)
       ni_say(stderr, "; the lowest is %" PRId64 ", the highest %" PRId64, r->seen->lowest, r->seen->highest);
@@ -339,7 +406,8 @@ static void say_ranks(const struct ni_ranks *r, const char *command, const char 
 
 static bool any_met(const struct ni_words *w) {
   bool any = w->n == 0;
-  for (size_t i = 0; i < w->n; i++) any |= w->word[i].met;
+  for (size_t i = 0; i < w->n; i++)
+    any |= w->word[i].met;
   return any;
 }
 
@@ -352,7 +420,8 @@ void ni_filters_say_unmet(const struct ni_filters *f, const char *command) {
   const bool others = any_met(&f->coll) && any_met(&f->comm) && any_met(&f->host);
   say_ranks(&f->tag.number, command, "tag", "what the other filters leave", others);
   if (f->tag.none && !f->tag.none_met)
-    ni_say(stderr, "%s: --tag none: there is no untagged operation in what the other filters leave\n", command);
+    ni_say(stderr, "%s: --tag none: there is no untagged operation in what the other filters leave\n",
+           command);
   say_ranks(&f->sn, command, "sn", "what the other filters leave", others);
 }
 
@@ -366,25 +435,33 @@ static int by_text(const void *a, const void *b) { return strcmp(*(char *const *
 
 static void wire_words_met(struct ni_wire *w, struct ni_words *x) {
   size_t n = x->others ? x->others->n : 0;
-  for (size_t i = 0; i < x->n; i++) wire_met(w, &x->word[i].met);
-  if (n && !w->load) qsort(x->others->text, n, sizeof *x->others->text, by_text);
+  for (size_t i = 0; i < x->n; i++)
+    wire_met(w, &x->word[i].met);
+  if (n && !w->load)
+    qsort(x->others->text, n, sizeof *x->others->text, by_text);
   ni_wire_count(w, &n, 1);
   for (size_t i = 0; i < n && !w->bad; i++) {
     char *text = w->load ? NULL : x->others->text[i];
     ni_wire_text(w, &text);
-    if (!w->load) continue;
-    if (text && x->others) add_other(x->others, text);
+    if (!w->load)
+      continue;
+    if (text && x->others)
+      add_other(x->others, text);
     free(text);
   }
 }
 
 static void wire_ranks_met(struct ni_wire *w, struct ni_ranks *x) {
   struct ni_ranks_seen s = x->seen ? *x->seen : (struct ni_ranks_seen){INT64_MAX, INT64_MIN};
-  for (size_t i = 0; i < x->n; i++) wire_met(w, &x->span[i].met);
+  for (size_t i = 0; i < x->n; i++)
+    wire_met(w, &x->span[i].met);
   NI_WIRE(w, &s.lowest, &s.highest);
-  if (!w->load || w->bad || !x->seen) return;
-  if (s.lowest < x->seen->lowest) x->seen->lowest = s.lowest;
-  if (s.highest > x->seen->highest) x->seen->highest = s.highest;
+  if (!w->load || w->bad || !x->seen)
+    return;
+  if (s.lowest < x->seen->lowest)
+    x->seen->lowest = s.lowest;
+  if (s.highest > x->seen->highest)
+    x->seen->highest = s.highest;
 }
 
 void ni_filters_wire_met(struct ni_wire *w, struct ni_filters *f) {
@@ -399,17 +476,20 @@ void ni_filters_wire_met(struct ni_wire *w, struct ni_filters *f) {
 }
 
 const char *ni_filters_refuse(const struct ni_filters *f) {
-  if (f->since.base != f->until.base || f->since.base == NI_WHEN_NONE) return NULL;
+  if (f->since.base != f->until.base || f->since.base == NI_WHEN_NONE)
+    return NULL;
   bool reversed = f->since.base == NI_WHEN_BEFORE_END ? f->since.us < f->until.us : f->since.us > f->until.us;
   return reversed ? NI_WHEN_REVERSED : NULL;
 }
 
 bool ni_filters_any(const struct ni_filters *f) {
-  return f->since.base || f->until.base || f->coll.n || f->comm.n || f->host.n || f->rank.n || f->sn.n || f->size.n ||
-         f->tag.n;
+  return f->since.base || f->until.base || f->coll.n || f->comm.n || f->host.n || f->rank.n || f->sn.n ||
+      f->size.n || f->tag.n;
 }
 
-bool ni_filters_relative(const struct ni_filters *f) { return f->since.base > NI_WHEN_ABSOLUTE || f->until.base > NI_WHEN_ABSOLUTE; }
+bool ni_filters_relative(const struct ni_filters *f) {
+  return f->since.base > NI_WHEN_ABSOLUTE || f->until.base > NI_WHEN_ABSOLUTE;
+}
 
 void ni_filters_free(struct ni_filters *f) {
   ni_words_free(&f->coll);
@@ -423,9 +503,13 @@ void ni_filters_free(struct ni_filters *f) {
 
 int64_t ni_when_resolve(const struct ni_when *w, int64_t none, int64_t first, int64_t last) {
   switch (w->base) {
-    case NI_WHEN_ABSOLUTE: return w->us;
-    case NI_WHEN_BEFORE_END: return last - w->us;
-    case NI_WHEN_AFTER_START: return first + w->us;
-    default: return none;
+    case NI_WHEN_ABSOLUTE:
+      return w->us;
+    case NI_WHEN_BEFORE_END:
+      return last - w->us;
+    case NI_WHEN_AFTER_START:
+      return first + w->us;
+    default:
+      return none;
   }
 }

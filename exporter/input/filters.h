@@ -1,12 +1,13 @@
 /*
- * Values of options that leave records out, the same in every command that has them: --since, --until, lists of words,
- * ranks, sizes, tags.
+ * Values of options that leave records out, the same in every command that has them: --since, --until, lists
+ * of words, ranks, sizes, tags.
  *
- * Parsers return 0, -EINVAL or -ERANGE and leave the message to the command, which knows the option's name. Lists are
- * the caller's: ni_filters_free(), or ni_words_free(), ni_ranks_free() and ni_tags_free() of one. Main thread while options are
- * parsed; ni_words_have...(), ni_ranks_have(), ni_tags_have() and ni_when_resolve() from any thread. What
- * was asked for is remembered, so that a word nobody has can be told with what there is
- * (ni_filters_say_unmet()): ask of everything that is there, also where another filter has said no.
+ * Parsers return 0, -EINVAL or -ERANGE and leave the message to the command, which knows the option's name.
+ * Lists are the caller's: ni_filters_free(), or ni_words_free(), ni_ranks_free() and ni_tags_free() of one.
+ * Main thread while options are parsed; ni_words_have...(), ni_ranks_have(), ni_tags_have() and
+ * ni_when_resolve() from any thread. What was asked for is remembered, so that a word nobody has can be told
+ * with what there is (ni_filters_say_unmet()): ask of everything that is there, also where another filter has
+ * said no.
  */
 #ifndef NI_FILTERS_H
 #define NI_FILTERS_H
@@ -24,27 +25,32 @@ struct ni_when {
 struct ni_words { /* a filter: any of these; n == 0: everything */
   struct {
     char *text;
-    bool met;       /* set by any thread, read when all have ended */
+    bool met; /* set by any thread, read when all have ended */
   } *word;
   size_t n, cap;
   struct ni_words_others *others; /* what was asked for and is none of them */
 };
 
-struct ni_ranks { /* a filter on numbers, such as ranks: any of these spans, both ends included; n == 0: everything */
+/* a filter on numbers, such as ranks: any of these spans, both ends included; n == 0: everything */
+struct ni_ranks {
   struct {
     int64_t from, to;
-    bool met;       /* as of words */
+    bool met; /* as of words */
   } *span;
   size_t n, cap;
-  struct ni_ranks_seen { int64_t lowest, highest; } *seen; /* of all that was asked for; any thread, relaxed */
+  /* of all that was asked for; any thread, relaxed */
+  struct ni_ranks_seen {
+    int64_t lowest, highest;
+  } *seen;
 };
 
-struct ni_tags { /* a filter on tags: any of these; n == 0: everything. tags/tags.h says how names become numbers */
-  size_t n;                  /* words that were given */
+/* a filter on tags: any of these; n == 0: everything. tags/tags.h says how names become numbers */
+struct ni_tags {
+  size_t n; /* words that were given */
   struct ni_ranks number;
   struct ni_words name;
-  bool none, none_met;       /* untagged operations; as of words */
-  bool resolved;             /* `named` has what the names stand for */
+  bool none, none_met; /* untagged operations; as of words */
+  bool resolved;       /* `named` has what the names stand for */
   uint64_t *named;
   size_t n_named, cap_named;
 };
@@ -64,10 +70,16 @@ int ni_parse_when(const char *text, struct ni_when *w);
 /* Unix us; none when w was not given. first and last: times of the records. */
 int64_t ni_when_resolve(const struct ni_when *w, int64_t none, int64_t first, int64_t last);
 
-/* Adds the words of a list with commas. 0, -ENOMEM, or -EINVAL for a list without words: an empty filter would match everything. */
+/*
+ * Adds the words of a list with commas. 0, -ENOMEM, or -EINVAL for a list without words: an empty filter
+ * would match everything.
+ */
 int ni_words_add(struct ni_words *w, const char *list);
 void ni_words_free(struct ni_words *w);
-/* Hosts: as they are written. Functions: in any case. Communicators: by name as it is written, by hash as a number. */
+/*
+ * Hosts: as they are written. Functions: in any case. Communicators: by name as it is written, by hash as a
+ * number.
+ */
 bool ni_words_have(const struct ni_words *w, const char *text);
 bool ni_words_have_func(const struct ni_words *w, const char *func);
 bool ni_words_have_comm(const struct ni_words *w, uint64_t hash, const char *name);
@@ -79,7 +91,10 @@ int ni_sizes_add(struct ni_ranks *r, const char *list);
 void ni_ranks_free(struct ni_ranks *r);
 bool ni_ranks_have(const struct ni_ranks *r, int64_t rank);
 
-/* Adds "7,9-12,layer.3,none": tags, ranges of them, names, and the word for untagged operations. 0, -EINVAL or -ENOMEM. */
+/*
+ * Adds "7,9-12,layer.3,none": tags, ranges of them, names, and the word for untagged operations. 0, -EINVAL
+ * or -ENOMEM.
+ */
 int ni_tags_add(struct ni_tags *t, const char *list);
 /* Adds one of them: "7" or "9-12". */
 int ni_tags_add_span(struct ni_ranks *number, const char *span);
@@ -87,14 +102,23 @@ void ni_tags_free(struct ni_tags *t);
 /* tag 0: untagged. Once names are resolved (tags/tags.h). */
 bool ni_tags_have(const struct ni_tags *t, uint64_t tag);
 
-/* On standard error, after reading: each word that nobody has, and at most eight of those that are there, the likest first. */
+/*
+ * On standard error, after reading: each word that nobody has, and at most eight of those that are there, the
+ * likest first.
+ */
 void ni_filters_say_unmet(const struct ni_filters *f, const char *command);
 
-/* Which of them somebody had, and what else was there: stored, or added to what is known. The main thread, before and after reading. */
+/*
+ * Which of them somebody had, and what else was there: stored, or added to what is known. The main thread,
+ * before and after reading.
+ */
 struct ni_wire;
 void ni_filters_wire_met(struct ni_wire *w, struct ni_filters *f);
 
-/* Does the span end before it begins, as far as that can be told before any log is read? The sentence, or NULL. */
+/*
+ * Does the span end before it begins, as far as that can be told before any log is read? The sentence, or
+ * NULL.
+ */
 #define NI_WHEN_REVERSED "--since is later than --until: nothing lies between them"
 const char *ni_filters_refuse(const struct ni_filters *f);
 /* Is anything left out? */

@@ -12,38 +12,47 @@ static bool same_text(const char *a, const char *b) { return a == b || (a && b &
 bool ni_same_context(const struct ni_granule_context *c, const struct ni_ident *i, const struct ni_meta *m) {
   const struct ni_ident *x = &c->ident;
   const struct ni_meta *y = &c->meta;
-  return x->comm_hash == i->comm_hash && x->rank == i->rank && x->n_ranks == i->n_ranks && x->nnodes == i->nnodes &&
-         y->pid == m->pid && same_text(x->comm_name, i->comm_name) && same_text(y->version, m->version) &&
-         same_text(y->git_rev, m->git_rev) && same_text(y->rec_mechanism, m->rec_mechanism) &&
-         same_text(y->hostname, m->hostname) && same_text(y->producer, m->producer);
+  return x->comm_hash == i->comm_hash && x->rank == i->rank && x->n_ranks == i->n_ranks &&
+      x->nnodes == i->nnodes && y->pid == m->pid && same_text(x->comm_name, i->comm_name) &&
+      same_text(y->version, m->version) && same_text(y->git_rev, m->git_rev) &&
+      same_text(y->rec_mechanism, m->rec_mechanism) && same_text(y->hostname, m->hostname) &&
+      same_text(y->producer, m->producer);
 }
 
-int ni_granules_context(struct ni_granules *g, const struct ni_ident *ident, const struct ni_meta *meta, uint32_t *out) {
+int ni_granules_context(struct ni_granules *g, const struct ni_ident *ident, const struct ni_meta *meta,
+                        uint32_t *out) {
   uint64_t hash = ni_hash(ni_hash(ident->comm_hash, (uint32_t)ident->rank), (uint64_t)meta->pid);
   for (size_t at = 0; (*out = ni_index_next(&g->context_at, hash, &at)) != NI_INDEX_NONE;)
-    if (ni_same_context(&g->context[*out], ident, meta)) return 0;
-  if (!ni_array_room(g->context, g->n_contexts, g->cap_contexts)) return -ENOMEM;
+    if (ni_same_context(&g->context[*out], ident, meta))
+      return 0;
+  if (!ni_array_room(g->context, g->n_contexts, g->cap_contexts))
+    return -ENOMEM;
   struct ni_granule_context *c = &g->context[g->n_contexts];
   *c = (struct ni_granule_context){.ident = *ident, .meta = *meta, .clock_offset_ns = NI_NO_OFFSET};
   c->meta.dump_timestamp_us = 0;
   const char **const text[] = {NI_CONTEXT_TEXTS(c)};
   bool fine = true;
   for (int k = 0; k < NI_N_CONTEXT_TEXTS; k++)
-    if (*text[k]) fine &= (*text[k] = strdup(*text[k])) != NULL;
+    if (*text[k])
+      fine &= (*text[k] = strdup(*text[k])) != NULL;
   *out = (uint32_t)g->n_contexts++;
   return fine && ni_index_add(&g->context_at, hash, *out) == 0 ? 0 : -ENOMEM;
 }
 
-int ni_granules_sort(struct ni_granules *g, uint32_t context, enum ni_sort_kind kind, const char *func, uint32_t *out) {
+int ni_granules_sort(struct ni_granules *g, uint32_t context, enum ni_sort_kind kind, const char *func,
+                     uint32_t *out) {
   uint64_t hash = ni_hash_text(ni_hash(context, kind), func);
   for (size_t at = 0; (*out = ni_index_next(&g->sort_at, hash, &at)) != NI_INDEX_NONE;) {
     const struct ni_granule_sort *s = &g->sort[*out];
-    if (s->context == context && s->kind == kind && strcmp(s->func, func) == 0) return 0;
+    if (s->context == context && s->kind == kind && strcmp(s->func, func) == 0)
+      return 0;
   }
-  if (!ni_array_room(g->sort, g->n_sorts, g->cap_sorts)) return -ENOMEM;
+  if (!ni_array_room(g->sort, g->n_sorts, g->cap_sorts))
+    return -ENOMEM;
   if (g->cap_seen < g->cap_sorts) {
     size_t had = g->cap_seen;
-    if (!ni_array_exact(&g->seen, &g->cap_seen, g->cap_sorts, sizeof *g->seen)) return -ENOMEM;
+    if (!ni_array_exact(&g->seen, &g->cap_seen, g->cap_sorts, sizeof *g->seen))
+      return -ENOMEM;
     memset(g->seen + had, 0, (g->cap_seen - had) * sizeof *g->seen);
   }
   struct ni_granule_sort *s = &g->sort[g->n_sorts];

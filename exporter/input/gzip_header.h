@@ -1,6 +1,7 @@
 /*
- * What the first ten bytes of a gzip member look like (RFC 1952), for finding members in the middle of a file.
- * Strict in the bytes that writers leave constant, so that compressed data is rarely taken for a header.
+ * What the first ten bytes of a gzip member look like (RFC 1952), for finding members in the middle of a
+ * file. Strict in the bytes that writers leave constant, so that compressed data is rarely taken for a
+ * header.
  */
 #ifndef NI_GZIP_HEADER_H
 #define NI_GZIP_HEADER_H
@@ -11,8 +12,8 @@
 #define NI_GZIP_HEADER_BYTES 10
 
 static inline bool ni_gzip_header(const uint8_t *p) {
-  return p[0] == 0x1f && p[1] == 0x8b && p[2] == 8 && (p[3] & 0xe0) == 0 && (p[8] == 0 || p[8] == 2 || p[8] == 4) &&
-         (p[9] <= 13 || p[9] == 255);
+  return p[0] == 0x1f && p[1] == 0x8b && p[2] == 8 && (p[3] & 0xe0) == 0 &&
+      (p[8] == 0 || p[8] == 2 || p[8] == 4) && (p[9] <= 13 || p[9] == 255);
 }
 
 #endif

@@ -18,8 +18,9 @@ struct ni_inflater {
 #endif
 };
 
-/* isa-l tells where a block begins only while it waits for the rest of its header. So it gets the input in pieces, counted from
- * where the member begins, and finds blocks whose header goes across the end of one: most are as long as a piece. */
+/* isa-l tells where a block begins only while it waits for the rest of its header. So it gets the input in
+ * pieces, counted from where the member begins, and finds blocks whose header goes across the end of one:
+ * most are as long as a piece. */
 enum { PIECE = 64 };
 
 int ni_inflater_open(struct ni_inflater **out, enum ni_inflate_engine engine) {
@@ -34,10 +35,12 @@ int ni_inflater_open(struct ni_inflater **out, enum ni_inflate_engine engine) {
 #endif
   }
 #ifndef NI_HAVE_ISAL
-  if (engine == NI_INFLATE_ISAL) return -ENOTSUP;
+  if (engine == NI_INFLATE_ISAL)
+    return -ENOTSUP;
 #endif
   struct ni_inflater *z = malloc(sizeof *z); /* isa-l's 80 KB of window and tables need no clearing */
-  if (!z) return -ENOMEM;
+  if (!z)
+    return -ENOMEM;
   z->is_zlib = engine != NI_INFLATE_ISAL;
   z->zs = (z_stream){0};
   if (z->is_zlib && inflateInit2(&z->zs, 15 + 16) != Z_OK) {
@@ -45,7 +48,8 @@ int ni_inflater_open(struct ni_inflater **out, enum ni_inflate_engine engine) {
     return -ENOMEM;
   }
 #ifdef NI_HAVE_ISAL
-  if (!z->is_zlib) isal_inflate_init(&z->isal);
+  if (!z->is_zlib)
+    isal_inflate_init(&z->isal);
 #endif
   ni_inflater_reset(z);
   *out = z;
@@ -53,8 +57,10 @@ int ni_inflater_open(struct ni_inflater **out, enum ni_inflate_engine engine) {
 }
 
 void ni_inflater_free(struct ni_inflater *z) {
-  if (!z) return;
-  if (z->is_zlib) inflateEnd(&z->zs);
+  if (!z)
+    return;
+  if (z->is_zlib)
+    inflateEnd(&z->zs);
   free(z);
 }
 
@@ -71,8 +77,8 @@ void ni_inflater_reset(struct ni_inflater *z) {
 #endif
 }
 
-static enum ni_inflate_result step_zlib(struct ni_inflater *z, const uint8_t **in, size_t *in_len, uint8_t **out,
-                                        size_t *out_len) {
+static enum ni_inflate_result step_zlib(struct ni_inflater *z, const uint8_t **in, size_t *in_len,
+                                        uint8_t **out, size_t *out_len) {
   uInt ni = *in_len > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uInt)*in_len;
   uInt no = *out_len > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uInt)*out_len;
   z->zs.next_in = (Bytef *)(uintptr_t)*in;
@@ -85,16 +91,19 @@ static enum ni_inflate_result step_zlib(struct ni_inflater *z, const uint8_t **i
   *in_len -= ni - z->zs.avail_in;
   *out = z->zs.next_out;
   *out_len -= no - z->zs.avail_out;
-  if (r == Z_STREAM_END) return NI_INF_END;
-  if (r == Z_OK || r == Z_BUF_ERROR) return NI_INF_MORE;
+  if (r == Z_STREAM_END)
+    return NI_INF_END;
+  if (r == Z_OK || r == Z_BUF_ERROR)
+    return NI_INF_MORE;
   const char *m = z->zs.msg ? z->zs.msg : "";
-  if (strstr(m, "check")) return strstr(m, "header") ? NI_INF_BAD_HEADER : NI_INF_BAD_CHECKSUM;
+  if (strstr(m, "check"))
+    return strstr(m, "header") ? NI_INF_BAD_HEADER : NI_INF_BAD_CHECKSUM;
   return strstr(m, "header crc") || strstr(m, "unknown compression") ? NI_INF_BAD_HEADER : NI_INF_BAD_DATA;
 }
 
 #ifdef NI_HAVE_ISAL
-static enum ni_inflate_result step_isal(struct ni_inflater *z, const uint8_t **in, size_t *in_len, uint8_t **out,
-                                        size_t *out_len) {
+static enum ni_inflate_result step_isal(struct ni_inflater *z, const uint8_t **in, size_t *in_len,
+                                        uint8_t **out, size_t *out_len) {
   struct inflate_state *s = &z->isal;
   uint32_t ni = *in_len > INT32_MAX ? INT32_MAX : (uint32_t)*in_len;
   uint32_t no = *out_len > INT32_MAX ? INT32_MAX : (uint32_t)*out_len;
@@ -111,35 +120,44 @@ static enum ni_inflate_result step_isal(struct ni_inflater *z, const uint8_t **i
   switch (r) {
     case ISAL_DECOMP_OK:
     case ISAL_END_INPUT:
-    case ISAL_OUT_OVERFLOW: return s->block_state == ISAL_BLOCK_FINISH ? NI_INF_END : NI_INF_MORE;
+    case ISAL_OUT_OVERFLOW:
+      return s->block_state == ISAL_BLOCK_FINISH ? NI_INF_END : NI_INF_MORE;
     case ISAL_INVALID_WRAPPER:
-    case ISAL_UNSUPPORTED_METHOD: return NI_INF_BAD_HEADER;
-    case ISAL_INCORRECT_CHECKSUM: return NI_INF_BAD_CHECKSUM;
-    default: return NI_INF_BAD_DATA;
+    case ISAL_UNSUPPORTED_METHOD:
+      return NI_INF_BAD_HEADER;
+    case ISAL_INCORRECT_CHECKSUM:
+      return NI_INF_BAD_CHECKSUM;
+    default:
+      return NI_INF_BAD_DATA;
   }
 }
 
 /* It waits for more of a header at the end of a piece. */
-static bool waits(const struct ni_inflater *z) { return z->isal.block_state == ISAL_BLOCK_HDR && z->taken % PIECE == 0; }
+static bool waits(const struct ni_inflater *z) {
+  return z->isal.block_state == ISAL_BLOCK_HDR && z->taken % PIECE == 0;
+}
 
-static enum ni_inflate_result seek_isal(struct ni_inflater *z, const uint8_t **in, size_t *in_len, uint8_t **out,
-                                        size_t *out_len) {
+static enum ni_inflate_result seek_isal(struct ni_inflater *z, const uint8_t **in, size_t *in_len,
+                                        uint8_t **out, size_t *out_len) {
   unsigned ahead;
   for (;;) {
-    size_t most = waits(z) && !ni_inflater_at_block(z, &ahead) ? 0 : PIECE - z->taken % PIECE; /* 0: its text first */
+    /* 0: its text first */
+    size_t most = waits(z) && !ni_inflater_at_block(z, &ahead) ? 0 : PIECE - z->taken % PIECE;
     size_t n = *in_len < most ? *in_len : most, left = n, room = *out_len;
     enum ni_inflate_result r = step_isal(z, in, &left, out, out_len);
     *in_len -= n - left;
     bool moved = left < n || *out_len < room;
-    if (r != NI_INF_MORE || !moved || *in_len == 0 || *out_len == 0 || ni_inflater_at_block(z, &ahead)) return r;
+    if (r != NI_INF_MORE || !moved || *in_len == 0 || *out_len == 0 || ni_inflater_at_block(z, &ahead))
+      return r;
   }
 }
 #endif
 
-enum ni_inflate_result ni_inflater_step(struct ni_inflater *z, const uint8_t **in, size_t *in_len, uint8_t **out,
-                                        size_t *out_len) {
+enum ni_inflate_result ni_inflater_step(struct ni_inflater *z, const uint8_t **in, size_t *in_len,
+                                        uint8_t **out, size_t *out_len) {
 #ifdef NI_HAVE_ISAL
-  if (!z->is_zlib) return (z->seek ? seek_isal : step_isal)(z, in, in_len, out, out_len);
+  if (!z->is_zlib)
+    return (z->seek ? seek_isal : step_isal)(z, in, in_len, out, out_len);
 #endif
   return step_zlib(z, in, in_len, out, out_len);
 }
@@ -151,8 +169,8 @@ bool ni_inflater_at_block(const struct ni_inflater *z, unsigned *ahead) {
   const struct inflate_state *s = &z->isal;
   *ahead = (unsigned)(s->tmp_in_size * 8 + s->read_in_length);
   if (!z->is_zlib)
-    return z->seek && waits(z) && *ahead <= NI_SEEK_BITS && s->tmp_out_processed == s->tmp_out_valid && s->write_overflow_len == 0 &&
-           s->copy_overflow_length == 0;
+    return z->seek && waits(z) && *ahead <= NI_SEEK_BITS && s->tmp_out_processed == s->tmp_out_valid &&
+        s->write_overflow_len == 0 && s->copy_overflow_length == 0;
 #endif
   *ahead = (unsigned)z->zs.data_type & 7;
   return z->seek && (z->zs.data_type & 128) && !(z->zs.data_type & 64);
@@ -161,8 +179,10 @@ bool ni_inflater_at_block(const struct ni_inflater *z, unsigned *ahead) {
 size_t ni_inflater_window(struct ni_inflater *z, uint8_t window[NI_WINDOW_BYTES]) {
 #ifdef NI_HAVE_ISAL
   size_t have = (size_t)z->isal.tmp_out_valid, most = have < NI_WINDOW_BYTES ? have : NI_WINDOW_BYTES;
-  if (!z->is_zlib) memcpy(window, z->isal.tmp_out_buffer + have - most, most);
-  if (!z->is_zlib) return most;
+  if (!z->is_zlib)
+    memcpy(window, z->isal.tmp_out_buffer + have - most, most);
+  if (!z->is_zlib)
+    return most;
 #endif
   uInt n = 0;
   return inflateGetDictionary(&z->zs, window, &n) == Z_OK ? n : 0;
@@ -176,14 +196,17 @@ int ni_inflater_enter(struct ni_inflater *z, unsigned bits, uint8_t byte, const 
     z->isal.crc_flag = ISAL_DEFLATE;
     z->isal.read_in = (uint64_t)left;
     z->isal.read_in_length = (int32_t)bits;
-    return isal_inflate_set_dict(&z->isal, (uint8_t *)(uintptr_t)window, (uint32_t)n) == COMP_OK ? 0 : -EBADMSG;
+    return isal_inflate_set_dict(&z->isal, (uint8_t *)(uintptr_t)window, (uint32_t)n) == COMP_OK ? 0
+                                                                                                 : -EBADMSG;
   }
 #endif
   bool fine = inflateReset2(&z->zs, -15) == Z_OK && (!bits || inflatePrime(&z->zs, (int)bits, left) == Z_OK);
   return fine && inflateSetDictionary(&z->zs, window, (uInt)n) == Z_OK ? 0 : -EBADMSG;
 }
 
-uint32_t ni_crc32_join(uint32_t crc, uint32_t behind, uint64_t n) { return (uint32_t)crc32_combine(crc, behind, (z_off_t)n); }
+uint32_t ni_crc32_join(uint32_t crc, uint32_t behind, uint64_t n) {
+  return (uint32_t)crc32_combine(crc, behind, (z_off_t)n);
+}
 
 uint32_t ni_crc32(uint32_t crc, const void *bytes, size_t n) {
 #ifdef NI_HAVE_ISAL
@@ -195,11 +218,16 @@ uint32_t ni_crc32(uint32_t crc, const void *bytes, size_t n) {
 
 const char *ni_inflate_result_name(enum ni_inflate_result r) {
   switch (r) {
-    case NI_INF_MORE: return "cut";
-    case NI_INF_END: return "ok";
-    case NI_INF_BAD_HEADER: return "bad gzip header";
-    case NI_INF_BAD_DATA: return "damaged gzip data";
-    case NI_INF_BAD_CHECKSUM: return "wrong gzip checksum";
+    case NI_INF_MORE:
+      return "cut";
+    case NI_INF_END:
+      return "ok";
+    case NI_INF_BAD_HEADER:
+      return "bad gzip header";
+    case NI_INF_BAD_DATA:
+      return "damaged gzip data";
+    case NI_INF_BAD_CHECKSUM:
+      return "wrong gzip checksum";
   }
   return "unknown";
 }

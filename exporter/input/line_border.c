@@ -24,15 +24,18 @@ static void sum_held(struct ni_reader *r, size_t keep) {
 
 void ni_border_sum(struct ni_reader *r, const uint8_t *bytes, size_t n) {
   const uint64_t from = ni_reader_at(r) - n;
-  if (!r->borders || n == 0) return;
+  if (!r->borders || n == 0)
+    return;
   if (from < r->summed_to) { /* read once more */
     const uint64_t again = r->summed_to - from;
-    if (again >= n) return;
+    if (again >= n)
+      return;
     bytes += again;
     n -= (size_t)again;
   }
   const size_t keep = n < HELD_BYTES ? HELD_BYTES - n : 0, now = n > HELD_BYTES ? n - HELD_BYTES : 0;
-  if (r->n_held > keep) sum_held(r, keep);
+  if (r->n_held > keep)
+    sum_held(r, keep);
   r->crc = ni_crc32(r->crc, bytes, now);
   memcpy(r->held + r->n_held, bytes + now, n - now);
   r->n_held += n - now;
@@ -42,14 +45,16 @@ void ni_border_sum(struct ni_reader *r, const uint8_t *bytes, size_t n) {
 /* What may be a border began so many bytes before: what lies before them has a sum of its own. */
 static void begin(struct ni_reader *r, size_t before) {
   sum_held(r, before);
-  r->maybe = (struct ni_mark){.text = r->text_at + r->end, .b = {.at = ni_reader_at(r) - before, .crc = r->crc}};
+  r->maybe =
+      (struct ni_mark){.text = r->text_at + r->end, .b = {.at = ni_reader_at(r) - before, .crc = r->crc}};
   r->looked = r->maybe.text;
   r->maybe_set = true;
   r->crc = 0;
 }
 
 static void reject(struct ni_reader *r) {
-  if (!r->maybe_set) return;
+  if (!r->maybe_set)
+    return;
   r->crc = ni_crc32_join(r->maybe.b.crc, r->crc, r->summed_to - r->n_held - r->maybe.b.at);
   free(r->maybe.window);
   r->maybe.window = NULL;
@@ -58,8 +63,10 @@ static void reject(struct ni_reader *r) {
 
 /* Its line begins at that place. */
 static int accept(struct ni_reader *r, uint64_t line) {
-  if (r->next_mark == r->n_marks) r->next_mark = r->n_marks = 0;
-  if (!ni_array_room(r->mark, r->n_marks, r->cap_marks)) return -ENOMEM;
+  if (r->next_mark == r->n_marks)
+    r->next_mark = r->n_marks = 0;
+  if (!ni_array_room(r->mark, r->n_marks, r->cap_marks))
+    return -ENOMEM;
   r->maybe.b.entry.skip = (uint32_t)(line - r->maybe.text);
   r->maybe.b.entry.window = r->maybe.window;
   r->maybe.b.text = r->maybe.text = line;
@@ -80,10 +87,14 @@ static int look_for_line(struct ni_reader *r) {
       r->line_begins = lf != NULL;
     }
     r->looked = r->text_at + i;
-    if (r->looked - r->maybe.text > LINE_BYTES) reject(r);
-    else if (!r->line_begins || r->end - i < HEAD) return 0;
-    else if (memcmp(r->text + i, head, HEAD) == 0) return accept(r, r->looked);
-    else if (!r->maybe.window) reject(r);
+    if (r->looked - r->maybe.text > LINE_BYTES)
+      reject(r);
+    else if (!r->line_begins || r->end - i < HEAD)
+      return 0;
+    else if (memcmp(r->text + i, head, HEAD) == 0)
+      return accept(r, r->looked);
+    else if (!r->maybe.window)
+      reject(r);
     r->line_begins = false;
   }
   return 0;
@@ -97,7 +108,9 @@ static int begin_point(struct ni_reader *r, unsigned ahead) {
   r->line_begins = r->last == '\n';
   r->point_text = r->member_text;
   r->maybe.window = malloc(n);
-  if (!r->maybe.window || compress2(r->maybe.window, &n, window, ni_inflater_window(r->inflater, window), 1) != Z_OK) return -ENOMEM;
+  if (!r->maybe.window ||
+      compress2(r->maybe.window, &n, window, ni_inflater_window(r->inflater, window), 1) != Z_OK)
+    return -ENOMEM;
   r->maybe.b.entry.bits = (uint8_t)(ahead % 8);
   r->maybe.b.entry.n = (uint32_t)n;
   return look_for_line(r);
@@ -105,7 +118,8 @@ static int begin_point(struct ni_reader *r, unsigned ahead) {
 
 size_t ni_border_room(struct ni_reader *r, size_t room) {
   const uint64_t from = r->point_text + NI_BORDER_TEXT - NI_SEEK_BYTES;
-  if (!r->borders || r->whole_members || r->entered_within) return room;
+  if (!r->borders || r->whole_members || r->entered_within)
+    return room;
   ni_inflater_seek(r->inflater, r->member_text >= from);
   return r->member_text < from && from - r->member_text < room ? (size_t)(from - r->member_text) : room;
 }
@@ -113,26 +127,31 @@ size_t ni_border_room(struct ni_reader *r, size_t room) {
 int ni_border_look(struct ni_reader *r) {
   unsigned ahead;
   int e = r->borders && r->maybe_set ? look_for_line(r) : 0;
-  if (e < 0 || !r->borders || r->maybe_set || r->member_text - r->point_text < NI_BORDER_TEXT) return e;
-  return ni_inflater_at_block(r->inflater, &ahead) && (ahead + 7) / 8 <= r->n_held ? begin_point(r, ahead) : 0;
+  if (e < 0 || !r->borders || r->maybe_set || r->member_text - r->point_text < NI_BORDER_TEXT)
+    return e;
+  return ni_inflater_at_block(r->inflater, &ahead) && (ahead + 7) / 8 <= r->n_held ? begin_point(r, ahead)
+                                                                                   : 0;
 }
 
 void ni_border_member(struct ni_reader *r) {
   reject(r);
-  if (!r->borders || r->last != '\n' || ni_reader_at(r) / NI_BORDER_GZIP == r->entered / NI_BORDER_GZIP) return;
+  if (!r->borders || r->last != '\n' || ni_reader_at(r) / NI_BORDER_GZIP == r->entered / NI_BORDER_GZIP)
+    return;
   begin(r, 0);
   r->line_begins = true;
 }
 
 void ni_border_text(struct ni_reader *r, size_t to) {
-  if (r->borders && !r->stats.gzip) r->crc = ni_crc32(r->crc, r->text + r->summed, to - r->summed);
+  if (r->borders && !r->stats.gzip)
+    r->crc = ni_crc32(r->crc, r->text + r->summed, to - r->summed);
   r->summed = to;
 }
 
 void ni_border_line(struct ni_reader *r, size_t len) {
   uint64_t at = r->text_at + r->pos;
   if (!r->stats.gzip) {
-    if (r->skipped || len < sizeof head || at / NI_BORDER_PLAIN == r->entered / NI_BORDER_PLAIN || memcmp(r->text + r->pos, head, HEAD) != 0)
+    if (r->skipped || len < sizeof head || at / NI_BORDER_PLAIN == r->entered / NI_BORDER_PLAIN ||
+        memcmp(r->text + r->pos, head, HEAD) != 0)
       return;
     ni_border_text(r, r->pos);
     r->here = (struct ni_mark){.text = at, .b = {.at = at, .text = at, .crc = r->crc}};
@@ -147,14 +166,16 @@ void ni_border_line(struct ni_reader *r, size_t len) {
 }
 
 void ni_border_free(struct ni_reader *r) {
-  for (size_t i = r->next_mark; i < r->n_marks; i++) free(r->mark[i].window);
+  for (size_t i = r->next_mark; i < r->n_marks; i++)
+    free(r->mark[i].window);
   free(r->here.window);
   free(r->maybe.window);
   free(r->mark);
 }
 
 bool ni_reader_border(const struct ni_reader *r, struct ni_border *out) {
-  if (r->at_border) *out = r->here.b;
+  if (r->at_border)
+    *out = r->here.b;
   return r->at_border;
 }
 

@@ -17,13 +17,16 @@ enum { TRAILER_BYTES = 8 }; /* of a gzip member */
 
 /* Reads at the reader's place; 0 at the end of the range. */
 static size_t read_some(struct ni_reader *r, void *buf, size_t n) {
-  if (r->end_of_file) return 0;
-  if (n > r->to - r->at) n = (size_t)(r->to - r->at);
+  if (r->end_of_file)
+    return 0;
+  if (n > r->to - r->at)
+    n = (size_t)(r->to - r->at);
   ssize_t got;
   do {
     got = n > 0 ? pread(r->fd, buf, n, (off_t)r->at) : 0;
   } while (got < 0 && errno == EINTR);
-  if (got < 0) r->error = errno;
+  if (got < 0)
+    r->error = errno;
   if (got <= 0) {
     r->end_of_file = true;
     return 0;
@@ -48,17 +51,21 @@ static void damage(struct ni_reader *r, enum ni_inflate_result what, uint64_t at
     r->stats.first_damage = what;
     r->stats.first_damage_at = at;
   }
-  if (r->stats.damages >= DAMAGES_MAX) r->stats.gave_up = r->end_of_text = true;
+  if (r->stats.damages >= DAMAGES_MAX)
+    r->stats.gave_up = r->end_of_text = true;
 }
 
 /* The line that damage cut off must not be joined with what comes after it. */
 static void drop_partial(struct ni_reader *r) {
   char *lf = r->end > r->pos ? memrchr(r->text + r->pos, '\n', r->end - r->pos) : NULL;
   size_t keep = lf ? (size_t)(lf + 1 - r->text) : r->pos;
-  if (keep < r->end || r->skipped) r->stats.lost_partial++;
+  if (keep < r->end || r->skipped)
+    r->stats.lost_partial++;
   r->end = keep;
-  if (r->searched > keep) r->searched = keep;
-  if (!lf) r->skipped = 0;
+  if (r->searched > keep)
+    r->searched = keep;
+  if (!lf)
+    r->skipped = 0;
 }
 
 /* Between members: true when the next one begins at in[in_pos]. */
@@ -67,11 +74,14 @@ static bool find_member(struct ni_reader *r) {
   for (;;) {
     size_t n = ni_reader_look_ahead(r, NI_GZIP_HEADER_BYTES);
     const uint8_t *p = r->in + r->in_pos;
-    if (n == 0) break;
-    if (n >= NI_GZIP_HEADER_BYTES ? ni_gzip_header(p) : (p[0] == 0x1f && (n < 2 || p[1] == 0x8b))) return true;
+    if (n == 0)
+      break;
+    if (n >= NI_GZIP_HEADER_BYTES ? ni_gzip_header(p) : (p[0] == 0x1f && (n < 2 || p[1] == 0x8b)))
+      return true;
     if (*p != 0) {
       /* tar and tape pad with zeros; anything else is told. */
-      if (!reported) damage(r, NI_INF_END, ni_reader_at(r));
+      if (!reported)
+        damage(r, NI_INF_END, ni_reader_at(r));
       reported = true;
       r->stats.garbage_bytes++;
     }
@@ -82,7 +92,10 @@ static bool find_member(struct ni_reader *r) {
   return false;
 }
 
-/* After damage: looks for the next member, from the byte after the damaged one's first where the data was bad. */
+/*
+ * After damage: looks for the next member, from the byte after the damaged one's first where the data was
+ * bad.
+ */
 static void resync(struct ni_reader *r, enum ni_inflate_result what) {
   drop_partial(r);
   r->in_member = r->entered_within = false;
@@ -94,12 +107,15 @@ static void resync(struct ni_reader *r, enum ni_inflate_result what) {
   }
   for (;;) {
     size_t n = ni_reader_look_ahead(r, NI_GZIP_HEADER_BYTES);
-    if (n < NI_GZIP_HEADER_BYTES) break;
+    if (n < NI_GZIP_HEADER_BYTES)
+      break;
     /* memchr first: the byte is rare. */
     const uint8_t *p = r->in + r->in_pos, *hit = memchr(p, 0x1f, n - NI_GZIP_HEADER_BYTES + 1);
     r->in_pos = hit ? (size_t)(hit - r->in) : r->in_len - NI_GZIP_HEADER_BYTES + 1;
-    if (hit && ni_gzip_header(hit)) return;
-    if (hit) r->in_pos++;
+    if (hit && ni_gzip_header(hit))
+      return;
+    if (hit)
+      r->in_pos++;
   }
   r->end_of_text = true;
 }
@@ -120,14 +136,16 @@ static void took_text(struct ni_reader *r, size_t made) {
   }
   r->left -= made;
   r->end += made;
-  if (made) r->last = r->text[r->end - 1];
+  if (made)
+    r->last = r->text[r->end - 1];
 }
 
 static int fill_gzip(struct ni_reader *r) {
   unsigned ahead;
   while (r->end < r->size && !r->end_of_text) {
     if (!r->in_member) {
-      if (!find_member(r)) break;
+      if (!find_member(r))
+        break;
       r->member_at = ni_reader_at(r);
       r->in_member = true;
       r->member_text = r->point_text = 0;
@@ -136,15 +154,19 @@ static int fill_gzip(struct ni_reader *r) {
     }
     ni_reader_look_ahead(r, 1);
     const uint8_t *in = r->in + r->in_pos;
-    size_t in_left = r->in_len - r->in_pos, in_had = in_left, out_left = ni_border_room(r, r->size - r->end), out_had = out_left;
+    size_t in_left = r->in_len - r->in_pos, in_had = in_left, out_left = ni_border_room(r, r->size - r->end),
+           out_had = out_left;
     uint8_t *out = (uint8_t *)r->text + r->end;
     enum ni_inflate_result z = ni_inflater_step(r->inflater, &in, &in_left, &out, &out_left);
     r->in_pos = r->in_len - in_left;
     took_text(r, out_had - out_left);
     ni_border_sum(r, r->in + r->in_pos - (in_had - in_left), in_had - in_left);
-    if (ni_border_look(r) < 0) return -ENOMEM;
+    if (ni_border_look(r) < 0)
+      return -ENOMEM;
     if (z == NI_INF_END) {
-      if (r->entered_within) r->in_pos += ni_reader_look_ahead(r, TRAILER_BYTES) < TRAILER_BYTES ? r->in_len - r->in_pos : TRAILER_BYTES;
+      if (r->entered_within)
+        r->in_pos +=
+            ni_reader_look_ahead(r, TRAILER_BYTES) < TRAILER_BYTES ? r->in_len - r->in_pos : TRAILER_BYTES;
       r->in_member = r->entered_within = false;
       ni_border_member(r);
     } else if (z != NI_INF_MORE) {
@@ -165,16 +187,22 @@ static int fill_gzip(struct ni_reader *r) {
 
 /* More text behind end. */
 static int fill(struct ni_reader *r) {
-  if (r->stats.gzip) return fill_gzip(r);
+  if (r->stats.gzip)
+    return fill_gzip(r);
   size_t n = read_some(r, r->text + r->end, r->size - r->end);
   r->end += n;
   r->stats.text_bytes += n;
-  if (n > 0) r->last = r->text[r->end - 1];
-  if (n == 0) r->end_of_text = true;
+  if (n > 0)
+    r->last = r->text[r->end - 1];
+  if (n == 0)
+    r->end_of_text = true;
   return 0;
 }
 
-/* Room for more: the unfinished line moves to the front; a line that fills the buffer gets a larger one or is dropped. */
+/*
+ * Room for more: the unfinished line moves to the front; a line that fills the buffer gets a larger one or is
+ * dropped.
+ */
 static int make_room(struct ni_reader *r) {
   size_t have = r->end - r->pos;
   if (r->skipped || have > r->max_line) {
@@ -193,9 +221,11 @@ static int make_room(struct ni_reader *r) {
     r->pos = 0;
     r->end = have;
   }
-  if (have < r->size / 2) return 0;
+  if (have < r->size / 2)
+    return 0;
   size_t cap = r->size + NI_PARSE_PADDING;
-  if (!ni_array_more(&r->text, &cap, 0, 1)) return -ENOMEM;
+  if (!ni_array_more(&r->text, &cap, 0, 1))
+    return -ENOMEM;
   r->size = cap - NI_PARSE_PADDING;
   return 0;
 }
@@ -203,12 +233,14 @@ static int make_room(struct ni_reader *r) {
 static void hand_out(struct ni_reader *r, size_t line_end, bool terminated, struct ni_text *out) {
   size_t len = line_end - r->pos;
   r->at_border = false;
-  if (r->borders && (!r->stats.gzip || r->next_mark < r->n_marks)) ni_border_line(r, len);
+  if (r->borders && (!r->stats.gzip || r->next_mark < r->n_marks))
+    ni_border_line(r, len);
   out->text = r->text + r->pos;
   out->room = r->size + NI_PARSE_PADDING - r->pos;
   out->unterminated = !terminated;
   out->line_no = ++r->stats.lines;
-  if (len > 0 && out->text[len - 1] == '\r') len--;
+  if (len > 0 && out->text[len - 1] == '\r')
+    len--;
   out->too_long = r->skipped > 0 || len > r->max_line;
   out->len = len + r->skipped;
   if (out->too_long) {
@@ -235,12 +267,14 @@ int ni_reader_next(struct ni_reader *r, struct ni_text *out) {
       return -e;
     }
     if (r->end_of_text) {
-      if (r->pos == r->end && !r->skipped) return 0;
+      if (r->pos == r->end && !r->skipped)
+        return 0;
       hand_out(r, r->end, false, out);
       return 1;
     }
     int e = make_room(r);
-    if (e == 0) e = fill(r);
+    if (e == 0)
+      e = fill(r);
     memset(r->text + r->end, 0, NI_PARSE_PADDING);
     if (e < 0) {
       r->end_of_text = true;
@@ -254,7 +288,8 @@ int ni_reader_next(struct ni_reader *r, struct ni_text *out) {
 static int enter(struct ni_reader *r, const struct ni_member_entry *x) {
   uint8_t window[NI_WINDOW_BYTES], byte = r->in_len ? r->in[0] : 0;
   uLongf n = sizeof window;
-  if (uncompress(window, &n, x->window, x->n) != Z_OK) return -EBADMSG;
+  if (uncompress(window, &n, x->window, x->n) != Z_OK)
+    return -EBADMSG;
   r->in_pos = x->bits && r->in_len;
   r->in_member = r->entered_within = true;
   r->member_at = r->at - r->in_len;
@@ -265,10 +300,12 @@ static int enter(struct ni_reader *r, const struct ni_member_entry *x) {
 int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_reader_options *opt) {
   static const struct ni_reader_options defaults;
   int e = -ENOMEM;
-  if (!opt) opt = &defaults;
+  if (!opt)
+    opt = &defaults;
   *out = NULL;
   struct ni_reader *r = calloc(1, sizeof *r);
-  if (!r) return -ENOMEM;
+  if (!r)
+    return -ENOMEM;
   r->max_line = opt->max_line_bytes ? opt->max_line_bytes : NI_MAX_LINE_BYTES;
   r->in_size = opt->head ? IN_BYTES_HEAD : IN_BYTES;
   r->size = 4 * r->in_size;
@@ -281,7 +318,8 @@ int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_rea
   r->text = malloc(r->size + NI_PARSE_PADDING);
   r->in = malloc(r->in_size);
   r->fd = -1;
-  if (!r->text || !r->in) goto fail;
+  if (!r->text || !r->in)
+    goto fail;
   /* Never wait for a pipe that somebody put among the logs. */
   r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   struct stat st;
@@ -298,16 +336,20 @@ int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_rea
   r->stats.gzip = opt->entry.n || (n >= 2 && r->in[0] == 0x1f && r->in[1] == 0x8b);
   if (r->stats.gzip) {
     e = ni_inflater_open(&r->inflater, opt->engine);
-    if (e == 0 && opt->entry.n) e = enter(r, &opt->entry);
-    if (e < 0) goto fail;
+    if (e == 0 && opt->entry.n)
+      e = enter(r, &opt->entry);
+    if (e < 0)
+      goto fail;
   } else {
     /* A byte order mark is no part of the first line. */
-    if (opt->from == 0 && n >= 3 && memcmp(r->in, "\xef\xbb\xbf", 3) == 0) r->in_pos = 3;
+    if (opt->from == 0 && n >= 3 && memcmp(r->in, "\xef\xbb\xbf", 3) == 0)
+      r->in_pos = 3;
     r->end = r->in_len - r->in_pos;
     memcpy(r->text, r->in + r->in_pos, r->end);
     memset(r->text + r->end, 0, NI_PARSE_PADDING);
     r->text_at = opt->from + r->in_pos;
-    if (r->end) r->last = r->text[r->end - 1];
+    if (r->end)
+      r->last = r->text[r->end - 1];
     r->borders &= r->in_pos == 0; /* a file with a mark is read whole */
     r->stats.text_bytes = r->end;
     r->in_pos = r->in_len;
@@ -320,8 +362,10 @@ fail:
 }
 
 void ni_reader_close(struct ni_reader *r) {
-  if (!r) return;
-  if (r->fd >= 0) close(r->fd);
+  if (!r)
+    return;
+  if (r->fd >= 0)
+    close(r->fd);
   ni_inflater_free(r->inflater);
   free(r->in);
   free(r->text);

@@ -21,26 +21,32 @@ unsigned ni_scan_jobs(void) {
   return n < 1 ? 1 : (unsigned)n;
 }
 
-/* ---- plan ---------------------------------------------------------------------------------------------------------- */
+/* ---- plan ---------------------------------------------------------------------------------------------- */
 
 static bool is_gzip(const char *path) {
   unsigned char magic[2] = {0};
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   bool is = fd >= 0 && read(fd, magic, 2) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
-  if (fd >= 0) close(fd);
+  if (fd >= 0)
+    close(fd);
   return is;
 }
 
 static int plan_file(const struct ni_file *f, bool cut, struct ni_scan_parts *out) {
-  if (f->elsewhere) return 0;
+  if (f->elsewhere)
+    return 0;
   cut &= f->bytes >= GZIP_BYTES / 4; /* what has one range anyhow is not opened */
   uint64_t most = cut && is_gzip(f->path) ? GZIP_BYTES : PLAIN_BYTES, each = f->bytes / RANGES_MIN;
-  if (each < most / 4) each = most / 4;
-  if (each > most) each = most;
+  if (each < most / 4)
+    each = most / 4;
+  if (each > most)
+    each = most;
   uint64_t want = cut ? f->bytes / each + 1 : 1;
-  if (want > RANGES_MAX) want = RANGES_MAX;
+  if (want > RANGES_MAX)
+    want = RANGES_MAX;
   out->at = calloc(want, sizeof *out->at);
-  if (!out->at) return -ENOMEM;
+  if (!out->at)
+    return -ENOMEM;
   out->n = want > 1 ? ni_reader_split(f->path, (int)want, 0, out->at) : 0;
   if (out->n < 1) { /* what is wrong with it is told when it is read */
     out->at[0] = (struct ni_range){.to = UINT64_MAX >> 1};
@@ -63,8 +69,10 @@ static void *plan_work(void *arg) {
   size_t i;
   while ((i = atomic_fetch_add_explicit(&x->next, 1, memory_order_relaxed)) < x->p->files->n) {
     int e = x->known ? x->known(x->arg, i, &x->p->of_file[i]) : 0;
-    if (e == 0) e = plan_file(&x->p->files->file[i], x->cut, &x->p->of_file[i]);
-    if (e < 0) atomic_store_explicit(&x->error, e, memory_order_relaxed);
+    if (e == 0)
+      e = plan_file(&x->p->files->file[i], x->cut, &x->p->of_file[i]);
+    if (e < 0)
+      atomic_store_explicit(&x->error, e, memory_order_relaxed);
   }
   return NULL;
 }
@@ -77,35 +85,39 @@ int ni_scan_plan_known(struct ni_scan_plan *p, const struct ni_files *files, boo
                        int (*known)(void *arg, size_t file_no, struct ni_scan_parts *out), void *arg) {
   struct planning x = {.p = p, .cut = cut, .known = known, .arg = arg};
   *p = (struct ni_scan_plan){.files = files, .of_file = calloc(files->n + 1, sizeof *p->of_file)};
-  if (!p->of_file) return -ENOMEM;
+  if (!p->of_file)
+    return -ENOMEM;
   (void)ni_threads(jobs, plan_work, &x, 0);
   for (size_t i = 0; i < files->n; i++) {
-    if (!files->file[i].elsewhere) p->bytes += files->file[i].bytes;
+    if (!files->file[i].elsewhere)
+      p->bytes += files->file[i].bytes;
     p->parts += (uint64_t)p->of_file[i].n;
   }
   return atomic_load_explicit(&x.error, memory_order_relaxed);
 }
 
 void ni_scan_plan_free(struct ni_scan_plan *p) {
-  for (size_t i = 0; p->of_file && i < p->files->n; i++) free(p->of_file[i].at);
+  for (size_t i = 0; p->of_file && i < p->files->n; i++)
+    free(p->of_file[i].at);
   free(p->of_file);
   *p = (struct ni_scan_plan){0};
 }
 
-/* ---- read ---------------------------------------------------------------------------------------------------------- */
+/* ---- read ---------------------------------------------------------------------------------------------- */
 
 struct file_state {
-  int begun, merged;      /* parts */
-  bool *done;             /* of each part: it waits for its turn */
+  int begun, merged; /* parts */
+  bool *done;        /* of each part: it waits for its turn */
   void **result;
 };
 
 struct reading {
   const struct ni_scan_team *t;
-  pthread_mutex_t lock;   /* all below */
+  pthread_mutex_t lock; /* all below */
   struct file_state *of_file;
   size_t next_file, files_done;
-  atomic_int error;       /* the first one. relaxed: whoever sees it late reads a little more; exact after the join */
+  /* the first one. relaxed: whoever sees it late reads a little more; exact after the join */
+  atomic_int error;
 };
 
 static bool stopped(struct reading *r) {
@@ -117,14 +129,19 @@ static void fail(struct reading *r, int e) {
   atomic_compare_exchange_strong_explicit(&r->error, &none, e, memory_order_relaxed, memory_order_relaxed);
 }
 
-/* The next part: of its own file; else of one that nobody began; else of the one with most left. false: none is left. */
+/*
+ * The next part: of its own file; else of one that nobody began; else of the one with most left. false: none
+ * is left.
+ */
 static bool take(struct reading *r, struct ni_scan_part *p, bool again) {
   const struct ni_scan_plan *plan = r->t->plan;
   size_t n = plan->files->n, at = n;
   pthread_mutex_lock(&r->lock);
-  if (again && r->of_file[p->file_no].begun < plan->of_file[p->file_no].n) at = p->file_no;
+  if (again && r->of_file[p->file_no].begun < plan->of_file[p->file_no].n)
+    at = p->file_no;
   for (; at == n && r->next_file < n; r->next_file++)
-    if (r->of_file[r->next_file].begun == 0 && plan->of_file[r->next_file].n > 0) at = r->next_file;
+    if (r->of_file[r->next_file].begun == 0 && plan->of_file[r->next_file].n > 0)
+      at = r->next_file;
   int most = 0;
   for (size_t i = 0, none = at == n; none && i < n; i++) {
     int left = plan->of_file[i].n - r->of_file[i].begun;
@@ -146,8 +163,10 @@ static int merge_ready(struct reading *r) {
   const struct ni_scan_team *t = r->t;
   const struct ni_scan_plan *plan = t->plan;
   int e = 0;
-  while (e == 0 && r->files_done < plan->files->n && r->of_file[r->files_done].merged == plan->of_file[r->files_done].n) {
-    if (t->file_done) e = t->file_done(t->arg, r->files_done);
+  while (e == 0 && r->files_done < plan->files->n &&
+         r->of_file[r->files_done].merged == plan->of_file[r->files_done].n) {
+    if (t->file_done)
+      e = t->file_done(t->arg, r->files_done);
     r->files_done++;
   }
   return e;
@@ -161,12 +180,15 @@ static int hand_in(struct reading *r, const struct ni_scan_part *p, void *result
   f->done[p->part] = true;
   f->result[p->part] = result;
   while (e == 0 && f->merged < n && f->done[f->merged]) {
-    const struct ni_scan_part q = {p->file, p->file_no, f->merged, t->plan->of_file[p->file_no].at[f->merged]};
+    const struct ni_scan_part q = {p->file, p->file_no, f->merged,
+                                   t->plan->of_file[p->file_no].at[f->merged]};
     void *x = f->result[f->merged];
     f->result[f->merged++] = NULL;
-    if (t->merge) e = t->merge(t->arg, &q, x);
+    if (t->merge)
+      e = t->merge(t->arg, &q, x);
   }
-  if (e == 0) e = merge_ready(r);
+  if (e == 0)
+    e = merge_ready(r);
   pthread_mutex_unlock(&r->lock);
   return e;
 }
@@ -184,20 +206,25 @@ static void *work(void *arg) {
   struct ni_scan_part p = {0};
   void *worker = t->arg;
   int e = ni_scan_new(&scan);
-  if (e == 0 && t->open) e = t->open(t->arg, &worker);
+  if (e == 0 && t->open)
+    e = t->open(t->arg, &worker);
   for (bool again = false; e == 0 && !stopped(r) && take(r, &p, again); again = true) {
     struct ni_scan_to to = {.stop = ask_stop, .read = add_bytes, .team = r};
     void *result = NULL;
     e = t->part(worker, scan, &to, &p, &result);
-    if (e < 0 && result && t->drop) t->drop(t->arg, result);
-    else if (e == 0) e = hand_in(r, &p, result);
+    if (e < 0 && result && t->drop)
+      t->drop(t->arg, result);
+    else if (e == 0)
+      e = hand_in(r, &p, result);
     ni_progress_add(t->progress, 0, 1);
   }
   if (t->close && (worker != t->arg || !t->open)) {
     int closed = t->close(t->arg, worker);
-    if (e == 0) e = closed;
+    if (e == 0)
+      e = closed;
   }
-  if (e < 0) fail(r, e);
+  if (e < 0)
+    fail(r, e);
   ni_scan_free(scan);
   return NULL;
 }
@@ -210,7 +237,8 @@ int ni_scan_files(const struct ni_scan_team *t) {
     size_t parts = (size_t)t->plan->of_file[i].n;
     r.of_file[i].done = calloc(parts + 1, sizeof(bool));
     r.of_file[i].result = calloc(parts + 1, sizeof(void *));
-    if (!r.of_file[i].done || !r.of_file[i].result) e = -ENOMEM;
+    if (!r.of_file[i].done || !r.of_file[i].result)
+      e = -ENOMEM;
   }
   if (e == 0) {
     ni_progress_begin(t->progress, t->phase ? t->phase : "read", t->plan->bytes, true, t->plan->parts);
@@ -220,7 +248,8 @@ int ni_scan_files(const struct ni_scan_team *t) {
   }
   for (size_t i = 0; r.of_file && i < n; i++) {
     for (int k = 0; r.of_file[i].result && k < t->plan->of_file[i].n; k++)
-      if (r.of_file[i].result[k] && t->drop) t->drop(t->arg, r.of_file[i].result[k]);
+      if (r.of_file[i].result[k] && t->drop)
+        t->drop(t->arg, r.of_file[i].result[k]);
     free(r.of_file[i].done);
     free(r.of_file[i].result);
   }

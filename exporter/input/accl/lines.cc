@@ -70,7 +70,8 @@ void take_summary(reading &r, const dom::object &o) {
 int32_t kernels_of(const dom::object &perf) {
   dom::object trace;
   dom::array events;
-  if (perf["event_trace_ts"].get(trace) || trace["kernel_events"].get(events)) return 0;
+  if (perf["event_trace_ts"].get(trace) || trace["kernel_events"].get(events))
+    return 0;
   return events.size() <= 1024 ? (int32_t)events.size() : 0;
 }
 
@@ -85,7 +86,8 @@ bool read_op(const dom::object &line, const dom::object &perf, ni_accl_op &op) {
     op.rank = small_of(header, "rank", INT32_MAX), op.n_ranks = small_of(header, "n_ranks", INT32_MAX);
   bool whole =
       word(perf, "coll", op.func, false) && !perf["coll_sn"].get(op.sn) && !perf["coll_exec_time_us"].get(us);
-  if (!whole || !(us >= 0 && us < 1e12) || op.sn >= (uint64_t)1 << 48) return false;
+  if (!whole || !(us >= 0 && us < 1e12) || op.sn >= (uint64_t)1 << 48)
+    return false;
   op.dur_ns = (uint64_t)std::llround(us * 1000);
   op.sized = !perf["coll_msg_size_bytes"].get(bytes) && bytes <= INT64_MAX;
   op.bytes = op.sized ? bytes : 0;
@@ -95,9 +97,9 @@ bool read_op(const dom::object &line, const dom::object &perf, ni_accl_op &op) {
   op.kernels = kernels_of(perf);
   int32_t channels = small_of(perf, "coll_n_channels", 1024),
           reported = small_of(perf, "coll_n_channels_reported", 1024);
-  op.channels = reported == 0  ? 0
-                : channels > 0 ? channels
-                               : 0; /* 256 do not fit into what RCCL reports, and ACCL takes 0 for that */
+  op.channels = reported == 0 ? 0
+      : channels > 0          ? channels
+                              : 0; /* 256 do not fit into what RCCL reports, and ACCL takes 0 for that */
   return true;
 }
 
@@ -106,17 +108,23 @@ int line(reading &r) {
   ni_accl_op op;
   size_t n = r.n;
   r.n = 0;
-  if (n == 0) return 0;
-  if (n > line_max || r.parser.parse(r.text, n, false).get(o)) return ++*r.bad, 0;
-  if (!o["summary"].get(part)) return take_summary(r, part), 0;
-  if (o["coll_perf"].get(part) || !read_op(o, part, op)) return ++*r.bad, 0;
+  if (n == 0)
+    return 0;
+  if (n > line_max || r.parser.parse(r.text, n, false).get(o))
+    return ++*r.bad, 0;
+  if (!o["summary"].get(part))
+    return take_summary(r, part), 0;
+  if (o["coll_perf"].get(part) || !read_op(o, part, op))
+    return ++*r.bad, 0;
   r.any = true;
   return r.take(r.arg, &op);
 }
 
 int take_char(reading &r, char c) {
-  if (c == '\n') return line(r);
-  if (r.n < line_max) r.text[r.n] = c;
+  if (c == '\n')
+    return line(r);
+  if (r.n < line_max)
+    r.text[r.n] = c;
   r.n++;
   return 0;
 }
@@ -126,7 +134,8 @@ int take_char(reading &r, char c) {
 int ni_accl_lines(const char *path, int (*take)(void *arg, const ni_accl_op *op), void *arg,
                   ni_accl_summary *summary, uint64_t *bad, ni_progress *progress) {
   std::unique_ptr<reading> r(new (std::nothrow) reading);
-  if (!r || r->parser.allocate(line_max, depth_max)) return -ENOMEM;
+  if (!r || r->parser.allocate(line_max, depth_max))
+    return -ENOMEM;
   errno = 0;
   gzFile file = gzopen(path, "rb");
   int n = 0, e = file ? 0 : errno ? -errno : -ENOMEM;
@@ -137,11 +146,15 @@ int ni_accl_lines(const char *path, int (*take)(void *arg, const ni_accl_op *op)
   r->bad = bad;
   while (e == 0 && (n = gzread(file, r->in, sizeof r->in)) > 0) {
     r->empty = false;
-    for (int i = 0; e == 0 && i < n; i++) e = take_char(*r, r->in[i]);
+    for (int i = 0; e == 0 && i < n; i++)
+      e = take_char(*r, r->in[i]);
     z_off_t at = gzoffset(file);
-    if (at > told) ni_progress_add(progress, (uint64_t)(at - told), 0), told = at;
+    if (at > told)
+      ni_progress_add(progress, (uint64_t)(at - told), 0), told = at;
   }
-  if (file) gzclose(file);
-  if (e == 0) e = line(*r); /* the last one has no end where the process died in it */
+  if (file)
+    gzclose(file);
+  if (e == 0)
+    e = line(*r); /* the last one has no end where the process died in it */
   return e ? e : r->any || r->empty || summary->ended ? 0 : -EBADMSG;
 }

@@ -28,11 +28,13 @@
 #include "format/record.h"
 
 /* What a box can be at most, docs/security.md. */
-#define NI_BOX_MAX_BYTES (UINT64_C(16) << 30) /* its length; the plugin's arena is at most 8 GiB */
-#define NI_BOX_ROOT_BYTES (UINT64_C(1) << 30) /* what is in it, of another user's box when root reads it: pages that are not 0 */
-#define NI_BOX_PIECE_MAX (8u << 20)           /* a piece that the header names */
-#define NI_BOX_MIN_SLOT 64u                   /* bytes of an operation; the plugin's has 128 */
-#define NI_BOX_COMMS_MAX 65536u               /* NI_MAX_COMMS of the plugin */
+/* its length; the plugin's arena is at most 8 GiB */
+#define NI_BOX_MAX_BYTES (UINT64_C(16) << 30)
+/* what is in it, of another user's box when root reads it: pages that are not 0 */
+#define NI_BOX_ROOT_BYTES (UINT64_C(1) << 30)
+#define NI_BOX_PIECE_MAX (8u << 20) /* a piece that the header names */
+#define NI_BOX_MIN_SLOT 64u         /* bytes of an operation; the plugin's has 128 */
+#define NI_BOX_COMMS_MAX 65536u     /* NI_MAX_COMMS of the plugin */
 #define NI_BOX_COPY_MAGIC "NIBOXCPY"
 
 /* The page behind a copy. Byte order of the machine that copied, as the box's own. */
@@ -41,7 +43,7 @@ struct ni_box_copy {
   uint32_t version; /* 1 */
   uint32_t life;    /* when it was taken: ALIVE, DEAD (gone, however it ended) or UNKNOWN of enum ni_life */
   uint64_t taken_unix_ns;
-  uint64_t box_bytes;     /* of the box before this page */
+  uint64_t box_bytes; /* of the box before this page */
 };
 
 struct ni_box;
@@ -49,10 +51,10 @@ struct ni_box;
 /* One communicator's life, as in its header. */
 struct ni_box_comm {
   uint32_t page;
-  uint32_t phase;       /* 1 live, 2 being closed */
+  uint32_t phase; /* 1 live, 2 being closed */
   uint64_t init_ticks, init_ns;
-  struct ni_ident id;   /* comm_name NULL: none */
-  int32_t gpu_index;    /* -1 */
+  struct ni_ident id;             /* comm_name NULL: none */
+  int32_t gpu_index;              /* -1 */
   const char *gpu_uuid, *gpu_pci; /* NULL: not known */
   uint32_t group_ord, newest_group;
   uint64_t stray[NI_STRAY_COUNT];
@@ -72,15 +74,17 @@ enum ni_box_slot_is {
   NI_BOX_SLOT_IN_FLIGHT,
   NI_BOX_SLOT_FINISHED, /* DONE, RETIRED, or unknown count with nothing open: perhaps in the log */
   NI_BOX_SLOT_GIVEN_UP,
-  NI_BOX_SLOT_RESTING,  /* in the log or counted */
-  NI_BOX_SLOT_CALLED,   /* a call that had no kernel yet when its group was over: a collective known by its call, perhaps */
+  NI_BOX_SLOT_RESTING, /* in the log or counted */
+  /* a call that had no kernel yet when its group was over: a collective known by its call, perhaps */
+  NI_BOX_SLOT_CALLED,
 };
 
 /* One slot of an operation. Ticks are the writer's counter. */
 struct ni_box_op {
   uint32_t slot, comm_page, gen, flags, want, group_ord;
   enum ni_box_slot_is is;
-  enum ni_src src;      /* not NI_SRC_EVENT: sn is the plugin's own number; rec_sn and sn of CALLED: none yet */
+  /* not NI_SRC_EVENT: sn is the plugin's own number; rec_sn and sn of CALLED: none yet */
+  enum ni_src src;
   enum ni_kind kind;
   uint32_t started, stopped;
   uint64_t gpu_start_ns, gpu_stop_ns, ticks_first, ticks_done, ticks_start, ticks_stop;
@@ -89,14 +93,15 @@ struct ni_box_op {
   uint32_t bad, mask_doubt, nchannels;
   uint32_t origin, call_low;
   const char *func, *datatype, *algo, *proto;
-  const char *kernel;   /* of a symmetric kernel, "": none */
-  uint64_t user_tag;    /* as NCCL gave it; 0: untagged */
+  const char *kernel;                      /* of a symmetric kernel, "": none */
+  uint64_t user_tag;                       /* as NCCL gave it; 0: untagged */
   uint64_t compute_from_ns, compute_to_ns; /* phases of a symmetric kernel, for ni_phases_of; 0: none */
 };
 
 /*
- * most: bytes in it that are not 0, 0: NI_BOX_MAX_BYTES. The memory that is taken is that and little more, however long the file.
- * 0; -EBADMSG with *why filled; -ENOMEM; -errno of open and read. why is a sentence without the path.
+ * most: bytes in it that are not 0, 0: NI_BOX_MAX_BYTES. The memory that is taken is that and little more,
+ * however long the file. 0; -EBADMSG with *why filled; -ENOMEM; -errno of open and read. why is a sentence
+ * without the path.
  */
 int ni_box_open(struct ni_box **out, const char *path, uint64_t most, char *why, size_t why_bytes);
 void ni_box_close(struct ni_box *b);

@@ -1,6 +1,7 @@
 /*
- * From the image to values: communicators, slots, clocks, texts. Everything that indexes the image was checked by box.c
- * (fields against their structs, pieces against the file) or is checked here (pages, texts' numbers).
+ * From the image to values: communicators, slots, clocks, texts. Everything that indexes the image was
+ * checked by box.c (fields against their structs, pieces against the file) or is checked here (pages, texts'
+ * numbers).
  */
 #include "box_decode.h"
 
@@ -18,14 +19,20 @@
 uint64_t ni_box_get(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id, uint32_t i) {
   const struct ni_box_field *f = &b->field[id];
   uint32_t size = ni_box_elem_bytes[id];
-  if ((uint64_t)(i + 1) * size > f->size) return 0;
+  if ((uint64_t)(i + 1) * size > f->size)
+    return 0;
   const unsigned char *p = base + f->at + (size_t)i * size;
   uint64_t v8;
   uint32_t v4;
   switch (size) {
-    case 8: memcpy(&v8, p, 8); return v8;
-    case 4: memcpy(&v4, p, 4); return v4;
-    default: return *p;
+    case 8:
+      memcpy(&v8, p, 8);
+      return v8;
+    case 4:
+      memcpy(&v4, p, 4);
+      return v4;
+    default:
+      return *p;
   }
 }
 
@@ -57,8 +64,10 @@ static const char *get_text(const struct ni_box *b, const unsigned char *base, e
   return f->size && *text && memchr(text, 0, f->size) ? text : NULL;
 }
 
-static void get_counts(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id, uint64_t *out, uint32_t n) {
-  for (uint32_t i = 0; i < n; i++) out[i] = ni_box_get(b, base, id, i);
+static void get_counts(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id,
+                       uint64_t *out, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++)
+    out[i] = ni_box_get(b, base, id, i);
 }
 
 /* ---- header ---- */
@@ -75,17 +84,21 @@ uint32_t ni_box_outside(const struct ni_box *b) { return b->outside; }
 bool ni_box_session(const struct ni_box *b, struct ni_box_log *out) {
   struct ni_box *own = (struct ni_box *)(uintptr_t)b; /* the texts are kept in it; one thread */
   struct ni_box_session s;
-  if (b->h.session_now > 1) return false;
+  if (b->h.session_now > 1)
+    return false;
   const struct ni_box_piece *p = &b->h.session[b->h.session_now];
-  if (p->bytes < sizeof s) return false;
+  if (p->bytes < sizeof s)
+    return false;
   memcpy(&s, b->image + p->at, sizeof s);
   const uint32_t length[3] = {s.dir_bytes, s.file_bytes, s.line_bytes};
   uint64_t at = sizeof s;
   for (int i = 0; i < 3; i++) {
-    if (length[i] > p->bytes - at) return false;
+    if (length[i] > p->bytes - at)
+      return false;
     free(own->text[i]);
     own->text[i] = strndup((const char *)b->image + p->at + at, length[i]);
-    if (!own->text[i]) return false;
+    if (!own->text[i])
+      return false;
     at += length[i];
   }
   *out = (struct ni_box_log){s.start_ns, own->text[0], own->text[1], own->text[2]};
@@ -102,7 +115,8 @@ uint64_t ni_box_span_ns(const struct ni_box *b, uint64_t ticks) {
 
 uint64_t ni_box_monotonic_ns(const struct ni_box *b, uint64_t ticks) {
   const struct ni_box_clock *c = clock_of(b);
-  if (ticks >= c->ticks) return c->monotonic_ns + ni_box_span_ns(b, ticks - c->ticks);
+  if (ticks >= c->ticks)
+    return c->monotonic_ns + ni_box_span_ns(b, ticks - c->ticks);
   uint64_t back = ni_box_span_ns(b, c->ticks - ticks);
   return back < c->monotonic_ns ? c->monotonic_ns - back : 0;
 }
@@ -112,7 +126,8 @@ uint64_t ni_box_unix_ns(const struct ni_box *b, uint64_t ticks) {
 }
 
 uint64_t ni_box_seen_ns(const struct ni_box *b) {
-  if (b->life.life == NI_LIFE_ALIVE) return b->taken_ns;
+  if (b->life.life == NI_LIFE_ALIVE)
+    return b->taken_ns;
   uint64_t sign = b->h.heartbeat_unix_ns ? b->h.heartbeat_unix_ns : b->h.made_ns;
   return b->life.life == NI_LIFE_ENDED && b->h.end_unix_ns > sign ? b->h.end_unix_ns : sign;
 }
@@ -124,7 +139,8 @@ static const unsigned char *comm_base(const struct ni_box *b, size_t i) {
 }
 
 bool ni_box_comm_at(const struct ni_box *b, size_t i, struct ni_box_comm *out) {
-  if (i >= b->n_comm_pages) return false;
+  if (i >= b->n_comm_pages)
+    return false;
   const unsigned char *c = comm_base(b, i);
   *out = (struct ni_box_comm){
       .page = b->comm_page[i],
@@ -147,7 +163,8 @@ bool ni_box_comm_at(const struct ni_box *b, size_t i, struct ni_box_comm *out) {
   };
   if (get(b, c, NI_BOX_COMM_HAS_NAME)) {
     out->id.comm_name = get_text(b, c, NI_BOX_COMM_NAME);
-    if (!out->id.comm_name) out->id.comm_name = "";
+    if (!out->id.comm_name)
+      out->id.comm_name = "";
   }
   get_counts(b, c, NI_BOX_COMM_STRAY, out->stray, NI_STRAY_COUNT);
   get_counts(b, c, NI_BOX_COMM_API_SN, out->api_sn, NI_FUNC_COUNT);
@@ -170,7 +187,8 @@ bool ni_box_comm_at(const struct ni_box *b, size_t i, struct ni_box_comm *out) {
 int64_t ni_box_comm_of(const struct ni_box *b, const struct ni_box_op *op) {
   size_t i;
   ni_array_search(i, b->n_comm_pages, b->comm_page[i] < op->comm_page);
-  if (i == b->n_comm_pages || b->comm_page[i] != op->comm_page) return -1;
+  if (i == b->n_comm_pages || b->comm_page[i] != op->comm_page)
+    return -1;
   const unsigned char *c = comm_base(b, i);
   uint32_t phase = NI_BOX_COMM_PHASE(get(b, c, NI_BOX_COMM_STATE));
   return phase && op->ticks_start >= get(b, c, NI_BOX_COMM_INIT_TICKS) ? (int64_t)i : -1;
@@ -178,11 +196,13 @@ int64_t ni_box_comm_of(const struct ni_box *b, const struct ni_box_op *op) {
 
 uint64_t ni_box_open_channels(const struct ni_box *b, size_t comm, const struct ni_box_op *op) {
   uint64_t open = 0;
-  if (comm >= b->n_comm_pages || b->field[NI_BOX_COMM_CELL].size == 0) return 0;
+  if (comm >= b->n_comm_pages || b->field[NI_BOX_COMM_CELL].size == 0)
+    return 0;
   const unsigned char *cell = comm_base(b, comm) + b->field[NI_BOX_COMM_CELL].at;
   for (uint32_t i = 0; i < 128; i++, cell += b->h.cell_stride) {
     uint64_t o = get(b, cell, NI_BOX_CELL_OPEN);
-    if (o && NI_BOX_CELL_SLOT(o) == op->slot && NI_BOX_CELL_GEN(o) == (op->gen & 0xfffffff)) open |= UINT64_C(1) << i / 2;
+    if (o && NI_BOX_CELL_SLOT(o) == op->slot && NI_BOX_CELL_GEN(o) == (op->gen & 0xfffffff))
+      open |= UINT64_C(1) << i / 2;
   }
   return open;
 }
@@ -194,7 +214,8 @@ int32_t ni_box_open_above(const struct ni_box *b, const struct ni_box_op *op, ui
 
 bool ni_box_call_of(const struct ni_box_comm *c, const struct ni_box_op *op, uint64_t *call_sn) {
   uint64_t all = c->kind[op->kind].calls;
-  if (!(op->origin & NI_BOX_ORIGIN_CALLED)) return false;
+  if (!(op->origin & NI_BOX_ORIGIN_CALLED))
+    return false;
   *call_sn = all - (uint32_t)((uint32_t)all - op->call_low); /* the newest number with this low half */
   return *call_sn <= INT64_MAX;
 }
@@ -203,11 +224,15 @@ bool ni_box_call_of(const struct ni_box_comm *c, const struct ni_box_op *op, uin
 
 static const char *text_of(const struct ni_box *b, uint64_t number, uint32_t *elem_bytes) {
   const struct ni_box_piece *t = &b->h.texts;
-  if (elem_bytes) *elem_bytes = 1;
-  if (number == 0 || number >= t->entries) return "Unknown";
+  if (elem_bytes)
+    *elem_bytes = 1;
+  if (number == 0 || number >= t->entries)
+    return "Unknown";
   const unsigned char *e = b->image + t->at + number * t->stride;
-  if (!get(b, e, NI_BOX_TEXT_READY)) return "Unknown";
-  if (elem_bytes && get(b, e, NI_BOX_TEXT_ELEM_BYTES)) *elem_bytes = (uint32_t)get(b, e, NI_BOX_TEXT_ELEM_BYTES);
+  if (!get(b, e, NI_BOX_TEXT_READY))
+    return "Unknown";
+  if (elem_bytes && get(b, e, NI_BOX_TEXT_ELEM_BYTES))
+    *elem_bytes = (uint32_t)get(b, e, NI_BOX_TEXT_ELEM_BYTES);
   const char *s = get_text(b, e, NI_BOX_TEXT_TEXT);
   return s ? s : "Unknown";
 }
@@ -216,13 +241,16 @@ static enum ni_box_slot_is classify(const struct ni_box_op *op) {
   if (!(op->flags & NI_BOX_OP_LIVE))
     return op->flags == NI_BOX_OP_CLOSED && op->src == NI_SRC_API ? NI_BOX_SLOT_CALLED : NI_BOX_SLOT_FREE;
   if (op->flags & NI_BOX_OP_RETIRED) {
-    if (op->flags & NI_BOX_OP_GIVEN_UP) return NI_BOX_SLOT_GIVEN_UP;
+    if (op->flags & NI_BOX_OP_GIVEN_UP)
+      return NI_BOX_SLOT_GIVEN_UP;
     return op->flags & NI_BOX_OP_SETTLED ? NI_BOX_SLOT_RESTING : NI_BOX_SLOT_FINISHED;
   }
-  if (op->flags & NI_BOX_OP_DONE) return NI_BOX_SLOT_FINISHED;
+  if (op->flags & NI_BOX_OP_DONE)
+    return NI_BOX_SLOT_FINISHED;
   /* As at a process's exit: nobody will say more of an operation whose channel events were off. */
   bool over = op->started ? op->started == op->stopped : op->mask_doubt == NI_BOX_MASK_OFF;
-  return op->want == NI_BOX_WANT_UNKNOWN && (op->flags & NI_BOX_OP_CLOSED) && over ? NI_BOX_SLOT_FINISHED : NI_BOX_SLOT_IN_FLIGHT;
+  return op->want == NI_BOX_WANT_UNKNOWN && (op->flags & NI_BOX_OP_CLOSED) && over ? NI_BOX_SLOT_FINISHED
+                                                                                   : NI_BOX_SLOT_IN_FLIGHT;
 }
 
 static enum ni_src src_of(uint64_t origin) {
@@ -231,7 +259,8 @@ static enum ni_src src_of(uint64_t origin) {
 
 void ni_box_op_at(const struct ni_box *b, uint32_t slot, struct ni_box_op *op) {
   uint32_t per_page = NI_BOX_PAGE_BYTES / b->h.slot_bytes;
-  const unsigned char *p = b->image + (uint64_t)(slot / per_page) * NI_BOX_PAGE_BYTES + (size_t)(slot % per_page) * b->h.slot_bytes;
+  const unsigned char *p = b->image + (uint64_t)(slot / per_page) * NI_BOX_PAGE_BYTES +
+      (size_t)(slot % per_page) * b->h.slot_bytes;
   uint64_t state = get(b, p, NI_BOX_OP_STATE), prog = get(b, p, NI_BOX_OP_PROG);
   uint32_t elem;
   *op = (struct ni_box_op){
@@ -277,18 +306,24 @@ void ni_box_op_at(const struct ni_box *b, uint32_t slot, struct ni_box_op *op) {
   op->is = classify(op);
 }
 
-static int each_op(const struct ni_box *b, bool in_flight, int (*fn)(const struct ni_box_op *op, void *arg), void *arg) {
+static int each_op(const struct ni_box *b, bool in_flight, int (*fn)(const struct ni_box_op *op, void *arg),
+                   void *arg) {
   uint32_t per_page = NI_BOX_PAGE_BYTES / b->h.slot_bytes;
   for (uint32_t page = b->h.data_page; page < b->end_page; page++) {
-    if (!ni_box_holds(b, page) || !ni_box_ops_class(b, ni_box_class(b, page))) continue;
+    if (!ni_box_holds(b, page) || !ni_box_ops_class(b, ni_box_class(b, page)))
+      continue;
     for (uint32_t i = 0; i < per_page; i++) {
       struct ni_box_op op;
       const unsigned char *p = b->image + (uint64_t)page * NI_BOX_PAGE_BYTES + (size_t)i * b->h.slot_bytes;
-      if (in_flight && !(NI_BOX_FLAGS(get(b, p, NI_BOX_OP_STATE)) & NI_BOX_OP_LIVE)) continue; /* most are free */
+      /* most are free */
+      if (in_flight && !(NI_BOX_FLAGS(get(b, p, NI_BOX_OP_STATE)) & NI_BOX_OP_LIVE))
+        continue;
       ni_box_op_at(b, page * per_page + i, &op);
-      if (in_flight && op.is != NI_BOX_SLOT_IN_FLIGHT) continue;
+      if (in_flight && op.is != NI_BOX_SLOT_IN_FLIGHT)
+        continue;
       int e = fn(&op, arg);
-      if (e < 0) return e;
+      if (e < 0)
+        return e;
     }
   }
   return 0;
@@ -298,23 +333,28 @@ int ni_box_each_op(const struct ni_box *b, int (*fn)(const struct ni_box_op *op,
   return each_op(b, false, fn, arg);
 }
 
-int ni_box_each_in_flight(const struct ni_box *b, int (*fn)(const struct ni_box_op *op, void *arg), void *arg) {
+int ni_box_each_in_flight(const struct ni_box *b, int (*fn)(const struct ni_box_op *op, void *arg),
+                          void *arg) {
   return each_op(b, true, fn, arg);
 }
 
 /*
  * ---- network operations: which transfer of an operation waits, and for what ----
  *
- * They are read once, while their progress thread may go on: phases and times are single words, each true at some moment.
+ * They are read once, while their progress thread may go on: phases and times are single words, each true at
+ * some moment.
  */
 
 static NI_ORDER_BY(by_parent, struct ni_box_proxy, comm_page, kind, rec_sn, at)
 
-static int take(struct ni_box *b, const unsigned char *p, size_t *cap) {
+    static int take(struct ni_box *b, const unsigned char *p, size_t *cap) {
   uint32_t flags = NI_BOX_FLAGS(ni_box_get(b, p, NI_BOX_PROXY_STATE, 0));
-  if (!(flags & NI_BOX_OP_LIVE) || (flags & NI_BOX_OP_CLOSED)) return 0;
-  if (!(ni_box_get(b, p, NI_BOX_PROXY_FLAGS, 0) & NI_BOX_PROXY_PARENT)) return 0;
-  if (!ni_array_room(b->proxy, b->n_proxies, *cap)) return -ENOMEM;
+  if (!(flags & NI_BOX_OP_LIVE) || (flags & NI_BOX_OP_CLOSED))
+    return 0;
+  if (!(ni_box_get(b, p, NI_BOX_PROXY_FLAGS, 0) & NI_BOX_PROXY_PARENT))
+    return 0;
+  if (!ni_array_room(b->proxy, b->n_proxies, *cap))
+    return -ENOMEM;
   b->proxy[b->n_proxies++] = (struct ni_box_proxy){ni_box_get(b, p, NI_BOX_PROXY_PARENT_REC_SN, 0), p,
                                                    (uint32_t)ni_box_get(b, p, NI_BOX_PROXY_COMM_PAGE, 0),
                                                    (uint32_t)ni_box_get(b, p, NI_BOX_PROXY_PARENT_KIND, 0)};
@@ -324,45 +364,56 @@ static int take(struct ni_box *b, const unsigned char *p, size_t *cap) {
 int ni_box_find_proxies(struct ni_box *b) {
   const struct ni_box_header *h = &b->h;
   size_t cap = 0;
-  if (!h->proxy_class || h->proxy_class > 255 || h->proxy_bytes < 64 || h->proxy_bytes % 8 || h->proxy_chunk_pages == 0 ||
-      h->proxy_chunk_pages > 4096 || h->proxy_class == h->comm_class)
+  if (!h->proxy_class || h->proxy_class > 255 || h->proxy_bytes < 64 || h->proxy_bytes % 8 ||
+      h->proxy_chunk_pages == 0 || h->proxy_chunk_pages > 4096 || h->proxy_class == h->comm_class)
     return 0;
   uint32_t run = 0; /* pages of the class that lie one after the other */
   for (uint32_t page = h->data_page; page < b->end_page; page++) {
     run = ni_box_class(b, page) == h->proxy_class ? run + 1 : 0;
-    if (run == 0 || run % h->proxy_chunk_pages) continue;
+    if (run == 0 || run % h->proxy_chunk_pages)
+      continue;
     uint32_t first = page + 1 - h->proxy_chunk_pages;
     const unsigned char *chunk = b->image + (uint64_t)first * NI_BOX_PAGE_BYTES;
     size_t bytes = (size_t)h->proxy_chunk_pages * NI_BOX_PAGE_BYTES;
     for (size_t at = 0; at + h->proxy_bytes <= bytes; at += h->proxy_bytes) {
-      if (!ni_box_holds(b, first + (uint32_t)(at / NI_BOX_PAGE_BYTES))) continue; /* all 0: not in use */
+      if (!ni_box_holds(b, first + (uint32_t)(at / NI_BOX_PAGE_BYTES)))
+        continue; /* all 0: not in use */
       int e = take(b, chunk + at, &cap);
-      if (e < 0) return e;
+      if (e < 0)
+        return e;
     }
   }
-  if (b->n_proxies > 1) qsort(b->proxy, b->n_proxies, sizeof *b->proxy, by_parent);
+  if (b->n_proxies > 1)
+    qsort(b->proxy, b->n_proxies, sizeof *b->proxy, by_parent);
   return 0;
 }
 
 bool ni_box_net_of(const struct ni_box *b, const struct ni_box_op *op, struct ni_box_net *out) {
-  static const char *const phases[NI_BOX_PHASE_COUNT] = {"", "gpu_produce", "peer_credit", "wire", "flush", "gpu_consume"};
+  static const char *const phases[NI_BOX_PHASE_COUNT] = {"",     "gpu_produce", "peer_credit",
+                                                         "wire", "flush",       "gpu_consume"};
   size_t at;
   const struct ni_box_proxy want = {op->rec_sn, NULL, op->comm_page, (uint32_t)op->kind};
   bool found = false;
   ni_array_search(at, b->n_proxies, by_parent(&b->proxy[at], &want) < 0);
   uint32_t places = b->field[NI_BOX_PROXY_PHASE].size;
-  for (; at < b->n_proxies && b->proxy[at].comm_page == op->comm_page && b->proxy[at].kind == (uint32_t)op->kind &&
-         b->proxy[at].rec_sn == op->rec_sn; at++) {
+  for (; at < b->n_proxies && b->proxy[at].comm_page == op->comm_page &&
+       b->proxy[at].kind == (uint32_t)op->kind && b->proxy[at].rec_sn == op->rec_sn;
+       at++) {
     const unsigned char *p = b->proxy[at].at;
     for (uint32_t i = 0; i < places && i < 64; i++) {
-      uint64_t phase = ni_box_get(b, p, NI_BOX_PROXY_PHASE, i), ticks = ni_box_get(b, p, NI_BOX_PROXY_STEP_LAST, i);
-      if (phase == NI_BOX_PHASE_NONE || phase >= NI_BOX_PHASE_COUNT) continue;
+      uint64_t phase = ni_box_get(b, p, NI_BOX_PROXY_PHASE, i),
+               ticks = ni_box_get(b, p, NI_BOX_PROXY_STEP_LAST, i);
+      if (phase == NI_BOX_PHASE_NONE || phase >= NI_BOX_PHASE_COUNT)
+        continue;
       uint64_t since = ni_box_unix_ns(b, ticks);
-      bool net = phase == NI_BOX_PHASE_PEER_CREDIT || phase == NI_BOX_PHASE_WIRE || phase == NI_BOX_PHASE_FLUSH;
+      bool net =
+          phase == NI_BOX_PHASE_PEER_CREDIT || phase == NI_BOX_PHASE_WIRE || phase == NI_BOX_PHASE_FLUSH;
       /* One that waits for the network says more than one that waits for the own GPU. */
-      if (found && (out->on_network > net || (out->on_network == net && out->since_ns <= since))) continue;
-      *out = (struct ni_box_net){(int32_t)(uint32_t)ni_box_get(b, p, NI_BOX_PROXY_PEER, 0),
-                                 (int32_t)ni_box_get(b, p, NI_BOX_PROXY_CHANNEL, 0), phases[phase], net, since};
+      if (found && (out->on_network > net || (out->on_network == net && out->since_ns <= since)))
+        continue;
+      *out =
+          (struct ni_box_net){(int32_t)(uint32_t)ni_box_get(b, p, NI_BOX_PROXY_PEER, 0),
+                              (int32_t)ni_box_get(b, p, NI_BOX_PROXY_CHANNEL, 0), phases[phase], net, since};
       found = true;
     }
   }

@@ -23,7 +23,8 @@ enum word { SILENT = 0, RUNS, GONE };
 static size_t read_small(const char *path, char *buf, size_t cap) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
-  if (fd >= 0) close(fd);
+  if (fd >= 0)
+    close(fd);
   buf[n > 0 ? n : 0] = 0;
   return n > 0 ? (size_t)n : 0;
 }
@@ -33,10 +34,13 @@ static size_t read_small(const char *path, char *buf, size_t cap) {
 static uint64_t start_ticks(int64_t pid) {
   char path[64], text[2048];
   snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-  if (!read_small(path, text, sizeof text)) return 0;
+  if (!read_small(path, text, sizeof text))
+    return 0;
   char *p = strrchr(text, ')');
-  if (p && p[1] == ' ' && strchr("ZXx", p[2])) return 0;
-  for (int field = 2; p && field < 22; field++) p = strchr(p + 1, ' ');
+  if (p && p[1] == ' ' && strchr("ZXx", p[2]))
+    return 0;
+  for (int field = 2; p && field < 22; field++)
+    p = strchr(p + 1, ' ');
   return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
@@ -46,13 +50,15 @@ static bool has_uid(int64_t pid, uint32_t uid) {
   unsigned of[4];
   snprintf(path, sizeof path, "/proc/%lld/status", (long long)pid);
   const char *line = read_small(path, text, sizeof text) ? strstr(text, "\nUid:") : NULL;
-  if (!line || sscanf(line, "\nUid: %u %u %u %u", &of[0], &of[1], &of[2], &of[3]) != 4) return true;
+  if (!line || sscanf(line, "\nUid: %u %u %u %u", &of[0], &of[1], &of[2], &of[3]) != 4)
+    return true;
   return of[0] == uid || of[1] == uid || of[2] == uid || of[3] == uid;
 }
 
 /* A box of root's is nobody's forgery, and its process may have given up its rights since. */
 static enum word ask_pid(const struct ni_box_header *h, uint32_t owner) {
-  if (h->pid <= 0 || start_ticks(h->pid) != h->start_ticks) return GONE;
+  if (h->pid <= 0 || start_ticks(h->pid) != h->start_ticks)
+    return GONE;
   return owner == 0 || has_uid(h->pid, owner) ? RUNS : GONE;
 }
 
@@ -61,10 +67,13 @@ static enum word ask_pid(const struct ni_box_header *h, uint32_t owner) {
  * copy of one, which nobody maps. */
 static enum word ask_lease(int fd) {
   struct statfs s;
-  if (fstatfs(fd, &s) != 0 || (uint32_t)s.f_type != TMPFS) return SILENT;
+  if (fstatfs(fd, &s) != 0 || (uint32_t)s.f_type != TMPFS)
+    return SILENT;
   /* Whoever opens the file for writing in this moment has us signalled: not by SIGIO, which would end us. */
-  if (fcntl(fd, F_SETSIG, SIGURG) != 0) return SILENT;
-  if (fcntl(fd, F_SETLEASE, F_RDLCK) != 0) return errno == EAGAIN ? RUNS : SILENT;
+  if (fcntl(fd, F_SETSIG, SIGURG) != 0)
+    return SILENT;
+  if (fcntl(fd, F_SETLEASE, F_RDLCK) != 0)
+    return errno == EAGAIN ? RUNS : SILENT;
   (void)fcntl(fd, F_SETLEASE, F_UNLCK);
   return GONE;
 }
@@ -76,13 +85,16 @@ static enum word ask_kernel(const struct ni_box_header *h, int fd, uint32_t owne
   struct stat ns;
   *why = NI_LIFE_NOBODY;
   *here = false;
-  if (!*boot) (void)read_small("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+  if (!*boot)
+    (void)read_small("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
   boot[strcspn(boot, "\n")] = 0;
-  if (!*boot || !*h->boot_id) return SILENT;
+  if (!*boot || !*h->boot_id)
+    return SILENT;
   if (strcmp(boot, h->boot_id) != 0) { /* another machine, or this one was booted since */
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    if (strcmp(host, h->hostname) != 0) return SILENT;
+    if (strcmp(host, h->hostname) != 0)
+      return SILENT;
     *why = NI_LIFE_BY_BOOT;
     return GONE;
   }
@@ -93,7 +105,8 @@ static enum word ask_kernel(const struct ni_box_header *h, int fd, uint32_t owne
     return ask_pid(h, owner);
   }
   enum word word = ask_lease(fd);
-  if (word != SILENT) *why = NI_LIFE_BY_LEASE;
+  if (word != SILENT)
+    *why = NI_LIFE_BY_LEASE;
   return word;
 }
 
@@ -110,7 +123,8 @@ static enum ni_box_end newest_end(const struct ni_box_header *h, int fd) {
   const off_t at = offsetof(struct ni_box_header, end);
   uint32_t end = h->end;
   bool has = h->header_bytes >= (size_t)at + sizeof end;
-  if (has && pread(fd, &end, sizeof end, at) != (ssize_t)sizeof end) end = h->end;
+  if (has && pread(fd, &end, sizeof end, at) != (ssize_t)sizeof end)
+    end = h->end;
   return end_of(has ? end : NI_BOX_END_UNKNOWN);
 }
 
@@ -120,8 +134,10 @@ struct ni_life_fact ni_life_ask(const struct ni_box_header *h, int fd, uint32_t 
   enum word word = ask_kernel(h, fd, owner, &f.why, &here);
   f.end = newest_end(h, fd);
   f.at_ns = ni_now_ns(CLOCK_REALTIME);
-  if (word == GONE) f.life = by_itself(f.end) ? NI_LIFE_ENDED : NI_LIFE_DEAD;
-  if (word == RUNS) f.life = NI_LIFE_ALIVE;
+  if (word == GONE)
+    f.life = by_itself(f.end) ? NI_LIFE_ENDED : NI_LIFE_DEAD;
+  if (word == RUNS)
+    f.life = NI_LIFE_ALIVE;
   uint64_t now = ni_now_ns(CLOCK_MONOTONIC), since = now > h->heartbeat_ns ? now - h->heartbeat_ns : 0;
   if (word == SILENT && here && h->heartbeat_ns && since < FRESH_NS) {
     f.life = NI_LIFE_ALIVE;
@@ -132,17 +148,20 @@ struct ni_life_fact ni_life_ask(const struct ni_box_header *h, int fd, uint32_t 
 
 struct ni_life_fact ni_life_of_copy(const struct ni_box_header *h, uint32_t life, uint64_t taken_ns) {
   struct ni_life_fact f = {.why = NI_LIFE_BY_COPY, .end = end_of(h->end), .at_ns = taken_ns};
-  if (life == NI_LIFE_ALIVE) f.life = NI_LIFE_ALIVE;
-  if (life == NI_LIFE_DEAD) f.life = by_itself(f.end) ? NI_LIFE_ENDED : NI_LIFE_DEAD;
+  if (life == NI_LIFE_ALIVE)
+    f.life = NI_LIFE_ALIVE;
+  if (life == NI_LIFE_DEAD)
+    f.life = by_itself(f.end) ? NI_LIFE_ENDED : NI_LIFE_DEAD;
   return f;
 }
 
 /* The header as the writer's release has it: what that does not have is 0, and texts end. */
 static bool read_header(int fd, struct ni_box_header *h) {
   bool sound = pread(fd, h, sizeof *h, 0) == (ssize_t)sizeof *h &&
-               memcmp(h->magic, NI_BOX_MAGIC, sizeof h->magic) == 0 && h->byte_order == NI_BOX_BYTE_ORDER;
+      memcmp(h->magic, NI_BOX_MAGIC, sizeof h->magic) == 0 && h->byte_order == NI_BOX_BYTE_ORDER;
   h->boot_id[sizeof h->boot_id - 1] = h->hostname[sizeof h->hostname - 1] = 0;
-  if (h->header_bytes < sizeof *h) memset((char *)h + h->header_bytes, 0, sizeof *h - h->header_bytes);
+  if (h->header_bytes < sizeof *h)
+    memset((char *)h + h->header_bytes, 0, sizeof *h - h->header_bytes);
   return sound && h->version && h->version <= NI_BOX_VERSION;
 }
 
@@ -157,8 +176,10 @@ struct ni_life_fact ni_life_of_path(const char *path, uint32_t owner, int64_t pi
   struct ni_box_header h = {0};
   struct stat st;
   int fd = ni_plain_open(AT_FDCWD, path, &st);
-  if (fd < 0) return f;
-  if (st.st_uid == owner && read_header(fd, &h) && h.pid == pid) f = ni_life_ask(&h, fd, owner);
+  if (fd < 0)
+    return f;
+  if (st.st_uid == owner && read_header(fd, &h) && h.pid == pid)
+    f = ni_life_ask(&h, fd, owner);
   close(fd);
   return f;
 }
@@ -198,6 +219,7 @@ const char *ni_life_reason(const struct ni_life_fact *f, char *out, size_t size)
   const char *elsewhere =
       "it ran in another container or on another machine, and the kernel here does not say";
   snprintf(out, size, "%s", f->life == NI_LIFE_ALIVE && lives[why] ? lives[why] : elsewhere);
-  if (ni_life_gone(f->life) && is_gone[why]) snprintf(out, size, "%s, and %s", is_gone[why], ending(f->end));
+  if (ni_life_gone(f->life) && is_gone[why])
+    snprintf(out, size, "%s, and %s", is_gone[why], ending(f->end));
   return out;
 }

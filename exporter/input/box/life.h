@@ -24,7 +24,8 @@
 enum ni_life {
   NI_LIFE_UNKNOWN = 0,
   NI_LIFE_ALIVE,
-  NI_LIFE_DEAD, /* gone, and it had not ended by itself: killed or crashed. Of an old box: gone, no more is said */
+  /* gone, and it had not ended by itself: killed or crashed. Of an old box: gone, no more is said */
+  NI_LIFE_DEAD,
   NI_LIFE_ENDED, /* gone, by exit or return, or with every communicator closed in order */
   NI_LIFE_COUNT
 };

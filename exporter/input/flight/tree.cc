@@ -45,7 +45,8 @@ struct refusal {
 };
 
 void want(bool good) {
-  if (!good) throw refusal{"no Flight Recorder dump, or a part of one. Copy it once more"};
+  if (!good)
+    throw refusal{"no Flight Recorder dump, or a part of one. Copy it once more"};
 }
 
 void count(ni_tree &t) {
@@ -55,7 +56,8 @@ void count(ni_tree &t) {
 
 ni_node *add(ni_tree &t, kind is, int64_t number = 0, const char *text = nullptr) {
   count(t);
-  if (is >= LIST) t.items.emplace_back();
+  if (is >= LIST)
+    t.items.emplace_back();
   t.node.push_back({is, number, text, is >= LIST ? &t.items.back() : nullptr});
   return &t.node.back();
 }
@@ -68,14 +70,19 @@ ni_node *take(ni_tree &t, const dom::element &v) {
   string_view text;
   int64_t number;
   bool truth;
-  if (!v.get(text)) return add(t, text);
-  if (!v.get(number)) return add(t, NUMBER, number);
-  if (!v.get(truth)) return add(t, NUMBER, truth);
+  if (!v.get(text))
+    return add(t, text);
+  if (!v.get(number))
+    return add(t, NUMBER, number);
+  if (!v.get(truth))
+    return add(t, NUMBER, truth);
   ni_node *x = add(t, !v.get(list) ? LIST : !v.get(dict) ? DICT : NONE);
   if (x->is == LIST)
-    for (dom::element item : list) x->item->push_back(take(t, item));
+    for (dom::element item : list)
+      x->item->push_back(take(t, item));
   if (x->is == DICT)
-    for (auto field : dict) x->item->push_back(add(t, field.key)), x->item->push_back(take(t, field.value));
+    for (auto field : dict)
+      x->item->push_back(add(t, field.key)), x->item->push_back(take(t, field.value));
   return x;
 }
 
@@ -95,7 +102,8 @@ struct machine {
   uint64_t number(uint64_t n, bool has_sign = false) {
     string_view b = bytes(n);
     uint64_t x = has_sign && n && b[n - 1] & 0x80 ? UINT64_MAX : 0;
-    for (uint64_t i = std::min<uint64_t>(n, 8); i-- > 0;) x = x << 8 | (unsigned char)b[i];
+    for (uint64_t i = std::min<uint64_t>(n, 8); i-- > 0;)
+      x = x << 8 | (unsigned char)b[i];
     return x;
   }
   void push(ni_node *x) { stack.push_back(x); }
@@ -125,7 +133,8 @@ struct machine {
   }
   void keep(uint64_t i) {
     want(!stack.empty() && i < NI_TREE_VALUES);
-    if (i >= memo.size()) memo.resize(i + 1);
+    if (i >= memo.size())
+      memo.resize(i + 1);
     memo[i] = stack.back();
   }
   void recall(uint64_t i) {
@@ -137,45 +146,80 @@ struct machine {
   bool step() {
     unsigned char op = (unsigned char)bytes(1)[0];
     switch (op) {
-      case 0x80: return number(1), true; /* protocol */
-      case 0x95: return number(8), true; /* frame */
-      case '(': return want(mark.size() < NI_TREE_MARKS), mark.push_back(stack.size()), true;
-      case 'N': return push(add(t, NONE)), true;
-      case 'G': return number(8), push(add(t, NONE)), true;
-      case 0x88: case 0x89: return push(add(t, NUMBER, op == 0x88)), true;
-      case 'K': return integer(1, false), true;
-      case 'M': return integer(2, false), true;
-      case 'J': return integer(4, true), true;
-      case 0x8a: return integer(number(1), true), true;
-      case 'X': return push(add(t, bytes(number(4)))), true;
-      case 0x8c: return push(add(t, bytes(number(1)))), true;
-      case ']': case ')': return push(add(t, LIST)), true;
-      case '}': return push(add(t, DICT)), true;
-      case 'a': return extend(below(1), LIST), true;
-      case 'e': return extend(top_mark(), LIST), true;
-      case 's': return extend(below(2), DICT), true;
-      case 'u': return extend(top_mark(), DICT), true;
-      case 't': return tuple(top_mark()), true;
-      case 0x85: case 0x86: case 0x87: return tuple(below(op - 0x84u)), true;
-      case 'q': return keep(number(1)), true;
-      case 'r': return keep(number(4)), true;
-      case 0x94: return keep(memo.size()), true;
-      case 'h': return recall(number(1)), true;
-      case 'j': return recall(number(4)), true;
-      case '.': return want(stack.size() == 1), t.root = stack[0], false;
-      default: break;
+      case 0x80:
+        return number(1), true; /* protocol */
+      case 0x95:
+        return number(8), true; /* frame */
+      case '(':
+        return want(mark.size() < NI_TREE_MARKS), mark.push_back(stack.size()), true;
+      case 'N':
+        return push(add(t, NONE)), true;
+      case 'G':
+        return number(8), push(add(t, NONE)), true;
+      case 0x88:
+      case 0x89:
+        return push(add(t, NUMBER, op == 0x88)), true;
+      case 'K':
+        return integer(1, false), true;
+      case 'M':
+        return integer(2, false), true;
+      case 'J':
+        return integer(4, true), true;
+      case 0x8a:
+        return integer(number(1), true), true;
+      case 'X':
+        return push(add(t, bytes(number(4)))), true;
+      case 0x8c:
+        return push(add(t, bytes(number(1)))), true;
+      case ']':
+      case ')':
+        return push(add(t, LIST)), true;
+      case '}':
+        return push(add(t, DICT)), true;
+      case 'a':
+        return extend(below(1), LIST), true;
+      case 'e':
+        return extend(top_mark(), LIST), true;
+      case 's':
+        return extend(below(2), DICT), true;
+      case 'u':
+        return extend(top_mark(), DICT), true;
+      case 't':
+        return tuple(top_mark()), true;
+      case 0x85:
+      case 0x86:
+      case 0x87:
+        return tuple(below(op - 0x84u)), true;
+      case 'q':
+        return keep(number(1)), true;
+      case 'r':
+        return keep(number(4)), true;
+      case 0x94:
+        return keep(memo.size()), true;
+      case 'h':
+        return recall(number(1)), true;
+      case 'j':
+        return recall(number(4)), true;
+      case '.':
+        return want(stack.size() == 1), t.root = stack[0], false;
+      default:
+        break;
     }
     char why[200];
-    snprintf(why, sizeof why, "opcode 0x%02x at byte %zu: of a pickle data alone is read, nothing is executed. Make JSON with "
-             "torch's _dump_nccl_trace_json() and give that", op, at - 1);
+    snprintf(why, sizeof why,
+             "opcode 0x%02x at byte %zu: of a pickle data alone is read, nothing is executed. Make JSON with "
+             "torch's _dump_nccl_trace_json() and give that",
+             op, at - 1);
     throw refusal{why};
   }
 };
 
 /* Numbers that 64 bits cannot hold are texts: they do not cost the dump. bad: why it was refused as it is. */
 simdjson::error_code parse_again(ni_tree &t, size_t n, simdjson::error_code bad, dom::element &root) {
-  std::unique_ptr<char, decltype(&free)> text((char *)malloc(NI_JSON_QUOTED_MAX(n) + simdjson::SIMDJSON_PADDING), free);
-  if (!text) throw std::bad_alloc();
+  std::unique_ptr<char, decltype(&free)> text(
+      (char *)malloc(NI_JSON_QUOTED_MAX(n) + simdjson::SIMDJSON_PADDING), free);
+  if (!text)
+    throw std::bad_alloc();
   size_t length = ni_json_quote_numbers(t.bytes.get(), n, text.get());
   return length == n ? bad : t.parser.parse(text.get(), length, false).get(root);
 }
@@ -186,13 +230,18 @@ bool ni_tree_is_dump(const char *path) {
   char why[256];
   size_t n;
   std::unique_ptr<char, decltype(&free)> bytes(ni_whole_read(path, 128, &n, why, sizeof why), free);
-  if (!bytes || n < 3) return false;
+  if (!bytes || n < 3)
+    return false;
   string_view b(bytes.get(), n);
-  if (b[0] == '\x80') return b[1] >= 2 && b[1] <= 5 && (b[2] == '}' || (b[2] == '\x95' && n > 11 && b[11] == '}'));
-  if (ni_ras_is_answer(path)) return false; /* it begins with a key that a dump has, too */
+  if (b[0] == '\x80')
+    return b[1] >= 2 && b[1] <= 5 && (b[2] == '}' || (b[2] == '\x95' && n > 11 && b[11] == '}'));
+  if (ni_ras_is_answer(path))
+    return false;                              /* it begins with a key that a dump has, too */
   size_t at = b.find_first_not_of(" \n\r\t{"); /* the first key */
-  for (string_view k : {"\"entries\"", "\"pg_config\"", "\"pg_status\"", "\"version\"", "\"nccl_", "\"rank\""})
-    if (b[0] == '{' && at != b.npos && b.substr(at, k.size()) == k) return true;
+  for (string_view k :
+       {"\"entries\"", "\"pg_config\"", "\"pg_status\"", "\"version\"", "\"nccl_", "\"rank\""})
+    if (b[0] == '{' && at != b.npos && b.substr(at, k.size()) == k)
+      return true;
   return false;
 }
 
@@ -200,17 +249,22 @@ struct ni_tree *ni_tree_read(const char *path, char why[256]) try {
   std::unique_ptr<ni_tree> t(new ni_tree);
   size_t n;
   t->bytes.reset(ni_whole_read(path, NI_TREE_BYTES + 1, &n, why, 256));
-  if (!t->bytes) return nullptr;
-  if (n > NI_TREE_BYTES) throw refusal{"longer than 256 MiB. Make the ring smaller (TORCH_NCCL_TRACE_BUFFER_SIZE)"};
+  if (!t->bytes)
+    return nullptr;
+  if (n > NI_TREE_BYTES)
+    throw refusal{"longer than 256 MiB. Make the ring smaller (TORCH_NCCL_TRACE_BUFFER_SIZE)"};
   if (t->bytes.get()[0] == '\x80') {
     machine m{*t, {t->bytes.get(), n}, 0, {}, {}, {}};
     while (m.step()) {}
   } else {
     dom::element root;
     auto bad = t->parser.allocate(n, 32);
-    if (!bad) bad = t->parser.parse(t->bytes.get(), n, false).get(root);
-    if (bad) bad = parse_again(*t, n, bad, root);
-    if (bad) throw refusal{simdjson::error_message(bad)};
+    if (!bad)
+      bad = t->parser.parse(t->bytes.get(), n, false).get(root);
+    if (bad)
+      bad = parse_again(*t, n, bad, root);
+    if (bad)
+      throw refusal{simdjson::error_message(bad)};
     t->root = take(*t, root);
   }
   want(t->root->is == DICT);
@@ -226,20 +280,24 @@ const struct ni_node *ni_tree_root(const struct ni_tree *t) { return t->root; }
 
 size_t ni_node_length(const struct ni_node *x) { return x && x->is >= LIST ? x->item->size() : 0; }
 
-const struct ni_node *ni_node_at(const struct ni_node *x, size_t i) { return i < ni_node_length(x) ? (*x->item)[i] : nullptr; }
+const struct ni_node *ni_node_at(const struct ni_node *x, size_t i) {
+  return i < ni_node_length(x) ? (*x->item)[i] : nullptr;
+}
 
 const struct ni_node *ni_node_get(const struct ni_node *x, const char *key) {
   size_t n = x && x->is == DICT ? std::min<size_t>(ni_node_length(x), 128) : 0;
   for (size_t i = 0; i + 1 < n; i += 2) {
     const ni_node *k = (*x->item)[i];
-    if (k->is == TEXT && string_view(k->text, (size_t)k->number) == key) return (*x->item)[i + 1];
+    if (k->is == TEXT && string_view(k->text, (size_t)k->number) == key)
+      return (*x->item)[i + 1];
   }
   return nullptr;
 }
 
 int64_t ni_node_number(const struct ni_node *x, int64_t otherwise) {
   char text[24], *end;
-  if (x && x->is == NUMBER) return x->number;
+  if (x && x->is == NUMBER)
+    return x->number;
   int64_t n = strtoll(ni_node_text(x, text, sizeof text), &end, 10);
   return end == text || *end ? otherwise : n;
 }

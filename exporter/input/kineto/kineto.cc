@@ -1,4 +1,7 @@
-/* A small machine cuts the text into members of the file and elements of traceEvents; simdjson verifies and reads each. */
+/*
+ * A small machine cuts the text into members of the file and elements of traceEvents; simdjson verifies and
+ * reads each.
+ */
 #define SIMDJSON_EXCEPTIONS 0
 #include <simdjson.h>
 #include <zlib.h>
@@ -35,12 +38,14 @@ struct reading {
   size_t n = 0, depth = 0;
   bool listing = false, was_list = false, quoted = false, escaped = false;
   char in[64 << 10], text[item_max + simdjson::SIMDJSON_PADDING];
-  char again[NI_JSON_QUOTED_MAX(item_max) + simdjson::SIMDJSON_PADDING]; /* text, with what cannot be held in quotes */
+  /* text, with what cannot be held in quotes */
+  char again[NI_JSON_QUOTED_MAX(item_max) + simdjson::SIMDJSON_PADDING];
 };
 
 void copy(char (&to)[128], string_view from) {
   size_t n = from.copy(to, sizeof to - 1);
-  while (n < from.size() && n && (from[n] & 0xc0) == 0x80) n--; /* no half character */
+  while (n < from.size() && n && (from[n] & 0xc0) == 0x80)
+    n--; /* no half character */
   to[n] = 0;
 }
 
@@ -52,14 +57,20 @@ uint64_t hash_of(uint64_t hash, const dom::object &o, const char *key) {
 
 int64_t ns_of(const dom::object &o, const char *key) {
   double us;
-  if (o[key].get(us) || std::fabs(us) > 9e15) return INT64_MIN;
+  if (o[key].get(us) || std::fabs(us) > 9e15)
+    return INT64_MIN;
   return (int64_t)std::floor(us) * 1000 + llround((us - std::floor(us)) * 1000);
 }
 
-/* The object that was cut out. Numbers of it that nobody can hold are texts: they do not cost the rest. false: it is none. */
+/*
+ * The object that was cut out. Numbers of it that nobody can hold are texts: they do not cost the rest.
+ * false: it is none.
+ */
 bool parse(reading &r, dom::object &o) {
-  if (r.n > item_max) return false;
-  if (!r.parser.parse(r.text, r.n, false).get(o)) return true;
+  if (r.n > item_max)
+    return false;
+  if (!r.parser.parse(r.text, r.n, false).get(o))
+    return true;
   r.text[r.n] = 0; /* where its last number ends */
   size_t n = ni_json_quote_numbers(r.text, r.n, r.again);
   return n != r.n && !r.parser.parse(r.again, n, false).get(o);
@@ -78,10 +89,11 @@ const char *text_of(const dom::object &o, const char *key) {
 
 ni_kineto_args no_args() {
   ni_kineto_args a = {};
-  int64_t *const numbers[] = {&a.correlation, &a.external,     &a.device, &a.stream, &a.blocks, &a.graph,      &a.in_elements,
-                              &a.out_elements, &a.size,        &a.seq,    &a.rank,   &a.source, &a.target,     &a.first_rank,
-                              &a.stride,      &a.number,       &a.world_size, &a.pid};
-  for (int64_t *n : numbers) *n = NI_KINETO_NONE;
+  int64_t *const numbers[] = {&a.correlation, &a.external,     &a.device, &a.stream, &a.blocks,     &a.graph,
+                              &a.in_elements, &a.out_elements, &a.size,   &a.seq,    &a.rank,       &a.source,
+                              &a.target,      &a.first_rank,   &a.stride, &a.number, &a.world_size, &a.pid};
+  for (int64_t *n : numbers)
+    *n = NI_KINETO_NONE;
   a.collective = a.datatype = a.group = a.description = a.ranks = a.nccl_version = "";
   return a;
 }
@@ -92,7 +104,8 @@ bool begins(string_view text, string_view with) { return text.substr(0, with.siz
 int64_t step_number(string_view name) {
   int64_t n = 0;
   for (char c : name.substr(name.find('#') + 1)) {
-    if (c < '0' || c > '9' || n > INT32_MAX) return NI_KINETO_NONE;
+    if (c < '0' || c > '9' || n > INT32_MAX)
+      return NI_KINETO_NONE;
     n = n * 10 + (c - '0');
   }
   return n;
@@ -100,17 +113,21 @@ int64_t step_number(string_view name) {
 
 bool is_launch(string_view name) {
   return begins(name, "cudaLaunch") || begins(name, "cuLaunchKernel") || begins(name, "cudaGraphLaunch") ||
-         begins(name, "hipLaunch") || begins(name, "hipExtLaunch") || begins(name, "hipModuleLaunch") ||
-         begins(name, "hipExtModuleLaunch") || begins(name, "hipGraphLaunch");
+      begins(name, "hipLaunch") || begins(name, "hipExtLaunch") || begins(name, "hipModuleLaunch") ||
+      begins(name, "hipExtModuleLaunch") || begins(name, "hipGraphLaunch");
 }
 
 enum ni_kineto_what what_is(string_view category, string_view name, ni_kineto_event &e) {
   constexpr string_view step = "ProfilerStep#";
   bool on_gpu = category.empty() || category == "kernel" || category == "Kernel";
-  if (e.phase != 'X' || e.ts_ns == INT64_MIN) return NI_KINETO_OTHER;
-  if (on_gpu && !name.empty() && ni_imported_kernel(name.data(), e.func)) return NI_KINETO_KERNEL;
-  if (name == "record_param_comms") return NI_KINETO_CALL;
-  if (is_launch(name)) return NI_KINETO_LAUNCH;
+  if (e.phase != 'X' || e.ts_ns == INT64_MIN)
+    return NI_KINETO_OTHER;
+  if (on_gpu && !name.empty() && ni_imported_kernel(name.data(), e.func))
+    return NI_KINETO_KERNEL;
+  if (name == "record_param_comms")
+    return NI_KINETO_CALL;
+  if (is_launch(name))
+    return NI_KINETO_LAUNCH;
   return begins(name, step) && !begins(category, "gpu") ? NI_KINETO_STEP : NI_KINETO_OTHER;
 }
 
@@ -138,21 +155,29 @@ void take_args(ni_kineto_args &a, const dom::object &o) {
   dom::array grid;
   int64_t blocks[3] = {0, 1, 1};
   size_t i = 0;
-  if (o["grid"].get(grid)) return;
+  if (o["grid"].get(grid))
+    return;
   for (dom::element x : grid)
-    if (i < 3 && !x.get(blocks[i])) i++;
+    if (i < 3 && !x.get(blocks[i]))
+      i++;
   bool flat = i == 3 && blocks[1] == 1 && blocks[2] == 1; /* NCCL's are: a block for each channel */
-  if (flat && blocks[0] > 0) a.blocks = blocks[0];
+  if (flat && blocks[0] > 0)
+    a.blocks = blocks[0];
 }
 
-/* The groups as a list of its own each: {"pg_name": "0", "pg_desc": "..", "pg_size": 2, "ranks": [0, 1]}, or "ranks": "[0, 1]". */
+/*
+ * The groups as a list of its own each: {"pg_name": "0", "pg_desc": "..", "pg_size": 2, "ranks": [0, 1]}, or
+ * "ranks": "[0, 1]".
+ */
 int take_groups(reading &r, const dom::object &info) {
   dom::array groups;
-  if (info["pg_config"].get(groups)) return 0;
+  if (info["pg_config"].get(groups))
+    return 0;
   for (dom::element x : groups) {
     dom::object g;
     dom::array list;
-    if (x.get(g)) continue;
+    if (x.get(g))
+      continue;
     ni_kineto_event &e = r.event = {};
     e.what = NI_KINETO_GROUP;
     e.base_ns = e.ts_ns = e.dur_ns = INT64_MIN;
@@ -163,9 +188,11 @@ int take_groups(reading &r, const dom::object &info) {
     e.args.size = number_of(g, "pg_size");
     e.args.ranks = text_of(g, "ranks");
     std::string text;
-    if (!g["ranks"].get(list)) text = simdjson::minify(list), e.args.ranks = text.c_str();
+    if (!g["ranks"].get(list))
+      text = simdjson::minify(list), e.args.ranks = text.c_str();
     int stop = r.take(r.arg, &e);
-    if (stop) return stop;
+    if (stop)
+      return stop;
   }
   return 0;
 }
@@ -179,7 +206,8 @@ int about_file(reading &r, const dom::object &o) {
   bool told = !o["distributedInfo"].get(info);
   if (told) {
     int64_t rank = number_of(info, "rank");
-    if (rank >= 0 && rank <= INT32_MAX) e.rank = (int32_t)rank;
+    if (rank >= 0 && rank <= INT32_MAX)
+      e.rank = (int32_t)rank;
     e.args.world_size = number_of(info, "world_size");
     e.args.nccl_version = text_of(info, "nccl_version");
   }
@@ -191,31 +219,40 @@ int about_file(reading &r, const dom::object &o) {
 int item(reading &r) {
   dom::object o, args;
   string_view text, category, name;
-  if (!parse(r, o)) return ++*r.bad, 0;
+  if (!parse(r, o))
+    return ++*r.bad, 0;
   ni_kineto_event &e = r.event = {};
   e.base_ns = e.ts_ns = INT64_MIN;
   e.rank = -1;
-  if (!r.listing) return about_file(r, o);
+  if (!r.listing)
+    return about_file(r, o);
   e.phase = !o["ph"].get(text) && text.size() == 1 && text[0] ? text[0] : '?';
-  if (!o["name"].get(name)) copy(e.name, name);
+  if (!o["name"].get(name))
+    copy(e.name, name);
   e.process = hash_of(0, o, "pid");
   e.place = hash_of(e.process, o, "tid");
   e.ts_ns = ns_of(o, "ts");
   e.dur_ns = ns_of(o, "dur");
-  if (o["cat"].get(category)) category = {};
+  if (o["cat"].get(category))
+    category = {};
   bool any = !o["args"].get(args);
-  if (any && e.phase == 'M' && !args[name == "process_labels" ? "labels" : "name"].get(text)) copy(e.label, text);
-  if ((e.what = what_is(category, name, e)) == NI_KINETO_OTHER) return r.take(r.arg, &e);
+  if (any && e.phase == 'M' && !args[name == "process_labels" ? "labels" : "name"].get(text))
+    copy(e.label, text);
+  if ((e.what = what_is(category, name, e)) == NI_KINETO_OTHER)
+    return r.take(r.arg, &e);
   e.args = no_args();
   e.args.pid = number_of(o, "pid");
-  if (any) take_args(e.args, args);
-  if (e.what == NI_KINETO_STEP) e.args.number = step_number(name);
+  if (any)
+    take_args(e.args, args);
+  if (e.what == NI_KINETO_STEP)
+    e.args.number = step_number(name);
   return r.take(r.arg, &e);
 }
 
 int end_item(reading &r) {
   bool any = r.n > 1;
-  if (!r.listing && r.n < item_max) r.text[r.n++] = '}';
+  if (!r.listing && r.n < item_max)
+    r.text[r.n++] = '}';
   int e = any ? item(r) : 0;
   r.n = r.listing ? 0 : 1;
   r.text[0] = '{';
@@ -232,20 +269,25 @@ int take_char(reading &r, char c) {
   } else if (c == '"') {
     r.quoted = true;
   } else if (c == '{' || c == '[') {
-    if (++r.depth == 1) return r.n = 1, r.text[0] = '{', c == '{' && !r.was_list ? 0 : -EBADMSG;
+    if (++r.depth == 1)
+      return r.n = 1, r.text[0] = '{', c == '{' && !r.was_list ? 0 : -EBADMSG;
     if (r.depth == 2 && c == '[' && !r.was_list && string_view(r.text, r.n < 32 ? r.n : 32) == list_key)
       return r.n = 0, r.listing = r.was_list = true, 0;
   } else if ((c == '}' || c == ']' || c == ',') && r.depth == level) {
     int e = end_item(r);
-    if (c == ',' || e) return e;
+    if (c == ',' || e)
+      return e;
     r.depth--;
-    if (r.listing) r.n = 1;
+    if (r.listing)
+      r.n = 1;
     return r.listing = false, 0;
   } else if ((c == '}' || c == ']') && r.depth) {
     r.depth--;
   }
-  if (r.depth == 0) return -EBADMSG;
-  if (r.n < item_max) r.text[r.n] = c;
+  if (r.depth == 0)
+    return -EBADMSG;
+  if (r.n < item_max)
+    r.text[r.n] = c;
   r.n++;
   return 0;
 }
@@ -254,14 +296,17 @@ int take_char(reading &r, char c) {
 
 bool ni_kineto_is_trace(const char *path) {
   string_view name = path;
-  auto ends = [&](string_view with) { return name.size() > with.size() && name.substr(name.size() - with.size()) == with; };
+  auto ends = [&](string_view with) {
+    return name.size() > with.size() && name.substr(name.size() - with.size()) == with;
+  };
   return ends(".json") || ends(".json.gz");
 }
 
-int ni_kineto_read(const char *path, int (*take)(void *arg, const ni_kineto_event *e), void *arg, uint64_t *bad,
-                   ni_progress *progress) {
+int ni_kineto_read(const char *path, int (*take)(void *arg, const ni_kineto_event *e), void *arg,
+                   uint64_t *bad, ni_progress *progress) {
   std::unique_ptr<reading> r(new (std::nothrow) reading);
-  if (!r || r->parser.allocate(item_max, depth_max)) return -ENOMEM;
+  if (!r || r->parser.allocate(item_max, depth_max))
+    return -ENOMEM;
   gzFile file = gzopen(path, "rb");
   int n = 0, e = file ? 0 : errno ? -errno : -ENOMEM;
   z_off_t told = 0;
@@ -269,10 +314,13 @@ int ni_kineto_read(const char *path, int (*take)(void *arg, const ni_kineto_even
   r->arg = arg;
   r->bad = bad;
   while (e == 0 && (n = gzread(file, r->in, sizeof r->in)) > 0) {
-    for (int i = 0; e == 0 && i < n; i++) e = take_char(*r, r->in[i]);
+    for (int i = 0; e == 0 && i < n; i++)
+      e = take_char(*r, r->in[i]);
     z_off_t at = gzoffset(file);
-    if (at > told) ni_progress_add(progress, (uint64_t)(at - told), 0), told = at;
+    if (at > told)
+      ni_progress_add(progress, (uint64_t)(at - told), 0), told = at;
   }
-  if (file) gzclose(file);
+  if (file)
+    gzclose(file);
   return e ? e : n < 0 || r->depth || !r->was_list ? -EBADMSG : 0;
 }

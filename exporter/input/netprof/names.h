@@ -1,7 +1,7 @@
 /*
- * net_prof's list of Cassini's counters. A counter's place in it, from 1, is net_prof's metric id; its text files have one
- * value for each name in this order, NIC by NIC. A fact of both formats: names of later Cassinis are not in it, and have no id.
- * Any thread.
+ * net_prof's list of Cassini's counters. A counter's place in it, from 1, is net_prof's metric id; its text
+ * files have one value for each name in this order, NIC by NIC. A fact of both formats: names of later
+ * Cassinis are not in it, and have no id. Any thread.
  */
 #ifndef NI_NETPROF_NAMES_H
 #define NI_NETPROF_NAMES_H

@@ -1,6 +1,7 @@
 /*
- * Sweeps as JSON, net_prof's and ours, and as net_prof's text. Numbers are read from their text, so that a time keeps its
- * nanoseconds. A file is gathered in its own order and laid out by entity; what nobody asks for is passed over.
+ * Sweeps as JSON, net_prof's and ours, and as net_prof's text. Numbers are read from their text, so that a
+ * time keeps its nanoseconds. A file is gathered in its own order and laid out by entity; what nobody asks
+ * for is passed over.
  */
 #include <algorithm>
 #include <cerrno>
@@ -68,8 +69,10 @@ struct draft {
 
   uint32_t of(unsigned source, const char *name) {
     auto found = ids.find({source, name});
-    if (found != ids.end()) return found->second;
-    if (entity.size() == NI_SWEEP_ENTITIES) refuse("more than %d NICs and GPUs", NI_SWEEP_ENTITIES);
+    if (found != ids.end())
+      return found->second;
+    if (entity.size() == NI_SWEEP_ENTITIES)
+      refuse("more than %d NICs and GPUs", NI_SWEEP_ENTITIES);
     owner x = {};
     x.of.source = (uint8_t)source;
     x.of.name = ni_set_text(&out->set, name);
@@ -78,18 +81,25 @@ struct draft {
     return ids[{source, x.of.name}] = (uint32_t)entity.size() - 1;
   }
   void add(uint32_t of, const char *name, const ni_reading &before, const ni_reading &after) {
-    if (!names.insert({of, name}).second) refuse("%s has %s twice", entity[of].of.name, name);
-    if (items.size() == NI_SWEEP_COUNTERS) refuse("more than %d counters", NI_SWEEP_COUNTERS);
+    if (!names.insert({of, name}).second)
+      refuse("%s has %s twice", entity[of].of.name, name);
+    if (items.size() == NI_SWEEP_COUNTERS)
+      refuse("more than %d counters", NI_SWEEP_COUNTERS);
     items.push_back({of, name, {before, after}});
-    for (int k = 0; k < 2; k++) entity[of].n[k] += items.back().at[k].state != NI_READ_MISSING;
+    for (int k = 0; k < 2; k++)
+      entity[of].n[k] += items.back().at[k].state != NI_READ_MISSING;
   }
 };
 
-/* A whole number of 64 bits, a negative one as int64_t; a time, "sec" or "sec.decimals", in ns. NULL: none; else its end. */
+/*
+ * A whole number of 64 bits, a negative one as int64_t; a time, "sec" or "sec.decimals", in ns. NULL: none;
+ * else its end.
+ */
 const char *number(const char *t, uint64_t *out) {
   bool minus = *t == '-';
   char *end;
-  if (!ni_text_is_digit(t[minus])) return nullptr;
+  if (!ni_text_is_digit(t[minus]))
+    return nullptr;
   errno = 0;
   *out = strtoull(t, &end, 10);
   return errno || (minus && (int64_t)*out > 0) ? nullptr : end;
@@ -98,9 +108,11 @@ const char *number(const char *t, uint64_t *out) {
 const char *stamp(const char *t, int64_t *ns) {
   uint64_t s, part = 0, unit = 1000000000;
   const char *p = *t == '-' ? nullptr : number(t, &s);
-  if (!p || s > (uint64_t)INT64_MAX / 1000000000 - 1) return nullptr;
+  if (!p || s > (uint64_t)INT64_MAX / 1000000000 - 1)
+    return nullptr;
   if (*p == '.')
-    for (p++; ni_text_is_digit(*p); p++) part += (uint64_t)(*p - '0') * (unit /= 10);
+    for (p++; ni_text_is_digit(*p); p++)
+      part += (uint64_t)(*p - '0') * (unit /= 10);
   *ns = (int64_t)(s * 1000000000 + part);
   return p;
 }
@@ -109,79 +121,100 @@ int64_t span(double seconds) { return std::fabs(seconds) < 9e9 ? llround(seconds
 
 /* ---- JSON: what was verified ---- */
 
-bool find(od::object &o, const char *key, od::value &v) { return !o[key].get(v) && !ni_text_is_null(ni_json_token(v)); }
+bool find(od::object &o, const char *key, od::value &v) {
+  return !o[key].get(v) && !ni_text_is_null(ni_json_token(v));
+}
 
 /* One of the draft's; NULL: none, or "". */
 const char *text(draft &d, string_view s, size_t most = NI_SWEEP_NAME) {
   if (s.size() > most || memchr(s.data(), 0, s.size()))
-    d.bad(most == NI_SWEEP_NAME ? "a text longer than 255 bytes, or with a byte 0" : "a text longer than 4095 bytes, or with a byte 0");
+    d.bad(most == NI_SWEEP_NAME ? "a text longer than 255 bytes, or with a byte 0"
+                                : "a text longer than 4095 bytes, or with a byte 0");
   return s.empty() ? nullptr : ni_set_text(&d.out->set, std::string(s).c_str());
 }
 const char *text(draft &d, od::object &o, const char *key, size_t most = NI_SWEEP_NAME) {
   od::value v;
   string_view s;
-  if (!find(o, key, v)) return nullptr;
-  if (v.get_string().get(s)) d.bad("want a text");
+  if (!find(o, key, v))
+    return nullptr;
+  if (v.get_string().get(s))
+    d.bad("want a text");
   return text(d, s, most);
 }
 
 double real(draft &d, od::object &o, const char *key, double otherwise) {
   od::value v;
-  if (find(o, key, v) && v.get_double().get(otherwise)) d.bad("want a number");
+  if (find(o, key, v) && v.get_double().get(otherwise))
+    d.bad("want a number");
   return otherwise;
 }
 
 uint64_t whole(draft &d, od::value &v) {
   uint64_t n;
   const char *end = number(ni_json_token(v), &n);
-  if (!end || !ni_text_ends(*end)) d.bad("want a whole number of 64 bits");
+  if (!end || !ni_text_ends(*end))
+    d.bad("want a whole number of 64 bits");
   return n;
 }
 
 /* May also be the text "unreadable". */
 ni_reading value(draft &d, od::value &v) {
-  if (*ni_json_token(v) == '"') return {0, 0, 0, NI_READ_UNREADABLE};
+  if (*ni_json_token(v) == '"')
+    return {0, 0, 0, NI_READ_UNREADABLE};
   return {whole(d, v), 0, 0, NI_READ_OK};
 }
 
-template <class F> void elements(draft &d, od::object &in, const char *key, const char *called, F each) {
+template <class F>
+void elements(draft &d, od::object &in, const char *key, const char *called, F each) {
   od::value v;
-  if (find(in, key, v)) elements(d, v, called, each);
+  if (find(in, key, v))
+    elements(d, v, called, each);
 }
-template <class V, class F> void elements(draft &d, V &v, const char *called, F each) {
+template <class V, class F>
+void elements(draft &d, V &v, const char *called, F each) {
   od::array a;
-  if (v.get_array().get(a)) refuse("%s: want a list", called);
+  if (v.get_array().get(a))
+    refuse("%s: want a list", called);
   d.list = called;
   d.at = 0;
   for (auto x : a) {
     od::object o;
-    if (x.get_object().get(o)) d.bad("want an object");
+    if (x.get_object().get(o))
+      d.bad("want an object");
     each(o);
     d.at++;
   }
 }
 
-/* Of an entity; of: -1: of net_prof's list, where each says whose it is. One of a sweep has value and timestamp, one of a
- * summary before, after and the seconds between, which may be the entity's. */
+/* Of an entity; of: -1: of net_prof's list, where each says whose it is. One of a sweep has value and
+ * timestamp, one of a summary before, after and the seconds between, which may be the entity's. */
 void counter(draft &d, od::object &o, int64_t of, double seconds) {
   od::value v;
   ni_reading at[2] = {missing, missing};
   uint64_t nic = 0;
   const char *name = text(d, o, of < 0 ? "counter_name" : "name");
-  if (find(o, "value", v) || find(o, "before", v)) at[0] = value(d, v);
-  if (find(o, "after", v)) at[1] = value(d, v);
+  if (find(o, "value", v) || find(o, "before", v))
+    at[0] = value(d, v);
+  if (find(o, "after", v))
+    at[1] = value(d, v);
   if (find(o, "timestamp", v)) {
     const char *end = stamp(ni_json_token(v), &at[0].real_ns);
-    if (!end || !ni_text_ends(*end)) d.bad("want a time in seconds since 1970");
+    if (!end || !ni_text_ends(*end))
+      d.bad("want a time in seconds since 1970");
   }
   if (of < 0) {
-    if (!name || at[0].state == NI_READ_MISSING) d.bad("without counter_name or value");
-    if (find(o, "interface", v)) nic = whole(d, v);
-    if (nic == 0 || nic > 65536) d.bad("interface: want 1 to 65536");
+    if (!name || at[0].state == NI_READ_MISSING)
+      d.bad("without counter_name or value");
+    if (find(o, "interface", v))
+      nic = whole(d, v);
+    if (nic == 0 || nic > 65536)
+      d.bad("interface: want 1 to 65536");
     of = d.of(NI_METRIC_CXI, ("cxi" + std::to_string(nic - 1)).c_str());
   }
-  if (!name) d.bad("without a name");
-  if (d.sweeps == 2) at[1].real_ns = span(fmax(real(d, o, "seconds", seconds), 0));
+  if (!name)
+    d.bad("without a name");
+  if (d.sweeps == 2)
+    at[1].real_ns = span(fmax(real(d, o, "seconds", seconds), 0));
   d.add((uint32_t)of, name, at[0], at[1]);
 }
 
@@ -190,7 +223,8 @@ void unchanged(draft &d, od::object all, uint32_t of, double seconds) {
   for (auto x : all) {
     od::field f;
     string_view name;
-    if (simdjson::simdjson_result<od::field>(x).get(f) || f.unescaped_key().get(name)) d.bad("no JSON");
+    if (simdjson::simdjson_result<od::field>(x).get(f) || f.unescaped_key().get(name))
+      d.bad("no JSON");
     ni_reading at = value(d, f.value()), after = at;
     const char *kept = text(d, name);
     after.real_ns = span(fmax(seconds, 0));
@@ -201,8 +235,10 @@ void unchanged(draft &d, od::object all, uint32_t of, double seconds) {
 void entity(draft &d, od::object &o) {
   const char *name = text(d, o, "name"), *source = text(d, o, "source");
   unsigned i = 0;
-  while (source && ni_source_name(i) && strcmp(ni_source_name(i), source) != 0) i++;
-  if (!name || !source || !ni_source_name(i)) d.bad("want a name, and a source that is known");
+  while (source && ni_source_name(i) && strcmp(ni_source_name(i), source) != 0)
+    i++;
+  if (!name || !source || !ni_source_name(i))
+    d.bad("want a name, and a source that is known");
   const uint32_t of = d.of(i, name);
   owner &to = d.entity[of];
   to.of.pci = text(d, o, "pci");
@@ -210,7 +246,8 @@ void entity(draft &d, od::object &o) {
   to.of.kind = text(d, o, "kind", NI_SWEEP_TEXT);
   const char *state = text(d, o, "link_state");
   for (unsigned k = NI_LINK_OFF; state && k > NI_LINK_UNKNOWN; k--)
-    if (strcmp(state, ni_link_state_name(k)) == 0) to.of.state = (uint8_t)k;
+    if (strcmp(state, ni_link_state_name(k)) == 0)
+      to.of.state = (uint8_t)k;
   to.of.about = text(d, o, "about", NI_SWEEP_TEXT); /* with what a GPU does not tell */
   to.of.warning = text(d, o, "warning", NI_SWEEP_TEXT);
   to.of.link_bytes_s = real(d, o, "link_bytes_per_s", 0);
@@ -221,7 +258,8 @@ void entity(draft &d, od::object &o) {
   od::object all;
   size_t at = d.at;
   if (find(o, "unchanged", v)) {
-    if (v.get_object().get(all)) d.bad("want an object");
+    if (v.get_object().get(all))
+      d.bad("want an object");
     unchanged(d, all, of, seconds);
   }
   elements(d, o, "counters", to.of.name, [&](od::object &c) { counter(d, c, of, seconds); });
@@ -234,14 +272,19 @@ void document(draft &d, od::object &o) {
   od::value v;
   od::object in;
   const char *schema = text(d, o, "schema_version"), *keys[] = {"meta", "before", "after"};
-  if (schema && strcmp(schema, "nccl-inspector-counters-1") != 0) refuse("of another schema: want nccl-inspector-counters-1");
-  if (schema) d.sweeps = 2;
+  if (schema && strcmp(schema, "nccl-inspector-counters-1") != 0)
+    refuse("of another schema: want nccl-inspector-counters-1");
+  if (schema)
+    d.sweeps = 2;
   for (int k = 0; k < 3; k++) {
     ni_sweep *to = &d.out[k == 2];
-    if (!find(o, keys[k], v)) continue;
+    if (!find(o, keys[k], v))
+      continue;
     d.list = keys[k];
-    if (v.get_object().get(in)) d.bad("want an object");
-    if (const char *path = text(d, in, "path", NI_SWEEP_TEXT)) to->path = path;
+    if (v.get_object().get(in))
+      d.bad("want an object");
+    if (const char *path = text(d, in, "path", NI_SWEEP_TEXT))
+      to->path = path;
     to->input_path = text(d, in, "input_path", NI_SWEEP_TEXT);
     to->started = text(d, in, "started_at");
     to->finished = text(d, in, "finished_at");
@@ -250,13 +293,18 @@ void document(draft &d, od::object &o) {
   elements(d, o, "counters", "counters", [&](od::object &c) { counter(d, c, -1, 0); });
   elements(d, o, "entities", "entities", [&](od::object &e) { entity(d, e); });
   elements(d, o, "unread", "unread", [&](od::object &u) {
-    const char *sweep = text(d, u, "sweep"), *path = text(d, u, "path", NI_SWEEP_TEXT), *why = text(d, u, "why", NI_SWEEP_TEXT);
+    const char *sweep = text(d, u, "sweep"), *path = text(d, u, "path", NI_SWEEP_TEXT),
+               *why = text(d, u, "why", NI_SWEEP_TEXT);
     bool left_out = find(u, "left_out", v) && *ni_json_token(v) == 't';
-    (left_out ? ni_set_skipped : ni_set_unread)(&d.out[sweep && strcmp(sweep, "after") == 0].set, path ? path : "", why ? why : "");
-    if (d.at == NI_SWEEP_COUNTERS) refuse("unread: more than %d", NI_SWEEP_COUNTERS);
+    (left_out ? ni_set_skipped : ni_set_unread)(&d.out[sweep && strcmp(sweep, "after") == 0].set,
+                                                path ? path : "", why ? why : "");
+    if (d.at == NI_SWEEP_COUNTERS)
+      refuse("unread: more than %d", NI_SWEEP_COUNTERS);
   });
-  if (!find(o, "nccl_inspector", v)) return;
-  if (v.get_object().get(in)) refuse("nccl_inspector: want an object");
+  if (!find(o, "nccl_inspector", v))
+    return;
+  if (v.get_object().get(in))
+    refuse("nccl_inspector: want an object");
   document(d, in);
 }
 
@@ -266,12 +314,17 @@ void read_json(draft &d, char *bytes, size_t len) {
   od::value all;
   od::object o;
   const char *rest;
-  if (auto e = json.iterate(bytes, len, len + NI_PARSE_PADDING).get(doc)) refuse("no JSON: %s", simdjson::error_message(e));
-  if (doc.get_value().get(all) || ni_json_verify(all, 1)) refuse("no JSON");
-  if (doc.current_location().get(rest) != simdjson::OUT_OF_BOUNDS) refuse("something stands behind the JSON");
+  if (auto e = json.iterate(bytes, len, len + NI_PARSE_PADDING).get(doc))
+    refuse("no JSON: %s", simdjson::error_message(e));
+  if (doc.get_value().get(all) || ni_json_verify(all, 1))
+    refuse("no JSON");
+  if (doc.current_location().get(rest) != simdjson::OUT_OF_BOUNDS)
+    refuse("something stands behind the JSON");
   doc.rewind();
-  if (bytes[strspn(bytes, " \t\r\n")] == '[') elements(d, doc, "counters", [&](od::object &c) { counter(d, c, -1, 0); });
-  else if (!doc.get_object().get(o)) document(d, o);
+  if (bytes[strspn(bytes, " \t\r\n")] == '[')
+    elements(d, doc, "counters", [&](od::object &c) { counter(d, c, -1, 0); });
+  else if (!doc.get_object().get(o))
+    document(d, o);
 }
 
 /* ---- the text form ---- */
@@ -282,14 +335,19 @@ void read_text(draft &d, char *line) {
   for (char *next; *line; line = next, n++) {
     ni_reading at = {0, 0, 0, NI_READ_UNREADABLE};
     next = line + strcspn(line, "\n");
-    if (*next) *next++ = 0;
+    if (*next)
+      *next++ = 0;
     line[strcspn(line, "\r")] = 0;
     const char *p = number(line, &at.value);
-    if (p && *p == '@' && (p = stamp(p + 1, &at.real_ns)) && !*p) at.state = NI_READ_OK;
-    else at.value = 0, at.real_ns = 0;
-    d.add(d.of(NI_METRIC_CXI, ("cxi" + std::to_string(n / NI_NETPROF_NAMES)).c_str()), ni_netprof_name(n % NI_NETPROF_NAMES + 1), at, missing);
+    if (p && *p == '@' && (p = stamp(p + 1, &at.real_ns)) && !*p)
+      at.state = NI_READ_OK;
+    else
+      at.value = 0, at.real_ns = 0;
+    d.add(d.of(NI_METRIC_CXI, ("cxi" + std::to_string(n / NI_NETPROF_NAMES)).c_str()),
+          ni_netprof_name(n % NI_NETPROF_NAMES + 1), at, missing);
   }
-  if (n % NI_NETPROF_NAMES) refuse("%u lines: want %d a NIC, as `value@sec.nsec`, in net_prof's order", n, NI_NETPROF_NAMES);
+  if (n % NI_NETPROF_NAMES)
+    refuse("%u lines: want %d a NIC, as `value@sec.nsec`, in net_prof's order", n, NI_NETPROF_NAMES);
 }
 
 /* ---- from the draft to sets ---- */
@@ -299,41 +357,58 @@ void fill(draft &d, int k) {
   ni_sweep *s = &d.out[k];
   ni_set *set = &s->set;
   auto item = d.items.begin();
-  if (!(s->reading = (ni_reading *)malloc((d.items.size() + 1) * sizeof *s->reading))) throw std::bad_alloc();
+  if (!(s->reading = (ni_reading *)malloc((d.items.size() + 1) * sizeof *s->reading)))
+    throw std::bad_alloc();
   for (uint32_t i = 0; i < d.entity.size(); i++) {
     owner &from = d.entity[i];
     auto end = std::find_if(item, d.items.end(), [&](const struct item &x) { return x.entity != i; });
     bool here = from.n[k] || !from.n[!k];
     ni_entity *e = here ? ni_set_entity(set, (ni_metric_source)from.of.source, from.of.name) : nullptr;
-    if (here && !e) throw std::bad_alloc();
-    if (here) from.of.first = e->first, *e = from.of;
+    if (here && !e)
+      throw std::bad_alloc();
+    if (here)
+      from.of.first = e->first, *e = from.of;
     for (; item != end; item++) {
-      if (!here || item->at[k].state == NI_READ_MISSING) continue;
-      if (!ni_set_counter(set, item->name)) throw std::bad_alloc();
+      if (!here || item->at[k].state == NI_READ_MISSING)
+        continue;
+      if (!ni_set_counter(set, item->name))
+        throw std::bad_alloc();
       ni_reading *r = &s->reading[set->n_counters - 1];
       *r = item->at[k];
       int64_t mono; /* what no clock can show is no time */
-      if (from.ahead_ns && !__builtin_add_overflow(r->real_ns, from.ahead_ns, &mono) && mono > 0) r->mono_ns = mono;
+      if (from.ahead_ns && !__builtin_add_overflow(r->real_ns, from.ahead_ns, &mono) && mono > 0)
+        r->mono_ns = mono;
     }
   }
-  if (set->failed) throw std::bad_alloc();
+  if (set->failed)
+    throw std::bad_alloc();
 }
 
 void read(draft &d, const char *path) {
   char why[256];
   size_t len;
-  std::unique_ptr<char, decltype(&free)> bytes(ni_whole_read(path, NI_SWEEP_BYTES + 1, &len, why, sizeof why), free);
+  std::unique_ptr<char, decltype(&free)> bytes(ni_whole_read(path, NI_SWEEP_BYTES + 1, &len, why, sizeof why),
+                                               free);
   char *t = bytes.get(), c;
-  if (!t) refuse("%s", why);
-  if (len > NI_SWEEP_BYTES) refuse("more than %d MiB of text: no sweep is as large", NI_SWEEP_BYTES >> 20);
-  if (memchr(t, 0, len)) refuse("a byte 0 at %zu: neither JSON nor net_prof's text", strlen(t));
+  if (!t)
+    refuse("%s", why);
+  if (len > NI_SWEEP_BYTES)
+    refuse("more than %d MiB of text: no sweep is as large", NI_SWEEP_BYTES >> 20);
+  if (memchr(t, 0, len))
+    refuse("a byte 0 at %zu: neither JSON nor net_prof's text", strlen(t));
   c = t[strspn(t, " \t\r\n")];
-  if (c == '{' || c == '[') read_json(d, t, len);
-  else if (ni_text_is_digit(c) || c == '-') read_text(d, t);
-  else refuse("neither JSON nor net_prof's text (`value@sec.nsec` a line)");
-  if (d.entity.empty()) refuse("no counters in it");
-  std::stable_sort(d.items.begin(), d.items.end(), [](const item &a, const item &b) { return a.entity < b.entity; });
-  for (int k = 0; k < d.sweeps; k++) fill(d, k);
+  if (c == '{' || c == '[')
+    read_json(d, t, len);
+  else if (ni_text_is_digit(c) || c == '-')
+    read_text(d, t);
+  else
+    refuse("neither JSON nor net_prof's text (`value@sec.nsec` a line)");
+  if (d.entity.empty())
+    refuse("no counters in it");
+  std::stable_sort(d.items.begin(), d.items.end(),
+                   [](const item &a, const item &b) { return a.entity < b.entity; });
+  for (int k = 0; k < d.sweeps; k++)
+    fill(d, k);
 }
 
 }  // namespace
@@ -345,7 +420,8 @@ int ni_sweep_read(struct ni_sweep out[2], const char *path, char *why, size_t ca
   draft d{out};
   try {
     read(d, path);
-    if (d.sweeps == 1) ni_sweep_free(&out[1]);
+    if (d.sweeps == 1)
+      ni_sweep_free(&out[1]);
     return d.sweeps;
   } catch (const refusal &r) {
     snprintf(why, cap, "%s", r.why);

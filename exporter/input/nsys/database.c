@@ -42,7 +42,8 @@ static bool is_being_written(const char *path) {
   struct stat st;
   for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++) {
     const int n = snprintf(name, sizeof name, "%s%s", path, suffix[i]);
-    if (n > 0 && (size_t)n < sizeof name && stat(name, &st) == 0 && st.st_size > 0) return true;
+    if (n > 0 && (size_t)n < sizeof name && stat(name, &st) == 0 && st.st_size > 0)
+      return true;
   }
   return false;
 }
@@ -52,13 +53,18 @@ static int look_at_head(const char *path, uint64_t *bytes) {
   char head[16] = "";
   struct stat st;
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return -errno;
+  if (fd < 0)
+    return -errno;
   int e = fstat(fd, &st) < 0 ? -errno : 0;
-  if (e == 0 && !S_ISREG(st.st_mode)) e = -EINVAL;
-  if (e == 0 && read(fd, head, sizeof head) != sizeof head) e = -EBADMSG;
+  if (e == 0 && !S_ISREG(st.st_mode))
+    e = -EINVAL;
+  if (e == 0 && read(fd, head, sizeof head) != sizeof head)
+    e = -EBADMSG;
   close(fd);
-  if (e == 0 && memcmp(head, "SQLite format 3", sizeof head) != 0) e = -EBADMSG;
-  if (e == 0) *bytes = (uint64_t)st.st_size;
+  if (e == 0 && memcmp(head, "SQLite format 3", sizeof head) != 0)
+    e = -EBADMSG;
+  if (e == 0)
+    *bytes = (uint64_t)st.st_size;
   return e;
 }
 
@@ -66,11 +72,14 @@ static int look_at_head(const char *path, uint64_t *bytes) {
 static char *uri_of(const char *path) {
   static const char *const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
   char *uri = malloc(3 * strlen(path) + 64), *p = uri;
-  if (!uri) return NULL;
+  if (!uri)
+    return NULL;
   p += sprintf(p, "file:%s", *path == '/' ? "" : "./");
   for (; *path; path++) {
-    if (strchr(safe, *path)) *p++ = *path;
-    else p += sprintf(p, "%%%02x", (unsigned char)*path);
+    if (strchr(safe, *path))
+      *p++ = *path;
+    else
+      p += sprintf(p, "%%%02x", (unsigned char)*path);
   }
   strcpy(p, "?mode=ro&immutable=1");
   return uri;
@@ -79,12 +88,17 @@ static char *uri_of(const char *path) {
 /* Files that claim to be larger than can be make SQLite say that it has no memory: it is the file. */
 static int error_of(int code) {
   switch (code & 0xff) {
-    case SQLITE_PERM: return -EACCES;
-    case SQLITE_CANTOPEN: return -EACCES;
+    case SQLITE_PERM:
+      return -EACCES;
+    case SQLITE_CANTOPEN:
+      return -EACCES;
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return -EBUSY;
-    case SQLITE_IOERR: return code == SQLITE_IOERR_SHORT_READ ? -EBADMSG : -EIO;
-    default: return -EBADMSG;
+    case SQLITE_LOCKED:
+      return -EBUSY;
+    case SQLITE_IOERR:
+      return code == SQLITE_IOERR_SHORT_READ ? -EBADMSG : -EIO;
+    default:
+      return -EBADMSG;
   }
 }
 
@@ -96,7 +110,8 @@ static int count_steps(void *arg) {
 /* Only what ni_db_select() asks: reading columns of tables, and what columns there are. */
 static int allow(void *arg, int action, const char *a, const char *b, const char *database,
                  const char *trigger) {
-  if (action == SQLITE_SELECT || action == SQLITE_READ) return trigger ? SQLITE_DENY : SQLITE_OK;
+  if (action == SQLITE_SELECT || action == SQLITE_READ)
+    return trigger ? SQLITE_DENY : SQLITE_OK;
   return action == SQLITE_PRAGMA && strcmp(a, "table_xinfo") == 0 ? SQLITE_OK : SQLITE_DENY;
 }
 
@@ -121,18 +136,24 @@ int ni_db_open(struct ni_db *db, const char *path) {
   uint64_t bytes = 0;
   *db = (struct ni_db){0};
   int e = look_at_head(path, &bytes);
-  if (e < 0) return e;
-  if (is_being_written(path)) return -EBUSY;
+  if (e < 0)
+    return e;
+  if (is_being_written(path))
+    return -EBUSY;
   /* A row costs 10 bytes and more of the file, and some 40 steps; pages that name each other in a
    * circle cost no bytes. */
   db->most_steps = 1000 + bytes / 50;
   char *uri = uri_of(path);
-  if (!uri) return -ENOMEM;
+  if (!uri)
+    return -ENOMEM;
   const int code = sqlite3_open_v2(
       uri, &db->sqlite,
       SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
   free(uri);
-  if (code != SQLITE_OK) return ni_db_close(db), error_of(code);
+  if (code != SQLITE_OK) {
+    ni_db_close(db);
+    return error_of(code);
+  }
   distrust(db);
   return 0;
 }
@@ -152,19 +173,21 @@ static int prepare(struct ni_db *db, const char *text, sqlite3_stmt **out) {
 /* 1, 0, or what failed. */
 static int step(sqlite3_stmt *s) {
   const int code = sqlite3_step(s);
-  return code == SQLITE_ROW    ? 1
-         : code == SQLITE_DONE ? 0
-                               : error_of(sqlite3_extended_errcode(sqlite3_db_handle(s)));
+  return code == SQLITE_ROW ? 1
+      : code == SQLITE_DONE ? 0
+                            : error_of(sqlite3_extended_errcode(sqlite3_db_handle(s)));
 }
 
 /* Names stand in these questions as they are: they are ours, never the file's. */
 static int is_plain_table(struct ni_db *db, const char *table) {
   sqlite3_stmt *s;
   int e = prepare(db, "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?1", &s);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   sqlite3_bind_text(s, 1, table, -1, SQLITE_STATIC);
   e = step(s);
-  if (e == 1) e = sqlite3_column_int64(s, 0) > 0; /* 0: of a virtual one */
+  if (e == 1)
+    e = sqlite3_column_int64(s, 0) > 0; /* 0: of a virtual one */
   sqlite3_finalize(s);
   return e;
 }
@@ -176,12 +199,15 @@ static int find_columns(struct ni_db *db, const char *table, const char *const *
   *found = 0;
   snprintf(text, sizeof text, "PRAGMA table_xinfo(\"%s\")", table);
   int e = prepare(db, text, &s);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   while ((e = step(s)) == 1) {
     const char *name = (const char *)sqlite3_column_text(s, 1);
-    if (!name || sqlite3_column_int(s, 6) != 0) continue; /* generated, hidden */
+    if (!name || sqlite3_column_int(s, 6) != 0)
+      continue; /* generated, hidden */
     for (int i = 0; columns[i]; i++)
-      if (sqlite3_stricmp(name, columns[i]) == 0) *found |= 1u << i;
+      if (sqlite3_stricmp(name, columns[i]) == 0)
+        *found |= 1u << i;
   }
   sqlite3_finalize(s);
   return e;
@@ -193,7 +219,8 @@ int ni_db_select(struct ni_db *db, const char *table, const char *const *columns
   unsigned found;
   *rows = (struct ni_db_rows){.db = db};
   int e = is_plain_table(db, table);
-  if (e <= 0) return e;
+  if (e <= 0)
+    return e;
   e = find_columns(db, table, columns, &found);
   for (int i = 0; columns[i] && n < sizeof text - 128; i++)
     n += (size_t)snprintf(text + n, sizeof text - n, found & 1u << i ? "%s\"%.60s\"" : "%sNULL",
@@ -208,9 +235,11 @@ void ni_db_end(struct ni_db_rows *rows) {
 }
 
 int ni_db_next(struct ni_db_rows *rows) {
-  if (!rows->statement) return 0;
+  if (!rows->statement)
+    return 0;
   const int e = step(rows->statement);
-  if (e != 1) ni_db_end(rows);
+  if (e != 1)
+    ni_db_end(rows);
   return e;
 }
 
@@ -220,8 +249,8 @@ bool ni_db_is_null(const struct ni_db_rows *rows, int column) {
 
 int64_t ni_db_number(const struct ni_db_rows *rows, int column) {
   return sqlite3_column_type(rows->statement, column) == SQLITE_INTEGER
-             ? sqlite3_column_int64(rows->statement, column)
-             : NI_DB_NONE;
+      ? sqlite3_column_int64(rows->statement, column)
+      : NI_DB_NONE;
 }
 
 const char *ni_db_text(const struct ni_db_rows *rows, int column) {

@@ -35,7 +35,7 @@ struct process {
   struct seat { /* of each communicator */
     uint64_t comm;
     int64_t device, stream; /* stream: of kernels of which no communicator is known; NI_DB_NONE */
-  } * seat;
+  } *seat;
   size_t cap_seats;
   struct ni_index at_seat;
   uint32_t last; /* most kernels have that of the one before */
@@ -45,9 +45,12 @@ struct process {
 
 static int by_comm(const void *a, const void *b) {
   const struct making *x = a, *y = b;
-  if (x->process != y->process) return x->process < y->process ? -1 : 1;
-  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
-  if (x->device != y->device) return x->device < y->device ? -1 : 1;
+  if (x->process != y->process)
+    return x->process < y->process ? -1 : 1;
+  if (x->comm != y->comm)
+    return x->comm < y->comm ? -1 : 1;
+  if (x->device != y->device)
+    return x->device < y->device ? -1 : 1;
   return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
@@ -55,13 +58,16 @@ static int find_makings(struct gathering *g) {
   NI_EACH(const struct ni_nsys_range_row, r, g->t.range, g->t.n_ranges) {
     const struct ni_payload_said *s = &r->said;
     const bool whole = r->what == NI_NSYS_COMM && s->comm && s->ranks > 0 && s->ranks <= INT32_MAX &&
-                       s->rank >= 0 && s->rank < s->ranks;
-    if (!whole) continue;
-    if (!ni_array_room(g->making, g->n_makings, g->cap_makings)) return -ENOMEM;
+        s->rank >= 0 && s->rank < s->ranks;
+    if (!whole)
+      continue;
+    if (!ni_array_room(g->making, g->n_makings, g->cap_makings))
+      return -ENOMEM;
     g->making[g->n_makings++] =
         (struct making){ni_nsys_process(r->thread), s->comm, s->device, s->rank, s->ranks};
   }
-  if (g->n_makings) qsort(g->making, g->n_makings, sizeof *g->making, by_comm);
+  if (g->n_makings)
+    qsort(g->making, g->n_makings, sizeof *g->making, by_comm);
   return 0;
 }
 
@@ -74,7 +80,8 @@ static const struct making *making_of(const struct gathering *g, uint64_t proces
   ni_array_search(i, g->n_makings, by_comm(&g->making[i], &of) < 0);
   for (; i < g->n_makings && g->making[i].process == process && g->making[i].comm == comm && n < 1024;
        i++, n++) {
-    if (g->making[i].device == device) return &g->making[i];
+    if (g->making[i].device == device)
+      return &g->making[i];
     found = &g->making[i];
   }
   return n == 1 ? found : NULL;
@@ -82,7 +89,8 @@ static const struct making *making_of(const struct gathering *g, uint64_t proces
 
 static uint64_t hash_of_stream(const struct process *p, const struct seat *s) {
   uint64_t hash = ni_mix(p->id + 1);
-  for (const char *c = p->g->path; *c; c++) hash = ni_mix(hash * 31 + (unsigned char)*c);
+  for (const char *c = p->g->path; *c; c++)
+    hash = ni_mix(hash * 31 + (unsigned char)*c);
   hash = ni_mix(hash + ni_mix((uint64_t)s->stream) + 3 * ni_mix((uint64_t)s->device));
   return hash ? hash : 1;
 }
@@ -92,28 +100,42 @@ static uint64_t hash_of_stream(const struct process *p, const struct seat *s) {
 static int comm_of(struct process *p, const struct ni_nsys_kernel *k, uint64_t comm, uint32_t *out) {
   struct ni_imported *m = p->m;
   const struct seat s = {comm, k->device, comm ? NI_DB_NONE : k->stream};
-  if (p->last < m->n_comms && memcmp(&p->seat[p->last], &s, sizeof s) == 0) return *out = p->last, 0;
+  if (p->last < m->n_comms && memcmp(&p->seat[p->last], &s, sizeof s) == 0) {
+    *out = p->last;
+    return 0;
+  }
   const uint64_t hash = ni_hash(ni_hash(ni_hash(0, s.comm), (uint64_t)s.device), (uint64_t)s.stream);
   uint32_t i;
   for (size_t at = 0; (i = ni_index_next(&p->at_seat, hash, &at)) != NI_INDEX_NONE;)
-    if (memcmp(&p->seat[i], &s, sizeof s) == 0) return *out = p->last = i, 0;
-  if (!ni_array_room(p->seat, m->n_comms, p->cap_seats)) return -ENOMEM;
+    if (memcmp(&p->seat[i], &s, sizeof s) == 0) {
+      *out = p->last = i;
+      return 0;
+    }
+  if (!ni_array_room(p->seat, m->n_comms, p->cap_seats))
+    return -ENOMEM;
   int e = ni_imported_comm_more(m, comm ? comm : hash_of_stream(p, &s), out);
-  if (e == 0) e = ni_index_add(&p->at_seat, hash, *out);
-  if (e < 0) return e;
+  if (e == 0)
+    e = ni_index_add(&p->at_seat, hash, *out);
+  if (e < 0)
+    return e;
   p->seat[p->last = *out] = s;
   struct ni_imported_comm *c = &m->comm[*out];
   const struct making *made = comm ? making_of(p->g, p->id, comm, k->device) : NULL;
-  if (k->device >= 0 && k->device < 1024) c->gpu = (int32_t)k->device;
+  if (k->device >= 0 && k->device < 1024)
+    c->gpu = (int32_t)k->device;
   c->open = comm && !made;
-  if (made) c->rank = (int32_t)made->rank, c->n_ranks = (int32_t)made->ranks;
+  if (made) {
+    c->rank = (int32_t)made->rank;
+    c->n_ranks = (int32_t)made->ranks;
+  }
   return 0;
 }
 
 /* Is it there with that rank, on whatever device its kernels say they ran? */
 static bool is_seated(const struct ni_imported *m, const struct making *x) {
   for (size_t i = 0; i < m->n_comms; i++)
-    if (m->comm[i].hash == x->comm && m->comm[i].rank == x->rank && m->comm[i].n_ranks > 0) return true;
+    if (m->comm[i].hash == x->comm && m->comm[i].rank == x->rank && m->comm[i].n_ranks > 0)
+      return true;
   return false;
 }
 
@@ -127,7 +149,8 @@ static int add_unused(struct process *p) {
   ni_array_search(i, g->n_makings, by_comm(&g->making[i], &of) < 0);
   for (; e == 0 && i < g->n_makings && g->making[i].process == p->id; i++) {
     const struct making *x = &g->making[i];
-    if (p->m->n_comms == NI_IMPORTED_COMMS || is_seated(p->m, x)) continue;
+    if (p->m->n_comms == NI_IMPORTED_COMMS || is_seated(p->m, x))
+      continue;
     e = comm_of(p, &(struct ni_nsys_kernel){.device = x->device}, x->comm, &comm);
   }
   return e;
@@ -149,12 +172,15 @@ static void size_op(struct process *p, const struct ni_nsys_range_row *call, str
   const bool message = call->func == NI_FUNC_SEND || call->func == NI_FUNC_RECV;
   const int64_t at = message ? s->peer : s->root;
   const int32_t n_ranks = m->comm[op->comm].n_ranks;
-  if (is_coll(ran) && ran != call->func) return; /* a part of something larger */
+  if (is_coll(ran) && ran != call->func)
+    return; /* a part of something larger */
   op->func = ni_imported_func(m, ni_func_table[call->func].name) & 0xff;
   op->sized = s->bytes >= 0;
   op->bytes = op->sized ? (uint64_t)s->bytes : 0;
-  if (message) op->kind = NI_KIND_P2P;
-  if (at >= 0 && at < INT32_MAX && (n_ranks == 0 || at < n_ranks)) op->root = (int32_t)at;
+  if (message)
+    op->kind = NI_KIND_P2P;
+  if (at >= 0 && at < INT32_MAX && (n_ranks == 0 || at < n_ranks))
+    op->root = (int32_t)at;
 }
 
 /* Messages in one kernel, of which nobody says which: to and from whom is not known. PyTorch may know
@@ -162,8 +188,10 @@ static void size_op(struct process *p, const struct ni_nsys_range_row *call, str
 static void name_op(struct process *p, const struct ni_nsys_kernel *k, struct ni_imported_op *op) {
   const bool parts = strcmp(k->func, "SendRecv") == 0,
              nameless = parts || ni_func_from_name(k->func) == NI_FUNC_OTHER;
-  if (nameless && is_coll(k->torch)) op->func = ni_imported_func(p->m, ni_func_table[k->torch].name) & 0xff;
-  else if (parts) op->kind = NI_KIND_P2P;
+  if (nameless && is_coll(k->torch))
+    op->func = ni_imported_func(p->m, ni_func_table[k->torch].name) & 0xff;
+  else if (parts)
+    op->kind = NI_KIND_P2P;
 }
 
 static int make_op(struct process *p, const struct ni_nsys_kernel *k) {
@@ -178,14 +206,21 @@ static int make_op(struct process *p, const struct ni_nsys_kernel *k) {
                               .func = ni_imported_func(m, k->func) & 0xff};
   uint64_t comm;
   int64_t end;
-  if (!time_of(p, k->start, &op.start_ns) || !time_of(p, k->end, &end)) return m->bad++, 0;
+  if (!time_of(p, k->start, &op.start_ns) || !time_of(p, k->end, &end)) {
+    m->bad++;
+    return 0;
+  }
   (void)time_of(p, k->launch, &op.enqueue_ns);
-  if (k->launch == NI_DB_NONE) op.enqueue_ns = NI_IMPORTED_NEVER;
+  if (k->launch == NI_DB_NONE)
+    op.enqueue_ns = NI_IMPORTED_NEVER;
   const struct ni_nsys_range_row *call = ni_nsys_call_of(&p->g->groups, &p->g->t, k, &comm);
   int e = comm_of(p, k, comm, &op.comm);
-  if (e < 0) return e;
-  if (call) size_op(p, call, &op);
-  else name_op(p, k, &op);
+  if (e < 0)
+    return e;
+  if (call)
+    size_op(p, call, &op);
+  else
+    name_op(p, k, &op);
   m->unlaunched += op.enqueue_ns == NI_IMPORTED_NEVER;
   m->unsized += !op.sized;
   m->ungrouped += m->comm[op.comm].n_ranks == 0 && !m->comm[op.comm].open;
@@ -196,9 +231,12 @@ static int make_op(struct process *p, const struct ni_nsys_kernel *k) {
 
 static int by_word(const void *a, const void *b) {
   const struct ni_nsys_step *x = a, *y = b;
-  if (x->process != y->process) return x->process < y->process ? -1 : 1;
-  if (x->word != y->word) return x->word < y->word ? -1 : 1;
-  if (x->start != y->start) return x->start < y->start ? -1 : 1;
+  if (x->process != y->process)
+    return x->process < y->process ? -1 : 1;
+  if (x->word != y->word)
+    return x->word < y->word ? -1 : 1;
+  if (x->start != y->start)
+    return x->start < y->start ? -1 : 1;
   return x->number < y->number ? -1 : x->number > y->number;
 }
 
@@ -216,13 +254,19 @@ static int make_steps(struct process *p) {
     int64_t all = 0;
     bool rise = true;
     for (; i < n && step[i].process == p->id && step[i].word == step[from].word; i++) {
-      if (__builtin_add_overflow(all, step[i].end - step[i].start, &all)) all = INT64_MAX;
+      if (__builtin_add_overflow(all, step[i].end - step[i].start, &all))
+        all = INT64_MAX;
       rise = rise && (i == from || step[i].number > step[i - 1].number);
     }
-    if (rise && i - from >= 2 && all > most) best = from, best_end = i, most = all;
+    if (rise && i - from >= 2 && all > most) {
+      best = from;
+      best_end = i;
+      most = all;
+    }
   }
   for (i = best; e == 0 && i < best_end; i++)
-    if (time_of(p, step[i].start, &ns)) e = ni_imported_step(p->m, ns, step[i].number);
+    if (time_of(p, step[i].start, &ns))
+      e = ni_imported_step(p->m, ns, step[i].number);
   return e;
 }
 
@@ -233,18 +277,22 @@ static void rank_of(const struct process *p) {
   struct ni_imported *m = p->m;
   bool is_guess;
   NI_EACH(const struct ni_nsys_rank, r, g->t.rank, g->t.n_ranks)
-  if (r->process == p->id) m->rank = r->rank;
-  if (g->n_processes > 1) return; /* the environment is that of the session, the name that of the file */
+  if (r->process == p->id)
+    m->rank = r->rank;
+  if (g->n_processes > 1)
+    return; /* the environment is that of the session, the name that of the file */
   if (m->rank < 0 || m->rank == g->t.env_rank) {
     m->rank = g->t.env_rank;
     m->world = g->t.env_world;
   }
-  if (m->rank >= 0) return;
+  if (m->rank >= 0)
+    return;
   const int32_t rank = ni_rank_in_name(g->path, &is_guess);
   const char *name = ni_path_name(g->path);
   /* "report1": nsys counts its own reports like that. */
   const bool counted = is_guess && strncmp(name, "report", 6) == 0 && name[6] >= '0' && name[6] <= '9';
-  if (counted) return;
+  if (counted)
+    return;
   m->rank = rank;
   m->rank_of_name = rank >= 0;
 }
@@ -261,23 +309,32 @@ static int gather_process(struct gathering *g, const struct ni_nsys_kernel *k, s
   snprintf(m.host, sizeof m.host, "%s", g->t.host);
   rank_of(&p);
   int e = 0;
-  for (size_t i = 0; e == 0 && i < n; i++) e = make_op(&p, &k[i]);
-  if (e == 0) e = add_unused(&p);
-  if (e == 0) e = make_steps(&p);
+  for (size_t i = 0; e == 0 && i < n; i++)
+    e = make_op(&p, &k[i]);
+  if (e == 0)
+    e = add_unused(&p);
+  if (e == 0)
+    e = make_steps(&p);
   free(p.seat);
   ni_index_free(&p.at_seat);
-  if (e == 0) ni_imported_order(&m);
-  if (e == 0 && m.n > 0) return take(arg, &m);
+  if (e == 0)
+    ni_imported_order(&m);
+  if (e == 0 && m.n > 0)
+    return take(arg, &m);
   ni_imported_free(&m);
   return e;
 }
 
 static int by_process(const void *a, const void *b) {
   const struct ni_nsys_kernel *x = a, *y = b;
-  if (x->process != y->process) return x->process < y->process ? -1 : 1;
-  if (x->start != y->start) return x->start < y->start ? -1 : 1;
-  if (x->end != y->end) return x->end < y->end ? -1 : 1;
-  if (x->device != y->device) return x->device < y->device ? -1 : 1;
+  if (x->process != y->process)
+    return x->process < y->process ? -1 : 1;
+  if (x->start != y->start)
+    return x->start < y->start ? -1 : 1;
+  if (x->end != y->end)
+    return x->end < y->end ? -1 : 1;
+  if (x->device != y->device)
+    return x->device < y->device ? -1 : 1;
   return x->stream < y->stream ? -1 : x->stream > y->stream;
 }
 
@@ -286,12 +343,17 @@ static int gather_all(struct gathering *g, ni_imported_take *take, void *arg) {
   const size_t n = g->t.n_kernels;
   int e = 0;
   NI_EACH(struct ni_nsys_kernel, k, kernel, n)
-  if (k->process == 0) k->process = ni_nsys_process(k->thread);
-  if (n) qsort(kernel, n, sizeof *kernel, by_process);
-  for (size_t i = 0; i < n; i++) g->n_processes += i == 0 || kernel[i].process != kernel[i - 1].process;
-  if (g->t.n_steps) qsort(g->t.step, g->t.n_steps, sizeof *g->t.step, by_word);
+  if (k->process == 0)
+    k->process = ni_nsys_process(k->thread);
+  if (n)
+    qsort(kernel, n, sizeof *kernel, by_process);
+  for (size_t i = 0; i < n; i++)
+    g->n_processes += i == 0 || kernel[i].process != kernel[i - 1].process;
+  if (g->t.n_steps)
+    qsort(g->t.step, g->t.n_steps, sizeof *g->t.step, by_word);
   for (size_t from = 0, to; e == 0 && from < n; from = to) {
-    for (to = from; to < n && kernel[to].process == kernel[from].process;) to++;
+    for (to = from; to < n && kernel[to].process == kernel[from].process;)
+      to++;
     e = gather_process(g, kernel + from, to - from, take, arg);
   }
   return e;
@@ -301,7 +363,8 @@ bool ni_nsys_is_export(const char *name) {
   static const char *const ends[] = {".sqlite", ".sqlite3", ".db"};
   const size_t n = strlen(name);
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-    if (n > strlen(ends[i]) && strcmp(name + n - strlen(ends[i]), ends[i]) == 0) return true;
+    if (n > strlen(ends[i]) && strcmp(name + n - strlen(ends[i]), ends[i]) == 0)
+      return true;
   return false;
 }
 
@@ -310,13 +373,18 @@ int ni_nsys_read(const char *path, ni_imported_take *take, void *arg, struct ni_
   struct ni_db db;
   struct stat st;
   int e = ni_db_open(&db, path);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   e = ni_nsys_tables(&g.t, &db);
   ni_db_close(&db);
-  if (e == 0) e = ni_nsys_groups(&g.groups, &g.t);
-  if (e == 0) e = find_makings(&g);
-  if (e == 0 && stat(path, &st) == 0) ni_progress_add(progress, (uint64_t)st.st_size, 0);
-  if (e == 0) e = gather_all(&g, take, arg);
+  if (e == 0)
+    e = ni_nsys_groups(&g.groups, &g.t);
+  if (e == 0)
+    e = find_makings(&g);
+  if (e == 0 && stat(path, &st) == 0)
+    ni_progress_add(progress, (uint64_t)st.st_size, 0);
+  if (e == 0)
+    e = gather_all(&g, take, arg);
   ni_nsys_groups_free(&g.groups);
   ni_nsys_tables_free(&g.t);
   free(g.making);

@@ -40,11 +40,16 @@ static int find_groups(struct ni_nsys_groups *g, struct ni_nsys_tables *t) {
   for (uint32_t i = 0; i < t->n_ranges; i++) {
     struct ni_nsys_range_row *r = &t->range[i];
     r->group = UINT32_MAX;
-    if (i == 0 || r[-1].thread != r->thread) depth = 0;
-    if (r->what == NI_NSYS_GROUP_BEGIN && depth++ == 0) now = (struct ni_nsys_group){0};
-    if (r->what == NI_NSYS_CALL && depth) call_in(&now, r, i);
-    if (r->what != NI_NSYS_GROUP_END || depth == 0 || --depth > 0) continue;
-    if (!ni_array_room(g->group, g->n, g->cap)) return -ENOMEM;
+    if (i == 0 || r[-1].thread != r->thread)
+      depth = 0;
+    if (r->what == NI_NSYS_GROUP_BEGIN && depth++ == 0)
+      now = (struct ni_nsys_group){0};
+    if (r->what == NI_NSYS_CALL && depth)
+      call_in(&now, r, i);
+    if (r->what != NI_NSYS_GROUP_END || depth == 0 || --depth > 0)
+      continue;
+    if (!ni_array_room(g->group, g->n, g->cap))
+      return -ENOMEM;
     r->group = (uint32_t)g->n;
     g->group[g->n++] = now;
   }
@@ -56,13 +61,15 @@ static int find_groups(struct ni_nsys_groups *g, struct ni_nsys_tables *t) {
 /* The last one that began is the innermost. */
 static void look_around(struct ni_nsys_tables *t, struct ni_nsys_kernel *k) {
   size_t i;
-  if (k->launch == NI_DB_NONE) return;
+  if (k->launch == NI_DB_NONE)
+    return;
   ni_array_search(
       i, t->n_ranges,
       t->range[i].thread < k->thread || (t->range[i].thread == k->thread && t->range[i].start <= k->launch));
   for (int n = 0; n < AROUND && i > 0 && t->range[i - 1].thread == k->thread; n++) {
     const struct ni_nsys_range_row *r = &t->range[--i];
-    if (r->end < k->launch) continue;
+    if (r->end < k->launch)
+      continue;
     if (r->what == NI_NSYS_TORCH) {
       k->torch = r->func;
       return; /* NCCL's own lie within */
@@ -75,10 +82,12 @@ static void look_around(struct ni_nsys_tables *t, struct ni_nsys_kernel *k) {
 int ni_nsys_groups(struct ni_nsys_groups *g, struct ni_nsys_tables *t) {
   *g = (struct ni_nsys_groups){0};
   int e = find_groups(g, t);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   NI_EACH(struct ni_nsys_kernel, k, t->kernel, t->n_kernels) {
     look_around(t, k);
-    if (k->range == UINT32_MAX || t->range[k->range].group == UINT32_MAX) continue;
+    if (k->range == UINT32_MAX || t->range[k->range].group == UINT32_MAX)
+      continue;
     g->group[t->range[k->range].group].kernels[kind_of_kernel(k)]++;
   }
   return 0;
@@ -94,8 +103,10 @@ void ni_nsys_groups_free(struct ni_nsys_groups *g) {
 static unsigned only_kind(const struct ni_nsys_group *x) {
   unsigned only = NI_FUNC_OTHER;
   for (unsigned i = 1; i < KINDS; i++) {
-    if (x->calls[i] == 0) continue;
-    if (only != NI_FUNC_OTHER) return NI_FUNC_OTHER;
+    if (x->calls[i] == 0)
+      continue;
+    if (only != NI_FUNC_OTHER)
+      return NI_FUNC_OTHER;
     only = i;
   }
   return only;
@@ -105,14 +116,20 @@ const struct ni_nsys_range_row *ni_nsys_call_of(const struct ni_nsys_groups *g,
                                                 const struct ni_nsys_tables *t,
                                                 const struct ni_nsys_kernel *k, uint64_t *comm) {
   *comm = 0;
-  if (k->range == UINT32_MAX) return NULL;
+  if (k->range == UINT32_MAX)
+    return NULL;
   const struct ni_nsys_range_row *r = &t->range[k->range];
-  if (r->what == NI_NSYS_CALL) return *comm = r->said.comm, r;
-  if (r->group == UINT32_MAX) return NULL;
+  if (r->what == NI_NSYS_CALL) {
+    *comm = r->said.comm;
+    return r;
+  }
+  if (r->group == UINT32_MAX)
+    return NULL;
   const struct ni_nsys_group *x = &g->group[r->group];
   const unsigned named = kind_of_kernel(k), kind = named == NI_FUNC_OTHER ? only_kind(x) : named;
   *comm = x->comm;
-  if (kind == NI_FUNC_OTHER || x->calls[kind] != 1 || x->kernels[named] != 1) return NULL;
+  if (kind == NI_FUNC_OTHER || x->calls[kind] != 1 || x->kernels[named] != 1)
+    return NULL;
   *comm = t->range[x->last[kind]].said.comm;
   return &t->range[x->last[kind]];
 }

@@ -31,7 +31,8 @@ enum { NAMES = sizeof names / sizeof *names };
 
 static enum what what_is(const char *name) {
   for (size_t i = 0; i < NAMES; i++)
-    if (strcmp(names[i].name, name) == 0) return names[i].what;
+    if (strcmp(names[i].name, name) == 0)
+      return names[i].what;
   return OTHER;
 }
 
@@ -48,8 +49,10 @@ static unsigned length_of(int64_t type, bool *is_signed) {
 
 static int by_place(const void *a, const void *b) {
   const struct ni_payload_entry *x = a, *y = b;
-  if (x->domain != y->domain) return x->domain < y->domain ? -1 : 1;
-  if (x->schema != y->schema) return x->schema < y->schema ? -1 : 1;
+  if (x->domain != y->domain)
+    return x->domain < y->domain ? -1 : 1;
+  if (x->schema != y->schema)
+    return x->schema < y->schema ? -1 : 1;
   return x->place < y->place ? -1 : x->place > y->place;
 }
 
@@ -57,7 +60,8 @@ static int by_place(const void *a, const void *b) {
 static void drop_doubles(struct ni_payload_schemas *s) {
   size_t n = 0;
   for (size_t i = 0; i < s->n; i++)
-    if (n == 0 || by_place(&s->entry[n - 1], &s->entry[i]) != 0) s->entry[n++] = s->entry[i];
+    if (n == 0 || by_place(&s->entry[n - 1], &s->entry[i]) != 0)
+      s->entry[n++] = s->entry[i];
   s->n = n;
 }
 
@@ -67,8 +71,14 @@ int ni_payload_schemas(struct ni_payload_schemas *s, struct ni_db *db) {
   *s = (struct ni_payload_schemas){0};
   int e = ni_db_select(db, "NVTX_PAYLOAD_SCHEMA_ENTRIES", columns, &rows);
   while (e >= 0 && (e = ni_db_next(&rows)) == 1) {
-    if (s->n == NI_PAYLOAD_ENTRIES) return ni_db_end(&rows), 0;
-    if (!ni_array_room(s->entry, s->n, s->cap)) return ni_db_end(&rows), -ENOMEM;
+    if (s->n == NI_PAYLOAD_ENTRIES) {
+      ni_db_end(&rows);
+      return 0;
+    }
+    if (!ni_array_room(s->entry, s->n, s->cap)) {
+      ni_db_end(&rows);
+      return -ENOMEM;
+    }
     s->entry[s->n++] = (struct ni_payload_entry){.domain = (uint64_t)ni_db_number(&rows, 0),
                                                  .schema = (uint64_t)ni_db_number(&rows, 1),
                                                  .place = ni_db_number(&rows, 2),
@@ -76,7 +86,8 @@ int ni_payload_schemas(struct ni_payload_schemas *s, struct ni_db *db) {
                                                  .offset = ni_db_number(&rows, 4),
                                                  .what = what_is(ni_db_text(&rows, 5))};
   }
-  if (s->n) qsort(s->entry, s->n, sizeof *s->entry, by_place);
+  if (s->n)
+    qsort(s->entry, s->n, sizeof *s->entry, by_place);
   drop_doubles(s);
   return e;
 }
@@ -98,20 +109,36 @@ void ni_payload_nothing(struct ni_payload_said *said) {
 static void say(struct ni_payload_said *said, enum what what, uint64_t value) {
   const int64_t number = value <= INT64_MAX ? (int64_t)value : NI_DB_NONE;
   switch (what) {
-    case COMM: said->comm = value; break;
-    case BYTES: said->bytes = number; break;
-    case RANKS: said->ranks = number; break;
-    case RANK: said->rank = number; break;
-    case DEVICE: said->device = number; break;
-    case ROOT: said->root = number; break;
-    case PEER: said->peer = number; break;
-    case OTHER: break;
+    case COMM:
+      said->comm = value;
+      break;
+    case BYTES:
+      said->bytes = number;
+      break;
+    case RANKS:
+      said->ranks = number;
+      break;
+    case RANK:
+      said->rank = number;
+      break;
+    case DEVICE:
+      said->device = number;
+      break;
+    case ROOT:
+      said->root = number;
+      break;
+    case PEER:
+      said->peer = number;
+      break;
+    case OTHER:
+      break;
   }
 }
 
 static uint64_t read_member(const uint8_t *p, unsigned length, bool is_signed) {
   uint64_t value = 0;
-  for (unsigned i = length; i > 0; i--) value = value << 8 | p[i - 1];
+  for (unsigned i = length; i > 0; i--)
+    value = value << 8 | p[i - 1];
   const bool negative = is_signed && length < 8 && value >> (8 * length - 1);
   return negative ? value | ~UINT64_C(0) << 8 * length : value;
 }
@@ -123,10 +150,12 @@ static void read_struct(const struct ni_payload_entry *entry, size_t n_entries, 
     bool is_signed;
     const unsigned length = length_of(entry[i].type, &is_signed);
     const bool stated = entry[i].offset >= 0 && entry[i].offset <= INT32_MAX;
-    if (length == 0) return;
+    if (length == 0)
+      return;
     at = stated && (entry[i].offset > 0 || i == 0) ? (uint64_t)entry[i].offset
                                                    : (at + length - 1) / length * length;
-    if (length > 8 || at + length > n) return;
+    if (length > 8 || at + length > n)
+      return;
     say(said, entry[i].what, read_member(bytes + at, length, is_signed));
     at += length;
   }
@@ -134,16 +163,20 @@ static void read_struct(const struct ni_payload_entry *entry, size_t n_entries, 
 
 void ni_payload_bytes(const struct ni_payload_schemas *s, const uint8_t *bytes, size_t n,
                       struct ni_payload_said *said) {
-  if (!bytes || n < HEAD || s->n == 0) return;
+  if (!bytes || n < HEAD || s->n == 0)
+    return;
   const struct ni_payload_entry of = {
       .domain = read_member(bytes, 8, false), .schema = read_member(bytes + 8, 8, false), .place = INT64_MIN};
   const uint64_t length = read_member(bytes + 16, 8, false);
   uint64_t at = read_member(bytes + 24, 8, false);
-  if (at == n && length == n - HEAD) at = HEAD; /* of some releases it is where the payload ends */
-  if (at < HEAD || at > n || length > n - at) return;
+  if (at == n && length == n - HEAD)
+    at = HEAD; /* of some releases it is where the payload ends */
+  if (at < HEAD || at > n || length > n - at)
+    return;
   size_t from, to;
   ni_array_search(from, s->n, by_place(&s->entry[from], &of) < 0);
-  for (to = from; to < s->n && s->entry[to].domain == of.domain && s->entry[to].schema == of.schema;) to++;
+  for (to = from; to < s->n && s->entry[to].domain == of.domain && s->entry[to].schema == of.schema;)
+    to++;
   read_struct(s->entry + from, to - from, bytes + at, length, said);
 }
 
@@ -152,17 +185,21 @@ void ni_payload_json(const char *text, struct ni_payload_said *said) {
   for (size_t i = 0; i < NAMES; i++) {
     const size_t n = strlen(names[i].name);
     const char *at = text;
-    while ((at = strstr(at, names[i].name)) && (at == text || at[-1] != '"' || at[n] != '"')) at += n;
-    if (!at) continue;
+    while ((at = strstr(at, names[i].name)) && (at == text || at[-1] != '"' || at[n] != '"'))
+      at += n;
+    if (!at)
+      continue;
     at += n + 1;
     at += strspn(at, " \t\n\r");
-    if (*at++ != ':') continue;
+    if (*at++ != ':')
+      continue;
     at += strspn(at, " \t\n\r\"");
     const bool hex = at[0] == '0' && (at[1] == 'x' || at[1] == 'X');
     char *end;
     errno = 0;
     const unsigned long long value = *at >= '0' && *at <= '9' ? strtoull(at, &end, hex ? 16 : 10) : 0;
     const bool whole = *at >= '0' && *at <= '9' && errno == 0 && *end != '.' && *end != 'e' && *end != 'E';
-    if (whole) say(said, names[i].what, value);
+    if (whole)
+      say(said, names[i].what, value);
   }
 }

@@ -2,11 +2,11 @@
  * What NCCL says of its calls beside their names, in NVTX's extended payloads: communicator, size, peer,
  * root; of a communicator's making also its rank and ranks.
  *
- * Where `nsys export` was told --include-blobs=true, an event has them as bytes (binaryData): domain,
- * schema, length and place (or end), 8 bytes each, then the struct that NCCL handed over. NVTX_PAYLOAD_SCHEMA_ENTRIES
+ * Where `nsys export` was told --include-blobs=true, an event has them as bytes (binaryData): domain, schema,
+ * length and place (or end), 8 bytes each, then the struct that NCCL handed over. NVTX_PAYLOAD_SCHEMA_ENTRIES
  * has names, types and offsets of its members; an offset that is not there follows from the types before it.
- * Older exports have the same names as JSON (jsonText). Names: NCCL's schemas of payloads; older releases
- * say size and root alone.
+ * Older exports have the same names as JSON (jsonText). Names: NCCL's schemas of payloads; older releases say
+ * size and root alone.
  *
  * Threads: one for each list of schemas. Ownership: ni_payload_free(). Failure: -ENOMEM, and those of
  * database.h.

@@ -47,7 +47,7 @@ struct ni_nsys_tables {            /* all 0: empty */
   struct ni_nsys_rank {
     uint64_t process;
     int32_t rank;
-  } * rank; /* MPI_RANKS */
+  } *rank; /* MPI_RANKS */
   size_t n_kernels, cap_kernels, n_ranges, cap_ranges, n_steps, cap_steps, n_ranks, cap_ranks;
   int64_t session_ns; /* Unix: when ns 0 was; NI_DB_NONE: not said */
   char host[256];

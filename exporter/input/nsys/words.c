@@ -11,17 +11,23 @@ static bool begins(const char *text, const char *with) { return strncmp(text, wi
 
 enum ni_nsys_range ni_nsys_range_of(const char *text, enum ni_func *func) {
   *func = NI_FUNC_OTHER;
-  if (!begins(text, "nccl")) return NI_NSYS_OTHER;
+  if (!begins(text, "nccl"))
+    return NI_NSYS_OTHER;
   const char *word = text + 4;
-  if (*word == ':') return *func = ni_kineto_collective(word + 1), NI_NSYS_TORCH;
-  if (strcmp(word, "GroupStart") == 0) return NI_NSYS_GROUP_BEGIN;
-  if (begins(word, "GroupEnd") || strcmp(word, "GroupSimulateEnd") == 0) return NI_NSYS_GROUP_END;
+  if (*word == ':') {
+    *func = ni_kineto_collective(word + 1);
+    return NI_NSYS_TORCH;
+  }
+  if (strcmp(word, "GroupStart") == 0)
+    return NI_NSYS_GROUP_BEGIN;
+  if (begins(word, "GroupEnd") || strcmp(word, "GroupSimulateEnd") == 0)
+    return NI_NSYS_GROUP_END;
   if (begins(word, "CommInit") || begins(word, "CommSplit") || begins(word, "CommShrink") ||
       begins(word, "CommGrow"))
     return NI_NSYS_COMM;
-  *func = ni_func_from_name(strcmp(word, "AllToAll") == 0 ? "AlltoAll"
-                            : strcmp(word, "Bcast") == 0  ? "Broadcast"
-                                                          : word);
+  *func = ni_func_from_name(strcmp(word, "AllToAll") == 0    ? "AlltoAll"
+                                : strcmp(word, "Bcast") == 0 ? "Broadcast"
+                                                             : word);
   return *func == NI_FUNC_OTHER ? NI_NSYS_OTHER : NI_NSYS_CALL;
 }
 
@@ -31,9 +37,11 @@ static bool is_step_word(const char *text, size_t n) {
   static const char *const words[] = {"step", "iteration", "iter", "batch", "profilerstep"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     const size_t length = strlen(words[i]);
-    if (n < length || strncasecmp(text + n - length, words[i], length) != 0) continue;
+    if (n < length || strncasecmp(text + n - length, words[i], length) != 0)
+      continue;
     /* "train_step", "global step", "Step", no "footstep" */
-    if (n == length || !isalpha((unsigned char)text[n - length - 1])) return true;
+    if (n == length || !isalpha((unsigned char)text[n - length - 1]))
+      return true;
   }
   return false;
 }
@@ -41,12 +49,17 @@ static bool is_step_word(const char *text, size_t n) {
 bool ni_nsys_step(const char *text, uint32_t *number, size_t *before) {
   const size_t n = strnlen(text, 65);
   size_t from = n;
-  if (n == 65) return false;
-  while (from > 0 && isdigit((unsigned char)text[from - 1])) from--;
-  if (from == n || n - from > 9) return false;
+  if (n == 65)
+    return false;
+  while (from > 0 && isdigit((unsigned char)text[from - 1]))
+    from--;
+  if (from == n || n - from > 9)
+    return false;
   size_t word = from;
-  while (word > 0 && strchr(" #_:=-", text[word - 1])) word--;
-  if (!is_step_word(text, word)) return false;
+  while (word > 0 && strchr(" #_:=-", text[word - 1]))
+    word--;
+  if (!is_step_word(text, word))
+    return false;
   *number = (uint32_t)strtoul(text + from, NULL, 10);
   *before = from;
   return true;
@@ -61,11 +74,13 @@ static int32_t variable(const char *environment, const char *name) {
     const bool begins_there = at == environment || (!isalnum((unsigned char)at[-1]) && at[-1] != '_');
     const char *value = at + n;
     value += *value == '"';
-    if (!begins_there || (*value != '=' && *value != ':')) continue;
+    if (!begins_there || (*value != '=' && *value != ':'))
+      continue;
     value += 1 + strspn(value + 1, " \"");
     char *end;
     const unsigned long number = isdigit((unsigned char)*value) ? strtoul(value, &end, 10) : INT32_MAX;
-    if (number < INT32_MAX && !isalnum((unsigned char)*end) && *end != '.') return (int32_t)number;
+    if (number < INT32_MAX && !isalnum((unsigned char)*end) && *end != '.')
+      return (int32_t)number;
   }
   return -1;
 }
@@ -79,9 +94,11 @@ int32_t ni_nsys_rank_in(const char *environment, int32_t *world, const char **na
                                          {"SLURM_PROCID", "SLURM_NTASKS"}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     const int32_t rank = variable(environment, known[i][0]);
-    if (rank < 0) continue;
+    if (rank < 0)
+      continue;
     *world = variable(environment, known[i][1]);
-    if (*world <= rank) *world = -1;
+    if (*world <= rank)
+      *world = -1;
     *name = known[i][0];
     return rank;
   }

@@ -11,20 +11,24 @@
 inline bool ni_key_is(const ni_field &f, const char *key) {
   unsigned i = 0, len = f.len;
   for (; i + 8 <= len; i += 8)
-    if (ni_text_load8(key + i) != ni_text_load8(f.key + i)) return false;
+    if (ni_text_load8(key + i) != ni_text_load8(f.key + i))
+      return false;
   unsigned rest = len - i;
-  if (!rest) return true;
+  if (!rest)
+    return true;
   uint64_t d = ni_text_load8(key + i) ^ ni_text_load8(f.key + i);
   return !(d << (64 - 8 * rest));
 }
 
-/* Number of the field with this key, or -1. Lines come with the keys in the order of the table, so the field after the
- * last one found, *next, is tried first. */
+/* Number of the field with this key, or -1. Lines come with the keys in the order of the table, so the field
+ * after the last one found, *next, is tried first. */
 inline int ni_key_find(const ni_key_table &t, const char *key, unsigned &next) {
   for (unsigned i = next; i < t.n; i++)
-    if (ni_key_is(t.field[i], key)) return static_cast<int>((next = i + 1) - 1);
+    if (ni_key_is(t.field[i], key))
+      return static_cast<int>((next = i + 1) - 1);
   for (unsigned i = 0; i < next && i < t.n; i++)
-    if (ni_key_is(t.field[i], key)) return static_cast<int>((next = i + 1) - 1);
+    if (ni_key_is(t.field[i], key))
+      return static_cast<int>((next = i + 1) - 1);
   return -1;
 }
 

@@ -1,9 +1,10 @@
 /*
  * Scalars of a line, read from their text.
  *
- * t points at a value's first character. Of a line whose structure is known: a string has its closing quote, and at
- * least NI_PARSE_PADDING bytes behind the line may be read. What is no plain value of the wanted kind gets its reason:
- * wrong in type, in range, or no JSON. Pure functions, any thread. Inline is what every record needs.
+ * t points at a value's first character. Of a line whose structure is known: a string has its closing quote,
+ * and at least NI_PARSE_PADDING bytes behind the line may be read. What is no plain value of the wanted kind
+ * gets its reason: wrong in type, in range, or no JSON. Pure functions, any thread. Inline is what every
+ * record needs.
  */
 #ifndef NI_PARSE_TEXT_H
 #define NI_PARSE_TEXT_H
@@ -49,7 +50,10 @@ static inline bool ni_text_is_null(const char *t) { return ni_text_is_word(t, "n
 static inline bool ni_text_is_true(const char *t) { return ni_text_is_word(t, "true", 4); }
 static inline bool ni_text_is_false(const char *t) { return ni_text_is_word(t, "false", 5); }
 
-/* What the digits at t say, eight at once, and where they end: 24 behind it at most. Of more than 19 it says nothing. */
+/*
+ * What the digits at t say, eight at once, and where they end: 24 behind it at most. Of more than 19 it says
+ * nothing.
+ */
 static inline uint64_t ni_text_digits(const char *t, const char **end) {
   static const uint32_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
   const char *p = t;
@@ -71,7 +75,8 @@ static inline uint64_t ni_text_digits(const char *t, const char **end) {
 /* 0 to 2^63-1. end: behind it. */
 static inline enum ni_reject ni_text_u64(const char *t, uint64_t *out, const char **end) {
   uint64_t v = ni_text_digits(t, end);
-  if (*end == t || !ni_text_ends(**end) || (*t == '0' && *end - t > 1) || *end - t > 19 || v > INT64_MAX) return ni_text_not_integer(t);
+  if (*end == t || !ni_text_ends(**end) || (*t == '0' && *end - t > 1) || *end - t > 19 || v > INT64_MAX)
+    return ni_text_not_integer(t);
   *out = v;
   return NI_OK;
 }
@@ -79,26 +84,32 @@ static inline enum ni_reject ni_text_u64(const char *t, uint64_t *out, const cha
 static inline enum ni_reject ni_text_i64(const char *t, int64_t *out, const char **end) {
   bool minus = *t == '-';
   uint64_t v = 0;
-  if (minus && !ni_text_is_digit(t[1])) return NI_REJ_BAD_JSON;
+  if (minus && !ni_text_is_digit(t[1]))
+    return NI_REJ_BAD_JSON;
   enum ni_reject r = ni_text_u64(t + minus, &v, end);
-  if (r == NI_OK) *out = minus ? -(int64_t)v : (int64_t)v;
+  if (r == NI_OK)
+    *out = minus ? -(int64_t)v : (int64_t)v;
   return r;
 }
 
-/* A number that digits and a point alone give exactly: below 2^53 and 10^22 numerator and power are exact, so the
- * quotient is the nearest double. false: it has another form, or is no number. */
+/* A number that digits and a point alone give exactly: below 2^53 and 10^22 numerator and power are exact, so
+ * the quotient is the nearest double. false: it has another form, or is no number. */
 static inline bool ni_text_decimal(const char *t, double *out, const char **end) {
-  static const double tenth[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  static const double tenth[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
   const char *first = t + (*t == '-'), *point;
   uint64_t m = ni_text_digits(first, end), decimals = 0;
-  if (*end == first || (*first == '0' && *end - first > 1)) return false;
+  if (*end == first || (*first == '0' && *end - first > 1))
+    return false;
   if (**end == '.') {
     uint64_t fraction = ni_text_digits((point = *end) + 1, end);
     decimals = (uint64_t)(*end - point - 1);
-    if (decimals == 0 || *end - first > 17) return false;
+    if (decimals == 0 || *end - first > 17)
+      return false;
     m = m * (uint64_t)tenth[decimals] + fraction;
   }
-  if (!ni_text_ends(**end) || *end - first > 17 || m >= (1ULL << 53)) return false;
+  if (!ni_text_ends(**end) || *end - first > 17 || m >= (1ULL << 53))
+    return false;
   double d = (double)m / tenth[decimals];
   *out = *t == '-' ? -d : d;
   return true;

@@ -1,10 +1,11 @@
 /*
- * Values of a line that need simdjson to be read: strings, keys, lists of names; and whatever nobody reads, which is
- * verified (simdjson's on-demand walk alone would not). parse_simdjson.cc walks the objects they are in; of sweeps only
- * ni_json_verify() is asked (netprof/sweep.cc).
+ * Values of a line that need simdjson to be read: strings, keys, lists of names; and whatever nobody reads,
+ * which is verified (simdjson's on-demand walk alone would not). parse_simdjson.cc walks the objects they are
+ * in; of sweeps only ni_json_verify() is asked (netprof/sweep.cc).
  *
- * t is a value's text, ni_json_token(v). Names are strings of the line with a NUL, in a buffer that has room for all of its
- * text (ni_json_grow), as no name is longer than its text; they are valid until it is begun again.
+ * t is a value's text, ni_json_token(v). Names are strings of the line with a NUL, in a buffer that has room
+ * for all of its text (ni_json_grow), as no name is longer than its text; they are valid until it is begun
+ * again.
  */
 #ifndef NI_PARSE_VALUE_H
 #define NI_PARSE_VALUE_H
@@ -28,7 +29,7 @@ struct ni_json_names {
 struct ni_json_numbers_room {
   int64_t *number = nullptr; /* the parser frees it */
   size_t size = 0, used = 0;
-  size_t most = 0;           /* as many as the line's text can hold */
+  size_t most = 0; /* as many as the line's text can hold */
 };
 
 /* Room for so many bytes; what was in the buffer is gone. */
@@ -43,8 +44,8 @@ inline ni_reject ni_json_not_this(simdjson::error_code e) {
 inline const char *ni_json_token(od::value &v) { return v.raw_json_token().data(); }
 
 /*
- * Steps over a string that was read from its text. Left to the walk, simdjson 3.0 would take a string that a colon
- * follows for a key, and let `"a":"b":1` pass.
+ * Steps over a string that was read from its text. Left to the walk, simdjson 3.0 would take a string that a
+ * colon follows for a key, and let `"a":"b":1` pass.
  */
 inline bool ni_json_step_over(od::value &v) { return v.get_raw_json_string().error() == simdjson::SUCCESS; }
 

@@ -35,11 +35,14 @@ bool ni_ras_is_answer(const char *path) {
   struct stat st;
   char why[256];
   size_t n;
-  if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) return false;
+  if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+    return false;
   char *head = ni_whole_read(path, 256, &n, why, sizeof why);
-  if (!head) return false;
+  if (!head)
+    return false;
   const char *p = head + strspn(head, blank);
-  if (*p == '{') p++;
+  if (*p == '{')
+    p++;
   p += strspn(p, blank);
   const bool is = strncmp(p, first, sizeof first - 1) == 0 && strstr(p, second);
   free(head);
@@ -61,15 +64,21 @@ static bool too_slow(struct talk *t) {
   return false;
 }
 
-/* Waits until the connection can be read or written. false: the deadline is over, or it is broken: why says it. */
+/*
+ * Waits until the connection can be read or written. false: the deadline is over, or it is broken: why says
+ * it.
+ */
 static bool wait_until(struct talk *t, short events) {
   for (;;) {
     uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
     struct pollfd p = {.fd = t->fd, .events = events};
-    if (now >= t->until_ns) return too_slow(t);
+    if (now >= t->until_ns)
+      return too_slow(t);
     int n = poll(&p, 1, (int)((t->until_ns - now) / 1000000u) + 1);
-    if (n > 0) return true;
-    if (n < 0 && errno != EINTR) return refuse(t, strerror(errno));
+    if (n > 0)
+      return true;
+    if (n < 0 && errno != EINTR)
+      return refuse(t, strerror(errno));
   }
 }
 
@@ -89,13 +98,17 @@ static bool connect_to(struct talk *t, const char *host, const char *port) {
       freeaddrinfo(all);
       return false;
     }
-    if (!error && getsockopt(t->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
-    if (!error) continue;
-    if (t->fd >= 0) close(t->fd);
+    if (!error && getsockopt(t->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+      error = errno;
+    if (!error)
+      continue;
+    if (t->fd >= 0)
+      close(t->fd);
     t->fd = -1;
   }
   freeaddrinfo(all);
-  if (t->fd >= 0) return true;
+  if (t->fd >= 0)
+    return true;
   snprintf(t->why, t->cap,
            "%s: %s: no RAS answers there. It runs in each process of a job with NCCL 2.24 or later, on the "
            "nodes of "
@@ -107,10 +120,14 @@ static bool connect_to(struct talk *t, const char *host, const char *port) {
 static bool write_all(struct talk *t, const char *text) {
   for (size_t n = strlen(text); n;) {
     ssize_t put = send(t->fd, text, n, MSG_NOSIGNAL);
-    if (put > 0) text += put, n -= (size_t)put;
-    else if (put < 0 && (errno == EAGAIN || errno == EINTR)) {
-      if (!wait_until(t, POLLOUT)) return false;
-    } else return refuse(t, strerror(errno));
+    if (put > 0) {
+      text += put;
+      n -= (size_t)put;
+    } else if (put < 0 && (errno == EAGAIN || errno == EINTR)) {
+      if (!wait_until(t, POLLOUT))
+        return false;
+    } else
+      return refuse(t, strerror(errno));
   }
   return true;
 }
@@ -118,39 +135,51 @@ static bool write_all(struct talk *t, const char *text) {
 /* Bytes; 0: the end; below 0: why says it. */
 static ssize_t read_some(struct talk *t, char *to, size_t most) {
   for (;;) {
-    if (!wait_until(t, POLLIN)) return -1;
+    if (!wait_until(t, POLLIN))
+      return -1;
     ssize_t n = recv(t->fd, to, most, 0);
-    if (n >= 0) return n;
-    if (errno != EAGAIN && errno != EINTR) return (void)refuse(t, strerror(errno)), -1;
+    if (n >= 0)
+      return n;
+    if (errno != EAGAIN && errno != EINTR) {
+      (void)refuse(t, strerror(errno));
+      return -1;
+    }
   }
 }
 
 /* A command, and the line that answers it, byte by byte: what is behind it is the next answer's. */
 static bool command(struct talk *t, const char *text) {
   size_t n = 0;
-  if (!write_all(t, text)) return false;
+  if (!write_all(t, text))
+    return false;
   for (char c; n < sizeof t->line - 1; t->line[n++] = c) {
     ssize_t got = read_some(t, &c, 1);
-    if (got < 0) return false;
+    if (got < 0)
+      return false;
     if (got == 0)
       return refuse(t, "the connection was closed before there was an answer: another program's port?");
-    if (c == '\n') break;
+    if (c == '\n')
+      break;
   }
-  if (n && t->line[n - 1] == '\r') n--;
+  if (n && t->line[n - 1] == '\r')
+    n--;
   t->line[n] = 0;
   return true;
 }
 
 static bool greet(struct talk *t) {
   char said[64], why[256];
-  if (!command(t, "CLIENT PROTOCOL 2\n")) return false;
+  if (!command(t, "CLIENT PROTOCOL 2\n"))
+    return false;
   if (strncasecmp(t->line, "SERVER PROTOCOL ", 16) != 0) {
     snprintf(why, sizeof why, "what answers there is not RAS: \"%s\"",
              ni_safe_text(t->line, said, sizeof said));
     return refuse(t, why);
   }
-  if (!command(t, "SET FORMAT json\n")) return false;
-  if (strcasecmp(t->line, "OK") == 0) return true;
+  if (!command(t, "SET FORMAT json\n"))
+    return false;
+  if (strcasecmp(t->line, "OK") == 0)
+    return true;
   snprintf(
       why, sizeof why,
       "its NCCL is older than 2.28.7, whose RAS has no JSON (it answers \"%s\"): `ncclras` shows its text",
@@ -166,12 +195,17 @@ static char *read_answer(struct talk *t, size_t *len) {
   for (*len = 0; got > 0 && *len <= NI_RAS_BYTES; *len += got > 0 ? (size_t)got : 0) {
     if (!ni_array_room(text, *len + FIRST_ROOM + NI_PARSE_PADDING, room))
       got = refuse(t, strerror(ENOMEM)) - 1;
-    else got = read_some(t, text + *len, room - NI_PARSE_PADDING - *len);
+    else
+      got = read_some(t, text + *len, room - NI_PARSE_PADDING - *len);
   }
   if (got >= 0 && *len > NI_RAS_BYTES)
     got = refuse(t, "its answer does not end: no answer of RAS is longer than 128 MiB") - 1;
-  if (got >= 0 && *len == 0) got = refuse(t, "the connection was closed without an answer") - 1;
-  if (got >= 0) return memset(text + *len, 0, NI_PARSE_PADDING), text;
+  if (got >= 0 && *len == 0)
+    got = refuse(t, "the connection was closed without an answer") - 1;
+  if (got >= 0) {
+    memset(text + *len, 0, NI_PARSE_PADDING);
+    return text;
+  }
   free(text);
   return NULL;
 }
@@ -179,7 +213,8 @@ static char *read_answer(struct talk *t, size_t *len) {
 static char *read_file(const char *path, size_t *len, char *why, size_t cap) {
   char said[200];
   char *text = ni_whole_read(path, NI_RAS_BYTES + 1, len, said, sizeof said);
-  if (!text) snprintf(why, cap, "%s: %s", path, said);
+  if (!text)
+    snprintf(why, cap, "%s: %s", path, said);
   return text;
 }
 
@@ -188,17 +223,23 @@ static bool split(const char *where, char host[256], char port[16]) {
   const char *colon = strrchr(where, ':'), *end = where + strlen(where);
   bool bracket = *where == '[', one = colon && (bracket ? colon[-1] == ']' : strchr(where, ':') == colon);
   const char *host_end = one ? colon : end;
-  if (bracket && host_end > where + 1 && host_end[-1] == ']') where++, host_end--;
-  if (host_end - where >= 256 || (one && end - colon > 15)) return false;
+  if (bracket && host_end > where + 1 && host_end[-1] == ']') {
+    where++;
+    host_end--;
+  }
+  if (host_end - where >= 256 || (one && end - colon > 15))
+    return false;
   snprintf(host, 256, "%.*s", (int)(host_end - where), where);
   snprintf(port, 16, "%s", one && colon[1] ? colon + 1 : NI_RAS_PORT);
-  if (!*host) strcpy(host, "localhost");
+  if (!*host)
+    strcpy(host, "localhost");
   return true;
 }
 
 char *ni_ras_ask(const char *where, unsigned seconds, size_t *len, char *why, size_t cap) {
   char host[256], port[16], at[280], *text = NULL;
-  if (ni_ras_is_file(where)) return read_file(where, len, why, cap);
+  if (ni_ras_is_file(where))
+    return read_file(where, len, why, cap);
   if (!split(where, host, port)) {
     snprintf(why, cap, "--ras: want HOST:PORT or a file");
     return NULL;
@@ -210,7 +251,9 @@ char *ni_ras_ask(const char *where, unsigned seconds, size_t *len, char *why, si
                    .at = at,
                    .why = why,
                    .cap = cap};
-  if (connect_to(&t, host, port) && greet(&t) && write_all(&t, "STATUS\n")) text = read_answer(&t, len);
-  if (t.fd >= 0) close(t.fd);
+  if (connect_to(&t, host, port) && greet(&t) && write_all(&t, "STATUS\n"))
+    text = read_answer(&t, len);
+  if (t.fd >= 0)
+    close(t.fd);
   return text;
 }

@@ -1,4 +1,7 @@
-/* The parser. simdjson verifies all of the text first; what is read afterwards is read by type, and each communicator by itself. */
+/*
+ * The parser. simdjson verifies all of the text first; what is read afterwards is read by type, and each
+ * communicator by itself.
+ */
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -52,27 +55,32 @@ template <size_t N>
 void text(od::object &o, const char *key, char (&to)[N]) {
   od::value v;
   string_view s;
-  if (find(o, key, v) && !v.get_string().get(s)) copy(to, s);
+  if (find(o, key, v) && !v.get_string().get(s))
+    copy(to, s);
 }
 
 /* One communicator, as long as nothing in it is odd. */
 struct sense {
   const char *odd = nullptr;
   void say(const char *what) {
-    if (!odd) odd = what;
+    if (!odd)
+      odd = what;
   }
   int64_t number(od::object &o, const char *key, int64_t least, int64_t most, const char *what) {
     od::value v;
     int64_t n;
-    if (!find(o, key, v)) return NI_RAS_NONE;
-    if (!v.get_int64().get(n) && n >= least && n <= most) return n;
+    if (!find(o, key, v))
+      return NI_RAS_NONE;
+    if (!v.get_int64().get(n) && n >= least && n <= most)
+      return n;
     say(what);
     return NI_RAS_NONE;
   }
   bool truth(od::object &o, const char *key) {
     od::value v;
     bool b = false;
-    if (find(o, key, v) && v.get_bool().get(b)) say("a flag that is neither true nor false");
+    if (find(o, key, v) && v.get_bool().get(b))
+      say("a flag that is neither true nor false");
     return b;
   }
 };
@@ -82,8 +90,10 @@ size_t place_of(ni_ras *r, string_view name) {
   char key[sizeof r->func[0]];
   copy(key, name);
   for (size_t i = 0; i < r->n_funcs; i++)
-    if (strcmp(r->func[i], key) == 0) return i;
-  if (r->n_funcs == NI_RAS_FUNCS) return r->funcs_left_out++, NI_RAS_FUNCS;
+    if (strcmp(r->func[i], key) == 0)
+      return i;
+  if (r->n_funcs == NI_RAS_FUNCS)
+    return r->funcs_left_out++, NI_RAS_FUNCS;
   memcpy(r->func[r->n_funcs], key, sizeof key);
   return r->n_funcs++;
 }
@@ -91,30 +101,39 @@ size_t place_of(ni_ras *r, string_view name) {
 void counts(ni_ras *r, sense &s, ni_ras_rank &x, od::object &o) {
   od::value v;
   od::object all;
-  if (!find(o, "collective_counts", v)) return;
-  if (v.get_object().get(all)) return s.say("counts that are no object");
+  if (!find(o, "collective_counts", v))
+    return;
+  if (v.get_object().get(all))
+    return s.say("counts that are no object");
   x.counted = true;
   for (auto member : all) {
     od::field f;
     string_view name;
     uint64_t n;
-    if (simdjson::simdjson_result<od::field>(member).get(f) || f.unescaped_key().get(name)) refuse("no JSON");
+    if (simdjson::simdjson_result<od::field>(member).get(f) || f.unescaped_key().get(name))
+      refuse("no JSON");
     if (f.value().get_uint64().get(n) || n > (uint64_t)INT64_MAX)
       return s.say("a count that is no number of operations");
     size_t at = place_of(r, name);
-    if (at < NI_RAS_FUNCS) x.count[at] = n;
+    if (at < NI_RAS_FUNCS)
+      x.count[at] = n;
   }
 }
 
 void status(sense &s, ni_ras_rank &x, od::object &o, bool missing) {
   od::value v;
   od::object st;
-  if (missing) x.here = NI_RAS_ABSENT;
-  if (!find(o, "status", v)) return;
-  if (v.get_object().get(st)) return s.say("a status that is no object");
+  if (missing)
+    x.here = NI_RAS_ABSENT;
+  if (!find(o, "status", v))
+    return;
+  if (v.get_object().get(st))
+    return s.say("a status that is no object");
   if (missing) {
-    if (s.truth(st, "unresponsive")) x.here = NI_RAS_UNRESPONSIVE;
-    if (s.truth(st, "considered_dead")) x.here = NI_RAS_DEAD;
+    if (s.truth(st, "unresponsive"))
+      x.here = NI_RAS_UNRESPONSIVE;
+    if (s.truth(st, "considered_dead"))
+      x.here = NI_RAS_DEAD;
     return;
   }
   x.init_state = (int32_t)s.number(st, "init_state", 0, 1000, "an init_state that NCCL does not have");
@@ -125,31 +144,40 @@ void status(sense &s, ni_ras_rank &x, od::object &o, bool missing) {
 }
 
 void take_rank(ni_ras *r, sense &s, od::object &o, bool missing) {
-  if (r->n_ranks == NI_RAS_RANKS) refuse("more than %d ranks", NI_RAS_RANKS);
-  if (!ni_array_room(r->rank, r->n_ranks, r->cap_ranks)) throw std::bad_alloc();
+  if (r->n_ranks == NI_RAS_RANKS)
+    refuse("more than %d ranks", NI_RAS_RANKS);
+  if (!ni_array_room(r->rank, r->n_ranks, r->cap_ranks))
+    throw std::bad_alloc();
   ni_ras_rank &x = r->rank[r->n_ranks++];
   x = {};
   x.init_state = x.async_error = NI_RAS_NONE;
   x.rank = (int32_t)s.number(o, "rank", 0, NI_RAS_SIZE, "a rank that is no number of one");
-  if (x.rank < 0) s.say("a rank without a number");
+  if (x.rank < 0)
+    s.say("a rank without a number");
   text(o, "host", x.host);
-  if (strcmp(x.host, "unknown") == 0) *x.host = 0;
+  if (strcmp(x.host, "unknown") == 0)
+    *x.host = 0;
   x.pid = s.number(o, "pid", -1, INT32_MAX, "a pid that is none");
   x.cuda_dev = (int32_t)s.number(o, "cuda_dev", -1, 65535, "a cuda_dev that is none");
   x.nvml_dev = (int32_t)s.number(o, "nvml_dev", -1, 65535, "an nvml_dev that is none");
   status(s, x, o, missing);
-  if (!missing) counts(r, s, x, o);
+  if (!missing)
+    counts(r, s, x, o);
 }
 
 void take_ranks(ni_ras *r, sense &s, od::object &o, const char *key, bool missing) {
   od::value v;
   od::array list;
-  if (!find(o, key, v)) return missing ? void() : s.say("no list of ranks");
-  if (v.get_array().get(list)) return s.say("ranks that are no list");
+  if (!find(o, key, v))
+    return missing ? void() : s.say("no list of ranks");
+  if (v.get_array().get(list))
+    return s.say("ranks that are no list");
   for (auto x : list) {
     od::object rank;
-    if (x.get_object().get(rank)) s.say("a rank that is no object");
-    else take_rank(r, s, rank, missing);
+    if (x.get_object().get(rank))
+      s.say("a rank that is no object");
+    else
+      take_rank(r, s, rank, missing);
   }
 }
 
@@ -159,12 +187,15 @@ void hash_of(sense &s, od::object &o, uint64_t *hash) {
   errno = 0;
   *hash = strtoull(said, &end, 16);
   bool hex = said[0] == '0' && (said[1] == 'x' || said[1] == 'X') && end > said + 2;
-  if (!hex || *end || errno) s.say("a hash that is no 0x...");
+  if (!hex || *end || errno)
+    s.say("a hash that is no 0x...");
 }
 
 void take_comm(ni_ras *r, od::object &o) {
-  if (r->n_comms == NI_RAS_COMMS) refuse("more than %d communicators", NI_RAS_COMMS);
-  if (!ni_array_room(r->comm, r->n_comms, r->cap_comms)) throw std::bad_alloc();
+  if (r->n_comms == NI_RAS_COMMS)
+    refuse("more than %d communicators", NI_RAS_COMMS);
+  if (!ni_array_room(r->comm, r->n_comms, r->cap_comms))
+    throw std::bad_alloc();
   ni_ras_comm *c = &r->comm[r->n_comms++];
   sense s;
   *c = {};
@@ -178,16 +209,22 @@ void take_comm(ni_ras *r, od::object &o) {
   size_t there = r->n_ranks - c->first;
   take_ranks(r, s, o, "missing_ranks", true);
   c->n = r->n_ranks - c->first;
-  if (here >= 0 && (size_t)here != there) s.say("another number of ranks than it says");
-  if (missing >= 0 && (size_t)missing != c->n - there) s.say("another number of missing ranks than it says");
-  if (c->size < 0) s.say("no size");
-  if (c->n == 0) s.say("no ranks");
+  if (here >= 0 && (size_t)here != there)
+    s.say("another number of ranks than it says");
+  if (missing >= 0 && (size_t)missing != c->n - there)
+    s.say("another number of missing ranks than it says");
+  if (c->size < 0)
+    s.say("no size");
+  if (c->n == 0)
+    s.say("no ranks");
   std::sort(r->rank + c->first, r->rank + c->first + c->n,
             [](const ni_ras_rank &a, const ni_ras_rank &b) { return a.rank < b.rank; });
   for (size_t i = 0; i < c->n; i++) {
     const ni_ras_rank *x = &r->rank[c->first + i];
-    if (x->rank >= c->size) s.say("a rank beyond its size");
-    if (i && x[-1].rank == x->rank) s.say("the same rank twice");
+    if (x->rank >= c->size)
+      s.say("a rank beyond its size");
+    if (i && x[-1].rank == x->rank)
+      s.say("the same rank twice");
   }
   c->odd = s.odd;
 }
@@ -197,10 +234,12 @@ void about_ras(ni_ras *r, od::object &o) {
   od::object ras;
   double seconds;
   int64_t n;
-  if (!find(o, "ras", v) || v.get_object().get(ras)) return;
+  if (!find(o, "ras", v) || v.get_object().get(ras))
+    return;
   if (find(ras, "collection_time_sec", v) && !v.get_double().get(seconds) && seconds >= 0 && seconds < 1e6)
     r->collection_s = seconds;
-  if (find(ras, "timeouts_count", v) && !v.get_int64().get(n) && n >= 0) r->timeouts = n;
+  if (find(ras, "timeouts_count", v) && !v.get_int64().get(n) && n >= 0)
+    r->timeouts = n;
 }
 
 void document(ni_ras *r, od::object &o) {
@@ -208,11 +247,14 @@ void document(ni_ras *r, od::object &o) {
   od::array list;
   text(o, "nccl_version", r->nccl_version);
   text(o, "timestamp", r->timestamp);
-  if (!find(o, "communicators", v)) refuse("JSON, and no answer of RAS: it has no \"communicators\"");
-  if (v.get_array().get(list)) refuse("\"communicators\" is no list");
+  if (!find(o, "communicators", v))
+    refuse("JSON, and no answer of RAS: it has no \"communicators\"");
+  if (v.get_array().get(list))
+    refuse("\"communicators\" is no list");
   for (auto x : list) {
     od::object comm;
-    if (x.get_object().get(comm)) refuse("communicators[%zu] is no object", r->n_comms);
+    if (x.get_object().get(comm))
+      refuse("communicators[%zu] is no object", r->n_comms);
     take_comm(r, comm);
   }
   about_ras(r, o);
@@ -225,19 +267,24 @@ bool read(ni_ras *r, char *text, size_t len, size_t room) {
   od::value all;
   od::object o;
   const char *rest;
-  if (json.iterate(text, len, room).get(doc) || doc.get_value().get(all)) return false;
+  if (json.iterate(text, len, room).get(doc) || doc.get_value().get(all))
+    return false;
   ni_reject verified = ni_json_verify(all, 1);
-  if (verified == NI_REJ_TOO_DEEP) refuse("JSON nested too deep to be an answer of RAS");
-  if (verified || doc.current_location().get(rest) != simdjson::OUT_OF_BOUNDS) return false;
+  if (verified == NI_REJ_TOO_DEEP)
+    refuse("JSON nested too deep to be an answer of RAS");
+  if (verified || doc.current_location().get(rest) != simdjson::OUT_OF_BOUNDS)
+    return false;
   doc.rewind();
-  if (doc.get_object().get(o)) refuse("JSON, and no answer of RAS: want an object");
+  if (doc.get_object().get(o))
+    refuse("JSON, and no answer of RAS: want an object");
   document(r, o);
   return true;
 }
 
 /* Does a quote in a text end it? Behind the end of one stands what JSON has there. */
 bool ends_text(const char *t, const char *end) {
-  while (t < end && (*t == ' ' || *t == '\n' || *t == '\r' || *t == '\t')) t++;
+  while (t < end && (*t == ' ' || *t == '\n' || *t == '\r' || *t == '\t'))
+    t++;
   return t == end || strchr(",:}]", *t);
 }
 
@@ -247,7 +294,10 @@ bool owes_comma(const std::string &out) {
   return last != out.npos && out[last] >= '0' && out[last] <= '9';
 }
 
-/* RAS escapes nothing: what a text may not hold is escaped, or becomes '?'. Numbers that nobody can hold become texts. */
+/*
+ * RAS escapes nothing: what a text may not hold is escaped, or becomes '?'. Numbers that nobody can hold
+ * become texts.
+ */
 std::string mend(const char *t, size_t len) {
   std::string out;
   bool quoted = false;
@@ -255,7 +305,8 @@ std::string mend(const char *t, size_t len) {
     unsigned char c = (unsigned char)*t;
     if (!quoted) {
       quoted = c == '"';
-      if (quoted && owes_comma(out)) out += ',';
+      if (quoted && owes_comma(out))
+        out += ',';
       out += *t;
     } else if (c == '"') {
       quoted = !ends_text(t + 1, end);
@@ -278,14 +329,18 @@ void clear(ni_ras *r) {
 }
 
 void parse(ni_ras *r, char *text, size_t len) {
-  if (len > NI_RAS_BYTES) refuse("more than %d MiB: no answer of RAS is as long", NI_RAS_BYTES >> 20);
-  if (memchr(text, 0, len)) refuse("a byte 0 at %zu: no answer of RAS", strlen(text));
+  if (len > NI_RAS_BYTES)
+    refuse("more than %d MiB: no answer of RAS is as long", NI_RAS_BYTES >> 20);
+  if (memchr(text, 0, len))
+    refuse("a byte 0 at %zu: no answer of RAS", strlen(text));
   size_t blank = strspn(text, " \t\r\n");
   if (text[blank] != '{')
     refuse(blank == len ? "it is empty" : "no JSON: want what `ncclras -f json` prints, not its plain text");
-  if (read(r, text, len, len + NI_PARSE_PADDING)) return;
+  if (read(r, text, len, len + NI_PARSE_PADDING))
+    return;
   clear(r);
-  if (len > mend_most) refuse("no JSON: it is cut, or something else answers there");
+  if (len > mend_most)
+    refuse("no JSON: it is cut, or something else answers there");
   std::string mended = mend(text, len);
   size_t n = mended.size();
   mended.resize(n + NI_PARSE_PADDING);

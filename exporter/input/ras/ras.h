@@ -2,7 +2,8 @@
  * What NCCL's own RAS service says of a job: its answer to STATUS as JSON, asked for over TCP (NCCL 2.28.7
  * and later) or saved in a file (`ncclras -f json >FILE`, plain or gzip).
  *
- *   ask.c: HOST:PORT ─▶ CLIENT PROTOCOL, SET FORMAT json, STATUS ─▶ text ─▶ ras.cc: ni_ras_parse() ─▶ struct ni_ras
+ *   ask.c: HOST:PORT ─▶ CLIENT PROTOCOL, SET FORMAT json, STATUS ─▶ text ─▶ ras.cc: ni_ras_parse()
+ *       ─▶ struct ni_ras
  *                                              FILE ─▶ ni_whole_read() ─┘
  *
  * An answer is foreign text. It is refused with a sentence when it is longer than NI_RAS_BYTES, nested
@@ -30,13 +31,15 @@ enum {
   NI_RAS_RANKS = 1 << 20, /* of all communicators, missing ones included */
   NI_RAS_SIZE = 1 << 24,  /* ranks that a communicator may say it has */
   NI_RAS_FUNCS = 12,      /* functions that are counted; NCCL has five to eight */
-  NI_RAS_NONE = -1, /* of a number that is not stated; RAS itself says -1 where it does not know a pid */
+  /* of a number that is not stated; RAS itself says -1 where it does not know a pid */
+  NI_RAS_NONE = -1,
   NI_RAS_IN_PROGRESS = 7, /* ncclInProgress: of init_state and async_error it is no error */
 };
 
 enum ni_ras_here {
   NI_RAS_HERE = 0, /* it has answered */
-  NI_RAS_ABSENT,   /* its process has answered, and has no such communicator: destroyed, or not made yet */
+  /* its process has answered, and has no such communicator: destroyed, or not made yet */
+  NI_RAS_ABSENT,
   NI_RAS_UNRESPONSIVE, /* its process has not answered in time */
   NI_RAS_DEAD,         /* RAS has given its process up */
   NI_RAS_HERE_COUNT
@@ -72,7 +75,8 @@ struct ni_ras {
       timestamp[32];   /* timestamp: local time of the process that answered, by its own clock */
   double collection_s; /* how long it took; below 0: not stated */
   int64_t timeouts;    /* legs of it that ran out of time; NI_RAS_NONE: not stated */
-  bool mended;         /* the text was no JSON, and was read with what its writer had not escaped, or commas it had left out */
+  /* the text was no JSON, and was read with what its writer had not escaped, or commas it had left out */
+  bool mended;
 };
 
 /*

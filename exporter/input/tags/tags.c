@@ -12,17 +12,24 @@ static bool blank(char c) { return c == ' ' || c == '\t'; }
 bool ni_tag_line(const struct ni_control_line *c, uint64_t *tag, const char **name) {
   const char *p = c->command;
   char *end;
-  if (strcmp(c->source, "file") != 0 && strcmp(c->source, "tags") != 0) return false;
-  if (strcmp(c->result, "done") != 0 || strncmp(p, "tag", 3) != 0 || !blank(p[3])) return false;
-  for (p += 3; blank(*p);) p++;
+  if (strcmp(c->source, "file") != 0 && strcmp(c->source, "tags") != 0)
+    return false;
+  if (strcmp(c->result, "done") != 0 || strncmp(p, "tag", 3) != 0 || !blank(p[3]))
+    return false;
+  for (p += 3; blank(*p);)
+    p++;
   errno = 0;
   const unsigned long long number = *p >= '0' && *p <= '9' ? strtoull(p, &end, 10) : 0;
-  if (!number || errno || number > NI_TAG_MAX || !blank(*end)) return false;
-  for (p = end; blank(*p);) p++;
+  if (!number || errno || number > NI_TAG_MAX || !blank(*end))
+    return false;
+  for (p = end; blank(*p);)
+    p++;
   const size_t n = strlen(p);
-  if (n < 1 || n > NI_TAG_NAME_MAX) return false;
+  if (n < 1 || n > NI_TAG_NAME_MAX)
+    return false;
   for (size_t i = 0; i < n; i++)
-    if ((unsigned char)p[i] < 0x20 || p[i] == 0x7f) return false;
+    if ((unsigned char)p[i] < 0x20 || p[i] == 0x7f)
+      return false;
   *tag = number;
   *name = p;
   return true;
@@ -31,19 +38,24 @@ bool ni_tag_line(const struct ni_control_line *c, uint64_t *tag, const char **na
 static struct ni_tag_name *find(const struct ni_tag_names *t, uint64_t tag) {
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&t->at_hash, ni_hash(0, tag), &at)) != NI_INDEX_NONE;)
-    if (t->item[k].tag == tag) return &t->item[k];
+    if (t->item[k].tag == tag)
+      return &t->item[k];
   return NULL;
 }
 
 int ni_tag_names_add(struct ni_tag_names *t, const struct ni_tag_name *x) {
   struct ni_tag_name *old = find(t, x->tag);
   if (old) {
-    if (x->ns > old->ns || (x->ns == old->ns && strcmp(x->name, old->name) < 0)) *old = *x;
+    if (x->ns > old->ns || (x->ns == old->ns && strcmp(x->name, old->name) < 0))
+      *old = *x;
     return 0;
   }
-  if (t->n >= NI_TAG_NAMES_MAX) return 0;
-  if (!ni_array_room(t->item, t->n, t->cap)) return -ENOMEM;
-  if (ni_index_add(&t->at_hash, ni_hash(0, x->tag), (uint32_t)t->n) < 0) return -ENOMEM;
+  if (t->n >= NI_TAG_NAMES_MAX)
+    return 0;
+  if (!ni_array_room(t->item, t->n, t->cap))
+    return -ENOMEM;
+  if (ni_index_add(&t->at_hash, ni_hash(0, x->tag), (uint32_t)t->n) < 0)
+    return -ENOMEM;
   t->item[t->n++] = *x;
   return 0;
 }
@@ -51,7 +63,8 @@ int ni_tag_names_add(struct ni_tag_names *t, const struct ni_tag_name *x) {
 int ni_tag_names_take(struct ni_tag_names *t, const struct ni_control_line *c) {
   struct ni_tag_name x = {.ns = c->ns};
   const char *name;
-  if (!ni_tag_line(c, &x.tag, &name)) return 0;
+  if (!ni_tag_line(c, &x.tag, &name))
+    return 0;
   memcpy(x.name, name, strlen(name));
   return ni_tag_names_add(t, &x);
 }
@@ -72,8 +85,10 @@ bool ni_tags_unresolved(const struct ni_tags *t) { return t->name.n && !t->resol
 int ni_tags_resolve(struct ni_tags *t, const struct ni_tag_names *names) {
   t->resolved = true;
   for (size_t i = 0; t->name.n && i < names->n; i++) {
-    if (!ni_words_have(&t->name, names->item[i].name)) continue;
-    if (!ni_array_room(t->named, t->n_named, t->cap_named)) return -ENOMEM;
+    if (!ni_words_have(&t->name, names->item[i].name))
+      continue;
+    if (!ni_array_room(t->named, t->n_named, t->cap_named))
+      return -ENOMEM;
     t->named[t->n_named++] = names->item[i].tag;
   }
   return 0;
@@ -94,7 +109,8 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
 static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
                      void **result) {
   struct ni_tag_names *x = *result = calloc(1, sizeof *x);
-  if (!x) return -ENOMEM;
+  if (!x)
+    return -ENOMEM;
   to->arg = x;
   to->take = take_line;
   const int e = ni_scan_file(scan, p->file->path, &p->at, to, NULL);
@@ -110,7 +126,8 @@ static int merge(void *arg, const struct ni_scan_part *p, void *result) {
   struct gathered *g = arg;
   const struct ni_tag_names *x = result;
   int e = 0;
-  for (size_t i = 0; e == 0 && i < x->n; i++) e = ni_tag_names_add(&g->names, &x->item[i]);
+  for (size_t i = 0; e == 0 && i < x->n; i++)
+    e = ni_tag_names_add(&g->names, &x->item[i]);
   drop(NULL, result);
   return e;
 }
@@ -120,14 +137,21 @@ static bool stopped(void *arg) {
   return g->stop && g->stop(g->arg);
 }
 
-int ni_tags_resolve_by(struct ni_tags *t, const struct ni_scan_plan *plan, unsigned jobs, bool (*stop)(void *),
-                       void *arg) {
+int ni_tags_resolve_by(struct ni_tags *t, const struct ni_scan_plan *plan, unsigned jobs,
+                       bool (*stop)(void *), void *arg) {
   struct gathered g = {.stop = stop, .arg = arg};
   int e = 0;
-  if (!ni_tags_unresolved(t)) return 0;
-  e = ni_scan_files(&(struct ni_scan_team){.plan = plan, .jobs = jobs, .arg = &g, .part = read_part,
-                                           .merge = merge, .drop = drop, .stop = stopped});
-  if (e == 0) e = ni_tags_resolve(t, &g.names);
+  if (!ni_tags_unresolved(t))
+    return 0;
+  e = ni_scan_files(&(struct ni_scan_team){.plan = plan,
+                                           .jobs = jobs,
+                                           .arg = &g,
+                                           .part = read_part,
+                                           .merge = merge,
+                                           .drop = drop,
+                                           .stop = stopped});
+  if (e == 0)
+    e = ni_tags_resolve(t, &g.names);
   ni_tag_names_free(&g.names);
   return e;
 }

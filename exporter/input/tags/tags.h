@@ -1,12 +1,13 @@
 /*
  * Tags that an application gives its calls (userProfilerTag): their names, and which operations --tag wants.
  *
- * Names come from control lines of source `file` or `tags` whose command is `tag NUMBER NAME` and whose result is
- * `done`; of several for one number the latest counts, of equal times the name that sorts first. So the order of
- * reading changes nothing.
+ * Names come from control lines of source `file` or `tags` whose command is `tag NUMBER NAME` and whose
+ * result is `done`; of several for one number the latest counts, of equal times the name that sorts first. So
+ * the order of reading changes nothing.
  *
- * Threads: names are taken by one thread at a time, or under the caller's lock; read by any when no more come.
- * ni_tags_have() by any. Ownership: ni_tag_names_free(), ni_tags_free(). Failure: -ENOMEM, or as it says.
+ * Threads: names are taken by one thread at a time, or under the caller's lock; read by any when no more
+ * come. ni_tags_have() by any. Ownership: ni_tag_names_free(), ni_tags_free(). Failure: -ENOMEM, or as it
+ * says.
  */
 #ifndef NI_TAGS_H
 #define NI_TAGS_H
@@ -15,8 +16,8 @@
 #include "exporter/input/filters.h"
 #include "exporter/input/scan_files.h"
 
-#define NI_TAG_MAX INT64_MAX  /* NCCL keeps larger ones for itself; 0 is no tag */
-#define NI_TAG_NAME_MAX 64u   /* bytes */
+#define NI_TAG_MAX INT64_MAX        /* NCCL keeps larger ones for itself; 0 is no tag */
+#define NI_TAG_NAME_MAX 64u         /* bytes */
 #define NI_TAG_NAMES_MAX (1u << 20) /* what is named beyond has no name */
 
 struct ni_tag_name {
@@ -38,12 +39,15 @@ int ni_tag_names_add(struct ni_tag_names *t, const struct ni_tag_name *x);
 const char *ni_tag_name(const struct ni_tag_names *t, uint64_t tag);
 void ni_tag_names_free(struct ni_tag_names *t);
 
-/* Are names asked for that stand for no number yet? Then all control lines are needed before anything is chosen. */
+/*
+ * Are names asked for that stand for no number yet? Then all control lines are needed before anything is
+ * chosen.
+ */
 bool ni_tags_unresolved(const struct ni_tags *t);
 /* Names become numbers; a name that nobody has fits nothing, and ni_filters_say_unmet() tells it. */
 int ni_tags_resolve(struct ni_tags *t, const struct ni_tag_names *names);
 /* The same by reading the logs of the plan for that alone. stop may be NULL. */
-int ni_tags_resolve_by(struct ni_tags *t, const struct ni_scan_plan *plan, unsigned jobs, bool (*stop)(void *),
-                       void *arg);
+int ni_tags_resolve_by(struct ni_tags *t, const struct ni_scan_plan *plan, unsigned jobs,
+                       bool (*stop)(void *), void *arg);
 
 #endif

@@ -33,26 +33,26 @@ enum { NI_CLOCK_STEPS = 8 };
 struct ni_clock_step {
   /* by the host's clock: the last end known before it, the first known behind it */
   int64_t before_ns, after_ns;
-  int64_t by_ns;               /* set forward by; below 0: back */
+  int64_t by_ns; /* set forward by; below 0: back */
 };
 
 struct ni_host_clock {
-  bool aligned;                /* false: nothing in common with the reference; its own clock is used */
-  double offset_ns, drift;     /* reference = t - (offset_ns + drift * (t - epoch_ns)), behind the steps */
+  bool aligned;            /* false: nothing in common with the reference; its own clock is used */
+  double offset_ns, drift; /* reference = t - (offset_ns + drift * (t - epoch_ns)), behind the steps */
   int64_t epoch_ns;
   /*
    * half of what the matched operations leave open, added up along the way, and the errors of the GPU clocks
    * at both ends
    */
   int64_t error_ns;
-  int64_t spread_ns;           /* so near to the line most (9 of 10) ends are, added up along the way */
+  int64_t spread_ns; /* so near to the line most (9 of 10) ends are, added up along the way */
   /* the parts: on the way so far; of its worst GPU, by scatter and by contradictions of its ranks */
   int64_t room_ns, gpu_ns;
-  bool contradiction;          /* no straight line agrees with all of them; error_ns says by how much */
-  uint32_t via;                /* the host it was compared with; itself: the reference; NI_CLOCK_NONE: none */
+  bool contradiction; /* no straight line agrees with all of them; error_ns says by how much */
+  uint32_t via;       /* the host it was compared with; itself: the reference; NI_CLOCK_NONE: none */
   /* collectives and messages compared on that way; those that no clock explains */
   uint64_t matched, messages, rejected;
-  int64_t first_ns, last_ns;   /* of what it did, by its own clock */
+  int64_t first_ns, last_ns;                 /* of what it did, by its own clock */
   struct ni_clock_step step[NI_CLOCK_STEPS]; /* in order of time */
   uint32_t n_steps;
 };
@@ -60,7 +60,7 @@ struct ni_host_clock {
 /* Where the reading of a stream is: one rank's operations of one function. All 0: at its beginning. */
 struct ni_clock_walk {
   int64_t last_ns;
-  uint32_t steps;              /* it is behind so many */
+  uint32_t steps; /* it is behind so many */
   bool any;
 };
 
@@ -80,8 +80,10 @@ enum ni_clock_side { NI_CLOCK_BEFORE, NI_CLOCK_BEHIND, NI_CLOCK_EITHER };
 static inline enum ni_clock_side ni_clock_side(const struct ni_clock_step *s, int64_t t) {
   const int64_t least = s->before_ns + s->by_ns, most = s->after_ns - s->by_ns;
   const int64_t unsure = (s->by_ns < 0 ? -s->by_ns : s->by_ns) / 8;
-  if (most <= least) return t > most + (least - most) / 2 ? NI_CLOCK_BEHIND : NI_CLOCK_BEFORE;
-  if (t < least - unsure) return NI_CLOCK_BEFORE;
+  if (most <= least)
+    return t > most + (least - most) / 2 ? NI_CLOCK_BEHIND : NI_CLOCK_BEFORE;
+  if (t < least - unsure)
+    return NI_CLOCK_BEFORE;
   return t > most + unsure ? NI_CLOCK_BEHIND : NI_CLOCK_EITHER;
 }
 
@@ -92,15 +94,18 @@ static inline bool ni_clock_is_late(const struct ni_clock_step *s, int64_t t) {
 /* Is t, the next of its stream, behind that step? */
 static inline bool ni_clock_passes(const struct ni_clock_step *s, const struct ni_clock_walk *w, int64_t t) {
   const enum ni_clock_side side = ni_clock_side(s, t);
-  if (side != NI_CLOCK_EITHER) return side == NI_CLOCK_BEHIND;
-  if (!w->any) return s->by_ns > 0 && ni_clock_is_late(s, t);
+  if (side != NI_CLOCK_EITHER)
+    return side == NI_CLOCK_BEHIND;
+  if (!w->any)
+    return s->by_ns > 0 && ni_clock_is_late(s, t);
   return s->by_ns < 0 ? t - w->last_ns < s->by_ns / 8 : t - w->last_ns > s->by_ns - s->by_ns / 8;
 }
 
 /* The next of the stream: behind how many steps it is. */
 static inline uint32_t ni_clock_walk_on(const struct ni_host_clock *c, struct ni_clock_walk *w, int64_t t) {
   uint32_t k = w->steps;
-  while (k < c->n_steps && ni_clock_passes(&c->step[k], w, t)) k++;
+  while (k < c->n_steps && ni_clock_passes(&c->step[k], w, t))
+    k++;
   *w = (struct ni_clock_walk){t, k, true};
   return k;
 }
@@ -112,15 +117,18 @@ static inline uint32_t ni_clock_steps_before(const struct ni_host_clock *c,
   for (; k < c->n_steps; k++) {
     const enum ni_clock_side side = ni_clock_side(&c->step[k], t);
     bool is_behind = side == NI_CLOCK_BEHIND;
-    if (side == NI_CLOCK_EITHER) is_behind = turns ? sn >= turns->sn[k] : ni_clock_is_late(&c->step[k], t);
-    if (!is_behind) break;
+    if (side == NI_CLOCK_EITHER)
+      is_behind = turns ? sn >= turns->sn[k] : ni_clock_is_late(&c->step[k], t);
+    if (!is_behind)
+      break;
   }
   return k;
 }
 
 /* A time of the host's clock as it would be had nobody set it, of which so many steps were before. */
 static inline int64_t ni_clock_unset(const struct ni_host_clock *c, uint32_t steps, int64_t t) {
-  for (uint32_t i = 0; i < steps; i++) t -= c->step[i].by_ns;
+  for (uint32_t i = 0; i < steps; i++)
+    t -= c->step[i].by_ns;
   return t;
 }
 

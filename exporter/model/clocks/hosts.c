@@ -16,7 +16,8 @@ int64_t ni_clocks_host(struct ni_clocks *c, uint32_t run, const char *name) {
   const uint64_t hash = ni_hash_text(ni_hash(0, run), name);
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&c->at_hash, hash, &at)) != NI_INDEX_NONE;)
-    if (c->host[k].run == run && strcmp(c->host[k].name, name) == 0) return k;
+    if (c->host[k].run == run && strcmp(c->host[k].name, name) == 0)
+      return k;
   if (!ni_array_room(c->host, c->n_hosts, c->cap_hosts) || ni_index_add(&c->at_hash, hash, c->n_hosts) < 0)
     return -ENOMEM;
   struct ni_clocks_host *h = &c->host[c->n_hosts];
@@ -25,14 +26,15 @@ int64_t ni_clocks_host(struct ni_clocks *c, uint32_t run, const char *name) {
 }
 
 int ni_clocks_seat(struct ni_clocks *c, const struct ni_clocks_seat *s) {
-  if (!s->anchors->n) return 0;
-  if (!ni_array_room(c->seat, c->n_seats, c->cap_seats)) return -ENOMEM;
+  if (!s->anchors->n)
+    return 0;
+  if (!ni_array_room(c->seat, c->n_seats, c->cap_seats))
+    return -ENOMEM;
   c->seat[c->n_seats++] = *s;
   return 0;
 }
 
 /* ---- who sits beside whom ---- */
-
 
 static int by_run_and_name(const void *a, const void *b, void *clocks) {
   const struct ni_clocks *c = clocks;
@@ -64,17 +66,21 @@ static bool same_rank(const struct ni_clocks *c, const struct ni_clocks_seat *a,
 static bool same_life(const struct ni_clocks *c, const struct ni_clocks_seat *a,
                       const struct ni_clocks_seat *b) {
   return run_of(c, a) == run_of(c, b) && a->hash == b->hash && a->n_ranks == b->n_ranks &&
-         a->lives == b->lives && a->life == b->life;
+      a->lives == b->lives && a->life == b->life;
 }
 
 static void number_lives(struct ni_clocks *c) {
-  if (c->n_seats > 1) qsort_r(c->seat, c->n_seats, sizeof *c->seat, by_rank, c);
+  if (c->n_seats > 1)
+    qsort_r(c->seat, c->n_seats, sizeof *c->seat, by_rank, c);
   for (size_t i = 0, end; i < c->n_seats; i = end) {
     for (end = i + 1; end < c->n_seats && same_rank(c, &c->seat[end], &c->seat[i]); end++) {}
-    for (size_t k = i; k < end; k++)
-      c->seat[k].lives = (uint32_t)(end - i), c->seat[k].life = (uint32_t)(k - i);
+    for (size_t k = i; k < end; k++) {
+      c->seat[k].lives = (uint32_t)(end - i);
+      c->seat[k].life = (uint32_t)(k - i);
+    }
   }
-  if (c->n_seats > 1) qsort_r(c->seat, c->n_seats, sizeof *c->seat, by_life, c);
+  if (c->n_seats > 1)
+    qsort_r(c->seat, c->n_seats, sizeof *c->seat, by_life, c);
 }
 
 /* ---- what they did together ---- */
@@ -86,8 +92,11 @@ struct marks {
 
 static NI_ORDER_BY(by_operation, struct ni_clocks_mark, comm, func, sn, bytes, host, start_ns)
 
-/* All that those ranks of one life kept, of no more operations than fit; seats: of all that are compared. */
-static int add_life(struct marks *m, const struct ni_clocks_seat *s, size_t n, uint32_t comm, size_t seats) {
+    /*
+     * All that those ranks of one life kept, of no more operations than fit; seats: of all that are compared.
+     */
+    static int add_life(struct marks *m, const struct ni_clocks_seat *s, size_t n, uint32_t comm,
+                        size_t seats) {
   const size_t most = NI_MATCH_ENTRIES / seats > LEAST_OF_A_SEAT ? NI_MATCH_ENTRIES / seats : LEAST_OF_A_SEAT;
   uint32_t halved = 0;
   for (size_t i = 0; i < n; i++) {
@@ -102,8 +111,10 @@ static int add_life(struct marks *m, const struct ni_clocks_seat *s, size_t n, u
   for (size_t i = 0; i < n; i++)
     for (uint32_t k = 0; k < s[i].anchors->n; k++) {
       const struct ni_anchor *x = &s[i].anchors->item[k];
-      if (x->pick > UINT64_MAX >> halved) continue;
-      if (!ni_array_room(m->item, m->n, m->cap)) return -ENOMEM;
+      if (x->pick > UINT64_MAX >> halved)
+        continue;
+      if (!ni_array_room(m->item, m->n, m->cap))
+        return -ENOMEM;
       m->item[m->n++] =
           (struct ni_clocks_mark){comm, x->func, s[i].host, x->sn, x->bytes, x->start_ns, x->end_ns};
     }
@@ -117,16 +128,22 @@ static int gather(const struct ni_clocks *c, const struct ni_clocks_seat *s, siz
   int e = 0;
   for (size_t i = 0, end; e == 0 && i < n; i = end, comm++) {
     bool several = false;
-    for (end = i + 1; end < n && same_life(c, &s[end], &s[i]); end++) several |= s[end].host != s[i].host;
-    if (several) e = add_life(m, s + i, end - i, comm, n);
+    for (end = i + 1; end < n && same_life(c, &s[end], &s[i]); end++)
+      several |= s[end].host != s[i].host;
+    if (several)
+      e = add_life(m, s + i, end - i, comm, n);
   }
-  if (m->n > 1) qsort(m->item, m->n, sizeof *m->item, by_operation);
+  if (m->n > 1)
+    qsort(m->item, m->n, sizeof *m->item, by_operation);
   for (size_t i = 0; i < m->n; i++) {
     struct ni_clocks_mark *x = &m->item[i], *last = kept ? &m->item[kept - 1] : NULL;
     const bool same = last && NI_BY(last, x, comm, func, sn, bytes, host) == 0;
-    if (same && x->start_ns > last->start_ns) last->start_ns = x->start_ns;
-    if (same && x->end_ns < last->end_ns) last->end_ns = x->end_ns;
-    if (!same) m->item[kept++] = *x;
+    if (same && x->start_ns > last->start_ns)
+      last->start_ns = x->start_ns;
+    if (same && x->end_ns < last->end_ns)
+      last->end_ns = x->end_ns;
+    if (!same)
+      m->item[kept++] = *x;
   }
   m->n = kept;
   return e;
@@ -134,7 +151,10 @@ static int gather(const struct ni_clocks *c, const struct ni_clocks_seat *s, siz
 
 /* ---- lines ---- */
 
-static uint32_t host_of(void *arg, uint32_t member) { return (void)arg, member; }
+static uint32_t host_of(void *arg, uint32_t member) {
+  (void)arg;
+  return member;
+}
 
 static int fill_match(struct ni_match *match, const struct marks *m) {
   int e = ni_match_init(match, m->n);
@@ -148,7 +168,8 @@ static int fill_match(struct ni_match *match, const struct marks *m) {
 }
 
 static int fit(struct ni_straight *s, uint32_t reference) {
-  for (uint32_t i = 0; i < s->n_hosts; i++) s->clock[i].gpu_ns = 0;
+  for (uint32_t i = 0; i < s->n_hosts; i++)
+    s->clock[i].gpu_ns = 0;
   s->reference = reference;
   return ni_straight_fit(s);
 }
@@ -160,14 +181,15 @@ struct place {
 
 static NI_ORDER_BY(by_ahead, struct place, ahead, host)
 
-/*
+    /*
  * Of those aligned the one whose clock is in the middle; of the two in the middle the one that stands first.
  * room: one a host.
  */
-static uint32_t middle_of(const struct ni_straight *s, struct place *room) {
+    static uint32_t middle_of(const struct ni_straight *s, struct place *room) {
   size_t n = 0;
   for (uint32_t i = 0; i < s->n_hosts; i++)
-    if (s->clock[i].aligned) room[n++] = (struct place){s->clock[i].offset_ns, i};
+    if (s->clock[i].aligned)
+      room[n++] = (struct place){s->clock[i].offset_ns, i};
   qsort(room, n, sizeof *room, by_ahead);
   const uint32_t low = room[(n - 1) / 2].host, high = room[n / 2].host;
   return low < high ? low : high;
@@ -183,13 +205,20 @@ static bool is_off(const struct ni_host_clock *c) {
 
 static void set_times(struct ni_straight *s, const struct marks *m) {
   int64_t first = INT64_MAX, last = INT64_MIN;
-  for (uint32_t i = 0; i < s->n_hosts; i++) s->clock[i].first_ns = INT64_MAX, s->clock[i].last_ns = INT64_MIN;
+  for (uint32_t i = 0; i < s->n_hosts; i++) {
+    s->clock[i].first_ns = INT64_MAX;
+    s->clock[i].last_ns = INT64_MIN;
+  }
   for (size_t i = 0; i < m->n; i++) {
     struct ni_host_clock *c = &s->clock[m->item[i].host];
-    if (m->item[i].start_ns < c->first_ns) c->first_ns = m->item[i].start_ns;
-    if (m->item[i].end_ns > c->last_ns) c->last_ns = m->item[i].end_ns;
-    if (m->item[i].start_ns < first) first = m->item[i].start_ns;
-    if (m->item[i].end_ns > last) last = m->item[i].end_ns;
+    if (m->item[i].start_ns < c->first_ns)
+      c->first_ns = m->item[i].start_ns;
+    if (m->item[i].end_ns > c->last_ns)
+      c->last_ns = m->item[i].end_ns;
+    if (m->item[i].start_ns < first)
+      first = m->item[i].start_ns;
+    if (m->item[i].end_ns > last)
+      last = m->item[i].end_ns;
   }
   s->epoch_ns = m->n ? first / 2 + last / 2 : 0;
 }
@@ -207,28 +236,39 @@ static int align(struct ni_clocks *c, const uint32_t *order, uint32_t n, struct 
                           .since_ns = INT64_MIN,
                           .until_ns = INT64_MAX};
   int e = clock && result && room && group ? 0 : -ENOMEM;
-  if (e == 0) e = ni_clocks_find_steps(m->item, m->n, clock, n, NI_CLOCKS_STEP_NS + 2 * c->noise_ns);
-  if (e == 0) e = ni_clocks_take_steps_off(m->item, m->n, clock, n);
-  if (e == 0) set_times(&s, m);
-  if (e == 0) e = fill_match(&match, m);
+  if (e == 0)
+    e = ni_clocks_find_steps(m->item, m->n, clock, n, NI_CLOCKS_STEP_NS + 2 * c->noise_ns);
+  if (e == 0)
+    e = ni_clocks_take_steps_off(m->item, m->n, clock, n);
+  if (e == 0)
+    set_times(&s, m);
+  if (e == 0)
+    e = fill_match(&match, m);
   for (uint32_t i = 0; e == 0 && i < n; i++) {
-    if (group[i]) continue;
+    if (group[i])
+      continue;
     const bool met_nobody = clock[i].first_ns == INT64_MAX;
     uint32_t members = 0;
     groups++;
     if (met_nobody)
       clock[i] =
           (struct ni_host_clock){.aligned = true, .via = i, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
-    if (!met_nobody) e = fit(&s, i);
-    if (e == 0 && !met_nobody) e = fit(&s, middle_of(&s, room));
+    if (!met_nobody)
+      e = fit(&s, i);
+    if (e == 0 && !met_nobody)
+      e = fit(&s, middle_of(&s, room));
     for (uint32_t k = met_nobody ? i : 0, end = met_nobody ? i + 1 : n; e == 0 && k < end; k++) {
-      if (!clock[k].aligned) continue;
+      if (!clock[k].aligned)
+        continue;
       members++;
       group[k] = groups;
       result[k] = clock[k];
       c->host[order[k]].reference = order[met_nobody ? i : s.reference];
     }
-    if (members > largest) largest = members, best = groups;
+    if (members > largest) {
+      largest = members;
+      best = groups;
+    }
   }
   for (uint32_t i = 0; e == 0 && i < n; i++) {
     struct ni_clocks_host *h = &c->host[order[i]];
@@ -255,10 +295,14 @@ static int find_in_run(struct ni_clocks *c, const uint32_t *order, uint32_t n, c
     return 0;
   }
   int e = n > 1 ? gather(c, s, n_seats, &m) : 0;
-  for (size_t i = 0; i < m.n; i++) m.item[i].host = place[m.item[i].host];
-  if (m.n > 1) qsort(m.item, m.n, sizeof *m.item, by_operation);
-  if (e == 0 && n > 1) e = align(c, order, n, &m);
-  if (n == 1) c->host[order[0]].joined = true;
+  for (size_t i = 0; i < m.n; i++)
+    m.item[i].host = place[m.item[i].host];
+  if (m.n > 1)
+    qsort(m.item, m.n, sizeof *m.item, by_operation);
+  if (e == 0 && n > 1)
+    e = align(c, order, n, &m);
+  if (n == 1)
+    c->host[order[0]].joined = true;
   free(m.item);
   return e;
 }
@@ -267,14 +311,16 @@ int ni_clocks_find(struct ni_clocks *c) {
   uint32_t *place = calloc(c->n_hosts + 1, sizeof *place);
   c->order = ni_order(c->n_hosts, by_run_and_name, c);
   int e = place && c->order ? 0 : -ENOMEM;
-  if (e == 0) number_lives(c);
+  if (e == 0)
+    number_lives(c);
   size_t seat = 0;
   for (uint32_t i = 0, end; e == 0 && i < c->n_hosts; i = end) {
     const uint32_t run = c->host[c->order[i]].run;
     for (end = i; end < c->n_hosts && c->host[c->order[end]].run == run; end++)
       place[c->order[end]] = end - i;
     const size_t first = seat;
-    while (seat < c->n_seats && run_of(c, &c->seat[seat]) == run) seat++;
+    while (seat < c->n_seats && run_of(c, &c->seat[seat]) == run)
+      seat++;
     e = find_in_run(c, c->order + i, end - i, place, seat > first ? &c->seat[first] : NULL, seat - first);
   }
   free(place);
@@ -291,7 +337,8 @@ int ni_clocks_of_ledger(struct ni_clocks *c, const struct ni_ledger *l) {
     const struct ni_who_member *m = x->who ? x->who : &l->who.member[i];
     const struct ni_who_process *p = &l->who.process[m->process];
     const int64_t host = ni_clocks_host(c, x->process->file->run, p->host);
-    if (host < 0) return (int)host;
+    if (host < 0)
+      return (int)host;
     e = ni_clocks_seat(c,
                        &(struct ni_clocks_seat){.hash = m->hash,
                                                 .since_ns = (int64_t)(m->init_ns ? m->init_ns : p->start_ns),
@@ -304,7 +351,8 @@ int ni_clocks_of_ledger(struct ni_clocks *c, const struct ni_ledger *l) {
 }
 
 void ni_clocks_free(struct ni_clocks *c) {
-  for (uint32_t i = 0; i < c->n_hosts; i++) free(c->host[i].name);
+  for (uint32_t i = 0; i < c->n_hosts; i++)
+    free(c->host[i].name);
   free(c->host);
   free(c->order);
   free(c->seat);
@@ -329,17 +377,22 @@ void ni_clocks_wire(struct ni_wire *w, struct ni_clocks *c) {
     uint32_t run = w->load ? 0 : c->host[i].run;
     char *name = w->load ? NULL : c->host[i].name;
     NI_WIRE(w, &run, &name);
-    if (w->load) w->bad = w->bad || !name || ni_clocks_host(c, run, name) != i;
-    if (!w->bad) wire_host(w, &c->host[i]);
-    if (w->load) free(name);
+    if (w->load)
+      w->bad = w->bad || !name || ni_clocks_host(c, run, name) != i;
+    if (!w->bad)
+      wire_host(w, &c->host[i]);
+    if (w->load)
+      free(name);
   }
-  if (w->load && !w->bad) w->bad = !(c->order = ni_order(c->n_hosts, by_run_and_name, c));
+  if (w->load && !w->bad)
+    w->bad = !(c->order = ni_order(c->n_hosts, by_run_and_name, c));
 }
 
 const struct ni_host_clock *ni_clocks_of(const struct ni_clocks *c, uint32_t run, const char *host) {
   const uint64_t hash = ni_hash_text(ni_hash(0, run), host);
   uint32_t k;
-  if (!c->any) return NULL;
+  if (!c->any)
+    return NULL;
   for (size_t at = 0; (k = ni_index_next(&c->at_hash, hash, &at)) != NI_INDEX_NONE;)
     if (c->host[k].run == run && strcmp(c->host[k].name, host) == 0)
       return c->host[k].off ? &c->host[k].clock : NULL;
@@ -351,8 +404,10 @@ int64_t ni_clocks_widest(const struct ni_clocks *c) {
   for (uint32_t i = 0; i < c->n_hosts; i++) {
     const struct ni_host_clock *x = &c->host[i].clock;
     double steps = 0;
-    if (!c->host[i].off) continue;
-    for (uint32_t k = 0; k < x->n_steps; k++) steps += fabs((double)x->step[k].by_ns);
+    if (!c->host[i].off)
+      continue;
+    for (uint32_t k = 0; k < x->n_steps; k++)
+      steps += fabs((double)x->step[k].by_ns);
     most =
         fmax(most, steps + fmax(fabs(ni_clock_ahead(x, x->first_ns)), fabs(ni_clock_ahead(x, x->last_ns))));
   }

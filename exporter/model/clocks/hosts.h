@@ -48,21 +48,21 @@
 
 struct ni_clocks_host {
   char *name;
-  uint32_t run, reference;     /* reference: number of the host whose clock is that of this one's times */
-  bool joined;                 /* with the most of its run's hosts */
-  bool off;                    /* its times are corrected */
+  uint32_t run, reference; /* reference: number of the host whose clock is that of this one's times */
+  bool joined;             /* with the most of its run's hosts */
+  bool off;                /* its times are corrected */
   struct ni_host_clock clock;
 };
 
-struct ni_clocks_seat {        /* a rank of a communicator */
+struct ni_clocks_seat { /* a rank of a communicator */
   uint64_t hash;
-  int64_t since_ns;            /* when it began, by whatever tells its lives apart */
+  int64_t since_ns; /* when it began, by whatever tells its lives apart */
   int32_t n_ranks, rank;
-  uint32_t host, lives, life;  /* life: which of them, from 0 */
+  uint32_t host, lives, life; /* life: which of them, from 0 */
   const struct ni_anchors *anchors;
 };
 
-struct ni_clocks { /* all 0: empty; also a result: nothing is off */
+struct ni_clocks {             /* all 0: empty; also a result: nothing is off */
   struct ni_clocks_host *host; /* by their numbers */
   uint32_t n_hosts, *order;    /* order: these by run and name, once found */
   bool any;                    /* some host is off */

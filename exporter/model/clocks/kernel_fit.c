@@ -14,8 +14,8 @@ enum { AROUND = 32, ANCHORS = 9, MISSED = 8, NEAR_MAX = 64 };
 struct fitting {
   struct ni_kernel *a, *k; /* ours, theirs */
   size_t n, m;
-  int64_t *off;            /* of each of theirs: ours less it; NONE: not matched */
-  int64_t tolerance;       /* between the starts of one kernel */
+  int64_t *off;      /* of each of theirs: ours less it; NONE: not matched */
+  int64_t tolerance; /* between the starts of one kernel */
 };
 
 static int64_t part(int64_t *v, size_t n, unsigned tenths) {
@@ -29,13 +29,14 @@ static int64_t nearest(const struct fitting *f, const struct ni_kernel *k, int64
   size_t i;
   ni_array_search(i, f->n, f->a[i].start_ns <= there - slack);
   for (size_t end = i + NEAR_MAX; i < f->n && i < end && f->a[i].start_ns - there < slack; i++)
-    if (f->a[i].func == k->func && llabs(f->a[i].start_ns - there) < slack) slack = llabs(found = f->a[i].start_ns - there);
+    if (f->a[i].func == k->func && llabs(f->a[i].start_ns - there) < slack)
+      slack = llabs(found = f->a[i].start_ns - there);
   return found;
 }
 
 /*
- * From number j on, in steps of `step`; offset and drift follow what is found. How well theirs lie upon ours: up to 1000 each.
- * keep: all of them, into off; else some, and no more once too many are not there.
+ * From number j on, in steps of `step`; offset and drift follow what is found. How well theirs lie upon ours:
+ * up to 1000 each. keep: all of them, into off; else some, and no more once too many are not there.
  */
 static int64_t walk(struct fitting *f, size_t j, size_t step, int64_t offset, bool keep) {
   int64_t last = f->k[j].start_ns, score = 0;
@@ -43,11 +44,14 @@ static int64_t walk(struct fitting *f, size_t j, size_t step, int64_t offset, bo
   /* Below 0 is beyond m. */
   for (int missed = 0, left = AROUND; j < f->m && (keep || (left && missed < MISSED)); j += step, left--) {
     int64_t gap = f->k[j].start_ns - last, there = offset + (int64_t)(drift * (double)gap);
-    int64_t slack = f->tolerance + llabs(gap) / 10000, off = nearest(f, &f->k[j], f->k[j].start_ns + there, slack);
+    int64_t slack = f->tolerance + llabs(gap) / 10000,
+            off = nearest(f, &f->k[j], f->k[j].start_ns + there, slack);
     missed += off == NONE ? 1 : missed ? -1 : 0;
-    if (off == NONE) continue;
+    if (off == NONE)
+      continue;
     score += 1000 * (slack - llabs(off)) / slack;
-    if (keep) f->off[j] = there + off;
+    if (keep)
+      f->off[j] = there + off;
     /* In a short time a clock goes nowhere: what is off is noise. */
     offset = there + (int64_t)((double)off * (double)llabs(gap) / (double)(llabs(gap) + 2500 * f->tolerance));
     drift += (gap < 0 ? -1 : 1) * (double)off / (double)(2 * NI_LINE_DRIFT_SPAN_NS + llabs(gap));
@@ -63,8 +67,12 @@ static void line(const struct fitting *f, int64_t *t, struct ni_kernel_fit *out)
   size_t n = 0;
   *out = (struct ni_kernel_fit){.beside = f->m};
   for (size_t j = 0; j < f->m; j++)
-    if (f->off[j] != NONE) t[n] = f->k[j].start_ns, off[n++] = f->off[j];
-  if ((out->matched = n) < 3) return;
+    if (f->off[j] != NONE) {
+      t[n] = f->k[j].start_ns;
+      off[n++] = f->off[j];
+    }
+  if ((out->matched = n) < 3)
+    return;
   out->epoch_ns = t[n / 2];
   for (size_t side = 0, third = n / 3 | 1; side < 2; side++) {
     when[side] = part(memcpy(v, side ? t + n - third : t, third * sizeof *v), third, 5);
@@ -72,41 +80,58 @@ static void line(const struct fitting *f, int64_t *t, struct ni_kernel_fit *out)
   }
   bool long_enough = n >= 12 && when[1] - when[0] > NI_LINE_DRIFT_SPAN_NS / 2;
   double drift = long_enough ? (double)(what[1] - what[0]) / (double)(when[1] - when[0]) : 0;
-  if (fabs(drift) > NI_LINE_DRIFT_MAX) return;
+  if (fabs(drift) > NI_LINE_DRIFT_MAX)
+    return;
   out->drift = drift;
-  for (size_t i = 0; i < n; i++) v[i] = off[i] - (int64_t)(out->drift * (double)(t[i] - out->epoch_ns));
+  for (size_t i = 0; i < n; i++)
+    v[i] = off[i] - (int64_t)(out->drift * (double)(t[i] - out->epoch_ns));
   out->offset_ns = part(v, n, 5);
-  for (size_t i = 0; i < n; i++) v[i] = llabs(v[i] - out->offset_ns);
+  for (size_t i = 0; i < n; i++)
+    v[i] = llabs(v[i] - out->offset_ns);
   out->error_ns = part(v, n, 9) + 1;
   out->beside = 0;
   for (size_t j = 0; j < f->m; j++) {
-    int64_t at = f->k[j].start_ns + out->offset_ns + (int64_t)(out->drift * (double)(f->k[j].start_ns - out->epoch_ns));
+    int64_t at = f->k[j].start_ns + out->offset_ns +
+        (int64_t)(out->drift * (double)(f->k[j].start_ns - out->epoch_ns));
     out->beside += at > f->a[0].start_ns - f->tolerance && at < f->a[f->n - 1].start_ns + f->tolerance;
   }
   /* By chance they would lie anywhere within the tolerance. */
-  out->good = (n >= AROUND || 3 * n >= out->beside) && part(v, n, 5) < f->tolerance / 8 && out->error_ns < f->tolerance;
+  out->good = (n >= AROUND || 3 * n >= out->beside) && part(v, n, 5) < f->tolerance / 8 &&
+      out->error_ns < f->tolerance;
 }
 
-int ni_kernel_fit(struct ni_kernel *ours, size_t n_ours, struct ni_kernel *theirs, size_t n_theirs, struct ni_kernel_fit *out) {
-  struct fitting f = {.a = ours, .k = theirs, .n = n_ours, .m = n_theirs, .off = malloc((4 * n_theirs + 1) * sizeof *f.off)};
+int ni_kernel_fit(struct ni_kernel *ours, size_t n_ours, struct ni_kernel *theirs, size_t n_theirs,
+                  struct ni_kernel_fit *out) {
+  struct fitting f = {
+      .a = ours, .k = theirs, .n = n_ours, .m = n_theirs, .off = malloc((4 * n_theirs + 1) * sizeof *f.off)};
   *out = (struct ni_kernel_fit){0};
-  if (!f.off) return -ENOMEM;
-  if (n_ours) qsort(ours, n_ours, sizeof *ours, ni_by_i64);
-  if (n_theirs) qsort(theirs, n_theirs, sizeof *theirs, ni_by_i64);
+  if (!f.off)
+    return -ENOMEM;
+  if (n_ours)
+    qsort(ours, n_ours, sizeof *ours, ni_by_i64);
+  if (n_theirs)
+    qsort(theirs, n_theirs, sizeof *theirs, ni_by_i64);
   /* GPU stamps of both agree within some us; times of arrival at the CPU do not. */
   for (f.tolerance = 20000; n_ours && n_theirs && f.tolerance <= 200000 && !out->good; f.tolerance *= 10) {
     int64_t best = 0, offset = 0;
     size_t at = 0;
-    for (size_t i = 0; i < n_theirs; i++) f.off[i] = NONE;
+    for (size_t i = 0; i < n_theirs; i++)
+      f.off[i] = NONE;
     for (size_t anchor = 1; anchor <= ANCHORS && best < 1000 * AROUND; anchor++) {
       bool any = false;
-      for (size_t j = n_theirs * anchor / (ANCHORS + 1), end = j + AROUND; j < n_theirs && j < end && !any; j++)
+      for (size_t j = n_theirs * anchor / (ANCHORS + 1), end = j + AROUND; j < n_theirs && j < end && !any;
+           j++)
         for (size_t i = 0; i < n_ours; i++) {
-          if (ours[i].func != theirs[j].func) continue;
+          if (ours[i].func != theirs[j].func)
+            continue;
           int64_t off = ours[i].start_ns - theirs[j].start_ns;
           int64_t score = walk(&f, j, 1, off, false) + walk(&f, j, (size_t)-1, off, false);
           any = true;
-          if (score > best) best = score, offset = off, at = j;
+          if (score > best) {
+            best = score;
+            offset = off;
+            at = j;
+          }
         }
     }
     walk(&f, at, 1, offset, true);

@@ -23,22 +23,26 @@ struct set {
 enum what { MARGIN, HIGHEST, LOWEST };
 
 /*
- * Of lines of one drift between the bounds: the room of the one in the middle, or the highest and the lowest (less) that
- * one can be at t. A side that is missing is beyond all others. Each is concave in the drift: the least of lines.
+ * Of lines of one drift between the bounds: the room of the one in the middle, or the highest and the lowest
+ * (less) that one can be at t. A side that is missing is beyond all others. Each is concave in the drift: the
+ * least of lines.
  */
 static double look(const struct set *s, enum what what, double drift, double t, double *offset) {
   double high = 1e300, low = -1e300;
   for (size_t i = 0; i < s->n; i++) {
     double d = drift * s->b[i].t, h = s->b[i].high - d, l = s->b[i].low - d;
-    if (h < high) high = h;
-    if (l > low) low = l;
+    if (h < high)
+      high = h;
+    if (l > low)
+      low = l;
   }
   *offset = (high + low) / 2;
   return what == MARGIN ? (high - low) / 2 : what == HIGHEST ? high + drift * t : -(low + drift * t);
 }
 
 static struct set set_of(const struct ni_line_bound *b, size_t n, struct side *room) {
-  for (size_t i = 0; i < n; i++) room[i] = (struct side){(double)b[i].t, (double)b[i].low, (double)b[i].high};
+  for (size_t i = 0; i < n; i++)
+    room[i] = (struct side){(double)b[i].t, (double)b[i].low, (double)b[i].high};
   return (struct set){room, n};
 }
 
@@ -53,16 +57,20 @@ static void narrow(struct set *s, double from, double to) {
   size_t high = 0, low = 0, kept = 0;
   for (size_t i = 1; i < s->n; i++) {
     const struct side *x = &s->b[i], *h = &s->b[high], *l = &s->b[low];
-    if (x->high - middle * x->t < h->high - middle * h->t) high = i;
-    if (x->low - middle * x->t > l->low - middle * l->t) low = i;
+    if (x->high - middle * x->t < h->high - middle * h->t)
+      high = i;
+    if (x->low - middle * x->t > l->low - middle * l->t)
+      low = i;
   }
-  if (!s->n) return;
+  if (!s->n)
+    return;
   const struct side h = s->b[high], l = s->b[low];
   for (size_t i = 0; i < s->n; i++) {
     const struct side x = s->b[i];
     const double above = fmin(x.high - h.high - from * (x.t - h.t), x.high - h.high - to * (x.t - h.t));
     const double below = fmin(l.low - x.low + from * (x.t - l.t), l.low - x.low + to * (x.t - l.t));
-    if (above < NO_TIE || below < NO_TIE) s->b[kept++] = x;
+    if (above < NO_TIE || below < NO_TIE)
+      s->b[kept++] = x;
   }
   s->n = kept;
 }
@@ -72,8 +80,10 @@ static double peak(const struct set *s, enum what what, double from, double to, 
   double offset;
   for (int i = 0; i < 80 && from < to; i++) {
     double a = from + (to - from) / 3, c = to - (to - from) / 3;
-    if (look(s, what, a, t, &offset) < look(s, what, c, t, &offset)) from = a;
-    else to = c;
+    if (look(s, what, a, t, &offset) < look(s, what, c, t, &offset))
+      from = a;
+    else
+      to = c;
   }
   return (from + to) / 2;
 }
@@ -81,8 +91,8 @@ static double peak(const struct set *s, enum what what, double from, double to, 
 static bool one_sided(const struct ni_line_bound *b) { return b->low == INT64_MIN || b->high == INT64_MAX; }
 
 /*
- * Wrong matches (a number that means two operations) and stepped clocks lie far outside of everything else: of the offset that
- * equal shares of the bounds from below and from above exclude, as some have no middle.
+ * Wrong matches (a number that means two operations) and stepped clocks lie far outside of everything else:
+ * of the offset that equal shares of the bounds from below and from above exclude, as some have no middle.
  */
 static size_t reject(struct ni_line_bound *b, size_t n) {
   double from = (double)INT64_MIN, to = (double)INT64_MAX;
@@ -93,14 +103,20 @@ static size_t reject(struct ni_line_bound *b, size_t n) {
     for (size_t i = 0; i < n; i++) {
       double slack = 1e6 + NI_LINE_DRIFT_MAX * fabs((double)(b[i].t - at));
       bool above = (double)b[i].low > middle + slack, below = (double)b[i].high < middle - slack;
-      low += above, lows += b[i].low != INT64_MIN;
-      high += below, highs += b[i].high != INT64_MAX;
-      if (k == 80 && !above && !below) b[kept++] = b[i];
+      low += above;
+      lows += b[i].low != INT64_MIN;
+      high += below;
+      highs += b[i].high != INT64_MAX;
+      if (k == 80 && !above && !below)
+        b[kept++] = b[i];
     }
-    if (k == 80) return kept;
+    if (k == 80)
+      return kept;
     double more = low * highs - high * lows;
-    if (more >= 0) from = middle;
-    if (more <= 0) to = middle;
+    if (more >= 0)
+      from = middle;
+    if (more <= 0)
+      to = middle;
   }
 }
 
@@ -112,8 +128,10 @@ static double farthest(struct set *s, const struct ni_line_fit *f, const int64_t
     double in = f->drift, out = k ? NI_LINE_DRIFT_MAX : -NI_LINE_DRIFT_MAX;
     for (int i = 0; i < 80; i++) {
       double middle = (in + out) / 2;
-      if (look(s, MARGIN, middle, 0, &unused) + slack >= 0) in = middle;
-      else out = middle;
+      if (look(s, MARGIN, middle, 0, &unused) + slack >= 0)
+        in = middle;
+      else
+        out = middle;
     }
     end[k] = in;
   }
@@ -145,24 +163,27 @@ struct weighed {
 
 static NI_ORDER_BY(by_value, struct weighed, value, weight)
 
-/*
+    /*
  * Of the bounds [from, to) that have one, in order of time: the median of what is likely, less the drift
  * since t 0; *n: how many.
  */
-static double median(const struct ni_line_bound *b, size_t from, size_t to, double drift,
-                     struct weighed *room, size_t *n) {
+    static double median(const struct ni_line_bound *b, size_t from, size_t to, double drift,
+                         struct weighed *room, size_t *n) {
   double all = 0, below = 0;
   *n = 0;
   for (size_t i = from; i < to; i++) {
-    if (one_sided(&b[i]) || b[i].within <= 0) continue;
+    if (one_sided(&b[i]) || b[i].within <= 0)
+      continue;
     const double weight = 1 / ((double)b[i].within + WITHIN_LEAST);
     room[(*n)++] = (struct weighed){(double)b[i].likely - drift * (double)b[i].t, weight};
     all += weight;
   }
-  if (!*n) return 0;
+  if (!*n)
+    return 0;
   qsort(room, *n, sizeof *room, by_value);
   size_t i = 0;
-  while (i + 1 < *n && (below += room[i].weight) < all / 2) i++;
+  while (i + 1 < *n && (below += room[i].weight) < all / 2)
+    i++;
   return room[i].value;
 }
 
@@ -175,10 +196,12 @@ static double spread_about(const struct ni_line_bound *b, size_t n, double drift
                            struct weighed *room) {
   size_t told = 0;
   for (size_t i = 0; i < n; i++) {
-    if (one_sided(&b[i]) || b[i].within <= 0) continue;
+    if (one_sided(&b[i]) || b[i].within <= 0)
+      continue;
     room[told++] = (struct weighed){.value = fabs((double)b[i].likely - offset - drift * (double)b[i].t)};
   }
-  if (!told) return 0;
+  if (!told)
+    return 0;
   qsort(room, told, sizeof *room, by_value);
   return room[(told - 1) * 9 / 10].value;
 }
@@ -192,21 +215,29 @@ static void refine(const struct ni_line_bound *b, size_t n, double *drift, doubl
   size_t told = 0;
   double w = 0, x = 0, y = 0, xx = 0, xy = 0;
   for (size_t i = 0; i < n; i++) {
-    if (one_sided(&b[i]) || b[i].within <= 0) continue;
+    if (one_sided(&b[i]) || b[i].within <= 0)
+      continue;
     room[told++] = (struct weighed){.value = fabs((double)b[i].likely - *offset - *drift * (double)b[i].t)};
   }
-  if (told < NI_LINE_DRIFT_BOUNDS) return;
+  if (told < NI_LINE_DRIFT_BOUNDS)
+    return;
   qsort(room, told, sizeof *room, by_value);
   const double most = 3 * room[told / 2].value + WITHIN_LEAST;
   const double t0 = (double)b[n / 2].t;
   for (size_t i = 0; i < n; i++) {
     const double t = (double)b[i].t - t0, rest = (double)b[i].likely - *offset - *drift * (double)b[i].t;
-    if (one_sided(&b[i]) || b[i].within <= 0 || fabs(rest) > most) continue;
+    if (one_sided(&b[i]) || b[i].within <= 0 || fabs(rest) > most)
+      continue;
     const double weight = 1 / ((double)b[i].within + WITHIN_LEAST);
-    w += weight, x += weight * t, y += weight * rest, xx += weight * t * t, xy += weight * t * rest;
+    w += weight;
+    x += weight * t;
+    y += weight * rest;
+    xx += weight * t * t;
+    xy += weight * t * rest;
   }
   const double spread = w * xx - x * x;
-  if (!(w > 0) || !(spread > 0)) return;
+  if (!(w > 0) || !(spread > 0))
+    return;
   const double more = (w * xy - x * y) / spread;
   *drift += more;
   *offset += (y - more * x) / w - more * t0;
@@ -214,27 +245,31 @@ static void refine(const struct ni_line_bound *b, size_t n, double *drift, doubl
 
 static NI_ORDER_BY(by_t, struct ni_line_bound, t, likely)
 
-/* The line through medians, if the bounds let it pass. level: without drift. */
-static int take_likely(struct ni_line_fit *f, struct ni_line_bound *b, const struct set *s, bool level) {
+    /* The line through medians, if the bounds let it pass. level: without drift. */
+    static int take_likely(struct ni_line_fit *f, struct ni_line_bound *b, const struct set *s, bool level) {
   const size_t n = s->n;
   struct weighed *room = malloc((n + 1) * sizeof *room);
   double drift = 0, offset;
   size_t told, last, third = n / 3;
-  if (!room) return -ENOMEM;
+  if (!room)
+    return -ENOMEM;
   qsort(b, n, sizeof *b, by_t);
   if (!level && n >= NI_LINE_DRIFT_BOUNDS) {
     const double first = median(b, 0, third, 0, room, &told), end = median(b, n - third, n, 0, room, &last);
     const double span = median_time(b, n - third, n) - median_time(b, 0, third);
-    if (told && last && span > (double)NI_LINE_DRIFT_SPAN_NS / 2) drift = (end - first) / span;
+    if (told && last && span > (double)NI_LINE_DRIFT_SPAN_NS / 2)
+      drift = (end - first) / span;
   }
   offset = median(b, 0, n, drift, room, &told);
-  if (drift != 0) refine(b, n, &drift, &offset, room);
+  if (drift != 0)
+    refine(b, n, &drift, &offset, room);
   const double spread_ns = spread_about(b, n, drift, offset, room);
   free(room);
   double middle;
   const double free_ns = look(s, MARGIN, drift, 0, &middle);
   const bool passes = free_ns >= 0 || f->room_ns < 0;
-  if (!told || !passes || fabs(drift) > NI_LINE_DRIFT_MAX) return 0;
+  if (!told || !passes || fabs(drift) > NI_LINE_DRIFT_MAX)
+    return 0;
   f->drift = drift;
   f->spread_ns = spread_ns;
   f->offset_ns = f->room_ns < 0 ? offset : fmax(middle - free_ns, fmin(middle + free_ns, offset));
@@ -249,12 +284,14 @@ static int take_likely(struct ni_line_fit *f, struct ni_line_bound *b, const str
 static bool lean(struct ni_line_fit *f, struct ni_line_bound *b, size_t n, struct side *room) {
   size_t two = 0;
   for (size_t i = 0; i < n; i++) {
-    if (one_sided(&b[i])) continue;
+    if (one_sided(&b[i]))
+      continue;
     struct ni_line_bound x = b[two];
     b[two++] = b[i];
     b[i] = x;
   }
-  if (two == 0 || two == n || f->room_ns < 0) return false;
+  if (two == 0 || two == n || f->room_ns < 0)
+    return false;
   const struct set of_two = set_of(b, two, room), of_one = set_of(b + two, n - two, room + two);
   double at[2], collectives = look(&of_two, MARGIN, f->drift, 0, &at[0]);
   double messages = look(&of_one, MARGIN, f->drift, 0, &at[1]);
@@ -268,31 +305,41 @@ static int fit_line(struct ni_line_bound *b, size_t n, const int64_t span[2], do
   int64_t first = INT64_MAX, last = INT64_MIN;
   int e = 0;
   for (size_t i = 0; i < n; i++) {
-    if (b[i].t < first) first = b[i].t;
-    if (b[i].t > last) last = b[i].t;
+    if (b[i].t < first)
+      first = b[i].t;
+    if (b[i].t > last)
+      last = b[i].t;
     out->one_sided += one_sided(&b[i]);
   }
   bool level = n == 0 || last - first < NI_LINE_DRIFT_SPAN_NS;
   narrow(&s, -NI_LINE_DRIFT_MAX, NI_LINE_DRIFT_MAX);
-  if (level && out->one_sided) level = look(&s, MARGIN, 0, 0, &out->offset_ns) >= 0;
-  if (!level) out->drift = peak(&s, MARGIN, -NI_LINE_DRIFT_MAX, NI_LINE_DRIFT_MAX, 0);
+  if (level && out->one_sided)
+    level = look(&s, MARGIN, 0, 0, &out->offset_ns) >= 0;
+  if (!level)
+    out->drift = peak(&s, MARGIN, -NI_LINE_DRIFT_MAX, NI_LINE_DRIFT_MAX, 0);
   out->room_ns = look(&s, MARGIN, out->drift, 0, &out->offset_ns);
-  if (out->room_ns > (double)INT64_MAX / 4) return 0; /* nothing on one side */
+  if (out->room_ns > (double)INT64_MAX / 4)
+    return 0; /* nothing on one side */
   out->used = n;
   const bool of_messages = lean(out, b, n, room);
   s = set_of(b, n, room);
-  if (!of_messages) e = take_likely(out, b, &s, level);
+  if (!of_messages)
+    e = take_likely(out, b, &s, level);
   const int64_t at[2] = {span[0] < first ? span[0] : first, span[1] > last ? span[1] : last};
-  if (out->room_ns + slack >= 0) out->error_ns = farthest(&s, out, at, slack);
-  else out->error_ns = contradicted(b, n, out);
-  if (out->spread_ns == 0) out->spread_ns = out->error_ns;
+  if (out->room_ns + slack >= 0)
+    out->error_ns = farthest(&s, out, at, slack);
+  else
+    out->error_ns = contradicted(b, n, out);
+  if (out->spread_ns == 0)
+    out->spread_ns = out->error_ns;
   return e;
 }
 
 int ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int64_t slack_ns,
                 struct ni_line_fit *out) {
   *out = (struct ni_line_fit){0};
-  if (!n) return 0;
+  if (!n)
+    return 0;
   const size_t kept = reject(b, n);
   struct side *room = malloc((kept + 1) * sizeof *room);
   out->rejected = n - kept;

@@ -32,24 +32,27 @@
 #define NI_LINE_DRIFT_BOUNDS 12
 
 struct ni_line_bound {
-  int64_t t;                   /* relative to any epoch */
-  int64_t low, high;           /* low <= offset at t <= high; INT64_MIN, INT64_MAX: not bounded on that side */
-  int64_t likely, within;      /* two-sided: end here - end there, and the transfer; within 0: not known */
+  int64_t t; /* relative to any epoch */
+  /* low <= offset at t <= high; INT64_MIN, INT64_MAX: not bounded on that side */
+  int64_t low, high;
+  int64_t likely, within; /* two-sided: end here - end there, and the transfer; within 0: not known */
 };
 
 struct ni_line_fit {
-  double offset_ns, drift;     /* offset(t) = offset_ns + drift * t */
-  double room_ns;              /* half the distance of the bounds along the line; < 0: they contradict by so much */
-  double error_ns;             /* how wrong the line can be; where bounds contradict, for 99 of 100 */
+  double offset_ns, drift; /* offset(t) = offset_ns + drift * t */
+  /* half the distance of the bounds along the line; < 0: they contradict by so much */
+  double room_ns;
+  double error_ns; /* how wrong the line can be; where bounds contradict, for 99 of 100 */
   /* 9 of 10 of what is likely lie no further from the line; where nothing is, error_ns */
   double spread_ns;
-  size_t used, rejected;       /* used 0: nothing bounds one side; no line */
-  size_t one_sided;            /* of those used */
+  size_t used, rejected; /* used 0: nothing bounds one side; no line */
+  size_t one_sided;      /* of those used */
 };
 
 /*
- * b: is changed. Bounds that no clock explains (they exclude the middle of all, drift allowed for) are left out and counted.
- * The error holds for from <= t <= to, with each bound wrong by slack_ns at most. 0 or -ENOMEM.
+ * b: is changed. Bounds that no clock explains (they exclude the middle of all, drift allowed for) are left
+ * out and counted. The error holds for from <= t <= to, with each bound wrong by slack_ns at most. 0 or
+ * -ENOMEM.
  */
 int ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int64_t slack_ns,
                 struct ni_line_fit *out);

@@ -5,15 +5,18 @@
 
 #include "exporter/base/mix.h"
 
-uint64_t ni_match_key(uint64_t comm_hash, uint32_t instance, const char *func, uint64_t sn, uint64_t msg_bytes) {
+uint64_t ni_match_key(uint64_t comm_hash, uint32_t instance, const char *func, uint64_t sn,
+                      uint64_t msg_bytes) {
   uint64_t h = ni_mix(comm_hash + ni_spread(1));
-  for (const char *p = func; *p; p++) h = (h ^ (unsigned char)*p) * 0x100000001b3ULL;
+  for (const char *p = func; *p; p++)
+    h = (h ^ (unsigned char)*p) * 0x100000001b3ULL;
   return ni_mix(ni_mix(ni_mix(h ^ instance) + sn) + msg_bytes);
 }
 
 int ni_match_init(struct ni_match *m, size_t entries) {
   uint32_t most = 64;
-  while (most < entries && most < NI_MATCH_ENTRIES) most *= 2;
+  while (most < entries && most < NI_MATCH_ENTRIES)
+    most *= 2;
   *m = (struct ni_match){.most = most, .mask = 2 * most - 1, .bound = UINT64_MAX};
   m->entry = malloc(most * sizeof *m->entry);
   m->op = calloc(m->mask + 1, sizeof *m->op);
@@ -28,7 +31,8 @@ void ni_match_free(struct ni_match *m) {
 
 static struct ni_match_op *slot_of(struct ni_match *m, uint64_t key) {
   uint32_t k = (uint32_t)(ni_spread(key) >> 40) & m->mask;
-  while (m->op[k].n && m->op[k].key != key) k = (k + 1) & m->mask;
+  while (m->op[k].n && m->op[k].key != key)
+    k = (k + 1) & m->mask;
   return &m->op[k];
 }
 
@@ -49,7 +53,8 @@ static int halve(struct ni_match *m) {
   m->bound /= 2;
   m->n_ops = 0;
   for (uint32_t i = 0; i <= m->mask; i++) {
-    if (!old[i].n || old[i].key >= m->bound) continue;
+    if (!old[i].n || old[i].key >= m->bound)
+      continue;
     struct ni_match_op *op = slot_of(m, old[i].key);
     *op = (struct ni_match_op){.key = old[i].key, .n = old[i].n};
     m->n_ops++;
@@ -66,15 +71,19 @@ static int halve(struct ni_match *m) {
 }
 
 int ni_match_add(struct ni_match *m, uint64_t key, const struct ni_match_entry *entry) {
-  if (key >= m->bound) return 0;
+  if (key >= m->bound)
+    return 0;
   struct ni_match_op *op = slot_of(m, key);
   /* The same number twice from one rank: the first counts, as in summaries. */
   for (uint32_t e = op->n ? op->first : 0; e; e = m->entry[e - 1].next)
-    if (m->entry[e - 1].member == entry->member) return 0;
+    if (m->entry[e - 1].member == entry->member)
+      return 0;
   while (m->n_entries == m->most) {
     int e = halve(m);
-    if (e < 0) return e;
-    if (key >= m->bound) return 0;
+    if (e < 0)
+      return e;
+    if (key >= m->bound)
+      return 0;
     op = slot_of(m, key);
   }
   if (!op->n) {

@@ -19,27 +19,28 @@
 #define NI_MATCH_ENTRIES (1u << 18)
 
 struct ni_match_entry {
-  int64_t start_ns, end_ns;    /* in the clock of the member's host, as logged */
-  int64_t stated_ns;           /* offset of the GPU clock that they were written with */
+  int64_t start_ns, end_ns; /* in the clock of the member's host, as logged */
+  int64_t stated_ns;        /* offset of the GPU clock that they were written with */
   uint32_t member;
-  uint32_t next : 31;          /* index + 1 of the operation's next entry */
-  uint32_t receives : 1;       /* of a message: the Recv, else the Send */
+  uint32_t next : 31;    /* index + 1 of the operation's next entry */
+  uint32_t receives : 1; /* of a message: the Recv, else the Send */
 };
 
 struct ni_match_op {
   uint64_t key;
-  uint32_t first, n;           /* entries; n 0: free */
+  uint32_t first, n; /* entries; n 0: free */
 };
 
 struct ni_match {
   struct ni_match_entry *entry;
   struct ni_match_op *op;
   uint32_t n_entries, n_ops, mask, most; /* most: entries */
-  uint64_t bound;              /* keys below are in the sample */
+  uint64_t bound;                        /* keys below are in the sample */
 };
 
 /* The name of an operation as a number; spread evenly. */
-uint64_t ni_match_key(uint64_t comm_hash, uint32_t instance, const char *func, uint64_t sn, uint64_t msg_bytes);
+uint64_t ni_match_key(uint64_t comm_hash, uint32_t instance, const char *func, uint64_t sn,
+                      uint64_t msg_bytes);
 
 /* entries: for so many, NI_MATCH_ENTRIES at most. */
 int ni_match_init(struct ni_match *m, size_t entries);

@@ -11,29 +11,29 @@
 /* A clock that runs too fast or too slow makes this much of a long time, and that is no step. */
 #define DRIFT_MOST 1e-3
 
-struct found {                 /* what one stream says of one host */
+struct found { /* what one stream says of one host */
   uint32_t host;
   struct ni_clock_step step;
 };
 
-struct row {                   /* an operation */
+struct row { /* an operation */
   const struct ni_clocks_mark *mark;
   size_t n;
 };
 
 struct finding {
-  struct row *row;             /* of the stream at hand */
+  struct row *row; /* of the stream at hand */
   size_t n_rows, cap_rows;
-  int64_t *span;               /* room for one a host */
-  int64_t least_ns;            /* of a step */
+  int64_t *span;    /* room for one a host */
+  int64_t least_ns; /* of a step */
   struct found *found;
   size_t n_found, cap_found;
 };
 
-static NI_ORDER_BY(by_host_and_time, struct found, host, step.before_ns, step.after_ns, step.by_ns)
-static NI_ORDER_BY(by_before, struct ni_clock_step, before_ns)
+static NI_ORDER_BY(by_host_and_time, struct found, host, step.before_ns, step.after_ns,
+                   step.by_ns) static NI_ORDER_BY(by_before, struct ni_clock_step, before_ns)
 
-static bool same_stream(const struct ni_clocks_mark *a, const struct ni_clocks_mark *b) {
+    static bool same_stream(const struct ni_clocks_mark *a, const struct ni_clocks_mark *b) {
   return a->comm == b->comm && a->func == b->func;
 }
 
@@ -55,9 +55,11 @@ static int64_t measure_between(struct finding *f, size_t a, size_t b) {
   size_t n = 0;
   for (size_t i = 0; i < f->row[a].n; i++) {
     const struct ni_clocks_mark *x = &f->row[a].mark[i], *y = of_host(&f->row[b], x->host);
-    if (y) f->span[n++] = y->end_ns - x->end_ns;
+    if (y)
+      f->span[n++] = y->end_ns - x->end_ns;
   }
-  if (n < 2) return INT64_MIN;
+  if (n < 2)
+    return INT64_MIN;
   qsort(f->span, n, sizeof *f->span, ni_by_i64);
   const bool cannot_be = n == 2 && f->span[0] < -f->least_ns;
   return f->span[cannot_be ? 1 : (n - 1) / 2];
@@ -70,7 +72,8 @@ static int64_t measure_between(struct finding *f, size_t a, size_t b) {
 static int64_t measured_more(struct finding *f, size_t a, size_t b, uint32_t host) {
   const struct ni_clocks_mark *x = of_host(&f->row[a], host), *y = of_host(&f->row[b], host);
   const int64_t between = x && y ? measure_between(f, a, b) : INT64_MIN;
-  if (between == INT64_MIN) return 0;
+  if (between == INT64_MIN)
+    return 0;
   const int64_t more = y->end_ns - x->end_ns - between;
   return llabs(more) > f->least_ns + (int64_t)(DRIFT_MOST * (double)llabs(between)) ? more : 0;
 }
@@ -82,19 +85,23 @@ static bool alike(int64_t a, int64_t b) { return llabs(a - b) <= NI_CLOCKS_STEP_
  */
 static bool lasts(struct finding *f, size_t k, uint32_t host, int64_t by) {
   return k > 0 && k + 2 < f->n_rows && alike(by, measured_more(f, k, k + 2, host)) &&
-         alike(by, measured_more(f, k - 1, k + 1, host));
+      alike(by, measured_more(f, k - 1, k + 1, host));
 }
 
 static int take_stream(struct finding *f) {
   for (size_t k = 0; k + 1 < f->n_rows; k++) {
     const int64_t between = measure_between(f, k, k + 1);
-    if (between == INT64_MIN) continue;
+    if (between == INT64_MIN)
+      continue;
     for (size_t i = 0; i < f->row[k].n; i++) {
       const struct ni_clocks_mark *x = &f->row[k].mark[i], *y = of_host(&f->row[k + 1], x->host);
-      if (!y || llabs(y->end_ns - x->end_ns - between) < f->least_ns) continue;
+      if (!y || llabs(y->end_ns - x->end_ns - between) < f->least_ns)
+        continue;
       const int64_t by = measured_more(f, k, k + 1, x->host);
-      if (!by || !lasts(f, k, x->host, by)) continue;
-      if (!ni_array_room(f->found, f->n_found, f->cap_found)) return -ENOMEM;
+      if (!by || !lasts(f, k, x->host, by))
+        continue;
+      if (!ni_array_room(f->found, f->n_found, f->cap_found))
+        return -ENOMEM;
       f->found[f->n_found++] =
           (struct found){x->host, {.before_ns = x->end_ns, .after_ns = y->end_ns, .by_ns = by}};
     }
@@ -113,16 +120,21 @@ static bool overlap(const struct ni_clock_step *a, const struct ni_clock_step *b
 
 /* What several streams say of one step becomes one, between the nearest operations that any of them has. */
 static void join_found(struct finding *f, struct ni_host_clock *clock) {
-  if (f->n_found > 1) qsort(f->found, f->n_found, sizeof *f->found, by_host_and_time);
+  if (f->n_found > 1)
+    qsort(f->found, f->n_found, sizeof *f->found, by_host_and_time);
   for (size_t i = 0; i < f->n_found; i++) {
     const struct ni_clock_step *x = &f->found[i].step;
     struct ni_host_clock *c = &clock[f->found[i].host];
     struct ni_clock_step *s = NULL;
     for (uint32_t k = 0; k < c->n_steps && !s; k++)
-      if (alike(c->step[k].by_ns, x->by_ns) && overlap(&c->step[k], x)) s = &c->step[k];
-    if (!s && c->n_steps < NI_CLOCK_STEPS) c->step[c->n_steps++] = *x;
-    if (s && x->before_ns > s->before_ns) s->before_ns = x->before_ns;
-    if (s && x->after_ns < s->after_ns) s->after_ns = x->after_ns;
+      if (alike(c->step[k].by_ns, x->by_ns) && overlap(&c->step[k], x))
+        s = &c->step[k];
+    if (!s && c->n_steps < NI_CLOCK_STEPS)
+      c->step[c->n_steps++] = *x;
+    if (s && x->before_ns > s->before_ns)
+      s->before_ns = x->before_ns;
+    if (s && x->after_ns < s->after_ns)
+      s->after_ns = x->after_ns;
   }
 }
 
@@ -132,14 +144,20 @@ int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_
   int e = f.span ? 0 : -ENOMEM;
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
     for (end = i + 1; end < n && same_operation(&mark[end], &mark[i]); end++) {}
-    if (i > 0 && !same_stream(&mark[i], &mark[i - 1])) e = take_stream(&f);
-    if (e == 0 && !ni_array_room(f.row, f.n_rows, f.cap_rows)) e = -ENOMEM;
-    if (e == 0) f.row[f.n_rows++] = (struct row){&mark[i], end - i};
+    if (i > 0 && !same_stream(&mark[i], &mark[i - 1]))
+      e = take_stream(&f);
+    if (e == 0 && !ni_array_room(f.row, f.n_rows, f.cap_rows))
+      e = -ENOMEM;
+    if (e == 0)
+      f.row[f.n_rows++] = (struct row){&mark[i], end - i};
   }
-  if (e == 0) e = take_stream(&f);
-  if (e == 0) join_found(&f, clock);
+  if (e == 0)
+    e = take_stream(&f);
+  if (e == 0)
+    join_found(&f, clock);
   for (uint32_t i = 0; e == 0 && i < n_hosts; i++)
-    if (clock[i].n_steps > 1) qsort(clock[i].step, clock[i].n_steps, sizeof *clock[i].step, by_before);
+    if (clock[i].n_steps > 1)
+      qsort(clock[i].step, clock[i].n_steps, sizeof *clock[i].step, by_before);
   free(f.span);
   free(f.row);
   free(f.found);
@@ -149,11 +167,14 @@ int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_
 int ni_clocks_take_steps_off(struct ni_clocks_mark *mark, size_t n, const struct ni_host_clock *clock,
                              uint32_t n_hosts) {
   struct ni_clock_walk *walk = calloc(n_hosts + 1, sizeof *walk);
-  if (!walk) return -ENOMEM;
+  if (!walk)
+    return -ENOMEM;
   for (size_t i = 0; i < n; i++) {
-    if (i > 0 && !same_stream(&mark[i], &mark[i - 1])) memset(walk, 0, n_hosts * sizeof *walk);
+    if (i > 0 && !same_stream(&mark[i], &mark[i - 1]))
+      memset(walk, 0, n_hosts * sizeof *walk);
     const struct ni_host_clock *c = &clock[mark[i].host];
-    if (!c->n_steps) continue;
+    if (!c->n_steps)
+      continue;
     const int64_t length = mark[i].end_ns - mark[i].start_ns;
     const uint32_t steps = ni_clock_walk_on(c, &walk[mark[i].host], mark[i].end_ns);
     mark[i].end_ns = ni_clock_unset(c, steps, mark[i].end_ns);

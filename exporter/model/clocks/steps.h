@@ -13,7 +13,7 @@
 
 /* An operation on one host: over its ranks the latest start and the earliest end. */
 struct ni_clocks_mark {
-  uint32_t comm, func, host;   /* comm: one life of a communicator */
+  uint32_t comm, func, host; /* comm: one life of a communicator */
   uint64_t sn, bytes;
   int64_t start_ns, end_ns;
 };

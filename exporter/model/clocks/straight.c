@@ -12,7 +12,7 @@ enum { ROUNDS = 8 };
 #define NO_WAY 0x3fffffffu
 
 struct side {
-  int64_t start, end;          /* latest, earliest */
+  int64_t start, end; /* latest, earliest */
   bool there, receives;
 };
 
@@ -24,24 +24,24 @@ struct way {
   uint32_t ns : 30, fitted : 1, bent : 1;
 };
 
-struct edge {                  /* to via */
+struct edge { /* to via */
   struct ni_line_bound *b;
   size_t n, cap;
   struct ni_line_fit fit;
-  uint32_t via;                /* of the fit */
+  uint32_t via; /* of the fit */
 };
 
 struct work {
   struct ni_straight *r;
-  struct way *way;             /* [n][n] */
-  struct side *side;           /* of the operation at hand */
+  struct way *way;   /* [n][n] */
+  struct side *side; /* of the operation at hand */
   uint32_t *list, n_list;
-  bool message;                /* the operation at hand is one */
+  bool message; /* the operation at hand is one */
   struct edge *edge;
-  int64_t *far;                /* from the reference, by the errors on the way */
+  int64_t *far; /* from the reference, by the errors on the way */
   /* only what runs between --since and --until: clocks are straight for a short time */
   bool windowed;
-  uint32_t *order, n_order;    /* hosts, nearest first */
+  uint32_t *order, n_order; /* hosts, nearest first */
 };
 
 /* By the clock of the reference where it took part, else of whoever stands first. */
@@ -49,19 +49,23 @@ static bool in_window(const struct work *w, const struct ni_match *m, const stru
   const struct ni_straight *r = w->r;
   const struct ni_match_entry *by = &m->entry[op->first - 1];
   for (uint32_t i = op->first; i; i = m->entry[i - 1].next)
-    if (r->host_of(r->arg, m->entry[i - 1].member) == r->reference) by = &m->entry[i - 1];
+    if (r->host_of(r->arg, m->entry[i - 1].member) == r->reference)
+      by = &m->entry[i - 1];
   return by->end_ns >= r->since_ns && by->start_ns <= r->until_ns;
 }
 
 static void gather(struct work *w, const struct ni_match *m, const struct ni_match_op *op) {
   struct ni_straight *r = w->r;
-  for (uint32_t i = 0; i < w->n_list; i++) w->side[w->list[i]].there = false;
+  for (uint32_t i = 0; i < w->n_list; i++)
+    w->side[w->list[i]].there = false;
   w->n_list = 0;
-  if (w->windowed && !in_window(w, m, op)) return;
+  if (w->windowed && !in_window(w, m, op))
+    return;
   for (uint32_t i = op->first; i; i = m->entry[i - 1].next) {
     const struct ni_match_entry *e = &m->entry[i - 1];
     uint32_t host = r->host_of(r->arg, e->member);
-    if (host == NI_CLOCK_NONE) continue;
+    if (host == NI_CLOCK_NONE)
+      continue;
     int64_t add = r->better ? r->better(r->arg, e) : 0;
     int64_t start = e->start_ns + add, end = e->end_ns + add;
     struct side *s = &w->side[host];
@@ -70,8 +74,10 @@ static void gather(struct work *w, const struct ni_match *m, const struct ni_mat
       w->list[w->n_list++] = host;
       continue;
     }
-    if (start > s->start) s->start = start;
-    if (end < s->end) s->end = end;
+    if (start > s->start)
+      s->start = start;
+    if (end < s->end)
+      s->end = end;
   }
 }
 
@@ -81,11 +87,13 @@ static int each_operation(struct work *w, int (*visit)(struct work *)) {
     const struct ni_match *m = k ? w->r->messages : w->r->match;
     w->message = k;
     for (uint32_t i = 0; e == 0 && m && m->op && i <= m->mask; i++) {
-      if (!m->op[i].n) continue;
+      if (!m->op[i].n)
+        continue;
       gather(w, m, &m->op[i]);
       bool pair =
           w->n_list == 2 && m->op[i].n == 2 && w->side[w->list[0]].receives != w->side[w->list[1]].receives;
-      if (!w->message || pair) e = visit(w);
+      if (!w->message || pair)
+        e = visit(w);
     }
   }
   return e;
@@ -93,7 +101,8 @@ static int each_operation(struct work *w, int (*visit)(struct work *)) {
 
 static void shorten(struct work *w, uint32_t from, uint32_t to, int64_t ns) {
   struct way *x = &w->way[(size_t)from * w->r->n_hosts + to];
-  if (ns < x->ns) x->ns = ns > 0 ? (uint32_t)ns : 0;
+  if (ns < x->ns)
+    x->ns = ns > 0 ? (uint32_t)ns : 0;
 }
 
 /* At best, what is left between the bounds is as long as those that waited for nobody took. */
@@ -103,12 +112,15 @@ static int guess(struct work *w) {
     struct ni_host_clock *h = &w->r->clock[w->list[i]];
     int64_t against = s->start - s->end;
     if (against > 0 && against < 1000000000) {
-      if (against > w->r->contradiction_ns) w->r->contradiction_ns = against;
-      if (against > h->gpu_ns) h->gpu_ns = against;
+      if (against > w->r->contradiction_ns)
+        w->r->contradiction_ns = against;
+      if (against > h->gpu_ns)
+        h->gpu_ns = against;
     }
     for (uint32_t k = 0; k < w->n_list; k++) {
       const struct side *to = &w->side[w->list[k]];
-      if (k == i || (w->message && s->receives)) continue;
+      if (k == i || (w->message && s->receives))
+        continue;
       int64_t here = s->end - s->start, there = to->end - to->start;
       shorten(w, w->list[i], w->list[k], w->message && there < here ? there : here);
     }
@@ -133,22 +145,26 @@ static bool choose(struct work *w, bool last) {
     for (uint32_t i = 0; i < n; i++)
       if (!r->clock[i].aligned && w->far[i] != INT64_MAX && (x == NI_CLOCK_NONE || w->far[i] < w->far[x]))
         x = i;
-    if (x == NI_CLOCK_NONE) return same;
+    if (x == NI_CLOCK_NONE)
+      return same;
     r->clock[x].aligned = true;
     w->order[w->n_order++] = x;
     /*
      * A looser pair would only hide that a clock is not straight: it keeps this one, but leads elsewhere as a
      * last resort.
      */
-    if (w->way[(size_t)r->clock[x].via * n + x].bent) w->far[x] += NO_WAY;
+    if (w->way[(size_t)r->clock[x].via * n + x].bent)
+      w->far[x] += NO_WAY;
     same &= x == r->reference || w->edge[x].via == r->clock[x].via;
     for (uint32_t h = 0; h < n; h++) {
       struct way to = w->way[(size_t)x * n + h], back = w->way[(size_t)h * n + x];
-      if (r->clock[h].aligned || to.ns == NO_WAY || back.ns == NO_WAY || (last && !to.fitted)) continue;
+      if (r->clock[h].aligned || to.ns == NO_WAY || back.ns == NO_WAY || (last && !to.fitted))
+        continue;
       int64_t error = (to.ns + (int64_t)back.ns) / 2 + r->clock[h].gpu_ns;
       /* no step more for a small gain */
       int64_t far = w->far[x] + (x == r->reference ? error : error + error / 2);
-      if (far >= w->far[h]) continue;
+      if (far >= w->far[h])
+        continue;
       w->far[h] = far;
       r->clock[h].via = x;
     }
@@ -160,7 +176,8 @@ static int64_t transfer_of(const struct work *w) {
   int64_t least = INT64_MAX;
   for (uint32_t i = 0; i < w->n_list; i++) {
     const struct side *s = &w->side[w->list[i]];
-    if (s->end - s->start < least) least = s->end - s->start;
+    if (s->end - s->start < least)
+      least = s->end - s->start;
   }
   return least > 1 ? least : 1;
 }
@@ -171,12 +188,15 @@ static int collect(struct work *w) {
   for (uint32_t i = 0; i < w->n_list; i++) {
     uint32_t h = w->list[i], via = r->clock[h].via;
     struct edge *x = &w->edge[h];
-    if (h == r->reference || via == NI_CLOCK_NONE || x->via == via || !w->side[via].there) continue;
-    if (!ni_array_room(x->b, x->n, x->cap)) return -ENOMEM;
+    if (h == r->reference || via == NI_CLOCK_NONE || x->via == via || !w->side[via].there)
+      continue;
+    if (!ni_array_room(x->b, x->n, x->cap))
+      return -ENOMEM;
     const struct side *here = &w->side[h], *there = &w->side[via];
     struct ni_line_bound b = {here->end - r->epoch_ns, here->start - there->end, here->end - there->start,
                               here->end - there->end, transfer};
-    if (w->message && here->receives) b.low = INT64_MIN;
+    if (w->message && here->receives)
+      b.low = INT64_MIN;
     if (w->message && !here->receives)
       b = (struct ni_line_bound){here->start - r->epoch_ns, b.low, INT64_MAX, 0, 0};
     x->b[x->n++] = b;
@@ -196,22 +216,29 @@ static int fit(struct work *w) {
   for (uint32_t i = 1; i < w->n_order; i++) {
     uint32_t h = w->order[i], via = r->clock[h].via;
     struct edge *x = &w->edge[h];
-    if (x->via == via) continue;
+    if (x->via == via)
+      continue;
     const struct ni_host_clock *of = &r->clock[h];
     int64_t from = w->windowed && r->since_ns > of->first_ns ? r->since_ns : of->first_ns;
     int64_t to = w->windowed && r->until_ns < of->last_ns ? r->until_ns : of->last_ns;
     int e = ni_line_fit(x->b, x->n, from - r->epoch_ns, to - r->epoch_ns, of->gpu_ns + r->clock[via].gpu_ns,
                         &x->fit);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
     x->via = via;
     x->n = 0;
     struct way *back = &w->way[(size_t)h * r->n_hosts + via], *there = &w->way[(size_t)via * r->n_hosts + h];
     /* the other way round: much the same, and what changes no more comes to an end */
-    if (back->fitted) continue;
+    if (back->fitted)
+      continue;
     back->fitted = true;
-    if (!x->fit.used) back->ns = NO_WAY;
-    else if (contradicts(r, &x->fit, h, via)) back->bent = true, back->ns = (back->ns + there->ns) / 2;
-    else back->ns = (uint32_t)fmin(x->fit.error_ns, NO_WAY - 1);
+    if (!x->fit.used)
+      back->ns = NO_WAY;
+    else if (contradicts(r, &x->fit, h, via)) {
+      back->bent = true;
+      back->ns = (back->ns + there->ns) / 2;
+    } else
+      back->ns = (uint32_t)fmin(x->fit.error_ns, NO_WAY - 1);
     *there = *back;
   }
   return 0;
@@ -238,7 +265,8 @@ static void place(struct work *w) {
 }
 
 static void free_work(struct work *w) {
-  for (uint32_t i = 0; w->edge && i < w->r->n_hosts; i++) free(w->edge[i].b);
+  for (uint32_t i = 0; w->edge && i < w->r->n_hosts; i++)
+    free(w->edge[i].b);
   free(w->way);
   free(w->far);
   free(w->side);
@@ -262,7 +290,8 @@ static void begin(struct ni_straight *r) {
 
 int ni_straight_fit(struct ni_straight *r) {
   uint32_t n = r->n_hosts;
-  if (n > NI_STRAIGHT_HOSTS) return -E2BIG;
+  if (n > NI_STRAIGHT_HOSTS)
+    return -E2BIG;
   const bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
   struct work w = {.r = r,
                    .windowed = windowed,
@@ -274,14 +303,19 @@ int ni_straight_fit(struct ni_straight *r) {
                    .order = calloc(n, sizeof *w.order)};
   int e = w.way && w.far && w.side && w.list && w.edge && w.order ? 0 : -ENOMEM;
   begin(r);
-  for (size_t i = 0; e == 0 && i < (size_t)n * n; i++) w.way[i] = (struct way){.ns = NO_WAY};
-  for (uint32_t i = 0; e == 0 && i < n; i++) w.edge[i].via = NI_CLOCK_NONE;
-  if (e == 0) e = each_operation(&w, guess);
+  for (size_t i = 0; e == 0 && i < (size_t)n * n; i++)
+    w.way[i] = (struct way){.ns = NO_WAY};
+  for (uint32_t i = 0; e == 0 && i < n; i++)
+    w.edge[i].via = NI_CLOCK_NONE;
+  if (e == 0)
+    e = each_operation(&w, guess);
   for (int round = 1; e == 0 && !choose(&w, round >= ROUNDS); round++) {
     e = each_operation(&w, collect);
-    if (e == 0) e = fit(&w);
+    if (e == 0)
+      e = fit(&w);
   }
-  if (e == 0) place(&w);
+  if (e == 0)
+    place(&w);
   free_work(&w);
   return e;
 }

@@ -29,10 +29,10 @@ struct ni_straight {
   /* What to add to an entry's times to put its GPU's clock right; NULL: nothing. */
   int64_t (*better)(void *arg, const struct ni_match_entry *e);
   void *arg;
-  int64_t epoch_ns;            /* around which drift is counted */
+  int64_t epoch_ns; /* around which drift is counted */
   /* only what the reference did between these counts: clocks are straight for a short time */
   int64_t since_ns, until_ns;
-  int64_t contradiction_ns;    /* out: the largest between GPUs of one host */
+  int64_t contradiction_ns; /* out: the largest between GPUs of one host */
 };
 
 /* Reads match and messages, frees neither. 0 or -errno. */

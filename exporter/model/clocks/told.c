@@ -16,7 +16,7 @@ enum { NAMED = 4, TEXT = 1024 };
 struct telling {
   const struct ni_clocks *c;
   uint32_t run;
-  bool of_run;                 /* there are several: each line says which */
+  bool of_run; /* there are several: each line says which */
   bool corrected;
   char text[TEXT];
 };
@@ -31,7 +31,8 @@ static void __attribute__((format(printf, 2, 3))) append(struct telling *t, cons
 
 static void begin(struct telling *t) {
   *t->text = 0;
-  if (t->of_run) append(t, "run %u: ", t->run);
+  if (t->of_run)
+    append(t, "run %u: ", t->run);
 }
 
 static const char *name_of(const struct ni_clocks_host *h, char out[96]) {
@@ -65,7 +66,8 @@ static void tell_one(struct telling *t, const struct ni_clocks_host *h, const ch
   const double ahead = farthest(&h->clock);
   append(t, "the clock of %s", name_of(h, name));
   tell_steps(t, &h->clock);
-  if (fabs(ahead) <= (double)NI_CLOCKS_SAID_NS) return;
+  if (fabs(ahead) <= (double)NI_CLOCKS_SAID_NS)
+    return;
   append(t, "%s is %s %s %s's", h->clock.n_steps ? ", and" : "", ni_span_text((int64_t)fabs(ahead), span),
          where(ahead), reference);
 }
@@ -81,7 +83,8 @@ static void tell_several(struct telling *t, const struct ni_clocks_host *const *
     if (fabs(ahead) > (double)NI_CLOCKS_SAID_NS)
       append(t, " %s %s", ni_span_text((int64_t)fabs(ahead), span), ahead < 0 ? "behind" : "ahead");
   }
-  if (n > NAMED) append(t, " and %zu more", n - NAMED);
+  if (n > NAMED)
+    append(t, " and %zu more", n - NAMED);
 }
 
 /* Those of the run whose reference that is. */
@@ -93,17 +96,24 @@ static void say_far(struct telling *t, uint32_t from, uint32_t end, uint32_t ref
   char name[96], span[32];
   for (uint32_t i = from; i < end; i++) {
     const struct ni_clocks_host *h = &c->host[c->order[i]];
-    if (h->reference != reference || !is_far(h)) continue;
-    if (h->clock.spread_ns > error) error = h->clock.spread_ns;
+    if (h->reference != reference || !is_far(h))
+      continue;
+    if (h->clock.spread_ns > error)
+      error = h->clock.spread_ns;
     far[n++] = h;
   }
-  if (!n) return;
+  if (!n)
+    return;
   begin(t);
   name_of(&c->host[reference], name);
-  if (n == 1) tell_one(t, far[0], name);
-  else tell_several(t, far, n, name);
-  if (t->corrected) append(t, "; times here are corrected, to within about %s", ni_span_text(error, span));
-  else append(t, "; times here are as they were written");
+  if (n == 1)
+    tell_one(t, far[0], name);
+  else
+    tell_several(t, far, n, name);
+  if (t->corrected)
+    append(t, "; times here are corrected, to within about %s", ni_span_text(error, span));
+  else
+    append(t, "; times here are as they were written");
   line(arg, t->text);
 }
 
@@ -115,13 +125,19 @@ static void say_alone(struct telling *t, uint32_t from, uint32_t end,
   begin(t);
   for (uint32_t i = from; i < end; i++) {
     const struct ni_clocks_host *h = &c->host[c->order[i]];
-    if (h->joined) continue;
-    if (n < NAMED) append(t, "%s%s", n ? ", " : "", name_of(h, name));
+    if (h->joined)
+      continue;
+    if (n < NAMED)
+      append(t, "%s%s", n ? ", " : "", name_of(h, name));
     n++;
   }
-  if (!n) return;
-  if (n > NAMED) append(t, " and %zu more", n - NAMED);
-  append(t, " %s no timed collective in common with the other hosts: %s cannot be compared, and times are as %s written",
+  if (!n)
+    return;
+  if (n > NAMED)
+    append(t, " and %zu more", n - NAMED);
+  append(t,
+         " %s no timed collective in common with the other hosts: %s cannot be compared, and times are as %s "
+         "written",
          n > 1 ? "have" : "has", n > 1 ? "their clocks" : "its clock", n > 1 ? "they were" : "it was");
   line(arg, t->text);
 }
@@ -143,7 +159,8 @@ void ni_clocks_say(const struct ni_clocks *c, bool corrected, void (*line)(void 
     t.run = c->host[c->order[i]].run;
     for (end = i; end < c->n_hosts && c->host[c->order[end]].run == t.run; end++) {}
     for (uint32_t k = i; k < end; k++)
-      if (c->host[c->order[k]].reference == c->order[k]) say_far(&t, i, end, c->order[k], far, line, arg);
+      if (c->host[c->order[k]].reference == c->order[k])
+        say_far(&t, i, end, c->order[k], far, line, arg);
     if (c->too_many && !c->host[c->order[i]].joined) {
       begin(&t);
       append(&t, "%u hosts: their clocks are not compared, and times are as they were written", end - i);
@@ -168,7 +185,7 @@ static void json_host(struct ni_json *j, const struct ni_clocks *c, const struct
   ni_json_rounded(j, "drift_ppm", x->drift * 1e6, 6);
   ni_json_i64(j, "error_ns", x->error_ns);
   ni_json_i64(j, "spread_ns", x->spread_ns);
-  NI_JSON_ARRAY(j, "set") {
+  NI_JSON_ARRAY (j, "set") {
     for (uint32_t k = 0; k < x->n_steps; k++) {
       ni_json_object(j, NULL);
       ni_json_i64(j, "after_ns", x->step[k].before_ns);
@@ -180,11 +197,13 @@ static void json_host(struct ni_json *j, const struct ni_clocks *c, const struct
 }
 
 void ni_clocks_json(struct ni_json *j, const struct ni_clocks *c) {
-  if (c->n_hosts < 2) return;
+  if (c->n_hosts < 2)
+    return;
   ni_json_object(j, "clocks");
   ni_json_bool(j, "corrected", c->any);
-  NI_JSON_ARRAY(j, "hosts") {
-    for (uint32_t i = 0; i < c->n_hosts; i++) json_host(j, c, &c->host[c->order ? c->order[i] : i]);
+  NI_JSON_ARRAY (j, "hosts") {
+    for (uint32_t i = 0; i < c->n_hosts; i++)
+      json_host(j, c, &c->host[c->order ? c->order[i] : i]);
   }
   ni_json_end_object(j);
 }

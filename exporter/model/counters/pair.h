@@ -3,8 +3,8 @@
  *
  *   set, reading[] before + set, reading[] after ─▶ rows, entity by entity, each with its change (metric.h)
  *
- * A counter or an entity that only one sweep has is a row as well: GONE or NEW, never a number. The pair borrows the texts of
- * both sets, which must outlive it. Pure; any thread.
+ * A counter or an entity that only one sweep has is a row as well: GONE or NEW, never a number. The pair
+ * borrows the texts of both sets, which must outlive it. Pure; any thread.
  */
 #ifndef NI_PAIR_H
 #define NI_PAIR_H
@@ -13,7 +13,7 @@
 #include "exporter/collect/set.h"
 
 struct ni_pair_row {
-  uint32_t entity;            /* in pair->entity */
+  uint32_t entity; /* in pair->entity */
   const char *name;
   struct ni_metric what;
   struct ni_reading before, after; /* MISSING of the sweep that has it not */
@@ -23,19 +23,19 @@ struct ni_pair_row {
 struct ni_pair_entity {
   const struct ni_entity *of; /* after's, where both have it */
   bool in_before, in_after;
-  uint32_t first, n;          /* rows */
-  uint32_t changed;           /* of them: CHANGED or LEVEL, as net_prof counts what is not zero */
+  uint32_t first, n; /* rows */
+  uint32_t changed;  /* of them: CHANGED or LEVEL, as net_prof counts what is not zero */
   uint32_t resets;
-  bool reloaded;              /* half of its counters or more fell: its driver was loaded anew */
-  double seconds;             /* between its readings, the median; 0: not known */
+  bool reloaded;  /* half of its counters or more fell: its driver was loaded anew */
+  double seconds; /* between its readings, the median; 0: not known */
 };
 
 struct ni_pair {
   struct ni_pair_entity *entity; /* by source, then by name as people count */
   struct ni_pair_row *row;       /* of an entity: as after has them, then those that only before has */
   size_t n_entities, n_rows;
-  double seconds;                /* the longest of an entity */
-  struct ni_index by_name;       /* of row, by entity and name */
+  double seconds;          /* the longest of an entity */
+  struct ni_index by_name; /* of row, by entity and name */
 };
 
 /* 0 or -ENOMEM. ni_pair_free() frees it. */

@@ -14,7 +14,7 @@ struct held {
   struct ni_set set;
   struct ni_reading *reading;
   bool used, whole, exact; /* all names are there; reading is what sample last_sn said */
-  uint64_t used_at, made; /* times of reader.clock */
+  uint64_t used_at, made;  /* times of reader.clock */
 };
 
 struct reader {
@@ -40,7 +40,8 @@ static void drop(struct held *h) {
 
 static struct held *find(struct reader *x, uint64_t set_sn) {
   for (int i = 0; i < NI_SERIES_SETS; i++)
-    if (x->held[i].used && x->held[i].set_sn == set_sn) return &x->held[i];
+    if (x->held[i].used && x->held[i].set_sn == set_sn)
+      return &x->held[i];
   return NULL;
 }
 
@@ -48,14 +49,16 @@ static struct held *find(struct reader *x, uint64_t set_sn) {
 static struct held *place(struct reader *x) {
   struct held *h = &x->held[0];
   for (int i = 1; i < NI_SERIES_SETS; i++)
-    if (x->held[i].used_at < h->used_at) h = &x->held[i];
+    if (x->held[i].used_at < h->used_at)
+      h = &x->held[i];
   drop(h);
   return h;
 }
 
 static int source_of(const char *name) {
   for (int i = 0; i < NI_METRIC_SOURCES; i++)
-    if (strcmp(ni_source_name((unsigned)i), name) == 0) return i;
+    if (strcmp(ni_source_name((unsigned)i), name) == 0)
+      return i;
   return -1;
 }
 
@@ -68,23 +71,30 @@ static int end_sample(struct reader *x) {
 
 /* Do the names that are said again say the same? */
 static bool same(const struct held *h, const struct ni_counter_names_line *l) {
-  if (l->entity >= h->set.n_entities || l->n_counters != h->n) return false;
+  if (l->entity >= h->set.n_entities || l->n_counters != h->n)
+    return false;
   const struct ni_entity *e = &h->set.entity[l->entity];
-  if (strcmp(e->name, l->name) != 0 || l->first < e->first || l->first + l->metrics.n > e->first + e->n) return false;
+  if (strcmp(e->name, l->name) != 0 || l->first < e->first || l->first + l->metrics.n > e->first + e->n)
+    return false;
   for (uint64_t i = 0; i < l->metrics.n; i++)
-    if (strcmp(h->set.counter[l->first + i].name, l->metrics.list[i].name) != 0) return false;
+    if (strcmp(h->set.counter[l->first + i].name, l->metrics.list[i].name) != 0)
+      return false;
   return true;
 }
 
 static bool add_metrics(struct ni_set *s, const struct ni_counter_names_line *l) {
   for (uint64_t i = 0; i < l->metrics.n; i++) {
     const struct ni_metric_name *m = &l->metrics.list[i];
-    if (!ni_set_counter(s, m->name)) return false;
+    if (!ni_set_counter(s, m->name))
+      return false;
     /* As the recorder knew it: a reader's table may be older. */
-    s->counter[s->n_counters - 1].what = (struct ni_metric){
-        .kind = strcmp(m->kind, "gauge") == 0 ? NI_METRIC_GAUGE : strcmp(m->kind, "sticky") == 0 ? NI_METRIC_STICKY : NI_METRIC_COUNTER,
-        .width = (uint8_t)(m->width > 64 ? 64 : m->width), .scale = (uint8_t)(m->scale > 255 || !m->scale ? 1 : m->scale),
-        .unit = ni_set_text(s, m->unit)};
+    s->counter[s->n_counters - 1].what =
+        (struct ni_metric){.kind = strcmp(m->kind, "gauge") == 0 ? NI_METRIC_GAUGE
+                               : strcmp(m->kind, "sticky") == 0  ? NI_METRIC_STICKY
+                                                                 : NI_METRIC_COUNTER,
+                           .width = (uint8_t)(m->width > 64 ? 64 : m->width),
+                           .scale = (uint8_t)(m->scale > 255 || !m->scale ? 1 : m->scale),
+                           .unit = ni_set_text(s, m->unit)};
   }
   return true;
 }
@@ -92,17 +102,24 @@ static bool add_metrics(struct ni_set *s, const struct ni_counter_names_line *l)
 static int take_names(struct reader *x, const struct ni_counter_names_line *l) {
   struct held *h = find(x, l->set_sn);
   int source = source_of(l->source), e = end_sample(x);
-  if (e < 0 || (h && h->whole && same(h, l))) return e;
+  if (e < 0 || (h && h->whole && same(h, l)))
+    return e;
   if (h && (h->whole || (!l->entity && !l->first))) { /* another file's behind it, or its first half */
     drop(h);
     h = NULL;
   }
-  if (source < 0 || !*l->name || l->n_counters > NI_SERIES_COUNTERS_MAX || l->n_entities > NI_SERIES_ENTITIES_MAX || l->metrics.more)
+  if (source < 0 || !*l->name || l->n_counters > NI_SERIES_COUNTERS_MAX ||
+      l->n_entities > NI_SERIES_ENTITIES_MAX || l->metrics.more)
     return fault(x, "names that cannot be");
   if (!h) {
-    if (l->entity || l->first) return 0; /* the beginning of them is not there */
+    if (l->entity || l->first)
+      return 0; /* the beginning of them is not there */
     h = place(x);
-    *h = (struct held){.used = true, .set_sn = l->set_sn, .interval_ns = l->interval_ns, .n = l->n_counters, .made = ++x->clock};
+    *h = (struct held){.used = true,
+                       .set_sn = l->set_sn,
+                       .interval_ns = l->interval_ns,
+                       .n = l->n_counters,
+                       .made = ++x->clock};
   }
   h->used_at = ++x->clock;
   if (l->n_counters != h->n || l->first != h->set.n_counters || l->first + l->metrics.n > h->n ||
@@ -112,7 +129,8 @@ static int take_names(struct reader *x, const struct ni_counter_names_line *l) {
   }
   if (l->entity == h->set.n_entities) {
     struct ni_entity *new = ni_set_entity(&h->set, (enum ni_metric_source)source, l->name);
-    if (!new) return -ENOMEM;
+    if (!new)
+      return -ENOMEM;
     new->pci = ni_set_text(&h->set, l->pci);
     new->nearest = ni_set_text(&h->set, l->nearest);
     new->link = ni_set_text(&h->set, l->link);
@@ -120,9 +138,11 @@ static int take_names(struct reader *x, const struct ni_counter_names_line *l) {
     new->link_bytes_s = l->link_bytes_s;
     new->numa = l->numa;
   }
-  if (!add_metrics(&h->set, l)) return -ENOMEM;
+  if (!add_metrics(&h->set, l))
+    return -ENOMEM;
   h->whole = l->entity + 1 == l->n_entities && h->set.n_counters == h->n;
-  if (h->whole && !(h->reading = calloc(h->n + 1, sizeof *h->reading))) return -ENOMEM;
+  if (h->whole && !(h->reading = calloc(h->n + 1, sizeof *h->reading)))
+    return -ENOMEM;
   return h->set.failed ? -ENOMEM : 0;
 }
 
@@ -133,26 +153,38 @@ static int begin_sample(struct reader *x, const struct ni_line *line) {
   const struct ni_sample_line *l = &line->counters;
   struct held *h = find(x, l->set_sn);
   int e = end_sample(x);
-  if (e == 0 && l->sample_sn != x->next_sn) e = fault(x, "samples before it are not there, or their order is another one");
+  if (e == 0 && l->sample_sn != x->next_sn)
+    e = fault(x, "samples before it are not there, or their order is another one");
   x->next_sn = l->sample_sn + 1;
-  if (e < 0) return e;
-  if (!h || !h->whole) return fault(x, "a sample of a set whose names are not there");
+  if (e < 0)
+    return e;
+  if (!h || !h->whole)
+    return fault(x, "a sample of a set whose names are not there");
   h->used_at = ++x->clock;
   if (l->since_sn != NI_NO_SN && (!h->exact || l->since_sn != h->last_sn)) {
     h->exact = false;
     return fault(x, "a sample that says what changed since one that is not there");
   }
-  if (l->since_sn == NI_NO_SN) memset(h->reading, 0, h->n * sizeof *h->reading);
+  if (l->since_sn == NI_NO_SN)
+    memset(h->reading, 0, h->n * sizeof *h->reading);
   h->exact = false;
   x->of = h;
   x->got = 0;
-  x->now = (struct ni_series_sample){
-      .pid = line->meta.pid, .set_sn = l->set_sn, .sample_sn = l->sample_sn, .interval_ns = h->interval_ns,
-      .real_ns = (int64_t)l->realtime_ns, .mono_ns = (int64_t)l->monotonic_ns, .sweep_ns = l->sweep_ns, .missed = l->missed,
-      .set = &h->set, .made = h->made, .reading = h->reading};
+  x->now = (struct ni_series_sample){.pid = line->meta.pid,
+                                     .set_sn = l->set_sn,
+                                     .sample_sn = l->sample_sn,
+                                     .interval_ns = h->interval_ns,
+                                     .real_ns = (int64_t)l->realtime_ns,
+                                     .mono_ns = (int64_t)l->monotonic_ns,
+                                     .sweep_ns = l->sweep_ns,
+                                     .missed = l->missed,
+                                     .set = &h->set,
+                                     .made = h->made,
+                                     .reading = h->reading};
   for (size_t i = 0; i < h->set.n_entities; i++) {
     const struct ni_entity *e_ = &h->set.entity[i];
-    int64_t at = i < l->at_us.n && l->at_us.list[i] > 0 && l->at_us.list[i] < INT32_MAX ? l->at_us.list[i] * 1000 : 0;
+    int64_t at =
+        i < l->at_us.n && l->at_us.list[i] > 0 && l->at_us.list[i] < INT32_MAX ? l->at_us.list[i] * 1000 : 0;
     for (uint32_t k = e_->first; k < e_->first + e_->n; k++) {
       h->reading[k].real_ns = x->now.real_ns + at;
       h->reading[k].mono_ns = x->now.mono_ns + at;
@@ -165,18 +197,22 @@ static int take_values(struct reader *x, const struct ni_line *line) {
   const struct ni_sample_line *l = &line->counters;
   int e = l->first ? 0 : begin_sample(x, line);
   struct held *h = x->of;
-  if (e < 0 || !h) return e;
-  if (l->sample_sn != x->now.sample_sn || l->set_sn != h->set_sn || l->first != x->got || l->values.n > h->n - x->got) {
+  if (e < 0 || !h)
+    return e;
+  if (l->sample_sn != x->now.sample_sn || l->set_sn != h->set_sn || l->first != x->got ||
+      l->values.n > h->n - x->got) {
     x->of = NULL;
     return fault(x, "a sample with values out of their order");
   }
   for (uint64_t i = 0; i < l->values.n; i++) {
     struct ni_reading *r = &h->reading[x->got + i];
     r->state = l->values.list[i] == NI_NO_NUMBER ? NI_READ_UNREADABLE : NI_READ_OK;
-    if (r->state == NI_READ_OK) r->value += (uint64_t)l->values.list[i];
+    if (r->state == NI_READ_OK)
+      r->value += (uint64_t)l->values.list[i];
   }
   x->got += l->values.n;
-  if (x->got < h->n) return 0;
+  if (x->got < h->n)
+    return 0;
   h->exact = true;
   h->last_sn = l->sample_sn;
   x->of = NULL;
@@ -188,8 +224,11 @@ static int take_values(struct reader *x, const struct ni_line *line) {
 static int take(void *arg, struct ni_line *l, uint64_t line_no) {
   struct reader *x = arg;
   x->line_no = line_no;
-  if (!l->has_header) return 0;
-  return l->kind == NI_LINE_COUNTER_NAMES ? take_names(x, &l->counter_names) : l->kind == NI_LINE_COUNTERS ? take_values(x, l) : 0;
+  if (!l->has_header)
+    return 0;
+  return l->kind == NI_LINE_COUNTER_NAMES ? take_names(x, &l->counter_names)
+      : l->kind == NI_LINE_COUNTERS       ? take_values(x, l)
+                                          : 0;
 }
 
 static int take_fault(void *arg, const struct ni_fault *f) {
@@ -204,10 +243,14 @@ int ni_series_read(const char *path, const struct ni_series_to *to, struct ni_se
   *end = (struct ni_series_end){0};
   int e = ni_scan_new(&scan);
   if (e == 0)
-    e = ni_scan_file(scan, path, NULL, &(struct ni_scan_to){.arg = &x, .take = take, .fault = take_fault, .counters = true}, &end->scan);
-  if (e == 0) e = end_sample(&x);
+    e = ni_scan_file(scan, path, NULL,
+                     &(struct ni_scan_to){.arg = &x, .take = take, .fault = take_fault, .counters = true},
+                     &end->scan);
+  if (e == 0)
+    e = end_sample(&x);
   ni_scan_free(scan);
-  for (int i = 0; i < NI_SERIES_SETS; i++) drop(&x.held[i]);
+  for (int i = 0; i < NI_SERIES_SETS; i++)
+    drop(&x.held[i]);
   return e;
 }
 
@@ -225,15 +268,20 @@ struct memory {
 static int sample(void *arg, const struct ni_series_sample *s) {
   struct memory *m = arg;
   int e = 0;
-  if (s->interval_ns == 0) return 0;
+  if (s->interval_ns == 0)
+    return 0;
   if (m->made != s->made) {
-    if (m->to->set && (e = m->to->set(m->to->arg, s->host, s->set)) < 0) return e;
-    if (s->set->n_counters > m->cap && !ni_array_exact(&m->before, &m->cap, s->set->n_counters, sizeof *m->before)) return -ENOMEM;
+    if (m->to->set && (e = m->to->set(m->to->arg, s->host, s->set)) < 0)
+      return e;
+    if (s->set->n_counters > m->cap &&
+        !ni_array_exact(&m->before, &m->cap, s->set->n_counters, sizeof *m->before))
+      return -ENOMEM;
   } else {
     e = m->to->pair(m->to->arg, s, m->before);
   }
   m->made = s->made;
-  if (s->set->n_counters) memcpy(m->before, s->reading, s->set->n_counters * sizeof *m->before);
+  if (s->set->n_counters)
+    memcpy(m->before, s->reading, s->set->n_counters * sizeof *m->before);
   return e;
 }
 

@@ -3,9 +3,10 @@
  *
  *   file ─▶ lines (exporter/input/scan.h) ─▶ names: a set ─▶ values: readings ─▶ sample()
  *
- * Values are exact: what the counters showed, from which ni_change_of() tells wraps and resets. A sample whose differences hang
- * on one that is not there does not come, and neither do those behind it until values begin anew, within five minutes: it is a
- * fault. Memory: NI_SERIES_SETS sets at most, however long the file is.
+ * Values are exact: what the counters showed, from which ni_change_of() tells wraps and resets. A sample
+ * whose differences hang on one that is not there does not come, and neither do those behind it until values
+ * begin anew, within five minutes: it is a fault. Memory: NI_SERIES_SETS sets at most, however long the file
+ * is.
  *
  * One thread a file. Sets and readings are the reader's, valid during the call.
  */
@@ -24,16 +25,20 @@ extern const char *const ni_series_kinds[3];
 
 struct ni_series_sample {
   const char *host;
-  int64_t pid;              /* of the recorder */
+  int64_t pid;                             /* of the recorder */
   uint64_t set_sn, sample_sn, interval_ns; /* interval_ns 0: a sweep over all counters at one end */
-  int64_t real_ns, mono_ns; /* the sweep began */
+  int64_t real_ns, mono_ns;                /* the sweep began */
   uint64_t sweep_ns, missed;
   const struct ni_set *set;
-  uint64_t made;            /* of the set: another one where the set is another one, whatever set_sn a file gives it */
+  /* of the set: another one where the set is another one, whatever set_sn a file gives it */
+  uint64_t made;
   const struct ni_reading *reading; /* one a counter */
 };
 
-/* A negative result of sample() or fault() ends the reading with it. fault NULL: nobody asks; its text is a sentence. */
+/*
+ * A negative result of sample() or fault() ends the reading with it. fault NULL: nobody asks; its text is a
+ * sentence.
+ */
 struct ni_series_to {
   void *arg;
   int (*sample)(void *arg, const struct ni_series_sample *s);
@@ -52,8 +57,8 @@ int ni_series_read(const char *path, const struct ni_series_to *to, struct ni_se
 /* Is that file a series of counters, by its name: HOST-counters-START.jsonl.gz? */
 bool ni_is_series(const char *path);
 
-/* The same as pairs of samples that follow one another, for those who want rates. Sweeps over all counters at both ends are passed
- * over: they span the whole series. A set is valid until the next one. */
+/* The same as pairs of samples that follow one another, for those who want rates. Sweeps over all counters at
+ * both ends are passed over: they span the whole series. A set is valid until the next one. */
 struct ni_series_pairs {
   void *arg;
   int (*set)(void *arg, const char *host, const struct ni_set *set); /* what pairs are of from now on */

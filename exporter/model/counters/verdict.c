@@ -13,17 +13,37 @@
 #include "exporter/base/text/safe_text.h"
 
 enum kind {
-  T_ALWAYS, T_RISE, T_FALL, T_PER_S, T_TIME, T_RATIO, T_LEVEL, T_BITS, T_LOW, T_ODD, T_LINK, T_QUIET, T_LONE, T_STUCK,
+  T_ALWAYS,
+  T_RISE,
+  T_FALL,
+  T_PER_S,
+  T_TIME,
+  T_RATIO,
+  T_LEVEL,
+  T_BITS,
+  T_LOW,
+  T_ODD,
+  T_LINK,
+  T_QUIET,
+  T_LONE,
+  T_STUCK,
   T_WHOLE, /* from here on: of the entity, not of a counter */
-  T_GONE = T_WHOLE, T_NEW, T_RELOADED, T_RESETS, T_WARNED, T_SLOW_LINK, T_DOWN, T_OFF
+  T_GONE = T_WHOLE,
+  T_NEW,
+  T_RELOADED,
+  T_RESETS,
+  T_WARNED,
+  T_SLOW_LINK,
+  T_DOWN,
+  T_OFF
 };
 
 struct test {
   uint8_t kind;
-  uint8_t source;  /* QUIET */
+  uint8_t source; /* QUIET */
   double limit;
-  double per;      /* TIME: counts of a second; LOW: counts of a byte of link */
-  const char *of;  /* patterns: RATIO, QUIET, LONE */
+  double per;     /* TIME: counts of a second; LOW: counts of a byte of link */
+  const char *of; /* patterns: RATIO, QUIET, LONE */
 };
 
 #define NI_METRIC_ANY NI_METRIC_SOURCES
@@ -67,69 +87,85 @@ const char *ni_level_name(unsigned level) {
   return level < sizeof names / sizeof *names ? names[level] : "";
 }
 
-/* Does a name fit one of the patterns, parted by blanks? '#' in them stands for `index`, where there is one. */
+/*
+ * Does a name fit one of the patterns, parted by blanks? '#' in them stands for `index`, where there is one.
+ */
 static bool fits(const char *patterns, const char *index, const char *name) {
   char one[128];
   for (const char *p = patterns; *p; p += *p == ' ') {
     size_t n = 0;
     for (; *p && *p != ' '; p++) {
       size_t more = *p == '#' && index ? strspn(index, "0123456789") : 1;
-      if (n + more >= sizeof one) return false; /* no name is as long as that */
+      if (n + more >= sizeof one)
+        return false; /* no name is as long as that */
       memcpy(one + n, *p == '#' && index ? index : p, more);
       n += more;
     }
     one[n] = 0;
-    if (ni_metric_fits(one, name)) return true;
+    if (ni_metric_fits(one, name))
+      return true;
   }
   return false;
 }
 
 /* What it rose by. A counter that reached its maximum rose at least to there. */
 static double rise(const struct ni_pair_row *r) {
-  if (r->change.state == NI_CHANGE_STUCK) return (double)r->after.value - (double)r->before.value;
+  if (r->change.state == NI_CHANGE_STUCK)
+    return (double)r->after.value - (double)r->before.value;
   return (double)r->change.delta;
 }
 
 /* The last number in a name: that which '#' stands for. NULL: it has none. */
 static const char *index_in(const char *name) {
   const char *at = name + strlen(name);
-  while (at > name && !isdigit((unsigned char)at[-1])) at--;
-  if (at == name) return NULL;
-  while (at > name && isdigit((unsigned char)at[-1])) at--;
+  while (at > name && !isdigit((unsigned char)at[-1]))
+    at--;
+  if (at == name)
+    return NULL;
+  while (at > name && isdigit((unsigned char)at[-1]))
+    at--;
   return at;
 }
 
-static double ratio(const struct ni_pair *p, const struct ni_pair_entity *e, const struct ni_pair_row *r, const char *of) {
+static double ratio(const struct ni_pair *p, const struct ni_pair_entity *e, const struct ni_pair_row *r,
+                    const char *of) {
   const char *index = index_in(r->name);
   double sum = 0;
   for (uint32_t i = e->first; i < e->first + e->n; i++)
-    if (rise(&p->row[i]) != 0 && fits(of, index, p->row[i].name)) sum += rise(&p->row[i]);
+    if (rise(&p->row[i]) != 0 && fits(of, index, p->row[i].name))
+      sum += rise(&p->row[i]);
   return sum > 0 ? rise(r) / sum : 0;
 }
 
 /* The fastest of that counter at other entities of the same source: LOW: of the same link speed. */
-static double fastest(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *own, bool same_speed, unsigned *others) {
+static double fastest(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *own, bool same_speed,
+                      unsigned *others) {
   double best = 0, speed = p->entity[self].of->link_bytes_s;
   *others = 0;
   for (uint32_t i = 0; i < p->n_entities; i++) {
     const struct ni_entity *e = p->entity[i].of;
     const struct ni_pair_row *r;
-    if (i == self || e->source != p->entity[self].of->source || (same_speed && fabs(e->link_bytes_s - speed) > 0)) continue;
-    if (!(r = ni_pair_row(p, i, own->name))) continue;
+    if (i == self || e->source != p->entity[self].of->source ||
+        (same_speed && fabs(e->link_bytes_s - speed) > 0))
+      continue;
+    if (!(r = ni_pair_row(p, i, own->name)))
+      continue;
     ++*others;
     best = fmax(best, ni_change_rate(&r->change));
   }
   return best;
 }
 
-static double expected(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r, const struct test *t) {
+static double expected(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
+                       const struct test *t) {
   unsigned others;
   return fmax(fastest(p, self, r, true, &others), p->entity[self].of->link_bytes_s * t->per);
 }
 
 /* Functions of one device are beside each other; where an address is not known, all are. */
 static bool beside(const struct ni_entity *a, const struct ni_entity *b) {
-  if (!a->pci || !b->pci) return true;
+  if (!a->pci || !b->pci)
+    return true;
   size_t n = strcspn(a->pci, ".");
   return n == strcspn(b->pci, ".") && memcmp(a->pci, b->pci, n) == 0;
 }
@@ -138,8 +174,10 @@ static bool quiet(const struct ni_pair *p, uint32_t self, const struct test *t) 
   bool there = false;
   NI_EACH(const struct ni_pair_row, r, p->row, p->n_rows) {
     const struct ni_entity *e = p->entity[r->entity].of;
-    if (e->source != t->source || !beside(e, p->entity[self].of) || !fits(t->of, NULL, r->name)) continue;
-    if (r->change.state != NI_CHANGE_NONE) return false;
+    if (e->source != t->source || !beside(e, p->entity[self].of) || !fits(t->of, NULL, r->name))
+      continue;
+    if (r->change.state != NI_CHANGE_NONE)
+      return false;
     there = true;
   }
   return there;
@@ -149,43 +187,69 @@ static bool lone(const struct ni_pair *p, uint32_t self, const struct ni_pair_ro
   double all = 0;
   bool elsewhere = false;
   NI_EACH(const struct ni_pair_row, o, p->row, p->n_rows) {
-    if (p->entity[o->entity].of->source != p->entity[self].of->source) continue;
-    if (strcmp(o->name, r->name) == 0) all += rise(o);
-    if (o->entity != self && rise(o) > 0 && fits(t->of, NULL, o->name)) elsewhere = true;
+    if (p->entity[o->entity].of->source != p->entity[self].of->source)
+      continue;
+    if (strcmp(o->name, r->name) == 0)
+      all += rise(o);
+    if (o->entity != self && rise(o) > 0 && fits(t->of, NULL, o->name))
+      elsewhere = true;
   }
   return elsewhere && rise(r) > t->limit * all;
 }
 
-/* How many times the test's limit a counter is at: from 1 on (RISE, FALL, LEVEL) or above it passes. Less than 1: it does not. */
-static double pass(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r, const struct test *t) {
+/*
+ * How many times the test's limit a counter is at: from 1 on (RISE, FALL, LEVEL) or above it passes. Less
+ * than 1: it does not.
+ */
+static double pass(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
+                   const struct test *t) {
   const struct ni_pair_entity *e = &p->entity[self];
   const double seconds = r->change.seconds, per_s = seconds > 0 ? rise(r) / seconds : 0;
   double v, limit = t->limit;
   unsigned others;
   switch (t->kind) {
-    case T_ALWAYS: return 1;
-    case T_RISE: return rise(r) / limit;
-    case T_FALL: return -rise(r) / limit;
-    case T_LEVEL: return r->after.state == NI_READ_OK ? (double)(int64_t)r->after.value / limit : 0;
-    case T_BITS: return r->after.state == NI_READ_OK && r->after.value & (uint64_t)limit ? 1 : 0;
-    case T_STUCK: return r->change.state == NI_CHANGE_STUCK ? 1 : 0;
-    case T_QUIET: return quiet(p, self, t) ? 1 : 0;
-    case T_LONE: return lone(p, self, r, t) ? 1 : 0;
-    case T_PER_S: v = per_s; break;
-    case T_TIME: v = per_s / t->per; break;
-    case T_RATIO: v = ratio(p, e, r, t->of); break;
-    case T_LINK: v = ni_pair_share(p, r); break;
+    case T_ALWAYS:
+      return 1;
+    case T_RISE:
+      return rise(r) / limit;
+    case T_FALL:
+      return -rise(r) / limit;
+    case T_LEVEL:
+      return r->after.state == NI_READ_OK ? (double)(int64_t)r->after.value / limit : 0;
+    case T_BITS:
+      return r->after.state == NI_READ_OK && r->after.value & (uint64_t)limit ? 1 : 0;
+    case T_STUCK:
+      return r->change.state == NI_CHANGE_STUCK ? 1 : 0;
+    case T_QUIET:
+      return quiet(p, self, t) ? 1 : 0;
+    case T_LONE:
+      return lone(p, self, r, t) ? 1 : 0;
+    case T_PER_S:
+      v = per_s;
+      break;
+    case T_TIME:
+      v = per_s / t->per;
+      break;
+    case T_RATIO:
+      v = ratio(p, e, r, t->of);
+      break;
+    case T_LINK:
+      v = ni_pair_share(p, r);
+      break;
     case T_ODD:
       v = per_s;
       limit *= fastest(p, self, r, false, &others);
-      if (others < 2) return 0;
+      if (others < 2)
+        return 0;
       break;
     case T_LOW:
-      if (seconds <= 0 || (r->change.state != NI_CHANGE_CHANGED && r->change.state != NI_CHANGE_NONE)) return 0;
+      if (seconds <= 0 || (r->change.state != NI_CHANGE_CHANGED && r->change.state != NI_CHANGE_NONE))
+        return 0;
       v = expected(p, self, r, t) * limit;
       limit = per_s;
       break;
-    default: return 0;
+    default:
+      return 0;
   }
   return v > limit ? fmin(limit > 0 ? v / limit : HUGE_VAL, 1e300) : 0;
 }
@@ -193,7 +257,8 @@ static double pass(const struct ni_pair *p, uint32_t self, const struct ni_pair_
 /* A device has several entities, all with its warning: the first one says it. */
 static bool told_of_device(const struct ni_pair *p, const struct ni_pair_entity *e) {
   for (const struct ni_pair_entity *o = p->entity; o < e; o++)
-    if (o->of->pci && e->of->pci && o->in_after && o->of->warning && strcmp(o->of->pci, e->of->pci) == 0) return true;
+    if (o->of->pci && e->of->pci && o->in_after && o->of->warning && strcmp(o->of->pci, e->of->pci) == 0)
+      return true;
   return false;
 }
 
@@ -205,12 +270,17 @@ static const char *layer(const struct ni_entity *e) {
 
 /* Should the two be alike? */
 static bool same_kind(const struct ni_entity *a, const struct ni_entity *b) {
-  if (a->source != b->source || !a->kind != !b->kind) return false;
-  if (a->kind) return strcmp(a->kind, b->kind) == 0;
+  if (a->source != b->source || !a->kind != !b->kind)
+    return false;
+  if (a->kind)
+    return strcmp(a->kind, b->kind) == 0;
   return a->source != NI_METRIC_IB || strcmp(layer(a), layer(b)) == 0;
 }
 
-/* Of n of a kind so many may be odd; more of them are a kind of their own, of which we do not know what sets it apart. */
+/*
+ * Of n of a kind so many may be odd; more of them are a kind of their own, of which we do not know what sets
+ * it apart.
+ */
 static size_t few(size_t n) { return n < 16 ? 1 : n / 8; }
 
 /* Most of its kind have one speed, and it has less. */
@@ -218,18 +288,24 @@ static bool slower_than_its_kind(const struct ni_pair *p, const struct ni_pair_e
   const double own = e->of->link_bytes_s;
   double usual = 0;
   size_t n = 0, alike = 0, slower = 0;
-  if (own <= 0) return false;
+  if (own <= 0)
+    return false;
   NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
-    if (!o->in_after || o->of->link_bytes_s <= 0 || !same_kind(o->of, e->of)) continue;
+    if (!o->in_after || o->of->link_bytes_s <= 0 || !same_kind(o->of, e->of))
+      continue;
     /* The speed of more than half of them is left over, whatever the order. */
-    if (!alike) usual = o->of->link_bytes_s;
-    if (o->of->link_bytes_s < usual || o->of->link_bytes_s > usual) alike--;
-    else alike++;
+    if (!alike)
+      usual = o->of->link_bytes_s;
+    if (o->of->link_bytes_s < usual || o->of->link_bytes_s > usual)
+      alike--;
+    else
+      alike++;
     n++;
   }
   alike = 0;
   NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
-    if (!o->in_after || o->of->link_bytes_s <= 0 || !same_kind(o->of, e->of)) continue;
+    if (!o->in_after || o->of->link_bytes_s <= 0 || !same_kind(o->of, e->of))
+      continue;
     slower += o->of->link_bytes_s < usual;
     alike += o->of->link_bytes_s <= usual && o->of->link_bytes_s >= usual;
   }
@@ -240,98 +316,141 @@ static bool slower_than_its_kind(const struct ni_pair *p, const struct ni_pair_e
 static bool down_alone(const struct ni_pair *p, const struct ni_pair_entity *e) {
   size_t up = 0, down = 0;
   NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
-    if (!o->in_after || o->of->state == NI_LINK_UNKNOWN || !same_kind(o->of, e->of)) continue;
-    if (o->of->state == NI_LINK_UP) up++;
-    else down++;
+    if (!o->in_after || o->of->state == NI_LINK_UNKNOWN || !same_kind(o->of, e->of))
+      continue;
+    if (o->of->state == NI_LINK_UP)
+      up++;
+    else
+      down++;
   }
   return up + down >= 3 && up > down && down <= few(up + down);
 }
 
 static bool whole(const struct ni_pair *p, const struct ni_pair_entity *e, unsigned kind) {
   switch (kind) {
-    case T_GONE: return e->in_before && !e->in_after;
-    case T_NEW: return e->in_after && !e->in_before;
-    case T_RELOADED: return e->reloaded;
-    case T_RESETS: return e->resets && !e->reloaded;
-    case T_WARNED: return e->in_after && e->of->warning && !told_of_device(p, e);
-    case T_SLOW_LINK: return e->in_after && slower_than_its_kind(p, e);
-    case T_DOWN: return e->in_after && e->of->state == NI_LINK_DOWN && down_alone(p, e);
-    case T_OFF: return e->in_after && e->of->state == NI_LINK_OFF && down_alone(p, e);
-    default: return false;
+    case T_GONE:
+      return e->in_before && !e->in_after;
+    case T_NEW:
+      return e->in_after && !e->in_before;
+    case T_RELOADED:
+      return e->reloaded;
+    case T_RESETS:
+      return e->resets && !e->reloaded;
+    case T_WARNED:
+      return e->in_after && e->of->warning && !told_of_device(p, e);
+    case T_SLOW_LINK:
+      return e->in_after && slower_than_its_kind(p, e);
+    case T_DOWN:
+      return e->in_after && e->of->state == NI_LINK_DOWN && down_alone(p, e);
+    case T_OFF:
+      return e->in_after && e->of->state == NI_LINK_OFF && down_alone(p, e);
+    default:
+      return false;
   }
 }
 
 static const char *per_second(double rate, char out[32]) {
-  if (rate >= 1000) ni_count_text((int64_t)fmin(rate, 9e18), out);
-  else snprintf(out, 32, "%.3g", rate);
+  if (rate >= 1000)
+    ni_count_text((int64_t)fmin(rate, 9e18), out);
+  else
+    snprintf(out, 32, "%.3g", rate);
   return out;
 }
 
 /* Patterns as a sum: "pct_req_ordered + pct_req_unordered". */
 static void say_names(FILE *out, const char *patterns, const char *index) {
   for (const char *p = patterns; *p; p++)
-    if (*p == ' ') ni_say(out, " + ");
-    else if (*p == '#' && index) ni_say(out, "%.*s", (int)strspn(index, "0123456789"), index);
-    else ni_say(out, "%c", *p);
+    if (*p == ' ')
+      ni_say(out, " + ");
+    else if (*p == '#' && index)
+      ni_say(out, "%.*s", (int)strspn(index, "0123456789"), index);
+    else
+      ni_say(out, "%c", *p);
 }
 
 /* ": hni_tx_paused_1 rose by 3,000,000,000 in 10.0 s (300,000,000 a second, 30.0 % of the time)" */
-static void say_figures(FILE *out, const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r, const struct rule *rule) {
+static void say_figures(FILE *out, const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
+                        const struct rule *rule) {
   const struct test *t = &rule->first;
   char a[32], b[32], c[32];
   ni_count_text((int64_t)r->after.value, a);
-  if (t->kind == T_BITS) ni_say(out, ": %s stands at 0x%llx", r->name, (unsigned long long)r->after.value);
-  else if (r->change.state == NI_CHANGE_STUCK) ni_say(out, ": %s stands at %s, as far as it counts", r->name, a);
-  else if (t->kind == T_LEVEL || r->change.state == NI_CHANGE_NONE) ni_say(out, ": %s stands at %s", r->name, a);
-  else if (r->what.kind == NI_METRIC_GAUGE) ni_say(out, ": %s stands at %s, and was %s", r->name, a, ni_count_text((int64_t)r->before.value, b));
-  if (t->kind != T_LOW && (t->kind == T_LEVEL || t->kind == T_BITS || r->change.state != NI_CHANGE_CHANGED)) return;
+  if (t->kind == T_BITS)
+    ni_say(out, ": %s stands at 0x%llx", r->name, (unsigned long long)r->after.value);
+  else if (r->change.state == NI_CHANGE_STUCK)
+    ni_say(out, ": %s stands at %s, as far as it counts", r->name, a);
+  else if (t->kind == T_LEVEL || r->change.state == NI_CHANGE_NONE)
+    ni_say(out, ": %s stands at %s", r->name, a);
+  else if (r->what.kind == NI_METRIC_GAUGE)
+    ni_say(out, ": %s stands at %s, and was %s", r->name, a, ni_count_text((int64_t)r->before.value, b));
+  if (t->kind != T_LOW && (t->kind == T_LEVEL || t->kind == T_BITS || r->change.state != NI_CHANGE_CHANGED))
+    return;
   double seconds = r->change.seconds, per_s = seconds > 0 ? rise(r) / seconds : 0;
   if (r->change.state == NI_CHANGE_CHANGED)
-    ni_say(out, ": %s rose by %s%s%s in %s", r->name, ni_count_text(r->change.delta, a), *r->what.unit ? " " : "", r->what.unit,
-           ni_duration_text(seconds * 1e6, b));
+    ni_say(out, ": %s rose by %s%s%s in %s", r->name, ni_count_text(r->change.delta, a),
+           *r->what.unit ? " " : "", r->what.unit, ni_duration_text(seconds * 1e6, b));
   ni_say(out, " (%s a second", per_second(per_s, c));
-  if (t->kind == T_LOW) ni_say(out, ", of %s that its link makes", per_second(expected(p, self, r, t), c));
+  if (t->kind == T_LOW)
+    ni_say(out, ", of %s that its link makes", per_second(expected(p, self, r, t), c));
   const struct test *time = t->kind == T_TIME ? t : rule->second.kind == T_TIME ? &rule->second : NULL;
-  if (time) ni_say(out, ", %.1f %% of the time", 100 * per_s / time->per);
-  if (t->kind == T_LINK) ni_say(out, ", %.0f %% of its link", 100 * ni_pair_share(p, r));
+  if (time)
+    ni_say(out, ", %.1f %% of the time", 100 * per_s / time->per);
+  if (t->kind == T_LINK)
+    ni_say(out, ", %.0f %% of its link", 100 * ni_pair_share(p, r));
   if (t->kind == T_RATIO) {
     double v = ratio(p, &p->entity[self], r, t->of);
-    if (t->limit >= 1) ni_say(out, ", %.3g for each of ", v);
-    else ni_say(out, ", %.3g %% of ", 100 * v);
+    if (t->limit >= 1)
+      ni_say(out, ", %.3g for each of ", v);
+    else
+      ni_say(out, ", %.3g %% of ", 100 * v);
     say_names(out, t->of, index_in(r->name));
   }
   ni_say(out, ")");
 }
 
-static char *sentence(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r, const struct rule *rule) {
+static char *sentence(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
+                      const struct rule *rule) {
   const struct ni_pair_entity *e = &p->entity[self];
   char *text = NULL;
   size_t n = 0;
   FILE *out = open_memstream(&text, &n);
-  if (!out) return NULL;
+  if (!out)
+    return NULL;
   ni_say(out, "%s %s", e->of->name, rule->says);
-  if (r) say_figures(out, p, self, r, rule);
+  if (r)
+    say_figures(out, p, self, r, rule);
   else if (rule->first.kind == T_WARNED || (rule->first.kind >= T_SLOW_LINK && e->of->link))
     ni_say(out, ": %s", rule->first.kind == T_WARNED ? e->of->warning : e->of->link);
-  else if (rule->first.kind == T_RESETS) ni_say(out, ": %u of its %u", (unsigned)e->resets, (unsigned)e->n);
+  else if (rule->first.kind == T_RESETS)
+    ni_say(out, ": %u of its %u", (unsigned)e->resets, (unsigned)e->n);
   ni_say(out, ".");
-  if (fclose(out) == 0) return text;
+  if (fclose(out) == 0)
+    return text;
   free(text);
   return NULL;
 }
 
-static bool add(struct ni_counter_findings *f, const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
-                const struct rule *rule, double badness) {
-  if (!ni_array_room(f->finding, f->n, f->cap)) return false;
+static bool add(struct ni_counter_findings *f, const struct ni_pair *p, uint32_t self,
+                const struct ni_pair_row *r, const struct rule *rule, double badness) {
+  if (!ni_array_room(f->finding, f->n, f->cap))
+    return false;
   struct ni_counter_finding *x = &f->finding[f->n];
-  *x = (struct ni_counter_finding){.level = rule->level, .rule = (uint16_t)(rule - rules), .of = self, .id = rule->id,
-                                   .entity = p->entity[self].of->name, .row = r, .share = NAN, .badness = badness,
-                                   .text = sentence(p, self, r, rule), .advice = rule->advice};
-  if (!x->text) return false;
+  *x = (struct ni_counter_finding){.level = rule->level,
+                                   .rule = (uint16_t)(rule - rules),
+                                   .of = self,
+                                   .id = rule->id,
+                                   .entity = p->entity[self].of->name,
+                                   .row = r,
+                                   .share = NAN,
+                                   .badness = badness,
+                                   .text = sentence(p, self, r, rule),
+                                   .advice = rule->advice};
+  if (!x->text)
+    return false;
   if (r) {
     x->delta = r->change.delta;
     x->rate = ni_pair_rate(r);
-    x->share = rule->first.kind == T_TIME ? ni_change_rate(&r->change) / rule->first.per : ni_pair_share(p, r);
+    x->share =
+        rule->first.kind == T_TIME ? ni_change_rate(&r->change) / rule->first.per : ni_pair_share(p, r);
   }
   f->n++;
   f->n_faults += rule->level > NI_LEVEL_INFO;
@@ -341,9 +460,14 @@ static bool add(struct ni_counter_findings *f, const struct ni_pair *p, uint32_t
 /* Most rules ask for what moved. */
 static bool worth_a_look(const struct ni_pair_row *r, const struct rule *rule) {
   switch (rule->first.kind) {
-    case T_LEVEL: case T_BITS: case T_LOW: return true;
-    case T_STUCK: return r->change.state == NI_CHANGE_STUCK;
-    default: return rise(r) < 0 || rise(r) > 0;
+    case T_LEVEL:
+    case T_BITS:
+    case T_LOW:
+      return true;
+    case T_STUCK:
+      return r->change.state == NI_CHANGE_STUCK;
+    default:
+      return rise(r) < 0 || rise(r) > 0;
   }
 }
 
@@ -351,48 +475,68 @@ static bool judge(struct ni_counter_findings *f, const struct ni_pair *p, uint32
   const struct ni_pair_entity *e = &p->entity[self];
   unsigned said = 0; /* of the whole, a bit a kind */
   for (const struct rule *rule = rules; rule < rules + sizeof rules / sizeof *rules; rule++) {
-    if (rule->source != NI_METRIC_ANY && rule->source != e->of->source) continue;
+    if (rule->source != NI_METRIC_ANY && rule->source != e->of->source)
+      continue;
     if (rule->first.kind >= T_WHOLE) {
       unsigned bit = 1u << rule->first.kind;
-      if (said & bit || !whole(p, e, rule->first.kind)) continue;
+      if (said & bit || !whole(p, e, rule->first.kind))
+        continue;
       said |= bit;
-      if (!add(f, p, self, NULL, rule, 1)) return false;
+      if (!add(f, p, self, NULL, rule, 1))
+        return false;
       continue;
     }
-    if (e->reloaded) continue; /* what its counters show is not this interval's */
+    if (e->reloaded)
+      continue; /* what its counters show is not this interval's */
     const struct ni_pair_row *worst = NULL;
     double most = 0;
     for (uint32_t i = e->first; i < e->first + e->n; i++) {
       const struct ni_pair_row *r = &p->row[i];
-      if (told[i] || !worth_a_look(r, rule) || !fits(rule->counters, NULL, r->name)) continue;
+      if (told[i] || !worth_a_look(r, rule) || !fits(rule->counters, NULL, r->name))
+        continue;
       double v = pass(p, self, r, &rule->first);
-      if (v >= 1 && v > most && pass(p, self, r, &rule->second) >= 1) worst = r, most = v;
+      if (v >= 1 && v > most && pass(p, self, r, &rule->second) >= 1) {
+        worst = r;
+        most = v;
+      }
     }
-    if (!worst) continue;
+    if (!worst)
+      continue;
     for (uint32_t i = e->first; i < e->first + e->n; i++)
-      if (fits(rule->counters, NULL, p->row[i].name)) told[i] = true;
-    if (!add(f, p, self, worst, rule, most)) return false;
+      if (fits(rule->counters, NULL, p->row[i].name))
+        told[i] = true;
+    if (!add(f, p, self, worst, rule, most))
+      return false;
   }
   return true;
 }
 
 static int worse_first(const void *a, const void *b) {
   const struct ni_counter_finding *x = a, *y = b;
-  if (x->level != y->level) return x->level > y->level ? -1 : 1;
-  if (x->rule != y->rule) return x->rule < y->rule ? -1 : 1;
-  if (x->badness > y->badness || x->badness < y->badness) return x->badness > y->badness ? -1 : 1;
+  if (x->level != y->level)
+    return x->level > y->level ? -1 : 1;
+  if (x->rule != y->rule)
+    return x->rule < y->rule ? -1 : 1;
+  if (x->badness > y->badness || x->badness < y->badness)
+    return x->badness > y->badness ? -1 : 1;
   return x->of < y->of ? -1 : x->of > y->of;
 }
 
-/* What is no fault is said once, of the entity where there is most of it. Without memory it is said of that one alone. */
+/*
+ * What is no fault is said once, of the entity where there is most of it. Without memory it is said of that
+ * one alone.
+ */
 static void fold_notes(struct ni_counter_findings *f) {
   size_t kept = f->n_faults;
   for (size_t i = kept, same; i < f->n; i += same) {
     struct ni_counter_finding *x = &f->finding[kept++];
     *x = f->finding[i];
-    for (same = 1; i + same < f->n && f->finding[i + same].rule == x->rule; same++) free(f->finding[i + same].text);
+    for (same = 1; i + same < f->n && f->finding[i + same].rule == x->rule; same++)
+      free(f->finding[i + same].text);
     char *text = NULL;
-    if (same > 1 && asprintf(&text, "%s The same of %zu %s.", x->text, same - 1, ni_plural(same - 1, "other", "others")) >= 0) {
+    if (same > 1 &&
+        asprintf(&text, "%s The same of %zu %s.", x->text, same - 1,
+                 ni_plural(same - 1, "other", "others")) >= 0) {
       free(x->text);
       x->text = text;
     }
@@ -403,19 +547,22 @@ static void fold_notes(struct ni_counter_findings *f) {
 int ni_counter_findings_make(struct ni_counter_findings *out, const struct ni_pair *p) {
   *out = (struct ni_counter_findings){0};
   bool *told = calloc(p->n_rows + 1, sizeof *told), ok = told != NULL;
-  for (uint32_t i = 0; ok && i < p->n_entities; i++) ok = judge(out, p, i, told);
+  for (uint32_t i = 0; ok && i < p->n_entities; i++)
+    ok = judge(out, p, i, told);
   free(told);
   if (!ok) {
     ni_counter_findings_free(out);
     return -ENOMEM;
   }
-  if (out->n) qsort(out->finding, out->n, sizeof *out->finding, worse_first);
+  if (out->n)
+    qsort(out->finding, out->n, sizeof *out->finding, worse_first);
   fold_notes(out);
   return 0;
 }
 
 void ni_counter_findings_free(struct ni_counter_findings *f) {
-  for (size_t i = 0; i < f->n; i++) free(f->finding[i].text);
+  for (size_t i = 0; i < f->n; i++)
+    free(f->finding[i].text);
   free(f->finding);
   *f = (struct ni_counter_findings){0};
 }

@@ -1,9 +1,9 @@
 /*
- * What the counters mean: sentences from thresholds (rules.def), each with entity, counter, difference, rate and what to do.
+ * What the counters mean: sentences from thresholds (rules.def), each with entity, counter, difference, rate
+ * and what to do.
  *
- * Healthy machines are silent but for INFO, of which a rule says one for all entities. Worst first; a link that went down
- * outranks all. A finding borrows the pair.
- * Pure; any thread.
+ * Healthy machines are silent but for INFO, of which a rule says one for all entities. Worst first; a link
+ * that went down outranks all. A finding borrows the pair. Pure; any thread.
  */
 #ifndef NI_COUNTER_VERDICT_H
 #define NI_COUNTER_VERDICT_H
@@ -13,17 +13,18 @@
 enum ni_level { NI_LEVEL_INFO = 0, NI_LEVEL_WARNING, NI_LEVEL_CRITICAL };
 
 struct ni_counter_finding {
-  uint8_t level;                /* enum ni_level */
-  uint16_t rule;                /* its row in rules.def: its rank */
-  uint32_t of;                  /* the entity in the pair */
-  const char *id;               /* one word for programs: "held-by-fabric" */
-  const char *entity;           /* "cxi3" */
+  uint8_t level;                 /* enum ni_level */
+  uint16_t rule;                 /* its row in rules.def: its rank */
+  uint32_t of;                   /* the entity in the pair */
+  const char *id;                /* one word for programs: "held-by-fabric" */
+  const char *entity;            /* "cxi3" */
   const struct ni_pair_row *row; /* the proof; NULL where an entity as a whole is meant (gone, reloaded) */
-  int64_t delta;                /* counts */
-  double rate, share;           /* a second, in units; of time or link, NAN: none */
-  double badness;               /* how many times the rule's limit */
-  char *text;                   /* a sentence: entity, what it means, counter, difference, rate. Safe to print. */
-  const char *advice;           /* what to do, as a sentence */
+  int64_t delta;                 /* counts */
+  double rate, share;            /* a second, in units; of time or link, NAN: none */
+  double badness;                /* how many times the rule's limit */
+  /* a sentence: entity, what it means, counter, difference, rate. Safe to print. */
+  char *text;
+  const char *advice; /* what to do, as a sentence */
 };
 
 struct ni_counter_findings {

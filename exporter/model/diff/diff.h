@@ -1,13 +1,15 @@
 /*
  * Two runs beside each other: what each took, and what changed.
  *
- *   tables of a run (gather.c), summary.json (read_json.cc) ─▶ struct ni_diff_run ─▶ judge.c ─▶ pair.c ─▶ struct ni_diff
+ *   tables of a run (gather.c), summary.json (read_json.cc) ─▶ struct ni_diff_run ─▶ judge.c ─▶ pair.c
+ *       ─▶ struct ni_diff
  *
- * A run is a list of quantities, each with a key that is the same in both. Two kinds of noise lie between two runs. Steps vary:
- * the error of a mean over them is stat.h's. And ranks and links are others (another GPU, another place): how far the changes
- * of those that are alike lie apart is an error of each, and, divided by the root of their number, of their mean. A row is
- * called changed where Holm's correction over all rows leaves a chance below NI_DIFF_LEVEL, the change is NI_DIFF_LEAST or
- * more, and large enough in a step to matter. Without steps only NI_DIFF_LEAST_BLIND counts.
+ * A run is a list of quantities, each with a key that is the same in both. Two kinds of noise lie between two
+ * runs. Steps vary: the error of a mean over them is stat.h's. And ranks and links are others (another GPU,
+ * another place): how far the changes of those that are alike lie apart is an error of each, and, divided by
+ * the root of their number, of their mean. A row is called changed where Holm's correction over all rows
+ * leaves a chance below NI_DIFF_LEVEL, the change is NI_DIFF_LEAST or more, and large enough in a step to
+ * matter. Without steps only NI_DIFF_LEAST_BLIND counts.
  *
  * Threads: one. Ownership: ni_diff_free(). Times are us.
  */
@@ -25,12 +27,28 @@
 
 struct ni_blame_place;
 /* Hosts are groups of ranks, roles of links: judge.c makes them. */
-enum ni_diff_kind { NI_DIFF_STEP, NI_DIFF_HOST, NI_DIFF_RANK, NI_DIFF_ROLE, NI_DIFF_LINK, NI_DIFF_FUNC, NI_DIFF_KINDS };
+enum ni_diff_kind {
+  NI_DIFF_STEP,
+  NI_DIFF_HOST,
+  NI_DIFF_RANK,
+  NI_DIFF_ROLE,
+  NI_DIFF_LINK,
+  NI_DIFF_FUNC,
+  NI_DIFF_KINDS
+};
 extern const char *const ni_diff_kind_names[NI_DIFF_KINDS]; /* "step", "host", ... */
 
 /* Keys of NI_DIFF_STEP. */
-enum { NI_DIFF_TYPICAL, NI_DIFF_MEAN, NI_DIFF_COMPUTE, NI_DIFF_EXPOSED, NI_DIFF_WAITING, NI_DIFF_HIDDEN, NI_DIFF_OUTSIDE,
-       NI_DIFF_PARTS };
+enum {
+  NI_DIFF_TYPICAL,
+  NI_DIFF_MEAN,
+  NI_DIFF_COMPUTE,
+  NI_DIFF_EXPOSED,
+  NI_DIFF_WAITING,
+  NI_DIFF_HIDDEN,
+  NI_DIFF_OUTSIDE,
+  NI_DIFF_PARTS
+};
 
 /* What is said where it differs; "": not known. */
 enum { NI_DIFF_NCCL, NI_DIFF_N_STEPS, NI_DIFF_HOSTS, NI_DIFF_ALGOS, NI_DIFF_FACTS };
@@ -39,13 +57,15 @@ enum { NI_DIFF_NCCL, NI_DIFF_N_STEPS, NI_DIFF_HOSTS, NI_DIFF_ALGOS, NI_DIFF_FACT
 
 struct ni_diff_item {
   enum ni_diff_kind kind;
-  char name[96], group[96];     /* group: of ranks the host, of links the role. Control characters are '?' */
-  uint64_t key, like;           /* like: the same for ranks of a host and for links of a role */
-  float *x;                     /* run->bins of them, NAN: none; owned. NULL: figures alone */
-  struct ni_blame_place *place; /* of ranks: own time by place, by name; owned. Places that both runs have are compared */
-  uint32_t n_places, members;   /* members: a mean over so many ranks or links */
-  double value, se, df;         /* se of value: that of steps */
-  double per_step, bytes; /* so often in a step of a rank: value * per_step is its time there; 0: not known. Of an operation */
+  char name[96], group[96]; /* group: of ranks the host, of links the role. Control characters are '?' */
+  uint64_t key, like;       /* like: the same for ranks of a host and for links of a role */
+  float *x;                 /* run->bins of them, NAN: none; owned. NULL: figures alone */
+  /* of ranks: own time by place, by name; owned. Places that both runs have are compared */
+  struct ni_blame_place *place;
+  uint32_t n_places, members; /* members: a mean over so many ranks or links */
+  double value, se, df;       /* se of value: that of steps */
+  /* so often in a step of a rank: value * per_step is its time there; 0: not known. Of an operation */
+  double per_step, bytes;
 };
 
 struct ni_diff_run {
@@ -78,9 +98,10 @@ struct ni_diff {
   size_t n, changed, only[2]; /* only: quantities that one run alone has */
   struct ni_diff_item *group; /* hosts and roles, of A and B in turn; owned */
   size_t n_groups;
-  struct ni_digest steps[2];         /* of A and B; empty where they are not from logs. The caller fills them; owned */
-  struct ni_step_changes changes;    /* between them; the caller fills it */
-  bool blind; /* one of them has no steps */
+  /* of A and B; empty where they are not from logs. The caller fills them; owned */
+  struct ni_digest steps[2];
+  struct ni_step_changes changes; /* between them; the caller fills it */
+  bool blind;                     /* one of them has no steps */
   char note[8][240];
   size_t n_notes;
   char verdict[400];
@@ -91,7 +112,10 @@ static inline bool ni_diff_is_all(const struct ni_diff_item *i) {
   return i->kind == NI_DIFF_HOST && i->like == NI_DIFF_ALL_RANKS;
 }
 
-/* Compares d->run[0] with d->run[1]. 0, -ENOMEM, or -EINVAL: they cannot be compared, and why says what would do. */
+/*
+ * Compares d->run[0] with d->run[1]. 0, -ENOMEM, or -EINVAL: they cannot be compared, and why says what would
+ * do.
+ */
 int ni_diff_pair(struct ni_diff *d, char *why, size_t cap);
 void ni_diff_free(struct ni_diff *d);
 

@@ -11,12 +11,16 @@
 #include "stat.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
-/* Parts of the error between two runs that no spread can tell: of a rank or a link, and of a mean over many. */
+/*
+ * Parts of the error between two runs that no spread can tell: of a rank or a link, and of a mean over many.
+ */
 #define FLOOR_ONE 0.004
 #define FLOOR_MEAN 0.0025
-#define MOST_ONE 0.005 /* own times of ranks that lie further apart are what operations leave of them: GPUs differ less */
+/* own times of ranks that lie further apart are what operations leave of them: GPUs differ less */
+#define MOST_ONE 0.005
 
-enum { FEW = 6, SPREAD_DF = 60 }; /* changes that tell how far such changes lie apart; as well as this is known, of some 30 */
+/* changes that tell how far such changes lie apart; as well as this is known, of some 30 */
+enum { FEW = 6, SPREAD_DF = 60 };
 
 /* Which quantity of A is which of B. */
 static int by_name(const struct ni_diff_item *x, const struct ni_diff_item *y) {
@@ -32,30 +36,38 @@ static int by_key(const void *a, const void *b) {
 }
 
 static int in_order(const void *a, const void *b) {
-  const struct ni_diff_item *x = ((const struct ni_diff_row *)a)->item[0], *y = ((const struct ni_diff_row *)b)->item[0];
-  if (x->kind == y->kind && x->like != y->like) return x->like < y->like ? -1 : 1;
+  const struct ni_diff_item *x = ((const struct ni_diff_row *)a)->item[0],
+                            *y = ((const struct ni_diff_row *)b)->item[0];
+  if (x->kind == y->kind && x->like != y->like)
+    return x->like < y->like ? -1 : 1;
   return by_key(x, y);
 }
 
 /* Of a step with its pauses, and of pauses and waiting, all counts. */
 static void means(struct ni_diff_run *r, float *scratch) {
   NI_EACH(struct ni_diff_item, x, r->item, r->n) {
-    bool all = x->kind == NI_DIFF_STEP && (x->key == NI_DIFF_MEAN || x->key == NI_DIFF_OUTSIDE || x->key == NI_DIFF_WAITING);
-    if (!x->x) continue;
+    bool all = x->kind == NI_DIFF_STEP &&
+        (x->key == NI_DIFF_MEAN || x->key == NI_DIFF_OUTSIDE || x->key == NI_DIFF_WAITING);
+    if (!x->x)
+      continue;
     struct ni_diff_mean m = ni_diff_mean(x->x, r->bins, all ? 0 : 0.1, scratch);
-    x->value = m.mean, x->se = m.se, x->df = m.df;
+    x->value = m.mean;
+    x->se = m.se;
+    x->df = m.df;
   }
 }
 
 const struct ni_diff_row *ni_diff_step(const struct ni_diff *d, uint64_t part) {
   for (size_t i = 0; i < d->n; i++)
-    if (d->row[i].item[0]->kind == NI_DIFF_STEP && d->row[i].item[0]->key == part) return &d->row[i];
+    if (d->row[i].item[0]->kind == NI_DIFF_STEP && d->row[i].item[0]->key == part)
+      return &d->row[i];
   return NULL;
 }
 
 /*
- * Own time of a step, of the places that both runs of a rank have; its steps vary as those of all computing do, at least. A
- * place whose ratio is far from that of most is another one: on some hosts places are numbered from another operation on.
+ * Own time of a step, of the places that both runs of a rank have; its steps vary as those of all computing
+ * do, at least. A place whose ratio is far from that of most is another one: on some hosts places are
+ * numbered from another operation on.
  */
 static void own_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
   float ratio[NI_BLAME_KEYS];
@@ -65,19 +77,26 @@ static void own_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
     for (uint32_t a = 0, b = 0; a < x[0]->n_places && b < x[1]->n_places;) {
       const struct ni_blame_place *p = &x[0]->place[a], *q = &x[1]->place[b];
       double r = q->mean_us / p->mean_us;
-      if (p->name == q->name && n < NI_BLAME_KEYS) ratio[n++] = (float)r;
-      if (p->name == q->name && r < 1.5 * usual && usual < 1.5 * r) sum[0] += p->mean_us, sum[1] += q->mean_us;
+      if (p->name == q->name && n < NI_BLAME_KEYS)
+        ratio[n++] = (float)r;
+      if (p->name == q->name && r < 1.5 * usual && usual < 1.5 * r) {
+        sum[0] += p->mean_us;
+        sum[1] += q->mean_us;
+      }
       a += p->name <= q->name;
       b += q->name <= p->name;
     }
     usual = ni_blame_quantile(ratio, n, 0.5);
   }
-  for (uint32_t a = 0; a < x[0]->n_places; a++) all += x[0]->place[a].mean_us;
+  for (uint32_t a = 0; a < x[0]->n_places; a++)
+    all += x[0]->place[a].mean_us;
   for (int k = 0; k < 2; k++) {
     const struct ni_diff_item *step = d->run[k].item,
-                              *of = step + (step[NI_DIFF_COMPUTE].value > 0 ? NI_DIFF_COMPUTE : NI_DIFF_TYPICAL);
+                              *of = step +
+        (step[NI_DIFF_COMPUTE].value > 0 ? NI_DIFF_COMPUTE : NI_DIFF_TYPICAL);
     double own = x[k]->se / x[k]->value, common = of->se / of->value;
-    if (x[0]->place) x[k]->value = sum[0] > all / 2 ? sum[k] : NAN;
+    if (x[0]->place)
+      x[k]->value = sum[0] > all / 2 ? sum[k] : NAN;
     x[k]->se = x[k]->value * (own > common ? own : common);
     x[k]->df = of->df;
   }
@@ -90,9 +109,12 @@ static void group(struct ni_diff *d, size_t from, size_t end, enum ni_diff_kind 
   *row = (struct ni_diff_row){.step_us = NAN};
   for (int k = 0; k < 2; k++) {
     struct ni_diff_item *g = row->item[k] = &d->group[d->n_groups++], *one = first->item[k];
-    *g = (struct ni_diff_item){.kind = kind, .like = like, .key = like, .members = (uint32_t)(end - from), .df = one->df};
-    if (kind == NI_DIFF_ROLE) snprintf(g->name, sizeof g->name, "%s", one->group);
-    else if (like == NI_DIFF_ALL_RANKS) snprintf(g->name, sizeof g->name, "all ranks");
+    *g = (struct ni_diff_item){
+        .kind = kind, .like = like, .key = like, .members = (uint32_t)(end - from), .df = one->df};
+    if (kind == NI_DIFF_ROLE)
+      snprintf(g->name, sizeof g->name, "%s", one->group);
+    else if (like == NI_DIFF_ALL_RANKS)
+      snprintf(g->name, sizeof g->name, "all ranks");
     else
       snprintf(g->name, sizeof g->name, "%.48s (ranks %" PRIu64 " to %" PRIu64 ")", one->group, one->key,
                d->row[end - 1].item[k]->key);
@@ -111,26 +133,37 @@ static void groups(struct ni_diff *d) {
   for (size_t i = 0, end; i < n; i = end) {
     struct ni_diff_item **one = d->row[i].item;
     bool same = true;
-    for (end = i; end < n && d->row[end].item[0]->kind == one[0]->kind && d->row[end].item[0]->like == one[0]->like; end++)
+    for (end = i;
+         end < n && d->row[end].item[0]->kind == one[0]->kind && d->row[end].item[0]->like == one[0]->like;
+         end++)
       same &= d->row[end].item[1]->like == one[1]->like;
     if (one[0]->kind == NI_DIFF_RANK) {
-      if (!ranks[1]) ranks[0] = i;
+      if (!ranks[1])
+        ranks[0] = i;
       ranks[1] = end;
     }
-    if (one[0]->kind == NI_DIFF_LINK) group(d, i, end, NI_DIFF_ROLE, one[0]->like);
-    else if (one[0]->kind == NI_DIFF_RANK && same) group(d, i, end, NI_DIFF_HOST, one[0]->like);
+    if (one[0]->kind == NI_DIFF_LINK)
+      group(d, i, end, NI_DIFF_ROLE, one[0]->like);
+    else if (one[0]->kind == NI_DIFF_RANK && same)
+      group(d, i, end, NI_DIFF_HOST, one[0]->like);
   }
-  if (ranks[1]) group(d, ranks[0], ranks[1], NI_DIFF_HOST, NI_DIFF_ALL_RANKS);
+  if (ranks[1])
+    group(d, ranks[0], ranks[1], NI_DIFF_HOST, NI_DIFF_ALL_RANKS);
 }
 
 /* false: only one has it, or it is next to nothing. */
 static bool pair(struct ni_diff *d, struct ni_diff_item *x[2]) {
   double least = x[0]->kind == NI_DIFF_STEP ? NI_DIFF_OF_STEP * d->run[0].item[NI_DIFF_TYPICAL].value : 0;
-  if (d->blind && x[0]->kind <= NI_DIFF_RANK) return true;
-  if (x[0]->kind == NI_DIFF_RANK) own_time(d, x);
-  if (x[0]->value < least && x[1]->value < least) return true;
-  if (!(x[0]->value > 0 && x[1]->value > 0)) return false;
-  d->row[d->n++] = (struct ni_diff_row){.item = {x[0], x[1]}, .change = x[1]->value / x[0]->value - 1, .step_us = NAN};
+  if (d->blind && x[0]->kind <= NI_DIFF_RANK)
+    return true;
+  if (x[0]->kind == NI_DIFF_RANK)
+    own_time(d, x);
+  if (x[0]->value < least && x[1]->value < least)
+    return true;
+  if (!(x[0]->value > 0 && x[1]->value > 0))
+    return false;
+  d->row[d->n++] =
+      (struct ni_diff_row){.item = {x[0], x[1]}, .change = x[1]->value / x[0]->value - 1, .step_us = NAN};
   return true;
 }
 
@@ -169,7 +202,10 @@ static double own_error(const struct ni_diff_row *r) {
   return hypot((1 + r->change) * r->item[0]->se, r->item[1]->se) / r->item[0]->value;
 }
 
-/* How far changes of n rows lie apart, each from the median of its like: by half, ranks by 19 of 20, too. NAN: too few. */
+/*
+ * How far changes of n rows lie apart, each from the median of its like: by half, ranks by 19 of 20, too.
+ * NAN: too few.
+ */
 static double spread(const struct ni_diff_row *row, size_t n, float *x) {
   float *off = x + n;
   size_t have = 0, most = 0;
@@ -178,11 +214,14 @@ static double spread(const struct ni_diff_row *row, size_t n, float *x) {
       for (end = i; end < n && (whole || row[end].item[0]->like == row[i].item[0]->like); end++)
         x[end - i] = (float)row[end].change;
       float middle = ni_blame_quantile(x, most = end - i, 0.5);
-      for (size_t k = i; most > 2 && k < end; k++) off[have++] = (float)fabs(row[k].change - middle);
+      for (size_t k = i; most > 2 && k < end; k++)
+        off[have++] = (float)fabs(row[k].change - middle);
     }
-  if (have < FEW) return NAN;
+  if (have < FEW)
+    return NAN;
   float half = ni_blame_quantile(off, have, 0.5); /* sorts */
-  return kind_of(row) == NI_DIFF_LINK ? 1.4826 * half : fmax(1.4826 * half, off[(size_t)(0.95 * (double)(have - 1))] / 1.96);
+  return kind_of(row) == NI_DIFF_LINK ? 1.4826 * half
+                                      : fmax(1.4826 * half, off[(size_t)(0.95 * (double)(have - 1))] / 1.96);
 }
 
 static double moved(const struct ni_diff_row *r) { return r ? r->item[1]->value - r->item[0]->value : 0; }
@@ -190,22 +229,33 @@ static double moved(const struct ni_diff_row *r) { return r ? r->item[1]->value 
 /* Of the step: the slowest rank decides how long others wait and how long a step takes. */
 static double of_step(const struct ni_diff *d, const struct ni_diff_item *o, double ranks, double said) {
   const struct ni_diff_row *compute = ni_diff_step(d, NI_DIFF_COMPUTE);
-  /* One rises and the other falls: a run took operations as beside the computing that the other took as in line with it. */
+  /*
+   * One rises and the other falls: a run took operations as beside the computing that the other took as in
+   * line with it.
+   */
   double out = moved(ni_diff_step(d, NI_DIFF_EXPOSED)), in = moved(ni_diff_step(d, NI_DIFF_HIDDEN));
-  if (o->key == NI_DIFF_EXPOSED || o->key == NI_DIFF_HIDDEN) return out * in < 0 ? fmin(fabs(out), fabs(in)) / o->value : 0;
-  if (!compute) return 0;
+  if (o->key == NI_DIFF_EXPOSED || o->key == NI_DIFF_HIDDEN)
+    return out * in < 0 ? fmin(fabs(out), fabs(in)) / o->value : 0;
+  if (!compute)
+    return 0;
   /* What a step leaves beside operations is computing as far as ranks say so, too. */
-  if (o->key == NI_DIFF_COMPUTE) return said / compute->change < 0.5 ? fabs(compute->change - said) / 2 : 0;
+  if (o->key == NI_DIFF_COMPUTE)
+    return said / compute->change < 0.5 ? fabs(compute->change - said) / 2 : 0;
   return fmin(ranks, MOST_ONE) * compute->item[0]->value / o->value;
 }
 
-/* Ranks and hosts stand beside all ranks: what all do more is no rank's. The middle of quartiles, as a half may be slower. */
+/*
+ * Ranks and hosts stand beside all ranks: what all do more is no rank's. The middle of quartiles, as a half
+ * may be slower.
+ */
 static void beside_all(struct ni_diff *d, size_t rank, size_t end, float *x) {
-  for (size_t i = rank; i < end; i++) x[i - rank] = (float)d->row[i].change;
+  for (size_t i = rank; i < end; i++)
+    x[i - rank] = (float)d->row[i].change;
   double low = ni_blame_quantile(x, end - rank, 0.25),
          all = end - rank < FEW ? 0 : (low + ni_blame_quantile(x, end - rank, 0.75)) / 2;
   for (size_t i = 0; i < end; i++)
-    if (kind_of(&d->row[i]) != NI_DIFF_STEP && !ni_diff_is_all(d->row[i].item[0])) d->row[i].change -= all;
+    if (kind_of(&d->row[i]) != NI_DIFF_STEP && !ni_diff_is_all(d->row[i].item[0]))
+      d->row[i].change -= all;
 }
 
 /* Errors of rows [i, end), which are of one kind and, links and roles, alike. */
@@ -214,8 +264,12 @@ static void errors(struct ni_diff *d, size_t i, size_t end, double apart, double
     struct ni_diff_row *r = &d->row[i];
     const struct ni_diff_item *a = r->item[0], *b = r->item[1];
     bool one = a->kind == NI_DIFF_RANK || a->kind == NI_DIFF_LINK;
-    double own = a->kind == NI_DIFF_STEP ? of_step(d, a, apart, said) : one ? apart : a->members ? apart / sqrt(a->members) : 0;
-    double s = one ? own : hypot(own, FLOOR_MEAN), of_a = (1 + r->change) * a->se / a->value, of_b = b->se / a->value;
+    double own = a->kind == NI_DIFF_STEP ? of_step(d, a, apart, said)
+        : one                            ? apart
+        : a->members                     ? apart / sqrt(a->members)
+                                         : 0;
+    double s = one ? own : hypot(own, FLOOR_MEAN), of_a = (1 + r->change) * a->se / a->value,
+           of_b = b->se / a->value;
     r->se = a->kind == NI_DIFF_RANK ? fmax(own_error(r), s)
                                     : hypot(own_error(r), s); /* how ranks lie apart has their steps in it */
     double df = pow(r->se, 4) / (pow(of_a, 4) / a->df + pow(of_b, 4) / b->df + pow(s, 4) / SPREAD_DF),
@@ -224,24 +278,29 @@ static void errors(struct ni_diff *d, size_t i, size_t end, double apart, double
     r->high = r->change + half;
     r->p = r->se > 0 ? ni_diff_p(r->change / r->se, df) : 1;
     if (a->per_step > 0)
-      r->step_us = one || a->members ? r->change * a->value * a->per_step : b->value * b->per_step - a->value * a->per_step;
+      r->step_us = one || a->members ? r->change * a->value * a->per_step
+                                     : b->value * b->per_step - a->value * a->per_step;
   }
 }
 
 static int all_errors(struct ni_diff *d) {
   size_t at[NI_DIFF_KINDS + 1] = {0};
   float *x = malloc((2 * d->n + 1) * sizeof *x);
-  if (!x) return -ENOMEM;
+  if (!x)
+    return -ENOMEM;
   for (int k = 0; k < NI_DIFF_KINDS; k++)
-    for (at[k + 1] = at[k]; at[k + 1] < d->n && (int)kind_of(&d->row[at[k + 1]]) == k;) at[k + 1]++;
+    for (at[k + 1] = at[k]; at[k + 1] < d->n && (int)kind_of(&d->row[at[k + 1]]) == k;)
+      at[k + 1]++;
   size_t ranks = at[NI_DIFF_RANK + 1] - at[NI_DIFF_RANK];
   struct ni_diff_row *all = &d->row[at[NI_DIFF_HOST]]; /* all ranks are the first */
   double apart = spread(&d->row[at[NI_DIFF_RANK]], ranks, x), said = ranks ? all->change : 0;
-  if (isnan(apart)) apart = ranks ? own_error(all) * sqrt((double)ranks) : 0;
+  if (isnan(apart))
+    apart = ranks ? own_error(all) * sqrt((double)ranks) : 0;
   beside_all(d, at[NI_DIFF_RANK], at[NI_DIFF_RANK + 1], x);
   errors(d, 0, at[NI_DIFF_ROLE], fmax(apart, FLOOR_ONE), said);
   for (size_t i = at[NI_DIFF_LINK], role = at[NI_DIFF_ROLE], end; i < at[NI_DIFF_FUNC]; i = end, role++) {
-    for (end = i; end < at[NI_DIFF_FUNC] && d->row[end].item[0]->like == d->row[i].item[0]->like;) end++;
+    for (end = i; end < at[NI_DIFF_FUNC] && d->row[end].item[0]->like == d->row[i].item[0]->like;)
+      end++;
     apart = fmax(FLOOR_ONE, spread(&d->row[i], end - i, x)); /* of NAN and a number the number */
     errors(d, i, end, apart, 0);
     errors(d, role, role + 1, apart, 0);
@@ -256,27 +315,33 @@ static int by_p(const void *a, const void *b) {
   return x->p != y->p ? (x->p < y->p ? -1 : 1) : in_order(a, b);
 }
 
-/* Of a part of the step the least change that is called one is a part of the step: of 1 us of waiting 2 are nothing. */
+/*
+ * Of a part of the step the least change that is called one is a part of the step: of 1 us of waiting 2 are
+ * nothing.
+ */
 static double least_us(const struct ni_diff_item *o, double step) {
-  if (o->kind != NI_DIFF_STEP || o->key <= NI_DIFF_COMPUTE) return NI_DIFF_OF_STEP * step;
+  if (o->kind != NI_DIFF_STEP || o->key <= NI_DIFF_COMPUTE)
+    return NI_DIFF_OF_STEP * step;
   return (o->key == NI_DIFF_EXPOSED || o->key == NI_DIFF_HIDDEN ? 0.5 : 1) * NI_DIFF_LEAST * step;
 }
 
 static int verdicts(struct ni_diff *d) {
   const struct ni_diff_row *typical = d->blind ? NULL : ni_diff_step(d, NI_DIFF_TYPICAL);
   double step = typical ? typical->item[0]->value : 0, *p = malloc((d->n + 1) * sizeof *p);
-  if (!p) return -ENOMEM;
+  if (!p)
+    return -ENOMEM;
   qsort(d->row, d->n, sizeof *d->row, by_p);
-  for (size_t i = 0; i < d->n; i++) p[i] = d->row[i].p;
+  for (size_t i = 0; i < d->n; i++)
+    p[i] = d->row[i].p;
   ni_diff_holm(p, d->n);
   for (size_t i = 0; i < d->n; i++) {
     struct ni_diff_row *r = &d->row[i];
     double least = d->blind ? NI_DIFF_LEAST_BLIND : NI_DIFF_LEAST;
     bool matters = fabs(r->change) >= least && !(fabs(r->step_us) < least_us(r->item[0], step));
     r->p = p[i];
-    r->verdict = matters && r->p < NI_DIFF_LEVEL              ? (r->change > 0 ? NI_DIFF_SLOWER : NI_DIFF_FASTER)
-                 : r->low > -2 * least && r->high < 2 * least ? NI_DIFF_SAME
-                                                              : NI_DIFF_UNCLEAR;
+    r->verdict = matters && r->p < NI_DIFF_LEVEL     ? (r->change > 0 ? NI_DIFF_SLOWER : NI_DIFF_FASTER)
+        : r->low > -2 * least && r->high < 2 * least ? NI_DIFF_SAME
+                                                     : NI_DIFF_UNCLEAR;
     d->changed += r->verdict >= NI_DIFF_SLOWER;
   }
   free(p);
@@ -289,7 +354,10 @@ static int by_weight(const void *a, const void *b) {
   int of[2];
   double w[2];
   for (int k = 0; k < 2; k++) {
-    of[k] = (r[k]->verdict < NI_DIFF_SLOWER) * 3 + (kind_of(r[k]) == NI_DIFF_STEP ? 0 : ni_diff_is_all(r[k]->item[0]) ? 1 : 2);
+    of[k] = (r[k]->verdict < NI_DIFF_SLOWER) * 3 +
+        (kind_of(r[k]) == NI_DIFF_STEP       ? 0
+             : ni_diff_is_all(r[k]->item[0]) ? 1
+                                             : 2);
     w[k] = of[k] % 3 < 2 ? 0 : isnan(r[k]->step_us) ? fabs(r[k]->change) : fabs(r[k]->step_us);
   }
   return of[0] != of[1] ? of[0] - of[1] : w[0] != w[1] ? (w[0] > w[1] ? -1 : 1) : in_order(a, b);
@@ -297,9 +365,12 @@ static int by_weight(const void *a, const void *b) {
 
 int ni_diff_judge(struct ni_diff *d) {
   int e = match(d);
-  if (e == 0 && d->n) e = all_errors(d);
-  if (e == 0) e = verdicts(d);
-  if (e == 0) qsort(d->row, d->n, sizeof *d->row, by_weight);
+  if (e == 0 && d->n)
+    e = all_errors(d);
+  if (e == 0)
+    e = verdicts(d);
+  if (e == 0)
+    qsort(d->row, d->n, sizeof *d->row, by_weight);
   return e;
 }
 
@@ -308,12 +379,14 @@ const struct ni_diff_row *ni_diff_gate(const struct ni_diff *d, double limit) {
   double all = 0;
   bool steps = ni_diff_step(d, NI_DIFF_TYPICAL) != NULL;
   NI_EACH(const struct ni_diff_row, r, d->row, d->n)
-    if (kind_of(r) == NI_DIFF_FUNC) all += r->item[0]->value * r->item[0]->per_step;
+  if (kind_of(r) == NI_DIFF_FUNC)
+    all += r->item[0]->value * r->item[0]->per_step;
   NI_EACH(const struct ni_diff_row, r, d->row, d->n) {
     const struct ni_diff_item *o = r->item[0];
     bool felt = steps ? o->kind == NI_DIFF_STEP && o->key <= NI_DIFF_MEAN
                       : o->kind == NI_DIFF_FUNC && o->value * o->per_step >= all / 10;
-    if (felt && r->change > limit && r->low > 0 && (!worst || r->change > worst->change)) worst = r;
+    if (felt && r->change > limit && r->low > 0 && (!worst || r->change > worst->change))
+      worst = r;
   }
   return worst;
 }

@@ -16,7 +16,8 @@ const char *const ni_diff_verdict_names[] = {"same", "unclear", "slower", "faste
 
 static void __attribute__((format(printf, 2, 3))) note(struct ni_diff *d, const char *format, ...) {
   va_list args;
-  if (d->n_notes == sizeof d->note / sizeof *d->note) return;
+  if (d->n_notes == sizeof d->note / sizeof *d->note)
+    return;
   va_start(args, format);
   (void)vsnprintf(d->note[d->n_notes++], sizeof *d->note, format, args);
   va_end(args);
@@ -28,7 +29,9 @@ static bool other_steps(const struct ni_diff *d) {
   return a > 0 && b > 0 && fabs(a - b) > 0.05 * fmax(a, b);
 }
 
-static const char *timer(const struct ni_diff_run *r) { return r->timings & 1u << NI_TIMING_KERNEL_GPU ? "GPU" : "CPU"; }
+static const char *timer(const struct ni_diff_run *r) {
+  return r->timings & 1u << NI_TIMING_KERNEL_GPU ? "GPU" : "CPU";
+}
 
 /* false: they cannot be compared. */
 static bool comparable(const struct ni_diff *d, char *why, size_t cap) {
@@ -38,44 +41,55 @@ static bool comparable(const struct ni_diff *d, char *why, size_t cap) {
   for (const struct ni_diff_run *r = a; r <= b; r++) {
     if (strcmp(r->from, "counters") == 0)
       snprintf(why, cap,
-               "%s: counters over time, which are not compared: give two sweeps of each run, BEFORE,AFTER, or what "
+               "%s: counters over time, which are not compared: give two sweeps of each run, BEFORE,AFTER, "
+               "or what "
                "`counters summarize --json` wrote of them",
                r->path);
     else if (!r->n)
-      snprintf(why, cap, "%s: nothing in it can be compared%s%s: want 20 operations of one function and size", r->path,
-               *r->trouble ? ": " : "", r->trouble);
+      snprintf(why, cap, "%s: nothing in it can be compared%s%s: want 20 operations of one function and size",
+               r->path, *r->trouble ? ": " : "", r->trouble);
     else if ((int64_t)r->ranks * 2 < r->world_size)
-      snprintf(why, cap, "%s: %u of %d ranks are there: too much is missing. `nccl-inspector check` says what", r->path,
+      snprintf(why, cap,
+               "%s: %u of %d ranks are there: too much is missing. `nccl-inspector check` says what", r->path,
                r->ranks, r->world_size);
     else if (r->steps && r->bins < NI_DIFF_STEPS)
-      snprintf(why, cap, "%s: %u steps: want %d or more, or a summary.json made with fewer options", r->path, r->steps,
-               NI_DIFF_STEPS + 2);
-    else continue;
+      snprintf(why, cap, "%s: %u steps: want %d or more, or a summary.json made with fewer options", r->path,
+               r->steps, NI_DIFF_STEPS + 2);
+    else
+      continue;
     return false;
   }
-  if (n_a != n_b) snprintf(why, cap, "A has %" PRId64 " ranks and B %" PRId64 ": compare runs of the same size", n_a, n_b);
+  if (n_a != n_b)
+    snprintf(why, cap, "A has %" PRId64 " ranks and B %" PRId64 ": compare runs of the same size", n_a, n_b);
   else if (*a->layout && *b->layout && strcmp(a->layout, b->layout) != 0)
-    snprintf(why, cap, "another layout: A has communicators %s ranks, B %s; compare runs with the same parallel sizes",
+    snprintf(why, cap,
+             "another layout: A has communicators %s ranks, B %s; compare runs with the same parallel sizes",
              a->layout, b->layout);
   else if (!(a->timings & b->timings))
-    snprintf(why, cap, "A is timed by the %s and B by the %s: record both alike (NCCL_PROFILE_EVENT_MASK)", timer(a), timer(b));
-  else return true;
+    snprintf(why, cap, "A is timed by the %s and B by the %s: record both alike (NCCL_PROFILE_EVENT_MASK)",
+             timer(a), timer(b));
+  else
+    return true;
   return false;
 }
 
 static void notes(struct ni_diff *d) {
-  static const char *const names[NI_DIFF_FACTS] = {"NCCL", "steps:", "other hosts:", "other algorithms or protocols:"};
+  static const char *const names[NI_DIFF_FACTS] = {
+      "NCCL", "steps:", "other hosts:", "other algorithms or protocols:"};
   const struct ni_diff_run *a = &d->run[0], *b = &d->run[1];
   for (const struct ni_diff_run *r = a; r <= b; r++) {
     char which = "AB"[r - a];
-    if (*r->trouble) note(d, "%c is incomplete: %s", which, r->trouble);
+    if (*r->trouble)
+      note(d, "%c is incomplete: %s", which, r->trouble);
     if (!r->bins)
       note(d, "%c has no steps (%s): %s are compared, and only what changed by 5 %% or more counts", which,
-           *r->why_no_steps ? r->why_no_steps : r->from, strcmp(r->from, "roll-ups") == 0 ? "means" : "medians");
+           *r->why_no_steps ? r->why_no_steps : r->from,
+           strcmp(r->from, "roll-ups") == 0 ? "means" : "medians");
   }
   if (other_steps(d))
     note(d,
-         "a step has %.0f operations of a rank in A, %.0f in B: steps are not compared, and only what changed by 5 %% or more "
+         "a step has %.0f operations of a rank in A, %.0f in B: steps are not compared, and only what "
+         "changed by 5 %% or more "
          "counts",
          a->per_step, b->per_step);
   for (int i = 0; i < NI_DIFF_FACTS; i++)
@@ -87,50 +101,60 @@ static void notes(struct ni_diff *d) {
 static const struct ni_diff_row *cause_of(const struct ni_diff *d) {
   const struct ni_diff_row *cause = NULL, *end = d->row + d->changed;
   for (const struct ni_diff_row *r = d->row; r < end; r++)
-    if (r->item[0]->kind != NI_DIFF_STEP && (!cause || fabs(r->step_us) > fabs(cause->step_us))) cause = r;
+    if (r->item[0]->kind != NI_DIFF_STEP && (!cause || fabs(r->step_us) > fabs(cause->step_us)))
+      cause = r;
   for (const struct ni_diff_row *r = d->row; cause && r < end; r++) {
     const struct ni_diff_item *of = r->item[0], *now = cause->item[0];
     bool wider = of->kind == NI_DIFF_HOST && now->kind <= NI_DIFF_RANK && !ni_diff_is_all(now);
-    if (wider && (ni_diff_is_all(of) || now->like == of->like) && r->change / cause->change > 0.6) cause = r;
+    if (wider && (ni_diff_is_all(of) || now->like == of->like) && r->change / cause->change > 0.6)
+      cause = r;
   }
   return cause;
 }
 
 static void say(struct ni_diff *d) {
-  const struct ni_diff_row *s = ni_diff_step(d, NI_DIFF_MEAN), *t = ni_diff_step(d, NI_DIFF_TYPICAL), *cause = cause_of(d);
+  const struct ni_diff_row *s = ni_diff_step(d, NI_DIFF_MEAN), *t = ni_diff_step(d, NI_DIFF_TYPICAL),
+                           *cause = cause_of(d);
   char *out = d->verdict;
   size_t cap = sizeof d->verdict;
-  if (t && (!s || s->verdict < NI_DIFF_SLOWER || (t->verdict >= NI_DIFF_SLOWER && fabs(t->change) > fabs(s->change)))) s = t;
+  if (t &&
+      (!s || s->verdict < NI_DIFF_SLOWER ||
+       (t->verdict >= NI_DIFF_SLOWER && fabs(t->change) > fabs(s->change))))
+    s = t;
   double a = s ? s->item[0]->value / 1e3 : 0, b = s ? s->item[1]->value / 1e3 : 0;
   if (s && s->verdict >= NI_DIFF_SLOWER)
-    snprintf(out, cap, "B is %.1f %% %s than A (%.1f to %.1f %%): %.4g ms instead of %.4g ms a step", 100 * fabs(s->change),
-             ni_diff_verdict_names[s->verdict], 100 * (s->change > 0 ? s->low : -s->high),
-             100 * (s->change > 0 ? s->high : -s->low), b, a);
+    snprintf(out, cap, "B is %.1f %% %s than A (%.1f to %.1f %%): %.4g ms instead of %.4g ms a step",
+             100 * fabs(s->change), ni_diff_verdict_names[s->verdict],
+             100 * (s->change > 0 ? s->low : -s->high), 100 * (s->change > 0 ? s->high : -s->low), b, a);
   else if (s)
     snprintf(out, cap, "%s: %.4g ms and %.4g ms a step (%+.1f %%, %+.1f to %+.1f %%)",
-             s->verdict == NI_DIFF_SAME ? "B takes as long as A" : "Whether B differs from A is not certain", b, a,
-             100 * s->change, 100 * s->low, 100 * s->high);
-  else snprintf(out, cap, "%zu of %zu functions and sizes changed by 5 %% or more", d->changed, d->n);
-  if (!cause) return;
+             s->verdict == NI_DIFF_SAME ? "B takes as long as A" : "Whether B differs from A is not certain",
+             b, a, 100 * s->change, 100 * s->low, 100 * s->high);
+  else
+    snprintf(out, cap, "%zu of %zu functions and sizes changed by 5 %% or more", d->changed, d->n);
+  if (!cause)
+    return;
   size_t n = strlen(out);
   bool own = cause->item[0]->kind == NI_DIFF_RANK || cause->item[0]->kind == NI_DIFF_HOST;
   snprintf(out + n, cap - n, "; %s %s %.1f %% %s", cause->item[1]->name,
-           !own                             ? (cause->item[0]->kind == NI_DIFF_FUNC ? "takes" : "take")
-           : ni_diff_is_all(cause->item[0]) ? "compute"
-                                            : "computes",
+           !own                                 ? (cause->item[0]->kind == NI_DIFF_FUNC ? "takes" : "take")
+               : ni_diff_is_all(cause->item[0]) ? "compute"
+                                                : "computes",
            100 * fabs(cause->change), cause->change > 0 ? "longer" : "less long");
 }
 
 int ni_diff_pair(struct ni_diff *d, char *why, size_t cap) {
-  if (!comparable(d, why, cap)) return -EINVAL;
+  if (!comparable(d, why, cap))
+    return -EINVAL;
   d->blind = !d->run[0].bins || !d->run[1].bins || other_steps(d);
   int e = ni_diff_judge(d);
   if (e == 0 && d->n == 0) {
-    snprintf(why, cap, "no function and size is in both runs 20 times or more, timed alike (A: %s, B: %s)", d->run[0].from,
-             d->run[1].from);
+    snprintf(why, cap, "no function and size is in both runs 20 times or more, timed alike (A: %s, B: %s)",
+             d->run[0].from, d->run[1].from);
     return -EINVAL;
   }
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   notes(d);
   say(d);
   return 0;
@@ -144,7 +168,8 @@ void ni_diff_free(struct ni_diff *d) {
     }
     free(r->item);
   }
-  for (int i = 0; i < 2; i++) ni_digest_free(&d->steps[i]);
+  for (int i = 0; i < 2; i++)
+    ni_digest_free(&d->steps[i]);
   free(d->row);
   free(d->group);
 }

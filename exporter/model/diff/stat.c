@@ -11,7 +11,8 @@ static double of_blocks(const float *x, size_t n, size_t m) {
   double sum = 0, squares = 0;
   for (size_t i = 0; i < blocks; i++) {
     double one = 0;
-    for (size_t k = 0; k < m; k++) one += x[i * m + k];
+    for (size_t k = 0; k < m; k++)
+      one += x[i * m + k];
     double d = one / (double)m - x[0]; /* near the mean: nothing is lost in the squares */
     sum += d;
     squares += d * d;
@@ -24,17 +25,22 @@ struct ni_diff_mean ni_diff_mean(const float *x, size_t n, double trim, float *s
   struct ni_diff_mean m = {NAN, NAN, NAN};
   size_t have = 0;
   for (size_t i = 0; i < n; i++)
-    if (!isnan(x[i])) scratch[have++] = x[i];
-  if (have < 8) return m;
+    if (!isnan(x[i]))
+      scratch[have++] = x[i];
+  if (have < 8)
+    return m;
   float low = ni_blame_quantile(scratch, have, trim), high = ni_blame_quantile(scratch, have, 1 - trim);
-  have = 0, m.mean = 0;
+  have = 0;
+  m.mean = 0;
   for (size_t i = 0; i < n; i++)
-    if (!isnan(x[i])) m.mean += scratch[have++] = fminf(fmaxf(x[i], low), high);
+    if (!isnan(x[i]))
+      m.mean += scratch[have++] = fminf(fmaxf(x[i], low), high);
   m.mean /= (double)have;
   double most = -1;
   for (size_t size = have < 32 ? 1 : 2; have / size >= 8; size *= 2) {
     double v = of_blocks(scratch, have, size);
-    if (v <= most) continue;
+    if (v <= most)
+      continue;
     most = v;
     m.df = (double)(have / size - 1);
   }

@@ -10,7 +10,8 @@
 /* ---- moving times ---- */
 
 static void move(uint64_t *at, int64_t by_ns) {
-  if (*at && (by_ns >= 0 || *at > (uint64_t)-by_ns)) *at += (uint64_t)by_ns;
+  if (*at && (by_ns >= 0 || *at > (uint64_t)-by_ns))
+    *at += (uint64_t)by_ns;
 }
 
 static void move_op(struct ni_hang_op *op, int64_t by_ns) {
@@ -26,9 +27,12 @@ void ni_hang_move_process(struct ni_hang_process *p, int64_t by_ns) {
 }
 
 void ni_hang_move_member(struct ni_hang_member *x, int64_t by_ns) {
-  for (size_t i = 0; i < x->n_recent; i++) move_op(&x->recent[i], by_ns);
-  for (size_t i = 0; i < x->n_open; i++) move_op(&x->open[i], by_ns);
-  for (int k = 0; k < NI_KIND_COUNT; k++) move(&x->passed_ns[k], by_ns);
+  for (size_t i = 0; i < x->n_recent; i++)
+    move_op(&x->recent[i], by_ns);
+  for (size_t i = 0; i < x->n_open; i++)
+    move_op(&x->open[i], by_ns);
+  for (int k = 0; k < NI_KIND_COUNT; k++)
+    move(&x->passed_ns[k], by_ns);
   move(&x->started_ns, by_ns);
   move(&x->ended_ns, by_ns);
   move(&x->open_ns, by_ns);
@@ -44,7 +48,8 @@ void ni_hang_move_member(struct ni_hang_member *x, int64_t by_ns) {
 /* ---- putting right ---- */
 
 static void right(uint64_t *at, const struct ni_host_clock *c) {
-  if (*at && *at < INT64_MAX) *at = (uint64_t)ni_clock_right(c, NULL, 0, (int64_t)*at);
+  if (*at && *at < INT64_MAX)
+    *at = (uint64_t)ni_clock_right(c, NULL, 0, (int64_t)*at);
 }
 
 static void right_op(struct ni_hang_op *op, const struct ni_host_clock *c) {
@@ -63,9 +68,12 @@ static void right_process(struct ni_hang_process *p, const struct ni_host_clock 
 }
 
 static void right_member(struct ni_hang_member *x, const struct ni_host_clock *c) {
-  for (size_t i = 0; i < x->n_recent; i++) right_op(&x->recent[i], c);
-  for (size_t i = 0; i < x->n_open; i++) right_op(&x->open[i], c);
-  for (int k = 0; k < NI_KIND_COUNT; k++) right(&x->passed_ns[k], c);
+  for (size_t i = 0; i < x->n_recent; i++)
+    right_op(&x->recent[i], c);
+  for (size_t i = 0; i < x->n_open; i++)
+    right_op(&x->open[i], c);
+  for (int k = 0; k < NI_KIND_COUNT; k++)
+    right(&x->passed_ns[k], c);
   right(&x->started_ns, c);
   right(&x->ended_ns, c);
   right(&x->open_ns, c);
@@ -83,7 +91,7 @@ static void right_member(struct ni_hang_member *x, const struct ni_host_clock *c
 static bool ends_together(const struct ni_hang_model *m, const struct ni_hang_op *op) {
   const enum ni_func func = ni_func_from_name(ni_hang_text(m, op->func));
   const bool one_end = func == NI_FUNC_BROADCAST || func == NI_FUNC_REDUCE || func == NI_FUNC_GATHER ||
-                       func == NI_FUNC_SCATTER;
+      func == NI_FUNC_SCATTER;
   return op->kind == NI_KIND_COLL && func != NI_FUNC_OTHER && !one_end;
 }
 
@@ -96,7 +104,8 @@ static int add_recent(struct ni_anchors *a, const struct ni_hang_model *m, const
   for (uint32_t i = 0; e == 0 && i < x->n_recent; i++) {
     const struct ni_hang_op *op = &x->recent[i];
     const int64_t end = (int64_t)op->seen_ns;
-    if (!op->seen_ns || op->seen_ns > INT64_MAX || !ends_together(m, op)) continue;
+    if (!op->seen_ns || op->seen_ns > INT64_MAX || !ends_together(m, op))
+      continue;
     e = ni_anchors_add(a,
                        &(struct ni_anchor){.pick = ni_anchor_pick(op->sn, op->bytes),
                                            .sn = op->sn,
@@ -116,13 +125,15 @@ static int add_member(struct ni_hang_model *m, struct ni_hang_member *x, bool of
     ni_anchors_free(&x->anchors);
     e = add_recent(&x->anchors, m, x);
   }
-  if (e < 0) return e;
-  return ni_clocks_seat(&m->clocks, &(struct ni_clocks_seat){.hash = x->who->hash,
-                                                             .since_ns = (int64_t)x->active_ns,
-                                                             .n_ranks = x->who->n_ranks,
-                                                             .rank = x->who->rank,
-                                                             .host = (uint32_t)host,
-                                                             .anchors = &x->anchors});
+  if (e < 0)
+    return e;
+  return ni_clocks_seat(&m->clocks,
+                        &(struct ni_clocks_seat){.hash = x->who->hash,
+                                                 .since_ns = (int64_t)x->active_ns,
+                                                 .n_ranks = x->who->n_ranks,
+                                                 .rank = x->who->rank,
+                                                 .host = (uint32_t)host,
+                                                 .anchors = &x->anchors});
 }
 
 /* Is there a host of which only black boxes tell what has finished? 1, 0 or -ENOMEM. */
@@ -133,10 +144,13 @@ static int some_host_without_log(struct ni_hang_model *m) {
   for (size_t i = 0; found == 0 && i < m->n_members; i++) {
     const struct ni_hang_member *x = m->member[i];
     const int64_t host = x->dump ? 0 : ni_clocks_host(&m->clocks, 0, m->process[x->who->process].who->host);
-    if (host < 0) found = (int)host;
-    else if (!x->dump) has[host] |= (x->n_recent ? RECENT : 0) | (x->anchors.n ? ANCHORS : 0);
+    if (host < 0)
+      found = (int)host;
+    else if (!x->dump)
+      has[host] |= (x->n_recent ? RECENT : 0) | (x->anchors.n ? ANCHORS : 0);
   }
-  for (uint32_t i = 0; found == 0 && i < m->clocks.n_hosts; i++) found = has[i] == RECENT;
+  for (uint32_t i = 0; found == 0 && i < m->clocks.n_hosts; i++)
+    found = has[i] == RECENT;
   free(has);
   return found;
 }
@@ -144,18 +158,23 @@ static int some_host_without_log(struct ni_hang_model *m) {
 int ni_hang_align_clocks(struct ni_hang_model *m) {
   const int of_boxes = some_host_without_log(m);
   int e = of_boxes < 0 ? of_boxes : 0;
-  if (of_boxes > 0) m->clocks.noise_ns = 2 * NI_HANG_END_NS;
+  if (of_boxes > 0)
+    m->clocks.noise_ns = 2 * NI_HANG_END_NS;
   for (size_t i = 0; e == 0 && i < m->n_members; i++)
-    if (!m->member[i]->dump) e = add_member(m, m->member[i], of_boxes);
-  if (e == 0) e = ni_clocks_find(&m->clocks);
+    if (!m->member[i]->dump)
+      e = add_member(m, m->member[i], of_boxes);
+  if (e == 0)
+    e = ni_clocks_find(&m->clocks);
   for (size_t i = 0; e == 0 && m->clocks.any && i < m->n_members; i++) {
     const struct ni_host_clock *c =
         ni_clocks_of(&m->clocks, 0, m->process[m->member[i]->who->process].who->host);
-    if (c) right_member(m->member[i], c);
+    if (c)
+      right_member(m->member[i], c);
   }
   for (size_t i = 0; e == 0 && m->clocks.any && i < m->n_processes; i++) {
     const struct ni_host_clock *c = ni_clocks_of(&m->clocks, 0, m->process[i].who->host);
-    if (c) right_process(&m->process[i], c);
+    if (c)
+      right_process(&m->process[i], c);
   }
   return e;
 }

@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 #define NI_HANG_GRACE_NS UINT64_C(10000000000)
-#define NI_HANG_DEAD_NS UINT64_C(3000000000) /* what ran ahead of a dead process's peers has ended by then */
+/* what ran ahead of a dead process's peers has ended by then */
+#define NI_HANG_DEAD_NS UINT64_C(3000000000)
 /* A hang is what lasts so many times longer than all that the job has had, once it has run for so long. */
 #define NI_HANG_TIMES 4
 #define NI_HANG_WATCHED_NS UINT64_C(60000000000)
@@ -18,7 +19,8 @@
 /* What was learnt, ns; 0: nothing. longest_ns: the longest operation or pause of the job so far, 0: not
  * known; ran_ns: from its first process's start until anything of it moved last. */
 static inline uint64_t ni_hang_learnt(uint64_t longest_ns, uint64_t ran_ns) {
-  if (!longest_ns || ran_ns <= NI_HANG_WATCHED_NS || longest_ns > UINT64_MAX / NI_HANG_TIMES) return 0;
+  if (!longest_ns || ran_ns <= NI_HANG_WATCHED_NS || longest_ns > UINT64_MAX / NI_HANG_TIMES)
+    return 0;
   return longest_ns * NI_HANG_TIMES > NI_HANG_GRACE_NS ? longest_ns * NI_HANG_TIMES : NI_HANG_GRACE_NS;
 }
 

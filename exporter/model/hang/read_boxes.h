@@ -1,8 +1,9 @@
 /*
  * Black boxes -> looks: what one process was doing at one moment, complete.
  *
- * A box shows everything that is in flight, so it also proves what is not: unlike a log. Slots that were given back still
- * hold what they held last, which is how the newest finished operations are known without any log.
+ * A box shows everything that is in flight, so it also proves what is not: unlike a log. Slots that were
+ * given back still hold what they held last, which is how the newest finished operations are known without
+ * any log.
  */
 #ifndef NI_HANG_READ_BOXES_H
 #define NI_HANG_READ_BOXES_H
@@ -25,8 +26,9 @@ struct ni_hang_looks {
 };
 
 /*
- * Adds one look per box with up to `threads` threads. only: not NULL and with paths: boxes whose log lies there, others are
- * passed over, and so are boxes of other users. What cannot be read, and those, are counted in *bad. 0 or -ENOMEM.
+ * Adds one look per box with up to `threads` threads. only: not NULL and with paths: boxes whose log lies
+ * there, others are passed over, and so are boxes of other users. What cannot be read, and those, are counted
+ * in *bad. 0 or -ENOMEM.
  */
 int ni_hang_read_boxes(struct ni_hang_looks *l, const struct ni_file *file, size_t n, int threads,
                        const struct ni_inputs *only, struct ni_hang_model *bad);
@@ -35,9 +37,11 @@ void ni_hang_looks_free(struct ni_hang_looks *l);
 /* Is the slot an operation of its communicator, of whose kind so many were started? */
 bool ni_hang_box_counts(const struct ni_box_op *op, uint64_t started);
 /* What one in flight does; *open: its channels that are inside; *net: its transfer, peer -1 without one. */
-enum ni_hang_state ni_hang_box_state(const struct ni_box *b, size_t comm, const struct ni_box_op *op, uint64_t *open, struct ni_box_net *net);
+enum ni_hang_state ni_hang_box_state(const struct ni_box *b, size_t comm, const struct ni_box_op *op,
+                                     uint64_t *open, struct ni_box_net *net);
 
 /* base and, of each process, its newest look that is not after `until`: into an empty model. 0 or -ENOMEM. */
-int ni_hang_model_at(struct ni_hang_model *out, const struct ni_hang_model *base, const struct ni_hang_looks *l, uint64_t until);
+int ni_hang_model_at(struct ni_hang_model *out, const struct ni_hang_model *base,
+                     const struct ni_hang_looks *l, uint64_t until);
 
 #endif

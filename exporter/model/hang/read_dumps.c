@@ -32,7 +32,10 @@ struct snapshot {
   bool guessed;                   /* that dump is this rank's by the last number in its name alone */
 };
 
-/* One that was completed after a long while: perhaps by the abort. When all are read it is known when that was. */
+/*
+ * One that was completed after a long while: perhaps by the abort. When all are read it is known when that
+ * was.
+ */
 struct slow {
   struct ni_hang_op op;
   int64_t member;
@@ -67,7 +70,8 @@ static int64_t get(const struct ni_node *x, const char *key, int64_t otherwise) 
 
 static uint64_t time_of(struct reading *r, const struct ni_node *e, const char *key) {
   int64_t ns = get(e, key, 0);
-  if (ns <= 0 || ns > TIME_MAX) return 0;
+  if (ns <= 0 || ns > TIME_MAX)
+    return 0;
   ni_hang_raise(&r->snap[r->process].newest_ns, (uint64_t)ns);
   ni_hang_raise(&r->newest_ns, (uint64_t)ns);
   return (uint64_t)ns;
@@ -75,10 +79,14 @@ static uint64_t time_of(struct reading *r, const struct ni_node *e, const char *
 
 /* Of an element by c10's name of its type ("BFloat16", "Float8_e4m3fn"); 0: not known. */
 static uint64_t type_bytes(const char *type) {
-  static const char *const of[][8] = {{"Float8", "Byte", "Char", "Bool"}, {"BFloat16", "Half", "Short"}, {"Float", "Int"}, {"Double", "Long"}};
+  static const char *const of[][8] = {{"Float8", "Byte", "Char", "Bool"},
+                                      {"BFloat16", "Half", "Short"},
+                                      {"Float", "Int"},
+                                      {"Double", "Long"}};
   for (unsigned i = 0; i < 4; i++)
     for (const char *const *name = of[i]; *name; name++)
-      if (strncmp(type, *name, strlen(*name)) == 0) return UINT64_C(1) << i;
+      if (strncmp(type, *name, strlen(*name)) == 0)
+        return UINT64_C(1) << i;
   return 0;
 }
 
@@ -90,31 +98,39 @@ static uint64_t bytes_of(const struct ni_node *sizes, const struct ni_node *dtyp
   for (size_t i = 0; i < n && n <= TENSORS; i++, sum += x) {
     const struct ni_node *dims = ni_node_at(sizes, i);
     x = type_bytes(ni_node_text(ni_node_at(dtypes, i < types ? i : 0), type, sizeof type));
-    if (ni_node_length(dims) > DIMS) return 0;
+    if (ni_node_length(dims) > DIMS)
+      return 0;
     for (size_t d = 0; d < ni_node_length(dims); d++)
-      if (__builtin_mul_overflow(x, (uint64_t)ni_node_number(ni_node_at(dims, d), 0), &x)) return 0;
+      if (__builtin_mul_overflow(x, (uint64_t)ni_node_number(ni_node_at(dims, d), 0), &x))
+        return 0;
   }
   return sum;
 }
 
 /* ---- process groups ---- */
 
-/* Of a text like "[0, 1, 2]" how many numbers are in it, and where our rank is, or -1. They go into the hash. */
+/*
+ * Of a text like "[0, 1, 2]" how many numbers are in it, and where our rank is, or -1. They go into the hash.
+ */
 static void read_ranks(const struct ni_node *text, int64_t rank, struct ni_ident *id) {
   size_t n;
   const char *s = ni_node_bytes(text, &n);
   uint64_t number = 0;
   id->rank = -1;
   for (size_t i = 0; i < n; i++) {
-    if (!isdigit((unsigned char)s[i])) continue;
+    if (!isdigit((unsigned char)s[i]))
+      continue;
     number = 10 * number + (uint64_t)(s[i] - '0');
-    if (i + 1 < n && isdigit((unsigned char)s[i + 1])) continue;
-    if (number == (uint64_t)rank) id->rank = id->n_ranks;
+    if (i + 1 < n && isdigit((unsigned char)s[i + 1]))
+      continue;
+    if (number == (uint64_t)rank)
+      id->rank = id->n_ranks;
     id->comm_hash = ni_mix(id->comm_hash + number);
     id->n_ranks++;
     number = 0;
   }
-  if (id->n_ranks == 0) id->rank = (int32_t)rank;
+  if (id->n_ranks == 0)
+    id->rank = (int32_t)rank;
 }
 
 /* The group of that name. config, status: what the dump says of it, or NULL. NULL: no memory, or too many. */
@@ -123,31 +139,41 @@ static struct group *group_of(struct reading *r, const struct ni_node *called, c
   char name[64], desc[64], full[160];
   uint64_t key = ni_hash_text(0, ni_node_text(called, name, sizeof name));
   int64_t k = ni_map_get(&r->names, key, 0);
-  if (k >= 0) return &r->group[k];
-  if (r->n >= NI_HANG_GROUPS || !ni_array_room(r->group, r->n, r->cap)) return NULL;
-  if (ni_map_find(&r->names, key, 0, (uint32_t)r->n) < 0) return NULL;
+  if (k >= 0)
+    return &r->group[k];
+  if (r->n >= NI_HANG_GROUPS || !ni_array_room(r->group, r->n, r->cap))
+    return NULL;
+  if (ni_map_find(&r->names, key, 0, (uint32_t)r->n) < 0)
+    return NULL;
   struct group *g = &r->group[r->n++];
   *g = (struct group){.last_sn = NI_HANG_NONE,
                       .batch_sn = NI_HANG_NONE,
                       .started = get(status, "last_started_collective", -1),
                       .completed = get(status, "last_completed_collective", -1)};
   struct ni_ident id = {.comm_hash = 1, .comm_name = full}; /* the same in each run, unlike ni_hash() */
-  for (const char *c = name; *c; c++) id.comm_hash = ni_mix(id.comm_hash + (unsigned char)*c);
+  for (const char *c = name; *c; c++)
+    id.comm_hash = ni_mix(id.comm_hash + (unsigned char)*c);
   read_ranks(ni_node_get(config, "ranks"), r->rank, &id);
-  if (id.rank < 0) return g;
+  if (id.rank < 0)
+    return g;
   ni_node_text(ni_node_get(config, "desc"), desc, sizeof desc);
   bool described = *desc && strcmp(desc, "undefined") != 0;
-  snprintf(full, sizeof full, "%s%sprocess group %s%s", described ? desc : "", described ? " (" : "", name, described ? ")" : "");
-  if ((g->member = ni_hang_member_of(r->m, (uint32_t)r->process, &id, 0)) < 0) return NULL;
+  snprintf(full, sizeof full, "%s%sprocess group %s%s", described ? desc : "", described ? " (" : "", name,
+           described ? ")" : "");
+  if ((g->member = ni_hang_member_of(r->m, (uint32_t)r->process, &id, 0)) < 0)
+    return NULL;
   g->x = r->m->member[g->member];
   g->x->dump = true;
   for (int i = 0; i < NI_KIND_COUNT; i++)
-    if (g->x->started[i] == NI_HANG_NONE) g->x->started[i] = 0;
+    if (g->x->started[i] == NI_HANG_NONE)
+      g->x->started[i] = 0;
   int64_t last = get(status, "last_enqueued_collective", 0);
-  if (last > 0) ni_hang_raise(&g->x->started[0], (uint64_t)last + 1);
+  if (last > 0)
+    ni_hang_raise(&g->x->started[0], (uint64_t)last + 1);
   g->x->open_ns |= r->whole || status; /* the time comes at the end */
   struct ni_hang_process *p = &r->m->process[r->process];
-  if (p->world < id.n_ranks) p->world = id.n_ranks;
+  if (p->world < id.n_ranks)
+    p->world = id.n_ranks;
   return g;
 }
 
@@ -162,7 +188,8 @@ static int read_call(struct reading *r, const struct ni_node *e, const char *fun
   const char *arrow = op->kind == NI_KIND_P2P ? strpbrk(func, "<-") : NULL; /* "send 0->1", "recv 1<-0" */
   int name = ni_hang_name(r->m, !arrow ? func : *arrow == '-' ? "Send" : "Recv");
   int datatype = ni_hang_name(r->m, ni_node_text(ni_node_at(types, 0), type, sizeof type));
-  if (name < 0 || datatype < 0) return -ENOMEM;
+  if (name < 0 || datatype < 0)
+    return -ENOMEM;
   int64_t timeout = get(e, "timeout_ms", 0);
   op->func = (uint16_t)name;
   op->datatype = (uint16_t)datatype;
@@ -177,14 +204,19 @@ static int read_call(struct reading *r, const struct ni_node *e, const char *fun
 static int add_open(struct reading *r, int64_t member, const struct ni_hang_op *op) {
   struct snapshot *s = &r->snap[r->m->who.member[member].process];
   uint64_t begun = op->enqueue_ns;
-  if (begun && (!s->oldest.enqueue_ns || begun <= s->oldest.enqueue_ns)) s->oldest = *op, s->member = member;
-  if (begun && op->timeout_ns && begun + op->timeout_ns < r->due_ns) r->due_ns = begun + op->timeout_ns;
+  if (begun && (!s->oldest.enqueue_ns || begun <= s->oldest.enqueue_ns)) {
+    s->oldest = *op;
+    s->member = member;
+  }
+  if (begun && op->timeout_ns && begun + op->timeout_ns < r->due_ns)
+    r->due_ns = begun + op->timeout_ns;
   return ni_hang_in_flight(r->m->member[member], op);
 }
 
 static int add_done(struct reading *r, int64_t member, const struct ni_hang_op *op) {
   struct ni_hang_op done = *op;
-  if (done.kind == NI_KIND_P2P) done.rec_sn = NI_HANG_NONE;
+  if (done.kind == NI_KIND_P2P)
+    done.rec_sn = NI_HANG_NONE;
   return ni_hang_finished(r->m->member[member], &done);
 }
 
@@ -192,9 +224,12 @@ static int add_op(struct reading *r, struct group *g, const struct ni_hang_op *o
   uint64_t took = op->seen_ns > op->enqueue_ns && op->enqueue_ns ? op->seen_ns - op->enqueue_ns : 0;
   g->x->open_ns |= 1;
   ni_hang_raise(&g->x->started[op->kind], op->sn + 1);
-  if (!done || (op->timeout_ns && took >= op->timeout_ns)) return add_open(r, g->member, op);
-  if (took < SLOW_NS || r->n_slow >= SLOW_MOST) return add_done(r, g->member, op);
-  if (!ni_array_room(r->slow, r->n_slow, r->cap_slow)) return -ENOMEM;
+  if (!done || (op->timeout_ns && took >= op->timeout_ns))
+    return add_open(r, g->member, op);
+  if (took < SLOW_NS || r->n_slow >= SLOW_MOST)
+    return add_done(r, g->member, op);
+  if (!ni_array_room(r->slow, r->n_slow, r->cap_slow))
+    return -ENOMEM;
   r->slow[r->n_slow++] = (struct slow){*op, g->member};
   return 0;
 }
@@ -214,27 +249,46 @@ static int end_slow(struct reading *r) {
 static int take_entry(struct reading *r, const struct ni_node *e, size_t at) {
   char name[96], state[16];
   struct group *g = group_of(r, ni_node_at(ni_node_get(e, "process_group"), 0), NULL, NULL);
-  const char *func = ni_node_text(ni_node_get(e, "profiling_name"), name, sizeof name), *colon = strchr(func, ':');
+  const char *func = ni_node_text(ni_node_get(e, "profiling_name"), name, sizeof name),
+             *colon = strchr(func, ':');
   bool gloo =
       strncmp(func, "gloo:", 5) == 0; /* of nccl, nccl2, ncclx, xccl and others the rules are the same */
-  if (colon) func = colon + 1;
+  if (colon)
+    func = colon + 1;
   bool p2p = get(e, "is_p2p", strpbrk(func, "<-") != NULL);
   int64_t sn = get(e, p2p ? "p2p_seq_id" : "collective_seq_id", -1);
-  if (!g || !g->x || sn < 0 || !*func) return r->m->bad_lines++, 0;
-  if (g->taken++ >= NI_HANG_ENTRIES || (!p2p && (uint64_t)sn == g->last_sn)) return 0;
+  if (!g || !g->x || sn < 0 || !*func) {
+    r->m->bad_lines++;
+    return 0;
+  }
+  if (g->taken++ >= NI_HANG_ENTRIES || (!p2p && (uint64_t)sn == g->last_sn))
+    return 0;
   ni_node_text(ni_node_get(e, "state"), state, sizeof state);
   bool done =
       strcmp(state, "completed") == 0 || (get(e, "retired", 0) && (gloo || (!p2p && sn <= g->completed)));
   bool started = strcmp(state, "started") == 0 || time_of(r, e, "time_discovered_started_ns") ||
-                 (!p2p && !done && sn <= g->started);
+      (!p2p && !done && sn <= g->started);
   r->snap[r->process].timed |= started;
-  if (!p2p) g->last_sn = (uint64_t)sn;
-  else if (!strpbrk(func, "<-")) return g->batch_sn = (uint64_t)sn, g->batch_done = done, g->batch_started = started, 0;
-  else if (g->batch_sn == (uint64_t)sn) done = g->batch_done, started = g->batch_started;
-  struct ni_hang_op op = {.kind = p2p ? NI_KIND_P2P : NI_KIND_COLL, .sn = (uint64_t)sn,
+  if (!p2p)
+    g->last_sn = (uint64_t)sn;
+  else if (!strpbrk(func, "<-")) {
+    g->batch_sn = (uint64_t)sn;
+    g->batch_done = done;
+    g->batch_started = started;
+    return 0;
+  } else if (g->batch_sn == (uint64_t)sn) {
+    done = g->batch_done;
+    started = g->batch_started;
+  }
+  struct ni_hang_op op = {.kind = p2p ? NI_KIND_P2P : NI_KIND_COLL,
+                          .sn = (uint64_t)sn,
                           .state = started ? NI_HANG_KERNEL : NI_HANG_LAUNCHED,
                           .rec_sn = p2p ? (uint64_t)get(e, "record_id", (int64_t)at) : (uint64_t)sn,
-                          .want = -1, .started = -1, .stopped = -1, .net_peer = -1, .net_channel = -1};
+                          .want = -1,
+                          .started = -1,
+                          .stopped = -1,
+                          .net_peer = -1,
+                          .net_channel = -1};
   int error = read_call(r, e, func, &op);
   return error ? error : add_op(r, g, &op, done);
 }
@@ -244,7 +298,7 @@ static int take_entry(struct reading *r, const struct ni_node *e, size_t at) {
 bool ni_hang_dump_name(const char *name) {
   const char *dot = strrchr(name, '.');
   return isdigit((unsigned char)name[strlen(name) - 1]) ||
-         (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".pkl") == 0 || strcmp(dot, ".pickle") == 0));
+      (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".pkl") == 0 || strcmp(dot, ".pickle") == 0));
 }
 
 static bool is_none(const struct ni_file *f, void *arg) {
@@ -265,7 +319,8 @@ static int64_t process_of(const struct reading *r, const struct ni_hang_looks *l
     const struct ni_hang_model *m = i < r->m->n_processes ? r->m : &l->look[i - r->m->n_processes].m;
     size_t k = m == r->m ? i : 0;
     bool is = k < m->n_processes && m->process[k].rank == r->rank;
-    if (is && (!w || m->who.process[k].start_ns > w->start_ns)) w = &m->who.process[k];
+    if (is && (!w || m->who.process[k].start_ns > w->start_ns))
+      w = &m->who.process[k];
   }
   return ni_hang_process_of(r->m, w ? w->host : "", w ? w->pid : r->rank, w ? w->start_ns : 0);
 }
@@ -283,8 +338,10 @@ static int take_dump(struct reading *r, const struct ni_file *f, const struct ni
     r->snap[r->process].path = f->path;
     r->snap[r->process].guessed = r->guessed;
   }
-  if (stat(f->path, &st) == 0) ni_hang_raise(&r->snap[r->process].changed_ns, (uint64_t)st.st_mtim.tv_sec * 1000000000u);
-  if (!p->file && !(p->file = strdup(f->path))) return -ENOMEM;
+  if (stat(f->path, &st) == 0)
+    ni_hang_raise(&r->snap[r->process].changed_ns, (uint64_t)st.st_mtim.tv_sec * 1000000000u);
+  if (!p->file && !(p->file = strdup(f->path)))
+    return -ENOMEM;
   ni_hang_raise(&p->file_ns, r->snap[r->process].changed_ns);
   size_t n = ni_node_length(entries);
   r->whole = n == 0 || get(ni_node_at(entries, 0), "record_id", -1) == 0;
@@ -293,30 +350,34 @@ static int take_dump(struct reading *r, const struct ni_file *f, const struct ni
     status = ni_node_get(status, ni_node_text(called, name, sizeof name));
     (void)group_of(r, called, ni_node_at(config, i + 1), status);
   }
-  for (size_t i = 0; e == 0 && i < n && i < EXAMINED; i++) e = take_entry(r, ni_node_at(entries, n - 1 - i), n - 1 - i);
+  for (size_t i = 0; e == 0 && i < n && i < EXAMINED; i++)
+    e = take_entry(r, ni_node_at(entries, n - 1 - i), n - 1 - i);
   return e;
 }
 
 /* Room for what is kept of each process. */
 static int add_snapshots(struct reading *r) {
   while (r->n_snaps < r->m->n_processes) {
-    if (!ni_array_room(r->snap, r->n_snaps, r->cap_snaps)) return -ENOMEM;
+    if (!ni_array_room(r->snap, r->n_snaps, r->cap_snaps))
+      return -ENOMEM;
     r->snap[r->n_snaps++] = (struct snapshot){0};
   }
   return 0;
 }
 
 /*
- * Two dumps of one rank, of which one is its by the last number in its name alone: a node's number as well as a rank. Both
- * would become one rank that never was. The second is left out, and both are named.
+ * Two dumps of one rank, of which one is its by the last number in its name alone: a node's number as well as
+ * a rank. Both would become one rank that never was. The second is left out, and both are named.
  */
 static bool same_guess(struct reading *r, const struct ni_file *f) {
   const struct snapshot *s = &r->snap[r->process];
   char why[2 * PATH_MAX + 256];
-  if (!s->path || !(r->guessed || s->guessed)) return false;
+  if (!s->path || !(r->guessed || s->guessed))
+    return false;
   const char *doubtful = r->guessed ? f->path : s->path;
   snprintf(why, sizeof why,
-           "left out: rank %" PRId64 " has a dump already, %s. That %s is of the same rank, only the last number in its name "
+           "left out: rank %" PRId64
+           " has a dump already, %s. That %s is of the same rank, only the last number in its name "
            "says, and that may be a node's. Name dumps by their ranks, as PyTorch does: nccl_trace_rank_3",
            r->rank, s->path, ni_path_name(doubtful));
   ni_hang_bad_file(r->m, f->path, why);
@@ -328,7 +389,8 @@ static int read_one(struct reading *r, const struct ni_file *f, const struct ni_
   struct ni_tree *t = ni_tree_read(f->path, why);
   r->rank = t ? get(ni_tree_root(t), "rank", -1) : -1;
   r->guessed = false;
-  if (t && r->rank < 0) r->rank = ni_rank_in_name(f->path, &r->guessed);
+  if (t && r->rank < 0)
+    r->rank = ni_rank_in_name(f->path, &r->guessed);
   if (!t || r->rank < 0 || r->rank >= INT32_MAX) {
     ni_hang_bad_file(r->m, f->path, why);
     ni_tree_free(t);
@@ -353,33 +415,41 @@ static void end_reading(struct reading *r) {
   for (size_t i = 0; i < r->m->n_members; i++) {
     struct ni_hang_member *x = r->m->member[i];
     const struct ni_who_process *w = &r->m->who.process[r->m->who.member[i].process];
-    if (!x->dump) continue;
+    if (!x->dump)
+      continue;
     const struct snapshot *s = &r->snap[r->m->who.member[i].process];
     uint64_t seen = s->changed_ns < until ? s->changed_ns : until;
     ni_hang_raise(&seen, s->newest_ns);
     x->started_ns = seen;
-    if (x->open_ns) x->open_ns = seen;
-    if (!*w->host) ni_hang_raise(&r->m->process[w - r->m->who.process].alive_ns, seen);
+    if (x->open_ns)
+      x->open_ns = seen;
+    if (!*w->host)
+      ni_hang_raise(&r->m->process[w - r->m->who.process].alive_ns, seen);
     for (size_t k = 0; k < x->n_open; k++) {
       struct ni_hang_op *op = &x->open[k];
       bool oldest = s->member == (int64_t)i && op->kind == s->oldest.kind && op->sn == s->oldest.sn;
       op->seen_ns = seen;
-      if (!s->timed && oldest) op->state = NI_HANG_UNSTATED;
+      if (!s->timed && oldest)
+        op->state = NI_HANG_UNSTATED;
     }
   }
 }
 
-int ni_hang_read_dumps(struct ni_hang_model *m, const struct ni_files *dumps, const struct ni_hang_looks *looks) {
+int ni_hang_read_dumps(struct ni_hang_model *m, const struct ni_files *dumps,
+                       const struct ni_hang_looks *looks) {
   struct reading r = {.m = m, .due_ns = NI_HANG_NONE};
   int e = 0;
   for (int guess = 0; guess < 2; guess++) /* those whose names say the rank come first: they have it */
     for (size_t i = 0; e == 0 && i < dumps->n; i++) {
       bool is_guess;
       (void)ni_rank_in_name(dumps->file[i].path, &is_guess);
-      if (is_guess == (guess == 1)) e = read_one(&r, &dumps->file[i], looks);
+      if (is_guess == (guess == 1))
+        e = read_one(&r, &dumps->file[i], looks);
     }
-  if (e == 0) e = end_slow(&r);
-  if (e == 0) end_reading(&r);
+  if (e == 0)
+    e = end_slow(&r);
+  if (e == 0)
+    end_reading(&r);
   free(r.slow);
   ni_map_free(&r.names);
   free(r.group);

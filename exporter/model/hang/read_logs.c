@@ -20,14 +20,16 @@ static int take_process(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_process_line *in = &l->process;
   r->process = ni_hang_process_of(r->m, l->meta.hostname, l->meta.pid, in->start_ns);
   r->member = -1;
-  if (r->process < 0) return (int)r->process;
+  if (r->process < 0)
+    return (int)r->process;
   struct ni_hang_process *p = process_of(r);
   p->rank = in->rank;
   p->world = in->world_size;
   p->nccl_version = in->nccl_version > 0 ? in->nccl_version : 0;
   p->boxless = in->blackbox_why && *in->blackbox_why;
   strncpy(p->boot_id, in->boot_id, sizeof p->boot_id - 1);
-  if (!p->exe && !(p->exe = strdup(in->exe))) return -ENOMEM;
+  if (!p->exe && !(p->exe = strdup(in->exe)))
+    return -ENOMEM;
   r->recovered = in->recovered_ns != 0;
   if (r->recovered) {
     p->look_ns = in->recovered_ns;
@@ -40,12 +42,14 @@ static int take_process(struct ni_hang_reading *r, const struct ni_line *l) {
 static void catch_up(struct ni_hang_reading *r, size_t member) {
   struct ni_hang_member *x = r->m->member[member];
   const int64_t moved_ns = r->m->process[r->m->who.member[member].process].moved_ns;
-  if (x->moved_ns != moved_ns) ni_hang_move_member(x, moved_ns - x->moved_ns);
+  if (x->moved_ns != moved_ns)
+    ni_hang_move_member(x, moved_ns - x->moved_ns);
   x->moved_ns = moved_ns;
 }
 
 static void catch_up_all(struct ni_hang_reading *r) {
-  for (size_t i = 0; i < r->m->n_members; i++) catch_up(r, i);
+  for (size_t i = 0; i < r->m->n_members; i++)
+    catch_up(r, i);
 }
 
 /*
@@ -56,7 +60,8 @@ static void move_all(struct ni_hang_reading *r, int64_t by_ns) {
   struct ni_hang_process *p = process_of(r);
   ni_hang_move_process(p, by_ns);
   p->moved_ns += by_ns;
-  if (r->member >= 0) catch_up(r, (size_t)r->member);
+  if (r->member >= 0)
+    catch_up(r, (size_t)r->member);
 }
 
 /* Nobody has so many communicators: a file that says so is not to fill the memory. */
@@ -71,7 +76,8 @@ static int place(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_who_process *w = r->process < 0 ? NULL : &r->m->who.process[r->process];
   if (!w || w->pid != l->meta.pid || strcmp(w->host, l->meta.hostname) != 0) {
     r->process = ni_hang_process_of(r->m, l->meta.hostname, l->meta.pid, 0);
-    if (r->process < 0) return (int)r->process;
+    if (r->process < 0)
+      return (int)r->process;
     r->member = -1;
   }
   struct ni_hang_process *p = process_of(r);
@@ -86,13 +92,17 @@ static int place(struct ni_hang_reading *r, const struct ni_line *l) {
   }
   uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
   const size_t before = r->m->n_members;
-  if (before >= NI_HANG_COMMS) return leave_out(r);
+  if (before >= NI_HANG_COMMS)
+    return leave_out(r);
   if (r->member < 0 || init_ns || !ni_who_is(&r->m->who.member[r->member], &l->ident))
     r->member = ni_hang_member_of(r->m, (uint32_t)r->process, &l->ident, init_ns);
-  if (r->member < 0) return (int)r->member;
+  if (r->member < 0)
+    return (int)r->member;
   r->x = r->m->member[r->member];
-  if (r->m->n_members > before) r->x->moved_ns = p->moved_ns;
-  else catch_up(r, (size_t)r->member);
+  if (r->m->n_members > before)
+    r->x->moved_ns = p->moved_ns;
+  else
+    catch_up(r, (size_t)r->member);
   ni_hang_raise(&r->x->log_ns, l->meta.dump_timestamp_us * 1000);
   return 0;
 }
@@ -104,9 +114,13 @@ static uint64_t waited_ns(const struct ni_record *in) {
   return stated ? (uint64_t)in->gpu_start_delta_ns : 0;
 }
 
-/* Records of several communicators come a write at a time, so a pause in one that others fill is at most a write too long. */
+/*
+ * Records of several communicators come a write at a time, so a pause in one that others fill is at most a
+ * write too long.
+ */
 static void learn(struct ni_hang_process *p, const struct ni_hang_op *op) {
-  if (!op->enqueue_ns || op->seen_ns < op->enqueue_ns) return;
+  if (!op->enqueue_ns || op->seen_ns < op->enqueue_ns)
+    return;
   ni_hang_raise(&p->longest_operation_ns, op->seen_ns - op->enqueue_ns);
   if (p->ended_ns && op->enqueue_ns > p->ended_ns)
     ni_hang_raise(&p->longest_gap_ns, op->enqueue_ns - p->ended_ns);
@@ -120,7 +134,8 @@ static int take_record(struct ni_hang_reading *r, const struct ni_record *in) {
     return in->has & NI_HAS_REC_SN ? ni_seq_set_add(&r->x->recorded[in->kind], in->rec_sn) : 0;
   }
   int func = ni_hang_name(r->m, in->func), datatype = ni_hang_name(r->m, in->datatype);
-  if (func < 0 || datatype < 0) return -ENOMEM;
+  if (func < 0 || datatype < 0)
+    return -ENOMEM;
   struct ni_hang_op op = {.kind = (uint8_t)in->kind,
                           .func = (uint16_t)func,
                           .datatype = (uint16_t)datatype,
@@ -130,7 +145,10 @@ static int take_record(struct ni_hang_reading *r, const struct ni_record *in) {
                           .enqueue_ns = in->has & NI_HAS_ENQUEUE ? in->enqueue_ns : 0,
                           .root = in->kind == NI_KIND_P2P || (in->has & NI_HAS_ROOT) ? in->root : -1,
                           .want = in->timing == NI_TIMING_COLLECTIVE_CPU ? 0 : -1,
-                          .started = -1, .stopped = -1, .net_peer = -1, .net_channel = -1,
+                          .started = -1,
+                          .stopped = -1,
+                          .net_peer = -1,
+                          .net_channel = -1,
                           .replay = in->symmetric && in->graph && in->kind == NI_KIND_COLL,
                           .every_ns = in->has & NI_HAS_PREV_REPLAY ? in->prev_replay_ns : 0};
   if (op.enqueue_ns && in->exec_ns < INT64_MAX - op.enqueue_ns)
@@ -149,12 +167,17 @@ static int take_anchor(struct ni_hang_member *x, const struct ni_line *l) {
 static enum ni_hang_state state_of(const struct ni_unfinished_line *in) {
   static const char *const names[] = {"called", "launched", "kernel", "network", "finishing"};
   for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
-    if (strcmp(in->state, names[i]) == 0) return (enum ni_hang_state)i;
-  if (in->channels_started == 0) return NI_HANG_LAUNCHED;
+    if (strcmp(in->state, names[i]) == 0)
+      return (enum ni_hang_state)i;
+  if (in->channels_started == 0)
+    return NI_HANG_LAUNCHED;
   return in->channels_started > in->channels_stopped ? NI_HANG_KERNEL : NI_HANG_UNSTATED;
 }
 
-/* How long nothing was written before the clock was set back is not known. What finished was called before what has not. */
+/*
+ * How long nothing was written before the clock was set back is not known. What finished was called before
+ * what has not.
+ */
 static void keep_calls_in_order(struct ni_hang_reading *r, const struct ni_hang_op *op) {
   const struct ni_seq_set *recorded = &r->x->recorded[op->kind];
   uint64_t passed = r->x->passed_ns[op->kind];
@@ -167,9 +190,13 @@ static int take_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_unfinished_line *in = &l->unfinished;
   int func = ni_hang_name(r->m, in->func), datatype = ni_hang_name(r->m, in->datatype),
       net = ni_hang_name(r->m, in->net_state);
-  if (func < 0 || datatype < 0 || net < 0) return -ENOMEM;
+  if (func < 0 || datatype < 0 || net < 0)
+    return -ENOMEM;
   bool p2p = strcmp(in->kind, "p2p") == 0, ended = l->kind == NI_LINE_INCOMPLETE;
-  /* Later ones ran: given up, and not what anybody waits for. NCCL 2.31 throws away what it has queued at destroy. */
+  /*
+   * Later ones ran: given up, and not what anybody waits for. NCCL 2.31 throws away what it has queued at
+   * destroy.
+   */
   bool thrown_away = process_of(r)->nccl_version >= NI_HANG_DROPS_QUEUED && strcmp(in->why, "finalize") == 0;
   if (ended && (thrown_away || strcmp(in->why, "overtaken") == 0))
     return ni_seq_set_add(&r->x->recorded[p2p ? NI_KIND_P2P : NI_KIND_COLL], in->rec_sn);
@@ -200,12 +227,15 @@ static void take_stats(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_stats_line *s = &l->stats;
   struct ni_hang_member *x = r->x;
   uint64_t at = l->meta.dump_timestamp_us * 1000;
-  if (!s->has_accounting) return;
+  if (!s->has_accounting)
+    return;
   if (x->started[0] == NI_HANG_NONE || at >= x->started_ns) {
-    for (int k = 0; k < NI_KIND_COUNT; k++) x->started[k] = s->kind[k].started;
+    for (int k = 0; k < NI_KIND_COUNT; k++)
+      x->started[k] = s->kind[k].started;
     x->started_ns = at;
   }
-  if (r->recovered || (s->kind[0].in_flight == 0 && s->kind[1].in_flight == 0)) ni_hang_raise(&x->open_ns, at);
+  if (r->recovered || (s->kind[0].in_flight == 0 && s->kind[1].in_flight == 0))
+    ni_hang_raise(&x->open_ns, at);
 }
 
 /* What `recover` writes of a process that ended by exit or return, or with all its communicators closed. */
@@ -214,49 +244,59 @@ static bool ended_by_itself(const char *end) {
 }
 
 /*
- * A line's place in its file is its age: where it says an older time than the line before it, the clock was set back, and what was
- * read is moved back with it. Lines of one write say one time.
+ * A line's place in its file is its age: where it says an older time than the line before it, the clock was
+ * set back, and what was read is moved back with it. Lines of one write say one time.
  */
 static void keep_order(struct ni_hang_reading *r, const struct ni_line *l) {
   uint64_t at = l->meta.dump_timestamp_us * 1000;
   bool set_back = r->process >= 0 && at + STEP_NS < r->newest_ns && r->newest_ns <= INT64_MAX;
   int64_t by_ns = (int64_t)(at - r->newest_ns);
   r->newest_ns = at;
-  if (!set_back || l->kind == NI_LINE_PROCESS) return; /* another process's lines may follow in one file */
+  if (!set_back || l->kind == NI_LINE_PROCESS)
+    return; /* another process's lines may follow in one file */
   move_all(r, by_ns);
 }
 
 static int take_line(struct ni_hang_reading *r, const struct ni_line *l) {
   if (l->kind == NI_LINE_PROCESS) {
     int e = take_process(r, l);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
   }
   keep_order(r, l);
   int e = place(r, l);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   if (r->member < 0) {
     bool over = l->kind == NI_LINE_DUMP_STATS && l->stats.final;
-    if (over && (!r->recovered || ended_by_itself(l->stats.end))) process_of(r)->life = NI_HANG_LEFT;
+    if (over && (!r->recovered || ended_by_itself(l->stats.end)))
+      process_of(r)->life = NI_HANG_LEFT;
     return 0;
   }
   switch (l->kind) {
-    case NI_LINE_OP: return (e = take_record(r, &l->op)) < 0 ? e : take_anchor(r->x, l);
+    case NI_LINE_OP:
+      return (e = take_record(r, &l->op)) < 0 ? e : take_anchor(r->x, l);
     case NI_LINE_INCOMPLETE:
     case NI_LINE_STUCK:
-    case NI_LINE_IN_FLIGHT: return take_unfinished(r, l);
-    case NI_LINE_DUMP_STATS: take_stats(r, l); return 0;
+    case NI_LINE_IN_FLIGHT:
+      return take_unfinished(r, l);
+    case NI_LINE_DUMP_STATS:
+      take_stats(r, l);
+      return 0;
     case NI_LINE_COMM_END:
-      /* By its process's end (exit, or killed as recover has it) it is not over for the rank: how it stood counts. */
+      /*
+       * By its process's end (exit, or killed as recover has it) it is not over for the rank: how it stood
+       * counts.
+       */
       r->x->destroyed = strcmp(l->comm_end.why, "destroy") == 0 || strcmp(l->comm_end.why, "abort") == 0;
       r->x->end_ns = l->comm_end.ns;
       return 0;
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
-static int take(void *arg, struct ni_line *l, uint64_t line_no) {
-  return take_line(arg, l);
-}
+static int take(void *arg, struct ni_line *l, uint64_t line_no) { return take_line(arg, l); }
 
 static int count_fault(void *arg, const struct ni_fault *f) {
   ((struct ni_hang_reading *)arg)->m->bad_lines += f->kind == NI_FAULT_BAD_LINE || f->kind == NI_FAULT_ORPHAN;
@@ -269,28 +309,34 @@ struct looking {
 };
 
 /* What the index has of the log, if it is whole: what is left to be read begins at *from. */
-static enum ni_atlas_state take_standing(struct ni_hang_reading *r, const struct ni_atlas *a, size_t file_no, uint64_t *from) {
+static enum ni_atlas_state take_standing(struct ni_hang_reading *r, const struct ni_atlas *a, size_t file_no,
+                                         uint64_t *from) {
   const struct ni_atlas_known k = ni_atlas_known(a, file_no);
   struct ni_wire w = ni_wire_load(k.bytes, k.n);
-  if (k.state == NI_ATLAS_STALE) return k.state;
+  if (k.state == NI_ATLAS_STALE)
+    return k.state;
   ni_hang_standing_wire(&w, r);
   *from = k.end;
-  if (ni_wire_over(&w)) return k.state;
+  if (ni_wire_over(&w))
+    return k.state;
   ni_hang_model_free(r->m);
   *r = (struct ni_hang_reading){.m = r->m, .process = -1, .member = -1};
   *from = 0;
   return NI_ATLAS_STALE;
 }
 
-static void keep_standing(struct ni_hang_reading *r, struct ni_atlas *a, size_t file_no, struct ni_granules *map) {
+static void keep_standing(struct ni_hang_reading *r, struct ni_atlas *a, size_t file_no,
+                          struct ni_granules *map) {
   struct ni_wire bytes = ni_hang_standing_bytes(r);
-  if (bytes.bad) ni_wire_free(&bytes);
-  else ni_atlas_learn(a, file_no, map, &bytes);
+  if (bytes.bad)
+    ni_wire_free(&bytes);
+  else
+    ni_atlas_learn(a, file_no, map, &bytes);
 }
 
 /* Reads what lies behind `from`. *mtime_ns: when the log was written last; 0: it cannot be read. */
-static int read_from(struct ni_hang_reading *r, struct looking *x, struct ni_scan *scan, struct ni_scan_to *to,
-                     const struct ni_scan_part *p, uint64_t from, int64_t *mtime_ns) {
+static int read_from(struct ni_hang_reading *r, struct looking *x, struct ni_scan *scan,
+                     struct ni_scan_to *to, const struct ni_scan_part *p, uint64_t from, int64_t *mtime_ns) {
   const struct ni_range rest = {.from = from, .to = p->at.to};
   const char *path = p->file->path;
   struct ni_scan_end end;
@@ -303,27 +349,33 @@ static int read_from(struct ni_hang_reading *r, struct looking *x, struct ni_sca
   bool fine = e == 0 && !end.error && stat(path, &st) == 0;
   catch_up_all(r);
   r->m->lines += end.stats.lines;
-  if (end.error) ni_hang_bad_file(r->m, path, strerror(-end.error));
-  if (fine && to->granules) keep_standing(r, x->atlas, p->file_no, to->granules);
+  if (end.error)
+    ni_hang_bad_file(r->m, path, strerror(-end.error));
+  if (fine && to->granules)
+    keep_standing(r, x->atlas, p->file_no, to->granules);
   *mtime_ns = fine ? (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec : 0;
   ni_granules_free(to->granules);
   return e;
 }
 
-static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
+static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
+                     void **result) {
   struct looking *x = arg;
   struct ni_hang_model *m = *result = calloc(1, sizeof *m);
   struct ni_hang_reading r = {.m = m, .process = -1, .member = -1};
   int64_t mtime_ns = p->file->mtime_ns;
   uint64_t from = 0;
-  if (!m) return -ENOMEM;
+  if (!m)
+    return -ENOMEM;
   bool fresh = take_standing(&r, x->atlas, p->file_no, &from) == NI_ATLAS_FRESH;
   int e = fresh ? 0 : read_from(&r, x, scan, to, p, from, &mtime_ns);
   m->files++;
-  for (size_t i = 0; i < m->n_processes; i++) m->process[i].run = p->file->run;
+  for (size_t i = 0; i < m->n_processes; i++)
+    m->process[i].run = p->file->run;
   for (size_t i = 0; e == 0 && mtime_ns && i < m->n_processes; i++) {
     m->process[i].file_ns = (uint64_t)mtime_ns;
-    if (!(m->process[i].file = strdup(p->file->path))) return -ENOMEM;
+    if (!(m->process[i].file = strdup(p->file->path)))
+      return -ENOMEM;
   }
   return e;
 }
@@ -339,8 +391,8 @@ static int merge(void *all, const struct ni_scan_part *p, void *part) {
   return e;
 }
 
-int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_files *files, const struct ni_atlas_options *index, const char *who,
-                      struct ni_progress *progress) {
+int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_files *files,
+                      const struct ni_atlas_options *index, const char *who, struct ni_progress *progress) {
   struct ni_scan_plan plan = {0};
   struct looking x = {.m = m};
   struct ni_atlas_options opt = *index;
@@ -348,11 +400,18 @@ int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_files *files, con
   opt.name = "hang";
   int e = ni_atlas_open(&x.atlas, who, files, &opt, false);
   /* Whole files: whose a line is follows from the lines before it. */
-  if (e == 0) e = ni_scan_plan(&plan, files, false, jobs);
-  for (size_t i = 0; e == 0 && i < files->n; i++) plan.bytes -= ni_atlas_known(x.atlas, i).end;
   if (e == 0)
-    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = jobs, .progress = progress, .arg = &x, .part = read_part,
-                                             .merge = merge, .drop = drop});
+    e = ni_scan_plan(&plan, files, false, jobs);
+  for (size_t i = 0; e == 0 && i < files->n; i++)
+    plan.bytes -= ni_atlas_known(x.atlas, i).end;
+  if (e == 0)
+    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan,
+                                             .jobs = jobs,
+                                             .progress = progress,
+                                             .arg = &x,
+                                             .part = read_part,
+                                             .merge = merge,
+                                             .drop = drop});
   ni_scan_plan_free(&plan);
   ni_atlas_close(x.atlas, e == 0, NULL);
   return e;

@@ -7,13 +7,14 @@
 #include "exporter/base/order.h"
 
 #define AHEAD_OPS 8
-#define AHEAD_NS                                                                                            \
-  UINT64_C(10000000000) /* no host launches so far ahead: it waits for its GPU once a step, or its queue is \
+#define AHEAD_NS \
+  UINT64_C( \
+      10000000000) /* no host launches so far ahead: it waits for its GPU once a step, or its queue is \
                            full */
 
 static bool is_untold(const struct ni_hang_op *op) {
   return op->kind == NI_KIND_COLL && op->started <= 0 && !op->given_up &&
-         (op->state == NI_HANG_LAUNCHED || op->state == NI_HANG_UNSTATED);
+      (op->state == NI_HANG_LAUNCHED || op->state == NI_HANG_UNSTATED);
 }
 
 int ni_hang_pass_untold(struct ni_hang_member *x) {
@@ -22,13 +23,17 @@ int ni_hang_pass_untold(struct ni_hang_member *x) {
   int e = 0;
   for (size_t i = 0; i < x->n_open; i++) {
     const struct ni_hang_op *op = &x->open[i];
-    if (op->kind != NI_KIND_COLL) continue;
-    if (!is_untold(op)) return 0; /* kernels are shown here: what has not started waits for that one */
+    if (op->kind != NI_KIND_COLL)
+      continue;
+    if (!is_untold(op))
+      return 0; /* kernels are shown here: what has not started waits for that one */
     n++;
-    if (op->enqueue_ns < first_ns) first_ns = op->enqueue_ns;
+    if (op->enqueue_ns < first_ns)
+      first_ns = op->enqueue_ns;
     ni_hang_raise(&newest_ns, op->enqueue_ns);
   }
-  if (n < AHEAD_OPS || !first_ns || newest_ns < first_ns + AHEAD_NS) return 0;
+  if (n < AHEAD_OPS || !first_ns || newest_ns < first_ns + AHEAD_NS)
+    return 0;
   for (size_t i = 0; i < x->n_open; i++) {
     struct ni_hang_op op = x->open[i];
     if (op.kind != NI_KIND_COLL) {
@@ -37,7 +42,8 @@ int ni_hang_pass_untold(struct ni_hang_member *x) {
     }
     op.replay = true;
     op.seen_ns = op.enqueue_ns;
-    if (ni_hang_finished(x, &op) < 0) e = -ENOMEM;
+    if (ni_hang_finished(x, &op) < 0)
+      e = -ENOMEM;
   }
   x->n_open = kept;
   return e;
@@ -55,7 +61,8 @@ static uint64_t shown_up_to(const struct ni_hang_member *x) {
   for (size_t i = 0; i < x->n_open; i++) {
     const struct ni_hang_op *op = &x->open[i];
     bool runs = op->started > 0 || op->state == NI_HANG_KERNEL || op->state == NI_HANG_NETWORK;
-    if (op->kind == NI_KIND_COLL && runs && op->rec_sn != NI_HANG_NONE) ni_hang_raise(&next, op->rec_sn + 1);
+    if (op->kind == NI_KIND_COLL && runs && op->rec_sn != NI_HANG_NONE)
+      ni_hang_raise(&next, op->rec_sn + 1);
   }
   return next;
 }
@@ -71,7 +78,8 @@ const struct ni_hang_op *ni_hang_last_replay(const struct ni_hang_member *x) {
     const struct ni_hang_op *op = &x->recent[i];
     bool says_more =
         last && op->rec_sn == last->rec_sn && op->every_ns; /* a box and a log may both have it */
-    if (is_standing(op, shown) && (!last || op->rec_sn > last->rec_sn || says_more)) last = op;
+    if (is_standing(op, shown) && (!last || op->rec_sn > last->rec_sn || says_more))
+      last = op;
   }
   return last;
 }
@@ -94,23 +102,29 @@ struct peers {
 
 static void count(struct peers *c, uint16_t func, uint64_t next) {
   size_t k = 0;
-  while (k < c->n_least && c->least[k].func != func) k++;
-  if (k == NI_HANG_FUNCS) return;
-  if (k == c->n_least) c->least[c->n_least++] = (struct least){.func = func, .next = next};
-  if (next < c->least[k].next) c->least[k].next = next;
+  while (k < c->n_least && c->least[k].func != func)
+    k++;
+  if (k == NI_HANG_FUNCS)
+    return;
+  if (k == c->n_least)
+    c->least[c->n_least++] = (struct least){.func = func, .next = next};
+  if (next < c->least[k].next)
+    c->least[k].next = next;
   c->least[k].members++;
 }
 
 static void count_all(struct peers *c) {
   for (size_t i = 0; i < c->n; i++) {
     const struct ni_hang_member *x = c->x[i];
-    for (uint8_t k = 0; k < x->n_fin; k++) count(c, x->fin[k].func, x->fin[k].next);
+    for (uint8_t k = 0; k < x->n_fin; k++)
+      count(c, x->fin[k].func, x->fin[k].next);
   }
 }
 
 static bool is_lacked(const struct peers *c, const struct ni_hang_op *op) {
   for (size_t k = 0; k < c->n_least; k++)
-    if (c->least[k].func == op->func) return c->least[k].members < c->n || c->least[k].next <= op->sn;
+    if (c->least[k].func == op->func)
+      return c->least[k].members < c->n || c->least[k].next <= op->sn;
   return false;
 }
 
@@ -120,13 +134,17 @@ static int open_of(const struct peers *c, struct ni_hang_member *x) {
   for (uint32_t i = 0; i < x->n_recent; i++) {
     struct ni_hang_op op = x->recent[i];
     bool twice = false; /* a box and a log may both have it */
-    for (size_t k = before; k < x->n_open; k++) twice |= x->open[k].rec_sn == op.rec_sn;
-    if (twice || !is_standing(&op, shown) || !is_lacked(c, &op)) continue;
+    for (size_t k = before; k < x->n_open; k++)
+      twice |= x->open[k].rec_sn == op.rec_sn;
+    if (twice || !is_standing(&op, shown) || !is_lacked(c, &op))
+      continue;
     op.state = NI_HANG_REPLAYED;
-    if (!ni_array_room(x->open, x->n_open, x->cap_open)) return -ENOMEM;
+    if (!ni_array_room(x->open, x->n_open, x->cap_open))
+      return -ENOMEM;
     x->open[x->n_open++] = op;
   }
-  if (x->n_open > before) ni_hang_order_open(x);
+  if (x->n_open > before)
+    ni_hang_order_open(x);
   return 0;
 }
 
@@ -141,14 +159,16 @@ int ni_hang_open_replays(struct ni_hang_model *m) {
   int e = all ? 0 : -ENOMEM;
   size_t n = 0;
   for (size_t i = 0; all && i < m->n_members; i++)
-    if (!m->member[i]->dump) all[n++] = m->member[i];
-  if (n > 1) qsort(all, n, sizeof *all, by_comm);
+    if (!m->member[i]->dump)
+      all[n++] = m->member[i];
+  if (n > 1)
+    qsort(all, n, sizeof *all, by_comm);
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
-    for (end = i + 1; end < n && all[end]->who->comm == all[i]->who->comm; end++) {
-    }
+    for (end = i + 1; end < n && all[end]->who->comm == all[i]->who->comm; end++) {}
     struct peers c = {.x = all + i, .n = end - i};
     count_all(&c);
-    for (size_t k = i; e == 0 && k < end; k++) e = open_of(&c, all[k]);
+    for (size_t k = i; e == 0 && k < end; k++)
+      e = open_of(&c, all[k]);
   }
   free(all);
   return e;

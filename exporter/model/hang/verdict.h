@@ -22,8 +22,8 @@
  * exit code follow from it. "No hang" needs every process's state: a box, or its own last line. Else nobody
  * can tell, unless what was seen hangs.
  *
- * Of a symmetric kernel that a graph replayed NCCL does not tell that it ends. Ranks *in* one wait only for peers that are known not to
- * have come to it; that none of them moves is no wait.
+ * Of a symmetric kernel that a graph replayed NCCL does not tell that it ends. Ranks *in* one wait only for
+ * peers that are known not to have come to it; that none of them moves is no wait.
  *
  * A rank without data, or whose data is older than the call, is "no data": never "never called". What a dead
  * process left is as old as its death, whenever that was.
@@ -39,21 +39,22 @@
 #include "limit.h"
 #include "model.h"
 
-#define NI_HANG_AFTER_S "300" /* text, for the table of options */
-#define NI_HANG_TELL_NS UINT64_C(5000000000)    /* a wait that long is told; or half the limit */
-#define NI_HANG_OUTLIVED_NS UINT64_C(5000000000) /* a dead process counts as the cause when others lived so much longer */
+#define NI_HANG_AFTER_S "300"                /* text, for the table of options */
+#define NI_HANG_TELL_NS UINT64_C(5000000000) /* a wait that long is told; or half the limit */
+/* a dead process counts as the cause when others lived so much longer */
+#define NI_HANG_OUTLIVED_NS UINT64_C(5000000000)
 
 enum ni_hang_where {
   NI_HANG_FINISHED = 0,
-  NI_HANG_INSIDE,       /* in the kernel, on the network, finishing: op->state says */
-  NI_HANG_IN_REPLAY,    /* its graph came to it: in the kernel, as far as anybody knows (replays.h) */
-  NI_HANG_QUEUED,       /* launched, no channel has started */
-  NI_HANG_API_ONLY,     /* called, not launched */
-  NI_HANG_NEVER,        /* never called it, as of a look that is newer than the first call */
-  NI_HANG_OTHER_CALL,   /* called something else of the same communicator instead */
-  NI_HANG_GONE,         /* its process is dead, and others lived on */
-  NI_HANG_HAS_LEFT,     /* destroyed the communicator, or its process ended in order */
-  NI_HANG_ELSEWHERE,    /* nothing says whether it called it: it waits in what hangs elsewhere */
+  NI_HANG_INSIDE,     /* in the kernel, on the network, finishing: op->state says */
+  NI_HANG_IN_REPLAY,  /* its graph came to it: in the kernel, as far as anybody knows (replays.h) */
+  NI_HANG_QUEUED,     /* launched, no channel has started */
+  NI_HANG_API_ONLY,   /* called, not launched */
+  NI_HANG_NEVER,      /* never called it, as of a look that is newer than the first call */
+  NI_HANG_OTHER_CALL, /* called something else of the same communicator instead */
+  NI_HANG_GONE,       /* its process is dead, and others lived on */
+  NI_HANG_HAS_LEFT,   /* destroyed the communicator, or its process ended in order */
+  NI_HANG_ELSEWHERE,  /* nothing says whether it called it: it waits in what hangs elsewhere */
   NI_HANG_NO_DATA,
   NI_HANG_NOT_INVOLVED, /* sends and receives: neither waits nor is waited for */
   NI_HANG_WHERE_COUNT
@@ -62,59 +63,69 @@ enum ni_hang_where {
 /* One rank of a knot. */
 struct ni_hang_view {
   const struct ni_hang_member *member;
-  const struct ni_hang_op *op;  /* what it does there; of FINISHED and OTHER_CALL what it did instead; NULL: nothing known */
+  /* what it does there; of FINISHED and OTHER_CALL what it did instead; NULL: nothing known */
+  const struct ni_hang_op *op;
   int32_t rank;
   enum ni_hang_where where;
-  int32_t waits_for;            /* sends and receives: rank whose counterpart is missing; -1 */
-  bool awaited;                 /* sends and receives: somebody inside is waiting for it */
+  int32_t waits_for;              /* sends and receives: rank whose counterpart is missing; -1 */
+  bool awaited;                   /* sends and receives: somebody inside is waiting for it */
   const struct ni_hang_op *later; /* of FINISHED: what it has in flight behind it; NULL */
-  bool unlike;                  /* sends and receives: it and its counterpart are of unlike sizes */
-  bool went_on;                 /* it has it in flight, and has gone on elsewhere: nobody is held up */
-  uint64_t seat;                /* who: the same in all communicators */
+  bool unlike;                    /* sends and receives: it and its counterpart are of unlike sizes */
+  bool went_on;                   /* it has it in flight, and has gone on elsewhere: nobody is held up */
+  uint64_t seat;                  /* who: the same in all communicators */
 };
 
 struct ni_hang_knot {
   const struct ni_hang_member *any; /* for name, hash, ranks */
   enum ni_kind kind;
-  struct ni_hang_op op;     /* the first one not finished by all; of P2P one that waits */
+  struct ni_hang_op op; /* the first one not finished by all; of P2P one that waits */
   bool has_last;
-  struct ni_hang_op last;   /* the last collective that everybody finished */
+  struct ni_hang_op last; /* the last collective that everybody finished */
   const struct ni_hang_op *usual,
-      *odd; /* of calls with unlike sizes, types or roots one of the most and one of the fewest; NULL: alike */
+      /* of calls with unlike sizes, types or roots one of the most and one of the fewest; NULL: alike */
+      *odd;
   struct ni_hang_view *view;
-  size_t n;                 /* members known, one a rank, ascending */
-  uint64_t unseen;          /* ranks of the communicator without any member */
-  size_t count[NI_HANG_WHERE_COUNT]; /* unseen ranks count as NO_DATA */
-  bool call_mismatch;       /* some called another function */
+  size_t n;                                         /* members known, one a rank, ascending */
+  uint64_t unseen;                                  /* ranks of the communicator without any member */
+  size_t count[NI_HANG_WHERE_COUNT];                /* unseen ranks count as NO_DATA */
+  bool call_mismatch;                               /* some called another function */
   bool size_mismatch, type_mismatch, root_mismatch; /* of the same call */
-  bool unsure;              /* numbers of the ranks could not be compared */
-  size_t blind;             /* ranks missing from it that run operations here whose kernels NCCL does not show */
-  const struct ni_hang_op *behind_replay; /* nobody is inside, and who is queued had this replay before it; NULL */
+  bool unsure;                                      /* numbers of the ranks could not be compared */
+  /* ranks missing from it that run operations here whose kernels NCCL does not show */
+  size_t blind;
+  /* nobody is inside, and who is queued had this replay before it; NULL */
+  const struct ni_hang_op *behind_replay;
   uint64_t first_ns, newest_ns; /* first and newest call */
-  uint64_t waited_ns;       /* since the first one waits in it */
-  uint64_t pending_ns, until_ns; /* for how long, and until when that is known; 0: of nobody who matters */
-  uint64_t limit_ns;        /* from when on that is a hang, if nothing else explains it */
-  size_t missing;           /* ranks that others wait for */
-  size_t behind_it;         /* ranks that have finished it, and wait in a later one for those that have not */
-  bool needed;              /* a rank that is inside is waited for elsewhere */
+  uint64_t waited_ns;           /* since the first one waits in it */
+  /* for how long, and until when that is known; 0: of nobody who matters */
+  uint64_t pending_ns, until_ns;
+  /* from when on that is a hang, if nothing else explains it */
+  uint64_t limit_ns;
+  size_t missing; /* ranks that others wait for */
+  /* ranks that have finished it, and wait in a later one for those that have not */
+  size_t behind_it;
+  bool needed; /* a rank that is inside is waited for elsewhere */
   bool hangs;
-  uint32_t id;              /* its place when it was found */
-  int32_t leads_to;         /* a knot in which a blocker waits; -1: none */
-  bool behind;              /* a rank has called it, and waits elsewhere before that: in a ring the others come first */
-  uint64_t went_on_ns;      /* from its first call until a rank called what it waits in instead: then the most first */
-  uint64_t weight;          /* ranks inside; of a cause, or a ring, also those inside what leads to it */
-  uint32_t cause;           /* roots that miss the same rank have one number */
+  uint32_t id;      /* its place when it was found */
+  int32_t leads_to; /* a knot in which a blocker waits; -1: none */
+  /* a rank has called it, and waits elsewhere before that: in a ring the others come first */
+  bool behind;
+  /* from its first call until a rank called what it waits in instead: then the most first */
+  uint64_t went_on_ns;
+  uint64_t weight; /* ranks inside; of a cause, or a ring, also those inside what leads to it */
+  uint32_t cause;  /* roots that miss the same rank have one number */
   uint64_t owed_ns,
-      cause_ns; /* since when somebody waits in it; the earliest of its cause. UINT64_MAX: not known */
-  uint32_t ring;            /* knots of one deadlock have one number; 0: none */
-  bool root;                /* nothing explains it but itself, or its ring */
-  bool comes_first;         /* of the roots of its cause */
-  bool past;                /* of an earlier run: never a hang of this one */
+      cause_ns;     /* since when somebody waits in it; the earliest of its cause. UINT64_MAX: not known */
+  uint32_t ring;    /* knots of one deadlock have one number; 0: none */
+  bool root;        /* nothing explains it but itself, or its ring */
+  bool comes_first; /* of the roots of its cause */
+  bool past;        /* of an earlier run: never a hang of this one */
 };
 
 /*
- * The job stands still, and the newest operation of a communicator is a replay that all of its ranks have come to: it hangs in its
- * kernel, or the job is idle. Of several such communicators the one whose replay was the last.
+ * The job stands still, and the newest operation of a communicator is a replay that all of its ranks have
+ * come to: it hangs in its kernel, or the job is idle. Of several such communicators the one whose replay was
+ * the last.
  */
 struct ni_hang_quiet {
   const struct ni_hang_member *any; /* NULL: that is not so */
@@ -124,22 +135,27 @@ struct ni_hang_quiet {
   uint64_t every_ns; /* its call was replayed so often before; 0: not known */
 };
 
-/* How the processes stand; those of an earlier run, which began and ended before others began, are counted apart. */
+/*
+ * How the processes stand; those of an earlier run, which began and ended before others began, are counted
+ * apart.
+ */
 struct ni_hang_fate {
   size_t processes, in[NI_HANG_LIFE_COUNT]; /* all; by enum ni_hang_life */
   size_t ranks;
-  bool more_ranks;   /* or more: processes with several ranks do not say which of two communicators are one */
-  bool over;         /* there are some, and none of them runs: each is dead or has ended */
+  /* or more: processes with several ranks do not say which of two communicators are one */
+  bool more_ranks;
+  bool over;          /* there are some, and none of them runs: each is dead or has ended */
   uint64_t learnt_ns; /* what the job's longest operation and pause make of the limit; 0: nothing */
-  uint64_t first_ns; /* the first last sign of life of a dead one; UINT64_MAX: nobody is dead */
-  uint64_t last_ns;  /* newest sign of life of anybody */
-  uint64_t moved_ns; /* newest start or end of an operation; 0: none */
-  size_t dark;       /* processes that may run, and of which neither a box nor a last line was read */
+  uint64_t first_ns;  /* the first last sign of life of a dead one; UINT64_MAX: nobody is dead */
+  uint64_t last_ns;   /* newest sign of life of anybody */
+  uint64_t moved_ns;  /* newest start or end of an operation; 0: none */
+  size_t dark;        /* processes that may run, and of which neither a box nor a last line was read */
   size_t dark_nvidia; /* of those such as have NVIDIA's logs alone */
-  size_t dead_boxes; /* dead ones whose box was read */
-  size_t unseen;     /* ranks that the communicator with most of them has, and of which nothing was read */
+  size_t dead_boxes;  /* dead ones whose box was read */
+  size_t unseen;      /* ranks that the communicator with most of them has, and of which nothing was read */
   const struct ni_hang_member *unseen_in;
-  size_t boxes_alone;      /* processes of which no log was read: a box does not tell of kernels that NCCL does not show */
+  /* processes of which no log was read: a box does not tell of kernels that NCCL does not show */
+  size_t boxes_alone;
   size_t earlier;
   uint64_t earlier_ns; /* last sign of life of those */
 };
@@ -148,7 +164,7 @@ enum ni_hang_answer {
   NI_HANG_NO_DATA_AT_ALL = 0,
   NI_HANG_CERTAIN,
   NI_HANG_LIKELY,
-  NI_HANG_NOT_YET,     /* somebody waits, and the limit is not over */
+  NI_HANG_NOT_YET, /* somebody waits, and the limit is not over */
   NI_HANG_NO_HANG,
   NI_HANG_CANNOT_TELL, /* no hang was seen, and not all ranks were: that it does not hang nobody can say */
   NI_HANG_ALL_DEAD,    /* no process is left, and one or more did not end themselves */
@@ -159,17 +175,18 @@ enum ni_hang_answer {
 struct ni_hang_verdict {
   const struct ni_hang_model *model;
   enum ni_hang_answer answer;
-  bool second_look;         /* an earlier look at all agrees */
+  bool second_look;          /* an earlier look at all agrees */
   struct ni_hang_knot *knot; /* hangs first, roots of them first, most ranks waiting first */
   size_t n, n_hangs, n_roots;
-  uint64_t after_ns;        /* what the user set */
-  uint64_t limit_ns;        /* that, or what was learnt, whichever is less */
-  uint64_t now_ns;          /* newest moment any source speaks of */
-  uint64_t wall_ns;         /* when it was judged; 0: the sentence does not say how long ago things were */
+  uint64_t after_ns; /* what the user set */
+  uint64_t limit_ns; /* that, or what was learnt, whichever is less */
+  uint64_t now_ns;   /* newest moment any source speaks of */
+  uint64_t wall_ns;  /* when it was judged; 0: the sentence does not say how long ago things were */
   struct ni_hang_fate fate;
-  bool *earlier;            /* by process number: of an earlier run */
-  size_t n_communicators;   /* of this run */
-  size_t blind;             /* communicators with operations whose kernels NCCL does not show: a hang in one is not seen */
+  bool *earlier;          /* by process number: of an earlier run */
+  size_t n_communicators; /* of this run */
+  /* communicators with operations whose kernels NCCL does not show: a hang in one is not seen */
+  size_t blind;
   struct ni_hang_quiet quiet;
 };
 
@@ -197,7 +214,8 @@ bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict
 
 /* Until when this rank is known to be where it is. */
 uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w);
-static inline const struct ni_hang_process *ni_hang_process_at(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+static inline const struct ni_hang_process *ni_hang_process_at(const struct ni_hang_verdict *v,
+                                                               const struct ni_hang_view *w) {
   return &v->model->process[w->member->who->process];
 }
 

@@ -4,7 +4,8 @@ static size_t count_processes(struct ni_absent *a, struct ni_ledger_member *cons
   size_t processes = 0;
   a->stamp++;
   for (size_t i = 0; i < n; i++) {
-    if (!member[i]->who->hash || member[i]->process->stamp == a->stamp) continue;
+    if (!member[i]->who->hash || member[i]->process->stamp == a->stamp)
+      continue;
     member[i]->process->stamp = a->stamp;
     processes++;
   }
@@ -21,17 +22,23 @@ void ni_absent_take(struct ni_absent *a, struct ni_ledger_member *const *member,
   size_t i = 0;
   bool covers = count_processes(a, member, n) == a->processes;
   a->covered |= covers;
-  if (covers && missing > a->of_all) a->of_all = missing;
-  while (i < a->n_sizes && a->size[i].n_ranks != n_ranks) i++;
-  if (i == NI_ABSENT_SIZES) i--;
-  if (i == a->n_sizes) a->size[a->n_sizes++].n_ranks = n_ranks;
+  if (covers && missing > a->of_all)
+    a->of_all = missing;
+  while (i < a->n_sizes && a->size[i].n_ranks != n_ranks)
+    i++;
+  if (i == NI_ABSENT_SIZES)
+    i--;
+  if (i == a->n_sizes)
+    a->size[a->n_sizes++].n_ranks = n_ranks;
   a->size[i].missing += missing;
 }
 
 uint64_t ni_absent_count(const struct ni_absent *a) {
   uint64_t most = 0;
-  if (a->covered) return a->of_all;
+  if (a->covered)
+    return a->of_all;
   for (size_t i = 0; i < a->n_sizes; i++)
-    if (a->size[i].missing > most) most = a->size[i].missing;
+    if (a->size[i].missing > most)
+      most = a->size[i].missing;
   return most;
 }

@@ -18,9 +18,9 @@
 #define NI_ABSENT_SIZES 32 /* different ones; the last place counts the others together */
 
 struct ni_absent {
-  uint64_t of_all;     /* of a communicator that all are in, the most */
-  bool covered;        /* there is one */
-  size_t processes;    /* of the run, that are in a communicator */
+  uint64_t of_all;  /* of a communicator that all are in, the most */
+  bool covered;     /* there is one */
+  size_t processes; /* of the run, that are in a communicator */
   uint32_t stamp;
   struct {
     int32_t n_ranks;

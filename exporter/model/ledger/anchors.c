@@ -21,19 +21,24 @@ static bool meets(enum ni_func func) {
 static void drop_unwanted(struct ni_anchors *a) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < a->n; i++)
-    if (a->item[i].pick <= UINT64_MAX >> a->halved) a->item[kept++] = a->item[i];
+    if (a->item[i].pick <= UINT64_MAX >> a->halved)
+      a->item[kept++] = a->item[i];
   a->n = kept;
 }
 
 int ni_anchors_add(struct ni_anchors *a, const struct ni_anchor *x) {
-  if (x->pick > UINT64_MAX >> a->halved) return 0;
+  if (x->pick > UINT64_MAX >> a->halved)
+    return 0;
   for (uint32_t i = 0; i < a->n; i++) {
     struct ni_anchor *y = &a->item[i];
-    if (y->pick != x->pick || y->sn != x->sn || y->func != x->func) continue;
-    if (x->start_ns < y->start_ns || (x->start_ns == y->start_ns && x->end_ns < y->end_ns)) *y = *x;
+    if (y->pick != x->pick || y->sn != x->sn || y->func != x->func)
+      continue;
+    if (x->start_ns < y->start_ns || (x->start_ns == y->start_ns && x->end_ns < y->end_ns))
+      *y = *x;
     return 0;
   }
-  if (!ni_array_room(a->item, a->n, a->cap)) return -ENOMEM;
+  if (!ni_array_room(a->item, a->n, a->cap))
+    return -ENOMEM;
   a->item[a->n++] = *x;
   while (a->n > NI_ANCHORS_MOST && a->halved < 63) {
     a->halved++;
@@ -48,18 +53,20 @@ int ni_anchors_take(struct ni_anchors *a, const struct ni_line *l) {
   const bool kernel = o->timing == NI_TIMING_KERNEL_GPU || o->timing == NI_TIMING_KERNEL_CPU;
   const int64_t start = ni_start_ns(l), exec = (int64_t)ni_exec_ns(o);
   const bool tells = kernel && meets(func) && o->msg_bytes > 0 && ni_time_of_a_job(start) &&
-                     ni_implausible(o) == NI_PLAUSIBLE;
+      ni_implausible(o) == NI_PLAUSIBLE;
   /*
    * Of several calls that one kernel did all have its time: the numbers tell them apart, and the times are
    * right.
    */
-  if (!tells) return 0;
-  return ni_anchors_add(a, &(struct ni_anchor){.pick = ni_anchor_pick(o->sn, o->msg_bytes),
-                                               .sn = o->sn,
-                                               .bytes = o->msg_bytes,
-                                               .start_ns = start,
-                                               .end_ns = start + exec,
-                                               .func = (uint32_t)func});
+  if (!tells)
+    return 0;
+  return ni_anchors_add(a,
+                        &(struct ni_anchor){.pick = ni_anchor_pick(o->sn, o->msg_bytes),
+                                            .sn = o->sn,
+                                            .bytes = o->msg_bytes,
+                                            .start_ns = start,
+                                            .end_ns = start + exec,
+                                            .func = (uint32_t)func});
 }
 
 int ni_anchors_merge(struct ni_anchors *a, const struct ni_anchors *b) {
@@ -68,16 +75,18 @@ int ni_anchors_merge(struct ni_anchors *a, const struct ni_anchors *b) {
     a->halved = b->halved;
     drop_unwanted(a);
   }
-  for (uint32_t i = 0; e == 0 && i < b->n; i++) e = ni_anchors_add(a, &b->item[i]);
+  for (uint32_t i = 0; e == 0 && i < b->n; i++)
+    e = ni_anchors_add(a, &b->item[i]);
   return e;
 }
 
 static NI_ORDER_BY(by_number, struct ni_anchor, func, bytes, sn)
 
-void ni_anchors_wire(struct ni_wire *w, struct ni_anchors *a) {
+    void ni_anchors_wire(struct ni_wire *w, struct ni_anchors *a) {
   size_t n = a->n;
   struct ni_anchor last = {0};
-  if (!w->load && n > 1) qsort(a->item, n, sizeof *a->item, by_number);
+  if (!w->load && n > 1)
+    qsort(a->item, n, sizeof *a->item, by_number);
   ni_wire_below(w, &a->halved, 64);
   ni_wire_count(w, &n, 5);
   w->bad |= n > NI_ANCHORS_MOST;
@@ -88,9 +97,15 @@ void ni_anchors_wire(struct ni_wire *w, struct ni_anchors *a) {
     uint64_t length = (uint64_t)x.end_ns - (uint64_t)x.start_ns;
     int64_t since = (int64_t)((uint64_t)x.start_ns - (uint64_t)last.start_ns);
     NI_WIRE(w, &same, &sn, &since, &length);
-    if (!same) ni_wire_below(w, &x.func, NI_FUNC_COUNT), ni_wire_u64(w, &x.bytes);
+    if (!same) {
+      ni_wire_below(w, &x.func, NI_FUNC_COUNT);
+      ni_wire_u64(w, &x.bytes);
+    }
     if (w->load) {
-      if (same) x.func = last.func, x.bytes = last.bytes;
+      if (same) {
+        x.func = last.func;
+        x.bytes = last.bytes;
+      }
       x.sn = last.sn + (uint64_t)sn;
       x.start_ns = (int64_t)((uint64_t)last.start_ns + (uint64_t)since);
       x.end_ns = (int64_t)((uint64_t)x.start_ns + length);

@@ -24,15 +24,15 @@
 enum { NI_ANCHORS_MOST = 64 };
 
 struct ni_anchor {
-  uint64_t pick;            /* the operation's place in the order of the sample: ni_anchor_pick() */
+  uint64_t pick; /* the operation's place in the order of the sample: ni_anchor_pick() */
   uint64_t sn, bytes;
   int64_t start_ns, end_ns; /* Unix ns, by the clock of the host that wrote them */
   uint32_t func;            /* enum ni_func */
 };
 
-struct ni_anchors { /* all 0: empty */
-  struct ni_anchor *item;   /* in no order */
-  uint32_t n, halved;       /* those whose pick is below 2^64 >> halved */
+struct ni_anchors {       /* all 0: empty */
+  struct ni_anchor *item; /* in no order */
+  uint32_t n, halved;     /* those whose pick is below 2^64 >> halved */
   size_t cap;
 };
 

@@ -15,7 +15,8 @@ static void wire_tally(struct ni_wire *w, struct ni_tally *t) {
   for (size_t i = 0; i < n && !w->bad; i++) {
     NI_WIRE(w, &t->item[i].name, &t->item[i].count);
     w->bad |= !t->item[i].name;
-    if (t->item[i].name) t->n = i + 1; /* to be freed with the ledger */
+    if (t->item[i].name)
+      t->n = i + 1; /* to be freed with the ledger */
   }
   ni_wire_u64(w, &t->other);
 }
@@ -26,15 +27,18 @@ static void wire_where(struct ni_wire *w, const char *path, struct ni_where *x) 
   bool here = x->text && strncmp(x->text, path, n) == 0;
   char *rest = x->text && here ? x->text + n : x->text;
   NI_WIRE(w, &x->line, &here, &rest);
-  if (!w->load) return;
+  if (!w->load)
+    return;
   x->at = x->line ? n + 1 : 0;
   x->text = NULL;
   if (rest && here && asprintf(&x->text, "%s%s", path, rest) < 0) {
     x->text = NULL;
     w->bad = true;
   }
-  if (rest && !here) x->text = rest;
-  else free(rest);
+  if (rest && !here)
+    x->text = rest;
+  else
+    free(rest);
   w->bad |= x->line && (!x->text || !here || strlen(x->text) < x->at);
 }
 
@@ -42,7 +46,8 @@ static void wire_wheres(struct ni_wire *w, struct ni_ledger *c) {
   for (int i = 0; i < NI_PROBLEM_COUNT && !w->bad; i++) {
     struct ni_problem *p = &c->problem[i];
     NI_WIRE(w, &p->count, &p->places);
-    for (uint64_t k = 0; k < p->places && k < NI_LEDGER_WHERES && !w->bad; k++) wire_where(w, c->file->path, &p->where[k]);
+    for (uint64_t k = 0; k < p->places && k < NI_LEDGER_WHERES && !w->bad; k++)
+      wire_where(w, c->file->path, &p->where[k]);
   }
   size_t n = c->n_samples;
   ni_wire_count(w, &n, 3);
@@ -81,10 +86,12 @@ static void wire_process(struct ni_wire *w, struct ni_ledger *c, size_t i) {
   NI_WIRE(w, &name.host, &name.pid, &name.start_ns);
   if (w->load) {
     w->bad |= !name.host ||
-              ni_ledger_accounts(c, ni_who_process_in(&c->who, name.host, name.pid, name.start_ns, c->file->path)) != (int64_t)i;
+        ni_ledger_accounts(
+            c, ni_who_process_in(&c->who, name.host, name.pid, name.start_ns, c->file->path)) != (int64_t)i;
     free(name.host);
   }
-  if (w->bad) return;
+  if (w->bad)
+    return;
   struct ni_ledger_process *p = c->process[i];
   NI_WIRE(w, &p->ours, &p->control_lines, &p->rollups, &p->has_line, &p->killed, &p->has_clock);
   ni_wire_below(w, &p->limits, 4);
@@ -95,7 +102,8 @@ static void wire_process(struct ni_wire *w, struct ni_ledger *c, size_t i) {
 
 static void wire_funcs(struct ni_wire *w, struct ni_ledger_member *x) {
   size_t n = 0;
-  for (const struct ni_ledger_func *f = x->funcs; f; f = f->next) n++;
+  for (const struct ni_ledger_func *f = x->funcs; f; f = f->next)
+    n++;
   ni_wire_count(w, &n, 8);
   struct ni_ledger_func **at = &x->funcs;
   for (size_t i = 0; i < n && !w->bad; i++, at = &(*at)->next) {
@@ -115,13 +123,17 @@ static void wire_member(struct ni_wire *w, struct ni_ledger *c, size_t i) {
   NI_WIRE(w, &name.hash, &name.init_ns, &name.rank, &name.n_ranks, &name.nnodes, &name.name);
   if (w->load) {
     const struct ni_ident id = ni_who_ident(&name);
-    w->bad = w->bad || ni_ledger_accounts(c, ni_who_member(&c->who, name.process, c->file->run, &id, name.init_ns)) != (int64_t)i;
+    w->bad = w->bad ||
+        ni_ledger_accounts(c, ni_who_member(&c->who, name.process, c->file->run, &id, name.init_ns)) !=
+            (int64_t)i;
     free(name.name);
   }
-  if (w->bad) return;
+  if (w->bad)
+    return;
   struct ni_ledger_member *x = c->member[i];
   NI_WIRE(w, &x->final, &x->ours, &x->killed, &x->stats_started);
-  for (int k = 0; k < NI_KIND_COUNT; k++) wire_kind(w, c, &x->kind[k]);
+  for (int k = 0; k < NI_KIND_COUNT; k++)
+    wire_kind(w, c, &x->kind[k]);
   ALL(w, x->events_there);
   NI_WIRE(w, &x->proxy_lines, &x->proxy_flushed);
   for (int k = 0; k < NI_EVENT_COUNT; k++) {
@@ -141,7 +153,10 @@ static void wire_series(struct ni_wire *w, struct ni_ledger *c) {
       return;
     }
     struct ni_ledger_series *s = &c->series[i];
-    if (w->load) *s = (struct ni_ledger_series){.path = c->file->path}, c->n_series = i + 1;
+    if (w->load) {
+      *s = (struct ni_ledger_series){.path = c->file->path};
+      c->n_series = i + 1;
+    }
     ni_wire_text(w, &s->host);
     w->bad |= !s->host;
     ALL(w, s->added);
@@ -150,18 +165,22 @@ static void wire_series(struct ni_wire *w, struct ni_ledger *c) {
 }
 
 void ni_ledger_wire(struct ni_wire *w, struct ni_ledger *c) {
-  struct ni_tally *const tallies[] = {&c->funcs, &c->dropped_by, &c->filtered_by, &c->strays, &c->fallback_by, &c->unknown_kinds};
+  struct ni_tally *const tallies[] = {&c->funcs,  &c->dropped_by,  &c->filtered_by,
+                                      &c->strays, &c->fallback_by, &c->unknown_kinds};
   size_t processes = c->n_processes, members = c->n_members;
   ALL(w, c->totals);
   ALL(w, c->reasons);
   ALL(w, c->events);
   ALL(w, c->implausible);
   ni_wire_u64(w, &c->file_lines);
-  for (size_t i = 0; i < sizeof tallies / sizeof *tallies; i++) wire_tally(w, tallies[i]);
+  for (size_t i = 0; i < sizeof tallies / sizeof *tallies; i++)
+    wire_tally(w, tallies[i]);
   wire_wheres(w, c);
   ni_wire_count(w, &processes, 8);
-  for (size_t i = 0; i < processes && !w->bad; i++) wire_process(w, c, i);
+  for (size_t i = 0; i < processes && !w->bad; i++)
+    wire_process(w, c, i);
   ni_wire_count(w, &members, 8);
-  for (size_t i = 0; i < members && !w->bad; i++) wire_member(w, c, i);
+  for (size_t i = 0; i < members && !w->bad; i++)
+    wire_member(w, c, i);
   wire_series(w, c);
 }

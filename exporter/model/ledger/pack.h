@@ -6,9 +6,10 @@
 #include "ledger.h"
 
 /*
- * Stores the account of one whole file that nobody has judged, or loads it into an empty one after ni_ledger_begin(). Paths are
- * left out: a file that was moved has the same bytes. What was loaded is sound enough to be merged and judged, whoever wrote it;
- * w->bad otherwise, and c is to be freed all the same. Any thread, one for each account.
+ * Stores the account of one whole file that nobody has judged, or loads it into an empty one after
+ * ni_ledger_begin(). Paths are left out: a file that was moved has the same bytes. What was loaded is sound
+ * enough to be merged and judged, whoever wrote it; w->bad otherwise, and c is to be freed all the same. Any
+ * thread, one for each account.
  */
 void ni_ledger_wire(struct ni_wire *w, struct ni_ledger *c);
 

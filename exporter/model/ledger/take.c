@@ -17,9 +17,11 @@ static int find_process(struct ni_ledger *c, const struct ni_line *l) {
   const struct ni_who_process *p = c->now_process < 0 ? NULL : &c->who.process[c->now_process];
   uint64_t start_ns = l->kind == NI_LINE_PROCESS ? l->process.start_ns : 0;
   bool same = p && p->pid == l->meta.pid && strcmp(p->host, l->meta.hostname) == 0;
-  if (same && (start_ns == 0 || start_ns == p->start_ns)) return 0;
+  if (same && (start_ns == 0 || start_ns == p->start_ns))
+    return 0;
   int64_t k = ni_who_process_in(&c->who, l->meta.hostname, l->meta.pid, start_ns, c->file->path);
-  if (ni_ledger_accounts(c, k) < 0) return -ENOMEM;
+  if (ni_ledger_accounts(c, k) < 0)
+    return -ENOMEM;
   c->process[k]->ours |= l->meta.producer != NULL;
   c->now_process = k;
   c->now_member = -1;
@@ -28,16 +30,20 @@ static int find_process(struct ni_ledger *c, const struct ni_line *l) {
 
 /* A hash that comes back after destroy and init is another member: a comm line tells. */
 static int find_member(struct ni_ledger *c, const struct ni_line *l) {
-  if (c->now_member >= 0 && l->kind != NI_LINE_COMM && ni_who_is(&c->who.member[c->now_member], &l->ident)) return 0;
+  if (c->now_member >= 0 && l->kind != NI_LINE_COMM && ni_who_is(&c->who.member[c->now_member], &l->ident))
+    return 0;
   uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
-  c->now_member = ni_who_member(&c->who, (uint32_t)c->now_process, c->process[c->now_process]->file->run, &l->ident, init_ns);
+  c->now_member = ni_who_member(&c->who, (uint32_t)c->now_process, c->process[c->now_process]->file->run,
+                                &l->ident, init_ns);
   return ni_ledger_accounts(c, c->now_member) < 0 ? -ENOMEM : 0;
 }
 
 static struct ni_ledger_func *find_func(struct ni_ledger_member *x, const char *name) {
   struct ni_ledger_func *f = x->funcs;
-  while (f && strcmp(f->name, name) != 0) f = f->next;
-  if (f) return f;
+  while (f && strcmp(f->name, name) != 0)
+    f = f->next;
+  if (f)
+    return f;
   f = calloc(1, sizeof *f);
   if (!f || !(f->name = strdup(name))) {
     free(f);
@@ -68,7 +74,8 @@ static int count_func(struct ni_ledger *c, const struct ni_line *l) {
   return e;
 }
 
-static int take_operation(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x, uint64_t line_no) {
+static int take_operation(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x,
+                          uint64_t line_no) {
   struct ni_ledger_kind *k = &x->kind[l->is_p2p];
   enum ni_implausible wrong = ni_implausible(&l->op);
   k->records++;
@@ -78,8 +85,10 @@ static int take_operation(struct ni_ledger *c, const struct ni_line *l, struct n
     ni_ledger_problem_at(c, NI_PROBLEM_IMPLAUSIBLE, 1, line_no, " %s", ni_implausible_names[wrong]);
   }
   int e = count_func(c, l);
-  if (e == 0 && (l->op.has & NI_HAS_REC_SN)) e = ni_seq_set_add(&k->rec_sn, l->op.rec_sn);
-  else if (e == 0 && !x->ours && !l->is_p2p) e = count_nvidia(c, l, x);
+  if (e == 0 && (l->op.has & NI_HAS_REC_SN))
+    e = ni_seq_set_add(&k->rec_sn, l->op.rec_sn);
+  else if (e == 0 && !x->ours && !l->is_p2p)
+    e = count_nvidia(c, l, x);
   const bool may_span = !l->is_p2p && l->ident.n_ranks > 1 && l->ident.nnodes != 1;
   if (e == 0 && may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes))
     e = ni_anchors_take(&x->anchors, l);
@@ -90,7 +99,8 @@ static int take_by(struct ni_tally *t, const struct ni_by *by) {
   uint64_t listed = 0;
   for (uint32_t i = 0; i < by->n; i++) {
     listed += by->item[i].count;
-    if (ni_tally_add(t, by->item[i].name, by->item[i].count) < 0) return -ENOMEM;
+    if (ni_tally_add(t, by->item[i].name, by->item[i].count) < 0)
+      return -ENOMEM;
   }
   t->other += by->total - listed;
   return 0;
@@ -101,10 +111,13 @@ static int keep_causes(struct ni_ledger *c, struct ni_ledger_kind *k, const stru
   free(k->cause);
   k->cause = NULL;
   k->n_causes = 0;
-  if (!by->n) return 0;
-  if (!(k->cause = calloc(by->n, sizeof *k->cause))) return -ENOMEM;
+  if (!by->n)
+    return 0;
+  if (!(k->cause = calloc(by->n, sizeof *k->cause)))
+    return -ENOMEM;
   for (uint32_t i = 0; i < by->n; i++) {
-    if (ni_tally_add(&c->dropped_by, by->item[i].name, 0) < 0) return -ENOMEM;
+    if (ni_tally_add(&c->dropped_by, by->item[i].name, 0) < 0)
+      return -ENOMEM;
     k->cause[k->n_causes++] = (struct ni_ledger_cause){(uint32_t)c->dropped_by.last, by->item[i].count};
   }
   return 0;
@@ -114,19 +127,29 @@ static int keep_causes(struct ni_ledger *c, struct ni_ledger_kind *k, const stru
 static int event_of(const struct ni_line *l) {
   switch (l->kind) {
     case NI_LINE_API:
-      return l->event.api[0] == 'g' ? NI_EVENT_GROUP_API : l->event.api[0] == 'p' ? NI_EVENT_P2P_API : NI_EVENT_COLL_API;
-    case NI_LINE_LAUNCH: return NI_EVENT_LAUNCH;
-    case NI_LINE_GROUP: return NI_EVENT_GROUP;
-    case NI_LINE_CE: return NI_EVENT_CE;
-    case NI_LINE_SYNC: return NI_EVENT_SYNC;
-    case NI_LINE_BATCH: return NI_EVENT_BATCH;
-    case NI_LINE_PROXY_CTRL: return NI_EVENT_PROXY_CTRL;
-    case NI_LINE_NET: return NI_EVENT_NET;
+      return l->event.api[0] == 'g' ? NI_EVENT_GROUP_API
+          : l->event.api[0] == 'p'  ? NI_EVENT_P2P_API
+                                    : NI_EVENT_COLL_API;
+    case NI_LINE_LAUNCH:
+      return NI_EVENT_LAUNCH;
+    case NI_LINE_GROUP:
+      return NI_EVENT_GROUP;
+    case NI_LINE_CE:
+      return NI_EVENT_CE;
+    case NI_LINE_SYNC:
+      return NI_EVENT_SYNC;
+    case NI_LINE_BATCH:
+      return NI_EVENT_BATCH;
+    case NI_LINE_PROXY_CTRL:
+      return NI_EVENT_PROXY_CTRL;
+    case NI_LINE_NET:
+      return NI_EVENT_NET;
     case NI_LINE_PROXY: /* segments are a part of their operation, whose own line comes later */
       return strcmp(l->proxy.record_type, "proxy_step") == 0 ? NI_EVENT_STEPS
-             : strcmp(l->proxy.record_type, "proxy_op") == 0 ? NI_EVENT_PROXY_OP
+          : strcmp(l->proxy.record_type, "proxy_op") == 0    ? NI_EVENT_PROXY_OP
                                                              : -1;
-    default: return -1;
+    default:
+      return -1;
   }
 }
 
@@ -143,7 +166,8 @@ static int take_stats(struct ni_ledger *c, const struct ni_line *l, struct ni_le
   const struct ni_stats_line *s = &l->stats;
   if (!s->has_accounting) {
     for (int k = 0; k < NI_KIND_COUNT; k++)
-      if (s->dropped_total[k] > x->kind[k].nvidia_dropped) x->kind[k].nvidia_dropped = s->dropped_total[k];
+      if (s->dropped_total[k] > x->kind[k].nvidia_dropped)
+        x->kind[k].nvidia_dropped = s->dropped_total[k];
     return 0;
   }
   uint64_t started = s->kind[NI_KIND_COLL].started + s->kind[NI_KIND_P2P].started;
@@ -153,7 +177,8 @@ static int take_stats(struct ni_ledger *c, const struct ni_line *l, struct ni_le
     struct ni_ledger_kind *k = &x->kind[i];
     const struct ni_kind_stats *n = &s->kind[i];
     k->flushed += s->records[i];
-    if (!newest) continue;
+    if (!newest)
+      continue;
     k->stated = true;
     k->started = n->started;
     k->written = n->written;
@@ -166,16 +191,21 @@ static int take_stats(struct ni_ledger *c, const struct ni_line *l, struct ni_le
     k->in_flight = n->in_flight;
     k->fallback = n->timing_fallback_by.total;
     /* Totals since the start: only the last line of a communicator may be added up by cause. */
-    if (keep_causes(c, k, s->final ? &(struct ni_by){0} : &n->dropped_by) < 0) return -ENOMEM;
-    if (!s->final) continue;
+    if (keep_causes(c, k, s->final ? &(struct ni_by){0} : &n->dropped_by) < 0)
+      return -ENOMEM;
+    if (!s->final)
+      continue;
     if (take_by(&c->dropped_by, &n->dropped_by) < 0 || take_by(&c->filtered_by, &n->filtered_by) < 0 ||
         take_by(&c->fallback_by, &n->timing_fallback_by) < 0)
       return -ENOMEM;
   }
-  if (newest) x->stats_started = started;
+  if (newest)
+    x->stats_started = started;
   for (int i = 0; newest && i < NI_EVENT_COUNT; i++) /* they only grow; a line by recover has none */
-    if (s->events.kind[i].started >= x->events.kind[i].started) x->events.kind[i] = s->events.kind[i];
-  if (s->final) x->final = true;
+    if (s->events.kind[i].started >= x->events.kind[i].started)
+      x->events.kind[i] = s->events.kind[i];
+  if (s->final)
+    x->final = true;
   if (s->refused_communicators)
     ni_ledger_problem(c, NI_PROBLEM_REFUSED, s->refused_communicators,
                       "%s: raise NCCL_INSPECTOR_POOL_MAX_BYTES, or give the job more memory", c->file->path);
@@ -187,11 +217,16 @@ static void take_clock(struct ni_ledger *c, const struct ni_clock_line *k, uint6
   struct ni_ledger_process *p = c->process[c->now_process];
   const struct ni_ledger_clock now = {k->ticks, k->monotonic_ns, line_no, k->ns_per_tick};
   const char *wrong = NULL;
-  if (!ni_time_of_a_job((int64_t)k->realtime_ns)) wrong = "realtime_ns is not between 2001 and 2100";
-  else if (!(k->ns_per_tick >= 0.01 && k->ns_per_tick <= 1000)) wrong = "ns_per_tick is not between 0.01 and 1000";
-  else wrong = ni_ledger_clock_wrong(p->has_clock ? &p->clock : NULL, &now);
-  if (wrong) ni_ledger_problem_at(c, NI_PROBLEM_CLOCK, 1, line_no, " %s", wrong);
-  if (!p->has_clock) p->first_clock = now;
+  if (!ni_time_of_a_job((int64_t)k->realtime_ns))
+    wrong = "realtime_ns is not between 2001 and 2100";
+  else if (!(k->ns_per_tick >= 0.01 && k->ns_per_tick <= 1000))
+    wrong = "ns_per_tick is not between 0.01 and 1000";
+  else
+    wrong = ni_ledger_clock_wrong(p->has_clock ? &p->clock : NULL, &now);
+  if (wrong)
+    ni_ledger_problem_at(c, NI_PROBLEM_CLOCK, 1, line_no, " %s", wrong);
+  if (!p->has_clock)
+    p->first_clock = now;
   p->has_clock = true;
   p->clock = now;
 }
@@ -202,47 +237,65 @@ static struct ni_ledger_kind *kind_of(struct ni_ledger_member *x, const char *na
 
 /* A line about a communicator, or about the process's own account. */
 static int take_about(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x, int event) {
-  if (event >= 0) take_events(c, x, event, 1);
+  if (event >= 0)
+    take_events(c, x, event, 1);
   switch (l->kind) {
     case NI_LINE_PROXY:
       take_events(c, x, NI_EVENT_STEPS, l->proxy.steps.n + l->proxy.steps.more);
       x->proxy_lines++;
       return 0;
-    case NI_LINE_DUMP_STATS: return take_stats(c, l, x);
+    case NI_LINE_DUMP_STATS:
+      return take_stats(c, l, x);
     case NI_LINE_ROLLUP:
       ni_add_capped(&kind_of(x, l->rollup.kind)->rolled, l->rollup.count);
       x->process->rollups = true;
       return 0;
-    case NI_LINE_COMM_END: x->killed = strcmp(l->comm_end.why, "killed") == 0; return 0;
-    case NI_LINE_GAP: kind_of(x, l->gap.kind)->gap_lines += l->gap.count; return 0;
-    case NI_LINE_INCOMPLETE: kind_of(x, l->unfinished.kind)->incomplete_lines++; return 0;
-    case NI_LINE_LATE: kind_of(x, l->late.kind)->late_lines++; return 0;
-    default: return 0;
+    case NI_LINE_COMM_END:
+      x->killed = strcmp(l->comm_end.why, "killed") == 0;
+      return 0;
+    case NI_LINE_GAP:
+      kind_of(x, l->gap.kind)->gap_lines += l->gap.count;
+      return 0;
+    case NI_LINE_INCOMPLETE:
+      kind_of(x, l->unfinished.kind)->incomplete_lines++;
+      return 0;
+    case NI_LINE_LATE:
+      kind_of(x, l->late.kind)->late_lines++;
+      return 0;
+    default:
+      return 0;
   }
 }
 
 int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
   struct ni_ledger *c = arg;
   c->unknown_keys += l->unknown_keys;
-  if (!l->has_header && l->kind == NI_LINE_PROXY) c->proxy_lines++;
-  if (!l->has_header && l->kind != NI_LINE_OP) return 0;
-  if (l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS) return ni_ledger_take_series(c, l);
+  if (!l->has_header && l->kind == NI_LINE_PROXY)
+    c->proxy_lines++;
+  if (!l->has_header && l->kind != NI_LINE_OP)
+    return 0;
+  if (l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS)
+    return ni_ledger_take_series(c, l);
   int e = find_process(c, l);
-  if (e < 0) return e;
-  /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash. The process line
-   * opens the account that its last line closes. */
+  if (e < 0)
+    return e;
+  /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash.
+   * The process line opens the account that its last line closes. */
   int event = event_of(l);
   bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP || l->kind == NI_LINE_DUMP_STATS ||
-                    l->kind == NI_LINE_PROCESS || l->kind == NI_LINE_PROXY || event >= 0;
-  if (about_comm && find_member(c, l) < 0) return -ENOMEM;
+      l->kind == NI_LINE_PROCESS || l->kind == NI_LINE_PROXY || event >= 0;
+  if (about_comm && find_member(c, l) < 0)
+    return -ENOMEM;
   struct ni_ledger_member *x = about_comm ? c->member[c->now_member] : NULL;
   struct ni_ledger_process *p = c->process[c->now_process];
-  if (l->kind == NI_LINE_OP) return take_operation(c, l, x, line_no);
+  if (l->kind == NI_LINE_OP)
+    return take_operation(c, l, x, line_no);
   c->control_lines++;
   c->unfinished += l->kind == NI_LINE_STUCK || l->kind == NI_LINE_IN_FLIGHT;
   p->control_lines = true;
   uint64_t sample = ni_sampling_of(l);
-  if (sample > 1 && sample > p->sample) p->sample = sample;
+  if (sample > 1 && sample > p->sample)
+    p->sample = sample;
   switch (l->kind) {
     case NI_LINE_PROCESS:
       p->has_line = true;
@@ -250,16 +303,24 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
       p->limits |= ni_expiry_limits(&l->process);
       p->killed |= l->process.recovered_ns && !l->process.recovered_live;
       break;
-    case NI_LINE_PROXY: c->proxy_lines++; break;
-    case NI_LINE_CLOCK: take_clock(c, &l->clock, line_no); break;
-    case NI_LINE_NOTE: c->notes++; break;
+    case NI_LINE_PROXY:
+      c->proxy_lines++;
+      break;
+    case NI_LINE_CLOCK:
+      take_clock(c, &l->clock, line_no);
+      break;
+    case NI_LINE_NOTE:
+      c->notes++;
+      break;
     case NI_LINE_CONTROL:
-      if (strcmp(l->control.source, "mask") == 0) ni_ledger_problem_at(c, NI_PROBLEM_MASK, 1, line_no, ": %s", l->control.command);
+      if (strcmp(l->control.source, "mask") == 0)
+        ni_ledger_problem_at(c, NI_PROBLEM_MASK, 1, line_no, ": %s", l->control.command);
       break;
     case NI_LINE_UNKNOWN:
       ni_ledger_problem_at(c, NI_PROBLEM_UNKNOWN_KIND, 1, line_no, " %s", l->kind_name);
       return ni_tally_add(&c->unknown_kinds, l->kind_name, 1);
-    default: break;
+    default:
+      break;
   }
   return about_comm ? take_about(c, l, x, event) : 0;
 }
@@ -271,8 +332,8 @@ int ni_ledger_fault(void *arg, const struct ni_fault *f) {
       c->reasons[f->why]++;
       c->bad_lines++;
       ni_ledger_problem_at(c, NI_PROBLEM_BAD_LINES, 1, f->line_no, "%s", "");
-      return ni_ledger_sample(c, f->line_no, ": %s%s%s%s", ni_reject_name(f->why), f->key ? " (" : "", f->key ? f->key : "",
-                              f->key ? ")" : "");
+      return ni_ledger_sample(c, f->line_no, ": %s%s%s%s", ni_reject_name(f->why), f->key ? " (" : "",
+                              f->key ? f->key : "", f->key ? ")" : "");
     case NI_FAULT_ORPHAN:
       c->orphans++;
       ni_ledger_problem_at(c, NI_PROBLEM_ORPHANS, 1, f->line_no, "%s", "");
@@ -283,7 +344,9 @@ int ni_ledger_fault(void *arg, const struct ni_fault *f) {
                            ni_plural(f->announced, "record", "records"), f->followed,
                            ni_plural(f->followed, "follows", "follow"));
       return 0;
-    case NI_FAULT_CUT_LINE: ni_ledger_problem_at(c, NI_PROBLEM_CUT, 1, f->line_no, " is cut: the file ends inside it"); return 0;
+    case NI_FAULT_CUT_LINE:
+      ni_ledger_problem_at(c, NI_PROBLEM_CUT, 1, f->line_no, " is cut: the file ends inside it");
+      return 0;
   }
   return 0;
 }
@@ -310,10 +373,14 @@ void ni_ledger_end(struct ni_ledger *c, const struct ni_scan_end *end) {
     ni_ledger_problem(c, NI_PROBLEM_UNREADABLE, 1, "%s: %s", path, strerror(-end->error));
     return;
   }
-  if (s->lines == 0 && s->damages == 0) ni_ledger_problem(c, NI_PROBLEM_EMPTY, 1, "%s", path);
-  if (s->cut) ni_ledger_problem_at(c, NI_PROBLEM_CUT, 1, s->lines, " is the last line before the file ends inside a gzip member");
+  if (s->lines == 0 && s->damages == 0)
+    ni_ledger_problem(c, NI_PROBLEM_EMPTY, 1, "%s", path);
+  if (s->cut)
+    ni_ledger_problem_at(c, NI_PROBLEM_CUT, 1, s->lines,
+                         " is the last line before the file ends inside a gzip member");
   if (s->damages > s->cut)
-    ni_ledger_problem(c, NI_PROBLEM_DAMAGED, s->damages - s->cut, "%s at byte %" PRIu64 ": %s%s", path, s->first_damage_at,
-                      s->first_damage == NI_INF_END ? "bytes that are no gzip" : ni_inflate_result_name(s->first_damage),
-                      s->gave_up ? ", gave up" : "");
+    ni_ledger_problem(
+        c, NI_PROBLEM_DAMAGED, s->damages - s->cut, "%s at byte %" PRIu64 ": %s%s", path, s->first_damage_at,
+        s->first_damage == NI_INF_END ? "bytes that are no gzip" : ni_inflate_result_name(s->first_damage),
+        s->gave_up ? ", gave up" : "");
 }

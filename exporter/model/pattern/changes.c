@@ -34,10 +34,12 @@ struct ni_digest_kind {
 static void form_of(const struct ni_run *r, const struct ni_pattern_place *p, char out[48]) {
   char algo[24], proto[24];
   *out = 0;
-  if (p->mixes) return;
+  if (p->mixes)
+    return;
   ni_safe_text(ni_name_text(&r->names, r->mix[p->mix].algo), algo, sizeof algo);
   ni_safe_text(ni_name_text(&r->names, r->mix[p->mix].proto), proto, sizeof proto);
-  if (*algo || *proto) snprintf(out, 48, "%s%s%s", algo, *algo && *proto ? "/" : "", proto);
+  if (*algo || *proto)
+    snprintf(out, 48, "%s%s%s", algo, *algo && *proto ? "/" : "", proto);
 }
 
 static int by_kind(const void *a, const void *b) {
@@ -48,7 +50,8 @@ static int by_kind(const void *a, const void *b) {
 
 static int add_lane(struct ni_digest *d, const struct ni_run *r, const struct ni_program *p,
                     const struct ni_pattern_lane *l) {
-  if (!ni_array_room(d->lane, d->n_lanes, d->cap_lanes)) return -ENOMEM;
+  if (!ni_array_room(d->lane, d->n_lanes, d->cap_lanes))
+    return -ENOMEM;
   struct ni_digest_lane *to = &d->lane[d->n_lanes++];
   *to = (struct ni_digest_lane){.n_ranks = l->n_ranks,
                                 .peer = l->peer,
@@ -60,7 +63,8 @@ static int add_lane(struct ni_digest *d, const struct ni_run *r, const struct ni
   ni_safe_text(l->label, to->label, sizeof to->label);
   for (uint32_t i = 0; i < l->n; i++) {
     const struct ni_pattern_place *x = &p->place[l->first + i];
-    if (!ni_array_room(d->kind, d->n_kinds, d->cap_kinds)) return -ENOMEM;
+    if (!ni_array_room(d->kind, d->n_kinds, d->cap_kinds))
+      return -ENOMEM;
     struct ni_digest_kind *k = &d->kind[d->n_kinds++];
     *k = (struct ni_digest_kind){.bytes = l->sizes_vary && x->bytes != x->bytes_most ? UINT64_MAX : x->bytes,
                                  .times = 1};
@@ -69,7 +73,8 @@ static int add_lane(struct ni_digest *d, const struct ni_run *r, const struct ni
     form_of(r, x, k->form);
   }
   struct ni_digest_kind *kind = d->kind + to->first;
-  if (l->n) qsort(kind, l->n, sizeof *kind, by_kind);
+  if (l->n)
+    qsort(kind, l->n, sizeof *kind, by_kind);
   for (uint32_t i = 0; i < l->n; i++) {
     struct ni_digest_kind *last = to->n ? &kind[to->n - 1] : NULL;
     if (!last || by_kind(last, &kind[i]) != 0) {
@@ -77,8 +82,10 @@ static int add_lane(struct ni_digest *d, const struct ni_run *r, const struct ni
       continue;
     }
     last->times++;
-    if (strcmp(last->form, kind[i].form) != 0) *last->form = 0;
-    if (strcmp(last->datatype, kind[i].datatype) != 0) *last->datatype = 0;
+    if (strcmp(last->form, kind[i].form) != 0)
+      *last->form = 0;
+    if (strcmp(last->datatype, kind[i].datatype) != 0)
+      *last->datatype = 0;
   }
   d->n_kinds = to->first + to->n;
   return 0;
@@ -91,12 +98,14 @@ static NI_ORDER_BY(by_rank, struct ni_digest_rank, rank)
   int e = 0;
   *d = (struct ni_digest){.program = calloc(p->n_programs + 1, sizeof *d->program),
                           .rank = calloc((size_t)p->n_ranks + 1, sizeof *d->rank)};
-  if (!d->program || !d->rank) return -ENOMEM;
+  if (!d->program || !d->rank)
+    return -ENOMEM;
   for (uint32_t i = 0; i < p->n_programs; i++) {
     struct ni_digest_program *to = &d->program[d->n_programs++];
     to->first = (uint32_t)d->n_lanes;
     to->n = p->program[i].n_lanes;
-    for (uint32_t k = 0; e == 0 && k < to->n; k++) e = add_lane(d, r, &p->program[i], &p->program[i].lane[k]);
+    for (uint32_t k = 0; e == 0 && k < to->n; k++)
+      e = add_lane(d, r, &p->program[i], &p->program[i].lane[k]);
   }
   for (uint32_t i = 0; i < p->n_ranks; i++)
     if (p->rank[i].program != NI_BLAME_NONE)
@@ -138,8 +147,10 @@ static bool same_name(const struct ni_digest_lane *a, const struct ni_digest_lan
 static void name_comm(const struct ni_digest_lane *l, char out[96]) {
   struct ni_put_text w = {out, 96};
   ni_put(&w, "%s", l->label);
-  if (l->ordinal) ni_put(&w, " %u", l->ordinal + 1);
-  if (l->n_ranks > 0 && !ni_pattern_is_size(l->label)) ni_put(&w, " (%d)", l->n_ranks);
+  if (l->ordinal)
+    ni_put(&w, " %u", l->ordinal + 1);
+  if (l->n_ranks > 0 && !ni_pattern_is_size(l->label))
+    ni_put(&w, " (%d)", l->n_ranks);
 }
 
 static void name_func(const struct ni_digest_lane *l, const char *func, char out[64]) {
@@ -152,13 +163,21 @@ static struct ni_step_change *add(struct pair *x, enum ni_step_change_kind kind,
                                   const struct ni_digest_lane *l, const struct ni_digest_kind *a,
                                   const struct ni_digest_kind *b) {
   const struct ni_digest_kind *any = a ? a : b;
-  if (!ni_array_room(x->found, x->n, x->cap)) return NULL;
+  if (!ni_array_room(x->found, x->n, x->cap))
+    return NULL;
   struct ni_step_change *c = &x->found[x->n++];
   memset(c, 0, sizeof *c); /* they are compared as bytes */
   c->kind = kind;
-  if (a) c->bytes_a = a->bytes, c->times_a = a->times;
-  if (b) c->bytes_b = b->bytes, c->times_b = b->times;
-  if (any) name_func(l, any->func, c->func);
+  if (a) {
+    c->bytes_a = a->bytes;
+    c->times_a = a->times;
+  }
+  if (b) {
+    c->bytes_b = b->bytes;
+    c->times_b = b->times;
+  }
+  if (any)
+    name_func(l, any->func, c->func);
   name_comm(l, c->comm);
   return c;
 }
@@ -175,11 +194,14 @@ static int compare_kind(struct pair *x, const struct ni_digest_lane *l, const st
     enum ni_step_change_kind kind;
     const char *was, *is;
   } text[] = {{NI_CHANGE_DATATYPE, a->datatype, b->datatype}, {NI_CHANGE_ALGORITHM, a->form, b->form}};
-  if (a->times != b->times && !add(x, NI_CHANGE_NUMBER, l, a, b)) return -ENOMEM;
+  if (a->times != b->times && !add(x, NI_CHANGE_NUMBER, l, a, b))
+    return -ENOMEM;
   for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
-    if (!*text[i].was || !*text[i].is || strcmp(text[i].was, text[i].is) == 0) continue;
+    if (!*text[i].was || !*text[i].is || strcmp(text[i].was, text[i].is) == 0)
+      continue;
     struct ni_step_change *c = add(x, text[i].kind, l, a, b);
-    if (!c) return -ENOMEM;
+    if (!c)
+      return -ENOMEM;
     snprintf(c->was, sizeof c->was, "%s", text[i].was);
     snprintf(c->is, sizeof c->is, "%s", text[i].is);
   }
@@ -193,15 +215,22 @@ static int compare_rest(struct pair *x, const struct ni_digest_lane *l, const st
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < l->n; i++) {
     uint32_t k = 0;
-    if (in_both_a[i]) continue;
-    while (k < m->n && (in_both_b[k] || a[i].times != b[k].times || strcmp(a[i].func, b[k].func) != 0)) k++;
-    if (k < m->n) in_both_b[k] = true;
-    if (k == m->n) e = came_or_went(x, l, &a[i], NULL);
-    else if (!add(x, NI_CHANGE_SIZE, m, &a[i], &b[k])) e = -ENOMEM;
-    if (e == 0 && k < m->n) e = compare_kind(x, m, &a[i], &b[k]);
+    if (in_both_a[i])
+      continue;
+    while (k < m->n && (in_both_b[k] || a[i].times != b[k].times || strcmp(a[i].func, b[k].func) != 0))
+      k++;
+    if (k < m->n)
+      in_both_b[k] = true;
+    if (k == m->n)
+      e = came_or_went(x, l, &a[i], NULL);
+    else if (!add(x, NI_CHANGE_SIZE, m, &a[i], &b[k]))
+      e = -ENOMEM;
+    if (e == 0 && k < m->n)
+      e = compare_kind(x, m, &a[i], &b[k]);
   }
   for (uint32_t k = 0; e == 0 && k < m->n; k++)
-    if (!in_both_b[k]) e = came_or_went(x, m, NULL, &b[k]);
+    if (!in_both_b[k])
+      e = came_or_went(x, m, NULL, &b[k]);
   return e;
 }
 
@@ -219,12 +248,14 @@ static int compare_lanes(struct pair *x, const struct ni_digest_lane *l, const s
     i += order <= 0;
     k += order >= 0;
   }
-  if (e == 0) e = compare_rest(x, l, m, both, both + l->n);
+  if (e == 0)
+    e = compare_rest(x, l, m, both, both + l->n);
   bool same_operations = true; /* as often */
   for (size_t i = before; i < x->n; i++)
     same_operations &= x->found[i].kind == NI_CHANGE_DATATYPE || x->found[i].kind == NI_CHANGE_ALGORITHM;
   const bool turned = same_operations && l->ring && m->ring && l->ring != m->ring;
-  if (e == 0 && turned && !add(x, NI_CHANGE_ORDER, m, NULL, NULL)) e = -ENOMEM;
+  if (e == 0 && turned && !add(x, NI_CHANGE_ORDER, m, NULL, NULL))
+    e = -ENOMEM;
   free(both);
   return e;
 }
@@ -247,7 +278,8 @@ static void find_moved(struct pair *x) {
       struct ni_step_change *came = &x->found[k];
       const bool is_it =
           came->kind == NI_CHANGE_CAME && came->bytes_b == went->bytes_a && came->times_b == went->times_a;
-      if (!is_it || strcmp(came->func, went->func) != 0) continue;
+      if (!is_it || strcmp(came->func, went->func) != 0)
+        continue;
       went->kind = NI_CHANGE_COMMUNICATOR;
       went->bytes_b = came->bytes_b;
       went->times_b = came->times_b;
@@ -256,7 +288,8 @@ static void find_moved(struct pair *x) {
     }
   }
   for (size_t i = 0; i < x->n; i++)
-    if (x->found[i].kind != NI_CHANGE_KINDS) x->found[kept++] = x->found[i];
+    if (x->found[i].kind != NI_CHANGE_KINDS)
+      x->found[kept++] = x->found[i];
   x->n = kept;
 }
 
@@ -269,20 +302,26 @@ static int compare_programs(struct pair *x) {
     for (uint32_t i = 0; e == 0 && i < n; i++) {
       const struct ni_digest_lane *l = lane_at(x, 0, i);
       uint32_t k = 0;
-      if (used[i]) continue;
+      if (used[i])
+        continue;
       for (; k < m; k++) {
         const struct ni_digest_lane *to = lane_at(x, 1, k);
-        if (!used[n + k] && (round == 0 ? same_name(l, to) : same_place(l, to))) break;
+        if (!used[n + k] && (round == 0 ? same_name(l, to) : same_place(l, to)))
+          break;
       }
-      if (k == m) continue;
+      if (k == m)
+        continue;
       used[i] = used[n + k] = true;
       e = compare_lanes(x, l, lane_at(x, 1, k));
     }
   for (uint32_t i = 0; e == 0 && i < n; i++)
-    if (!used[i]) e = lane_alone(x, 0, lane_at(x, 0, i));
+    if (!used[i])
+      e = lane_alone(x, 0, lane_at(x, 0, i));
   for (uint32_t k = 0; e == 0 && k < m; k++)
-    if (!used[n + k]) e = lane_alone(x, 1, lane_at(x, 1, k));
-  if (e == 0) find_moved(x);
+    if (!used[n + k])
+      e = lane_alone(x, 1, lane_at(x, 1, k));
+  if (e == 0)
+    find_moved(x);
   free(used);
   return e;
 }
@@ -293,7 +332,8 @@ static void take(struct ni_step_changes *out, const struct ni_step_change *c, ui
   for (size_t i = 0; i < out->n; i++) {
     struct ni_step_change known = out->change[i];
     known.ranks = 0;
-    if (memcmp(&known, c, sizeof known) != 0) continue;
+    if (memcmp(&known, c, sizeof known) != 0)
+      continue;
     out->change[i].ranks += ranks;
     return;
   }
@@ -316,11 +356,13 @@ static NI_ORDER_OF(by_pair, uint64_t)
   out->n = out->left_out = 0;
   for (size_t i = 0, k = 0; e == 0 && i < a->n_ranks && k < b->n_ranks;) {
     const int32_t x = a->rank[i].rank, y = b->rank[k].rank;
-    if (x == y) pair[n++] = (uint64_t)a->rank[i].program << 32 | b->rank[k].program;
+    if (x == y)
+      pair[n++] = (uint64_t)a->rank[i].program << 32 | b->rank[k].program;
     i += x <= y;
     k += y <= x;
   }
-  if (n) qsort(pair, n, sizeof *pair, by_pair);
+  if (n)
+    qsort(pair, n, sizeof *pair, by_pair);
   out->known = n > 0;
   out->ranks = (uint32_t)n;
   for (size_t i = 0, to; e == 0 && i < n; i = to) {
@@ -328,7 +370,8 @@ static NI_ORDER_OF(by_pair, uint64_t)
     struct pair x = {
         .d = {a, b}, .p = {&a->program[pair[i] >> 32], &b->program[pair[i] & UINT32_MAX]}, .out = out};
     e = compare_programs(&x);
-    for (size_t k = 0; e == 0 && k < x.n; k++) take(out, &x.found[k], (uint32_t)(to - i));
+    for (size_t k = 0; e == 0 && k < x.n; k++)
+      take(out, &x.found[k], (uint32_t)(to - i));
     free(x.found);
   }
   free(pair);
@@ -336,8 +379,10 @@ static NI_ORDER_OF(by_pair, uint64_t)
 }
 
 static const char *size_of(uint64_t bytes, char out[48]) {
-  if (bytes == UINT64_MAX) snprintf(out, 48, "of varying sizes");
-  else ni_size_text(bytes, out);
+  if (bytes == UINT64_MAX)
+    snprintf(out, 48, "of varying sizes");
+  else
+    ni_size_text(bytes, out);
   return out;
 }
 
@@ -358,8 +403,11 @@ const char *ni_step_change_text(const struct ni_step_changes *all, const struct 
     ni_put(&w, "%" PRIu64 " x %s on %s: %s instead of %s", c->times_b, c->func, c->comm, b, a);
   else if (c->kind == NI_CHANGE_COMMUNICATOR)
     ni_put(&w, "%" PRIu64 " x %s %s: on %s instead of %s", c->times_b, c->func, a, c->comm_b, c->comm);
-  else if (c->kind == NI_CHANGE_ORDER) ni_put(&w, "operations on %s come in another order", c->comm);
-  else ni_put(&w, "%s %s on %s: %s instead of %s", c->func, b, c->comm, c->is, c->was);
-  if (c->ranks < all->ranks) ni_put(&w, " (%u of %u ranks)", c->ranks, all->ranks);
+  else if (c->kind == NI_CHANGE_ORDER)
+    ni_put(&w, "operations on %s come in another order", c->comm);
+  else
+    ni_put(&w, "%s %s on %s: %s instead of %s", c->func, b, c->comm, c->is, c->was);
+  if (c->ranks < all->ranks)
+    ni_put(&w, " (%u of %u ranks)", c->ranks, all->ranks);
   return out;
 }

@@ -25,11 +25,11 @@ struct ni_digest {
   struct ni_digest_kind *kind;
   struct ni_digest_program {
     uint32_t first, n; /* lanes */
-  } * program;
+  } *program;
   struct ni_digest_rank {
     int32_t rank; /* global */
     uint32_t program;
-  } * rank; /* by global rank; those with a program */
+  } *rank; /* by global rank; those with a program */
   size_t n_lanes, cap_lanes, n_kinds, cap_kinds, n_programs, n_ranks;
 };
 

@@ -24,7 +24,8 @@ int ni_cut_begin(struct ni_cut *x) {
   }
   int e = ni_blame_open(&x->stream, x->r, x->piece, x->n_pieces, &x->mine);
   x->mine.max_slots = NI_CUT_SLOTS;
-  if (e == 0) (void)ni_blame_functions(x->stream, &x->function, &x->function_of);
+  if (e == 0)
+    (void)ni_blame_functions(x->stream, &x->function, &x->function_of);
   return e;
 }
 
@@ -51,16 +52,20 @@ static bool is_to_many(const struct ni_blame_rank *o, const struct ni_blame_slot
 }
 
 uint32_t ni_cut_lane_of(struct ni_cut *x, uint32_t slot) {
-  if (slot >= NI_CUT_SLOTS) return NI_BLAME_NONE;
-  if (x->lane_of[slot]) return x->lane_of[slot] - 1u;
+  if (slot >= NI_CUT_SLOTS)
+    return NI_BLAME_NONE;
+  if (x->lane_of[slot])
+    return x->lane_of[slot] - 1u;
   const struct ni_blame_slot *s = &x->mine.slot[slot];
   const int32_t peer = is_to_many(x->rank, s, x->s->comm[s->comm].n_ranks) ? NI_PATTERN_ALL_PEERS : s->peer;
   uint32_t i = 0;
   for (; i < x->n_lanes; i++) {
     const struct ni_cut_lane *l = &x->lane[i];
-    if (l->comm == s->comm && l->kind == s->kind && l->peer == peer && l->rank == s->rank) break;
+    if (l->comm == s->comm && l->kind == s->kind && l->peer == peer && l->rank == s->rank)
+      break;
   }
-  if (i == NI_PATTERN_LANES) return NI_BLAME_NONE;
+  if (i == NI_PATTERN_LANES)
+    return NI_BLAME_NONE;
   if (i == x->n_lanes)
     x->lane[x->n_lanes++] =
         (struct ni_cut_lane){.comm = s->comm, .rank = s->rank, .peer = peer, .kind = s->kind};
@@ -72,8 +77,10 @@ uint32_t ni_cut_lane_of(struct ni_cut *x, uint32_t slot) {
 /* ---- steps, by their marks ---- */
 
 static int keep(struct ni_cut_ops *to, const struct ni_blame_op *op) {
-  if (to->n == NI_PATTERN_STEP) return -E2BIG;
-  if (!ni_array_room(to->op, to->n, to->cap)) return -ENOMEM;
+  if (to->n == NI_PATTERN_STEP)
+    return -E2BIG;
+  if (!ni_array_room(to->op, to->n, to->cap))
+    return -ENOMEM;
   to->op[to->n++] = *op;
   return 0;
 }
@@ -93,9 +100,11 @@ static int read_step(struct ni_cut *x, struct ni_cut_ops *to) {
       x->has_next = true;
       return 1;
     }
-    if ((e = keep(to, &op)) == 0 && ends) return 1;
+    if ((e = keep(to, &op)) == 0 && ends)
+      return 1;
   }
-  if (e == 0 && x->mark.n) to->n = was; /* behind the last mark is a part of a step */
+  if (e == 0 && x->mark.n)
+    to->n = was; /* behind the last mark is a part of a step */
   return e < 0 ? e : to->n > was;
 }
 
@@ -105,7 +114,8 @@ static void count(struct ni_cut *x, const struct ni_cut_ops *ops, uint64_t n[NI_
   memset(n, 0, NI_PATTERN_LANES * sizeof *n);
   for (size_t i = 0; i < ops->n; i++) {
     const uint32_t lane = ni_cut_lane_of(x, ops->op[i].slot);
-    if (lane != NI_BLAME_NONE) n[lane]++;
+    if (lane != NI_BLAME_NONE)
+      n[lane]++;
   }
 }
 
@@ -119,12 +129,15 @@ static void want(struct ni_cut *x, const uint64_t n[NI_PATTERN_LANES], int64_t m
   for (uint32_t i = 0; i < x->n_lanes; i++) {
     struct ni_cut_lane *l = &x->lane[i];
     more[i] = 0;
-    if (!l->balanced) continue;
+    if (!l->balanced)
+      continue;
     const int64_t off = off_of(l, n[i], x->step);
     l->same_off = off == l->last_off ? l->same_off + 1 : 1;
     l->last_off = off;
-    if (l->same_off >= NI_CUT_ANEW) l->at = off;
-    if (off - l->at <= NI_CUT_OFF && l->at - off <= NI_CUT_OFF) more[i] = l->at - off;
+    if (l->same_off >= NI_CUT_ANEW)
+      l->at = off;
+    if (off - l->at <= NI_CUT_OFF && l->at - off <= NI_CUT_OFF)
+      more[i] = l->at - off;
   }
 }
 
@@ -152,17 +165,21 @@ static int give_to_next(struct ni_cut *x, int64_t more[NI_PATTERN_LANES]) {
   int e = 0;
   for (size_t i = x->now.n; e == 0 && i-- > 0;) {
     const uint32_t lane = ni_cut_lane_of(x, x->now.op[i].slot);
-    if (lane == NI_BLAME_NONE || more[lane] >= 0) continue;
+    if (lane == NI_BLAME_NONE || more[lane] >= 0)
+      continue;
     more[lane]++;
     e = keep(&moved, &x->now.op[i]);
     memmove(&x->now.op[i], &x->now.op[i + 1], (x->now.n - i - 1) * sizeof *x->now.op);
     x->now.n--;
   }
-  if (x->ahead.n + moved.n > NI_PATTERN_STEP) e = -E2BIG;
-  if (e == 0 && moved.n && !ni_array_room(x->ahead.op, x->ahead.n + moved.n, x->ahead.cap)) e = -ENOMEM;
+  if (x->ahead.n + moved.n > NI_PATTERN_STEP)
+    e = -E2BIG;
+  if (e == 0 && moved.n && !ni_array_room(x->ahead.op, x->ahead.n + moved.n, x->ahead.cap))
+    e = -ENOMEM;
   if (e == 0 && moved.n) {
     memmove(x->ahead.op + moved.n, x->ahead.op, x->ahead.n * sizeof *x->ahead.op);
-    for (size_t i = 0; i < moved.n; i++) x->ahead.op[i] = moved.op[moved.n - 1 - i];
+    for (size_t i = 0; i < moved.n; i++)
+      x->ahead.op[i] = moved.op[moved.n - 1 - i];
     x->ahead.n += moved.n;
   }
   free(moved.op);
@@ -180,9 +197,12 @@ static int balance(struct ni_cut *x) {
     gives |= more[i] < 0;
   }
   int e = takes ? take_from_next(x, more) : 0;
-  if (e == 0 && gives) e = give_to_next(x, more);
-  if (e == 0 && (takes || gives)) count(x, &x->now, n);
-  for (uint32_t i = 0; i < x->n_lanes; i++) x->lane[i].before += (int64_t)n[i];
+  if (e == 0 && gives)
+    e = give_to_next(x, more);
+  if (e == 0 && (takes || gives))
+    count(x, &x->now, n);
+  for (uint32_t i = 0; i < x->n_lanes; i++)
+    x->lane[i].before += (int64_t)n[i];
   x->step++;
   return e;
 }
@@ -193,16 +213,19 @@ int ni_cut_next(struct ni_cut *x) {
     return read_step(x, &x->now);
   }
   int e = 1;
-  if (!x->has_ahead) e = read_step(x, &x->ahead);
+  if (!x->has_ahead)
+    e = read_step(x, &x->ahead);
   x->has_ahead = e > 0;
-  if (e <= 0) return e;
+  if (e <= 0)
+    return e;
   const struct ni_cut_ops was = x->now;
   x->now = x->ahead;
   x->ahead = was;
   x->ahead.n = 0;
   e = read_step(x, &x->ahead);
   x->has_ahead = e > 0;
-  if (e >= 0) e = balance(x);
+  if (e >= 0)
+    e = balance(x);
   return e < 0 ? e : 1;
 }
 
@@ -213,7 +236,8 @@ int ni_cut_next(struct ni_cut *x) {
 static int64_t usual_place(const struct ni_cut_lane *l, uint64_t steps) {
   uint32_t best = NI_CUT_OFF;
   for (uint32_t i = 0; i < sizeof l->off / sizeof *l->off; i++)
-    if (l->off[i] * OFTEN >= steps && l->off[i]) best = i;
+    if (l->off[i] * OFTEN >= steps && l->off[i])
+      best = i;
   return (int64_t)best - NI_CUT_OFF;
 }
 
@@ -229,7 +253,8 @@ int ni_cut_balance(struct ni_cut *x, const uint64_t each[NI_PATTERN_LANES]) {
     for (uint32_t i = 0; i < x->n_lanes; i++) {
       struct ni_cut_lane *l = &x->lane[i];
       const int64_t off = off_of(l, n[i], x->step);
-      if (off >= -NI_CUT_OFF && off <= NI_CUT_OFF) l->off[off + NI_CUT_OFF]++;
+      if (off >= -NI_CUT_OFF && off <= NI_CUT_OFF)
+        l->off[off + NI_CUT_OFF]++;
       l->before += (int64_t)n[i];
     }
     x->step++;

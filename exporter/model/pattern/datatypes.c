@@ -44,17 +44,21 @@ static int add(struct ni_datatypes *t, const struct ni_datatype *x, uint64_t has
       t->item[k].several |= t->item[k].datatype != x->datatype;
       return 0;
     }
-  if (t->n >= NI_DATATYPES_MAX) return 0;
-  if (!ni_array_room(t->item, t->n, t->cap)) return -ENOMEM;
+  if (t->n >= NI_DATATYPES_MAX)
+    return 0;
+  if (!ni_array_room(t->item, t->n, t->cap))
+    return -ENOMEM;
   const int e = ni_index_add(&t->at_hash, hash, (uint32_t)t->n);
-  if (e == 0) t->item[t->n++] = *x;
+  if (e == 0)
+    t->item[t->n++] = *x;
   return e;
 }
 
 static int open_rows(void *to, const void *what, void **rows) {
   (void)what;
   struct rows *x = *rows = calloc(1, sizeof *x);
-  if (!x) return -ENOMEM;
+  if (!x)
+    return -ENOMEM;
   x->t = to;
   return 0;
 }
@@ -67,7 +71,8 @@ static int take_row(void *rows, const void *row) {
   const uint64_t hash = hash_of(&d);
   const size_t at = (hash ^ d.datatype) % SEEN;
   const struct ni_datatype *seen = &x->seen[at].kind;
-  if (x->seen[at].used && same_kind(seen, &d) && seen->datatype == d.datatype) return 0;
+  if (x->seen[at].used && same_kind(seen, &d) && seen->datatype == d.datatype)
+    return 0;
   pthread_mutex_lock(&x->t->lock);
   const int e = add(x->t, &d, hash);
   pthread_mutex_unlock(&x->t->lock);
@@ -89,15 +94,18 @@ static NI_ORDER_BY(by_kind, struct ni_datatype, of, func, bytes)
 
     void ni_datatypes_sort(struct ni_datatypes *t, const struct ni_run *r) {
   size_t kept = 0;
-  if (t->n >= NI_DATATYPES_MAX) t->n = 0;
+  if (t->n >= NI_DATATYPES_MAX)
+    t->n = 0;
   for (size_t i = 0; i < t->n; i++)
     t->item[i].of = r->comm_at[r->who.member[r->context[t->item[i].of].member].comm];
-  if (t->n) qsort(t->item, t->n, sizeof *t->item, by_kind);
+  if (t->n)
+    qsort(t->item, t->n, sizeof *t->item, by_kind);
   for (size_t i = 0; i < t->n; i++) {
     struct ni_datatype *last = kept ? &t->item[kept - 1] : NULL;
     if (last && same_kind(last, &t->item[i]))
       last->several |= t->item[i].several || t->item[i].datatype != last->datatype;
-    else t->item[kept++] = t->item[i];
+    else
+      t->item[kept++] = t->item[i];
   }
   t->n = kept;
 }
@@ -105,11 +113,13 @@ static NI_ORDER_BY(by_kind, struct ni_datatype, of, func, bytes)
 const char *ni_datatype_of(const struct ni_datatypes *t, const struct ni_run *r, uint32_t comm,
                            const char *func, uint64_t bytes) {
   size_t i;
-  if (!t) return NULL;
+  if (!t)
+    return NULL;
   ni_array_search(i, t->n, t->item[i].of < comm);
   for (; i < t->n && t->item[i].of == comm; i++) {
     const struct ni_datatype *x = &t->item[i];
-    if (x->bytes != bytes || ni_name_text(&r->names, x->func) != func) continue;
+    if (x->bytes != bytes || ni_name_text(&r->names, x->func) != func)
+      continue;
     return x->several || !x->datatype ? NULL : ni_name_text(&r->names, x->datatype);
   }
   return NULL;

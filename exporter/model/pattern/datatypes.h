@@ -19,7 +19,7 @@ struct ni_datatypes {
     uint64_t bytes;
     uint32_t of, func, datatype; /* of: context while reading, then the communicator of the result */
     bool several;
-  } * item;
+  } *item;
   size_t n, cap;
   struct ni_index at_hash;
 };

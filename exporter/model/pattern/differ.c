@@ -9,7 +9,8 @@ static const struct ni_pattern_lane *like(const struct ni_program *p, const stru
   for (uint32_t i = 0; i < p->n_lanes; i++) {
     const struct ni_pattern_lane *x = &p->lane[i];
     const bool same_comm = x->label == l->label && x->n_ranks == l->n_ranks && x->ordinal == l->ordinal;
-    if (same_comm && x->kind == l->kind && x->peer == l->peer) return x;
+    if (same_comm && x->kind == l->kind && x->peer == l->peer)
+      return x;
   }
   return NULL;
 }
@@ -22,7 +23,8 @@ static uint64_t hash_at(const struct ni_program *p, const struct ni_pattern_lane
 static uint32_t alike(const struct ni_program *p, const struct ni_pattern_lane *l, const struct ni_program *q,
                       const struct ni_pattern_lane *m, uint32_t from) {
   uint32_t n = 0;
-  while (n < l->n && n < m->n && hash_at(p, l, n) == hash_at(q, m, from + n)) n++;
+  while (n < l->n && n < m->n && hash_at(p, l, n) == hash_at(q, m, from + n))
+    n++;
   return n;
 }
 
@@ -40,14 +42,16 @@ static uint32_t turn(const struct ni_program *p, const struct ni_pattern_lane *l
 
 static void take(struct ni_pattern_difference *out, uint32_t position, const struct ni_pattern_lane *lane,
                  const struct ni_pattern_place *here, const struct ni_pattern_place *there) {
-  if (out->lane && position >= out->position) return;
+  if (out->lane && position >= out->position)
+    return;
   *out = (struct ni_pattern_difference){position, lane, here, there};
 }
 
 static void compare(const struct ni_program *p, const struct ni_pattern_lane *l, const uint32_t *position,
                     const struct ni_program *q, struct ni_pattern_difference *out) {
   const struct ni_pattern_lane *m = like(q, l);
-  if (m && m->ring == l->ring) return;
+  if (m && m->ring == l->ring)
+    return;
   if (l->n == 0) {
     take(out, UINT32_MAX, l, NULL, m && m->n ? &q->place[m->first] : NULL);
     return;
@@ -68,7 +72,8 @@ static uint32_t in_common(const struct ni_program *p, const struct ni_program *q
   uint32_t n = 0;
   for (uint32_t i = 0; i < p->n_lanes; i++) {
     const struct ni_pattern_lane *l = &p->lane[i], *m = like(q, l);
-    if (!m || !l->n || !m->n) continue;
+    if (!m || !l->n || !m->n)
+      continue;
     n += 1 + (m->ring == l->ring ? l->n : alike(p, l, q, m, turn(p, l, q, m)));
   }
   return n;
@@ -78,7 +83,10 @@ uint32_t ni_pattern_nearest(const struct ni_pattern *p, uint32_t first, uint32_t
   uint32_t best = first, most = 0;
   for (uint32_t i = first; i < k; i++) {
     const uint32_t n = in_common(&p->program[k], &p->program[i]);
-    if (n > most) best = i, most = n;
+    if (n > most) {
+      best = i;
+      most = n;
+    }
   }
   return best;
 }
@@ -87,12 +95,16 @@ int ni_pattern_differ(const struct ni_program *p, const struct ni_listing *list,
                       const struct ni_program *other, struct ni_pattern_difference *out) {
   uint32_t *position = malloc((p->n_places + 1) * sizeof *position);
   *out = (struct ni_pattern_difference){.position = UINT32_MAX};
-  if (!position) return -ENOMEM;
-  for (uint32_t i = 0; i < p->n_places; i++) position[list->order[i]] = i;
-  for (uint32_t i = 0; i < p->n_lanes; i++) compare(p, &p->lane[i], position, other, out);
+  if (!position)
+    return -ENOMEM;
+  for (uint32_t i = 0; i < p->n_places; i++)
+    position[list->order[i]] = i;
+  for (uint32_t i = 0; i < p->n_lanes; i++)
+    compare(p, &p->lane[i], position, other, out);
   for (uint32_t i = 0; i < other->n_lanes; i++) {
     const struct ni_pattern_lane *m = &other->lane[i];
-    if (!like(p, m)) take(out, UINT32_MAX, m, NULL, m->n ? &other->place[m->first] : NULL);
+    if (!like(p, m))
+      take(out, UINT32_MAX, m, NULL, m->n ? &other->place[m->first] : NULL);
   }
   free(position);
   return 0;

@@ -32,17 +32,22 @@ struct gather {
 
 static NI_ORDER_OF(by_pair, uint64_t)
 
-/* What is done on each communicator, as one number. */
-static int find_profiles(const struct gather *g, uint64_t *profile) {
+    /* What is done on each communicator, as one number. */
+    static int find_profiles(const struct gather *g, uint64_t *profile) {
   uint64_t *pair = malloc((g->pieces.n + 1) * sizeof *pair); /* communicator and cell */
-  if (!pair) return -ENOMEM;
-  for (size_t i = 0; i < g->pieces.n; i++) pair[i] = (uint64_t)g->pieces.item[i].comm << 32 | g->pieces.item[i].cell;
-  if (g->pieces.n) qsort(pair, g->pieces.n, sizeof *pair, by_pair);
+  if (!pair)
+    return -ENOMEM;
+  for (size_t i = 0; i < g->pieces.n; i++)
+    pair[i] = (uint64_t)g->pieces.item[i].comm << 32 | g->pieces.item[i].cell;
+  if (g->pieces.n)
+    qsort(pair, g->pieces.n, sizeof *pair, by_pair);
   for (size_t i = 0; i < g->pieces.n; i++) {
-    if (i && pair[i] == pair[i - 1]) continue;
+    if (i && pair[i] == pair[i - 1])
+      continue;
     const struct ni_sum_cell *c = &g->of.r->cell[g->of.r->cell_order[pair[i] & UINT32_MAX]];
     uint64_t hash = ni_mix(c->msg_bytes * 2 + c->kind + 1);
-    for (const char *p = ni_name_text(&g->of.r->names, c->func); *p; p++) hash = ni_mix(hash + (unsigned char)*p);
+    for (const char *p = ni_name_text(&g->of.r->names, c->func); *p; p++)
+      hash = ni_mix(hash + (unsigned char)*p);
     profile[pair[i] >> 32] += hash;
   }
   free(pair);
@@ -55,8 +60,8 @@ static bool has_name(const struct ni_comm_row *c) {
 }
 
 /*
- * Roles are told communicator by communicator, and of one with a missing rank not always. One of which nothing is known has
- * that of those as large that do the same, where these have one alone.
+ * Roles are told communicator by communicator, and of one with a missing rank not always. One of which
+ * nothing is known has that of those as large that do the same, where these have one alone.
  */
 static enum ni_role role_of(const struct ni_summary *s, const uint64_t *profile, size_t i) {
   const struct ni_comm_row *c = &s->comm[i];
@@ -64,23 +69,32 @@ static enum ni_role role_of(const struct ni_summary *s, const uint64_t *profile,
   const bool is_told = c->role != NI_ROLE_NONE || has_name(c);
   for (size_t k = 0; !is_told && k < s->n_comms; k++) {
     const struct ni_comm_row *x = &s->comm[k];
-    if (x->role == NI_ROLE_NONE || x->n_ranks != c->n_ranks || profile[k] != profile[i]) continue;
-    if (role != NI_ROLE_NONE && role != x->role) return NI_ROLE_NONE;
+    if (x->role == NI_ROLE_NONE || x->n_ranks != c->n_ranks || profile[k] != profile[i])
+      continue;
+    if (role != NI_ROLE_NONE && role != x->role)
+      return NI_ROLE_NONE;
     role = x->role;
   }
   return role;
 }
 
-/* "tp": its role; "embedding": its name without digits at its end; "8 ranks"; "unknown": nobody says how many. NULL: no memory. */
+/*
+ * "tp": its role; "embedding": its name without digits at its end; "8 ranks"; "unknown": nobody says how
+ * many. NULL: no memory.
+ */
 static char *label_of(const struct ni_comm_row *c, enum ni_role role) {
   char *label = NULL;
-  if (role != NI_ROLE_NONE) return strdup(ni_role_names[role]);
+  if (role != NI_ROLE_NONE)
+    return strdup(ni_role_names[role]);
   if (has_name(c)) {
-    if (!(label = strdup(c->name))) return NULL;
-    for (size_t n = strlen(label); n && isdigit((unsigned char)label[n - 1]);) label[--n] = 0;
+    if (!(label = strdup(c->name)))
+      return NULL;
+    for (size_t n = strlen(label); n && isdigit((unsigned char)label[n - 1]);)
+      label[--n] = 0;
     return label;
   }
-  if (c->n_ranks <= 0) return strdup("unknown");
+  if (c->n_ranks <= 0)
+    return strdup("unknown");
   return asprintf(&label, "%d ranks", c->n_ranks) < 0 ? NULL : label;
 }
 
@@ -98,11 +112,13 @@ static int find_labels(struct gather *g) {
   int e = profile ? find_profiles(g, profile) : -ENOMEM;
   for (size_t i = 0; e == 0 && i < s->n_comms; i++) {
     char *label = label_of(&s->comm[i], role_of(s, profile, i));
-    if (!label) e = -ENOMEM;
+    if (!label)
+      e = -ENOMEM;
     const uint64_t hash = label ? ni_hash_text(0, label) : 0;
     uint32_t k = NI_INDEX_NONE;
     for (size_t from = 0; label && (k = ni_index_next(&seen, hash, &from)) != NI_INDEX_NONE;)
-      if (strcmp(out->label[k], label) == 0) break;
+      if (strcmp(out->label[k], label) == 0)
+        break;
     if (label && k != NI_INDEX_NONE) {
       free(label);
     } else if (label) {
@@ -110,7 +126,8 @@ static int find_labels(struct gather *g) {
       out->label[out->n_labels++] = label;
       e = ni_index_add(&seen, hash, k);
     }
-    if (e == 0) at[i] = out->label[k];
+    if (e == 0)
+      at[i] = out->label[k];
   }
   ni_index_free(&seen);
   free(profile);
@@ -129,7 +146,8 @@ static bool same_lanes(const struct ni_program *p, const struct ni_program *q) {
   if (p->hash != q->hash || p->run != q->run || p->n_lanes != q->n_lanes || p->n_places != q->n_places)
     return false;
   for (uint32_t i = 0; i < p->n_lanes; i++)
-    if (p->lane[i].ring != q->lane[i].ring || p->lane[i].label != q->lane[i].label) return false;
+    if (p->lane[i].ring != q->lane[i].ring || p->lane[i].label != q->lane[i].label)
+      return false;
   return true;
 }
 
@@ -137,7 +155,8 @@ static bool same_lanes(const struct ni_program *p, const struct ni_program *q) {
 static bool begin_alike(const struct ni_program *p, const struct ni_program *q) {
   for (uint32_t i = 0; i < p->n_places; i++) {
     const bool vary = p->lane[p->place[i].lane].sizes_vary;
-    if (ni_place_hash(&p->place[i], vary) != ni_place_hash(&q->place[i], vary)) return false;
+    if (ni_place_hash(&p->place[i], vary) != ni_place_hash(&q->place[i], vary))
+      return false;
   }
   return true;
 }
@@ -151,9 +170,11 @@ static bool same_order(const struct ni_program *p, const struct ni_program *q) {
   for (uint32_t i = 0; i < p->n_lanes; i++) {
     const struct ni_pattern_lane *l = &p->lane[i], *m = &q->lane[i];
     const bool beside = ni_listing_is_beside(p, l);
-    if (beside != ni_listing_is_beside(q, m)) return false;
+    if (beside != ni_listing_is_beside(q, m))
+      return false;
     for (uint32_t k = 0; !beside && i != p->main_lane && k < l->n; k++)
-      if (mean_before(&p->place[l->first + k]) != mean_before(&q->place[m->first + k])) return false;
+      if (mean_before(&p->place[l->first + k]) != mean_before(&q->place[m->first + k]))
+        return false;
   }
   return true;
 }
@@ -166,11 +187,15 @@ static void add_order(struct ni_pattern_place *to, const struct ni_pattern_place
 }
 
 static void add_place(struct ni_pattern_place *to, const struct ni_pattern_place *p) {
-  if (p->bytes < to->bytes) to->bytes = p->bytes;
-  if (p->bytes_most > to->bytes_most) to->bytes_most = p->bytes_most;
-  if (p->mix != to->mix) to->mixes = true;
+  if (p->bytes < to->bytes)
+    to->bytes = p->bytes;
+  if (p->bytes_most > to->bytes_most)
+    to->bytes_most = p->bytes_most;
+  if (p->mix != to->mix)
+    to->mixes = true;
   to->mixes |= p->mixes;
-  if (to->datatype != p->datatype) to->datatype = NULL;
+  if (to->datatype != p->datatype)
+    to->datatype = NULL;
   to->median_ns += p->median_ns;
   to->beside_permille += p->beside_permille;
   to->ranks += p->ranks;
@@ -180,18 +205,24 @@ static void add_to(struct ni_program *to, const struct ni_program *p) {
   to->ranks++;
   to->steps += p->steps;
   to->exact_steps += p->exact_steps;
-  if (p->steps < to->steps_least) to->steps_least = p->steps;
-  if (p->steps > to->steps_most) to->steps_most = p->steps;
+  if (p->steps < to->steps_least)
+    to->steps_least = p->steps;
+  if (p->steps > to->steps_most)
+    to->steps_most = p->steps;
   for (uint32_t i = 0; i < p->n_lanes; i++) {
-    if (p->lane[i].least < to->lane[i].least) to->lane[i].least = p->lane[i].least;
-    if (p->lane[i].most > to->lane[i].most) to->lane[i].most = p->lane[i].most;
+    if (p->lane[i].least < to->lane[i].least)
+      to->lane[i].least = p->lane[i].least;
+    if (p->lane[i].most > to->lane[i].most)
+      to->lane[i].most = p->lane[i].most;
   }
-  if (!begin_alike(to, p)) return;
+  if (!begin_alike(to, p))
+    return;
   const bool ordered = same_order(to, p);
   to->ordered += ordered;
   for (uint32_t i = 0; i < p->n_places; i++) {
     add_place(&to->place[i], &p->place[i]);
-    if (ordered) add_order(&to->place[i], &p->place[i]);
+    if (ordered)
+      add_order(&to->place[i], &p->place[i]);
   }
 }
 
@@ -215,7 +246,8 @@ static int take(struct gather *g, uint32_t rank, struct ni_program *p) {
   size_t cap = g->cap;
   int e = ni_array_room(g->out->program, g->out->n_programs, cap) ? 0 : -ENOMEM;
   g->cap = cap;
-  if (e == 0) e = ni_index_add(&g->at_hash, p->hash, g->out->n_programs);
+  if (e == 0)
+    e = ni_index_add(&g->at_hash, p->hash, g->out->n_programs);
   if (e < 0) {
     free_program(p);
     return e;
@@ -241,10 +273,14 @@ static void *work(void *arg) {
       e = ni_lanes_find(&g->of, &g->b->rank[i], g->pieces.item + g->first[i], g->first[i + 1] - g->first[i],
                         &p, &g->out->rank[i]);
     pthread_mutex_lock(&g->lock);
-    while (g->turn != i && g->error == 0) pthread_cond_wait(&g->merged, &g->lock);
-    if (e == 0 && g->error == 0 && !g->out->rank[i].why_not) e = take(g, i, &p);
-    else free_program(&p);
-    if (e < 0 && g->error == 0) g->error = e;
+    while (g->turn != i && g->error == 0)
+      pthread_cond_wait(&g->merged, &g->lock);
+    if (e == 0 && g->error == 0 && !g->out->rank[i].why_not)
+      e = take(g, i, &p);
+    else
+      free_program(&p);
+    if (e < 0 && g->error == 0)
+      g->error = e;
     g->turn++;
     pthread_cond_broadcast(&g->merged);
   }
@@ -258,11 +294,14 @@ static int find_all(struct gather *g) {
   g->first = calloc((size_t)b->n_ranks + 2, sizeof *g->first);
   out->rank = calloc((size_t)b->n_ranks + 1, sizeof *out->rank);
   out->n_ranks = b->n_ranks;
-  if (!g->first || !out->rank) return -ENOMEM;
+  if (!g->first || !out->rank)
+    return -ENOMEM;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     out->rank[i] = (struct ni_pattern_rank){.process = i, .run = b->rank[i].run, .program = NI_BLAME_NONE};
-  for (size_t i = 0; i < g->pieces.n; i++) g->first[g->pieces.item[i].process + 1]++;
-  for (uint32_t i = 0; i < b->n_ranks; i++) g->first[i + 1] += g->first[i];
+  for (size_t i = 0; i < g->pieces.n; i++)
+    g->first[g->pieces.item[i].process + 1]++;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    g->first[i + 1] += g->first[i];
   (void)ni_threads(g->of.r->opt.jobs, work, g, 0);
   return g->error;
 }
@@ -272,13 +311,17 @@ static NI_ORDER_BY(by_size, struct ni_program, run, minus_ranks, first_rank)
 
     static int sort_programs(struct ni_pattern *out) {
   uint32_t *at = calloc(out->n_programs + 1, sizeof *at);
-  if (!at) return -ENOMEM;
+  if (!at)
+    return -ENOMEM;
   for (uint32_t i = 0; i < out->n_programs; i++)
     out->program[i].minus_ranks = -(int64_t)out->program[i].ranks;
-  if (out->n_programs) qsort(out->program, out->n_programs, sizeof *out->program, by_size);
-  for (uint32_t i = 0; i < out->n_programs; i++) at[out->rank[out->program[i].first_rank].program] = i;
+  if (out->n_programs)
+    qsort(out->program, out->n_programs, sizeof *out->program, by_size);
+  for (uint32_t i = 0; i < out->n_programs; i++)
+    at[out->rank[out->program[i].first_rank].program] = i;
   for (uint32_t i = 0; i < out->n_ranks; i++)
-    if (out->rank[i].program != NI_BLAME_NONE) out->rank[i].program = at[out->rank[i].program];
+    if (out->rank[i].program != NI_BLAME_NONE)
+      out->rank[i].program = at[out->rank[i].program];
   free(at);
   return 0;
 }
@@ -288,21 +331,26 @@ static NI_ORDER_BY(by_size, struct ni_program, run, minus_ranks, first_rank)
 static int by_what(const void *a, const void *b) {
   const struct ni_pattern_count *x = a, *y = b;
   int k = NI_BY(x, y, run, n_ranks);
-  if (k == 0) k = strcmp(x->func, y->func);
-  if (k == 0) k = strcmp(x->label, y->label);
+  if (k == 0)
+    k = strcmp(x->func, y->func);
+  if (k == 0)
+    k = strcmp(x->label, y->label);
   return k ? k : NI_BY(x, y, bytes);
 }
 
 static int by_number(const void *a, const void *b) {
   const struct ni_pattern_count *x = a, *y = b;
-  if (x->run != y->run) return x->run < y->run ? -1 : 1;
+  if (x->run != y->run)
+    return x->run < y->run ? -1 : 1;
   return x->records != y->records ? (x->records > y->records ? -1 : 1) : by_what(a, b);
 }
 
 static void add_count(struct ni_pattern_count *to, const struct ni_pattern_count *x) {
   to->records += x->records;
-  if (x->bytes_most > to->bytes_most) to->bytes_most = x->bytes_most;
-  if (to->datatype != x->datatype) to->datatype = NULL;
+  if (x->bytes_most > to->bytes_most)
+    to->bytes_most = x->bytes_most;
+  if (to->datatype != x->datatype)
+    to->datatype = NULL;
 }
 
 /* Functions of many sizes, such as requests of any length, become one row each. In order of what they are. */
@@ -311,7 +359,7 @@ static size_t join_sizes(struct ni_pattern_count *count, size_t n) {
   for (size_t i = 0, to; i < n; i = to) {
     const struct ni_pattern_count *x = &count[i];
     for (to = i + 1; to < n && count[to].func == x->func && count[to].label == x->label &&
-                     count[to].run == x->run && count[to].n_ranks == x->n_ranks;
+         count[to].run == x->run && count[to].n_ranks == x->n_ranks;
          to++) {}
     const bool many = to - i > NI_PATTERN_SIZES;
     for (size_t k = i; k < to; k++) {
@@ -330,7 +378,8 @@ static int count_all(struct gather *g) {
   const struct ni_run *r = g->of.r;
   struct ni_pattern *out = g->out;
   size_t n = 0;
-  if (!(out->count = malloc((g->pieces.n + 1) * sizeof *out->count))) return -ENOMEM;
+  if (!(out->count = malloc((g->pieces.n + 1) * sizeof *out->count)))
+    return -ENOMEM;
   for (size_t i = 0; i < g->pieces.n; i++) {
     const struct ni_blame_piece *p = &g->pieces.item[i];
     const struct ni_sum_cell *c = &r->cell[r->cell_order[p->cell]];
@@ -346,7 +395,8 @@ static int count_all(struct gather *g) {
                                   .n_ranks = g->of.s->comm[p->comm].n_ranks,
                                   .datatype = ni_datatype_of(g->of.types, r, p->comm, func, c->msg_bytes)};
   }
-  if (g->pieces.n) qsort(out->count, g->pieces.n, sizeof *out->count, by_what);
+  if (g->pieces.n)
+    qsort(out->count, g->pieces.n, sizeof *out->count, by_what);
   for (size_t i = 0; i < g->pieces.n; i++) {
     struct ni_pattern_count *last = n ? &out->count[n - 1] : NULL;
     if (!last || by_what(last, &out->count[i]) != 0) {
@@ -356,7 +406,8 @@ static int count_all(struct gather *g) {
     add_count(last, &out->count[i]);
   }
   n = join_sizes(out->count, n);
-  if (n) qsort(out->count, n, sizeof *out->count, by_number);
+  if (n)
+    qsort(out->count, n, sizeof *out->count, by_number);
   out->n_counts = n > NI_PATTERN_HISTOGRAM ? NI_PATTERN_HISTOGRAM : (uint32_t)n;
   out->counts_left_out = (uint32_t)n - out->n_counts;
   return 0;
@@ -368,7 +419,8 @@ int ni_pattern_find(struct ni_run *r, struct ni_summary *s, const struct ni_blam
   struct gather g = {.out = out, .of = {.r = r, .s = s, .types = types}, .b = b};
   *out = (struct ni_pattern){0};
   int e = -pthread_mutex_init(&g.lock, NULL);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   if ((e = -pthread_cond_init(&g.merged, NULL)) < 0) {
     pthread_mutex_destroy(&g.lock);
     return e;
@@ -377,11 +429,16 @@ int ni_pattern_find(struct ni_run *r, struct ni_summary *s, const struct ni_blam
     g.b = &own;
     e = ni_judge_steps(r, s, &own);
   }
-  if (e == 0) e = ni_blame_pieces(r, s, &g.pieces);
-  if (e == 0) e = find_labels(&g);
-  if (e == 0) e = find_all(&g);
-  if (e == 0) e = sort_programs(out);
-  if (e == 0) e = count_all(&g);
+  if (e == 0)
+    e = ni_blame_pieces(r, s, &g.pieces);
+  if (e == 0)
+    e = find_labels(&g);
+  if (e == 0)
+    e = find_all(&g);
+  if (e == 0)
+    e = sort_programs(out);
+  if (e == 0)
+    e = count_all(&g);
   free((void *)g.of.label);
   free(g.pieces.item);
   free(g.first);
@@ -393,8 +450,10 @@ int ni_pattern_find(struct ni_run *r, struct ni_summary *s, const struct ni_blam
 }
 
 void ni_pattern_free(struct ni_pattern *p) {
-  for (uint32_t i = 0; i < p->n_programs; i++) free_program(&p->program[i]);
-  for (size_t i = 0; i < p->n_labels; i++) free(p->label[i]);
+  for (uint32_t i = 0; i < p->n_programs; i++)
+    free_program(&p->program[i]);
+  for (size_t i = 0; i < p->n_labels; i++)
+    free(p->label[i]);
   free(p->program);
   free(p->rank);
   free(p->count);
@@ -410,7 +469,8 @@ bool ni_pattern_is_size(const char *label) {
 const char *ni_pattern_lane_text(const struct ni_pattern_lane *l, char out[96]) {
   struct ni_put_text w = {out, 96};
   ni_put(&w, "%.60s", l->label);
-  if (l->ordinal) ni_put(&w, " %u", l->ordinal + 1);
+  if (l->ordinal)
+    ni_put(&w, " %u", l->ordinal + 1);
   return out;
 }
 
@@ -418,9 +478,13 @@ const char *ni_pattern_func_text(const struct ni_pattern_lane *l, const char *fu
   struct ni_put_text w = {out, 96};
   const char *way = l->kind == NI_BLAME_SEND ? "to" : "from";
   ni_put(&w, "%.60s", func);
-  if (l->kind == NI_BLAME_COLL) return out;
-  if (l->peer == NI_PATTERN_ALL_PEERS) ni_put(&w, " %s %u others", way, l->peers);
-  else if (l->peer == 1 || l->peer == -1) ni_put(&w, " %s %s", way, l->peer == 1 ? "next" : "previous");
-  else ni_put(&w, " %s %+d", way, l->peer);
+  if (l->kind == NI_BLAME_COLL)
+    return out;
+  if (l->peer == NI_PATTERN_ALL_PEERS)
+    ni_put(&w, " %s %u others", way, l->peers);
+  else if (l->peer == 1 || l->peer == -1)
+    ni_put(&w, " %s %s", way, l->peer == 1 ? "next" : "previous");
+  else
+    ni_put(&w, " %s %+d", way, l->peer);
   return out;
 }

@@ -47,14 +47,20 @@ static const struct ni_cut_lane *cut_of(const struct reader *x, const struct lan
   return &x->cut.lane[l - x->lane];
 }
 
-/* One more of that kind. Without room it takes the place of the rarest one, and is as frequent as that at least. */
+/*
+ * One more of that kind. Without room it takes the place of the rarest one, and is as frequent as that at
+ * least.
+ */
 static void count_variant(struct variants *v, uint64_t hash, uint32_t ops) {
   uint32_t i = 0, rarest = 0;
-  while (i < v->n && v->item[i].hash != hash) i++;
-  if (i == v->n && v->n < VARIANTS) v->item[v->n++] = (struct variant){.hash = hash, .ops = ops};
+  while (i < v->n && v->item[i].hash != hash)
+    i++;
+  if (i == v->n && v->n < VARIANTS)
+    v->item[v->n++] = (struct variant){.hash = hash, .ops = ops};
   if (i == VARIANTS) {
     for (uint32_t k = 1; k < VARIANTS; k++)
-      if (v->item[k].count < v->item[rarest].count) rarest = k;
+      if (v->item[k].count < v->item[rarest].count)
+        rarest = k;
     i = rarest;
     v->item[i].hash = hash;
     v->item[i].ops = ops;
@@ -65,7 +71,8 @@ static void count_variant(struct variants *v, uint64_t hash, uint32_t ops) {
 static const struct variant *most_frequent(const struct variants *v) {
   const struct variant *best = &v->item[0];
   for (uint32_t i = 1; i < v->n; i++)
-    if (v->item[i].count > best->count) best = &v->item[i];
+    if (v->item[i].count > best->count)
+      best = &v->item[i];
   return best;
 }
 
@@ -84,8 +91,10 @@ static void hash_lanes(struct reader *x) {
     l->function_hash = ni_mix(l->function_hash + x->cut.function_of[x->cut.now.op[i].token] + 1u);
     l->ops++;
     const uint64_t bytes = x->cut.mine.token_bytes[x->cut.now.op[i].token];
-    if (bytes < l->bytes_least) l->bytes_least = bytes;
-    if (bytes > l->bytes_most) l->bytes_most = bytes;
+    if (bytes < l->bytes_least)
+      l->bytes_least = bytes;
+    if (bytes > l->bytes_most)
+      l->bytes_most = bytes;
   }
 }
 
@@ -93,18 +102,22 @@ static void count_lanes(struct reader *x) {
   hash_lanes(x);
   for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
     struct lane *l = &x->lane[i];
-    if (!l->ops) continue;
+    if (!l->ops)
+      continue;
     count_variant(&l->exact, l->hash, l->ops);
     count_variant(&l->by_function, l->function_hash, l->ops);
     l->ops_all += l->ops;
-    if (l->ops < l->ops_least) l->ops_least = l->ops;
-    if (l->ops > l->ops_most) l->ops_most = l->ops;
+    if (l->ops < l->ops_least)
+      l->ops_least = l->ops;
+    if (l->ops > l->ops_most)
+      l->ops_most = l->ops;
   }
 }
 
 static uint64_t steps_with(const struct lane *l) {
   uint64_t steps = 0;
-  for (uint32_t i = 0; i < l->exact.n; i++) steps += l->exact.item[i].count;
+  for (uint32_t i = 0; i < l->exact.n; i++)
+    steps += l->exact.item[i].count;
   return steps;
 }
 
@@ -122,27 +135,30 @@ static uint32_t choose(struct reader *x, uint64_t steps) {
     l->regular = repeats || l->sizes_vary;
     l->chosen = repeats ? *exact : *functions;
     l->first = places;
-    if (l->regular) places += l->chosen.ops;
+    if (l->regular)
+      places += l->chosen.ops;
   }
   return places;
 }
 
 /*
- * Are the lanes most of what the rank does? Requests of any length have something in common at times, and that is no
- * step. A tenth of all operations will do, as evaluations can be long.
+ * Are the lanes most of what the rank does? Requests of any length have something in common at times, and
+ * that is no step. A tenth of all operations will do, as evaluations can be long.
  */
 static bool covers_enough(const struct reader *x, uint64_t ops) {
   enum { LEAST = 10 };
   uint64_t covered = 0;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
-    if (x->lane[i].regular) covered += x->lane[i].chosen.count * x->lane[i].chosen.ops;
+    if (x->lane[i].regular)
+      covered += x->lane[i].chosen.count * x->lane[i].chosen.ops;
   return covered * LEAST >= ops;
 }
 
 /* Operations on lanes that have another sequence each time. */
 static uint64_t irregular_ops(const struct reader *x) {
   uint64_t ops = 0;
-  for (uint32_t i = 0; i < x->cut.n_lanes; i++) ops += x->lane[i].regular ? 0 : x->lane[i].ops_all;
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++)
+    ops += x->lane[i].regular ? 0 : x->lane[i].ops_all;
   return ops;
 }
 
@@ -162,7 +178,7 @@ struct filler {
 
 static bool matches(const struct lane *l) {
   return l->regular && l->ops == l->chosen.ops &&
-         (l->sizes_vary ? l->function_hash : l->hash) == l->chosen.hash;
+      (l->sizes_vary ? l->function_hash : l->hash) == l->chosen.hash;
 }
 
 static void fill_place(const struct reader *x, struct ni_pattern_place *p, const struct lane *l,
@@ -175,9 +191,12 @@ static void fill_place(const struct reader *x, struct ni_pattern_place *p, const
     p->datatype = ni_datatype_of(x->of->types, x->of->r, cut_of(x, l)->comm, func, bytes);
     return;
   }
-  if (op->mix != p->mix) p->mixes = true;
-  if (bytes < p->bytes) p->bytes = bytes;
-  if (bytes > p->bytes_most) p->bytes_most = bytes;
+  if (op->mix != p->mix)
+    p->mixes = true;
+  if (bytes < p->bytes)
+    p->bytes = bytes;
+  if (bytes > p->bytes_most)
+    p->bytes_most = bytes;
 }
 
 static int by_start(const void *a, const void *b, void *ops) {
@@ -206,20 +225,25 @@ static void sweep(struct filler *f, const uint32_t *starts, const uint32_t *ends
   uint64_t shared_ns = 0;
   int64_t last_ns = INT64_MIN;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
-    for (first[i] = 0; x->cut.lane[first[i]].comm != x->cut.lane[i].comm;) first[i]++;
+    for (first[i] = 0; x->cut.lane[first[i]].comm != x->cut.lane[i].comm;)
+      first[i]++;
   for (size_t begun = 0, ended = 0; ended < x->cut.now.n;) {
     const bool begins =
         begun < x->cut.now.n && x->cut.now.op[starts[begun]].start_ns <= x->cut.now.op[ends[ended]].end_ns;
     const uint32_t i = begins ? starts[begun++] : ends[ended++];
     const int64_t at = begins ? x->cut.now.op[i].start_ns : x->cut.now.op[i].end_ns;
     const struct lane *l = known_lane(x, &x->cut.now.op[i]);
-    if (busy > 1) shared_ns += (uint64_t)(at - last_ns);
+    if (busy > 1)
+      shared_ns += (uint64_t)(at - last_ns);
     last_ns = at;
     f->shared_ns[i] = begins ? shared_ns : shared_ns - f->shared_ns[i];
-    if (!l) continue;
+    if (!l)
+      continue;
     uint32_t *k = &in_flight[first[l - x->lane]];
-    if (begins) busy += (*k)++ == 0;
-    else busy -= --*k == 0;
+    if (begins)
+      busy += (*k)++ == 0;
+    else
+      busy -= --*k == 0;
   }
 }
 
@@ -231,7 +255,8 @@ static int look_beside(struct filler *f) {
   const bool has_room =
       n <= f->cap_shared || ni_array_more(&f->shared_ns, &f->cap_shared, n, sizeof *f->shared_ns);
   const int e = starts && ends && has_room ? 0 : -ENOMEM;
-  if (e == 0) sweep(f, starts, ends);
+  if (e == 0)
+    sweep(f, starts, ends);
   free(starts);
   free(ends);
   return e;
@@ -240,7 +265,8 @@ static int look_beside(struct filler *f) {
 /* Figures of an operation of a sampled step. */
 static void sample(struct filler *f, uint32_t place, const struct ni_blame_op *op, uint64_t shared_ns) {
   const uint64_t ns = (uint64_t)(op->end_ns - op->start_ns);
-  if (f->n_ns[place] < f->samples) f->ns[(size_t)place * f->samples + f->n_ns[place]++] = ns;
+  if (f->n_ns[place] < f->samples)
+    f->ns[(size_t)place * f->samples + f->n_ns[place]++] = ns;
   f->exec_ns[place] += ns;
   f->beside_ns[place] += shared_ns < ns ? shared_ns : ns;
 }
@@ -254,7 +280,9 @@ static void place_beside_main(struct ni_pattern_place *p, const struct ni_blame_
   p->samples++;
 }
 
-/* The step at hand: places of lanes that it has; figures where it is sampled. exact: it is just the program. */
+/*
+ * The step at hand: places of lanes that it has; figures where it is sampled. exact: it is just the program.
+ */
 static int fill_step(struct filler *f, bool sampled, bool *exact) {
   struct reader *x = f->x;
   const struct lane *main = &x->lane[f->main_lane];
@@ -270,19 +298,23 @@ static int fill_step(struct filler *f, bool sampled, bool *exact) {
   }
   int e = sampled ? look_beside(f) : 0;
   for (size_t i = 0; e == 0 && i < x->cut.now.n && !main_start; i++)
-    if (known_lane(x, &x->cut.now.op[i]) == main) main_start = x->cut.now.op[i].start_ns;
+    if (known_lane(x, &x->cut.now.op[i]) == main)
+      main_start = x->cut.now.op[i].start_ns;
   for (size_t i = 0; e == 0 && i < x->cut.now.n; i++) {
     const struct ni_blame_op *op = &x->cut.now.op[i];
     const struct lane *l = known_lane(x, op);
-    if (!l || !fits[l - x->lane]) continue;
+    if (!l || !fits[l - x->lane])
+      continue;
     const uint32_t place = l->first + at[l - x->lane]++;
     fill_place(x, &f->place[place], l, op);
-    if (!sampled) continue;
+    if (!sampled)
+      continue;
     sample(f, place, op, f->shared_ns[i]);
     if (fits[f->main_lane])
       place_beside_main(&f->place[place], op, main_start, at[f->main_lane] - (l == main));
   }
-  for (uint32_t i = 0; i < x->cut.n_lanes; i++) x->lane[i].filled |= fits[i];
+  for (uint32_t i = 0; i < x->cut.n_lanes; i++)
+    x->lane[i].filled |= fits[i];
   return e;
 }
 
@@ -292,7 +324,8 @@ static NI_ORDER_OF(by_ns, uint64_t)
   for (uint32_t i = 0; i < f->n_places; i++) {
     struct ni_pattern_place *p = &f->place[i];
     uint64_t *ns = &f->ns[(size_t)i * f->samples];
-    if (!f->n_ns[i]) continue;
+    if (!f->n_ns[i])
+      continue;
     qsort(ns, f->n_ns[i], sizeof *ns, by_ns);
     p->median_ns = ns[f->n_ns[i] / 2];
     p->beside_permille =
@@ -317,7 +350,8 @@ static int fill_all(struct filler *f, uint64_t *exact_steps) {
 
 uint64_t ni_place_hash(const struct ni_pattern_place *p, bool sizes_vary) {
   uint64_t hash = ni_mix(sizes_vary ? UINT64_MAX : p->bytes + 1);
-  for (const char *c = p->func; *c; c++) hash = ni_mix(hash + (unsigned char)*c);
+  for (const char *c = p->func; *c; c++)
+    hash = ni_mix(hash + (unsigned char)*c);
   return hash;
 }
 
@@ -330,9 +364,12 @@ uint32_t ni_ring_begin(const uint64_t *hash,
       k++;
       continue;
     }
-    if (a > b) i += k + 1;
-    else j += k + 1;
-    if (i == j) j++;
+    if (a > b)
+      i += k + 1;
+    else
+      j += k + 1;
+    if (i == j)
+      j++;
     k = 0;
   }
   return i < j ? i : j;
@@ -340,19 +377,24 @@ uint32_t ni_ring_begin(const uint64_t *hash,
 
 static int hash_ring(struct ni_pattern_lane *l, const struct ni_pattern_place *place) {
   uint64_t *hash = malloc((l->n + 1) * sizeof *hash);
-  if (!hash) return -ENOMEM;
-  for (uint32_t i = 0; i < l->n; i++) hash[i] = ni_place_hash(&place[l->first + i], l->sizes_vary);
+  if (!hash)
+    return -ENOMEM;
+  for (uint32_t i = 0; i < l->n; i++)
+    hash[i] = ni_place_hash(&place[l->first + i], l->sizes_vary);
   const uint32_t from = ni_ring_begin(hash, l->n);
   l->ring = ni_mix(l->n + 1);
-  for (uint32_t i = 0; i < l->n; i++) l->ring = ni_mix(l->ring + hash[(from + i) % l->n]);
+  for (uint32_t i = 0; i < l->n; i++)
+    l->ring = ni_mix(l->ring + hash[(from + i) % l->n]);
   free(hash);
   return 0;
 }
 
 /* How many ranks on: in a ring of n the shorter way, half of them as the numbers are. */
 static int32_t peer_of(const struct ni_cut_lane *l, int32_t n) {
-  if (l->kind == NI_BLAME_COLL) return 0;
-  if (l->peer == NI_PATTERN_ALL_PEERS) return NI_PATTERN_ALL_PEERS;
+  if (l->kind == NI_BLAME_COLL)
+    return 0;
+  if (l->peer == NI_PATTERN_ALL_PEERS)
+    return NI_PATTERN_ALL_PEERS;
   const int64_t on = (int64_t)l->peer - l->rank, shorter = on * 2 > n ? on - n : on * 2 < -n ? on + n : on;
   return (int32_t)shorter;
 }
@@ -372,12 +414,15 @@ static bool same_name(const struct ni_pattern_lane *x, const struct ni_pattern_l
 static int put_in_order(struct ni_program *out, uint32_t main_first) {
   struct ni_pattern_place *sorted = malloc((out->n_places + 1) * sizeof *sorted);
   uint32_t n = 0;
-  if (!sorted) return -ENOMEM;
+  if (!sorted)
+    return -ENOMEM;
   qsort(out->lane, out->n_lanes, sizeof *out->lane, compare_lanes);
   for (uint32_t i = 0; i < out->n_lanes; i++) {
     struct ni_pattern_lane *l = &out->lane[i];
-    if (i && same_name(l, l - 1)) l->ordinal = l[-1].ordinal + 1;
-    if (l->n && l->first == main_first) out->main_lane = i;
+    if (i && same_name(l, l - 1))
+      l->ordinal = l[-1].ordinal + 1;
+    if (l->n && l->first == main_first)
+      out->main_lane = i;
     for (uint32_t k = 0; k < l->n; k++) {
       sorted[n + k] = out->place[l->first + k];
       sorted[n + k].lane = i;
@@ -385,7 +430,8 @@ static int put_in_order(struct ni_program *out, uint32_t main_first) {
     l->first = n;
     n += l->n;
     out->hash = ni_mix(out->hash + l->ring + 2 * l->irregular + 1);
-    for (const char *c = l->label; *c; c++) out->hash = ni_mix(out->hash + (unsigned char)*c);
+    for (const char *c = l->label; *c; c++)
+      out->hash = ni_mix(out->hash + (unsigned char)*c);
     out->hash = ni_mix(ni_mix(ni_mix(out->hash + l->kind) + (uint32_t)l->n_ranks) + (uint32_t)l->peer);
   }
   free(out->place);
@@ -397,7 +443,8 @@ static int make_program(struct reader *x, const struct filler *f, struct ni_prog
   int e = 0;
   out->place = f->place;
   out->n_places = f->n_places;
-  if (!(out->lane = calloc(x->cut.n_lanes + 1, sizeof *out->lane))) return -ENOMEM;
+  if (!(out->lane = calloc(x->cut.n_lanes + 1, sizeof *out->lane)))
+    return -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < x->cut.n_lanes; i++) {
     const struct lane *l = &x->lane[i];
     const struct ni_cut_lane *who = &x->cut.lane[i];
@@ -417,7 +464,8 @@ static int make_program(struct reader *x, const struct filler *f, struct ni_prog
                                    .least = l->ops_least,
                                    .most = l->ops_most};
     out->n_lanes++;
-    if (l->regular) e = hash_ring(to, out->place);
+    if (l->regular)
+      e = hash_ring(to, out->place);
   }
   return e == 0 ? put_in_order(out, x->lane[f->main_lane].first) : e;
 }
@@ -426,24 +474,29 @@ static int make_program(struct reader *x, const struct filler *f, struct ni_prog
 static bool is_before(const struct reader *x, uint32_t i, uint32_t k) {
   const struct ni_cut_lane *a = &x->cut.lane[i], *b = &x->cut.lane[k];
   const int label = strcmp(x->of->label[a->comm], x->of->label[b->comm]);
-  if (x->lane[i].chosen.ops != x->lane[k].chosen.ops) return x->lane[i].chosen.ops > x->lane[k].chosen.ops;
+  if (x->lane[i].chosen.ops != x->lane[k].chosen.ops)
+    return x->lane[i].chosen.ops > x->lane[k].chosen.ops;
   const int32_t n = x->of->s->comm[a->comm].n_ranks, m = x->of->s->comm[b->comm].n_ranks;
-  if (label || n != m) return label ? label < 0 : n > m;
+  if (label || n != m)
+    return label ? label < 0 : n > m;
   return a->kind != b->kind ? a->kind < b->kind : peer_of(a, n) < peer_of(b, m);
 }
 
 static uint32_t longest(const struct reader *x) {
   uint32_t best = NI_BLAME_NONE;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
-    if (x->lane[i].regular && (best == NI_BLAME_NONE || is_before(x, i, best))) best = i;
+    if (x->lane[i].regular && (best == NI_BLAME_NONE || is_before(x, i, best)))
+      best = i;
   return best;
 }
 
 static int find_places(struct reader *x, uint32_t places, struct ni_program *out) {
   struct filler f = {.x = x, .n_places = places, .steps = out->steps, .main_lane = longest(x)};
   f.samples = SAMPLED_PLACES / places;
-  if (f.samples > NI_PATTERN_SAMPLES) f.samples = NI_PATTERN_SAMPLES;
-  if (f.samples < SAMPLES_LEAST) f.samples = SAMPLES_LEAST;
+  if (f.samples > NI_PATTERN_SAMPLES)
+    f.samples = NI_PATTERN_SAMPLES;
+  if (f.samples < SAMPLES_LEAST)
+    f.samples = SAMPLES_LEAST;
   f.place = calloc(places, sizeof *f.place);
   f.ns = malloc((size_t)places * f.samples * sizeof *f.ns);
   f.n_ns = calloc(places, sizeof *f.n_ns);
@@ -509,18 +562,24 @@ static int find_program(struct reader *x, struct ni_program *out, const char **w
   uint32_t places = e == 0 && out->steps ? choose(x, out->steps) : 0;
   if (e == 0 && out->steps >= NI_PATTERN_STEPS_MIN && find_jitter(x, out->steps, each)) {
     e = ni_cut_balance(&x->cut, each);
-    if (e == 0) e = count_steps(x, out);
-    if (e == 0) places = choose(x, out->steps);
+    if (e == 0)
+      e = count_steps(x, out);
+    if (e == 0)
+      places = choose(x, out->steps);
   }
   const uint64_t ops = x->cut.ops, left_out = x->left_out;
   if (e == -E2BIG) {
     *why_not = "one step of it has more than 65,536 operations";
     return 0;
   }
-  if (e < 0) return e;
-  if (out->steps < NI_PATTERN_STEPS_MIN) *why_not = "its operations repeat less than 3 times";
-  else if (places == 0 || places * out->steps < 2 * irregular_ops(x) || !covers_enough(x, ops)) *why_not = "each of its steps has other operations";
-  else e = find_places(x, places, out);
+  if (e < 0)
+    return e;
+  if (out->steps < NI_PATTERN_STEPS_MIN)
+    *why_not = "its operations repeat less than 3 times";
+  else if (places == 0 || places * out->steps < 2 * irregular_ops(x) || !covers_enough(x, ops))
+    *why_not = "each of its steps has other operations";
+  else
+    e = find_places(x, places, out);
   ni_cut_end(&x->cut);
   x->cut.ops = ops;
   x->left_out = left_out;
@@ -531,12 +590,16 @@ int ni_lanes_find(const struct ni_lanes_of *of, const struct ni_blame_rank *rank
                   const struct ni_blame_piece *piece, size_t n, struct ni_program *out,
                   struct ni_pattern_rank *to) {
   struct reader *x = calloc(1, sizeof *x);
-  if (!x) return -ENOMEM;
+  if (!x)
+    return -ENOMEM;
   int e = 0;
   to->no_operations = n == 0;
-  if (n == 0) to->why_not = "it has no operations";
-  else if (rank->no_start && !rank->mark.found) to->why_not = "its log does not say when operations started";
-  else if (!rank->mark.found) to->why_not = "nothing in its operations comes again at even distances";
+  if (n == 0)
+    to->why_not = "it has no operations";
+  else if (rank->no_start && !rank->mark.found)
+    to->why_not = "its log does not say when operations started";
+  else if (!rank->mark.found)
+    to->why_not = "nothing in its operations comes again at even distances";
   if (!to->why_not) {
     x->of = of;
     x->cut.r = of->r;

@@ -12,10 +12,12 @@
 
 bool ni_listing_is_beside(const struct ni_program *p, const struct ni_pattern_lane *l) {
   double variance = 0;
-  if (l == &p->lane[p->main_lane]) return false;
+  if (l == &p->lane[p->main_lane])
+    return false;
   for (uint32_t i = l->first; i < l->first + l->n; i++) {
     const struct ni_pattern_place *x = &p->place[i];
-    if (x->samples == 0) return true;
+    if (x->samples == 0)
+      return true;
     const double n = (double)x->samples, mean = (double)x->before / n;
     variance += fmax(0, (double)x->before2 / n - mean * mean);
   }
@@ -39,8 +41,12 @@ static NI_ORDER_BY(by_seat, struct seat, behind, is_main, start_ns, place)
     const struct ni_pattern_place *x = &p->place[l->first + i];
     const uint64_t n = x->samples ? x->samples : 1;
     const uint32_t mean = (uint32_t)((x->before + n / 2) / n);
-    if (mean > least) least = mean, start_ns = INT64_MIN;
-    if (x->start_ns / (int64_t)n > start_ns) start_ns = x->start_ns / (int64_t)n;
+    if (mean > least) {
+      least = mean;
+      start_ns = INT64_MIN;
+    }
+    if (x->start_ns / (int64_t)n > start_ns)
+      start_ns = x->start_ns / (int64_t)n;
     out[i] = (struct seat){is_main ? i : least, is_main, start_ns, l->first + i};
   }
   return l->n;
@@ -50,18 +56,24 @@ static bool same_comm(const struct ni_pattern_lane *x, const struct ni_pattern_l
   return x->label == y->label && x->n_ranks == y->n_ranks && x->ordinal == y->ordinal;
 }
 
-/* Lanes beside, from `lane` on, that have its communicator: by when operations begin. Returns their number. */
+/*
+ * Lanes beside, from `lane` on, that have its communicator: by when operations begin. Returns their number.
+ */
 static uint32_t put_beside(const struct ni_program *p, uint32_t lane, struct seat *seat, uint32_t *order) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < p->n_lanes; i++) {
     const struct ni_pattern_lane *l = &p->lane[i];
-    if (!same_comm(l, &p->lane[lane]) || !ni_listing_is_beside(p, l)) continue;
-    if (i < lane) return 0; /* they stand with that one */
+    if (!same_comm(l, &p->lane[lane]) || !ni_listing_is_beside(p, l))
+      continue;
+    if (i < lane)
+      return 0; /* they stand with that one */
     n += seat_lane(p, l, seat + n);
   }
-  for (uint32_t i = 0; i < n; i++) seat[i].behind = 0;
+  for (uint32_t i = 0; i < n; i++)
+    seat[i].behind = 0;
   qsort(seat, n, sizeof *seat, by_seat);
-  for (uint32_t i = 0; i < n; i++) order[i] = seat[i].place;
+  for (uint32_t i = 0; i < n; i++)
+    order[i] = seat[i].place;
   return n;
 }
 
@@ -75,14 +87,18 @@ static int put_in_order(const struct ni_program *p, struct ni_listing *out) {
     return -ENOMEM;
   }
   for (uint32_t i = 0; i < p->n_lanes; i++)
-    if (!ni_listing_is_beside(p, &p->lane[i])) n += seat_lane(p, &p->lane[i], seat + n);
+    if (!ni_listing_is_beside(p, &p->lane[i]))
+      n += seat_lane(p, &p->lane[i], seat + n);
   qsort(seat, n, sizeof *seat, by_seat);
-  for (uint32_t i = 0; i < n; i++) out->order[i] = seat[i].place;
+  for (uint32_t i = 0; i < n; i++)
+    out->order[i] = seat[i].place;
   out->n_ordered = n;
   for (uint32_t i = 0; i < p->n_lanes; i++) {
-    if (!ni_listing_is_beside(p, &p->lane[i])) continue;
+    if (!ni_listing_is_beside(p, &p->lane[i]))
+      continue;
     const uint32_t more = put_beside(p, i, seat, out->order + n);
-    if (more) out->list[out->n_lists++] = n;
+    if (more)
+      out->list[out->n_lists++] = n;
     n += more;
   }
   free(seat);
@@ -104,7 +120,8 @@ struct fold {
 static struct ni_listing_row *add(struct fold *f, enum ni_listing_kind kind, uint32_t from, uint32_t to,
                                   uint32_t times) {
   struct ni_listing *l = f->out;
-  if (!ni_array_room(l->row, l->n, l->cap)) return NULL;
+  if (!ni_array_room(l->row, l->n, l->cap))
+    return NULL;
   l->row[l->n] =
       (struct ni_listing_row){.kind = kind, .depth = f->depth, .from = from, .to = to, .times = times};
   return &l->row[l->n++];
@@ -120,9 +137,12 @@ static void sum_up(const struct fold *f, struct ni_listing_row *row, uint32_t at
   }
   for (uint32_t i = 0; i < row->times; i++) {
     const struct ni_pattern_place *x = &f->p->place[f->out->order[at + i]];
-    if (x->bytes < row->bytes) row->bytes = x->bytes;
-    if (x->bytes_most > row->bytes_most) row->bytes_most = x->bytes_most;
-    if (!x->ranks) continue;
+    if (x->bytes < row->bytes)
+      row->bytes = x->bytes;
+    if (x->bytes_most > row->bytes_most)
+      row->bytes_most = x->bytes_most;
+    if (!x->ranks)
+      continue;
     row->us += (double)x->median_ns / 1e3;
     row->beside += (double)x->beside_permille / 1e3;
     *n += x->ranks;
@@ -132,7 +152,8 @@ static void sum_up(const struct fold *f, struct ni_listing_row *row, uint32_t at
 static int add_op(struct fold *f, uint32_t at, uint32_t times) {
   struct ni_listing_row *row = add(f, NI_LISTING_OP, at, at + times - 1, times);
   uint64_t n = 0;
-  if (!row) return -ENOMEM;
+  if (!row)
+    return -ENOMEM;
   row->place = f->out->order[at];
   row->lane = f->p->place[row->place].lane;
   row->bytes = UINT64_MAX;
@@ -145,7 +166,8 @@ static int add_op(struct fold *f, uint32_t at, uint32_t times) {
 /* How often what begins at `at` repeats after so many, before `end`. */
 static uint32_t times_of(const struct fold *f, uint32_t at, uint32_t end, uint32_t period) {
   uint32_t same = 0;
-  while (at + period + same < end && f->symbol[at + same] == f->symbol[at + period + same]) same++;
+  while (at + period + same < end && f->symbol[at + same] == f->symbol[at + period + same])
+    same++;
   return 1 + same / period;
 }
 
@@ -157,20 +179,26 @@ static int fold(struct fold *f, uint32_t from, uint32_t end) {
       const uint32_t n = times_of(f, at, end, p);
       const bool is_shorter = p == 1 || p * n > p + 2; /* in rows: it has one before and one behind */
       const bool covers_more = p * n > period * times;
-      if (n > 1 && is_shorter && covers_more) period = p, times = n;
+      if (n > 1 && is_shorter && covers_more) {
+        period = p;
+        times = n;
+      }
     }
     if (period == 1 || f->depth == NI_LISTING_DEPTH) {
-      if (period > 1) times = 1;
+      if (period > 1)
+        times = 1;
       e = add_op(f, at, times);
       at += times;
       continue;
     }
-    if (!add(f, NI_LISTING_OPEN, at, at + period * times - 1, times)) return -ENOMEM;
+    if (!add(f, NI_LISTING_OPEN, at, at + period * times - 1, times))
+      return -ENOMEM;
     f->within[f->depth].period = period;
     f->within[f->depth++].times = times;
     e = fold(f, at, at + period);
     f->depth--;
-    if (e == 0 && !add(f, NI_LISTING_CLOSE, at, at + period * times - 1, times)) e = -ENOMEM;
+    if (e == 0 && !add(f, NI_LISTING_CLOSE, at, at + period * times - 1, times))
+      e = -ENOMEM;
     at += period * times;
   }
   return e;
@@ -196,9 +224,12 @@ int ni_listing_make(const struct ni_program *p, struct ni_listing *out) {
   for (size_t i = 0; e == 0 && i < out->n_lists; i++) {
     const uint32_t from = out->list[i], to = i + 1 < out->n_lists ? out->list[i + 1] : p->n_places;
     struct ni_listing_row *row = add(&f, NI_LISTING_BESIDE, from, to - 1, 1);
-    if (!row) e = -ENOMEM;
-    else row->lane = p->place[out->order[from]].lane;
-    if (e == 0) e = fold(&f, from, to);
+    if (!row)
+      e = -ENOMEM;
+    else
+      row->lane = p->place[out->order[from]].lane;
+    if (e == 0)
+      e = fold(&f, from, to);
   }
   free(f.symbol);
   return e;

@@ -46,7 +46,9 @@ struct ni_pattern_place {
   uint32_t lane;
   /* Sums over ranks: median duration; share of its time beside other communicators, in 1/1000 */
   uint64_t median_ns, beside_permille, ranks;
-  /* Over samples: start since the main lane's first operation; operations of that lane before it, and squares */
+  /*
+   * Over samples: start since the main lane's first operation; operations of that lane before it, and squares
+   */
   int64_t start_ns;
   uint64_t samples, before, before2;
 };
@@ -92,7 +94,9 @@ struct ni_pattern_rank {
 };
 
 #define NI_PATTERN_SIZES 8
-/* Operations of one kind, of all ranks of a run. More than NI_PATTERN_SIZES sizes of a function are one kind. */
+/*
+ * Operations of one kind, of all ranks of a run. More than NI_PATTERN_SIZES sizes of a function are one kind.
+ */
 struct ni_pattern_count {
   uint32_t run;
   const char *label, *func, *datatype;

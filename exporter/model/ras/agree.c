@@ -10,7 +10,10 @@
 #define APART_NS \
   UINT64_C(2000000000) /* clocks of hosts differ, and what was just launched may be in no count yet */
 
-/* What the plugin knows of a function of a member: how many were launched, and since when; and whether that is all. */
+/*
+ * What the plugin knows of a function of a member: how many were launched, and since when; and whether that
+ * is all.
+ */
 struct known {
   uint64_t launched, at_ns;
   bool any, all;
@@ -18,7 +21,8 @@ struct known {
 
 /* The newest one, by number. Only the API call was seen: not launched. */
 static void know_op(struct known *k, const struct ni_hang_op *op) {
-  if (op->sn + 1 <= k->launched || op->sn == UINT64_MAX) return;
+  if (op->sn + 1 <= k->launched || op->sn == UINT64_MAX)
+    return;
   k->launched = op->sn + 1;
   k->at_ns = op->enqueue_ns;
 }
@@ -28,13 +32,17 @@ static struct known known_of(const struct ni_hang_model *m, const struct ni_hang
   const struct ni_hang_process *p = &m->process[x->who->process];
   struct known k = {0};
   NI_EACH(const struct ni_hang_func, f, x->fin, x->n_fin) {
-    if (strcmp(ni_hang_text(m, f->func), func) != 0) continue;
+    if (strcmp(ni_hang_text(m, f->func), func) != 0)
+      continue;
     k.any = true;
     k.launched = f->next;
   }
   NI_EACH(const struct ni_hang_op, op, x->recent, x->n_recent)
-  if (op->kind == NI_KIND_COLL && strcmp(ni_hang_text(m, op->func), func) == 0 && op->sn + 1 >= k.launched)
-    k.any = true, k.launched = op->sn + 1, k.at_ns = op->enqueue_ns;
+  if (op->kind == NI_KIND_COLL && strcmp(ni_hang_text(m, op->func), func) == 0 && op->sn + 1 >= k.launched) {
+    k.any = true;
+    k.launched = op->sn + 1;
+    k.at_ns = op->enqueue_ns;
+  }
   k.all = p->has_box && p->has_log && k.any;
   NI_EACH(const struct ni_hang_op, op, x->open, x->n_open) {
     if (op->kind != NI_KIND_COLL || op->state == NI_HANG_CALLED ||
@@ -54,15 +62,18 @@ struct look {
 };
 
 static void add(struct ni_ras_agreement *a, struct ni_ras_difference d) {
-  if (a->n_differences < NI_RAS_DIFFERENCES) a->difference[a->n_differences] = d;
+  if (a->n_differences < NI_RAS_DIFFERENCES)
+    a->difference[a->n_differences] = d;
   a->n_differences++;
 }
 
 /* Is that a difference, or is one of the two older? */
 static bool differs(const struct look *l, const struct ni_hang_member *x, const struct known *k,
                     uint64_t by_ras) {
-  if (by_ras > k->launched) return k->all && (!l->asked_ns || x->open_ns >= l->answered_ns);
-  if (by_ras < k->launched) return !l->asked_ns || (k->at_ns && k->at_ns + APART_NS < l->asked_ns);
+  if (by_ras > k->launched)
+    return k->all && (!l->asked_ns || x->open_ns >= l->answered_ns);
+  if (by_ras < k->launched)
+    return !l->asked_ns || (k->at_ns && k->at_ns + APART_NS < l->asked_ns);
   return false;
 }
 
@@ -77,9 +88,11 @@ static void compare_rank(struct look *l, const struct ni_ras *ras, const struct 
     add(l->a, (struct ni_ras_difference){.what = NI_RAS_DIED, .member = x, .rank = r});
   for (size_t f = 0; r->counted && f < ras->n_funcs; f++) {
     struct known k = known_of(l->m, x, ras->func[f]);
-    if (!k.any) continue;
+    if (!k.any)
+      continue;
     any = true;
-    if (!differs(l, x, &k, r->count[f])) continue;
+    if (!differs(l, x, &k, r->count[f]))
+      continue;
     same = false;
     add(l->a, (struct ni_ras_difference){NI_RAS_OTHER_COUNT, x, r, ras->func[f], r->count[f], k.launched});
   }
@@ -109,20 +122,26 @@ int ni_ras_agree(struct ni_ras_agreement *a, const struct ni_ras *ras, const str
       at = ni_map_find(&comms, comm_name(ras->comm[i].hash, ras->comm[i].size), 0, (uint32_t)i);
   for (size_t i = 0; at >= 0 && i < v->model->n_members; i++) {
     const struct ni_hang_member *x = v->model->member[i];
-    if (v->earlier[x->who->process] || x->dump || x->destroyed) continue;
+    if (v->earlier[x->who->process] || x->dump || x->destroyed)
+      continue;
     uint64_t name = comm_name(x->who->hash, x->who->n_ranks);
     int64_t c = ni_map_get(&comms, name, 0);
     const struct ni_ras_rank *r = c < 0 ? NULL : find_rank(ras, &ras->comm[c], x->who->rank);
-    if (c < 0) at = ni_map_find(&others, name, 0, (uint32_t)others.n);
-    if (!r) continue;
+    if (c < 0)
+      at = ni_map_find(&others, name, 0, (uint32_t)others.n);
+    if (!r)
+      continue;
     a->comms += seen[c]++ == 0;
     compare_rank(&l, ras, r, x);
   }
   a->comms_only_plugin = others.n;
   for (size_t i = 0; seen && i < ras->n_comms; i++) {
-    if (ras->comm[i].odd) continue;
-    if (!seen[i]) a->comms_only_ras++;
-    else if (ras->comm[i].n > seen[i]) a->only_ras += ras->comm[i].n - seen[i];
+    if (ras->comm[i].odd)
+      continue;
+    if (!seen[i])
+      a->comms_only_ras++;
+    else if (ras->comm[i].n > seen[i])
+      a->only_ras += ras->comm[i].n - seen[i];
   }
   ni_map_free(&comms);
   ni_map_free(&others);

@@ -5,11 +5,12 @@
  * so of a rank of which both speak either they agree or one of the two is wrong, or older. What is older is
  * no difference:
  *
- *   RAS more than the plugin   a difference if the rank's black box was read after RAS was asked, and tells of all of that function:
- *                              it is in flight there, or its log was read too
+ *   RAS more than the plugin   a difference if the rank's black box was read after RAS was asked, and tells
+ *                              of all of that function: it is in flight there, or its log was read too
  *   the plugin more than RAS   a difference if that was called before RAS was asked
  *   of a saved answer          any: when it was made the reader's clock does not know
- *   RAS calls it dead          a difference if its process is alive; that it shows a rank whose process is dead one as well
+ *   RAS calls it dead          a difference if its process is alive; that it shows a rank whose process is
+ *                              dead one as well
  *
  * Threads: one. It points into both. Failure: -ENOMEM.
  */
@@ -39,12 +40,17 @@ struct ni_ras_agreement {
   size_t n_differences;
   size_t comms, ranks; /* that both know */
   size_t compared,
-      agree;       /* of these ranks such as have counts by both; and those of them that agree in all */
-  size_t only_ras; /* ranks, of communicators that both know, of which only RAS tells */
+      /* of these ranks such as have counts by both; and those of them that agree in all */
+      agree;
+  /* ranks, of communicators that both know, of which only RAS tells */
+  size_t only_ras;
   size_t comms_only_ras, comms_only_plugin; /* communicators; those that were destroyed do not count */
 };
 
-/* asked_ns, answered_ns: Unix ns of this machine's clock, when RAS was asked and had answered; 0: a saved answer. */
+/*
+ * asked_ns, answered_ns: Unix ns of this machine's clock, when RAS was asked and had answered; 0: a saved
+ * answer.
+ */
 int ni_ras_agree(struct ni_ras_agreement *a, const struct ni_ras *ras, const struct ni_hang_verdict *v,
                  uint64_t asked_ns, uint64_t answered_ns);
 

@@ -15,7 +15,7 @@ struct seats {
     uint64_t signs; /* sum of what its ranks say: another one when anything has changed */
     uint8_t here;   /* the worst of its ranks */
     bool counted, ahead;
-  } * seat;
+  } *seat;
   size_t n, cap;
   uint32_t *of; /* by rank of the look */
 };
@@ -41,24 +41,29 @@ static uint64_t signs_of(const struct ni_ras *r, const struct ni_ras_comm *c, co
               flags | (uint64_t)x->here << 8);
   uint64_t sum = h;
   for (size_t f = 0; f < r->n_funcs; f++) /* looks may have met the functions in another order */
-    if (x->count[f]) sum += ni_hash(ni_hash_text(h, r->func[f]), x->count[f]);
+    if (x->count[f])
+      sum += ni_hash(ni_hash_text(h, r->func[f]), x->count[f]);
   return sum;
 }
 
 static int find_seats(struct seats *s, const struct ni_ras *r) {
-  if (!(s->of = calloc(r->n_ranks + 1, sizeof *s->of))) return -ENOMEM;
+  if (!(s->of = calloc(r->n_ranks + 1, sizeof *s->of)))
+    return -ENOMEM;
   for (size_t i = 0; i < r->n_comms; i++) {
     const struct ni_ras_comm *c = &r->comm[i];
     for (size_t k = c->first; !c->odd && k < c->first + c->n; k++) {
       const struct ni_ras_rank *x = &r->rank[k];
       int64_t at = ni_map_find(&s->names, seat_name(c, x), 0, (uint32_t)s->n);
-      if (at < 0 || !ni_array_room(s->seat, s->n, s->cap)) return -ENOMEM;
-      if ((size_t)at == s->n) s->seat[s->n++] = (struct seat){0};
+      if (at < 0 || !ni_array_room(s->seat, s->n, s->cap))
+        return -ENOMEM;
+      if ((size_t)at == s->n)
+        s->seat[s->n++] = (struct seat){0};
       struct seat *seat = &s->seat[s->of[k] = (uint32_t)at];
       seat->signs += signs_of(r, c, x);
       seat->counted |= x->here == NI_RAS_HERE;
       /* Absent from one communicator it is there in others. */
-      if (x->here > NI_RAS_ABSENT && x->here > seat->here) seat->here = x->here;
+      if (x->here > NI_RAS_ABSENT && x->here > seat->here)
+        seat->here = x->here;
     }
   }
   return 0;
@@ -68,7 +73,8 @@ static int find_seats(struct seats *s, const struct ni_ras *r) {
 
 uint64_t ni_ras_launched(const struct ni_ras_rank *x) {
   uint64_t n = 0;
-  for (size_t f = 0; f < NI_RAS_FUNCS; f++) n = x->count[f] > UINT64_MAX - n ? UINT64_MAX : n + x->count[f];
+  for (size_t f = 0; f < NI_RAS_FUNCS; f++)
+    n = x->count[f] > UINT64_MAX - n ? UINT64_MAX : n + x->count[f];
   return n;
 }
 
@@ -89,11 +95,18 @@ static void find_most(struct ni_ras_trouble *t, const struct ni_ras_rank *rank, 
   size_t votes = 0;
   NI_EACH(const struct ni_ras_rank, x, rank, n) {
     uint64_t launched = x->counted ? ni_ras_launched(x) : 0;
-    if (!x->counted || (t->most && launched < t->most_launched)) continue;
-    if (!t->most || launched > t->most_launched) votes = 0;
-    if (votes == 0) t->most = x, t->most_launched = launched;
-    if (alike(x, t->most)) votes++;
-    else votes--;
+    if (!x->counted || (t->most && launched < t->most_launched))
+      continue;
+    if (!t->most || launched > t->most_launched)
+      votes = 0;
+    if (votes == 0) {
+      t->most = x;
+      t->most_launched = launched;
+    }
+    if (alike(x, t->most))
+      votes++;
+    else
+      votes--;
   }
 }
 
@@ -101,7 +114,8 @@ static void count_ranks(struct ni_ras_trouble *t, const struct ni_ras_rank *rank
   find_most(t, rank, n);
   NI_EACH(const struct ni_ras_rank, x, rank, n) {
     t->in[x->here]++;
-    if (x->here != NI_RAS_HERE) continue;
+    if (x->here != NI_RAS_HERE)
+      continue;
     t->here++;
     t->behind += ni_ras_is_behind(t, x);
     t->unlike += ni_ras_is_unlike(t, x);
@@ -130,15 +144,18 @@ static uint64_t comm_name(const struct ni_ras_comm *c) {
 
 static int find_moved(struct pair *p) {
   int e = find_seats(&p->is, &p->now->ras);
-  if (e == 0 && p->before) e = find_seats(&p->was, &p->before->ras);
-  if (e == 0 && !(p->moved = calloc(p->is.n + 1, sizeof *p->moved))) e = -ENOMEM;
+  if (e == 0 && p->before)
+    e = find_seats(&p->was, &p->before->ras);
+  if (e == 0 && !(p->moved = calloc(p->is.n + 1, sizeof *p->moved)))
+    e = -ENOMEM;
   for (size_t i = 0; e == 0 && p->before && i < p->is.names.n; i++) {
     const struct ni_map_place *at = &p->is.names.place[i];
     int64_t then = ni_map_get(&p->was.names, at->name, 0);
     p->moved[at->number] = then < 0 || p->was.seat[then].signs != p->is.seat[at->number].signs;
   }
   for (size_t i = 0; e == 0 && p->before && i < p->before->ras.n_comms; i++)
-    if (ni_map_find(&p->comms, comm_name(&p->before->ras.comm[i]), 0, (uint32_t)i) < 0) e = -ENOMEM;
+    if (ni_map_find(&p->comms, comm_name(&p->before->ras.comm[i]), 0, (uint32_t)i) < 0)
+      e = -ENOMEM;
   return e;
 }
 
@@ -152,9 +169,11 @@ static void free_pair(struct pair *p) {
 /* Since which look nobody of it has moved. Who does not answer says nothing. */
 static uint64_t still_since(const struct pair *p, const struct ni_ras_comm *c) {
   int64_t then = p->before && !c->odd ? ni_map_get(&p->comms, comm_name(c), 0) : -1;
-  if (then < 0) return p->now->ns;
+  if (then < 0)
+    return p->now->ns;
   for (size_t k = c->first; k < c->first + c->n; k++)
-    if (p->now->ras.rank[k].here == NI_RAS_HERE && p->moved[p->is.of[k]]) return p->now->ns;
+    if (p->now->ras.rank[k].here == NI_RAS_HERE && p->moved[p->is.of[k]])
+      return p->now->ns;
   return p->before->still_since[then];
 }
 
@@ -163,27 +182,36 @@ static uint64_t still_since(const struct pair *p, const struct ni_ras_comm *c) {
 static int by_weight(const void *a, const void *b) {
   const struct ni_ras_trouble *x = a, *y = b;
   bool p = ni_ras_is_wait(x), q = ni_ras_is_wait(y);
-  if (x->hangs != y->hangs) return x->hangs ? -1 : 1;
-  if (p != q) return p ? -1 : 1;
-  if (x->consequence != y->consequence) return x->consequence ? 1 : -1;
-  if (x->still_ns != y->still_ns) return x->still_ns > y->still_ns ? -1 : 1;
-  if (x->here != y->here) return x->here > y->here ? -1 : 1;
+  if (x->hangs != y->hangs)
+    return x->hangs ? -1 : 1;
+  if (p != q)
+    return p ? -1 : 1;
+  if (x->consequence != y->consequence)
+    return x->consequence ? 1 : -1;
+  if (x->still_ns != y->still_ns)
+    return x->still_ns > y->still_ns ? -1 : 1;
+  if (x->here != y->here)
+    return x->here > y->here ? -1 : 1;
   return x->comm->hash < y->comm->hash ? -1 : x->comm->hash > y->comm->hash;
 }
 
-/* Who has launched what others of it have not waits for them there: where he is behind himself that is why. */
+/*
+ * Who has launched what others of it have not waits for them there: where he is behind himself that is why.
+ */
 static void find_consequences(struct ni_ras_verdict *v, struct pair *p) {
   const struct ni_ras *r = &p->now->ras;
   bool any_root = false;
   NI_EACH(const struct ni_ras_trouble, t, v->trouble, v->n)
   for (size_t k = t->comm->first; t->behind && k < t->comm->first + t->comm->n; k++)
-    if (r->rank[k].counted && !ni_ras_is_behind(t, &r->rank[k])) p->is.seat[p->is.of[k]].ahead = true;
+    if (r->rank[k].counted && !ni_ras_is_behind(t, &r->rank[k]))
+      p->is.seat[p->is.of[k]].ahead = true;
   NI_EACH(struct ni_ras_trouble, t, v->trouble, v->n) {
     for (size_t k = t->comm->first; k < t->comm->first + t->comm->n; k++)
       t->consequence |= ni_ras_is_behind(t, &r->rank[k]) && p->is.seat[p->is.of[k]].ahead;
     any_root |= ni_ras_is_wait(t) && !t->consequence;
   }
-  if (any_root) return;
+  if (any_root)
+    return;
   NI_EACH(struct ni_ras_trouble, t, v->trouble, v->n) t->consequence = false;
 }
 
@@ -193,17 +221,21 @@ static int find_troubles(struct ni_ras_verdict *v, struct pair *p) {
   for (size_t i = 0; i < r->n_comms; i++) {
     struct ni_ras_trouble t = {.comm = &r->comm[i]};
     v->odd += t.comm->odd != NULL;
-    if (t.comm->odd) continue;
+    if (t.comm->odd)
+      continue;
     v->comms++;
     count_ranks(&t, r->rank + t.comm->first, t.comm->n);
-    if (in_order(&t)) continue;
+    if (in_order(&t))
+      continue;
     t.still_ns = p->now->ns - p->now->still_since[i];
     t.hangs = ni_ras_is_wait(&t) && p->before && t.still_ns >= v->limit_ns;
-    if (!ni_array_room(v->trouble, v->n, cap)) return -ENOMEM;
+    if (!ni_array_room(v->trouble, v->n, cap))
+      return -ENOMEM;
     v->trouble[v->n++] = t;
   }
   find_consequences(v, p);
-  if (v->n > 1) qsort(v->trouble, v->n, sizeof *v->trouble, by_weight);
+  if (v->n > 1)
+    qsort(v->trouble, v->n, sizeof *v->trouble, by_weight);
   return 0;
 }
 
@@ -222,20 +254,25 @@ static uint64_t all_still(const struct ni_ras_verdict *v) {
   const struct ni_ras_look *l = v->look;
   uint64_t since = 0;
   for (size_t i = 0; i < l->ras.n_comms; i++)
-    if (!l->ras.comm[i].odd && l->still_since[i] > since) since = l->still_since[i];
+    if (!l->ras.comm[i].odd && l->still_since[i] > since)
+      since = l->still_since[i];
   return since ? l->ns - since : 0;
 }
 
 static enum ni_hang_answer answer(const struct ni_ras_verdict *v) {
   bool gone = v->in[NI_RAS_DEAD] || v->in[NI_RAS_UNRESPONSIVE], stands = false, hangs = false;
-  if (v->comms == 0 && v->odd == 0) return NI_HANG_NO_DATA_AT_ALL;
+  if (v->comms == 0 && v->odd == 0)
+    return NI_HANG_NO_DATA_AT_ALL;
   NI_EACH(const struct ni_ras_trouble, t, v->trouble, v->n) {
     hangs |= t->hangs;
     stands |= ni_ras_is_wait(t) && t->still_ns > 0;
   }
-  if (hangs) return NI_HANG_LIKELY;
-  if (!v->apart_ns || gone || v->comms == 0) return NI_HANG_CANNOT_TELL;
-  if (stands) return NI_HANG_NOT_YET;
+  if (hangs)
+    return NI_HANG_LIKELY;
+  if (!v->apart_ns || gone || v->comms == 0)
+    return NI_HANG_CANNOT_TELL;
+  if (stands)
+    return NI_HANG_NOT_YET;
   return v->processes && v->moved == v->processes ? NI_HANG_NO_HANG : NI_HANG_CANNOT_TELL;
 }
 
@@ -249,10 +286,13 @@ int ni_ras_judge(struct ni_ras_verdict *v, struct ni_ras_look *now, const struct
   int e = now->still_since ? find_moved(&p) : -ENOMEM;
   for (size_t i = 0; e == 0 && i < now->ras.n_comms; i++)
     now->still_since[i] = still_since(&p, &now->ras.comm[i]);
-  if (e == 0) e = find_troubles(v, &p);
-  if (e == 0) count_processes(v, &p);
+  if (e == 0)
+    e = find_troubles(v, &p);
+  if (e == 0)
+    count_processes(v, &p);
   free_pair(&p);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   v->still_ns = all_still(v);
   v->answer = answer(v);
   return 0;

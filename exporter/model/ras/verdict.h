@@ -49,22 +49,25 @@ struct ni_ras_trouble {
   size_t in[NI_RAS_HERE_COUNT]; /* ranks, by enum ni_ras_here */
   size_t errors, aborts;        /* ranks with an async error, an abort flag */
   size_t starting;              /* ranks whose init is still in progress */
-  uint64_t still_ns; /* for so long it has been seen to stand still; 0: it moves, or there was one look */
-  bool consequence;  /* who is behind in it waits in another */
+  /* for so long it has been seen to stand still; 0: it moves, or there was one look */
+  uint64_t still_ns;
+  bool consequence; /* who is behind in it waits in another */
   bool hangs;
 };
 
 struct ni_ras_verdict {
   const struct ni_ras_look *look;
   enum ni_hang_answer
-      answer; /* one of five: HANG_LIKELY, NOT_YET, NO_HANG, CANNOT_TELL, and NO_DATA_AT_ALL: no communicator */
+      /* one of five: HANG_LIKELY, NOT_YET, NO_HANG, CANNOT_TELL, and NO_DATA_AT_ALL: no communicator */
+      answer;
   struct ni_ras_trouble *trouble; /* what comes first is first */
   size_t n;
   uint64_t limit_ns, apart_ns; /* apart: between the two looks; 0: there was one */
   uint64_t still_ns;           /* all of the job; 0: something moves, or one look */
   size_t comms, odd;           /* sound ones, and those that make no sense */
   size_t processes,
-      moved; /* that have answered, one a GPU; those that launched something between the looks */
+      /* that have answered, one a GPU; those that launched something between the looks */
+      moved;
   size_t in[NI_RAS_HERE_COUNT]; /* processes, each where it is worst */
 };
 
@@ -77,7 +80,10 @@ static inline bool ni_ras_is_wait(const struct ni_ras_trouble *t) {
   return t->behind || t->unlike || t->in[NI_RAS_DEAD] || t->in[NI_RAS_UNRESPONSIVE];
 }
 
-/* before: an earlier look that was judged; NULL: there is none. Sets now->still_since. limit_ns: --stuck-after. */
+/*
+ * before: an earlier look that was judged; NULL: there is none. Sets now->still_since. limit_ns:
+ * --stuck-after.
+ */
 int ni_ras_judge(struct ni_ras_verdict *v, struct ni_ras_look *now, const struct ni_ras_look *before,
                  uint64_t limit_ns);
 void ni_ras_verdict_free(struct ni_ras_verdict *v);

@@ -16,7 +16,8 @@ static uint32_t host_of(void *arg, uint32_t member) {
 /* What to add to GPU times that were written with the stated offset. */
 static int64_t gpu_correction(const struct ni_tr *r, uint32_t member, int64_t stated, int64_t t) {
   int64_t better;
-  if (stated == NI_NO_OFFSET || !ni_gpu_clock_at(&r->unit[r->member[member].unit].clock, t, &better)) return 0;
+  if (stated == NI_NO_OFFSET || !ni_gpu_clock_at(&r->unit[r->member[member].unit].clock, t, &better))
+    return 0;
   return better - stated;
 }
 
@@ -31,13 +32,15 @@ static int64_t better(void *arg, const struct ni_match_entry *e) {
 static uint32_t lowest_shown(const struct ni_tr *r) {
   uint32_t best = NI_TR_NONE;
   for (uint32_t i = 0; i < r->n_units; i++)
-    if (r->unit[i].shown && (best == NI_TR_NONE || r->unit[i].rank < r->unit[best].rank)) best = i;
+    if (r->unit[i].shown && (best == NI_TR_NONE || r->unit[i].rank < r->unit[best].rank))
+      best = i;
   return best == NI_TR_NONE ? NI_TR_NONE : r->process[r->unit[best].process].host;
 }
 
 static bool is_shown(const struct ni_tr *r, uint32_t host) {
   for (uint32_t i = 0; i < r->n_units; i++)
-    if (r->unit[i].shown && r->process[r->unit[i].process].host == host) return true;
+    if (r->unit[i].shown && r->process[r->unit[i].process].host == host)
+      return true;
   return false;
 }
 
@@ -45,8 +48,10 @@ static bool is_shown(const struct ni_tr *r, uint32_t host) {
 static const struct ni_clocks_host *known(const struct ni_clocks *c, const char *name) {
   const struct ni_clocks_host *found = NULL;
   for (uint32_t i = 0; i < c->n_hosts; i++) {
-    if (strcmp(c->host[i].name, name) != 0) continue;
-    if (found) return NULL;
+    if (strcmp(c->host[i].name, name) != 0)
+      continue;
+    if (found)
+      return NULL;
     found = &c->host[i];
   }
   return found;
@@ -66,19 +71,23 @@ static int take_known(struct ni_tr *r) {
     const struct ni_clocks_host *h = known(&c, name_of(r, i));
     struct ni_host_clock *to = &r->host[i].clock;
     to->n_steps = h ? h->clock.n_steps : 0;
-    if (h) memcpy(to->step, h->clock.step, sizeof to->step);
+    if (h)
+      memcpy(to->step, h->clock.step, sizeof to->step);
     const bool is_reference = h && of_lowest && h == &c.host[of_lowest->reference];
-    if (is_reference && r->reference == lowest && is_shown(r, i)) r->reference = i;
+    if (is_reference && r->reference == lowest && is_shown(r, i))
+      r->reference = i;
   }
   ni_clocks_free(&c);
   return e;
 }
 
 static void set_gpu_errors(struct ni_tr *r) {
-  for (uint32_t i = 0; i < r->n_hosts; i++) r->host[i].clock.gpu_ns = 0;
+  for (uint32_t i = 0; i < r->n_hosts; i++)
+    r->host[i].clock.gpu_ns = 0;
   for (uint32_t i = 0; i < r->n_units; i++) {
     struct ni_host_clock *c = &r->host[r->process[r->unit[i].process].host].clock;
-    if (r->unit[i].shown && r->unit[i].clock.spread_ns > c->gpu_ns) c->gpu_ns = r->unit[i].clock.spread_ns;
+    if (r->unit[i].shown && r->unit[i].clock.spread_ns > c->gpu_ns)
+      c->gpu_ns = r->unit[i].clock.spread_ns;
   }
 }
 
@@ -95,7 +104,8 @@ static int fit(struct ni_tr *r, int64_t since_ns, int64_t until_ns) {
                           .epoch_ns = r->first_ns == INT64_MAX ? 0 : r->first_ns / 2 + r->last_ns / 2,
                           .since_ns = since_ns,
                           .until_ns = until_ns};
-  if (!clock) return -ENOMEM;
+  if (!clock)
+    return -ENOMEM;
   set_gpu_errors(r);
   for (uint32_t i = 0; i < r->n_hosts; i++) {
     clock[i] = r->host[i].clock;
@@ -103,7 +113,8 @@ static int fit(struct ni_tr *r, int64_t since_ns, int64_t until_ns) {
     clock[i].last_ns = r->host[i].last_ns;
   }
   int e = ni_straight_fit(&s);
-  for (uint32_t i = 0; e == 0 && i < r->n_hosts; i++) r->host[i].clock = clock[i];
+  for (uint32_t i = 0; e == 0 && i < r->n_hosts; i++)
+    r->host[i].clock = clock[i];
   r->contradiction_ns = s.contradiction_ns;
   free(clock);
   return e;
@@ -111,18 +122,21 @@ static int fit(struct ni_tr *r, int64_t since_ns, int64_t until_ns) {
 
 int ni_tr_align(struct ni_tr *r) {
   r->reference = lowest_shown(r);
-  if (r->reference == NI_TR_NONE) return 0;
+  if (r->reference == NI_TR_NONE)
+    return 0;
   if (r->n_hosts > NI_STRAIGHT_HOSTS)
-    return ni_tr_fail(r, -E2BIG, "%u hosts: clocks can be aligned for %d; choose some with --node or --rank", r->n_hosts,
-                      NI_STRAIGHT_HOSTS);
+    return ni_tr_fail(r, -E2BIG, "%u hosts: clocks can be aligned for %d; choose some with --node or --rank",
+                      r->n_hosts, NI_STRAIGHT_HOSTS);
   const bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
   int e = take_known(r);
-  if (e == 0) e = fit(r, r->since_ns, r->until_ns);
+  if (e == 0)
+    e = fit(r, r->since_ns, r->until_ns);
   /* A short window may hold nothing that joins all hosts: then the whole run has to do. */
   bool all = true;
   for (uint32_t i = 0; i < r->n_units; i++)
     all &= !r->unit[i].shown || r->host[r->process[r->unit[i].process].host].clock.aligned;
-  if (e == 0 && windowed && !all && !r->windowed) e = fit(r, INT64_MIN, INT64_MAX);
+  if (e == 0 && windowed && !all && !r->windowed)
+    e = fit(r, INT64_MIN, INT64_MAX);
   ni_match_free(&r->match);
   ni_match_free(&r->messages);
   return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;

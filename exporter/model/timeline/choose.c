@@ -9,16 +9,20 @@ bool ni_tr_choosing(const struct ni_tr_options *o) {
 }
 
 int ni_tr_choose_begin(struct ni_tr *r) {
-  if (!(r->log = calloc(r->files.n + 1, sizeof *r->log))) return -ENOMEM;
+  if (!(r->log = calloc(r->files.n + 1, sizeof *r->log)))
+    return -ENOMEM;
   for (size_t i = 0; i < r->files.n; i++) {
     struct ni_tr_log *x = &r->log[i];
     const struct ni_granules *g = ni_atlas_log_map(r->atlas, i);
     *x = (struct ni_tr_log){.process = NI_TR_NONE};
-    if (!g) continue;
+    if (!g)
+      continue;
     x->member = malloc((g->n_contexts + 1) * sizeof *x->member);
     x->wanted = calloc(g->n, sizeof *x->wanted);
-    if (!x->member || !x->wanted) return -ENOMEM;
-    for (size_t k = 0; k < g->n_contexts; k++) x->member[k] = NI_TR_NONE;
+    if (!x->member || !x->wanted)
+      return -ENOMEM;
+    for (size_t k = 0; k < g->n_contexts; k++)
+      x->member[k] = NI_TR_NONE;
     x->map = g;
   }
   return 0;
@@ -42,31 +46,40 @@ static int64_t ahead(const struct ni_tr *r, uint32_t host, int64_t t, bool most)
   int64_t steps = 0, end = 0;
   for (uint32_t i = 0; i < c->n_steps; i++) {
     steps += c->step[i].by_ns;
-    if (most ? steps > end : steps < end) end = steps;
+    if (most ? steps > end : steps < end)
+      end = steps;
   }
   return (int64_t)ni_clock_ahead(c, t) + end;
 }
 
 bool ni_tr_touches(const struct ni_tr *r, uint32_t host, bool matching, int64_t begin, int64_t end) {
-  if (begin > end || (matching && !r->windowed)) return begin <= end;
+  if (begin > end || (matching && !r->windowed))
+    return begin <= end;
   int64_t since = r->since_ns, until = r->until_ns;
-  if (since != INT64_MIN) since += (matching ? 0 : ahead(r, host, since, false)) - NI_TR_CLOCK_NS;
-  if (until != INT64_MAX) until += (matching ? 0 : ahead(r, host, until, true)) + NI_TR_CLOCK_NS;
+  if (since != INT64_MIN)
+    since += (matching ? 0 : ahead(r, host, since, false)) - NI_TR_CLOCK_NS;
+  if (until != INT64_MAX)
+    until += (matching ? 0 : ahead(r, host, until, true)) + NI_TR_CLOCK_NS;
   return end >= since && begin <= until;
 }
 
-static bool wanted(const struct ni_tr *r, const struct ni_tr_log *x, const struct ni_granule *g, bool matching) {
+static bool wanted(const struct ni_tr *r, const struct ni_tr_log *x, const struct ni_granule *g,
+                   bool matching) {
   if (!matching && g->process_lines && x->process != NI_TR_NONE) {
     const uint32_t u = r->process[x->process].first_unit;
-    if (u != NI_TR_NONE && r->unit[u].shown && !r->opt.filter.comm.n && ni_tr_touches(r, r->process[x->process].host, false, g->begin_ns, g->end_ns))
+    if (u != NI_TR_NONE && r->unit[u].shown && !r->opt.filter.comm.n &&
+        ni_tr_touches(r, r->process[x->process].host, false, g->begin_ns, g->end_ns))
       return true;
   }
   for (uint32_t i = 0; i < g->n_sorts; i++) {
     const struct ni_granule_sort *s = &x->map->sort[x->map->list[g->first_sort + i]];
     const uint32_t first = ni_tr_first_of(r, x, s->context);
-    if (first == NI_TR_NONE || (s->kind != NI_SORT_OP && (matching || s->kind != NI_SORT_EVENT))) continue;
+    if (first == NI_TR_NONE || (s->kind != NI_SORT_OP && (matching || s->kind != NI_SORT_EVENT)))
+      continue;
     const struct ni_tr_member *m = &r->member[first];
-    if ((matching ? m->matched : m->drawn) && ni_tr_touches(r, ni_tr_host_of(r, m), matching, g->begin_ns, g->end_ns)) return true;
+    if ((matching ? m->matched : m->drawn) &&
+        ni_tr_touches(r, ni_tr_host_of(r, m), matching, g->begin_ns, g->end_ns))
+      return true;
   }
   return false;
 }
@@ -76,7 +89,8 @@ static void count_untimed(struct ni_tr *r, const struct ni_tr_log *x) {
   for (size_t i = 0; i < x->map->n_sorts; i++) {
     const struct ni_granule_sort *s = &x->map->sort[i];
     const uint32_t first = ni_tr_first_of(r, x, s->context);
-    if (first != NI_TR_NONE && r->member[first].drawn) r->count.no_start += s->untimed;
+    if (first != NI_TR_NONE && r->member[first].drawn)
+      r->count.no_start += s->untimed;
   }
 }
 
@@ -89,7 +103,9 @@ void ni_tr_choose(struct ni_tr *r, enum ni_tr_pass pass) {
   }
   for (size_t f = 0; f < r->files.n; f++) {
     struct ni_tr_log *x = &r->log[f];
-    for (size_t i = 0; x->map && i < x->map->n; i++) x->wanted[i] = wanted(r, x, &x->map->item[i], matching);
-    if (x->map && !matching) count_untimed(r, x);
+    for (size_t i = 0; x->map && i < x->map->n; i++)
+      x->wanted[i] = wanted(r, x, &x->map->item[i], matching);
+    if (x->map && !matching)
+      count_untimed(r, x);
   }
 }

@@ -1,6 +1,7 @@
 /*
- * All lines of all files, in order: the files of a process as they were written (discover.h), so that what a line means can
- * depend on the lines before it. Of a log with a map, granules that are not wanted are what their kept lines say (choose.h).
+ * All lines of all files, in order: the files of a process as they were written (discover.h), so that what a
+ * line means can depend on the lines before it. Of a log with a map, granules that are not wanted are what
+ * their kept lines say (choose.h).
  */
 #include <errno.h>
 #include <string.h>
@@ -16,17 +17,21 @@ struct reading {
   bool first;
   int (*take)(struct ni_tr *, const struct ni_tr_where *, const struct ni_line *);
   const struct ni_file *file;
-  uint32_t process;            /* of the line before; NI_TR_NONE: there is none */
+  uint32_t process; /* of the line before; NI_TR_NONE: there is none */
 };
 
 static int find_host(struct ni_tr *r, const char *name, const char *boot, uint32_t *out) {
   struct ni_tr_host h = {.clock.via = NI_TR_NONE, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
   int e = ni_name(&r->names, &r->cache, name, &h.name);
-  if (e == 0) e = ni_name(&r->names, &r->cache, boot, &h.boot);
-  if (e < 0) return e;
+  if (e == 0)
+    e = ni_name(&r->names, &r->cache, boot, &h.boot);
+  if (e < 0)
+    return e;
   for (*out = 0; *out < r->n_hosts; (*out)++)
-    if (r->host[*out].name == h.name && r->host[*out].boot == h.boot) return 0;
-  if (!ni_array_room(r->host, r->n_hosts, r->cap_hosts)) return -ENOMEM;
+    if (r->host[*out].name == h.name && r->host[*out].boot == h.boot)
+      return 0;
+  if (!ni_array_room(r->host, r->n_hosts, r->cap_hosts))
+    return -ENOMEM;
   r->host[r->n_hosts++] = h;
   return 0;
 }
@@ -37,14 +42,19 @@ static int64_t find_process(struct reading *x, const struct ni_line *l) {
   bool says = l->kind == NI_LINE_PROCESS;
   if (!says && x->process != NI_TR_NONE) {
     const struct ni_who_process *before = &r->who.process[x->process];
-    if (before->pid == l->meta.pid && strcmp(before->host, l->meta.hostname) == 0) return x->process;
+    if (before->pid == l->meta.pid && strcmp(before->host, l->meta.hostname) == 0)
+      return x->process;
   }
-  int64_t k = ni_who_process_in(&r->who, l->meta.hostname, l->meta.pid, says ? l->process.start_ns : 0, x->file->path);
-  if (k < 0 || !x->first || k < r->n_processes) return k;
+  int64_t k = ni_who_process_in(&r->who, l->meta.hostname, l->meta.pid, says ? l->process.start_ns : 0,
+                                x->file->path);
+  if (k < 0 || !x->first || k < r->n_processes)
+    return k;
   struct ni_tr_process p = {.rank = -1, .first_unit = NI_TR_NONE, .ours = l->meta.producer != NULL};
   int e = find_host(r, l->meta.hostname, says ? l->process.boot_id : NULL, &p.host);
-  if (e < 0) return e;
-  if (!ni_array_room(r->process, r->n_processes, r->cap_processes)) return -ENOMEM;
+  if (e < 0)
+    return e;
+  if (!ni_array_room(r->process, r->n_processes, r->cap_processes))
+    return -ENOMEM;
   r->process[r->n_processes++] = p;
   return k;
 }
@@ -53,14 +63,18 @@ static int64_t find_process(struct reading *x, const struct ni_line *l) {
 static int64_t find_member(struct reading *x, const struct ni_line *l) {
   struct ni_tr *r = x->r;
   uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
-  int64_t k = ni_who_member(&r->who, x->process, 0, &l->ident, init_ns); /* members alone count here: no communicator's run */
-  if (k < 0 || !x->first || k < r->n_members) return k;
-  if (!ni_array_room(r->member, r->n_members, r->cap_members)) return -ENOMEM;
+  /* members alone count here: no communicator's run */
+  int64_t k = ni_who_member(&r->who, x->process, 0, &l->ident, init_ns);
+  if (k < 0 || !x->first || k < r->n_members)
+    return k;
+  if (!ni_array_room(r->member, r->n_members, r->cap_members))
+    return -ENOMEM;
   uint64_t name = ni_hash(ni_hash(x->process, l->ident.comm_hash), (uint32_t)l->ident.rank);
   int64_t first = ni_map_find(&r->instances, name, 0, r->n_members);
-  if (first < 0) return first;
-  r->member[r->n_members++] = (struct ni_tr_member){.unit = NI_TR_NONE, .gpu = -1, .first = (uint32_t)first,
-                                                    .gpu_offset_ns = NI_NO_OFFSET};
+  if (first < 0)
+    return first;
+  r->member[r->n_members++] = (struct ni_tr_member){
+      .unit = NI_TR_NONE, .gpu = -1, .first = (uint32_t)first, .gpu_offset_ns = NI_NO_OFFSET};
   r->member[k].instance = r->member[first].n_instances++;
   return k;
 }
@@ -70,57 +84,79 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct ni_tr *r = x->r;
   int e = r->pass == NI_TR_ALL ? ni_ledger_take(&r->ledger, l, line_no) : 0;
   int64_t process = e < 0 ? e : find_process(x, l), member = NI_TR_NONE;
-  if (process < 0) return (int)process;
+  if (process < 0)
+    return (int)process;
   x->process = (uint32_t)process;
-  /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash. */
+  /*
+   * Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash.
+   */
   bool about_member = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP;
-  if (about_member && (member = find_member(x, l)) < 0) return (int)member;
+  if (about_member && (member = find_member(x, l)) < 0)
+    return (int)member;
   /* Who came while a log grew between the passes has no unit to be shown in. */
-  if (process >= r->n_processes || (about_member && member >= r->n_members)) return 0;
+  if (process >= r->n_processes || (about_member && member >= r->n_members))
+    return 0;
   struct ni_tr_where w = {x->process, (uint32_t)member, (int64_t)l->meta.dump_timestamp_us};
   return x->take(r, &w, l);
 }
 
-static int take_fault(void *arg, const struct ni_fault *f) { return ni_ledger_fault(&((struct reading *)arg)->r->ledger, f); }
+static int take_fault(void *arg, const struct ni_fault *f) {
+  return ni_ledger_fault(&((struct reading *)arg)->r->ledger, f);
+}
 
 /* What a map says of the process: what all its lines would have said. */
 static void tell_process(struct ni_tr *r, const struct ni_tr_log *log, uint32_t process) {
   struct ni_tr_process *p = &r->process[process];
   const struct ni_granules *g = log->map;
-  if ((int64_t)g->last_dump_us > p->last_us) p->last_us = (int64_t)g->last_dump_us;
+  if ((int64_t)g->last_dump_us > p->last_us)
+    p->last_us = (int64_t)g->last_dump_us;
   p->has_api |= g->api;
   p->has_launches |= g->launches;
   p->has_net |= g->net;
 }
 
-/* Who the lines of a granule are about, in the order of their numbers; and each filter is asked what their lines would have asked. */
+/*
+ * Who the lines of a granule are about, in the order of their numbers; and each filter is asked what their
+ * lines would have asked.
+ */
 static int introduce(struct reading *x, struct ni_tr_log *log, size_t granule) {
   const struct ni_granules *g = log->map;
   const struct ni_granule *at = &g->item[granule];
   const struct ni_words *coll = &x->r->opt.filter.coll;
   for (uint32_t i = 0; i < at->n_sorts; i++) {
     const struct ni_granule_sort *s = &g->sort[g->list[at->first_sort + i]];
-    const struct ni_line l = {.kind = NI_LINE_OP, .ident = g->context[s->context].ident, .meta = g->context[s->context].meta};
+    const struct ni_line l = {
+        .kind = NI_LINE_OP, .ident = g->context[s->context].ident, .meta = g->context[s->context].meta};
     int64_t process = find_process(x, &l), member = 0;
-    if (process < 0) return (int)process;
+    if (process < 0)
+      return (int)process;
     x->process = (uint32_t)process;
     tell_process(x->r, log, x->process);
-    if ((l.ident.comm_hash || s->kind == NI_SORT_OP) && (member = find_member(x, &l)) < 0) return (int)member;
-    if (l.ident.comm_hash || s->kind == NI_SORT_OP) log->member[s->context] = (uint32_t)member;
-    if (s->kind == NI_SORT_OP && coll->n) (void)ni_words_have_func(coll, s->func);
+    if ((l.ident.comm_hash || s->kind == NI_SORT_OP) && (member = find_member(x, &l)) < 0)
+      return (int)member;
+    if (l.ident.comm_hash || s->kind == NI_SORT_OP)
+      log->member[s->context] = (uint32_t)member;
+    if (s->kind == NI_SORT_OP && coll->n)
+      (void)ni_words_have_func(coll, s->func);
   }
   return 0;
 }
 
-static int read_granules(struct reading *x, struct ni_scan *scan, struct ni_scan_to *to, const char *path, size_t from, size_t n) {
+static int read_granules(struct reading *x, struct ni_scan *scan, struct ni_scan_to *to, const char *path,
+                         size_t from, size_t n) {
   const struct ni_granules *g = x->r->log[x->r->file].map;
   const struct ni_range range = ni_granules_range(g, from, n);
   struct ni_scan_end end;
   bool sound = true;
   int fd = -1;
-  for (size_t i = from; sound && i < g->n && g->item[i].at < range.to; i++) sound = ni_atlas_sound(path, &fd, &g->item[i]);
-  if (fd >= 0) close(fd);
-  if (!sound) return ni_tr_fail(x->r, -ESTALE, "%s: changed while it was read, or after it was indexed without a new ctime; try --reindex", path);
+  for (size_t i = from; sound && i < g->n && g->item[i].at < range.to; i++)
+    sound = ni_atlas_sound(path, &fd, &g->item[i]);
+  if (fd >= 0)
+    close(fd);
+  if (!sound)
+    return ni_tr_fail(
+        x->r, -ESTALE,
+        "%s: changed while it was read, or after it was indexed without a new ctime; try --reindex", path);
   return ni_scan_file(scan, path, &range, to, &end);
 }
 
@@ -130,22 +166,30 @@ static int read_map(struct reading *x, struct ni_scan *scan, struct ni_scan_to *
   int e = 0;
   for (size_t i = 0, n; e == 0 && i < g->n; i = n) {
     n = i + 1;
-    while (!x->first && n < g->n && log->wanted[n] == log->wanted[i]) n++;
+    while (!x->first && n < g->n && log->wanted[n] == log->wanted[i])
+      n++;
     x->r->granule = (uint32_t)i;
-    if (!x->first && log->wanted[i]) e = read_granules(x, scan, to, f->path, i, n);
-    else e = ni_scan_kept(scan, g, i, n, to);
-    if (e == 0 && x->first) e = introduce(x, log, i);
+    if (!x->first && log->wanted[i])
+      e = read_granules(x, scan, to, f->path, i, n);
+    else
+      e = ni_scan_kept(scan, g, i, n, to);
+    if (e == 0 && x->first)
+      e = introduce(x, log, i);
   }
-  if (!x->first || x->process == NI_TR_NONE || e < 0) return e;
+  if (!x->first || x->process == NI_TR_NONE || e < 0)
+    return e;
   log->process = x->process;
   tell_process(x->r, log, x->process);
-  if (g->first_ns < x->r->first_ns) x->r->first_ns = g->first_ns;
-  if (g->last_ns > x->r->last_ns) x->r->last_ns = g->last_ns;
+  if (g->first_ns < x->r->first_ns)
+    x->r->first_ns = g->first_ns;
+  if (g->last_ns > x->r->last_ns)
+    x->r->last_ns = g->last_ns;
   x->r->count.operations += g->records;
   return 0;
 }
 
-static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
+static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
+                     void **result) {
   struct reading *x = arg;
   const bool account = x->r->pass == NI_TR_ALL;
   struct ni_scan_end end;
@@ -155,11 +199,15 @@ static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   x->r->granule = NI_TR_NONE;
   to->arg = x;
   to->take = take_line;
-  if (x->r->log && x->r->log[p->file_no].map) return read_map(x, scan, to, p->file);
-  if (account) to->fault = take_fault;
-  if (account) ni_ledger_begin(&x->r->ledger, p->file, true);
+  if (x->r->log && x->r->log[p->file_no].map)
+    return read_map(x, scan, to, p->file);
+  if (account)
+    to->fault = take_fault;
+  if (account)
+    ni_ledger_begin(&x->r->ledger, p->file, true);
   int e = ni_scan_file(scan, p->file->path, NULL, to, &end);
-  if (account) ni_ledger_end(&x->r->ledger, &end);
+  if (account)
+    ni_ledger_end(&x->r->ledger, &end);
   return e;
 }
 
@@ -168,12 +216,19 @@ int ni_tr_pass(struct ni_tr *r, enum ni_tr_pass pass,
   struct reading x = {.r = r, .first = pass <= NI_TR_WHO, .take = take};
   struct ni_scan_plan plan = {0};
   r->pass = pass;
-  if (pass == NI_TR_ALL) ni_ledger_files(&r->ledger, &r->files);
-  if (x.first) ni_ledger_runs(&r->ledger, &r->runs, &r->files);
-  else ni_who_rewind(&r->who);
+  if (pass == NI_TR_ALL)
+    ni_ledger_files(&r->ledger, &r->files);
+  if (x.first)
+    ni_ledger_runs(&r->ledger, &r->runs, &r->files);
+  else
+    ni_who_rewind(&r->who);
   int e = ni_scan_plan(&plan, &r->files, false, 1);
   if (e == 0)
-    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan, .jobs = 1, .progress = &r->progress, .arg = &x, .part = read_file,
+    e = ni_scan_files(&(struct ni_scan_team){.plan = &plan,
+                                             .jobs = 1,
+                                             .progress = &r->progress,
+                                             .arg = &x,
+                                             .part = read_file,
                                              .phase = pass == NI_TR_DRAW ? "draw" : "read"});
   ni_scan_plan_free(&plan);
   return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;

@@ -9,6 +9,7 @@ struct ni_tr_where {
   uint32_t process, member;
   int64_t dump_us;
 };
-int ni_tr_pass(struct ni_tr *r, enum ni_tr_pass pass, int (*take)(struct ni_tr *, const struct ni_tr_where *, const struct ni_line *));
+int ni_tr_pass(struct ni_tr *r, enum ni_tr_pass pass,
+               int (*take)(struct ni_tr *, const struct ni_tr_where *, const struct ni_line *));
 
 #endif

@@ -5,7 +5,10 @@
 #include "trace.h"
 
 int ni_tr_scan(struct ni_tr *r);
-/* Once since_ns and until_ns are known: a clock for each host (align.h); with r->log (choose.h) it reads what tells them. */
+/*
+ * Once since_ns and until_ns are known: a clock for each host (align.h); with r->log (choose.h) it reads what
+ * tells them.
+ */
 int ni_tr_clocks(struct ni_tr *r);
 
 #endif

@@ -19,7 +19,8 @@ struct order {
 static int by_size(const void *a, const void *b) {
   const struct order *x = a, *y = b;
   int k = NI_BY(x, y, who->process);
-  if (k == 0) k = NI_BY(y, x, who->n_ranks);
+  if (k == 0)
+    k = NI_BY(y, x, who->n_ranks);
   return k ? k : NI_BY(x, y, who->hash, who->rank, m->instance);
 }
 
@@ -27,7 +28,8 @@ static int by_size(const void *a, const void *b) {
 static int by_name(const void *a, const void *b) {
   const struct order *x = a, *y = b;
   int k = NI_BY(x, y, m->unit);
-  if (k == 0) k = strcmp(x->name, y->name);
+  if (k == 0)
+    k = strcmp(x->name, y->name);
   return k ? k : NI_BY(x, y, who->hash);
 }
 
@@ -35,10 +37,14 @@ static void find_ambiguous(const struct ni_tr *r, struct order *o) {
   qsort(o, r->n_members, sizeof *o, by_name);
   for (size_t i = 0, n; i < r->n_members; i += n) {
     bool differ = false, doubled = false;
-    for (n = 1; i + n < r->n_members && o[i + n].m->unit == o[i].m->unit && strcmp(o[i + n].name, o[i].name) == 0; n++) {
+    for (n = 1;
+         i + n < r->n_members && o[i + n].m->unit == o[i].m->unit && strcmp(o[i + n].name, o[i].name) == 0;
+         n++) {
       const struct ni_who_member *x = o[i + n].who, *before = o[i + n - 1].who;
-      if (x->hash != o[i].who->hash) differ = true;
-      if (x->hash == before->hash && x->rank != before->rank) doubled = true;
+      if (x->hash != o[i].who->hash)
+        differ = true;
+      if (x->hash == before->hash && x->rank != before->rank)
+        doubled = true;
     }
     for (size_t k = i; k < i + n; k++) {
       o[k].m->ambiguous = differ;
@@ -49,42 +55,51 @@ static void find_ambiguous(const struct ni_tr *r, struct order *o) {
 
 static int new_unit(struct ni_tr *r, uint32_t process, int32_t rank, int32_t gpu, uint32_t *out) {
   struct ni_tr_unit u = {.process = process, .rank = rank, .gpu = gpu, .next_in_process = NI_TR_NONE};
-  if (!ni_array_room(r->unit, r->n_units, r->cap_units)) return -ENOMEM;
+  if (!ni_array_room(r->unit, r->n_units, r->cap_units))
+    return -ENOMEM;
   uint32_t *link = &r->process[process].first_unit;
-  while (*link != NI_TR_NONE) link = &r->unit[*link].next_in_process;
+  while (*link != NI_TR_NONE)
+    link = &r->unit[*link].next_in_process;
   r->unit[r->n_units] = u;
   *link = *out = r->n_units++;
   return 0;
 }
 
 /*
- * The units of one process. One rank of everything: one unit, with the launcher's rank. Several ranks of a communicator:
- * a unit for each GPU, named by its rank in the largest communicator; where the log does not know the GPUs, members can
- * only be put together when they are ranks of that one communicator.
+ * The units of one process. One rank of everything: one unit, with the launcher's rank. Several ranks of a
+ * communicator: a unit for each GPU, named by its rank in the largest communicator; where the log does not
+ * know the GPUs, members can only be put together when they are ranks of that one communicator.
  */
 static int units_of(struct ni_tr *r, const struct order *o, size_t n) {
   uint32_t process = o[0].who->process, u = NI_TR_NONE;
   bool several = false, gpus = true;
   for (size_t i = 0; i < n; i++) {
-    if (o[i].m->gpu < 0) gpus = false;
-    if (i && o[i].who->hash == o[i - 1].who->hash && o[i].who->rank != o[i - 1].who->rank) several = true;
+    if (o[i].m->gpu < 0)
+      gpus = false;
+    if (i && o[i].who->hash == o[i - 1].who->hash && o[i].who->rank != o[i - 1].who->rank)
+      several = true;
   }
   for (size_t i = 0; i < n; i++) {
     const struct ni_who_member *who = o[i].who;
     struct ni_tr_member *m = o[i].m;
     if (!several && i > 0) {
-      if (r->unit[u].gpu < 0) r->unit[u].gpu = m->gpu;
+      if (r->unit[u].gpu < 0)
+        r->unit[u].gpu = m->gpu;
     } else {
       u = r->process[process].first_unit;
       if (gpus)
-        while (u != NI_TR_NONE && r->unit[u].gpu != m->gpu) u = r->unit[u].next_in_process;
+        while (u != NI_TR_NONE && r->unit[u].gpu != m->gpu)
+          u = r->unit[u].next_in_process;
       else
-        while (u != NI_TR_NONE && !(r->unit[u].rank == who->rank && who->hash == o[0].who->hash)) u = r->unit[u].next_in_process;
+        while (u != NI_TR_NONE && !(r->unit[u].rank == who->rank && who->hash == o[0].who->hash))
+          u = r->unit[u].next_in_process;
       /* Without GPUs, instances of one member stay together. */
-      if (u == NI_TR_NONE && !gpus && i && o[i - 1].m->first == m->first) u = o[i - 1].m->unit;
+      if (u == NI_TR_NONE && !gpus && i && o[i - 1].m->first == m->first)
+        u = o[i - 1].m->unit;
       if (u == NI_TR_NONE) {
         int e = new_unit(r, process, who->rank, m->gpu, &u);
-        if (e < 0) return e;
+        if (e < 0)
+          return e;
       }
     }
     m->unit = u;
@@ -97,22 +112,29 @@ static int units_of(struct ni_tr *r, const struct order *o, size_t n) {
 }
 
 static bool comm_wanted(const struct ni_tr *r, const struct ni_tr_member *m) {
-  return !r->opt.filter.comm.n || ni_words_have_comm(&r->opt.filter.comm, ni_tr_who(r, m)->hash, ni_tr_comm_name(r, m));
+  return !r->opt.filter.comm.n ||
+      ni_words_have_comm(&r->opt.filter.comm, ni_tr_who(r, m)->hash, ni_tr_comm_name(r, m));
 }
 
-/* Processes of the timeline are numbered by the system's pid where that is unique, else from 1 in order of rank. */
+/*
+ * Processes of the timeline are numbered by the system's pid where that is unique, else from 1 in order of
+ * rank.
+ */
 static void number_units(struct ni_tr *r) {
   bool unique = true;
   for (uint32_t i = 0; unique && i < r->n_units; i++) {
     int64_t pid = r->who.process[r->unit[i].process].pid;
-    if (pid <= 0 || pid > INT32_MAX) unique = false;
+    if (pid <= 0 || pid > INT32_MAX)
+      unique = false;
     for (uint32_t k = 0; unique && k < i; k++)
-      if (r->who.process[r->unit[k].process].pid == pid) unique = false;
+      if (r->who.process[r->unit[k].process].pid == pid)
+        unique = false;
   }
   for (uint32_t i = 0; i < r->n_units; i++) {
     uint32_t n = 1;
     for (uint32_t k = 0; !unique && k < r->n_units; k++)
-      if (r->unit[k].rank < r->unit[i].rank || (r->unit[k].rank == r->unit[i].rank && k < i)) n++;
+      if (r->unit[k].rank < r->unit[i].rank || (r->unit[k].rank == r->unit[i].rank && k < i))
+        n++;
     r->unit[i].out_pid = unique ? (uint32_t)r->who.process[r->unit[i].process].pid : n;
   }
 }
@@ -122,12 +144,14 @@ int ni_tr_settle(struct ni_tr *r) {
   int e = o ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < r->n_members; i++)
     o[i] = (struct order){&r->member[i], &r->who.member[i], ni_tr_comm_name(r, &r->member[i])};
-  if (e == 0) qsort(o, r->n_members, sizeof *o, by_size);
+  if (e == 0)
+    qsort(o, r->n_members, sizeof *o, by_size);
   for (size_t i = 0, n; e == 0 && i < r->n_members; i += n) {
     for (n = 1; i + n < r->n_members && o[i + n].who->process == o[i].who->process; n++) {}
     e = units_of(r, o + i, n);
   }
-  if (e == 0) find_ambiguous(r, o);
+  if (e == 0)
+    find_ambiguous(r, o);
   free(o);
   /* A process without communicators is one, too: its marks and notes. */
   for (uint32_t p = 0, u; e == 0 && p < r->n_processes; p++)
@@ -142,9 +166,12 @@ int ni_tr_settle(struct ni_tr *r) {
   for (uint32_t i = 0; e == 0 && i < r->n_members; i++)
     r->member[i].shown = comm_wanted(r, &r->member[i]) && r->unit[r->member[i].unit].shown;
   for (uint32_t i = 0; e == 0 && i < r->n_points; i++)
-    e = ni_gpu_clock_add(&r->unit[r->member[r->point[i].member].unit].clock, r->point[i].at_ns, r->point[i].offset_ns);
-  for (uint32_t i = 0; e == 0 && i < r->n_units; i++) e = ni_gpu_clock_finish(&r->unit[i].clock);
-  if (e == 0) number_units(r);
+    e = ni_gpu_clock_add(&r->unit[r->member[r->point[i].member].unit].clock, r->point[i].at_ns,
+                         r->point[i].offset_ns);
+  for (uint32_t i = 0; e == 0 && i < r->n_units; i++)
+    e = ni_gpu_clock_finish(&r->unit[i].clock);
+  if (e == 0)
+    number_units(r);
   free(r->point);
   r->point = NULL;
   return e;

@@ -1,4 +1,7 @@
-/* As which units processes and members are shown: the GPUs of the processes, by the rank of the job (struct ni_tr). */
+/*
+ * As which units processes and members are shown: the GPUs of the processes, by the rank of the job (struct
+ * ni_tr).
+ */
 #ifndef NI_TRACE_UNITS_H
 #define NI_TRACE_UNITS_H
 

@@ -1,6 +1,6 @@
 /*
- * Files of PyTorch's profiler beside the logs (struct ni_tr_with): whose they are, and their clock, from the NCCL kernels that
- * both recorded. One thread. 0 or -errno, told by ni_tr_fail().
+ * Files of PyTorch's profiler beside the logs (struct ni_tr_with): whose they are, and their clock, from the
+ * NCCL kernels that both recorded. One thread. 0 or -errno, told by ni_tr_fail().
  */
 #ifndef NI_TRACE_WITH_H
 #define NI_TRACE_WITH_H

@@ -18,7 +18,8 @@ const char *ni_job_id(const struct ni_process_line *p) {
   static const char *const keys[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"};
   for (unsigned k = 0; k < sizeof keys / sizeof *keys; k++)
     for (uint32_t i = p->env.n; i-- > 0;)
-      if (strcmp(p->env.item[i].key, keys[k]) == 0) return p->env.item[i].value;
+      if (strcmp(p->env.item[i].key, keys[k]) == 0)
+        return p->env.item[i].value;
   return NULL;
 }
 
@@ -45,7 +46,8 @@ static void take_keys(struct ni_log_head *h, const struct ni_line *l) {
 
 static void take_seat(struct ni_head *h, const struct ni_ident *id) {
   unsigned i = 0;
-  while (i < h->n_seats && (h->seat[i].hash != id->comm_hash || h->seat[i].rank != id->rank)) i++;
+  while (i < h->n_seats && (h->seat[i].hash != id->comm_hash || h->seat[i].rank != id->rank))
+    i++;
   if (i == h->n_seats && i < NI_HEAD_COMMS)
     h->seat[h->n_seats++] = (struct ni_head_seat){id->comm_hash, id->n_ranks, id->rank};
 }
@@ -53,7 +55,8 @@ static void take_seat(struct ni_head *h, const struct ni_ident *id) {
 static int take_process(struct ni_head *h, const struct ni_process_line *p) {
   const char *job = ni_job_id(p);
   h->log.start_ns = p->start_ns;
-  if (h->log.start_ns) h->at_ns = (int64_t)h->log.start_ns;
+  if (h->log.start_ns)
+    h->at_ns = (int64_t)h->log.start_ns;
   h->rank = p->rank;
   h->world = p->world_size;
   h->attempt = attempt_of(p);
@@ -64,18 +67,25 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct ni_head *h = arg;
   int e = 0;
   /* a recorder, no process of a run */
-  if (l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS) return STOP;
+  if (l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS)
+    return STOP;
   if (!h->host) {
-    if (!(h->host = strdup(l->meta.hostname))) return -ENOMEM;
+    if (!(h->host = strdup(l->meta.hostname)))
+      return -ENOMEM;
     h->pid = l->meta.pid;
     h->at_ns = (int64_t)l->meta.dump_timestamp_us * 1000;
   }
-  if (l->kind == NI_LINE_OP && !h->log.has_record) take_keys(&h->log, l);
-  if (l->kind == NI_LINE_PROCESS && !h->log.start_ns) e = take_process(h, &l->process);
-  else if (l->ident.comm_hash && l->ident.rank >= 0) take_seat(h, &l->ident);
+  if (l->kind == NI_LINE_OP && !h->log.has_record)
+    take_keys(&h->log, l);
+  if (l->kind == NI_LINE_PROCESS && !h->log.start_ns)
+    e = take_process(h, &l->process);
+  else if (l->ident.comm_hash && l->ident.rank >= 0)
+    take_seat(h, &l->ident);
   const char *gpu = l->kind != NI_LINE_COMM ? NULL : l->comm.gpu_uuid ? l->comm.gpu_uuid : l->comm.gpu_pci;
-  if (gpu && *gpu && !h->gpu) h->gpu = ni_hash_text(0, gpu);
-  if (e < 0) return e;
+  if (gpu && *gpu && !h->gpu)
+    h->gpu = ni_hash_text(0, gpu);
+  if (e < 0)
+    return e;
   return line_no < (h->deep ? DEEP_MAX : LINES_MAX) ? 0 : STOP;
 }
 
@@ -88,10 +98,11 @@ static int read_head(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
                      void **result) {
   const struct reading *r = arg;
   struct ni_head *h = &r->head[p->file_no];
-  if (r->wanted && !r->wanted[p->file_no]) return 0;
+  if (r->wanted && !r->wanted[p->file_no])
+    return 0;
   ni_head_free(h);
-  *h = (struct ni_head){
-      .rank = -1, .world = -1, .attempt = -1, .file = p->file_no, .deep = r->wanted != NULL};
+  *h =
+      (struct ni_head){.rank = -1, .world = -1, .attempt = -1, .file = p->file_no, .deep = r->wanted != NULL};
   to->arg = h;
   to->take = take_line;
   to->counters = to->head = true;

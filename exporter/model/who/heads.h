@@ -22,7 +22,7 @@ struct ni_head_seat {
 };
 
 struct ni_head {
-  char *host, *job;    /* NULL: no line; no batch job */
+  char *host, *job; /* NULL: no line; no batch job */
   int64_t pid;
   struct ni_log_head log;
   int64_t at_ns;       /* when the process began, or the time of the first line; Unix ns */

@@ -12,13 +12,25 @@
 
 #define RUNS_TRIED 64 /* the newest; so hostile logs cost no more than others */
 #define S_NS UINT64_C(1000000000)
-#define NEAR_NS (600 * S_NS) /* without a job id: what begins later than that is no part of a run */
-#define CLEAR_NS (2 * S_NS)  /* ranks of one job on one host begin that close together */
+/* without a job id: what begins later than that is no part of a run */
+#define NEAR_NS (600 * S_NS)
+#define CLEAR_NS (2 * S_NS) /* ranks of one job on one host begin that close together */
 #define ENGINES_NS (10 * S_NS)
-#define CLEARLY 4            /* so many times nearer is clearly nearer */
+#define CLEARLY 4 /* so many times nearer is clearly nearer */
 
-enum { A_PROCESS = 1, A_FILES, A_HOST_NAME, A_IDENTITY, A_SPACE, A_SLOT,
-       A_CLAIM, A_HELD, A_HAS, A_ON_HOST, A_GPU };
+enum {
+  A_PROCESS = 1,
+  A_FILES,
+  A_HOST_NAME,
+  A_IDENTITY,
+  A_SPACE,
+  A_SLOT,
+  A_CLAIM,
+  A_HELD,
+  A_HAS,
+  A_ON_HOST,
+  A_GPU
+};
 
 /* What is known of a thing: numbers by keys. */
 struct known {
@@ -48,7 +60,7 @@ struct space {
 struct slot {
   uint32_t space, process, group; /* process: that claimed it first; group: that claimed it last */
   int32_t rank;
-  uint32_t claims, host; /* claims: by how many groups; host: of all of them, else UINT32_MAX */
+  uint32_t claims, host;    /* claims: by how many groups; host: of all of them, else UINT32_MAX */
   uint64_t last_ns, gap_ns; /* when the last claimant began; the least time between two */
 };
 
@@ -100,14 +112,17 @@ static struct known *look(struct finding *x, uint64_t hash, uint32_t what, uint6
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&x->at_hash, hash, &at)) != NI_INDEX_NONE;) {
     struct known *s = &x->known[k];
-    if (s->a == a && s->b == b && s->c == c && s->what == what) return s;
+    if (s->a == a && s->b == b && s->c == c && s->what == what)
+      return s;
   }
   return NULL;
 }
 
 static int add(struct finding *x, uint64_t hash, struct known s) {
-  if (!ni_array_room(x->known, x->n_known, x->cap_known)) return -ENOMEM;
-  if (ni_index_add(&x->at_hash, hash, (uint32_t)x->n_known) < 0) return -ENOMEM;
+  if (!ni_array_room(x->known, x->n_known, x->cap_known))
+    return -ENOMEM;
+  if (ni_index_add(&x->at_hash, hash, (uint32_t)x->n_known) < 0)
+    return -ENOMEM;
   x->known[x->n_known++] = s;
   return 0;
 }
@@ -117,8 +132,10 @@ static int64_t find(struct finding *x, uint32_t what, uint64_t a, uint64_t b, ui
                     size_t number) {
   uint64_t hash = hash_of(what, a, b, c);
   const struct known *s = look(x, hash, what, a, b, c);
-  if (s) return s->number;
-  if (!put) return UINT32_MAX;
+  if (s)
+    return s->number;
+  if (!put)
+    return UINT32_MAX;
   return add(x, hash, (struct known){a, b, c, what, (uint32_t)number}) < 0 ? -ENOMEM : (int64_t)number;
 }
 
@@ -126,7 +143,8 @@ static int64_t find(struct finding *x, uint32_t what, uint64_t a, uint64_t b, ui
 static int set(struct finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c, size_t number) {
   uint64_t hash = hash_of(what, a, b, c);
   struct known *s = look(x, hash, what, a, b, c);
-  if (s) s->number = (uint32_t)number;
+  if (s)
+    s->number = (uint32_t)number;
   return s ? 0 : add(x, hash, (struct known){a, b, c, what, (uint32_t)number});
 }
 
@@ -147,10 +165,18 @@ static uint64_t start_of(const struct process *p) {
 /* ---- processes ---- */
 
 static void take_over(struct ni_head *to, struct ni_head *from) {
-  if (!to->job) to->job = from->job, from->job = NULL;
-  if (to->rank < 0) to->rank = from->rank, to->world = from->world;
-  if (to->attempt < 0) to->attempt = from->attempt;
-  if (!to->gpu) to->gpu = from->gpu;
+  if (!to->job) {
+    to->job = from->job;
+    from->job = NULL;
+  }
+  if (to->rank < 0) {
+    to->rank = from->rank;
+    to->world = from->world;
+  }
+  if (to->attempt < 0)
+    to->attempt = from->attempt;
+  if (!to->gpu)
+    to->gpu = from->gpu;
 }
 
 /* Where a file does not say when its process began: files of one name are of one process, as a copy is. */
@@ -160,15 +186,19 @@ static int number_process(struct finding *x, struct ni_head *h) {
   snprintf(origin, sizeof origin, "%.*s", (int)ni_log_stem(path, NULL), path);
   uint64_t who = ni_hash_text((uint64_t)h->pid, h->host), name = ni_hash_text(0, origin);
   uint64_t when = h->log.start_ns ? h->log.start_ns : (uint64_t)h->at_ns;
-  if (!ni_array_room(x->process, x->n_processes, x->cap_processes)) return -ENOMEM;
+  if (!ni_array_room(x->process, x->n_processes, x->cap_processes))
+    return -ENOMEM;
   int64_t p = find(x, A_PROCESS, who, when, 0, false, 0);
-  if (p == UINT32_MAX && !h->log.start_ns) p = find(x, A_FILES, who, name, 0, false, 0);
+  if (p == UINT32_MAX && !h->log.start_ns)
+    p = find(x, A_FILES, who, name, 0, false, 0);
   if (p == UINT32_MAX) {
     p = (int64_t)x->n_processes;
     x->process[x->n_processes++] = (struct process){.head = h, .parent = (uint32_t)p};
-  } else take_over(x->process[p].head, h);
+  } else
+    take_over(x->process[p].head, h);
   x->process_of[h->file] = (uint32_t)p + 1;
-  if (find(x, A_PROCESS, who, when, 0, true, (size_t)p) < 0) return -ENOMEM;
+  if (find(x, A_PROCESS, who, when, 0, true, (size_t)p) < 0)
+    return -ENOMEM;
   return find(x, A_FILES, who, name, 0, true, (size_t)p) < 0 ? -ENOMEM : 0;
 }
 
@@ -187,21 +217,29 @@ static int identify(struct finding *x, struct process *p) {
 
 static int take_seat(struct finding *x, uint32_t process, uint64_t hash, int32_t n_ranks, int32_t rank) {
   const struct process *p = &x->process[process];
-  if (!ni_array_room(x->space, x->n_spaces, x->cap_spaces)) return -ENOMEM;
-  if (!ni_array_room(x->slot, x->n_slots, x->cap_slots)) return -ENOMEM;
-  if (!ni_array_room(x->seat, x->n_seats, x->cap_seats)) return -ENOMEM;
+  if (!ni_array_room(x->space, x->n_spaces, x->cap_spaces))
+    return -ENOMEM;
+  if (!ni_array_room(x->slot, x->n_slots, x->cap_slots))
+    return -ENOMEM;
+  if (!ni_array_room(x->seat, x->n_seats, x->cap_seats))
+    return -ENOMEM;
   int64_t s = find(x, A_SPACE, hash, (uint32_t)n_ranks, p->identity, true, x->n_spaces);
-  if (s < 0) return (int)s;
-  if ((size_t)s == x->n_spaces) x->space[x->n_spaces++] = (struct space){hash, n_ranks, process, 0, false};
+  if (s < 0)
+    return (int)s;
+  if ((size_t)s == x->n_spaces)
+    x->space[x->n_spaces++] = (struct space){hash, n_ranks, process, 0, false};
   int64_t k = find(x, A_SLOT, (uint64_t)s, (uint32_t)rank, 0, true, x->n_slots);
-  if (k < 0) return (int)k;
+  if (k < 0)
+    return (int)k;
   if ((size_t)k == x->n_slots)
     x->slot[x->n_slots++] = (struct slot){
         .space = (uint32_t)s, .process = process, .group = UINT32_MAX, .rank = rank, .gap_ns = UINT64_MAX};
-  else if (x->slot[k].process == process) return 0;
+  else if (x->slot[k].process == process)
+    return 0;
   else {
     int64_t seat = find(x, A_CLAIM, (uint64_t)k, process, 0, true, x->n_seats);
-    if (seat != (int64_t)x->n_seats) return seat < 0 ? (int)seat : 0;
+    if (seat != (int64_t)x->n_seats)
+      return seat < 0 ? (int)seat : 0;
     x->space[s].several = true;
   }
   x->space[s].processes++; /* several ranks of one process count as often: then nothing is whole */
@@ -214,12 +252,14 @@ static int take_seats(struct finding *x, const struct ni_head *h) {
   int e = 0;
   for (unsigned i = 0; e == 0 && i < h->n_seats; i++)
     e = take_seat(x, p, h->seat[i].hash, h->seat[i].n_ranks, h->seat[i].rank);
-  if (e == 0 && x->process[p].head == h && h->rank >= 0) e = take_seat(x, p, 0, h->world, h->rank);
+  if (e == 0 && x->process[p].head == h && h->rank >= 0)
+    e = take_seat(x, p, 0, h->world, h->rank);
   return e;
 }
 
 static uint32_t root_of(struct finding *x, uint32_t p) {
-  while (x->process[p].parent != p) p = x->process[p].parent = x->process[x->process[p].parent].parent;
+  while (x->process[p].parent != p)
+    p = x->process[p].parent = x->process[x->process[p].parent].parent;
   return p;
 }
 
@@ -227,14 +267,17 @@ static uint32_t root_of(struct finding *x, uint32_t p) {
 static void join(struct finding *x, uint32_t p, uint32_t q) {
   p = root_of(x, p);
   q = root_of(x, q);
-  if (p < q) x->process[q].parent = p;
-  else x->process[p].parent = q;
+  if (p < q)
+    x->process[q].parent = p;
+  else
+    x->process[p].parent = q;
 }
 
 static void join_by_communicators(struct finding *x) {
   for (size_t i = 0; i < x->n_seats; i++) {
     const struct space *s = &x->space[x->slot[x->seat[i].slot].space];
-    if (s->hash && !s->several) join(x, x->seat[i].process, s->first);
+    if (s->hash && !s->several)
+      join(x, x->seat[i].process, s->first);
   }
 }
 
@@ -253,23 +296,29 @@ static int by_group_of_seat(const void *a, const void *b, void *arg) {
 
 static int make_groups(struct finding *x) {
   x->group = calloc(x->n_processes + 1, sizeof *x->group);
-  if (!x->group) return -ENOMEM;
+  if (!x->group)
+    return -ENOMEM;
   for (uint32_t p = 0; p < x->n_processes; p++) {
     uint32_t root = root_of(x, p);
     uint32_t g = x->process[p].group = root == p ? (uint32_t)x->n_groups++ : x->process[root].group;
     uint64_t start = start_of(&x->process[p]);
-    if (!x->group[g].n++ || start < x->group[g].start_ns) x->group[g].start_ns = start;
+    if (!x->group[g].n++ || start < x->group[g].start_ns)
+      x->group[g].start_ns = start;
     x->group[g].number = g;
   }
-  if (x->n_groups == 1) return 0;
-  if (!(x->member = ni_order((uint32_t)x->n_processes, by_group, x))) return -ENOMEM;
-  if (x->n_seats > 1) qsort_r(x->seat, x->n_seats, sizeof *x->seat, by_group_of_seat, x);
+  if (x->n_groups == 1)
+    return 0;
+  if (!(x->member = ni_order((uint32_t)x->n_processes, by_group, x)))
+    return -ENOMEM;
+  if (x->n_seats > 1)
+    qsort_r(x->seat, x->n_seats, sizeof *x->seat, by_group_of_seat, x);
   struct seat *seat = x->seat;
   uint32_t *member = x->member;
   for (size_t g = 0; g < x->n_groups; member += x->group[g++].n) {
     x->group[g].process = member;
     x->group[g].seat = seat;
-    while (seat < x->seat + x->n_seats && x->process[seat->process].group == g) seat++;
+    while (seat < x->seat + x->n_seats && x->process[seat->process].group == g)
+      seat++;
     x->group[g].n_seats = (uint32_t)(seat - x->group[g].seat);
   }
   return 0;
@@ -282,7 +331,8 @@ static void count_claims(struct finding *x) {
       struct seat *seat = &x->group[g].seat[i];
       struct slot *s = &x->slot[seat->slot];
       const struct process *p = &x->process[seat->process];
-      if (s->group == g) continue;
+      if (s->group == g)
+        continue;
       if (s->claims && apart_ns(start_of(p), s->last_ns) < s->gap_ns)
         s->gap_ns = apart_ns(start_of(p), s->last_ns);
       s->host = s->claims == 0 || s->host == p->host ? p->host : UINT32_MAX;
@@ -296,7 +346,8 @@ static void count_claims(struct finding *x) {
       const struct slot *s = &x->slot[of->seat[i].slot];
       const struct space *space = &x->space[s->space];
       of->whole |= of->n > 1 && space->hash && !space->several && space->processes == of->n;
-      if (s->claims <= of->lives) continue;
+      if (s->claims <= of->lives)
+        continue;
       of->lives = s->claims;
       of->slot = of->seat[i].slot;
       of->turn = of->seat[i].turn;
@@ -319,12 +370,14 @@ static bool are_engines(struct finding *x, const struct group *g, uint32_t run) 
   const struct process *first = x->making[run].first;
   bool beside = is_same_job(first->head, x->process[g->process[0]].head);
   beside = beside && apart_ns((uint64_t)x->r->run[run].start_ns, g->start_ns) < ENGINES_NS;
-  for (uint32_t i = 0; beside && i < g->n; i++) beside = x->process[g->process[i]].head->gpu != 0;
+  for (uint32_t i = 0; beside && i < g->n; i++)
+    beside = x->process[g->process[i]].head->gpu != 0;
   return beside;
 }
 
 static bool uses_its_gpu(struct finding *x, const struct process *p, uint32_t run) {
-  if (!p->head->gpu) return false;
+  if (!p->head->gpu)
+    return false;
   int64_t other = find(x, A_GPU, p->head->gpu, p->host, run, false, 0);
   return other != UINT32_MAX && x->process[other].head->pid != p->head->pid;
 }
@@ -332,16 +385,21 @@ static bool uses_its_gpu(struct finding *x, const struct process *p, uint32_t ru
 static bool fits(struct finding *x, const struct group *g, uint32_t run) {
   const struct ni_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
   bool same = is_same_job(a, b);
-  if (a->job && b->job && !same) return false;
-  if (a->attempt >= 0 && b->attempt >= 0 && a->attempt != b->attempt) return false;
-  if (!same && a->rank >= 0 && b->rank >= 0 && a->world != b->world) return false;
+  if (a->job && b->job && !same)
+    return false;
+  if (a->attempt >= 0 && b->attempt >= 0 && a->attempt != b->attempt)
+    return false;
+  if (!same && a->rank >= 0 && b->rank >= 0 && a->world != b->world)
+    return false;
   for (uint32_t i = 0; i < g->n; i++)
-    if (uses_its_gpu(x, &x->process[g->process[i]], run)) return false;
+    if (uses_its_gpu(x, &x->process[g->process[i]], run))
+      return false;
   for (uint32_t i = 0; i < g->n_seats; i++) {
     const struct slot *s = &x->slot[g->seat[i].slot];
     const struct space *space = &x->space[s->space];
     bool held = is_known(x, A_HELD, space->hash, rank_of(space->n_ranks, s->rank), run);
-    if (held && (space->hash || !are_engines(x, g, run))) return false;
+    if (held && (space->hash || !are_engines(x, g, run)))
+      return false;
   }
   return true;
 }
@@ -365,10 +423,12 @@ static unsigned affinity(struct finding *x, const struct group *g, uint32_t run)
   unsigned sum = is_same_job(a, b) ? 2 : 0;
   for (uint32_t i = 0; i < g->n_seats && sum < 4; i++) {
     const struct space *space = &x->space[x->slot[g->seat[i].slot].space];
-    if (space->hash && is_known(x, A_HAS, space->hash, (uint32_t)space->n_ranks, run)) sum += 4;
+    if (space->hash && is_known(x, A_HAS, space->hash, (uint32_t)space->n_ranks, run))
+      sum += 4;
   }
   bool ranked = a->rank >= 0 && b->rank >= 0; /* of one world, see fits() */
-  if (sum == 0 && (ranked || !g->whole) && distance(x, g, run) < NEAR_NS) sum = 1;
+  if (sum == 0 && (ranked || !g->whole) && distance(x, g, run) < NEAR_NS)
+    sum = 1;
   return sum;
 }
 
@@ -380,16 +440,20 @@ struct choice {
 };
 
 static bool is_better(const struct choice *a, const struct choice *b) {
-  if (a->affinity != b->affinity) return a->affinity > b->affinity;
-  if (a->turn != b->turn) return a->turn;
+  if (a->affinity != b->affinity)
+    return a->affinity > b->affinity;
+  if (a->turn != b->turn)
+    return a->turn;
   return a->far_ns < b->far_ns;
 }
 
 /* Is that what tells, or is the other as good? */
 static bool is_clear(const struct finding *x, const struct group *g, const struct choice *best,
                      const struct choice *next) {
-  if (best->affinity != next->affinity) return true;
-  if (best->turn != next->turn) return x->slot[g->slot].gap_ns >= CLEAR_NS;
+  if (best->affinity != next->affinity)
+    return true;
+  if (best->turn != next->turn)
+    return x->slot[g->slot].gap_ns >= CLEAR_NS;
   return next->far_ns >= CLEAR_NS && next->far_ns / CLEARLY >= best->far_ns;
 }
 
@@ -397,7 +461,9 @@ static struct choice weigh(struct finding *x, const struct group *g, uint32_t ru
   const struct making *m = &x->making[run];
   const struct process *p = &x->process[g->process[0]], *other = beside(x, p, run);
   bool counted = g->lives > 1 && m->lives == g->lives && x->slot[g->slot].host != UINT32_MAX;
-  return (struct choice){.run = run, .affinity = affinity(x, g, run), .turn = counted && m->turn == g->turn,
+  return (struct choice){.run = run,
+                         .affinity = affinity(x, g, run),
+                         .turn = counted && m->turn == g->turn,
                          .far_ns = distance(x, g, run),
                          .far_pid = other ? apart_ns((uint64_t)p->head->pid, (uint64_t)other->head->pid) : 0};
 }
@@ -415,16 +481,24 @@ static uint32_t choose(struct finding *x, const struct group *g) {
   struct choice best = {.run = UINT32_MAX}, next = best;
   size_t n = x->r->n;
   for (size_t i = n > RUNS_TRIED ? n - RUNS_TRIED : 0; i < n; i++) {
-    if (!fits(x, g, (uint32_t)i)) continue;
+    if (!fits(x, g, (uint32_t)i))
+      continue;
     struct choice c = weigh(x, g, (uint32_t)i);
     x->apart |= !c.affinity && c.far_ns < NEAR_NS;
-    if (!c.affinity) continue;
-    if (best.run == UINT32_MAX || is_better(&c, &best)) next = best, best = c;
-    else if (next.run == UINT32_MAX || is_better(&c, &next)) next = c;
+    if (!c.affinity)
+      continue;
+    if (best.run == UINT32_MAX || is_better(&c, &best)) {
+      next = best;
+      best = c;
+    } else if (next.run == UINT32_MAX || is_better(&c, &next))
+      next = c;
   }
-  if (next.run == UINT32_MAX || is_clear(x, g, &best, &next)) return best.run;
-  if (is_told_by_pid(&best, &next)) return best.run;
-  if (is_told_by_pid(&next, &best)) return next.run;
+  if (next.run == UINT32_MAX || is_clear(x, g, &best, &next))
+    return best.run;
+  if (is_told_by_pid(&best, &next))
+    return best.run;
+  if (is_told_by_pid(&next, &best))
+    return next.run;
   x->r->run[best.run].mixed_with = next.run + 1;
   x->r->run[next.run].mixed_with = best.run + 1;
   return best.run;
@@ -436,12 +510,14 @@ static int hold(struct finding *x, const struct group *g, uint32_t run) {
     const struct slot *s = &x->slot[g->seat[i].slot];
     const struct space *space = &x->space[s->space];
     e = find(x, A_HELD, space->hash, rank_of(space->n_ranks, s->rank), run, true, 0);
-    if (e >= 0) e = find(x, A_HAS, space->hash, (uint32_t)space->n_ranks, run, true, 0);
+    if (e >= 0)
+      e = find(x, A_HAS, space->hash, (uint32_t)space->n_ranks, run, true, 0);
   }
   for (uint32_t i = 0; e >= 0 && i < g->n; i++) {
     const struct process *p = &x->process[g->process[i]];
     e = set(x, A_ON_HOST, p->host, 0, run, g->process[i]); /* the next one there is nearest to the latest */
-    if (e >= 0 && p->head->gpu) e = find(x, A_GPU, p->head->gpu, p->host, run, true, g->process[i]);
+    if (e >= 0 && p->head->gpu)
+      e = find(x, A_GPU, p->head->gpu, p->host, run, true, g->process[i]);
   }
   return e < 0 ? (int)e : 0;
 }
@@ -458,33 +534,40 @@ static int place(struct finding *x, const struct group *g) {
   uint32_t run = lone ? UINT32_MAX : choose(x, g);
   if (run == UINT32_MAX) {
     run = (uint32_t)r->n;
-    if (!ni_array_room(r->run, r->n, r->cap) || !ni_array_room(x->making, run, x->cap_making)) return -ENOMEM;
+    if (!ni_array_room(r->run, r->n, r->cap) || !ni_array_room(x->making, run, x->cap_making))
+      return -ENOMEM;
     x->making[run] = (struct making){&x->process[lone ? 0 : g->process[0]], g->lives, g->turn};
     r->run[r->n++] = (struct ni_job_run){.start_ns = (int64_t)g->start_ns, .parts = 1};
-  } else if (is_loose(x, g, run) && affinity(x, g, run) < 4) r->run[run].parts++;
+  } else if (is_loose(x, g, run) && affinity(x, g, run) < 4)
+    r->run[run].parts++;
   struct ni_job_run *of = &r->run[run];
-  if ((int64_t)g->start_ns < of->start_ns) of->start_ns = (int64_t)g->start_ns;
+  if ((int64_t)g->start_ns < of->start_ns)
+    of->start_ns = (int64_t)g->start_ns;
   of->processes += g->n;
   for (uint32_t i = 0; !of->job && i < g->n; i++) {
     const char *job = x->process[lone ? i : g->process[i]].head->job;
-    if (job && !(of->job = strdup(job))) return -ENOMEM;
+    if (job && !(of->job = strdup(job)))
+      return -ENOMEM;
   }
   x->group[g->number].number = run;
-  if (lone) return 0;
+  if (lone)
+    return 0;
   return hold(x, g, run);
 }
 
 /* Those first whose rank is there most often: each begins another run, and the others are put to them. */
 static int by_lives(const void *a, const void *b, void *arg) {
   const struct group *all = arg, *g = &all[*(const uint32_t *)a], *h = &all[*(const uint32_t *)b];
-  if (g->lives != h->lives) return g->lives > h->lives ? -1 : 1;
+  if (g->lives != h->lives)
+    return g->lives > h->lives ? -1 : 1;
   return NI_BY(g, h, slot, number);
 }
 
 static int place_all(struct finding *x) {
   uint32_t *order = ni_order((uint32_t)x->n_groups, by_lives, x->group);
   int e = order ? 0 : -ENOMEM;
-  for (size_t i = 0; e == 0 && i < x->n_groups; i++) e = place(x, &x->group[order[i]]);
+  for (size_t i = 0; e == 0 && i < x->n_groups; i++)
+    e = place(x, &x->group[order[i]]);
   free(order);
   return e;
 }
@@ -516,16 +599,20 @@ static int find_all(struct finding *x) {
   x->process_of = calloc(n + 1, sizeof *x->process_of);
   int e = order && x->process_of ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < n; i++)
-    if (x->head[order[i]].host) e = number_process(x, &x->head[order[i]]);
-  for (size_t i = 0; e == 0 && i < x->n_processes; i++) e = identify(x, &x->process[i]);
+    if (x->head[order[i]].host)
+      e = number_process(x, &x->head[order[i]]);
+  for (size_t i = 0; e == 0 && i < x->n_processes; i++)
+    e = identify(x, &x->process[i]);
   for (size_t i = 0; e == 0 && i < n; i++)
-    if (x->head[order[i]].host) e = take_seats(x, &x->head[order[i]]);
+    if (x->head[order[i]].host)
+      e = take_seats(x, &x->head[order[i]]);
   free(order);
   if (e == 0) {
     join_by_communicators(x);
     e = make_groups(x);
   }
-  if (e == 0 && x->n_groups > 1) count_claims(x);
+  if (e == 0 && x->n_groups > 1)
+    count_claims(x);
   return e == 0 && x->n_groups ? place_all(x) : e;
 }
 
@@ -535,10 +622,13 @@ static int find_all(struct finding *x) {
  */
 static int look_deeper(struct finding *x) {
   bool open = x->apart || ni_runs_doubtful(x->r);
-  if (!open) return 0;
+  if (!open)
+    return 0;
   bool *wanted = malloc(x->files->n + 1);
-  if (!wanted) return -ENOMEM;
-  for (size_t i = 0; i < x->files->n; i++) wanted[i] = x->process_of[i] != 0;
+  if (!wanted)
+    return -ENOMEM;
+  for (size_t i = 0; i < x->files->n; i++)
+    wanted[i] = x->process_of[i] != 0;
   int e = ni_heads_read(x->head, x->files, wanted);
   free(wanted);
   ni_runs_free(x->r);
@@ -564,11 +654,14 @@ static int number_runs(struct finding *x) {
     run[i] = r->run[order[i]];
   }
   for (size_t i = 0; e == 0 && i < r->n; i++)
-    if (run[i].mixed_with) run[i].mixed_with = now[run[i].mixed_with - 1];
-  if (e == 0 && r->n) memcpy(r->run, run, r->n * sizeof *run);
+    if (run[i].mixed_with)
+      run[i].mixed_with = now[run[i].mixed_with - 1];
+  if (e == 0 && r->n)
+    memcpy(r->run, run, r->n * sizeof *run);
   for (size_t i = 0; e == 0 && i < x->files->n; i++) {
     uint32_t p = x->process_of[i];
-    if (p) x->files->file[i].run = now[x->group[x->process[p - 1].group].number];
+    if (p)
+      x->files->file[i].run = now[x->group[x->process[p - 1].group].number];
   }
   free(order);
   free(now);
@@ -579,9 +672,12 @@ static int number_runs(struct finding *x) {
 int ni_runs_find(struct ni_runs *out, struct ni_files *files) {
   struct finding x = {.r = out, .files = files, .head = calloc(files->n + 1, sizeof *x.head)};
   int e = x.head ? ni_heads_read(x.head, files, NULL) : -ENOMEM;
-  if (e == 0 && out) e = find_all(&x);
-  if (e == 0 && out) e = look_deeper(&x);
-  if (e == 0 && out) e = number_runs(&x);
+  if (e == 0 && out)
+    e = find_all(&x);
+  if (e == 0 && out)
+    e = look_deeper(&x);
+  if (e == 0 && out)
+    e = number_runs(&x);
   /* Nobody knows whose a file without a line is: it is read with whatever is read. */
   for (size_t i = 0; x.head && i < files->n; i++) {
     files->file[i].head = x.head[i].log;

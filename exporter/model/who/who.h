@@ -1,16 +1,18 @@
 /*
- * Who is who: the processes, communicators and members that lines and black boxes are about, each known by one number.
+ * Who is who: the processes, communicators and members that lines and black boxes are about, each known by
+ * one number.
  *
- * A process is (host, pid, start). Logs that do not say when a process began (NVIDIA's, a file whose first line was lost, a
- * range of a file) name it by host and pid in the files of one name. A communicator is (run, hash, number of ranks). A member
- * is one rank of one communicator in one process. A hash can come back in a process after destroy and init; then it is
- * another member, and the comm line with its init_ns tells. What nobody knows the beginning of is taken for the first one that
- * is asked for with a beginning.
+ * A process is (host, pid, start). Logs that do not say when a process began (NVIDIA's, a file whose first
+ * line was lost, a range of a file) name it by host and pid in the files of one name. A communicator is (run,
+ * hash, number of ranks). A member is one rank of one communicator in one process. A hash can come back in a
+ * process after destroy and init; then it is another member, and the comm line with its init_ns tells. What
+ * nobody knows the beginning of is taken for the first one that is asked for with a beginning.
  *
- * Numbers begin at 0 and come in the order of asking, so the caller keeps what it knows of process 7 at place 7 of an array of
- * its own. Items are read-only for callers.
+ * Numbers begin at 0 and come in the order of asking, so the caller keeps what it knows of process 7 at place
+ * 7 of an array of its own. Items are read-only for callers.
  *
- * Threads: one for each table, or a lock around it. Ownership: ni_who_free(); texts live as long as the table. Failure: -ENOMEM.
+ * Threads: one for each table, or a lock around it. Ownership: ni_who_free(); texts live as long as the
+ * table. Failure: -ENOMEM.
  */
 #ifndef NI_WHO_H
 #define NI_WHO_H
@@ -24,9 +26,9 @@
 #include "format/line.h"
 
 struct ni_who_process {
-  char *host, *origin;  /* origin: what the paths of its files share */
+  char *host, *origin; /* origin: what the paths of its files share */
   int64_t pid;
-  uint64_t start_ns;    /* Unix ns; 0: not stated */
+  uint64_t start_ns; /* Unix ns; 0: not stated */
 };
 
 struct ni_who_comm {
@@ -38,9 +40,10 @@ struct ni_who_comm {
 
 struct ni_who_member {
   uint32_t process, comm;
-  uint64_t hash, init_ns;  /* init_ns: Unix ns of its communicator's init; 0: not stated */
+  uint64_t hash, init_ns; /* init_ns: Unix ns of its communicator's init; 0: not stated */
   int32_t rank, n_ranks, nnodes;
-  char *name;              /* as its own lines call the communicator, the smallest text of those; NULL: none */
+  /* as its own lines call the communicator, the smallest text of those; NULL: none */
+  char *name;
 };
 
 struct ni_who { /* all 0: empty */
@@ -51,13 +54,19 @@ struct ni_who { /* all 0: empty */
   struct ni_map process_names, comm_names, member_names;
 };
 
-/* The number of the process, added when it is new, or -ENOMEM. start_ns 0: the newest one of that host, pid and origin.
- * origin: "" where files do not matter. */
-int64_t ni_who_process(struct ni_who *w, const char *host, int64_t pid, uint64_t start_ns, const char *origin);
+/* The number of the process, added when it is new, or -ENOMEM. start_ns 0: the newest one of that host, pid
+ * and origin. origin: "" where files do not matter. */
+int64_t ni_who_process(struct ni_who *w, const char *host, int64_t pid, uint64_t start_ns,
+                       const char *origin);
 /* The same for the file that says it: the origin is the path up to its extension and rotation number. */
-int64_t ni_who_process_in(struct ni_who *w, const char *host, int64_t pid, uint64_t start_ns, const char *path);
-/* The number of the member, added when it is new, or -ENOMEM. init_ns 0: the newest instance. run: of its file, or 0. */
-int64_t ni_who_member(struct ni_who *w, uint32_t process, uint32_t run, const struct ni_ident *id, uint64_t init_ns);
+int64_t ni_who_process_in(struct ni_who *w, const char *host, int64_t pid, uint64_t start_ns,
+                          const char *path);
+/*
+ * The number of the member, added when it is new, or -ENOMEM. init_ns 0: the newest instance. run: of its
+ * file, or 0.
+ */
+int64_t ni_who_member(struct ni_who *w, uint32_t process, uint32_t run, const struct ni_ident *id,
+                      uint64_t init_ns);
 /* Is a line with that header about this member, the newest one of that name? */
 static inline bool ni_who_is(const struct ni_who_member *m, const struct ni_ident *id) {
   return m->hash == id->comm_hash && m->rank == id->rank && m->n_ranks == id->n_ranks;
@@ -66,7 +75,10 @@ static inline bool ni_who_is(const struct ni_who_member *m, const struct ni_iden
 static inline struct ni_ident ni_who_ident(const struct ni_who_member *m) {
   return (struct ni_ident){m->hash, m->name, m->rank, m->n_ranks, m->nnodes};
 }
-/* For reading the same lines once more: they choose the same numbers then; what is new gets new ones, which disturb no other. */
+/*
+ * For reading the same lines once more: they choose the same numbers then; what is new gets new ones, which
+ * disturb no other.
+ */
 void ni_who_rewind(struct ni_who *w);
 void ni_who_free(struct ni_who *w);
 
@@ -97,8 +109,8 @@ void ni_who_free(struct ni_who *w);
  * of it.
  */
 struct ni_job_run {
-  char *job;           /* of the batch system; NULL: not stated */
-  int64_t start_ns;    /* Unix ns: its first process began, or wrote, by NVIDIA's logs; 0: not known */
+  char *job;        /* of the batch system; NULL: not stated */
+  int64_t start_ns; /* Unix ns: its first process began, or wrote, by NVIDIA's logs; 0: not known */
   uint32_t processes;
   uint32_t parts;      /* groups of them that nothing but the time holds together; 1: none */
   uint32_t mixed_with; /* the run that its processes may be of as well; 0: none */
@@ -109,8 +121,8 @@ struct ni_runs {
   size_t n, cap;
 };
 
-/* Sets file[i].run to the number of its run, from 1, for all files, and file[i].head. At least one run where there are files.
- * out NULL: the heads alone, all files are of one run. */
+/* Sets file[i].run to the number of its run, from 1, for all files, and file[i].head. At least one run where
+ * there are files. out NULL: the heads alone, all files are of one run. */
 int ni_runs_find(struct ni_runs *out, struct ni_files *files);
 /* The number of the run that `which` names: its number, "last", or a job id that one run has. 0: none. */
 uint32_t ni_runs_named(const struct ni_runs *r, const char *which);

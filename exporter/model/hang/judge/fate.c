@@ -1,5 +1,6 @@
 /*
- * How the processes stand: who runs, who is gone, who has ended, and which are what an earlier run left behind.
+ * How the processes stand: who runs, who is gone, who has ended, and which are what an earlier run left
+ * behind.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@
 
 uint64_t ni_hang_last_sign(const struct ni_hang_process *p) { return p->alive_ns ? p->alive_ns : p->file_ns; }
 
-/* When it began, by the clock that all times are of; 0: not known. A beginning behind its own last sign is of a clock that was set
- * back since. */
+/* When it began, by the clock that all times are of; 0: not known. A beginning behind its own last sign is of
+ * a clock that was set back since. */
 static uint64_t start_of(const struct ni_hang_process *p) {
   uint64_t start = p->who->start_ns - (uint64_t)p->skew_ns;
   return p->who->start_ns && start <= ni_hang_last_sign(p) ? start : 0;
@@ -27,10 +28,12 @@ bool ni_hang_silent(const struct ni_hang_verdict *v, const struct ni_hang_proces
   uint64_t since = ni_hang_last_sign(p) + (v->after_ns < SILENT_NS ? v->after_ns : SILENT_NS);
   bool copies = false,
        told = p->life != NI_HANG_LIFE_UNKNOWN || !p->ours || p->boxless || p->has_box || p->has_dump;
-  if (m->box_dir || told || v->earlier[p - m->process] || v->now_ns < since) return false;
+  if (m->box_dir || told || v->earlier[p - m->process] || v->now_ns < since)
+    return false;
   for (size_t i = 0; i < m->n_processes; i++) {
     copies |= m->process[i].has_box;
-    if (m->process[i].has_box && strcmp(m->process[i].who->host, p->who->host) == 0) return false;
+    if (m->process[i].has_box && strcmp(m->process[i].who->host, p->who->host) == 0)
+      return false;
   }
   return copies;
 }
@@ -41,14 +44,16 @@ static bool is_same_run(const struct ni_hang_process *p, const struct ni_hang_pr
 }
 
 /*
- * Has q taken p's place in the job? Of a p that is over, its rank's next process may have begun at once: not before p's last
- * sign of life, which is older than its end, give or take what clocks of two hosts differ by. The number of ranks may have
- * changed with it. A p that may live is only silent for a while.
+ * Has q taken p's place in the job? Of a p that is over, its rank's next process may have begun at once: not
+ * before p's last sign of life, which is older than its end, give or take what clocks of two hosts differ by.
+ * The number of ranks may have changed with it. A p that may live is only silent for a while.
  */
 static bool follows(const struct ni_hang_process *q, const struct ni_hang_process *p) {
   uint64_t end = ni_hang_last_sign(p);
-  if (is_same_run(p, q) || p->rank < 0 || q->rank != p->rank || start_of(q) <= start_of(p)) return false;
-  if (p->life == NI_HANG_LIFE_UNKNOWN) return start_of(q) > end + SLACK_NS && q->world == p->world;
+  if (is_same_run(p, q) || p->rank < 0 || q->rank != p->rank || start_of(q) <= start_of(p))
+    return false;
+  if (p->life == NI_HANG_LIFE_UNKNOWN)
+    return start_of(q) > end + SLACK_NS && q->world == p->world;
   return start_of(q) + (strcmp(q->who->host, p->who->host) == 0 ? 0 : SLACK_NS) > end;
 }
 
@@ -64,16 +69,18 @@ static const struct ni_hang_process *newest_beside(const struct ni_hang_model *m
   const struct ni_hang_process *newest = NULL;
   for (size_t i = 0; i < m->n_processes; i++) {
     const struct ni_hang_process *q = &m->process[i];
-    if (p && is_same_run(p, q)) continue;
-    if (!newest || start_of(q) > start_of(newest)) newest = q;
+    if (p && is_same_run(p, q))
+      continue;
+    if (!newest || start_of(q) > start_of(newest))
+      newest = q;
   }
   return newest;
 }
 
 /*
- * A process that is over, and a while after whose last sign of life others began, or at once another took its place: a run
- * before this one, in the same folder. Of one that may live only the latter says so. Of a rank the newest RUNS processes are
- * asked.
+ * A process that is over, and a while after whose last sign of life others began, or at once another took its
+ * place: a run before this one, in the same folder. Of one that may live only the latter says so. Of a rank
+ * the newest RUNS processes are asked.
  */
 static int find_earlier(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
@@ -85,15 +92,19 @@ static int find_earlier(struct ni_hang_verdict *v) {
     free(at);
     return -ENOMEM;
   }
-  for (size_t i = 0; i < n; i++) at[i] = &m->process[i];
+  for (size_t i = 0; i < n; i++)
+    at[i] = &m->process[i];
   newest = newest_beside(m, NULL);
   newest_else = newest_beside(m, newest);
-  if (n > 1) qsort(at, n, sizeof *at, by_rank);
+  if (n > 1)
+    qsort(at, n, sizeof *at, by_rank);
   for (size_t i = n; i-- > 0;) {
     const struct ni_hang_process *p = at[i];
     bool followed = false, over = p->life == NI_HANG_DEAD || p->life == NI_HANG_LEFT;
-    if (p->rank != at[end - 1]->rank) end = i + 1;
-    for (size_t j = end; j-- > i + 1 && j + RUNS >= end && !followed;) followed = follows(at[j], p);
+    if (p->rank != at[end - 1]->rank)
+      end = i + 1;
+    for (size_t j = end; j-- > i + 1 && j + RUNS >= end && !followed;)
+      followed = follows(at[j], p);
     const struct ni_hang_process *q = is_same_run(p, newest) ? newest_else : newest;
     bool outlived = over && q && start_of(q) > ni_hang_last_sign(p) + SLACK_NS;
     v->earlier[p - m->process] = p->life != NI_HANG_ALIVE && (followed || outlived);
@@ -111,49 +122,62 @@ struct place {
 
 static NI_ORDER_BY(by_place, struct place, process, hash, rank)
 
-    /* A process has as many ranks as the communicator has in it that has most; where two have several, perhaps more (ni_names_alike()). */
+    /*
+     * A process has as many ranks as the communicator has in it that has most; where two have several,
+     * perhaps more (ni_names_alike()).
+     */
     static int count_ranks(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   struct place *at = malloc((m->n_members + 1) * sizeof *at);
   size_t n = 0;
-  if (!at) return -ENOMEM;
+  if (!at)
+    return -ENOMEM;
   for (size_t i = 0; i < m->n_members; i++) {
     const struct ni_hang_member *x = m->member[i];
     if (!v->earlier[x->who->process])
       at[n++] = (struct place){x->who->name, x->who->hash, x->who->process, x->who->rank};
   }
-  if (n > 1) qsort(at, n, sizeof *at, by_place);
+  if (n > 1)
+    qsort(at, n, sizeof *at, by_place);
   const char *of = NULL;
   bool more = false;
   for (size_t i = 0, most = 0, end; i < n; i = end) {
     size_t here = 1;
     for (end = i + 1; end < n && at[end].process == at[i].process && at[end].hash == at[i].hash; end++)
       here += at[end].rank != at[end - 1].rank;
-    if (here >= most) more = here == most && (more || ni_names_alike(of, at[i].name));
-    if (here > most) most = here, of = at[i].name;
-    if (end < n && at[end].process == at[i].process) continue;
+    if (here >= most)
+      more = here == most && (more || ni_names_alike(of, at[i].name));
+    if (here > most) {
+      most = here;
+      of = at[i].name;
+    }
+    if (end < n && at[end].process == at[i].process)
+      continue;
     v->fate.ranks += most;
     v->fate.more_ranks |= most > 1 && more;
-    most = 0, more = false;
+    most = 0;
+    more = false;
   }
   free(at);
   return 0;
 }
 
 /*
- * How long is too long for this job: what lasts several times longer than all that it has had. A job that began a while ago has had
- * no pause that says anything yet.
+ * How long is too long for this job: what lasts several times longer than all that it has had. A job that
+ * began a while ago has had no pause that says anything yet.
  */
 static void find_limit(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   uint64_t longest = 0, first = UINT64_MAX;
   for (size_t i = 0; i < m->n_processes; i++) {
     const struct ni_hang_process *p = &m->process[i];
-    if (v->earlier[i]) continue;
+    if (v->earlier[i])
+      continue;
     ni_hang_raise(&longest, p->longest_operation_ns);
     ni_hang_raise(&longest, p->longest_gap_ns);
     uint64_t start = start_of(p);
-    if (start && start < first) first = start;
+    if (start && start < first)
+      first = start;
   }
   uint64_t ran_ns = v->fate.moved_ns > first ? v->fate.moved_ns - first : 0;
   v->fate.learnt_ns = ni_hang_learnt(longest, ran_ns);
@@ -163,14 +187,16 @@ static void find_limit(struct ni_hang_verdict *v) {
 int ni_hang_find_fate(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   struct ni_hang_fate *f = &v->fate;
-  if (find_earlier(v) < 0) return -ENOMEM;
+  if (find_earlier(v) < 0)
+    return -ENOMEM;
   f->first_ns = UINT64_MAX;
   for (size_t i = 0; i < m->n_processes; i++) {
     const struct ni_hang_process *p = &m->process[i];
     uint64_t seen = ni_hang_last_sign(p);
     if (v->earlier[i]) {
       f->earlier++;
-      if (seen > f->earlier_ns) f->earlier_ns = seen;
+      if (seen > f->earlier_ns)
+        f->earlier_ns = seen;
       continue;
     }
     f->processes++;
@@ -180,13 +206,16 @@ int ni_hang_find_fate(struct ni_hang_verdict *v) {
     bool dark = !p->has_box && !p->has_dump && p->life == NI_HANG_LIFE_UNKNOWN;
     f->dark += dark;
     f->dark_nvidia += dark && !p->ours;
-    if (seen > f->last_ns) f->last_ns = seen;
-    if (p->life == NI_HANG_DEAD && seen < f->first_ns) f->first_ns = seen;
+    if (seen > f->last_ns)
+      f->last_ns = seen;
+    if (p->life == NI_HANG_DEAD && seen < f->first_ns)
+      f->first_ns = seen;
   }
   f->over = f->processes > 0 && f->in[NI_HANG_DEAD] + f->in[NI_HANG_LEFT] == f->processes;
   for (size_t i = 0; i < m->n_members; i++) {
     const struct ni_hang_member *x = m->member[i];
-    if (!v->earlier[x->who->process] && x->active_ns > f->moved_ns) f->moved_ns = x->active_ns;
+    if (!v->earlier[x->who->process] && x->active_ns > f->moved_ns)
+      f->moved_ns = x->active_ns;
   }
   find_limit(v);
   return count_ranks(v);

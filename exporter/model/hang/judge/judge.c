@@ -34,7 +34,8 @@ static struct activity *activity(const struct ni_hang_model *m) {
     struct activity *a = &all[x->who->process];
     ni_hang_raise(&a->moved_ns, x->active_ns);
     ni_hang_raise(&a->ended_ns, x->ended_ns);
-    for (int k = 0; k < NI_KIND_COUNT; k++) ni_hang_raise(&a->passed_ns, x->passed_ns[k]);
+    for (int k = 0; k < NI_KIND_COUNT; k++)
+      ni_hang_raise(&a->passed_ns, x->passed_ns[k]);
     /* By the same clock as what ran in it: not by one that was set back since. */
     uint64_t begun = x->who->init_ns - (uint64_t)m->process[x->who->process].skew_ns;
     uint64_t used = x->passed_ns[NI_KIND_COLL] > x->passed_ns[NI_KIND_P2P] ? x->passed_ns[NI_KIND_COLL]
@@ -46,17 +47,20 @@ static struct activity *activity(const struct ni_hang_model *m) {
 }
 
 /*
- * A rank that has called and finished something elsewhere, long after it called this, is not held up by it. A communicator that was
- * made since says so at once: its ranks have left the old one to itself.
+ * A rank that has called and finished something elsewhere, long after it called this, is not held up by it. A
+ * communicator that was made since says so at once: its ranks have left the old one to itself.
  */
 static bool goes_on(const struct ni_hang_process *p, const struct activity *a, const struct ni_hang_op *op) {
-  if (p->several || !op || !op->enqueue_ns) return false;
+  if (p->several || !op || !op->enqueue_ns)
+    return false;
   return a->passed_ns > op->enqueue_ns + NI_HANG_GRACE_NS || a->begun_ns > op->enqueue_ns;
 }
 
 uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   const struct ni_hang_process *p = ni_hang_process_at(v, w);
-  /* A box is one look at everything. A log's stuck line is newer than what its dump_stats lines said before. */
+  /*
+   * A box is one look at everything. A log's stuck line is newer than what its dump_stats lines said before.
+   */
   bool whole = p->has_box || !w->op || w->op->seen_ns <= w->member->open_ns;
   if (w->member->open_ns && whole)
     return p->life == NI_HANG_DEAD && p->alive_ns > w->member->open_ns ? p->alive_ns : w->member->open_ns;
@@ -66,7 +70,10 @@ uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_ha
 
 static uint64_t since(uint64_t now, uint64_t then) { return now > then ? now - then : 0; }
 
-/* Who keeps the others waiting? Of a rank that is inside what all others have finished they wait in a later one. */
+/*
+ * Who keeps the others waiting? Of a rank that is inside what all others have finished they wait in a later
+ * one.
+ */
 static bool holds_up(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
   return ni_hang_blocks(k, w) || (k->behind_it && ni_hang_waits(w));
 }
@@ -74,20 +81,22 @@ static bool holds_up(const struct ni_hang_knot *k, const struct ni_hang_view *w)
 static uint64_t moved_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w,
                          const struct activity *active) {
   const struct ni_hang_process *p = ni_hang_process_at(v, w);
-  if (w->where == NI_HANG_GONE) return p->alive_ns;
+  if (w->where == NI_HANG_GONE)
+    return p->alive_ns;
   return p->several ? w->member->active_ns : active[w->member->who->process].moved_ns;
 }
 
 /*
- * Since when the first of its ranks waits: it has called it, and what it was in before has ended. A host calls far ahead of its GPU,
- * so the call alone says little about what came first.
+ * Since when the first of its ranks waits: it has called it, and what it was in before has ended. A host
+ * calls far ahead of its GPU, so the call alone says little about what came first.
  */
 static uint64_t waits_since(const struct ni_hang_knot *k, const struct activity *active) {
   uint64_t first = UINT64_MAX;
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
     bool named = k->kind == NI_KIND_COLL || w->waits_for >= 0;
-    if (!ni_hang_is_held(k, w) || !named || !w->op || !w->op->enqueue_ns || w->later) continue;
+    if (!ni_hang_is_held(k, w) || !named || !w->op || !w->op->enqueue_ns || w->later)
+      continue;
     uint64_t t = w->op->enqueue_ns;
     ni_hang_raise(&t, active[w->member->who->process].ended_ns);
     first = ni_hang_least(first, t);
@@ -97,7 +106,8 @@ static uint64_t waits_since(const struct ni_hang_knot *k, const struct activity 
 
 /* A process that is dead, or has ended, is waited for. */
 static bool waits_for_the_dead(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
-  if (k->count[NI_HANG_GONE]) return true;
+  if (k->count[NI_HANG_GONE])
+    return true;
   for (size_t i = 0; k->count[NI_HANG_HAS_LEFT] && i < k->n; i++)
     if (k->view[i].where == NI_HANG_HAS_LEFT && ni_hang_process_at(v, &k->view[i])->life == NI_HANG_LEFT)
       return true;
@@ -117,15 +127,17 @@ static uint64_t given_up_ns(const struct ni_hang_verdict *v, const struct ni_han
 }
 
 /*
- * Since when nothing moved, where somebody waits for a dead process. From its death on, because what others did later does not help;
- * but where it had stood still for a whole limit before that, it was ended while it hung, by a watchdog, say.
+ * Since when nothing moved, where somebody waits for a dead process. From its death on, because what others
+ * did later does not help; but where it had stood still for a whole limit before that, it was ended while it
+ * hung, by a watchdog, say.
  */
 static uint64_t stood_still_ns(const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
                                const struct activity *active) {
   uint64_t died = given_up_ns(v, k, active), still = k->newest_ns;
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
-    if (w->where == NI_HANG_GONE) ni_hang_raise(&still, active[w->member->who->process].moved_ns);
+    if (w->where == NI_HANG_GONE)
+      ni_hang_raise(&still, active[w->member->who->process].moved_ns);
   }
   return still && died > still + v->limit_ns ? still : died;
 }
@@ -139,15 +151,22 @@ static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot 
     bool holds = holds_up(k, w), held = ni_hang_is_held(k, w);
     uint64_t t = moved_ns(v, w, active);
     /* Of a rank without data about this operation it may be known that it went on elsewhere meanwhile. */
-    if (holds || w->where == NI_HANG_NO_DATA) ni_hang_raise(&moved, t);
-    if (held && !holds && t < stillest) stillest = t;
-    if ((!held && !holds) || w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT) continue;
+    if (holds || w->where == NI_HANG_NO_DATA)
+      ni_hang_raise(&moved, t);
+    if (held && !holds && t < stillest)
+      stillest = t;
+    if ((!held && !holds) || w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT)
+      continue;
     uint64_t u = ni_hang_known_until(v, w);
-    if (u < known) known = u;
-    if (held && u < known_in) known_in = u;
+    if (u < known)
+      known = u;
+    if (held && u < known_in)
+      known_in = u;
   }
-  if (stillest != UINT64_MAX) ni_hang_raise(&moved, stillest);
-  if (waits_for_the_dead(v, k)) moved = stood_still_ns(v, k, active);
+  if (stillest != UINT64_MAX)
+    ni_hang_raise(&moved, stillest);
+  if (waits_for_the_dead(v, k))
+    moved = stood_still_ns(v, k, active);
   k->until_ns = known == UINT64_MAX ? 0 : known;
   k->pending_ns = since(k->until_ns, moved);
   *inside_known = known_in;
@@ -161,8 +180,8 @@ static void is_now(struct ni_hang_knot *k, struct ni_hang_view *w, enum ni_hang_
 }
 
 /*
- * A rank of which nothing was heard since long before those who wait were seen last: that it had not called then says
- * nothing about now.
+ * A rank of which nothing was heard since long before those who wait were seen last: that it had not called
+ * then says nothing about now.
  */
 static void forget_stale(const struct ni_hang_verdict *v, struct ni_hang_knot *k, uint64_t inside_known) {
   for (size_t i = 0; i < k->n; i++) {
@@ -180,9 +199,12 @@ static bool is_hopeless(const struct ni_hang_knot *k) {
 
 static uint64_t limit_of(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   uint64_t limit = v->limit_ns, half = k->op.timeout_ns / 2;
-  if (k->op.timeout_ns) limit = ni_hang_least(limit, half < NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : half);
-  if (is_hopeless(k)) limit = ni_hang_least(limit, NI_HANG_GRACE_NS);
-  if (waits_for_the_dead(v, k)) limit = ni_hang_least(limit, NI_HANG_DEAD_NS);
+  if (k->op.timeout_ns)
+    limit = ni_hang_least(limit, half < NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : half);
+  if (is_hopeless(k))
+    limit = ni_hang_least(limit, NI_HANG_GRACE_NS);
+  if (waits_for_the_dead(v, k))
+    limit = ni_hang_least(limit, NI_HANG_DEAD_NS);
   return limit;
 }
 
@@ -207,22 +229,30 @@ static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const str
   }
 }
 
-/* Has the communicator o that hangs the ranks of k, which is a dump's process group? Each has the same number in both. */
+/*
+ * Has the communicator o that hangs the ranks of k, which is a dump's process group? Each has the same number
+ * in both.
+ */
 static bool same_ranks(const struct ni_hang_knot *k, const struct ni_hang_knot *o) {
   if (o->any->dump || !o->hangs || o->kind != k->kind || o->any->who->n_ranks != k->any->who->n_ranks)
     return false;
   for (size_t i = 0; i < o->n; i++) {
     const struct ni_hang_view *w = ni_hang_view_of(k, o->view[i].rank);
-    if (!w || w->seat != o->view[i].seat) return false;
+    if (!w || w->seat != o->view[i].seat)
+      return false;
   }
   return true;
 }
 
-/* One hang counts once: where all of its ranks have data of ours, what the dumps say of it is not needed; else it says more. */
+/*
+ * One hang counts once: where all of its ranks have data of ours, what the dumps say of it is not needed;
+ * else it says more.
+ */
 static void drop_doubles(struct ni_hang_verdict *v) {
   for (size_t i = 0; v->model->dumps && i < v->n; i++)
     for (size_t j = 0; v->knot[i].any->dump && v->knot[i].hangs && j < v->n; j++) {
-      if (!same_ranks(&v->knot[i], &v->knot[j])) continue;
+      if (!same_ranks(&v->knot[i], &v->knot[j]))
+        continue;
       struct ni_hang_knot *drop = v->knot[j].count[NI_HANG_NO_DATA] ? &v->knot[j] : &v->knot[i];
       drop->hangs = false;
     }
@@ -238,11 +268,11 @@ struct edge {
 
 static NI_ORDER_BY(by_edge, struct edge, seat, since_ns, knot)
 
-struct graph {
+    struct graph {
   struct ni_hang_verdict *v;
   struct edge *inside; /* who waits where */
   size_t n_inside;
-  struct node {          /* of Tarjan's, by knot: its number from 1, the lowest one reached */
+  struct node { /* of Tarjan's, by knot: its number from 1, the lowest one reached */
     uint32_t index, low;
     bool on_stack, leaves;
     uint64_t ends; /* that it leads to, as bits */
@@ -254,14 +284,16 @@ struct graph {
 /* Is it inside, in the operation or in what it called instead? */
 static bool is_inside(const struct ni_hang_view *w) {
   return w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY ||
-         (w->where == NI_HANG_OTHER_CALL && w->op && ni_hang_where_of(w->op) == NI_HANG_INSIDE);
+      (w->where == NI_HANG_OTHER_CALL && w->op && ni_hang_where_of(w->op) == NI_HANG_INSIDE);
 }
 
 static int gather_edges(struct graph *g) {
   size_t n = 0;
-  for (size_t i = 0; i < g->v->n; i++) n += g->v->knot[i].n;
+  for (size_t i = 0; i < g->v->n; i++)
+    n += g->v->knot[i].n;
   g->inside = malloc((n + 1) * sizeof *g->inside);
-  if (!g->inside) return -ENOMEM;
+  if (!g->inside)
+    return -ENOMEM;
   for (size_t i = 0; i < g->v->n; i++) {
     const struct ni_hang_knot *k = &g->v->knot[i];
     for (size_t j = 0; !k->past && j < k->n; j++) {
@@ -272,7 +304,8 @@ static int gather_edges(struct graph *g) {
         g->inside[g->n_inside++] = (struct edge){w->seat, op ? op->enqueue_ns : 0, (uint32_t)i, inside};
     }
   }
-  if (g->n_inside > 1) qsort(g->inside, g->n_inside, sizeof *g->inside, by_edge);
+  if (g->n_inside > 1)
+    qsort(g->inside, g->n_inside, sizeof *g->inside, by_edge);
   return 0;
 }
 
@@ -280,55 +313,72 @@ static bool is_queued(const struct ni_hang_view *w) {
   return w->where == NI_HANG_QUEUED || (w->where == NI_HANG_OTHER_CALL && !is_inside(w));
 }
 
-/* May others wait for it because it waits elsewhere? Also if it has not been seen to call, and if all are queued. */
+/*
+ * May others wait for it because it waits elsewhere? Also if it has not been seen to call, and if all are
+ * queued.
+ */
 static bool may_wait_elsewhere(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
-  if (is_inside(w)) return false;
-  if (k->kind == NI_KIND_P2P && k->count[NI_HANG_INSIDE]) return w->awaited;
+  if (is_inside(w))
+    return false;
+  if (k->kind == NI_KIND_P2P && k->count[NI_HANG_INSIDE])
+    return w->awaited;
   return ni_hang_blocks(k, w) || is_queued(w) || w->where == NI_HANG_NO_DATA;
 }
 
-/* Does it wait there? A kernel that is not started waits for what its GPU is inside, if that was not called long after it, and
- * for what was called before it. A rank that has not called may wait on its host for anything. */
+/* Does it wait there? A kernel that is not started waits for what its GPU is inside, if that was not called
+ * long after it, and for what was called before it. A rank that has not called may wait on its host for
+ * anything. */
 static bool waits_there(const struct ni_hang_view *w, const struct edge *e) {
-  if (!is_queued(w) || !w->op) return true;
+  if (!is_queued(w) || !w->op)
+    return true;
   return e->inside ? e->since_ns <= w->op->enqueue_ns + NI_HANG_GRACE_NS : e->since_ns < w->op->enqueue_ns;
 }
 
-/* One knot and all that it leads to. Of what one rank waits in the oldest count: a file may say that it waits everywhere. */
+/*
+ * One knot and all that it leads to. Of what one rank waits in the oldest count: a file may say that it waits
+ * everywhere.
+ */
 static void visit(struct graph *g, uint32_t at) {
   struct ni_hang_knot *k = &g->v->knot[at];
   struct node *own = &g->node[at];
   *own = (struct node){++g->counter, g->counter, true, false, 0};
   g->stack[g->depth++] = at;
   for (size_t j = 0; j < k->n; j++) {
-    if (!may_wait_elsewhere(k, &k->view[j])) continue;
+    if (!may_wait_elsewhere(k, &k->view[j]))
+      continue;
     size_t first;
     ni_array_search(first, g->n_inside, g->inside[first].seat < k->view[j].seat);
     for (size_t e = first; e < g->n_inside && e < first + EDGES && g->inside[e].seat == k->view[j].seat;
          e++) {
       uint32_t to = g->inside[e].knot;
-      if (to == at || !waits_there(&k->view[j], &g->inside[e])) continue;
-      if (k->leads_to < 0) k->leads_to = (int32_t)to;
+      if (to == at || !waits_there(&k->view[j], &g->inside[e]))
+        continue;
+      if (k->leads_to < 0)
+        k->leads_to = (int32_t)to;
       g->v->knot[to].needed = true;
-      if (k->view[j].where == NI_HANG_NO_DATA) is_now(k, &k->view[j], NI_HANG_ELSEWHERE);
+      if (k->view[j].where == NI_HANG_NO_DATA)
+        is_now(k, &k->view[j], NI_HANG_ELSEWHERE);
       k->behind |= is_queued(&k->view[j]);
       if (g->inside[e].since_ns > k->first_ns)
         ni_hang_raise(&k->went_on_ns, g->inside[e].since_ns - k->first_ns);
       const struct node *there = &g->node[to];
       if (!there->index && g->depth < DEEPEST) {
         visit(g, to);
-        if (there->low < own->low) own->low = there->low;
+        if (there->low < own->low)
+          own->low = there->low;
         own->leaves |= !there->on_stack;
         own->ends |= there->ends;
       } else if (there->on_stack) {
-        if (there->index < own->low) own->low = there->index;
+        if (there->index < own->low)
+          own->low = there->index;
       } else {
         own->leaves = true; /* to a part of the graph that is done: this one is a consequence */
         own->ends |= there->ends;
       }
     }
   }
-  if (own->low != own->index) return;
+  if (own->low != own->index)
+    return;
   /* A whole ring, or a knot by itself, is on top of the stack. */
   uint32_t from = g->depth;
   bool leaves = false;
@@ -337,7 +387,8 @@ static void visit(struct graph *g, uint32_t at) {
     leaves |= g->node[g->stack[--from]].leaves;
     ends |= g->node[g->stack[from]].ends;
   } while (g->stack[from] != at);
-  if (!leaves) ends = g->n_ends < ENDS ? UINT64_C(1) << g->n_ends++ : 0;
+  if (!leaves)
+    ends = g->n_ends < ENDS ? UINT64_C(1) << g->n_ends++ : 0;
   uint32_t ring = g->depth - from > 1 ? ++g->rings : 0;
   while (g->depth > from) {
     uint32_t i = g->stack[--g->depth];
@@ -353,7 +404,8 @@ static void weigh(const struct graph *g) {
   uint64_t weight[ENDS] = {0};
   for (size_t i = 0; i < g->v->n; i++)
     for (int end = 0; end < ENDS; end++)
-      if (g->node[i].ends >> end & 1) weight[end] += ni_hang_in_it(&g->v->knot[i]);
+      if (g->node[i].ends >> end & 1)
+        weight[end] += ni_hang_in_it(&g->v->knot[i]);
   for (size_t i = 0; i < g->v->n; i++) {
     struct ni_hang_knot *k = &g->v->knot[i];
     long long end = k->root ? (long long)g->node[i].ends : 0;
@@ -369,25 +421,29 @@ static void decide(struct graph *g) {
     bool wait;
   } end[ENDS];
   uint64_t hang = 0;
-  for (int i = 0; i < ENDS; i++) end[i].pending = end[i].limit = UINT64_MAX, end[i].wait = false;
+  for (int i = 0; i < ENDS; i++) {
+    end[i].pending = end[i].limit = UINT64_MAX;
+    end[i].wait = false;
+  }
   for (size_t i = 0; i < v->n; i++) {
     const struct ni_hang_knot *k = &v->knot[i];
-    if (k->past || !k->root || !g->node[i].ends) continue;
+    if (k->past || !k->root || !g->node[i].ends)
+      continue;
     int e = ffsll((long long)g->node[i].ends) - 1;
     end[e].pending = ni_hang_least(end[e].pending, k->pending_ns);
     end[e].limit = ni_hang_least(end[e].limit, k->limit_ns);
     end[e].wait |= ni_hang_is_wait(k);
   }
   for (int e = 0; e < ENDS; e++)
-    if (end[e].wait && is_enough(v, end[e].pending, end[e].limit)) hang |= UINT64_C(1) << e;
-  bool orderly =
-      v->fate.over &&
+    if (end[e].wait && is_enough(v, end[e].pending, end[e].limit))
+      hang |= UINT64_C(1) << e;
+  bool orderly = v->fate.over &&
       !v->fate.in[NI_HANG_DEAD]; /* it hung, perhaps, and is over: that is told, and is no hang now */
   for (size_t i = 0; i < v->n; i++) {
     struct ni_hang_knot *k = &v->knot[i];
     bool by_itself = ni_hang_is_wait(k) && is_enough(v, k->pending_ns, k->limit_ns);
     k->hangs = !k->past && !orderly &&
-               (g->node[i].ends ? (g->node[i].ends & hang) != 0 && ni_hang_is_wait(k) : by_itself);
+        (g->node[i].ends ? (g->node[i].ends & hang) != 0 && ni_hang_is_wait(k) : by_itself);
   }
 }
 
@@ -396,9 +452,11 @@ static int connect(struct ni_hang_verdict *v) {
   int e = gather_edges(&g);
   g.node = calloc(v->n + 1, sizeof *g.node);
   g.stack = calloc(v->n + 1, sizeof *g.stack);
-  if (!g.node || !g.stack) e = -ENOMEM;
+  if (!g.node || !g.stack)
+    e = -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < v->n; i++)
-    if (!v->knot[i].past && !g.node[i].index) visit(&g, i);
+    if (!v->knot[i].past && !g.node[i].index)
+      visit(&g, i);
   if (e == 0) {
     weigh(&g);
     decide(&g);
@@ -419,11 +477,16 @@ static enum ni_hang_answer answer_of(const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
   const struct ni_hang_knot *first = ni_hang_first(v);
   bool unseen = t->unseen || v->model->unreadable || v->model->left_out || (!t->over && t->dark);
-  if (v->model->n_processes == 0) return NI_HANG_NO_DATA_AT_ALL;
-  if (v->n_hangs) return NI_HANG_LIKELY;
-  if (t->over && t->in[NI_HANG_DEAD]) return NI_HANG_ALL_DEAD;
-  if (unseen) return NI_HANG_CANNOT_TELL;
-  if (t->over) return NI_HANG_ALL_ENDED;
+  if (v->model->n_processes == 0)
+    return NI_HANG_NO_DATA_AT_ALL;
+  if (v->n_hangs)
+    return NI_HANG_LIKELY;
+  if (t->over && t->in[NI_HANG_DEAD])
+    return NI_HANG_ALL_DEAD;
+  if (unseen)
+    return NI_HANG_CANNOT_TELL;
+  if (t->over)
+    return NI_HANG_ALL_ENDED;
   return first && ni_hang_is_told(first) ? NI_HANG_NOT_YET : NI_HANG_NO_HANG;
 }
 
@@ -437,8 +500,10 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
   }
   struct activity *active = activity(m);
   int e = active ? ni_hang_find_fate(v) : -ENOMEM;
-  if (e == 0) e = ni_hang_find_knots(v);
-  for (size_t i = 0; e == 0 && i < v->n; i++) wait_of(v, &v->knot[i], active);
+  if (e == 0)
+    e = ni_hang_find_knots(v);
+  for (size_t i = 0; e == 0 && i < v->n; i++)
+    wait_of(v, &v->knot[i], active);
   for (size_t i = 0; e == 0 && i < v->n; i++) {
     struct ni_hang_knot *k = &v->knot[i];
     k->owed_ns = waits_since(k, active);
@@ -446,7 +511,8 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
     ni_hang_raise(&k->waited_ns, k->pending_ns);
   }
   free(active);
-  if (e == 0) e = connect(v);
+  if (e == 0)
+    e = connect(v);
   for (size_t i = 0; i < v->n; i++)
     for (size_t j = 0; j < v->knot[i].n; j++)
       v->knot[i].missing += ni_hang_blocks(&v->knot[i], &v->knot[i].view[j]);
@@ -455,7 +521,8 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
     v->n_hangs += v->knot[i].hangs;
     v->n_roots += v->knot[i].hangs && v->knot[i].root;
   }
-  if (e == 0) e = ni_hang_order(v);
+  if (e == 0)
+    e = ni_hang_order(v);
   v->answer = answer_of(v);
   return e;
 }
@@ -473,11 +540,13 @@ bool ni_hang_is_final(const struct ni_hang_verdict *v) {
 
 void ni_hang_make_certain(struct ni_hang_verdict *v) {
   bool sure = v->second_look || ni_hang_is_final(v);
-  if (v->answer == NI_HANG_LIKELY && sure && ni_hang_complete(v)) v->answer = NI_HANG_CERTAIN;
+  if (v->answer == NI_HANG_LIKELY && sure && ni_hang_complete(v))
+    v->answer = NI_HANG_CERTAIN;
 }
 
 void ni_hang_verdict_free(struct ni_hang_verdict *v) {
-  for (size_t i = 0; i < v->n; i++) free(v->knot[i].view);
+  for (size_t i = 0; i < v->n; i++)
+    free(v->knot[i].view);
   free(v->knot);
   free(v->earlier);
   *v = (struct ni_hang_verdict){0};
@@ -485,16 +554,19 @@ void ni_hang_verdict_free(struct ni_hang_verdict *v) {
 
 bool ni_hang_complete(const struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
-  if (v->n_hangs == 0 || m->unreadable) return false;
+  if (v->n_hangs == 0 || m->unreadable)
+    return false;
   for (size_t i = 0; i < v->n_hangs; i++) {
     const struct ni_hang_knot *k = &v->knot[i];
-    if (k->root && (k->count[NI_HANG_NO_DATA] || k->blind || k->unsure || k->behind_replay)) return false;
+    if (k->root && (k->count[NI_HANG_NO_DATA] || k->blind || k->unsure || k->behind_replay))
+      return false;
   }
   return true;
 }
 
 bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b) {
-  if (a->n_hangs == 0 || b->n == 0) return false;
+  if (a->n_hangs == 0 || b->n == 0)
+    return false;
   const struct ni_hang_knot *x = &a->knot[0];
   for (size_t i = 0; i < b->n; i++) {
     const struct ni_hang_knot *y = &b->knot[i];

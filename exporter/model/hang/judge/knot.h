@@ -15,8 +15,8 @@ struct ni_hang_group {
   size_t n;
   bool past; /* all of an earlier run */
   uint64_t seen_ns,
-      runs_ns; /* newest sign of life of its processes; of those that are neither dead nor have ended */
-  uint64_t until_ns;         /* when the last of its members left it or died; UINT64_MAX: one is in it */
+      runs_ns;       /* newest sign of life of its processes; of those that are neither dead nor have ended */
+  uint64_t until_ns; /* when the last of its members left it or died; UINT64_MAX: one is in it */
 };
 
 struct ni_hang_finding {
@@ -69,7 +69,10 @@ bool ni_hang_is_wait(const struct ni_hang_knot *k);
 bool ni_hang_is_told(const struct ni_hang_knot *k);
 /* Two calls of a knot's operation: the same in what ranks disagree on? */
 bool ni_hang_alike(const struct ni_hang_knot *k, const struct ni_hang_op *a, const struct ni_hang_op *b);
-/* One rank alone has called it, and two or more have not: it made a call too many. Of a knot that is judged, as the next one. */
+/*
+ * One rank alone has called it, and two or more have not: it made a call too many. Of a knot that is judged,
+ * as the next one.
+ */
 bool ni_hang_is_one_too_many(const struct ni_hang_knot *k);
 /* Is this rank the cause of that knot? Nobody is where all are inside. */
 bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w);

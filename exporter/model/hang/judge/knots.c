@@ -23,19 +23,22 @@ static const struct ni_hang_op *open_op(const struct ni_hang_member *x, uint16_t
 static const struct ni_hang_op *known_op(const struct ni_hang_member *x, uint16_t func, uint64_t sn) {
   const struct ni_hang_op *op = open_op(x, func, sn);
   for (uint32_t i = 0; !op && i < x->n_recent; i++)
-    if (ni_hang_is(&x->recent[i], func, sn)) op = &x->recent[i];
+    if (ni_hang_is(&x->recent[i], func, sn))
+      op = &x->recent[i];
   return op;
 }
 
 static bool counted(const struct ni_hang_member *x, uint16_t func) {
   for (uint8_t i = 0; i < x->n_fin; i++)
-    if (x->fin[i].func == func) return true;
+    if (x->fin[i].func == func)
+      return true;
   return false;
 }
 
 /*
- * Numbers of operations are the same on all ranks unless one of them saw a part only (the activation mask was off for a
- * while). What two ranks both know tells by how much they differ. False: they have nothing in common.
+ * Numbers of operations are the same on all ranks unless one of them saw a part only (the activation mask was
+ * off for a while). What two ranks both know tells by how much they differ. False: they have nothing in
+ * common.
  */
 static bool shift_of(const struct ni_hang_member *ref, const struct ni_hang_member *x, int64_t *shift) {
   for (int pass = 0; pass < 2;
@@ -43,9 +46,11 @@ static bool shift_of(const struct ni_hang_member *ref, const struct ni_hang_memb
     const struct ni_hang_op *op = pass ? x->open : x->recent;
     size_t n = pass ? x->n_open : x->n_recent;
     for (size_t i = 0; i < n; i++) {
-      if (op[i].kind != NI_KIND_COLL || op[i].rec_sn == NI_HANG_NONE) continue;
+      if (op[i].kind != NI_KIND_COLL || op[i].rec_sn == NI_HANG_NONE)
+        continue;
       const struct ni_hang_op *same = known_op(ref, op[i].func, op[i].sn);
-      if (!same || same->rec_sn == NI_HANG_NONE) continue;
+      if (!same || same->rec_sn == NI_HANG_NONE)
+        continue;
       *shift = (int64_t)(op[i].rec_sn - same->rec_sn);
       return true;
     }
@@ -58,14 +63,16 @@ static bool shift_of(const struct ni_hang_member *ref, const struct ni_hang_memb
 static const struct ni_hang_op *first_open(const struct ni_hang_member *x) {
   const struct ni_hang_op *first = NULL;
   for (size_t i = 0; i < x->n_open; i++)
-    if (x->open[i].kind == NI_KIND_COLL && (!first || x->open[i].rec_sn < first->rec_sn)) first = &x->open[i];
+    if (x->open[i].kind == NI_KIND_COLL && (!first || x->open[i].rec_sn < first->rec_sn))
+      first = &x->open[i];
   return first;
 }
 
 /*
- * The first one in flight anywhere: in a member's numbers, shifted to those of the first member that has any. Where ranks
- * called different ones there, that of most of them (a vote: the candidate changes when it has no lead). What a rank left behind
- * that is no longer in the communicator says nothing: its peers may have passed it long ago.
+ * The first one in flight anywhere: in a member's numbers, shifted to those of the first member that has any.
+ * Where ranks called different ones there, that of most of them (a vote: the candidate changes when it has no
+ * lead). What a rank left behind that is no longer in the communicator says nothing: its peers may have
+ * passed it long ago.
  */
 static const struct ni_hang_op *first_of_all(const struct ni_hang_finding *f, const struct ni_hang_group *c,
                                              const struct ni_hang_member **ref) {
@@ -76,13 +83,19 @@ static const struct ni_hang_op *first_of_all(const struct ni_hang_finding *f, co
   for (size_t i = 0; i < c->n; i++) {
     const struct ni_hang_op *op = first_open(c->x[i]);
     int64_t shift = 0;
-    if (!op || !ni_hang_stays(c, c->x[i], &f->m->process[c->x[i]->who->process])) continue;
-    if (!*ref) *ref = c->x[i];
-    else (void)shift_of(*ref, c->x[i], &shift);
+    if (!op || !ni_hang_stays(c, c->x[i], &f->m->process[c->x[i]->who->process]))
+      continue;
+    if (!*ref)
+      *ref = c->x[i];
+    else
+      (void)shift_of(*ref, c->x[i], &shift);
     int64_t here = (int64_t)(op->rec_sn - (uint64_t)shift);
-    if (best && here > at) continue;
-    if (best && here == at && ni_hang_is(op, best->func, best->sn)) lead++;
-    else if (best && here == at && lead) lead--;
+    if (best && here > at)
+      continue;
+    if (best && here == at && ni_hang_is(op, best->func, best->sn))
+      lead++;
+    else if (best && here == at && lead)
+      lead--;
     else {
       best = op;
       at = here;
@@ -98,7 +111,10 @@ static bool passed_by(const struct ni_hang_member *x, uint64_t at) {
   return started != NI_HANG_NONE && started > at && x->started_ns <= x->open_ns && !x->invisible;
 }
 
-/* What a rank has in flight in the place of an operation: another one, behind which that one may come. NULL: nothing. */
+/*
+ * What a rank has in flight in the place of an operation: another one, behind which that one may come. NULL:
+ * nothing.
+ */
 static const struct ni_hang_op *instead(const struct ni_hang_knot *k, const struct ni_hang_member *x,
                                         const struct ni_hang_member *ref) {
   const struct ni_hang_op *first = first_open(x);
@@ -117,15 +133,19 @@ static void place_absent(const struct ni_hang_finding *f, struct ni_hang_knot *k
   uint64_t at = k->op.rec_sn + (uint64_t)shift;
   w->op = first_open(x);
   /* A stuck line, newer than all that says what was not in flight: it is in another one, and not in this. */
-  if (w->op && w->op->seen_ns > x->open_ns) w->where = NI_HANG_OTHER_CALL;
+  if (w->op && w->op->seen_ns > x->open_ns)
+    w->where = NI_HANG_OTHER_CALL;
   else if (!ni_hang_known_at(x, p, k->first_ns) || (k->op.replay && !comparable && x->started[NI_KIND_COLL]))
     w->where = NI_HANG_NO_DATA;
   else if (!w->op && passed_by(x, at)) {
     w->where = NI_HANG_FINISHED;
     k->unsure |= x->calls > 0 && !p->has_log; /* a box alone does not tell of calls without a kernel */
-  } else if (w->op) w->where = NI_HANG_OTHER_CALL;
-  else w->where = NI_HANG_NEVER;
-  if (w->where == NI_HANG_NEVER && !comparable && x->n_recent && ref->n_recent) k->unsure = true;
+  } else if (w->op)
+    w->where = NI_HANG_OTHER_CALL;
+  else
+    w->where = NI_HANG_NEVER;
+  if (w->where == NI_HANG_NEVER && !comparable && x->n_recent && ref->n_recent)
+    k->unsure = true;
   if (w->where == NI_HANG_OTHER_CALL && !counted(x, k->op.func) &&
       w->op->rec_sn > at) { /* a later one: it may have passed */
     w->where = NI_HANG_FINISHED;
@@ -134,18 +154,21 @@ static void place_absent(const struct ni_hang_finding *f, struct ni_hang_knot *k
   k->call_mismatch |= w->where == NI_HANG_OTHER_CALL;
   if (w->where == NI_HANG_NEVER) {
     /* Its calls are numbered alike on all ranks: one of this number was made, and nothing launched. */
-    if (k->op.call_sn && x->calls >= k->op.call_sn && !k->op.replay) w->where = NI_HANG_API_ONLY;
+    if (k->op.call_sn && x->calls >= k->op.call_sn && !k->op.replay)
+      w->where = NI_HANG_API_ONLY;
     k->blind += x->invisible > 0;
   }
 }
 
 /*
- * Its peers may be idle behind a replay, so that a rank which is no longer there had not come to it has to be known: its box is whole
- * up to its death, its log if it ended in order, or as of a line that is newer than the call.
+ * Its peers may be idle behind a replay, so that a rank which is no longer there had not come to it has to be
+ * known: its box is whole up to its death, its log if it ended in order, or as of a line that is newer than
+ * the call.
  */
 static bool is_told_of(const struct ni_hang_knot *k, const struct ni_hang_member *x,
                        const struct ni_hang_process *p, bool gone) {
-  if (passed_by(x, k->op.rec_sn)) return false;
+  if (passed_by(x, k->op.rec_sn))
+    return false;
   return p->has_box || (gone ? x->open_ns >= k->first_ns : p->has_log && !p->unwritten);
 }
 
@@ -158,11 +181,13 @@ static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c
   if (!finished && !stays) {
     bool gone = ni_hang_dead_before(c, p);
     w->where = gone ? NI_HANG_GONE : NI_HANG_HAS_LEFT;
-    if (k->op.replay && !is_told_of(k, w->member, p, gone)) w->where = NI_HANG_NO_DATA;
+    if (k->op.replay && !is_told_of(k, w->member, p, gone))
+      w->where = NI_HANG_NO_DATA;
     return;
   }
   const struct ni_hang_op *other = w->op ? instead(k, w->member, ref) : NULL;
-  if (other) w->op = other;
+  if (other)
+    w->op = other;
   if (w->op) {
     w->where = other ? NI_HANG_OTHER_CALL : ni_hang_where_of(w->op);
     k->call_mismatch |= other != NULL;
@@ -174,7 +199,8 @@ static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c
   }
   w->where = NI_HANG_FINISHED;
   w->op = known_op(w->member, k->op.func, k->op.sn);
-  if (stays) w->later = first_open(w->member);
+  if (stays)
+    w->later = first_open(w->member);
   k->behind_it += w->later != NULL;
 }
 
@@ -182,31 +208,46 @@ static bool calls_it(const struct ni_hang_knot *k, const struct ni_hang_view *w)
   return w->op && ni_hang_is(w->op, k->op.func, k->op.sn);
 }
 
-/* Of the same call with different values, one of those that most ranks made, and one of those that the fewest did. */
+/*
+ * Of the same call with different values, one of those that most ranks made, and one of those that the fewest
+ * did.
+ */
 static void find_odd(struct ni_hang_knot *k) {
   size_t n_usual = 0, n_odd = SIZE_MAX;
   for (size_t i = 0, values = 0; i < k->n && values < VALUES; i++) {
     const struct ni_hang_op *op = k->view[i].op;
-    if (!calls_it(k, &k->view[i])) continue;
-    if ((k->usual && ni_hang_alike(k, op, k->usual)) || (k->odd && ni_hang_alike(k, op, k->odd))) continue;
+    if (!calls_it(k, &k->view[i]))
+      continue;
+    if ((k->usual && ni_hang_alike(k, op, k->usual)) || (k->odd && ni_hang_alike(k, op, k->odd)))
+      continue;
     size_t n = 0;
     values++;
-    for (size_t j = i; j < k->n; j++) n += calls_it(k, &k->view[j]) && ni_hang_alike(k, k->view[j].op, op);
-    if (n > n_usual) n_usual = n, k->usual = op;
-    if (n <= n_odd) n_odd = n, k->odd = op; /* of equals the later one */
+    for (size_t j = i; j < k->n; j++)
+      n += calls_it(k, &k->view[j]) && ni_hang_alike(k, k->view[j].op, op);
+    if (n > n_usual) {
+      n_usual = n;
+      k->usual = op;
+    }
+    if (n <= n_odd) {
+      n_odd = n;
+      k->odd = op;
+    } /* of equals the later one */
   }
-  if (k->usual == k->odd) k->usual = k->odd = NULL;
+  if (k->usual == k->odd)
+    k->usual = k->odd = NULL;
 }
 
 static void compare(struct ni_hang_knot *k) {
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_op *op = k->view[i].op;
-    if (!calls_it(k, &k->view[i])) continue;
+    if (!calls_it(k, &k->view[i]))
+      continue;
     k->size_mismatch |= op->bytes != k->op.bytes;
     k->type_mismatch |= op->datatype && k->op.datatype && op->datatype != k->op.datatype;
     k->root_mismatch |= op->root >= 0 && k->op.root >= 0 && op->root != k->op.root;
   }
-  if (k->size_mismatch || k->type_mismatch || k->root_mismatch) find_odd(k);
+  if (k->size_mismatch || k->type_mismatch || k->root_mismatch)
+    find_odd(k);
 }
 
 /* The newest collective that every member with any data has finished. */
@@ -215,21 +256,27 @@ static void find_last(struct ni_hang_knot *k) {
     const struct ni_hang_member *x = k->view[i].member;
     for (uint32_t r = 0; r < x->n_recent; r++) {
       const struct ni_hang_op *op = &x->recent[r];
-      if (op->rec_sn == NI_HANG_NONE || (k->has_last && op->rec_sn <= k->last.rec_sn)) continue;
+      if (op->rec_sn == NI_HANG_NONE || (k->has_last && op->rec_sn <= k->last.rec_sn))
+        continue;
       bool all = true;
       for (size_t j = 0; j < k->n && all; j++)
         all = k->view[j].where == NI_HANG_NO_DATA || k->view[j].where == NI_HANG_NEVER
-                  ? !k->view[j].member->n_fin || ni_hang_has_finished(k->view[j].member, op->func, op->sn)
-                  : ni_hang_has_finished(k->view[j].member, op->func, op->sn);
-      if (!all) continue;
+            ? !k->view[j].member->n_fin || ni_hang_has_finished(k->view[j].member, op->func, op->sn)
+            : ni_hang_has_finished(k->view[j].member, op->func, op->sn);
+      if (!all)
+        continue;
       k->has_last = true;
       k->last = *op;
     }
-    if (i >= 8) break; /* the newest ones of a few ranks name it; all of them would be n squared */
+    if (i >= 8)
+      break; /* the newest ones of a few ranks name it; all of them would be n squared */
   }
 }
 
-/* A process that died and had called the operation long before: it waited there until it was ended, as a watchdog does. */
+/*
+ * A process that died and had called the operation long before: it waited there until it was ended, as a
+ * watchdog does.
+ */
 static const struct ni_hang_op *waited_until_death(const struct ni_hang_finding *f,
                                                    const struct ni_hang_knot *k,
                                                    const struct ni_hang_view *w) {
@@ -240,8 +287,9 @@ static const struct ni_hang_op *waited_until_death(const struct ni_hang_finding 
 }
 
 /*
- * Ends of a job may come one after the other, by the watchdog of each rank. Those that had waited by then are not missing, as long as
- * somebody else is: who never called it, or died before that. Where nobody else is, their death is all that is known.
+ * Ends of a job may come one after the other, by the watchdog of each rank. Those that had waited by then are
+ * not missing, as long as somebody else is: who never called it, or died before that. Where nobody else is,
+ * their death is all that is known.
  */
 static void spare_those_who_waited(const struct ni_hang_finding *f, struct ni_hang_knot *k) {
   bool others_owe = false;
@@ -249,25 +297,32 @@ static void spare_those_who_waited(const struct ni_hang_finding *f, struct ni_ha
     const struct ni_hang_view *w = &k->view[i];
     bool gone_before = w->where == NI_HANG_GONE && !waited_until_death(f, k, w);
     others_owe = gone_before || w->where == NI_HANG_NEVER || w->where == NI_HANG_OTHER_CALL ||
-                 w->where == NI_HANG_HAS_LEFT;
+        w->where == NI_HANG_HAS_LEFT;
   }
   for (size_t i = 0; i < k->n && others_owe; i++) {
     struct ni_hang_view *w = &k->view[i];
     const struct ni_hang_op *op = waited_until_death(f, k, w);
-    if (!op) continue;
+    if (!op)
+      continue;
     w->op = op;
     w->where = ni_hang_where_of(op);
   }
 }
 
-/* All who have called it are queued, and the last that they came to before is a replay: perhaps that is what does not end. */
+/*
+ * All who have called it are queued, and the last that they came to before is a replay: perhaps that is what
+ * does not end.
+ */
 static void find_replay_before(struct ni_hang_knot *k) {
   const struct ni_hang_op *before = NULL;
-  if (ni_hang_in_it(k)) return;
+  if (ni_hang_in_it(k))
+    return;
   for (size_t i = 0; i < k->n; i++) {
-    if (k->view[i].where != NI_HANG_QUEUED) continue;
+    if (k->view[i].where != NI_HANG_QUEUED)
+      continue;
     before = ni_hang_last_replay(k->view[i].member);
-    if (!before || before->rec_sn + 1 != k->view[i].op->rec_sn) return;
+    if (!before || before->rec_sn + 1 != k->view[i].op->rec_sn)
+      return;
   }
   k->behind_replay = before;
 }
@@ -275,21 +330,26 @@ static void find_replay_before(struct ni_hang_knot *k) {
 static int collectives(struct ni_hang_finding *f, const struct ni_hang_group *c) {
   const struct ni_hang_member *ref;
   const struct ni_hang_op *first = first_of_all(f, c, &ref);
-  if (!first) return 0;
+  if (!first)
+    return 0;
   struct ni_hang_knot *k = ni_hang_new_knot(f, c, NI_KIND_COLL);
-  if (!k) return -ENOMEM;
+  if (!k)
+    return -ENOMEM;
   k->op = *first;
   for (size_t i = 0; i < c->n; i++) {
     const struct ni_hang_op *op = open_op(c->x[i], first->func, first->sn);
-    if (!op) continue;
+    if (!op)
+      continue;
     if (op == first_open(c->x[i])) {
       ref = c->x[i];
       k->op.rec_sn = op->rec_sn;
     }
     ni_hang_times(k, op->enqueue_ns);
   }
-  if (k->first_ns == UINT64_MAX) k->first_ns = 0;
-  for (size_t i = 0; i < c->n; i++) place(f, c, k, &k->view[i], ref);
+  if (k->first_ns == UINT64_MAX)
+    k->first_ns = 0;
+  for (size_t i = 0; i < c->n; i++)
+    place(f, c, k, &k->view[i], ref);
   spare_those_who_waited(f, k);
   compare(k);
   find_last(k);
@@ -315,16 +375,18 @@ static const struct ni_hang_op *other_half(const struct ni_hang_finding *f, cons
   return half && half->root == me && (half->func == f->send) != send ? half : NULL;
 }
 
-/* Of those that have begun, else of all: the oldest operation of a rank whose other half is missing, else its oldest. What a rank
- * left behind that is no longer there is no half of anything. */
+/* Of those that have begun, else of all: the oldest operation of a rank whose other half is missing, else its
+ * oldest. What a rank left behind that is no longer there is no half of anything. */
 static void place_p2p(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k,
                       struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
   w->where = NI_HANG_NOT_INVOLVED;
-  if (!ni_hang_stays(c, x, &f->m->process[x->who->process])) return;
+  if (!ni_hang_stays(c, x, &f->m->process[x->who->process]))
+    return;
   for (size_t i = 0; i < x->n_open; i++) {
     const struct ni_hang_op *op = &x->open[i];
-    if (op->kind != NI_KIND_P2P) continue;
+    if (op->kind != NI_KIND_P2P)
+      continue;
     struct ni_hang_view *peer = op->root == w->rank ? NULL : ni_hang_view_of(k, op->root);
     bool there = peer && ni_hang_stays(c, peer->member, &f->m->process[peer->member->who->process]);
     const struct ni_hang_op *half = there ? other_half(f, peer->member, op, w->rank) : NULL;
@@ -333,7 +395,8 @@ static void place_p2p(const struct ni_hang_finding *f, const struct ni_hang_grou
     int had = 2 * (w->where == NI_HANG_INSIDE) + (w->waits_for >= 0);
     bool better = !w->op || has > had || (has == had && op->rec_sn < w->op->rec_sn);
     ni_hang_times(k, op->enqueue_ns);
-    if (!better) continue;
+    if (!better)
+      continue;
     w->op = op;
     w->unlike = half && half->bytes != op->bytes;
     w->waits_for = missing ? op->root : -1;
@@ -346,32 +409,48 @@ static void place_waited_for(const struct ni_hang_finding *f, const struct ni_ha
                              struct ni_hang_knot *k, struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
   const struct ni_hang_process *p = &f->m->process[x->who->process];
-  if (ni_hang_dead_before(c, p)) w->where = NI_HANG_GONE;
-  else if (w->op) return; /* inside something that is answered */
-  else if (ni_hang_left_before(c, x, p)) w->where = NI_HANG_HAS_LEFT;
-  else if (!ni_hang_known_at(x, p, k->first_ns)) w->where = NI_HANG_NO_DATA;
-  else w->where = NI_HANG_NEVER;
+  if (ni_hang_dead_before(c, p))
+    w->where = NI_HANG_GONE;
+  else if (w->op)
+    return; /* inside something that is answered */
+  else if (ni_hang_left_before(c, x, p))
+    w->where = NI_HANG_HAS_LEFT;
+  else if (!ni_hang_known_at(x, p, k->first_ns))
+    w->where = NI_HANG_NO_DATA;
+  else
+    w->where = NI_HANG_NEVER;
 }
 
 static int transfers(struct ni_hang_finding *f, const struct ni_hang_group *c) {
   bool any = false;
   for (size_t i = 0; i < c->n && !any; i++)
     any = ni_hang_stays(c, c->x[i], &f->m->process[c->x[i]->who->process]) &&
-          ni_hang_open_from(c->x[i], NI_KIND_P2P, INT64_MIN, 0);
-  if (!any) return 0;
+        ni_hang_open_from(c->x[i], NI_KIND_P2P, INT64_MIN, 0);
+  if (!any)
+    return 0;
   struct ni_hang_knot *k = ni_hang_new_knot(f, c, NI_KIND_P2P);
-  if (!k) return -ENOMEM;
+  if (!k)
+    return -ENOMEM;
   k->unseen = 0; /* those that are waited for and not there are counted below */
-  for (size_t i = 0; i < c->n; i++) place_p2p(f, c, k, &k->view[i]);
-  if (k->first_ns == UINT64_MAX) k->first_ns = 0;
+  for (size_t i = 0; i < c->n; i++)
+    place_p2p(f, c, k, &k->view[i]);
+  if (k->first_ns == UINT64_MAX)
+    k->first_ns = 0;
   for (size_t i = 0; i < c->n; i++) {
     struct ni_hang_view *w = &k->view[i], *peer;
-    if (w->where == NI_HANG_INSIDE && (peer = ni_hang_view_of(k, w->op->root))) peer->awaited = true;
-    if (w->waits_for < 0) continue;
-    if ((peer = ni_hang_view_of(k, w->waits_for))) place_waited_for(f, c, k, peer);
-    else k->unseen++;
+    if (w->where == NI_HANG_INSIDE && (peer = ni_hang_view_of(k, w->op->root)))
+      peer->awaited = true;
+    if (w->waits_for < 0)
+      continue;
+    if ((peer = ni_hang_view_of(k, w->waits_for)))
+      place_waited_for(f, c, k, peer);
+    else
+      k->unseen++;
   }
-  /* What is named: the wait at whose end nobody waits, the oldest of those; else the oldest whose other half is missing. */
+  /*
+   * What is named: the wait at whose end nobody waits, the oldest of those; else the oldest whose other half
+   * is missing.
+   */
   for (int pass = 0; pass < 3 && !k->op.enqueue_ns; pass++)
     for (size_t i = 0; i < c->n; i++) {
       struct ni_hang_view *w = &k->view[i],
@@ -379,7 +458,8 @@ static int transfers(struct ni_hang_finding *f, const struct ni_hang_group *c) {
       if (!w->op || (pass < 2 && w->waits_for < 0) ||
           (pass == 0 && peer && peer->op && peer->where != NI_HANG_GONE))
         continue;
-      if (!k->op.enqueue_ns || w->op->enqueue_ns < k->op.enqueue_ns) k->op = *w->op;
+      if (!k->op.enqueue_ns || w->op->enqueue_ns < k->op.enqueue_ns)
+        k->op = *w->op;
     }
   ni_hang_count(k);
   return 0;
@@ -401,7 +481,8 @@ static int by_comm(const void *a, const void *b) {
   uint64_t s = newest(x), t = newest(y);
   if (k == 0 && s != t)
     k = s > t ? -1 : 1; /* the newest first: a job that ran again, a communicator made anew */
-  if (k == 0) k = NI_BY(y, x, who->init_ns);
+  if (k == 0)
+    k = NI_BY(y, x, who->init_ns);
   return k ? k : NI_BY(x, y, who->process);
 }
 
@@ -428,18 +509,25 @@ static void note_unseen(struct ni_hang_fate *f, const struct ni_hang_group *c) {
   f->unseen_in = x;
 }
 
-/* Have all of its ranks come to one replay, and to nothing since? Where several communicators stand so, the newest replay counts. */
+/*
+ * Have all of its ranks come to one replay, and to nothing since? Where several communicators stand so, the
+ * newest replay counts.
+ */
 static void note_quiet(struct ni_hang_verdict *v, const struct ni_hang_group *c) {
   struct ni_hang_quiet q = {.any = c->x[0], .ranks = c->n};
   for (size_t i = 0; i < c->n; i++) {
     const struct ni_hang_op *op = ni_hang_last_replay(c->x[i]);
-    if (!op || c->x[i]->n_open || (i && !ni_hang_is(op, q.op.func, q.op.sn))) return;
-    if (i == 0) q.op = *op;
+    if (!op || c->x[i]->n_open || (i && !ni_hang_is(op, q.op.func, q.op.sn)))
+      return;
+    if (i == 0)
+      q.op = *op;
     ni_hang_raise(&q.since_ns, op->seen_ns > op->enqueue_ns ? op->seen_ns : op->enqueue_ns);
     ni_hang_raise(&q.every_ns, op->every_ns);
-    if (c->x[i]->who->name && !q.any->who->name) q.any = c->x[i];
+    if (c->x[i]->who->name && !q.any->who->name)
+      q.any = c->x[i];
   }
-  if (q.since_ns > v->quiet.since_ns) v->quiet = q;
+  if (q.since_ns > v->quiet.since_ns)
+    v->quiet = q;
 }
 
 int ni_hang_find_knots(struct ni_hang_verdict *v) {
@@ -448,14 +536,18 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
   const struct ni_hang_member **all = malloc((m->n_members + 1) * sizeof *all);
   size_t n = 0, kept = 0;
   int e = all ? 0 : -ENOMEM;
-  for (size_t i = 0; all && i < m->n_members; i++) all[n++] = m->member[i];
+  for (size_t i = 0; all && i < m->n_members; i++)
+    all[n++] = m->member[i];
   for (size_t i = 1; i < m->n_names; i++)
-    if (strcmp(m->name[i], "Send") == 0) f.send = (uint16_t)i;
-  if (n > 1) qsort(all, n, sizeof *all, by_comm);
+    if (strcmp(m->name[i], "Send") == 0)
+      f.send = (uint16_t)i;
+  if (n > 1)
+    qsort(all, n, sizeof *all, by_comm);
   for (size_t i = 0; i < n; i++) /* one a rank: the newest */
     if (!kept || !same_comm(all[kept - 1], all[i]) || all[kept - 1]->who->rank != all[i]->who->rank)
       all[kept++] = all[i];
-  if (all) mark_several((struct ni_hang_model *)(uintptr_t)m, all, kept);
+  if (all)
+    mark_several((struct ni_hang_model *)(uintptr_t)m, all, kept);
   for (size_t i = 0, end; e == 0 && i < kept; i = end) {
     for (end = i + 1; end < kept && same_comm(all[end], all[i]); end++) {}
     struct ni_hang_group c = {.x = all + i, .n = end - i, .past = true};
@@ -467,18 +559,26 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
       ni_hang_raise(&c.seen_ns, p->alive_ns);
       ni_hang_raise(&c.until_ns, ni_hang_was_in_until(all[j], p));
       bool runs = p->life != NI_HANG_DEAD && p->life != NI_HANG_LEFT;
-      if (runs) ni_hang_raise(&c.runs_ns, p->alive_ns);
+      if (runs)
+        ni_hang_raise(&c.runs_ns, p->alive_ns);
     }
-    /* Nobody is in it any more, and the job went on: what was waited for there is history. Of an orderly end it is told. */
+    /*
+     * Nobody is in it any more, and the job went on: what was waited for there is history. Of an orderly end
+     * it is told.
+     */
     bool deserted = c.until_ns != UINT64_MAX && !c.past, killed = v->fate.in[NI_HANG_DEAD] > 0;
     bool went_on = !v->fate.over || (killed && v->fate.last_ns > c.until_ns + NI_HANG_OUTLIVED_NS);
     bool history = deserted && went_on;
     v->blind += blind && !c.past;
     v->n_communicators += !c.past;
-    if (!c.past) note_unseen(&v->fate, &c);
-    if (!c.past) note_quiet(v, &c);
-    if (history) continue;
-    if ((e = collectives(&f, &c)) == 0) e = transfers(&f, &c);
+    if (!c.past)
+      note_unseen(&v->fate, &c);
+    if (!c.past)
+      note_quiet(v, &c);
+    if (history)
+      continue;
+    if ((e = collectives(&f, &c)) == 0)
+      e = transfers(&f, &c);
   }
   free(all);
   return e;

@@ -1,4 +1,7 @@
-/* Communicators whose ranks have not all finished what some of them called, and where each rank is. One thread. */
+/*
+ * Communicators whose ranks have not all finished what some of them called, and where each rank is. One
+ * thread.
+ */
 #ifndef NI_HANG_KNOTS_H
 #define NI_HANG_KNOTS_H
 

@@ -9,46 +9,67 @@
 
 #define OWED 64 /* operations that one rank is missing from, which are compared */
 
-static size_t waiting(const struct ni_hang_knot *k) {
-  return ni_hang_in_it(k) + k->count[NI_HANG_QUEUED];
-}
+static size_t waiting(const struct ni_hang_knot *k) { return ni_hang_in_it(k) + k->count[NI_HANG_QUEUED]; }
 
 static int by_weight(const void *a, const void *b) {
   const struct ni_hang_knot *x = a, *y = b;
-  if (x->hangs != y->hangs) return x->hangs ? -1 : 1;
-  if (x->past != y->past) return x->past ? 1 : -1;
-  if (x->root != y->root) return x->root ? -1 : 1;
-  if (ni_hang_is_told(x) != ni_hang_is_told(y)) return ni_hang_is_told(x) ? -1 : 1;
-  if (!x->ring != !y->ring) return !x->ring ? -1 : 1;
-  if (x->root && x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
-  if (x->ring != y->ring) return x->ring < y->ring ? -1 : 1;
-  if (x->ring && x->behind != y->behind) return y->behind ? -1 : 1;
+  if (x->hangs != y->hangs)
+    return x->hangs ? -1 : 1;
+  if (x->past != y->past)
+    return x->past ? 1 : -1;
+  if (x->root != y->root)
+    return x->root ? -1 : 1;
+  if (ni_hang_is_told(x) != ni_hang_is_told(y))
+    return ni_hang_is_told(x) ? -1 : 1;
+  if (!x->ring != !y->ring)
+    return !x->ring ? -1 : 1;
+  if (x->root && x->weight != y->weight)
+    return x->weight > y->weight ? -1 : 1;
+  if (x->ring != y->ring)
+    return x->ring < y->ring ? -1 : 1;
+  if (x->ring && x->behind != y->behind)
+    return y->behind ? -1 : 1;
   if (x->ring && ni_hang_is_one_too_many(x) != ni_hang_is_one_too_many(y))
     return ni_hang_is_one_too_many(x) ? -1 : 1;
-  if (x->ring && x->missing != y->missing) return x->missing < y->missing ? -1 : 1;
-  if (x->ring && x->went_on_ns != y->went_on_ns) return x->went_on_ns > y->went_on_ns ? -1 : 1;
-  if (x->root && x->cause_ns != y->cause_ns) return x->cause_ns < y->cause_ns ? -1 : 1;
-  if (x->root && x->cause != y->cause) return x->cause < y->cause ? -1 : 1;
-  if (x->comes_first != y->comes_first) return x->comes_first ? -1 : 1;
+  if (x->ring && x->missing != y->missing)
+    return x->missing < y->missing ? -1 : 1;
+  if (x->ring && x->went_on_ns != y->went_on_ns)
+    return x->went_on_ns > y->went_on_ns ? -1 : 1;
+  if (x->root && x->cause_ns != y->cause_ns)
+    return x->cause_ns < y->cause_ns ? -1 : 1;
+  if (x->root && x->cause != y->cause)
+    return x->cause < y->cause ? -1 : 1;
+  if (x->comes_first != y->comes_first)
+    return x->comes_first ? -1 : 1;
   /* One side of a transfer may come to it long before the other, a collective's ranks come to it together. */
-  if (x->root && x->kind != y->kind) return x->kind == NI_KIND_COLL ? -1 : 1;
+  if (x->root && x->kind != y->kind)
+    return x->kind == NI_KIND_COLL ? -1 : 1;
   size_t p = waiting(x), q = waiting(y);
-  if (p != q) return p > q ? -1 : 1;
-  if (x->root && x->owed_ns != y->owed_ns) return x->owed_ns < y->owed_ns ? -1 : 1;
-  if (x->first_ns != y->first_ns) return x->first_ns < y->first_ns ? -1 : 1;
-  if (x->any->who->hash != y->any->who->hash) return x->any->who->hash < y->any->who->hash ? -1 : 1;
+  if (p != q)
+    return p > q ? -1 : 1;
+  if (x->root && x->owed_ns != y->owed_ns)
+    return x->owed_ns < y->owed_ns ? -1 : 1;
+  if (x->first_ns != y->first_ns)
+    return x->first_ns < y->first_ns ? -1 : 1;
+  if (x->any->who->hash != y->any->who->hash)
+    return x->any->who->hash < y->any->who->hash ? -1 : 1;
   return (int)x->kind - (int)y->kind;
 }
 
 /* leads_to names a place in the array that is about to be sorted. */
 static int sort_knots(struct ni_hang_verdict *v) {
   int32_t *now = calloc(v->n + 1, sizeof *now);
-  if (!now) return -ENOMEM;
-  for (size_t i = 0; i < v->n; i++) v->knot[i].id = (uint32_t)i;
-  if (v->n > 1) qsort(v->knot, v->n, sizeof *v->knot, by_weight);
-  for (size_t i = 0; i < v->n; i++) now[v->knot[i].id] = (int32_t)i;
+  if (!now)
+    return -ENOMEM;
   for (size_t i = 0; i < v->n; i++)
-    if (v->knot[i].leads_to >= 0) v->knot[i].leads_to = now[v->knot[i].leads_to];
+    v->knot[i].id = (uint32_t)i;
+  if (v->n > 1)
+    qsort(v->knot, v->n, sizeof *v->knot, by_weight);
+  for (size_t i = 0; i < v->n; i++)
+    now[v->knot[i].id] = (int32_t)i;
+  for (size_t i = 0; i < v->n; i++)
+    if (v->knot[i].leads_to >= 0)
+      v->knot[i].leads_to = now[v->knot[i].leads_to];
   free(now);
   return 0;
 }
@@ -61,17 +82,22 @@ struct owed {
 
 static NI_ORDER_BY(by_seat, struct owed, seat, knot)
 
-static uint32_t first_of(uint32_t *cause, uint32_t i) {
-  while (cause[i] != i) i = cause[i] = cause[cause[i]];
+    static uint32_t first_of(uint32_t *cause, uint32_t i) {
+  while (cause[i] != i)
+    i = cause[i] = cause[cause[i]];
   return i;
 }
 
 static bool is_lone_root(const struct ni_hang_knot *k) { return !k->past && k->root && !k->ring; }
 
-/* Roots that miss the same rank are of one cause: they get its number, and its weight, which is that of all of them. */
+/*
+ * Roots that miss the same rank are of one cause: they get its number, and its weight, which is that of all
+ * of them.
+ */
 static int join_causes(struct ni_hang_verdict *v) {
   size_t n = 0, cap = 0;
-  for (size_t i = 0; i < v->n; i++) cap += is_lone_root(&v->knot[i]) ? v->knot[i].n : 0;
+  for (size_t i = 0; i < v->n; i++)
+    cap += is_lone_root(&v->knot[i]) ? v->knot[i].n : 0;
   struct owed *at = malloc((cap + 1) * sizeof *at);
   uint32_t *cause = malloc((v->n + 1) * sizeof *cause);
   uint64_t *weight = calloc(v->n + 1, sizeof *weight);
@@ -81,11 +107,14 @@ static int join_causes(struct ni_hang_verdict *v) {
     cause[i] = (uint32_t)i;
     k->cause_ns = UINT64_MAX;
     for (size_t j = 0; is_lone_root(k) && j < k->n; j++)
-      if (ni_hang_is_cause(k, &k->view[j])) at[n++] = (struct owed){k->view[j].seat, (uint32_t)i};
+      if (ni_hang_is_cause(k, &k->view[j]))
+        at[n++] = (struct owed){k->view[j].seat, (uint32_t)i};
   }
-  if (e == 0 && n > 1) qsort(at, n, sizeof *at, by_seat);
+  if (e == 0 && n > 1)
+    qsort(at, n, sizeof *at, by_seat);
   for (size_t i = 1; e == 0 && i < n; i++)
-    if (at[i].seat == at[i - 1].seat) cause[first_of(cause, at[i].knot)] = first_of(cause, at[i - 1].knot);
+    if (at[i].seat == at[i - 1].seat)
+      cause[first_of(cause, at[i].knot)] = first_of(cause, at[i - 1].knot);
   for (size_t i = 0; e == 0 && i < v->n; i++) {
     struct ni_hang_knot *of = &v->knot[first_of(cause, (uint32_t)i)];
     weight[of - v->knot] += v->knot[i].weight;
@@ -95,7 +124,8 @@ static int join_causes(struct ni_hang_verdict *v) {
     struct ni_hang_knot *k = &v->knot[i];
     k->cause = first_of(cause, (uint32_t)i);
     k->cause_ns = v->knot[k->cause].cause_ns;
-    if (is_lone_root(k)) k->weight = weight[k->cause];
+    if (is_lone_root(k))
+      k->weight = weight[k->cause];
   }
   free(at);
   free(cause);
@@ -104,8 +134,8 @@ static int join_causes(struct ni_hang_verdict *v) {
 }
 
 /*
- * Of roots that miss the same rank the one to which its program comes first, where its peers show that; else the one that most wait
- * in, as the order has it. v->knot is in order: those of one cause stand together.
+ * Of roots that miss the same rank the one to which its program comes first, where its peers show that; else
+ * the one that most wait in, as the order has it. v->knot is in order: those of one cause stand together.
  */
 static int find_first_owed(struct ni_hang_verdict *v) {
   struct ni_hang_program p;
@@ -116,7 +146,8 @@ static int find_first_owed(struct ni_hang_verdict *v) {
       if (end >= i + OWED || !is_lone_root(&v->knot[end]) ||
           ni_hang_is_told(&v->knot[end]) != ni_hang_is_told(first))
         continue;
-      if (ni_hang_comes_before(&p, &v->knot[end], first) > 0) first = &v->knot[end];
+      if (ni_hang_comes_before(&p, &v->knot[end], first) > 0)
+        first = &v->knot[end];
     }
     first->comes_first = true;
   }
@@ -126,7 +157,9 @@ static int find_first_owed(struct ni_hang_verdict *v) {
 
 int ni_hang_order(struct ni_hang_verdict *v) {
   int e = join_causes(v);
-  if (e == 0) e = sort_knots(v);
-  if (e == 0) e = find_first_owed(v);
+  if (e == 0)
+    e = sort_knots(v);
+  if (e == 0)
+    e = find_first_owed(v);
   return e ? e : sort_knots(v);
 }

@@ -1,6 +1,6 @@
 /*
- * Which knot is told first (docs/hang.md): causes before consequences; of those that miss the same rank the one to which its program
- * comes first (program.h); of others the one that most ranks wait for. One thread.
+ * Which knot is told first (docs/hang.md): causes before consequences; of those that miss the same rank the
+ * one to which its program comes first (program.h); of others the one that most ranks wait for. One thread.
  */
 #ifndef NI_HANG_ORDER_H
 #define NI_HANG_ORDER_H

@@ -21,9 +21,12 @@ int ni_hang_program_of(struct ni_hang_program *p, const struct ni_hang_verdict *
   const struct ni_hang_model *m = v->model;
   *p = (struct ni_hang_program){
       .v = v, .by_process = malloc((m->n_members + 1) * sizeof *p->by_process), .n = m->n_members};
-  if (!p->by_process) return -ENOMEM;
-  for (size_t i = 0; i < p->n; i++) p->by_process[i] = m->member[i];
-  if (p->n > 1) qsort(p->by_process, p->n, sizeof *p->by_process, by_process);
+  if (!p->by_process)
+    return -ENOMEM;
+  for (size_t i = 0; i < p->n; i++)
+    p->by_process[i] = m->member[i];
+  if (p->n > 1)
+    qsort(p->by_process, p->n, sizeof *p->by_process, by_process);
   return 0;
 }
 
@@ -40,12 +43,14 @@ static const struct ni_hang_member *alike(const struct ni_hang_program *p, uint3
   ni_array_search(i, p->n, p->by_process[i]->who->process < process);
   for (; i < p->n && p->by_process[i]->who->process == process; i++) {
     const struct ni_hang_member *x = p->by_process[i];
-    if (x->who->comm == of->comm) return x;
+    if (x->who->comm == of->comm)
+      return x;
     if (x->dump != k->any->dump || x->who->n_ranks != of->n_ranks || !ni_names_alike(of->name, x->who->name))
       continue;
     found = x;
     n++;
-    if (x->who->rank != as->rank) continue;
+    if (x->who->rank != as->rank)
+      continue;
     found_as = x;
     n_as++;
   }
@@ -54,14 +59,16 @@ static const struct ni_hang_member *alike(const struct ni_hang_program *p, uint3
 
 /* Was it called before the other one? Of two calls in one moment the one that has begun. */
 static bool is_earlier(const struct ni_hang_op *op, const struct ni_hang_op *other) {
-  if (op->enqueue_ns != other->enqueue_ns) return op->enqueue_ns < other->enqueue_ns;
+  if (op->enqueue_ns != other->enqueue_ns)
+    return op->enqueue_ns < other->enqueue_ns;
   return ni_hang_where_of(op) == NI_HANG_INSIDE;
 }
 
 /* The newest of those that have finished are known by themselves; NULL: it is none of them. */
 static const struct ni_hang_op *recent_op(const struct ni_hang_member *x, const struct ni_hang_op *op) {
   for (uint32_t i = 0; i < x->n_recent; i++)
-    if (ni_hang_is(&x->recent[i], op->func, op->sn) && x->recent[i].enqueue_ns) return &x->recent[i];
+    if (ni_hang_is(&x->recent[i], op->func, op->sn) && x->recent[i].enqueue_ns)
+      return &x->recent[i];
   return NULL;
 }
 
@@ -72,10 +79,13 @@ static const struct ni_hang_op *recent_op(const struct ni_hang_member *x, const 
 static int came_to(const struct ni_hang_member *x, const struct ni_hang_op *op,
                    const struct ni_hang_op *waits_in) {
   const struct ni_hang_op *open = ni_hang_open_from(x, NI_KIND_COLL, op->func, op->sn);
-  if (open && ni_hang_is(open, op->func, op->sn)) return is_earlier(open, waits_in) ? 1 : -1;
-  if (!ni_hang_has_finished(x, op->func, op->sn)) return -1;
+  if (open && ni_hang_is(open, op->func, op->sn))
+    return is_earlier(open, waits_in) ? 1 : -1;
+  if (!ni_hang_has_finished(x, op->func, op->sn))
+    return -1;
   const struct ni_hang_op *done = recent_op(x, op);
-  if (done && done->enqueue_ns == waits_in->enqueue_ns) return 0;
+  if (done && done->enqueue_ns == waits_in->enqueue_ns)
+    return 0;
   return !done || done->enqueue_ns < waits_in->enqueue_ns ? 1 : -1;
 }
 
@@ -83,7 +93,8 @@ static int came_to(const struct ni_hang_member *x, const struct ni_hang_op *op,
 static uint64_t transfers_called(const struct ni_hang_member *x) {
   const struct ni_seq_set *recorded = &x->recorded[NI_KIND_P2P];
   uint64_t n = x->started[NI_KIND_P2P] == NI_HANG_NONE ? 0 : x->started[NI_KIND_P2P];
-  if (x->dump) return n;
+  if (x->dump)
+    return n;
   ni_hang_raise(&n, recorded->distinct ? recorded->highest + 1 : 0);
   for (size_t i = 0; i < x->n_open; i++)
     if (x->open[i].kind == NI_KIND_P2P && x->open[i].rec_sn != NI_HANG_NONE)
@@ -93,7 +104,8 @@ static uint64_t transfers_called(const struct ni_hang_member *x) {
 
 static uint64_t transfers_open(const struct ni_hang_member *x) {
   uint64_t n = 0;
-  for (size_t i = 0; i < x->n_open; i++) n += x->open[i].kind == NI_KIND_P2P;
+  for (size_t i = 0; i < x->n_open; i++)
+    n += x->open[i].kind == NI_KIND_P2P;
   return n;
 }
 
@@ -110,7 +122,8 @@ static uint64_t at_least_called(const struct ni_hang_knot *k, const struct ni_ha
   uint64_t n = transfers_called(missing->member);
   for (size_t i = 0; i < k->n && is_told_by_peer(k); i++) {
     uint64_t called = transfers_called(k->view[i].member), open = transfers_open(k->view[i].member);
-    if (&k->view[i] != missing && called > open) ni_hang_raise(&n, called - open);
+    if (&k->view[i] != missing && called > open)
+      ni_hang_raise(&n, called - open);
   }
   return n;
 }
@@ -124,20 +137,28 @@ static const struct ni_hang_view *missing_in(const struct ni_hang_knot *k, const
   return NULL;
 }
 
-/* Is what is known of the missing rank as new as the operation? What a killed process had not written lacks some. */
+/*
+ * Is what is known of the missing rank as new as the operation? What a killed process had not written lacks
+ * some.
+ */
 static bool is_up_to(const struct ni_hang_program *p, const struct ni_hang_knot *k,
                      const struct ni_hang_view *missing) {
   const struct ni_hang_process *of = ni_hang_process_at(p->v, missing);
-  if (of->has_box || of->has_dump || of->life == NI_HANG_LEFT || k->op.sn == 0) return true;
+  if (of->has_box || of->has_dump || of->life == NI_HANG_LEFT || k->op.sn == 0)
+    return true;
   return of->alive_ns >= k->newest_ns && ni_hang_has_finished(missing->member, k->op.func, k->op.sn - 1);
 }
 
-/* Sends and receives have no numbers in common. Has x called more of them before what it waits in than the missing rank in all? */
+/*
+ * Sends and receives have no numbers in common. Has x called more of them before what it waits in than the
+ * missing rank in all?
+ */
 static int went_ahead(const struct ni_hang_member *x, uint64_t missing_called,
                       const struct ni_hang_op *waits_in) {
   uint64_t called = transfers_called(x), behind = 0;
   /* how many it called since nobody has counted */
-  if (x->passed_ns[NI_KIND_P2P] > waits_in->enqueue_ns) return 0;
+  if (x->passed_ns[NI_KIND_P2P] > waits_in->enqueue_ns)
+    return 0;
   for (size_t i = 0; i < x->n_open; i++)
     behind += x->open[i].kind == NI_KIND_P2P && !is_earlier(&x->open[i], waits_in);
   called -= behind < called ? behind : called;
@@ -150,13 +171,16 @@ static int asked(const struct ni_hang_program *p, const struct ni_hang_knot *a,
   const struct ni_hang_view *missing = missing_in(b, a), *in_a = missing_in(a, b);
   size_t n = 0;
   int sum = 0;
-  if (a->kind != NI_KIND_COLL || !missing || !in_a) return 0;
-  if (b->kind == NI_KIND_P2P && !is_told_by_peer(b) && !is_up_to(p, a, in_a)) return 0;
+  if (a->kind != NI_KIND_COLL || !missing || !in_a)
+    return 0;
+  if (b->kind == NI_KIND_P2P && !is_told_by_peer(b) && !is_up_to(p, a, in_a))
+    return 0;
   for (size_t i = 0; i < a->n && n < ASKED; i++) {
     const struct ni_hang_view *w = &a->view[i];
     bool waits = w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED;
     const struct ni_hang_member *x = waits && w->op ? alike(p, w->member->who->process, b, missing) : NULL;
-    if (!x) continue;
+    if (!x)
+      continue;
     n++;
     sum += b->kind == NI_KIND_COLL ? came_to(x, &b->op, w->op)
                                    : went_ahead(x, at_least_called(b, missing), w->op);
@@ -176,8 +200,9 @@ static const struct ni_hang_op *left_open(const struct ni_hang_knot *k, const st
     const struct ni_hang_op *op = &x->open[i];
     const struct ni_hang_view *peer = ni_hang_view_of(k, op->root);
     bool awaited = op->root < 0 ||
-                   (peer && peer->waits_for == missing->rank); /* `incomplete` lines do not say the peer */
-    if (op->kind == NI_KIND_P2P && awaited && (!first || is_earlier(op, first))) first = op;
+        (peer && peer->waits_for == missing->rank); /* `incomplete` lines do not say the peer */
+    if (op->kind == NI_KIND_P2P && awaited && (!first || is_earlier(op, first)))
+      first = op;
   }
   return first;
 }
@@ -186,13 +211,15 @@ static const struct ni_hang_op *left_open(const struct ni_hang_knot *k, const st
 static int by_itself(const struct ni_hang_knot *a, const struct ni_hang_knot *b) {
   const struct ni_hang_view *in_a = missing_in(a, b), *in_b = missing_in(b, a);
   const struct ni_hang_op *x = in_a ? left_open(a, in_a) : NULL, *y = in_b ? left_open(b, in_b) : NULL;
-  if (!x || !y) return (x != NULL) - (y != NULL);
+  if (!x || !y)
+    return (x != NULL) - (y != NULL);
   return is_earlier(x, y) ? 1 : -1;
 }
 
 int ni_hang_comes_before(const struct ni_hang_program *p, const struct ni_hang_knot *a,
                          const struct ni_hang_knot *b) {
   int own = by_itself(a, b);
-  if (own) return own;
+  if (own)
+    return own;
   return asked(p, b, a) - asked(p, a, b);
 }

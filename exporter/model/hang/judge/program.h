@@ -1,9 +1,11 @@
 /*
- * The order of two operations in a rank's program, as its peers show it: all ranks of one place in the job run the same program.
+ * The order of two operations in a rank's program, as its peers show it: all ranks of one place in the job
+ * run the same program.
  *
- * A rank that is missing from several operations would have come to one of them first. Who waits in one of them beside it, say in
- * its tensor group, has done or called before what the missing rank owes in the other, or has not: it has a communicator of that
- * name and size, too, with operations of the same numbers. One thread. Pure.
+ * A rank that is missing from several operations would have come to one of them first. Who waits in one of
+ * them beside it, say in its tensor group, has done or called before what the missing rank owes in the other,
+ * or has not: it has a communicator of that name and size, too, with operations of the same numbers. One
+ * thread. Pure.
  */
 #ifndef NI_HANG_PROGRAM_H
 #define NI_HANG_PROGRAM_H

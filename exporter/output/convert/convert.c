@@ -18,7 +18,8 @@
 static int __attribute__((format(printf, 3, 4))) fail(struct ni_convert *c, int e, const char *text, ...) {
   va_list ap;
   va_start(ap, text);
-  if (!*c->error_text) vsnprintf(c->error_text, sizeof c->error_text, text, ap);
+  if (!*c->error_text)
+    vsnprintf(c->error_text, sizeof c->error_text, text, ap);
   va_end(ap);
   return e;
 }
@@ -30,9 +31,9 @@ struct part {
   struct ni_ledger *ledger;
   struct ni_convert_out out;
   struct ni_convert_counts count;
-  struct ni_map first_rank;    /* of this process in each communicator */
-  int64_t rank;                /* global; NI_NOT_STATED */
-  int32_t largest;             /* ranks of the communicator that `rank` is of */
+  struct ni_map first_rank; /* of this process in each communicator */
+  int64_t rank;             /* global; NI_NOT_STATED */
+  int32_t largest;          /* ranks of the communicator that `rank` is of */
 };
 
 /* The process line ends the search; without it the rank in the largest communicator stands. */
@@ -62,36 +63,62 @@ static bool wanted(const struct ni_convert *c, const struct ni_line *l, int64_t 
 
 #define STATED(o, flag, value) ((o)->has & (flag) ? (int64_t)(value) : NI_NOT_STATED)
 
-static void fill_row(struct ni_convert_row *r, const struct part *x, const struct ni_line *l, int64_t start_ns) {
+static void fill_row(struct ni_convert_row *r, const struct part *x, const struct ni_line *l,
+                     int64_t start_ns) {
   const struct ni_record *o = &l->op;
   char second[32];
-  *r = (struct ni_convert_row){
-      .comm_name = l->ident.comm_name, .hostname = l->meta.hostname, .kind = ni_kind_names[l->is_p2p], .coll = o->func,
-      .timing = ni_timing_names[o->timing], .algo = o->algo, .proto = o->proto, .datatype = o->datatype,
-      .producer = l->meta.producer, .comm_hash = l->ident.comm_hash, .sn = o->sn, .msg_bytes = o->msg_bytes,
-      .exec_us = o->exec_us, .exec_ns = STATED(o, NI_HAS_EXEC_NS, o->exec_ns), .rank = l->ident.rank, .n_ranks = l->ident.n_ranks,
-      .nnodes = l->ident.nnodes > 0 ? l->ident.nnodes : NI_NOT_STATED, .pid = l->meta.pid, .global_rank = x->rank,
-      .root = l->is_p2p ? o->root : STATED(o, NI_HAS_ROOT, o->root), .nchannels = STATED(o, NI_HAS_NCHANNELS, o->nchannels),
-      .start_ns = start_ns, .enqueue_ns = STATED(o, NI_HAS_ENQUEUE, o->enqueue_ns),
-      .gpu_delta_ns = STATED(o, NI_HAS_GPU_DELTA, o->gpu_start_delta_ns), .rec_sn = STATED(o, NI_HAS_REC_SN, o->rec_sn),
-      .tests_bytes = STATED(o, NI_HAS_TESTS_SIZE, o->tests_bytes), .dump_us = (int64_t)l->meta.dump_timestamp_us,
-      .algobw = o->has & NI_HAS_ALGOBW ? o->algobw_gbs : NAN, .busbw = o->has & NI_HAS_BUSBW ? o->busbw_gbs : NAN,
-      .user_tag = o->user_tag ? (int64_t)o->user_tag : NI_NOT_STATED,
-      .nccl_tag = o->nccl_tag ? (int64_t)o->nccl_tag : NI_NOT_STATED,
-      .symmetric = o->symmetric, .kernel = o->kernel, .shared_span = o->shared_span,
-      .initial_sync_ns = STATED(o, NI_HAS_PHASES, o->initial_sync_ns),
-      .compute_ns = STATED(o, NI_HAS_PHASES, o->compute_ns),
-      .final_sync_ns = STATED(o, NI_HAS_PHASES, o->final_sync_ns),
-      .prev_replay_ns = STATED(o, NI_HAS_PREV_REPLAY, o->prev_replay_ns)};
+  *r = (struct ni_convert_row){.comm_name = l->ident.comm_name,
+                               .hostname = l->meta.hostname,
+                               .kind = ni_kind_names[l->is_p2p],
+                               .coll = o->func,
+                               .timing = ni_timing_names[o->timing],
+                               .algo = o->algo,
+                               .proto = o->proto,
+                               .datatype = o->datatype,
+                               .producer = l->meta.producer,
+                               .comm_hash = l->ident.comm_hash,
+                               .sn = o->sn,
+                               .msg_bytes = o->msg_bytes,
+                               .exec_us = o->exec_us,
+                               .exec_ns = STATED(o, NI_HAS_EXEC_NS, o->exec_ns),
+                               .rank = l->ident.rank,
+                               .n_ranks = l->ident.n_ranks,
+                               .nnodes = l->ident.nnodes > 0 ? l->ident.nnodes : NI_NOT_STATED,
+                               .pid = l->meta.pid,
+                               .global_rank = x->rank,
+                               .root = l->is_p2p ? o->root : STATED(o, NI_HAS_ROOT, o->root),
+                               .nchannels = STATED(o, NI_HAS_NCHANNELS, o->nchannels),
+                               .start_ns = start_ns,
+                               .enqueue_ns = STATED(o, NI_HAS_ENQUEUE, o->enqueue_ns),
+                               .gpu_delta_ns = STATED(o, NI_HAS_GPU_DELTA, o->gpu_start_delta_ns),
+                               .rec_sn = STATED(o, NI_HAS_REC_SN, o->rec_sn),
+                               .tests_bytes = STATED(o, NI_HAS_TESTS_SIZE, o->tests_bytes),
+                               .dump_us = (int64_t)l->meta.dump_timestamp_us,
+                               .algobw = o->has & NI_HAS_ALGOBW ? o->algobw_gbs : NAN,
+                               .busbw = o->has & NI_HAS_BUSBW ? o->busbw_gbs : NAN,
+                               .user_tag = o->user_tag ? (int64_t)o->user_tag : NI_NOT_STATED,
+                               .nccl_tag = o->nccl_tag ? (int64_t)o->nccl_tag : NI_NOT_STATED,
+                               .symmetric = o->symmetric,
+                               .kernel = o->kernel,
+                               .shared_span = o->shared_span,
+                               .initial_sync_ns = STATED(o, NI_HAS_PHASES, o->initial_sync_ns),
+                               .compute_ns = STATED(o, NI_HAS_PHASES, o->compute_ns),
+                               .final_sync_ns = STATED(o, NI_HAS_PHASES, o->final_sync_ns),
+                               .prev_replay_ns = STATED(o, NI_HAS_PREV_REPLAY, o->prev_replay_ns)};
   snprintf(r->id, sizeof r->id, "0x%llx", (unsigned long long)r->comm_hash);
-  snprintf(r->timestamp, sizeof r->timestamp, "%s.%09uZ", ni_second_text(start_ns / 1000000000, 'T', false, second),
-           (unsigned)(start_ns % 1000000000));
+  snprintf(r->timestamp, sizeof r->timestamp, "%s.%09uZ",
+           ni_second_text(start_ns / 1000000000, 'T', false, second), (unsigned)(start_ns % 1000000000));
 }
 
-/* Which row of a timeline the record is on. A process that drives several GPUs has one for each of their ranks. */
+/*
+ * Which row of a timeline the record is on. A process that drives several GPUs has one for each of their
+ * ranks.
+ */
 static int find_lane(struct part *x, struct ni_convert_row *r) {
-  const int64_t first = ni_map_find(&x->first_rank, r->comm_hash, 0, (uint32_t)r->rank), n = r->n_ranks > 0 ? r->n_ranks : 1;
-  if (first < 0) return -ENOMEM;
+  const int64_t first = ni_map_find(&x->first_rank, r->comm_hash, 0, (uint32_t)r->rank),
+                n = r->n_ranks > 0 ? r->n_ranks : 1;
+  if (first < 0)
+    return -ENOMEM;
   r->unit = x->rank != NI_NOT_STATED ? x->rank : r->pid;
   r->lane = r->unit + ((r->rank - first) % n + n) % n;
   return 0;
@@ -101,35 +128,48 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct part *x = arg;
   struct ni_convert_row r;
   int e = ni_ledger_take(x->ledger, l, line_no);
-  if (e < 0 || l->kind != NI_LINE_OP || l->ident.rank < 0) return e;
+  if (e < 0 || l->kind != NI_LINE_OP || l->ident.rank < 0)
+    return e;
   x->count.records++;
   int64_t start = ni_start_ns(l);
   const bool no_start = start == NI_NO_START || start < 0;
-  if (no_start) start = ni_time_ns(NI_NO_START, l->meta.dump_timestamp_us);
-  if (!wanted(x->c, l, start)) return x->count.filtered++, 0;
-  if (ni_implausible(&l->op) != NI_PLAUSIBLE) return x->count.no_duration++, 0;
+  if (no_start)
+    start = ni_time_ns(NI_NO_START, l->meta.dump_timestamp_us);
+  if (!wanted(x->c, l, start)) {
+    x->count.filtered++;
+    return 0;
+  }
+  if (ni_implausible(&l->op) != NI_PLAUSIBLE) {
+    x->count.no_duration++;
+    return 0;
+  }
   x->count.no_start += no_start;
   x->count.written++;
   fill_row(&r, x, l, start);
-  if ((e = find_lane(x, &r)) < 0) return e;
+  if ((e = find_lane(x, &r)) < 0)
+    return e;
   return x->c->bulk ? ni_bulk_row(&x->out, &r) : ni_pfw_row(&x->out, &r);
 }
 
-static int take_fault(void *arg, const struct ni_fault *f) { return ni_ledger_fault(((struct part *)arg)->ledger, f); }
+static int take_fault(void *arg, const struct ni_fault *f) {
+  return ni_ledger_fault(((struct part *)arg)->ledger, f);
+}
 
 static bool is_gz(const char *name) {
   size_t n = strlen(name);
   return n > 3 && strcmp(name + n - 3, ".gz") == 0;
 }
 
-static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
+static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
+                     void **result) {
   struct ni_convert *c = arg;
   struct ni_convert_file *f = &c->of_file[p->file_no];
   struct ni_scan_end end;
   struct part x = {.c = c, .rank = NI_NOT_STATED, .ledger = calloc(1, sizeof *x.ledger)};
   *result = x.ledger;
   int e = x.ledger ? ni_out_begin(&f->out, c->dir, 0666) : -ENOMEM;
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   to->arg = &x;
   to->take = take_rank;
   e = ni_scan_file(scan, p->file->path, NULL, to, NULL);
@@ -137,8 +177,10 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   to->fault = take_fault;
   x.out = (struct ni_convert_out){.fd = f->out.fd, .gzip = !c->bulk || is_gz(c->name)};
   ni_ledger_begin(x.ledger, p->file, true);
-  if (e == 0 || e == -ECANCELED) e = ni_scan_file(scan, p->file->path, NULL, to, &end);
-  else end = (struct ni_scan_end){.error = e};
+  if (e == 0 || e == -ECANCELED)
+    e = ni_scan_file(scan, p->file->path, NULL, to, &end);
+  else
+    end = (struct ni_scan_end){.error = e};
   ni_ledger_end(x.ledger, &end);
   e = ni_convert_end(&x.out, e);
   ni_map_free(&x.first_rank);
@@ -170,7 +212,8 @@ static int file_done(void *arg, size_t i) {
   if (i > 0 && (c->bulk || ni_same_stem(c->files.file[c->head].path, c->files.file[i].path))) {
     e = append(c, &c->of_file[c->head].out, &c->of_file[i].out);
     c->of_file[c->head].written += c->of_file[i].written;
-  } else c->head = i;
+  } else
+    c->head = i;
   return e < 0 ? e : ni_ledgers_file_done(&c->ledgers, i);
 }
 
@@ -197,23 +240,29 @@ static int commit(struct ni_convert *c) {
   char name[300];
   int e = 0;
   for (size_t i = 0; e == 0 && !c->bulk && i < c->files.n; i++) {
-    if (!*c->of_file[i].out.tmp || c->of_file[i].written == 0) continue;
+    if (!*c->of_file[i].out.tmp || c->of_file[i].written == 0)
+      continue;
     e = name_pfw(c, i);
     c->count.files++;
   }
-  if (!c->bulk) return e;
+  if (!c->bulk)
+    return e;
   snprintf(name, sizeof name, "%.200s-template.json", c->name);
   e = ni_out_begin(&template, c->dir, 0666);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   FILE *f = fdopen(template.fd, "w");
-  if (!f) e = -errno;
+  if (!f)
+    e = -errno;
   else {
     template.fd = -1;
     ni_bulk_template(f);
     e = ni_out_end(f);
   }
-  if (e == 0) e = ni_out_commit(&template, name, true);
-  if (e == 0) e = ni_out_commit(&c->of_file[0].out, c->name, true);
+  if (e == 0)
+    e = ni_out_commit(&template, name, true);
+  if (e == 0)
+    e = ni_out_commit(&c->of_file[0].out, c->name, true);
   ni_out_drop(&template);
   return e;
 }
@@ -222,15 +271,21 @@ static int commit(struct ni_convert *c) {
 static int open_folder(struct ni_convert *c) {
   char why[400] = "";
   c->dir = ni_out_dir(c->pfw, true, why, sizeof why);
-  if (c->dir < 0) return fail(c, c->dir, "%s: %s", c->pfw, why);
+  if (c->dir < 0)
+    return fail(c, c->dir, "%s: %s", c->pfw, why);
   const int fd = openat(c->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *d = fd < 0 ? NULL : fdopendir(fd);
   const struct dirent *entry = NULL;
-  while (d && (entry = readdir(d)) && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)) {}
+  while (d && (entry = readdir(d)) && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)) {
+  }
   const bool full = entry != NULL;
-  if (d) closedir(d);
-  else if (fd >= 0) close(fd);
-  if (full) return fail(c, -EEXIST, "%s: not empty; dfanalyzer would read what is there, too. Give a new folder", c->pfw);
+  if (d)
+    closedir(d);
+  else if (fd >= 0)
+    close(fd);
+  if (full)
+    return fail(c, -EEXIST, "%s: not empty; dfanalyzer would read what is there, too. Give a new folder",
+                c->pfw);
   return 0;
 }
 
@@ -249,29 +304,47 @@ int ni_convert_all(struct ni_convert *c) {
   c->of_file = calloc(c->files.n + 1, sizeof *c->of_file);
   int e = c->of_file ? ni_scan_plan(&c->plan, &c->files, false, c->jobs) : -ENOMEM;
   const bool relative = ni_filters_relative(&c->filter);
-  if (e == 0 && relative) e = ni_record_times(&c->plan, c->jobs, stopped, c, &first, &last);
-  if (e == 0) e = ni_tags_resolve_by(&c->filter.tag, &c->plan, c->jobs, stopped, c);
+  if (e == 0 && relative)
+    e = ni_record_times(&c->plan, c->jobs, stopped, c, &first, &last);
+  if (e == 0)
+    e = ni_tags_resolve_by(&c->filter.tag, &c->plan, c->jobs, stopped, c);
   c->since_us = ni_when_resolve(&c->filter.since, INT64_MIN, first, last);
   c->until_us = ni_when_resolve(&c->filter.until, INT64_MAX, first, last);
-  if (e == 0 && c->since_us > c->until_us) return fail(c, -EINVAL, "%s", NI_WHEN_REVERSED);
-  if (e == 0) e = c->bulk ? open_file(c) : open_folder(c);
-  if (e == 0) e = ni_ledgers_init(&c->ledgers, &c->ledger, &c->files);
+  if (e == 0 && c->since_us > c->until_us)
+    return fail(c, -EINVAL, "%s", NI_WHEN_REVERSED);
   if (e == 0)
-    e = ni_scan_files(&(struct ni_scan_team){.plan = &c->plan, .jobs = c->jobs, .progress = &c->progress, .arg = c, .part = read_part,
-                                             .merge = merge, .file_done = file_done, .drop = ni_ledgers_drop, .stop = stopped});
-  if (e == 0 && stopped(c)) return fail(c, -EINTR, "stopped by signal %d; nothing was written", (int)*c->stop);
+    e = c->bulk ? open_file(c) : open_folder(c);
+  if (e == 0)
+    e = ni_ledgers_init(&c->ledgers, &c->ledger, &c->files);
+  if (e == 0)
+    e = ni_scan_files(&(struct ni_scan_team){.plan = &c->plan,
+                                             .jobs = c->jobs,
+                                             .progress = &c->progress,
+                                             .arg = c,
+                                             .part = read_part,
+                                             .merge = merge,
+                                             .file_done = file_done,
+                                             .drop = ni_ledgers_drop,
+                                             .stop = stopped});
+  if (e == 0 && stopped(c))
+    return fail(c, -EINTR, "stopped by signal %d; nothing was written", (int)*c->stop);
   if (e == 0 && c->count.written == 0)
-    return fail(c, -ENODATA, "nothing to write: %llu records read, %llu left out by the options, %llu without a sound duration",
-                (unsigned long long)c->count.records, (unsigned long long)c->count.filtered,
-                (unsigned long long)c->count.no_duration);
-  if (e == 0) e = commit(c);
+    return fail(
+        c, -ENODATA,
+        "nothing to write: %llu records read, %llu left out by the options, %llu without a sound duration",
+        (unsigned long long)c->count.records, (unsigned long long)c->count.filtered,
+        (unsigned long long)c->count.no_duration);
+  if (e == 0)
+    e = commit(c);
   return e < 0 ? fail(c, e, "%s: %s", to, strerror(-e)) : 0;
 }
 
 void ni_convert_free(struct ni_convert *c) {
-  for (size_t i = 0; c->of_file && i < c->files.n; i++) ni_out_drop(&c->of_file[i].out);
+  for (size_t i = 0; c->of_file && i < c->files.n; i++)
+    ni_out_drop(&c->of_file[i].out);
   free(c->of_file);
-  if (c->dir > 0) close(c->dir);
+  if (c->dir > 0)
+    close(c->dir);
   ni_scan_plan_free(&c->plan);
   ni_ledgers_free(&c->ledgers);
   ni_filters_free(&c->filter);

@@ -8,12 +8,14 @@
 enum { CUT_BYTES = 1 << 20 };
 
 FILE *ni_convert_stream(struct ni_convert_out *o) {
-  if (!o->f) o->f = open_memstream(&o->text, &o->len);
+  if (!o->f)
+    o->f = open_memstream(&o->text, &o->len);
   return o->f;
 }
 
 static int flush(struct ni_convert_out *o) {
-  if (!o->f) return 0;
+  if (!o->f)
+    return 0;
   int e = ni_out_end(o->f);
   o->f = NULL;
   if (e == 0 && o->len)
@@ -94,5 +96,6 @@ void ni_convert_fields(struct ni_json *j, const struct ni_convert_row *row, bool
     bool pfw;
   } fields[] = {FIELDS(FIELD)};
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-    if (!pfw || fields[i].pfw) ni_json_fields(j, &fields[i].f, 1, true, row, NULL);
+    if (!pfw || fields[i].pfw)
+      ni_json_fields(j, &fields[i].f, 1, true, row, NULL);
 }

@@ -10,28 +10,34 @@
 
 #define NI_NOT_STATED INT64_MIN
 
-/* Named as the columns of our Parquet files. NULL, "", NI_NOT_STATED, NAN: the log does not say; such members are not written. */
+/*
+ * Named as the columns of our Parquet files. NULL, "", NI_NOT_STATED, NAN: the log does not say; such members
+ * are not written.
+ */
 struct ni_convert_row {
-  const char *comm_name, *hostname, *kind, *coll, *timing, *algo, *proto, *datatype, *producer,
-      *kernel;
-  char id[24];                 /* "0x..." of the communicator */
-  char timestamp[40];          /* ISO 8601 with ns */
+  const char *comm_name, *hostname, *kind, *coll, *timing, *algo, *proto, *datatype, *producer, *kernel;
+  char id[24];        /* "0x..." of the communicator */
+  char timestamp[40]; /* ISO 8601 with ns */
   uint64_t comm_hash, sn, msg_bytes, exec_us;
-  int64_t rank, n_ranks, nnodes, pid, global_rank, root, nchannels, start_ns, enqueue_ns, gpu_delta_ns, rec_sn, tests_bytes,
-      dump_us, exec_ns, user_tag, nccl_tag, initial_sync_ns, compute_ns, final_sync_ns, prev_replay_ns;
+  int64_t rank, n_ranks, nnodes, pid, global_rank, root, nchannels, start_ns, enqueue_ns, gpu_delta_ns,
+      rec_sn, tests_bytes, dump_us, exec_ns, user_tag, nccl_tag, initial_sync_ns, compute_ns, final_sync_ns,
+      prev_replay_ns;
   bool symmetric, shared_span;
   double algobw, busbw;
-  int64_t unit, lane;          /* pid and tid of a .pfw */
+  int64_t unit, lane; /* pid and tid of a .pfw */
 };
 
-/* Text on its way into a file: put aside up to a size, then written, as a gzip member where that is asked for. */
+/*
+ * Text on its way into a file: put aside up to a size, then written, as a gzip member where that is asked
+ * for.
+ */
 struct ni_convert_out {
   int fd;
   bool gzip;
-  FILE *f;                     /* over `text`; NULL until something is written */
+  FILE *f; /* over `text`; NULL until something is written */
   char *text;
   size_t len;
-  struct ni_map hosts, comms;  /* of --pfw: what has its line */
+  struct ni_map hosts, comms; /* of --pfw: what has its line */
 };
 
 /* The stream to write one record's lines to; NULL: no memory. */

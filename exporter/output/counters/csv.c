@@ -8,19 +8,27 @@
 
 /* A figure behind a comma, nothing where there is none. */
 static void figure(FILE *f, bool there, double x) {
-  if (there && !isnan(x)) fprintf(f, ",%.9g", x);
-  else putc(',', f);
+  if (there && !isnan(x))
+    fprintf(f, ",%.9g", x);
+  else
+    putc(',', f);
 }
 
 static void reading(FILE *f, const struct ni_pair_row *r, const struct ni_reading *of) {
-  if (of->state != NI_READ_OK) putc(',', f);
-  else if (r->what.kind == NI_METRIC_GAUGE) fprintf(f, ",%" PRId64, (int64_t)of->value);
-  else fprintf(f, ",%" PRIu64, of->value);
+  if (of->state != NI_READ_OK)
+    putc(',', f);
+  else if (r->what.kind == NI_METRIC_GAUGE)
+    fprintf(f, ",%" PRId64, (int64_t)of->value);
+  else
+    fprintf(f, ",%" PRIu64, of->value);
 }
 
 void ni_counters_csv(const struct ni_counters_view *v, FILE *f) {
   char meaning[NI_METRIC_MEANING];
-  fputs("source,entity,interface,metric_id,counter,unit,state,wrapped,before,after,diff,seconds,rate,share,others_rate,unusual,meaning\n", f);
+  fputs(
+      "source,entity,interface,metric_id,counter,unit,state,wrapped,before,after,diff,seconds,rate,share,"
+      "others_rate,unusual,meaning\n",
+      f);
   for (size_t i = 0; i < v->pair.n_rows; i++) {
     const struct ni_ranked *k = &v->ranked[i];
     const struct ni_pair_row *r = &v->pair.row[k->row];
@@ -38,8 +46,10 @@ void ni_counters_csv(const struct ni_counters_view *v, FILE *f) {
     fprintf(f, ",%s,%d", ni_change_name(r->change.state), r->change.wrapped);
     reading(f, r, &r->before);
     reading(f, r, &r->after);
-    if (r->change.state <= NI_CHANGE_LEVEL) fprintf(f, ",%" PRId64, r->change.delta);
-    else putc(',', f);
+    if (r->change.state <= NI_CHANGE_LEVEL)
+      fprintf(f, ",%" PRId64, r->change.delta);
+    else
+      putc(',', f);
     figure(f, r->change.seconds > 0, r->change.seconds);
     figure(f, risen || r->change.state == NI_CHANGE_NONE, ni_pair_rate(r));
     figure(f, risen, ni_pair_share(&v->pair, r));

@@ -2,8 +2,8 @@
  * The few figures that tell at a glance what a NIC or a GPU does, from two sweeps: for `counters summarize`,
  * `counters run` and `counters watch`.
  *
- * A NIC's figures are those of all sources that know it by one name: cxi0 of telemetry and of the retry handler. What no counter
- * says is NAN. Pure; any thread.
+ * A NIC's figures are those of all sources that know it by one name: cxi0 of telemetry and of the retry
+ * handler. What no counter says is NAN. Pure; any thread.
  */
 #ifndef NI_COUNTER_FIGURES_H
 #define NI_COUNTER_FIGURES_H
@@ -14,14 +14,16 @@
 #include "exporter/model/counters/pair.h"
 
 enum ni_figure {
-  NI_FIG_RX = 0, NI_FIG_TX,       /* bytes a second; of a GPU over NVLink */
-  NI_FIG_RX_SHARE, NI_FIG_TX_SHARE, /* of the link */
-  NI_FIG_PAUSED,                  /* of the time, the worst direction and class */
-  NI_FIG_ERRORS,                  /* retries and errors a second */
-  NI_FIG_BUSY,                    /* GPU utilisation, CPU: share */
-  NI_FIG_CLOCK,                   /* MHz */
-  NI_FIG_POWER,                   /* W */
-  NI_FIG_THROTTLED,               /* of the time, the worst reason */
+  NI_FIG_RX = 0,
+  NI_FIG_TX, /* bytes a second; of a GPU over NVLink */
+  NI_FIG_RX_SHARE,
+  NI_FIG_TX_SHARE,  /* of the link */
+  NI_FIG_PAUSED,    /* of the time, the worst direction and class */
+  NI_FIG_ERRORS,    /* retries and errors a second */
+  NI_FIG_BUSY,      /* GPU utilisation, CPU: share */
+  NI_FIG_CLOCK,     /* MHz */
+  NI_FIG_POWER,     /* W */
+  NI_FIG_THROTTLED, /* of the time, the worst reason */
   NI_FIGURES
 };
 
@@ -30,7 +32,10 @@ struct ni_figures {
   double at[NI_FIGURES];
 };
 
-/* One row a NIC, GPU or host, what is unusual first, then the busiest; *n: how many. To be freed with free(); NULL: no memory. */
+/*
+ * One row a NIC, GPU or host, what is unusual first, then the busiest; *n: how many. To be freed with free();
+ * NULL: no memory.
+ */
 struct ni_figures *ni_figures_make(const struct ni_pair *p, size_t *n);
 /* As tables: NICs, GPUs. At most so many rows of each; 0: all. */
 void ni_figures_print(const struct ni_figures *f, size_t n, size_t most, FILE *to);

@@ -1,4 +1,7 @@
-/* Two sweeps on the terminal: verdict, rates and shares of links, findings, what could not be compared, then what net_prof's dump() shows, under its names. */
+/*
+ * Two sweeps on the terminal: verdict, rates and shares of links, findings, what could not be compared, then
+ * what net_prof's dump() shows, under its names.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,17 +26,22 @@ static void print_unread(const struct ni_counters_view *v) {
       const char *word = skipped ? "left out" : "not read";
       size_t n = 0;
       NI_EACH(const struct ni_unread, u, s->unread, s->n_unread)
-        if (u->skipped == skipped && n++ < NAMED) ni_say(stdout, "%-10s %s, %s: %s\n", word, of, u->path, u->why);
-      if (n > NAMED) ni_say(stdout, "%-10s %s, and %s more\n", word, of, NI_COUNT(n - NAMED));
+      if (u->skipped == skipped && n++ < NAMED)
+        ni_say(stdout, "%-10s %s, %s: %s\n", word, of, u->path, u->why);
+      if (n > NAMED)
+        ni_say(stdout, "%-10s %s, and %s more\n", word, of, NI_COUNT(n - NAMED));
     }
   }
   NI_EACH(const struct ni_pair_entity, e, v->pair.entity, v->pair.n_entities)
-    if (!e->in_before || !e->in_after)
-      ni_say(stdout, "%-10s %s (%s): not in %s: its %s %s are no numbers\n", e->in_after ? "new" : "gone", e->of->name,
-             ni_source_name(e->of->source), v->sweep[e->in_before].path, NI_COUNT(e->n), ni_plural(e->n, "counter", "counters"));
+  if (!e->in_before || !e->in_after)
+    ni_say(stdout, "%-10s %s (%s): not in %s: its %s %s are no numbers\n", e->in_after ? "new" : "gone",
+           e->of->name, ni_source_name(e->of->source), v->sweep[e->in_before].path, NI_COUNT(e->n),
+           ni_plural(e->n, "counter", "counters"));
 }
 
-/* "reset     cxi0 hni_pkts_sent_by_tc_1, ...": counters of a state, those of entities that are gone or new apart. */
+/*
+ * "reset cxi0 hni_pkts_sent_by_tc_1, ...": counters of a state, those of entities that are gone or new apart.
+ */
 static void print_named(const struct ni_counters_view *v) {
   static const struct {
     uint8_t state;
@@ -50,12 +58,18 @@ static void print_named(const struct ni_counters_view *v) {
     size_t n = 0;
     NI_EACH(const struct ni_pair_row, r, v->pair.row, v->pair.n_rows) {
       const struct ni_pair_entity *e = &v->pair.entity[r->entity];
-      if (r->change.state != states[s].state || r->change.wrapped != states[s].wrapped || !e->in_before || !e->in_after) continue;
-      if (n++ == 0) ni_say(stdout, "%-11s%s %s", states[s].word, e->of->name, r->name);
-      else if (n <= NAMED) ni_say(stdout, ", %s %s", e->of->name, r->name);
+      if (r->change.state != states[s].state || r->change.wrapped != states[s].wrapped || !e->in_before ||
+          !e->in_after)
+        continue;
+      if (n++ == 0)
+        ni_say(stdout, "%-11s%s %s", states[s].word, e->of->name, r->name);
+      else if (n <= NAMED)
+        ni_say(stdout, ", %s %s", e->of->name, r->name);
     }
-    if (n > NAMED) ni_say(stdout, " and %s more", NI_COUNT(n - NAMED));
-    if (n) ni_say(stdout, ": %s\n", states[s].meaning);
+    if (n > NAMED)
+      ni_say(stdout, " and %s more", NI_COUNT(n - NAMED));
+    if (n)
+      ni_say(stdout, ": %s\n", states[s].meaning);
   }
 }
 
@@ -63,7 +77,8 @@ static void print_named(const struct ni_counters_view *v) {
 
 /* "12.5 GB" of bytes, "12.2 k" of all else. */
 static const char *rate_text(const char *unit, double rate, char out[32]) {
-  if (isnan(rate)) return "-";
+  if (isnan(rate))
+    return "-";
   const bool bytes = strcmp(unit, "bytes") == 0 && rate < 1e18;
   return bytes ? ni_bytes_text((uint64_t)rate, out) : ni_number_text(rate, out);
 }
@@ -78,10 +93,15 @@ static const char *change_text(const struct ni_change *c, char out[32]) {
 }
 
 static void print_entities(const struct ni_counters_view *v) {
-  static const struct ni_column columns[] = {
-      {.head = "Interface", .width = 9}, {.head = "name", .left = true, .width = 8}, {.head = "source", .left = true, .drop = 3},
-      {.head = "non-zero"}, {.head = "counters"},
-      {.head = "seconds", .drop = 1}, {.head = "resets", .drop = 2}, {.head = "link", .left = true, .drop = 4}, {.head = "", .below = true}};
+  static const struct ni_column columns[] = {{.head = "Interface", .width = 9},
+                                             {.head = "name", .left = true, .width = 8},
+                                             {.head = "source", .left = true, .drop = 3},
+                                             {.head = "non-zero"},
+                                             {.head = "counters"},
+                                             {.head = "seconds", .drop = 1},
+                                             {.head = "resets", .drop = 2},
+                                             {.head = "link", .left = true, .drop = 4},
+                                             {.head = "", .below = true}};
   struct ni_table t;
   char id[16];
   ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
@@ -102,13 +122,15 @@ static void print_entities(const struct ni_counters_view *v) {
 }
 
 static void print_top(const struct ni_counters_view *v, const struct ni_pair_entity *e, unsigned top) {
-  static const struct ni_column columns[] = {
-      {.head = "Rank", .drop = 5}, {.head = "Metric ID", .drop = 4}, {.head = "Metric Name", .left = true, .width = 40}, {.head = "Difference", .width = 15},
-      {.head = "a second", .width = 10},
-      {.head = "share", .width = 7, .drop = 2},
-      {.head = "median of others", .drop = 3},
-      {.head = "", .left = true, .width = 7, .drop = 1},
-      {.head = "what it counts", .left = true, .drop = 6}};
+  static const struct ni_column columns[] = {{.head = "Rank", .drop = 5},
+                                             {.head = "Metric ID", .drop = 4},
+                                             {.head = "Metric Name", .left = true, .width = 40},
+                                             {.head = "Difference", .width = 15},
+                                             {.head = "a second", .width = 10},
+                                             {.head = "share", .width = 7, .drop = 2},
+                                             {.head = "median of others", .drop = 3},
+                                             {.head = "", .left = true, .width = 7, .drop = 1},
+                                             {.head = "what it counts", .left = true, .drop = 6}};
   struct ni_table t;
   char text[32], id[16], meaning[NI_METRIC_MEANING];
   uint32_t shown = 0, number = ni_netprof_interface(e->of);
@@ -116,20 +138,28 @@ static void print_top(const struct ni_counters_view *v, const struct ni_pair_ent
   for (uint32_t i = e->first; i < e->first + e->n && shown < top; i++) {
     const struct ni_pair_row *r = &v->pair.row[v->ranked[i].row];
     double share = ni_pair_share(&v->pair, r);
-    if (r->change.state != NI_CHANGE_CHANGED && r->change.state != NI_CHANGE_LEVEL) break;
+    if (r->change.state != NI_CHANGE_CHANGED && r->change.state != NI_CHANGE_LEVEL)
+      break;
     ni_table_cell(&t, "%u", ++shown);
     ni_table_cell(&t, "%s", id_text(number ? ni_netprof_id(r->name) : 0, id));
     ni_table_cell(&t, "%s", r->name);
     ni_table_cell(&t, "%s", change_text(&r->change, text));
-    ni_table_cell(&t, "%s", rate_text(r->what.unit, r->change.state == NI_CHANGE_LEVEL ? NAN : ni_pair_rate(r), text));
+    ni_table_cell(&t, "%s",
+                  rate_text(r->what.unit, r->change.state == NI_CHANGE_LEVEL ? NAN : ni_pair_rate(r), text));
     ni_table_cell(&t, "%s", isnan(share) ? "" : ni_share_text(share, text)); /* few have one */
     ni_table_cell(&t, "%s", rate_text(r->what.unit, v->ranked[i].usual, text));
-    ni_table_cell(&t, "%s", r->change.wrapped ? "wrapped" : r->change.state == NI_CHANGE_LEVEL ? "level" : "");
+    ni_table_cell(&t, "%s",
+                  r->change.wrapped                        ? "wrapped"
+                      : r->change.state == NI_CHANGE_LEVEL ? "level"
+                                                           : "");
     ni_table_cell(&t, "%s", ni_counter_meaning(e->of->source, r->name, meaning));
   }
-  if (!shown) return;
-  ni_say(stdout, number ? "\nTop %u diffs for Interface %u (%s), the most unusual first:\n" : "\nTop %u diffs for %.0u%s:\n", shown, number,
-         e->of->name);
+  if (!shown)
+    return;
+  ni_say(stdout,
+         number ? "\nTop %u diffs for Interface %u (%s), the most unusual first:\n"
+                : "\nTop %u diffs for %.0u%s:\n",
+         shown, number, e->of->name);
   ni_table_print(&t, stdout);
   ni_say(stdout, "Total non-zero diffs not shown: %s\n", NI_COUNT(e->changed - shown));
 }
@@ -147,10 +177,14 @@ struct wide {
 };
 
 static bool wide_begin(struct wide *w, const struct ni_pair *p) {
-  *w = (struct wide){.p = p, .column = calloc(p->n_entities + 4, sizeof *w->column), .nic = calloc(p->n_entities + 1, sizeof *w->nic)};
-  if (!w->column || !w->nic) return false;
+  *w = (struct wide){.p = p,
+                     .column = calloc(p->n_entities + 4, sizeof *w->column),
+                     .nic = calloc(p->n_entities + 1, sizeof *w->nic)};
+  if (!w->column || !w->nic)
+    return false;
   for (uint32_t i = 0, interface; i < p->n_entities; i++) {
-    if (!(interface = ni_netprof_interface(p->entity[i].of))) continue;
+    if (!(interface = ni_netprof_interface(p->entity[i].of)))
+      continue;
     struct nic *nic = &w->nic[w->n++];
     nic->entity = i;
     snprintf(nic->head, sizeof nic->head, "Iface%u", interface);
@@ -167,12 +201,15 @@ static bool wide_begin(struct wide *w, const struct ni_pair *p) {
 static bool wide_row(struct wide *w, const char *name, uint32_t id, const char *unit, bool always) {
   const struct ni_pair_row *r;
   char text[32], number[16], meaning[NI_METRIC_MEANING];
-  for (uint32_t i = 0; i < w->n && !always; i++) always = (r = ni_pair_row(w->p, w->nic[i].entity, name)) && r->change.state != NI_CHANGE_NONE;
-  if (!always) return false;
+  for (uint32_t i = 0; i < w->n && !always; i++)
+    always = (r = ni_pair_row(w->p, w->nic[i].entity, name)) && r->change.state != NI_CHANGE_NONE;
+  if (!always)
+    return false;
   ni_table_cell(&w->t, "%s", id_text(id, number));
   ni_table_cell(&w->t, "%s", name);
   for (uint32_t i = 0; i < w->n; i++)
-    ni_table_cell(&w->t, "%s", (r = ni_pair_row(w->p, w->nic[i].entity, name)) ? change_text(&r->change, text) : "-");
+    ni_table_cell(&w->t, "%s",
+                  (r = ni_pair_row(w->p, w->nic[i].entity, name)) ? change_text(&r->change, text) : "-");
   ni_table_cell(&w->t, "%s", unit);
   ni_table_cell(&w->t, "%s", ni_counter_meaning(NI_METRIC_CXI, name, meaning));
   return true;
@@ -182,7 +219,8 @@ static void print_important(struct wide *w) {
   const char *name;
   uint32_t id;
   ni_table_begin(&w->t, w->column, w->n + 4);
-  for (size_t i = 0; (name = ni_metric_important(i, &id)); i++) wide_row(w, name, id, ni_metric_of(NI_METRIC_CXI, name).unit, true);
+  for (size_t i = 0; (name = ni_metric_important(i, &id)); i++)
+    wide_row(w, name, id, ni_metric_of(NI_METRIC_CXI, name).unit, true);
   ni_say(stdout, "\nImportant Metrics (diffs by interface):\n");
   ni_table_print(&w->t, stdout);
 }
@@ -193,11 +231,12 @@ static void print_group(struct wide *w, const char *group) {
   uint32_t members = 0, shown = 0;
   ni_table_begin(&w->t, w->column, w->n + 4);
   NI_EACH(const struct ni_pair_row, r, w->p->row + e->first, e->n)
-    for (size_t at = 0; ni_metric_next_group(r->name, &at, &m);) {
-      if (strcmp(m.group, group) != 0) continue;
-      members++;
-      shown += wide_row(w, r->name, ni_netprof_id(r->name), m.unit, false);
-    }
+  for (size_t at = 0; ni_metric_next_group(r->name, &at, &m);) {
+    if (strcmp(m.group, group) != 0)
+      continue;
+    members++;
+    shown += wide_row(w, r->name, ni_netprof_id(r->name), m.unit, false);
+  }
   ni_say(stdout, "\n%s: %s of %s counters changed\n", group, NI_COUNT(shown), NI_COUNT(members));
   ni_table_print(&w->t, stdout);
 }
@@ -205,10 +244,13 @@ static void print_group(struct wide *w, const char *group) {
 /* Bytes a second and shares of links, or that nobody counts them. */
 static void print_carried(const struct ni_counters_view *v) {
   bool any = false;
-  for (size_t i = 0; i < v->n_figures; i++) any |= !isnan(v->figures[i].at[NI_FIG_RX]) || !isnan(v->figures[i].at[NI_FIG_TX]);
+  for (size_t i = 0; i < v->n_figures; i++)
+    any |= !isnan(v->figures[i].at[NI_FIG_RX]) || !isnan(v->figures[i].at[NI_FIG_TX]);
   ni_say(stdout, "\n");
-  if (any) ni_figures_print(v->figures, v->n_figures, 0, stdout);
-  else ni_say(stdout, "no NIC and no GPU counts bytes here\n");
+  if (any)
+    ni_figures_print(v->figures, v->n_figures, 0, stdout);
+  else
+    ni_say(stdout, "no NIC and no GPU counts bytes here\n");
 }
 
 void ni_counters_print(const struct ni_counters_view *v, unsigned top, bool groups) {
@@ -216,20 +258,25 @@ void ni_counters_print(const struct ni_counters_view *v, unsigned top, bool grou
   const char *name;
   ni_say(stdout, "%s\n", ni_counters_verdict(v, line, sizeof line));
   print_carried(v);
-  if (v->findings.n) ni_say(stdout, "\n");
+  if (v->findings.n)
+    ni_say(stdout, "\n");
   for (size_t i = 0; i < v->findings.n; i++) {
     const struct ni_counter_finding *f = &v->findings.finding[i];
-    ni_say(stdout, "%-10s %s %s\n", f->level == NI_LEVEL_INFO ? "note" : ni_level_name(f->level), f->text, f->advice);
+    ni_say(stdout, "%-10s %s %s\n", f->level == NI_LEVEL_INFO ? "note" : ni_level_name(f->level), f->text,
+           f->advice);
   }
   print_unread(v);
   print_named(v);
   print_entities(v);
-  for (size_t i = 0; i < v->pair.n_entities && top; i++) print_top(v, &v->pair.entity[v->in_use[i]], top);
+  for (size_t i = 0; i < v->pair.n_entities && top; i++)
+    print_top(v, &v->pair.entity[v->in_use[i]], top);
   struct wide w;
-  if (!wide_begin(&w, &v->pair)) ni_say(stdout, "no memory for a table\n");
+  if (!wide_begin(&w, &v->pair))
+    ni_say(stdout, "no memory for a table\n");
   else if (w.n) {
     print_important(&w);
-    for (size_t i = 0; groups && (name = ni_metric_group(i)); i++) print_group(&w, name);
+    for (size_t i = 0; groups && (name = ni_metric_group(i)); i++)
+      print_group(&w, name);
   }
   free(w.column);
   free(w.nic);

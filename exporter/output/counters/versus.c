@@ -15,13 +15,17 @@
 static int by_unusual(const void *a, const void *b) {
   const struct ni_versus_row *x = a, *y = b;
   double v = fabs(x->rate[1] - x->rate[0]), w = fabs(y->rate[1] - y->rate[0]);
-  if (x->unusual != y->unusual) return x->unusual > y->unusual ? -1 : 1;
-  if (v != w) return v > w ? -1 : 1;
+  if (x->unusual != y->unusual)
+    return x->unusual > y->unusual ? -1 : 1;
+  if (v != w)
+    return v > w ? -1 : 1;
   int d = x->of && y->of ? strverscmp(x->of->name, y->of->name) : 0;
   return d ? d : strcmp(x->name, y->name);
 }
 
-static bool has_rate(const struct ni_pair_row *r) { return r->change.seconds > 0 && r->change.state <= NI_CHANGE_CHANGED; }
+static bool has_rate(const struct ni_pair_row *r) {
+  return r->change.seconds > 0 && r->change.state <= NI_CHANGE_CHANGED;
+}
 
 static int by_counter(const void *a, const void *b) {
   const struct ni_versus_row *x = a, *y = b;
@@ -30,12 +34,14 @@ static int by_counter(const void *a, const void *b) {
 
 /* One row for each counter of a source: what it did at all entities. */
 static void add_up(struct ni_versus *v) {
-  for (size_t i = 0; i < v->n_rows; i++) v->sum[i] = v->row[i];
+  for (size_t i = 0; i < v->n_rows; i++)
+    v->sum[i] = v->row[i];
   qsort(v->sum, v->n_rows, sizeof *v->sum, by_counter);
   for (size_t i = 0; i < v->n_rows; i++) {
     struct ni_versus_row *r = &v->sum[i], *to = &v->sum[v->n_sums];
     if (i && by_counter(r, to - 1) == 0) {
-      for (int x = 0; x < 2; x++) to[-1].rate[x] += r->rate[x];
+      for (int x = 0; x < 2; x++)
+        to[-1].rate[x] += r->rate[x];
       continue;
     }
     *to = *r;
@@ -50,7 +56,8 @@ static size_t sort(struct ni_versus_row *row, size_t n, double min_diff) {
   for (size_t i = 0; i < n; i++) {
     struct ni_versus_row *r = &row[i];
     double d = fabs(r->rate[1] - r->rate[0]);
-    if (!(d > 0) || d < min_diff) continue;
+    if (!(d > 0) || d < min_diff)
+      continue;
     r->unusual = ni_counter_unusual(r->name, r->rate[1], r->rate[0]);
     row[kept++] = *r;
   }
@@ -66,20 +73,29 @@ static void gather(struct ni_versus *v) {
   for (uint32_t i = 0; i < bad->n_rows; i++) {
     const struct ni_pair_row *b = &bad->row[i], *g;
     const struct ni_entity *e = bad->entity[b->entity].of;
-    if (last != b->entity) same = ni_pair_entity_of(good, e), last = b->entity;
-    if (b->what.kind == NI_METRIC_GAUGE || !same || !(g = ni_pair_row(good, (uint32_t)(same - good->entity), b->name))) continue;
+    if (last != b->entity) {
+      same = ni_pair_entity_of(good, e);
+      last = b->entity;
+    }
+    if (b->what.kind == NI_METRIC_GAUGE || !same ||
+        !(g = ni_pair_row(good, (uint32_t)(same - good->entity), b->name)))
+      continue;
     if (!has_rate(b) || !has_rate(g)) {
       v->without_number++;
       continue;
     }
-    if (!b->change.delta && !g->change.delta) continue;
-    v->row[v->n_rows++] = (struct ni_versus_row){e, e->source, b->name, b->what, {ni_pair_rate(g), ni_pair_rate(b)}, 0};
+    if (!b->change.delta && !g->change.delta)
+      continue;
+    v->row[v->n_rows++] =
+        (struct ni_versus_row){e, e->source, b->name, b->what, {ni_pair_rate(g), ni_pair_rate(b)}, 0};
   }
 }
 
-bool ni_versus_make(struct ni_versus *out, const struct ni_counters_view *good, const struct ni_counters_view *bad, double min_diff) {
+bool ni_versus_make(struct ni_versus *out, const struct ni_counters_view *good,
+                    const struct ni_counters_view *bad, double min_diff) {
   size_t most = bad->pair.n_rows + 1;
-  *out = (struct ni_versus){.run = {good, bad}, .row = malloc(most * sizeof *out->row), .sum = malloc(most * sizeof *out->sum)};
+  *out = (struct ni_versus){
+      .run = {good, bad}, .row = malloc(most * sizeof *out->row), .sum = malloc(most * sizeof *out->sum)};
   if (!out->row || !out->sum) {
     ni_versus_free(out);
     return false;
@@ -98,7 +114,8 @@ void ni_versus_free(struct ni_versus *v) {
 }
 
 static bool same_finding(const struct ni_counter_finding *a, const struct ni_counter_finding *b) {
-  return strcmp(a->id, b->id) == 0 && strcmp(a->entity, b->entity) == 0 && !a->row == !b->row && (!a->row || strcmp(a->row->name, b->row->name) == 0);
+  return strcmp(a->id, b->id) == 0 && strcmp(a->entity, b->entity) == 0 && !a->row == !b->row &&
+      (!a->row || strcmp(a->row->name, b->row->name) == 0);
 }
 
 const struct ni_counter_finding *ni_versus_new(const struct ni_versus *v, int which, size_t *at) {
@@ -106,25 +123,34 @@ const struct ni_counter_finding *ni_versus_new(const struct ni_versus *v, int wh
   while (*at < own->n) {
     const struct ni_counter_finding *f = &own->finding[(*at)++];
     bool both = false;
-    for (size_t i = 0; i < other->n && !both; i++) both = same_finding(f, &other->finding[i]);
-    if (!both) return f;
+    for (size_t i = 0; i < other->n && !both; i++)
+      both = same_finding(f, &other->finding[i]);
+    if (!both)
+      return f;
   }
   return NULL;
 }
 
 /* How often as much: "x 3.5", "only in BAD". */
 static const char *factor_text(const struct ni_versus_row *r, char out[32]) {
-  if (r->rate[0] <= 0) return "only in BAD";
-  if (r->rate[1] <= 0) return "only in GOOD";
+  if (r->rate[0] <= 0)
+    return "only in BAD";
+  if (r->rate[1] <= 0)
+    return "only in GOOD";
   snprintf(out, 32, "x %.3g", r->rate[1] / r->rate[0]);
   return out;
 }
 
 static void print_rows(const struct ni_versus_row *row, size_t n, unsigned top, const char *head) {
   static const struct ni_column columns[] = {
-      {.head = "name", .left = true, .width = 8}, {.head = "Metric Name", .left = true, .width = 36}, {.head = "GOOD", .unit = "per second", .width = 11},
-      {.head = "BAD", .unit = "per second", .width = 11}, {.head = "BAD - GOOD", .unit = "per second", .width = 11, .drop = 1},
-      {.head = "", .left = true}, {.head = "unit", .left = true, .drop = 2}, {.head = "what it counts", .left = true, .drop = 3}};
+      {.head = "name", .left = true, .width = 8},
+      {.head = "Metric Name", .left = true, .width = 36},
+      {.head = "GOOD", .unit = "per second", .width = 11},
+      {.head = "BAD", .unit = "per second", .width = 11},
+      {.head = "BAD - GOOD", .unit = "per second", .width = 11, .drop = 1},
+      {.head = "", .left = true},
+      {.head = "unit", .left = true, .drop = 2},
+      {.head = "what it counts", .left = true, .drop = 3}};
   struct ni_table t;
   char text[32], meaning[NI_METRIC_MEANING];
   ni_say(stdout, "\n%s: %s differ\n", head, NI_COUNT(n));
@@ -142,7 +168,8 @@ static void print_rows(const struct ni_versus_row *row, size_t n, unsigned top, 
     ni_table_cell(&t, "%s", ni_counter_meaning(r->of ? r->of->source : r->source, r->name, meaning));
   }
   ni_table_print(&t, stdout);
-  if (n > top) ni_say(stdout, "not shown: %s\n", NI_COUNT(n - top));
+  if (n > top)
+    ni_say(stdout, "not shown: %s\n", NI_COUNT(n - top));
 }
 
 static void print_findings(const struct ni_versus *v) {
@@ -151,21 +178,31 @@ static void print_findings(const struct ni_versus *v) {
   size_t said = 0;
   for (int which = 1; which >= 0; which--)
     for (size_t at = 0; (f = ni_versus_new(v, which, &at)); said++)
-      ni_say(stdout, "%s, %s: %s%s%s\n", words[which], ni_level_name(f->level), f->text, which ? " " : "", which ? f->advice : "");
-  if (!said) ni_say(stdout, "verdicts: the same in both, %zu %s\n", v->run[1]->findings.n, ni_plural(v->run[1]->findings.n, "finding", "findings"));
+      ni_say(stdout, "%s, %s: %s%s%s\n", words[which], ni_level_name(f->level), f->text, which ? " " : "",
+             which ? f->advice : "");
+  if (!said)
+    ni_say(stdout, "verdicts: the same in both, %zu %s\n", v->run[1]->findings.n,
+           ni_plural(v->run[1]->findings.n, "finding", "findings"));
 }
 
 static void print_entities(const struct ni_versus *v) {
-  static const struct ni_column columns[] = {{.head = "Interface", .width = 9, .drop = 1}, {.head = "name", .left = true, .width = 8},
-                                             {.head = "source", .left = true}, {.head = "GOOD", .width = 8}, {.head = "BAD", .width = 8},
+  static const struct ni_column columns[] = {{.head = "Interface", .width = 9, .drop = 1},
+                                             {.head = "name", .left = true, .width = 8},
+                                             {.head = "source", .left = true},
+                                             {.head = "GOOD", .width = 8},
+                                             {.head = "BAD", .width = 8},
                                              {.head = "BAD - GOOD"}};
   struct ni_table t;
   ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
   for (int which = 1; which >= 0; which--)
     for (size_t i = 0; i < v->run[which]->pair.n_entities; i++) {
-      const struct ni_pair_entity *e = &v->run[which]->pair.entity[i], *o = ni_pair_entity_of(&v->run[!which]->pair, e->of);
-      if (!o) ni_say(stdout, "only in %s: %s (%s)\n", which ? "BAD" : "GOOD", e->of->name, ni_source_name(e->of->source));
-      if (!o || !which) continue;
+      const struct ni_pair_entity *e = &v->run[which]->pair.entity[i],
+                                  *o = ni_pair_entity_of(&v->run[!which]->pair, e->of);
+      if (!o)
+        ni_say(stdout, "only in %s: %s (%s)\n", which ? "BAD" : "GOOD", e->of->name,
+               ni_source_name(e->of->source));
+      if (!o || !which)
+        continue;
       uint32_t interface = ni_netprof_interface(e->of);
       ni_table_cell(&t, interface ? "%u" : "-", interface);
       ni_table_cell(&t, "%s", e->of->name);
@@ -180,12 +217,14 @@ static void print_entities(const struct ni_versus *v) {
 }
 
 void ni_versus_print(const struct ni_versus *v, unsigned top) {
-  ni_say(stdout, "GOOD %s, %.6g s; BAD %s, %.6g s\n", v->run[0]->sweep[1].path, v->run[0]->pair.seconds, v->run[1]->sweep[1].path,
-         v->run[1]->pair.seconds);
+  ni_say(stdout, "GOOD %s, %.6g s; BAD %s, %.6g s\n", v->run[0]->sweep[1].path, v->run[0]->pair.seconds,
+         v->run[1]->sweep[1].path, v->run[1]->pair.seconds);
   print_findings(v);
   if (v->without_number)
-    ni_say(stdout, "left out: %s %s without a rate in one run or both (reset, gone, unreadable, no time between the sweeps)\n", NI_COUNT(v->without_number),
-           ni_plural(v->without_number, "counter", "counters"));
+    ni_say(stdout,
+           "left out: %s %s without a rate in one run or both (reset, gone, unreadable, no time between the "
+           "sweeps)\n",
+           NI_COUNT(v->without_number), ni_plural(v->without_number, "counter", "counters"));
   print_entities(v);
   print_rows(v->sum, v->n_sums, top, "Summed over NICs and GPUs, the most unusual first");
   print_rows(v->row, v->n_rows, top, "One by one, the most unusual first");
@@ -198,10 +237,13 @@ static void json_rows(struct ni_json *j, const char *key, const struct ni_versus
     uint32_t interface = r->of ? ni_netprof_interface(r->of) : 0;
     ni_json_object(j, NULL);
     ni_json_text(j, "source", ni_source_name(r->source));
-    if (r->of) ni_json_text(j, "entity", r->of->name);
-    if (interface) ni_json_u64(j, "interface", interface);
+    if (r->of)
+      ni_json_text(j, "entity", r->of->name);
+    if (interface)
+      ni_json_u64(j, "interface", interface);
     ni_json_text(j, "counter", r->name);
-    if (r->source == NI_METRIC_CXI && ni_netprof_id(r->name)) ni_json_u64(j, "metric_id", ni_netprof_id(r->name));
+    if (r->source == NI_METRIC_CXI && ni_netprof_id(r->name))
+      ni_json_u64(j, "metric_id", ni_netprof_id(r->name));
     ni_json_text(j, "unit", r->what.unit);
     ni_json_rounded(j, "good_rate", r->rate[0], 9);
     ni_json_rounded(j, "bad_rate", r->rate[1], 9);
@@ -213,7 +255,8 @@ static void json_rows(struct ni_json *j, const char *key, const struct ni_versus
 }
 
 void ni_versus_json(const struct ni_versus *v, FILE *f) {
-  static const char *const runs[] = {"good", "bad"}, *const keys[] = {"gone_findings", "new_findings"}, *const only[] = {"only_in_good", "only_in_bad"};
+  static const char *const runs[] = {"good", "bad"}, *const keys[] = {"gone_findings", "new_findings"},
+                           *const only[] = {"only_in_good", "only_in_bad"};
   const struct ni_counter_finding *x;
   struct ni_json j;
   ni_json_open(&j, f, "nccl-inspector-counters-compare-1");
@@ -227,18 +270,22 @@ void ni_versus_json(const struct ni_versus *v, FILE *f) {
     ni_json_end_object(&j);
   }
   for (int k = 1; k >= 0; k--) {
-    NI_JSON_ARRAY(&j, keys[k])
-      for (size_t at = 0; (x = ni_versus_new(v, k, &at));) ni_counters_json_finding(&j, x);
-    NI_JSON_ARRAY(&j, only[k])
+    NI_JSON_ARRAY (&j, keys[k])
+      for (size_t at = 0; (x = ni_versus_new(v, k, &at));)
+        ni_counters_json_finding(&j, x);
+    NI_JSON_ARRAY (&j, only[k])
       for (size_t i = 0; i < v->run[k]->pair.n_entities; i++)
-        if (!ni_pair_entity_of(&v->run[!k]->pair, v->run[k]->pair.entity[i].of)) ni_json_text(&j, NULL, v->run[k]->pair.entity[i].of->name);
+        if (!ni_pair_entity_of(&v->run[!k]->pair, v->run[k]->pair.entity[i].of))
+          ni_json_text(&j, NULL, v->run[k]->pair.entity[i].of->name);
   }
   ni_json_object(&j, "delta_non_zero_per_iface");
   for (size_t i = 0; i < v->run[1]->pair.n_entities; i++) {
-    const struct ni_pair_entity *e = &v->run[1]->pair.entity[i], *o = ni_pair_entity_of(&v->run[0]->pair, e->of);
+    const struct ni_pair_entity *e = &v->run[1]->pair.entity[i],
+                                *o = ni_pair_entity_of(&v->run[0]->pair, e->of);
     char key[16];
     snprintf(key, sizeof key, "%u", ni_netprof_interface(e->of));
-    if (o && ni_netprof_interface(e->of)) ni_json_i64(&j, key, (int64_t)e->changed - (int64_t)o->changed);
+    if (o && ni_netprof_interface(e->of))
+      ni_json_i64(&j, key, (int64_t)e->changed - (int64_t)o->changed);
   }
   ni_json_end_object(&j);
   ni_json_u64(&j, "without_number", v->without_number);

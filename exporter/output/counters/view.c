@@ -8,12 +8,14 @@
 #include "exporter/base/text/plural.h"
 
 const char *ni_counter_meaning(unsigned source, const char *name, char *out) {
-  if (!ni_metric_meaning((enum ni_metric_source)source, name, out, NI_METRIC_MEANING)) snprintf(out, NI_METRIC_MEANING, "its driver alone knows");
+  if (!ni_metric_meaning((enum ni_metric_source)source, name, out, NI_METRIC_MEANING))
+    snprintf(out, NI_METRIC_MEANING, "its driver alone knows");
   return out;
 }
 
 const char *ni_change_name(unsigned state) {
-  static const char *const names[] = {"none", "changed", "level", "reset", "stuck", "stale", "gone", "new", "unreadable"};
+  static const char *const names[] = {"none",  "changed", "level", "reset",     "stuck",
+                                      "stale", "gone",    "new",   "unreadable"};
   return state < sizeof names / sizeof *names ? names[state] : "";
 }
 
@@ -29,7 +31,8 @@ static bool order_by_use(struct ni_counters_view *v) {
   v->in_use = calloc(p->n_entities + 1, sizeof *v->in_use);
   for (size_t f = 0; taken && v->in_use && f <= v->n_figures; f++)
     for (uint32_t i = 0; i < p->n_entities; i++) {
-      if (taken[i] || (f < v->n_figures && !belongs(p->entity[i].of, &v->figures[f]))) continue;
+      if (taken[i] || (f < v->n_figures && !belongs(p->entity[i].of, &v->figures[f])))
+        continue;
       taken[i] = true;
       v->in_use[n++] = i;
     }
@@ -39,10 +42,14 @@ static bool order_by_use(struct ni_counters_view *v) {
 
 bool ni_counters_view_make(struct ni_counters_view *v) {
   const struct ni_sweep *b = &v->sweep[0], *a = &v->sweep[1];
-  if (ni_pair_make(&v->pair, &b->set, b->reading, &a->set, a->reading) < 0 || ni_counter_findings_make(&v->findings, &v->pair) < 0) return false;
+  if (ni_pair_make(&v->pair, &b->set, b->reading, &a->set, a->reading) < 0 ||
+      ni_counter_findings_make(&v->findings, &v->pair) < 0)
+    return false;
   v->incomplete = ni_set_n_unread(&b->set) || ni_set_n_unread(&a->set);
-  for (size_t i = 0; i < v->pair.n_entities; i++) v->changed += v->pair.entity[i].changed;
-  for (size_t i = 0; i < v->pair.n_rows; i++) v->incomplete |= v->pair.row[i].change.state >= NI_CHANGE_STALE;
+  for (size_t i = 0; i < v->pair.n_entities; i++)
+    v->changed += v->pair.entity[i].changed;
+  for (size_t i = 0; i < v->pair.n_rows; i++)
+    v->incomplete |= v->pair.row[i].change.state >= NI_CHANGE_STALE;
   v->ranked = ni_rank(&v->pair, &v->findings);
   v->figures = ni_figures_make(&v->pair, &v->n_figures);
   return v->ranked && v->figures && order_by_use(v);
@@ -52,20 +59,30 @@ bool ni_counters_view_make(struct ni_counters_view *v) {
 static bool read_sweeps(struct ni_sweep out[2], const char *path, int n, char *why, size_t cap) {
   char said[512];
   int got = ni_sweep_read(out, path, said, sizeof said);
-  if (got == n) return true;
-  snprintf(why, cap, "%s: %s", path, got < 0 ? said : got == 1 ? "one sweep: what came after it?" : "holds two sweeps already: give it alone");
-  if (got > 0) ni_sweep_free(&out[0]);
-  if (got > 1) ni_sweep_free(&out[1]);
+  if (got == n)
+    return true;
+  snprintf(why, cap, "%s: %s", path,
+           got < 0        ? said
+               : got == 1 ? "one sweep: what came after it?"
+                          : "holds two sweeps already: give it alone");
+  if (got > 0)
+    ni_sweep_free(&out[0]);
+  if (got > 1)
+    ni_sweep_free(&out[1]);
   return false;
 }
 
-bool ni_counters_view_read(struct ni_counters_view *v, const char *before, const char *after, char *why, size_t cap) {
+bool ni_counters_view_read(struct ni_counters_view *v, const char *before, const char *after, char *why,
+                           size_t cap) {
   struct ni_sweep second[2];
   *v = (struct ni_counters_view){0};
   bool fine = read_sweeps(v->sweep, before, after ? 1 : 2, why, cap);
-  if (fine && after && (fine = read_sweeps(second, after, 1, why, cap))) v->sweep[1] = second[0];
-  if (fine && ni_counters_view_make(v)) return true;
-  if (fine) snprintf(why, cap, "%s", strerror(ENOMEM));
+  if (fine && after && (fine = read_sweeps(second, after, 1, why, cap)))
+    v->sweep[1] = second[0];
+  if (fine && ni_counters_view_make(v))
+    return true;
+  if (fine)
+    snprintf(why, cap, "%s", strerror(ENOMEM));
   ni_counters_view_free(v);
   return false;
 }
@@ -85,11 +102,13 @@ const char *ni_counters_verdict(const struct ni_counters_view *v, char *out, siz
   const struct ni_counter_findings *f = &v->findings;
   char took[32];
   if (f->n_faults)
-    snprintf(out, size, "%s: %zu %s, first: %s", ni_level_name(f->finding->level), f->n_faults, ni_plural(f->n_faults, "finding", "findings"),
-             f->finding->text);
+    snprintf(out, size, "%s: %zu %s, first: %s", ni_level_name(f->finding->level), f->n_faults,
+             ni_plural(f->n_faults, "finding", "findings"), f->finding->text);
   else if (v->pair.seconds > 0)
-    snprintf(out, size, "%s: %s of %s counters changed in %s, and no finding", v->incomplete ? "incomplete" : "healthy",
-             NI_COUNT(v->changed), NI_COUNT(v->pair.n_rows), ni_duration_text(v->pair.seconds * 1e6, took));
-  else snprintf(out, size, "nothing to compare: no counter was read at two times");
+    snprintf(out, size, "%s: %s of %s counters changed in %s, and no finding",
+             v->incomplete ? "incomplete" : "healthy", NI_COUNT(v->changed), NI_COUNT(v->pair.n_rows),
+             ni_duration_text(v->pair.seconds * 1e6, took));
+  else
+    snprintf(out, size, "nothing to compare: no counter was read at two times");
   return out;
 }

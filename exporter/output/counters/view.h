@@ -1,6 +1,6 @@
 /*
- * What `counters summarize` and `counters diff` show of two sweeps: what became of each counter, what that means, and in
- * which order to look at it. Read once, then only shown: terminal, JSON, CSV.
+ * What `counters summarize` and `counters diff` show of two sweeps: what became of each counter, what that
+ * means, and in which order to look at it. Read once, then only shown: terminal, JSON, CSV.
  *
  * One thread fills a view; then any may read.
  */
@@ -20,23 +20,33 @@ struct ni_counters_view {
   struct ni_pair pair;
   struct ni_counter_findings findings;
   struct ni_ranked *ranked; /* by place in the pair */
-  struct ni_figures *figures; /* of each NIC and GPU, in the order of use: what is unusual, then the busiest */
+  /* of each NIC and GPU, in the order of use: what is unusual, then the busiest */
+  struct ni_figures *figures;
   size_t n_figures;
-  uint32_t *in_use;         /* all entities of the pair, in the order of their figures; then those that have none */
-  uint64_t changed;         /* counters: net_prof's total_non_zero */
-  bool incomplete;          /* something is in one sweep alone, could not be read, or is no newer afterwards */
+  /* all entities of the pair, in the order of their figures; then those that have none */
+  uint32_t *in_use;
+  uint64_t changed; /* counters: net_prof's total_non_zero */
+  /* something is in one sweep alone, could not be read, or is no newer afterwards */
+  bool incomplete;
 };
 
 /*
- * Two sweeps, or, after NULL, the JSON of `counters summarize`. false: why says which file, what is wrong with it and where;
- * nothing is to be freed then.
+ * Two sweeps, or, after NULL, the JSON of `counters summarize`. false: why says which file, what is wrong
+ * with it and where; nothing is to be freed then.
  */
-bool ni_counters_view_read(struct ni_counters_view *v, const char *before, const char *after, char *why, size_t cap);
-/* The same of sweeps that are in v->sweep already, all else being 0. false without memory: free it then as well. */
+bool ni_counters_view_read(struct ni_counters_view *v, const char *before, const char *after, char *why,
+                           size_t cap);
+/*
+ * The same of sweeps that are in v->sweep already, all else being 0. false without memory: free it then as
+ * well.
+ */
 bool ni_counters_view_make(struct ni_counters_view *v);
 void ni_counters_view_free(struct ni_counters_view *v);
 
-/* What a counter counts, into room of NI_METRIC_MEANING: words that say so too where only its driver knows. Returns out. */
+/*
+ * What a counter counts, into room of NI_METRIC_MEANING: words that say so too where only its driver knows.
+ * Returns out.
+ */
 const char *ni_counter_meaning(unsigned source, const char *name, char *out);
 /* "none", "changed", "level", "reset", "stuck", ...: of enum ni_change_state. */
 const char *ni_change_name(unsigned state);

@@ -17,21 +17,38 @@ enum { ROWS_MAX = 8192 }; /* of ranks: what users' files make may not fill the m
 
 JOB(put_job_state, ni_live_job_states[ni_live_job_state(v)])
 JOB(put_hang, v->hang.job[0] ? v->hang.sentence : NULL)
-static const struct ni_json_field job_fields[] = {
-    NI_JSON_AS(ni_live_job, job, "job_id"), NI_JSON(ni_live_job, attempt), NI_JSON(ni_live_job, uid),
-    NI_JSON_BY(put_job_state, "state"), NI_JSON_AS(ni_live_job, alive, "processes"), NI_JSON_BY(put_hang, "hang")};
+static const struct ni_json_field job_fields[] = {NI_JSON_AS(ni_live_job, job, "job_id"),
+                                                  NI_JSON(ni_live_job, attempt),
+                                                  NI_JSON(ni_live_job, uid),
+                                                  NI_JSON_BY(put_job_state, "state"),
+                                                  NI_JSON_AS(ni_live_job, alive, "processes"),
+                                                  NI_JSON_BY(put_hang, "hang")};
 
-static const char *const states[] = {"called", "launched", "kernel", "network", "finishing"}; /* of enum ni_hang_state */
+/* of enum ni_hang_state */
+static const char *const states[] = {"called", "launched", "kernel", "network", "finishing"};
 OPEN(put_hash, ni_json_hex_text(j, key, v->hash))
 OPEN(put_function, ni_json_text(j, key, v->func[0] ? v->func : NULL))
 OPEN(put_call, ni_json_f64(j, key, CALL ? (double)v->rec_sn : NAN))
-OPEN(put_state, ni_json_text(j, key, v->func[0] && v->state < sizeof states / sizeof *states ? states[v->state] : NULL))
+OPEN(put_state,
+     ni_json_text(j, key, v->func[0] && v->state < sizeof states / sizeof *states ? states[v->state] : NULL))
 static const struct ni_json_field rank_fields[] = {
-    NI_JSON_AS(ni_live_open, who.job, "job_id"), WHO(attempt), WHO(rank), NI_JSON(ni_live_open, pid), WHO(gpu), WHO(comm),
-    NI_JSON_BY(put_hash, "comm_id"), NI_JSON(ni_live_open, comm_rank), NI_JSON(ni_live_open, n_ranks),
-    NI_JSON_AS(ni_live_open, started[NI_KIND_COLL], "collectives"), NI_JSON(ni_live_open, in_flight), NI_JSON(ni_live_open, stuck),
-    NI_JSON_BY(put_function, "function"), NI_JSON(ni_live_open, sn), NI_JSON_BY(put_call, "call"),
-    NI_JSON(ni_live_open, bytes), NI_JSON_BY(put_state, "state")};
+    NI_JSON_AS(ni_live_open, who.job, "job_id"),
+    WHO(attempt),
+    WHO(rank),
+    NI_JSON(ni_live_open, pid),
+    WHO(gpu),
+    WHO(comm),
+    NI_JSON_BY(put_hash, "comm_id"),
+    NI_JSON(ni_live_open, comm_rank),
+    NI_JSON(ni_live_open, n_ranks),
+    NI_JSON_AS(ni_live_open, started[NI_KIND_COLL], "collectives"),
+    NI_JSON(ni_live_open, in_flight),
+    NI_JSON(ni_live_open, stuck),
+    NI_JSON_BY(put_function, "function"),
+    NI_JSON(ni_live_open, sn),
+    NI_JSON_BY(put_call, "call"),
+    NI_JSON(ni_live_open, bytes),
+    NI_JSON_BY(put_state, "state")};
 #define FIELDS(j, fields, item) NI_JSON_ALL(j, fields, item, NULL)
 
 static double over(double a, double b) { return b > 0 ? a / b : NAN; }
@@ -39,12 +56,13 @@ static double over(double a, double b) { return b > 0 ? a / b : NAN; }
 /* A rank of a job in the communicators of one name. */
 static uint64_t name_of(const struct ni_live *l, const struct ni_live_job *job, const struct ni_live_who *w) {
   char comm[sizeof w->comm];
-  return ni_hash_text(ni_hash(ni_hash(0, job ? (uint64_t)(job - l->job) : UINT64_MAX), (uint32_t)w->rank), ni_safe_text(w->comm, comm, sizeof comm));
+  return ni_hash_text(ni_hash(ni_hash(0, job ? (uint64_t)(job - l->job) : UINT64_MAX), (uint32_t)w->rank),
+                      ni_safe_text(w->comm, comm, sizeof comm));
 }
 
 /* did: what its functions did in the last window. */
-static void put_rank(struct ni_json *j, const struct ni_live_open *o, uint32_t uid, bool alive, uint64_t unix_ns,
-                     const struct ni_live_func *did) {
+static void put_rank(struct ni_json *j, const struct ni_live_open *o, uint32_t uid, bool alive,
+                     uint64_t unix_ns, const struct ni_live_func *did) {
   const struct ni_live_sums *w = &did->window;
   ni_json_object(j, NULL);
   FIELDS(j, rank_fields, o);
@@ -53,7 +71,10 @@ static void put_rank(struct ni_json *j, const struct ni_live_open *o, uint32_t u
   ni_json_f64(j, "age_s", o->func[0] && unix_ns > o->since_ns ? (double)(unix_ns - o->since_ns) / 1e9 : 0);
   ni_json_f64(j, "operations_s", over((double)w->records * 1e9, (double)did->window_ns));
   ni_json_f64(j, "bus_bytes_s", over((double)w->bus_bytes * 1e9, (double)w->bus_ns));
-  /* Of communicators of one name, and of records that came behind time, there may be more than the window has. */
+  /*
+   * Of communicators of one name, and of records that came behind time, there may be more than the window
+   * has.
+   */
   const double late = over((double)w->late_ns, (double)did->window_ns);
   ni_json_f64(j, "late_share", late > 1 ? 1 : late);
   ni_json_end_object(j);
@@ -75,17 +96,21 @@ static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
   NI_EACH(const struct ni_live_func, f, l->func, did ? l->n_funcs : 0) {
     const struct ni_live_member *m = &l->member[f->member];
     int64_t first = ni_map_find(&names, name_of(l, &l->job[m->job], &m->who), 0, f->member);
-    if (first < 0) continue;
+    if (first < 0)
+      continue;
     ni_add_counts(did[first].window.all, f->window.all);
-    if (f->window_ns > did[first].window_ns) did[first].window_ns = f->window_ns;
+    if (f->window_ns > did[first].window_ns)
+      did[first].window_ns = f->window_ns;
   }
   NI_EACH(const struct ni_live_looked, k, l->look, l->n_looks) {
     const struct ni_live_process *p = k->process, *end = p + k->n_processes;
     for (const struct ni_live_open *o = k->open; o < k->open + k->n_open && rows < ROWS_MAX; o++, rows++) {
       if (p == end || p->pid != o->pid) /* mostly it is that of the one before */
-        for (p = k->process; p < end && p->pid != o->pid;) p++;
+        for (p = k->process; p < end && p->pid != o->pid;)
+          p++;
       const struct ni_live_job *job = ni_live_job_of(l, o->who.job, o->who.attempt, k->uid);
-      if (p < end && is_past(k, p, job)) continue;
+      if (p < end && is_past(k, p, job))
+        continue;
       int64_t m = did ? ni_map_get(&names, name_of(l, job, &o->who), 0) : -1;
       put_rank(j, o, k->uid, p < end && ni_live_up(p, in->mono_ns), in->unix_ns, m < 0 ? &nothing : &did[m]);
     }
@@ -99,37 +124,48 @@ static bool same_entity(const struct ni_running_value *a, const struct ni_runnin
 }
 
 /* A gauge of the entity, in units of so many. NAN: it has no number. */
-static double level(const struct ni_metrics_in *in, const struct ni_running_value *of, const char *name, double unit) {
+static double level(const struct ni_metrics_in *in, const struct ni_running_value *of, const char *name,
+                    double unit) {
   NI_EACH(const struct ni_running_value, v, in->running->value, in->running->n)
-    if (v->known && same_entity(v, of) && strcmp(v->name, name) == 0) return (double)(int64_t)v->total / unit;
+  if (v->known && same_entity(v, of) && strcmp(v->name, name) == 0)
+    return (double)(int64_t)v->total / unit;
   return NAN;
 }
 
-/* What the entity's counters of this unified name rose in a second, of several the most. Values stay at their places. */
+/*
+ * What the entity's counters of this unified name rose in a second, of several the most. Values stay at their
+ * places.
+ */
 static double rate(const struct ni_metrics_in *in, const struct ni_running_value *of, const char *unified) {
   const struct ni_running_value *v = in->running->value;
   const struct ni_running none = {0}, *before = in->before ? in->before : &none;
   double most = NAN, ns = (double)(in->running->at_ns - before->at_ns);
   for (size_t i = 0; i < in->running->n && i < before->n; i++) {
-    const char *name = v[i].known && same_entity(&v[i], of) ? ni_metric_unified(v[i].source, v[i].name) : NULL;
+    const char *name =
+        v[i].known && same_entity(&v[i], of) ? ni_metric_unified(v[i].source, v[i].name) : NULL;
     double rise = (double)(v[i].total - before->value[i].total);
-    if (name && strcmp(name, unified) == 0) most = fmax(most, over(rise * 1e9, ns));
+    if (name && strcmp(name, unified) == 0)
+      most = fmax(most, over(rise * 1e9, ns));
   }
   return most;
 }
 
 /* throttle_reasons are NVML's bits. */
 static void put_gpu(struct ni_json *j, const struct ni_metrics_in *in, const struct ni_running_value *of) {
-  static const struct { unsigned bits; const char *name; } reason[] = {{0x4, "power"}, {0x60, "thermal"}, {0x80, "brake"}};
+  static const struct {
+    unsigned bits;
+    const char *name;
+  } reason[] = {{0x4, "power"}, {0x60, "thermal"}, {0x80, "brake"}};
   double bits = level(in, of, "throttle_reasons", 1);
   ni_json_i64(j, "gpu", atoi(of->entity + strcspn(of->entity, "0123456789")));
   ni_json_f64(j, "utilization", level(in, of, "utilization_gpu", 100));
   ni_json_f64(j, "power_w", level(in, of, "power", 1e3));
   ni_json_f64(j, "sm_hz", level(in, of, "clock_sm", 1e-6));
   ni_json_f64(j, "temperature_c", level(in, of, "temperature", 1));
-  NI_JSON_ARRAY(j, "throttled")
+  NI_JSON_ARRAY (j, "throttled")
     for (int i = 0; i < 3; i++)
-      if (bits > 0 && (uint64_t)bits & reason[i].bits) ni_json_text(j, NULL, reason[i].name);
+      if (bits > 0 && (uint64_t)bits & reason[i].bits)
+        ni_json_text(j, NULL, reason[i].name);
 }
 
 static void put_nic(struct ni_json *j, const struct ni_metrics_in *in, const struct ni_running_value *of) {
@@ -138,18 +174,23 @@ static void put_nic(struct ni_json *j, const struct ni_metrics_in *in, const str
   ni_json_f64(j, "rx_bytes_s", rate(in, of, "rx_bytes"));
   ni_json_f64(j, "tx_bytes_s", rate(in, of, "tx_bytes"));
   ni_json_f64(j, "link_bytes_s", of->link_bytes_s > 0 ? of->link_bytes_s : NAN);
-  ni_json_f64(j, "held", of->source == NI_METRIC_CXI ? rate(in, of, "tx_held") / 1e9 : NAN); /* cycles of 1 GHz */
+  /* cycles of 1 GHz */
+  ni_json_f64(j, "held", of->source == NI_METRIC_CXI ? rate(in, of, "tx_held") / 1e9 : NAN);
 }
 
 /* One row an entity: of GPUs, or of NICs. */
 static void put_entities(struct ni_json *j, const struct ni_metrics_in *in, const char *key, bool gpus) {
-  const unsigned sources = gpus ? 1u << NI_METRIC_GPU : 1u << NI_METRIC_CXI | 1u << NI_METRIC_IB | 1u << NI_METRIC_ETH;
+  const unsigned sources =
+      gpus ? 1u << NI_METRIC_GPU : 1u << NI_METRIC_CXI | 1u << NI_METRIC_IB | 1u << NI_METRIC_ETH;
   ni_json_array(j, key);
   for (size_t i = 0, k; in->running && i < in->running->n; i++) {
     const struct ni_running_value *v = &in->running->value[i];
-    for (k = i; k > 0 && !same_entity(v, &in->running->value[k - 1]);) k--;
-    if (k > 0 || !(sources >> v->source & 1)) continue;
-    NI_JSON_OBJECT(j, NULL) (gpus ? put_gpu : put_nic)(j, in, v);
+    for (k = i; k > 0 && !same_entity(v, &in->running->value[k - 1]);)
+      k--;
+    if (k > 0 || !(sources >> v->source & 1))
+      continue;
+    NI_JSON_OBJECT (j, NULL)
+      (gpus ? put_gpu : put_nic)(j, in, v);
   }
   ni_json_end_array(j);
 }
@@ -161,11 +202,13 @@ void ni_now_json(FILE *f, const struct ni_metrics_in *in) {
   ni_json_text(&j, "node", in->self->node);
   ni_json_u64(&j, "time_ns", in->unix_ns);
   ni_json_text(&j, "version", in->self->version);
-  NI_JSON_ARRAY(&j, "jobs")
-    for (size_t i = 0; i < in->live->n_jobs; i++) NI_JSON_OBJECT(&j, NULL) {
-      FIELDS(&j, job_fields, &in->live->job[i]);
-    }
-  NI_JSON_ARRAY(&j, "ranks") put_ranks(&j, in);
+  NI_JSON_ARRAY (&j, "jobs")
+    for (size_t i = 0; i < in->live->n_jobs; i++)
+      NI_JSON_OBJECT (&j, NULL) {
+        FIELDS(&j, job_fields, &in->live->job[i]);
+      }
+  NI_JSON_ARRAY (&j, "ranks")
+    put_ranks(&j, in);
   put_entities(&j, in, "gpus", true);
   put_entities(&j, in, "nics", false);
   ni_json_close(&j);

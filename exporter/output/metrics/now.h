@@ -1,5 +1,6 @@
 /*
- * What every rank does now, as JSON (schema nccl-inspector-now-1, docs/agent.md): what /v1/now answers and `top` shows.
+ * What every rank does now, as JSON (schema nccl-inspector-now-1, docs/agent.md): what /v1/now answers and
+ * `top` shows.
  *
  * One thread; write errors stay in f. Everything stays with the caller.
  */

@@ -22,7 +22,8 @@ static void put_number(FILE *f, double v, bool canonical) {
     return;
   }
   text[ni_shortest(v, text)] = 0;
-  for (int digits = 0; canonical && v >= 1e6 && (digits == 0 || strtod(text, NULL) != v) && digits < 17; digits++)
+  for (int digits = 0; canonical && v >= 1e6 && (digits == 0 || strtod(text, NULL) != v) && digits < 17;
+       digits++)
     snprintf(text, sizeof text, "%.*e", digits, v);
   fputs(text, f);
 }
@@ -35,7 +36,8 @@ static void put_labels(const struct writer *w, const char *suffix, const struct 
     fputs_unlocked(label[i].name, w->f);
     fputs_unlocked("=\"", w->f);
     for (const char *p = label[i].value; *p; p++) {
-      if (*p == '\\' || *p == '"' || *p == '\n') putc_unlocked('\\', w->f);
+      if (*p == '\\' || *p == '"' || *p == '\n')
+        putc_unlocked('\\', w->f);
       putc_unlocked(*p == '\n' ? 'n' : *p, w->f);
     }
     putc_unlocked('"', w->f);
@@ -52,7 +54,8 @@ static void family(void *to, const struct ni_family *f) {
   const char *end = w->open ? "" : suffix(f), *is = type[f->type + (w->open && f->type == NI_METRICS_INFO)];
   w->family = f;
   ni_say(w->f, "# HELP %s%s %s\n# TYPE %s%s %s\n", f->name, end, f->help, f->name, end, is);
-  if (w->open && *f->unit) ni_say(w->f, "# UNIT %s %s\n", f->name, f->unit);
+  if (w->open && *f->unit)
+    ni_say(w->f, "# UNIT %s %s\n", f->name, f->unit);
 }
 
 static void value(void *to, const struct ni_label *label, size_t n, double v) {
@@ -90,21 +93,27 @@ int ni_metrics_text(FILE *f, const struct ni_metrics_in *in, bool open) {
   struct writer w = {.f = f, .open = open};
   struct ni_metrics_to to = {&w, family, value, whole, hist};
   int e = ni_metrics_each(in, &to);
-  if (e == 0 && open) fputs("# EOF\n", f);
+  if (e == 0 && open)
+    fputs("# EOF\n", f);
   return e;
 }
 
 /* The q of a media type, 1 without one; -1: it is not there. */
 static double q_of(const char *accept, const char *type) {
-  const char *p = strcasestr(accept, type), *end = p ? p + strcspn(p, ",") : NULL, *q = p ? strcasestr(p, "q=") : NULL;
-  if (!p || !strchr(" \t;,", p[strlen(type)])) return -1;
+  const char *p = strcasestr(accept, type), *end = p ? p + strcspn(p, ",") : NULL,
+             *q = p ? strcasestr(p, "q=") : NULL;
+  if (!p || !strchr(" \t;,", p[strlen(type)]))
+    return -1;
   return q && q < end ? strtod(q + 2, NULL) : 1;
 }
 
 bool ni_metrics_wants_open(const char *accept) {
   static const char ours[] = "application/openmetrics-text";
-  const char *name = accept ? strcasestr(accept, ours) : NULL, *old = name ? strcasestr(name, "version=0") : NULL;
-  if (!name || (old && old < name + strcspn(name, ","))) return false; /* Prometheus names the version it likes best first */
+  const char *name = accept ? strcasestr(accept, ours) : NULL,
+             *old = name ? strcasestr(name, "version=0") : NULL;
+  /* Prometheus names the version it likes best first */
+  if (!name || (old && old < name + strcspn(name, ",")))
+    return false;
   double text = q_of(accept, "text/plain"), open = q_of(accept, ours);
   return open > 0 && open >= (text < 0 ? q_of(accept, "*/*") : text);
 }

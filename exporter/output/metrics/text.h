@@ -1,4 +1,6 @@
-/* Metrics as Prometheus reads them: text 0.0.4, or OpenMetrics 1.0.0 with its units and its end. One thread. */
+/*
+ * Metrics as Prometheus reads them: text 0.0.4, or OpenMetrics 1.0.0 with its units and its end. One thread.
+ */
 #ifndef NI_METRICS_TEXT_H
 #define NI_METRICS_TEXT_H
 

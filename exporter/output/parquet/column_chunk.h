@@ -1,15 +1,17 @@
 /*
- * One column of the row group under construction: the open page, the finished pages, the dictionary, the statistics.
+ * One column of the row group under construction: the open page, the finished pages, the dictionary, the
+ * statistics.
  *
- *   append ─▶ open page (codes, or bytes as they will stand in the file) ─▶ close: encode, compress, header ─▶ blocks
+ *   append ─▶ open page (codes, or bytes as they will stand in the file)
+ *       ─▶ close: encode, compress, header ─▶ blocks
  *
- * A chunk starts in DICT mode. It turns to PLAIN for good when its dictionary is full, or when the first page shows
- * that nearly all values are distinct; the next row groups of that column then start PLAIN. Pages end by rows or by
- * bytes, on their own in each column.
+ * A chunk starts in DICT mode. It turns to PLAIN for good when its dictionary is full, or when the first page
+ * shows that nearly all values are distinct; the next row groups of that column then start PLAIN. Pages end
+ * by rows or by bytes, on their own in each column.
  *
- * Threads: the writer's only. Ownership: ni_chunk_free frees all; the environment is shared by a writer's columns.
- * Failure: -ENOMEM, -EIO (codec), -EINVAL (code outside its dictionary), -EMSGSIZE. The chunk is then good for free
- * only.
+ * Threads: the writer's only. Ownership: ni_chunk_free frees all; the environment is shared by a writer's
+ * columns. Failure: -ENOMEM, -EIO (codec), -EINVAL (code outside its dictionary), -EMSGSIZE. The chunk is
+ * then good for free only.
  */
 #ifndef NI_PARQUET_COLUMN_CHUNK_H
 #define NI_PARQUET_COLUMN_CHUNK_H
@@ -40,8 +42,8 @@ struct ni_chunk_env {
 void ni_chunk_env_free(struct ni_chunk_env *env);
 size_t ni_chunk_env_memory_bytes(const struct ni_chunk_env *env);
 
-/* The finished pages until their row group is written, in small blocks: what a doubling buffer a column keeps in reserve would be half
- * of the memory. */
+/* The finished pages until their row group is written, in small blocks: what a doubling buffer a column keeps
+ * in reserve would be half of the memory. */
 /* With malloc's own header a block stays within 16 KiB. */
 #define NI_BLOCK_BYTES (16384u - 64u)
 
@@ -109,12 +111,14 @@ int ni_chunk_append(struct ni_chunk *c, struct ni_chunk_env *env, const struct n
 /* Ends the open page and takes the dictionary into the statistics: the chunk is complete. */
 int ni_chunk_close(struct ni_chunk *c, struct ni_chunk_env *env);
 /*
- * The dictionary page, compressed, in env->packed and its header in env->header; *packed_len 0 when the chunk has none.
- * Adds to the chunk's sizes. Valid until the next call with env.
+ * The dictionary page, compressed, in env->packed and its header in env->header; *packed_len 0 when the chunk
+ * has none. Adds to the chunk's sizes. Valid until the next call with env.
  */
 int ni_chunk_dict_page(struct ni_chunk *c, struct ni_chunk_env *env, size_t *packed_len);
 
-/* Bytes held, without code_map: its size follows the caller's batches, and row groups must not end by those. */
+/*
+ * Bytes held, without code_map: its size follows the caller's batches, and row groups must not end by those.
+ */
 size_t ni_chunk_memory_bytes(const struct ni_chunk *c, const struct ni_chunk_env *env);
 
 #endif

@@ -24,13 +24,15 @@ static bool reserve(struct ni_tc *t, size_t n) {
 }
 
 void ni_tc_raw(struct ni_tc *t, const void *p, size_t n) {
-  if (n == 0 || !reserve(t, n)) return;
+  if (n == 0 || !reserve(t, n))
+    return;
   memcpy(t->data + t->len, p, n);
   t->len += n;
 }
 
 static void varint(struct ni_tc *t, uint64_t v) {
-  if (reserve(t, NI_VARINT_MAX)) t->len = (size_t)(ni_put_varint(t->data + t->len, v) - t->data);
+  if (reserve(t, NI_VARINT_MAX))
+    t->len = (size_t)(ni_put_varint(t->data + t->len, v) - t->data);
 }
 
 static void zigzag(struct ni_tc *t, int64_t v) { varint(t, ni_fold((uint64_t)v)); }
@@ -64,7 +66,8 @@ void ni_tc_field_binary(struct ni_tc *t, int id, const void *p, size_t n) {
 void ni_tc_field_text(struct ni_tc *t, int id, const char *s) { ni_tc_field_binary(t, id, s, strlen(s)); }
 
 void ni_tc_begin(struct ni_tc *t, int id) {
-  if (id) header(t, id, NI_TC_STRUCT);
+  if (id)
+    header(t, id, NI_TC_STRUCT);
   assert(t->depth + 1 < NI_TC_DEPTH);
   t->last_id[++t->depth] = 0;
 }
@@ -105,10 +108,13 @@ static void put_bounds(struct ni_tc *t, const void *min, const void *max, bool o
   ni_tc_field_binary(t, old ? STAT_MIN_OLD : STAT_MIN, min, 8);
 }
 
-/* One set of bounds in PLAIN form. The old pair is defined by signed comparison, so strings do not have it. */
+/*
+ * One set of bounds in PLAIN form. The old pair is defined by signed comparison, so strings do not have it.
+ */
 static void put_min_max(struct ni_tc *t, const struct ni_chunk *c, bool old) {
   const struct ni_chunk_stats *st = &c->stats;
-  if (!st->has || (c->type == NI_PQ_STRING && (old || st->text_too_long))) return;
+  if (!st->has || (c->type == NI_PQ_STRING && (old || st->text_too_long)))
+    return;
   if (c->type == NI_PQ_STRING) {
     ni_tc_field_binary(t, STAT_MAX, st->text_max, st->text_max_len);
     ni_tc_field_binary(t, STAT_MIN, st->text_min, st->text_min_len);
@@ -126,12 +132,14 @@ static void put_statistics(struct ni_tc *t, const struct ni_chunk *c) {
   put_min_max(t, c, true);
   ni_tc_field_i64(t, STAT_NULL_COUNT, (int64_t)c->n_nulls);
   put_min_max(t, c, false);
-  if (c->type == NI_PQ_DOUBLE) ni_tc_field_i64(t, STAT_NAN_COUNT, (int64_t)c->n_nans);
+  if (c->type == NI_PQ_DOUBLE)
+    ni_tc_field_i64(t, STAT_NAN_COUNT, (int64_t)c->n_nans);
   ni_tc_end(t);
 }
 
 static void put_encoding_stat(struct ni_tc *t, int page_type, int encoding, uint32_t n) {
-  if (n == 0) return;
+  if (n == 0)
+    return;
   ni_tc_begin(t, 0);
   ni_tc_field_i32(t, ENCODING_STAT_PAGE_TYPE, page_type);
   ni_tc_field_i32(t, ENCODING_STAT_ENCODING, encoding);
@@ -149,7 +157,8 @@ static void put_chunk(struct ni_tc *t, const struct ni_pq_field *field, const st
   ni_tc_field_list(t, META_ENCODINGS, NI_TC_I32, dict ? 3 : 2);
   ni_tc_element_i32(t, ENCODING_PLAIN); /* of the dictionary page too */
   ni_tc_element_i32(t, ENCODING_RLE);
-  if (dict) ni_tc_element_i32(t, ENCODING_RLE_DICTIONARY);
+  if (dict)
+    ni_tc_element_i32(t, ENCODING_RLE_DICTIONARY);
   ni_tc_field_list(t, META_PATH, NI_TC_BINARY, 1);
   ni_tc_element_text(t, field->name);
   ni_tc_field_i32(t, META_CODEC, ni_page_codec_id(codec));
@@ -157,7 +166,8 @@ static void put_chunk(struct ni_tc *t, const struct ni_pq_field *field, const st
   ni_tc_field_i64(t, META_UNCOMPRESSED, (int64_t)c->uncompressed_bytes);
   ni_tc_field_i64(t, META_COMPRESSED, (int64_t)c->compressed_bytes);
   ni_tc_field_i64(t, META_DATA_PAGE_OFFSET, (int64_t)place->data_offset);
-  if (place->dict_offset) ni_tc_field_i64(t, META_DICT_PAGE_OFFSET, (int64_t)place->dict_offset);
+  if (place->dict_offset)
+    ni_tc_field_i64(t, META_DICT_PAGE_OFFSET, (int64_t)place->dict_offset);
   put_statistics(t, c);
   ni_tc_field_list(t, META_ENCODING_STATS, NI_TC_STRUCT, (dict ? 2u : 0u) + (c->n_plain_pages > 0));
   put_encoding_stat(t, PAGE_TYPE_DICTIONARY, ENCODING_PLAIN, dict);
@@ -205,7 +215,8 @@ static void put_schema(struct ni_tc *t, const struct ni_footer *f) {
     ni_tc_field_i32(t, SCHEMA_TYPE, physical_type(f->fields[i].type));
     ni_tc_field_i32(t, SCHEMA_REPETITION, REPETITION_OPTIONAL);
     ni_tc_field_text(t, SCHEMA_NAME, f->fields[i].name);
-    if (f->fields[i].type == NI_PQ_STRING) put_text_type(t);
+    if (f->fields[i].type == NI_PQ_STRING)
+      put_text_type(t);
     ni_tc_end(t);
   }
 }

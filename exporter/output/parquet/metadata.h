@@ -1,12 +1,13 @@
 /*
- * The metadata of a Parquet file: Thrift's compact protocol, writing side, just what page headers and the footer need; the numbers that
- * Parquet gives its structs; and the footer.
+ * The metadata of a Parquet file: Thrift's compact protocol, writing side, just what page headers and the
+ * footer need; the numbers that Parquet gives its structs; and the footer.
  *
- * A growing byte buffer with the stack of field ids that the protocol's deltas need. The first failure to allocate
- * sticks: later calls do nothing, and the owner asks `failed` once at the end. Used by one thread; ni_tc_free frees.
+ * A growing byte buffer with the stack of field ids that the protocol's deltas need. The first failure to
+ * allocate sticks: later calls do nothing, and the owner asks `failed` once at the end. Used by one thread;
+ * ni_tc_free frees.
  *
- * Row groups are described when they are written and kept as bytes (about 2.5 kB for 17 columns); the rest is added when the file
- * ends.
+ * Row groups are described when they are written and kept as bytes (about 2.5 kB for 17 columns); the rest is
+ * added when the file ends.
  */
 #ifndef NI_PARQUET_METADATA_H
 #define NI_PARQUET_METADATA_H
@@ -18,13 +19,7 @@
 #include "exporter/base/bytes/varint.h"
 #include "writer.h"
 
-enum ni_tc_type {
-  NI_TC_I32 = 5,
-  NI_TC_I64 = 6,
-  NI_TC_BINARY = 8,
-  NI_TC_LIST = 9,
-  NI_TC_STRUCT = 12
-};
+enum ni_tc_type { NI_TC_I32 = 5, NI_TC_I64 = 6, NI_TC_BINARY = 8, NI_TC_LIST = 9, NI_TC_STRUCT = 12 };
 
 #define NI_TC_DEPTH 8 /* Parquet's flat footer nests 5 deep */
 
@@ -45,7 +40,9 @@ void ni_tc_field_i32(struct ni_tc *t, int id, int32_t v);
 void ni_tc_field_i64(struct ni_tc *t, int id, int64_t v);
 void ni_tc_field_binary(struct ni_tc *t, int id, const void *p, size_t n);
 void ni_tc_field_text(struct ni_tc *t, int id, const char *s);
-/* A struct field; its members follow, then ni_tc_end. id 0: an element of a list, which has no field header. */
+/*
+ * A struct field; its members follow, then ni_tc_end. id 0: an element of a list, which has no field header.
+ */
 void ni_tc_begin(struct ni_tc *t, int id);
 void ni_tc_end(struct ni_tc *t);
 /* A list field of n elements of one type; the elements follow. */
@@ -53,7 +50,10 @@ void ni_tc_field_list(struct ni_tc *t, int id, enum ni_tc_type type, size_t n);
 void ni_tc_element_i32(struct ni_tc *t, int32_t v);
 void ni_tc_element_text(struct ni_tc *t, const char *s);
 
-/* ---- numbers of the format (parquet.thrift of apache/parquet-format): field ids and enum values that are written ---- */
+/*
+ * ---- numbers of the format (parquet.thrift of apache/parquet-format): field ids and enum values that are
+ * written ----
+ */
 
 enum { TYPE_INT64 = 2, TYPE_DOUBLE = 5, TYPE_BYTE_ARRAY = 6 };
 enum { CONVERTED_UTF8 = 0 };
@@ -85,7 +85,14 @@ enum {
 enum { LOGICAL_STRING = 1 };
 
 /* Statistics */
-enum { STAT_MAX_OLD = 1, STAT_MIN_OLD = 2, STAT_NULL_COUNT = 3, STAT_MAX = 5, STAT_MIN = 6, STAT_NAN_COUNT = 9 };
+enum {
+  STAT_MAX_OLD = 1,
+  STAT_MIN_OLD = 2,
+  STAT_NULL_COUNT = 3,
+  STAT_MAX = 5,
+  STAT_MIN = 6,
+  STAT_NAN_COUNT = 9
+};
 
 /* ColumnChunk, ColumnMetaData, PageEncodingStats, RowGroup */
 enum { CHUNK_FILE_OFFSET = 2, CHUNK_META = 3 };
@@ -128,7 +135,8 @@ struct ni_chunk_place {
 
 /* Appends the RowGroup struct. */
 void ni_footer_row_group(struct ni_tc *t, const struct ni_pq_field *fields, const struct ni_chunk *chunks,
-                         const struct ni_chunk_place *places, size_t n_fields, enum ni_pq_codec codec, uint64_t n_rows);
+                         const struct ni_chunk_place *places, size_t n_fields, enum ni_pq_codec codec,
+                         uint64_t n_rows);
 
 struct ni_footer {
   const struct ni_pq_field *fields;

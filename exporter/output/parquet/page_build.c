@@ -38,15 +38,20 @@ static inline uint8_t *pack8(uint8_t *out, const uint16_t *codes, unsigned width
 static size_t run_length(const uint16_t *codes, size_t n) {
   uint64_t same = codes[0] * 0x0001000100010001ull;
   size_t i = 0;
-  while (i + 4 <= n && load8(codes + i) == same) i += 4;
-  while (i < n && codes[i] == codes[0]) i++;
+  while (i + 4 <= n && load8(codes + i) == same)
+    i += 4;
+  while (i < n && codes[i] == codes[0])
+    i++;
   return i;
 }
 
 uint8_t *ni_hybrid_encode(uint8_t *out, uint16_t *codes, size_t n, unsigned width) {
   /* What pads the last group must fit the width too: a wider value would run into its neighbours. */
   memset(codes + n, 0, NI_CODE_SLACK * sizeof *codes);
-  /* A run costs a header, its value and the header of the literals after it: below this many values it does not pay. */
+  /*
+   * A run costs a header, its value and the header of the literals after it: below this many values it does
+   * not pay.
+   */
   const size_t min_run = width >= 8 ? 16 : (size_t)(128 / width);
   size_t i = 0;
   while (i < n) {
@@ -55,7 +60,8 @@ uint8_t *ni_hybrid_encode(uint8_t *out, uint16_t *codes, size_t n, unsigned widt
       uint64_t same = codes[i] * 0x0001000100010001ull;
       if (load8(codes + i) == same && load8(codes + i + 4) == same) {
         run = run_length(codes + i, n - i);
-        if (run >= min_run) break;
+        if (run >= min_run)
+          break;
       }
       run = 0;
       i += 8;
@@ -63,12 +69,14 @@ uint8_t *ni_hybrid_encode(uint8_t *out, uint16_t *codes, size_t n, unsigned widt
     if (i > start) { /* literals: whole groups of 8, the last one of a page padded with zeros */
       size_t groups = (i - start) / 8;
       out = ni_put_varint(out, groups << 1 | 1);
-      for (size_t g = 0; g < groups; g++) out = pack8(out, codes + start + 8 * g, width);
+      for (size_t g = 0; g < groups; g++)
+        out = pack8(out, codes + start + 8 * g, width);
     }
     if (run) {
       out = ni_put_varint(out, run << 1);
       *out++ = (uint8_t)codes[i];
-      if (width > 8) *out++ = (uint8_t)(codes[i] >> 8);
+      if (width > 8)
+        *out++ = (uint8_t)(codes[i] >> 8);
       i += run;
     }
   }
@@ -93,7 +101,8 @@ static int append(struct ni_blocks *b, const void *p, size_t n) {
   while (n) {
     if (!b->last || b->last->used == NI_BLOCK_BYTES) {
       struct ni_block *block = malloc(sizeof *block);
-      if (!block) return -ENOMEM;
+      if (!block)
+        return -ENOMEM;
       block->next = NULL;
       block->used = 0;
       if (b->last)
@@ -104,7 +113,8 @@ static int append(struct ni_blocks *b, const void *p, size_t n) {
       b->n_blocks++;
     }
     size_t m = NI_BLOCK_BYTES - b->last->used;
-    if (m > n) m = n;
+    if (m > n)
+      m = n;
     memcpy(b->last->data + b->last->used, from, m);
     b->last->used += m;
     b->bytes += m;
@@ -126,8 +136,12 @@ void ni_level_bits_fill(uint8_t *bits, uint32_t row, uint32_t n, bool valid) {
   uint32_t end = row + n;
   for (; row < end && row % 8; row++)
     bits[row / 8] = (uint8_t)((bits[row / 8] & ~(1u << row % 8)) | (unsigned)valid << row % 8);
-  if (row >= end) return;
-  /* The last byte is filled whole: what lies past the end is overwritten by the rows to come, or cleared at the end. */
+  if (row >= end)
+    return;
+  /*
+   * The last byte is filled whole: what lies past the end is overwritten by the rows to come, or cleared at
+   * the end.
+   */
   memset(bits + row / 8, valid ? 0xff : 0, (end - row + 7) / 8);
 }
 
@@ -144,12 +158,15 @@ void ni_level_bits_add(uint8_t *bits, uint32_t row, const uint8_t *valid, uint32
     v = ((v | ((v & 0x7f7f7f7f7f7f7f7full) + 0x7f7f7f7f7f7f7f7full)) >> 7) & 0x0101010101010101ull;
     bits[(row + i) / 8] = (uint8_t)((v * 0x0102040810204080ull) >> 56);
   }
-  if (i < n) bits[(row + i) / 8] = 0;
-  for (; i < n; i++) bits[(row + i) / 8] |= (uint8_t)((unsigned)(valid[i] != 0) << (row + i) % 8);
+  if (i < n)
+    bits[(row + i) / 8] = 0;
+  for (; i < n; i++)
+    bits[(row + i) / 8] |= (uint8_t)((unsigned)(valid[i] != 0) << (row + i) % 8);
 }
 
 static int reserve(uint8_t **p, size_t *cap, size_t need) {
-  if (need <= *cap) return 0;
+  if (need <= *cap)
+    return 0;
   /* Contents need not survive, so free and malloc spare a copy. */
   free(*p);
   *p = malloc(need);
@@ -163,7 +180,8 @@ static uint8_t *put_levels(const struct ni_chunk *c, uint8_t *out) {
   if (c->page_values == c->page_rows || c->page_values == 0) {
     end = ni_hybrid_same(out + 4, c->page_rows, c->page_values != 0);
   } else {
-    if (c->page_rows % 8) c->level_bits[c->page_rows / 8] &= (uint8_t)((1u << c->page_rows % 8) - 1);
+    if (c->page_rows % 8)
+      c->level_bits[c->page_rows / 8] &= (uint8_t)((1u << c->page_rows % 8) - 1);
     end = ni_hybrid_bitmap(out + 4, c->level_bits, c->page_rows);
   }
   uint32_t len = (uint32_t)(end - out - 4);
@@ -176,10 +194,13 @@ static int pack(struct ni_chunk *c, struct ni_chunk_env *env, int page_type, con
                 size_t *packed_len) {
   size_t bound = ni_page_codec_bound(&env->codec, len);
   int rc = reserve(&env->packed, &env->packed_cap, bound);
-  if (rc) return rc;
+  if (rc)
+    return rc;
   rc = ni_page_codec_run(&env->codec, env->packed, bound, body, len, packed_len);
-  if (rc) return rc;
-  if (len > INT32_MAX || *packed_len > INT32_MAX) return -EMSGSIZE;
+  if (rc)
+    return rc;
+  if (len > INT32_MAX || *packed_len > INT32_MAX)
+    return -EMSGSIZE;
   struct ni_tc *t = &env->header;
   ni_tc_reset(t);
   ni_tc_field_i32(t, PAGE_TYPE, page_type);
@@ -195,7 +216,8 @@ static int pack(struct ni_chunk *c, struct ni_chunk_env *env, int page_type, con
 static int seal(struct ni_chunk *c, struct ni_chunk_env *env) {
   uint8_t stop = 0;
   ni_tc_raw(&env->header, &stop, 1);
-  if (env->header.failed) return -ENOMEM;
+  if (env->header.failed)
+    return -ENOMEM;
   c->uncompressed_bytes += env->header.len;
   c->compressed_bytes += env->header.len;
   return 0;
@@ -210,20 +232,23 @@ int ni_page_close(struct ni_chunk *c, struct ni_chunk_env *env) {
     size_t room = ni_level_room(env->page_rows);
     if (!c->plain) { /* nothing but nulls so far */
       c->plain = malloc(room);
-      if (!c->plain) return -ENOMEM;
+      if (!c->plain)
+        return -ENOMEM;
       c->plain_cap = room;
     }
     int rc = reserve(&env->body, &env->body_cap, room);
-    if (rc) return rc;
+    if (rc)
+      return rc;
     size_t levels = (size_t)(put_levels(c, env->body) - env->body);
     memcpy(c->plain + room - levels, env->body, levels);
     body = c->plain + room - levels;
     len = levels + c->plain_len;
   } else {
     unsigned width = ni_code_width(c->dict.n);
-    int rc =
-        reserve(&env->body, &env->body_cap, ni_level_room(env->page_rows) + 1 + ni_hybrid_bound(c->page_values, width));
-    if (rc) return rc;
+    int rc = reserve(&env->body, &env->body_cap,
+                     ni_level_room(env->page_rows) + 1 + ni_hybrid_bound(c->page_values, width));
+    if (rc)
+      return rc;
     uint8_t *out = put_levels(c, env->body);
     if (c->page_values) { /* a page of nulls alone must not ask for a dictionary that may not exist */
       encoding = ENCODING_RLE_DICTIONARY;
@@ -235,7 +260,8 @@ int ni_page_close(struct ni_chunk *c, struct ni_chunk_env *env) {
   }
   size_t packed_len;
   int rc = pack(c, env, PAGE_TYPE_DATA, body, len, &packed_len);
-  if (rc) return rc;
+  if (rc)
+    return rc;
   struct ni_tc *t = &env->header;
   ni_tc_begin(t, PAGE_DATA_HEADER);
   ni_tc_field_i32(t, DATA_NUM_VALUES, (int32_t)c->page_rows);
@@ -243,21 +269,25 @@ int ni_page_close(struct ni_chunk *c, struct ni_chunk_env *env) {
   ni_tc_field_i32(t, DATA_DEFINITION_ENCODING, ENCODING_RLE);
   ni_tc_field_i32(t, DATA_REPETITION_ENCODING, ENCODING_RLE);
   ni_tc_end(t);
-  if ((rc = seal(c, env)) != 0) return rc;
+  if ((rc = seal(c, env)) != 0)
+    return rc;
   if (encoding == ENCODING_PLAIN)
     c->n_plain_pages++;
   else
     c->n_dict_pages++;
-  if ((rc = append(&c->pages, t->data, t->len)) != 0) return rc;
+  if ((rc = append(&c->pages, t->data, t->len)) != 0)
+    return rc;
   return append(&c->pages, env->packed, packed_len);
 }
 
 int ni_page_dict(struct ni_chunk *c, struct ni_chunk_env *env, size_t *packed_len) {
   size_t len = ni_dict_page_bytes(&c->dict);
   int rc = reserve(&env->body, &env->body_cap, len);
-  if (rc) return rc;
+  if (rc)
+    return rc;
   ni_dict_page(&c->dict, env->body);
-  if ((rc = pack(c, env, PAGE_TYPE_DICTIONARY, env->body, len, packed_len)) != 0) return rc;
+  if ((rc = pack(c, env, PAGE_TYPE_DICTIONARY, env->body, len, packed_len)) != 0)
+    return rc;
   struct ni_tc *t = &env->header;
   ni_tc_begin(t, PAGE_DICT_HEADER);
   ni_tc_field_i32(t, DICT_NUM_VALUES, (int32_t)c->dict.n);

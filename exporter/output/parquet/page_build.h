@@ -1,12 +1,13 @@
 /*
  * A page of a column chunk as it stands in the file: levels and values, compressed, behind its header.
  *
- * Codes and levels go by Parquet's run-length / bit-packing hybrid: pure functions over the caller's buffers; output buffers need
- * the stated room.
+ * Codes and levels go by Parquet's run-length / bit-packing hybrid: pure functions over the caller's buffers;
+ * output buffers need the stated room.
  *
  *   data page v1:  4 bytes length | definition levels | values        (one compressed unit)
  *
- * Reads the open page of a chunk and appends the result to its blocks. Threads, ownership, failure: column_chunk.h.
+ * Reads the open page of a chunk and appends the result to its blocks. Threads, ownership, failure:
+ * column_chunk.h.
  */
 #ifndef NI_PARQUET_PAGE_BUILD_H
 #define NI_PARQUET_PAGE_BUILD_H
@@ -38,15 +39,17 @@ static inline unsigned ni_code_width(uint32_t n) { return n <= 2 ? 1 : 32 - (uns
 static inline size_t ni_hybrid_bound(size_t n, unsigned width) { return (n + 8) / 8 * (width + 6) + 32; }
 
 /*
- * Encodes n codes of `width` (1..16) bits; all codes fit the width. The array needs room for NI_CODE_SLACK more codes,
- * which are overwritten. Returns the end of the output.
+ * Encodes n codes of `width` (1..16) bits; all codes fit the width. The array needs room for NI_CODE_SLACK
+ * more codes, which are overwritten. Returns the end of the output.
  */
 uint8_t *ni_hybrid_encode(uint8_t *out, uint16_t *codes, size_t n, unsigned width);
 
 /* Levels of n rows that are all `level` (0 or 1): one run, at most 6 bytes. */
 uint8_t *ni_hybrid_same(uint8_t *out, size_t n, unsigned level);
 
-/* Levels from a bitmap (least significant bit first, bits past n are 0): one bit-packed run; room n / 8 + 8. */
+/*
+ * Levels from a bitmap (least significant bit first, bits past n are 0): one bit-packed run; room n / 8 + 8.
+ */
 uint8_t *ni_hybrid_bitmap(uint8_t *out, const uint8_t *bits, size_t n);
 
 #endif

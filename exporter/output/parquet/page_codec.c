@@ -24,12 +24,15 @@ static const struct {
 bool ni_pq_codec_available(enum ni_pq_codec codec) {
   switch (codec) {
 #ifdef NI_HAVE_ZSTD
-    case NI_PQ_ZSTD: return true;
+    case NI_PQ_ZSTD:
+      return true;
 #endif
 #ifdef NI_HAVE_SNAPPY
-    case NI_PQ_SNAPPY: return true;
+    case NI_PQ_SNAPPY:
+      return true;
 #endif
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -47,13 +50,17 @@ const char *ni_page_codec_levels(enum ni_pq_codec codec) { return codecs[codec].
 
 int ni_page_codec_init(struct ni_page_codec *c, enum ni_pq_codec codec, int level) {
   *c = (struct ni_page_codec){.codec = codec};
-  if (!ni_pq_codec_available(codec)) return -ENOTSUP;
-  if (level == 0 || codecs[codec].level_max == 0) level = codecs[codec].level_default;
-  if (level < codecs[codec].level_min || level > codecs[codec].level_max) return -EINVAL;
+  if (!ni_pq_codec_available(codec))
+    return -ENOTSUP;
+  if (level == 0 || codecs[codec].level_max == 0)
+    level = codecs[codec].level_default;
+  if (level < codecs[codec].level_min || level > codecs[codec].level_max)
+    return -EINVAL;
 #ifdef NI_HAVE_ZSTD
   if (codec == NI_PQ_ZSTD) {
     c->state = ZSTD_createCCtx();
-    if (!c->state) return -ENOMEM;
+    if (!c->state)
+      return -ENOMEM;
     if (ZSTD_isError(ZSTD_CCtx_setParameter(c->state, ZSTD_c_compressionLevel, level))) {
       ni_page_codec_free(c);
       return -EINVAL;
@@ -65,7 +72,8 @@ int ni_page_codec_init(struct ni_page_codec *c, enum ni_pq_codec codec, int leve
 
 void ni_page_codec_free(struct ni_page_codec *c) {
 #ifdef NI_HAVE_ZSTD
-  if (c->codec == NI_PQ_ZSTD && c->state) ZSTD_freeCCtx(c->state);
+  if (c->codec == NI_PQ_ZSTD && c->state)
+    ZSTD_freeCCtx(c->state);
 #endif
   c->state = NULL;
 }
@@ -73,25 +81,32 @@ void ni_page_codec_free(struct ni_page_codec *c) {
 size_t ni_page_codec_bound(const struct ni_page_codec *c, size_t n) {
   switch (c->codec) {
 #ifdef NI_HAVE_ZSTD
-    case NI_PQ_ZSTD: return ZSTD_compressBound(n);
+    case NI_PQ_ZSTD:
+      return ZSTD_compressBound(n);
 #endif
 #ifdef NI_HAVE_SNAPPY
-    case NI_PQ_SNAPPY: return snappy_max_compressed_length(n);
+    case NI_PQ_SNAPPY:
+      return snappy_max_compressed_length(n);
 #endif
-    default: return n;
+    default:
+      return n;
   }
 }
 
-int ni_page_codec_run(struct ni_page_codec *c, uint8_t *dst, size_t room, const uint8_t *src, size_t n, size_t *out_n) {
+int ni_page_codec_run(struct ni_page_codec *c, uint8_t *dst, size_t room, const uint8_t *src, size_t n,
+                      size_t *out_n) {
   switch (c->codec) {
 #ifdef NI_HAVE_ZSTD
-    case NI_PQ_ZSTD: *out_n = ZSTD_compress2(c->state, dst, room, src, n); return ZSTD_isError(*out_n) ? -EIO : 0;
+    case NI_PQ_ZSTD:
+      *out_n = ZSTD_compress2(c->state, dst, room, src, n);
+      return ZSTD_isError(*out_n) ? -EIO : 0;
 #endif
 #ifdef NI_HAVE_SNAPPY
     case NI_PQ_SNAPPY:
       *out_n = room;
       return snappy_compress((const char *)src, n, (char *)dst, out_n) == SNAPPY_OK ? 0 : -EIO;
 #endif
-    default: return -ENOTSUP;
+    default:
+      return -ENOTSUP;
   }
 }

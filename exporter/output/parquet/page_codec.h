@@ -1,9 +1,9 @@
 /*
  * Compression of one page, and its checksum.
  *
- * One ni_page_codec belongs to one writer; it keeps the library's state between pages. The libraries are found at
- * build time (NI_HAVE_ZSTD, NI_HAVE_SNAPPY), one of them at least; a codec that is not there is refused and never
- * silently replaced.
+ * One ni_page_codec belongs to one writer; it keeps the library's state between pages. The libraries are
+ * found at build time (NI_HAVE_ZSTD, NI_HAVE_SNAPPY), one of them at least; a codec that is not there is
+ * refused and never silently replaced.
  */
 #ifndef NI_PARQUET_PAGE_CODEC_H
 #define NI_PARQUET_PAGE_CODEC_H
@@ -35,6 +35,7 @@ const char *ni_page_codec_levels(enum ni_pq_codec codec);
 /* Room that compressing n bytes can need. */
 size_t ni_page_codec_bound(const struct ni_page_codec *c, size_t n);
 /* Compresses src to dst (room: the bound of n). Sets *out_n. -EIO when the library fails, -ENOMEM. */
-int ni_page_codec_run(struct ni_page_codec *c, uint8_t *dst, size_t room, const uint8_t *src, size_t n, size_t *out_n);
+int ni_page_codec_run(struct ni_page_codec *c, uint8_t *dst, size_t room, const uint8_t *src, size_t n,
+                      size_t *out_n);
 
 #endif

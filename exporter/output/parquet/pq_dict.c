@@ -23,13 +23,15 @@ void ni_dict_free(struct ni_dict *d) {
 }
 
 void ni_dict_reset(struct ni_dict *d) {
-  if (d->n) memset(d->slots, 0, d->n_slots * sizeof *d->slots);
+  if (d->n)
+    memset(d->slots, 0, d->n_slots * sizeof *d->slots);
   d->n = 0;
   d->text_len = 0;
 }
 
 size_t ni_dict_memory_bytes(const struct ni_dict *d) {
-  return d->n_slots * sizeof *d->slots + d->cap * (sizeof *d->keys + (d->is_text ? sizeof *d->texts : 0)) + d->text_cap;
+  return d->n_slots * sizeof *d->slots + d->cap * (sizeof *d->keys + (d->is_text ? sizeof *d->texts : 0)) +
+      d->text_cap;
 }
 
 /* Fibonacci hashing: the high bits of the product depend on all bits of the key. */
@@ -40,21 +42,26 @@ static inline uint32_t slot_of(uint64_t key, uint32_t n_slots) {
 
 static int grow(struct ni_dict *d) {
   size_t cap = d->cap, texts = d->cap;
-  if (!ni_array_more(&d->keys, &cap, FIRST_ENTRIES, sizeof *d->keys)) return -ENOMEM;
+  if (!ni_array_more(&d->keys, &cap, FIRST_ENTRIES, sizeof *d->keys))
+    return -ENOMEM;
   if (d->is_text) {
-    if (!ni_array_more(&d->texts, &texts, FIRST_ENTRIES, sizeof *d->texts)) return -ENOMEM;
+    if (!ni_array_more(&d->texts, &texts, FIRST_ENTRIES, sizeof *d->texts))
+      return -ENOMEM;
     if (!d->text) { /* from the start, so that even a dictionary of "" alone has a text to point into */
       d->text = malloc(FIRST_TEXT_BYTES);
-      if (!d->text) return -ENOMEM;
+      if (!d->text)
+        return -ENOMEM;
       d->text_cap = FIRST_TEXT_BYTES;
     }
   }
   uint32_t n_slots = 2 * (uint32_t)cap;
   uint16_t *slots = calloc(n_slots, sizeof *slots);
-  if (!slots) return -ENOMEM;
+  if (!slots)
+    return -ENOMEM;
   for (uint32_t code = 0; code < d->n; code++) {
     uint32_t s = slot_of(d->keys[code], n_slots);
-    while (slots[s]) s = (s + 1) & (n_slots - 1);
+    while (slots[s])
+      s = (s + 1) & (n_slots - 1);
     slots[s] = (uint16_t)(code + 1);
   }
   free(d->slots);
@@ -66,23 +73,27 @@ static int grow(struct ni_dict *d) {
 
 /* Room for one more entry. */
 static int make_room(struct ni_dict *d) {
-  if (d->n >= d->max_entries) return NI_DICT_FULL;
+  if (d->n >= d->max_entries)
+    return NI_DICT_FULL;
   return d->n < d->cap ? 0 : grow(d);
 }
 
 static void enter(struct ni_dict *d, uint64_t key) {
   uint32_t s = slot_of(key, d->n_slots);
-  while (d->slots[s]) s = (s + 1) & (d->n_slots - 1);
+  while (d->slots[s])
+    s = (s + 1) & (d->n_slots - 1);
   d->keys[d->n++] = key;
   d->slots[s] = (uint16_t)d->n;
 }
 
 int ni_dict_map(struct ni_dict *d, const uint64_t *values, uint32_t n, uint16_t *codes, uint32_t *n_mapped) {
   *n_mapped = 0;
-  if (n == 0) return 0;
+  if (n == 0)
+    return 0;
   if (d->n_slots == 0) {
     int rc = grow(d);
-    if (rc) return rc;
+    if (rc)
+      return rc;
   }
   uint64_t last = ~values[0];
   uint16_t last_code = 0;
@@ -90,7 +101,8 @@ int ni_dict_map(struct ni_dict *d, const uint64_t *values, uint32_t n, uint16_t 
     uint64_t v = values[i];
     if (v != last) { /* neighbours in a log are often equal */
       uint32_t mask = d->n_slots - 1, s = slot_of(v, d->n_slots), code;
-      while ((code = d->slots[s]) != 0 && d->keys[code - 1] != v) s = (s + 1) & mask;
+      while ((code = d->slots[s]) != 0 && d->keys[code - 1] != v)
+        s = (s + 1) & mask;
       if (code == 0) {
         int rc = make_room(d);
         if (rc) {
@@ -117,14 +129,16 @@ static uint64_t text_hash(const char *p, uint32_t len) {
     h ^= h >> 29;
   }
   v = 0;
-  for (uint32_t i = 0; i < len; i++) v |= (uint64_t)(unsigned char)p[i] << (8 * i);
+  for (uint32_t i = 0; i < len; i++)
+    v |= (uint64_t)(unsigned char)p[i] << (8 * i);
   h = (h ^ v) * 0xc4ceb9fe1a85ec53ull;
   return h ^ h >> 32;
 }
 
 int ni_dict_map_text(struct ni_dict *d, const char *p, uint32_t len, uint16_t *out) {
   int rc;
-  if (d->n_slots == 0 && (rc = grow(d)) != 0) return rc;
+  if (d->n_slots == 0 && (rc = grow(d)) != 0)
+    return rc;
   uint64_t h = text_hash(p, len);
   for (uint32_t s = slot_of(h, d->n_slots), code; (code = d->slots[s]) != 0; s = (s + 1) & (d->n_slots - 1)) {
     const struct ni_dict_text *t = &d->texts[code - 1];
@@ -133,14 +147,19 @@ int ni_dict_map_text(struct ni_dict *d, const char *p, uint32_t len, uint16_t *o
       return 0;
     }
   }
-  if (d->text_len + len > NI_DICT_MAX_TEXT_BYTES) return NI_DICT_FULL;
-  if ((rc = make_room(d)) != 0) return rc;
+  if (d->text_len + len > NI_DICT_MAX_TEXT_BYTES)
+    return NI_DICT_FULL;
+  if ((rc = make_room(d)) != 0)
+    return rc;
   if (d->text_len + len > d->text_cap) {
     size_t cap = d->text_cap;
-    while (cap < d->text_len + len) cap *= 2;
-    if (!ni_array_exact(&d->text, &d->text_cap, cap, 1)) return -ENOMEM;
+    while (cap < d->text_len + len)
+      cap *= 2;
+    if (!ni_array_exact(&d->text, &d->text_cap, cap, 1))
+      return -ENOMEM;
   }
-  if (len) memcpy(d->text + d->text_len, p, len);
+  if (len)
+    memcpy(d->text + d->text_len, p, len);
   d->texts[d->n] = (struct ni_dict_text){(uint32_t)d->text_len, len};
   d->text_len += len;
   *out = (uint16_t)d->n;
@@ -153,7 +172,8 @@ size_t ni_dict_page_bytes(const struct ni_dict *d) {
 }
 
 void ni_dict_page(const struct ni_dict *d, uint8_t *out) {
-  if (!d->is_text && d->n) memcpy(out, d->keys, d->n * sizeof *d->keys);
+  if (!d->is_text && d->n)
+    memcpy(out, d->keys, d->n * sizeof *d->keys);
   for (uint32_t code = 0; d->is_text && code < d->n; code++) {
     const struct ni_dict_text *t = &d->texts[code];
     memcpy(out, &t->len, 4);

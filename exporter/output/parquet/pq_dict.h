@@ -5,7 +5,8 @@
  * addressing over 16-bit slots, so the table of a small dictionary stays in the first-level cache.
  *
  * Threads: its writer's only. Ownership: ni_dict_free frees; ni_dict_reset empties and keeps the memory.
- * Failure: NI_DICT_FULL when the dictionary may not grow (the value is not in it), -ENOMEM. Both leave it usable.
+ * Failure: NI_DICT_FULL when the dictionary may not grow (the value is not in it), -ENOMEM. Both leave it
+ * usable.
  */
 #ifndef NI_PARQUET_PQ_DICT_H
 #define NI_PARQUET_PQ_DICT_H

@@ -13,13 +13,14 @@ void ni_fig_begin(FILE *f, const struct ni_figure *fig, int width, int height) {
   static const char font[] = "DejaVu Sans,10";
   fprintf(f, "unset multiplot\nreset session\n");
   if (fig->format == NI_PLOT_PDF)
-    fprintf(f, "set terminal pdfcairo noenhanced color size %.2fin,%.2fin font '%s' linewidth 1\n", width / 100.0,
-            height / 100.0, font);
+    fprintf(f, "set terminal pdfcairo noenhanced color size %.2fin,%.2fin font '%s' linewidth 1\n",
+            width / 100.0, height / 100.0, font);
   else if (fig->format == NI_PLOT_SVG)
-    fprintf(f, "set terminal svg noenhanced size %d,%d fixed font 'DejaVu Sans,12' background '#ffffff'\n", width,
-            height);
+    fprintf(f, "set terminal svg noenhanced size %d,%d fixed font 'DejaVu Sans,12' background '#ffffff'\n",
+            width, height);
   else
-    fprintf(f, "set terminal pngcairo noenhanced size %d,%d font '%s' background '#ffffff'\n", width, height, font);
+    fprintf(f, "set terminal pngcairo noenhanced size %d,%d font '%s' background '#ffffff'\n", width, height,
+            font);
   fprintf(f,
           "set output '%s'\nset encoding utf8\nset samples 2\nset border 3 lc rgb '#566173'\n"
           "set tics nomirror textcolor rgb '#1b2330'\n"
@@ -31,7 +32,8 @@ static void quoted(FILE *f, const char *text, const char *twice) {
   char safe[201];
   putc('\'', f);
   for (const char *p = ni_safe_text(text, safe, sizeof safe); *p; p++) {
-    if (strchr(twice, *p)) putc(*p, f);
+    if (strchr(twice, *p))
+      putc(*p, f);
     putc(*p, f);
   }
   putc('\'', f);
@@ -43,7 +45,8 @@ void ni_fig_label(FILE *f, const char *text) { quoted(f, text, "'%"); }
 void ni_fig_sort(uint32_t *number, uint32_t n) {
   for (uint32_t i = 1; i < n; i++) {
     uint32_t v = number[i], k = i;
-    for (; k > 0 && number[k - 1] > v; k--) number[k] = number[k - 1];
+    for (; k > 0 && number[k - 1] > v; k--)
+      number[k] = number[k - 1];
     number[k] = v;
   }
 }
@@ -61,10 +64,12 @@ static double nice(double v, bool up) {
   double e = pow(10, floor(log10(v) + 1e-9));
   if (up) {
     for (int i = 0; i < 4; i++)
-      if (step[i] * e >= v * 0.9999) return step[i] * e;
+      if (step[i] * e >= v * 0.9999)
+        return step[i] * e;
   } else {
     for (int i = 3; i >= 0; i--)
-      if (step[i] * e <= v * 1.0001) return step[i] * e;
+      if (step[i] * e <= v * 1.0001)
+        return step[i] * e;
   }
   return v;
 }
@@ -77,9 +82,12 @@ struct unit {
 /* The units of an axis, the smallest first; *n: how many. Decades of minutes would have no round numbers. */
 static const struct unit *units_of(enum ni_fig_of of, bool log_scale, size_t *n) {
   static const struct unit numbers[] = {{"", 1}};
-  static const struct unit rates[] = {{"B/s", 1e-9}, {"kB/s", 1e-6}, {"MB/s", 1e-3}, {"GB/s", 1}, {"TB/s", 1e3}, {"PB/s", 1e6}};
+  static const struct unit rates[] = {{"B/s", 1e-9}, {"kB/s", 1e-6}, {"MB/s", 1e-3},
+                                      {"GB/s", 1},   {"TB/s", 1e3},  {"PB/s", 1e6}};
   static const struct unit times[] = {{"µs", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"h", 3600e6}};
-  *n = of == NI_FIG_GBS ? sizeof rates / sizeof *rates : of == NI_FIG_US ? (log_scale ? 3 : sizeof times / sizeof *times) : 1;
+  *n = of == NI_FIG_GBS ? sizeof rates / sizeof *rates
+      : of == NI_FIG_US ? (log_scale ? 3 : sizeof times / sizeof *times)
+                        : 1;
   return of == NI_FIG_GBS ? rates : of == NI_FIG_US ? times : numbers;
 }
 
@@ -87,21 +95,25 @@ static const struct unit *units_of(enum ni_fig_of of, bool log_scale, size_t *n)
 static struct unit unit_for(enum ni_fig_of of, bool log_scale, double least, double most) {
   size_t n, at;
   const struct unit *unit = units_of(of, log_scale, &n);
-  for (at = n - 1; at > 0 && most < unit[at].size * (of == NI_FIG_US && at > 2 ? 2 : 1) * 0.9999;) at--;
-  while (at > 0 && least > 0 && least < unit[at].size * 0.00099) at--;
+  for (at = n - 1; at > 0 && most < unit[at].size * (of == NI_FIG_US && at > 2 ? 2 : 1) * 0.9999;)
+    at--;
+  while (at > 0 && least > 0 && least < unit[at].size * 0.00099)
+    at--;
   return unit[at];
 }
 
 /* A tic at v: "0", "0.05", "20", "1,000"; of times "50 ms". */
 static void tic(FILE *f, enum ni_fig_of of, struct unit unit, double v) {
   const double shown = v / unit.size, whole = round(shown);
-  const char *space = of == NI_FIG_US && v != 0 ? " " : "", *name = of == NI_FIG_US && v != 0 ? unit.name : "";
+  const char *space = of == NI_FIG_US && v != 0 ? " " : "",
+             *name = of == NI_FIG_US && v != 0 ? unit.name : "";
   char label[80];
   if (fabs(shown) >= 1000 && fabs(shown) < 1e15 && fabs(shown - whole) < 1e-6 * fabs(shown))
     snprintf(label, sizeof label, "%s%s%s", NI_COUNT(whole), space, name);
   else if (fabs(shown) >= 1e-9 && fabs(shown) < 1e-3) /* tics have one digit, or two as 0.00025 */
     snprintf(label, sizeof label, "%.*f%s%s", (int)ceil(1 - log10(fabs(shown))), shown, space, name);
-  else snprintf(label, sizeof label, "%.6g%s%s", shown, space, name);
+  else
+    snprintf(label, sizeof label, "%.6g%s%s", shown, space, name);
   ni_fig_label(f, label);
   fprintf(f, " %.6g", v);
 }
@@ -114,10 +126,13 @@ static void log_tics(FILE *f, char axis, enum ni_fig_of of, struct unit unit, do
   for (double e = pow(10, floor(log10(lo) + 1e-9)); e <= hi * 1.0001; e *= 10)
     for (int m = 1; m < 10; m++) {
       double v = m * e;
-      if (v < lo * 0.9999 || v > hi * 1.0001) continue;
+      if (v < lo * 0.9999 || v > hi * 1.0001)
+        continue;
       fputs(comma, f);
-      if (m == 1 || (fine && (m == 2 || m == 5))) tic(f, of, unit, v);
-      else fprintf(f, "'' %.6g 1", v);
+      if (m == 1 || (fine && (m == 2 || m == 5)))
+        tic(f, of, unit, v);
+      else
+        fprintf(f, "'' %.6g 1", v);
       comma = ", ";
     }
   fprintf(f, ")\n");
@@ -126,17 +141,20 @@ static void log_tics(FILE *f, char axis, enum ni_fig_of of, struct unit unit, do
 struct ni_fig_scale ni_fig_axis(FILE *f, char axis, enum ni_fig_of of, double lo, double hi) {
   const bool log_scale = lo > 0 && hi / lo > 10;
   if (log_scale) {
-    lo = nice(lo, false), hi = nice(hi, true);
+    lo = nice(lo, false);
+    hi = nice(hi, true);
     const struct unit unit = unit_for(of, true, lo, hi);
     log_tics(f, axis, of, unit, lo, hi);
     return (struct ni_fig_scale){true, unit.name};
   }
-  if (!(hi > 0)) hi = 1;
+  if (!(hi > 0))
+    hi = 1;
   const struct unit unit = unit_for(of, false, 0, hi * 1.02);
   const double step = nice(hi / unit.size / 5, true) * unit.size, top = ceil(hi * 1.02 / step) * step;
   fprintf(f, "unset logscale %c\nset %crange [0:%.6g]\nset %ctics (", axis, axis, top, axis);
   for (int i = 0; i * step <= top * 1.0001; i++) {
-    if (i) fprintf(f, ", ");
+    if (i)
+      fprintf(f, ", ");
     tic(f, of, unit, i * step);
   }
   fprintf(f, ")\n");

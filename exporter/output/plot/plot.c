@@ -31,8 +31,8 @@ struct ni_plots {
 };
 
 /*
- * So many histograms and box plots are drawn at most, beyond that those of the cells with the most time. The reference
- * draws one of each per size whatever their number; a point-to-point job has thousands of sizes.
+ * So many histograms and box plots are drawn at most, beyond that those of the cells with the most time. The
+ * reference draws one of each per size whatever their number; a point-to-point job has thousands of sizes.
  */
 enum { CELLS_MAX = 300 };
 
@@ -42,7 +42,8 @@ static const char *const ending[NI_PLOT_FORMAT_COUNT] = {"png", "svg", "pdf"};
 static bool in_reference(const struct ni_cell *c) {
   static const char *const known[] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast"};
   for (size_t i = 0; c->kind == NI_KIND_COLL && i < sizeof known / sizeof *known; i++)
-    if (strcmp(c->func, known[i]) == 0) return true;
+    if (strcmp(c->func, known[i]) == 0)
+      return true;
   return false;
 }
 
@@ -52,7 +53,8 @@ typedef void figure_writer(FILE *f, const struct ni_figure *fig);
 static int add(struct ni_plots *p, figure_writer *write, uint32_t first, uint32_t n, const char *path, ...)
     __attribute__((format(printf, 5, 6)));
 static int add(struct ni_plots *p, figure_writer *write, uint32_t first, uint32_t n, const char *path, ...) {
-  if (!ni_array_room(p->figure, p->n, p->room)) return -ENOMEM;
+  if (!ni_array_room(p->figure, p->n, p->room))
+    return -ENOMEM;
   struct ni_figure *fig = &p->figure[p->n++];
   *fig = (struct ni_figure){.write = write, .s = p->s, .format = p->format, .first = first, .n = n};
   va_list ap;
@@ -71,8 +73,10 @@ static bool same_kind(const struct ni_cell *a, const struct ni_cell *b) {
 static int list_scatter(struct ni_plots *p) {
   const struct ni_cell *c = p->s->cell;
   for (uint32_t i = 0, n; i < p->s->n_cells; i += n) {
-    for (n = 1; i + n < p->s->n_cells && same_kind(&c[i], &c[i + n]);) n++;
-    if (p->o->compat && !in_reference(&c[i])) continue;
+    for (n = 1; i + n < p->s->n_cells && same_kind(&c[i], &c[i + n]);)
+      n++;
+    if (p->o->compat && !in_reference(&c[i]))
+      continue;
     char word[160];
     ni_file_word(c[i].func, word, sizeof word);
     const char *type = ni_comm_type_names[c[i].type];
@@ -100,18 +104,24 @@ static int list_cells(struct ni_plots *p) {
   const struct ni_summary *s = p->s;
   struct share *list = calloc(s->n_cells + 1, sizeof *list);
   size_t n = 0;
-  if (!list) return -ENOMEM;
-  for (uint32_t c = 0; c < s->n_cells; c++) list[c].cell = c;
-  for (size_t g = 0; g < s->n_groups; g++) list[s->group[g].cell].share += s->group[g].time_share;
+  if (!list)
+    return -ENOMEM;
   for (uint32_t c = 0; c < s->n_cells; c++)
-    if (s->cell[c].hist.n > 0 && !(p->o->compat && !in_reference(&s->cell[c]))) list[n++] = list[c];
+    list[c].cell = c;
+  for (size_t g = 0; g < s->n_groups; g++)
+    list[s->group[g].cell].share += s->group[g].time_share;
+  for (uint32_t c = 0; c < s->n_cells; c++)
+    if (s->cell[c].hist.n > 0 && !(p->o->compat && !in_reference(&s->cell[c])))
+      list[n++] = list[c];
   if (n > CELLS_MAX && !p->o->compat) {
     char line[160];
     qsort(list, n, sizeof *list, larger_first);
-    snprintf(line, sizeof line,
-             "plots: histograms and box plots of the %d sizes with the most time; %zu more %s in the tables only",
-             (int)CELLS_MAX, n - CELLS_MAX, ni_plural(n - CELLS_MAX, "is", "are"));
-    if (!p->o->quiet) ni_render_say(p->o, line);
+    snprintf(
+        line, sizeof line,
+        "plots: histograms and box plots of the %d sizes with the most time; %zu more %s in the tables only",
+        (int)CELLS_MAX, n - CELLS_MAX, ni_plural(n - CELLS_MAX, "is", "are"));
+    if (!p->o->quiet)
+      ni_render_say(p->o, line);
     n = CELLS_MAX;
     qsort(list, n, sizeof *list, cell_order);
   }
@@ -123,8 +133,10 @@ static int list_cells(struct ni_plots *p) {
     ni_size_dir(c->msg_bytes, dir);
     const char *type = ni_comm_type_names[c->type];
     unsigned long long bytes = c->msg_bytes;
-    rc = add(p, ni_fig_histogram, list[i].cell, 1, "%s/histograms/histogram_%s_%s_%llu", dir, type, word, bytes);
-    if (!rc) rc = add(p, ni_fig_boxplot, list[i].cell, 1, "%s/boxplots/boxplot_%s_%s_%llu", dir, type, word, bytes);
+    rc = add(p, ni_fig_histogram, list[i].cell, 1, "%s/histograms/histogram_%s_%s_%llu", dir, type, word,
+             bytes);
+    if (!rc)
+      rc = add(p, ni_fig_boxplot, list[i].cell, 1, "%s/boxplots/boxplot_%s_%s_%llu", dir, type, word, bytes);
   }
   free(list);
   return rc;
@@ -140,11 +152,13 @@ static int list_all(struct ni_plots *p) {
 static int make_folders(const char *dir, const char *path) {
   char full[4400];
   int base = snprintf(full, sizeof full, "%s/", dir);
-  if (base < 0 || (size_t)base + strlen(path) >= sizeof full) return -ENAMETOOLONG;
+  if (base < 0 || (size_t)base + strlen(path) >= sizeof full)
+    return -ENAMETOOLONG;
   memcpy(full + base, path, strlen(path) + 1);
   for (char *slash = strchr(full + base, '/'); slash; slash = strchr(slash + 1, '/')) {
     *slash = 0;
-    if (mkdir(full, 0777) != 0 && errno != EEXIST) return -errno;
+    if (mkdir(full, 0777) != 0 && errno != EEXIST)
+      return -errno;
     *slash = '/';
   }
   return 0;
@@ -154,7 +168,8 @@ static int make_folders(const char *dir, const char *path) {
 static void script_name(const struct ni_figure *fig, char out[440]) {
   snprintf(out, 440, "gnuplot/%s.gp", fig->path);
   for (char *c = out + strlen("gnuplot/"); *c; c++)
-    if (*c == '/') *c = '-';
+    if (*c == '/')
+      *c = '-';
 }
 
 static int in_folder(const struct ni_plots *p, const char *name, char full[4400]) {
@@ -164,11 +179,15 @@ static int in_folder(const struct ni_plots *p, const char *name, char full[4400]
 static int write_script(const struct ni_plots *p, const struct ni_figure *fig, const char *name) {
   char full[4400];
   int rc = make_folders(p->dir, fig->path);
-  if (!rc) rc = make_folders(p->dir, name);
-  if (!rc) rc = in_folder(p, name, full);
-  if (rc) return rc;
+  if (!rc)
+    rc = make_folders(p->dir, name);
+  if (!rc)
+    rc = in_folder(p, name, full);
+  if (rc)
+    return rc;
   FILE *f = fopen(full, "we");
-  if (!f) return -errno;
+  if (!f)
+    return -errno;
   errno = 0;
   fprintf(f, "# From the folder above this one: gnuplot %s\n", name);
   fig->write(f, fig);
@@ -181,15 +200,20 @@ static void remove_scripts(const struct ni_plots *p) {
   char name[440], full[4400];
   for (size_t i = 0; i < p->n; i++) {
     script_name(&p->figure[i], name);
-    if (!in_folder(p, name, full)) unlink(full);
+    if (!in_folder(p, name, full))
+      unlink(full);
   }
-  if (!in_folder(p, "gnuplot", full)) rmdir(full);
+  if (!in_folder(p, "gnuplot", full))
+    rmdir(full);
 }
 
-/* A gnuplot and the thread that feeds it. They take figures from one list, so a slow figure holds up its own only. */
+/*
+ * A gnuplot and the thread that feeds it. They take figures from one list, so a slow figure holds up its own
+ * only.
+ */
 struct painter {
   struct ni_plots *p;
-  _Atomic size_t *next;    /* in p->figure; relaxed: it hands out numbers, nothing else passes through it */
+  _Atomic size_t *next; /* in p->figure; relaxed: it hands out numbers, nothing else passes through it */
   struct ni_gnuplot g;
   size_t finished, faults; /* figures it came past, and those of them that gnuplot complained about */
   size_t worst;            /* the first of these in the list; p->n: none */
@@ -198,7 +222,10 @@ struct painter {
   char last[200];          /* last words */
 };
 
-/* Waits for figure `at`, which is loaded. What gnuplot leaves of a picture that it cannot draw may be half a picture. */
+/*
+ * Waits for figure `at`, which is loaded. What gnuplot leaves of a picture that it cannot draw may be half a
+ * picture.
+ */
 static int finish(struct painter *w, size_t at) {
   char message[200], full[4400];
   int rc = ni_gnuplot_wait(&w->g, message, sizeof message);
@@ -207,7 +234,8 @@ static int finish(struct painter *w, size_t at) {
     w->finished++;
     return 0;
   }
-  if (!in_folder(w->p, w->p->figure[at].path, full)) unlink(full);
+  if (!in_folder(w->p, w->p->figure[at].path, full))
+    unlink(full);
   if (rc) {
     memcpy(w->last, message, sizeof message);
     return rc;
@@ -228,17 +256,21 @@ static void *paint(void *painter) {
   while (!w->rc && (i = atomic_fetch_add_explicit(w->next, 1, memory_order_relaxed)) < w->p->n) {
     script_name(&w->p->figure[i], name);
     int rc = write_script(w->p, &w->p->figure[i], name);
-    if (drawing < w->p->n) w->rc = finish(w, drawing);
+    if (drawing < w->p->n)
+      w->rc = finish(w, drawing);
     drawing = w->p->n;
-    if (!w->rc) w->rc = rc;
+    if (!w->rc)
+      w->rc = rc;
     if (!w->rc) {
       ni_gnuplot_load(&w->g, name); /* if it has ended, waiting for it says so, and why */
       drawing = i;
     }
   }
-  if (drawing < w->p->n) w->rc = finish(w, drawing);
+  if (drawing < w->p->n)
+    w->rc = finish(w, drawing);
   int signal = ni_gnuplot_end(&w->g, w->rc == -ETIMEDOUT);
-  if (w->rc == -EPIPE && signal) snprintf(w->last, sizeof w->last, "killed by signal %d", signal);
+  if (w->rc == -EPIPE && signal)
+    snprintf(w->last, sizeof w->last, "killed by signal %d", signal);
   return NULL;
 }
 
@@ -247,19 +279,22 @@ static void overwrite(char *text, size_t n, const char *key) {
   size_t len = strlen(key);
   for (char *at = text; (at = memmem(at, n - (size_t)(at - text), key, len));) {
     at += len;
-    if (n - (size_t)(at - text) < sizeof none - 1) return;
+    if (n - (size_t)(at - text) < sizeof none - 1)
+      return;
     memcpy(at, none, sizeof none - 1);
   }
 }
 
 /*
- * Takes the time of making out of a PDF, so that the same data make the same bytes: cairo 1.16 writes it whatever the
- * environment says. The digits are replaced in place by 1970-01-01, so no offset in the file changes.
+ * Takes the time of making out of a PDF, so that the same data make the same bytes: cairo 1.16 writes it
+ * whatever the environment says. The digits are replaced in place by 1970-01-01, so no offset in the file
+ * changes.
  */
 static void take_date(const char *path) {
   struct stat st;
   int fd = open(path, O_RDWR | O_CLOEXEC);
-  if (fd < 0) return;
+  if (fd < 0)
+    return;
   if (fstat(fd, &st) == 0 && st.st_size > 0) {
     size_t n = (size_t)st.st_size;
     char *text = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -275,7 +310,8 @@ static void take_date(const char *path) {
 static void take_dates(const struct ni_plots *p) {
   char full[4400];
   for (size_t i = 0; i < p->n; i++)
-    if (!in_folder(p, p->figure[i].path, full)) take_date(full);
+    if (!in_folder(p, p->figure[i].path, full))
+      take_date(full);
 }
 
 /* So many at most: each wants 20 MB and a core, and the reader of a hundred pictures is not in that hurry. */
@@ -283,16 +319,19 @@ enum { PAINTERS_MAX = 16, FIGURES_EACH = 4 };
 
 static size_t painters_for(const struct ni_plots *p) {
   size_t n = p->o->jobs ? p->o->jobs : 1, most = (p->n + FIGURES_EACH - 1) / FIGURES_EACH;
-  if (n > most) n = most;
+  if (n > most)
+    n = most;
   return n < PAINTERS_MAX ? n : PAINTERS_MAX;
 }
 
 /* Starts gnuplot for up to n painters; for how many, or why not even for one. */
-static int start_painters(struct painter *w, size_t n, struct ni_plots *p, _Atomic size_t *next, const char *program) {
+static int start_painters(struct painter *w, size_t n, struct ni_plots *p, _Atomic size_t *next,
+                          const char *program) {
   for (size_t i = 0; i < n; i++) {
     w[i] = (struct painter){.p = p, .next = next, .worst = p->n};
     int rc = ni_gnuplot_start(&w[i].g, program, p->dir);
-    if (rc) return i ? (int)i : rc;
+    if (rc)
+      return i ? (int)i : rc;
   }
   return (int)n;
 }
@@ -304,16 +343,20 @@ static int verdict(const struct ni_plots *p, const struct painter *w, int n, cha
   for (int i = 0; i < n; i++) {
     finished += w[i].finished;
     faults += w[i].faults;
-    if (!failed && w[i].rc) failed = &w[i];
-    if (w[i].faults && (!worst || w[i].worst < worst->worst)) worst = &w[i];
+    if (!failed && w[i].rc)
+      failed = &w[i];
+    if (w[i].faults && (!worst || w[i].worst < worst->worst))
+      worst = &w[i];
   }
   if (finished < p->n && failed) {
     int at = snprintf(line, size, "plots: %zu of %zu drawn, then ", finished, p->n);
     if (failed->rc == -ETIMEDOUT)
-      snprintf(line + at, size - (size_t)at, "gnuplot did nothing for %d s and was ended", (int)NI_GNUPLOT_LIMIT_S);
+      snprintf(line + at, size - (size_t)at, "gnuplot did nothing for %d s and was ended",
+               (int)NI_GNUPLOT_LIMIT_S);
     else if (failed->rc == -EPIPE)
       snprintf(line + at, size - (size_t)at, "gnuplot ended%s%s", *failed->last ? ": " : "", failed->last);
-    else snprintf(line + at, size - (size_t)at, "no script could be written: %s", strerror(-failed->rc));
+    else
+      snprintf(line + at, size - (size_t)at, "no script could be written: %s", strerror(-failed->rc));
     return failed->rc == -EPIPE ? -EIO : failed->rc;
   }
   if (faults) {
@@ -326,29 +369,38 @@ static int verdict(const struct ni_plots *p, const struct painter *w, int n, cha
 
 int ni_plots_render(const struct ni_summary *summary, const struct ni_render_options *options,
                     const char *summary_dir) {
-  struct ni_plots p = {.s = summary, .o = options, .dir = summary_dir, .format = (enum ni_plot_format)options->plot_format};
+  struct ni_plots p = {
+      .s = summary, .o = options, .dir = summary_dir, .format = (enum ni_plot_format)options->plot_format};
   const char *program = options->gnuplot ? options->gnuplot : "gnuplot";
   struct painter w[PAINTERS_MAX];
   _Atomic size_t next = 0;
   char line[700];
   int rc = list_all(&p);
-  if (rc || p.n == 0) goto free_list;
+  if (rc || p.n == 0)
+    goto free_list;
   ni_progress_begin(options->progress, "pictures", p.n, false, p.n);
   int n = start_painters(w, painters_for(&p), &p, &next, program);
   if (n < 0) {
     rc = n;
     if (rc == -ENOENT)
       snprintf(line, sizeof line,
-               "plots: not drawn, no program '%.200s' found (Debian: gnuplot-nox; --only without plots silences this)", program);
-    else snprintf(line, sizeof line, "plots: not drawn, '%.200s' did not start: %s", program, strerror(-rc));
+               "plots: not drawn, no program '%.200s' found (Debian: gnuplot-nox; --only without plots "
+               "silences this)",
+               program);
+    else
+      snprintf(line, sizeof line, "plots: not drawn, '%.200s' did not start: %s", program, strerror(-rc));
     ni_render_say(options, line);
     goto free_list;
   }
   int ran = (int)ni_threads((size_t)n, paint, w, sizeof *w);
-  for (; n > ran; n--) ni_gnuplot_end(&w[n - 1].g, 1);
-  if (p.format == NI_PLOT_PDF) take_dates(&p);
-  if (!options->keep_scripts) remove_scripts(&p);
-  if ((rc = verdict(&p, w, n, line, sizeof line))) ni_render_say(options, line);
+  for (; n > ran; n--)
+    ni_gnuplot_end(&w[n - 1].g, 1);
+  if (p.format == NI_PLOT_PDF)
+    take_dates(&p);
+  if (!options->keep_scripts)
+    remove_scripts(&p);
+  if ((rc = verdict(&p, w, n, line, sizeof line)))
+    ni_render_say(options, line);
 free_list:
   ni_progress_end(options->progress);
   free(p.figure);

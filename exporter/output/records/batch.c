@@ -15,16 +15,55 @@ struct queue {
 struct ni_parquet_file {
   pthread_mutex_t lock;
   pthread_cond_t turn;
-  struct ni_pq *w;             /* NULL: no Parquet wanted */
-  int next;                    /* the range whose rows come now */
-  struct queue *queue;         /* per range */
+  struct ni_pq *w;     /* NULL: no Parquet wanted */
+  int next;            /* the range whose rows come now */
+  struct queue *queue; /* per range */
 };
 
 /* In the order of the file. */
-enum column_id { ID, NAME, RANK, N_RANKS, NNODES, TYPE, FUNC, SN, MSG, EXEC_US, TIMING, ALGOBW, BUSBW, VERSION, GIT_REV,
-                 MECHANISM, DUMP, HOST, PID, ALGO, PROTO, DATATYPE, ROOT, NCHANNELS, EXEC_NS, ENQUEUE, DELTA, REC_SN, TESTS,
-                 PRODUCER, KIND, USER_TAG, NCCL_TAG, SYMMETRIC, KERNEL, SHARED, INITIAL_SYNC, COMPUTE, FINAL_SYNC,
-                 PREV_REPLAY, N_COLUMNS };
+enum column_id {
+  ID,
+  NAME,
+  RANK,
+  N_RANKS,
+  NNODES,
+  TYPE,
+  FUNC,
+  SN,
+  MSG,
+  EXEC_US,
+  TIMING,
+  ALGOBW,
+  BUSBW,
+  VERSION,
+  GIT_REV,
+  MECHANISM,
+  DUMP,
+  HOST,
+  PID,
+  ALGO,
+  PROTO,
+  DATATYPE,
+  ROOT,
+  NCHANNELS,
+  EXEC_NS,
+  ENQUEUE,
+  DELTA,
+  REC_SN,
+  TESTS,
+  PRODUCER,
+  KIND,
+  USER_TAG,
+  NCCL_TAG,
+  SYMMETRIC,
+  KERNEL,
+  SHARED,
+  INITIAL_SYNC,
+  COMPUTE,
+  FINAL_SYNC,
+  PREV_REPLAY,
+  N_COLUMNS
+};
 
 enum where { OF_CONTEXT, OF_CONTEXT_OR_NULL, OF_ROW, OF_ROW_OR_NULL }; /* which says where a value stands */
 
@@ -32,11 +71,12 @@ static const struct column {
   const char *name;
   enum ni_pq_type type;
   enum where where;
-  size_t values, valid;        /* of a row: where in the batch */
+  size_t values, valid; /* of a row: where in the batch */
   bool ours, rare;
 } columns[N_COLUMNS] = {
 #define ROW(name) OF_ROW, offsetof(struct ni_batch, name), 0
-#define ROW_OR_NULL(name) OF_ROW_OR_NULL, offsetof(struct ni_batch, name), offsetof(struct ni_batch, has_##name)
+#define ROW_OR_NULL(name) \
+  OF_ROW_OR_NULL, offsetof(struct ni_batch, name), offsetof(struct ni_batch, has_##name)
     [ID] = {"id", NI_PQ_STRING, OF_CONTEXT, 0, 0, false},
     [NAME] = {"comm_name", NI_PQ_STRING, OF_CONTEXT_OR_NULL, 0, 0, false},
     [RANK] = {"rank", NI_PQ_INT64, OF_CONTEXT, 0, 0, false},
@@ -81,9 +121,12 @@ static const struct column {
 
 int ni_batch_words(struct ni_run *r, struct ni_batch_words *w) {
   int e = 0;
-  for (int i = 0; e == 0 && i < NI_TIMING_COUNT; i++) e = ni_name(&r->names, NULL, ni_timing_names[i], &w->timing[i]);
-  if (e == 0) e = ni_name(&r->names, NULL, "coll", &w->kind[NI_KIND_COLL]);
-  if (e == 0) e = ni_name(&r->names, NULL, "p2p", &w->kind[NI_KIND_P2P]);
+  for (int i = 0; e == 0 && i < NI_TIMING_COUNT; i++)
+    e = ni_name(&r->names, NULL, ni_timing_names[i], &w->timing[i]);
+  if (e == 0)
+    e = ni_name(&r->names, NULL, "coll", &w->kind[NI_KIND_COLL]);
+  if (e == 0)
+    e = ni_name(&r->names, NULL, "p2p", &w->kind[NI_KIND_P2P]);
   return e;
 }
 
@@ -95,21 +138,24 @@ static bool none_rare_before(struct ni_batch *b, uint32_t n) {
   return true;
 }
 
-void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const struct ni_line *l, uint32_t context,
-                  uint32_t func, uint32_t algo, uint32_t proto, uint32_t datatype, uint32_t kernel) {
+void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const struct ni_line *l,
+                  uint32_t context, uint32_t func, uint32_t algo, uint32_t proto, uint32_t datatype,
+                  uint32_t kernel) {
   const struct ni_record *o = &l->op;
   uint32_t i = b->n++, has = o->has;
-  if (i > 0 && context != b->context[0]) b->mixed_contexts = true;
+  if (i > 0 && context != b->context[0])
+    b->mixed_contexts = true;
   b->context[i] = context;
-#define MAY(name, v, there) b->name[i] = (v), b->has_##name[i] = (there) /* a value that may be null */
+/* a value that may be null */
+#define MAY(name, v, there) b->name[i] = (v), b->has_##name[i] = (there)
   b->func[i] = func;
   b->kind[i] = w->kind[l->is_p2p];
   b->sn[i] = (int64_t)o->sn;
   b->msg_bytes[i] = (int64_t)o->msg_bytes;
   b->exec_us[i] = (int64_t)o->exec_us;
   b->dump_us[i] = (int64_t)l->meta.dump_timestamp_us;
-  b->has_ours =
-      b->has_ours || (has & ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW)) || algo || proto || datatype || l->is_p2p;
+  b->has_ours = b->has_ours || (has & ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW)) || algo || proto ||
+      datatype || l->is_p2p;
   MAY(timing, w->timing[o->timing], o->timing != NI_TIMING_NONE);
   MAY(algobw, o->algobw_gbs, (has & NI_HAS_ALGOBW) != 0);
   MAY(busbw, o->busbw_gbs, (has & NI_HAS_BUSBW) != 0);
@@ -123,9 +169,12 @@ void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const stru
   MAY(gpu_delta_ns, o->gpu_start_delta_ns, (has & NI_HAS_GPU_DELTA) != 0);
   MAY(rec_sn, (int64_t)o->rec_sn, (has & NI_HAS_REC_SN) != 0);
   MAY(tests_bytes, (int64_t)o->tests_bytes, (has & NI_HAS_TESTS_SIZE) != 0);
-  const bool rare = o->user_tag || o->nccl_tag || o->symmetric || (has & (NI_HAS_PHASES | NI_HAS_PREV_REPLAY));
-  if (rare && !b->has_rare) b->has_rare = none_rare_before(b, i);
-  if (!b->has_rare) return;
+  const bool rare =
+      o->user_tag || o->nccl_tag || o->symmetric || (has & (NI_HAS_PHASES | NI_HAS_PREV_REPLAY));
+  if (rare && !b->has_rare)
+    b->has_rare = none_rare_before(b, i);
+  if (!b->has_rare)
+    return;
   MAY(user_tag, (int64_t)o->user_tag, o->user_tag != 0);
   MAY(nccl_tag, (int64_t)o->nccl_tag, o->nccl_tag != 0);
   MAY(symmetric, o->symmetric, o->symmetric);
@@ -144,29 +193,40 @@ void ni_batch_clear(struct ni_batch *b) {
   b->mixed_contexts = b->has_ours = b->has_rare = false;
 }
 
-/* Ours come last; NVIDIA's exporter follows the order of keys, where algorithm and protocol stand behind the function. */
+/*
+ * Ours come last; NVIDIA's exporter follows the order of keys, where algorithm and protocol stand behind the
+ * function.
+ */
 static int column_at(const struct ni_run *r, int i) {
-  if (!r->opt.compat || i <= FUNC || i > PROTO) return i;
+  if (!r->opt.compat || i <= FUNC || i > PROTO)
+    return i;
   return i == FUNC + 1 ? ALGO : i == FUNC + 2 ? PROTO : i - 2;
 }
 
 static bool wanted(const struct ni_run *r, const struct ni_sum_file *f, int i) {
-  if (!r->opt.compat) return true;
-  if (i == NAME) return f->file->head.has_name;
-  if (i == TIMING) return f->file->head.has_timing;
-  if (i == ALGO || i == PROTO) return f->file->head.has_algo;
+  if (!r->opt.compat)
+    return true;
+  if (i == NAME)
+    return f->file->head.has_name;
+  if (i == TIMING)
+    return f->file->head.has_timing;
+  if (i == ALGO || i == PROTO)
+    return f->file->head.has_algo;
   return !columns[i].ours;
 }
 
 int ni_parquet_new(struct ni_sum_file *f) {
   struct ni_parquet_file *p = calloc(1, sizeof *p);
-  if (!p) return -ENOMEM;
+  if (!p)
+    return -ENOMEM;
   f->out = p;
   pthread_mutex_init(&p->lock, NULL);
   pthread_cond_init(&p->turn, NULL);
   p->queue = calloc((size_t)f->n_ranges + 1, sizeof *p->queue);
-  if (!p->queue) return -ENOMEM;
-  for (int i = 0; i < f->n_ranges; i++) p->queue[i].end = &p->queue[i].first;
+  if (!p->queue)
+    return -ENOMEM;
+  for (int i = 0; i < f->n_ranges; i++)
+    p->queue[i].end = &p->queue[i].first;
   return 0;
 }
 
@@ -178,38 +238,65 @@ static int open_writer(struct ni_run *r, struct ni_sum_file *f) {
   for (int k = 0, i; k < N_COLUMNS; k++)
     if (i = column_at(r, k), wanted(r, f, i))
       field[n++] = (struct ni_pq_field){columns[i].name, columns[i].type};
-  snprintf(path, sizeof path, "%s/%s/%s.parquet", r->tmp_dir, f->folder ? f->folder : "parquet_files", f->parquet);
+  snprintf(path, sizeof path, "%s/%s/%s.parquet", r->tmp_dir, f->folder ? f->folder : "parquet_files",
+           f->parquet);
   struct ni_pq_options o = {.codec = (enum ni_pq_codec)r->opt.codec, .memory_bytes = 8u << 20};
   int e = ni_pq_create(&f->out->w, path, field, n, &o, message, sizeof message);
   return e < 0 ? ni_run_fail(r, e, "%s", message) : e;
 }
 
 /*
- * Texts and numbers that stand in the header: one for all rows, or gathered, with a byte for each that is no null behind
- * them. NULL: no memory. Caller frees.
+ * Texts and numbers that stand in the header: one for all rows, or gathered, with a byte for each that is no
+ * null behind them. NULL: no memory. Caller frees.
  */
-static void *context_column(const struct ni_run *r, const struct ni_batch *b, enum column_id id, struct ni_pq_column *c) {
+static void *context_column(const struct ni_run *r, const struct ni_batch *b, enum column_id id,
+                            struct ni_pq_column *c) {
   uint32_t n = b->mixed_contexts ? b->n : 1;
   int64_t *number = malloc(n * (sizeof *number + 1));
   uint32_t *text = (uint32_t *)(void *)number;
-  if (!number) return NULL;
+  if (!number)
+    return NULL;
   uint8_t *valid = (uint8_t *)(number + n);
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_context *x = &r->context[b->context[i]];
     const struct ni_who_member *m = &r->who.member[x->member];
     switch (id) {
-      case ID: text[i] = r->comm[m->comm].id; break;
-      case NAME: text[i] = x->text[NI_CTX_COMM_NAME]; break;
-      case TYPE: text[i] = (uint32_t)ni_comm_type_of(r, m->n_ranks, x->nnodes); break;
-      case VERSION: text[i] = x->text[NI_CTX_VERSION]; break;
-      case GIT_REV: text[i] = x->text[NI_CTX_GIT_REV]; break;
-      case MECHANISM: text[i] = x->text[NI_CTX_MECHANISM]; break;
-      case HOST: text[i] = r->process[m->process].host; break;
-      case PRODUCER: text[i] = x->text[NI_CTX_PRODUCER]; break;
-      case RANK: number[i] = m->rank; break;
-      case N_RANKS: number[i] = m->n_ranks; break;
-      case NNODES: number[i] = x->nnodes; break;
-      default: number[i] = r->who.process[m->process].pid; break;
+      case ID:
+        text[i] = r->comm[m->comm].id;
+        break;
+      case NAME:
+        text[i] = x->text[NI_CTX_COMM_NAME];
+        break;
+      case TYPE:
+        text[i] = (uint32_t)ni_comm_type_of(r, m->n_ranks, x->nnodes);
+        break;
+      case VERSION:
+        text[i] = x->text[NI_CTX_VERSION];
+        break;
+      case GIT_REV:
+        text[i] = x->text[NI_CTX_GIT_REV];
+        break;
+      case MECHANISM:
+        text[i] = x->text[NI_CTX_MECHANISM];
+        break;
+      case HOST:
+        text[i] = r->process[m->process].host;
+        break;
+      case PRODUCER:
+        text[i] = x->text[NI_CTX_PRODUCER];
+        break;
+      case RANK:
+        number[i] = m->rank;
+        break;
+      case N_RANKS:
+        number[i] = m->n_ranks;
+        break;
+      case NNODES:
+        number[i] = x->nnodes;
+        break;
+      default:
+        number[i] = r->who.process[m->process].pid;
+        break;
     }
     valid[i] = columns[id].where == OF_CONTEXT || text[i] != 0;
   }
@@ -220,8 +307,8 @@ static void *context_column(const struct ni_run *r, const struct ni_batch *b, en
 }
 
 /*
- * One call of the writer for each batch. Columns of the header are gathered into memory of the batch's own, since all
- * columns go at once; a batch of one context has one value in each.
+ * One call of the writer for each batch. Columns of the header are gathered into memory of the batch's own,
+ * since all columns go at once; a batch of one context has one value in each.
  */
 int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_batch *b) {
   static const uint8_t no[1] = {0};
@@ -230,8 +317,10 @@ int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_ba
   struct ni_str types[NI_TYPE_COUNT];
   void *gathered[N_COLUMNS] = {0};
   int e = 0;
-  if (b->n == 0) return 0;
-  if (!p->w && (e = open_writer(r, f)) < 0) return e;
+  if (b->n == 0)
+    return 0;
+  if (!p->w && (e = open_writer(r, f)) < 0)
+    return e;
   for (int i = 0; i < NI_TYPE_COUNT; i++)
     types[i] = (struct ni_str){ni_comm_type_names[i], (uint32_t)strlen(ni_comm_type_names[i])};
   /* The tables grow while others read; pointers into them hold under the lock. */
@@ -240,16 +329,20 @@ int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_ba
   size_t n = 0;
   for (int k = 0, i; e == 0 && k < N_COLUMNS; k++) {
     i = column_at(r, k);
-    if (!wanted(r, f, i)) continue;
+    if (!wanted(r, f, i))
+      continue;
     struct ni_pq_column *c = &col[n++];
     const struct column *from = &columns[i];
-    if (from->type == NI_PQ_STRING) c->dict = i == TYPE ? &type_dict : &dict;
+    if (from->type == NI_PQ_STRING)
+      c->dict = i == TYPE ? &type_dict : &dict;
     if (from->where == OF_CONTEXT || from->where == OF_CONTEXT_OR_NULL) {
-      if (!(gathered[i] = context_column(r, b, (enum column_id)i, c))) e = -ENOMEM;
+      if (!(gathered[i] = context_column(r, b, (enum column_id)i, c)))
+        e = -ENOMEM;
       continue;
     }
     c->values = (const char *)b + from->values;
-    if (from->where == OF_ROW_OR_NULL) c->valid = (const uint8_t *)b + from->valid;
+    if (from->where == OF_ROW_OR_NULL)
+      c->valid = (const uint8_t *)b + from->valid;
     /* NVIDIA's lines have none of ours, most of ours none of the rare ones: nulls by the batch. */
     if (from->where == OF_ROW_OR_NULL && ((from->ours && !b->has_ours) || (from->rare && !b->has_rare))) {
       c->repeat = true;
@@ -260,9 +353,12 @@ int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_ba
   dict.n = r->names.n;
   pthread_mutex_unlock(&r->names.lock);
   pthread_mutex_unlock(&r->lock);
-  if (e == 0) e = ni_pq_append(p->w, col, b->n);
-  if (e < 0) ni_run_fail(r, e, "%s", p->w && *ni_pq_error(p->w) ? ni_pq_error(p->w) : strerror(-e));
-  for (int i = 0; i < N_COLUMNS; i++) free(gathered[i]);
+  if (e == 0)
+    e = ni_pq_append(p->w, col, b->n);
+  if (e < 0)
+    ni_run_fail(r, e, "%s", p->w && *ni_pq_error(p->w) ? ni_pq_error(p->w) : strerror(-e));
+  for (int i = 0; i < N_COLUMNS; i++)
+    free(gathered[i]);
   return e;
 }
 
@@ -274,14 +370,17 @@ static int drain(struct ni_run *r, struct ni_sum_file *f, int range) {
     struct ni_batch *b = p->queue[range].first;
     if (b) {
       p->queue[range].first = b->next;
-      if (!b->next) p->queue[range].end = &p->queue[range].first;
+      if (!b->next)
+        p->queue[range].end = &p->queue[range].first;
     }
     pthread_mutex_unlock(&p->lock);
-    if (!b) return 0;
+    if (!b)
+      return 0;
     int e = ni_parquet_write(r, f, b);
     free(b);
     atomic_fetch_sub_explicit(&r->waiting_bytes, sizeof *b, memory_order_relaxed);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
   }
 }
 
@@ -313,7 +412,8 @@ int ni_parquet_append(struct ni_run *r, struct ni_sum_file *f, int range, struct
   }
   pthread_mutex_unlock(&p->lock);
   e = drain(r, f, range);
-  if (e == 0) e = ni_parquet_write(r, f, *batch);
+  if (e == 0)
+    e = ni_parquet_write(r, f, *batch);
   ni_batch_clear(*batch);
   return e;
 }
@@ -321,7 +421,8 @@ int ni_parquet_append(struct ni_run *r, struct ni_sum_file *f, int range, struct
 int ni_parquet_close(struct ni_run *r, struct ni_sum_file *f) {
   struct ni_parquet_file *p = f->out;
   int e = 0;
-  if (p->w && (e = ni_pq_finish(p->w, NULL)) < 0) return ni_run_fail(r, e, "%s", ni_pq_error(p->w));
+  if (p->w && (e = ni_pq_finish(p->w, NULL)) < 0)
+    return ni_run_fail(r, e, "%s", ni_pq_error(p->w));
   p->w = NULL;
   ni_parquet_abort(f);
   return 0;
@@ -334,7 +435,10 @@ int ni_parquet_range_done(struct ni_run *r, struct ni_sum_file *f, int range) {
   p->queue[range].done = true;
   bool mine = p->next == range;
   pthread_mutex_unlock(&p->lock);
-  /* The one whose turn it is goes on through all ranges that are done; the next unfinished one finds its turn itself. */
+  /*
+   * The one whose turn it is goes on through all ranges that are done; the next unfinished one finds its turn
+   * itself.
+   */
   while (mine && e == 0) {
     int now = p->next;
     e = drain(r, f, now);
@@ -356,7 +460,8 @@ int ni_parquet_range_done(struct ni_run *r, struct ni_sum_file *f, int range) {
 
 void ni_parquet_abort(struct ni_sum_file *f) {
   struct ni_parquet_file *p = f->out;
-  if (!p) return;
+  if (!p)
+    return;
   f->out = NULL;
   ni_pq_abort(p->w);
   for (int i = 0; p->queue && i < f->n_ranges; i++)

@@ -1,17 +1,18 @@
 /*
  * A few thousand records as columns, and the Parquet file of one log.
  *
- * Model: a batch is filled by the thread that reads a range; the file takes batches in the order of the log, whatever
- * the order in which ranges are read. The range that is next appends at once; ranges behind it leave their batches in a
- * queue, and wait when the queues of all files hold more than their limit. Ranges are begun in order, so the one that is
- * next is always being read, or done.
+ * Model: a batch is filled by the thread that reads a range; the file takes batches in the order of the log,
+ * whatever the order in which ranges are read. The range that is next appends at once; ranges behind it leave
+ * their batches in a queue, and wait when the queues of all files hold more than their limit. Ranges are
+ * begun in order, so the one that is next is always being read, or done.
  *
- * Columns: those of NVIDIA's exporter first, with P2P records in the same ones (coll is then "Send" or "Recv", coll_sn p2p_sn);
- * then ours and `kind`. With --compat NVIDIA's alone, without P2P, comm_name and coll_timing_source (and algo and
- * proto) there when the file's first record has them.
+ * Columns: those of NVIDIA's exporter first, with P2P records in the same ones (coll is then "Send" or
+ * "Recv", coll_sn p2p_sn); then ours and `kind`. With --compat NVIDIA's alone, without P2P, comm_name and
+ * coll_timing_source (and algo and proto) there when the file's first record has them.
  *
- * Threads: ni_batch_* by the owner of the batch; ni_parquet_* by any, they lock the file. Ownership: a batch that is
- * handed to a file comes back empty, or another one does. Failure: -errno; ni_run_fail() has been told why.
+ * Threads: ni_batch_* by the owner of the batch; ni_parquet_* by any, they lock the file. Ownership: a batch
+ * that is handed to a file comes back empty, or another one does. Failure: -errno; ni_run_fail() has been
+ * told why.
  */
 #ifndef NI_SUMMARY_BATCH_H
 #define NI_SUMMARY_BATCH_H
@@ -89,9 +90,9 @@
 struct ni_batch {
   struct ni_batch *next;
   uint32_t n;
-  bool mixed_contexts;       /* context[] differs within the batch */
-  bool has_ours;             /* any of the columns that NVIDIA's logs lack is set */
-  bool has_rare;             /* any of NI_BATCH_RARE is set; else their has_...[] are not filled in */
+  bool mixed_contexts; /* context[] differs within the batch */
+  bool has_ours;       /* any of the columns that NVIDIA's logs lack is set */
+  bool has_rare;       /* any of NI_BATCH_RARE is set; else their has_...[] are not filled in */
 #define X(type, narrow, name) type name[NI_BATCH_ROWS];
   NI_BATCH_COLUMNS(X)
 #undef X
@@ -107,15 +108,21 @@ struct ni_batch_words {
 int ni_batch_words(struct ni_run *r, struct ni_batch_words *w);
 
 /* Adds a row; the batch must have room. */
-void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const struct ni_line *l, uint32_t context,
-                  uint32_t func, uint32_t algo, uint32_t proto, uint32_t datatype, uint32_t kernel);
+void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const struct ni_line *l,
+                  uint32_t context, uint32_t func, uint32_t algo, uint32_t proto, uint32_t datatype,
+                  uint32_t kernel);
 
 void ni_batch_clear(struct ni_batch *b); /* no rows; also where there was nothing yet */
 
 int ni_parquet_new(struct ni_sum_file *f);
-/* Takes the rows of *batch as the next ones of this range; *batch is empty afterwards and may be another one. */
+/*
+ * Takes the rows of *batch as the next ones of this range; *batch is empty afterwards and may be another one.
+ */
 int ni_parquet_append(struct ni_run *r, struct ni_sum_file *f, int range, struct ni_batch **batch);
-/* Without turns, for a file that has no ranges: rows as the next ones; finish. f->out is as ni_parquet_new() made it. */
+/*
+ * Without turns, for a file that has no ranges: rows as the next ones; finish. f->out is as ni_parquet_new()
+ * made it.
+ */
 int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_batch *b);
 int ni_parquet_close(struct ni_run *r, struct ni_sum_file *f);
 /* The range is over. After the last one the file is finished and closed. */

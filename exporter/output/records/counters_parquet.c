@@ -30,13 +30,13 @@ enum column {
 #define X(type, name, kind) C_##name,
   COLUMNS(X)
 #undef X
-  N_COLUMNS
+      N_COLUMNS
 };
 
 struct ni_counters_table {
   struct ni_run *r;
   struct ni_name_cache names;
-  const char *file;    /* its base name */
+  const char *file; /* its base name */
   struct ni_pq *w;
   uint32_t n;
 #define X(type, name, kind) type name[ROWS];
@@ -47,12 +47,14 @@ struct ni_counters_table {
 
 int ni_counters_table_new(struct ni_counters_table **out, struct ni_run *r) {
   struct ni_counters_table *t = *out = calloc(1, sizeof *t);
-  if (t) t->r = r;
+  if (t)
+    t->r = r;
   return t ? 0 : -ENOMEM;
 }
 
 void ni_counters_table_free(struct ni_counters_table *t) {
-  if (t) ni_pq_abort(t->w);
+  if (t)
+    ni_pq_abort(t->w);
   free(t);
 }
 
@@ -69,7 +71,8 @@ static int create(struct ni_counters_table *t) {
   char path[4096], message[512];
   struct ni_pq_options o = {.codec = (enum ni_pq_codec)t->r->opt.codec, .memory_bytes = 8u << 20};
   snprintf(path, sizeof path, "%s/parquet_counters", t->r->tmp_dir);
-  if (mkdir(path, 0777) < 0 && errno != EEXIST) return fail(t, -errno, strerror(errno));
+  if (mkdir(path, 0777) < 0 && errno != EEXIST)
+    return fail(t, -errno, strerror(errno));
   snprintf(path, sizeof path, "%s/parquet_counters/%s.parquet", t->r->tmp_dir, t->file);
   int e = ni_pq_create(&t->w, path, field, N_COLUMNS, &o, message, sizeof message);
   return e < 0 ? fail(t, e, message) : 0;
@@ -78,35 +81,41 @@ static int create(struct ni_counters_table *t) {
 static int flush(struct ni_counters_table *t) {
   struct ni_pq_dict dict = {t->r->names.text, t->r->names.n, 1};
   struct ni_pq_column c[N_COLUMNS] = {
-#define X(type, name, kind) [C_##name] = {.values = t->name, .dict = NI_PQ_##kind == NI_PQ_STRING ? &dict : NULL},
+#define X(type, name, kind) \
+  [C_##name] = {.values = t->name, .dict = NI_PQ_##kind == NI_PQ_STRING ? &dict : NULL},
       COLUMNS(X)
 #undef X
   };
   c[C_value].valid = t->has_value;
   c[C_delta].valid = c[C_seconds].valid = c[C_per_second].valid = t->has_delta;
   int e = t->n && !t->w ? create(t) : 0;
-  if (e == 0 && t->n && (e = ni_pq_append(t->w, c, t->n)) < 0) return fail(t, e, ni_pq_error(t->w));
+  if (e == 0 && t->n && (e = ni_pq_append(t->w, c, t->n)) < 0)
+    return fail(t, e, ni_pq_error(t->w));
   t->n = 0;
   return e;
 }
 
 static const char *state_of(const struct ni_change *c) {
-  static const char *const names[] = {"same", "changed", "level", "reset", "saturated", "stale", "gone", "new", "unreadable"};
+  static const char *const names[] = {"same",  "changed", "level", "reset",     "saturated",
+                                      "stale", "gone",    "new",   "unreadable"};
   return c->wrapped ? "wrapped" : names[c->state];
 }
 
-static int add(struct ni_counters_table *t, const struct ni_series_sample *s, const struct ni_entity *e, uint32_t k,
-               const struct ni_change *c) {
+static int add(struct ni_counters_table *t, const struct ni_series_sample *s, const struct ni_entity *e,
+               uint32_t k, const struct ni_change *c) {
   const struct ni_counter *x = &s->set->counter[k];
   uint32_t i = t->n;
   const struct {
     uint32_t *code;
     const char *text;
-  } texts[] = {{&t->hostname[i], s->host}, {&t->source[i], ni_source_name(e->source)}, {&t->device[i], e->name}, {&t->counter[i], x->name},
-               {&t->unit[i], x->what.unit}, {&t->kind[i], ni_series_kinds[x->what.kind]}, {&t->state[i], state_of(c)}};
+  } texts[] = {{&t->hostname[i], s->host},  {&t->source[i], ni_source_name(e->source)},
+               {&t->device[i], e->name},    {&t->counter[i], x->name},
+               {&t->unit[i], x->what.unit}, {&t->kind[i], ni_series_kinds[x->what.kind]},
+               {&t->state[i], state_of(c)}};
   for (size_t n = 0; n < sizeof texts / sizeof *texts; n++) {
     int err = ni_name(&t->r->names, &t->names, texts[n].text, texts[n].code);
-    if (err < 0) return fail(t, err, strerror(-err));
+    if (err < 0)
+      return fail(t, err, strerror(-err));
   }
   t->realtime_ns[i] = s->reading[k].real_ns;
   t->monotonic_ns[i] = s->reading[k].mono_ns;
@@ -126,8 +135,10 @@ static int pair(void *arg, const struct ni_series_sample *after, const struct ni
   for (size_t i = 0; e == 0 && i < after->set->n_entities; i++) {
     const struct ni_entity *x = &after->set->entity[i];
     for (uint32_t k = x->first; e == 0 && k < x->first + x->n; k++) {
-      struct ni_change c = ni_change_of(&after->set->counter[k].what, &before[k], &after->reading[k], x->link_bytes_s);
-      if (c.state != NI_CHANGE_NONE) e = add(t, after, x, k, &c);
+      struct ni_change c =
+          ni_change_of(&after->set->counter[k].what, &before[k], &after->reading[k], x->link_bytes_s);
+      if (c.state != NI_CHANGE_NONE)
+        e = add(t, after, x, k, &c);
     }
   }
   return e;
@@ -142,8 +153,10 @@ static int begin(void *arg, size_t file_no) {
 static int end(void *arg) {
   struct ni_counters_table *t = arg;
   int e = flush(t);
-  if (e == 0 && t->w && (e = ni_pq_finish(t->w, NULL)) < 0) return fail(t, e, ni_pq_error(t->w));
-  if (e == 0) t->w = NULL;
+  if (e == 0 && t->w && (e = ni_pq_finish(t->w, NULL)) < 0)
+    return fail(t, e, ni_pq_error(t->w));
+  if (e == 0)
+    t->w = NULL;
   return e;
 }
 

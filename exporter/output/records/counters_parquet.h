@@ -1,6 +1,6 @@
 /*
- * The samples of counters as a table: OUT/parquet_counters/<file of the series>.parquet, a row for each counter that changed between two
- * samples, and one for each that has no number.
+ * The samples of counters as a table: OUT/parquet_counters/<file of the series>.parquet, a row for each
+ * counter that changed between two samples, and one for each that has no number.
  *
  * Threads: one. Failure: -errno; ni_run_fail() has been told why.
  */

@@ -17,14 +17,14 @@ enum {
 #define X(name) H_##name,
   NI_BATCH_NULLABLE(X)
 #undef X
-  H_OURS
+      H_OURS
 };
 
 struct row {
 #define X(type, narrow, name) narrow name;
   NI_BATCH_COLUMNS(X)
 #undef X
-  uint64_t at;                 /* in its range */
+  uint64_t at;                    /* in its range */
   uint32_t host, id, file, range; /* host, id: names */
   int32_t rank;
   uint32_t has;
@@ -56,19 +56,24 @@ static int by_order(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   const struct row *x = a, *y = b;
   int k = by_folder(r, x, y);
-  if (k == 0) k = by_name(r, x->id, y->id);
-  if (k == 0) k = NI_BY(x, y, p2p);
-  if (k == 0) k = by_name(r, x->func, y->func);
+  if (k == 0)
+    k = by_name(r, x->id, y->id);
+  if (k == 0)
+    k = NI_BY(x, y, p2p);
+  if (k == 0)
+    k = by_name(r, x->func, y->func);
   return k ? k : NI_BY(x, y, sn, rank, dump_us, file, range, at);
 }
 
 static int sorter_new(struct ni_sorter **out, struct ni_run *r, const struct ni_batch_words *w) {
   struct ni_sorter *s = *out = calloc(1, sizeof *s);
-  if (!s) return -ENOMEM;
+  if (!s)
+    return -ENOMEM;
   s->r = r;
   s->words = w;
   uint64_t limit = r->opt.memory_bytes / MEMORY_SHARE / r->opt.jobs;
-  if (limit < ROWS_MIN * sizeof(struct row)) limit = ROWS_MIN * sizeof(struct row);
+  if (limit < ROWS_MIN * sizeof(struct row))
+    limit = ROWS_MIN * sizeof(struct row);
   return ni_sort_new(&s->sort, &r->store, limit, by_order, r);
 }
 
@@ -78,7 +83,8 @@ static void take_row(struct row *x, const struct ni_batch *b, uint32_t i) {
 #define HAS(name) x->has |= (uint32_t)b->has_##name[i] << H_##name;
   NI_BATCH_USUAL_COLUMNS(COLUMN)
   NI_BATCH_USUAL(HAS)
-  if (!b->has_rare) return;
+  if (!b->has_rare)
+    return;
   NI_BATCH_RARE_COLUMNS(COLUMN)
   NI_BATCH_RARE(HAS)
 #undef COLUMN
@@ -87,7 +93,8 @@ static void take_row(struct row *x, const struct ni_batch *b, uint32_t i) {
 
 static void give_row(struct ni_batch *b, const struct row *x) {
   uint32_t i = b->n++;
-  if (i > 0 && x->context != b->context[0]) b->mixed_contexts = true;
+  if (i > 0 && x->context != b->context[0])
+    b->mixed_contexts = true;
   b->has_ours = b->has_ours || (x->has >> H_OURS & 1);
 #define X(type, narrow, name) b->name[i] = x->name;
   NI_BATCH_COLUMNS(X)
@@ -104,7 +111,8 @@ static int sorter_add(struct ni_sorter *s, const struct ni_batch *b, uint32_t fi
   struct ni_run *r = s->r;
   struct row row[PIECE];
   int e = 0;
-  if (file != s->file || range != s->range) s->at = 0;
+  if (file != s->file || range != s->range)
+    s->at = 0;
   s->file = file;
   s->range = range;
   for (uint32_t i = 0, n; e == 0 && i < b->n; i += n) {
@@ -123,19 +131,24 @@ static int sorter_add(struct ni_sorter *s, const struct ni_batch *b, uint32_t fi
       x->at = s->at++;
     }
     pthread_mutex_unlock(&r->lock);
-    for (uint32_t k = 0; e == 0 && k < n; k++) e = ni_sort_add(s->sort, &row[k], sizeof *row);
+    for (uint32_t k = 0; e == 0 && k < n; k++)
+      e = ni_sort_add(s->sort, &row[k], sizeof *row);
   }
   return e;
 }
 
 /* Joins what was added before, by main. Frees s, also on failure; NULL is fine. */
 static int sorter_end(struct ni_sorter *s) {
-  if (!s) return 0;
+  if (!s)
+    return 0;
   struct ni_run *r = s->r;
   int e = 0;
-  if (ni_run_stopped(r)) ni_sort_free(s->sort);
-  else if (!r->sorted) r->sorted = s->sort;
-  else e = ni_sort_join(r->sorted, s->sort);
+  if (ni_run_stopped(r))
+    ni_sort_free(s->sort);
+  else if (!r->sorted)
+    r->sorted = s->sort;
+  else
+    e = ni_sort_join(r->sorted, s->sort);
   free(s);
   return e;
 }
@@ -143,8 +156,8 @@ static int sorter_end(struct ni_sorter *s) {
 struct merge {
   struct ni_run *r;
   struct ni_batch *batch;
-  struct ni_sum_file file;     /* that is being written */
-  struct row in;               /* a row of its folder */
+  struct ni_sum_file file; /* that is being written */
+  struct row in;           /* a row of its folder */
   uint32_t n_folders;
   bool any;
 };
@@ -152,15 +165,18 @@ struct merge {
 /* "host=<name>": bytes that are no letter, digit, - _ or . become %XX, which readers turn back. */
 static void dir_name(const char *key, const char *value, uint32_t number, char out[DIR_NAME_MAX + 16]) {
   size_t n = (size_t)sprintf(out, "%s=", key);
-  if (!*value) n += (size_t)sprintf(out + n, "__HIVE_DEFAULT_PARTITION__");
+  if (!*value)
+    n += (size_t)sprintf(out + n, "__HIVE_DEFAULT_PARTITION__");
   for (const unsigned char *p = (const unsigned char *)value; *p; p++) {
     unsigned c = *p;
     if (n + 3 > DIR_NAME_MAX) { /* too long for a folder: `hostname` in the rows has it all */
       sprintf(out + n, "~%u", number);
       return;
     }
-    if (c - '0' < 10 || (c | 32) - 'a' < 26 || c == '-' || c == '_' || c == '.') out[n++] = (char)c;
-    else n += (size_t)sprintf(out + n, "%%%02X", c);
+    if (c - '0' < 10 || (c | 32) - 'a' < 26 || c == '-' || c == '_' || c == '.')
+      out[n++] = (char)c;
+    else
+      n += (size_t)sprintf(out + n, "%%%02X", c);
   }
   out[n] = 0;
 }
@@ -184,7 +200,8 @@ static int flush_rows(struct merge *m) {
 }
 
 static int end_folder(struct merge *m) {
-  if (!m->any) return 0;
+  if (!m->any)
+    return 0;
   int e = flush_rows(m);
   return e < 0 ? e : ni_parquet_close(m->r, &m->file);
 }
@@ -192,14 +209,16 @@ static int end_folder(struct merge *m) {
 static int begin_folder(struct merge *m, const struct row *row) {
   char folder[(NI_PARTITIONS - 1) * (DIR_NAME_MAX + 16)], path[4096];
   int e = end_folder(m);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   m->n_folders++;
   folder_of(m, row, folder, sizeof folder);
   const size_t base = (size_t)snprintf(path, sizeof path, "%s/dataset/", m->r->tmp_dir);
   snprintf(path + base, sizeof path - base, "%s/", folder);
   for (char *slash = strchr(path + base, '/'); slash; slash = strchr(slash + 1, '/')) {
     *slash = 0;
-    if (mkdir(path, 0777) < 0 && errno != EEXIST) return -errno;
+    if (mkdir(path, 0777) < 0 && errno != EEXIST)
+      return -errno;
     *slash = '/';
   }
   free(m->file.parquet);
@@ -221,11 +240,15 @@ static int write_all(struct merge *m) {
   int e = 0;
   while (r->sorted && (e = ni_sort_next(r->sorted, &item, &len)) > 0) {
     const struct row *row = item;
-    if ((++n & 4095) == 0 && ni_run_stopped(r)) return -EINTR;
+    if ((++n & 4095) == 0 && ni_run_stopped(r))
+      return -EINTR;
     e = 0;
-    if (!m->any || by_folder(r, &m->in, row) != 0) e = begin_folder(m, row);
-    else if (m->batch->n == NI_BATCH_ROWS) e = flush_rows(m);
-    if (e < 0) return e;
+    if (!m->any || by_folder(r, &m->in, row) != 0)
+      e = begin_folder(m, row);
+    else if (m->batch->n == NI_BATCH_ROWS)
+      e = flush_rows(m);
+    if (e < 0)
+      return e;
     give_row(m->batch, row);
   }
   return e < 0 ? e : end_folder(m);
@@ -236,7 +259,8 @@ int ni_dataset_write(struct ni_run *r) {
   char path[4096];
   snprintf(path, sizeof path, "%s/dataset", r->tmp_dir);
   int e = !m.batch ? -ENOMEM : mkdir(path, 0777) < 0 ? -errno : write_all(&m);
-  if (e < 0) ni_run_fail(r, e, "%s: %s", path, strerror(-e));
+  if (e < 0)
+    ni_run_fail(r, e, "%s: %s", path, strerror(-e));
   ni_parquet_abort(&m.file);
   free(m.file.parquet);
   free(m.batch);
@@ -249,7 +273,7 @@ struct ni_record_writer {
   struct ni_record_writer *next; /* while it is idle */
   struct ni_records *of;
   struct ni_batch *batch;
-  struct ni_sorter *sorter;      /* NULL: no data set is asked for */
+  struct ni_sorter *sorter; /* NULL: no data set is asked for */
   struct ni_record_part part;
 };
 
@@ -259,10 +283,12 @@ static int new_writer(struct ni_records *x, struct ni_record_writer **out) {
   if (e == 0) {
     w->of = x;
     ni_batch_clear(w->batch);
-    if (x->run->opt.dataset) e = sorter_new(&w->sorter, x->run, &x->words);
+    if (x->run->opt.dataset)
+      e = sorter_new(&w->sorter, x->run, &x->words);
   }
   if (e < 0) {
-    if (w) free(w->batch);
+    if (w)
+      free(w->batch);
     free(w);
     *out = NULL;
   }
@@ -273,17 +299,20 @@ static int open_part(void *to, const void *what, void **rows) {
   struct ni_records *x = to;
   pthread_mutex_lock(&x->lock);
   struct ni_record_writer *w = x->idle;
-  if (w) x->idle = w->next;
+  if (w)
+    x->idle = w->next;
   pthread_mutex_unlock(&x->lock);
   int e = w ? 0 : new_writer(x, &w);
-  if (e == 0) w->part = *(const struct ni_record_part *)what;
+  if (e == 0)
+    w->part = *(const struct ni_record_part *)what;
   *rows = w;
   return e;
 }
 
 static int flush(struct ni_record_writer *w) {
   struct ni_run *r = w->of->run;
-  if (!w->batch->n) return 0;
+  if (!w->batch->n)
+    return 0;
   int e = w->sorter ? sorter_add(w->sorter, w->batch, (uint32_t)w->part.file, (uint32_t)w->part.range) : 0;
   return e < 0 ? e : ni_parquet_append(r, &r->file[w->part.file], w->part.range, &w->batch);
 }
@@ -291,8 +320,10 @@ static int flush(struct ni_record_writer *w) {
 static int add_row(void *rows, const void *row) {
   struct ni_record_writer *w = rows;
   const struct ni_record_row *x = row;
-  if (w->of->run->opt.no_parquet && !w->sorter) return 0;
-  ni_batch_add(w->batch, &w->of->words, x->line, x->context, x->func, x->algo, x->proto, x->datatype, x->kernel);
+  if (w->of->run->opt.no_parquet && !w->sorter)
+    return 0;
+  ni_batch_add(w->batch, &w->of->words, x->line, x->context, x->func, x->algo, x->proto, x->datatype,
+               x->kernel);
   return w->batch->n == NI_BATCH_ROWS ? flush(w) : 0;
 }
 
@@ -300,7 +331,8 @@ static int close_part(void *rows) {
   struct ni_record_writer *w = rows;
   struct ni_records *x = w->of;
   int e = ni_run_stopped(x->run) ? 0 : flush(w);
-  if (e < 0) ni_run_fail(x->run, e, "%s: %s", x->run->file[w->part.file].file->path, strerror(-e));
+  if (e < 0)
+    ni_run_fail(x->run, e, "%s: %s", x->run->file[w->part.file].file->path, strerror(-e));
   ni_batch_clear(w->batch);
   int over = ni_parquet_range_done(x->run, &x->run->file[w->part.file], w->part.range);
   pthread_mutex_lock(&x->lock);
@@ -311,8 +343,10 @@ static int close_part(void *rows) {
 }
 
 int ni_records_init(struct ni_records *x, struct ni_run *r) {
-  *x = (struct ni_records){.run = r, .sink = {x, open_part, add_row, close_part}, .lock = PTHREAD_MUTEX_INITIALIZER};
-  if (!*r->opt.partition) *r->opt.partition = NI_PARTITION_HOST;
+  *x = (struct ni_records){
+      .run = r, .sink = {x, open_part, add_row, close_part}, .lock = PTHREAD_MUTEX_INITIALIZER};
+  if (!*r->opt.partition)
+    *r->opt.partition = NI_PARTITION_HOST;
   return ni_batch_words(r, &x->words);
 }
 
@@ -321,8 +355,10 @@ int ni_records_end(struct ni_records *x) {
   for (struct ni_record_writer *w; (w = x->idle);) {
     x->idle = w->next;
     int ended = sorter_end(w->sorter);
-    if (ended < 0) ni_run_fail(x->run, ended, "%s: %s", x->run->tmp_dir, strerror(-ended));
-    if (e == 0) e = ended;
+    if (ended < 0)
+      ni_run_fail(x->run, ended, "%s: %s", x->run->tmp_dir, strerror(-ended));
+    if (e == 0)
+      e = ended;
     free(w->batch);
     free(w);
   }

@@ -1,4 +1,7 @@
-/* NICs and GPUs beside the collectives, as the page has them: "devices" and their lines over the run. Any thread. */
+/*
+ * NICs and GPUs beside the collectives, as the page has them: "devices" and their lines over the run. Any
+ * thread.
+ */
 #ifndef NI_PAGE_COUNTERS_H
 #define NI_PAGE_COUNTERS_H
 

@@ -21,21 +21,39 @@ static void put_counts(struct ni_json *j, const char *key, const void *counts, c
 }
 
 static void texts(struct ni_json *j, const char *key, char *const *text, size_t n) {
-  NI_JSON_ARRAY(j, key)
-    for (size_t i = 0; i < ni_page_at_most(n, NI_PAGE_TEXTS); i++) ni_page_name(j, NULL, text[i]);
+  NI_JSON_ARRAY (j, key)
+    for (size_t i = 0; i < ni_page_at_most(n, NI_PAGE_TEXTS); i++)
+      ni_page_name(j, NULL, text[i]);
 }
 
 static void write_input(struct ni_json *j, const struct ni_input *in) {
 #define COUNTS(member) {#member, put_counts, offsetof(struct ni_input, member)}
-  static const struct ni_json_field fields[] = {
-      NI_PAGE(ni_input, files), NI_PAGE(ni_input, files_failed), NI_PAGE(ni_input, files_empty), NI_PAGE(ni_input, bytes),
-      NI_PAGE(ni_input, text_bytes), NI_PAGE(ni_input, lines), NI_PAGE(ni_input, records), NI_PAGE(ni_input, filtered_out),
-      NI_PAGE(ni_input, control_lines), NI_PAGE(ni_input, proxy_lines), NI_PAGE(ni_input, bad_lines),
-      NI_PAGE(ni_input, duplicates), NI_PAGE(ni_input, gaps), NI_PAGE(ni_input, out_of_range), NI_PAGE(ni_input, no_bandwidth),
-      NI_PAGE(ni_input, cut_files), NI_PAGE(ni_input, damaged_files), NI_PAGE(ni_input, orphans),
-      NI_PAGE(ni_input, unknown_lines), NI_PAGE(ni_input, stated_losses), NI_PAGE(ni_input, missing_ranks), NI_PAGE(ni_input, missing_hosts),
-      NI_PAGE(ni_input, left_out_by_settings),
-      COUNTS(bad_by_reason), COUNTS(losses_by_cause), COUNTS(out_of_range_by)};
+  static const struct ni_json_field fields[] = {NI_PAGE(ni_input, files),
+                                                NI_PAGE(ni_input, files_failed),
+                                                NI_PAGE(ni_input, files_empty),
+                                                NI_PAGE(ni_input, bytes),
+                                                NI_PAGE(ni_input, text_bytes),
+                                                NI_PAGE(ni_input, lines),
+                                                NI_PAGE(ni_input, records),
+                                                NI_PAGE(ni_input, filtered_out),
+                                                NI_PAGE(ni_input, control_lines),
+                                                NI_PAGE(ni_input, proxy_lines),
+                                                NI_PAGE(ni_input, bad_lines),
+                                                NI_PAGE(ni_input, duplicates),
+                                                NI_PAGE(ni_input, gaps),
+                                                NI_PAGE(ni_input, out_of_range),
+                                                NI_PAGE(ni_input, no_bandwidth),
+                                                NI_PAGE(ni_input, cut_files),
+                                                NI_PAGE(ni_input, damaged_files),
+                                                NI_PAGE(ni_input, orphans),
+                                                NI_PAGE(ni_input, unknown_lines),
+                                                NI_PAGE(ni_input, stated_losses),
+                                                NI_PAGE(ni_input, missing_ranks),
+                                                NI_PAGE(ni_input, missing_hosts),
+                                                NI_PAGE(ni_input, left_out_by_settings),
+                                                COUNTS(bad_by_reason),
+                                                COUNTS(losses_by_cause),
+                                                COUNTS(out_of_range_by)};
   ni_json_object(j, "input");
   NI_JSON_ALL(j, fields, in, NULL);
   texts(j, "trouble", in->trouble, in->n_trouble);
@@ -50,8 +68,11 @@ static void write_paths(struct ni_json *j, const struct ni_render_options *o) {
   for (size_t i = 0; i < (o->inputs ? o->n_inputs : 1); i++) {
     const char *path = o->inputs ? o->inputs[i] : o->input;
     char *real = path ? realpath(path, NULL) : NULL;
-    if (path && !real && (*path == '/' || !getcwd(folder, sizeof folder) || asprintf(&real, "%s/%s", folder, path) < 0)) real = NULL;
-    if (real || path) ni_json_text(j, NULL, real ? real : path);
+    if (path && !real &&
+        (*path == '/' || !getcwd(folder, sizeof folder) || asprintf(&real, "%s/%s", folder, path) < 0))
+      real = NULL;
+    if (real || path)
+      ni_json_text(j, NULL, real ? real : path);
     free(real);
   }
   ni_json_end_array(j);
@@ -61,9 +82,9 @@ static void write_paths(struct ni_json *j, const struct ni_render_options *o) {
 static void put_rows(struct ni_json *j, const char *key, const void *finding, const void *summary) {
   const struct ni_finding *f = finding;
   const bool own = f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_SLOW_HOST ||
-                   f->kind == NI_FIND_PAUSES || f->kind == NI_FIND_SLOW_STAGE || f->kind == NI_FIND_UNEVEN;
+      f->kind == NI_FIND_PAUSES || f->kind == NI_FIND_SLOW_STAGE || f->kind == NI_FIND_UNEVEN;
   (void)summary;
-  NI_JSON_ARRAY(j, key)
+  NI_JSON_ARRAY (j, key)
     for (size_t i = 0; own && i < ni_page_at_most(f->n_processes, NI_PAGE_TEXTS); i++)
       ni_json_u64(j, NULL, f->process[i]);
 }
@@ -80,12 +101,13 @@ static void write_findings(struct ni_json *j, const struct ni_summary *s) {
       NI_PAGE(ni_finding, high_us), NI_PAGE(ni_finding, from_step), NI_PAGE(ni_finding, to_step),
       NI_PAGE(ni_finding, from_us), NI_PAGE(ni_finding, to_us),     NI_JSON_BY(put_rows, "rows"),
       NI_JSON_BY(put_note, "note"), NI_PAGE(ni_finding, evidence),  NI_PAGE(ni_finding, next)};
-  static const struct ni_json_field cost[] = {NI_JSON(ni_cost, run_us), NI_JSON(ni_cost, without_us), NI_JSON(ni_cost, own),
-                                              NI_JSON(ni_cost, pauses), NI_JSON(ni_cost, transfer)};
+  static const struct ni_json_field cost[] = {NI_JSON(ni_cost, run_us), NI_JSON(ni_cost, without_us),
+                                              NI_JSON(ni_cost, own), NI_JSON(ni_cost, pauses),
+                                              NI_JSON(ni_cost, transfer)};
   char text[320];
   size_t shown = ni_page_at_most(s->n_findings, NI_PAGE_FINDINGS);
-  ni_page_table(j, "findings", fields, sizeof fields / sizeof *fields, s->finding, sizeof *s->finding, s->n_findings,
-                NI_PAGE_FINDINGS, s);
+  ni_page_table(j, "findings", fields, sizeof fields / sizeof *fields, s->finding, sizeof *s->finding,
+                s->n_findings, NI_PAGE_FINDINGS, s);
   ni_json_u64(j, "findings_left_out", s->findings_left_out + s->n_findings - shown);
   ni_json_text(j, "findings_of_all", ni_finding_of_all(s, text));
   ni_json_text(j, "findings_rules", ni_findings_rules(s, text));
@@ -96,13 +118,15 @@ static void write_findings(struct ni_json *j, const struct ni_summary *s) {
     NI_JSON_ALL(j, cost, &s->cost, NULL);
     ni_json_end_object(j);
   }
-  if (ni_steps_text(s, text)) ni_json_text(j, "steps_text", text);
+  if (ni_steps_text(s, text))
+    ni_json_text(j, "steps_text", text);
   ni_steps_json(j, s, NI_PAGE_STEPS);
 }
 
 static void write_job(struct ni_json *j, const struct ni_summary *s, const struct ni_render_options *o) {
-  static const struct ni_json_field fields[] = {NI_JSON(ni_summary, first_us), NI_JSON(ni_summary, last_us), NI_JSON(ni_summary, n_bins),
-                                                NI_JSON(ni_summary, records), NI_JSON(ni_summary, operations), NI_JSON(ni_summary, clocks_disagree)};
+  static const struct ni_json_field fields[] = {
+      NI_JSON(ni_summary, first_us), NI_JSON(ni_summary, last_us),    NI_JSON(ni_summary, n_bins),
+      NI_JSON(ni_summary, records),  NI_JSON(ni_summary, operations), NI_JSON(ni_summary, clocks_disagree)};
   char text[NI_HEAD_TEXT];
   ni_json_text(j, "schema", NI_PAGE_SCHEMA);
   ni_json_text(j, "head", ni_head_text(s, text));
@@ -118,14 +142,17 @@ static void write_job(struct ni_json *j, const struct ni_summary *s, const struc
   ni_page_name(j, "producers", s->job.producers);
   ni_json_end_object(j);
   ni_json_bool(j, "complete", s->complete);
-  if (s->hang) ni_json_text(j, "hang", s->hang);
+  if (s->hang)
+    ni_json_text(j, "hang", s->hang);
   ni_json_bool(j, "start_times", s->time_from == NI_TIME_START);
   NI_JSON_ALL(j, fields, s, NULL);
   write_findings(j, s);
-  NI_JSON_ARRAY(j, "types")
-    for (int i = 0; i < NI_TYPE_COUNT; i++) ni_json_text(j, NULL, ni_comm_type_words[i]);
-  NI_JSON_ARRAY(j, "timings")
-    for (int i = 0; i < NI_TIMING_COUNT; i++) ni_json_text(j, NULL, ni_timing_names[i]);
+  NI_JSON_ARRAY (j, "types")
+    for (int i = 0; i < NI_TYPE_COUNT; i++)
+      ni_json_text(j, NULL, ni_comm_type_words[i]);
+  NI_JSON_ARRAY (j, "timings")
+    for (int i = 0; i < NI_TIMING_COUNT; i++)
+      ni_json_text(j, NULL, ni_timing_names[i]);
 }
 
 /* "RING/SIMPLE 90 %" */
@@ -136,7 +163,8 @@ static void put_mix(struct ni_json *j, const char *key, const void *group, const
   size_t n = 0;
   for (uint32_t m = 0; m < g->n_mix && m < 4 && n < sizeof mix - 1; m++) {
     const struct ni_mix *x = &s->mix[g->mix + m];
-    if (!*x->algo && !*x->proto) continue;
+    if (!*x->algo && !*x->proto)
+      continue;
     n += (size_t)snprintf(mix + n, sizeof mix - n, "%s%.24s/%.24s %.0f %%", n ? ", " : "", x->algo, x->proto,
                           100.0 * (double)x->records / (double)(g->records ? g->records : 1));
   }
@@ -144,15 +172,27 @@ static void put_mix(struct ni_json *j, const char *key, const void *group, const
 }
 
 static void put_index(struct ni_json *j, const char *key, const void *group, const void *summary) {
-  ni_json_u64(j, key, (uint64_t)((const struct ni_group *)group - ((const struct ni_summary *)summary)->group));
+  ni_json_u64(j, key,
+              (uint64_t)((const struct ni_group *)group - ((const struct ni_summary *)summary)->group));
 }
 
-static const struct ni_json_field group_fields[] = {
-    NI_JSON_BY(put_index, "index"), NI_PAGE(ni_group, cell), NI_PAGE(ni_group, type), NI_PAGE(ni_group, kind),
-    NI_PAGE(ni_group, func), NI_PAGE_AS(ni_group, msg_bytes, "bytes"), NI_PAGE(ni_group, timing), NI_PAGE(ni_group, records),
-    NI_PAGE(ni_group, operations), NI_PAGE(ni_group, no_bandwidth), NI_PAGE_AS(ni_group, time_share, "share"),
-    NI_PAGE(ni_group, of_best), NI_PAGE(ni_group, us), NI_PAGE_AS(ni_group, busbw_gbs, "busbw"), NI_PAGE(ni_group, transfer_us),
-    NI_PAGE(ni_group, job_us), NI_JSON_BY(put_mix, "mix")};
+static const struct ni_json_field group_fields[] = {NI_JSON_BY(put_index, "index"),
+                                                    NI_PAGE(ni_group, cell),
+                                                    NI_PAGE(ni_group, type),
+                                                    NI_PAGE(ni_group, kind),
+                                                    NI_PAGE(ni_group, func),
+                                                    NI_PAGE_AS(ni_group, msg_bytes, "bytes"),
+                                                    NI_PAGE(ni_group, timing),
+                                                    NI_PAGE(ni_group, records),
+                                                    NI_PAGE(ni_group, operations),
+                                                    NI_PAGE(ni_group, no_bandwidth),
+                                                    NI_PAGE_AS(ni_group, time_share, "share"),
+                                                    NI_PAGE(ni_group, of_best),
+                                                    NI_PAGE(ni_group, us),
+                                                    NI_PAGE_AS(ni_group, busbw_gbs, "busbw"),
+                                                    NI_PAGE(ni_group, transfer_us),
+                                                    NI_PAGE(ni_group, job_us),
+                                                    NI_JSON_BY(put_mix, "mix")};
 enum { GROUP_FIELDS = sizeof group_fields / sizeof *group_fields };
 
 static void write_series(struct ni_json *j, const struct ni_summary *s, const uint32_t *order, size_t n) {
@@ -165,13 +205,15 @@ static void write_series(struct ni_json *j, const struct ni_summary *s, const ui
     const struct ni_group *g = &s->group[order[i]];
     ni_json_array(j, NULL);
     ni_json_u64(j, NULL, order[i]);
-    NI_JSON_ARRAY(j, NULL)
-      for (uint32_t b = 0; b < s->n_bins; b++) ni_json_u64(j, NULL, g->bin[b].n);
+    NI_JSON_ARRAY (j, NULL)
+      for (uint32_t b = 0; b < s->n_bins; b++)
+        ni_json_u64(j, NULL, g->bin[b].n);
     for (int k = 0; k < 7; k++) {
       ni_json_array(j, NULL);
       for (uint32_t b = 0; b < s->n_bins; b++) {
         const struct ni_time_bin *t = &g->bin[b];
-        const float v[] = {t->us_p10, t->us_p50, t->us_p90, t->us_p99, t->busbw_p10, t->busbw_p50, t->busbw_p90};
+        const float v[] = {t->us_p10,    t->us_p50,    t->us_p90,   t->us_p99,
+                           t->busbw_p10, t->busbw_p50, t->busbw_p90};
         ni_json_rounded(j, NULL, t->n ? (double)v[k] : NAN, 4);
       }
       ni_json_end_array(j);
@@ -183,15 +225,18 @@ static void write_series(struct ni_json *j, const struct ni_summary *s, const ui
 
 /* Cells of the groups shown, each once: distribution and thinned points. */
 static void write_cells(struct ni_json *j, const struct ni_summary *s, const bool *wanted) {
-  static const struct ni_json_field columns[] = {{.key = "cell"}, {.key = "operations"}, {.key = "busbw"}, {.key = "log"},
-                                                 {.key = "lo"},   {.key = "hi"},         {.key = "hist"},  {.key = "box"},
-                                                 {.key = "stride"}, {.key = "sn"},       {.key = "comm"},  {.key = "bw"}};
+  static const struct ni_json_field columns[] = {{.key = "cell"}, {.key = "operations"}, {.key = "busbw"},
+                                                 {.key = "log"},  {.key = "lo"},         {.key = "hi"},
+                                                 {.key = "hist"}, {.key = "box"},        {.key = "stride"},
+                                                 {.key = "sn"},   {.key = "comm"},       {.key = "bw"}};
   size_t shown = 0;
-  for (size_t c = 0; c < s->n_cells; c++) shown += wanted[c];
+  for (size_t c = 0; c < s->n_cells; c++)
+    shown += wanted[c];
   size_t share = shown ? NI_PAGE_POINTS / shown : 0;
   ni_page_table_begin(j, "cells", columns, sizeof columns / sizeof *columns);
   for (size_t c = 0; c < s->n_cells; c++) {
-    if (!wanted[c]) continue;
+    if (!wanted[c])
+      continue;
     const struct ni_cell *x = &s->cell[c];
     ni_json_array(j, NULL);
     ni_json_u64(j, NULL, c);
@@ -200,23 +245,29 @@ static void write_cells(struct ni_json *j, const struct ni_summary *s, const boo
     ni_json_u64(j, NULL, x->hist.log);
     ni_json_rounded(j, NULL, x->hist.lo, 7);
     ni_json_rounded(j, NULL, x->hist.hi, 7);
-    NI_JSON_ARRAY(j, NULL)
-      for (uint32_t b = 0; b < x->hist.n; b++) ni_json_u64(j, NULL, x->hist.count[b]);
+    NI_JSON_ARRAY (j, NULL)
+      for (uint32_t b = 0; b < x->hist.n; b++)
+        ni_json_u64(j, NULL, x->hist.count[b]);
     const struct ni_whisker *q = &x->box;
     const double box[] = {q->min, q->whisker_lo, q->q1, q->median, q->q3, q->whisker_hi, q->max};
-    NI_JSON_ARRAY(j, NULL)
-      for (size_t i = 0; i < sizeof box / sizeof *box; i++) ni_page_num(j, box[i]);
+    NI_JSON_ARRAY (j, NULL)
+      for (size_t i = 0; i < sizeof box / sizeof *box; i++)
+        ni_page_num(j, box[i]);
     size_t step = share ? (x->n_points + share - 1) / share : x->n_points + 1;
-    if (step < 1) step = 1;
+    if (step < 1)
+      step = 1;
     ni_json_u64(j, NULL, x->point_stride * step);
     for (int k = 0; k < 3; k++) {
       ni_json_array(j, NULL);
       for (size_t i = 0; i < x->n_points; i += step) {
         size_t at = i + ni_pick(i / step, step);
         const struct ni_point *p = &x->point[at < x->n_points ? at : i];
-        if (k == 0) ni_json_u64(j, NULL, p->sn);
-        if (k == 1) ni_json_u64(j, NULL, p->comm);
-        if (k == 2) ni_json_rounded(j, NULL, (double)p->busbw_gbs, 4);
+        if (k == 0)
+          ni_json_u64(j, NULL, p->sn);
+        if (k == 1)
+          ni_json_u64(j, NULL, p->comm);
+        if (k == 2)
+          ni_json_rounded(j, NULL, (double)p->busbw_gbs, 4);
       }
       ni_json_end_array(j);
     }
@@ -236,7 +287,8 @@ static int write_groups(struct ni_json *j, const struct ni_summary *s) {
   size_t shown = ni_page_at_most(s->n_groups, NI_PAGE_GROUPS);
   ni_page_table_begin(j, "groups", group_fields, GROUP_FIELDS);
   for (size_t i = 0; i < shown; i++) {
-    NI_JSON_ARRAY(j, NULL) ni_json_fields(j, group_fields, GROUP_FIELDS, false, &s->group[order[i]], s);
+    NI_JSON_ARRAY (j, NULL)
+      ni_json_fields(j, group_fields, GROUP_FIELDS, false, &s->group[order[i]], s);
     wanted[s->group[order[i]].cell] = true;
   }
   ni_page_table_end(j, s->n_groups, shown);
@@ -253,8 +305,10 @@ int ni_page_data_write(FILE *f, const struct ni_summary *s, const struct ni_rend
   ni_json_open(&j, f, NULL);
   write_job(&j, s, options);
   write_input(&j, &s->input);
-  if ((rc = write_groups(&j, s))) return rc;
-  if ((rc = ni_page_tables_write(&j, s))) return rc;
+  if ((rc = write_groups(&j, s)))
+    return rc;
+  if ((rc = ni_page_tables_write(&j, s)))
+    return rc;
   ni_page_counters_write(&j, s);
   ni_json_end_object(&j);
   return 0;

@@ -1,9 +1,9 @@
 /*
  * The data of report.html: struct ni_summary as one JSON document, cut to what a page can hold.
  *
- * Each part has a budget of its own (page_json.h), so the whole stays below NI_REPORT_DATA_MAX_BYTES whatever the
- * number of ranks, communicators and sizes. A part that is cut says so: "left_out" beside its rows counts what is
- * missing, and the page shows it. Tables are {"cols":[...],"rows":[[...]],"left_out":n}.
+ * Each part has a budget of its own (page_json.h), so the whole stays below NI_REPORT_DATA_MAX_BYTES whatever
+ * the number of ranks, communicators and sizes. A part that is cut says so: "left_out" beside its rows counts
+ * what is missing, and the page shows it. Tables are {"cols":[...],"rows":[[...]],"left_out":n}.
  *
  * Threads: pure, any. Ownership: nothing is kept. Failure: -ENOMEM; write errors stay in the FILE (ferror).
  */

@@ -4,8 +4,9 @@
 
 void ni_page_table_begin(struct ni_json *j, const char *key, const struct ni_json_field *fields, size_t n) {
   ni_json_object(j, key);
-  NI_JSON_ARRAY(j, "cols")
-    for (size_t i = 0; i < n; i++) ni_json_text(j, NULL, fields[i].key);
+  NI_JSON_ARRAY (j, "cols")
+    for (size_t i = 0; i < n; i++)
+      ni_json_text(j, NULL, fields[i].key);
   ni_json_array(j, "rows");
 }
 
@@ -15,12 +16,13 @@ void ni_page_table_end(struct ni_json *j, size_t all, size_t shown) {
   ni_json_end_object(j);
 }
 
-void ni_page_table(struct ni_json *j, const char *key, const struct ni_json_field *fields, size_t n_fields, const void *items,
-                   size_t size, size_t n, size_t limit, const struct ni_summary *s) {
+void ni_page_table(struct ni_json *j, const char *key, const struct ni_json_field *fields, size_t n_fields,
+                   const void *items, size_t size, size_t n, size_t limit, const struct ni_summary *s) {
   size_t shown = ni_page_at_most(n, limit);
   ni_page_table_begin(j, key, fields, n_fields);
   for (size_t i = 0; i < shown; i++)
-    NI_JSON_ARRAY(j, NULL) ni_json_fields(j, fields, n_fields, false, (const char *)items + i * size, s);
+    NI_JSON_ARRAY (j, NULL)
+      ni_json_fields(j, fields, n_fields, false, (const char *)items + i * size, s);
   ni_page_table_end(j, n, shown);
 }
 
@@ -28,7 +30,9 @@ size_t ni_page_at_most(size_t n, size_t limit) { return n < limit ? n : limit; }
 
 void ni_page_num(struct ni_json *j, double value) { ni_json_rounded(j, NULL, value, 5); }
 
-/* Names of any length come out of logs; the page needs no more than this of one. Cut between UTF-8 sequences. */
+/*
+ * Names of any length come out of logs; the page needs no more than this of one. Cut between UTF-8 sequences.
+ */
 void ni_page_name(struct ni_json *j, const char *key, const char *text) {
   char cut[260];
   if (!text || strlen(text) <= 256) {
@@ -36,7 +40,8 @@ void ni_page_name(struct ni_json *j, const char *key, const char *text) {
     return;
   }
   size_t n = 253;
-  while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
+  while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+    n--;
   memcpy(cut, text, n);
   memcpy(cut + n, "...", 4);
   ni_json_text(j, key, cut);
@@ -46,7 +51,8 @@ void ni_page_stats(struct ni_json *j, const struct ni_stats *s) {
   ni_json_array(j, NULL);
   ni_json_u64(j, NULL, s->n);
   const double v[] = {s->mean, s->stddev, s->min, s->p10, s->p25, s->p50, s->p75, s->p90, s->p99, s->max};
-  for (size_t i = 0; i < sizeof v / sizeof *v; i++) ni_page_num(j, v[i]);
+  for (size_t i = 0; i < sizeof v / sizeof *v; i++)
+    ni_page_num(j, v[i]);
   ni_json_u64(j, NULL, s->approx);
   ni_json_end_array(j);
 }

@@ -14,41 +14,73 @@ static int larger_first(const void *a, const void *b) {
 #define TABLE(j, key, fields, items, n, limit, s) \
   ni_page_table(j, key, fields, sizeof(fields) / sizeof *(fields), items, sizeof *(items), n, limit, s)
 
-static NI_JSON_FORM(put_role, enum ni_role, ni_json_text(j, key, ni_role_names[*v]))
-static const struct ni_json_field comm_fields[] = {
-    NI_PAGE(ni_comm_row, id), NI_PAGE(ni_comm_row, name), NI_PAGE(ni_comm_row, type), NI_PAGE(ni_comm_row, n_ranks),
-    NI_PAGE(ni_comm_row, nnodes), NI_PAGE(ni_comm_row, ranks_seen), NI_PAGE(ni_comm_row, hosts_seen),
-    NI_PAGE(ni_comm_row, records), NI_PAGE(ni_comm_row, operations), NI_PAGE_AS(ni_comm_row, partial_operations, "partial"),
-    NI_PAGE(ni_comm_row, transfer_ns), NI_PAGE(ni_comm_row, waiting_ns), NI_PAGE(ni_comm_row, outside_ns),
-    NI_PAGE(ni_comm_row, path_us), NI_PAGE(ni_comm_row, cost_us), NI_PAGE(ni_comm_row, span_ns),
-    NI_PAGE(ni_comm_row, first_us), NI_PAGE(ni_comm_row, last_us),
-    {"role", put_role, offsetof(struct ni_comm_row, role)}};
+static NI_JSON_FORM(put_role, enum ni_role, ni_json_text(j, key, ni_role_names[*v])) static const
+    struct ni_json_field comm_fields[] = {NI_PAGE(ni_comm_row, id),
+                                          NI_PAGE(ni_comm_row, name),
+                                          NI_PAGE(ni_comm_row, type),
+                                          NI_PAGE(ni_comm_row, n_ranks),
+                                          NI_PAGE(ni_comm_row, nnodes),
+                                          NI_PAGE(ni_comm_row, ranks_seen),
+                                          NI_PAGE(ni_comm_row, hosts_seen),
+                                          NI_PAGE(ni_comm_row, records),
+                                          NI_PAGE(ni_comm_row, operations),
+                                          NI_PAGE_AS(ni_comm_row, partial_operations, "partial"),
+                                          NI_PAGE(ni_comm_row, transfer_ns),
+                                          NI_PAGE(ni_comm_row, waiting_ns),
+                                          NI_PAGE(ni_comm_row, outside_ns),
+                                          NI_PAGE(ni_comm_row, path_us),
+                                          NI_PAGE(ni_comm_row, cost_us),
+                                          NI_PAGE(ni_comm_row, span_ns),
+                                          NI_PAGE(ni_comm_row, first_us),
+                                          NI_PAGE(ni_comm_row, last_us),
+                                          {"role", put_role, offsetof(struct ni_comm_row, role)}};
 
 static const struct ni_json_field host_fields[] = {
-    NI_PAGE(ni_host, name), NI_PAGE_AS(ni_host, n_processes, "processes"), NI_PAGE(ni_host, records), NI_PAGE(ni_host, exec_ns),
-    NI_PAGE(ni_host, compared), NI_PAGE(ni_host, shortest), NI_PAGE(ni_host, late), NI_PAGE(ni_host, late_ns),
+    NI_PAGE(ni_host, name),     NI_PAGE_AS(ni_host, n_processes, "processes"),
+    NI_PAGE(ni_host, records),  NI_PAGE(ni_host, exec_ns),
+    NI_PAGE(ni_host, compared), NI_PAGE(ni_host, shortest),
+    NI_PAGE(ni_host, late),     NI_PAGE(ni_host, late_ns),
     NI_PAGE(ni_host, relative), NI_PAGE(ni_host, busbw_relative)};
 
-static NI_JSON_FORM(put_rank, struct ni_process, ni_json_i64(j, key, v->ranks > 1 ? v->first : v->rank))
-static NI_JSON_FORM(put_ranks, struct ni_process, ni_json_text(j, key, v->ranks > 1 ? ni_ranks_text(v, (char[48]){0}) : NULL))
+static NI_JSON_FORM(
+    put_rank, struct ni_process,
+    ni_json_i64(j, key,
+                v->ranks > 1
+                    ? v->first
+                    : v->rank)) static NI_JSON_FORM(put_ranks, struct ni_process,
+                                                    ni_json_text(j, key,
+                                                                 v->ranks > 1
+                                                                     ? ni_ranks_text(v, (char[48]){0})
+                                                                     : NULL))
 
-static const struct ni_json_field process_fields[] = {
-    NI_PAGE(ni_process, host), NI_PAGE(ni_process, pid), NI_JSON_BY(put_rank, "rank"), NI_JSON_BY(put_ranks, "ranks"),
-    NI_PAGE_AS(ni_process, rank_stated, "stated"), NI_PAGE(ni_process, gpu), NI_PAGE(ni_process, records),
-    NI_PAGE(ni_process, exec_ns), NI_PAGE(ni_process, compared), NI_PAGE(ni_process, shortest), NI_PAGE(ni_process, late),
-    NI_PAGE(ni_process, late_ns), NI_PAGE(ni_process, relative), NI_PAGE(ni_process, busbw_relative)};
+    static const struct ni_json_field process_fields[] = {NI_PAGE(ni_process, host),
+                                                          NI_PAGE(ni_process, pid),
+                                                          NI_JSON_BY(put_rank, "rank"),
+                                                          NI_JSON_BY(put_ranks, "ranks"),
+                                                          NI_PAGE_AS(ni_process, rank_stated, "stated"),
+                                                          NI_PAGE(ni_process, gpu),
+                                                          NI_PAGE(ni_process, records),
+                                                          NI_PAGE(ni_process, exec_ns),
+                                                          NI_PAGE(ni_process, compared),
+                                                          NI_PAGE(ni_process, shortest),
+                                                          NI_PAGE(ni_process, late),
+                                                          NI_PAGE(ni_process, late_ns),
+                                                          NI_PAGE(ni_process, relative),
+                                                          NI_PAGE(ni_process, busbw_relative)};
 
 /* Spelled out: what outliers and pairs point to may be beyond the rows kept of other tables. */
-#define OF_NUMBER(name, ...)                                                                       \
+#define OF_NUMBER(name, ...) \
   static void name(struct ni_json *j, const char *key, const void *number, const void *summary) { \
-    const struct ni_summary *s = summary;                                                         \
-    const uint32_t i = *(const uint32_t *)number;                                                 \
-    __VA_ARGS__;                                                                                  \
+    const struct ni_summary *s = summary; \
+    const uint32_t i = *(const uint32_t *)number; \
+    __VA_ARGS__; \
   }
 OF_NUMBER(put_host, ni_page_name(j, key, i == UINT32_MAX ? NULL : s->host[s->process[i].host].name))
 OF_NUMBER(put_pid, ni_json_i64(j, key, s->process[i].pid))
 OF_NUMBER(put_host_name, ni_page_name(j, key, i == UINT32_MAX ? NULL : s->host[i].name))
-OF_NUMBER(put_global_rank, i == UINT32_MAX || s->process[i].ranks > 1 ? ni_json_text(j, key, NULL) : ni_json_i64(j, key, s->process[i].rank))
+OF_NUMBER(put_global_rank,
+          i == UINT32_MAX || s->process[i].ranks > 1 ? ni_json_text(j, key, NULL)
+                                                     : ni_json_i64(j, key, s->process[i].rank))
 OF_NUMBER(put_comm_id, ni_json_text(j, key, s->comm[i].id))
 OF_NUMBER(put_comm_name, ni_page_name(j, key, s->comm[i].name))
 OF_NUMBER(put_comm_type, ni_json_u64(j, key, s->comm[i].type))
@@ -57,23 +89,50 @@ OF_NUMBER(put_bytes, ni_json_u64(j, key, s->group[i].msg_bytes))
 #define BY(function, tag, member, key) {key, function, offsetof(struct tag, member)}
 
 static const struct ni_json_field outlier_fields[] = {
-    NI_PAGE(ni_outlier, kind), NI_PAGE(ni_outlier, group), NI_PAGE(ni_outlier, comm), NI_PAGE(ni_outlier, process),
-    NI_PAGE(ni_outlier, rank), NI_PAGE(ni_outlier, sn), NI_PAGE(ni_outlier, us), NI_PAGE(ni_outlier, peers_us),
-    NI_PAGE(ni_outlier, lost_us), NI_PAGE(ni_outlier, time_us), NI_PAGE(ni_outlier, operations), NI_PAGE(ni_outlier, ranks),
-    NI_PAGE(ni_outlier, most_us), NI_PAGE(ni_outlier, began_step), NI_PAGE(ni_outlier, began_us),
-    NI_PAGE(ni_outlier, finding), NI_PAGE(ni_outlier, more), BY(put_global_rank, ni_outlier, began, "began"),
-    BY(put_host_name, ni_outlier, began_host, "began_host"), BY(put_host, ni_outlier, process, "host"),
-    BY(put_pid, ni_outlier, process, "pid"), BY(put_comm_id, ni_outlier, comm, "comm_id"),
-    BY(put_func, ni_outlier, group, "func"), BY(put_bytes, ni_outlier, group, "bytes"), BY(put_global_rank, ni_outlier, process, "global_rank")};
+    NI_PAGE(ni_outlier, kind),
+    NI_PAGE(ni_outlier, group),
+    NI_PAGE(ni_outlier, comm),
+    NI_PAGE(ni_outlier, process),
+    NI_PAGE(ni_outlier, rank),
+    NI_PAGE(ni_outlier, sn),
+    NI_PAGE(ni_outlier, us),
+    NI_PAGE(ni_outlier, peers_us),
+    NI_PAGE(ni_outlier, lost_us),
+    NI_PAGE(ni_outlier, time_us),
+    NI_PAGE(ni_outlier, operations),
+    NI_PAGE(ni_outlier, ranks),
+    NI_PAGE(ni_outlier, most_us),
+    NI_PAGE(ni_outlier, began_step),
+    NI_PAGE(ni_outlier, began_us),
+    NI_PAGE(ni_outlier, finding),
+    NI_PAGE(ni_outlier, more),
+    BY(put_global_rank, ni_outlier, began, "began"),
+    BY(put_host_name, ni_outlier, began_host, "began_host"),
+    BY(put_host, ni_outlier, process, "host"),
+    BY(put_pid, ni_outlier, process, "pid"),
+    BY(put_comm_id, ni_outlier, comm, "comm_id"),
+    BY(put_func, ni_outlier, group, "func"),
+    BY(put_bytes, ni_outlier, group, "bytes"),
+    BY(put_global_rank, ni_outlier, process, "global_rank")};
 
-static const struct ni_json_field pair_fields[] = {
-    BY(put_comm_id, ni_p2p_pair, comm, "comm_id"), BY(put_comm_name, ni_p2p_pair, comm, "comm_name"),
-    BY(put_comm_type, ni_p2p_pair, comm, "type"), NI_PAGE_AS(ni_p2p_pair, msg_bytes, "bytes"), NI_PAGE(ni_p2p_pair, from),
-    BY(put_host, ni_p2p_pair, from_process, "from_host"), NI_PAGE(ni_p2p_pair, to), BY(put_host, ni_p2p_pair, to_process, "to_host"),
-    NI_PAGE(ni_p2p_pair, sends), NI_PAGE(ni_p2p_pair, recvs), NI_PAGE(ni_p2p_pair, matched), NI_PAGE(ni_p2p_pair, exec_ns),
-    NI_PAGE_AS(ni_p2p_pair, send_us.p50, "send_p50"), NI_PAGE_AS(ni_p2p_pair, recv_us.p50, "recv_p50"),
-    NI_PAGE_AS(ni_p2p_pair, transfer_us.p50, "transfer_p50"), NI_PAGE_AS(ni_p2p_pair, bandwidth_gbs, "bandwidth"),
-    NI_PAGE(ni_p2p_pair, sender_waited_us), NI_PAGE(ni_p2p_pair, receiver_waited_us)};
+static const struct ni_json_field pair_fields[] = {BY(put_comm_id, ni_p2p_pair, comm, "comm_id"),
+                                                   BY(put_comm_name, ni_p2p_pair, comm, "comm_name"),
+                                                   BY(put_comm_type, ni_p2p_pair, comm, "type"),
+                                                   NI_PAGE_AS(ni_p2p_pair, msg_bytes, "bytes"),
+                                                   NI_PAGE(ni_p2p_pair, from),
+                                                   BY(put_host, ni_p2p_pair, from_process, "from_host"),
+                                                   NI_PAGE(ni_p2p_pair, to),
+                                                   BY(put_host, ni_p2p_pair, to_process, "to_host"),
+                                                   NI_PAGE(ni_p2p_pair, sends),
+                                                   NI_PAGE(ni_p2p_pair, recvs),
+                                                   NI_PAGE(ni_p2p_pair, matched),
+                                                   NI_PAGE(ni_p2p_pair, exec_ns),
+                                                   NI_PAGE_AS(ni_p2p_pair, send_us.p50, "send_p50"),
+                                                   NI_PAGE_AS(ni_p2p_pair, recv_us.p50, "recv_p50"),
+                                                   NI_PAGE_AS(ni_p2p_pair, transfer_us.p50, "transfer_p50"),
+                                                   NI_PAGE_AS(ni_p2p_pair, bandwidth_gbs, "bandwidth"),
+                                                   NI_PAGE(ni_p2p_pair, sender_waited_us),
+                                                   NI_PAGE(ni_p2p_pair, receiver_waited_us)};
 
 /* Those with the most time. */
 static void write_pairs(struct ni_json *j, const struct ni_summary *s) {
@@ -81,7 +140,8 @@ static void write_pairs(struct ni_json *j, const struct ni_summary *s) {
   size_t shown = ni_page_at_most(s->n_pairs, NI_PAGE_PAIRS);
   double *time = malloc((s->n_pairs + 1) * sizeof *time), least = 0;
   if (time && shown < s->n_pairs) {
-    for (size_t i = 0; i < s->n_pairs; i++) time[i] = s->pair[i].exec_ns;
+    for (size_t i = 0; i < s->n_pairs; i++)
+      time[i] = s->pair[i].exec_ns;
     qsort(time, s->n_pairs, sizeof *time, larger_first);
     least = time[shown - 1];
   }
@@ -89,17 +149,24 @@ static void write_pairs(struct ni_json *j, const struct ni_summary *s) {
   size_t n = 0;
   ni_page_table_begin(j, "pairs", pair_fields, n_fields);
   for (size_t i = 0; i < s->n_pairs && n < shown; i++) {
-    if (s->pair[i].exec_ns < least) continue;
+    if (s->pair[i].exec_ns < least)
+      continue;
     n++;
-    NI_JSON_ARRAY(j, NULL) ni_json_fields(j, pair_fields, n_fields, false, &s->pair[i], s);
+    NI_JSON_ARRAY (j, NULL)
+      ni_json_fields(j, pair_fields, n_fields, false, &s->pair[i], s);
   }
   ni_page_table_end(j, s->n_pairs, n);
 }
 
-static const struct ni_json_field slice_fields[] = {
-    NI_PAGE(ni_slice, group), NI_PAGE(ni_slice, of), NI_PAGE(ni_slice, records), NI_PAGE_AS(ni_slice, us.p50, "us_p50"),
-    NI_PAGE_AS(ni_slice, us.p99, "us_p99"), NI_PAGE_AS(ni_slice, us.mean, "us_mean"),
-    NI_PAGE_AS(ni_slice, busbw_gbs.mean, "bw_mean"), NI_PAGE_AS(ni_slice, busbw_gbs.p50, "bw_p50"), NI_PAGE_AS(ni_slice, busbw_gbs.min, "bw_min")};
+static const struct ni_json_field slice_fields[] = {NI_PAGE(ni_slice, group),
+                                                    NI_PAGE(ni_slice, of),
+                                                    NI_PAGE(ni_slice, records),
+                                                    NI_PAGE_AS(ni_slice, us.p50, "us_p50"),
+                                                    NI_PAGE_AS(ni_slice, us.p99, "us_p99"),
+                                                    NI_PAGE_AS(ni_slice, us.mean, "us_mean"),
+                                                    NI_PAGE_AS(ni_slice, busbw_gbs.mean, "bw_mean"),
+                                                    NI_PAGE_AS(ni_slice, busbw_gbs.p50, "bw_p50"),
+                                                    NI_PAGE_AS(ni_slice, busbw_gbs.min, "bw_min")};
 
 /* As text: a number of JavaScript has 53 bits. */
 static void put_tag(struct ni_json *j, const char *key, const void *tag, const void *summary) {
@@ -108,10 +175,15 @@ static void put_tag(struct ni_json *j, const char *key, const void *tag, const v
   ni_json_text(j, key, text);
 }
 
-static const struct ni_json_field tag_fields[] = {
-    BY(put_tag, ni_tag_row, tag, "tag"), NI_PAGE(ni_tag_row, name), NI_PAGE(ni_tag_row, timing), NI_PAGE(ni_tag_row, operations),
-    NI_PAGE(ni_tag_row, records), NI_PAGE(ni_tag_row, bytes), NI_PAGE(ni_tag_row, exec_ns), NI_PAGE_AS(ni_tag_row, time_share, "share"),
-    NI_PAGE_AS(ni_tag_row, busbw_gbs, "busbw")};
+static const struct ni_json_field tag_fields[] = {BY(put_tag, ni_tag_row, tag, "tag"),
+                                                  NI_PAGE(ni_tag_row, name),
+                                                  NI_PAGE(ni_tag_row, timing),
+                                                  NI_PAGE(ni_tag_row, operations),
+                                                  NI_PAGE(ni_tag_row, records),
+                                                  NI_PAGE(ni_tag_row, bytes),
+                                                  NI_PAGE(ni_tag_row, exec_ns),
+                                                  NI_PAGE_AS(ni_tag_row, time_share, "share"),
+                                                  NI_PAGE_AS(ni_tag_row, busbw_gbs, "busbw")};
 
 static unsigned char byte_of(const struct ni_heat *h, double v) {
   double b = 128 + (h->by_own ? 400 * v : 24 * log2(v));
@@ -122,7 +194,8 @@ static unsigned char byte_of(const struct ni_heat *h, double v) {
 static void base64(const unsigned char *in, size_t n, char *out) {
   static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t i = 0; i < n; i += 3) {
-    unsigned v = (unsigned)in[i] << 16 | (i + 1 < n ? (unsigned)in[i + 1] << 8 : 0) | (i + 2 < n ? in[i + 2] : 0);
+    unsigned v =
+        (unsigned)in[i] << 16 | (i + 1 < n ? (unsigned)in[i + 1] << 8 : 0) | (i + 2 < n ? in[i + 2] : 0);
     *out++ = digit[v >> 18];
     *out++ = digit[v >> 12 & 63];
     *out++ = i + 1 < n ? digit[v >> 6 & 63] : '=';
@@ -140,8 +213,10 @@ static void base64(const unsigned char *in, size_t n, char *out) {
 static int write_heat(struct ni_json *j, const struct ni_summary *s) {
   const struct ni_heat *h = &s->heat;
   uint32_t rows = (uint32_t)ni_page_at_most(h->rows, NI_PAGE_PROCESSES);
-  uint32_t run = rows ? (uint32_t)(((uint64_t)rows * h->bins + NI_PAGE_HEAT_CELLS - 1) / NI_PAGE_HEAT_CELLS) : 1;
-  if (run < 1) run = 1;
+  uint32_t run =
+      rows ? (uint32_t)(((uint64_t)rows * h->bins + NI_PAGE_HEAT_CELLS - 1) / NI_PAGE_HEAT_CELLS) : 1;
+  if (run < 1)
+    run = 1;
   uint32_t bins = (h->bins + run - 1) / run;
   size_t n = (size_t)rows * bins;
   unsigned char *cell = malloc(n + 1);
@@ -159,7 +234,8 @@ static int write_heat(struct ni_json *j, const struct ni_summary *s) {
       double sum = 0, weight = 0;
       for (uint32_t i = b * run; i < (b + 1) * run && i < h->bins; i++) {
         size_t at = (size_t)r * h->bins + source[i];
-        if (source[i] == h->bins || h->count[at] == 0 || !isfinite(h->relative[at])) continue;
+        if (source[i] == h->bins || h->count[at] == 0 || !isfinite(h->relative[at]))
+          continue;
         sum += (double)h->relative[at] * h->count[at];
         weight += h->count[at];
       }

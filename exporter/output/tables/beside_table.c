@@ -9,8 +9,11 @@ static bool gauge(const struct ni_beside_row *r) { return r->what.kind == NI_MET
 
 void ni_beside_csv(FILE *f, const struct ni_summary *s) {
   char ranks[48];
-  fputs("hostname,source,device,ranks,whose,seconds_with,seconds_without,counter,unit,kind,samples,unknown,with,with_at_least,"
-        "with_at_most,without,level_with,level_without,lowest_with,highest_with\n", f);
+  fputs(
+      "hostname,source,device,ranks,whose,seconds_with,seconds_without,counter,unit,kind,samples,unknown,"
+      "with,with_at_least,"
+      "with_at_most,without,level_with,level_without,lowest_with,highest_with\n",
+      f);
   for (size_t i = 0; i < s->beside.n_rows; i++) {
     const struct ni_beside_row *r = &s->beside.row[i];
     const struct ni_beside_entity *e = &s->beside.entity[r->entity];
@@ -23,9 +26,12 @@ void ni_beside_csv(FILE *f, const struct ni_summary *s) {
     ni_csv_text(f, r->name);
     putc(',', f);
     ni_csv_text(f, r->what.unit);
-    fprintf(f, ",%s,%llu,%llu", gauge(r) ? "gauge" : "counter", (unsigned long long)r->samples, (unsigned long long)r->unknown);
-    double v[] = {r->with, r->least, r->most, r->without, r->level_with, r->level_without, r->lowest, r->highest};
-    for (int k = 0; k < 4; k++) v[gauge(r) ? k : 4 + k] = NAN;
+    fprintf(f, ",%s,%llu,%llu", gauge(r) ? "gauge" : "counter", (unsigned long long)r->samples,
+            (unsigned long long)r->unknown);
+    double v[] = {r->with,       r->least,         r->most,   r->without,
+                  r->level_with, r->level_without, r->lowest, r->highest};
+    for (int k = 0; k < 4; k++)
+      v[gauge(r) ? k : 4 + k] = NAN;
     ni_csv_doubles(f, v, 8);
     putc('\n', f);
   }
@@ -36,8 +42,8 @@ static void json_row(struct ni_json *j, const struct ni_beside_row *r) {
       NI_JSON(ni_beside_row, with), NI_JSON_AS(ni_beside_row, least, "with_at_least"),
       NI_JSON_AS(ni_beside_row, most, "with_at_most"), NI_JSON(ni_beside_row, without)};
   static const struct ni_json_field level[] = {
-      NI_JSON(ni_beside_row, level_with), NI_JSON(ni_beside_row, level_without), NI_JSON_AS(ni_beside_row, lowest, "lowest_with"),
-      NI_JSON_AS(ni_beside_row, highest, "highest_with")};
+      NI_JSON(ni_beside_row, level_with), NI_JSON(ni_beside_row, level_without),
+      NI_JSON_AS(ni_beside_row, lowest, "lowest_with"), NI_JSON_AS(ni_beside_row, highest, "highest_with")};
   ni_json_object(j, NULL);
   ni_json_text(j, "counter", r->name);
   ni_json_text(j, "unit", r->what.unit);
@@ -49,7 +55,8 @@ static void json_row(struct ni_json *j, const struct ni_beside_row *r) {
 }
 
 void ni_beside_json(struct ni_json *j, const struct ni_summary *s) {
-  if (!s->beside.n_entities) return;
+  if (!s->beside.n_entities)
+    return;
   ni_json_u64(j, "counter_samples", s->counter_samples);
   ni_json_array(j, "counters");
   for (size_t i = 0; i < s->beside.n_entities; i++) {
@@ -60,13 +67,15 @@ void ni_beside_json(struct ni_json *j, const struct ni_summary *s) {
     ni_json_text(j, "device", e->name);
     ni_json_text(j, "about", e->about);
     ni_json_text(j, "whose", ni_beside_hows[e->how]);
-    NI_JSON_ARRAY(j, "ranks")
-      for (uint32_t k = 0; k < e->n_processes; k++) ni_json_i64(j, NULL, s->process[e->process[k]].rank);
+    NI_JSON_ARRAY (j, "ranks")
+      for (uint32_t k = 0; k < e->n_processes; k++)
+        ni_json_i64(j, NULL, s->process[e->process[k]].rank);
     ni_json_f64(j, "link_bytes_per_s", e->link_bytes_s);
     ni_json_f64(j, "seconds_with", e->with_s);
     ni_json_f64(j, "seconds_without", e->without_s);
-    NI_JSON_ARRAY(j, "counters")
-      for (uint32_t k = e->first; k < e->first + e->n; k++) json_row(j, &s->beside.row[k]);
+    NI_JSON_ARRAY (j, "counters")
+      for (uint32_t k = e->first; k < e->first + e->n; k++)
+        json_row(j, &s->beside.row[k]);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);

@@ -1,4 +1,6 @@
-/* Counters beside the collectives, as files: summary/counters.csv and "counters" of summary.json. Any thread. */
+/*
+ * Counters beside the collectives, as files: summary/counters.csv and "counters" of summary.json. Any thread.
+ */
 #ifndef NI_BESIDE_TABLE_H
 #define NI_BESIDE_TABLE_H
 

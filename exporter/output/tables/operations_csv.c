@@ -20,7 +20,7 @@ enum { BUFFER_BYTES = 64 << 10, ROW_MAX_BYTES = 1024 };
 struct csv {
   FILE *f;
   bool p2p, local;
-  int64_t second;              /* of `stamp`; INT64_MIN: none */
+  int64_t second; /* of `stamp`; INT64_MIN: none */
   char stamp[32];
   uint64_t size;
   char human[32];
@@ -36,7 +36,8 @@ static char *put_next_u64(char *p, uint64_t v) {
 static char *put_set(char *p, const int32_t *v, unsigned n) {
   *p++ = '[';
   for (unsigned i = 0; i < n; i++) {
-    if (i) *p++ = ' ';
+    if (i)
+      *p++ = ' ';
     p = ni_json_put_i64(p, v[i]);
   }
   *p++ = ']';
@@ -60,13 +61,15 @@ static char *put_time(struct csv *c, char *p, uint64_t us) {
 }
 
 /* Of a cell's file, or of one of the parts that several processes make of it. */
-static int path_of(const struct ni_run *r, const struct ni_cell *cell, uint32_t part, char *out, size_t size) {
+static int path_of(const struct ni_run *r, const struct ni_cell *cell, uint32_t part, char *out,
+                   size_t size) {
   char dir[80], word[200], suffix[24] = "";
   ni_size_dir(cell->msg_bytes, dir);
   ni_file_word(cell->func, word, sizeof word);
-  if (part) snprintf(suffix, sizeof suffix, ".part%u", part);
-  int n = snprintf(out, size, "%s/summary/%s/summary_%s_%s_%llu.csv%s", r->tmp_dir, dir, ni_comm_type_names[cell->type], word,
-                   (unsigned long long)cell->msg_bytes, suffix);
+  if (part)
+    snprintf(suffix, sizeof suffix, ".part%u", part);
+  int n = snprintf(out, size, "%s/summary/%s/summary_%s_%s_%llu.csv%s", r->tmp_dir, dir,
+                   ni_comm_type_names[cell->type], word, (unsigned long long)cell->msg_bytes, suffix);
   return n < (int)size ? 0 : -ENAMETOOLONG;
 }
 
@@ -81,20 +84,26 @@ static int open_file(void *to, const void *what, void **rows) {
   const uint32_t part = cell->chunks ? cell->chunk : 0;
   ni_size_dir(cell->msg_bytes, dir);
   snprintf(path, sizeof path, "%s/summary", r->tmp_dir);
-  if (mkdir(path, 0777) < 0 && errno != EEXIST) return -errno;
+  if (mkdir(path, 0777) < 0 && errno != EEXIST)
+    return -errno;
   snprintf(path, sizeof path, "%s/summary/%s", r->tmp_dir, dir);
-  if (mkdir(path, 0777) < 0 && errno != EEXIST) return -errno;
-  if (path_of(r, cell, part, path, sizeof path) < 0) return -ENAMETOOLONG;
+  if (mkdir(path, 0777) < 0 && errno != EEXIST)
+    return -errno;
+  if (path_of(r, cell, part, path, sizeof path) < 0)
+    return -ENAMETOOLONG;
   struct csv *c = malloc(sizeof *c);
-  if (!c) return -ENOMEM;
-  *c = (struct csv){.p2p = cell->kind == NI_KIND_P2P, .local = r->opt.compat, .second = INT64_MIN, .size = UINT64_MAX};
+  if (!c)
+    return -ENOMEM;
+  *c = (struct csv){
+      .p2p = cell->kind == NI_KIND_P2P, .local = r->opt.compat, .second = INT64_MIN, .size = UINT64_MAX};
   if (!(c->f = fopen(path, "we"))) {
     int e = -errno;
     free(c);
     return e;
   }
   setvbuf(c->f, c->buffer, _IOFBF, sizeof c->buffer);
-  if (!part) ni_say(c->f, "%s%s\n", head, c->p2p ? ",rank,p2p_peer" : "");
+  if (!part)
+    ni_say(c->f, "%s%s\n", head, c->p2p ? ",rank,p2p_peer" : "");
   *rows = c;
   return 0;
 }
@@ -161,12 +170,16 @@ int ni_operations_csv_join(const struct ni_run *r, const struct ni_summary *s) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < s->n_cells; i++) {
     const struct ni_cell *cell = &s->cell[i];
-    if (cell->chunks < 2 || cell->chunk) continue;
+    if (cell->chunks < 2 || cell->chunk)
+      continue;
     e = path_of(r, cell, 0, to, sizeof to);
     for (uint32_t k = 1; e == 0 && k < cell->chunks; k++)
-      if ((e = path_of(r, cell, k, path, sizeof path)) == 0) e = append(to, path);
+      if ((e = path_of(r, cell, k, path, sizeof path)) == 0)
+        e = append(to, path);
   }
   return e;
 }
 
-struct ni_sink ni_operations_csv(struct ni_run *r) { return (struct ni_sink){r, open_file, put_row, close_file}; }
+struct ni_sink ni_operations_csv(struct ni_run *r) {
+  return (struct ni_sink){r, open_file, put_row, close_file};
+}

@@ -10,7 +10,9 @@
 #include "exporter/base/text/csv_write.h"
 #include "exporter/base/text/safe_text.h"
 
-#define STATS_HEAD(q) q "_n," q "_mean," q "_stddev," q "_min," q "_p10," q "_p25," q "_p50," q "_p75," q "_p90," q "_p99," q "_max," q "_approx"
+#define STATS_HEAD(q) \
+  q "_n," q "_mean," q "_stddev," q "_min," q "_p10," q "_p25," q "_p50," q "_p75," q "_p90," q "_p99," q \
+    "_max," q "_approx"
 
 static void stats_row(FILE *f, const struct ni_stats *s) {
   const double v[] = {s->mean, s->stddev, s->min, s->p10, s->p25, s->p50, s->p75, s->p90, s->p99, s->max};
@@ -30,13 +32,15 @@ static void group_key(FILE *f, const struct ni_group *g, const char *human) {
 static void mix_word(FILE *f, const char *text) {
   char word[81];
   ni_safe_text(*text ? text : "unstated", word, sizeof word);
-  for (const char *p = word; *p; p++) putc(strchr(p == word ? ",\"=+-@" : ",\"", *p) ? '_' : *p, f);
+  for (const char *p = word; *p; p++)
+    putc(strchr(p == word ? ",\"=+-@" : ",\"", *p) ? '_' : *p, f);
 }
 
 static void mix_text(FILE *f, const struct ni_summary *s, const struct ni_group *g) {
   for (uint32_t i = 0; i < g->n_mix; i++) {
     const struct ni_mix *m = &s->mix[g->mix + i];
-    if (i) putc(' ', f);
+    if (i)
+      putc(' ', f);
     mix_word(f, m->algo);
     putc('/', f);
     mix_word(f, m->proto);
@@ -45,14 +49,16 @@ static void mix_text(FILE *f, const struct ni_summary *s, const struct ni_group 
 }
 
 static void write_groups(FILE *f, const struct ni_summary *s) {
-  fputs(GROUP_HEAD ",records,operations,no_bandwidth,time_share,of_best," STATS_HEAD("exec_time_us") "," STATS_HEAD(
+  fputs(GROUP_HEAD
+        ",records,operations,no_bandwidth,time_share,of_best," STATS_HEAD("exec_time_us") "," STATS_HEAD(
             "busbw_gbs") "," STATS_HEAD("transfer_time_us") "," STATS_HEAD("job_time_us") ",algo_proto\n",
         f);
   for (size_t i = 0; i < s->n_groups; i++) {
     const struct ni_group *g = &s->group[i];
     group_key(f, g, s->cell[g->cell].human);
     fprintf(f, ",%llu,", (unsigned long long)g->records);
-    if (!s->approximate) fprintf(f, "%llu", (unsigned long long)g->operations);
+    if (!s->approximate)
+      fprintf(f, "%llu", (unsigned long long)g->operations);
     fprintf(f, ",%llu", (unsigned long long)g->no_bandwidth);
     ni_csv_doubles(f, (const double[]){g->time_share, g->of_best}, 2);
     stats_row(f, &g->us);
@@ -87,27 +93,35 @@ static void name_log_group(FILE *f, const struct ni_summary *s, uint32_t i) {
 }
 
 static void write_rolled(FILE *f, const struct ni_summary *s) {
-  fputs("kind,func,msg_size_bytes,msg_size_to_bytes,timing_source,operations,records,sum_bytes,sum_us,mean_us,min_us,p50_us_at_most,"
-        "p99_us_at_most,max_us\n", f);
+  fputs(
+      "kind,func,msg_size_bytes,msg_size_to_bytes,timing_source,operations,records,sum_bytes,sum_us,mean_us,"
+      "min_us,p50_us_at_most,"
+      "p99_us_at_most,max_us\n",
+      f);
   for (size_t i = 0; i < s->n_rolled; i++) {
     const struct ni_rolled *o = &s->rolled[i];
     fprintf(f, "%s,", o->kind == NI_KIND_P2P ? "p2p" : "coll");
     ni_csv_text(f, o->func);
     fprintf(f, ",%llu,", (unsigned long long)o->msg_bytes);
-    if (o->msg_to_bytes) fprintf(f, "%llu", (unsigned long long)o->msg_to_bytes);
+    if (o->msg_to_bytes)
+      fprintf(f, "%llu", (unsigned long long)o->msg_to_bytes);
     fprintf(f, ",%s,%llu,", ni_timing_names[o->timing], (unsigned long long)o->count);
-    if (!o->msg_to_bytes) fprintf(f, "%llu", (unsigned long long)o->records);
+    if (!o->msg_to_bytes)
+      fprintf(f, "%llu", (unsigned long long)o->records);
     fprintf(f, ",%llu", (unsigned long long)o->sum_bytes);
-    const double us[] = {(double)o->sum_ns / 1e3, (double)o->sum_ns / 1e3 / (double)o->count, (double)o->min_ns / 1e3,
-                         o->p50_ns ? (double)o->p50_ns / 1e3 : NAN, o->p99_ns ? (double)o->p99_ns / 1e3 : NAN,
+    const double us[] = {(double)o->sum_ns / 1e3,
+                         (double)o->sum_ns / 1e3 / (double)o->count,
+                         (double)o->min_ns / 1e3,
+                         o->p50_ns ? (double)o->p50_ns / 1e3 : NAN,
+                         o->p99_ns ? (double)o->p99_ns / 1e3 : NAN,
                          (double)o->max_ns / 1e3};
     ni_csv_doubles(f, us, sizeof us / sizeof *us);
     putc('\n', f);
   }
 }
 
-static void write_slices(FILE *f, const struct ni_summary *s, const char *head, const struct ni_slice *x, size_t n,
-                         void (*name)(FILE *, const struct ni_summary *, uint32_t)) {
+static void write_slices(FILE *f, const struct ni_summary *s, const char *head, const struct ni_slice *x,
+                         size_t n, void (*name)(FILE *, const struct ni_summary *, uint32_t)) {
   fprintf(f, "%s," GROUP_HEAD ",records," STATS_HEAD("exec_time_us") "," STATS_HEAD("busbw_gbs") "%s\n", head,
           name == name_comm ? ",role" : "");
   for (size_t i = 0; i < n; i++) {
@@ -117,19 +131,26 @@ static void write_slices(FILE *f, const struct ni_summary *s, const char *head, 
     fprintf(f, ",%llu", (unsigned long long)x[i].records);
     stats_row(f, &x[i].us);
     stats_row(f, &x[i].busbw_gbs);
-    if (name == name_comm) putc(',', f), ni_csv_text(f, ni_role_names[s->comm[x[i].of].role]);
+    if (name == name_comm) {
+      putc(',', f);
+      ni_csv_text(f, ni_role_names[s->comm[x[i].of].role]);
+    }
     putc('\n', f);
   }
 }
 
 static void write_tags(FILE *f, const struct ni_summary *s) {
-  fputs("tag,name,timing_source,operations,records,no_bandwidth,sum_bytes,exec_time_us,time_share,busbw_gbs_mean\n", f);
+  fputs(
+      "tag,name,timing_source,operations,records,no_bandwidth,sum_bytes,exec_time_us,time_share,busbw_gbs_"
+      "mean\n",
+      f);
   for (size_t i = 0; i < s->n_tags; i++) {
     const struct ni_tag_row *x = &s->tag[i];
     fprintf(f, "%llu,", (unsigned long long)x->tag);
     ni_csv_text(f, x->name ? x->name : "");
-    fprintf(f, ",%s,%llu,%llu,%llu,%llu", ni_timing_names[x->timing], (unsigned long long)x->operations, (unsigned long long)x->records,
-            (unsigned long long)x->no_bandwidth, (unsigned long long)x->bytes);
+    fprintf(f, ",%s,%llu,%llu,%llu,%llu", ni_timing_names[x->timing], (unsigned long long)x->operations,
+            (unsigned long long)x->records, (unsigned long long)x->no_bandwidth,
+            (unsigned long long)x->bytes);
     ni_csv_doubles(f, (const double[]){x->exec_ns / 1e3, x->time_share, x->busbw_gbs}, 3);
     putc('\n', f);
   }
@@ -147,7 +168,8 @@ static void name_side(FILE *f, const struct ni_summary *s, int32_t rank, uint32_
 
 static void write_pairs(FILE *f, const struct ni_summary *s) {
   fputs(
-      "id,comm_name,n_ranks,nnodes,comm_type,msg_size_bytes,msg_size_human,sender_rank,sender_hostname,sender_pid,"
+      "id,comm_name,n_ranks,nnodes,comm_type,msg_size_bytes,msg_size_human,sender_rank,sender_hostname,"
+      "sender_pid,"
       "receiver_rank,receiver_hostname,receiver_pid,sends,recvs,matched,bandwidth_gbs,sender_waited_us,"
       "receiver_waited_us," STATS_HEAD("send_time_us") "," STATS_HEAD("recv_time_us") "," STATS_HEAD(
           "transfer_time_us") "\n",
@@ -155,10 +177,12 @@ static void write_pairs(FILE *f, const struct ni_summary *s) {
   for (size_t i = 0; i < s->n_pairs; i++) {
     const struct ni_p2p_pair *p = &s->pair[i];
     name_comm(f, s, p->comm);
-    fprintf(f, "%s,%llu,%s", ni_comm_type_names[s->comm[p->comm].type], (unsigned long long)p->msg_bytes, p->human);
+    fprintf(f, "%s,%llu,%s", ni_comm_type_names[s->comm[p->comm].type], (unsigned long long)p->msg_bytes,
+            p->human);
     name_side(f, s, p->from, p->from_process);
     name_side(f, s, p->to, p->to_process);
-    fprintf(f, ",%llu,%llu,%llu", (unsigned long long)p->sends, (unsigned long long)p->recvs, (unsigned long long)p->matched);
+    fprintf(f, ",%llu,%llu,%llu", (unsigned long long)p->sends, (unsigned long long)p->recvs,
+            (unsigned long long)p->matched);
     ni_csv_doubles(f, (const double[]){p->bandwidth_gbs, p->sender_waited_us, p->receiver_waited_us}, 3);
     stats_row(f, &p->send_us);
     stats_row(f, &p->recv_us);
@@ -168,8 +192,9 @@ static void write_pairs(FILE *f, const struct ni_summary *s) {
 }
 
 int ni_write_tables(const struct ni_summary *s, const char *dir) {
-  static const char *const name[] = {"summary", "summary_by_comm", "summary_by_rank", "summary_by_host",
-                                     "summary_p2p_by_pair", "summary_rollups", "counters", "summary_by_log_group", "summary_by_tag"};
+  static const char *const name[] = {"summary",         "summary_by_comm",      "summary_by_rank",
+                                     "summary_by_host", "summary_p2p_by_pair",  "summary_rollups",
+                                     "counters",        "summary_by_log_group", "summary_by_tag"};
   char path[PATH_MAX];
   int e = 0;
   for (int i = 0; e == 0 && i < 9; i++) {
@@ -178,17 +203,35 @@ int ni_write_tables(const struct ni_summary *s, const char *dir) {
       continue;
     snprintf(path, sizeof path, "%s/%s.csv", dir, name[i]);
     FILE *f = fopen(path, "we");
-    if (!f) return -errno;
+    if (!f)
+      return -errno;
     switch (i) {
-      case 0: write_groups(f, s); break;
-      case 1: write_slices(f, s, "id,comm_name,n_ranks,nnodes", s->by_comm, s->n_by_comm, name_comm); break;
-      case 2: write_slices(f, s, "hostname,pid,rank", s->by_process, s->n_by_process, name_process); break;
-      case 3: write_slices(f, s, "hostname", s->by_host, s->n_by_host, name_host); break;
-      case 4: write_pairs(f, s); break;
-      case 5: write_rolled(f, s); break;
-      case 6: ni_beside_csv(f, s); break;
-      case 7: write_slices(f, s, "log_group", s->by_log_group, s->n_by_log_group, name_log_group); break;
-      default: write_tags(f, s);
+      case 0:
+        write_groups(f, s);
+        break;
+      case 1:
+        write_slices(f, s, "id,comm_name,n_ranks,nnodes", s->by_comm, s->n_by_comm, name_comm);
+        break;
+      case 2:
+        write_slices(f, s, "hostname,pid,rank", s->by_process, s->n_by_process, name_process);
+        break;
+      case 3:
+        write_slices(f, s, "hostname", s->by_host, s->n_by_host, name_host);
+        break;
+      case 4:
+        write_pairs(f, s);
+        break;
+      case 5:
+        write_rolled(f, s);
+        break;
+      case 6:
+        ni_beside_csv(f, s);
+        break;
+      case 7:
+        write_slices(f, s, "log_group", s->by_log_group, s->n_by_log_group, name_log_group);
+        break;
+      default:
+        write_tags(f, s);
     }
     e = ni_out_end(f);
   }

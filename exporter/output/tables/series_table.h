@@ -1,6 +1,7 @@
 /*
- * Sums by time (model/sums/buckets/buckets.h) as files: summary/series.csv, series_rollups.csv, series_hosts.csv, the same as
- * Parquet in parquet_series/, and as `series` in summary.json. One list of columns gives all three.
+ * Sums by time (model/sums/buckets/buckets.h) as files: summary/series.csv, series_rollups.csv,
+ * series_hosts.csv, the same as Parquet in parquet_series/, and as `series` in summary.json. One list of
+ * columns gives all three.
  *
  * Threads: main. Failure: -ENOMEM, -errno. Nothing is written where no sums by time were asked for.
  */

@@ -1,4 +1,7 @@
-/* Records, lines about the run, and what the first pass kept of losses and of what never ended, as events. One thread. 0 or -errno. */
+/*
+ * Records, lines about the run, and what the first pass kept of losses and of what never ended, as events.
+ * One thread. 0 or -errno.
+ */
 #ifndef NI_TRACE_EMIT_OP_H
 #define NI_TRACE_EMIT_OP_H
 

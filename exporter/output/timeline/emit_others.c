@@ -16,11 +16,11 @@
 /* One file of samples, while it is read. */
 struct series {
   struct ni_tr *r;
-  uint32_t device, host;    /* in r->device; in r->host, NI_TR_NONE: the job was not there */
-  struct track {            /* of each counter */
-    double shown;           /* NAN: nothing yet */
-    uint32_t name, unit;    /* 0: it did not move so far */
-    bool unknown;           /* said that it has no number */
+  uint32_t device, host; /* in r->device; in r->host, NI_TR_NONE: the job was not there */
+  struct track {         /* of each counter */
+    double shown;        /* NAN: nothing yet */
+    uint32_t name, unit; /* 0: it did not move so far */
+    bool unknown;        /* said that it has no number */
   } *at;
   size_t cap;
 };
@@ -29,32 +29,49 @@ static int find_device(struct series *x, const char *host) {
   struct ni_tr *r = x->r;
   uint32_t name;
   int e = ni_name(&r->names, &r->cache, host, &name);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   x->host = NI_TR_NONE;
   for (uint32_t i = r->n_hosts; i-- > 0;)
-    if (r->host[i].name == name) x->host = i;
+    if (r->host[i].name == name)
+      x->host = i;
   for (x->device = 0; x->device < r->n_devices; x->device++)
-    if (r->device[x->device].host == name) return 0;
-  if (!ni_array_room(r->device, r->n_devices, r->cap_devices)) return -ENOMEM;
+    if (r->device[x->device].host == name)
+      return 0;
+  if (!ni_array_room(r->device, r->n_devices, r->cap_devices))
+    return -ENOMEM;
   r->device[r->n_devices++] = (struct ni_tr_device){.host = name};
   return 0;
 }
 
 static int set(void *arg, const char *host, const struct ni_set *s) {
   struct series *x = arg;
-  if (!ni_array_room(x->at, s->n_counters, x->cap)) return -ENOMEM;
-  for (size_t i = 0; i < s->n_counters; i++) x->at[i] = (struct track){.shown = NAN};
+  if (!ni_array_room(x->at, s->n_counters, x->cap))
+    return -ENOMEM;
+  for (size_t i = 0; i < s->n_counters; i++)
+    x->at[i] = (struct track){.shown = NAN};
   return find_device(x, host);
 }
 
 /* What a unit is shown as, and what a second of it is multiplied with. */
 static double shown_as(const struct ni_metric *m, const char **unit) {
   *unit = m->unit;
-  if (m->kind == NI_METRIC_GAUGE) return m->scale;
-  if (strcmp(m->unit, "bytes") == 0) return *unit = "GB/s", m->scale / 1e9;
-  if (strcmp(m->unit, "cycles") == 0) return *unit = "% of time", 100 / 1e9;
-  if (strcmp(m->unit, "us") == 0) return *unit = "% of time", 100 / 1e6;
-  return *unit = *m->unit ? m->unit : "per second", m->scale;
+  if (m->kind == NI_METRIC_GAUGE)
+    return m->scale;
+  if (strcmp(m->unit, "bytes") == 0) {
+    *unit = "GB/s";
+    return m->scale / 1e9;
+  }
+  if (strcmp(m->unit, "cycles") == 0) {
+    *unit = "% of time";
+    return 100 / 1e9;
+  }
+  if (strcmp(m->unit, "us") == 0) {
+    *unit = "% of time";
+    return 100 / 1e6;
+  }
+  *unit = *m->unit ? m->unit : "per second";
+  return m->scale;
 }
 
 /* Viewers call a track by the event's name and the key of its value, which is the unit. */
@@ -69,7 +86,10 @@ static int name_track(struct series *x, const struct ni_series_sample *s, uint32
 }
 
 static struct ni_tr_event event(const struct series *x, uint32_t name, int64_t ns) {
-  return (struct ni_tr_event){.phase = NI_TR_COUNTER, .category = NI_TR_C_COUNTER, .track = x->device, .name = name,
+  return (struct ni_tr_event){.phase = NI_TR_COUNTER,
+                              .category = NI_TR_C_COUNTER,
+                              .track = x->device,
+                              .name = name,
                               .ts = x->host == NI_TR_NONE ? ns : ni_tr_aligned(x->r, x->host, ns)};
 }
 
@@ -84,11 +104,16 @@ static int put(struct series *x, uint32_t k, int64_t ns, double v) {
 /* Why there is no number; NULL: there is one. */
 static const char *why_unknown(const struct ni_change *c) {
   switch (c->state) {
-    case NI_CHANGE_RESET: return "began anew";
-    case NI_CHANGE_STUCK: return "at its maximum";
-    case NI_CHANGE_UNREADABLE: return "unreadable";
-    case NI_CHANGE_GONE: return "gone";
-    default: return NULL;
+    case NI_CHANGE_RESET:
+      return "began anew";
+    case NI_CHANGE_STUCK:
+      return "at its maximum";
+    case NI_CHANGE_UNREADABLE:
+      return "unreadable";
+    case NI_CHANGE_GONE:
+      return "gone";
+    default:
+      return NULL;
   }
 }
 
@@ -110,20 +135,27 @@ static int pair(void *arg, const struct ni_series_sample *after, const struct ni
     const struct ni_counter *counter = &after->set->counter[k];
     bool gauge = counter->what.kind == NI_METRIC_GAUGE;
     const struct ni_reading *now = &after->reading[k];
-    struct ni_change c = ni_change_of(&counter->what, &before[k], now, after->set->entity[counter->entity].link_bytes_s);
+    struct ni_change c =
+        ni_change_of(&counter->what, &before[k], now, after->set->entity[counter->entity].link_bytes_s);
     struct track *t = &x->at[k];
     const char *unit, *why = why_unknown(&c);
     double v = shown_as(&counter->what, &unit) * (gauge ? (double)(int64_t)now->value : ni_change_rate(&c));
-    if (c.state == NI_CHANGE_STALE) continue; /* no newer than the one before: that one holds */
-    if (why) v = 0;
-    if (why && !t->unknown && (e = put_unknown(x, after, k, why)) < 0) return e;
+    if (c.state == NI_CHANGE_STALE)
+      continue; /* no newer than the one before: that one holds */
+    if (why)
+      v = 0;
+    if (why && !t->unknown && (e = put_unknown(x, after, k, why)) < 0)
+      return e;
     t->unknown = why != NULL;
-    if (t->shown == v || (isnan(t->shown) && v == 0)) continue;
+    if (t->shown == v || (isnan(t->shown) && v == 0))
+      continue;
     if (!t->name) { /* a track begins where it moves */
       e = name_track(x, after, k, unit);
-      if (e == 0) e = put(x, k, before[k].real_ns - 1000, 0);
+      if (e == 0)
+        e = put(x, k, before[k].real_ns - 1000, 0);
     }
-    if (e == 0) e = put(x, k, gauge ? now->real_ns : before[k].real_ns, v);
+    if (e == 0)
+      e = put(x, k, gauge ? now->real_ns : before[k].real_ns, v);
   }
   return e;
 }
@@ -132,8 +164,10 @@ static int pair(void *arg, const struct ni_series_sample *after, const struct ni
 static void number_devices(struct ni_tr *r) {
   uint32_t pid = 1;
   for (uint32_t i = 0; i < r->n_units; i++)
-    if (r->unit[i].out_pid >= pid) pid = r->unit[i].out_pid + 1;
-  for (uint32_t i = 0; i < r->n_devices; i++) r->device[i].out_pid = pid++;
+    if (r->unit[i].out_pid >= pid)
+      pid = r->unit[i].out_pid + 1;
+  for (uint32_t i = 0; i < r->n_devices; i++)
+    r->device[i].out_pid = pid++;
 }
 
 int ni_tr_emit_counters(struct ni_tr *r) {
@@ -141,7 +175,8 @@ int ni_tr_emit_counters(struct ni_tr *r) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < r->files.n; i++) {
     struct ni_series_end end;
-    if (ni_is_series(r->files.file[i].path)) e = ni_series_pairs(r->files.file[i].path, &(struct ni_series_pairs){&x, set, pair}, &end);
+    if (ni_is_series(r->files.file[i].path))
+      e = ni_series_pairs(r->files.file[i].path, &(struct ni_series_pairs){&x, set, pair}, &end);
   }
   number_devices(r);
   free(x.at);
@@ -153,14 +188,16 @@ enum { TRACKS_MAX = 4096 };
 struct drawing {
   struct ni_tr *r;
   struct ni_tr_with *w;
-  uint32_t tracks;             /* begun before this file */
+  uint32_t tracks; /* begun before this file */
 };
 
 static int track_of(const struct drawing *d, const struct ni_kineto_event *k, uint32_t *out) {
-  const char *label = ni_tr_with_place(d->r, d->w, k->process), *name = ni_tr_with_place(d->r, d->w, k->place);
+  const char *label = ni_tr_with_place(d->r, d->w, k->process),
+             *name = ni_tr_with_place(d->r, d->w, k->place);
   char text[300];
   uint32_t code;
-  if (d->r->n_tracks - d->tracks >= TRACKS_MAX) label = name = NULL; /* nobody looks at so many */
+  if (d->r->n_tracks - d->tracks >= TRACKS_MAX)
+    label = name = NULL; /* nobody looks at so many */
   snprintf(text, sizeof text, "PyTorch%s%s: %s", label ? " " : "", label ? label : "", name ? name : "other");
   int e = ni_name(&d->r->names, &d->r->cache, text, &code);
   return e < 0 ? e : ni_tr_track(d->r, d->w->unit, NI_TR_NONE, NI_TR_T_OTHER, code, out);
@@ -169,12 +206,19 @@ static int track_of(const struct drawing *d, const struct ni_kineto_event *k, ui
 static int take(void *arg, const struct ni_kineto_event *k) {
   struct drawing *d = arg;
   bool slice = k->phase == 'X';
-  if (!k->phase || strchr("Msf", k->phase)) return 0;
-  if ((!slice && k->phase != 'i') || k->ts_ns == INT64_MIN) return d->w->left_out++, 0;
-  struct ni_tr_event ev = {.phase = slice ? NI_TR_SLICE : NI_TR_INSTANT, .category = NI_TR_C_PYTORCH,
-                           .ts = ni_tr_with_time(d->r, d->w, k->ts_ns), .dur = slice && k->dur_ns > 0 ? k->dur_ns : 0};
+  if (!k->phase || strchr("Msf", k->phase))
+    return 0;
+  if ((!slice && k->phase != 'i') || k->ts_ns == INT64_MIN) {
+    d->w->left_out++;
+    return 0;
+  }
+  struct ni_tr_event ev = {.phase = slice ? NI_TR_SLICE : NI_TR_INSTANT,
+                           .category = NI_TR_C_PYTORCH,
+                           .ts = ni_tr_with_time(d->r, d->w, k->ts_ns),
+                           .dur = slice && k->dur_ns > 0 ? k->dur_ns : 0};
   int e = ni_name(&d->r->names, &d->r->cache, *k->name ? k->name : "PyTorch", &ev.name);
-  if (e == 0) e = track_of(d, k, &ev.track);
+  if (e == 0)
+    e = track_of(d, k, &ev.track);
   d->w->events++;
   return e < 0 ? e : ni_tr_put(d->r, &ev);
 }
@@ -183,7 +227,8 @@ int ni_tr_emit_with(struct ni_tr *r) {
   int e = ni_tr_with_fit(r);
   for (uint32_t i = 0; e == 0 && i < r->n_with; i++) {
     struct drawing d = {r, &r->with[i], r->n_tracks};
-    if (d.w->unit == NI_TR_NONE || !r->unit[d.w->unit].shown) continue;
+    if (d.w->unit == NI_TR_NONE || !r->unit[d.w->unit].shown)
+      continue;
     int read = ni_kineto_read(d.w->path, take, &d, &d.w->left_out, NULL);
     e = read == -EBADMSG ? 0 : read;
   }

@@ -1,8 +1,8 @@
 /*
  * What a symmetric kernel's record has beyond its span: the parts of it, and how long a replay took at most.
  *
- * Of a captured one NCCL times nothing, so a replay is drawn as the bracket of its enqueue. The next replay of the
- * same call says when that one can have been over at the latest: a replay waits here until it comes.
+ * Of a captured one NCCL times nothing, so a replay is drawn as the bracket of its enqueue. The next replay
+ * of the same call says when that one can have been over at the latest: a replay waits here until it comes.
  *
  * The thread that draws. Failure: -ENOMEM, and what ni_tr_put() says.
  */

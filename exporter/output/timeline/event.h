@@ -1,12 +1,12 @@
 /*
  * One event of the timeline between emit and write, and tracks to put it on.
  *
- * An event is built in a struct ni_tr_event, packed into the sort, and unpacked when its turn comes. Its arguments are
- * pairs of a key from one table and a number (or the number of a name). Arrows are named by kind and a 64-bit hash that
- * both ends work out by themselves from the log (struct ni_tr_arrow).
+ * An event is built in a struct ni_tr_event, packed into the sort, and unpacked when its turn comes. Its
+ * arguments are pairs of a key from one table and a number (or the number of a name). Arrows are named by
+ * kind and a 64-bit hash that both ends work out by themselves from the log (struct ni_tr_arrow).
  *
- * A track is what one row of the timeline is called. Events of one track that overlap go to lanes of their own (write.c);
- * on tracks of calls what lies inside another stays on its lane, as calls do.
+ * A track is what one row of the timeline is called. Events of one track that overlap go to lanes of their
+ * own (write.c); on tracks of calls what lies inside another stays on its lane, as calls do.
  *
  * One thread. Failure: -ENOMEM, -ENOSPC (4 million names).
  */
@@ -92,49 +92,82 @@ enum ni_tr_key_id {
 #define X(id, name, form) NI_TR_K_##id,
   NI_TR_KEYS(X)
 #undef X
-  NI_TR_KEY_COUNT
+      NI_TR_KEY_COUNT
 };
 
-enum ni_tr_phase { NI_TR_SLICE, NI_TR_INSTANT, NI_TR_COUNTER }; /* COUNTER: its track is a number in ni_tr.device */
-enum ni_tr_category { NI_TR_C_COLL, NI_TR_C_P2P, NI_TR_C_CHANNEL, NI_TR_C_ENQUEUE, NI_TR_C_OPEN, NI_TR_C_LOSS, NI_TR_C_LIFE,
-                      NI_TR_C_MARK, NI_TR_C_API, NI_TR_C_LAUNCH, NI_TR_C_NET, NI_TR_C_PROXY, NI_TR_C_COUNTER, NI_TR_C_PYTORCH,
-                      NI_TR_C_PHASE, NI_TR_C_COUNT };
+/* COUNTER: its track is a number in ni_tr.device */
+enum ni_tr_phase { NI_TR_SLICE, NI_TR_INSTANT, NI_TR_COUNTER };
+enum ni_tr_category {
+  NI_TR_C_COLL,
+  NI_TR_C_P2P,
+  NI_TR_C_CHANNEL,
+  NI_TR_C_ENQUEUE,
+  NI_TR_C_OPEN,
+  NI_TR_C_LOSS,
+  NI_TR_C_LIFE,
+  NI_TR_C_MARK,
+  NI_TR_C_API,
+  NI_TR_C_LAUNCH,
+  NI_TR_C_NET,
+  NI_TR_C_PROXY,
+  NI_TR_C_COUNTER,
+  NI_TR_C_PYTORCH,
+  NI_TR_C_PHASE,
+  NI_TR_C_COUNT
+};
 
 /* What an arrow is from and to. */
-enum ni_tr_arrow_kind { NI_TR_A_ENQUEUE, NI_TR_A_CALL, NI_TR_A_GROUP, NI_TR_A_LAUNCH, NI_TR_A_NET, NI_TR_A_POST, NI_TR_A_COUNT };
+enum ni_tr_arrow_kind {
+  NI_TR_A_ENQUEUE,
+  NI_TR_A_CALL,
+  NI_TR_A_GROUP,
+  NI_TR_A_LAUNCH,
+  NI_TR_A_NET,
+  NI_TR_A_POST,
+  NI_TR_A_COUNT
+};
 struct ni_tr_arrow {
   uint64_t id;
-  uint8_t kind, out;           /* out: begins here */
+  uint8_t kind, out; /* out: begins here */
 };
 
 enum { NI_TR_ARGS_MAX = 32, NI_TR_ARROWS_MAX = 4 };
 struct ni_tr_event {
-  int64_t ts, dur;             /* aligned Unix ns */
+  int64_t ts, dur; /* aligned Unix ns */
   uint32_t track, name;
   uint8_t phase, category, n_args, n_arrows; /* up to here as it lies in the sort */
   uint8_t key[NI_TR_ARGS_MAX];
   uint64_t value[NI_TR_ARGS_MAX];
-  struct ni_tr_arrow arrow[NI_TR_ARROWS_MAX]; /* of a PHASE: one whose id is the end of what it is a part of */
+  /* of a PHASE: one whose id is the end of what it is a part of */
+  struct ni_tr_arrow arrow[NI_TR_ARROWS_MAX];
 };
 
 static inline void ni_tr_u64(struct ni_tr_event *e, enum ni_tr_key_id k, uint64_t v) {
-  if (e->n_args == NI_TR_ARGS_MAX) return;
+  if (e->n_args == NI_TR_ARGS_MAX)
+    return;
   e->key[e->n_args] = (uint8_t)k;
   e->value[e->n_args++] = v;
 }
-static inline void ni_tr_i64(struct ni_tr_event *e, enum ni_tr_key_id k, int64_t v) { ni_tr_u64(e, k, (uint64_t)v); }
-void ni_tr_f64(struct ni_tr_event *e, enum ni_tr_key_id k, double v); /* BW; US, given in us: not when NaN */
-int ni_tr_text(struct ni_tr *r, struct ni_tr_event *e, enum ni_tr_key_id k, const char *text); /* NULL, "": left out */
+static inline void ni_tr_i64(struct ni_tr_event *e, enum ni_tr_key_id k, int64_t v) {
+  ni_tr_u64(e, k, (uint64_t)v);
+}
+/* BW; US, given in us: not when NaN */
+void ni_tr_f64(struct ni_tr_event *e, enum ni_tr_key_id k, double v);
+/* NULL, "": left out */
+int ni_tr_text(struct ni_tr *r, struct ni_tr_event *e, enum ni_tr_key_id k, const char *text);
 /* The tag of a call, and what it is called; 0: nothing. */
 int ni_tr_tag(struct ni_tr *r, struct ni_tr_event *e, uint64_t user_tag);
 static inline void ni_tr_arrow(struct ni_tr_event *e, enum ni_tr_arrow_kind kind, bool out, uint64_t id) {
-  if (e->n_arrows < NI_TR_ARROWS_MAX) e->arrow[e->n_arrows++] = (struct ni_tr_arrow){id, (uint8_t)kind, out};
+  if (e->n_arrows < NI_TR_ARROWS_MAX)
+    e->arrow[e->n_arrows++] = (struct ni_tr_arrow){id, (uint8_t)kind, out};
 }
 
 /* Into the sort, unless it lies outside of --since and --until. An instant's duration is 0. */
 int ni_tr_put(struct ni_tr *r, const struct ni_tr_event *e);
 void ni_tr_unpack(const void *item, struct ni_tr_event *e);
-/* The order of packed events: time, then the longer first, so that what encloses comes before what it holds. */
+/*
+ * The order of packed events: time, then the longer first, so that what encloses comes before what it holds.
+ */
 ni_sort_compare ni_tr_by_time;
 /* Key and form of an argument. */
 const char *ni_tr_key_name(unsigned key);
@@ -142,32 +175,50 @@ enum ni_tr_value ni_tr_key_form(unsigned key);
 const char *ni_tr_category_name(unsigned category);
 
 /* In the order in which they stand in a process. */
-enum ni_tr_class { NI_TR_T_MARKS, NI_TR_T_CALLS, NI_TR_T_ENQUEUE, NI_TR_T_COLL, NI_TR_T_P2P, NI_TR_T_CHANNEL, NI_TR_T_NET_SEND,
-                   NI_TR_T_NET_RECV, NI_TR_T_STEPS, NI_TR_T_NET_PLUGIN, NI_TR_T_PROXY, NI_TR_T_OTHER, NI_TR_T_COUNT };
+enum ni_tr_class {
+  NI_TR_T_MARKS,
+  NI_TR_T_CALLS,
+  NI_TR_T_ENQUEUE,
+  NI_TR_T_COLL,
+  NI_TR_T_P2P,
+  NI_TR_T_CHANNEL,
+  NI_TR_T_NET_SEND,
+  NI_TR_T_NET_RECV,
+  NI_TR_T_STEPS,
+  NI_TR_T_NET_PLUGIN,
+  NI_TR_T_PROXY,
+  NI_TR_T_OTHER,
+  NI_TR_T_COUNT
+};
 
 struct ni_tr_lane {
   uint32_t tid, depth;
-  int64_t *end;                /* of the slices that are open, the outermost first */
+  int64_t *end; /* of the slices that are open, the outermost first */
   size_t cap_end;
 };
 
 struct ni_tr_track {
-  uint32_t unit, member;       /* member NI_TR_NONE: of the unit */
+  uint32_t unit, member; /* member NI_TR_NONE: of the unit */
   uint8_t class;
-  uint32_t sub;                /* channel, or 0; OTHER: what it is called, a name */
-  struct ni_tr_lane *lane;     /* write.c */
+  uint32_t sub;            /* channel, or 0; OTHER: what it is called, a name */
+  struct ni_tr_lane *lane; /* write.c */
   uint32_t n_lanes;
   size_t cap_lanes;
-  uint32_t tid;                /* of its first lane */
+  uint32_t tid; /* of its first lane */
 };
 
-int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_class class, uint32_t sub, uint32_t *out);
+int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_class class, uint32_t sub,
+                uint32_t *out);
 /* What it is called; lane 0 is the first. */
-void ni_tr_track_name(const struct ni_tr *r, const struct ni_tr_track *t, uint32_t lane, char *out, size_t size);
+void ni_tr_track_name(const struct ni_tr *r, const struct ni_tr_track *t, uint32_t lane, char *out,
+                      size_t size);
 /* What a unit's process is called. */
 void ni_tr_unit_name(const struct ni_tr *r, uint32_t unit, char *out, size_t size);
 const char *ni_tr_host_name(const struct ni_tr *r, uint32_t host);
-/* "clock: +1234.567 us to the reference, error below 3.210 us, drift 0.120 ppm (812 collectives with node-a)", of a host. */
+/*
+ * "clock: +1234.567 us to the reference, error below 3.210 us, drift 0.120 ppm (812 collectives with
+ * node-a)", of a host.
+ */
 void ni_tr_clock_text(const struct ni_tr *r, uint32_t host, char *out, size_t size);
 void ni_tr_tracks_free(struct ni_tr *r);
 

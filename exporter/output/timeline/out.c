@@ -25,15 +25,19 @@ int ni_tr_out_open(struct ni_tr_out *o, const char *path, char *why, size_t cap)
     e = ni_out_begin_at(&o->file, path, &o->name, why, cap);
     o->dir = o->file.dir;
   }
-  if (e == 0 && (fd = standard ? dup(STDOUT_FILENO) : o->file.fd) < 0) e = -errno;
-  if (e == 0 && !(o->gz = gzdopen(fd, packed ? "wb1" : "wbT"))) e = -ENOMEM;
+  if (e == 0 && (fd = standard ? dup(STDOUT_FILENO) : o->file.fd) < 0)
+    e = -errno;
+  if (e == 0 && !(o->gz = gzdopen(fd, packed ? "wb1" : "wbT")))
+    e = -ENOMEM;
   if (e == 0) {
     o->file.fd = -1; /* gz closes it */
     gzbuffer(o->gz, 128 << 10);
     return 0;
   }
-  if (standard && fd >= 0) close(fd);
-  if (!*why) snprintf(why, cap, "%s", strerror(-e));
+  if (standard && fd >= 0)
+    close(fd);
+  if (!*why)
+    snprintf(why, cap, "%s", strerror(-e));
   ni_tr_out_abort(o);
   return e;
 }
@@ -42,12 +46,14 @@ static void flush(struct ni_tr_out *o) {
   size_t n = o->n;
   o->n = 0;
   o->bytes += n;
-  if (o->error || !n || gzwrite(o->gz, o->text, (unsigned)n) == (int)n) return;
+  if (o->error || !n || gzwrite(o->gz, o->text, (unsigned)n) == (int)n)
+    return;
   o->error = errno ? -errno : -EIO;
 }
 
 static char *room(struct ni_tr_out *o, size_t n) {
-  if (o->n + n > NI_TR_OUT_BYTES) flush(o);
+  if (o->n + n > NI_TR_OUT_BYTES)
+    flush(o);
   return o->text + o->n;
 }
 
@@ -62,7 +68,8 @@ void ni_tr_out_text(struct ni_tr_out *o, const char *text) {
 void ni_tr_out_string(struct ni_tr_out *o, const char *text) {
   *room(o, 1) = '"';
   o->n++;
-  while (*text) o->n += ni_json_char(room(o, ROOM), &text);
+  while (*text)
+    o->n += ni_json_char(room(o, ROOM), &text);
   *room(o, 1) = '"';
   o->n++;
 }
@@ -83,11 +90,13 @@ void ni_tr_out_hex(struct ni_tr_out *o, uint64_t v) {
 }
 
 void ni_tr_out_us(struct ni_tr_out *o, int64_t ns) {
-  if (ns < 0) ni_tr_out_text(o, "-");
+  if (ns < 0)
+    ni_tr_out_text(o, "-");
   uint64_t v = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
   ni_tr_out_u64(o, v / 1000);
   unsigned rest = (unsigned)(v % 1000);
-  if (!rest) return;
+  if (!rest)
+    return;
   char *p = room(o, ROOM);
   p[0] = '.';
   p[1] = (char)('0' + rest / 100);
@@ -98,8 +107,10 @@ void ni_tr_out_us(struct ni_tr_out *o, int64_t ns) {
 
 void ni_tr_out_f64(struct ni_tr_out *o, double v) {
   char *p = room(o, 400);
-  if (!isfinite(v) || fabs(v) > 1e300) ni_tr_out_text(o, "null");
-  else o->n += (size_t)snprintf(p, 400, "%.6f", v);
+  if (!isfinite(v) || fabs(v) > 1e300)
+    ni_tr_out_text(o, "null");
+  else
+    o->n += (size_t)snprintf(p, 400, "%.6f", v);
 }
 
 int ni_tr_out_commit(struct ni_tr_out *o, uint64_t *bytes) {
@@ -107,18 +118,23 @@ int ni_tr_out_commit(struct ni_tr_out *o, uint64_t *bytes) {
   flush(o);
   int k = gzclose(o->gz);
   o->gz = NULL;
-  if (!o->error && k != Z_OK) o->error = k == Z_ERRNO && errno ? -errno : -EIO;
-  if (!o->error && o->dir >= 0) o->error = ni_out_commit(&o->file, o->name, true);
-  if (bytes) *bytes = !o->error && o->dir >= 0 && fstatat(o->dir, o->name, &st, 0) == 0 ? (uint64_t)st.st_size : 0;
+  if (!o->error && k != Z_OK)
+    o->error = k == Z_ERRNO && errno ? -errno : -EIO;
+  if (!o->error && o->dir >= 0)
+    o->error = ni_out_commit(&o->file, o->name, true);
+  if (bytes)
+    *bytes = !o->error && o->dir >= 0 && fstatat(o->dir, o->name, &st, 0) == 0 ? (uint64_t)st.st_size : 0;
   int e = o->error;
   ni_tr_out_abort(o); /* what is committed stays */
   return e;
 }
 
 void ni_tr_out_abort(struct ni_tr_out *o) {
-  if (o->gz) gzclose(o->gz);
+  if (o->gz)
+    gzclose(o->gz);
   ni_out_drop(&o->file);
-  if (o->dir >= 0) close(o->dir);
+  if (o->dir >= 0)
+    close(o->dir);
   free(o->text);
   *o = (struct ni_tr_out){.dir = -1};
 }

@@ -11,7 +11,10 @@
 #endif
 #define NI_TR_SMALLER "--since, --until, --rank, --node, --comm, --coll and --no-flows make it smaller"
 
-/* about: writes the object behind "otherData", once all events are out. One thread. 0 or -errno, told by ni_tr_fail(). */
+/*
+ * about: writes the object behind "otherData", once all events are out. One thread. 0 or -errno, told by
+ * ni_tr_fail().
+ */
 int ni_tr_write(struct ni_tr *r, void (*about)(const struct ni_tr *r, struct ni_tr_out *o));
 
 #endif

@@ -1,27 +1,65 @@
-// ECharts, only the pieces used; themes; and one place that knows every chart: drawn when it comes into view, again when
-// the theme changes, all of them before printing.
+// ECharts, only the pieces used; themes; and one place that knows every chart: drawn when it comes into view,
+// again when the theme changes, all of them before printing.
 import * as echarts from 'echarts/core';
 import { BarChart, LineChart, ScatterChart, CustomChart } from 'echarts/charts';
-import { GridComponent, TooltipComponent, LegendComponent, DataZoomComponent, VisualMapComponent, AriaComponent, MarkAreaComponent } from 'echarts/components';
+import {
+  GridComponent,
+  TooltipComponent,
+  LegendComponent,
+  DataZoomComponent,
+  VisualMapComponent,
+  AriaComponent,
+  MarkAreaComponent,
+} from 'echarts/components';
 import { CanvasRenderer } from 'echarts/renderers';
 import { byId, el } from './dom.js';
 import { unitFor } from './format.js';
 
-echarts.use([BarChart, LineChart, ScatterChart, CustomChart, GridComponent, TooltipComponent, LegendComponent,
-  DataZoomComponent, VisualMapComponent, AriaComponent, MarkAreaComponent, CanvasRenderer]);
+echarts.use([
+  BarChart,
+  LineChart,
+  ScatterChart,
+  CustomChart,
+  GridComponent,
+  TooltipComponent,
+  LegendComponent,
+  DataZoomComponent,
+  VisualMapComponent,
+  AriaComponent,
+  MarkAreaComponent,
+  CanvasRenderer,
+]);
 
 // Okabe and Ito, told apart with every kind of colour blindness; the dark set is the same hues, lighter.
 const LIGHT = {
   series: ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#b58900', '#56b4e9', '#5d5d5d', '#882255'],
-  transfer: '#0072b2', waiting: '#e69f00', outside: '#c3c8d1', onTransfer: '#ffffff',
-  text: '#1b2330', dim: '#566173', line: '#d5dae2', card: '#ffffff',
-  late: [178, 60, 0], even: [244, 245, 247], wait: [0, 92, 158], none: [255, 255, 255],
+  transfer: '#0072b2',
+  waiting: '#e69f00',
+  outside: '#c3c8d1',
+  onTransfer: '#ffffff',
+  text: '#1b2330',
+  dim: '#566173',
+  line: '#d5dae2',
+  card: '#ffffff',
+  late: [178, 60, 0],
+  even: [244, 245, 247],
+  wait: [0, 92, 158],
+  none: [255, 255, 255],
 };
 const DARK = {
   series: ['#56b4e9', '#f0853c', '#2fc79a', '#e3a1c6', '#e8c547', '#9ad2f5', '#b8bec9', '#d487a9'],
-  transfer: '#56b4e9', waiting: '#e69f00', outside: '#4a5464', onTransfer: '#10151c',
-  text: '#e6eaf1', dim: '#a0abbd', line: '#333c4a', card: '#1a2029',
-  late: [255, 140, 66], even: [44, 52, 64], wait: [96, 178, 245], none: [26, 32, 41],
+  transfer: '#56b4e9',
+  waiting: '#e69f00',
+  outside: '#4a5464',
+  onTransfer: '#10151c',
+  text: '#e6eaf1',
+  dim: '#a0abbd',
+  line: '#333c4a',
+  card: '#1a2029',
+  late: [255, 140, 66],
+  even: [44, 52, 64],
+  wait: [96, 178, 245],
+  none: [26, 32, 41],
 };
 
 const charts = new Map(); // id -> {make, chart, seen}
@@ -45,14 +83,20 @@ function base() {
 export const tooltip = (more = {}) => {
   const c = palette();
   return {
-    renderMode: 'richText', confine: true, backgroundColor: c.card, borderColor: c.line, borderWidth: 1,
-    textStyle: { color: c.text, fontSize: 12, fontFamily: FONT, lineHeight: 17 }, ...more,
+    renderMode: 'richText',
+    confine: true,
+    backgroundColor: c.card,
+    borderColor: c.line,
+    borderWidth: 1,
+    textStyle: { color: c.text, fontSize: 12, fontFamily: FONT, lineHeight: 17 },
+    ...more,
   };
 };
 export function axis(more) {
   const c = palette();
   return {
-    nameTextStyle: { color: c.dim }, nameLocation: 'middle',
+    nameTextStyle: { color: c.dim },
+    nameLocation: 'middle',
     axisLine: { show: true, lineStyle: { color: c.dim } },
     axisLabel: { color: c.dim, hideOverlap: true, ...(more.axisLabel || {}) },
     axisTick: { lineStyle: { color: c.line } },
@@ -60,15 +104,28 @@ export function axis(more) {
     ...Object.fromEntries(Object.entries(more).filter(([k]) => k !== 'axisLabel')),
   };
 }
-export const legend = (more = {}) => ({ type: 'scroll', top: 0, textStyle: { color: palette().text },
-  pageTextStyle: { color: palette().dim }, pageIconColor: palette().dim, ...more });
-export const zoom = (more = {}) => ({ type: 'inside', zoomOnMouseWheel: 'ctrl', moveOnMouseMove: 'shift', ...more });
+export const legend = (more = {}) => ({
+  type: 'scroll',
+  top: 0,
+  textStyle: { color: palette().text },
+  pageTextStyle: { color: palette().dim },
+  pageIconColor: palette().dim,
+  ...more,
+});
+export const zoom = (more = {}) => ({
+  type: 'inside',
+  zoomOnMouseWheel: 'ctrl',
+  moveOnMouseMove: 'shift',
+  ...more,
+});
 
-// A log axis where the data span more than a decade; limits a little beyond the data, at 1, 2 or 5 times a power of ten.
+// A log axis where the data span more than a decade; limits a little beyond the data, at 1, 2 or 5 times a
+// power of ten.
 export function scale(values) {
   const positive = values.filter((v) => v > 0);
   if (positive.length === 0) return { type: 'value' };
-  const lo = Math.min(...positive), hi = Math.max(...positive);
+  const lo = Math.min(...positive),
+    hi = Math.max(...positive);
   const nice = (v, up) => {
     const e = 10 ** Math.floor(Math.log10(v) + 1e-9);
     const steps = [1, 2, 5, 10].map((s) => s * e);
@@ -78,18 +135,28 @@ export function scale(values) {
   return { type: 'log', min: nice(lo, false), max: nice(hi, true) };
 }
 
-// An axis of values of one kind (format.js), in one unit. name: what they are, "" where the tics say the unit; steps of time that
-// are round in that unit too.
+// An axis of values of one kind (format.js), in one unit. name: what they are, "" where the tics say the
+// unit; steps of time that are round in that unit too.
 export function measured(kind, values, name, more = {}) {
-  const limits = more.type ? {} : scale(values), log = (more.type || limits.type) === 'log';
+  const limits = more.type ? {} : scale(values),
+    log = (more.type || limits.type) === 'log';
   const ends = [limits.min, limits.max, more.min, more.max].filter((v) => typeof v === 'number');
   const unit = unitFor(kind, [...values, ...(log ? ends : [])], log);
   const most = [...values, ...ends].filter((v) => v > 0).reduce((a, b) => Math.max(a, b), 0);
-  const raw = most / unit.size / 5, e = 10 ** Math.floor(Math.log10(raw || 1));
-  const round = !log && kind === 'us' && unit.size > 1e6 && most > 0 ? { interval: [1, 2, 5, 10].find((s) => s * e >= raw * 0.9999) * e * unit.size } : {};
+  const raw = most / unit.size / 5,
+    e = 10 ** Math.floor(Math.log10(raw || 1));
+  const round =
+    !log && kind === 'us' && unit.size > 1e6 && most > 0
+      ? { interval: [1, 2, 5, 10].find((s) => s * e >= raw * 0.9999) * e * unit.size }
+      : {};
   const inTics = !name || kind === 'number';
-  return axis({ ...limits, ...round, ...(name ? { name: unit.name && !inTics ? `${name}, ${unit.name}` : name } : {}), ...more,
-    axisLabel: { formatter: inTics ? unit.withUnit : unit.text, ...(more.axisLabel || {}) } });
+  return axis({
+    ...limits,
+    ...round,
+    ...(name ? { name: unit.name && !inTics ? `${name}, ${unit.name}` : name } : {}),
+    ...more,
+    axisLabel: { formatter: inTics ? unit.withUnit : unit.text, ...(more.axisLabel || {}) },
+  });
 }
 
 // The text of what lies below the pointer, beside it.
@@ -104,7 +171,9 @@ export function hover(instance, area, textAt) {
     tip.style.left = `${Math.min(area.offsetLeft + e.offsetX + 14, area.offsetLeft + area.offsetWidth - tip.offsetWidth - 4)}px`;
     tip.style.top = `${area.offsetTop + e.offsetY + 18}px`;
   });
-  instance.getZr().on('globalout', () => { tip.hidden = true; });
+  instance.getZr().on('globalout', () => {
+    tip.hidden = true;
+  });
 }
 // move([down, right]) by the arrow keys.
 export function arrows(area, move) {
@@ -117,11 +186,15 @@ export function arrows(area, move) {
   });
 }
 
-// Paper is narrower than most windows, and a canvas does not follow: charts are drawn for it, the style fits them in.
+// Paper is narrower than most windows, and a canvas does not follow: charts are drawn for it, the style fits
+// them in.
 const PAPER = 720;
 function paperSize(node) {
   const main = document.querySelector('main').clientWidth || PAPER;
-  return { width: Math.round(node.parentElement.clientWidth * PAPER / main), height: parseFloat(node.style.height) || (node.classList.contains('tall') ? 420 : 280) };
+  return {
+    width: Math.round((node.parentElement.clientWidth * PAPER) / main),
+    height: parseFloat(node.style.height) || (node.classList.contains('tall') ? 420 : 280),
+  };
 }
 
 function draw(entry) {
@@ -146,21 +219,30 @@ function draw(entry) {
   node.dataset.drawn = '1';
 }
 
-const seen = 'IntersectionObserver' in window ? new IntersectionObserver((list) => {
-  for (const item of list) {
-    const entry = charts.get(item.target.id);
-    if (!item.isIntersecting || !entry || entry.seen) continue;
-    entry.seen = true;
-    draw(entry);
-  }
-}, { rootMargin: '300px' }) : null;
+const seen =
+  'IntersectionObserver' in window
+    ? new IntersectionObserver(
+        (list) => {
+          for (const item of list) {
+            const entry = charts.get(item.target.id);
+            if (!item.isIntersecting || !entry || entry.seen) continue;
+            entry.seen = true;
+            draw(entry);
+          }
+        },
+        { rootMargin: '300px' }
+      )
+    : null;
 
 // make() returns ECharts options, or null when there is nothing to show: then `empty` stands there as text.
 export function chart(id, make, empty, ready) {
   const entry = { id, make, empty, ready, chart: null, seen: false };
   charts.set(id, entry);
   if (seen) seen.observe(byId(id));
-  else { entry.seen = true; draw(entry); }
+  else {
+    entry.seen = true;
+    draw(entry);
+  }
 }
 export function redraw(id) {
   const entry = charts.get(id);
@@ -176,9 +258,15 @@ addEventListener('resize', () => {
 });
 addEventListener('beforeprint', () => {
   printing = true;
-  for (const entry of charts.values()) { entry.seen = true; draw(entry); }
+  for (const entry of charts.values()) {
+    entry.seen = true;
+    draw(entry);
+  }
 });
-addEventListener('afterprint', () => { printing = false; redrawAll(); });
+addEventListener('afterprint', () => {
+  printing = false;
+  redrawAll();
+});
 
 export function theme(isDark) {
   dark = isDark;

@@ -1,4 +1,5 @@
-// The page's data: tables of {cols, rows} turned into objects, texts of enumerations put in, the heat map decoded.
+// The page's data: tables of {cols, rows} turned into objects, texts of enumerations put in, the heat map
+// decoded.
 
 const raw = JSON.parse(document.getElementById('data').textContent);
 
@@ -16,7 +17,9 @@ function objects(table) {
 const STATS = ['n', 'mean', 'stddev', 'min', 'p10', 'p25', 'p50', 'p75', 'p90', 'p99', 'max', 'approx'];
 function stats(values) {
   const o = {};
-  STATS.forEach((name, i) => { o[name] = values[i]; });
+  STATS.forEach((name, i) => {
+    o[name] = values[i];
+  });
   return o;
 }
 
@@ -32,7 +35,11 @@ export const outliers = objects(raw.outliers);
 export const pairs = objects(raw.pairs);
 export const tags = objects(raw.tags);
 export const devices = objects(raw.devices);
-export const slices = { comm: objects(raw.by_comm), process: objects(raw.by_process), host: objects(raw.by_host) };
+export const slices = {
+  comm: objects(raw.by_comm),
+  process: objects(raw.by_process),
+  host: objects(raw.by_host),
+};
 
 export const groupAt = new Map();
 for (const g of groups) {
@@ -48,7 +55,8 @@ for (const c of [...comms, ...pairs]) c.typeName = raw.types[c.type];
 for (const p of processes) p.rankName = p.ranks || `rank ${p.rank}`;
 for (const p of processes) p.hostName = hosts[p.host] ? hosts[p.host].name : `host ${p.host}`;
 
-// One byte a cell: 0 nothing, else by own time 128 + 400 x part of a step, by durations 128 + 24 log2(duration / peers' median).
+// One byte a cell: 0 nothing, else by own time 128 + 400 x part of a step, by durations 128 + 24
+// log2(duration / peers' median).
 function decode(text) {
   const bytes = atob(text);
   const out = new Uint8Array(bytes.length);
@@ -61,4 +69,4 @@ export const partOf = (byte) => (byte ? (byte - 128) / 400 : NaN);
 
 // Unix µs where the middle of time bin b lies.
 export const binTime = (b, run = 1) =>
-  raw.first_us + ((Math.min((b + 0.5) * run, raw.n_bins)) / (raw.n_bins || 1)) * (raw.last_us - raw.first_us);
+  raw.first_us + (Math.min((b + 0.5) * run, raw.n_bins) / (raw.n_bins || 1)) * (raw.last_us - raw.first_us);

@@ -7,7 +7,8 @@ export function el(tag, attributes = {}, ...children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (key === 'text') e.textContent = value;
     else if (key.startsWith('on')) e.addEventListener(key.slice(2), value);
-    else if (value !== false && value !== null && value !== undefined) e.setAttribute(key, value === true ? '' : value);
+    else if (value !== false && value !== null && value !== undefined)
+      e.setAttribute(key, value === true ? '' : value);
   }
   e.append(...children.filter((c) => c !== null && c !== undefined));
   return e;
@@ -20,8 +21,17 @@ export function bar(...parts) {
     for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
     return e;
   };
-  const svg = make('svg', { class: 'bar', viewBox: '0 0 100 10', preserveAspectRatio: 'none', 'aria-hidden': 'true' });
-  svg.append(...parts.map(([from, to, name, y = 0, height = 10]) => make('rect', { x: from, y, width: Math.max(to - from, 0.4), height, class: name })));
+  const svg = make('svg', {
+    class: 'bar',
+    viewBox: '0 0 100 10',
+    preserveAspectRatio: 'none',
+    'aria-hidden': 'true',
+  });
+  svg.append(
+    ...parts.map(([from, to, name, y = 0, height = 10]) =>
+      make('rect', { x: from, y, width: Math.max(to - from, 0.4), height, class: name })
+    )
+  );
   return svg;
 }
 
@@ -30,13 +40,18 @@ export function replace(where, ...children) {
 }
 
 export function options(select, list, chosen) {
-  replace(select, ...list.map(([value, text]) => el('option', { value, text, selected: String(value) === String(chosen) })));
+  replace(
+    select,
+    ...list.map(([value, text]) => el('option', { value, text, selected: String(value) === String(chosen) }))
+  );
 }
 
 // What just happened, for those who do not see it.
 const live = el('div', { class: 'live', 'aria-live': 'polite', id: 'live' });
 document.body.append(live);
-export function announce(text) { live.textContent = text; }
+export function announce(text) {
+  live.textContent = text;
+}
 
 export async function copy(text) {
   try {

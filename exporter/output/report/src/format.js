@@ -12,34 +12,93 @@ export function short(v) {
   if (!known(v)) return NONE;
   const a = Math.abs(v);
   if (a !== 0 && a < 1e-4) return v.toFixed(Math.ceil(2 - Math.log10(a)));
-  return a >= 1000 ? count(v) : a >= 100 ? v.toFixed(0) : a >= 10 ? v.toFixed(1) : a >= 1 ? v.toFixed(2) : a === 0 ? '0' : v.toPrecision(3);
+  return a >= 1000
+    ? count(v)
+    : a >= 100
+      ? v.toFixed(0)
+      : a >= 10
+        ? v.toFixed(1)
+        : a >= 1
+          ? v.toFixed(2)
+          : a === 0
+            ? '0'
+            : v.toPrecision(3);
 }
-// One unit for all tics of an axis: that of the largest value, or on a logarithmic axis a smaller one where the least would be
-// below a thousandth. kind says what values are: gbs (GB/s), bytesPerS, us (microseconds), bytes, or number.
+// One unit for all tics of an axis: that of the largest value, or on a logarithmic axis a smaller one where
+// the least would be below a thousandth. kind says what values are: gbs (GB/s), bytesPerS, us (microseconds),
+// bytes, or number.
 const STEPS = {
-  gbs: [['B/s', 1e-9], ['kB/s', 1e-6], ['MB/s', 1e-3], ['GB/s', 1], ['TB/s', 1e3]],
-  bytesPerS: [['B/s', 1], ['kB/s', 1e3], ['MB/s', 1e6], ['GB/s', 1e9], ['TB/s', 1e12]],
-  us: [['µs', 1], ['ms', 1e3], ['s', 1e6], ['min', 60e6], ['h', 3600e6]],
-  bytes: [['B', 1], ['kB', 1e3], ['MB', 1e6], ['GB', 1e9], ['TB', 1e12]],
-  number: [['', 1], ['k', 1e3], ['M', 1e6], ['G', 1e9], ['T', 1e12]],
+  gbs: [
+    ['B/s', 1e-9],
+    ['kB/s', 1e-6],
+    ['MB/s', 1e-3],
+    ['GB/s', 1],
+    ['TB/s', 1e3],
+  ],
+  bytesPerS: [
+    ['B/s', 1],
+    ['kB/s', 1e3],
+    ['MB/s', 1e6],
+    ['GB/s', 1e9],
+    ['TB/s', 1e12],
+  ],
+  us: [
+    ['µs', 1],
+    ['ms', 1e3],
+    ['s', 1e6],
+    ['min', 60e6],
+    ['h', 3600e6],
+  ],
+  bytes: [
+    ['B', 1],
+    ['kB', 1e3],
+    ['MB', 1e6],
+    ['GB', 1e9],
+    ['TB', 1e12],
+  ],
+  number: [
+    ['', 1],
+    ['k', 1e3],
+    ['M', 1e6],
+    ['G', 1e9],
+    ['T', 1e12],
+  ],
 };
 export function unitFor(kind, values, log = false) {
-  const steps = kind === 'us' && log ? STEPS.us.slice(0, 3) : STEPS[kind]; // decades of minutes have no round numbers
+  // decades of minutes have no round numbers
+  const steps = kind === 'us' && log ? STEPS.us.slice(0, 3) : STEPS[kind];
   const sizes = values.filter((v) => known(v) && v !== 0).map(Math.abs);
-  const most = sizes.reduce((a, b) => Math.max(a, b), 0), least = log ? sizes.reduce((a, b) => Math.min(a, b), Infinity) : 0;
+  const most = sizes.reduce((a, b) => Math.max(a, b), 0),
+    least = log ? sizes.reduce((a, b) => Math.min(a, b), Infinity) : 0;
   // Minutes and hours begin at two of them, thousands of anything where they have more than four digits.
   const from = (i) => steps[i][1] * (kind === 'us' && i > 2 ? 2 : kind === 'number' ? 10 : 1) * 0.9999;
-  let at = most > 0 ? steps.length - 1 : Math.max(0, steps.findIndex(([, size]) => size === 1));
+  let at =
+    most > 0
+      ? steps.length - 1
+      : Math.max(
+          0,
+          steps.findIndex(([, size]) => size === 1)
+        );
   while (most > 0 && at > 0 && most < from(at)) at--;
   while (at > 0 && least > 0 && least < steps[at][1] * 0.00099) at--;
   const [name, size] = steps[at];
-  return { name, size, text: (v) => (v === 0 ? '0' : plain(v / size)), withUnit: (v) => (v === 0 ? '0' : `${plain(v / size)} ${name}`.trim()) };
+  return {
+    name,
+    size,
+    text: (v) => (v === 0 ? '0' : plain(v / size)),
+    withUnit: (v) => (v === 0 ? '0' : `${plain(v / size)} ${name}`.trim()),
+  };
 }
 // A time alone, as short as it can be said.
-export const durationTick = (us) => duration(us).replace(/(\.\d*?)0+ /, '$1 ').replace('. ', ' ').replace(/^0 µs$/, '0');
+export const durationTick = (us) =>
+  duration(us)
+    .replace(/(\.\d*?)0+ /, '$1 ')
+    .replace('. ', ' ')
+    .replace(/^0 µs$/, '0');
 // Four digits without trailing zeros, and never an exponent.
 function plain(v) {
-  const rounded = +v.toPrecision(4), a = Math.abs(rounded);
+  const rounded = +v.toPrecision(4),
+    a = Math.abs(rounded);
   if (Number.isInteger(rounded)) return count(rounded);
   return a < 1e-4 ? rounded.toFixed(Math.ceil(1 - Math.log10(a))).replace(/0+$/, '') : String(rounded);
 }
@@ -78,7 +137,8 @@ export function duration(us) {
   if (us < 120e6) return `${short(us / 1e6)} s`;
   return us < 7200e6 ? `${short(us / 60e6)} min` : `${short(us / 3600e6)} h`;
 }
-export const iso = (us) => (us ? `${new Date(us / 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC` : NONE);
+export const iso = (us) =>
+  us ? `${new Date(us / 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC` : NONE;
 // RFC 3339 with microseconds, which Date does not carry.
 export function rfc3339(us) {
   const s = Math.floor(us / 1e6);

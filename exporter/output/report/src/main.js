@@ -21,11 +21,23 @@ byId('theme').addEventListener('click', () => {
 byId('print').addEventListener('click', () => print());
 applyTheme();
 
-byId('nav').append(el('ul', {}, ...[...document.querySelectorAll('main section')].map((section) =>
-  el('li', {}, el('a', { href: `#${section.id}`, text: section.querySelector('h2').textContent })))));
+byId('nav').append(
+  el(
+    'ul',
+    {},
+    ...[...document.querySelectorAll('main section')].map((section) =>
+      el('li', {}, el('a', { href: `#${section.id}`, text: section.querySelector('h2').textContent }))
+    )
+  )
+);
 
 // A defect in one part must not take the others with it. What a page does not need is not run.
-const page = { counters: () => import('./counters.js'), diff: () => import('./diff.js'), head: () => import('./head.js') }[document.body.id] || (() => import('./report.js'));
+const page =
+  {
+    counters: () => import('./counters.js'),
+    diff: () => import('./diff.js'),
+    head: () => import('./head.js'),
+  }[document.body.id] || (() => import('./report.js'));
 page().then(({ parts }) => {
   for (const [id, part] of parts) {
     try {

@@ -9,5 +9,17 @@ import { devicesBeside } from './devices.js';
 import { oneGroup } from './group.js';
 import { allTables } from './tables.js';
 
-export const parts = [['s-found', head], ['s-found', findings], ['s-complete', completeness], ['s-time', runParts], ['s-time', stepsOverRun], ['s-time', whereTimeWent], ['s-size', bandwidthBySize],
-  ['s-heat', rankByTime], ['s-outliers', outlierTable], ['s-devices', devicesBeside], ['s-group', oneGroup], ['s-table', allTables]];
+export const parts = [
+  ['s-found', head],
+  ['s-found', findings],
+  ['s-complete', completeness],
+  ['s-time', runParts],
+  ['s-time', stepsOverRun],
+  ['s-time', whereTimeWent],
+  ['s-size', bandwidthBySize],
+  ['s-heat', rankByTime],
+  ['s-outliers', outlierTable],
+  ['s-devices', devicesBeside],
+  ['s-group', oneGroup],
+  ['s-table', allTables],
+];

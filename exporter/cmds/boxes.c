@@ -53,15 +53,22 @@ static int count(const struct ni_box_op *op, void *arg) {
   return 0;
 }
 
-/* The batch system's id, from the process line of the box's log; stays empty where there is none. 0 or -ENOMEM. */
+/*
+ * The batch system's id, from the process line of the box's log; stays empty where there is none. 0 or
+ * -ENOMEM.
+ */
 static int find_job(struct row *r, const char *line) {
   struct ni_parser *p;
   struct ni_line l;
   char *copy = strdup(line);
-  if (!copy || ni_parser_new(&p) < 0) return free(copy), -ENOMEM;
+  if (!copy || ni_parser_new(&p) < 0) {
+    free(copy);
+    return -ENOMEM;
+  }
   size_t len = strlen(copy);
-  const char *job =
-      ni_parse_line(p, copy, len, len, &l) == NI_OK && l.kind == NI_LINE_PROCESS ? ni_job_id(&l.process) : NULL;
+  const char *job = ni_parse_line(p, copy, len, len, &l) == NI_OK && l.kind == NI_LINE_PROCESS
+      ? ni_job_id(&l.process)
+      : NULL;
   snprintf(r->job, sizeof r->job, "%s", job ? job : "");
   ni_parser_free(p);
   free(copy);
@@ -86,13 +93,16 @@ static int look(const struct ni_box *b, void *arg) {
   snprintf(r->host, sizeof r->host, "%s", h->hostname);
   bool placed = ni_box_session(b, &log);
   r->elsewhere = !ni_box_asked_for(&x->sources, &x->inputs, placed ? log.dir : "");
-  if (r->elsewhere) return 0;
+  if (r->elsewhere)
+    return 0;
   if (placed) {
     snprintf(r->dir, sizeof r->dir, "%s", log.dir);
     snprintf(r->log, sizeof r->log, "%s/%s", log.dir, log.file);
-    if (find_job(r, log.line) < 0) return -ENOMEM;
+    if (find_job(r, log.line) < 0)
+      return -ENOMEM;
   }
-  for (size_t i = 0; r->recorded && ni_box_comm_at(b, i, &c); i++) r->communicators += c.phase != 0;
+  for (size_t i = 0; r->recorded && ni_box_comm_at(b, i, &c); i++)
+    r->communicators += c.phase != 0;
   return r->recorded ? ni_box_each_op(b, count, r) : 0;
 }
 
@@ -104,9 +114,10 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
   enum ni_life known = (unsigned)r->life.life < NI_LIFE_COUNT ? r->life.life : NI_LIFE_UNKNOWN;
   const char *life = known == NI_LIFE_DEAD && r->life.end == NI_BOX_END_NOT_YET ? "killed" : lives[known];
   if (x->json) {
-    static const struct ni_json_field fields[] = {
-        NI_JSON(row, communicators), NI_JSON(row, finished), NI_JSON(row, in_flight), NI_JSON_FROM(ni_json_member_some, row, log, "log"),
-        NI_JSON_FROM(ni_json_member_some, row, job, "job_id")};
+    static const struct ni_json_field fields[] = {NI_JSON(row, communicators), NI_JSON(row, finished),
+                                                  NI_JSON(row, in_flight),
+                                                  NI_JSON_FROM(ni_json_member_some, row, log, "log"),
+                                                  NI_JSON_FROM(ni_json_member_some, row, job, "job_id")};
     struct ni_json *j = &x->out;
     ni_json_object(j, NULL);
     ni_json_text(j, "box", path);
@@ -116,8 +127,10 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
     ni_json_text(j, "process", ni_life_name(known));
     ni_json_text(j, "why", ni_life_reason(&r->life, reason, sizeof reason));
     ni_json_text(j, "end", ni_life_end_name(r->life.end));
-    if (r->uncounted) ni_json_text(j, "unwritten", NULL);
-    else ni_json_u64(j, "unwritten", r->unwritten);
+    if (r->uncounted)
+      ni_json_text(j, "unwritten", NULL);
+    else
+      ni_json_u64(j, "unwritten", r->unwritten);
     ni_json_bool(j, "copy", r->copy);
     ni_json_u64(j, "age_ms", silent / 1000000);
     ni_json_u64(j, "bytes", bytes);
@@ -125,15 +138,20 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
     ni_json_end_object(j);
     return;
   }
-  ni_say(stdout, "%s\n  uid %u, %s pid %" PRId64 ", %s, last sign of it %s ago, takes %s%s\n", path, owner, r->host, r->pid, life,
-         ni_duration_text((double)silent / 1e3, age), ni_bytes_text(bytes, size), r->copy ? ", a copy" : "");
+  ni_say(stdout, "%s\n  uid %u, %s pid %" PRId64 ", %s, last sign of it %s ago, takes %s%s\n", path, owner,
+         r->host, r->pid, life, ni_duration_text((double)silent / 1e3, age), ni_bytes_text(bytes, size),
+         r->copy ? ", a copy" : "");
   if (r->recorded)
     ni_say(stdout, "  %s %s, %s finished %s, %s in flight; log %s\n", NI_COUNT(r->communicators),
            ni_plural(r->communicators, "communicator", "communicators"), NI_COUNT(r->finished),
-           ni_plural(r->finished, "operation", "operations"), NI_COUNT(r->in_flight), *r->log ? r->log : "not begun");
-  else ni_say(stdout, "  nothing that is not in its log\n");
+           ni_plural(r->finished, "operation", "operations"), NI_COUNT(r->in_flight),
+           *r->log ? r->log : "not begun");
+  else
+    ni_say(stdout, "  nothing that is not in its log\n");
   if (r->uncounted)
-    ni_say(stdout, "  it left by exit or return; how many finished operations are not in its log is not known: it could not count them\n");
+    ni_say(stdout,
+           "  it left by exit or return; how many finished operations are not in its log is not known: it "
+           "could not count them\n");
   if (r->unwritten)
     ni_say(stdout, "  it left by exit or return and could not write %s finished %s%s%s\n",
            NI_COUNT(r->unwritten), ni_plural(r->unwritten, "operation", "operations"), r->error ? ": " : "",
@@ -142,18 +160,25 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
 
 static int run(struct boxes *x, const char *name) {
   const struct ni_files *f = &x->sources.boxes;
-  int e = (x->row = ni_shared(sizeof *x->row)) ? ni_box_sources_find(&x->sources, &x->inputs, x->box_dir, NULL) : -ENOMEM;
+  int e = (x->row = ni_shared(sizeof *x->row))
+      ? ni_box_sources_find(&x->sources, &x->inputs, x->box_dir, NULL)
+      : -ENOMEM;
   for (size_t i = 0; e == 0 && i < f->n; i++) {
-    struct ni_box_visit v = {.path = f->file[i].path, .named = x->sources.named, .keep = -1, .work = look, .arg = x};
+    struct ni_box_visit v = {
+        .path = f->file[i].path, .named = x->sources.named, .keep = -1, .work = look, .arg = x};
     struct stat st;
     char why[512];
     *x->row = (struct row){0};
     int bad = ni_box_visit(&v, why, sizeof why);
     struct row *r = x->row;
-    r->host[sizeof r->host - 1] = r->dir[sizeof r->dir - 1] = r->log[sizeof r->log - 1] = r->job[sizeof r->job - 1] = 0;
-    if (bad == 0 && *r->dir) ni_box_sources_led(&x->sources, r->dir);
-    if (bad == -ENOMEM) e = bad;
-    else if (bad == 0 && r->elsewhere) x->passed.elsewhere++;
+    r->host[sizeof r->host - 1] = r->dir[sizeof r->dir - 1] = r->log[sizeof r->log - 1] =
+        r->job[sizeof r->job - 1] = 0;
+    if (bad == 0 && *r->dir)
+      ni_box_sources_led(&x->sources, r->dir);
+    if (bad == -ENOMEM)
+      e = bad;
+    else if (bad == 0 && r->elsewhere)
+      x->passed.elsewhere++;
     else if (bad == 0 && lstat(v.path, &st) == 0) {
       x->n++;
       x->bytes += (uint64_t)st.st_blocks * 512;
@@ -163,28 +188,39 @@ static int run(struct boxes *x, const char *name) {
       ni_say(stderr, "%s: %s\n", v.path, *why ? why : strerror(-bad));
     }
   }
-  if (e < 0) ni_say(stderr, "%s: %s\n", name, strerror(-e));
+  if (e < 0)
+    ni_say(stderr, "%s: %s\n", name, strerror(-e));
   bool could_not = e < 0 || (x->n == 0 && ni_box_sources_bad(&x->sources));
   bool part = x->failed || ni_box_sources_bad(&x->sources);
   return could_not ? NI_EXIT_COULD_NOT_RUN : part ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 }
 
 const struct ni_command ni_boxes_command = {
-    .name = "boxes", .need = NI_NEED_DURING, .purpose = "whose black boxes lie here, what is in them, how old and how large",
-    .about = "Lists black boxes: whose they are, what is in them, how old they are and how much room they take.",
-    .opt = (const struct ni_opt[]){
-        NI_ROW_BOXES(struct boxes), NI_ROW_BOX_DIR(struct boxes), NI_ROW_JSON(struct boxes, "boxes"), {0}},
-    .more = "Where there are no boxes in DIR, those of this machine whose log lies there. Without DIR all boxes of this machine; as "
-            "root those of all users. `recover --remove` removes those whose log has it all.",
-    .exits = {{"0", "done"}, {"1", "could not run, or DIR is not there"}, {"2", "a box could not be read"}}, .run = ni_boxes_run,
-    .examples = {{"", "all black boxes of this machine"}, {"logs/", "those of the job that logs there"},
+    .name = "boxes",
+    .need = NI_NEED_DURING,
+    .purpose = "whose black boxes lie here, what is in them, how old and how large",
+    .about =
+        "Lists black boxes: whose they are, what is in them, how old they are and how much room they take.",
+    .opt = (const struct ni_opt[]){NI_ROW_BOXES(struct boxes),
+                                   NI_ROW_BOX_DIR(struct boxes),
+                                   NI_ROW_JSON(struct boxes, "boxes"),
+                                   {0}},
+    .more =
+        "Where there are no boxes in DIR, those of this machine whose log lies there. Without DIR all boxes "
+        "of this machine; as "
+        "root those of all users. `recover --remove` removes those whose log has it all.",
+    .exits = {{"0", "done"}, {"1", "could not run, or DIR is not there"}, {"2", "a box could not be read"}},
+    .run = ni_boxes_run,
+    .examples = {{"", "all black boxes of this machine"},
+                 {"logs/", "those of the job that logs there"},
                  {"--json copies/", "copies made by snapshot, for a program"}}};
 
 int ni_boxes_run(int argc, char **argv) {
   struct boxes x = {0};
   char size[32];
   int done, code = ni_words_parse(&ni_boxes_command, argc, argv, &x, &done);
-  if (!done && ni_box_dir_check(argv[0], x.box_dir) < 0) code = NI_EXIT_COULD_NOT_RUN;
+  if (!done && ni_box_dir_check(argv[0], x.box_dir) < 0)
+    code = NI_EXIT_COULD_NOT_RUN;
   else if (!done) {
     if (x.json) {
       ni_json_open(&x.out, stdout, "nccl-inspector-boxes-1");
@@ -195,11 +231,14 @@ int ni_boxes_run(int argc, char **argv) {
       ni_json_end_array(&x.out);
       ni_json_close(&x.out);
     } else if (x.n) {
-      ni_say(stdout, "%s %s, %s\n", NI_COUNT(x.n), ni_plural(x.n, "black box", "black boxes"), ni_bytes_text(x.bytes, size));
+      ni_say(stdout, "%s %s, %s\n", NI_COUNT(x.n), ni_plural(x.n, "black box", "black boxes"),
+             ni_bytes_text(x.bytes, size));
     }
     bool explain = x.n == 0 && (!x.json || x.inputs.n);
-    if (explain) ni_box_sources_explain(stderr, argv[0], &x.sources, &x.inputs, &x.passed, false);
-    else ni_box_sources_say_bad(stderr, argv[0], &x.sources);
+    if (explain)
+      ni_box_sources_explain(stderr, argv[0], &x.sources, &x.inputs, &x.passed, false);
+    else
+      ni_box_sources_say_bad(stderr, argv[0], &x.sources);
   }
   ni_box_sources_free(&x.sources);
   ni_inputs_free(&x.inputs);

@@ -34,22 +34,24 @@
 /* clang-format on */
 
 /*
- * --only: all parts that it does not name are left out. Tables are always written: "tables" alone leaves out all
- * else. The Parquet files of `merge` are those of the partial results.
+ * --only: all parts that it does not name are left out. Tables are always written: "tables" alone leaves out
+ * all else. The Parquet files of `merge` are those of the partial results.
  */
 int ni_take_only(const struct ni_opt *o, void *into, const char *arg);
 
 /* How `summary` makes its result: ni_summarize(), or what another program sets before it runs the command. */
 extern int (*ni_summary_work)(struct ni_run *r, struct ni_summary *s);
 /* How `check` reads: the account of all files; likewise. 0 or -errno. */
-extern int (*ni_check_work)(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in, struct ni_progress *progress);
-/* Who reads logs that no index knows for `trace`, beside this process; NULL: nobody does. What they have not brought
- * (ni_atlas_wire_made()), it reads itself. 0 or -errno. */
+extern int (*ni_check_work)(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in,
+                            struct ni_progress *progress);
+/* Who reads logs that no index knows for `trace`, beside this process; NULL: nobody does. What they have not
+ * brought (ni_atlas_wire_made()), it reads itself. 0 or -errno. */
 extern int (*ni_trace_share)(struct ni_atlas *a, const struct ni_files *files);
 
 /*
- * Does the work, which a signal can stop, and shows the result or says why there is none. who: the command, for messages.
- * work: 0, or -errno with r->error_text. show: NULL, as the options of `summary` say. Returns the exit code.
+ * Does the work, which a signal can stop, and shows the result or says why there is none. who: the command,
+ * for messages. work: 0, or -errno with r->error_text. show: NULL, as the options of `summary` say. Returns
+ * the exit code.
  */
 int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r, struct ni_summary *s),
                  void (*show)(const struct ni_run *r, const struct ni_summary *s));

@@ -1,10 +1,11 @@
 /*
- * nccl-inspector snapshot: copies black boxes to shared storage, for a scheduler's epilog or an on-call engineer.
+ * nccl-inspector snapshot: copies black boxes to shared storage, for a scheduler's epilog or an on-call
+ * engineer.
  *
- * A copy is the box with one page behind it that says when it was taken and whether the process was alive (box.h). Each is
- * written under a hidden name and renamed, so a reader never meets half of one. The boxes are only read, each with its owner's
- * rights, and the copy is his, too. 30 s in all: what was not copied by then is named and left out, since an epilog must
- * not hold its node.
+ * A copy is the box with one page behind it that says when it was taken and whether the process was alive
+ * (box.h). Each is written under a hidden name and renamed, so a reader never meets half of one. The boxes
+ * are only read, each with its owner's rights, and the copy is his, too. 30 s in all: what was not copied by
+ * then is named and left out, since an epilog must not hold its node.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,10 @@
 
 #define LIMIT_S 30
 
-/* What is found out with the owner's rights: the copy's name, "" when the box was not asked for; where its log is. */
+/*
+ * What is found out with the owner's rights: the copy's name, "" when the box was not asked for; where its
+ * log is.
+ */
 struct answer {
   bool placed, elsewhere;
   char name[300], said[4096];
@@ -35,7 +39,7 @@ struct snapshot {
   struct ni_box_sources sources;
   struct ni_box_passed passed;
   const char *output, *box_dir;
-  int out_dir;   /* --output; -1: a folder that root leaves to its owner */
+  int out_dir; /* --output; -1: a folder that root leaves to its owner */
   bool exit_zero, quiet;
   uint64_t most, bytes; /* --most, 0: any; what was copied so far */
   size_t copied, failed;
@@ -53,9 +57,7 @@ struct job {
 static int late_code = NI_EXIT_COULD_NOT_RUN;
 
 /* A file system that hangs: nothing can be said or cleaned up any more. */
-static void too_late(int signal) {
-  _exit(late_code);
-}
+static void too_late(int signal) { _exit(late_code); }
 
 static void complain(struct snapshot *s, const char *path, const char *why) {
   s->failed++;
@@ -65,7 +67,8 @@ static void complain(struct snapshot *s, const char *path, const char *why) {
 /* Makes the file with our rights, for whoever owns the box. 0 or -errno. */
 static int begin(struct ni_out_file *o, int dir, uid_t owner) {
   int e = ni_out_begin(o, dir, 0600);
-  if (e == 0 && geteuid() == 0 && fchown(o->fd, owner, (gid_t)-1) != 0) e = -errno;
+  if (e == 0 && geteuid() == 0 && fchown(o->fd, owner, (gid_t)-1) != 0)
+    e = -errno;
   return e;
 }
 
@@ -74,16 +77,21 @@ static void name_copy(const struct ni_box *b, const char *path, char *out, size_
   char name[256], stamp[32];
   snprintf(name, sizeof name, "%s", ni_path_name(path));
   size_t n = strlen(name), k = sizeof NI_BOX_SUFFIX - 1;
-  if (n > k && strcmp(name + n - k, NI_BOX_SUFFIX) == 0) name[n - k] = 0;
+  if (n > k && strcmp(name + n - k, NI_BOX_SUFFIX) == 0)
+    name[n - k] = 0;
   snprintf(stamp, sizeof stamp, ".%" PRIu64, ni_box_taken_ns(b));
   snprintf(out, size, "%s%s" NI_BOX_SUFFIX, name, ni_box_is_copy(b) && strstr(name, stamp) ? "" : stamp);
 }
 
-/* A copy of a copy has the name that its file had, which is its owner's choice: nobody's other copy goes for it. 0 or -errno. */
+/*
+ * A copy of a copy has the name that its file had, which is its owner's choice: nobody's other copy goes for
+ * it. 0 or -errno.
+ */
 static int give_name(struct ni_out_file *o, const char *name, uid_t owner) {
   struct stat st;
   int e = ni_out_commit(o, name, false);
-  if (e == -EEXIST && fstatat(o->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == owner) e = ni_out_commit(o, name, true);
+  if (e == -EEXIST && fstatat(o->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == owner)
+    e = ni_out_commit(o, name, true);
   return e;
 }
 
@@ -95,20 +103,29 @@ static int copy(const struct ni_box *b, void *arg) {
   struct ni_box_log session;
   char why[512];
   int e = 0, dir = -1;
-  if (ni_box_header(b)->state != NI_BOX_LIVE) return 0;
+  if (ni_box_header(b)->state != NI_BOX_LIVE)
+    return 0;
   a->placed = ni_box_session(b, &session);
   a->elsewhere = !ni_box_asked_for(&s->sources, &s->inputs, a->placed ? session.dir : "");
-  if (a->elsewhere) return 0;
-  if (a->placed) snprintf(a->said, sizeof a->said, "%s", session.dir);
+  if (a->elsewhere)
+    return 0;
+  if (a->placed)
+    snprintf(a->said, sizeof a->said, "%s", session.dir);
   if (j->file.fd < 0) {
     dir = ni_out_dir(s->output, false, why, sizeof why);
     e = dir < 0 ? dir : begin(&j->file, dir, geteuid());
   }
-  if (e == 0) e = ni_box_write_copy(b, j->file.fd);
-  if (e == 0 && fsync(j->file.fd) != 0) e = -errno;
-  if (e == 0) name_copy(b, j->path, a->name, sizeof a->name);
-  if (e == 0 && dir >= 0) e = give_name(&j->file, a->name, geteuid());
-  if (dir >= 0) ni_out_drop(&j->file); /* nothing is left of what failed; after its name nothing is under way */
+  if (e == 0)
+    e = ni_box_write_copy(b, j->file.fd);
+  if (e == 0 && fsync(j->file.fd) != 0)
+    e = -errno;
+  if (e == 0)
+    name_copy(b, j->path, a->name, sizeof a->name);
+  if (e == 0 && dir >= 0)
+    e = give_name(&j->file, a->name, geteuid());
+  /* nothing is left of what failed; after its name nothing is under way */
+  if (dir >= 0)
+    ni_out_drop(&j->file);
   return e;
 }
 
@@ -121,35 +138,50 @@ static void copy_one(struct snapshot *s, const char *path) {
   char why[512] = "";
   int e = lstat(path, &st) == 0 ? 0 : -errno;
   *a = (struct answer){0};
-  if (e == 0 && s->most && s->bytes + (uint64_t)st.st_blocks * 512 > s->most) e = -EFBIG, snprintf(why, sizeof why, "beyond --most");
-  if (e == 0 && s->out_dir >= 0) e = begin(&j.file, s->out_dir, st.st_uid);
+  if (e == 0 && s->most && s->bytes + (uint64_t)st.st_blocks * 512 > s->most) {
+    e = -EFBIG;
+    snprintf(why, sizeof why, "beyond --most");
+  }
+  if (e == 0 && s->out_dir >= 0)
+    e = begin(&j.file, s->out_dir, st.st_uid);
   v.keep = j.file.fd;
-  if (e == 0) e = ni_box_visit(&v, why, sizeof why);
+  if (e == 0)
+    e = ni_box_visit(&v, why, sizeof why);
   a->name[sizeof a->name - 1] = a->said[sizeof a->said - 1] = 0;
-  if (e == 0 && *a->name && *j.file.tmp) e = *a->name == '.' ? -EINVAL : give_name(&j.file, a->name, st.st_uid);
+  if (e == 0 && *a->name && *j.file.tmp)
+    e = *a->name == '.' ? -EINVAL : give_name(&j.file, a->name, st.st_uid);
   ni_out_drop(&j.file);
   s->passed.elsewhere += a->elsewhere;
-  if (*a->said) ni_box_sources_led(&s->sources, a->said);
+  if (*a->said)
+    ni_box_sources_led(&s->sources, a->said);
   if (e < 0) {
-    if (s->sources.named || ni_box_passes(&s->passed, path, e)) complain(s, path, *why ? why : strerror(-e));
+    if (s->sources.named || ni_box_passes(&s->passed, path, e))
+      complain(s, path, *why ? why : strerror(-e));
   } else if (*a->name) {
     s->copied++;
     s->bytes += (uint64_t)st.st_blocks * 512;
-    if (!s->quiet) ni_say(stdout, "%s/%s\n", s->output, a->name);
+    if (!s->quiet)
+      ni_say(stdout, "%s/%s\n", s->output, a->name);
   }
 }
 
 static void copy_all(struct snapshot *s) {
   const struct ni_files *boxes = &s->sources.boxes;
   for (size_t i = 0; i < boxes->n_bad; i++)
-    if (ni_box_name(boxes->bad[i].path)) complain(s, boxes->bad[i].path, ni_unreadable_why(&boxes->bad[i]));
+    if (ni_box_name(boxes->bad[i].path))
+      complain(s, boxes->bad[i].path, ni_unreadable_why(&boxes->bad[i]));
   for (size_t i = 0; i < boxes->n; i++) {
-    if (time(NULL) < s->until) copy_one(s, boxes->file[i].path);
-    else complain(s, boxes->file[i].path, "the 30 s are over");
+    if (time(NULL) < s->until)
+      copy_one(s, boxes->file[i].path);
+    else
+      complain(s, boxes->file[i].path, "the 30 s are over");
   }
 }
 
-/* Nothing to copy is as it should be where the job has ended and everything is in its log; a wrong path is not. */
+/*
+ * Nothing to copy is as it should be where the job has ended and everything is in its log; a wrong path is
+ * not.
+ */
 static void say_nothing(struct snapshot *s, const char *name) {
   bool bad = ni_box_sources_bad(&s->sources);
   s->failed += bad;
@@ -162,7 +194,8 @@ static void say_nothing(struct snapshot *s, const char *name) {
 static int run(struct snapshot *s, const char *name) {
   char why[512];
   struct stat st;
-  if (ni_box_dir_check(name, s->box_dir) < 0) return NI_EXIT_COULD_NOT_RUN;
+  if (ni_box_dir_check(name, s->box_dir) < 0)
+    return NI_EXIT_COULD_NOT_RUN;
   s->answer = ni_shared(sizeof *s->answer);
   int e = s->answer ? ni_box_sources_find(&s->sources, &s->inputs, s->box_dir, s->output) : -ENOMEM;
   if (e < 0) {
@@ -171,7 +204,8 @@ static int run(struct snapshot *s, const char *name) {
   }
   s->out_dir = ni_out_dir(s->output, true, why, sizeof why);
   bool theirs = s->out_dir == -EPERM && geteuid() == 0 && stat(s->output, &st) == 0;
-  if (s->out_dir < 0 ? !theirs : faccessat(s->out_dir, ".", W_OK | X_OK, 0) != 0) { /* said once and not for every box */
+  /* said once and not for every box */
+  if (s->out_dir < 0 ? !theirs : faccessat(s->out_dir, ".", W_OK | X_OK, 0) != 0) {
     ni_say(stderr, "%s: --output %s: %s\n", name, s->output, s->out_dir < 0 ? why : strerror(EACCES));
     return NI_EXIT_COULD_NOT_RUN;
   }
@@ -187,24 +221,38 @@ static int run(struct snapshot *s, const char *name) {
 }
 
 static const char *refuse(void *into) {
-  return ((struct snapshot *)into)->output ? NULL : "where to? --output DIR, a directory that all nodes share";
+  return ((struct snapshot *)into)->output ? NULL
+                                           : "where to? --output DIR, a directory that all nodes share";
 }
 
 const struct ni_command ni_snapshot_command = {
-    .name = "snapshot", .need = NI_NEED_DURING, .purpose = "copies of black boxes, of running processes too",
-    .about = "Copies black boxes, of running processes too, to where `recover` and `hang` can read them from any machine.",
-    .synopsis = "[OPTION...] [DIR|BOX...] --output DIR", .refuse = refuse, .run = ni_snapshot_run,
-    .opt = (const struct ni_opt[]){
-        NI_ROW_BOXES(struct snapshot),
-        {"output", 0, NI_OPT_TEXT, "DIR", "Where the copies go; made when it is not there", NI_INTO(struct snapshot, output)},
-        NI_ROW_BOX_DIR(struct snapshot),
-        {"most", 0, NI_OPT_SIZE, "SIZE", "Boxes that take more in all are left out, and named", NI_INTO(struct snapshot, most), .min = 1},
-        {"exit-zero", 0, NI_OPT_FLAG, NULL, "Exit code 0 whatever happens: for an epilog", NI_INTO(struct snapshot, exit_zero)},
-        {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_INTO(struct snapshot, quiet)},
-        {0}},
-    .more = "Where there are no boxes in DIR, those of this machine whose log lies there; without DIR all boxes of this machine "
-            "that can be read. Takes 30 s at most.",
-    .exits = {{"0", "done"}, {"1", "one or more could not be copied, or DIR or that of --box-dir is not there"}},
+    .name = "snapshot",
+    .need = NI_NEED_DURING,
+    .purpose = "copies of black boxes, of running processes too",
+    .about =
+        "Copies black boxes, of running processes too, to where `recover` and `hang` can read them from any "
+        "machine.",
+    .synopsis = "[OPTION...] [DIR|BOX...] --output DIR",
+    .refuse = refuse,
+    .run = ni_snapshot_run,
+    .opt =
+        (const struct ni_opt[]){
+            NI_ROW_BOXES(struct snapshot),
+            {"output", 0, NI_OPT_TEXT, "DIR", "Where the copies go; made when it is not there",
+             NI_INTO(struct snapshot, output)},
+            NI_ROW_BOX_DIR(struct snapshot),
+            {"most", 0, NI_OPT_SIZE, "SIZE", "Boxes that take more in all are left out, and named",
+             NI_INTO(struct snapshot, most), .min = 1},
+            {"exit-zero", 0, NI_OPT_FLAG, NULL, "Exit code 0 whatever happens: for an epilog",
+             NI_INTO(struct snapshot, exit_zero)},
+            {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_INTO(struct snapshot, quiet)},
+            {0}},
+    .more =
+        "Where there are no boxes in DIR, those of this machine whose log lies there; without DIR all boxes "
+        "of this machine "
+        "that can be read. Takes 30 s at most.",
+    .exits = {{"0", "done"},
+              {"1", "one or more could not be copied, or DIR or that of --box-dir is not there"}},
     .examples = {{"--output /shared/boxes", "all boxes of this node, before it is taken away"},
                  {"--quiet --exit-zero --output /shared/boxes", "in a scheduler's epilog"}}};
 
@@ -212,7 +260,8 @@ int ni_snapshot_run(int argc, char **argv) {
   struct snapshot s = {0};
   int done, code = ni_words_parse(&ni_snapshot_command, argc, argv, &s, &done);
   if (!done) {
-    if (s.exit_zero) late_code = NI_EXIT_FINE;
+    if (s.exit_zero)
+      late_code = NI_EXIT_FINE;
     signal(SIGALRM, too_late);
     alarm(LIMIT_S + 2);
     code = run(&s, argv[0]);

@@ -46,17 +46,27 @@
 #include "exporter/output/tables/summary_json.h"
 #include "exporter/model/ledger/judge.h"
 
-/* Of --memory for packed records; an eighth may wait for its turn at Parquet, the rest is what is made of them. */
+/*
+ * Of --memory for packed records; an eighth may wait for its turn at Parquet, the rest is what is made of
+ * them.
+ */
 #define NI_STORE_SHARE 16
 
 void ni_summarize_store(struct ni_run *r, const char *folder) {
   const char *tmp = getenv("TMPDIR");
-  ni_spill_init(&r->store, folder ? folder : tmp && *tmp ? tmp : "/tmp", r->opt.memory_bytes / NI_STORE_SHARE);
+  ni_spill_init(&r->store,
+                folder            ? folder
+                    : tmp && *tmp ? tmp
+                                  : "/tmp",
+                r->opt.memory_bytes / NI_STORE_SHARE);
 }
 
 int ni_summarize_init(struct ni_run *r) {
-  *r = (struct ni_run){.out_fd = -1, .tmp_fd = -1, .lock_fd = -1, .progress = NI_PROGRESS_INIT, .opt = {.jobs = ni_scan_jobs(),
-                       .codec = ni_pq_codec_default()}};
+  *r = (struct ni_run){.out_fd = -1,
+                       .tmp_fd = -1,
+                       .lock_fd = -1,
+                       .progress = NI_PROGRESS_INIT,
+                       .opt = {.jobs = ni_scan_jobs(), .codec = ni_pq_codec_default()}};
   return ni_run_tables(r);
 }
 
@@ -67,11 +77,14 @@ int ni_take_partition(const struct ni_opt *o, void *into, const char *arg) {
   for (const char *at = arg;; at++) {
     const size_t len = strcspn(at, ",");
     unsigned k = 1;
-    while (k < NI_PARTITIONS && (strlen(words[k]) != len || strncmp(words[k], at, len) != 0)) k++;
-    if (k == NI_PARTITIONS || memchr(p, (int)k, n)) return -EINVAL;
+    while (k < NI_PARTITIONS && (strlen(words[k]) != len || strncmp(words[k], at, len) != 0))
+      k++;
+    if (k == NI_PARTITIONS || memchr(p, (int)k, n))
+      return -EINVAL;
     p[n++] = (uint8_t)k;
     at += len;
-    if (!*at) return 0;
+    if (!*at)
+      return 0;
   }
 }
 
@@ -86,16 +99,20 @@ static void write_log(struct ni_run *r, const struct ni_summary *s) {
              ni_plural(s->input.lines, "line", "lines"), (unsigned long long)s->input.records,
              ni_plural(s->input.records, "record", "records"));
   if (s->groups_without_slices)
-    ni_out_log(r, "WARNING", "%llu %s with the fewest records: not in the tables by communicator, rank and host",
-               (unsigned long long)s->groups_without_slices, ni_plural(s->groups_without_slices, "group", "groups"));
+    ni_out_log(
+        r, "WARNING", "%llu %s with the fewest records: not in the tables by communicator, rank and host",
+        (unsigned long long)s->groups_without_slices, ni_plural(s->groups_without_slices, "group", "groups"));
   for (size_t i = 0; i < r->files.n; i++)
     if (r->files.file[i].head.has_trace)
       ni_out_log(r, "INFO", "%s: event traces (event_trace_sn, event_trace_ts) are not in its Parquet file",
                  r->file[i].file->path);
-  for (size_t i = 0; i < s->input.n_trouble; i++) ni_out_log(r, "WARNING", "%s", s->input.trouble[i]);
-  for (size_t i = 0; i < s->input.n_notes; i++) ni_out_log(r, "INFO", "%s", s->input.note[i]);
+  for (size_t i = 0; i < s->input.n_trouble; i++)
+    ni_out_log(r, "WARNING", "%s", s->input.trouble[i]);
+  for (size_t i = 0; i < s->input.n_notes; i++)
+    ni_out_log(r, "INFO", "%s", s->input.note[i]);
   log_counts(r, "bad lines", &s->input.bad_by_reason);
-  for (size_t i = 0; i < s->input.n_where; i++) ni_out_log(r, "ERROR", "%s", s->input.where[i]);
+  for (size_t i = 0; i < s->input.n_where; i++)
+    ni_out_log(r, "ERROR", "%s", s->input.where[i]);
   log_counts(r, "stated as lost or unfinished", &s->input.losses_by_cause);
   log_counts(r, "left out of the statistics", &s->input.out_of_range_by);
 }
@@ -103,26 +120,38 @@ static void write_log(struct ni_run *r, const struct ni_summary *s) {
 /* Tables, plots and page. What cannot be drawn is told and does not take the figures away. */
 static int render(struct ni_run *r, const struct ni_summary *s) {
   struct ni_render_options o = {.plot_format = r->opt.plot_format,
-                                .keep_scripts = r->opt.keep_scripts, .compat = r->opt.compat, .quiet = r->opt.quiet,
-                                .jobs = r->opt.jobs, .input = r->opt.inputs.path[0], .inputs = r->opt.inputs.path,
-                                .n_inputs = r->opt.inputs.n, .version = NI_VERSION, .progress = &r->progress};
+                                .keep_scripts = r->opt.keep_scripts,
+                                .compat = r->opt.compat,
+                                .quiet = r->opt.quiet,
+                                .jobs = r->opt.jobs,
+                                .input = r->opt.inputs.path[0],
+                                .inputs = r->opt.inputs.path,
+                                .n_inputs = r->opt.inputs.n,
+                                .version = NI_VERSION,
+                                .progress = &r->progress};
   char dir[PATH_MAX], path[PATH_MAX + 16];
   int e = 0;
   snprintf(dir, sizeof dir, "%s/summary", r->tmp_dir);
-  if ((s->n_cells || !r->opt.compat) && mkdir(dir, 0777) < 0 && errno != EEXIST) return -errno;
+  if ((s->n_cells || !r->opt.compat) && mkdir(dir, 0777) < 0 && errno != EEXIST)
+    return -errno;
   if (!r->opt.compat) {
     snprintf(path, sizeof path, "%s/summary.json", dir);
     e = ni_write_tables(s, dir);
-    if (e == 0) e = ni_series_csv(s, dir);
-    if (e == 0 && !r->opt.no_parquet) e = ni_series_parquet(s, r->tmp_dir, (enum ni_pq_codec)r->opt.codec);
-    if (e == 0) e = ni_write_json(s, path);
+    if (e == 0)
+      e = ni_series_csv(s, dir);
+    if (e == 0 && !r->opt.no_parquet)
+      e = ni_series_parquet(s, r->tmp_dir, (enum ni_pq_codec)r->opt.codec);
+    if (e == 0)
+      e = ni_write_json(s, path);
   }
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   if (!r->opt.no_plots && s->n_cells && (e = ni_plots_render(s, &o, dir)) < 0)
     ni_out_log(r, "ERROR", "plots: %s", strerror(-e));
   if (!r->opt.no_html && !r->opt.compat) {
     snprintf(path, sizeof path, "%s/report.html", r->tmp_dir);
-    if ((e = ni_report_render(s, &o, path)) < 0) ni_out_log(r, "ERROR", "report.html: %s", strerror(-e));
+    if ((e = ni_report_render(s, &o, path)) < 0)
+      ni_out_log(r, "ERROR", "report.html: %s", strerror(-e));
   }
   return 0;
 }
@@ -133,7 +162,8 @@ static int beside(struct ni_run *r, struct ni_summary *s) {
   bool table = r->has_counters && !r->opt.no_parquet;
   int e = table ? ni_counters_table_new(&t, r) : 0;
   struct ni_counters_also also = ni_counters_table_sink(t);
-  if (e == 0) e = ni_counters_build(r, s, table ? &also : NULL);
+  if (e == 0)
+    e = ni_counters_build(r, s, table ? &also : NULL);
   ni_counters_table_free(t);
   return e;
 }
@@ -141,20 +171,29 @@ static int beside(struct ni_run *r, struct ni_summary *s) {
 /* Nobody else reads shards of the logs. */
 static bool alone(const struct ni_run *r) { return !r->partial && !r->agree; }
 
-/* What `hang` says of the logs, if there are operations in them that had not finished: they are read once more. */
+/*
+ * What `hang` says of the logs, if there are operations in them that had not finished: they are read once
+ * more.
+ */
 static int hang(struct ni_run *r, struct ni_summary *s) {
   struct ni_hang_model m = {0};
   struct ni_hang_verdict v = {0};
-  if (!r->ledger.unfinished || r->opt.compat) return 0;
+  if (!r->ledger.unfinished || r->opt.compat)
+    return 0;
   struct ni_atlas_options index = r->opt.index;
   index.off |= !alone(r);
   int e = ni_hang_read_logs(&m, &r->files, &index, "nccl-inspector summary", &r->progress);
-  if (e == 0) e = ni_hang_model_settle(&m);
+  if (e == 0)
+    e = ni_hang_model_settle(&m);
   uint64_t after_ns = strtoull(NI_HANG_AFTER_S, NULL, 10) * UINT64_C(1000000000);
-  if (e == 0) e = ni_hang_judge(&v, &m, after_ns, 0); /* at no time: the same logs say the same tomorrow */
-  if (e == 0 && ni_hang_is_hang(&v)) s->hang_verdict = "likely";
-  else if (e == 0 && v.answer == NI_HANG_ALL_DEAD) s->hang_verdict = "dead";
-  if (s->hang_verdict) NI_HANG_SAID(s->hang, ni_hang_say(f, &v));
+  if (e == 0)
+    e = ni_hang_judge(&v, &m, after_ns, 0); /* at no time: the same logs say the same tomorrow */
+  if (e == 0 && ni_hang_is_hang(&v))
+    s->hang_verdict = "likely";
+  else if (e == 0 && v.answer == NI_HANG_ALL_DEAD)
+    s->hang_verdict = "dead";
+  if (s->hang_verdict)
+    NI_HANG_SAID(s->hang, ni_hang_say(f, &v));
   ni_hang_verdict_free(&v);
   ni_hang_model_free(&m);
   return e;
@@ -169,34 +208,49 @@ int ni_summarize_read(struct ni_run *r) {
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   int e = alone(r) ? ni_atlas_open(&r->atlas, "nccl-inspector summary", &r->files, &r->opt.index, false) : 0;
-  if (e == 0) e = ni_plan(r);
-  if (e == 0) e = ni_role_map_read(r);
-  if (e == 0) e = ni_log_groups_read(r);
-  if (e == 0) e = ni_resolve_times(r);
-  for (size_t i = 0; e == 0 && i < r->files.n; i++) e = ni_parquet_new(&r->file[i]);
-  if (e == 0 && r->since_us > r->until_us) e = ni_run_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED);
+  if (e == 0)
+    e = ni_plan(r);
+  if (e == 0)
+    e = ni_role_map_read(r);
+  if (e == 0)
+    e = ni_log_groups_read(r);
+  if (e == 0)
+    e = ni_resolve_times(r);
+  for (size_t i = 0; e == 0 && i < r->files.n; i++)
+    e = ni_parquet_new(&r->file[i]);
+  if (e == 0 && r->since_us > r->until_us)
+    e = ni_run_fail(r, -EINVAL, "%s", NI_WHEN_REVERSED);
   struct ni_records records;
   if (e == 0 && (e = ni_records_init(&records, r)) == 0) {
     r->records = &records.sink;
     e = ni_read_all(r);
     int ended = ni_records_end(&records);
-    if (e == 0) e = ended;
+    if (e == 0)
+      e = ended;
   }
-  if (e == 0 && r->opt.approximate) e = ni_log_sums_all(r); /* they lie in the index until they are added up */
-  else close_index(r, e == 0);
+  /* they lie in the index until they are added up */
+  if (e == 0 && r->opt.approximate)
+    e = ni_log_sums_all(r);
+  else
+    close_index(r, e == 0);
   return e;
 }
 
 int ni_summarize_dataset(struct ni_run *r, const char *command, uint64_t *records) {
   int e = ni_result_begin(r);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   ni_summarize_store(r, r->tmp_dir);
   e = ni_summarize_read(r);
   *records = r->tally.records - r->tally.filtered;
-  if (e == 0) ni_filters_say_unmet(&r->opt.filter, command);
-  if (e == 0) e = ni_dataset_write(r);
-  if (e == 0 && *records == 0) ni_run_fail(r, e = -ENODATA, "nothing to write: no record passes");
-  if (e == 0) e = ni_ledger_judge(&r->ledger);
+  if (e == 0)
+    ni_filters_say_unmet(&r->opt.filter, command);
+  if (e == 0)
+    e = ni_dataset_write(r);
+  if (e == 0 && *records == 0)
+    ni_run_fail(r, e = -ENODATA, "nothing to write: no record passes");
+  if (e == 0)
+    e = ni_ledger_judge(&r->ledger);
   return e < 0 ? e : ni_result_commit(r);
 }
 
@@ -205,24 +259,34 @@ static int join(struct ni_run *r, struct ni_summary *s, struct ni_blame *blame) 
   struct ni_sink csv = ni_operations_csv(r);
   const bool to_root = r->team && !r->partial->apart;
   int e = to_root ? ni_team_spread(r, s, true) : 0;
-  if (e == 0 && r->partial && r->partial->served && !r->team) return 0; /* rank 0 has all */
-  if (e == 0 && to_root) e = ni_turns_find(r); /* streams are whole only now */
+  if (e == 0 && r->partial && r->partial->served && !r->team)
+    return 0; /* rank 0 has all */
+  if (e == 0 && to_root)
+    e = ni_turns_find(r); /* streams are whole only now */
   if (e == 0 && r->opt.approximate) {
-    if ((e = ni_roles(&(struct ni_blame){.r = r, .s = s})) == 0) e = ni_figures_all(r, s, NULL);
+    if ((e = ni_roles(&(struct ni_blame){.r = r, .s = s})) == 0)
+      e = ni_figures_all(r, s, NULL);
     close_index(r, e == 0);
     return e;
   }
-  if (e == 0) e = ni_judge_all(r, s, blame);
-  if (e == 0 && r->team) e = ni_team_spread(r, s, false);
-  if (e == 0) e = ni_pairs_all(r, s);
-  if (e == 0) e = ni_figures_all(r, s, r->opt.no_csv ? NULL : &csv);
+  if (e == 0)
+    e = ni_judge_all(r, s, blame);
+  if (e == 0 && r->team)
+    e = ni_team_spread(r, s, false);
+  if (e == 0)
+    e = ni_pairs_all(r, s);
+  if (e == 0)
+    e = ni_figures_all(r, s, r->opt.no_csv ? NULL : &csv);
   if (e == 0 && r->team && !r->opt.no_csv) {
     ni_team_meet(r->team);
     e = ni_operations_csv_join(r, s);
-    if (e < 0) ni_run_fail(r, e, "%s/summary: %s", r->tmp_dir, strerror(-e));
-    else ni_team_meet(r->team);
+    if (e < 0)
+      ni_run_fail(r, e, "%s/summary: %s", r->tmp_dir, strerror(-e));
+    else
+      ni_team_meet(r->team);
   }
-  if (e == 0) r->team = NULL;
+  if (e == 0)
+    r->team = NULL;
   return e;
 }
 
@@ -231,7 +295,8 @@ int ni_summarize_serve(struct ni_run *r) {
   struct ni_blame none = {0};
   int e = ni_build_begin(r, &s);
   r->partial->served = true;
-  if (e == 0) e = join(r, &s, &none);
+  if (e == 0)
+    e = join(r, &s, &none);
   ni_summary_free(&s);
   return e;
 }
@@ -239,35 +304,48 @@ int ni_summarize_serve(struct ni_run *r) {
 int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
   int e = 0;
   ni_filters_say_unmet(&r->opt.filter, "nccl-inspector summary");
-  if (r->opt.dataset) e = ni_dataset_write(r);
-  if (e == 0) e = ni_build_begin(r, s);
-  if (e == 0) e = beside(r, s);
+  if (r->opt.dataset)
+    e = ni_dataset_write(r);
+  if (e == 0)
+    e = ni_build_begin(r, s);
+  if (e == 0)
+    e = beside(r, s);
   struct ni_blame blame = {0};
-  if (e == 0) e = join(r, s, &blame);
-  if (e == 0) e = ni_incidents(&blame, s);
-  if (e == 0) e = ni_evidence(&blame, s);
-  if (e == 0) e = ni_own_map(&blame, s);
+  if (e == 0)
+    e = join(r, s, &blame);
+  if (e == 0)
+    e = ni_incidents(&blame, s);
+  if (e == 0)
+    e = ni_evidence(&blame, s);
+  if (e == 0)
+    e = ni_own_map(&blame, s);
   ni_blame_free(&blame);
-  if (e == 0) e = ni_build_end(r, s);
-  if (e == 0) e = ni_rollups_build(r, s);
-  if (e == 0) e = hang(r, s);
-  if (e < 0) return e;
+  if (e == 0)
+    e = ni_build_end(r, s);
+  if (e == 0)
+    e = ni_rollups_build(r, s);
+  if (e == 0)
+    e = hang(r, s);
+  if (e < 0)
+    return e;
   if (s->records == 0 && s->input.filtered_out && !r->opt.compat) {
     bool earlier = ni_result_earlier(r);
     return ni_run_fail(r, -ENODATA, "nothing is left: %s%" PRIu64 " %s left out by the options%s%s%s",
                        ni_plural(s->input.filtered_out, "the ", "all of "), s->input.filtered_out,
-                       ni_plural(s->input.filtered_out, "record is", "records are"), earlier ? "; " : "", earlier ? r->out_dir : "",
-                       earlier ? " is as it was" : "");
+                       ni_plural(s->input.filtered_out, "record is", "records are"), earlier ? "; " : "",
+                       earlier ? r->out_dir : "", earlier ? " is as it was" : "");
   }
   write_log(r, s);
   e = render(r, s);
-  if (e < 0) return ni_run_fail(r, e, "%s: %s", r->tmp_dir, strerror(-e));
+  if (e < 0)
+    return ni_run_fail(r, e, "%s: %s", r->tmp_dir, strerror(-e));
   return ni_result_commit(r);
 }
 
 int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   int e = ni_result_begin(r);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   ni_summarize_store(r, r->tmp_dir);
   e = ni_summarize_read(r);
   return e < 0 ? e : ni_summarize_finish(r, s);
@@ -280,9 +358,12 @@ static int read_records(struct ni_run *r, struct ni_summary *s, const struct ni_
   r->records = records;
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   int e = ni_plan(r);
-  if (e == 0) e = ni_role_map_read(r);
-  if (e == 0) e = ni_resolve_times(r);
-  if (e == 0) e = ni_read_all(r);
+  if (e == 0)
+    e = ni_role_map_read(r);
+  if (e == 0)
+    e = ni_resolve_times(r);
+  if (e == 0)
+    e = ni_read_all(r);
   r->records = NULL;
   return e == 0 ? ni_build_begin(r, s) : e;
 }
@@ -290,37 +371,48 @@ static int read_records(struct ni_run *r, struct ni_summary *s, const struct ni_
 int ni_summarize_pattern(struct ni_run *r, struct ni_summary *s, struct ni_pattern *pattern) {
   struct ni_datatypes types;
   int e = ni_datatypes_init(&types);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   const struct ni_sink records = ni_datatypes_sink(&types);
   e = read_records(r, s, &records);
-  if (e == 0) ni_datatypes_sort(&types, r);
-  if (e == 0) e = ni_pattern_find(r, s, NULL, &types, pattern);
-  if (e == 0) e = ni_judge_input(r, s);
+  if (e == 0)
+    ni_datatypes_sort(&types, r);
+  if (e == 0)
+    e = ni_pattern_find(r, s, NULL, &types, pattern);
+  if (e == 0)
+    e = ni_judge_input(r, s);
   ni_datatypes_free(&types);
   return e;
 }
 
-static int digest_steps(struct ni_run *r, struct ni_summary *s, const struct ni_blame *b, struct ni_datatypes *types,
-                        struct ni_digest *out) {
+static int digest_steps(struct ni_run *r, struct ni_summary *s, const struct ni_blame *b,
+                        struct ni_datatypes *types, struct ni_digest *out) {
   struct ni_pattern pattern = {0};
   ni_datatypes_sort(types, r);
   int e = ni_pattern_find(r, s, b, types, &pattern);
-  if (e == 0) e = ni_digest_make(out, &pattern, r, s);
+  if (e == 0)
+    e = ni_digest_make(out, &pattern, r, s);
   ni_pattern_free(&pattern);
   return e;
 }
 
-int ni_summarize_tables(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep, struct ni_digest *steps) {
+int ni_summarize_tables(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep,
+                        struct ni_digest *steps) {
   struct ni_datatypes types;
   int e = ni_datatypes_init(&types);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   const struct ni_sink records = ni_datatypes_sink(&types);
   e = read_records(r, s, &records);
-  if (e == 0) e = ni_judge_all(r, s, keep);
-  if (e == 0) e = digest_steps(r, s, keep, &types, steps);
+  if (e == 0)
+    e = ni_judge_all(r, s, keep);
+  if (e == 0)
+    e = digest_steps(r, s, keep, &types, steps);
   ni_datatypes_free(&types);
-  if (e == 0) e = ni_figures_all(r, s, NULL);
-  if (e == 0) e = ni_build_end(r, s);
+  if (e == 0)
+    e = ni_figures_all(r, s, NULL);
+  if (e == 0)
+    e = ni_build_end(r, s);
   return e == 0 ? ni_rollups_build(r, s) : e;
 }
 
@@ -341,8 +433,10 @@ void ni_summarize_free(struct ni_run *r) {
   ni_tables_free(r);
   ni_rollups_free(r);
   ni_spill_close(&r->store);
-  if (r->tmp_fd >= 0) close(r->tmp_fd);
-  if (r->out_fd >= 0) close(r->out_fd);
+  if (r->tmp_fd >= 0)
+    close(r->tmp_fd);
+  if (r->out_fd >= 0)
+    close(r->out_fd);
   free(r->comm_at);
   free(r->process_at);
   free(r->seat_at);

@@ -27,11 +27,14 @@ static int take_width(const struct ni_opt *o, void *into, const char *arg) {
   } units[] = {{"ms", 1000000}, {"s", 1000000000}, {"m", 60000000000}, {"h", 3600000000000}};
   struct ni_sum_options *x = into;
   char *end;
-  if (*arg < '0' || *arg > '9') return -EINVAL;
+  if (*arg < '0' || *arg > '9')
+    return -EINVAL;
   const uint64_t n = strtoull(arg, &end, 10);
   for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-    if (strcmp(end, units[i].unit) != 0) continue;
-    if (n > NI_BUCKET_MAX_NS / units[i].ns || n * units[i].ns < NI_BUCKET_MIN_NS) return -EINVAL;
+    if (strcmp(end, units[i].unit) != 0)
+      continue;
+    if (n > NI_BUCKET_MAX_NS / units[i].ns || n * units[i].ns < NI_BUCKET_MIN_NS)
+      return -EINVAL;
     x->bucket_ns = n * units[i].ns;
     return 0;
   }
@@ -41,25 +44,38 @@ static int take_width(const struct ni_opt *o, void *into, const char *arg) {
 static int take_shard(const struct ni_opt *row, void *into, const char *arg) {
   struct ni_sum_options *o = into;
   int end = 0;
-  if (sscanf(arg, "%9u/%9u%n", &o->shard, &o->shards, &end) != 2 || arg[end] || *arg == '-') return -EINVAL;
+  if (sscanf(arg, "%9u/%9u%n", &o->shard, &o->shards, &end) != 2 || arg[end] || *arg == '-')
+    return -EINVAL;
   return o->shard >= 1 && o->shard <= o->shards && o->shards <= NI_SHARDS_MAX ? 0 : -EINVAL;
 }
 
 static const char *refuse(void *into) {
   static char text[64];
   struct ni_sum_options *o = into;
-  if (o->shard && !o->partial) return "--shard reads a part of the logs, which is no result yet: name a file for it with --partial";
-  if (o->partial && o->dataset) return "--dataset sorts all records, so it goes without --partial";
-  if (o->partial && o->output_dir) return "--partial writes no result: leave out --output-dir, it is for merge";
-  if (o->partial && !o->shard) o->shard = o->shards = 1;
-  if (o->dataset && o->compat) return "--dataset is no part of NVIDIA's output: leave out --compat";
-  if (o->bucket_ns && o->compat) return "--time-granularity is no part of NVIDIA's output: leave out --compat";
-  if (o->approximate && (o->compat || o->dataset || o->partial || o->bucket_ns || o->skip_first || o->step_by || ni_filters_any(&o->filter)))
-    return "--approximate is of all records and of sums alone: it goes without filters, --skip-first, --step-by, --time-granularity, "
+  if (o->shard && !o->partial)
+    return "--shard reads a part of the logs, which is no result yet: name a file for it with --partial";
+  if (o->partial && o->dataset)
+    return "--dataset sorts all records, so it goes without --partial";
+  if (o->partial && o->output_dir)
+    return "--partial writes no result: leave out --output-dir, it is for merge";
+  if (o->partial && !o->shard)
+    o->shard = o->shards = 1;
+  if (o->dataset && o->compat)
+    return "--dataset is no part of NVIDIA's output: leave out --compat";
+  if (o->bucket_ns && o->compat)
+    return "--time-granularity is no part of NVIDIA's output: leave out --compat";
+  if (o->approximate &&
+      (o->compat || o->dataset || o->partial || o->bucket_ns || o->skip_first || o->step_by ||
+       ni_filters_any(&o->filter)))
+    return "--approximate is of all records and of sums alone: it goes without filters, --skip-first, "
+           "--step-by, --time-granularity, "
            "--dataset, --partial and --compat";
-  if (o->approximate) o->no_plots = o->no_html = o->no_parquet = o->no_csv = true;
-  if (o->inputs.n == 0 && !o->compat) return "which logs? give a directory, files or a pattern";
-  if (ni_pq_codec_available(o->codec)) return ni_filters_refuse(&o->filter);
+  if (o->approximate)
+    o->no_plots = o->no_html = o->no_parquet = o->no_csv = true;
+  if (o->inputs.n == 0 && !o->compat)
+    return "which logs? give a directory, files or a pattern";
+  if (ni_pq_codec_available(o->codec))
+    return ni_filters_refuse(&o->filter);
   snprintf(text, sizeof text, "--compression=%s: not built in", ni_pq_codec_name(o->codec));
   return text;
 }
@@ -74,13 +90,17 @@ int ni_take_only(const struct ni_opt *row, void *into, const char *arg) {
   for (const char *word = arg;; word++) {
     const size_t n = strcspn(word, ",");
     size_t k = 0;
-    while (k < PARTS && (strlen(parts[k]) != n || strncmp(parts[k], word, n) != 0)) k++;
-    if (k == PARTS) return -EINVAL;
+    while (k < PARTS && (strlen(parts[k]) != n || strncmp(parts[k], word, n) != 0))
+      k++;
+    if (k == PARTS)
+      return -EINVAL;
     named[k] = true;
     word += n;
-    if (!*word) break;
+    if (!*word)
+      break;
   }
-  for (size_t k = 1; k < PARTS; k++) *left_out[k] |= !named[k];
+  for (size_t k = 1; k < PARTS; k++)
+    *left_out[k] |= !named[k];
   return 0;
 }
 
@@ -93,50 +113,66 @@ const struct ni_command ni_summary_command = {
     .name = "summary",
     .need = NI_NEED_AFTER,
     .purpose = "who is slow; figures, tables, Parquet files, plots and one page",
-    .about = "Who is slow and what it costs; figures, tables, Parquet files, plots and one page from "
-             "inspector logs.",
+    .about =
+        "Who is slow and what it costs; figures, tables, Parquet files, plots and one page from "
+        "inspector logs.",
     .refuse = refuse,
     .run = ni_summary_run,
-    .opt = (const struct ni_opt[]){
-        NI_ROWS_LOGS(struct ni_sum_options, 0),
-        NI_ROWS_RESULT_PLACE,
-        /* Earlier spellings: of --only, and of what `convert --dataset DIR` writes. */
-        {"no-parquet", 0, NI_OPT_FLAG, NULL, NULL, IN(no_parquet)},
-        {"dataset", 0, NI_OPT_FLAG, NULL, NULL, IN(dataset)},
-        NI_ROW_PARTITION(NULL, IN(partition)),
-        {"compression", 0, NI_OPT_CHOICE, "CODEC", "Of Parquet pages; zstd where it is built in", IN(codec),
-         .want = "zstd|snappy", .gone = "gzip|none"},
-        {"compat", 0, NI_OPT_FLAG, NULL, "Only the files, columns and exit codes of NVIDIA's exporter", IN(compat)},
-        NI_ROWS_FILTERS(struct ni_sum_options, "records", "within the communicator"),
-        {"size", 0, NI_OPT_TAKE, "BYTES,A-B,...", "Only operations of these sizes, such as 4K or 1M-16M", .take = take_size,
-         .want = "sizes such as 4096, 1M or 64K-1M, with commas between"},
-        NI_ROWS_INDEX(struct ni_sum_options),
-        {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "Only operations of these sequence numbers", IN(filter.sn),
-         .want = "numbers and ranges, such as 40-49,60"},
-        {"approximate", 0, NI_OPT_FLAG, NULL, "Tables from the index alone: percentiles within 0.4 %, nobody is compared", IN(approximate)},
-        {"skip-first", 0, NI_OPT_NUMBER, "N", "Leave out the first N operations of each function, size and communicator (warm-up)",
-         IN(skip_first)},
-        {"step-by", 0, NI_OPT_TEXT, "NAME", "What ends a step: a communicator, a function, or mark (of ctl)",
-         IN(step_by), .min = 1, .want = "the name of a communicator or a function, or mark"},
-        {"time-granularity", 0, NI_OPT_TAKE, "W", "Also sums by time, in buckets so wide: 1ms to 1h (ms, s, m, h)", .want = "1ms to 1h, such as 500ms or 10s",
-         .take = take_width},
-        {"groups", 0, NI_OPT_TEXT, "FILE", "Lines `NAME: GLOB...`: figures for each such part of the logs, by the names of files", IN(groups),
-         .min = 1, .want = "a file"},
-        {"comm-map", 0, NI_OPT_TEXT, "FILE", "Lines `NAME, HASH or GLOB` and tp, dp, pp, ep, world, -: roles of communicators",
-         IN(comm_map), .min = 1, .want = "a file"},
-        {"shard", 0, NI_OPT_TAKE, "I/N", "Read one of N parts of the logs, for --partial (merge puts them together)", .take = take_shard,
-         .want = "I/N, from 1/N to N/N, N at most 65536"},
-        {"partial", 0, NI_OPT_TEXT, "FILE", "Write a partial result for merge, and its Parquet files into FILE.parquet/", IN(partial),
-         .min = 1, .want = "a file"},
-        NI_ROWS_RESULT_TEXT,
-        {0}},
-    .exits = {{"0", "all there"}, {"1", "could not run"}, {"2", "the data is incomplete (what, how many and where is said)"}},
+    .opt =
+        (const struct ni_opt[]){
+            NI_ROWS_LOGS(struct ni_sum_options, 0),
+            NI_ROWS_RESULT_PLACE,
+            /* Earlier spellings: of --only, and of what `convert --dataset DIR` writes. */
+            {"no-parquet", 0, NI_OPT_FLAG, NULL, NULL, IN(no_parquet)},
+            {"dataset", 0, NI_OPT_FLAG, NULL, NULL, IN(dataset)},
+            NI_ROW_PARTITION(NULL, IN(partition)),
+            {"compression", 0, NI_OPT_CHOICE, "CODEC", "Of Parquet pages; zstd where it is built in",
+             IN(codec), .want = "zstd|snappy", .gone = "gzip|none"},
+            {"compat", 0, NI_OPT_FLAG, NULL, "Only the files, columns and exit codes of NVIDIA's exporter",
+             IN(compat)},
+            NI_ROWS_FILTERS(struct ni_sum_options, "records", "within the communicator"),
+            {"size", 0, NI_OPT_TAKE, "BYTES,A-B,...", "Only operations of these sizes, such as 4K or 1M-16M",
+             .take = take_size, .want = "sizes such as 4096, 1M or 64K-1M, with commas between"},
+            NI_ROWS_INDEX(struct ni_sum_options),
+            {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "Only operations of these sequence numbers", IN(filter.sn),
+             .want = "numbers and ranges, such as 40-49,60"},
+            {"approximate", 0, NI_OPT_FLAG, NULL,
+             "Tables from the index alone: percentiles within 0.4 %, nobody is compared", IN(approximate)},
+            {"skip-first", 0, NI_OPT_NUMBER, "N",
+             "Leave out the first N operations of each function, size and communicator (warm-up)",
+             IN(skip_first)},
+            {"step-by", 0, NI_OPT_TEXT, "NAME",
+             "What ends a step: a communicator, a function, or mark (of ctl)", IN(step_by), .min = 1,
+             .want = "the name of a communicator or a function, or mark"},
+            {"time-granularity", 0, NI_OPT_TAKE, "W",
+             "Also sums by time, in buckets so wide: 1ms to 1h (ms, s, m, h)",
+             .want = "1ms to 1h, such as 500ms or 10s", .take = take_width},
+            {"groups", 0, NI_OPT_TEXT, "FILE",
+             "Lines `NAME: GLOB...`: figures for each such part of the logs, by the names of files",
+             IN(groups), .min = 1, .want = "a file"},
+            {"comm-map", 0, NI_OPT_TEXT, "FILE",
+             "Lines `NAME, HASH or GLOB` and tp, dp, pp, ep, world, -: roles of communicators", IN(comm_map),
+             .min = 1, .want = "a file"},
+            {"shard", 0, NI_OPT_TAKE, "I/N",
+             "Read one of N parts of the logs, for --partial (merge puts them together)", .take = take_shard,
+             .want = "I/N, from 1/N to N/N, N at most 65536"},
+            {"partial", 0, NI_OPT_TEXT, "FILE",
+             "Write a partial result for merge, and its Parquet files into FILE.parquet/", IN(partial),
+             .min = 1, .want = "a file"},
+            NI_ROWS_RESULT_TEXT,
+            {0}},
+    .exits = {{"0", "all there"},
+              {"1", "could not run"},
+              {"2", "the data is incomplete (what, how many and where is said)"}},
     .more = "With --compat the exit codes are those of NVIDIA's exporter.",
-    .files = {{"report.html", "one page, to be opened in a browser"}, {"summary/", "tables and pictures"},
-              {"parquet_files/", "the records, a file per log"}, {"parquet_counters/", "samples of counters, where they were recorded"},
+    .files = {{"report.html", "one page, to be opened in a browser"},
+              {"summary/", "tables and pictures"},
+              {"parquet_files/", "the records, a file per log"},
+              {"parquet_counters/", "samples of counters, where they were recorded"},
               {"output.log", "what was read and found"}},
     .examples = {{"logs/", "logs-analysis/ with everything; the figures on the terminal"},
-                 {"--only tables --quiet --output-dir /tmp/x logs/", "no page, no pictures, no rows of single operations"},
+                 {"--only tables --quiet --output-dir /tmp/x logs/",
+                  "no page, no pictures, no rows of single operations"},
                  {"--since=-10m --coll AllReduce --rank 0-7 logs/", "the end of a run"},
                  {"--json --skip-first 10 logs/", "for a program, without warm-up"}}};
 
@@ -151,7 +187,8 @@ static int compat_refuses(const struct ni_run *r) {
     return 1;
   }
   if (r->files.kinds & (r->files.kinds - 1)) {
-    ni_say(stderr, "CRITICAL:root:Appear to have mixed .log, .log.gz, .jsonl and .jsonl.gz files; bailing!\n");
+    ni_say(stderr,
+           "CRITICAL:root:Appear to have mixed .log, .log.gz, .jsonl and .jsonl.gz files; bailing!\n");
     return 1;
   }
   return 0;
@@ -168,9 +205,10 @@ static void show_partial(const struct ni_run *r) {
   char missing[200];
   uint32_t lack = ni_partial_missing(p, missing);
   size_t logs = 0;
-  for (size_t i = 0; i < r->files.n; i++) logs += p->have[p->shard_of[i]];
-  ni_say(stdout, "%s: %u of %u shards, %zu of %zu logs, %llu records\n", r->opt.partial, p->of - lack, p->of, logs, r->files.n,
-         (unsigned long long)r->tally.records);
+  for (size_t i = 0; i < r->files.n; i++)
+    logs += p->have[p->shard_of[i]];
+  ni_say(stdout, "%s: %u of %u shards, %zu of %zu logs, %llu records\n", r->opt.partial, p->of - lack, p->of,
+         logs, r->files.n, (unsigned long long)r->tally.records);
 }
 
 static void show_all(const struct ni_run *r, const struct ni_summary *s) {
@@ -218,38 +256,51 @@ int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r
     if (stop)
       ni_say(stderr, "%s: stopped by signal %d; %s\n", who, (int)stop,
              earlier ? "the result of before is as it was" : "nothing was written");
-    else ni_say(stderr, "%s: %s\n", who, *r->error_text ? r->error_text : strerror(-e));
-    if (e == -ENOLINK && !stop) code = NI_EXIT_INCOMPLETE;
+    else
+      ni_say(stderr, "%s: %s\n", who, *r->error_text ? r->error_text : strerror(-e));
+    if (e == -ENOLINK && !stop)
+      code = NI_EXIT_INCOMPLETE;
   } else {
     (show ? show : show_all)(r, &s);
     code = s.complete || r->opt.compat || r->opt.partial ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
   }
-  for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) sigaction(stops[i], &old[i], NULL);
+  for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+    sigaction(stops[i], &old[i], NULL);
   ni_summary_free(&s);
   return code;
 }
 
-static int one_process(struct ni_run *r, struct ni_summary *s) { return r->opt.partial ? ni_shard_run(r) : ni_summarize(r, s); }
+static int one_process(struct ni_run *r, struct ni_summary *s) {
+  return r->opt.partial ? ni_shard_run(r) : ni_summarize(r, s);
+}
 
 int (*ni_summary_work)(struct ni_run *r, struct ni_summary *s) = one_process;
 
 int ni_summary_run(int argc, char **argv) {
   struct ni_run r;
   int done, code, e = ni_summarize_init(&r);
-  if (e < 0) return NI_EXIT_COULD_NOT_RUN;
+  if (e < 0)
+    return NI_EXIT_COULD_NOT_RUN;
   code = ni_words_parse(&ni_summary_command, argc, argv, &r.opt, &done);
-  if (done) goto out;
+  if (done)
+    goto out;
   code = NI_EXIT_COULD_NOT_RUN;
-  if (r.opt.compat && ni_pq_codec_available(NI_PQ_SNAPPY)) r.opt.codec = NI_PQ_SNAPPY;
+  if (r.opt.compat && ni_pq_codec_available(NI_PQ_SNAPPY))
+    r.opt.codec = NI_PQ_SNAPPY;
   if (r.opt.inputs.n == 0) {
     ni_say(stderr, "%s: --input_dir is missing\n", argv[0]);
     goto out;
   }
-  if (!r.opt.compat) e = ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs);
-  else if ((e = ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n)) == 0) e = ni_runs_find(NULL, &r.files);
-  if (e == -ENOENT || (e == 0 && r.opt.compat && compat_refuses(&r))) goto out;
-  if (e == 0) code = ni_result_of(&r, argv[0], ni_summary_work, NULL);
-  else ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
+  if (!r.opt.compat)
+    e = ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs);
+  else if ((e = ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n)) == 0)
+    e = ni_runs_find(NULL, &r.files);
+  if (e == -ENOENT || (e == 0 && r.opt.compat && compat_refuses(&r)))
+    goto out;
+  if (e == 0)
+    code = ni_result_of(&r, argv[0], ni_summary_work, NULL);
+  else
+    ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
 out:
   ni_summarize_free(&r);
   return code;

@@ -1,5 +1,6 @@
 /*
- * The part of the terminal's summary on counters: NICs, then GPUs, with the ranks whose they are, while collectives ran.
+ * The part of the terminal's summary on counters: NICs, then GPUs, with the ranks whose they are, while
+ * collectives ran.
  *
  * '~' in front: more than a tenth may have come while no collective ran (exporter/model/counters/beside.h).
  */
@@ -16,17 +17,20 @@
 enum { ROWS_SHOWN = 16 };
 
 static const struct ni_column nic_columns[] = {
-    {"host", "", .left = true}, {"NIC", "", .left = true}, {"of", "", .left = true, .drop = 3}, {"sent", "GB/s", .drop = 0}, {"received", "GB/s", .drop = 0},
-    {"of link", "", .drop = 1}, {"held", "", .drop = 2}, {"holds", "", .drop = 2}, {"retries", "at most", .drop = 4},
+    {"host", "", .left = true},        {"NIC", "", .left = true},       {"of", "", .left = true, .drop = 3},
+    {"sent", "GB/s", .drop = 0},       {"received", "GB/s", .drop = 0}, {"of link", "", .drop = 1},
+    {"held", "", .drop = 2},           {"holds", "", .drop = 2},        {"retries", "at most", .drop = 4},
     {"timeouts", "at most", .drop = 5}};
 static const struct ni_column gpu_columns[] = {
-    {"host", "", .left = true}, {"GPU", "", .left = true}, {"of", "", .left = true, .drop = 3}, {"SM clock", "MHz", .drop = 0},
-    {"lowest", "MHz", .drop = 1}, {"busy", "", .drop = 2}, {"power", "W", .drop = 4}, {"late", "", .drop = 5},
-    {"throttled", "", .left = true}};
+    {"host", "", .left = true},     {"GPU", "", .left = true},    {"of", "", .left = true, .drop = 3},
+    {"SM clock", "MHz", .drop = 0}, {"lowest", "MHz", .drop = 1}, {"busy", "", .drop = 2},
+    {"power", "W", .drop = 4},      {"late", "", .drop = 5},      {"throttled", "", .left = true}};
 
 static void cell(struct ni_table *t, bool unsure, double v, int digits, const char *unit) {
-  if (isnan(v)) ni_table_cell(t, "-");
-  else ni_table_cell(t, "%s%.*f%s", unsure ? "~" : "", digits, v, unit);
+  if (isnan(v))
+    ni_table_cell(t, "-");
+  else
+    ni_table_cell(t, "%s%.*f%s", unsure ? "~" : "", digits, v, unit);
 }
 
 static void name_cells(struct ni_table *t, const struct ni_summary *s, const struct ni_beside_entity *e) {
@@ -36,7 +40,8 @@ static void name_cells(struct ni_table *t, const struct ni_summary *s, const str
   ni_table_cell(t, "%s%s", ni_beside_ranks(s, e, ranks), e->how == NI_BESIDE_NEAREST ? " (nearest)" : "");
 }
 
-static void nic_row(struct ni_table *t, const struct ni_summary *s, const struct ni_beside_entity *e, const struct ni_beside_figures *f) {
+static void nic_row(struct ni_table *t, const struct ni_summary *s, const struct ni_beside_entity *e,
+                    const struct ni_beside_figures *f) {
   name_cells(t, s, e);
   cell(t, f->unsure, f->tx_bytes_s / 1e9, 2, "");
   cell(t, f->unsure, f->rx_bytes_s / 1e9, 2, "");
@@ -47,7 +52,8 @@ static void nic_row(struct ni_table *t, const struct ni_summary *s, const struct
   cell(t, false, f->timeouts, 0, "");
 }
 
-static void gpu_row(struct ni_table *t, const struct ni_summary *s, const struct ni_beside_entity *e, const struct ni_beside_figures *f) {
+static void gpu_row(struct ni_table *t, const struct ni_summary *s, const struct ni_beside_entity *e,
+                    const struct ni_beside_figures *f) {
   const struct ni_process *p = e->n_processes == 1 ? &s->process[e->process[0]] : NULL;
   char why[NI_THROTTLE_TEXT];
   name_cells(t, s, e);
@@ -64,20 +70,25 @@ static bool print(const struct ni_summary *s, bool gpus, FILE *f) {
   const struct ni_beside *b = &s->beside;
   struct ni_table t;
   size_t n = 0;
-  ni_table_begin(&t, gpus ? gpu_columns : nic_columns, gpus ? sizeof gpu_columns / sizeof *gpu_columns
-                                                            : sizeof nic_columns / sizeof *nic_columns);
+  ni_table_begin(&t, gpus ? gpu_columns : nic_columns,
+                 gpus ? sizeof gpu_columns / sizeof *gpu_columns : sizeof nic_columns / sizeof *nic_columns);
   for (size_t i = 0; i < b->n_entities; i++) {
     const struct ni_beside_entity *e = &b->entity[i];
     struct ni_beside_figures x = ni_beside_figures(b, e);
     bool shown = gpus ? e->source == NI_METRIC_GPU && e->with_s > 0
                       : e->source != NI_METRIC_GPU && (x.tx_bytes_s > 0 || x.rx_bytes_s > 0);
-    if (!shown || n++ >= ROWS_SHOWN) continue;
+    if (!shown || n++ >= ROWS_SHOWN)
+      continue;
     (gpus ? gpu_row : nic_row)(&t, s, e, &x);
   }
-  if (n && gpus) ni_say(f, "\nGPUs while collectives ran:\n");
-  else if (n) ni_say(f, "\nNICs while collectives ran (%" PRIu64 " samples; summary/counters.csv has all counters):\n", s->counter_samples);
+  if (n && gpus)
+    ni_say(f, "\nGPUs while collectives ran:\n");
+  else if (n)
+    ni_say(f, "\nNICs while collectives ran (%" PRIu64 " samples; summary/counters.csv has all counters):\n",
+           s->counter_samples);
   ni_table_print(&t, f);
-  if (n > ROWS_SHOWN) ni_say(f, "  and %zu more\n", n - ROWS_SHOWN);
+  if (n > ROWS_SHOWN)
+    ni_say(f, "  and %zu more\n", n - ROWS_SHOWN);
   return n > 0;
 }
 
@@ -87,14 +98,16 @@ static void print_sent(const struct ni_summary *s, FILE *f) {
     const struct ni_sent *x = &s->sent[i];
     char nccl[32], nic[32], least[32], most[32];
     double sent = (double)x->nccl_bytes;
-    ni_say(f, "  %s: NCCL sent %s, its NICs %s while collectives ran (%s to %s): %.2f times%s\n", s->host[x->host].name,
-           ni_bytes_text(x->nccl_bytes, nccl), ni_bytes_text((uint64_t)x->nic_bytes, nic), ni_bytes_text((uint64_t)x->nic_least, least),
+    ni_say(f, "  %s: NCCL sent %s, its NICs %s while collectives ran (%s to %s): %.2f times%s\n",
+           s->host[x->host].name, ni_bytes_text(x->nccl_bytes, nccl),
+           ni_bytes_text((uint64_t)x->nic_bytes, nic), ni_bytes_text((uint64_t)x->nic_least, least),
            ni_bytes_text((uint64_t)x->nic_most, most), x->nic_bytes / sent,
            x->nic_least > NI_SENT_MORE * sent ? "; it was sent again, or a neighbour sent as well" : "");
   }
 }
 
 void ni_print_beside(const struct ni_summary *s, FILE *f) {
-  if (print(s, false, f)) print_sent(s, f);
+  if (print(s, false, f))
+    print_sent(s, f);
   print(s, true, f);
 }

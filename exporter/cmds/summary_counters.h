@@ -1,4 +1,6 @@
-/* The terminal's tables of counters beside collectives. Main thread; nothing where the input has no counters. */
+/*
+ * The terminal's tables of counters beside collectives. Main thread; nothing where the input has no counters.
+ */
 #ifndef NI_SUMMARY_COUNTERS_H
 #define NI_SUMMARY_COUNTERS_H
 

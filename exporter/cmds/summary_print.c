@@ -19,13 +19,22 @@
 #include "summary_counters.h"
 #include "summary_print.h"
 
-enum { GROUPS_SHOWN = 20, TAGS_SHOWN = 12, TROUBLE_SHOWN = 5, OUTLIERS_SHOWN = 3, FINDINGS_SHOWN = 6, INPUTS_SHOWN = 4 };
+enum {
+  GROUPS_SHOWN = 20,
+  TAGS_SHOWN = 12,
+  TROUBLE_SHOWN = 5,
+  OUTLIERS_SHOWN = 3,
+  FINDINGS_SHOWN = 6,
+  INPUTS_SHOWN = 4
+};
 
 static void print_head(const struct ni_summary *s, FILE *f) {
   char text[NI_HEAD_TEXT];
   ni_say(f, "%s\n", ni_head_text(s, text));
-  if (s->job.runs > 1) ni_say(f, "all of them are in the figures below: --run N takes one alone\n");
-  if (s->hang) ni_say(f, "%s (`nccl-inspector hang` says more)\n", s->hang);
+  if (s->job.runs > 1)
+    ni_say(f, "all of them are in the figures below: --run N takes one alone\n");
+  if (s->hang)
+    ni_say(f, "%s (`nccl-inspector hang` says more)\n", s->hang);
 }
 
 /* What the tables are made of, and what they do not have. */
@@ -34,12 +43,15 @@ static void print_logs(const struct ni_summary *s, FILE *f) {
   char first[40], last[40], release[40];
   if (s->records)
     ni_say(f, "%s to %s, ", ni_utc_text(s->first_us, ' ', 0, first), ni_utc_text(s->last_us, ' ', 0, last));
-  if (s->job.nccl_version > 0) ni_say(f, "NCCL %s, ", ni_release_text(s->job.nccl_version, release));
+  if (s->job.nccl_version > 0)
+    ni_say(f, "NCCL %s, ", ni_release_text(s->job.nccl_version, release));
   ni_say(f, "%s %s\n%s %s, ", NI_COUNT(s->n_comms), ni_plural(s->n_comms, "communicator", "communicators"),
          NI_COUNT(s->records), ni_plural(s->records, "record", "records"));
-  if (!s->approximate) ni_say(f, "%s %s, ", NI_COUNT(s->operations), ni_plural(s->operations, "operation", "operations"));
+  if (!s->approximate)
+    ni_say(f, "%s %s, ", NI_COUNT(s->operations), ni_plural(s->operations, "operation", "operations"));
   ni_say(f, "from %s %s", NI_COUNT(in->files), ni_plural(in->files, "file", "files"));
-  if (*s->job.formats) ni_say(f, " (%s, written by %s)", s->job.formats, s->job.producers);
+  if (*s->job.formats)
+    ni_say(f, " (%s, written by %s)", s->job.formats, s->job.producers);
   if (in->without_record) {
     ni_say(f, "; %s more %s no record (sampled, expired or lost): the tables do not have %s",
            NI_COUNT(in->without_record), ni_plural(in->without_record, "operation has", "operations have"),
@@ -54,7 +66,8 @@ static void print_logs(const struct ni_summary *s, FILE *f) {
     }
   }
   if (in->left_out_by_settings)
-    ni_say(f, "; %s %s left out by the plugin's settings (`nccl-inspector check` says which)", NI_COUNT(in->left_out_by_settings),
+    ni_say(f, "; %s %s left out by the plugin's settings (`nccl-inspector check` says which)",
+           NI_COUNT(in->left_out_by_settings),
            ni_plural(in->left_out_by_settings, "operation was", "operations were"));
   if (in->filtered_out)
     ni_say(f, "; %s %s filtered out as asked for", NI_COUNT(in->filtered_out),
@@ -65,7 +78,8 @@ static void print_logs(const struct ni_summary *s, FILE *f) {
 static void print_line(void *f, const char *text) { ni_say(f, "CLOCKS: %s\n", text); }
 
 static void print_clocks(const struct ni_summary *s, FILE *f) {
-  if (s->clocks) ni_clocks_say(s->clocks, !s->approximate, print_line, f);
+  if (s->clocks)
+    ni_clocks_say(s->clocks, !s->approximate, print_line, f);
 }
 
 /* What is not complete, and what else is to be known; the first line has the verdict. */
@@ -75,29 +89,35 @@ static void print_troubles(const struct ni_summary *s, FILE *f) {
   if (s->input.n_trouble > TROUBLE_SHOWN)
     ni_say(f, "            and %s more, in output.log\n", NI_COUNT(s->input.n_trouble - TROUBLE_SHOWN));
   if (s->capped)
-    ni_say(f, "%" PRIu64 " %s of sizes or times in summary_rollups.csv or series*.csv would be more than %" PRIu64 " and %s as that: the logs "
-              "state sizes that no operation has\n", s->capped, ni_plural(s->capped, "sum", "sums"), NI_COUNT_MAX,
+    ni_say(f,
+           "%" PRIu64
+           " %s of sizes or times in summary_rollups.csv or series*.csv would be more than %" PRIu64
+           " and %s as that: the logs "
+           "state sizes that no operation has\n",
+           s->capped, ni_plural(s->capped, "sum", "sums"), NI_COUNT_MAX,
            ni_plural(s->capped, "stands", "stand"));
-  for (size_t i = 0; i < s->input.n_notes; i++) ni_say(f, "note: %s\n", s->input.note[i]);
+  for (size_t i = 0; i < s->input.n_notes; i++)
+    ni_say(f, "note: %s\n", s->input.note[i]);
 }
 
 /* The table of groups: as narrow as its cells, so that the usual one fits on 80 columns. */
 enum { COLS = 10 };
-static const struct ni_column group_columns[COLS] = {
-    {.head = "time"},
-    {"type", .left = true, .drop = 2},
-    {"function", .left = true},
-    {.head = "size"},
-    {"timed by", .left = true, .drop = 5},
-    {"p50", .drop = 1},
-    {"p99", .drop = 3},
-    {.head = "bus GB/s"},
-    {"peak", .drop = 4},
-    {"", .left = true, .drop = 6}};
+static const struct ni_column group_columns[COLS] = {{.head = "time"},
+                                                     {"type", .left = true, .drop = 2},
+                                                     {"function", .left = true},
+                                                     {.head = "size"},
+                                                     {"timed by", .left = true, .drop = 5},
+                                                     {"p50", .drop = 1},
+                                                     {"p99", .drop = 3},
+                                                     {.head = "bus GB/s"},
+                                                     {"peak", .drop = 4},
+                                                     {"", .left = true, .drop = 6}};
 
 static void number(char out[48], double v, int digits, const char *unit) {
-  if (isnan(v)) strcpy(out, "-");
-  else snprintf(out, 48, "%.*f%s", digits, v, unit);
+  if (isnan(v))
+    strcpy(out, "-");
+  else
+    snprintf(out, 48, "%.*f%s", digits, v, unit);
 }
 
 static void number_cell(struct ni_table *t, double v, int digits, const char *unit) {
@@ -133,10 +153,14 @@ static void fill(struct ni_table *t, const struct ni_group *g, bool approximate)
   duration_cell(t, g->us.p99);
   rate_cell(t, g->busbw_gbs.p50);
   number_cell(t, 100 * g->of_best, 0, "%");
-  ni_table_cell(t, "%s", !approximate && (g->us.approx || g->busbw_gbs.approx) ? " (percentiles within 0.4 %)" : "");
+  ni_table_cell(t, "%s",
+                !approximate && (g->us.approx || g->busbw_gbs.approx) ? " (percentiles within 0.4 %)" : "");
 }
 
-/* Words at most 80 columns wide, each line indented, the first one by `begin`; a terminal has a width of its own. */
+/*
+ * Words at most 80 columns wide, each line indented, the first one by `begin`; a terminal has a width of its
+ * own.
+ */
 static void print_hanging(FILE *f, const char *begin, const char *indent, const char *text) {
   int at = 0;
   if (ni_terminal_columns(f)) {
@@ -147,62 +171,78 @@ static void print_hanging(FILE *f, const char *begin, const char *indent, const 
     size_t n = strcspn(p, " ");
     int wide = ni_text_columns(p, n);
     bool fits = at + 1 + wide <= 80;
-    if (at && !fits) ni_say(f, "\n");
-    if (at == 0 || !fits) at = ni_say(f, "%s", at ? indent : begin);
-    else at += ni_say(f, " ");
+    if (at && !fits)
+      ni_say(f, "\n");
+    if (at == 0 || !fits)
+      at = ni_say(f, "%s", at ? indent : begin);
+    else
+      at += ni_say(f, " ");
     ni_say(f, "%.*s", (int)n, p);
     at += wide;
     p += n + (p[n] == ' ');
   }
   ni_say(f, "\n");
 }
-static void print_wrapped(FILE *f, const char *indent, const char *text) { print_hanging(f, indent, indent, text); }
+static void print_wrapped(FILE *f, const char *indent, const char *text) {
+  print_hanging(f, indent, indent, text);
+}
 
 static void print_groups(const struct ni_summary *s, FILE *f) {
   static const char *const legend[NI_TIMING_COUNT] = {
       [NI_TIMING_KERNEL_GPU] = "kernel_gpu: from the kernel's start to its end, by the GPU's clock",
       [NI_TIMING_KERNEL_CPU] = "kernel_cpu: from the kernel's start to its end, as the CPU saw them",
-      [NI_TIMING_COLLECTIVE_CPU] = "collective_cpu: the time of the call, which says nothing of the kernel; "
-                                   "nccl-inspector check tells why"};
+      [NI_TIMING_COLLECTIVE_CPU] =
+          "collective_cpu: the time of the call, which says nothing of the kernel; "
+          "nccl-inspector check tells why"};
   uint32_t *order = ni_groups_by_share(s);
   size_t n = s->n_groups < GROUPS_SHOWN ? s->n_groups : GROUPS_SHOWN;
   struct ni_table t;
   bool timed[NI_TIMING_COUNT] = {false}, peak = false;
-  if (!order) return;
+  if (!order)
+    return;
   ni_table_begin(&t, group_columns, COLS);
   for (size_t i = 0; i < n; i++) {
     fill(&t, &s->group[order[i]], s->approximate);
     timed[s->group[order[i]].timing] = true;
     peak |= !isnan(s->group[order[i]].of_best);
   }
-  if (n) ni_say(f, "\n");
+  if (n)
+    ni_say(f, "\n");
   ni_table_print(&t, f);
   if (s->n_groups > GROUPS_SHOWN)
     ni_say(f, "  and %s more %s, in summary/summary.csv\n", NI_COUNT(s->n_groups - GROUPS_SHOWN),
            ni_plural(s->n_groups - GROUPS_SHOWN, "group", "groups"));
   for (int i = 0; i < NI_TIMING_COUNT; i++)
-    if (timed[i] && legend[i]) print_wrapped(f, "  | ", legend[i]);
-  if (peak) ni_say(f, "  | peak: p50 of bus GB/s against the best of that function and type\n");
+    if (timed[i] && legend[i])
+      print_wrapped(f, "  | ", legend[i]);
+  if (peak)
+    ni_say(f, "  | peak: p50 of bus GB/s against the best of that function and type\n");
   uint64_t fused = 0;
-  for (size_t i = 0; i < s->n_groups; i++) fused += s->group[i].tails;
+  for (size_t i = 0; i < s->n_groups; i++)
+    fused += s->group[i].tails;
   if (fused)
     print_wrapped(f, "  | ",
-                  "one kernel can do several symmetric calls: their times are then the whole kernel's, which shares of time "
+                  "one kernel can do several symmetric calls: their times are then the whole kernel's, which "
+                  "shares of time "
                   "count once");
   free(order);
 }
 
 static const struct ni_column tag_columns[] = {
-    {.head = "time"}, {.head = "tag"}, {"name", .left = true}, {"timed by", .left = true, .drop = 2}, {"operations", .drop = 1},
-    {"bytes", .drop = 3}, {.head = "sum of times"}, {.head = "mean bus GB/s"}};
+    {.head = "time"},          {.head = "tag"},
+    {"name", .left = true},    {"timed by", .left = true, .drop = 2},
+    {"operations", .drop = 1}, {"bytes", .drop = 3},
+    {.head = "sum of times"},  {.head = "mean bus GB/s"}};
 
 static void print_tags(const struct ni_summary *s, FILE *f) {
   enum { COLUMNS = sizeof tag_columns / sizeof *tag_columns };
   struct ni_table t;
   char size[32], name[81], took[32];
   if (s->tag_sums.too_many)
-    ni_say(f, "\nmore than %u tags of the application: no figures by tag; --tag chooses some\n", NI_TAG_ROWS_MAX);
-  if (!s->n_tags) return;
+    ni_say(f, "\nmore than %u tags of the application: no figures by tag; --tag chooses some\n",
+           NI_TAG_ROWS_MAX);
+  if (!s->n_tags)
+    return;
   ni_say(f, "\nby tag of the application:\n");
   ni_table_begin(&t, tag_columns, COLUMNS);
   for (size_t i = 0; i < s->n_tags && i < TAGS_SHOWN; i++) {
@@ -234,7 +274,8 @@ static void print_word(FILE *f, const char *word) {
     size_t n = strcspn(word, "'");
     ni_say(f, "%s%.*s", quote, (int)n, word);
     word += n;
-    if (!*word) break;
+    if (!*word)
+      break;
   }
   ni_say(f, "'");
 }
@@ -242,12 +283,14 @@ static void print_word(FILE *f, const char *word) {
 void ni_print_next(const char *next, const struct ni_inputs *in, FILE *f) {
   const char *logs = strstr(next, "LOGS");
   ni_say(f, "nccl-inspector %.*s", logs ? (int)(logs - next) : (int)strlen(next), next);
-  if (logs && (in->n < 1 || in->n > INPUTS_SHOWN)) ni_say(f, "LOGS");
+  if (logs && (in->n < 1 || in->n > INPUTS_SHOWN))
+    ni_say(f, "LOGS");
   for (size_t i = 0; logs && i < in->n && in->n <= INPUTS_SHOWN; i++) {
     ni_say(f, i ? " " : "");
     print_word(f, in->path[i]);
   }
-  if (logs) ni_say(f, "%s", logs + strlen("LOGS"));
+  if (logs)
+    ni_say(f, "%s", logs + strlen("LOGS"));
   if (logs && in->run) {
     ni_say(f, " --run ");
     print_word(f, in->run);
@@ -261,18 +304,27 @@ static void print_finding(const struct ni_summary *s, size_t i, const struct ni_
   snprintf(begin, sizeof begin, "  %zu  ", i + 1);
   print_hanging(f, begin, "     ", x->text);
   snprintf(evidence, sizeof evidence, "evidence: %s", x->evidence);
-  if (*x->evidence) print_wrapped(f, "     ", evidence);
-  if (*x->next) ni_say(f, "     next: "), ni_print_next(x->next, in, f);
+  if (*x->evidence)
+    print_wrapped(f, "     ", evidence);
+  if (*x->next) {
+    ni_say(f, "     next: ");
+    ni_print_next(x->next, in, f);
+  }
 }
 
 /* What it is judged by, and of what it is a judgement. */
 static void print_judged(const struct ni_summary *s, FILE *f) {
   char text[320], why[256];
-  if (ni_finding_of_all(s, text)) ni_say(f, "  %s\n", text);
-  if (ni_cost_text(s, text)) print_wrapped(f, "  ", text);
-  if (ni_steps_text(s, text)) print_wrapped(f, "  ", text);
-  if (s->n_findings) print_wrapped(f, "  | ", ni_findings_rules(s, text));
-  if (s->by_own_time || !s->why_durations) return;
+  if (ni_finding_of_all(s, text))
+    ni_say(f, "  %s\n", text);
+  if (ni_cost_text(s, text))
+    print_wrapped(f, "  ", text);
+  if (ni_steps_text(s, text))
+    print_wrapped(f, "  ", text);
+  if (s->n_findings)
+    print_wrapped(f, "  | ", ni_findings_rules(s, text));
+  if (s->by_own_time || !s->why_durations)
+    return;
   snprintf(why, sizeof why, "judged by durations, not by own time: %s", s->why_durations);
   print_wrapped(f, "  | ", why);
 }
@@ -285,24 +337,31 @@ static size_t print_class(const struct ni_summary *s, const struct ni_inputs *in
                           const char *title, FILE *f) {
   size_t n = 0;
   for (size_t i = 0; i < s->n_findings; i++) {
-    if (ni_finding_is_note(&s->finding[i]) != notes) continue;
-    if (n == 0) ni_say(f, "\n%s:\n", title);
-    if (n++ < FINDINGS_SHOWN) print_finding(s, i, in, f);
+    if (ni_finding_is_note(&s->finding[i]) != notes)
+      continue;
+    if (n == 0)
+      ni_say(f, "\n%s:\n", title);
+    if (n++ < FINDINGS_SHOWN)
+      print_finding(s, i, in, f);
   }
   uint64_t more = (n > FINDINGS_SHOWN ? n - FINDINGS_SHOWN : 0) + (notes ? 0 : s->findings_left_out);
-  if (more) ni_say(f, "  and %" PRIu64 " more, in summary/summary.json\n", more);
+  if (more)
+    ni_say(f, "  and %" PRIu64 " more, in summary/summary.json\n", more);
   return n;
 }
 
 static void print_findings(const struct ni_summary *s, const struct ni_inputs *in, FILE *f) {
   if (s->approximate) {
     ni_say(f, "\n");
-    print_wrapped(f, "  ", "approximate: percentiles within 0.4 %, all else is exact. From sums of each log, so ranks are not compared: who is "
-                           "late, operations, messages by pair and roll-ups are told without --approximate.");
+    print_wrapped(f, "  ",
+                  "approximate: percentiles within 0.4 %, all else is exact. From sums of each log, so ranks "
+                  "are not compared: who is "
+                  "late, operations, messages by pair and roll-ups are told without --approximate.");
     return;
   }
   size_t faults = print_class(s, in, false, "what stands out", f);
-  if (!faults && s->records) ni_say(f, "\nno rank, host or communicator stands out\n");
+  if (!faults && s->records)
+    ni_say(f, "\nno rank, host or communicator stands out\n");
   (void)print_class(s, in, true, "also seen", f);
   print_judged(s, f);
 }
@@ -312,7 +371,8 @@ static void print_seat(const struct ni_summary *s, const struct ni_outlier *o, F
   const struct ni_process *p = &s->process[o->process];
   char host[81];
   ni_say(f, "%s rank %d", ni_safe_text(s->host[p->host].name, host, sizeof host), o->rank);
-  if (p->rank_stated && p->ranks < 2) ni_say(f, " (global rank %d)", p->rank);
+  if (p->rank_stated && p->ranks < 2)
+    ni_say(f, " (global rank %d)", p->rank);
 }
 
 /* "tp1"; with its hash where others have that name, the hash alone where it has none. */
@@ -320,10 +380,13 @@ static const char *comm_text(const struct ni_summary *s, uint32_t comm, char out
   const struct ni_comm_row *c = &s->comm[comm];
   bool unique = c->name && *c->name;
   char name[81];
-  for (uint32_t i = 0; unique && i < s->n_comms; i++) unique = i == comm || !s->comm[i].name || strcmp(s->comm[i].name, c->name) != 0;
+  for (uint32_t i = 0; unique && i < s->n_comms; i++)
+    unique = i == comm || !s->comm[i].name || strcmp(s->comm[i].name, c->name) != 0;
   ni_safe_text(c->name, name, sizeof name);
-  if (unique) snprintf(out, 128, "%s", name);
-  else snprintf(out, 128, *name ? "%s (%s)" : "%s%s", name, c->id);
+  if (unique)
+    snprintf(out, 128, "%s", name);
+  else
+    snprintf(out, 128, *name ? "%s (%s)" : "%s%s", name, c->id);
   return out;
 }
 
@@ -331,28 +394,40 @@ static const char *comm_text(const struct ni_summary *s, uint32_t comm, char out
  * "rank 3 on node-0 paused 20.1 ms before AllReduce #36 on tp0 (step 212): 41 operations of 31 ranks waited,
  * 19.8 ms at most"
  */
-static void print_incident(const struct ni_summary *s, const struct ni_outlier *o, const char *operation, FILE *f) {
+static void print_incident(const struct ni_summary *s, const struct ni_outlier *o, const char *operation,
+                           FILE *f) {
   const bool slow = o->kind == NI_OUTLIER_SLOW;
   char host[81], us[32];
-  if (o->began_host != UINT32_MAX) ni_safe_text(s->host[o->began_host].name, host, sizeof host);
-  if (o->began_host == UINT32_MAX) ni_say(f, slow ? "slow" : "late, who began it is not known");
-  else if (o->began == UINT32_MAX) ni_say(f, "host %s", host);
-  else ni_say(f, "rank %d on %s", s->process[o->began].rank, host);
-  if (!isnan(o->began_us)) ni_say(f, " paused %s", ni_duration_text(o->began_us, us));
-  if (o->before) ni_say(f, " before %s", operation);
-  if (o->began_step >= 0) ni_say(f, " (step %" PRId64 ")", o->began_step);
+  if (o->began_host != UINT32_MAX)
+    ni_safe_text(s->host[o->began_host].name, host, sizeof host);
+  if (o->began_host == UINT32_MAX)
+    ni_say(f, slow ? "slow" : "late, who began it is not known");
+  else if (o->began == UINT32_MAX)
+    ni_say(f, "host %s", host);
+  else
+    ni_say(f, "rank %d on %s", s->process[o->began].rank, host);
+  if (!isnan(o->began_us))
+    ni_say(f, " paused %s", ni_duration_text(o->began_us, us));
+  if (o->before)
+    ni_say(f, " before %s", operation);
+  if (o->began_step >= 0)
+    ni_say(f, " (step %" PRId64 ")", o->began_step);
   ni_say(f, ": %u %s ", o->operations, ni_plural(o->operations, "operation", "operations"));
   /* else nobody waited long enough to be one */
-  if (o->ranks) ni_say(f, "of %s %s ", NI_COUNT(o->ranks), ni_plural(o->ranks, "rank", "ranks"));
+  if (o->ranks)
+    ni_say(f, "of %s %s ", NI_COUNT(o->ranks), ni_plural(o->ranks, "rank", "ranks"));
   ni_say(f, "%s, ", slow ? "took longer than usual" : o->ranks ? "waited" : "came late");
-  if (!o->before) ni_say(f, "%s ", operation);
+  if (!o->before)
+    ni_say(f, "%s ", operation);
   ni_say(f, "%s%s", ni_duration_text(o->most_us, us), o->before ? " at most" : "");
-  if (o->finding >= 0) ni_say(f, ", see %d above", o->finding + 1);
+  if (o->finding >= 0)
+    ni_say(f, ", see %d above", o->finding + 1);
   ni_say(f, o->more ? ", and %u more such pauses\n" : "\n", o->more);
 }
 
 static void print_outliers(const struct ni_summary *s, FILE *f) {
-  if (s->n_outliers) ni_say(f, "\nlargest single losses (all in summary.json):\n");
+  if (s->n_outliers)
+    ni_say(f, "\nlargest single losses (all in summary.json):\n");
   for (size_t i = 0; i < s->n_outliers && i < OUTLIERS_SHOWN; i++) {
     const struct ni_outlier *o = &s->outlier[i];
     char func[81], comm[128], operation[256], took[32], peers[32];
@@ -398,17 +473,21 @@ struct tests_row {
 };
 static NI_ORDER_BY(by_bytes, struct tests_row, bytes, slice)
 
-/* The '#' makes a comment of the heads, as nccl-tests has it. */
-static const struct ni_column tests_columns[] = {
-    {"#        size", "#         (B)", .width = 13}, {"records", "", .width = 12, .drop = 4},
-    {"timed by", "", .width = 14, .drop = 3}, {"time", "(us)", .width = 10}, {"time p99", "(us)", .width = 10, .drop = 2},
-    {"algbw", "(GB/s)", .width = 10, .drop = 1}, {"busbw", "(GB/s)", .width = 10}};
+    /* The '#' makes a comment of the heads, as nccl-tests has it. */
+    static const struct ni_column tests_columns[] = {{"#        size", "#         (B)", .width = 13},
+                                                     {"records", "", .width = 12, .drop = 4},
+                                                     {"timed by", "", .width = 14, .drop = 3},
+                                                     {"time", "(us)", .width = 10},
+                                                     {"time p99", "(us)", .width = 10, .drop = 2},
+                                                     {"algbw", "(GB/s)", .width = 10, .drop = 1},
+                                                     {"busbw", "(GB/s)", .width = 10}};
 
 /* nccl-tests' size: of the whole buffer where NCCL counts one rank's part; its time: the mean. */
 void ni_print_nccl_tests(const struct ni_summary *s, FILE *f) {
   struct tests_row *row = malloc((s->n_by_comm + 1) * sizeof *row);
   struct ni_table t;
-  if (!row) return;
+  if (!row)
+    return;
   for (uint32_t c = 0; c < s->n_comms; c++) {
     for (uint32_t g0 = 0; g0 < s->n_groups; g0++) {
       const struct ni_group *head = &s->group[g0];
@@ -418,18 +497,21 @@ void ni_print_nccl_tests(const struct ni_summary *s, FILE *f) {
       size_t n = 0;
       for (size_t i = 0; i < s->n_by_comm; i++) {
         const struct ni_group *g = &s->group[s->by_comm[i].group];
-        if (s->by_comm[i].of != c || g->kind != head->kind || g->type != head->type || strcmp(g->func, head->func) != 0)
+        if (s->by_comm[i].of != c || g->kind != head->kind || g->type != head->type ||
+            strcmp(g->func, head->func) != 0)
           continue;
         row[n].bytes = ni_nccl_tests_bytes(ni_func_from_name(g->func), g->msg_bytes, s->comm[c].n_ranks);
         row[n++].slice = &s->by_comm[i];
       }
-      if (n == 0) continue;
+      if (n == 0)
+        continue;
       qsort(row, n, sizeof *row, by_bytes);
       char func[81], name[81];
       ni_safe_text(head->func, func, sizeof func);
-      ni_say(f, "# %s  communicator %s%s%s  nranks %d  nnodes %d%s%s\n", func, s->comm[c].id, s->comm[c].name ? " " : "",
-             ni_safe_text(s->comm[c].name, name, sizeof name), s->comm[c].n_ranks, s->comm[c].nnodes,
-             s->comm[c].role ? "  role " : "", s->comm[c].role ? ni_role_names[s->comm[c].role] : "");
+      ni_say(f, "# %s  communicator %s%s%s  nranks %d  nnodes %d%s%s\n", func, s->comm[c].id,
+             s->comm[c].name ? " " : "", ni_safe_text(s->comm[c].name, name, sizeof name), s->comm[c].n_ranks,
+             s->comm[c].nnodes, s->comm[c].role ? "  role " : "",
+             s->comm[c].role ? ni_role_names[s->comm[c].role] : "");
       ni_say(f, "#\n");
       ni_table_begin(&t, tests_columns, sizeof tests_columns / sizeof *tests_columns);
       for (size_t i = 0; i < n; i++) {

@@ -9,7 +9,10 @@
 
 void ni_tr_print(const struct ni_tr *r);
 void ni_tr_print_json(const struct ni_tr *r);
-/* The object behind "otherData": : start in Unix time, clocks with their errors, what is not in the file. For ni_tr_write(). */
+/*
+ * The object behind "otherData": : start in Unix time, clocks with their errors, what is not in the file. For
+ * ni_tr_write().
+ */
 void ni_tr_other_data(const struct ni_tr *r, struct ni_tr_out *o);
 bool ni_tr_incomplete(const struct ni_tr *r);
 

@@ -15,10 +15,13 @@ static enum ni_life life_of(DIR *d, const char *dir, const struct ni_ledger_proc
   int n = snprintf(begin, sizeof begin, NI_BOX_PREFIX "%.64s-pid%" PRId64 "-", p->who->host, p->who->pid);
   rewinddir(d);
   for (const struct dirent *e; life != NI_LIFE_ALIVE && (e = readdir(d));) {
-    if (strncmp(e->d_name, begin, (size_t)n) != 0) continue;
-    if (snprintf(path, sizeof path, "%s/%s", dir, e->d_name) >= (int)sizeof path) continue;
+    if (strncmp(e->d_name, begin, (size_t)n) != 0)
+      continue;
+    if (snprintf(path, sizeof path, "%s/%s", dir, e->d_name) >= (int)sizeof path)
+      continue;
     struct ni_life_fact f = ni_life_of_path(path, p->file->owner, p->who->pid);
-    if (f.life != NI_LIFE_UNKNOWN) life = f.life;
+    if (f.life != NI_LIFE_UNKNOWN)
+      life = f.life;
   }
   return life;
 }
@@ -27,9 +30,11 @@ void ni_check_tell_ends(struct ni_ledger *c, const char *box_dir) {
   const char *dir = box_dir ? box_dir : NI_BOX_DIR;
   uint64_t of[NI_LIFE_COUNT] = {0};
   DIR *d = c->problem[NI_PROBLEM_NO_END].places ? opendir(dir) : NULL;
-  if (!d) return;
+  if (!d)
+    return;
   for (size_t i = 0; i < c->n_processes; i++)
-    if (c->process[i]->has_line && !c->process[i]->ended) of[life_of(d, dir, c->process[i])]++;
+    if (c->process[i]->has_line && !c->process[i]->ended)
+      of[life_of(d, dir, c->process[i])]++;
   closedir(d);
   if (of[NI_LIFE_ALIVE] + of[NI_LIFE_DEAD] + of[NI_LIFE_ENDED])
     ni_ledger_problem(c, NI_PROBLEM_NO_END, 0,

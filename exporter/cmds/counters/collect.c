@@ -1,5 +1,6 @@
 /*
- * nccl-inspector counters collect: one reading of everything that NICs and GPUs count, into a file that net_prof reads as well.
+ * nccl-inspector counters collect: one reading of everything that NICs and GPUs count, into a file that
+ * net_prof reads as well.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,23 +24,31 @@ struct collect {
 };
 
 /* Whole or not there; "-" is standard output. 0, or -errno with a sentence in why. */
-static int write_file(const struct collect *c, const struct ni_set *s, const struct ni_reading *r, int64_t started, char *why, size_t cap) {
+static int write_file(const struct collect *c, const struct ni_set *s, const struct ni_reading *r,
+                      int64_t started, char *why, size_t cap) {
   const char *input = c->from ? c->from : "/sys/class/cxi";
   int64_t finished = (int64_t)ni_now_ns(CLOCK_REALTIME);
   struct ni_out_stream out;
   int e = ni_out_open(&out, strcmp(c->file, "-") != 0 ? c->file : NULL);
-  if (e == 0) e = ni_sweep_json(out.f, s, r, input, started, finished);
+  if (e == 0)
+    e = ni_sweep_json(out.f, s, r, input, started, finished);
   e = ni_out_close(&out, e, true);
-  if (e < 0) snprintf(why, cap, "%s", out.why);
+  if (e < 0)
+    snprintf(why, cap, "%s", out.why);
   return e;
 }
 
-/* Files and folders that could not be read, or (left_out) that are passed over on purpose, on stderr. Returns how many. */
+/*
+ * Files and folders that could not be read, or (left_out) that are passed over on purpose, on stderr. Returns
+ * how many.
+ */
 static size_t name_unread(const struct ni_set *s, bool left_out, const char *name) {
   size_t n = 0;
   NI_EACH(const struct ni_unread, u, s->unread, s->n_unread)
-    if (u->skipped == left_out && n++ < NAMED) ni_say(stderr, "%s: %s: %s: %s\n", name, left_out ? "left out" : "not read", u->path, u->why);
-  if (n > NAMED) ni_say(stderr, "%s: %s: and %s more\n", name, left_out ? "left out" : "not read", NI_COUNT(n - NAMED));
+  if (u->skipped == left_out && n++ < NAMED)
+    ni_say(stderr, "%s: %s: %s: %s\n", name, left_out ? "left out" : "not read", u->path, u->why);
+  if (n > NAMED)
+    ni_say(stderr, "%s: %s: and %s more\n", name, left_out ? "left out" : "not read", NI_COUNT(n - NAMED));
   return n;
 }
 
@@ -49,7 +58,8 @@ static size_t name_unreadable(const struct ni_set *s, const struct ni_reading *r
   for (size_t i = 0; i < s->n_counters; i++)
     if (r[i].state != NI_READ_OK && n++ < NAMED)
       ni_say(stderr, "%s: not read: %s %s\n", name, s->entity[s->counter[i].entity].name, s->counter[i].name);
-  if (n > NAMED) ni_say(stderr, "%s: not read: and %s more\n", name, NI_COUNT(n - NAMED));
+  if (n > NAMED)
+    ni_say(stderr, "%s: not read: and %s more\n", name, NI_COUNT(n - NAMED));
   return n;
 }
 
@@ -68,15 +78,21 @@ static int run(const struct collect *c, const char *name) {
   } else {
     ni_collector_read(collector, r, THREADS);
     size_t unread = name_unread(s, false, name), unreadable = name_unreadable(s, r, name);
-    if (!c->quiet) name_unread(s, true, name);
-    if (!s->n_counters) ni_say(stderr, "%s: nothing to read %s%s\n", name, c->from ? "in " : "here: no NIC or GPU that counts", c->from ? c->from : "");
-    else if (write_file(c, s, r, started, why, sizeof why) < 0) ni_say(stderr, "%s: %s: %s\n", name, c->file, why);
+    if (!c->quiet)
+      name_unread(s, true, name);
+    if (!s->n_counters)
+      ni_say(stderr, "%s: nothing to read %s%s\n", name, c->from ? "in " : "here: no NIC or GPU that counts",
+             c->from ? c->from : "");
+    else if (write_file(c, s, r, started, why, sizeof why) < 0)
+      ni_say(stderr, "%s: %s: %s\n", name, c->file, why);
     else {
       code = unread || unreadable ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
-      if (unreadable) snprintf(why, sizeof why, ", %zu of them unreadable,", unreadable);
+      if (unreadable)
+        snprintf(why, sizeof why, ", %zu of them unreadable,", unreadable);
       if (!c->quiet)
-        ni_say(stderr, "%s: %s counters of %s %s%s in %.3f s\n", c->file, NI_COUNT(s->n_counters), NI_COUNT(s->n_entities),
-               ni_plural(s->n_entities, "source", "sources"), why, (double)((int64_t)ni_now_ns(CLOCK_REALTIME) - started) / 1e9);
+        ni_say(stderr, "%s: %s counters of %s %s%s in %.3f s\n", c->file, NI_COUNT(s->n_counters),
+               NI_COUNT(s->n_entities), ni_plural(s->n_entities, "source", "sources"), why,
+               (double)((int64_t)ni_now_ns(CLOCK_REALTIME) - started) / 1e9);
     }
   }
   free(r);
@@ -86,7 +102,8 @@ static int run(const struct collect *c, const char *name) {
 
 static int take_file(const struct ni_opt *o, void *into, const char *arg) {
   struct collect *c = into;
-  if (c->file) return -EINVAL;
+  if (c->file)
+    return -EINVAL;
   c->file = arg;
   return 0;
 }
@@ -94,24 +111,36 @@ static int take_file(const struct ni_opt *o, void *into, const char *arg) {
 static const char *refuse(void *into) {
   const struct collect *c = into;
   size_t n = c->file ? strlen(c->file) : 0;
-  if (n > 3 && strcmp(c->file + n - 3, ".gz") == 0) return "FILE is plain JSON: net_prof reads no gzip. Name it .json";
+  if (n > 3 && strcmp(c->file + n - 3, ".gz") == 0)
+    return "FILE is plain JSON: net_prof reads no gzip. Name it .json";
   return c->file ? NULL : "where to? FILE, as before.json; - writes to standard output";
 }
 
 const struct ni_command ni_counters_collect_command = {
-    .name = "counters collect", .need = NI_NEED_COUNTERS, .purpose = "reads all that NICs and GPUs count into a file",
+    .name = "counters collect",
+    .need = NI_NEED_COUNTERS,
+    .purpose = "reads all that NICs and GPUs count into a file",
     .about = "Reads everything that NICs and GPUs count, once, into a file: one before a run, one after it.",
-    .synopsis = "[OPTION...] FILE", .refuse = refuse, .run = ni_counters_collect_run,
-    .opt = (const struct ni_opt[]){
-        {NULL, 0, NI_OPT_TAKE, "FILE", NULL, .want = "one file", .take = take_file},
-        {"from", 0, NI_OPT_TEXT, "DIR", "Only Cassini's counters, from there: a folder of cxiN, or one NIC's telemetry",
-         NI_INTO(struct collect, from), .min = 1},
-        {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what could not be read", NI_INTO(struct collect, quiet)},
-        {0}},
-    .more = "The file is net_prof's JSON: net_prof summarizes two of them, and so does `counters summarize`, which also reads what "
-            "other fabrics and GPUs have in them.",
-    .exits = {{"0", "done"}, {"1", "could not run: nothing to read, or FILE cannot be written"}, {"2", "something could not be read; the rest is in FILE"}},
-    .examples = {{"before.json", "then the job, then the same with after.json"}, {"--from /sys/class/cxi before.json", "Cassini's NICs alone"}}};
+    .synopsis = "[OPTION...] FILE",
+    .refuse = refuse,
+    .run = ni_counters_collect_run,
+    .opt =
+        (const struct ni_opt[]){
+            {NULL, 0, NI_OPT_TAKE, "FILE", NULL, .want = "one file", .take = take_file},
+            {"from", 0, NI_OPT_TEXT, "DIR",
+             "Only Cassini's counters, from there: a folder of cxiN, or one NIC's telemetry",
+             NI_INTO(struct collect, from), .min = 1},
+            {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what could not be read", NI_INTO(struct collect, quiet)},
+            {0}},
+    .more =
+        "The file is net_prof's JSON: net_prof summarizes two of them, and so does `counters summarize`, "
+        "which also reads what "
+        "other fabrics and GPUs have in them.",
+    .exits = {{"0", "done"},
+              {"1", "could not run: nothing to read, or FILE cannot be written"},
+              {"2", "something could not be read; the rest is in FILE"}},
+    .examples = {{"before.json", "then the job, then the same with after.json"},
+                 {"--from /sys/class/cxi before.json", "Cassini's NICs alone"}}};
 
 int ni_counters_collect_run(int argc, char **argv) {
   struct collect c = {0};

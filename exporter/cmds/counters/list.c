@@ -1,6 +1,6 @@
 /*
- * nccl-inspector counters list: what NICs, ports, GPUs and the host count here, what of it can be read, and which GPU is
- * nearest to which NIC.
+ * nccl-inspector counters list: what NICs, ports, GPUs and the host count here, what of it can be read, and
+ * which GPU is nearest to which NIC.
  *
  * All of it is opened and read once. Nothing is written.
  */
@@ -30,26 +30,35 @@ static const struct {
   const char *what, *advice;
 } absent[NI_METRIC_SOURCES] = {
     [NI_METRIC_CXI] = {"no Cassini NIC in /sys/class/cxi", "Its driver is the module cxi_ss1."},
-    [NI_METRIC_RH] = {"no retry handler of Cassini in /run/cxi", "It is the service cxi_rh; a container must have /run/cxi mounted."},
-    [NI_METRIC_IB] = {"no InfiniBand, RoCE or EFA device in /sys/class/infiniband", "Its driver is mlx5_ib, bnxt_re, efa, ..."},
-    [NI_METRIC_ETH] = {"no interface that is up in /sys/class/net", "A container has those of its network namespace."},
-    [NI_METRIC_ETHTOOL] = {"no interface whose driver has counters of its own", "Virtual ones have none; `ethtool -S` asks the same."},
+    [NI_METRIC_RH] = {"no retry handler of Cassini in /run/cxi",
+                      "It is the service cxi_rh; a container must have /run/cxi mounted."},
+    [NI_METRIC_IB] = {"no InfiniBand, RoCE or EFA device in /sys/class/infiniband",
+                      "Its driver is mlx5_ib, bnxt_re, efa, ..."},
+    [NI_METRIC_ETH] = {"no interface that is up in /sys/class/net",
+                       "A container has those of its network namespace."},
+    [NI_METRIC_ETHTOOL] = {"no interface whose driver has counters of its own",
+                           "Virtual ones have none; `ethtool -S` asks the same."},
     [NI_METRIC_TCP] = {"no /proc/net/snmp", "Is /proc mounted?"},
-    [NI_METRIC_GPU] = {"no GPU by NVML", "libnvidia-ml.so.1 comes with NVIDIA's driver; a container must show the GPUs."},
+    [NI_METRIC_GPU] = {"no GPU by NVML",
+                       "libnvidia-ml.so.1 comes with NVIDIA's driver; a container must show the GPUs."},
     [NI_METRIC_HOST] = {"nothing in /proc", "Is /proc mounted?"},
 };
 
 /* A source that is not here, and that somebody may miss: what Cassini's driver says goes with the NIC. */
 static bool missing(const struct ni_set *s, unsigned source) {
-  if (!absent[source].what) return false;
+  if (!absent[source].what)
+    return false;
   for (size_t i = 0; i < s->n_entities; i++)
-    if (s->entity[i].source == source && s->entity[i].n) return false;
+    if (s->entity[i].source == source && s->entity[i].n)
+      return false;
   return true;
 }
 
 static const char *what_to_do(const char *why) {
-  if (strstr(why, strerror(EACCES)) || strstr(why, strerror(EPERM))) return "Run it as root, or in a container that may.";
-  if (strstr(why, strerror(EMFILE))) return "Raise the limit of open files: ulimit -n.";
+  if (strstr(why, strerror(EACCES)) || strstr(why, strerror(EPERM)))
+    return "Run it as root, or in a container that may.";
+  if (strstr(why, strerror(EMFILE)))
+    return "Raise the limit of open files: ulimit -n.";
   return NULL;
 }
 
@@ -58,16 +67,22 @@ static size_t unreadable(const struct here *h, const struct ni_entity *e, char *
   size_t bad = 0, used = 0;
   *names = 0;
   for (uint32_t i = e->first; i < e->first + e->n; i++) {
-    if (h->reading[i].state == NI_READ_OK || bad++ >= 3 || used >= size) continue;
+    if (h->reading[i].state == NI_READ_OK || bad++ >= 3 || used >= size)
+      continue;
     used += (size_t)snprintf(names + used, size - used, "%s%s", used ? ", " : "", h->set->counter[i].name);
   }
   return bad;
 }
 
 static void print(const struct here *h) {
-  static const struct ni_column columns[] = {{.head = "name", .left = true}, {.head = "source", .left = true}, {.head = "counters"},
-                                             {.head = "link", .left = true}, {.head = "PCI", .left = true, .drop = 2}, {.head = "NUMA", .drop = 1},
-                                             {.head = "nearest GPU", .left = true}, {.head = "", .left = true, .below = true}};
+  static const struct ni_column columns[] = {{.head = "name", .left = true},
+                                             {.head = "source", .left = true},
+                                             {.head = "counters"},
+                                             {.head = "link", .left = true},
+                                             {.head = "PCI", .left = true, .drop = 2},
+                                             {.head = "NUMA", .drop = 1},
+                                             {.head = "nearest GPU", .left = true},
+                                             {.head = "", .left = true, .below = true}};
   const struct ni_set *s = h->set;
   struct ni_table t;
   char names[256];
@@ -80,19 +95,27 @@ static void print(const struct here *h) {
     ni_table_cell(&t, "%s", NI_COUNT(e->n));
     ni_table_cell(&t, "%s", e->link ? e->link : "");
     ni_table_cell(&t, "%s", e->pci ? e->pci : "");
-    if (e->numa < 0) ni_table_cell(&t, "%s", "");
-    else ni_table_cell(&t, "%d", e->numa);
-    ni_table_cell(&t, "%s%s%s%s", how ? h->nearest[i].gpu : "", how ? " (" : "", how ? how : "", how ? ")" : "");
+    if (e->numa < 0)
+      ni_table_cell(&t, "%s", "");
+    else
+      ni_table_cell(&t, "%d", e->numa);
+    ni_table_cell(&t, "%s%s%s%s", how ? h->nearest[i].gpu : "", how ? " (" : "", how ? how : "",
+                  how ? ")" : "");
     size_t bad = unreadable(h, e, names, sizeof names);
     char below[512] = "";
-    if (bad) snprintf(below, sizeof below, "%s%s cannot be read: %s%s", e->warning ? "" : "  ", NI_COUNT(bad), names, bad > 3 ? ", ..." : "");
-    ni_table_cell(&t, "%s%s%s%s", e->warning ? "  warning: " : "", e->warning ? e->warning : "", e->warning && bad ? "; " : "", below);
+    if (bad)
+      snprintf(below, sizeof below, "%s%s cannot be read: %s%s", e->warning ? "" : "  ", NI_COUNT(bad), names,
+               bad > 3 ? ", ..." : "");
+    ni_table_cell(&t, "%s%s%s%s", e->warning ? "  warning: " : "", e->warning ? e->warning : "",
+                  e->warning && bad ? "; " : "", below);
   }
   ni_table_print(&t, stdout);
   bool any = false;
   for (unsigned i = 0; i < NI_METRIC_SOURCES; i++) {
-    if (!missing(s, i)) continue;
-    if (!any) ni_say(stdout, "\nnot here:\n");
+    if (!missing(s, i))
+      continue;
+    if (!any)
+      ni_say(stdout, "\nnot here:\n");
     any = true;
     ni_say(stdout, "  %-8s %s. %s\n", ni_source_name(i), absent[i].what, absent[i].advice);
   }
@@ -101,8 +124,10 @@ static void print(const struct here *h) {
     for (size_t i = 0; i < s->n_unread; i++) {
       const struct ni_unread *u = &s->unread[i];
       const char *advice = what_to_do(u->why);
-      if (u->skipped != skipped) continue;
-      if (!any) ni_say(stdout, skipped ? "\nleft out:\n" : "\nnot read:\n");
+      if (u->skipped != skipped)
+        continue;
+      if (!any)
+        ni_say(stdout, skipped ? "\nleft out:\n" : "\nnot read:\n");
       any = true;
       ni_say(stdout, "  %s: %s%s%s\n", u->path, u->why, advice ? ". " : "", advice ? advice : "");
     }
@@ -110,7 +135,8 @@ static void print(const struct here *h) {
 }
 
 static void write_json(const struct here *h) {
-  static const struct ni_json_field unread[] = {NI_JSON(ni_unread, path), NI_JSON(ni_unread, why), NI_JSON_AS(ni_unread, skipped, "left_out")};
+  static const struct ni_json_field unread[] = {NI_JSON(ni_unread, path), NI_JSON(ni_unread, why),
+                                                NI_JSON_AS(ni_unread, skipped, "left_out")};
   const struct ni_set *s = h->set;
   struct ni_json j;
   ni_json_open(&j, stdout, "nccl-inspector-counters-list-1");
@@ -121,9 +147,10 @@ static void write_json(const struct here *h) {
     ni_json_text(&j, "name", e->name);
     ni_json_text(&j, "source", ni_source_name(e->source));
     ni_json_u64(&j, "counters", e->n);
-    NI_JSON_ARRAY(&j, "unreadable")
+    NI_JSON_ARRAY (&j, "unreadable")
       for (uint32_t k = e->first; k < e->first + e->n; k++)
-        if (h->reading[k].state != NI_READ_OK) ni_json_text(&j, NULL, s->counter[k].name);
+        if (h->reading[k].state != NI_READ_OK)
+          ni_json_text(&j, NULL, s->counter[k].name);
     ni_json_text(&j, "link", e->link);
     ni_json_f64(&j, "link_bytes_per_s", e->link_bytes_s);
     ni_json_text(&j, "kind", e->kind);
@@ -139,7 +166,8 @@ static void write_json(const struct here *h) {
   ni_json_end_array(&j);
   ni_json_array(&j, "not_here");
   for (unsigned i = 0; i < NI_METRIC_SOURCES; i++) {
-    if (!missing(s, i)) continue;
+    if (!missing(s, i))
+      continue;
     ni_json_object(&j, NULL);
     ni_json_text(&j, "source", ni_source_name(i));
     ni_json_text(&j, "why", absent[i].what);
@@ -176,16 +204,27 @@ static int look(const struct list *l, const char *name) {
 }
 
 const struct ni_command ni_counters_list_command = {
-    .name = "counters list", .need = NI_NEED_COUNTERS, .purpose = "which NICs and GPUs are here, and what of them can be read",
-    .about = "Lists NICs, ports, GPUs and the host: how many counters each has, its link, which GPU is nearest to it; and what cannot "
-             "be read, and why.",
-    .opt = (const struct ni_opt[]){
-        {"cxi-dir", 0, NI_OPT_TEXT, "DIR", "Cassini NICs in this folder (default /sys/class/cxi), or one .../cxi0/device/telemetry",
-         NI_INTO(struct list, cxi_dir), .min = 1, .want = "a folder"},
-        NI_ROW_JSON(struct list, "counters-list"), {0}},
-    .more = "PIX, PXB, PHB and SYS are NCCL's: one bridge of PCI between the two, several, the CPU, several CPUs.\n"
-            "With NI_ROOT=DIR /sys, /run and /proc are read below DIR, as in a container that has the host's there.",
-    .exits = {{"0", "done"}, {"1", "could not run"}, {"2", "something could not be read"}}, .run = ni_counters_list_run,
+    .name = "counters list",
+    .need = NI_NEED_COUNTERS,
+    .purpose = "which NICs and GPUs are here, and what of them can be read",
+    .about =
+        "Lists NICs, ports, GPUs and the host: how many counters each has, its link, which GPU is nearest to "
+        "it; and what cannot "
+        "be read, and why.",
+    .opt =
+        (const struct ni_opt[]){
+            {"cxi-dir", 0, NI_OPT_TEXT, "DIR",
+             "Cassini NICs in this folder (default /sys/class/cxi), or one .../cxi0/device/telemetry",
+             NI_INTO(struct list, cxi_dir), .min = 1, .want = "a folder"},
+            NI_ROW_JSON(struct list, "counters-list"),
+            {0}},
+    .more =
+        "PIX, PXB, PHB and SYS are NCCL's: one bridge of PCI between the two, several, the CPU, several "
+        "CPUs.\n"
+        "With NI_ROOT=DIR /sys, /run and /proc are read below DIR, as in a container that has the host's "
+        "there.",
+    .exits = {{"0", "done"}, {"1", "could not run"}, {"2", "something could not be read"}},
+    .run = ni_counters_list_run,
     .examples = {{"", "all that this machine counts"}, {"--json", "the same for a program"}}};
 
 int ni_counters_list_run(int argc, char **argv) {

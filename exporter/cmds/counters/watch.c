@@ -1,8 +1,8 @@
 /*
  * nccl-inspector counters watch: what NICs and GPUs do at this moment, redrawn; or a line a sample.
  *
- * On a terminal it draws on the other screen, from its upper left corner on, and takes single keys; at the end the terminal is as
- * it was, whatever ended it.
+ * On a terminal it draws on the other screen, from its upper left corner on, and takes single keys; at the
+ * end the terminal is as it was, whatever ended it.
  */
 #include <errno.h>
 #include <signal.h>
@@ -25,21 +25,29 @@ struct watch {
   struct ni_sampling now;
   struct ni_reading *before;
   bool any;
-  bool screen;              /* drawn on a terminal */
+  bool screen; /* drawn on a terminal */
   struct termios as_it_was;
   bool keys;
 };
 
 const struct ni_command ni_counters_watch_command = {
-    .name = "counters watch", .need = NI_NEED_COUNTERS, .purpose = "what NICs and GPUs do at this moment",
-    .about = "Shows what NICs and GPUs of this machine do at this moment: rates, shares of link and time, errors.",
-    .opt = (const struct ni_opt[]){
-        NI_ROWS_SAMPLING(struct watch),
-        {"once", 0, NI_OPT_FLAG, NULL, "Two samples, one table, and no more", NI_INTO(struct watch, once)},
-        {"json", 0, NI_OPT_FLAG, NULL, "A JSON object a line for each sample (schema nccl-inspector-counters-watch-1)",
-         NI_INTO(struct watch, json)},
-        {0}},
-    .more = "What is unusual comes first, then what is busiest. q or Ctrl-C ends it. Into a pipe or a file it writes a line a sample.",
+    .name = "counters watch",
+    .need = NI_NEED_COUNTERS,
+    .purpose = "what NICs and GPUs do at this moment",
+    .about =
+        "Shows what NICs and GPUs of this machine do at this moment: rates, shares of link and time, errors.",
+    .opt =
+        (const struct ni_opt[]){
+            NI_ROWS_SAMPLING(struct watch),
+            {"once", 0, NI_OPT_FLAG, NULL, "Two samples, one table, and no more",
+             NI_INTO(struct watch, once)},
+            {"json", 0, NI_OPT_FLAG, NULL,
+             "A JSON object a line for each sample (schema nccl-inspector-counters-watch-1)",
+             NI_INTO(struct watch, json)},
+            {0}},
+    .more =
+        "What is unusual comes first, then what is busiest. q or Ctrl-C ends it. Into a pipe or a file it "
+        "writes a line a sample.",
     .exits = {{"0", "done"}, {"1", "could not run"}},
     .examples = {{"", "while a job runs on this node"}, {"--once", "one look, for a terminal or a script"}},
     .run = ni_counters_watch_run};
@@ -47,7 +55,8 @@ const struct ni_command ni_counters_watch_command = {
 /* Anew, where a driver was loaded anew as well. */
 static int open_all(struct watch *w) {
   int e = ni_sampling_open(&w->now, &w->o);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   w->any = false;
   free(w->before);
   w->before = calloc(ni_collector_set(w->now.c)->n_counters + 1, sizeof *w->before);
@@ -65,13 +74,15 @@ static void show_screen(const struct watch *w, const struct ni_figures *f, size_
   char when[40];
   size_t gpus = 0;
   (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-  for (size_t i = 0; i < n; i++) gpus += f[i].of->source == NI_METRIC_GPU;
+  for (size_t i = 0; i < n; i++)
+    gpus += f[i].of->source == NI_METRIC_GPU;
   /* Heads of two tables, the first line, and two lines in which a table may say what it has no room for. */
   size_t room = size.ws_row > 8 ? size.ws_row - 6u : 2, most = gpus && gpus < n ? room / 2 : room;
   /* Between the marks of a synchronised update, so that nothing flickers. */
   steer("\033[?2026h\033[H\033[2J");
   ni_say(stdout, "%s, %.3g s, %s counters   q ends\n",
-         ni_second_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000000000), ' ', true, when), seconds, NI_COUNT(ni_collector_set(w->now.c)->n_counters));
+         ni_second_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000000000), ' ', true, when), seconds,
+         NI_COUNT(ni_collector_set(w->now.c)->n_counters));
   ni_figures_print(f, n, most, stdout);
   steer("\033[?2026l");
 }
@@ -83,7 +94,8 @@ static int show(struct watch *w) {
   int e = ni_pair_make(&p, set, w->before, set, w->now.at);
   struct ni_figures *f = e == 0 ? ni_figures_make(&p, &n) : NULL;
   if (!f) {
-    if (e == 0) ni_pair_free(&p);
+    if (e == 0)
+      ni_pair_free(&p);
     return -ENOMEM;
   }
   if (w->json) {
@@ -115,15 +127,20 @@ static void enter(struct watch *w) {
     t.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     tcsetattr(STDIN_FILENO, TCSANOW, &t);
   }
-  if (w->screen) steer("\033[?1049h\033[?25l");
+  if (w->screen)
+    steer("\033[?1049h\033[?25l");
 }
 
 static void leave(const struct watch *w) {
-  if (w->screen) steer("\033[?25h\033[?1049l");
-  if (w->keys) tcsetattr(STDIN_FILENO, TCSANOW, &w->as_it_was);
+  if (w->screen)
+    steer("\033[?25h\033[?1049l");
+  if (w->keys)
+    tcsetattr(STDIN_FILENO, TCSANOW, &w->as_it_was);
 }
 
-/* Ctrl-Z: the shell gets its terminal as it was. As the kernel does it, not where nobody could continue us. */
+/*
+ * Ctrl-Z: the shell gets its terminal as it was. As the kernel does it, not where nobody could continue us.
+ */
 static void stop(struct watch *w) {
   sigset_t set;
   sigemptyset(&set);
@@ -137,13 +154,17 @@ static void stop(struct watch *w) {
 
 /* Until then: true where the user, or a signal, wants an end. */
 static bool wait_until(struct watch *w, int signals, uint64_t at) {
-  struct pollfd p[] = {{.fd = signals, .events = POLLIN}, {.fd = w->keys ? STDIN_FILENO : -1, .events = POLLIN}};
+  struct pollfd p[] = {{.fd = signals, .events = POLLIN},
+                       {.fd = w->keys ? STDIN_FILENO : -1, .events = POLLIN}};
   struct signalfd_siginfo came;
   char key = 0;
   while (ni_wait_until(p, 2, at)) {
-    if (p[0].revents && (read(signals, &came, sizeof came) != sizeof came || came.ssi_signo != SIGTSTP)) return true;
-    if (p[0].revents) stop(w);
-    if (p[1].revents && (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q')) return true;
+    if (p[0].revents && (read(signals, &came, sizeof came) != sizeof came || came.ssi_signo != SIGTSTP))
+      return true;
+    if (p[0].revents)
+      stop(w);
+    if (p[1].revents && (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q'))
+      return true;
   }
   return false;
 }
@@ -156,13 +177,17 @@ static int watch(struct watch *w, int signals) {
     w->before = other;
     ni_sampling_read(&w->now, 1);
     int e = w->any ? show(w) : 0;
-    if (e < 0 || (w->any && w->once)) return e;
+    if (e < 0 || (w->any && w->once))
+      return e;
     w->any = true;
-    if (ni_collector_changed(w->now.c) && (e = open_all(w)) < 0) return e;
+    if (ni_collector_changed(w->now.c) && (e = open_all(w)) < 0)
+      return e;
     uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
     next += w->o.every_ns;
-    if (next < now) next = now;
-    if (wait_until(w, signals, next)) return 0;
+    if (next < now)
+      next = now;
+    if (wait_until(w, signals, next))
+      return 0;
   }
 }
 
@@ -173,9 +198,11 @@ int ni_counters_watch_run(int argc, char **argv) {
     int signals = ni_end_signals(SIGTSTP);
     ni_collector_raise_limit();
     e = open_all(&w);
-    if (e == 0) ni_record_unmet(&w.o, ni_collector_set(w.now.c), argv[0]);
+    if (e == 0)
+      ni_record_unmet(&w.o, ni_collector_set(w.now.c), argv[0]);
     if (e == 0 && !ni_collector_set(w.now.c)->n_counters) {
-      ni_say(stderr, "%s: nothing to watch: no counter of a NIC, a GPU or the host can be read here\n", argv[0]);
+      ni_say(stderr, "%s: nothing to watch: no counter of a NIC, a GPU or the host can be read here\n",
+             argv[0]);
       code = NI_EXIT_COULD_NOT_RUN;
     } else if (e == 0) {
       enter(&w);

@@ -37,10 +37,12 @@ struct names {
 /* Length of HOST-pidN-START in the name of a log; 0: it is none of ours. */
 static size_t process_length(const char *name) {
   const char *pid = strstr(name, "-pid");
-  if (!pid || *name == '.' || !(strstr(pid, ".jsonl") || strstr(pid, ".log"))) return 0;
+  if (!pid || *name == '.' || !(strstr(pid, ".jsonl") || strstr(pid, ".log")))
+    return 0;
   const char *at = pid + 4;
   at += strspn(at, "0123456789");
-  if (*at == '-') at += 1 + strspn(at + 1, "0123456789");
+  if (*at == '-')
+    at += 1 + strspn(at + 1, "0123456789");
   return (size_t)(at - name);
 }
 
@@ -51,13 +53,18 @@ static int find_names(const char *dir, struct names *x) {
   DIR *d = opendir(dir);
   int e = 0;
   for (struct dirent *entry; d && e == 0 && (entry = readdir(d));) {
-    if (!process_length(entry->d_name)) continue;
+    if (!process_length(entry->d_name))
+      continue;
     char *copy = ni_array_room(x->item, x->n, x->cap) ? strdup(entry->d_name) : NULL;
-    if (copy) x->item[x->n++] = copy;
-    else e = -ENOMEM;
+    if (copy)
+      x->item[x->n++] = copy;
+    else
+      e = -ENOMEM;
   }
-  if (d) closedir(d);
-  if (x->n) qsort(x->item, x->n, sizeof *x->item, by_text);
+  if (d)
+    closedir(d);
+  if (x->n)
+    qsort(x->item, x->n, sizeof *x->item, by_text);
   return e;
 }
 
@@ -65,10 +72,13 @@ static int find_names(const char *dir, struct names *x) {
 static int take_head(void *arg, struct ni_line *l, uint64_t line_no) {
   struct look *k = arg;
   (void)line_no;
-  if (l->kind != NI_LINE_PROCESS) return 0;
+  if (l->kind != NI_LINE_PROCESS)
+    return 0;
   k->now.asked_for |= k->whose->rank >= 0 && l->process.rank == k->whose->rank;
   k->now.pid = l->meta.pid;
-  if (l->process.blackbox && *l->process.blackbox && !k->now.box && !(k->now.box = strdup(l->process.blackbox))) return -ENOMEM;
+  if (l->process.blackbox && *l->process.blackbox && !k->now.box &&
+      !(k->now.box = strdup(l->process.blackbox)))
+    return -ENOMEM;
   return -ECANCELED;
 }
 
@@ -80,20 +90,26 @@ static int take_end(void *arg, struct ni_line *l, uint64_t line_no) {
   return 0;
 }
 
-/* Where in the last n bytes of a file something begins that can be read by itself: a gzip member, a line; the end: nowhere. */
+/*
+ * Where in the last n bytes of a file something begins that can be read by itself: a gzip member, a line; the
+ * end: nowhere.
+ */
 static uint64_t entry_of(int fd, uint64_t bytes, size_t n, char *buffer) {
   uint64_t from = bytes - n;
   ssize_t got = pread(fd, buffer, n, (off_t)from);
   unsigned char magic[NI_GZIP_HEADER_BYTES];
   bool gzip = pread(fd, magic, sizeof magic, 0) == sizeof magic && ni_gzip_header(magic);
-  if (got <= 0) return bytes;
-  if (from == 0) return 0;
+  if (got <= 0)
+    return bytes;
+  if (from == 0)
+    return 0;
   if (!gzip) {
     const char *lf = memchr(buffer, '\n', (size_t)got);
     return lf ? from + (uint64_t)(lf + 1 - buffer) : bytes;
   }
   for (size_t i = 0; i + NI_GZIP_HEADER_BYTES <= (size_t)got; i++)
-    if (ni_gzip_header((const uint8_t *)buffer + i)) return from + i;
+    if (ni_gzip_header((const uint8_t *)buffer + i))
+      return from + i;
   return bytes;
 }
 
@@ -110,11 +126,13 @@ static int read_end(struct look *k, const char *path) {
     uint64_t bytes = (uint64_t)st.st_size;
     size_t n = bytes < windows[i] ? (size_t)bytes : windows[i];
     struct ni_range part = {.from = entry_of(fd, bytes, n, buffer), .to = bytes};
-    if (part.from == bytes) continue;
+    if (part.from == bytes)
+      continue;
     e = ni_scan_file(k->scan, path, &part, &(struct ni_scan_to){.arg = k, .take = take_end}, &end);
   }
   free(buffer);
-  if (fd >= 0) close(fd);
+  if (fd >= 0)
+    close(fd);
   return e;
 }
 
@@ -123,20 +141,28 @@ static int read_file(struct look *k, const char *dir, const char *name) {
   struct stat st;
   struct ni_scan_end end;
   bool fits = snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path;
-  if (!fits || stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return 0; /* a pipe would make us wait */
+  if (!fits || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+    return 0; /* a pipe would make us wait */
   k->now.owner = st.st_uid;
-  int e = ni_scan_file(k->scan, path, NULL, &(struct ni_scan_to){.arg = k, .take = take_head, .head = true}, &end);
-  if (e == -ECANCELED) e = 0;
+  int e = ni_scan_file(k->scan, path, NULL, &(struct ni_scan_to){.arg = k, .take = take_head, .head = true},
+                       &end);
+  if (e == -ECANCELED)
+    e = 0;
   bool was_over = k->now.over; /* in another part of the log */
-  if (e == 0) e = read_end(k, path);
+  if (e == 0)
+    e = read_end(k, path);
   k->now.over |= was_over;
   return e;
 }
 
-/* What the kernel says of a process of this machine stands above its log: it may have begun anew after a last line. */
+/*
+ * What the kernel says of a process of this machine stands above its log: it may have begun anew after a last
+ * line.
+ */
 static bool has_ended(const struct process *p) {
   struct ni_life_fact f = {0};
-  if (p->box) f = ni_life_of_path(p->box, p->owner, p->pid);
+  if (p->box)
+    f = ni_life_of_path(p->box, p->owner, p->pid);
   return ni_life_gone(f.life) || (p->over && f.life != NI_LIFE_ALIVE);
 }
 
@@ -145,21 +171,26 @@ int ni_ctl_listeners(const char *dir, const struct ni_ctl_whose *whose, struct n
   struct names names = {0};
   *out = (struct ni_ctl_listeners){0};
   int e = find_names(dir, &names);
-  if (e == 0) e = ni_scan_new(&k.scan);
+  if (e == 0)
+    e = ni_scan_new(&k.scan);
   for (size_t i = 0; e == 0 && !out->any && i < names.n;) {
     const char *first = names.item[i];
     size_t n = process_length(first), asked = whose->process ? strlen(whose->process) : 0;
     bool named = asked == 0 || (strncmp(first, whose->process, asked) == 0 && strchr("-.", first[asked]));
     k.now = (struct process){.asked_for = named && whose->rank < 0};
-    for (; e == 0 && i < names.n && process_length(names.item[i]) == n && strncmp(names.item[i], first, n) == 0; i++)
-      if (named) e = read_file(&k, dir, names.item[i]);
+    for (;
+         e == 0 && i < names.n && process_length(names.item[i]) == n && strncmp(names.item[i], first, n) == 0;
+         i++)
+      if (named)
+        e = read_file(&k, dir, names.item[i]);
     bool ended = has_ended(&k.now);
     out->processes++;
     out->ended += ended && k.now.asked_for;
     out->any |= k.now.asked_for && !ended;
     free(k.now.box);
   }
-  for (size_t i = 0; i < names.n; i++) free(names.item[i]);
+  for (size_t i = 0; i < names.n; i++)
+    free(names.item[i]);
   free(names.item);
   ni_scan_free(k.scan);
   return e;

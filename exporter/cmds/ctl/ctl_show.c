@@ -28,8 +28,8 @@ struct rows {
 };
 
 static bool same(const struct row *r, const struct ni_control_line *c, const char *why) {
-  return llabs(r->ns - (int64_t)c->ns) < TOGETHER_NS && strcmp(r->command, c->command) == 0 && strcmp(r->result, c->result) == 0 &&
-         strcmp(r->source, c->source) == 0 && strcmp(r->why, why) == 0;
+  return llabs(r->ns - (int64_t)c->ns) < TOGETHER_NS && strcmp(r->command, c->command) == 0 &&
+      strcmp(r->result, c->result) == 0 && strcmp(r->source, c->source) == 0 && strcmp(r->why, why) == 0;
 }
 
 static int take(void *arg, struct ni_line *l, uint64_t line_no) {
@@ -37,17 +37,22 @@ static int take(void *arg, struct ni_line *l, uint64_t line_no) {
   const struct ni_control_line *c = &l->control;
   const char *why = c->why ? c->why : "";
   (void)line_no;
-  if (l->kind != NI_LINE_CONTROL || c->ns > INT64_MAX) return 0;
+  if (l->kind != NI_LINE_CONTROL || c->ns > INT64_MAX)
+    return 0;
   size_t i = 0;
-  while (i < x->n && !same(&x->item[i], c, why)) i++;
+  while (i < x->n && !same(&x->item[i], c, why))
+    i++;
   if (i == x->n) {
-    if (!ni_array_room(x->item, x->n, x->cap)) return -ENOMEM;
+    if (!ni_array_room(x->item, x->n, x->cap))
+      return -ENOMEM;
     struct row *r = &x->item[x->n++];
-    *r = (struct row){(int64_t)c->ns, strdup(c->source), strdup(c->command), strdup(c->result), strdup(why), 1, x->file};
+    *r = (struct row){
+        (int64_t)c->ns, strdup(c->source), strdup(c->command), strdup(c->result), strdup(why), 1, x->file};
     return r->source && r->command && r->result && r->why ? 0 : -ENOMEM;
   }
   struct row *r = &x->item[i];
-  if ((int64_t)c->ns < r->ns) r->ns = (int64_t)c->ns;
+  if ((int64_t)c->ns < r->ns)
+    r->ns = (int64_t)c->ns;
   r->processes += r->file != x->file; /* a process says it again where it is told again */
   r->file = x->file;
   return 0;
@@ -62,8 +67,8 @@ static void print(const struct rows *x) {
   for (size_t i = 0; i < x->n; i++) {
     const struct row *r = &x->item[i];
     char when[40];
-    ni_say(stdout, "%s  %-9s  %s: %s (%" PRIu64 " %s)", ni_utc_text(r->ns / 1000, ' ', 0, when), r->result, r->source, r->command,
-           r->processes, ni_plural(r->processes, "process", "processes"));
+    ni_say(stdout, "%s  %-9s  %s: %s (%" PRIu64 " %s)", ni_utc_text(r->ns / 1000, ' ', 0, when), r->result,
+           r->source, r->command, r->processes, ni_plural(r->processes, "process", "processes"));
     ni_say(stdout, "%s%s\n", *r->why ? ": " : "", r->why);
   }
 }
@@ -74,23 +79,32 @@ int ni_ctl_show(const char *who, const char *dir) {
   struct ni_scan *scan = NULL;
   struct rows rows = {0};
   int e = path[0] ? ni_discover(&files, path, 1) : -ENOMEM;
-  if (e == 0) e = ni_scan_new(&scan);
+  if (e == 0)
+    e = ni_scan_new(&scan);
   for (size_t i = 0; e == 0 && i < files.n; i++) {
     struct ni_scan_end end;
-    rows.file += i == 0 || !ni_same_stem(files.file[i - 1].path, files.file[i].path); /* of a process, not of its parts */
+    /* of a process, not of its parts */
+    rows.file += i == 0 || !ni_same_stem(files.file[i - 1].path, files.file[i].path);
     e = ni_scan_file(scan, files.file[i].path, NULL, &(struct ni_scan_to){.arg = &rows, .take = take}, &end);
-    if (end.error) ni_say(stderr, "%s: %s: %s\n", who, files.file[i].path, strerror(-end.error));
+    if (end.error)
+      ni_say(stderr, "%s: %s: %s\n", who, files.file[i].path, strerror(-end.error));
   }
   if (e == 0 && files.n == 0) {
     ni_say(stderr, "%s: no log lies in %s\n", who, dir);
     e = -ENOENT;
   }
-  if (rows.n) qsort(rows.item, rows.n, sizeof *rows.item, by_time);
-  if (e == 0 && rows.n == 0) ni_say(stdout, "no process has been told anything\n");
-  if (e == 0) print(&rows);
+  if (rows.n)
+    qsort(rows.item, rows.n, sizeof *rows.item, by_time);
+  if (e == 0 && rows.n == 0)
+    ni_say(stdout, "no process has been told anything\n");
+  if (e == 0)
+    print(&rows);
   for (size_t i = 0; i < rows.n; i++) {
     struct row *r = &rows.item[i];
-    free(r->source), free(r->command), free(r->result), free(r->why);
+    free(r->source);
+    free(r->command);
+    free(r->result);
+    free(r->why);
   }
   free(rows.item);
   ni_scan_free(scan);

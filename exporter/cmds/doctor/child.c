@@ -28,13 +28,18 @@ static bool gather(int fd, uint64_t until, char *text) {
   for (;;) {
     struct pollfd p = {fd, POLLIN, 0};
     int rc = poll(&p, 1, ms_until(until));
-    if (rc < 0 && errno == EINTR) continue;
-    if (rc <= 0) return false;
+    if (rc < 0 && errno == EINTR)
+      continue;
+    if (rc <= 0)
+      return false;
     char drop[4096], *to = n < TEXT_MAX - 1 ? text + n : drop;
     ssize_t got = read(fd, to, to == drop ? sizeof drop : TEXT_MAX - 1 - n);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return true;
-    if (to != drop) n += (size_t)got;
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return true;
+    if (to != drop)
+      n += (size_t)got;
     text[n] = 0;
   }
 }
@@ -42,7 +47,8 @@ static bool gather(int fd, uint64_t until, char *text) {
 int ni_child_call(int (*fn)(void *arg, int fd), void *arg, unsigned seconds, char **text) {
   int pipe_fd[2], status;
   *text = calloc(1, TEXT_MAX);
-  if (!*text || pipe2(pipe_fd, O_CLOEXEC) < 0) return NI_CHILD_FAILED;
+  if (!*text || pipe2(pipe_fd, O_CLOEXEC) < 0)
+    return NI_CHILD_FAILED;
   uint64_t until = ni_now_ns(CLOCK_MONOTONIC) + seconds * UINT64_C(1000000000);
   fflush(NULL);
   pid_t pid = fork();
@@ -52,17 +58,22 @@ int ni_child_call(int (*fn)(void *arg, int fd), void *arg, unsigned seconds, cha
     _exit(fn(arg, pipe_fd[1]));
   }
   close(pipe_fd[1]);
-  if (pid < 0) return close(pipe_fd[0]), NI_CHILD_FAILED;
+  if (pid < 0) {
+    close(pipe_fd[0]);
+    return NI_CHILD_FAILED;
+  }
   bool ended = gather(pipe_fd[0], until, *text);
   close(pipe_fd[0]);
-  ended = ended && ni_child_ended(pid, (unsigned)ms_until(until)); /* its descriptor is closed, it may still run */
+  /* its descriptor is closed, it may still run */
+  ended = ended && ni_child_ended(pid, (unsigned)ms_until(until));
   if (!ended) {
     kill(-pid, SIGKILL);
     kill(pid, SIGKILL);
     (void)ni_child_ended(pid, 1000); /* inside a system call that hangs it cannot die now */
   }
   (void)waitpid(pid, &status, ended ? 0 : WNOHANG);
-  if (!ended) return NI_CHILD_TIME;
+  if (!ended)
+    return NI_CHILD_TIME;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
@@ -73,10 +84,12 @@ struct program {
 static int exec_program(void *arg, int fd) {
   const struct program *p = arg;
   int null = open("/dev/null", O_RDONLY);
-  if (null >= 0) dup2(null, 0);
+  if (null >= 0)
+    dup2(null, 0);
   dup2(fd, 1);
   dup2(fd, 2);
-  for (char *const *e = p->env; e && *e; e++) putenv(*e);
+  for (char *const *e = p->env; e && *e; e++)
+    putenv(*e);
   execvp(p->argv[0], p->argv);
   ni_say(stderr, "%s: %s\n", p->argv[0], strerror(errno));
   fflush(stderr);
@@ -89,9 +102,13 @@ int ni_child_exec(char *const *argv, char *const *env, unsigned seconds, char **
 }
 
 const char *ni_child_why(int rc, char *buf, size_t cap) {
-  if (rc == NI_CHILD_TIME) snprintf(buf, cap, "no end in time");
-  else if (rc == NI_CHILD_FAILED) snprintf(buf, cap, "no process could be made");
-  else if (rc < 0) snprintf(buf, cap, "ended by signal %d (%s)", -rc, strsignal(-rc));
-  else snprintf(buf, cap, "ended with status %d", rc);
+  if (rc == NI_CHILD_TIME)
+    snprintf(buf, cap, "no end in time");
+  else if (rc == NI_CHILD_FAILED)
+    snprintf(buf, cap, "no process could be made");
+  else if (rc < 0)
+    snprintf(buf, cap, "ended by signal %d (%s)", -rc, strsignal(-rc));
+  else
+    snprintf(buf, cap, "ended with status %d", rc);
   return buf;
 }

@@ -1,11 +1,12 @@
 /*
- * nccl-inspector doctor: would this environment, as it stands, give complete logs? Findings, each with what to do.
+ * nccl-inspector doctor: would this environment, as it stands, give complete logs? Findings, each with what
+ * to do.
  *
- * Model. Every check looks at one thing and adds findings; doctor.c orders, prints and judges them. What could harm (loading
- * a foreign library) or hang (a dead network file system) happens in a child process with a time limit (child.h).
- * Statuses: ok, note (worth knowing), warning (works, with a limit), problem (as it stands nothing, or not everything, is
- * recorded). Threads: one. Ownership: texts are copied and live until the program ends. Failure: what cannot be found out
- * is a finding itself, never an end of the program.
+ * Model. Every check looks at one thing and adds findings; doctor.c orders, prints and judges them. What
+ * could harm (loading a foreign library) or hang (a dead network file system) happens in a child process with
+ * a time limit (child.h). Statuses: ok, note (worth knowing), warning (works, with a limit), problem (as it
+ * stands nothing, or not everything, is recorded). Threads: one. Ownership: texts are copied and live until
+ * the program ends. Failure: what cannot be found out is a finding itself, never an end of the program.
  */
 #ifndef NI_DOCTOR_FINDINGS_H
 #define NI_DOCTOR_FINDINGS_H
@@ -39,8 +40,8 @@ struct ni_doctor {
 };
 
 /* advice NULL: none. Both are copied; text is a printf format. */
-void ni_doctor_add(struct ni_doctor *d, const char *check, enum ni_status status, const char *advice, const char *text,
-                   ...) __attribute__((format(printf, 5, 6)));
+void ni_doctor_add(struct ni_doctor *d, const char *check, enum ni_status status, const char *advice,
+                   const char *text, ...) __attribute__((format(printf, 5, 6)));
 /* All checks but the simulated run; also for `run`, by the environment that its command had. */
 void ni_doctor_look(struct ni_doctor *d);
 /* A finding in words, with what to do where it is not `ok`, on standard output. */

@@ -1,10 +1,10 @@
 /*
- * What NCCL makes of NCCL_PROFILER_PLUGIN, by its own rules, and whether that loads: dlopen with NCCL's flags in a child
- * process, the interface tables, and whose they are.
+ * What NCCL makes of NCCL_PROFILER_PLUGIN, by its own rules, and whether that loads: dlopen with NCCL's flags
+ * in a child process, the interface tables, and whose they are.
  *
- * Which NCCL would a job use? Looked at, in this order: --nccl, NCCL_HOME, the wheel beside PyTorch (in the Python
- * that is first in PATH), LD_LIBRARY_PATH, CUDA_HOME, what the loader finds by itself, the usual folders. A wheel comes before
- * LD_LIBRARY_PATH because PyTorch names it by its own path.
+ * Which NCCL would a job use? Looked at, in this order: --nccl, NCCL_HOME, the wheel beside PyTorch (in the
+ * Python that is first in PATH), LD_LIBRARY_PATH, CUDA_HOME, what the loader finds by itself, the usual
+ * folders. A wheel comes before LD_LIBRARY_PATH because PyTorch names it by its own path.
  */
 #include "plugin_load.h"
 
@@ -38,7 +38,8 @@ bool ni_plugin_beside_us(char *out, size_t cap) {
 #endif
   char self[4096];
   ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (n <= 0) return false;
+  if (n <= 0)
+    return false;
   self[n] = 0;
   *strrchr(self, '/') = 0;
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -63,14 +64,19 @@ static int load(void *arg, int fd) {
   struct link_map *map = NULL;
   unsigned versions = 0;
   const char *name = "";
-  if (!lib) return dprintf(fd, "%s", dlerror()), 1;
+  if (!lib) {
+    dprintf(fd, "%s", dlerror());
+    return 1;
+  }
   for (int v = 1; v <= 9; v++) {
     char symbol[32];
     snprintf(symbol, sizeof symbol, "ncclProfiler_v%d", v);
     const char *const *table = dlsym(lib, symbol); /* its first member is the name, in every version */
-    if (!table) continue;
+    if (!table)
+      continue;
     versions |= 1u << v;
-    if (*table) name = *table;
+    if (*table)
+      name = *table;
   }
   dlinfo(lib, RTLD_DI_LINKMAP, &map);
   dprintf(fd, "%u %s\n%s", versions, map && *map->l_name ? map->l_name : (char *)arg, name);
@@ -103,25 +109,36 @@ static bool elsewhere(const struct ni_doctor *d, char *beside, size_t cap) {
   return other;
 }
 
-/* What was loaded. by_name: NCCL looks for it where the loader looks, so another file of that name may have come first. */
+/*
+ * What was loaded. by_name: NCCL looks for it where the loader looks, so another file of that name may have
+ * come first.
+ */
 static void describe(struct ni_doctor *d, bool by_name) {
-  char list[64] = "", beside[4200], whose[160], advice[4600] = "NCCL_PROFILER_PLUGIN=<the path of libnccl-profiler-inspector.so>";
+  char list[64] = "", beside[4200], whose[160],
+       advice[4600] = "NCCL_PROFILER_PLUGIN=<the path of libnccl-profiler-inspector.so>";
   bool other = elsewhere(d, beside, sizeof beside);
-  if (other) snprintf(advice, sizeof advice, "export NCCL_PROFILER_PLUGIN=%s", beside);
+  if (other)
+    snprintf(advice, sizeof advice, "export NCCL_PROFILER_PLUGIN=%s", beside);
   if (by_name)
-    snprintf(advice + strlen(advice), sizeof advice - strlen(advice), "; or let its folder be the first in LD_LIBRARY_PATH that has such a file");
-  if (strcmp(d->plugin_name, nvidias_name) == 0) snprintf(whose, sizeof whose, "NVIDIA's inspector");
-  else snprintf(whose, sizeof whose, "\"%s\"", d->plugin_name);
-  for (int v = 1; v <= 9; v++)
-    if (d->versions & 1u << v) snprintf(list + strlen(list), sizeof list - strlen(list), " v%d", v);
-  if (!d->versions)
-    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice, "%s loads, but is no profiler: it has no ncclProfiler_vN", d->plugin_path);
-  else if (!d->plugin_ours)
-    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice, "%s is another profiler, %s (interfaces%s); NCCL loads one only", d->plugin_path,
-                  whose, list);
+    snprintf(advice + strlen(advice), sizeof advice - strlen(advice),
+             "; or let its folder be the first in LD_LIBRARY_PATH that has such a file");
+  if (strcmp(d->plugin_name, nvidias_name) == 0)
+    snprintf(whose, sizeof whose, "NVIDIA's inspector");
   else
-    ni_doctor_add(d, "plugin", NI_DOC_OK, NULL, "%s loads (interfaces%s; glibc here is %s)", d->plugin_path, list,
-                  gnu_get_libc_version());
+    snprintf(whose, sizeof whose, "\"%s\"", d->plugin_name);
+  for (int v = 1; v <= 9; v++)
+    if (d->versions & 1u << v)
+      snprintf(list + strlen(list), sizeof list - strlen(list), " v%d", v);
+  if (!d->versions)
+    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice,
+                  "%s loads, but is no profiler: it has no ncclProfiler_vN", d->plugin_path);
+  else if (!d->plugin_ours)
+    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice,
+                  "%s is another profiler, %s (interfaces%s); NCCL loads one only", d->plugin_path, whose,
+                  list);
+  else
+    ni_doctor_add(d, "plugin", NI_DOC_OK, NULL, "%s loads (interfaces%s; glibc here is %s)", d->plugin_path,
+                  list, gnu_get_libc_version());
   if (d->plugin_ours && by_name && other)
     ni_doctor_add(d, "plugin", NI_DOC_NOTE, NULL, "that is not the one beside this program, %s", beside);
 }
@@ -129,12 +146,15 @@ static void describe(struct ni_doctor *d, bool by_name) {
 /* Why a file that is there does not load, in words that help. */
 static const char *advice_for(const char *why) {
   if (strstr(why, "GLIBC_"))
-    return "This system's C library is older than the plugin's: build it here, or take a build for glibc 2.28 "
+    return "This system's C library is older than the plugin's: build it here, or take a build for glibc "
+           "2.28 "
            "(scripts/check_symbols.sh says which symbol).";
   if (strstr(why, "wrong ELF class") || strstr(why, "cannot open shared object file: Exec"))
     return "It is built for another kind of processor; build it here.";
-  if (strstr(why, "Permission denied")) return "Every rank must be able to read it: chmod a+r, and a+x on its folders.";
-  if (strstr(why, "No such file")) return "Is the path right, and mounted in the job's container and on every host?";
+  if (strstr(why, "Permission denied"))
+    return "Every rank must be able to read it: chmod a+r, and a+x on its folders.";
+  if (strstr(why, "No such file"))
+    return "Is the path right, and mounted in the job's container and on every host?";
   if (strstr(why, "undefined symbol") || strstr(why, "invalid ELF") || strstr(why, "too short"))
     return "The file is damaged or only partly copied; install it again.";
   return "Set NCCL_PROFILER_PLUGIN to the path of libnccl-profiler-inspector.so.";
@@ -151,9 +171,10 @@ static void by_rules(struct ni_doctor *d, const char *value, const char *where) 
     return;
   }
   if (strncasecmp(value, "STATIC_PLUGIN", n) == 0) {
-    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, "Set it to the path of libnccl-profiler-inspector.so.",
-                  "%s=%s: NCCL takes any beginning of STATIC_PLUGIN for that word and looks in the main program", where,
-                  value);
+    ni_doctor_add(
+        d, "plugin", NI_DOC_PROBLEM, "Set it to the path of libnccl-profiler-inspector.so.",
+        "%s=%s: NCCL takes any beginning of STATIC_PLUGIN for that word and looks in the main program", where,
+        value);
     return;
   }
   if (n > 254) {
@@ -177,20 +198,26 @@ static void read_names(struct ni_doctor *d) {
   struct stat st;
   int fd = open(d->plugin_path, O_RDONLY | O_CLOEXEC);
   if (fd < 0 || fstat(fd, &st) < 0 || st.st_size < 16) {
-    if (fd >= 0) close(fd);
+    if (fd >= 0)
+      close(fd);
     return;
   }
   const char *m = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
   close(fd);
-  if (m == MAP_FAILED) return;
+  if (m == MAP_FAILED)
+    return;
   for (const char *p = m, *end = m + st.st_size - 8; p < end; p++) {
-    if (memcmp(p, "NCCL_", 5) != 0 || (p > m && p[-1] != 0)) continue;
+    if (memcmp(p, "NCCL_", 5) != 0 || (p > m && p[-1] != 0))
+      continue;
     size_t n = 5;
-    while (p + n < m + st.st_size && ((p[n] >= 'A' && p[n] <= 'Z') || (p[n] >= '0' && p[n] <= '9') || p[n] == '_')) n++;
+    while (p + n < m + st.st_size &&
+           ((p[n] >= 'A' && p[n] <= 'Z') || (p[n] >= '0' && p[n] <= '9') || p[n] == '_'))
+      n++;
     bool setting = strncmp(p, "NCCL_INSPECTOR_", 15) == 0 || strncmp(p, "NCCL_PROFILE_", 13) == 0;
     setting &= p[n - 1] != '_'; /* with which names begin */
     if (setting && n > 14 && p + n < m + st.st_size && p[n] == 0) {
-      if (!ni_array_room(d->known, d->n_known, d->cap_known)) break;
+      if (!ni_array_room(d->known, d->n_known, d->cap_known))
+        break;
       d->known[d->n_known++] = strndup(p, n);
     }
     p += n - 1;
@@ -209,18 +236,23 @@ void ni_doctor_plugin(struct ni_doctor *d) {
     describe(d, true);
   } else if (ni_plugin_beside_us(beside, sizeof beside)) {
     char advice[4400], same[4200];
-    bool by_name = try_load(d, file_name, why, sizeof why) && d->plugin_ours && !elsewhere(d, same, sizeof same);
+    bool by_name =
+        try_load(d, file_name, why, sizeof why) && d->plugin_ours && !elsewhere(d, same, sizeof same);
     snprintf(advice, sizeof advice, "export NCCL_PROFILER_PLUGIN=%s", by_name ? "inspector" : beside);
-    ni_doctor_add(
-        d, "plugin", NI_DOC_PROBLEM, advice,
-        "NCCL_PROFILER_PLUGIN is not set: NCCL loads no profiler. The checks below use the one beside this program");
-    if (try_load(d, beside, why, sizeof why)) describe(d, false);
-    else ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice_for(why), "%s does not load: %s", beside, why);
+    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice,
+                  "NCCL_PROFILER_PLUGIN is not set: NCCL loads no profiler. The checks below use the one "
+                  "beside this program");
+    if (try_load(d, beside, why, sizeof why))
+      describe(d, false);
+    else
+      ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice_for(why), "%s does not load: %s", beside, why);
   } else {
-    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, "export NCCL_PROFILER_PLUGIN=<path of libnccl-profiler-inspector.so>",
+    ni_doctor_add(d, "plugin", NI_DOC_PROBLEM,
+                  "export NCCL_PROFILER_PLUGIN=<path of libnccl-profiler-inspector.so>",
                   "NCCL_PROFILER_PLUGIN is not set, and there is no plugin beside this program");
   }
-  if (d->plugin_path && d->plugin_ours) read_names(d);
+  if (d->plugin_path && d->plugin_ours)
+    read_names(d);
 }
 
 enum { MAX_FOUND = 16 };
@@ -232,31 +264,38 @@ struct found {
 
 static void take(struct found *f, const char *path) {
   char *real = realpath(path, NULL);
-  if (!real) return;
+  if (!real)
+    return;
   for (size_t i = 0; i < f->n; i++)
     if (strcmp(f->path[i], real) == 0) {
       free(real);
       return;
     }
-  if (f->n < MAX_FOUND) f->path[f->n++] = real;
-  else free(real);
+  if (f->n < MAX_FOUND)
+    f->path[f->n++] = real;
+  else
+    free(real);
 }
 
 static void take_pattern(struct found *f, const char *pattern) {
   glob_t g;
   if (glob(pattern, 0, NULL, &g) == 0)
-    for (size_t i = 0; i < g.gl_pathc; i++) take(f, g.gl_pathv[i]);
+    for (size_t i = 0; i < g.gl_pathc; i++)
+      take(f, g.gl_pathv[i]);
   globfree(&g);
 }
 
 static void take_name(struct found *f, const char *folder, const char *below, const char *name) {
   char path[4096];
-  if (!folder || !*folder) return;
+  if (!folder || !*folder)
+    return;
   snprintf(path, sizeof path, "%s%s/%s", folder, below, name);
   take(f, path);
 }
 
-static void take_under(struct found *f, const char *folder, const char *below) { take_name(f, folder, below, "libnccl.so.2"); }
+static void take_under(struct found *f, const char *folder, const char *below) {
+  take_name(f, folder, below, "libnccl.so.2");
+}
 
 /* The packages' folders of the Python in PATH; it is asked, since only it knows them. */
 static void take_wheels(struct found *f) {
@@ -275,16 +314,22 @@ static int ask(void *arg, int fd) {
   void *lib = dlopen(arg, RTLD_NOW | RTLD_LOCAL);
   struct link_map *map;
   int v = 0, (*get)(int *) = NULL;
-  if (!lib) return dprintf(fd, "0 %s", dlerror()), 1;
+  if (!lib) {
+    dprintf(fd, "0 %s", dlerror());
+    return 1;
+  }
   *(void **)&get = dlsym(lib, "ncclGetVersion");
-  if (!get || get(&v) != 0) return dprintf(fd, "0 it has no ncclGetVersion"), 1;
+  if (!get || get(&v) != 0) {
+    dprintf(fd, "0 it has no ncclGetVersion");
+    return 1;
+  }
   dprintf(fd, "%d %s", v, dlinfo(lib, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "");
   return 0;
 }
 
 static void take_loader(struct found *f) {
   char *text = NULL;
-  if (ni_child_call(ask, (void *)(uintptr_t) "libnccl.so.2", 20, &text) == 0 && strchr(text, ' '))
+  if (ni_child_call(ask, (void *)(uintptr_t)"libnccl.so.2", 20, &text) == 0 && strchr(text, ' '))
     take(f, strchr(text, ' ') + 1);
   free(text);
 }
@@ -300,7 +345,8 @@ static void find(struct ni_doctor *d, struct found *f) {
   take_under(f, home, "/build/lib");
   take_wheels(f);
   char *list = path ? strdup(path) : NULL, *save = NULL;
-  for (char *p = list ? strtok_r(list, ":", &save) : NULL; p; p = strtok_r(NULL, ":", &save)) take_under(f, p, "");
+  for (char *p = list ? strtok_r(list, ":", &save) : NULL; p; p = strtok_r(NULL, ":", &save))
+    take_under(f, p, "");
   free(list);
   take_under(f, cuda, "/lib64");
   take_loader(f);
@@ -314,8 +360,10 @@ static void find(struct ni_doctor *d, struct found *f) {
 static int interface_of(int release, unsigned versions) {
   static const int since[] = {22300, 22400, 22600, 22700, 22800, 22900, 23100}; /* v1, v2, ... */
   int newest = 0;
-  while (newest < (int)(sizeof since / sizeof *since) && release >= since[newest]) newest++;
-  while (newest > 0 && !(versions & 1u << newest)) newest--;
+  while (newest < (int)(sizeof since / sizeof *since) && release >= since[newest])
+    newest++;
+  while (newest > 0 && !(versions & 1u << newest))
+    newest--;
   return newest;
 }
 
@@ -324,17 +372,21 @@ static void tell_of_release(struct ni_doctor *d, int v, int use) {
   const char *route = getenv("NCCL_ALLGATHERV_ENABLE"), *events = getenv("NCCL_INSPECTOR_EVENTS");
   bool routed = v >= 22900 && (!route || strcmp(route, "0") != 0);
   if (routed)
-    ni_doctor_add(d, "nccl", NI_DOC_NOTE, "NCCL_ALLGATHERV_ENABLE=0 makes them like the others, if you need them.",
-                  use == 0 || use >= 5
-                      ? "from 2.29 on NCCL shows profilers the call of an ncclBroadcast only: its records have no device times"
-                      : "from 2.29 on NCCL shows this interface no ncclBroadcast: there will be no records of them");
+    ni_doctor_add(
+        d, "nccl", NI_DOC_NOTE, "NCCL_ALLGATHERV_ENABLE=0 makes them like the others, if you need them.",
+        use == 0 || use >= 5
+            ? "from 2.29 on NCCL shows profilers the call of an ncclBroadcast only: its records have no "
+              "device times"
+            : "from 2.29 on NCCL shows this interface no ncclBroadcast: there will be no records of them");
   if (routed && v >= 23100)
     ni_doctor_add(d, "nccl", NI_DOC_NOTE, "If the job calls ncclBroadcast: export NCCL_ALLGATHERV_ENABLE=0",
-                  "from 2.31 on each ncclBroadcast lets NCCL hand out device times of earlier work for all that follows on its "
+                  "from 2.31 on each ncclBroadcast lets NCCL hand out device times of earlier work for all "
+                  "that follows on its "
                   "communicator; such times are not used");
   if (v >= 23100 && v < 23200 && !(events && strcmp(events, "light") == 0))
     ni_doctor_add(d, "nccl", NI_DOC_NOTE, "A later release, or NCCL_INSPECTOR_EVENTS=light, avoids it.",
-                  "NCCL 2.31 itself pays for KernelCh events, whoever asks for them: 4 to 13 %% at 128 KB to 4 MB on 8 A100 "
+                  "NCCL 2.31 itself pays for KernelCh events, whoever asks for them: 4 to 13 %% at 128 KB to "
+                  "4 MB on 8 A100 "
                   "(NVIDIA/nccl issue 2355)");
 }
 
@@ -353,13 +405,16 @@ static void tell(struct ni_doctor *d, const char *path, bool first) {
   int use = interface_of(v, d->versions);
   char release[40];
   ni_release_text(v, release);
-  if (first) d->nccl_version = v;
+  if (first)
+    d->nccl_version = v;
   char uses[64] = "";
   const char *says = uses, *advice = NULL;
   enum ni_status status = NI_DOC_PROBLEM;
   if (v < 22300) {
     says = ", which loads no profiler";
-    advice = "NCCL 2.23 is the first with a profiler interface, 2.27 the first that tells device times; use a newer one.";
+    advice =
+        "NCCL 2.23 is the first with a profiler interface, 2.27 the first that tells device times; use a "
+        "newer one.";
   } else if (d->plugin_path && use == 0) {
     says = " and knows none of the plugin's interfaces";
     advice = "Use a plugin with an interface that this release knows.";
@@ -368,49 +423,62 @@ static void tell(struct ni_doctor *d, const char *path, bool first) {
     advice = "2.27 and later give device times.";
     status = NI_DOC_WARNING;
   } else {
-    if (d->plugin_path) snprintf(uses, sizeof uses, "; it will use the plugin's interface v%d", use);
+    if (d->plugin_path)
+      snprintf(uses, sizeof uses, "; it will use the plugin's interface v%d", use);
     status = NI_DOC_OK;
   }
   ni_doctor_add(d, "nccl", first ? status : NI_DOC_NOTE, advice, "%s is release %s%s", path, release, says);
-  if (first) tell_of_release(d, v, use);
+  if (first)
+    tell_of_release(d, v, use);
 }
 
 /* AMD's library raises the same events, with differences; only where it is there anything is said. */
 static void tell_of_rccl(struct ni_doctor *d) {
-  const char *plugin = d->plugin ? d->plugin : getenv("NCCL_PROFILER_PLUGIN"), *path = getenv("LD_LIBRARY_PATH");
+  const char *plugin = d->plugin ? d->plugin : getenv("NCCL_PROFILER_PLUGIN"),
+             *path = getenv("LD_LIBRARY_PATH");
   struct found f = {.n = 0};
-  if (d->nccl && strstr(d->nccl, "librccl")) take(&f, d->nccl);
+  if (d->nccl && strstr(d->nccl, "librccl"))
+    take(&f, d->nccl);
   take_name(&f, getenv("ROCM_PATH"), "/lib", "librccl.so.1");
   char *list = path ? strdup(path) : NULL, *save = NULL;
-  for (char *p = list ? strtok_r(list, ":", &save) : NULL; p; p = strtok_r(NULL, ":", &save)) take_name(&f, p, "", "librccl.so.1");
+  for (char *p = list ? strtok_r(list, ":", &save) : NULL; p; p = strtok_r(NULL, ":", &save))
+    take_name(&f, p, "", "librccl.so.1");
   free(list);
   take_pattern(&f, "/opt/rocm*/lib/librccl.so.1");
   if (f.n && (!plugin || plugin[0] != '/'))
     ni_doctor_add(d, "nccl", NI_DOC_WARNING, "Give NCCL_PROFILER_PLUGIN as an absolute path.",
-                  "%s is RCCL: by a short name it looks for other files than NCCL, librccl-profiler-NAME.so in some releases", f.path[0]);
+                  "%s is RCCL: by a short name it looks for other files than NCCL, librccl-profiler-NAME.so "
+                  "in some releases",
+                  f.path[0]);
   if (f.n)
     ni_doctor_add(d, "nccl", NI_DOC_NOTE, "RCCL_DDA_ENABLE=0 makes them like the others, if you need them.",
-                  "%s is RCCL: its release tells NCCL's number, and its DDA collectives raise no events", f.path[0]);
-  for (size_t i = 0; i < f.n; i++) free(f.path[i]);
+                  "%s is RCCL: its release tells NCCL's number, and its DDA collectives raise no events",
+                  f.path[0]);
+  for (size_t i = 0; i < f.n; i++)
+    free(f.path[i]);
 }
 
 void ni_doctor_nccl(struct ni_doctor *d) {
   struct found f = {.n = 0};
   find(d, &f);
   if (d->find_nccl) {
-    for (size_t i = 0; i < f.n; i++) ni_say(stdout, "%s\n", f.path[i]);
+    for (size_t i = 0; i < f.n; i++)
+      ni_say(stdout, "%s\n", f.path[i]);
   } else if (f.n == 0 && d->nccl) {
     ni_doctor_add(d, "nccl", NI_DOC_PROBLEM, "Name the libnccl.so.2 that the job uses.",
                   "--nccl %s: there is no such file", d->nccl);
   } else if (f.n == 0) {
-    ni_doctor_add(d, "nccl", NI_DOC_NOTE,
-                  "Run this in the job's own environment (container, module, virtual environment), or name the library "
-                  "with --nccl.",
-                  "no libnccl.so.2 found here");
+    ni_doctor_add(
+        d, "nccl", NI_DOC_NOTE,
+        "Run this in the job's own environment (container, module, virtual environment), or name the library "
+        "with --nccl.",
+        "no libnccl.so.2 found here");
   }
   for (size_t i = 0; i < f.n; i++) {
-    if (!d->find_nccl) tell(d, f.path[i], i == 0);
+    if (!d->find_nccl)
+      tell(d, f.path[i], i == 0);
     free(f.path[i]);
   }
-  if (!d->find_nccl) tell_of_rccl(d);
+  if (!d->find_nccl)
+    tell_of_rccl(d);
 }

@@ -16,7 +16,7 @@
 #include "say_ras.h"
 #include "words.h"
 
-#define SHOWN 4    /* hangs shown without --all */
+#define SHOWN 4 /* hangs shown without --all */
 #define RUNS_SHOWN 8
 #define WAITS 2000 /* and with it, and in JSON: files can state any number */
 
@@ -24,14 +24,17 @@ static const char *const lives[] = {"unknown", "alive", "dead", "left"};
 
 static uint64_t since_ns(uint64_t then, uint64_t now) { return then && now > then ? now - then : 0; }
 
-/* In JSON: how old something is by the newest thing known at all; where nobody runs any more, by the clock. */
+/*
+ * In JSON: how old something is by the newest thing known at all; where nobody runs any more, by the clock.
+ */
 static uint64_t age_s(const struct ni_hang_verdict *v, uint64_t ns) {
   return since_ns(ns, v->fate.over ? v->wall_ns : v->now_ns) / 1000000000u;
 }
 
 /* Of a rank of which nothing is known, its process. */
 static uint64_t known_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
-  return w->where == NI_HANG_NO_DATA ? ni_hang_last_sign(ni_hang_process_at(v, w)) : ni_hang_known_until(v, w);
+  return w->where == NI_HANG_NO_DATA ? ni_hang_last_sign(ni_hang_process_at(v, w))
+                                     : ni_hang_known_until(v, w);
 }
 
 /* What keeps the verdict from being certain, the i-th thing; malloc'ed, NULL: no more. */
@@ -39,7 +42,8 @@ static char *missing_text(const struct ni_hang_verdict *v, size_t i) {
   char *text;
   bool more = false;
   NI_HANG_SAID(text, more = ni_hang_say_missing(f, v, i));
-  if (more) return text;
+  if (more)
+    return text;
   free(text);
   return NULL;
 }
@@ -50,12 +54,16 @@ static void print_channels(uint64_t open, int32_t above) {
   const char *sep = " on channels ";
   for (int i = 0, end; i < 64; i = end + 1) {
     for (end = i; end < 64 && (open >> end & 1); end++) {}
-    if (end == i) continue;
-    if (end - i > 1) ni_say(stdout, "%s%d-%d", sep, i, end - 1);
-    else ni_say(stdout, "%s%d", sep, i);
+    if (end == i)
+      continue;
+    if (end - i > 1)
+      ni_say(stdout, "%s%d-%d", sep, i, end - 1);
+    else
+      ni_say(stdout, "%s%d", sep, i);
     sep = ", ";
   }
-  if (above > 0) ni_say(stdout, "%s%d from 64 on", open ? " and " : sep, above);
+  if (above > 0)
+    ni_say(stdout, "%s%d from 64 on", open ? " and " : sep, above);
 }
 
 /* How long it had been in the operation when it was last seen. */
@@ -69,30 +77,38 @@ static void print_op(const struct ni_hang_verdict *v, const struct ni_hang_view 
   ni_say(stdout, " ");
   if (w->where == NI_HANG_OTHER_CALL || op->kind == NI_KIND_P2P) {
     ni_hang_say_op(stdout, v, op);
-    if (op->kind == NI_KIND_P2P) ni_say(stdout, ", %s %s", NI_COUNT(op->bytes), ni_plural(op->bytes, "byte", "bytes"));
+    if (op->kind == NI_KIND_P2P)
+      ni_say(stdout, ", %s %s", NI_COUNT(op->bytes), ni_plural(op->bytes, "byte", "bytes"));
     ni_say(stdout, ", ");
   }
   ni_say(stdout, "%s", ni_hang_state_name(op->state));
-  if (op->channels_open || op->channels_above) print_channels(op->channels_open, op->channels_above);
-  if (op->net_peer >= 0) ni_say(stdout, ", network peer %d", op->net_peer);
-  if (op->net_channel >= 0) ni_say(stdout, " on channel %d", op->net_channel);
+  if (op->channels_open || op->channels_above)
+    print_channels(op->channels_open, op->channels_above);
+  if (op->net_peer >= 0)
+    ni_say(stdout, ", network peer %d", op->net_peer);
+  if (op->net_channel >= 0)
+    ni_say(stdout, " on channel %d", op->net_channel);
   ni_say(stdout, ", for ");
   ni_hang_say_span(stdout, in_it_ns(v, w));
 }
 
 static bool has_op(const struct ni_hang_view *w) {
-  return w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY ||
-                   w->where == NI_HANG_OTHER_CALL || w->where == NI_HANG_GONE);
+  return w->op &&
+      (w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED ||
+       w->where == NI_HANG_API_ONLY || w->where == NI_HANG_OTHER_CALL || w->where == NI_HANG_GONE);
 }
 
 /* files: name the file; of ranks without data always, since that is where to look. */
 static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_view *w, bool files) {
   const struct ni_hang_process *p = ni_hang_process_at(v, w);
   int32_t g = ni_hang_global(v, w);
-  if (g >= 0) ni_say(stdout, "    rank %-6d", g);
-  else ni_say(stdout, "    of it %-5d", w->rank);
+  if (g >= 0)
+    ni_say(stdout, "    rank %-6d", g);
+  else
+    ni_say(stdout, "    of it %-5d", w->rank);
   int gap = 16 - (int)strnlen(p->who->host, 16);
-  if (ni_hang_host(p)) ni_say(stdout, " %s%*s pid %-8" PRId64, p->who->host, gap, "", p->who->pid);
+  if (ni_hang_host(p))
+    ni_say(stdout, " %s%*s pid %-8" PRId64, p->who->host, gap, "", p->who->pid);
   if (has_op(w)) {
     print_op(v, w);
     ni_say(stdout, ";");
@@ -111,12 +127,15 @@ static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_vie
   ni_say(stdout, "\n");
 }
 
-static void print_group(const struct ni_hang_verdict *v, const struct ni_hang_knot *k, enum ni_hang_where where, bool all) {
+static void print_group(const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
+                        enum ni_hang_where where, bool all) {
   size_t n = k->count[where];
-  if (!n) return;
+  if (!n)
+    return;
   char name[16];
   snprintf(name, sizeof name, "%s", ni_hang_where_name(where));
-  for (char *c = name; (c = strchr(c, '_'));) *c = ' ';
+  for (char *c = name; (c = strchr(c, '_'));)
+    *c = ' ';
   ni_say(stdout, "  %-13s %zu: ", name, n);
   ni_hang_say_ranks(stdout, v, k, where);
   ni_say(stdout, "\n");
@@ -143,20 +162,22 @@ static void print_knot(const struct ni_hang_verdict *v, const struct ni_hang_kno
   ni_say(stdout, ", ");
   ni_hang_say_still(stdout, v, k);
   ni_say(stdout, "%s%s\n",
-         k->hangs ? (k->root ? "" : " (a consequence)")
-         : over   ? " when it ended"
-                 : " (no hang yet)",
+         k->hangs   ? (k->root ? "" : " (a consequence)")
+             : over ? " when it ended"
+                    : " (no hang yet)",
          k->past ? " (an earlier run)" : "");
   if (k->has_last) {
     ni_say(stdout, "  all %s finished ", over ? "had" : "have");
     ni_hang_say_op(stdout, v, &k->last);
     ni_say(stdout, "\n");
   }
-  for (int w = NI_HANG_WHERE_COUNT - 1; w >= 0; w--) print_group(v, k, (enum ni_hang_where)w, all);
+  for (int w = NI_HANG_WHERE_COUNT - 1; w >= 0; w--)
+    print_group(v, k, (enum ni_hang_where)w, all);
 }
 
 static void print_said(const char *before, char *text) {
-  if (text && *text) ni_say(stdout, "%s%s\n", before, text);
+  if (text && *text)
+    ni_say(stdout, "%s%s\n", before, text);
   free(text);
 }
 
@@ -170,11 +191,13 @@ static bool *judged_runs(const struct ni_hang_verdict *v, const struct ni_runs *
   *n = 0;
   for (size_t i = 0; judged && i < m->n_processes; i++) {
     uint32_t run = m->process[i].run;
-    if (!run || run > runs->n || v->earlier[i] || judged[run - 1]) continue;
+    if (!run || run > runs->n || v->earlier[i] || judged[run - 1])
+      continue;
     judged[run - 1] = true;
     ++*n;
   }
-  if (*n > 1 || (*n && ni_runs_doubtful(runs))) return judged;
+  if (*n > 1 || (*n && ni_runs_doubtful(runs)))
+    return judged;
   free(judged);
   return NULL;
 }
@@ -183,15 +206,18 @@ static void print_runs(const struct ni_hang_verdict *v, const struct ni_runs *ru
   size_t n, said = 0;
   bool *judged = judged_runs(v, runs, &n);
   char text[256];
-  if (!judged) return;
+  if (!judged)
+    return;
   ni_say(stdout, "%s run%s in these logs%s:\n", NI_COUNT(n), ni_plural(n, "", "s"),
          ni_plural(n, "", ", judged together: --run chooses one"));
   for (size_t i = 0; i < runs->n && said < RUNS_SHOWN; i++) {
-    if (!judged[i]) continue;
+    if (!judged[i])
+      continue;
     ni_say(stdout, "  %s\n", ni_run_text(runs, i, text));
     said++;
   }
-  if (n > said) ni_say(stdout, "  and %s more\n", NI_COUNT(n - said));
+  if (n > said)
+    ni_say(stdout, "  and %s more\n", NI_COUNT(n - said));
   free(judged);
 }
 
@@ -199,10 +225,12 @@ static void json_runs(struct ni_json *j, const struct ni_hang_verdict *v, const 
   size_t n;
   bool *judged = judged_runs(v, runs, &n);
   char text[256];
-  if (!judged) return;
+  if (!judged)
+    return;
   ni_json_array(j, "runs");
   for (size_t i = 0; i < runs->n; i++)
-    if (judged[i]) ni_json_text(j, NULL, ni_run_text(runs, i, text));
+    if (judged[i])
+      ni_json_text(j, NULL, ni_run_text(runs, i, text));
   ni_json_end_array(j);
   free(judged);
 }
@@ -215,11 +243,13 @@ static bool is_alone(const struct ni_hang_verdict *v, const struct ni_hang_ras *
 }
 
 enum ni_hang_answer ni_hang_answer_of(const struct ni_hang_verdict *v, const struct ni_hang_ras *ras) {
-  if (!is_alone(v, ras)) return v->answer;
+  if (!is_alone(v, ras))
+    return v->answer;
   return ras->v.answer == NI_HANG_NO_DATA_AT_ALL ? NI_HANG_CANNOT_TELL : ras->v.answer;
 }
 
-void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, const struct ni_hang_ras *ras, bool all) {
+void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, const struct ni_hang_ras *ras,
+                   bool all) {
   const struct ni_hang_model *m = v->model;
   if (is_alone(v, ras)) {
     ni_hang_ras_print(ras, true, all);
@@ -230,7 +260,8 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
   if (v->answer == NI_HANG_LIKELY) {
     for (size_t i = 0;; i++) {
       char *text = missing_text(v, i);
-      if (!text) break;
+      if (!text)
+        break;
       ni_say(stdout, "%s%s", i ? "; " : "missing to be certain: ", text);
       free(text);
     }
@@ -245,7 +276,9 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
   print_said("because: ", ni_hang_said_why(v));
   print_said("next: ", ni_hang_said_next(v));
   size_t more = v->n_hangs - v->n_roots;
-  if (more) ni_say(stdout, "%s more communicator%s because of it\n", NI_COUNT(more), ni_plural(more, " waits", "s wait"));
+  if (more)
+    ni_say(stdout, "%s more communicator%s because of it\n", NI_COUNT(more),
+           ni_plural(more, " waits", "s wait"));
   if (v->fate.earlier) {
     ni_hang_say_earlier(stdout, v);
     ni_say(stdout, "\n");
@@ -254,29 +287,36 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
   for (size_t i = 0; i < v->n && i < WAITS; i++) {
     const struct ni_hang_knot *k = &v->knot[i];
     bool left = !ni_hang_is_hang(v) && v->fate.over && !k->past;
-    if (all || (((k->hangs && k->root) || left) && i < SHOWN)) print_knot(v, k, all);
+    if (all || (((k->hangs && k->root) || left) && i < SHOWN))
+      print_knot(v, k, all);
   }
-  if (all && v->n > WAITS) ni_say(stdout, "\n... and %s more communicators\n", NI_COUNT(v->n - WAITS));
+  if (all && v->n > WAITS)
+    ni_say(stdout, "\n... and %s more communicators\n", NI_COUNT(v->n - WAITS));
   if (v->blind)
     ni_say(stdout,
-        "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy engine, Broadcast "
-        "since 2.29): a hang inside one of those is not seen here\n",
-        v->blind, ni_plural(v->blind, " runs", "s run"));
+           "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy engine, "
+           "Broadcast "
+           "since 2.29): a hang inside one of those is not seen here\n",
+           v->blind, ni_plural(v->blind, " runs", "s run"));
   if (v->fate.boxes_alone && !ni_hang_is_hang(v))
-    ni_say(stdout, "of %zu process%s the black box alone was read: whether %s operations whose kernels NCCL does not show "
+    ni_say(stdout,
+           "of %zu process%s the black box alone was read: whether %s operations whose kernels NCCL does not "
+           "show "
            "only the logs tell\n",
-           v->fate.boxes_alone, ni_plural(v->fate.boxes_alone, "", "es"), ni_plural(v->fate.boxes_alone, "it runs",
-               "they run"));
+           v->fate.boxes_alone, ni_plural(v->fate.boxes_alone, "", "es"),
+           ni_plural(v->fate.boxes_alone, "it runs", "they run"));
   if (v->fate.dead_boxes)
     ni_say(stdout, "what %s had not written is in %s: `nccl-inspector recover` puts it into the logs\n",
            ni_plural(v->fate.dead_boxes, "the process that is gone", "processes that are gone"),
            ni_plural(v->fate.dead_boxes, "its black box", "their black boxes"));
   if (m->dumps)
-    ni_say(stdout, "%s Flight Recorder dump%s read\n", NI_COUNT(m->dumps), ni_plural(m->dumps, " of PyTorch was", "s of PyTorch were"));
+    ni_say(stdout, "%s Flight Recorder dump%s read\n", NI_COUNT(m->dumps),
+           ni_plural(m->dumps, " of PyTorch was", "s of PyTorch were"));
   if (m->unreadable && !ni_hang_is_hang(v))
-    ni_say(stdout, "%s file%s could not be read, the first: %s\n", NI_COUNT(m->unreadable), ni_plural(m->unreadable, "", "s"),
-           m->first_bad ? m->first_bad : "");
-  if (ras) ni_hang_ras_print(ras, false, all);
+    ni_say(stdout, "%s file%s could not be read, the first: %s\n", NI_COUNT(m->unreadable),
+           ni_plural(m->unreadable, "", "s"), m->first_bad ? m->first_bad : "");
+  if (ras)
+    ni_hang_ras_print(ras, false, all);
 }
 
 /* ---- JSON ---- */
@@ -290,20 +330,25 @@ static void json_missing(struct ni_json *j, const struct ni_hang_verdict *v) {
   ni_json_array(j, "missing");
   for (size_t i = 0;; i++) {
     char *text = missing_text(v, i);
-    if (!text) break;
+    if (!text)
+      break;
     json_said(j, NULL, text);
   }
   ni_json_end_array(j);
 }
 
-static void json_op(struct ni_json *j, const char *key, const struct ni_hang_verdict *v, const struct ni_hang_op *op) {
+static void json_op(struct ni_json *j, const char *key, const struct ni_hang_verdict *v,
+                    const struct ni_hang_op *op) {
   ni_json_object(j, key);
   ni_json_text(j, "func", ni_hang_text(v->model, op->func));
   ni_json_u64(j, "sn", op->sn);
-  if (op->rec_sn != NI_HANG_NONE) ni_json_u64(j, "rec_sn", op->rec_sn);
+  if (op->rec_sn != NI_HANG_NONE)
+    ni_json_u64(j, "rec_sn", op->rec_sn);
   ni_json_u64(j, "bytes", op->bytes);
-  if (op->datatype) ni_json_text(j, "datatype", ni_hang_text(v->model, op->datatype));
-  if (op->root >= 0) ni_json_i64(j, op->kind == NI_KIND_P2P ? "peer" : "root", op->root);
+  if (op->datatype)
+    ni_json_text(j, "datatype", ni_hang_text(v->model, op->datatype));
+  if (op->root >= 0)
+    ni_json_i64(j, op->kind == NI_KIND_P2P ? "peer" : "root", op->root);
   ni_json_end_object(j);
 }
 
@@ -312,32 +357,45 @@ static void json_who(struct ni_json *j, const struct ni_hang_verdict *v, const s
                      bool whole) {
   const struct ni_hang_process *p = ni_hang_process_at(v, w);
   int32_t g = ni_hang_global(v, w);
-  if (whole) ni_json_object(j, NULL);
+  if (whole)
+    ni_json_object(j, NULL);
   ni_json_i64(j, "rank", w->rank);
-  if (g >= 0) ni_json_i64(j, "global_rank", g);
-  else ni_json_text(j, "global_rank", NULL);
+  if (g >= 0)
+    ni_json_i64(j, "global_rank", g);
+  else
+    ni_json_text(j, "global_rank", NULL);
   ni_json_text(j, "hostname", ni_hang_host(p));
-  if (ni_hang_host(p)) ni_json_i64(j, "pid", p->who->pid);
-  else ni_json_text(j, "pid", NULL);
+  if (ni_hang_host(p))
+    ni_json_i64(j, "pid", p->who->pid);
+  else
+    ni_json_text(j, "pid", NULL);
   ni_json_text(j, "where", ni_hang_where_name(w->where));
-  if (whole) ni_json_end_object(j);
+  if (whole)
+    ni_json_end_object(j);
 }
 
 static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   const struct ni_hang_process *p = ni_hang_process_at(v, w);
   ni_json_object(j, NULL);
   json_who(j, v, w, false);
-  bool there = w->op && (w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED || w->where == NI_HANG_API_ONLY);
+  bool there = w->op &&
+      (w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED ||
+       w->where == NI_HANG_API_ONLY);
   if (there) {
     ni_json_text(j, "state", ni_hang_state_name(w->op->state));
     ni_json_u64(j, "since_s", in_it_ns(v, w) / 1000000000u);
     ni_json_hex_text(j, "channels_open", w->op->channels_open);
-    if (w->op->channels_above) ni_json_i64(j, "channels_open_above", w->op->channels_above);
-    if (w->op->net_peer >= 0) ni_json_i64(j, "net_peer", w->op->net_peer);
-    if (w->op->net_channel >= 0) ni_json_i64(j, "net_channel", w->op->net_channel);
+    if (w->op->channels_above)
+      ni_json_i64(j, "channels_open_above", w->op->channels_above);
+    if (w->op->net_peer >= 0)
+      ni_json_i64(j, "net_peer", w->op->net_peer);
+    if (w->op->net_channel >= 0)
+      ni_json_i64(j, "net_channel", w->op->net_channel);
   }
-  if (w->waits_for >= 0) ni_json_i64(j, "waits_for", w->waits_for);
-  if (w->op) json_op(j, "operation", v, w->op);
+  if (w->waits_for >= 0)
+    ni_json_i64(j, "waits_for", w->waits_for);
+  if (w->op)
+    json_op(j, "operation", v, w->op);
   ni_json_text(j, "process", lives[p->life]);
   ni_json_u64(j, "seen_s_ago", age_s(v, known_ns(v, w)));
   ni_json_bool(j, "black_box", p->has_box);
@@ -362,39 +420,47 @@ static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const 
   ni_json_i64(j, "n_ranks", k->any->who->n_ranks);
   ni_json_text(j, "kind", k->kind == NI_KIND_P2P ? "p2p" : "coll");
   json_op(j, "operation", v, &k->op);
-  if (k->has_last) json_op(j, "last_finished", v, &k->last);
-  if (k->behind_replay) json_op(j, "behind_replay", v, k->behind_replay);
+  if (k->has_last)
+    json_op(j, "last_finished", v, &k->last);
+  if (k->behind_replay)
+    json_op(j, "behind_replay", v, k->behind_replay);
   NI_HANG_SAID(text, ni_hang_say_knot(f, v, k));
   json_said(j, "text", text);
   ni_json_bool(j, "hangs", k->hangs);
   ni_json_bool(j, "root", k->root);
   ni_json_bool(j, "earlier_run", k->past);
   ni_json_u64(j, "ring", k->ring);
-  if (k->leads_to >= 0) ni_json_hex_text(j, "because_of", v->knot[k->leads_to].any->who->hash);
+  if (k->leads_to >= 0)
+    ni_json_hex_text(j, "because_of", v->knot[k->leads_to].any->who->hash);
   ni_json_u64(j, "still_for_s", k->pending_ns / 1000000000u);
-  NI_JSON_ARRAY(j, "mismatch")
+  NI_JSON_ARRAY (j, "mismatch")
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-      if (*((const bool *)((const char *)k + flags[i].at))) ni_json_text(j, NULL, flags[i].name);
-  NI_JSON_OBJECT(j, "count")
+      if (*((const bool *)((const char *)k + flags[i].at)))
+        ni_json_text(j, NULL, flags[i].name);
+  NI_JSON_OBJECT (j, "count")
     for (int w = 0; w < NI_HANG_WHERE_COUNT; w++)
-      if (k->count[w]) ni_json_u64(j, ni_hang_where_name((enum ni_hang_where)w), k->count[w]);
-  NI_JSON_ARRAY(j, "ranks")
-    for (size_t i = 0; i < k->n; i++) json_view(j, v, &k->view[i]);
+      if (k->count[w])
+        ni_json_u64(j, ni_hang_where_name((enum ni_hang_where)w), k->count[w]);
+  NI_JSON_ARRAY (j, "ranks")
+    for (size_t i = 0; i < k->n; i++)
+      json_view(j, v, &k->view[i]);
   ni_json_end_object(j);
 }
 
 static void json_job(struct ni_json *j, const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
-  const char *state = !t->processes          ? "no_data"
-                      : t->over              ? (t->in[NI_HANG_DEAD] ? "dead" : "ended")
-                      : t->in[NI_HANG_ALIVE] ? "running"
-                                             : "unknown";
+  const char *state = !t->processes ? "no_data"
+      : t->over                     ? (t->in[NI_HANG_DEAD] ? "dead" : "ended")
+      : t->in[NI_HANG_ALIVE]        ? "running"
+                                    : "unknown";
   ni_json_object(j, "job");
   ni_json_text(j, "state", state);
-  for (int i = NI_HANG_ALIVE; i < NI_HANG_LIFE_COUNT; i++) ni_json_u64(j, lives[i], t->in[i]);
+  for (int i = NI_HANG_ALIVE; i < NI_HANG_LIFE_COUNT; i++)
+    ni_json_u64(j, lives[i], t->in[i]);
   ni_json_u64(j, lives[NI_HANG_LIFE_UNKNOWN], t->in[NI_HANG_LIFE_UNKNOWN]);
   ni_json_u64(j, "earlier", t->earlier);
-  if (t->in[NI_HANG_DEAD]) ni_json_u64(j, "first_death_ns", t->first_ns);
+  if (t->in[NI_HANG_DEAD])
+    ni_json_u64(j, "first_death_ns", t->first_ns);
   ni_json_u64(j, "last_sign_ns", t->last_ns);
   ni_json_u64(j, "last_operation_ns", t->moved_ns);
   ni_json_end_object(j);
@@ -418,7 +484,8 @@ static void json_cause(struct ni_json *j, const struct ni_hang_verdict *v) {
   ni_json_u64(j, "waited_s", k->waited_ns / 1000000000u);
   ni_json_array(j, "ranks");
   for (size_t i = 0; i < k->n; i++)
-    if (ni_hang_is_cause(k, &k->view[i])) json_who(j, v, &k->view[i], true);
+    if (ni_hang_is_cause(k, &k->view[i]))
+      json_who(j, v, &k->view[i], true);
   ni_json_end_array(j);
   ni_json_end_object(j);
 }
@@ -426,33 +493,41 @@ static void json_cause(struct ni_json *j, const struct ni_hang_verdict *v) {
 /* Where nobody can tell whether a replay hangs or the job is idle; left out elsewhere. */
 static void json_quiet(struct ni_json *j, const struct ni_hang_verdict *v) {
   const struct ni_hang_quiet *q = &v->quiet;
-  if (!ni_hang_is_quiet(v)) return;
+  if (!ni_hang_is_quiet(v))
+    return;
   ni_json_object(j, "quiet");
   ni_json_text(j, "comm_name", q->any->who->name);
   ni_json_hex_text(j, "hash", q->any->who->hash);
   json_op(j, "operation", v, &q->op);
   ni_json_u64(j, "ranks", q->ranks);
   ni_json_u64(j, "since_ns", q->since_ns);
-  if (q->every_ns) ni_json_u64(j, "every_ns", q->every_ns);
+  if (q->every_ns)
+    ni_json_u64(j, "every_ns", q->every_ns);
   ni_json_end_object(j);
 }
 
 /* What the limit was learnt from; left out where nothing was. */
 static void json_learnt(struct ni_json *j, const struct ni_hang_verdict *v) {
-  if (v->fate.learnt_ns) ni_json_u64(j, "learnt_s", v->fate.learnt_ns / 1000000000u);
+  if (v->fate.learnt_ns)
+    ni_json_u64(j, "learnt_s", v->fate.learnt_ns / 1000000000u);
 }
 
-void ni_hang_print_json(const struct ni_hang_verdict *v, const struct ni_runs *runs, const struct ni_hang_ras *ras) {
-  static const struct ni_json_field seen[] = {
-      NI_JSON_AS(ni_hang_verdict, n_communicators, "communicators"), NI_JSON_AS(ni_hang_verdict, fate.ranks, "ranks"),
-      NI_JSON_AS(ni_hang_verdict, fate.more_ranks, "more_ranks"), NI_JSON_AS(ni_hang_verdict, fate.processes, "processes"),
-      NI_JSON_AS(ni_hang_verdict, fate.unseen, "unseen_ranks")};
-  static const struct ni_json_field blind[] = {NI_JSON_AS(ni_hang_verdict, blind, "blind_communicators"),
-                                               NI_JSON_AS(ni_hang_verdict, fate.boxes_alone, "black_boxes_alone")};
-  static const struct ni_json_field sources[] = {
-      NI_JSON_AS(ni_hang_model, files, "logs"), NI_JSON_AS(ni_hang_model, boxes, "black_boxes"),
-      NI_JSON_AS(ni_hang_model, dumps, "flight_recorder_dumps"), NI_JSON(ni_hang_model, bad_lines), NI_JSON(ni_hang_model, unreadable),
-      NI_JSON_AS(ni_hang_model, first_bad, "first_unreadable")};
+void ni_hang_print_json(const struct ni_hang_verdict *v, const struct ni_runs *runs,
+                        const struct ni_hang_ras *ras) {
+  static const struct ni_json_field seen[] = {NI_JSON_AS(ni_hang_verdict, n_communicators, "communicators"),
+                                              NI_JSON_AS(ni_hang_verdict, fate.ranks, "ranks"),
+                                              NI_JSON_AS(ni_hang_verdict, fate.more_ranks, "more_ranks"),
+                                              NI_JSON_AS(ni_hang_verdict, fate.processes, "processes"),
+                                              NI_JSON_AS(ni_hang_verdict, fate.unseen, "unseen_ranks")};
+  static const struct ni_json_field blind[] = {
+      NI_JSON_AS(ni_hang_verdict, blind, "blind_communicators"),
+      NI_JSON_AS(ni_hang_verdict, fate.boxes_alone, "black_boxes_alone")};
+  static const struct ni_json_field sources[] = {NI_JSON_AS(ni_hang_model, files, "logs"),
+                                                 NI_JSON_AS(ni_hang_model, boxes, "black_boxes"),
+                                                 NI_JSON_AS(ni_hang_model, dumps, "flight_recorder_dumps"),
+                                                 NI_JSON(ni_hang_model, bad_lines),
+                                                 NI_JSON(ni_hang_model, unreadable),
+                                                 NI_JSON_AS(ni_hang_model, first_bad, "first_unreadable")};
   const struct ni_hang_model *m = v->model;
   struct ni_json j;
   ni_json_open(&j, stdout, "nccl-inspector-hang-1");
@@ -460,11 +535,14 @@ void ni_hang_print_json(const struct ni_hang_verdict *v, const struct ni_runs *r
   ni_json_text(&j, "answer", words->answer);
   ni_json_text(&j, "verdict", words->verdict);
   char *text = NULL;
-  if (is_alone(v, ras)) NI_HANG_SAID(text, ni_hang_ras_say(f, ras));
-  else NI_HANG_SAID(text, ni_hang_say(f, v));
+  if (is_alone(v, ras))
+    NI_HANG_SAID(text, ni_hang_ras_say(f, ras));
+  else
+    NI_HANG_SAID(text, ni_hang_say(f, v));
   json_said(&j, "sentence", text);
   text = NULL;
-  if (v->answer == NI_HANG_CANNOT_TELL) NI_HANG_SAID(text, ni_hang_say_cannot_tell(f, v));
+  if (v->answer == NI_HANG_CANNOT_TELL)
+    NI_HANG_SAID(text, ni_hang_say_cannot_tell(f, v));
   json_said(&j, "cannot_tell", text);
   json_missing(&j, v);
   json_said(&j, "why", ni_hang_said_why(v));
@@ -479,9 +557,11 @@ void ni_hang_print_json(const struct ni_hang_verdict *v, const struct ni_runs *r
   NI_JSON_ALL(&j, blind, v, NULL);
   NI_JSON_ALL(&j, sources, m, NULL);
   ni_clocks_json(&j, &m->clocks);
-  NI_JSON_ARRAY(&j, "waits")
-    for (size_t i = 0; i < v->n && i < WAITS; i++) json_knot(&j, v, &v->knot[i]);
+  NI_JSON_ARRAY (&j, "waits")
+    for (size_t i = 0; i < v->n && i < WAITS; i++)
+      json_knot(&j, v, &v->knot[i]);
   ni_json_u64(&j, "more_waits", v->n > WAITS ? v->n - WAITS : 0);
-  if (ras) ni_hang_ras_json(&j, ras);
+  if (ras)
+    ni_hang_ras_json(&j, ras);
   ni_json_close(&j);
 }

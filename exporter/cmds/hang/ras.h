@@ -18,7 +18,7 @@ enum { NI_HANG_RAS_MOST = 2 };
 
 struct ni_hang_ras {
   const char *where[NI_HANG_RAS_MOST]; /* --ras: HOST:PORT, "" or files */
-  size_t n, newest; /* newest: which of them is `now` */
+  size_t n, newest;                    /* newest: which of them is `now` */
   unsigned timeout_s;
   char *text[NI_HANG_RAS_MOST]; /* of files, by ni_hang_ras_load() */
   size_t len[NI_HANG_RAS_MOST];
@@ -37,7 +37,9 @@ struct ni_hang_ras {
 int ni_hang_ras_take(struct ni_hang_ras *r, const char *where);
 /* 0, or -EINVAL: a file cannot be read; why says it. */
 int ni_hang_ras_load(struct ni_hang_ras *r);
-/* Asks once more, or reads what was loaded, and judges. Without an answer `answered` is false. 0 or -ENOMEM. */
+/*
+ * Asks once more, or reads what was loaded, and judges. Without an answer `answered` is false. 0 or -ENOMEM.
+ */
 int ni_hang_ras_ask(struct ni_hang_ras *r, uint64_t limit_ns);
 int ni_hang_ras_compare(struct ni_hang_ras *r, const struct ni_hang_verdict *v);
 void ni_hang_ras_free(struct ni_hang_ras *r);

@@ -12,7 +12,7 @@
 #include "say_knot.h"
 #include "words.h"
 
-#define NAMED 4   /* so many waits are told one by one */
+#define NAMED 4 /* so many waits are told one by one */
 
 /* ---- lists of ranks ---- */
 
@@ -25,7 +25,8 @@ static bool is_where(const struct ni_hang_knot *k, const struct ni_hang_view *w,
 /* "of dp0", for ranks that are not global; NULL without memory. */
 static char *of_comm(const struct ni_who_member *x) {
   char *text = NULL;
-  int n = x->name && *x->name ? asprintf(&text, " of %s", x->name) : asprintf(&text, " of 0x%" PRIx64, x->hash);
+  int n =
+      x->name && *x->name ? asprintf(&text, " of %s", x->name) : asprintf(&text, " of 0x%" PRIx64, x->hash);
   return n < 0 ? NULL : text;
 }
 
@@ -35,33 +36,39 @@ static void gather(struct ni_hang_crowd *c, const struct ni_hang_verdict *v, con
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
     if (chosen(k, w, arg))
-      c->who[c->n++] = (struct ni_hang_who){global ? ni_hang_global(v, w) : w->rank, ni_hang_host(ni_hang_process_at(v, w))};
+      c->who[c->n++] = (struct ni_hang_who){global ? ni_hang_global(v, w) : w->rank,
+                                            ni_hang_host(ni_hang_process_at(v, w))};
   }
   if (k->kind == NI_KIND_COLL) {
     size_t at = 0;
     for (int32_t r = 0; lost && r < k->any->who->n_ranks; r++) {
-      while (at < k->n && k->view[at].rank < r) at++;
-      if (at < k->n && k->view[at].rank == r) continue;
+      while (at < k->n && k->view[at].rank < r)
+        at++;
+      if (at < k->n && k->view[at].rank == r)
+        continue;
       c->who[c->n++] = (struct ni_hang_who){r, NULL};
       lost--;
     }
     return;
   }
   for (size_t i = 0; lost && i < k->n; i++) {
-    if (k->view[i].waits_for < 0 || ni_hang_view_of(k, k->view[i].waits_for)) continue;
+    if (k->view[i].waits_for < 0 || ni_hang_view_of(k, k->view[i].waits_for))
+      continue;
     c->who[c->n++] = (struct ni_hang_who){k->view[i].waits_for, NULL};
     lost--;
   }
 }
 
-static size_t say_chosen(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k, chosen_fn chosen,
-                         const void *arg, bool unseen) {
+static size_t say_chosen(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
+                         chosen_fn chosen, const void *arg, bool unseen) {
   size_t lost = unseen ? (k->unseen < 65536 ? (size_t)k->unseen : 65536) : 0;
   struct ni_hang_crowd c = ni_hang_crowd_new(k->n + lost, "rank", "ranks");
   bool global = lost == 0;
-  if (!c.who) return 0;
+  if (!c.who)
+    return 0;
   for (size_t i = 0; i < k->n; i++)
-    if (chosen(k, &k->view[i], arg)) global &= ni_hang_global(v, &k->view[i]) >= 0;
+    if (chosen(k, &k->view[i], arg))
+      global &= ni_hang_global(v, &k->view[i]) >= 0;
   char *of = global ? NULL : of_comm(k->any->who);
   c.of = of;
   gather(&c, v, k, chosen, arg, lost, global);
@@ -87,15 +94,19 @@ struct parts {
 };
 
 static FILE *part(struct parts *p) {
-  if (p->n++) fputs("; ", p->f);
+  if (p->n++)
+    fputs("; ", p->f);
   return p->f;
 }
 
 /* How it stood when the processes ended, not how it is. */
-static bool is_over(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) { return v->fate.over || k->past; }
+static bool is_over(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
+  return v->fate.over || k->past;
+}
 
 static void part_where(struct parts *p, enum ni_hang_where where, const char *before, const char *after) {
-  if (!p->k->count[where]) return;
+  if (!p->k->count[where])
+    return;
   ni_put_text(part(p), before);
   ni_hang_say_ranks(p->f, p->v, p->k, where);
   ni_put_text(p->f, after);
@@ -111,13 +122,17 @@ static void part_no_data(struct parts *p) {
   size_t n = 0;
   uint64_t heard_ns = 0;
   for (const struct ni_hang_view *w = p->k->view; w < p->k->view + p->k->n; w++)
-    if (is_unheard(p->k, w, &silent)) n++, ni_hang_raise(&heard_ns, ni_hang_last_sign(ni_hang_process_at(p->v, w)));
+    if (is_unheard(p->k, w, &silent)) {
+      n++;
+      ni_hang_raise(&heard_ns, ni_hang_last_sign(ni_hang_process_at(p->v, w)));
+    }
   if (n) {
     say_chosen((fputs("nothing has been heard of ", part(p)), p->f), p->v, p->k, is_unheard, &silent, false);
     ni_hang_say_span((fputs(" for ", p->f), p->f), p->v->now_ns - heard_ns);
     fputs(": the machine or its agent is gone, or nobody copied its black boxes", p->f);
   }
-  if (p->k->count[NI_HANG_NO_DATA] == n) return;
+  if (p->k->count[NI_HANG_NO_DATA] == n)
+    return;
   say_chosen((fputs("no data from ", part(p)), p->f), p->v, p->k, is_unheard, &other, true);
 }
 
@@ -128,16 +143,25 @@ static bool is_odd(const struct ni_hang_knot *k, const struct ni_hang_view *w, c
 static void say_values(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
                        const struct ni_hang_op *op) {
   const char *sep = "";
-  if (k->size_mismatch)
-    ni_say(f, "%s %s", NI_COUNT(op->bytes), ni_plural(op->bytes, "byte", "bytes")), sep = ", ";
-  if (k->type_mismatch) ni_say(f, "%s%s", sep, ni_hang_text(v->model, op->datatype)), sep = ", ";
-  if (k->root_mismatch) ni_say(f, "%sroot %d", sep, op->root);
+  if (k->size_mismatch) {
+    ni_say(f, "%s %s", NI_COUNT(op->bytes), ni_plural(op->bytes, "byte", "bytes"));
+    sep = ", ";
+  }
+  if (k->type_mismatch) {
+    ni_say(f, "%s%s", sep, ni_hang_text(v->model, op->datatype));
+    sep = ", ";
+  }
+  if (k->root_mismatch)
+    ni_say(f, "%sroot %d", sep, op->root);
 }
 
-/* Different sizes, types or roots of one call: those of the fewest ranks are named, then those of the most. */
+/*
+ * Different sizes, types or roots of one call: those of the fewest ranks are named, then those of the most.
+ */
 static void part_values(struct parts *p) {
   const struct ni_hang_knot *k = p->k;
-  if (!k->odd) return;
+  if (!k->odd)
+    return;
   say_chosen(part(p), p->v, k, is_odd, NULL, false);
   fputs(" called it with ", p->f);
   say_values(p->f, p->v, k, k->odd);
@@ -147,7 +171,8 @@ static void part_values(struct parts *p) {
 
 static void part_other_calls(struct parts *p) {
   const struct ni_hang_knot *k = p->k;
-  if (!k->count[NI_HANG_OTHER_CALL]) return;
+  if (!k->count[NI_HANG_OTHER_CALL])
+    return;
   ni_hang_say_ranks(part(p), p->v, k, NI_HANG_OTHER_CALL);
   fputs(" called ", p->f);
   for (size_t i = 0; i < k->n; i++)
@@ -173,15 +198,18 @@ static int part_network(struct parts *p) {
   int told = 0;
   for (size_t i = 0; i < p->k->n && told < NAMED; i++) {
     const struct ni_hang_view *w = &p->k->view[i];
-    if (w->where != NI_HANG_INSIDE || w->op->state != NI_HANG_NETWORK) continue;
+    if (w->where != NI_HANG_INSIDE || w->op->state != NI_HANG_NETWORK)
+      continue;
     say_one(part(p), p->v, w);
     ni_say(p->f, "%s on the network", is_over(p->v, p->k) ? "waited" : "waits");
     if (w->op->net_peer >= 0) {
       fputs(" for ", p->f);
       say_chosen(p->f, p->v, p->k, is_rank, &w->op->net_peer, false);
     }
-    if (w->op->net_channel >= 0) ni_say(p->f, " on channel %d", w->op->net_channel);
-    if (w->op->net_state) ni_say(p->f, " (%s)", ni_hang_text(p->v->model, w->op->net_state));
+    if (w->op->net_channel >= 0)
+      ni_say(p->f, " on channel %d", w->op->net_channel);
+    if (w->op->net_state)
+      ni_say(p->f, " (%s)", ni_hang_text(p->v->model, w->op->net_state));
     told++;
   }
   return told;
@@ -192,7 +220,8 @@ static bool is_waiting(const struct ni_hang_view *w) {
 }
 
 static void part_more(struct parts *p, size_t n) {
-  if (n) ni_say(part(p), "and %s more %s", NI_COUNT(n), ni_plural(n, "rank", "ranks"));
+  if (n)
+    ni_say(part(p), "and %s more %s", NI_COUNT(n), ni_plural(n, "rank", "ranks"));
 }
 
 static void part_transfers(struct parts *p) {
@@ -200,7 +229,8 @@ static void part_transfers(struct parts *p) {
   size_t told = 0, more = 0;
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
-    if (w->waits_for < 0 || !is_waiting(w)) continue;
+    if (w->waits_for < 0 || !is_waiting(w))
+      continue;
     if (told == NAMED) {
       more++;
       continue;
@@ -210,7 +240,9 @@ static void part_transfers(struct parts *p) {
     ni_hang_say_op(p->f, p->v, w->op);
     told++;
     const struct ni_hang_view *peer = ni_hang_view_of(k, w->waits_for);
-    if (!peer || !is_waiting(peer) || peer->waits_for >= 0) continue; /* not there, or told as one who waits */
+    /* not there, or told as one who waits */
+    if (!peer || !is_waiting(peer) || peer->waits_for >= 0)
+      continue;
     say_one((fputs(", where ", p->f), p->f), p->v, peer);
     ni_hang_say_op((fputs(is_over(p->v, p->k) ? "was in " : "is in ", p->f), p->f), p->v, peer->op);
   }
@@ -218,8 +250,8 @@ static void part_transfers(struct parts *p) {
 }
 
 /*
- * Sends and receives that all have their other half: who is inside which. Sizes are told and not compared: of several
- * messages between two ranks one side may be at the next.
+ * Sends and receives that all have their other half: who is inside which. Sizes are told and not compared: of
+ * several messages between two ranks one side may be at the next.
  */
 static void part_pairs(struct parts *p) {
   const struct ni_hang_knot *k = p->k;
@@ -227,7 +259,8 @@ static void part_pairs(struct parts *p) {
   fputs("nobody is missing, each Send has its Recv under way", part(p));
   for (size_t i = 0; i < k->n && told < NAMED; i++) {
     const struct ni_hang_view *w = &k->view[i];
-    if (!is_waiting(w)) continue;
+    if (!is_waiting(w))
+      continue;
     say_one(part(p), p->v, w);
     ni_say(p->f, "%s in ", is_over(p->v, k) ? "was" : "is");
     ni_hang_say_op(p->f, p->v, w->op);
@@ -239,14 +272,16 @@ static void part_pairs(struct parts *p) {
 
 static size_t blockers(const struct ni_hang_knot *k) {
   size_t n = 0;
-  for (size_t i = 0; i < k->n; i++) n += ni_hang_blocks(k, &k->view[i]);
+  for (size_t i = 0; i < k->n; i++)
+    n += ni_hang_blocks(k, &k->view[i]);
   return n;
 }
 
 /* "rank 3 (node-a) has not called it for 74 s": it may yet. */
 static void part_not_yet(struct parts *p) {
   size_t n = p->k->count[NI_HANG_NEVER];
-  if (!n) return;
+  if (!n)
+    return;
   part_where(p, NI_HANG_NEVER, "", n == 1 ? " has not called it for " : " have not called it for ");
   ni_hang_say_span(p->f, p->k->waited_ns);
 }
@@ -264,20 +299,25 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
   bool p2p = k->kind == NI_KIND_P2P, over = is_over(v, k);
   part_other_calls(&p);
   part_values(&p);
-  if (v->answer == NI_HANG_NOT_YET && !p2p) part_not_yet(&p);
-  else part_where(&p, NI_HANG_NEVER, "",
-             p2p ? (over ? " had no matching call under way" : " has no matching call under way")
-                 : (over ? " had not called it" : " never called it"));
+  if (v->answer == NI_HANG_NOT_YET && !p2p)
+    part_not_yet(&p);
+  else
+    part_where(&p, NI_HANG_NEVER, "",
+               p2p ? (over ? " had no matching call under way" : " has no matching call under way")
+                   : (over ? " had not called it" : " never called it"));
   part_where(&p, NI_HANG_GONE, "the process of ", " is gone");
   part_where(&p, NI_HANG_HAS_LEFT, "", over ? " had left the communicator" : " has left the communicator");
   part_where(&p, NI_HANG_API_ONLY, "", " called it, and nothing was launched");
   if (ni_hang_in_it(k))
-    part_where(&p, NI_HANG_QUEUED, "",
-               over ? " called it, and the kernel had not started" : " called it, and the kernel has not started");
+    part_where(
+        &p, NI_HANG_QUEUED, "",
+        over ? " called it, and the kernel had not started" : " called it, and the kernel has not started");
   int network = part_network(&p);
-  part_where(&p, NI_HANG_ELSEWHERE, "", k->count[NI_HANG_ELSEWHERE] == 1 ? " waits elsewhere" : " wait elsewhere");
+  part_where(&p, NI_HANG_ELSEWHERE, "",
+             k->count[NI_HANG_ELSEWHERE] == 1 ? " waits elsewhere" : " wait elsewhere");
   part_no_data(&p);
-  if (p2p) part_transfers(&p);
+  if (p2p)
+    part_transfers(&p);
   if (k->count[NI_HANG_FINISHED])
     ni_say(part(&p), "%s rank%s %s finished it", NI_COUNT(k->count[NI_HANG_FINISHED]),
            ni_plural(k->count[NI_HANG_FINISHED], "", "s"),
@@ -285,22 +325,25 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
   if (k->behind_it)
     ni_say(f, ", and %s wait%s in a later one", NI_COUNT(k->behind_it),
            over ? "ed" : ni_plural(k->behind_it, "s", ""));
-  const enum ni_hang_where in = k->count[NI_HANG_INSIDE]      ? NI_HANG_INSIDE
-                                : k->count[NI_HANG_IN_REPLAY] ? NI_HANG_IN_REPLAY
-                                                              : NI_HANG_QUEUED;
+  const enum ni_hang_where in = k->count[NI_HANG_INSIDE] ? NI_HANG_INSIDE
+      : k->count[NI_HANG_IN_REPLAY]                      ? NI_HANG_IN_REPLAY
+                                                         : NI_HANG_QUEUED;
   size_t inside = k->count[in];
   if (p2p) {
-    if (p.n == 0) part_pairs(&p);
+    if (p.n == 0)
+      part_pairs(&p);
     return;
   }
-  static const char *const wheres[] = {[NI_HANG_INSIDE] = "inside",
-                                       [NI_HANG_IN_REPLAY] = "in it by a CUDA graph (NCCL does not show its kernel)",
-                                       [NI_HANG_QUEUED] = "waiting for the kernel to start"};
+  static const char *const wheres[] = {
+      [NI_HANG_INSIDE] = "inside",
+      [NI_HANG_IN_REPLAY] = "in it by a CUDA graph (NCCL does not show its kernel)",
+      [NI_HANG_QUEUED] = "waiting for the kernel to start"};
   const char *where = wheres[in], *is = over ? "was" : "is";
   bool differ = k->size_mismatch || k->type_mismatch || k->root_mismatch;
   if (blockers(k) == 0 && k->count[NI_HANG_NO_DATA] == 0 && k->count[NI_HANG_FINISHED] == 0) {
     ni_say(part(&p), "everyone %s %s", is, where);
-    if (k->behind_replay) part_replay(&p);
+    if (k->behind_replay)
+      part_replay(&p);
     else if (!differ && !network && !over)
       fputs(k->count[NI_HANG_INSIDE]
                 ? ": nobody is missing, so look at GPUs, NVLink and the network"
@@ -309,8 +352,7 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
   } else if (inside == 1) {
     ni_say(part(&p), "one rank %s %s", is, where);
     if (k->count[NI_HANG_FINISHED] || k->count[NI_HANG_NEVER] > 1)
-      ni_hang_say_ranks((fputs(": ", f), f), v, k,
-                        in);
+      ni_hang_say_ranks((fputs(": ", f), f), v, k, in);
   } else if (inside) {
     ni_say(part(&p), "everyone else (%s ranks) %s %s", NI_COUNT(inside), is, where);
   }

@@ -35,14 +35,22 @@ static const char *const group_names[GROUPS] = {"behind",       "other_calls", "
 static bool is_in(const struct ni_ras_trouble *t, const struct ni_ras_rank *x, enum group g) {
   bool here = x->here == NI_RAS_HERE;
   switch (g) {
-    case BEHIND: return ni_ras_is_behind(t, x);
-    case UNLIKE: return ni_ras_is_unlike(t, x);
-    case DEAD: return x->here == NI_RAS_DEAD;
-    case UNRESPONSIVE: return x->here == NI_RAS_UNRESPONSIVE;
-    case ABSENT: return x->here == NI_RAS_ABSENT;
-    case ERRORS: return here && x->async_error > 0 && x->async_error != NI_RAS_IN_PROGRESS;
-    case ABORTS: return here && x->abort;
-    default: return here && x->init_state > 0;
+    case BEHIND:
+      return ni_ras_is_behind(t, x);
+    case UNLIKE:
+      return ni_ras_is_unlike(t, x);
+    case DEAD:
+      return x->here == NI_RAS_DEAD;
+    case UNRESPONSIVE:
+      return x->here == NI_RAS_UNRESPONSIVE;
+    case ABSENT:
+      return x->here == NI_RAS_ABSENT;
+    case ERRORS:
+      return here && x->async_error > 0 && x->async_error != NI_RAS_IN_PROGRESS;
+    case ABORTS:
+      return here && x->abort;
+    default:
+      return here && x->init_state > 0;
   }
 }
 
@@ -55,8 +63,10 @@ static size_t in_group(const struct ni_ras_trouble *t, enum group g) {
 
 static void say_one(FILE *f, const struct ni_ras_rank *x) {
   ni_say(f, "rank %d", x->rank);
-  if (*x->host && x->pid >= 0) ni_say(f, " (%s, pid %" PRId64 ")", x->host, x->pid);
-  else if (*x->host) ni_say(f, " (%s)", x->host);
+  if (*x->host && x->pid >= 0)
+    ni_say(f, " (%s, pid %" PRId64 ")", x->host, x->pid);
+  else if (*x->host)
+    ni_say(f, " (%s)", x->host);
 }
 
 /* Few by name, many as ranges. */
@@ -65,15 +75,19 @@ static void say_group(FILE *f, const struct ni_ras *r, const struct ni_ras_troub
   struct ni_hang_crowd c = ni_hang_crowd_new(n > NAMED ? n : 0, "rank", "ranks");
   for (size_t k = t->comm->first; k < t->comm->first + t->comm->n; k++) {
     const struct ni_ras_rank *x = &r->rank[k];
-    if (!is_in(t, x, g)) continue;
+    if (!is_in(t, x, g))
+      continue;
     if (n > NAMED && c.who && c.n < n)
       c.who[c.n++] = (struct ni_hang_who){x->rank, *x->host ? x->host : NULL};
-    if (n > NAMED) continue;
-    if (said) fputs(said + 1 == n ? " and " : ", ", f);
+    if (n > NAMED)
+      continue;
+    if (said)
+      fputs(said + 1 == n ? " and " : ", ", f);
     say_one(f, x);
     said++;
   }
-  if (c.n) ni_hang_say_crowd(f, &c);
+  if (c.n)
+    ni_hang_say_crowd(f, &c);
   free(c.who);
 }
 
@@ -86,13 +100,18 @@ static void say_counts(FILE *f, const struct ni_ras *r, const struct ni_ras_trou
     uint64_t least = UINT64_MAX, greatest = 0, most = t->most->count[i];
     for (size_t k = t->comm->first; k < t->comm->first + t->comm->n; k++) {
       const struct ni_ras_rank *x = &r->rank[k];
-      if (!is_in(t, x, g)) continue;
-      if (x->count[i] < least) least = x->count[i];
-      if (x->count[i] > greatest) greatest = x->count[i];
+      if (!is_in(t, x, g))
+        continue;
+      if (x->count[i] < least)
+        least = x->count[i];
+      if (x->count[i] > greatest)
+        greatest = x->count[i];
     }
-    if (least == most && greatest == most) continue;
+    if (least == most && greatest == most)
+      continue;
     ni_say(f, "%s%s %s", sep, r->func[i], NI_COUNT(least));
-    if (greatest != least) ni_say(f, " to %s", NI_COUNT(greatest));
+    if (greatest != least)
+      ni_say(f, " to %s", NI_COUNT(greatest));
     ni_say(f, ", %s %s", t->here - t->behind - t->unlike == 1 ? "the other" : "the others", NI_COUNT(most));
     sep = "; ";
   }
@@ -105,10 +124,16 @@ static void say_comm(FILE *f, const struct ni_ras_comm *c) {
 
 static void say_errors(FILE *f, const struct ni_ras *r, const struct ni_ras_trouble *t) {
   for (size_t k = t->comm->first, said = 0; k < t->comm->first + t->comm->n && said < 1; k++)
-    if (is_in(t, &r->rank[k], ERRORS)) ni_say(f, " (ncclResult_t %d)", r->rank[k].async_error), said++;
+    if (is_in(t, &r->rank[k], ERRORS)) {
+      ni_say(f, " (ncclResult_t %d)", r->rank[k].async_error);
+      said++;
+    }
 }
 
-/* "communicator 0xa1 (8 ranks): rank 3 (10.0.0.1, pid 7) is behind: AllReduce 1,203, the others 1,204; rank 5 (...) is dead by RAS" */
+/*
+ * "communicator 0xa1 (8 ranks): rank 3 (10.0.0.1, pid 7) is behind: AllReduce 1,203, the others 1,204; rank 5
+ * (...) is dead by RAS"
+ */
 static void say_trouble(FILE *f, const struct ni_ras *r, const struct ni_ras_trouble *t) {
   static const struct {
     enum group g;
@@ -126,15 +151,19 @@ static void say_trouble(FILE *f, const struct ni_ras *r, const struct ni_ras_tro
   say_comm(f, t->comm);
   for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
     size_t n = in_group(t, says[i].g);
-    if (!n) continue;
+    if (!n)
+      continue;
     ni_put_text(f, sep);
     say_group(f, r, t, says[i].g);
     ni_put_text(f, ni_plural(n, says[i].one, says[i].many));
-    if (says[i].g == ERRORS) say_errors(f, r, t);
-    if (says[i].g == BEHIND || says[i].g == UNLIKE) say_counts((fputs(": ", f), f), r, t, says[i].g);
+    if (says[i].g == ERRORS)
+      say_errors(f, r, t);
+    if (says[i].g == BEHIND || says[i].g == UNLIKE)
+      say_counts((fputs(": ", f), f), r, t, says[i].g);
     sep = "; ";
   }
-  if (t->consequence) fputs(" (behind in it because of another)", f);
+  if (t->consequence)
+    fputs(" (behind in it because of another)", f);
 }
 
 /* ---- the sentence ---- */
@@ -149,11 +178,13 @@ static void say_first(FILE *f, const struct ni_ras_verdict *v) {
   size_t more = 0;
   NI_EACH(const struct ni_ras_trouble, t, v->trouble + 1, v->n - 1) more += ni_ras_is_wait(t);
   say_trouble(f, &v->look->ras, v->trouble);
-  if (more) ni_say(f, "; and %s more %s", NI_COUNT(more), ni_plural(more, "communicator", "communicators"));
+  if (more)
+    ni_say(f, "; and %s more %s", NI_COUNT(more), ni_plural(more, "communicator", "communicators"));
 }
 
 static void say_still(FILE *f, const struct ni_ras_trouble *t) {
-  if (!t->still_ns) return;
+  if (!t->still_ns)
+    return;
   fputs("; none of its processes has launched anything for ", f);
   ni_hang_say_span(f, t->still_ns);
 }
@@ -168,7 +199,8 @@ static void say_cannot_tell(FILE *f, const struct ni_ras_verdict *v, bool saved)
   }
   if (wait) {
     say_first(f, v);
-    if (v->apart_ns && !v->trouble->still_ns) fputs("; not all of its processes stand still", f);
+    if (v->apart_ns && !v->trouble->still_ns)
+      fputs("; not all of its processes stand still", f);
     say_still(f, v->trouble);
   } else {
     ni_say(f, "all that have answered have launched the same, ");
@@ -185,7 +217,8 @@ static void say_cannot_tell(FILE *f, const struct ni_ras_verdict *v, bool saved)
   }
   if (!v->apart_ns)
     fputs(saved ? "; that was one look: whether it stands still only a second one tells (a second --ras=FILE)"
-                : "; that was one look: whether it stands still only a second one tells (--confirm)", f);
+                : "; that was one look: whether it stands still only a second one tells (--confirm)",
+          f);
 }
 
 void ni_hang_ras_say(FILE *f, const struct ni_hang_ras *r) {
@@ -209,8 +242,11 @@ void ni_hang_ras_say(FILE *f, const struct ni_hang_ras *r) {
       fputs(" launched something within ", f);
       ni_hang_say_span(f, v->apart_ns);
       return;
-    case NI_HANG_NO_DATA_AT_ALL: fputs("RAS knows of no communicator", f); return;
-    default: say_cannot_tell(f, v, r->asked_ns == 0);
+    case NI_HANG_NO_DATA_AT_ALL:
+      fputs("RAS knows of no communicator", f);
+      return;
+    default:
+      say_cannot_tell(f, v, r->asked_ns == 0);
   }
 }
 
@@ -220,14 +256,18 @@ void ni_hang_ras_say(FILE *f, const struct ni_hang_ras *r) {
 static void say_member(FILE *f, const struct ni_ras_difference *d) {
   ni_say(f, "rank %d of ", d->rank->rank);
   ni_hang_say_comm(f, d->member);
-  if (*d->rank->host) ni_say(f, " (%s)", d->rank->host);
+  if (*d->rank->host)
+    ni_say(f, " (%s)", d->rank->host);
 }
 
 static void say_difference(FILE *f, const struct ni_ras_difference *d) {
   say_member(f, d);
-  if (d->what == NI_RAS_LIVES) fputs(": RAS calls it dead, and its process is alive", f);
-  else if (d->what == NI_RAS_DIED) fputs(": RAS still shows it, and its process is dead", f);
-  else ni_say(f, ": %s %s by RAS, %s by the plugin", d->func, NI_COUNT(d->by_ras), NI_COUNT(d->by_plugin));
+  if (d->what == NI_RAS_LIVES)
+    fputs(": RAS calls it dead, and its process is alive", f);
+  else if (d->what == NI_RAS_DIED)
+    fputs(": RAS still shows it, and its process is dead", f);
+  else
+    ni_say(f, ": %s %s by RAS, %s by the plugin", d->func, NI_COUNT(d->by_ras), NI_COUNT(d->by_plugin));
 }
 
 static void say_agreement(FILE *f, const struct ni_hang_ras *r) {
@@ -248,8 +288,10 @@ static void say_agreement(FILE *f, const struct ni_hang_ras *r) {
     ni_say(f, "RAS and the plugin differ in %s %s; %s of %s ranks have the same counts",
            NI_COUNT(a->n_differences), ni_plural(a->n_differences, "place", "places"), NI_COUNT(a->agree),
            NI_COUNT(a->compared));
-  if (a->n_differences && !r->asked_ns) fputs(" (a saved answer may be of another moment)", f);
-  if (a->only_ras) ni_say(f, "; of %s more only RAS tells", NI_COUNT(a->only_ras));
+  if (a->n_differences && !r->asked_ns)
+    fputs(" (a saved answer may be of another moment)", f);
+  if (a->only_ras)
+    ni_say(f, "; of %s more only RAS tells", NI_COUNT(a->only_ras));
   if (a->comms_only_ras)
     ni_say(f, "; %s %s only RAS knows", NI_COUNT(a->comms_only_ras),
            ni_plural(a->comms_only_ras, "communicator", "communicators"));
@@ -281,20 +323,25 @@ static void print_agreement(const struct ni_hang_ras *r, bool all) {
 static void print_source(const struct ni_hang_ras *r) {
   const struct ni_ras *ras = &r->now.ras;
   ni_say(stdout, "RAS of %s", ni_hang_ras_place(r));
-  if (*ras->nccl_version) ni_say(stdout, ", NCCL %s", ras->nccl_version);
-  if (*ras->timestamp) ni_say(stdout, ", at %s (its local time)", ras->timestamp);
-  if (ras->collection_s >= 0) ni_say(stdout, ", gathered in %.1f s", ras->collection_s);
+  if (*ras->nccl_version)
+    ni_say(stdout, ", NCCL %s", ras->nccl_version);
+  if (*ras->timestamp)
+    ni_say(stdout, ", at %s (its local time)", ras->timestamp);
+  if (ras->collection_s >= 0)
+    ni_say(stdout, ", gathered in %.1f s", ras->collection_s);
   if (ras->timeouts > 0)
     ni_say(stdout, " with %s %s", NI_COUNT(ras->timeouts),
            ni_plural((uint64_t)ras->timeouts, "timeout", "timeouts"));
-  if (ras->mended) ni_say(stdout, "; its text was no JSON and was mended");
+  if (ras->mended)
+    ni_say(stdout, "; its text was no JSON and was mended");
   ni_say(stdout, "\n");
 }
 
 static void print_odd(const struct ni_hang_ras *r, bool all) {
   const struct ni_ras *ras = &r->now.ras;
   size_t told = 0, most = all ? LISTED : NAMED;
-  if (!r->v.odd) return;
+  if (!r->v.odd)
+    return;
   ni_say(stdout, "%s %s no sense and %s left out:", NI_COUNT(r->v.odd),
          ni_plural(r->v.odd, "communicator makes", "communicators make"), ni_plural(r->v.odd, "is", "are"));
   for (size_t i = 0; i < ras->n_comms && told < most; i++)
@@ -309,7 +356,8 @@ void ni_hang_ras_print(const struct ni_hang_ras *r, bool alone, bool all) {
     ni_say(stdout, "RAS: %s\n", r->why);
     return;
   }
-  if (!alone) ni_say(stdout, "\nRAS alone: ");
+  if (!alone)
+    ni_say(stdout, "\nRAS alone: ");
   ni_hang_ras_say(stdout, r);
   ni_say(stdout, "\n");
   /* The first trouble is in the sentence where it is a wait. */
@@ -318,9 +366,11 @@ void ni_hang_ras_print(const struct ni_hang_ras *r, bool alone, bool all) {
     say_trouble(stdout, &r->now.ras, &r->v.trouble[i]);
     ni_say(stdout, "\n");
   }
-  if (r->v.n > most) ni_say(stdout, "  and %s more\n", NI_COUNT(r->v.n - most));
+  if (r->v.n > most)
+    ni_say(stdout, "  and %s more\n", NI_COUNT(r->v.n - most));
   print_odd(r, all);
-  if (r->compared) print_agreement(r, all);
+  if (r->compared)
+    print_agreement(r, all);
   print_source(r);
   ni_say(stdout, "%s\n", limits);
 }
@@ -337,22 +387,28 @@ static void json_rank(struct ni_json *j, const struct ni_ras *r, const struct ni
   NI_JSON_OBJECT (j, NULL) {
     ni_json_i64(j, "rank", x->rank);
     ni_json_text(j, "host", *x->host ? x->host : NULL);
-    if (x->pid >= 0) ni_json_i64(j, "pid", x->pid);
-    else ni_json_text(j, "pid", NULL);
+    if (x->pid >= 0)
+      ni_json_i64(j, "pid", x->pid);
+    else
+      ni_json_text(j, "pid", NULL);
     ni_json_i64(j, "cuda_dev", x->cuda_dev);
     NI_JSON_ARRAY (j, "is")
       for (int g = 0; g < GROUPS; g++)
-        if (is_in(t, x, (enum group)g)) ni_json_text(j, NULL, group_names[g]);
-    if (is_in(t, x, ERRORS)) ni_json_i64(j, "async_error", x->async_error);
+        if (is_in(t, x, (enum group)g))
+          ni_json_text(j, NULL, group_names[g]);
+    if (is_in(t, x, ERRORS))
+      ni_json_i64(j, "async_error", x->async_error);
     if (x->counted)
       NI_JSON_OBJECT (j, "launched")
-        for (size_t i = 0; i < r->n_funcs; i++) ni_json_u64(j, r->func[i], x->count[i]);
+        for (size_t i = 0; i < r->n_funcs; i++)
+          ni_json_u64(j, r->func[i], x->count[i]);
   }
 }
 
 static bool is_told(const struct ni_ras_trouble *t, const struct ni_ras_rank *x) {
   for (int g = 0; g < GROUPS; g++)
-    if (is_in(t, x, (enum group)g)) return true;
+    if (is_in(t, x, (enum group)g))
+      return true;
   return false;
 }
 
@@ -369,15 +425,22 @@ static void json_trouble(struct ni_json *j, const struct ni_ras *r, const struct
     ni_json_u64(j, "still_for_s", t->still_ns / 1000000000u);
     NI_JSON_OBJECT (j, "count")
       for (int g = 0; g < GROUPS; g++)
-        if (in_group(t, (enum group)g)) ni_json_u64(j, group_names[g], in_group(t, (enum group)g));
+        if (in_group(t, (enum group)g))
+          ni_json_u64(j, group_names[g], in_group(t, (enum group)g));
     if (t->most)
       NI_JSON_OBJECT (j, "most_launched")
-        for (size_t i = 0; i < r->n_funcs; i++) ni_json_u64(j, r->func[i], t->most->count[i]);
+        for (size_t i = 0; i < r->n_funcs; i++)
+          ni_json_u64(j, r->func[i], t->most->count[i]);
     NI_JSON_ARRAY (j, "ranks")
       for (size_t k = t->comm->first; k < t->comm->first + t->comm->n; k++) {
-        if (!is_told(t, &r->rank[k])) continue;
-        if (told == LISTED) left++;
-        else json_rank(j, r, t, &r->rank[k]), told++;
+        if (!is_told(t, &r->rank[k]))
+          continue;
+        if (told == LISTED)
+          left++;
+        else {
+          json_rank(j, r, t, &r->rank[k]);
+          told++;
+        }
       }
     ni_json_u64(j, "more_ranks", left);
   }
@@ -411,7 +474,8 @@ static void json_counts(struct ni_json *j, const struct ni_hang_ras *r) {
   ni_json_text(j, "nccl_version", *ras->nccl_version ? ras->nccl_version : NULL);
   ni_json_text(j, "local_time", *ras->timestamp ? ras->timestamp : NULL);
   ni_json_f64(j, "collection_s", ras->collection_s >= 0 ? ras->collection_s : (double)__builtin_nan(""));
-  if (ras->timeouts >= 0) ni_json_i64(j, "timeouts", ras->timeouts);
+  if (ras->timeouts >= 0)
+    ni_json_i64(j, "timeouts", ras->timeouts);
   ni_json_u64(j, "looks", v->apart_ns ? 2 : 1);
   ni_json_u64(j, "looks_apart_s", v->apart_ns / 1000000000u);
   ni_json_u64(j, "still_for_s", v->still_ns / 1000000000u);
@@ -436,9 +500,11 @@ void ni_hang_ras_json(struct ni_json *j, const struct ni_hang_ras *r) {
       ni_json_text(j, "limits", limits);
       json_counts(j, r);
       NI_JSON_ARRAY (j, "troubles")
-        for (size_t i = 0; i < r->v.n && i < LISTED; i++) json_trouble(j, &r->now.ras, &r->v.trouble[i]);
+        for (size_t i = 0; i < r->v.n && i < LISTED; i++)
+          json_trouble(j, &r->now.ras, &r->v.trouble[i]);
       ni_json_u64(j, "more_troubles", r->v.n > LISTED ? r->v.n - LISTED : 0);
-      if (r->compared) json_agreement(j, r);
+      if (r->compared)
+        json_agreement(j, r);
     }
   }
 }

@@ -24,13 +24,15 @@ const struct ni_hang_answer_words *ni_hang_words_of(enum ni_hang_answer answer) 
 }
 
 const char *ni_hang_where_name(enum ni_hang_where where) {
-  static const char *const names[NI_HANG_WHERE_COUNT] = {"finished",   "inside", "in_replay", "queued", "called",    "never_called",
-      "other_call", "gone",   "left",   "elsewhere", "no_data", "not_involved"};
+  static const char *const names[NI_HANG_WHERE_COUNT] = {
+      "finished",   "inside", "in_replay", "queued",    "called",  "never_called",
+      "other_call", "gone",   "left",      "elsewhere", "no_data", "not_involved"};
   return names[where];
 }
 
 const char *ni_hang_state_name(uint8_t state) {
-  static const char *const names[NI_HANG_STATE_COUNT] = {"called", "launched", "kernel", "network", "finishing", "in_flight", "replayed"};
+  static const char *const names[NI_HANG_STATE_COUNT] = {"called",    "launched",  "kernel",  "network",
+                                                         "finishing", "in_flight", "replayed"};
   return names[state < NI_HANG_STATE_COUNT ? state : NI_HANG_UNSTATED];
 }
 
@@ -40,15 +42,19 @@ int32_t ni_hang_global(const struct ni_hang_verdict *v, const struct ni_hang_vie
 }
 
 void ni_hang_say_comm(FILE *f, const struct ni_hang_member *x) {
-  if (x->who->name && *x->who->name) ni_put_text(f, x->who->name);
-  else ni_say(f, "0x%" PRIx64, x->who->hash);
+  if (x->who->name && *x->who->name)
+    ni_put_text(f, x->who->name);
+  else
+    ni_say(f, "0x%" PRIx64, x->who->hash);
 }
 
 void ni_hang_say_op(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_op *op) {
   const char *func = ni_hang_text(v->model, op->func);
   ni_put_text(f, *func ? func : "an operation");
-  if (op->kind == NI_KIND_COLL) ni_say(f, " %" PRIu64, op->sn);
-  else if (op->root >= 0) ni_say(f, " %s rank %d", strcmp(func, "Send") == 0 ? "to" : "from", op->root);
+  if (op->kind == NI_KIND_COLL)
+    ni_say(f, " %" PRIu64, op->sn);
+  else if (op->root >= 0)
+    ni_say(f, " %s rank %d", strcmp(func, "Send") == 0 ? "to" : "from", op->root);
 }
 
 void ni_hang_say_span(FILE *f, uint64_t ns) {
@@ -59,7 +65,8 @@ void ni_hang_say_span(FILE *f, uint64_t ns) {
 void ni_hang_say_when(FILE *f, const struct ni_hang_verdict *v, uint64_t ns) {
   char text[40];
   ni_say(f, "%s", ni_utc_text((int64_t)(ns / 1000), 'T', 0, text));
-  if (!v->wall_ns) return;
+  if (!v->wall_ns)
+    return;
   fputs(" (", f);
   ni_hang_say_span(f, v->wall_ns > ns ? v->wall_ns - ns : 0);
   fputs(" ago)", f);
@@ -77,39 +84,52 @@ struct ni_hang_crowd ni_hang_crowd_new(size_t n, const char *one, const char *ma
 
 static NI_ORDER_BY(by_number, struct ni_hang_who, number)
 
-static int by_host(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+    static int by_host(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 static void say_hosts(FILE *f, const struct ni_hang_crowd *c) {
   const char *first[HOSTS], **all = calloc(c->n + 1, sizeof *all);
   size_t n = 0, hosts = 0, there = 0;
   for (size_t i = 0; all && i < c->n; i++) {
-    if (!c->who[i].host) continue;
+    if (!c->who[i].host)
+      continue;
     all[there++] = c->who[i].host;
     bool known = n == HOSTS;
-    for (size_t j = 0; j < n && !known; j++) known = strcmp(first[j], c->who[i].host) == 0;
-    if (!known) first[n++] = c->who[i].host;
+    for (size_t j = 0; j < n && !known; j++)
+      known = strcmp(first[j], c->who[i].host) == 0;
+    if (!known)
+      first[n++] = c->who[i].host;
   }
-  if (there > 1) qsort(all, there, sizeof *all, by_host);
-  for (size_t i = 0; i < there; i++) hosts += i == 0 || strcmp(all[i - 1], all[i]) != 0;
+  if (there > 1)
+    qsort(all, there, sizeof *all, by_host);
+  for (size_t i = 0; i < there; i++)
+    hosts += i == 0 || strcmp(all[i - 1], all[i]) != 0;
   free(all);
   for (size_t i = 0; i < n; i++) {
     ni_say(f, "%s%s", i == 0 ? " on " : i + 1 == n && hosts == n ? " and " : ", ", first[i]);
   }
-  if (hosts > n) ni_say(f, " and %zu more host%s", hosts - n, ni_plural(hosts - n, "", "s"));
+  if (hosts > n)
+    ni_say(f, " and %zu more host%s", hosts - n, ni_plural(hosts - n, "", "s"));
 }
 
 static void say_each(FILE *f, const struct ni_hang_crowd *c) {
   for (size_t i = 0; i < c->n; i++) {
     const char *between = i == 0 ? "" : i + 1 == c->n ? " and " : ", ";
     ni_say(f, "%s%s %" PRId64 "%s", between, c->one, c->who[i].number, c->of ? c->of : "");
-    if (c->who[i].host) ni_say(f, " (%s)", c->who[i].host);
+    if (c->who[i].host)
+      ni_say(f, " (%s)", c->who[i].host);
   }
 }
 
-/* Ranks mostly come in order: of 65,536 without data, told in each of 2,000 waits, sorting was half of all time. */
+/*
+ * Ranks mostly come in order: of 65,536 without data, told in each of 2,000 waits, sorting was half of all
+ * time.
+ */
 static void sort_crowd(struct ni_hang_crowd *c) {
   for (size_t i = 1; i < c->n; i++) {
-    if (c->who[i - 1].number <= c->who[i].number) continue;
+    if (c->who[i - 1].number <= c->who[i].number)
+      continue;
     qsort(c->who, c->n, sizeof *c->who, by_number);
     return;
   }
@@ -130,7 +150,8 @@ void ni_hang_say_crowd(FILE *f, struct ni_hang_crowd *c) {
       break;
     }
     ni_say(f, "%s%" PRId64, ranges ? ", " : "", c->who[i].number);
-    if (end - i > 1) ni_say(f, "-%" PRId64, c->who[end - 1].number);
+    if (end - i > 1)
+      ni_say(f, "-%" PRId64, c->who[end - 1].number);
   }
   ni_say(f, "%s)", c->of ? c->of : "");
   say_hosts(f, c);

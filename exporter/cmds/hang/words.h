@@ -1,4 +1,7 @@
-/* The words that all parts of a verdict have in common (say.h), and the names that JSON has for them. One thread. */
+/*
+ * The words that all parts of a verdict have in common (say.h), and the names that JSON has for them. One
+ * thread.
+ */
 #ifndef NI_HANG_WORDS_H
 #define NI_HANG_WORDS_H
 
@@ -9,9 +12,12 @@
 #include "exporter/base/text/safe_text.h"
 #include "exporter/model/hang/verdict.h"
 
-/* What an answer is called, at the beginning of the sentence and in JSON, and its exit code: the one list of them. */
+/*
+ * What an answer is called, at the beginning of the sentence and in JSON, and its exit code: the one list of
+ * them.
+ */
 struct ni_hang_answer_words {
-  const char *head;           /* "HANG (certain)" */
+  const char *head;             /* "HANG (certain)" */
   const char *answer, *verdict; /* in JSON */
   int exit_code;
 };
@@ -28,13 +34,15 @@ void ni_hang_say_op(FILE *f, const struct ni_hang_verdict *v, const struct ni_ha
 /* Global rank of a view, or -1. */
 int32_t ni_hang_global(const struct ni_hang_verdict *v, const struct ni_hang_view *w);
 /* NULL: a dump of PyTorch's does not say. */
-static inline const char *ni_hang_host(const struct ni_hang_process *p) { return *p->who->host ? p->who->host : NULL; }
+static inline const char *ni_hang_host(const struct ni_hang_process *p) {
+  return *p->who->host ? p->who->host : NULL;
+}
 const char *ni_hang_where_name(enum ni_hang_where where); /* as in JSON */
 const char *ni_hang_state_name(uint8_t state);
 
 /*
- * Lists of ranks as text: "rank 3 (node-a) and rank 17 (node-c)", "12 ranks (0-7, 9-12) on node-a, node-b and 3 more hosts".
- * The caller fills who[]; the names stay its own.
+ * Lists of ranks as text: "rank 3 (node-a) and rank 17 (node-c)", "12 ranks (0-7, 9-12) on node-a, node-b and
+ * 3 more hosts". The caller fills who[]; the names stay its own.
  */
 struct ni_hang_who {
   int64_t number;   /* rank or pid */

@@ -11,11 +11,12 @@
 
 enum { SAMPLES = 128, PLACES = 2 * NI_ALIGN_OPS };
 
-/* ---- what ranks have in common ------------------------------------------------------------------------------------------ */
+/* ---- what ranks have in common ------------------------------------------------------------------------- */
 
 uint64_t ni_align_func(const char *name) {
   uint64_t func = 0;
-  for (; *name; name++) func = ni_mix(func * 31 + (unsigned char)*name);
+  for (; *name; name++)
+    func = ni_mix(func * 31 + (unsigned char)*name);
   return func;
 }
 
@@ -24,19 +25,28 @@ static uint64_t token_of(const struct ni_imported_op *op, uint64_t func) {
 }
 
 static bool ends_together(const char *func) {
-  return strcmp(func, "AllReduce") == 0 || strcmp(func, "AllGather") == 0 || strcmp(func, "ReduceScatter") == 0 || strcmp(func, "AlltoAll") == 0;
+  return strcmp(func, "AllReduce") == 0 || strcmp(func, "AllGather") == 0 ||
+      strcmp(func, "ReduceScatter") == 0 || strcmp(func, "AlltoAll") == 0;
 }
 
-static int add_collective(struct ni_align_seat *s, const struct ni_imported *m, const struct ni_imported_op *op) {
-  if (op->seq == NI_NO_SN || (s->n && s->n_marks && op->seq <= s->ahead)) s->seq = false;
+static int add_collective(struct ni_align_seat *s, const struct ni_imported *m,
+                          const struct ni_imported_op *op) {
+  if (op->seq == NI_NO_SN || (s->n && s->n_marks && op->seq <= s->ahead))
+    s->seq = false;
   s->ahead = op->seq; /* the last one, until they are found */
   s->n++;
-  if (s->n_marks == NI_ALIGN_OPS) return 0;
-  if (!ni_array_room(s->mark, s->n_marks, s->cap_marks)) return -ENOMEM;
+  if (s->n_marks == NI_ALIGN_OPS)
+    return 0;
+  if (!ni_array_room(s->mark, s->n_marks, s->cap_marks))
+    return -ENOMEM;
   const char *name = m->funcs[op->func];
   const uint64_t func = ni_align_func(name);
-  s->mark[s->n_marks++] = (struct ni_align_mark){.end_ns = op->start_ns + (int64_t)op->dur_ns, .func = func, .token = token_of(op, func),
-                                                 .seq = op->seq, .step = op->step, .together = ends_together(name)};
+  s->mark[s->n_marks++] = (struct ni_align_mark){.end_ns = op->start_ns + (int64_t)op->dur_ns,
+                                                 .func = func,
+                                                 .token = token_of(op, func),
+                                                 .seq = op->seq,
+                                                 .step = op->step,
+                                                 .together = ends_together(name)};
   return 0;
 }
 
@@ -50,8 +60,8 @@ bool ni_align_is_message(const struct ni_imported *m, const struct ni_imported_o
 struct adding {
   struct ni_align *a;
   uint32_t file;
-  size_t first;                /* the seat of its first pair */
-  struct ni_index at;          /* of its pairs */
+  size_t first;       /* the seat of its first pair */
+  struct ni_index at; /* of its pairs */
   size_t marks;
 };
 
@@ -61,36 +71,50 @@ static uint64_t messages_hash(const struct ni_imported_comm *c, int32_t peer, bo
 }
 
 /* *at SIZE_MAX: there are too many. */
-static int find_messages(struct adding *x, const struct ni_imported *m, const struct ni_imported_op *op, bool received, size_t *at) {
+static int find_messages(struct adding *x, const struct ni_imported *m, const struct ni_imported_op *op,
+                         bool received, size_t *at) {
   const struct ni_imported_comm *c = &m->comm[op->comm];
   const uint64_t of = ni_align_messages(op->root, received), key = ni_hash(ni_hash(0, op->comm), of);
   uint32_t k;
   for (size_t i = 0; (k = ni_index_next(&x->at, key, &i)) != NI_INDEX_NONE;) {
     *at = x->first + k;
-    if (x->a->seat[*at].comm == op->comm && x->a->seat[*at].of == of) return 0;
+    if (x->a->seat[*at].comm == op->comm && x->a->seat[*at].of == of)
+      return 0;
   }
   *at = SIZE_MAX;
   const size_t n = x->a->n - x->first;
-  if (n == NI_ALIGN_PAIRS) return 0;
-  if (!ni_array_room(x->a->seat, x->a->n, x->a->cap) || ni_index_add(&x->at, key, (uint32_t)n) < 0) return -ENOMEM;
+  if (n == NI_ALIGN_PAIRS)
+    return 0;
+  if (!ni_array_room(x->a->seat, x->a->n, x->a->cap) || ni_index_add(&x->at, key, (uint32_t)n) < 0)
+    return -ENOMEM;
   *at = x->a->n++;
-  x->a->seat[*at] = (struct ni_align_seat){.hash = messages_hash(c, op->root, received), .file = x->file, .comm = op->comm,
-                                          .of = of, .rank = received};
+  x->a->seat[*at] = (struct ni_align_seat){.hash = messages_hash(c, op->root, received),
+                                           .file = x->file,
+                                           .comm = op->comm,
+                                           .of = of,
+                                           .rank = received};
   return 0;
 }
 
-static int add_message(struct adding *x, const struct ni_imported *m, const struct ni_imported_op *op, bool received) {
+static int add_message(struct adding *x, const struct ni_imported *m, const struct ni_imported_op *op,
+                       bool received) {
   size_t at;
   const int e = find_messages(x, m, op, received, &at);
-  if (e < 0 || at == SIZE_MAX) return e;
+  if (e < 0 || at == SIZE_MAX)
+    return e;
   struct ni_align_seat *s = &x->a->seat[at];
   s->n++;
-  if (s->n_marks == NI_ALIGN_MESSAGES || x->marks == NI_ALIGN_MESSAGES_ALL) return 0;
-  if (!ni_array_room(s->mark, s->n_marks, s->cap_marks)) return -ENOMEM;
+  if (s->n_marks == NI_ALIGN_MESSAGES || x->marks == NI_ALIGN_MESSAGES_ALL)
+    return 0;
+  if (!ni_array_room(s->mark, s->n_marks, s->cap_marks))
+    return -ENOMEM;
   x->marks++;
   const uint64_t func = ni_align_func(NI_ALIGN_MESSAGE);
-  s->mark[s->n_marks++] = (struct ni_align_mark){.end_ns = op->start_ns + (int64_t)op->dur_ns, .func = func,
-                                                 .token = token_of(op, func), .step = op->step, .together = true};
+  s->mark[s->n_marks++] = (struct ni_align_mark){.end_ns = op->start_ns + (int64_t)op->dur_ns,
+                                                 .func = func,
+                                                 .token = token_of(op, func),
+                                                 .step = op->step,
+                                                 .together = true};
   return 0;
 }
 
@@ -98,23 +122,29 @@ int ni_align_add(struct ni_align *a, uint32_t file, const struct ni_imported *m)
   const size_t first = a->n;
   int e = 0;
   for (size_t i = 0; i < m->n_comms; i++) {
-    if (!ni_array_room(a->seat, a->n, a->cap)) return -ENOMEM;
-    a->seat[a->n++] = (struct ni_align_seat){.hash = m->comm[i].hash, .file = file, .comm = (uint32_t)i, .rank = m->comm[i].rank, .seq = true};
+    if (!ni_array_room(a->seat, a->n, a->cap))
+      return -ENOMEM;
+    a->seat[a->n++] = (struct ni_align_seat){
+        .hash = m->comm[i].hash, .file = file, .comm = (uint32_t)i, .rank = m->comm[i].rank, .seq = true};
   }
   struct adding x = {.a = a, .file = file, .first = a->n};
   for (size_t i = 0; e == 0 && i < m->n; i++) {
     const struct ni_imported_op *op = &m->op[i];
     bool received;
-    if (op->kind == NI_KIND_COLL) e = add_collective(&a->seat[first + op->comm], m, op);
-    else if (ni_align_is_message(m, op, &received)) e = add_message(&x, m, op, received);
+    if (op->kind == NI_KIND_COLL)
+      e = add_collective(&a->seat[first + op->comm], m, op);
+    else if (ni_align_is_message(m, op, &received))
+      e = add_message(&x, m, op, received);
   }
   ni_index_free(&x.at);
-  if (e < 0) return e;
-  NI_EACH(struct ni_align_seat, s, a->seat + first, a->n - first) ni_array_fit(s->mark, s->n_marks, s->cap_marks);
+  if (e < 0)
+    return e;
+  NI_EACH(struct ni_align_seat, s, a->seat + first, a->n - first)
+  ni_array_fit(s->mark, s->n_marks, s->cap_marks);
   return 0;
 }
 
-/* ---- one rank upon another ---------------------------------------------------------------------------------------------- */
+/* ---- one rank upon another ----------------------------------------------------------------------------- */
 
 /* Of s its mark i is the measure's i + shift. */
 struct place {
@@ -123,7 +153,8 @@ struct place {
   uint32_t same_steps, steps;
 };
 
-static void overlap(const struct ni_align_seat *of, const struct ni_align_seat *s, int64_t shift, size_t *from, size_t *to) {
+static void overlap(const struct ni_align_seat *of, const struct ni_align_seat *s, int64_t shift,
+                    size_t *from, size_t *to) {
   const int64_t end = (int64_t)of->n_marks - shift;
   *from = shift < 0 ? (size_t)-shift : 0;
   *to = end < 0 ? 0 : (size_t)end < s->n_marks ? (size_t)end : s->n_marks;
@@ -134,9 +165,11 @@ static bool fits(const struct ni_align_seat *of, const struct ni_align_seat *s, 
   overlap(of, s, shift, &from, &to);
   /* A few that agree at the very end say nothing. */
   const size_t least = s->n_marks < of->n_marks ? s->n_marks : of->n_marks;
-  if (to <= from || (to - from) * 2 < least) return false;
+  if (to <= from || (to - from) * 2 < least)
+    return false;
   for (size_t i = from; i < to; i++)
-    if (s->mark[i].token != of->mark[(int64_t)i + shift].token) return false;
+    if (s->mark[i].token != of->mark[(int64_t)i + shift].token)
+      return false;
   return true;
 }
 
@@ -150,13 +183,18 @@ static void judge(const struct ni_align_seat *of, const struct ni_align_seat *s,
   int64_t apart[SAMPLES];
   size_t from, to, n = 0, together = 0;
   overlap(of, s, p->shift, &from, &to);
-  for (size_t i = from; i < to; i++) together += s->mark[i].together;
+  for (size_t i = from; i < to; i++)
+    together += s->mark[i].together;
   const bool choose = together >= 8;
   const size_t all = choose ? together : to - from, every = all / SAMPLES + 1;
   for (size_t i = from, k = 0; i < to; i++) {
     const struct ni_align_mark *x = &s->mark[i], *y = &of->mark[(int64_t)i + p->shift];
-    if (x->step && y->step) p->steps++, p->same_steps += x->step == y->step;
-    if ((choose && !x->together) || k++ % every || n == SAMPLES) continue;
+    if (x->step && y->step) {
+      p->steps++;
+      p->same_steps += x->step == y->step;
+    }
+    if ((choose && !x->together) || k++ % every || n == SAMPLES)
+      continue;
     apart[n++] = x->end_ns - y->end_ns;
   }
   qsort(apart, n, sizeof *apart, by_value);
@@ -168,8 +206,12 @@ static bool by_steps(const struct place *p, size_t n, size_t *best) {
   uint32_t most = 0, second = 0;
   for (size_t i = 0; i < n; i++) {
     const uint32_t share = p[i].steps >= 2 ? (uint32_t)((uint64_t)p[i].same_steps * 1000 / p[i].steps) : 0;
-    if (share > most) second = most, most = share, *best = i;
-    else if (share > second) second = share;
+    if (share > most) {
+      second = most;
+      most = share;
+      *best = i;
+    } else if (share > second)
+      second = share;
   }
   return most >= 900 && second < most;
 }
@@ -177,37 +219,45 @@ static bool by_steps(const struct place *p, size_t n, size_t *best) {
 static bool by_ends(const struct place *p, size_t n, size_t *best) {
   int64_t least = INT64_MAX, second = INT64_MAX;
   for (size_t i = 0; i < n; i++) {
-    if (p[i].scatter_ns < least) second = least, least = p[i].scatter_ns, *best = i;
-    else if (p[i].scatter_ns < second) second = p[i].scatter_ns;
+    if (p[i].scatter_ns < least) {
+      second = least;
+      least = p[i].scatter_ns;
+      *best = i;
+    } else if (p[i].scatter_ns < second)
+      second = p[i].scatter_ns;
   }
   return least < INT64_MAX && least < second / 2;
 }
 
 /* *shift: of s upon the measure. */
-static enum ni_align_how lay(const struct ni_align_seat *of, const struct ni_align_seat *s, struct place *place, int64_t *shift) {
+static enum ni_align_how lay(const struct ni_align_seat *of, const struct ni_align_seat *s,
+                             struct place *place, int64_t *shift) {
   size_t n = 0, best = 0;
   for (int64_t k = 1 - (int64_t)s->n_marks; k < (int64_t)of->n_marks; k++) {
-    if (!fits(of, s, k)) continue;
+    if (!fits(of, s, k))
+      continue;
     place[n] = (struct place){.shift = k};
     judge(of, s, &place[n++]);
   }
-  if (n == 0) return NI_ALIGN_APART;
-  const enum ni_align_how how = n == 1                        ? NI_ALIGN_ONE
-                                : by_steps(place, n, &best) ? NI_ALIGN_STEPS
-                                : by_ends(place, n, &best)  ? NI_ALIGN_ENDS
-                                                            : NI_ALIGN_APART;
+  if (n == 0)
+    return NI_ALIGN_APART;
+  const enum ni_align_how how = n == 1 ? NI_ALIGN_ONE
+      : by_steps(place, n, &best)      ? NI_ALIGN_STEPS
+      : by_ends(place, n, &best)       ? NI_ALIGN_ENDS
+                                       : NI_ALIGN_APART;
   *shift = place[best].shift;
   return how;
 }
 
-/* ---- all of a communicator ---------------------------------------------------------------------------------------------- */
+/* ---- all of a communicator ----------------------------------------------------------------------------- */
 
 static void by_numbers(struct ni_align_seat *s, size_t n) {
   uint64_t least = UINT64_MAX;
   bool sparse = false;
   for (size_t i = 0; i < n; i++) {
     const uint64_t first = s[i].mark[0].seq;
-    if (first < least) least = first;
+    if (first < least)
+      least = first;
     sparse = sparse || s[i].ahead - first + 1 != s[i].n;
   }
   for (size_t i = 0; i < n; i++) {
@@ -219,9 +269,11 @@ static void by_numbers(struct ni_align_seat *s, size_t n) {
 
 static int add_before(struct ni_align_before **item, size_t *n, size_t *cap, uint64_t func, uint64_t add) {
   size_t i = 0;
-  while (i < *n && (*item)[i].func != func) i++;
+  while (i < *n && (*item)[i].func != func)
+    i++;
   if (i == *n) {
-    if (!ni_array_room(*item, *n, *cap)) return -ENOMEM;
+    if (!ni_array_room(*item, *n, *cap))
+      return -ENOMEM;
     (*item)[(*n)++] = (struct ni_align_before){.func = func};
   }
   (*item)[i].n += add;
@@ -231,26 +283,33 @@ static int add_before(struct ni_align_before **item, size_t *n, size_t *cap, uin
 /* Whoever recorded at that place says which function it was; NULL: nobody did. */
 static const struct ni_align_mark *mark_at(const struct ni_align_seat *s, size_t n, uint64_t place) {
   for (size_t i = 0; i < n; i++)
-    if (s[i].how != NI_ALIGN_APART && s[i].ahead <= place && place - s[i].ahead < s[i].n_marks) return &s[i].mark[place - s[i].ahead];
+    if (s[i].how != NI_ALIGN_APART && s[i].ahead <= place && place - s[i].ahead < s[i].n_marks)
+      return &s[i].mark[place - s[i].ahead];
   return NULL;
 }
 
 static int count_all_before(struct ni_align_seat *s, size_t n) {
   uint64_t last = 0;
   for (size_t i = 0; i < n; i++)
-    if (s[i].how != NI_ALIGN_APART && !s[i].sparse && s[i].ahead > last) last = s[i].ahead;
-  if (last > 2 * NI_ALIGN_OPS) last = 0; /* numbers that are far apart: nothing lies between them that anybody recorded */
+    if (s[i].how != NI_ALIGN_APART && !s[i].sparse && s[i].ahead > last)
+      last = s[i].ahead;
+  /* numbers that are far apart: nothing lies between them that anybody recorded */
+  if (last > 2 * NI_ALIGN_OPS)
+    last = 0;
   for (uint64_t place = 0; place < last; place++) {
     const struct ni_align_mark *mark = mark_at(s, n, place);
     for (size_t i = 0; mark && i < n; i++)
-      if (s[i].how != NI_ALIGN_APART && s[i].ahead > place && add_before(&s[i].before, &s[i].n_before, &s[i].cap_before, mark->func, 1) < 0) return -ENOMEM;
+      if (s[i].how != NI_ALIGN_APART && s[i].ahead > place &&
+          add_before(&s[i].before, &s[i].n_before, &s[i].cap_before, mark->func, 1) < 0)
+        return -ENOMEM;
   }
   return 0;
 }
 
 /*
- * Where the numbers of a rank begin that is not to be compared. A rank has less than 2^22 operations, and some readers take
- * the lower 32 bits of a number alone: these are no other rank's either, of the first 1,023.
+ * Where the numbers of a rank begin that is not to be compared. A rank has less than 2^22 operations, and
+ * some readers take the lower 32 bits of a number alone: these are no other rank's either, of the first
+ * 1,023.
  */
 static uint64_t own_numbers(size_t i) {
   const uint64_t nth = i + 1;
@@ -261,58 +320,76 @@ static void by_laying(struct ni_align_seat *s, size_t n, struct place *place, in
   size_t of = 0;
   int64_t least = 0;
   for (size_t i = 1; i < n; i++)
-    if (s[i].n > s[of].n) of = i;
+    if (s[i].n > s[of].n)
+      of = i;
   for (size_t i = 0; i < n; i++) {
     shift[i] = 0;
     s[i].how = i == of ? n > 1 ? NI_ALIGN_ONE : NI_ALIGN_ALONE : lay(&s[of], &s[i], place, &shift[i]);
-    if (s[i].how != NI_ALIGN_APART && shift[i] < least) least = shift[i];
+    if (s[i].how != NI_ALIGN_APART && shift[i] < least)
+      least = shift[i];
   }
   for (size_t i = 0; i < n; i++)
     s[i].ahead = s[i].how == NI_ALIGN_APART ? own_numbers(i) : (uint64_t)(shift[i] - least);
 }
 
-/* One side, or a sender and a receiver. More of them, as where a rank has two recordings, are nobody's counterpart. */
+/*
+ * One side, or a sender and a receiver. More of them, as where a rank has two recordings, are nobody's
+ * counterpart.
+ */
 static void lay_messages(struct ni_align_seat *s, size_t n, struct place *place, int64_t *shift) {
-  const bool alone = n == 1, both = n == 2 && s[0].rank != s[1].rank, marked = s[0].n_marks && (alone || s[1].n_marks);
-  if (marked && (alone || both)) by_laying(s, n, place, shift);
+  const bool alone = n == 1, both = n == 2 && s[0].rank != s[1].rank,
+             marked = s[0].n_marks && (alone || s[1].n_marks);
+  if (marked && (alone || both))
+    by_laying(s, n, place, shift);
   for (size_t i = 0; i < n; i++) {
-    if (!marked || !(alone || both)) s[i].how = NI_ALIGN_APART;
-    if (s[i].how == NI_ALIGN_APART) s[i].ahead = ni_align_apart(s[i].rank);
+    if (!marked || !(alone || both))
+      s[i].how = NI_ALIGN_APART;
+    if (s[i].how == NI_ALIGN_APART)
+      s[i].ahead = ni_align_apart(s[i].rank);
   }
 }
 
-/* ---- communicators side by side ------------------------------------------------------------------------------------------ */
+/* ---- communicators side by side ------------------------------------------------------------------------ */
 
 /* The first step that all files recorded from its begin on; 0: some have no steps. */
 static uint32_t common_step(const struct ni_align *a) {
   uint32_t common = 0, n_files = 0;
   for (size_t i = 0; i < a->n; i++)
-    if (a->seat[i].file >= n_files) n_files = a->seat[i].file + 1;
+    if (a->seat[i].file >= n_files)
+      n_files = a->seat[i].file + 1;
   uint32_t *first = calloc(n_files + 1, sizeof *first);
   for (size_t i = 0; first && i < a->n; i++)
     for (size_t k = 0; k < a->seat[i].n_marks; k++) {
       const uint32_t step = a->seat[i].mark[k].step;
       uint32_t *x = &first[a->seat[i].file];
-      if (step && (!*x || step < *x)) *x = step;
+      if (step && (!*x || step < *x))
+        *x = step;
     }
   for (size_t i = 0; first && i < a->n; i++) {
     const uint32_t step = first[a->seat[i].file];
-    if (!step) return free(first), 0;
-    if (step >= common) common = step + 1; /* the first one is cut */
+    if (!step) {
+      free(first);
+      return 0;
+    }
+    if (step >= common)
+      common = step + 1; /* the first one is cut */
   }
   free(first);
   return common;
 }
 
-/* Where all communicators are counted to: a step, or, of files without them, the end of an operation that all ranks did. */
+/*
+ * Where all communicators are counted to: a step, or, of files without them, the end of an operation that all
+ * ranks did.
+ */
 struct moment {
   uint32_t step;
-  int64_t *end_ns;             /* step 0: by file, in its own time */
+  int64_t *end_ns; /* step 0: by file, in its own time */
 };
 
 /*
- * A communicator that all files are in, of several the one with the fewest operations: the first one of these that all recorded
- * behind their first one. false: there is none.
+ * A communicator that all files are in, of several the one with the fewest operations: the first one of these
+ * that all recorded behind their first one. false: there is none.
  */
 static bool common_end(const struct ni_align *a, uint32_t n_files, int64_t *end_ns) {
   const struct ni_align_seat *best = NULL;
@@ -322,47 +399,65 @@ static bool common_end(const struct ni_align *a, uint32_t n_files, int64_t *end_
     uint64_t last = 0, least = UINT64_MAX;
     for (to = from; to < a->n && a->seat[to].hash == a->seat[from].hash; to++) {
       const struct ni_align_seat *s = &a->seat[to];
-      known = known && !s->of && s->how != NI_ALIGN_APART && !s->sparse && (to == from || s->file != s[-1].file);
-      if (s->ahead > last) last = s->ahead;
-      if (s->ahead + s->n_marks < least) least = s->ahead + s->n_marks;
+      known =
+          known && !s->of && s->how != NI_ALIGN_APART && !s->sparse && (to == from || s->file != s[-1].file);
+      if (s->ahead > last)
+        last = s->ahead;
+      if (s->ahead + s->n_marks < least)
+        least = s->ahead + s->n_marks;
     }
-    if (!known || to - from != n_files || last + 1 >= least || (best && best->n <= a->seat[from].n)) continue;
+    if (!known || to - from != n_files || last + 1 >= least || (best && best->n <= a->seat[from].n))
+      continue;
     best = &a->seat[from];
     place = last + 1;
   }
-  for (uint32_t i = 0; best && i < n_files; i++) end_ns[best[i].file] = best[i].mark[place - best[i].ahead].end_ns;
+  for (uint32_t i = 0; best && i < n_files; i++)
+    end_ns[best[i].file] = best[i].mark[place - best[i].ahead].end_ns;
   return best != NULL;
 }
 
-static bool is_behind(const struct moment *m, const struct ni_align_seat *s, const struct ni_align_mark *mark) {
+static bool is_behind(const struct moment *m, const struct ni_align_seat *s,
+                      const struct ni_align_mark *mark) {
   return m->step ? mark->step >= m->step : mark->end_ns > m->end_ns[s->file];
 }
 
-/* Counts of each function of a communicator before that moment. *n 0: nobody in it recorded anything behind it. */
-static int count_to_moment(struct ni_align_seat *s, size_t n, const struct moment *m, struct ni_align_seat *to) {
+/*
+ * Counts of each function of a communicator before that moment. *n 0: nobody in it recorded anything behind
+ * it.
+ */
+static int count_to_moment(struct ni_align_seat *s, size_t n, const struct moment *m,
+                           struct ni_align_seat *to) {
   uint64_t place = UINT64_MAX;
   *to = (struct ni_align_seat){0};
   for (size_t i = 0; i < n && place == UINT64_MAX; i++) {
-    if (s[i].how == NI_ALIGN_APART || s[i].sparse) continue;
+    if (s[i].how == NI_ALIGN_APART || s[i].sparse)
+      continue;
     for (size_t k = 0; k < s[i].n_marks && place == UINT64_MAX; k++)
-      if (is_behind(m, &s[i], &s[i].mark[k])) place = s[i].ahead + k;
+      if (is_behind(m, &s[i], &s[i].mark[k]))
+        place = s[i].ahead + k;
   }
-  if (place > 2 * NI_ALIGN_OPS) return 0;
+  if (place > 2 * NI_ALIGN_OPS)
+    return 0;
   to->n = 1;
   for (uint64_t k = 0; k < place; k++) {
     const struct ni_align_mark *mark = mark_at(s, n, k);
-    if (mark && add_before(&to->before, &to->n_before, &to->cap_before, mark->func, 1) < 0) return -ENOMEM;
+    if (mark && add_before(&to->before, &to->n_before, &to->cap_before, mark->func, 1) < 0)
+      return -ENOMEM;
   }
   return 0;
 }
 
 /* to: what this communicator counts to; most: what the one counts to that counts furthest. */
-static int move_to(struct ni_align_seat *s, size_t n, const struct ni_align_seat *to, const struct ni_align_seat *most) {
+static int move_to(struct ni_align_seat *s, size_t n, const struct ni_align_seat *to,
+                   const struct ni_align_seat *most) {
   for (size_t i = 0; i < n; i++) {
-    if (s[i].how == NI_ALIGN_APART || s[i].sparse) continue;
+    if (s[i].how == NI_ALIGN_APART || s[i].sparse)
+      continue;
     for (size_t k = 0; k < most->n_before; k++) {
       const uint64_t func = most->before[k].func;
-      if (add_before(&s[i].before, &s[i].n_before, &s[i].cap_before, func, most->before[k].n - ni_align_before(to, func)) < 0) return -ENOMEM;
+      if (add_before(&s[i].before, &s[i].n_before, &s[i].cap_before, func,
+                     most->before[k].n - ni_align_before(to, func)) < 0)
+        return -ENOMEM;
     }
   }
   return 0;
@@ -371,7 +466,8 @@ static int move_to(struct ni_align_seat *s, size_t n, const struct ni_align_seat
 /* How many files have a seat, and the largest number of one. */
 static int count_files(const struct ni_align *a, uint32_t *n, uint32_t *last) {
   for (size_t i = 0; i < a->n; i++)
-    if (a->seat[i].file > *last) *last = a->seat[i].file;
+    if (a->seat[i].file > *last)
+      *last = a->seat[i].file;
   bool *seen = calloc((size_t)*last + 1, sizeof *seen);
   for (size_t i = 0; seen && i < a->n; i++) {
     *n += !seen[a->seat[i].file];
@@ -384,7 +480,8 @@ static int count_files(const struct ni_align *a, uint32_t *n, uint32_t *last) {
 
 static size_t end_of(const struct ni_align *a, size_t from) {
   size_t to = from;
-  while (to < a->n && a->seat[to].hash == a->seat[from].hash) to++;
+  while (to < a->n && a->seat[to].hash == a->seat[from].hash)
+    to++;
   return to;
 }
 
@@ -392,7 +489,8 @@ static size_t end_of(const struct ni_align *a, size_t from) {
 static int count_to_same(struct ni_align *a) {
   uint32_t n_files = 0, last_file = 0;
   int64_t *end_ns = count_files(a, &n_files, &last_file) < 0 ? NULL : calloc(last_file + 1, sizeof *end_ns);
-  if (!end_ns) return -ENOMEM;
+  if (!end_ns)
+    return -ENOMEM;
   const struct moment moment = {.step = common_step(a), .end_ns = end_ns};
   const bool found = moment.step || common_end(a, n_files, end_ns);
   struct ni_align_seat most = {0}, to;
@@ -403,9 +501,11 @@ static int count_to_same(struct ni_align *a) {
       e = count_to_moment(a->seat + from, end - from, &moment, &to);
       for (size_t k = 0; pass == 0 && e == 0 && k < to.n_before; k++) {
         const uint64_t had = ni_align_before(&most, to.before[k].func), has = to.before[k].n;
-        e = add_before(&most.before, &most.n_before, &most.cap_before, to.before[k].func, has > had ? has - had : 0);
+        e = add_before(&most.before, &most.n_before, &most.cap_before, to.before[k].func,
+                       has > had ? has - had : 0);
       }
-      if (pass == 1 && e == 0 && to.n) e = move_to(a->seat + from, end - from, &to, &most);
+      if (pass == 1 && e == 0 && to.n)
+        e = move_to(a->seat + from, end - from, &to, &most);
       free(to.before);
     }
   free(most.before);
@@ -415,15 +515,19 @@ static int count_to_same(struct ni_align *a) {
 
 static int by_communicator(const void *a, const void *b) {
   const struct ni_align_seat *x = a, *y = b;
-  if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
-  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+  if (x->hash != y->hash)
+    return x->hash < y->hash ? -1 : 1;
+  if (x->rank != y->rank)
+    return x->rank < y->rank ? -1 : 1;
   return x->file < y->file ? -1 : x->file > y->file;
 }
 
 static int by_file(const void *a, const void *b) {
   const struct ni_align_seat *x = a, *y = b;
-  if (x->file != y->file) return x->file < y->file ? -1 : 1;
-  if (x->comm != y->comm) return x->comm < y->comm ? -1 : 1;
+  if (x->file != y->file)
+    return x->file < y->file ? -1 : 1;
+  if (x->comm != y->comm)
+    return x->comm < y->comm ? -1 : 1;
   return x->of < y->of ? -1 : x->of > y->of;
 }
 
@@ -431,7 +535,8 @@ static int by_file(const void *a, const void *b) {
 static void drop_empty(struct ni_align *a) {
   size_t kept = 0;
   for (size_t i = 0; i < a->n; i++)
-    if (a->seat[i].n) a->seat[kept++] = a->seat[i];
+    if (a->seat[i].n)
+      a->seat[kept++] = a->seat[i];
   a->n = kept;
 }
 
@@ -440,17 +545,24 @@ int ni_align_find(struct ni_align *a) {
   int64_t *shift = malloc((a->n + 1) * sizeof *shift);
   int e = place && shift ? 0 : -ENOMEM;
   drop_empty(a);
-  if (a->n) qsort(a->seat, a->n, sizeof *a->seat, by_communicator);
+  if (a->n)
+    qsort(a->seat, a->n, sizeof *a->seat, by_communicator);
   for (size_t from = 0, to; e == 0 && from < a->n; from = to) {
     bool seq = true;
-    for (to = from; to < a->n && a->seat[to].hash == a->seat[from].hash; to++) seq = seq && a->seat[to].seq;
-    if (a->seat[from].of) lay_messages(a->seat + from, to - from, place, shift);
-    else if (seq) by_numbers(a->seat + from, to - from);
-    else by_laying(a->seat + from, to - from, place, shift);
+    for (to = from; to < a->n && a->seat[to].hash == a->seat[from].hash; to++)
+      seq = seq && a->seat[to].seq;
+    if (a->seat[from].of)
+      lay_messages(a->seat + from, to - from, place, shift);
+    else if (seq)
+      by_numbers(a->seat + from, to - from);
+    else
+      by_laying(a->seat + from, to - from, place, shift);
     e = count_all_before(a->seat + from, to - from);
   }
-  if (e == 0) e = count_to_same(a);
-  if (a->n) qsort(a->seat, a->n, sizeof *a->seat, by_file);
+  if (e == 0)
+    e = count_to_same(a);
+  if (a->n)
+    qsort(a->seat, a->n, sizeof *a->seat, by_file);
   free(place);
   free(shift);
   return e;
@@ -465,7 +577,8 @@ const struct ni_align_seat *ni_align_of(const struct ni_align *a, uint32_t file,
 
 uint64_t ni_align_before(const struct ni_align_seat *s, uint64_t func) {
   for (size_t i = 0; i < s->n_before; i++)
-    if (s->before[i].func == func) return s->before[i].n;
+    if (s->before[i].func == func)
+      return s->before[i].n;
   return s->how == NI_ALIGN_APART ? s->ahead : 0;
 }
 

@@ -18,9 +18,12 @@ struct seat {
 
 static int by_hash(const void *a, const void *b) {
   const struct seat *x = a, *y = b;
-  if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
-  if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
-  if (x->process != y->process) return x->process < y->process ? -1 : 1;
+  if (x->hash != y->hash)
+    return x->hash < y->hash ? -1 : 1;
+  if (x->rank != y->rank)
+    return x->rank < y->rank ? -1 : 1;
+  if (x->process != y->process)
+    return x->process < y->process ? -1 : 1;
   return x->comm < y->comm ? -1 : x->comm > y->comm;
 }
 
@@ -31,7 +34,8 @@ static int by_rank(const void *a, const void *b) {
 
 static size_t end_of(const struct seat *s, size_t n, size_t from) {
   size_t to = from;
-  while (to < n && s[to].hash == s[from].hash) to++;
+  while (to < n && s[to].hash == s[from].hash)
+    to++;
   return to;
 }
 
@@ -39,22 +43,27 @@ static size_t end_of(const struct seat *s, size_t n, size_t from) {
 
 /* Is each process in it once, with a rank of its own? rank: room for all. */
 static bool has_all(const struct seat *s, size_t n, size_t n_processes, int32_t *rank) {
-  if (n != n_processes) return false;
+  if (n != n_processes)
+    return false;
   for (size_t i = 0; i < n; i++) {
-    if (s[i].comm->n_ranks < 1 || s[i].comm->n_ranks != s[0].comm->n_ranks) return false;
-    if (i > 0 && s[i].process == s[i - 1].process) return false;
+    if (s[i].comm->n_ranks < 1 || s[i].comm->n_ranks != s[0].comm->n_ranks)
+      return false;
+    if (i > 0 && s[i].process == s[i - 1].process)
+      return false;
     rank[i] = s[i].comm->rank;
   }
   qsort(rank, n, sizeof *rank, by_rank);
   for (size_t i = 1; i < n; i++)
-    if (rank[i] == rank[i - 1]) return false;
+    if (rank[i] == rank[i - 1])
+      return false;
   return true;
 }
 
 /* A stated size of the job has the last word. */
 static bool is_said_otherwise(struct ni_imported *const *m, size_t n, int32_t size) {
   for (size_t i = 0; i < n; i++)
-    if (m[i]->world > 0 && m[i]->world != size) return true;
+    if (m[i]->world > 0 && m[i]->world != size)
+      return true;
   return false;
 }
 
@@ -62,17 +71,21 @@ static int rank_all(struct ni_imported *const *m, size_t n, const struct seat *s
                     struct ni_settled *out) {
   const struct seat *job = NULL;
   int32_t *rank = malloc((n + 1) * sizeof *rank);
-  if (!rank) return -ENOMEM;
+  if (!rank)
+    return -ENOMEM;
   for (size_t from = 0, to; from < n_seats; from = to) {
     to = end_of(s, n_seats, from);
     const bool larger = !job || s[from].comm->n_ranks > job->comm->n_ranks;
-    if (larger && has_all(s + from, to - from, n, rank)) job = s + from;
+    if (larger && has_all(s + from, to - from, n, rank))
+      job = s + from;
   }
   free(rank);
-  if (!job || is_said_otherwise(m, n, job->comm->n_ranks)) return 0;
+  if (!job || is_said_otherwise(m, n, job->comm->n_ranks))
+    return 0;
   for (size_t i = 0; i < n; i++) {
     struct ni_imported *x = m[job[i].process];
-    if (x->rank >= 0 && !x->rank_of_name) continue;
+    if (x->rank >= 0 && !x->rank_of_name)
+      continue;
     x->rank = job[i].comm->rank;
     x->world = job[i].comm->n_ranks;
     x->rank_of_name = false;
@@ -102,23 +115,30 @@ static int by_gpu(const void *a, const void *b) {
 /* Nobody says a rank, but all are on GPUs of their own: s is in order of these then. */
 static bool are_on_gpus(struct seat *s, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (s[i].rank >= 0 || !s[i].comm->open || !*s[i].host || s[i].comm->gpu < 0) return false;
+    if (s[i].rank >= 0 || !s[i].comm->open || !*s[i].host || s[i].comm->gpu < 0)
+      return false;
   qsort(s, n, sizeof *s, by_gpu);
   for (size_t i = 1; i < n; i++)
-    if (by_gpu(&s[i - 1], &s[i]) == 0) return false;
+    if (by_gpu(&s[i - 1], &s[i]) == 0)
+      return false;
   return n > 1;
 }
 
 static void seat_all(struct seat *s, size_t n, struct ni_settled *out) {
-  const bool by_ranks = are_members(s, n), by_gpus = !by_ranks && are_on_gpus(s, n), known = by_ranks || by_gpus;
+  const bool by_ranks = are_members(s, n), by_gpus = !by_ranks && are_on_gpus(s, n),
+             known = by_ranks || by_gpus;
   bool any = false;
   for (size_t i = 0; i < n; i++) {
     struct ni_imported_comm *c = s[i].comm;
-    if (!c->open) continue;
+    if (!c->open)
+      continue;
     any = true;
     c->open = false;
-    if (known) c->rank = (int32_t)i, c->n_ranks = (int32_t)n;
-    else c->hash = ni_mix(c->hash + ni_mix(s[i].process * 64 + i + 1));
+    if (known) {
+      c->rank = (int32_t)i;
+      c->n_ranks = (int32_t)n;
+    } else
+      c->hash = ni_mix(c->hash + ni_mix(s[i].process * 64 + i + 1));
   }
   out->seated += any && by_ranks;
   out->by_gpu += any && by_gpus;
@@ -128,15 +148,18 @@ static void seat_all(struct seat *s, size_t n, struct ni_settled *out) {
 int ni_import_settle(struct ni_imported *const *m, size_t n, struct ni_settled *out) {
   size_t n_seats = 0, k = 0;
   *out = (struct ni_settled){0};
-  for (size_t i = 0; i < n; i++) n_seats += m[i]->n_comms;
+  for (size_t i = 0; i < n; i++)
+    n_seats += m[i]->n_comms;
   struct seat *s = malloc((n_seats + 1) * sizeof *s);
-  if (!s) return -ENOMEM;
+  if (!s)
+    return -ENOMEM;
   for (size_t i = 0; i < n; i++)
     NI_EACH(struct ni_imported_comm, c, m[i]->comm, m[i]->n_comms)
-    s[k++] = (struct seat){c->hash, i, c, m[i]->rank, m[i]->host};
+  s[k++] = (struct seat){c->hash, i, c, m[i]->rank, m[i]->host};
   qsort(s, n_seats, sizeof *s, by_hash);
   int e = rank_all(m, n, s, n_seats, out);
-  for (size_t i = 0; i < n_seats; i++) s[i].rank = m[s[i].process]->rank;
+  for (size_t i = 0; i < n_seats; i++)
+    s[i].rank = m[s[i].process]->rank;
   qsort(s, n_seats, sizeof *s, by_hash);
   for (size_t from = 0, to; e == 0 && from < n_seats; from = to) {
     to = end_of(s, n_seats, from);

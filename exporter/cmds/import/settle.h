@@ -18,9 +18,10 @@
 #include "exporter/input/imported/imported.h"
 
 struct ni_settled {
-  size_t ranks;         /* processes with a rank by the job's communicator */
-  uint64_t job;         /* its hash */
-  size_t seated, by_gpu, alone; /* communicators whose members were counted by ranks, by GPUs, and that stay unknown */
+  size_t ranks; /* processes with a rank by the job's communicator */
+  uint64_t job; /* its hash */
+  /* communicators whose members were counted by ranks, by GPUs, and that stay unknown */
+  size_t seated, by_gpu, alone;
 };
 
 /* m: of all processes, without their operations; hash, rank and n_ranks of communicators change, and

@@ -17,7 +17,7 @@
 
 #define PARQUET ".parquet"
 
-/* ---- Parquet files beside a partial -------------------------------------------------------------------------------------- */
+/* ---- Parquet files beside a partial -------------------------------------------------------------------- */
 
 /* The folder beside a partial, to be made like any result; without Parquet files there is none. */
 static int begin_beside(struct ni_run *r) {
@@ -26,7 +26,8 @@ static int begin_beside(struct ni_run *r) {
     ni_summarize_store(r, NULL);
     return 0;
   }
-  if (snprintf(folder, sizeof folder, "%s" PARQUET, r->opt.partial) >= (int)sizeof folder) return -ENAMETOOLONG;
+  if (snprintf(folder, sizeof folder, "%s" PARQUET, r->opt.partial) >= (int)sizeof folder)
+    return -ENAMETOOLONG;
   r->opt.output_dir = folder;
   int e = ni_result_begin(r);
   ni_summarize_store(r, r->tmp_dir);
@@ -35,29 +36,39 @@ static int begin_beside(struct ni_run *r) {
 
 /* One Parquet file into our own: another name for it, or a copy. */
 static int take_parquet(int from, int to, const char *name) {
-  if (linkat(from, name, to, name, 0) == 0) return 0;
-  if (errno == ENOENT || errno == EEXIST) return -errno;
+  if (linkat(from, name, to, name, 0) == 0)
+    return 0;
+  if (errno == ENOENT || errno == EEXIST)
+    return -errno;
   return ni_copy_file(from, name, to, name, O_CREAT | O_EXCL);
 }
 
 static int take_parquets(struct ni_run *r, const char *path, const uint32_t *shard, size_t n) {
   char folder[PATH_MAX], name[NAME_MAX + 1];
-  if (r->opt.no_parquet) return 0;
+  if (r->opt.no_parquet)
+    return 0;
   snprintf(folder, sizeof folder, "%s" PARQUET "/parquet_files", path);
   int from = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), e = from < 0 ? -errno : 0;
   int to = e < 0 ? -1 : openat(r->tmp_fd, "parquet_files", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (e == 0 && to < 0) e = -errno;
-  if (e < 0) ni_run_fail(r, e, "%s: %s; it has the Parquet files of %s", folder, strerror(-e), path);
+  if (e == 0 && to < 0)
+    e = -errno;
+  if (e < 0)
+    ni_run_fail(r, e, "%s: %s; it has the Parquet files of %s", folder, strerror(-e), path);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) {
     bool mine = false;
-    for (size_t k = 0; k < n && !mine; k++) mine = r->partial->shard_of[i] == shard[k];
-    if (!mine || !r->partial->parquet[i]) continue;
+    for (size_t k = 0; k < n && !mine; k++)
+      mine = r->partial->shard_of[i] == shard[k];
+    if (!mine || !r->partial->parquet[i])
+      continue;
     snprintf(name, sizeof name, "%s.parquet", r->file[i].parquet);
     e = take_parquet(from, to, name);
-    if (e < 0) ni_run_fail(r, e, "%s/%s: %s", folder, name, strerror(-e));
+    if (e < 0)
+      ni_run_fail(r, e, "%s/%s: %s", folder, name, strerror(-e));
   }
-  if (from >= 0) close(from);
-  if (to >= 0) close(to);
+  if (from >= 0)
+    close(from);
+  if (to >= 0)
+    close(to);
   return e;
 }
 
@@ -69,29 +80,35 @@ void ni_shard_parquets(struct ni_run *r) {
   }
 }
 
-/* ---- writing a partial --------------------------------------------------------------------------------------------------- */
+/* ---- writing a partial --------------------------------------------------------------------------------- */
 
 /* Its name comes last: whoever sees it finds the Parquet files, too. */
 static int write_partial(struct ni_run *r) {
   struct ni_sections out;
   int e = ni_sections_create(&out, r, r->opt.partial);
-  if (e == 0) e = ni_partial_store(r, &(struct ni_section_to){&out, ni_sections_put});
-  if (e == 0 && !r->opt.no_parquet) e = ni_result_commit(r);
-  if (e == 0) e = ni_sections_commit(&out, r);
+  if (e == 0)
+    e = ni_partial_store(r, &(struct ni_section_to){&out, ni_sections_put});
+  if (e == 0 && !r->opt.no_parquet)
+    e = ni_result_commit(r);
+  if (e == 0)
+    e = ni_sections_commit(&out, r);
   ni_sections_close(&out);
   return e;
 }
 
 int ni_shard_run(struct ni_run *r) {
   int e = begin_beside(r);
-  if (e == 0) e = ni_shards_plan(r, r->opt.shard, r->opt.shards);
-  if (e == 0) e = ni_summarize_read(r);
-  if (e < 0) return e;
+  if (e == 0)
+    e = ni_shards_plan(r, r->opt.shard, r->opt.shards);
+  if (e == 0)
+    e = ni_summarize_read(r);
+  if (e < 0)
+    return e;
   ni_shard_parquets(r);
   return write_partial(r);
 }
 
-/* ---- merge --------------------------------------------------------------------------------------------------------------- */
+/* ---- merge --------------------------------------------------------------------------------------------- */
 
 struct part {
   const char *path;
@@ -106,8 +123,9 @@ static int no_doubles(struct ni_run *r, const struct part *part, size_t n) {
   for (size_t i = 0; e == 0 && i < n; i++)
     for (size_t k = 0; e == 0 && k < part[i].n; k++) {
       const char **x = &of[part[i].shard[k]];
-      if (*x) ni_run_fail(r, e = -EEXIST, "shard %u of %u is in %s and in %s", part[i].shard[k] + 1, r->partial->of, *x,
-                          part[i].path);
+      if (*x)
+        ni_run_fail(r, e = -EEXIST, "shard %u of %u is in %s and in %s", part[i].shard[k] + 1, r->partial->of,
+                    *x, part[i].path);
       *x = part[i].path;
     }
   free(of);
@@ -118,11 +136,16 @@ static int no_doubles(struct ni_run *r, const struct part *part, size_t n) {
 static int all_there(struct ni_run *r, const struct part *part, size_t n) {
   char missing[200];
   for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; k < part[i].n; k++) r->partial->have[part[i].shard[k]] = true;
+    for (size_t k = 0; k < part[i].n; k++)
+      r->partial->have[part[i].shard[k]] = true;
   uint32_t lack = ni_partial_missing(r->partial, missing);
-  if (!lack || r->opt.partial || r->opt.allow_missing) return 0;
-  return ni_run_fail(r, -ENOLINK, "shard%s %s of %u %s missing: merge %s too, or say --allow-missing for a result that is marked as partial",
-                     lack > 1 ? "s" : "", missing, r->partial->of, lack > 1 ? "are" : "is", lack > 1 ? "them" : "it");
+  if (!lack || r->opt.partial || r->opt.allow_missing)
+    return 0;
+  return ni_run_fail(r, -ENOLINK,
+                     "shard%s %s of %u %s missing: merge %s too, or say --allow-missing for a result that is "
+                     "marked as partial",
+                     lack > 1 ? "s" : "", missing, r->partial->of, lack > 1 ? "are" : "is",
+                     lack > 1 ? "them" : "it");
 }
 
 /* Opened twice, so that there may be more of them than open files. rest: not the plan alone. */
@@ -132,11 +155,14 @@ static int read_part(struct ni_run *r, struct part *p, const char *with, bool re
   uint32_t *shard = NULL;
   size_t n = 0;
   int e = ni_sections_open(&file, r, p->path);
-  if (e == 0) e = ni_partial_load_plan(r, &from, with, &shard, &n);
+  if (e == 0)
+    e = ni_partial_load_plan(r, &from, with, &shard, &n);
   if (e == 0 && rest && (n != p->n || memcmp(shard, p->shard, n * sizeof *shard) != 0))
     ni_run_fail(r, e = -ESTALE, "%s: was changed while it was read", p->path);
-  if (e == 0 && rest) e = ni_partial_load(r, &from, shard, n);
-  if (e == 0 && rest) e = take_parquets(r, p->path, shard, n);
+  if (e == 0 && rest)
+    e = ni_partial_load(r, &from, shard, n);
+  if (e == 0 && rest)
+    e = take_parquets(r, p->path, shard, n);
   if (rest) {
     free(shard);
   } else {
@@ -153,13 +179,19 @@ static int load(struct ni_run *r, struct part *part, size_t n, char *const *path
     part[i].path = path[i];
     e = read_part(r, &part[i], path[0], false);
   }
-  if (e == 0) e = no_doubles(r, part, n);
-  if (e == 0) e = all_there(r, part, n);
-  if (e == 0) e = r->opt.partial ? begin_beside(r) : ni_result_begin(r);
-  if (e == 0 && !r->opt.partial) ni_summarize_store(r, r->tmp_dir);
+  if (e == 0)
+    e = no_doubles(r, part, n);
+  if (e == 0)
+    e = all_there(r, part, n);
+  if (e == 0)
+    e = r->opt.partial ? begin_beside(r) : ni_result_begin(r);
+  if (e == 0 && !r->opt.partial)
+    ni_summarize_store(r, r->tmp_dir);
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
-  if (e == 0) e = ni_plan(r);
-  for (size_t i = 0; e == 0 && i < n; i++) e = read_part(r, &part[i], path[0], true);
+  if (e == 0)
+    e = ni_plan(r);
+  for (size_t i = 0; e == 0 && i < n; i++)
+    e = read_part(r, &part[i], path[0], true);
   return e;
 }
 
@@ -168,10 +200,14 @@ static int still_there(struct ni_run *r, bool all) {
   for (size_t i = 0; i < r->files.n; i++) {
     struct stat st;
     const struct ni_file *f = &r->files.file[i];
-    if (f->elsewhere || (!all && !ni_is_series(f->path))) continue;
+    if (f->elsewhere || (!all && !ni_is_series(f->path)))
+      continue;
     int e = stat(f->path, &st) < 0 ? -errno : 0;
-    if (e == 0 && (uint64_t)st.st_size == f->bytes && st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec == f->mtime_ns) continue;
-    return ni_run_fail(r, -ESTALE, "%s: %s; it is read once more, for %s", f->path, e < 0 ? strerror(-e) : "was changed since it was summed up",
+    if (e == 0 && (uint64_t)st.st_size == f->bytes &&
+        st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec == f->mtime_ns)
+      continue;
+    return ni_run_fail(r, -ESTALE, "%s: %s; it is read once more, for %s", f->path,
+                       e < 0 ? strerror(-e) : "was changed since it was summed up",
                        all ? "operations that had not finished" : "counters");
   }
   return 0;
@@ -182,14 +218,18 @@ int ni_merge_finish(struct ni_run *r, struct ni_summary *s) {
   r->plan.bytes = 0;
   for (size_t i = 0; i < r->files.n; i++) {
     r->files.file[i].elsewhere = !p->have[p->shard_of[i]];
-    if (!r->files.file[i].elsewhere) r->plan.bytes += r->files.file[i].bytes;
+    if (!r->files.file[i].elsewhere)
+      r->plan.bytes += r->files.file[i].bytes;
   }
   ni_ledger_free(&r->ledger); /* of who read a shard itself: it is in the accounts */
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
   int e = r->roles.text ? 0 : ni_role_map_read(r);
-  if (e == 0 && !r->log_groups.n) e = ni_log_groups_read(r);
-  if (e == 0) e = ni_partial_settle(r, &r->ledger);
-  if (e == 0 && (r->has_counters || r->ledger.unfinished) && !r->opt.compat) e = still_there(r, r->ledger.unfinished);
+  if (e == 0 && !r->log_groups.n)
+    e = ni_log_groups_read(r);
+  if (e == 0)
+    e = ni_partial_settle(r, &r->ledger);
+  if (e == 0 && (r->has_counters || r->ledger.unfinished) && !r->opt.compat)
+    e = still_there(r, r->ledger.unfinished);
   return e < 0 ? e : ni_summarize_finish(r, s);
 }
 
@@ -197,9 +237,12 @@ int ni_merge_parts(struct ni_run *r, struct ni_summary *s) {
   const size_t n = r->opt.parts.n;
   struct part *part = calloc(n, sizeof *part);
   int e = part ? load(r, part, n, r->opt.parts.path) : -ENOMEM;
-  for (size_t i = 0; part && i < n; i++) free(part[i].shard);
+  for (size_t i = 0; part && i < n; i++)
+    free(part[i].shard);
   free(part);
-  if (e < 0) return e;
-  if (r->opt.partial) ni_shard_parquets(r);
+  if (e < 0)
+    return e;
+  if (r->opt.partial)
+    ni_shard_parquets(r);
   return r->opt.partial ? write_partial(r) : ni_merge_finish(r, s);
 }

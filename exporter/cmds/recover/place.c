@@ -17,12 +17,16 @@
 
 static uint64_t name_of(uint64_t hash, int32_t rank) { return ni_hash(ni_hash(0, hash), (uint32_t)rank); }
 
-int ni_log_state_life(struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns, struct ni_log_life **out) {
-  if (!ni_array_room(s->life, s->n, s->cap)) return -ENOMEM;
+int ni_log_state_life(struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns,
+                      struct ni_log_life **out) {
+  if (!ni_array_room(s->life, s->n, s->cap))
+    return -ENOMEM;
   int64_t k = ni_map_find(&s->names, name_of(hash, rank), init_ns, (uint32_t)s->n);
-  if (k < 0) return (int)k;
+  if (k < 0)
+    return (int)k;
   if ((size_t)k == s->n) {
-    if (s->n == NI_LOG_LIVES_MAX) return -EFBIG;
+    if (s->n == NI_LOG_LIVES_MAX)
+      return -EFBIG;
     s->life[s->n++] = (struct ni_log_life){0};
   }
   *out = &s->life[k];
@@ -31,35 +35,49 @@ int ni_log_state_life(struct ni_log_state *s, uint64_t hash, int32_t rank, uint6
 
 static void take_gap(struct ni_log_life *life, const struct ni_gap_line *g) {
   int k = ni_kind_from_name(g->kind), i = 0;
-  while (i < NI_DROP_COUNT && strcmp(g->cause, ni_drop_names[i]) != 0) i++;
+  while (i < NI_DROP_COUNT && strcmp(g->cause, ni_drop_names[i]) != 0)
+    i++;
   *(i < NI_DROP_COUNT ? &life->kind[k].gap[i] : &life->kind[k].gap_other) += g->count;
 }
 
 static int take_line(struct ni_log_state *s, const struct ni_line *l) {
   struct ni_log_life *life = NULL;
-  if (!l->has_header) return 0; /* not a line of ours */
-  if (l->meta.dump_timestamp_us > s->newest_us) s->newest_us = l->meta.dump_timestamp_us;
+  if (!l->has_header)
+    return 0; /* not a line of ours */
+  if (l->meta.dump_timestamp_us > s->newest_us)
+    s->newest_us = l->meta.dump_timestamp_us;
   if (l->ident.comm_hash == 0 && l->kind != NI_LINE_OP) {
-    if (l->kind == NI_LINE_DUMP_STATS && l->stats.final) s->process_final = true;
-    if (l->kind != NI_LINE_COMM) return 0;
+    if (l->kind == NI_LINE_DUMP_STATS && l->stats.final)
+      s->process_final = true;
+    if (l->kind != NI_LINE_COMM)
+      return 0;
   }
-  int e = ni_log_state_life(s, l->ident.comm_hash, l->ident.rank, l->kind == NI_LINE_COMM ? l->comm.init_ns : 0, &life);
-  if (e < 0) return e;
+  int e = ni_log_state_life(s, l->ident.comm_hash, l->ident.rank,
+                            l->kind == NI_LINE_COMM ? l->comm.init_ns : 0, &life);
+  if (e < 0)
+    return e;
   switch (l->kind) {
-    case NI_LINE_OP: return l->op.has & NI_HAS_REC_SN ? ni_seq_set_add(&life->kind[l->op.kind].records, l->op.rec_sn) : 0;
+    case NI_LINE_OP:
+      return l->op.has & NI_HAS_REC_SN ? ni_seq_set_add(&life->kind[l->op.kind].records, l->op.rec_sn) : 0;
     case NI_LINE_INCOMPLETE:
-      return ni_seq_set_add(&life->kind[ni_kind_from_name(l->unfinished.kind)].incomplete, l->unfinished.rec_sn);
+      return ni_seq_set_add(&life->kind[ni_kind_from_name(l->unfinished.kind)].incomplete,
+                            l->unfinished.rec_sn);
     case NI_LINE_IN_FLIGHT:
-      return ni_seq_set_add(&life->kind[ni_kind_from_name(l->unfinished.kind)].in_flight, l->unfinished.rec_sn);
-    case NI_LINE_GAP: take_gap(life, &l->gap); return 0;
+      return ni_seq_set_add(&life->kind[ni_kind_from_name(l->unfinished.kind)].in_flight,
+                            l->unfinished.rec_sn);
+    case NI_LINE_GAP:
+      take_gap(life, &l->gap);
+      return 0;
     case NI_LINE_DUMP_STATS:
       for (int k = 0; k < NI_KIND_COUNT; k++) {
         life->kind[k].flushed += l->stats.records[k];
-        if (l->stats.final) life->kind[k].written = l->stats.kind[k].written;
+        if (l->stats.final)
+          life->kind[k].written = l->stats.kind[k].written;
       }
       life->final |= l->stats.final;
       return 0;
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -71,7 +89,8 @@ struct reading {
 
 static int take_of_session(void *arg, struct ni_line *l, uint64_t line_no) {
   struct reading *r = arg;
-  if (l->kind == NI_LINE_PROCESS && r->start_ns) r->ours = l->process.start_ns == r->start_ns;
+  if (l->kind == NI_LINE_PROCESS && r->start_ns)
+    r->ours = l->process.start_ns == r->start_ns;
   return r->ours ? take_line(r->s, l) : 0;
 }
 
@@ -81,20 +100,27 @@ int ni_log_state_read(struct ni_log_state *s, const char *path, uint64_t start_n
   struct ni_scan_end end = {0};
   uint64_t number = 0;
   (void)ni_log_stem(path, &number);
-  if (number >= s->next) s->next = number + 1;
+  if (number >= s->next)
+    s->next = number + 1;
   int e = ni_scan_new(&scan);
-  if (e == 0) e = ni_scan_file(scan, path, NULL, &(struct ni_scan_to){.arg = &r, .take = take_of_session}, &end);
+  if (e == 0)
+    e = ni_scan_file(scan, path, NULL, &(struct ni_scan_to){.arg = &r, .take = take_of_session}, &end);
   s->files += end.error == 0;
-  if (e == 0) e = end.error;
+  if (e == 0)
+    e = end.error;
   if (e < 0 && e != -ENOMEM) {
-    if (!s->bad && asprintf(&s->bad, "%s: %s", path, e == -EFBIG ? "more communicators than a process can have" : strerror(-e)) < 0) s->bad = NULL;
+    if (!s->bad &&
+        asprintf(&s->bad, "%s: %s", path,
+                 e == -EFBIG ? "more communicators than a process can have" : strerror(-e)) < 0)
+      s->bad = NULL;
     e = 0;
   }
   ni_scan_free(scan);
   return e;
 }
 
-const struct ni_log_life *ni_log_state_find(const struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns) {
+const struct ni_log_life *ni_log_state_find(const struct ni_log_state *s, uint64_t hash, int32_t rank,
+                                            uint64_t init_ns) {
   int64_t k = ni_map_get(&s->names, name_of(hash, rank), init_ns);
   return k < 0 || (size_t)k == s->n ? NULL : &s->life[k];
 }
@@ -119,7 +145,7 @@ struct search {
   struct ni_place *p;
   const struct ni_files *read; /* what was read already */
   uint64_t start_ns;
-  bool any;                    /* whoever owns the log */
+  bool any; /* whoever owns the log */
   uid_t owner;
 };
 
@@ -129,11 +155,13 @@ static bool is_its(const struct search *s, const char *name) {
 }
 
 static int take_file(const struct search *s, const char *path, uid_t owner) {
-  if (!s->any && owner != s->owner) return 0;
+  if (!s->any && owner != s->owner)
+    return 0;
   if (!s->p->logs) {
     const char *slash = strrchr(path, '/');
     s->p->logs = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    if (!s->p->logs) return -ENOMEM;
+    if (!s->p->logs)
+      return -ENOMEM;
   }
   return ni_log_state_read(&s->p->log, path, s->start_ns);
 }
@@ -152,21 +180,30 @@ static int look_in(const struct search *s, const char *dir) {
   char **path = NULL;
   size_t found = 0, cap = 0;
   int e = 0;
-  if (!d && errno != ENOENT) s->p->closed = dir, s->p->error = errno;
-  if (!d) return 0;
+  if (!d && errno != ENOENT) {
+    s->p->closed = dir;
+    s->p->error = errno;
+  }
+  if (!d)
+    return 0;
   for (struct dirent *entry; e == 0 && (entry = readdir(d));) {
-    if (!is_its(s, entry->d_name)) continue;
-    if (!ni_array_room(path, found, cap) || asprintf(&path[found], "%s/%s", dir, entry->d_name) < 0) e = -ENOMEM;
-    else found++;
+    if (!is_its(s, entry->d_name))
+      continue;
+    if (!ni_array_room(path, found, cap) || asprintf(&path[found], "%s/%s", dir, entry->d_name) < 0)
+      e = -ENOMEM;
+    else
+      found++;
   }
   closedir(d);
-  if (found > 1) qsort(path, found, sizeof *path, by_number);
+  if (found > 1)
+    qsort(path, found, sizeof *path, by_number);
   for (size_t i = 0; i < found; i++) {
     struct stat st;
     bool have = lstat(path[i], &st) != 0 || !S_ISREG(st.st_mode);
     for (size_t k = 0; !have && k < s->read->n; k++)
       have = s->read->file[k].dev == st.st_dev && s->read->file[k].ino == st.st_ino;
-    if (e == 0 && !have) e = take_file(s, path[i], st.st_uid);
+    if (e == 0 && !have)
+      e = take_file(s, path[i], st.st_uid);
     free(path[i]);
   }
   free(path);
@@ -182,14 +219,16 @@ static void invent_stem(const struct ni_box_header *h, char *out, size_t size) {
     host[n] = safe ? *p : '_';
   }
   host[n] = 0;
-  snprintf(out, size, "%.128s-pid%" PRId64 "-%" PRIu64, *host ? host : "unknown-host", h->pid, h->made_ns / 1000000000u);
+  snprintf(out, size, "%.128s-pid%" PRId64 "-%" PRIu64, *host ? host : "unknown-host", h->pid,
+           h->made_ns / 1000000000u);
 }
 
 /*
- * May what the box says decide where its part is written? If we are its owner. Not what lies in a folder that root was given:
- * root copies other users' files, and the copies are root's.
+ * May what the box says decide where its part is written? If we are its owner. Not what lies in a folder that
+ * root was given: root copies other users' files, and the copies are root's.
  */
-static bool trusted(const struct ni_box_sources *s, const struct ni_inputs *in, const struct ni_box *b, const char *said) {
+static bool trusted(const struct ni_box_sources *s, const struct ni_inputs *in, const struct ni_box *b,
+                    const char *said) {
   bool own = ni_box_owner(b) == geteuid(), copied = geteuid() == 0 && s->named;
   return own && *said == '/' && (!copied || ni_box_under(in, said));
 }
@@ -200,35 +239,47 @@ static void take_session(struct search *s, const struct ni_box *b) {
   struct ni_box_log session = {0};
   const char *file = ni_box_session(b, &session) && *session.dir ? session.file : "";
   size_t n = ni_log_stem(file, NULL);
-  if (session.dir) snprintf(p->said, sizeof p->said, "%s", session.dir);
+  if (session.dir)
+    snprintf(p->said, sizeof p->said, "%s", session.dir);
   s->start_ns = session.start_ns;
-  if (n && n < sizeof p->stem - 32 && strspn(file, NAME_CHARS) >= n && *file != '.') snprintf(p->stem, sizeof p->stem, "%.*s", (int)n, file);
-  else invent_stem(ni_box_header(b), p->stem, sizeof p->stem);
+  if (n && n < sizeof p->stem - 32 && strspn(file, NAME_CHARS) >= n && *file != '.')
+    snprintf(p->stem, sizeof p->stem, "%.*s", (int)n, file);
+  else
+    invent_stem(ni_box_header(b), p->stem, sizeof p->stem);
 }
 
 /* The folder that the part goes to; NULL: nobody says. */
-static const char *folder_for(const struct ni_place *p, const struct ni_inputs *in, const char *output, bool believed) {
+static const char *folder_for(const struct ni_place *p, const struct ni_inputs *in, const char *output,
+                              bool believed) {
   struct stat st;
-  if (output) return output;
-  if (p->logs) return p->logs;
-  if (believed) return p->said;
+  if (output)
+    return output;
+  if (p->logs)
+    return p->logs;
+  if (believed)
+    return p->said;
   return in->n == 1 && !*p->said && stat(in->path[0], &st) == 0 && S_ISDIR(st.st_mode) ? in->path[0] : NULL;
 }
 
-int ni_place_find(struct ni_place *p, const struct ni_box_sources *s, const struct ni_inputs *in, const char *output,
-                  const struct ni_box *b) {
+int ni_place_find(struct ni_place *p, const struct ni_box_sources *s, const struct ni_inputs *in,
+                  const char *output, const struct ni_box *b) {
   struct search look = {p, &s->logs, 0, output != NULL, ni_box_owner(b)};
   int e = 0;
   take_session(&look, b);
   for (size_t i = 0; e == 0 && i < s->logs.n; i++)
-    if (is_its(&look, ni_path_name(s->logs.file[i].path))) e = take_file(&look, s->logs.file[i].path, s->logs.file[i].owner);
+    if (is_its(&look, ni_path_name(s->logs.file[i].path)))
+      e = take_file(&look, s->logs.file[i].path, s->logs.file[i].owner);
   p->elsewhere = !s->named && in->n && !p->logs && !(*p->said && ni_box_under(in, p->said));
-  if (e < 0 || p->elsewhere) return e;
+  if (e < 0 || p->elsewhere)
+    return e;
   bool believed = trusted(s, in, b, p->said);
-  if (believed || (output && *p->said == '/')) e = look_in(&look, p->said);
+  if (believed || (output && *p->said == '/'))
+    e = look_in(&look, p->said);
   const char *dir = folder_for(p, in, output, believed);
-  if (e == 0 && output && (!p->logs || strcmp(p->logs, output) != 0) && strcmp(p->said, output) != 0) e = look_in(&look, output);
-  if (e == 0 && dir && !(p->dir = strdup(dir))) e = -ENOMEM;
+  if (e == 0 && output && (!p->logs || strcmp(p->logs, output) != 0) && strcmp(p->said, output) != 0)
+    e = look_in(&look, output);
+  if (e == 0 && dir && !(p->dir = strdup(dir)))
+    e = -ENOMEM;
   return e;
 }
 
@@ -279,7 +330,8 @@ static ssize_t take(void *cookie, const char *text, size_t n) {
 static int end(void *cookie) {
   struct lines *l = cookie;
   int e = put_member(l);
-  if (e == 0 && fsync(l->fd) != 0) e = -errno;
+  if (e == 0 && fsync(l->fd) != 0)
+    e = -errno;
   free(l);
   errno = -e;
   return e < 0 ? -1 : 0;
@@ -287,22 +339,27 @@ static int end(void *cookie) {
 
 FILE *ni_recover_lines(int fd) {
   struct lines *l = malloc(sizeof *l);
-  if (!l) return NULL;
+  if (!l)
+    return NULL;
   l->fd = fd;
   l->n = 0;
   FILE *f = fopencookie(l, "w", (cookie_io_functions_t){.write = take, .close = end});
-  if (!f) free(l);
-  else (void)__fsetlocking(f, FSETLOCKING_BYCALLER); /* one thread */
+  if (!f)
+    free(l);
+  else
+    (void)__fsetlocking(f, FSETLOCKING_BYCALLER); /* one thread */
   return f;
 }
 
 int ni_recover_name(struct ni_out_file *o, const char *stem, uint64_t from, char *name, size_t size) {
   for (uint64_t i = from; i - from < MAX_NUMBER; i++) {
     char number[24] = "";
-    if (i) snprintf(number, sizeof number, ".%" PRIu64, i);
+    if (i)
+      snprintf(number, sizeof number, ".%" PRIu64, i);
     snprintf(name, size, "%s%s.jsonl.gz", stem, number);
     int e = ni_out_commit(o, name, false);
-    if (e != -EEXIST) return e;
+    if (e != -EEXIST)
+      return e;
   }
   ni_out_drop(o);
   return -EEXIST;

@@ -4,8 +4,8 @@
  *   box ─▶ its owner ─▶ with his rights: its log (place.h), what is not in it (recover_box.h), the part's
  *       file ─▶ answer ─▶ said
  *
- * As root the middle is a child's (as_user.h). Only where --output is a folder of root's own does root make the file and name
- * it; it then belongs to the box's owner, who writes through the descriptor.
+ * As root the middle is a child's (as_user.h). Only where --output is a folder of root's own does root make
+ * the file and name it; it then belongs to the box's owner, who writes through the descriptor.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,7 +24,8 @@
 #include "place.h"
 #include "recover_box.h"
 
-#define SILENT_NS UINT64_C(60000000000) /* a process that may be alive has given no sign of it for so long */
+/* a process that may be alive has given no sign of it for so long */
+#define SILENT_NS UINT64_C(60000000000)
 
 struct recover {
   struct ni_inputs inputs;
@@ -39,7 +40,9 @@ struct recover {
   uint64_t records;
 };
 
-/* What is found out with the owner's rights. Shared with him: numbers and texts, whose ends root sets itself. */
+/*
+ * What is found out with the owner's rights. Shared with him: numbers and texts, whose ends root sets itself.
+ */
 struct answer {
   bool elsewhere, alive, live, failed, part, damaged, unread, removed, removable;
   struct ni_life_fact life;
@@ -61,17 +64,23 @@ struct job {
 /* May the process still write its log? Where nobody can say, a heartbeat that stopped long ago counts. */
 static bool may_live(const struct ni_box *b) {
   const struct ni_box_header *h = ni_box_header(b);
-  if (ni_box_life(b) != NI_LIFE_UNKNOWN) return ni_box_life(b) == NI_LIFE_ALIVE;
+  if (ni_box_life(b) != NI_LIFE_UNKNOWN)
+    return ni_box_life(b) == NI_LIFE_ALIVE;
   return h->heartbeat_every_ms == 0 || ni_now_ns(CLOCK_REALTIME) < h->heartbeat_unix_ns + SILENT_NS;
 }
 
 static void cannot_write(struct answer *a, const char *why) {
   a->failed = true;
-  snprintf(a->why, sizeof a->why, "no further part of %s/%s.jsonl.gz can be written: %s. Free space or give access there, or name "
-           "another folder with --output", a->dir, a->stem, why);
+  snprintf(a->why, sizeof a->why,
+           "no further part of %s/%s.jsonl.gz can be written: %s. Free space or give access there, or name "
+           "another folder with --output",
+           a->dir, a->stem, why);
 }
 
-/* The lines of the box into a file, which gets its name here unless root has made it. 0 or -errno, with a sentence. */
+/*
+ * The lines of the box into a file, which gets its name here unless root has made it. 0 or -errno, with a
+ * sentence.
+ */
 static int write_part(struct job *j, const struct ni_box *b, const struct ni_place *p) {
   struct answer *a = j->a;
   struct ni_recovered out = {0};
@@ -82,7 +91,8 @@ static int write_part(struct job *j, const struct ni_box *b, const struct ni_pla
     file = &own;
     dir = ni_out_dir(p->dir, true, why, sizeof why);
     if (dir < 0 || (e = ni_out_begin_for(&own, dir, "recover", 0644)) < 0) {
-      if (dir >= 0) close(dir);
+      if (dir >= 0)
+        close(dir);
       cannot_write(a, dir < 0 ? why : strerror(-e));
       return 0;
     }
@@ -90,13 +100,16 @@ static int write_part(struct job *j, const struct ni_box *b, const struct ni_pla
   FILE *f = ni_recover_lines(file->fd);
   e = f ? ni_recover_box(b, &p->log, f, a->live, &out) : -ENOMEM;
   int written = f && fclose(f) != 0 ? -errno : 0;
-  a->records = out.records, a->in_flight = out.in_flight, a->incomplete = out.incomplete;
+  a->records = out.records;
+  a->in_flight = out.in_flight;
+  a->incomplete = out.incomplete;
   a->lost = out.lost;
   a->damaged = out.damaged || (ni_box_outside(b) && out.communicators);
   a->part = e == 0 && out.part;
   if (e == 0 && out.part && written == 0 && file == &own)
     written = ni_recover_name(&own, a->stem, a->from, a->name, sizeof a->name);
-  if (e == 0 && out.part && written < 0) cannot_write(a, strerror(-written));
+  if (e == 0 && out.part && written < 0)
+    cannot_write(a, strerror(-written));
   if (file == &own) {
     ni_out_drop(&own);
     close(dir);
@@ -120,16 +133,22 @@ static int recover_one(const struct ni_box *b, void *arg) {
   snprintf(a->said, sizeof a->said, "%s", p.said);
   snprintf(a->stem, sizeof a->stem, "%s", p.stem);
   snprintf(a->dir, sizeof a->dir, "%s", p.dir ? p.dir : "");
-  if (p.log.bad) snprintf(a->bad, sizeof a->bad, "%s", p.log.bad);
-  if (e < 0 || p.elsewhere) goto out;
+  if (p.log.bad)
+    snprintf(a->bad, sizeof a->bad, "%s", p.log.bad);
+  if (e < 0 || p.elsewhere)
+    goto out;
   a->alive = a->live && !ni_box_is_copy(b) && !r->live;
   a->failed = !a->alive && (!p.dir || p.closed);
   if (a->failed && p.closed)
-    snprintf(a->why, sizeof a->why, "%s cannot be searched as uid %u, whose box this is: %s", p.closed, geteuid(), strerror(p.error));
+    snprintf(a->why, sizeof a->why, "%s cannot be searched as uid %u, whose box this is: %s", p.closed,
+             geteuid(), strerror(p.error));
   else if (a->failed)
-    snprintf(a->why, sizeof a->why, "its log is not here (it was in %s): name the log's folder, too, or say with --output "
-             "where the records shall go", *a->said ? a->said : "no folder");
-  else if (!a->alive) e = write_part(j, b, &p);
+    snprintf(a->why, sizeof a->why,
+             "its log is not here (it was in %s): name the log's folder, too, or say with --output "
+             "where the records shall go",
+             *a->said ? a->said : "no folder");
+  else if (!a->alive)
+    e = write_part(j, b, &p);
   a->removable = !a->alive && !a->live && !a->failed && !a->damaged && !a->bad[0] && !ni_box_is_copy(b);
 out:
   ni_place_free(&p);
@@ -143,7 +162,8 @@ static int remove_one(const struct ni_box *b, void *arg) {
 
 /* ---- one box ---- */
 
-static void say(struct recover *r, const char *box, const struct answer *a, const char *result, const char *text) {
+static void say(struct recover *r, const char *box, const struct answer *a, const char *result,
+                const char *text) {
   bool bad = strcmp(result, "failed") == 0 || strcmp(result, "unreadable") == 0;
   char path[sizeof a->dir + sizeof a->name];
   r->seen++;
@@ -153,7 +173,8 @@ static void say(struct recover *r, const char *box, const struct answer *a, cons
     ni_json_object(j, NULL);
     ni_json_text(j, "box", box);
     ni_json_text(j, "hostname", a ? a->host : NULL);
-    if (a) ni_json_i64(j, "pid", a->pid);
+    if (a)
+      ni_json_i64(j, "pid", a->pid);
     ni_json_text(j, "process", a ? ni_life_name(a->life.life) : NULL);
     ni_json_text(j, "result", result);
     ni_json_text(j, "text", text);
@@ -167,10 +188,13 @@ static void say(struct recover *r, const char *box, const struct answer *a, cons
     ni_json_end_object(j);
     return;
   }
-  if (r->quiet && !bad) return;
+  if (r->quiet && !bad)
+    return;
   FILE *f = bad ? stderr : stdout;
-  if (a) ni_say(f, "%s pid %" PRId64 ": ", a->host, a->pid);
-  ni_say(f, "%s%s%s%s\n", text, bad || !a ? ": " : "", bad || !a ? box : "", a && a->removed ? "; box removed" : "");
+  if (a)
+    ni_say(f, "%s pid %" PRId64 ": ", a->host, a->pid);
+  ni_say(f, "%s%s%s%s\n", text, bad || !a ? ": " : "", bad || !a ? box : "",
+         a && a->removed ? "; box removed" : "");
 }
 
 /* The box goes once its log has it all. */
@@ -180,7 +204,8 @@ static void remove_box(struct job *j, struct ni_box_visit *v) {
   v->keep = -1;
   int e = ni_box_visit(v, why, sizeof why);
   j->a->removed = e == 0;
-  if (e < 0) ni_say(stderr, "%s: not removed: %s\n", j->path, *why ? why : strerror(-e));
+  if (e < 0)
+    ni_say(stderr, "%s: not removed: %s\n", j->path, *why ? why : strerror(-e));
 }
 
 /* Its process runs, or nobody here knows. */
@@ -218,10 +243,12 @@ static void say_one(struct recover *r, const struct job *j) {
       snprintf(lost, sizeof lost, ", %s %s lost that its black box had no room for", NI_COUNT(a->lost),
                ni_plural(a->lost, "operation", "operations"));
     snprintf(text, sizeof text, "%s %s, %s %s in flight%s -> %s/%s", NI_COUNT(a->records),
-             ni_plural(a->records, "record", "records"), NI_COUNT(a->in_flight), ni_plural(a->in_flight, "operation", "operations"),
+             ni_plural(a->records, "record", "records"), NI_COUNT(a->in_flight),
+             ni_plural(a->in_flight, "operation", "operations"),
              a->live ? " (of a process that may go on writing)" : lost, a->dir, a->name);
     say(r, j->path, a, a->live ? "snapshot" : "recovered", text);
-    if (*a->bad && !r->json) ni_say(stderr, "%s: not read, so what it holds may now be there twice\n", a->bad);
+    if (*a->bad && !r->json)
+      ni_say(stderr, "%s: not read, so what it holds may now be there twice\n", a->bad);
   }
 }
 
@@ -233,42 +260,54 @@ static void name_part(struct job *j) {
     return;
   }
   int e = ni_recover_name(&j->file, a->stem, a->from, a->name, sizeof a->name);
-  if (e < 0) cannot_write(a, strerror(-e));
+  if (e < 0)
+    cannot_write(a, strerror(-e));
 }
 
 static void end_texts(struct answer *a) {
-  a->host[sizeof a->host - 1] = a->said[sizeof a->said - 1] = a->stem[sizeof a->stem - 1] = a->name[sizeof a->name - 1] = 0;
+  a->host[sizeof a->host - 1] = a->said[sizeof a->said - 1] = a->stem[sizeof a->stem - 1] =
+      a->name[sizeof a->name - 1] = 0;
   a->dir[sizeof a->dir - 1] = a->why[sizeof a->why - 1] = a->bad[sizeof a->bad - 1] = 0;
 }
 
 static int visit(struct recover *r, const char *path) {
   struct job j = {r, r->answer, {.dir = -1, .fd = -1}, path};
-  struct ni_box_visit v = {.path = path, .named = r->sources.named && r->output, .keep = -1, .work = recover_one, .arg = &j};
+  struct ni_box_visit v = {
+      .path = path, .named = r->sources.named && r->output, .keep = -1, .work = recover_one, .arg = &j};
   struct stat st;
   char why[512] = "";
   int e = lstat(path, &st) == 0 ? 0 : -errno;
   *j.a = (struct answer){0};
-  if (e == 0 && r->out_dir >= 0 && ni_out_begin_for(&j.file, r->out_dir, "recover", 0644) == 0) { /* else the owner tries, and says why not */
-    if (geteuid() == 0 && fchown(j.file.fd, st.st_uid, (gid_t)-1) != 0) ni_out_drop(&j.file);
+  /* else the owner tries, and says why not */
+  if (e == 0 && r->out_dir >= 0 && ni_out_begin_for(&j.file, r->out_dir, "recover", 0644) == 0) {
+    if (geteuid() == 0 && fchown(j.file.fd, st.st_uid, (gid_t)-1) != 0)
+      ni_out_drop(&j.file);
     v.keep = j.file.fd;
   }
-  if (e == 0) e = ni_box_visit(&v, why, sizeof why);
+  if (e == 0)
+    e = ni_box_visit(&v, why, sizeof why);
   end_texts(j.a);
   if (j.file.fd >= 0) {
-    if (e < 0) ni_out_drop(&j.file);
-    else name_part(&j);
+    if (e < 0)
+      ni_out_drop(&j.file);
+    else
+      name_part(&j);
   }
   if (e < 0) {
-    if (e == -ENOMEM || (!r->sources.named && !ni_box_passes(&r->passed, path, e))) return e == -ENOMEM ? e : 0;
+    if (e == -ENOMEM || (!r->sources.named && !ni_box_passes(&r->passed, path, e)))
+      return e == -ENOMEM ? e : 0;
     r->damaged++;
     say(r, path, NULL, "unreadable", *why ? why : strerror(-e));
     return 0;
   }
-  if (*j.a->said) ni_box_sources_led(&r->sources, j.a->said);
+  if (*j.a->said)
+    ni_box_sources_led(&r->sources, j.a->said);
   r->passed.elsewhere += j.a->elsewhere;
-  if (j.a->elsewhere) return 0;
+  if (j.a->elsewhere)
+    return 0;
   r->damaged += j.a->damaged;
-  if (r->remove && j.a->removable && !j.a->failed) remove_box(&j, &v);
+  if (r->remove && j.a->removable && !j.a->failed)
+    remove_box(&j, &v);
   say_one(r, &j);
   return 0;
 }
@@ -281,7 +320,8 @@ static int recover_all(struct recover *r) {
     r->failed++;
     say(r, r->sources.boxes.bad[i].path, NULL, "unreadable", ni_unreadable_why(&r->sources.boxes.bad[i]));
   }
-  for (size_t i = 0; e == 0 && i < r->sources.boxes.n; i++) e = visit(r, r->sources.boxes.file[i].path);
+  for (size_t i = 0; e == 0 && i < r->sources.boxes.n; i++)
+    e = visit(r, r->sources.boxes.file[i].path);
   return e;
 }
 
@@ -293,26 +333,38 @@ static const char *refuse(void *into) {
 }
 
 const struct ni_command ni_recover_command = {
-    .name = "recover", .need = NI_NEED_AFTER, .purpose = "what a killed process had not written yet, into its log",
+    .name = "recover",
+    .need = NI_NEED_AFTER,
+    .purpose = "what a killed process had not written yet, into its log",
     .about = "Writes what a killed process had finished and not yet written as a further part of its log.",
-    .opt = (const struct ni_opt[]){
-        NI_ROW_BOXES(struct recover),
-        {"input-dir", 0, NI_OPT_INPUTS, "DIR", "Logs or black boxes (also as plain argument)", NI_INTO(struct recover, inputs)},
-        {"output", 0, NI_OPT_TEXT, "DIR", "Where the parts go, instead of beside the logs", NI_INTO(struct recover, output)},
-        NI_ROW_BOX_DIR(struct recover),
-        {"live", 0, NI_OPT_FLAG, NULL, "Of running processes too: a snapshot, marked as such; needs --output", NI_INTO(struct recover, live)},
-        {"remove", 0, NI_OPT_FLAG, NULL, "Removes the box of a dead process once all that is in it is in the log",
-         NI_INTO(struct recover, remove)},
-        NI_ROW_JSON(struct recover, "recover"),
-        {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_INTO(struct recover, quiet)},
-        {0}},
-    .more = "DIR: logs, black boxes, or copies of boxes. Where there are no boxes in them, those of this machine whose log lies "
-            "there. Without DIR all boxes of this machine. Running it twice gives nothing new.",
-    .exits = {{"0", "done"}, {"1", "a part could not be written, or DIR or that of --box-dir is not there"},
+    .opt =
+        (const struct ni_opt[]){
+            NI_ROW_BOXES(struct recover),
+            {"input-dir", 0, NI_OPT_INPUTS, "DIR", "Logs or black boxes (also as plain argument)",
+             NI_INTO(struct recover, inputs)},
+            {"output", 0, NI_OPT_TEXT, "DIR", "Where the parts go, instead of beside the logs",
+             NI_INTO(struct recover, output)},
+            NI_ROW_BOX_DIR(struct recover),
+            {"live", 0, NI_OPT_FLAG, NULL,
+             "Of running processes too: a snapshot, marked as such; needs --output",
+             NI_INTO(struct recover, live)},
+            {"remove", 0, NI_OPT_FLAG, NULL,
+             "Removes the box of a dead process once all that is in it is in the log",
+             NI_INTO(struct recover, remove)},
+            NI_ROW_JSON(struct recover, "recover"),
+            {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_INTO(struct recover, quiet)},
+            {0}},
+    .more =
+        "DIR: logs, black boxes, or copies of boxes. Where there are no boxes in them, those of this machine "
+        "whose log lies "
+        "there. Without DIR all boxes of this machine. Running it twice gives nothing new.",
+    .exits = {{"0", "done"},
+              {"1", "a part could not be written, or DIR or that of --box-dir is not there"},
               {"2", "a box could not be read or holds damage"}},
     .examples = {{"", "on the node of a job that was killed: completes all its logs"},
                  {"logs/ copies/", "anywhere, with the copies that snapshot made"}},
-    .refuse = refuse, .run = ni_recover_run};
+    .refuse = refuse,
+    .run = ni_recover_run};
 
 static void report(struct recover *r) {
   if (r->json) {
@@ -325,10 +377,14 @@ static void report(struct recover *r) {
   }
 }
 
-/* A place that is not there or cannot be searched is not the same as nothing to do there; one a box names may come. */
+/*
+ * A place that is not there or cannot be searched is not the same as nothing to do there; one a box names may
+ * come.
+ */
 static void say_misled(struct recover *r, const char *name) {
   bool bad = ni_box_sources_bad(&r->sources);
-  if (r->seen) ni_box_sources_say_bad(stderr, name, &r->sources);
+  if (r->seen)
+    ni_box_sources_say_bad(stderr, name, &r->sources);
   else if (bad || r->passed.foreign || r->sources.box_dir_error)
     ni_box_sources_explain(stderr, name, &r->sources, &r->inputs, &r->passed, false);
   r->failed += bad;
@@ -338,18 +394,22 @@ int ni_recover_run(int argc, char **argv) {
   struct recover r = {.out_dir = -1, .answer = ni_shared(sizeof *r.answer)};
   char why[512];
   int done, code = ni_words_parse(&ni_recover_command, argc, argv, &r, &done), e;
-  if (done) goto out;
+  if (done)
+    goto out;
   if (ni_box_dir_check(argv[0], r.box_dir) < 0) {
     code = NI_EXIT_COULD_NOT_RUN;
     goto out;
   }
   e = r.answer ? ni_box_sources_find(&r.sources, &r.inputs, r.box_dir, NULL) : -ENOMEM;
-  if (r.output) r.out_dir = ni_out_dir(r.output, true, why, sizeof why); /* else each owner says why it cannot be used */
+  /* else each owner says why it cannot be used */
+  if (r.output)
+    r.out_dir = ni_out_dir(r.output, true, why, sizeof why);
   if (r.json) {
     ni_json_open(&r.out, stdout, "nccl-inspector-recover-1");
     ni_json_array(&r.out, "boxes");
   }
-  if (e == 0) e = recover_all(&r);
+  if (e == 0)
+    e = recover_all(&r);
   if (e < 0) {
     ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
     code = NI_EXIT_COULD_NOT_RUN;

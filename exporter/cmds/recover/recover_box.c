@@ -19,14 +19,13 @@
 
 static void read_op(const struct ni_recover_job *j, const struct ni_recover_ref *ref, struct ni_box_op *op) {
   ni_box_op_at(j->b, ref->slot, op);
-  if (!ref->numbered) return;
+  if (!ref->numbered)
+    return;
   op->rec_sn = ref->rec_sn;
   op->sn = ref->sn;
 }
 
-
 /* ---- lines ---- */
-
 
 static void put_records(struct ni_recover_job *j, struct ni_recover_life *l, struct ni_kind_counts *counts) {
   for (size_t i = 0; i < l->finished.n; i++) {
@@ -35,7 +34,8 @@ static void put_records(struct ni_recover_job *j, struct ni_recover_life *l, str
     int why;
     read_op(j, &l->finished.op[i], &op);
     ni_recover_record(j->b, &l->c, &op, &r, &why);
-    if (why >= 0) counts[op.kind].fallback[why]++;
+    if (why >= 0)
+      counts[op.kind].fallback[why]++;
     if (j->gpu_only && r.timing != NI_TIMING_KERNEL_GPU) {
       counts[op.kind].filtered[NI_FILTER_NO_KERNEL_TIMING]++;
       j->out->filtered++;
@@ -48,14 +48,18 @@ static void put_records(struct ni_recover_job *j, struct ni_recover_life *l, str
 }
 
 static const char *state_of(const struct ni_box_op *op, uint64_t open, const struct ni_box_net *net) {
-  if (net && net->on_network) return "network";
-  if (op->started == 0 && !open) return "launched";
-  if (open || op->started > op->stopped) return "kernel";
+  if (net && net->on_network)
+    return "network";
+  if (op->started == 0 && !open)
+    return "launched";
+  if (open || op->started > op->stopped)
+    return "kernel";
   return op->want == op->stopped ? "finishing" : "kernel";
 }
 
 /* As in_flight lines, or as incomplete ones. */
-static void put_unfinished(struct ni_recover_job *j, struct ni_recover_life *l, const struct ni_recover_list *ops, bool in_flight, const char *why) {
+static void put_unfinished(struct ni_recover_job *j, struct ni_recover_life *l,
+                           const struct ni_recover_list *ops, bool in_flight, const char *why) {
   uint64_t now = ni_box_seen_ns(j->b);
   for (size_t i = 0; i < ops->n; i++) {
     struct ni_box_op op;
@@ -80,18 +84,22 @@ static void put_unfinished(struct ni_recover_job *j, struct ni_recover_life *l, 
 }
 
 /* Losses that no gap line of the log names. */
-static void put_gaps(struct ni_recover_job *j, struct ni_recover_life *l, const struct ni_kind_counts *counts) {
+static void put_gaps(struct ni_recover_job *j, struct ni_recover_life *l,
+                     const struct ni_kind_counts *counts) {
   for (int k = 0; k < NI_KIND_COUNT; k++)
     for (int w = 0; w < NI_DROP_COUNT; w++) {
-      uint64_t told = l->log ? l->log->kind[k].gap[w] : 0, all = counts[k].dropped[w], n = l->c.kind[k].started;
+      uint64_t told = l->log ? l->log->kind[k].gap[w] : 0, all = counts[k].dropped[w],
+               n = l->c.kind[k].started;
       struct ni_gap_line in = {ni_kind_names[k], ni_drop_names[w], all - told, 0, n ? n - 1 : 0};
-      if (all > told) NI_PART_PUT(&j->part, gap, &in);
+      if (all > told)
+        NI_PART_PUT(&j->part, gap, &in);
     }
 }
 
 static uint64_t sum(const uint64_t *n, int count) {
   uint64_t total = 0;
-  for (int i = 0; i < count; i++) total += n[i];
+  for (int i = 0; i < count; i++)
+    total += n[i];
   return total;
 }
 
@@ -99,8 +107,12 @@ static uint64_t settled(const struct ni_kind_counts *c) {
   return c->written + sum(c->filtered, NI_FILTER_COUNT) + sum(c->dropped, NI_DROP_COUNT) + c->incomplete;
 }
 
-/* docs/internals/blackbox.md, "Accounts". Before the records are put: they add to written, filtered and fallback. */
-static void open_accounts(struct ni_recover_job *j, const struct ni_recover_life *l, struct ni_kind_counts *counts) {
+/*
+ * docs/internals/blackbox.md, "Accounts". Before the records are put: they add to written, filtered and
+ * fallback.
+ */
+static void open_accounts(struct ni_recover_job *j, const struct ni_recover_life *l,
+                          struct ni_kind_counts *counts) {
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     memcpy(counts[k].filtered, l->c.kind[k].filtered, sizeof counts[k].filtered);
     memcpy(counts[k].dropped, l->c.kind[k].dropped, sizeof counts[k].dropped);
@@ -111,28 +123,34 @@ static void open_accounts(struct ni_recover_job *j, const struct ni_recover_life
     counts[k].late = l->c.kind[k].late;
     uint64_t there = l->log ? l->log->kind[k].records.distinct : 0, said = l->c.kind[k].written;
     uint64_t gone = j->expires && j->log->files && said > there ? said - there : 0;
-    counts[k].written = there + gone; /* as in a log that ended: what expired was written, the process's line takes it off */
+    /* as in a log that ended: what expired was written, the process's line takes it off */
+    counts[k].written = there + gone;
     j->gone += gone;
   }
 }
 
 /* When the records are put. What lay in memory outside the box is lost with the process, finished or not:
  * it is in no slot. */
-static void close_accounts(struct ni_recover_job *j, const struct ni_recover_life *l, struct ni_kind_counts *counts) {
+static void close_accounts(struct ni_recover_job *j, const struct ni_recover_life *l,
+                           struct ni_kind_counts *counts) {
   uint64_t listed[NI_KIND_COUNT] = {0}, given_up[NI_KIND_COUNT] = {0};
-  for (size_t i = 0; i < l->in_flight.n; i++) listed[l->in_flight.op[i].kind]++;
-  for (size_t i = 0; i < l->given_up.n; i++) given_up[l->given_up.op[i].kind]++;
+  for (size_t i = 0; i < l->in_flight.n; i++)
+    listed[l->in_flight.op[i].kind]++;
+  for (size_t i = 0; i < l->given_up.n; i++)
+    given_up[l->given_up.op[i].kind]++;
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     uint64_t lines = (l->log ? l->log->kind[k].incomplete.distinct : 0) + given_up[k];
     counts[k].incomplete = lines > l->c.kind[k].incomplete ? lines : l->c.kind[k].incomplete;
     uint64_t over = settled(&counts[k]), open = counts[k].started > over ? counts[k].started - over : 0;
     uint64_t lost = open > listed[k] ? open - listed[k] : 0;
-    if (lost > j->room_outside) lost = j->room_outside;
+    if (lost > j->room_outside)
+      lost = j->room_outside;
     j->room_outside -= lost;
     j->out->lost += lost;
     counts[k].dropped[NI_DROP_BOX_FULL] = lost;
     counts[k].in_flight = open - lost;
-    if (counts[k].in_flight > listed[k]) j->out->unlisted += counts[k].in_flight - listed[k];
+    if (counts[k].in_flight > listed[k])
+      j->out->unlisted += counts[k].in_flight - listed[k];
     uint64_t flushed = l->log ? l->log->kind[k].flushed : 0;
     counts[k].records = counts[k].written > flushed ? counts[k].written - flushed : 0;
   }
@@ -143,7 +161,8 @@ static bool ended(const struct ni_recover_job *j) { return ni_box_life(j->b) == 
 static int put_life(struct ni_recover_job *j, struct ni_recover_life *l) {
   struct ni_stats_line s = {.final = !j->live};
   struct ni_kind_counts counts[NI_KIND_COUNT] = {{0}};
-  if (ni_part_about(&j->part, &l->c.id)) return -ENOMEM;
+  if (ni_part_about(&j->part, &l->c.id))
+    return -ENOMEM;
   ni_recover_sort(j, &l->finished);
   ni_recover_sort(j, &l->in_flight);
   ni_recover_sort(j, &l->given_up);
@@ -154,12 +173,14 @@ static int put_life(struct ni_recover_job *j, struct ni_recover_life *l) {
   put_unfinished(j, l, &l->in_flight, true, j->live ? "alive" : ended(j) ? "exit" : "killed");
   close_accounts(j, l, counts);
   put_gaps(j, l, counts);
-  for (int k = 0; k < NI_KIND_COUNT; k++) ni_stats_set_kind(&s, (enum ni_kind)k, &counts[k]);
+  for (int k = 0; k < NI_KIND_COUNT; k++)
+    ni_stats_set_kind(&s, (enum ni_kind)k, &counts[k]);
   ni_stats_set_strays(&s, l->c.stray);
   NI_PART_PUT(&j->part, dump_stats, &s);
   const char *by_itself = l->c.phase == 2 ? "destroy" : "exit";
   struct ni_comm_end_line end = {ended(j) ? by_itself : "killed", ni_box_seen_ns(j->b)};
-  if (!j->live) NI_PART_PUT(&j->part, comm_end, &end);
+  if (!j->live)
+    NI_PART_PUT(&j->part, comm_end, &end);
   for (size_t i = 0; i < l->in_flight.n; i++) {
     const struct ni_recover_ref *op = &l->in_flight.op[i];
     j->news |= !l->log || !ni_seq_set_has(&l->log->kind[op->kind].in_flight, op->rec_sn);
@@ -173,14 +194,17 @@ static int put_life(struct ni_recover_job *j, struct ni_recover_life *l) {
 /* ---- head and foot ---- */
 
 /*
- * The process line: the log's own, with the marker put in at its end. It comes from the box, so it counts only if our
- * parser takes it; it also says whose lines these are. 1: done, the origin's texts are ours; 0: it is of no use.
+ * The process line: the log's own, with the marker put in at its end. It comes from the box, so it counts
+ * only if our parser takes it; it also says whose lines these are. 1: done, the origin's texts are ours; 0:
+ * it is of no use.
  */
 static int put_own_head(struct ni_recover_job *j, const char *text, struct ni_scan *scan) {
   size_t len = strlen(text);
-  if (len < 3 || memchr(text, '\n', len) || strcmp(text + len - 2, "}}") != 0) return 0;
+  if (len < 3 || memchr(text, '\n', len) || strcmp(text + len - 2, "}}") != 0)
+    return 0;
   char *copy = malloc(len + NI_PARSE_PADDING);
-  if (!copy) return -ENOMEM;
+  if (!copy)
+    return -ENOMEM;
   memcpy(copy, text, len);
   memset(copy + len, 0, NI_PARSE_PADDING);
   int e;
@@ -209,7 +233,8 @@ static int put_head(struct ni_recover_job *j, struct ni_scan *scan) {
   const struct ni_box_header *h = ni_box_header(j->b);
   struct ni_box_log session = {0};
   int e = ni_box_session(j->b, &session) ? put_own_head(j, session.line, scan) : 0;
-  if (e) return e;
+  if (e)
+    return e;
   int64_t rank = h->rank >= 0 && h->rank < INT32_MAX ? h->rank : -1, size = h->world_size;
   j->process = (struct ni_ident){.rank = (int32_t)rank,
                                  .n_ranks = (int32_t)(size > rank && size <= INT32_MAX ? size : rank + 1)};
@@ -219,7 +244,8 @@ static int put_head(struct ni_recover_job *j, struct ni_scan *scan) {
   j->part.meta.pid = h->pid;
   e = ni_part_about(&j->part, &j->process);
   if (e == 0)
-    ni_part_process(&j->part, h, session.start_ns ? session.start_ns : h->made_ns, ni_box_taken_ns(j->b), j->live);
+    ni_part_process(&j->part, h, session.start_ns ? session.start_ns : h->made_ns, ni_box_taken_ns(j->b),
+                    j->live);
   return e;
 }
 
@@ -235,17 +261,18 @@ static uint64_t expired_in_box(const struct ni_box *b) {
 }
 
 /*
- * Records that expired, of all communicators of the session. The box counts them once their file is gone, the accounts tell
- * them by what is not there: each knows something that the other does not. The box has those of communicators whose every
- * line has expired; the accounts have the file whose removal was not counted before the kill, and are all there is in a box of
- * a writer that did not count.
+ * Records that expired, of all communicators of the session. The box counts them once their file is gone, the
+ * accounts tell them by what is not there: each knows something that the other does not. The box has those of
+ * communicators whose every line has expired; the accounts have the file whose removal was not counted before
+ * the kill, and are all there is in a box of a writer that did not count.
  */
 static uint64_t expired(const struct ni_recover_job *j) {
   uint64_t counted = expired_in_box(j->b), told = j->gone;
   for (size_t i = 0; j->expires && i < j->log->n; i++)
     for (int k = 0; j->log->life[i].final && k < NI_KIND_COUNT; k++) {
       uint64_t there = j->log->life[i].kind[k].records.distinct, said = j->log->life[i].kind[k].written;
-      if (said > there) told += said - there;
+      if (said > there)
+        told += said - there;
     }
   return counted > told ? counted : told;
 }
@@ -253,14 +280,16 @@ static uint64_t expired(const struct ni_recover_job *j) {
 /* NULL: not known. */
 static const char *how(const struct ni_recover_job *j) {
   const struct ni_life_fact *f = ni_box_life_fact(j->b);
-  if (f->life == NI_LIFE_ENDED) return f->end == NI_BOX_END_EXITED ? "exited" : "finalized";
+  if (f->life == NI_LIFE_ENDED)
+    return f->end == NI_BOX_END_EXITED ? "exited" : "finalized";
   return f->life == NI_LIFE_DEAD && f->end == NI_BOX_END_NOT_YET ? "killed" : NULL;
 }
 
 /* Of a process that left by itself: what it could not write, and why. */
 static void note_unwritten(struct ni_recover_job *j, const struct ni_box_header *h) {
   char text[256], number[64] = "an unknown number of operations";
-  if (h->end != NI_BOX_END_EXITED) return;
+  if (h->end != NI_BOX_END_EXITED)
+    return;
   if (h->unwritten != NI_BOX_NOT_COUNTED)
     snprintf(number, sizeof number, "%" PRIu64 " finished %s", h->unwritten,
              ni_plural(h->unwritten, "operation", "operations"));
@@ -272,8 +301,10 @@ static void note_unwritten(struct ni_recover_job *j, const struct ni_box_header 
 static int put_foot(struct ni_recover_job *j) {
   const struct ni_box_header *h = ni_box_header(j->b);
   char text[256];
-  if (ni_part_about(&j->part, &j->process)) return -ENOMEM;
-  if (ended(j)) note_unwritten(j, h);
+  if (ni_part_about(&j->part, &j->process))
+    return -ENOMEM;
+  if (ended(j))
+    note_unwritten(j, h);
   if (ni_box_outside(j->b))
     snprintf(text, sizeof text,
              "recovered from the black box; it had no room for %u %s of the process's memory: %" PRIu64
@@ -281,8 +312,9 @@ static int put_foot(struct ni_recover_job *j) {
              ni_box_outside(j->b), ni_plural(ni_box_outside(j->b), "page", "pages"), j->out->lost,
              ni_plural(j->out->lost, "operation is", "operations are"));
   else
-    snprintf(text, sizeof text, "recovered from the black box: %" PRIu64 " %s not written", j->out->records,
-             ni_plural(j->out->records, "record that had finished and was", "records that had finished and were"));
+    snprintf(
+        text, sizeof text, "recovered from the black box: %" PRIu64 " %s not written", j->out->records,
+        ni_plural(j->out->records, "record that had finished and was", "records that had finished and were"));
   ni_part_note(&j->part, text);
   if (j->out->damaged) {
     snprintf(text, sizeof text, "the black box is damaged: %" PRIu64 " %s left out", j->out->damaged,
@@ -290,10 +322,12 @@ static int put_foot(struct ni_recover_job *j) {
                        "communicators or operations in it cannot be true and were"));
     ni_part_note(&j->part, text);
   }
-  if (j->live || j->log->process_final) return 0;
+  if (j->live || j->log->process_final)
+    return 0;
   struct ni_stats_line s = {.final = true, .end = how(j), .refused_communicators = h->refused_communicators};
   struct ni_kind_counts gone = {.dropped[NI_DROP_EXPIRED] = expired(j)};
-  _Static_assert(NI_STRAY_COUNT <= sizeof h->process_stray / sizeof *h->process_stray, "the box has a place for each");
+  _Static_assert(NI_STRAY_COUNT <= sizeof h->process_stray / sizeof *h->process_stray,
+                 "the box has a place for each");
   ni_stats_set_kind(&s, NI_KIND_COLL, &gone);
   ni_stats_set_strays(&s, h->process_stray);
   NI_PART_PUT(&j->part, dump_stats, &s);
@@ -308,23 +342,32 @@ static int compose(struct ni_recover_job *j) {
   int owned = e == 0 ? put_head(j, scan) : e;
   e = owned < 0 ? owned : 0;
   for (size_t i = 0; e == 0 && i < j->n; i++)
-    if (j->life[i].c.phase) e = put_life(j, &j->life[i]);
-  if (e == 0) e = put_foot(j);
-  if (owned > 0) free_origin(j);
+    if (j->life[i].c.phase)
+      e = put_life(j, &j->life[i]);
+  if (e == 0)
+    e = put_foot(j);
+  if (owned > 0)
+    free_origin(j);
   ni_line_prefix_free(&j->part.prefix);
   ni_scan_free(scan);
   return e;
 }
 
-int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, FILE *f, bool live, struct ni_recovered *out) {
+int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, FILE *f, bool live,
+                   struct ni_recovered *out) {
   struct ni_recover_job j = {.b = b, .log = log, .live = live, .out = out, .part.f = f};
   const struct ni_box_header *h = ni_box_header(b);
-  if (!live) j.room_outside = (uint64_t)ni_box_outside(b) * (h->page_bytes / h->slot_bytes);
+  if (!live)
+    j.room_outside = (uint64_t)ni_box_outside(b) * (h->page_bytes / h->slot_bytes);
   *out = (struct ni_recovered){0};
   uint32_t state = ni_box_header(b)->state;
-  if (state != NI_BOX_LIVE) return 0; /* nothing recorded yet, or everything in the log */
+  if (state != NI_BOX_LIVE)
+    return 0; /* nothing recorded yet, or everything in the log */
   int e = ni_recover_gather(&j);
-  /* Killed between the last words of its last communicator and its own, without which its log is not complete. */
+  /*
+   * Killed between the last words of its last communicator and its own, without which its log is not
+   * complete.
+   */
   bool owed = !live && !log->process_final && (log->files || expired_in_box(b));
   if (e == 0 && (out->communicators || owed)) {
     e = compose(&j);

@@ -20,85 +20,111 @@ static bool sound(const struct ni_ident *id) {
 
 static int gather_comms(struct ni_recover_job *j) {
   struct ni_box_comm c;
-  while (ni_box_comm_at(j->b, j->n, &c)) j->n++;
+  while (ni_box_comm_at(j->b, j->n, &c))
+    j->n++;
   j->life = calloc(j->n + 1, sizeof *j->life);
-  if (!j->life) return -ENOMEM;
+  if (!j->life)
+    return -ENOMEM;
   for (size_t i = 0; i < j->n; i++) {
     struct ni_recover_life *l = &j->life[i];
     (void)ni_box_comm_at(j->b, i, &l->c);
     l->index = i;
-    if (l->c.phase == 0) continue;
+    if (l->c.phase == 0)
+      continue;
     if (!sound(&l->c.id) || l->c.init_ns > INT64_MAX) {
       j->out->damaged++;
       l->c.phase = 0;
       continue;
     }
     l->log = ni_log_state_find(j->log, l->c.id.comm_hash, l->c.id.rank, l->c.init_ns);
-    if (l->log && l->log->final) l->c.phase = 0; /* killed between its last write and the release of its page */
+    /* killed between its last write and the release of its page */
+    if (l->log && l->log->final)
+      l->c.phase = 0;
     j->out->communicators += l->c.phase != 0;
   }
   return 0;
 }
 
 static int keep(struct ni_recover_list *l, struct ni_recover_ref op) {
-  if (!ni_array_room(l->op, l->n, l->cap)) return -ENOMEM;
+  if (!ni_array_room(l->op, l->n, l->cap))
+    return -ENOMEM;
   l->op[l->n++] = op;
   return 0;
 }
 
 static int gather_op(const struct ni_box_op *op, void *arg) {
   struct ni_recover_job *j = arg;
-  if (op->is == NI_BOX_SLOT_FREE || op->is == NI_BOX_SLOT_RESTING) return 0;
+  if (op->is == NI_BOX_SLOT_FREE || op->is == NI_BOX_SLOT_RESTING)
+    return 0;
   int64_t i = ni_box_comm_of(j->b, op);
-  if (i < 0 || j->life[i].c.phase == 0) return 0;
+  if (i < 0 || j->life[i].c.phase == 0)
+    return 0;
   struct ni_recover_life *l = &j->life[i];
   struct ni_recover_ref ref = {op->rec_sn, op->ticks_start, op->slot, (uint8_t)op->kind, false};
-  if (op->is == NI_BOX_SLOT_CALLED) return j->live || op->bytes > INT64_MAX ? 0 : keep(&l->called, ref);
-  if (op->sn > INT64_MAX || op->rec_sn >= l->c.kind[op->kind].started || op->rec_sn > INT64_MAX || op->bytes > INT64_MAX) {
+  if (op->is == NI_BOX_SLOT_CALLED)
+    return j->live || op->bytes > INT64_MAX ? 0 : keep(&l->called, ref);
+  if (op->sn > INT64_MAX || op->rec_sn >= l->c.kind[op->kind].started || op->rec_sn > INT64_MAX ||
+      op->bytes > INT64_MAX) {
     j->out->damaged++;
     return 0;
   }
-  if (op->is == NI_BOX_SLOT_IN_FLIGHT) return keep(&l->in_flight, ref);
+  if (op->is == NI_BOX_SLOT_IN_FLIGHT)
+    return keep(&l->in_flight, ref);
   bool given_up = op->is == NI_BOX_SLOT_GIVEN_UP;
-  const struct ni_seq_set *has = !l->log ? NULL : given_up ? &l->log->kind[op->kind].incomplete : &l->log->kind[op->kind].records;
-  if (has && ni_seq_set_has(has, op->rec_sn)) return 0;
+  const struct ni_seq_set *has = !l->log ? NULL
+      : given_up                         ? &l->log->kind[op->kind].incomplete
+                                         : &l->log->kind[op->kind].records;
+  if (has && ni_seq_set_has(has, op->rec_sn))
+    return 0;
   return keep(given_up ? &l->given_up : &l->finished, ref);
 }
 
-/* Its operation may have come since the dump thread looked at the call: then it is no collective of its own. */
+/*
+ * Its operation may have come since the dump thread looked at the call: then it is no collective of its own.
+ */
 static int gather_call(const struct ni_box_op *op, void *arg) {
   struct ni_recover_job *j = arg;
   int64_t i = op->src == NI_SRC_EVENT && op->kind == NI_KIND_COLL ? ni_box_comm_of(j->b, op) : -1;
   uint64_t call;
-  if (i < 0 || !j->life[i].called.n || !ni_box_call_of(&j->life[i].c, op, &call)) return 0;
+  if (i < 0 || !j->life[i].called.n || !ni_box_call_of(&j->life[i].c, op, &call))
+    return 0;
   return ni_seq_set_add(&j->life[i].had_one, call);
 }
 
 static NI_ORDER_BY(by_number, struct ni_recover_ref, kind, rec_sn)
 
-void ni_recover_sort(struct ni_recover_job *j, struct ni_recover_list *l) {
+    void ni_recover_sort(struct ni_recover_job *j, struct ni_recover_list *l) {
   size_t kept = 0;
-  if (l->n > 1) qsort(l->op, l->n, sizeof *l->op, by_number);
+  if (l->n > 1)
+    qsort(l->op, l->n, sizeof *l->op, by_number);
   for (size_t i = 0; i < l->n; i++) {
-    if (kept && by_number(&l->op[kept - 1], &l->op[i]) == 0) j->out->damaged++;
-    else l->op[kept++] = l->op[i];
+    if (kept && by_number(&l->op[kept - 1], &l->op[i]) == 0)
+      j->out->damaged++;
+    else
+      l->op[kept++] = l->op[i];
   }
   l->n = kept;
 }
 
 static NI_ORDER_BY(by_start, struct ni_recover_ref, sn /* ticks_start */, slot)
 
-/* As at a process's exit: their groups are over, so no kernel of theirs will come, and they take the next numbers. */
-static int number_called(const struct ni_recover_job *j, struct ni_recover_life *l) {
+    /*
+ * As at a process's exit: their groups are over, so no kernel of theirs will come, and they take the next
+ * numbers.
+ */
+    static int number_called(const struct ni_recover_job *j, struct ni_recover_life *l) {
   int e = 0;
-  if (l->called.n > 1) qsort(l->called.op, l->called.n, sizeof *l->called.op, by_start);
+  if (l->called.n > 1)
+    qsort(l->called.op, l->called.n, sizeof *l->called.op, by_start);
   for (size_t i = 0; e == 0 && i < l->called.n; i++) {
     struct ni_recover_ref ref = l->called.op[i];
     struct ni_box_op op;
     ni_box_op_at(j->b, ref.slot, &op);
     uint64_t *sn = &l->c.api_sn[ni_func_from_name(op.func)], call;
-    if (!ni_box_call_of(&l->c, &op, &call) || ni_seq_set_has(&l->had_one, call)) continue;
-    if (*sn > INT64_MAX || l->c.kind[NI_KIND_COLL].started > INT64_MAX) continue;
+    if (!ni_box_call_of(&l->c, &op, &call) || ni_seq_set_has(&l->had_one, call))
+      continue;
+    if (*sn > INT64_MAX || l->c.kind[NI_KIND_COLL].started > INT64_MAX)
+      continue;
     ref.sn = (*sn)++;
     ref.rec_sn = l->c.kind[NI_KIND_COLL].started++;
     ref.numbered = true;
@@ -109,11 +135,15 @@ static int number_called(const struct ni_recover_job *j, struct ni_recover_life 
 
 int ni_recover_gather(struct ni_recover_job *j) {
   int e = gather_comms(j);
-  if (e == 0) e = ni_box_each_op(j->b, gather_op, j);
+  if (e == 0)
+    e = ni_box_each_op(j->b, gather_op, j);
   bool called = false;
-  for (size_t i = 0; e == 0 && i < j->n; i++) called |= j->life[i].called.n > 0;
-  if (called) e = ni_box_each_op(j->b, gather_call, j);
-  for (size_t i = 0; e == 0 && i < j->n; i++) e = number_called(j, &j->life[i]);
+  for (size_t i = 0; e == 0 && i < j->n; i++)
+    called |= j->life[i].called.n > 0;
+  if (called)
+    e = ni_box_each_op(j->b, gather_call, j);
+  for (size_t i = 0; e == 0 && i < j->n; i++)
+    e = number_called(j, &j->life[i]);
   return e;
 }
 
@@ -142,7 +172,8 @@ void ni_part_note(struct ni_log_part *p, const char *text) {
 
 static int32_t small(int64_t v) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : -1; }
 
-void ni_part_process(struct ni_log_part *p, const struct ni_box_header *h, uint64_t start_ns, uint64_t recovered_ns, bool live) {
+void ni_part_process(struct ni_log_part *p, const struct ni_box_header *h, uint64_t start_ns,
+                     uint64_t recovered_ns, bool live) {
   char interface[16];
   snprintf(interface, sizeof interface, "v%u", h->interface);
   struct ni_process_line in = {.start_ns = start_ns,
@@ -175,23 +206,26 @@ void ni_part_comm(struct ni_log_part *p, const struct ni_box_comm *c) {
 
 void ni_part_unfinished(const struct ni_box_op *op, struct ni_unfinished_line *in) {
   int32_t root = op->root < 0 ? 0 : op->root;
-  *in = (struct ni_unfinished_line){.kind = ni_kind_names[op->kind],
-                                    .func = op->func,
-                                    .sn = op->sn,
-                                    .rec_sn = op->rec_sn,
-                                    .msg_bytes = op->bytes,
-                                    .channels_expected = op->want == NI_BOX_WANT_UNKNOWN ? -1 : (int32_t)op->want,
-                                    .channels_started = (int32_t)op->started,
-                                    .channels_stopped = (int32_t)op->stopped,
-                                    .datatype = op->datatype,
-                                    .root = root,
-                                    .peer = root};
+  *in = (struct ni_unfinished_line){
+      .kind = ni_kind_names[op->kind],
+      .func = op->func,
+      .sn = op->sn,
+      .rec_sn = op->rec_sn,
+      .msg_bytes = op->bytes,
+      .channels_expected = op->want == NI_BOX_WANT_UNKNOWN ? -1 : (int32_t)op->want,
+      .channels_started = (int32_t)op->started,
+      .channels_stopped = (int32_t)op->stopped,
+      .datatype = op->datatype,
+      .root = root,
+      .peer = root};
 }
 
-void ni_part_state(struct ni_unfinished_line *in, const char *state, uint64_t channels_open, const struct ni_box_net *net) {
+void ni_part_state(struct ni_unfinished_line *in, const char *state, uint64_t channels_open,
+                   const struct ni_box_net *net) {
   in->state = state;
   in->channels_open = channels_open;
-  if (!net) return;
+  if (!net)
+    return;
   in->net_peer = net->peer;
   in->net_channel = net->channel;
   in->net_state = net->waits_for;
@@ -199,28 +233,34 @@ void ni_part_state(struct ni_unfinished_line *in, const char *state, uint64_t ch
 
 /* ---- a slot of a black box as the record that the plugin would have written ---- */
 
-#define CLOCK_RATE 7      /* likewise: the GPU clock's rate is not known */
-#define BEFORE_PREVIOUS 2 /* ni_fallback_names: older than the previous work on the same channel */
+#define CLOCK_RATE 7 /* likewise: the GPU clock's rate is not known */
+/* ni_fallback_names: older than the previous work on the same channel */
+#define BEFORE_PREVIOUS 2
 
 /* Are the GPU stamps believed? *why: the reason they are not, an index of ni_fallback_names, or -1. */
 static bool gpu_believed(const struct ni_box *b, const struct ni_box_comm *c, const struct ni_box_op *op,
                          struct ni_gpu_stamps *g, int *why) {
-  static const int reason_of[] = {[NI_GPU_ZERO] = 0, [NI_GPU_STOP_BEFORE_START] = 1, [NI_GPU_SPAN_TOO_LONG] = 3,
+  static const int reason_of[] = {[NI_GPU_ZERO] = 0,
+                                  [NI_GPU_STOP_BEFORE_START] = 1,
+                                  [NI_GPU_SPAN_TOO_LONG] = 3,
                                   [NI_GPU_AFTER_ARRIVAL] = 4};
   uint32_t bad = op->bad & ((1u << NI_FALLBACK_COUNT) - 1);
   *why = -1;
-  if (op->started == 0) return false;
+  if (op->started == 0)
+    return false;
   if (op->started != op->stopped && op->want == NI_BOX_WANT_UNKNOWN) {
     *why = 5; /* no_stop_stamp */
     return false;
   }
-  if (op->started != op->stopped) return false;
+  if (op->started != op->stopped)
+    return false;
   if (ni_apart_only(bad, op->gpu_start_ns)) {
     *why = NI_APART_REASON;
     return false;
   }
   bad &= ~(1u << NI_APART_REASON);
-  if (c->poisoned && bad == 1u << BEFORE_PREVIOUS) bad = 0;
+  if (c->poisoned && bad == 1u << BEFORE_PREVIOUS)
+    bad = 0;
   if (bad) {
     *why = __builtin_ctz(bad);
     return false;
@@ -233,14 +273,16 @@ static bool gpu_believed(const struct ni_box *b, const struct ni_box_comm *c, co
                               ni_box_monotonic_ns(b, op->ticks_done)};
   struct ni_gpu_relation relation = {c->fit_samples, c->fit_offset_ns, c->fit_at_ns};
   enum ni_gpu_verdict v = ni_gpu_judge(&relation, g);
-  if (v != NI_GPU_OK) *why = reason_of[v];
+  if (v != NI_GPU_OK)
+    *why = reason_of[v];
   return v == NI_GPU_OK;
 }
 
 void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, const struct ni_box_op *op,
                        struct ni_record *r, int *fallback) {
   struct ni_gpu_stamps g = {0};
-  bool since_2_31 = b->h.nccl_version >= 23100 || (b->h.nccl_version == 0 && b->h.interface >= 7); /* as the plugin's want.h */
+  /* as the plugin's want.h */
+  bool since_2_31 = b->h.nccl_version >= 23100 || (b->h.nccl_version == 0 && b->h.interface >= 7);
   bool self = !since_2_31 && op->kind == NI_KIND_P2P && op->root == c->id.rank;
   memset(r, 0, sizeof *r);
   r->kind = op->kind;
@@ -258,7 +300,8 @@ void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, cons
   r->nchannels_observed = op->want == NI_BOX_WANT_UNKNOWN;
   r->nchannels = self ? 0 : r->nchannels_observed ? op->started : op->nchannels;
   r->has = NI_HAS_REC_SN | NI_HAS_ROOT | NI_HAS_ENQUEUE | NI_HAS_EXEC_NS | NI_HAS_TESTS_SIZE;
-  if (r->src == NI_SRC_EVENT) r->has |= NI_HAS_NCHANNELS;
+  if (r->src == NI_SRC_EVENT)
+    r->has |= NI_HAS_NCHANNELS;
   r->enqueue_ns = ni_box_unix_ns(b, op->ticks_start);
   if (ni_box_call_of(c, op, &r->call_sn)) {
     r->has |= NI_HAS_CALL_SN;
@@ -272,12 +315,15 @@ void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, cons
   struct ni_timing_in t = {.gpu_ok = gpu_believed(b, c, op, &g, fallback)};
   t.has_kernel = op->started && op->started == op->stopped && *fallback != NI_APART_REASON;
   t.gpu_ns = t.gpu_ok ? g.stop_ns - g.start_ns : 0;
-  if (t.has_kernel) t.kernel_cpu_ns = ni_box_span_ns(b, ni_ticks_between(op->ticks_first, op->ticks_done));
+  if (t.has_kernel)
+    t.kernel_cpu_ns = ni_box_span_ns(b, ni_ticks_between(op->ticks_first, op->ticks_done));
   t.bracket_ns = ni_box_span_ns(b, ni_ticks_between(op->ticks_start, op->ticks_stop));
   ni_timing_fill(r, ni_func_from_name(r->func), c->id.n_ranks, &t);
-  if (op->origin & NI_BOX_ORIGIN_FUSED) ni_timing_shared(r);
+  if (op->origin & NI_BOX_ORIGIN_FUSED)
+    ni_timing_shared(r);
   struct ni_phases phases;
-  if (t.gpu_ok && ni_phases_of(op->compute_from_ns, op->compute_to_ns, g.start_ns, g.stop_ns, &phases)) ni_record_phases(r, &phases);
+  if (t.gpu_ok && ni_phases_of(op->compute_from_ns, op->compute_to_ns, g.start_ns, g.stop_ns, &phases))
+    ni_record_phases(r, &phases);
   if (t.gpu_ok && c->fit_samples > 0) {
     r->has |= NI_HAS_GPU_DELTA;
     r->gpu_start_delta_ns =

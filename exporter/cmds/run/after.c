@@ -29,7 +29,8 @@ static const struct ni_after *after; /* ni_result_of() hands nothing on to who s
 static bool explains(const struct ni_doctor_finding *f) {
   static const char *const others[] = {"shm", "clock", "simulation"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (strcmp(f->check, others[i]) == 0) return false;
+    if (strcmp(f->check, others[i]) == 0)
+      return false;
   return f->status != NI_DOC_OK && (f->status != NI_DOC_NOTE || f->advice);
 }
 
@@ -37,25 +38,31 @@ static int say_none(const struct ni_after *a) {
   const struct ni_launch *l = a->l;
   struct ni_doctor d = {0};
   bool problem = false;
-  ni_say(stdout, "%s: no rank of %s has loaded the plugin: there is no log in %s. What may be the cause:\n", l->who, a->command,
-         l->logs.path[0]);
+  ni_say(stdout, "%s: no rank of %s has loaded the plugin: there is no log in %s. What may be the cause:\n",
+         l->who, a->command, l->logs.path[0]);
   if (a->code)
-    ni_doctor_add(&d, "command", NI_DOC_NOTE, "Look at what it says itself.", "%s ended with %d, perhaps before it came to NCCL", a->command,
-                  a->code);
+    ni_doctor_add(&d, "command", NI_DOC_NOTE, "Look at what it says itself.",
+                  "%s ended with %d, perhaps before it came to NCCL", a->command, a->code);
   ni_doctor_look(&d);
-  for (size_t i = 0; i < d.n; i++) problem |= d.finding[i].status == NI_DOC_PROBLEM;
+  for (size_t i = 0; i < d.n; i++)
+    problem |= d.finding[i].status == NI_DOC_PROBLEM;
   if (!problem) {
-    ni_doctor_add(&d, "command", NI_DOC_NOTE, "NCCL_DEBUG=INFO shows whether NCCL begins, and what it makes of NCCL_PROFILER_PLUGIN.",
+    ni_doctor_add(&d, "command", NI_DOC_NOTE,
+                  "NCCL_DEBUG=INFO shows whether NCCL begins, and what it makes of NCCL_PROFILER_PLUGIN.",
                   "%s has not used NCCL, or one older than 2.23", a->command);
     ni_doctor_add(&d, "variables", NI_DOC_NOTE,
-                  "Let each rank start us: mpirun -np 8 nccl-inspector run --out DIR -- COMMAND. Or hand them on: mpirun -x NAME, "
+                  "Let each rank start us: mpirun -np 8 nccl-inspector run --out DIR -- COMMAND. Or hand "
+                  "them on: mpirun -x NAME, "
                   "srun --export=ALL, docker run -e NAME.",
                   "the ranks have not got the variables: a launcher to other hosts, a container");
-    ni_doctor_add(&d, "path", NI_DOC_NOTE, "Mount it there, or set NCCL_PROFILER_PLUGIN to where it is there.",
-                  "%s is not to be seen where the ranks run: another host, a container", getenv("NCCL_PROFILER_PLUGIN"));
+    ni_doctor_add(&d, "path", NI_DOC_NOTE,
+                  "Mount it there, or set NCCL_PROFILER_PLUGIN to where it is there.",
+                  "%s is not to be seen where the ranks run: another host, a container",
+                  getenv("NCCL_PROFILER_PLUGIN"));
   }
   for (size_t i = 0; i < d.n; i++)
-    if (explains(&d.finding[i])) ni_doctor_say(&d.finding[i]);
+    if (explains(&d.finding[i]))
+      ni_doctor_say(&d.finding[i]);
   ni_say(stdout, "next     nccl-inspector doctor, where the ranks run\n");
   ni_doctor_free(&d);
   ni_launch_undo(l);
@@ -74,12 +81,17 @@ static bool is_more_to_come(struct ni_files *files) {
   bool more = false;
   none.mode = NI_PROGRESS_NONE;
   int e = ni_runs_find(&runs, files);
-  if (e == 0) ni_ledger_runs(&c, &runs, files);
-  if (e == 0) e = ni_atlas_open(&atlas, after->l->who, files, &(struct ni_atlas_options){0}, false);
-  if (e == 0) e = ni_atlas_read_ledger(atlas, &c, files, ni_scan_jobs(), &none);
+  if (e == 0)
+    ni_ledger_runs(&c, &runs, files);
+  if (e == 0)
+    e = ni_atlas_open(&atlas, after->l->who, files, &(struct ni_atlas_options){0}, false);
+  if (e == 0)
+    e = ni_atlas_read_ledger(atlas, &c, files, ni_scan_jobs(), &none);
   ni_atlas_close(atlas, e == 0, NULL);
-  if (e == 0) e = ni_ledger_judge(&c);
-  for (size_t i = 0; e == 0 && i < sizeof unended / sizeof *unended; i++) more |= c.problem[unended[i]].places > 0;
+  if (e == 0)
+    e = ni_ledger_judge(&c);
+  for (size_t i = 0; e == 0 && i < sizeof unended / sizeof *unended; i++)
+    more |= c.problem[unended[i]].places > 0;
   ni_ledger_free(&c);
   ni_runs_free(&runs);
   return more;
@@ -90,8 +102,10 @@ static int find_logs(const struct ni_after *a, struct ni_files *files) {
   const uint64_t until = ni_now_ns(CLOCK_MONOTONIC) + a->wait_s * UINT64_C(1000000000);
   for (;;) {
     int e = ni_launch_logs(a->l, files);
-    bool waits = e == 0 && ni_now_ns(CLOCK_MONOTONIC) < until && (!ni_launch_has_ranks(files) || is_more_to_come(files));
-    if (!waits) return e;
+    bool waits = e == 0 && ni_now_ns(CLOCK_MONOTONIC) < until &&
+        (!ni_launch_has_ranks(files) || is_more_to_come(files));
+    if (!waits)
+      return e;
     ni_files_free(files);
     *files = (struct ni_files){0};
     (void)nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
@@ -103,11 +117,15 @@ static int find_logs(const struct ni_after *a, struct ni_files *files) {
 /* The first thing that stands out, as summary has it. */
 static const struct ni_finding *first_finding(const struct ni_summary *s) {
   for (size_t i = 0; i < s->n_findings; i++)
-    if (!ni_finding_is_note(&s->finding[i])) return &s->finding[i];
+    if (!ni_finding_is_note(&s->finding[i]))
+      return &s->finding[i];
   return NULL;
 }
 
-/* Who was missing comes first: in the words of while it ran, else as the logs alone have it. NULL: it did not hang. */
+/*
+ * Who was missing comes first: in the words of while it ran, else as the logs alone have it. NULL: it did not
+ * hang.
+ */
 static const char *hang_of(const struct ni_summary *s) {
   return s->complete ? NULL : *after->hang ? after->hang : s->hang;
 }
@@ -115,12 +133,18 @@ static const char *hang_of(const struct ni_summary *s) {
 static void say_next(const struct ni_run *r, const struct ni_summary *s, const struct ni_finding *first) {
   const struct ni_problem *p = r->ledger.problem;
   const char *next = "trace LOGS -o trace.json.gz", *hang = hang_of(s);
-  if (hang) next = "hang LOGS";
-  else if (p[NI_PROBLEM_NO_END].places) next = "recover LOGS";
-  else if (!s->complete) next = "check LOGS";
-  else if (first && *first->next) next = first->next;
+  if (hang)
+    next = "hang LOGS";
+  else if (p[NI_PROBLEM_NO_END].places)
+    next = "recover LOGS";
+  else if (!s->complete)
+    next = "check LOGS";
+  else if (first && *first->next)
+    next = first->next;
   if (!hang && !p[NI_PROBLEM_NO_END].places && p[NI_PROBLEM_RANKS].places) {
-    ni_say(stdout, "  next    run --out DIR with a folder that all hosts see, or put their logs together and `nccl-inspector check` them\n");
+    ni_say(stdout,
+           "  next    run --out DIR with a folder that all hosts see, or put their logs together and "
+           "`nccl-inspector check` them\n");
     return;
   }
   ni_say(stdout, "  next    ");
@@ -131,18 +155,24 @@ static void say_where(const struct ni_run *r) {
   const struct ni_inputs *logs = &after->l->logs;
   char size[32];
   uint64_t bytes = 0;
-  for (size_t i = 0; i < r->files.n; i++) bytes += r->files.file[i].bytes;
+  for (size_t i = 0; i < r->files.n; i++)
+    bytes += r->files.file[i].bytes;
   ni_say(stdout, "  logs    %s", logs->path[0]);
-  for (size_t i = 1; i < logs->n; i++) ni_say(stdout, " and %s", logs->path[i]);
-  ni_say(stdout, " (%zu %s, %s)\n", r->files.n, ni_plural(r->files.n, "file", "files"), ni_bytes_text(bytes, size));
+  for (size_t i = 1; i < logs->n; i++)
+    ni_say(stdout, " and %s", logs->path[i]);
+  ni_say(stdout, " (%zu %s, %s)\n", r->files.n, ni_plural(r->files.n, "file", "files"),
+         ni_bytes_text(bytes, size));
 }
 
 /* A page needs a megabyte, and a build that has it; without one the figures are there all the same. */
 static void say_report(const struct ni_run *r) {
   char page[PATH_MAX];
   const bool fits = snprintf(page, sizeof page, "%s/report.html", r->out_dir) < (int)sizeof page;
-  if (fits && access(page, F_OK) == 0) ni_say(stdout, "  report  %s\n", page);
-  else ni_say(stdout, "  report  %s/summary/summary.json, and no page: %s/output.log says why\n", r->out_dir, r->out_dir);
+  if (fits && access(page, F_OK) == 0)
+    ni_say(stdout, "  report  %s\n", page);
+  else
+    ni_say(stdout, "  report  %s/summary/summary.json, and no page: %s/output.log says why\n", r->out_dir,
+           r->out_dir);
 }
 
 static void say_five(const struct ni_run *r, const struct ni_summary *s) {
@@ -151,8 +181,14 @@ static void say_five(const struct ni_run *r, const struct ni_summary *s) {
   const char *hang = hang_of(s);
   char head[NI_HEAD_TEXT];
   ni_say(stdout, "%s: %s", l->who, ni_head_text(s, head));
-  if (!s->complete) ni_say(stdout, ": "), ni_check_reasons(&r->ledger);
-  ni_say(stdout, "\n  first   %s\n", hang ? hang : first ? first->text : "no rank, host or communicator stands out");
+  if (!s->complete) {
+    ni_say(stdout, ": ");
+    ni_check_reasons(&r->ledger);
+  }
+  ni_say(stdout, "\n  first   %s\n",
+         hang        ? hang
+             : first ? first->text
+                     : "no rank, host or communicator stands out");
   say_report(r);
   say_where(r);
   say_next(r, s, first);
@@ -170,19 +206,26 @@ int ni_after_tell(const struct ni_after *a) {
   int code = NI_EXIT_COULD_NOT_RUN, e = 0;
   after = a;
   (void)dup2(STDERR_FILENO, STDOUT_FILENO);
-  if (ni_summarize_init(&r) < 0 || asprintf(&out, "%s/report", a->l->out) < 0) e = -ENOMEM;
-  if (e == 0) e = find_logs(a, &r.files);
+  if (ni_summarize_init(&r) < 0 || asprintf(&out, "%s/report", a->l->out) < 0)
+    e = -ENOMEM;
+  if (e == 0)
+    e = find_logs(a, &r.files);
   if (e == 0 && !ni_launch_has_ranks(&r.files)) {
     code = say_none(a);
   } else {
     r.opt.output_dir = out;
     r.opt.no_plots = r.opt.no_parquet = r.opt.no_csv = true;
-    for (size_t i = 0; e == 0 && i < a->l->logs.n; i++) e = ni_inputs_add(&r.opt.inputs, a->l->logs.path[i]);
-    if (e == 0) e = ni_runs_find(&r.runs, &r.files);
-    if (e == 0) code = ni_result_of(&r, a->l->who, ni_summarize, show);
-    if (e == 0 && code == NI_EXIT_COULD_NOT_RUN) say_where(&r); /* why there is no report has been said */
+    for (size_t i = 0; e == 0 && i < a->l->logs.n; i++)
+      e = ni_inputs_add(&r.opt.inputs, a->l->logs.path[i]);
+    if (e == 0)
+      e = ni_runs_find(&r.runs, &r.files);
+    if (e == 0)
+      code = ni_result_of(&r, a->l->who, ni_summarize, show);
+    if (e == 0 && code == NI_EXIT_COULD_NOT_RUN)
+      say_where(&r); /* why there is no report has been said */
   }
-  if (e < 0) ni_say(stdout, "%s: %s\n", a->l->who, strerror(-e));
+  if (e < 0)
+    ni_say(stdout, "%s: %s\n", a->l->who, strerror(-e));
   fflush(stdout);
   ni_summarize_free(&r);
   free(out);

@@ -1,7 +1,8 @@
 /*
  * What `run` says when its command has ended: five lines, or why there is nothing to say.
  *
- * In a child of ours, so that its memory is gone again, and whatever is in the logs costs the command its exit code:
+ * In a child of ours, so that its memory is gone again, and whatever is in the logs costs the command its
+ * exit code:
  *
  *   wait for logs (bounded) ──▶ none of a rank ──▶ why, as `doctor` says it
  *            │

@@ -17,17 +17,26 @@ enum { DUMP_DIR_BYTES = 1023 /* the most that the plugin takes */ };
 
 /* ---- who are we? ---- */
 
-/* In the plugin's order: a batch script's SLURM_PROCID=0 is inherited by all that an mpirun in it starts, so Slurm comes last. Its
- * size is that of the step, which a batch script is none of. common: what all ranks of one start have, and no others; pairs of
- * which both are set. */
+/* In the plugin's order: a batch script's SLURM_PROCID=0 is inherited by all that an mpirun in it starts, so
+ * Slurm comes last. Its size is that of the step, which a batch script is none of. common: what all ranks of
+ * one start have, and no others; pairs of which both are set. */
 static const struct launcher {
   const char *rank, *local_rank, *size;
   const char *common[3][2];
 } launchers[] = {
-    {"RANK", "LOCAL_RANK", "WORLD_SIZE", {{"TORCHELASTIC_RUN_ID"}, {"SLURM_JOB_ID", "SLURM_STEP_ID"}, {"MASTER_ADDR", "MASTER_PORT"}}},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", {{"PMIX_NAMESPACE"}, {"OMPI_MCA_ess_base_jobid"}}},
+    {"RANK",
+     "LOCAL_RANK",
+     "WORLD_SIZE",
+     {{"TORCHELASTIC_RUN_ID"}, {"SLURM_JOB_ID", "SLURM_STEP_ID"}, {"MASTER_ADDR", "MASTER_PORT"}}},
+    {"OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     {{"PMIX_NAMESPACE"}, {"OMPI_MCA_ess_base_jobid"}}},
     {"PMIX_RANK", NULL, NULL, {{"PMIX_NAMESPACE"}, {"SLURM_JOB_ID", "SLURM_STEP_ID"}}},
-    {"PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE", {{"PALS_APID"}, {"SLURM_JOB_ID", "SLURM_STEP_ID"}, {"PMI_PORT"}}},
+    {"PMI_RANK",
+     "MPI_LOCALRANKID",
+     "PMI_SIZE",
+     {{"PALS_APID"}, {"SLURM_JOB_ID", "SLURM_STEP_ID"}, {"PMI_PORT"}}},
     {"FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE", {{"FLUX_JOB_ID"}}},
     {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS", {{"SLURM_JOB_ID", "SLURM_STEP_ID"}}},
 };
@@ -49,7 +58,8 @@ static long number(const char *name) {
 
 static const struct launcher *find_launcher(void) {
   for (size_t i = 0; i < LAUNCHERS; i++)
-    if (number(launchers[i].rank) >= 0) return &launchers[i];
+    if (number(launchers[i].rank) >= 0)
+      return &launchers[i];
   return NULL;
 }
 
@@ -57,7 +67,8 @@ static const struct launcher *find_launcher(void) {
 static void add_name(char *name, size_t cap, const char *text) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   size_t n = strlen(name);
-  for (; *text && n + 1 < cap; text++) name[n++] = strchr(plain, *text) ? *text : '_';
+  for (; *text && n + 1 < cap; text++)
+    name[n++] = strchr(plain, *text) ? *text : '_';
   name[n] = 0;
 }
 
@@ -65,10 +76,15 @@ static void add_name(char *name, size_t cap, const char *text) {
 static bool add_common(const struct launcher *by, char *name, size_t cap) {
   for (size_t i = 0; i < 3 && by->common[i][0]; i++) {
     const char *first = set(by->common[i][0]), *second = set(by->common[i][1]);
-    bool none = !first || strcmp(first, "none") == 0 /* torchrun without --rdzv-id */ || (by->common[i][1] && !second);
-    if (none) continue;
+    bool none = !first || strcmp(first, "none") == 0 /* torchrun without --rdzv-id */ ||
+        (by->common[i][1] && !second);
+    if (none)
+      continue;
     add_name(name, cap, first);
-    if (second) add_name(name, cap, "."), add_name(name, cap, second);
+    if (second) {
+      add_name(name, cap, ".");
+      add_name(name, cap, second);
+    }
     return true;
   }
   return false;
@@ -79,14 +95,17 @@ static bool add_common(const struct launcher *by, char *name, size_t cap) {
 /* With its parents. *made: it was not there. 0 or -errno. */
 static int make_folder(const char *path, bool *made) {
   char part[PATH_MAX];
-  if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) return -ENAMETOOLONG;
+  if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
+    return -ENAMETOOLONG;
   for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
     *slash = 0;
-    if (mkdir(part, 0777) < 0 && errno != EEXIST) return -errno;
+    if (mkdir(part, 0777) < 0 && errno != EEXIST)
+      return -errno;
     *slash = '/';
   }
   *made = mkdir(part, 0777) == 0;
-  if (!*made && errno != EEXIST) return -errno;
+  if (!*made && errno != EEXIST)
+    return -errno;
   return access(part, R_OK | W_OK | X_OK) < 0 ? -errno : 0;
 }
 
@@ -95,33 +114,48 @@ static char *without_tokens(const char *path) {
   char *out = malloc(2 * strlen(path) + 1), *to = out;
   for (; out && *path; path++) {
     *to++ = *path;
-    if (*path == '%') *to++ = '%';
+    if (*path == '%')
+      *to++ = '%';
   }
-  if (out) *to = 0;
+  if (out)
+    *to = 0;
   return out;
 }
 
-/* The id of the batch job, by the names and in the order of plugin/settings/job.c. NULL: whoever starts the ranks knows. */
+/*
+ * The id of the batch job, by the names and in the order of plugin/settings/job.c. NULL: whoever starts the
+ * ranks knows.
+ */
 static const char *job_id(void) {
   static const char *const names[] = {"SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (set(names[i])) return set(names[i]);
+    if (set(names[i]))
+      return set(names[i]);
   return NULL;
 }
 
-/* What a user's NCCL_INSPECTOR_DUMP_DIR will be on the ranks, as a pattern: "logs/%h" is "logs/" and any name. NULL: no memory. */
+/*
+ * What a user's NCCL_INSPECTOR_DUMP_DIR will be on the ranks, as a pattern: "logs/%h" is "logs/" and any
+ * name. NULL: no memory.
+ */
 static char *pattern_of(const char *dir) {
   const char *id = job_id();
   size_t cap = 2 * strlen(dir) + PATH_MAX;
   char *out = malloc(cap);
-  if (!out) return NULL;
+  if (!out)
+    return NULL;
   *out = 0;
   for (size_t n; *dir; dir++) {
     bool token = *dir == '%' && dir[1] && strchr("hpjr%", dir[1]);
     n = strlen(out);
-    if (token) dir++;
-    if (token && *dir == 'j' && id) add_name(out, cap, id);
-    else if (n + 2 < cap) out[n] = token && *dir != '%' ? '*' : *dir, out[n + 1] = 0;
+    if (token)
+      dir++;
+    if (token && *dir == 'j' && id)
+      add_name(out, cap, id);
+    else if (n + 2 < cap) {
+      out[n] = token && *dir != '%' ? '*' : *dir;
+      out[n + 1] = 0;
+    }
   }
   return out;
 }
@@ -129,8 +163,11 @@ static char *pattern_of(const char *dir) {
 /* Absolute: the command may go to another folder. NULL: no memory, or there is no working directory. */
 static char *absolute(const char *path) {
   char here[PATH_MAX], *out;
-  if (*path == '/') return strdup(path);
-  if (!getcwd(here, sizeof here) || asprintf(&out, "%s/%s", here, strncmp(path, "./", 2) == 0 ? path + 2 : path) < 0) return NULL;
+  if (*path == '/')
+    return strdup(path);
+  if (!getcwd(here, sizeof here) ||
+      asprintf(&out, "%s/%s", here, strncmp(path, "./", 2) == 0 ? path + 2 : path) < 0)
+    return NULL;
   return out;
 }
 
@@ -139,8 +176,10 @@ static char *new_out(const struct ni_launch *l, const struct launcher *by) {
   char name[256] = "nccl-inspector-", time_text[32];
   time_t now = time(NULL);
   struct tm tm;
-  if (l->part != NI_LAUNCH_ALONE && add_common(by, name, sizeof name)) return strdup(name);
-  if (l->part != NI_LAUNCH_ALONE && !l->logs_elsewhere) return NULL;
+  if (l->part != NI_LAUNCH_ALONE && add_common(by, name, sizeof name))
+    return strdup(name);
+  if (l->part != NI_LAUNCH_ALONE && !l->logs_elsewhere)
+    return NULL;
   strftime(time_text, sizeof time_text, "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
   snprintf(name + strlen(name), sizeof name - strlen(name), "%s-%ld", time_text, (long)getpid());
   return strdup(name);
@@ -152,31 +191,40 @@ static char *new_out(const struct ni_launch *l, const struct launcher *by) {
 static bool set_unless(const char *name, const char *value, char **kept) {
   const char *there = set(name);
   char *more;
-  if (!there) return setenv(name, value, 1) == 0;
-  if (asprintf(&more, "%s%s%s=%s", *kept ? *kept : "", *kept ? ", " : "", name, there) < 0) return false;
+  if (!there)
+    return setenv(name, value, 1) == 0;
+  if (asprintf(&more, "%s%s%s=%s", *kept ? *kept : "", *kept ? ", " : "", name, there) < 0)
+    return false;
   free(*kept);
   *kept = more;
   return true;
 }
 
 static bool complain(const struct ni_launch *l, const char *what, const char *why) {
-  if (l->part != NI_LAUNCH_SILENT) ni_say(stderr, "%s: %s: %s\n", l->who, what, why);
+  if (l->part != NI_LAUNCH_SILENT)
+    ni_say(stderr, "%s: %s: %s\n", l->who, what, why);
   return false;
 }
 
 static bool set_variables(struct ni_launch *l) {
-  char plugin[PATH_MAX] = "", *kept = NULL, *at = absolute(l->own_logs), *dump = at ? without_tokens(at) : NULL;
+  char plugin[PATH_MAX] = "", *kept = NULL, *at = absolute(l->own_logs),
+       *dump = at ? without_tokens(at) : NULL;
   free(at);
   bool has_plugin = set("NCCL_PROFILER_PLUGIN") || ni_plugin_beside_us(plugin, sizeof plugin);
-  bool fine = dump && set_unless("NCCL_PROFILER_PLUGIN", plugin, &kept) && set_unless("NCCL_INSPECTOR_ENABLE", "1", &kept) &&
-              set_unless("NCCL_INSPECTOR_DUMP_DIR", dump, &kept);
+  bool fine = dump && set_unless("NCCL_PROFILER_PLUGIN", plugin, &kept) &&
+      set_unless("NCCL_INSPECTOR_ENABLE", "1", &kept) && set_unless("NCCL_INSPECTOR_DUMP_DIR", dump, &kept);
   bool fits = !dump || strlen(dump) <= DUMP_DIR_BYTES;
   l->kept = kept;
   free(dump);
-  if (!fine) return complain(l, "the command's variables", strerror(errno));
-  if (!fits) return complain(l, l->own_logs, "more than 1023 bytes as a path, which the plugin does not take; give a shorter one by --out");
-  return has_plugin || complain(l, "libnccl-profiler-inspector.so",
-                                "not found beside this program nor in ../lib of it; set NCCL_PROFILER_PLUGIN to its path");
+  if (!fine)
+    return complain(l, "the command's variables", strerror(errno));
+  if (!fits)
+    return complain(
+        l, l->own_logs,
+        "more than 1023 bytes as a path, which the plugin does not take; give a shorter one by --out");
+  return has_plugin ||
+      complain(l, "libnccl-profiler-inspector.so",
+               "not found beside this program nor in ../lib of it; set NCCL_PROFILER_PLUGIN to its path");
 }
 
 /* ---- together ---- */
@@ -186,15 +234,20 @@ static bool find_folders(struct ni_launch *l, const struct ni_launch_wants *want
   l->logs_elsewhere = users != NULL;
   l->out = want->out ? strdup(want->out) : new_out(l, by);
   if (!l->out)
-    return complain(l, "--out is missing", "the ranks have no name in common by which they would find the same folder. "
+    return complain(l, "--out is missing",
+                    "the ranks have no name in common by which they would find the same folder. "
                     "Give one that all of them see: run --out DIR -- COMMAND");
-  for (size_t n = strlen(l->out); n > 1 && l->out[n - 1] == '/'; n--) l->out[n - 1] = 0;
+  for (size_t n = strlen(l->out); n > 1 && l->out[n - 1] == '/'; n--)
+    l->out[n - 1] = 0;
   char *logs = users ? pattern_of(users) : NULL;
   bool fine = asprintf(&l->own_logs, "%s/logs", l->out) >= 0 && (!users || logs);
   bool plain = users && logs && !strpbrk(logs, "*?[");
-  if (fine) fine = ni_inputs_add(&l->logs, users ? logs : l->own_logs) == 0;
-  if (fine && want->counters) fine = (l->counters = strdup(plain ? logs : l->own_logs)) != NULL;
-  if (fine && want->counters && users && !plain) fine = ni_inputs_add(&l->logs, l->own_logs) == 0;
+  if (fine)
+    fine = ni_inputs_add(&l->logs, users ? logs : l->own_logs) == 0;
+  if (fine && want->counters)
+    fine = (l->counters = strdup(plain ? logs : l->own_logs)) != NULL;
+  if (fine && want->counters && users && !plain)
+    fine = ni_inputs_add(&l->logs, l->own_logs) == 0;
   free(logs);
   return fine || complain(l, "OUT", strerror(ENOMEM));
 }
@@ -202,15 +255,20 @@ static bool find_folders(struct ni_launch *l, const struct ni_launch_wants *want
 /* They are made before the command starts, which may take days. */
 static bool make_folders(struct ni_launch *l) {
   int e = make_folder(l->out, &l->made_out);
-  if (e < 0) return complain(l, l->out, strerror(-e));
+  if (e < 0)
+    return complain(l, l->out, strerror(-e));
   bool used = !l->logs_elsewhere || l->logs.n > 1;
-  if (used) e = make_folder(l->own_logs, &l->made_logs);
-  if (e < 0) return complain(l, l->own_logs, strerror(-e));
-  return (!l->logs_elsewhere && l->made_logs) || ni_discover(&l->before, l->logs.path, l->logs.n) == 0 || complain(l, "logs of before", strerror(ENOMEM));
+  if (used)
+    e = make_folder(l->own_logs, &l->made_logs);
+  if (e < 0)
+    return complain(l, l->own_logs, strerror(-e));
+  return (!l->logs_elsewhere && l->made_logs) || ni_discover(&l->before, l->logs.path, l->logs.n) == 0 ||
+      complain(l, "logs of before", strerror(ENOMEM));
 }
 
 static void find_part(struct ni_launch *l, const struct launcher *by) {
-  long rank = by ? number(by->rank) : -1, ranks = by ? number(by->size) : -1, local = by ? number(by->local_rank) : -1;
+  long rank = by ? number(by->rank) : -1, ranks = by ? number(by->size) : -1,
+       local = by ? number(by->local_rank) : -1;
   bool several = by && (by->size ? ranks > 1 : true);
   l->part = rank > 0 ? NI_LAUNCH_SILENT : rank == 0 && several ? NI_LAUNCH_FIRST : NI_LAUNCH_ALONE;
   l->first_of_node = l->part != NI_LAUNCH_SILENT || local == 0;
@@ -221,10 +279,14 @@ bool ni_launch_begin(struct ni_launch *l, const char *who, const struct ni_launc
   const char *boxes = set("NCCL_INSPECTOR_BLACKBOX");
   *l = (struct ni_launch){.who = who};
   find_part(l, by);
-  if (boxes && *boxes == '/') l->box_dir = strdup(boxes);
-  if (!find_folders(l, want, by)) return false;
-  if (l->part == NI_LAUNCH_SILENT) return set_variables(l);
-  if (make_folders(l) && set_variables(l)) return true;
+  if (boxes && *boxes == '/')
+    l->box_dir = strdup(boxes);
+  if (!find_folders(l, want, by))
+    return false;
+  if (l->part == NI_LAUNCH_SILENT)
+    return set_variables(l);
+  if (make_folders(l) && set_variables(l))
+    return true;
   ni_launch_undo(l);
   return false;
 }
@@ -240,25 +302,30 @@ static bool same_log(const struct ni_file *old, const struct ni_file *f) {
 static bool was_there(const struct ni_file *f, void *arg) {
   const struct ni_files *before = arg;
   for (size_t i = 0; i < before->n; i++)
-    if (same_log(&before->file[i], f)) return true;
+    if (same_log(&before->file[i], f))
+      return true;
   return false;
 }
 
 int ni_launch_logs(const struct ni_launch *l, struct ni_files *files) {
   int e = ni_discover(files, l->logs.path, l->logs.n);
-  if (e == 0 && l->before.n) ni_files_drop(files, was_there, (void *)(uintptr_t)&l->before);
+  if (e == 0 && l->before.n)
+    ni_files_drop(files, was_there, (void *)(uintptr_t)&l->before);
   return e;
 }
 
 bool ni_launch_has_ranks(const struct ni_files *files) {
   for (size_t i = 0; i < files->n; i++)
-    if (!ni_is_series(files->file[i].path)) return true;
+    if (!ni_is_series(files->file[i].path))
+      return true;
   return false;
 }
 
 void ni_launch_undo(const struct ni_launch *l) {
-  if (l->made_logs) (void)rmdir(l->own_logs);
-  if (l->made_out) (void)rmdir(l->out);
+  if (l->made_logs)
+    (void)rmdir(l->own_logs);
+  if (l->made_out)
+    (void)rmdir(l->out);
 }
 
 void ni_launch_free(struct ni_launch *l) {

@@ -13,8 +13,8 @@
 #include "exporter/cli/command.h"
 
 #define SECOND UINT64_C(1000000000)
-#define ASKED_NS (10 * SECOND)                /* who has pressed Ctrl-C does not wait for longer */
-#define AGAIN_NS (5 * SECOND)                 /* from one watch to the next */
+#define ASKED_NS (10 * SECOND) /* who has pressed Ctrl-C does not wait for longer */
+#define AGAIN_NS (5 * SECOND)  /* from one watch to the next */
 enum { LOOK_EVERY_S = 15, WORDS = 16 };
 
 static uint64_t now_ns(void) { return ni_now_ns(CLOCK_MONOTONIC); }
@@ -24,17 +24,29 @@ static bool begin(struct ni_watch *w, struct ni_look *x, unsigned every_s, uint6
   const struct ni_inputs *logs = &w->l->logs;
   char *word[WORDS + 2], limit[16], every[16];
   size_t n = 0;
-  if (x->said >= 0) close(x->said);
-  if ((x->said = memfd_create("hang", MFD_CLOEXEC)) < 0) return false;
+  if (x->said >= 0)
+    close(x->said);
+  if ((x->said = memfd_create("hang", MFD_CLOEXEC)) < 0)
+    return false;
   snprintf(limit, sizeof limit, "%u", w->limit_s);
   snprintf(every, sizeof every, "%u", every_s);
   word[n++] = "/proc/self/exe";
   word[n++] = "hang";
-  if (w->limit_s) word[n++] = "--stuck-after", word[n++] = limit;
-  if (every_s) word[n++] = "--watch", word[n++] = every;
-  if (w->l->box_dir) word[n++] = "--box-dir", word[n++] = w->l->box_dir;
+  if (w->limit_s) {
+    word[n++] = "--stuck-after";
+    word[n++] = limit;
+  }
+  if (every_s) {
+    word[n++] = "--watch";
+    word[n++] = every;
+  }
+  if (w->l->box_dir) {
+    word[n++] = "--box-dir";
+    word[n++] = w->l->box_dir;
+  }
   word[n++] = "--";
-  for (size_t i = 0; i < logs->n && n < WORDS; i++) word[n++] = logs->path[i];
+  for (size_t i = 0; i < logs->n && n < WORDS; i++)
+    word[n++] = logs->path[i];
   word[n] = NULL;
   return ni_task_begin(&x->task, word, (const int[]){-1, x->said, -1}, 0, false, end_ns);
 }
@@ -42,13 +54,17 @@ static bool begin(struct ni_watch *w, struct ni_look *x, unsigned every_s, uint6
 /* Has it ended? Then its exit code, -1: none. */
 static bool is_over(struct ni_look *x, int *code) {
   int status;
-  if (!x->task.pid || !ni_task_over(&x->task, now_ns(), &status)) return false;
+  if (!x->task.pid || !ni_task_over(&x->task, now_ns(), &status))
+    return false;
   *code = status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return true;
 }
 
 void ni_watch_begin(struct ni_watch *w, const struct ni_launch *l, unsigned limit_s) {
-  *w = (struct ni_watch){.l = l, .limit_s = limit_s, .asked.said = -1, .going.said = -1,
+  *w = (struct ni_watch){.l = l,
+                         .limit_s = limit_s,
+                         .asked.said = -1,
+                         .going.said = -1,
                          .state = limit_s ? NI_WATCH_WATCHING : NI_WATCH_OFF};
 }
 
@@ -61,15 +77,20 @@ static void tell(struct ni_watch *w, const struct ni_look *x) {
   off_t at = 0;
   for (ssize_t n; (n = pread(x->said, text, sizeof text, at)) > 0; at += n) {
     size_t line = 0;
-    while (line < (size_t)n && text[line] != '\n') line++;
+    while (line < (size_t)n && text[line] != '\n')
+      line++;
     for (size_t i = 0; at == 0 && i < sizeof names / sizeof *names; i++)
-      if (strncmp(text, names[i], strlen(names[i])) == 0) snprintf(w->sentence, sizeof w->sentence, "%.*s", (int)line, text);
+      if (strncmp(text, names[i], strlen(names[i])) == 0)
+        snprintf(w->sentence, sizeof w->sentence, "%.*s", (int)line, text);
     (void)ni_write_all(STDERR_FILENO, text, (size_t)n, -1);
   }
 }
 
 static void look(struct ni_watch *w) {
-  unsigned quarter = w->limit_s / 4, every = quarter < 1 ? 1 : quarter > LOOK_EVERY_S ? LOOK_EVERY_S : quarter;
+  unsigned quarter = w->limit_s / 4,
+           every = quarter < 1 ? 1
+      : quarter > LOOK_EVERY_S ? LOOK_EVERY_S
+                               : quarter;
   w->next_ns = now_ns() + AGAIN_NS;
   (void)begin(w, &w->going, w->state == NI_WATCH_WATCHING ? every : 0, UINT64_MAX);
 }
@@ -77,13 +98,17 @@ static void look(struct ni_watch *w) {
 bool ni_watch_turn(struct ni_watch *w) {
   int code;
   uint64_t now = now_ns();
-  if (is_over(&w->asked, &code)) tell(w, &w->asked);
-  if (w->state == NI_WATCH_OFF) return false;
+  if (is_over(&w->asked, &code))
+    tell(w, &w->asked);
+  if (w->state == NI_WATCH_OFF)
+    return false;
   if (!w->going.task.pid) {
-    if (now >= w->next_ns) look(w);
+    if (now >= w->next_ns)
+      look(w);
     return false;
   }
-  if (!is_over(&w->going, &code)) return false;
+  if (!is_over(&w->going, &code))
+    return false;
   bool hangs = code == NI_EXIT_FINDING, was_told = w->state == NI_WATCH_STANDING;
   w->next_ns = now + (hangs || was_told ? w->limit_s * SECOND : AGAIN_NS);
   if (hangs && !was_told) {
@@ -99,7 +124,8 @@ bool ni_watch_turn(struct ni_watch *w) {
 
 uint64_t ni_watch_due(const struct ni_watch *w) {
   uint64_t due = w->asked.task.pid ? w->asked.task.end_ns + 1 : UINT64_MAX;
-  if (w->state != NI_WATCH_OFF && !w->going.task.pid && w->next_ns < due) due = w->next_ns;
+  if (w->state != NI_WATCH_OFF && !w->going.task.pid && w->next_ns < due)
+    due = w->next_ns;
   return due;
 }
 
@@ -107,7 +133,8 @@ void ni_watch_enough(struct ni_watch *w) { ni_task_end(&w->asked.task); }
 
 static void end(struct ni_look *x) {
   ni_task_end(&x->task);
-  if (x->said >= 0) close(x->said);
+  if (x->said >= 0)
+    close(x->said);
   x->said = -1;
 }
 

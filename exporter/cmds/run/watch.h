@@ -1,5 +1,6 @@
 /*
- * Who is missing, while the command runs: `nccl-inspector hang` beside it, a process of its own whose memory and time are not ours.
+ * Who is missing, while the command runs: `nccl-inspector hang` beside it, a process of its own whose memory
+ * and time are not ours.
  *
  * Two looks. One is asked for by Ctrl-C: once, ended after 10 s. The other goes on, with --hang-limit:
  *
@@ -7,8 +8,8 @@
  *              ▲                                                        │
  *              └──── a look, each limit, says that it does not: told ───┘
  *
- * One thread; the caller calls ni_watch_turn() when a child has ended or the time of ni_watch_due() has come. Failure: what cannot
- * be started is not told.
+ * One thread; the caller calls ni_watch_turn() when a child has ended or the time of ni_watch_due() has come.
+ * Failure: what cannot be started is not told.
  */
 #ifndef NI_RUN_WATCH_H
 #define NI_RUN_WATCH_H
@@ -26,12 +27,12 @@ struct ni_look {
 
 struct ni_watch {
   const struct ni_launch *l;
-  unsigned limit_s;           /* 0: none */
-  struct ni_look asked;       /* that Ctrl-C has asked for */
-  struct ni_look going;       /* that goes on */
+  unsigned limit_s;     /* 0: none */
+  struct ni_look asked; /* that Ctrl-C has asked for */
+  struct ni_look going; /* that goes on */
   enum ni_watch_state state;
-  uint64_t next_ns;           /* when that one is to be started anew, where it does not run */
-  char sentence[1024];        /* the newest that has told of somebody who is waited for; "": none has */
+  uint64_t next_ns;    /* when that one is to be started anew, where it does not run */
+  char sentence[1024]; /* the newest that has told of somebody who is waited for; "": none has */
 };
 
 void ni_watch_begin(struct ni_watch *w, const struct ni_launch *l, unsigned limit_s);

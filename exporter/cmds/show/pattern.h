@@ -15,7 +15,10 @@ struct ni_show_pattern {
 int ni_show_pattern_text(const struct ni_show_pattern *x);
 int ni_show_pattern_json(const struct ni_show_pattern *x);
 
-/* Who has a program, by global rank, as "0-7, 12 and 3 more"; NI_BLAME_NONE: none, for that reason. Returns out. */
+/*
+ * Who has a program, by global rank, as "0-7, 12 and 3 more"; NI_BLAME_NONE: none, for that reason. Returns
+ * out.
+ */
 const char *ni_show_ranks_text(const struct ni_show_pattern *x, uint32_t run, uint32_t program,
                                const char *why_not, char out[200]);
 /* Algorithm and protocol of a place. False: not stated, or several. Constants of the run. */

@@ -11,18 +11,23 @@ static void put_lane(struct ni_json *j, const struct ni_pattern_lane *l) {
   char comm[96];
   ni_json_text(j, "communicator", ni_pattern_lane_text(l, comm));
   ni_json_i64(j, "n_ranks", l->n_ranks);
-  if (l->kind == NI_BLAME_COLL) return;
-  if (l->peer == NI_PATTERN_ALL_PEERS) ni_json_u64(j, "peers", l->peers);
-  else ni_json_i64(j, "peer", l->peer);
+  if (l->kind == NI_BLAME_COLL)
+    return;
+  if (l->peer == NI_PATTERN_ALL_PEERS)
+    ni_json_u64(j, "peers", l->peers);
+  else
+    ni_json_i64(j, "peer", l->peer);
 }
 
 static void put_operation(struct ni_json *j, const char *key, const struct ni_pattern_lane *l,
                           const struct ni_pattern_place *p) {
-  if (!p) return;
+  if (!p)
+    return;
   ni_json_object(j, key);
   ni_json_text(j, "function", p->func);
   ni_json_u64(j, "bytes", p->bytes);
-  if (p->bytes_most != p->bytes) ni_json_u64(j, "bytes_most", p->bytes_most);
+  if (p->bytes_most != p->bytes)
+    ni_json_u64(j, "bytes_most", p->bytes_most);
   ni_json_text(j, "datatype", p->datatype);
   put_lane(j, l);
   ni_json_end_object(j);
@@ -36,7 +41,8 @@ static void put_place(struct ni_json *j, const struct ni_show_pattern *x, const 
   ni_json_object(j, NULL);
   ni_json_text(j, "function", at->func);
   ni_json_u64(j, "bytes", at->bytes);
-  if (at->bytes_most != at->bytes) ni_json_u64(j, "bytes_most", at->bytes_most);
+  if (at->bytes_most != at->bytes)
+    ni_json_u64(j, "bytes_most", at->bytes_most);
   ni_json_text(j, "datatype", at->datatype);
   put_lane(j, &p->lane[at->lane]);
   ni_json_bool(j, "in_order", ordered);
@@ -51,8 +57,10 @@ static void put_folded(struct ni_json *j, const struct ni_listing *list) {
   NI_JSON_ARRAY (j, "folded")
     for (size_t i = 0; i < list->n; i++) {
       const struct ni_listing_row *row = &list->row[i];
-      if (row->kind == NI_LISTING_CLOSE || row->kind == NI_LISTING_BESIDE) continue;
-      if (row->times < 2) continue;
+      if (row->kind == NI_LISTING_CLOSE || row->kind == NI_LISTING_BESIDE)
+        continue;
+      if (row->times < 2)
+        continue;
       ni_json_object(j, NULL);
       ni_json_u64(j, "from", row->from);
       ni_json_u64(j, "operations", (row->to - row->from + 1) / row->times);
@@ -66,7 +74,8 @@ static void put_irregular(struct ni_json *j, const struct ni_program *p) {
     for (uint32_t i = 0; i < p->n_lanes; i++) {
       const struct ni_pattern_lane *l = &p->lane[i];
       static const char *const kinds[] = {"collectives", "Send", "Recv"};
-      if (!l->irregular) continue;
+      if (!l->irregular)
+        continue;
       ni_json_object(j, NULL);
       ni_json_text(j, "what", kinds[l->kind]);
       put_lane(j, l);
@@ -79,7 +88,8 @@ static void put_irregular(struct ni_json *j, const struct ni_program *p) {
 static void put_difference(struct ni_json *j, const struct ni_pattern_difference *d, uint32_t from) {
   ni_json_object(j, "differs_first");
   ni_json_u64(j, "from_program", from);
-  if (d->position != UINT32_MAX) ni_json_u64(j, "operation", d->position);
+  if (d->position != UINT32_MAX)
+    ni_json_u64(j, "operation", d->position);
   put_operation(j, "that_has", d->lane, d->here);
   put_operation(j, "this_has", d->lane, d->there);
   ni_json_end_object(j);
@@ -91,9 +101,11 @@ static int put_nearest(struct ni_json *j, const struct ni_show_pattern *x, uint3
   struct ni_pattern_difference d;
   struct ni_listing list;
   int e = ni_listing_make(&x->p->program[nearest], &list);
-  if (e == 0) e = ni_pattern_differ(&x->p->program[nearest], &list, &x->p->program[k], &d);
+  if (e == 0)
+    e = ni_pattern_differ(&x->p->program[nearest], &list, &x->p->program[k], &d);
   ni_listing_free(&list);
-  if (e == 0) put_difference(j, &d, nearest - first);
+  if (e == 0)
+    put_difference(j, &d, nearest - first);
   return e;
 }
 
@@ -104,11 +116,13 @@ static int put_program(struct ni_json *j, const struct ni_show_pattern *x, uint3
   ni_json_object(j, NULL);
   NI_JSON_ARRAY (j, "ranks")
     for (uint32_t i = 0; i < x->p->n_ranks; i++)
-      if (x->p->rank[i].program == k) ni_json_i64(j, NULL, x->s->process[x->p->rank[i].process].rank);
+      if (x->p->rank[i].program == k)
+        ni_json_i64(j, NULL, x->s->process[x->p->rank[i].process].rank);
   ni_json_u64(j, "steps_least", p->steps_least);
   ni_json_u64(j, "steps_most", p->steps_most);
   ni_json_rounded(j, "exactly_so", p->steps ? (double)p->exact_steps / (double)p->steps : NAN, 6);
-  if (e == 0 && k > first) e = put_nearest(j, x, k, first);
+  if (e == 0 && k > first)
+    e = put_nearest(j, x, k, first);
   NI_JSON_ARRAY (j, "operations")
     for (uint32_t i = 0; e == 0 && i < p->n_places; i++)
       put_place(j, x, p, &p->place[list.order[i]], i < list.n_ordered);
@@ -123,7 +137,8 @@ static void put_without(struct ni_json *j, const struct ni_show_pattern *x, uint
   NI_JSON_ARRAY (j, "without_step")
     for (uint32_t i = 0; i < x->p->n_ranks; i++) {
       const struct ni_pattern_rank *r = &x->p->rank[i];
-      if (r->run != run || r->program != NI_BLAME_NONE) continue;
+      if (r->run != run || r->program != NI_BLAME_NONE)
+        continue;
       ni_json_object(j, NULL);
       ni_json_i64(j, "rank", x->s->process[r->process].rank);
       ni_json_text(j, "why", r->why_not);
@@ -135,12 +150,15 @@ static void put_counts(struct ni_json *j, const struct ni_show_pattern *x, uint3
   NI_JSON_ARRAY (j, "histogram")
     for (uint32_t i = 0; i < x->p->n_counts; i++) {
       const struct ni_pattern_count *c = &x->p->count[i];
-      if (c->run != run) continue;
+      if (c->run != run)
+        continue;
       ni_json_object(j, NULL);
       ni_json_text(j, "function", c->func);
       ni_json_u64(j, "bytes", c->bytes);
-      if (c->bytes_most != c->bytes) ni_json_u64(j, "bytes_most", c->bytes_most);
-      if (c->sizes > 1) ni_json_u64(j, "sizes", c->sizes);
+      if (c->bytes_most != c->bytes)
+        ni_json_u64(j, "bytes_most", c->bytes_most);
+      if (c->sizes > 1)
+        ni_json_u64(j, "sizes", c->sizes);
       ni_json_text(j, "datatype", c->datatype);
       ni_json_text(j, "communicator", c->label);
       ni_json_i64(j, "n_ranks", c->n_ranks);
@@ -153,9 +171,11 @@ static int put_run(struct ni_json *j, const struct ni_show_pattern *x, uint32_t 
   uint32_t first = 0;
   int e = 0;
   ni_json_object(j, NULL);
-  if (run) ni_json_u64(j, "run", run);
+  if (run)
+    ni_json_u64(j, "run", run);
   ni_json_array(j, "programs");
-  while (first < x->p->n_programs && x->p->program[first].run != run) first++;
+  while (first < x->p->n_programs && x->p->program[first].run != run)
+    first++;
   for (uint32_t k = first; e == 0 && k < x->p->n_programs && x->p->program[k].run == run; k++)
     e = put_program(j, x, k, first);
   ni_json_end_array(j);
@@ -175,7 +195,8 @@ int ni_show_pattern_json(const struct ni_show_pattern *x) {
   ni_json_u64(&j, "left_out_by_settings", x->s->input.left_out_by_settings);
   ni_json_u64(&j, "left_out_by_options", x->r->tally.filtered);
   ni_json_array(&j, "runs");
-  for (uint32_t run = last ? 1 : 0; e == 0 && run <= last; run++) e = put_run(&j, x, run);
+  for (uint32_t run = last ? 1 : 0; e == 0 && run <= last; run++)
+    e = put_run(&j, x, run);
   ni_json_end_array(&j);
   ni_json_close(&j);
   return e;

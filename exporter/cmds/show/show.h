@@ -24,7 +24,7 @@ struct ni_show {
   struct ni_inputs inputs;
   struct ni_files files;
   struct ni_runs runs;
-  struct ni_filters filter;    /* comm, coll, rank, sn, tag */
+  struct ni_filters filter; /* comm, coll, rank, sn, tag */
   struct ni_atlas_options index;
   bool json;
   /* Of --pattern: */
@@ -36,7 +36,7 @@ struct ni_show {
   struct ni_atlas *atlas;
   struct ni_atlas_wants wants;
   struct ni_ledgers ledgers;
-  struct ni_clocks clocks;     /* by which starts are right, once all is read */
+  struct ni_clocks clocks; /* by which starts are right, once all is read */
   struct ni_show_rows {
     struct ni_show_row *item;
     size_t n, cap;

@@ -23,7 +23,8 @@ enum { ANSWER_MAX = 64 << 10, KEEP_S = 300, AFTER_MAX_S = 3600 };
 
 struct ni_otlp {
   CURL *curl;
-  struct curl_slist *headers, own; /* own: the last of them, which is not the library's to keep: it may hold a token */
+  /* own: the last of them, which is not the library's to keep: it may hold a token */
+  struct curl_slist *headers, own;
   char *url, said[CURL_ERROR_SIZE], answer[ANSWER_MAX];
   size_t answered;
   pthread_t thread;
@@ -34,14 +35,16 @@ struct ni_otlp {
     uint64_t put_ns; /* CLOCK_MONOTONIC, as all times here */
     bool tried;
   } waits;
-  _Atomic uint64_t end_ns; /* until when it goes on, 0: for ever; stored by ni_otlp_stop(), loaded by the thread, also as it sends */
+  /* until when it goes on, 0: for ever; stored by ni_otlp_stop(), loaded by the thread, also as it sends */
+  _Atomic uint64_t end_ns;
   struct ni_otlp_totals totals;
 };
 
 /* What is beyond the bound is not read: the status alone counts then. */
 static size_t take_answer(char *p, size_t one, size_t n, void *arg) {
   struct ni_otlp *o = arg;
-  if (n > ANSWER_MAX - o->answered) return 0;
+  if (n > ANSWER_MAX - o->answered)
+    return 0;
   memcpy(o->answer + o->answered, p, one * n);
   o->answered += n;
   return n;
@@ -58,26 +61,36 @@ static int stopped(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off
   return left_ms(arg) == 0;
 }
 
-/* One try, the one behind so many that failed. 0: it is there; else the time until the next one, or NEVER. said: why, or "". */
+/*
+ * One try, the one behind so many that failed. 0: it is there; else the time until the next one, or NEVER.
+ * said: why, or "".
+ */
 static uint64_t post(struct ni_otlp *o, FILE *body, unsigned failed, uint64_t *refused, char said[256]) {
   curl_off_t after = 0;
   long code = 0;
   *said = *o->said = 0;
   o->answered = *refused = 0;
-  SET(POSTFIELDSIZE, fseek(body, 0, SEEK_END) == 0 ? ftell(body) : 0L), SET(READDATA, body), SET(TIMEOUT_MS, left_ms(o) + 1);
+  SET(POSTFIELDSIZE, fseek(body, 0, SEEK_END) == 0 ? ftell(body) : 0L);
+  SET(READDATA, body);
+  SET(TIMEOUT_MS, left_ms(o) + 1);
   rewind(body);
   CURLcode e = curl_easy_perform(o->curl);
   curl_easy_getinfo(o->curl, CURLINFO_RESPONSE_CODE, &code);
-  if (e == CURLE_WRITE_ERROR && code) e = CURLE_OK;
+  if (e == CURLE_WRITE_ERROR && code)
+    e = CURLE_OK;
   if (e == CURLE_OK && code / 100 == 2) {
     (void)ni_otlp_refused(o->answer, o->answered, refused, said, 256);
     return 0;
   }
-  if (e == CURLE_OK) snprintf(said, 256, "the server answers %ld", code);
-  else snprintf(said, 256, "%s", *o->said ? o->said : curl_easy_strerror(e));
-  if (e == CURLE_OK && code != 429 && code != 502 && code != 503 && code != 504) return NEVER;
+  if (e == CURLE_OK)
+    snprintf(said, 256, "the server answers %ld", code);
+  else
+    snprintf(said, 256, "%s", *o->said ? o->said : curl_easy_strerror(e));
+  if (e == CURLE_OK && code != 429 && code != 502 && code != 503 && code != 504)
+    return NEVER;
   curl_easy_getinfo(o->curl, CURLINFO_RETRY_AFTER, &after);
-  if (after > 0) return (uint64_t)(after < AFTER_MAX_S ? after : AFTER_MAX_S) * SECOND;
+  if (after > 0)
+    return (uint64_t)(after < AFTER_MAX_S ? after : AFTER_MAX_S) * SECOND;
   uint64_t pause = failed < 6 ? SECOND << failed : 60 * SECOND;
   return pause / 2 + ni_hash(0, ni_now_ns(CLOCK_MONOTONIC)) % (pause / 2);
 }
@@ -93,7 +106,8 @@ static void *work(void *arg) {
     if (!o->waits.body) {
       pthread_cond_wait(&o->news, &o->lock);
     } else if (now < due) {
-      pthread_cond_timedwait(&o->news, &o->lock, &(struct timespec){(time_t)(due / SECOND), (long)(due % SECOND)});
+      pthread_cond_timedwait(&o->news, &o->lock,
+                             &(struct timespec){(time_t)(due / SECOND), (long)(due % SECOND)});
     } else {
       __typeof__(o->waits) r = o->waits;
       o->waits.body = NULL;
@@ -106,11 +120,14 @@ static void *work(void *arg) {
       due = failed ? ni_now_ns(CLOCK_MONOTONIC) + pause : 0;
       o->totals.sent += !pause;
       o->totals.refused += refused;
-      if (*said) memcpy(o->totals.error, said, sizeof said);
+      if (*said)
+        memcpy(o->totals.error, said, sizeof said);
       bool again = failed && due <= r.put_ns + KEEP_S * SECOND && !o->waits.body;
       o->totals.dropped += pause && !again;
-      if (again) o->waits = r;
-      else fclose(r.body);
+      if (again)
+        o->waits = r;
+      else
+        fclose(r.body);
     }
   }
   o->totals.dropped += !!o->waits.body;
@@ -122,49 +139,75 @@ static void *work(void *arg) {
 static void free_otlp(struct ni_otlp *o) {
   curl_easy_cleanup(o->curl);
   for (struct curl_slist *h = o->headers; h; h = h->next)
-    if (h->next == &o->own) h->next = NULL;
+    if (h->next == &o->own)
+      h->next = NULL;
   curl_slist_free_all(o->headers);
   ni_secret_free(o->own.data);
-  if (o->waits.body) fclose(o->waits.body);
+  if (o->waits.body)
+    fclose(o->waits.body);
   free(o->url);
   free(o);
 }
 
 static int prepare(struct ni_otlp *o, const char *url, const char *header) {
-  static const char *const lines[] = {"Content-Type: application/x-protobuf", "Content-Encoding: gzip", "Expect:"};
+  static const char *const lines[] = {"Content-Type: application/x-protobuf", "Content-Encoding: gzip",
+                                      "Expect:"};
   const char *host = strstr(url, "://"), *path = host ? strpbrk(host + 3, "/?#") : NULL;
-  if (!host || (strncasecmp(url, "http:", 5) != 0 && strncasecmp(url, "https:", 6) != 0)) return -EINVAL;
-  if (header && (!strchr(header, ':') || strpbrk(header, "\r\n"))) return -EINVAL;
+  if (!host || (strncasecmp(url, "http:", 5) != 0 && strncasecmp(url, "https:", 6) != 0))
+    return -EINVAL;
+  if (header && (!strchr(header, ':') || strpbrk(header, "\r\n")))
+    return -EINVAL;
   bool bare = !path || strcmp(path, "/") == 0;
   int of = path && bare ? (int)(path - url) : INT_MAX;
-  if (asprintf(&o->url, "%.*s%s", of, url, bare ? "/v1/metrics" : "") < 0) return o->url = NULL, -ENOMEM;
+  if (asprintf(&o->url, "%.*s%s", of, url, bare ? "/v1/metrics" : "") < 0) {
+    o->url = NULL;
+    return -ENOMEM;
+  }
   for (size_t i = 0; i < 3; i++) {
     struct curl_slist *more = curl_slist_append(o->headers, lines[i]);
-    if (!more) return -ENOMEM;
+    if (!more)
+      return -ENOMEM;
     o->headers = more;
   }
-  if (header && !(o->own.data = ni_secret_keep(header))) return -ENOMEM;
+  if (header && !(o->own.data = ni_secret_keep(header)))
+    return -ENOMEM;
   struct curl_slist *last = o->headers;
-  while (last->next) last = last->next;
-  if (header) last->next = &o->own;
-  if (!(o->curl = curl_easy_init())) return -ENOMEM;
-  SET(HTTPHEADER, o->headers), SET(USERAGENT, "nccl-inspector/" NI_VERSION), SET(ERRORBUFFER, o->said), SET(POST, 1L);
-  SET(NOSIGNAL, 1L), SET(NOPROGRESS, 0L), SET(XFERINFOFUNCTION, stopped), SET(XFERINFODATA, o), SET(CONNECTTIMEOUT, 10L);
+  while (last->next)
+    last = last->next;
+  if (header)
+    last->next = &o->own;
+  if (!(o->curl = curl_easy_init()))
+    return -ENOMEM;
+  SET(HTTPHEADER, o->headers);
+  SET(USERAGENT, "nccl-inspector/" NI_VERSION);
+  SET(ERRORBUFFER, o->said);
+  SET(POST, 1L);
+  SET(NOSIGNAL, 1L);
+  SET(NOPROGRESS, 0L);
+  SET(XFERINFOFUNCTION, stopped);
+  SET(XFERINFODATA, o);
+  SET(CONNECTTIMEOUT, 10L);
   SET(FORBID_REUSE, 1L); /* one that the server closed meanwhile would be tried again at once */
-  SET(WRITEFUNCTION, take_answer), SET(WRITEDATA, o);
+  SET(WRITEFUNCTION, take_answer);
+  SET(WRITEDATA, o);
   return SET(URL, o->url) == CURLE_OK ? 0 : -ENOMEM;
 }
 
 int ni_otlp_start(struct ni_otlp **out, const char *url, const char *header) {
   pthread_condattr_t monotonic;
   struct ni_otlp *o = *out = calloc(1, sizeof *o);
-  if (!o) return -ENOMEM;
+  if (!o)
+    return -ENOMEM;
   pthread_mutex_init(&o->lock, NULL);
   pthread_condattr_init(&monotonic);
   pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
   pthread_cond_init(&o->news, &monotonic);
-  int e = curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, ni_wiping_free, ni_wiping_realloc, strdup, calloc) == CURLE_OK ? prepare(o, url, header) : -ENOMEM;
-  if (e == 0 && (e = -pthread_create(&o->thread, NULL, work, o)) == 0) return 0;
+  int e = curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, ni_wiping_free, ni_wiping_realloc, strdup,
+                               calloc) == CURLE_OK
+      ? prepare(o, url, header)
+      : -ENOMEM;
+  if (e == 0 && (e = -pthread_create(&o->thread, NULL, work, o)) == 0)
+    return 0;
   free_otlp(o);
   *out = NULL;
   return e;
@@ -173,12 +216,18 @@ int ni_otlp_start(struct ni_otlp **out, const char *url, const char *header) {
 void ni_otlp_put(struct ni_otlp *o, void *request, size_t bytes) {
   int fd = memfd_create("otlp", MFD_CLOEXEC);
   FILE *body = fd >= 0 && ni_write_member(fd, request, bytes) == 0 ? fdopen(fd, "r") : NULL;
-  if (!body && fd >= 0) close(fd);
+  if (!body && fd >= 0)
+    close(fd);
   free(request);
   pthread_mutex_lock(&o->lock);
   o->totals.dropped += !body || o->waits.body;
-  if (body && o->waits.body) fclose(o->waits.body);
-  if (body) o->waits.body = body, o->waits.put_ns = ni_now_ns(CLOCK_MONOTONIC), o->waits.tried = false;
+  if (body && o->waits.body)
+    fclose(o->waits.body);
+  if (body) {
+    o->waits.body = body;
+    o->waits.put_ns = ni_now_ns(CLOCK_MONOTONIC);
+    o->waits.tried = false;
+  }
   pthread_cond_signal(&o->news);
   pthread_mutex_unlock(&o->lock);
 }
@@ -192,13 +241,16 @@ struct ni_otlp_totals ni_otlp_totals(struct ni_otlp *o) {
 
 void ni_otlp_stop(struct ni_otlp *o) {
   struct timespec until;
-  if (!o) return;
+  if (!o)
+    return;
   pthread_mutex_lock(&o->lock);
   o->end_ns = ni_now_ns(CLOCK_MONOTONIC) + SECOND * 9 / 10; /* it may see that a second later */
   pthread_cond_signal(&o->news);
   pthread_mutex_unlock(&o->lock);
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += 2;
-  if (pthread_timedjoin_np(o->thread, NULL, &until) == 0) free_otlp(o);
-  else pthread_detach(o->thread); /* in a library that does not come back: it keeps what it uses */
+  if (pthread_timedjoin_np(o->thread, NULL, &until) == 0)
+    free_otlp(o);
+  else
+    pthread_detach(o->thread); /* in a library that does not come back: it keeps what it uses */
 }

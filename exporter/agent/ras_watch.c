@@ -44,10 +44,12 @@ static void tell(struct shared *s, const struct ni_ras_verdict *v) {
   uint64_t ranks[NI_RAS_HERE_COUNT] = {0}, behind = 0;
   for (size_t i = 0; i < v->look->ras.n_comms; i++) {
     const struct ni_ras_comm *c = &v->look->ras.comm[i];
-    for (size_t k = c->first; !c->odd && k < c->first + c->n; k++) ranks[v->look->ras.rank[k].here]++;
+    for (size_t k = c->first; !c->odd && k < c->first + c->n; k++)
+      ranks[v->look->ras.rank[k].here]++;
   }
   NI_EACH(const struct ni_ras_trouble, t, v->trouble, v->n) behind += t->still_ns ? t->behind + t->unlike : 0;
-  for (size_t i = 0; i < NI_RAS_HERE_COUNT; i++) set(&s->ranks[i], ranks[i]);
+  for (size_t i = 0; i < NI_RAS_HERE_COUNT; i++)
+    set(&s->ranks[i], ranks[i]);
   set(&s->behind, behind);
   set(&s->still_ns, v->still_ns);
   set(&s->communicators, v->comms);
@@ -66,13 +68,16 @@ static bool ask(struct ni_ras_watch *w, struct ni_ras_look *before) {
   char *text = ni_ras_ask(w->where, RAS_SECONDS, &len, why, sizeof why);
   bool fine = text && ni_ras_parse(&now.ras, text, len, why, sizeof why) == 0;
   free(text);
-  if (!fine) return false;
+  if (!fine)
+    return false;
   now.ns = ni_now_ns(CLOCK_MONOTONIC);
   fine = ni_ras_judge(&v, &now, before->ns ? before : NULL, UINT64_MAX) == 0;
-  if (fine) tell(w->shared, &v);
+  if (fine)
+    tell(w->shared, &v);
   ni_ras_verdict_free(&v);
   ni_ras_look_free(fine ? before : &now);
-  if (fine) *before = now;
+  if (fine)
+    *before = now;
   return fine;
 }
 
@@ -80,7 +85,8 @@ static bool ask(struct ni_ras_watch *w, struct ni_ras_look *before) {
 static void bound_memory(void) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   struct rlimit most;
-  if (getrlimit(RLIMIT_AS, &most) != 0 || most.rlim_max < RAS_MEMORY) return;
+  if (getrlimit(RLIMIT_AS, &most) != 0 || most.rlim_max < RAS_MEMORY)
+    return;
   most.rlim_cur = most.rlim_max = RAS_MEMORY;
   (void)setrlimit(RLIMIT_AS, &most);
 #endif
@@ -115,7 +121,8 @@ static void begin(struct ni_ras_watch *w, uint64_t mono_ns) {
 
 int ni_ras_watch_start(struct ni_ras_watch **out, const char *where, uint64_t every_ns) {
   struct ni_ras_watch *w = *out = calloc(1, sizeof *w + strlen(where) + 1);
-  if (w) w->shared = ni_shared(sizeof *w->shared);
+  if (w)
+    w->shared = ni_shared(sizeof *w->shared);
   if (!w || !w->shared) {
     free(w);
     *out = NULL;
@@ -135,7 +142,8 @@ void ni_ras_watch_turn(struct ni_ras_watch *w, uint64_t mono_ns, struct ni_agent
     set(&s->there, 0);
     set(&s->failed, get(&s->failed) + 1);
   }
-  if (!w->child && mono_ns >= w->ended_ns + AGAIN_NS) begin(w, mono_ns);
+  if (!w->child && mono_ns >= w->ended_ns + AGAIN_NS)
+    begin(w, mono_ns);
   uint64_t at = get(&s->answered_mono_ns);
   *out = (struct ni_agent_ras){.asked = true,
                                .there = get(&s->there) == 1,
@@ -153,7 +161,8 @@ void ni_ras_watch_turn(struct ni_ras_watch *w, uint64_t mono_ns, struct ni_agent
 }
 
 void ni_ras_watch_stop(struct ni_ras_watch *w) {
-  if (!w) return;
+  if (!w)
+    return;
   if (w->child) {
     kill(w->child, SIGKILL);
     (void)waitpid(w->child, NULL, 0);

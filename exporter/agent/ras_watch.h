@@ -2,7 +2,8 @@
  * NCCL's RAS of this node, asked every so often: off unless the settings name it, since each answer is
  * gathered from all processes of the job, over its network.
  *
- *   agent ─▶ a child, as nobody (uid 65534) where the agent is root ─▶ ni_ras_ask(), ni_ras_judge() ─▶ memory that both share
+ *   agent ─▶ a child, as nobody (uid 65534) where the agent is root ─▶ ni_ras_ask(), ni_ras_judge()
+ *       ─▶ memory that both share
  *
  * An answer is whatever listens there: it is read with no rights, within RAS_MEMORY of memory and
  * RAS_SECONDS, and what the child says are numbers. A child that ends is begun anew after a minute. Once a

@@ -18,8 +18,9 @@ struct ni_ring {
   uint64_t most;                   /* bytes */
   struct ni_series_writer *writer; /* NULL: no file could be made */
   struct ni_series_set set;
-  uint64_t began_ns, again_ns;     /* the file; when a disk that did not take something is asked again */
-  uint64_t older, lost;            /* bytes of the other files; samples, of writers before and while there was none */
+  uint64_t began_ns, again_ns; /* the file; when a disk that did not take something is asked again */
+  /* bytes of the other files; samples, of writers before and while there was none */
+  uint64_t older, lost;
   struct ni_ring_totals totals;
 };
 
@@ -33,9 +34,10 @@ static void failed(struct ni_ring *r, const char *what, const char *why, uint64_
 /* Is it of the host that began `mine`? */
 static bool ours(const char *name, const char *mine) {
   size_t n = strlen(mine);
-  while (strncmp(mine + n, "-counters-", 10) != 0) n--; /* the last one: a host may be called so */
+  while (strncmp(mine + n, "-counters-", 10) != 0)
+    n--; /* the last one: a host may be called so */
   return strncmp(name, mine, n += 10) == 0 && strspn(name + n, "0123456789.") > 1 &&
-         strcmp(name + n + strspn(name + n, "0123456789."), "jsonl.gz") == 0;
+      strcmp(name + n + strspn(name + n, "0123456789."), "jsonl.gz") == 0;
 }
 
 /* Of the older files the newest stay that have room beside `bytes`. */
@@ -50,13 +52,18 @@ static void prune(struct ni_ring *r, uint64_t bytes, uint64_t now) {
     char old[4096];
     struct stat st;
     bool fits = snprintf(old, sizeof old, "%s/%s", r->dir, names[i]->d_name) < (int)sizeof old;
-    if (!fits || !ours(names[i]->d_name, mine) || strcmp(names[i]->d_name, mine) == 0) continue;
-    if (lstat(old, &st) < 0 || !S_ISREG(st.st_mode)) continue;
+    if (!fits || !ours(names[i]->d_name, mine) || strcmp(names[i]->d_name, mine) == 0)
+      continue;
+    if (lstat(old, &st) < 0 || !S_ISREG(st.st_mode))
+      continue;
     uint64_t size = (uint64_t)st.st_size;
     full |= bytes + r->older + size > r->most || kept >= FILES_MAX;
-    if ((full || !size) && (unlink(old) == 0 || errno == ENOENT)) continue;
-    if (full || !size) failed(r, names[i]->d_name, strerror(errno), now);
-    r->older += size, kept++;
+    if ((full || !size) && (unlink(old) == 0 || errno == ENOENT))
+      continue;
+    if (full || !size)
+      failed(r, names[i]->d_name, strerror(errno), now);
+    r->older += size;
+    kept++;
   }
   ni_root_names_free(names, n);
   r->totals.bytes = r->older + bytes;
@@ -77,7 +84,8 @@ static void begin(struct ni_ring *r, uint64_t now) {
 
 /* What it cannot write any more is lost. */
 static void end(struct ni_ring *r) {
-  if (!r->writer) return;
+  if (!r->writer)
+    return;
   struct ni_series_totals t = ni_series_totals(r->writer);
   r->lost += t.lost + (ni_series_close(r->writer) < 0 ? t.held : 0);
   r->writer = NULL;
@@ -95,18 +103,25 @@ int ni_ring_open(struct ni_ring **out, const char *dir, uint64_t bytes, uint64_t
   return 0;
 }
 
-void ni_ring_put(struct ni_ring *r, const struct ni_set *set, const struct ni_reading *at, const struct ni_series_sweep *when) {
-  if (!r->writer || ni_series_put(r->writer, &r->set, set, at, when) < 0) r->totals.lost = ++r->lost;
+void ni_ring_put(struct ni_ring *r, const struct ni_set *set, const struct ni_reading *at,
+                 const struct ni_series_sweep *when) {
+  if (!r->writer || ni_series_put(r->writer, &r->set, set, at, when) < 0)
+    r->totals.lost = ++r->lost;
 }
 
 void ni_ring_turn(struct ni_ring *r, uint64_t now_ns) {
-  if (now_ns < r->again_ns) return;
-  if (!r->writer) begin(r, now_ns);
-  if (!r->writer || !ni_series_due(r->writer)) return;
+  if (now_ns < r->again_ns)
+    return;
+  if (!r->writer)
+    begin(r, now_ns);
+  if (!r->writer || !ni_series_due(r->writer))
+    return;
   int e = ni_series_flush(r->writer);
   struct ni_series_totals t = ni_series_totals(r->writer);
   r->totals.degraded = false;
-  if (e < 0) failed(r, ni_series_path(r->writer), e == -ESTALE ? "the file is gone, or its folder" : strerror(-e), now_ns);
+  if (e < 0)
+    failed(r, ni_series_path(r->writer), e == -ESTALE ? "the file is gone, or its folder" : strerror(-e),
+           now_ns);
   if (e == -ESTALE || (e == 0 && (t.bytes > r->most / PARTS || now_ns - r->began_ns >= HOUR_NS))) {
     r->older += e == 0 ? t.bytes : 0;
     end(r);
@@ -122,7 +137,8 @@ void ni_ring_turn(struct ni_ring *r, uint64_t now_ns) {
 const struct ni_ring_totals *ni_ring_totals(const struct ni_ring *r) { return &r->totals; }
 
 void ni_ring_close(struct ni_ring *r) {
-  if (!r) return;
+  if (!r)
+    return;
   end(r);
   ni_series_set_free(&r->set);
   free(r->dir);

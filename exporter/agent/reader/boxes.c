@@ -32,12 +32,16 @@ int ni_find(const char *path, int depth, ni_find_wanted *wanted, ni_find_found *
   struct dirent *x;
   struct stat st;
   char below[PATH_MAX];
-  if (!d) return fd < 0 ? -errno : (close(fd), -ENOMEM);
+  if (!d)
+    return fd < 0 ? -errno : (close(fd), -ENOMEM);
   while ((x = readdir(d))) {
     bool folder = depth > 0 && x->d_name[0] != '.' && (x->d_type == DT_DIR || x->d_type == DT_UNKNOWN);
-    if ((!folder && !wanted(arg, x->d_name)) || fstatat(fd, x->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (S_ISREG(st.st_mode) && wanted(arg, x->d_name)) found(arg, path, x->d_name, &st);
-    if (folder && S_ISDIR(st.st_mode) && snprintf(below, sizeof below, "%s/%s", path, x->d_name) < (int)sizeof below)
+    if ((!folder && !wanted(arg, x->d_name)) || fstatat(fd, x->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+      continue;
+    if (S_ISREG(st.st_mode) && wanted(arg, x->d_name))
+      found(arg, path, x->d_name, &st);
+    if (folder && S_ISDIR(st.st_mode) &&
+        snprintf(below, sizeof below, "%s/%s", path, x->d_name) < (int)sizeof below)
       (void)ni_find(below, depth - 1, wanted, found, arg);
   }
   closedir(d);
@@ -46,12 +50,14 @@ int ni_find(const char *path, int depth, ni_find_wanted *wanted, ni_find_found *
 
 bool ni_find_box(const void *arg, const char *name) {
   size_t n = strlen(name), suffix = sizeof NI_BOX_SUFFIX - 1;
-  return strncmp(name, NI_BOX_PREFIX, sizeof NI_BOX_PREFIX - 1) == 0 && n > suffix && strcmp(name + n - suffix, NI_BOX_SUFFIX) == 0;
+  return strncmp(name, NI_BOX_PREFIX, sizeof NI_BOX_PREFIX - 1) == 0 && n > suffix &&
+      strcmp(name + n - suffix, NI_BOX_SUFFIX) == 0;
 }
 
 bool ni_find_log(const void *node, const char *name) {
   size_t n = strlen(node), stem = ni_log_stem(name, NULL);
-  return strncmp(name, node, n) == 0 && strncmp(name + n, "-pid", 4) == 0 && (strstr(name + stem, ".log") || strstr(name + stem, ".jsonl"));
+  return strncmp(name, node, n) == 0 && strncmp(name + n, "-pid", 4) == 0 &&
+      (strstr(name + stem, ".log") || strstr(name + stem, ".jsonl"));
 }
 
 /* ---- boxes ---- */
@@ -60,16 +66,16 @@ enum { TURN_MS = 1000, SOONEST_MS = 50, YOUNG_MS = 3000 };
 static const uint64_t MS = 1000000;
 
 struct box {
-  char *path, *dir, *stem;  /* dir, stem: of its log; NULL: it has none yet */
+  char *path, *dir, *stem; /* dir, stem: of its log; NULL: it has none yet */
   ino_t ino;
-  uint64_t found_ns;        /* CLOCK_MONOTONIC */
+  uint64_t found_ns; /* CLOCK_MONOTONIC */
   int pidfd;
   bool seen, dead, bad;
-  uint64_t job;             /* of its job's name and attempt, as a number */
-  uint64_t started;         /* operations so far, and when that rose (Unix ns): anything of it moved */
+  uint64_t job;     /* of its job's name and attempt, as a number */
+  uint64_t started; /* operations so far, and when that rose (Unix ns): anything of it moved */
   uint64_t moved_ns;
-  uint64_t longest_ns;      /* the longest operation or pause that it has had; 0: it does not say */
-  uint64_t limit_ns;        /* from when on an operation of the job is stuck, as of the look before */
+  uint64_t longest_ns; /* the longest operation or pause that it has had; 0: it does not say */
+  uint64_t limit_ns;   /* from when on an operation of the job is stuck, as of the look before */
   struct ni_live_process p;
   struct ni_live_open *left; /* of one that was killed: what it was in then */
   size_t n_left;
@@ -79,7 +85,8 @@ struct ni_boxes {
   uint32_t uid;
   uint64_t stuck_ns, pid_namespace;
   int epoll, inotify;
-  bool young;               /* of the newest look: there is a box that may be about to say where its log lies */
+  /* of the newest look: there is a box that may be about to say where its log lies */
+  bool young;
   struct box *box;
   struct ni_live_process *process;
   struct ni_live_open *open;
@@ -91,18 +98,22 @@ struct ni_boxes {
 int ni_boxes_open(struct ni_boxes **out, const char *box_dir, uint32_t uid, uint64_t stuck_ns) {
   struct ni_boxes *x = *out = calloc(1, sizeof *x);
   struct stat st;
-  if (!x) return -ENOMEM;
+  if (!x)
+    return -ENOMEM;
   *x = (struct ni_boxes){.box_dir = box_dir, .uid = uid, .stuck_ns = stuck_ns};
-  if (stat("/proc/self/ns/pid", &st) == 0) x->pid_namespace = st.st_ino;
+  if (stat("/proc/self/ns/pid", &st) == 0)
+    x->pid_namespace = st.st_ino;
   x->epoll = epoll_create1(EPOLL_CLOEXEC);
   x->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   struct epoll_event ev = {.events = EPOLLIN, .data.fd = x->inotify};
-  if (x->inotify >= 0) (void)epoll_ctl(x->epoll, EPOLL_CTL_ADD, x->inotify, &ev);
+  if (x->inotify >= 0)
+    (void)epoll_ctl(x->epoll, EPOLL_CTL_ADD, x->inotify, &ev);
   return x->epoll < 0 ? -errno : 0;
 }
 
 static void drop(struct ni_boxes *x, struct box *b) {
-  if (b->pidfd >= 0) close(b->pidfd);
+  if (b->pidfd >= 0)
+    close(b->pidfd);
   free(b->path);
   free(b->dir);
   free(b->stem);
@@ -111,10 +122,14 @@ static void drop(struct ni_boxes *x, struct box *b) {
 }
 
 void ni_boxes_close(struct ni_boxes *x) {
-  if (!x) return;
-  while (x->n) drop(x, &x->box[x->n - 1]);
-  if (x->epoll >= 0) close(x->epoll);
-  if (x->inotify >= 0) close(x->inotify);
+  if (!x)
+    return;
+  while (x->n)
+    drop(x, &x->box[x->n - 1]);
+  if (x->epoll >= 0)
+    close(x->epoll);
+  if (x->inotify >= 0)
+    close(x->inotify);
   free(x->box);
   free(x->process);
   free(x->open);
@@ -129,14 +144,17 @@ bool ni_boxes_log(const struct ni_boxes *x, const char *dir, const char *name) {
   size_t n = ni_log_stem(name, NULL);
   for (size_t i = 0; i < x->n; i++) {
     const struct box *b = &x->box[i];
-    if (b->stem && strlen(b->stem) == n && memcmp(b->stem, name, n) == 0 && (!dir || (!b->dead && strcmp(b->dir, dir) == 0))) return true;
+    if (b->stem && strlen(b->stem) == n && memcmp(b->stem, name, n) == 0 &&
+        (!dir || (!b->dead && strcmp(b->dir, dir) == 0)))
+      return true;
   }
   return false;
 }
 
 void ni_boxes_each_log_dir(const struct ni_boxes *x, void (*fn)(void *arg, const char *dir), void *arg) {
   for (size_t i = 0; i < x->n; i++)
-    if (x->box[i].dir) fn(arg, x->box[i].dir);
+    if (x->box[i].dir)
+      fn(arg, x->box[i].dir);
 }
 
 /* ---- one box ---- */
@@ -156,13 +174,15 @@ struct taking {
 static int take_op(const struct ni_box_op *op, void *arg) {
   struct taking *t = arg;
   int64_t i = ni_box_comm_of(t->b, op);
-  if (i < 0 || t->comm[i].row < 0 || !ni_hang_box_counts(op, t->comm[i].c.kind[op->kind].started)) return 0;
+  if (i < 0 || t->comm[i].row < 0 || !ni_hang_box_counts(op, t->comm[i].c.kind[op->kind].started))
+    return 0;
   struct ni_live_open *o = &t->x->open[t->comm[i].row];
   uint64_t open, since = ni_box_monotonic_ns(t->b, op->ticks_start);
   struct ni_box_net net;
   o->in_flight++;
   o->stuck += t->now > since && t->now - since > t->limit_ns;
-  if (*o->func && op->ticks_start >= t->comm[i].oldest) return 0;
+  if (*o->func && op->ticks_start >= t->comm[i].oldest)
+    return 0;
   t->comm[i].oldest = op->ticks_start;
   ni_safe_text(op->func, o->func, sizeof o->func);
   o->kind = (uint8_t)op->kind;
@@ -180,24 +200,35 @@ static int take_comms(struct taking *t, const struct ni_live_process *p) {
   struct ni_box_comm c;
   size_t n = 0;
   int e = 0;
-  while (ni_box_comm_at(t->b, n, &c)) n++;
-  if (!(t->comm = calloc(n + 1, sizeof *t->comm))) return -ENOMEM;
+  while (ni_box_comm_at(t->b, n, &c))
+    n++;
+  if (!(t->comm = calloc(n + 1, sizeof *t->comm)))
+    return -ENOMEM;
   for (size_t i = 0; e == 0 && i < n && ni_box_comm_at(t->b, i, &c); i++) {
     t->comm[i].c = c;
     t->comm[i].row = -1;
-    if (c.phase == 0 || c.id.n_ranks <= 0 || c.id.rank < 0 || c.id.rank >= c.id.n_ranks || x->n_open == NI_LIVE_LOOKS_MAX) continue;
-    if (!ni_array_room(x->open, x->n_open, x->cap_open)) return -ENOMEM;
+    if (c.phase == 0 || c.id.n_ranks <= 0 || c.id.rank < 0 || c.id.rank >= c.id.n_ranks ||
+        x->n_open == NI_LIVE_LOOKS_MAX)
+      continue;
+    if (!ni_array_room(x->open, x->n_open, x->cap_open))
+      return -ENOMEM;
     struct ni_live_open *o = &x->open[t->comm[i].row = (int64_t)x->n_open++];
-    *o = (struct ni_live_open){.pid = p->pid, .hash = c.id.comm_hash, .comm_rank = c.id.rank, .n_ranks = c.id.n_ranks,
-                               .nnodes = c.id.nnodes, .peer = -1};
+    *o = (struct ni_live_open){.pid = p->pid,
+                               .hash = c.id.comm_hash,
+                               .comm_rank = c.id.rank,
+                               .n_ranks = c.id.n_ranks,
+                               .nnodes = c.id.nnodes,
+                               .peer = -1};
     memcpy(o->who.job, p->job, sizeof p->job);
     memcpy(o->who.attempt, p->attempt, sizeof p->attempt);
     o->who.rank = p->rank >= 0 ? p->rank : c.id.rank;
     o->who.gpu = c.gpu_index < 0 ? -1 : c.gpu_index;
     ni_safe_text(c.id.comm_name, o->who.comm, sizeof o->who.comm);
     ni_rows_pci(c.gpu_pci, o->who.gpu_pci);
-    for (int k = 0; k < NI_KIND_COUNT; k++) o->started[k] = c.kind[k].started & INT64_MAX;
-    e = ni_rows_comm(x->rows, p->pid, p->start_ns, c.id.comm_hash, c.id.rank, c.gpu_index, c.gpu_pci, &o->who);
+    for (int k = 0; k < NI_KIND_COUNT; k++)
+      o->started[k] = c.kind[k].started & INT64_MAX;
+    e = ni_rows_comm(x->rows, p->pid, p->start_ns, c.id.comm_hash, c.id.rank, c.gpu_index, c.gpu_pci,
+                     &o->who);
   }
   return e < 0 ? e : n ? ni_box_each_in_flight(t->b, take_op, t) : 0;
 }
@@ -214,7 +245,8 @@ static int take_session(struct ni_boxes *x, struct box *b, const struct ni_box_l
   ni_safe_text(ni_path_name(s->dir), memset(b->p.job, 0, sizeof b->p.job), sizeof b->p.job);
   strncpy(b->p.attempt, "0", sizeof b->p.attempt); /* to its end */
   const struct ni_line *l = text ? ni_scan_text(x->rows->scan, memcpy(text, s->line, n), n, &e) : NULL;
-  if (l && l->kind == NI_LINE_PROCESS) ni_rows_job(&l->process, b->p.job, b->p.attempt);
+  if (l && l->kind == NI_LINE_PROCESS)
+    ni_rows_job(&l->process, b->p.job, b->p.attempt);
   free(text);
   return b->dir && b->stem ? e : -ENOMEM;
 }
@@ -222,8 +254,10 @@ static int take_session(struct ni_boxes *x, struct box *b, const struct ni_box_l
 static void note_moved(const struct ni_boxes *x, struct box *at, size_t from) {
   uint64_t started = 0;
   for (size_t i = from; i < x->n_open; i++)
-    for (int kind = 0; kind < NI_KIND_COUNT; kind++) started += x->open[i].started[kind];
-  if (started != at->started) at->moved_ns = ni_now_ns(CLOCK_REALTIME);
+    for (int kind = 0; kind < NI_KIND_COUNT; kind++)
+      started += x->open[i].started[kind];
+  if (started != at->started)
+    at->moved_ns = ni_now_ns(CLOCK_REALTIME);
   at->started = started;
 }
 
@@ -233,7 +267,8 @@ static int keep_left(struct ni_boxes *x, struct box *at, size_t from) {
   size_t n = x->n_open - from;
   free(at->left);
   at->n_left = 0;
-  if (!(at->left = calloc(n + 1, sizeof *at->left))) return -ENOMEM;
+  if (!(at->left = calloc(n + 1, sizeof *at->left)))
+    return -ENOMEM;
   for (; at->n_left < n; at->n_left++) {
     at->left[at->n_left] = x->open[from + at->n_left];
     at->left[at->n_left].stuck = 0;
@@ -244,10 +279,11 @@ static int keep_left(struct ni_boxes *x, struct box *at, size_t from) {
 
 static int show_left(struct ni_boxes *x) {
   NI_EACH(const struct box, b, x->box, x->n)
-    for (size_t i = 0; i < b->n_left && x->n_open < NI_LIVE_LOOKS_MAX; i++) {
-      if (!ni_array_room(x->open, x->n_open, x->cap_open)) return -ENOMEM;
-      x->open[x->n_open++] = b->left[i];
-    }
+  for (size_t i = 0; i < b->n_left && x->n_open < NI_LIVE_LOOKS_MAX; i++) {
+    if (!ni_array_room(x->open, x->n_open, x->cap_open))
+      return -ENOMEM;
+    x->open[x->n_open++] = b->left[i];
+  }
   return 0;
 }
 
@@ -256,10 +292,14 @@ static void find_limits(struct ni_boxes *x) {
   NI_EACH(struct box, b, x->box, x->n) {
     uint64_t longest = 0, first = UINT64_MAX, moved = 0;
     for (const struct box *o = x->box; !b->dead && o < x->box + x->n; o++) {
-      if (o->job != b->job) continue;
-      if (o->longest_ns > longest) longest = o->longest_ns;
-      if (o->p.start_ns && o->p.start_ns < first) first = o->p.start_ns;
-      if (o->moved_ns > moved) moved = o->moved_ns;
+      if (o->job != b->job)
+        continue;
+      if (o->longest_ns > longest)
+        longest = o->longest_ns;
+      if (o->p.start_ns && o->p.start_ns < first)
+        first = o->p.start_ns;
+      if (o->moved_ns > moved)
+        moved = o->moved_ns;
     }
     b->limit_ns = ni_hang_limit(x->stuck_ns, longest, moved > first ? moved - first : 0);
   }
@@ -273,7 +313,8 @@ static int read_box(struct ni_boxes *x, struct box *at) {
   char why[256];
   int e = ni_box_open(&b, at->path, NI_BOX_ROOT_BYTES, why, sizeof why);
   at->bad = e < 0;
-  if (e < 0) return 0;
+  if (e < 0)
+    return 0;
   const struct ni_box_header *h = ni_box_header(t.b = b);
   if (ni_box_session(b, &s) && s.start_ns && s.start_ns != p->start_ns) {
     p->start_ns = s.start_ns & INT64_MAX;
@@ -292,14 +333,18 @@ static int read_box(struct ni_boxes *x, struct box *at) {
   at->longest_ns = h->longest_operation_ns > h->longest_gap_ns ? h->longest_operation_ns : h->longest_gap_ns;
   t.limit_ns = at->limit_ns ? at->limit_ns : x->stuck_ns;
   if (at->pidfd < 0 && p->life == NI_LIFE_ALIVE && h->pid_namespace == x->pid_namespace) {
-    struct epoll_event ev = {.events = EPOLLIN, .data.fd = at->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)h->pid, 0)};
-    if (at->pidfd >= 0) (void)epoll_ctl(x->epoll, EPOLL_CTL_ADD, at->pidfd, &ev);
+    struct epoll_event ev = {.events = EPOLLIN,
+                             .data.fd = at->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)h->pid, 0)};
+    if (at->pidfd >= 0)
+      (void)epoll_ctl(x->epoll, EPOLL_CTL_ADD, at->pidfd, &ev);
   }
   bool shown = p->life != NI_LIFE_ENDED && h->state == NI_BOX_LIVE;
   size_t before = x->n_open;
-  if (e == 0 && *p->job && shown) e = take_comms(&t, p);
+  if (e == 0 && *p->job && shown)
+    e = take_comms(&t, p);
   note_moved(x, at, before);
-  if (e == 0 && at->dead) e = keep_left(x, at, before);
+  if (e == 0 && at->dead)
+    e = keep_left(x, at, before);
   free(t.comm);
   ni_box_close(b);
   return e;
@@ -310,13 +355,16 @@ static int read_box(struct ni_boxes *x, struct box *at) {
 static void found(void *arg, const char *dir, const char *name, const struct stat *st) {
   struct ni_boxes *x = arg;
   struct box b = {.ino = st->st_ino, .found_ns = ni_now_ns(CLOCK_MONOTONIC), .pidfd = -1, .seen = true};
-  if (st->st_uid != x->uid) return;
+  if (st->st_uid != x->uid)
+    return;
   for (size_t i = 0; i < x->n; i++)
     if (x->box[i].ino == st->st_ino && strcmp(ni_path_name(x->box[i].path), name) == 0) {
       x->box[i].seen = true;
       return;
     }
-  if (x->n < NI_LIVE_LOOKS_MAX && ni_array_room(x->box, x->n, x->cap) && asprintf(&b.path, "%s/%s", dir, name) >= 0) x->box[x->n++] = b;
+  if (x->n < NI_LIVE_LOOKS_MAX && ni_array_room(x->box, x->n, x->cap) &&
+      asprintf(&b.path, "%s/%s", dir, name) >= 0)
+    x->box[x->n++] = b;
 }
 
 bool ni_boxes_stirred(struct ni_boxes *x) {
@@ -327,14 +375,18 @@ bool ni_boxes_stirred(struct ni_boxes *x) {
   } u;
   bool stirred = false;
   int n = epoll_wait(x->epoll, ev, 32, 0);
-  (void)inotify_add_watch(x->inotify, x->box_dir, IN_CREATE | IN_DELETE | IN_MOVED_TO); /* the folder may be new */
+  /* the folder may be new */
+  (void)inotify_add_watch(x->inotify, x->box_dir, IN_CREATE | IN_DELETE | IN_MOVED_TO);
   for (int i = 0; i < n; i++) {
     bool ended = ev[i].data.fd != x->inotify;
     stirred |= ended;
-    if (ended) (void)epoll_ctl(x->epoll, EPOLL_CTL_DEL, ev[i].data.fd, NULL); /* it would say so for ever */
+    if (ended)
+      (void)epoll_ctl(x->epoll, EPOLL_CTL_DEL, ev[i].data.fd, NULL); /* it would say so for ever */
     for (ssize_t got; !ended && (got = read(x->inotify, &u, sizeof u)) > 0;)
-      for (const char *p = u.bytes; p < u.bytes + got; p += sizeof u.event + ((const struct inotify_event *)(const void *)p)->len)
-        stirred |= ni_find_box(NULL, p + offsetof(struct inotify_event, name)); /* /dev/shm is busy with other files */
+      for (const char *p = u.bytes; p < u.bytes + got;
+           p += sizeof u.event + ((const struct inotify_event *)(const void *)p)->len)
+        /* /dev/shm is busy with other files */
+        stirred |= ni_find_box(NULL, p + offsetof(struct inotify_event, name));
   }
   return stirred;
 }
@@ -354,24 +406,29 @@ int ni_boxes_look(struct ni_boxes *x, struct ni_live_batch *b, struct ni_rows *r
   x->n_processes = x->n_open = 0;
   x->young = false;
   (void)ni_boxes_stirred(x);
-  for (size_t i = 0; i < x->n; i++) x->box[i].seen = false;
+  for (size_t i = 0; i < x->n; i++)
+    x->box[i].seen = false;
   (void)ni_find(x->box_dir, 0, ni_find_box, found, x);
   uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
   for (size_t i = x->n; i-- > 0;)
-    if (!x->box[i].seen) drop(x, &x->box[i]);
+    if (!x->box[i].seen)
+      drop(x, &x->box[i]);
   for (size_t i = 0; e == 0 && i < x->n; i++) {
     struct box *at = &x->box[i];
-    if (!at->dead && (e = read_box(x, at)) < 0) break;
+    if (!at->dead && (e = read_box(x, at)) < 0)
+      break;
     b->unread += at->bad;
     x->young |= !*at->p.job && !at->dead && now - at->found_ns < YOUNG_MS * MS;
-    if (!*at->p.job) continue; /* no log of it has begun */
+    if (!*at->p.job)
+      continue; /* no log of it has begun */
     if (!ni_array_room(x->process, x->n_processes, x->cap_processes) ||
         !ni_array_room(x->log_dir, x->n_processes, x->cap_log_dirs))
       return -ENOMEM;
     x->log_dir[x->n_processes] = at->dir ? at->dir : "";
     x->process[x->n_processes++] = at->p;
   }
-  if (e == 0) e = show_left(x);
+  if (e == 0)
+    e = show_left(x);
   find_limits(x);
   b->boxes = b->n_processes = (uint32_t)x->n_processes;
   b->processes = x->process;

@@ -28,23 +28,24 @@ enum { JOBS_MAX = 64, LONGEST = 4096, STACKS_MAX = 8, NUMBERS = 99, STACK_BYTES 
 enum { SOON = 3, MANY = 20, ENOUGH = 6 }; /* rounds of a hang */
 
 struct job {
-  struct ni_live_process who;   /* one of its processes here */
-  char logs[LONGEST], at[LONGEST + 32];   /* its log folder, and ours in it */
-  bool seen, refused;             /* refused: that folder is not ours, which was said */
-  bool waited;                  /* since_ns was not 0 at the turn before */
-  bool dead;                    /* a process of it here was killed, and none has taken its place */
-  uint32_t here;                /* its processes on this node */
-  uint64_t since_ns, tick_ns;   /* Unix: the oldest one that is stuck here; 0: none. tick_ns, and what follows: monotonic */
-  int dir;                      /* of `at`; -1: nothing hangs, and what follows is 0 */
+  struct ni_live_process who;           /* one of its processes here */
+  char logs[LONGEST], at[LONGEST + 32]; /* its log folder, and ours in it */
+  bool seen, refused;                   /* refused: that folder is not ours, which was said */
+  bool waited;                          /* since_ns was not 0 at the turn before */
+  bool dead;                            /* a process of it here was killed, and none has taken its place */
+  uint32_t here;                        /* its processes on this node */
+  /* Unix: the oldest one that is stuck here; 0: none. tick_ns, and what follows: monotonic */
+  uint64_t since_ns, tick_ns;
+  int dir; /* of `at`; -1: nothing hangs, and what follows is 0 */
   uint64_t begun_ns, due_ns;
-  uint64_t copied_ns;           /* Unix: when the newest copies were begun */
+  uint64_t copied_ns; /* Unix: when the newest copies were begun */
   unsigned copies, judged;
-  int lease;                    /* above 0: we lead */
+  int lease;                                              /* above 0: we lead */
   enum { COPY = 0, JUDGE, AS_JSON, AS_TEXT, STACK } step; /* what is next, or what the child does */
   struct ni_task child;
-  struct ni_out_file out;       /* what it writes */
-  struct timespec read;         /* the verdict that was read last */
-  bool certain, told, fresh;      /* fresh: a verdict was written since the last look at it */
+  struct ni_out_file out;              /* what it writes */
+  struct timespec read;                /* the verdict that was read last */
+  bool certain, told, fresh;           /* fresh: a verdict was written since the last look at it */
   int64_t stack[STACKS_MAX], n_stacks; /* pids */
 };
 
@@ -57,9 +58,11 @@ struct ni_hang_watch {
 
 int ni_hang_watch_open(struct ni_hang_watch **out, const struct ni_hang_settings *s) {
   struct ni_hang_watch *h = *out = calloc(1, sizeof *h);
-  if (!h) return -ENOMEM;
+  if (!h)
+    return -ENOMEM;
   h->set = *s;
-  if (readlink("/proc/self/exe", h->program, sizeof h->program - sizeof "nccl-inspector") < 0) return -errno;
+  if (readlink("/proc/self/exe", h->program, sizeof h->program - sizeof "nccl-inspector") < 0)
+    return -errno;
   strcpy((char *)(uintptr_t)ni_path_name(h->program), "nccl-inspector");
   return 0;
 }
@@ -70,25 +73,33 @@ static uint64_t ns_of(struct timespec t) { return (uint64_t)t.tv_sec * S + (uint
 static uint64_t now_there(int dir) {
   struct ni_out_file o;
   struct stat st = {0};
-  if (ni_out_begin(&o, dir, 0600) == 0 && (futimens(o.fd, NULL) != 0 || fstat(o.fd, &st) != 0)) st.st_mtim.tv_sec = 0;
+  if (ni_out_begin(&o, dir, 0600) == 0 && (futimens(o.fd, NULL) != 0 || fstat(o.fd, &st) != 0))
+    st.st_mtim.tv_sec = 0;
   ni_out_drop(&o);
   return ns_of(st.st_mtim);
 }
 
-static const char *lease_name(int number, char name[24]) { return snprintf(name, 24, "lease.%d", number), name; }
+static const char *lease_name(int number, char name[24]) {
+  snprintf(name, 24, "lease.%d", number);
+  return name;
+}
 /* Its number: we lead from now on. 0: another one does. Less: nobody, and we do not, either. */
 static int lease(int dir, const char *node, bool take) {
   char name[24];
   struct stat st = {0};
   int fd = 0, number = 1;
   /* open() and fstat(): NFS asks the server then. A name that it does not know of yet is found by O_EXCL. */
-  for (; number <= NUMBERS && (fd = ni_plain_open(dir, lease_name(number, name), &st)) >= 0; number++) close(fd);
-  if (fd != -ENOENT) return -EMFILE;
+  for (; number <= NUMBERS && (fd = ni_plain_open(dir, lease_name(number, name), &st)) >= 0; number++)
+    close(fd);
+  if (fd != -ENOENT)
+    return -EMFILE;
   uint64_t now = number > 1 ? now_there(dir) : 0;
   uint64_t of = ns_of(st.st_mtim); /* of a time to come: it was set */
-  if (number > 1 && (!now || (now < of + 60 * S && of < now + 60 * S))) return now ? 0 : -EACCES;
+  if (number > 1 && (!now || (now < of + 60 * S && of < now + 60 * S)))
+    return now ? 0 : -EACCES;
   fd = take ? openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644) : -1;
-  if (fd < 0) return -EEXIST;
+  if (fd < 0)
+    return -EEXIST;
   (void)dprintf(fd, "%s %d\n", node, (int)getpid());
   close(fd);
   return number;
@@ -97,7 +108,7 @@ static int lease(int dir, const char *node, bool take) {
 static bool renew(int dir, int number) {
   char name[24];
   return faccessat(dir, lease_name(number + 1, name), F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
-         utimensat(dir, lease_name(number, name), NULL, AT_SYMLINK_NOFOLLOW) == 0;
+      utimensat(dir, lease_name(number, name), NULL, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* Of this node, what was copied before the newest copies, or before this hang. */
@@ -110,9 +121,11 @@ static void remove_old_copies(struct job *j, const struct ni_live_batch *b) {
     for (uint32_t i = 0; i < b->n_processes; i++) { /* containers have a host's name each */
       int k = snprintf(prefix, sizeof prefix, NI_BOX_PREFIX "%s-pid", b->processes[i].host);
       const char *at = strncmp(e->d_name, prefix, (size_t)k) == 0 ? strchr(e->d_name + k, '.') : NULL;
-      if (at && strtoull(at + 1, &end, 10) < until && end > at + 1 && strcmp(end, ".box") == 0) unlinkat(dir, e->d_name, 0);
+      if (at && strtoull(at + 1, &end, 10) < until && end > at + 1 && strcmp(end, ".box") == 0)
+        unlinkat(dir, e->d_name, 0);
     }
-  if (d) closedir(d);
+  if (d)
+    closedir(d);
   j->copied_ns = now;
 }
 
@@ -130,37 +143,46 @@ static void next_round(struct job *j, uint64_t mono_ns) {
 /* What j->step says. */
 static bool start(const struct ni_hang_watch *h, struct job *j, uint64_t mono_ns) {
   char number[24];
-  const char *const copy[] = {h->program, "snapshot", "--most", number, "--box-dir", h->set.box_dir, "--output", j->at, j->logs,
-                              "--quiet", NULL};
-  const char *const judge[] = {h->program, "hang", "--stuck-after", number, "--box-dir", h->set.box_dir, j->at, j->logs,
-                               j->step == AS_JSON ? "--json" : NULL, NULL};
+  const char *const copy[] = {h->program, "snapshot", "--most", number,    "--box-dir", h->set.box_dir,
+                              "--output", j->at,      j->logs,  "--quiet", NULL};
+  const char *const judge[] = {h->program, "hang",      "--stuck-after",
+                               number,     "--box-dir", h->set.box_dir,
+                               j->at,      j->logs,     j->step == AS_JSON ? "--json" : NULL,
+                               NULL};
   const char *const python[] = {"py-spy", "dump", "--pid", number, NULL};
   const char *const debugger[] = {"gdb", "-p", number, "-batch", "-ex", "thread apply all bt", NULL};
   const char *const *const stack = h->set.stacks && strcmp(h->set.stacks, "gdb") == 0 ? debugger : python;
   struct statvfs v;
-  uint64_t room = fstatvfs(j->dir, &v) == 0 ? (uint64_t)v.f_bavail * v.f_frsize / 2 : 0, value = (h->set.stuck_ns + S - 1) / S;
-  if (j->step == COPY) value = room < COPIES_BYTES ? room : COPIES_BYTES;
-  if (j->step == STACK) value = (uint64_t)j->stack[j->n_stacks - 1];
+  uint64_t room = fstatvfs(j->dir, &v) == 0 ? (uint64_t)v.f_bavail * v.f_frsize / 2 : 0,
+           value = (h->set.stuck_ns + S - 1) / S;
+  if (j->step == COPY)
+    value = room < COPIES_BYTES ? room : COPIES_BYTES;
+  if (j->step == STACK)
+    value = (uint64_t)j->stack[j->n_stacks - 1];
   snprintf(number, sizeof number, "%" PRIu64, value);
-  if (j->step != COPY && ni_out_begin(&j->out, j->dir, 0644) < 0) return false;
+  if (j->step != COPY && ni_out_begin(&j->out, j->dir, 0644) < 0)
+    return false;
   const char *const *argv = j->step == COPY ? copy : j->step == STACK ? stack : judge;
   int out = *j->out.tmp ? j->out.fd : -1;
   bool short_one = j->step == STACK;
-  return ni_task_begin(&j->child, (char *const *)(uintptr_t)argv, (int[]){-1, out, short_one ? out : -1}, short_one ? STACK_BYTES : 0,
-                       false, mono_ns + (short_one ? 30 : 60) * S);
+  return ni_task_begin(&j->child, (char *const *)(uintptr_t)argv, (int[]){-1, out, short_one ? out : -1},
+                       short_one ? STACK_BYTES : 0, false, mono_ns + (short_one ? 30 : 60) * S);
 }
 
 static void child_ended(const struct ni_hang_watch *h, struct job *j, int code, uint64_t mono_ns) {
   char name[256] = "verdict.txt";
-  if (j->step == AS_JSON) strcpy(name, "verdict.json");
+  if (j->step == AS_JSON)
+    strcpy(name, "verdict.json");
   if (j->step == COPY) {
     j->due_ns = alone(j) ? mono_ns : mono_ns + 10 * S;
     j->step = ++j->copies > 1 || alone(j) ? JUDGE : COPY;
   } else if (j->step == STACK) {
     snprintf(name, sizeof name, "stack-%s-pid%" PRId64 ".txt", h->set.node, j->stack[--j->n_stacks]);
-    if (*j->out.tmp) (void)ni_out_commit(&j->out, name, true);
+    if (*j->out.tmp)
+      (void)ni_out_commit(&j->out, name, true);
     j->step = COPY;
-  } else if (code >= 0 && code != 1 && code <= 4 && ni_out_commit(&j->out, name, true) == 0 && j->step == AS_JSON) {
+  } else if (code >= 0 && code != 1 && code <= 4 && ni_out_commit(&j->out, name, true) == 0 &&
+             j->step == AS_JSON) {
     j->step = AS_TEXT;
   } else {
     j->fresh = j->step == AS_TEXT;
@@ -176,15 +198,18 @@ static void find_stacks(struct job *j, const struct ni_live_batch *b) {
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
   struct ni_tree *t = fd >= 0 && st.st_size <= 4 << 20 ? ni_tree_read(path, why) : NULL;
   const struct ni_node *knot = t ? ni_node_at(ni_node_get(ni_tree_root(t), "waits"), 0) : NULL, *rank;
-  if (fd >= 0) close(fd);
+  if (fd >= 0)
+    close(fd);
   for (size_t i = 0; j->n_stacks < STACKS_MAX && (rank = ni_node_at(ni_node_get(knot, "ranks"), i)); i++) {
     int64_t pid = ni_node_number(ni_node_get(rank, "pid"), -1);
     ni_node_text(ni_node_get(rank, "where"), where, sizeof where);
     ni_node_text(ni_node_get(rank, "hostname"), host, sizeof host);
     const struct ni_live_process *p = b->processes, *end = p + b->n_processes;
     /* A container's number is another process here: ALIVE is said by boot, number and start. */
-    while (p < end && (p->pid != pid || p->life != NI_LIFE_ALIVE || strcmp(p->host, host) != 0)) p++;
-    if (p < end && strstr("never_called other_call called queued", where)) j->stack[j->n_stacks++] = pid;
+    while (p < end && (p->pid != pid || p->life != NI_LIFE_ALIVE || strcmp(p->host, host) != 0))
+      p++;
+    if (p < end && strstr("never_called other_call called queued", where))
+      j->stack[j->n_stacks++] = pid;
   }
   ni_tree_free(t);
 }
@@ -195,14 +220,18 @@ static bool tell(struct job *j, uint64_t mono_ns, struct ni_live_hang *said) {
   struct stat st;
   int fd = ni_plain_open(j->dir, "verdict.txt", &st);
   ssize_t n = fd < 0 ? 0 : pread(fd, text, sizeof text - 1, 0);
-  if (fd >= 0) close(fd);
-  if (n <= 0 || ns_of(st.st_mtim) == ns_of(j->read)) return false;
+  if (fd >= 0)
+    close(fd);
+  if (n <= 0 || ns_of(st.st_mtim) == ns_of(j->read))
+    return false;
   uint64_t there = now_there(j->dir), age = there > ns_of(st.st_mtim) ? there - ns_of(st.st_mtim) : 0;
-  if (!there) return false;
+  if (!there)
+    return false;
   j->read = st.st_mtim;
   text[strcspn(text, "\n")] = 0;
   uint64_t most = j->since_ns ? ni_now_ns(CLOCK_REALTIME) - j->since_ns : mono_ns - j->begun_ns + 60 * S;
-  if (strncmp(text, "HANG (", 6) != 0 || age > most) return false;
+  if (strncmp(text, "HANG (", 6) != 0 || age > most)
+    return false;
   *said = (struct ni_live_hang){.certain = j->certain = strncmp(text, "HANG (certain)", 14) == 0};
   memcpy(said->job, j->who.job, sizeof said->job);
   memcpy(said->attempt, j->who.attempt, sizeof said->attempt);
@@ -215,8 +244,10 @@ static void over(struct job *j) {
   char name[24];
   ni_task_end(&j->child);
   ni_out_drop(&j->out);
-  if (j->lease > 0 && renew(j->dir, j->lease)) unlinkat(j->dir, lease_name(j->lease, name), 0);
-  if (j->dir >= 0) close(j->dir);
+  if (j->lease > 0 && renew(j->dir, j->lease))
+    unlinkat(j->dir, lease_name(j->lease, name), 0);
+  if (j->dir >= 0)
+    close(j->dir);
   memset(&j->dir, 0, sizeof *j - offsetof(struct job, dir));
   j->dir = -1;
 }
@@ -226,7 +257,10 @@ static bool ours(struct job *j) {
   struct stat st;
   bool fine = fstat(j->dir, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
   if (!fine && !j->refused)
-    ni_say(stderr, "nccl-inspector agent: %s: another user made it, or may write there: no verdict on a hang of this job\n", j->at);
+    ni_say(stderr,
+           "nccl-inspector agent: %s: another user made it, or may write there: no verdict on a hang of this "
+           "job\n",
+           j->at);
   j->refused |= !fine;
   return fine;
 }
@@ -236,31 +270,48 @@ static void lead(const struct ni_hang_watch *h, struct job *j, uint64_t mono_ns)
   if (j->dir < 0) {
     char why[256];
     int logs = ni_out_dir(j->logs, false, why, sizeof why);
-    if (logs >= 0 && j->since_ns) (void)mkdirat(logs, NI_HANG_FOLDER, 0755);
-    if (logs >= 0) j->dir = openat(logs, NI_HANG_FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), close(logs);
-    if (j->dir >= 0 && !ours(j)) close(j->dir), j->dir = -1;
+    if (logs >= 0 && j->since_ns)
+      (void)mkdirat(logs, NI_HANG_FOLDER, 0755);
+    if (logs >= 0) {
+      j->dir = openat(logs, NI_HANG_FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+      close(logs);
+    }
+    if (j->dir >= 0 && !ours(j)) {
+      close(j->dir);
+      j->dir = -1;
+    }
     j->begun_ns = mono_ns;
   }
-  if (j->lease > 0 && !renew(j->dir, j->lease)) j->lease = 0;
-  if (j->dir >= 0 && j->lease <= 0) j->lease = lease(j->dir, h->set.node, j->since_ns != 0);
-  if (j->dir < 0 || (!j->since_ns && j->lease != 0)) over(j);
+  if (j->lease > 0 && !renew(j->dir, j->lease))
+    j->lease = 0;
+  if (j->dir >= 0 && j->lease <= 0)
+    j->lease = lease(j->dir, h->set.node, j->since_ns != 0);
+  if (j->dir < 0 || (!j->since_ns && j->lease != 0))
+    over(j);
 }
 
-static void advance(const struct ni_hang_watch *h, struct job *j, const struct ni_live_batch *b, uint64_t mono_ns) {
+static void advance(const struct ni_hang_watch *h, struct job *j, const struct ni_live_batch *b,
+                    uint64_t mono_ns) {
   int status;
   if (j->child.pid) {
-    if (!ni_task_over(&j->child, mono_ns, &status)) return;
+    if (!ni_task_over(&j->child, mono_ns, &status))
+      return;
     child_ended(h, j, WIFEXITED(status) ? WEXITSTATUS(status) : -1, mono_ns);
   }
   if (j->step == COPY && j->n_stacks) {
     j->step = STACK;
   } else if (j->step != AS_TEXT) {
-    if (mono_ns < j->due_ns || (j->step == COPY && (j->certain || (j->told && j->judged >= ENOUGH)))) return;
-    if (j->step == JUDGE && j->lease <= 0) return next_round(j, mono_ns);
-    if (j->step == COPY) remove_old_copies(j, b);
-    else j->step = AS_JSON;
+    if (mono_ns < j->due_ns || (j->step == COPY && (j->certain || (j->told && j->judged >= ENOUGH))))
+      return;
+    if (j->step == JUDGE && j->lease <= 0)
+      return next_round(j, mono_ns);
+    if (j->step == COPY)
+      remove_old_copies(j, b);
+    else
+      j->step = AS_JSON;
   }
-  if (!start(h, j, mono_ns)) child_ended(h, j, -1, mono_ns);
+  if (!start(h, j, mono_ns))
+    child_ended(h, j, -1, mono_ns);
 }
 
 static bool is_of(const struct job *j, const struct ni_live_process *p, const char *log_dir) {
@@ -279,11 +330,13 @@ static bool is_replaced(const struct ni_live_batch *b, const struct ni_live_proc
  * judged at once. */
 static void find_waiting(struct job *j, const struct ni_live_batch *b, const struct ni_live_process *p) {
   uint64_t now = ni_now_ns(CLOCK_REALTIME);
-  if (ni_life_gone(p->life)) return;
+  if (ni_life_gone(p->life))
+    return;
   NI_EACH(const struct ni_live_open, o, b->open, b->n_open) {
     bool waits = j->dead && *o->func && now > o->since_ns && now - o->since_ns >= NI_HANG_DEAD_NS;
     bool older = o->since_ns - 1 < j->since_ns - 1; /* 0 is the largest */
-    if (o->pid == p->pid && (o->stuck || waits) && older) j->since_ns = o->since_ns;
+    if (o->pid == p->pid && (o->stuck || waits) && older)
+      j->since_ns = o->since_ns;
   }
 }
 
@@ -300,9 +353,12 @@ static void see(struct ni_hang_watch *h, const struct ni_live_batch *b, const ch
     const struct ni_live_process *p = &b->processes[i];
     size_t k = 0;
     for (struct job *j = h->job; k < h->n; j++, k++)
-      if (is_of(j, p, log_dir[i])) break;
+      if (is_of(j, p, log_dir[i]))
+        break;
     if (k == h->n) {
-      if (k == JOBS_MAX || *log_dir[i] != '/' || strlen(log_dir[i]) >= LONGEST || !ni_array_room(h->job, k, h->cap)) continue;
+      if (k == JOBS_MAX || *log_dir[i] != '/' || strlen(log_dir[i]) >= LONGEST ||
+          !ni_array_room(h->job, k, h->cap))
+        continue;
       h->job[h->n++] = (struct job){.who = *p, .dir = -1};
       strcpy(h->job[k].logs, log_dir[i]);
       snprintf(h->job[k].at, sizeof h->job[k].at, "%s/" NI_HANG_FOLDER, log_dir[i]);
@@ -314,11 +370,12 @@ static void see(struct ni_hang_watch *h, const struct ni_live_batch *b, const ch
   }
   for (size_t i = 0; i < h->n; i++)
     for (uint32_t k = 0; k < b->n_processes; k++)
-      if (is_of(&h->job[i], &b->processes[k], log_dir[k])) find_waiting(&h->job[i], b, &b->processes[k]);
+      if (is_of(&h->job[i], &b->processes[k], log_dir[k]))
+        find_waiting(&h->job[i], b, &b->processes[k]);
 }
 
-bool ni_hang_watch_turn(struct ni_hang_watch *h, const struct ni_live_batch *b, const char *const *log_dir, uint64_t mono_ns,
-                        struct ni_live_hang *said) {
+bool ni_hang_watch_turn(struct ni_hang_watch *h, const struct ni_live_batch *b, const char *const *log_dir,
+                        uint64_t mono_ns, struct ni_live_hang *said) {
   bool any = false;
   see(h, b, log_dir);
   for (size_t i = 0; i < h->n; i++) {
@@ -329,18 +386,25 @@ bool ni_hang_watch_turn(struct ni_hang_watch *h, const struct ni_live_batch *b, 
       continue;
     }
     bool tick = mono_ns >= j->tick_ns || (j->since_ns && !j->waited);
-    if (tick) j->tick_ns = mono_ns + 10 * S, lead(h, j, mono_ns);
-    if (j->dir >= 0) advance(h, j, b, mono_ns);
-    if ((!tick && !j->fresh) || any || j->dir < 0 || !(any = tell(j, mono_ns, said))) continue;
+    if (tick) {
+      j->tick_ns = mono_ns + 10 * S;
+      lead(h, j, mono_ns);
+    }
+    if (j->dir >= 0)
+      advance(h, j, b, mono_ns);
+    if ((!tick && !j->fresh) || any || j->dir < 0 || !(any = tell(j, mono_ns, said)))
+      continue;
     j->fresh = false;
-    if (!j->told && h->set.stacks) find_stacks(j, b);
+    if (!j->told && h->set.stacks)
+      find_stacks(j, b);
     j->told = true;
   }
   return any;
 }
 
 void ni_hang_watch_close(struct ni_hang_watch *h) {
-  for (size_t i = 0; i < h->n; i++) over(&h->job[i]);
+  for (size_t i = 0; i < h->n; i++)
+    over(&h->job[i]);
   free(h->job);
   free(h);
 }

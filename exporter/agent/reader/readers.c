@@ -25,24 +25,37 @@
 
 enum { USERS_MAX = 256, LISTERS = 2, LEAST_BYTES = 256 << 10, MEMORY = 1 << 30 };
 enum { BOXES_ASKED_MAX = 1024, PROVED_S = 10 };
-enum { SILENT_S = 120, SETTLE_S = 30, FIRST_S = 600, IDLE_S = 600, WAIT_MAX_S = 60, LOGS_EVERY_S = 5, YOUNG_S = 3 };
+enum {
+  SILENT_S = 120,
+  SETTLE_S = 30,
+  FIRST_S = 600,
+  IDLE_S = 600,
+  WAIT_MAX_S = 60,
+  LOGS_EVERY_S = 5,
+  YOUNG_S = 3
+};
 static const uint64_t S = 1000000000;
-static const uint32_t BOXES = UINT32_MAX, LOGS = UINT32_MAX - 1; /* "uids" of listers, which no user has; BOXES also ends a list */
+/* "uids" of listers, which no user has; BOXES also ends a list */
+static const uint32_t BOXES = UINT32_MAX, LOGS = UINT32_MAX - 1;
 
 struct reader {
   struct ni_readers *all;
   uint32_t uid;
-  pid_t pid;               /* 0: none; with fd -1 it was killed, or has ended */
+  pid_t pid; /* 0: none; with fd -1 it was killed, or has ended */
   int fd;
   char *bytes;
   size_t len, cap;
-  uint64_t left_out, leaving; /* of a lister: users without a reader in its newest list, and in the one that comes */
-  uint64_t began, looked, next, wait, used; /* CLOCK_MONOTONIC: begun, its newest look, when it may begin again (wait: s), work seen */
-  uint64_t heard;          /* ... and when it, or one before it, last said anything */
-  uint64_t proved;         /* when a lister said last that a process of that user lives; 0: never */
+  /* of a lister: users without a reader in its newest list, and in the one that comes */
+  uint64_t left_out, leaving;
+  /* CLOCK_MONOTONIC: begun, its newest look, when it may begin again (wait: s), work seen */
+  uint64_t began, looked, next, wait, used;
+  uint64_t heard; /* ... and when it, or one before it, last said anything */
+  /* when a lister said last that a process of that user lives; 0: never */
+  uint64_t proved;
   bool settled;
-  bool barred;             /* the agent may not become that user */
-  bool fresh;              /* its place was another user's, whose process may not be reaped yet; its own was not begun */
+  bool barred; /* the agent may not become that user */
+  /* its place was another user's, whose process may not be reaped yet; its own was not begun */
+  bool fresh;
 };
 struct ni_readers {
   const struct ni_agent_options *o;
@@ -68,7 +81,8 @@ static int tell(void *arg, const struct ni_live_batch *b) {
   struct ni_live_hang said;
   size_t left;
   if (t->hang && b->kind == NI_LIVE_LOOK &&
-      ni_hang_watch_turn(t->hang, b, ni_boxes_log_dirs(ni_watch_boxes(t->watch)), ni_now_ns(CLOCK_MONOTONIC), &said)) {
+      ni_hang_watch_turn(t->hang, b, ni_boxes_log_dirs(ni_watch_boxes(t->watch)), ni_now_ns(CLOCK_MONOTONIC),
+                         &said)) {
     out.hangs = &said;
     out.n_hangs = 1;
   }
@@ -78,29 +92,41 @@ static int tell(void *arg, const struct ni_live_batch *b) {
   return e;
 }
 
-static const char *box_dir(const struct ni_readers *all) { return all->o->box_dir ? all->o->box_dir : NI_BOX_DIR; }
+static const char *box_dir(const struct ni_readers *all) {
+  return all->o->box_dir ? all->o->box_dir : NI_BOX_DIR;
+}
 
 static int read_on(void *arg) {
   const struct reader *r = arg;
   const struct ni_readers *all = r->all;
   const struct ni_agent_options *o = all->o;
-  const struct ni_watch_settings s = {.uid = r->uid, .box_dir = box_dir(all), .node = all->node, .log_dir = o->log_dirs.path,
-                                      .n_log_dirs = o->log_dirs.n, .stuck_ns = o->stuck_ns, .nvidia = o->nvidia_names};
-  const struct ni_hang_settings h = {.box_dir = box_dir(all), .node = all->node, .stacks = o->stacks, .stuck_ns = o->stuck_ns};
+  const struct ni_watch_settings s = {.uid = r->uid,
+                                      .box_dir = box_dir(all),
+                                      .node = all->node,
+                                      .log_dir = o->log_dirs.path,
+                                      .n_log_dirs = o->log_dirs.n,
+                                      .stuck_ns = o->stuck_ns,
+                                      .nvidia = o->nvidia_names};
+  const struct ni_hang_settings h = {
+      .box_dir = box_dir(all), .node = all->node, .stacks = o->stacks, .stuck_ns = o->stuck_ns};
   struct telling t = {.fd = r->fd};
   bool more;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   struct rlimit most;
-  if (getrlimit(RLIMIT_AS, &most) == 0 && most.rlim_max >= MEMORY) { /* hang_turn.h's commands may raise it again */
+  /* hang_turn.h's commands may raise it again */
+  if (getrlimit(RLIMIT_AS, &most) == 0 && most.rlim_max >= MEMORY) {
     most.rlim_cur = MEMORY;
     (void)setrlimit(RLIMIT_AS, &most);
   }
 #endif
-  if (ni_watch_open(&t.watch, &s, all->live) < 0 || (!o->watch_only && ni_hang_watch_open(&t.hang, &h) < 0)) return 1;
+  if (ni_watch_open(&t.watch, &s, all->live) < 0 || (!o->watch_only && ni_hang_watch_open(&t.hang, &h) < 0))
+    return 1;
   for (;;) {
     uint64_t began = ni_now_ns(CLOCK_MONOTONIC);
-    if (ni_watch_turn(t.watch, tell, &t, &more) != 0) return 1;
-    if (!more) ni_boxes_wait(ni_watch_boxes(t.watch), began, false);
+    if (ni_watch_turn(t.watch, tell, &t, &more) != 0)
+      return 1;
+    if (!more)
+      ni_boxes_wait(ni_watch_boxes(t.watch), began, false);
   }
 }
 
@@ -108,8 +134,8 @@ static int read_on(void *arg) {
 
 struct listed {
   uint32_t uid;
-  uint32_t lives;  /* a box of that user names a process of that user, which runs */
-  uint32_t asked;  /* boxes that were asked for it */
+  uint32_t lives; /* a box of that user names a process of that user, which runs */
+  uint32_t asked; /* boxes that were asked for it */
 };
 struct list {
   const struct reader *r;
@@ -123,12 +149,14 @@ struct said { /* through the pipe */
 
 static void put(const struct list *l, uint32_t uid, uint32_t lives) {
   const struct said said = {uid, lives};
-  if (ni_write_all(l->r->fd, &said, sizeof said, -1) < 0) _exit(1);
+  if (ni_write_all(l->r->fd, &said, sizeof said, -1) < 0)
+    _exit(1);
 }
 
 static struct listed *listed(struct list *l, uint32_t uid) {
   size_t i = 0;
-  while (i < l->n && l->user[i].uid != uid) i++;
+  while (i < l->n && l->user[i].uid != uid)
+    i++;
   return i < l->n ? &l->user[i] : NULL;
 }
 
@@ -139,24 +167,31 @@ static void add(struct list *l, struct listed new) {
     l->user[l->n++] = new;
     return;
   }
-  while (new.lives && i < l->n && l->user[i].lives) i++;
-  if (new.lives && i < l->n) l->user[i] = new;
+  while (new.lives && i < l->n && l->user[i].lives)
+    i++;
+  if (new.lives && i < l->n)
+    l->user[i] = new;
 }
 
-static bool is_log(const void *arg, const char *name) { return ni_find_log(((const struct list *)arg)->r->all->node, name); }
+static bool is_log(const void *arg, const char *name) {
+  return ni_find_log(((const struct list *)arg)->r->all->node, name);
+}
 
 static void list_log(void *arg, const char *dir, const char *name, const struct stat *st) {
   struct list *l = arg;
   bool written = st->st_size && (uint64_t)st->st_mtim.tv_sec + IDLE_S > ni_now_ns(CLOCK_REALTIME) / S;
-  (void)dir, (void)name;
-  if (!written || listed(l, st->st_uid)) return;
+  (void)dir;
+  (void)name;
+  if (!written || listed(l, st->st_uid))
+    return;
   add(l, (struct listed){.uid = st->st_uid});
   put(l, st->st_uid, false); /* at once: the next folder may not answer */
 }
 
 /*
- * A box is its user's word alone: anybody may make one that says to be of a living process. So the kernel is asked whether the
- * process is that user's. One box of a user is enough, and of dead ones BOXES_ASKED_MAX are asked.
+ * A box is its user's word alone: anybody may make one that says to be of a living process. So the kernel is
+ * asked whether the process is that user's. One box of a user is enough, and of dead ones BOXES_ASKED_MAX are
+ * asked.
  */
 static void list_box(void *arg, const char *dir, const char *name, const struct stat *st) {
   struct list *l = arg;
@@ -164,32 +199,47 @@ static void list_box(void *arg, const char *dir, const char *name, const struct 
   char path[PATH_MAX], magic[sizeof NI_BOX_MAGIC - 1];
   struct listed *known = listed(l, st->st_uid);
   bool settled = known && (known->lives || known->asked++ >= BOXES_ASKED_MAX);
-  if (settled || snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path) return;
+  if (settled || snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
+    return;
   int fd = ni_plain_open(AT_FDCWD, path, &is);
-  bool sound = fd < 0 ? fd == -EACCES && st->st_size :
-                        pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, NI_BOX_MAGIC, sizeof magic) == 0;
-  bool lives = fd >= 0 && sound && is.st_uid == st->st_uid && ni_life_of_file(fd, is.st_uid).life == NI_LIFE_ALIVE;
+  bool sound = fd < 0
+      ? fd == -EACCES && st->st_size
+      : pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, NI_BOX_MAGIC, sizeof magic) == 0;
+  bool lives =
+      fd >= 0 && sound && is.st_uid == st->st_uid && ni_life_of_file(fd, is.st_uid).life == NI_LIFE_ALIVE;
   l->young |= !sound && (uint64_t)st->st_ctim.tv_sec + YOUNG_S > ni_now_ns(CLOCK_REALTIME) / S;
-  if (fd >= 0) close(fd);
-  if (!sound) return;
-  if (known) known->lives = lives;
-  else add(l, (struct listed){st->st_uid, lives, 1});
+  if (fd >= 0)
+    close(fd);
+  if (!sound)
+    return;
+  if (known)
+    known->lives = lives;
+  else
+    add(l, (struct listed){st->st_uid, lives, 1});
 }
 
 static int list_on(void *arg) {
   static struct list l;
   const struct ni_readers *all = (l.r = arg)->all;
   struct ni_boxes *boxes;
-  if (ni_boxes_open(&boxes, box_dir(all), 0, 0) < 0) return 1;
+  if (ni_boxes_open(&boxes, box_dir(all), 0, 0) < 0)
+    return 1;
   for (;; l.n = 0, l.young = false) {
     uint64_t began = ni_now_ns(CLOCK_MONOTONIC);
     bool logs = l.r->uid == LOGS;
-    if (!logs) (void)ni_boxes_stirred(boxes), (void)ni_find(box_dir(all), 0, ni_find_box, list_box, &l);
-    for (size_t i = 0; logs && i < all->o->log_dirs.n; i++) (void)ni_find(all->o->log_dirs.path[i], 1, is_log, list_log, &l);
-    for (size_t i = 0; !logs && i < l.n; i++) put(&l, l.user[i].uid, l.user[i].lives);
+    if (!logs) {
+      (void)ni_boxes_stirred(boxes);
+      (void)ni_find(box_dir(all), 0, ni_find_box, list_box, &l);
+    }
+    for (size_t i = 0; logs && i < all->o->log_dirs.n; i++)
+      (void)ni_find(all->o->log_dirs.path[i], 1, is_log, list_log, &l);
+    for (size_t i = 0; !logs && i < l.n; i++)
+      put(&l, l.user[i].uid, l.user[i].lives);
     put(&l, BOXES, false);
-    if (logs) (void)poll(NULL, 0, LOGS_EVERY_S * 1000);
-    else ni_boxes_wait(boxes, began, l.young);
+    if (logs)
+      (void)poll(NULL, 0, LOGS_EVERY_S * 1000);
+    else
+      ni_boxes_wait(boxes, began, l.young);
   }
 }
 
@@ -197,7 +247,10 @@ static int work(void *arg) {
   const struct reader *r = arg;
   sigset_t none;
   (void)setpriority(PRIO_PROCESS, 0, 10);
-  /* What it writes lies beside the user's logs, for whom these are: not as closed as the agent's own files (UMask= of its unit). */
+  /*
+   * What it writes lies beside the user's logs, for whom these are: not as closed as the agent's own files
+   * (UMask= of its unit).
+   */
   (void)umask(022);
   (void)sigprocmask(SIG_SETMASK, (sigemptyset(&none), &none), NULL);
   return (r->uid >= LOGS ? list_on : read_on)(arg);
@@ -209,7 +262,8 @@ static bool begin(struct reader *r) {
   struct ni_readers *all = r->all;
   struct epoll_event ev = {.events = EPOLLIN, .data.ptr = r};
   int pipes[2];
-  if (pipe2(pipes, O_CLOEXEC) != 0) return false;
+  if (pipe2(pipes, O_CLOEXEC) != 0)
+    return false;
   r->fd = pipes[1];
   pid_t pid = ni_as_owner_start(r->uid >= LOGS ? geteuid() : r->uid, pipes[1], work, r);
   close(pipes[1]);
@@ -222,7 +276,8 @@ static bool begin(struct reader *r) {
     r->pid = pid;
     return true;
   }
-  if (pid > 0) kill(r->pid = pid, SIGKILL);
+  if (pid > 0)
+    kill(r->pid = pid, SIGKILL);
   close(pipes[0]);
   r->fd = -1;
   return false;
@@ -230,17 +285,20 @@ static bool begin(struct reader *r) {
 
 /* Not waited for: it may hang in a file system. What it had not said whole is read again by the next one. */
 static void end(struct reader *r) {
-  if (r->fd >= 0) close(r->fd); /* the last descriptor of it, so epoll forgets it */
+  if (r->fd >= 0)
+    close(r->fd); /* the last descriptor of it, so epoll forgets it */
   r->fd = -1;
   r->len = 0;
-  if (r->pid > 0) kill(r->pid, SIGKILL);
+  if (r->pid > 0)
+    kill(r->pid, SIGKILL);
 }
 
 static void reap(struct reader *r) {
   struct rusage u;
   int status;
   struct ni_readers *all = r->all;
-  if (!r->pid || wait4(r->pid, &status, WNOHANG, &u) == 0) return;
+  if (!r->pid || wait4(r->pid, &status, WNOHANG, &u) == 0)
+    return;
   if (WIFEXITED(status) && WEXITSTATUS(status) == NI_CANNOT_BECOME && !r->barred) {
     r->barred = true;
     ni_say(stderr, "nccl-inspector agent: cannot become uid %u, whose jobs are not told: ", r->uid);
@@ -249,34 +307,47 @@ static void reap(struct reader *r) {
   all->cpu_ns += (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * S;
   all->cpu_ns += (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
   r->pid = 0;
-  if (r->fresh) return; /* the next user's reader does not wait for that one */
-  r->wait = all->now - r->began > WAIT_MAX_S * S || !r->wait ? 1 : 2 * r->wait < WAIT_MAX_S ? 2 * r->wait : WAIT_MAX_S;
+  if (r->fresh)
+    return; /* the next user's reader does not wait for that one */
+  r->wait = all->now - r->began > WAIT_MAX_S * S || !r->wait ? 1
+      : 2 * r->wait < WAIT_MAX_S                             ? 2 * r->wait
+                                                             : WAIT_MAX_S;
   r->next = all->now + r->wait * S;
 }
 
 /* May it say so? What is another user's is not for it to tell of. */
 static bool its_own(const struct reader *r, const struct ni_live_batch *b) {
-  const struct ni_live_file *f = b->kind == NI_LIVE_LOGS ? ni_live_file_of(r->all->live, b->file.dev, b->file.ino) : NULL;
-  if ((b->kind == NI_LIVE_LOGS ? b->file.uid : b->uid) != r->uid || (f && f->uid != r->uid && b->file.from)) return false;
+  const struct ni_live_file *f =
+      b->kind == NI_LIVE_LOGS ? ni_live_file_of(r->all->live, b->file.dev, b->file.ino) : NULL;
+  if ((b->kind == NI_LIVE_LOGS ? b->file.uid : b->uid) != r->uid || (f && f->uid != r->uid && b->file.from))
+    return false;
   for (uint32_t i = 0; i < b->n_processes; i++)
-    if (b->processes[i].uid != r->uid) return false;
+    if (b->processes[i].uid != r->uid)
+      return false;
   return true;
 }
 
 static bool lives(const struct reader *r) { return r->proved && r->all->now - r->proved < PROVED_S * S; }
 
-/* The place of a user of whom no process lives, for one of whom one does; NULL: there is none. What was told of that user goes. */
+/*
+ * The place of a user of whom no process lives, for one of whom one does; NULL: there is none. What was told
+ * of that user goes.
+ */
 static struct reader *take_place(struct ni_readers *all) {
   size_t i = 0;
-  while (i < all->n && (all->reader[i]->uid >= LOGS || all->reader[i]->uid == geteuid() || lives(all->reader[i]))) i++;
-  if (i == all->n) return NULL;
+  while (i < all->n &&
+         (all->reader[i]->uid >= LOGS || all->reader[i]->uid == geteuid() || lives(all->reader[i])))
+    i++;
+  if (i == all->n)
+    return NULL;
   struct reader *r = all->reader[i];
   const struct ni_live_batch nothing = {.kind = NI_LIVE_LOOK, .uid = r->uid};
   (void)ni_live_apply(all->live, &nothing, ni_now_ns(CLOCK_REALTIME), all->now);
   end(r);
   r->fresh = true;
   r->settled = r->barred = false;
-  r->wait = 0, r->next = r->heard = r->looked = all->now;
+  r->wait = 0;
+  r->next = r->heard = r->looked = all->now;
   return r;
 }
 
@@ -284,19 +355,24 @@ static struct reader *take_place(struct ni_readers *all) {
 static bool use(struct ni_readers *all, uint32_t uid, bool living) {
   size_t i = 0;
   struct reader *r;
-  while (i < all->n && all->reader[i]->uid != uid) i++;
+  while (i < all->n && all->reader[i]->uid != uid)
+    i++;
   if (i < all->n) {
     r = all->reader[i];
   } else if (i < LISTERS + USERS_MAX) {
-    if (!(r = calloc(1, sizeof *r))) return false;
+    if (!(r = calloc(1, sizeof *r)))
+      return false;
     *r = (struct reader){.all = all, .uid = uid, .fd = -1, .heard = all->now};
-    if (!begin(all->reader[all->n++] = r)) r->next = all->now + S;
+    if (!begin(all->reader[all->n++] = r))
+      r->next = all->now + S;
   } else {
-    if (!living || !(r = take_place(all))) return false;
+    if (!living || !(r = take_place(all)))
+      return false;
     r->uid = uid; /* the next tick begins its reader, once the one before is reaped */
   }
   r->used = all->now;
-  if (living) r->proved = all->now;
+  if (living)
+    r->proved = all->now;
   return true;
 }
 
@@ -324,51 +400,72 @@ bool ni_readers_ready(struct ni_readers *all, void *pipe, uint64_t unix_ns, uint
   size_t took = 0;
   int e = 0;
   all->now = mono_ns;
-  if (r->fd < 0) return false;
+  if (r->fd < 0)
+    return false;
   if (r->len == r->cap) { /* a batch that does not fit; its length was found to be possible */
     size_t cap = r->cap ? 2 * r->cap : LEAST_BYTES;
     char *more = cap <= NI_LIVE_BATCH_MAX ? realloc(r->bytes, cap) : NULL;
-    if (more) r->cap = cap, r->bytes = more;
+    if (more) {
+      r->cap = cap;
+      r->bytes = more;
+    }
   }
   ssize_t n = r->len < r->cap ? read(r->fd, r->bytes + r->len, r->cap - r->len) : 0;
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (n > 0) r->len += (size_t)n;
-  if (n > 0 && r->uid >= LOGS) take_list(r);
-  else for (struct ni_live_batch b; n > 0 && (e = ni_live_decode(&b, r->bytes, r->len, &took)) == 1;) {
-    if (!its_own(r, &b) || ni_live_apply(all->live, &b, unix_ns, mono_ns) < 0) {
-      e = -EBADMSG;
-      break;
+  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    return false;
+  if (n > 0)
+    r->len += (size_t)n;
+  if (n > 0 && r->uid >= LOGS)
+    take_list(r);
+  else
+    for (struct ni_live_batch b; n > 0 && (e = ni_live_decode(&b, r->bytes, r->len, &took)) == 1;) {
+      if (!its_own(r, &b) || ni_live_apply(all->live, &b, unix_ns, mono_ns) < 0) {
+        e = -EBADMSG;
+        break;
+      }
+      changed = true;
+      r->heard = mono_ns;
+      if (b.kind == NI_LIVE_LOOK) {
+        r->looked = mono_ns;
+        r->settled |= b.behind == 0;
+      }
+      memmove(r->bytes, r->bytes + took, r->len -= took);
     }
-    changed = true;
-    r->heard = mono_ns;
-    if (b.kind == NI_LIVE_LOOK) r->looked = mono_ns, r->settled |= b.behind == 0;
-    memmove(r->bytes, r->bytes + took, r->len -= took);
+  if (n <= 0 || e < 0) {
+    end(r);
+    reap(r);
   }
-  if (n <= 0 || e < 0) end(r), reap(r);
   return changed;
 }
 
 /* ---- all of them ---- */
 
-int ni_readers_open(struct ni_readers **out, const struct ni_agent_options *o, const char *node, struct ni_live *live, int epoll) {
+int ni_readers_open(struct ni_readers **out, const struct ni_agent_options *o, const char *node,
+                    struct ni_live *live, int epoll) {
   struct ni_readers *all = *out = calloc(1, sizeof *all);
-  if (all) *all = (struct ni_readers){.o = o, .node = node, .live = live, .epoll = epoll};
+  if (all)
+    *all = (struct ni_readers){.o = o, .node = node, .live = live, .epoll = epoll};
   return all ? 0 : -ENOMEM;
 }
 
 void ni_readers_tick(struct ni_readers *all, uint64_t mono_ns) {
   bool root = geteuid() == 0, first = !all->now;
   all->now = mono_ns;
-  if (first) all->first = mono_ns;
+  if (first)
+    all->first = mono_ns;
   (void)use(all, root ? BOXES : geteuid(), false);
-  if (root && all->o->log_dirs.n) (void)use(all, LOGS, false);
+  if (root && all->o->log_dirs.n)
+    (void)use(all, LOGS, false);
   for (size_t i = 0; root && first && i < all->live->n_files; i++)
-    if (ni_live_file_open(&all->live->file[i], mono_ns)) (void)use(all, all->live->file[i].uid, false);
+    if (ni_live_file_open(&all->live->file[i], mono_ns))
+      (void)use(all, all->live->file[i].uid, false);
   for (size_t i = all->n; i-- > 0;) {
     struct reader *r = all->reader[i];
     bool idle = mono_ns - r->used > IDLE_S * S;
-    if (r->fd >= 0 && (idle || mono_ns - r->looked > SILENT_S * S)) end(r);
-    if (r->fd < 0) reap(r);
+    if (r->fd >= 0 && (idle || mono_ns - r->looked > SILENT_S * S))
+      end(r);
+    if (r->fd < 0)
+      reap(r);
     if (!r->pid && idle) {
       free(r->bytes);
       free(r);
@@ -376,14 +473,17 @@ void ni_readers_tick(struct ni_readers *all, uint64_t mono_ns) {
     } else if (!r->pid && mono_ns >= r->next) {
       all->restarts += !r->fresh;
       r->fresh = false;
-      if (!begin(r)) r->next = mono_ns + S;
+      if (!begin(r))
+        r->next = mono_ns + S;
     }
   }
 }
 
 bool ni_readers_settled(const struct ni_readers *all) {
   for (size_t i = 0; i < all->n; i++)
-    if (!all->reader[i]->settled && all->now - all->reader[i]->heard < SETTLE_S * S && all->now - all->first < FIRST_S * S) return false;
+    if (!all->reader[i]->settled && all->now - all->reader[i]->heard < SETTLE_S * S &&
+        all->now - all->first < FIRST_S * S)
+      return false;
   return all->now > 0;
 }
 
@@ -395,17 +495,24 @@ static void add_cost(pid_t pid, struct ni_agent_self *s) {
   snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
   FILE *f = fopen(path, "re");
   /* Fields 14, 15 and 24: times and resident pages. The name, in brackets, is our own. */
-  if (f && fscanf(f, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %*u %*u %llu", &user,
-                  &sys, &pages) == 3) {
+  if (f &&
+      fscanf(f,
+             "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %*u "
+             "%*u %llu",
+             &user, &sys, &pages) == 3) {
     s->cpu_ns += (user + sys) * S / (uint64_t)sysconf(_SC_CLK_TCK);
     s->resident_bytes += pages * (uint64_t)sysconf(_SC_PAGESIZE);
   }
-  if (f) fclose(f);
+  if (f)
+    fclose(f);
   snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
   DIR *d = opendir(path);
-  if (!d && stat(path, &st) == 0) s->descriptors += (uint64_t)st.st_size; /* since Linux 6.2 */
-  for (const struct dirent *e; d && (e = readdir(d));) s->descriptors += e->d_name[0] != '.';
-  if (d) closedir(d);
+  if (!d && stat(path, &st) == 0)
+    s->descriptors += (uint64_t)st.st_size; /* since Linux 6.2 */
+  for (const struct dirent *e; d && (e = readdir(d));)
+    s->descriptors += e->d_name[0] != '.';
+  if (d)
+    closedir(d);
 }
 
 void ni_readers_figures(const struct ni_readers *all, struct ni_agent_self *s) {
@@ -415,19 +522,23 @@ void ni_readers_figures(const struct ni_readers *all, struct ni_agent_self *s) {
   uint64_t barred = 0;
   for (size_t i = 0; all && i < all->n; i++) {
     const struct reader *r = all->reader[i];
-    if (r->pid) add_cost(r->pid, s);
-    if (s->users_left_out < r->left_out) s->users_left_out = r->left_out;
+    if (r->pid)
+      add_cost(r->pid, s);
+    if (s->users_left_out < r->left_out)
+      s->users_left_out = r->left_out;
     barred += r->barred;
   }
   s->users_left_out += barred;
-  if (all) s->reader_restarts = all->restarts;
+  if (all)
+    s->reader_restarts = all->restarts;
 }
 
 void ni_readers_close(struct ni_readers *all) {
   for (size_t i = 0; all && i < all->n; i++) {
     struct reader *r = all->reader[i];
     end(r);
-    if (r->pid && ni_child_ended(r->pid, 1000)) reap(r);
+    if (r->pid && ni_child_ended(r->pid, 1000))
+      reap(r);
     free(r->bytes);
     free(r);
   }

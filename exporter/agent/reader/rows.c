@@ -11,15 +11,18 @@
 #include "exporter/model/who/who.h"
 
 enum { GPUS_MAX = 65536, SPARE = 1024 }; /* SPARE: more keys than a member of the plugin's can bring */
-#define SEEN(id) (((id)->comm_hash ^ (uint32_t)(id)->rank) % (sizeof((struct ni_rows *)0)->seen / sizeof(struct ni_rows_seen)))
+#define SEEN(id) \
+  (((id)->comm_hash ^ (uint32_t)(id)->rank) % \
+   (sizeof((struct ni_rows *)0)->seen / sizeof(struct ni_rows_seen)))
 
 /*
  * ---- which rank of this node comes last to collectives, and how long the others had waited by then ----
  *
- *   records of several logs, flushed up to a second apart ─▶ ring of operations by function and number ─▶ all are here: the last one
+ *   records of several logs, flushed up to a second apart ─▶ ring of operations by function and number
+ *       ─▶ all are here: the last one
  *
- * "All" are the ranks that the communicator has on this node, as far as anything has named them. What is pushed out of the ring
- * before that counts when half of them came.
+ * "All" are the ranks that the communicator has on this node, as far as anything has named them. What is
+ * pushed out of the ring before that counts when half of them came.
  */
 
 enum { COMMS = 64, OPS = 2048, RANKS = 16 };
@@ -30,29 +33,33 @@ struct late_op {
   uint64_t arrival[RANKS];     /* 0: did not come */
 };
 struct late_comm {
-  uint64_t hash, used;         /* used: 0: free; the least one gives way */
+  uint64_t hash, used; /* used: 0: free; the least one gives way */
   int32_t rank[RANKS];
   struct ni_live_who who[RANKS];
   uint64_t waited_until[RANKS]; /* Unix ns: so far it counts for how long others waited for that rank */
   uint8_t n;
-  struct late_op *op;               /* where two ranks are here */
+  struct late_op *op; /* where two ranks are here */
 };
 struct last_one {
   struct ni_live_who who;
   enum ni_func func;
   uint32_t size_class;
-  uint64_t ns; /* from the middle one's arrival (of an even number the earlier one) to its own, but for what counted before */
+  /*
+   * from the middle one's arrival (of an even number the earlier one) to its own, but for what counted before
+   */
+  uint64_t ns;
 };
 struct ni_rows_late {
   struct late_comm comm[COMMS];
-  struct late_comm *newest;         /* most lines are of the communicator of the line before */
+  struct late_comm *newest; /* most lines are of the communicator of the line before */
   uint64_t now;
 };
 
 static struct late_comm *comm_of(struct ni_rows_late *l, uint64_t hash) {
   struct late_comm *c = l->newest ? l->newest : l->comm;
   for (int i = 0; i < COMMS && (!c->used || c->hash != hash); i++)
-    if (l->comm[i].used < c->used || (l->comm[i].used && l->comm[i].hash == hash)) c = &l->comm[i];
+    if (l->comm[i].used < c->used || (l->comm[i].used && l->comm[i].hash == hash))
+      c = &l->comm[i];
   if (!c->used || c->hash != hash) {
     free(c->op);
     *c = (struct late_comm){.hash = hash};
@@ -61,45 +68,63 @@ static struct late_comm *comm_of(struct ni_rows_late *l, uint64_t hash) {
   return l->newest = c;
 }
 
-/* Of an operation that leaves the ring. Where a rank is late to several that the others have called already, they waited for it
- * once: time that counted for one of them does not count again, so that a second has a second of waiting at most. */
+/* Of an operation that leaves the ring. Where a rank is late to several that the others have called already,
+ * they waited for it once: time that counted for one of them does not count again, so that a second has a
+ * second of waiting at most. */
 static bool tell_last(struct late_comm *c, struct late_op *o, struct last_one *one) {
   uint64_t sorted[RANKS];
   int n = 0, last = 0;
   for (int i = 0; i < c->n; i++) {
-    if (!o->arrival[i]) continue;
-    if (o->arrival[i] > o->arrival[last]) last = i;
+    if (!o->arrival[i])
+      continue;
+    if (o->arrival[i] > o->arrival[last])
+      last = i;
     int k = n++;
-    for (; k && sorted[k - 1] > o->arrival[i]; k--) sorted[k] = sorted[k - 1];
+    for (; k && sorted[k - 1] > o->arrival[i]; k--)
+      sorted[k] = sorted[k - 1];
     sorted[k] = o->arrival[i];
   }
   o->n = 0;
-  if (n < 2 || 2 * n < c->n) return false;
+  if (n < 2 || 2 * n < c->n)
+    return false;
   uint64_t from = sorted[(n - 1) / 2], to = sorted[n - 1];
-  if (from < c->waited_until[last]) from = c->waited_until[last];
-  if (to > from) c->waited_until[last] = to;
+  if (from < c->waited_until[last])
+    from = c->waited_until[last];
+  if (to > from)
+    c->waited_until[last] = to;
   *one = (struct last_one){c->who[last], (enum ni_func)o->func, o->size_class, to > from ? to - from : 0};
   return true;
 }
 
-/* There is such a rank here. func OTHER: no more than that. Else it came to `sn` at `ns`, Unix ns; true: *one is known now. */
-static bool arrive(struct ni_rows_late *l, uint64_t hash, int32_t rank, const struct ni_live_who *who, enum ni_func func, uint64_t sn,
-                   uint32_t size_class, uint64_t ns, struct last_one *one) {
+/*
+ * There is such a rank here. func OTHER: no more than that. Else it came to `sn` at `ns`, Unix ns; true: *one
+ * is known now.
+ */
+static bool arrive(struct ni_rows_late *l, uint64_t hash, int32_t rank, const struct ni_live_who *who,
+                   enum ni_func func, uint64_t sn, uint32_t size_class, uint64_t ns, struct last_one *one) {
   struct late_comm *c = comm_of(l, hash);
   int k = 0;
   bool told = false;
-  while (k < c->n && c->rank[k] != rank) k++;
-  if (k == RANKS) return false;
-  if (k == c->n || func == NI_FUNC_OTHER) c->who[k] = *who;
-  if (k == c->n) c->n++;
+  while (k < c->n && c->rank[k] != rank)
+    k++;
+  if (k == RANKS)
+    return false;
+  if (k == c->n || func == NI_FUNC_OTHER)
+    c->who[k] = *who;
+  if (k == c->n)
+    c->n++;
   c->rank[k] = rank;
-  if (func == NI_FUNC_OTHER || !ns || c->n < 2 || (!c->op && !(c->op = calloc(OPS, sizeof *c->op)))) return false;
-  struct late_op *o = &c->op[(sn + 683 * (uint64_t)func) % OPS]; /* one behind the other in memory; three functions apart */
+  if (func == NI_FUNC_OTHER || !ns || c->n < 2 || (!c->op && !(c->op = calloc(OPS, sizeof *c->op))))
+    return false;
+  /* one behind the other in memory; three functions apart */
+  struct late_op *o = &c->op[(sn + 683 * (uint64_t)func) % OPS];
   if (o->n && (o->sn != sn || o->func != func)) {
-    if (o->func == func && o->sn > sn) return false; /* long past */
+    if (o->func == func && o->sn > sn)
+      return false; /* long past */
     told = tell_last(c, o, one);
   }
-  if (!o->n) *o = (struct late_op){.sn = sn, .func = (uint8_t)func, .size_class = (uint8_t)size_class};
+  if (!o->n)
+    *o = (struct late_op){.sn = sn, .func = (uint8_t)func, .size_class = (uint8_t)size_class};
   o->n += !o->arrival[k];
   o->arrival[k] = ns;
   return told || (o->n == c->n && tell_last(c, o, one));
@@ -110,7 +135,8 @@ static bool arrive(struct ni_rows_late *l, uint64_t hash, int32_t rank, const st
 int ni_rows_open(struct ni_rows *r, bool nvidia, const struct ni_live *known) {
   *r = (struct ni_rows){.nvidia = nvidia};
   int e = ni_scan_new(&r->scan);
-  if (e == 0 && !(r->late = calloc(1, sizeof *r->late))) e = -ENOMEM;
+  if (e == 0 && !(r->late = calloc(1, sizeof *r->late)))
+    e = -ENOMEM;
   for (size_t i = 0; e == 0 && known && i < known->n_lives; i++) {
     const struct ni_live_life *x = &known->life[i];
     e = ni_rows_comm(r, x->pid, x->start_ns, x->hash, x->comm_rank, x->gpu, x->gpu_pci, NULL);
@@ -120,7 +146,8 @@ int ni_rows_open(struct ni_rows *r, bool nvidia, const struct ni_live *known) {
 
 void ni_rows_close(struct ni_rows *r) {
   ni_scan_free(r->scan);
-  for (int i = 0; r->late && i < COMMS; i++) free(r->late->comm[i].op);
+  for (int i = 0; r->late && i < COMMS; i++)
+    free(r->late->comm[i].op);
   free(r->late);
   free(r->gpu);
   free(r->b.counts);
@@ -132,7 +159,11 @@ void ni_rows_close(struct ni_rows *r) {
 }
 
 void ni_rows_begin(struct ni_rows *r, const struct ni_live_file *f) {
-  r->b = (struct ni_live_batch){.kind = NI_LIVE_LOGS, .file = *f, .counts = r->b.counts, .nvidia = r->b.nvidia, .accounts = r->b.accounts};
+  r->b = (struct ni_live_batch){.kind = NI_LIVE_LOGS,
+                                .file = *f,
+                                .counts = r->b.counts,
+                                .nvidia = r->b.nvidia,
+                                .accounts = r->b.accounts};
   r->b.file.from = f->to;
   ni_scan_begin(r->scan);
   ni_index_free(&r->counts);
@@ -147,46 +178,59 @@ bool ni_rows_full(const struct ni_rows *r) {
 
 void ni_rows_job(const struct ni_process_line *p, char job[64], char attempt[16]) {
   const char *id = ni_job_id(p), *again = ni_pairs_value(&p->env, "SLURM_RESTART_COUNT");
-  if (!again) again = ni_pairs_value(&p->env, "TORCHELASTIC_RESTART_COUNT");
-  if (id && *id) ni_safe_text(id, memset(job, 0, 64), 64); /* whole arrays are compared */
+  if (!again)
+    again = ni_pairs_value(&p->env, "TORCHELASTIC_RESTART_COUNT");
+  if (id && *id)
+    ni_safe_text(id, memset(job, 0, 64), 64); /* whole arrays are compared */
   ni_safe_text(again && *again ? again : "0", memset(attempt, 0, 16), 16);
 }
 
 void ni_rows_pci(const char *pci, char out[16]) {
   ni_safe_text(pci, out, 16);
-  for (char *p = out; *p; p++) *p = (char)tolower((unsigned char)*p);
+  for (char *p = out; *p; p++)
+    *p = (char)tolower((unsigned char)*p);
 }
 
 void ni_rows_turn(struct ni_rows *r) {
   size_t n = r->n_gpus;
-  if (n < GPUS_MAX / 2) return;
+  if (n < GPUS_MAX / 2)
+    return;
   ni_index_free(&r->gpus);
   r->n_gpus = 0;
   for (size_t i = 0; i < n; i++) {
     const struct ni_rows_gpu g = r->gpu[i];
-    if (g.used) (void)ni_rows_comm(r, g.pid, g.start_ns, g.hash, g.comm_rank, g.gpu, g.pci, NULL);
+    if (g.used)
+      (void)ni_rows_comm(r, g.pid, g.start_ns, g.hash, g.comm_rank, g.gpu, g.pci, NULL);
   }
 }
 
-static struct ni_rows_gpu *find_gpu(struct ni_rows *r, int64_t pid, uint64_t start_ns, uint64_t hash, int32_t comm_rank, uint64_t *key) {
+static struct ni_rows_gpu *find_gpu(struct ni_rows *r, int64_t pid, uint64_t start_ns, uint64_t hash,
+                                    int32_t comm_rank, uint64_t *key) {
   uint32_t k;
   *key = ni_hash(ni_hash(ni_hash((uint64_t)pid, start_ns), hash), (uint32_t)comm_rank);
   for (size_t at = 0; (k = ni_index_next(&r->gpus, *key, &at)) != NI_INDEX_NONE;) {
     struct ni_rows_gpu *g = &r->gpu[k];
-    if (g->pid == pid && g->start_ns == start_ns && g->hash == hash && g->comm_rank == comm_rank) return g->used = true, g;
+    if (g->pid == pid && g->start_ns == start_ns && g->hash == hash && g->comm_rank == comm_rank) {
+      g->used = true;
+      return g;
+    }
   }
   return NULL;
 }
 
-int ni_rows_comm(struct ni_rows *r, int64_t pid, uint64_t start_ns, uint64_t hash, int32_t comm_rank, int32_t gpu, const char *pci,
-                 const struct ni_live_who *who) {
+int ni_rows_comm(struct ni_rows *r, int64_t pid, uint64_t start_ns, uint64_t hash, int32_t comm_rank,
+                 int32_t gpu, const char *pci, const struct ni_live_who *who) {
   uint64_t key;
   struct ni_rows_gpu *g = find_gpu(r, pid, start_ns, hash, comm_rank, &key);
   bool again = g;
-  if (who) (void)arrive(r->late, hash, comm_rank, who, NI_FUNC_OTHER, 0, 0, 0, NULL);
-  if (!g && r->n_gpus == GPUS_MAX) return 0;
+  if (who)
+    (void)arrive(r->late, hash, comm_rank, who, NI_FUNC_OTHER, 0, 0, 0, NULL);
+  if (!g && r->n_gpus == GPUS_MAX)
+    return 0;
   if (!g) {
-    if (!ni_array_room(r->gpu, r->n_gpus, r->cap_gpus) || ni_index_add(&r->gpus, key, (uint32_t)r->n_gpus) < 0) return -ENOMEM;
+    if (!ni_array_room(r->gpu, r->n_gpus, r->cap_gpus) ||
+        ni_index_add(&r->gpus, key, (uint32_t)r->n_gpus) < 0)
+      return -ENOMEM;
     g = &r->gpu[r->n_gpus++];
   }
   *g = (struct ni_rows_gpu){pid, start_ns, hash, comm_rank, gpu < 0 ? -1 : gpu, "", again};
@@ -204,17 +248,23 @@ static struct ni_rows_seen *who_of(struct ni_rows *r, const struct ni_ident *id)
   struct ni_rows_seen *s = &r->seen[SEEN(id)];
   const char *name = id->comm_name ? id->comm_name : "";
   uint64_t key;
-  if (s->id.comm_name && s->id.comm_hash == id->comm_hash && s->id.rank == id->rank && strncmp(name, s->name, sizeof s->name - 1) == 0)
+  if (s->id.comm_name && s->id.comm_hash == id->comm_hash && s->id.rank == id->rank &&
+      strncmp(name, s->name, sizeof s->name - 1) == 0)
     return s;
   const struct ni_live_file *f = &r->b.file;
   const struct ni_rows_gpu *g = find_gpu(r, f->pid, f->start_ns, id->comm_hash, id->rank, &key);
-  *s = (struct ni_rows_seen){.id = *id, .who = {.rank = f->rank >= 0 ? f->rank : id->rank < 0 ? -1 : id->rank, .gpu = g ? g->gpu : -1}};
+  *s = (struct ni_rows_seen){.id = *id,
+                             .who = {.rank = f->rank >= 0 ? f->rank
+                                         : id->rank < 0   ? -1
+                                                          : id->rank,
+                                     .gpu = g ? g->gpu : -1}};
   strncpy(s->name, name, sizeof s->name - 1);
   s->id.comm_name = s->name;
   memcpy(s->who.job, f->job, sizeof f->job);
   memcpy(s->who.attempt, f->attempt, sizeof f->attempt);
   ni_safe_text(name, s->who.comm, sizeof s->who.comm);
-  if (g) memcpy(s->who.gpu_pci, g->pci, sizeof g->pci);
+  if (g)
+    memcpy(s->who.gpu_pci, g->pci, sizeof g->pci);
   s->hash = hash_who(&s->who);
   return s;
 }
@@ -223,8 +273,8 @@ static struct ni_rows_seen *who_of(struct ni_rows *r, const struct ni_ident *id)
 static void add(uint64_t *to, uint64_t n) { *to = n > INT64_MAX - *to ? INT64_MAX : *to + n; }
 
 /* The row of that key, a new one with it alone; NULL: no room (*e 0, counted) or no memory. */
-static struct ni_live_counts *counts_of(struct ni_rows *r, const struct ni_live_who *w, uint64_t hash, const char *func, uint32_t size_class,
-                                        int *e) {
+static struct ni_live_counts *counts_of(struct ni_rows *r, const struct ni_live_who *w, uint64_t hash,
+                                        const char *func, uint32_t size_class, int *e) {
   struct ni_live_counts key;
   uint32_t k;
   memset(&key, 0, sizeof key); /* rows are compared as bytes */
@@ -233,17 +283,23 @@ static struct ni_live_counts *counts_of(struct ni_rows *r, const struct ni_live_
   ni_safe_text(func, key.func, sizeof key.func);
   hash = ni_hash_text(ni_hash(hash, size_class), key.func);
   for (size_t at = 0; (k = ni_index_next(&r->counts, hash, &at)) != NI_INDEX_NONE;)
-    if (memcmp(&r->b.counts[k], &key, offsetof(struct ni_live_counts, n)) == 0) return &r->b.counts[k];
+    if (memcmp(&r->b.counts[k], &key, offsetof(struct ni_live_counts, n)) == 0)
+      return &r->b.counts[k];
   bool full = r->b.n_counts == NI_LIVE_KEYS_MAX;
   r->b.totals.keys_left_out += full;
-  if (full) return NULL;
-  if (!ni_array_room(r->b.counts, r->b.n_counts, r->cap_counts) || ni_index_add(&r->counts, hash, r->b.n_counts) < 0) *e = -ENOMEM;
-  if (*e) return NULL;
+  if (full)
+    return NULL;
+  if (!ni_array_room(r->b.counts, r->b.n_counts, r->cap_counts) ||
+      ni_index_add(&r->counts, hash, r->b.n_counts) < 0)
+    *e = -ENOMEM;
+  if (*e)
+    return NULL;
   r->b.counts[r->b.n_counts] = key;
   return &r->b.counts[r->b.n_counts++];
 }
 
-static int take_nvidia(struct ni_rows *r, const struct ni_rows_seen *w, const struct ni_line *l, uint64_t bytes, bool bus) {
+static int take_nvidia(struct ni_rows *r, const struct ni_rows_seen *w, const struct ni_line *l,
+                       uint64_t bytes, bool bus) {
   struct ni_live_nvidia key;
   const struct ni_record *o = &l->op;
   char algo[sizeof key.algo_proto / 2], proto[sizeof key.algo_proto / 2];
@@ -257,32 +313,47 @@ static int take_nvidia(struct ni_rows *r, const struct ni_rows_seen *w, const st
   ni_safe_text(o->func, key.func, sizeof key.func);
   ni_safe_text(o->algo && *o->algo ? o->algo : "Unknown", algo, sizeof algo);
   ni_safe_text(o->proto && *o->proto ? o->proto : "Unknown", proto, sizeof proto);
-  for (char *p = algo + 1; *p; p++) *p = (char)tolower((unsigned char)*p); /* "Ring_ll" */
-  for (char *p = proto; *p; p++) *p = (char)tolower((unsigned char)*p);
+  for (char *p = algo + 1; *p; p++)
+    *p = (char)tolower((unsigned char)*p); /* "Ring_ll" */
+  for (char *p = proto; *p; p++)
+    *p = (char)tolower((unsigned char)*p);
   stpcpy(stpcpy(stpcpy(key.algo_proto, algo), "_"), proto);
-  uint64_t hash = ni_hash_text(ni_hash_text(ni_hash(ni_hash(w->hash, key.size_log2), (uint32_t)key.n_ranks), key.func), key.algo_proto);
+  uint64_t hash =
+      ni_hash_text(ni_hash_text(ni_hash(ni_hash(w->hash, key.size_log2), (uint32_t)key.n_ranks), key.func),
+                   key.algo_proto);
   struct ni_live_nvidia *v = NULL;
   for (size_t at = 0; !v && (k = ni_index_next(&r->nvidias, hash, &at)) != NI_INDEX_NONE;)
-    if (memcmp(&r->b.nvidia[k], &key, offsetof(struct ni_live_nvidia, n)) == 0) v = &r->b.nvidia[k];
-  if (!v && r->b.n_nvidia == NI_LIVE_KEYS_MAX) return 0;
+    if (memcmp(&r->b.nvidia[k], &key, offsetof(struct ni_live_nvidia, n)) == 0)
+      v = &r->b.nvidia[k];
+  if (!v && r->b.n_nvidia == NI_LIVE_KEYS_MAX)
+    return 0;
   if (!v) {
-    if (!ni_array_room(r->b.nvidia, r->b.n_nvidia, r->cap_nvidia) || ni_index_add(&r->nvidias, hash, r->b.n_nvidia) < 0) return -ENOMEM;
+    if (!ni_array_room(r->b.nvidia, r->b.n_nvidia, r->cap_nvidia) ||
+        ni_index_add(&r->nvidias, hash, r->b.n_nvidia) < 0)
+      return -ENOMEM;
     v = &r->b.nvidia[r->b.n_nvidia++];
     *v = key;
   }
   v->n++;
   v->us += (double)o->exec_us;
   v->bus_n += bus;
-  if (bus) v->log_bus_gbs += log(o->busbw_gbs);
+  if (bus)
+    v->log_bus_gbs += log(o->busbw_gbs);
   return 0;
 }
 
-/* All operations since the line before, also those that sampling leaves without a record. No histogram has them. */
+/*
+ * All operations since the line before, also those that sampling leaves without a record. No histogram has
+ * them.
+ */
 static int take_rollup(struct ni_rows *r, const struct ni_line *l) {
   const struct ni_rows_seen *w = who_of(r, &l->ident);
   int e = 0;
   struct ni_live_counts *c = counts_of(r, &w->who, w->hash, l->rollup.func, 0, &e);
-  if (c) add(&c->rolled, l->rollup.count), add(&c->rolled_bytes, l->rollup.sum_bytes);
+  if (c) {
+    add(&c->rolled, l->rollup.count);
+    add(&c->rolled_bytes, l->rollup.sum_bytes);
+  }
   return e;
 }
 
@@ -290,16 +361,21 @@ static int take_op(struct ni_rows *r, const struct ni_line *l) {
   const struct ni_record *o = &l->op;
   struct ni_rows_seen *w = who_of(r, &l->ident);
   enum ni_func func = ni_func_from_name(o->func);
-  bool timed = (o->timing == NI_TIMING_KERNEL_GPU || o->timing == NI_TIMING_KERNEL_CPU) && ni_implausible(o) == NI_PLAUSIBLE;
+  bool timed = (o->timing == NI_TIMING_KERNEL_GPU || o->timing == NI_TIMING_KERNEL_CPU) &&
+      ni_implausible(o) == NI_PLAUSIBLE;
   bool bus = timed && (o->has & NI_HAS_BUSBW) && o->busbw_gbs > 0;
   uint64_t bytes = o->has & NI_HAS_TESTS_SIZE ? o->tests_bytes : o->msg_bytes, ns = ni_exec_ns(o);
   uint32_t size_class = NI_LIVE_SIZES - 1, i;
-  while (size_class && bytes < ni_live_size_from[size_class]) size_class--;
+  while (size_class && bytes < ni_live_size_from[size_class])
+    size_class--;
   int e = 0;
   uint32_t *row = func == NI_FUNC_OTHER ? NULL : &w->row[func][size_class];
-  struct ni_live_counts *c = row && *row ? &r->b.counts[*row - 1] : counts_of(r, &w->who, w->hash, o->func, size_class, &e);
-  if (!c) return e;
-  if (row) *row = (uint32_t)(c - r->b.counts) + 1;
+  struct ni_live_counts *c =
+      row && *row ? &r->b.counts[*row - 1] : counts_of(r, &w->who, w->hash, o->func, size_class, &e);
+  if (!c)
+    return e;
+  if (row)
+    *row = (uint32_t)(c - r->b.counts) + 1;
   c->n++;
   add(&c->bytes, o->msg_bytes);
   if (timed) {
@@ -316,49 +392,65 @@ static int take_op(struct ni_rows *r, const struct ni_line *l) {
     add(&c->bus_ns, ns);
     add(&c->bus_bytes, (uint64_t)llround(o->busbw_gbs * (double)ns));
   }
-  if (r->nvidia && (e = take_nvidia(r, w, l, o->msg_bytes, bus)) < 0) return e;
+  if (r->nvidia && (e = take_nvidia(r, w, l, o->msg_bytes, bus)) < 0)
+    return e;
   struct last_one one;
-  if (l->is_p2p || o->src != NI_SRC_EVENT || !(o->has & NI_HAS_ENQUEUE)) return 0;
-  if (!arrive(r->late, l->ident.comm_hash, l->ident.rank, &w->who, func, o->sn, size_class, o->enqueue_ns, &one))
+  if (l->is_p2p || o->src != NI_SRC_EVENT || !(o->has & NI_HAS_ENQUEUE))
+    return 0;
+  if (!arrive(r->late, l->ident.comm_hash, l->ident.rank, &w->who, func, o->sn, size_class, o->enqueue_ns,
+              &one))
     return 0;
   c = counts_of(r, &one.who, hash_who(&one.who), ni_func_table[one.func].name, one.size_class, &e);
-  if (c) c->late_n++, add(&c->late_ns, one.ns);
+  if (c) {
+    c->late_n++;
+    add(&c->late_ns, one.ns);
+  }
   return e;
 }
 
 /* begins: of a comm line. Of a life the newest numbers are enough. */
 static int take_account(struct ni_rows *r, const struct ni_line *l, bool begins) {
-  struct ni_live_account *at = NULL, a = {.who = who_of(r, &l->ident)->who, .hash = l->ident.comm_hash,
-                                          .comm_rank = l->ident.rank, .begins = begins};
+  struct ni_live_account *at = NULL,
+                         a = {.who = who_of(r, &l->ident)->who,
+                              .hash = l->ident.comm_hash,
+                              .comm_rank = l->ident.rank,
+                              .begins = begins};
   for (int k = 0; !begins && k < NI_KIND_COUNT; k++) {
     const struct ni_kind_stats *s = &l->stats.kind[k];
     add(&a.started, s->started);
     add(&a.written, s->written);
     add(&a.incomplete, s->incomplete);
     add(&a.in_flight, s->in_flight);
-    for (int i = 0; i < NI_FILTER_COUNT; i++) add(&a.filtered[i], ni_by_count(&s->filtered_by, ni_filter_names[i]));
-    for (int i = 0; i < NI_DROP_COUNT; i++) add(&a.dropped[i], ni_by_count(&s->dropped_by, ni_drop_names[i]));
+    for (int i = 0; i < NI_FILTER_COUNT; i++)
+      add(&a.filtered[i], ni_by_count(&s->filtered_by, ni_filter_names[i]));
+    for (int i = 0; i < NI_DROP_COUNT; i++)
+      add(&a.dropped[i], ni_by_count(&s->dropped_by, ni_drop_names[i]));
   }
   for (uint32_t i = r->b.n_accounts; !begins && !at && i-- > 0;)
     if (r->b.accounts[i].hash == a.hash && r->b.accounts[i].comm_rank == a.comm_rank) {
-      if (r->b.accounts[i].begins) break;
+      if (r->b.accounts[i].begins)
+        break;
       at = &r->b.accounts[i];
     }
   if (!at && r->b.n_accounts == NI_LIVE_KEYS_MAX) {
     r->b.totals.keys_left_out++;
     return 0;
   }
-  if (!at && !ni_array_room(r->b.accounts, r->b.n_accounts, r->cap_accounts)) return -ENOMEM;
-  if (!at) at = &r->b.accounts[r->b.n_accounts++];
+  if (!at && !ni_array_room(r->b.accounts, r->b.n_accounts, r->cap_accounts))
+    return -ENOMEM;
+  if (!at)
+    at = &r->b.accounts[r->b.n_accounts++];
   *at = a;
   return 0;
 }
 
 static int take_comm(struct ni_rows *r, const struct ni_line *l) {
   const struct ni_comm_line *c = &l->comm;
-  int e = ni_rows_comm(r, r->b.file.pid, r->b.file.start_ns, l->ident.comm_hash, l->ident.rank, c->gpu_index, c->gpu_pci, NULL);
+  int e = ni_rows_comm(r, r->b.file.pid, r->b.file.start_ns, l->ident.comm_hash, l->ident.rank, c->gpu_index,
+                       c->gpu_pci, NULL);
   memset(r->seen, 0, sizeof r->seen);
-  (void)arrive(r->late, l->ident.comm_hash, l->ident.rank, &who_of(r, &l->ident)->who, NI_FUNC_OTHER, 0, 0, 0, NULL);
+  (void)arrive(r->late, l->ident.comm_hash, l->ident.rank, &who_of(r, &l->ident)->who, NI_FUNC_OTHER, 0, 0, 0,
+               NULL);
   return e < 0 ? e : take_account(r, l, true);
 }
 
@@ -381,16 +473,24 @@ int ni_rows_line(void *arg, char *text, size_t len) {
   struct ni_rows *r = arg;
   int e;
   const struct ni_line *l = ni_scan_text(r->scan, text, len, &e);
-  if (!l) return e < 0 ? e : strspn(text, " \t\r") < len;
+  if (!l)
+    return e < 0 ? e : strspn(text, " \t\r") < len;
   bool of_comm = l->ident.comm_hash && l->ident.rank >= 0;
   switch (l->kind) {
-    case NI_LINE_PROCESS: take_process(r, l); return 0;
-    case NI_LINE_OP: return take_op(r, l);
-    case NI_LINE_ROLLUP: return of_comm ? take_rollup(r, l) : 0;
-    case NI_LINE_COMM: return of_comm ? take_comm(r, l) : 0;
+    case NI_LINE_PROCESS:
+      take_process(r, l);
+      return 0;
+    case NI_LINE_OP:
+      return take_op(r, l);
+    case NI_LINE_ROLLUP:
+      return of_comm ? take_rollup(r, l) : 0;
+    case NI_LINE_COMM:
+      return of_comm ? take_comm(r, l) : 0;
     case NI_LINE_DUMP_STATS:
-      if (!of_comm && l->stats.final) r->b.file.ended = true;
+      if (!of_comm && l->stats.final)
+        r->b.file.ended = true;
       return of_comm && l->stats.has_accounting ? take_account(r, l, false) : 0;
-    default: return 0;
+    default:
+      return 0;
   }
 }

@@ -11,40 +11,56 @@
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/put.h"
 
-#define TEXT(kind, member, bytes, key, head, drop) {key, offsetof(struct ni_top_##kind, member), bytes, head, 0, drop},
-#define NUMBER(kind, member, key, head, unit, drop) {key, offsetof(struct ni_top_##kind, member), 0, head, unit, drop},
-static const struct ni_top_field job[] = {NI_TOP_JOB(TEXT, NUMBER)}, gpu[] = {NI_TOP_GPU(TEXT, NUMBER)}, nic[] = {NI_TOP_NIC(TEXT, NUMBER)},
-                                 rank[] = {NI_TOP_RANK(TEXT, NUMBER)};
+#define TEXT(kind, member, bytes, key, head, drop) \
+  {key, offsetof(struct ni_top_##kind, member), bytes, head, 0, drop},
+#define NUMBER(kind, member, key, head, unit, drop) \
+  {key, offsetof(struct ni_top_##kind, member), 0, head, unit, drop},
+static const struct ni_top_field job[] = {NI_TOP_JOB(TEXT, NUMBER)}, gpu[] = {NI_TOP_GPU(TEXT, NUMBER)},
+                                 nic[] = {NI_TOP_NIC(TEXT, NUMBER)}, rank[] = {NI_TOP_RANK(TEXT, NUMBER)};
 #define TABLE(list, kind) {list, kind, sizeof kind / sizeof *kind, sizeof(struct ni_top_##kind)}
-const struct ni_top_table ni_top_tables[] = {TABLE("jobs", job), TABLE("gpus", gpu), TABLE("nics", nic), TABLE("ranks", rank)};
+const struct ni_top_table ni_top_tables[] = {TABLE("jobs", job), TABLE("gpus", gpu), TABLE("nics", nic),
+                                             TABLE("ranks", rank)};
 const char *const ni_top_sort_names[] = {"rank", "age", "bandwidth", "late"};
 
-/* Nodes are looked at a second apart, and asked at not quite the same time: what began within that tells nothing. */
+/*
+ * Nodes are looked at a second apart, and asked at not quite the same time: what began within that tells
+ * nothing.
+ */
 enum { APART_MS = 2000, ONE_LOOK_MS = 100, LONG_S = 5, NAMED = 3 };
 
 /* NAN goes last. */
-static int by_number(double a, double b) { return isnan(a) || isnan(b) ? isnan(a) - isnan(b) : (a > b) - (a < b); }
+static int by_number(double a, double b) {
+  return isnan(a) || isnan(b) ? isnan(a) - isnan(b) : (a > b) - (a < b);
+}
 
 /* Who is to blame comes before who waits. */
-static double age(const struct ni_top_rank *r) { return r->tone == NI_TOP_CULPRIT || r->alive == 0 ? INFINITY : r->age; }
+static double age(const struct ni_top_rank *r) {
+  return r->tone == NI_TOP_CULPRIT || r->alive == 0 ? INFINITY : r->age;
+}
 
 /* GPUs and NICs: by node, which is their first member, and by the column after that. */
 static int by_name(const void *x, const void *y, void *column) {
   const struct ni_top_field *c = column;
   const char *a = *(const char *const *)x, *b = *(const char *const *)y, *p = a + c->at, *q = b + c->at;
-  return strverscmp(a, b) ?: c->text ? strverscmp(p, q) : by_number(*(const double *)(const void *)p, *(const double *)(const void *)q);
+  return strverscmp(a, b)
+      ?: c->text ? strverscmp(p, q)
+                 : by_number(*(const double *)(const void *)p, *(const double *)(const void *)q);
 }
 
 static int by_sort(const void *x, const void *y, void *top) {
   const struct ni_top_rank *a = *(struct ni_top_rank *const *)x, *b = *(struct ni_top_rank *const *)y;
   enum ni_top_sort sort = ((const struct ni_top *)top)->sort;
-  int c = sort == NI_TOP_BY_AGE ? by_number(-age(a), -age(b)) : sort == NI_TOP_BY_LATE ? by_number(-a->late, -b->late)
-        : sort == NI_TOP_BY_BANDWIDTH ? by_number(a->bus, b->bus) : 0;
+  int c = sort == NI_TOP_BY_AGE     ? by_number(-age(a), -age(b))
+      : sort == NI_TOP_BY_LATE      ? by_number(-a->late, -b->late)
+      : sort == NI_TOP_BY_BANDWIDTH ? by_number(a->bus, b->bus)
+                                    : 0;
   c = c ?: strverscmp(a->label, b->label) ?: by_number(a->rank, b->rank);
   return c ?: strverscmp(a->node, b->node) ?: strcmp(a->comm, b->comm);
 }
 
-static int same_comm(const struct ni_top_rank *a, const struct ni_top_rank *b) { return strcmp(a->label, b->label) ?: strcmp(a->comm_id, b->comm_id); }
+static int same_comm(const struct ni_top_rank *a, const struct ni_top_rank *b) {
+  return strcmp(a->label, b->label) ?: strcmp(a->comm_id, b->comm_id);
+}
 
 static int by_collectives(const void *x, const void *y) {
   const struct ni_top_rank *a = *(struct ni_top_rank *const *)x, *b = *(struct ni_top_rank *const *)y;
@@ -58,12 +74,17 @@ static void put_ranks(struct ni_put_text *w, struct ni_top_rank *const *first, s
   size_t named = behind > NAMED + 1 ? NAMED : behind;
   for (size_t k = 0; k < named; k++) {
     ni_put(w, whole ? "%srank %.0f" : "%sr%.0f", k ? ", " : "", number_of(first[k]));
-    if (whole) ni_put(w, " (%s)", first[k]->node);
+    if (whole)
+      ni_put(w, " (%s)", first[k]->node);
   }
-  if (behind > named) ni_put(w, ", +%zu", behind - named);
+  if (behind > named)
+    ni_put(w, ", +%zu", behind - named);
 }
 
-/* Whoever has not come to the call that another one of the communicator is in is in the beginning of a list by `collectives`. */
+/*
+ * Whoever has not come to the call that another one of the communicator is in is in the beginning of a list
+ * by `collectives`.
+ */
 static void who_waits(struct ni_top *t, size_t n) {
   double least_s = (t->nodes > 1 ? APART_MS : ONE_LOOK_MS) / 1e3, longest = 0;
   *t->waits = 0;
@@ -73,56 +94,73 @@ static void who_waits(struct ni_top *t, size_t n) {
     const struct ni_top_rank *oldest = NULL;
     double most = -1, long_most = -1;
     size_t waiting = 0, for_oldest = 0;
-    for (to = from; to < n && same_comm(*first, t->by_comm[to]) == 0;) to++;
+    for (to = from; to < n && same_comm(*first, t->by_comm[to]) == 0;)
+      to++;
     for (size_t i = from, behind; i < to; i++) {
       struct ni_top_rank *r = t->by_comm[i];
       struct ni_put_text w = {r->waits, sizeof r->waits};
       bool inside = r->alive != 0 && r->call < r->collectives && r->age >= least_s;
-      if (!inside || strcmp(r->function, "Send") == 0 || strcmp(r->function, "Recv") == 0) continue;
+      if (!inside || strcmp(r->function, "Send") == 0 || strcmp(r->function, "Recv") == 0)
+        continue;
       ni_array_search(behind, to - from, first[behind]->collectives <= r->call);
       put_ranks(&w, first, behind, false);
       most = fmax(most, r->call);
-      if (!behind || !(r->age >= LONG_S)) continue;
+      if (!behind || !(r->age >= LONG_S))
+        continue;
       long_most = fmax(long_most, r->call);
       waiting++;
-      if (!oldest || r->age > oldest->age) oldest = r, for_oldest = behind;
+      if (!oldest || r->age > oldest->age) {
+        oldest = r;
+        for_oldest = behind;
+      }
     }
     for (size_t i = from; i < to && t->by_comm[i]->collectives <= most; i++)
-      if (t->by_comm[i]->alive != 0) t->by_comm[i]->tone = t->by_comm[i]->collectives <= long_most ? NI_TOP_CULPRIT : NI_TOP_WAITED;
-    if (!oldest || oldest->age <= longest) continue;
+      if (t->by_comm[i]->alive != 0)
+        t->by_comm[i]->tone = t->by_comm[i]->collectives <= long_most ? NI_TOP_CULPRIT : NI_TOP_WAITED;
+    if (!oldest || oldest->age <= longest)
+      continue;
     struct ni_put_text w = {t->waits, sizeof t->waits};
     char text[32];
     longest = oldest->age;
-    ni_put(&w, "job %s: %zu %s in %s of %s for %s; not there: ", oldest->label, waiting, ni_plural(waiting, "rank waits", "ranks wait"),
-           oldest->function, *oldest->comm ? oldest->comm : oldest->comm_id, ni_duration_text(oldest->age * 1e6, text));
+    ni_put(&w, "job %s: %zu %s in %s of %s for %s; not there: ", oldest->label, waiting,
+           ni_plural(waiting, "rank waits", "ranks wait"), oldest->function,
+           *oldest->comm ? oldest->comm : oldest->comm_id, ni_duration_text(oldest->age * 1e6, text));
     put_ranks(&w, first, for_oldest, true);
   }
 }
 
-static uint64_t numbered(uint64_t name, double number) { return ni_hash(name, (uint64_t)(int64_t)(number >= 0 ? number : -1)); }
+static uint64_t numbered(uint64_t name, double number) {
+  return ni_hash(name, (uint64_t)(int64_t)(number >= 0 ? number : -1));
+}
 
 /* Is the rank to be shown? */
-static bool take_rank(struct ni_top *t, const struct ni_top_source *s, struct ni_top_rank *r, struct ni_map seen[4], size_t *n_comm) {
+static bool take_rank(struct ni_top *t, const struct ni_top_source *s, struct ni_top_rank *r,
+                      struct ni_map seen[4], size_t *n_comm) {
   int64_t g = ni_map_get(seen + 3, numbered(ni_hash_text(0, r->node), r->gpu), 0);
   const struct ni_top_gpu *own = r->gpu >= 0 && g >= 0 ? t->item[NI_TOP_GPUS][g] : NULL;
   const char *filter = t->filter;
   struct ni_put_text w = {r->label, sizeof r->label};
   ni_put(&w, *r->attempt && strcmp(r->attempt, "0") != 0 ? "%s#%s" : "%s", r->job, r->attempt);
-  if (t->users && r->uid >= 0) ni_put(&w, " (uid %.0f)", r->uid);
+  if (t->users && r->uid >= 0)
+    ni_put(&w, " (uid %.0f)", r->uid);
   uint64_t name = ni_hash_text(1, r->label);
   (void)ni_map_find(seen, ni_hash_text(0, r->node), 0, 0);
   (void)ni_map_find(seen + 1, name, 0, 0);
   (void)ni_map_find(seen + 2, numbered(name, r->rank), 0, 0);
   t->in_flight += r->in_flight > 0 ? r->in_flight : 0;
   t->stuck += r->stuck > 0 ? r->stuck : 0;
-  if (r->alive == 0) memcpy(r->state, "killed", sizeof "killed");
+  if (r->alive == 0)
+    memcpy(r->state, "killed", sizeof "killed");
   r->busy = own ? own->busy : NAN;
   r->clock = own ? own->clock : NAN;
-  if (r->late > 1) r->late = 1; /* an agent of an older release counts waiting for several at once as often */
+  if (r->late > 1)
+    r->late = 1; /* an agent of an older release counts waiting for several at once as often */
   r->tone = *s->error ? NI_TOP_GREY : r->stuck > 0 || r->alive == 0 ? NI_TOP_ALERT : NI_TOP_PLAIN;
   *r->waits = 0;
-  if (!*s->error && *r->comm_id && !isnan(r->collectives)) t->by_comm[(*n_comm)++] = r;
-  return !*filter || strcasestr(r->job, filter) || strcasestr(r->node, filter) || strcasestr(r->comm, filter) || strcasestr(r->function, filter);
+  if (!*s->error && *r->comm_id && !isnan(r->collectives))
+    t->by_comm[(*n_comm)++] = r;
+  return !*filter || strcasestr(r->job, filter) || strcasestr(r->node, filter) ||
+      strcasestr(r->comm, filter) || strcasestr(r->function, filter);
 }
 
 int ni_top_look(struct ni_top *t) {
@@ -130,27 +168,41 @@ int ni_top_look(struct ni_top *t) {
   size_t n_comm = 0;
   int e = 0;
   double uid = NAN;
-  t->in_flight = t->stuck = 0, t->users = false;
+  t->in_flight = t->stuck = 0;
+  t->users = false;
   for (int kind = 0; kind < NI_TOP_KINDS; kind++) {
     size_t n = t->n[kind] = t->rows = 0;
-    for (size_t i = 0; i < t->n_sources; i++) t->rows += t->source[i].list[kind].n;
-    if (!ni_array_exact(&t->item[kind], &n, t->rows + 1, sizeof(void *)) || !ni_array_exact(&t->by_comm, &n, t->rows + 1, sizeof(void *))) e = -ENOMEM;
+    for (size_t i = 0; i < t->n_sources; i++)
+      t->rows += t->source[i].list[kind].n;
+    if (!ni_array_exact(&t->item[kind], &n, t->rows + 1, sizeof(void *)) ||
+        !ni_array_exact(&t->by_comm, &n, t->rows + 1, sizeof(void *)))
+      e = -ENOMEM;
     for (size_t i = 0; e == 0 && i < t->n_sources; i++)
       for (size_t k = 0; k < t->source[i].list[kind].n; k++) {
         void *item = t->source[i].list[kind].item + k * ni_top_tables[kind].bytes;
         struct ni_top_gpu *g = item;
         struct ni_top_nic *c = item;
         struct ni_top_job *j = item;
-        if (kind == NI_TOP_JOBS && j->uid >= 0) t->users |= uid >= 0 && j->uid != uid, uid = j->uid;
-        if (kind == NI_TOP_RANKS && !take_rank(t, t->source + i, item, seen, &n_comm)) continue;
-        if (kind == NI_TOP_NICS) c->used = c->link > 0 ? fmax(c->rx, c->tx) / c->link : NAN;
-        if (kind == NI_TOP_GPUS) (void)ni_map_find(seen + 3, numbered(ni_hash_text(0, g->node), g->gpu), 0, (uint32_t)t->n[kind]);
+        if (kind == NI_TOP_JOBS && j->uid >= 0) {
+          t->users |= uid >= 0 && j->uid != uid;
+          uid = j->uid;
+        }
+        if (kind == NI_TOP_RANKS && !take_rank(t, t->source + i, item, seen, &n_comm))
+          continue;
+        if (kind == NI_TOP_NICS)
+          c->used = c->link > 0 ? fmax(c->rx, c->tx) / c->link : NAN;
+        if (kind == NI_TOP_GPUS)
+          (void)ni_map_find(seen + 3, numbered(ni_hash_text(0, g->node), g->gpu), 0, (uint32_t)t->n[kind]);
         t->item[kind][t->n[kind]++] = item;
       }
   }
-  t->nodes = seen[0].n, t->jobs = seen[1].n, t->ranks = seen[2].n;
-  for (int k = 0; k < 4; k++) ni_map_free(seen + k);
-  if (e < 0) return e;
+  t->nodes = seen[0].n;
+  t->jobs = seen[1].n;
+  t->ranks = seen[2].n;
+  for (int k = 0; k < 4; k++)
+    ni_map_free(seen + k);
+  if (e < 0)
+    return e;
   who_waits(t, n_comm);
   for (int kind = NI_TOP_GPUS; kind <= NI_TOP_NICS; kind++)
     qsort_r(t->item[kind], t->n[kind], sizeof(void *), by_name, (void *)&ni_top_tables[kind].field[1]);
@@ -159,9 +211,12 @@ int ni_top_look(struct ni_top *t) {
 }
 
 void ni_top_free(struct ni_top *t) {
-  for (size_t i = 0; i < t->n_sources * NI_TOP_KINDS; i++) free(t->source[i / NI_TOP_KINDS].list[i % NI_TOP_KINDS].item);
-  for (size_t i = 0; i < t->n_sources; i++) free(t->source[i].document);
-  for (int kind = 0; kind < NI_TOP_KINDS; kind++) free(t->item[kind]);
+  for (size_t i = 0; i < t->n_sources * NI_TOP_KINDS; i++)
+    free(t->source[i / NI_TOP_KINDS].list[i % NI_TOP_KINDS].item);
+  for (size_t i = 0; i < t->n_sources; i++)
+    free(t->source[i].document);
+  for (int kind = 0; kind < NI_TOP_KINDS; kind++)
+    free(t->item[kind]);
   free(t->by_comm);
   free(t->source);
 }

@@ -21,10 +21,10 @@ struct ni_screen {
   FILE *out;
   SCREEN *screen;
   uint64_t every_ns;
-  size_t from, page;        /* first row that is shown; rows that fit */
+  size_t from, page; /* first row that is shown; rows that fit */
   enum ni_top_kind view;
   int width[NI_TOP_KINDS][COLUMNS_MAX]; /* of each column so far: it only grows, so that nothing jumps */
-  int y;                    /* next line */
+  int y;                                /* next line */
   bool colours, paused, typing, help;
 };
 
@@ -34,15 +34,23 @@ static void number(char out[CELL], int unit, double v) {
   if (unit == 'o') { /* in five characters */
     const char *prefix = v < 9999.5 ? "" : v < 999.5e3 ? "k" : "M";
     const double shown = *prefix == 'k' ? v / 1e3 : *prefix == 'M' ? v / 1e6 : v;
-    if (v >= 0) snprintf(out, CELL, "%.*f%s", *prefix && shown < 99.95, shown, prefix);
-    else snprintf(out, CELL, "-");
+    if (v >= 0)
+      snprintf(out, CELL, "%.*f%s", *prefix && shown < 99.95, shown, prefix);
+    else
+      snprintf(out, CELL, "-");
     return;
   }
-  const char *name = unit == 'B' && v >= 0 ? ni_decimal_unit(&v, 999.5) : unit == 'n' ? "" : (const char[]){(char)unit, 0};
+  const char *name = unit == 'B' && v >= 0 ? ni_decimal_unit(&v, 999.5)
+      : unit == 'n'                        ? ""
+                                           : (const char[]){(char)unit, 0};
   v *= unit == '%' ? 100 : unit == 'M' ? 1e-6 : 1;
-  if (!(v >= 0) || (unit == 's' && v == 0)) snprintf(out, CELL, "-");
-  else if (unit == 's') ni_duration_text(v * 1e6, out);
-  else snprintf(out, CELL, "%.*f%.*s", (unit == '%' || (unit == 'B' && *name != 'B')) && v < 9.95, v, *name != 'B', name);
+  if (!(v >= 0) || (unit == 's' && v == 0))
+    snprintf(out, CELL, "-");
+  else if (unit == 's')
+    ni_duration_text(v * 1e6, out);
+  else
+    snprintf(out, CELL, "%.*f%.*s", (unit == '%' || (unit == 'B' && *name != 'B')) && v < 9.95, v,
+             *name != 'B', name);
 }
 
 static bool is_known(const struct ni_top_field *x, const void *item) {
@@ -53,7 +61,8 @@ static bool is_known(const struct ni_top_field *x, const void *item) {
 /* As many bytes of n as so many columns hold. */
 static size_t held(const char *text, size_t n, int columns) {
   while (n && ni_text_columns(text, n) > columns)
-    do n--;
+    do
+      n--;
     while (n && (text[n] & 0xc0) == 0x80);
   return n;
 }
@@ -61,22 +70,27 @@ static size_t held(const char *text, size_t n, int columns) {
 /* A name that is too long ends in ~. */
 static void cut(char text[CELL]) {
   int most = COLS / 6 > NAME ? COLS / 6 : NAME;
-  if (ni_text_columns(text, strlen(text)) > most) memcpy(text + held(text, strlen(text), most - 1), "~", 2);
+  if (ni_text_columns(text, strlen(text)) > most)
+    memcpy(text + held(text, strlen(text), most - 1), "~", 2);
 }
 
 /*
- * n items from that one on, with heads, in so many columns (0: the terminal's). width: of each column so far, NULL: nothing is cut
- * or left out. Else columns only grow, so that nothing jumps, and a column of which nothing is known is not there.
+ * n items from that one on, with heads, in so many columns (0: the terminal's). width: of each column so far,
+ * NULL: nothing is cut or left out. Else columns only grow, so that nothing jumps, and a column of which
+ * nothing is known is not there.
  */
-static void table(FILE *f, const struct ni_top *t, enum ni_top_kind kind, size_t from, size_t n, int room, int *width) {
+static void table(FILE *f, const struct ni_top *t, enum ni_top_kind kind, size_t from, size_t n, int room,
+                  int *width) {
   const struct ni_top_table *what = &ni_top_tables[kind];
   struct ni_column column[COLUMNS_MAX];
   struct ni_table out;
   size_t columns = 0;
   for (const struct ni_top_field *x = what->field; columns < what->n && x->head; columns++, x++) {
     bool known = !width || width[columns];
-    for (size_t i = 0; !known && i < t->n[kind]; i++) known = is_known(x, t->item[kind][i]);
-    column[columns] = (struct ni_column){.head = known ? x->head : "", .left = x->text, .drop = x->drop, .width = width ? width[columns] : 0};
+    for (size_t i = 0; !known && i < t->n[kind]; i++)
+      known = is_known(x, t->item[kind][i]);
+    column[columns] = (struct ni_column){
+        .head = known ? x->head : "", .left = x->text, .drop = x->drop, .width = width ? width[columns] : 0};
   }
   ni_table_begin(&out, column, columns);
   out.room = room;
@@ -85,51 +99,66 @@ static void table(FILE *f, const struct ni_top *t, enum ni_top_kind kind, size_t
       const struct ni_top_field *x = &what->field[k];
       const char *at = (const char *)t->item[kind][i] + x->at;
       char cell[CELL] = "-";
-      if (!*column[k].head || (x->text && !*at && k + 1 == columns)) *cell = 0;
-      else if (!x->text) number(cell, x->unit, *(const double *)(const void *)at);
-      else if (*at) snprintf(cell, CELL, "%s", at);
-      if (width && x->text && k + 1 < columns) cut(cell);
+      if (!*column[k].head || (x->text && !*at && k + 1 == columns))
+        *cell = 0;
+      else if (!x->text)
+        number(cell, x->unit, *(const double *)(const void *)at);
+      else if (*at)
+        snprintf(cell, CELL, "%s", at);
+      if (width && x->text && k + 1 < columns)
+        cut(cell);
       int columns_of = ni_text_columns(cell, strlen(cell));
-      if (width && width[k] < columns_of) width[k] = columns_of;
+      if (width && width[k] < columns_of)
+        width[k] = columns_of;
       ni_table_cell(&out, "%s", cell);
     }
   ni_table_print(&out, f);
 }
 
 /* Time and sums, jobs that hang, nodes that do not answer, a line each. */
-static void head(const struct ni_top *t, void (*line)(struct ni_screen *s, enum ni_top_tone tone, const char *text), struct ni_screen *s) {
+static void head(const struct ni_top *t,
+                 void (*line)(struct ni_screen *s, enum ni_top_tone tone, const char *text),
+                 struct ni_screen *s) {
   char text[1400], now[32];
   struct ni_put_text w = {text, sizeof text};
   const struct ni_top_job *shown[TOLD];
   size_t told = 0, k;
   ni_put(&w, "%s  %s %s, %s %s, %s %s, %s in flight, %s stuck",
-         ni_second_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000000000), ' ', true, now) + 11, NI_COUNT(t->nodes),
-         ni_plural(t->nodes, "node", "nodes"), NI_COUNT(t->jobs), ni_plural(t->jobs, "job", "jobs"), NI_COUNT(t->ranks),
-         ni_plural(t->ranks, "rank", "ranks"), NI_COUNT(fmin(t->in_flight, 1e18)), NI_COUNT(fmin(t->stuck, 1e18)));
+         ni_second_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000000000), ' ', true, now) + 11,
+         NI_COUNT(t->nodes), ni_plural(t->nodes, "node", "nodes"), NI_COUNT(t->jobs),
+         ni_plural(t->jobs, "job", "jobs"), NI_COUNT(t->ranks), ni_plural(t->ranks, "rank", "ranks"),
+         NI_COUNT(fmin(t->in_flight, 1e18)), NI_COUNT(fmin(t->stuck, 1e18)));
   if (t->n[NI_TOP_RANKS] < t->rows)
     ni_put(&w, "; %s of %s with \"%s\"", NI_COUNT(t->n[NI_TOP_RANKS]), NI_COUNT(t->rows), t->filter);
   line(s, NI_TOP_PLAIN, text);
   for (size_t i = 0; i < t->n[NI_TOP_JOBS] && told < TOLD; i++) { /* each agent tells of its job */
     const struct ni_top_job *j = t->item[NI_TOP_JOBS][i];
-    for (k = 0; k < told && (strcmp(shown[k]->job, j->job) != 0 || (shown[k]->uid != j->uid && j->uid >= 0));) k++;
-    if (!*j->hang || j->hangs == 0 || k < told) continue;
+    for (k = 0; k < told && (strcmp(shown[k]->job, j->job) != 0 || (shown[k]->uid != j->uid && j->uid >= 0));)
+      k++;
+    if (!*j->hang || j->hangs == 0 || k < told)
+      continue;
     struct ni_put_text to = {text, sizeof text};
     ni_put(&to, "job %s", j->job);
-    if (t->users && j->uid >= 0) ni_put(&to, " (uid %.0f)", j->uid);
+    if (t->users && j->uid >= 0)
+      ni_put(&to, " (uid %.0f)", j->uid);
     ni_put(&to, ": %s", j->hang);
     line(s, NI_TOP_ALERT, text);
     shown[told++] = j;
   }
-  if (!told && *t->waits) line(s, NI_TOP_ALERT, t->waits); /* nobody has judged yet */
+  if (!told && *t->waits)
+    line(s, NI_TOP_ALERT, t->waits); /* nobody has judged yet */
   told = 0;
   for (size_t i = 0; i < t->n_sources; i++) {
     const struct ni_top_source *o = t->source + i;
-    if (!*o->error || told++ >= TOLD) continue;
-    snprintf(text, sizeof text, "node %s: no answer for %s (%s)", o->name, ni_age_text(ni_now_ns(CLOCK_MONOTONIC) - o->answered_ns, now), o->error);
+    if (!*o->error || told++ >= TOLD)
+      continue;
+    snprintf(text, sizeof text, "node %s: no answer for %s (%s)", o->name,
+             ni_age_text(ni_now_ns(CLOCK_MONOTONIC) - o->answered_ns, now), o->error);
     line(s, NI_TOP_GREY, text);
   }
   snprintf(text, sizeof text, "no answer from %zu more", told - TOLD);
-  if (told > TOLD) line(s, NI_TOP_GREY, text);
+  if (told > TOLD)
+    line(s, NI_TOP_GREY, text);
 }
 
 static void say(struct ni_screen *s, enum ni_top_tone tone, const char *text) {
@@ -139,7 +168,8 @@ static void say(struct ni_screen *s, enum ni_top_tone tone, const char *text) {
 void ni_top_print(const struct ni_top *t) {
   head(t, say, NULL);
   for (int kind = NI_TOP_KINDS; --kind > NI_TOP_JOBS;) {
-    if (t->n[kind]) ni_say(stdout, "\n");
+    if (t->n[kind])
+      ni_say(stdout, "\n");
     table(stdout, t, (enum ni_top_kind)kind, 0, t->n[kind], 0, NULL);
   }
 }
@@ -148,12 +178,20 @@ void ni_top_print(const struct ni_top *t) {
 
 const char *ni_screen_open(struct ni_screen **out, bool colours, uint64_t every_ns) {
   struct ni_screen *s = *out = calloc(1, sizeof *s);
-  if (!s) return "no memory";
-  *s = (struct ni_screen){.every_ns = every_ns, .view = NI_TOP_RANKS, .out = fdopen(dup(STDOUT_FILENO), "w")}; /* stdout may have no descriptor */
-  if (!s->out || !(s->screen = newterm(NULL, s->out, stdin))) return "the terminal cannot be used: use --once, or set TERM to its kind, such as xterm";
-  cbreak(), noecho(), nodelay(stdscr, true), keypad(stdscr, true), set_escdelay(25), curs_set(0);
-  s->colours = colours && has_colors() && start_color() == OK && use_default_colors() == OK && init_pair(RED, COLOR_RED, -1) == OK &&
-               init_pair(YELLOW, COLOR_YELLOW, -1) == OK;
+  if (!s)
+    return "no memory";
+  /* stdout may have no descriptor */
+  *s = (struct ni_screen){.every_ns = every_ns, .view = NI_TOP_RANKS, .out = fdopen(dup(STDOUT_FILENO), "w")};
+  if (!s->out || !(s->screen = newterm(NULL, s->out, stdin)))
+    return "the terminal cannot be used: use --once, or set TERM to its kind, such as xterm";
+  cbreak();
+  noecho();
+  nodelay(stdscr, true);
+  keypad(stdscr, true);
+  set_escdelay(25);
+  curs_set(0);
+  s->colours = colours && has_colors() && start_color() == OK && use_default_colors() == OK &&
+      init_pair(RED, COLOR_RED, -1) == OK && init_pair(YELLOW, COLOR_YELLOW, -1) == OK;
   return NULL;
 }
 
@@ -162,7 +200,8 @@ void ni_screen_close(struct ni_screen *s) {
     endwin();
     delscreen(s->screen);
   }
-  if (s && s->out) fclose(s->out);
+  if (s && s->out)
+    fclose(s->out);
   free(s);
 }
 
@@ -174,16 +213,21 @@ uint64_t ni_screen_every(const struct ni_screen *s) { return s->paused ? 0 : s->
 static size_t put(struct ni_screen *s, const char *text, size_t n, attr_t a) {
   n = held(text, n, COLS);
   attrset((int)a);
-  if (a & A_REVERSE) mvhline(s->y, 0, ' ', COLS);
+  if (a & A_REVERSE)
+    mvhline(s->y, 0, ' ', COLS);
   mvaddnstr(s->y++, 0, text, (int)n);
   attrset(A_NORMAL);
   return n;
 }
 
 static attr_t look_of(const struct ni_screen *s, enum ni_top_tone tone) {
-  if (tone == NI_TOP_GREY || tone == NI_TOP_PLAIN) return tone == NI_TOP_GREY ? A_DIM : A_NORMAL;
+  if (tone == NI_TOP_GREY || tone == NI_TOP_PLAIN)
+    return tone == NI_TOP_GREY ? A_DIM : A_NORMAL;
   attr_t over = tone == NI_TOP_CULPRIT ? A_REVERSE : A_NORMAL;
-  return over | (!s->colours ? A_BOLD : tone == NI_TOP_ALERT ? A_BOLD | (attr_t)COLOR_PAIR(RED) : (attr_t)COLOR_PAIR(YELLOW));
+  return over |
+      (!s->colours                ? A_BOLD
+           : tone == NI_TOP_ALERT ? A_BOLD | (attr_t)COLOR_PAIR(RED)
+                                  : (attr_t)COLOR_PAIR(YELLOW));
 }
 
 /* Three lines at most, broken between words; what is too much ends in dots. */
@@ -191,10 +235,15 @@ static void put_wrapped(struct ni_screen *s, enum ni_top_tone tone, const char *
   for (int line = 1; *text; line++) {
     size_t n = strlen(text), first = n;
     bool last = line == 3 || s->y > LINES - 6;
-    while (first && (ni_text_columns(text, first) > COLS - 4 * (last && first < n) || (first < n && text[first] != ' '))) first--;
-    if (!first) first = held(text, n, COLS - 4 * last);
+    while (
+        first &&
+        (ni_text_columns(text, first) > COLS - 4 * (last && first < n) || (first < n && text[first] != ' ')))
+      first--;
+    if (!first)
+      first = held(text, n, COLS - 4 * last);
     put(s, text, first, look_of(s, tone));
-    if (last && first < n) mvaddstr(s->y - 1, ni_text_columns(text, first), " ...");
+    if (last && first < n)
+      mvaddstr(s->y - 1, ni_text_columns(text, first), " ...");
     text += last || !first ? n : first + (text[first] == ' ');
   }
 }
@@ -202,21 +251,29 @@ static void put_wrapped(struct ni_screen *s, enum ni_top_tone tone, const char *
 /* What stands in place of an empty table: why it is empty, and what key shows more. */
 static const char *why_empty(const struct ni_top *t, enum ni_top_kind kind, char out[256]) {
   static const char *const none[NI_TOP_KINDS] = {
-      [NI_TOP_GPUS] = "No GPU: NVML (libnvidia-ml.so.1) tells of none on the nodes that answer. n shows the NICs.",
-      [NI_TOP_NICS] = "No NIC: no InfiniBand, Slingshot or Ethernet device is seen on the nodes that answer. n shows the ranks."};
-  if (kind != NI_TOP_RANKS) return none[kind];
+      [NI_TOP_GPUS] =
+          "No GPU: NVML (libnvidia-ml.so.1) tells of none on the nodes that answer. n shows the NICs.",
+      [NI_TOP_NICS] =
+          "No NIC: no InfiniBand, Slingshot or Ethernet device is seen on the nodes that answer. n shows the "
+          "ranks."};
+  if (kind != NI_TOP_RANKS)
+    return none[kind];
   snprintf(out, 256, "No rank has \"%s\" in job, host, communicator or function. Esc shows all.", t->filter);
   return out;
 }
 
 /* The heads and n items below. */
-static void put_table(struct ni_screen *s, const struct ni_top *t, enum ni_top_kind kind, size_t from, size_t n) {
+static void put_table(struct ni_screen *s, const struct ni_top *t, enum ni_top_kind kind, size_t from,
+                      size_t n) {
   char *text = NULL, *end;
   size_t bytes;
   FILE *f = open_memstream(&text, &bytes);
-  if (f) table(f, t, kind, from, n, COLS, s->width[kind]);
-  if (f) fclose(f);
-  if (n > t->n[kind] - from) n = t->n[kind] - from; /* what columns there is no room for is a line, too */
+  if (f)
+    table(f, t, kind, from, n, COLS, s->width[kind]);
+  if (f)
+    fclose(f);
+  if (n > t->n[kind] - from)
+    n = t->n[kind] - from; /* what columns there is no room for is a line, too */
   for (char *at = text; text && *at && n-- + 1; at = end + (*end != 0)) {
     const struct ni_top_rank *r = at > text && kind == NI_TOP_RANKS ? t->item[kind][from++] : NULL;
     end = strchrnul(at, '\n');
@@ -227,23 +284,38 @@ static void put_table(struct ni_screen *s, const struct ni_top *t, enum ni_top_k
 
 static void put_help(struct ni_screen *s) {
   static const char *const line[] = {
-      "nccl-inspector top: what every rank does now", "", "arrows PgUp PgDn Home End  scroll",
-      "s F6       sort: by rank, age (who is waited for, then the oldest),", "           bandwidth (lowest first), late (most first)",
+      "nccl-inspector top: what every rank does now",
+      "",
+      "arrows PgUp PgDn Home End  scroll",
+      "s F6       sort: by rank, age (who is waited for, then the oldest),",
+      "           bandwidth (lowest first), late (most first)",
       "/ F4       show only ranks with a text in job, host, communicator or function",
-      "Esc        show all", "n          ranks, GPUs, NICs", "space p    pause", "+ -        look more often, less often",
-      "h F1       this help", "q F10      quit", "",
-      "AGE        for how long the oldest operation has been in flight", "BUSBW      bus bandwidth of the last seconds, bytes a second",
+      "Esc        show all",
+      "n          ranks, GPUs, NICs",
+      "space p    pause",
+      "+ -        look more often, less often",
+      "h F1       this help",
+      "q F10      quit",
+      "",
+      "AGE        for how long the oldest operation has been in flight",
+      "BUSBW      bus bandwidth of the last seconds, bytes a second",
       "LATE       share of the time for which the middle rank of its node waited for it",
-      "WAITS FOR  ranks that have not come to the operation that this one is in", "",
-      "Red: stuck or killed. Yellow: others wait for it; a bar: for 5 s or more.", "Dim: its node does not answer.", "", "Any key goes back."};
-  for (size_t i = 0; i < sizeof line / sizeof *line; i++) put(s, line[i], strlen(line[i]), i ? A_NORMAL : A_BOLD);
+      "WAITS FOR  ranks that have not come to the operation that this one is in",
+      "",
+      "Red: stuck or killed. Yellow: others wait for it; a bar: for 5 s or more.",
+      "Dim: its node does not answer.",
+      "",
+      "Any key goes back."};
+  for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+    put(s, line[i], strlen(line[i]), i ? A_NORMAL : A_BOLD);
 }
 
 /* One blank where there are two. */
 static void closer(char *text) {
   char *to = text;
   for (const char *from = text; *from; from++)
-    if (from[0] != ' ' || from[1] != ' ') *to++ = *from;
+    if (from[0] != ' ' || from[1] != ' ')
+      *to++ = *from;
   *to = 0;
 }
 
@@ -252,30 +324,47 @@ void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *not
   size_t n = t->n[s->view];
   erase();
   s->y = 0;
-  if (s->help) put_help(s);
+  if (s->help)
+    put_help(s);
   else {
     head(t, put_wrapped, s);
-    /* Below the ranks: what they leave free, and of many lines two fifths; the page is the rest without heads and keys. */
+    /*
+     * Below the ranks: what they leave free, and of many lines two fifths; the page is the rest without heads
+     * and keys.
+     */
     int room = LINES - 1 - s->y, least = LINES >= ROOMY ? room / 5 * 2 : 0, below[NI_TOP_KINDS] = {0};
-    int rows = n < (size_t)room ? (int)n + 1 : room, spare = s->view != NI_TOP_RANKS || !n ? 0 : room - rows > least ? room - rows : least;
+    int rows = n < (size_t)room ? (int)n + 1 : room,
+        spare = s->view != NI_TOP_RANKS || !n ? 0
+        : room - rows > least                 ? room - rows
+                                              : least;
     for (int kind = NI_TOP_NICS; kind >= NI_TOP_GPUS; spare -= below[kind--]) {
-      int want = t->n[kind] < (size_t)room ? (int)t->n[kind] + 1 : room, other = t->n[NI_TOP_GPUS] < (size_t)room ? (int)t->n[NI_TOP_GPUS] + 1 : room;
+      int want = t->n[kind] < (size_t)room ? (int)t->n[kind] + 1 : room,
+          other = t->n[NI_TOP_GPUS] < (size_t)room ? (int)t->n[NI_TOP_GPUS] + 1 : room;
       int most = kind == NI_TOP_GPUS ? spare : spare - other > spare / 2 ? spare - other : spare / 2;
       below[kind] = most < 3 || want < 2 ? 0 : want < most ? want : most;
       room -= below[kind];
     }
     s->page = room > 2 ? (size_t)room - 1 : 1;
-    if (s->from + s->page > n) s->from = n > s->page ? n - s->page : 0;
+    if (s->from + s->page > n)
+      s->from = n > s->page ? n - s->page : 0;
     char why[256];
-    if (!n && (t->rows || s->view != NI_TOP_RANKS)) put_wrapped(s, NI_TOP_PLAIN, why_empty(t, s->view, why));
-    else if (!n) put_wrapped(s, NI_TOP_PLAIN, nothing);
-    else put_table(s, t, s->view, s->from, s->page);
+    if (!n && (t->rows || s->view != NI_TOP_RANKS))
+      put_wrapped(s, NI_TOP_PLAIN, why_empty(t, s->view, why));
+    else if (!n)
+      put_wrapped(s, NI_TOP_PLAIN, nothing);
+    else
+      put_table(s, t, s->view, s->from, s->page);
     for (int kind = NI_TOP_GPUS; kind <= NI_TOP_NICS; kind++)
-      if (below[kind]) put_table(s, t, (enum ni_top_kind)kind, 0, (size_t)below[kind] - 1);
-    if (s->typing) snprintf(keys, sizeof keys, "Filter: %s_   Enter keeps it, Esc shows all", t->filter);
-    else snprintf(keys, sizeof keys, "F1 Help  F4 Filter  F6 Sort: %s  n GPUs, NICs  Space %s  + - %gs  F10 Quit", ni_top_sort_names[t->sort],
-                  s->paused ? "PAUSED" : "Pause", (double)s->every_ns / 1e9);
-    if (!s->typing && (int)strlen(keys) > COLS) closer(keys);
+      if (below[kind])
+        put_table(s, t, (enum ni_top_kind)kind, 0, (size_t)below[kind] - 1);
+    if (s->typing)
+      snprintf(keys, sizeof keys, "Filter: %s_   Enter keeps it, Esc shows all", t->filter);
+    else
+      snprintf(keys, sizeof keys,
+               "F1 Help  F4 Filter  F6 Sort: %s  n GPUs, NICs  Space %s  + - %gs  F10 Quit",
+               ni_top_sort_names[t->sort], s->paused ? "PAUSED" : "Pause", (double)s->every_ns / 1e9);
+    if (!s->typing && (int)strlen(keys) > COLS)
+      closer(keys);
     s->y = LINES - 1;
     put(s, keys, strlen(keys), A_REVERSE);
   }
@@ -286,38 +375,82 @@ void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *not
 
 static void type(struct ni_screen *s, struct ni_top *t, int c) {
   size_t n = strlen(t->filter);
-  if (c == '\n' || c == '\r' || c == KEY_ENTER || c == ESCAPE) s->typing = false;
-  if (c == ESCAPE) *t->filter = 0;
-  if (c == KEY_BACKSPACE || c == 127 || c == 8) t->filter[held(t->filter, n, ni_text_columns(t->filter, n) - 1)] = 0;
-  else if (c >= ' ' && c < 256 && n + 1 < sizeof t->filter) t->filter[n] = (char)c, t->filter[n + 1] = 0;
+  if (c == '\n' || c == '\r' || c == KEY_ENTER || c == ESCAPE)
+    s->typing = false;
+  if (c == ESCAPE)
+    *t->filter = 0;
+  if (c == KEY_BACKSPACE || c == 127 || c == 8)
+    t->filter[held(t->filter, n, ni_text_columns(t->filter, n) - 1)] = 0;
+  else if (c >= ' ' && c < 256 && n + 1 < sizeof t->filter) {
+    t->filter[n] = (char)c;
+    t->filter[n + 1] = 0;
+  }
 }
 
 static bool key(struct ni_screen *s, struct ni_top *t, int c) {
   size_t by = c == KEY_UP || c == KEY_DOWN ? 1 : s->page;
   switch (c) {
-    case 'q': case KEY_F(10): return false;
-    case 'h': case '?': case KEY_F(1): s->help = true; break;
-    case 's': case KEY_F(6): t->sort = (t->sort + 1) % NI_TOP_SORTS; break;
-    case '/': case KEY_F(4): s->typing = true; break;
-    case ESCAPE: *t->filter = 0; break;
-    case ' ': case 'p': s->paused = !s->paused; break;
-    case 'n': s->view = s->view == NI_TOP_RANKS ? NI_TOP_GPUS : s->view + 1, s->from = 0; break;
-    case '+': s->every_ns = s->every_ns > 200000000 ? s->every_ns / 2 : 100000000; break;
-    case '-': s->every_ns = s->every_ns < UINT64_C(30000000000) ? s->every_ns * 2 : UINT64_C(60000000000); break;
-    case KEY_UP: case KEY_PPAGE: s->from -= s->from > by ? by : s->from; break;
-    case KEY_DOWN: case KEY_NPAGE: s->from += by; break; /* drawing takes back what is too much */
-    case KEY_HOME: s->from = 0; break;
-    case KEY_END: s->from = NI_TOP_ROWS_MAX; break;
-    default: break; /* KEY_RESIZE: drawn anew */
+    case 'q':
+    case KEY_F(10):
+      return false;
+    case 'h':
+    case '?':
+    case KEY_F(1):
+      s->help = true;
+      break;
+    case 's':
+    case KEY_F(6):
+      t->sort = (t->sort + 1) % NI_TOP_SORTS;
+      break;
+    case '/':
+    case KEY_F(4):
+      s->typing = true;
+      break;
+    case ESCAPE:
+      *t->filter = 0;
+      break;
+    case ' ':
+    case 'p':
+      s->paused = !s->paused;
+      break;
+    case 'n':
+      s->view = s->view == NI_TOP_RANKS ? NI_TOP_GPUS : s->view + 1;
+      s->from = 0;
+      break;
+    case '+':
+      s->every_ns = s->every_ns > 200000000 ? s->every_ns / 2 : 100000000;
+      break;
+    case '-':
+      s->every_ns = s->every_ns < UINT64_C(30000000000) ? s->every_ns * 2 : UINT64_C(60000000000);
+      break;
+    case KEY_UP:
+    case KEY_PPAGE:
+      s->from -= s->from > by ? by : s->from;
+      break;
+    case KEY_DOWN:
+    case KEY_NPAGE:
+      s->from += by;
+      break; /* drawing takes back what is too much */
+    case KEY_HOME:
+      s->from = 0;
+      break;
+    case KEY_END:
+      s->from = NI_TOP_ROWS_MAX;
+      break;
+    default:
+      break; /* KEY_RESIZE: drawn anew */
   }
   return true;
 }
 
 bool ni_screen_keys(struct ni_screen *s, struct ni_top *t, bool *any) {
   for (int c; (c = getch()) != ERR; *any = true) {
-    if (s->typing) type(s, t, c);
-    else if (s->help && c != KEY_RESIZE) s->help = false;
-    else if (!key(s, t, c)) return false;
+    if (s->typing)
+      type(s, t, c);
+    else if (s->help && c != KEY_RESIZE)
+      s->help = false;
+    else if (!key(s, t, c))
+      return false;
   }
   return true;
 }

@@ -1,6 +1,7 @@
 /*
- * Rows (rows.h) on a terminal, by ncurses: redrawn at each look, keys as htop has them (docs/top.md), 80x24 and whatever is more; or
- * printed once as text. Main thread. The terminal is as it was after ni_screen_close().
+ * Rows (rows.h) on a terminal, by ncurses: redrawn at each look, keys as htop has them (docs/top.md), 80x24
+ * and whatever is more; or printed once as text. Main thread. The terminal is as it was after
+ * ni_screen_close().
  */
 #ifndef NI_SCREEN_H
 #define NI_SCREEN_H
@@ -16,7 +17,10 @@ void ni_top_print(const struct ni_top *t);
 const char *ni_screen_open(struct ni_screen **out, bool colours, uint64_t every_ns);
 /* nothing: the sentence where there are no ranks. */
 void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *nothing);
-/* Takes all keys that wait, which may change t's order and filter. false: quit. *any: something is to be drawn. */
+/*
+ * Takes all keys that wait, which may change t's order and filter. false: quit. *any: something is to be
+ * drawn.
+ */
 bool ni_screen_keys(struct ni_screen *s, struct ni_top *t, bool *any);
 /* What keys have made of it: time between looks, 0: paused. */
 uint64_t ni_screen_every(const struct ni_screen *s);

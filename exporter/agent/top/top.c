@@ -23,8 +23,11 @@ struct looking {
   const struct ni_top_options *o;
   struct ni_top top;
   struct ni_fetch *fetch;
-  int fd[3];               /* keys, readers, signals */
-  /* This node without an agent: as the agent has it, in this process and with nothing on disk. readers NULL: others are asked. */
+  int fd[3]; /* keys, readers, signals */
+  /*
+   * This node without an agent: as the agent has it, in this process and with nothing on disk. readers NULL:
+   * others are asked.
+   */
   struct ni_agent_options agent;
   char node[256];
   struct ni_readers *readers;
@@ -37,8 +40,10 @@ struct looking {
 static void taken(void *arg, size_t i, const char *text, size_t bytes, const char *error) {
   struct looking *t = arg;
   struct ni_top_source *s = t->top.source + i;
-  if (error) ni_safe_text(error, s->error, sizeof s->error);
-  if (error || !ni_top_read(&t->top, s, text, bytes, t->o->prometheus, s->error, sizeof s->error)) return;
+  if (error)
+    ni_safe_text(error, s->error, sizeof s->error);
+  if (error || !ni_top_read(&t->top, s, text, bytes, t->o->prometheus, s->error, sizeof s->error))
+    return;
   *s->error = 0;
   s->answered_ns = ni_now_ns(CLOCK_MONOTONIC);
   free(s->document);
@@ -49,9 +54,14 @@ static void taken(void *arg, size_t i, const char *text, size_t bytes, const cha
 
 static int begin_here(struct looking *t) {
   gethostname(t->node, sizeof t->node - 1);
-  t->agent = (struct ni_agent_options){.log_dirs = t->o->log_dirs, .box_dir = t->o->box_dir, .node = t->node, .stuck_ns = 300 * S,
-                                        .watch_only = true};
-  int e = (t->fd[1] = epoll_create1(EPOLL_CLOEXEC)) < 0 ? -errno : ni_readers_open(&t->readers, &t->agent, t->node, &t->live, t->fd[1]);
+  t->agent = (struct ni_agent_options){.log_dirs = t->o->log_dirs,
+                                       .box_dir = t->o->box_dir,
+                                       .node = t->node,
+                                       .stuck_ns = 300 * S,
+                                       .watch_only = true};
+  int e = (t->fd[1] = epoll_create1(EPOLL_CLOEXEC)) < 0
+      ? -errno
+      : ni_readers_open(&t->readers, &t->agent, t->node, &t->live, t->fd[1]);
   return e < 0 ? e : ni_sampling_open(&t->sampling, NULL);
 }
 
@@ -60,7 +70,8 @@ static bool turn_here(struct looking *t) {
   struct epoll_event got[16];
   uint64_t unix_ns = ni_now_ns(CLOCK_REALTIME), mono_ns = ni_now_ns(CLOCK_MONOTONIC);
   int n = epoll_wait(t->fd[1], got, sizeof got / sizeof *got, 0);
-  for (int i = 0; i < n; i++) (void)ni_readers_ready(t->readers, got[i].data.ptr, unix_ns, mono_ns);
+  for (int i = 0; i < n; i++)
+    (void)ni_readers_ready(t->readers, got[i].data.ptr, unix_ns, mono_ns);
   if (mono_ns - t->ticked_ns >= S) {
     (void)ni_readers_tick(t->readers, mono_ns);
     (void)ni_live_tick(&t->live, mono_ns, t->agent.stuck_ns);
@@ -76,12 +87,22 @@ static void look_here(struct looking *t) {
   char *text = NULL;
   size_t bytes;
   FILE *f = open_memstream(&text, &bytes);
-  int e = !f || (t->sampling.when.real_ns && ni_running_take(&t->before, set, t->sampling.at, t->sampling.when.real_ns) < 0);
+  int e = !f ||
+      (t->sampling.when.real_ns &&
+       ni_running_take(&t->before, set, t->sampling.at, t->sampling.when.real_ns) < 0);
   ni_sampling_read(&t->sampling, 1);
-  if (!e) e = ni_running_take(&t->running, set, t->sampling.at, t->sampling.when.real_ns);
-  if (!e) ni_now_json(f, &(struct ni_metrics_in){.live = &t->live, .running = &t->running, .before = &t->before, .self = &self,
-                                                 .unix_ns = ni_now_ns(CLOCK_REALTIME), .mono_ns = ni_now_ns(CLOCK_MONOTONIC)});
-  if (f) fclose(f);
+  if (!e)
+    e = ni_running_take(&t->running, set, t->sampling.at, t->sampling.when.real_ns);
+  if (!e)
+    ni_now_json(f,
+                &(struct ni_metrics_in){.live = &t->live,
+                                        .running = &t->running,
+                                        .before = &t->before,
+                                        .self = &self,
+                                        .unix_ns = ni_now_ns(CLOCK_REALTIME),
+                                        .mono_ns = ni_now_ns(CLOCK_MONOTONIC)});
+  if (f)
+    fclose(f);
   taken(t, 0, text, bytes, e ? "no memory" : NULL);
   free(text);
 }
@@ -91,7 +112,8 @@ static void look_here(struct looking *t) {
 static char *url_of(const char *agent, const char *prometheus) {
   char query[8192] = "/api/v1/query?query=";
   struct ni_put_text w = {query + strlen(query), sizeof query - strlen(query)};
-  if (!agent) ni_fetch_query(&w, ni_top_query);
+  if (!agent)
+    ni_fetch_query(&w, ni_top_query);
   return ni_fetch_url(agent ? agent : prometheus, false, agent ? 9777 : 9090, agent ? "/v1/now" : query);
 }
 
@@ -102,20 +124,27 @@ static const char *begin(struct looking *t) {
   size_t n = o->agents.n ? o->agents.n : 1;
   char token[NI_FETCH_TOKEN], **url = calloc(n, sizeof *url);
   const char *wrong = ni_fetch_token(o->token_file, token);
-  if (wrong) return wrong;
-  if (!url || !(t->top.source = calloc(n, sizeof *t->top.source))) return "no memory";
+  if (wrong)
+    return wrong;
+  if (!url || !(t->top.source = calloc(n, sizeof *t->top.source)))
+    return "no memory";
   for (size_t i = 0; i < n; i++) {
     struct ni_top_source *s = t->top.source + t->top.n_sources++;
     const char *agent = o->agents.n ? o->agents.path[i] : NULL;
     ni_safe_text(agent ? agent : o->prometheus, s->name, sizeof s->name);
     s->answered_ns = ni_now_ns(CLOCK_MONOTONIC);
-    if (far && !(url[i] = url_of(agent, o->prometheus))) return "no memory";
+    if (far && !(url[i] = url_of(agent, o->prometheus)))
+      return "no memory";
   }
   for (int k = 0; o->sort && k < NI_TOP_SORTS; k++)
-    if (strcmp(o->sort, ni_top_sort_names[k]) == 0) t->top.sort = (enum ni_top_sort)k;
+    if (strcmp(o->sort, ni_top_sort_names[k]) == 0)
+      t->top.sort = (enum ni_top_sort)k;
   ni_safe_text(o->filter, t->top.filter, sizeof t->top.filter);
-  t->fetch = ni_fetch_open(url, far ? n : 0, &(struct ni_fetch_as){.token = *token ? token : NULL, .ca = o->ca, .direct = !o->prometheus});
-  for (size_t i = 0; i < n; i++) free(url[i]);
+  t->fetch = ni_fetch_open(
+      url, far ? n : 0,
+      &(struct ni_fetch_as){.token = *token ? token : NULL, .ca = o->ca, .direct = !o->prometheus});
+  for (size_t i = 0; i < n; i++)
+    free(url[i]);
   free(url);
   int e = far || !t->fetch ? 0 : begin_here(t);
   return !t->fetch ? "no memory" : e < 0 ? strerror(-e) : NULL;
@@ -133,10 +162,17 @@ static size_t wait_for(struct looking *t, int ms) {
 static void print_document(const char *p) {
   for (size_t n = 0; *p; p += n, n = 0) {
     char one[9] = " ";
-    while (p[n] >= ' ' && p[n] < 0x7f) n++;
-    if (n) ni_say(stdout, "%.*s", (int)n, p);
-    else if ((unsigned char)*p < ' ') p++, ni_say(stdout, " ");
-    else one[ni_json_char(one, &p)] = 0, ni_say(stdout, "%s", one);
+    while (p[n] >= ' ' && p[n] < 0x7f)
+      n++;
+    if (n)
+      ni_say(stdout, "%.*s", (int)n, p);
+    else if ((unsigned char)*p < ' ') {
+      p++;
+      ni_say(stdout, " ");
+    } else {
+      one[ni_json_char(one, &p)] = 0;
+      ni_say(stdout, "%s", one);
+    }
   }
 }
 
@@ -145,20 +181,30 @@ static int once(struct looking *t, const char *name, const char *nothing) {
   size_t answered = 0;
   uint64_t until = ni_now_ns(CLOCK_MONOTONIC) + FIRST_LOOK_S * S;
   ni_fetch_ask(t->fetch);
-  if (t->readers) look_here(t); /* rates have two ends */
-  while (wait_for(t, 100) && ni_now_ns(CLOCK_MONOTONIC) < until) continue;
-  if (t->readers) look_here(t);
-  if (ni_top_look(&t->top) < 0) return NI_EXIT_COULD_NOT_RUN;
+  if (t->readers)
+    look_here(t); /* rates have two ends */
+  while (wait_for(t, 100) && ni_now_ns(CLOCK_MONOTONIC) < until)
+    continue;
+  if (t->readers)
+    look_here(t);
+  if (ni_top_look(&t->top) < 0)
+    return NI_EXIT_COULD_NOT_RUN;
   for (size_t i = 0; i < top->n_sources; i++) {
     const struct ni_top_source *s = top->source + i;
-    if (*s->error) ni_say(stderr, "%s: %s: %s\n", name, s->name, s->error);
-    else if (s->document && top->n_sources > 1) ni_say(stdout, answered ? "," : "{\"schema\":\"nccl-inspector-top-1\",\"nodes\":[");
-    if (!*s->error && s->document) print_document(s->document);
+    if (*s->error)
+      ni_say(stderr, "%s: %s: %s\n", name, s->name, s->error);
+    else if (s->document && top->n_sources > 1)
+      ni_say(stdout, answered ? "," : "{\"schema\":\"nccl-inspector-top-1\",\"nodes\":[");
+    if (!*s->error && s->document)
+      print_document(s->document);
     answered += !*s->error;
   }
-  if (t->o->json && answered) ni_say(stdout, top->n_sources > 1 ? "]}\n" : "\n");
-  else if (!t->o->json && answered) ni_top_print(top);
-  if (answered && !top->rows) ni_say(stderr, "%s: %s\n", name, nothing);
+  if (t->o->json && answered)
+    ni_say(stdout, top->n_sources > 1 ? "]}\n" : "\n");
+  else if (!t->o->json && answered)
+    ni_top_print(top);
+  if (answered && !top->rows)
+    ni_say(stderr, "%s: %s\n", name, nothing);
   return !answered ? NI_EXIT_COULD_NOT_RUN : top->rows ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
 }
 
@@ -167,7 +213,10 @@ static int once(struct looking *t, const char *name, const char *nothing) {
 /* Where there are no rows: an error stands above, nobody has answered yet, or there are none. */
 static const char *no_rows(const struct looking *t, bool more, const char *nothing) {
   bool failed = false, known = false;
-  for (size_t i = 0; i < t->top.n_sources; i++) failed |= *t->top.source[i].error, known |= t->top.source[i].known;
+  for (size_t i = 0; i < t->top.n_sources; i++) {
+    failed |= *t->top.source[i].error;
+    known |= t->top.source[i].known;
+  }
   return known && !(t->readers && more) ? nothing : failed ? "" : "looking ...";
 }
 
@@ -177,16 +226,20 @@ static int watch(struct looking *t, struct ni_screen *s, const char *nothing) {
   bool draw = false;
   for (uint64_t due = 0; poll(&signals, 1, 0) == 0 && ni_screen_keys(s, &t->top, &draw);) {
     uint64_t now = ni_now_ns(CLOCK_MONOTONIC), every = ni_screen_every(s);
-    if (due > now + every) due = now + every; /* a key made it faster */
+    if (due > now + every)
+      due = now + every; /* a key made it faster */
     if (every && now >= due) {
       draw |= left || t->readers; /* left: one does not answer; what the others said */
-      if (t->readers) look_here(t);
+      if (t->readers)
+        look_here(t);
       ni_fetch_ask(t->fetch);
       due = now + every;
       left = 1;
     }
-    if (draw && ni_top_look(&t->top) < 0) return NI_EXIT_COULD_NOT_RUN;
-    if (draw) ni_screen_draw(s, &t->top, no_rows(t, left, nothing));
+    if (draw && ni_top_look(&t->top) < 0)
+      return NI_EXIT_COULD_NOT_RUN;
+    if (draw)
+      ni_screen_draw(s, &t->top, no_rows(t, left, nothing));
     size_t before = left;
     left = wait_for(t, every ? (int)((due - now) / 1000000) + 1 : 1000);
     draw = before && !left && !t->readers;
@@ -198,21 +251,31 @@ static int watch(struct looking *t, struct ni_screen *s, const char *nothing) {
 int ni_top(const struct ni_top_options *o, const char *name) {
   struct looking t = {.o = o, .fd = {STDIN_FILENO, -1, -1}};
   struct ni_screen *s = NULL;
-  const char *none = getenv("NO_COLOR"), *nothing = o->agents.n ? "nothing to show: no job runs where these agents are" : o->prometheus
-    ? "nothing to show: this Prometheus has no metrics of ranks; does it scrape the agents (nccl-inspector agent)?"
-    : "nothing to show: no job with the plugin runs here; --agent HOST:PORT shows other nodes";
+  const char *none = getenv("NO_COLOR"),
+             *nothing = o->agents.n ? "nothing to show: no job runs where these agents are"
+      : o->prometheus
+      ? "nothing to show: this Prometheus has no metrics of ranks; does it scrape the agents (nccl-inspector "
+        "agent)?"
+      : "nothing to show: no job with the plugin runs here; --agent HOST:PORT shows other nodes";
   bool text = o->once || o->json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
   int code = NI_EXIT_COULD_NOT_RUN;
   setlocale(LC_CTYPE, "C.UTF-8"); /* how wide are characters? All text is UTF-8. */
   const char *why = begin(&t);
-  if (!why && !text) why = ni_screen_open(&s, !o->no_colour && !(none && *none), o->every_ns);
-  if (why) ni_say(stderr, "%s: %s\n", name, why);
-  else if (text) t.fd[0] = -1, code = once(&t, name, nothing);
-  else code = watch(&t, s, nothing);
+  if (!why && !text)
+    why = ni_screen_open(&s, !o->no_colour && !(none && *none), o->every_ns);
+  if (why)
+    ni_say(stderr, "%s: %s\n", name, why);
+  else if (text) {
+    t.fd[0] = -1;
+    code = once(&t, name, nothing);
+  } else
+    code = watch(&t, s, nothing);
   ni_screen_close(s);
   ni_fetch_close(t.fetch);
-  if (t.readers) ni_readers_close(t.readers);
-  if (t.fd[1] >= 0) close(t.fd[1]);
+  if (t.readers)
+    ni_readers_close(t.readers);
+  if (t.fd[1] >= 0)
+    close(t.fd[1]);
   ni_sampling_close(&t.sampling);
   ni_running_free(&t.before);
   ni_running_free(&t.running);

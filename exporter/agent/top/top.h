@@ -1,5 +1,6 @@
 /*
- * `top`: rows of ranks from the agents, a Prometheus or this node itself (rows.h), on a screen (screen.h) or printed once.
+ * `top`: rows of ranks from the agents, a Prometheus or this node itself (rows.h), on a screen (screen.h) or
+ * printed once.
  *
  * One thread: keys and the next look are waited for together.
  */

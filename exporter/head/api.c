@@ -17,29 +17,37 @@
 struct ni_api {
   struct ni_core *core;
   struct ni_http *http;
-  const char **origin;        /* the server's, too */
-  uint64_t told;              /* changes that streams know */
-  int64_t told_ns;            /* and since when */
-  int64_t frame_ns;           /* of the newest frame that they know */
+  const char **origin; /* the server's, too */
+  uint64_t told;       /* changes that streams know */
+  int64_t told_ns;     /* and since when */
+  int64_t frame_ns;    /* of the newest frame that they know */
   struct ni_history history;
-  uint64_t refused;           /* requests since the log said so */
+  uint64_t refused; /* requests since the log said so */
   int64_t refused_ns;
 };
 
 /* ---- answers ---- */
 
 static void text(struct ni_http_answer *a, unsigned status, const char *type, const char *body) {
-  a->status = status, a->type = type, a->body = strdup(body), a->len = a->body ? strlen(body) : 0;
+  a->status = status;
+  a->type = type;
+  a->body = strdup(body);
+  a->len = a->body ? strlen(body) : 0;
 }
 
-static void refuse(struct ni_http_answer *a, unsigned status, const char *why) { a->status = status, a->why = why; }
+static void refuse(struct ni_http_answer *a, unsigned status, const char *why) {
+  a->status = status;
+  a->why = why;
+}
 
 /* An object between two texts, for free(); NULL without memory. json_write.h makes no line feeds inside. */
-static char *object(const char *before, ni_api_members *members, const void *of, const char *behind, size_t *len) {
+static char *object(const char *before, ni_api_members *members, const void *of, const char *behind,
+                    size_t *len) {
   struct ni_json j;
   char *out = NULL;
   FILE *f = open_memstream(&out, len);
-  if (!f) return NULL;
+  if (!f)
+    return NULL;
   fputs(before, f);
   ni_json_open(&j, f, NULL);
   members(&j, of);
@@ -49,7 +57,8 @@ static char *object(const char *before, ni_api_members *members, const void *of,
 }
 
 static void json(struct ni_http_answer *a, unsigned status, ni_api_members *members, const void *of) {
-  a->status = status, a->type = "application/json";
+  a->status = status;
+  a->type = "application/json";
   a->body = object("", members, of, "", &a->len);
 }
 
@@ -60,12 +69,15 @@ static void unfit_members(struct ni_json *j, const void *of) {
   ni_json_text(j, "type", b->type);
   ni_json_array(j, "loc");
   ni_json_text(j, NULL, "body");
-  if (b->place && *b->place) ni_json_text(j, NULL, b->place);
-  else if (b->place) ni_json_u64(j, NULL, 0);
+  if (b->place && *b->place)
+    ni_json_text(j, NULL, b->place);
+  else if (b->place)
+    ni_json_u64(j, NULL, 0);
   ni_json_end_array(j);
   ni_json_text(j, "msg", b->message);
   fputs(",\"input\":", j->f);
-  fwrite(b->input ? b->input : "null", 1, b->input ? strlen(b->input) : 4, j->f); /* it is JSON that body.cc wrote */
+  /* it is JSON that body.cc wrote */
+  fwrite(b->input ? b->input : "null", 1, b->input ? strlen(b->input) : 4, j->f);
   ni_json_end_object(j);
   ni_json_end_array(j);
 }
@@ -77,7 +89,7 @@ static void made(struct ni_http_answer *a, const struct ni_core *c, ni_api_membe
 }
 
 struct told {
-  bool success, file;                 /* file: the answer names the session's file */
+  bool success, file; /* file: the answer names the session's file */
   const char *message;
   const struct ni_session *session;
 };
@@ -95,41 +107,70 @@ static void told_members(struct ni_json *j, const void *of) {
 typedef void route(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a);
 
 static void root(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  text(a, 200, "application/json", "{\"message\":\"GSwarm Profiler HTTP API\",\"version\":\"0.1.0\",\"server\":\"nccl-inspector " NI_VERSION "\"}");
+  text(a, 200, "application/json",
+       "{\"message\":\"GSwarm Profiler HTTP "
+       "API\",\"version\":\"0.1.0\",\"server\":\"nccl-inspector " NI_VERSION "\"}");
 }
-static void status(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { (void)q, made(a, api->core, ni_api_status); }
-static void sessions(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { (void)q, made(a, api->core, ni_api_sessions); }
-static void clients(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { (void)q, made(a, api->core, ni_api_clients); }
-static void latest(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { (void)q, made(a, api->core, ni_api_latest); }
+static void status(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  (void)q;
+  made(a, api->core, ni_api_status);
+}
+static void sessions(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  (void)q;
+  made(a, api->core, ni_api_sessions);
+}
+static void clients(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  (void)q;
+  made(a, api->core, ni_api_clients);
+}
+static void latest(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  (void)q;
+  made(a, api->core, ni_api_latest);
+}
 
 /* What start, stop and resume have in common. */
 enum act { START, STOP, RESUME };
-static void act(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a, enum act what) {
+static void act(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a,
+                enum act what) {
   struct ni_body b;
   struct ni_session s;
   char message[512] = "";
   ni_body_name(&b, q->body, q->len, q->content_type, what != STOP);
-  if (b.type) return json(a, 422, unfit_members, &b), free(b.input);
+  if (b.type) {
+    json(a, 422, unfit_members, &b);
+    return free(b.input);
+  }
   const char *name = b.given ? b.name : NULL;
   int64_t asked_ns = api->core->ahead_ns + (int64_t)q->asked_ns;
-  int e = what == START  ? ni_core_start(api->core, name, &s, message, sizeof message)
-          : what == STOP ? ni_core_stop(api->core, name, asked_ns, &s, message, sizeof message)
-                         : ni_core_resume(api->core, b.name, asked_ns, &s, message, sizeof message);
-  if ((a->later = e == -EAGAIN)) return;
-  ni_head_log("%s%s%s by %s: %s", (const char *[]){"start", "stop", "resume"}[what], name ? " " : "", name ? name : "", q->peer, message);
-  json(a, 200, told_members, &(struct told){.success = e == 0, .file = what != STOP, .message = message, .session = &s});
+  int e = what == START ? ni_core_start(api->core, name, &s, message, sizeof message)
+      : what == STOP    ? ni_core_stop(api->core, name, asked_ns, &s, message, sizeof message)
+                        : ni_core_resume(api->core, b.name, asked_ns, &s, message, sizeof message);
+  if ((a->later = e == -EAGAIN))
+    return;
+  ni_head_log("%s%s%s by %s: %s", (const char *[]){"start", "stop", "resume"}[what], name ? " " : "",
+              name ? name : "", q->peer, message);
+  json(a, 200, told_members,
+       &(struct told){.success = e == 0, .file = what != STOP, .message = message, .session = &s});
 }
-static void start(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { act(api, q, a, START); }
-static void stop(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { act(api, q, a, STOP); }
-static void resume(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) { act(api, q, a, RESUME); }
+static void start(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  act(api, q, a, START);
+}
+static void stop(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  act(api, q, a, STOP);
+}
+static void resume(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
+  act(api, q, a, RESUME);
+}
 
 static void health_members(struct ni_json *j, const void *of) {
   const char *degraded = of;
   ni_json_text(j, "status", *degraded ? "degraded" : "ok");
-  if (*degraded) ni_json_text(j, "why", degraded);
+  if (*degraded)
+    ni_json_text(j, "why", degraded);
 }
 static void health(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  (void)q, json(a, *api->core->degraded ? 503 : 200, health_members, api->core->degraded);
+  (void)q;
+  json(a, *api->core->degraded ? 503 : 200, health_members, api->core->degraded);
 }
 
 /* Events of server-sent events, each a line of JSON, for free(). */
@@ -145,7 +186,10 @@ static char *frame_event(const struct ni_api *api, size_t points) {
     fprintf(f, "event: points\ndata: [");
     ni_history_put(&api->history, points, f);
     fprintf(f, "]\n\n%s", frame);
-    if (fclose(f) != 0) free(out), out = NULL;
+    if (fclose(f) != 0) {
+      free(out);
+      out = NULL;
+    }
   }
   free(frame);
   return out;
@@ -154,18 +198,24 @@ static char *frame_event(const struct ni_api *api, size_t points) {
 /* A new stream begins with all there is. */
 static void events(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
   char *state = state_event(api->core), *frame = frame_event(api, NI_HISTORY_POINTS);
-  a->status = 200, a->type = "text/event-stream", a->stream = true;
-  if (state && frame && asprintf(&a->body, "%s%s", state, frame) < 0) a->body = NULL;
+  a->status = 200;
+  a->type = "text/event-stream";
+  a->stream = true;
+  if (state && frame && asprintf(&a->body, "%s%s", state, frame) < 0)
+    a->body = NULL;
   a->len = a->body ? strlen(a->body) : 0;
   free(state);
   free(frame);
 }
 
 static void page(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  if (!ni_report_available()) return refuse(a, 404, "this build has no page: it was built without npm");
+  if (!ni_report_available())
+    return refuse(a, 404, "this build has no page: it was built without npm");
   FILE *f = open_memstream(&a->body, &a->len);
-  a->status = 200, a->type = "text/html; charset=utf-8";
-  if (!f) return;
+  a->status = 200;
+  a->type = "text/html; charset=utf-8";
+  if (!f)
+    return;
   ni_report_text(NI_PAGE_HEAD, "null", 4, f);
   fclose(f);
 }
@@ -173,23 +223,34 @@ static void page(struct ni_api *api, const struct ni_http_request *q, struct ni_
 static void end(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
   ni_head_log("exit by %s", q->peer);
   api->core->ended = true;
-  text(a, 200, "application/json", "{\"success\":true,\"message\":\"The head ends; sessions that run can be resumed.\"}");
+  text(a, 200, "application/json",
+       "{\"success\":true,\"message\":\"The head ends; sessions that run can be resumed.\"}");
 }
 
 /* The description of all this, a file of its own; head_http.sh holds answers to it. */
 extern const char ni_openapi[];
-__asm__(".pushsection .rodata\n.global ni_openapi\nni_openapi:\n.incbin \"exporter/head/openapi.json\"\n.byte 0\n.popsection\n");
+__asm__(
+    ".pushsection .rodata\n.global ni_openapi\nni_openapi:\n.incbin \"exporter/head/openapi.json\"\n.byte "
+    "0\n.popsection\n");
 static void describe(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  (void)api, (void)q, text(a, 200, "application/json", ni_openapi);
+  (void)api;
+  (void)q;
+  text(a, 200, "application/json", ni_openapi);
 }
 
 /* FastAPI has two pages there that load programs from elsewhere. What they show is the description. */
 static void docs(struct ni_api *api, const struct ni_http_request *q, struct ni_http_answer *a) {
-  (void)api, (void)q, refuse(a, 307, "see /openapi.json");
-  a->header = "Location", a->header_value = "/openapi.json";
+  (void)api;
+  (void)q;
+  refuse(a, 307, "see /openapi.json");
+  a->header = "Location";
+  a->header_value = "/openapi.json";
 }
 
-static const struct { const char *method, *path; route *run; } routes[] = {
+static const struct {
+  const char *method, *path;
+  route *run;
+} routes[] = {
     {"GET", "/", root},
     {"GET", "/status", status},
     {"GET", "/health", health},
@@ -213,26 +274,35 @@ static void handle(void *arg, const struct ni_http_request *q, struct ni_http_an
   const char *method = strcmp(q->method, "HEAD") == 0 ? "GET" : q->method, *other = NULL;
   char path[256];
   snprintf(path, sizeof path, "%s", q->path);
-  if (n > 1 && n < sizeof path && path[n - 1] == '/') path[n - 1] = 0;
+  if (n > 1 && n < sizeof path && path[n - 1] == '/')
+    path[n - 1] = 0;
   for (size_t i = 0; i < ROUTES; i++) {
-    if (strcmp(routes[i].path, path) != 0) continue;
+    if (strcmp(routes[i].path, path) != 0)
+      continue;
     if (strlen(path) != n) { /* FastAPI's redirect */
       refuse(a, 307, "without the slash");
-      a->header = "Location", a->header_value = routes[i].path;
+      a->header = "Location";
+      a->header_value = routes[i].path;
       return;
     }
-    if (strcmp(routes[i].method, method) == 0) return routes[i].run(arg, q, a);
+    if (strcmp(routes[i].method, method) == 0)
+      return routes[i].run(arg, q, a);
     other = routes[i].method;
   }
   refuse(a, other ? 405 : 404, other ? "Method Not Allowed" : "Not Found");
-  if (other) a->header = "Allow", a->header_value = other;
+  if (other) {
+    a->header = "Allow";
+    a->header_value = other;
+  }
 }
 
 /* ---- begin, turn, end ---- */
 
-int ni_api_open(struct ni_api **out, struct ni_core *core, const struct ni_head_options *o, char *why, size_t cap) {
+int ni_api_open(struct ni_api **out, struct ni_core *core, const struct ni_head_options *o, char *why,
+                size_t cap) {
   struct ni_api *api = calloc(1, sizeof *api);
-  if (api) api->origin = calloc(o->origins.n + 1, sizeof *api->origin);
+  if (api)
+    api->origin = calloc(o->origins.n + 1, sizeof *api->origin);
   char listen[300];
   /* Without token and TLS it stays here; only gsprof's clients may come from elsewhere then. */
   bool here = o->insecure_gsprof && !o->open && !(o->token_file && o->tls_cert);
@@ -240,16 +310,30 @@ int ni_api_open(struct ni_api **out, struct ni_core *core, const struct ni_head_
   snprintf(why, cap, "%s", strerror(ENOMEM));
   if (api && api->origin) {
     api->core = core;
-    for (size_t i = 0; i < o->origins.n; i++) api->origin[i] = o->origins.path[i];
-    snprintf(listen, sizeof listen, strchr(o->host, ':') && !here ? "[%s]:%u" : "%s:%u", here ? "127.0.0.1" : o->host, (unsigned)o->http_port);
-    const struct ni_http_options h = {.option = "--http-port", .listen = listen, .token_file = o->token_file, .tls_cert = o->tls_cert,
-                                      .tls_key = o->tls_key, .client_ca = o->client_ca,
-                                      .open = o->open, .posts = true, .json = true, .connections = 256, .anyone = "/page" /* it has no figures */,
+    for (size_t i = 0; i < o->origins.n; i++)
+      api->origin[i] = o->origins.path[i];
+    snprintf(listen, sizeof listen, strchr(o->host, ':') && !here ? "[%s]:%u" : "%s:%u",
+             here ? "127.0.0.1" : o->host, (unsigned)o->http_port);
+    const struct ni_http_options h = {.option = "--http-port",
+                                      .listen = listen,
+                                      .token_file = o->token_file,
+                                      .tls_cert = o->tls_cert,
+                                      .tls_key = o->tls_key,
+                                      .client_ca = o->client_ca,
+                                      .open = o->open,
+                                      .posts = true,
+                                      .json = true,
+                                      .connections = 256,
+                                      .anyone = "/page" /* it has no figures */,
                                       .origin = api->origin};
     e = ni_http_open(&api->http, &h, handle, api, why, cap);
   }
-  if (e == 0) *out = api;
-  else if (api) free(api->origin), free(api);
+  if (e == 0)
+    *out = api;
+  else if (api) {
+    free(api->origin);
+    free(api);
+  }
   return e;
 }
 
@@ -270,17 +354,23 @@ void ni_api_turn(struct ni_api *api) {
   char *text = NULL;
   if (heard && api->told != c->changes && c->now_ns - api->told_ns >= SECOND && (text = state_event(c))) {
     ni_http_event(api->http, text);
-    api->told = c->changes, api->told_ns = c->now_ns;
+    api->told = c->changes;
+    api->told_ns = c->now_ns;
   }
   free(text);
   if (c->frame_ns - api->frame_ns >= SECOND) {
     api->frame_ns = c->frame_ns;
     ni_history_take(&api->history, c);
-    if (heard && (text = frame_event(api, 1))) ni_http_event(api->http, text), free(text);
+    if (heard && (text = frame_event(api, 1))) {
+      ni_http_event(api->http, text);
+      free(text);
+    }
   }
   ni_http_turn(api->http, &answered, &refused);
   api->refused += refused;
-  if (!api->refused || c->now_ns - api->refused_ns < 10 * SECOND) return;
+  if (!api->refused || c->now_ns - api->refused_ns < 10 * SECOND)
+    return;
   ni_head_log("HTTP refused %llu requests", (unsigned long long)api->refused);
-  api->refused = 0, api->refused_ns = c->now_ns;
+  api->refused = 0;
+  api->refused_ns = c->now_ns;
 }

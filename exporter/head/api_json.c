@@ -9,11 +9,19 @@
 
 /* `active` and `frames` are 0.4's words. */
 static const struct ni_json_field of_session[] = {
-    NI_JSON(ni_session, name), NI_JSON_AS(ni_session, id, "session_id"), NI_JSON_AS(ni_session, active, "is_active"),
-    NI_JSON(ni_session, active), NI_JSON_FROM(ni_json_member_utc, ni_session, start_ns, "start_time"),
-    NI_JSON_FROM(ni_json_member_utc, ni_session, end_ns, "end_time"), NI_JSON_AS(ni_session, frames, "frame_count"),
-    NI_JSON(ni_session, frames), NI_JSON_AS(ni_session, file, "output_file"), NI_JSON(ni_session, resuming),
-    NI_JSON(ni_session, finishing), NI_JSON(ni_session, late), NI_JSON(ni_session, frames_lost),
+    NI_JSON(ni_session, name),
+    NI_JSON_AS(ni_session, id, "session_id"),
+    NI_JSON_AS(ni_session, active, "is_active"),
+    NI_JSON(ni_session, active),
+    NI_JSON_FROM(ni_json_member_utc, ni_session, start_ns, "start_time"),
+    NI_JSON_FROM(ni_json_member_utc, ni_session, end_ns, "end_time"),
+    NI_JSON_AS(ni_session, frames, "frame_count"),
+    NI_JSON(ni_session, frames),
+    NI_JSON_AS(ni_session, file, "output_file"),
+    NI_JSON(ni_session, resuming),
+    NI_JSON(ni_session, finishing),
+    NI_JSON(ni_session, late),
+    NI_JSON(ni_session, frames_lost),
     NI_JSON_FROM(ni_json_member_some, ni_session, error, "error")};
 
 static void put_sessions(struct ni_json *j, const struct ni_core *c, bool running_alone) {
@@ -23,12 +31,16 @@ static void put_sessions(struct ni_json *j, const struct ni_core *c, bool runnin
   ni_json_array(j, "sessions");
   for (int i = 0; i < n; i++) {
     active += list[i].active;
-    if (!list[i].active && running_alone) continue;
-    NI_JSON_OBJECT(j, NULL) NI_JSON_ALL(j, of_session, &list[i], NULL);
+    if (!list[i].active && running_alone)
+      continue;
+    NI_JSON_OBJECT (j, NULL)
+      NI_JSON_ALL(j, of_session, &list[i], NULL);
   }
   ni_json_end_array(j);
-  if (n >= 0) free(list);
-  if (running_alone) return;
+  if (n >= 0)
+    free(list);
+  if (running_alone)
+    return;
   ni_json_u64(j, "total_sessions", n > 0 ? (uint64_t)n : 0);
   ni_json_u64(j, "active_sessions", active);
 }
@@ -62,15 +74,18 @@ void ni_api_status(struct ni_json *j, const void *core) {
   ni_json_bool(j, "is_profiling", ni_store_running(c->store) > 0);
   ni_json_text(j, "output_filename", any ? of.file : "");
   ni_json_u64(j, "frame_id_counter", any ? of.frames : 0);
-  NI_JSON_ARRAY(j, "connected_clients")
+  NI_JSON_ARRAY (j, "connected_clients")
     for (size_t i = 0; i < n; i++)
-      if (client[i]->connected) ni_json_text(j, NULL, client[i]->id);
-  NI_JSON_ARRAY(j, "gone_clients")
+      if (client[i]->connected)
+        ni_json_text(j, NULL, client[i]->id);
+  NI_JSON_ARRAY (j, "gone_clients")
     for (size_t i = 0; i < n; i++)
-      if (!client[i]->connected) ni_json_text(j, NULL, client[i]->id);
+      if (!client[i]->connected)
+        ni_json_text(j, NULL, client[i]->id);
   ni_json_object(j, "gpu_info");
   for (size_t i = 0; i < n; i++) {
-    if (!client[i]->connected) continue;
+    if (!client[i]->connected)
+      continue;
     put_gpus(j, client[i]->id, client[i]);
     gpus += client[i]->last ? client[i]->last->n_gpus : 0;
   }
@@ -90,8 +105,8 @@ static void put_age(struct ni_json *j, const struct ni_core *c, const struct ni_
 
 void ni_api_clients(struct ni_json *j, const void *core) {
   static const struct ni_json_field counts[] = {
-      NI_JSON_FROM(ni_json_member_some, ni_client, version, "version"), NI_JSON(ni_client, taken), NI_JSON(ni_client, late),
-      NI_JSON(ni_client, superseded), NI_JSON(ni_client, lost)};
+      NI_JSON_FROM(ni_json_member_some, ni_client, version, "version"), NI_JSON(ni_client, taken),
+      NI_JSON(ni_client, late), NI_JSON(ni_client, superseded), NI_JSON(ni_client, lost)};
   const struct ni_core *c = core;
   struct ni_client *const *client;
   size_t n = ni_grid_clients(c->grid, &client);
@@ -151,22 +166,39 @@ static NI_JSON_FORM(put_bus, struct ni_sample_job, ni_json_rounded(j, key, v->bu
 /* clang-format on */
 
 #define ROUNDED(tag, member, key) NI_JSON_FROM(ni_json_member_rounded, tag, member, key)
-static const struct ni_json_field of_nic[] = {
-    NI_JSON_AS(ni_sample_nic, name, "nic"), ROUNDED(ni_sample_nic, rx, "rx_bytes_s"), ROUNDED(ni_sample_nic, tx, "tx_bytes_s"),
-    ROUNDED(ni_sample_nic, link, "link_bytes_s"), ROUNDED(ni_sample_nic, held, "held")};
+    static const struct ni_json_field of_nic[] = {
+        NI_JSON_AS(ni_sample_nic, name, "nic"), ROUNDED(ni_sample_nic, rx, "rx_bytes_s"),
+        ROUNDED(ni_sample_nic, tx, "tx_bytes_s"), ROUNDED(ni_sample_nic, link, "link_bytes_s"),
+        ROUNDED(ni_sample_nic, held, "held")};
 static const struct ni_json_field of_job[] = {
-    NI_JSON_AS(ni_sample_job, job, "job_id"), NI_JSON(ni_sample_job, attempt), NI_JSON(ni_sample_job, uid),
-    NI_JSON_FROM(put_job_state, ni_sample_job, state, "state"), NI_JSON(ni_sample_job, processes), NI_JSON(ni_sample_job, operations),
-    NI_JSON(ni_sample_job, bytes), NI_JSON(ni_sample_job, bus_bytes), NI_JSON(ni_sample_job, bus_seconds),
-    ROUNDED(ni_sample_job, operations_s, "operations_s"), NI_JSON_FROM(put_giga, ni_sample_job, bytes_s, "message_gb_s"),
-    NI_JSON_BY(put_bus, "busbw_gb_s"), NI_JSON(ni_sample_job, in_flight), NI_JSON(ni_sample_job, stuck),
-    ROUNDED(ni_sample_job, oldest_s, "oldest_s"), NI_JSON_FROM(ni_json_member_some, ni_sample_job, verdict, "verdict")};
-static const struct ni_json_field of_open[] = {
-    NI_JSON_AS(ni_sample_open, job, "job_id"), NI_JSON(ni_sample_open, rank), NI_JSON(ni_sample_open, comm),
-    NI_JSON(ni_sample_open, function), NI_JSON(ni_sample_open, sn), ROUNDED(ni_sample_open, age_s, "age_s"),
-    NI_JSON(ni_sample_open, stuck)};
+    NI_JSON_AS(ni_sample_job, job, "job_id"),
+    NI_JSON(ni_sample_job, attempt),
+    NI_JSON(ni_sample_job, uid),
+    NI_JSON_FROM(put_job_state, ni_sample_job, state, "state"),
+    NI_JSON(ni_sample_job, processes),
+    NI_JSON(ni_sample_job, operations),
+    NI_JSON(ni_sample_job, bytes),
+    NI_JSON(ni_sample_job, bus_bytes),
+    NI_JSON(ni_sample_job, bus_seconds),
+    ROUNDED(ni_sample_job, operations_s, "operations_s"),
+    NI_JSON_FROM(put_giga, ni_sample_job, bytes_s, "message_gb_s"),
+    NI_JSON_BY(put_bus, "busbw_gb_s"),
+    NI_JSON(ni_sample_job, in_flight),
+    NI_JSON(ni_sample_job, stuck),
+    ROUNDED(ni_sample_job, oldest_s, "oldest_s"),
+    NI_JSON_FROM(ni_json_member_some, ni_sample_job, verdict, "verdict")};
+static const struct ni_json_field of_open[] = {NI_JSON_AS(ni_sample_open, job, "job_id"),
+                                               NI_JSON(ni_sample_open, rank),
+                                               NI_JSON(ni_sample_open, comm),
+                                               NI_JSON(ni_sample_open, function),
+                                               NI_JSON(ni_sample_open, sn),
+                                               ROUNDED(ni_sample_open, age_s, "age_s"),
+                                               NI_JSON(ni_sample_open, stuck)};
 
-/* What one that is gone had: nobody who does not read its state takes old numbers for new ones. For free(); NULL without memory. */
+/*
+ * What one that is gone had: nobody who does not read its state takes old numbers for new ones. For free();
+ * NULL without memory.
+ */
 static struct ni_sample *without_numbers(const struct ni_sample *last) {
   struct ni_sample *s = ni_sample_new(last ? last->n_gpus : 0, 0, 0, 0);
   for (uint32_t i = 0; s && i < s->n_gpus; i++) {
@@ -184,10 +216,12 @@ static void put_latest(struct ni_json *j, const struct ni_core *c, bool gsprof) 
   for (size_t i = 0; i < n; i++) {
     const struct ni_client *k = client[i];
     bool gone = !k->connected && k->state == NI_CLIENT_GONE;
-    if (!(gone || k->taken) || (gsprof && !k->connected)) continue; /* gsprof has nobody who is not there */
+    if (!(gone || k->taken) || (gsprof && !k->connected))
+      continue; /* gsprof has nobody who is not there */
     struct ni_sample *nothing = gone ? without_numbers(k->last) : NULL;
     const struct ni_sample *shown = gone ? nothing : k->last;
-    if (!shown) continue;
+    if (!shown)
+      continue;
     ni_json_object(j, k->id);
     put_metrics(j, gsprof, shown);
     ni_json_text(j, "hostname", k->host);
@@ -202,5 +236,7 @@ static void put_latest(struct ni_json *j, const struct ni_core *c, bool gsprof) 
   ni_json_end_object(j);
 }
 
-void ni_api_latest(struct ni_json *j, const void *core) { put_latest(j, core, ((const struct ni_core *)core)->gsprof); }
+void ni_api_latest(struct ni_json *j, const void *core) {
+  put_latest(j, core, ((const struct ni_core *)core)->gsprof);
+}
 void ni_api_frame(struct ni_json *j, const void *core) { put_latest(j, core, false); }

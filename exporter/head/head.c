@@ -32,7 +32,10 @@ static bool watch(struct head *h, int fd) {
 /* A client is a descriptor. */
 static void want_descriptors(void) {
   struct rlimit l;
-  if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) l.rlim_cur = l.rlim_max, (void)setrlimit(RLIMIT_NOFILE, &l);
+  if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+    l.rlim_cur = l.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &l);
+  }
 }
 
 /* A signal ends us, or somebody who may. */
@@ -51,15 +54,22 @@ static void loop(struct head *h) {
       repeated = h->core.now_ns;
     }
     h->core.acknowledge = false;
-    if (h->service) ni_service_turn(h->service);
-    if (h->api) ni_api_turn(h->api);
-    if (h->background) ni_background_bound(ni_store_dir(h->core.store), "head.log");
-    if (h->core.ended) break;
-    if (wait > SECOND) wait = SECOND;
+    if (h->service)
+      ni_service_turn(h->service);
+    if (h->api)
+      ni_api_turn(h->api);
+    if (h->background)
+      ni_background_bound(ni_store_dir(h->core.store), "head.log");
+    if (h->core.ended)
+      break;
+    if (wait > SECOND)
+      wait = SECOND;
     (void)epoll_wait(h->epoll, event, 32, wait < 0 ? 0 : (int)((wait + 999999) / 1000000));
   }
-  if (h->service) ni_service_turn(h->service); /* the answer to who asked */
-  if (h->api) ni_api_turn(h->api);
+  if (h->service)
+    ni_service_turn(h->service); /* the answer to who asked */
+  if (h->api)
+    ni_api_turn(h->api);
 }
 
 int ni_head_main(const struct ni_head_options *o, const char *name) {
@@ -68,34 +78,54 @@ int ni_head_main(const struct ni_head_options *o, const char *name) {
   sigset_t set;
   int code = NI_EXIT_COULD_NOT_RUN;
   sigemptyset(&set);
-  sigaddset(&set, SIGTERM), sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
   signal(SIGPIPE, SIG_IGN);
   int waiting = o->background ? ni_background(name) : -1;
   sigprocmask(SIG_BLOCK, &set, NULL);
   want_descriptors();
   h.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (h.epoll < 0 || !watch(&h, h.signals)) return ni_say(stderr, "%s: %s\n", name, strerror(errno)), code;
-  if (ni_core_open(&h.core, o, why, sizeof why) < 0) return ni_say(stderr, "%s: %s\n", name, why), code;
+  if (h.epoll < 0 || !watch(&h, h.signals)) {
+    ni_say(stderr, "%s: %s\n", name, strerror(errno));
+    return code;
+  }
+  if (ni_core_open(&h.core, o, why, sizeof why) < 0) {
+    ni_say(stderr, "%s: %s\n", name, why);
+    return code;
+  }
   int e = ni_service_open(&h.service, &h.core, o, why, sizeof why);
-  if (e == -ENOTSUP) ni_say(stderr, "%s: no gRPC: %s\n", name, why), e = 0;
-  if (e == 0 && o->http_port) e = ni_api_open(&h.api, &h.core, o, why, sizeof why);
+  if (e == -ENOTSUP) {
+    ni_say(stderr, "%s: no gRPC: %s\n", name, why);
+    e = 0;
+  }
+  if (e == 0 && o->http_port)
+    e = ni_api_open(&h.api, &h.core, o, why, sizeof why);
   if (e == 0) {
     watch(&h, ni_store_fd(h.core.store));
-    if (h.service) watch(&h, ni_service_fd(h.service));
-    if (h.api) watch(&h, ni_api_fd(h.api));
+    if (h.service)
+      watch(&h, ni_service_fd(h.service));
+    if (h.api)
+      watch(&h, ni_api_fd(h.api));
     char grpc[320] = "none", line[512];
-    if (h.service) snprintf(grpc, sizeof grpc, strchr(o->host, ':') ? "[%s]:%u" : "%s:%u", o->host, ni_service_port(h.service));
-    snprintf(line, sizeof line, "%s: gRPC at %s, HTTP at %s (pid %d)", name, grpc, h.api ? ni_api_url(h.api) : "none", (int)getpid());
-    if (waiting < 0) ni_say(stderr, "%s\n", line);
-    else ni_background_done(waiting, line, ni_store_dir(h.core.store), "head.log");
+    if (h.service)
+      snprintf(grpc, sizeof grpc, strchr(o->host, ':') ? "[%s]:%u" : "%s:%u", o->host,
+               ni_service_port(h.service));
+    snprintf(line, sizeof line, "%s: gRPC at %s, HTTP at %s (pid %d)", name, grpc,
+             h.api ? ni_api_url(h.api) : "none", (int)getpid());
+    if (waiting < 0)
+      ni_say(stderr, "%s\n", line);
+    else
+      ni_background_done(waiting, line, ni_store_dir(h.core.store), "head.log");
     loop(&h);
     ni_head_log("the head ends%s", h.core.ended ? "" : " by a signal");
     code = NI_EXIT_FINE;
   } else {
     ni_say(stderr, "%s: %s\n", name, why);
   }
-  if (h.api) ni_api_close(h.api);
-  if (h.service) ni_service_close(h.service);
+  if (h.api)
+    ni_api_close(h.api);
+  if (h.service)
+    ni_service_close(h.service);
   ni_core_close(&h.core);
   close(h.signals);
   close(h.epoll);

@@ -1,7 +1,7 @@
 /*
- * The last minutes in figures, a point a second, so that a page that is opened now has charts at once (docs/cluster.md, "HTTP"). Sums and
- * means are over clients that are `ok`; what nobody knows is null. Points are kept as texts: 0.4 KB each, 6 KB with 32 jobs. The loop's
- * thread.
+ * The last minutes in figures, a point a second, so that a page that is opened now has charts at once
+ * (docs/cluster.md, "HTTP"). Sums and means are over clients that are `ok`; what nobody knows is null. Points
+ * are kept as texts: 0.4 KB each, 6 KB with 32 jobs. The loop's thread.
  */
 #ifndef NI_HISTORY_H
 #define NI_HISTORY_H

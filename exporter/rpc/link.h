@@ -1,7 +1,8 @@
 /*
  * A connection and its owner: what rpc.c (sockets, times) and call.c (streams, messages) share. Inner header.
  *
- * A connection that is over lies in `dead` until the turn ends, so that nobody holds one that is gone. One thread.
+ * A connection that is over lies in `dead` until the turn ends, so that nobody holds one that is gone. One
+ * thread.
  */
 #ifndef NI_LINK_H
 #define NI_LINK_H
@@ -23,7 +24,8 @@ struct ni_link { /* a connection */
   struct ni_rpc_peer peer;
   uint32_t events;
   bool ready, out, dead, heard; /* heard: something came */
-  uint64_t came_ns, pinged_ns, idle_ns; /* pinged: 0: not since something came; idle: since when there is no call */
+  /* pinged: 0: not since something came; idle: since when there is no call */
+  uint64_t came_ns, pinged_ns, idle_ns;
   size_t unsent;
 };
 

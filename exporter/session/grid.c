@@ -10,11 +10,11 @@
 enum { GAPS = 5, STALE_AFTER = 3 };
 
 struct ni_grid_pending {
-  struct ni_sample **at;            /* of ticks whose frame is not out, by time */
+  struct ni_sample **at; /* of ticks whose frame is not out, by time */
   size_t n, cap;
-  struct ni_sample *shown;          /* the newest of ticks whose frame is out */
+  struct ni_sample *shown; /* the newest of ticks whose frame is out */
   struct ni_rates rates;
-  int64_t gap[GAPS];                /* between the last samples */
+  int64_t gap[GAPS]; /* between the last samples */
   unsigned n_gaps;
 };
 
@@ -27,13 +27,16 @@ struct ni_grid {
 
 struct ni_grid *ni_grid_new(int64_t period_ns, int64_t now_ns) {
   struct ni_grid *g = calloc(1, sizeof *g);
-  if (g) *g = (struct ni_grid){.period_ns = period_ns, .start_ns = now_ns, .out_ns = now_ns / period_ns * period_ns};
+  if (g)
+    *g = (struct ni_grid){
+        .period_ns = period_ns, .start_ns = now_ns, .out_ns = now_ns / period_ns * period_ns};
   return g;
 }
 
 static void free_client(struct ni_client *c) {
   struct ni_grid_pending *p = c->pending;
-  for (size_t i = 0; i < p->n; i++) free(p->at[i]);
+  for (size_t i = 0; i < p->n; i++)
+    free(p->at[i]);
   free(p->at);
   free(p->shown);
   ni_rates_free(&p->rates);
@@ -42,29 +45,41 @@ static void free_client(struct ni_client *c) {
 }
 
 void ni_grid_free(struct ni_grid *g) {
-  if (!g) return;
-  for (size_t i = 0; i < g->n; i++) free_client(g->client[i]);
+  if (!g)
+    return;
+  for (size_t i = 0; i < g->n; i++)
+    free_client(g->client[i]);
   free(g->client);
   free(g->of);
   free(g);
 }
 
-static int64_t tick_of(const struct ni_grid *g, int64_t ns) { return (ns + g->period_ns / 2) / g->period_ns * g->period_ns; }
+static int64_t tick_of(const struct ni_grid *g, int64_t ns) {
+  return (ns + g->period_ns / 2) / g->period_ns * g->period_ns;
+}
 
 static struct ni_client *find(const struct ni_grid *g, const char *uuid, const char *host, const char *id) {
   struct ni_client *back = NULL;
   for (size_t i = 0; i < g->n; i++) {
     struct ni_client *c = g->client[i];
-    if (*uuid ? !strcmp(c->uuid, uuid) : !*c->uuid && !strcmp(c->id, id)) return c;
-    if (!*uuid && !*c->uuid && !c->connected && !back && !strcmp(c->host, host)) back = c;
+    if (*uuid ? !strcmp(c->uuid, uuid) : !*c->uuid && !strcmp(c->id, id))
+      return c;
+    if (!*uuid && !*c->uuid && !c->connected && !back && !strcmp(c->host, host))
+      back = c;
   }
   return back;
 }
 
-struct ni_client *ni_grid_connect(struct ni_grid *g, const char *uuid, const char *host, const char *id, struct ni_sample *gpus) {
+struct ni_client *ni_grid_connect(struct ni_grid *g, const char *uuid, const char *host, const char *id,
+                                  struct ni_sample *gpus) {
   struct ni_client *c = find(g, uuid ? uuid : "", host, id);
-  if (!c && g->n < NI_GRID_CLIENTS_MAX && ni_array_room(g->client, g->n, g->cap) && (c = calloc(1, sizeof *c))) {
-    if (!(c->pending = calloc(1, sizeof *c->pending))) return free(c), free(gpus), NULL;
+  if (!c && g->n < NI_GRID_CLIENTS_MAX && ni_array_room(g->client, g->n, g->cap) &&
+      (c = calloc(1, sizeof *c))) {
+    if (!(c->pending = calloc(1, sizeof *c->pending))) {
+      free(c);
+      free(gpus);
+      return NULL;
+    }
     c->number = (uint32_t)g->n;
     snprintf(c->uuid, sizeof c->uuid, "%s", uuid ? uuid : "");
     snprintf(c->host, sizeof c->host, "%s", host);
@@ -78,27 +93,31 @@ struct ni_client *ni_grid_connect(struct ni_grid *g, const char *uuid, const cha
   } else {
     free(gpus);
   }
-  if (c) c->connected = true;
+  if (c)
+    c->connected = true;
   return c;
 }
 
-struct ni_client *ni_grid_remember(struct ni_grid *g, const char *uuid, const char *host, const char *id, struct ni_sample *gpus, uint64_t seq) {
+struct ni_client *ni_grid_remember(struct ni_grid *g, const char *uuid, const char *host, const char *id,
+                                   struct ni_sample *gpus, uint64_t seq) {
   struct ni_client *c = ni_grid_connect(g, uuid, host, id, gpus);
-  if (!c) return NULL;
-  c->connected = false, c->state = NI_CLIENT_GONE;
+  if (!c)
+    return NULL;
+  c->connected = false;
+  c->state = NI_CLIENT_GONE;
   c->seq = c->safe = c->durable = seq;
-  if (c->pending->shown) c->pending->shown->seq = seq;
+  if (c->pending->shown)
+    c->pending->shown->seq = seq;
   return c;
 }
 
 void ni_grid_anew(struct ni_client *c) {
-  for (size_t i = 0; i < c->pending->n; i++) c->pending->at[i]->seq = 0;
+  for (size_t i = 0; i < c->pending->n; i++)
+    c->pending->at[i]->seq = 0;
   c->seq = c->safe = c->durable = 0;
 }
 
-void ni_grid_disconnect(struct ni_grid *g, struct ni_client *c) {
-  c->connected = false;
-}
+void ni_grid_disconnect(struct ni_grid *g, struct ni_client *c) { c->connected = false; }
 
 /* How far apart the client's samples are: the middle one of the last gaps, so that a cut is none. */
 static void note_gap(struct ni_client *c, int64_t gap) {
@@ -108,7 +127,8 @@ static void note_gap(struct ni_client *c, int64_t gap) {
   unsigned n = 0;
   for (unsigned i = 0; i < p->n_gaps && i < GAPS; i++, n++) {
     unsigned k = n;
-    for (; k > 0 && sorted[k - 1] > p->gap[i]; k--) sorted[k] = sorted[k - 1];
+    for (; k > 0 && sorted[k - 1] > p->gap[i]; k--)
+      sorted[k] = sorted[k - 1];
     sorted[k] = p->gap[i];
   }
   c->interval_ns = sorted[n / 2];
@@ -119,25 +139,36 @@ static void show(struct ni_grid_pending *p, struct ni_sample *s) {
   p->shown = s;
 }
 
-static void note_safe(struct ni_client *c) { c->safe = c->pending->n ? c->pending->at[0]->seq - (c->pending->at[0]->seq > 0) : c->seq; }
+static void note_safe(struct ni_client *c) {
+  c->safe = c->pending->n ? c->pending->at[0]->seq - (c->pending->at[0]->seq > 0) : c->seq;
+}
 
-int ni_grid_put(struct ni_grid *g, struct ni_client *c, struct ni_sample *s, int64_t now_ns, ni_grid_late *late, void *arg) {
+int ni_grid_put(struct ni_grid *g, struct ni_client *c, struct ni_sample *s, int64_t now_ns,
+                ni_grid_late *late, void *arg) {
   struct ni_grid_pending *p = c->pending;
   if (s->seq && s->seq <= c->seq) { /* sent again after a cut */
     c->superseded++;
-    return free(s), 0;
+    free(s);
+    return 0;
   }
-  if (!ni_array_room(p->at, p->n, p->cap)) return free(s), -ENOMEM;
-  if (s->time_ns > now_ns + INT64_C(1000000000)) s->time_ns = now_ns;
+  if (!ni_array_room(p->at, p->n, p->cap)) {
+    free(s);
+    return -ENOMEM;
+  }
+  if (s->time_ns > now_ns + INT64_C(1000000000))
+    s->time_ns = now_ns;
   if (s->time_ns < c->newest_ns) { /* its clock went back: it goes on from where it was */
     int64_t most = now_ns > c->newest_ns ? now_ns : c->newest_ns;
     s->time_ns = c->newest_ns + c->interval_ns < most ? c->newest_ns + c->interval_ns : most;
   }
-  if (c->newest_ns && s->time_ns > c->newest_ns) note_gap(c, s->time_ns - c->newest_ns);
-  if (s->seq && c->seq) c->lost += s->seq - c->seq - 1;
+  if (c->newest_ns && s->time_ns > c->newest_ns)
+    note_gap(c, s->time_ns - c->newest_ns);
+  if (s->seq && c->seq)
+    c->lost += s->seq - c->seq - 1;
   c->taken++;
   c->newest_ns = s->time_ns;
-  if (s->seq) c->seq = s->seq;
+  if (s->seq)
+    c->seq = s->seq;
   ni_rates_take(&p->rates, s);
   int64_t tick = tick_of(g, s->time_ns);
   if (tick <= g->out_ns) { /* none that waits is older */
@@ -162,12 +193,16 @@ int ni_grid_put(struct ni_grid *g, struct ni_client *c, struct ni_sample *s, int
   return 0;
 }
 
-/* Is there somebody who should have said something of the tick, and has not? Mostly it is still the one of the last look. */
+/*
+ * Is there somebody who should have said something of the tick, and has not? Mostly it is still the one of
+ * the last look.
+ */
 static bool waits(struct ni_grid *g, int64_t tick) {
   for (size_t k = 0; k < g->n; k++) {
     size_t i = k ? k - (k <= g->waits_for) : g->waits_for;
     const struct ni_client *c = i < g->n ? g->client[i] : NULL;
-    if (!c || !c->connected || c->state != NI_CLIENT_OK || tick_of(g, c->newest_ns) >= tick) continue;
+    if (!c || !c->connected || c->state != NI_CLIENT_OK || tick_of(g, c->newest_ns) >= tick)
+      continue;
     g->waits_for = i;
     return true;
   }
@@ -182,21 +217,29 @@ int64_t ni_grid_due(struct ni_grid *g) {
 static void fill(const struct ni_grid *g, struct ni_client *c, struct ni_frame_client *of) {
   struct ni_grid_pending *p = c->pending;
   size_t n = 0;
-  for (; n < p->n && tick_of(g, p->at[n]->time_ns) <= g->out_ns; n++) show(p, p->at[n]);
-  if (n) memmove(p->at, p->at + n, (p->n -= n) * sizeof *p->at);
+  for (; n < p->n && tick_of(g, p->at[n]->time_ns) <= g->out_ns; n++)
+    show(p, p->at[n]);
+  if (n)
+    memmove(p->at, p->at + n, (p->n -= n) * sizeof *p->at);
   note_safe(c);
   int64_t after = c->interval_ns > g->period_ns ? c->interval_ns : g->period_ns, age = INT64_MAX;
-  if (p->shown && p->shown->time_ns) age = g->out_ns > p->shown->time_ns ? g->out_ns - p->shown->time_ns : 0;
+  if (p->shown && p->shown->time_ns)
+    age = g->out_ns > p->shown->time_ns ? g->out_ns - p->shown->time_ns : 0;
   c->state = age <= STALE_AFTER * after ? NI_CLIENT_OK : c->connected ? NI_CLIENT_STALE : NI_CLIENT_GONE;
-  *of = (struct ni_frame_client){.client = c, .age_ns = age, .state = c->state, .seq = p->shown ? p->shown->seq : 0};
-  if (c->state == NI_CLIENT_OK) of->sample = p->shown;
+  *of = (struct ni_frame_client){
+      .client = c, .age_ns = age, .state = c->state, .seq = p->shown ? p->shown->seq : 0};
+  if (c->state == NI_CLIENT_OK)
+    of->sample = p->shown;
 }
 
 bool ni_grid_next(struct ni_grid *g, int64_t now_ns, struct ni_frame *f) {
-  if (now_ns < g->out_ns + g->period_ns || now_ns < ni_grid_due(g)) return false;
-  if (g->n && !ni_array_room(g->of, g->n - 1, g->cap_of)) return false;
+  if (now_ns < g->out_ns + g->period_ns || now_ns < ni_grid_due(g))
+    return false;
+  if (g->n && !ni_array_room(g->of, g->n - 1, g->cap_of))
+    return false;
   g->out_ns += g->period_ns;
-  for (size_t i = 0; i < g->n; i++) fill(g, g->client[i], &g->of[i]);
+  for (size_t i = 0; i < g->n; i++)
+    fill(g, g->client[i], &g->of[i]);
   *f = (struct ni_frame){.tick_ns = g->out_ns, .n = g->n, .of = g->of};
   return true;
 }
@@ -217,7 +260,8 @@ void ni_grid_tidy(struct ni_grid *g) {
     c->number = (uint32_t)n;
     g->client[n++] = c;
   }
-  g->n = n, g->waits_for = 0;
+  g->n = n;
+  g->waits_for = 0;
 }
 
 size_t ni_grid_clients(const struct ni_grid *g, struct ni_client *const **list) {

@@ -59,17 +59,21 @@ static bool take(dom::object o, ni_rostered *r) {
   };
   dom::array gpus;
   *r = {};
-  if (!text("id", r->id, sizeof r->id) || !text("host", r->host, sizeof r->host)) return false;
+  if (!text("id", r->id, sizeof r->id) || !text("host", r->host, sizeof r->host))
+    return false;
   text("uuid", r->uuid, sizeof r->uuid);
   text("version", r->version, sizeof r->version);
-  if (o["epoch"].get(r->epoch)) r->epoch = 0;
-  if (o["gpus"].get(gpus) || !gpus.size() || !(r->gpus = ni_sample_new((uint32_t)gpus.size(), 0, 0, 0))) return true;
+  if (o["epoch"].get(r->epoch))
+    r->epoch = 0;
+  if (o["gpus"].get(gpus) || !gpus.size() || !(r->gpus = ni_sample_new((uint32_t)gpus.size(), 0, 0, 0)))
+    return true;
   ni_sample_gpu *to = r->gpus->gpu;
   for (dom::element e : gpus) {
     int64_t index;
     const char *name;
     to->index = e["index"].get(index) ? 0 : (int32_t)index;
-    if (!e["name"].get_c_str().get(name)) snprintf(to->name, sizeof to->name, "%s", name);
+    if (!e["name"].get_c_str().get(name))
+      snprintf(to->name, sizeof to->name, "%s", name);
     to++;
   }
   return true;
@@ -78,16 +82,19 @@ static bool take(dom::object o, ni_rostered *r) {
 int ni_roster_read(int dir, void (*each)(void *arg, ni_rostered *r), void *arg) try {
   int fd = ni_store_file(dir, NI_ROSTER);
   struct stat st;
-  if (fd < 0) return fd == -ENOENT ? 0 : fd;
+  if (fd < 0)
+    return fd == -ENOENT ? 0 : fd;
   FILE *f = fstat(fd, &st) == 0 && st.st_size < MOST ? fdopen(fd, "r") : nullptr;
-  if (!f) return close(fd), -EINVAL;
+  if (!f)
+    return close(fd), -EINVAL;
   char *line = nullptr;
   size_t cap = 0;
   dom::parser json;
   for (ssize_t n; (n = getline(&line, &cap, f)) > 0;) {
     dom::object o;
     ni_rostered r;
-    if (!json.parse(line, (size_t)n).get(o) && take(o, &r)) each(arg, &r);
+    if (!json.parse(line, (size_t)n).get(o) && take(o, &r))
+      each(arg, &r);
   }
   free(line);
   fclose(f);

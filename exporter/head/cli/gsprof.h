@@ -1,4 +1,7 @@
-/* Called as gsprof: its commands, options, lines on standard error and exit codes (docs/cluster.md "Called as gsprof"). Main thread. */
+/*
+ * Called as gsprof: its commands, options, lines on standard error and exit codes (docs/cluster.md "Called as
+ * gsprof"). Main thread.
+ */
 #ifndef NI_GSPROF_CLI_H
 #define NI_GSPROF_CLI_H
 

@@ -1,10 +1,12 @@
 /*
- * Programs built today that run on glibc 2.28 and libstdc++ of gcc 8: linked into those of a package (packaging/portable.mk).
+ * Programs built today that run on glibc 2.28 and libstdc++ of gcc 8: linked into those of a package
+ * (packaging/portable.mk).
  *
- * The linker's --wrap leads every reference to NAME, those of static libraries included, to __wrap_NAME, and that to the old
- * version of the symbol, which newer libraries still have. The plugin does the same in plugin/os/glibc_compat.h, by itself, for it
- * is built only so. What no old version exists of is made of calls that do. packaging/dist.sh refuses a program that still asks
- * for something newer: then add it here and to portable.mk.
+ * The linker's --wrap leads every reference to NAME, those of static libraries included, to __wrap_NAME, and
+ * that to the old version of the symbol, which newer libraries still have. The plugin does the same in
+ * plugin/os/glibc_compat.h, by itself, for it is built only so. What no old version exists of is made of
+ * calls that do. packaging/dist.sh refuses a program that still asks for something newer: then add it here
+ * and to portable.mk.
  */
 #include <stddef.h>
 #include <sys/stat.h>
@@ -27,10 +29,12 @@
 
 /* An old version of a library's function, called as old_NAME; and the wrapper that jumps there. */
 #define OLD(name, version) __asm__(".symver old_" #name "," #name "@" version)
-#define WRAP(name, version)                                                                                  \
-  OLD(name, version);                                                                                        \
-  __asm__(".text\n.globl __wrap_" #name "\n.type __wrap_" #name ",%function\n"                                \
-          "__wrap_" #name ": " JUMP #name FAR "\n"                                                            \
+#define WRAP(name, version) \
+  OLD(name, version); \
+  __asm__(".text\n.globl __wrap_" #name "\n.type __wrap_" #name \
+          ",%function\n" \
+          "__wrap_" #name ": " JUMP #name FAR \
+          "\n" \
           ".size __wrap_" #name ",.-__wrap_" #name "\n")
 
 WRAP(dlclose, FIRST);
@@ -95,26 +99,30 @@ void bad_length(void) __asm__("__wrap__ZSt28__throw_bad_array_new_lengthv") __at
 void bad_length(void) { bad_alloc(); }
 
 /*
- * The start: before 2.34 glibc left it to the program's own start file to run its constructors, and the start file of today no longer
- * does. Given a function for it, glibc of any age calls that one.
+ * The start: before 2.34 glibc left it to the program's own start file to run its constructors, and the start
+ * file of today no longer does. Given a function for it, glibc of any age calls that one.
  */
 typedef void constructor(int argc, char **argv, char **env);
 OLD(__libc_start_main, FIRST);
-int old___libc_start_main(int (*program)(int, char **, char **), int argc, char **argv, constructor *begin, void (*end)(void),
-                          void (*loader_end)(void), void *stack);
-int __wrap___libc_start_main(int (*program)(int, char **, char **), int argc, char **argv, constructor *begin, void (*end)(void),
-                             void (*loader_end)(void), void *stack);
+int old___libc_start_main(int (*program)(int, char **, char **), int argc, char **argv, constructor *begin,
+                          void (*end)(void), void (*loader_end)(void), void *stack);
+int __wrap___libc_start_main(int (*program)(int, char **, char **), int argc, char **argv, constructor *begin,
+                             void (*end)(void), void (*loader_end)(void), void *stack);
 void _init(void);
-extern constructor *__preinit_array_start[] __attribute__((visibility("hidden"))), *__preinit_array_end[] __attribute__((visibility("hidden")));
-extern constructor *__init_array_start[] __attribute__((visibility("hidden"))), *__init_array_end[] __attribute__((visibility("hidden")));
+extern constructor *__preinit_array_start[] __attribute__((visibility("hidden"))),
+    *__preinit_array_end[] __attribute__((visibility("hidden")));
+extern constructor *__init_array_start[] __attribute__((visibility("hidden"))),
+    *__init_array_end[] __attribute__((visibility("hidden")));
 
 static void construct(int argc, char **argv, char **env) {
-  for (constructor **c = __preinit_array_start; c < __preinit_array_end; c++) (*c)(argc, argv, env);
+  for (constructor **c = __preinit_array_start; c < __preinit_array_end; c++)
+    (*c)(argc, argv, env);
   _init();
-  for (constructor **c = __init_array_start; c < __init_array_end; c++) (*c)(argc, argv, env);
+  for (constructor **c = __init_array_start; c < __init_array_end; c++)
+    (*c)(argc, argv, env);
 }
 
-int __wrap___libc_start_main(int (*program)(int, char **, char **), int argc, char **argv, constructor *begin, void (*end)(void),
-                             void (*loader_end)(void), void *stack) {
+int __wrap___libc_start_main(int (*program)(int, char **, char **), int argc, char **argv, constructor *begin,
+                             void (*end)(void), void (*loader_end)(void), void *stack) {
   return old___libc_start_main(program, argc, argv, begin ? begin : construct, end, loader_end, stack);
 }

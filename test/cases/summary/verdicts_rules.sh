@@ -63,6 +63,7 @@ B healthy - 50013200 - --weather --with alone=p | messages that waited for the o
 A replica 15 50473004 - --weather --with alone=d | waiting for communicators without records looked like a host's own time
 B throttle 20 50453200 - --weather --with alone=d | such waiting looked like throttling of two hosts
 B late 10 50053204 - --weather --with alone-one=d | ranks that have no logs were waited for
+C uneven 40 50313404 - --weather --with alone-one=d --with symmetric | ... and seemed to come late to symmetric kernels
 D moving 10 50133604 cost --weather --with min-bytes=65536 | the place behind a norm that is left out was not compared: it cost 2.6
 C stage 15 50253402 - --weather --with no-p2p | waiting for messages without records looked like a host's own time
 C gpu 10 50233402 - --weather --with no-p2p | who had waited for such messages came late to symmetric kernels

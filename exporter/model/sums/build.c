@@ -10,6 +10,7 @@
 #include "build.h"
 #include "findings.h"
 #include "evidence/seats.h"
+#include "work/joined.h"
 #include "evidence/waits.h"
 #include "reading/right_clocks.h"
 #include "exporter/base/order.h"
@@ -183,7 +184,8 @@ static int build_comms(struct ni_run *r, struct ni_summary *s) {
   }
   free(order);
   int e = count_seats(r, s);
-  return e < 0 ? e : ni_seats_build(r, s);
+  if (e == 0) e = ni_seats_build(r, s);
+  return e < 0 ? e : ni_joined_find(r, s);
 }
 
 static int build_cells(struct ni_run *r, struct ni_summary *s) {
@@ -316,7 +318,8 @@ static int64_t *hosts_of_groups(const struct ni_summary *s) {
 
 /*
  * A process's bandwidth beside the median of its groups, weighted by records; a host's likewise, of what other hosts do too:
- * what one alone does is spread around its own median, which says nothing of the host.
+ * what one alone does is spread around its own median, which says nothing of the host. Nor do messages: how long a stage
+ * waits for another one in them is the schedule's.
  */
 static int relative_bandwidths(struct ni_summary *s) {
   double *sum = calloc(s->n_processes + 1, sizeof *sum), *n = calloc(s->n_processes + 1, sizeof *n);
@@ -330,7 +333,7 @@ static int relative_bandwidths(struct ni_summary *s) {
     double weight = (double)x->busbw_gbs.n, mine = x->busbw_gbs.mean / usual * weight;
     sum[x->of] += mine;
     n[x->of] += weight;
-    if (only_host[x->group] != HOSTS) continue;
+    if (only_host[x->group] != HOSTS || s->group[x->group].kind == NI_KIND_P2P) continue;
     shared_sum[x->of] += mine;
     shared_n[x->of] += weight;
   }

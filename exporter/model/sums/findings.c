@@ -271,10 +271,15 @@ const char *ni_steps_text(const struct ni_summary *s, char out[320]) {
   return out;
 }
 
-/* ---- of sampled logs: one record in N, the same ones on all ranks of a communicator ---- */
+/* ---- of sampled logs: one record in N, the same ones on all ranks of a communicator; and where waits are not in the logs ---- */
 
 static void put_cost(struct ni_put_text *w, const struct ni_summary *s, const struct ni_late *l) {
   char waited[32], in_all[32];
+  if (s->one_in <= 1) {
+    ni_put(w, "; the others waited %s%s for %s in all", l->at_most ? "at most " : "", ni_duration_text(l->cost_us, waited),
+           l->host ? "them" : "it");
+    return;
+  }
   ni_put(w, "; the others waited %s for %s there, which is %s%s in all, as one operation in %.0f is recorded",
          ni_duration_text(l->cost_us, waited), l->host ? "them" : "it", l->at_most ? "at most " : "",
          ni_duration_text(l->cost_us * s->one_in, in_all), s->one_in);
@@ -467,6 +472,13 @@ static int usual_busbw(const struct ni_summary *s, double *out) {
   return 0;
 }
 
+/* What its ranks wait for may not be in the logs. */
+static bool waits_unseen(const struct ni_summary *s, uint32_t host) {
+  for (size_t i = 0; i < s->n_processes; i++)
+    if (s->process[i].host == host && s->process[i].may_wait_unseen) return true;
+  return false;
+}
+
 static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, const bool *explained,
                       struct list *out) {
   double usual;
@@ -474,7 +486,8 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
   for (uint32_t i = 0; e == 0 && i < s->n_hosts; i++) {
     const struct ni_host *h = &s->host[i];
     const struct slow_host *x = &slow[i];
-    bool low = s->one_in == 1 && !explained[i] && h->busbw_relative < NI_FIND_BUSBW * usual;
+    const bool told = s->one_in == 1 && !explained[i] && !waits_unseen(s, i);
+    const bool low = told && h->busbw_relative < NI_FIND_BUSBW * usual;
     char host[81], name[81], like[80], more[32];
     if (x->n == 0 && !low) continue;
     struct ni_finding *f = add(out, NI_FIND_SLOW_HOST, i);
@@ -522,10 +535,12 @@ int ni_findings(struct ni_summary *s) {
   struct slow_host *hosts = calloc(s->n_hosts + 1, sizeof *hosts);
   double *slow_us = calloc(s->n_comms + 1, sizeof *slow_us);
   const bool sampled = s->one_in > 1;
+  bool by_seats = sampled;
+  for (size_t i = 0; i < s->n_processes; i++) by_seats |= s->process[i].may_wait_unseen;
   int e = explained && hosts && slow_us ? 0 : -ENOMEM;
   if (e == 0) e = median_late_share(s, &s->late_share_median);
   if (e == 0) e = sampled ? slow_functions(s, hosts, slow_us, &found) : slow_comms(s, hosts, &found);
-  if (e == 0) e = sampled ? late_seats(s, slow_us, &found, explained) : late_ranks(s, &found, explained);
+  if (e == 0) e = by_seats ? late_seats(s, slow_us, &found, explained) : late_ranks(s, &found, explained);
   if (e == 0) e = slow_hosts(s, hosts, explained, &found);
   if (e == 0) {
     if (found.n) qsort(found.item, found.n, sizeof *found.item, by_loss);

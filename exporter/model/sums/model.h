@@ -171,6 +171,7 @@ struct ni_comm_row {
   int32_t n_ranks, nnodes;
   uint32_t ranks_seen, hosts_seen, max_ranks_seen; /* max_ranks_seen: at most so many in one operation */
   int32_t one_host;          /* index of the host all its ranks are on; -1: several */
+  bool neighbours;           /* no rank of the job lies between its ranks (work/joined.h) */
   uint64_t records, operations, partial_operations; /* partial: fewer records than n_ranks (collectives only) */
   /* Where the time went, mean over its members, collectives only. transfer + waiting = time in kernels. */
   double transfer_ns;        /* sum over operations of the minimum duration */
@@ -208,6 +209,7 @@ struct ni_process {
   double behind_us2;         /* sum of the squares */
   double own_us;             /* own time in all, beyond that of ranks with the same work; NAN: not judged */
   double busbw_relative; /* mean of its busbw / median busbw of its group over all communicators of that type; NAN */
+  bool may_wait_unseen;  /* between its operations, in a communicator that is not in the logs (work/joined.h) */
 };
 
 /* A process in a communicator (evidence/seats.h). */
@@ -227,7 +229,7 @@ struct ni_host {
   uint64_t records;
   double exec_ns;
   uint64_t compared, shortest, late;
-  double late_ns, relative, busbw_relative; /* the last over groups of several hosts only; NAN: none */
+  double late_ns, relative, busbw_relative; /* the last over collectives of several hosts only; NAN: none */
 };
 
 enum ni_outlier_kind {

@@ -56,6 +56,15 @@ B gpu - 233202 cost --with sample=4 --cost 2..5 | sampled: a late rank in a pipe
 B rail - 173202 alike --with sample=4 --cost 2..5 | sampled: a rail whose ranks come late elsewhere
 A cpu 4 213000 cost --with sample=4 | sampled: a host whose ranks come late together
 B nvlink 1.5 50193200 cost --weather --with no-p2p | a stage that waits for messages without records was no quicker
+B uneven 40 50313204 cost --weather --with no-p2p | a late rank in a stage whose ranks wait for messages without records was not named
+C gc 300 50353404 - --weather --with no-p2p | ranks of other stages that waited in such messages seemed to pause
+C uneven 40 50313404 alike --weather --with alone=t | of ranks that nothing in the logs joins others were in the sample: it cost nothing
+B healthy - 50013200 - --weather --with alone=p | messages that waited for the other side looked like a host's slow network
+A replica 15 50473004 - --weather --with alone=d | waiting for communicators without records looked like a host's own time
+B throttle 20 50453200 - --weather --with alone=d | such waiting looked like throttling of two hosts
+B late 10 50053204 - --weather --with alone-one=d | ranks that have no logs were waited for
+C uneven 40 50313404 - --weather --with alone-one=d --with symmetric | ... and seemed to come late to symmetric kernels
+D moving 10 50133604 cost --weather --with min-bytes=65536 | the place behind a norm that is left out was not compared: it cost 2.6
 C stage 15 50253402 - --weather --with no-p2p | waiting for messages without records looked like a host's own time
 C gpu 10 50233402 - --weather --with no-p2p | who had waited for such messages came late to symmetric kernels
 B cpu 4 50213200 - --weather --with missing=2 | ranks that are launched one by one made NVLink look slow

@@ -63,15 +63,6 @@ static int only_partner(const struct nj_job *job, int host) {
   return partner < 0 ? -1 : partner;
 }
 
-/* In C a rank of the first or the last stage sends across hosts to one rank only: its NIC and the way there look the same. -1: to more. */
-static int only_partner_rank(const struct nj_job *job, int rank) {
-  int pp = job->rank[rank].pp, next = pp == 0 ? 1 : pp - 1;
-  if (job->layout != 'C' || (pp != 0 && pp != job->pp - 1)) return -1;
-  for (int r = 0; r < job->world; r++)
-    if (job->rank[r].pp == next && job->rank[r].tp == job->rank[rank].tp && job->rank[r].dp == job->rank[rank].dp) return r;
-  return -1;
-}
-
 /*
  * Whether logs as they were written still show it: the ranks' own logs are there, and what tells by which
  * communicator.
@@ -104,6 +95,26 @@ static bool shown(const struct nj_job *job, const struct nj_fault *f) {
 static bool seen(const struct nj_job *job, const struct nj_comm *c) {
   const bool kept = !job->weather.no_p2p && job->weather.sample < 2;
   return !job->unrecorded[c - job->comm] && (kept || !messages(job, c));
+}
+
+/*
+ * The only other rank that it exchanges bulk data with across hosts, as far as that is recorded: then its NIC and the way
+ * there look the same. -1: there are more. So it is in C, on the first and the last stage, and in B without messages.
+ */
+static int only_partner_rank(const struct nj_job *job, int rank) {
+  int partner = -1;
+  for (int k = 0; k < job->n_comms; k++) {
+    const struct nj_comm *c = &job->comm[k];
+    if (!seen(job, c) || c->n_hosts < 2 || c->role == 'w' || !has_rank(c, rank)) continue;
+    if (c->role != 'p' && c->n > 2) return -1;
+    for (int i = 0; i < c->n; i++) {
+      const bool next = (i > 0 && c->rank[i - 1] == rank) || (i + 1 < c->n && c->rank[i + 1] == rank);
+      if (!next || job->rank[c->rank[i]].host == job->rank[rank].host) continue;
+      if (partner >= 0 && partner != c->rank[i]) return -1;
+      partner = c->rank[i];
+    }
+  }
+  return partner;
 }
 
 /*

@@ -77,6 +77,10 @@ static void test_own_time(void **state) {
   assert_int_equal(g.idle, 150000); /* idle since any */
   assert_int_equal(gap(j, 0, 4, 1900, 2000).own, -1); /* number 3 is missing */
   assert_int_equal(gap(j, 0, 5, 2100, 2200).own, 100000);
+  ni_places_next_step(&j->x);
+  assert_int_equal(gap(j, 0, 7, 2400, 2500).own, -1); /* number 6 is missing: in this place for the first time; */
+  ni_places_next_step(&j->x);
+  assert_int_equal(gap(j, 0, 9, 2700, 2800).own, 200000); /* each time: it is left out */
   free(j);
 }
 

@@ -10,6 +10,7 @@
 
 #include "exporter/model/sums/ranks/places.h"
 #include "exporter/model/sums/spells/spells.h"
+#include "exporter/model/sums/work/joined.h"
 #include "exporter/model/sums/work/number.h"
 
 /* n moments from step `first` on, `each` steps apart, every third one a step late. */
@@ -117,10 +118,13 @@ static void test_number(void **state) {
                                      {{.comm = 1, .ops = 100}}};
   struct ni_blame_cell cell[3][20] = {0};
   struct ni_blame_rank rank[3];
-  struct ni_blame b = {.rank = rank, .n_ranks = 3};
+  struct ni_process process[3] = {0};
+  struct ni_summary s = {.process = process};
+  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = 3, .sample_every = 1};
   for (uint32_t r = 0; r < 3; r++) {
     const uint32_t late = r == 1 ? 3 : 0, n_slots = r == 1 ? 2 : 1;
-    rank[r] = (struct ni_blame_rank){.judged = true,
+    rank[r] = (struct ni_blame_rank){.process = r,
+                                     .judged = true,
                                      .slot = slot[r],
                                      .n_slots = n_slots,
                                      .cell = cell[r],
@@ -142,6 +146,12 @@ static void test_number(void **state) {
   b.bins = b.steps = 0;
   assert_int_equal(ni_number_steps(&b), 0);
   assert_true(rank[1].shift - rank[0].shift == 3 && b.steps > 20);
+  slot[1][0].anchor_of = 78; /* by a communicator that is not in the logs, in the same blocks of the sample */
+  process[1].may_wait_unseen = true;
+  for (uint32_t k = 0; k < 17; k++) cell[1][k].start_ns += 4000000000;
+  b.bins = b.steps = 0;
+  assert_int_equal(ni_number_steps(&b), 0);
+  assert_true(rank[1].shift - rank[0].shift == (int32_t)NI_BLAME_BLOCK);
 }
 
 /*
@@ -158,7 +168,8 @@ static void test_waits_outside(void **state) {
   struct ni_blame_cell cell[RANKS][STEPS] = {0};
   struct ni_blame_rank rank[RANKS];
   struct ni_summary s = {.process = process, .host = host, .n_hosts = HOSTS};
-  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = RANKS, .bins = STEPS, .bin_steps = 1, .steps = STEPS};
+  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = RANKS, .bins = STEPS, .bin_steps = 1, .steps = STEPS,
+                       .waits_unseen = true};
   for (uint32_t r = 0; r < RANKS; r++) {
     const bool pauses = r == 0 || (r >= OF_HOST && r < 3 * OF_HOST);
     process[r].host = r / OF_HOST;
@@ -166,7 +177,7 @@ static void test_waits_outside(void **state) {
       incident[r][k] = (struct ni_blame_incident){
           .us = 80e3f, .step = k * EACH + 3, .in_step = 1 + 7 * k, .is_pause = true, .is_own = true};
     rank[r] = (struct ni_blame_rank){.process = r, .judged = true, .n_steps = STEPS, .ops = STEPS * 100,
-                                     .part = r / OF_HOST * OF_HOST, .incident = incident[r],
+                                     .team = r / OF_HOST, .incident = incident[r],
                                      .n_incidents = pauses ? PAUSES : 0, .incidents = pauses ? PAUSES : 0,
                                      .cell = cell[r], .n_bins = STEPS, .bin_steps = 1};
   }
@@ -175,6 +186,55 @@ static void test_waits_outside(void **state) {
   assert_true(out.n > 0 && out.item[0].kind == NI_FIND_PERIODIC);
   assert_true(out.item[0].n_items == 1 && out.item[0].item[0] == 0);
   ni_causes_free(&out);
+}
+
+/* Ranks 0 to 3 of a job, in communicators of two; n of these are in the logs. */
+static void joined(uint32_t n, const uint32_t (*member)[2], int64_t world, struct ni_process *process,
+                   struct ni_comm_row *comm) {
+  struct ni_who_comm who_comm[4] = {{.n_ranks = 2}, {.n_ranks = 2}, {.n_ranks = 2}, {.n_ranks = 2}};
+  struct ni_who_member who_member[8] = {0};
+  struct ni_sum_process of_run[4] = {0};
+  struct ni_seat seat[8] = {0};
+  uint32_t at[4] = {0, 1, 2, 3};
+  struct ni_run *r = calloc(1, sizeof *r);
+  struct ni_summary s = {.process = process, .n_processes = 4, .comm = comm, .n_comms = n, .seat = seat, .n_seats = 2 * (size_t)n};
+  assert_non_null(r);
+  for (uint32_t i = 0; i < 4; i++) {
+    of_run[i].world_size = (int32_t)world;
+    process[i] = (struct ni_process){.rank = (int32_t)i, .rank_stated = true, .ranks = 1};
+    comm[i] = (struct ni_comm_row){.n_ranks = 2, .ranks_seen = 2};
+  }
+  for (uint32_t i = 0; i < 2 * n; i++) {
+    seat[i] = (struct ni_seat){.comm = i / 2, .process = member[i / 2][i % 2]};
+    who_member[i] = (struct ni_who_member){.process = member[i / 2][i % 2], .comm = i / 2};
+  }
+  r->who.comm = who_comm;
+  r->who.member = who_member;
+  r->who.n_comms = n;
+  r->who.n_members = 2 * (size_t)n;
+  r->process = of_run;
+  r->comm_at = r->process_at = at;
+  assert_int_equal(ni_joined_find(r, &s), 0);
+  free(r);
+}
+
+/* What joins all ranks is in the logs, or not; between neighbours or not. */
+static void test_joined(void **state) {
+  (void)state;
+  static const uint32_t all[4][2] = {{0, 1}, {2, 3}, {0, 2}, {1, 3}}, far[2][2] = {{0, 2}, {1, 3}};
+  struct ni_process process[4];
+  struct ni_comm_row comm[4];
+  joined(4, all, 4, process, comm);
+  assert_false(process[0].may_wait_unseen || process[3].may_wait_unseen);
+  joined(2, all, 4, process, comm); /* two pieces */
+  assert_true(process[0].may_wait_unseen && process[3].may_wait_unseen);
+  assert_true(comm[0].neighbours && comm[1].neighbours);
+  joined(2, far, 4, process, comm);
+  assert_true(process[0].may_wait_unseen && !comm[0].neighbours);
+  joined(1, all, 2, process, comm); /* a job of two ranks */
+  assert_false(process[0].may_wait_unseen);
+  joined(1, all, 4, process, comm); /* two others have no logs, and share no communicator that has */
+  assert_true(process[1].may_wait_unseen);
 }
 
 /* A gap is longer than usual by what its place rarely waits for: a quarter and 200 us. */
@@ -187,6 +247,6 @@ static void test_room(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_bursts), cmocka_unit_test(test_single_bins),
-                                     cmocka_unit_test(test_number), cmocka_unit_test(test_room), cmocka_unit_test(test_waits_outside)};
+                                     cmocka_unit_test(test_number), cmocka_unit_test(test_room), cmocka_unit_test(test_waits_outside), cmocka_unit_test(test_joined)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,9 +148,11 @@ static void test_number_by_messages(void **state) {
                                   {.comm = 0, .rank = 1, .peer = 0, .kind = NI_BLAME_RECV, .ops = 80}};
   struct ni_blame_cell cell[2][20] = {0};
   struct ni_blame_rank rank[2];
-  struct ni_blame b = {.rank = rank, .n_ranks = 2};
+  struct ni_process process[2] = {0};
+  struct ni_summary s = {.process = process};
+  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = 2};
   for (uint32_t r = 0; r < 2; r++) {
-    rank[r] = (struct ni_blame_rank){.judged = true, .slot = &slot[r], .n_slots = 1, .cell = cell[r], .n_bins = 20,
+    rank[r] = (struct ni_blame_rank){.process = r, .judged = true, .slot = &slot[r], .n_slots = 1, .cell = cell[r], .n_bins = 20,
                                      .bin_steps = 1, .n_steps = 20, .whole_steps = 20, .ops = 80};
     for (uint32_t k = 0; k < 20; k++) {
       cell[r][k].start_ns = 1000000000 * (int64_t)(k + 1) + (r ? 3600000000000 : 0);

@@ -140,6 +140,20 @@ static bool parts_apart(const struct ni_blame *b, uint32_t *up) {
   return joined && apart;
 }
 
+/*
+ * Messages of stages join nobody: each of their ranks waits for another one. Nor do communicators that others lie
+ * between (work/joined.h).
+ */
+static uint32_t team_of(const struct ni_blame *b, const struct ni_blame_rank *o) {
+  uint32_t team = NI_BLAME_NONE;
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < o->n_slots; i++) {
+    const bool is_most = o->slot[i].ops > most && !in_pipeline(o, i);
+    if (is_most) most = o->slot[i].ops, team = o->slot[i].comm;
+  }
+  return team != NI_BLAME_NONE && b->s->comm[team].neighbours ? team : NI_BLAME_NONE;
+}
+
 static int classes(struct ni_blame *b) {
   uint32_t *up = malloc((b->n_ranks + 1) * sizeof *up), n = 0, judged = 0;
   size_t slots = 0;
@@ -164,7 +178,7 @@ static int classes(struct ni_blame *b) {
   n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     b->rank[i].cls = NI_BLAME_NONE;
-    b->rank[i].part = root_of(up, i);
+    b->rank[i].team = team_of(b, &b->rank[i]);
     if (!b->rank[i].judged) continue;
     like[n++] = (struct like){b->rank[i].signature, stages ? root_of(up, i) : 0, i, b->rank[i].colls,
                               bytes_of_step(&b->rank[i])};
@@ -175,6 +189,9 @@ static int classes(struct ni_blame *b) {
     split_class(b, like + from, to - from);
   }
   b->stages = stages;
+  b->waits_unseen = stages && b->messages_left_out;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    b->waits_unseen |= b->rank[i].judged && b->s->process[b->rank[i].process].may_wait_unseen;
   free(up);
   free(seat);
   free(like);

@@ -187,7 +187,7 @@ static int pass_for_others(struct ni_blame *b, struct ni_summary *s) {
 
 /* Own time of a step beyond that of its like, times its steps: whether a rank that came late to operations was late by itself. */
 static int fill_own(const struct ni_blame *b, struct ni_summary *s) {
-  if (b->stages && b->messages_left_out) return 0; /* waiting for the next stage looks like own time */
+  if (b->waits_unseen) return 0; /* what it waited for looks like own time */
   float *x = malloc((b->n_ranks + 1) * sizeof *x);
   if (!x) return -ENOMEM;
   for (uint32_t c = 0; c < b->n_classes; c++) {

@@ -17,6 +17,8 @@
 #define MORE_PLACES 1.5f /* times what is usual: a bin with more is no step like others */
 #define LEAD_OF_RUN 0.2f   /* an interval that says at what rate the rank is late there */
 #define SINGLE_MORE 1.25f  /* times what lies in rows of bins */
+#define OWN_OF_FEW 0.03f   /* as NI_CAUSE_OWN, of a team of so few that nobody knows how far they lie apart */
+enum { TEAM_FEW = 8 };
 enum { OTHERS = 256 };         /* members that a rank's interval is compared with */
 
 struct late {                  /* what one rank shows */
@@ -246,7 +248,8 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
   if (n < NI_CAUSE_BINS || mean < NI_CAUSE_OWN) return;
   float apart;
   mean -= others_there(w, i, from, to, &apart);
-  float least = fmaxf(fmaxf(NI_CAUSE_OWN, NI_CAUSE_APART * apart), NI_CAUSE_SIGMA * noise / sqrtf((float)n));
+  const float own = b->waits_unseen && w->c.n <= TEAM_FEW ? OWN_OF_FEW : NI_CAUSE_OWN;
+  float least = fmaxf(fmaxf(own, NI_CAUSE_APART * apart), NI_CAUSE_SIGMA * noise / sqrtf((float)n));
   if (mean < least || mean * (float)n < NI_CAUSE_OF_RUN * (float)b->bins) return;
   uint32_t near = b->bins / 20 > 3 ? b->bins / 20 : 3;
   *l = (struct late){.late = true,
@@ -279,6 +282,7 @@ static void judge_launches(struct own *w) {
     const struct ni_blame_rank *o = &b->rank[i];
     struct ni_launches_of of = {0};
     float late = (float)(o->late_idle_us / o->n_steps), excess = 0;
+    if (b->waits_unseen && o->team == NI_BLAME_NONE) continue; /* most of what it launches is not in the logs */
     if (!w->launches.late[i] || !ni_launches_stand_out(&w->launches, i)) continue;
     for (int k = 0; k < 2 && excess <= 0;
          k++) /* messages of stages move what is waited for most: there idle time first */
@@ -298,11 +302,12 @@ static void judge_launches(struct own *w) {
   }
 }
 
-static int judge_class(struct own *w, uint32_t cls) {
+/* The ranks of a class, or those of one team of it. */
+static int judge_members(struct own *w, uint32_t cls, const uint32_t *team) {
   const struct ni_blame *b = w->b;
   w->c.n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].cls == cls) w->c.member[w->c.n++] = i;
+    if (b->rank[i].cls == cls && (!team || b->rank[i].team == *team)) w->c.member[w->c.n++] = i;
   if (w->c.n < 2 || b->bins < 2 * NI_CAUSE_BINS) return 0;
   float *each = malloc(2 * (size_t)w->c.n * sizeof *each);
   w->x = malloc((size_t)w->c.n * b->bins * sizeof *w->x);
@@ -322,6 +327,54 @@ static int judge_class(struct own *w, uint32_t cls) {
   free(each);
   w->x = NULL;
   return e;
+}
+
+/*
+ * Where what a rank waits for may not be in the logs, all ranks that take part in the same operations wait alike
+ * between these: only they are compared with each other.
+ */
+static int judge_teams(struct own *w) {
+  const struct ni_blame *b = w->b;
+  bool *done = calloc(b->n_ranks + 1, sizeof *done);
+  int e = done ? 0 : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    const struct ni_blame_rank *o = &b->rank[i];
+    if (done[i] || !o->judged || o->cls == NI_BLAME_NONE || o->team == NI_BLAME_NONE) continue;
+    e = judge_members(w, o->cls, &o->team);
+    for (uint32_t k = 0; k < w->c.n; k++) done[w->c.member[k]] = true;
+  }
+  free(done);
+  return e;
+}
+
+/* Something that both show. */
+static bool at_once(const struct own *w, const struct late *x, const struct late *y) {
+  if (!x->late && !x->bursts) return false;
+  if (!y->late && !y->bursts) return false;
+  const uint32_t from = x->from > y->from ? x->from : y->from, to = x->to < y->to ? x->to : y->to;
+  for (uint32_t k = from; k < to && k < w->b->bins; k++)
+    if ((!x->hit || x->hit[k]) && (!y->hit || y->hit[k])) return true;
+  return false;
+}
+
+/*
+ * Ranks of two teams that take longer at the same time: one can have waited for the other, and which of them
+ * nobody knows.
+ */
+static int forget_who_may_wait(struct own *w) {
+  const struct ni_blame *b = w->b;
+  bool *may = calloc(b->n_ranks + 1, sizeof *may);
+  if (!may) return -ENOMEM;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    for (uint32_t k = 0; k < b->n_ranks && b->rank[i].judged && !may[i]; k++)
+      may[i] = b->rank[k].judged && b->rank[k].team != b->rank[i].team && at_once(w, &w->late[i], &w->late[k]);
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    if (!may[i]) continue;
+    w->late[i].late = false;
+    w->late[i].bursts = 0;
+  }
+  free(may);
+  return 0;
 }
 
 static int add_ranks(struct ni_cause *c, const struct own *w,
@@ -411,9 +464,6 @@ static int add_hits(struct ni_cause *c, const struct own *w) {
   return 0;
 }
 
-/* Messages are left out of the logs: between operations all of a host may wait for another stage, alike. */
-static bool may_wait_for_stage(const struct ni_blame *b) { return b->stages && b->messages_left_out; }
-
 static void forget_host(struct own *w, uint32_t host, bool bursts) {
   for (uint32_t i = 0; i < w->b->n_ranks; i++) {
     struct late *l = &w->late[i];
@@ -435,7 +485,7 @@ static int name_hosts(struct own *w, struct ni_causes *out,
   for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
     struct hosted x = look_at_host(w, h, belongs);
     if (!is_host(&x) || (belongs == slow_on && !x.launched)) continue;
-    if (may_wait_for_stage(b) && !x.launched) {
+    if (b->waits_unseen && !x.launched) { /* all of it may wait alike */
       forget_host(w, h, bursts);
       continue;
     }
@@ -601,15 +651,17 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
                   .c.lead = calloc(b->n_ranks + 1, sizeof *w.c.lead)};
   int e = w.late && w.c.member && w.scratch && w.c.over_us && w.means && w.c.lead ? 0 : -ENOMEM;
   if (e == 0) e = ni_launches_begin(&w.launches, b);
-  for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) e = judge_class(&w, c);
+  if (b->waits_unseen) e = judge_teams(&w);
+  for (uint32_t c = 0; e == 0 && c < b->n_classes && !b->waits_unseen; c++) e = judge_members(&w, c, NULL);
   if (e == 0) judge_launches(&w);
+  if (e == 0 && b->waits_unseen) e = forget_who_may_wait(&w);
   if (e == 0) e = name_uneven(&w, out);
   if (e == 0) e = name_hosts(&w, out, slow_on);
   if (e == 0) e = name_hosts(&w, out, late_on);
   if (e == 0) e = name_hosts(&w, out, burst_on);
   if (e == 0) e = ni_spells_pauses(b, out);
   if (e == 0) e = name_ranks(&w, out);
-  if (e == 0 && b->stages) e = name_stages(&w, out);
+  if (e == 0 && b->stages && !b->waits_unseen) e = name_stages(&w, out);
   for (uint32_t i = 0; w.late && i < b->n_ranks; i++) free(w.late[i].hit);
   ni_launches_end(&w.launches);
   free(w.late);

@@ -20,6 +20,8 @@ struct replay {
   struct way *way;
   uint32_t n_way;
   size_t cap_way;
+  double *ended;               /* of a join, as recorded; where waits may not be in the logs */
+  size_t cap_ended;
   uint64_t *causes_of;         /* of a link: bit i: cause i */
   bool *launch_late;           /* of a rank: its CPU is slow */
   bool *with_late;             /* of a link: such a rank takes part */
@@ -280,11 +282,15 @@ static double waited_us(const struct ni_blame *b, const struct ni_cause *c, uint
   return sum;
 }
 
-/* Nine in ten of the other ranks wait for so long or longer; INFINITY: there are none. us: room for all. */
+/*
+ * Nine in ten of the other ranks wait for so long or longer; INFINITY: there are none. Where waits are not in the logs
+ * those of its team do. us: room for all.
+ */
 static double others_waited_us(const struct ni_blame *b, const struct ni_cause *c, float *us) {
   size_t n = 0;
   for (uint32_t r = 0; r < b->n_ranks; r++) {
     bool its = !b->rank[r].judged || !b->rank[r].n_bins;
+    its |= b->waits_unseen && b->rank[r].team != b->rank[c->item[0]].team;
     for (uint32_t i = 0; i < c->n_items && !its; i++) its = c->item[i] == r;
     if (!its) us[n++] = (float)waited_us(b, c, r);
   }
@@ -299,23 +305,39 @@ static void bound_cost(struct ni_cause *c, double most) {
 }
 
 /*
- * Messages between stages are not in the logs: what another stage waited for in them is part of its own time, so in
- * the replay it would be no quicker without the cause. A stage that takes longer puts off all others, so its host's
- * slow transfers cost what its ranks spend in them beyond the usual ones, with nobody else's waits.
+ * What others waited for may not be in the logs: then it is part of their own time, and in the replay they would be no
+ * quicker without the cause. Who takes longer puts off all others, so a rank, or a host's slow transfers, cost what
+ * its team gets ahead of itself.
  */
 static bool hides_from_replay(const struct ni_blame *b, const struct ni_cause *c) {
-  return b->stages && b->messages_left_out && c->links && c->link == NI_FIND_SLOW_NVLINK;
+  return b->waits_unseen && (!c->links || c->link == NI_FIND_SLOW_NVLINK);
 }
 
-/* Call after without(): by how much the transfers of a rank are shorter, of the one of which they are most. */
-static double transfers_shorter(const struct replay *x) {
+/* Call after the run as recorded: when its operations ended. */
+static int keep_ends(struct replay *x) {
+  if (!x->g.b->waits_unseen) return 0;
+  if (x->g.n_joins > x->cap_ended && !ni_array_exact(&x->ended, &x->cap_ended, x->g.n_joins, sizeof *x->ended))
+    return -ENOMEM;
+  for (uint32_t i = 0; i < x->g.n_joins; i++) x->ended[i] = x->g.join[i].end;
+  return 0;
+}
+
+/*
+ * Call after a run without the cause: by how much a team gets ahead from one of its operations to the next, of the
+ * one that does most. Where it meets others, who are no quicker, it waits for them and gets ahead anew.
+ */
+static double got_ahead(const struct replay *x) {
+  const struct ni_blame *b = x->g.b;
   double most = 0;
-  for (uint32_t r = 0; r < x->g.b->n_ranks; r++) {
+  for (uint32_t r = 0; r < b->n_ranks; r++) {
     const struct ni_graph_side *s = &x->g.side[r];
-    double us = 0;
+    double us = 0, before = 0;
     for (uint32_t i = 0; i < s->n; i++) {
       const uint32_t join = x->g.node[s->first + i].join;
-      us += fmax(0, x->g.what[join].transfer - x->g.join[join].us);
+      if (b->link[x->g.what[join].link].comm != b->rank[r].team) continue;
+      const double ahead = x->ended[join] - x->g.join[join].end;
+      us += fmax(0, ahead - before);
+      before = ahead;
     }
     most = fmax(most, us);
   }
@@ -343,14 +365,15 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
     double t = ni_graph_run(&x->g);
     if (x->g.torn && !torn) continue;
     base += t;
-    if ((e = follow(x, t)) < 0) break;
+    if ((e = follow(x, t)) < 0 || (e = keep_ends(x)) < 0) break;
     measure(x);
     for (uint32_t i = 0; i < causes->n; i++) {
       plain(x);
       without(x, i);
       double *saved = &cost[(size_t)i * blocks + out->blocks];
-      if (hides_from_replay(b, &causes->item[i])) *saved = transfers_shorter(x);
-      else if (!as_long(x)) *saved = t - ni_graph_run(&x->g);
+      const bool hides = hides_from_replay(b, &causes->item[i]);
+      const double took = hides || !as_long(x) ? ni_graph_run(&x->g) : t;
+      *saved = hides ? got_ahead(x) : t - took;
       seen[i] += bins_of(x, &causes->item[i], k);
     }
     all += without_those(x, clocked, false, t, x->lost);
@@ -433,6 +456,7 @@ int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *ou
   }
   ni_graph_free(&x.g);
   free(x.way);
+  free(x.ended);
   free(x.path);
   free(x.lost);
   free(x.lost_now_and_then);

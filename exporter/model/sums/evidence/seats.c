@@ -153,7 +153,9 @@ static void look_at(struct work *w, uint32_t comm) {
   const struct ni_summary *s = w->s;
   const double apart = w->apart[comm];
   const size_t n = means_of(w, comm, w->x);
-  if (n < 2) return;
+  /* whoever is late may have waited for those who are between its ranks */
+  const bool is_told = s->comm[comm].neighbours || !s->process[s->seat[w->of_comm[comm]].process].may_wait_unseen;
+  if (n < 2 || !is_told) return;
   qsort(w->x, n, sizeof *w->x, by_number);
   /* the peers of a late one come early by as much as there are few of them */
   const double usual = fmax(0, w->x[(n - 1) / 4]);

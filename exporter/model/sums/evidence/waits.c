@@ -269,6 +269,13 @@ static void forget_transfers(const struct ni_run *r, struct ni_summary *s, const
   s->n_findings = kept;
 }
 
+/* A rank that lies between those it was late to may have been late, in a communicator that is not in the logs. */
+static bool may_wait_between(const struct ni_summary *s, uint32_t process) {
+  for (size_t i = 0; i < s->n_seats && s->process[process].may_wait_unseen; i++)
+    if (s->seat[i].process == process && !s->comm[s->seat[i].comm].neighbours) return true;
+  return false;
+}
+
 /*
  * Late for another late one, whom it waits for elsewhere (waits.h). Where messages are left out of the logs any
  * of them can have waited for the latest one.
@@ -277,7 +284,8 @@ static void explain(const struct ni_run *r, const struct ni_summary *s, struct l
   const bool unseen = ni_run_messages_left_out(r);
   for (uint32_t i = 0; i < n; i++) {
     const double own_us = s->by_own_time ? s->process[l[i].process].own_us : NAN;
-    l[i].explained = own_us < WAITS_OWN * l[i].lost_us; /* false where it is not known */
+    /* false where own time is not known */
+    l[i].explained = own_us < WAITS_OWN * l[i].lost_us || may_wait_between(s, l[i].process);
     for (uint32_t k = 0; isnan(own_us) && k < i && !l[i].explained; k++)
       l[i].explained = unseen || (!l[k].explained && meet(r, l[i].process, l[k].process));
   }

@@ -153,7 +153,8 @@ struct ni_blame_rank {
   size_t n_sample;
   int64_t sample_ns;
   uint32_t cls;                /* ranks with the same number do the same work (alike.h); NI_BLAME_NONE: nobody else */
-  uint32_t part;               /* ranks with the same number are joined by communicators smaller than the job */
+  /* the communicator with most of its collectives (experts: its messages): its ranks wait alike; NI_BLAME_NONE */
+  uint32_t team;
   int64_t first_ns, last_ns;
   /* Time since anything ended or started, of all operations, and before those that were launched late; own time of inner slots. */
   double idle_us, late_idle_us, own_us;
@@ -201,7 +202,12 @@ struct ni_blame {
   double usual_steps;
   uint32_t sample_every;       /* of the blocks of the replay: one of so many */
   bool stages;                 /* classes are stages of a pipeline */
-  bool messages_left_out;      /* by settings: a gap can hold one, and what was waited for in it */
+  bool messages_left_out;      /* by settings */
+  /*
+   * A gap can hold an operation that is not in the logs, and what was waited for in it: messages of stages, or a
+   * communicator, where nothing that is recorded joins all ranks.
+   */
+  bool waits_unseen;
   /*
    * [rank][bin], of a step, in us: own time beyond that of its like, as causes are judged by it; NAN: not
    * compared.

@@ -175,11 +175,14 @@ struct ni_place_gap ni_places_gap(struct ni_places *x, const struct ni_blame_op 
   x->key_of_group[group] = g.key;
   x->main_of_group[group] = g.main;
   /*
-   * A record of the same function on the slot that is missing: what lies between is not known. Messages of a
-   * group come in any order.
+   * A record of the same function on the slot that is missing: what lies between is not known. Where as many are
+   * missing each time, as a size that is left out, all its ranks had as many operations there, and waited for each
+   * other in them: the rank's own time is what it was late by in the last part. Messages of a group come in any order.
    */
   uint64_t *sn = last_sn(x, op);
-  bool follows = !coll || !*sn || op->sn == *sn;
+  const uint64_t missing = coll && *sn ? op->sn - *sn : 0;
+  const bool follows = missing == 0 || (g.key != NI_BLAME_NONE && missing == x->key[g.key].missing);
+  if (g.key != NI_BLAME_NONE) x->key[g.key].missing = missing;
   *sn = op->sn + 1;
   if (!follows || !g.main.ns || with || g.key == NI_BLAME_NONE) return g;
   int64_t last = end_before(x, x->heads, group, op->start_ns).ns;

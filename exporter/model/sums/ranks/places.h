@@ -38,6 +38,7 @@ struct ni_place_key {
   float cycle_us;              /* since the operation before the last one on its slot began, usually */
   struct ni_usual usual;
   double own;                  /* of `steady` gaps, that are no pauses */
+  uint64_t missing;            /* records before it, the last time */
 };
 
 /*

@@ -57,7 +57,49 @@ static int gather(struct paused *p, const struct ni_blame_rank *o) {
       p->at[p->n - 1].in_step = p->at[i].in_step; /* they come by length */
     } else p->at[p->n++] = p->at[i];
   }
-  p->period = ni_period_of(p->at, p->n, p->in);
+  return 0;
+}
+
+static bool pauses_at(const struct paused *p, uint32_t step) {
+  for (uint32_t i = 0; i < p->n && p->at[i].step <= step + SAME_STEPS; i++)
+    if (p->at[i].step + SAME_STEPS >= step) return true;
+  return false;
+}
+
+/*
+ * What most ranks of a team do together, between their operations: they wait for a rank elsewhere, in an operation that
+ * is not in the logs. Had one of them begun it, the others would have waited within their operations. waits: room for
+ * all moments of all ranks.
+ */
+static void find_waits(const struct work *w, bool *waits) {
+  const struct ni_blame *b = w->b;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    for (uint32_t k = 0; k < w->of[i].n; k++, waits++) {
+      uint32_t team = 0, paused = 0;
+      for (uint32_t r = 0; r < b->n_ranks; r++) {
+        if (!b->rank[r].judged || b->rank[r].team != b->rank[i].team) continue;
+        team++;
+        paused += r == i || pauses_at(&w->of[r], w->of[i].at[k].step);
+      }
+      *waits = b->rank[i].team == NI_BLAME_NONE || (team > 1 && paused * 2 > team);
+    }
+}
+
+static int leave_out_waits(struct work *w) {
+  const struct ni_blame *b = w->b;
+  size_t all = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) all += w->of[i].n;
+  bool *waits = malloc(all + 1);
+  if (!waits) return -ENOMEM;
+  find_waits(w, waits);
+  for (uint32_t i = 0, at = 0; i < b->n_ranks; i++) {
+    struct paused *p = &w->of[i];
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < p->n; k++)
+      if (!waits[at++]) p->at[kept++] = p->at[k];
+    p->n = kept;
+  }
+  free(waits);
   return 0;
 }
 
@@ -132,61 +174,25 @@ static bool has_a_place(const struct paused *p, const struct ni_blame_rank *o, f
   return there * 10 >= n * 9;
 }
 
-/* Three quarters of x's moments are steps in which y pauses, for whatever reason. */
-static bool pauses_with(const struct paused *x, const struct paused *y) {
-  uint32_t n = 0;
-  for (uint32_t i = 0, k = 0; i < x->n; i++) {
-    if (!x->in[i]) continue;
-    while (k < y->n && y->at[k].step + SAME_STEPS < x->at[i].step) k++;
-    n += k < y->n && y->at[k].step <= x->at[i].step + SAME_STEPS;
-  }
-  return n * 4 >= x->period.n * 3;
-}
-
-/*
- * Whoever pauses together with most of those that its communicators join it to, while ranks of other parts of
- * the job pause, too, waits for one of these, in a communicator that is not in the logs: had it begun the
- * pause, the others of its part would have waited within their operations. x: whose pauses they are.
- */
-static bool waits_outside(const struct work *w, const struct paused *x, uint32_t rank) {
-  const struct ni_blame *b = w->b;
-  uint32_t part = 0, paused = 0, elsewhere = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++) {
-    if (!b->rank[i].judged) continue;
-    const bool as_well = x == &w->of[i] || pauses_with(x, &w->of[i]);
-    const bool joined = b->rank[i].part == b->rank[rank].part;
-    part += joined;
-    paused += joined && as_well;
-    elsewhere += !joined && as_well;
-  }
-  return part > 1 && paused * 2 > part && elsewhere > 0;
-}
-
 /* The rank whose period is the longest in time, and all that pause with it. */
 static int name_period(struct work *w, uint32_t first, bool *member, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
-  uint32_t n = 0, judged = 0, lowest = NI_BLAME_NONE;
+  uint32_t n = 0, judged = 0, lowest = first;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     judged += b->rank[i].judged;
     member[i] = i == first || (!w->of[i].told && together(&w->of[first], &w->of[i]));
-    n += member[i];
-    w->of[i].told |= member[i];
-  }
-  const bool all = n > 1 && (float)n >= OF_ALL * (float)judged;
-  n = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++) {
-    member[i] &= all || !waits_outside(w, &w->of[first], i);
     if (!member[i]) continue;
-    if (n++ == 0 || ni_blame_global(b, i) < ni_blame_global(b, lowest)) lowest = i;
+    n++;
+    w->of[i].told = true;
+    if (ni_blame_global(b, i) < ni_blame_global(b, lowest)) lowest = i;
   }
-  if (n == 0) return 0;
-  const bool host = !all && of_host(w, member, lowest, n);
+  const bool all = n > 1 && (float)n >= OF_ALL * (float)judged, host = !all && of_host(w, member, lowest, n);
   struct ni_cause *c = ni_cause_add(out, NI_FIND_PERIODIC,
                                     all    ? NI_LEVEL_JOB
                                     : host ? NI_LEVEL_HOST
                                            : NI_LEVEL_RANK,
                                     all    ? 0
-                                    : host ? ni_blame_host(b, lowest)
+                                    : host ? ni_blame_host(b, first)
                                            : lowest);
   if (!c) return 0;
   c->period = w->of[first].period.steps;
@@ -226,13 +232,15 @@ static double chance(uint32_t n, double mean) {
   return below < 1 - 1e-12 ? 1 - below : p; /* beyond, the first term that is left is nearly all */
 }
 
-static void count_longer(const struct ni_blame_rank *o, struct paused *p) {
+/* all: not only those moments that were kept; of most that is not known where some are waits. */
+static void count_longer(const struct ni_blame_rank *o, struct paused *p, bool all) {
   uint32_t periodic = 0;
   for (uint32_t i = 0; i < p->n; i++)
     for (uint32_t k = 0; k < LENGTHS; k++) {
       p->longer[k] += !p->in[i] && p->at[i].us > lengths_us[k];
       periodic += k == 0 && p->in[i];
     }
+  if (!all) return;
   p->longer[0] = (uint32_t)o->incidents > periodic ? (uint32_t)o->incidents - periodic
                                                    : 0; /* not all are kept, but the longest */
 }
@@ -341,9 +349,12 @@ int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out) {
   int e = w.of && w.scratch && member ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     if (b->rank[i].judged) e = gather(&w.of[i], &b->rank[i]);
+  if (e == 0 && b->waits_unseen) e = leave_out_waits(&w);
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    w.of[i].period = ni_period_of(w.of[i].at, w.of[i].n, w.of[i].in);
   if (e == 0) e = name_periods(&w, member, out);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    if (b->rank[i].judged) count_longer(&b->rank[i], &w.of[i]);
+    if (b->rank[i].judged) count_longer(&b->rank[i], &w.of[i], !b->waits_unseen);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     for (uint32_t k = 0; b->rank[i].judged && k < LENGTHS; k++) judge_length(&w, i, k);
   if (e == 0) e = name_hosts(&w, member, out);

@@ -128,6 +128,15 @@ static int32_t whole_bins(int32_t shift, uint32_t bin_steps) {
   return (int32_t)lrint((double)shift / bin_steps) * (int32_t)bin_steps;
 }
 
+/*
+ * Of ranks that nothing in the logs joins no step is known to be that of another one, and the replay's sample of them
+ * has to be of the same blocks.
+ */
+static int32_t whole_blocks(const struct ni_blame *b, int32_t shift) {
+  const double steps = (double)NI_BLAME_BLOCK * b->sample_every;
+  return (int32_t)(round(shift / steps) * steps);
+}
+
 int ni_number_steps(struct ni_blame *b) {
   const struct ni_blame_rank *of = NULL;
   size_t slots = 0, judged = 0;
@@ -152,6 +161,7 @@ int ni_number_steps(struct ni_blame *b) {
     if (!o->judged || known[i]) continue;
     const bool met = of && by_messages(b, known, i);
     if (!met) o->shift = of ? of->shift + shift_by_time(of, o, b->bin_steps) : 0;
+    if (!met && b->s->process[o->process].may_wait_unseen) o->shift = whole_blocks(b, o->shift);
     known[i] = true;
     spread(b, seat, slots, known);
     if (!of) of = o;

@@ -63,6 +63,25 @@ static void test_at_once(void **state) {
   assert_false(waits(gap, 100));
 }
 
+/*
+ * A message that always takes as long: its end moves by what its stamp is off alone, and starts do not move with stamps.
+ * That they do not is no proof that nobody waits for it.
+ */
+static void test_always_as_long(void **state) {
+  (void)state;
+  float gap[SAMPLES][2];
+  for (uint32_t i = 0; i < SAMPLES; i++) {
+    const float off = (float)((i * 2654435761u >> 16) % 120);
+    gap[i][0] = 5000 + (float)(i * 104729 % 90); /* its start, behind its own slot's end, */
+    gap[i][1] = gap[i][0] - 3500 - off;          /* and behind the message's, whose stamp is off */
+  }
+  struct ni_usual u;
+  ni_usual_find(&u, gap[0], SAMPLES, 2, 0, false, 100);
+  assert_true(u.or_slot == 1 && u.or_us > 1300 && u.or_us < 1700); /* the places of which more is known say it */
+  ni_usual_find(&u, gap[0], SAMPLES, 2, 0, false, 2);
+  assert_true(isnan(u.or_us));
+}
+
 /* Slot 0 and slot 1 by turns: slot 1 begins `early` before the end of every other operation of slot 0. */
 static int64_t overlap_of(int64_t early_ns, bool beside) {
   enum { N = 200 };
@@ -299,7 +318,7 @@ static void test_cost_of_late(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_line), cmocka_unit_test(test_at_once), cmocka_unit_test(test_overlap_of_two),
+      cmocka_unit_test(test_line), cmocka_unit_test(test_at_once), cmocka_unit_test(test_always_as_long), cmocka_unit_test(test_overlap_of_two),
       cmocka_unit_test(test_onset_is_no_burst), cmocka_unit_test(test_always_last), cmocka_unit_test(test_lead), cmocka_unit_test(test_launches),
       cmocka_unit_test(test_number_by_messages), cmocka_unit_test(test_cost_of_late),
   };

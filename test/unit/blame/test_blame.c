@@ -106,6 +106,22 @@ static void test_overlap(void **state) {
   free(j);
 }
 
+/*
+ * Where stamps are off by more than messages take, one that had just begun is not yet over: a Recv does not wait for the
+ * Send in its kernel. So each side would wait for the other's.
+ */
+static void test_in_one_kernel(void **state) {
+  (void)state;
+  struct job *j = new_job();
+  j->x.overlap_ns = 120000;
+  gap(j, 0, 0, 1000, 1100);
+  gap(j, 1, 0, 1500, 1600);
+  assert_int_equal(gap(j, 0, 1, 1510, 1610).idle, 10000); /* began 10 us ago: it is beside */
+  gap(j, 1, 1, 2000, 2600);
+  assert_int_equal(gap(j, 0, 2, 2500, 2600).idle, 0); /* it is over, and its stamp is off by 100 us */
+  free(j);
+}
+
 /* Messages to several peers that begin at once are one: the others have no own time, and waited for what the first one did. */
 static void test_group(void **state) {
   (void)state;
@@ -648,7 +664,7 @@ static void test_crossed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_alone), cmocka_unit_test(test_own_time),
-      cmocka_unit_test(test_group), cmocka_unit_test(test_overlap), cmocka_unit_test(test_steps),
+      cmocka_unit_test(test_group), cmocka_unit_test(test_overlap), cmocka_unit_test(test_in_one_kernel), cmocka_unit_test(test_steps),
       cmocka_unit_test(test_period), cmocka_unit_test(test_steps_by_order), cmocka_unit_test(test_steps_by_gaps),
       cmocka_unit_test(test_steps_beside_evaluation), cmocka_unit_test(test_coarsen),
       cmocka_unit_test(test_replay), cmocka_unit_test(test_crossed), cmocka_unit_test(test_flapping),

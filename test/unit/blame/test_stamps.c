@@ -11,11 +11,15 @@
 #include "exporter/model/sums/blame/causes.h"
 #include "exporter/model/sums/blame/compare.h"
 #include "exporter/model/sums/blame/launches.h"
+#include "exporter/model/sums/blame/replay.h"
 #include "exporter/model/sums/ranks/places.h"
 #include "exporter/model/sums/spells/spells.h"
 #include "exporter/model/sums/work/number.h"
 
 enum { SAMPLES = 60 };
+
+/* 0..1 */
+static double drawn(uint64_t *draw) { return (double)((*draw = *draw * 6364136223846793005u + 1442695040888963407u) >> 11) / 0x1p53; }
 
 /*
  * Slot 0 is the place's own. It begins `far` us behind slot 1's end, give or take `noise`, and that one ended
@@ -57,6 +61,25 @@ static void test_at_once(void **state) {
   assert_false(waits(gap, 2));
   for (uint32_t i = 0; i < SAMPLES; i++) gap[i][1] += 300;
   assert_false(waits(gap, 100));
+}
+
+/*
+ * A message that always takes as long: its end moves by what its stamp is off alone, and starts do not move with stamps.
+ * That they do not is no proof that nobody waits for it.
+ */
+static void test_always_as_long(void **state) {
+  (void)state;
+  float gap[SAMPLES][2];
+  for (uint32_t i = 0; i < SAMPLES; i++) {
+    const float off = (float)((i * 2654435761u >> 16) % 120);
+    gap[i][0] = 5000 + (float)(i * 104729 % 90); /* its start, behind its own slot's end, */
+    gap[i][1] = gap[i][0] - 3500 - off;          /* and behind the message's, whose stamp is off */
+  }
+  struct ni_usual u;
+  ni_usual_find(&u, gap[0], SAMPLES, 2, 0, false, 100);
+  assert_true(u.or_slot == 1 && u.or_us > 1300 && u.or_us < 1700); /* the places of which more is known say it */
+  ni_usual_find(&u, gap[0], SAMPLES, 2, 0, false, 2);
+  assert_true(isnan(u.or_us));
 }
 
 /* Slot 0 and slot 1 by turns: slot 1 begins `early` before the end of every other operation of slot 0. */
@@ -235,11 +258,71 @@ static void test_launches(void **state) {
   assert_false(paces(&b, 6)); /* its GPU computes */
 }
 
+/*
+ * Eight ranks of a host, 16 operations in each step of a block. Each rank computes 200 us before each of them, give or take
+ * 10; the last one takes 10 % longer. Stamps are off by up to `off_us`. Returns what is said that it costs.
+ */
+static double late_costs(float off_us) {
+  enum { RANKS = 8, EACH = 16, OPS = EACH * NI_BLAME_BLOCK, TRANSFER = 200 };
+  static struct ni_blame_rank rank[RANKS];
+  static struct ni_process process[RANKS];
+  static double end[RANKS];
+  struct ni_comm_row comm = {0};
+  struct ni_summary s = {.comm = &comm, .n_comms = 1, .process = process, .n_hosts = 1};
+  uint32_t member[RANKS], late = RANKS - 1;
+  struct ni_blame_link link = {.from = -1, .to = -1, .rank = member, .n_ranks = RANKS};
+  struct ni_blame_slot slot = {.peer = -1};
+  uint64_t hash = 1, draw = 7;
+  struct ni_cause cause = {.kind = NI_FIND_LATE_RANK, .of = late, .item = &late, .n_items = 1, .to = NI_BLAME_BLOCK,
+                           .share = 0.1f, .of_gaps = 0.1f, .excess_us = 20 * EACH, .lead = {1, 1}};
+  struct ni_causes causes = {.n = 1};
+  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = RANKS, .link = &link, .n_links = 1, .bins = NI_BLAME_BLOCK,
+                       .bin_steps = 1, .steps = NI_BLAME_BLOCK - 1, .sample_every = 1};
+  struct ni_replay out;
+  double done = 0;
+  causes.item[0] = cause;
+  for (uint32_t r = 0; r < RANKS; r++) {
+    member[r] = r;
+    rank[r] = (struct ni_blame_rank){.process = r, .judged = true, .slot = &slot, .n_slots = 1, .token_hash = &hash,
+                                     .n_sample = OPS, .overlap_us = 2 * off_us};
+    rank[r].sample = calloc(OPS, sizeof *rank[r].sample);
+    end[r] = 0;
+  }
+  for (uint32_t i = 0; i < OPS; i++) {
+    double start[RANKS], last = 0;
+    for (uint32_t r = 0; r < RANKS; r++) {
+      start[r] = done + (r == late ? 220 : 200) + 10 * (2 * drawn(&draw) - 1);
+      last = fmax(last, start[r]);
+    }
+    for (uint32_t r = 0; r < RANKS; r++) {
+      const double begun = start[r] + off_us * (2 * drawn(&draw) - 1);
+      const double ended = last + TRANSFER + off_us * (2 * drawn(&draw) - 1);
+      struct ni_blame_sampled *op = &rank[r].sample[i];
+      *op = (struct ni_blame_sampled){.exec_us = (float)(ended - begun), .gap_us = (float)(begun - end[r]), .sn = i,
+                                      .step = i / EACH, .main = i > 0};
+      op->after_us = i ? op->gap_us + op[-1].exec_us : 0;
+      end[r] = ended;
+    }
+    done = last + TRANSFER;
+  }
+  rank[0].last_ns = (int64_t)(done * 1e3);
+  assert_int_equal(ni_replay(&b, &causes, &out), 0);
+  return causes.item[0].cost_us;
+}
+
+/* Stamps that are off by as much as the rank is late do not hide most of what it costs, and add nothing. */
+static void test_cost_of_late(void **state) {
+  (void)state;
+  const double exact = late_costs(0), off = late_costs(20);
+  assert_true(exact > 1000);
+  assert_true(off > 0.65 * exact && off <= exact);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_line), cmocka_unit_test(test_at_once), cmocka_unit_test(test_overlap_of_two),
+      cmocka_unit_test(test_line), cmocka_unit_test(test_at_once), cmocka_unit_test(test_always_as_long), cmocka_unit_test(test_overlap_of_two),
       cmocka_unit_test(test_onset_is_no_burst), cmocka_unit_test(test_always_last), cmocka_unit_test(test_lead), cmocka_unit_test(test_launches),
-      cmocka_unit_test(test_number_by_messages),
+      cmocka_unit_test(test_number_by_messages), cmocka_unit_test(test_cost_of_late),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,6 +160,7 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
     }
     last[op->slot] = n->join;
     end = t + op->exec_us;
+    n->end = (float)(end - t0);
   }
   s->n = g->n_nodes - s->first;
   s->took = end - s->start_us;
@@ -255,10 +256,11 @@ static float launch_factor(const struct ni_graph *g, const struct ni_graph_chang
 }
 
 float ni_graph_gap(const struct ni_graph *g, const struct ni_graph_change *s, const struct ni_graph_node *n) {
-  float gap = s->no_pauses ? n->gap - n->pause : n->gap;
+  const float own = ni_graph_own(g, n);
+  float gap = s->no_pauses ? own - n->pause : own;
   const bool there = n->bin >= s->from && n->bin < s->to && (!s->at || s->at[n->bin]);
   const float factor = s->launches && n->launched_late ? launch_factor(g, s, n) : s->factor;
-  if (there && (!s->launches || n->launched_late)) gap -= (n->gap - n->pause) * (1 - factor);
+  if (there && (!s->launches || n->launched_late)) gap -= (own - n->pause) * (1 - factor);
   return gap;
 }
 

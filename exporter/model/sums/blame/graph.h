@@ -33,6 +33,7 @@ struct ni_graph_spot {
 struct ni_graph_node {         /* an operation of one rank */
   /* own time before it, and what of that is a pause; where it waited for nothing: its start */
   float gap, pause;
+  float calm, end;             /* gap without what stamps are off by (stamps.h); as recorded, since the block's begin */
   uint32_t join;
   uint32_t main, slot;         /* joins: what it waited for; the one before on its slot */
   uint32_t ready;              /* join: it was not ready before ready_gap after that; NI_BLAME_NONE */
@@ -93,6 +94,7 @@ struct ni_graph {
   size_t cap_nodes, cap_joins, cap_what;
   struct ni_index at;
   bool quicker;                /* transfers are, in the scenario: what queued up begins no earlier than it is ready */
+  bool calm;                   /* own time is `calm`, in the scenario */
   bool compares;               /* causes of links are replayed: what is usual there is asked for */
   struct ni_graph_same *same;
   uint32_t n_same;
@@ -115,7 +117,11 @@ int ni_graph_load(struct ni_graph *g, uint32_t block);
 void ni_graph_rewind(struct ni_graph *g);
 /* Runs the block; returns when its last operation ends. */
 double ni_graph_run(struct ni_graph *g);
-/* Own time before a node as `change` has it. */
+/* Own time before a node, a pause in it, too. */
+static inline float ni_graph_own(const struct ni_graph *g, const struct ni_graph_node *n) {
+  return g->calm ? n->calm : n->gap;
+}
+/* The same as `change` has it. */
 float ni_graph_gap(const struct ni_graph *g, const struct ni_graph_change *s, const struct ni_graph_node *n);
 /* When the node begins, and the join that it waited for. */
 double ni_graph_start(const struct ni_graph *g, const struct ni_graph_side *s, const struct ni_graph_node *n,

@@ -8,6 +8,7 @@
 #include "alike.h"
 #include "exporter/model/sums/ranks/quantile.h"
 #include "graph.h"
+#include "stamps.h"
 
 /* On the longest way through the block as recorded: a join, and the own time before its last node (NI_BLAME_NONE: none). */
 struct way {
@@ -25,6 +26,7 @@ struct replay {
   uint64_t *causes_of;         /* of a link: bit i: cause i */
   bool *launch_late;           /* of a rank: its CPU is slow */
   bool *with_late;             /* of a link: such a rank takes part */
+  bool calms;                  /* stamps are off: causes are taken away where own time is without that (stamps.h) */
   double own, pauses, transfer, recorded, replayed;
   /*
    * By communicator: transfers on the longest way; what all causes together cost there, those apart whose
@@ -129,6 +131,21 @@ static void carry_less(struct replay *x, const struct ni_cause *c) {
   }
 }
 
+static bool shortens_own_time(const struct ni_cause *c) {
+  return !c->links && c->kind != NI_FIND_PAUSES && c->kind != NI_FIND_PERIODIC;
+}
+
+/* Only a cause that is told by own time is hidden by stamps that are off. */
+static int ask_stamps(struct replay *x) {
+  float *scratch = malloc((x->g.b->n_ranks + 1) * sizeof *scratch);
+  if (!scratch) return -ENOMEM;
+  bool own = false;
+  for (uint32_t i = 0; i < x->causes->n; i++) own |= shortens_own_time(&x->causes->item[i]);
+  x->calms = own && ni_stamps_are_off(x->g.b, scratch);
+  free(scratch);
+  return 0;
+}
+
 /* Takes a cause away. */
 static void without(struct replay *x, uint32_t cause) {
   const struct ni_cause *c = &x->causes->item[cause];
@@ -141,8 +158,19 @@ static void without(struct replay *x, uint32_t cause) {
   }
 }
 
+/* Own time without what stamps are off by, from here on; *took: the block with all causes, as recorded before. */
+static int calm_down(struct replay *x, double *took) {
+  if (!x->calms) return 0;
+  const int e = ni_stamps_calm(&x->g);
+  if (e < 0) return e;
+  x->g.calm = true;
+  *took = ni_graph_run(&x->g);
+  return 0;
+}
+
 /* The longest way is as long as before: then so is the block, whatever else is shorter. */
 static bool as_long(const struct replay *x) {
+  if (x->g.calm) return false; /* another way may be the longest */
   for (uint32_t i = 0; i < x->n_way; i++) {
     const struct way *w = &x->way[i];
     if (x->g.join[w->join].us < x->g.what[w->join].transfer) return false;
@@ -185,7 +213,7 @@ static double shorter(const struct replay *x, const struct way *w) {
   double us = fmax(0, x->g.what[w->join].transfer - x->g.join[w->join].us);
   if (w->node == NI_BLAME_NONE) return us;
   const struct ni_graph_node *n = &x->g.node[w->node];
-  return us + fmax(0, n->gap - ni_graph_gap(&x->g, &x->g.side[w->rank].change, n));
+  return us + fmax(0, ni_graph_own(&x->g, n) - ni_graph_gap(&x->g, &x->g.side[w->rank].change, n));
 }
 
 static double shorter_in_all(const struct replay *x) {
@@ -356,17 +384,20 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
   double *cost = calloc((size_t)blocks * (causes->n + 1), sizeof *cost), all = 0, all_clocked = 0, base = 0;
   float *waited = malloc((b->n_ranks + 1) * sizeof *waited);
   int e = cost && waited ? ask_usual(x, blocks) : -ENOMEM, got = 0;
+  if (e == 0) e = ask_stamps(x);
   for (uint32_t i = 0; i < causes->n; i++) clocked[i] = ni_cause_at_times(b, &causes->item[i]);
   for (uint32_t k = 0; e == 0 && k < blocks; k++) {
     if (k % b->sample_every) continue;
     if ((got = ni_graph_load(&x->g, k)) < 0) e = got;
     if (got <= 0) continue;
     plain(x);
+    x->g.calm = false;
     double t = ni_graph_run(&x->g);
     if (x->g.torn && !torn) continue;
     base += t;
     if ((e = follow(x, t)) < 0 || (e = keep_ends(x)) < 0) break;
     measure(x);
+    if ((e = calm_down(x, &t)) < 0) break;
     for (uint32_t i = 0; i < causes->n; i++) {
       plain(x);
       without(x, i);

@@ -47,8 +47,8 @@ struct ni_place_key {
  */
 struct ni_place_end {
   int64_t ns;                  /* 0: none */
-  /* an operation that took long ends where the GPU's timer and the host's clock have drifted apart */
-  int64_t doubt_ns;
+  /* of one that took long the GPU's timer and the host's clock have drifted apart */
+  int64_t took_ns;
   uint32_t at;                 /* in the sample, + 1; 0: it is not there */
 };
 

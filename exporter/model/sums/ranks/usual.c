@@ -49,8 +49,8 @@ static struct times times_of(const float *gap, uint32_t n, uint32_t slots, uint6
 }
 
 struct slope {
-  double slope, error;
-  uint32_t n;                  /* samples in which the slot ended later than the set */
+  double slope, error, spread; /* spread: standard deviation of how much later the slot ended than the set, us */
+  uint32_t n;                  /* samples in which it did */
 };
 
 struct sum {
@@ -59,12 +59,13 @@ struct sum {
 };
 
 static struct slope line(const struct sum *s) {
-  struct slope l = {0, INFINITY, s->m};
+  struct slope l = {.error = INFINITY, .n = s->m};
   double m = s->m;
   if (s->m < SLOPE_SAMPLES) return l;
   double vx = s->xx / m - s->x / m * (s->x / m), vy = s->yy / m - s->y / m * (s->y / m), c = s->xy / m - s->x / m * (s->y / m);
   if (vx <= 0) return l;
   l.slope = c / vx;
+  l.spread = sqrt(vx);
   double rest = vy - l.slope * c;
   l.error = sqrt((rest > 0 ? rest : 0) / (vx * m));
   return l;
@@ -122,6 +123,9 @@ static struct slope slope_of(const float *gap, uint32_t n, uint32_t slots, uint6
 
 static bool is_told(const struct slope *s) { return s->n >= SLOPE_SAMPLES && s->error <= SLOPE_ERROR; }
 
+/* Where a slot's ends move by no more than their stamps are off, starts do not move with the stamps in any case. */
+static bool is_hidden(const struct slope *s, float off_us) { return s->slope <= 0.5 && s->spread < off_us; }
+
 /*
  * The line through the samples. A stamp that is far off makes another operation look like the last one, and
  * one such sample outweighs all others in a line: where the times become narrower with the slot and the line
@@ -134,7 +138,7 @@ static struct slope line_of(const float *gap, uint32_t n, uint32_t slots, uint64
   if (!narrower || !is_told(&all) || all.slope > 0.5) return all;
   usual_later(gap, n, slots, set, k, far, &from, &to);
   const struct slope most = slope_of(gap, n, slots, set, k, far, from, to);
-  return (struct slope){most.slope, most.error, all.n};
+  return (struct slope){most.slope, most.error, most.spread, all.n};
 }
 
 void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot, bool first,
@@ -152,7 +156,7 @@ void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t sl
       struct times with_it = times_of(gap, n, slots, u->waits_for | UINT64_C(1) << k);
       float w = with_it.width;
       struct slope s = line_of(gap, n, slots, u->waits_for, k, far, w < t.width * NARROWER);
-      bool told = is_told(&s);
+      bool told = is_told(&s) && !is_hidden(&s, off_us);
       if (w < t.width * FAR_NARROWER) told = false;
       const bool nearly_always = s.n * 10 >= n * 8;
       const bool at_once = nearly_always && with_it.middle <= off_us && t.middle >= AT_ONCE * off_us;

@@ -285,6 +285,21 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
   return e == 0 ? build_jobs(r, s) : e;
 }
 
+/* Of so many collectives one has a record, as the logs count; else as they state. */
+static double one_in(const struct ni_run *r) {
+  const struct ni_ledger *l = &r->ledger;
+  uint64_t written = 0, sampled = 0, stated = 1;
+  for (size_t i = 0; i < l->n_members; i++) {
+    const struct ni_ledger_kind *k = &l->member[i]->kind[NI_KIND_COLL];
+    if (!k->stated) continue;
+    written += k->written;
+    sampled += k->sampled;
+  }
+  for (size_t i = 0; i < l->n_processes; i++)
+    if (l->process[i] && l->process[i]->sample > stated) stated = l->process[i]->sample;
+  return sampled && written ? (double)(written + sampled) / (double)written : (double)stated;
+}
+
 int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
   int e = ni_right_clocks(r);
   if (!r->opt.compat) s->clocks = &r->clocks;
@@ -294,6 +309,7 @@ int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
   if (e == 0) e = build_cells(r, s);
   if (e == 0) e = build_job(r, s);
   s->approximate = r->opt.approximate;
+  s->one_in = one_in(r);
   if (e < 0 || !r->tally.any) return e;
   s->buckets.width_ns = r->opt.bucket_ns;
   s->first_us = r->tally.first_us;
@@ -402,21 +418,6 @@ static double counted_us(const struct ni_group *g) {
   return us > 0 ? us : 0;
 }
 
-/* Of so many collectives one has a record, as the logs count; else as they state. */
-static double one_in(const struct ni_run *r) {
-  const struct ni_ledger *l = &r->ledger;
-  uint64_t written = 0, sampled = 0, stated = 1;
-  for (size_t i = 0; i < l->n_members; i++) {
-    const struct ni_ledger_kind *k = &l->member[i]->kind[NI_KIND_COLL];
-    if (!k->stated) continue;
-    written += k->written;
-    sampled += k->sampled;
-  }
-  for (size_t i = 0; i < l->n_processes; i++)
-    if (l->process[i] && l->process[i]->sample > stated) stated = l->process[i]->sample;
-  return sampled && written ? (double)(written + sampled) / (double)written : (double)stated;
-}
-
 int ni_build_end(struct ni_run *r, struct ni_summary *s) {
   double all = 0;
   size_t slice = 0;
@@ -431,7 +432,6 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
     of_best(s, from, to, &slice);
   }
   int e = relative_bandwidths(s);
-  s->one_in = one_in(r);
   const bool waits = !s->approximate && !r->opt.compat;
   if (e == 0 && s->by_own_time && waits) e = ni_waits_findings(r, s);
   if (s->by_own_time && s->n_findings == 0 && one_is_waited_for(s)) {
@@ -439,10 +439,10 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
     s->why_durations = "own time does not explain whom the others wait for";
   }
   if (!s->by_own_time && s->one_in > 1)
-    s->why_durations = "not all operations are recorded (NCCL_INSPECTOR_SAMPLE), so what ranks do between them is not "
-                       "known; stages, congestion and pauses are told where it is 1/1";
+    s->why_durations = ni_why_sampled;
   if (e == 0 && !s->by_own_time && !s->approximate) e = ni_findings(s);
   if (e == 0 && !s->by_own_time && waits) e = ni_waits_findings(r, s);
+  if (s->n_outliers > NI_SUM_OUTLIERS) s->n_outliers = NI_SUM_OUTLIERS;
   ni_buckets_end(r, s);
   if (e == 0) e = ni_tag_sums_build(r, s, all * 1e3);
   return e < 0 ? e : ni_judge_input(r, s);

@@ -239,6 +239,19 @@ static void add_alone(const struct ni_cell_sums *c, struct ni_sums *t, const str
   if (elsewhere != UINT64_MAX) t->seat[l->seat].host_alone_ns += elsewhere - l->e.exec_ns;
 }
 
+/* Of sampled logs: its least duration is its transfer between hosts, as all ranks are there. first: who has it. */
+static int add_crossing(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op, uint32_t comm,
+                        uint32_t first) {
+  const bool wanted = c->s->one_in > 1 && !c->r->team && c->s->comm[comm].one_host < 0;
+  const struct ni_entry *e = &op->part[first].e;
+  if (!wanted || op->n < (uint32_t)c->r->who.comm[op->comm].n_ranks) return 0;
+  return ni_crossings_add(&t->crossings, &(struct ni_crossing){.at_us = time_us(e),
+                                                               .sn = op->sn,
+                                                               .comm = comm,
+                                                               .cell = c->cell,
+                                                               .us = (float)e->exec_ns / 1e3f});
+}
+
 static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op, uint32_t comm,
                          struct ni_group_sums *g, struct ni_heat *heat, int64_t *heat_ppm) {
   int e = sort_durations(c, op);
@@ -285,6 +298,7 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
   }
   t->comm[comm].transfer_ns += least;
   t->comm[comm].kernel_ns += sum;
+  if ((e = add_crossing(c, t, op, comm, first)) < 0) return e;
   struct ni_outlier slow = {.kind = NI_OUTLIER_SLOW, .group = op->part[first].e.timing, .comm = comm,
                             .process = op->part[first].process, .rank = op->part[first].rank, .sn = op->sn,
                             .us = (double)least / 1000, .lost_us = (double)least / 1000,

@@ -39,6 +39,7 @@ struct ni_sums {
   struct ni_seat_sums *seat;
   struct ni_outlier *late;         /* NI_SUM_LATE; a heap, the least loss first; .group: cell * NI_TIMING_COUNT + timing */
   size_t n_late;
+  struct ni_crossings crossings;   /* of sampled logs */
   NI_COUNTS(all, duplicates, operations, records, clocks_disagree, skipped);
   struct ni_bucket_table buckets;
   struct ni_tag_sums tags;

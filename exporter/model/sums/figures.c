@@ -50,12 +50,14 @@ static int sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni_
   for (size_t i = 0; i < b->n_late; i++) ni_sums_late(a, &b->late[i]);
   ni_add_counts(a->all, b->all);
   int e = ni_tag_sums_add(&a->tags, &b->tags);
+  if (e == 0) e = ni_crossings_merge(&a->crossings, &b->crossings);
   return e < 0 ? e : ni_bucket_merge(&a->buckets, &b->buckets);
 }
 
 static void sums_free(struct ni_sums *t) {
   ni_bucket_free(&t->buckets);
   ni_tag_sums_free(&t->tags);
+  ni_crossings_free(&t->crossings);
   free(t->process);
   free(t->comm);
   free(t->seat);
@@ -370,6 +372,9 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
   if (here && e == 0) ni_figures_spread(s, &j.sums, j.heat_ppm);
   s->tag_sums = j.sums.tags;
   j.sums.tags = (struct ni_tag_sums){0};
+  s->crossing = j.sums.crossings.item;
+  s->n_crossings = j.sums.crossings.n;
+  j.sums.crossings = (struct ni_crossings){0};
   s->buckets.records = j.sums.buckets;
   j.sums.buckets = (struct ni_bucket_table){0};
   for (size_t i = 0; j.result && i < s->n_cells; i++) ni_cell_result_free(&j.result[i], s);

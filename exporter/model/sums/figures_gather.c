@@ -82,7 +82,6 @@ int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const
   }
   free(group);
   qsort(s->outlier, s->n_outliers, sizeof *s->outlier, by_loss);
-  if (!s->by_own_time && s->n_outliers > NI_SUM_OUTLIERS) s->n_outliers = NI_SUM_OUTLIERS;
   return 0;
 }
 

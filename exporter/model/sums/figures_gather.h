@@ -27,8 +27,8 @@ struct ni_cell_result {
   size_t cap_outliers;
 };
 
-/* Groups, mixes, slices and outliers of all cells, in order of cells; outliers by loss: with by_own_time all of them, for
- * incidents.h, else NI_SUM_OUTLIERS. Empties `result`. */
+/* Groups, mixes, slices and outliers of all cells, in order of cells; outliers by loss, all of them: incidents.h and
+ * findings.h look at more than are shown. Empties `result`. */
 int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const struct ni_sums *t);
 /* Sums by process and communicator, and the heat map. */
 void ni_figures_spread(struct ni_summary *s, const struct ni_sums *t, const int64_t *heat_ppm);

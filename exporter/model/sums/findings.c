@@ -20,7 +20,9 @@
 #include "exporter/base/order.h"
 #include "exporter/base/text/safe_text.h"
 #include "findings.h"
+#include "evidence/rare_waits.h"
 #include "evidence/seats.h"
+#include "spells/spells.h"
 
 #define ALIKE 0.02 /* operations and bytes of communicators that did the same work differ by no more */
 
@@ -28,6 +30,9 @@ const char *const ni_finding_names[NI_FIND_KINDS] = {
     "late_rank",     "slow_communicator", "slow_host",  "rank_pauses",  "slow_nvlink",
     "slow_nic",      "slow_pair",         "slow_stage", "congestion",   "uneven_work",
     "periodic_work", "throttling",        "undecided",  "flapping_link"};
+
+const char ni_why_sampled[] = "not all operations are recorded (NCCL_INSPECTOR_SAMPLE), so what ranks do between them is "
+                              "not known; stages, and who began which pause, are told where it is 1/1";
 
 const char *ni_findings_rules(const struct ni_summary *s, char out[320]) {
   if (!s->by_own_time && s->one_in > 1)
@@ -273,6 +278,14 @@ const char *ni_steps_text(const struct ni_summary *s, char out[320]) {
 
 /* ---- of sampled logs: one record in N, the same ones on all ranks of a communicator; and where waits are not in the logs ---- */
 
+/*
+ * Gradients and parameters of all ranks are sent beside computing. What others waited there lies between nothing and all
+ * of it on the way of a step, as the same lateness is waited for in one operation after the other.
+ */
+static bool half_is_taken(const struct ni_summary *s, const struct ni_late *l) {
+  return l->at_most && !l->host && s->comm[l->comm].one_host < 0;
+}
+
 static void put_cost(struct ni_put_text *w, const struct ni_summary *s, const struct ni_late *l) {
   char waited[32], in_all[32];
   if (s->one_in <= 1) {
@@ -283,6 +296,7 @@ static void put_cost(struct ni_put_text *w, const struct ni_summary *s, const st
   ni_put(w, "; the others waited %s for %s there, which is %s%s in all, as one operation in %.0f is recorded",
          ni_duration_text(l->cost_us, waited), l->host ? "them" : "it", l->at_most ? "at most " : "",
          ni_duration_text(l->cost_us * s->one_in, in_all), s->one_in);
+  if (half_is_taken(s, l)) ni_put(w, " (they compute beside these: half of it is taken for the cost)");
 }
 
 static int add_late(const struct ni_summary *s, const struct ni_late *l, struct list *out) {
@@ -292,7 +306,7 @@ static int add_late(const struct ni_summary *s, const struct ni_late *l, struct 
   if (!f) return -ENOMEM;
   f->compared = l->host ? 0 : l->met;
   f->value = NAN;
-  f->lost_us = l->cost_us * s->one_in;
+  f->lost_us = l->cost_us * s->one_in * (half_is_taken(s, l) ? 0.5 : 1);
   struct ni_put_text w = {f->text, sizeof f->text};
   if (l->host) {
     ni_put(&w, "host %s: %u of its %u ranks", ni_safe_text(s->host[l->of].name, host, sizeof host), l->late, l->there);
@@ -351,10 +365,38 @@ static void like_text(size_t alike, char out[80]) {
   else snprintf(out, 80, "the median of %s that did the same work", NI_COUNT(alike));
 }
 
+static int pausing(const struct ni_summary *s, struct list *out) {
+  struct ni_pausing x;
+  char host[81], name[81], each[32], all[32];
+  const int e = ni_rare_waits(s, &x);
+  if (e < 0 || x.process == UINT32_MAX) return e;
+  for (size_t i = 0; i < out->n; i++)
+    if (out->item[i].kind == NI_FIND_LATE_RANK && out->item[i].of == x.process) return 0;
+  struct ni_finding *f = add(out, NI_FIND_PAUSES, x.process);
+  if (!f) return -ENOMEM;
+  const struct ni_process *p = &s->process[x.process];
+  const struct ni_comm_row *c = &s->comm[x.comm];
+  f->level = NI_LEVEL_RANK;
+  f->value = NAN;
+  f->times = x.times;
+  f->each_us = x.us / x.times;
+  f->lost_us = x.us * s->one_in;
+  f->note = f->each_us >= NI_SPELLS_NOTE_US || p->rank == 0; /* the first rank writes checkpoints and logs */
+  snprintf(f->text, sizeof f->text,
+           "rank %d on %s%s pauses now and then: in %s operations of %scommunicator %s%s%s the others waited %s for it, in the "
+           "mean, which is %s in all, as one operation in %.0f is recorded%s",
+           p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host), p->rank_stated ? "" : " (rank in its largest communicator)",
+           NI_COUNT(x.times), ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
+           ni_duration_text(f->each_us, each), ni_duration_text(f->lost_us, all), s->one_in,
+           f->note ? ", as for a checkpoint" : "");
+  return 0;
+}
+
 /*
  * Sampled logs have other operations of one communicator than of the next, so what they come to cannot be
  * compared: the same function and size can, operation by operation.
  */
+#define CROWDED_OF_RUN 0.003 /* what costs less is not named */
 enum { SAMPLED_MIN = 8 }; /* of one function and size on a communicator */
 
 static bool same_kind(const struct ni_comm_row *a, const struct ni_comm_row *b) {
@@ -387,6 +429,29 @@ static int by_function(const struct ni_summary *s, struct beside_like *of) {
     }
   }
   free(x);
+  return 0;
+}
+
+static int congestion(struct ni_summary *s, struct list *out) {
+  struct ni_crowded c;
+  char crowded[32], from[32], to[32], lost[32], host[81];
+  const int e = ni_crossings_crowded(s, &c);
+  if (e < 0 || !(c.ratio > 0) || c.lost_us < CROWDED_OF_RUN * (double)(s->last_us - s->first_us)) return e;
+  struct ni_finding *f = add(out, NI_FIND_CONGESTION, 0);
+  if (!f) return -ENOMEM;
+  f->level = NI_LEVEL_FABRIC;
+  f->value = NAN;
+  f->lost_us = c.lost_us;
+  f->times = c.spells;
+  struct ni_put_text w = {f->text, sizeof f->text};
+  ni_put(&w,
+         "the network between hosts: for %s in all, %s to %s after the start, all transfers take %.2f times as long as "
+         "otherwise; the job came as far as otherwise %s later",
+         ni_duration_text(c.crowded_us, crowded), ni_duration_text((double)(c.from_us - s->first_us), from),
+         ni_duration_text((double)(c.to_us - s->first_us), to), c.ratio, ni_duration_text(c.lost_us, lost));
+  if (c.host != UINT32_MAX)
+    ni_put(&w, " (or one host: all communicators across hosts have ranks on %s; counters of its NICs would tell)",
+           ni_safe_text(s->host[c.host].name, host, sizeof host));
   return 0;
 }
 
@@ -524,6 +589,7 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
 
 static int by_loss(const void *a, const void *b) {
   const struct ni_finding *x = a, *y = b;
+  if (x->note != y->note) return x->note ? 1 : -1;
   if (x->lost_us != y->lost_us) return x->lost_us > y->lost_us ? -1 : 1;
   if (x->kind != y->kind) return (int)x->kind - (int)y->kind;
   return x->of < y->of ? -1 : x->of > y->of;
@@ -540,7 +606,9 @@ int ni_findings(struct ni_summary *s) {
   int e = explained && hosts && slow_us ? 0 : -ENOMEM;
   if (e == 0) e = median_late_share(s, &s->late_share_median);
   if (e == 0) e = sampled ? slow_functions(s, hosts, slow_us, &found) : slow_comms(s, hosts, &found);
+  if (e == 0 && sampled) e = congestion(s, &found);
   if (e == 0) e = by_seats ? late_seats(s, slow_us, &found, explained) : late_ranks(s, &found, explained);
+  if (e == 0 && sampled) e = pausing(s, &found);
   if (e == 0) e = slow_hosts(s, hosts, explained, &found);
   if (e == 0) {
     if (found.n) qsort(found.item, found.n, sizeof *found.item, by_loss);

@@ -10,6 +10,8 @@
  */
 int ni_findings(struct ni_summary *s);
 const char *ni_findings_rules(const struct ni_summary *s, char out[320]); /* returns out */
+/* Why own time is not known: a constant. */
+extern const char ni_why_sampled[];
 /* Noise on all ranks is worth a sentence, but not one for each. NULL: there is none. */
 const char *ni_finding_of_all(const struct ni_summary *s, char out[128]);
 /* The first line: whose logs these are, hosts, ranks, how long, complete or not. Returns out. */

@@ -112,6 +112,7 @@ void ni_summary_free(struct ni_summary *s) {
   free(s->rolled);
   free(s->comm);
   free(s->seat);
+  free(s->crossing);
   free(s->process);
   free(s->host);
   free(s->by_comm);

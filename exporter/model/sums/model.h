@@ -28,6 +28,7 @@
 #include "exporter/model/counters/beside.h"
 #include "exporter/model/sums/buckets/buckets.h"
 #include "exporter/model/sums/buckets/tag_sums.h"
+#include "exporter/model/sums/evidence/crossings.h"
 #include "exporter/base/order.h"
 #include "format/names.h"
 #include "format/record.h"
@@ -53,6 +54,8 @@
 #define NI_FIND_COMPARED_MIN 20  /* operations before a rank is judged */
 #define NI_FIND_TRANSFER 1.25    /* times the usual transfer time of communicators alike */
 #define NI_SENT_MORE 1.1         /* times what NCCL sent: NICs send headers as well, some percent */
+/* Of so many operations one is recorded, or fewer: what looks like own time holds operations without a record. */
+#define NI_SAMPLED_OUT 1.5
 #define NI_FIND_BUSBW 0.90       /* of the median of like operations on all hosts */
 
 /* As NVIDIA's exporter classifies, from the header alone, in its order. Unknown: the header has no number of nodes
@@ -472,6 +475,8 @@ struct ni_summary {
   struct ni_host *host;
   struct ni_seat *seat;        /* by comm, process */
   size_t n_seats;
+  struct ni_crossing *crossing; /* of sampled logs: evidence/crossings.h */
+  size_t n_crossings;
   double one_in;               /* of so many collectives one has a record: NCCL_INSPECTOR_SAMPLE; 1: all */
   const char **log_group;      /* names of --groups; the run's */
   size_t n_log_groups, n_by_log_group;

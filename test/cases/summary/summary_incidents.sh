@@ -53,7 +53,12 @@ python3 test/verdicts/second/make.py --stored --kind two_jobs --seed 450000 --ou
 "$jobs" --stored --layout B --kind pauses --size 100 --seed 50413202 --weather --out "$TMP/aslong" >/dev/null
 who "steps by gaps" "$TMP/gaps" 95
 who "as long as the pause" "$TMP/aslong" 95
-who "sampled" "$TMP/sampled" 100
+"$inspector" summary "$TMP/sampled" --output-dir "$TMP/none" --no-plots --no-html --no-parquet --no-csv -q >/dev/null
+python3 - "$TMP/none/summary/summary.json" <<'P' || fail "sampled: somebody is said to have begun a pause"
+import json, sys
+s = json.load(open(sys.argv[1]))
+sys.exit(s["findings_by"] != "durations" or not s["outliers"] or any(o.get("began") for o in s["outliers"]))
+P
 who "an end behind a start" "$TMP/stamps" 95
 who "short beside its place" "$TMP/short" 100
 who "late all along" "$TMP/beside" 95

@@ -55,6 +55,13 @@ A late - 53002 cost --with sample=4 --cost 2..5 | sampled: a late rank
 B gpu - 233202 cost --with sample=4 --cost 2..5 | sampled: a late rank in a pipeline
 B rail - 173202 alike --with sample=4 --cost 2..5 | sampled: a rail whose ranks come late elsewhere
 A cpu 4 213000 cost --with sample=4 | sampled: a host whose ranks come late together
+A uneven 15 30313000 cost --with sample=2 | sampled: a late rank made its host's ranks late together, and twice beside computing
+C gpu 10 30233400 - --with sample=7 | sampled: a late rank was late with others as well, and passed over
+D gpu 10 30233600 cost --with sample=11 | sampled: one lateness is waited for in all buckets, and cost 2.4 times as much
+F onset 10 30094000 - --with sample=2 | sampled: of each second operation own time was judged
+D congestion 2 30293600 cost --with sample=11 | sampled: congestion was not told
+A intermittent 20 30073000 cost --with sample=4 | sampled: who pauses was not told
+D checkpoint 700 30373600 cost --with sample=2 | sampled: a note of long pauses
 B nvlink 1.5 50193200 cost --weather --with no-p2p | a stage that waits for messages without records was no quicker
 B uneven 40 50313204 cost --weather --with no-p2p | a late rank in a stage whose ranks wait for messages without records was not named
 C gc 300 50353404 - --weather --with no-p2p | ranks of other stages that waited in such messages seemed to pause

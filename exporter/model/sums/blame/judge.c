@@ -7,6 +7,7 @@
 #include "alike.h"
 #include "causes.h"
 #include "exporter/base/threads.h"
+#include "exporter/model/sums/findings.h"
 #include "exporter/model/sums/ranks/pass.h"
 #include "replay.h"
 #include "say.h"
@@ -337,6 +338,10 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
     if (s->process[i].ranks > 1) {
       o->judged = false;
       o->why_not = "processes drive several GPUs";
+    }
+    if (s->one_in >= NI_SAMPLED_OUT) {
+      o->judged = false;
+      o->why_not = ni_why_sampled;
     }
     if (o->why_not) s->why_durations = o->why_not;
   }

@@ -11,8 +11,9 @@
 #define SEATS_SIGMA 5.0      /* standard errors, */
 #define SEATS_APART 8.0      /* and times as far from the others as these are from each other, */
 #define SEATS_APART_HOST 4.0 /* less where most ranks of a host are: that is no chance */
-/* of its operations, beyond its share by chance: what a message or a pause does now and then is not it */
-#define SEATS_LAST 0.25
+/* of its operations, beyond its share by chance: what a pause does now and then is not it, nor a slow message */
+#define SEATS_LAST 0.2
+#define SEATS_LAST_MESSAGES 0.25
 #define SEATS_OF_RUN 0.006   /* of the run: what costs less is not named */
 #define SEATS_FEW 8u         /* of fewer ranks nobody knows how far they lie apart */
 #define SEATS_PASSED_ON 0.5  /* of what it is late by: so much was waited for elsewhere */
@@ -148,6 +149,20 @@ static void fill_apart(struct work *w) {
   }
 }
 
+/* Messages have no part in seats: their communicators met nobody. */
+static bool has_messages(const struct work *w, uint32_t process) {
+  for (size_t k = w->first[process]; k < w->first[process + 1]; k++)
+    if (!w->s->seat[w->of_process[k]].met) return true;
+  return false;
+}
+
+/* It comes last so often that it is no chance. */
+static bool is_often_last(const struct work *w, const struct ni_seat *x, size_t ranks) {
+  const double by_chance = 1.0 / (double)ranks;
+  const double beyond = has_messages(w, x->process) ? SEATS_LAST_MESSAGES : SEATS_LAST;
+  return (double)x->last >= (by_chance + beyond * (1 - by_chance)) * (double)x->met;
+}
+
 /* The seats of one communicator beside each other. */
 static void look_at(struct work *w, uint32_t comm) {
   const struct ni_summary *s = w->s;
@@ -159,7 +174,6 @@ static void look_at(struct work *w, uint32_t comm) {
   qsort(w->x, n, sizeof *w->x, by_number);
   /* the peers of a late one come early by as much as there are few of them */
   const double usual = fmax(0, w->x[(n - 1) / 4]);
-  const double by_chance = 1.0 / (double)n, often = by_chance + SEATS_LAST * (1 - by_chance);
   for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i++) {
     const struct ni_seat *x = &s->seat[i];
     if (x->met < SEATS_MIN) continue;
@@ -170,7 +184,7 @@ static void look_at(struct work *w, uint32_t comm) {
     v->lost_us = us * (double)x->met;
     const bool is_one_rank = s->process[x->process].ranks <= 1;
     v->late = v->lost_us >= w->least_us && us >= SEATS_APART_HOST * apart && is_one_rank;
-    v->alone = us >= SEATS_APART * apart && (double)x->last >= often * (double)x->met;
+    v->alone = us >= SEATS_APART * apart && is_often_last(w, x, n);
   }
 }
 
@@ -289,19 +303,25 @@ static void leave_out_many(const struct work *w, uint32_t comm) {
   for (size_t i = from; i < to && many; i++) w->view[i] = (struct view){.us = 0};
 }
 
-/* Where a process is late by itself, the most. */
+/*
+ * Where a process is late by itself; where it is so alone before where it is with others of its host. Of several
+ * communicators the one with the most operations tells how late it is: that is what its ranks wait in for each other.
+ * Of others it has some a step, beside computing, in which the same lateness is waited for again and again, or hidden.
+ */
 static struct ni_late late_itself(const struct work *w, uint32_t process) {
-  struct ni_late l = {.of = process};
+  struct ni_late l = {.of = process, .together = true};
   for (size_t k = w->first[process]; k < w->first[process + 1]; k++) {
-    const uint32_t i = w->of_process[k];
-    const struct view *v = &w->view[i];
-    if (!v->late || v->passed_on || v->lost_us <= l.lost_us) continue;
-    l.comm = w->s->seat[i].comm;
-    l.met = w->s->seat[i].met;
+    const struct ni_seat *x = &w->s->seat[w->of_process[k]];
+    const struct view *v = &w->view[w->of_process[k]];
+    const bool together = v->together || !v->alone;
+    if (!v->late || v->passed_on) continue;
+    l.lost_us = fmax(l.lost_us, v->lost_us);
+    if (together > l.together || (together == l.together && x->met <= l.met)) continue;
+    l.comm = x->comm;
+    l.met = x->met;
     l.us = v->us;
-    l.lost_us = v->lost_us;
-    l.cost_us = w->s->seat[i].alone_us;
-    l.together = v->together || !v->alone;
+    l.cost_us = x->alone_us;
+    l.together = together;
   }
   return l;
 }
@@ -338,6 +358,30 @@ static double host_cost_us(const struct work *w, uint32_t host) {
   return n ? sum / n : 0;
 }
 
+/*
+ * One of the host's ranks is late beside the others of it, alone, by a part of `most` that is no noise: the others are late
+ * elsewhere together with it. Where collectives run beside computing the sum over them is several times that.
+ */
+static bool one_holds_up(const struct work *w, const struct ni_lates *l, uint32_t host, double most) {
+  for (size_t i = 0; i < l->n; i++) {
+    const struct ni_late *x = &l->item[i];
+    const bool there = !x->host && w->s->process[x->of].host == host && w->s->comm[x->comm].one_host == (int32_t)host;
+    if (there && !x->together && x->us * (double)x->met >= SEATS_OF_MOST * most) return true;
+  }
+  return false;
+}
+
+/* Those of the host that are late with others of it. */
+static void drop_together(const struct work *w, struct ni_lates *l, uint32_t host) {
+  size_t kept = 0;
+  for (size_t i = 0; i < l->n; i++) {
+    const struct ni_late *x = &l->item[i];
+    const bool of_host = !x->host && w->s->process[x->of].host == host;
+    if (!of_host || (!x->together && w->s->comm[x->comm].one_host == (int32_t)host)) l->item[kept++] = *x;
+  }
+  l->n = kept;
+}
+
 /* Most of a host's ranks are late by themselves, and none of them stands out: one for all of them. */
 static void join_hosts(const struct work *w, struct ni_lates *out) {
   const struct ni_summary *s = w->s;
@@ -363,6 +407,10 @@ static void join_hosts(const struct work *w, struct ni_lates *out) {
       if (!out->item[i].host && s->process[out->item[i].of].host == h) all += out->item[i].lost_us;
     const bool most_are_late = x.late >= 2 && x.late >= SEATS_OF_HOST * x.there;
     if (!most_are_late || most * x.late > SEATS_STANDS_OUT * all) continue;
+    if (one_holds_up(w, out, h, most)) {
+      drop_together(w, out, h);
+      continue;
+    }
     size_t kept = 0;
     for (size_t i = 0; i < out->n; i++)
       if (out->item[i].host || s->process[out->item[i].of].host != h) out->item[kept++] = out->item[i];

@@ -28,10 +28,10 @@ int ni_seats_build(struct ni_run *r, struct ni_summary *s);
 struct ni_late {
   bool host;                   /* of: a host; else a process */
   bool together;               /* of a rank: it counts beside the others of its host alone */
-  uint32_t of, comm;           /* comm: where it is latest */
+  uint32_t of, comm;           /* comm: where it is late, that with the most operations */
   uint32_t late, there;        /* of a host: so many of its ranks are late; all of it that met others */
   uint64_t met;                /* operations of that communicator */
-  double us, lost_us;          /* how late, of one of these; sum over them */
+  double us, lost_us;          /* how late, of one of these; sum over them, where that is largest */
   double cost_us;              /* without it the next one would have been waited for: the sum of these differences */
   bool at_most;                /* it has no other communicator: others compute beside its operations, and lose less */
 };

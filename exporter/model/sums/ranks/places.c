@@ -218,12 +218,13 @@ enum { FOLLOWED_MIN = 8 };
 static int64_t length_of(const struct ni_blame_op *op) { return op->end_ns - op->start_ns; }
 
 /*
- * By how much an operation begins before an earlier one has ended. 0: not at all, or by half of the shorter
- * one and more.
+ * By how much an operation begins before an earlier one has ended. 0: not at all, or by half of that one and
+ * more. (It may be shorter than that itself: the norm of the gradients behind their last bucket.)
  */
 static int64_t little_overlap(const struct ni_blame_op *last, const struct ni_blame_op *op) {
-  const int64_t overlap = last->end_ns - op->start_ns, mine = length_of(op), theirs = length_of(last);
-  return overlap > 0 && overlap * 2 < (mine < theirs ? mine : theirs) ? overlap : 0;
+  const int64_t overlap = last->end_ns - op->start_ns;
+  const bool is_little = overlap > 0 && overlap <= NI_PLACE_OVERLAP_MOST_NS && overlap * 2 < length_of(last);
+  return is_little ? overlap : 0;
 }
 
 static bool follows(const struct ni_blame_rank *o, const struct followed *f, uint32_t of, uint32_t slot) {
@@ -235,7 +236,7 @@ static bool follows(const struct ni_blame_rank *o, const struct followed *f, uin
  * By how much stamps of back-to-back kernels overlap: nineteen in twenty of those that do. Collectives of one
  * communicator follow each other in any case. Of two slots one follows the other where its operations hardly
  * ever begin long before the other's end: what runs beside begins anywhere in it. What overlaps by half of
- * the shorter one and more are calls that NCCL has put into one kernel.
+ * the other one and more are calls that NCCL has put into one kernel.
  */
 static int find_overlap(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
   const uint32_t slots = x->out->n_slots;

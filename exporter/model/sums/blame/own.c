@@ -372,7 +372,7 @@ static struct hosted look_at_host(const struct own *w, uint32_t h,
     if (l->to > x.to) x.to = l->to;
     x.launched += l->launch;
     x.sum += l->excess_us;
-    x.most = fmaxf(x.most, l->excess_us);
+    x.most = fmaxf(x.most, l->share);
     x.share += l->share;
     x.of_gaps += l->of_gaps;
     x.lead.part += l->lead.part;
@@ -384,13 +384,13 @@ static struct hosted look_at_host(const struct own *w, uint32_t h,
 
 /*
  * Half as often elsewhere is chance; one rank that stands out is that rank (but for launches: these are the
- * host's).
+ * host's). It does by how much longer it takes: of some stages more own time is seen than of others.
  */
 static bool is_host(const struct hosted *x) {
   if (x->n < 2 || (float)x->n < NI_CAUSE_OF_HOST * (float)x->there ||
       x->n_elsewhere * x->there * 2 > x->n * x->elsewhere)
     return false;
-  return x->launched || x->most * (float)x->n <= NI_CAUSE_OF_HOST_MOST * x->sum;
+  return x->launched || x->most * (float)x->n <= NI_CAUSE_OF_HOST_MOST * x->share;
 }
 
 /* Bins of bursts that half of them have: how many there are, how long, and in how much of the run. */

@@ -501,9 +501,15 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
   return e;
 }
 
-/* More bytes explain half of what it is late, or more. */
-static bool explained_by_bytes(const struct late *l, float more) {
-  return l->late && !l->launch && more >= fmaxf(NI_UNEVEN_BYTES, 0.5f * l->share);
+/* More bytes, least or more, explain half of what it is late, or more. */
+static bool explained_by_bytes(const struct late *l, float more, float least) {
+  return l->late && !l->launch && more >= fmaxf(least, 0.5f * l->share);
+}
+
+static uint32_t members_of(const struct own *w, const uint32_t *part, uint32_t of) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) n += part[i] == of;
+  return n;
 }
 
 /*
@@ -513,14 +519,14 @@ static bool explained_by_bytes(const struct late *l, float more) {
 static int name_replica(struct own *w, struct ni_causes *out, const uint32_t *part, const float *more,
                         uint32_t of) {
   const struct ni_blame *b = w->b;
-  uint32_t n = 0, members = 0, alike = 0, from = 0, to = 0;
+  const uint32_t members = members_of(w, part, of);
+  uint32_t n = 0, alike = 0, from = 0, to = 0;
   float excess_us = 0, share = 0, of_gaps = 0, bytes = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct late *l = &w->late[i];
     if (part[i] != of) continue;
-    members++;
     bytes += more[i];
-    if (!explained_by_bytes(l, more[i])) continue;
+    if (!explained_by_bytes(l, more[i], members > 1 ? NI_UNEVEN_REPLICA : NI_UNEVEN_BYTES)) continue;
     if (n++ == 0 || l->from < from) from = l->from;
     if (l->to > to) to = l->to;
     excess_us += l->excess_us;

@@ -575,24 +575,25 @@ static int name_uneven(struct own *w, struct ni_causes *out) {
 
 static int name_stages(struct own *w, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
-  float *share = calloc(b->n_classes + 1, sizeof *share);
-  int e = share ? ni_compare_stages(b, w->c.over_us, share) : -ENOMEM;
+  struct ni_stage_more *more = calloc(b->n_classes + 1, sizeof *more);
+  int e = more ? ni_compare_stages(b, w->c.over_us, more) : -ENOMEM;
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
-    if (!(share[c] > NI_CAUSE_STAGE - 1)) continue;
+    if (!(more[c].share > NI_CAUSE_STAGE - 1)) continue;
     struct ni_cause *x = ni_cause_add(out, NI_FIND_SLOW_STAGE, NI_LEVEL_STAGE, c);
     if (!x) break;
     x->to = b->bins;
-    x->share = x->of_gaps = share[c];
+    x->share = x->of_gaps = more[c].share;
+    x->can_be_work = more[c].can_be_work;
     x->alike = b->n_classes;
     for (uint32_t i = 0; i < b->n_ranks && x->excess_us <= 0; i++) {
       float us = 0;
       for (uint32_t k = 0; b->rank[i].cls == c && k < b->rank[i].n_places; k++)
         us += b->rank[i].place[k].usual_us;
-      x->excess_us = us * (1 - 1 / (1 + share[c]));
+      x->excess_us = us * (1 - 1 / (1 + more[c].share));
     }
     e = add_ranks(x, w, of_class, c);
   }
-  free(share);
+  free(more);
   return e;
 }
 

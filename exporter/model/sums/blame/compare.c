@@ -249,7 +249,8 @@ enum { STAGE_PLACES = 32, STAGE_PLACES_MIN = 8 }; /* fewer places can agree by c
 #define STAGE_AS_GOOD \
   0.85f /* a factor half as far from one under which so many of those are found is the right one */
 #define STAGE_MOST 2.0f      /* larger factors are other work */
-#define STAGE_LEAST 0.01f    /* of the longest place: in less there is no layer, as where a kernel follows on another */
+/* of the longest place: in less there is no layer, as where a kernel follows on another */
+#define STAGE_LEAST 0.01f
 
 struct stage {
   float us[STAGE_PLACES];      /* the longest places of one rank in the middle of it, longest first */
@@ -258,7 +259,8 @@ struct stage {
   bool whole;                  /* all its layers lie in each of its places: without tensor parallelism */
   bool at_end;                 /* the first or the last one */
   uint32_t ranks;
-  double bytes;                /* of its ranks' own collectives, a step: gradients, and what its layers exchange */
+  /* of its ranks' own collectives, a step: gradients, and what its layers exchange */
+  double bytes;
 };
 
 static int longer(const void *a, const void *b) {
@@ -266,7 +268,7 @@ static int longer(const void *a, const void *b) {
   return x > y ? -1 : x < y;
 }
 
-/* Its messages go to earlier stages alone, or to later ones: stages have their order in their communicators. */
+/* Its messages go to earlier stages alone, or to later ones, as numbered in their communicators. */
 static bool is_at_end(const struct ni_blame_rank *o) {
   bool earlier = false, later = false;
   for (uint32_t i = 0; i < o->n_slots; i++) {
@@ -305,22 +307,25 @@ static int take_stage(const struct ni_blame *b, uint32_t rank, float off, struct
 
 /*
  * Where all layers of a stage lie in each place, stages can be compared that have as many of them: then their
- * gradients are as large. Times of several lengths, such as forward and backward, have to be found again. The first
- * and the last one can have more to do all the same: an embedding or a loss takes as many times longer backward
- * than forward as layers do. So no other stage is compared with them, and whether they are slow cannot be told.
+ * gradients are as large. Times of several lengths, such as forward and backward, have to be found again. The
+ * first and the last one can have more to do all the same: an embedding or a loss takes as many times longer
+ * backward than forward as layers do. So no other stage is compared with them, and whether they are slow
+ * cannot be told.
  */
 #define STAGE_LENGTHS 1.5f   /* times the shortest one of them is the longest */
 
 static bool can_compare(const struct stage *x, const struct stage *y) {
   if (x->n < STAGE_PLACES_MIN || y->n < STAGE_PLACES_MIN || x->whole != y->whole) return false;
+  /* Logs of ranks are missing: those that are there may be of one replica. */
+  if (2 * x->ranks <= y->ranks || 2 * y->ranks <= x->ranks) return false;
   if (!x->whole) return true;
   if (y->at_end && !x->at_end) return false;
   return x->bytes > 0 && fabs(x->bytes - y->bytes) <= NI_BLAME_ALIKE * fmax(x->bytes, y->bytes);
 }
 
 /*
- * The share of the places of both that are found in the other, if all of x took 1/by of its time. ratio: how much
- * longer x takes in the middle one of these.
+ * The share of the places of both that are found in the other, if all of x took 1/by of its time. ratio: how
+ * much longer x takes in the middle one of these.
  */
 static float found_again(const struct stage *x, const struct stage *y, float by, float *ratio) {
   float longest = 0, shortest = INFINITY, times[STAGE_PLACES];

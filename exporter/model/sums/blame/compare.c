@@ -251,13 +251,15 @@ enum { STAGE_PLACES = 32, STAGE_PLACES_MIN = 8 }; /* fewer places can agree by c
 #define STAGE_MOST 2.0f      /* larger factors are other work */
 /* of the longest place: in less there is no layer, as where a kernel follows on another */
 #define STAGE_LEAST 0.01f
+enum { STAGE_LEFT_MIN = 6 }; /* places of those that are left without these */
 
 struct stage {
-  float us[STAGE_PLACES];      /* the longest places of one rank in the middle of it, longest first */
-  uint32_t n;
+  float us[STAGE_PLACES];      /* the longest places of one rank in the middle of it, longest first; */
+  uint32_t n;                  /* 0: too few */
   float off;                   /* how far that rank is from its like */
   bool whole;                  /* all its layers lie in each of its places: without tensor parallelism */
   bool at_end;                 /* the first or the last one */
+  bool taken;
   uint32_t ranks;
   /* of its ranks' own collectives, a step: gradients, and what its layers exchange */
   double bytes;
@@ -281,7 +283,7 @@ static bool is_at_end(const struct ni_blame_rank *o) {
 
 static int take_stage(const struct ni_blame *b, uint32_t rank, float off, struct stage *s) {
   const struct ni_blame_rank *o = &b->rank[rank];
-  if (s->n && !(off < s->off)) return 0;
+  if (s->taken && !(off < s->off)) return 0;
   float *us = malloc((o->n_places + 1) * sizeof *us);
   if (!us) return -ENOMEM;
   uint32_t n = 0;
@@ -296,10 +298,13 @@ static int take_stage(const struct ni_blame *b, uint32_t rank, float off, struct
     if (o->slot[i].kind == NI_BLAME_COLL && b->s->comm[o->slot[i].comm].n_ranks <= (int64_t)s->ranks)
       s->bytes += (double)o->slot[i].bytes / o->n_steps;
   qsort(us, n, sizeof *us, longer);
+  const bool enough = n >= STAGE_PLACES_MIN;
   while (n && us[n - 1] < STAGE_LEAST * us[0]) n--;
+  if (!enough || n < STAGE_LEFT_MIN) n = 0;
   s->n = n < STAGE_PLACES ? n : STAGE_PLACES;
   memcpy(s->us, us, s->n * sizeof *us);
   s->off = off;
+  s->taken = true;
   s->at_end = is_at_end(o);
   free(us);
   return 0;
@@ -315,7 +320,7 @@ static int take_stage(const struct ni_blame *b, uint32_t rank, float off, struct
 #define STAGE_LENGTHS 1.5f   /* times the shortest one of them is the longest */
 
 static bool can_compare(const struct stage *x, const struct stage *y) {
-  if (x->n < STAGE_PLACES_MIN || y->n < STAGE_PLACES_MIN || x->whole != y->whole) return false;
+  if (x->n == 0 || y->n == 0 || x->whole != y->whole) return false;
   /* Logs of ranks are missing: those that are there may be of one replica. */
   if (2 * x->ranks <= y->ranks || 2 * y->ranks <= x->ranks) return false;
   if (!x->whole) return true;

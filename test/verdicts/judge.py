@@ -103,10 +103,20 @@ def drawn_uneven(truth, finding):
         and not any(matches(finding, c) for c in truth["culprits"])
 
 
+def has_more_to_do(truth, finding):
+    """A note that a stage takes longer is true, and accuses nobody, where it has more to do than most."""
+    work = truth.get("stage_work")
+    if finding["class"] != "note" or finding["level"] != "stage" or not work:
+        return False
+    stages = {truth["stages"][r] for r in finding["ranks"] if r < len(truth["stages"])}
+    more = len(stages) == 1 and work[stages.pop()] >= 1.02 * sorted(work)[(len(work) - 1) // 2]
+    return more and not any(matches(finding, c) for c in truth["culprits"])
+
+
 def judge(truth, summary):
     """The outcome of a job, as a dict of plain values."""
     culprits = truth["culprits"]
-    said = [f for f in findings(summary) if not drawn_uneven(truth, f)]
+    said = [f for f in findings(summary) if not drawn_uneven(truth, f) and not has_more_to_do(truth, f)]
     accused = [f for f in said if f["kind"] != "undecided" or not culprits]
     best = [[matches(f, c) for c in culprits] for f in accused]
     # A note accuses nobody; in a job without a cause that nothing can be told is said of somebody all the

@@ -93,6 +93,12 @@ congestion 230004 - | congestion cost single steps
 two_jobs 450004 cost | the like of a late rank run ahead of it: it was said to take twice as long
 late 620040 cost --layout D --cost 2..5 | the like get ahead where a step begins and stay so: it cost four times as much
 stage 240002 cost --layout P --steps 30 | a stage without tensor parallelism
+stage 250018 cost --cost 2..5 | 5 % longer, and something besides its few layers
+stage 250040 cost | a norm that is shorter than stamps are off waited for nobody: it cost nothing
+stages_differ 270042 - | a loss without tensor parallelism looked like a slow stage
+replica 310034 cost --cost 2..5 | 3.9 % more work: its host was accused
+uneven 290002 cost --layout P --cost 2..5 | steps of stages that messages alone join were numbered by clocks
+late 50016 cost --layout P | a host whose stages show more or less of their own time
 END
 echo "$jobs of $n jobs"
 finish

@@ -82,8 +82,8 @@ static void test_always_as_long(void **state) {
   assert_true(isnan(u.or_us));
 }
 
-/* Slot 0 and slot 1 by turns: slot 1 begins `early` before the end of every other operation of slot 0. */
-static int64_t overlap_of(int64_t early_ns, bool beside) {
+/* Slot 0 and slot 1 by turns: slot 1 begins `early` before the end of one in `each` operations of slot 0. */
+static int64_t overlap_each(uint32_t each, int64_t early_ns, bool beside, int64_t second_ns) {
   enum { N = 200 };
   static struct ni_blame_op op[N];
   static const uint16_t function[2] = {0, 1};
@@ -95,9 +95,14 @@ static int64_t overlap_of(int64_t early_ns, bool beside) {
   x->function = function;
   for (uint32_t i = 0; i < N; i++) {
     const int64_t start = 1000000 + i * INT64_C(200000);
-    const int64_t off = i % 4 == 1 ? (beside ? (int64_t)(i * 7919 % 100) * 1000 : early_ns) : 0;
-    op[i] = (struct ni_blame_op){.start_ns = start - off, .end_ns = start + 200000, .sn = i / 2,
-                                 .token = i % 2, .what = i % 2, .slot = (uint16_t)(i % 2)};
+    const int64_t off = i % (2 * each) == 1 ? (beside ? (int64_t)(i * 7919 % 100) * 1000 : early_ns) : 0;
+    const int64_t length = i % 2 ? second_ns : 200000;
+    op[i] = (struct ni_blame_op){.start_ns = start - off,
+                                 .end_ns = start - off + length,
+                                 .sn = i / 2,
+                                 .token = i % 2,
+                                 .what = i % 2,
+                                 .slot = (uint16_t)(i % 2)};
   }
   assert_int_equal(ni_places_find(x, op, N, &mark), 0);
   const int64_t overlap = x->overlap_ns;
@@ -105,11 +110,21 @@ static int64_t overlap_of(int64_t early_ns, bool beside) {
   return overlap;
 }
 
+static int64_t overlap_of(int64_t early_ns, bool beside, int64_t second_ns) {
+  return overlap_each(2, early_ns, beside, second_ns);
+}
+
 static void test_overlap_of_two(void **state) {
   (void)state;
-  assert_int_equal(overlap_of(60000, false), 60000); /* one follows the other: so far stamps are off */
-  assert_int_equal(overlap_of(0, false), NI_PLACE_OVERLAP_LEAST_NS);
-  assert_int_equal(overlap_of(150000, false), NI_PLACE_OVERLAP_LEAST_NS); /* beside it, or in one kernel */
+  assert_int_equal(overlap_of(60000, false, 200000),
+                   60000); /* one follows the other: so far stamps are off */
+  assert_int_equal(overlap_of(0, false, 200000), NI_PLACE_OVERLAP_LEAST_NS);
+  assert_int_equal(overlap_of(150000, false, 200000),
+                   NI_PLACE_OVERLAP_LEAST_NS); /* beside it, or in one kernel */
+  assert_int_equal(overlap_of(60000, false, 50000),
+                   60000); /* the norm of the gradients: shorter than stamps are off */
+  assert_int_equal(overlap_each(1, 60000, false, 50000),
+                   NI_PLACE_OVERLAP_LEAST_NS); /* never behind it: computed beside */
 }
 
 /* A rank that is late from some step on, a little less in some: not in bursts. */
@@ -189,6 +204,139 @@ static void test_number_by_messages(void **state) {
   b.bins = b.steps = 0;
   assert_int_equal(ni_number_steps(&b), 0);
   assert_true(rank[1].shift - rank[0].shift != 2);
+}
+
+/* Three stages in a row, of which the last comes second in the tables: the one between joins it with the
+ * first. */
+static void test_number_by_way_of(void **state) {
+  (void)state;
+  static const int32_t stage[3] = {0, 2, 1};
+  struct ni_blame_slot slot[3][2] = {0};
+  struct ni_blame_cell cell[3][20] = {0};
+  struct ni_blame_rank rank[3];
+  struct ni_blame b = {.rank = rank, .n_ranks = 3};
+  for (uint32_t r = 0; r < 3; r++) {
+    rank[r] = (struct ni_blame_rank){.judged = true,
+                                     .slot = slot[r],
+                                     .cell = cell[r],
+                                     .n_bins = 20,
+                                     .bin_steps = 1,
+                                     .n_steps = 20,
+                                     .whole_steps = 20,
+                                     .ops = 80};
+    for (int32_t to = stage[r] - 1; to <= stage[r] + 1; to += 2)
+      if (to >= 0 && to <= 2)
+        slot[r][rank[r].n_slots++] = (struct ni_blame_slot){
+            .rank = stage[r], .peer = to, .kind = to > stage[r] ? NI_BLAME_SEND : NI_BLAME_RECV, .ops = 80};
+    for (uint32_t k = 0; k < 20; k++) {
+      cell[r][k].start_ns = 1000000000 * (int64_t)(k + 1 + 7 * r); /* clocks that nobody can compare */
+      for (uint32_t i = 0; i < 4 * rank[r].n_slots; i++)
+        ni_anchor_take(&slot[r][i % rank[r].n_slots], NI_BLAME_MESSAGE, k * 4 + i / rank[r].n_slots, k,
+                       i / rank[r].n_slots);
+    }
+  }
+  assert_int_equal(ni_number_steps(&b), 0);
+  assert_int_equal(rank[1].shift, rank[0].shift);
+  assert_int_equal(rank[2].shift, rank[0].shift);
+}
+
+/*
+ * Stages of a rank each. With tensor parallelism two layers of four micro-batches, and something besides that
+ * takes long; without it forward and backward of eight.
+ */
+enum { STAGES = 4, STAGE_KEYS = 24 };
+
+struct stages {
+  struct ni_blame b;
+  struct ni_summary s;
+  struct ni_comm_row comm[STAGES + 1];
+  struct ni_blame_rank rank[STAGES];
+  struct ni_blame_slot slot[STAGES][3];
+  struct ni_blame_place place[STAGES][STAGE_KEYS];
+};
+
+static struct stages *new_stages(void) {
+  struct stages *x = calloc(1, sizeof *x);
+  x->s.comm = x->comm;
+  x->b =
+      (struct ni_blame){.s = &x->s, .rank = x->rank, .n_ranks = STAGES, .n_classes = STAGES, .stages = true};
+  for (uint32_t r = 0; r < STAGES; r++) {
+    const int32_t stage = (int32_t)r;
+    x->comm[r].n_ranks = 1;
+    x->rank[r] = (struct ni_blame_rank){.cls = r, .slot = x->slot[r], .place = x->place[r], .n_steps = 1};
+    x->slot[r][x->rank[r].n_slots++] = (struct ni_blame_slot){.comm = r, .peer = -1, .bytes = 1 << 20};
+    for (int32_t to = stage - 1; to <= stage + 1; to += 2)
+      if (to >= 0 && to < STAGES)
+        x->slot[r][x->rank[r].n_slots++] =
+            (struct ni_blame_slot){.comm = STAGES, .rank = stage, .peer = to, .kind = NI_BLAME_SEND};
+  }
+  return x;
+}
+
+static void put_places(struct stages *x, uint32_t r, float times, bool whole) {
+  static const float layer_us[4] = {400, 600, 800, 1200}, pass_us[2] = {4000, 8000};
+  for (uint32_t k = 0; k < 16; k++)
+    x->place[r][k] = (struct ni_blame_place){.usual_us = times * (whole ? pass_us[k % 2] : layer_us[k % 4]),
+                                             .message = whole};
+  x->rank[r].n_places = 16;
+}
+
+static struct ni_stage_more stage_more(struct stages *x, uint32_t r) {
+  static const float over_us[STAGES];
+  struct ni_stage_more more[STAGES];
+  assert_int_equal(ni_compare_stages(&x->b, over_us, more), 0);
+  return more[r];
+}
+
+static bool is_share(float share, float right) { return fabsf(share - right) < 0.005f; }
+
+static void test_stages(void **state) {
+  (void)state;
+  struct stages *x = new_stages();
+  for (uint32_t r = 0; r < STAGES; r++) put_places(x, r, r == 1 ? 1.05f : 1, false);
+  for (uint32_t k = 0; k < 4; k++) { /* the last one has a loss, and kernels that follow at once */
+    x->place[3][x->rank[3].n_places++] = (struct ni_blame_place){.usual_us = 4000 + (float)k};
+    x->place[3][x->rank[3].n_places++] = (struct ni_blame_place){.usual_us = 20};
+  }
+  assert_true(is_share(stage_more(x, 1).share, 0.05f));
+  assert_false(stage_more(x, 1).can_be_work);
+  assert_true(is_share(stage_more(x, 3).share, 0));
+  put_places(x, 1, 1, false);
+  for (uint32_t k = 0; k < 16; k++)
+    x->place[1][k].usual_us *= k % 4 ? 1 : 1.2f; /* a tenth of its layers: other work */
+  assert_true(is_share(stage_more(x, 1).share, 0));
+  for (uint32_t r = 0; r < STAGES; r++) { /* a layer of two micro-batches, and kernels that follow at once */
+    put_places(x, r, r == 1 ? 1.15f : 1, false);
+    for (uint32_t k = 7; k < 16; k++) x->place[r][k].usual_us = 5;
+  }
+  assert_true(is_share(stage_more(x, 1).share, 0.15f));
+  put_places(x, 1, 1, false);
+  put_places(x, 2, 1.15f, false);
+  x->rank[1].cls = 0;
+  x->rank[2].cls = 1;
+  x->rank[3].cls = NI_BLAME_NONE;
+  x->b.n_classes = 2;
+  assert_true(is_share(stage_more(x, 1).share,
+                       0)); /* of two replicas it has the logs of one, which may be the slow one */
+  free(x);
+}
+
+static void test_whole_stages(void **state) {
+  (void)state;
+  struct stages *x = new_stages();
+  for (uint32_t r = 0; r < STAGES; r++) put_places(x, r, r == 3 ? 1.3f : r == 1 ? 1.1f : 1, true);
+  assert_true(is_share(stage_more(x, 1).share, 0.1f)); /* not beside the last one, which can have a loss */
+  assert_false(stage_more(x, 1).can_be_work);
+  assert_true(is_share(stage_more(x, 2).share, 0) || stage_more(x, 2).share < 0);
+  assert_true(stage_more(x, 3).can_be_work && stage_more(x, 3).share > 0.1f);
+  for (uint32_t r = 0; r < STAGES; r++)
+    x->slot[r][0].bytes = 0; /* no gradients: how many layers, nobody knows */
+  assert_true(is_share(stage_more(x, 1).share, 0));
+  assert_true(is_share(stage_more(x, 3).share, 0));
+  for (uint32_t r = 0; r < STAGES; r++)
+    x->slot[r][0].bytes = r == 1 ? 3 << 20 : 2 << 20; /* it has more layers */
+  assert_true(is_share(stage_more(x, 1).share, 0));
+  free(x);
 }
 
 /*
@@ -320,9 +468,19 @@ static void test_cost_of_late(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_line), cmocka_unit_test(test_at_once), cmocka_unit_test(test_always_as_long), cmocka_unit_test(test_overlap_of_two),
-      cmocka_unit_test(test_onset_is_no_burst), cmocka_unit_test(test_always_last), cmocka_unit_test(test_lead), cmocka_unit_test(test_launches),
-      cmocka_unit_test(test_number_by_messages), cmocka_unit_test(test_cost_of_late),
+      cmocka_unit_test(test_line),
+      cmocka_unit_test(test_at_once),
+      cmocka_unit_test(test_always_as_long),
+      cmocka_unit_test(test_overlap_of_two),
+      cmocka_unit_test(test_onset_is_no_burst),
+      cmocka_unit_test(test_always_last),
+      cmocka_unit_test(test_lead),
+      cmocka_unit_test(test_launches),
+      cmocka_unit_test(test_number_by_messages),
+      cmocka_unit_test(test_number_by_way_of),
+      cmocka_unit_test(test_stages),
+      cmocka_unit_test(test_whole_stages),
+      cmocka_unit_test(test_cost_of_late),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,6 +230,7 @@ def one(
         ],
         "delivery_ns": [int(f[-1][1]) for f in clocks.delivery],
         "stages": [job.stage_of(r) for r in range(job.world)],
+        "stage_work": truth.stage_work(job),
         "communicators": [
             {"id": c.hash, "name": c.name, "role": c.role, "ranks": c.ranks} for c in job.comms
         ],

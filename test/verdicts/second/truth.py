@@ -221,6 +221,14 @@ def moments(job, cause, outcome):
     return out
 
 
+def stage_work(job):
+    """What a stage has to do without a cause, in layers."""
+    work = list(job.stage_layers)
+    work[0] += job.first_extra
+    work[-1] += job.last_extra
+    return [round(x, 3) for x in work]
+
+
 def culprit(job, cause, strength, outcome, without_s, missing):
     """One of truth.json's culprits; `outcome` is that of the job with it."""
     with_s = outcome.end / 1e9
@@ -234,6 +242,8 @@ def culprit(job, cause, strength, outcome, without_s, missing):
         end = min(job.steps, sum(b <= cause.spans[-1][1] for b in outcome.step_begin))
     # Without messages by the work a rank that has more of it looks slow.
     noted = cause.kind in NOTES and (cause.kind != "uneven" or job.layout == "M")
+    # Without tensor parallelism the first or the last stage looks as slow with an embedding or a loss.
+    either = cause.kind == "stage" and job.tp == 1 and cause.subject["stage"] in (0, job.pp - 1)
     concerned = comms_of(job, cause.ranks) or [
         s["communicator"] for s in accept + related if "communicator" in s
     ]
@@ -242,7 +252,7 @@ def culprit(job, cause, strength, outcome, without_s, missing):
     return {
         "kind": cause.kind,
         "level": cause.level,
-        "class": "note" if noted else "fault",
+        "class": "any" if either else "note" if noted else "fault",
         "strength": round(strength, 4),
         **who(job, cause),
         "ranks": sorted(cause.ranks),

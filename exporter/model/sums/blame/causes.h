@@ -21,7 +21,7 @@
 #define NI_CAUSE_LAUNCH_APART 3.0f /* and that is so many standard deviations more than on other hosts */
 #define NI_CAUSE_OF_HOST 0.75f     /* of its ranks: then it is the host */
 #define NI_CAUSE_OF_HOST_MOST 2.0f /* times the mean of these: no rank of it stands out so far */
-#define NI_CAUSE_STAGE 1.05f       /* times the own time of the other stages */
+#define NI_CAUSE_STAGE 1.03f       /* times the own time of the other stages */
 #define NI_CAUSE_LINK 1.1f         /* times the transfer time of its like */
 #define NI_CAUSE_LINK_FLOOR 1.06f
 #define NI_CAUSE_LINK_OF_RUN 0.05f /* so much longer over the whole run */
@@ -81,6 +81,7 @@ struct ni_cause {
   enum ni_finding_kind link;
   bool *at;                    /* bins in which it is at work; NULL: all of from..to. Owned */
   bool rest;                   /* own time is seen only as far as the one communicator leaves the rank idle */
+  bool can_be_work;            /* of a stage: it is slow, or has something more to do: told as a note */
   bool launch;                 /* own time: operations are launched late; share is of the idle time before these */
   uint32_t from, to;           /* bins, half open */
   /* congestion: so many of these; pauses, bursts, drops of a flapping link: how many of them */

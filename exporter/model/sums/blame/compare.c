@@ -239,22 +239,30 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
  * Stages do not have the same places: one has more layers than the other, and the first and the last one do
  * something besides. But a layer computes as long in one stage as in another. So the times between operations
  * of one stage, all of them by one factor, are found again in the other, and the factor under which most of
- * the time is found again says how much longer the stage computes. Each time is found once only: a layer that
- * takes 1.2 times as long forward as backward does not make its stage 1.2 times as long.
+ * them are found again says how much longer the stage computes. Each time is found once only: a layer that
+ * takes 1.2 times as long forward as backward does not make its stage 1.2 times as long. What a stage does
+ * besides is a few places, however long they are.
  */
 enum { STAGE_PLACES = 32, STAGE_PLACES_MIN = 8 }; /* fewer places can agree by chance */
 #define STAGE_SAME 0.02f     /* times that differ by no more are the same; */
-#define STAGE_FOUND 0.7f     /* so much of both must be found again; */
+#define STAGE_FOUND 0.7f     /* so many of both must be found again; */
 #define STAGE_AS_GOOD \
-  0.85f /* a factor half as far from one under which so much of that is found is the right one */
+  0.85f /* a factor half as far from one under which so many of those are found is the right one */
 #define STAGE_MOST 2.0f      /* larger factors are other work */
+/* of the longest place: in less there is no layer, as where a kernel follows on another */
+#define STAGE_LEAST 0.01f
+enum { STAGE_LEFT_MIN = 6 }; /* places of those that are left without these */
 
 struct stage {
-  float us[STAGE_PLACES];      /* the longest places of one rank in the middle of it, longest first */
-  uint32_t n;
+  float us[STAGE_PLACES];      /* the longest places of one rank in the middle of it, longest first; */
+  uint32_t n;                  /* 0: too few */
   float off;                   /* how far that rank is from its like */
   bool whole;                  /* all its layers lie in each of its places: without tensor parallelism */
-  double bytes;                /* of its collectives, a step: gradients and what its layers exchange */
+  bool at_end;                 /* the first or the last one */
+  bool taken;
+  uint32_t ranks;
+  /* of its ranks' own collectives, a step: gradients, and what its layers exchange */
+  double bytes;
 };
 
 static int longer(const void *a, const void *b) {
@@ -262,8 +270,20 @@ static int longer(const void *a, const void *b) {
   return x > y ? -1 : x < y;
 }
 
-static int take_stage(const struct ni_blame_rank *o, float off, struct stage *s) {
-  if (s->n && !(off < s->off)) return 0;
+/* Its messages go to earlier stages alone, or to later ones, as numbered in their communicators. */
+static bool is_at_end(const struct ni_blame_rank *o) {
+  bool earlier = false, later = false;
+  for (uint32_t i = 0; i < o->n_slots; i++) {
+    if (o->slot[i].kind == NI_BLAME_COLL) continue;
+    earlier |= o->slot[i].peer < o->slot[i].rank;
+    later |= o->slot[i].peer > o->slot[i].rank;
+  }
+  return !earlier || !later;
+}
+
+static int take_stage(const struct ni_blame *b, uint32_t rank, float off, struct stage *s) {
+  const struct ni_blame_rank *o = &b->rank[rank];
+  if (s->taken && !(off < s->off)) return 0;
   float *us = malloc((o->n_places + 1) * sizeof *us);
   if (!us) return -ENOMEM;
   uint32_t n = 0;
@@ -275,37 +295,50 @@ static int take_stage(const struct ni_blame_rank *o, float off, struct stage *s)
     if (o->place[i].message) us[n++] = o->place[i].usual_us;
   s->bytes = 0;
   for (uint32_t i = 0; i < o->n_slots; i++)
-    if (o->slot[i].kind == NI_BLAME_COLL) s->bytes += (double)o->slot[i].bytes / o->n_steps;
+    if (o->slot[i].kind == NI_BLAME_COLL && b->s->comm[o->slot[i].comm].n_ranks <= (int64_t)s->ranks)
+      s->bytes += (double)o->slot[i].bytes / o->n_steps;
   qsort(us, n, sizeof *us, longer);
+  const bool enough = n >= STAGE_PLACES_MIN;
+  while (n && us[n - 1] < STAGE_LEAST * us[0]) n--;
+  if (!enough || n < STAGE_LEFT_MIN) n = 0;
   s->n = n < STAGE_PLACES ? n : STAGE_PLACES;
   memcpy(s->us, us, s->n * sizeof *us);
   s->off = off;
+  s->taken = true;
+  s->at_end = is_at_end(o);
   free(us);
   return 0;
 }
 
 /*
  * Where all layers of a stage lie in each place, stages can be compared that have as many of them: then their
- * gradients are as large. And what the last stage does besides makes its places longer by as much, not by one factor:
- * times of several lengths, such as forward alone and forward and backward, have to be found again.
+ * gradients are as large. Times of several lengths, such as forward and backward, have to be found again. The
+ * first and the last one can have more to do all the same: an embedding or a loss takes as many times longer
+ * backward than forward as layers do. So no other stage is compared with them, and whether they are slow
+ * cannot be told.
  */
 #define STAGE_LENGTHS 1.5f   /* times the shortest one of them is the longest */
 
-static bool as_many_layers(const struct stage *x, const struct stage *y) {
-  if (!x->whole && !y->whole) return true;
-  return x->whole == y->whole && fabs(x->bytes - y->bytes) <= NI_BLAME_ALIKE * fmax(x->bytes, y->bytes);
+static bool can_compare(const struct stage *x, const struct stage *y) {
+  if (x->n == 0 || y->n == 0 || x->whole != y->whole) return false;
+  /* Logs of ranks are missing: those that are there may be of one replica. */
+  if (2 * x->ranks <= y->ranks || 2 * y->ranks <= x->ranks) return false;
+  if (!x->whole) return true;
+  if (y->at_end && !x->at_end) return false;
+  return x->bytes > 0 && fabs(x->bytes - y->bytes) <= NI_BLAME_ALIKE * fmax(x->bytes, y->bytes);
 }
 
-/* The share of the time of both that is found in the other, if all of x took 1/by of its time. */
-static float found_again(const struct stage *x, const struct stage *y, float by) {
-  float found = 0, all = 0, longest = 0, shortest = INFINITY;
-  uint32_t i = 0, k = 0;
-  for (uint32_t m = 0; m < x->n; m++) all += x->us[m] / by;
-  for (uint32_t m = 0; m < y->n; m++) all += y->us[m];
+/*
+ * The share of the places of both that are found in the other, if all of x took 1/by of its time. ratio: how
+ * much longer x takes in the middle one of these.
+ */
+static float found_again(const struct stage *x, const struct stage *y, float by, float *ratio) {
+  float longest = 0, shortest = INFINITY, times[STAGE_PLACES];
+  uint32_t i = 0, k = 0, n = 0;
   while (i < x->n && k < y->n) {
     float mine = x->us[i] / by, theirs = y->us[k];
     if (fabsf(mine - theirs) <= STAGE_SAME * theirs) {
-      found += mine + theirs;
+      times[n++] = x->us[i] / theirs;
       longest = fmaxf(longest, theirs);
       shortest = fminf(shortest, theirs);
       i++;
@@ -313,21 +346,22 @@ static float found_again(const struct stage *x, const struct stage *y, float by)
     } else if (mine > theirs) i++;
     else k++;
   }
+  if (ratio) *ratio = n ? ni_blame_quantile(times, n, 0.5) : by;
   if (x->whole && longest < STAGE_LENGTHS * shortest) return 0;
-  return all > 0 ? found / all : 0;
+  return 2.0f * (float)n / (float)(x->n + y->n);
 }
 
-/* How much longer x computes than y; 1: as long, or they do other work. */
+/* How much longer x computes than y; 1: as long. NAN: they do other work. */
 static float times_longer(const struct stage *x, const struct stage *y) {
-  if (x->n < STAGE_PLACES_MIN || y->n < STAGE_PLACES_MIN || !as_many_layers(x, y)) return 1;
-  float best = 1, most = found_again(x, y, 1),
+  if (!can_compare(x, y)) return NAN;
+  float best = 1, most = found_again(x, y, 1, NULL), ratio,
         right = INFINITY; /* right: the one nearest to 1 that is as good */
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = 0; i < x->n; i++)
       for (uint32_t k = 0; k < y->n; k++) {
         float by = y->us[k] > 0 ? x->us[i] / y->us[k] : 0;
         if (!(by < STAGE_MOST && by * STAGE_MOST > 1)) continue;
-        float found = found_again(x, y, by);
+        float found = found_again(x, y, by, NULL);
         if (pass == 0 && (found > most || (found == most && fabsf(by - 1) < fabsf(best - 1)))) {
           most = found;
           best = by;
@@ -335,22 +369,28 @@ static float times_longer(const struct stage *x, const struct stage *y) {
         bool nearer = fabsf(by - 1) <= fabsf(best - 1) / 2 && fabsf(by - 1) < fabsf(right - 1);
         if (pass == 1 && nearer && found >= STAGE_AS_GOOD * most) right = by;
       }
-  if (found_again(x, y, 1) >= STAGE_AS_GOOD * most) return 1;
-  return most < STAGE_FOUND ? 1 : isinf(right) ? best : right;
+  if (most < STAGE_FOUND) return NAN;
+  if (found_again(x, y, 1, NULL) >= STAGE_AS_GOOD * most) return 1;
+  (void)found_again(x, y, isinf(right) ? best : right, &ratio);
+  return ratio;
 }
 
-int ni_compare_stages(const struct ni_blame *b, const float *over_us, float *share) {
+int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_stage_more *more) {
   struct stage *stage = calloc(b->n_classes + 1, sizeof *stage);
   float *x = malloc((b->n_classes + 1) * sizeof *x);
   int e = stage && x ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    if (b->rank[i].cls != NI_BLAME_NONE)
-      e = take_stage(&b->rank[i], fabsf(over_us[i]), &stage[b->rank[i].cls]);
+    if (b->rank[i].cls != NI_BLAME_NONE) stage[b->rank[i].cls].ranks++;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    if (b->rank[i].cls != NI_BLAME_NONE) e = take_stage(b, i, fabsf(over_us[i]), &stage[b->rank[i].cls]);
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
     size_t n = 0;
-    for (uint32_t k = 0; k < b->n_classes; k++)
-      if (k != c && stage[k].n && stage[c].n) x[n++] = times_longer(&stage[c], &stage[k]);
-    share[c] = n ? ni_blame_quantile(x, n, 0.5) - 1 : 0;
+    for (uint32_t k = 0; k < b->n_classes; k++) {
+      const float times = k == c ? NAN : times_longer(&stage[c], &stage[k]);
+      if (!isnan(times)) x[n++] = times;
+    }
+    more[c].share = n ? ni_blame_quantile(x, n, 0.5) - 1 : 0;
+    more[c].can_be_work = stage[c].whole && stage[c].at_end;
   }
   free(stage);
   free(x);

@@ -22,7 +22,12 @@ struct ni_compared {
 
 /* Beside the lower quartile of the class, over the places that half of the members have. Fills all but member and n. */
 int ni_compare_places(const struct ni_blame *b, struct ni_compared *w);
-/* How much longer each class computes than the one in the middle; of two: than the other. By a rank that over_us says is like its like. */
-int ni_compare_stages(const struct ni_blame *b, const float *over_us, float *share);
+/* Of a stage beside the one in the middle of those that it can be compared with (of two: than the other). */
+struct ni_stage_more {
+  float share;                 /* it computes longer by so much; 0 where nothing can be compared */
+  bool can_be_work;            /* it is the first or the last one, and an embedding or a loss would look the same */
+};
+/* By class; of a rank that over_us says is like its like. */
+int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_stage_more *more);
 
 #endif

@@ -425,7 +425,7 @@ static struct hosted look_at_host(const struct own *w, uint32_t h,
     if (l->to > x.to) x.to = l->to;
     x.launched += l->launch;
     x.sum += l->excess_us;
-    x.most = fmaxf(x.most, l->excess_us);
+    x.most = fmaxf(x.most, l->share);
     x.share += l->share;
     x.of_gaps += l->of_gaps;
     x.lead.part += l->lead.part;
@@ -437,13 +437,13 @@ static struct hosted look_at_host(const struct own *w, uint32_t h,
 
 /*
  * Half as often elsewhere is chance; one rank that stands out is that rank (but for launches: these are the
- * host's).
+ * host's). It does by how much longer it takes: of some stages more own time is seen than of others.
  */
 static bool is_host(const struct hosted *x) {
   if (x->n < 2 || (float)x->n < NI_CAUSE_OF_HOST * (float)x->there ||
       x->n_elsewhere * x->there * 2 > x->n * x->elsewhere)
     return false;
-  return x->launched || x->most * (float)x->n <= NI_CAUSE_OF_HOST_MOST * x->sum;
+  return x->launched || x->most * (float)x->n <= NI_CAUSE_OF_HOST_MOST * x->share;
 }
 
 /* Bins of bursts that half of them have: how many there are, how long, and in how much of the run. */
@@ -551,9 +551,15 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
   return e;
 }
 
-/* More bytes explain half of what it is late, or more. */
-static bool explained_by_bytes(const struct late *l, float more) {
-  return l->late && !l->launch && more >= fmaxf(NI_UNEVEN_BYTES, 0.5f * l->share);
+/* More bytes, least or more, explain half of what it is late, or more. */
+static bool explained_by_bytes(const struct late *l, float more, float least) {
+  return l->late && !l->launch && more >= fmaxf(least, 0.5f * l->share);
+}
+
+static uint32_t members_of(const struct own *w, const uint32_t *part, uint32_t of) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) n += part[i] == of;
+  return n;
 }
 
 /*
@@ -563,14 +569,14 @@ static bool explained_by_bytes(const struct late *l, float more) {
 static int name_replica(struct own *w, struct ni_causes *out, const uint32_t *part, const float *more,
                         uint32_t of) {
   const struct ni_blame *b = w->b;
-  uint32_t n = 0, members = 0, alike = 0, from = 0, to = 0;
+  const uint32_t members = members_of(w, part, of);
+  uint32_t n = 0, alike = 0, from = 0, to = 0;
   float excess_us = 0, share = 0, of_gaps = 0, bytes = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct late *l = &w->late[i];
     if (part[i] != of) continue;
-    members++;
     bytes += more[i];
-    if (!explained_by_bytes(l, more[i])) continue;
+    if (!explained_by_bytes(l, more[i], members > 1 ? NI_UNEVEN_REPLICA : NI_UNEVEN_BYTES)) continue;
     if (n++ == 0 || l->from < from) from = l->from;
     if (l->to > to) to = l->to;
     excess_us += l->excess_us;
@@ -619,24 +625,25 @@ static int name_uneven(struct own *w, struct ni_causes *out) {
 
 static int name_stages(struct own *w, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
-  float *share = calloc(b->n_classes + 1, sizeof *share);
-  int e = share ? ni_compare_stages(b, w->c.over_us, share) : -ENOMEM;
+  struct ni_stage_more *more = calloc(b->n_classes + 1, sizeof *more);
+  int e = more ? ni_compare_stages(b, w->c.over_us, more) : -ENOMEM;
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
-    if (!(share[c] > NI_CAUSE_STAGE - 1)) continue;
+    if (!(more[c].share > NI_CAUSE_STAGE - 1)) continue;
     struct ni_cause *x = ni_cause_add(out, NI_FIND_SLOW_STAGE, NI_LEVEL_STAGE, c);
     if (!x) break;
     x->to = b->bins;
-    x->share = x->of_gaps = share[c];
+    x->share = x->of_gaps = more[c].share;
+    x->can_be_work = more[c].can_be_work;
     x->alike = b->n_classes;
     for (uint32_t i = 0; i < b->n_ranks && x->excess_us <= 0; i++) {
       float us = 0;
       for (uint32_t k = 0; b->rank[i].cls == c && k < b->rank[i].n_places; k++)
         us += b->rank[i].place[k].usual_us;
-      x->excess_us = us * (1 - 1 / (1 + share[c]));
+      x->excess_us = us * (1 - 1 / (1 + more[c].share));
     }
     e = add_ranks(x, w, of_class, c);
   }
-  free(share);
+  free(more);
   return e;
 }
 

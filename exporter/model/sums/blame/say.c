@@ -232,6 +232,8 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
       put_ranks(w, f, b->s);
       ni_put(w, " computes %.1f %% longer than the other stages: %s more a step", 100 * c->share,
              ni_duration_text(c->excess_us, time));
+      if (c->can_be_work)
+        ni_put(w, "; it is the first or the last one, and an embedding or a loss beside its layers looks the same");
       break;
     case NI_FIND_SLOW_NVLINK:
     case NI_FIND_SLOW_NIC:
@@ -318,7 +320,9 @@ static void when(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
 }
 
 /* Notes come behind what accuses somebody. */
-static bool is_note(const struct ni_cause *c) { return c->kind == NI_FIND_UNEVEN || ni_spells_note(c); }
+static bool is_note(const struct ni_cause *c) {
+  return c->kind == NI_FIND_UNEVEN || c->can_be_work || ni_spells_note(c);
+}
 
 /* The times at which a flapping link is slow. */
 static int moments(const struct ni_blame *b, const struct ni_cause *c, struct ni_finding *f) {

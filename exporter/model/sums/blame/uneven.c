@@ -53,7 +53,7 @@ static void compare(const struct load *load, size_t n, float *x, float *more) {
   const float apart = ni_blame_quantile(x, below, 0.5);
   for (size_t i = 0; i < n; i++) {
     float over = load[i].bytes - usual;
-    const bool has_more = over >= NI_UNEVEN_APART * apart && over >= NI_UNEVEN_BYTES * usual;
+    const bool has_more = over >= NI_UNEVEN_APART * apart && over >= NI_UNEVEN_REPLICA * usual;
     if (has_more) more[load[i].rank] = fmaxf(more[load[i].rank], over / usual);
   }
 }

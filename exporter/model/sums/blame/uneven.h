@@ -13,7 +13,8 @@
 
 #include "causes.h"
 
-#define NI_UNEVEN_BYTES 0.04f /* so much more than its like, half of what it is late, and */
+#define NI_UNEVEN_BYTES 0.04f /* so much more than its like, */
+#define NI_UNEVEN_REPLICA 0.02f /* of a replica, whose ranks agree on it: so much more, half of what it is late, and */
 #define NI_UNEVEN_APART 6.0f  /* times as far from its like as these are from each other: it has more to do */
 
 /*

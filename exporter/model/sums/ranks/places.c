@@ -211,10 +211,11 @@ void ni_places_take(struct ni_places *x, const struct ni_blame_op *op, uint32_t 
 
 /*
  * So many operations of a slot that begin before the last one of another has ended; of these by less than
- * half.
+ * half of it; and so many that begin up to as much behind that end as stamps can be off, the first ones since
+ * it began.
  */
 struct followed {
-  uint32_t over, little;
+  uint32_t over, little, behind;
 };
 
 enum { FOLLOWED_MIN = 8 };
@@ -224,16 +225,51 @@ static int64_t length_of(const struct ni_blame_op *op) { return op->end_ns - op-
 
 /*
  * By how much an operation begins before an earlier one has ended. 0: not at all, or by half of the shorter
- * one and more.
+ * one and more. Where stamps are off both ways an operation can be shorter than that (the norm of the
+ * gradients behind their last bucket): then of the earlier one, as far as stamps can be off.
  */
-static int64_t little_overlap(const struct ni_blame_op *last, const struct ni_blame_op *op) {
-  const int64_t overlap = last->end_ns - op->start_ns, mine = length_of(op), theirs = length_of(last);
+static int64_t little_overlap(const struct ni_blame_op *last, const struct ni_blame_op *op,
+                              const struct followed *f) {
+  const int64_t overlap = last->end_ns - op->start_ns, theirs = length_of(last);
+  const bool both_ways = f->behind >= FOLLOWED_MIN && f->behind * 8 >= f->over;
+  int64_t mine = length_of(op);
+  if (both_ways && mine < 2 * NI_PLACE_OVERLAP_MOST_NS) mine = 2 * NI_PLACE_OVERLAP_MOST_NS;
   return overlap > 0 && overlap * 2 < (mine < theirs ? mine : theirs) ? overlap : 0;
 }
 
 static bool follows(const struct ni_blame_rank *o, const struct followed *f, uint32_t of, uint32_t slot) {
   if (of == slot) return o->slot[slot].kind == NI_BLAME_COLL;
   return f->over >= FOLLOWED_MIN && f->little >= FOLLOWED * f->over;
+}
+
+static bool begins_behind(const struct ni_blame_op *last, const struct ni_blame_op *op,
+                          const struct ni_blame_op *own) {
+  const bool first = !own || own->start_ns < last->start_ns;
+  return first && op->start_ns - last->end_ns <= NI_PLACE_OVERLAP_MOST_NS;
+}
+
+/*
+ * One operation, of which before[] has the last one of each slot. Pass 0: counts who begins behind whom; 1:
+ * how far they overlap; 2: takes what does, and returns how many were taken.
+ */
+static size_t take_overlaps(struct ni_blame_rank *o, struct followed *pair, const struct ni_blame_op **before,
+                            const struct ni_blame_op *op, int pass, float *over) {
+  size_t m = 0;
+  for (uint32_t k = 0; k < o->n_slots; k++) {
+    struct followed *f = &pair[k * o->n_slots + op->slot];
+    if (!before[k]) continue;
+    const bool ended = before[k]->end_ns <= op->start_ns;
+    if (pass == 0) {
+      f->over += !ended;
+      f->behind += ended && k != op->slot && begins_behind(before[k], op, before[op->slot]);
+    }
+    if (pass == 0 || ended) continue;
+    const int64_t overlap = little_overlap(before[k], op, f);
+    if (pass == 1) f->little += overlap > 0;
+    else if (overlap > 0 && follows(o, f, k, op->slot)) over[m++] = (float)overlap;
+  }
+  before[op->slot] = op;
+  return m;
 }
 
 /*
@@ -247,20 +283,12 @@ static int find_overlap(struct ni_places *x, const struct ni_blame_op *op, size_
   struct followed *pair = calloc((size_t)slots * slots + 1, sizeof *pair);
   float *over = NULL;
   size_t m = 0, all = 0;
-  for (int pass = 0; pair && pass < 2; pass++) {
+  for (int pass = 0; pair && pass < 3; pass++) {
     const struct ni_blame_op *before[NI_BLAME_SLOTS] = {NULL};
-    for (uint32_t i = 0; pass == 1 && i < slots * slots; i++) all += pair[i].little;
-    if (pass == 1 && !(over = malloc((all + 1) * sizeof *over))) break;
-    for (size_t i = 0; i < n; i++) {
-      for (uint32_t k = 0; k < slots; k++) {
-        struct followed *f = &pair[k * slots + op[i].slot];
-        if (!before[k] || before[k]->end_ns <= op[i].start_ns) continue;
-        const int64_t overlap = little_overlap(before[k], &op[i]);
-        if (pass == 0) f->over++, f->little += overlap > 0;
-        else if (overlap > 0 && follows(x->out, f, k, op[i].slot)) over[m++] = (float)overlap;
-      }
-      before[op[i].slot] = &op[i];
-    }
+    for (uint32_t i = 0; pass == 2 && i < slots * slots; i++) all += pair[i].little;
+    if (pass == 2 && !(over = malloc((all + 1) * sizeof *over))) break;
+    for (size_t i = 0; i < n; i++)
+      m += take_overlaps(x->out, pair, before, &op[i], pass, over ? over + m : NULL);
   }
   const bool had_room = over != NULL;
   const float most = m ? ni_blame_quantile(over, m, 0.95) : 0;

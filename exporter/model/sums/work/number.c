@@ -123,6 +123,19 @@ static bool by_messages(struct ni_blame *b, const bool *known, uint32_t rank) {
   return false;
 }
 
+/* From ranks whose shift is known to all that collectives and messages join with them, one after the other. */
+static void spread_by_messages(struct ni_blame *b, const struct seat *seat, size_t n, bool *known) {
+  bool more = true;
+  while (more) {
+    more = false;
+    for (uint32_t i = 0; i < b->n_ranks; i++) {
+      if (!b->rank[i].judged || known[i] || !by_messages(b, known, i)) continue;
+      known[i] = more = true;
+      spread(b, seat, n, known);
+    }
+  }
+}
+
 /* Bins of several steps hold the same steps on all ranks only as far as shifts are multiples of them. */
 static int32_t whole_bins(int32_t shift, uint32_t bin_steps) {
   return (int32_t)lrint((double)shift / bin_steps) * (int32_t)bin_steps;
@@ -159,11 +172,11 @@ int ni_number_steps(struct ni_blame *b) {
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     struct ni_blame_rank *o = &b->rank[i];
     if (!o->judged || known[i]) continue;
-    const bool met = of && by_messages(b, known, i);
-    if (!met) o->shift = of ? of->shift + shift_by_time(of, o, b->bin_steps) : 0;
-    if (!met && b->s->process[o->process].may_wait_unseen) o->shift = whole_blocks(b, o->shift);
+    o->shift = of ? of->shift + shift_by_time(of, o, b->bin_steps) : 0;
+    if (b->s->process[o->process].may_wait_unseen) o->shift = whole_blocks(b, o->shift);
     known[i] = true;
     spread(b, seat, slots, known);
+    spread_by_messages(b, seat, slots, known);
     if (!of) of = o;
   }
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {

@@ -4,8 +4,8 @@
  * The k-th operation of a communicator is one for all its ranks. So each slot of collectives keeps two
  * *anchors*: the first and the last operation of one function and size, with the step that it was in and its
  * place in it. Two ranks with a common communicator compare where they were at the same number; ranks that
- * share none are joined through others. Only what no collective joins (stages with messages alone) is put
- * side by side by time.
+ * share none are joined through others. Stages with messages alone are joined by the k-th message that one
+ * sends and the next receives, one after the other. Only what nothing joins is put side by side by time.
  *
  * ni_anchor_take() of blame.h keeps them. Threads: the main one. Ownership: none. Failure: -ENOMEM.
  */

@@ -214,9 +214,12 @@ static void test_number_by_way_of(void **state) {
   struct ni_blame_slot slot[3][2] = {0};
   struct ni_blame_cell cell[3][20] = {0};
   struct ni_blame_rank rank[3];
-  struct ni_blame b = {.rank = rank, .n_ranks = 3};
+  struct ni_process process[3] = {0};
+  struct ni_summary s = {.process = process};
+  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = 3};
   for (uint32_t r = 0; r < 3; r++) {
-    rank[r] = (struct ni_blame_rank){.judged = true,
+    rank[r] = (struct ni_blame_rank){.process = r,
+                                     .judged = true,
                                      .slot = slot[r],
                                      .cell = cell[r],
                                      .n_bins = 20,

@@ -210,12 +210,12 @@ void ni_places_take(struct ni_places *x, const struct ni_blame_op *op, uint32_t 
 }
 
 /*
- * So many operations of a slot that begin before the last one of another has ended; of these by less than
- * half of it; and so many that begin up to as much behind that end as stamps can be off, the first ones since
- * it began.
+ * So many operations of a slot that begin before the last one of another has ended; of these by less than half
+ * of the shorter one; by less than half of the earlier one; and so many that begin up to as much behind that
+ * end as stamps can be off, the first ones since it began.
  */
 struct followed {
-  uint32_t over, little, behind;
+  uint32_t over, little, little_of_earlier, behind;
 };
 
 enum { FOLLOWED_MIN = 8 };
@@ -223,53 +223,86 @@ enum { FOLLOWED_MIN = 8 };
 
 static int64_t length_of(const struct ni_blame_op *op) { return op->end_ns - op->start_ns; }
 
+/* Does an operation begin before an earlier one has ended, by less than half of the shorter one? */
+static bool overlaps_little(const struct ni_blame_op *earlier, const struct ni_blame_op *op) {
+  const int64_t overlap = earlier->end_ns - op->start_ns;
+  const int64_t mine = length_of(op), theirs = length_of(earlier);
+  return overlap > 0 && overlap * 2 < (mine < theirs ? mine : theirs);
+}
+
 /*
- * By how much an operation begins before an earlier one has ended. 0: not at all, or by half of the shorter
- * one and more. Where stamps are off both ways an operation can be shorter than that (the norm of the
- * gradients behind their last bucket): then of the earlier one, as far as stamps can be off.
+ * The same where an operation is shorter than stamps are off, as the norm of the gradients behind their last
+ * bucket: by less than half of the earlier one. What is computed beside it begins before its end, too, but
+ * never a little behind it.
  */
-static int64_t little_overlap(const struct ni_blame_op *last, const struct ni_blame_op *op,
-                              const struct followed *f) {
-  const int64_t overlap = last->end_ns - op->start_ns, theirs = length_of(last);
-  const bool both_ways = f->behind >= FOLLOWED_MIN && f->behind * 8 >= f->over;
-  int64_t mine = length_of(op);
-  if (both_ways && mine < 2 * NI_PLACE_OVERLAP_MOST_NS) mine = 2 * NI_PLACE_OVERLAP_MOST_NS;
-  return overlap > 0 && overlap * 2 < (mine < theirs ? mine : theirs) ? overlap : 0;
+static bool overlaps_earlier_little(const struct ni_blame_op *earlier, const struct ni_blame_op *op,
+                                    const struct followed *f) {
+  const int64_t overlap = earlier->end_ns - op->start_ns;
+  const bool off_both_ways = f->behind >= FOLLOWED_MIN && f->behind * 8 >= f->over;
+  return off_both_ways && overlap > 0 && overlap < NI_PLACE_OVERLAP_MOST_NS && overlap * 2 < length_of(earlier);
 }
 
-static bool follows(const struct ni_blame_rank *o, const struct followed *f, uint32_t of, uint32_t slot) {
-  if (of == slot) return o->slot[slot].kind == NI_BLAME_COLL;
-  return f->over >= FOLLOWED_MIN && f->little >= FOLLOWED * f->over;
-}
-
-static bool begins_behind(const struct ni_blame_op *last, const struct ni_blame_op *op,
+static bool begins_behind(const struct ni_blame_op *earlier, const struct ni_blame_op *op,
                           const struct ni_blame_op *own) {
-  const bool first = !own || own->start_ns < last->start_ns;
-  return first && op->start_ns - last->end_ns <= NI_PLACE_OVERLAP_MOST_NS;
+  const bool first = !own || own->start_ns < earlier->start_ns;
+  return first && op->start_ns - earlier->end_ns <= NI_PLACE_OVERLAP_MOST_NS;
 }
 
-/*
- * One operation, of which before[] has the last one of each slot. Pass 0: counts who begins behind whom; 1:
- * how far they overlap; 2: takes what does, and returns how many were taken.
- */
-static size_t take_overlaps(struct ni_blame_rank *o, struct followed *pair, const struct ni_blame_op **before,
-                            const struct ni_blame_op *op, int pass, float *over) {
-  size_t m = 0;
+/* Passes over the operations: who begins behind whom; by how much they overlap; and the list of these. */
+enum overlap_pass { COUNT_BEHIND, COUNT_LITTLE, LIST_LITTLE, OVERLAP_PASSES };
+
+struct overlaps {
+  struct followed *pair; /* of each two slots */
+  bool of_earlier;       /* too few by the shorter one's length: the earlier one's is the measure */
+  float *ns;
+  size_t n;
+};
+
+static bool follows(const struct ni_blame_rank *o, const struct overlaps *x, uint32_t of, uint32_t slot) {
+  const struct followed *f = &x->pair[of * o->n_slots + slot];
+  if (of == slot)
+    return o->slot[slot].kind == NI_BLAME_COLL;
+  return f->over >= FOLLOWED_MIN && (x->of_earlier ? f->little_of_earlier : f->little) >= FOLLOWED * f->over;
+}
+
+/* One operation; before[] has the last one of each slot. */
+static void take_overlaps(const struct ni_blame_rank *o, struct overlaps *x, const struct ni_blame_op **before,
+                          const struct ni_blame_op *op, enum overlap_pass pass) {
   for (uint32_t k = 0; k < o->n_slots; k++) {
-    struct followed *f = &pair[k * o->n_slots + op->slot];
-    if (!before[k]) continue;
-    const bool ended = before[k]->end_ns <= op->start_ns;
-    if (pass == 0) {
+    struct followed *f = &x->pair[k * o->n_slots + op->slot];
+    const struct ni_blame_op *earlier = before[k];
+    if (!earlier)
+      continue;
+    const bool ended = earlier->end_ns <= op->start_ns;
+    if (pass == COUNT_BEHIND) {
       f->over += !ended;
-      f->behind += ended && k != op->slot && begins_behind(before[k], op, before[op->slot]);
+      f->behind += ended && k != op->slot && begins_behind(earlier, op, before[op->slot]);
+    } else if (pass == COUNT_LITTLE) {
+      f->little += overlaps_little(earlier, op);
+      f->little_of_earlier += overlaps_little(earlier, op) || overlaps_earlier_little(earlier, op, f);
+    } else {
+      const bool little =
+          overlaps_little(earlier, op) || (x->of_earlier && overlaps_earlier_little(earlier, op, f));
+      if (little && follows(o, x, k, op->slot))
+        x->ns[x->n++] = (float)(earlier->end_ns - op->start_ns);
     }
-    if (pass == 0 || ended) continue;
-    const int64_t overlap = little_overlap(before[k], op, f);
-    if (pass == 1) f->little += overlap > 0;
-    else if (overlap > 0 && follows(o, f, k, op->slot)) over[m++] = (float)overlap;
   }
   before[op->slot] = op;
-  return m;
+}
+
+/* Room for the list, and by whose length it is. */
+static bool prepare_list(const struct ni_blame_rank *o, struct overlaps *x) {
+  size_t most = 0, by_shorter = 0;
+  for (uint32_t k = 0; k < o->n_slots; k++) {
+    for (uint32_t i = 0; i < o->n_slots; i++) {
+      const struct followed *f = &x->pair[k * o->n_slots + i];
+      most += f->little_of_earlier;
+      by_shorter += follows(o, x, k, i) ? f->little : 0;
+    }
+  }
+  x->of_earlier = by_shorter < FOLLOWED_MIN;
+  x->ns = malloc((most + 1) * sizeof *x->ns);
+  return x->ns;
 }
 
 /*
@@ -280,20 +313,18 @@ static size_t take_overlaps(struct ni_blame_rank *o, struct followed *pair, cons
  */
 static int find_overlap(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
   const uint32_t slots = x->out->n_slots;
-  struct followed *pair = calloc((size_t)slots * slots + 1, sizeof *pair);
-  float *over = NULL;
-  size_t m = 0, all = 0;
-  for (int pass = 0; pair && pass < 3; pass++) {
+  struct overlaps of = {.pair = calloc((size_t)slots * slots + 1, sizeof *of.pair)};
+  for (int pass = 0; of.pair && pass < OVERLAP_PASSES; pass++) {
     const struct ni_blame_op *before[NI_BLAME_SLOTS] = {NULL};
-    for (uint32_t i = 0; pass == 2 && i < slots * slots; i++) all += pair[i].little;
-    if (pass == 2 && !(over = malloc((all + 1) * sizeof *over))) break;
+    if (pass == LIST_LITTLE && !prepare_list(x->out, &of))
+      break;
     for (size_t i = 0; i < n; i++)
-      m += take_overlaps(x->out, pair, before, &op[i], pass, over ? over + m : NULL);
+      take_overlaps(x->out, &of, before, &op[i], (enum overlap_pass)pass);
   }
-  const bool had_room = over != NULL;
-  const float most = m ? ni_blame_quantile(over, m, 0.95) : 0;
-  free(pair);
-  free(over);
+  const bool had_room = of.ns != NULL;
+  const float most = of.n ? ni_blame_quantile(of.ns, of.n, 0.95) : 0;
+  free(of.pair);
+  free(of.ns);
   x->overlap_ns =
       (int64_t)fminf(fmaxf(most, (float)NI_PLACE_OVERLAP_LEAST_NS), (float)NI_PLACE_OVERLAP_MOST_NS);
   return had_room ? 0 : -ENOMEM;

@@ -168,7 +168,8 @@ export function hover(instance, area, textAt) {
     tip.hidden = !text;
     if (!text) return;
     tip.textContent = text;
-    tip.style.left = `${Math.min(area.offsetLeft + e.offsetX + 14, area.offsetLeft + area.offsetWidth - tip.offsetWidth - 4)}px`;
+    const most = area.offsetLeft + area.offsetWidth - tip.offsetWidth - 4; // it stays within the chart
+    tip.style.left = `${Math.min(area.offsetLeft + e.offsetX + 14, most)}px`;
     tip.style.top = `${area.offsetTop + e.offsetY + 18}px`;
   });
   instance.getZr().on('globalout', () => {

@@ -314,7 +314,8 @@ function topCounters() {
         tooltip: tooltip({
           trigger: 'axis',
           formatter: ([p]) =>
-            `${p.name}\n${perSecond(list[p.dataIndex])} a second${known(list[p.dataIndex].share) ? `, ${share(list[p.dataIndex].share)}` : ''}`,
+            `${p.name}\n${perSecond(list[p.dataIndex])} a ` +
+            `second${known(list[p.dataIndex].share) ? `, ${share(list[p.dataIndex].share)}` : ''}`,
         }),
         xAxis: measured(
           'number',

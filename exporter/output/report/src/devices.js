@@ -142,7 +142,8 @@ function sent() {
     ...page.sent.map(([host, nccl, nic, least, most]) =>
       el('li', {
         text:
-          `${host}: NCCL sent ${amount(nccl)}, its NICs ${amount(nic)} while collectives ran (${amount(least)} to ${amount(most)}): ${times(nic / nccl)}` +
+          `${host}: NCCL sent ${amount(nccl)}, its NICs ${amount(nic)} while collectives ran ` +
+          `(${amount(least)} to ${amount(most)}): ${times(nic / nccl)}` +
           `${least > 1.1 * nccl ? '; it was sent again, or a neighbour sent as well' : ''}.`,
       })
     )

@@ -131,7 +131,8 @@ function changes() {
         grid: { left: 12, right: 24, top: 8, bottom: 34, containLabel: true },
         tooltip: tooltip({
           formatter: ({ dataIndex: i }) =>
-            `${list[i].name}\n${points(list[i].change)}, ${points(list[i].low)} to ${points(list[i].high)}\n${list[i].verdict}`,
+            `${list[i].name}\n${points(list[i].change)}, ${points(list[i].low)} to ` +
+            `${points(list[i].high)}\n${list[i].verdict}`,
         }),
         xAxis: axis({
           type: 'value',

@@ -21,7 +21,8 @@ function card(f) {
       row(
         'Cost',
         bar([0, 100, 'ground'], [0, at(f.lost_us), 'value'], [at(f.low_us), at(f.high_us), 'range', 3.5, 3]),
-        `${duration(f.lost_us)}, ${share(f.lost_us)} (${duration(f.low_us)} to ${duration(f.high_us)}, ${share(f.low_us)} to ${share(f.high_us)})`
+        `${duration(f.lost_us)}, ${share(f.lost_us)} (${duration(f.low_us)} to ${duration(f.high_us)}` +
+          `, ${share(f.low_us)} to ${share(f.high_us)})`
       )
     );
   }
@@ -40,7 +41,8 @@ function card(f) {
   }
   if (f.evidence) parts.push(el('p', { class: 'note', text: `Evidence: ${f.evidence}` }));
   if (f.next) {
-    const text = `nccl-inspector ${f.next.replace('LOGS', () => page.input_paths.map(word).join(' ') || 'LOGS')}`;
+    const logs = page.input_paths.map(word).join(' ') || 'LOGS';
+    const text = `nccl-inspector ${f.next.replace('LOGS', () => logs)}`;
     parts.push(el('p', { class: 'next' }, el('code', { text }), ' ', copyButton(text)));
   }
   return el('li', { value: f.number }, ...parts);

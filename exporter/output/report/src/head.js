@@ -50,7 +50,8 @@ function verdict() {
   for (const s of ['stale', 'gone'])
     if (inState(s)) lines.push(`${many(inState(s), 'node is', 'nodes are')} ${s}`);
   const first = gone
-    ? `${heard ? 'Connection lost' : 'No connection'} since ${iso(gone.since * 1000)}: ${gone.why}. Trying again; all numbers are from before.`
+    ? `${heard ? 'Connection lost' : 'No connection'} since ${iso(gone.since * 1000)}: ${gone.why}. ` +
+      `Trying again; all numbers are from before.`
     : !heard
       ? 'Asking the head ...'
       : lines.length
@@ -144,7 +145,8 @@ function sessionPart() {
     const names = sessions.filter((s) => s.active).map((s) => s.name);
     if (
       confirm(
-        `Stop ${many(names.length, 'session', 'sessions')}: ${names.slice(0, 20).join(', ')}${names.length > 20 ? ', ...' : ''}?`
+        `Stop ${many(names.length, 'session', 'sessions')}: ${names.slice(0, 20).join(', ')}` +
+          `${names.length > 20 ? ', ...' : ''}?`
       )
     )
       act('stop', null);
@@ -366,9 +368,13 @@ function heatMap(figure) {
     high = 1,
     line = 1,
     cursor = null;
-  const words = (g) =>
-    g &&
-    `${g.host} GPU ${g.index}: ${known(g[figure()]) ? `${short(g[figure()])} ${FIGURES[figure()][1]} ${FIGURES[figure()][0]}` : `no ${FIGURES[figure()][0]}, ${g.state}`}`;
+  const words = (g) => {
+    if (!g) return g;
+    const [title, unit] = FIGURES[figure()];
+    const value = g[figure()];
+    const said = known(value) ? `${short(value)} ${unit} ${title}` : `no ${title}, ${g.state}`;
+    return `${g.host} GPU ${g.index}: ${said}`;
+  };
   const step = () => high * size + GAP,
     at = (x, y) =>
       x < line * size &&
@@ -380,7 +386,9 @@ function heatMap(figure) {
         [title, unit, full, sign] = FIGURES[key],
         top = full || Math.max(1e-9, ...columns.map((column) => Math.max(...column.map((g) => g[key] || 0))));
       byId('heat-note').textContent =
-        `A column is a node, a cell one of its GPUs. Full colour: ${short(top)} ${unit}; an outline alone: no number. Of ${title} the table has the ${sign > 0 ? 'lowest' : 'highest'} first where there are more than ${MOST}.`;
+        `A column is a node, a cell one of its GPUs. Full colour: ${short(top)} ${unit}; an outline ` +
+        `alone: no number. Of ${title} the table has the ${sign > 0 ? 'lowest' : 'highest'} first ` +
+        `where there are more than ${MOST}.`;
       const c = palette(),
         ratio = devicePixelRatio || 1,
         image = el('canvas', { width: area.clientWidth * ratio, height: area.clientHeight * ratio }),

@@ -134,8 +134,12 @@ export function rankByTime() {
 
   byId('heat-note').textContent =
     (heat.by_own
-      ? `Each cell: how much longer the rank took between its operations than ranks with the same work, as a part of a step, by the numbers that findings come from. Orange: longer, the others waited for it; full from a fifth of a step on. Blue: shorter.${boxes().length ? ' Boxes: when a finding says so, with its number.' : ''}`
-      : "Each cell: the rank's mean duration against the median of its peers in the same operations. Orange: shorter, it arrived late and the others waited for it. Blue: longer, it waited.") +
+      ? `Each cell: how much longer the rank took between its operations than ranks with the same ` +
+        `work, as a part of a step, by the numbers that findings come from. Orange: longer, the others ` +
+        `waited for it; full from a fifth of a step on. Blue: ` +
+        `shorter.${boxes().length ? ' Boxes: when a finding says so, with its number.' : ''}`
+      : "Each cell: the rank's mean duration against the median of its peers in the same operations. " +
+        'Orange: shorter, it arrived late and the others waited for it. Blue: longer, it waited.') +
     (heat.left_out ? ` ${count(heat.left_out)} processes left out.` : '');
 
   chart(
@@ -256,7 +260,8 @@ export function rankByTime() {
         ],
       };
     },
-    'No operation was seen from two processes or more, so there are no peers to compare with. Ranks of one process are one row.',
+    'No operation was seen from two processes or more, so there are no peers to compare with. Ranks ' +
+      'of one process are one row.',
     (instance) => {
       hover(instance, byId('c-heat'), (x, y) => {
         const at = cellAt(instance, x, y);

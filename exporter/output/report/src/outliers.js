@@ -88,7 +88,8 @@ const incidents = () =>
 
 export function outlierTable() {
   byId('outlier-note').textContent = outliers.length
-    ? 'late: this rank came so late that its peers waited for it. slow: the whole operation took much longer than usual. Largest loss first.' +
+    ? 'late: this rank came so late that its peers waited for it. slow: the whole operation took much ' +
+      'longer than usual. Largest loss first.' +
       (outliers.some((o) => o.operations)
         ? ' One row for each incident, with who began it; the operation is an example.'
         : '')

@@ -10,7 +10,8 @@ export function head() {
   const job = page.job;
   const version =
     job.nccl_version > 0
-      ? `NCCL ${Math.floor(job.nccl_version / 10000)}.${Math.floor(job.nccl_version / 100) % 100}.${job.nccl_version % 100}`
+      ? `NCCL ${Math.floor(job.nccl_version / 10000)}.${Math.floor(job.nccl_version / 100) % 100}` +
+        `.${job.nccl_version % 100}`
       : null;
   const parts = [
     version,
@@ -161,8 +162,10 @@ function sharesOfRun() {
     sum = (get) => used.reduce((n, c) => n + get(c), 0) / run;
   const lost = sum(cost) < 0.0005 ? 0 : sum(cost); // else it says 0.0 %
   byId('time-note').textContent =
-    `Per communicator, as shares of the run: transfers on its critical path, ${percent(sum(path))} together; ` +
-    `${lost > 0 ? `what the findings cost in its operations, ${percent(lost)} together; ` : ''}transfers beside that path, which cost nothing.` +
+    `Per communicator, as shares of the run: transfers on its critical path, ${percent(sum(path))} ` +
+    `together; ` +
+    `${lost > 0 ? `what the findings cost in its operations, ${percent(lost)} together; ` : ''}` +
+    `transfers beside that path, which cost nothing.` +
     (used.length > TOP
       ? ` The ${TOP} that cost most, of ${count(used.length)}; all are in the table "Communicators".`
       : '');
@@ -227,10 +230,13 @@ function sharesOfKernels() {
   const shown = used.slice(0, TOP).reverse();
   const outside = shown.some((c) => known(c.outside_ns));
   byId('time-note').textContent =
-    `Per communicator, mean over its ranks, collectives: transfer is what the last rank to arrive needs, waiting is what the others spend in kernels until it comes${outside ? ', outside is the rest of the time between its first and last operation' : ''}.` +
+    `Per communicator, mean over its ranks, collectives: transfer is what the last rank to arrive ` +
+    `needs, waiting is what the others spend in kernels until it ` +
+    `comes${outside ? ', outside is the rest of the time between its first and last operation' : ''}.` +
     (outside ? '' : ' The time outside NCCL is not shown: these logs do not say when operations started.') +
     (used.length > TOP
-      ? ` The ${TOP} with the most time in kernels, of ${count(used.length)}; all are in the table "Communicators".`
+      ? ` The ${TOP} with the most time in kernels, of ${count(used.length)}; all are in the table ` +
+        `"Communicators".`
       : '');
   byId('c-time').style.height = `${Math.max(180, 96 + 30 * shown.length)}px`;
   chart(

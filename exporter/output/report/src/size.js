@@ -103,7 +103,8 @@ export function bandwidthBySize() {
         tooltip: tooltip({
           trigger: 'item',
           formatter: ({ data: { g } }) =>
-            `${g.func} ${bytes(g.bytes)}, ${g.typeName}\np50 ${gbs(g.busbw.p50)}\np10 ${gbs(g.busbw.p10)}, p90 ${gbs(g.busbw.p90)}\n${count(g.busbw.n)} records`,
+            `${g.func} ${bytes(g.bytes)}, ${g.typeName}\np50 ${gbs(g.busbw.p50)}\np10 ` +
+            `${gbs(g.busbw.p10)}, p90 ${gbs(g.busbw.p90)}\n${count(g.busbw.n)} records`,
         }),
         xAxis: axis({
           type: narrow ? 'value' : 'log',

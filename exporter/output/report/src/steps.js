@@ -26,7 +26,9 @@ export function stepsOverRun() {
     cap = 2 * sums[Math.floor((sums.length - 1) * 0.98)];
   const cut = cap > 0 && sums[sums.length - 1] > cap;
   byId('step-note').textContent =
-    `${page.steps_text}. Mean over the ranks of each step: computing between operations, exposed transfers, waiting in operations for others, pauses; hidden communication runs beside the computing.` +
+    `${page.steps_text}. Mean over the ranks of each step: computing between operations, exposed ` +
+    `transfers, waiting in operations for others, pauses; hidden communication runs beside the ` +
+    `computing.` +
     (per > 1 ? ` One point is ${count(per)} steps.` : '') +
     (findings.some((f) => f.from_step >= 0 || f.to_step >= 0)
       ? ' Shaded: steps that a finding covers, with its number.'
@@ -35,7 +37,8 @@ export function stepsOverRun() {
       ? ` Above ${duration(cap)} the chart is cut off; the values of a step stand beside the pointer.`
       : '');
   const tell = (i) => [
-    `${per > 1 ? `steps ${count(i * per)} to ${count(last(i))}` : `step ${count(i)}`}${bins[i][0] ? `, ${since(bins[i][0] - page.first_us)}` : ''}`,
+    `${per > 1 ? `steps ${count(i * per)} to ${count(last(i))}` : `step ${count(i)}`}` +
+      `${bins[i][0] ? `, ${since(bins[i][0] - page.first_us)}` : ''}`,
     ...PARTS.map(([name], k) => `${name}  ${duration(bins[i][k + 1])}`),
   ];
 

@@ -124,7 +124,9 @@ export function table(where, columns, rows, settings = {}) {
     back.hidden = on.hidden = pages === 1;
     back.disabled = page === 0;
     on.disabled = page === pages - 1;
-    said.textContent = `${list.length < rows.length ? `the first ${count(list.length)} of ` : ''}${count(rows.length)} row${rows.length === 1 ? '' : 's'}${pages > 1 ? `, page ${page + 1} of ${pages}` : ''}`;
+    said.textContent =
+      `${list.length < rows.length ? `the first ${count(list.length)} of ` : ''}${count(rows.length)} ` +
+      `row${rows.length === 1 ? '' : 's'}${pages > 1 ? `, page ${page + 1} of ${pages}` : ''}`;
   }
 
   function draw() {
@@ -168,7 +170,9 @@ export function table(where, columns, rows, settings = {}) {
         rows.leftOut
           ? el('span', {
               class: 'badtext',
-              text: `${count(rows.leftOut)} more left out of this page to keep it small; they are in summary.json`,
+              text:
+                `${count(rows.leftOut)} more left out of this page to keep it small; they are in ` +
+                `summary.json`,
             })
           : null
       )

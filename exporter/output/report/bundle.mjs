@@ -59,9 +59,12 @@ const bundled = [...inside].sort().map((name) => {
 writeFileSync(join(out, 'bundled.json'), `${JSON.stringify(bundled, null, 1)}\n`);
 // Who hands on a page hands on what is in it: the text that the BSD licence wants to be beside it, and
 // ECharts' notice.
-const comment = (text) => text.trim().replace(/[*][/]/g, '* /');
+const legalText = (file) =>
+  readFileSync(`node_modules/${file}`, 'utf8')
+    .trim()
+    .replace(/[*][/]/g, '* /');
 const licences = `/* Contains ${bundled.map((p) => `${p.name} ${p.version} (${p.license})`).join(', ')}.\n
-${comment(readFileSync('node_modules/echarts/NOTICE', 'utf8'))}\n\nzrender: ${comment(readFileSync('node_modules/zrender/LICENSE', 'utf8'))} */\n`;
+${legalText('echarts/NOTICE')}\n\nzrender: ${legalText('zrender/LICENSE')} */\n`;
 // "</script" and "<!--" would end or upset the element that holds the text.
 const js =
   licences +

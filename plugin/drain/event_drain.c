@@ -60,97 +60,136 @@ static const char *ctrl_name(uint32_t state) {
 
 static int32_t small(int64_t n) { return n < -1 || n > INT32_MAX ? -1 : (int32_t)n; }
 
+/*
+ * What a line of each kind says beyond what all of them say. A slot has one number, one group and one count for all kinds;
+ * here each becomes the field that it is.
+ */
+struct event_source {
+  const struct ni_comm_writer *s; /* NULL: of no communicator */
+  const struct ni_event_slot *e;
+  char
+      type[16]; /* of a network plugin's event, where NCCL has no name for it: text that the line points to */
+};
+struct event_form {
+  void (*fill)(struct event_source *from, struct ni_event_line *in);
+  size_t (*format)(char *to, size_t cap, const struct ni_line_prefix *p, uint64_t dump_us,
+                   const struct ni_event_line *in);
+};
+
+static bool has_flag(const struct ni_event_slot *e, uint8_t flag) { return ni_load_rlx(&e->flags) & flag; }
+static uint64_t group_number(const struct ni_event_slot *e) { return e->group ? e->group - 1 : NI_NO_SN; }
+
+static void fill_operation(const struct ni_event_slot *e, struct ni_event_line *in) {
+  in->func = ni_intern_text(&ni_g.intern, e->func);
+  in->datatype = ni_intern_text(&ni_g.intern, e->datatype);
+  in->count = e->count;
+  in->root = e->api.root;
+  in->stream = e->api.stream;
+  ni_split_tag(e->api.user_tag, &in->user_tag, &in->nccl_tag);
+}
+
+static void fill_call(struct event_source *from, struct ni_event_line *in) {
+  const struct ni_event_slot *e = from->e;
+  fill_operation(e, in);
+  in->api = ni_kind_names[e->kind == NI_EVENT_P2P_API];
+  in->call_sn = e->number;
+  in->group_sn = group_number(e);
+  in->graph = has_flag(e, NI_EVF_GRAPH);
+}
+
+static void fill_group_call(struct event_source *from, struct ni_event_line *in) {
+  const struct ni_event_slot *e = from->e;
+  in->api = "group";
+  in->group_sn = e->number;
+  in->depth = e->api.depth;
+  in->graph = has_flag(e, NI_EVF_GRAPH);
+  in->start_end_ns = ev_span(e->ticks_start, e->api.start_end);
+  in->end_begin_ns = ev_span(e->ticks_start, e->api.end_begin);
+}
+
+static void fill_launch(struct event_source *from, struct ni_event_line *in) {
+  const struct ni_event_slot *e = from->e;
+  in->plan_sn = e->number;
+  in->group_sn = group_number(e);
+  in->stream = e->api.stream;
+}
+
+static void fill_plan(struct event_source *from, struct ni_event_line *in) { in->plan_sn = from->e->number; }
+
+static void fill_copy(struct event_source *from, struct ni_event_line *in) {
+  const struct ni_event_slot *e = from->e;
+  fill_operation(e, in);
+  in->ce_sn = e->number;
+  in->sync_strategy = ni_intern_text(&ni_g.intern, e->text);
+  if (e->group)
+    in->call_sn = ni_call_sn(&from->s->comm->events, 0, (uint32_t)(e->group - 1));
+}
+
+static void fill_copy_sync(struct event_source *from, struct ni_event_line *in) {
+  const struct ni_event_slot *e = from->e;
+  in->ce_sn = e->number;
+  in->is_complete = has_flag(e, NI_EVF_BOOL);
+  in->n_ranks = small(ni_load_rlx(&e->part.n));
+}
+
+static void fill_copy_batch(struct event_source *from, struct ni_event_line *in) {
+  const struct ni_event_slot *e = from->e;
+  in->ce_sn = e->number;
+  in->intra_sync = has_flag(e, NI_EVF_BOOL);
+  in->n_ops = small(ni_load_rlx(&e->part.n));
+  in->bytes = e->count;
+}
+
+static void fill_proxy_ctrl(struct event_source *from, struct ni_event_line *in) {
+  const struct ni_event_slot *e = from->e;
+  int64_t appended = ni_load_rlx(&e->part.n);
+  in->what = ctrl_name(e->part.state);
+  in->appended = appended > 0 ? (uint64_t)appended : 0;
+}
+
 /* The payload of a network plugin's event: v has the numbers of its type. */
-static void fill_net(const struct ni_ev_net *n, struct ni_event_line *in, char type[16]) {
-  in->type = n->type == 1 ? "ib" : n->type == 2 ? "socket" : type;
-  if (in->type == type)
-    snprintf(type, 16, "0x%x", n->type);
+static void fill_net(struct event_source *from, struct ni_event_line *in) {
+  const struct ni_event_slot *e = from->e;
+  const struct ni_ev_net *n = &e->net;
+  in->proxy_op_sn = e->number;
+  in->type = n->type == 1 ? "ib" : n->type == 2 ? "socket" : from->type;
+  if (in->type == from->type)
+    snprintf(from->type, sizeof from->type, "0x%x", n->type);
   in->version = small(n->version);
   in->step = n->step;
   in->device = in->fd = n->v[0];
   in->op = n->v[1];
   in->qp = n->v[2];
   in->wr_id = (uint64_t)n->v[3];
+  in->bytes = e->count;
   in->updates = n->updates;
 }
 
-#define PUT(name) ni_format_##name(d->w->line, sizeof d->w->line, p, d->w->ts_us, &in)
+static const struct event_form event_forms[NI_EVENT_COUNT] = {
+    [NI_EVENT_COLL_API] = {fill_call, ni_format_api},
+    [NI_EVENT_P2P_API] = {fill_call, ni_format_api},
+    [NI_EVENT_GROUP_API] = {fill_group_call, ni_format_api},
+    [NI_EVENT_LAUNCH] = {fill_launch, ni_format_launch},
+    [NI_EVENT_GROUP] = {fill_plan, ni_format_group},
+    [NI_EVENT_CE] = {fill_copy, ni_format_ce},
+    [NI_EVENT_SYNC] = {fill_copy_sync, ni_format_sync},
+    [NI_EVENT_BATCH] = {fill_copy_batch, ni_format_batch},
+    [NI_EVENT_PROXY_CTRL] = {fill_proxy_ctrl, ni_format_proxy_ctrl},
+    [NI_EVENT_NET] = {fill_net, ni_format_net},
+};
 
+/* seen: of a call, what came of it. 0, or a negative errno: the block takes no more. */
 static int put_event(struct ni_drain *d, struct ni_comm_writer *s, const struct ni_event_slot *e,
                      const char *seen) {
-  const struct ni_line_prefix *p = ev_prefix(d, s);
-  uint8_t flags = ni_load_rlx(&e->flags);
-  char type[16];
-  size_t n = 0;
-  struct ni_event_line in = {.ev_sn = e->sn,
-                             .start_ns = ni_clock_unix_ns(&ni_g.clock, e->ticks_start),
-                             .dur_ns = ev_span(e->ticks_start, e->ticks_stop),
-                             .call_sn = e->number,
-                             .plan_sn = e->number,
-                             .ce_sn = e->number,
-                             .proxy_op_sn = e->number,
-                             .group_sn = e->group ? e->group - 1 : NI_NO_SN,
-                             .count = e->count,
-                             .bytes = e->count,
-                             .seen = seen,
-                             .graph = flags & NI_EVF_GRAPH,
-                             .is_complete = flags & NI_EVF_BOOL,
-                             .intra_sync = flags & NI_EVF_BOOL};
-  switch (e->kind) {
-    case NI_EVENT_COLL_API:
-    case NI_EVENT_P2P_API:
-    case NI_EVENT_CE:
-      in.func = ni_intern_text(&ni_g.intern, e->func);
-      in.datatype = ni_intern_text(&ni_g.intern, e->datatype);
-      in.stream = e->api.stream;
-      in.root = e->api.root;
-      ni_split_tag(e->api.user_tag, &in.user_tag, &in.nccl_tag);
-      if (e->kind != NI_EVENT_CE) {
-        in.api = ni_kind_names[e->kind == NI_EVENT_P2P_API];
-        n = PUT(api);
-        break;
-      }
-      in.sync_strategy = ni_intern_text(&ni_g.intern, e->text);
-      in.call_sn = e->group ? ni_call_sn(&s->comm->events, 0, (uint32_t)(e->group - 1)) : NI_NO_SN;
-      n = PUT(ce);
-      break;
-    case NI_EVENT_GROUP_API:
-      in.api = "group";
-      in.group_sn = e->number;
-      in.depth = e->api.depth;
-      in.start_end_ns = ev_span(e->ticks_start, e->api.start_end);
-      in.end_begin_ns = ev_span(e->ticks_start, e->api.end_begin);
-      n = PUT(api);
-      break;
-    case NI_EVENT_LAUNCH:
-      in.stream = e->api.stream;
-      n = PUT(launch);
-      break;
-    case NI_EVENT_GROUP:
-      n = PUT(group);
-      break;
-    case NI_EVENT_NET:
-      fill_net(&e->net, &in, type);
-      n = PUT(net);
-      break;
-    case NI_EVENT_SYNC:
-      in.n_ranks = small(ni_load_rlx(&e->part.n));
-      n = PUT(sync);
-      break;
-    case NI_EVENT_BATCH:
-      in.n_ops = small(ni_load_rlx(&e->part.n));
-      n = PUT(batch);
-      break;
-    case NI_EVENT_PROXY_CTRL: {
-      int64_t appended = ni_load_rlx(&e->part.n);
-      in.what = ctrl_name(e->part.state);
-      in.appended = appended > 0 ? (uint64_t)appended : 0;
-      n = PUT(proxy_ctrl);
-      break;
-    }
-    default:
-      break;
-  }
+  const struct event_form *form = &event_forms[e->kind];
+  struct event_source from = {.s = s, .e = e};
+  struct ni_event_line in = {NI_NO_EVENT};
+  in.ev_sn = e->sn;
+  in.start_ns = ni_clock_unix_ns(&ni_g.clock, e->ticks_start);
+  in.dur_ns = ev_span(e->ticks_start, e->ticks_stop);
+  in.seen = seen;
+  form->fill(&from, &in);
+  size_t n = form->format(d->w->line, sizeof d->w->line, ev_prefix(d, s), d->w->ts_us, &in);
   int rc = ni_block_put(d->w, d->w->line, n);
   if (rc == 0)
     ev_count(d, s, (enum ni_event)e->kind, 1);

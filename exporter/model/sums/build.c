@@ -23,7 +23,8 @@ enum { PEAK_RECORDS_MIN = 10 }; /* a communicator's p90 of fewer says nothing ab
 static int func_place(const char *func) {
   static const char *const four[] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast"};
   for (int i = 0; i < 4; i++)
-    if (strcmp(func, four[i]) == 0) return i;
+    if (strcmp(func, four[i]) == 0)
+      return i;
   return 4;
 }
 
@@ -32,7 +33,8 @@ static int by_cell(const void *a, const void *b, void *run) {
   const struct ni_sum_cell *x = &r->cell[*(const uint32_t *)a], *y = &r->cell[*(const uint32_t *)b];
   const char *f = ni_name_text(&r->names, x->func), *g = ni_name_text(&r->names, y->func);
   int k = NI_BY(x, y, type, kind);
-  if (k || x->func == y->func) return k ? k : NI_BY(x, y, msg_bytes);
+  if (k || x->func == y->func)
+    return k ? k : NI_BY(x, y, msg_bytes);
   k = func_place(f) - func_place(g);
   return k ? k : strcmp(f, g);
 }
@@ -50,13 +52,18 @@ static int by_process(const void *a, const void *b, void *run) {
   uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
   const struct ni_who_process *x = &r->who.process[i], *y = &r->who.process[j];
   int k = r->process[i].host == r->process[j].host ? 0 : strverscmp(x->host, y->host);
-  if (k == 0) k = strcmp(x->host, y->host);
-  if (k == 0) k = NI_BY(&r->process[i], &r->process[j], rank);
-  if (k == 0) k = NI_BY(x, y, pid, start_ns);
+  if (k == 0)
+    k = strcmp(x->host, y->host);
+  if (k == 0)
+    k = NI_BY(&r->process[i], &r->process[j], rank);
+  if (k == 0)
+    k = NI_BY(x, y, pid, start_ns);
   return k ? k : strcmp(x->origin, y->origin);
 }
 
-/* A process that does not state its global rank has the one of its largest communicator: usually the world's. */
+/*
+ * A process that does not state its global rank has the one of its largest communicator: usually the world's.
+ */
 static int guess_ranks(struct ni_run *r, bool *stated) {
   int32_t *size = calloc(r->who.n_processes + 1, sizeof *size);
   uint64_t *hash = calloc(r->who.n_processes + 1, sizeof *hash);
@@ -65,13 +72,16 @@ static int guess_ranks(struct ni_run *r, bool *stated) {
     free(hash);
     return -ENOMEM;
   }
-  for (uint32_t i = 0; i < r->who.n_processes; i++) stated[i] = r->process[i].rank >= 0;
+  for (uint32_t i = 0; i < r->who.n_processes; i++)
+    stated[i] = r->process[i].rank >= 0;
   for (uint32_t i = 0; i < r->who.n_members; i++) {
     const struct ni_who_member *m = &r->who.member[i];
     uint32_t p = m->process;
-    if (stated[p] || m->rank < 0 || m->n_ranks < size[p]) continue;
+    if (stated[p] || m->rank < 0 || m->n_ranks < size[p])
+      continue;
     /* Several ranks of one communicator: the lowest, whatever the order in which they were met. */
-    if (m->n_ranks == size[p] && (m->hash > hash[p] || (m->hash == hash[p] && m->rank > r->process[p].rank))) continue;
+    if (m->n_ranks == size[p] && (m->hash > hash[p] || (m->hash == hash[p] && m->rank > r->process[p].rank)))
+      continue;
     size[p] = m->n_ranks;
     hash[p] = m->hash;
     r->process[p].rank = m->rank;
@@ -90,23 +100,32 @@ static int build_processes(struct ni_run *r, struct ni_summary *s) {
   s->process = calloc(n + 1, sizeof *s->process);
   s->host = calloc(n + 1, sizeof *s->host);
   r->process_at = calloc(n + 1, sizeof *r->process_at);
-  if (!stated || !s->process || !s->host || !r->process_at || (e = guess_ranks(r, stated)) < 0) goto out;
+  if (!stated || !s->process || !s->host || !r->process_at || (e = guess_ranks(r, stated)) < 0)
+    goto out;
   e = -ENOMEM;
-  if (!(order = ni_order(n, by_process, r))) goto out;
+  if (!(order = ni_order(n, by_process, r)))
+    goto out;
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_sum_process *p = &r->process[order[i]];
     const char *host = ni_name_text(&r->names, p->host);
     uint32_t file = 0;
     r->process_at[order[i]] = i;
-    if (s->n_hosts == 0 || s->host[s->n_hosts - 1].name != host) s->host[s->n_hosts++] = (struct ni_host){.name = host};
+    if (s->n_hosts == 0 || s->host[s->n_hosts - 1].name != host)
+      s->host[s->n_hosts++] = (struct ni_host){.name = host};
     s->host[s->n_hosts - 1].n_processes++;
     e = ni_name(&r->names, NULL, r->files.file[p->file].path, &file);
-    if (e < 0) goto out;
+    if (e < 0)
+      goto out;
     s->process[s->n_processes++] =
-        (struct ni_process){.host = (uint32_t)s->n_hosts - 1, .pid = r->who.process[order[i]].pid, .rank = p->rank, .gpu = p->gpu,
+        (struct ni_process){.host = (uint32_t)s->n_hosts - 1,
+                            .pid = r->who.process[order[i]].pid,
+                            .rank = p->rank,
+                            .gpu = p->gpu,
                             .rank_stated = stated[order[i]],
-                            .log_group = r->log_groups.n ? r->file[p->file].log_group : UINT32_MAX, .file = ni_name_text(&r->names, file),
-                            .relative = NAN, .busbw_relative = NAN};
+                            .log_group = r->log_groups.n ? r->file[p->file].log_group : UINT32_MAX,
+                            .file = ni_name_text(&r->names, file),
+                            .relative = NAN,
+                            .busbw_relative = NAN};
   }
   e = 0;
 out:
@@ -119,14 +138,14 @@ struct seat { /* of a member: for counting ranks and hosts of a communicator */
   uint32_t comm, host, process;
   int32_t rank;
 };
-static NI_ORDER_BY(by_rank, struct seat, comm, rank)
-static NI_ORDER_BY(by_host, struct seat, comm, host)
+static NI_ORDER_BY(by_rank, struct seat, comm, rank) static NI_ORDER_BY(by_host, struct seat, comm, host)
 
-static NI_ORDER_BY(by_place, struct seat, process, comm, rank)
+    static NI_ORDER_BY(by_place, struct seat, process, comm, rank)
 
-static int count_seats(struct ni_run *r, struct ni_summary *s) {
+        static int count_seats(struct ni_run *r, struct ni_summary *s) {
   struct seat *seat = calloc(r->who.n_members + 1, sizeof *seat);
-  if (!seat) return -ENOMEM;
+  if (!seat)
+    return -ENOMEM;
   for (uint32_t i = 0; i < r->who.n_members; i++) {
     const struct ni_who_member *m = &r->who.member[i];
     seat[i] = (struct seat){r->comm_at[m->comm], s->process[r->process_at[m->process]].host,
@@ -136,31 +155,42 @@ static int count_seats(struct ni_run *r, struct ni_summary *s) {
   for (uint32_t i = 0, n = 0, from = 0; i < r->who.n_members; i++) {
     struct ni_process *p = &s->process[seat[i].process];
     bool same = i > 0 && seat[i].process == seat[i - 1].process && seat[i].comm == seat[i - 1].comm;
-    if (!same) n = 1, from = i;
-    else if (seat[i].rank != seat[i - 1].rank) n++;
-    if (n <= p->ranks) continue;
+    if (!same) {
+      n = 1;
+      from = i;
+    } else if (seat[i].rank != seat[i - 1].rank)
+      n++;
+    if (n <= p->ranks)
+      continue;
     p->ranks = n;
     p->first = seat[from].rank;
     p->last = seat[i].rank;
-    if (n > 1) p->gpu = -1;
+    if (n > 1)
+      p->gpu = -1;
   }
   qsort(seat, r->who.n_members, sizeof *seat, by_rank);
   for (uint32_t i = 0; i < r->who.n_members; i++)
-    if (i == 0 || by_rank(&seat[i - 1], &seat[i]) != 0) s->comm[seat[i].comm].ranks_seen++;
+    if (i == 0 || by_rank(&seat[i - 1], &seat[i]) != 0)
+      s->comm[seat[i].comm].ranks_seen++;
   qsort(seat, r->who.n_members, sizeof *seat, by_host);
   for (uint32_t i = 0; i < r->who.n_members; i++) {
     struct ni_comm_row *c = &s->comm[seat[i].comm];
-    if (i == 0 || by_host(&seat[i - 1], &seat[i]) != 0) c->one_host = c->hosts_seen++ == 0 ? (int32_t)seat[i].host : -1;
+    if (i == 0 || by_host(&seat[i - 1], &seat[i]) != 0)
+      c->one_host = c->hosts_seen++ == 0 ? (int32_t)seat[i].host : -1;
   }
   free(seat);
   for (size_t i = 0; i < s->n_comms; i++) {
     const struct ni_comm_row *c = &s->comm[i];
-    uint32_t hosts = c->nnodes > 0 && (uint32_t)c->nnodes > c->hosts_seen ? (uint32_t)c->nnodes - c->hosts_seen : 0;
-    if (c->n_ranks > 0) { /* with all ranks there, hosts have one name: containers, or several nodes to NCCL on one machine */
+    uint32_t hosts =
+        c->nnodes > 0 && (uint32_t)c->nnodes > c->hosts_seen ? (uint32_t)c->nnodes - c->hosts_seen : 0;
+    /* with all ranks there, hosts have one name: containers, or several nodes to NCCL on one machine */
+    if (c->n_ranks > 0) {
       uint32_t ranks = c->ranks_seen < (uint32_t)c->n_ranks ? (uint32_t)c->n_ranks - c->ranks_seen : 0;
-      if (hosts > ranks) hosts = ranks;
+      if (hosts > ranks)
+        hosts = ranks;
     }
-    if (hosts > s->input.missing_hosts) s->input.missing_hosts = hosts;
+    if (hosts > s->input.missing_hosts)
+      s->input.missing_hosts = hosts;
   }
   return 0;
 }
@@ -177,26 +207,32 @@ static int build_comms(struct ni_run *r, struct ni_summary *s) {
     const struct ni_who_comm *c = &r->who.comm[order[i]];
     struct ni_comm_row *x = &s->comm[s->n_comms++];
     r->comm_at[order[i]] = i;
-    *x = (struct ni_comm_row){.hash = c->hash, .name = c->name,
-                          .type = ni_comm_type_of(r, c->n_ranks, c->nnodes), .n_ranks = c->n_ranks, .nnodes = c->nnodes,
-                          .one_host = -1};
+    *x = (struct ni_comm_row){.hash = c->hash,
+                              .name = c->name,
+                              .type = ni_comm_type_of(r, c->n_ranks, c->nnodes),
+                              .n_ranks = c->n_ranks,
+                              .nnodes = c->nnodes,
+                              .one_host = -1};
     snprintf(x->id, sizeof x->id, "%s", ni_name_text(&r->names, r->comm[order[i]].id));
   }
   free(order);
   int e = count_seats(r, s);
-  if (e == 0) e = ni_seats_build(r, s);
+  if (e == 0)
+    e = ni_seats_build(r, s);
   return e < 0 ? e : ni_joined_find(r, s);
 }
 
 static int build_cells(struct ni_run *r, struct ni_summary *s) {
   uint32_t *order = r->cell_order = ni_order(r->n_cells, by_cell, r);
   s->cell = calloc(r->n_cells + 1, sizeof *s->cell);
-  if (!order || !s->cell) return -ENOMEM;
+  if (!order || !s->cell)
+    return -ENOMEM;
   uint32_t kept = 0;
   for (uint32_t i = 0; i < r->n_cells; i++) {
     const struct ni_sum_cell *c = &r->cell[order[i]];
     const char *func = ni_name_text(&r->names, c->func);
-    if (c->records == 0 || (r->opt.compat && (c->kind != NI_KIND_COLL || func_place(func) == 4))) continue;
+    if (c->records == 0 || (r->opt.compat && (c->kind != NI_KIND_COLL || func_place(func) == 4)))
+      continue;
     order[kept++] = order[i];
     struct ni_cell *x = &s->cell[s->n_cells++];
     x->type = (enum ni_comm_type)c->type;
@@ -217,25 +253,30 @@ static int build_jobs(struct ni_run *r, struct ni_summary *s) {
   uint32_t code = 0;
   s->job.runs = r->opt.inputs.run || !r->runs.n ? 1 : (uint32_t)r->runs.n;
   s->job.jobs = s->job.id != NULL;
-  if (s->job.runs < 2) return 0;
+  if (s->job.runs < 2)
+    return 0;
   s->job.jobs = 0;
   for (size_t i = 0; i < r->runs.n; i++) {
     const char *job = r->runs.run[i].job;
     size_t before = 0;
     while (job && before < i && (!r->runs.run[before].job || strcmp(r->runs.run[before].job, job) != 0))
       before++;
-    if (!job || before < i) continue;
-    if (s->job.jobs < SHOWN) id[s->job.jobs] = job;
+    if (!job || before < i)
+      continue;
+    if (s->job.jobs < SHOWN)
+      id[s->job.jobs] = job;
     s->job.jobs++;
   }
-  if (s->job.jobs < 2) return 0;
+  if (s->job.jobs < 2)
+    return 0;
   for (uint32_t i = 0; i < s->job.jobs && i < SHOWN; i++)
     ni_put(&w, "%s%s",
-           i == 0                 ? ""
-           : i + 1 == s->job.jobs ? " and "
-                                  : ", ",
+           i == 0                     ? ""
+               : i + 1 == s->job.jobs ? " and "
+                                      : ", ",
            ni_safe_text(id[i], text, sizeof text));
-  if (s->job.jobs > SHOWN) ni_put(&w, ", ...");
+  if (s->job.jobs > SHOWN)
+    ni_put(&w, ", ...");
   int e = ni_name(&r->names, NULL, ids, &code);
   s->job.ids = ni_name_text(&r->names, code);
   return e;
@@ -243,14 +284,17 @@ static int build_jobs(struct ni_run *r, struct ni_summary *s) {
 
 static const char *written_by(const struct ni_run *r) {
   /* Several sources in one folder: the first one stands for them. */
-  static const char *const some[NI_IMPORTS] = {"nccl-inspector, some of it imported from Kineto traces",
-                                               "nccl-inspector, some of it imported from Nsight Systems reports",
-                                               "nccl-inspector, some of it imported from logs of ACCL"},
-                           *const all[NI_IMPORTS] = {"nccl-inspector import, from Kineto traces", "nccl-inspector import, from Nsight Systems reports",
+  static const char *const some[NI_IMPORTS] =
+      {"nccl-inspector, some of it imported from Kineto traces",
+       "nccl-inspector, some of it imported from Nsight Systems reports",
+       "nccl-inspector, some of it imported from logs of ACCL"},
+                           *const all[NI_IMPORTS] = {"nccl-inspector import, from Kineto traces",
+                                                     "nccl-inspector import, from Nsight Systems reports",
                                                      "nccl-inspector import, from logs of ACCL"};
   const bool ours = r->tally.versions & NI_VERSIONS_OURS;
   for (int i = 0; i < NI_IMPORTS; i++)
-    if (r->tally.versions & 1u << (NI_VERSIONS_IMPORTED + i)) return ours ? some[i] : all[i];
+    if (r->tally.versions & 1u << (NI_VERSIONS_IMPORTED + i))
+      return ours ? some[i] : all[i];
   return ours ? "nccl-inspector" : r->tally.records ? "NVIDIA" : "";
 }
 
@@ -260,15 +304,17 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
   uint32_t code = 0;
   for (int i = 0; i < 10; i++)
     if (r->tally.versions & 1u << i)
-      snprintf(formats + strlen(formats), sizeof formats - strlen(formats), "%sv4.%d", *formats ? ", " : "", i);
+      snprintf(formats + strlen(formats), sizeof formats - strlen(formats), "%sv4.%d", *formats ? ", " : "",
+               i);
   int e = ni_name(&r->names, NULL, formats, &code);
   s->job = (struct ni_job_facts){.world_size = -1,
-                           .nccl_version = -1,
-                           .formats = ni_name_text(&r->names, code),
-                           .producers = written_by(r)};
+                                 .nccl_version = -1,
+                                 .formats = ni_name_text(&r->names, code),
+                                 .producers = written_by(r)};
   const char *job = NULL;
   bool told = false, alike = true;
-  for (uint32_t i = 0; i < r->who.n_processes; i++) { /* smallest texts, largest numbers: whoever came first */
+  /* smallest texts, largest numbers: whoever came first */
+  for (uint32_t i = 0; i < r->who.n_processes; i++) {
     const struct ni_sum_process *p = &r->process[i];
     const char *id = p->job ? ni_name_text(&r->names, p->job) : NULL,
                *exe = p->exe ? ni_name_text(&r->names, p->exe) : NULL;
@@ -277,9 +323,12 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
       told = true;
       job = id;
     }
-    if (exe && (!s->job.exe || strcmp(exe, s->job.exe) < 0)) s->job.exe = exe;
-    if (p->world_size > s->job.world_size) s->job.world_size = p->world_size;
-    if (p->nccl_version > s->job.nccl_version) s->job.nccl_version = p->nccl_version;
+    if (exe && (!s->job.exe || strcmp(exe, s->job.exe) < 0))
+      s->job.exe = exe;
+    if (p->world_size > s->job.world_size)
+      s->job.world_size = p->world_size;
+    if (p->nccl_version > s->job.nccl_version)
+      s->job.nccl_version = p->nccl_version;
   }
   s->job.id = alike ? job : NULL;
   return e == 0 ? build_jobs(r, s) : e;
@@ -291,26 +340,35 @@ static double one_in(const struct ni_run *r) {
   uint64_t written = 0, sampled = 0, stated = 1;
   for (size_t i = 0; i < l->n_members; i++) {
     const struct ni_ledger_kind *k = &l->member[i]->kind[NI_KIND_COLL];
-    if (!k->stated) continue;
+    if (!k->stated)
+      continue;
     written += k->written;
     sampled += k->sampled;
   }
   for (size_t i = 0; i < l->n_processes; i++)
-    if (l->process[i] && l->process[i]->sample > stated) stated = l->process[i]->sample;
+    if (l->process[i] && l->process[i]->sample > stated)
+      stated = l->process[i]->sample;
   return sampled && written ? (double)(written + sampled) / (double)written : (double)stated;
 }
 
 int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
   int e = ni_right_clocks(r);
-  if (!r->opt.compat) s->clocks = &r->clocks;
-  if (e == 0) e = ni_step_marks_find(r);
-  if (e == 0) e = build_processes(r, s);
-  if (e == 0) e = build_comms(r, s);
-  if (e == 0) e = build_cells(r, s);
-  if (e == 0) e = build_job(r, s);
+  if (!r->opt.compat)
+    s->clocks = &r->clocks;
+  if (e == 0)
+    e = ni_step_marks_find(r);
+  if (e == 0)
+    e = build_processes(r, s);
+  if (e == 0)
+    e = build_comms(r, s);
+  if (e == 0)
+    e = build_cells(r, s);
+  if (e == 0)
+    e = build_job(r, s);
   s->approximate = r->opt.approximate;
   s->one_in = one_in(r);
-  if (e < 0 || !r->tally.any) return e;
+  if (e < 0 || !r->tally.any)
+    return e;
   s->buckets.width_ns = r->opt.bucket_ns;
   s->first_us = r->tally.first_us;
   s->last_us = r->tally.last_us;
@@ -321,10 +379,14 @@ int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
 
 enum { NO_HOST = -1, HOSTS = -2 };
 
-/* Of each group the host that has all of its records; HOSTS: there are several. NULL: no memory. Caller frees. */
+/*
+ * Of each group the host that has all of its records; HOSTS: there are several. NULL: no memory. Caller
+ * frees.
+ */
 static int64_t *hosts_of_groups(const struct ni_summary *s) {
   int64_t *host = malloc((s->n_groups + 1) * sizeof *host);
-  for (size_t i = 0; host && i < s->n_groups; i++) host[i] = NO_HOST;
+  for (size_t i = 0; host && i < s->n_groups; i++)
+    host[i] = NO_HOST;
   for (size_t i = 0; host && i < s->n_by_process; i++) {
     int64_t *mine = &host[s->by_process[i].group], h = (int64_t)s->process[s->by_process[i].of].host;
     *mine = *mine == NO_HOST || *mine == h ? h : HOSTS;
@@ -333,29 +395,34 @@ static int64_t *hosts_of_groups(const struct ni_summary *s) {
 }
 
 /*
- * A process's bandwidth beside the median of its groups, weighted by records; a host's likewise, of what other hosts do too:
- * what one alone does is spread around its own median, which says nothing of the host. Nor do messages: how long a stage
- * waits for another one in them is the schedule's.
+ * A process's bandwidth beside the median of its groups, weighted by records; a host's likewise, of what
+ * other hosts do too: what one alone does is spread around its own median, which says nothing of the host.
+ * Nor do messages: how long a stage waits for another one in them is the schedule's.
  */
 static int relative_bandwidths(struct ni_summary *s) {
   double *sum = calloc(s->n_processes + 1, sizeof *sum), *n = calloc(s->n_processes + 1, sizeof *n);
-  double *shared_sum = calloc(s->n_processes + 1, sizeof *sum), *shared_n = calloc(s->n_processes + 1, sizeof *n);
+  double *shared_sum = calloc(s->n_processes + 1, sizeof *sum),
+         *shared_n = calloc(s->n_processes + 1, sizeof *n);
   int64_t *only_host = hosts_of_groups(s);
   int e = sum && n && shared_sum && shared_n && only_host ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < s->n_by_process; i++) {
     const struct ni_slice *x = &s->by_process[i];
     double usual = s->group[x->group].busbw_gbs.p50;
-    if (!(usual > 0) || x->busbw_gbs.n == 0) continue;
+    if (!(usual > 0) || x->busbw_gbs.n == 0)
+      continue;
     double weight = (double)x->busbw_gbs.n, mine = x->busbw_gbs.mean / usual * weight;
     sum[x->of] += mine;
     n[x->of] += weight;
-    if (only_host[x->group] != HOSTS || s->group[x->group].kind == NI_KIND_P2P) continue;
+    if (only_host[x->group] != HOSTS || s->group[x->group].kind == NI_KIND_P2P)
+      continue;
     shared_sum[x->of] += mine;
     shared_n[x->of] += weight;
   }
   for (size_t i = 0; e == 0 && i < s->n_processes; i++)
-    if (n[i] > 0) s->process[i].busbw_relative = sum[i] / n[i];
-  for (size_t i = 0; e == 0 && i < s->n_hosts; i++) s->host[i].relative = s->host[i].busbw_relative = NAN;
+    if (n[i] > 0)
+      s->process[i].busbw_relative = sum[i] / n[i];
+  for (size_t i = 0; e == 0 && i < s->n_hosts; i++)
+    s->host[i].relative = s->host[i].busbw_relative = NAN;
   for (size_t i = 0, k; e == 0 && i < s->n_processes; i = k) {
     struct ni_host *h = &s->host[s->process[i].host];
     double all = 0, weight = 0, relative = 0;
@@ -367,12 +434,15 @@ static int relative_bandwidths(struct ni_summary *s) {
       h->shortest += p->shortest;
       h->late += p->late;
       h->late_ns += p->late_ns;
-      if (p->compared) relative += p->relative * (double)p->compared;
+      if (p->compared)
+        relative += p->relative * (double)p->compared;
       all += shared_sum[k];
       weight += shared_n[k];
     }
-    if (h->compared) h->relative = relative / (double)h->compared;
-    if (weight > 0) h->busbw_relative = all / weight;
+    if (h->compared)
+      h->relative = relative / (double)h->compared;
+    if (weight > 0)
+      h->busbw_relative = all / weight;
   }
   free(sum);
   free(n);
@@ -387,12 +457,14 @@ static void of_best(struct ni_summary *s, size_t from, size_t to, size_t *slice)
   double best[NI_TIMING_COUNT] = {0};
   for (size_t i = from; i < to; i++) {
     const struct ni_group *g = &s->group[i];
-    if (g->busbw_gbs.n && g->busbw_gbs.p90 > best[g->timing]) best[g->timing] = g->busbw_gbs.p90;
+    if (g->busbw_gbs.n && g->busbw_gbs.p90 > best[g->timing])
+      best[g->timing] = g->busbw_gbs.p90;
   }
   for (; *slice < s->n_by_comm && s->by_comm[*slice].group < to; ++*slice) {
     const struct ni_slice *x = &s->by_comm[*slice];
     unsigned timing = s->group[x->group].timing;
-    if (x->busbw_gbs.n >= PEAK_RECORDS_MIN && x->busbw_gbs.p90 > best[timing]) best[timing] = x->busbw_gbs.p90;
+    if (x->busbw_gbs.n >= PEAK_RECORDS_MIN && x->busbw_gbs.p90 > best[timing])
+      best[timing] = x->busbw_gbs.p90;
   }
   for (size_t i = from; i < to; i++) {
     struct ni_group *g = &s->group[i];
@@ -400,12 +472,13 @@ static void of_best(struct ni_summary *s, size_t from, size_t to, size_t *slice)
   }
 }
 
-/* Durations say clearly what own time does not: where ranks call at a pace that something else sets, all but the late one are idle
- * before they call. */
+/* Durations say clearly what own time does not: where ranks call at a pace that something else sets, all but
+ * the late one are idle before they call. */
 static bool one_is_waited_for(const struct ni_summary *s) {
   for (size_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
-    if (p->compared >= NI_FIND_COMPARED_MIN && (double)p->late >= NI_FIND_WAITED_SHARE * (double)p->compared &&
+    if (p->compared >= NI_FIND_COMPARED_MIN &&
+        (double)p->late >= NI_FIND_WAITED_SHARE * (double)p->compared &&
         p->late_ns / 1e3 >= NI_FIND_WAITED_OF_RUN * (double)(s->last_us - s->first_us))
       return true;
   }
@@ -421,11 +494,13 @@ static double counted_us(const struct ni_group *g) {
 int ni_build_end(struct ni_run *r, struct ni_summary *s) {
   double all = 0;
   size_t slice = 0;
-  for (size_t i = 0; i < s->n_groups; i++) all += counted_us(&s->group[i]);
+  for (size_t i = 0; i < s->n_groups; i++)
+    all += counted_us(&s->group[i]);
   for (size_t from = 0, to; from < s->n_groups; from = to) {
     const struct ni_group *f = &s->group[from];
     for (to = from; to < s->n_groups && s->group[to].type == f->type && s->group[to].kind == f->kind &&
-                    strcmp(s->group[to].func, f->func) == 0; to++) {
+         strcmp(s->group[to].func, f->func) == 0;
+         to++) {
       struct ni_group *g = &s->group[to];
       g->time_share = all > 0 ? counted_us(g) / all : 0;
     }
@@ -433,17 +508,22 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
   }
   int e = relative_bandwidths(s);
   const bool waits = !s->approximate && !r->opt.compat;
-  if (e == 0 && s->by_own_time && waits) e = ni_waits_findings(r, s);
+  if (e == 0 && s->by_own_time && waits)
+    e = ni_waits_findings(r, s);
   if (s->by_own_time && s->n_findings == 0 && one_is_waited_for(s)) {
     s->by_own_time = false;
     s->why_durations = "own time does not explain whom the others wait for";
   }
   if (!s->by_own_time && s->one_in > 1)
     s->why_durations = ni_why_sampled;
-  if (e == 0 && !s->by_own_time && !s->approximate) e = ni_findings(s);
-  if (e == 0 && !s->by_own_time && waits) e = ni_waits_findings(r, s);
-  if (s->n_outliers > NI_SUM_OUTLIERS) s->n_outliers = NI_SUM_OUTLIERS;
+  if (e == 0 && !s->by_own_time && !s->approximate)
+    e = ni_findings(s);
+  if (e == 0 && !s->by_own_time && waits)
+    e = ni_waits_findings(r, s);
+  if (s->n_outliers > NI_SUM_OUTLIERS)
+    s->n_outliers = NI_SUM_OUTLIERS;
   ni_buckets_end(r, s);
-  if (e == 0) e = ni_tag_sums_build(r, s, all * 1e3);
+  if (e == 0)
+    e = ni_tag_sums_build(r, s, all * 1e3);
   return e < 0 ? e : ni_judge_input(r, s);
 }

@@ -1,5 +1,5 @@
-/* The result: hosts, processes, communicators and cells in their order; after the join, what follows from all cells.
- * The main thread. 0 or -ENOMEM. */
+/* The result: hosts, processes, communicators and cells in their order; after the join, what follows from all
+ * cells. The main thread. 0 or -ENOMEM. */
 #ifndef NI_SUMMARY_BUILD_H
 #define NI_SUMMARY_BUILD_H
 

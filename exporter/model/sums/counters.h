@@ -1,6 +1,7 @@
 /*
- * Reads the time series of counters in the input and sets them beside the processes of the summary. After all ranges were
- * read and ni_build_begin(), before ni_build_end(). Main thread. 0 or -ENOMEM, or what sample() returned.
+ * Reads the time series of counters in the input and sets them beside the processes of the summary. After all
+ * ranges were read and ni_build_begin(), before ni_build_end(). Main thread. 0 or -ENOMEM, or what sample()
+ * returned.
  */
 #ifndef NI_SUMS_COUNTERS_H
 #define NI_SUMS_COUNTERS_H

@@ -1,6 +1,6 @@
 /*
- * The join phase: every thread takes the next cell (largest first), joins its operations, hands them to the sink and sums. What
- * a cell comes to is kept until all are done and is then put into the result in order.
+ * The join phase: every thread takes the next cell (largest first), joins its operations, hands them to the
+ * sink and sums. What a cell comes to is kept until all are done and is then put into the result in order.
  */
 #include "figures.h"
 
@@ -19,15 +19,15 @@
 struct joining {
   struct ni_run *r;
   struct ni_summary *s;
-  uint32_t *by_size;           /* cells, largest first */
+  uint32_t *by_size; /* cells, largest first */
   struct ni_cell_result *result;
-  struct ni_cell_sums *ours;   /* of a team: what each cell has here, until it is added up */
-  size_t slice_cells;          /* so many of them have slices */
-  bool page;                   /* what the page alone shows is wanted: series by time, the heat map */
+  struct ni_cell_sums *ours; /* of a team: what each cell has here, until it is added up */
+  size_t slice_cells;        /* so many of them have slices */
+  bool page;                 /* what the page alone shows is wanted: series by time, the heat map */
   int64_t *heat_ppm;
-  struct ni_sums sums;         /* under the run's lock */
-  const struct ni_sink *rows;  /* NULL: nobody wants them */
-  atomic_uint next;            /* of by_size; relaxed: a ticket */
+  struct ni_sums sums;        /* under the run's lock */
+  const struct ni_sink *rows; /* NULL: nobody wants them */
+  atomic_uint next;           /* of by_size; relaxed: a ticket */
 };
 
 static int sums_init(struct ni_sums *t, const struct ni_summary *s) {
@@ -35,7 +35,8 @@ static int sums_init(struct ni_sums *t, const struct ni_summary *s) {
   t->comm = calloc(s->n_comms ? s->n_comms : 1, sizeof *t->comm);
   t->seat = calloc(s->n_seats + 1, sizeof *t->seat);
   t->late = malloc(NI_SUM_LATE * sizeof *t->late);
-  if (!t->process || !t->comm || !t->seat || !t->late) return -ENOMEM;
+  if (!t->process || !t->comm || !t->seat || !t->late)
+    return -ENOMEM;
   for (size_t i = 0; i < s->n_comms; i++) {
     t->comm[i].first_ns = INT64_MAX;
     t->comm[i].last_ns = INT64_MIN;
@@ -44,13 +45,18 @@ static int sums_init(struct ni_sums *t, const struct ni_summary *s) {
 }
 
 static int sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni_summary *s) {
-  for (size_t i = 0; i < s->n_processes; i++) ni_add_counts(a->process[i].all, b->process[i].all);
-  for (size_t i = 0; i < s->n_comms; i++) ni_comm_sums_add(&a->comm[i], &b->comm[i]);
-  for (size_t i = 0; i < s->n_seats; i++) ni_add_counts(a->seat[i].all, b->seat[i].all);
-  for (size_t i = 0; i < b->n_late; i++) ni_sums_late(a, &b->late[i]);
+  for (size_t i = 0; i < s->n_processes; i++)
+    ni_add_counts(a->process[i].all, b->process[i].all);
+  for (size_t i = 0; i < s->n_comms; i++)
+    ni_comm_sums_add(&a->comm[i], &b->comm[i]);
+  for (size_t i = 0; i < s->n_seats; i++)
+    ni_add_counts(a->seat[i].all, b->seat[i].all);
+  for (size_t i = 0; i < b->n_late; i++)
+    ni_sums_late(a, &b->late[i]);
   ni_add_counts(a->all, b->all);
   int e = ni_tag_sums_add(&a->tags, &b->tags);
-  if (e == 0) e = ni_crossings_merge(&a->crossings, &b->crossings);
+  if (e == 0)
+    e = ni_crossings_merge(&a->crossings, &b->crossings);
   return e < 0 ? e : ni_bucket_merge(&a->buckets, &b->buckets);
 }
 
@@ -65,7 +71,8 @@ static void sums_free(struct ni_sums *t) {
 }
 
 static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, struct ni_value_sums *d) {
-  if (!ni_array_room(l->item, l->n, l->cap)) return -ENOMEM;
+  if (!ni_array_room(l->item, l->n, l->cap))
+    return -ENOMEM;
   struct ni_slice *x = &l->item[l->n++];
   x->group = group;
   x->of = of;
@@ -77,20 +84,25 @@ static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, struct ni
 }
 
 /* What all processes of a host, or of a named part of the logs, come to. */
-static int add_parts(const struct joining *j, struct ni_slices *out, uint32_t group, const struct ni_group_sums *g, bool by_host) {
+static int add_parts(const struct joining *j, struct ni_slices *out, uint32_t group,
+                     const struct ni_group_sums *g, bool by_host) {
   const struct ni_summary *s = j->s;
   const size_t parts = by_host ? s->n_hosts : s->n_log_groups;
   int e = 0;
   for (uint32_t k = 0, i = 0; e == 0 && k < parts; k++) {
     struct ni_value_sums sum = {.us.limit = NI_DIST_LIMIT_SLICE, .busbw.limit = NI_DIST_LIMIT_SLICE};
     bool any = false;
-    for (i = by_host ? i : 0; i < s->n_processes && (!by_host || s->process[i].host == k); i++) { /* they stand by host */
-      if (!g->process[i] || e < 0 || (!by_host && s->process[i].log_group != k)) continue;
+    /* they stand by host */
+    for (i = by_host ? i : 0; i < s->n_processes && (!by_host || s->process[i].host == k); i++) {
+      if (!g->process[i] || e < 0 || (!by_host && s->process[i].log_group != k))
+        continue;
       any = true;
       e = ni_dist_merge(&sum.us, &g->process[i]->us);
-      if (e == 0) e = ni_dist_merge(&sum.busbw, &g->process[i]->busbw);
+      if (e == 0)
+        e = ni_dist_merge(&sum.busbw, &g->process[i]->busbw);
     }
-    if (any && e == 0) e = add_slice(out, group, k, &sum);
+    if (any && e == 0)
+      e = add_slice(out, group, k, &sum);
     ni_dist_free(&sum.us);
     ni_dist_free(&sum.busbw);
   }
@@ -115,42 +127,65 @@ static int fill_group(const struct joining *j, const struct ni_cell_sums *c, uns
                       struct ni_cell_result *out) {
   struct ni_group_sums *g = c->group[timing];
   const struct ni_cell *cell = &j->s->cell[c->cell];
-  if (!ni_array_room(out->group, out->n_groups, out->cap_groups)) return -ENOMEM;
+  if (!ni_array_room(out->group, out->n_groups, out->cap_groups))
+    return -ENOMEM;
   uint32_t at = out->n_groups++;
   struct ni_group *x = &out->group[at];
-  *x = (struct ni_group){.cell = c->cell, .type = cell->type, .kind = cell->kind, .func = cell->func,
-                         .msg_bytes = cell->msg_bytes, .timing = (enum ni_timing)timing, .records = g->records,
-                         .operations = g->operations, .no_bandwidth = g->no_bandwidth, .of_best = NAN,
-                         .tails = g->tails, .tail_ns = g->tail_ns,
+  *x = (struct ni_group){.cell = c->cell,
+                         .type = cell->type,
+                         .kind = cell->kind,
+                         .func = cell->func,
+                         .msg_bytes = cell->msg_bytes,
+                         .timing = (enum ni_timing)timing,
+                         .records = g->records,
+                         .operations = g->operations,
+                         .no_bandwidth = g->no_bandwidth,
+                         .of_best = NAN,
+                         .tails = g->tails,
+                         .tail_ns = g->tail_ns,
                          .mix = (uint32_t)out->n_mix};
   int e = ni_dist_stats(&g->us, 1e3, &x->us);
-  if (e == 0) e = ni_dist_stats(&g->busbw, 1e9, &x->busbw_gbs);
-  if (e == 0) e = ni_dist_stats(&g->transfer, 1e3, &x->transfer_us);
-  if (e == 0) e = ni_dist_stats(&g->job, 1e3, &x->job_us);
+  if (e == 0)
+    e = ni_dist_stats(&g->busbw, 1e9, &x->busbw_gbs);
+  if (e == 0)
+    e = ni_dist_stats(&g->transfer, 1e3, &x->transfer_us);
+  if (e == 0)
+    e = ni_dist_stats(&g->job, 1e3, &x->job_us);
   x->bin = j->s->no_bins;
-  if (e == 0 && c->series && !(x->bin = calloc(j->s->n_bins ? j->s->n_bins : 1, sizeof *x->bin))) e = -ENOMEM;
-  if (e < 0) return e;
-  if (c->series) fill_bins(j->s, g, x->bin);
+  if (e == 0 && c->series && !(x->bin = calloc(j->s->n_bins ? j->s->n_bins : 1, sizeof *x->bin)))
+    e = -ENOMEM;
+  if (e < 0)
+    return e;
+  if (c->series)
+    fill_bins(j->s, g, x->bin);
   for (unsigned m = 0; m <= NI_MIX_MAX; m++) {
-    if (!g->mix[m]) continue;
-    if (!ni_array_room(out->mix, out->n_mix, out->cap_mix)) return -ENOMEM;
+    if (!g->mix[m])
+      continue;
+    if (!ni_array_room(out->mix, out->n_mix, out->cap_mix))
+      return -ENOMEM;
     out->mix[out->n_mix++] = (struct ni_mix){ni_name_text(&j->r->names, j->r->mix[m].algo),
-                                      ni_name_text(&j->r->names, j->r->mix[m].proto), g->mix[m]};
+                                             ni_name_text(&j->r->names, j->r->mix[m].proto), g->mix[m]};
     x->n_mix++;
   }
   for (uint32_t i = 0; e == 0 && i < j->s->n_comms; i++)
-    if (c->slices && g->comm[i]) e = add_slice(&out->comm, at, i, g->comm[i]);
+    if (c->slices && g->comm[i])
+      e = add_slice(&out->comm, at, i, g->comm[i]);
   for (uint32_t i = 0; e == 0 && i < j->s->n_processes; i++)
-    if (c->slices && g->process[i]) e = add_slice(&out->process, at, i, g->process[i]);
-  if (e == 0 && c->slices) e = add_parts(j, &out->host, at, g, true);
-  if (e == 0 && c->slices) e = add_parts(j, &out->log_group, at, g, false);
+    if (c->slices && g->process[i])
+      e = add_slice(&out->process, at, i, g->process[i]);
+  if (e == 0 && c->slices)
+    e = add_parts(j, &out->host, at, g, true);
+  if (e == 0 && c->slices)
+    e = add_parts(j, &out->log_group, at, g, false);
   /* Slow as a whole: twice the usual transfer time, and more. */
   for (uint32_t i = 0; i < g->n_slow && e == 0; i++) {
     struct ni_outlier o = g->slow[i];
     o.peers_us = x->transfer_us.p50;
     o.lost_us = o.us - o.peers_us;
-    if (o.us <= 2 * o.peers_us) break;
-    if (!ni_array_room(out->outlier, out->n_outliers, out->cap_outliers)) return -ENOMEM;
+    if (o.us <= 2 * o.peers_us)
+      break;
+    if (!ni_array_room(out->outlier, out->n_outliers, out->cap_outliers))
+      return -ENOMEM;
     o.group = at;
     out->outlier[out->n_outliers++] = o;
   }
@@ -159,7 +194,8 @@ static int fill_group(const struct joining *j, const struct ni_cell_sums *c, uns
 
 static int by_mix(const void *a, const void *b) {
   const struct ni_mix *x = a, *y = b;
-  if (x->records != y->records) return x->records > y->records ? -1 : 1;
+  if (x->records != y->records)
+    return x->records > y->records ? -1 : 1;
   int k = strcmp(x->algo, y->algo);
   return k ? k : strcmp(x->proto, y->proto);
 }
@@ -175,17 +211,21 @@ static int fill_cell(const struct joining *j, struct ni_cell_sums *c, struct ni_
   x->point_stride = c->stride ? c->stride : 1;
   c->point = NULL;
   int e = ni_dist_stats(&c->busbw, 1e12, &x->busbw_gbs);
-  if (e == 0) e = ni_dist_hist(&c->busbw, 1e12, &x->hist);
-  if (e == 0) e = ni_dist_box(&c->busbw, 1e12, &x->box);
+  if (e == 0)
+    e = ni_dist_hist(&c->busbw, 1e12, &x->hist);
+  if (e == 0)
+    e = ni_dist_box(&c->busbw, 1e12, &x->box);
   for (unsigned t = 0; t < NI_TIMING_COUNT && e == 0; t++)
     if (c->group[t]) {
       const uint32_t at = out->n_groups;
       e = fill_group(j, c, t, out);
-      if (e == 0) qsort(out->mix + out->group[at].mix, out->group[at].n_mix, sizeof *out->mix, by_mix);
+      if (e == 0)
+        qsort(out->mix + out->group[at].mix, out->group[at].n_mix, sizeof *out->mix, by_mix);
     }
   /* There may be tens of thousands of cells with a few slices each. */
   struct ni_slices *slices[] = {&out->comm, &out->process, &out->host, &out->log_group};
-  for (size_t i = 0; i < 4; i++) ni_array_fit(slices[i]->item, slices[i]->n, slices[i]->cap);
+  for (size_t i = 0; i < 4; i++)
+    ni_array_fit(slices[i]->item, slices[i]->n, slices[i]->cap);
   ni_array_fit(out->group, out->n_groups, out->cap_groups);
   return e;
 }
@@ -197,30 +237,43 @@ static double make_row(const struct joining *j, const struct ni_cell *cell, cons
   const struct ni_who_comm *k = &r->who.comm[op->comm];
   unsigned __int128 sum = 0;
   uint64_t n = 0;
-  *row = (struct ni_operation_row){.id = ni_name_text(&r->names, r->comm[op->comm].id), .sn = op->sn, .msg_bytes = cell->msg_bytes,
-                             .count = op->n, .n_ranks = k->n_ranks, .nnodes = nnodes, .first_us = UINT64_MAX,
-                             .rank = op->part[0].rank, .peer = ni_entry_peer(&op->part[0].e), .mean_busbw_gbs = NAN};
+  *row = (struct ni_operation_row){.id = ni_name_text(&r->names, r->comm[op->comm].id),
+                                   .sn = op->sn,
+                                   .msg_bytes = cell->msg_bytes,
+                                   .count = op->n,
+                                   .n_ranks = k->n_ranks,
+                                   .nnodes = nnodes,
+                                   .first_us = UINT64_MAX,
+                                   .rank = op->part[0].rank,
+                                   .peer = ni_entry_peer(&op->part[0].e),
+                                   .mean_busbw_gbs = NAN};
   for (uint32_t i = 0; i < op->n; i++) {
     const struct ni_op_part *p = &op->part[i];
     if (p->e.bytes_per_s != NI_NO_BW) {
       sum += p->e.bytes_per_s;
       n++;
     }
-    if (p->e.dump_us < row->first_us) row->first_us = p->e.dump_us;
-    if (p->e.dump_us > row->last_us) row->last_us = p->e.dump_us;
+    if (p->e.dump_us < row->first_us)
+      row->first_us = p->e.dump_us;
+    if (p->e.dump_us > row->last_us)
+      row->last_us = p->e.dump_us;
     unsigned at = 0;
-    while (at < row->n_nnodes && nnodes[at] < p->nnodes) at++;
-    if ((at < row->n_nnodes && nnodes[at] == p->nnodes) || row->n_nnodes == 8) continue;
-    for (unsigned m = row->n_nnodes++; m > at; m--) nnodes[m] = nnodes[m - 1];
+    while (at < row->n_nnodes && nnodes[at] < p->nnodes)
+      at++;
+    if ((at < row->n_nnodes && nnodes[at] == p->nnodes) || row->n_nnodes == 8)
+      continue;
+    for (unsigned m = row->n_nnodes++; m > at; m--)
+      nnodes[m] = nnodes[m - 1];
     nnodes[at] = p->nnodes;
   }
-  if (n == 0) return NAN;
+  if (n == 0)
+    return NAN;
   row->mean_busbw_gbs = (double)sum / ((double)n * 1e9);
   return (double)sum / (double)n;
 }
 
-static int take(const struct joining *j, struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
-                void *rows) {
+static int take(const struct joining *j, struct ni_cell_sums *c, struct ni_sums *t,
+                const struct ni_operation *op, void *rows) {
   int32_t nnodes[8];
   struct ni_operation_row row;
   double mean = make_row(j, &j->s->cell[c->cell], op, nnodes, &row);
@@ -234,17 +287,21 @@ static bool skipped(const struct joining *j, uint64_t *taken, const struct ni_op
 }
 
 /* Its operations, joined, to the sums and to the sink. */
-static int join_cell(const struct joining *j, struct ni_sum_cell *ours, struct ni_cell_sums *c, struct ni_sums *t) {
+static int join_cell(const struct joining *j, struct ni_sum_cell *ours, struct ni_cell_sums *c,
+                     struct ni_sums *t) {
   struct ni_run *r = j->r;
   struct ni_join *join = NULL;
   void *rows = NULL;
   struct ni_operation op;
   uint64_t *taken = calloc(r->who.n_comms, sizeof *taken), n = 0;
   int e = taken ? 0 : -ENOMEM, got = 0;
-  if (e == 0) e = ni_join_begin(&join, r, ours);
-  if (e == 0 && j->rows) e = j->rows->open(j->rows->to, &j->s->cell[c->cell], &rows);
+  if (e == 0)
+    e = ni_join_begin(&join, r, ours);
+  if (e == 0 && j->rows)
+    e = j->rows->open(j->rows->to, &j->s->cell[c->cell], &rows);
   while (e == 0 && (got = ni_join_next(join, &op)) > 0) {
-    if ((++n & 1023) == 0 && ni_run_stopped(r)) break;
+    if ((++n & 1023) == 0 && ni_run_stopped(r))
+      break;
     if (skipped(j, taken, &op)) {
       t->skipped += op.n;
       continue;
@@ -258,8 +315,10 @@ static int join_cell(const struct joining *j, struct ni_sum_cell *ours, struct n
       e = take(j, c, t, &one, rows);
     }
   }
-  if (e == 0) e = got < 0 ? got : 0;
-  if (join) t->duplicates += ni_join_duplicates(join);
+  if (e == 0)
+    e = got < 0 ? got : 0;
+  if (join)
+    t->duplicates += ni_join_duplicates(join);
   ni_join_end(join);
   int e2 = rows ? j->rows->close(rows) : 0;
   free(taken);
@@ -268,8 +327,12 @@ static int join_cell(const struct joining *j, struct ni_sum_cell *ours, struct n
 
 /* place: among all cells by number of records. */
 static struct ni_cell_sums empty_cell(const struct joining *j, uint32_t at, uint32_t place) {
-  return (struct ni_cell_sums){.r = j->r, .s = j->s, .cell = at, .busbw.limit = NI_DIST_LIMIT_GROUP,
-                               .series = j->page && place < NI_SUM_SERIES, .slices = place < j->slice_cells};
+  return (struct ni_cell_sums){.r = j->r,
+                               .s = j->s,
+                               .cell = at,
+                               .busbw.limit = NI_DIST_LIMIT_GROUP,
+                               .series = j->page && place < NI_SUM_SERIES,
+                               .slices = place < j->slice_cells};
 }
 
 static int run_cell(const struct joining *j, uint32_t at, uint32_t place, struct ni_sums *t) {
@@ -295,17 +358,22 @@ static void *work(void *arg) {
   int e = sums_init(&t, j->s);
   while (e == 0 && !ni_run_stopped(r)) {
     uint32_t i = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed);
-    if (i >= j->s->n_cells) break;
+    if (i >= j->s->n_cells)
+      break;
     uint32_t at = j->by_size[i];
-    if (j->ours && !j->s->cell[at].chunks) continue; /* another rank's */
+    if (j->ours && !j->s->cell[at].chunks)
+      continue; /* another rank's */
     e = run_cell(j, at, i, &t);
     ni_progress_add(&r->progress, r->cell[r->cell_order[at]].records, 1);
   }
   pthread_mutex_lock(&r->lock);
-  if (t.process && t.comm && t.late && e == 0) e = sums_add(&j->sums, &t, j->s);
+  if (t.process && t.comm && t.late && e == 0)
+    e = sums_add(&j->sums, &t, j->s);
   pthread_mutex_unlock(&r->lock);
-  if (e == -E2BIG) ni_buckets_too_many(r, "series", "part of the logs, communicator, function and timing source");
-  else if (e < 0) ni_run_fail(r, e, "%s/summary: %s", r->tmp_dir, strerror(-e));
+  if (e == -E2BIG)
+    ni_buckets_too_many(r, "series", "part of the logs, communicator, function and timing source");
+  else if (e < 0)
+    ni_run_fail(r, e, "%s/summary: %s", r->tmp_dir, strerror(-e));
   sums_free(&t);
   return NULL;
 }
@@ -323,9 +391,11 @@ static int add_up(struct joining *j) {
   for (uint32_t i = 0; e == 0 && i < j->s->n_cells; i++) {
     const uint32_t at = j->by_size[i];
     struct ni_cell_sums *c = &j->ours[at];
-    if (!c->r) *c = empty_cell(j, at, i);
+    if (!c->r)
+      *c = empty_cell(j, at, i);
     e = ni_team_cell(c);
-    if (e == 0 && j->r->team->rank == 0) e = fill_cell(j, c, &j->result[at]);
+    if (e == 0 && j->r->team->rank == 0)
+      e = fill_cell(j, c, &j->result[at]);
     ni_cell_free(c);
   }
   return e == 0 ? ni_team_sums(j->r, j->s, &j->sums, j->heat_ppm) : e;
@@ -333,9 +403,11 @@ static int add_up(struct joining *j) {
 
 static int heat_init(struct joining *j) {
   struct ni_heat *h = &j->s->heat;
-  if (!j->page || j->s->n_processes < 2 || j->s->n_processes > NI_SUM_HEAT_CELLS) return 0;
+  if (!j->page || j->s->n_processes < 2 || j->s->n_processes > NI_SUM_HEAT_CELLS)
+    return 0;
   h->bins = (uint32_t)(NI_SUM_HEAT_CELLS / j->s->n_processes);
-  if (h->bins > NI_SUM_TIME_BINS) h->bins = NI_SUM_TIME_BINS;
+  if (h->bins > NI_SUM_TIME_BINS)
+    h->bins = NI_SUM_TIME_BINS;
   h->rows = (uint32_t)j->s->n_processes;
   size_t n = (size_t)h->rows * h->bins;
   h->relative = calloc(n, sizeof *h->relative);
@@ -349,27 +421,36 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
   int e = sums_init(&j.sums, s);
   j.by_size = ni_order((uint32_t)s->n_cells, by_records, r);
   j.result = calloc(s->n_cells + 1, sizeof *j.result);
-  if (r->team) j.ours = calloc(s->n_cells + 1, sizeof *j.ours);
-  if (!j.by_size || !j.result || (r->team && !j.ours)) e = -ENOMEM;
+  if (r->team)
+    j.ours = calloc(s->n_cells + 1, sizeof *j.ours);
+  if (!j.by_size || !j.result || (r->team && !j.ours))
+    e = -ENOMEM;
   j.slice_cells = NI_SUM_SLICES / (s->n_processes + s->n_comms + s->n_hosts + s->n_log_groups + 1);
-  if (j.slice_cells == 0) j.slice_cells = 1;
+  if (j.slice_cells == 0)
+    j.slice_cells = 1;
   s->no_bins = calloc(s->n_bins + 1, sizeof *s->no_bins);
-  if (!s->no_bins) e = -ENOMEM;
+  if (!s->no_bins)
+    e = -ENOMEM;
   for (uint32_t i = 0; s->no_bins && i <= s->n_bins; i++)
     s->no_bins[i] = (struct ni_time_bin){0, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
-  if (e == 0) e = heat_init(&j);
+  if (e == 0)
+    e = heat_init(&j);
   if (e == 0) {
     uint64_t records = 0;
-    for (uint32_t i = 0; i < r->n_cells; i++) records += r->cell[i].records;
+    for (uint32_t i = 0; i < r->n_cells; i++)
+      records += r->cell[i].records;
     ni_progress_begin(&r->progress, "figures", records, false, s->n_cells);
     (void)ni_threads(r->opt.jobs, work, &j, 0);
     ni_progress_end(&r->progress);
     e = r->stop && *r->stop ? -EINTR : atomic_load_explicit(&r->error, memory_order_relaxed);
   }
-  if (e == 0 && r->team) e = add_up(&j);
+  if (e == 0 && r->team)
+    e = add_up(&j);
   const bool here = e == 0 && (!r->team || r->team->rank == 0);
-  if (here) e = ni_figures_gather(s, j.result, &j.sums);
-  if (here && e == 0) ni_figures_spread(s, &j.sums, j.heat_ppm);
+  if (here)
+    e = ni_figures_gather(s, j.result, &j.sums);
+  if (here && e == 0)
+    ni_figures_spread(s, &j.sums, j.heat_ppm);
   s->tag_sums = j.sums.tags;
   j.sums.tags = (struct ni_tag_sums){0};
   s->crossing = j.sums.crossings.item;
@@ -377,8 +458,10 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
   j.sums.crossings = (struct ni_crossings){0};
   s->buckets.records = j.sums.buckets;
   j.sums.buckets = (struct ni_bucket_table){0};
-  for (size_t i = 0; j.result && i < s->n_cells; i++) ni_cell_result_free(&j.result[i], s);
-  for (size_t i = 0; j.ours && i < s->n_cells; i++) ni_cell_free(&j.ours[i]);
+  for (size_t i = 0; j.result && i < s->n_cells; i++)
+    ni_cell_result_free(&j.result[i], s);
+  for (size_t i = 0; j.ours && i < s->n_cells; i++)
+    ni_cell_free(&j.ours[i]);
   free(j.ours);
   free(j.result);
   free(j.by_size);

@@ -8,7 +8,8 @@
 
 static int by_loss(const void *a, const void *b) {
   const struct ni_outlier *x = a, *y = b;
-  if (x->lost_us != y->lost_us) return x->lost_us > y->lost_us ? -1 : 1;
+  if (x->lost_us != y->lost_us)
+    return x->lost_us > y->lost_us ? -1 : 1;
   return NI_BY(x, y, group, comm, sn, rank, kind);
 }
 
@@ -21,7 +22,8 @@ static void move_slices(struct ni_slice *to, size_t *n, const struct ni_slices *
 
 void ni_cell_result_free(struct ni_cell_result *x, const struct ni_summary *s) {
   for (uint32_t g = 0; g < x->n_groups; g++)
-    if (x->group[g].bin != s->no_bins) free(x->group[g].bin);
+    if (x->group[g].bin != s->no_bins)
+      free(x->group[g].bin);
   free(x->group);
   free(x->mix);
   free(x->comm.item);
@@ -52,7 +54,8 @@ int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const
   s->by_host = calloc(host + 1, sizeof *s->by_host);
   s->by_log_group = calloc(log_group + 1, sizeof *s->by_log_group);
   s->outlier = calloc(outliers + t->n_late + 1, sizeof *s->outlier);
-  if (!s->group || !s->mix || !s->by_comm || !s->by_process || !s->by_host || !s->by_log_group || !s->outlier) return -ENOMEM;
+  if (!s->group || !s->mix || !s->by_comm || !s->by_process || !s->by_host || !s->by_log_group || !s->outlier)
+    return -ENOMEM;
   for (size_t i = 0; i < s->n_cells; i++) {
     struct ni_cell_result *x = &result[i];
     uint32_t base = (uint32_t)s->n_groups;
@@ -61,8 +64,10 @@ int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const
       s->group[s->n_groups++].mix += (uint32_t)s->n_mix;
       x->group[g].bin = NULL;
     }
-    if (x->n_groups && x->process.n == 0) s->groups_without_slices += x->n_groups;
-    for (size_t m = 0; m < x->n_mix; m++) s->mix[s->n_mix++] = x->mix[m];
+    if (x->n_groups && x->process.n == 0)
+      s->groups_without_slices += x->n_groups;
+    for (size_t m = 0; m < x->n_mix; m++)
+      s->mix[s->n_mix++] = x->mix[m];
     move_slices(s->by_comm, &s->n_by_comm, &x->comm, base);
     move_slices(s->by_process, &s->n_by_process, &x->process, base);
     move_slices(s->by_host, &s->n_by_host, &x->host, base);
@@ -74,8 +79,10 @@ int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const
     ni_cell_result_free(x, s); /* what was moved is not held twice */
   }
   uint32_t *group = calloc(s->n_cells * NI_TIMING_COUNT + 1, sizeof *group);
-  if (!group) return -ENOMEM;
-  for (uint32_t g = 0; g < s->n_groups; g++) group[s->group[g].cell * NI_TIMING_COUNT + s->group[g].timing] = g;
+  if (!group)
+    return -ENOMEM;
+  for (uint32_t g = 0; g < s->n_groups; g++)
+    group[s->group[g].cell * NI_TIMING_COUNT + s->group[g].timing] = g;
   for (size_t i = 0; i < t->n_late; i++) {
     s->outlier[s->n_outliers] = t->late[i];
     s->outlier[s->n_outliers++].group = group[t->late[i].group];
@@ -89,7 +96,8 @@ void ni_figures_spread(struct ni_summary *s, const struct ni_sums *t, const int6
   s->records = t->records;
   s->operations = t->operations;
   s->clocks_disagree = t->clocks_disagree;
-  if (s->approximate) s->late_share_median = NAN;
+  if (s->approximate)
+    s->late_share_median = NAN;
   s->input.duplicates = t->duplicates;
   s->input.filtered_out += t->skipped;
   for (size_t i = 0; i < s->n_processes; i++) {
@@ -127,13 +135,16 @@ void ni_figures_spread(struct ni_summary *s, const struct ni_sums *t, const int6
     c->timed = x->timed;
     c->timed_bytes = x->timed_bytes;
     c->waiting_ns = (double)x->kernel_ns / members - c->transfer_ns;
-    if (c->waiting_ns < 0) c->waiting_ns = 0; /* ranks that are missing in some operations */
+    if (c->waiting_ns < 0)
+      c->waiting_ns = 0; /* ranks that are missing in some operations */
     c->span_ns = c->outside_ns = NAN;
-    if (s->approximate) c->transfer_ns = c->waiting_ns = NAN;
+    if (s->approximate)
+      c->transfer_ns = c->waiting_ns = NAN;
     if (!x->no_start && x->first_ns <= x->last_ns) {
       c->span_ns = (double)(x->last_ns - x->first_ns);
       c->outside_ns = c->span_ns - c->transfer_ns - c->waiting_ns;
-      if (c->outside_ns < 0) c->outside_ns = 0; /* operations of one communicator that overlap */
+      if (c->outside_ns < 0)
+        c->outside_ns = 0; /* operations of one communicator that overlap */
     }
     c->first_us = x->first_us;
     c->last_us = x->last_us;

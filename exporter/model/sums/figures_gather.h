@@ -1,8 +1,8 @@
 /*
  * From what each cell came to, in whatever order threads finished, to the result in its order.
  *
- * Threads: main only, after the join phase. Ownership: what is moved into the summary is the summary's; the rest of a
- * result goes with ni_cell_result_free(), which may be called twice. Failure: -ENOMEM.
+ * Threads: main only, after the join phase. Ownership: what is moved into the summary is the summary's; the
+ * rest of a result goes with ni_cell_result_free(), which may be called twice. Failure: -ENOMEM.
  */
 #ifndef NI_SUMMARY_FIGURES_GATHER_H
 #define NI_SUMMARY_FIGURES_GATHER_H
@@ -27,8 +27,8 @@ struct ni_cell_result {
   size_t cap_outliers;
 };
 
-/* Groups, mixes, slices and outliers of all cells, in order of cells; outliers by loss, all of them: incidents.h and
- * findings.h look at more than are shown. Empties `result`. */
+/* Groups, mixes, slices and outliers of all cells, in order of cells; outliers by loss, all of them:
+ * incidents.h and findings.h look at more than are shown. Empties `result`. */
 int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const struct ni_sums *t);
 /* Sums by process and communicator, and the heat map. */
 void ni_figures_spread(struct ni_summary *s, const struct ni_sums *t, const int64_t *heat_ppm);

@@ -24,22 +24,27 @@
 #include "evidence/seats.h"
 #include "spells/spells.h"
 
-#define ALIKE 0.02 /* operations and bytes of communicators that did the same work differ by no more */
+/* operations and bytes of communicators that did the same work differ by no more */
+#define ALIKE 0.02
 
 const char *const ni_finding_names[NI_FIND_KINDS] = {
     "late_rank",     "slow_communicator", "slow_host",  "rank_pauses",  "slow_nvlink",
     "slow_nic",      "slow_pair",         "slow_stage", "congestion",   "uneven_work",
     "periodic_work", "throttling",        "undecided",  "flapping_link"};
 
-const char ni_why_sampled[] = "not all operations are recorded (NCCL_INSPECTOR_SAMPLE), so what ranks do between them is "
-                              "not known; stages, and who began which pause, are told where it is 1/1";
+const char ni_why_sampled[] =
+    "not all operations are recorded (NCCL_INSPECTOR_SAMPLE), so what ranks do between them is "
+    "not known; stages, and who began which pause, are told where it is 1/1";
 
 const char *ni_findings_rules(const struct ni_summary *s, char out[320]) {
   if (!s->by_own_time && s->one_in > 1)
     snprintf(out, 320,
-             "a rank is named when it comes last to collectives again and again, later than it had to wait elsewhere, "
-             "and most of a host's ranks together as the host; a communicator when transfers of the same function and "
-             "size take %.2f times as long as on its like", NI_FIND_TRANSFER);
+             "a rank is named when it comes last to collectives again and again, later than it had to wait "
+             "elsewhere, "
+             "and most of a host's ranks together as the host; a communicator when transfers of the same "
+             "function and "
+             "size take %.2f times as long as on its like",
+             NI_FIND_TRANSFER);
   else if (s->by_own_time)
     snprintf(out, 320,
              "what ranks do between operations and how long transfers take is compared with those of the "
@@ -62,7 +67,8 @@ struct list {
 };
 
 static struct ni_finding *add(struct list *l, enum ni_finding_kind kind, uint32_t of) {
-  if (!ni_array_room(l->item, l->n, l->cap)) return NULL;
+  if (!ni_array_room(l->item, l->n, l->cap))
+    return NULL;
   l->item[l->n] = (struct ni_finding){.kind = kind,
                                       .of = of,
                                       .other = UINT32_MAX,
@@ -70,15 +76,17 @@ static struct ni_finding *add(struct list *l, enum ni_finding_kind kind, uint32_
                                       .high_us = NAN,
                                       .from_step = -1,
                                       .to_step = -1,
-                                      .level = kind == NI_FIND_LATE_RANK   ? NI_LEVEL_RANK
-                                               : kind == NI_FIND_SLOW_COMM ? NI_LEVEL_COMM
-                                                                           : NI_LEVEL_HOST};
+                                      .level = kind == NI_FIND_LATE_RANK ? NI_LEVEL_RANK
+                                          : kind == NI_FIND_SLOW_COMM    ? NI_LEVEL_COMM
+                                                                         : NI_LEVEL_HOST};
   return &l->item[l->n++];
 }
 
 static NI_ORDER_OF(by_number, double)
 
-static double late_share(const struct ni_process *p) { return (double)p->late / (double)p->compared; }
+    static double late_share(const struct ni_process *p) {
+  return (double)p->late / (double)p->compared;
+}
 
 /*
  * In which part of its operations the median rank was late (of an even number: the lower one); 0 without
@@ -87,9 +95,11 @@ static double late_share(const struct ni_process *p) { return (double)p->late / 
 static int median_late_share(const struct ni_summary *s, double *out) {
   double *share = malloc((s->n_processes + 1) * sizeof *share);
   size_t n = 0;
-  if (!share) return -ENOMEM;
+  if (!share)
+    return -ENOMEM;
   for (uint32_t i = 0; i < s->n_processes; i++)
-    if (s->process[i].compared >= NI_FIND_COMPARED_MIN) share[n++] = late_share(&s->process[i]);
+    if (s->process[i].compared >= NI_FIND_COMPARED_MIN)
+      share[n++] = late_share(&s->process[i]);
   qsort(share, n, sizeof *share, by_number);
   *out = n ? share[(n - 1) / 2] : 0;
   free(share);
@@ -105,7 +115,8 @@ static const char *waited_text(const struct ni_summary *s, double us, const char
   ni_duration_text(us, time);
   if (us > (double)(s->last_us - s->first_us))
     snprintf(out, 112, "what each of %s waited for it adds up to %s (operations overlap)", whose, time);
-  else snprintf(out, 112, "each of %s waited %s for it in all", whose, time);
+  else
+    snprintf(out, 112, "each of %s waited %s for it in all", whose, time);
   return out;
 }
 
@@ -113,7 +124,8 @@ static bool came_late(const struct ni_process *p) {
   return p->compared >= NI_FIND_COMPARED_MIN && (double)p->late >= NI_FIND_LATE_SHARE * (double)p->compared;
 }
 
-#define STANDS_OUT 2.0 /* times the loss by any other rank: it stands out among many that come late */
+/* times the loss by any other rank: it stands out among many that come late */
+#define STANDS_OUT 2.0
 
 /*
  * Somebody is the last one in any job. Where a quarter of the ranks and more come late to many operations, on
@@ -125,7 +137,8 @@ static bool many_came_late(const struct ni_summary *s) {
   for (uint32_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
     compared += p->compared >= NI_FIND_COMPARED_MIN;
-    if (!came_late(p)) continue;
+    if (!came_late(p))
+      continue;
     late++;
     one_host &= host == UINT32_MAX || host == p->host;
     host = p->host;
@@ -135,7 +148,8 @@ static bool many_came_late(const struct ni_summary *s) {
 
 static bool stands_out(const struct ni_summary *s, const struct ni_process *p) {
   for (uint32_t i = 0; i < s->n_processes; i++)
-    if (&s->process[i] != p && s->process[i].late_ns * STANDS_OUT > p->late_ns) return false;
+    if (&s->process[i] != p && s->process[i].late_ns * STANDS_OUT > p->late_ns)
+      return false;
   return true;
 }
 
@@ -143,9 +157,11 @@ static bool stands_out(const struct ni_summary *s, const struct ni_process *p) {
 static int usual_exec_ns(const struct ni_summary *s, double *out) {
   double *ns = malloc((s->n_processes + 1) * sizeof *ns);
   size_t n = 0;
-  if (!ns) return -ENOMEM;
+  if (!ns)
+    return -ENOMEM;
   for (uint32_t i = 0; i < s->n_processes; i++)
-    if (s->process[i].compared) ns[n++] = s->process[i].exec_ns;
+    if (s->process[i].compared)
+      ns[n++] = s->process[i].exec_ns;
   qsort(ns, n, sizeof *ns, by_number);
   *out = n ? ns[(n - 1) / 2] : 0;
   free(ns);
@@ -155,39 +171,45 @@ static int usual_exec_ns(const struct ni_summary *s, double *out) {
 static int late_ranks(const struct ni_summary *s, struct list *out, bool *explained) {
   const bool many = many_came_late(s);
   double exec_ns = 0;
-  if (usual_exec_ns(s, &exec_ns) < 0) return -ENOMEM;
+  if (usual_exec_ns(s, &exec_ns) < 0)
+    return -ENOMEM;
   for (uint32_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
     char host[81], gpu[24] = "", waited[112], ranks[48];
-    if (!came_late(p)) continue;
+    if (!came_late(p))
+      continue;
     explained[p->host] = true;
     if ((many && !stands_out(s, p)) || late_share(p) < 2 * s->late_share_median)
       continue; /* so are all the others: it does not stand out */
-    if (p->late_ns < NI_FIND_LATE_LOSS * exec_ns) continue; /* somebody is always the last one, by a little */
+    if (p->late_ns < NI_FIND_LATE_LOSS * exec_ns)
+      continue; /* somebody is always the last one, by a little */
     struct ni_finding *f = add(out, NI_FIND_LATE_RANK, i);
-    if (!f) return -ENOMEM;
+    if (!f)
+      return -ENOMEM;
     f->compared = p->compared;
     f->value = late_share(p);
     f->lost_us = p->late_ns / 1e3;
     if (p->ranks > 1) { /* durations of its ranks are one sum: who of them it was, the outliers tell */
-      snprintf(f->text, sizeof f->text, "process %lld on %s (%s) came late to %.0f %% of %s operations with one of its ranks; %s",
-               (long long)p->pid, ni_safe_text(s->host[p->host].name, host, sizeof host), ni_ranks_text(p, ranks), 100 * f->value,
-               NI_COUNT(p->compared),
+      snprintf(f->text, sizeof f->text,
+               "process %lld on %s (%s) came late to %.0f %% of %s operations with one of its ranks; %s",
+               (long long)p->pid, ni_safe_text(s->host[p->host].name, host, sizeof host),
+               ni_ranks_text(p, ranks), 100 * f->value, NI_COUNT(p->compared),
                waited_text(s, f->lost_us, "their peers", waited));
       continue;
     }
-    if (p->gpu >= 0) snprintf(gpu, sizeof gpu, ", GPU %d", p->gpu);
-    snprintf(f->text, sizeof f->text,
-             "rank %d on %s%s%s came late to %.0f %% of %s operations; %s",
-             p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host), gpu,
-             p->rank_stated ? "" : " (rank in its largest communicator)", 100 * f->value, NI_COUNT(p->compared),
-             waited_text(s, f->lost_us, "its peers", waited));
+    if (p->gpu >= 0)
+      snprintf(gpu, sizeof gpu, ", GPU %d", p->gpu);
+    snprintf(f->text, sizeof f->text, "rank %d on %s%s%s came late to %.0f %% of %s operations; %s", p->rank,
+             ni_safe_text(s->host[p->host].name, host, sizeof host), gpu,
+             p->rank_stated ? "" : " (rank in its largest communicator)", 100 * f->value,
+             NI_COUNT(p->compared), waited_text(s, f->lost_us, "its peers", waited));
   }
   return 0;
 }
 
 const char *ni_finding_of_all(const struct ni_summary *s, char out[128]) {
-  if (s->late_share_median < NI_FIND_LATE_SHARE) return NULL;
+  if (s->late_share_median < NI_FIND_LATE_SHARE)
+    return NULL;
   snprintf(out, 128,
            "half of the ranks came late to %.0f %% or more of their operations: uneven work or busy hosts "
            "everywhere",
@@ -199,7 +221,8 @@ const char *ni_finding_of_all(const struct ni_summary *s, char out[128]) {
 static uint32_t ranks_in_all(const struct ni_summary *s, uint32_t seen) {
   int32_t all = s->job.world_size;
   for (size_t i = 0; i < s->n_comms && s->job.world_size < 0; i++)
-    if (s->comm[i].n_ranks > all) all = s->comm[i].n_ranks;
+    if (s->comm[i].n_ranks > all)
+      all = s->comm[i].n_ranks;
   return all > 0 && (uint32_t)all > seen ? (uint32_t)all : 0;
 }
 
@@ -207,11 +230,23 @@ static uint32_t ranks_in_all(const struct ni_summary *s, uint32_t seen) {
 static void put_whose(struct ni_put_text *w, const struct ni_job_facts *job) {
   char text[81];
   const char *gap = "";
-  if (job->jobs > 1) ni_put(w, "%u jobs (%s)", job->jobs, job->ids), gap = ", ";
-  else if (job->id) ni_put(w, "job %s", ni_safe_text(job->id, text, sizeof text)), gap = ", ";
-  if (job->runs > 1 && job->runs != job->jobs) ni_put(w, "%s%u runs", gap, job->runs), gap = ", ";
-  if (job->exe) ni_put(w, "%s%s", gap, ni_safe_text(job->exe, text, sizeof text)), gap = ", ";
-  if (*gap) ni_put(w, ": ");
+  if (job->jobs > 1) {
+    ni_put(w, "%u jobs (%s)", job->jobs, job->ids);
+    gap = ", ";
+  } else if (job->id) {
+    ni_put(w, "job %s", ni_safe_text(job->id, text, sizeof text));
+    gap = ", ";
+  }
+  if (job->runs > 1 && job->runs != job->jobs) {
+    ni_put(w, "%s%u runs", gap, job->runs);
+    gap = ", ";
+  }
+  if (job->exe) {
+    ni_put(w, "%s%s", gap, ni_safe_text(job->exe, text, sizeof text));
+    gap = ", ";
+  }
+  if (*gap)
+    ni_put(w, ": ");
 }
 
 const char *ni_head_text(const struct ni_summary *s, char out[NI_HEAD_TEXT]) {
@@ -221,12 +256,16 @@ const char *ni_head_text(const struct ni_summary *s, char out[NI_HEAD_TEXT]) {
   const bool several = s->job.runs > 1;
   *out = 0;
   put_whose(&w, &s->job);
-  for (size_t i = 0; i < s->n_processes; i++) seen += s->process[i].ranks > 1 ? s->process[i].ranks : 1;
+  for (size_t i = 0; i < s->n_processes; i++)
+    seen += s->process[i].ranks > 1 ? s->process[i].ranks : 1;
   const uint32_t all = several ? 0 : ranks_in_all(s, seen);
   ni_put(&w, "%s %s, %s ", NI_COUNT(s->n_hosts), ni_plural(s->n_hosts, "host", "hosts"), NI_COUNT(seen));
-  if (all) ni_put(&w, "of %s ranks", NI_COUNT(all));
-  else ni_put(&w, "%s%s", ni_plural(seen, "rank", "ranks"), several ? " in all" : "");
-  if (s->records) ni_put(&w, ", %s", ni_duration_text((double)(s->last_us - s->first_us), took));
+  if (all)
+    ni_put(&w, "of %s ranks", NI_COUNT(all));
+  else
+    ni_put(&w, "%s%s", ni_plural(seen, "rank", "ranks"), several ? " in all" : "");
+  if (s->records)
+    ni_put(&w, ", %s", ni_duration_text((double)(s->last_us - s->first_us), took));
   ni_put(&w, ", %s", s->complete ? "COMPLETE" : "INCOMPLETE");
   return out;
 }
@@ -236,7 +275,8 @@ bool ni_finding_is_note(const struct ni_finding *f) { return f->note; }
 const char *ni_cost_text(const struct ni_summary *s, char out[320]) {
   const struct ni_cost *c = &s->cost;
   char t[5][32], pauses[56] = "", without[72] = "";
-  if (!c->known) return NULL;
+  if (!c->known)
+    return NULL;
   if (c->pauses > 0)
     snprintf(pauses, sizeof pauses, ", %s pauses", ni_duration_text(c->pauses * c->run_us, t[3]));
   size_t replayed = 0; /* what waits alone tell is not in the replay */
@@ -244,10 +284,10 @@ const char *ni_cost_text(const struct ni_summary *s, char out[320]) {
     replayed += !s->finding[i].by_waits && s->finding[i].kind != NI_FIND_UNDECIDED;
   if (replayed)
     snprintf(without, sizeof without, "; without %s %s",
-             ni_plural(replayed, "this finding", "these findings"),
-             ni_duration_text(c->without_us, t[4]));
-  snprintf(out, 320, "the run: %s = %s computing, %s transfers%s on the critical path%s", ni_duration_text(c->run_us, t[0]),
-           ni_duration_text(c->own * c->run_us, t[1]), ni_duration_text(c->transfer * c->run_us, t[2]), pauses, without);
+             ni_plural(replayed, "this finding", "these findings"), ni_duration_text(c->without_us, t[4]));
+  snprintf(out, 320, "the run: %s = %s computing, %s transfers%s on the critical path%s",
+           ni_duration_text(c->run_us, t[0]), ni_duration_text(c->own * c->run_us, t[1]),
+           ni_duration_text(c->transfer * c->run_us, t[2]), pauses, without);
   return out;
 }
 
@@ -257,10 +297,13 @@ bool ni_steps_us(const struct ni_summary *s, double out[3]) {
   for (uint32_t i = 0; us && i < s->n_step_bins; i++) {
     const struct ni_step *x = &s->step[i]; /* hidden lies within compute */
     double sum = (double)x->compute + (double)x->exposed + (double)x->waiting + (double)x->outside;
-    if (sum > 0) us[n++] = sum;
+    if (sum > 0)
+      us[n++] = sum;
   }
-  if (n) qsort(us, n, sizeof *us, by_number);
-  for (int i = 0; n && i < 3; i++) out[i] = us[(size_t)((double)(n - 1) * (0.1 + 0.4 * i) + 0.5)];
+  if (n)
+    qsort(us, n, sizeof *us, by_number);
+  for (int i = 0; n && i < 3; i++)
+    out[i] = us[(size_t)((double)(n - 1) * (0.1 + 0.4 * i) + 0.5)];
   free(us);
   return n > 0;
 }
@@ -268,19 +311,25 @@ bool ni_steps_us(const struct ni_summary *s, double out[3]) {
 const char *ni_steps_text(const struct ni_summary *s, char out[320]) {
   double us[3];
   char t[3][32];
-  if (!ni_steps_us(s, us)) return NULL;
+  if (!ni_steps_us(s, us))
+    return NULL;
   int n =
       snprintf(out, 320, "%u %s of %s (p10 %s, p90 %s)", s->n_steps, ni_plural(s->n_steps, "step", "steps"),
                ni_duration_text(us[1], t[1]), ni_duration_text(us[0], t[0]), ni_duration_text(us[2], t[2]));
-  if (*s->step_mark) snprintf(out + n, 320 - (size_t)n, ", marked by %s", s->step_mark);
+  if (*s->step_mark)
+    snprintf(out + n, 320 - (size_t)n, ", marked by %s", s->step_mark);
   return out;
 }
 
-/* ---- of sampled logs: one record in N, the same ones on all ranks of a communicator; and where waits are not in the logs ---- */
+/*
+ * ---- of sampled logs: one record in N, the same ones on all ranks of a communicator; and where waits are
+ * not in the logs ----
+ */
 
 /*
- * Gradients and parameters of all ranks are sent beside computing. What others waited there lies between nothing and all
- * of it on the way of a step, as the same lateness is waited for in one operation after the other.
+ * Gradients and parameters of all ranks are sent beside computing. What others waited there lies between
+ * nothing and all of it on the way of a step, as the same lateness is waited for in one operation after the
+ * other.
  */
 static bool half_is_taken(const struct ni_summary *s, const struct ni_late *l) {
   return l->at_most && !l->host && s->comm[l->comm].one_host < 0;
@@ -289,36 +338,41 @@ static bool half_is_taken(const struct ni_summary *s, const struct ni_late *l) {
 static void put_cost(struct ni_put_text *w, const struct ni_summary *s, const struct ni_late *l) {
   char waited[32], in_all[32];
   if (s->one_in <= 1) {
-    ni_put(w, "; the others waited %s%s for %s in all", l->at_most ? "at most " : "", ni_duration_text(l->cost_us, waited),
-           l->host ? "them" : "it");
+    ni_put(w, "; the others waited %s%s for %s in all", l->at_most ? "at most " : "",
+           ni_duration_text(l->cost_us, waited), l->host ? "them" : "it");
     return;
   }
   ni_put(w, "; the others waited %s for %s there, which is %s%s in all, as one operation in %.0f is recorded",
          ni_duration_text(l->cost_us, waited), l->host ? "them" : "it", l->at_most ? "at most " : "",
          ni_duration_text(l->cost_us * s->one_in, in_all), s->one_in);
-  if (half_is_taken(s, l)) ni_put(w, " (they compute beside these: half of it is taken for the cost)");
+  if (half_is_taken(s, l))
+    ni_put(w, " (they compute beside these: half of it is taken for the cost)");
 }
 
 static int add_late(const struct ni_summary *s, const struct ni_late *l, struct list *out) {
   const struct ni_comm_row *c = &s->comm[l->comm];
   char host[81], name[81], late[32];
   struct ni_finding *f = add(out, l->host ? NI_FIND_SLOW_HOST : NI_FIND_LATE_RANK, l->of);
-  if (!f) return -ENOMEM;
+  if (!f)
+    return -ENOMEM;
   f->compared = l->host ? 0 : l->met;
   f->value = NAN;
   f->lost_us = l->cost_us * s->one_in * (half_is_taken(s, l) ? 0.5 : 1);
   struct ni_put_text w = {f->text, sizeof f->text};
   if (l->host) {
-    ni_put(&w, "host %s: %u of its %u ranks", ni_safe_text(s->host[l->of].name, host, sizeof host), l->late, l->there);
+    ni_put(&w, "host %s: %u of its %u ranks", ni_safe_text(s->host[l->of].name, host, sizeof host), l->late,
+           l->there);
   } else {
     const struct ni_process *p = &s->process[l->of];
     ni_put(&w, "rank %d on %s", p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host));
-    if (p->gpu >= 0) ni_put(&w, ", GPU %d,", p->gpu);
-    if (!p->rank_stated) ni_put(&w, " (rank in its largest communicator)");
+    if (p->gpu >= 0)
+      ni_put(&w, ", GPU %d,", p->gpu);
+    if (!p->rank_stated)
+      ni_put(&w, " (rank in its largest communicator)");
   }
-  ni_put(&w, " came %s later than %s peers, in the mean, to %s operations of %scommunicator %s%s%s", ni_duration_text(l->us, late),
-         l->host ? "their" : "its", NI_COUNT(l->met), ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name),
-         c->name ? " " : "", c->id);
+  ni_put(&w, " came %s later than %s peers, in the mean, to %s operations of %scommunicator %s%s%s",
+         ni_duration_text(l->us, late), l->host ? "their" : "its", NI_COUNT(l->met), ni_role_words[c->role],
+         ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id);
   put_cost(&w, s, l);
   return 0;
 }
@@ -343,37 +397,44 @@ struct work { /* of one communicator, as far as transfer_ns goes: records withou
 
 static int by_shape(const void *a, const void *b) {
   const struct work *x = a, *y = b;
-  if (x->type != y->type) return x->type - y->type;
+  if (x->type != y->type)
+    return x->type - y->type;
   return NI_BY(x, y, n_ranks, operations, bytes, comm);
 }
 
 /* Of two the lower one: then the other is measured by it. scratch has room for n. */
 static double usual_transfer(const struct work *w, size_t n, double *scratch) {
-  for (size_t i = 0; i < n; i++) scratch[i] = w[i].transfer_ns;
+  for (size_t i = 0; i < n; i++)
+    scratch[i] = w[i].transfer_ns;
   qsort(scratch, n, sizeof *scratch, by_number);
   return n == 2 ? scratch[0] : (scratch[(n - 1) / 2] + scratch[n / 2]) / 2;
 }
 
 static bool same_work(const struct work *a, const struct work *b) {
   return a->type == b->type && a->n_ranks == b->n_ranks &&
-         b->operations - a->operations <= ALIKE * b->operations &&
-         fabs(b->bytes - a->bytes) <= ALIKE * fmax(a->bytes, b->bytes);
+      b->operations - a->operations <= ALIKE * b->operations &&
+      fabs(b->bytes - a->bytes) <= ALIKE * fmax(a->bytes, b->bytes);
 }
 
 static void like_text(size_t alike, char out[80]) {
-  if (alike == 2) snprintf(out, 80, "the other one that did the same work");
-  else snprintf(out, 80, "the median of %s that did the same work", NI_COUNT(alike));
+  if (alike == 2)
+    snprintf(out, 80, "the other one that did the same work");
+  else
+    snprintf(out, 80, "the median of %s that did the same work", NI_COUNT(alike));
 }
 
 static int pausing(const struct ni_summary *s, struct list *out) {
   struct ni_pausing x;
   char host[81], name[81], each[32], all[32];
   const int e = ni_rare_waits(s, &x);
-  if (e < 0 || x.process == UINT32_MAX) return e;
+  if (e < 0 || x.process == UINT32_MAX)
+    return e;
   for (size_t i = 0; i < out->n; i++)
-    if (out->item[i].kind == NI_FIND_LATE_RANK && out->item[i].of == x.process) return 0;
+    if (out->item[i].kind == NI_FIND_LATE_RANK && out->item[i].of == x.process)
+      return 0;
   struct ni_finding *f = add(out, NI_FIND_PAUSES, x.process);
-  if (!f) return -ENOMEM;
+  if (!f)
+    return -ENOMEM;
   const struct ni_process *p = &s->process[x.process];
   const struct ni_comm_row *c = &s->comm[x.comm];
   f->level = NI_LEVEL_RANK;
@@ -383,10 +444,12 @@ static int pausing(const struct ni_summary *s, struct list *out) {
   f->lost_us = x.us * s->one_in;
   f->note = f->each_us >= NI_SPELLS_NOTE_US || p->rank == 0; /* the first rank writes checkpoints and logs */
   snprintf(f->text, sizeof f->text,
-           "rank %d on %s%s pauses now and then: in %s operations of %scommunicator %s%s%s the others waited %s for it, in the "
+           "rank %d on %s%s pauses now and then: in %s operations of %scommunicator %s%s%s the others waited "
+           "%s for it, in the "
            "mean, which is %s in all, as one operation in %.0f is recorded%s",
-           p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host), p->rank_stated ? "" : " (rank in its largest communicator)",
-           NI_COUNT(x.times), ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
+           p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host),
+           p->rank_stated ? "" : " (rank in its largest communicator)", NI_COUNT(x.times),
+           ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
            ni_duration_text(f->each_us, each), ni_duration_text(f->lost_us, all), s->one_in,
            f->note ? ", as for a checkpoint" : "");
   return 0;
@@ -397,20 +460,21 @@ static int pausing(const struct ni_summary *s, struct list *out) {
  * compared: the same function and size can, operation by operation.
  */
 #define CROWDED_OF_RUN 0.003 /* what costs less is not named */
-enum { SAMPLED_MIN = 8 }; /* of one function and size on a communicator */
+enum { SAMPLED_MIN = 8 };    /* of one function and size on a communicator */
 
 static bool same_kind(const struct ni_comm_row *a, const struct ni_comm_row *b) {
   return a->type == b->type && a->role == b->role && a->n_ranks == b->n_ranks;
 }
 
-struct beside_like { /* of a communicator */
-  double us, usual_us;         /* what its transfers took, and those of its like would have */
+struct beside_like {   /* of a communicator */
+  double us, usual_us; /* what its transfers took, and those of its like would have */
   size_t alike;
 };
 
 static int by_function(const struct ni_summary *s, struct beside_like *of) {
   double *x = malloc((s->n_comms + 1) * sizeof *x);
-  if (!x) return -ENOMEM;
+  if (!x)
+    return -ENOMEM;
   for (size_t from = 0, to; from < s->n_by_comm; from = to) {
     for (to = from; to < s->n_by_comm && s->by_comm[to].group == s->by_comm[from].group; to++) {}
     for (size_t i = from; i < to; i++) {
@@ -418,14 +482,17 @@ static int by_function(const struct ni_summary *s, struct beside_like *of) {
       size_t n = 0;
       for (size_t k = from; k < to && mine->met >= SAMPLED_MIN; k++) {
         const struct ni_slice *y = &s->by_comm[k];
-        if (y->met >= SAMPLED_MIN && same_kind(&s->comm[mine->of], &s->comm[y->of])) x[n++] = y->transfer_us / (double)y->met;
+        if (y->met >= SAMPLED_MIN && same_kind(&s->comm[mine->of], &s->comm[y->of]))
+          x[n++] = y->transfer_us / (double)y->met;
       }
-      if (n < 2) continue;
+      if (n < 2)
+        continue;
       qsort(x, n, sizeof *x, by_number);
       struct beside_like *l = &of[mine->of];
       l->us += mine->transfer_us;
       l->usual_us += (n == 2 ? x[0] : (x[(n - 1) / 2] + x[n / 2]) / 2) * (double)mine->met;
-      if (n > l->alike) l->alike = n;
+      if (n > l->alike)
+        l->alike = n;
     }
   }
   free(x);
@@ -436,21 +503,25 @@ static int congestion(struct ni_summary *s, struct list *out) {
   struct ni_crowded c;
   char crowded[32], from[32], to[32], lost[32], host[81];
   const int e = ni_crossings_crowded(s, &c);
-  if (e < 0 || !(c.ratio > 0) || c.lost_us < CROWDED_OF_RUN * (double)(s->last_us - s->first_us)) return e;
+  if (e < 0 || !(c.ratio > 0) || c.lost_us < CROWDED_OF_RUN * (double)(s->last_us - s->first_us))
+    return e;
   struct ni_finding *f = add(out, NI_FIND_CONGESTION, 0);
-  if (!f) return -ENOMEM;
+  if (!f)
+    return -ENOMEM;
   f->level = NI_LEVEL_FABRIC;
   f->value = NAN;
   f->lost_us = c.lost_us;
   f->times = c.spells;
   struct ni_put_text w = {f->text, sizeof f->text};
   ni_put(&w,
-         "the network between hosts: for %s in all, %s to %s after the start, all transfers take %.2f times as long as "
+         "the network between hosts: for %s in all, %s to %s after the start, all transfers take %.2f times "
+         "as long as "
          "otherwise; the job came as far as otherwise %s later",
          ni_duration_text(c.crowded_us, crowded), ni_duration_text((double)(c.from_us - s->first_us), from),
          ni_duration_text((double)(c.to_us - s->first_us), to), c.ratio, ni_duration_text(c.lost_us, lost));
   if (c.host != UINT32_MAX)
-    ni_put(&w, " (or one host: all communicators across hosts have ranks on %s; counters of its NICs would tell)",
+    ni_put(&w,
+           " (or one host: all communicators across hosts have ranks on %s; counters of its NICs would tell)",
            ni_safe_text(s->host[c.host].name, host, sizeof host));
   return 0;
 }
@@ -461,29 +532,32 @@ struct slow_host { /* communicators within one host that are slow */
   size_t alike;
 };
 
-static int slow_comm(const struct ni_summary *s, uint32_t comm, double transfer_us, double usual_us, size_t alike,
-                     struct slow_host *h, struct list *out) {
+static int slow_comm(const struct ni_summary *s, uint32_t comm, double transfer_us, double usual_us,
+                     size_t alike, struct slow_host *h, struct list *out) {
   const struct ni_comm_row *c = &s->comm[comm];
   double factor = transfer_us / usual_us, lost = (transfer_us - usual_us) * s->one_in;
   if (c->one_host >= 0) {
     h += c->one_host;
-    if (h->n++ == 0) h->first = comm;
+    if (h->n++ == 0)
+      h->first = comm;
     h->factor += factor;
     h->alike = alike;
-    if (lost > h->lost_us) h->lost_us = lost;
+    if (lost > h->lost_us)
+      h->lost_us = lost;
     return 0;
   }
   char name[81], like[80], more[32];
   struct ni_finding *f = add(out, NI_FIND_SLOW_COMM, comm);
-  if (!f) return -ENOMEM;
+  if (!f)
+    return -ENOMEM;
   f->compared = alike;
   f->value = factor;
   f->lost_us = lost;
   like_text(alike, like);
   snprintf(f->text, sizeof f->text,
-           "%scommunicator %s%s%s (%s, %s ranks) needs %.2f times the transfer time of %s: %s more", ni_role_words[c->role],
-           ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, ni_comm_type_words[c->type], NI_COUNT(c->n_ranks), factor,
-           like, ni_duration_text(lost, more));
+           "%scommunicator %s%s%s (%s, %s ranks) needs %.2f times the transfer time of %s: %s more",
+           ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
+           ni_comm_type_words[c->type], NI_COUNT(c->n_ranks), factor, like, ni_duration_text(lost, more));
   return 0;
 }
 
@@ -498,7 +572,8 @@ static int slow_comms(const struct ni_summary *s, struct slow_host *hosts, struc
       w[n++] = (struct work){
           i, (int)c->type, c->n_ranks, (double)c->timed, (double)c->timed_bytes, c->transfer_ns};
   }
-  if (n) qsort(w, n, sizeof *w, by_shape);
+  if (n)
+    qsort(w, n, sizeof *w, by_shape);
   /* Neighbours that did the same work as the first of them. */
   for (size_t from = 0, to; e == 0 && from < n; from = to) {
     for (to = from + 1; to < n && same_work(&w[from], &w[to]); to++) {}
@@ -512,12 +587,14 @@ static int slow_comms(const struct ni_summary *s, struct slow_host *hosts, struc
   return e;
 }
 
-static int slow_functions(const struct ni_summary *s, struct slow_host *hosts, double *slow_us, struct list *out) {
+static int slow_functions(const struct ni_summary *s, struct slow_host *hosts, double *slow_us,
+                          struct list *out) {
   struct beside_like *of = calloc(s->n_comms + 1, sizeof *of);
   int e = of ? by_function(s, of) : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < s->n_comms; i++) {
     slow_us[i] = fmax(0, of[i].us - of[i].usual_us);
-    if (of[i].us <= NI_FIND_TRANSFER * of[i].usual_us || of[i].alike < 2) continue;
+    if (of[i].us <= NI_FIND_TRANSFER * of[i].usual_us || of[i].alike < 2)
+      continue;
     e = slow_comm(s, i, of[i].us, of[i].usual_us, of[i].alike, hosts, out);
   }
   free(of);
@@ -528,9 +605,11 @@ static int slow_functions(const struct ni_summary *s, struct slow_host *hosts, d
 static int usual_busbw(const struct ni_summary *s, double *out) {
   double *x = malloc((s->n_hosts + 1) * sizeof *x);
   size_t n = 0;
-  if (!x) return -ENOMEM;
+  if (!x)
+    return -ENOMEM;
   for (uint32_t i = 0; i < s->n_hosts; i++)
-    if (s->host[i].busbw_relative > 0) x[n++] = s->host[i].busbw_relative;
+    if (s->host[i].busbw_relative > 0)
+      x[n++] = s->host[i].busbw_relative;
   qsort(x, n, sizeof *x, by_number);
   *out = n ? fmin(1, x[n / 2]) : 1;
   free(x);
@@ -540,7 +619,8 @@ static int usual_busbw(const struct ni_summary *s, double *out) {
 /* What its ranks wait for may not be in the logs. */
 static bool waits_unseen(const struct ni_summary *s, uint32_t host) {
   for (size_t i = 0; i < s->n_processes; i++)
-    if (s->process[i].host == host && s->process[i].may_wait_unseen) return true;
+    if (s->process[i].host == host && s->process[i].may_wait_unseen)
+      return true;
   return false;
 }
 
@@ -554,9 +634,11 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
     const bool told = s->one_in == 1 && !explained[i] && !waits_unseen(s, i);
     const bool low = told && h->busbw_relative < NI_FIND_BUSBW * usual;
     char host[81], name[81], like[80], more[32];
-    if (x->n == 0 && !low) continue;
+    if (x->n == 0 && !low)
+      continue;
     struct ni_finding *f = add(out, NI_FIND_SLOW_HOST, i);
-    if (!f) return -ENOMEM;
+    if (!f)
+      return -ENOMEM;
     ni_safe_text(h->name, host, sizeof host);
     if (x->n == 0) {
       f->value = h->busbw_relative;
@@ -576,8 +658,8 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
       snprintf(f->text, sizeof f->text,
                "host %s: its %scommunicator %s%s%s (%s ranks) needs %.2f times the transfer time of "
                "%s: %s more",
-               host, ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id, NI_COUNT(c->n_ranks),
-               f->value, like, ni_duration_text(f->lost_us, more));
+               host, ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "",
+               c->id, NI_COUNT(c->n_ranks), f->value, like, ni_duration_text(f->lost_us, more));
     else
       snprintf(f->text, sizeof f->text,
                "host %s: %u of its communicators need %.2f times the transfer time of those that "
@@ -589,9 +671,12 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
 
 static int by_loss(const void *a, const void *b) {
   const struct ni_finding *x = a, *y = b;
-  if (x->note != y->note) return x->note ? 1 : -1;
-  if (x->lost_us != y->lost_us) return x->lost_us > y->lost_us ? -1 : 1;
-  if (x->kind != y->kind) return (int)x->kind - (int)y->kind;
+  if (x->note != y->note)
+    return x->note ? 1 : -1;
+  if (x->lost_us != y->lost_us)
+    return x->lost_us > y->lost_us ? -1 : 1;
+  if (x->kind != y->kind)
+    return (int)x->kind - (int)y->kind;
   return x->of < y->of ? -1 : x->of > y->of;
 }
 
@@ -602,19 +687,28 @@ int ni_findings(struct ni_summary *s) {
   double *slow_us = calloc(s->n_comms + 1, sizeof *slow_us);
   const bool sampled = s->one_in > 1;
   bool by_seats = sampled;
-  for (size_t i = 0; i < s->n_processes; i++) by_seats |= s->process[i].may_wait_unseen;
+  for (size_t i = 0; i < s->n_processes; i++)
+    by_seats |= s->process[i].may_wait_unseen;
   int e = explained && hosts && slow_us ? 0 : -ENOMEM;
-  if (e == 0) e = median_late_share(s, &s->late_share_median);
-  if (e == 0) e = sampled ? slow_functions(s, hosts, slow_us, &found) : slow_comms(s, hosts, &found);
-  if (e == 0 && sampled) e = congestion(s, &found);
-  if (e == 0) e = by_seats ? late_seats(s, slow_us, &found, explained) : late_ranks(s, &found, explained);
-  if (e == 0 && sampled) e = pausing(s, &found);
-  if (e == 0) e = slow_hosts(s, hosts, explained, &found);
+  if (e == 0)
+    e = median_late_share(s, &s->late_share_median);
+  if (e == 0)
+    e = sampled ? slow_functions(s, hosts, slow_us, &found) : slow_comms(s, hosts, &found);
+  if (e == 0 && sampled)
+    e = congestion(s, &found);
+  if (e == 0)
+    e = by_seats ? late_seats(s, slow_us, &found, explained) : late_ranks(s, &found, explained);
+  if (e == 0 && sampled)
+    e = pausing(s, &found);
+  if (e == 0)
+    e = slow_hosts(s, hosts, explained, &found);
   if (e == 0) {
-    if (found.n) qsort(found.item, found.n, sizeof *found.item, by_loss);
+    if (found.n)
+      qsort(found.item, found.n, sizeof *found.item, by_loss);
     s->n_findings = found.n < NI_SUM_FINDINGS ? found.n : NI_SUM_FINDINGS;
     s->findings_left_out = found.n - s->n_findings;
-    if (found.n) memcpy(s->finding, found.item, s->n_findings * sizeof *found.item);
+    if (found.n)
+      memcpy(s->finding, found.item, s->n_findings * sizeof *found.item);
   }
   free(found.item);
   free(explained);

@@ -5,8 +5,8 @@
 #include "model.h"
 
 /*
- * Judges communicators, processes and hosts by durations, and fills `finding`. Reads comm, process, host and by_comm. -ENOMEM.
- * ni_findings_rules(): what is named and from when on, one sentence.
+ * Judges communicators, processes and hosts by durations, and fills `finding`. Reads comm, process, host and
+ * by_comm. -ENOMEM. ni_findings_rules(): what is named and from when on, one sentence.
  */
 int ni_findings(struct ni_summary *s);
 const char *ni_findings_rules(const struct ni_summary *s, char out[320]); /* returns out */

@@ -15,9 +15,9 @@ struct open_piece {
 
 struct stream {
   const struct ni_who_member *member;
-  uint32_t process, seat;    /* in the result */
-  struct ni_piece **piece;   /* by smallest sn */
-  size_t n, next;            /* pieces [next, n) are not open yet */
+  uint32_t process, seat;  /* in the result */
+  struct ni_piece **piece; /* by smallest sn */
+  size_t n, next;          /* pieces [next, n) are not open yet */
   struct open_piece *open;
   size_t n_open, cap_open, at; /* open[at] holds the head */
   bool has;
@@ -26,10 +26,10 @@ struct stream {
 };
 
 struct comm {
-  uint32_t comm, order;      /* ours; place in the result */
+  uint32_t comm, order; /* ours; place in the result */
   struct stream *stream;
   size_t n;
-  uint64_t sn;               /* smallest head */
+  uint64_t sn; /* smallest head */
 };
 
 struct ni_join {
@@ -44,8 +44,10 @@ struct ni_join {
 };
 
 static bool piece_before(const struct ni_piece *a, const struct ni_piece *b) {
-  if (a->file != b->file) return a->file < b->file;
-  if (a->range != b->range) return a->range < b->range;
+  if (a->file != b->file)
+    return a->file < b->file;
+  if (a->range != b->range)
+    return a->range < b->range;
   return a->ordinal < b->ordinal;
 }
 
@@ -55,16 +57,21 @@ static int by_stream(const void *a, const void *b, void *run) {
   const struct ni_piece *x = *(struct ni_piece *const *)a, *y = *(struct ni_piece *const *)b;
   const struct ni_who_member *m = &r->who.member[x->member], *k = &r->who.member[y->member];
   uint32_t c = r->comm_at[m->comm], d = r->comm_at[k->comm];
-  if (c != d) return c < d ? -1 : 1;
-  if (m->rank != k->rank) return m->rank < k->rank ? -1 : 1;
+  if (c != d)
+    return c < d ? -1 : 1;
+  if (m->rank != k->rank)
+    return m->rank < k->rank ? -1 : 1;
   uint32_t p = r->process_at[m->process], q = r->process_at[k->process];
-  if (p != q) return p < q ? -1 : 1;
-  if (x->s.min_sn != y->s.min_sn) return x->s.min_sn < y->s.min_sn ? -1 : 1;
+  if (p != q)
+    return p < q ? -1 : 1;
+  if (x->s.min_sn != y->s.min_sn)
+    return x->s.min_sn < y->s.min_sn ? -1 : 1;
   return piece_before(x, y) ? -1 : 1;
 }
 
 static int open_next(struct ni_join *j, struct stream *s) {
-  if (!ni_array_room_one(s->open, s->n_open, s->cap_open)) return -ENOMEM;
+  if (!ni_array_room_one(s->open, s->n_open, s->cap_open))
+    return -ENOMEM;
   struct open_piece *o = &s->open[s->n_open];
   o->piece = s->piece[s->next++];
   ni_segment_read(&o->reader, &o->piece->s, &j->r->store);
@@ -88,23 +95,27 @@ static int choose(struct ni_join *j, struct stream *s) {
     size_t best = 0;
     for (size_t i = 1; i < s->n_open; i++)
       if (s->open[i].head.sn < s->open[best].head.sn ||
-          (s->open[i].head.sn == s->open[best].head.sn && piece_before(s->open[i].piece, s->open[best].piece)))
+          (s->open[i].head.sn == s->open[best].head.sn &&
+           piece_before(s->open[i].piece, s->open[best].piece)))
         best = i;
     if (s->next == s->n || (s->n_open && s->piece[s->next]->s.min_sn > s->open[best].head.sn)) {
       s->has = s->n_open > 0;
       s->at = best;
-      if (s->has) take_head(s, &s->open[best].head);
+      if (s->has)
+        take_head(s, &s->open[best].head);
       return 0;
     }
     int e = open_next(j, s);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
   }
 }
 
 static int advance(struct ni_join *j, struct stream *s) {
   struct open_piece *o = &s->open[s->at];
   int e = ni_segment_next(&o->reader, &o->head);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   if (e > 0 && s->n_open == 1 && (s->next == s->n || s->piece[s->next]->s.min_sn > o->head.sn)) {
     take_head(s, &o->head);
     return 0;
@@ -124,7 +135,8 @@ static bool comm_before(const struct comm *a, const struct comm *b) {
 static bool smallest(struct comm *c) {
   bool any = false;
   for (size_t i = 0; i < c->n; i++) {
-    if (!c->stream[i].has || (any && c->stream[i].head.sn >= c->sn)) continue;
+    if (!c->stream[i].has || (any && c->stream[i].head.sn >= c->sn))
+      continue;
     c->sn = c->stream[i].head.sn;
     any = true;
   }
@@ -134,7 +146,8 @@ static bool smallest(struct comm *c) {
 int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *cell) {
   struct ni_join *j = calloc(1, sizeof *j);
   *out = j;
-  if (!j) return -ENOMEM;
+  if (!j)
+    return -ENOMEM;
   j->r = r;
   j->cell = cell;
   qsort_r(cell->piece, cell->n, sizeof *cell->piece, by_stream, r);
@@ -142,12 +155,14 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
   for (size_t i = 0; i < cell->n; i++) {
     bool new_stream = i == 0 || cell->piece[i]->member != cell->piece[i - 1]->member;
     n_streams += new_stream;
-    n_comms += i == 0 || r->who.member[cell->piece[i]->member].comm != r->who.member[cell->piece[i - 1]->member].comm;
+    n_comms += i == 0 ||
+        r->who.member[cell->piece[i]->member].comm != r->who.member[cell->piece[i - 1]->member].comm;
   }
   j->stream = calloc(n_streams, sizeof *j->stream);
   j->comm = calloc(n_comms, sizeof *j->comm);
   j->heap = calloc(n_comms, sizeof(struct comm *));
-  if (!j->stream || !j->comm || !j->heap) return -ENOMEM;
+  if (!j->stream || !j->comm || !j->heap)
+    return -ENOMEM;
   for (size_t i = 0; i < cell->n; i++) {
     const struct ni_who_member *m = &r->who.member[cell->piece[i]->member];
     if (i > 0 && cell->piece[i]->member == cell->piece[i - 1]->member) {
@@ -167,10 +182,12 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
   }
   for (size_t i = 0; i < j->n_streams; i++) {
     int e = choose(j, &j->stream[i]);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
   }
   for (size_t i = 0; i < j->n_comms; i++)
-    if (smallest(&j->comm[i])) j->heap[j->n_heap++] = &j->comm[i];
+    if (smallest(&j->comm[i]))
+      j->heap[j->n_heap++] = &j->comm[i];
   ni_heap_make(j->heap, j->n_heap, comm_before);
   return 0;
 }
@@ -181,25 +198,30 @@ static int add_part(struct ni_join *j, struct ni_operation *op, const struct str
       j->duplicates++;
       return 0;
     }
-  if (!ni_array_room(j->part, op->n, j->cap_part)) return -ENOMEM;
+  if (!ni_array_room(j->part, op->n, j->cap_part))
+    return -ENOMEM;
   j->part[op->n++] = (struct ni_op_part){s->head, s->process, s->seat, s->member->rank, s->member->nnodes};
   op->part = j->part;
   return 0;
 }
 
 int ni_join_next(struct ni_join *j, struct ni_operation *op) {
-  if (j->n_heap == 0) return 0;
+  if (j->n_heap == 0)
+    return 0;
   struct comm *c = j->heap[0];
   *op = (struct ni_operation){.sn = c->sn, .comm = c->comm};
   for (size_t i = 0; i < c->n; i++) {
     struct stream *s = &c->stream[i];
     while (s->has && s->head.sn == c->sn) {
       int e = add_part(j, op, s);
-      if (e == 0) e = advance(j, s);
-      if (e < 0) return e;
+      if (e == 0)
+        e = advance(j, s);
+      if (e < 0)
+        return e;
     }
   }
-  if (!smallest(c)) j->heap[0] = j->heap[--j->n_heap];
+  if (!smallest(c))
+    j->heap[0] = j->heap[--j->n_heap];
   ni_heap_down(j->heap, j->n_heap, 0, comm_before);
   return 1;
 }
@@ -207,9 +229,11 @@ int ni_join_next(struct ni_join *j, struct ni_operation *op) {
 uint64_t ni_join_duplicates(const struct ni_join *j) { return j->duplicates; }
 
 void ni_join_end(struct ni_join *j) {
-  if (!j) return;
+  if (!j)
+    return;
   for (size_t i = 0; i < j->n_streams; i++) {
-    for (size_t k = 0; k < j->stream[i].n_open; k++) ni_segment_read_end(&j->stream[i].open[k].reader);
+    for (size_t k = 0; k < j->stream[i].n_open; k++)
+      ni_segment_read_end(&j->stream[i].open[k].reader);
     free(j->stream[i].open);
   }
   free(j->stream);

@@ -7,9 +7,11 @@
 #include "exporter/base/name_table.h"
 #include "exporter/base/text/safe_text.h"
 
-const char *const ni_comm_type_words[NI_TYPE_COUNT] = {"one rank", "one node", "one rank per node", "mixed", "unknown"};
+const char *const ni_comm_type_words[NI_TYPE_COUNT] = {"one rank", "one node", "one rank per node", "mixed",
+                                                       "unknown"};
 
-const char *const ni_comm_type_names[NI_TYPE_COUNT] = {"single-rank", "nvlink-only", "hca-only", "mixed", "unknown"};
+const char *const ni_comm_type_names[NI_TYPE_COUNT] = {"single-rank", "nvlink-only", "hca-only", "mixed",
+                                                       "unknown"};
 
 void ni_human_bytes(uint64_t bytes, char *out) {
   static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
@@ -27,9 +29,12 @@ void ni_human_bytes(uint64_t bytes, char *out) {
 }
 
 const char *ni_ranks_text(const struct ni_process *p, char out[48]) {
-  if (p->ranks < 2) snprintf(out, 48, "rank %d", p->rank);
-  else if ((uint32_t)(p->last - p->first) + 1 == p->ranks) snprintf(out, 48, "ranks %d-%d", p->first, p->last);
-  else snprintf(out, 48, "%u of ranks %d-%d", p->ranks, p->first, p->last);
+  if (p->ranks < 2)
+    snprintf(out, 48, "rank %d", p->rank);
+  else if ((uint32_t)(p->last - p->first) + 1 == p->ranks)
+    snprintf(out, 48, "ranks %d-%d", p->first, p->last);
+  else
+    snprintf(out, 48, "%u of ranks %d-%d", p->ranks, p->first, p->last);
   return out;
 }
 
@@ -39,11 +44,15 @@ const char *ni_beside_ranks(const struct ni_summary *s, const struct ni_beside_e
     const struct ni_process *p = &s->process[e->process[i]];
     int32_t first = p->ranks > 1 ? p->first : p->rank, last = p->ranks > 1 ? p->last : p->rank;
     all.ranks += p->ranks > 1 ? p->ranks : 1;
-    if (first < all.first) all.first = all.rank = first;
-    if (last > all.last) all.last = last;
+    if (first < all.first)
+      all.first = all.rank = first;
+    if (last > all.last)
+      all.last = last;
   }
-  if (!e->n_processes) snprintf(out, 48, "nobody's");
-  else ni_ranks_text(&all, out);
+  if (!e->n_processes)
+    snprintf(out, 48, "nobody's");
+  else
+    ni_ranks_text(&all, out);
   return out;
 }
 
@@ -57,8 +66,10 @@ void ni_file_word(const char *name, char *out, size_t size) {
   size_t n = 0;
   for (const unsigned char *p = (const unsigned char *)name; *p && n + 4 < size && n < 160; p++) {
     unsigned c = *p;
-    if ((c - '0' < 10) || ((c | 32) - 'a' < 26) || c == '-' || c == '_') out[n++] = (char)c;
-    else n += (size_t)snprintf(out + n, size - n, "%%%02X", c);
+    if ((c - '0' < 10) || ((c | 32) - 'a' < 26) || c == '-' || c == '_')
+      out[n++] = (char)c;
+    else
+      n += (size_t)snprintf(out + n, size - n, "%%%02X", c);
   }
   out[n] = 0;
 }
@@ -68,8 +79,10 @@ void ni_heat_sources(const struct ni_summary *s, uint32_t *source) {
   uint32_t next = h->bins;
   for (uint32_t b = h->bins; b-- > 0;) {
     bool any = s->time_from == NI_TIME_START;
-    for (uint32_t r = 0; r < h->rows && !any; r++) any = h->count[(size_t)r * h->bins + b] > 0;
-    if (any) next = b;
+    for (uint32_t r = 0; r < h->rows && !any; r++)
+      any = h->count[(size_t)r * h->bins + b] > 0;
+    if (any)
+      next = b;
     source[b] = next;
   }
 }
@@ -81,29 +94,39 @@ static int by_share(const void *a, const void *b, void *summary) {
   return p != q ? (p > q ? -1 : 1) : x < y ? -1 : x > y;
 }
 
-uint32_t *ni_groups_by_share(const struct ni_summary *s) { return ni_order((uint32_t)s->n_groups, by_share, (void *)s); }
+uint32_t *ni_groups_by_share(const struct ni_summary *s) {
+  return ni_order((uint32_t)s->n_groups, by_share, (void *)s);
+}
 
 void ni_render_say(const struct ni_render_options *o, const char *line) {
-  if (o->say) o->say(o->say_context, line);
-  else ni_say(stderr, "%s\n", line);
+  if (o->say)
+    o->say(o->say_context, line);
+  else
+    ni_say(stderr, "%s\n", line);
 }
 
 void ni_summary_free(struct ni_summary *s) {
-  for (size_t i = 0; i < s->n_cells; i++) free(s->cell[i].point);
+  for (size_t i = 0; i < s->n_cells; i++)
+    free(s->cell[i].point);
   for (size_t i = 0; i < s->n_groups; i++)
-    if (s->group[i].bin != s->no_bins) free(s->group[i].bin);
+    if (s->group[i].bin != s->no_bins)
+      free(s->group[i].bin);
   free(s->no_bins);
   free(s->hang);
-  for (size_t i = 0; i < s->input.n_trouble; i++) free(s->input.trouble[i]);
-  for (size_t i = 0; i < s->input.n_notes; i++) free(s->input.note[i]);
-  for (size_t i = 0; i < s->input.n_where; i++) free(s->input.where[i]);
+  for (size_t i = 0; i < s->input.n_trouble; i++)
+    free(s->input.trouble[i]);
+  for (size_t i = 0; i < s->input.n_notes; i++)
+    free(s->input.note[i]);
+  for (size_t i = 0; i < s->input.n_where; i++)
+    free(s->input.where[i]);
   free(s->input.trouble);
   free(s->input.note);
   free(s->input.where);
   struct ni_counts *counts[] = {&s->input.bad_by_reason, &s->input.losses_by_cause, &s->input.out_of_range_by,
                                 &s->input.problems_by};
   for (int k = 0; k < 4; k++) {
-    for (size_t i = 0; i < counts[k]->n; i++) free((char *)counts[k]->item[i].name);
+    for (size_t i = 0; i < counts[k]->n; i++)
+      free((char *)counts[k]->item[i].name);
     free(counts[k]->item);
   }
   free(s->cell);
@@ -137,7 +160,8 @@ void ni_summary_free(struct ni_summary *s) {
   free(s->buckets.hosts.now);
   free(s->heat.relative);
   free(s->heat.count);
-  if (s->memory) ni_names_free(s->memory);
+  if (s->memory)
+    ni_names_free(s->memory);
   free(s->memory);
   *s = (struct ni_summary){0};
 }

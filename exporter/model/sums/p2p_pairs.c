@@ -1,16 +1,17 @@
 /*
  * Sends and receives put together: who sent to whom, how long both sides took, and which of them waited.
  *
- * Model: a message is a Send of rank a to peer b and the Recv of rank b from peer a, in one communicator, of one size.
- * Numbers of P2P records count each rank's own operations, so the two sides do not share them; but NCCL keeps the order
- * within a pair: the k-th Send a to b meets the k-th Recv at b from a. Both cells of a size are read in order of their
- * numbers side by side, and what has no counterpart yet waits in a queue of its pair. Where a record is lost on one side
- * the counts differ (the table shows both) and later messages of that pair may be matched one off. Where logs state which
- * message of a pair each one is (pair_sn), those of one number meet, and nobody else.
+ * Model: a message is a Send of rank a to peer b and the Recv of rank b from peer a, in one communicator, of
+ * one size. Numbers of P2P records count each rank's own operations, so the two sides do not share them; but
+ * NCCL keeps the order within a pair: the k-th Send a to b meets the k-th Recv at b from a. Both cells of a
+ * size are read in order of their numbers side by side, and what has no counterpart yet waits in a queue of
+ * its pair. Where a record is lost on one side the counts differ (the table shows both) and later messages of
+ * that pair may be matched one off. Where logs state which message of a pair each one is (pair_sn), those of
+ * one number meet, and nobody else.
  *
- * Bounds: PAIRS_OPEN pairs of one size at a time, WAITING_MAX records in all queues, NI_SUM_PAIRS rows in the result,
- * those with most time; what is left out is counted. Threads: main only, before the cells are joined and freed.
- * Failure: -ENOMEM, -errno of the spill file.
+ * Bounds: PAIRS_OPEN pairs of one size at a time, WAITING_MAX records in all queues, NI_SUM_PAIRS rows in the
+ * result, those with most time; what is left out is counted. Threads: main only, before the cells are joined
+ * and freed. Failure: -ENOMEM, -errno of the spill file.
  */
 #include <errno.h>
 #include <math.h>
@@ -26,7 +27,7 @@ enum { PAIRS_OPEN = 4096, DIST_LIMIT = 256 };
 #define WAITING_MAX (1u << 20)
 
 struct waiting {
-  uint64_t exec_ns, pair_sn;   /* pair_sn: NI_NO_SN: not stated */
+  uint64_t exec_ns, pair_sn; /* pair_sn: NI_NO_SN: not stated */
   uint8_t timing;
 };
 
@@ -36,13 +37,13 @@ struct queue {
 };
 
 struct pair {
-  uint32_t comm;             /* in the result */
+  uint32_t comm; /* in the result */
   int32_t from, to;
   uint32_t from_process, to_process;
   uint64_t count[2], matched, exec_ns, waited_ns[2]; /* [0] Send, [1] Recv */
   struct ni_dist us[2], transfer;
   struct queue queue[2];
-  bool unmatchable;          /* its queue did not fit, or its records were sampled: its order is lost */
+  bool unmatchable; /* its queue did not fit, or its records were sampled: its order is lost */
 };
 
 struct matching {
@@ -52,8 +53,8 @@ struct matching {
   uint32_t n;
   struct ni_index at_hash;
   uint64_t waiting;
-  size_t cap_pairs;          /* of s->pair */
-  bool *sampled;             /* by communicator in the result: each rank kept records of its own choice */
+  size_t cap_pairs; /* of s->pair */
+  bool *sampled;    /* by communicator in the result: each rank kept records of its own choice */
 };
 
 /* *out NULL: there are too many. */
@@ -62,14 +63,23 @@ static int find(struct matching *m, uint32_t comm, int32_t from, int32_t to, str
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&m->at_hash, hash, &at)) != NI_INDEX_NONE;) {
     struct pair *p = *out = &m->pair[k];
-    if (p->comm == comm && p->from == from && p->to == to) return 0;
+    if (p->comm == comm && p->from == from && p->to == to)
+      return 0;
   }
   *out = NULL;
-  if (m->n == PAIRS_OPEN) return 0;
-  if (ni_index_add(&m->at_hash, hash, m->n) < 0) return -ENOMEM;
+  if (m->n == PAIRS_OPEN)
+    return 0;
+  if (ni_index_add(&m->at_hash, hash, m->n) < 0)
+    return -ENOMEM;
   struct pair *p = *out = &m->pair[m->n++];
-  *p = (struct pair){.comm = comm, .from = from, .to = to, .from_process = UINT32_MAX, .to_process = UINT32_MAX,
-                     .us = {{.limit = DIST_LIMIT}, {.limit = DIST_LIMIT}}, .transfer = {.limit = DIST_LIMIT}, .unmatchable = m->sampled[comm]};
+  *p = (struct pair){.comm = comm,
+                     .from = from,
+                     .to = to,
+                     .from_process = UINT32_MAX,
+                     .to_process = UINT32_MAX,
+                     .us = {{.limit = DIST_LIMIT}, {.limit = DIST_LIMIT}},
+                     .transfer = {.limit = DIST_LIMIT},
+                     .unmatchable = m->sampled[comm]};
   return 0;
 }
 
@@ -77,8 +87,10 @@ static int push(struct queue *q, const struct waiting *w) {
   if (q->n == q->cap) {
     uint32_t cap = q->cap ? 2 * q->cap : 8;
     struct waiting *p = malloc(cap * sizeof *p);
-    if (!p) return -ENOMEM;
-    for (uint32_t i = 0; i < q->n; i++) p[i] = q->item[(q->first + i) % q->cap];
+    if (!p)
+      return -ENOMEM;
+    for (uint32_t i = 0; i < q->n; i++)
+      p[i] = q->item[(q->first + i) % q->cap];
     free(q->item);
     *q = (struct queue){p, 0, q->n, cap};
   }
@@ -101,7 +113,8 @@ static struct waiting pop(struct matching *m, struct queue *q) {
 
 /* side: 0 Send, 1 Recv. */
 static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm, int side) {
-  const int32_t peer = ni_entry_peer(&part->e), from = side ? peer : part->rank, to = side ? part->rank : peer;
+  const int32_t peer = ni_entry_peer(&part->e), from = side ? peer : part->rank,
+                to = side ? part->rank : peer;
   struct pair *p;
   int e = find(m, comm, from, to, &p);
   if (!p) {
@@ -112,11 +125,14 @@ static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm
   p->count[side]++;
   p->exec_ns += part->e.exec_ns;
   e = ni_dist_add(&p->us[side], part->e.exec_ns);
-  if (e < 0 || p->unmatchable) return e;
+  if (e < 0 || p->unmatchable)
+    return e;
   const struct waiting w = {part->e.exec_ns, ni_entry_pair_sn(&part->e), part->e.timing};
   struct queue *other = &p->queue[!side];
-  while (other->n && is_past(&other->item[other->first], &w)) pop(m, other);
-  if (other->n && is_past(&w, &other->item[other->first])) return 0; /* the other side did not record it */
+  while (other->n && is_past(&other->item[other->first], &w))
+    pop(m, other);
+  if (other->n && is_past(&w, &other->item[other->first]))
+    return 0; /* the other side did not record it */
   if (other->n == 0) {
     if (m->waiting == WAITING_MAX) {
       p->unmatchable = true;
@@ -127,11 +143,17 @@ static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm
   }
   const struct waiting x = pop(m, other);
   p->matched++;
-  /* Durations by different clocks are not compared, and the bracket around the enqueue says nothing of the kernel. */
-  if (x.timing != w.timing || w.timing == NI_TIMING_COLLECTIVE_CPU) return 0;
+  /*
+   * Durations by different clocks are not compared, and the bracket around the enqueue says nothing of the
+   * kernel.
+   */
+  if (x.timing != w.timing || w.timing == NI_TIMING_COLLECTIVE_CPU)
+    return 0;
   uint64_t send = side ? x.exec_ns : w.exec_ns, recv = side ? w.exec_ns : x.exec_ns;
-  if (send > recv) p->waited_ns[0] += send - recv;
-  else p->waited_ns[1] += recv - send;
+  if (send > recv)
+    p->waited_ns[0] += send - recv;
+  else
+    p->waited_ns[1] += recv - send;
   return ni_dist_add(&p->transfer, send < recv ? send : recv);
 }
 
@@ -139,34 +161,47 @@ static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm
 struct side {
   struct ni_join *join;
   struct ni_operation op;
-  uint64_t *taken;           /* --skip-first, by communicator */
+  uint64_t *taken; /* --skip-first, by communicator */
   bool has;
 };
 
 static int advance(struct matching *m, struct side *x) {
   int got = 0;
   while (x->join && (got = ni_join_next(x->join, &x->op)) > 0)
-    if (!m->r->opt.skip_first || x->taken[x->op.comm]++ >= m->r->opt.skip_first) break;
+    if (!m->r->opt.skip_first || x->taken[x->op.comm]++ >= m->r->opt.skip_first)
+      break;
   x->has = got > 0;
   return got < 0 ? got : 0;
 }
 
 static int add_rows(struct matching *m, const struct ni_cell *cell) {
   struct ni_summary *s = m->s;
-  if (s->n_pairs + m->n > m->cap_pairs && !ni_array_more(&s->pair, &m->cap_pairs, s->n_pairs + m->n, sizeof *s->pair)) return -ENOMEM;
+  if (s->n_pairs + m->n > m->cap_pairs &&
+      !ni_array_more(&s->pair, &m->cap_pairs, s->n_pairs + m->n, sizeof *s->pair))
+    return -ENOMEM;
   for (uint32_t i = 0; i < m->n; i++) {
     struct pair *p = &m->pair[i];
     struct ni_p2p_pair *x = &s->pair[s->n_pairs++];
-    *x = (struct ni_p2p_pair){.comm = p->comm, .from = p->from, .to = p->to, .from_process = p->from_process,
-                          .to_process = p->to_process, .msg_bytes = cell->msg_bytes, .sends = p->count[0],
-                          .recvs = p->count[1], .matched = p->matched, .exec_ns = (double)p->exec_ns,
-                          .sender_waited_us = (double)p->waited_ns[0] / 1e3,
-                          .receiver_waited_us = (double)p->waited_ns[1] / 1e3};
+    *x = (struct ni_p2p_pair){.comm = p->comm,
+                              .from = p->from,
+                              .to = p->to,
+                              .from_process = p->from_process,
+                              .to_process = p->to_process,
+                              .msg_bytes = cell->msg_bytes,
+                              .sends = p->count[0],
+                              .recvs = p->count[1],
+                              .matched = p->matched,
+                              .exec_ns = (double)p->exec_ns,
+                              .sender_waited_us = (double)p->waited_ns[0] / 1e3,
+                              .receiver_waited_us = (double)p->waited_ns[1] / 1e3};
     memcpy(x->human, cell->human, sizeof x->human);
     int e = ni_dist_stats(&p->us[0], 1e3, &x->send_us);
-    if (e == 0) e = ni_dist_stats(&p->us[1], 1e3, &x->recv_us);
-    if (e == 0) e = ni_dist_stats(&p->transfer, 1e3, &x->transfer_us);
-    if (e < 0) return e;
+    if (e == 0)
+      e = ni_dist_stats(&p->us[1], 1e3, &x->recv_us);
+    if (e == 0)
+      e = ni_dist_stats(&p->transfer, 1e3, &x->transfer_us);
+    if (e < 0)
+      return e;
     x->bandwidth_gbs = x->transfer_us.p50 > 0 ? (double)cell->msg_bytes / (x->transfer_us.p50 * 1e3) : NAN;
   }
   return 0;
@@ -198,19 +233,26 @@ static int match_size(struct matching *m, const struct ni_cell *cell, struct ni_
   struct ni_sum_cell *from[2] = {send, recv};
   int e = 0;
   for (int k = 0; e == 0 && k < 2; k++) {
-    if (!(side[k].taken = calloc(r->who.n_comms + 1, sizeof *side[k].taken))) e = -ENOMEM;
-    if (e == 0 && from[k]) e = ni_join_begin(&side[k].join, r, from[k]);
-    if (e == 0) e = advance(m, &side[k]);
+    if (!(side[k].taken = calloc(r->who.n_comms + 1, sizeof *side[k].taken)))
+      e = -ENOMEM;
+    if (e == 0 && from[k])
+      e = ni_join_begin(&side[k].join, r, from[k]);
+    if (e == 0)
+      e = advance(m, &side[k]);
   }
   uint64_t n = 0;
   while (e == 0 && (side[0].has || side[1].has)) {
     int k = !side[0].has || (side[1].has && side[1].op.sn < side[0].op.sn);
-    if ((++n & 1023) == 0 && ni_run_stopped(r)) e = -EINTR;
+    if ((++n & 1023) == 0 && ni_run_stopped(r))
+      e = -EINTR;
     uint32_t comm = r->comm_at[side[k].op.comm];
-    for (uint32_t i = 0; e == 0 && i < side[k].op.n; i++) e = take(m, &side[k].op.part[i], comm, k);
-    if (e == 0) e = advance(m, &side[k]);
+    for (uint32_t i = 0; e == 0 && i < side[k].op.n; i++)
+      e = take(m, &side[k].op.part[i], comm, k);
+    if (e == 0)
+      e = advance(m, &side[k]);
   }
-  if (e == 0) e = add_rows(m, cell);
+  if (e == 0)
+    e = add_rows(m, cell);
   for (int k = 0; k < 2; k++) {
     ni_join_end(side[k].join);
     free(side[k].taken);
@@ -229,12 +271,17 @@ static int by_time(const void *a, const void *b) {
 }
 
 static int beside(const struct ni_cell *x, const struct ni_cell *c, const char *func) {
-  int k = x->type != c->type ? (x->type < c->type ? -1 : 1) : x->kind != NI_KIND_P2P ? -1 : strcmp(x->func, func);
+  int k = x->type != c->type   ? (x->type < c->type ? -1 : 1)
+      : x->kind != NI_KIND_P2P ? -1
+                               : strcmp(x->func, func);
   return k ? k : x->msg_bytes < c->msg_bytes ? -1 : x->msg_bytes > c->msg_bytes;
 }
 
-/* The other function's cell of the same type and size. Cells stand by type, kind, function (by name), size. */
-static const struct ni_cell *other_side(const struct ni_summary *s, const struct ni_cell *c, const char *func) {
+/*
+ * The other function's cell of the same type and size. Cells stand by type, kind, function (by name), size.
+ */
+static const struct ni_cell *other_side(const struct ni_summary *s, const struct ni_cell *c,
+                                        const char *func) {
   size_t i;
   ni_array_search(i, s->n_cells, beside(&s->cell[i], c, func) < 0);
   return i < s->n_cells && beside(&s->cell[i], c, func) == 0 ? &s->cell[i] : NULL;
@@ -242,9 +289,11 @@ static const struct ni_cell *other_side(const struct ni_summary *s, const struct
 
 /* Keeps the rows with the most time. */
 static void prune(struct ni_summary *s) {
-  if (s->n_pairs <= NI_SUM_PAIRS) return;
+  if (s->n_pairs <= NI_SUM_PAIRS)
+    return;
   qsort(s->pair, s->n_pairs, sizeof *s->pair, by_time);
-  for (size_t i = NI_SUM_PAIRS; i < s->n_pairs; i++) s->pair_records_left_out += s->pair[i].sends + s->pair[i].recvs;
+  for (size_t i = NI_SUM_PAIRS; i < s->n_pairs; i++)
+    s->pair_records_left_out += s->pair[i].sends + s->pair[i].recvs;
   s->n_pairs = NI_SUM_PAIRS;
 }
 
@@ -263,17 +312,21 @@ static int gather(const struct ni_run *r, struct ni_summary *s) {
     struct ni_bytes got = {0};
     uint64_t left_out = 0;
     int e = t->swap(-1, NULL, i, &got);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
     w = ni_wire_load(got.at, got.n);
     ni_wire_u64(&w, &left_out);
     const size_t n = (size_t)(w.end - w.at) / sizeof *s->pair;
     void *all = realloc(s->pair, (s->n_pairs + n + 1) * sizeof *s->pair);
-    if (all) s->pair = all;
-    if (all && n) memcpy(s->pair + s->n_pairs, w.at, n * sizeof *s->pair);
+    if (all)
+      s->pair = all;
+    if (all && n)
+      memcpy(s->pair + s->n_pairs, w.at, n * sizeof *s->pair);
     s->n_pairs += all ? n : 0;
     s->pair_records_left_out += left_out;
     free(got.at);
-    if (!all) return -ENOMEM;
+    if (!all)
+      return -ENOMEM;
     prune(s);
   }
   return 0;
@@ -283,27 +336,37 @@ int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
   struct matching m = {.r = r, .s = s};
   int e = 0;
   bool any = false;
-  for (size_t i = 0; i < s->n_cells; i++) any = any || s->cell[i].kind == NI_KIND_P2P;
-  if (!any || r->opt.compat) return 0;
+  for (size_t i = 0; i < s->n_cells; i++)
+    any = any || s->cell[i].kind == NI_KIND_P2P;
+  if (!any || r->opt.compat)
+    return 0;
   m.pair = malloc(PAIRS_OPEN * sizeof *m.pair);
   m.sampled = calloc(s->n_comms + 1, sizeof *m.sampled);
-  if (!m.pair || !m.sampled) e = -ENOMEM;
+  if (!m.pair || !m.sampled)
+    e = -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < r->who.n_comms; i++)
-    if (r->comm[i].p2p_sampled && r->comm_at[i] < s->n_comms) m.sampled[r->comm_at[i]] = true;
+    if (r->comm[i].p2p_sampled && r->comm_at[i] < s->n_comms)
+      m.sampled[r->comm_at[i]] = true;
   for (size_t i = 0; e == 0 && i < s->n_cells; i++) {
     const struct ni_cell *c = &s->cell[i];
     bool send = is(c, "Send"), recv = is(c, "Recv");
-    if (!send && !recv) continue;
+    if (!send && !recv)
+      continue;
     const struct ni_cell *pair = other_side(s, c, send ? "Recv" : "Send");
     struct ni_sum_cell *other = pair ? &r->cell[r->cell_order[pair - s->cell]] : NULL;
     struct ni_sum_cell *own = &r->cell[r->cell_order[i]];
-    if (send) e = match_size(&m, c, own, other);
-    else if (!other) e = match_size(&m, c, NULL, own);
-    if (e == 0) prune(s);
+    if (send)
+      e = match_size(&m, c, own, other);
+    else if (!other)
+      e = match_size(&m, c, NULL, own);
+    if (e == 0)
+      prune(s);
   }
   free(m.pair);
   free(m.sampled);
-  if (e == 0 && r->team) e = gather(r, s);
-  if (e == 0 && s->n_pairs) qsort(s->pair, s->n_pairs, sizeof *s->pair, by_place);
+  if (e == 0 && r->team)
+    e = gather(r, s);
+  if (e == 0 && s->n_pairs)
+    qsort(s->pair, s->n_pairs, sizeof *s->pair, by_place);
   return e;
 }

@@ -1,4 +1,7 @@
-/* Send and Recv matched. The main thread, before ni_figures_all(), which gives the segments back. 0 or -errno. */
+/*
+ * Send and Recv matched. The main thread, before ni_figures_all(), which gives the segments back. 0 or
+ * -errno.
+ */
 #ifndef NI_SUMMARY_P2P_PAIRS_H
 #define NI_SUMMARY_P2P_PAIRS_H
 

@@ -1,13 +1,14 @@
 /*
- * What a run of `nccl-inspector summary` holds while it reads: files, names, members, cells and their segments.
+ * What a run of `nccl-inspector summary` holds while it reads: files, names, members, cells and their
+ * segments.
  *
- * Phases: plan (files, ranges) → read (all ranges, in parallel: lines → batches → Parquet and segments) → join (all
- * cells, in parallel: segments → operations → CSV and figures) → build (struct ni_summary). Numbers of members, cells and
- * names depend on which thread came first, so nothing may be written in their order; build sorts everything by what it
- * is called.
+ * Phases: plan (files, ranges) → read (all ranges, in parallel: lines → batches → Parquet and segments) →
+ * join (all cells, in parallel: segments → operations → CSV and figures) → build (struct ni_summary). Numbers
+ * of members, cells and names depend on which thread came first, so nothing may be written in their order;
+ * build sorts everything by what it is called.
  *
- * Threads: `lock` guards all tables below it; a thread keeps what it looked up in caches of its own. After the read
- * phase the tables are read-only. Ownership: the command's (exporter/cmds/summary.c).
+ * Threads: `lock` guards all tables below it; a thread keeps what it looked up in caches of its own. After
+ * the read phase the tables are read-only. Ownership: the command's (exporter/cmds/summary.c).
  */
 #ifndef NI_SUMMARY_STATE_H
 #define NI_SUMMARY_STATE_H
@@ -38,7 +39,8 @@
 #include "exporter/model/counters/beside.h"
 
 #define NI_BATCH_ROWS 4096u
-#define NI_MIX_MAX 255 /* different pairs of algorithm and protocol; beyond, they count as not stated */
+/* different pairs of algorithm and protocol; beyond, they count as not stated */
+#define NI_MIX_MAX 255
 
 /* What the folders of the data set are by, in the order of the words of --partition; NONE: nothing more. */
 enum ni_partition { NI_PARTITION_NONE = 0, NI_PARTITION_HOST, NI_PARTITION_COMM, NI_PARTITIONS };
@@ -51,44 +53,56 @@ struct ni_sum_options {
   bool no_plots, no_html, no_parquet, no_csv; /* parts left out, by --only and by options of these names */
   bool compat, json, quiet, keep_scripts, force, nccl_tests;
   bool dataset, allow_missing, approximate;
-  uint32_t shard, shards;      /* from 1, of so many; 0: all of the input */
-  const char *partial;         /* the file for a partial result; NULL: a whole one is wanted */
-  struct ni_inputs parts;      /* of merge: partial results */
+  uint32_t shard, shards;           /* from 1, of so many; 0: all of the input */
+  const char *partial;              /* the file for a partial result; NULL: a whole one is wanted */
+  struct ni_inputs parts;           /* of merge: partial results */
   uint8_t partition[NI_PARTITIONS]; /* all NONE: by host */
-  unsigned codec, plot_format; /* enum ni_pq_codec (writer.h), enum ni_plot_format (plot.h) */
+  unsigned codec, plot_format;      /* enum ni_pq_codec (writer.h), enum ni_plot_format (plot.h) */
   struct ni_filters filter;
   struct ni_atlas_options index;
   uint64_t skip_first;
-  const char *step_by;         /* what ends a step; NULL: it is found */
-  const char *groups;          /* a file that names parts of the logs (work/log_groups.h); NULL: none */
-  uint64_t bucket_ns;          /* --time-granularity; 0: no sums by time */
-  const char *comm_map;        /* a file that says roles of communicators (work/roles.h); NULL: none */
+  const char *step_by;  /* what ends a step; NULL: it is found */
+  const char *groups;   /* a file that names parts of the logs (work/log_groups.h); NULL: none */
+  uint64_t bucket_ns;   /* --time-granularity; 0: no sums by time */
+  const char *comm_map; /* a file that says roles of communicators (work/roles.h); NULL: none */
 };
 
-/* What is known of a process and of a communicator beside who they are: at the place of its number in `who`. */
+/*
+ * What is known of a process and of a communicator beside who they are: at the place of its number in `who`.
+ */
 struct ni_sum_process {
   int32_t rank, world_size, nccl_version, gpu; /* -1: not stated */
   uint32_t host, job, exe, producer;           /* names */
-  uint32_t file;               /* index into files, the first one */
-  uint32_t gpu_pci;            /* a name */
-  struct ni_cover cover;       /* when operations were in flight; only where the input has counters */
-  uint64_t sent_bytes[2];      /* over the network, as the proxy's operations and as its steps say */
-  const struct ni_host_clock *clock; /* of r->clocks; NULL: its times are right (reading/right_clocks.h) */
+  uint32_t file;                               /* index into files, the first one */
+  uint32_t gpu_pci;                            /* a name */
+  /* when operations were in flight; only where the input has counters */
+  struct ni_cover cover;
+  /* over the network, as the proxy's operations and as its steps say */
+  uint64_t sent_bytes[2];
+  /* of r->clocks; NULL: its times are right (reading/right_clocks.h) */
+  const struct ni_host_clock *clock;
 };
 
 struct ni_sum_comm {
-  uint32_t id;                 /* name: "0x..." */
-  bool p2p_sampled;            /* P2P were left out of the records, on each rank others */
+  uint32_t id;      /* name: "0x..." */
+  bool p2p_sampled; /* P2P were left out of the records, on each rank others */
 };
 
 /* Header and metadata of a line, but for the time. Compared as bytes. */
-enum ni_context_text { NI_CTX_COMM_NAME, NI_CTX_VERSION, NI_CTX_GIT_REV, NI_CTX_MECHANISM, NI_CTX_PRODUCER, NI_CTX_TEXTS };
+enum ni_context_text {
+  NI_CTX_COMM_NAME,
+  NI_CTX_VERSION,
+  NI_CTX_GIT_REV,
+  NI_CTX_MECHANISM,
+  NI_CTX_PRODUCER,
+  NI_CTX_TEXTS
+};
 struct ni_context {
   uint32_t member, text[NI_CTX_TEXTS]; /* names */
   int32_t nnodes;
 };
 
-struct ni_piece {              /* a segment of one member, with its place in the input */
+struct ni_piece { /* a segment of one member, with its place in the input */
   uint32_t member;
   uint32_t file, range, ordinal;
   struct ni_segment s;
@@ -101,13 +115,13 @@ struct ni_sum_cell {
   struct ni_piece **piece;
   size_t n, cap;
   uint64_t records;
-  struct ni_log_row *row;      /* with opt.approximate, in place of pieces (approx/log_sums.h) */
+  struct ni_log_row *row; /* with opt.approximate, in place of pieces (approx/log_sums.h) */
   size_t n_rows, cap_rows;
 };
 
 /* What one rank did of one function, and from which number on it is behind each step of its host's clock. */
 struct ni_turns_stream {
-  uint32_t member, func;       /* func: a name */
+  uint32_t member, func; /* func: a name */
   uint8_t kind;
   struct ni_clock_turns turns;
 };
@@ -116,13 +130,13 @@ struct ni_turns {
   size_t n, cap;
 };
 
-struct ni_log_row {            /* what a log has of a rank in a cell, packed */
+struct ni_log_row { /* what a log has of a rank in a cell, packed */
   uint32_t member;
   uint8_t timing;
-  const uint8_t *at;           /* of the log's sums */
+  const uint8_t *at; /* of the log's sums */
   size_t n;
 };
-struct ni_log_sums {           /* of a log: where they lie, in the index or in `own` */
+struct ni_log_sums { /* of a log: where they lie, in the index or in `own` */
   const uint8_t *at;
   size_t n;
   struct ni_wire own;
@@ -135,26 +149,27 @@ struct ni_team;
 struct ni_parquet_file;
 struct ni_sum_file {
   const struct ni_file *file;
-  char *parquet;               /* base name of its Parquet file */
-  uint32_t log_group;          /* in log_groups; NI_BUCKET_NONE */
-  const char *folder;          /* of that, in the output; NULL: parquet_files */
+  char *parquet;      /* base name of its Parquet file */
+  uint32_t log_group; /* in log_groups; NI_BUCKET_NONE */
+  const char *folder; /* of that, in the output; NULL: parquet_files */
   int n_ranges;
-  atomic_int left;             /* ranges not read yet. acq_rel: the last one closes the file */
+  atomic_int left; /* ranges not read yet. acq_rel: the last one closes the file */
   struct ni_parquet_file *out;
   uint64_t records;
 };
 
 /* Whose lines were seen, beside the versions: those of the plugin, those that `import` made. */
 #define NI_VERSIONS_OURS (1u << 31)
-#define NI_VERSIONS_IMPORTED 27       /* the first bit of NI_IMPORTS: from which of ni_import_names */
+#define NI_VERSIONS_IMPORTED 27 /* the first bit of NI_IMPORTS: from which of ni_import_names */
 
 /* Counters each thread has for itself; added up at the end. */
 struct ni_tally_sum {
   NI_COUNTS(added, records, filtered, no_bandwidth);
-  int64_t first_us, last_us;   /* of records in the statistics */
-  int64_t origin_ns;           /* the smallest time of any record, where `records` is not 0; merges as the smaller one */
+  int64_t first_us, last_us; /* of records in the statistics */
+  /* the smallest time of any record, where `records` is not 0; merges as the smaller one */
+  int64_t origin_ns;
   bool any, no_start;
-  unsigned versions;           /* bit per v4.x seen, NI_VERSIONS_OURS, from NI_VERSIONS_IMPORTED on */
+  unsigned versions; /* bit per v4.x seen, NI_VERSIONS_OURS, from NI_VERSIONS_IMPORTED on */
 };
 
 struct ni_run {
@@ -162,60 +177,72 @@ struct ni_run {
   struct ni_files files;
   struct ni_runs runs;
   struct ni_sum_file *file;
-  char *out_dir;               /* OUT */
-  int out_fd, tmp_fd;          /* of OUT and of the temporary folder in it; -1: none */
-  char tmp_name[64];           /* in OUT */
-  char tmp_dir[32];            /* the same folder by its descriptor: nobody can put another in its place */
-  int lock_fd;                 /* of .lock in it: held while this process lives */
-  FILE *log;                   /* output.log in tmp_dir */
-  int64_t since_us, until_us;  /* resolved */
+  char *out_dir;              /* OUT */
+  int out_fd, tmp_fd;         /* of OUT and of the temporary folder in it; -1: none */
+  char tmp_name[64];          /* in OUT */
+  char tmp_dir[32];           /* the same folder by its descriptor: nobody can put another in its place */
+  int lock_fd;                /* of .lock in it: held while this process lives */
+  FILE *log;                  /* output.log in tmp_dir */
+  int64_t since_us, until_us; /* resolved */
   struct ni_names names;
   struct ni_spill store;
   const volatile sig_atomic_t *stop; /* not 0: a signal came; NULL: nobody stops it */
-  _Atomic uint64_t waiting_bytes; /* of batches that wait for their turn at Parquet. relaxed: a level */
-  atomic_int error;            /* the first -errno; everybody stops. relaxed: joined by pthread_join */
+  _Atomic uint64_t waiting_bytes;    /* of batches that wait for their turn at Parquet. relaxed: a level */
+  atomic_int error;                  /* the first -errno; everybody stops. relaxed: joined by pthread_join */
   char error_text[512];
 
   pthread_mutex_t lock;
-  struct ni_who who;           /* members without their instances: ranges are read at once, and a line does not tell its own */
+  /* members without their instances: ranges are read at once, and a line does not tell its own */
+  struct ni_who who;
   struct ni_sum_process *process;
   struct ni_sum_comm *comm;
-  struct ni_context *context;  /* reserved address space: rows of other threads are read without the lock */
+  struct ni_context *context; /* reserved address space: rows of other threads are read without the lock */
   struct ni_sum_cell *cell;
   uint32_t n_contexts, n_cells;
   size_t cap_processes, cap_comms, cap_contexts, cap_cells;
   struct ni_index context_at_hash, cell_at_hash;
-  struct { uint32_t algo, proto; } mix[NI_MIX_MAX + 1];
+  struct {
+    uint32_t algo, proto;
+  } mix[NI_MIX_MAX + 1];
   unsigned n_mix;
   struct ni_tally_sum tally;
   struct ni_scan_plan plan;
-  struct ni_atlas *atlas;      /* the index; NULL: none. Until all is read */
-  bool has_counters;           /* some file is one of `counters record`: covers are wanted */
-  struct ni_role_map roles;    /* of opt.comm_map */
+  struct ni_atlas *atlas;          /* the index; NULL: none. Until all is read */
+  bool has_counters;               /* some file is one of `counters record`: covers are wanted */
+  struct ni_role_map roles;        /* of opt.comm_map */
   struct ni_log_groups log_groups; /* of opt.groups */
   struct ni_step_marks marks;
   struct ni_tag_names tag_names;
   const struct ni_sink *records; /* takes the wanted records (record_row.h) */
-  struct ni_ledger ledger;     /* what is there and what is missing, of all of the input */
-  struct ni_ledgers ledgers;   /* while reading; calls are one at a time */
-  struct ni_clocks clocks;     /* of the hosts, by the ledger. From ni_build_begin() on */
-  struct ni_turns turns;       /* where these were set, by the numbers of operations (reading/turns.h). Likewise */
+  struct ni_ledger ledger;       /* what is there and what is missing, of all of the input */
+  struct ni_ledgers ledgers;     /* while reading; calls are one at a time */
+  struct ni_clocks clocks;       /* of the hosts, by the ledger. From ni_build_begin() on */
+  /* where these were set, by the numbers of operations (reading/turns.h). Likewise */
+  struct ni_turns turns;
   struct ni_progress progress;
-  uint32_t *comm_at, *process_at, *seat_at; /* our index (of seat_at: who.member) -> index in the result */
-  uint32_t *cell_order;           /* index in the result -> ours */
-  struct ni_rollups *rollups;     /* rollups.c; NULL: none. Under the lock */
-  struct ni_bucket_table rolled;  /* the same by time; integer sums by key (buckets/buckets.h). Under the lock */
-  struct ni_sort *sorted;         /* rows of the data set (records.h); NULL: none */
-  void (*agree)(int64_t *first, int64_t *last); /* the times of all who read shards at once; NULL: nobody else does */
-  const struct ni_team *team;     /* other processes that sum up with us (team/team.h); NULL: nobody else does */
-  struct ni_log_sums *log_sums;   /* of each file, with opt.approximate */
-  struct ni_partial *partial;     /* of shards of the input (partial/partial.h); NULL: all of it is read here */
+  /* our index (of seat_at: who.member) -> index in the result */
+  uint32_t *comm_at, *process_at, *seat_at;
+  uint32_t *cell_order;       /* index in the result -> ours */
+  struct ni_rollups *rollups; /* rollups.c; NULL: none. Under the lock */
+  /* the same by time; integer sums by key (buckets/buckets.h). Under the lock */
+  struct ni_bucket_table rolled;
+  struct ni_sort *sorted; /* rows of the data set (records.h); NULL: none */
+  /* the times of all who read shards at once; NULL: nobody else does */
+  void (*agree)(int64_t *first, int64_t *last);
+  /* other processes that sum up with us (team/team.h); NULL: nobody else does */
+  const struct ni_team *team;
+  struct ni_log_sums *log_sums; /* of each file, with opt.approximate */
+  /* of shards of the input (partial/partial.h); NULL: all of it is read here */
+  struct ni_partial *partial;
 };
 #define NI_CONTEXTS_MAX (1u << 22)
 
 /* Stops all threads; the first call's error and text stay. Returns `error`. Any thread. */
 int ni_run_fail(struct ni_run *r, int error, const char *text, ...) __attribute__((format(printf, 3, 4)));
-/* A file of a user's words into *text, which ends with 0 and is the caller's to free. How many bytes, or -errno. */
+/*
+ * A file of a user's words into *text, which ends with 0 and is the caller's to free. How many bytes, or
+ * -errno.
+ */
 #define NI_WORDS_BYTES (1u << 20) /* at most */
 int ni_run_words(struct ni_run *r, const char *path, char **text);
 /* Also for struct ni_scan_team; run: a struct ni_run. */

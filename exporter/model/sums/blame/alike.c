@@ -22,8 +22,11 @@ void ni_blame_free_rank(struct ni_blame_rank *o) {
 }
 
 void ni_blame_look_again(struct ni_blame_rank *o, uint64_t ops) {
-  const struct ni_blame_rank anew = {
-      .process = o->process, .run = o->run, .usual_steps = o->usual_steps, .ops_before = ops, .all_ops = o->all_ops};
+  const struct ni_blame_rank anew = {.process = o->process,
+                                     .run = o->run,
+                                     .usual_steps = o->usual_steps,
+                                     .ops_before = ops,
+                                     .all_ops = o->all_ops};
   ni_blame_free_rank(o);
   *o = anew;
 }
@@ -41,7 +44,8 @@ void ni_blame_free_links(struct ni_blame *b) {
 }
 
 void ni_blame_free(struct ni_blame *b) {
-  for (uint32_t i = 0; b->rank && i < b->n_ranks; i++) ni_blame_free_rank(&b->rank[i]);
+  for (uint32_t i = 0; b->rank && i < b->n_ranks; i++)
+    ni_blame_free_rank(&b->rank[i]);
   ni_blame_free_links(b);
   free(b->rank);
   b->rank = NULL;
@@ -54,7 +58,8 @@ const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t 
 }
 
 static uint32_t root_of(uint32_t *up, uint32_t i) {
-  while (up[i] != i) i = up[i] = up[up[i]];
+  while (up[i] != i)
+    i = up[i] = up[up[i]];
   return i;
 }
 
@@ -64,23 +69,24 @@ struct seat { /* a judged rank in a communicator */
 };
 static NI_ORDER_BY(by_comm, struct seat, comm, rank)
 
-struct like {
+    struct like {
   uint64_t work;
   uint32_t root, rank;
-  float colls, bytes;          /* collectives of a step, and what they carry */
+  float colls, bytes; /* collectives of a step, and what they carry */
 };
-static NI_ORDER_BY(by_colls, struct like, work, root, colls, rank)
-static NI_ORDER_BY(by_bytes, struct like, bytes, rank)
-
+static NI_ORDER_BY(by_colls, struct like, work, root, colls, rank) static NI_ORDER_BY(by_bytes, struct like,
+                                                                                      bytes, rank)
 /* ranks whose collectives of a step are within this factor of the next rank's have as much to do, */
 #define AS_MANY 1.03f
-#define AS_LARGE 1.25f /* and whose bytes are: a replica with more of the batch is like the others */
+/* and whose bytes are: a replica with more of the batch is like the others */
+#define AS_LARGE 1.25f
 
-/* Collectives of a step, in bytes. */
-static float bytes_of_step(const struct ni_blame_rank *o) {
+    /* Collectives of a step, in bytes. */
+    static float bytes_of_step(const struct ni_blame_rank *o) {
   double bytes = 0;
   for (uint32_t k = 0; k < o->n_slots; k++)
-    if (o->slot[k].kind == NI_BLAME_COLL) bytes += (double)o->slot[k].bytes;
+    if (o->slot[k].kind == NI_BLAME_COLL)
+      bytes += (double)o->slot[k].bytes;
   return (float)(bytes / o->n_steps);
 }
 
@@ -93,7 +99,8 @@ static void split_class(struct ni_blame *b, struct like *like, size_t n) {
     for (to = from + 1; to < n && like[to].colls <= AS_MANY * like[to - 1].colls; to++) {}
     qsort(like + from, to - from, sizeof *like, by_bytes);
     for (size_t i = from; i < to; i++) {
-      if (i > from && like[i].bytes > AS_LARGE * like[i - 1].bytes) b->n_classes++;
+      if (i > from && like[i].bytes > AS_LARGE * like[i - 1].bytes)
+        b->n_classes++;
       b->rank[like[i].rank].cls = b->n_classes;
     }
     b->n_classes++;
@@ -103,21 +110,28 @@ static void split_class(struct ni_blame *b, struct like *like, size_t n) {
 /* Messages to the next stage and back, not to all (experts). */
 static bool in_pipeline(const struct ni_blame_rank *o, uint32_t slot) {
   uint32_t peers = 0;
-  for (uint32_t i = 0; i < o->n_slots; i++) peers += o->slot[i].comm == o->slot[slot].comm && o->slot[i].kind == NI_BLAME_SEND;
+  for (uint32_t i = 0; i < o->n_slots; i++)
+    peers += o->slot[i].comm == o->slot[slot].comm && o->slot[i].kind == NI_BLAME_SEND;
   return o->slot[slot].kind != NI_BLAME_COLL && peers <= 2;
 }
 
-/* up: joins ranks by communicators that not all are in. Returns whether messages go between ranks that are not joined: stages. */
-static bool join_ranks(const struct ni_blame *b, struct seat *seat, uint32_t n, uint32_t judged, uint32_t *up) {
+/*
+ * up: joins ranks by communicators that not all are in. Returns whether messages go between ranks that are
+ * not joined: stages.
+ */
+static bool join_ranks(const struct ni_blame *b, struct seat *seat, uint32_t n, uint32_t judged,
+                       uint32_t *up) {
   bool stages = false;
   qsort(seat, n, sizeof *seat, by_comm);
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t from = 0, to; from < n; from = to) {
       uint32_t members = 1;
-      for (to = from + 1; to < n && seat[to].comm == seat[from].comm; to++) members += seat[to].rank != seat[to - 1].rank;
+      for (to = from + 1; to < n && seat[to].comm == seat[from].comm; to++)
+        members += seat[to].rank != seat[to - 1].rank;
       for (uint32_t i = from; i < to; i++) {
         uint32_t x = root_of(up, seat[from].rank), y = root_of(up, seat[i].rank);
-        if (pass == 1) stages |= seat[i].messages && x != y;
+        if (pass == 1)
+          stages |= seat[i].messages && x != y;
         else if (members < judged && !seat[i].messages && !seat[from].messages &&
                  b->rank[seat[from].rank].signature == b->rank[seat[i].rank].signature)
           up[x < y ? y : x] = x < y ? x : y;
@@ -131,9 +145,11 @@ static bool parts_apart(const struct ni_blame *b, uint32_t *up) {
   uint32_t first = NI_BLAME_NONE;
   bool joined = false, apart = false;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
-    if (!b->rank[i].judged) continue;
+    if (!b->rank[i].judged)
+      continue;
     const uint32_t root = root_of(up, i);
-    if (first == NI_BLAME_NONE) first = root;
+    if (first == NI_BLAME_NONE)
+      first = root;
     joined |= root != i;
     apart |= root != first;
   }
@@ -141,15 +157,18 @@ static bool parts_apart(const struct ni_blame *b, uint32_t *up) {
 }
 
 /*
- * Messages of stages join nobody: each of their ranks waits for another one. Nor do communicators that others lie
- * between (work/joined.h).
+ * Messages of stages join nobody: each of their ranks waits for another one. Nor do communicators that others
+ * lie between (work/joined.h).
  */
 static uint32_t team_of(const struct ni_blame *b, const struct ni_blame_rank *o) {
   uint32_t team = NI_BLAME_NONE;
   uint64_t most = 0;
   for (uint32_t i = 0; i < o->n_slots; i++) {
     const bool is_most = o->slot[i].ops > most && !in_pipeline(o, i);
-    if (is_most) most = o->slot[i].ops, team = o->slot[i].comm;
+    if (is_most) {
+      most = o->slot[i].ops;
+      team = o->slot[i].comm;
+    }
   }
   return team != NI_BLAME_NONE && b->s->comm[team].neighbours ? team : NI_BLAME_NONE;
 }
@@ -157,7 +176,8 @@ static uint32_t team_of(const struct ni_blame *b, const struct ni_blame_rank *o)
 static int classes(struct ni_blame *b) {
   uint32_t *up = malloc((b->n_ranks + 1) * sizeof *up), n = 0, judged = 0;
   size_t slots = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++) slots += b->rank[i].n_slots;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    slots += b->rank[i].n_slots;
   struct seat *seat = malloc((slots + 1) * sizeof *seat);
   struct like *like = malloc((b->n_ranks + 1) * sizeof *like);
   if (!up || !seat || !like) {
@@ -169,23 +189,28 @@ static int classes(struct ni_blame *b) {
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
     up[i] = i;
-    if (o->judged) judged++;
+    if (o->judged)
+      judged++;
     for (uint32_t k = 0; o->judged && k < o->n_slots; k++)
-      if (o->slot[k].ops) seat[n++] = (struct seat){o->slot[k].comm, i, in_pipeline(o, k)};
+      if (o->slot[k].ops)
+        seat[n++] = (struct seat){o->slot[k].comm, i, in_pipeline(o, k)};
   }
   bool stages = join_ranks(b, seat, n, judged, up);
-  if (b->messages_left_out) stages |= parts_apart(b, up);
+  if (b->messages_left_out)
+    stages |= parts_apart(b, up);
   n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     b->rank[i].cls = NI_BLAME_NONE;
     b->rank[i].team = team_of(b, &b->rank[i]);
-    if (!b->rank[i].judged) continue;
+    if (!b->rank[i].judged)
+      continue;
     like[n++] = (struct like){b->rank[i].signature, stages ? root_of(up, i) : 0, i, b->rank[i].colls,
                               bytes_of_step(&b->rank[i])};
   }
   qsort(like, n, sizeof *like, by_colls);
   for (uint32_t from = 0, to; from < n; from = to) {
-    for (to = from + 1; to < n && like[to].work == like[from].work && like[to].root == like[from].root; to++) {}
+    for (to = from + 1; to < n && like[to].work == like[from].work && like[to].root == like[from].root;
+         to++) {}
     split_class(b, like + from, to - from);
   }
   b->stages = stages;
@@ -205,50 +230,68 @@ static int64_t link_of(struct ni_blame *b, struct ni_index *at, size_t *cap, con
   const uint64_t hash = ni_hash(ni_hash(s->comm, (uint32_t)from), (uint32_t)to);
   uint32_t k;
   for (size_t i = 0; (k = ni_index_next(at, hash, &i)) != NI_INDEX_NONE;)
-    if (b->link[k].comm == s->comm && b->link[k].from == from && b->link[k].to == to) return k;
-  if (!ni_array_room(b->link, b->n_links, *cap) || ni_index_add(at, hash, b->n_links) < 0) return -ENOMEM;
-  b->link[b->n_links] = (struct ni_blame_link){.comm = s->comm, .from = from, .to = to, .host = -1, .ratio = NAN, .usual_us = NAN};
+    if (b->link[k].comm == s->comm && b->link[k].from == from && b->link[k].to == to)
+      return k;
+  if (!ni_array_room(b->link, b->n_links, *cap) || ni_index_add(at, hash, b->n_links) < 0)
+    return -ENOMEM;
+  b->link[b->n_links] = (struct ni_blame_link){
+      .comm = s->comm, .from = from, .to = to, .host = -1, .ratio = NAN, .usual_us = NAN};
   return b->n_links++;
 }
 
 /*
- * A rank takes part: the link's transfer of a bin is the least of its ranks'. Logs may begin at different steps: until its last
- * rank is there, with a whole bin, the least is what somebody waited for those whose logs do not say so.
+ * A rank takes part: the link's transfer of a bin is the least of its ranks'. Logs may begin at different
+ * steps: until its last rank is there, with a whole bin, the least is what somebody waited for those whose
+ * logs do not say so.
  */
 static int add_rank(struct ni_blame *b, struct ni_blame_link *l, uint32_t rank, uint32_t slot) {
   const struct ni_blame_rank *o = &b->rank[rank];
   const struct ni_blame_slot *s = &o->slot[slot];
   size_t cap = l->n_ranks;
   if (!l->us) {
-    if (!(l->us = malloc((b->bins + 1) * sizeof *l->us))) return -ENOMEM;
-    for (uint32_t k = 0; k < b->bins; k++) l->us[k] = NAN;
+    if (!(l->us = malloc((b->bins + 1) * sizeof *l->us)))
+      return -ENOMEM;
+    for (uint32_t k = 0; k < b->bins; k++)
+      l->us[k] = NAN;
   }
-  if (!ni_array_exact(&l->rank, &cap, l->n_ranks + 1, sizeof *l->rank)) return -ENOMEM;
-  l->host = l->n_ranks == 0 || l->host == (int32_t)ni_blame_host(b, rank) ? (int32_t)ni_blame_host(b, rank) : -1;
-  if (l->n_ranks == 0) l->shape = s->shape;
+  if (!ni_array_exact(&l->rank, &cap, l->n_ranks + 1, sizeof *l->rank))
+    return -ENOMEM;
+  l->host =
+      l->n_ranks == 0 || l->host == (int32_t)ni_blame_host(b, rank) ? (int32_t)ni_blame_host(b, rank) : -1;
+  if (l->n_ranks == 0)
+    l->shape = s->shape;
   l->rank[l->n_ranks++] = rank;
   double per_op = s->ops ? (double)s->bytes / (double)s->ops : 0, per_step = (double)s->ops / o->n_steps;
-  if (per_op > l->bytes) l->bytes = per_op;
-  if (per_step > l->per_step) l->per_step = per_step;
+  if (per_op > l->bytes)
+    l->bytes = per_op;
+  if (per_step > l->per_step)
+    l->per_step = per_step;
   uint32_t first = NI_BLAME_NONE;
   for (uint32_t k = 0; k < o->n_bins; k++) {
     const struct ni_blame_link_cell *c = &o->link_cell[(size_t)k * o->max_slots + slot];
     uint32_t at = k + (uint32_t)o->shift / b->bin_steps;
-    if (c->n == 0 || at >= b->bins) continue;
-    if (first == NI_BLAME_NONE) first = at;
+    if (c->n == 0 || at >= b->bins)
+      continue;
+    if (first == NI_BLAME_NONE)
+      first = at;
     float us = c->least / (float)c->n;
-    if (isnan(l->us[at]) || us < l->us[at]) l->us[at] = us;
+    if (isnan(l->us[at]) || us < l->us[at])
+      l->us[at] = us;
   }
-  if (first == NI_BLAME_NONE) return 0;
-  if (l->n_ranks == 1 || first < l->first_bin) l->first_bin = first;
-  if (l->n_ranks == 1 || first > l->last_begin) l->last_begin = first;
+  if (first == NI_BLAME_NONE)
+    return 0;
+  if (l->n_ranks == 1 || first < l->first_bin)
+    l->first_bin = first;
+  if (l->n_ranks == 1 || first > l->last_begin)
+    l->last_begin = first;
   return 0;
 }
 
 static void drop_begins(struct ni_blame *b) {
   for (uint32_t i = 0; i < b->n_links; i++) {
     struct ni_blame_link *l = &b->link[i];
-    for (uint32_t k = l->first_bin; l->last_begin > l->first_bin && k <= l->last_begin; k++) l->us[k] = NAN;
+    for (uint32_t k = l->first_bin; l->last_begin > l->first_bin && k <= l->last_begin; k++)
+      l->us[k] = NAN;
   }
 }
 
@@ -260,14 +303,16 @@ static int links(struct ni_blame *b) {
     for (uint32_t k = 0; e == 0 && b->rank[i].judged && k < b->rank[i].n_slots; k++) {
       struct ni_blame_slot *s = &b->rank[i].slot[k];
       int64_t l = s->ops ? link_of(b, &at, &cap, s) : NI_BLAME_NONE;
-      if (l < 0) e = (int)l;
+      if (l < 0)
+        e = (int)l;
       else if (l != NI_BLAME_NONE) {
         s->link = (uint32_t)l;
         e = add_rank(b, &b->link[l], i, k);
       }
     }
   ni_index_free(&at);
-  if (e == 0) drop_begins(b);
+  if (e == 0)
+    drop_begins(b);
   return e;
 }
 
@@ -277,7 +322,8 @@ static bool near(double a, double b) { return fabs(a - b) <= NI_BLAME_ALIKE * fm
 #define AS_OFTEN 2.0
 
 static bool as_often(const struct ni_blame_link *x, const struct ni_blame_link *y) {
-  if (near(x->per_step, y->per_step)) return true;
+  if (near(x->per_step, y->per_step))
+    return true;
   const double more = fmax(x->per_step, y->per_step), less = fmin(x->per_step, y->per_step);
   return x->from < 0 && x->shape == y->shape && more <= AS_OFTEN * less;
 }
@@ -293,51 +339,62 @@ static bool same_way(const struct ni_blame_link *x, const struct ni_blame_link *
 static float bytes_of(const struct ni_blame_link *l) { return l->bytes > 1 ? (float)l->bytes : 1; }
 
 /*
- * Experts' messages are as large as routing makes them, so hardly two links have the same size. They are compared
- * by what a byte takes where that is nearly all that they take: what comes before the first byte is tens of us.
+ * Experts' messages are as large as routing makes them, so hardly two links have the same size. They are
+ * compared by what a byte takes where that is nearly all that they take: what comes before the first byte is
+ * tens of us.
  */
 #define LONG_US 300.0f
 #define AS_BIG 2.0
 
 static bool as_large(const struct ni_blame_link *x, const struct ni_blame_link *y) {
-  if (near(x->bytes, y->bytes)) return true;
+  if (near(x->bytes, y->bytes))
+    return true;
   const bool by_byte = x->from >= 0 && x->mean_us >= LONG_US && y->mean_us >= LONG_US;
   return by_byte && fmax(x->bytes, y->bytes) <= AS_BIG * fmin(x->bytes, y->bytes);
 }
 
-static bool same_link(const struct ni_blame *b, const struct ni_blame_link *x, const struct ni_blame_link *y) {
+static bool same_link(const struct ni_blame *b, const struct ni_blame_link *x,
+                      const struct ni_blame_link *y) {
   return b->s->comm[x->comm].n_ranks == b->s->comm[y->comm].n_ranks && same_way(x, y) &&
-         (x->host < 0) == (y->host < 0) && as_large(x, y) && as_often(x, y);
+      (x->host < 0) == (y->host < 0) && as_large(x, y) && as_often(x, y);
 }
 
 /* Its mean over the bins, and how far the lower quartile of its like is from it, for as many bytes. */
 static int compare_links(struct ni_blame *b) {
   float *x = malloc((b->n_links + b->bins + 1) * sizeof *x);
-  if (!x) return -ENOMEM;
+  if (!x)
+    return -ENOMEM;
   for (uint32_t i = 0; i < b->n_links; i++) {
     struct ni_blame_link *l = &b->link[i];
     double sum = 0;
     uint32_t n = 0;
     for (uint32_t k = 0; k < b->bins; k++)
-      if (!isnan(l->us[k])) sum += l->us[k], x[n++] = l->us[k];
+      if (!isnan(l->us[k])) {
+        sum += l->us[k];
+        x[n++] = l->us[k];
+      }
     l->mean_us = n ? (float)(sum / n) : NAN;
     l->quiet_us = ni_blame_quantile(x, n, 0.25);
     l->cls = NI_BLAME_NONE;
   }
   uint32_t classes = 0;
   for (uint32_t i = 0; i < b->n_links && classes < NI_BLAME_LINK_CLASSES; i++) {
-    if (b->link[i].cls != NI_BLAME_NONE) continue;
+    if (b->link[i].cls != NI_BLAME_NONE)
+      continue;
     size_t n = 0;
     for (uint32_t k = i; k < b->n_links; k++) {
       struct ni_blame_link *l = &b->link[k];
-      if (l->cls != NI_BLAME_NONE || !same_link(b, &b->link[i], l)) continue;
+      if (l->cls != NI_BLAME_NONE || !same_link(b, &b->link[i], l))
+        continue;
       l->cls = classes;
-      if (!isnan(l->mean_us)) x[n++] = l->mean_us / bytes_of(l);
+      if (!isnan(l->mean_us))
+        x[n++] = l->mean_us / bytes_of(l);
     }
     const float usual = ni_blame_quantile(x, n, n == 2 ? 0 : 0.25);
     for (uint32_t k = i; k < b->n_links; k++) {
       struct ni_blame_link *l = &b->link[k];
-      if (l->cls != classes) continue;
+      if (l->cls != classes)
+        continue;
       l->usual_us = usual * bytes_of(l);
       l->alike = (uint32_t)n;
       l->ratio = l->mean_us / l->usual_us;
@@ -350,6 +407,7 @@ static int compare_links(struct ni_blame *b) {
 
 int ni_blame_alike(struct ni_blame *b) {
   int e = classes(b);
-  if (e == 0) e = links(b);
+  if (e == 0)
+    e = links(b);
   return e < 0 ? e : compare_links(b);
 }

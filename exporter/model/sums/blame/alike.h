@@ -1,11 +1,11 @@
 /*
  * Who does the same work, and what transfers are compared with.
  *
- * Ranks are alike when they do the same work in a step (pass.h, signature) and hold the same place in the pipeline: ranks
- * that communicators join, the one of all ranks apart. Where no messages go between these sets they are no stages, and
- * sets with the same work are one. Links are alike that have as many ranks, are within one host or not, and whose operations
- * are as large and as many in a step. Own time and transfers of a bin stand beside the lower quartile of their like,
- * since half of them can be slow.
+ * Ranks are alike when they do the same work in a step (pass.h, signature) and hold the same place in the
+ * pipeline: ranks that communicators join, the one of all ranks apart. Where no messages go between these
+ * sets they are no stages, and sets with the same work are one. Links are alike that have as many ranks, are
+ * within one host or not, and whose operations are as large and as many in a step. Own time and transfers of
+ * a bin stand beside the lower quartile of their like, since half of them can be slow.
  *
  * Threads: the main one, after all passes. Failure: -ENOMEM.
  */
@@ -14,7 +14,10 @@
 
 #include "exporter/model/sums/ranks/blame.h"
 
-/* Steps of all ranks get the numbers of the job, and bins one width; classes of ranks; links with their classes and transfers. */
+/*
+ * Steps of all ranks get the numbers of the job, and bins one width; classes of ranks; links with their
+ * classes and transfers.
+ */
 int ni_blame_alike(struct ni_blame *b);
 
 /* A rank's bin of the job's bin k; NULL: nothing happened. */

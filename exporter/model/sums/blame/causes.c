@@ -9,19 +9,21 @@
 #include "exporter/base/array.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
-
-struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level, uint32_t of) {
+struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level,
+                              uint32_t of) {
   if (c->n == NI_CAUSES_MAX) {
     c->left_out++;
     return NULL;
   }
-  c->item[c->n] = (struct ni_cause){.kind = kind, .level = level, .of = of, .other = NI_BLAME_NONE, .lead = {.part = 1, .apart = 1}};
+  c->item[c->n] = (struct ni_cause){
+      .kind = kind, .level = level, .of = of, .other = NI_BLAME_NONE, .lead = {.part = 1, .apart = 1}};
   return &c->item[c->n++];
 }
 
 static int append(uint32_t **list, uint32_t *n, uint32_t x) {
   size_t cap = *n;
-  if (!ni_array_exact(list, &cap, *n + 1, sizeof **list)) return -ENOMEM;
+  if (!ni_array_exact(list, &cap, *n + 1, sizeof **list))
+    return -ENOMEM;
   (*list)[(*n)++] = x;
   return 0;
 }
@@ -31,8 +33,10 @@ int ni_cause_alone(struct ni_cause *c, uint32_t link) { return append(&c->alone,
 
 bool ni_cause_at_times(const struct ni_blame *b, const struct ni_cause *c) {
   uint32_t n = 0;
-  if (!c->links && !c->at) return false;
-  for (uint32_t k = c->from; k < c->to && k < b->bins; k++) n += ni_cause_at(c, k);
+  if (!c->links && !c->at)
+    return false;
+  for (uint32_t k = c->from; k < c->to && k < b->bins; k++)
+    n += ni_cause_at(c, k);
   return n > 0 && (float)n <= NI_CAUSE_AT_TIMES * (float)b->bins;
 }
 
@@ -42,7 +46,8 @@ enum { LENGTHS_OF = 64, AROUND = 32, AROUND_MIN = 8 };
 /* us[k]: how long bin k took; NAN: not known. The first and the last ones are not whole. */
 static void bin_lengths(const struct ni_blame *b, float *us) {
   uint32_t judged = 0; /* the other ranks are of another run in the folder */
-  for (uint32_t r = 0; r < b->n_ranks; r++) judged += b->rank[r].judged;
+  for (uint32_t r = 0; r < b->n_ranks; r++)
+    judged += b->rank[r].judged;
   const uint32_t every = judged / LENGTHS_OF + 1;
   float of[LENGTHS_OF + 1];
   for (uint32_t k = 0; k < b->bins; k++) {
@@ -50,20 +55,23 @@ static void bin_lengths(const struct ni_blame *b, float *us) {
     size_t n = 0;
     us[k] = NAN;
     for (uint32_t r = 0; r < b->n_ranks && k > 0 && k + 2 < b->bins && n < LENGTHS_OF; r++) {
-      if (!b->rank[r].judged || number++ % every) continue;
+      if (!b->rank[r].judged || number++ % every)
+        continue;
       const struct ni_blame_cell *here = ni_blame_cell_at(b, r, k);
       const struct ni_blame_cell *next = here ? ni_blame_cell_at(b, r, k + 1) : NULL;
-      if (next) of[n++] = (float)(next->start_ns - here->start_ns) / 1e3f;
+      if (next)
+        of[n++] = (float)(next->start_ns - here->start_ns) / 1e3f;
     }
-    if (n) us[k] = ni_blame_quantile(of, n, 0.5);
+    if (n)
+      us[k] = ni_blame_quantile(of, n, 0.5);
   }
 }
 
 struct clocked {
   const struct ni_blame *b;
-  float *us;                   /* of a bin */
-  uint8_t *causes;             /* at work there, of those that are counted by the clock */
-  float *quiet;                /* scratch */
+  float *us;       /* of a bin */
+  uint8_t *causes; /* at work there, of those that are counted by the clock */
+  float *quiet;    /* scratch */
 };
 
 /*
@@ -77,12 +85,15 @@ static double usual_around(const struct clocked *w, uint32_t from, uint32_t to, 
     n = 0;
     for (uint32_t k = from > around ? from - around : 0; k < to + around && k < w->b->bins; k++) {
       bool beside = (k && w->causes[k - 1]) || w->causes[k] || (k + 1 < w->b->bins && w->causes[k + 1]);
-      if (!beside && !isnan(w->us[k])) w->quiet[n++] = w->us[k];
+      if (!beside && !isnan(w->us[k]))
+        w->quiet[n++] = w->us[k];
     }
   }
-  if (!n) return NAN;
+  if (!n)
+    return NAN;
   const float most = 3 * ni_blame_quantile(w->quiet, n, 0.5);
-  for (size_t i = 0; i < n; i++) sum += fminf(w->quiet[i], most);
+  for (size_t i = 0; i < n; i++)
+    sum += fminf(w->quiet[i], most);
   *apart = w->quiet[n - 1 - n / 6] - w->quiet[n / 6];
   return sum / (double)n;
 }
@@ -94,13 +105,16 @@ static void clock_cost(const struct clocked *w, struct ni_cause *c) {
   for (uint32_t k = c->from ? c->from - 1 : 0, to; k <= c->to && k < bins; k = to) {
     to = k + 1;
     bool near = ni_cause_at(c, k) || ni_cause_at(c, k + 1);
-    if (!near) continue;
-    while (to < bins && (ni_cause_at(c, to) || ni_cause_at(c, to - 1) || ni_cause_at(c, to + 1))) to++;
+    if (!near)
+      continue;
+    while (to < bins && (ni_cause_at(c, to) || ni_cause_at(c, to - 1) || ni_cause_at(c, to + 1)))
+      to++;
     float apart = 0;
     double usual = usual_around(w, k, to, &apart);
     for (uint32_t i = k; i < to; i++) {
       /* beside it another one is at work */
-      if (isnan(w->us[i]) || isnan(usual) || (w->causes[i] && !ni_cause_at(c, i))) continue;
+      if (isnan(w->us[i]) || isnan(usual) || (w->causes[i] && !ni_cause_at(c, i)))
+        continue;
       sum += w->us[i] - usual;
       seen++;
       squares += apart * apart;
@@ -116,8 +130,10 @@ static void clock_cost(const struct clocked *w, struct ni_cause *c) {
 int ni_costs_by_clock(const struct ni_blame *b, struct ni_causes *causes) {
   struct clocked w = {.b = b};
   bool any = false;
-  for (uint32_t i = 0; i < causes->n; i++) any |= ni_cause_at_times(b, &causes->item[i]);
-  if (!any) return 0;
+  for (uint32_t i = 0; i < causes->n; i++)
+    any |= ni_cause_at_times(b, &causes->item[i]);
+  if (!any)
+    return 0;
   w.us = malloc((2 * (size_t)b->bins + 1) * sizeof *w.us);
   w.causes = calloc(b->bins + 1, sizeof *w.causes);
   if (w.us && w.causes) {
@@ -127,7 +143,8 @@ int ni_costs_by_clock(const struct ni_blame *b, struct ni_causes *causes) {
       for (uint32_t k = 0; k < b->bins && ni_cause_at_times(b, &causes->item[i]); k++)
         w.causes[k] |= ni_cause_at(&causes->item[i], k);
     for (uint32_t i = 0; i < causes->n; i++)
-      if (ni_cause_at_times(b, &causes->item[i])) clock_cost(&w, &causes->item[i]);
+      if (ni_cause_at_times(b, &causes->item[i]))
+        clock_cost(&w, &causes->item[i]);
   }
   const bool had_room = w.us && w.causes;
   free(w.us);
@@ -150,7 +167,8 @@ bool ni_longest_above(const float *x, uint32_t n, float floor, uint32_t *from, u
   uint32_t start = 0;
   *from = *to = 0;
   for (uint32_t k = 0; k < n; k++) {
-    if (!isnan(x[k])) sum += x[k] - floor;
+    if (!isnan(x[k]))
+      sum += x[k] - floor;
     if (sum <= 0) {
       sum = 0;
       start = k + 1;

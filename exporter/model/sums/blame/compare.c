@@ -11,17 +11,22 @@
 
 #define ODD_PLACE 1.25f
 #define LEAD_LEAST_US 20.0f
-#define LEAD_RISES 0.15f     /* the first of them beside their mean: it runs ahead all the time; */
-#define LEAD_FLAT 0.45f      /* not at all */
-#define LEAD_HELD 0.02f      /* of a late rank's gap: others that take less wait for the operation before it */
-#define LEAD_HELD_OF 0.25    /* of what its gaps are longer by, where they are: they run ahead of it */
-#define LEAD_CHANCE 0.04f    /* of what it computes: others whose gap is shorter are held up now and then */
-#define LEAD_AGAIN 0.6f      /* of what others were ahead, */
+#define LEAD_RISES 0.15f /* the first of them beside their mean: it runs ahead all the time; */
+#define LEAD_FLAT 0.45f  /* not at all */
+/* of a late rank's gap: others that take less wait for the operation before it */
+#define LEAD_HELD 0.02f
+/* of what its gaps are longer by, where they are: they run ahead of it */
+#define LEAD_HELD_OF 0.25
+/* of what it computes: others whose gap is shorter are held up now and then */
+#define LEAD_CHANCE 0.04f
+#define LEAD_AGAIN 0.6f       /* of what others were ahead, */
 #define LEAD_AGAIN_HELD 0.85f /* where that is the least that they were */
-#define LEAD_CARRIED 3       /* times what a place that begins anew says: then others were ahead before */
-#define LEAD_ALL 0.9         /* of what it computes: places that tell nearly all of it */
-#define LEAD_TOLD 0.02       /* of its gaps: places that say how much longer it takes there */
-#define ODD_LITTLE 0.02f /* of half a step: times that are less say nothing about what a place waits for */
+/* times what a place that begins anew says: then others were ahead before */
+#define LEAD_CARRIED 3
+#define LEAD_ALL 0.9   /* of what it computes: places that tell nearly all of it */
+#define LEAD_TOLD 0.02 /* of its gaps: places that say how much longer it takes there */
+/* of half a step: times that are less say nothing about what a place waits for */
+#define ODD_LITTLE 0.02f
 
 struct at_place {
   uint64_t at, name;
@@ -29,14 +34,15 @@ struct at_place {
   float usual_us, mean_us,
       times; /* times: what is usual for the class there; then: how much longer than that */
 };
-static NI_ORDER_BY(by_place, struct at_place, at, usual_us, rank)
-static NI_ORDER_BY(by_order, struct at_place, rank, order)
-static NI_ORDER_BY(by_rank, struct at_place, rank, times)
+static NI_ORDER_BY(by_place, struct at_place, at, usual_us,
+                   rank) static NI_ORDER_BY(by_order, struct at_place, rank,
+                                            order) static NI_ORDER_BY(by_rank, struct at_place, rank, times)
 
-/* The end of the place that begins at `from`. */
-static size_t place_end(const struct at_place *at, size_t n, size_t from) {
+    /* The end of the place that begins at `from`. */
+    static size_t place_end(const struct at_place *at, size_t n, size_t from) {
   size_t to = from + 1;
-  while (to < n && at[to].at == at[from].at) to++;
+  while (to < n && at[to].at == at[from].at)
+    to++;
   return to;
 }
 
@@ -45,7 +51,8 @@ static uint64_t most_wait_for(const struct at_place *at, size_t n) {
   uint64_t name = 0;
   size_t votes = 0;
   for (size_t i = 0; i < n; i++) {
-    if (votes == 0) name = at[i].name;
+    if (votes == 0)
+      name = at[i].name;
     votes += at[i].name == name ? 1 : (size_t)-1;
   }
   return name;
@@ -64,8 +71,10 @@ static float add_place(struct at_place *at, size_t n, float little, const float 
     for (size_t i = 0; i < n; i++) {
       float beside = (at[i].usual_us + little) / (usual + little) / middle[at[i].rank];
       bool is_odd = !(beside <= ODD_PLACE && beside * ODD_PLACE >= 1);
-      if (pass == 0 && (odd += is_odd) * 4 > n) return 0;
-      if (pass == 1) at[i].times = at[i].mean_us - at[n == 2 ? 0 : (n - 1) / 4].mean_us;
+      if (pass == 0 && (odd += is_odd) * 4 > n)
+        return 0;
+      if (pass == 1)
+        at[i].times = at[i].mean_us - at[n == 2 ? 0 : (n - 1) / 4].mean_us;
       if (pass == 1 && !(is_odd && at[i].name != name))
         over[at[i].rank] = (isnan(over[at[i].rank]) ? 0 : over[at[i].rank]) + at[i].usual_us - usual;
     }
@@ -84,12 +93,12 @@ static float add_place(struct at_place *at, size_t n, float little, const float 
  */
 struct ahead {
   float us;
-  bool exact;                  /* else they are so far ahead or further */
-  double longer, elapsed;      /* what it took longer in places that tell it, and how long these were */
-  double anew, anew_own;       /* of those in which others begin to get ahead */
-  double apart;                /* places in which it does not take longer */
-  double held;                 /* what it took longer where others are held up */
-  double hidden;               /* operations that it computed beside, in us */
+  bool exact;             /* else they are so far ahead or further */
+  double longer, elapsed; /* what it took longer in places that tell it, and how long these were */
+  double anew, anew_own;  /* of those in which others begin to get ahead */
+  double apart;           /* places in which it does not take longer */
+  double held;            /* what it took longer where others are held up */
+  double hidden;          /* operations that it computed beside, in us */
 };
 
 static bool held_up(const struct at_place *at) {
@@ -99,7 +108,8 @@ static bool held_up(const struct at_place *at) {
 
 static void go_on(struct ahead *x, const struct at_place *at, float op_us, float least) {
   const float own = at->mean_us, more = at->times, others = own - more;
-  if (isnan(more) || own < least) return; /* one after the other: nothing is computed between */
+  if (isnan(more) || own < least)
+    return; /* one after the other: nothing is computed between */
   if (held_up(at) || (more >= LEAD_LEAST_US && others < LEAD_CHANCE * (own + op_us))) {
     x->us = fmaxf(x->us, more);
     x->exact = false;
@@ -108,7 +118,8 @@ static void go_on(struct ahead *x, const struct at_place *at, float op_us, float
     return;
   }
   const bool again = more < (x->exact ? LEAD_AGAIN : LEAD_AGAIN_HELD) * x->us;
-  if (again && more < NI_CAUSE_OWN * own) x->apart += own;
+  if (again && more < NI_CAUSE_OWN * own)
+    x->apart += own;
   else if (again || x->exact) {
     x->longer += again ? more : more - x->us;
     x->elapsed += own + (again ? 0 : op_us);
@@ -126,7 +137,8 @@ static void go_on(struct ahead *x, const struct at_place *at, float op_us, float
  * are longer by one rate alike. sum, own: of all gaps.
  */
 static bool carried(const struct ahead *x, double sum, double own, double all) {
-  if (x->anew <= 0 || x->elapsed < LEAD_ALL * all) return false;
+  if (x->anew <= 0 || x->elapsed < LEAD_ALL * all)
+    return false;
   return (sum - x->anew) * x->anew_own >= LEAD_CARRIED * x->anew * (own - x->anew_own);
 }
 
@@ -140,16 +152,20 @@ static bool carried(const struct ahead *x, double sum, double own, double all) {
 static struct ni_lead late_by_rate(const struct at_place *at, size_t n, float op_us, double sum) {
   struct ahead x = {.us = 0};
   double own = 0;
-  for (size_t i = 0; i < n; i++) own += at[i].mean_us;
+  for (size_t i = 0; i < n; i++)
+    own += at[i].mean_us;
   /* a launch or two are no computing: who is ahead stays so there, though no gap is longer */
   const float least = fmaxf(LEAD_LEAST_US, LEAD_HELD * (float)(own / (double)n));
   for (int pass = 0; pass < 2; pass++) { /* once to know where they are when the step begins */
     x = (struct ahead){.us = x.us, .exact = x.exact};
-    for (size_t i = 0; i < n; i++) go_on(&x, &at[i], op_us, least);
+    for (size_t i = 0; i < n; i++)
+      go_on(&x, &at[i], op_us, least);
   }
   const double all = own + x.hidden;
-  if (x.held < LEAD_HELD_OF * sum && !carried(&x, sum, own, all)) return (struct ni_lead){0};
-  if (x.elapsed < LEAD_TOLD * own || x.longer <= 0) return (struct ni_lead){0};
+  if (x.held < LEAD_HELD_OF * sum && !carried(&x, sum, own, all))
+    return (struct ni_lead){0};
+  if (x.elapsed < LEAD_TOLD * own || x.longer <= 0)
+    return (struct ni_lead){0};
   const double late = fmin(0.9, x.longer / x.elapsed) * (all - x.apart);
   return (struct ni_lead){.rate = (float)(late / (all - late)), .of_sum = (float)fmin(1, late / sum)};
 }
@@ -165,12 +181,15 @@ static struct ni_lead lead_of(const struct at_place *at, size_t n, float step_us
   uint32_t longer = 0;
   for (size_t i = 0; i < n; i++) {
     own += at[i].mean_us;
-    if (!(at[i].times > LEAD_LEAST_US)) continue;
-    if (longer++ == 0) first = at[i].times;
+    if (!(at[i].times > LEAD_LEAST_US))
+      continue;
+    if (longer++ == 0)
+      first = at[i].times;
     most = fmaxf(most, at[i].times);
     sum += at[i].times;
   }
-  if (longer < 4) return (struct ni_lead){.part = 1, .apart = 1};
+  if (longer < 4)
+    return (struct ni_lead){.part = 1, .apart = 1};
   struct ni_lead lead = late_by_rate(at, n, (float)fmax(0, step_us - own) / (float)n, sum);
   float rise = first * (float)longer / (float)sum;
   lead.part = (float)(most / sum);
@@ -180,7 +199,8 @@ static struct ni_lead lead_of(const struct at_place *at, size_t n, float step_us
 
 int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   size_t n = 0, all = 0;
-  for (uint32_t i = 0; i < w->n; i++) all += b->rank[w->member[i]].n_places;
+  for (uint32_t i = 0; i < w->n; i++)
+    all += b->rank[w->member[i]].n_places;
   struct at_place *at = malloc((all + 1) * sizeof *at);
   float *middle = malloc(((size_t)b->n_ranks + 1) * sizeof *middle),
         *step_us = malloc((w->n + 1) * sizeof *step_us);
@@ -205,7 +225,8 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   for (size_t from = 0, to; from < n; from = to) {
     to = place_end(at, n, from);
     float usual = at[from + (to - from == 2 ? 0 : (to - from - 1) / 4)].usual_us;
-    for (size_t i = from; i < to; i++) at[i].times = (at[i].usual_us + little) / (usual + little);
+    for (size_t i = from; i < to; i++)
+      at[i].times = (at[i].usual_us + little) / (usual + little);
   }
   qsort(at, n, sizeof *at, by_rank);
   for (size_t from = 0, to; from < n; from = to) {
@@ -214,7 +235,9 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   }
   qsort(at, n, sizeof *at, by_place);
   w->level_us = 0;
-  for (size_t i = 0; i < n; i++) at[i].times = NAN; /* where a place is compared: how much longer it is there */
+  /* where a place is compared: how much longer it is there */
+  for (size_t i = 0; i < n; i++)
+    at[i].times = NAN;
   for (size_t from = 0, to; from < n; from = to) {
     to = place_end(at, n, from);
     if (to - from >= 2 && (to - from) * 2 >= (size_t)w->n)
@@ -226,8 +249,8 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
     for (to = from; to < n && at[to].rank == at[from].rank; to++) {}
     const struct ni_blame_rank *o = &b->rank[at[from].rank];
     const float step = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
-    w->lead[at[from].rank] = o->n_slots == 1 ? lead_of(at + from, to - from, step)
-                                             : (struct ni_lead){.part = 1, .apart = 1};
+    w->lead[at[from].rank] =
+        o->n_slots == 1 ? lead_of(at + from, to - from, step) : (struct ni_lead){.part = 1, .apart = 1};
   }
   free(at);
   free(middle);
@@ -244,21 +267,21 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
  * besides is a few places, however long they are.
  */
 enum { STAGE_PLACES = 32, STAGE_PLACES_MIN = 8 }; /* fewer places can agree by chance */
-#define STAGE_SAME 0.02f     /* times that differ by no more are the same; */
-#define STAGE_FOUND 0.7f     /* so many of both must be found again; */
+#define STAGE_SAME 0.02f                          /* times that differ by no more are the same; */
+#define STAGE_FOUND 0.7f                          /* so many of both must be found again; */
 #define STAGE_AS_GOOD \
   0.85f /* a factor half as far from one under which so many of those are found is the right one */
-#define STAGE_MOST 2.0f      /* larger factors are other work */
+#define STAGE_MOST 2.0f /* larger factors are other work */
 /* of the longest place: in less there is no layer, as where a kernel follows on another */
 #define STAGE_LEAST 0.01f
 enum { STAGE_LEFT_MIN = 6 }; /* places of those that are left without these */
 
 struct stage {
-  float us[STAGE_PLACES];      /* the longest places of one rank in the middle of it, longest first; */
-  uint32_t n;                  /* 0: too few */
-  float off;                   /* how far that rank is from its like */
-  bool whole;                  /* all its layers lie in each of its places: without tensor parallelism */
-  bool at_end;                 /* the first or the last one */
+  float us[STAGE_PLACES]; /* the longest places of one rank in the middle of it, longest first; */
+  uint32_t n;             /* 0: too few */
+  float off;              /* how far that rank is from its like */
+  bool whole;             /* all its layers lie in each of its places: without tensor parallelism */
+  bool at_end;            /* the first or the last one */
   bool taken;
   uint32_t ranks;
   /* of its ranks' own collectives, a step: gradients, and what its layers exchange */
@@ -274,7 +297,8 @@ static int longer(const void *a, const void *b) {
 static bool is_at_end(const struct ni_blame_rank *o) {
   bool earlier = false, later = false;
   for (uint32_t i = 0; i < o->n_slots; i++) {
-    if (o->slot[i].kind == NI_BLAME_COLL) continue;
+    if (o->slot[i].kind == NI_BLAME_COLL)
+      continue;
     earlier |= o->slot[i].peer < o->slot[i].rank;
     later |= o->slot[i].peer > o->slot[i].rank;
   }
@@ -283,24 +307,29 @@ static bool is_at_end(const struct ni_blame_rank *o) {
 
 static int take_stage(const struct ni_blame *b, uint32_t rank, float off, struct stage *s) {
   const struct ni_blame_rank *o = &b->rank[rank];
-  if (s->taken && !(off < s->off)) return 0;
+  if (s->taken && !(off < s->off))
+    return 0;
   float *us = malloc((o->n_places + 1) * sizeof *us);
-  if (!us) return -ENOMEM;
+  if (!us)
+    return -ENOMEM;
   uint32_t n = 0;
   for (uint32_t i = 0; i < o->n_places; i++)
     if (!o->place[i].message)
       us[n++] = o->place[i].usual_us; /* before a message lie all layers of a stage, however many they are */
   s->whole = n < STAGE_PLACES_MIN;
   for (uint32_t i = 0; s->whole && i < o->n_places; i++)
-    if (o->place[i].message) us[n++] = o->place[i].usual_us;
+    if (o->place[i].message)
+      us[n++] = o->place[i].usual_us;
   s->bytes = 0;
   for (uint32_t i = 0; i < o->n_slots; i++)
     if (o->slot[i].kind == NI_BLAME_COLL && b->s->comm[o->slot[i].comm].n_ranks <= (int64_t)s->ranks)
       s->bytes += (double)o->slot[i].bytes / o->n_steps;
   qsort(us, n, sizeof *us, longer);
   const bool enough = n >= STAGE_PLACES_MIN;
-  while (n && us[n - 1] < STAGE_LEAST * us[0]) n--;
-  if (!enough || n < STAGE_LEFT_MIN) n = 0;
+  while (n && us[n - 1] < STAGE_LEAST * us[0])
+    n--;
+  if (!enough || n < STAGE_LEFT_MIN)
+    n = 0;
   s->n = n < STAGE_PLACES ? n : STAGE_PLACES;
   memcpy(s->us, us, s->n * sizeof *us);
   s->off = off;
@@ -317,14 +346,18 @@ static int take_stage(const struct ni_blame *b, uint32_t rank, float off, struct
  * backward than forward as layers do. So no other stage is compared with them, and whether they are slow
  * cannot be told.
  */
-#define STAGE_LENGTHS 1.5f   /* times the shortest one of them is the longest */
+#define STAGE_LENGTHS 1.5f /* times the shortest one of them is the longest */
 
 static bool can_compare(const struct stage *x, const struct stage *y) {
-  if (x->n == 0 || y->n == 0 || x->whole != y->whole) return false;
+  if (x->n == 0 || y->n == 0 || x->whole != y->whole)
+    return false;
   /* Logs of ranks are missing: those that are there may be of one replica. */
-  if (2 * x->ranks <= y->ranks || 2 * y->ranks <= x->ranks) return false;
-  if (!x->whole) return true;
-  if (y->at_end && !x->at_end) return false;
+  if (2 * x->ranks <= y->ranks || 2 * y->ranks <= x->ranks)
+    return false;
+  if (!x->whole)
+    return true;
+  if (y->at_end && !x->at_end)
+    return false;
   return x->bytes > 0 && fabs(x->bytes - y->bytes) <= NI_BLAME_ALIKE * fmax(x->bytes, y->bytes);
 }
 
@@ -343,34 +376,43 @@ static float found_again(const struct stage *x, const struct stage *y, float by,
       shortest = fminf(shortest, theirs);
       i++;
       k++;
-    } else if (mine > theirs) i++;
-    else k++;
+    } else if (mine > theirs)
+      i++;
+    else
+      k++;
   }
-  if (ratio) *ratio = n ? ni_blame_quantile(times, n, 0.5) : by;
-  if (x->whole && longest < STAGE_LENGTHS * shortest) return 0;
+  if (ratio)
+    *ratio = n ? ni_blame_quantile(times, n, 0.5) : by;
+  if (x->whole && longest < STAGE_LENGTHS * shortest)
+    return 0;
   return 2.0f * (float)n / (float)(x->n + y->n);
 }
 
 /* How much longer x computes than y; 1: as long. NAN: they do other work. */
 static float times_longer(const struct stage *x, const struct stage *y) {
-  if (!can_compare(x, y)) return NAN;
+  if (!can_compare(x, y))
+    return NAN;
   float best = 1, most = found_again(x, y, 1, NULL), ratio,
         right = INFINITY; /* right: the one nearest to 1 that is as good */
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = 0; i < x->n; i++)
       for (uint32_t k = 0; k < y->n; k++) {
         float by = y->us[k] > 0 ? x->us[i] / y->us[k] : 0;
-        if (!(by < STAGE_MOST && by * STAGE_MOST > 1)) continue;
+        if (!(by < STAGE_MOST && by * STAGE_MOST > 1))
+          continue;
         float found = found_again(x, y, by, NULL);
         if (pass == 0 && (found > most || (found == most && fabsf(by - 1) < fabsf(best - 1)))) {
           most = found;
           best = by;
         }
         bool nearer = fabsf(by - 1) <= fabsf(best - 1) / 2 && fabsf(by - 1) < fabsf(right - 1);
-        if (pass == 1 && nearer && found >= STAGE_AS_GOOD * most) right = by;
+        if (pass == 1 && nearer && found >= STAGE_AS_GOOD * most)
+          right = by;
       }
-  if (most < STAGE_FOUND) return NAN;
-  if (found_again(x, y, 1, NULL) >= STAGE_AS_GOOD * most) return 1;
+  if (most < STAGE_FOUND)
+    return NAN;
+  if (found_again(x, y, 1, NULL) >= STAGE_AS_GOOD * most)
+    return 1;
   (void)found_again(x, y, isinf(right) ? best : right, &ratio);
   return ratio;
 }
@@ -380,14 +422,17 @@ int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_
   float *x = malloc((b->n_classes + 1) * sizeof *x);
   int e = stage && x ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    if (b->rank[i].cls != NI_BLAME_NONE) stage[b->rank[i].cls].ranks++;
+    if (b->rank[i].cls != NI_BLAME_NONE)
+      stage[b->rank[i].cls].ranks++;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    if (b->rank[i].cls != NI_BLAME_NONE) e = take_stage(b, i, fabsf(over_us[i]), &stage[b->rank[i].cls]);
+    if (b->rank[i].cls != NI_BLAME_NONE)
+      e = take_stage(b, i, fabsf(over_us[i]), &stage[b->rank[i].cls]);
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
     size_t n = 0;
     for (uint32_t k = 0; k < b->n_classes; k++) {
       const float times = k == c ? NAN : times_longer(&stage[c], &stage[k]);
-      if (!isnan(times)) x[n++] = times;
+      if (!isnan(times))
+        x[n++] = times;
     }
     more[c].share = n ? ni_blame_quantile(x, n, 0.5) - 1 : 0;
     more[c].can_be_work = stage[c].whole && stage[c].at_end;

@@ -1,9 +1,10 @@
 /*
- * Usual own time of ranks with the same work side by side, place by place; and of stages, which do not have the same work.
+ * Usual own time of ranks with the same work side by side, place by place; and of stages, which do not have
+ * the same work.
  *
- * What a rank waits for in a place is found for each rank by itself (usual.h), so two ranks may measure from different ends there. A place in
- * which many are far from what they are elsewhere is left out, and a rank that is so and waits for something else than most.
- * Threads: the main one. Failure: -ENOMEM.
+ * What a rank waits for in a place is found for each rank by itself (usual.h), so two ranks may measure from
+ * different ends there. A place in which many are far from what they are elsewhere is left out, and a rank
+ * that is so and waits for something else than most. Threads: the main one. Failure: -ENOMEM.
  */
 #ifndef NI_BLAME_COMPARE_H
 #define NI_BLAME_COMPARE_H
@@ -11,21 +12,26 @@
 #include "causes.h"
 
 struct ni_compared {
-  uint32_t *member;            /* n ranks of one class, of blame.rank */
+  uint32_t *member; /* n ranks of one class, of blame.rank */
   uint32_t n;
-  /* Own time of a step that is seen, and what is taken for all of it. Where operations run beside the computing much of it is not seen between
-   * them; half of the step is taken then. */
+  /* Own time of a step that is seen, and what is taken for all of it. Where operations run beside the
+   * computing much of it is not seen between them; half of the step is taken then. */
   float level_us, of_us;
-  float *over_us;              /* by rank: usual own time of a step more than that of its like; NAN: nothing can be compared */
-  struct ni_lead *lead;        /* by rank */
+  /* by rank: usual own time of a step more than that of its like; NAN: nothing can be compared */
+  float *over_us;
+  struct ni_lead *lead; /* by rank */
 };
 
-/* Beside the lower quartile of the class, over the places that half of the members have. Fills all but member and n. */
+/*
+ * Beside the lower quartile of the class, over the places that half of the members have. Fills all but member
+ * and n.
+ */
 int ni_compare_places(const struct ni_blame *b, struct ni_compared *w);
 /* Of a stage beside the one in the middle of those that it can be compared with (of two: than the other). */
 struct ni_stage_more {
-  float share;                 /* it computes longer by so much; 0 where nothing can be compared */
-  bool can_be_work;            /* it is the first or the last one, and an embedding or a loss would look the same */
+  float share; /* it computes longer by so much; 0 where nothing can be compared */
+  /* it is the first or the last one, and an embedding or a loss would look the same */
+  bool can_be_work;
 };
 /* By class; of a rank that over_us says is like its like. */
 int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_stage_more *more);

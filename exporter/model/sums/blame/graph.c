@@ -12,7 +12,8 @@ static uint32_t join_of(struct ni_graph *g, uint64_t key, uint32_t link, uint32_
   uint32_t k;
   for (size_t i = 0; (k = ni_index_next(&g->at, key, &i)) != NI_INDEX_NONE;)
     if (g->what[k].key == key) {
-      if (exec < g->what[k].transfer) g->what[k].transfer = exec;
+      if (exec < g->what[k].transfer)
+        g->what[k].transfer = exec;
       g->join[k].n++;
       return k;
     }
@@ -29,7 +30,8 @@ static uint32_t join_of(struct ni_graph *g, uint64_t key, uint32_t link, uint32_
 static uint32_t same_of(struct ni_graph *g, uint64_t key) {
   uint32_t k;
   for (size_t i = 0; (k = ni_index_next(&g->same_at, key, &i)) != NI_INDEX_NONE;)
-    if (g->same[k].key == key) return k;
+    if (g->same[k].key == key)
+      return k;
   if (!ni_array_room(g->same, g->n_same, g->cap_same) || ni_index_add(&g->same_at, key, g->n_same) < 0)
     return NI_BLAME_NONE;
   g->same[g->n_same] = (struct ni_graph_same){.key = key};
@@ -45,7 +47,8 @@ static uint32_t spot_of(struct ni_graph *g, const struct ni_blame_rank *o, uint3
   const uint64_t key = ni_hash(ni_hash(o->slot[slot].shape, number), like ? o->cls + 1 : 0);
   uint32_t k;
   for (size_t i = 0; (k = ni_index_next(&g->spot_at, key, &i)) != NI_INDEX_NONE;)
-    if (g->spot[k].key == key) return k;
+    if (g->spot[k].key == key)
+      return k;
   if (!ni_array_room(g->spot, g->n_spots, g->cap_spots) || ni_index_add(&g->spot_at, key, g->n_spots) < 0)
     return NI_BLAME_NONE;
   g->spot[g->n_spots] = (struct ni_graph_spot){.key = key};
@@ -61,45 +64,57 @@ static double since_first(const struct ni_blame *b, uint32_t rank) {
   return (double)(b->rank[rank].sample_ns - b->rank[0].first_ns) / 1e3;
 }
 
-/* Operations of a slot in a step that carry half as much as the largest of them, or more: buckets, and no norm. */
+/*
+ * Operations of a slot in a step that carry half as much as the largest of them, or more: buckets, and no
+ * norm.
+ */
 struct buckets {
-  size_t first, last;          /* in the sample */
+  size_t first, last; /* in the sample */
   uint64_t bytes;
   uint32_t n;
 };
 
 static void take_bucket(struct buckets *k, size_t at, uint64_t bytes) {
-  if (bytes > 2 * k->bytes) *k = (struct buckets){.first = at};
-  if (2 * bytes < k->bytes) return;
-  if (bytes > k->bytes) k->bytes = bytes;
+  if (bytes > 2 * k->bytes)
+    *k = (struct buckets){.first = at};
+  if (2 * bytes < k->bytes)
+    return;
+  if (bytes > k->bytes)
+    k->bytes = bytes;
   k->last = at;
   k->n++;
 }
 
-/* The last operation in line that ended before `at` began, in its step; *us: that long before. SIZE_MAX: none. */
+/*
+ * The last operation in line that ended before `at` began, in its step; *us: that long before. SIZE_MAX:
+ * none.
+ */
 static size_t in_line_before(const struct ni_blame_rank *o, size_t first, size_t at, float *us) {
   double since = 0; /* from the start of one to that of `at` */
   for (size_t i = at; i-- > first && o->sample[i].step == o->sample[at].step;) {
     since += o->sample[i + 1].after_us;
     *us = (float)(since - o->sample[i].exec_us);
-    if (!o->slot[o->sample[i].slot].beside && *us >= 0) return i;
+    if (!o->slot[o->sample[i].slot].beside && *us >= 0)
+      return i;
   }
   return SIZE_MAX;
 }
 
 /*
- * Buckets of gradients that queue up behind a slow one begin when the one before has ended, and nothing says since
- * when they were ready. The last one of a step was not before the computing in line had ended, by as much as the
- * first one, which waited for nothing else, began behind what it followed.
+ * Buckets of gradients that queue up behind a slow one begin when the one before has ended, and nothing says
+ * since when they were ready. The last one of a step was not before the computing in line had ended, by as
+ * much as the first one, which waited for nothing else, began behind what it followed.
  */
 static void set_ready(struct ni_graph *g, const struct ni_blame_rank *o, const struct ni_graph_side *s,
                       const struct buckets *k) {
   const struct ni_blame_sampled *first = &o->sample[k->first];
   struct ni_graph_node *last = &g->node[s->first + k->last - s->from];
   float us = 0;
-  if (k->n < 2 || last->main == NI_BLAME_NONE || last->main != last->slot) return;
+  if (k->n < 2 || last->main == NI_BLAME_NONE || last->main != last->slot)
+    return;
   const size_t in_line = in_line_before(o, s->from, k->last, &us);
-  if (in_line == SIZE_MAX) return;
+  if (in_line == SIZE_MAX)
+    return;
   const bool follows = first->main && k->first - s->from >= first->main;
   const bool of_computing = follows && !o->slot[o->sample[k->first - first->main].slot].beside;
   last->ready = g->node[s->first + in_line - s->from].join;
@@ -112,10 +127,12 @@ static void find_ready(struct ni_graph *g, const struct ni_blame_rank *o, const 
     struct buckets of[NI_BLAME_SLOTS] = {0};
     for (to = i; to < s->to && o->sample[to].step == o->sample[i].step; to++) {
       const struct ni_blame_sampled *op = &o->sample[to];
-      if (o->slot[op->slot].beside) take_bucket(&of[op->slot], to, o->token_bytes[op->token]);
+      if (o->slot[op->slot].beside)
+        take_bucket(&of[op->slot], to, o->token_bytes[op->token]);
     }
     for (uint32_t k = 0; k < o->n_slots && k < NI_BLAME_SLOTS; k++)
-      if (of[k].n) set_ready(g, o, s, &of[k]);
+      if (of[k].n)
+        set_ready(g, o, s, &of[k]);
   }
 }
 
@@ -131,7 +148,8 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
   for (size_t i = s->from; i < s->to; i++) {
     const struct ni_blame_sampled *op = &o->sample[i];
     const struct ni_blame_slot *slot = &o->slot[op->slot];
-    if (i > s->from) t += op->after_us;
+    if (i > s->from)
+      t += op->after_us;
     struct ni_graph_node *n = &g->node[g->n_nodes++];
     *n = (struct ni_graph_node){.gap = op->gap_us,
                                 .pause = op->pause_us,
@@ -141,16 +159,22 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
                                 .bin = (op->step + (uint32_t)o->shift) / g->b->bin_steps,
                                 .launched_late = op->launched_late,
                                 .spot = NI_BLAME_NONE};
-    if (op->step != step) memset(number, 0, sizeof number);
+    if (op->step != step)
+      memset(number, 0, sizeof number);
     step = op->step;
     if (g->launches && (n->spot = spot_of(g, o, op->slot, number[op->slot]++)) == NI_BLAME_NONE)
       return -ENOMEM;
-    if (op->main && i - s->from >= op->main) n->main = g->node[s->first + i - s->from - op->main].join;
-    else n->gap = (float)(t - t0), n->pause = 0;
+    if (op->main && i - s->from >= op->main)
+      n->main = g->node[s->first + i - s->from - op->main].join;
+    else {
+      n->gap = (float)(t - t0);
+      n->pause = 0;
+    }
     bool coll = slot->kind == NI_BLAME_COLL;
     uint64_t name = coll ? ni_mix(o->token_hash[op->token]) ^ op->sn : op->sn;
     n->join = join_of(g, ni_hash(ni_hash(slot->link, coll), name), slot->link, n->bin, op->exec_us);
-    if (n->join == NI_BLAME_NONE) return -ENOMEM;
+    if (n->join == NI_BLAME_NONE)
+      return -ENOMEM;
     struct ni_graph_what *w = &g->what[n->join];
     if (g->compares && w->same == NI_BLAME_NONE) {
       uint64_t work = coll ? o->token_hash[op->token] : o->token_bytes[op->token];
@@ -177,7 +201,8 @@ static double take_block(struct ni_graph_side *s, const struct ni_blame_rank *o,
     s->start_us += o->sample[s->from].after_us;
   for (s->to = s->from; s->to < o->n_sample && block_of(o, s->to) == block; s->to++)
     us += s->to > s->from ? o->sample[s->to].after_us : 0;
-  if (s->from < s->to) s->start_us += o->sample[s->from].after_us;
+  if (s->from < s->to)
+    s->start_us += o->sample[s->from].after_us;
   return us;
 }
 
@@ -189,28 +214,35 @@ static double take_block(struct ni_graph_side *s, const struct ni_blame_rank *o,
 static void find_begins(struct ni_graph *g, double block_us) {
   const struct ni_blame *b = g->b;
   double first = NAN, earliest = INFINITY;
-  for (uint32_t h = 0; h < b->s->n_hosts; h++) g->begin_us[h] = INFINITY;
+  for (uint32_t h = 0; h < b->s->n_hosts; h++)
+    g->begin_us[h] = INFINITY;
   for (uint32_t r = 0; r < b->n_ranks; r++) {
     const struct ni_graph_side *s = &g->side[r];
-    if (!b->rank[r].judged || s->from >= s->to) continue;
+    if (!b->rank[r].judged || s->from >= s->to)
+      continue;
     double *begin = &g->begin_us[ni_blame_host(b, r)];
     *begin = fmin(*begin, s->start_us + since_first(b, r));
-    if (isnan(first)) first = *begin;
+    if (isnan(first))
+      first = *begin;
   }
   for (uint32_t h = 0; h < b->s->n_hosts; h++)
-    if (fabs(g->begin_us[h] - first) <= block_us) earliest = fmin(earliest, g->begin_us[h]);
+    if (fabs(g->begin_us[h] - first) <= block_us)
+      earliest = fmin(earliest, g->begin_us[h]);
   for (uint32_t h = 0; h < b->s->n_hosts; h++)
-    if (fabs(g->begin_us[h] - first) <= block_us) g->begin_us[h] = earliest;
+    if (fabs(g->begin_us[h] - first) <= block_us)
+      g->begin_us[h] = earliest;
 }
 
 /*
  * Of a message whose other side has no log all the wait for that side would be transfer, which no cause makes
- * shorter. It took as long as others like it; who else does the same work, and meets ranks with logs, holds it up.
+ * shorter. It took as long as others like it; who else does the same work, and meets ranks with logs, holds
+ * it up.
  */
 static void shorten_one_sided(struct ni_graph *g) {
   for (uint32_t i = 0; i < g->n_joins; i++) {
     const struct ni_blame_link *l = &g->b->link[g->what[i].link];
-    if (l->from >= 0 && l->n_ranks == 1 && l->usual_us < g->what[i].transfer) g->what[i].transfer = l->usual_us;
+    if (l->from >= 0 && l->n_ranks == 1 && l->usual_us < g->what[i].transfer)
+      g->what[i].transfer = l->usual_us;
   }
 }
 
@@ -224,7 +256,8 @@ int ni_graph_load(struct ni_graph *g, uint32_t block) {
   for (uint32_t r = 0; r < b->n_ranks; r++) {
     struct ni_graph_side *s = &g->side[r];
     s->n = 0;
-    if (!b->rank[r].judged) continue;
+    if (!b->rank[r].judged)
+      continue;
     block_us = fmax(block_us, take_block(s, &b->rank[r], block));
     nodes += s->to - s->from;
   }
@@ -232,8 +265,10 @@ int ni_graph_load(struct ni_graph *g, uint32_t block) {
   if (nodes > g->cap_nodes && !ni_array_exact(&g->node, &g->cap_nodes, nodes, sizeof *g->node))
     return -ENOMEM;
   for (uint32_t r = 0; e == 0 && r < b->n_ranks; r++)
-    if (b->rank[r].judged) e = load_rank(g, r, g->begin_us[ni_blame_host(b, r)] - since_first(b, r));
-  if (e == 0) shorten_one_sided(g);
+    if (b->rank[r].judged)
+      e = load_rank(g, r, g->begin_us[ni_blame_host(b, r)] - since_first(b, r));
+  if (e == 0)
+    shorten_one_sided(g);
   return e < 0 ? e : g->n_nodes > 0;
 }
 
@@ -260,7 +295,8 @@ float ni_graph_gap(const struct ni_graph *g, const struct ni_graph_change *s, co
   float gap = s->no_pauses ? own - n->pause : own;
   const bool there = n->bin >= s->from && n->bin < s->to && (!s->at || s->at[n->bin]);
   const float factor = s->launches && n->launched_late ? launch_factor(g, s, n) : s->factor;
-  if (there && (!s->launches || n->launched_late)) gap -= (own - n->pause) * (1 - factor);
+  if (there && (!s->launches || n->launched_late))
+    gap -= (own - n->pause) * (1 - factor);
   return gap;
 }
 
@@ -268,7 +304,8 @@ double ni_graph_start(const struct ni_graph *g, const struct ni_graph_side *s, c
                       uint32_t *by) {
   double began = n->gap, slot = n->slot == NI_BLAME_NONE ? -INFINITY : g->join[n->slot].end;
   *by = n->main;
-  if (n->main != NI_BLAME_NONE) began = g->join[n->main].end + ni_graph_gap(g, &s->change, n);
+  if (n->main != NI_BLAME_NONE)
+    began = g->join[n->main].end + ni_graph_gap(g, &s->change, n);
   const uint32_t ready = ready_after(g, n);
   if (ready != NI_BLAME_NONE && g->join[ready].end + n->ready_gap > began) {
     began = g->join[ready].end + n->ready_gap;
@@ -283,7 +320,8 @@ double ni_graph_start(const struct ni_graph *g, const struct ni_graph_side *s, c
 static void complete(struct ni_graph *g, struct ni_graph_join *j) {
   j->arrived = j->n;
   j->end = j->start + j->us;
-  for (uint32_t r = j->waiting; r; r = g->side[r - 1].next) g->stack[g->n_stack++] = r - 1;
+  for (uint32_t r = j->waiting; r; r = g->side[r - 1].next)
+    g->stack[g->n_stack++] = r - 1;
   j->waiting = 0;
 }
 
@@ -311,28 +349,34 @@ static void go_on(struct ni_graph *g, uint32_t rank) {
       g->what[n->join].last = s->first + s->at;
       g->what[n->join].rank = rank;
     }
-    if (++j->arrived == j->n) complete(g, j);
+    if (++j->arrived == j->n)
+      complete(g, j);
   }
 }
 
 double ni_graph_run(struct ni_graph *g) {
   const uint32_t ranks = g->b->n_ranks;
   double end = 0;
-  for (uint32_t i = 0; i < g->n_joins; i++) g->join[i].arrived = g->join[i].waiting = 0;
+  for (uint32_t i = 0; i < g->n_joins; i++)
+    g->join[i].arrived = g->join[i].waiting = 0;
   g->n_stack = 0;
   g->torn = false;
   for (uint32_t r = ranks; r-- > 0;) {
     g->side[r].at = 0;
-    if (g->side[r].n) g->stack[g->n_stack++] = r;
+    if (g->side[r].n)
+      g->stack[g->n_stack++] = r;
   }
-  while (g->n_stack) go_on(g, g->stack[--g->n_stack]);
+  while (g->n_stack)
+    go_on(g, g->stack[--g->n_stack]);
   /* records that are missing, or cut off by the block's end: nobody comes any more */
   for (uint32_t r = 0; r < ranks; r++)
     while (g->side[r].at < g->side[r].n) {
       complete(g, &g->join[g->side[r].waits]);
-      while (g->n_stack) go_on(g, g->stack[--g->n_stack]);
+      while (g->n_stack)
+        go_on(g, g->stack[--g->n_stack]);
     }
-  for (uint32_t i = 0; i < g->n_joins; i++) end = fmax(end, g->join[i].end);
+  for (uint32_t i = 0; i < g->n_joins; i++)
+    end = fmax(end, g->join[i].end);
   return end;
 }
 

@@ -26,27 +26,28 @@ enum { NI_GRAPH_SAME_MIN = 8 }; /* so many say what is usual */
  */
 struct ni_graph_spot {
   uint64_t key;
-  double usual_us, late_us;    /* sums */
+  double usual_us, late_us; /* sums */
   uint32_t n_usual, n_late;
 };
 
-struct ni_graph_node {         /* an operation of one rank */
+struct ni_graph_node { /* an operation of one rank */
   /* own time before it, and what of that is a pause; where it waited for nothing: its start */
   float gap, pause;
-  float calm, end;             /* gap without what stamps are off by (stamps.h); as recorded, since the block's begin */
+  /* gap without what stamps are off by (stamps.h); as recorded, since the block's begin */
+  float calm, end;
   uint32_t join;
-  uint32_t main, slot;         /* joins: what it waited for; the one before on its slot */
-  uint32_t ready;              /* join: it was not ready before ready_gap after that; NI_BLAME_NONE */
+  uint32_t main, slot; /* joins: what it waited for; the one before on its slot */
+  uint32_t ready;      /* join: it was not ready before ready_gap after that; NI_BLAME_NONE */
   float ready_gap;
   uint32_t bin : 31, launched_late : 1;
-  uint32_t spot;               /* NI_BLAME_NONE: not asked */
+  uint32_t spot; /* NI_BLAME_NONE: not asked */
 };
 
-struct ni_graph_join {         /* an operation of all its ranks */
+struct ni_graph_join { /* an operation of all its ranks */
   double start, end;
-  float us;                    /* its transfer in the scenario */
+  float us; /* its transfer in the scenario */
   uint32_t n, arrived;
-  uint32_t waiting;            /* rank + 1, a chain */
+  uint32_t waiting; /* rank + 1, a chain */
 };
 
 /* Operations of the same function and size on like links, those left out in which a cause is at work. */
@@ -57,27 +58,27 @@ struct ni_graph_same {
   uint32_t n;
 };
 
-struct ni_graph_what {         /* a join is */
+struct ni_graph_what { /* a join is */
   uint64_t key;
   float transfer;
   uint32_t link, bin;
-  uint32_t same;               /* NI_BLAME_NONE: not asked */
-  uint32_t last, rank;         /* the node that came last, and its rank */
+  uint32_t same;       /* NI_BLAME_NONE: not asked */
+  uint32_t last, rank; /* the node that came last, and its rank */
 };
 
-struct ni_graph_change {       /* of a rank's own time in the scenario */
+struct ni_graph_change { /* of a rank's own time in the scenario */
   float factor;
-  uint32_t from, to;           /* bins */
-  const bool *at;              /* in these of them; NULL: in all */
-  bool no_pauses, launches;    /* launches: factor is of own time before what was launched late */
+  uint32_t from, to;        /* bins */
+  const bool *at;           /* in these of them; NULL: in all */
+  bool no_pauses, launches; /* launches: factor is of own time before what was launched late */
 };
 
-struct ni_graph_side {         /* a rank in the block */
-  size_t from, to;             /* of its sample */
-  double start_us;             /* of the last operation of its sample that was looked at, since sample_ns */
-  double took;                 /* as recorded */
-  uint32_t first, n, at;       /* nodes */
-  uint32_t next, waits;        /* chain; for this join */
+struct ni_graph_side {   /* a rank in the block */
+  size_t from, to;       /* of its sample */
+  double start_us;       /* of the last operation of its sample that was looked at, since sample_ns */
+  double took;           /* as recorded */
+  uint32_t first, n, at; /* nodes */
+  uint32_t next, waits;  /* chain; for this join */
   struct ni_graph_change change;
 };
 
@@ -85,24 +86,25 @@ struct ni_graph {
   const struct ni_blame *b;
   struct ni_graph_node *node;
   struct ni_graph_join *join;
-  struct ni_graph_what *what;  /* joins */
-  struct ni_graph_side *side;  /* by rank */
-  double *begin_us;            /* of the block, on a host (find_begins()) */
+  struct ni_graph_what *what; /* joins */
+  struct ni_graph_side *side; /* by rank */
+  double *begin_us;           /* of the block, on a host (find_begins()) */
   uint32_t *stack, n_nodes, n_joins, n_stack;
   /* the block's ranks state orders that contradict each other: its times mean nothing */
   bool torn;
   size_t cap_nodes, cap_joins, cap_what;
   struct ni_index at;
-  bool quicker;                /* transfers are, in the scenario: what queued up begins no earlier than it is ready */
-  bool calm;                   /* own time is `calm`, in the scenario */
-  bool compares;               /* causes of links are replayed: what is usual there is asked for */
+  /* transfers are, in the scenario: what queued up begins no earlier than it is ready */
+  bool quicker;
+  bool calm;     /* own time is `calm`, in the scenario */
+  bool compares; /* causes of links are replayed: what is usual there is asked for */
   struct ni_graph_same *same;
   uint32_t n_same;
   size_t cap_same;
   struct ni_index same_at;
   /* a slow CPU is replayed: what lies before operations elsewhere is asked for */
   bool launches;
-  bool *has_like;              /* of a class: a rank of it has a CPU that is not slow */
+  bool *has_like; /* of a class: a rank of it has a CPU that is not slow */
   struct ni_graph_spot *spot;
   uint32_t n_spots;
   size_t cap_spots;

@@ -19,9 +19,9 @@
 struct passes {
   struct ni_blame *b;
   struct ni_blame_pieces pieces;
-  size_t *first;               /* of a process in pieces; one more at the end */
-  atomic_uint next;            /* process; relaxed: a ticket */
-  atomic_int error;            /* relaxed: joined by pthread_join */
+  size_t *first;    /* of a process in pieces; one more at the end */
+  atomic_uint next; /* process; relaxed: a ticket */
+  atomic_int error; /* relaxed: joined by pthread_join */
 };
 
 static bool has_pieces(const void *first, uint32_t process) {
@@ -33,11 +33,15 @@ static void *work(void *arg) {
   struct passes *p = arg;
   uint32_t i;
   while ((i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->b->n_ranks) {
-    if (p->b->usual_steps > 0 && !p->b->rank[i].ops_before) continue;
-    if (p->b->r->team && p->b->r->team->rank && !has_pieces(p->first, i)) continue; /* another rank's */
-    if (ni_run_stopped(p->b->r) || atomic_load_explicit(&p->error, memory_order_relaxed)) break;
+    if (p->b->usual_steps > 0 && !p->b->rank[i].ops_before)
+      continue;
+    if (p->b->r->team && p->b->r->team->rank && !has_pieces(p->first, i))
+      continue; /* another rank's */
+    if (ni_run_stopped(p->b->r) || atomic_load_explicit(&p->error, memory_order_relaxed))
+      break;
     int e = ni_blame_pass(p->b, i, p->pieces.item + p->first[i], p->first[i + 1] - p->first[i]);
-    if (e < 0) atomic_store_explicit(&p->error, e, memory_order_relaxed);
+    if (e < 0)
+      atomic_store_explicit(&p->error, e, memory_order_relaxed);
   }
   return NULL;
 }
@@ -46,20 +50,27 @@ static int pass_all(struct ni_blame *b) {
   struct passes p = {.b = b, .first = calloc((size_t)b->n_ranks + 2, sizeof *p.first)};
   int e = p.first ? ni_blame_pieces(b->r, b->s, &p.pieces) : -ENOMEM;
   if (e == 0) {
-    for (size_t i = 0; i < p.pieces.n; i++) p.first[p.pieces.item[i].process + 1]++;
-    for (uint32_t i = 0; i < b->n_ranks; i++) p.first[i + 1] += p.first[i];
+    for (size_t i = 0; i < p.pieces.n; i++)
+      p.first[p.pieces.item[i].process + 1]++;
+    for (uint32_t i = 0; i < b->n_ranks; i++)
+      p.first[i + 1] += p.first[i];
     (void)ni_threads(b->r->opt.jobs, work, &p, 0);
     e = b->r->stop && *b->r->stop ? -EINTR : atomic_load_explicit(&p.error, memory_order_relaxed);
   }
-  if (e == 0 && b->r->team) e = ni_team_blame(b, has_pieces, p.first);
+  if (e == 0 && b->r->team)
+    e = ni_team_blame(b, has_pieces, p.first);
   free(p.pieces.item);
   free(p.first);
   return e;
 }
 
-/* Means of a step over the ranks that were judged. Waiting is what they spend in operations in line beyond the transfers. */
+/*
+ * Means of a step over the ranks that were judged. Waiting is what they spend in operations in line beyond
+ * the transfers.
+ */
 static int fill_steps(const struct ni_blame *b, struct ni_summary *s) {
-  if (!(s->step = calloc(b->bins + 1, sizeof *s->step))) return -ENOMEM;
+  if (!(s->step = calloc(b->bins + 1, sizeof *s->step)))
+    return -ENOMEM;
   s->n_step_bins = b->bins;
   s->bin_steps = b->bin_steps;
   s->n_steps = b->steps;
@@ -69,40 +80,57 @@ static int fill_steps(const struct ni_blame *b, struct ni_summary *s) {
     for (uint32_t r = 0; r < b->n_ranks; r++) {
       const struct ni_blame_rank *o = &b->rank[r];
       const struct ni_blame_cell *c = o->judged ? ni_blame_cell_at(b, r, k) : NULL;
-      if (!c) continue;
+      if (!c)
+        continue;
       float transfer = 0, exec = 0;
       const struct ni_blame_link_cell *l = &o->link_cell[(size_t)(c - o->cell) * o->max_slots];
       for (uint32_t i = 0; i < o->n_slots; i++) {
-        if (o->slot[i].beside || o->slot[i].link == NI_BLAME_NONE || l[i].n == 0) continue;
+        if (o->slot[i].beside || o->slot[i].link == NI_BLAME_NONE || l[i].n == 0)
+          continue;
         exec += l[i].exec;
         transfer += b->link[o->slot[i].link].us[k] * (float)l[i].n;
       }
       n++;
-      if (!x->start_us || c->start_ns / 1000 < x->start_us) x->start_us = c->start_ns / 1000;
+      if (!x->start_us || c->start_ns / 1000 < x->start_us)
+        x->start_us = c->start_ns / 1000;
       int64_t end = c + 1 < o->cell + o->n_bins && c[1].start_ns ? c[1].start_ns : o->last_ns;
       float us = (float)(end - c->start_ns) / 1e3f - c->exposed - c->burst;
       x->compute += us > 0 ? us : 0;
       x->outside += c->burst;
       x->hidden += c->hidden;
       float waiting = exec > transfer ? exec - transfer : 0;
-      if (waiting > c->exposed) waiting = c->exposed;
+      if (waiting > c->exposed)
+        waiting = c->exposed;
       x->waiting += waiting;
       x->exposed += c->exposed - waiting;
     }
-    uint32_t left = b->steps - k * b->bin_steps, steps = left < b->bin_steps ? left : b->bin_steps; /* fewer in the last bin */
+    /* fewer in the last bin */
+    uint32_t left = b->steps - k * b->bin_steps, steps = left < b->bin_steps ? left : b->bin_steps;
     float by = (float)(n * steps);
-    if (n && steps) x->compute /= by, x->outside /= by, x->hidden /= by, x->waiting /= by, x->exposed /= by;
+    if (n && steps) {
+      x->compute /= by;
+      x->outside /= by;
+      x->hidden /= by;
+      x->waiting /= by;
+      x->exposed /= by;
+    }
   }
-  while (s->n_step_bins && !s->step[s->n_step_bins - 1].start_us) s->n_step_bins--; /* nothing comes after the last mark */
-  if (s->n_steps > s->n_step_bins * s->bin_steps) s->n_steps = s->n_step_bins * s->bin_steps;
-  if (s->n_steps > b->whole_steps) s->n_steps = b->whole_steps;
+  /* nothing comes after the last mark */
+  while (s->n_step_bins && !s->step[s->n_step_bins - 1].start_us)
+    s->n_step_bins--;
+  if (s->n_steps > s->n_step_bins * s->bin_steps)
+    s->n_steps = s->n_step_bins * s->bin_steps;
+  if (s->n_steps > b->whole_steps)
+    s->n_steps = b->whole_steps;
   return 0;
 }
 
 static int beyond_begin(struct ni_blame *b) {
   const size_t n = (size_t)b->n_ranks * b->bins;
-  if (!(b->beyond_us = malloc((n + 1) * sizeof *b->beyond_us))) return -ENOMEM;
-  for (size_t i = 0; i < n; i++) b->beyond_us[i] = NAN;
+  if (!(b->beyond_us = malloc((n + 1) * sizeof *b->beyond_us)))
+    return -ENOMEM;
+  for (size_t i = 0; i < n; i++)
+    b->beyond_us[i] = NAN;
   return 0;
 }
 
@@ -114,14 +142,23 @@ static int judge(struct ni_blame *b, struct ni_summary *s) {
   free(s->step);
   s->step = NULL;
   int e = ni_number_steps(b);
-  if (e == 0) e = ni_blame_alike(b);
-  if (e == 0) e = beyond_begin(b);
-  if (e == 0) e = ni_causes_fabric(b, &causes);
-  if (e == 0) e = ni_causes_own(b, &causes); /* before links: there are more links than ranks, and room for so many causes alone */
-  if (e == 0) e = ni_causes_links(b, &causes);
-  if (e == 0) e = fill_steps(b, s);
-  if (e == 0) e = ni_replay(b, &causes, &replay);
-  if (e == 0) e = ni_say_causes(b, &causes, &replay, s);
+  if (e == 0)
+    e = ni_blame_alike(b);
+  if (e == 0)
+    e = beyond_begin(b);
+  if (e == 0)
+    e = ni_causes_fabric(b, &causes);
+  /* before links: there are more links than ranks, and room for so many causes alone */
+  if (e == 0)
+    e = ni_causes_own(b, &causes);
+  if (e == 0)
+    e = ni_causes_links(b, &causes);
+  if (e == 0)
+    e = fill_steps(b, s);
+  if (e == 0)
+    e = ni_replay(b, &causes, &replay);
+  if (e == 0)
+    e = ni_say_causes(b, &causes, &replay, s);
   ni_causes_free(&causes);
   return e;
 }
@@ -134,32 +171,37 @@ static bool as_many(const struct ni_blame *b, uint32_t i) {
 static uint32_t last_run(const struct ni_blame *b) {
   uint32_t last = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].run > last) last = b->rank[i].run;
+    if (b->rank[i].run > last)
+      last = b->rank[i].run;
   return last;
 }
 
 /*
- * Ranks of one job have as many steps. A few that took something else for steps than most (every micro-batch, say) look once more for what
- * comes as often as most ranks' steps; those that find nothing are not judged.
+ * Ranks of one job have as many steps. A few that took something else for steps than most (every micro-batch,
+ * say) look once more for what comes as often as most ranks' steps; those that find nothing are not judged.
  */
 static int64_t look_again(struct ni_blame *b) {
   float *n = malloc((b->n_ranks + 1) * sizeof *n);
   int64_t again = 0;
-  if (!n) return -ENOMEM;
+  if (!n)
+    return -ENOMEM;
   b->usual_steps = 0;
   for (uint32_t run = 0; run <= last_run(b); run++) {
     size_t judged = 0;
     for (uint32_t i = 0; i < b->n_ranks; i++)
-      if (b->rank[i].run == run && b->rank[i].judged) n[judged++] = (float)b->rank[i].n_steps;
+      if (b->rank[i].run == run && b->rank[i].judged)
+        n[judged++] = (float)b->rank[i].n_steps;
     const double usual = judged ? ni_blame_quantile(n, judged, 0.5) : 0;
     for (uint32_t i = 0; i < b->n_ranks; i++)
-      if (b->rank[i].run == run) b->rank[i].usual_steps = usual;
+      if (b->rank[i].run == run)
+        b->rank[i].usual_steps = usual;
     b->usual_steps = fmax(b->usual_steps, usual);
   }
   free(n);
   for (uint32_t i = 0; i < b->n_ranks && !b->r->marks.n; i++) {
     struct ni_blame_rank *o = &b->rank[i];
-    if (!o->judged || as_many(b, i)) continue;
+    if (!o->judged || as_many(b, i))
+      continue;
     ni_blame_look_again(o, o->ops);
     again++;
   }
@@ -171,7 +213,8 @@ static int same_steps(struct ni_blame *b) {
   int e = again > 0 ? pass_all(b) : (int)again;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     struct ni_blame_rank *o = &b->rank[i];
-    if (!o->judged || as_many(b, i)) continue;
+    if (!o->judged || as_many(b, i))
+      continue;
     o->judged = false;
     o->why_not = "its steps are others than those of most ranks";
   }
@@ -181,24 +224,32 @@ static int same_steps(struct ni_blame *b) {
 /* All that is to be done where another rank judges. */
 static int pass_for_others(struct ni_blame *b, struct ni_summary *s) {
   int e = pass_all(b);
-  if (e == 0) e = same_steps(b);
+  if (e == 0)
+    e = same_steps(b);
   ni_blame_free(b);
   return e == 0 ? ni_team_agree(b->r, s) : e;
 }
 
-/* Own time of a step beyond that of its like, times its steps: whether a rank that came late to operations was late by itself. */
+/*
+ * Own time of a step beyond that of its like, times its steps: whether a rank that came late to operations
+ * was late by itself.
+ */
 static int fill_own(const struct ni_blame *b, struct ni_summary *s) {
-  if (b->waits_unseen) return 0; /* what it waited for looks like own time */
+  if (b->waits_unseen)
+    return 0; /* what it waited for looks like own time */
   float *x = malloc((b->n_ranks + 1) * sizeof *x);
-  if (!x) return -ENOMEM;
+  if (!x)
+    return -ENOMEM;
   for (uint32_t c = 0; c < b->n_classes; c++) {
     size_t n = 0;
     for (uint32_t i = 0; i < b->n_ranks; i++)
-      if (b->rank[i].judged && b->rank[i].cls == c) x[n++] = (float)(b->rank[i].own_us / b->rank[i].n_steps);
+      if (b->rank[i].judged && b->rank[i].cls == c)
+        x[n++] = (float)(b->rank[i].own_us / b->rank[i].n_steps);
     const float usual = ni_blame_quantile(x, n, 0.25);
     for (uint32_t i = 0; i < b->n_ranks && n > 1; i++) {
       const struct ni_blame_rank *o = &b->rank[i];
-      if (o->judged && o->cls == c) s->process[o->process].own_us = o->own_us - (double)usual * o->n_steps;
+      if (o->judged && o->cls == c)
+        s->process[o->process].own_us = o->own_us - (double)usual * o->n_steps;
     }
   }
   free(x);
@@ -216,7 +267,8 @@ static void find_runs(struct ni_blame *b) {
 
 static uint64_t ops_of_run(const struct ni_blame *b, uint32_t run) {
   uint64_t ops = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++) ops += b->rank[i].run == run ? b->rank[i].ops : 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    ops += b->rank[i].run == run ? b->rank[i].ops : 0;
   return ops;
 }
 
@@ -230,7 +282,8 @@ static uint64_t ops_of_run(const struct ni_blame *b, uint32_t run) {
 static int steps_repeat(const struct ni_blame_rank *o, bool *repeat) {
   float *us = malloc((o->n_bins + 1) * sizeof *us);
   size_t n = 0;
-  if (!us) return -ENOMEM;
+  if (!us)
+    return -ENOMEM;
   for (uint32_t k = 1; k + 2 < o->n_bins; k++)
     if (o->cell[k].start_ns && o->cell[k + 1].start_ns)
       us[n++] = (float)(o->cell[k + 1].start_ns - o->cell[k].start_ns);
@@ -245,10 +298,12 @@ static int only_if_steps_repeat(struct ni_blame *b, struct ni_summary *s, uint32
   uint32_t repeats = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     bool repeat = false;
-    if (b->rank[i].judged && steps_repeat(&b->rank[i], &repeat) < 0) return -ENOMEM;
+    if (b->rank[i].judged && steps_repeat(&b->rank[i], &repeat) < 0)
+      return -ENOMEM;
     repeats += repeat;
   }
-  if (repeats * 2 >= *judged) return 0;
+  if (repeats * 2 >= *judged)
+    return 0;
   s->why_durations = "what its operations repeat takes another time each time";
   *judged = 0;
   return 0;
@@ -263,7 +318,8 @@ static int judge_run(struct ni_blame *b, struct ni_summary *s, uint32_t run, con
     ranks += b->rank[i].run == run;
   }
   int e = only_if_steps_repeat(b, s, &judged);
-  if (e < 0 || judged * 2 <= ranks || judged < 2) return e;
+  if (e < 0 || judged * 2 <= ranks || judged < 2)
+    return e;
   s->by_own_time = true;
   b->run = last_run(b) ? run : 0;
   e = judge(b, s);
@@ -273,8 +329,10 @@ static int judge_run(struct ni_blame *b, struct ni_summary *s, uint32_t run, con
 /* Faults before notes, then what costs most. */
 static int by_class_and_cost(const void *a, const void *b) {
   const struct ni_finding *x = a, *y = b;
-  if (x->note != y->note) return x->note ? 1 : -1;
-  if (x->lost_us != y->lost_us) return x->lost_us > y->lost_us ? -1 : 1;
+  if (x->note != y->note)
+    return x->note ? 1 : -1;
+  if (x->lost_us != y->lost_us)
+    return x->lost_us > y->lost_us ? -1 : 1;
   return x->run < y->run ? -1 : x->run > y->run;
 }
 
@@ -287,19 +345,25 @@ static int judge_runs(struct ni_blame *b, struct ni_summary *s) {
   bool *may = malloc(b->n_ranks + 1);
   uint32_t largest = 0;
   int e = may ? 0 : -ENOMEM;
-  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) may[i] = b->rank[i].judged;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    may[i] = b->rank[i].judged;
   for (uint32_t run = 1; run <= last; run++)
-    if (ops_of_run(b, run) > ops_of_run(b, largest)) largest = run;
+    if (ops_of_run(b, run) > ops_of_run(b, largest))
+      largest = run;
   for (uint32_t run = 0; e == 0 && run <= last; run++)
-    if (run != largest) e = judge_run(b, s, run, may);
-  if (e == 0) e = judge_run(b, s, largest, may);
-  if (e == 0 && last) qsort(s->finding, s->n_findings, sizeof *s->finding, by_class_and_cost);
+    if (run != largest)
+      e = judge_run(b, s, run, may);
+  if (e == 0)
+    e = judge_run(b, s, largest, may);
+  if (e == 0 && last)
+    qsort(s->finding, s->n_findings, sizeof *s->finding, by_class_and_cost);
   free(may);
   return e;
 }
 
 static int begin_ranks(struct ni_blame *b, bool all_ops) {
-  if (!(b->rank = calloc(b->n_ranks + 1, sizeof *b->rank))) return -ENOMEM;
+  if (!(b->rank = calloc(b->n_ranks + 1, sizeof *b->rank)))
+    return -ENOMEM;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     b->rank[i].process = i;
     b->rank[i].all_ops = all_ops;
@@ -311,8 +375,10 @@ static int begin_ranks(struct ni_blame *b, bool all_ops) {
 int ni_judge_steps(struct ni_run *r, struct ni_summary *s, struct ni_blame *b) {
   *b = (struct ni_blame){.r = r, .s = s, .n_ranks = (uint32_t)s->n_processes, .sample_every = UINT32_MAX};
   int e = begin_ranks(b, true);
-  if (e == 0) e = pass_all(b);
-  if (e == 0) e = same_steps(b);
+  if (e == 0)
+    e = pass_all(b);
+  if (e == 0)
+    e = same_steps(b);
   return e == 0 ? ni_roles(b) : e;
 }
 
@@ -322,16 +388,22 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
                        .n_ranks = (uint32_t)s->n_processes,
                        .sample_every = (uint32_t)(r->tally.records / NI_BLAME_SAMPLE) + 1,
                        .messages_left_out = ni_run_messages_left_out(r)};
-  if (r->opt.compat) return 0;
+  if (r->opt.compat)
+    return 0;
   if (r->opt.filter.coll.n || r->opt.filter.comm.n || r->opt.filter.sn.n || r->opt.filter.size.n ||
       r->opt.filter.tag.n)
     s->why_durations = "only some operations were chosen";
-  if (s->n_processes < 2 || s->why_durations) return ni_roles(&b);
+  if (s->n_processes < 2 || s->why_durations)
+    return ni_roles(&b);
   int e = begin_ranks(&b, false);
-  if (e == 0 && r->team && r->team->rank) return pass_for_others(&b, s);
-  if (e == 0) e = pass_all(&b);
-  if (e == 0) e = same_steps(&b);
-  if (e == 0) e = ni_roles(&b);
+  if (e == 0 && r->team && r->team->rank)
+    return pass_for_others(&b, s);
+  if (e == 0)
+    e = pass_all(&b);
+  if (e == 0)
+    e = same_steps(&b);
+  if (e == 0)
+    e = ni_roles(&b);
   for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) {
     struct ni_blame_rank *o = &b.rank[i];
     s->process[i].own_us = NAN;
@@ -343,11 +415,16 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
       o->judged = false;
       o->why_not = ni_why_sampled;
     }
-    if (o->why_not) s->why_durations = o->why_not;
+    if (o->why_not)
+      s->why_durations = o->why_not;
   }
-  if (e == 0) e = judge_runs(&b, s);
-  if (e == 0 && r->team) e = ni_team_agree(r, s);
-  if (keep && e == 0) *keep = b;
-  else ni_blame_free(&b);
+  if (e == 0)
+    e = judge_runs(&b, s);
+  if (e == 0 && r->team)
+    e = ni_team_agree(r, s);
+  if (keep && e == 0)
+    *keep = b;
+  else
+    ni_blame_free(&b);
   return e;
 }

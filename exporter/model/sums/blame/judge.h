@@ -1,21 +1,26 @@
 /*
- * The judgement of `summary`: tables of all ranks, causes, costs and sentences, into `finding`, `cost` and `step` of the result.
+ * The judgement of `summary`: tables of all ranks, causes, costs and sentences, into `finding`, `cost` and
+ * `step` of the result.
  *
- * Where most ranks cannot be judged (logs without start times, no steps, several ranks in a process, records that were
- * sampled or chosen by --coll, --comm or --sn) `by_own_time` stays false and `why_durations` says why; findings.h then
- * judges by durations. Threads: the main one, which starts others; after ni_build_begin(), before ni_figures_all(), which
- * gives the segments back. 0, -ENOMEM, -errno of the spill file.
+ * Where most ranks cannot be judged (logs without start times, no steps, several ranks in a process, records
+ * that were sampled or chosen by --coll, --comm or --sn) `by_own_time` stays false and `why_durations` says
+ * why; findings.h then judges by durations. Threads: the main one, which starts others; after
+ * ni_build_begin(), before ni_figures_all(), which gives the segments back. 0, -ENOMEM, -errno of the spill
+ * file.
  */
 #ifndef NI_BLAME_JUDGE_H
 #define NI_BLAME_JUDGE_H
 
 #include "exporter/model/sums/ranks/blame.h"
 
-/* keep: NULL, or where the tables are left for the caller (diff), who frees them with ni_blame_free(); else they are freed here. */
+/*
+ * keep: NULL, or where the tables are left for the caller (diff), who frees them with ni_blame_free(); else
+ * they are freed here.
+ */
 int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep);
 /*
- * The steps of all ranks and the roles of communicators alone, of all operations, and nobody is judged: b->rank[i].mark
- * says what ends its steps. The caller frees b with ni_blame_free(), in any case.
+ * The steps of all ranks and the roles of communicators alone, of all operations, and nobody is judged:
+ * b->rank[i].mark says what ends its steps. The caller frees b with ni_blame_free(), in any case.
  */
 int ni_judge_steps(struct ni_run *r, struct ni_summary *s, struct ni_blame *b);
 

@@ -8,7 +8,7 @@
 #include "causes.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
-enum { LIKE_MIN = 2 };         /* ranks elsewhere with the same work */
+enum { LIKE_MIN = 2 }; /* ranks elsewhere with the same work */
 
 /* Of a step, in which the GPU was idle and what came next began as soon as it was launched. */
 static float launched_us(const struct ni_blame_rank *o) { return (float)(o->late_idle_us / o->n_steps); }
@@ -23,7 +23,8 @@ static float like_elsewhere(const struct ni_launches *x, uint32_t rank,
   const struct ni_blame *b = x->b;
   size_t n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged && b->rank[i].cls == b->rank[rank].cls && ni_blame_host(b, i) != ni_blame_host(b, rank))
+    if (b->rank[i].judged && b->rank[i].cls == b->rank[rank].cls &&
+        ni_blame_host(b, i) != ni_blame_host(b, rank))
       x->scratch[n++] = of(&b->rank[i]);
   return n >= LIKE_MIN ? ni_blame_quantile(x->scratch, n, 0.5) : NAN;
 }
@@ -41,13 +42,16 @@ int ni_launches_begin(struct ni_launches *x, const struct ni_blame *b) {
                             .late = calloc(b->n_ranks + 1, sizeof *x->late),
                             .us = calloc(b->n_ranks + 1, sizeof *x->us),
                             .scratch = malloc((b->n_ranks + 1) * sizeof *x->scratch)};
-  if (!x->late || !x->us || !x->scratch) return -ENOMEM;
+  if (!x->late || !x->us || !x->scratch)
+    return -ENOMEM;
   size_t n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged && b->rank[i].idle_us > 0) x->scratch[n++] = launched_share(&b->rank[i]);
+    if (b->rank[i].judged && b->rank[i].idle_us > 0)
+      x->scratch[n++] = launched_share(&b->rank[i]);
   const float usual = ni_blame_quantile(x->scratch, n, 0.25);
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged) look_at(x, i, usual);
+    if (b->rank[i].judged)
+      look_at(x, i, usual);
   return 0;
 }
 
@@ -62,10 +66,13 @@ bool ni_launches_stand_out(const struct ni_launches *x, uint32_t rank) {
   const uint32_t host = ni_blame_host(b, rank);
   size_t n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged && ni_blame_host(b, i) != host) x->scratch[n++] = x->us[i];
+    if (b->rank[i].judged && ni_blame_host(b, i) != host)
+      x->scratch[n++] = x->us[i];
   for (uint32_t i = 0; n < 2 && i < b->n_ranks; i++)
-    if (b->rank[i].judged && i != rank) x->scratch[n++] = x->us[i];
-  if (n < 2) return true;
+    if (b->rank[i].judged && i != rank)
+      x->scratch[n++] = x->us[i];
+  if (n < 2)
+    return true;
   const float middle = ni_blame_quantile(x->scratch, n, 0.5);
   const float low = x->scratch[(size_t)(0.1 * (double)(n - 1) + 0.5)],
               high = x->scratch[(size_t)(0.9 * (double)(n - 1) + 0.5)];

@@ -4,7 +4,8 @@
  * In a pipeline stages idle for different reasons: which of them waits for messages, and for how long, is the
  * schedule's. There a rank is compared with those of other hosts that do the same work, where there are some.
  *
- * Usage: ni_launches_begin() once classes are known, ni_launches_end(). Threads: the main one. Failure: -ENOMEM.
+ * Usage: ni_launches_begin() once classes are known, ni_launches_end(). Threads: the main one. Failure:
+ * -ENOMEM.
  */
 #ifndef NI_BLAME_LAUNCHES_H
 #define NI_BLAME_LAUNCHES_H
@@ -13,16 +14,18 @@
 
 struct ni_launches {
   const struct ni_blame *b;
-  bool *late;                  /* by rank: more of its idle time lies before what is launched late than elsewhere */
-  float *us;                   /* of a step, idle before that; in a pipeline beyond that of its like elsewhere */
+  /* by rank: more of its idle time lies before what is launched late than elsewhere */
+  bool *late;
+  /* of a step, idle before that; in a pipeline beyond that of its like elsewhere */
+  float *us;
   float *scratch;
 };
 
 /* What a rank's idle time was compared with. */
 struct ni_launches_of {
-  float usual;                 /* us of a step */
-  uint32_t others;             /* ranks; */
-  bool has_like;               /* they do the same work */
+  float usual;     /* us of a step */
+  uint32_t others; /* ranks; */
+  bool has_like;   /* they do the same work */
 };
 
 int ni_launches_begin(struct ni_launches *x, const struct ni_blame *b);
@@ -39,8 +42,8 @@ bool ni_launches_stand_out(const struct ni_launches *x, uint32_t rank);
  */
 bool ni_launches_pace(const struct ni_launches *x, uint32_t rank);
 /*
- * How much more own time (idle: more idle time) a rank has in a step, in us, than those of its like whose CPU is
- * not slow (or, where all of these are so: than the rank in the middle). 0: not enough to matter.
+ * How much more own time (idle: more idle time) a rank has in a step, in us, than those of its like whose CPU
+ * is not slow (or, where all of these are so: than the rank in the middle). 0: not enough to matter.
  */
 float ni_launches_beyond(const struct ni_launches *x, uint32_t rank, bool idle, struct ni_launches_of *of);
 

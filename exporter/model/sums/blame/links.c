@@ -19,22 +19,22 @@ enum {
 }; /* ranks of a link that are looked at one by one; each look goes through all links */
 
 struct judged {
-  uint8_t state;               /* enum state */
+  uint8_t state; /* enum state */
   uint32_t from, to;
-  float ratio;                 /* in those of from..to in which it is slow */
+  float ratio; /* in those of from..to in which it is slow */
 };
 
 struct work {
   const struct ni_blame *b;
   struct ni_causes *out;
   struct judged *link;
-  float *x;                    /* scratch: [2][bins] */
+  float *x; /* scratch: [2][bins] */
   double step_us;
 };
 
 static bool counts(const struct work *w, const struct ni_blame_link *l) {
   return !isnan(l->mean_us) && l->n_ranks > 1 &&
-         l->mean_us * l->per_step >= NI_CAUSE_LINK_OF_STEP * w->step_us;
+      l->mean_us * l->per_step >= NI_CAUSE_LINK_OF_STEP * w->step_us;
 }
 
 /* Length of a usual step, by the ranks that were seen longest. */
@@ -43,7 +43,8 @@ static double step_us(const struct ni_blame *b) {
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
     double us = o->judged && o->n_steps ? (double)(o->last_ns - o->first_ns) / 1e3 / o->n_steps : 0;
-    if (us > best) best = us;
+    if (us > best)
+      best = us;
   }
   return best;
 }
@@ -61,7 +62,8 @@ static bool all_seen(const struct work *w, const struct ni_blame_link *l) {
 static float noise_of(const float *x, uint32_t bins, float *scratch) {
   size_t n = 0;
   for (uint32_t k = 1; k < bins; k++)
-    if (!isnan(x[k]) && !isnan(x[k - 1])) scratch[n++] = fabsf(x[k] - x[k - 1]);
+    if (!isnan(x[k]) && !isnan(x[k - 1]))
+      scratch[n++] = fabsf(x[k] - x[k - 1]);
   return n ? ni_blame_quantile(scratch, n, 0.5) * 1.0484f : 0; /* median |difference| = 0.954 sigma */
 }
 
@@ -72,8 +74,8 @@ static float noise_of(const float *x, uint32_t bins, float *scratch) {
 static float drop_beyond(float noise) { return fmaxf(NI_CAUSE_DROP, NI_CAUSE_SIGMA * noise); }
 
 /*
- * How slow most links across hosts are in each bin beside their own quiet time, *several: there are so many of
- * them; NAN: nobody can say.
+ * How slow most links across hosts are in each bin beside their own quiet time, *several: there are so many
+ * of them; NAN: nobody can say.
  */
 static void fabric_of(const struct work *w, uint32_t judged, float *ratio, bool *several, float *x) {
   const struct ni_blame *b = w->b;
@@ -82,13 +84,15 @@ static void fabric_of(const struct work *w, uint32_t judged, float *ratio, bool 
     bool all = false;
     for (uint32_t i = 0; i < b->n_links; i++) {
       const struct ni_blame_link *l = &b->link[i];
-      if (l->host >= 0 || !counts(w, l) || isnan(l->us[k]) || !all_seen(w, l)) continue;
+      if (l->host >= 0 || !counts(w, l) || isnan(l->us[k]) || !all_seen(w, l))
+        continue;
       x[n++] = l->us[k] / l->quiet_us;
       all |= l->n_ranks == judged;
     }
     ratio[k] = n ? ni_blame_quantile(x, n, 0.25) : NAN;
     several[k] = n >= NI_CAUSE_CROWDED_LINKS;
-    if (n == 1 && !all) ratio[k] = NAN; /* of one link nobody can say whether it is all of them */
+    if (n == 1 && !all)
+      ratio[k] = NAN; /* of one link nobody can say whether it is all of them */
   }
 }
 
@@ -101,7 +105,8 @@ static int crowded(struct work *w) {
   float *x = malloc((b->n_links + b->bins + 1) * sizeof *x), *ratio = malloc((b->bins + 1) * sizeof *ratio);
   bool *several = calloc(b->bins + 1, sizeof *several);
   uint32_t hit = 0, far = 0, from = b->bins, to = 0, judged = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++) judged += b->rank[i].judged;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    judged += b->rank[i].judged;
   double sum = 0;
   if (!x || !ratio || !several || !(w->out->crowded = calloc(b->bins + 1, sizeof(bool)))) {
     free(x);
@@ -115,12 +120,14 @@ static int crowded(struct work *w) {
   for (uint32_t k = 1; k + 1 < b->bins; k++) {
     const bool beside = ratio[k - 1] > floor || ratio[k + 1] > floor;
     const bool is_far = several[k] && ratio[k] >= drop;
-    if (!(ratio[k] > floor && (beside || is_far))) continue;
+    if (!(ratio[k] > floor && (beside || is_far)))
+      continue;
     w->out->crowded[k] = true;
     sum += ratio[k];
     hit++;
     far += is_far;
-    if (k < from) from = k;
+    if (k < from)
+      from = k;
     to = k + 1;
   }
   free(x);
@@ -133,17 +140,20 @@ static int crowded(struct work *w) {
   }
   struct ni_cause *c = ni_cause_add(w->out, NI_FIND_CONGESTION, NI_LEVEL_FABRIC, 0);
   int e = 0;
-  if (!c) return 0;
+  if (!c)
+    return 0;
   c->links = true;
   c->link = NI_FIND_CONGESTION;
   c->from = from;
   c->to = to;
   c->bins_hit = hit;
-  if (!(c->at = malloc((b->bins + 1) * sizeof *c->at))) return -ENOMEM;
+  if (!(c->at = malloc((b->bins + 1) * sizeof *c->at)))
+    return -ENOMEM;
   memcpy(c->at, w->out->crowded, b->bins * sizeof *c->at);
   c->share = (float)(sum / hit) - 1;
   for (uint32_t i = 0; e == 0 && i < b->n_links; i++)
-    if (b->link[i].host < 0 && counts(w, &b->link[i])) e = ni_cause_item(c, i);
+    if (b->link[i].host < 0 && counts(w, &b->link[i]))
+      e = ni_cause_item(c, i);
   c->alike = c->n_items;
   return e;
 }
@@ -164,12 +174,13 @@ static float least_us(const struct work *w, const struct ni_blame_link *l) {
     bool late = false;
     for (uint32_t k = 0; k < w->out->n && !late; k++) {
       const struct ni_cause *c = &w->out->item[k];
-      const bool own = c->kind == NI_FIND_LATE_RANK || c->kind == NI_FIND_UNEVEN ||
-                       c->kind == NI_FIND_THROTTLING;
+      const bool own =
+          c->kind == NI_FIND_LATE_RANK || c->kind == NI_FIND_UNEVEN || c->kind == NI_FIND_THROTTLING;
       const bool of_host = c->kind == NI_FIND_SLOW_HOST && c->launch && c->of == ni_blame_host(w->b, rank);
       late = of_host || (own && c->level == NI_LEVEL_RANK && c->of == rank);
     }
-    if (late) off = fmaxf(off, w->b->rank[rank].overlap_us);
+    if (late)
+      off = fmaxf(off, w->b->rank[rank].overlap_us);
   }
   return off;
 }
@@ -183,7 +194,8 @@ static bool stands_out(const struct work *w, const struct ni_blame_link *l, doub
   const double mean = sum / n;
   if (n < NI_CAUSE_BINS || mean < NI_CAUSE_LINK - 1 || mean * l->usual_us < least_us(w, l))
     return false;
-  if (mean < NI_CAUSE_SIGMA * noise / sqrt(n)) return false;
+  if (mean < NI_CAUSE_SIGMA * noise / sqrt(n))
+    return false;
   return sum >= NI_CAUSE_LINK_OF_RUN * w->b->bins || (mean >= NI_CAUSE_DROP && sum >= NI_CAUSE_DROPS);
 }
 
@@ -196,26 +208,40 @@ static void judge(struct work *w) {
     double sum = 0, whole = 0, off = 0, off_whole = 0;
     float noise, drop;
     uint32_t n = 0, n_off = 0;
-    if (l->alike < 2 || !counts(w, l) || !all_seen(w, l)) continue;
+    if (l->alike < 2 || !counts(w, l) || !all_seen(w, l))
+      continue;
     for (uint32_t k = 0; k < b->bins; k++)
       x[k] = w->out->crowded[k] ? NAN : clipped(l->us[k] / l->usual_us - 1);
     j->state = FINE;
     j->ratio = 1;
     noise = noise_of(x, b->bins, scratch);
     drop = drop_beyond(noise);
-    if (!ni_longest_above(x, b->bins, NI_CAUSE_LINK_FLOOR - 1, &j->from, &j->to)) continue;
+    if (!ni_longest_above(x, b->bins, NI_CAUSE_LINK_FLOOR - 1, &j->from, &j->to))
+      continue;
     for (uint32_t k = j->from; k < j->to; k++) {
       const float more = l->us[k] / l->usual_us - 1;
-      if (isnan(x[k])) continue;
-      sum += x[k], whole += more, n++;
-      if (x[k] >= drop) off += x[k], off_whole += more, n_off++;
+      if (isnan(x[k]))
+        continue;
+      sum += x[k];
+      whole += more;
+      n++;
+      if (x[k] >= drop) {
+        off += x[k];
+        off_whole += more;
+        n_off++;
+      }
     }
     uint32_t near = b->bins / 20 > 3 ? b->bins / 20 : 3;
-    if (j->from <= near) j->from = 0;
-    if (j->to + near >= b->bins) j->to = b->bins;
-    if (stands_out(w, l, sum, n, noise)) j->ratio = (float)(whole / n) + 1;
-    else if (n_off && stands_out(w, l, off, n_off, noise)) j->ratio = (float)(off_whole / n_off) + 1;
-    else continue;
+    if (j->from <= near)
+      j->from = 0;
+    if (j->to + near >= b->bins)
+      j->to = b->bins;
+    if (stands_out(w, l, sum, n, noise))
+      j->ratio = (float)(whole / n) + 1;
+    else if (n_off && stands_out(w, l, off, n_off, noise))
+      j->ratio = (float)(off_whole / n_off) + 1;
+    else
+      continue;
     j->state = SLOW;
   }
 }
@@ -229,41 +255,47 @@ struct suspect {
 
 static bool on_host(const struct ni_blame *b, const struct ni_blame_link *l, uint32_t host) {
   for (uint32_t i = 0; i < l->n_ranks; i++)
-    if (ni_blame_host(b, l->rank[i]) == host) return true;
+    if (ni_blame_host(b, l->rank[i]) == host)
+      return true;
   return false;
 }
 
 static bool has_rank(const struct ni_blame_link *l, uint32_t rank) {
   for (uint32_t i = 0; i < l->n_ranks; i++)
-    if (l->rank[i] == rank) return true;
+    if (l->rank[i] == rank)
+      return true;
   return false;
 }
 
 static bool crosses(const struct work *w, const struct suspect *s, uint32_t link) {
   const struct ni_blame_link *l = &w->b->link[link];
   bool local = l->host >= 0;
-  if (s->kind == NI_FIND_SLOW_NVLINK) return local && l->host == (int32_t)s->of;
-  if (s->level == NI_LEVEL_COMM) return link == s->of;
+  if (s->kind == NI_FIND_SLOW_NVLINK)
+    return local && l->host == (int32_t)s->of;
+  if (s->level == NI_LEVEL_COMM)
+    return link == s->of;
   if (local)
     return s->kind == NI_FIND_SLOW_PAIR && s->level == NI_LEVEL_RANK && has_rank(l, s->of) &&
-           has_rank(l, s->other);
+        has_rank(l, s->other);
   switch (s->level) {
     case NI_LEVEL_HOST:
       return on_host(w->b, l, s->of) &&
-             (s->kind == NI_FIND_SLOW_NIC || s->other == NI_BLAME_NONE || on_host(w->b, l, s->other));
-    default: return has_rank(l, s->of) && (s->other == NI_BLAME_NONE || has_rank(l, s->other));
+          (s->kind == NI_FIND_SLOW_NIC || s->other == NI_BLAME_NONE || on_host(w->b, l, s->other));
+    default:
+      return has_rank(l, s->of) && (s->other == NI_BLAME_NONE || has_rank(l, s->other));
   }
 }
 
 struct fit {
-  uint32_t slow, all, ranks;   /* of those that cross it; ranks: different ones of the slow */
+  uint32_t slow, all, ranks; /* of those that cross it; ranks: different ones of the slow */
 };
 
 static struct fit fit_of(const struct work *w, const struct suspect *s) {
   struct fit f = {0};
   for (uint32_t i = 0; i < w->b->n_links; i++) {
     const struct judged *j = &w->link[i];
-    if (j->state == UNKNOWN || !crosses(w, s, i)) continue;
+    if (j->state == UNKNOWN || !crosses(w, s, i))
+      continue;
     f.all += j->state != EXPLAINED;
     f.slow += j->state == SLOW;
   }
@@ -275,13 +307,15 @@ static double longer_us(const struct ni_blame *b, const struct ni_blame_link *l,
                         const bool *at) {
   double us = 0;
   for (uint32_t k = 0; k < b->bins; k++)
-    if (at[k] && l->us[k] > usual_us) us += (double)(l->us[k] - usual_us) * l->per_step * b->bin_steps;
+    if (at[k] && l->us[k] > usual_us)
+      us += (double)(l->us[k] - usual_us) * l->per_step * b->bin_steps;
   return us;
 }
 
 /*
  * What the drops of links can cost: twice what these and what is like no other take longer then. Steps in
- * which somebody pauses are long, too, and ranks that wait for it come late to short messages: they look slow.
+ * which somebody pauses are long, too, and ranks that wait for it come late to short messages: they look
+ * slow.
  */
 static double most_of_drops(const struct ni_blame *b, const struct ni_cause *c, const bool *at) {
   double us = 0;
@@ -291,7 +325,8 @@ static double most_of_drops(const struct ni_blame *b, const struct ni_cause *c, 
   }
   for (uint32_t i = 0; i < b->n_links; i++) {
     const struct ni_blame_link *l = &b->link[i];
-    if (l->host < 0 && l->alike < 2) us += longer_us(b, l, l->quiet_us, at);
+    if (l->host < 0 && l->alike < 2)
+      us += longer_us(b, l, l->quiet_us, at);
   }
   return 2 * us;
 }
@@ -311,33 +346,47 @@ static int find_drops(const struct work *w, struct ni_cause *c) {
     uint32_t seen = 0;
     for (uint32_t i = 0; i < c->n_items; i++) {
       const struct ni_blame_link *l = &b->link[c->item[i]];
-      if (!isnan(l->us[k])) sum += l->us[k] / l->usual_us - 1, seen++;
+      if (!isnan(l->us[k])) {
+        sum += l->us[k] / l->usual_us - 1;
+        seen++;
+      }
     }
     ratio[k] = seen && !w->out->crowded[k] ? sum / (float)seen : NAN;
   }
   ratio[0] = ratio[b->bins - 1] = NAN; /* begun or ended in the middle of a step */
   const float drop = drop_beyond(noise_of(ratio, b->bins, scratch));
   for (uint32_t k = 0; k < b->bins; k++) {
-    if (!isnan(ratio[k])) scratch[n++] = ratio[k];
-    if (ratio[k] >= drop) high += ratio[k], n_high++;
+    if (!isnan(ratio[k]))
+      scratch[n++] = ratio[k];
+    if (ratio[k] >= drop) {
+      high += ratio[k];
+      n_high++;
+    }
   }
   const bool quiet_mostly = n && ni_blame_quantile(scratch, n, 1 - NI_CAUSE_AT_TIMES) < NI_CAUSE_DROP_QUIET;
-  if (!quiet_mostly || !n_high) return 0;
+  if (!quiet_mostly || !n_high)
+    return 0;
   const float floor = fmaxf((float)high / (float)n_high / 4, drop / 2);
   bool *at = calloc(b->bins + 1, sizeof *at);
-  if (!at) return -ENOMEM;
+  if (!at)
+    return -ENOMEM;
   high = n_high = 0;
   for (uint32_t k = 0; k < b->bins;) {
     uint32_t to = k, below = 0;
     double sum = 0;
     for (uint32_t i = k; i < b->bins && ratio[k] > floor && below < 2; i++) {
       below = ratio[i] > floor ? 0 : below + 1;
-      if (!below) sum += ratio[i], to = i + 1;
+      if (!below) {
+        sum += ratio[i];
+        to = i + 1;
+      }
     }
     if (sum >= NI_CAUSE_DROP_SUM) {
-      if (runs++ == 0) first = k;
+      if (runs++ == 0)
+        first = k;
       end = to;
-      high += sum, n_high += to - k;
+      high += sum;
+      n_high += to - k;
       memset(at + k, true, (to - k) * sizeof *at);
     }
     k = to > k ? to : k + 1;
@@ -359,28 +408,32 @@ static int find_drops(const struct work *w, struct ni_cause *c) {
 /* All ranks of one link take part in another one. */
 static bool within(const struct ni_blame_link *l, const struct ni_blame_link *other) {
   uint32_t there = 0;
-  for (uint32_t i = 0; i < l->n_ranks; i++) there += has_rank(other, l->rank[i]);
+  for (uint32_t i = 0; i < l->n_ranks; i++)
+    there += has_rank(other, l->rank[i]);
   return there == l->n_ranks;
 }
 
 /*
- * Collectives that cross the slow NIC, too, and have no like, as the gradients' of all ranks: nothing says what
- * they would take without it. Where they carry as many bytes as what is slow, or more, they wait for the same NIC,
- * and are slowed by as much. Of a slow communicator it is the NIC of one of its ranks. Not the way between two: a ring
- * need not take it.
+ * Collectives that cross the slow NIC, too, and have no like, as the gradients' of all ranks: nothing says
+ * what they would take without it. Where they carry as many bytes as what is slow, or more, they wait for the
+ * same NIC, and are slowed by as much. Of a slow communicator it is the NIC of one of its ranks. Not the way
+ * between two: a ring need not take it.
  */
 static int add_alone(const struct work *w, const struct suspect *s, struct ni_cause *c) {
   const struct ni_blame *b = w->b;
   double bytes = 0;
   int e = 0;
-  for (uint32_t i = 0; i < c->n_items; i++) bytes += b->link[c->item[i]].bytes / c->n_items;
+  for (uint32_t i = 0; i < c->n_items; i++)
+    bytes += b->link[c->item[i]].bytes / c->n_items;
   for (uint32_t i = 0; e == 0 && i < b->n_links; i++) {
     const struct ni_blame_link *l = &b->link[i];
     const bool no_like = l->from < 0 && l->host < 0 && l->alike < 2 && l->bytes >= bytes;
-    if (!no_like || !counts(w, l) || !all_seen(w, l)) continue;
+    if (!no_like || !counts(w, l) || !all_seen(w, l))
+      continue;
     const bool its = s->kind == NI_FIND_SLOW_COMM ? b->link[s->of].host < 0 && within(&b->link[s->of], l)
                                                   : s->kind == NI_FIND_SLOW_NIC && crosses(w, s, i);
-    if (its) e = ni_cause_alone(c, i);
+    if (its)
+      e = ni_cause_alone(c, i);
   }
   return e;
 }
@@ -392,21 +445,28 @@ static int name(struct work *w, const struct suspect *s) {
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < w->b->n_links; i++) {
     struct judged *j = &w->link[i];
-    if (j->state != SLOW || !crosses(w, s, i)) continue;
+    if (j->state != SLOW || !crosses(w, s, i))
+      continue;
     j->state = EXPLAINED;
-    if (!c) continue;
-    if (c->n_items == 0 || j->from < c->from) c->from = j->from;
-    if (j->to > c->to) c->to = j->to;
+    if (!c)
+      continue;
+    if (c->n_items == 0 || j->from < c->from)
+      c->from = j->from;
+    if (j->to > c->to)
+      c->to = j->to;
     share += j->ratio - 1;
-    if (w->b->link[i].alike > c->alike) c->alike = w->b->link[i].alike;
+    if (w->b->link[i].alike > c->alike)
+      c->alike = w->b->link[i].alike;
     e = ni_cause_item(c, i);
   }
-  if (!c || e < 0) return e;
+  if (!c || e < 0)
+    return e;
   c->links = true;
   c->link = s->kind;
   c->other = s->other;
   c->share = c->n_items ? (float)(share / c->n_items) : 0;
-  if ((e = add_alone(w, s, c)) < 0) return e;
+  if ((e = add_alone(w, s, c)) < 0)
+    return e;
   return find_drops(w, c);
 }
 
@@ -417,10 +477,13 @@ static int name(struct work *w, const struct suspect *s) {
 static void consider(const struct work *w, const struct suspect *s, uint32_t least, struct suspect *best,
                      struct fit *of_best, bool *tie) {
   struct fit f = fit_of(w, s);
-  if (f.slow < least || f.slow * 10 < f.all * 8) return;
-  if (f.slow < of_best->slow) return;
+  if (f.slow < least || f.slow * 10 < f.all * 8)
+    return;
+  if (f.slow < of_best->slow)
+    return;
   bool same = f.slow == of_best->slow && s->kind == best->kind && s->level == best->level;
-  if (f.slow == of_best->slow && !same) return;
+  if (f.slow == of_best->slow && !same)
+    return;
   *tie = same;
   *best = *s;
   *of_best = f;
@@ -431,11 +494,14 @@ static uint32_t only_partner(const struct work *w, uint32_t host) {
   uint32_t partner = NI_BLAME_NONE;
   for (uint32_t i = 0; i < w->b->n_links; i++) {
     const struct ni_blame_link *l = &w->b->link[i];
-    if (l->host >= 0 || w->link[i].state == UNKNOWN || !on_host(w->b, l, host)) continue;
+    if (l->host >= 0 || w->link[i].state == UNKNOWN || !on_host(w->b, l, host))
+      continue;
     for (uint32_t k = 0; k < l->n_ranks; k++) {
       uint32_t h = ni_blame_host(w->b, l->rank[k]);
-      if (h != host && partner != NI_BLAME_NONE && h != partner) return NI_BLAME_NONE;
-      if (h != host) partner = h;
+      if (h != host && partner != NI_BLAME_NONE && h != partner)
+        return NI_BLAME_NONE;
+      if (h != host)
+        partner = h;
     }
   }
   return partner;
@@ -449,9 +515,11 @@ static uint32_t only_partner_rank(const struct work *w, uint32_t rank) {
   uint32_t partner = NI_BLAME_NONE;
   for (uint32_t i = 0; i < w->b->n_links; i++) {
     const struct ni_blame_link *l = &w->b->link[i];
-    if (l->host >= 0 || w->link[i].state == UNKNOWN || !has_rank(l, rank)) continue;
+    if (l->host >= 0 || w->link[i].state == UNKNOWN || !has_rank(l, rank))
+      continue;
     uint32_t other = l->n_ranks == 2 ? l->rank[l->rank[0] == rank] : NI_BLAME_NONE;
-    if (other == NI_BLAME_NONE || (partner != NI_BLAME_NONE && other != partner)) return NI_BLAME_NONE;
+    if (other == NI_BLAME_NONE || (partner != NI_BLAME_NONE && other != partner))
+      return NI_BLAME_NONE;
     partner = other;
   }
   return partner;
@@ -469,13 +537,17 @@ static bool part_of_way(struct work *w, uint32_t link) {
   struct suspect self = {NI_FIND_SLOW_PAIR, NI_LEVEL_RANK, l->rank[0], l->rank[1]};
   const float least = 1 + (w->link[link].ratio - 1) / 2, most = 1 + (w->link[link].ratio - 1) * 2;
   uint32_t others = 0;
-  if (l->n_ranks != 2) return false;
+  if (l->n_ranks != 2)
+    return false;
   for (int pass = 0; pass < 2 && (pass == 0 || others >= 2); pass++)
     for (uint32_t i = 0; i < w->b->n_links; i++) {
       struct judged *j = &w->link[i];
-      if (j->state != SLOW || j->ratio < least || j->ratio > most || !crosses(w, &way, i)) continue;
-      if (pass == 0) others += !crosses(w, &self, i);
-      else j->state = EXPLAINED;
+      if (j->state != SLOW || j->ratio < least || j->ratio > most || !crosses(w, &way, i))
+        continue;
+      if (pass == 0)
+        others += !crosses(w, &self, i);
+      else
+        j->state = EXPLAINED;
     }
   return others >= 2;
 }
@@ -508,7 +580,8 @@ static int explain(struct work *w, uint32_t link) {
              &(struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(b, l->rank[0]),
                                ni_blame_host(b, l->rank[1])},
              3, &best, &of_best, &tie);
-    if (of_best.slow) return name(w, &best);
+    if (of_best.slow)
+      return name(w, &best);
   }
   for (uint32_t i = 0; i < ranks; i++)
     consider(w, &(struct suspect){NI_FIND_SLOW_NIC, NI_LEVEL_RANK, l->rank[i], NI_BLAME_NONE}, 2, &best,
@@ -517,7 +590,8 @@ static int explain(struct work *w, uint32_t link) {
     best.other = l->n_ranks == 2 ? only_partner_rank(w, best.of) : NI_BLAME_NONE;
     return name(w, &best);
   }
-  if (part_of_way(w, link)) return 0;
+  if (part_of_way(w, link))
+    return 0;
   best = l->n_ranks == 2 ? (struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_RANK, l->rank[0], l->rank[1]}
                          : (struct suspect){NI_FIND_SLOW_COMM, NI_LEVEL_COMM, link, NI_BLAME_NONE};
   return name(w, &best);
@@ -527,10 +601,12 @@ static int within_hosts(struct work *w) {
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < w->b->n_links; i++) {
     const struct ni_blame_link *l = &w->b->link[i];
-    if (w->link[i].state != SLOW || l->host < 0) continue;
+    if (w->link[i].state != SLOW || l->host < 0)
+      continue;
     struct suspect s = {NI_FIND_SLOW_NVLINK, NI_LEVEL_HOST, (uint32_t)l->host, NI_BLAME_NONE};
     struct fit f = fit_of(w, &s);
-    if (f.slow * 4 < f.all * 3) s = (struct suspect){NI_FIND_SLOW_COMM, NI_LEVEL_COMM, i, NI_BLAME_NONE};
+    if (f.slow * 4 < f.all * 3)
+      s = (struct suspect){NI_FIND_SLOW_COMM, NI_LEVEL_COMM, i, NI_BLAME_NONE};
     e = name(w, &s);
   }
   return e;
@@ -544,12 +620,16 @@ int ni_causes_links(const struct ni_blame *b, struct ni_causes *out) {
   struct work w = {b, out, calloc(b->n_links + 1, sizeof *w.link),
                    calloc(2 * (size_t)b->bins + 1, sizeof *w.x), step_us(b)};
   int e = w.link && w.x ? 0 : -ENOMEM;
-  if (e == 0 && !out->crowded) e = ni_causes_fabric(b, out);
-  if (e == 0) judge(&w);
-  if (e == 0) e = within_hosts(&w);
+  if (e == 0 && !out->crowded)
+    e = ni_causes_fabric(b, out);
+  if (e == 0)
+    judge(&w);
+  if (e == 0)
+    e = within_hosts(&w);
   for (uint32_t i = 0; e == 0 && i < b->n_links && out->n < NI_CAUSES_MAX;
        i++) /* no more are named than there is room for */
-    if (w.link[i].state == SLOW) e = explain(&w, i);
+    if (w.link[i].state == SLOW)
+      e = explain(&w, i);
   free(w.link);
   free(w.x);
   return e;

@@ -14,19 +14,20 @@
 #include "uneven.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
-#define MORE_PLACES 1.5f /* times what is usual: a bin with more is no step like others */
-#define LEAD_OF_RUN 0.2f   /* an interval that says at what rate the rank is late there */
-#define SINGLE_MORE 1.25f  /* times what lies in rows of bins */
-#define OWN_OF_FEW 0.03f   /* as NI_CAUSE_OWN, of a team of so few that nobody knows how far they lie apart */
+#define MORE_PLACES 1.5f  /* times what is usual: a bin with more is no step like others */
+#define LEAD_OF_RUN 0.2f  /* an interval that says at what rate the rank is late there */
+#define SINGLE_MORE 1.25f /* times what lies in rows of bins */
+/* as NI_CAUSE_OWN, of a team of so few that nobody knows how far they lie apart */
+#define OWN_OF_FEW 0.03f
 enum { TEAM_FEW = 8 };
-enum { OTHERS = 256 };         /* members that a rank's interval is compared with */
+enum { OTHERS = 256 }; /* members that a rank's interval is compared with */
 
-struct late {                  /* what one rank shows */
+struct late { /* what one rank shows */
   bool late, launch;
-  bool no_like;                /* of launch: it was compared with ranks that do other work */
+  bool no_like; /* of launch: it was compared with ranks that do other work */
   uint32_t from, to;
-  uint32_t bursts;             /* its own time is longer in so many of them: in bins of hit, owned */
-  float area;                  /* of bursts: ni_bursts */
+  uint32_t bursts; /* its own time is longer in so many of them: in bins of hit, owned */
+  float area;      /* of bursts: ni_bursts */
   enum ni_burst_shape shape;
   bool *hit;
   float excess_us, share, of_gaps;
@@ -37,11 +38,12 @@ struct late {                  /* what one rank shows */
 struct own {
   const struct ni_blame *b;
   struct ni_launches launches;
-  struct ni_compared c;        /* the class at hand */
-  struct late *late;           /* by rank */
-  float *x; /* [member][bin]: own time beyond that of its like, as a part of `of_us`; NAN: nothing */
+  struct ni_compared c; /* the class at hand */
+  struct late *late;    /* by rank */
+  /* [member][bin]: own time beyond that of its like, as a part of `of_us`; NAN: nothing */
+  float *x;
   float *scratch, *means;
-  const bool *crowded;         /* bins in which the network was slow */
+  const bool *crowded; /* bins in which the network was slow */
 };
 
 /* Places of a bin that are usual for the rank. */
@@ -49,18 +51,19 @@ static float usual_places(struct own *w, uint32_t rank) {
   size_t n = 0;
   for (uint32_t k = 0; k < w->b->bins; k++) {
     const struct ni_blame_cell *c = ni_blame_cell_at(w->b, rank, k);
-    if (c && c->places) w->scratch[n++] = (float)c->places;
+    if (c && c->places)
+      w->scratch[n++] = (float)c->places;
   }
   return ni_blame_quantile(w->scratch, n, 0.5);
 }
 
 /*
- * Own time of the members beyond that of their like, of each bin. A bin that has far more in it than others, such
- * as an evaluation, is another one's like, and says nothing. What is usual is the lower quartile of the
+ * Own time of the members beyond that of their like, of each bin. A bin that has far more in it than others,
+ * such as an evaluation, is another one's like, and says nothing. What is usual is the lower quartile of the
  * members' means over the run, since up to half of them can be slow; from bin to bin all of them move by what
  * they have in common, beside the middle one of their own bins: where half of them are longer in bursts these
- * raise their means, and bins between bursts would look short. (A lower quartile of each bin alone would take noise
- * for speed.)
+ * raise their means, and bins between bursts would look short. (A lower quartile of each bin alone would take
+ * noise for speed.)
  */
 static void excess(struct own *w, float *mean) {
   const struct ni_blame *b = w->b;
@@ -71,22 +74,27 @@ static void excess(struct own *w, float *mean) {
     size_t n = 0;
     for (uint32_t k = 0; k < b->bins; k++) {
       const struct ni_blame_cell *c = ni_blame_cell_at(b, w->c.member[i], k);
-      x[k] = c && c->places && (float)c->places <= most ? (over + c->dev / (float)b->bin_steps) / w->c.of_us : NAN;
-      if (!isnan(x[k])) w->scratch[n++] = x[k];
+      x[k] = c && c->places && (float)c->places <= most ? (over + c->dev / (float)b->bin_steps) / w->c.of_us
+                                                        : NAN;
+      if (!isnan(x[k]))
+        w->scratch[n++] = x[k];
     }
     mean[i] = ni_blame_middle(w->scratch, n);
     w->means[i] = ni_blame_quantile(w->scratch, n, 0.5);
-    if (n) mean[w->c.n + means++] = mean[i];
+    if (n)
+      mean[w->c.n + means++] = mean[i];
   }
   float usual = ni_blame_quantile(mean + w->c.n, means, means == 2 ? 0 : 0.25);
   for (uint32_t k = 0; k < b->bins; k++) {
     size_t n = 0;
     for (uint32_t i = 0; i < w->c.n; i++) {
       float x = w->x[(size_t)i * b->bins + k];
-      if (!isnan(x)) w->scratch[n++] = x - w->means[i];
+      if (!isnan(x))
+        w->scratch[n++] = x - w->means[i];
     }
     float common = ni_blame_quantile(w->scratch, n, 0.4);
-    for (uint32_t i = 0; i < w->c.n; i++) w->x[(size_t)i * b->bins + k] -= usual + common;
+    for (uint32_t i = 0; i < w->c.n; i++)
+      w->x[(size_t)i * b->bins + k] -= usual + common;
   }
 }
 
@@ -106,7 +114,8 @@ static float noise_of(struct own *w, float *each) {
     const float *x = &w->x[(size_t)i * b->bins];
     size_t m = 0;
     for (uint32_t k = 1; k < b->bins; k++)
-      if (!isnan(x[k]) && !isnan(x[k - 1])) w->scratch[m++] = fabsf(x[k] - x[k - 1]);
+      if (!isnan(x[k]) && !isnan(x[k - 1]))
+        w->scratch[m++] = fabsf(x[k] - x[k - 1]);
     if (m)
       each[n++] = ni_blame_quantile(w->scratch, m, 0.5) * 1.0484f; /* median |difference| = 0.954 sigma */
   }
@@ -114,11 +123,15 @@ static float noise_of(struct own *w, float *each) {
 }
 
 static bool late_interval(const float *x, uint32_t bins, uint32_t *from, uint32_t *to) {
-  if (!ni_longest_above(x, bins, NI_CAUSE_OWN_FLOOR, from, to)) return false;
+  if (!ni_longest_above(x, bins, NI_CAUSE_OWN_FLOOR, from, to))
+    return false;
   double sum = 0;
   uint32_t n = 0;
   for (uint32_t k = *from; k < *to; k++)
-    if (!isnan(x[k])) sum += x[k], n++;
+    if (!isnan(x[k])) {
+      sum += x[k];
+      n++;
+    }
   /* Its ends are sharper with half of its height for a floor. */
   float half = n ? (float)(sum / n / 2) : 0;
   return half <= NI_CAUSE_OWN_FLOOR || ni_longest_above(x, bins, half, from, to);
@@ -137,32 +150,39 @@ static float others_there(struct own *w, uint32_t but, uint32_t from, uint32_t t
     uint32_t seen = 0;
     for (uint32_t k = from; k < to; k++) {
       float x = w->x[(size_t)i * w->b->bins + k];
-      if (!isnan(x)) sum += fminf(x, 1), seen++;
+      if (!isnan(x)) {
+        sum += fminf(x, 1);
+        seen++;
+      }
     }
-    if (seen && i != but) w->means[n++] = (float)(sum / seen);
+    if (seen && i != but)
+      w->means[n++] = (float)(sum / seen);
   }
   float usual = ni_blame_quantile(w->means, n, 0.25);
-  *apart = n >= 8 ? (w->means[(size_t)(0.4 * (double)(n - 1) + 0.5)] -
-                     w->means[(size_t)(0.1 * (double)(n - 1) + 0.5)]) /
-                        1.03f
-                  : 0;
+  *apart = n >= 8
+      ? (w->means[(size_t)(0.4 * (double)(n - 1) + 0.5)] - w->means[(size_t)(0.1 * (double)(n - 1) + 0.5)]) /
+          1.03f
+      : 0;
   return n ? usual : 0;
 }
 
 /*
- * A rank that stops for as long as half a step moves what the others do in that step and the next, and so does
- * a network that is slow: these bins say nothing of bursts.
+ * A rank that stops for as long as half a step moves what the others do in that step and the next, and so
+ * does a network that is slow: these bins say nothing of bursts.
  */
 static void leave_out_moved(const struct own *w, float *x) {
   const struct ni_blame *b = w->b;
   for (uint32_t k = 0; k < b->bins; k++)
-    if (w->crowded[k] || (k && w->crowded[k - 1])) x[k] = NAN;
+    if (w->crowded[k] || (k && w->crowded[k - 1]))
+      x[k] = NAN;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     for (uint32_t k = 0; b->rank[i].judged && k < b->bins; k++) {
       const struct ni_blame_cell *c = ni_blame_cell_at(b, i, k);
-      if (!c || c->burst < w->c.of_us / 2) continue;
+      if (!c || c->burst < w->c.of_us / 2)
+        continue;
       x[k] = NAN;
-      if (k + 1 < b->bins) x[k + 1] = NAN;
+      if (k + 1 < b->bins)
+        x[k + 1] = NAN;
     }
 }
 
@@ -171,8 +191,10 @@ static float usual_area(struct own *w, uint32_t member, const float *areas) {
   const uint32_t host = ni_blame_host(w->b, w->c.member[member]);
   size_t n = 0;
   for (uint32_t i = 0; i < w->c.n; i++)
-    if (ni_blame_host(w->b, w->c.member[i]) != host) w->scratch[n++] = areas[i];
-  if (n < 2) memcpy(w->scratch, areas, (n = w->c.n) * sizeof *areas);
+    if (ni_blame_host(w->b, w->c.member[i]) != host)
+      w->scratch[n++] = areas[i];
+  if (n < 2)
+    memcpy(w->scratch, areas, (n = w->c.n) * sizeof *areas);
   return ni_blame_quantile(w->scratch, n, n > 2 ? 0.5 : 0);
 }
 
@@ -186,13 +208,15 @@ static void find_bursts(struct own *w, float noise, enum ni_burst_shape shape, c
   for (uint32_t i = 0; i < w->c.n; i++) {
     struct late *l = &w->late[w->c.member[i]];
     const float *x = &w->x[(size_t)i * b->bins];
-    for (uint32_t k = 0; k < b->bins; k++) seen[k] = isnan(masked[k]) ? NAN : x[k];
+    for (uint32_t k = 0; k < b->bins; k++)
+      seen[k] = isnan(masked[k]) ? NAN : x[k];
     bool *hit = calloc(b->bins + 1, sizeof *hit); /* no memory: it is judged as one interval */
     const struct ni_bursts found =
         hit ? ni_bursts_of(seen, b->bins, noise, shape, hit) : (struct ni_bursts){0};
     w->means[i] = found.area;
     const bool is_more = found.n && found.area > SINGLE_MORE * l->area;
-    if (is_more) free(l->hit);
+    if (is_more)
+      free(l->hit);
     if (is_more)
       *l = (struct late){.bursts = found.n,
                          .shape = shape,
@@ -201,8 +225,10 @@ static void find_bursts(struct own *w, float noise, enum ni_burst_shape shape, c
                          .share = found.excess,
                          .excess_us = found.excess * w->c.of_us,
                          .of_gaps = found.excess * w->c.of_us / w->c.level_us,
-                         .alike = w->c.n, .area = found.area};
-    else free(hit);
+                         .alike = w->c.n,
+                         .area = found.area};
+    else
+      free(hit);
   }
 }
 
@@ -213,7 +239,8 @@ static void find_bursts(struct own *w, float noise, enum ni_burst_shape shape, c
 static void judge_bursts(struct own *w, float noise) {
   const struct ni_blame *b = w->b;
   float *masked = calloc(2 * ((size_t)b->bins + 1), sizeof *masked);
-  if (!masked) return; /* then they are judged as one interval */
+  if (!masked)
+    return; /* then they are judged as one interval */
   leave_out_moved(w, masked);
   /* the first and the last bin are begun or ended in the middle of a step */
   for (uint32_t i = 0; i < w->c.n; i++)
@@ -237,20 +264,28 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
   struct late *l = &w->late[w->c.member[i]];
   uint32_t from, to, n = 0;
   double sum = 0;
-  if (l->bursts || ni_launches_pace(&w->launches, w->c.member[i])) return;
+  if (l->bursts || ni_launches_pace(&w->launches, w->c.member[i]))
+    return;
   memcpy(w->scratch, x, b->bins * sizeof *x);
   for (uint32_t k = 0; k < b->bins; k++)
-    if (x[k] > 1) x[k] = 1; /* one bin says no more than that */
-  if (!late_interval(x, b->bins, &from, &to)) return;
+    if (x[k] > 1)
+      x[k] = 1; /* one bin says no more than that */
+  if (!late_interval(x, b->bins, &from, &to))
+    return;
   for (uint32_t k = from; k < to; k++)
-    if (!isnan(x[k])) sum += w->scratch[k], n++;
+    if (!isnan(x[k])) {
+      sum += w->scratch[k];
+      n++;
+    }
   float mean = n ? (float)(sum / n) : 0;
-  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_OWN) return;
+  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_OWN)
+    return;
   float apart;
   mean -= others_there(w, i, from, to, &apart);
   const float own = b->waits_unseen && w->c.n <= TEAM_FEW ? OWN_OF_FEW : NI_CAUSE_OWN;
   float least = fmaxf(fmaxf(own, NI_CAUSE_APART * apart), NI_CAUSE_SIGMA * noise / sqrtf((float)n));
-  if (mean < least || mean * (float)n < NI_CAUSE_OF_RUN * (float)b->bins) return;
+  if (mean < least || mean * (float)n < NI_CAUSE_OF_RUN * (float)b->bins)
+    return;
   uint32_t near = b->bins / 20 > 3 ? b->bins / 20 : 3;
   *l = (struct late){.late = true,
                      .from = from <= near ? 0 : from,
@@ -282,13 +317,18 @@ static void judge_launches(struct own *w) {
     const struct ni_blame_rank *o = &b->rank[i];
     struct ni_launches_of of = {0};
     float late = (float)(o->late_idle_us / o->n_steps), excess = 0;
-    if (b->waits_unseen && o->team == NI_BLAME_NONE) continue; /* most of what it launches is not in the logs */
-    if (!w->launches.late[i] || !ni_launches_stand_out(&w->launches, i)) continue;
+    /* most of what it launches is not in the logs */
+    if (b->waits_unseen && o->team == NI_BLAME_NONE)
+      continue;
+    if (!w->launches.late[i] || !ni_launches_stand_out(&w->launches, i))
+      continue;
     for (int k = 0; k < 2 && excess <= 0;
          k++) /* messages of stages move what is waited for most: there idle time first */
       excess = ni_launches_beyond(&w->launches, i, (k == 1) != b->stages, &of);
-    if (excess <= 0) continue;
-    if (excess > 0.98f * late) excess = 0.98f * late;
+    if (excess <= 0)
+      continue;
+    if (excess > 0.98f * late)
+      excess = 0.98f * late;
     const float part = w->c.lead[i].rate > 0 ? w->c.lead[i].of_sum : 1; /* its gaps add up to more */
     free(w->late[i].hit);
     w->late[i] = (struct late){.launch = true,
@@ -307,8 +347,10 @@ static int judge_members(struct own *w, uint32_t cls, const uint32_t *team) {
   const struct ni_blame *b = w->b;
   w->c.n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].cls == cls && (!team || b->rank[i].team == *team)) w->c.member[w->c.n++] = i;
-  if (w->c.n < 2 || b->bins < 2 * NI_CAUSE_BINS) return 0;
+    if (b->rank[i].cls == cls && (!team || b->rank[i].team == *team))
+      w->c.member[w->c.n++] = i;
+  if (w->c.n < 2 || b->bins < 2 * NI_CAUSE_BINS)
+    return 0;
   float *each = malloc(2 * (size_t)w->c.n * sizeof *each);
   w->x = malloc((size_t)w->c.n * b->bins * sizeof *w->x);
   if (!w->x || !each) {
@@ -321,7 +363,8 @@ static int judge_members(struct own *w, uint32_t cls, const uint32_t *team) {
     keep_beyond(w);
     float noise = noise_of(w, each);
     judge_bursts(w, noise);
-    for (uint32_t i = 0; i < w->c.n; i++) judge_rank(w, i, noise);
+    for (uint32_t i = 0; i < w->c.n; i++)
+      judge_rank(w, i, noise);
   }
   free(w->x);
   free(each);
@@ -330,8 +373,8 @@ static int judge_members(struct own *w, uint32_t cls, const uint32_t *team) {
 }
 
 /*
- * Where what a rank waits for may not be in the logs, all ranks that take part in the same operations wait alike
- * between these: only they are compared with each other.
+ * Where what a rank waits for may not be in the logs, all ranks that take part in the same operations wait
+ * alike between these: only they are compared with each other.
  */
 static int judge_teams(struct own *w) {
   const struct ni_blame *b = w->b;
@@ -339,9 +382,11 @@ static int judge_teams(struct own *w) {
   int e = done ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
-    if (done[i] || !o->judged || o->cls == NI_BLAME_NONE || o->team == NI_BLAME_NONE) continue;
+    if (done[i] || !o->judged || o->cls == NI_BLAME_NONE || o->team == NI_BLAME_NONE)
+      continue;
     e = judge_members(w, o->cls, &o->team);
-    for (uint32_t k = 0; k < w->c.n; k++) done[w->c.member[k]] = true;
+    for (uint32_t k = 0; k < w->c.n; k++)
+      done[w->c.member[k]] = true;
   }
   free(done);
   return e;
@@ -349,11 +394,14 @@ static int judge_teams(struct own *w) {
 
 /* Something that both show. */
 static bool at_once(const struct own *w, const struct late *x, const struct late *y) {
-  if (!x->late && !x->bursts) return false;
-  if (!y->late && !y->bursts) return false;
+  if (!x->late && !x->bursts)
+    return false;
+  if (!y->late && !y->bursts)
+    return false;
   const uint32_t from = x->from > y->from ? x->from : y->from, to = x->to < y->to ? x->to : y->to;
   for (uint32_t k = from; k < to && k < w->b->bins; k++)
-    if ((!x->hit || x->hit[k]) && (!y->hit || y->hit[k])) return true;
+    if ((!x->hit || x->hit[k]) && (!y->hit || y->hit[k]))
+      return true;
   return false;
 }
 
@@ -364,12 +412,15 @@ static bool at_once(const struct own *w, const struct late *x, const struct late
 static int forget_who_may_wait(struct own *w) {
   const struct ni_blame *b = w->b;
   bool *may = calloc(b->n_ranks + 1, sizeof *may);
-  if (!may) return -ENOMEM;
+  if (!may)
+    return -ENOMEM;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     for (uint32_t k = 0; k < b->n_ranks && b->rank[i].judged && !may[i]; k++)
-      may[i] = b->rank[k].judged && b->rank[k].team != b->rank[i].team && at_once(w, &w->late[i], &w->late[k]);
+      may[i] =
+          b->rank[k].judged && b->rank[k].team != b->rank[i].team && at_once(w, &w->late[i], &w->late[k]);
   for (uint32_t i = 0; i < b->n_ranks; i++) {
-    if (!may[i]) continue;
+    if (!may[i])
+      continue;
     w->late[i].late = false;
     w->late[i].bursts = 0;
   }
@@ -381,7 +432,8 @@ static int add_ranks(struct ni_cause *c, const struct own *w,
                      bool (*belongs)(const struct own *, uint32_t, uint32_t), uint32_t of) {
   int e = 0;
   for (uint32_t i = 0; c && e == 0 && i < w->b->n_ranks; i++)
-    if (w->b->rank[i].judged && belongs(w, i, of)) e = ni_cause_item(c, i);
+    if (w->b->rank[i].judged && belongs(w, i, of))
+      e = ni_cause_item(c, i);
   return e;
 }
 
@@ -397,14 +449,17 @@ static bool slow_on(const struct own *w, uint32_t rank, uint32_t host) {
 static bool burst_on(const struct own *w, uint32_t rank, uint32_t host) {
   return ni_blame_host(w->b, rank) == host && w->late[rank].bursts;
 }
-static bool itself(const struct own *w, uint32_t rank, uint32_t of) { return (void)w, rank == of; }
+static bool itself(const struct own *w, uint32_t rank, uint32_t of) {
+  (void)w;
+  return rank == of;
+}
 static bool of_class(const struct own *w, uint32_t rank, uint32_t cls) { return w->b->rank[rank].cls == cls; }
 
 /* What the ranks of a host show together. */
 struct hosted {
   uint32_t there, n, launched, elsewhere, n_elsewhere, from, to;
   float sum, share, of_gaps, most;
-  struct ni_lead lead;         /* sums */
+  struct ni_lead lead; /* sums */
 };
 
 static struct hosted look_at_host(const struct own *w, uint32_t h,
@@ -413,16 +468,20 @@ static struct hosted look_at_host(const struct own *w, uint32_t h,
   struct hosted x = {0};
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct late *l = &w->late[i];
-    if (!b->rank[i].judged) continue;
+    if (!b->rank[i].judged)
+      continue;
     if (ni_blame_host(b, i) != h) {
       x.elsewhere++;
       x.n_elsewhere += belongs(w, i, ni_blame_host(b, i));
       continue;
     }
     x.there++;
-    if (!belongs(w, i, h)) continue;
-    if (x.n == 0 || l->from < x.from) x.from = l->from;
-    if (l->to > x.to) x.to = l->to;
+    if (!belongs(w, i, h))
+      continue;
+    if (x.n == 0 || l->from < x.from)
+      x.from = l->from;
+    if (l->to > x.to)
+      x.to = l->to;
     x.launched += l->launch;
     x.sum += l->excess_us;
     x.most = fmaxf(x.most, l->share);
@@ -450,11 +509,13 @@ static bool is_host(const struct hosted *x) {
 static int add_hits(struct ni_cause *c, const struct own *w) {
   const uint32_t bins = w->b->bins;
   uint32_t hit = 0;
-  if (!(c->at = calloc(bins + 1, sizeof *c->at))) return -ENOMEM;
+  if (!(c->at = calloc(bins + 1, sizeof *c->at)))
+    return -ENOMEM;
   c->bins_hit = 0;
   for (uint32_t k = 0; k < bins; k++) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < c->n_items; i++) n += w->late[c->item[i]].hit[k];
+    for (uint32_t i = 0; i < c->n_items; i++)
+      n += w->late[c->item[i]].hit[k];
     c->at[k] = n > 0 && n * 2 >= c->n_items;
     hit += c->at[k];
     c->bins_hit += c->at[k] && (k == 0 || !c->at[k - 1]);
@@ -467,9 +528,12 @@ static int add_hits(struct ni_cause *c, const struct own *w) {
 static void forget_host(struct own *w, uint32_t host, bool bursts) {
   for (uint32_t i = 0; i < w->b->n_ranks; i++) {
     struct late *l = &w->late[i];
-    if (!w->b->rank[i].judged || ni_blame_host(w->b, i) != host) continue;
-    if (bursts) l->bursts = 0;
-    else l->late = l->launch = false;
+    if (!w->b->rank[i].judged || ni_blame_host(w->b, i) != host)
+      continue;
+    if (bursts)
+      l->bursts = 0;
+    else
+      l->late = l->launch = false;
   }
 }
 
@@ -484,7 +548,8 @@ static int name_hosts(struct own *w, struct ni_causes *out,
   int e = 0;
   for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
     struct hosted x = look_at_host(w, h, belongs);
-    if (!is_host(&x) || (belongs == slow_on && !x.launched)) continue;
+    if (!is_host(&x) || (belongs == slow_on && !x.launched))
+      continue;
     if (b->waits_unseen && !x.launched) { /* all of it may wait alike */
       forget_host(w, h, bursts);
       continue;
@@ -493,7 +558,8 @@ static int name_hosts(struct own *w, struct ni_causes *out,
     if (belongs == slow_on)
       x = look_at_host(w, h, launch ? launched_on : late_on); /* how much: what most of them show */
     struct ni_cause *c = ni_cause_add(out, bursts ? NI_FIND_THROTTLING : NI_FIND_SLOW_HOST, NI_LEVEL_HOST, h);
-    if (!c) return 0;
+    if (!c)
+      return 0;
     c->from = x.from;
     c->to = x.to;
     c->excess_us = x.sum / (float)x.n;
@@ -501,12 +567,16 @@ static int name_hosts(struct own *w, struct ni_causes *out,
     c->of_gaps = x.of_gaps / (float)x.n;
     c->launch = launch;
     c->rest = belongs == late_on;
-    if (belongs == late_on) c->lead = (struct ni_lead){.part = x.lead.part / (float)x.n, .apart = x.lead.apart / (float)x.n};
+    if (belongs == late_on)
+      c->lead = (struct ni_lead){.part = x.lead.part / (float)x.n, .apart = x.lead.apart / (float)x.n};
     for (uint32_t i = 0; i < b->n_ranks; i++)
-      if (ni_blame_host(b, i) == h) c->rest &= b->rank[i].n_slots <= 1;
+      if (ni_blame_host(b, i) == h)
+        c->rest &= b->rank[i].n_slots <= 1;
     c->alike = b->n_ranks;
-    if ((e = add_ranks(c, w, belongs, h)) < 0) return e;
-    if (bursts && (e = add_hits(c, w)) < 0) return e;
+    if ((e = add_ranks(c, w, belongs, h)) < 0)
+      return e;
+    if (bursts && (e = add_hits(c, w)) < 0)
+      return e;
     forget_host(w, h, bursts);
   }
   return e;
@@ -522,13 +592,18 @@ static int later(const void *a, const void *b, void *of) {
 static int name_ranks(struct own *w, struct ni_causes *out) {
   uint32_t *order = malloc((w->b->n_ranks + 1) * sizeof *order);
   int e = order ? 0 : -ENOMEM;
-  for (uint32_t i = 0; e == 0 && i < w->b->n_ranks; i++) order[i] = i;
-  if (e == 0) qsort_r(order, w->b->n_ranks, sizeof *order, later, w->late);
+  for (uint32_t i = 0; e == 0 && i < w->b->n_ranks; i++)
+    order[i] = i;
+  if (e == 0)
+    qsort_r(order, w->b->n_ranks, sizeof *order, later, w->late);
   for (uint32_t k = 0; e == 0 && k < w->b->n_ranks; k++) {
     const uint32_t i = order[k];
     const struct late *l = &w->late[i];
-    if (!l->late && !l->launch && !l->bursts) continue;
-    if (l->no_like) continue; /* a stage that has more to do has more idle time; of a host all ranks show it */
+    if (!l->late && !l->launch && !l->bursts)
+      continue;
+    /* a stage that has more to do has more idle time; of a host all ranks show it */
+    if (l->no_like)
+      continue;
     if (out->n >= NI_CAUSES_MAX / 2) { /* the other half is for stages and links */
       out->left_out++;
       continue;
@@ -541,11 +616,13 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
     c->share = l->share;
     c->of_gaps = l->of_gaps;
     c->launch = l->launch;
-    if (!l->bursts) c->lead = l->lead;
+    if (!l->bursts)
+      c->lead = l->lead;
     c->rest = !l->launch && w->b->rank[i].n_slots == 1;
     c->alike = l->alike;
     e = add_ranks(c, w, itself, i);
-    if (e == 0 && l->bursts) e = add_hits(c, w);
+    if (e == 0 && l->bursts)
+      e = add_hits(c, w);
   }
   free(order);
   return e;
@@ -558,7 +635,8 @@ static bool explained_by_bytes(const struct late *l, float more, float least) {
 
 static uint32_t members_of(const struct own *w, const uint32_t *part, uint32_t of) {
   uint32_t n = 0;
-  for (uint32_t i = 0; i < w->b->n_ranks; i++) n += part[i] == of;
+  for (uint32_t i = 0; i < w->b->n_ranks; i++)
+    n += part[i] == of;
   return n;
 }
 
@@ -574,19 +652,25 @@ static int name_replica(struct own *w, struct ni_causes *out, const uint32_t *pa
   float excess_us = 0, share = 0, of_gaps = 0, bytes = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct late *l = &w->late[i];
-    if (part[i] != of) continue;
+    if (part[i] != of)
+      continue;
     bytes += more[i];
-    if (!explained_by_bytes(l, more[i], members > 1 ? NI_UNEVEN_REPLICA : NI_UNEVEN_BYTES)) continue;
-    if (n++ == 0 || l->from < from) from = l->from;
-    if (l->to > to) to = l->to;
+    if (!explained_by_bytes(l, more[i], members > 1 ? NI_UNEVEN_REPLICA : NI_UNEVEN_BYTES))
+      continue;
+    if (n++ == 0 || l->from < from)
+      from = l->from;
+    if (l->to > to)
+      to = l->to;
     excess_us += l->excess_us;
     share += l->share;
     of_gaps += l->of_gaps;
     alike = l->alike;
   }
-  if (n == 0) return 0;
+  if (n == 0)
+    return 0;
   struct ni_cause *c = ni_cause_add(out, NI_FIND_UNEVEN, members > 1 ? NI_LEVEL_REPLICA : NI_LEVEL_RANK, of);
-  if (!c) return 0;
+  if (!c)
+    return 0;
   c->from = from;
   c->to = to;
   c->excess_us = excess_us / (float)n;
@@ -600,7 +684,8 @@ static int name_replica(struct own *w, struct ni_causes *out, const uint32_t *pa
   }
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
-    if (part[i] != of) continue;
+    if (part[i] != of)
+      continue;
     w->late[i].late = false;
     e = ni_cause_item(c, i);
   }
@@ -613,10 +698,13 @@ static int name_uneven(struct own *w, struct ni_causes *out) {
   bool *uneven = calloc(b->n_ranks + 1, sizeof *uneven);
   uint32_t *part = malloc((b->n_ranks + 1) * sizeof *part);
   int e = more && uneven && part ? ni_uneven_find(b, more) : -ENOMEM;
-  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) uneven[i] = more[i] > 0;
-  if (e == 0) ni_uneven_parts(b, uneven, part);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    if (uneven[i] && part[i] == i) e = name_replica(w, out, part, more, i);
+    uneven[i] = more[i] > 0;
+  if (e == 0)
+    ni_uneven_parts(b, uneven, part);
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    if (uneven[i] && part[i] == i)
+      e = name_replica(w, out, part, more, i);
   free(more);
   free(uneven);
   free(part);
@@ -628,9 +716,11 @@ static int name_stages(struct own *w, struct ni_causes *out) {
   struct ni_stage_more *more = calloc(b->n_classes + 1, sizeof *more);
   int e = more ? ni_compare_stages(b, w->c.over_us, more) : -ENOMEM;
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
-    if (!(more[c].share > NI_CAUSE_STAGE - 1)) continue;
+    if (!(more[c].share > NI_CAUSE_STAGE - 1))
+      continue;
     struct ni_cause *x = ni_cause_add(out, NI_FIND_SLOW_STAGE, NI_LEVEL_STAGE, c);
-    if (!x) break;
+    if (!x)
+      break;
     x->to = b->bins;
     x->share = x->of_gaps = more[c].share;
     x->can_be_work = more[c].can_be_work;
@@ -657,19 +747,32 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
                   .means = malloc((b->n_ranks + 1) * sizeof *w.means),
                   .c.lead = calloc(b->n_ranks + 1, sizeof *w.c.lead)};
   int e = w.late && w.c.member && w.scratch && w.c.over_us && w.means && w.c.lead ? 0 : -ENOMEM;
-  if (e == 0) e = ni_launches_begin(&w.launches, b);
-  if (b->waits_unseen) e = judge_teams(&w);
-  for (uint32_t c = 0; e == 0 && c < b->n_classes && !b->waits_unseen; c++) e = judge_members(&w, c, NULL);
-  if (e == 0) judge_launches(&w);
-  if (e == 0 && b->waits_unseen) e = forget_who_may_wait(&w);
-  if (e == 0) e = name_uneven(&w, out);
-  if (e == 0) e = name_hosts(&w, out, slow_on);
-  if (e == 0) e = name_hosts(&w, out, late_on);
-  if (e == 0) e = name_hosts(&w, out, burst_on);
-  if (e == 0) e = ni_spells_pauses(b, out);
-  if (e == 0) e = name_ranks(&w, out);
-  if (e == 0 && b->stages && !b->waits_unseen) e = name_stages(&w, out);
-  for (uint32_t i = 0; w.late && i < b->n_ranks; i++) free(w.late[i].hit);
+  if (e == 0)
+    e = ni_launches_begin(&w.launches, b);
+  if (b->waits_unseen)
+    e = judge_teams(&w);
+  for (uint32_t c = 0; e == 0 && c < b->n_classes && !b->waits_unseen; c++)
+    e = judge_members(&w, c, NULL);
+  if (e == 0)
+    judge_launches(&w);
+  if (e == 0 && b->waits_unseen)
+    e = forget_who_may_wait(&w);
+  if (e == 0)
+    e = name_uneven(&w, out);
+  if (e == 0)
+    e = name_hosts(&w, out, slow_on);
+  if (e == 0)
+    e = name_hosts(&w, out, late_on);
+  if (e == 0)
+    e = name_hosts(&w, out, burst_on);
+  if (e == 0)
+    e = ni_spells_pauses(b, out);
+  if (e == 0)
+    e = name_ranks(&w, out);
+  if (e == 0 && b->stages && !b->waits_unseen)
+    e = name_stages(&w, out);
+  for (uint32_t i = 0; w.late && i < b->n_ranks; i++)
+    free(w.late[i].hit);
   ni_launches_end(&w.launches);
   free(w.late);
   free(w.c.member);

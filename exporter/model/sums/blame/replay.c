@@ -10,7 +10,10 @@
 #include "graph.h"
 #include "stamps.h"
 
-/* On the longest way through the block as recorded: a join, and the own time before its last node (NI_BLAME_NONE: none). */
+/*
+ * On the longest way through the block as recorded: a join, and the own time before its last node
+ * (NI_BLAME_NONE: none).
+ */
 struct way {
   uint32_t join, node, rank;
 };
@@ -21,12 +24,13 @@ struct replay {
   struct way *way;
   uint32_t n_way;
   size_t cap_way;
-  double *ended;               /* of a join, as recorded; where waits may not be in the logs */
+  double *ended; /* of a join, as recorded; where waits may not be in the logs */
   size_t cap_ended;
-  uint64_t *causes_of;         /* of a link: bit i: cause i */
-  bool *launch_late;           /* of a rank: its CPU is slow */
-  bool *with_late;             /* of a link: such a rank takes part */
-  bool calms;                  /* stamps are off: causes are taken away where own time is without that (stamps.h) */
+  uint64_t *causes_of; /* of a link: bit i: cause i */
+  bool *launch_late;   /* of a rank: its CPU is slow */
+  bool *with_late;     /* of a link: such a rank takes part */
+  /* stamps are off: causes are taken away where own time is without that (stamps.h) */
+  bool calms;
   double own, pauses, transfer, recorded, replayed;
   /*
    * By communicator: transfers on the longest way; what all causes together cost there, those apart whose
@@ -37,8 +41,10 @@ struct replay {
 
 static void plain(struct replay *x) {
   x->g.quicker = false;
-  for (uint32_t i = 0; i < x->g.n_joins; i++) x->g.join[i].us = x->g.what[i].transfer;
-  for (uint32_t r = 0; r < x->g.b->n_ranks; r++) x->g.side[r].change = (struct ni_graph_change){.factor = 1};
+  for (uint32_t i = 0; i < x->g.n_joins; i++)
+    x->g.join[i].us = x->g.what[i].transfer;
+  for (uint32_t r = 0; r < x->g.b->n_ranks; r++)
+    x->g.side[r].change = (struct ni_graph_change){.factor = 1};
 }
 
 static bool works_in(const struct replay *x, uint32_t cause, uint32_t link, uint32_t bin) {
@@ -48,13 +54,17 @@ static bool works_in(const struct replay *x, uint32_t cause, uint32_t link, uint
 /* Transfers as they usually are: each one as long as those of its size on like links. */
 static void quicken(struct replay *x, uint32_t cause) {
   /* What is slow for a while is counted by the clock: the replay bounds it there, and is not to be low. */
-  if (x->causes->item[cause].n_alone) x->g.quicker = true;
+  if (x->causes->item[cause].n_alone)
+    x->g.quicker = true;
   for (uint32_t i = 0; i < x->g.n_joins; i++) {
     const struct ni_graph_what *w = &x->g.what[i];
     const struct ni_graph_same *s = &x->g.same[w->same];
-    if (!works_in(x, cause, w->link, w->bin)) continue;
-    if (s->n >= NI_GRAPH_SAME_MIN) x->g.join[i].us = (float)exp(s->log_us / s->n);
-    else x->g.join[i].us /= 1 + x->causes->item[cause].share;
+    if (!works_in(x, cause, w->link, w->bin))
+      continue;
+    if (s->n >= NI_GRAPH_SAME_MIN)
+      x->g.join[i].us = (float)exp(s->log_us / s->n);
+    else
+      x->g.join[i].us /= 1 + x->causes->item[cause].share;
   }
 }
 
@@ -63,10 +73,16 @@ static void count_spots(struct replay *x) {
     for (uint32_t i = 0; i < x->g.side[r].n; i++) {
       const struct ni_graph_node *n = &x->g.node[x->g.side[r].first + i];
       struct ni_graph_spot *p = &x->g.spot[n->spot];
-      if (n->main == NI_BLAME_NONE) continue;
+      if (n->main == NI_BLAME_NONE)
+        continue;
       const bool hidden = x->g.b->rank[r].n_slots == 1 && x->with_late[x->g.what[n->join].link];
-      if (!x->launch_late[r] && !hidden) p->usual_us += n->gap - n->pause, p->n_usual++;
-      else if (n->launched_late) p->late_us += n->gap - n->pause, p->n_late++;
+      if (!x->launch_late[r] && !hidden) {
+        p->usual_us += n->gap - n->pause;
+        p->n_usual++;
+      } else if (n->launched_late) {
+        p->late_us += n->gap - n->pause;
+        p->n_late++;
+      }
     }
 }
 
@@ -77,17 +93,20 @@ static void count_spots(struct replay *x) {
 static int find_usual(struct replay *x, uint32_t blocks) {
   int got = 0;
   for (uint32_t k = 0; got >= 0 && k < blocks; k++) {
-    if (k % x->g.b->sample_every || (got = ni_graph_load(&x->g, k)) <= 0) continue;
+    if (k % x->g.b->sample_every || (got = ni_graph_load(&x->g, k)) <= 0)
+      continue;
     for (uint32_t i = 0; i < x->g.n_joins; i++) {
       const struct ni_graph_what *w = &x->g.what[i];
       bool touched = false;
       for (uint64_t of = x->causes_of[w->link]; of && !touched; of &= of - 1)
         touched = ni_cause_at(&x->causes->item[__builtin_ctzll(of)], w->bin);
-      if (touched || !x->g.compares) continue;
+      if (touched || !x->g.compares)
+        continue;
       x->g.same[w->same].log_us += log(fmax(w->transfer, 0.1));
       x->g.same[w->same].n++;
     }
-    if (x->g.launches) count_spots(x);
+    if (x->g.launches)
+      count_spots(x);
   }
   ni_graph_rewind(&x->g);
   return got < 0 ? got : 0;
@@ -99,7 +118,8 @@ static int ask_usual(struct replay *x, uint32_t blocks) {
     x->g.compares |= c->item[i].links;
     for (uint32_t k = 0; c->item[i].links && k < c->item[i].n_items; k++)
       x->causes_of[c->item[i].item[k]] |= UINT64_C(1) << i;
-    for (uint32_t k = 0; k < c->item[i].n_alone; k++) x->causes_of[c->item[i].alone[k]] |= UINT64_C(1) << i;
+    for (uint32_t k = 0; k < c->item[i].n_alone; k++)
+      x->causes_of[c->item[i].alone[k]] |= UINT64_C(1) << i;
     x->g.launches |= c->item[i].launch;
     for (uint32_t k = 0; c->item[i].launch && k < c->item[i].n_items; k++)
       x->launch_late[c->item[i].item[k]] = true;
@@ -120,14 +140,16 @@ static int ask_usual(struct replay *x, uint32_t blocks) {
 static bool is_of(const struct ni_cause *c, const struct ni_blame_link *l) {
   uint32_t there = 0;
   for (uint32_t k = 0; k < l->n_ranks; k++)
-    for (uint32_t i = 0; i < c->n_items; i++) there += c->item[i] == l->rank[k];
+    for (uint32_t i = 0; i < c->n_items; i++)
+      there += c->item[i] == l->rank[k];
   return l->from < 0 ? there == l->n_ranks : there > 0;
 }
 
 static void carry_less(struct replay *x, const struct ni_cause *c) {
   for (uint32_t i = 0; i < x->g.n_joins; i++) {
     const struct ni_graph_what *w = &x->g.what[i];
-    if (ni_cause_at(c, w->bin) && is_of(c, &x->g.b->link[w->link])) x->g.join[i].us /= 1 + c->more_bytes;
+    if (ni_cause_at(c, w->bin) && is_of(c, &x->g.b->link[w->link]))
+      x->g.join[i].us /= 1 + c->more_bytes;
   }
 }
 
@@ -138,9 +160,11 @@ static bool shortens_own_time(const struct ni_cause *c) {
 /* Only a cause that is told by own time is hidden by stamps that are off. */
 static int ask_stamps(struct replay *x) {
   float *scratch = malloc((x->g.b->n_ranks + 1) * sizeof *scratch);
-  if (!scratch) return -ENOMEM;
+  if (!scratch)
+    return -ENOMEM;
   bool own = false;
-  for (uint32_t i = 0; i < x->causes->n; i++) own |= shortens_own_time(&x->causes->item[i]);
+  for (uint32_t i = 0; i < x->causes->n; i++)
+    own |= shortens_own_time(&x->causes->item[i]);
   x->calms = own && ni_stamps_are_off(x->g.b, scratch);
   free(scratch);
   return 0;
@@ -149,20 +173,29 @@ static int ask_stamps(struct replay *x) {
 /* Takes a cause away. */
 static void without(struct replay *x, uint32_t cause) {
   const struct ni_cause *c = &x->causes->item[cause];
-  if (c->links) quicken(x, cause);
-  if (c->kind == NI_FIND_UNEVEN) carry_less(x, c);
+  if (c->links)
+    quicken(x, cause);
+  if (c->kind == NI_FIND_UNEVEN)
+    carry_less(x, c);
   for (uint32_t i = 0; i < c->n_items && !c->links; i++) {
     struct ni_graph_change *s = &x->g.side[c->item[i]].change;
-    if (c->kind == NI_FIND_PAUSES || c->kind == NI_FIND_PERIODIC) s->no_pauses = true;
-    else *s = (struct ni_graph_change){1 / (1 + c->of_gaps), c->from, c->to, c->at, s->no_pauses, c->launch};
+    if (c->kind == NI_FIND_PAUSES || c->kind == NI_FIND_PERIODIC)
+      s->no_pauses = true;
+    else
+      *s = (struct ni_graph_change){1 / (1 + c->of_gaps), c->from, c->to, c->at, s->no_pauses, c->launch};
   }
 }
 
-/* Own time without what stamps are off by, from here on; *took: the block with all causes, as recorded before. */
+/*
+ * Own time without what stamps are off by, from here on; *took: the block with all causes, as recorded
+ * before.
+ */
 static int calm_down(struct replay *x, double *took) {
-  if (!x->calms) return 0;
+  if (!x->calms)
+    return 0;
   const int e = ni_stamps_calm(&x->g);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   x->g.calm = true;
   *took = ni_graph_run(&x->g);
   return 0;
@@ -170,10 +203,12 @@ static int calm_down(struct replay *x, double *took) {
 
 /* The longest way is as long as before: then so is the block, whatever else is shorter. */
 static bool as_long(const struct replay *x) {
-  if (x->g.calm) return false; /* another way may be the longest */
+  if (x->g.calm)
+    return false; /* another way may be the longest */
   for (uint32_t i = 0; i < x->n_way; i++) {
     const struct way *w = &x->way[i];
-    if (x->g.join[w->join].us < x->g.what[w->join].transfer) return false;
+    if (x->g.join[w->join].us < x->g.what[w->join].transfer)
+      return false;
     if (w->node != NI_BLAME_NONE &&
         ni_graph_gap(&x->g, &x->g.side[w->rank].change, &x->g.node[w->node]) < x->g.node[w->node].gap)
       return false;
@@ -185,21 +220,24 @@ static bool as_long(const struct replay *x) {
 static int follow(struct replay *x, double end) {
   uint32_t at = 0, by;
   for (uint32_t i = 1; i < x->g.n_joins; i++)
-    if (x->g.join[i].end > x->g.join[at].end) at = i;
+    if (x->g.join[i].end > x->g.join[at].end)
+      at = i;
   x->n_way = 0;
   for (uint32_t i = 0; i < x->g.n_nodes; i++, at = by) { /* each at most once */
     const struct ni_graph_what *w = &x->g.what[at];
     const struct ni_graph_node *n = &x->g.node[w->last];
     double began = ni_graph_start(&x->g, &x->g.side[w->rank], n, &by), pause = by == n->main ? n->pause : 0;
     bool first = by == NI_BLAME_NONE; /* before the first operation of the block all is own time */
-    if (!ni_array_room(x->way, x->n_way, x->cap_way)) return -ENOMEM;
+    if (!ni_array_room(x->way, x->n_way, x->cap_way))
+      return -ENOMEM;
     x->way[x->n_way++] = (struct way){at, !first && by == n->main ? w->last : NI_BLAME_NONE, w->rank};
     x->transfer += end - x->g.join[at].start;
     x->path[x->g.b->link[w->link].comm] += end - x->g.join[at].start;
     end = first ? 0 : x->g.join[by].end;
     x->pauses += pause;
     x->own += began - end - pause;
-    if (first) break;
+    if (first)
+      break;
   }
   return 0;
 }
@@ -211,14 +249,16 @@ static int follow(struct replay *x, double end) {
  */
 static double shorter(const struct replay *x, const struct way *w) {
   double us = fmax(0, x->g.what[w->join].transfer - x->g.join[w->join].us);
-  if (w->node == NI_BLAME_NONE) return us;
+  if (w->node == NI_BLAME_NONE)
+    return us;
   const struct ni_graph_node *n = &x->g.node[w->node];
   return us + fmax(0, ni_graph_own(&x->g, n) - ni_graph_gap(&x->g, &x->g.side[w->rank].change, n));
 }
 
 static double shorter_in_all(const struct replay *x) {
   double all = 0;
-  for (uint32_t i = 0; i < x->n_way; i++) all += shorter(x, &x->way[i]);
+  for (uint32_t i = 0; i < x->n_way; i++)
+    all += shorter(x, &x->way[i]);
   return all;
 }
 
@@ -241,7 +281,10 @@ static double without_those(struct replay *x, const bool *clocked, bool which, d
   uint32_t n = 0;
   plain(x);
   for (uint32_t i = 0; i < x->causes->n; i++)
-    if (clocked[i] == which) without(x, i), n++;
+    if (clocked[i] == which) {
+      without(x, i);
+      n++;
+    }
   return n ? put_down(x, took, lost) : 0;
 }
 
@@ -249,7 +292,8 @@ static void measure(struct replay *x) {
   uint32_t by;
   NI_EACH(const struct ni_graph_side, s, x->g.side, x->g.b->n_ranks) {
     const struct ni_graph_node *n = &x->g.node[s->first];
-    if (s->n < 2) continue;
+    if (s->n < 2)
+      continue;
     x->recorded += s->took;
     x->replayed += x->g.join[n[s->n - 1].join].end - ni_graph_start(&x->g, s, n, &by);
   }
@@ -259,21 +303,35 @@ static double run_us(const struct ni_blame *b) {
   double best = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     double us = (double)(b->rank[i].last_ns - b->rank[i].first_ns) / 1e3;
-    if (b->rank[i].judged && us > best) best = us;
+    if (b->rank[i].judged && us > best)
+      best = us;
   }
   return best;
 }
 
-/* Relative, of twice the standard error: of what is usual, of the blocks that are in the sample, and of the model. */
-static double doubt(const struct ni_cause *c, const double *cost, uint32_t blocks, double part, double model) {
+/*
+ * Relative, of twice the standard error: of what is usual, of the blocks that are in the sample, and of the
+ * model.
+ */
+static double doubt(const struct ni_cause *c, const double *cost, uint32_t blocks, double part,
+                    double model) {
   double sum = 0, squares = 0;
-  for (uint32_t i = 0; i < blocks; i++) sum += cost[i], squares += cost[i] * cost[i];
-  double mean = sum / blocks, sampling = blocks > 1 && mean > 0 ? sqrt(fmax(0, squares / blocks - mean * mean) / (blocks - 1)) / mean : 1;
+  for (uint32_t i = 0; i < blocks; i++) {
+    sum += cost[i];
+    squares += cost[i] * cost[i];
+  }
+  double mean = sum / blocks,
+         sampling =
+             blocks > 1 && mean > 0 ? sqrt(fmax(0, squares / blocks - mean * mean) / (blocks - 1)) / mean : 1;
   double usual = c->share > 0 ? 0.01 / c->share : 0;
-  return 2 * sqrt(0.05 * 0.05 + usual * usual / 4 + sampling * sampling * (1 - part) + (1 - model) * (1 - model));
+  return 2 *
+      sqrt(0.05 * 0.05 + usual * usual / 4 + sampling * sampling * (1 - part) + (1 - model) * (1 - model));
 }
 
-/* Bins in which the cause is at work: of the job; of those, the ones of block k's steps (or all: k is NI_BLAME_NONE). */
+/*
+ * Bins in which the cause is at work: of the job; of those, the ones of block k's steps (or all: k is
+ * NI_BLAME_NONE).
+ */
 static uint32_t bins_of(const struct replay *x, const struct ni_cause *c, uint32_t k) {
   const struct ni_blame *b = x->g.b;
   uint32_t from = k == NI_BLAME_NONE ? 0 : k * NI_BLAME_BLOCK / b->bin_steps, n = 0;
@@ -299,43 +357,49 @@ static double waited_us(const struct ni_blame *b, const struct ni_cause *c, uint
   double sum = 0;
   for (uint32_t k = c->from; k < c->to && k < b->bins; k++) {
     const struct ni_blame_cell *cell = ni_cause_at(c, k) ? ni_blame_cell_at(b, rank, k) : NULL;
-    if (!cell) continue;
+    if (!cell)
+      continue;
     const struct ni_blame_link_cell *l = &o->link_cell[(size_t)(cell - o->cell) * o->max_slots];
     for (uint32_t i = 0; i < o->n_slots; i++) {
-      if (l[i].n == 0 || o->slot[i].link == NI_BLAME_NONE) continue;
+      if (l[i].n == 0 || o->slot[i].link == NI_BLAME_NONE)
+        continue;
       const double transfer = (double)b->link[o->slot[i].link].us[k] * l[i].n;
-      if (l[i].exec > transfer) sum += l[i].exec - transfer;
+      if (l[i].exec > transfer)
+        sum += l[i].exec - transfer;
     }
   }
   return sum;
 }
 
 /*
- * Nine in ten of the other ranks wait for so long or longer; INFINITY: there are none. Where waits are not in the logs
- * those of its team do. us: room for all.
+ * Nine in ten of the other ranks wait for so long or longer; INFINITY: there are none. Where waits are not in
+ * the logs those of its team do. us: room for all.
  */
 static double others_waited_us(const struct ni_blame *b, const struct ni_cause *c, float *us) {
   size_t n = 0;
   for (uint32_t r = 0; r < b->n_ranks; r++) {
     bool its = !b->rank[r].judged || !b->rank[r].n_bins;
     its |= b->waits_unseen && b->rank[r].team != b->rank[c->item[0]].team;
-    for (uint32_t i = 0; i < c->n_items && !its; i++) its = c->item[i] == r;
-    if (!its) us[n++] = (float)waited_us(b, c, r);
+    for (uint32_t i = 0; i < c->n_items && !its; i++)
+      its = c->item[i] == r;
+    if (!its)
+      us[n++] = (float)waited_us(b, c, r);
   }
   return n ? ni_blame_quantile(us, n, 0.1) : INFINITY;
 }
 
 static void bound_cost(struct ni_cause *c, double most) {
-  if (c->cost_us <= most) return;
+  if (c->cost_us <= most)
+    return;
   c->low_us *= most / c->cost_us;
   c->high_us *= most / c->cost_us;
   c->cost_us = most;
 }
 
 /*
- * What others waited for may not be in the logs: then it is part of their own time, and in the replay they would be no
- * quicker without the cause. Who takes longer puts off all others, so a rank, or a host's slow transfers, cost what
- * its team gets ahead of itself.
+ * What others waited for may not be in the logs: then it is part of their own time, and in the replay they
+ * would be no quicker without the cause. Who takes longer puts off all others, so a rank, or a host's slow
+ * transfers, cost what its team gets ahead of itself.
  */
 static bool hides_from_replay(const struct ni_blame *b, const struct ni_cause *c) {
   return b->waits_unseen && (!c->links || c->link == NI_FIND_SLOW_NVLINK);
@@ -343,16 +407,20 @@ static bool hides_from_replay(const struct ni_blame *b, const struct ni_cause *c
 
 /* Call after the run as recorded: when its operations ended. */
 static int keep_ends(struct replay *x) {
-  if (!x->g.b->waits_unseen) return 0;
-  if (x->g.n_joins > x->cap_ended && !ni_array_exact(&x->ended, &x->cap_ended, x->g.n_joins, sizeof *x->ended))
+  if (!x->g.b->waits_unseen)
+    return 0;
+  if (x->g.n_joins > x->cap_ended &&
+      !ni_array_exact(&x->ended, &x->cap_ended, x->g.n_joins, sizeof *x->ended))
     return -ENOMEM;
-  for (uint32_t i = 0; i < x->g.n_joins; i++) x->ended[i] = x->g.join[i].end;
+  for (uint32_t i = 0; i < x->g.n_joins; i++)
+    x->ended[i] = x->g.join[i].end;
   return 0;
 }
 
 /*
- * Call after a run without the cause: by how much a team gets ahead from one of its operations to the next, of the
- * one that does most. Where it meets others, who are no quicker, it waits for them and gets ahead anew.
+ * Call after a run without the cause: by how much a team gets ahead from one of its operations to the next,
+ * of the one that does most. Where it meets others, who are no quicker, it waits for them and gets ahead
+ * anew.
  */
 static double got_ahead(const struct replay *x) {
   const struct ni_blame *b = x->g.b;
@@ -362,7 +430,8 @@ static double got_ahead(const struct replay *x) {
     double us = 0, before = 0;
     for (uint32_t i = 0; i < s->n; i++) {
       const uint32_t join = x->g.node[s->first + i].join;
-      if (b->link[x->g.what[join].link].comm != b->rank[r].team) continue;
+      if (b->link[x->g.what[join].link].comm != b->rank[r].team)
+        continue;
       const double ahead = x->ended[join] - x->g.join[join].end;
       us += fmax(0, ahead - before);
       before = ahead;
@@ -384,20 +453,28 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
   double *cost = calloc((size_t)blocks * (causes->n + 1), sizeof *cost), all = 0, all_clocked = 0, base = 0;
   float *waited = malloc((b->n_ranks + 1) * sizeof *waited);
   int e = cost && waited ? ask_usual(x, blocks) : -ENOMEM, got = 0;
-  if (e == 0) e = ask_stamps(x);
-  for (uint32_t i = 0; i < causes->n; i++) clocked[i] = ni_cause_at_times(b, &causes->item[i]);
+  if (e == 0)
+    e = ask_stamps(x);
+  for (uint32_t i = 0; i < causes->n; i++)
+    clocked[i] = ni_cause_at_times(b, &causes->item[i]);
   for (uint32_t k = 0; e == 0 && k < blocks; k++) {
-    if (k % b->sample_every) continue;
-    if ((got = ni_graph_load(&x->g, k)) < 0) e = got;
-    if (got <= 0) continue;
+    if (k % b->sample_every)
+      continue;
+    if ((got = ni_graph_load(&x->g, k)) < 0)
+      e = got;
+    if (got <= 0)
+      continue;
     plain(x);
     x->g.calm = false;
     double t = ni_graph_run(&x->g);
-    if (x->g.torn && !torn) continue;
+    if (x->g.torn && !torn)
+      continue;
     base += t;
-    if ((e = follow(x, t)) < 0 || (e = keep_ends(x)) < 0) break;
+    if ((e = follow(x, t)) < 0 || (e = keep_ends(x)) < 0)
+      break;
     measure(x);
-    if ((e = calm_down(x, &t)) < 0) break;
+    if ((e = calm_down(x, &t)) < 0)
+      break;
     for (uint32_t i = 0; i < causes->n; i++) {
       plain(x);
       without(x, i);
@@ -412,7 +489,8 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
     out->blocks++;
   }
   out->run_us = run_us(b);
-  if (e == 0) e = ni_costs_by_clock(b, causes);
+  if (e == 0)
+    e = ni_costs_by_clock(b, causes);
   if (e == 0 && base > 0) {
     double scale = out->run_us / base, on_way = x->own + x->pauses + x->transfer, plain_us = 0, said_us = 0,
            clocked_us = 0;
@@ -424,11 +502,13 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
       struct ni_cause *c = &causes->item[i];
       const double *mine = &cost[(size_t)i * blocks];
       double sum = 0;
-      for (uint32_t k = 0; k < out->blocks; k++) sum += mine[k];
+      for (uint32_t k = 0; k < out->blocks; k++)
+        sum += mine[k];
       double d = doubt(c, mine, out->blocks, fmin(1, 1 / scale), out->model);
       /* Of what is at work now and then the blocks may have seen more or less than their share. */
       if (clocked[i] && !c->not_clocked) {
-        if (c->most_us > 0) bound_cost(c, c->most_us);
+        if (c->most_us > 0)
+          bound_cost(c, c->most_us);
         if (c->links && seen[i] >= CLOCK_SEEN_MIN)
           bound_cost(c, CLOCK_MOST * sum * bins_of(x, c, NI_BLAME_NONE) / seen[i]);
         clocked_us += c->cost_us;
@@ -437,10 +517,12 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
       double mine_scale = seen[i] ? (double)bins_of(x, c, NI_BLAME_NONE) / seen[i] : scale;
       double most = (double)c->lead.part * c->excess_us * bins_of(x, c, NI_BLAME_NONE) * b->bin_steps;
       c->cost_us = fmax(0, sum * mine_scale);
-      if (most < c->cost_us && c->lead.apart < 1) c->cost_us = pow(most, 1 - c->lead.apart) * pow(c->cost_us, c->lead.apart);
+      if (most < c->cost_us && c->lead.apart < 1)
+        c->cost_us = pow(most, 1 - c->lead.apart) * pow(c->cost_us, c->lead.apart);
       c->low_us = c->cost_us * fmax(0, 1 - d);
       c->high_us = c->cost_us * (1 + d);
-      if (!c->links) bound_cost(c, others_waited_us(b, c, waited));
+      if (!c->links)
+        bound_cost(c, others_waited_us(b, c, waited));
       plain_us += sum * scale;
       said_us += c->cost_us;
     }
@@ -473,14 +555,17 @@ int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *ou
       x.causes_of && x.launch_late && x.with_late && x.path && x.lost && x.lost_now_and_then;
   *out = (struct ni_replay){.model = NAN};
   int e = ni_graph_begin(&x.g, b);
-  if (!has_room) e = -ENOMEM;
-  if (e == 0) e = replay_blocks(&x, causes, false, out);
+  if (!has_room)
+    e = -ENOMEM;
+  if (e == 0)
+    e = replay_blocks(&x, causes, false, out);
   if (e == 0 && !out->blocks) {
     ni_graph_rewind(&x.g);
     e = replay_blocks(&x, causes, true, out);
   }
   for (uint32_t r = 0; r < b->n_ranks; r++) {
-    if (!b->rank[r].judged) continue; /* of another run in the folder, whose turn comes */
+    if (!b->rank[r].judged)
+      continue; /* of another run in the folder, whose turn comes */
     free(b->rank[r].sample);
     b->rank[r].sample = NULL;
     b->rank[r].n_sample = 0;

@@ -11,31 +11,40 @@
 #include "exporter/base/text/put.h"
 #include "exporter/model/sums/spells/spells.h"
 
-static const char *host_text(const struct ni_blame *b, uint32_t host, char out[81]) { return ni_safe_text(b->s->host[host].name, out, 81); }
+static const char *host_text(const struct ni_blame *b, uint32_t host, char out[81]) {
+  return ni_safe_text(b->s->host[host].name, out, 81);
+}
 
 static void put_rank(struct ni_put_text *w, const struct ni_blame *b, uint32_t rank) {
   const struct ni_process *p = &b->s->process[b->rank[rank].process];
   char host[81];
   ni_put(w, "rank %d on %s", p->rank, host_text(b, p->host, host));
-  if (p->gpu >= 0) ni_put(w, ", GPU %d,", p->gpu);
-  if (!p->rank_stated) ni_put(w, " (rank in its largest communicator)");
+  if (p->gpu >= 0)
+    ni_put(w, ", GPU %d,", p->gpu);
+  if (!p->rank_stated)
+    ni_put(w, " (rank in its largest communicator)");
 }
 
 static void put_comm(struct ni_put_text *w, const struct ni_blame *b, uint32_t comm) {
   const struct ni_comm_row *c = &b->s->comm[comm];
   char name[81];
-  if (c->name && *c->name) ni_put(w, "%s (%s, %s ranks)", ni_safe_text(c->name, name, sizeof name), c->id, NI_COUNT(c->n_ranks));
-  else ni_put(w, "%s (%s ranks)", c->id, NI_COUNT(c->n_ranks));
+  if (c->name && *c->name)
+    ni_put(w, "%s (%s, %s ranks)", ni_safe_text(c->name, name, sizeof name), c->id, NI_COUNT(c->n_ranks));
+  else
+    ni_put(w, "%s (%s ranks)", c->id, NI_COUNT(c->n_ranks));
 }
 
 /* "ranks 8-15" of those in ascending order; "24 ranks" where they lie apart. */
 static void put_ranks(struct ni_put_text *w, const struct ni_finding *f, const struct ni_summary *s) {
   int32_t first = s->process[f->process[0]].rank, last = s->process[f->process[f->n_processes - 1]].rank;
-  if (f->n_processes > 1 && (size_t)(last - first) + 1 == f->n_processes) ni_put(w, "ranks %d-%d", first, last);
-  else if (f->n_processes > 6) ni_put(w, "%s ranks from %d to %d", NI_COUNT(f->n_processes), first, last);
+  if (f->n_processes > 1 && (size_t)(last - first) + 1 == f->n_processes)
+    ni_put(w, "ranks %d-%d", first, last);
+  else if (f->n_processes > 6)
+    ni_put(w, "%s ranks from %d to %d", NI_COUNT(f->n_processes), first, last);
   else {
     ni_put(w, f->n_processes > 1 ? "ranks" : "rank");
-    for (size_t i = 0; i < f->n_processes; i++) ni_put(w, "%s %d", i ? "," : "", s->process[f->process[i]].rank);
+    for (size_t i = 0; i < f->n_processes; i++)
+      ni_put(w, "%s %d", i ? "," : "", s->process[f->process[i]].rank);
   }
 }
 
@@ -43,8 +52,9 @@ static void put_ranks(struct ni_put_text *w, const struct ni_finding *f, const s
 static void put_own(struct ni_put_text *w, const struct ni_cause *c, bool one) {
   double usual = c->share > 0 ? c->excess_us / c->share : 0;
   char mine[32], theirs[32];
-  ni_put(w, " take%s %.1f %% longer between operations than %s with the same work: %s a step instead of %s", one ? "s" : "", 100 * c->share,
-         c->alike > 2 ? "ranks" : "the other rank", ni_duration_text(usual + c->excess_us, mine), ni_duration_text(usual, theirs));
+  ni_put(w, " take%s %.1f %% longer between operations than %s with the same work: %s a step instead of %s",
+         one ? "s" : "", 100 * c->share, c->alike > 2 ? "ranks" : "the other rank",
+         ni_duration_text(usual + c->excess_us, mine), ni_duration_text(usual, theirs));
 }
 
 /* Megatron calls all groups of a kind the same. */
@@ -68,8 +78,10 @@ static void put_links(struct ni_put_text *w, const struct ni_blame *b, const str
     ni_put(w, "%s%s%s", shown++ ? ", " : " (", k->name && *k->name ? "" : ni_role_words[k->role],
            k->name && *k->name ? ni_safe_text(k->name, name, sizeof name) : k->id);
   }
-  if (more) ni_put(w, " and %u more", more);
-  if (shown) ni_put(w, ")");
+  if (more)
+    ni_put(w, " and %u more", more);
+  if (shown)
+    ni_put(w, ")");
 }
 
 /* What is only thought to be as slow: it has no like. */
@@ -79,14 +91,17 @@ static void put_alone(struct ni_put_text *w, const struct ni_blame *b, const str
     ni_put(w, "%s%scommunicator ", i ? " and " : "; ", ni_role_words[b->s->comm[comm].role]);
     put_comm(w, b, comm);
   }
-  if (c->n_alone) ni_put(w, ", which nothing is like, %s taken to lose as much", c->n_alone > 1 ? "are" : "is");
+  if (c->n_alone)
+    ni_put(w, ", which nothing is like, %s taken to lose as much", c->n_alone > 1 ? "are" : "is");
 }
 
 static void put_pauses(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
   const bool one = c->level == NI_LEVEL_RANK;
   char host[81], time[32];
-  if (one) put_rank(w, b, c->of);
-  else ni_put(w, "host %s:", host_text(b, c->of, host));
+  if (one)
+    put_rank(w, b, c->of);
+  else
+    ni_put(w, "host %s:", host_text(b, c->of, host));
   ni_put(w, " %s %s times between operations, %s on the mean, ", one ? "pauses" : "its ranks pause",
          NI_COUNT(c->bins_hit), ni_duration_text(c->excess_us, time));
   ni_put(w, c->few ? "longer than other ranks" : "far more often than other ranks");
@@ -97,7 +112,8 @@ static void put_pauses(struct ni_put_text *w, const struct ni_blame *b, const st
  * costs.
  */
 static double each_us(const struct ni_cause *c) {
-  if (c->kind != NI_FIND_PAUSES && c->kind != NI_FIND_PERIODIC) return 0;
+  if (c->kind != NI_FIND_PAUSES && c->kind != NI_FIND_PERIODIC)
+    return 0;
   return c->level == NI_LEVEL_JOB ? c->cost_us / c->bins_hit : c->excess_us;
 }
 
@@ -106,13 +122,18 @@ static void put_periodic(struct ni_put_text *w, const struct ni_blame *b, const 
                          const struct ni_finding *f) {
   const bool all = c->level == NI_LEVEL_JOB, one = f->n_processes == 1;
   char host[81], time[32];
-  if (all) ni_put(w, f->n_processes == c->alike ? "all ranks" : "nearly all ranks");
-  else if (c->level == NI_LEVEL_HOST) ni_put(w, "host %s: its ranks", host_text(b, c->of, host));
-  else if (one) put_rank(w, b, c->of);
-  else put_ranks(w, f, b->s);
+  if (all)
+    ni_put(w, f->n_processes == c->alike ? "all ranks" : "nearly all ranks");
+  else if (c->level == NI_LEVEL_HOST)
+    ni_put(w, "host %s: its ranks", host_text(b, c->of, host));
+  else if (one)
+    put_rank(w, b, c->of);
+  else
+    put_ranks(w, f, b->s);
   ni_put(w, " %s something else each %u steps, %u times, for %s on the mean, ", one ? "does" : "do",
          c->period, c->bins_hit, ni_duration_text(each_us(c), time));
-  if (c->in_place && !all) ni_put(w, "each time in the same place of the step, ");
+  if (c->in_place && !all)
+    ni_put(w, "each time in the same place of the step, ");
   ni_put(w, all ? "as an evaluation is" : f->note ? "as a checkpoint is" : "as garbage collection is");
 }
 
@@ -120,7 +141,8 @@ static void put_throttling(struct ni_put_text *w, const struct ni_blame *b, cons
                            const struct ni_finding *f) {
   const bool one = c->level == NI_LEVEL_RANK;
   char host[81];
-  if (one) put_rank(w, b, c->of);
+  if (one)
+    put_rank(w, b, c->of);
   else {
     ni_put(w, "host %s: its ", host_text(b, c->of, host));
     put_ranks(w, f, b->s);
@@ -134,7 +156,8 @@ static void put_throttling(struct ni_put_text *w, const struct ni_blame *b, cons
 static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c,
                        const struct ni_finding *f) {
   const bool one = c->level == NI_LEVEL_RANK;
-  if (one) put_rank(w, b, c->of);
+  if (one)
+    put_rank(w, b, c->of);
   else {
     ni_put(w, "a replica, ");
     put_ranks(w, f, b->s);
@@ -150,7 +173,8 @@ static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const st
 static void put_slow(struct ni_put_text *w, const struct ni_cause *c) {
   if (c->kind == NI_FIND_FLAPPING)
     ni_put(w, " were slow %u times, then %.3g times as long", c->bins_hit, 1 + c->share);
-  else ni_put(w, " take %.2f times as long", 1 + c->share);
+  else
+    ni_put(w, " take %.2f times as long", 1 + c->share);
 }
 
 /* Which transfers are slow, and how much: all the time, or now and then. */
@@ -169,7 +193,10 @@ static void put_link(struct ni_put_text *w, const struct ni_blame *b, const stru
       else {
         ni_put(w, "the NIC of ");
         put_rank(w, b, c->of);
-        if (w->at[-1] == ',') w->at--, w->left++;
+        if (w->at[-1] == ',') {
+          w->at--;
+          w->left++;
+        }
         ni_put(w, ": transfers across it");
       }
       put_slow(w, c);
@@ -182,7 +209,8 @@ static void put_link(struct ni_put_text *w, const struct ni_blame *b, const stru
       put_alone(w, b, c);
       break;
     case NI_FIND_SLOW_PAIR:
-      if (c->level == NI_LEVEL_HOST) ni_put(w, "between hosts %s and %s", host_text(b, c->of, host), host_text(b, c->other, other));
+      if (c->level == NI_LEVEL_HOST)
+        ni_put(w, "between hosts %s and %s", host_text(b, c->of, host), host_text(b, c->other, other));
       else {
         ni_put(w, "between ");
         put_rank(w, b, c->of);
@@ -215,25 +243,37 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
       break;
     case NI_FIND_LATE_RANK:
     case NI_FIND_SLOW_HOST:
-      if (one) put_rank(w, b, c->of);
-      else ni_put(w, "host %s: its ", host_text(b, c->of, host));
-      if (!one) put_ranks(w, f, b->s);
+      if (one)
+        put_rank(w, b, c->of);
+      else
+        ni_put(w, "host %s: its ", host_text(b, c->of, host));
+      if (!one)
+        put_ranks(w, f, b->s);
       if (c->launch)
         ni_put(w, " launch%s operations late: %s CPU keeps the GPU%s waiting %s a step longer than elsewhere",
                one ? "es its" : " their", one ? "its" : "the", one ? "" : "s",
                ni_duration_text(c->excess_us, time));
-      else put_own(w, c, one);
+      else
+        put_own(w, c, one);
       break;
-    case NI_FIND_PAUSES: put_pauses(w, b, c); break;
-    case NI_FIND_PERIODIC: put_periodic(w, b, c, f); break;
-    case NI_FIND_THROTTLING: put_throttling(w, b, c, f); break;
+    case NI_FIND_PAUSES:
+      put_pauses(w, b, c);
+      break;
+    case NI_FIND_PERIODIC:
+      put_periodic(w, b, c, f);
+      break;
+    case NI_FIND_THROTTLING:
+      put_throttling(w, b, c, f);
+      break;
     case NI_FIND_SLOW_STAGE:
       ni_put(w, "pipeline stage of ");
       put_ranks(w, f, b->s);
       ni_put(w, " computes %.1f %% longer than the other stages: %s more a step", 100 * c->share,
              ni_duration_text(c->excess_us, time));
       if (c->can_be_work)
-        ni_put(w, "; it is the first or the last one, and an embedding or a loss beside its layers looks the same");
+        ni_put(
+            w,
+            "; it is the first or the last one, and an embedding or a loss beside its layers looks the same");
       break;
     case NI_FIND_SLOW_NVLINK:
     case NI_FIND_SLOW_NIC:
@@ -243,21 +283,28 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
       put_link(w, b, c);
       break;
     case NI_FIND_CONGESTION:
-      ni_put(w, "the network between hosts: in %u of %u %s all transfers take %.2f times as long as otherwise", c->bins_hit * b->bin_steps, b->steps,
-          "steps", 1 + c->share);
+      ni_put(w,
+             "the network between hosts: in %u of %u %s all transfers take %.2f times as long as otherwise",
+             c->bins_hit * b->bin_steps, b->steps, "steps", 1 + c->share);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
 static void put_when(struct ni_put_text *w, const struct ni_finding *f, const struct ni_summary *s) {
   char from[32], to[32];
-  if (f->from_step > 0) ni_duration_text((double)(f->from_us - s->first_us), from);
-  if (f->to_step >= 0) ni_duration_text((double)(f->to_us - s->first_us), to);
+  if (f->from_step > 0)
+    ni_duration_text((double)(f->from_us - s->first_us), from);
+  if (f->to_step >= 0)
+    ni_duration_text((double)(f->to_us - s->first_us), to);
   if (f->from_step > 0 && f->to_step >= 0)
-    ni_put(w, ", in steps %s to %s (%s to %s after the start)", NI_COUNT(f->from_step), NI_COUNT(f->to_step), from, to);
-  else if (f->from_step > 0) ni_put(w, ", since step %s (%s after the start)", NI_COUNT(f->from_step), from);
-  else if (f->to_step >= 0) ni_put(w, ", until step %s (%s after the start)", NI_COUNT(f->to_step), to);
+    ni_put(w, ", in steps %s to %s (%s to %s after the start)", NI_COUNT(f->from_step), NI_COUNT(f->to_step),
+           from, to);
+  else if (f->from_step > 0)
+    ni_put(w, ", since step %s (%s after the start)", NI_COUNT(f->from_step), from);
+  else if (f->to_step >= 0)
+    ni_put(w, ", until step %s (%s after the start)", NI_COUNT(f->to_step), to);
 }
 
 enum { MOMENTS_SHOWN = 3 };
@@ -271,13 +318,14 @@ static void put_moments(struct ni_put_text *w, const struct ni_finding *f, const
            ni_duration_text((double)(m->from_us - s->first_us), at),
            ni_duration_text((double)(m->to_us - m->from_us), length));
   }
-  if (f->times > MOMENTS_SHOWN) ni_put(w, " and %s more", NI_COUNT(f->times - MOMENTS_SHOWN));
+  if (f->times > MOMENTS_SHOWN)
+    ni_put(w, " and %s more", NI_COUNT(f->times - MOMENTS_SHOWN));
 }
 
 static void put_cost(struct ni_put_text *w, const struct ni_finding *f, double run_us) {
   char cost[32], low[32], high[32];
-  ni_put(w, "; it costs %s, %.1f %% of the run (%s to %s)", ni_duration_text(f->lost_us, cost), 100 * f->lost_us / run_us, ni_duration_text(f->low_us, low),
-      ni_duration_text(f->high_us, high));
+  ni_put(w, "; it costs %s, %.1f %% of the run (%s to %s)", ni_duration_text(f->lost_us, cost),
+         100 * f->lost_us / run_us, ni_duration_text(f->low_us, low), ni_duration_text(f->high_us, high));
 }
 
 static int by_rank(const void *a, const void *b, void *of) {
@@ -294,19 +342,21 @@ static int whose(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
     return -ENOMEM;
   }
   for (uint32_t i = 0; i < c->n_items; i++) {
-    if (!c->links) in[c->item[i]] = true;
+    if (!c->links)
+      in[c->item[i]] = true;
     for (uint32_t k = 0; c->links && k < b->link[c->item[i]].n_ranks; k++) {
       uint32_t rank = b->link[c->item[i]].rank[k], host = ni_blame_host(b, rank);
       bool of_host = host == c->of || (c->link == NI_FIND_SLOW_PAIR && host == c->other);
       bool mine = c->level == NI_LEVEL_COMM || c->level == NI_LEVEL_FABRIC ||
-                  (c->level == NI_LEVEL_HOST && of_host) ||
-                  (c->level == NI_LEVEL_RANK &&
-                   (rank == c->of || (c->link == NI_FIND_SLOW_PAIR && rank == c->other)));
+          (c->level == NI_LEVEL_HOST && of_host) ||
+          (c->level == NI_LEVEL_RANK &&
+           (rank == c->of || (c->link == NI_FIND_SLOW_PAIR && rank == c->other)));
       in[rank] |= mine;
     }
   }
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (in[i]) f->process[f->n_processes++] = b->rank[i].process;
+    if (in[i])
+      f->process[f->n_processes++] = b->rank[i].process;
   free(in);
   qsort_r(f->process, f->n_processes, sizeof *f->process, by_rank, b->s);
   return 0;
@@ -315,8 +365,10 @@ static int whose(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
 static void when(const struct ni_blame *b, const struct ni_cause *c, struct ni_finding *f) {
   f->from_step = c->from > 0 ? (int64_t)c->from * b->bin_steps : -1;
   f->to_step = c->to < b->bins ? (int64_t)c->to * b->bin_steps - 1 : -1;
-  if (f->from_step >= 0) f->from_us = b->s->step[c->from].start_us;
-  if (f->to_step >= 0) f->to_us = b->s->step[c->to].start_us;
+  if (f->from_step >= 0)
+    f->from_us = b->s->step[c->from].start_us;
+  if (f->to_step >= 0)
+    f->to_us = b->s->step[c->to].start_us;
 }
 
 /* Notes come behind what accuses somebody. */
@@ -327,16 +379,21 @@ static bool is_note(const struct ni_cause *c) {
 /* The times at which a flapping link is slow. */
 static int moments(const struct ni_blame *b, const struct ni_cause *c, struct ni_finding *f) {
   const struct ni_summary *s = b->s;
-  if (c->kind != NI_FIND_FLAPPING) return 0;
-  if (!(f->moment = calloc(NI_FIND_MOMENTS, sizeof *f->moment))) return -ENOMEM;
+  if (c->kind != NI_FIND_FLAPPING)
+    return 0;
+  if (!(f->moment = calloc(NI_FIND_MOMENTS, sizeof *f->moment)))
+    return -ENOMEM;
   for (uint32_t k = c->from, to; k < c->to && f->n_moments < NI_FIND_MOMENTS; k = to) {
-    for (to = k + 1; ni_cause_at(c, k) && ni_cause_at(c, to);) to++;
-    if (!ni_cause_at(c, k)) continue;
+    for (to = k + 1; ni_cause_at(c, k) && ni_cause_at(c, to);)
+      to++;
+    if (!ni_cause_at(c, k))
+      continue;
     struct ni_moment *m = &f->moment[f->n_moments++];
     const uint32_t end = to < b->bins ? to : b->bins - 1;
     *m = (struct ni_moment){s->step[k].start_us, s->step[end].start_us, (int64_t)k * b->bin_steps,
                             (int64_t)to * b->bin_steps - 1};
-    if (m->to_us < m->from_us) m->to_us = m->from_us; /* a bin in which nothing was seen to begin */
+    if (m->to_us < m->from_us)
+      m->to_us = m->from_us; /* a bin in which nothing was seen to begin */
   }
   return 0;
 }
@@ -360,35 +417,47 @@ static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_u
                            .run = b->run,
                            .run_us = run_us};
   int e = whose(b, c, f);
-  if (e == 0) e = moments(b, c, f);
-  if (e < 0) return e;
+  if (e == 0)
+    e = moments(b, c, f);
+  if (e < 0)
+    return e;
   when(b, c, f);
   if (c->level == NI_LEVEL_RANK) {
     f->of = b->rank[c->of].process;
-    if (c->other != NI_BLAME_NONE) f->other = b->rank[c->other].process;
+    if (c->other != NI_BLAME_NONE)
+      f->other = b->rank[c->other].process;
   } else if ((c->level == NI_LEVEL_STAGE || c->level == NI_LEVEL_REPLICA) && f->n_processes)
     f->of = f->process[0];
-  else if (c->level == NI_LEVEL_COMM) f->of = b->link[c->of].comm;
+  else if (c->level == NI_LEVEL_COMM)
+    f->of = b->link[c->of].comm;
   struct ni_put_text w = {f->text, sizeof f->text};
-  if (b->run) ni_put(&w, "run %u: ", b->run);
+  if (b->run)
+    ni_put(&w, "run %u: ", b->run);
   put_cause(&w, b, c, f);
-  if (f->n_moments) put_moments(&w, f, b->s);
-  else put_when(&w, f, b->s);
+  if (f->n_moments)
+    put_moments(&w, f, b->s);
+  else
+    put_when(&w, f, b->s);
   put_cost(&w, f, run_us);
   w = (struct ni_put_text){f->next, sizeof f->next};
   if (f->n_processes && c->level != NI_LEVEL_FABRIC && c->level != NI_LEVEL_JOB) {
     ni_put(&w, "trace LOGS --rank ");
-    for (size_t i = 0; i < f->n_processes && i < 8; i++) ni_put(&w, "%s%d", i ? "," : "", b->s->process[f->process[i]].rank);
+    for (size_t i = 0; i < f->n_processes && i < 8; i++)
+      ni_put(&w, "%s%d", i ? "," : "", b->s->process[f->process[i]].rank);
   }
   return 0;
 }
 
-/* Messages between two ranks one of which is named itself: what it does late or slowly shows there as well. */
+/*
+ * Messages between two ranks one of which is named itself: what it does late or slowly shows there as well.
+ */
 static bool covered(const struct ni_causes *causes, const struct ni_cause *pair) {
   for (uint32_t i = 0; i < causes->n; i++) {
     const struct ni_cause *c = &causes->item[i];
-    if (c == pair || c->level != NI_LEVEL_RANK || c->other != NI_BLAME_NONE) continue;
-    if (c->of == pair->of || c->of == pair->other) return true;
+    if (c == pair || c->level != NI_LEVEL_RANK || c->other != NI_BLAME_NONE)
+      continue;
+    if (c->of == pair->of || c->of == pair->other)
+      return true;
   }
   return false;
 }
@@ -397,75 +466,115 @@ static bool covered(const struct ni_causes *causes, const struct ni_cause *pair)
 static bool worth_saying(const struct ni_blame *b, const struct ni_cause *c, const struct ni_replay *replay,
                          double largest_us) {
   double cost = (ni_cause_at_times(b, c) ? c->low_us : c->cost_us) / replay->run_us;
-  if (c->kind == NI_FIND_PERIODIC) return cost >= NI_SPELLS_COST;
-  if (c->few) return cost >= NI_SPELLS_LONG_COST;
-  if (replay->blocks < 2 && cost < NI_CAUSE_ONCE_COST) return false;
-  if (c->rest && cost < NI_CAUSE_REST_COST) return false;
-  if (!c->links && cost < NI_CAUSE_BESIDE_COST && c->cost_us < NI_CAUSE_BESIDE * largest_us) return false;
-  if (c->links && c->link == NI_FIND_SLOW_COMM) return cost >= NI_CAUSE_LINK_SMALL_COST;
-  if (c->links) return cost >= (c->share < NI_CAUSE_LINK_SMALL ? NI_CAUSE_LINK_SMALL_COST : NI_CAUSE_LINK_COST);
+  if (c->kind == NI_FIND_PERIODIC)
+    return cost >= NI_SPELLS_COST;
+  if (c->few)
+    return cost >= NI_SPELLS_LONG_COST;
+  if (replay->blocks < 2 && cost < NI_CAUSE_ONCE_COST)
+    return false;
+  if (c->rest && cost < NI_CAUSE_REST_COST)
+    return false;
+  if (!c->links && cost < NI_CAUSE_BESIDE_COST && c->cost_us < NI_CAUSE_BESIDE * largest_us)
+    return false;
+  if (c->links && c->link == NI_FIND_SLOW_COMM)
+    return cost >= NI_CAUSE_LINK_SMALL_COST;
+  if (c->links)
+    return cost >= (c->share < NI_CAUSE_LINK_SMALL ? NI_CAUSE_LINK_SMALL_COST : NI_CAUSE_LINK_COST);
   return cost >= (c->share < NI_CAUSE_SMALL ? NI_CAUSE_SMALL_COST : NI_CAUSE_COST);
 }
 
 static int by_cost(const void *a, const void *b) {
   const struct ni_cause *x = a, *y = b;
   const bool p = is_note(x), q = is_note(y);
-  if (p != q) return p ? 1 : -1;
-  if (x->cost_us != y->cost_us) return x->cost_us > y->cost_us ? -1 : 1;
-  if (x->kind != y->kind) return (int)x->kind - (int)y->kind;
+  if (p != q)
+    return p ? 1 : -1;
+  if (x->cost_us != y->cost_us)
+    return x->cost_us > y->cost_us ? -1 : 1;
+  if (x->kind != y->kind)
+    return (int)x->kind - (int)y->kind;
   return x->of < y->of ? -1 : x->of > y->of;
 }
 
-/* Behind all findings: where all links of congestion, one of these, touch one host, its NICs would look like the network. */
-static void say_undecided(const struct ni_blame *b, const struct ni_cause *c, size_t number, struct ni_summary *s) {
+/*
+ * Behind all findings: where all links of congestion, one of these, touch one host, its NICs would look like
+ * the network.
+ */
+static void say_undecided(const struct ni_blame *b, const struct ni_cause *c, size_t number,
+                          struct ni_summary *s) {
   char name[81];
   for (uint32_t h = 0, i, k; h < s->n_hosts && s->n_findings < NI_SUM_FINDINGS; h++) {
     for (i = 0; i < c->n_items; i++) {
       const struct ni_blame_link *l = &b->link[c->item[i]];
-      for (k = 0; k < l->n_ranks && ni_blame_host(b, l->rank[k]) != h;) k++;
-      if (k == l->n_ranks) break;
+      for (k = 0; k < l->n_ranks && ni_blame_host(b, l->rank[k]) != h;)
+        k++;
+      if (k == l->n_ranks)
+        break;
     }
-    if (!i || i < c->n_items) continue;
+    if (!i || i < c->n_items)
+      continue;
     struct ni_finding *f = &s->finding[s->n_findings++];
-    *f = (struct ni_finding){.kind = NI_FIND_UNDECIDED, .level = NI_LEVEL_JOB, .other = UINT32_MAX, .from_step = -1,
-                             .to_step = -1, .low_us = NAN, .high_us = NAN, .value = NAN, .note = true};
-    snprintf(f->text, sizeof f->text, "undecided: whether finding %zu is the network or one host, since all links across hosts "
-             "touch %s; counters of its NICs and GPUs would tell (nccl-inspector counters)", number, host_text(b, h, name));
+    *f = (struct ni_finding){.kind = NI_FIND_UNDECIDED,
+                             .level = NI_LEVEL_JOB,
+                             .other = UINT32_MAX,
+                             .from_step = -1,
+                             .to_step = -1,
+                             .low_us = NAN,
+                             .high_us = NAN,
+                             .value = NAN,
+                             .note = true};
+    snprintf(f->text, sizeof f->text,
+             "undecided: whether finding %zu is the network or one host, since all links across hosts "
+             "touch %s; counters of its NICs and GPUs would tell (nccl-inspector counters)",
+             number, host_text(b, h, name));
     return;
   }
 }
 
-int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, const struct ni_replay *replay, struct ni_summary *s) {
+int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, const struct ni_replay *replay,
+                  struct ni_summary *s) {
   struct ni_cause sorted[NI_CAUSES_MAX];
   const struct ni_cause *crowded = NULL;
   double largest_us = 0;
-  size_t number = 0;           /* of the finding it is, from 1 on */
+  size_t number = 0; /* of the finding it is, from 1 on */
   char text[81];
   int e = 0;
   memcpy(sorted, causes->item, causes->n * sizeof *sorted);
   qsort(sorted, causes->n, sizeof *sorted, by_cost);
-  for (uint32_t i = 0; i < causes->n; i++) largest_us = fmax(largest_us, sorted[i].cost_us);
-  s->cost = (struct ni_cost){replay->blocks > 0, replay->run_us, replay->without_us, replay->own, replay->pauses, replay->transfer, replay->model};
+  for (uint32_t i = 0; i < causes->n; i++)
+    largest_us = fmax(largest_us, sorted[i].cost_us);
+  s->cost = (struct ni_cost){replay->blocks > 0, replay->run_us,   replay->without_us, replay->own,
+                             replay->pauses,     replay->transfer, replay->model};
   s->causes_not_judged = causes->left_out; /* not findings: most causes cost too little to be named */
   for (uint32_t i = 0; e == 0 && i < causes->n; i++) {
     if (sorted[i].link == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK &&
         covered(causes, &sorted[i]))
       continue;
-    if (!worth_saying(b, &sorted[i], replay, largest_us)) continue;
-    if (sorted[i].kind == NI_FIND_CONGESTION) crowded = &sorted[i], number = s->n_findings + 1;
-    if (s->n_findings == NI_SUM_FINDINGS) s->findings_left_out++;
-    else e = fill(b, &sorted[i], replay->run_us, &s->finding[s->n_findings++]);
+    if (!worth_saying(b, &sorted[i], replay, largest_us))
+      continue;
+    if (sorted[i].kind == NI_FIND_CONGESTION) {
+      crowded = &sorted[i];
+      number = s->n_findings + 1;
+    }
+    if (s->n_findings == NI_SUM_FINDINGS)
+      s->findings_left_out++;
+    else
+      e = fill(b, &sorted[i], replay->run_us, &s->finding[s->n_findings++]);
   }
-  if (e == 0 && crowded && !b->run) say_undecided(b, crowded, number, s);
-  if (b->r->marks.n) snprintf(s->step_mark, sizeof s->step_mark, "marks in the logs, the first one \"%s\"",
-                              ni_safe_text(ni_name_text(&b->r->names, b->r->marks.text), text, sizeof text));
+  if (e == 0 && crowded && !b->run)
+    say_undecided(b, crowded, number, s);
+  if (b->r->marks.n)
+    snprintf(s->step_mark, sizeof s->step_mark, "marks in the logs, the first one \"%s\"",
+             ni_safe_text(ni_name_text(&b->r->names, b->r->marks.text), text, sizeof text));
   for (uint32_t i = 0; i < b->n_ranks && !*s->step_mark; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
     struct ni_put_text w = {s->step_mark, sizeof s->step_mark};
     char func[81];
-    if (!o->judged) continue;
-    if (o->mark_func) ni_put(&w, "%s on ", ni_safe_text(o->mark_func, func, sizeof func));
-    else ni_put(&w, "a gap before operations on ");
+    if (!o->judged)
+      continue;
+    if (o->mark_func)
+      ni_put(&w, "%s on ", ni_safe_text(o->mark_func, func, sizeof func));
+    else
+      ni_put(&w, "a gap before operations on ");
     put_comm(&w, b, o->slot[o->mark_slot].comm);
   }
   return e;

@@ -4,6 +4,7 @@
 
 #include "replay.h"
 
-int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, const struct ni_replay *replay, struct ni_summary *s);
+int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, const struct ni_replay *replay,
+                  struct ni_summary *s);
 
 #endif

@@ -15,19 +15,21 @@ struct at_place {
 
 struct stamps {
   struct ni_graph *g;
-  uint32_t *first, *of_join;   /* of each join: its nodes in of_join, in order of their ranks */
-  uint32_t *rank;              /* of each node */
-  float *off;                  /* of each node: its end's stamp later than it ended; NAN: not known */
-  float *scratch;              /* ranks */
-  struct at_place *place;      /* of the rank at hand */
-  uint32_t *at;                /* by node of it */
+  uint32_t *first, *of_join; /* of each join: its nodes in of_join, in order of their ranks */
+  uint32_t *rank;            /* of each node */
+  float *off;                /* of each node: its end's stamp later than it ended; NAN: not known */
+  float *scratch;            /* ranks */
+  struct at_place *place;    /* of the rank at hand */
+  uint32_t *at;              /* by node of it */
 };
 
 static void list_joins(struct stamps *x) {
   struct ni_graph *g = x->g;
   memset(x->first, 0, ((size_t)g->n_joins + 2) * sizeof *x->first);
-  for (uint32_t i = 0; i < g->n_nodes; i++) x->first[g->node[i].join + 2]++;
-  for (uint32_t k = 0; k < g->n_joins; k++) x->first[k + 2] += x->first[k + 1];
+  for (uint32_t i = 0; i < g->n_nodes; i++)
+    x->first[g->node[i].join + 2]++;
+  for (uint32_t k = 0; k < g->n_joins; k++)
+    x->first[k + 2] += x->first[k + 1];
   for (uint32_t r = 0; r < g->b->n_ranks; r++)
     for (uint32_t i = 0; i < g->side[r].n; i++) {
       const uint32_t node = g->side[r].first + i;
@@ -38,35 +40,44 @@ static void list_joins(struct stamps *x) {
 
 /* Nodes from..to of of_join are a host's: each end beside the one in the middle. */
 static void compare_ends(struct stamps *x, uint32_t from, uint32_t to) {
-  for (uint32_t i = from; i < to; i++) x->scratch[i - from] = x->g->node[x->of_join[i]].end;
+  for (uint32_t i = from; i < to; i++)
+    x->scratch[i - from] = x->g->node[x->of_join[i]].end;
   const float middle = ni_blame_quantile(x->scratch, to - from, 0.5);
-  for (uint32_t i = from; i < to; i++) x->off[x->of_join[i]] = x->g->node[x->of_join[i]].end - middle;
+  for (uint32_t i = from; i < to; i++)
+    x->off[x->of_join[i]] = x->g->node[x->of_join[i]].end - middle;
 }
 
 static void find_off(struct stamps *x) {
   const struct ni_blame *b = x->g->b;
-  for (uint32_t i = 0; i < x->g->n_nodes; i++) x->off[i] = NAN;
+  for (uint32_t i = 0; i < x->g->n_nodes; i++)
+    x->off[i] = NAN;
   for (uint32_t k = 0; k < x->g->n_joins; k++)
     for (uint32_t from = x->first[k], to; from < x->first[k + 1]; from = to) {
       const uint32_t host = ni_blame_host(b, x->rank[x->of_join[from]]);
       for (to = from + 1; to < x->first[k + 1]; to++)
-        if (ni_blame_host(b, x->rank[x->of_join[to]]) != host) break;
-      if (to - from >= NI_STAMPS_PEERS) compare_ends(x, from, to);
+        if (ni_blame_host(b, x->rank[x->of_join[to]]) != host)
+          break;
+      if (to - from >= NI_STAMPS_PEERS)
+        compare_ends(x, from, to);
     }
 }
 
 /*
- * A GPU's times may all be too late by something: that is in no gap. Returns the variance of what the rank's ends
- * are off by beside that; NAN: too few are known.
+ * A GPU's times may all be too late by something: that is in no gap. Returns the variance of what the rank's
+ * ends are off by beside that; NAN: too few are known.
  */
 static double centre(struct stamps *x, const struct ni_graph_side *s) {
   double sum = 0, squares = 0;
   uint32_t n = 0;
   for (uint32_t i = s->first; i < s->first + s->n; i++)
-    if (!isnan(x->off[i])) sum += x->off[i], n++;
+    if (!isnan(x->off[i])) {
+      sum += x->off[i];
+      n++;
+    }
   for (uint32_t i = s->first; i < s->first + s->n && n; i++) {
     x->off[i] -= (float)(sum / n);
-    if (!isnan(x->off[i])) squares += (double)x->off[i] * x->off[i];
+    if (!isnan(x->off[i]))
+      squares += (double)x->off[i] * x->off[i];
   }
   return n >= NI_STAMPS_ENDS ? squares / n : NAN;
 }
@@ -77,13 +88,17 @@ static void number_places(struct stamps *x, const struct ni_blame_rank *o, const
   uint32_t number[NI_BLAME_SLOTS] = {0}, most[NI_BLAME_SLOTS] = {0};
   for (uint32_t i = 0; i < s->n; i++) {
     const struct ni_blame_sampled *op = &o->sample[s->from + i];
-    if (i && op->step != o->sample[s->from + i - 1].step) memset(number, 0, sizeof number);
+    if (i && op->step != o->sample[s->from + i - 1].step)
+      memset(number, 0, sizeof number);
     x->at[i] = number[op->slot]++;
-    if (number[op->slot] > most[op->slot]) most[op->slot] = number[op->slot];
+    if (number[op->slot] > most[op->slot])
+      most[op->slot] = number[op->slot];
   }
   base[0] = 0;
-  for (uint32_t k = 0; k < NI_BLAME_SLOTS; k++) base[k + 1] = base[k] + most[k];
-  for (uint32_t i = 0; i < s->n; i++) x->at[i] += base[o->sample[s->from + i].slot];
+  for (uint32_t k = 0; k < NI_BLAME_SLOTS; k++)
+    base[k + 1] = base[k] + most[k];
+  for (uint32_t i = 0; i < s->n; i++)
+    x->at[i] += base[o->sample[s->from + i].slot];
 }
 
 static bool is_plain(const struct ni_graph_node *n) { return n->main != NI_BLAME_NONE && !(n->pause > 0); }
@@ -94,11 +109,13 @@ static float part_of_own(const struct at_place *place, uint32_t n, double noise)
   uint32_t free = 0;
   for (uint32_t k = 0; k < n; k++) {
     const struct at_place *p = &place[k];
-    if (p->n < NI_STAMPS_TIMES) continue;
+    if (p->n < NI_STAMPS_TIMES)
+      continue;
     squares += fmax(0, p->squares - (double)p->sum * p->sum / p->n);
     free += p->n - 1;
   }
-  if (!free || !(squares > 0)) return 1;
+  if (!free || !(squares > 0))
+    return 1;
   return (float)sqrt(fmax((double)NI_STAMPS_LEAST * NI_STAMPS_LEAST, 1 - noise * free / squares));
 }
 
@@ -108,20 +125,24 @@ static void calm_rank(struct stamps *x, uint32_t rank) {
   uint32_t base[NI_BLAME_SLOTS + 1];
   float own[NI_BLAME_SLOTS];
   const double noise = centre(x, s);
-  if (isnan(noise)) return;
+  if (isnan(noise))
+    return;
   number_places(x, o, s, base);
   memset(x->place, 0, base[NI_BLAME_SLOTS] * sizeof *x->place);
   for (uint32_t i = 0; i < s->n; i++) {
     struct ni_graph_node *n = &x->g->node[s->first + i];
     struct at_place *p = &x->place[x->at[i]];
-    if (!is_plain(n)) continue;
+    if (!is_plain(n))
+      continue;
     const float off = x->off[s->first + i - o->sample[s->from + i].main];
-    if (!isnan(off)) n->calm = fmaxf(0, n->gap + off);
+    if (!isnan(off))
+      n->calm = fmaxf(0, n->gap + off);
     p->sum += n->calm;
     p->squares += n->calm * n->calm;
     p->n++;
   }
-  for (uint32_t k = 0; k < NI_BLAME_SLOTS; k++) own[k] = part_of_own(x->place + base[k], base[k + 1] - base[k], noise);
+  for (uint32_t k = 0; k < NI_BLAME_SLOTS; k++)
+    own[k] = part_of_own(x->place + base[k], base[k + 1] - base[k], noise);
   for (uint32_t i = 0; i < s->n; i++) {
     struct ni_graph_node *n = &x->g->node[s->first + i];
     const struct at_place *p = &x->place[x->at[i]];
@@ -146,9 +167,11 @@ int ni_stamps_calm(struct ni_graph *g) {
   if (has_room) {
     list_joins(&x);
     find_off(&x);
-    for (uint32_t i = 0; i < g->n_nodes; i++) g->node[i].calm = g->node[i].gap;
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+      g->node[i].calm = g->node[i].gap;
     for (uint32_t r = 0; r < g->b->n_ranks; r++)
-      if (g->side[r].n) calm_rank(&x, r);
+      if (g->side[r].n)
+        calm_rank(&x, r);
   }
   free(x.first);
   free(x.of_join);
@@ -163,6 +186,7 @@ int ni_stamps_calm(struct ni_graph *g) {
 bool ni_stamps_are_off(const struct ni_blame *b, float *scratch) {
   size_t n = 0;
   for (uint32_t r = 0; r < b->n_ranks; r++)
-    if (b->rank[r].judged) scratch[n++] = b->rank[r].overlap_us;
+    if (b->rank[r].judged)
+      scratch[n++] = b->rank[r].overlap_us;
   return n && ni_blame_quantile(scratch, n, 0.5) >= NI_STAMPS_OFF_US;
 }

@@ -17,10 +17,9 @@ struct load {
   float bytes;
 };
 static NI_ORDER_BY(by_like, struct load, cls, shape, rank)
-
 #define ALL_MESSAGES 0 /* the shape of messages: how many go to which peer says nothing */
 
-static bool is_like(const struct load *a, const struct load *b) {
+    static bool is_like(const struct load *a, const struct load *b) {
   return a->cls == b->cls && a->shape == b->shape;
 }
 
@@ -29,32 +28,42 @@ static size_t loads_of(const struct ni_blame *b, struct load *load) {
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
     double messages = 0;
-    if (!o->judged || o->cls == NI_BLAME_NONE) continue;
+    if (!o->judged || o->cls == NI_BLAME_NONE)
+      continue;
     for (uint32_t k = 0; k < o->n_slots; k++) {
       const struct ni_blame_slot *s = &o->slot[k];
-      if (s->kind != NI_BLAME_COLL) messages += (double)s->bytes;
+      if (s->kind != NI_BLAME_COLL)
+        messages += (double)s->bytes;
       else if (s->bytes)
         load[n++] = (struct load){o->cls, s->shape, i, (float)((double)s->bytes / o->n_steps)};
     }
-    if (messages > 0) load[n++] = (struct load){o->cls, ALL_MESSAGES, i, (float)(messages / o->n_steps)};
+    if (messages > 0)
+      load[n++] = (struct load){o->cls, ALL_MESSAGES, i, (float)(messages / o->n_steps)};
   }
   return n;
 }
 
-/* Of ranks with the same work: who has more than the lower quartile, and more than chance gives. x: room for n. */
+/*
+ * Of ranks with the same work: who has more than the lower quartile, and more than chance gives. x: room for
+ * n.
+ */
 static void compare(const struct load *load, size_t n, float *x, float *more) {
-  for (size_t i = 0; i < n; i++) x[i] = load[i].bytes;
+  for (size_t i = 0; i < n; i++)
+    x[i] = load[i].bytes;
   const float usual = ni_blame_quantile(x, n, n == 2 ? 0 : 0.25);
-  if (n < 2 || !(usual > 0)) return;
+  if (n < 2 || !(usual > 0))
+    return;
   /* Those that have more are no measure of how far the others lie apart. */
   size_t below = 0;
   for (size_t i = 0; i < n; i++)
-    if (load[i].bytes <= usual * (1 + NI_UNEVEN_BYTES)) x[below++] = fabsf(load[i].bytes - usual);
+    if (load[i].bytes <= usual * (1 + NI_UNEVEN_BYTES))
+      x[below++] = fabsf(load[i].bytes - usual);
   const float apart = ni_blame_quantile(x, below, 0.5);
   for (size_t i = 0; i < n; i++) {
     float over = load[i].bytes - usual;
     const bool has_more = over >= NI_UNEVEN_APART * apart && over >= NI_UNEVEN_REPLICA * usual;
-    if (has_more) more[load[i].rank] = fmaxf(more[load[i].rank], over / usual);
+    if (has_more)
+      more[load[i].rank] = fmaxf(more[load[i].rank], over / usual);
   }
 }
 
@@ -68,7 +77,8 @@ int ni_uneven_find(const struct ni_blame *b, float *more) {
   float *x = malloc((slots + 1) * sizeof *x);
   int e = load && x ? 0 : -ENOMEM;
   size_t n = e == 0 ? loads_of(b, load) : 0;
-  if (n) qsort(load, n, sizeof *load, by_like);
+  if (n)
+    qsort(load, n, sizeof *load, by_like);
   for (size_t from = 0, to; from < n; from = to) {
     for (to = from + 1; to < n && is_like(&load[to], &load[from]); to++) {}
     compare(load + from, to - from, x, more);
@@ -79,7 +89,8 @@ int ni_uneven_find(const struct ni_blame *b, float *more) {
 }
 
 static uint32_t root_of(uint32_t *up, uint32_t i) {
-  while (up[i] != i) i = up[i] = up[up[i]];
+  while (up[i] != i)
+    i = up[i] = up[up[i]];
   return i;
 }
 
@@ -87,14 +98,17 @@ static uint32_t root_of(uint32_t *up, uint32_t i) {
 static bool joins(const struct ni_blame *b, const struct ni_blame_link *l, const bool *uneven) {
   const struct ni_blame_rank *o = &b->rank[l->rank[0]];
   bool all = l->n_ranks > 1;
-  for (uint32_t i = 0; i < l->n_ranks; i++) all &= uneven[l->rank[i]];
+  for (uint32_t i = 0; i < l->n_ranks; i++)
+    all &= uneven[l->rank[i]];
   for (uint32_t k = 0; all && l->from >= 0 && k < o->n_slots; k++)
-    if (o->slot[k].link != NI_BLAME_NONE && &b->link[o->slot[k].link] == l) all = !ni_places_grouped(o, k);
+    if (o->slot[k].link != NI_BLAME_NONE && &b->link[o->slot[k].link] == l)
+      all = !ni_places_grouped(o, k);
   return all;
 }
 
 void ni_uneven_parts(const struct ni_blame *b, const bool *uneven, uint32_t *part) {
-  for (uint32_t i = 0; i < b->n_ranks; i++) part[i] = uneven[i] ? i : NI_BLAME_NONE;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    part[i] = uneven[i] ? i : NI_BLAME_NONE;
   for (uint32_t k = 0; k < b->n_links; k++) {
     const struct ni_blame_link *l = &b->link[k];
     const bool joined = joins(b, l, uneven);
@@ -104,5 +118,6 @@ void ni_uneven_parts(const struct ni_blame *b, const bool *uneven, uint32_t *par
     }
   }
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (uneven[i]) part[i] = root_of(part, i);
+    if (uneven[i])
+      part[i] = root_of(part, i);
 }

@@ -14,8 +14,10 @@
 #include "causes.h"
 
 #define NI_UNEVEN_BYTES 0.04f /* so much more than its like, */
-#define NI_UNEVEN_REPLICA 0.02f /* of a replica, whose ranks agree on it: so much more, half of what it is late, and */
-#define NI_UNEVEN_APART 6.0f  /* times as far from its like as these are from each other: it has more to do */
+/* of a replica, whose ranks agree on it: so much more, half of what it is late, and */
+#define NI_UNEVEN_REPLICA 0.02f
+/* times as far from its like as these are from each other: it has more to do */
+#define NI_UNEVEN_APART 6.0f
 
 /*
  * more: by rank: the share of bytes that it has more than its like; 0: none, or not to be told from chance.

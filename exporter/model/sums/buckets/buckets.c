@@ -11,13 +11,14 @@
 #include "exporter/model/sums/state.h"
 
 static uint64_t hash_of(const struct ni_bucket_row *k) {
-  return ni_hash(ni_hash(ni_hash((uint64_t)k->bucket, (uint64_t)k->comm << 32 | k->log_group), (uintptr_t)k->func),
-                 (uint64_t)k->kind << 8 | k->timing);
+  return ni_hash(
+      ni_hash(ni_hash((uint64_t)k->bucket, (uint64_t)k->comm << 32 | k->log_group), (uintptr_t)k->func),
+      (uint64_t)k->kind << 8 | k->timing);
 }
 
 static bool same(const struct ni_bucket_row *a, const struct ni_bucket_row *b) {
-  return a->bucket == b->bucket && a->comm == b->comm && a->log_group == b->log_group && a->func == b->func && a->kind == b->kind &&
-         a->timing == b->timing;
+  return a->bucket == b->bucket && a->comm == b->comm && a->log_group == b->log_group && a->func == b->func &&
+      a->kind == b->kind && a->timing == b->timing;
 }
 
 int ni_bucket_find(struct ni_bucket_table *t, const struct ni_bucket_row *key, struct ni_bucket_row **out) {
@@ -28,11 +29,17 @@ int ni_bucket_find(struct ni_bucket_table *t, const struct ni_bucket_row *key, s
       *out = &t->row[k];
       return 0;
     }
-  if (t->n == NI_BUCKET_ROWS_MAX) return -E2BIG;
-  if (!ni_array_room(t->row, t->n, t->cap) || ni_index_add(&t->at_hash, hash, (uint32_t)t->n) < 0) return -ENOMEM;
+  if (t->n == NI_BUCKET_ROWS_MAX)
+    return -E2BIG;
+  if (!ni_array_room(t->row, t->n, t->cap) || ni_index_add(&t->at_hash, hash, (uint32_t)t->n) < 0)
+    return -ENOMEM;
   *out = &t->row[t->n++];
-  **out = (struct ni_bucket_row){.bucket = key->bucket, .comm = key->comm, .log_group = key->log_group, .func = key->func,
-                                 .kind = key->kind, .timing = key->timing};
+  **out = (struct ni_bucket_row){.bucket = key->bucket,
+                                 .comm = key->comm,
+                                 .log_group = key->log_group,
+                                 .func = key->func,
+                                 .kind = key->kind,
+                                 .timing = key->timing};
   return 0;
 }
 
@@ -41,10 +48,12 @@ int ni_bucket_merge(struct ni_bucket_table *to, const struct ni_bucket_table *fr
   for (size_t i = 0; i < from->n; i++) {
     const struct ni_bucket_row *y = &from->row[i];
     struct ni_bucket_row *x;
-    if ((e = ni_bucket_find(to, y, &x)) < 0) return e;
+    if ((e = ni_bucket_find(to, y, &x)) < 0)
+      return e;
     ni_add_sums(x->added, y->added);
     x->bytes_per_s += y->bytes_per_s;
-    if (y->max_ns > x->max_ns) x->max_ns = y->max_ns;
+    if (y->max_ns > x->max_ns)
+      x->max_ns = y->max_ns;
   }
   return 0;
 }
@@ -52,12 +61,14 @@ int ni_bucket_merge(struct ni_bucket_table *to, const struct ni_bucket_table *fr
 static int by_time(const void *a, const void *b) {
   const struct ni_bucket_row *x = a, *y = b;
   int k = NI_BY(x, y, bucket, log_group, comm, kind);
-  if (k == 0) k = strcmp(x->func, y->func);
+  if (k == 0)
+    k = strcmp(x->func, y->func);
   return k ? k : NI_BY(x, y, timing);
 }
 
 void ni_bucket_sort(struct ni_bucket_table *t) {
-  if (t->n) qsort(t->row, t->n, sizeof *t->row, by_time);
+  if (t->n)
+    qsort(t->row, t->n, sizeof *t->row, by_time);
   ni_index_free(&t->at_hash);
 }
 
@@ -69,20 +80,25 @@ void ni_bucket_free(struct ni_bucket_table *t) {
 
 /* ---- counters of hosts ---- */
 
-static int find_host(struct ni_host_buckets *t, const struct ni_host_bucket *key, struct ni_host_bucket **out) {
-  const uint64_t hash = ni_hash(ni_hash(ni_hash(ni_hash((uint64_t)key->bucket, (uintptr_t)key->host), (uintptr_t)key->source),
-                                        (uintptr_t)key->device), (uintptr_t)key->counter);
+static int find_host(struct ni_host_buckets *t, const struct ni_host_bucket *key,
+                     struct ni_host_bucket **out) {
+  const uint64_t hash =
+      ni_hash(ni_hash(ni_hash(ni_hash((uint64_t)key->bucket, (uintptr_t)key->host), (uintptr_t)key->source),
+                      (uintptr_t)key->device),
+              (uintptr_t)key->counter);
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&t->at_hash, hash, &at)) != NI_INDEX_NONE;) {
     struct ni_host_bucket *x = &t->row[k];
-    if (x->bucket != key->bucket || x->host != key->host || x->source != key->source || x->device != key->device ||
-        x->counter != key->counter)
+    if (x->bucket != key->bucket || x->host != key->host || x->source != key->source ||
+        x->device != key->device || x->counter != key->counter)
       continue;
     *out = x;
     return 0;
   }
-  if (t->n == NI_BUCKET_ROWS_MAX) return -E2BIG;
-  if (!ni_array_room(t->row, t->n, t->cap) || ni_index_add(&t->at_hash, hash, (uint32_t)t->n) < 0) return -ENOMEM;
+  if (t->n == NI_BUCKET_ROWS_MAX)
+    return -E2BIG;
+  if (!ni_array_room(t->row, t->n, t->cap) || ni_index_add(&t->at_hash, hash, (uint32_t)t->n) < 0)
+    return -ENOMEM;
   *out = &t->row[t->n++];
   **out = *key;
   (*out)->samples = 0;
@@ -99,8 +115,10 @@ static int put_now(struct ni_host_buckets *t, struct ni_host_bucket *x) {
     row->samples += x->samples;
     row->sum += x->sum;
     row->seconds += x->seconds;
-    if (x->min < row->min) row->min = x->min;
-    if (x->max > row->max) row->max = x->max;
+    if (x->min < row->min)
+      row->min = x->min;
+    if (x->max > row->max)
+      row->max = x->max;
   }
   x->samples = 0;
   x->sum = 0;
@@ -112,67 +130,93 @@ static int put_now(struct ni_host_buckets *t, struct ni_host_bucket *x) {
 
 int ni_host_buckets_flush(struct ni_host_buckets *t) {
   int e = 0;
-  for (size_t i = 0; e == 0 && i < t->n_now; i++) e = put_now(t, &t->now[i]);
+  for (size_t i = 0; e == 0 && i < t->n_now; i++)
+    e = put_now(t, &t->now[i]);
   t->n_now = 0;
   return e;
 }
 
-int ni_host_buckets_set(struct ni_run *r, struct ni_host_buckets *t, const char *host, const struct ni_set *set) {
+int ni_host_buckets_set(struct ni_run *r, struct ni_host_buckets *t, const char *host,
+                        const struct ni_set *set) {
   int e = ni_host_buckets_flush(t);
-  if (e < 0) return e;
-  if (set->n_counters > t->cap_now && !ni_array_exact(&t->now, &t->cap_now, set->n_counters, sizeof *t->now)) return -ENOMEM;
+  if (e < 0)
+    return e;
+  if (set->n_counters > t->cap_now && !ni_array_exact(&t->now, &t->cap_now, set->n_counters, sizeof *t->now))
+    return -ENOMEM;
   for (size_t k = 0; e == 0 && k < set->n_counters; k++) {
     const struct ni_counter *c = &set->counter[k];
     const struct ni_entity *of = &set->entity[c->entity];
     const char *text[] = {host, ni_source_name(of->source), of->name, c->name, c->what.unit};
     uint32_t code[5];
-    for (size_t i = 0; e == 0 && i < 5; i++) e = ni_name(&r->names, NULL, text[i], &code[i]);
-    if (e < 0) break;
-    for (size_t i = 0; i < 5; i++) text[i] = ni_name_text(&r->names, code[i]);
-    t->now[k] = (struct ni_host_bucket){.host = text[0], .source = text[1], .device = text[2], .counter = text[3], .unit = text[4],
-                                        .kind = c->what.kind, .scale = c->what.scale, .min = INT64_MAX, .max = INT64_MIN};
+    for (size_t i = 0; e == 0 && i < 5; i++)
+      e = ni_name(&r->names, NULL, text[i], &code[i]);
+    if (e < 0)
+      break;
+    for (size_t i = 0; i < 5; i++)
+      text[i] = ni_name_text(&r->names, code[i]);
+    t->now[k] = (struct ni_host_bucket){.host = text[0],
+                                        .source = text[1],
+                                        .device = text[2],
+                                        .counter = text[3],
+                                        .unit = text[4],
+                                        .kind = c->what.kind,
+                                        .scale = c->what.scale,
+                                        .min = INT64_MAX,
+                                        .max = INT64_MIN};
     t->n_now = k + 1;
   }
   return e;
 }
 
-int ni_host_buckets_add(struct ni_host_buckets *t, uint64_t width_ns, const struct ni_series_sample *after, const struct ni_reading *before) {
+int ni_host_buckets_add(struct ni_host_buckets *t, uint64_t width_ns, const struct ni_series_sample *after,
+                        const struct ni_reading *before) {
   int e = 0;
   for (size_t k = 0; e == 0 && k < t->n_now; k++) {
     struct ni_host_bucket *x = &t->now[k];
     const struct ni_counter *c = &after->set->counter[k];
-    const struct ni_change d = ni_change_of(&c->what, &before[k], &after->reading[k], after->set->entity[c->entity].link_bytes_s);
+    const struct ni_change d =
+        ni_change_of(&c->what, &before[k], &after->reading[k], after->set->entity[c->entity].link_bytes_s);
     const bool level = x->kind == NI_METRIC_GAUGE;
     const int64_t bucket = ni_bucket_of(after->reading[k].real_ns - !level, width_ns);
     const int64_t value = level ? (int64_t)after->reading[k].value : d.delta;
-    if (d.state != NI_CHANGE_NONE && d.state != NI_CHANGE_CHANGED && d.state != NI_CHANGE_LEVEL) continue;
-    if (x->samples && x->bucket != bucket) e = put_now(t, x);
+    if (d.state != NI_CHANGE_NONE && d.state != NI_CHANGE_CHANGED && d.state != NI_CHANGE_LEVEL)
+      continue;
+    if (x->samples && x->bucket != bucket)
+      e = put_now(t, x);
     x->bucket = bucket;
     x->samples++;
     x->sum += value;
     x->seconds += d.seconds;
-    if (level && value < x->min) x->min = value;
-    if (level && value > x->max) x->max = value;
+    if (level && value < x->min)
+      x->min = value;
+    if (level && value > x->max)
+      x->max = value;
   }
   return e;
 }
 
 static int by_host(const void *a, const void *b) {
   const struct ni_host_bucket *x = a, *y = b;
-  const char *const p[] = {x->host, x->source, x->device, x->counter}, *const q[] = {y->host, y->source, y->device, y->counter};
+  const char *const p[] = {x->host, x->source, x->device, x->counter},
+                    *const q[] = {y->host, y->source, y->device, y->counter};
   int k = NI_BY(x, y, bucket);
-  for (size_t i = 0; k == 0 && i < 4; i++) k = strcmp(p[i], q[i]);
+  for (size_t i = 0; k == 0 && i < 4; i++)
+    k = strcmp(p[i], q[i]);
   return k;
 }
 
 void ni_buckets_too_many(struct ni_run *r, const char *file, const char *each) {
-  ni_run_fail(r, -E2BIG, "--time-granularity: more than %u rows in %s.csv, one for each bucket, %s; give wider buckets, or a part "
-              "of the run by --since and --until", NI_BUCKET_ROWS_MAX, file, each);
+  ni_run_fail(r, -E2BIG,
+              "--time-granularity: more than %u rows in %s.csv, one for each bucket, %s; give wider buckets, "
+              "or a part "
+              "of the run by --since and --until",
+              NI_BUCKET_ROWS_MAX, file, each);
 }
 
 void ni_buckets_end(struct ni_run *r, struct ni_summary *s) {
   struct ni_buckets *b = &s->buckets;
-  if (!b->width_ns) return;
+  if (!b->width_ns)
+    return;
   b->origin_ns = r->tally.origin_ns;
   const int64_t first = ni_bucket_of(b->origin_ns, b->width_ns);
   b->first_ns = first * (int64_t)b->width_ns;
@@ -186,6 +230,8 @@ void ni_buckets_end(struct ni_run *r, struct ni_summary *s) {
       s->capped += ni_capped(tables[t]->row[i].added, sizeof tables[t]->row[i].added / sizeof(uint64_t));
     }
   }
-  if (b->hosts.n) qsort(b->hosts.row, b->hosts.n, sizeof *b->hosts.row, by_host);
-  for (size_t i = 0; i < b->hosts.n; i++) b->hosts.row[i].bucket -= first;
+  if (b->hosts.n)
+    qsort(b->hosts.row, b->hosts.n, sizeof *b->hosts.row, by_host);
+  for (size_t i = 0; i < b->hosts.n; i++)
+    b->hosts.row[i].bucket -= first;
 }

@@ -1,9 +1,11 @@
 /*
- * Figures by the tags that an application gives its calls: a row for each tag and timing source, since times of
- * different sources are never mixed. Filled where operations are joined, so what is there twice counts once.
+ * Figures by the tags that an application gives its calls: a row for each tag and timing source, since times
+ * of different sources are never mixed. Filled where operations are joined, so what is there twice counts
+ * once.
  *
- * A table is one of buckets (buckets.h) whose `bucket` is the tag. An application may give each request a tag of its
- * own: of more than NI_TAG_ROWS_MAX rows nothing is told but that they are so many, in whatever order they came.
+ * A table is one of buckets (buckets.h) whose `bucket` is the tag. An application may give each request a tag
+ * of its own: of more than NI_TAG_ROWS_MAX rows nothing is told but that they are so many, in whatever order
+ * they came.
  *
  * Threads: one for each table. Failure: -ENOMEM.
  */

@@ -12,13 +12,14 @@
 #include "exporter/model/sums/ranks/quantile.h"
 
 enum {
-  ALIKE_MIN = 8,               /* of one communicator, function and size: else their median is one of them */
-  BIN_MIN = 6,                 /* operations of a bin, in the mean */
+  ALIKE_MIN = 8, /* of one communicator, function and size: else their median is one of them */
+  BIN_MIN = 6,   /* operations of a bin, in the mean */
   BINS_MIN = 12,
   BINS_MAX = 100,
-  OF_COMM_MIN = 3              /* in crowded bins: of fewer nobody knows whether the communicator was slow */
+  OF_COMM_MIN = 3 /* in crowded bins: of fewer nobody knows whether the communicator was slow */
 };
-#define MOST_COMMS 0.75        /* so many of them are slow there, else it is something on the way of these */
+/* so many of them are slow there, else it is something on the way of these */
+#define MOST_COMMS 0.75
 
 /* ---- the list ---- */
 
@@ -30,22 +31,28 @@ static void thin_out(struct ni_crossings *l, uint64_t stride) {
   size_t n = 0;
   l->stride = stride;
   for (size_t i = 0; i < l->n; i++)
-    if (pick_of(&l->item[i]) % stride == 0) l->item[n++] = l->item[i];
+    if (pick_of(&l->item[i]) % stride == 0)
+      l->item[n++] = l->item[i];
   l->n = n;
 }
 
 int ni_crossings_add(struct ni_crossings *l, const struct ni_crossing *x) {
-  if (l->stride > 1 && pick_of(x) % l->stride) return 0;
-  if (!ni_array_room(l->item, l->n, l->cap)) return -ENOMEM;
+  if (l->stride > 1 && pick_of(x) % l->stride)
+    return 0;
+  if (!ni_array_room(l->item, l->n, l->cap))
+    return -ENOMEM;
   l->item[l->n++] = *x;
-  while (l->n > NI_CROSSINGS_MAX) thin_out(l, l->stride > 1 ? 2 * l->stride : 2);
+  while (l->n > NI_CROSSINGS_MAX)
+    thin_out(l, l->stride > 1 ? 2 * l->stride : 2);
   return 0;
 }
 
 int ni_crossings_merge(struct ni_crossings *to, const struct ni_crossings *from) {
   int e = 0;
-  if (from->stride > to->stride) thin_out(to, from->stride);
-  for (size_t i = 0; e == 0 && i < from->n; i++) e = ni_crossings_add(to, &from->item[i]);
+  if (from->stride > to->stride)
+    thin_out(to, from->stride);
+  for (size_t i = 0; e == 0 && i < from->n; i++)
+    e = ni_crossings_add(to, &from->item[i]);
   return e;
 }
 
@@ -58,10 +65,10 @@ void ni_crossings_free(struct ni_crossings *l) {
 
 struct work {
   struct ni_summary *s;
-  float *ratio;                /* by crossing: beside its like; NAN: it has too few */
-  float *x;                    /* scratch, for all crossings */
+  float *ratio; /* by crossing: beside its like; NAN: it has too few */
+  float *x;     /* scratch, for all crossings */
   float *bin_ratio;
-  bool *crowded;               /* by bin */
+  bool *crowded; /* by bin */
   uint32_t bins;
   int64_t first_us;
   double bin_us;
@@ -69,7 +76,7 @@ struct work {
 
 static NI_ORDER_BY(by_like, struct ni_crossing, comm, cell, at_us, sn)
 
-static uint32_t bin_of(const struct work *w, const struct ni_crossing *x) {
+    static uint32_t bin_of(const struct work *w, const struct ni_crossing *x) {
   const double k = (double)(x->at_us - w->first_us) / w->bin_us;
   return k <= 0 ? 0 : k >= w->bins ? w->bins - 1 : (uint32_t)k;
 }
@@ -82,8 +89,10 @@ static size_t compare_alike(struct work *w) {
     for (to = from; to < w->s->n_crossings && c[to].comm == c[from].comm && c[to].cell == c[from].cell; to++)
       w->x[to - from] = c[to].us;
     const float usual = to - from >= ALIKE_MIN ? ni_blame_quantile(w->x, to - from, 0.5) : NAN;
-    for (size_t i = from; i < to; i++) w->ratio[i] = usual > 0 ? c[i].us / usual : NAN;
-    if (usual > 0) compared += to - from;
+    for (size_t i = from; i < to; i++)
+      w->ratio[i] = usual > 0 ? c[i].us / usual : NAN;
+    if (usual > 0)
+      compared += to - from;
   }
   return compared;
 }
@@ -91,13 +100,17 @@ static size_t compare_alike(struct work *w) {
 /* Where nearly all operations of a bin are slow, the fourth part that is fastest is, too. */
 static int fill_bins(struct work *w) {
   size_t *at = calloc(w->bins + 2, sizeof *at);
-  if (!at) return -ENOMEM;
+  if (!at)
+    return -ENOMEM;
   const size_t n = w->s->n_crossings;
   for (size_t i = 0; i < n; i++)
-    if (!isnan(w->ratio[i])) at[bin_of(w, &w->s->crossing[i]) + 2]++;
-  for (uint32_t k = 1; k < w->bins; k++) at[k + 1] += at[k];
+    if (!isnan(w->ratio[i]))
+      at[bin_of(w, &w->s->crossing[i]) + 2]++;
+  for (uint32_t k = 1; k < w->bins; k++)
+    at[k + 1] += at[k];
   for (size_t i = 0; i < n; i++)
-    if (!isnan(w->ratio[i])) w->x[at[bin_of(w, &w->s->crossing[i]) + 1]++] = w->ratio[i];
+    if (!isnan(w->ratio[i]))
+      w->x[at[bin_of(w, &w->s->crossing[i]) + 1]++] = w->ratio[i];
   for (uint32_t k = 0; k < w->bins; k++) {
     const size_t many = at[k + 1] - at[k];
     w->bin_ratio[k] = many ? ni_blame_quantile(w->x + at[k], many, 0.25) : NAN;
@@ -113,7 +126,8 @@ static bool find_crowded(struct work *w) {
   for (uint32_t k = 1; k < w->bins; k++)
     if (!isnan(w->bin_ratio[k]) && !isnan(w->bin_ratio[k - 1]))
       w->x[n++] = fabsf(w->bin_ratio[k] - w->bin_ratio[k - 1]);
-  const float noise = n ? ni_blame_quantile(w->x, n, 0.5) * 1.0484f : 0; /* median |difference| = 0.954 sigma */
+  /* median |difference| = 0.954 sigma */
+  const float noise = n ? ni_blame_quantile(w->x, n, 0.5) * 1.0484f : 0;
   const float floor = fmaxf(NI_CAUSE_CROWDED, 1 + NI_CAUSE_CROWDED_APART * noise);
   for (uint32_t k = 0; k < w->bins; k++) {
     const bool before = k > 0 && w->bin_ratio[k - 1] > floor;
@@ -128,13 +142,14 @@ static bool find_crowded(struct work *w) {
 static float slow_by(struct work *w, size_t from, size_t to, size_t *n) {
   *n = 0;
   for (size_t i = from; i < to; i++)
-    if (!isnan(w->ratio[i]) && w->crowded[bin_of(w, &w->s->crossing[i])]) w->x[(*n)++] = w->ratio[i];
+    if (!isnan(w->ratio[i]) && w->crowded[bin_of(w, &w->s->crossing[i])])
+      w->x[(*n)++] = w->ratio[i];
   return *n ? ni_blame_quantile(w->x, *n, 0.5) : NAN;
 }
 
 /*
- * Most communicators are slow in these bins. Of one alone nobody can say whether it is all of them, unless all
- * ranks are in it.
+ * Most communicators are slow in these bins. Of one alone nobody can say whether it is all of them, unless
+ * all ranks are in it.
  */
 static bool are_most(struct work *w, double *ratio) {
   const struct ni_summary *s = w->s;
@@ -145,9 +160,11 @@ static bool are_most(struct work *w, double *ratio) {
     const uint32_t comm = s->crossing[from].comm;
     for (to = from; to < s->n_crossings && s->crossing[to].comm == comm; to++) {}
     const float by = slow_by(w, from, to, &n);
-    if (n < OF_COMM_MIN) continue;
+    if (n < OF_COMM_MIN)
+      continue;
     comms++;
-    if (by <= NI_CAUSE_CROWDED) continue;
+    if (by <= NI_CAUSE_CROWDED)
+      continue;
     slow++;
     sum += by;
     all |= s->comm[comm].ranks_seen == s->n_processes;
@@ -162,8 +179,8 @@ static bool is_near(const struct work *w, uint32_t k) {
 }
 
 /*
- * By the stream with the most records, whose numbers say how far the job came. From one record to the next the
- * time counts where the first one is.
+ * By the stream with the most records, whose numbers say how far the job came. From one record to the next
+ * the time counts where the first one is.
  */
 static double lost_us(const struct work *w) {
   const struct ni_crossing *c = w->s->crossing;
@@ -172,10 +189,14 @@ static double lost_us(const struct work *w) {
   double us[2] = {0}, numbers[2] = {0};
   for (size_t from = 0, to; from < n; from = to) {
     for (to = from; to < n && c[to].comm == c[from].comm && c[to].cell == c[from].cell; to++) {}
-    if (to - from > most) first = from, most = to - from;
+    if (to - from > most) {
+      first = from;
+      most = to - from;
+    }
   }
   for (size_t i = first; i + 1 < first + most; i++) {
-    if (c[i + 1].sn <= c[i].sn) continue;
+    if (c[i + 1].sn <= c[i].sn)
+      continue;
     const bool near = is_near(w, bin_of(w, &c[i]));
     us[near] += (double)(c[i + 1].at_us - c[i].at_us);
     numbers[near] += (double)(c[i + 1].sn - c[i].sn);
@@ -185,7 +206,8 @@ static double lost_us(const struct work *w) {
 
 static bool has_ranks_on(const struct ni_summary *s, uint32_t comm, uint32_t host) {
   for (size_t i = 0; i < s->n_seats; i++)
-    if (s->seat[i].comm == comm && s->process[s->seat[i].process].host == host) return true;
+    if (s->seat[i].comm == comm && s->process[s->seat[i].process].host == host)
+      return true;
   return false;
 }
 
@@ -194,8 +216,10 @@ static uint32_t host_of_all(const struct ni_summary *s) {
   for (uint32_t h = 0; h < s->n_hosts; h++) {
     bool all = true;
     for (size_t i = 0; all && i < s->n_crossings; i++)
-      if (i == 0 || s->crossing[i].comm != s->crossing[i - 1].comm) all = has_ranks_on(s, s->crossing[i].comm, h);
-    if (all) return h;
+      if (i == 0 || s->crossing[i].comm != s->crossing[i - 1].comm)
+        all = has_ranks_on(s, s->crossing[i].comm, h);
+    if (all)
+      return h;
   }
   return UINT32_MAX;
 }
@@ -203,9 +227,11 @@ static uint32_t host_of_all(const struct ni_summary *s) {
 static void tell(const struct work *w, struct ni_crowded *out) {
   out->from_us = INT64_MAX;
   for (uint32_t k = 0; k < w->bins; k++) {
-    if (!w->crowded[k]) continue;
+    if (!w->crowded[k])
+      continue;
     const int64_t from = w->first_us + (int64_t)(k * w->bin_us);
-    if (from < out->from_us) out->from_us = from;
+    if (from < out->from_us)
+      out->from_us = from;
     out->to_us = from + (int64_t)w->bin_us;
     out->crowded_us += w->bin_us;
     out->spells += k == 0 || !w->crowded[k - 1];
@@ -220,15 +246,19 @@ static int judge(struct work *w, struct ni_crowded *out) {
   int64_t last = INT64_MIN;
   w->first_us = INT64_MAX;
   for (size_t i = 0; i < s->n_crossings; i++) {
-    if (s->crossing[i].at_us < w->first_us) w->first_us = s->crossing[i].at_us;
-    if (s->crossing[i].at_us > last) last = s->crossing[i].at_us;
+    if (s->crossing[i].at_us < w->first_us)
+      w->first_us = s->crossing[i].at_us;
+    if (s->crossing[i].at_us > last)
+      last = s->crossing[i].at_us;
   }
   w->bins = compared / BIN_MIN < BINS_MAX ? (uint32_t)(compared / BIN_MIN) : BINS_MAX;
-  if (w->bins < BINS_MIN || last <= w->first_us) return 0;
+  if (w->bins < BINS_MIN || last <= w->first_us)
+    return 0;
   w->bin_us = (double)(last - w->first_us) / w->bins;
   double ratio = 0;
   int e = fill_bins(w);
-  if (e < 0 || !find_crowded(w) || !are_most(w, &ratio)) return e;
+  if (e < 0 || !find_crowded(w) || !are_most(w, &ratio))
+    return e;
   out->ratio = ratio;
   tell(w, out);
   return 0;
@@ -236,7 +266,8 @@ static int judge(struct work *w, struct ni_crowded *out) {
 
 int ni_crossings_crowded(struct ni_summary *s, struct ni_crowded *out) {
   *out = (struct ni_crowded){0};
-  if (!s->n_crossings) return 0;
+  if (!s->n_crossings)
+    return 0;
   struct work w = {.s = s,
                    .ratio = malloc(s->n_crossings * sizeof *w.ratio),
                    .x = malloc((s->n_crossings + BINS_MAX) * sizeof *w.x),
@@ -244,7 +275,8 @@ int ni_crossings_crowded(struct ni_summary *s, struct ni_crowded *out) {
                    .crowded = calloc(BINS_MAX, sizeof *w.crowded)};
   int e = w.ratio && w.x && w.bin_ratio && w.crowded ? 0 : -ENOMEM;
   qsort(s->crossing, s->n_crossings, sizeof *s->crossing, by_like);
-  if (e == 0) e = judge(&w, out);
+  if (e == 0)
+    e = judge(&w, out);
   free(w.ratio);
   free(w.x);
   free(w.bin_ratio);

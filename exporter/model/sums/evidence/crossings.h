@@ -48,7 +48,8 @@ struct ni_crowded {
   double crowded_us;      /* how long it was so, in all */
   int64_t from_us, to_us; /* Unix us: the first and the last of it */
   uint32_t spells;
-  uint32_t host; /* all these communicators have ranks there: its NICs would look the same; UINT32_MAX: none */
+  /* all these communicators have ranks there: its NICs would look the same; UINT32_MAX: none */
+  uint32_t host;
 };
 /* The main thread; s->crossing is there. Puts it in order. */
 int ni_crossings_crowded(struct ni_summary *s, struct ni_crowded *out);

@@ -13,10 +13,13 @@
 enum rung { HOST, GPU, NVLINK, NIC, RUNGS };
 static const char *const rung_names[RUNGS] = {"host", "GPU", "NVLink", "NIC"};
 
-/* A figure is off where it is `factor` times the others' or more (below 1: or less), and `least` away. In units of the text. */
+/*
+ * A figure is off where it is `factor` times the others' or more (below 1: or less), and `least` away. In
+ * units of the text.
+ */
 static const struct figure {
   enum rung rung;
-  const char *name;            /* a counter of the host; else what sources share (metric.h) */
+  const char *name; /* a counter of the host; else what sources share (metric.h) */
   enum { LEVEL, PER_S, AMOUNT } how;
   double scale, factor, least;
   const char *says, *unit;
@@ -37,35 +40,43 @@ static const struct figure {
 /* Rungs to look at, a bit each. */
 static unsigned looks_at(enum ni_finding_kind kind) {
   if (kind == NI_FIND_LATE_RANK || kind == NI_FIND_PAUSES || kind == NI_FIND_SLOW_HOST ||
-      kind == NI_FIND_THROTTLING || kind == NI_FIND_PERIODIC) return 1 << HOST | 1 << GPU | 1 << NIC;
-  if (kind == NI_FIND_SLOW_STAGE) return 1 << HOST | 1 << GPU;
+      kind == NI_FIND_THROTTLING || kind == NI_FIND_PERIODIC)
+    return 1 << HOST | 1 << GPU | 1 << NIC;
+  if (kind == NI_FIND_SLOW_STAGE)
+    return 1 << HOST | 1 << GPU;
   return kind == NI_FIND_SLOW_NVLINK ? 1 << GPU | 1 << NVLINK : kind == NI_FIND_UNEVEN ? 0 : 1 << NIC;
 }
 
 static double value(const struct ni_beside *b, const struct ni_beside_entity *e, const struct figure *f) {
   const bool gpu = e->source == NI_METRIC_GPU, host = e->source == NI_METRIC_HOST;
-  if ((f->rung == HOST) != host || (f->rung == GPU || f->rung == NVLINK) != gpu) return NAN;
+  if ((f->rung == HOST) != host || (f->rung == GPU || f->rung == NVLINK) != gpu)
+    return NAN;
   const struct ni_beside_row *r = host ? NULL : ni_beside_unified(b, e, f->name);
   for (uint32_t i = e->first; host && i < e->first + e->n; i++)
-    if (strcmp(b->row[i].name, f->name) == 0) r = &b->row[i];
-  if (!r || (f->how != LEVEL && !r->samples)) return NAN;
-  if (f->how == LEVEL) return f->scale * (isnan(r->level_with) ? r->level_without : r->level_with);
-  if (f->how == AMOUNT) return f->scale * r->with;
+    if (strcmp(b->row[i].name, f->name) == 0)
+      r = &b->row[i];
+  if (!r || (f->how != LEVEL && !r->samples))
+    return NAN;
+  if (f->how == LEVEL)
+    return f->scale * (isnan(r->level_with) ? r->level_without : r->level_with);
+  if (f->how == AMOUNT)
+    return f->scale * r->with;
   bool us = !host && strcmp(r->what.unit, "us") == 0; /* else cycles of 1 GHz, or the scale is for us */
   return e->with_s > 0 ? f->scale * (us ? 1e3 : 1) * r->with / e->with_s : NAN;
 }
 
 struct ladder {
   const struct ni_summary *s;
-  bool *of;                    /* entities of the finding */
-  float *x;                    /* scratch */
+  bool *of; /* entities of the finding */
+  float *x; /* scratch */
   struct ni_put_text out;
   const char *gap;
 };
 
 static bool has(const struct ni_finding *f, uint32_t process) {
   for (size_t k = 0; k < f->n_processes; k++)
-    if (f->process[k] == process) return true;
+    if (f->process[k] == process)
+      return true;
   return false;
 }
 
@@ -74,13 +85,17 @@ static void mark(struct ladder *l, const struct ni_finding *f) {
   for (size_t i = 0; i < b->n_entities; i++) {
     const struct ni_beside_entity *e = &b->entity[i];
     l->of[i] = false;
-    for (uint32_t m = 0; m < e->n_processes; m++) l->of[i] |= has(f, e->process[m]);
+    for (uint32_t m = 0; m < e->n_processes; m++)
+      l->of[i] |= has(f, e->process[m]);
     for (size_t k = 0; k < f->n_processes && e->source == NI_METRIC_HOST; k++)
       l->of[i] |= strcmp(e->host, l->s->host[l->s->process[f->process[k]].host].name) == 0;
   }
 }
 
-/* One figure, where it is off. gap: ",": its rung has said something. *seen: it is known of the finding and of others. */
+/*
+ * One figure, where it is off. gap: ",": its rung has said something. *seen: it is known of the finding and
+ * of others.
+ */
 static bool say_figure(struct ladder *l, const struct figure *f, const char *gap, bool *seen) {
   const struct ni_beside *b = &l->s->beside;
   const struct ni_beside_entity *worst = NULL;
@@ -89,21 +104,33 @@ static bool say_figure(struct ladder *l, const struct figure *f, const char *gap
   char host[81], name[81], why[NI_THROTTLE_TEXT];
   for (size_t i = 0; i < b->n_entities; i++) {
     double v = value(b, &b->entity[i], f);
-    if (isnan(v)) continue;
-    if (!l->of[i]) l->x[others++] = (float)v;
-    else if (!worst || (f->factor < 1 ? v < mine : v > mine)) mine = v, worst = &b->entity[i];
+    if (isnan(v))
+      continue;
+    if (!l->of[i])
+      l->x[others++] = (float)v;
+    else if (!worst || (f->factor < 1 ? v < mine : v > mine)) {
+      mine = v;
+      worst = &b->entity[i];
+    }
   }
-  if (!worst || !others) return false;
+  if (!worst || !others)
+    return false;
   const double usual = ni_blame_quantile(l->x, others, 0.5);
   *seen = true;
-  if (fabs(mine - usual) < f->least || (f->factor < 1 ? mine > f->factor * usual : mine < f->factor * usual)) return false;
+  if (fabs(mine - usual) < f->least || (f->factor < 1 ? mine > f->factor * usual : mine < f->factor * usual))
+    return false;
   ni_safe_text(worst->host, host, sizeof host);
-  if (*gap == ',') ni_put(&l->out, ",");
-  else if (f->rung == HOST) ni_put(&l->out, "%shost %s", gap, host);
-  else ni_put(&l->out, "%s%s on %s", gap, ni_safe_text(worst->name, name, sizeof name), host);
+  if (*gap == ',')
+    ni_put(&l->out, ",");
+  else if (f->rung == HOST)
+    ni_put(&l->out, "%shost %s", gap, host);
+  else
+    ni_put(&l->out, "%s%s on %s", gap, ni_safe_text(worst->name, name, sizeof name), host);
   ni_put(&l->out, " %s %.0f%s (others %.0f)", f->says, mine, f->unit, usual);
-  uint64_t reasons = strcmp(f->name, "clock_sm") == 0 ? ni_beside_figures(b, worst).reasons & ~NI_THROTTLE_WISHED : 0;
-  if (reasons) ni_put(&l->out, ", throttled by %s", ni_throttle_text(reasons, why));
+  uint64_t reasons =
+      strcmp(f->name, "clock_sm") == 0 ? ni_beside_figures(b, worst).reasons & ~NI_THROTTLE_WISHED : 0;
+  if (reasons)
+    ni_put(&l->out, ", throttled by %s", ni_throttle_text(reasons, why));
   return true;
 }
 
@@ -114,13 +141,17 @@ static void say_counters(struct ladder *l, const struct ni_finding *f) {
   for (unsigned rung = 0; rung < RUNGS; rung++) {
     bool off = false, seen = false;
     for (size_t i = 0; i < sizeof figures / sizeof *figures &&
-                       looks_at(f->kind == NI_FIND_FLAPPING ? f->link : f->kind) >> rung & 1;
+         looks_at(f->kind == NI_FIND_FLAPPING ? f->link : f->kind) >> rung & 1;
          i++)
-      if (figures[i].rung == rung) off |= say_figure(l, &figures[i], off ? "," : l->gap, &seen);
-    if (off) l->gap = "; ";
-    else if (seen) usual[n++] = rung_names[rung];
+      if (figures[i].rung == rung)
+        off |= say_figure(l, &figures[i], off ? "," : l->gap, &seen);
+    if (off)
+      l->gap = "; ";
+    else if (seen)
+      usual[n++] = rung_names[rung];
   }
-  for (unsigned i = 0; i < n; i++) ni_put(&l->out, "%s%s%s", i ? ", " : l->gap, usual[i], i + 1 == n ? " as elsewhere" : "");
+  for (unsigned i = 0; i < n; i++)
+    ni_put(&l->out, "%s%s%s", i ? ", " : l->gap, usual[i], i + 1 == n ? " as elsewhere" : "");
 }
 
 /* Operations that began at once, where the others' had to wait for their GPU. */
@@ -128,25 +159,34 @@ static void say_launch(struct ladder *l, const struct ni_blame *b, const struct 
   size_t n = 0, others = 0;
   float *mine = l->x + b->n_ranks;
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].ops) *(has(f, b->rank[i].process) ? &mine[n++] : &l->x[others++]) = ni_launch_share(&b->rank[i]);
+    if (b->rank[i].ops)
+      *(has(f, b->rank[i].process) ? &mine[n++] : &l->x[others++]) = ni_launch_share(&b->rank[i]);
   float own = ni_blame_quantile(mine, n, 0.5), usual = ni_blame_quantile(l->x, others, 0.5);
-  if (!n || !others || own < usual + 0.1f || own < 2 * usual) return;
-  ni_put(&l->out, "%.0f %% of its kernels started within 60 us of their launch (others %.0f %%): its CPU is late", 100 * own,
-      100 * usual);
+  if (!n || !others || own < usual + 0.1f || own < 2 * usual)
+    return;
+  ni_put(&l->out,
+         "%.0f %% of its kernels started within 60 us of their launch (others %.0f %%): its CPU is late",
+         100 * own, 100 * usual);
   l->gap = "; ";
 }
 
 int ni_evidence(const struct ni_blame *b, struct ni_summary *s) {
-  if (!s->by_own_time) return 0;
-  struct ladder l = {.s = s, .of = calloc(s->beside.n_entities + 1, sizeof *l.of),
+  if (!s->by_own_time)
+    return 0;
+  struct ladder l = {.s = s,
+                     .of = calloc(s->beside.n_entities + 1, sizeof *l.of),
                      .x = calloc(2 * (size_t)b->n_ranks + s->beside.n_entities + 1, sizeof *l.x)};
   int e = l.of && l.x ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < s->n_findings; i++) {
     struct ni_finding *f = &s->finding[i];
-    l.out = (struct ni_put_text){f->evidence, sizeof f->evidence}, l.gap = "";
-    if (looks_at(f->kind == NI_FIND_FLAPPING ? f->link : f->kind) >> HOST & 1) say_launch(&l, b, f);
-    if (b->r->has_counters) say_counters(&l, f);
-    else if (i == 0) ni_put(&l.out, "%sno counters were recorded: nccl-inspector counters run -- CMD", l.gap);
+    l.out = (struct ni_put_text){f->evidence, sizeof f->evidence};
+    l.gap = "";
+    if (looks_at(f->kind == NI_FIND_FLAPPING ? f->link : f->kind) >> HOST & 1)
+      say_launch(&l, b, f);
+    if (b->r->has_counters)
+      say_counters(&l, f);
+    else if (i == 0)
+      ni_put(&l.out, "%sno counters were recorded: nccl-inspector counters run -- CMD", l.gap);
   }
   free(l.of);
   free(l.x);

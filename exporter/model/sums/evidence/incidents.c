@@ -7,14 +7,15 @@
 
 #include "exporter/base/order.h"
 
-enum { MANY = 1 << 16 };       /* pauses around one operation that are looked at: bounds the time that odd logs take */
+/* pauses around one operation that are looked at: bounds the time that odd logs take */
+enum { MANY = 1 << 16 };
 
 struct pause {
-  double at;                   /* its end, in µs that can be compared between hosts */
+  double at; /* its end, in µs that can be compared between hosts */
   int64_t end_ns;
   float us;
   uint32_t rank, step;
-  uint32_t entry;              /* + 1; 0: none yet. UINT32_MAX: it has none, since its finding has enough */
+  uint32_t entry; /* + 1; 0: none yet. UINT32_MAX: it has none, since its finding has enough */
 };
 
 /* An operation to which its rank came late. */
@@ -27,16 +28,18 @@ struct late {
 struct work {
   const struct ni_blame *b;
   struct ni_summary *s;
-  struct pause *pause;         /* by `at` */
+  struct pause *pause; /* by `at` */
   size_t n_pauses;
-  struct late *late;           /* by start */
+  struct late *late; /* by start */
   size_t n_late;
-  bool *sampled;               /* by rank: operations were left out, and what it waited for among them */
-  uint32_t *link;              /* of a communicator's collectives; NI_BLAME_NONE */
-  const struct ni_blame_rank *of; /* whose begins of bins are the measure */
-  double step_us, longest_us;  /* a step; the longest pause */
-  uint32_t n;                  /* entries */
-  bool *waited;                /* [entry][rank] */
+  /* by rank: operations were left out, and what it waited for among them */
+  bool *sampled;
+  /* of a communicator's collectives; NI_BLAME_NONE */
+  uint32_t *link;
+  const struct ni_blame_rank *of;                              /* whose begins of bins are the measure */
+  double step_us, longest_us;                                  /* a step; the longest pause */
+  uint32_t n;                                                  /* entries */
+  bool *waited;                                                /* [entry][rank] */
   uint32_t of_finding[NI_SUM_FINDINGS], last[NI_SUM_FINDINGS]; /* entries of incidents, the last of them */
 };
 
@@ -45,8 +48,10 @@ static uint32_t bin_at(const struct ni_blame_rank *o, int64_t ns) {
   uint32_t lo = 0, hi = o->n_bins;
   while (hi - lo > 1) {
     uint32_t mid = (lo + hi) / 2;
-    if (o->cell[mid].start_ns && o->cell[mid].start_ns <= ns) lo = mid;
-    else hi = mid;
+    if (o->cell[mid].start_ns && o->cell[mid].start_ns <= ns)
+      lo = mid;
+    else
+      hi = mid;
   }
   return lo;
 }
@@ -54,32 +59,37 @@ static uint32_t bin_at(const struct ni_blame_rank *o, int64_t ns) {
 /* The step of the job, the first of its bin; -1: not known. */
 static int64_t step_at(const struct work *w, uint32_t rank, int64_t ns) {
   const struct ni_blame_rank *o = &w->b->rank[rank];
-  return o->judged && ns != NI_NO_START ? ((int64_t)bin_at(o, ns) + o->shift / (int32_t)w->b->bin_steps) * w->b->bin_steps : -1;
+  return o->judged && ns != NI_NO_START
+      ? ((int64_t)bin_at(o, ns) + o->shift / (int32_t)w->b->bin_steps) * w->b->bin_steps
+      : -1;
 }
 
 /* The moment as the rank that is the measure would have it. NAN: it is not known. */
 static double moment(const struct work *w, uint32_t rank, int64_t ns) {
   const struct ni_blame_rank *o = &w->b->rank[rank];
   int64_t step = step_at(w, rank, ns), k = (step - w->of->shift) / w->b->bin_steps;
-  if (step < 0) return NAN;
+  if (step < 0)
+    return NAN;
   k = k < 0 ? 0 : k >= w->of->n_bins ? (int64_t)w->of->n_bins - 1 : k;
   return (double)(w->of->cell[k].start_ns - w->of->first_ns + ns - o->cell[bin_at(o, ns)].start_ns) / 1e3;
 }
 
-static NI_ORDER_BY(by_moment, struct pause, at, rank, end_ns)
-static NI_ORDER_BY(by_start, struct late, start_ns, comm, rank)
+static NI_ORDER_BY(by_moment, struct pause, at, rank, end_ns) static NI_ORDER_BY(by_start, struct late,
+                                                                                 start_ns, comm, rank)
 
-static void find_sampled(struct work *w) {
+    static void find_sampled(struct work *w) {
   const struct ni_run *r = w->b->r;
   for (uint32_t i = 0; i < r->who.n_processes && i < r->ledger.n_processes; i++)
-    if (r->ledger.process[i] && r->ledger.process[i]->sample > 1) w->sampled[r->process_at[i]] = true;
+    if (r->ledger.process[i] && r->ledger.process[i]->sample > 1)
+      w->sampled[r->process_at[i]] = true;
 }
 
 static int gather_late(struct work *w) {
   const struct ni_summary *s = w->s;
   w->sampled = calloc(w->b->n_ranks + 1, sizeof *w->sampled);
   w->late = malloc((s->n_outliers + 1) * sizeof *w->late);
-  if (!w->sampled || !w->late) return -ENOMEM;
+  if (!w->sampled || !w->late)
+    return -ENOMEM;
   find_sampled(w);
   for (size_t i = 0; i < s->n_outliers; i++) {
     const struct ni_outlier *o = &s->outlier[i];
@@ -94,28 +104,38 @@ static int gather(struct work *w) {
   const struct ni_blame *b = w->b;
   size_t n = 0;
   uint32_t widest = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++) n += b->rank[i].n_incidents;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    n += b->rank[i].n_incidents;
   w->pause = calloc(n + 1, sizeof *w->pause);
   w->link = malloc((w->s->n_comms + 1) * sizeof *w->link);
   w->waited = calloc((size_t)NI_SUM_OUTLIERS * b->n_ranks + 1, sizeof *w->waited);
-  if (!w->pause || !w->link || !w->waited) return -ENOMEM;
+  if (!w->pause || !w->link || !w->waited)
+    return -ENOMEM;
   memset(w->link, 0xff, (w->s->n_comms + 1) * sizeof *w->link);
   for (uint32_t i = 0; i < b->n_links; i++)
-    if (b->link[i].from < 0) w->link[b->link[i].comm] = i;
+    if (b->link[i].from < 0)
+      w->link[b->link[i].comm] = i;
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged && b->rank[i].n_bins > widest) widest = (w->of = &b->rank[i])->n_bins;
+    if (b->rank[i].judged && b->rank[i].n_bins > widest)
+      widest = (w->of = &b->rank[i])->n_bins;
   w->step_us = (double)(w->of->last_ns - w->of->first_ns) / 1e3 / w->of->n_steps;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
     for (uint32_t k = 0; o->judged && k < o->n_incidents; k++) {
       const struct ni_blame_incident *x = &o->incident[k];
-      if (!x->is_own) continue;
-      double began = o->cell[bin_at(o, x->end_ns)].start_ns == x->end_ns ? x->us : 0; /* it put off the begin of the bin */
-      w->pause[w->n_pauses++] = (struct pause){.at = moment(w, i, x->end_ns) + began, .end_ns = x->end_ns, .us = x->us,
-                                               .rank = i, .step = x->step + (uint32_t)o->shift};
+      if (!x->is_own)
+        continue;
+      /* it put off the begin of the bin */
+      double began = o->cell[bin_at(o, x->end_ns)].start_ns == x->end_ns ? x->us : 0;
+      w->pause[w->n_pauses++] = (struct pause){.at = moment(w, i, x->end_ns) + began,
+                                               .end_ns = x->end_ns,
+                                               .us = x->us,
+                                               .rank = i,
+                                               .step = x->step + (uint32_t)o->shift};
     }
   }
-  for (size_t i = 0; i < w->n_pauses; i++) w->longest_us = fmax(w->longest_us, w->pause[i].us);
+  for (size_t i = 0; i < w->n_pauses; i++)
+    w->longest_us = fmax(w->longest_us, w->pause[i].us);
   qsort(w->pause, w->n_pauses, sizeof *w->pause, by_moment);
   return 0;
 }
@@ -123,26 +143,30 @@ static int gather(struct work *w) {
 static bool in_comm(const struct work *w, uint32_t comm, uint32_t rank) {
   const struct ni_blame_link *l = w->link[comm] == NI_BLAME_NONE ? NULL : &w->b->link[w->link[comm]];
   for (uint32_t i = 0; l && i < l->n_ranks; i++)
-    if (l->rank[i] == rank) return true;
+    if (l->rank[i] == rank)
+      return true;
   return false;
 }
 
 /*
- * The most that was lost in operations that began in [from, to): to which the rank came late, or of its communicators,
- * whoever did.
+ * The most that was lost in operations that began in [from, to): to which the rank came late, or of its
+ * communicators, whoever did.
  */
 static double lost_in(const struct work *w, uint32_t rank, int64_t from, int64_t to, bool whoever) {
   double most = 0;
   size_t lo = 0, hi = w->n_late;
   while (lo < hi) {
     const size_t mid = (lo + hi) / 2;
-    if (w->late[mid].start_ns < from) lo = mid + 1;
-    else hi = mid;
+    if (w->late[mid].start_ns < from)
+      lo = mid + 1;
+    else
+      hi = mid;
   }
   hi = lo + MANY < w->n_late ? lo + MANY : w->n_late;
   for (; lo < hi && w->late[lo].start_ns < to; lo++) {
     const struct late *x = &w->late[lo];
-    if (x->lost_us > most && (x->rank == rank || (whoever && in_comm(w, x->comm, rank)))) most = x->lost_us;
+    if (x->lost_us > most && (x->rank == rank || (whoever && in_comm(w, x->comm, rank))))
+      most = x->lost_us;
   }
   return most;
 }
@@ -150,7 +174,8 @@ static double lost_in(const struct work *w, uint32_t rank, int64_t from, int64_t
 /* It has messages, and whoever waits for one of them is not known to have waited. */
 static bool has_messages(const struct ni_blame_rank *o) {
   for (uint32_t i = 0; i < o->n_slots; i++)
-    if (o->slot[i].kind != NI_BLAME_COLL) return true;
+    if (o->slot[i].kind != NI_BLAME_COLL)
+      return true;
   return false;
 }
 
@@ -162,15 +187,16 @@ static bool is_as_long(double us, const struct pause *p) {
 static bool has_earlier(const struct work *w, const struct pause *p, double us) {
   const struct pause *first = p - w->pause > MANY ? p - MANY : w->pause;
   for (const struct pause *q = p; q-- > first && q->at > p->at - 2 * w->step_us - w->longest_us;)
-    if (q->rank == p->rank && is_as_long(us, q)) return true;
+    if (q->rank == p->rank && is_as_long(us, q))
+      return true;
   return false;
 }
 
 /*
- * Can the pause have begun that wait? Others waited for its rank when it was over, and had not waited as long before:
- * who is late all along, and computes beside operations that it waits in for a shorter time, looks as if it paused.
- * Where they waited for just as long as it paused, what they waited for others before that does not matter, nor
- * that they had waited for just as long as it had paused before.
+ * Can the pause have begun that wait? Others waited for its rank when it was over, and had not waited as long
+ * before: who is late all along, and computes beside operations that it waits in for a shorter time, looks as
+ * if it paused. Where they waited for just as long as it paused, what they waited for others before that does
+ * not matter, nor that they had waited for just as long as it had paused before.
  */
 static bool made_wait(const struct work *w, const struct pause *p, const struct ni_outlier *o) {
   const int64_t step = (int64_t)(1e3 * w->step_us), begin = p->end_ns - (int64_t)(1e3 * (double)p->us);
@@ -178,7 +204,8 @@ static bool made_wait(const struct work *w, const struct pause *p, const struct 
   const double after = lost_in(w, p->rank, p->end_ns, p->end_ns + step + step / 5, false);
   const double others = is_as_long(after, p) ? 0 : lost_in(w, p->rank, begin - step / 10, begin, true);
   const double before = is_as_long(after, p) && has_earlier(w, p, own) ? 0 : fmax(own, others);
-  if (after >= NI_INCIDENTS_PART * o->lost_us) return before < after / 2;
+  if (after >= NI_INCIDENTS_PART * o->lost_us)
+    return before < after / 2;
   const bool unseen = p->rank != o->process && has_messages(&w->b->rank[p->rank]);
   return unseen && p->us >= NI_INCIDENTS_UNSEEN * o->lost_us && before < o->lost_us / 2;
 }
@@ -187,11 +214,14 @@ static struct pause *began(const struct work *w, const struct ni_outlier *o) {
   double at = moment(w, o->process, o->start_ns), best = INFINITY;
   struct pause *found = NULL;
   size_t lo = 0, hi = w->n_pauses;
-  if (isnan(at) || w->sampled[o->process]) return NULL;
+  if (isnan(at) || w->sampled[o->process])
+    return NULL;
   while (lo < hi) {
     size_t mid = (lo + hi) / 2;
-    if (w->pause[mid].at < at - 4 * w->step_us - w->longest_us) lo = mid + 1;
-    else hi = mid;
+    if (w->pause[mid].at < at - 4 * w->step_us - w->longest_us)
+      lo = mid + 1;
+    else
+      hi = mid;
   }
   hi = lo + MANY < w->n_pauses ? lo + MANY : w->n_pauses;
   for (; lo < hi && w->pause[lo].at <= at + w->step_us + w->longest_us; lo++) {
@@ -201,8 +231,11 @@ static struct pause *began(const struct work *w, const struct ni_outlier *o) {
     /*
      * Of other hosts the begins of bins lie on either side of it, as steps end with other operations there.
      */
-    if (!clock) since = since > p->us ? since - p->us : since < -p->us ? since + p->us : 0;
-    if (p->us < NI_INCIDENTS_PART * o->lost_us || since > 1.2 * w->step_us || since < (clock ? 0 : -0.3 * w->step_us)) continue;
+    if (!clock)
+      since = since > p->us ? since - p->us : since < -p->us ? since + p->us : 0;
+    if (p->us < NI_INCIDENTS_PART * o->lost_us || since > 1.2 * w->step_us ||
+        since < (clock ? 0 : -0.3 * w->step_us))
+      continue;
     since = fabs(since) + (p->rank == o->process ? 0 : clock ? 0.2 : 0.4) * w->step_us;
     if (since < best && !w->sampled[p->rank] && made_wait(w, p, o)) {
       best = since;
@@ -215,7 +248,8 @@ static struct pause *began(const struct work *w, const struct ni_outlier *o) {
 /* A flapping link is slow in these steps and in no others; beyond the moments that are kept nobody knows. */
 static bool in_a_moment(const struct ni_finding *f, int64_t step) {
   for (size_t i = 0; i < f->n_moments; i++)
-    if (step >= f->moment[i].from_step && step <= f->moment[i].to_step) return true;
+    if (step >= f->moment[i].from_step && step <= f->moment[i].to_step)
+      return true;
   return f->times > f->n_moments && step > f->moment[f->n_moments - 1].to_step;
 }
 
@@ -224,28 +258,34 @@ static bool is_of_pauses(const struct ni_finding *f) {
 }
 
 /*
- * What no pause began does not come of periodic work, whose moments are known. Who pauses again and again may have done
- * so once more, for too short a time to tell.
+ * What no pause began does not come of periodic work, whose moments are known. Who pauses again and again may
+ * have done so once more, for too short a time to tell.
  */
 static bool may_be_of(const struct ni_finding *f, bool pause) {
   return pause ? is_of_pauses(f) : f->kind != NI_FIND_PERIODIC;
 }
 
 /* The finding that it belongs to, slow ones also by what they ran on; -1: none. */
-static int32_t finding_of(const struct work *w, uint32_t process, int64_t step, bool pause, const struct ni_outlier *o) {
+static int32_t finding_of(const struct work *w, uint32_t process, int64_t step, bool pause,
+                          const struct ni_outlier *o) {
   const bool comm = o->kind == NI_OUTLIER_SLOW;
   for (int near = 0; near < 2; near++)
     for (size_t i = 0; i < w->s->n_findings; i++) {
       const struct ni_finding *f = &w->s->finding[i];
-      if ((f->from_step >= 0 && step < f->from_step) || (f->to_step >= 0 && step > f->to_step)) continue;
-      if (f->kind == NI_FIND_FLAPPING && !in_a_moment(f, step)) continue;
-      if (!may_be_of(f, pause)) continue;
-      if (comm && (f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_UNEVEN ||
-                   f->kind == NI_FIND_PAUSES || f->kind == NI_FIND_SLOW_HOST ||
-                   f->kind == NI_FIND_THROTTLING)) continue;
+      if ((f->from_step >= 0 && step < f->from_step) || (f->to_step >= 0 && step > f->to_step))
+        continue;
+      if (f->kind == NI_FIND_FLAPPING && !in_a_moment(f, step))
+        continue;
+      if (!may_be_of(f, pause))
+        continue;
+      if (comm &&
+          (f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_UNEVEN || f->kind == NI_FIND_PAUSES ||
+           f->kind == NI_FIND_SLOW_HOST || f->kind == NI_FIND_THROTTLING))
+        continue;
       for (size_t k = 0; k < f->n_processes; k++)
         if (f->process[k] == process || (comm && in_comm(w, o->comm, f->process[k])) ||
-            (near && !pause && f->level == NI_LEVEL_RANK && w->s->process[process].host == w->s->process[f->process[k]].host))
+            (near && !pause && f->level == NI_LEVEL_RANK &&
+             w->s->process[process].host == w->s->process[f->process[k]].host))
           return (int32_t)i;
     }
   return -1;
@@ -254,7 +294,8 @@ static int32_t finding_of(const struct work *w, uint32_t process, int64_t step, 
 /* Two ranks did so at once, and for as long: what neither did is not in the logs, or it was their host. */
 static bool is_at_once(const struct pause *p, const struct pause *q) {
   const double us = fmin(p->us, q->us), longer = fmax(p->us, q->us);
-  return longer * NI_INCIDENTS_PART <= us && fabs((double)(p->end_ns - q->end_ns)) / 1e3 <= NI_INCIDENTS_ONCE_US;
+  return longer * NI_INCIDENTS_PART <= us &&
+      fabs((double)(p->end_ns - q->end_ns)) / 1e3 <= NI_INCIDENTS_ONCE_US;
 }
 
 /* Who paused at once: this rank alone; ranks of its host; or such of several hosts. */
@@ -264,10 +305,13 @@ static int together(struct work *w, const struct pause *p, uint32_t entry) {
   int found = ALONE;
   for (size_t i = 0; i < w->n_pauses; i++) {
     struct pause *q = &w->pause[i];
-    if (q->rank == p->rank || !is_at_once(p, q)) continue;
+    if (q->rank == p->rank || !is_at_once(p, q))
+      continue;
     const bool host = ni_blame_host(w->b, q->rank) == ni_blame_host(w->b, p->rank);
-    if (found != OF_SEVERAL) found = host ? OF_HOST : OF_SEVERAL;
-    if (!q->entry) q->entry = entry;
+    if (found != OF_SEVERAL)
+      found = host ? OF_HOST : OF_SEVERAL;
+    if (!q->entry)
+      q->entry = entry;
   }
   return found;
 }
@@ -279,48 +323,64 @@ static uint32_t entry_of_pause(struct work *w, struct ni_outlier *o, struct paus
     w->s->outlier[w->last[o->finding]].more++;
     p->entry = UINT32_MAX;
   }
-  if (p->entry || w->n == NI_SUM_OUTLIERS) return NI_BLAME_NONE;
+  if (p->entry || w->n == NI_SUM_OUTLIERS)
+    return NI_BLAME_NONE;
   if (of) {
     ++*of;
     w->last[o->finding] = w->n;
   }
   p->entry = w->n + 1;
   const int who = together(w, p, p->entry);
-  if (who == OF_SEVERAL) return w->n;
-  if (who == OF_HOST) o->began_host = ni_blame_host(w->b, p->rank);
-  else o->began = w->b->rank[p->rank].process;
+  if (who == OF_SEVERAL)
+    return w->n;
+  if (who == OF_HOST)
+    o->began_host = ni_blame_host(w->b, p->rank);
+  else
+    o->began = w->b->rank[p->rank].process;
   o->began_us = p->us;
   o->began_time_us = p->end_ns / 1000 - (int64_t)p->us;
   return w->n;
 }
 
-/* The entry that an operation belongs to: one there is, NI_BLAME_NONE: none, or w->n: a new one, which *o becomes. */
+/*
+ * The entry that an operation belongs to: one there is, NI_BLAME_NONE: none, or w->n: a new one, which *o
+ * becomes.
+ */
 static uint32_t entry_of(struct work *w, struct ni_outlier *o) {
   bool slow = o->kind == NI_OUTLIER_SLOW;
   struct pause *p = slow ? NULL : began(w, o);
   o->before = p && p->rank == o->process && p->end_ns == o->start_ns;
   int64_t step = p ? p->step : step_at(w, o->process, o->start_ns);
-  if (p && p->entry) return p->entry == UINT32_MAX ? NI_BLAME_NONE : p->entry - 1;
+  if (p && p->entry)
+    return p->entry == UINT32_MAX ? NI_BLAME_NONE : p->entry - 1;
   o->finding = finding_of(w, p ? p->rank : o->process, step, p != NULL, o);
   o->began = o->began_host = UINT32_MAX;
   o->began_us = NAN;
   o->began_step = step;
   if (p) {
-    if (entry_of_pause(w, o, p) == NI_BLAME_NONE) return NI_BLAME_NONE;
+    if (entry_of_pause(w, o, p) == NI_BLAME_NONE)
+      return NI_BLAME_NONE;
   } else {
     for (uint32_t i = 0; i < w->n; i++) {
       const struct ni_outlier *x = &w->s->outlier[i];
-      if (!isnan(x->began_us) || x->finding != o->finding || x->kind != o->kind) continue;
-      if (o->finding >= 0 || (!slow && x->began_step == step)) return i;
+      if (!isnan(x->began_us) || x->finding != o->finding || x->kind != o->kind)
+        continue;
+      if (o->finding >= 0 || (!slow && x->began_step == step))
+        return i;
       bool row = x->comm == o->comm || (w->s->comm[x->comm].one_host < 0 && w->s->comm[o->comm].one_host < 0);
-      if (slow && row && llabs(step - x->began_step) <= NI_INCIDENTS_ROW * (int64_t)w->b->bin_steps) return i;
+      if (slow && row && llabs(step - x->began_step) <= NI_INCIDENTS_ROW * (int64_t)w->b->bin_steps)
+        return i;
     }
     const struct ni_finding *f = o->finding < 0 ? NULL : &w->s->finding[o->finding];
-    if (f && f->level == NI_LEVEL_RANK && f->other == UINT32_MAX) o->began = f->of;
-    if (f && f->level == NI_LEVEL_HOST && f->other == UINT32_MAX) o->began_host = f->of;
+    if (f && f->level == NI_LEVEL_RANK && f->other == UINT32_MAX)
+      o->began = f->of;
+    if (f && f->level == NI_LEVEL_HOST && f->other == UINT32_MAX)
+      o->began_host = f->of;
   }
-  if (w->n == NI_SUM_OUTLIERS) return NI_BLAME_NONE;
-  if (o->began != UINT32_MAX) o->began_host = w->s->process[o->began].host;
+  if (w->n == NI_SUM_OUTLIERS)
+    return NI_BLAME_NONE;
+  if (o->began != UINT32_MAX)
+    o->began_host = w->s->process[o->began].host;
   return w->n;
 }
 
@@ -337,19 +397,22 @@ static void count_waiting(struct work *w, uint32_t i, const struct ni_outlier *o
   for (int pass = 0; pass < 2 && !there; pass++)
     for (uint32_t k = 0; l && k < l->n_ranks; k++) {
       uint32_t rank = l->rank[k];
-      if (late && (rank == o->process || (rank == x->began && !pass))) continue;
+      if (late && (rank == o->process || (rank == x->began && !pass)))
+        continue;
       there++;
       x->ranks += !waited[rank];
       waited[rank] = true;
     }
   least -= late && least > 1;
-  if (!there && x->ranks < least) x->ranks = least;
+  if (!there && x->ranks < least)
+    x->ranks = least;
 }
 
 static void add(struct work *w, const struct ni_outlier *from) {
   struct ni_outlier o = *from;
   uint32_t i = entry_of(w, &o);
-  if (i == NI_BLAME_NONE) return;
+  if (i == NI_BLAME_NONE)
+    return;
   struct ni_outlier *x = &w->s->outlier[i];
   if (i == w->n) {
     w->n++;
@@ -358,9 +421,17 @@ static void add(struct work *w, const struct ni_outlier *from) {
   } else if (o.before && !x->before && o.lost_us >= x->most_us / 2) {
     const struct ni_outlier was = *x; /* the better example: the operation that the rank paused before */
     *x = o;
-    x->began = was.began, x->began_host = was.began_host, x->began_step = was.began_step, x->began_us = was.began_us;
-    x->began_time_us = was.began_time_us, x->finding = was.finding, x->more = was.more;
-    x->operations = was.operations, x->ranks = was.ranks, x->most_us = was.most_us, x->total_us = was.total_us;
+    x->began = was.began;
+    x->began_host = was.began_host;
+    x->began_step = was.began_step;
+    x->began_us = was.began_us;
+    x->began_time_us = was.began_time_us;
+    x->finding = was.finding;
+    x->more = was.more;
+    x->operations = was.operations;
+    x->ranks = was.ranks;
+    x->most_us = was.most_us;
+    x->total_us = was.total_us;
   }
   x->operations++;
   x->total_us += o.lost_us;
@@ -369,11 +440,15 @@ static void add(struct work *w, const struct ni_outlier *from) {
 
 int ni_incidents(const struct ni_blame *b, struct ni_summary *s) {
   struct work w = {.b = b, .s = s};
-  if (!s->by_own_time || !b->bins) return 0;
+  if (!s->by_own_time || !b->bins)
+    return 0;
   int e = gather_late(&w);
-  if (e == 0) e = gather(&w);
-  for (size_t i = 0; e == 0 && i < s->n_outliers; i++) add(&w, &s->outlier[i]);
-  if (e == 0) s->n_outliers = w.n;
+  if (e == 0)
+    e = gather(&w);
+  for (size_t i = 0; e == 0 && i < s->n_outliers; i++)
+    add(&w, &s->outlier[i]);
+  if (e == 0)
+    s->n_outliers = w.n;
   free(w.pause);
   free(w.late);
   free(w.sampled);

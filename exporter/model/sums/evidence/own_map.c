@@ -14,7 +14,8 @@ static void usual_pauses(const struct ni_blame *b, float *pauses, float *scratch
     size_t n = 0;
     for (uint32_t r = 0; r < b->n_ranks; r++) {
       const struct ni_blame_cell *c = b->rank[r].judged ? ni_blame_cell_at(b, r, k) : NULL;
-      if (c) scratch[n++] = c->burst;
+      if (c)
+        scratch[n++] = c->burst;
     }
     pauses[k] = n ? ni_blame_quantile(scratch, n, 0.5) : 0;
   }
@@ -29,7 +30,8 @@ static double beyond(const struct ni_blame *b, const float *pauses, uint32_t ran
 
 /* The last bin that begins at `us` or before, from `at` on. */
 static uint32_t bin_at(const struct ni_summary *s, uint32_t at, double us) {
-  while (at + 1 < s->n_step_bins && (double)s->step[at + 1].start_us <= us) at++;
+  while (at + 1 < s->n_step_bins && (double)s->step[at + 1].start_us <= us)
+    at++;
   return at;
 }
 
@@ -47,7 +49,10 @@ static void fill_row(const struct ni_blame *b, struct ni_summary *s, const float
     const uint32_t to = bin_at(s, from, begin + wide - 1);
     for (uint32_t k = from; k <= to; k++) {
       const double us = beyond(b, pauses, rank, k);
-      if (!isnan(us) && (double)s->step[k].start_us < begin + wide) sum += us, n++;
+      if (!isnan(us) && (double)s->step[k].start_us < begin + wide) {
+        sum += us;
+        n++;
+      }
     }
     h->count[row + t] = n;
     h->relative[row + t] = n ? (float)(sum / n / step_us) : NAN;
@@ -56,14 +61,17 @@ static void fill_row(const struct ni_blame *b, struct ni_summary *s, const float
 
 int ni_own_map(const struct ni_blame *b, struct ni_summary *s) {
   double us[3];
-  if (!s->by_own_time || !s->heat.rows || !b->beyond_us || !s->n_step_bins || !ni_steps_us(s, us)) return 0;
+  if (!s->by_own_time || !s->heat.rows || !b->beyond_us || !s->n_step_bins || !ni_steps_us(s, us))
+    return 0;
   float *pauses = malloc((b->bins + 1) * sizeof *pauses);
   float *scratch = malloc((b->n_ranks + 1) * sizeof *scratch);
   const int e = pauses && scratch ? 0 : -ENOMEM;
-  if (e == 0) usual_pauses(b, pauses, scratch);
+  if (e == 0)
+    usual_pauses(b, pauses, scratch);
   s->heat.by_own = e == 0;
   for (uint32_t r = 0; e == 0 && r < b->n_ranks; r++)
-    if (b->rank[r].process < s->heat.rows) fill_row(b, s, pauses, r, us[1]);
+    if (b->rank[r].process < s->heat.rows)
+      fill_row(b, s, pauses, r, us[1]);
   free(pauses);
   free(scratch);
   return e;

@@ -5,12 +5,13 @@
 
 #include "exporter/base/order.h"
 
-#define ONE_OF_SEVERAL 0.5     /* of the longest wait in an operation: so late a second rank is as good a culprit */
-#define WAITED_TOO 0.5         /* of a wait: who waited so long shortly before did not pause */
-#define SHORTLY_BEFORE 2.0     /* times as long as the wait */
+/* of the longest wait in an operation: so late a second rank is as good a culprit */
+#define ONE_OF_SEVERAL 0.5
+#define WAITED_TOO 0.5     /* of a wait: who waited so long shortly before did not pause */
+#define SHORTLY_BEFORE 2.0 /* times as long as the wait */
 
 struct wait {
-  int64_t at_us;               /* the late rank's start */
+  int64_t at_us; /* the late rank's start */
   uint64_t sn;
   double us;
   uint32_t comm, group, process;
@@ -19,16 +20,16 @@ struct wait {
 
 struct work {
   const struct ni_summary *s;
-  struct wait *wait;           /* by time */
+  struct wait *wait; /* by time */
   size_t n;
-  uint32_t *own_comm;          /* by process: where it has the most operations; UINT32_MAX: nowhere */
-  struct ni_pausing *of;       /* by process */
+  uint32_t *own_comm;    /* by process: where it has the most operations; UINT32_MAX: nowhere */
+  struct ni_pausing *of; /* by process */
 };
 
-static NI_ORDER_BY(by_operation, struct wait, group, comm, sn, at_us, process)
-static NI_ORDER_BY(by_time, struct wait, at_us, comm, sn, process)
+static NI_ORDER_BY(by_operation, struct wait, group, comm, sn, at_us,
+                   process) static NI_ORDER_BY(by_time, struct wait, at_us, comm, sn, process)
 
-static bool is_of_one(const struct wait *x, const struct wait *y) {
+    static bool is_of_one(const struct wait *x, const struct wait *y) {
   return x->group == y->group && x->comm == y->comm && x->sn == y->sn;
 }
 
@@ -39,7 +40,8 @@ static void keep_longest(struct work *w) {
     const struct wait *x = &w->wait[from];
     size_t longest = from;
     for (to = from; to < w->n && is_of_one(&w->wait[to], x); to++)
-      if (w->wait[to].us > w->wait[longest].us) longest = to;
+      if (w->wait[to].us > w->wait[longest].us)
+        longest = to;
     struct wait kept = w->wait[longest];
     for (size_t i = from; i < to; i++)
       kept.several |= i != longest && w->wait[i].us >= ONE_OF_SEVERAL * kept.us;
@@ -60,10 +62,12 @@ static int gather(struct work *w) {
     if (o->kind == NI_OUTLIER_LATE && o->lost_us >= NI_RARE_WAIT_US)
       w->wait[w->n++] = (struct wait){o->time_us, o->sn, o->lost_us, o->comm, o->group, o->process, false};
   }
-  for (size_t i = 0; ok && i < s->n_processes; i++) w->own_comm[i] = UINT32_MAX;
+  for (size_t i = 0; ok && i < s->n_processes; i++)
+    w->own_comm[i] = UINT32_MAX;
   for (size_t i = 0; ok && i < s->n_seats; i++) {
     const struct ni_seat *x = &s->seat[i];
-    if (x->met <= most[x->process]) continue;
+    if (x->met <= most[x->process])
+      continue;
     most[x->process] = x->met;
     w->own_comm[x->process] = x->comm;
   }
@@ -76,8 +80,10 @@ static bool is_in(const struct ni_summary *s, uint32_t comm, uint32_t process) {
   while (lo < hi) {
     const size_t mid = (lo + hi) / 2;
     const struct ni_seat *x = &s->seat[mid];
-    if (x->comm < comm || (x->comm == comm && x->process < process)) lo = mid + 1;
-    else hi = mid;
+    if (x->comm < comm || (x->comm == comm && x->process < process))
+      lo = mid + 1;
+    else
+      hi = mid;
   }
   return lo < s->n_seats && s->seat[lo].comm == comm && s->seat[lo].process == process;
 }
@@ -87,7 +93,8 @@ static bool is_passed_on(const struct work *w, size_t at) {
   const struct wait *x = &w->wait[at];
   for (size_t i = at; i-- > 0 && (double)(x->at_us - w->wait[i].at_us) <= SHORTLY_BEFORE * x->us;) {
     const struct wait *y = &w->wait[i];
-    if (y->process != x->process && y->us >= WAITED_TOO * x->us && is_in(w->s, y->comm, x->process)) return true;
+    if (y->process != x->process && y->us >= WAITED_TOO * x->us && is_in(w->s, y->comm, x->process))
+      return true;
   }
   return false;
 }
@@ -111,7 +118,8 @@ int ni_rare_waits(const struct ni_summary *s, struct ni_pausing *out) {
   }
   for (size_t i = 0; e == 0 && i < w.n; i++) {
     const struct wait *x = &w.wait[i];
-    if (x->several || x->comm != w.own_comm[x->process] || is_passed_on(&w, i)) continue;
+    if (x->several || x->comm != w.own_comm[x->process] || is_passed_on(&w, i))
+      continue;
     struct ni_pausing *p = &w.of[x->process];
     p->process = x->process;
     p->comm = x->comm;
@@ -122,11 +130,13 @@ int ni_rare_waits(const struct ni_summary *s, struct ni_pausing *out) {
     if (w.of[i].us > out->us) {
       next = out->us;
       *out = w.of[i];
-    } else if (w.of[i].us > next) next = w.of[i].us;
+    } else if (w.of[i].us > next)
+      next = w.of[i].us;
   }
   const bool enough = out->times >= NI_RARE_MIN && out->us >= NI_RARE_BESIDE * next &&
-                      out->us * s->one_in >= NI_RARE_OF_RUN * (double)(s->last_us - s->first_us);
-  if (e == 0 && !(enough && is_rare(&w, out))) out->process = UINT32_MAX;
+      out->us * s->one_in >= NI_RARE_OF_RUN * (double)(s->last_us - s->first_us);
+  if (e == 0 && !(enough && is_rare(&w, out)))
+    out->process = UINT32_MAX;
   free(w.wait);
   free(w.own_comm);
   free(w.of);

@@ -11,7 +11,9 @@
 #define SEATS_SIGMA 5.0      /* standard errors, */
 #define SEATS_APART 8.0      /* and times as far from the others as these are from each other, */
 #define SEATS_APART_HOST 4.0 /* less where most ranks of a host are: that is no chance */
-/* of its operations, beyond its share by chance: what a pause does now and then is not it, nor a slow message */
+/*
+ * of its operations, beyond its share by chance: what a pause does now and then is not it, nor a slow message
+ */
 #define SEATS_LAST 0.2
 #define SEATS_LAST_MESSAGES 0.25
 #define SEATS_OF_RUN 0.006   /* of the run: what costs less is not named */
@@ -20,16 +22,17 @@
 #define SEATS_ALIKE 0.02     /* bytes of an operation, as of links that are compared */
 #define SEATS_OF_HOST 0.75   /* of its ranks, as for own time (blame/causes.h), */
 #define SEATS_STANDS_OUT 2.0 /* times the mean of these: then it is that rank */
-#define SEATS_OF_MOST 0.25   /* of the largest loss: less is what that one makes of others' noise */
+/* of the largest loss: less is what that one makes of others' noise */
+#define SEATS_OF_MOST 0.25
 
-enum { PEERS = 64 };         /* of a rank that are asked, about */
+enum { PEERS = 64 }; /* of a rank that are asked, about */
 
 struct key { /* a member, to be numbered */
   uint32_t comm, process, member;
 };
 static NI_ORDER_BY(by_seat, struct key, comm, process, member)
 
-int ni_seats_build(struct ni_run *r, struct ni_summary *s) {
+    int ni_seats_build(struct ni_run *r, struct ni_summary *s) {
   const uint32_t n = r->who.n_members;
   struct key *key = malloc((n + 1) * sizeof *key);
   s->seat = calloc(n + 1, sizeof *s->seat);
@@ -45,7 +48,8 @@ int ni_seats_build(struct ni_run *r, struct ni_summary *s) {
   qsort(key, n, sizeof *key, by_seat);
   for (uint32_t i = 0; i < n; i++) {
     const bool same = i > 0 && key[i].comm == key[i - 1].comm && key[i].process == key[i - 1].process;
-    if (!same) s->seat[s->n_seats++] = (struct ni_seat){.comm = key[i].comm, .process = key[i].process};
+    if (!same)
+      s->seat[s->n_seats++] = (struct ni_seat){.comm = key[i].comm, .process = key[i].process};
     r->seat_at[key[i].member] = (uint32_t)s->n_seats - 1;
   }
   free(key);
@@ -56,28 +60,28 @@ int ni_seats_build(struct ni_run *r, struct ni_summary *s) {
 struct view {
   /* beyond what is usual there: of an operation, over all of them; 0: it does not stand out */
   double us, lost_us;
-  bool late;                   /* so much that it is worth a look */
-  bool alone;                  /* so much that it stands out without others of its host */
-  bool passed_on;              /* it waited elsewhere */
-  bool together;               /* it is late like all of another communicator within its host */
+  bool late;      /* so much that it is worth a look */
+  bool alone;     /* so much that it stands out without others of its host */
+  bool passed_on; /* it waited elsewhere */
+  bool together;  /* it is late like all of another communicator within its host */
 };
 
 struct work {
   const struct ni_summary *s;
   const double *slow_us;
-  struct view *view;           /* by seat */
-  size_t *of_comm;             /* first seat of a communicator; one more at the end */
-  uint32_t *of_process;        /* seats by process */
-  size_t *first;               /* of a process in of_process; one more at the end */
-  double *waited;              /* by seat */
-  double *apart;               /* by communicator: how far such seats lie apart */
-  double *x;                   /* scratch: seats or communicators */
-  double least_us;             /* a loss that is worth a look */
+  struct view *view;    /* by seat */
+  size_t *of_comm;      /* first seat of a communicator; one more at the end */
+  uint32_t *of_process; /* seats by process */
+  size_t *first;        /* of a process in of_process; one more at the end */
+  double *waited;       /* by seat */
+  double *apart;        /* by communicator: how far such seats lie apart */
+  double *x;            /* scratch: seats or communicators */
+  double least_us;      /* a loss that is worth a look */
 };
 
 static NI_ORDER_OF(by_number, double)
 
-static int begin(struct work *w) {
+    static int begin(struct work *w) {
   const struct ni_summary *s = w->s;
   w->view = calloc(s->n_seats + 1, sizeof *w->view);
   w->of_comm = calloc(s->n_comms + 2, sizeof *w->of_comm);
@@ -86,14 +90,18 @@ static int begin(struct work *w) {
   w->x = malloc((s->n_seats + s->n_comms + 1) * sizeof *w->x);
   w->waited = calloc(s->n_seats + 1, sizeof *w->waited);
   w->apart = calloc(s->n_comms + 1, sizeof *w->apart);
-  if (!w->waited || !w->apart || !w->view || !w->of_comm || !w->of_process || !w->first || !w->x) return -ENOMEM;
+  if (!w->waited || !w->apart || !w->view || !w->of_comm || !w->of_process || !w->first || !w->x)
+    return -ENOMEM;
   for (size_t i = 0; i < s->n_seats; i++) {
     w->of_comm[s->seat[i].comm + 1]++;
     w->first[s->seat[i].process + 2]++;
   }
-  for (size_t i = 0; i < s->n_comms; i++) w->of_comm[i + 1] += w->of_comm[i];
-  for (size_t i = 0; i < s->n_processes; i++) w->first[i + 2] += w->first[i + 1];
-  for (uint32_t i = 0; i < s->n_seats; i++) w->of_process[w->first[s->seat[i].process + 1]++] = i;
+  for (size_t i = 0; i < s->n_comms; i++)
+    w->of_comm[i + 1] += w->of_comm[i];
+  for (size_t i = 0; i < s->n_processes; i++)
+    w->first[i + 2] += w->first[i + 1];
+  for (uint32_t i = 0; i < s->n_seats; i++)
+    w->of_process[w->first[s->seat[i].process + 1]++] = i;
   return 0;
 }
 
@@ -121,20 +129,23 @@ static bool same_kind(const struct ni_comm_row *a, const struct ni_comm_row *b) 
 static size_t means_of(const struct work *w, uint32_t comm, double *x) {
   size_t n = 0;
   for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i++)
-    if (w->s->seat[i].met >= SEATS_MIN) x[n++] = mean_us(&w->s->seat[i]);
+    if (w->s->seat[i].met >= SEATS_MIN)
+      x[n++] = mean_us(&w->s->seat[i]);
   return n;
 }
 
 /*
- * How far the seats of such communicators lie apart that are not late: 10 and 40 % of them are below two numbers
- * 1.03 deviations from each other. GPUs are not equally fast, and that is in it.
+ * How far the seats of such communicators lie apart that are not late: 10 and 40 % of them are below two
+ * numbers 1.03 deviations from each other. GPUs are not equally fast, and that is in it.
  */
 static double apart_of(const struct work *w, uint32_t comm) {
   const struct ni_summary *s = w->s;
   size_t n = 0;
   for (uint32_t i = 0; i < s->n_comms; i++)
-    if (same_kind(&s->comm[comm], &s->comm[i])) n += means_of(w, i, w->x + n);
-  if (n < SEATS_FEW) return 0;
+    if (same_kind(&s->comm[comm], &s->comm[i]))
+      n += means_of(w, i, w->x + n);
+  if (n < SEATS_FEW)
+    return 0;
   qsort(w->x, n, sizeof *w->x, by_number);
   return (w->x[(size_t)(0.4 * (double)(n - 1) + 0.5)] - w->x[(size_t)(0.1 * (double)(n - 1) + 0.5)]) / 1.03;
 }
@@ -144,7 +155,8 @@ static void fill_apart(struct work *w) {
   const struct ni_summary *s = w->s;
   for (uint32_t i = 0; i < s->n_comms; i++) {
     uint32_t first = 0;
-    while (!same_kind(&s->comm[first], &s->comm[i])) first++;
+    while (!same_kind(&s->comm[first], &s->comm[i]))
+      first++;
     w->apart[i] = first < i ? w->apart[first] : apart_of(w, i);
   }
 }
@@ -152,7 +164,8 @@ static void fill_apart(struct work *w) {
 /* Messages have no part in seats: their communicators met nobody. */
 static bool has_messages(const struct work *w, uint32_t process) {
   for (size_t k = w->first[process]; k < w->first[process + 1]; k++)
-    if (!w->s->seat[w->of_process[k]].met) return true;
+    if (!w->s->seat[w->of_process[k]].met)
+      return true;
   return false;
 }
 
@@ -169,16 +182,20 @@ static void look_at(struct work *w, uint32_t comm) {
   const double apart = w->apart[comm];
   const size_t n = means_of(w, comm, w->x);
   /* whoever is late may have waited for those who are between its ranks */
-  const bool is_told = s->comm[comm].neighbours || !s->process[s->seat[w->of_comm[comm]].process].may_wait_unseen;
-  if (n < 2 || !is_told) return;
+  const bool is_told =
+      s->comm[comm].neighbours || !s->process[s->seat[w->of_comm[comm]].process].may_wait_unseen;
+  if (n < 2 || !is_told)
+    return;
   qsort(w->x, n, sizeof *w->x, by_number);
   /* the peers of a late one come early by as much as there are few of them */
   const double usual = fmax(0, w->x[(n - 1) / 4]);
   for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i++) {
     const struct ni_seat *x = &s->seat[i];
-    if (x->met < SEATS_MIN) continue;
+    if (x->met < SEATS_MIN)
+      continue;
     const double us = mean_us(x) - usual;
-    if (us < SEATS_US || us < SEATS_SIGMA * error_us(x)) continue;
+    if (us < SEATS_US || us < SEATS_SIGMA * error_us(x))
+      continue;
     struct view *v = &w->view[i];
     v->us = us;
     v->lost_us = us * (double)x->met;
@@ -193,14 +210,15 @@ static double late_elsewhere(const struct work *w, uint32_t process, uint32_t bu
   double most = 0;
   for (size_t k = w->first[process]; k < w->first[process + 1]; k++) {
     const uint32_t i = w->of_process[k];
-    if (w->s->seat[i].comm != but) most = fmax(most, w->view[i].lost_us);
+    if (w->s->seat[i].comm != but)
+      most = fmax(most, w->view[i].lost_us);
   }
   return most;
 }
 
 /*
- * What put a process off in a communicator: it waited for others, and its transfers were slow. Of messages it is
- * not known; but who is late elsewhere and sends some can have done so.
+ * What put a process off in a communicator: it waited for others, and its transfers were slow. Of messages it
+ * is not known; but who is late elsewhere and sends some can have done so.
  */
 static double waited(const struct work *w, uint32_t seat) {
   const struct ni_summary *s = w->s;
@@ -208,7 +226,8 @@ static double waited(const struct work *w, uint32_t seat) {
   double most = 0;
   for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i++) {
     const bool messages = !s->seat[i].met && !s->seat[seat].met;
-    if (s->seat[i].process == process) continue;
+    if (s->seat[i].process == process)
+      continue;
     const double later = w->view[i].lost_us - w->view[seat].lost_us;
     most = fmax(most, messages ? late_elsewhere(w, s->seat[i].process, comm) : later);
   }
@@ -227,12 +246,14 @@ static double peers_waited(const struct work *w, uint32_t here, uint32_t there) 
   size_t n = 0;
   for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i += every) {
     const uint32_t peer = s->seat[i].process;
-    if (i == here) continue;
+    if (i == here)
+      continue;
     double most = 0;
     for (size_t k = w->first[peer]; k < w->first[peer + 1]; k++) {
       const uint32_t at = w->of_process[k];
       const bool is_such = same_kind(kind, &s->comm[s->seat[at].comm]) && s->seat[at].comm != comm;
-      if (is_such) most = fmax(most, w->waited[at]);
+      if (is_such)
+        most = fmax(most, w->waited[at]);
     }
     w->x[n++] = most;
   }
@@ -244,7 +265,8 @@ static double peers_waited(const struct work *w, uint32_t here, uint32_t there) 
 static bool are_together(const struct work *w, uint32_t comm, double least) {
   size_t members = 0, late = 0;
   for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i++) {
-    if (w->view[i].lost_us >= least) return false;
+    if (w->view[i].lost_us >= least)
+      return false;
     members++;
     late += late_elsewhere(w, w->s->seat[i].process, comm) >= least;
   }
@@ -255,12 +277,16 @@ static double bytes_of_operation(const struct ni_comm_row *c) {
   return c->timed ? (double)c->timed_bytes / (double)c->timed : 0;
 }
 
-/* Its operations are larger than those of its like: its ranks have more to do, as a replica with more of the batch. */
+/*
+ * Its operations are larger than those of its like: its ranks have more to do, as a replica with more of the
+ * batch.
+ */
 static bool has_more_work(const struct work *w, uint32_t comm) {
   const struct ni_summary *s = w->s;
   size_t n = 0;
   for (uint32_t i = 0; i < s->n_comms; i++)
-    if (same_kind(&s->comm[comm], &s->comm[i])) w->x[n++] = bytes_of_operation(&s->comm[i]);
+    if (same_kind(&s->comm[comm], &s->comm[i]))
+      w->x[n++] = bytes_of_operation(&s->comm[i]);
   qsort(w->x, n, sizeof *w->x, by_number);
   return bytes_of_operation(&s->comm[comm]) > (1 + SEATS_ALIKE) * w->x[(n - 1) / 2];
 }
@@ -271,22 +297,26 @@ static void explain_by(const struct work *w, uint32_t here, uint32_t there) {
   const double least = SEATS_PASSED_ON * v->lost_us;
   const uint32_t comm = w->s->seat[there].comm;
   v->passed_on |= w->waited[there] - peers_waited(w, here, there) >= least;
-  if (!w->s->seat[there].met || !are_together(w, comm, least)) return;
-  if (w->s->comm[comm].one_host < 0 || has_more_work(w, comm)) v->passed_on = true;
-  else v->together = true;
+  if (!w->s->seat[there].met || !are_together(w, comm, least))
+    return;
+  if (w->s->comm[comm].one_host < 0 || has_more_work(w, comm))
+    v->passed_on = true;
+  else
+    v->together = true;
 }
 
 static void explain(const struct work *w, uint32_t seat) {
   const struct ni_seat *x = &w->s->seat[seat];
   for (size_t k = w->first[x->process]; k < w->first[x->process + 1]; k++) {
     const uint32_t there = w->of_process[k];
-    if (w->s->seat[there].comm != x->comm) explain_by(w, seat, there);
+    if (w->s->seat[there].comm != x->comm)
+      explain_by(w, seat, there);
   }
 }
 
 /*
- * Where a quarter of the ranks and more come late, on more than one host, the order of the program makes them so:
- * a stage of a pipeline that is the last to end.
+ * Where a quarter of the ranks and more come late, on more than one host, the order of the program makes them
+ * so: a stage of a pipeline that is the last to end.
  */
 static void leave_out_many(const struct work *w, uint32_t comm) {
   const struct ni_summary *s = w->s;
@@ -295,18 +325,21 @@ static void leave_out_many(const struct work *w, uint32_t comm) {
   bool one_host = true;
   for (size_t i = from; i < to; i++) {
     const uint32_t h = s->process[s->seat[i].process].host;
-    if (!w->view[i].late) continue;
+    if (!w->view[i].late)
+      continue;
     one_host &= late++ == 0 || h == host;
     host = h;
   }
   const bool many = to - from >= SEATS_FEW && late * 4 >= to - from && !one_host;
-  for (size_t i = from; i < to && many; i++) w->view[i] = (struct view){.us = 0};
+  for (size_t i = from; i < to && many; i++)
+    w->view[i] = (struct view){.us = 0};
 }
 
 /*
- * Where a process is late by itself; where it is so alone before where it is with others of its host. Of several
- * communicators the one with the most operations tells how late it is: that is what its ranks wait in for each other.
- * Of others it has some a step, beside computing, in which the same lateness is waited for again and again, or hidden.
+ * Where a process is late by itself; where it is so alone before where it is with others of its host. Of
+ * several communicators the one with the most operations tells how late it is: that is what its ranks wait in
+ * for each other. Of others it has some a step, beside computing, in which the same lateness is waited for
+ * again and again, or hidden.
  */
 static struct ni_late late_itself(const struct work *w, uint32_t process) {
   struct ni_late l = {.of = process, .together = true};
@@ -314,9 +347,11 @@ static struct ni_late late_itself(const struct work *w, uint32_t process) {
     const struct ni_seat *x = &w->s->seat[w->of_process[k]];
     const struct view *v = &w->view[w->of_process[k]];
     const bool together = v->together || !v->alone;
-    if (!v->late || v->passed_on) continue;
+    if (!v->late || v->passed_on)
+      continue;
     l.lost_us = fmax(l.lost_us, v->lost_us);
-    if (together > l.together || (together == l.together && x->met <= l.met)) continue;
+    if (together > l.together || (together == l.together && x->met <= l.met))
+      continue;
     l.comm = x->comm;
     l.met = x->met;
     l.us = v->us;
@@ -328,7 +363,8 @@ static struct ni_late late_itself(const struct work *w, uint32_t process) {
 
 static int by_loss(const void *a, const void *b) {
   const struct ni_late *x = a, *y = b;
-  if (x->lost_us != y->lost_us) return x->lost_us > y->lost_us ? -1 : 1;
+  if (x->lost_us != y->lost_us)
+    return x->lost_us > y->lost_us ? -1 : 1;
   return x->host != y->host ? (int)y->host - (int)x->host : x->of < y->of ? -1 : x->of > y->of;
 }
 
@@ -336,11 +372,15 @@ static void add_ranks(const struct work *w, struct ni_lates *out) {
   for (uint32_t i = 0; i < w->s->n_processes; i++) {
     struct ni_late l = late_itself(w, i);
     l.at_most = w->first[i + 1] - w->first[i] == 1;
-    if (l.lost_us > 0) out->item[out->n++] = l;
+    if (l.lost_us > 0)
+      out->item[out->n++] = l;
   }
 }
 
-/* What others waited for the host, beyond the last rank elsewhere: the mean over communicators that it is late in. */
+/*
+ * What others waited for the host, beyond the last rank elsewhere: the mean over communicators that it is
+ * late in.
+ */
 static double host_cost_us(const struct work *w, uint32_t host) {
   const struct ni_summary *s = w->s;
   double sum = 0;
@@ -349,24 +389,31 @@ static double host_cost_us(const struct work *w, uint32_t host) {
     double us = 0;
     bool any = false;
     for (size_t i = w->of_comm[c]; i < w->of_comm[c + 1]; i++) {
-      if (s->process[s->seat[i].process].host != host) continue;
+      if (s->process[s->seat[i].process].host != host)
+        continue;
       us += s->seat[i].host_alone_us;
       any |= w->view[i].late && !w->view[i].passed_on;
     }
-    if (any) sum += us, n++;
+    if (any) {
+      sum += us;
+      n++;
+    }
   }
   return n ? sum / n : 0;
 }
 
 /*
- * One of the host's ranks is late beside the others of it, alone, by a part of `most` that is no noise: the others are late
- * elsewhere together with it. Where collectives run beside computing the sum over them is several times that.
+ * One of the host's ranks is late beside the others of it, alone, by a part of `most` that is no noise: the
+ * others are late elsewhere together with it. Where collectives run beside computing the sum over them is
+ * several times that.
  */
 static bool one_holds_up(const struct work *w, const struct ni_lates *l, uint32_t host, double most) {
   for (size_t i = 0; i < l->n; i++) {
     const struct ni_late *x = &l->item[i];
-    const bool there = !x->host && w->s->process[x->of].host == host && w->s->comm[x->comm].one_host == (int32_t)host;
-    if (there && !x->together && x->us * (double)x->met >= SEATS_OF_MOST * most) return true;
+    const bool there =
+        !x->host && w->s->process[x->of].host == host && w->s->comm[x->comm].one_host == (int32_t)host;
+    if (there && !x->together && x->us * (double)x->met >= SEATS_OF_MOST * most)
+      return true;
   }
   return false;
 }
@@ -377,7 +424,8 @@ static void drop_together(const struct work *w, struct ni_lates *l, uint32_t hos
   for (size_t i = 0; i < l->n; i++) {
     const struct ni_late *x = &l->item[i];
     const bool of_host = !x->host && w->s->process[x->of].host == host;
-    if (!of_host || (!x->together && w->s->comm[x->comm].one_host == (int32_t)host)) l->item[kept++] = *x;
+    if (!of_host || (!x->together && w->s->comm[x->comm].one_host == (int32_t)host))
+      l->item[kept++] = *x;
   }
   l->n = kept;
 }
@@ -392,28 +440,35 @@ static void join_hosts(const struct work *w, struct ni_lates *out) {
       x.there += s->process[i].host == h && w->first[i] < w->first[i + 1];
     for (size_t i = 0; i < out->n; i++) {
       const struct ni_late *l = &out->item[i];
-      if (l->host || s->process[l->of].host != h) continue;
+      if (l->host || s->process[l->of].host != h)
+        continue;
       x.late++;
       us += l->us;
-      if (l->lost_us <= most) continue;
+      if (l->lost_us <= most)
+        continue;
       most = l->lost_us;
       x.at_most = l->at_most;
-      x.comm = l->comm, x.met = l->met, x.lost_us = most;
+      x.comm = l->comm;
+      x.met = l->met;
+      x.lost_us = most;
     }
     x.us = x.late ? us / x.late : 0;
     x.cost_us = host_cost_us(w, h);
     double all = 0;
     for (size_t i = 0; i < out->n; i++)
-      if (!out->item[i].host && s->process[out->item[i].of].host == h) all += out->item[i].lost_us;
+      if (!out->item[i].host && s->process[out->item[i].of].host == h)
+        all += out->item[i].lost_us;
     const bool most_are_late = x.late >= 2 && x.late >= SEATS_OF_HOST * x.there;
-    if (!most_are_late || most * x.late > SEATS_STANDS_OUT * all) continue;
+    if (!most_are_late || most * x.late > SEATS_STANDS_OUT * all)
+      continue;
     if (one_holds_up(w, out, h, most)) {
       drop_together(w, out, h);
       continue;
     }
     size_t kept = 0;
     for (size_t i = 0; i < out->n; i++)
-      if (out->item[i].host || s->process[out->item[i].of].host != h) out->item[kept++] = out->item[i];
+      if (out->item[i].host || s->process[out->item[i].of].host != h)
+        out->item[kept++] = out->item[i];
     out->n = kept;
     out->item[out->n++] = x;
   }
@@ -423,28 +478,36 @@ static void join_hosts(const struct work *w, struct ni_lates *out) {
 static void drop_groups(struct ni_lates *l) {
   size_t kept = 0;
   for (size_t i = 0; i < l->n; i++)
-    if (!l->item[i].together) l->item[kept++] = l->item[i];
+    if (!l->item[i].together)
+      l->item[kept++] = l->item[i];
   l->n = kept;
 }
 
 int ni_seats_late(const struct ni_summary *s, const double *slow_us, struct ni_lates *out) {
-  struct work w = {.s = s, .slow_us = slow_us,
-                   .least_us = SEATS_OF_RUN * (double)(s->last_us - s->first_us) / s->one_in};
+  struct work w = {
+      .s = s, .slow_us = slow_us, .least_us = SEATS_OF_RUN * (double)(s->last_us - s->first_us) / s->one_in};
   int e = begin(&w);
   *out = (struct ni_lates){.item = calloc(s->n_processes + s->n_hosts + 1, sizeof *out->item)};
-  if (!out->item) e = -ENOMEM;
+  if (!out->item)
+    e = -ENOMEM;
   if (e == 0) {
     fill_apart(&w);
-    for (uint32_t i = 0; i < s->n_comms; i++) look_at(&w, i);
-    for (uint32_t i = 0; i < s->n_comms; i++) leave_out_many(&w, i);
-    for (uint32_t i = 0; i < s->n_seats; i++) w.waited[i] = waited(&w, i);
+    for (uint32_t i = 0; i < s->n_comms; i++)
+      look_at(&w, i);
+    for (uint32_t i = 0; i < s->n_comms; i++)
+      leave_out_many(&w, i);
     for (uint32_t i = 0; i < s->n_seats; i++)
-      if (w.view[i].late) explain(&w, i);
+      w.waited[i] = waited(&w, i);
+    for (uint32_t i = 0; i < s->n_seats; i++)
+      if (w.view[i].late)
+        explain(&w, i);
     add_ranks(&w, out);
     join_hosts(&w, out);
     drop_groups(out);
-    if (out->n) qsort(out->item, out->n, sizeof *out->item, by_loss);
-    while (out->n && out->item[out->n - 1].lost_us < SEATS_OF_MOST * out->item[0].lost_us) out->n--;
+    if (out->n)
+      qsort(out->item, out->n, sizeof *out->item, by_loss);
+    while (out->n && out->item[out->n - 1].lost_us < SEATS_OF_MOST * out->item[0].lost_us)
+      out->n--;
   }
   end(&w);
   return e;

@@ -5,17 +5,18 @@
  * Model. All ranks of a collective end it together, so a rank that came so much later has so much shorter a
  * duration. Clocks of hosts have no part in that, and neither has which operations are recorded, as long as
  * all ranks record the same ones. A *seat* is a rank in a communicator. How late it comes there is the mean
- * over its operations, beside its peers in the middle: noise and stamps go down with the root of their number,
- * so much less than a kernel's length shows.
+ * over its operations, beside its peers in the middle: noise and stamps go down with the root of their
+ * number, so much less than a kernel's length shows.
  *
  * Who is late may only pass on what it waited for elsewhere:
  * - somebody else was as late in another communicator that it is in: it waited there;
  * - all ranks of another communicator come as late elsewhere, and none of them was late in that one: they are
- *   late together. What they have in common is slow: the transfers of that communicator, or the host they are on.
+ *   late together. What they have in common is slow: the transfers of that communicator, or the host they are
+ *   on.
  * What remains is late by itself. Three quarters of a host's ranks, of which none stands out, are the host.
  *
- * Threads: ni_seats_build() and ni_seats_late() the main one. Ownership: the summary's seats, ni_lates_free().
- * Failure: -ENOMEM.
+ * Threads: ni_seats_build() and ni_seats_late() the main one. Ownership: the summary's seats,
+ * ni_lates_free(). Failure: -ENOMEM.
  */
 #ifndef NI_SUMMARY_SEATS_H
 #define NI_SUMMARY_SEATS_H
@@ -26,18 +27,20 @@
 int ni_seats_build(struct ni_run *r, struct ni_summary *s);
 
 struct ni_late {
-  bool host;                   /* of: a host; else a process */
-  bool together;               /* of a rank: it counts beside the others of its host alone */
-  uint32_t of, comm;           /* comm: where it is late, that with the most operations */
-  uint32_t late, there;        /* of a host: so many of its ranks are late; all of it that met others */
-  uint64_t met;                /* operations of that communicator */
-  double us, lost_us;          /* how late, of one of these; sum over them, where that is largest */
-  double cost_us;              /* without it the next one would have been waited for: the sum of these differences */
-  bool at_most;                /* it has no other communicator: others compute beside its operations, and lose less */
+  bool host;            /* of: a host; else a process */
+  bool together;        /* of a rank: it counts beside the others of its host alone */
+  uint32_t of, comm;    /* comm: where it is late, that with the most operations */
+  uint32_t late, there; /* of a host: so many of its ranks are late; all of it that met others */
+  uint64_t met;         /* operations of that communicator */
+  double us, lost_us;   /* how late, of one of these; sum over them, where that is largest */
+  /* without it the next one would have been waited for: the sum of these differences */
+  double cost_us;
+  /* it has no other communicator: others compute beside its operations, and lose less */
+  bool at_most;
 };
 
 struct ni_lates {
-  struct ni_late *item;        /* largest loss first */
+  struct ni_late *item; /* largest loss first */
   size_t n;
 };
 

@@ -20,7 +20,10 @@
 #define WAITS_APART 5.0       /* and times as far from the others as these are from each other */
 #define FEW 8u
 #define WAITS_OWN 0.5 /* its own time is longer by so much of what it is late */
-/* As for own time (blame/causes.h): of a host's ranks, and times the mean of these that no rank of it stands out. */
+/*
+ * As for own time (blame/causes.h): of a host's ranks, and times the mean of these that no rank of it stands
+ * out.
+ */
 #define WAITS_OF_HOST 0.75
 #define WAITS_OF_HOST_MOST 2.0
 
@@ -36,11 +39,11 @@ struct late {
 
 static NI_ORDER_OF(by_number, double)
 
-static double run_us(const struct ni_summary *s) { return (double)(s->last_us - s->first_us); }
-
-static double mean_us(const struct ni_process *p) {
-  return p->behind_ns / 1e3 / (double)p->timed_waits;
+    static double run_us(const struct ni_summary *s) {
+  return (double)(s->last_us - s->first_us);
 }
+
+static double mean_us(const struct ni_process *p) { return p->behind_ns / 1e3 / (double)p->timed_waits; }
 
 static double error_us(const struct ni_process *p) {
   const double n = (double)p->timed_waits, mean = mean_us(p), var = p->behind_us2 / n - mean * mean;
@@ -52,9 +55,11 @@ static double error_us(const struct ni_process *p) {
 static bool usual_of(const struct ni_summary *s, double *us, double *apart, uint32_t *ranks) {
   double *x = malloc((s->n_processes + 1) * sizeof *x);
   uint32_t n = 0;
-  if (!x) return false;
+  if (!x)
+    return false;
   for (size_t i = 0; i < s->n_processes; i++)
-    if (s->process[i].timed_waits >= WAITS_MIN) x[n++] = mean_us(&s->process[i]);
+    if (s->process[i].timed_waits >= WAITS_MIN)
+      x[n++] = mean_us(&s->process[i]);
   qsort(x, n, sizeof *x, by_number);
   *us = n ? x[(n - 1) / 4] : 0;
   *apart = n >= FEW ? (x[(size_t)(0.4 * (n - 1) + 0.5)] - x[(size_t)(0.1 * (n - 1) + 0.5)]) / 1.03 : 0;
@@ -66,20 +71,23 @@ static bool usual_of(const struct ni_summary *s, double *us, double *apart, uint
 static void judge(const struct ni_summary *s, struct late *l, double usual, double apart, uint32_t ranks) {
   const struct ni_process *p = &s->process[l->process];
   const double of_run = ranks < FEW ? WAITS_OF_RUN_FEW : WAITS_OF_RUN;
-  if (p->timed_waits < WAITS_MIN || p->ranks > 1) return;
+  if (p->timed_waits < WAITS_MIN || p->ranks > 1)
+    return;
   l->us = mean_us(p) -
-          fmax(usual, 0); /* the peers of a late one come early by as much as there are few of them */
+      fmax(usual, 0); /* the peers of a late one come early by as much as there are few of them */
   l->lost_us = l->us * (double)p->timed_waits;
   l->late = l->us >= WAITS_US && l->us >= WAITS_SIGMA * error_us(p) && l->us >= WAITS_APART * apart &&
-            l->lost_us >= of_run * run_us(s);
+      l->lost_us >= of_run * run_us(s);
 }
 
 static bool meet(const struct ni_run *r, uint32_t a, uint32_t b) {
   for (uint32_t i = 0; i < r->who.n_members; i++) {
     const struct ni_who_member *x = &r->who.member[i];
-    if (r->process_at[x->process] != a) continue;
+    if (r->process_at[x->process] != a)
+      continue;
     for (uint32_t k = 0; k < r->who.n_members; k++)
-      if (r->who.member[k].comm == x->comm && r->process_at[r->who.member[k].process] == b) return true;
+      if (r->who.member[k].comm == x->comm && r->process_at[r->who.member[k].process] == b)
+        return true;
   }
   return false;
 }
@@ -91,20 +99,23 @@ static int by_process(const void *a, const void *b) {
 
 static int by_loss(const void *a, const void *b) {
   const struct late *x = a, *y = b;
-  if (x->lost_us != y->lost_us) return x->lost_us > y->lost_us ? -1 : 1;
+  if (x->lost_us != y->lost_us)
+    return x->lost_us > y->lost_us ? -1 : 1;
   return x->process < y->process ? -1 : x->process > y->process;
 }
 
 static struct ni_finding *of_process(struct ni_summary *s, uint32_t process) {
   for (size_t i = 0; i < s->n_findings; i++) {
     struct ni_finding *f = &s->finding[i];
-    if (f->level == NI_LEVEL_RANK && f->of == process) return f;
+    if (f->level == NI_LEVEL_RANK && f->of == process)
+      return f;
     if (f->level == NI_LEVEL_HOST && f->of == s->process[process].host && f->link != NI_FIND_SLOW_NIC &&
         f->link != NI_FIND_SLOW_NVLINK)
       return f;
     for (size_t k = 0; k < f->n_processes && (f->level == NI_LEVEL_STAGE || f->level == NI_LEVEL_REPLICA);
          k++)
-      if (f->process[k] == process) return f;
+      if (f->process[k] == process)
+        return f;
   }
   return NULL;
 }
@@ -120,8 +131,8 @@ static void agree(const struct ni_summary *s, struct ni_finding *f, const struct
 }
 
 /*
- * Room for a finding that cost lost_us: by loss, before notes. But the last finding may name another one by its
- * number, which stays as it is. NULL: the list is full, which is counted.
+ * Room for a finding that cost lost_us: by loss, before notes. But the last finding may name another one by
+ * its number, which stays as it is. NULL: the list is full, which is counted.
  */
 static struct ni_finding *insert(struct ni_summary *s, double lost_us) {
   size_t at = 0;
@@ -130,7 +141,8 @@ static struct ni_finding *insert(struct ni_summary *s, double lost_us) {
     return NULL;
   }
   bool numbered = s->n_findings && s->finding[s->n_findings - 1].kind == NI_FIND_UNDECIDED;
-  while (at < s->n_findings && !s->finding[at].note && (numbered || s->finding[at].lost_us >= lost_us)) at++;
+  while (at < s->n_findings && !s->finding[at].note && (numbered || s->finding[at].lost_us >= lost_us))
+    at++;
   memmove(&s->finding[at + 1], &s->finding[at], (s->n_findings++ - at) * sizeof *s->finding);
   s->finding[at] = (struct ni_finding){.other = UINT32_MAX,
                                        .value = NAN,
@@ -147,7 +159,8 @@ static int add_rank(struct ni_summary *s, const struct late *l) {
   const struct ni_process *p = &s->process[l->process];
   char host[81], late[32], lost[32];
   uint32_t *of = malloc(sizeof *of);
-  if (!of) return -ENOMEM;
+  if (!of)
+    return -ENOMEM;
   struct ni_finding *f = insert(s, l->lost_us);
   if (!f) {
     free(of);
@@ -162,8 +175,10 @@ static int add_rank(struct ni_summary *s, const struct late *l) {
   f->compared = p->timed_waits;
   struct ni_put_text w = {f->text, sizeof f->text};
   ni_put(&w, "rank %d on %s", p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host));
-  if (p->gpu >= 0) ni_put(&w, ", GPU %d,", p->gpu);
-  if (!p->rank_stated) ni_put(&w, " (rank in its largest communicator)");
+  if (p->gpu >= 0)
+    ni_put(&w, ", GPU %d,", p->gpu);
+  if (!p->rank_stated)
+    ni_put(&w, " (rank in its largest communicator)");
   ni_put(&w,
          " came %s later than its peers, in the mean, to %" PRIu64
          " symmetric kernels: they waited %s for it in all (" TOLD_BY ")",
@@ -176,23 +191,27 @@ static int add_rank(struct ni_summary *s, const struct late *l) {
 /* What the late ranks of a host show together: those whose lateness nothing else explains. */
 struct late_host {
   uint32_t host, late, timed; /* late ranks; all ranks there whose waits are known */
-  double us, most_us;         /* how late, of an operation: the sum over the late ranks, and of the latest one */
-  double lost_us;             /* by the one that cost most: its peers wait for the last of them alone */
+  /* how late, of an operation: the sum over the late ranks, and of the latest one */
+  double us, most_us;
+  double lost_us; /* by the one that cost most: its peers wait for the last of them alone */
   uint64_t kernels;
 };
 
-static struct late_host look_at_host(const struct ni_summary *s, const struct late *l, uint32_t n, uint32_t host) {
+static struct late_host look_at_host(const struct ni_summary *s, const struct late *l, uint32_t n,
+                                     uint32_t host) {
   struct late_host x = {.host = host};
   for (size_t i = 0; i < s->n_processes; i++)
     x.timed += s->process[i].host == host && s->process[i].timed_waits >= WAITS_MIN;
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_process *p = &s->process[l[i].process];
-    if (p->host != host || l[i].explained) continue;
+    if (p->host != host || l[i].explained)
+      continue;
     x.late++;
     x.us += l[i].us;
     x.most_us = fmax(x.most_us, l[i].us);
     x.lost_us = fmax(x.lost_us, l[i].lost_us);
-    if (p->timed_waits > x.kernels) x.kernels = p->timed_waits;
+    if (p->timed_waits > x.kernels)
+      x.kernels = p->timed_waits;
   }
   return x;
 }
@@ -207,7 +226,8 @@ static bool is_host(const struct ni_summary *s, const struct late_host *x) {
 static int add_host(struct ni_summary *s, const struct late *l, uint32_t n, const struct late_host *x) {
   char host[81], late[32], lost[32];
   uint32_t *of = malloc(x->late * sizeof *of);
-  if (!of) return -ENOMEM;
+  if (!of)
+    return -ENOMEM;
   struct ni_finding *f = insert(s, x->lost_us);
   if (!f) {
     free(of);
@@ -219,11 +239,13 @@ static int add_host(struct ni_summary *s, const struct late *l, uint32_t n, cons
   f->process = of;
   f->compared = x->kernels;
   for (uint32_t i = 0; i < n; i++)
-    if (s->process[l[i].process].host == x->host && !l[i].explained) of[f->n_processes++] = l[i].process;
+    if (s->process[l[i].process].host == x->host && !l[i].explained)
+      of[f->n_processes++] = l[i].process;
   qsort(of, f->n_processes, sizeof *of, by_process);
   struct ni_put_text w = {f->text, sizeof f->text};
   ni_put(&w,
-         "host %s: %" PRIu32 " of its %" PRIu32 " ranks came %s later than their peers, in the mean, to %" PRIu64
+         "host %s: %" PRIu32 " of its %" PRIu32
+         " ranks came %s later than their peers, in the mean, to %" PRIu64
          " symmetric kernels: what peers waited for one of them is %s and less in all (" TOLD_BY ")",
          ni_safe_text(s->host[x->host].name, host, sizeof host), x->late, x->timed,
          ni_duration_text(x->us / x->late, late), x->kernels, ni_duration_text(x->lost_us, lost));
@@ -256,7 +278,7 @@ static void forget_transfers(const struct ni_run *r, struct ni_summary *s, const
   for (size_t i = 0; i < s->n_findings; i++) {
     struct ni_finding *f = &s->finding[i];
     bool link = f->kind == NI_FIND_FLAPPING || f->kind == NI_FIND_SLOW_NVLINK ||
-                f->kind == NI_FIND_SLOW_NIC || f->kind == NI_FIND_SLOW_PAIR || f->kind == NI_FIND_SLOW_COMM;
+        f->kind == NI_FIND_SLOW_NIC || f->kind == NI_FIND_SLOW_PAIR || f->kind == NI_FIND_SLOW_COMM;
     bool with_it = false;
     for (size_t k = 0; link && k < f->n_processes && !with_it; k++)
       with_it = meet(r, l->process, f->process[k]);
@@ -269,16 +291,20 @@ static void forget_transfers(const struct ni_run *r, struct ni_summary *s, const
   s->n_findings = kept;
 }
 
-/* A rank that lies between those it was late to may have been late, in a communicator that is not in the logs. */
+/*
+ * A rank that lies between those it was late to may have been late, in a communicator that is not in the
+ * logs.
+ */
 static bool may_wait_between(const struct ni_summary *s, uint32_t process) {
   for (size_t i = 0; i < s->n_seats && s->process[process].may_wait_unseen; i++)
-    if (s->seat[i].process == process && !s->comm[s->seat[i].comm].neighbours) return true;
+    if (s->seat[i].process == process && !s->comm[s->seat[i].comm].neighbours)
+      return true;
   return false;
 }
 
 /*
- * Late for another late one, whom it waits for elsewhere (waits.h). Where messages are left out of the logs any
- * of them can have waited for the latest one.
+ * Late for another late one, whom it waits for elsewhere (waits.h). Where messages are left out of the logs
+ * any of them can have waited for the latest one.
  */
 static void explain(const struct ni_run *r, const struct ni_summary *s, struct late *l, uint32_t n) {
   const bool unseen = ni_run_messages_left_out(r);
@@ -291,20 +317,26 @@ static void explain(const struct ni_run *r, const struct ni_summary *s, struct l
   }
 }
 
-/* One finding for all late ranks of a host; of what another finding names they are evidence, as single ranks are. */
+/*
+ * One finding for all late ranks of a host; of what another finding names they are evidence, as single ranks
+ * are.
+ */
 static int name_hosts(struct ni_summary *s, struct late *l, uint32_t n) {
   int e = 0;
   for (uint32_t h = 0; e == 0 && h < s->n_hosts; h++) {
     const struct late_host x = look_at_host(s, l, n, h);
-    if (!is_host(s, &x)) continue;
+    if (!is_host(s, &x))
+      continue;
     bool is_named = false;
     for (uint32_t i = 0; i < n && !is_named; i++) {
       const bool counts = s->process[l[i].process].host == h && !l[i].explained;
       is_named = counts && of_process(s, l[i].process);
     }
-    if (is_named) continue;
+    if (is_named)
+      continue;
     e = add_host(s, l, n, &x);
-    for (uint32_t i = 0; i < n; i++) l[i].with_host |= s->process[l[i].process].host == h;
+    for (uint32_t i = 0; i < n; i++)
+      l[i].with_host |= s->process[l[i].process].host == h;
   }
   return e;
 }
@@ -326,15 +358,18 @@ int ni_waits_findings(const struct ni_run *r, struct ni_summary *s) {
       l[n] = (struct late){0};
   }
   qsort(l, n, sizeof *l, by_loss);
-  if (n && !s->by_own_time) forget_bandwidths(s);
+  if (n && !s->by_own_time)
+    forget_bandwidths(s);
   explain(r, s, l, n);
   for (uint32_t i = 0; i < n; i++) {
     const bool own_is_known = s->by_own_time && !isnan(s->process[l[i].process].own_us);
-    if (s->by_own_time && !own_is_known && !l[i].explained) forget_transfers(r, s, &l[i]);
+    if (s->by_own_time && !own_is_known && !l[i].explained)
+      forget_transfers(r, s, &l[i]);
   }
   int e = name_hosts(s, l, n);
   for (uint32_t i = 0; e == 0 && i < n; i++) {
-    if (l[i].explained || l[i].with_host) continue;
+    if (l[i].explained || l[i].with_host)
+      continue;
     struct ni_finding *f = of_process(s, l[i].process);
     if (f)
       agree(s, f, &l[i]);

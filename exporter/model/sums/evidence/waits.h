@@ -17,8 +17,8 @@
 
 #include "exporter/model/sums/state.h"
 
-/* Adds a finding for each late rank or host that no other finding names; to that of one that has a name, evidence.
- * 0 or -ENOMEM. */
+/* Adds a finding for each late rank or host that no other finding names; to that of one that has a name,
+ * evidence. 0 or -ENOMEM. */
 int ni_waits_findings(const struct ni_run *r, struct ni_summary *s);
 
 #endif

@@ -13,12 +13,12 @@ enum { FIRST_BLOCK_BYTES = 80, BLOCK_BYTES = 8192, ENTRY_MAX_BYTES = 80, SMALL_B
 
 /* First byte of a record. */
 enum {
-  F_SN_NEXT = 1,   /* sn is the last one + 1 */
-  F_SAME_MIX = 2,  /* timing, algorithm, protocol and tag as before */
-  F_BW_MICRO = 4,  /* bandwidth has six decimals in GB/s, as logs write it: stored in thousands */
+  F_SN_NEXT = 1,  /* sn is the last one + 1 */
+  F_SAME_MIX = 2, /* timing, algorithm, protocol and tag as before */
+  F_BW_MICRO = 4, /* bandwidth has six decimals in GB/s, as logs write it: stored in thousands */
   F_BW = 8,
   F_START = 16,
-  F_EXEC_US = 32,  /* whole µs */
+  F_EXEC_US = 32, /* whole µs */
   F_SAME_DUMP = 64,
   F_SAME_PEER = 128,
 };
@@ -28,7 +28,8 @@ enum { M_TIMING = 31, M_TAIL = 32, M_TAG = 64 /* the tag follows */, M_LATE = 12
 
 static inline const uint8_t *get(const uint8_t *p, uint64_t *v) {
   uint64_t x = *p & 127;
-  for (unsigned shift = 7; *p++ & 128 && shift < 64; shift += 7) x |= (uint64_t)(*p & 127) << shift;
+  for (unsigned shift = 7; *p++ & 128 && shift < 64; shift += 7)
+    x |= (uint64_t)(*p & 127) << shift;
   *v = x;
   return p;
 }
@@ -42,7 +43,8 @@ static int spill(struct ni_spill *st, struct ni_segment_block *b) {
 static int longer_block(struct ni_segment_block *b, struct ni_spill *st) {
   uint32_t size = 2 * b->size < BLOCK_BYTES ? 2 * b->size : BLOCK_BYTES;
   uint8_t *more = realloc(b->at, size);
-  if (!more) return -ENOMEM;
+  if (!more)
+    return -ENOMEM;
   atomic_fetch_add_explicit(&st->held_bytes, size - b->size, memory_order_relaxed);
   b->at = more;
   b->size = size;
@@ -53,17 +55,22 @@ static int next_block(struct ni_segment *s, struct ni_spill *st) {
   struct ni_segment_block *last = s->n_blocks ? &s->block[s->n_blocks - 1] : NULL;
   uint8_t *memory = NULL;
   uint32_t size = last ? BLOCK_BYTES : FIRST_BLOCK_BYTES;
-  if (last && last->size < BLOCK_BYTES) return longer_block(last, st);
-  if (!ni_array_room_one(s->block, s->n_blocks, s->cap_blocks)) return -ENOMEM;
-  if (last) last = &s->block[s->n_blocks - 1];
+  if (last && last->size < BLOCK_BYTES)
+    return longer_block(last, st);
+  if (!ni_array_room_one(s->block, s->n_blocks, s->cap_blocks))
+    return -ENOMEM;
+  if (last)
+    last = &s->block[s->n_blocks - 1];
   if (last && atomic_load_explicit(&st->held_bytes, memory_order_relaxed) >= st->limit_bytes) {
     int e = spill(st, last);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
     memory = last->at;
     last->at = NULL;
   } else {
     memory = malloc(size);
-    if (!memory) return -ENOMEM;
+    if (!memory)
+      return -ENOMEM;
     atomic_fetch_add_explicit(&st->held_bytes, size, memory_order_relaxed);
   }
   s->block[s->n_blocks++] = (struct ni_segment_block){memory, 0, 0, size};
@@ -71,17 +78,21 @@ static int next_block(struct ni_segment *s, struct ni_spill *st) {
 }
 
 int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_entry *e) {
-  if (!s->last && !(s->last = calloc(1, sizeof *s->last))) return -ENOMEM;
+  if (!s->last && !(s->last = calloc(1, sizeof *s->last)))
+    return -ENOMEM;
   if (s->n_blocks == 0 || s->block[s->n_blocks - 1].len + ENTRY_MAX_BYTES > s->block[s->n_blocks - 1].size) {
     int r = next_block(s, st);
-    if (r < 0) return r;
+    if (r < 0)
+      return r;
   }
   struct ni_segment_block *b = &s->block[s->n_blocks - 1];
   uint8_t *first = b->at + b->len, *p = first + 1;
   const struct ni_entry *l = s->last;
   unsigned f = 0;
-  if (e->sn == l->sn + 1) f |= F_SN_NEXT;
-  else p = ni_put_varint(p, ni_fold(e->sn - l->sn));
+  if (e->sn == l->sn + 1)
+    f |= F_SN_NEXT;
+  else
+    p = ni_put_varint(p, ni_fold(e->sn - l->sn));
   if (e->exec_ns % 1000 == 0) {
     f |= F_EXEC_US;
     p = ni_put_varint(p, e->exec_ns / 1000);
@@ -91,46 +102,62 @@ int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_en
   if (e->bytes_per_s != NI_NO_BW) {
     f |= F_BW;
     bool micro = e->bytes_per_s % 1000 == 0;
-    if (micro) f |= F_BW_MICRO;
+    if (micro)
+      f |= F_BW_MICRO;
     p = ni_put_varint(p, micro ? e->bytes_per_s / 1000 : e->bytes_per_s);
   }
-  if (e->dump_us == l->dump_us) f |= F_SAME_DUMP;
-  else p = ni_put_varint(p, ni_fold(e->dump_us - l->dump_us));
+  if (e->dump_us == l->dump_us)
+    f |= F_SAME_DUMP;
+  else
+    p = ni_put_varint(p, ni_fold(e->dump_us - l->dump_us));
   if (e->start_ns != NI_NO_START) {
     f |= F_START;
     p = ni_put_varint(p, ni_fold((uint64_t)e->start_ns - (uint64_t)l->start_ns));
   }
-  if (e->timing == l->timing && e->mix == l->mix && e->launched_late == l->launched_late && e->tail == l->tail &&
-      e->tag == l->tag) {
+  if (e->timing == l->timing && e->mix == l->mix && e->launched_late == l->launched_late &&
+      e->tail == l->tail && e->tag == l->tag) {
     f |= F_SAME_MIX;
   } else {
-    *p++ = (uint8_t)(e->timing | (e->launched_late ? M_LATE : 0) | (e->tail ? M_TAIL : 0) | (e->tag ? M_TAG : 0));
+    *p++ = (uint8_t)(e->timing | (e->launched_late ? M_LATE : 0) | (e->tail ? M_TAIL : 0) |
+                     (e->tag ? M_TAG : 0));
     *p++ = e->mix;
-    if (e->tag) p = ni_put_varint(p, e->tag);
+    if (e->tag)
+      p = ni_put_varint(p, e->tag);
   }
-  if (e->peer_or_wait == l->peer_or_wait) f |= F_SAME_PEER;
-  else p = ni_put_varint(p, ni_fold((uint64_t)e->peer_or_wait - (uint64_t)l->peer_or_wait));
+  if (e->peer_or_wait == l->peer_or_wait)
+    f |= F_SAME_PEER;
+  else
+    p = ni_put_varint(p, ni_fold((uint64_t)e->peer_or_wait - (uint64_t)l->peer_or_wait));
   *first = (uint8_t)f;
   b->len = (uint32_t)(p - b->at);
 
-  if (s->n == 0) s->min_sn = s->max_sn = e->sn;
-  if (e->sn < s->min_sn) s->min_sn = e->sn;
-  if (e->sn > s->max_sn) s->max_sn = e->sn;
-  if (s->max_sn - e->sn > s->back) s->back = s->max_sn - e->sn;
+  if (s->n == 0)
+    s->min_sn = s->max_sn = e->sn;
+  if (e->sn < s->min_sn)
+    s->min_sn = e->sn;
+  if (e->sn > s->max_sn)
+    s->max_sn = e->sn;
+  if (s->max_sn - e->sn > s->back)
+    s->back = s->max_sn - e->sn;
   int64_t start = s->last->start_ns;
   *s->last = *e;
-  if (e->start_ns == NI_NO_START) s->last->start_ns = start;
+  if (e->start_ns == NI_NO_START)
+    s->last->start_ns = start;
   s->n++;
   return 0;
 }
 
-/* Over the limit whatever is left of a segment goes too: many short ones would otherwise be held as a whole. */
+/*
+ * Over the limit whatever is left of a segment goes too: many short ones would otherwise be held as a whole.
+ */
 static int spill_rest(struct ni_segment *s, struct ni_spill *st) {
   for (size_t i = 0; i < s->n_blocks; i++) {
     struct ni_segment_block *b = &s->block[i];
-    if (!b->at) continue;
+    if (!b->at)
+      continue;
     int e = spill(st, b);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
     free(b->at);
     b->at = NULL;
     atomic_fetch_sub_explicit(&st->held_bytes, b->size, memory_order_relaxed);
@@ -141,7 +168,8 @@ static int spill_rest(struct ni_segment *s, struct ni_spill *st) {
 int ni_segment_end(struct ni_segment *s, struct ni_spill *st) {
   free(s->last);
   s->last = NULL;
-  if (s->n_blocks == 0) return 0;
+  if (s->n_blocks == 0)
+    return 0;
   struct ni_segment_block *b = &s->block[s->n_blocks - 1];
   if (atomic_load_explicit(&st->held_bytes, memory_order_relaxed) >= st->limit_bytes &&
       (s->n_blocks > 1 || b->len > SMALL_BYTES))
@@ -155,7 +183,8 @@ int ni_segment_end(struct ni_segment *s, struct ni_spill *st) {
 
 void ni_segment_free(struct ni_segment *s, struct ni_spill *st) {
   for (size_t i = 0; i < s->n_blocks; i++) {
-    if (!s->block[i].at) continue;
+    if (!s->block[i].at)
+      continue;
     atomic_fetch_sub_explicit(&st->held_bytes, s->block[i].size, memory_order_relaxed);
     free(s->block[i].at);
   }
@@ -181,9 +210,11 @@ static int load_block(struct ni_segment_reader *r) {
   const struct ni_segment_block *b = &r->s->block[r->block++];
   r->at = b->at;
   if (!r->at) {
-    if (!r->buffer && !(r->buffer = malloc(BLOCK_BYTES))) return -ENOMEM;
+    if (!r->buffer && !(r->buffer = malloc(BLOCK_BYTES)))
+      return -ENOMEM;
     int e = ni_spill_read(r->st, r->buffer, b->len, b->offset);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
     r->at = r->buffer;
   }
   r->end = r->at + b->len;
@@ -193,13 +224,15 @@ static int load_block(struct ni_segment_reader *r) {
 static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
   if (r->at == r->end) {
     int x = load_block(r);
-    if (x < 0) return x;
+    if (x < 0)
+      return x;
   }
   const uint8_t *p = r->at;
   unsigned f = *p++;
   uint64_t v;
   struct ni_entry *l = &r->last;
-  if (f & F_SN_NEXT) l->sn++;
+  if (f & F_SN_NEXT)
+    l->sn++;
   else {
     p = get(p, &v);
     l->sn += ni_unfold(v);
@@ -227,7 +260,8 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
     l->launched_late = m & M_LATE;
     l->mix = *p++;
     l->tag = 0;
-    if (m & M_TAG) p = get(p, &l->tag);
+    if (m & M_TAG)
+      p = get(p, &l->tag);
   }
   if (!(f & F_SAME_PEER)) {
     p = get(p, &v);
@@ -243,14 +277,16 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
 int ni_segment_put(const struct ni_segment *s, struct ni_spill *st, struct ni_wire *w) {
   uint64_t n = s->n;
   size_t bytes = 0;
-  for (size_t k = 0; k < s->n_blocks; k++) bytes += s->block[k].len;
+  for (size_t k = 0; k < s->n_blocks; k++)
+    bytes += s->block[k].len;
   ni_wire_u64(w, &n);
   ni_wire_count(w, &bytes, 1);
   for (size_t k = 0; k < s->n_blocks; k++) {
     const struct ni_segment_block *b = &s->block[k];
     uint8_t read[BLOCK_BYTES];
     int e = b->at ? 0 : ni_spill_read(st, read, b->len, b->offset);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
     ni_wire_bytes(w, b->at ? b->at : read, b->len);
   }
   return 0;
@@ -258,24 +294,28 @@ int ni_segment_put(const struct ni_segment *s, struct ni_spill *st, struct ni_wi
 
 static bool is_sound(const struct ni_entry *e, unsigned n_mix) {
   return e->exec_ns > 0 && e->exec_ns <= NI_MAX_EXEC_NS && e->timing < NI_TIMING_COUNT && e->mix < n_mix &&
-         e->tag <= INT64_MAX &&
-         (e->bytes_per_s == NI_NO_BW || e->bytes_per_s <= (uint64_t)(NI_MAX_BUSBW_GBS * 1e9));
+      e->tag <= INT64_MAX &&
+      (e->bytes_per_s == NI_NO_BW || e->bytes_per_s <= (uint64_t)(NI_MAX_BUSBW_GBS * 1e9));
 }
 
-int ni_segment_take(struct ni_segment *s, struct ni_spill *st, struct ni_wire *w, const uint8_t *mix, unsigned n_mix) {
+int ni_segment_take(struct ni_segment *s, struct ni_spill *st, struct ni_wire *w, const uint8_t *mix,
+                    unsigned n_mix) {
   uint64_t n = 0;
   size_t bytes = 0;
   ni_wire_u64(w, &n);
   ni_wire_count(w, &bytes, 1);
   const uint8_t *at = ni_wire_bytes(w, NULL, bytes);
-  if (w->bad || !n) return -EINVAL;
+  if (w->bad || !n)
+    return -EINVAL;
   struct ni_segment_reader r = {.at = at, .end = at + bytes};
   struct ni_entry e;
   int error = 0;
   for (uint64_t i = 0; error == 0 && i < n; i++) {
-    if (r.at >= r.end) return -EINVAL;
+    if (r.at >= r.end)
+      return -EINVAL;
     unpack(&r, &e);
-    if (r.at > r.end || !is_sound(&e, n_mix)) return -EINVAL;
+    if (r.at > r.end || !is_sound(&e, n_mix))
+      return -EINVAL;
     e.mix = mix[e.mix];
     error = ni_segment_add(s, st, &e);
   }
@@ -288,15 +328,20 @@ static inline bool waits_less(const struct ni_waiting *a, const struct ni_waitin
 #define before(a, b) waits_less(&(a), &(b))
 
 int ni_segment_next(struct ni_segment_reader *r, struct ni_entry *e) {
-  if (r->given == r->s->n) return 0;
+  if (r->given == r->s->n)
+    return 0;
   r->given++;
-  if (r->s->back == 0) return unpack(r, e);
+  if (r->s->back == 0)
+    return unpack(r, e);
   while (r->read < r->s->n && (r->n_heap == 0 || r->high < r->heap[0].e.sn + r->s->back)) {
     struct ni_entry x;
     int k = unpack(r, &x);
-    if (k < 0) return k;
-    if (x.sn > r->high) r->high = x.sn;
-    if (!ni_array_room(r->heap, r->n_heap, r->cap_heap)) return -ENOMEM;
+    if (k < 0)
+      return k;
+    if (x.sn > r->high)
+      r->high = x.sn;
+    if (!ni_array_room(r->heap, r->n_heap, r->cap_heap))
+      return -ENOMEM;
     r->heap[r->n_heap++] = (struct ni_waiting){x, r->read};
     ni_heap_up(r->heap, r->n_heap - 1, before);
   }

@@ -25,19 +25,21 @@ static uint32_t crc_of(const struct head *h, const void *bytes, size_t n) {
   return n ? ni_crc32(crc, bytes, n) : crc;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------------------- */
 
 int ni_sections_create(struct ni_sections *s, struct ni_run *r, const char *path) {
   char why[400];
   *s = (struct ni_sections){.path = path};
   int e = ni_out_begin_at(&s->out, path, &s->name, why, sizeof why);
   if (e < 0) {
-    if (s->out.dir >= 0) close(s->out.dir);
+    if (s->out.dir >= 0)
+      close(s->out.dir);
     s->out = (struct ni_out_file){0};
     return ni_run_fail(r, e, "%s: %s", path, why);
   }
   flock(s->out.fd, LOCK_EX | LOCK_NB);
-  ni_out_sweep(s->out.dir, s->out.tmp, magic, sizeof magic); /* other commands' have another begin, one that is being made has none yet */
+  /* other commands' have another begin, one that is being made has none yet */
+  ni_out_sweep(s->out.dir, s->out.tmp, magic, sizeof magic);
   struct start b = {.format = {0}};
   memcpy(b.magic, magic, sizeof magic);
   ni_put_le(b.format, NI_PARTIAL_FORMAT, sizeof b.format);
@@ -56,14 +58,16 @@ int ni_sections_put(void *arg, enum ni_section id, const void *bytes, size_t n) 
 }
 
 int ni_sections_commit(struct ni_sections *s, struct ni_run *r) {
-  int dir = s->out.dir, lock = dup(s->out.fd), e = ni_out_commit(&s->out, s->name, true); /* locked until it has its name */
+  /* locked until it has its name */
+  int dir = s->out.dir, lock = dup(s->out.fd), e = ni_out_commit(&s->out, s->name, true);
   close(dir);
-  if (lock >= 0) close(lock);
+  if (lock >= 0)
+    close(lock);
   s->out = (struct ni_out_file){0};
   return e < 0 ? ni_run_fail(r, e, "%s: %s", s->path, strerror(-e)) : e;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------- */
 
 static int refuse(struct ni_run *r, const struct ni_sections *s, const char *what) {
   return ni_run_fail(r, -EINVAL, "%s: %s", s->path, what);
@@ -73,13 +77,21 @@ int ni_sections_open(struct ni_sections *s, struct ni_run *r, const char *path) 
   struct stat st;
   struct start b;
   *s = (struct ni_sections){.path = path};
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), e = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
-  if (e == 0 && S_ISDIR(st.st_mode)) e = -EISDIR;
-  if (e == 0 && !(s->f = fdopen(fd, "r"))) e = -errno;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK),
+      e = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+  if (e == 0 && S_ISDIR(st.st_mode))
+    e = -EISDIR;
+  if (e == 0 && !(s->f = fdopen(fd, "r")))
+    e = -errno;
   if (e < 0) {
-    if (fd >= 0) close(fd);
-    if (e == -EISDIR) ni_run_fail(r, e, "%s: a folder; which partial results? give their files (summary --partial writes them)", path);
-    else ni_run_fail(r, e, "%s: %s", path, strerror(-e));
+    if (fd >= 0)
+      close(fd);
+    if (e == -EISDIR)
+      ni_run_fail(r, e,
+                  "%s: a folder; which partial results? give their files (summary --partial writes them)",
+                  path);
+    else
+      ni_run_fail(r, e, "%s: %s", path, strerror(-e));
     return e;
   }
   s->left = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
@@ -87,32 +99,43 @@ int ni_sections_open(struct ni_sections *s, struct ni_run *r, const char *path) 
     return refuse(r, s, "no partial result: summary --partial and merge --partial write them");
   s->left -= sizeof b;
   uint64_t format = ni_get_le(b.format, sizeof b.format);
-  if (format == NI_PARTIAL_FORMAT) return 0;
-  return ni_run_fail(r, -EINVAL, "%s: a partial result of another version of nccl-inspector (format %llu, this one reads %u): "
-                     "make it again", path, (unsigned long long)format, NI_PARTIAL_FORMAT);
+  if (format == NI_PARTIAL_FORMAT)
+    return 0;
+  return ni_run_fail(
+      r, -EINVAL,
+      "%s: a partial result of another version of nccl-inspector (format %llu, this one reads %u): "
+      "make it again",
+      path, (unsigned long long)format, NI_PARTIAL_FORMAT);
 }
 
 int ni_sections_get(void *arg, struct ni_run *r, enum ni_section *id, const uint8_t **bytes, size_t *n) {
   struct ni_sections *s = arg;
   struct head h;
-  if (s->left < sizeof h || fread(&h, sizeof h, 1, s->f) != 1) return refuse(r, s, "cut: its end is missing");
+  if (s->left < sizeof h || fread(&h, sizeof h, 1, s->f) != 1)
+    return refuse(r, s, "cut: its end is missing");
   s->left -= sizeof h;
   const uint64_t len = ni_get_le(h.n, sizeof h.n);
-  if (len > s->left) return refuse(r, s, "cut or damaged: a section is longer than the file");
-  if (!ni_array_room(s->bytes, len + SLACK, s->cap) || !s->bytes) return -ENOMEM;
-  if (len && fread(s->bytes, len, 1, s->f) != 1) return refuse(r, s, "cut: its end is missing");
+  if (len > s->left)
+    return refuse(r, s, "cut or damaged: a section is longer than the file");
+  if (!ni_array_room(s->bytes, len + SLACK, s->cap) || !s->bytes)
+    return -ENOMEM;
+  if (len && fread(s->bytes, len, 1, s->f) != 1)
+    return refuse(r, s, "cut: its end is missing");
   s->left -= len;
   memset(s->bytes + len, 0, SLACK);
-  if (ni_get_le(h.crc, sizeof h.crc) != crc_of(&h, s->bytes, len)) return refuse(r, s, "damaged: a checksum is wrong");
+  if (ni_get_le(h.crc, sizeof h.crc) != crc_of(&h, s->bytes, len))
+    return refuse(r, s, "damaged: a checksum is wrong");
   *id = (enum ni_section)ni_get_le(h.id, sizeof h.id);
-  if (*id == NI_SECTION_END && s->left) return refuse(r, s, "damaged: something follows its end");
+  if (*id == NI_SECTION_END && s->left)
+    return refuse(r, s, "damaged: something follows its end");
   *bytes = s->bytes;
   *n = len;
   return 0;
 }
 
 void ni_sections_close(struct ni_sections *s) {
-  if (s->f) fclose(s->f);
+  if (s->f)
+    fclose(s->f);
   if (s->name && *s->out.tmp) {
     int dir = s->out.dir;
     ni_out_drop(&s->out);

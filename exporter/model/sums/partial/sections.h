@@ -1,11 +1,13 @@
 /*
- * Sections of a partial result in a file: magic and format, then each section with number, length and CRC-32 of all three.
+ * Sections of a partial result in a file: magic and format, then each section with number, length and CRC-32
+ * of all three.
  *
  *   "NIPARTIA" format(4)   { number(4) length(8) crc(4) bytes }...   the last one is the end; nothing follows
  *
- * Numbers are little-endian. Until it has its name a file is hidden and locked; those that killed runs left beside it are removed
- * with the next one. A file that was cut or changed anywhere is refused by name; one section at a time is in memory.
- * Main thread. Ownership: ni_sections_close(); a file that is written gets its name by ni_sections_commit() alone.
+ * Numbers are little-endian. Until it has its name a file is hidden and locked; those that killed runs left
+ * beside it are removed with the next one. A file that was cut or changed anywhere is refused by name; one
+ * section at a time is in memory. Main thread. Ownership: ni_sections_close(); a file that is written gets
+ * its name by ni_sections_commit() alone.
  */
 #ifndef NI_SECTIONS_H
 #define NI_SECTIONS_H
@@ -16,11 +18,11 @@
 #include "partial.h"
 
 struct ni_sections {
-  FILE *f;                   /* while it is read */
-  const char *path;          /* the caller's */
-  struct ni_out_file out;    /* while it is written */
+  FILE *f;                /* while it is read */
+  const char *path;       /* the caller's */
+  struct ni_out_file out; /* while it is written */
   const char *name;
-  uint64_t left;             /* bytes of it that were not read */
+  uint64_t left; /* bytes of it that were not read */
   uint8_t *bytes;
   size_t cap;
 };

@@ -5,8 +5,8 @@
 #include "partial.h"
 
 /*
- * Numbers of a partial and those of the run. Storing: number[k] is the run's of the partial's k-th, place[i] the partial's of
- * the run's i-th. Loading: number[k] likewise, no places.
+ * Numbers of a partial and those of the run. Storing: number[k] is the run's of the partial's k-th, place[i]
+ * the partial's of the run's i-th. Loading: number[k] likewise, no places.
  */
 struct ni_numbering {
   uint32_t *number, *place;
@@ -18,7 +18,10 @@ struct ni_partial_numbers {
   unsigned n_mix;
 };
 
-/* Storing: puts everything into its order first. Loading: adds everything to the run's. 0 or -ENOMEM; bad as in wire.h. */
+/*
+ * Storing: puts everything into its order first. Loading: adds everything to the run's. 0 or -ENOMEM; bad as
+ * in wire.h.
+ */
 int ni_partial_order(struct ni_run *r, struct ni_partial_numbers *x);
 void ni_partial_wire_tables(struct ni_wire *w, struct ni_run *r, struct ni_partial_numbers *x);
 void ni_partial_numbers_free(struct ni_partial_numbers *x);

@@ -1,25 +1,28 @@
 /*
  * Who is slow, since when, what it costs: the tables that the judge of `summary` works with.
  *
- * Model. What a rank does itself lies between the end of one operation and the start of the next: its *own time*. That gap
- * needs no common clock, and nobody else's delay is in it. Waiting lies inside kernels; the *transfer* of an operation is
- * the least duration over its ranks, since the last to arrive waits for nobody. So a late rank shows in its own time and
- * in nobody else's, a slow link in the transfers of what crosses it and in no own time.
+ * Model. What a rank does itself lies between the end of one operation and the start of the next: its *own
+ * time*. That gap needs no common clock, and nobody else's delay is in it. Waiting lies inside kernels; the
+ * *transfer* of an operation is the least duration over its ranks, since the last to arrive waits for nobody.
+ * So a late rank shows in its own time and in nobody else's, a slow link in the transfers of what crosses it
+ * and in no own time.
  *
- * A *link* is what transfers are judged by: a communicator's collectives, or the messages from one rank of it to another.
- * A *slot* is one rank's part in a link. Slots whose operations run while other communicators' operations begin are
- * *beside* the computing (overlapped gradients); the others are *in line*: computing goes on when they have ended.
- * A *step* is one period of the training loop (steps.h). A *bin* is so many steps in a row (a power of two, mostly 1).
+ * A *link* is what transfers are judged by: a communicator's collectives, or the messages from one rank of it
+ * to another. A *slot* is one rank's part in a link. Slots whose operations run while other communicators'
+ * operations begin are *beside* the computing (overlapped gradients); the others are *in line*: computing
+ * goes on when they have ended. A *step* is one period of the training loop (steps.h). A *bin* is so many
+ * steps in a row (a power of two, mostly 1).
  *
- * Phases, all after reading and before the join frees the segments: pass.h fills a struct ni_blame_rank for each process
- * from its own records alone (threads take processes); steps of all ranks get the same numbers (steps.h); alike.h says
- * who does the same work; own.c and links.c name causes (causes.h); replay.h says what they cost; say.h puts it in words.
- * All that is judged comes from tables of one rank each, so tables of shards can be put side by side and judged as one.
+ * Phases, all after reading and before the join frees the segments: pass.h fills a struct ni_blame_rank for
+ * each process from its own records alone (threads take processes); steps of all ranks get the same numbers
+ * (steps.h); alike.h says who does the same work; own.c and links.c name causes (causes.h); replay.h says
+ * what they cost; say.h puts it in words. All that is judged comes from tables of one rank each, so tables of
+ * shards can be put side by side and judged as one.
  *
- * Bounds: NI_BLAME_CELLS bytes for all bins, NI_BLAME_SLOTS slots and NI_BLAME_KEYS places of a step per rank,
- * NI_BLAME_SAMPLE operations for the replay; what goes beyond is left out of the judgement and counted in `left_out`.
- * Times in tables are µs in float: what they add up from one rank's records is always in the same order.
- * Ownership: ni_blame_free(). Failure: -ENOMEM, -errno of the spill file.
+ * Bounds: NI_BLAME_CELLS bytes for all bins, NI_BLAME_SLOTS slots and NI_BLAME_KEYS places of a step per
+ * rank, NI_BLAME_SAMPLE operations for the replay; what goes beyond is left out of the judgement and counted
+ * in `left_out`. Times in tables are µs in float: what they add up from one rank's records is always in the
+ * same order. Ownership: ni_blame_free(). Failure: -ENOMEM, -errno of the spill file.
  */
 #ifndef NI_BLAME_H
 #define NI_BLAME_H
@@ -33,11 +36,14 @@
 #define NI_BLAME_SLOTS 48u
 #define NI_BLAME_KEYS 1024u
 #define NI_BLAME_SAMPLE (1u << 16)
-#define NI_BLAME_BLOCK 8u        /* steps in a row that the replay takes as one */
-#define NI_BLAME_BURST_US 3000.0f /* own time beyond the usual by more is a pause: a collection, a loader, a checkpoint */
-#define NI_BLAME_FAR 3.0f         /* times the width of a place: what is longer by more than that is no chance */
-#define NI_BLAME_INCIDENTS 256u   /* pauses of a rank that are kept: the longest */
-#define NI_BLAME_LINK_CLASSES 256u /* kinds of links that are compared; links of further kinds are not judged */
+#define NI_BLAME_BLOCK 8u /* steps in a row that the replay takes as one */
+/* own time beyond the usual by more is a pause: a collection, a loader, a checkpoint */
+#define NI_BLAME_BURST_US 3000.0f
+/* times the width of a place: what is longer by more than that is no chance */
+#define NI_BLAME_FAR 3.0f
+#define NI_BLAME_INCIDENTS 256u /* pauses of a rank that are kept: the longest */
+/* kinds of links that are compared; links of further kinds are not judged */
+#define NI_BLAME_LINK_CLASSES 256u
 #define NI_BLAME_NONE UINT32_MAX
 #define NI_BLAME_MESSAGE UINT64_C(2) /* what anchors of messages are of, on both sides */
 
@@ -50,16 +56,16 @@ struct ni_blame_anchor {
 };
 
 struct ni_blame_slot {
-  uint32_t comm;               /* in the result */
-  int32_t rank, peer;          /* in the communicator; peer: of messages, else -1 */
-  uint8_t kind;                /* enum ni_blame_kind */
+  uint32_t comm;      /* in the result */
+  int32_t rank, peer; /* in the communicator; peer: of messages, else -1 */
+  uint8_t kind;       /* enum ni_blame_kind */
   bool beside;
-  bool paired;                 /* messages whose numbers the log states, the same on both sides */
-  uint32_t link;               /* alike.h */
-  uint64_t shape;              /* what it is, the same on ranks with the same work */
+  bool paired;    /* messages whose numbers the log states, the same on both sides */
+  uint32_t link;  /* alike.h */
+  uint64_t shape; /* what it is, the same on ranks with the same work */
   uint64_t ops, bytes;
   double exec_us;
-  uint64_t anchor_of;          /* what the anchors are; 0: there are none */
+  uint64_t anchor_of;               /* what the anchors are; 0: there are none */
   struct ni_blame_anchor anchor[2]; /* of the first steps, the last */
 };
 /* alike: bytes of an operation and operations of a step differ by no more than this. */
@@ -67,20 +73,22 @@ struct ni_blame_slot {
 
 /* One rank in one bin. */
 struct ni_blame_cell {
-  int64_t start_ns;            /* of its first step, by the clock of the rank's host; 0: nothing happened */
-  float dev, usual;            /* own time beyond what is usual in those places of the step, pauses left out; what is usual there */
-  float burst;                 /* pauses */
-  float exposed, hidden;       /* time in operations in line; in those beside, while it computed */
-  uint32_t places;             /* of own time */
+  int64_t start_ns; /* of its first step, by the clock of the rank's host; 0: nothing happened */
+  /* own time beyond what is usual in those places of the step, pauses left out; what is usual there */
+  float dev, usual;
+  float burst;           /* pauses */
+  float exposed, hidden; /* time in operations in line; in those beside, while it computed */
+  uint32_t places;       /* of own time */
 };
 
 /* A place of the step: slot and number in it, and what is waited for there. */
 struct ni_blame_place {
-  uint64_t name;               /* the same on ranks with the same work that wait for the same there */
-  uint64_t at;                 /* the same whatever they wait for */
-  uint32_t order;              /* number in the step on its slot */
-  bool message;                /* before what is sent to another stage */
-  float usual_us, mean_us;     /* mean_us: over the run, without what is longer by NI_BLAME_BURST_US or more */
+  uint64_t name;  /* the same on ranks with the same work that wait for the same there */
+  uint64_t at;    /* the same whatever they wait for */
+  uint32_t order; /* number in the step on its slot */
+  bool message;   /* before what is sent to another stage */
+  /* mean_us: over the run, without what is longer by NI_BLAME_BURST_US or more */
+  float usual_us, mean_us;
 };
 
 /* One slot in one bin. least: the shortest of its operations of each size, times their number. */
@@ -97,74 +105,84 @@ struct ni_blame_incident {
   int64_t end_ns;
   float us;
   uint32_t step;
-  uint32_t in_step;            /* that operation is so many of the rank in its step, from 1 on */
+  uint32_t in_step; /* that operation is so many of the rank in its step, from 1 on */
   /* 0 or 1; with no room between, since shards pass it on as it lies in memory */
-  uint16_t is_pause, is_own;   /* is_own: it put off the rank's operations, too */
+  uint16_t is_pause, is_own; /* is_own: it put off the rank's operations, too */
 };
 
 struct ni_blame_op {
   int64_t start_ns, end_ns;
-  uint64_t sn;                 /* of messages that were taken: their number on the slot */
-  uint32_t token;              /* of the rank: what and how large */
+  uint64_t sn;    /* of messages that were taken: their number on the slot */
+  uint32_t token; /* of the rank: what and how large */
   /* what ends steps is told by this: the token, but one of all sizes of a function that has many of them */
   uint32_t what;
   uint16_t slot;
-  bool launched_late;          /* the CPU was what it waited for last */
-  bool paired;                 /* a message whose sn is the same on both sides as the log has it */
-  uint8_t timing, mix;         /* as of struct ni_entry */
+  bool launched_late;  /* the CPU was what it waited for last */
+  bool paired;         /* a message whose sn is the same on both sides as the log has it */
+  uint8_t timing, mix; /* as of struct ni_entry */
 };
 
 /* An operation for the replay. */
 struct ni_blame_sampled {
-  float after_us;              /* its start, since that of the one before in the sample */
+  float after_us; /* its start, since that of the one before in the sample */
   float exec_us;
-  float gap_us, pause_us;      /* own time before it, and what of that is a pause */
-  uint32_t sn;                 /* its lower half */
+  float gap_us, pause_us; /* own time before it, and what of that is a pause */
+  uint32_t sn;            /* its lower half */
   uint32_t step : 25, slot : 6, launched_late : 1;
   uint16_t token;
-  uint16_t main;               /* what it waited for: so many before it in the sample; 0: it is not there */
+  uint16_t main; /* what it waited for: so many before it in the sample; 0: it is not there */
 };
 
 struct ni_blame_rank {
-  uint32_t process;            /* in the result */
-  bool judged, no_start;       /* has start times, steps and own time; some operations state no start */
-  const char *why_not;         /* else; a constant */
+  uint32_t process;      /* in the result */
+  bool judged, no_start; /* has start times, steps and own time; some operations state no start */
+  const char *why_not;   /* else; a constant */
   struct ni_blame_slot *slot;
   uint32_t n_slots;
-  const char **token_func;     /* of each token: what it is, */
+  const char **token_func;            /* of each token: what it is, */
   uint64_t *token_hash, *token_bytes; /* with its size as a number that is the same on all ranks, its size */
   uint32_t n_tokens;
   /* of its work in a step: the same for ranks with the same work, however large it is */
   uint64_t signature;
-  float colls;                 /* collectives of a step */
-  struct ni_blame_cell *cell;  /* n_bins */
+  float colls;                          /* collectives of a step */
+  struct ni_blame_cell *cell;           /* n_bins */
   struct ni_blame_link_cell *link_cell; /* [bin][max_slots] */
-  float overlap_us;            /* stamps of back-to-back kernels overlap by so much and less (places.h) */
-  uint32_t max_slots;          /* those that the first operations show; messages to further peers are left out */
+  /* stamps of back-to-back kernels overlap by so much and less (places.h) */
+  float overlap_us;
+  /* those that the first operations show; messages to further peers are left out */
+  uint32_t max_slots;
   uint32_t n_bins, bin_steps, n_steps;
-  uint32_t whole_steps;        /* of n_steps; what the last mark leaves may be less than half of one */
-  int32_t shift;               /* its step 0 is this step of the job */
+  uint32_t whole_steps;         /* of n_steps; what the last mark leaves may be less than half of one */
+  int32_t shift;                /* its step 0 is this step of the job */
   struct ni_blame_place *place; /* by name */
   uint32_t n_places;
   struct ni_blame_incident *incident;
   uint32_t n_incidents;
-  uint64_t incidents;          /* all */
+  uint64_t incidents;              /* all */
   struct ni_blame_sampled *sample; /* in order of start, from sample_ns on; given back after the replay */
   size_t n_sample;
   int64_t sample_ns;
-  uint32_t cls;                /* ranks with the same number do the same work (alike.h); NI_BLAME_NONE: nobody else */
-  /* the communicator with most of its collectives (experts: its messages): its ranks wait alike; NI_BLAME_NONE */
+  /* ranks with the same number do the same work (alike.h); NI_BLAME_NONE: nobody else */
+  uint32_t cls;
+  /*
+   * the communicator with most of its collectives (experts: its messages): its ranks wait alike;
+   * NI_BLAME_NONE
+   */
   uint32_t team;
   int64_t first_ns, last_ns;
-  /* Time since anything ended or started, of all operations, and before those that were launched late; own time of inner slots. */
+  /*
+   * Time since anything ended or started, of all operations, and before those that were launched late; own
+   * time of inner slots.
+   */
   double idle_us, late_idle_us, own_us;
   uint64_t ops, late_ops, left_out;
-  uint32_t run;                /* whose logs the folder holds (who.h); 0: one alone */
-  double usual_steps;          /* of most ranks of its run */
-  uint64_t ops_before;         /* it is gone through once more, for as many steps as most ranks have; 0: for the first time */
+  uint32_t run;       /* whose logs the folder holds (who.h); 0: one alone */
+  double usual_steps; /* of most ranks of its run */
+  /* it is gone through once more, for as many steps as most ranks have; 0: for the first time */
+  uint64_t ops_before;
   /* Also operations that state no time of a kernel, and calls that share another's: for patterns alone. */
   bool all_ops;
-  struct ni_step_mark mark;    /* as it was found; found false: there are no steps */
+  struct ni_step_mark mark; /* as it was found; found false: there are no steps */
   /* What ends its steps (steps.h): an operation of mark_func in slot mark_slot; NULL: a gap before one. */
   const char *mark_func;
   uint16_t mark_slot;
@@ -173,39 +191,39 @@ struct ni_blame_rank {
 /* A communicator's collectives, or messages from one rank to another. */
 struct ni_blame_link {
   uint32_t comm;
-  int32_t from, to;            /* ranks of the communicator; -1: collectives */
-  uint32_t *rank;              /* of blame.rank, those that take part */
+  int32_t from, to; /* ranks of the communicator; -1: collectives */
+  uint32_t *rank;   /* of blame.rank, those that take part */
   uint32_t n_ranks;
-  uint32_t cls;                /* links with the same number do the same work */
-  int32_t host;                /* all of it on this host; -1: it crosses hosts */
-  float *us;                   /* of a bin: transfer of one operation, mean; NAN: none */
+  uint32_t cls;                   /* links with the same number do the same work */
+  int32_t host;                   /* all of it on this host; -1: it crosses hosts */
+  float *us;                      /* of a bin: transfer of one operation, mean; NAN: none */
   uint32_t first_bin, last_begin; /* the first bin of its ranks, and of the one whose log begins last */
-  double bytes, per_step;      /* of one operation; operations in a step */
-  uint64_t shape;              /* of its slot on the first of its ranks */
-  float mean_us, quiet_us;     /* over its bins: mean, lower quartile */
-  float usual_us;              /* lower quartile of the means of its like */
-  float ratio;                 /* mean_us / usual_us */
-  uint32_t alike;              /* so many, it among them */
+  double bytes, per_step;         /* of one operation; operations in a step */
+  uint64_t shape;                 /* of its slot on the first of its ranks */
+  float mean_us, quiet_us;        /* over its bins: mean, lower quartile */
+  float usual_us;                 /* lower quartile of the means of its like */
+  float ratio;                    /* mean_us / usual_us */
+  uint32_t alike;                 /* so many, it among them */
 };
 
 struct ni_blame {
   struct ni_run *r;
   struct ni_summary *s;
-  struct ni_blame_rank *rank;  /* by process in the result */
+  struct ni_blame_rank *rank; /* by process in the result */
   uint32_t n_ranks;
   struct ni_blame_link *link;
   uint32_t n_links, n_classes;
   uint32_t bins, bin_steps, steps; /* of the job: common to all ranks that are judged */
-  uint32_t whole_steps;        /* of most ranks: what is told */
-  uint32_t run;                /* the one at hand; 0: one alone */
+  uint32_t whole_steps;            /* of most ranks: what is told */
+  uint32_t run;                    /* the one at hand; 0: one alone */
   /* of most ranks of the run with the most; above 0: ranks with others are gone through once more */
   double usual_steps;
-  uint32_t sample_every;       /* of the blocks of the replay: one of so many */
-  bool stages;                 /* classes are stages of a pipeline */
-  bool messages_left_out;      /* by settings */
+  uint32_t sample_every;  /* of the blocks of the replay: one of so many */
+  bool stages;            /* classes are stages of a pipeline */
+  bool messages_left_out; /* by settings */
   /*
-   * A gap can hold an operation that is not in the logs, and what was waited for in it: messages of stages, or a
-   * communicator, where nothing that is recorded joins all ranks.
+   * A gap can hold an operation that is not in the logs, and what was waited for in it: messages of stages,
+   * or a communicator, where nothing that is recorded joins all ranks.
    */
   bool waits_unseen;
   /*
@@ -221,15 +239,22 @@ struct ni_blame {
  */
 static inline void ni_anchor_take(struct ni_blame_slot *s, uint64_t what, uint64_t sn, uint32_t step,
                                   uint32_t in_step) {
-  if (s->anchor_of == 0) s->anchor_of = what;
-  if (s->anchor_of != what) return;
+  if (s->anchor_of == 0)
+    s->anchor_of = what;
+  if (s->anchor_of != what)
+    return;
   /* the first step can have begun before the log */
-  if (step <= 1) s->anchor[0] = (struct ni_blame_anchor){sn, step, in_step};
+  if (step <= 1)
+    s->anchor[0] = (struct ni_blame_anchor){sn, step, in_step};
   s->anchor[1] = (struct ni_blame_anchor){sn, step, in_step};
 }
 
 /* Global rank of a rank of the tables, for sorting and texts. */
-static inline int32_t ni_blame_global(const struct ni_blame *b, uint32_t rank) { return b->s->process[b->rank[rank].process].rank; }
-static inline uint32_t ni_blame_host(const struct ni_blame *b, uint32_t rank) { return b->s->process[b->rank[rank].process].host; }
+static inline int32_t ni_blame_global(const struct ni_blame *b, uint32_t rank) {
+  return b->s->process[b->rank[rank].process].rank;
+}
+static inline uint32_t ni_blame_host(const struct ni_blame *b, uint32_t rank) {
+  return b->s->process[b->rank[rank].process].host;
+}
 
 #endif

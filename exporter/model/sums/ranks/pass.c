@@ -10,30 +10,30 @@
 #include "exporter/base/order.h"
 #include "places.h"
 
-#define CYCLE_NEW 0.05f        /* what one more says of what is usual */
-#define OWN_PART 0.6f          /* of the time that a rank was idle for longer */
+#define CYCLE_NEW 0.05f /* what one more says of what is usual */
+#define OWN_PART 0.6f   /* of the time that a rank was idle for longer */
 
 struct token {
-  float least;                 /* of the bin */
+  float least; /* of the bin */
   uint32_t n, slot;
   uint64_t ops;
 };
 
 /*
  * Operations of a bin that differ in size alone: the quickest of them, for its size. Messages of a slot, and
- * collectives of a function with so many sizes that hardly any comes twice in a bin. The shortest of each size would be
- * whatever it waited then.
+ * collectives of a function with so many sizes that hardly any comes twice in a bin. The shortest of each
+ * size would be whatever it waited then.
  */
 struct quickest {
   float us_per_byte;
-  double bytes;                /* of all of them; 0: none */
+  double bytes; /* of all of them; 0: none */
   uint32_t slot;
 };
 
 struct pass {
   struct ni_blame *b;
   struct ni_blame_rank *out;
-  struct ni_blame_op *op;      /* the chunk */
+  struct ni_blame_op *op; /* the chunk */
   size_t n;
   struct ni_places places;
   struct token token[NI_PLACE_TOKENS];
@@ -44,46 +44,54 @@ struct pass {
   uint64_t function_ops[NI_BLAME_FUNCTIONS];
   struct ni_step_mark mark;
   uint32_t step, bin, bins_max;
-  uint32_t first_mark;         /* of marks that number steps: that of its step 0 */
-  uint32_t in_step;            /* operations since it began */
-  uint32_t turns;              /* periods of the operations: steps, unless marks say what these are */
-  int64_t sampled_ns;          /* start of the last operation in the sample */
+  uint32_t first_mark; /* of marks that number steps: that of its step 0 */
+  uint32_t in_step;    /* operations since it began */
+  uint32_t turns;      /* periods of the operations: steps, unless marks say what these are */
+  int64_t sampled_ns;  /* start of the last operation in the sample */
   size_t cap_sample, cap_cells, cap_incidents;
 };
 
-static uint32_t token_at(const struct ni_blame_op *op) { return op->token < NI_PLACE_TOKENS ? op->token : NI_PLACE_TOKENS - 1; }
+static uint32_t token_at(const struct ni_blame_op *op) {
+  return op->token < NI_PLACE_TOKENS ? op->token : NI_PLACE_TOKENS - 1;
+}
 
 /* Two bins become one. */
 void ni_blame_coarsen(struct ni_blame_rank *o) {
   uint32_t n = o->n_bins / 2;
   for (uint32_t i = 0; i < n; i++) {
     struct ni_blame_cell *a = &o->cell[2 * i], *c = a + 1;
-    o->cell[i] = (struct ni_blame_cell){a->start_ns, a->dev + c->dev, a->usual + c->usual, a->burst + c->burst,
-                                        a->exposed + c->exposed, a->hidden + c->hidden, a->places + c->places};
+    o->cell[i] = (struct ni_blame_cell){a->start_ns,          a->dev + c->dev,         a->usual + c->usual,
+                                        a->burst + c->burst,  a->exposed + c->exposed, a->hidden + c->hidden,
+                                        a->places + c->places};
     for (uint32_t k = 0; k < o->max_slots; k++) {
       struct ni_blame_link_cell *p = &o->link_cell[(size_t)2 * i * o->max_slots + k], *q = p + o->max_slots;
-      o->link_cell[(size_t)i * o->max_slots + k] = (struct ni_blame_link_cell){p->exec + q->exec, p->least + q->least, p->n + q->n};
+      o->link_cell[(size_t)i * o->max_slots + k] =
+          (struct ni_blame_link_cell){p->exec + q->exec, p->least + q->least, p->n + q->n};
     }
   }
   memset(&o->cell[n], 0, (o->n_bins - n) * sizeof *o->cell);
-  memset(&o->link_cell[(size_t)n * o->max_slots], 0, (size_t)(o->n_bins - n) * o->max_slots * sizeof *o->link_cell);
+  memset(&o->link_cell[(size_t)n * o->max_slots], 0,
+         (size_t)(o->n_bins - n) * o->max_slots * sizeof *o->link_cell);
   o->n_bins = n;
   o->bin_steps *= 2;
 }
 
 static void flush_quickest(struct ni_blame_link_cell *at, struct quickest *q, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    if (q[i].bytes > 0) at[q[i].slot].least += q[i].us_per_byte * (float)q[i].bytes;
+    if (q[i].bytes > 0)
+      at[q[i].slot].least += q[i].us_per_byte * (float)q[i].bytes;
     q[i].bytes = 0;
   }
 }
 
 static void flush_tokens(struct pass *x) {
-  if (!x->out->link_cell) return; /* before the first bin */
+  if (!x->out->link_cell)
+    return; /* before the first bin */
   struct ni_blame_link_cell *at = &x->out->link_cell[(size_t)x->bin * x->out->max_slots];
   for (uint32_t i = 0; i < x->out->n_tokens && i < NI_PLACE_TOKENS; i++) {
     struct token *t = &x->token[i];
-    if (t->n) at[t->slot].least += t->least * (float)t->n;
+    if (t->n)
+      at[t->slot].least += t->least * (float)t->n;
     t->n = 0;
   }
   flush_quickest(at, x->message, NI_BLAME_SLOTS);
@@ -93,9 +101,11 @@ static void flush_tokens(struct pass *x) {
 static int to_bin(struct pass *x) {
   struct ni_blame_rank *o = x->out;
   flush_tokens(x);
-  while (x->step / o->bin_steps >= x->bins_max) ni_blame_coarsen(o);
+  while (x->step / o->bin_steps >= x->bins_max)
+    ni_blame_coarsen(o);
   x->bin = x->step / o->bin_steps;
-  if (x->bin < o->n_bins) return 0;
+  if (x->bin < o->n_bins)
+    return 0;
   if (x->bin >= x->cap_cells) {
     size_t was = x->cap_cells, cap = was, links = was * o->max_slots, cap_links = links;
     if (!ni_array_more(&o->cell, &cap, x->bin + 1, sizeof *o->cell) ||
@@ -115,7 +125,8 @@ static int add_incident(struct pass *x, int64_t end_ns, float us, bool is_pause,
   o->incidents++;
 #define SHORTER(a, b) ((a).us < (b).us)
   if (o->n_incidents < NI_BLAME_INCIDENTS) {
-    if (!ni_array_room(o->incident, o->n_incidents, x->cap_incidents)) return -ENOMEM;
+    if (!ni_array_room(o->incident, o->n_incidents, x->cap_incidents))
+      return -ENOMEM;
     o->incident[o->n_incidents++] = i;
     ni_heap_up(o->incident, o->n_incidents - 1, SHORTER);
   } else if (us > o->incident[0].us) {
@@ -126,26 +137,31 @@ static int add_incident(struct pass *x, int64_t end_ns, float us, bool is_pause,
 }
 
 /*
- * The rank began the operation later than usual after those before it had begun, by most of `longer` us. Where it
- * computes beside operations it is idle for longer when they wait for a shorter time, and begins the next one as
- * always: that is no time of its own.
+ * The rank began the operation later than usual after those before it had begun, by most of `longer` us.
+ * Where it computes beside operations it is idle for longer when they wait for a shorter time, and begins the
+ * next one as always: that is no time of its own.
  */
 static bool is_own(struct ni_place_key *k, const struct ni_place_gap *g, float longer) {
-  if (g->cycle < 0) return false;
+  if (g->cycle < 0)
+    return false;
   const float us = (float)g->cycle / 1e3f, usual = k->cycle_us;
   k->cycle_us = usual > 0 ? usual + (fminf(us, 2 * usual) - usual) * CYCLE_NEW : us;
   return us - usual >= OWN_PART * longer && usual > 0;
 }
 
 /* Own time of an operation goes to the bin. */
-static int count_own(struct pass *x, struct ni_blame_cell *c, const struct ni_place_gap *g, const struct ni_blame_op *op) {
+static int count_own(struct pass *x, struct ni_blame_cell *c, const struct ni_place_gap *g,
+                     const struct ni_blame_op *op) {
   struct ni_place_key *k = &x->places.key[g->key];
   float own = (float)g->own / 1e3f, idle = (float)g->idle / 1e3f, usual = k->usual.us;
   k->n++;
   x->out->idle_us += idle;
-  if (op->launched_late) x->out->late_idle_us += idle;
-  if (x->places.inner[ni_place_slot(k)]) x->out->own_us += own;
-  if (isnan(usual)) return 0;
+  if (op->launched_late)
+    x->out->late_idle_us += idle;
+  if (x->places.inner[ni_place_slot(k)])
+    x->out->own_us += own;
+  if (isnan(usual))
+    return 0;
   const float longer = idle - usual;
   const bool own_time = is_own(k, g, longer);
   if (longer > NI_BLAME_BURST_US && idle > 1.5f * usual) {
@@ -154,9 +170,11 @@ static int count_own(struct pass *x, struct ni_blame_cell *c, const struct ni_pl
   }
   if (own_time && longer > NI_BLAME_BURST_US && longer > NI_BLAME_FAR * k->usual.width) {
     int e = add_incident(x, op->start_ns, longer, false, true);
-    if (e < 0) return e;
+    if (e < 0)
+      return e;
   }
-  if (!ni_place_counts(&x->places, k) || own > fmaxf(usual + NI_BLAME_BURST_US, 1.5f * usual)) return 0;
+  if (!ni_place_counts(&x->places, k) || own > fmaxf(usual + NI_BLAME_BURST_US, 1.5f * usual))
+    return 0;
   c->places++;
   c->dev += own - usual;
   k->own += own;
@@ -167,16 +185,24 @@ static int count_own(struct pass *x, struct ni_blame_cell *c, const struct ni_pl
 
 static int keep(struct pass *x, const struct ni_blame_op *op, const struct ni_place_gap *g) {
   struct ni_blame_rank *o = x->out;
-  if (!ni_array_room(o->sample, o->n_sample, x->cap_sample)) return -ENOMEM;
-  if (o->n_sample == 0) o->sample_ns = x->sampled_ns = op->start_ns;
+  if (!ni_array_room(o->sample, o->n_sample, x->cap_sample))
+    return -ENOMEM;
+  if (o->n_sample == 0)
+    o->sample_ns = x->sampled_ns = op->start_ns;
   struct ni_blame_sampled *s = &o->sample[o->n_sample++];
   size_t back = g->main.at ? o->n_sample - g->main.at : 0;
-  float gap = (float)(op->start_ns - g->main.ns) / 1e3f, over = g->key == NI_BLAME_NONE ? 0 : gap - x->places.key[g->key].usual.us;
-  *s = (struct ni_blame_sampled){.after_us = (float)(op->start_ns - x->sampled_ns) / 1e3f, .exec_us = (float)(op->end_ns - op->start_ns) / 1e3f,
-                                 .sn = (uint32_t)op->sn, .step = x->step, .token = (uint16_t)op->token, .slot = op->slot & 63,
+  float gap = (float)(op->start_ns - g->main.ns) / 1e3f,
+        over = g->key == NI_BLAME_NONE ? 0 : gap - x->places.key[g->key].usual.us;
+  *s = (struct ni_blame_sampled){.after_us = (float)(op->start_ns - x->sampled_ns) / 1e3f,
+                                 .exec_us = (float)(op->end_ns - op->start_ns) / 1e3f,
+                                 .sn = (uint32_t)op->sn,
+                                 .step = x->step,
+                                 .token = (uint16_t)op->token,
+                                 .slot = op->slot & 63,
                                  .launched_late = op->launched_late};
   x->sampled_ns = op->start_ns;
-  if (back == 0 || back > UINT16_MAX) return 0;
+  if (back == 0 || back > UINT16_MAX)
+    return 0;
   s->main = (uint16_t)back;
   s->gap_us = gap;
   s->pause_us = over > NI_BLAME_BURST_US && over > (gap - over) / 2 ? over : 0;
@@ -186,14 +212,17 @@ static int keep(struct pass *x, const struct ni_blame_op *op, const struct ni_pl
 /* Whose quickest one the operation may be; NULL: it is compared with those of its size. */
 static struct quickest *quickest_of(struct pass *x, const struct ni_blame_op *op) {
   const uint16_t function = x->places.function[op->token];
-  if (x->out->token_bytes[op->token] == 0) return NULL;
-  if (x->out->slot[op->slot].kind == NI_BLAME_COLL) return x->many_sizes[function] ? &x->collective[function] : NULL;
+  if (x->out->token_bytes[op->token] == 0)
+    return NULL;
+  if (x->out->slot[op->slot].kind == NI_BLAME_COLL)
+    return x->many_sizes[function] ? &x->collective[function] : NULL;
   return ni_places_grouped(x->out, op->slot) ? NULL : &x->message[op->slot];
 }
 
 static void take_quickest(struct quickest *q, uint32_t slot, float us, uint64_t bytes) {
   const float rate = us / (float)bytes;
-  if (!(q->bytes > 0) || rate < q->us_per_byte) q->us_per_byte = rate;
+  if (!(q->bytes > 0) || rate < q->us_per_byte)
+    q->us_per_byte = rate;
   q->bytes += (double)bytes;
   q->slot = slot;
 }
@@ -207,7 +236,8 @@ static void take_least(struct pass *x, const struct ni_blame_op *op, float us, s
   } else if ((t->n && t->slot != op->slot) || op->token >= NI_PLACE_TOKENS - 1) {
     l->least += us; /* messages of one size to several peers; too many sizes */
   } else {
-    if (t->n++ == 0 || us < t->least) t->least = us;
+    if (t->n++ == 0 || us < t->least)
+      t->least = us;
     t->slot = op->slot;
   }
 }
@@ -218,17 +248,23 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
   float us = (float)(op->end_ns - op->start_ns) / 1e3f;
   int64_t busy = 0;
   for (uint32_t i = 0; i < o->n_slots; i++)
-    if (!o->slot[i].beside && x->places.end[x->places.group[i]][0].ns > busy) busy = x->places.end[x->places.group[i]][0].ns;
-  /* The k-th Send of a rank meets the k-th Recv of its peer; records' own numbers count all messages of a communicator. */
+    if (!o->slot[i].beside && x->places.end[x->places.group[i]][0].ns > busy)
+      busy = x->places.end[x->places.group[i]][0].ns;
+  /*
+   * The k-th Send of a rank meets the k-th Recv of its peer; records' own numbers count all messages of a
+   * communicator.
+   */
   const bool coll = s->kind == NI_BLAME_COLL;
-  if (!coll && !op->paired) op->sn = x->places.messages[op->slot];
+  if (!coll && !op->paired)
+    op->sn = x->places.messages[op->slot];
   s->paired = op->paired;
   ni_anchor_take(s, coll ? o->token_hash[op->token] | 1 : NI_BLAME_MESSAGE, op->sn, x->step, x->in_step);
   x->in_step++;
   struct ni_place_gap g = ni_places_gap(&x->places, op);
   struct ni_blame_cell *c = &o->cell[x->bin];
   struct ni_blame_link_cell *l = &o->link_cell[(size_t)x->bin * o->max_slots + op->slot];
-  if (!c->start_ns) c->start_ns = op->start_ns;
+  if (!c->start_ns)
+    c->start_ns = op->start_ns;
   s->ops++;
   s->exec_us += us;
   l->n++;
@@ -238,22 +274,27 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
   o->late_ops += op->launched_late;
   x->function_ops[x->places.function[op->token]]++;
   s->bytes += o->token_bytes[op->token];
-  if (s->beside) c->hidden += us;
-  else if (op->end_ns > busy) c->exposed += op->start_ns >= busy ? us : (float)(op->end_ns - busy) / 1e3f;
+  if (s->beside)
+    c->hidden += us;
+  else if (op->end_ns > busy)
+    c->exposed += op->start_ns >= busy ? us : (float)(op->end_ns - busy) / 1e3f;
   int e = g.own >= 0 ? count_own(x, c, &g, op) : 0;
   bool sampled = x->step / NI_BLAME_BLOCK % x->b->sample_every == 0 && op->token <= UINT16_MAX;
-  if (e == 0 && sampled) e = keep(x, op, &g);
+  if (e == 0 && sampled)
+    e = keep(x, op, &g);
   ni_places_take(&x->places, op, sampled ? (uint32_t)o->n_sample : 0);
   return e;
 }
 
 /*
- * A log that begins later than others has none of the first steps: its own ones are counted from where it begins, as
- * what it does is divided by their number. Their numbers in the job come from the operations (work/number.h).
+ * A log that begins later than others has none of the first steps: its own ones are counted from where it
+ * begins, as what it does is divided by their number. Their numbers in the job come from the operations
+ * (work/number.h).
  */
 static void begin_at_mark(struct pass *x) {
   const struct ni_step_marks *m = &x->b->r->marks;
-  while (x->first_mark + 1 < m->n && m->at[x->first_mark + 1] <= x->op[0].start_ns) x->first_mark++;
+  while (x->first_mark + 1 < m->n && m->at[x->first_mark + 1] <= x->op[0].start_ns)
+    x->first_mark++;
 }
 
 static uint32_t mark_of(const struct pass *x, uint32_t step) { return x->first_mark + step; }
@@ -264,18 +305,23 @@ static int take_chunk(struct pass *x) {
   for (size_t i = 0; e == 0 && i < x->n; i++) {
     struct ni_blame_op *op = &x->op[i];
     bool ends = ni_steps_take(&x->mark, op), before = ends && !x->mark.n;
-    if (!before) e = take_op(x, op);
+    if (!before)
+      e = take_op(x, op);
     if (e == 0 && ends) {
       const uint32_t step = x->step;
       x->turns++;
-      if (!m->n) x->step++;
+      if (!m->n)
+        x->step++;
       const int64_t now = before ? op->start_ns : op->end_ns;
-      while (mark_of(x, x->step + 1) < m->n && m->at[mark_of(x, x->step + 1)] <= now) x->step++;
-      if (x->step > step) x->in_step = 0;
+      while (mark_of(x, x->step + 1) < m->n && m->at[mark_of(x, x->step + 1)] <= now)
+        x->step++;
+      if (x->step > step)
+        x->in_step = 0;
       ni_places_next_step(&x->places);
       e = to_bin(x);
     }
-    if (e == 0 && before) e = take_op(x, op);
+    if (e == 0 && before)
+      e = take_op(x, op);
     x->out->last_ns = op->end_ns;
   }
   return e;
@@ -289,13 +335,14 @@ static int next_chunk(struct pass *x, struct ni_blame_stream *s) {
 
 static NI_ORDER_BY(by_name, struct ni_blame_place, name)
 
-/*
+    /*
  * A function on a communicator of so many ranks, of whatever size: who has more to do has larger operations
  * (uneven.h).
  */
-static uint64_t function_hash(const char *func, int32_t n_ranks) {
+    static uint64_t function_hash(const char *func, int32_t n_ranks) {
   uint64_t hash = ni_mix((uint64_t)n_ranks);
-  for (const char *p = func; *p; p++) hash = ni_mix(hash + (unsigned char)*p);
+  for (const char *p = func; *p; p++)
+    hash = ni_mix(hash + (unsigned char)*p);
   return hash;
 }
 
@@ -315,8 +362,10 @@ static void count_functions(const struct pass *x, uint32_t slot, struct tally *t
       continue;
     const uint64_t function = function_hash(f->name, x->b->s->comm[o->slot[f->slot].comm].n_ranks);
     uint32_t k = 0;
-    while (k < t->n && t->function[k] != function) k++;
-    if (k == sizeof t->ops / sizeof *t->ops) continue;
+    while (k < t->n && t->function[k] != function)
+      k++;
+    if (k == sizeof t->ops / sizeof *t->ops)
+      continue;
     if (k == t->n) {
       t->function[t->n] = function;
       t->ops[t->n++] = 0;
@@ -335,9 +384,11 @@ static uint64_t kind_of_slot(const struct pass *x, uint32_t slot) {
   const bool group = message && x->places.group[slot] == slot && ni_places_grouped(x->out, slot);
   struct tally t = {.n = 0};
   uint64_t most = 0, function = 0;
-  if (!message) count_functions(x, slot, &t);
+  if (!message)
+    count_functions(x, slot, &t);
   for (uint32_t i = 0; i < t.n; i++) {
-    if (t.ops[i] <= most) continue;
+    if (t.ops[i] <= most)
+      continue;
     most = t.ops[i];
     function = t.function[i];
   }
@@ -351,7 +402,8 @@ static uint64_t kind_of_slot(const struct pass *x, uint32_t slot) {
 static void shapes(struct pass *x) {
   struct ni_blame_rank *o = x->out;
   uint64_t kind[NI_BLAME_SLOTS];
-  for (uint32_t i = 0; i < o->n_slots; i++) kind[i] = kind_of_slot(x, i);
+  for (uint32_t i = 0; i < o->n_slots; i++)
+    kind[i] = kind_of_slot(x, i);
   for (uint32_t i = 0; i < o->n_slots; i++) {
     const uint64_t mine = (o->slot[i].ops + x->turns / 2) / (x->turns + 1);
     uint32_t before = 0;
@@ -373,7 +425,8 @@ static void sign(struct pass *x) {
   struct tally t;
   count_functions(x, NI_BLAME_NONE, &t);
   for (uint32_t i = 0; i < t.n; i++) {
-    if (t.ops[i] * 2 <= turns) continue;
+    if (t.ops[i] * 2 <= turns)
+      continue;
     o->signature += ni_mix(t.function[i]);
     o->colls += (float)t.ops[i] / (float)turns;
   }
@@ -390,16 +443,21 @@ static int sum_up(struct pass *x) {
   o->whole_steps = o->n_steps - ((uint64_t)x->in_step * 2 * o->n_steps < o->ops);
   const float each = (float)turns / (float)o->n_steps;
   shapes(x);
-  if (!(o->place = malloc((x->places.n_keys + 1) * sizeof *o->place))) return -ENOMEM;
+  if (!(o->place = malloc((x->places.n_keys + 1) * sizeof *o->place)))
+    return -ENOMEM;
   for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
     const struct ni_place_key *k = &x->places.key[i];
-    if (!ni_place_counts(&x->places, k) || k->n * 2 < turns) continue;
-    uint64_t shape = o->slot[ni_place_slot(k)].shape + !x->places.per_step[ni_place_slot(k)], waits = 0; /* counted from elsewhere: others */
+    if (!ni_place_counts(&x->places, k) || k->n * 2 < turns)
+      continue;
+    /* counted from elsewhere: others */
+    uint64_t shape = o->slot[ni_place_slot(k)].shape + !x->places.per_step[ni_place_slot(k)], waits = 0;
     for (uint32_t m = 0; m < o->n_slots; m++)
-      if (k->usual.waits_for >> m & 1) waits += ni_mix(o->slot[m].shape);
+      if (k->usual.waits_for >> m & 1)
+        waits += ni_mix(o->slot[m].shape);
     float mean_us = k->steady ? (float)(k->own / k->steady) : k->usual.us;
     uint64_t at = ni_mix(shape + (k->name - 1) % NI_PLACE_POSITIONS + 1);
-    const bool message = o->slot[ni_place_slot(k)].kind != NI_BLAME_COLL && !ni_places_grouped(o, ni_place_slot(k));
+    const bool message =
+        o->slot[ni_place_slot(k)].kind != NI_BLAME_COLL && !ni_places_grouped(o, ni_place_slot(k));
     o->place[o->n_places++] = (struct ni_blame_place){.name = ni_mix(at + waits),
                                                       .at = at,
                                                       .order = (k->name - 1) % NI_PLACE_POSITIONS,
@@ -410,7 +468,8 @@ static int sum_up(struct pass *x) {
   qsort(o->place, o->n_places, sizeof *o->place, by_name);
   sign(x);
   o->judged = o->n_places > 0 && o->n_steps >= 5;
-  if (!o->judged) o->why_not = "nothing lies between its operations";
+  if (!o->judged)
+    o->why_not = "nothing lies between its operations";
   return 0;
 }
 
@@ -423,7 +482,8 @@ static void find_many_sizes(struct pass *x) {
 static int run(struct pass *x, struct ni_blame_stream *s) {
   struct ni_blame_rank *o = x->out;
   int e = next_chunk(x, s);
-  if (e < 0 || x->n == 0) return e;
+  if (e < 0 || x->n == 0)
+    return e;
   x->n_functions = ni_blame_functions(s, &x->function, &x->places.function);
   find_many_sizes(x);
   o->first_ns = x->op[0].start_ns;
@@ -435,8 +495,10 @@ static int run(struct pass *x, struct ni_blame_stream *s) {
   uint32_t wanted =
       o->ops_before ? (uint32_t)(o->usual_steps * (double)x->n / (double)o->ops_before + 0.5) : 0;
   e = ni_steps_find(x->b, o, x->op, x->n, wanted, &x->mark);
-  for (uint32_t i = 0; i < o->n_slots; i++) o->slot[i].ops = 0;
-  if (e < 0) return e;
+  for (uint32_t i = 0; i < o->n_slots; i++)
+    o->slot[i].ops = 0;
+  if (e < 0)
+    return e;
   if (!x->mark.found) {
     o->why_not = "no steps were found in its operations";
     return 0;
@@ -444,15 +506,18 @@ static int run(struct pass *x, struct ni_blame_stream *s) {
   o->mark = x->mark;
   o->mark_slot = x->mark.slot;
   o->mark_func = x->mark.n ? o->token_func[x->mark.token] : NULL;
-  if ((e = ni_places_find(&x->places, x->op, x->n, &x->mark)) < 0) return e;
+  if ((e = ni_places_find(&x->places, x->op, x->n, &x->mark)) < 0)
+    return e;
   o->bin_steps = 1;
   begin_at_mark(x);
   e = to_bin(x);
   while (e == 0 && x->n) {
     e = take_chunk(x);
-    if (e == 0) e = x->n == NI_PASS_CHUNK ? next_chunk(x, s) : (x->n = 0, 0);
+    if (e == 0)
+      e = x->n == NI_PASS_CHUNK ? next_chunk(x, s) : (x->n = 0, 0);
   }
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   flush_tokens(x);
   ni_array_fit(o->sample, o->n_sample, x->cap_sample);
   return sum_up(x);
@@ -467,17 +532,21 @@ int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_pi
     x->b = b;
     x->out = x->places.out = o;
     size_t share = NI_BLAME_CELLS / b->n_ranks / (sizeof *o->cell + 8 * sizeof *o->link_cell);
-    x->bins_max = share < NI_BLAME_BINS_MIN ? NI_BLAME_BINS_MIN : share > NI_BLAME_BINS_MAX ? NI_BLAME_BINS_MAX : (uint32_t)share;
+    x->bins_max = share < NI_BLAME_BINS_MIN ? NI_BLAME_BINS_MIN
+        : share > NI_BLAME_BINS_MAX         ? NI_BLAME_BINS_MAX
+                                            : (uint32_t)share;
     x->op = malloc(NI_PASS_CHUNK * sizeof *x->op);
     e = x->op ? ni_blame_open(&s, b->r, item, n, o) : -ENOMEM;
   }
-  if (e == 0) e = run(x, s);
+  if (e == 0)
+    e = run(x, s);
   if (e == 0 && o->no_start) {
     o->judged = false;
     o->why_not = "its log does not say when operations started";
   }
   ni_blame_close(s);
-  if (x) free(x->op);
+  if (x)
+    free(x->op);
   free(x);
   return e;
 }

@@ -7,17 +7,21 @@
 
 #include "quantile.h"
 
-#define ALONE_PART 0.4     /* of the own time in places that are alone: then only these are compared */
-#define SAME_LAYER 0.025f  /* usual times of places with the same layers differ by no more */
+/* of the own time in places that are alone: then only these are compared */
+#define ALONE_PART 0.4
+#define SAME_LAYER 0.025f /* usual times of places with the same layers differ by no more */
 
 static uint32_t key_of(struct ni_places *x, uint32_t slot) {
   uint32_t position = x->per_step[slot] ? (uint32_t)(x->index[slot] % x->per_step[slot]) : x->position[slot];
   uint32_t name =
       slot * NI_PLACE_POSITIONS + (position < NI_PLACE_POSITIONS - 1 ? position : NI_PLACE_POSITIONS - 1) + 1;
   for (uint32_t at = (uint32_t)ni_mix(name) & (NI_PLACE_KEYS - 1);; at = (at + 1) & (NI_PLACE_KEYS - 1)) {
-    if (x->key[at].name == name) return at;
-    if (x->key[at].name) continue;
-    if (x->n_keys == NI_BLAME_KEYS) return NI_BLAME_NONE;
+    if (x->key[at].name == name)
+      return at;
+    if (x->key[at].name)
+      continue;
+    if (x->n_keys == NI_BLAME_KEYS)
+      return NI_BLAME_NONE;
     x->n_keys++;
     x->key[at] = (struct ni_place_key){
         .name = name, .usual.us = NAN, .usual.or_us = NAN, .usual.waits_for = UINT64_C(1) << slot};
@@ -71,12 +75,16 @@ static bool can_be_inner(const struct ni_blame_rank *o, uint32_t slot) {
 static void find_inner(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
   const struct ni_blame_rank *o = x->out;
   uint64_t ops[NI_BLAME_SLOTS] = {0}, most = 0;
-  for (size_t i = 0; i < n; i++) ops[x->group[op[i].slot]]++;
+  for (size_t i = 0; i < n; i++)
+    ops[x->group[op[i].slot]]++;
   for (uint32_t i = 0; i < o->n_slots; i++) {
-    if (!can_be_inner(o, i)) ops[i] = 0;
-    if (ops[i] > most) most = ops[i];
+    if (!can_be_inner(o, i))
+      ops[i] = 0;
+    if (ops[i] > most)
+      most = ops[i];
   }
-  for (uint32_t i = 0; i < o->n_slots; i++) x->inner[i] = ops[i] * 2 >= most && ops[i];
+  for (uint32_t i = 0; i < o->n_slots; i++)
+    x->inner[i] = ops[i] * 2 >= most && ops[i];
 }
 
 static uint64_t *last_sn(struct ni_places *x, const struct ni_blame_op *op) {
@@ -92,12 +100,16 @@ static void find_per_step(struct ni_places *x, const struct ni_blame_op *op, siz
   uint64_t n[NI_BLAME_SLOTS] = {0}, first[NI_BLAME_SLOTS] = {0}, last[NI_BLAME_SLOTS] = {0};
   uint32_t marks = 0;
   for (size_t i = 0; i < n_ops; i++, op++) {
-    if (!*last_sn(x, op) && x->out->slot[op->slot].kind == NI_BLAME_COLL) x->base[op->slot] += op->sn;
+    if (!*last_sn(x, op) && x->out->slot[op->slot].kind == NI_BLAME_COLL)
+      x->base[op->slot] += op->sn;
     *last_sn(x, op) = 1;
-    if (op->paired && n[op->slot] == 0 && !ni_places_grouped(x->out, op->slot)) x->base[op->slot] = op->sn;
+    if (op->paired && n[op->slot] == 0 && !ni_places_grouped(x->out, op->slot))
+      x->base[op->slot] = op->sn;
     n[x->group[op->slot]]++;
-    if (!ni_steps_take(&mark, op)) continue;
-    if (marks++ == 0) memcpy(first, n, sizeof n);
+    if (!ni_steps_take(&mark, op))
+      continue;
+    if (marks++ == 0)
+      memcpy(first, n, sizeof n);
     memcpy(last, n, sizeof n);
   }
   for (uint32_t k = 0; k < x->out->n_slots && marks > 2; k++) {
@@ -109,19 +121,21 @@ static void find_per_step(struct ni_places *x, const struct ni_blame_op *op, siz
      */
     x->per_step[k] = whole && fabs(each - whole) <= fmax(2, 0.6 * whole) / marks ? whole : 0;
     /* A log that does not say which message is which does not say where in a step it begins either. */
-    if (x->out->slot[k].kind != NI_BLAME_COLL && x->base[k] >= NI_PAIR_APART) x->per_step[k] = 0;
+    if (x->out->slot[k].kind != NI_BLAME_COLL && x->base[k] >= NI_PAIR_APART)
+      x->per_step[k] = 0;
   }
 }
 
 /*
  * How far behind the start of an operation of slot `own` an end on slot `of` may lie and still be what came
- * before it: less than half of how long it took. What had begun just before has ended no earlier than the operation
- * will, as of two messages in one kernel, however far stamps are off.
+ * before it: less than half of how long it took. What had begun just before has ended no earlier than the
+ * operation will, as of two messages in one kernel, however far stamps are off.
  */
 static int64_t slack_of(const struct ni_places *x, uint32_t own, uint32_t of, const struct ni_place_end *e) {
   const bool in_order = own == of && x->out->slot[own].kind == NI_BLAME_COLL;
   const int64_t doubt = (int64_t)(NI_PLACE_DRIFT * (double)e->took_ns), off = x->overlap_ns + doubt;
-  const int64_t most = e->took_ns / 2 > NI_PLACE_OVERLAP_LEAST_NS ? e->took_ns / 2 : NI_PLACE_OVERLAP_LEAST_NS;
+  const int64_t most =
+      e->took_ns / 2 > NI_PLACE_OVERLAP_LEAST_NS ? e->took_ns / 2 : NI_PLACE_OVERLAP_LEAST_NS;
   return in_order ? INT64_MAX / 2 : off < most ? off : most;
 }
 
@@ -134,24 +148,30 @@ static struct ni_place_end end_before(const struct ni_places *x, uint64_t set, u
   for (; set; set &= set - 1) {
     const uint32_t of = (uint32_t)__builtin_ctzll(set);
     const struct ni_place_end *e = x->end[of];
-    if (e->ns > t && e->ns - t > slack_of(x, own, of, e)) e++;
-    if (e->ns > t && e->ns - t > slack_of(x, own, of, e)) continue;
-    if (e->ns > best.ns) best = *e;
+    if (e->ns > t && e->ns - t > slack_of(x, own, of, e))
+      e++;
+    if (e->ns > t && e->ns - t > slack_of(x, own, of, e))
+      continue;
+    if (e->ns > best.ns)
+      best = *e;
   }
-  if (best.ns > t) best.ns = t;
+  if (best.ns > t)
+    best.ns = t;
   return best;
 }
 
 /*
- * Something ends when the operation starts: it waited for that, though the stamp of the end lies behind its start
- * by more than stamps usually do. Next to the time in question that is nothing.
+ * Something ends when the operation starts: it waited for that, though the stamp of the end lies behind its
+ * start by more than stamps usually do. Next to the time in question that is nothing.
  */
-#define PAUSE_LEAST_NS INT64_C(3000000) /* NI_BLAME_BURST_US: what is shorter is no pause in any case */
+/* NI_BLAME_BURST_US: what is shorter is no pause in any case */
+#define PAUSE_LEAST_NS INT64_C(3000000)
 
 static bool ends_with_start(const struct ni_places *x, int64_t start, int64_t idle) {
   for (uint64_t set = x->heads; set; set &= set - 1) {
     const int64_t behind = x->end[__builtin_ctzll(set)][0].ns - start;
-    if (behind > 0 && (double)behind <= NI_PLACE_ENDS_WITH * (double)idle) return true;
+    if (behind > 0 && (double)behind <= NI_PLACE_ENDS_WITH * (double)idle)
+      return true;
   }
   return false;
 }
@@ -160,39 +180,51 @@ struct ni_place_gap ni_places_gap(struct ni_places *x, const struct ni_blame_op 
   uint32_t group = x->group[op->slot];
   bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL,
        with = !coll && x->began[group] && op->start_ns - x->began[group] < x->overlap_ns;
-  struct ni_place_gap g = {-1, -1, -1, with ? x->key_of_group[group] : key_of(x, group), x->main_of_group[group]};
+  struct ni_place_gap g = {-1, -1, -1, with ? x->key_of_group[group] : key_of(x, group),
+                           x->main_of_group[group]};
   const struct ni_usual none = {.us = NAN, .waits_for = UINT64_C(1) << group},
                         *u = g.key == NI_BLAME_NONE ? &none : &x->key[g.key].usual;
   if (!with) {
     const struct ni_place_end main = end_before(x, u->waits_for, group, op->start_ns);
-    /* The last ends on the slot are of messages that began just before it: it waited for what these waited for. */
+    /*
+     * The last ends on the slot are of messages that began just before it: it waited for what these waited
+     * for.
+     */
     with = !coll && !main.ns && g.main.ns;
-    if (with) g.key = x->key_of_group[group];
-    else g.main = main;
+    if (with)
+      g.key = x->key_of_group[group];
+    else
+      g.main = main;
   }
   float room = g.main.ns && !with ? ni_usual_room(u->us, (float)(op->start_ns - g.main.ns) / 1e3f) : NAN;
   if (!isnan(room)) {
     struct ni_place_end e = end_before(x, x->heads, group, op->start_ns - (int64_t)(room * 1e3f));
-    if (e.ns > g.main.ns) g.main = e;
+    if (e.ns > g.main.ns)
+      g.main = e;
   }
   x->key_of_group[group] = g.key;
   x->main_of_group[group] = g.main;
   /*
-   * A record of the same function on the slot that is missing: what lies between is not known. Where as many are
-   * missing each time, as a size that is left out, all its ranks had as many operations there, and waited for each
-   * other in them: the rank's own time is what it was late by in the last part. Messages of a group come in any order.
+   * A record of the same function on the slot that is missing: what lies between is not known. Where as many
+   * are missing each time, as a size that is left out, all its ranks had as many operations there, and waited
+   * for each other in them: the rank's own time is what it was late by in the last part. Messages of a group
+   * come in any order.
    */
   uint64_t *sn = last_sn(x, op);
   const uint64_t missing = coll && *sn ? op->sn - *sn : 0;
   const bool follows = missing == 0 || (g.key != NI_BLAME_NONE && missing == x->key[g.key].missing);
-  if (g.key != NI_BLAME_NONE) x->key[g.key].missing = missing;
+  if (g.key != NI_BLAME_NONE)
+    x->key[g.key].missing = missing;
   *sn = op->sn + 1;
-  if (!follows || !g.main.ns || with || g.key == NI_BLAME_NONE) return g;
+  if (!follows || !g.main.ns || with || g.key == NI_BLAME_NONE)
+    return g;
   int64_t last = end_before(x, x->heads, group, op->start_ns).ns;
   g.own = op->start_ns - g.main.ns;
   g.idle = op->start_ns - (x->started > last ? x->started : last);
-  if (x->began_before[group]) g.cycle = op->start_ns - x->began_before[group];
-  if (g.idle > PAUSE_LEAST_NS && ends_with_start(x, op->start_ns, g.idle)) g.idle = 0;
+  if (x->began_before[group])
+    g.cycle = op->start_ns - x->began_before[group];
+  if (g.idle > PAUSE_LEAST_NS && ends_with_start(x, op->start_ns, g.idle))
+    g.idle = 0;
   return g;
 }
 
@@ -204,22 +236,24 @@ void ni_places_take(struct ni_places *x, const struct ni_blame_op *op, uint32_t 
   x->position[group]++;
   x->index[group]++;
   x->messages[op->slot]++;
-  if (op->end_ns < end[0].ns) return;
+  if (op->end_ns < end[0].ns)
+    return;
   end[1] = end[0];
   end[0] = (struct ni_place_end){op->end_ns, op->end_ns - op->start_ns, at};
 }
 
 /*
- * So many operations of a slot that begin before the last one of another has ended; of these by less than half
- * of the shorter one; by less than half of the earlier one; and so many that begin up to as much behind that
- * end as stamps can be off, the first ones since it began.
+ * So many operations of a slot that begin before the last one of another has ended; of these by less than
+ * half of the shorter one; by less than half of the earlier one; and so many that begin up to as much behind
+ * that end as stamps can be off, the first ones since it began.
  */
 struct followed {
   uint32_t over, little, little_of_earlier, behind;
 };
 
 enum { FOLLOWED_MIN = 8 };
-#define FOLLOWED 0.8 /* of them by less than half: the one follows the other, and stamps are off */
+/* of them by less than half: the one follows the other, and stamps are off */
+#define FOLLOWED 0.8
 
 static int64_t length_of(const struct ni_blame_op *op) { return op->end_ns - op->start_ns; }
 
@@ -239,7 +273,8 @@ static bool overlaps_earlier_little(const struct ni_blame_op *earlier, const str
                                     const struct followed *f) {
   const int64_t overlap = earlier->end_ns - op->start_ns;
   const bool off_both_ways = f->behind >= FOLLOWED_MIN && f->behind * 8 >= f->over;
-  return off_both_ways && overlap > 0 && overlap < NI_PLACE_OVERLAP_MOST_NS && overlap * 2 < length_of(earlier);
+  return off_both_ways && overlap > 0 && overlap < NI_PLACE_OVERLAP_MOST_NS &&
+      overlap * 2 < length_of(earlier);
 }
 
 static bool begins_behind(const struct ni_blame_op *earlier, const struct ni_blame_op *op,
@@ -266,8 +301,9 @@ static bool follows(const struct ni_blame_rank *o, const struct overlaps *x, uin
 }
 
 /* One operation; before[] has the last one of each slot. */
-static void take_overlaps(const struct ni_blame_rank *o, struct overlaps *x, const struct ni_blame_op **before,
-                          const struct ni_blame_op *op, enum overlap_pass pass) {
+static void take_overlaps(const struct ni_blame_rank *o, struct overlaps *x,
+                          const struct ni_blame_op **before, const struct ni_blame_op *op,
+                          enum overlap_pass pass) {
   for (uint32_t k = 0; k < o->n_slots; k++) {
     struct followed *f = &x->pair[k * o->n_slots + op->slot];
     const struct ni_blame_op *earlier = before[k];
@@ -347,7 +383,8 @@ static void find_beside(struct ni_blame_rank *o, const struct ni_blame_op *op, s
   for (uint32_t a = 0; a < o->n_slots; a++)
     for (uint32_t c = 0; c < o->n_slots && ops[a]; c++) {
       double mine = (double)within[a][c] / ops[a], theirs = ops[c] ? (double)within[c][a] / ops[c] : 0;
-      if (mine >= 0.1 && mine > theirs) o->slot[a].beside = true;
+      if (mine >= 0.1 && mine > theirs)
+        o->slot[a].beside = true;
     }
 }
 
@@ -359,7 +396,8 @@ static void settle(struct ni_places *x) {
   for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
     struct ni_usual *u = &x->key[i].usual;
     bool as_is = false, other = false;
-    if (!x->key[i].name || isnan(u->or_us)) continue;
+    if (!x->key[i].name || isnan(u->or_us))
+      continue;
     for (uint32_t k = 0; k < NI_PLACE_KEYS; k++) {
       const struct ni_usual *v = &x->key[k].usual;
       if (!x->key[k].name || ni_place_slot(&x->key[k]) != ni_place_slot(&x->key[i]) || !v->steady ||
@@ -368,7 +406,8 @@ static void settle(struct ni_places *x) {
       as_is |= fabsf(u->us - v->us) <= SAME_LAYER * v->us;
       other |= fabsf(u->or_us - v->us) <= SAME_LAYER * v->us;
     }
-    if (as_is || !other) continue;
+    if (as_is || !other)
+      continue;
     u->us = u->or_us;
     u->waits_for |= UINT64_C(1) << u->or_slot;
     u->alone = false;
@@ -385,10 +424,12 @@ static void sample(struct ni_places *x, const struct ni_blame_op *op, size_t n, 
   rewind_all(x);
   for (size_t i = 0; i < n; i++, op++) {
     bool ends = ni_steps_take(&mark, op);
-    if (ends && !mark.n) ni_places_next_step(x);
+    if (ends && !mark.n)
+      ni_places_next_step(x);
     uint32_t group = x->group[op->slot], at = key_of(x, group);
     struct ni_place_key *key = at == NI_BLAME_NONE ? NULL : &x->key[at];
-    if (key && !gap) key->n++;
+    if (key && !gap)
+      key->n++;
     /* steady counts those that are taken; the last chosen one of a place may be the whole chunk's. */
     else if (key && key->steady < NI_USUAL_SAMPLES &&
              key->n-- % (1 + key->usual.samples / NI_USUAL_SAMPLES) == 0 &&
@@ -400,7 +441,8 @@ static void sample(struct ni_places *x, const struct ni_blame_op *op, size_t n, 
       }
     }
     ni_places_take(x, op, 0);
-    if (ends && mark.n) ni_places_next_step(x);
+    if (ends && mark.n)
+      ni_places_next_step(x);
   }
 }
 
@@ -416,15 +458,19 @@ static int find_usual(struct ni_places *x, const struct ni_blame_op *op, size_t 
     all += samples < NI_USUAL_SAMPLES ? samples : NI_USUAL_SAMPLES;
   }
   float *gap = malloc(((size_t)all + 1) * slots * sizeof *gap);
-  if (!gap) return -ENOMEM;
+  if (!gap)
+    return -ENOMEM;
   sample(x, op, n, *mark, of, gap);
   for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
     struct ni_place_key *k = &x->key[i];
-    if (!k->name) continue;
+    if (!k->name)
+      continue;
     ni_usual_find(&k->usual, gap + (size_t)of[i] * slots, k->steady, slots, ni_place_slot(k),
                   (k->name - 1) % NI_PLACE_POSITIONS == 0, (float)x->overlap_ns / 1e3f);
-    if (x->inner[ni_place_slot(k)] && k->usual.steady) steady += k->usual.us;
-    if (x->inner[ni_place_slot(k)] && k->usual.alone) alone += k->usual.us;
+    if (x->inner[ni_place_slot(k)] && k->usual.steady)
+      steady += k->usual.us;
+    if (x->inner[ni_place_slot(k)] && k->usual.alone)
+      alone += k->usual.us;
     k->n = k->steady = 0;
   }
   free(gap);
@@ -436,7 +482,8 @@ static int find_usual(struct ni_places *x, const struct ni_blame_op *op, size_t 
 int ni_places_find(struct ni_places *x, const struct ni_blame_op *op, size_t n,
                    const struct ni_step_mark *mark) {
   int e = find_overlap(x, op, n);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   find_beside(x->out, op, n, x->overlap_ns);
   find_groups(x);
   find_inner(x, op, n);

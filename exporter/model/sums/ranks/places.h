@@ -24,21 +24,22 @@
 #include "stream.h"
 #include "usual.h"
 
-#define NI_PLACE_OVERLAP_LEAST_NS INT64_C(2000)  /* twice the coarsest timer */
+#define NI_PLACE_OVERLAP_LEAST_NS INT64_C(2000) /* twice the coarsest timer */
 #define NI_PLACE_OVERLAP_MOST_NS INT64_C(300000)
-#define NI_PLACE_ENDS_WITH 0.01                  /* of the time between: so near to a start it was waited for */
-#define NI_PLACE_DRIFT 1e-4                      /* 100 ppm */
+/* of the time between: so near to a start it was waited for */
+#define NI_PLACE_ENDS_WITH 0.01
+#define NI_PLACE_DRIFT 1e-4 /* 100 ppm */
 
 /* TOKENS: whose shortest operation of a bin is known */
 enum { NI_PLACE_KEYS = 2 * NI_BLAME_KEYS, NI_PLACE_POSITIONS = 4096, NI_PLACE_TOKENS = 512 };
 
 struct ni_place_key {
-  uint32_t name;               /* slot * NI_PLACE_POSITIONS + number + 1; 0: free */
+  uint32_t name; /* slot * NI_PLACE_POSITIONS + number + 1; 0: free */
   uint32_t n, steady;
-  float cycle_us;              /* since the operation before the last one on its slot began, usually */
+  float cycle_us; /* since the operation before the last one on its slot began, usually */
   struct ni_usual usual;
-  double own;                  /* of `steady` gaps, that are no pauses */
-  uint64_t missing;            /* records before it, the last time */
+  double own;       /* of `steady` gaps, that are no pauses */
+  uint64_t missing; /* records before it, the last time */
 };
 
 /*
@@ -46,30 +47,35 @@ struct ni_place_key {
  * (see below).
  */
 struct ni_place_end {
-  int64_t ns;                  /* 0: none */
+  int64_t ns; /* 0: none */
   /* of one that took long the GPU's timer and the host's clock have drifted apart */
   int64_t took_ns;
-  uint32_t at;                 /* in the sample, + 1; 0: it is not there */
+  uint32_t at; /* in the sample, + 1; 0: it is not there */
 };
 
 struct ni_places {
   struct ni_blame_rank *out;
   struct ni_place_key key[NI_PLACE_KEYS];
   uint32_t n_keys;
-  bool alone;                  /* places that are alone have enough of the own time: they are judged by */
-  int64_t overlap_ns;          /* stamps of back-to-back kernels overlap by so much and less */
-  bool inner[NI_BLAME_SLOTS];  /* its places are compared: slots with many operations a step lie closest to the computing */
-  /* Messages to many peers (experts) go out as one group: of their slots the first stands for all, in places and in what is waited for. */
+  bool alone;         /* places that are alone have enough of the own time: they are judged by */
+  int64_t overlap_ns; /* stamps of back-to-back kernels overlap by so much and less */
+  /* its places are compared: slots with many operations a step lie closest to the computing */
+  bool inner[NI_BLAME_SLOTS];
+  /*
+   * Messages to many peers (experts) go out as one group: of their slots the first stands for all, in places
+   * and in what is waited for.
+   */
   uint16_t group[NI_BLAME_SLOTS];
-  uint64_t heads;              /* slots that stand for themselves, a bit each */
+  uint64_t heads;                    /* slots that stand for themselves, a bit each */
   uint32_t per_step[NI_BLAME_SLOTS]; /* 0: as many as there happen to be */
-  const uint16_t *function;    /* by token (stream.h): those of one function share their numbers */
+  const uint16_t *function;          /* by token (stream.h): those of one function share their numbers */
   /* Along the way: */
   struct ni_place_end end[NI_BLAME_SLOTS][2]; /* of each group, the last two */
-  int64_t started, began[NI_BLAME_SLOTS]; /* the last operation; of each group, */
-  int64_t began_before[NI_BLAME_SLOTS];   /* and the one before */
+  int64_t started, began[NI_BLAME_SLOTS];     /* the last operation; of each group, */
+  int64_t began_before[NI_BLAME_SLOTS];       /* and the one before */
   uint64_t messages[NI_BLAME_SLOTS];
-  uint32_t key_of_group[NI_BLAME_SLOTS]; /* of the first operation that began with the last one, */
+  /* of the first operation that began with the last one, */
+  uint32_t key_of_group[NI_BLAME_SLOTS];
   struct ni_place_end main_of_group[NI_BLAME_SLOTS]; /* which waited for the same */
   uint32_t position[NI_BLAME_SLOTS];
   /* last_sn: of a function, + 1; 0: none yet */
@@ -78,15 +84,16 @@ struct ni_places {
 
 /* What precedes an operation. ns; -1: not known. */
 struct ni_place_gap {
-  int64_t own;                 /* since the last end of what it waits for */
-  int64_t idle;                /* since anything ended or started */
-  int64_t cycle;               /* since the operation before the last one on its slot began */
-  uint32_t key;                /* NI_BLAME_NONE: there are too many */
-  struct ni_place_end main;    /* what it waited for */
+  int64_t own;              /* since the last end of what it waits for */
+  int64_t idle;             /* since anything ended or started */
+  int64_t cycle;            /* since the operation before the last one on its slot began */
+  uint32_t key;             /* NI_BLAME_NONE: there are too many */
+  struct ni_place_end main; /* what it waited for */
 };
 
 /* op: the first n of the rank; mark: what ends its steps. x: all 0 but for out and function. */
-int ni_places_find(struct ni_places *x, const struct ni_blame_op *op, size_t n, const struct ni_step_mark *mark);
+int ni_places_find(struct ni_places *x, const struct ni_blame_op *op, size_t n,
+                   const struct ni_step_mark *mark);
 /* Before ni_places_take(), which counts the operation; at: in the sample, + 1. */
 struct ni_place_gap ni_places_gap(struct ni_places *x, const struct ni_blame_op *op);
 void ni_places_take(struct ni_places *x, const struct ni_blame_op *op, uint32_t at);
@@ -94,7 +101,9 @@ void ni_places_next_step(struct ni_places *x);
 /* The slot's messages have more than two peers. */
 bool ni_places_grouped(const struct ni_blame_rank *o, uint32_t slot);
 
-static inline uint32_t ni_place_slot(const struct ni_place_key *k) { return (k->name - 1) / NI_PLACE_POSITIONS; }
+static inline uint32_t ni_place_slot(const struct ni_place_key *k) {
+  return (k->name - 1) / NI_PLACE_POSITIONS;
+}
 /* It is one of those that are compared. */
 static inline bool ni_place_counts(const struct ni_places *x, const struct ni_place_key *k) {
   return k->name && x->inner[ni_place_slot(k)] && (x->alone ? k->usual.alone : k->usual.steady);

@@ -7,16 +7,19 @@
 
 static NI_ORDER_OF(by_number, float)
 
-float ni_blame_quantile(float *x, size_t n, double q) {
-  if (n == 0) return NAN;
+    float ni_blame_quantile(float *x, size_t n, double q) {
+  if (n == 0)
+    return NAN;
   qsort(x, n, sizeof *x, by_number);
   return x[(size_t)(q * (double)(n - 1) + 0.5)];
 }
 
 float ni_blame_middle(float *x, size_t n) {
   double sum = 0;
-  if (n == 0) return NAN;
+  if (n == 0)
+    return NAN;
   qsort(x, n, sizeof *x, by_number);
-  for (size_t i = n / 10; i < n - n / 10; i++) sum += x[i];
+  for (size_t i = n / 10; i < n - n / 10; i++)
+    sum += x[i];
   return (float)(sum / (double)(n - 2 * (n / 10)));
 }

@@ -9,12 +9,17 @@
 
 struct ni_step_mark {
   uint16_t slot;
-  uint8_t n;                   /* so many tokens in a row; 0: a gap of gap_ns or more before an operation of the slot */
+  /* so many tokens in a row; 0: a gap of gap_ns or more before an operation of the slot */
+  uint8_t n;
   uint64_t hash;
   int64_t gap_ns;
   uint32_t token;
-  uint32_t far, size;          /* the last of `size` in a row that are less than `far` operations of the rank apart; size 0: each of them */
-  uint32_t phase;              /* far UINT32_MAX: those whose number has this rest when it is divided by size */
+  /*
+   * the last of `size` in a row that are less than `far` operations of the rank apart; size 0: each of them
+   */
+  uint32_t far, size;
+  /* far UINT32_MAX: those whose number has this rest when it is divided by size */
+  uint32_t phase;
   bool found;
   /* While operations are taken, of the slot: */
   uint32_t last[NI_STEP_GRAM];

@@ -11,8 +11,9 @@
 enum { PERIOD_GAPS = 4096, PERIOD_MOST = 8, FOLD_MARKS = 1024, FOLD_ROWS = 512, FOLD_PARTS = 2 };
 /* of gaps: a seventh of them differ, so that a pause each so many steps does not make these one */
 #define FOLD_OFF 0.1f
-#define FOLD_UNEVEN 0.1  /* of the operations between marks: what they differ by */
-#define FOLD_CLIP 0.7f   /* in logarithms of gaps: one that is twice as long says no more than that */
+#define FOLD_UNEVEN 0.1 /* of the operations between marks: what they differ by */
+/* in logarithms of gaps: one that is twice as long says no more than that */
+#define FOLD_CLIP 0.7f
 enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20, MOST_EACH = 1024, SPREAD = 3 };
 
 /* One, two or three operations in a row on one slot. */
@@ -20,17 +21,17 @@ struct gram {
   uint64_t hash;
   uint32_t slot, token, count, even, first, last; /* first, last: operations of the rank */
   uint32_t first_of_slot, last_of_slot;           /* of the slot, whose order does not depend on times */
-  int64_t after_ns;            /* own time that follows, in all */
-  double least, most;          /* distances that are even */
+  int64_t after_ns;                               /* own time that follows, in all */
+  double least, most;                             /* distances that are even */
   /* of distances that are not far longer than their mean: what comes between now and then is left out */
   double near_sum;
   uint32_t near_n;
-  uint32_t before;             /* where it was last, while they are gone through again */
+  uint32_t before; /* where it was last, while they are gone through again */
   uint8_t n;
   /* Clusters of it: sum of distances and of their squares; how far apart two clusters are at least. */
   double sum, squares;
   uint32_t far, clusters, whole, begun, even_clusters, in_cluster;
-  bool cluster;                /* count, even are those of clusters of `size` */
+  bool cluster; /* count, even are those of clusters of `size` */
   uint32_t size;
 };
 
@@ -42,7 +43,9 @@ struct grams {
 
 /* The last tokens of the slot as one number, one after the other; i: so many are in it already. */
 static uint64_t hash_begin(uint32_t slot) { return ni_mix(slot + 1); }
-static uint64_t hash_more(uint64_t h, uint32_t token, unsigned i) { return ni_mix(h ^ (token + 1 + ((uint64_t)(i + 1) << 32))); }
+static uint64_t hash_more(uint64_t h, uint32_t token, unsigned i) {
+  return ni_mix(h ^ (token + 1 + ((uint64_t)(i + 1) << 32)));
+}
 
 static void shift_in(uint32_t *last, uint32_t token) {
   memmove(last + 1, last, (NI_STEP_GRAM - 1) * sizeof *last);
@@ -58,21 +61,28 @@ static int find(struct grams *g, uint64_t hash, uint16_t *out) {
       return 0;
     }
   *out = (uint16_t)g->n;
-  if (g->n == GRAMS_MAX) return 0;
+  if (g->n == GRAMS_MAX)
+    return 0;
   g->item[g->n] = (struct gram){.hash = hash};
   return ni_index_add(&g->at_hash, hash, g->n++);
 }
 
-static bool may_mark(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op) {
+static bool may_mark(const struct ni_blame *b, const struct ni_blame_rank *rank,
+                     const struct ni_blame_op *op) {
   const char *by = b->r->marks.n ? NULL : b->r->opt.step_by;
   const struct ni_blame_slot *s = &rank->slot[op->slot];
-  if (!by) return s->kind == NI_BLAME_COLL;
+  if (!by)
+    return s->kind == NI_BLAME_COLL;
   const char *name = b->s->comm[s->comm].name;
   return (name && strcmp(name, by) == 0) || strcmp(rank->token_func[op->token], by) == 0;
 }
 
-static void count(struct gram *x, const struct ni_blame_op *op, uint32_t i, uint32_t of_slot, unsigned n, int64_t after) {
-  if (x->count++ == 0) x->first = i, x->first_of_slot = of_slot;
+static void count(struct gram *x, const struct ni_blame_op *op, uint32_t i, uint32_t of_slot, unsigned n,
+                  int64_t after) {
+  if (x->count++ == 0) {
+    x->first = i;
+    x->first_of_slot = of_slot;
+  }
   x->last = i;
   x->last_of_slot = of_slot;
   x->slot = op->slot;
@@ -87,7 +97,10 @@ static bool near(double got, double want) { return got >= want - room(want) && g
 static void look_near(struct gram *x, uint32_t of_slot) {
   const double mean = (double)(x->last_of_slot - x->first_of_slot) / (x->count - 1),
                distance = of_slot - x->before;
-  if (of_slot != x->first_of_slot && distance <= mean + room(mean)) x->near_sum += distance, x->near_n++;
+  if (of_slot != x->first_of_slot && distance <= mean + room(mean)) {
+    x->near_sum += distance;
+    x->near_n++;
+  }
   x->before = of_slot;
 }
 
@@ -96,14 +109,16 @@ static void look_even(struct gram *x, uint32_t of_slot) {
     double want = x->near_sum / (x->near_n ? x->near_n : 1);
     x->least = want - room(want);
     x->most = want + room(want);
-  } else if (of_slot - x->before >= x->least && of_slot - x->before <= x->most) x->even++;
+  } else if (of_slot - x->before >= x->least && of_slot - x->before <= x->most)
+    x->even++;
   x->before = of_slot;
 }
 
 /* Distances in operations of the rank, an evaluation between left out. */
 static void look_apart(struct gram *x, uint32_t i) {
   double want = (double)(x->last - x->first) / (x->count - 1), got = (double)(i - x->before);
-  if (got > 4 * want) got = 4 * want;
+  if (got > 4 * want)
+    got = 4 * want;
   if (i > x->first) {
     x->sum += got;
     x->squares += got * got;
@@ -115,8 +130,10 @@ static void look_apart(struct gram *x, uint32_t i) {
 static void look_clustered(struct gram *x, uint32_t i) {
   double whole = (double)x->count / x->clusters;
   if (i == x->first || i - x->before >= x->far) {
-    if (i > x->first && near(i - x->begun, (double)(x->last - x->first) / x->clusters)) x->even_clusters++;
-    if (i > x->first) x->whole += near(x->in_cluster, whole) && x->in_cluster == (uint32_t)(whole + 0.5);
+    if (i > x->first && near(i - x->begun, (double)(x->last - x->first) / x->clusters))
+      x->even_clusters++;
+    if (i > x->first)
+      x->whole += near(x->in_cluster, whole) && x->in_cluster == (uint32_t)(whole + 0.5);
     x->begun = i;
     x->in_cluster = 0;
   }
@@ -125,16 +142,18 @@ static void look_clustered(struct gram *x, uint32_t i) {
 }
 
 static void count_clusters(struct gram *x, uint32_t i) {
-  if (x->far == 0) x->far = (uint32_t)(0.6 * x->squares / (x->sum > 0 ? x->sum : 1)) + 1;
+  if (x->far == 0)
+    x->far = (uint32_t)(0.6 * x->squares / (x->sum > 0 ? x->sum : 1)) + 1;
   x->clusters += i == x->first || i - x->before >= x->far;
   x->before = i;
 }
 
-typedef uint16_t operation_grams[NI_STEP_GRAM]; /* those that end with an operation; GRAMS_MAX: none, and no longer ones */
+/* those that end with an operation; GRAMS_MAX: none, and no longer ones */
+typedef uint16_t operation_grams[NI_STEP_GRAM];
 
 /* They are found and counted. */
-static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct grams *g,
-                     operation_grams *at) {
+static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op,
+                     size_t n, struct grams *g, operation_grams *at) {
   uint32_t last[NI_BLAME_SLOTS][NI_STEP_GRAM], seen[NI_BLAME_SLOTS] = {0};
   for (uint32_t i = 0; i < n; i++) {
     uint32_t slot = op[i].slot;
@@ -142,15 +161,19 @@ static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank,
     shift_in(last[slot], op[i].what);
     seen[slot]++;
     at[i][0] = GRAMS_MAX;
-    if (!may_mark(b, rank, &op[i])) continue;
+    if (!may_mark(b, rank, &op[i]))
+      continue;
     int64_t after = i + 1 < n && op[i + 1].start_ns > op[i].end_ns ? op[i + 1].start_ns - op[i].end_ns : 0;
     for (unsigned k = 0; k < NI_STEP_GRAM; k++) {
       at[i][k] = GRAMS_MAX;
-      if (k == seen[slot]) break;
+      if (k == seen[slot])
+        break;
       hash = hash_more(hash, last[slot][k], k);
       int e = find(g, hash, &at[i][k]);
-      if (e < 0) return e;
-      if (at[i][k] == GRAMS_MAX) break;
+      if (e < 0)
+        return e;
+      if (at[i][k] == GRAMS_MAX)
+        break;
       count(&g->item[at[i][k]], &op[i], i, seen[slot], k + 1, after);
     }
   }
@@ -164,20 +187,27 @@ static void look_at_all(const struct ni_blame_op *op, size_t n, struct grams *g,
       seen[op[i].slot]++;
       for (unsigned k = 0; k < NI_STEP_GRAM && at[i][k] < GRAMS_MAX; k++) {
         struct gram *x = &g->item[at[i][k]];
-        if (x->count < 2) continue;
-        if (pass == 0) look_near(x, seen[op[i].slot]);
-        else look_even(x, seen[op[i].slot]);
+        if (x->count < 2)
+          continue;
+        if (pass == 0)
+          look_near(x, seen[op[i].slot]);
+        else
+          look_even(x, seen[op[i].slot]);
       }
     }
   for (uint32_t i = 0; i < n; i++)
     for (unsigned k = 0; k < NI_STEP_GRAM && at[i][k] < GRAMS_MAX; k++)
-      if (g->item[at[i][k]].count >= 2 * STEPS_MIN) look_apart(&g->item[at[i][k]], i);
+      if (g->item[at[i][k]].count >= 2 * STEPS_MIN)
+        look_apart(&g->item[at[i][k]], i);
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = 0; i < n; i++) {
       struct gram *x = &g->item[at[i][0]];
-      if (at[i][0] == GRAMS_MAX || x->count < 2 * STEPS_MIN) continue;
-      if (pass == 0) count_clusters(x, i);
-      else look_clustered(x, i);
+      if (at[i][0] == GRAMS_MAX || x->count < 2 * STEPS_MIN)
+        continue;
+      if (pass == 0)
+        count_clusters(x, i);
+      else
+        look_clustered(x, i);
     }
 }
 
@@ -185,7 +215,9 @@ static void look_at_all(const struct ni_blame_op *op, size_t n, struct grams *g,
 static void take_clusters(struct grams *g) {
   for (uint32_t i = 0, n = g->n; i < n; i++) {
     struct gram *x = &g->item[i];
-    if (x->n != 1 || x->clusters < STEPS_MIN || x->count < 2 * x->clusters || x->whole * 10 < (x->clusters - 1) * 8 || g->n == GRAMS_MAX) continue;
+    if (x->n != 1 || x->clusters < STEPS_MIN || x->count < 2 * x->clusters ||
+        x->whole * 10 < (x->clusters - 1) * 8 || g->n == GRAMS_MAX)
+      continue;
     struct gram *c = &g->item[g->n++];
     *c = *x;
     c->cluster = true;
@@ -199,17 +231,20 @@ static bool as_often(uint32_t a, uint32_t b) { return a <= b + 1 + b / 50 && b <
 
 /* Evenly spread over what its slot did. */
 static bool is_even(const struct ni_blame_rank *rank, const struct gram *x) {
-  return x->count >= STEPS_MIN && x->even * 10 >= (x->count - 1) * 8 && (x->last_of_slot - x->first_of_slot) * 2 >= rank->slot[x->slot].ops;
+  return x->count >= STEPS_MIN && x->even * 10 >= (x->count - 1) * 8 &&
+      (x->last_of_slot - x->first_of_slot) * 2 >= rank->slot[x->slot].ops;
 }
 
 /*
- * A third of what the rank did lies between marks that are not far apart. What comes in the batches of an evaluation
- * alone is even on a communicator that has nothing else, and none of it comes where the rank trains.
+ * A third of what the rank did lies between marks that are not far apart. What comes in the batches of an
+ * evaluation alone is even on a communicator that has nothing else, and none of it comes where the rank
+ * trains.
  */
 static bool is_spread(const struct ni_blame_rank *rank, const struct gram *x) {
   const bool looked_at = x->sum > 0 && !x->cluster;
   uint64_t all = 0;
-  for (uint32_t i = 0; i < rank->n_slots; i++) all += rank->slot[i].ops;
+  for (uint32_t i = 0; i < rank->n_slots; i++)
+    all += rank->slot[i].ops;
   return !looked_at || SPREAD * x->sum >= (double)all;
 }
 
@@ -218,10 +253,13 @@ static int32_t ranks_of(const struct ni_blame *b, const struct ni_blame_rank *ra
 }
 
 /* Of those that come equally often: fewer in a row, the larger communicator, the more own time behind it. */
-static bool better(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x, const struct gram *y) {
+static bool better(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x,
+                   const struct gram *y) {
   int32_t p = ranks_of(b, rank, x), q = ranks_of(b, rank, y);
-  if (x->n != y->n && (x->n == 1 || y->n == 1)) return x->n < y->n;
-  if (p != q) return p > q;
+  if (x->n != y->n && (x->n == 1 || y->n == 1))
+    return x->n < y->n;
+  if (p != q)
+    return p > q;
   return x->after_ns > y->after_ns;
 }
 
@@ -236,7 +274,8 @@ static const struct gram *alone_as_often(const struct ni_blame_rank *rank, const
     const struct gram *x = &g->item[i];
     const bool as_often = x->count >= row->count && x->count * 2 < row->count * 3;
     const bool as_spread = is_spread(rank, x) || !is_spread(rank, row);
-    if (x->n == 1 && as_often && as_spread && is_even(rank, x) && (best->n > 1 || x->count < best->count)) best = x;
+    if (x->n == 1 && as_often && as_spread && is_even(rank, x) && (best->n > 1 || x->count < best->count))
+      best = x;
   }
   return best;
 }
@@ -248,12 +287,19 @@ static uint32_t steps_of(const struct ni_blame *b, const struct ni_blame_rank *r
   for (int anywhere = 0; anywhere < 2 && !rarest; anywhere++)
     for (uint32_t i = 0; i < g->n; i++) {
       const struct gram *x = &g->item[i];
-      if (!is_even(rank, x) || !(anywhere || is_spread(rank, x))) continue;
-      if (!rarest || x->count < rarest->count) rarest = x;
+      if (!is_even(rank, x) || !(anywhere || is_spread(rank, x)))
+        continue;
+      if (!rarest || x->count < rarest->count)
+        rarest = x;
     }
-  if (rarest && rarest->n > 1) rarest = alone_as_often(rank, g, rarest);
-  if (!rarest || rarest->count >= RARE) return rarest ? rarest->count : 0;
-  /* An evaluation every so many steps: single operations on communicators as large come far more often, two of them equally often. */
+  if (rarest && rarest->n > 1)
+    rarest = alone_as_often(rank, g, rarest);
+  if (!rarest || rarest->count >= RARE)
+    return rarest ? rarest->count : 0;
+  /*
+   * An evaluation every so many steps: single operations on communicators as large come far more often, two
+   * of them equally often.
+   */
   for (uint32_t i = 0; i < g->n; i++) {
     const struct gram *x = &g->item[i];
     if (!is_even(rank, x) || x->n != 1 || x->count < 8 * rarest->count || (next && x->count >= next) ||
@@ -270,7 +316,7 @@ static uint32_t steps_of(const struct ni_blame *b, const struct ni_blame_rank *r
 
 static NI_ORDER_OF(by_size, int64_t)
 
-static bool is_long(const struct ni_step_mark *m, int64_t end, const struct ni_blame_op *op) {
+    static bool is_long(const struct ni_step_mark *m, int64_t end, const struct ni_blame_op *op) {
   return end && op->start_ns - end >= m->gap_ns;
 }
 
@@ -278,24 +324,27 @@ static bool is_long(const struct ni_step_mark *m, int64_t end, const struct ni_b
 static uint32_t most_frequent(const uint32_t *x, size_t n) {
   uint32_t times[MOST_EACH] = {0}, most = 0;
   for (size_t i = 0; i < n; i++)
-    if (x[i] < MOST_EACH && ++times[x[i]] > times[most]) most = x[i];
+    if (x[i] < MOST_EACH && ++times[x[i]] > times[most])
+      most = x[i];
   return most;
 }
 
 /*
- * Where nearly all long gaps come after the same one of every so many operations, and nearly each of these has one
- * behind it, that operation ends the step by its number: then a pause within a step begins none, and all ranks
- * count alike. Only where the slot has one kind of operation.
+ * Where nearly all long gaps come after the same one of every so many operations, and nearly each of these
+ * has one behind it, that operation ends the step by its number: then a pause within a step begins none, and
+ * all ranks count alike. Only where the slot has one kind of operation.
  */
 static int by_number(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n,
                      struct ni_step_mark *m) {
   uint32_t *apart = malloc((n + 1) * sizeof *apart), token = UINT32_MAX, gaps = 0, there = 0, of_step = 0;
   const struct ni_blame_op *last = NULL;
   uint64_t before = 0;
-  if (!apart) return -ENOMEM;
+  if (!apart)
+    return -ENOMEM;
   bool alike = rank->slot[m->slot].kind == NI_BLAME_COLL;
   for (size_t i = 0; i < n && alike; i++) {
-    if (op[i].slot != m->slot) continue;
+    if (op[i].slot != m->slot)
+      continue;
     alike = token == UINT32_MAX || op[i].what == token;
     token = op[i].what;
     if (last && is_long(m, last->end_ns, &op[i])) {
@@ -308,15 +357,20 @@ static int by_number(const struct ni_blame_rank *rank, const struct ni_blame_op 
   gaps = 0;
   last = NULL;
   for (size_t i = 0; i < n && size > 1; i++) {
-    if (op[i].slot != m->slot) continue;
-    if (last && is_long(m, last->end_ns, &op[i])) apart[gaps++] = (uint32_t)(last->sn % size);
+    if (op[i].slot != m->slot)
+      continue;
+    if (last && is_long(m, last->end_ns, &op[i]))
+      apart[gaps++] = (uint32_t)(last->sn % size);
     last = &op[i];
   }
   const uint32_t phase = most_frequent(apart, gaps);
-  for (uint32_t i = 0; i < gaps; i++) there += apart[i] == phase;
-  for (size_t i = 0; i < n && size > 1; i++) of_step += op[i].slot == m->slot && op[i].sn % size == phase;
+  for (uint32_t i = 0; i < gaps; i++)
+    there += apart[i] == phase;
+  for (size_t i = 0; i < n && size > 1; i++)
+    of_step += op[i].slot == m->slot && op[i].sn % size == phase;
   free(apart);
-  if (size < 2 || there * 10 < gaps * 8 || there * 10 + 10 < of_step * 8) return 0;
+  if (size < 2 || there * 10 < gaps * 8 || there * 10 + 10 < of_step * 8)
+    return 0;
   m->n = 1;
   m->token = token;
   m->hash = hash_more(hash_begin(m->slot), token, 0);
@@ -327,26 +381,34 @@ static int by_number(const struct ni_blame_rank *rank, const struct ni_blame_op 
 }
 
 /* All operations are alike: long gaps on the slot with most operations. */
-static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, struct ni_step_mark *m) {
+static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n,
+                   struct ni_step_mark *m) {
   int64_t *gap = malloc((n + 1) * sizeof *gap), end = 0;
   uint32_t long_ones = 0, even = 0;
   size_t gaps = 0, of_slot = 0, last = 0;
-  if (!gap) return -ENOMEM;
+  if (!gap)
+    return -ENOMEM;
   for (uint32_t i = 1; i < rank->n_slots; i++)
-    if (rank->slot[i].ops > rank->slot[m->slot].ops) m->slot = (uint16_t)i;
+    if (rank->slot[i].ops > rank->slot[m->slot].ops)
+      m->slot = (uint16_t)i;
   for (size_t i = 0; i < n; i++) {
-    if (op[i].slot != m->slot) continue;
-    if (end) gap[gaps++] = op[i].start_ns - end;
+    if (op[i].slot != m->slot)
+      continue;
+    if (end)
+      gap[gaps++] = op[i].start_ns - end;
     end = op[i].end_ns;
   }
   qsort(gap, gaps, sizeof *gap, by_size);
   m->gap_ns = gaps ? 4 * gap[gaps / 2] : 0;
-  if (m->gap_ns < 1000000) m->gap_ns = 1000000;
-  for (size_t i = 0; i < gaps; i++) long_ones += gap[i] >= m->gap_ns;
+  if (m->gap_ns < 1000000)
+    m->gap_ns = 1000000;
+  for (size_t i = 0; i < gaps; i++)
+    long_ones += gap[i] >= m->gap_ns;
   double want = long_ones ? (double)gaps / long_ones : 0;
   end = 0;
   for (size_t i = 0; i < n; i++) {
-    if (op[i].slot != m->slot) continue;
+    if (op[i].slot != m->slot)
+      continue;
     if (is_long(m, end, &op[i])) {
       even += (double)(of_slot - last) >= 0.9 * want - 1 && (double)(of_slot - last) <= 1.1 * want + 1;
       last = of_slot;
@@ -370,8 +432,10 @@ static uint32_t distances(const struct gram *x, const struct ni_blame_op *op, si
   uint32_t marks = 0;
   size_t last = 0;
   for (size_t i = 0; i < n && marks <= FOLD_MARKS; i++) {
-    if (!is_mark(x, &op[i])) continue;
-    if (marks) out[marks - 1] = (float)(i - last);
+    if (!is_mark(x, &op[i]))
+      continue;
+    if (marks)
+      out[marks - 1] = (float)(i - last);
     last = i;
     marks++;
   }
@@ -380,7 +444,7 @@ static uint32_t distances(const struct gram *x, const struct ni_blame_op *op, si
 
 static NI_ORDER_OF(by_value, float)
 
-static float median(float *x, uint32_t n) {
+    static float median(float *x, uint32_t n) {
   qsort(x, n, sizeof *x, by_value);
   return n ? x[n / 2] : NAN;
 }
@@ -399,11 +463,14 @@ static float off_fold(const float *x, uint32_t from, uint32_t to, uint32_t width
       for (uint32_t half = 0; half < 2; half++) {
         uint32_t others = 0;
         for (uint32_t i = from + phase; i < to; i += k)
-          if ((i - from) / k % 2 != half && others < FOLD_ROWS) usual[others++] = x[(size_t)i * width + at];
+          if ((i - from) / k % 2 != half && others < FOLD_ROWS)
+            usual[others++] = x[(size_t)i * width + at];
         float middle = median(usual, others);
         for (uint32_t i = from + phase; i < to; i += k)
-          if ((i - from) / k % 2 == half && others)
-            away += fminf(clip, fabsf(x[(size_t)i * width + at] - middle)), n++;
+          if ((i - from) / k % 2 == half && others) {
+            away += fminf(clip, fabsf(x[(size_t)i * width + at] - middle));
+            n++;
+          }
       }
   return n ? (float)(away / n) : INFINITY;
 }
@@ -420,14 +487,16 @@ static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float cli
     const uint32_t from = rows * q / FOLD_PARTS, to = rows * (q + 1) / FOLD_PARTS;
     float off[PERIOD_MOST + 1], least;
     off[1] = least = to - from >= 4 ? off_fold(x, from, to, width, 1, clip) : INFINITY;
-    if (!(off[1] >= least_off)) return 1;
+    if (!(off[1] >= least_off))
+      return 1;
     for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
       off[k] = to - from >= 4 * k ? off_fold(x, from, to, width, k, clip) : INFINITY;
       least = fminf(least, off[k]);
     }
     for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
       const bool good = isfinite(off[k]) && off[k] <= part * off[1] && off[k] <= 1.2f * least + 1e-6f;
-      if (!good) may_be &= ~(1U << k);
+      if (!good)
+        may_be &= ~(1U << k);
     }
   }
   return may_be ? (uint32_t)__builtin_ctz(may_be) : 1;
@@ -444,19 +513,25 @@ static uint32_t gaps_between(const struct ni_blame_rank *rank, const struct gram
   float row[PERIOD_GAPS];
   int64_t end = 0;
   for (uint32_t i = 1; i < rank->n_slots; i++)
-    if (rank->slot[i].ops > rank->slot[slot].ops) slot = i;
+    if (rank->slot[i].ops > rank->slot[slot].ops)
+      slot = i;
   each = (uint32_t)((double)rank->slot[slot].ops / x->count + 0.5);
   *width = each;
-  if (each < 2 || each * 4 * FOLD_PARTS * 2 > PERIOD_GAPS) return 0;
+  if (each < 2 || each * 4 * FOLD_PARTS * 2 > PERIOD_GAPS)
+    return 0;
   for (size_t i = 0; i < n && (rows + 1) * each <= PERIOD_GAPS; i++) {
     if (op[i].slot == slot) {
-      if (at < each) row[at] = logf((float)(end && op[i].start_ns > end ? op[i].start_ns - end : 0) + 1e4f);
+      if (at < each)
+        row[at] = logf((float)(end && op[i].start_ns > end ? op[i].start_ns - end : 0) + 1e4f);
       at++;
       end = op[i].end_ns;
     }
-    if (!is_mark(x, &op[i])) continue;
-    if (marks++ && at == each) memcpy(gap + (size_t)rows++ * each, row, each * sizeof *row);
-    else if (marks > 1 && at != each) return 0; /* then their order tells more than gaps do */
+    if (!is_mark(x, &op[i]))
+      continue;
+    if (marks++ && at == each)
+      memcpy(gap + (size_t)rows++ * each, row, each * sizeof *row);
+    else if (marks > 1 && at != each)
+      return 0; /* then their order tells more than gaps do */
     at = 0;
   }
   return rows;
@@ -474,10 +549,12 @@ static uint32_t in_a_step(const struct ni_blame_rank *rank, const struct gram *x
   double off = 0;
   memcpy(all, far, rows * sizeof *far);
   float usual = median(all, rows);
-  for (uint32_t i = 0; i < rows; i++) off += fminf(fabsf(far[i] - usual), usual);
+  for (uint32_t i = 0; i < rows; i++)
+    off += fminf(fabsf(far[i] - usual), usual);
   if (rows && off > FOLD_UNEVEN * usual * rows) {
     k = fold_of(far, rows, 1, usual, 0.25f, 0);
-    if (k > 1) return k;
+    if (k > 1)
+      return k;
   }
   rows = gaps_between(rank, x, op, n, &width, gap);
   return rows ? fold_of(gap, rows, width, FOLD_CLIP, 0.5f, FOLD_OFF) : 1;
@@ -490,17 +567,22 @@ static uint32_t in_a_step(const struct ni_blame_rank *rank, const struct gram *x
 static bool has_others(const struct ni_blame_rank *rank, uint32_t single, const struct gram *x) {
   uint64_t messages = 0;
   for (uint32_t i = 0; i < rank->n_slots; i++)
-    if (rank->slot[i].kind != NI_BLAME_COLL) messages += rank->slot[i].ops;
+    if (rank->slot[i].kind != NI_BLAME_COLL)
+      messages += rank->slot[i].ops;
   return single > 1 || (single == 1 && messages > x->count);
 }
 
-int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n, uint32_t wanted,
-                  struct ni_step_mark *m) {
-  struct grams *g = malloc(sizeof *g); /* items are set when they come: half a MB for each rank need not be cleared */
+int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op,
+                  size_t n, uint32_t wanted, struct ni_step_mark *m) {
+  /* items are set when they come: half a MB for each rank need not be cleared */
+  struct grams *g = malloc(sizeof *g);
   const struct gram *best = NULL;
   uint32_t single = 0;
   *m = (struct ni_step_mark){0};
-  if (g) g->n = 0, g->at_hash = (struct ni_index){0};
+  if (g) {
+    g->n = 0;
+    g->at_hash = (struct ni_index){0};
+  }
   operation_grams *at = malloc((n + 1) * sizeof *at);
   int e = g && at ? count_all(b, rank, op, n, g, at) : -ENOMEM;
   if (e == 0) {
@@ -512,21 +594,34 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
   for (uint32_t i = 0; e == 0 && i < g->n; i++) {
     const struct gram *x = &g->item[i];
     single += x->n == 1 && x->count >= STEPS_MIN;
-    if (!is_even(rank, x) || !as_often(x->count, steps)) continue;
+    if (!is_even(rank, x) || !as_often(x->count, steps))
+      continue;
     const bool as_spread = !best || is_spread(rank, x) == is_spread(rank, best);
-    if (as_spread ? !best || better(b, rank, x, best) : is_spread(rank, x)) best = x;
+    if (as_spread ? !best || better(b, rank, x, best) : is_spread(rank, x))
+      best = x;
   }
   if (best && has_others(rank, single, best) && !wanted && best->n == 1 && !best->cluster) {
     uint32_t k = in_a_step(rank, best, op, n);
-    if (k > 1) wanted = best->count / k, best = NULL;
+    if (k > 1) {
+      wanted = best->count / k;
+      best = NULL;
+    }
   }
-  uint32_t each = UINT32_MAX; /* where nothing comes as often as is wanted: every so manyth of what comes least often */
+  /* where nothing comes as often as is wanted: every so manyth of what comes least often */
+  uint32_t each = UINT32_MAX;
   for (uint32_t i = 0; e == 0 && wanted && (!best || each < UINT32_MAX) && i < g->n; i++) {
     const struct gram *x = &g->item[i];
     uint32_t so_many = (x->count + wanted / 2) / wanted;
-    if (x->n == 1 && !x->cluster && so_many > 1 && so_many < each && is_even(rank, x) && as_often(x->count, so_many * wanted)) best = x, each = so_many;
+    if (x->n == 1 && !x->cluster && so_many > 1 && so_many < each && is_even(rank, x) &&
+        as_often(x->count, so_many * wanted)) {
+      best = x;
+      each = so_many;
+    }
   }
-  /* Where one operation is all there is, each of them comes "once a step"; not so where most of the rest are messages. */
+  /*
+   * Where one operation is all there is, each of them comes "once a step"; not so where most of the rest are
+   * messages.
+   */
   const bool is_all = single < 2 && best && rank->slot[best->slot].ops * 2 > n;
   if (best && !is_all) {
     m->found = true;
@@ -539,32 +634,49 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
     m->phase = m->size ? m->size - 1 : 0;
   } else if (e == 0) {
     e = by_gaps(rank, op, n, m);
-    if (e == 0 && !m->found && best && b->r->opt.step_by) *m = (struct ni_step_mark){.slot = (uint16_t)best->slot, .token = best->token,
-                                                                                     .hash = best->hash, .n = best->n, .found = true};
+    if (e == 0 && !m->found && best && b->r->opt.step_by)
+      *m = (struct ni_step_mark){.slot = (uint16_t)best->slot,
+                                 .token = best->token,
+                                 .hash = best->hash,
+                                 .n = best->n,
+                                 .found = true};
   }
-  if (g) ni_index_free(&g->at_hash);
+  if (g)
+    ni_index_free(&g->at_hash);
   free(g);
   return e;
 }
 
 bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op) {
   uint64_t at = m->ops++;
-  if (op->slot != m->slot) return false;
+  if (op->slot != m->slot)
+    return false;
   int64_t end = m->last_end;
   m->last_end = op->end_ns;
-  if (m->n == 0) return is_long(m, end, op);
+  if (m->n == 0)
+    return is_long(m, end, op);
   shift_in(m->last, op->what);
-  if (++m->taken < m->n || op->what != m->token) return false;
+  if (++m->taken < m->n || op->what != m->token)
+    return false;
   uint64_t hash = hash_begin(m->slot);
-  for (unsigned i = 0; i < m->n; i++) hash = hash_more(hash, m->last[i], i);
-  if (hash != m->hash) return false;
-  if (m->size == 0) return true;
+  for (unsigned i = 0; i < m->n; i++)
+    hash = hash_more(hash, m->last[i], i);
+  if (hash != m->hash)
+    return false;
+  if (m->size == 0)
+    return true;
   /* by its number, so that it is the same one on all ranks */
-  if (m->far == UINT32_MAX) return op->sn % m->size == m->phase;
-  /* They are counted on, since delays change the order of what runs beside; anew where clusters end elsewhere again and again. */
+  if (m->far == UINT32_MAX)
+    return op->sn % m->size == m->phase;
+  /*
+   * They are counted on, since delays change the order of what runs beside; anew where clusters end elsewhere
+   * again and again.
+   */
   bool apart = m->in_cluster && at - m->last_op >= m->far;
-  if (apart) m->elsewhere = m->in_cluster == m->size ? 0 : m->elsewhere + 1;
-  if (m->in_cluster == m->size || m->elsewhere > m->size) m->in_cluster = m->elsewhere = 0;
+  if (apart)
+    m->elsewhere = m->in_cluster == m->size ? 0 : m->elsewhere + 1;
+  if (m->in_cluster == m->size || m->elsewhere > m->size)
+    m->in_cluster = m->elsewhere = 0;
   m->in_cluster++;
   m->last_op = at;
   return m->in_cluster == m->size;

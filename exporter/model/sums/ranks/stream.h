@@ -1,9 +1,9 @@
 /*
  * All operations of one process in order of their starts, put together from its segments.
  *
- * A record that came twice, or out of the order of its numbers, is passed over. Operations that state no time of a kernel
- * are none, unless all_ops of the rank asks for them. Threads: one for each stream; several at once. Ownership:
- * ni_blame_close(). Failure: -ENOMEM, -errno of the spill file.
+ * A record that came twice, or out of the order of its numbers, is passed over. Operations that state no time
+ * of a kernel are none, unless all_ops of the rank asks for them. Threads: one for each stream; several at
+ * once. Ownership: ni_blame_close(). Failure: -ENOMEM, -errno of the spill file.
  */
 #ifndef NI_BLAME_STREAM_H
 #define NI_BLAME_STREAM_H
@@ -24,7 +24,8 @@ struct ni_blame_pieces {
 int ni_blame_pieces(const struct ni_run *r, const struct ni_summary *s, struct ni_blame_pieces *out);
 
 /* item: those of one process. Fills slots and tokens of `out`. */
-int ni_blame_open(struct ni_blame_stream **s, struct ni_run *r, const struct ni_blame_piece *item, size_t n, struct ni_blame_rank *out);
+int ni_blame_open(struct ni_blame_stream **s, struct ni_run *r, const struct ni_blame_piece *item, size_t n,
+                  struct ni_blame_rank *out);
 /* 1: *op (slot, token, sn, times); 0: no more; -errno. */
 int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op);
 /*

@@ -9,21 +9,30 @@
  * line, and is not among the middle 60 %.
  */
 #define FAR_NARROWER 0.1f
-#define AT_ONCE 4.0f   /* times as far as stamps are off: so much later than the set it did not wait for that alone */
-#define STEADY 0.35f   /* of the median, and STEADY_US: as wide as the times of a place may be */
+/* times as far as stamps are off: so much later than the set it did not wait for that alone */
+#define AT_ONCE 4.0f
+#define STEADY 0.35f /* of the median, and STEADY_US: as wide as the times of a place may be */
 #define STEADY_US 60.0f
 #define SLOPE_ERROR 0.25 /* standard error up to which a slope says something */
 
-/* Samples are in order of time. A rank that becomes slow or is so for a while has two usual times: each of so many blocks has its own. */
+/*
+ * Samples are in order of time. A rank that becomes slow or is so for a while has two usual times: each of so
+ * many blocks has its own.
+ */
 enum { SORTED = 48, SLOPE_SAMPLES = 8, BLOCKS = 6 };
 
-struct times {                 /* since the last end of a set: of SORTED samples at most */
+struct times { /* since the last end of a set: of SORTED samples at most */
   uint32_t n;
-  float middle, width;         /* of the middle 60 %; where the blocks have their own middles between that and what the deviations from these have */
+  /*
+   * of the middle 60 %; where the blocks have their own middles between that and what the deviations from
+   * these have
+   */
+  float middle, width;
 };
 
 static void insert(float *x, uint32_t n, float v) {
-  for (; n > 0 && x[n - 1] > v; n--) x[n] = x[n - 1];
+  for (; n > 0 && x[n - 1] > v; n--)
+    x[n] = x[n - 1];
   x[n] = v;
 }
 
@@ -36,21 +45,26 @@ static struct times times_of(const float *gap, uint32_t n, uint32_t slots, uint6
   for (uint32_t i = 0; i < n; i += step) {
     float least = INFINITY;
     for (uint32_t k = 0; k < slots; k++)
-      if (set >> k & 1 && gap[i * slots + k] < least) least = gap[i * slots + k];
+      if (set >> k & 1 && gap[i * slots + k] < least)
+        least = gap[i * slots + k];
     insert(all, m++, least);
     insert(block, in++, least);
-    if (m * BLOCKS / total == (m - 1) * BLOCKS / total) continue;
+    if (m * BLOCKS / total == (m - 1) * BLOCKS / total)
+      continue;
     float middle = block[in / 2];
-    for (uint32_t k = 0; k < in; k++) insert(off, first++, isfinite(middle) ? block[k] - middle : INFINITY);
+    for (uint32_t k = 0; k < in; k++)
+      insert(off, first++, isfinite(middle) ? block[k] - middle : INFINITY);
     in = 0;
   }
-  float plain = width(all, m), rest = 1.15f * width(off, first); /* eight numbers lie closer to their own middle than to that of all */
+  /* eight numbers lie closer to their own middle than to that of all */
+  float plain = width(all, m), rest = 1.15f * width(off, first);
   return (struct times){m, all[m / 2], rest < plain ? sqrtf(rest * plain) : plain};
 }
 
 struct slope {
-  double slope, error, spread; /* spread: standard deviation of how much later the slot ended than the set, us */
-  uint32_t n;                  /* samples in which it did */
+  /* spread: standard deviation of how much later the slot ended than the set, us */
+  double slope, error, spread;
+  uint32_t n; /* samples in which it did */
 };
 
 struct sum {
@@ -61,9 +75,12 @@ struct sum {
 static struct slope line(const struct sum *s) {
   struct slope l = {.error = INFINITY, .n = s->m};
   double m = s->m;
-  if (s->m < SLOPE_SAMPLES) return l;
-  double vx = s->xx / m - s->x / m * (s->x / m), vy = s->yy / m - s->y / m * (s->y / m), c = s->xy / m - s->x / m * (s->y / m);
-  if (vx <= 0) return l;
+  if (s->m < SLOPE_SAMPLES)
+    return l;
+  double vx = s->xx / m - s->x / m * (s->x / m), vy = s->yy / m - s->y / m * (s->y / m),
+         c = s->xy / m - s->x / m * (s->y / m);
+  if (vx <= 0)
+    return l;
   l.slope = c / vx;
   l.spread = sqrt(vx);
   double rest = vy - l.slope * c;
@@ -75,7 +92,8 @@ static struct slope line(const struct sum *s) {
 static float later_by(const float *gap, uint32_t slots, uint64_t set, uint32_t k, float *y) {
   *y = INFINITY;
   for (uint32_t j = 0; j < slots; j++)
-    if (set >> j & 1 && gap[j] < *y) *y = gap[j];
+    if (set >> j & 1 && gap[j] < *y)
+      *y = gap[j];
   return *y - gap[k];
 }
 
@@ -87,11 +105,13 @@ static void usual_later(const float *gap, uint32_t n, uint32_t slots, uint64_t s
   uint32_t m = 0;
   for (uint32_t i = 0; i < n; i += step) {
     const float x = later_by(gap + (size_t)i * slots, slots, set, k, &y);
-    if (x > 0 && y < far) insert(all, m++, x);
+    if (x > 0 && y < far)
+      insert(all, m++, x);
   }
   *from = -INFINITY;
   *to = INFINITY;
-  if (m < SLOPE_SAMPLES) return;
+  if (m < SLOPE_SAMPLES)
+    return;
   const float w = width(all, m);
   *from = all[m / 5] - 3 * w;
   *to = all[m - 1 - m / 5] + 3 * w;
@@ -101,21 +121,35 @@ static void usual_later(const float *gap, uint32_t n, uint32_t slots, uint64_t s
  * How the time since the end of the set moves with the end of slot k, where k ended later by from..to; far:
  * times beyond say nothing.
  */
-static struct slope slope_of(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k, float far,
-                             float from, float to) {
+static struct slope slope_of(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k,
+                             float far, float from, float to) {
   struct sum all = {0}, rest = {0};
   for (uint32_t b = 0; b < BLOCKS; b++) {
     struct sum of = {0};
     for (uint32_t i = b * n / BLOCKS; i < (b + 1) * n / BLOCKS; i++) {
       float y;
       const float x = later_by(gap + (size_t)i * slots, slots, set, k, &y);
-      if (!(x > 0 && y < far && x >= from && x <= to)) continue;
-      of.m++, of.x += x, of.y += y, of.xx += (double)x * x, of.xy += (double)x * y, of.yy += (double)y * y;
+      if (!(x > 0 && y < far && x >= from && x <= to))
+        continue;
+      of.m++;
+      of.x += x;
+      of.y += y;
+      of.xx += (double)x * x;
+      of.xy += (double)x * y;
+      of.yy += (double)y * y;
     }
-    all.m += of.m, all.x += of.x, all.y += of.y, all.xx += of.xx, all.xy += of.xy, all.yy += of.yy;
-    if (of.m == 0) continue;
+    all.m += of.m;
+    all.x += of.x;
+    all.y += of.y;
+    all.xx += of.xx;
+    all.xy += of.xy;
+    all.yy += of.yy;
+    if (of.m == 0)
+      continue;
     rest.m += of.m; /* the deviations from the block's own means */
-    rest.xx += of.xx - of.x * of.x / of.m, rest.xy += of.xy - of.x * of.y / of.m, rest.yy += of.yy - of.y * of.y / of.m;
+    rest.xx += of.xx - of.x * of.x / of.m;
+    rest.xy += of.xy - of.x * of.y / of.m;
+    rest.yy += of.yy - of.y * of.y / of.m;
   }
   struct slope plain = line(&all), own = line(&rest);
   return own.error < plain.error ? own : plain;
@@ -123,7 +157,10 @@ static struct slope slope_of(const float *gap, uint32_t n, uint32_t slots, uint6
 
 static bool is_told(const struct slope *s) { return s->n >= SLOPE_SAMPLES && s->error <= SLOPE_ERROR; }
 
-/* Where a slot's ends move by no more than their stamps are off, starts do not move with the stamps in any case. */
+/*
+ * Where a slot's ends move by no more than their stamps are off, starts do not move with the stamps in any
+ * case.
+ */
 static bool is_hidden(const struct slope *s, float off_us) { return s->slope <= 0.5 && s->spread < off_us; }
 
 /*
@@ -135,29 +172,33 @@ static struct slope line_of(const float *gap, uint32_t n, uint32_t slots, uint64
                             bool narrower) {
   float from, to;
   const struct slope all = slope_of(gap, n, slots, set, k, far, -INFINITY, INFINITY);
-  if (!narrower || !is_told(&all) || all.slope > 0.5) return all;
+  if (!narrower || !is_told(&all) || all.slope > 0.5)
+    return all;
   usual_later(gap, n, slots, set, k, far, &from, &to);
   const struct slope most = slope_of(gap, n, slots, set, k, far, from, to);
   return (struct slope){most.slope, most.error, most.spread, all.n};
 }
 
-void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot, bool first,
-                   float off_us) {
+void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot,
+                   bool first, float off_us) {
   u->waits_for = UINT64_C(1) << slot;
   u->us = u->or_us = NAN;
   u->steady = u->alone = false;
-  if (n < 5) return;
+  if (n < 5)
+    return;
   struct times t = times_of(gap, n, slots, u->waits_for);
   for (int more = 0; more < 3; more++) {
     uint32_t with = slots, untold = slots;
     float narrowest = INFINITY, far = 3 * t.middle + 1000;
     for (uint32_t k = 0; k < slots; k++) {
-      if (u->waits_for >> k & 1) continue;
+      if (u->waits_for >> k & 1)
+        continue;
       struct times with_it = times_of(gap, n, slots, u->waits_for | UINT64_C(1) << k);
       float w = with_it.width;
       struct slope s = line_of(gap, n, slots, u->waits_for, k, far, w < t.width * NARROWER);
       bool told = is_told(&s) && !is_hidden(&s, off_us);
-      if (w < t.width * FAR_NARROWER) told = false;
+      if (w < t.width * FAR_NARROWER)
+        told = false;
       const bool nearly_always = s.n * 10 >= n * 8;
       const bool at_once = nearly_always && with_it.middle <= off_us && t.middle >= AT_ONCE * off_us;
       const bool in_doubt = w < t.width * NARROWER || (first && nearly_always && w <= 1.5f * t.width);
@@ -167,26 +208,31 @@ void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t sl
         u->or_us = with_it.middle;
         untold = u->or_slot = k;
       }
-      if (!waits || w >= narrowest) continue;
+      if (!waits || w >= narrowest)
+        continue;
       narrowest = w;
       with = k;
     }
-    if (with == slots) break;
+    if (with == slots)
+      break;
     u->or_us = NAN;
     u->waits_for |= UINT64_C(1) << with;
     t = times_of(gap, n, slots, u->waits_for);
   }
   for (uint32_t k = 0; k < slots; k++) { /* what was taken for one before the right one was found */
-    if (k == slot || !(u->waits_for >> k & 1)) continue;
+    if (k == slot || !(u->waits_for >> k & 1))
+      continue;
     struct times less = times_of(gap, n, slots, u->waits_for & ~(UINT64_C(1) << k));
-    if (!(less.width < t.width * NARROWER)) continue;
+    if (!(less.width < t.width * NARROWER))
+      continue;
     u->waits_for &= ~(UINT64_C(1) << k);
     t = less;
   }
   uint32_t alone = 0;
   for (uint32_t i = 0; i < n; i++) {
     bool other = false;
-    for (uint32_t k = 0; k < slots; k++) other |= gap[i * slots + k] < gap[i * slots + slot];
+    for (uint32_t k = 0; k < slots; k++)
+      other |= gap[i * slots + k] < gap[i * slots + slot];
     alone += !other;
   }
   if (alone * 10 >= n * 8) { /* then what it waits for is known, whatever chance shows in the others */
@@ -196,6 +242,7 @@ void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t sl
   }
   u->us = t.middle;
   u->width = t.width;
-  u->steady = isfinite(u->us) && (slots == 1 || t.width <= STEADY * u->us + STEADY_US); /* of one slot nothing else is waited for */
+  /* of one slot nothing else is waited for */
+  u->steady = isfinite(u->us) && (slots == 1 || t.width <= STEADY * u->us + STEADY_US);
   u->alone &= u->steady;
 }

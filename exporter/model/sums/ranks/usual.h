@@ -1,10 +1,11 @@
 /*
  * What an operation in one place of the step waits for, and how long the rank computes there.
  *
- * The operation begins its own time after the last end of what it waits for: the operation before on its own slot, perhaps
- * a message, perhaps the last gradients. Ends that are not waited for (gradients that run beside) fall anywhere. Whether another slot is
- * waited for is told by how the start moves with its end: one to one where it is (slope 1), not at all where it is not (slope 0),
- * over the samples in which it ended after the slot's own. Where its end moves too little to tell: whether the middle 60 % of the times become
+ * The operation begins its own time after the last end of what it waits for: the operation before on its own
+ * slot, perhaps a message, perhaps the last gradients. Ends that are not waited for (gradients that run
+ * beside) fall anywhere. Whether another slot is waited for is told by how the start moves with its end: one
+ * to one where it is (slope 1), not at all where it is not (slope 0), over the samples in which it ended
+ * after the slot's own. Where its end moves too little to tell: whether the middle 60 % of the times become
  * clearly narrower; what begins as soon as another slot has ended, as far as stamps can tell, in nearly all
  * samples, waits for it, whatever the line says: where stamps are off by as much as the times vary there is
  * none. And the first operation of a step waits for what ended the one before. Slots are added one at a time.
@@ -21,27 +22,34 @@
 #define NI_USUAL_SAMPLES 192u
 
 struct ni_usual {
-  uint64_t waits_for;          /* slots, a bit each; at first 0: not known */
-  float us, width;             /* median; NAN: not known. Of the middle 60 % */
+  uint64_t waits_for; /* slots, a bit each; at first 0: not known */
+  float us, width;    /* median; NAN: not known. Of the middle 60 % */
   uint32_t samples;
-  /* Another slot nearly always ends in it, and nothing tells whether it is waited for: what would be usual if it were. NAN: no such slot. */
+  /*
+   * Another slot nearly always ends in it, and nothing tells whether it is waited for: what would be usual if
+   * it were. NAN: no such slot.
+   */
   float or_us;
   uint32_t or_slot;
-  bool steady;                 /* it varies little enough to be compared, */
-  bool alone;                  /* and hardly ever anything else ends in it: nothing else can have been waited for */
+  bool steady; /* it varies little enough to be compared, */
+  /* and hardly ever anything else ends in it: nothing else can have been waited for */
+  bool alone;
 };
 
 /*
  * gap: [n][slots], us since the last end on each slot, INFINITY: none. slot: its own. first: its first
  * operation in a step. off_us: by so much stamps are off.
  */
-void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot, bool first,
-                   float off_us);
+void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot,
+                   bool first, float off_us);
 
 /*
- * A gap much longer than usual: the rank waited for something that its place rarely waits for, if anything else ended so that enough time for
- * its own was left. Returns how much that is, in us; NAN: the gap is as usual.
+ * A gap much longer than usual: the rank waited for something that its place rarely waits for, if anything
+ * else ended so that enough time for its own was left. Returns how much that is, in us; NAN: the gap is as
+ * usual.
  */
-static inline float ni_usual_room(float usual, float gap) { return gap > 1.25f * usual + 200 ? 0.7f * usual : NAN; }
+static inline float ni_usual_room(float usual, float gap) {
+  return gap > 1.25f * usual + 200 ? 0.7f * usual : NAN;
+}
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * While lines are read: when each process had operations in flight, and what it sent over the network, to be set beside
- * counters (exporter/model/counters/beside.h). Nothing where the input has no counters.
+ * While lines are read: when each process had operations in flight, and what it sent over the network, to be
+ * set beside counters (exporter/model/counters/beside.h). Nothing where the input has no counters.
  *
  * Threads: a range's own, with its reading; the run's lock is taken once a range. 0 or -ENOMEM.
  */

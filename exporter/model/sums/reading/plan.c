@@ -1,5 +1,6 @@
 /*
- * What is to be read and in which parts: names of the Parquet files, ranges, and the times that --since and --until mean.
+ * What is to be read and in which parts: names of the Parquet files, ranges, and the times that --since and
+ * --until mean.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +12,10 @@
 #include "exporter/model/sums/rollups.h"
 #include "plan.h"
 
-/* The name that NVIDIA's exporter gives; equal ones from other folders get -2, -3, ... in order of their paths. */
+/*
+ * The name that NVIDIA's exporter gives; equal ones from other folders get -2, -3, ... in order of their
+ * paths.
+ */
 static int name_parquet_files(struct ni_run *r) {
   struct ni_names used;
   int e = ni_names_init(&used);
@@ -21,17 +25,21 @@ static int name_parquet_files(struct ni_run *r) {
       e = -ENOMEM;
       break;
     }
-    if ((dot = strrchr(base, '.')) && dot != base) *dot = 0;
+    if ((dot = strrchr(base, '.')) && dot != base)
+      *dot = 0;
     for (unsigned k = 1; e == 0; k++) {
       char *name = NULL;
       uint32_t before = used.n, code;
-      if ((k == 1 ? asprintf(&name, "%s", base) : asprintf(&name, "%s-%u", base, k)) < 0) e = -ENOMEM;
-      else e = ni_name(&used, NULL, *name ? name : "log", &code);
+      if ((k == 1 ? asprintf(&name, "%s", base) : asprintf(&name, "%s-%u", base, k)) < 0)
+        e = -ENOMEM;
+      else
+        e = ni_name(&used, NULL, *name ? name : "log", &code);
       if (e == 0 && used.n > before) {
         r->file[i].parquet = name;
         break;
       }
-      if (e == 0 || name) free(name);
+      if (e == 0 || name)
+        free(name);
     }
     free(base);
   }
@@ -42,9 +50,17 @@ static int name_parquet_files(struct ni_run *r) {
 /* What the options want, for the index; false: everything. */
 static bool wants(struct ni_run *r, struct ni_atlas_wants *w) {
   const struct ni_filters *o = &r->opt.filter;
-  *w = (struct ni_atlas_wants){.since_us = r->since_us, .until_us = r->until_us, .comm = &o->comm, .host = &o->host,
-                               .coll = &o->coll, .rank = &o->rank, .sn = &o->sn, .size = &o->size, .records = true,
-                               .rollups = ni_rollups_wanted(r), .proxies = r->has_counters,
+  *w = (struct ni_atlas_wants){.since_us = r->since_us,
+                               .until_us = r->until_us,
+                               .comm = &o->comm,
+                               .host = &o->host,
+                               .coll = &o->coll,
+                               .rank = &o->rank,
+                               .sn = &o->sn,
+                               .size = &o->size,
+                               .records = true,
+                               .rollups = ni_rollups_wanted(r),
+                               .proxies = r->has_counters,
                                .sums = r->opt.approximate ? ni_log_sums_sound : NULL};
   return r->opt.approximate || ni_filters_any(o);
 }
@@ -62,7 +78,8 @@ static int plan_ranges(struct ni_run *r, bool known) {
 
 int ni_plan(struct ni_run *r) {
   r->file = calloc(r->files.n, sizeof *r->file);
-  if (!r->file) return -ENOMEM;
+  if (!r->file)
+    return -ENOMEM;
   int e = r->atlas ? 0 : plan_ranges(r, false);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) {
     r->file[i].file = &r->files.file[i];
@@ -83,17 +100,22 @@ struct gathered_times {
 
 static int take_time(void *arg, struct ni_line *l, uint64_t line_no) {
   struct times *x = arg;
-  if (l->kind != NI_LINE_OP) return 0;
+  if (l->kind != NI_LINE_OP)
+    return 0;
   int64_t t = ni_op_time_us(l);
-  if (t < x->first) x->first = t;
-  if (t > x->last) x->last = t;
+  if (t < x->first)
+    x->first = t;
+  if (t > x->last)
+    x->last = t;
   return 0;
 }
 
 /* Of a part; one that cannot be read is told when it is read. */
-static int read_times(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
+static int read_times(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
+                      void **result) {
   struct times *x = *result = malloc(sizeof *x);
-  if (!x) return -ENOMEM;
+  if (!x)
+    return -ENOMEM;
   *x = (struct times){INT64_MAX, INT64_MIN};
   to->arg = x;
   to->take = take_time;
@@ -103,26 +125,31 @@ static int read_times(void *arg, struct ni_scan *scan, struct ni_scan_to *to, co
 static int merge_times(void *arg, const struct ni_scan_part *p, void *result) {
   struct gathered_times *a = arg;
   const struct times *x = result;
-  if (x->first < a->t.first) a->t.first = x->first;
-  if (x->last > a->t.last) a->t.last = x->last;
+  if (x->first < a->t.first)
+    a->t.first = x->first;
+  if (x->last > a->t.last)
+    a->t.last = x->last;
   free(result);
   return 0;
 }
 
-static void drop_times(void *arg, void *result) {
-  free(result);
-}
+static void drop_times(void *arg, void *result) { free(result); }
 
 static bool stopped(void *arg) {
   const struct gathered_times *a = arg;
   return a->stop && a->stop(a->arg);
 }
 
-int ni_record_times(const struct ni_scan_plan *plan, unsigned jobs, bool (*stop)(void *), void *arg, int64_t *first_us,
-                    int64_t *last_us) {
+int ni_record_times(const struct ni_scan_plan *plan, unsigned jobs, bool (*stop)(void *), void *arg,
+                    int64_t *first_us, int64_t *last_us) {
   struct gathered_times a = {{INT64_MAX, INT64_MIN}, stop, arg};
-  int e = ni_scan_files(&(struct ni_scan_team){.plan = plan, .jobs = jobs, .arg = &a, .part = read_times, .merge = merge_times,
-                                               .drop = drop_times, .stop = stopped});
+  int e = ni_scan_files(&(struct ni_scan_team){.plan = plan,
+                                               .jobs = jobs,
+                                               .arg = &a,
+                                               .part = read_times,
+                                               .merge = merge_times,
+                                               .drop = drop_times,
+                                               .stop = stopped});
   const bool none = a.t.first == INT64_MAX;
   *first_us = none ? 0 : a.t.first;
   *last_us = none ? 0 : a.t.last;
@@ -130,8 +157,8 @@ int ni_record_times(const struct ni_scan_plan *plan, unsigned jobs, bool (*stop)
 }
 
 /* A pass over all logs, those that other shards read as well. */
-static int pass_all(struct ni_run *r, int (*pass)(struct ni_run *r, const struct ni_scan_plan *all, void *arg),
-                    void *arg) {
+static int pass_all(struct ni_run *r,
+                    int (*pass)(struct ni_run *r, const struct ni_scan_plan *all, void *arg), void *arg) {
   struct ni_scan_plan all = {0};
   bool *elsewhere = calloc(r->files.n + 1, sizeof *elsewhere);
   int e = elsewhere ? 0 : -ENOMEM;
@@ -139,10 +166,13 @@ static int pass_all(struct ni_run *r, int (*pass)(struct ni_run *r, const struct
     elsewhere[i] = r->files.file[i].elsewhere;
     r->files.file[i].elsewhere = false;
   }
-  if (e == 0) e = ni_scan_plan(&all, &r->files, true, r->opt.jobs);
-  if (e == 0) e = pass(r, &all, arg);
+  if (e == 0)
+    e = ni_scan_plan(&all, &r->files, true, r->opt.jobs);
+  if (e == 0)
+    e = pass(r, &all, arg);
   ni_scan_plan_free(&all);
-  for (size_t i = 0; elsewhere && i < r->files.n; i++) r->files.file[i].elsewhere = elsewhere[i];
+  for (size_t i = 0; elsewhere && i < r->files.n; i++)
+    r->files.file[i].elsewhere = elsewhere[i];
   free(elsewhere);
   return e;
 }
@@ -158,7 +188,8 @@ static int find_times(struct ni_run *r, int64_t *first, int64_t *last) {
   int e = r->partial && !r->agree ? pass_all(r, times_of, &t) : times_of(r, &r->plan, &t);
   *first = t.first;
   *last = t.last;
-  if (e == 0 && r->agree) r->agree(first, last);
+  if (e == 0 && r->agree)
+    r->agree(first, last);
   return e;
 }
 
@@ -171,10 +202,13 @@ static int tags_of(struct ni_run *r, const struct ni_scan_plan *plan, void *none
 static int known_times(void *run, size_t file_no, struct ni_scan_parts *out) {
   struct ni_run *r = run;
   int64_t first = INT64_MAX, last = INT64_MIN;
-  if (!ni_atlas_times(r->atlas, file_no, &first, &last)) return 0;
+  if (!ni_atlas_times(r->atlas, file_no, &first, &last))
+    return 0;
   pthread_mutex_lock(&r->lock);
-  if (first < r->tally.first_us) r->tally.first_us = first;
-  if (last > r->tally.last_us) r->tally.last_us = last;
+  if (first < r->tally.first_us)
+    r->tally.first_us = first;
+  if (last > r->tally.last_us)
+    r->tally.last_us = last;
   pthread_mutex_unlock(&r->lock);
   return (out->at = calloc(1, sizeof *out->at)) ? 1 : -ENOMEM; /* no part, and something to free */
 }
@@ -185,11 +219,14 @@ static int all_times(struct ni_run *r, int64_t *first, int64_t *last) {
   t->first_us = INT64_MAX;
   t->last_us = INT64_MIN;
   int e = ni_scan_plan_known(&plan, &r->files, true, r->opt.jobs, known_times, r);
-  if (e == 0) e = ni_record_times(&plan, r->opt.jobs, ni_run_stopped, r, first, last);
+  if (e == 0)
+    e = ni_record_times(&plan, r->opt.jobs, ni_run_stopped, r, first, last);
   ni_scan_plan_free(&plan);
   bool known = t->first_us != INT64_MAX, read = *first || *last;
-  if (known && (!read || t->first_us < *first)) *first = t->first_us;
-  if (known && (!read || t->last_us > *last)) *last = t->last_us;
+  if (known && (!read || t->first_us < *first))
+    *first = t->first_us;
+  if (known && (!read || t->last_us > *last))
+    *last = t->last_us;
   t->first_us = t->last_us = 0;
   return e;
 }
@@ -198,7 +235,10 @@ int ni_resolve_times(struct ni_run *r) {
   int64_t first = 0, last = 0;
   bool relative = ni_filters_relative(&r->opt.filter);
   int tags = ni_tags_unresolved(&r->opt.filter.tag) ? pass_all(r, tags_of, NULL) : 0;
-  int e = tags < 0 ? tags : !relative ? 0 : r->atlas ? all_times(r, &first, &last) : find_times(r, &first, &last);
+  int e = tags < 0 ? tags
+      : !relative  ? 0
+      : r->atlas   ? all_times(r, &first, &last)
+                   : find_times(r, &first, &last);
   r->since_us = ni_when_resolve(&r->opt.filter.since, INT64_MIN, first, last);
   r->until_us = ni_when_resolve(&r->opt.filter.until, INT64_MAX, first, last);
   return e == 0 && r->atlas ? plan_ranges(r, true) : e;

@@ -1,7 +1,7 @@
 /*
- * The read phase: every thread takes the next range, reads its lines, parses them, and puts each operation into the
- * batch for Parquet and into the segment of its rank and cell. What is rare (a new communicator, a control line) takes
- * the run's lock; what happens for every record does not.
+ * The read phase: every thread takes the next range, reads its lines, parses them, and puts each operation
+ * into the batch for Parquet and into the segment of its rank and cell. What is rare (a new communicator, a
+ * control line) takes the run's lock; what happens for every record does not.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -41,14 +41,16 @@ static bool same_text(const struct ni_run *r, uint32_t code, const char *text) {
   return strcmp(ni_name_text(&r->names, code), text ? text : "") == 0;
 }
 
-static bool same_context(const struct ni_sum_range *x, const struct ni_seen_context *s, const struct ni_line *l,
-                         const char *const text[NI_CTX_TEXTS]) {
+static bool same_context(const struct ni_sum_range *x, const struct ni_seen_context *s,
+                         const struct ni_line *l, const char *const text[NI_CTX_TEXTS]) {
   const struct ni_ident *id = &l->ident;
-  if (!s->used || s->hash != id->comm_hash || s->rank != id->rank || s->n_ranks != id->n_ranks || s->c.nnodes != id->nnodes ||
-      s->pid != l->meta.pid || s->start_ns != x->start_ns || !same_text(x->r, s->host, l->meta.hostname))
+  if (!s->used || s->hash != id->comm_hash || s->rank != id->rank || s->n_ranks != id->n_ranks ||
+      s->c.nnodes != id->nnodes || s->pid != l->meta.pid || s->start_ns != x->start_ns ||
+      !same_text(x->r, s->host, l->meta.hostname))
     return false;
   for (int i = 0; i < NI_CTX_TEXTS; i++)
-    if (!same_text(x->r, s->c.text[i], text[i])) return false;
+    if (!same_text(x->r, s->c.text[i], text[i]))
+      return false;
   return true;
 }
 
@@ -56,26 +58,41 @@ static int new_context(struct ni_sum_range *x, const struct ni_line *l, const ch
                        struct ni_seen_context *out) {
   struct ni_run *r = x->r;
   const struct ni_ident *id = &l->ident;
-  struct ni_seen_context n = {.used = true, .hash = id->comm_hash, .start_ns = x->start_ns, .pid = l->meta.pid, .rank = id->rank,
-                              .n_ranks = id->n_ranks, .c.nnodes = id->nnodes, .wanted = wanted_context(r, l),
+  struct ni_seen_context n = {.used = true,
+                              .hash = id->comm_hash,
+                              .start_ns = x->start_ns,
+                              .pid = l->meta.pid,
+                              .rank = id->rank,
+                              .n_ranks = id->n_ranks,
+                              .c.nnodes = id->nnodes,
+                              .wanted = wanted_context(r, l),
                               .type = (uint8_t)ni_comm_type_of(r, id->n_ranks, id->nnodes)};
   int e = ni_name(&r->names, &x->names, l->meta.hostname, &n.host);
-  for (int i = 0; e == 0 && i < NI_CTX_TEXTS; i++) e = ni_name(&r->names, &x->names, text[i], &n.c.text[i]);
-  if (e == 0) e = ni_find_process(r, n.host, n.pid, x->start_ns, (uint32_t)x->file_no, &n.process);
-  if (e == 0) e = ni_find_member(r, n.process, x->f->file->run, id, &n.c.member);
-  if (e == 0) e = ni_find_context(r, &n.c, &n.code);
-  if (e < 0) return e;
+  for (int i = 0; e == 0 && i < NI_CTX_TEXTS; i++)
+    e = ni_name(&r->names, &x->names, text[i], &n.c.text[i]);
+  if (e == 0)
+    e = ni_find_process(r, n.host, n.pid, x->start_ns, (uint32_t)x->file_no, &n.process);
+  if (e == 0)
+    e = ni_find_member(r, n.process, x->f->file->run, id, &n.c.member);
+  if (e == 0)
+    e = ni_find_context(r, &n.c, &n.code);
+  if (e < 0)
+    return e;
   const char *version = text[NI_CTX_VERSION], *producer = text[NI_CTX_PRODUCER];
-  if (strncmp(version, "v4.", 3) == 0 && version[3] >= '0' && version[3] <= '9') x->t.versions |= 1u << (version[3] - '0');
+  if (strncmp(version, "v4.", 3) == 0 && version[3] >= '0' && version[3] <= '9')
+    x->t.versions |= 1u << (version[3] - '0');
   unsigned from = NI_VERSIONS_OURS;
   for (int i = 0; i < NI_IMPORTS; i++)
-    if (strcmp(text[NI_CTX_MECHANISM] ? text[NI_CTX_MECHANISM] : "", ni_import_names[i]) == 0) from = 1u << (NI_VERSIONS_IMPORTED + i);
-  if (producer && *producer) x->t.versions |= from;
+    if (strcmp(text[NI_CTX_MECHANISM] ? text[NI_CTX_MECHANISM] : "", ni_import_names[i]) == 0)
+      from = 1u << (NI_VERSIONS_IMPORTED + i);
+  if (producer && *producer)
+    x->t.versions |= from;
   *out = n;
   return 0;
 }
 
-static bool same_head(const struct ni_sum_range *x, const struct ni_seen_context *s, const struct ni_line *l) {
+static bool same_head(const struct ni_sum_range *x, const struct ni_seen_context *s,
+                      const struct ni_line *l) {
   return l->head_no && s->head_no == l->head_no && s->start_ns == x->start_ns;
 }
 
@@ -83,24 +100,35 @@ static bool same_head(const struct ni_sum_range *x, const struct ni_seen_context
 static int find_context(struct ni_sum_range *x, const struct ni_line *l, struct ni_seen_context **out) {
   struct ni_seen_context *s = x->last;
   int e = 0;
-  if (!s || !same_head(x, s, l)) s = &x->seen[ni_hash(l->ident.comm_hash, (uint32_t)l->ident.rank) & (CONTEXT_SLOTS - 1)];
+  if (!s || !same_head(x, s, l))
+    s = &x->seen[ni_hash(l->ident.comm_hash, (uint32_t)l->ident.rank) & (CONTEXT_SLOTS - 1)];
   if (!same_head(x, s, l)) {
     const char *text[NI_CTX_TEXTS];
     texts_of(l, text);
-    if (!same_context(x, s, l, text)) e = new_context(x, l, text, s);
-    if (e == 0) s->head_no = l->head_no;
+    if (!same_context(x, s, l, text))
+      e = new_context(x, l, text, s);
+    if (e == 0)
+      s->head_no = l->head_no;
   }
-  if (e == 0) x->last = *out = s;
+  if (e == 0)
+    x->last = *out = s;
   return e;
 }
 
-static bool wanted_operation(const struct ni_run *r, const struct ni_line *l, const struct ni_seen_context *c, int64_t time_us) {
+static bool wanted_operation(const struct ni_run *r, const struct ni_line *l, const struct ni_seen_context *c,
+                             int64_t time_us) {
   const struct ni_record *o = &l->op;
-  if (!c->wanted || (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, o->func))) return false;
-  if (r->opt.filter.sn.n && !ni_ranks_have(&r->opt.filter.sn, (int64_t)o->sn)) return false;
-  if (r->opt.filter.size.n && !ni_ranks_have(&r->opt.filter.size, (int64_t)(o->msg_bytes < INT64_MAX ? o->msg_bytes : INT64_MAX))) return false;
-  if (r->opt.filter.tag.n && !ni_tags_have(&r->opt.filter.tag, o->user_tag)) return false;
-  if (r->opt.compat && (l->is_p2p || o->src != NI_SRC_EVENT)) return false;
+  if (!c->wanted || (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, o->func)))
+    return false;
+  if (r->opt.filter.sn.n && !ni_ranks_have(&r->opt.filter.sn, (int64_t)o->sn))
+    return false;
+  if (r->opt.filter.size.n &&
+      !ni_ranks_have(&r->opt.filter.size, (int64_t)(o->msg_bytes < INT64_MAX ? o->msg_bytes : INT64_MAX)))
+    return false;
+  if (r->opt.filter.tag.n && !ni_tags_have(&r->opt.filter.tag, o->user_tag))
+    return false;
+  if (r->opt.compat && (l->is_p2p || o->src != NI_SRC_EVENT))
+    return false;
   return time_us >= r->since_us && time_us <= r->until_us;
 }
 
@@ -114,7 +142,10 @@ static int find_name(struct ni_sum_range *x, const char *text, uint32_t *last, u
 /* The names of a record; those that it does not state stay 0. */
 static int find_names(struct ni_sum_range *x, const struct ni_line *l, struct ni_record_row *row) {
   const struct ni_record *o = &l->op;
-  /* A collective without a Coll event has a number of its own kind, and the time of its call: a function by itself. */
+  /*
+   * A collective without a Coll event has a number of its own kind, and the time of its call: a function by
+   * itself.
+   */
   char marked[64];
   const char *func = o->func;
   row->func = o->src == NI_SRC_EVENT ? x->func[l->func_no] : 0;
@@ -123,16 +154,22 @@ static int find_names(struct ni_sum_range *x, const struct ni_line *l, struct ni
     func = marked;
   }
   int e = row->func ? 0 : ni_name(&x->r->names, &x->names, func, &row->func);
-  if (e == 0 && l->func_no && o->src == NI_SRC_EVENT) x->func[l->func_no] = row->func;
-  if (e == 0) e = find_name(x, o->algo, &x->algo, &row->algo);
-  if (e == 0) e = find_name(x, o->proto, &x->proto, &row->proto);
-  if (e == 0) e = find_name(x, o->datatype, &x->datatype, &row->datatype);
-  if (e == 0) e = find_name(x, o->kernel, &x->kernel, &row->kernel);
+  if (e == 0 && l->func_no && o->src == NI_SRC_EVENT)
+    x->func[l->func_no] = row->func;
+  if (e == 0)
+    e = find_name(x, o->algo, &x->algo, &row->algo);
+  if (e == 0)
+    e = find_name(x, o->proto, &x->proto, &row->proto);
+  if (e == 0)
+    e = find_name(x, o->datatype, &x->datatype, &row->datatype);
+  if (e == 0)
+    e = find_name(x, o->kernel, &x->kernel, &row->kernel);
   return e;
 }
 
 static int find_mix(struct ni_sum_range *x, const struct ni_record_row *row) {
-  if (row->algo == x->mix_algo && row->proto == x->mix_proto) return 0;
+  if (row->algo == x->mix_algo && row->proto == x->mix_proto)
+    return 0;
   int e = ni_find_mix(x->r, row->algo, row->proto, &x->mix);
   x->mix_algo = row->algo;
   x->mix_proto = row->proto;
@@ -140,21 +177,24 @@ static int find_mix(struct ni_sum_range *x, const struct ni_record_row *row) {
 }
 
 static void take_times(struct ni_tally_sum *t, int64_t time_us, int64_t end_us, bool no_start) {
-  if (!t->any || time_us < t->first_us) t->first_us = time_us;
-  if (!t->any || end_us > t->last_us) t->last_us = end_us;
+  if (!t->any || time_us < t->first_us)
+    t->first_us = time_us;
+  if (!t->any || end_us > t->last_us)
+    t->last_us = end_us;
   t->any = true;
   t->no_start |= no_start;
 }
 
 /*
- * What its kernel waited for its peers, ns + 1: the opening barrier of symmetric kernels, by the clock of its own GPU. Other kernels
- * begin before they meet a peer, LL kernels take the first data with the wait, and those over rails that are no ring (RailA2A) wait for
- * their own host only. 0: nothing is known of it.
+ * What its kernel waited for its peers, ns + 1: the opening barrier of symmetric kernels, by the clock of its
+ * own GPU. Other kernels begin before they meet a peer, LL kernels take the first data with the wait, and
+ * those over rails that are no ring (RailA2A) wait for their own host only. 0: nothing is known of it.
  */
 static int64_t waited(const struct ni_record *o) {
   const char *form = o->algo ? o->algo : "";
   bool part = strncmp(form, "Rail", 4) == 0 && strncmp(form, "RailRing", 8) != 0;
-  if (!o->symmetric || !(o->has & NI_HAS_PHASES) || part || !*form || strstr(form, "LL")) return 0;
+  if (!o->symmetric || !(o->has & NI_HAS_PHASES) || part || !*form || strstr(form, "LL"))
+    return 0;
   return o->initial_sync_ns <= ni_exec_ns(o) ? (int64_t)o->initial_sync_ns + 1 : 0;
 }
 
@@ -164,33 +204,51 @@ static int take_operation(struct ni_sum_range *x, const struct ni_line *l, const
   struct ni_record_row row = {.line = l, .context = c->code};
   struct ni_stream *s;
   int e = find_names(x, l, &row);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   int64_t start = ni_start_ns(l);
   uint64_t exec_ns = ni_exec_ns(o);
   int64_t time_us = ni_op_time_us(l);
   const int64_t at = ni_time_ns(start, l->meta.dump_timestamp_us);
-  if (x->of_granule) x->t.filtered--; /* take_known() has counted it as one that is left out */
-  else if (x->t.records++ == 0 || at < x->t.origin_ns) x->t.origin_ns = at;
+  if (x->of_granule)
+    x->t.filtered--; /* take_known() has counted it as one that is left out */
+  else if (x->t.records++ == 0 || at < x->t.origin_ns)
+    x->t.origin_ns = at;
   if (!wanted_operation(r, l, c, time_us)) {
     x->t.filtered++;
     return 0;
   }
-  if ((e = r->records->row(x->rows, &row)) < 0) return e;
-  if (ni_implausible(o) != NI_PLAUSIBLE) return 0; /* the ledger counts it */
-  if ((e = ni_find_stream(x, c, l, row.func, &s)) < 0 || (e = find_mix(x, &row)) < 0) return e;
+  if ((e = r->records->row(x->rows, &row)) < 0)
+    return e;
+  if (ni_implausible(o) != NI_PLAUSIBLE)
+    return 0; /* the ledger counts it */
+  if ((e = ni_find_stream(x, c, l, row.func, &s)) < 0 || (e = find_mix(x, &row)) < 0)
+    return e;
   const uint64_t pair_sn = o->has & NI_HAS_PAIR_SN ? o->pair_sn : NI_NO_SN;
-  struct ni_entry n = {.sn = o->sn, .exec_ns = exec_ns, .bytes_per_s = NI_NO_BW, .dump_us = l->meta.dump_timestamp_us,
-                       .start_ns = start, .peer_or_wait = l->is_p2p ? ni_entry_message(o->root, pair_sn) : waited(o),
-                       .timing = (uint8_t)o->timing, .mix = x->mix,
+  struct ni_entry n = {.sn = o->sn,
+                       .exec_ns = exec_ns,
+                       .bytes_per_s = NI_NO_BW,
+                       .dump_us = l->meta.dump_timestamp_us,
+                       .start_ns = start,
+                       .peer_or_wait = l->is_p2p ? ni_entry_message(o->root, pair_sn) : waited(o),
+                       .timing = (uint8_t)o->timing,
+                       .mix = x->mix,
                        .tag = o->user_tag <= INT64_MAX ? o->user_tag : 0};
-  /* Of several calls that one kernel did the first has its channels, the others none: the time counts with the first. */
+  /*
+   * Of several calls that one kernel did the first has its channels, the others none: the time counts with
+   * the first.
+   */
   n.tail = o->shared_span && (o->has & NI_HAS_NCHANNELS) && o->nchannels == 0;
   if (o->timing == NI_TIMING_KERNEL_GPU && (o->has & NI_HAS_ENQUEUE) && (o->has & NI_HAS_GPU_DELTA))
     n.launched_late = o->gpu_start_delta_ns < LAUNCH_NEAR_NS;
-  if (o->has & NI_HAS_BUSBW) n.bytes_per_s = (uint64_t)llround(o->busbw_gbs * 1e9);
-  else x->t.no_bandwidth++;
-  if ((e = ni_beside_operation(x, c->process, start, exec_ns)) < 0) return e;
-  take_times(&x->t, time_us, start != NI_NO_START ? (start + (int64_t)exec_ns) / 1000 : time_us, start == NI_NO_START);
+  if (o->has & NI_HAS_BUSBW)
+    n.bytes_per_s = (uint64_t)llround(o->busbw_gbs * 1e9);
+  else
+    x->t.no_bandwidth++;
+  if ((e = ni_beside_operation(x, c->process, start, exec_ns)) < 0)
+    return e;
+  take_times(&x->t, time_us, start != NI_NO_START ? (start + (int64_t)exec_ns) / 1000 : time_us,
+             start == NI_NO_START);
   return ni_segment_add(&s->piece->s, &r->store, &n);
 }
 
@@ -199,11 +257,16 @@ static int take_process(struct ni_sum_range *x, const struct ni_line *l) {
   const struct ni_process_line *p = &l->process;
   uint32_t host, job_code, exe, producer, process;
   int e = ni_name(&r->names, &x->names, l->meta.hostname, &host);
-  if (e == 0) e = ni_name(&r->names, &x->names, ni_job_id(p), &job_code);
-  if (e == 0) e = ni_name(&r->names, &x->names, p->exe, &exe);
-  if (e == 0) e = ni_name(&r->names, &x->names, l->meta.producer, &producer);
-  if (e == 0) e = ni_find_process(r, host, l->meta.pid, p->start_ns, (uint32_t)x->file_no, &process);
-  if (e < 0) return e;
+  if (e == 0)
+    e = ni_name(&r->names, &x->names, ni_job_id(p), &job_code);
+  if (e == 0)
+    e = ni_name(&r->names, &x->names, p->exe, &exe);
+  if (e == 0)
+    e = ni_name(&r->names, &x->names, l->meta.producer, &producer);
+  if (e == 0)
+    e = ni_find_process(r, host, l->meta.pid, p->start_ns, (uint32_t)x->file_no, &process);
+  if (e < 0)
+    return e;
   x->start_ns = p->start_ns;
   pthread_mutex_lock(&r->lock);
   struct ni_sum_process *s = &r->process[process];
@@ -223,19 +286,25 @@ static int take_comm(struct ni_sum_range *x, const struct ni_line *l, const stru
   int e = 0;
   switch (l->kind) {
     case NI_LINE_ROLLUP:
-      if (!c->wanted || (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, l->rollup.func))) return 0;
+      if (!c->wanted || (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, l->rollup.func)))
+        return 0;
       e = ni_name(&r->names, &x->names, l->rollup.func, &func);
       return e < 0 ? e : ni_take_rollup(r, func, &l->rollup);
-    case NI_LINE_PROXY: return ni_beside_proxy(x, c->process, &l->proxy);
+    case NI_LINE_PROXY:
+      return ni_beside_proxy(x, c->process, &l->proxy);
     case NI_LINE_COMM:
-      if ((e = ni_name(&r->names, &x->names, l->comm.gpu_pci, &pci)) < 0) return e;
+      if ((e = ni_name(&r->names, &x->names, l->comm.gpu_pci, &pci)) < 0)
+        return e;
       pthread_mutex_lock(&r->lock);
-      if (l->comm.gpu_index >= 0) r->process[c->process].gpu = l->comm.gpu_index;
-      if (pci) r->process[c->process].gpu_pci = pci;
+      if (l->comm.gpu_index >= 0)
+        r->process[c->process].gpu = l->comm.gpu_index;
+      if (pci)
+        r->process[c->process].gpu_pci = pci;
       pthread_mutex_unlock(&r->lock);
       return 0;
     default: /* dump_stats */
-      if (!ni_by_count(&l->stats.kind[NI_KIND_P2P].filtered_by, "sampled")) return 0;
+      if (!ni_by_count(&l->stats.kind[NI_KIND_P2P].filtered_by, "sampled"))
+        return 0;
       pthread_mutex_lock(&r->lock);
       r->comm[r->who.member[c->c.member].comm].p2p_sampled = true;
       pthread_mutex_unlock(&r->lock);
@@ -246,8 +315,10 @@ static int take_comm(struct ni_sum_range *x, const struct ni_line *l, const stru
 static int take_mark(struct ni_sum_range *x, const struct ni_line *l) {
   uint32_t host, text, process;
   int e = ni_name(&x->r->names, &x->names, l->meta.hostname, &host);
-  if (e == 0) e = ni_name(&x->r->names, &x->names, l->control.mark, &text);
-  if (e == 0) e = ni_find_process(x->r, host, l->meta.pid, x->start_ns, (uint32_t)x->file_no, &process);
+  if (e == 0)
+    e = ni_name(&x->r->names, &x->names, l->control.mark, &text);
+  if (e == 0)
+    e = ni_find_process(x->r, host, l->meta.pid, x->start_ns, (uint32_t)x->file_no, &process);
   return e < 0 ? e : ni_step_marks_add(x->r, process, (int64_t)l->control.ns, text);
 }
 
@@ -262,53 +333,76 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct ni_sum_range *x = arg;
   struct ni_seen_context *c;
   int e = x->ledger ? ni_ledger_take(x->ledger, l, line_no) : 0;
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   switch (l->kind) {
-    case NI_LINE_OP: return (e = find_context(x, l, &c)) < 0 ? e : take_operation(x, l, c);
-    case NI_LINE_PROCESS: return take_process(x, l);
-    case NI_LINE_CONTROL: return l->control.mark ? take_mark(x, l) : take_tag_name(x->r, &l->control);
+    case NI_LINE_OP:
+      return (e = find_context(x, l, &c)) < 0 ? e : take_operation(x, l, c);
+    case NI_LINE_PROCESS:
+      return take_process(x, l);
+    case NI_LINE_CONTROL:
+      return l->control.mark ? take_mark(x, l) : take_tag_name(x->r, &l->control);
     case NI_LINE_PROXY:
-      if (!x->r->has_counters) return 0;
+      if (!x->r->has_counters)
+        return 0;
       /* fall through */
     case NI_LINE_DUMP_STATS:
     case NI_LINE_COMM:
     case NI_LINE_ROLLUP:
-      if (l->ident.rank < 0 || l->ident.comm_hash == 0) return 0;
+      if (l->ident.rank < 0 || l->ident.comm_hash == 0)
+        return 0;
       return (e = find_context(x, l, &c)) < 0 ? e : take_comm(x, l, c);
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
-static int take_fault(void *arg, const struct ni_fault *f) { return ni_ledger_fault(((struct ni_sum_range *)arg)->ledger, f); }
+static int take_fault(void *arg, const struct ni_fault *f) {
+  return ni_ledger_fault(((struct ni_sum_range *)arg)->ledger, f);
+}
 
-/* Of granules the index has told all but their operations and roll-ups (take_known()), and the account has their lines. */
+/*
+ * Of granules the index has told all but their operations and roll-ups (take_known()), and the account has
+ * their lines.
+ */
 static int take_of_granule(void *arg, struct ni_line *l, uint64_t line_no) {
   return l->kind == NI_LINE_OP || l->kind == NI_LINE_ROLLUP ? take_line(arg, l, line_no) : 0;
 }
 
-/* What the index knows of all lines of a file: who is there, what was said of them, and that all operations are left out. */
+/*
+ * What the index knows of all lines of a file: who is there, what was said of them, and that all operations
+ * are left out.
+ */
 static int take_known(struct ni_sum_range *x, const struct ni_granules *g, struct ni_scan *scan) {
   struct ni_seen_context *c;
   struct ni_line l = {.has_header = true};
   int e = 0;
   for (size_t i = 0; e == 0 && i < g->n_contexts; i++) {
-    if (!g->context[i].told) continue;
+    if (!g->context[i].told)
+      continue;
     l.ident = g->context[i].ident;
     l.meta = g->context[i].meta;
     l.kind = NI_LINE_DUMP_STATS;
     l.stats = (struct ni_stats_line){0};
-    if (g->context[i].p2p_sampled) ni_by_add(&l.stats.kind[NI_KIND_P2P].filtered_by, "sampled", 1);
-    if ((e = find_context(x, &l, &c)) == 0) e = take_comm(x, &l, c);
+    if (g->context[i].p2p_sampled)
+      ni_by_add(&l.stats.kind[NI_KIND_P2P].filtered_by, "sampled", 1);
+    if ((e = find_context(x, &l, &c)) == 0)
+      e = take_comm(x, &l, c);
   }
-  if (g->records && (x->t.records == 0 || g->origin_ns < x->t.origin_ns)) x->t.origin_ns = g->origin_ns;
+  if (g->records && (x->t.records == 0 || g->origin_ns < x->t.origin_ns))
+    x->t.origin_ns = g->origin_ns;
   x->t.records += g->records;
   x->t.filtered += g->records;
   const struct ni_scan_to to = {.arg = x, .take = take_line};
   return e < 0 ? e : ni_scan_kept(scan, g, 0, g->n, &to);
 }
 
-/* The lines of a range, or what the index knows instead; *ledger: what they are in the account, NULL: nothing. */
-static int read_lines(struct ni_sum_range *x, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, struct ni_ledger **ledger) {
+/*
+ * The lines of a range, or what the index knows instead; *ledger: what they are in the account, NULL:
+ * nothing.
+ */
+static int read_lines(struct ni_sum_range *x, struct ni_scan *scan, struct ni_scan_to *to,
+                      const struct ni_scan_part *p, struct ni_ledger **ledger) {
   struct ni_atlas *a = x->r->atlas;
   enum ni_atlas_mode mode = ni_atlas_mode(a, p);
   struct ni_scan_end end;
@@ -324,7 +418,8 @@ static int read_lines(struct ni_sum_range *x, struct ni_scan *scan, struct ni_sc
     e = ni_scan_file(scan, p->file->path, &p->at, to, &end);
   } else {
     x->ledger = *ledger = calloc(1, sizeof *x->ledger);
-    if (!x->ledger) return -ENOMEM;
+    if (!x->ledger)
+      return -ENOMEM;
     ni_ledger_begin(x->ledger, p->file, p->part == 0);
     to->take = take_line;
     to->fault = take_fault;
@@ -335,7 +430,8 @@ static int read_lines(struct ni_sum_range *x, struct ni_scan *scan, struct ni_sc
   return e;
 }
 
-static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p, void **result) {
+static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
+                      void **result) {
   struct ni_sum_range *x = worker;
   struct ni_ledger *ledger = NULL;
   x->file_no = (int)p->file_no;
@@ -347,14 +443,18 @@ static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to,
   memset(x->seen, 0, sizeof x->seen);
   const struct ni_record_part part = {x->file_no, x->range_no};
   int e = x->r->records->open(x->r->records->to, &part, &x->rows), e2;
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   e = read_lines(x, scan, to, p, &ledger);
   *result = ledger;
   e2 = ni_hand_over(x);
-  if (e == 0) e = e2;
+  if (e == 0)
+    e = e2;
   e2 = ni_beside_hand_over(x);
-  if (e == 0) e = e2;
-  if (e < 0) ni_run_fail(x->r, e, "%s: %s", x->f->file->path, strerror(-e));
+  if (e == 0)
+    e = e2;
+  if (e < 0)
+    ni_run_fail(x->r, e, "%s: %s", x->f->file->path, strerror(-e));
   e2 = x->r->records->close(x->rows);
   return e < 0 ? e : e2;
 }
@@ -362,10 +462,13 @@ static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to,
 void ni_tally_sum_add(struct ni_run *r, const struct ni_tally_sum *t) {
   struct ni_tally_sum *s = &r->tally;
   pthread_mutex_lock(&r->lock);
-  if (t->records && (!s->records || t->origin_ns < s->origin_ns)) s->origin_ns = t->origin_ns;
+  if (t->records && (!s->records || t->origin_ns < s->origin_ns))
+    s->origin_ns = t->origin_ns;
   ni_add_counts(s->added, t->added);
-  if (t->any && (!s->any || t->first_us < s->first_us)) s->first_us = t->first_us;
-  if (t->any && (!s->any || t->last_us > s->last_us)) s->last_us = t->last_us;
+  if (t->any && (!s->any || t->first_us < s->first_us))
+    s->first_us = t->first_us;
+  if (t->any && (!s->any || t->last_us > s->last_us))
+    s->last_us = t->last_us;
   s->any = s->any || t->any;
   s->no_start = s->no_start || t->no_start;
   s->versions |= t->versions;
@@ -374,13 +477,15 @@ void ni_tally_sum_add(struct ni_run *r, const struct ni_tally_sum *t) {
 
 static int open_reading(void *run, void **worker) {
   struct ni_sum_range *x = *worker = calloc(1, sizeof *x);
-  if (x) x->r = run;
+  if (x)
+    x->r = run;
   return x ? 0 : -ENOMEM;
 }
 
 static int close_reading(void *run, void *worker) {
   struct ni_sum_range *x = worker;
-  if (!x) return 0;
+  if (!x)
+    return 0;
   ni_tally_sum_add(run, &x->t);
   free(x->stream);
   free(x);
@@ -393,7 +498,8 @@ static int merge_range(void *run, const struct ni_scan_part *p, void *ledger) {
 
 static int file_done(void *run, size_t file_no) {
   struct ni_run *r = run;
-  return r->partial ? ni_partial_account(r, file_no, &r->ledgers.of_file[file_no]) : ni_ledgers_file_done(&r->ledgers, file_no);
+  return r->partial ? ni_partial_account(r, file_no, &r->ledgers.of_file[file_no])
+                    : ni_ledgers_file_done(&r->ledgers, file_no);
 }
 
 int ni_read_all(struct ni_run *r) {
@@ -401,10 +507,19 @@ int ni_read_all(struct ni_run *r) {
   r->ledgers.mapped = r->atlas ? ni_atlas_mapped : NULL;
   r->ledgers.arg = r->atlas;
   if (e == 0)
-    e = ni_scan_files(&(struct ni_scan_team){.plan = &r->plan, .jobs = r->opt.jobs, .progress = &r->progress, .arg = r,
-                                             .open = open_reading, .close = close_reading, .part = read_range,
-                                             .merge = merge_range, .file_done = file_done, .drop = ni_ledgers_drop, .stop = ni_run_stopped});
+    e = ni_scan_files(&(struct ni_scan_team){.plan = &r->plan,
+                                             .jobs = r->opt.jobs,
+                                             .progress = &r->progress,
+                                             .arg = r,
+                                             .open = open_reading,
+                                             .close = close_reading,
+                                             .part = read_range,
+                                             .merge = merge_range,
+                                             .file_done = file_done,
+                                             .drop = ni_ledgers_drop,
+                                             .stop = ni_run_stopped});
   ni_ledgers_free(&r->ledgers);
-  if (e < 0) ni_run_fail(r, e, "%s", strerror(-e));
+  if (e < 0)
+    ni_run_fail(r, e, "%s", strerror(-e));
   return r->stop && *r->stop ? -EINTR : e;
 }

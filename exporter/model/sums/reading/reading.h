@@ -1,9 +1,9 @@
 /*
- * What one thread holds while it reads a range, shared by read.c (lines to operations) and read_streams.c (operations to
- * segments).
+ * What one thread holds while it reads a range, shared by read.c (lines to operations) and read_streams.c
+ * (operations to segments).
  *
- * Threads: a struct ni_sum_range belongs to one. Ownership: pieces are the thread's until ni_hand_over(). Failure:
- * -ENOMEM, -errno of the temporary file.
+ * Threads: a struct ni_sum_range belongs to one. Ownership: pieces are the thread's until ni_hand_over().
+ * Failure: -ENOMEM, -errno of the temporary file.
  */
 #ifndef NI_SUMMARY_READING_H
 #define NI_SUMMARY_READING_H
@@ -28,19 +28,19 @@ struct ni_seen_context {
   uint64_t hash, start_ns;
   int64_t pid;
   int32_t rank, n_ranks;
-  uint8_t type;                /* of the communicator: enum ni_comm_type */
-  bool wanted;                 /* by --comm, --node, --rank */
+  uint8_t type; /* of the communicator: enum ni_comm_type */
+  bool wanted;  /* by --comm, --node, --rank */
 };
 
 struct ni_sum_range {
   struct ni_run *r;
   struct ni_name_cache names;
   struct ni_tally_sum t;
-  void *rows;                  /* of the range, in r->records */
+  void *rows; /* of the range, in r->records */
   /* of the range */
   struct ni_sum_file *f;
-  struct ni_ledger *ledger;    /* of the range */
-  bool of_granule;             /* the index has told of all but operations and roll-ups */
+  struct ni_ledger *ledger; /* of the range */
+  bool of_granule;          /* the index has told of all but operations and roll-ups */
   int range_no, file_no;
   uint64_t start_ns;
   uint32_t ordinal;
@@ -49,7 +49,7 @@ struct ni_sum_range {
   struct ni_index stream_at_hash;
   uint32_t n_streams;
   size_t cap_streams;
-  uint32_t func[NI_FUNCS_NUMBERED + 1]; /* names by the parser's number; 0: not met yet */
+  uint32_t func[NI_FUNCS_NUMBERED + 1];   /* names by the parser's number; 0: not met yet */
   uint32_t algo, proto, datatype, kernel; /* of the last record */
   uint32_t mix_algo, mix_proto;
   uint8_t mix;
@@ -60,8 +60,8 @@ struct ni_sum_range {
 };
 
 /* The segment for records of this rank, function and size in this range. */
-int ni_find_stream(struct ni_sum_range *x, const struct ni_seen_context *c, const struct ni_line *l, uint32_t func,
-                   struct ni_stream **out);
+int ni_find_stream(struct ni_sum_range *x, const struct ni_seen_context *c, const struct ni_line *l,
+                   uint32_t func, struct ni_stream **out);
 /* The range is over: its segments are the run's from here on. */
 int ni_hand_over(struct ni_sum_range *x);
 

@@ -1,4 +1,7 @@
-/* What reading hands on of each record that is wanted, by a struct ni_sink (base/sink.h): the record and the numbers of its names. */
+/*
+ * What reading hands on of each record that is wanted, by a struct ni_sink (base/sink.h): the record and the
+ * numbers of its names.
+ */
 #ifndef NI_RECORD_ROW_H
 #define NI_RECORD_ROW_H
 

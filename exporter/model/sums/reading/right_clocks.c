@@ -19,7 +19,8 @@ static void right_marks(struct ni_run *r) {
   for (size_t i = 0; i < r->marks.n_lines; i++) {
     struct ni_step_mark_line *m = &r->marks.line[i];
     const struct ni_host_clock *c = r->process[m->key >> 32].clock;
-    if (c) m->ns = ni_clock_right(c, NULL, 0, m->ns);
+    if (c)
+      m->ns = ni_clock_right(c, NULL, 0, m->ns);
   }
 }
 
@@ -47,8 +48,10 @@ static int look_at_piece(struct ni_run *r, const struct ni_sum_cell *c, const st
     const bool started = x.start_ns != NI_NO_START;
     const int64_t time_us = started ? x.start_ns / 1000 : (int64_t)x.dump_us;
     const int64_t end_us = started ? (x.start_ns + (int64_t)x.exec_ns) / 1000 : time_us;
-    if (time_us < s->first_us) s->first_us = time_us;
-    if (end_us > s->last_us) s->last_us = end_us;
+    if (time_us < s->first_us)
+      s->first_us = time_us;
+    if (end_us > s->last_us)
+      s->last_us = end_us;
   }
   ni_segment_read_end(&reader);
   return e;
@@ -69,7 +72,8 @@ static int right_tally(struct ni_run *r) {
     r->team->least(v, 2);
     s = (struct span){(int64_t)v[0], (int64_t)(UINT64_MAX / 2 - v[1])};
   }
-  if (e < 0 || s.first_us > s.last_us) return e;
+  if (e < 0 || s.first_us > s.last_us)
+    return e;
   r->tally.first_us = s.first_us;
   r->tally.last_us = s.last_us;
   r->tally.origin_ns = s.first_us * 1000;
@@ -78,11 +82,14 @@ static int right_tally(struct ni_run *r) {
 
 int ni_right_clocks(struct ni_run *r) {
   const bool root = !r->team || r->team->rank == 0;
-  if (r->opt.compat) return 0; /* NVIDIA's exporter takes times as they are */
+  if (r->opt.compat)
+    return 0; /* NVIDIA's exporter takes times as they are */
   int e = root ? ni_clocks_of_ledger(&r->clocks, &r->ledger) : 0;
-  if (e == 0 && r->team) e = ni_team_share(r->team, wire_clocks, &r->clocks);
+  if (e == 0 && r->team)
+    e = ni_team_share(r->team, wire_clocks, &r->clocks);
   /* Sums of whole logs are in the index as their hosts have them. */
-  if (e < 0 || !r->clocks.any || r->opt.approximate) return e;
+  if (e < 0 || !r->clocks.any || r->opt.approximate)
+    return e;
   give_to_processes(r);
   right_marks(r);
   e = ni_turns_find(r);

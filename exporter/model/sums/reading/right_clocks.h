@@ -32,10 +32,12 @@ int ni_right_clocks(struct ni_run *r);
 
 /* Puts the times of one entry right. */
 static inline void ni_right_entry(const struct ni_stream_clock *c, struct ni_entry *e) {
-  if (!c->clock) return;
+  if (!c->clock)
+    return;
   const int64_t was = ni_time_ns(e->start_ns, e->dump_us);
   const int64_t is = ni_clock_right(c->clock, c->turns, e->sn, was);
-  if (e->start_ns != NI_NO_START) e->start_ns = is;
+  if (e->start_ns != NI_NO_START)
+    e->start_ns = is;
   if ((int64_t)e->dump_us > (was - is) / 1000)
     e->dump_us = (uint64_t)((int64_t)e->dump_us - (was - is) / 1000);
 }

@@ -10,7 +10,8 @@ int ni_run_tables(struct ni_run *r) {
   pthread_mutex_init(&r->lock, NULL);
   void *p = mmap(NULL, NI_CONTEXTS_MAX * sizeof *r->context, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) return -ENOMEM;
+  if (p == MAP_FAILED)
+    return -ENOMEM;
   r->context = p;
   r->cap_contexts = NI_CONTEXTS_MAX;
   r->n_mix = 1; /* 0: not stated */
@@ -22,7 +23,8 @@ void ni_tables_free(struct ni_run *r) {
     ni_cell_drop(r, &r->cell[i]);
     free(r->cell[i].piece);
   }
-  for (uint32_t i = 0; i < r->who.n_processes && r->process; i++) ni_cover_free(&r->process[i].cover);
+  for (uint32_t i = 0; i < r->who.n_processes && r->process; i++)
+    ni_cover_free(&r->process[i].cover);
   free(r->process);
   ni_clocks_free(&r->clocks);
   free(r->turns.item);
@@ -31,38 +33,47 @@ void ni_tables_free(struct ni_run *r) {
   ni_index_free(&r->cell_at_hash);
   ni_index_free(&r->context_at_hash);
   ni_who_free(&r->who);
-  if (r->context) munmap(r->context, NI_CONTEXTS_MAX * sizeof *r->context);
+  if (r->context)
+    munmap(r->context, NI_CONTEXTS_MAX * sizeof *r->context);
   ni_names_free(&r->names);
   pthread_mutex_destroy(&r->lock);
 }
 
 /*
- * The number of the item that is the key's, which is added if it is new. `same` compares what identifies it; e: -ENOMEM.
- * One shape for both tables.
+ * The number of the item that is the key's, which is added if it is new. `same` compares what identifies it;
+ * e: -ENOMEM. One shape for both tables.
  */
-#define FIND(table, n_items, cap_items, hash, same)                                                              \
-  do {                                                                                                           \
-    const uint64_t h = hash;                                                                                     \
-    uint32_t k;                                                                                                  \
-    for (size_t at = 0; (k = ni_index_next(&r->table##_at_hash, h, &at)) != NI_INDEX_NONE;) {                    \
-      x = &r->table[k];                                                                                          \
-      if (same) break;                                                                                           \
-    }                                                                                                            \
-    *out = k == NI_INDEX_NONE ? r->n_items : k;                                                                  \
-    if (k != NI_INDEX_NONE) break;                                                                               \
-    if (!ni_array_room(r->table, r->n_items, r->cap_items) || ni_index_add(&r->table##_at_hash, h, *out) < 0) e = -ENOMEM; \
-    else r->table[r->n_items++] = key;                                                                           \
+#define FIND(table, n_items, cap_items, hash, same) \
+  do { \
+    const uint64_t h = hash; \
+    uint32_t k; \
+    for (size_t at = 0; (k = ni_index_next(&r->table##_at_hash, h, &at)) != NI_INDEX_NONE;) { \
+      x = &r->table[k]; \
+      if (same) \
+        break; \
+    } \
+    *out = k == NI_INDEX_NONE ? r->n_items : k; \
+    if (k != NI_INDEX_NONE) \
+      break; \
+    if (!ni_array_room(r->table, r->n_items, r->cap_items) || \
+        ni_index_add(&r->table##_at_hash, h, *out) < 0) \
+      e = -ENOMEM; \
+    else \
+      r->table[r->n_items++] = key; \
   } while (0)
 
-int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t file, uint32_t *out) {
+int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t file,
+                    uint32_t *out) {
   pthread_mutex_lock(&r->lock);
   size_t n = r->who.n_processes;
   int64_t k = -ENOMEM;
   if (ni_array_room(r->process, n, r->cap_processes))
     k = ni_who_process_in(&r->who, ni_name_text(&r->names, host), pid, start_ns, r->files.file[file].path);
   if (r->who.n_processes > n)
-    r->process[n] = (struct ni_sum_process){.host = host, .rank = -1, .world_size = -1, .nccl_version = -1, .gpu = -1, .file = file};
-  if (k >= 0 && file < r->process[k].file) r->process[k].file = file;
+    r->process[n] = (struct ni_sum_process){
+        .host = host, .rank = -1, .world_size = -1, .nccl_version = -1, .gpu = -1, .file = file};
+  if (k >= 0 && file < r->process[k].file)
+    r->process[k].file = file;
   pthread_mutex_unlock(&r->lock);
   *out = (uint32_t)k;
   return k < 0 ? (int)k : 0;
@@ -76,12 +87,15 @@ static int new_comm(struct ni_run *r, uint32_t comm) {
   return ni_name(&r->names, NULL, text, &r->comm[comm].id);
 }
 
-int ni_find_member(struct ni_run *r, uint32_t process, uint32_t run, const struct ni_ident *id, uint32_t *out) {
+int ni_find_member(struct ni_run *r, uint32_t process, uint32_t run, const struct ni_ident *id,
+                   uint32_t *out) {
   pthread_mutex_lock(&r->lock);
   size_t n = r->who.n_comms;
   int64_t k = -ENOMEM;
-  if (ni_array_room(r->comm, n, r->cap_comms)) k = ni_who_member(&r->who, process, run, id, 0);
-  if (r->who.n_comms > n && new_comm(r, (uint32_t)n) < 0) k = -ENOMEM;
+  if (ni_array_room(r->comm, n, r->cap_comms))
+    k = ni_who_member(&r->who, process, run, id, 0);
+  if (r->who.n_comms > n && new_comm(r, (uint32_t)n) < 0)
+    k = -ENOMEM;
   pthread_mutex_unlock(&r->lock);
   *out = (uint32_t)k;
   return k < 0 ? (int)k : 0;
@@ -91,7 +105,8 @@ int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out)
   struct ni_context key = *c, *x;
   int e = 0;
   pthread_mutex_lock(&r->lock);
-  if (r->n_contexts + 1 >= NI_CONTEXTS_MAX) e = -ENOSPC;
+  if (r->n_contexts + 1 >= NI_CONTEXTS_MAX)
+    e = -ENOSPC;
   if (e == 0)
     FIND(context, n_contexts, cap_contexts,
          ni_hash(ni_hash(ni_hash(c->member, (uint32_t)c->nnodes), (uint64_t)c->text[0] << 32 | c->text[1]),
@@ -113,10 +128,12 @@ int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *c, uint32_t *out) {
 
 int ni_find_mix(struct ni_run *r, uint32_t algo, uint32_t proto, uint8_t *out) {
   *out = 0;
-  if (!algo && !proto) return 0;
+  if (!algo && !proto)
+    return 0;
   pthread_mutex_lock(&r->lock);
   unsigned i = 1;
-  while (i < r->n_mix && (r->mix[i].algo != algo || r->mix[i].proto != proto)) i++;
+  while (i < r->n_mix && (r->mix[i].algo != algo || r->mix[i].proto != proto))
+    i++;
   if (i == r->n_mix && r->n_mix < NI_MIX_MAX) {
     r->mix[i].algo = algo;
     r->mix[i].proto = proto;
@@ -129,7 +146,8 @@ int ni_find_mix(struct ni_run *r, uint32_t algo, uint32_t proto, uint8_t *out) {
 
 void ni_cell_drop(struct ni_run *r, struct ni_sum_cell *c) {
   for (size_t i = 0; i < c->n; i++) {
-    if (!c->piece[i]) continue;
+    if (!c->piece[i])
+      continue;
     ni_segment_free(&c->piece[i]->s, &r->store);
     free(c->piece[i]);
   }
@@ -140,7 +158,8 @@ int ni_cell_take(struct ni_run *r, uint32_t cell, struct ni_piece *piece) {
   pthread_mutex_lock(&r->lock);
   struct ni_sum_cell *c = &r->cell[cell];
   int e = 0;
-  if (!ni_array_room(c->piece, c->n, c->cap)) e = -ENOMEM;
+  if (!ni_array_room(c->piece, c->n, c->cap))
+    e = -ENOMEM;
   else {
     c->piece[c->n++] = piece;
     c->records += piece->s.n;

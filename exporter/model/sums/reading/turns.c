@@ -12,7 +12,7 @@
 
 static NI_ORDER_BY(by_stream, struct ni_turns_stream, member, kind, func)
 
-const struct ni_clock_turns *ni_turns_of(const struct ni_turns *t, const struct ni_turns_stream *stream) {
+    const struct ni_clock_turns *ni_turns_of(const struct ni_turns *t, const struct ni_turns_stream *stream) {
   size_t i;
   ni_array_search(i, t->n, by_stream(&t->item[i], stream) < 0);
   return i < t->n && by_stream(&t->item[i], stream) == 0 ? &t->item[i].turns : NULL;
@@ -25,7 +25,7 @@ static void forget(struct ni_turns *t) {
 
 /* ---- one stream ---- */
 
-struct part {                  /* a segment of a stream */
+struct part { /* a segment of a stream */
   uint32_t member, func;
   uint8_t kind;
   uint64_t min_sn;
@@ -35,13 +35,13 @@ struct part {                  /* a segment of a stream */
 struct open_part {
   struct ni_segment_reader reader;
   struct ni_entry head;
-  size_t order;                /* of parts that have one number: two logs may hold the same record */
+  size_t order; /* of parts that have one number: two logs may hold the same record */
 };
 
 struct merge {
   struct ni_run *r;
-  const struct part *part;     /* of the stream, by smallest number */
-  size_t n, next;              /* parts [next, n) are not open yet */
+  const struct part *part; /* of the stream, by smallest number */
+  size_t n, next;          /* parts [next, n) are not open yet */
   struct open_part **heap;
   size_t n_heap, cap_heap;
 };
@@ -63,7 +63,8 @@ static void close_part(struct open_part *o) {
 
 static int open_next(struct merge *m) {
   struct open_part *o = ni_array_room(m->heap, m->n_heap, m->cap_heap) ? calloc(1, sizeof *o) : NULL;
-  if (!o) return -ENOMEM;
+  if (!o)
+    return -ENOMEM;
   o->order = m->next;
   ni_segment_read(&o->reader, &m->part[m->next++].piece->s, &m->r->store);
   const int e = ni_segment_next(&o->reader, &o->head);
@@ -81,7 +82,8 @@ static int open_due(struct merge *m) {
   int e = 0;
   while (e == 0 && m->next < m->n) {
     const bool is_due = !m->n_heap || m->part[m->next].min_sn <= m->heap[0]->head.sn;
-    if (!is_due) break;
+    if (!is_due)
+      break;
     e = open_next(m);
   }
   return e;
@@ -91,7 +93,8 @@ static int open_due(struct merge *m) {
 static int advance(struct merge *m) {
   struct open_part *o = m->heap[0];
   const int e = ni_segment_next(&o->reader, &o->head);
-  if (e < 0) return e;
+  if (e < 0)
+    return e;
   if (e == 0) {
     m->heap[0] = m->heap[--m->n_heap];
     close_part(o);
@@ -107,17 +110,21 @@ static int walk_stream(struct merge *m, const struct part *part, size_t n, const
   m->part = part;
   m->n = n;
   m->next = 0;
-  for (uint32_t k = 0; k < NI_CLOCK_STEPS; k++) turns->sn[k] = UINT64_MAX;
+  for (uint32_t k = 0; k < NI_CLOCK_STEPS; k++)
+    turns->sn[k] = UINT64_MAX;
   int e = open_due(m);
   while (e == 0 && m->n_heap) {
     const struct ni_entry *x = &m->heap[0]->head;
     const uint32_t passed = walk.steps;
     ni_clock_walk_on(clock, &walk, ni_time_ns(x->start_ns, x->dump_us));
-    for (uint32_t k = passed; k < walk.steps; k++) turns->sn[k] = x->sn;
+    for (uint32_t k = passed; k < walk.steps; k++)
+      turns->sn[k] = x->sn;
     e = advance(m);
-    if (e == 0) e = open_due(m);
+    if (e == 0)
+      e = open_due(m);
   }
-  while (m->n_heap) close_part(m->heap[--m->n_heap]);
+  while (m->n_heap)
+    close_part(m->heap[--m->n_heap]);
   return e;
 }
 
@@ -135,12 +142,15 @@ static int gather_parts(const struct ni_run *r, struct part **out, size_t *n) {
     const struct ni_sum_cell *c = &r->cell[i];
     for (size_t k = 0; k < c->n; k++) {
       const struct ni_piece *p = c->piece[k];
-      if (!clock_with_steps(r, p->member)) continue;
-      if (!ni_array_room(*out, *n, cap)) return -ENOMEM;
+      if (!clock_with_steps(r, p->member))
+        continue;
+      if (!ni_array_room(*out, *n, cap))
+        return -ENOMEM;
       (*out)[(*n)++] = (struct part){p->member, c->func, c->kind, p->s.min_sn, p};
     }
   }
-  if (*n > 1) qsort(*out, *n, sizeof **out, by_part);
+  if (*n > 1)
+    qsort(*out, *n, sizeof **out, by_part);
   return 0;
 }
 
@@ -180,9 +190,12 @@ static void wire_stream(struct ni_wire *w, struct letter *l, struct ni_turns_str
   char *func = w->load ? NULL : (char *)ni_name_text(&l->r->names, x->func);
   NI_WIRE(w, &member, &kind, &func);
   ni_wire_u64s(w, x->turns.sn, NI_CLOCK_STEPS);
-  if (!w->load) return;
-  if (!w->bad && (!func || ni_name(&l->r->names, NULL, func, &x->func) < 0)) w->bad = true;
-  if (!w->bad) x->member = l->x.member.number[member];
+  if (!w->load)
+    return;
+  if (!w->bad && (!func || ni_name(&l->r->names, NULL, func, &x->func) < 0))
+    w->bad = true;
+  if (!w->bad)
+    x->member = l->x.member.number[member];
   x->kind = (uint8_t)kind;
   free(func);
 }
@@ -196,9 +209,12 @@ static void wire_turns(struct ni_wire *w, void *arg) {
   for (size_t i = 0; i < n && !w->bad; i++) {
     struct ni_turns_stream got = {0};
     wire_stream(w, l, w->load ? &got : &t->item[i]);
-    if (!w->load || w->bad) continue;
-    if (ni_array_room(t->item, t->n, t->cap)) t->item[t->n++] = got;
-    else w->bad = true;
+    if (!w->load || w->bad)
+      continue;
+    if (ni_array_room(t->item, t->n, t->cap))
+      t->item[t->n++] = got;
+    else
+      w->bad = true;
   }
 }
 
@@ -225,8 +241,10 @@ static int share(struct ni_run *r) {
     e = ni_team_give(t, &w);
     forget(&r->turns);
   }
-  for (int k = 1; e == 0 && t->rank == 0 && k < t->size; k++) e = take_from(&l, k);
-  if (e == 0) e = ni_team_share(t, wire_turns, &l);
+  for (int k = 1; e == 0 && t->rank == 0 && k < t->size; k++)
+    e = take_from(&l, k);
+  if (e == 0)
+    e = ni_team_share(t, wire_turns, &l);
   ni_wire_free(&w);
   ni_partial_numbers_free(&l.x);
   return e;
@@ -235,8 +253,10 @@ static int share(struct ni_run *r) {
 int ni_turns_find(struct ni_run *r) {
   forget(&r->turns);
   int e = find_here(r);
-  if (e == 0 && r->team) e = share(r);
+  if (e == 0 && r->team)
+    e = share(r);
   struct ni_turns *t = &r->turns;
-  if (e == 0 && t->n > 1) qsort(t->item, t->n, sizeof *t->item, by_stream);
+  if (e == 0 && t->n > 1)
+    qsort(t->item, t->n, sizeof *t->item, by_stream);
   return e;
 }

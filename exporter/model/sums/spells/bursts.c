@@ -34,9 +34,11 @@ static bool longer(float x, float floor) { return !isnan(x) && x >= floor; }
 static uint32_t burst_end(const float *x, uint32_t bins, uint32_t from, float floor, uint32_t most) {
   uint32_t to = from + 1, holes = 0;
   for (uint32_t k = from + 1; k < bins && holes <= most && k < to + SILENT; k++) {
-    if (isnan(x[k])) continue;
+    if (isnan(x[k]))
+      continue;
     holes = longer(x[k], floor) ? 0 : holes + 1;
-    if (!holes) to = k + 1;
+    if (!holes)
+      to = k + 1;
   }
   return to;
 }
@@ -48,23 +50,35 @@ struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, enum n
   const float floor = fmaxf(like->longer, like->apart * noise);
   double in = 0, out = 0;
   uint32_t quiet = 0, seen = 0, longest = 0, first = bins, last = 0;
-  for (uint32_t k = 0; k < bins; k++) hit[k] = false;
+  for (uint32_t k = 0; k < bins; k++)
+    hit[k] = false;
   for (uint32_t k = 0, to; k < bins; k = to) {
     to = k + 1;
-    if (!longer(x[k], floor)) continue;
+    if (!longer(x[k], floor))
+      continue;
     to = burst_end(x, bins, k, floor, like->holes);
-    if (to - k < like->bins_min) continue;
-    for (uint32_t i = k; i < to; i++) hit[i] = true;
-    if (b.n == 0) first = k;
+    if (to - k < like->bins_min)
+      continue;
+    for (uint32_t i = k; i < to; i++)
+      hit[i] = true;
+    if (b.n == 0)
+      first = k;
     last = to;
-    if (to - k > longest) longest = to - k;
+    if (to - k > longest)
+      longest = to - k;
     b.n++;
     b.bins += to - k;
   }
   for (uint32_t k = 0; k < bins; k++) {
-    if (isnan(x[k])) continue;
-    if (hit[k]) in += fminf(x[k], 1), seen++;
-    else if (k > first && k < last) out += fminf(fmaxf(x[k], -1), 1), quiet++;
+    if (isnan(x[k]))
+      continue;
+    if (hit[k]) {
+      in += fminf(x[k], 1);
+      seen++;
+    } else if (k > first && k < last) {
+      out += fminf(fmaxf(x[k], -1), 1);
+      quiet++;
+    }
   }
   b.excess = seen ? (float)(in / seen) : 0;
   b.area = (float)in;
@@ -74,7 +88,9 @@ struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, enum n
       (float)b.bins >= OF_RUN_LEAST * (float)bins && (float)b.bins <= OF_RUN_MOST * (float)bins;
   /* One that holds nearly all of them is an episode. */
   const bool several = b.n >= like->bursts_min && longest * 10 < b.bins * 9;
-  if (share && several && b.excess >= like->mean && rest <= QUIET * b.excess) return b;
-  for (uint32_t k = 0; k < bins; k++) hit[k] = false;
+  if (share && several && b.excess >= like->mean && rest <= QUIET * b.excess)
+    return b;
+  for (uint32_t k = 0; k < bins; k++)
+    hit[k] = false;
   return none;
 }

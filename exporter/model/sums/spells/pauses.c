@@ -10,9 +10,10 @@
 #define SAME_LENGTH 0.4f /* a shorter one waits for the longer, in another way */
 #define OF_ALL 0.75f     /* of the ranks, or of those of a host */
 #define CHANCE_MANY 1e-6 /* of so many pauses of one rank among the others: */
-#define CHANCE_LONG 1e-4 /* of three long ones or more, which have to cost NI_SPELLS_LONG_COST as well, */
-#define CHANCE_TWO 3e-3  /* of two that are longer still */
-#define GROUPED 1.5      /* half as many again as others have is still chance: they come in groups */
+/* of three long ones or more, which have to cost NI_SPELLS_LONG_COST as well, */
+#define CHANCE_LONG 1e-4
+#define CHANCE_TWO 3e-3 /* of two that are longer still */
+#define GROUPED 1.5     /* half as many again as others have is still chance: they come in groups */
 #define MANY_MIN 5u
 #define PLACE_NEAR 0.03f /* of the operations of a step */
 
@@ -43,11 +44,13 @@ static int by_step(const void *a, const void *b) {
 static int gather(struct paused *p, const struct ni_blame_rank *o) {
   p->at = malloc((o->n_incidents + 1) * sizeof *p->at);
   p->in = calloc(o->n_incidents + 1, sizeof *p->in);
-  if (!p->at || !p->in) return -ENOMEM;
+  if (!p->at || !p->in)
+    return -ENOMEM;
   uint32_t n = 0;
   for (uint32_t i = 0; i < o->n_incidents; i++) {
     const struct ni_blame_incident *x = &o->incident[i];
-    if (!x->is_pause) continue;
+    if (!x->is_pause)
+      continue;
     p->at[n++] = (struct ni_spell_moment){x->step + (uint32_t)o->shift, x->us, x->in_step};
   }
   qsort(p->at, n, sizeof *p->at, by_step);
@@ -55,21 +58,23 @@ static int gather(struct paused *p, const struct ni_blame_rank *o) {
     if (p->n && p->at[p->n - 1].step == p->at[i].step) {
       p->at[p->n - 1].us += p->at[i].us;
       p->at[p->n - 1].in_step = p->at[i].in_step; /* they come by length */
-    } else p->at[p->n++] = p->at[i];
+    } else
+      p->at[p->n++] = p->at[i];
   }
   return 0;
 }
 
 static bool pauses_at(const struct paused *p, uint32_t step) {
   for (uint32_t i = 0; i < p->n && p->at[i].step <= step + SAME_STEPS; i++)
-    if (p->at[i].step + SAME_STEPS >= step) return true;
+    if (p->at[i].step + SAME_STEPS >= step)
+      return true;
   return false;
 }
 
 /*
- * What most ranks of a team do together, between their operations: they wait for a rank elsewhere, in an operation that
- * is not in the logs. Had one of them begun it, the others would have waited within their operations. waits: room for
- * all moments of all ranks.
+ * What most ranks of a team do together, between their operations: they wait for a rank elsewhere, in an
+ * operation that is not in the logs. Had one of them begun it, the others would have waited within their
+ * operations. waits: room for all moments of all ranks.
  */
 static void find_waits(const struct work *w, bool *waits) {
   const struct ni_blame *b = w->b;
@@ -77,7 +82,8 @@ static void find_waits(const struct work *w, bool *waits) {
     for (uint32_t k = 0; k < w->of[i].n; k++, waits++) {
       uint32_t team = 0, paused = 0;
       for (uint32_t r = 0; r < b->n_ranks; r++) {
-        if (!b->rank[r].judged || b->rank[r].team != b->rank[i].team) continue;
+        if (!b->rank[r].judged || b->rank[r].team != b->rank[i].team)
+          continue;
         team++;
         paused += r == i || pauses_at(&w->of[r], w->of[i].at[k].step);
       }
@@ -88,15 +94,18 @@ static void find_waits(const struct work *w, bool *waits) {
 static int leave_out_waits(struct work *w) {
   const struct ni_blame *b = w->b;
   size_t all = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++) all += w->of[i].n;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    all += w->of[i].n;
   bool *waits = malloc(all + 1);
-  if (!waits) return -ENOMEM;
+  if (!waits)
+    return -ENOMEM;
   find_waits(w, waits);
   for (uint32_t i = 0, at = 0; i < b->n_ranks; i++) {
     struct paused *p = &w->of[i];
     uint32_t kept = 0;
     for (uint32_t k = 0; k < p->n; k++)
-      if (!waits[at++]) p->at[kept++] = p->at[k];
+      if (!waits[at++])
+        p->at[kept++] = p->at[k];
     p->n = kept;
   }
   free(waits);
@@ -107,8 +116,10 @@ static int leave_out_waits(struct work *w) {
 static uint32_t common(const struct paused *x, const struct paused *y) {
   uint32_t n = 0;
   for (uint32_t i = 0, k = 0; i < x->n; i++) {
-    if (!x->in[i]) continue;
-    while (k < y->n && (!y->in[k] || y->at[k].step + SAME_STEPS < x->at[i].step)) k++;
+    if (!x->in[i])
+      continue;
+    while (k < y->n && (!y->in[k] || y->at[k].step + SAME_STEPS < x->at[i].step))
+      k++;
     n += k < y->n && y->at[k].step <= x->at[i].step + SAME_STEPS;
   }
   return n;
@@ -116,7 +127,7 @@ static uint32_t common(const struct paused *x, const struct paused *y) {
 
 static bool together(const struct paused *x, const struct paused *y) {
   return y->period.steps && y->period.us >= SAME_LENGTH * x->period.us &&
-         common(x, y) * 4 >= x->period.n * 3 && common(y, x) * 4 >= y->period.n * 3;
+      common(x, y) * 4 >= x->period.n * 3 && common(y, x) * 4 >= y->period.n * 3;
 }
 
 static void hit_moments(const struct work *w, const struct paused *p, bool periodic, struct ni_cause *c,
@@ -124,10 +135,13 @@ static void hit_moments(const struct work *w, const struct paused *p, bool perio
   const struct ni_blame *b = w->b;
   for (uint32_t i = 0; i < p->n; i++) {
     uint32_t bin = p->at[i].step / b->bin_steps;
-    if (p->in[i] != periodic || bin >= b->bins) continue;
-    if (p->at[i].us > most[bin]) most[bin] = p->at[i].us;
+    if (p->in[i] != periodic || bin >= b->bins)
+      continue;
+    if (p->at[i].us > most[bin])
+      most[bin] = p->at[i].us;
     /* It is seen where the GPU idles. Others may wait for it in the next step, or end theirs elsewhere. */
-    for (uint32_t k = bin > 0 ? bin - 1 : 0; k <= bin + 1 && k < b->bins; k++) c->at[k] = true;
+    for (uint32_t k = bin > 0 ? bin - 1 : 0; k <= bin + 1 && k < b->bins; k++)
+      c->at[k] = true;
   }
 }
 
@@ -138,7 +152,8 @@ static int take(const struct work *w, struct ni_cause *c, const bool *member, bo
   c->at = calloc(b->bins + 1, sizeof *c->at);
   int e = most && c->at ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
-    if (!member[i]) continue;
+    if (!member[i])
+      continue;
     hit_moments(w, &w->of[i], periodic, c, most);
     e = ni_cause_item(c, i);
   }
@@ -153,7 +168,8 @@ static bool of_host(const struct work *w, const bool *member, uint32_t first, ui
   const uint32_t host = ni_blame_host(w->b, first);
   uint32_t there = 0, of_it = 0;
   for (uint32_t i = 0; i < w->b->n_ranks; i++) {
-    if (!w->b->rank[i].judged || ni_blame_host(w->b, i) != host) continue;
+    if (!w->b->rank[i].judged || ni_blame_host(w->b, i) != host)
+      continue;
     there++;
     of_it += member[i];
   }
@@ -161,16 +177,18 @@ static bool of_host(const struct work *w, const bool *member, uint32_t first, ui
 }
 
 /*
- * All but one in ten of its moments come before the same operation of the step, or the next one to it: streams
- * change places.
+ * All but one in ten of its moments come before the same operation of the step, or the next one to it:
+ * streams change places.
  */
 static bool has_a_place(const struct paused *p, const struct ni_blame_rank *o, float *scratch) {
   const float near = fmaxf(1, PLACE_NEAR * (float)o->ops / (float)o->n_steps);
   uint32_t n = 0, there = 0;
   for (uint32_t i = 0; i < p->n; i++)
-    if (p->in[i]) scratch[n++] = (float)p->at[i].in_step;
+    if (p->in[i])
+      scratch[n++] = (float)p->at[i].in_step;
   const float middle = ni_blame_quantile(scratch, n, 0.5);
-  for (uint32_t i = 0; i < n; i++) there += fabsf(scratch[i] - middle) <= near;
+  for (uint32_t i = 0; i < n; i++)
+    there += fabsf(scratch[i] - middle) <= near;
   return there * 10 >= n * 9;
 }
 
@@ -181,20 +199,23 @@ static int name_period(struct work *w, uint32_t first, bool *member, struct ni_c
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     judged += b->rank[i].judged;
     member[i] = i == first || (!w->of[i].told && together(&w->of[first], &w->of[i]));
-    if (!member[i]) continue;
+    if (!member[i])
+      continue;
     n++;
     w->of[i].told = true;
-    if (ni_blame_global(b, i) < ni_blame_global(b, lowest)) lowest = i;
+    if (ni_blame_global(b, i) < ni_blame_global(b, lowest))
+      lowest = i;
   }
   const bool all = n > 1 && (float)n >= OF_ALL * (float)judged, host = !all && of_host(w, member, lowest, n);
   struct ni_cause *c = ni_cause_add(out, NI_FIND_PERIODIC,
-                                    all    ? NI_LEVEL_JOB
-                                    : host ? NI_LEVEL_HOST
-                                           : NI_LEVEL_RANK,
-                                    all    ? 0
-                                    : host ? ni_blame_host(b, first)
-                                           : lowest);
-  if (!c) return 0;
+                                    all        ? NI_LEVEL_JOB
+                                        : host ? NI_LEVEL_HOST
+                                               : NI_LEVEL_RANK,
+                                    all        ? 0
+                                        : host ? ni_blame_host(b, first)
+                                               : lowest);
+  if (!c)
+    return 0;
   c->period = w->of[first].period.steps;
   c->bins_hit = w->of[first].period.n;
   c->excess_us = w->of[first].period.us;
@@ -213,11 +234,13 @@ static int name_periods(struct work *w, bool *member, struct ni_causes *out) {
           (longest == NI_BLAME_NONE || p->period.us > w->of[longest].period.us))
         longest = i;
     }
-    if (longest == NI_BLAME_NONE) return 0;
+    if (longest == NI_BLAME_NONE)
+      return 0;
     if (out->n >= NI_CAUSES_MAX / 4) { /* room for others */
       w->of[longest].told = true;
       out->left_out++;
-    } else if ((e = name_period(w, longest, member, out)) < 0) return e;
+    } else if ((e = name_period(w, longest, member, out)) < 0)
+      return e;
   }
   return 0;
 }
@@ -240,14 +263,16 @@ static void count_longer(const struct ni_blame_rank *o, struct paused *p, bool a
       p->longer[k] += !p->in[i] && p->at[i].us > lengths_us[k];
       periodic += k == 0 && p->in[i];
     }
-  if (!all) return;
+  if (!all)
+    return;
   p->longer[0] = (uint32_t)o->incidents > periodic ? (uint32_t)o->incidents - periodic
                                                    : 0; /* not all are kept, but the longest */
 }
 
 /* Ranks that a rank is beside: of other hosts, as one host can pause as a whole. */
 static bool is_beside(const struct work *w, uint32_t rank, uint32_t other) {
-  if (rank == other || !w->b->rank[other].judged) return false;
+  if (rank == other || !w->b->rank[other].judged)
+    return false;
   return w->b->s->n_hosts < 2 || ni_blame_host(w->b, rank) != ni_blame_host(w->b, other);
 }
 
@@ -257,7 +282,8 @@ static bool is_beside(const struct work *w, uint32_t rank, uint32_t other) {
  */
 static bool in_most_steps(const struct ni_blame_rank *o) {
   uint32_t with = 0;
-  for (uint32_t k = 0; k < o->n_bins; k++) with += o->cell[k].burst > 0;
+  for (uint32_t k = 0; k < o->n_bins; k++)
+    with += o->cell[k].burst > 0;
   return with * 2 > o->n_bins;
 }
 
@@ -267,15 +293,18 @@ static void judge_length(struct work *w, uint32_t rank, uint32_t k) {
   size_t others = 0;
   double sum = 0;
   for (uint32_t i = 0; i < w->b->n_ranks; i++) {
-    if (!is_beside(w, rank, i)) continue;
+    if (!is_beside(w, rank, i))
+      continue;
     w->scratch[others++] = (float)w->of[i].longer[k];
     sum += w->of[i].longer[k];
   }
-  if (!others || n < (k ? 2 : MANY_MIN) || in_most_steps(&w->b->rank[rank])) return;
+  if (!others || n < (k ? 2 : MANY_MIN) || in_most_steps(&w->b->rank[rank]))
+    return;
   const float usual = ni_blame_quantile(w->scratch, others, 0.75);
   const double mean = GROUPED * fmax(usual, k ? (sum + 1) / (double)(others + 1) : 1),
                p_value = chance(n, mean);
-  if (p_value < CHANCE_MANY) p->many = true;
+  if (p_value < CHANCE_MANY)
+    p->many = true;
   else if (k && (p_value < CHANCE_LONG || (n == 2 && k >= LENGTH_OF_TWO && p_value < CHANCE_TWO && sum < 1)))
     p->few = true;
 }
@@ -286,16 +315,20 @@ static int name_pauses(struct work *w, bool *member, enum ni_finding_level level
   struct ni_cause *c = ni_cause_add(out, NI_FIND_PAUSES, level, of);
   double burst = 0;
   uint32_t n = 0, ranks = 0;
-  if (!c) return 0;
+  if (!c)
+    return 0;
   c->few = true;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
-    if (!member[i]) continue;
+    if (!member[i])
+      continue;
     ranks++;
     c->few &= !w->of[i].many;
     n += w->of[i].longer[0];
-    for (uint32_t k = 0; k < o->n_bins; k++) burst += o->cell[k].burst;
-    for (uint32_t k = 0; k < w->of[i].n; k++) burst -= w->of[i].in[k] ? w->of[i].at[k].us : 0;
+    for (uint32_t k = 0; k < o->n_bins; k++)
+      burst += o->cell[k].burst;
+    for (uint32_t k = 0; k < w->of[i].n; k++)
+      burst -= w->of[i].in[k] ? w->of[i].at[k].us : 0;
     w->of[i].many = w->of[i].few = false;
   }
   c->bins_hit = n;
@@ -330,12 +363,14 @@ static int name_ranks(struct work *w, bool *member, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
-    if (!stands_out(&w->of[i])) continue;
+    if (!stands_out(&w->of[i]))
+      continue;
     if (out->n >= NI_CAUSES_MAX / 2) {
       out->left_out++;
       continue;
     }
-    for (uint32_t k = 0; k < b->n_ranks; k++) member[k] = k == i;
+    for (uint32_t k = 0; k < b->n_ranks; k++)
+      member[k] = k == i;
     e = name_pauses(w, member, NI_LEVEL_RANK, i, out);
   }
   return e;
@@ -348,18 +383,28 @@ int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out) {
   bool *member = calloc(b->n_ranks + 1, sizeof *member);
   int e = w.of && w.scratch && member ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    if (b->rank[i].judged) e = gather(&w.of[i], &b->rank[i]);
-  if (e == 0 && b->waits_unseen) e = leave_out_waits(&w);
+    if (b->rank[i].judged)
+      e = gather(&w.of[i], &b->rank[i]);
+  if (e == 0 && b->waits_unseen)
+    e = leave_out_waits(&w);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     w.of[i].period = ni_period_of(w.of[i].at, w.of[i].n, w.of[i].in);
-  if (e == 0) e = name_periods(&w, member, out);
+  if (e == 0)
+    e = name_periods(&w, member, out);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    if (b->rank[i].judged) count_longer(&b->rank[i], &w.of[i], !b->waits_unseen);
+    if (b->rank[i].judged)
+      count_longer(&b->rank[i], &w.of[i], !b->waits_unseen);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    for (uint32_t k = 0; b->rank[i].judged && k < LENGTHS; k++) judge_length(&w, i, k);
-  if (e == 0) e = name_hosts(&w, member, out);
-  if (e == 0) e = name_ranks(&w, member, out);
-  for (uint32_t i = 0; w.of && i < b->n_ranks; i++) free(w.of[i].at), free(w.of[i].in);
+    for (uint32_t k = 0; b->rank[i].judged && k < LENGTHS; k++)
+      judge_length(&w, i, k);
+  if (e == 0)
+    e = name_hosts(&w, member, out);
+  if (e == 0)
+    e = name_ranks(&w, member, out);
+  for (uint32_t i = 0; w.of && i < b->n_ranks; i++) {
+    free(w.of[i].at);
+    free(w.of[i].in);
+  }
   free(w.of);
   free(w.scratch);
   free(member);
@@ -368,5 +413,5 @@ int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out) {
 
 bool ni_spells_note(const struct ni_cause *c) {
   return c->kind == NI_FIND_PERIODIC &&
-         (c->level == NI_LEVEL_JOB || c->in_place || c->excess_us >= NI_SPELLS_NOTE_US);
+      (c->level == NI_LEVEL_JOB || c->in_place || c->excess_us >= NI_SPELLS_NOTE_US);
 }

@@ -13,16 +13,16 @@
 
 enum { MOMENTS_MIN = 3, STEPS_MIN = 4 };
 
-static NI_ORDER_OF(by_number, float)
-static NI_ORDER_OF(by_distance, uint32_t)
+static NI_ORDER_OF(by_number, float) static NI_ORDER_OF(by_distance, uint32_t)
 
-static bool is_near(uint32_t distance, double want) {
+    static bool is_near(uint32_t distance, double want) {
   return fabs(distance - want) <= fmax(1, SLACK * want);
 }
 
 /* From which length on moments are looked at; INFINITY: there are too few. */
 static float least_length(const struct ni_spell_moment *at, uint32_t n, float *scratch) {
-  for (uint32_t i = 0; i < n; i++) scratch[i] = at[i].us;
+  for (uint32_t i = 0; i < n; i++)
+    scratch[i] = at[i].us;
   qsort(scratch, n, sizeof *scratch, by_number);
   return n < MOMENTS_MIN ? INFINITY : ALIKE * scratch[n - MOMENTS_MIN];
 }
@@ -33,14 +33,18 @@ struct ni_period ni_period_of(const struct ni_spell_moment *at, uint32_t n, bool
   uint32_t *distance = malloc((n + 1) * sizeof *distance), distances = 0, last = 0, regular = 0, once = 0;
   float shortest = INFINITY, longest = 0;
   double sum = 0;
-  for (uint32_t i = 0; i < n; i++) in[i] = false;
+  for (uint32_t i = 0; i < n; i++)
+    in[i] = false;
   const float least =
       scratch && distance ? least_length(at, n, scratch) : INFINITY; /* no memory: no period is found */
   for (uint32_t i = 0; i < n; i++) {
-    if (at[i].us < least) continue;
+    if (at[i].us < least)
+      continue;
     in[i] = true;
-    if (p.n++ == 0) p.first = at[i].step;
-    else distance[distances++] = at[i].step - last;
+    if (p.n++ == 0)
+      p.first = at[i].step;
+    else
+      distance[distances++] = at[i].step - last;
     last = at[i].step;
     sum += at[i].us;
     shortest = fminf(shortest, at[i].us);
@@ -59,8 +63,9 @@ struct ni_period ni_period_of(const struct ni_spell_moment *at, uint32_t n, bool
   free(scratch);
   free(distance);
   const bool so = p.n >= MOMENTS_MIN && p.steps >= STEPS_MIN && regular >= REGULAR * distances &&
-                  once >= ONE_PERIOD * distances &&
-                  (p.n >= FEW || (once == distances && longest <= FEW_ALIKE * shortest));
-  for (uint32_t i = 0; i < n && !so; i++) in[i] = false;
+      once >= ONE_PERIOD * distances &&
+      (p.n >= FEW || (once == distances && longest <= FEW_ALIKE * shortest));
+  for (uint32_t i = 0; i < n && !so; i++)
+    in[i] = false;
   return so ? p : none;
 }

@@ -9,16 +9,17 @@
  * the ranks of other hosts (of one's own where there is one host).
  *
  * A *burst* is some bins in a row in which a rank's own time is longer by a sixth or more, while it is as
- * usual between bursts; or one of many single bins, none of them a pause. What lasts is lateness (own.c); what comes once is an episode of it.
+ * usual between bursts; or one of many single bins, none of them a pause. What lasts is lateness (own.c);
+ * what comes once is an episode of it.
  *
  * What they cost is read off the steps themselves (ni_costs_by_clock() of causes.h): blocks that the replay
  * saw may hold none of a few pauses.
  *
  * Periodic work is a note where it takes SPELLS_NOTE_US or more (nobody collects garbage for half a second, a
- * checkpoint takes seconds), where all ranks do it, or where it comes in the same place of the step each time: what
- * the program does each so many steps has its place there, a collection comes where memory happens to run out.
- * Else it is a fault. Threads: the main one. Ownership: causes
- * own what they hold. Failure: -ENOMEM.
+ * checkpoint takes seconds), where all ranks do it, or where it comes in the same place of the step each
+ * time: what the program does each so many steps has its place there, a collection comes where memory happens
+ * to run out. Else it is a fault. Threads: the main one. Ownership: causes own what they hold. Failure:
+ * -ENOMEM.
  */
 #ifndef NI_SUMMARY_SPELLS_H
 #define NI_SUMMARY_SPELLS_H
@@ -26,8 +27,9 @@
 #include "exporter/model/sums/blame/causes.h"
 
 #define NI_SPELLS_NOTE_US 4.5e5f /* half a second, less what a GPU still had to do */
-#define NI_SPELLS_LONG_COST 1e-2 /* of the run: few pauses, but long ones, are named from there on */
-#define NI_SPELLS_COST 2e-3      /* of the run: periodic work is */
+/* of the run: few pauses, but long ones, are named from there on */
+#define NI_SPELLS_LONG_COST 1e-2
+#define NI_SPELLS_COST 2e-3 /* of the run: periodic work is */
 
 struct ni_spell_moment {
   uint32_t step;
@@ -50,8 +52,8 @@ struct ni_bursts {
   float excess;     /* in them, mean of x */
 };
 /*
- * Bursts are some bins in a row. Where there are none, so are single bins, if there are some: input that takes
- * longer to compute, a host that has something else to do. A bin alone is more often chance.
+ * Bursts are some bins in a row. Where there are none, so are single bins, if there are some: input that
+ * takes longer to compute, a host that has something else to do. A bin alone is more often chance.
  */
 enum ni_burst_shape { NI_BURSTS_IN_A_ROW, NI_BURSTS_OF_ONE, NI_BURST_SHAPES };
 /*

@@ -9,21 +9,32 @@
 /* n items of an array, as they lie in memory. */
 static void wire_items(struct ni_wire *w, void *at, size_t n, size_t size) {
   void *items = NULL;
-  if (!w->load) memcpy(&items, at, sizeof items);
+  if (!w->load)
+    memcpy(&items, at, sizeof items);
   const uint8_t *from = ni_wire_bytes(w, items, n * size);
-  if (!w->load) return;
-  if (!w->bad && n && !(items = malloc(n * size))) w->bad = true;
-  if (!w->bad && n) memcpy(items, from, n * size);
+  if (!w->load)
+    return;
+  if (!w->bad && n && !(items = malloc(n * size)))
+    w->bad = true;
+  if (!w->bad && n)
+    memcpy(items, from, n * size);
   memcpy(at, &items, sizeof items);
 }
 
 static void wire_rank(struct ni_wire *w, struct ni_names *names, struct ni_blame_rank *o) {
   const uint8_t *at = ni_wire_bytes(w, o, sizeof *o);
   if (w->load) {
-    if (w->bad) return;
+    if (w->bad)
+      return;
     memcpy(o, at, sizeof *o);
-    o->slot = NULL, o->token_func = NULL, o->token_hash = o->token_bytes = NULL, o->cell = NULL, o->link_cell = NULL, o->place = NULL;
-    o->incident = NULL, o->sample = NULL;
+    o->slot = NULL;
+    o->token_func = NULL;
+    o->token_hash = o->token_bytes = NULL;
+    o->cell = NULL;
+    o->link_cell = NULL;
+    o->place = NULL;
+    o->incident = NULL;
+    o->sample = NULL;
   }
   wire_items(w, &o->slot, o->n_slots, sizeof *o->slot);
   wire_items(w, &o->token_hash, o->n_tokens, sizeof *o->token_hash);
@@ -33,8 +44,10 @@ static void wire_rank(struct ni_wire *w, struct ni_names *names, struct ni_blame
   wire_items(w, &o->place, o->n_places, sizeof *o->place);
   wire_items(w, &o->incident, o->n_incidents, sizeof *o->incident);
   wire_items(w, &o->sample, o->n_sample, sizeof *o->sample);
-  if (w->load && !(o->token_func = calloc(o->n_tokens + 1, sizeof *o->token_func))) w->bad = true;
-  for (uint32_t i = 0; i < o->n_tokens && !w->bad; i++) ni_wire_kept(w, names, &o->token_func[i]);
+  if (w->load && !(o->token_func = calloc(o->n_tokens + 1, sizeof *o->token_func)))
+    w->bad = true;
+  for (uint32_t i = 0; i < o->n_tokens && !w->bad; i++)
+    ni_wire_kept(w, names, &o->token_func[i]);
   ni_wire_kept(w, names, &o->mark_func);
   ni_wire_kept(w, names, &o->why_not);
 }
@@ -44,13 +57,15 @@ static int give_all(struct ni_blame *b, bool (*mine)(const void *arg, uint32_t p
   struct ni_wire w = {0};
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
-    if (!mine(arg, i) || (b->usual_steps > 0 && !b->rank[i].ops_before)) continue;
+    if (!mine(arg, i) || (b->usual_steps > 0 && !b->rank[i].ops_before))
+      continue;
     w.n = 0;
     wire_rank(&w, &b->r->names, &b->rank[i]);
     e = ni_team_give(b->r->team, &w);
   }
   w.n = 0;
-  if (e == 0) e = ni_team_give(b->r->team, &w);
+  if (e == 0)
+    e = ni_team_give(b->r->team, &w);
   ni_wire_free(&w);
   return e;
 }
@@ -78,9 +93,11 @@ static int take_all(struct ni_blame *b, int from) {
 
 int ni_team_blame(struct ni_blame *b, bool (*mine)(const void *arg, uint32_t process), const void *arg) {
   const struct ni_team *t = b->r->team;
-  if (t->rank) return give_all(b, mine, arg);
+  if (t->rank)
+    return give_all(b, mine, arg);
   int e = 0;
-  for (int i = 1; e == 0 && i < t->size; i++) e = take_all(b, i);
+  for (int i = 1; e == 0 && i < t->size; i++)
+    e = take_all(b, i);
   return e;
 }
 
@@ -96,7 +113,8 @@ static void wire_steps(struct ni_wire *w, void *arg) {
     uint64_t ops = w->load ? 0 : s->b->rank[i].ops_before;
     ni_wire_u64(w, &ops);
     NI_WIRE(w, &s->b->rank[i].usual_steps);
-    if (w->load && ops) ni_blame_look_again(&s->b->rank[i], ops);
+    if (w->load && ops)
+      ni_blame_look_again(&s->b->rank[i], ops);
   }
 }
 

@@ -11,13 +11,13 @@
 #define LETTER_BYTES (1u << 20) /* about so much goes at once */
 enum { SHARES = 4 };            /* ranges for a rank's share of the records */
 
-struct range {                /* of a cell's numbers; owner of the first part, how many there are */
+struct range { /* of a cell's numbers; owner of the first part, how many there are */
   uint64_t least, width;
   uint32_t base, parts;
 };
 struct parcel {
   struct ni_piece *piece;
-  uint32_t cell, to;         /* cell: in the result */
+  uint32_t cell, to; /* cell: in the result */
 };
 struct mail {
   struct ni_run *r;
@@ -30,7 +30,9 @@ struct mail {
   bool to_root;
 };
 
-static struct ni_sum_cell *cell_at(const struct mail *m, size_t i) { return &m->r->cell[m->r->cell_order[i]]; }
+static struct ni_sum_cell *cell_at(const struct mail *m, size_t i) {
+  return &m->r->cell[m->r->cell_order[i]];
+}
 
 static int plan(struct mail *m) {
   const struct ni_team *t = m->r->team;
@@ -46,8 +48,10 @@ static int plan(struct mail *m) {
     end[2 * i] = end[2 * i + 1] = UINT64_MAX;
     for (size_t k = 0; k < c->n; k++) {
       const struct ni_segment *s = &c->piece[k]->s;
-      if (s->min_sn < end[2 * i]) end[2 * i] = s->min_sn;
-      if (~s->max_sn < end[2 * i + 1]) end[2 * i + 1] = ~s->max_sn;
+      if (s->min_sn < end[2 * i])
+        end[2 * i] = s->min_sn;
+      if (~s->max_sn < end[2 * i + 1])
+        end[2 * i + 1] = ~s->max_sn;
     }
   }
   t->least(end, 2 * m->s->n_cells);
@@ -57,11 +61,15 @@ static int plan(struct mail *m) {
     struct range *x = &m->range[i];
     const bool whole = m->to_root || c->kind == NI_KIND_P2P || m->r->opt.skip_first;
     uint64_t parts = whole ? 1 : c->records / share + 1, span = ~end[2 * i + 1] - end[2 * i];
-    if (parts > size) parts = size;
+    if (parts > size)
+      parts = size;
     *x = (struct range){end[2 * i], span / parts + 1, (uint32_t)(turn % size), (uint32_t)parts};
-    if (m->to_root) x->base = 0;
-    else if (c->kind == NI_KIND_P2P) x->base = (uint32_t)(ni_mix(c->msg_bytes * NI_TYPE_COUNT + c->type + 1) % size);
-    else turn += parts;
+    if (m->to_root)
+      x->base = 0;
+    else if (c->kind == NI_KIND_P2P)
+      x->base = (uint32_t)(ni_mix(c->msg_bytes * NI_TYPE_COUNT + c->type + 1) % size);
+    else
+      turn += parts;
     const uint32_t mine = (rank + size - x->base) % size;
     m->s->cell[i].chunk = mine;
     m->s->cell[i].chunks = mine < parts ? (uint32_t)parts : 0;
@@ -83,19 +91,23 @@ static int cut(struct mail *m, uint32_t at, const struct ni_piece *p) {
   while ((e = ni_segment_next(&reader, &entry)) > 0) {
     const uint64_t k = (entry.sn - x->least) / x->width;
     if (k != part) {
-      if (now && (e = ni_segment_end(&now->piece->s, &m->r->store)) < 0) break;
+      if (now && (e = ni_segment_end(&now->piece->s, &m->r->store)) < 0)
+        break;
       struct ni_piece *piece = ni_array_room(m->item, m->n, m->cap) ? calloc(1, sizeof *piece) : NULL;
       if (!piece) {
         e = -ENOMEM;
         break;
       }
-      *piece = (struct ni_piece){.member = p->member, .file = p->file, .range = p->range, .ordinal = p->ordinal};
+      *piece =
+          (struct ni_piece){.member = p->member, .file = p->file, .range = p->range, .ordinal = p->ordinal};
       now = &m->item[m->n++];
       *now = (struct parcel){piece, at, (uint32_t)((x->base + k) % size)};
       part = k;
     }
-    if (now->to != rank) entry.mix = m->x.mix[entry.mix];
-    if ((e = ni_segment_add(&now->piece->s, &m->r->store, &entry)) < 0) break;
+    if (now->to != rank)
+      entry.mix = m->x.mix[entry.mix];
+    if ((e = ni_segment_add(&now->piece->s, &m->r->store, &entry)) < 0)
+      break;
   }
   ni_segment_read_end(&reader);
   return e == 0 && now ? ni_segment_end(&now->piece->s, &m->r->store) : e;
@@ -106,7 +118,8 @@ static int cut_all(struct mail *m) {
   for (uint32_t i = 0; i < m->s->n_cells; i++) {
     struct ni_sum_cell *c = cell_at(m, i);
     for (size_t k = 0; k < c->n; k++) {
-      if (e == 0) e = cut(m, i, c->piece[k]);
+      if (e == 0)
+        e = cut(m, i, c->piece[k]);
       ni_segment_free(&c->piece[k]->s, &m->r->store);
       free(c->piece[k]);
     }
@@ -118,13 +131,15 @@ static int cut_all(struct mail *m) {
 /* The cell's number of records stays that of all ranks. */
 static int keep(struct mail *m, uint32_t at, struct ni_piece *p) {
   struct ni_sum_cell *c = cell_at(m, at);
-  if (!ni_array_room(c->piece, c->n, c->cap)) return -ENOMEM;
+  if (!ni_array_room(c->piece, c->n, c->cap))
+    return -ENOMEM;
   c->piece[c->n++] = p;
   return 0;
 }
 
 static void forget(struct mail *m, struct ni_piece *p) {
-  if (p) ni_segment_free(&p->s, &m->r->store);
+  if (p)
+    ni_segment_free(&p->s, &m->r->store);
   free(p);
 }
 
@@ -137,7 +152,8 @@ static int write_letter(struct mail *m, size_t *at, size_t end, struct ni_wire *
     struct ni_piece *p = m->item[*at].piece;
     uint32_t head[] = {m->item[*at].cell, m->x.member.place[p->member], p->file, p->range, p->ordinal};
     ni_wire_bool(w, &follows);
-    for (size_t k = 0; k < sizeof head / sizeof *head; k++) ni_wire_u32(w, &head[k]);
+    for (size_t k = 0; k < sizeof head / sizeof *head; k++)
+      ni_wire_u32(w, &head[k]);
     e = ni_segment_put(&p->s, &m->r->store, w);
     forget(m, p);
     m->item[*at].piece = NULL;
@@ -154,12 +170,15 @@ static int read_letter(struct mail *m, const struct ni_bytes *b, bool *more) {
   for (ni_wire_bool(&w, &follows); e == 0 && follows; ni_wire_bool(&w, &follows)) {
     struct ni_piece *p = calloc(1, sizeof *p);
     uint32_t cell = 0;
-    if (!p) return -ENOMEM;
+    if (!p)
+      return -ENOMEM;
     NI_WIRE(&w, &cell, &p->member, &p->file, &p->range, &p->ordinal);
     e = ni_segment_take(&p->s, &m->r->store, &w, m->mix, m->x.n_mix);
     p->member = m->x.member.number[p->member];
-    if (e == 0) e = keep(m, cell, p);
-    if (e < 0) forget(m, p);
+    if (e == 0)
+      e = keep(m, cell, p);
+    if (e < 0)
+      forget(m, p);
   }
   ni_wire_bool(&w, more);
   return w.bad ? -EINVAL : e;
@@ -167,25 +186,31 @@ static int read_letter(struct mail *m, const struct ni_bytes *b, bool *more) {
 
 static NI_ORDER_BY(by_receiver, struct parcel, to, cell)
 
-/* In each round every rank sends to one and receives from one. */
-static int exchange(struct mail *m) {
+    /* In each round every rank sends to one and receives from one. */
+    static int exchange(struct mail *m) {
   const struct ni_team *t = m->r->team;
   struct ni_wire w = {0};
   int e = 0;
-  if (m->n) qsort(m->item, m->n, sizeof *m->item, by_receiver);
+  if (m->n)
+    qsort(m->item, m->n, sizeof *m->item, by_receiver);
   for (int k = 0; e == 0 && k < t->size; k++) {
     const int to = (t->rank + k) % t->size, from = (t->rank + t->size - k) % t->size;
     size_t at, end;
     ni_array_search(at, m->n, m->item[at].to < (uint32_t)to);
-    for (end = at; end < m->n && m->item[end].to == (uint32_t)to;) end++;
+    for (end = at; end < m->n && m->item[end].to == (uint32_t)to;)
+      end++;
     bool sends = k > 0, receives = k > 0;
-    for (; k == 0 && e == 0 && at < end; m->item[at++].piece = NULL) e = keep(m, m->item[at].cell, m->item[at].piece);
+    for (; k == 0 && e == 0 && at < end; m->item[at++].piece = NULL)
+      e = keep(m, m->item[at].cell, m->item[at].piece);
     while (e == 0 && (sends || receives)) {
       struct ni_bytes got = {0};
-      if (sends) e = write_letter(m, &at, end, &w);
-      if (e == 0) e = t->swap(sends ? to : -1, &w, receives ? from : -1, &got);
+      if (sends)
+        e = write_letter(m, &at, end, &w);
+      if (e == 0)
+        e = t->swap(sends ? to : -1, &w, receives ? from : -1, &got);
       sends = sends && at < end;
-      if (e == 0 && receives) e = read_letter(m, &got, &receives);
+      if (e == 0 && receives)
+        e = read_letter(m, &got, &receives);
       free(got.at);
     }
   }
@@ -196,14 +221,20 @@ static int exchange(struct mail *m) {
 int ni_team_spread(struct ni_run *r, struct ni_summary *s, bool to_root) {
   struct mail m = {.r = r, .s = s, .to_root = to_root};
   int e = ni_partial_order(r, &m.x);
-  for (unsigned i = 0; e == 0 && i < r->n_mix; i++) m.mix[m.x.mix[i]] = (uint8_t)i;
-  if (e == 0) e = plan(&m);
-  if (e == 0) e = cut_all(&m);
-  if (e == 0) e = exchange(&m);
-  for (size_t i = 0; i < m.n; i++) forget(&m, m.item[i].piece);
+  for (unsigned i = 0; e == 0 && i < r->n_mix; i++)
+    m.mix[m.x.mix[i]] = (uint8_t)i;
+  if (e == 0)
+    e = plan(&m);
+  if (e == 0)
+    e = cut_all(&m);
+  if (e == 0)
+    e = exchange(&m);
+  for (size_t i = 0; i < m.n; i++)
+    forget(&m, m.item[i].piece);
   free(m.item);
   free(m.range);
-  if (to_root) r->team = NULL;
+  if (to_root)
+    r->team = NULL;
   ni_partial_numbers_free(&m.x);
   return e;
 }

@@ -9,13 +9,16 @@ int ni_team_share(const struct ni_team *t, void (*wire)(struct ni_wire *w, void 
   struct ni_wire w = {0};
   uint8_t *hold = NULL;
   const bool root = t->rank == 0;
-  if (root) wire(&w, arg);
+  if (root)
+    wire(&w, arg);
   int e = w.bad ? -ENOMEM : t->share(&w, &hold);
   if (e == 0 && !root) {
     wire(&w, arg);
-    if (!ni_wire_over(&w)) e = -ENOMEM;
+    if (!ni_wire_over(&w))
+      e = -ENOMEM;
   }
-  if (root) ni_wire_free(&w);
+  if (root)
+    ni_wire_free(&w);
   free(hold);
   return e;
 }
@@ -40,7 +43,8 @@ static int share_tables(struct ni_run *r) {
     r->tally = (struct ni_tally_sum){0};
     r->marks.n_lines = 0;
   }
-  if (e == 0) e = ni_team_share(r->team, wire_tables, &t);
+  if (e == 0)
+    e = ni_team_share(r->team, wire_tables, &t);
   ni_partial_numbers_free(&t.x);
   return e;
 }
@@ -48,10 +52,12 @@ static int share_tables(struct ni_run *r) {
 int ni_team_tables(struct ni_run *r) {
   struct ni_partial_numbers x = {0};
   int e = share_tables(r);
-  if (e == 0) e = ni_partial_order(r, &x);
+  if (e == 0)
+    e = ni_partial_order(r, &x);
   const size_t cells = x.cell.n, n = cells + x.process.n;
   uint64_t *v = e == 0 ? calloc(n + 1, sizeof *v) : NULL;
-  if (e == 0 && !v) e = -ENOMEM;
+  if (e == 0 && !v)
+    e = -ENOMEM;
   for (size_t i = 0; e == 0 && i < cells; i++) {
     const struct ni_sum_cell *c = &r->cell[i];
     for (size_t k = 0; k < c->n; k++) {
@@ -59,15 +65,22 @@ int ni_team_tables(struct ni_run *r) {
       v[cells + x.process.place[r->who.member[c->piece[k]->member].process]] = 1;
     }
   }
-  if (e == 0) r->team->sum(v, n);
+  if (e == 0)
+    r->team->sum(v, n);
   r->partial->apart = true;
-  for (size_t i = 0; e == 0 && i < cells; i++) r->cell[i].records = v[x.cell.place[i]];
-  for (size_t i = cells; e == 0 && i < n; i++) r->partial->apart &= v[i] < 2;
+  for (size_t i = 0; e == 0 && i < cells; i++)
+    r->cell[i].records = v[x.cell.place[i]];
+  for (size_t i = cells; e == 0 && i < n; i++)
+    r->partial->apart &= v[i] < 2;
   free(v);
   ni_partial_numbers_free(&x);
   return e;
 }
 
-static void wire_own_time(struct ni_wire *w, void *summary) { ni_wire_bool(w, &((struct ni_summary *)summary)->by_own_time); }
+static void wire_own_time(struct ni_wire *w, void *summary) {
+  ni_wire_bool(w, &((struct ni_summary *)summary)->by_own_time);
+}
 
-int ni_team_agree(const struct ni_run *r, struct ni_summary *s) { return ni_team_share(r->team, wire_own_time, s); }
+int ni_team_agree(const struct ni_run *r, struct ni_summary *s) {
+  return ni_team_share(r->team, wire_own_time, s);
+}

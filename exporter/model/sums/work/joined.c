@@ -3,14 +3,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct run {                   /* ranks of one run */
-  int64_t seen, absent, world; /* with logs; without, of communicators that some have logs of; as the job states */
-  uint32_t root;               /* of the first one's communicators */
-  bool pieces;                 /* others are not joined with it */
+struct run { /* ranks of one run */
+  /* with logs; without, of communicators that some have logs of; as the job states */
+  int64_t seen, absent, world;
+  uint32_t root; /* of the first one's communicators */
+  bool pieces;   /* others are not joined with it */
 };
 
 static uint32_t root_of(uint32_t *up, uint32_t i) {
-  while (up[i] != i) i = up[i] = up[up[i]];
+  while (up[i] != i)
+    i = up[i] = up[up[i]];
   return i;
 }
 
@@ -18,37 +20,46 @@ static uint32_t root_of(uint32_t *up, uint32_t i) {
 static uint32_t last_run(const struct ni_run *r) {
   uint32_t last = 0;
   for (uint32_t i = 0; i < r->who.n_comms; i++)
-    if (r->who.comm[i].run > last) last = r->who.comm[i].run;
+    if (r->who.comm[i].run > last)
+      last = r->who.comm[i].run;
   return last;
 }
 
 static void join(const struct ni_summary *s, uint32_t *up) {
-  for (uint32_t i = 0; i < s->n_processes; i++) up[i] = i;
+  for (uint32_t i = 0; i < s->n_processes; i++)
+    up[i] = i;
   for (size_t i = 1; i < s->n_seats; i++) {
-    if (s->seat[i].comm != s->seat[i - 1].comm) continue;
+    if (s->seat[i].comm != s->seat[i - 1].comm)
+      continue;
     const uint32_t x = root_of(up, s->seat[i - 1].process), y = root_of(up, s->seat[i].process);
     up[x < y ? y : x] = x < y ? x : y;
   }
 }
 
 /* of: the run of each process; UINT32_MAX: it has no communicator. */
-static void count(const struct ni_run *r, const struct ni_summary *s, uint32_t *up, uint32_t *of, struct run *run) {
-  for (uint32_t i = 0; i < s->n_processes; i++) of[i] = UINT32_MAX;
+static void count(const struct ni_run *r, const struct ni_summary *s, uint32_t *up, uint32_t *of,
+                  struct run *run) {
+  for (uint32_t i = 0; i < s->n_processes; i++)
+    of[i] = UINT32_MAX;
   for (uint32_t i = 0; i < r->who.n_members; i++) {
     const struct ni_who_member *m = &r->who.member[i];
     const uint32_t process = r->process_at[m->process];
     struct run *x = &run[r->who.comm[m->comm].run];
-    if (r->process[m->process].world_size > x->world) x->world = r->process[m->process].world_size;
-    if (of[process] != UINT32_MAX) continue;
+    if (r->process[m->process].world_size > x->world)
+      x->world = r->process[m->process].world_size;
+    if (of[process] != UINT32_MAX)
+      continue;
     of[process] = r->who.comm[m->comm].run;
     const uint32_t root = root_of(up, process);
-    if (x->seen == 0) x->root = root;
+    if (x->seen == 0)
+      x->root = root;
     x->pieces |= root != x->root;
     x->seen += s->process[process].ranks > 1 ? s->process[process].ranks : 1;
   }
   for (uint32_t i = 0; i < r->who.n_comms; i++) {
     const struct ni_comm_row *c = &s->comm[r->comm_at[i]];
-    if (c->n_ranks > (int64_t)c->ranks_seen) run[r->who.comm[i].run].absent += c->n_ranks - (int64_t)c->ranks_seen;
+    if (c->n_ranks > (int64_t)c->ranks_seen)
+      run[r->who.comm[i].run].absent += c->n_ranks - (int64_t)c->ranks_seen;
   }
 }
 
@@ -61,8 +72,10 @@ static void find_neighbours(struct ni_summary *s) {
     for (to = from; to < s->n_seats && s->seat[to].comm == s->seat[from].comm; to++) {
       const struct ni_process *p = &s->process[s->seat[to].process];
       stated &= p->rank_stated && p->ranks <= 1;
-      if (p->rank < low) low = p->rank;
-      if (p->rank > high) high = p->rank;
+      if (p->rank < low)
+        low = p->rank;
+      if (p->rank > high)
+        high = p->rank;
     }
     c->neighbours = !stated || high - low < c->n_ranks;
   }

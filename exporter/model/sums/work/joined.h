@@ -1,10 +1,11 @@
 /*
  * What logs may not have: whether all that the ranks of a job wait for is recorded.
  *
- * The ranks of a job wait for each other. Where nothing that is recorded joins them all, or the job states more ranks
- * than these communicators have, others communicate besides, in communicators that are not in the logs; between its
- * operations a rank can wait in one of them. Ranks that are each other's neighbours communicate most, and wait alike.
- * So of communicators whose ranks are not neighbours nobody knows who was late: whoever is between them may have been.
+ * The ranks of a job wait for each other. Where nothing that is recorded joins them all, or the job states
+ * more ranks than these communicators have, others communicate besides, in communicators that are not in the
+ * logs; between its operations a rank can wait in one of them. Ranks that are each other's neighbours
+ * communicate most, and wait alike. So of communicators whose ranks are not neighbours nobody knows who was
+ * late: whoever is between them may have been.
  *
  * Threads: the main one, once seats are there (evidence/seats.h). Failure: -ENOMEM.
  */

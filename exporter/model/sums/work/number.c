@@ -13,15 +13,17 @@ struct seat { /* a judged rank in a communicator; what is compared there */
 };
 static NI_ORDER_BY(by_comm, struct seat, comm, rank)
 
-/* The bin of `of` that begins nearest to the middle one of o: steps between their numbers. */
-static int32_t shift_by_time(const struct ni_blame_rank *of, const struct ni_blame_rank *o,
-                             uint32_t bin_steps) {
+    /* The bin of `of` that begins nearest to the middle one of o: steps between their numbers. */
+    static int32_t
+    shift_by_time(const struct ni_blame_rank *of, const struct ni_blame_rank *o, uint32_t bin_steps) {
   uint32_t middle = o->n_bins / 2, best = middle;
   int64_t t = o->cell[middle].start_ns, least = INT64_MAX;
   for (uint32_t k = 0; t && k < of->n_bins; k++) {
     int64_t d = of->cell[k].start_ns - t;
-    if (!of->cell[k].start_ns) continue;
-    if (d < 0) d = -d;
+    if (!of->cell[k].start_ns)
+      continue;
+    if (d < 0)
+      d = -d;
     if (d < least) {
       least = d;
       best = k;
@@ -37,7 +39,8 @@ static double at_anchor(const struct ni_blame_rank *o, const struct ni_blame_anc
 
 static double at_number(const struct ni_blame_rank *o, const struct ni_blame_slot *s, uint64_t sn) {
   for (int i = 0; i < 2; i++)
-    if (s->anchor[i].sn == sn) return at_anchor(o, &s->anchor[i]);
+    if (s->anchor[i].sn == sn)
+      return at_anchor(o, &s->anchor[i]);
   const double first = at_anchor(o, &s->anchor[0]), last = at_anchor(o, &s->anchor[1]),
                n = (double)s->anchor[1].sn - (double)s->anchor[0].sn;
   return n > 0 ? first + ((double)sn - (double)s->anchor[0].sn) * (last - first) / n : NAN;
@@ -47,12 +50,16 @@ static double at_number(const struct ni_blame_rank *o, const struct ni_blame_slo
 static double apart(const struct ni_blame *b, const struct seat *x, const struct seat *y) {
   const struct ni_blame_rank *p = &b->rank[x->rank], *q = &b->rank[y->rank];
   const struct ni_blame_slot *s = &p->slot[x->slot], *t = &q->slot[y->slot];
-  if (s->anchor_of == 0 || s->anchor_of != t->anchor_of) return NAN;
+  if (s->anchor_of == 0 || s->anchor_of != t->anchor_of)
+    return NAN;
   double sum = 0;
   uint32_t n = 0;
   for (int i = 0; i < 2; i++) {
     double d = at_number(p, s, t->anchor[i].sn) - at_anchor(q, &t->anchor[i]);
-    if (!isnan(d)) sum += d, n++;
+    if (!isnan(d)) {
+      sum += d;
+      n++;
+    }
   }
   return n ? sum / n : NAN;
 }
@@ -76,10 +83,12 @@ static void spread(struct ni_blame *b, const struct seat *seat, size_t n, bool *
     for (size_t from = 0, to; from < n; from = to) {
       const struct seat *of = NULL;
       for (to = from; to < n && seat[to].comm == seat[from].comm; to++)
-        if (!of && known[seat[to].rank]) of = &seat[to];
+        if (!of && known[seat[to].rank])
+          of = &seat[to];
       for (size_t i = from; of && i < to; i++) {
         double d = known[seat[i].rank] ? NAN : apart(b, of, &seat[i]);
-        if (isnan(d)) continue;
+        if (isnan(d))
+          continue;
         b->rank[seat[i].rank].shift = b->rank[of->rank].shift + (int32_t)lrint(d);
         known[seat[i].rank] = more = true;
       }
@@ -97,7 +106,8 @@ static bool meets(const struct ni_blame_slot *s, const struct ni_blame_slot *t) 
   const bool sent = s->kind == NI_BLAME_SEND && t->kind == NI_BLAME_RECV;
   const bool got = s->kind == NI_BLAME_RECV && t->kind == NI_BLAME_SEND;
   const bool same_way = s->comm == t->comm && s->peer == t->rank && s->rank == t->peer;
-  if (!(sent || got) || !same_way || !s->ops || !t->ops) return false;
+  if (!(sent || got) || !same_way || !s->ops || !t->ops)
+    return false;
   return s->paired && t->paired ? share_numbers(s, t) : s->ops == t->ops;
 }
 
@@ -112,10 +122,12 @@ static bool by_messages(struct ni_blame *b, const bool *known, uint32_t rank) {
     const struct ni_blame_rank *of = &b->rank[i];
     for (uint32_t k = 0; of->judged && known[i] && k < of->n_slots; k++)
       for (uint32_t m = 0; of->slot[k].kind != NI_BLAME_COLL && m < o->n_slots; m++) {
-        if (!meets(&of->slot[k], &o->slot[m])) continue;
+        if (!meets(&of->slot[k], &o->slot[m]))
+          continue;
         const struct seat theirs = {of->slot[k].comm, i, k}, mine = {o->slot[m].comm, rank, m};
         const double d = apart(b, &theirs, &mine);
-        if (isnan(d)) continue;
+        if (isnan(d))
+          continue;
         b->rank[rank].shift = of->shift + (int32_t)lrint(d);
         return true;
       }
@@ -123,13 +135,16 @@ static bool by_messages(struct ni_blame *b, const bool *known, uint32_t rank) {
   return false;
 }
 
-/* From ranks whose shift is known to all that collectives and messages join with them, one after the other. */
+/*
+ * From ranks whose shift is known to all that collectives and messages join with them, one after the other.
+ */
 static void spread_by_messages(struct ni_blame *b, const struct seat *seat, size_t n, bool *known) {
   bool more = true;
   while (more) {
     more = false;
     for (uint32_t i = 0; i < b->n_ranks; i++) {
-      if (!b->rank[i].judged || known[i] || !by_messages(b, known, i)) continue;
+      if (!b->rank[i].judged || known[i] || !by_messages(b, known, i))
+        continue;
       known[i] = more = true;
       spread(b, seat, n, known);
     }
@@ -142,8 +157,8 @@ static int32_t whole_bins(int32_t shift, uint32_t bin_steps) {
 }
 
 /*
- * Of ranks that nothing in the logs joins no step is known to be that of another one, and the replay's sample of them
- * has to be of the same blocks.
+ * Of ranks that nothing in the logs joins no step is known to be that of another one, and the replay's sample
+ * of them has to be of the same blocks.
  */
 static int32_t whole_blocks(const struct ni_blame *b, int32_t shift) {
   const double steps = (double)NI_BLAME_BLOCK * b->sample_every;
@@ -154,42 +169,53 @@ int ni_number_steps(struct ni_blame *b) {
   const struct ni_blame_rank *of = NULL;
   size_t slots = 0, judged = 0;
   int32_t least = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++) slots += b->rank[i].n_slots;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    slots += b->rank[i].n_slots;
   struct seat *seat = malloc((slots + 1) * sizeof *seat);
   bool *known = calloc(b->n_ranks + 1, sizeof *known);
   float *steps = malloc((b->n_ranks + 1) * sizeof *steps);
   int e = seat && known && steps ? 0 : -ENOMEM;
   b->bin_steps = 1;
   for (uint32_t i = 0; i < b->n_ranks; i++)
-    if (b->rank[i].judged && b->rank[i].bin_steps > b->bin_steps) b->bin_steps = b->rank[i].bin_steps;
+    if (b->rank[i].judged && b->rank[i].bin_steps > b->bin_steps)
+      b->bin_steps = b->rank[i].bin_steps;
   slots = e == 0 ? take_seats(b, seat) : 0;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     struct ni_blame_rank *o = &b->rank[i];
-    if (!o->judged) continue;
-    while (o->bin_steps < b->bin_steps) ni_blame_coarsen(o);
+    if (!o->judged)
+      continue;
+    while (o->bin_steps < b->bin_steps)
+      ni_blame_coarsen(o);
     steps[judged++] = (float)o->whole_steps;
   }
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     struct ni_blame_rank *o = &b->rank[i];
-    if (!o->judged || known[i]) continue;
+    if (!o->judged || known[i])
+      continue;
     o->shift = of ? of->shift + shift_by_time(of, o, b->bin_steps) : 0;
-    if (b->s->process[o->process].may_wait_unseen) o->shift = whole_blocks(b, o->shift);
+    if (b->s->process[o->process].may_wait_unseen)
+      o->shift = whole_blocks(b, o->shift);
     known[i] = true;
     spread(b, seat, slots, known);
     spread_by_messages(b, seat, slots, known);
-    if (!of) of = o;
+    if (!of)
+      of = o;
   }
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     b->rank[i].shift = whole_bins(b->rank[i].shift, b->bin_steps);
-    if (b->rank[i].judged && b->rank[i].shift < least) least = b->rank[i].shift;
+    if (b->rank[i].judged && b->rank[i].shift < least)
+      least = b->rank[i].shift;
   }
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     struct ni_blame_rank *o = &b->rank[i];
-    if (!o->judged) continue;
+    if (!o->judged)
+      continue;
     o->shift -= least;
     uint32_t bins = o->n_bins + (uint32_t)o->shift / b->bin_steps, last = o->n_steps + (uint32_t)o->shift;
-    if (bins > b->bins) b->bins = bins;
-    if (last > b->steps) b->steps = last;
+    if (bins > b->bins)
+      b->bins = bins;
+    if (last > b->steps)
+      b->steps = last;
   }
   b->whole_steps = judged ? (uint32_t)ni_blame_quantile(steps, judged, 0.5) : 0;
   free(seat);

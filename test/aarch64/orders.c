@@ -1,7 +1,8 @@
 /*
- * The operations on which two threads meet, each in a function of its own, for orders.sh: it looks at the instructions
- * that a compiler for aarch64 makes of them. x86 orders nearly everything by itself, and an emulator on x86 does too, so a
- * memory order that is too weak shows in no run there; in the instructions it does.
+ * The operations on which two threads meet, each in a function of its own, for orders.sh: it looks at the
+ * instructions that a compiler for aarch64 makes of them. x86 orders nearly everything by itself, and an
+ * emulator on x86 does too, so a memory order that is too weak shows in no run there; in the instructions it
+ * does.
  *
  * expect: NAME  mnemonics that must occur ("a/b": either)
  */
@@ -16,10 +17,14 @@
 KEEP uint64_t op_set(struct ni_op *op, uint32_t gen, uint32_t flag) { return ni_op_set(op, gen, flag); }
 
 /* expect: done_push      casl/casal */
-KEEP int done_push(struct ni_arena *a, struct ni_done_list *l, uint32_t slot) { return ni_done_push(a, l, slot); }
+KEEP int done_push(struct ni_arena *a, struct ni_done_list *l, uint32_t slot) {
+  return ni_done_push(a, l, slot);
+}
 
 /* expect: done_drain     swpa/swpal */
-KEEP uint32_t done_drain(struct ni_arena *a, struct ni_done_list *l, uint32_t *n) { return ni_done_drain(a, l, n); }
+KEEP uint32_t done_drain(struct ni_arena *a, struct ni_done_list *l, uint32_t *n) {
+  return ni_done_drain(a, l, n);
+}
 
 /* expect: late_push      ldar/ldapr stlr */
 KEEP void late_push(struct ni_late_ring *r, const struct ni_late *l) { ni_late_push(r, l); }

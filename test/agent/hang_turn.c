@@ -1,8 +1,9 @@
 /*
- * The part of a reader that hang_turn.h is asked by, without an agent around it: looks at the black boxes of a folder, ten times a
- * second, until it is ended, and prints what it is to tell.
+ * The part of a reader that hang_turn.h is asked by, without an agent around it: looks at the black boxes of
+ * a folder, ten times a second, until it is ended, and prints what it is to tell.
  *
- *   hang_turn BOX_DIR NODE STUCK_SECONDS SPEED [py-spy|gdb]     SPEED: its clock goes so much faster, so that tests do not wait
+ *   hang_turn BOX_DIR NODE STUCK_SECONDS SPEED [py-spy|gdb]     SPEED: its clock goes so much faster, so that
+ *                                                               tests do not wait
  *
  * nccl-inspector is looked for beside it.
  */
@@ -38,12 +39,14 @@ static void end(int signal) {
 static int take(const struct ni_box_op *op, void *arg) {
   struct look *l = arg;
   int64_t comm = ni_box_comm_of(l->b, op);
-  if (comm < 0 || op->is != NI_BOX_SLOT_IN_FLIGHT) return 0;
+  if (comm < 0 || op->is != NI_BOX_SLOT_IN_FLIGHT)
+    return 0;
   struct ni_live_open *o = &l->at[comm];
   uint64_t since = ni_box_unix_ns(l->b, op->ticks_start), now = ni_now_ns(CLOCK_REALTIME);
   o->in_flight++;
   o->stuck += now > since + l->stuck_ns;
-  if (!o->since_ns || since < o->since_ns) o->since_ns = since;
+  if (!o->since_ns || since < o->since_ns)
+    o->since_ns = since;
   return 0;
 }
 
@@ -52,11 +55,16 @@ static void take_box(struct look *l, const char *path) {
   struct ni_box *b;
   struct ni_box_log log;
   struct ni_box_comm c;
-  if (l->n == MOST || ni_box_open(&b, path, 0, why, sizeof why) < 0) return;
+  if (l->n == MOST || ni_box_open(&b, path, 0, why, sizeof why) < 0)
+    return;
   if (ni_box_session(b, &log)) {
     const struct ni_box_header *h = ni_box_header(b);
     struct ni_live_process *p = &l->process[l->n];
-    *p = (struct ni_live_process){.job = "77", .attempt = "0", .pid = h->pid, .rank = (int32_t)h->rank, .life = (uint8_t)ni_box_life(b)};
+    *p = (struct ni_live_process){.job = "77",
+                                  .attempt = "0",
+                                  .pid = h->pid,
+                                  .rank = (int32_t)h->rank,
+                                  .life = (uint8_t)ni_box_life(b)};
     snprintf(p->host, sizeof p->host, "%.63s", h->hostname);
     snprintf(l->dirs[l->n], sizeof l->dirs[l->n], "%s", log.dir);
     l->dir[l->n] = l->dirs[l->n];
@@ -76,9 +84,12 @@ int main(int argc, char **argv) {
   static struct look l;
   struct ni_hang_watch *h;
   struct ni_live_hang said;
-  if (argc < 5) return 64;
+  if (argc < 5)
+    return 64;
   l.stuck_ns = (uint64_t)(atof(argv[3]) * 1e9);
-  if (ni_hang_watch_open(&h, &(struct ni_hang_settings){argv[1], argv[2], argc > 5 ? argv[5] : NULL, l.stuck_ns}) < 0) return 1;
+  if (ni_hang_watch_open(
+          &h, &(struct ni_hang_settings){argv[1], argv[2], argc > 5 ? argv[5] : NULL, l.stuck_ns}) < 0)
+    return 1;
   signal(SIGTERM, end);
   while (!ended) {
     DIR *d = opendir(argv[1]);
@@ -86,10 +97,13 @@ int main(int argc, char **argv) {
     for (const struct dirent *e; d && (e = readdir(d));) {
       char path[4096];
       snprintf(path, sizeof path, "%s/%s", argv[1], e->d_name);
-      if (e->d_name[0] != '.') take_box(&l, path);
+      if (e->d_name[0] != '.')
+        take_box(&l, path);
     }
-    if (d) closedir(d);
-    struct ni_live_batch b = {.kind = NI_LIVE_LOOK, .n_processes = l.n, .n_open = l.n_open, .processes = l.process, .open = l.open};
+    if (d)
+      closedir(d);
+    struct ni_live_batch b = {
+        .kind = NI_LIVE_LOOK, .n_processes = l.n, .n_open = l.n_open, .processes = l.process, .open = l.open};
     if (ni_hang_watch_turn(h, &b, l.dir, ni_now_ns(CLOCK_MONOTONIC) * strtoull(argv[4], NULL, 10), &said)) {
       printf("%s %s %s\n", said.certain ? "certain" : "likely", said.path, said.sentence);
       fflush(stdout);

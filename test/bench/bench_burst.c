@@ -1,17 +1,19 @@
 /*
  * bench_burst SO [--interface V] [--channels N] [--ops N] [--bursts N] [--batch N] [--comms N]
  *
- * What whole collectives cost, in nanoseconds each, raised as this interface's NCCL raises them (plug.h). They come in
- * bursts with a pause between, in which the dump thread drains them; beside a burst it runs as always. Two forms:
+ * What whole collectives cost, in nanoseconds each, raised as this interface's NCCL raises them (plug.h).
+ * They come in bursts with a pause between, in which the dump thread drains them; beside a burst it runs as
+ * always. Two forms:
  *
- *   two threads   as in NCCL the starter launches and hands the operation over, the poller raises its KernelChs. Each
- *                 counts the time of its batches of calls, not of the waiting between; the sum of both is printed
+ *   two threads   as in NCCL the starter launches and hands the operation over, the poller raises its
+ *                 KernelChs. Each counts the time of its batches of calls, not of the waiting between; the
+ *                 sum of both is printed
  *   one thread    does both, one operation after the other
  *
- * Prints first_burst (two threads, a communicator of a new process: its memory was never touched), then of --bursts
- * bursts in each form the medians: two_threads, its parts starter and poller, one_thread. With --comms N it prints
- * one_thread alone: N communicators, a thread for each, the first burst not counted, the mean of the N. A do-nothing
- * plugin run the same way is subtracted by the caller.
+ * Prints first_burst (two threads, a communicator of a new process: its memory was never touched), then of
+ * --bursts bursts in each form the medians: two_threads, its parts starter and poller, one_thread. With
+ * --comms N it prints one_thread alone: N communicators, a thread for each, the first burst not counted, the
+ * mean of the N. A do-nothing plugin run the same way is subtracted by the caller.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -30,14 +32,20 @@ struct comm {
   struct plug_op launch, poll; /* the starter's and the poller's */
   pthread_barrier_t turn;      /* of both, before and after a burst */
   double started[1 + MAX_BURSTS], polled[1 + MAX_BURSTS], sum[1 + MAX_BURSTS], alone[1 + MAX_BURSTS];
-  void *ring[RING]; /* one producer, one consumer: below `pushed` the poller's, below `served` the starter's again */
+  /* one producer, one consumer: below `pushed` the poller's, below `served` the starter's again */
+  void *ring[RING];
   _Alignas(64) _Atomic long pushed;
   _Alignas(64) _Atomic long served;
 };
 
-/* Until the other side has come to n. Yields: where processors are few the dump thread has its turn here, not in a batch. */
+/*
+ * Until the other side has come to n. Yields: where processors are few the dump thread has its turn here, not
+ * in a batch.
+ */
 static void wait_for(_Atomic long *side, long n) {
-  while (atomic_load_explicit(side, memory_order_acquire) < n) sched_yield(); /* pairs with the release stores below */
+  /* pairs with the release stores below */
+  while (atomic_load_explicit(side, memory_order_acquire) < n)
+    sched_yield();
 }
 
 /* These two are not inlined: the gate counts what runs below them (test/gate/gate.py). */
@@ -46,9 +54,11 @@ __attribute__((noinline)) static double launch_burst(struct comm *c, long first)
   for (long at = first; at < first + ops; at += batch) {
     wait_for(&c->served, at + batch - RING);
     uint64_t t = plug_now_ns();
-    for (long i = at; i < at + batch; i++) c->ring[i % RING] = plug_launch(&plug, c->ctx, &c->launch);
+    for (long i = at; i < at + batch; i++)
+      c->ring[i % RING] = plug_launch(&plug, c->ctx, &c->launch);
     spent += plug_now_ns() - t;
-    atomic_store_explicit(&c->pushed, at + batch, memory_order_release); /* pairs with wait_for in poll_burst */
+    /* pairs with wait_for in poll_burst */
+    atomic_store_explicit(&c->pushed, at + batch, memory_order_release);
   }
   return (double)spent / (double)ops;
 }
@@ -58,9 +68,11 @@ __attribute__((noinline)) static double poll_burst(struct comm *c, long first) {
   for (long at = first; at < first + ops; at += batch) {
     wait_for(&c->pushed, at + batch);
     uint64_t t = plug_now_ns();
-    for (long i = at; i < at + batch; i++) plug_channels(&plug, c->ctx, &c->poll, c->ring[i % RING], channels, EXEC_NS);
+    for (long i = at; i < at + batch; i++)
+      plug_channels(&plug, c->ctx, &c->poll, c->ring[i % RING], channels, EXEC_NS);
     spent += plug_now_ns() - t;
-    atomic_store_explicit(&c->served, at + batch, memory_order_release); /* pairs with wait_for in launch_burst */
+    /* pairs with wait_for in launch_burst */
+    atomic_store_explicit(&c->served, at + batch, memory_order_release);
   }
   return (double)spent / (double)ops;
 }
@@ -78,7 +90,8 @@ static void *poller(void *arg) {
 static void by_two(struct comm *c) {
   pthread_t t;
   pthread_barrier_init(&c->turn, NULL, 2);
-  if (pthread_create(&t, NULL, poller, c)) exit(1);
+  if (pthread_create(&t, NULL, poller, c))
+    exit(1);
   usleep(PAUSE_US);
   for (int b = 0; b <= bursts; b++) {
     pthread_barrier_wait(&c->turn);
@@ -117,17 +130,26 @@ static double median(double *v) {
 int main(int argc, char **argv) {
   static struct comm c[MAX_COMMS];
   int version = 0;
-  if (argc < 2)
-    return fprintf(stderr, "usage: bench_burst SO [--interface V] [--channels N] [--ops N] [--bursts N] ...\n"), 64;
-  for (int i = 2; i + 1 < argc; i += 2) {
-    if (!strcmp(argv[i], "--channels")) channels = atoi(argv[i + 1]);
-    if (!strcmp(argv[i], "--ops")) ops = atol(argv[i + 1]);
-    if (!strcmp(argv[i], "--bursts")) bursts = atoi(argv[i + 1]);
-    if (!strcmp(argv[i], "--batch")) batch = atol(argv[i + 1]);
-    if (!strcmp(argv[i], "--comms")) comms = atoi(argv[i + 1]);
-    if (!strcmp(argv[i], "--interface")) version = atoi(argv[i + 1]);
+  if (argc < 2) {
+    fprintf(stderr, "usage: bench_burst SO [--interface V] [--channels N] [--ops N] [--bursts N] ...\n");
+    return 64;
   }
-  if (bursts < 0 || bursts > MAX_BURSTS || comms < 1 || comms > MAX_COMMS || batch < 1 || batch > RING) return 64;
+  for (int i = 2; i + 1 < argc; i += 2) {
+    if (!strcmp(argv[i], "--channels"))
+      channels = atoi(argv[i + 1]);
+    if (!strcmp(argv[i], "--ops"))
+      ops = atol(argv[i + 1]);
+    if (!strcmp(argv[i], "--bursts"))
+      bursts = atoi(argv[i + 1]);
+    if (!strcmp(argv[i], "--batch"))
+      batch = atol(argv[i + 1]);
+    if (!strcmp(argv[i], "--comms"))
+      comms = atoi(argv[i + 1]);
+    if (!strcmp(argv[i], "--interface"))
+      version = atoi(argv[i + 1]);
+  }
+  if (bursts < 0 || bursts > MAX_BURSTS || comms < 1 || comms > MAX_COMMS || batch < 1 || batch > RING)
+    return 64;
   ops = (ops + batch - 1) / batch * batch;
   plug = plug_open(argv[1], version);
   for (int i = 0; i < comms; i++) {
@@ -139,17 +161,21 @@ int main(int argc, char **argv) {
     by_two(c);
     printf("first_burst %.2f\n", c->sum[0]);
     if (bursts)
-      printf("two_threads %.2f\nstarter %.2f\npoller %.2f\n", median(c->sum), median(c->started), median(c->polled));
+      printf("two_threads %.2f\nstarter %.2f\npoller %.2f\n", median(c->sum), median(c->started),
+             median(c->polled));
   }
   pthread_t t[MAX_COMMS];
   double sum = 0;
   for (int i = 0; bursts && i < comms; i++)
-    if (pthread_create(&t[i], NULL, by_one, &c[i])) exit(1);
+    if (pthread_create(&t[i], NULL, by_one, &c[i]))
+      exit(1);
   for (int i = 0; bursts && i < comms; i++) {
     pthread_join(t[i], NULL);
     sum += median(c[i].alone);
   }
-  if (bursts) printf("one_thread %.2f\n", sum / comms);
-  for (int i = 0; i < comms; i++) plug.finalize(c[i].ctx);
+  if (bursts)
+    printf("one_thread %.2f\n", sum / comms);
+  for (int i = 0; i < comms; i++)
+    plug.finalize(c[i].ctx);
   return 0;
 }

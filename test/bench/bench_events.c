@@ -1,10 +1,11 @@
 /*
  * bench_events SO NOOP [--interface N] [--bursts N]
  *
- * Cost of each kind of callback, in nanoseconds per callback, net of the same calls on a do-nothing plugin: sequences as
- * NCCL raises them, back to back on one thread, in bursts with a pause between that lets the dump thread drain. The
- * median and the lowest burst of each: on a machine that others use the lowest is the nearer one.
- * Which kinds are recorded is the environment's (NCCL_INSPECTOR_EVENTS); a kind that is not is what it costs to refuse.
+ * Cost of each kind of callback, in nanoseconds per callback, net of the same calls on a do-nothing plugin:
+ * sequences as NCCL raises them, back to back on one thread, in bursts with a pause between that lets the
+ * dump thread drain. The median and the lowest burst of each: on a machine that others use the lowest is the
+ * nearer one. Which kinds are recorded is the environment's (NCCL_INSPECTOR_EVENTS); a kind that is not is
+ * what it costs to refuse.
  */
 #include <stdbool.h>
 #include <unistd.h>
@@ -27,13 +28,15 @@ static void *begin(uint64_t type, void *parent, struct ni_prof_descr_v6 *d) {
 }
 
 static void coll(int n) {
-  for (int i = 0; i < n; i++) plug_bracket(p, ctx, &op, NULL);
+  for (int i = 0; i < n; i++)
+    plug_bracket(p, ctx, &op, NULL);
 }
 
 static void collective(int n) {
   for (int i = 0; i < n; i++) {
     void *h = plug_launch(p, ctx, &op);
-    if (h) plug_channels(p, ctx, &op, h, 8, 50000);
+    if (h)
+      plug_channels(p, ctx, &op, h, 8, 50000);
   }
 }
 
@@ -45,13 +48,18 @@ static void api(int n) {
   c.collApi.count = 1024;
   for (int i = 0; i < n; i++) {
     void *group = begin(NI_EV_GROUP_API, NULL, &g);
-    if (group) p->record(group, NI_ST_GROUP_API_START_END, NULL);
+    if (group)
+      p->record(group, NI_ST_GROUP_API_START_END, NULL);
     void *call = begin(NI_EV_COLL_API, group, &c);
-    if (call) p->stop(call);
-    if (group) p->record(group, NI_ST_GROUP_API_END_BEGIN, NULL);
+    if (call)
+      p->stop(call);
+    if (group)
+      p->record(group, NI_ST_GROUP_API_END_BEGIN, NULL);
     void *launch = begin(NI_EV_KERNEL_LAUNCH, group, &l);
-    if (launch) p->stop(launch);
-    if (group) p->stop(group);
+    if (launch)
+      p->stop(launch);
+    if (group)
+      p->stop(group);
   }
 }
 
@@ -67,7 +75,8 @@ static void *proxy(bool send, void *parent) {
 static void proxy_op(int n) {
   for (int i = 0; i < n; i++) {
     void *h = proxy(true, NULL);
-    if (!h) continue;
+    if (!h)
+      continue;
     p->record(h, NI_ST_PROXY_OP_IN_PROGRESS, &none);
     p->stop(h);
   }
@@ -84,18 +93,22 @@ static void send_steps(int n) {
       for (int j = 0; j < 4; j++) {
         d.proxyStep.step = k + j;
         h[j] = begin(NI_EV_PROXY_STEP, o, &d);
-        if (h[j]) p->record(h[j], NI_ST_PROXY_STEP_SEND_GPU_WAIT, &size);
+        if (h[j])
+          p->record(h[j], NI_ST_PROXY_STEP_SEND_GPU_WAIT, &size);
       }
       for (int j = 0; j < 4; j++) {
-        if (!h[j]) continue;
+        if (!h[j])
+          continue;
         p->record(h[j], NI_ST_PROXY_STEP_SEND_PEER_WAIT, &size);
         p->record(h[j], NI_ST_PROXY_STEP_SEND_PEER_WAIT, &size);
         p->record(h[j], NI_ST_PROXY_STEP_SEND_WAIT, &size);
       }
       for (int j = 0; j < 4; j++)
-        if (h[j]) p->stop(h[j]);
+        if (h[j])
+          p->stop(h[j]);
     }
-    if (o) p->stop(o);
+    if (o)
+      p->stop(o);
   }
 }
 
@@ -112,15 +125,18 @@ static void recv_steps(int n) {
           h[j] = begin(NI_EV_PROXY_STEP, o, &d);
         }
       for (int j = 0; j < 4; j++) {
-        if (!h[j]) continue;
+        if (!h[j])
+          continue;
         p->record(h[j], NI_ST_PROXY_STEP_RECV_WAIT, &size);
         p->record(h[j], NI_ST_PROXY_STEP_RECV_FLUSH_WAIT, &size);
         p->record(h[j], NI_ST_PROXY_STEP_RECV_GPU_WAIT, &size);
       }
       for (int j = 0; j < 4; j++)
-        if (h[j]) p->stop(h[j]);
+        if (h[j])
+          p->stop(h[j]);
     }
-    if (o) p->stop(o);
+    if (o)
+      p->stop(o);
   }
 }
 
@@ -128,7 +144,8 @@ static void ctrl(int n) {
   struct ni_prof_descr_v6 d = {0};
   for (int i = 0; i < n; i++) {
     void *h = begin(NI_EV_PROXY_CTRL, NULL, &d);
-    if (!h) continue;
+    if (!h)
+      continue;
     p->record(h, NI_ST_PROXY_CTRL_APPEND, &none);
     p->record(h, NI_ST_PROXY_CTRL_APPEND_END, &none);
     p->stop(h);
@@ -142,11 +159,14 @@ static void ce(int n) {
   c.ceColl.syncStrategy = "UC";
   for (int i = 0; i < n; i++) {
     void *h = begin(NI_EV_CE_COLL, NULL, &c);
-    if (!h) continue;
+    if (!h)
+      continue;
     void *k = begin(NI_EV_CE_SYNC, h, &s);
-    if (k) p->stop(k);
+    if (k)
+      p->stop(k);
     k = begin(NI_EV_CE_BATCH, h, &b);
-    if (k) p->stop(k);
+    if (k)
+      p->stop(k);
     p->stop(h);
   }
 }
@@ -154,7 +174,8 @@ static void ce(int n) {
 static const struct {
   const char *name;
   void (*run)(int n);
-  int n, calls, api, from; /* sequences a burst; callbacks of one on a plugin that takes everything, and so many more
+  int n, calls, api,
+      from; /* sequences a burst; callbacks of one on a plugin that takes everything, and so many more
                               from v5 on; interface */
 } rows[] = {
     {"whole, 8 channels", collective, 4000, 28, 6, 4},
@@ -187,7 +208,8 @@ static void measure(struct plug *which, void *context, size_t row, double *sorte
     uint64_t t = cpu_ns();
     rows[row].run(rows[row].n);
     t = cpu_ns() - t;
-    if (b >= 0) sorted[b] = (double)t / rows[row].n / calls;
+    if (b >= 0)
+      sorted[b] = (double)t / rows[row].n / calls;
     usleep(60000);
   }
   qsort(sorted, (size_t)bursts, sizeof *sorted, up);
@@ -195,17 +217,25 @@ static void measure(struct plug *which, void *context, size_t row, double *sorte
 
 int main(int argc, char **argv) {
   int version = 6;
-  if (argc < 3) return fprintf(stderr, "usage: bench_events SO NOOP [--interface N] [--bursts N]\n"), 64;
-  for (int i = 3; i + 1 < argc; i += 2) {
-    if (!strcmp(argv[i], "--interface")) version = atoi(argv[i + 1]);
-    if (!strcmp(argv[i], "--bursts")) bursts = atoi(argv[i + 1]);
+  if (argc < 3) {
+    fprintf(stderr, "usage: bench_events SO NOOP [--interface N] [--bursts N]\n");
+    return 64;
   }
-  if (bursts > MAX_BURSTS) bursts = MAX_BURSTS;
+  for (int i = 3; i + 1 < argc; i += 2) {
+    if (!strcmp(argv[i], "--interface"))
+      version = atoi(argv[i + 1]);
+    if (!strcmp(argv[i], "--bursts"))
+      bursts = atoi(argv[i + 1]);
+  }
+  if (bursts > MAX_BURSTS)
+    bursts = MAX_BURSTS;
   struct plug mine = plug_open(argv[1], version), noop = plug_open(argv[2], version < 4 ? 4 : version);
-  void *a = plug_init(&mine, 0x1000, "bench", 2, 8, 0, plug_quiet), *b = plug_init(&noop, 0x1000, "bench", 2, 8, 0, plug_quiet);
+  void *a = plug_init(&mine, 0x1000, "bench", 2, 8, 0, plug_quiet),
+       *b = plug_init(&noop, 0x1000, "bench", 2, 8, 0, plug_quiet);
   plug_op_init(&op, 262144, 8);
   for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-    if (version < rows[r].from) continue;
+    if (version < rows[r].from)
+      continue;
     double base[MAX_BURSTS], got[MAX_BURSTS];
     measure(&noop, b, r, base);
     measure(&mine, a, r, got);

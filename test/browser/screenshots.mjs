@@ -4,7 +4,11 @@ import { launch, watched, showAll } from './check.mjs';
 const [file, out, counters] = process.argv.slice(2);
 const browser = await launch();
 async function shot(name, colorScheme, section, height, of = file) {
-  const page = await watched(browser, { colorScheme, viewport: { width: 1240, height }, deviceScaleFactor: 1 });
+  const page = await watched(browser, {
+    colorScheme,
+    viewport: { width: 1240, height },
+    deviceScaleFactor: 1,
+  });
   await page.goto(`file://${of}`);
   if (of === file) await showAll(page);
   else await page.waitForFunction(() => document.getElementById('c-carried').dataset.drawn === '1');

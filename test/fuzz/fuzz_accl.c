@@ -12,7 +12,8 @@
 #include "fuzz_dir.h"
 
 static void need(int truth) {
-  if (!truth) abort();
+  if (!truth)
+    abort();
 }
 
 static int look(void *arg, struct ni_imported *m) {
@@ -38,7 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *const both[] = {path[0], path[1]};
   static const char *dir;
   struct ni_accl_name name;
-  if (!dir) dir = fuzz_dir("accl");
+  if (!dir)
+    dir = fuzz_dir("accl");
   snprintf(path[0], sizeof path[0], "%s/accl_profiler_rank0_h_pid5_0xabc.jsonl", dir);
   snprintf(path[1], sizeof path[1], "%s/accl_profiler_rank1_h_pid5_0xdef.jsonl", dir);
   for (int i = 0; i < 2; i++) {
@@ -49,7 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   char *text = malloc(size + 64);
   need(text != NULL);
   sprintf(text, "accl_profiler_rank%.*s.jsonl", (int)size, (const char *)data);
-  if (ni_accl_parse_name(text, &name)) need(name.rank >= 0 && memchr(name.host, 0, sizeof name.host));
+  if (ni_accl_parse_name(text, &name))
+    need(name.rank >= 0 && memchr(name.host, 0, sizeof name.host));
   need(ni_accl_same_process(text, text) == (name.pid >= 0) && ni_accl_by_process(text, text) == 0);
   free(text);
   return 0;

@@ -1,10 +1,10 @@
 /*
- * libFuzzer: any bytes as a black box, through the reader, `recover` and `hang`. Nothing may crash or be read out of bounds;
- * every line of the part that comes out must be one our parser takes; a part once written leaves nothing to recover; a copy
- * must read as the box does.
+ * libFuzzer: any bytes as a black box, through the reader, `recover` and `hang`. Nothing may crash or be read
+ * out of bounds; every line of the part that comes out must be one our parser takes; a part once written
+ * leaves nothing to recover; a copy must read as the box does.
  *
- * The first byte chooses: the bytes as they are, or a sound box (synthetic_box.h) with the rest written over it, as pairs of
- * place and value, so that the fuzzer gets behind the header at once.
+ * The first byte chooses: the bytes as they are, or a sound box (synthetic_box.h) with the rest written over
+ * it, as pairs of place and value, so that the fuzzer gets behind the header at once.
  *
  *   test/fuzz/run.sh 60 box
  */
@@ -32,7 +32,8 @@
 #define S UINT64_C(1000000000)
 
 static void must(int truth, int line) {
-  if (truth) return;
+  if (truth)
+    return;
   fprintf(stderr, "line %d does not hold\n", line);
   abort();
 }
@@ -51,15 +52,26 @@ static struct sbox sound(void) {
   uint32_t c[2] = {sbox_comm(&s, "dp0", 0xabc, 0, 2, T0), sbox_comm(&s, NULL, 0xdef, 1, 2, T0)};
   for (int i = 0; i < 40; i++) {
     static const uint32_t flags[] = {0xf, 0, 0x13, 0x33, 0x53, 0x3, 0xf, 0x1};
-    struct sbox_op op = {.flags = flags[i % 8], .want = i % 5 ? 4 : 255, .started = 4, .stopped = i % 8 == 5 ? 2 : 4,
-                         .kind = i % 3 == 2, .sn = (uint64_t)i, .rec_sn = (uint64_t)i, .count = 1000, .root = i % 2,
-                         .start_ns = T0 + (uint64_t)i * S, .first_ns = T0 + (uint64_t)i * S + 1000,
-                         .done_ns = T0 + (uint64_t)i * S + 50000, .gpu_start_ns = 5 * S, .gpu_stop_ns = 5 * S + 40000,
+    struct sbox_op op = {.flags = flags[i % 8],
+                         .want = i % 5 ? 4 : 255,
+                         .started = 4,
+                         .stopped = i % 8 == 5 ? 2 : 4,
+                         .kind = i % 3 == 2,
+                         .sn = (uint64_t)i,
+                         .rec_sn = (uint64_t)i,
+                         .count = 1000,
+                         .root = i % 2,
+                         .start_ns = T0 + (uint64_t)i * S,
+                         .first_ns = T0 + (uint64_t)i * S + 1000,
+                         .done_ns = T0 + (uint64_t)i * S + 50000,
+                         .gpu_start_ns = 5 * S,
+                         .gpu_stop_ns = 5 * S + 40000,
                          .func = i % 3 == 2 ? (i % 2 ? "Recv" : "Send") : "AllReduce"};
     (void)sbox_op(&s, c[i % 2], &op);
   }
   sbox_session(&s, T0, "/nowhere", "node-a-pid4242-1.jsonl.gz",
-               "{\"header\":{\"id\":\"0x0\",\"rank\":0,\"n_ranks\":2,\"nnodes\":0},\"metadata\":{\"dump_timestamp_us\":1,\"hostname\":"
+               "{\"header\":{\"id\":\"0x0\",\"rank\":0,\"n_ranks\":2,\"nnodes\":0},\"metadata\":{\"dump_"
+               "timestamp_us\":1,\"hostname\":"
                "\"node-a\",\"pid\":4242,\"producer\":\"t\"},\"process\":{\"start_ns\":1790000000000000000}}");
   sbox_close(&s);
   return s;
@@ -69,7 +81,8 @@ static int count_ops(const struct ni_box_op *op, void *arg) {
   uint64_t *sum = arg;
   *sum = *sum * 31 + op->rec_sn + op->slot + (uint64_t)op->is + strlen(op->func) + strlen(op->datatype);
   int64_t c = ni_box_comm_of((const struct ni_box *)(uintptr_t)sum[1], op);
-  if (c >= 0) *sum += ni_box_open_channels((const struct ni_box *)(uintptr_t)sum[1], (size_t)c, op);
+  if (c >= 0)
+    *sum += ni_box_open_channels((const struct ni_box *)(uintptr_t)sum[1], (size_t)c, op);
   return 0;
 }
 
@@ -82,9 +95,12 @@ static void check_part(const char *path) {
   need(line && ni_reader_open(&r, path, NULL) == 0 && ni_parser_new(&p) == 0);
   for (uint64_t n = 0; ni_reader_next(r, &t) == 1; n++) {
     enum ni_reject why = t.too_long ? NI_REJ_TOO_LONG : ni_parse_line(p, t.text, t.len, t.room, line);
-    if (why != NI_OK) fprintf(stderr, "line %llu: %s %s\n", (unsigned long long)n + 1, ni_reject_name(why), line->bad_key ? line->bad_key : "");
+    if (why != NI_OK)
+      fprintf(stderr, "line %llu: %s %s\n", (unsigned long long)n + 1, ni_reject_name(why),
+              line->bad_key ? line->bad_key : "");
     need(why == NI_OK && line->has_header && line->unknown_keys == 0);
-    if (n == 0) need(line->kind == NI_LINE_PROCESS && line->process.recovered_ns);
+    if (n == 0)
+      need(line->kind == NI_LINE_PROCESS && line->process.recovered_ns);
   }
   need(ni_reader_stats(r)->damages == 0);
   ni_reader_close(r);
@@ -116,7 +132,8 @@ static void judge_it(char *path) {
   need(ni_hang_model_at(&m, &base, &looks, UINT64_MAX) == 0);
   need(ni_hang_judge(&v, &m, S, 0) == 0);
   ni_hang_say(null, &v);
-  for (size_t i = 0; i < v.n; i++) ni_hang_say_knot(null, &v, &v.knot[i]);
+  for (size_t i = 0; i < v.n; i++)
+    ni_hang_say_knot(null, &v, &v.knot[i]);
   for (size_t i = 0; ni_hang_say_missing(null, &v, i); i++) {}
   fclose(null);
   ni_hang_verdict_free(&v);
@@ -133,7 +150,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     snprintf(copy, sizeof copy, "%s/y.box", dir);
     need(atexit(clean) == 0);
   }
-  if (size == 0) return 0;
+  if (size == 0)
+    return 0;
   FILE *f = fopen(path, "wbe");
   need(f != NULL);
   if (*data & 1) {
@@ -153,7 +171,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   char why[256];
   int e = ni_box_open(&b, path, 0, why, sizeof why);
   need(e == 0 || (b == NULL && (e != -EBADMSG || *why)));
-  if (e) return 0;
+  if (e)
+    return 0;
   uint64_t x[2] = {1, (uint64_t)(uintptr_t)b}, y[2] = {1, 0};
   need(ni_box_each_op(b, count_ops, x) == 0);
   f = fopen(copy, "wbe");

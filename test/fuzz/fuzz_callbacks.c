@@ -1,10 +1,12 @@
 /*
- * libFuzzer: bytes as a sequence of callbacks, with handles that are valid, stale, of the wrong kind or forged, in any
- * order, on the real core. It must never crash or hang, and when the communicators are over the accounting must close:
- * started = written + filtered + dropped + incomplete, nothing in flight, no memory kept, every record's text well formed.
+ * libFuzzer: bytes as a sequence of callbacks, with handles that are valid, stale, of the wrong kind or
+ * forged, in any order, on the real core. It must never crash or hang, and when the communicators are over
+ * the accounting must close: started = written + filtered + dropped + incomplete, nothing in flight, no
+ * memory kept, every record's text well formed.
  *
- * There is no dump thread, and the log lies in a folder that goes: the dump role's functions are called here, with the
- * judge's clock in the input's hands. The process's random number is fixed, so that an input means the same in every run and can forge handles.
+ * There is no dump thread, and the log lies in a folder that goes: the dump role's functions are called here,
+ * with the judge's clock in the input's hands. The process's random number is fixed, so that an input means
+ * the same in every run and can forge handles.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -35,14 +37,16 @@
 #include "fuzz_dir.h"
 
 static void need(int truth) {
-  if (!truth) abort();
+  if (!truth)
+    abort();
 }
 
 static const uint8_t *in, *in_end;
 static unsigned byte(void) { return in < in_end ? *in++ : 0; }
 static uint64_t number(int bytes) {
   uint64_t v = 0;
-  while (bytes--) v = v << 8 | byte();
+  while (bytes--)
+    v = v << 8 | byte();
   return v;
 }
 
@@ -50,12 +54,15 @@ enum { COMMS = 3, HANDLES = 64 };
 static void *ctx[COMMS], *handle[HANDLES];
 static unsigned n_handles;
 static int mask;
-static const char *const texts[] = {"AllReduce", "ncclFloat32", "Send", "Recv", "RING", "ncclInt8", "Broadcast", "", NULL,
-                                    "a name that is much longer than the table has room for", "\x01\xff\"\\"};
+static const char *const texts[] = {
+    "AllReduce",   "ncclFloat32", "Send", "Recv", "RING",
+    "ncclInt8",    "Broadcast",   "",     NULL,   "a name that is much longer than the table has room for",
+    "\x01\xff\"\\"};
 
 static const char *text(void) { return texts[byte() % (sizeof texts / sizeof *texts)]; }
 static void keep(void *h) {
-  if (h) handle[n_handles++ % HANDLES] = h;
+  if (h)
+    handle[n_handles++ % HANDLES] = h;
 }
 static void *some_handle(void) { return handle[byte() % HANDLES]; }
 static void *some_context(void) { return ctx[byte() % COMMS]; }
@@ -64,8 +71,10 @@ static char logs[64];
 
 static void clean(void) {
   DIR *d = opendir(logs);
-  for (struct dirent *e; d && (e = readdir(d));) (void)unlinkat(dirfd(d), e->d_name, 0);
-  if (d) (void)closedir(d);
+  for (struct dirent *e; d && (e = readdir(d));)
+    (void)unlinkat(dirfd(d), e->d_name, 0);
+  if (d)
+    (void)closedir(d);
   (void)rmdir(logs);
 }
 
@@ -93,7 +102,8 @@ static void set_up(void) {
 static void events_add_up(const struct ni_event_store *st, const struct ni_event_writer *ev) {
   struct ni_event_stats n[NI_EVENT_COUNT];
   ni_accounts_events(st, ev, n);
-  for (int k = 0; k < NI_EVENT_COUNT; k++) need(n[k].started == n[k].written + n[k].dropped);
+  for (int k = 0; k < NI_EVENT_COUNT; k++)
+    need(n[k].started == n[k].written + n[k].dropped);
 }
 
 /* What ni_finalize and close_sides do, without a thread and a file. */
@@ -135,8 +145,12 @@ static void settle(struct ni_dump *d) {
 }
 
 static void open_comm(unsigned i) {
-  struct ni_init_args a = {.ident_follows = byte() & 1, .comm_hash = number(2), .comm_name = text(), .n_nodes = (int)byte(), .n_ranks = (int)byte(),
-                              .rank = (int)byte()};
+  struct ni_init_args a = {.ident_follows = byte() & 1,
+                           .comm_hash = number(2),
+                           .comm_name = text(),
+                           .n_nodes = (int)byte(),
+                           .n_ranks = (int)byte(),
+                           .rank = (int)byte()};
   ni_init(7, &ctx[i], &mask, &a);
 }
 
@@ -149,28 +163,54 @@ static void event_step(void) {
     case 0:
     case 1:
     case 2: {
-      struct ni_event_start s = {.parent = parent, .func = text(), .datatype = text(), .text = text(), .count = value,
-                                 .number = value, .root = (int8_t)byte(), .n = (int8_t)byte(), .graph = byte() & 1, .flag = byte() & 1};
-      static const enum ni_event kinds[] = {NI_EVENT_GROUP_API, NI_EVENT_COLL_API, NI_EVENT_P2P_API, NI_EVENT_LAUNCH,
-                                            NI_EVENT_CE, NI_EVENT_SYNC, NI_EVENT_BATCH, NI_EVENT_PROXY_CTRL};
+      struct ni_event_start s = {.parent = parent,
+                                 .func = text(),
+                                 .datatype = text(),
+                                 .text = text(),
+                                 .count = value,
+                                 .number = value,
+                                 .root = (int8_t)byte(),
+                                 .n = (int8_t)byte(),
+                                 .graph = byte() & 1,
+                                 .flag = byte() & 1};
+      static const enum ni_event kinds[] = {NI_EVENT_GROUP_API, NI_EVENT_COLL_API,  NI_EVENT_P2P_API,
+                                            NI_EVENT_LAUNCH,    NI_EVENT_CE,        NI_EVENT_SYNC,
+                                            NI_EVENT_BATCH,     NI_EVENT_PROXY_CTRL};
       enum ni_event kind = kinds[byte() % 8];
       /* As abi_body.h chooses, and now and then otherwise. */
       bool noted = ni_calls_are_noted() != (byte() % 16 == 0);
-      if (noted && kind == NI_EVENT_GROUP_API) keep(ni_cb_user_group_start(c));
-      else if (noted && kind == NI_EVENT_COLL_API) keep(ni_cb_call_note(c, parent, s.func, s.datatype, s.count, s.root, value & 7));
-      else keep(ni_cb_event_start(c, kind, &s));
+      if (noted && kind == NI_EVENT_GROUP_API)
+        keep(ni_cb_user_group_start(c));
+      else if (noted && kind == NI_EVENT_COLL_API)
+        keep(ni_cb_call_note(c, parent, s.func, s.datatype, s.count, s.root, value & 7));
+      else
+        keep(ni_cb_event_start(c, kind, &s));
       break;
     }
     case 3: {
-      struct ni_proxy_start s = {.parent = parent, .pid = (int)byte(), .rank = (int8_t)byte(), .peer = (int8_t)byte(),
-                                 .n_steps = (int8_t)byte(), .chunk = (int8_t)byte(), .channel = (uint8_t)byte(), .send = byte() & 1};
+      struct ni_proxy_start s = {.parent = parent,
+                                 .pid = (int)byte(),
+                                 .rank = (int8_t)byte(),
+                                 .peer = (int8_t)byte(),
+                                 .n_steps = (int8_t)byte(),
+                                 .chunk = (int8_t)byte(),
+                                 .channel = (uint8_t)byte(),
+                                 .send = byte() & 1};
       keep(ni_cb_proxy_start(c, &s));
       break;
     }
-    case 4: keep(ni_cb_step_start(parent, (int8_t)byte())); break;
-    case 5: keep(ni_cb_net_start(parent, (int64_t)number(4), byte() & 1 ? payload : NULL)); break;
-    case 6: ni_cb_state(parent, byte() % 40, byte() & 1 ? &value : NULL); break;
-    case 7: ni_masks_take((uint32_t)value | ((uint32_t)byte() & 1 ? NI_KINDS_ALL : 0)); break;
+    case 4:
+      keep(ni_cb_step_start(parent, (int8_t)byte()));
+      break;
+    case 5:
+      keep(ni_cb_net_start(parent, (int64_t)number(4), byte() & 1 ? payload : NULL));
+      break;
+    case 6:
+      ni_cb_state(parent, byte() % 40, byte() & 1 ? &value : NULL);
+      break;
+    case 7:
+      ni_masks_take((uint32_t)value | ((uint32_t)byte() & 1 ? NI_KINDS_ALL : 0));
+      break;
   }
 }
 
@@ -180,20 +220,33 @@ static void one_step(struct ni_dump *d) {
       unsigned i = byte() % COMMS;
       (void)ni_collect(&d->drain);
       for (struct ni_comm_writer *s = d->w.comms; s; s = s->next)
-        if (s->stage == NI_STAGE_LIVE && s->comm->page == ni_payload_index(ni_handle_payload(ctx[i], ni_g.nonce)) &&
+        if (s->stage == NI_STAGE_LIVE &&
+            s->comm->page == ni_payload_index(ni_handle_payload(ctx[i], ni_g.nonce)) &&
             ni_handle_kind(ctx[i]) == NI_H_CONTEXT)
           end_comm(d, s);
-      if (d->drain.n_comms < 8) open_comm(i);
+      if (d->drain.n_comms < 8)
+        open_comm(i);
       break;
     }
-    case 1: keep(ni_cb_group_start(some_context())); break;
+    case 1:
+      keep(ni_cb_group_start(some_context()));
+      break;
     case 2:
     case 3:
     case 4: {
-      struct ni_start s = {.sn = number(1), .func = text(), .datatype = text(), .algo = text(), .proto = text(),
-                           .count = number(2), .root = (int8_t)byte(), .nchannels = (uint8_t)byte(), .group = some_handle(), .call = some_handle()};
+      struct ni_start s = {.sn = number(1),
+                           .func = text(),
+                           .datatype = text(),
+                           .algo = text(),
+                           .proto = text(),
+                           .count = number(2),
+                           .root = (int8_t)byte(),
+                           .nchannels = (uint8_t)byte(),
+                           .group = some_handle(),
+                           .call = some_handle()};
       struct ni_late_ident id = {text(), number(1), (int8_t)byte()};
-      if (byte() & 1) s.ident = &id;
+      if (byte() & 1)
+        s.ident = &id;
       void *c = some_context();
       unsigned what = byte();
       struct ni_start_v7 v7 = {(what & 2) && !(what & 1), "AllReduce_AGxLL_R", what & 4 ? number(2) : 0};
@@ -215,8 +268,12 @@ static void one_step(struct ni_dump *d) {
       break;
     }
     case 8:
-    case 9: ni_cb_stop(some_handle()); break;
-    case 10: keep((void *)(uintptr_t)number(8)); break; /* forged */
+    case 9:
+      ni_cb_stop(some_handle());
+      break;
+    case 10:
+      keep((void *)(uintptr_t)number(8));
+      break;   /* forged */
     case 11: { /* a valid one with a bit changed */
       uint64_t h = (uint64_t)(uintptr_t)some_handle();
       keep((void *)(uintptr_t)(h ^ UINT64_C(1) << (byte() % 64)));
@@ -241,22 +298,31 @@ static void one_step(struct ni_dump *d) {
         }
       (void)ni_events_collect(&d->drain);
       for (struct ni_comm_writer *s = d->w.comms; s; s = s->next)
-        if (s->stage == NI_STAGE_LIVE && ni_lines_identify(&d->w, s, 0)) ni_events_judge(&d->drain, s, NI_END_NONE);
+        if (s->stage == NI_STAGE_LIVE && ni_lines_identify(&d->w, s, 0))
+          ni_events_judge(&d->drain, s, NI_END_NONE);
       need(ni_drain_format(&d->drain) == 0);
       need(ni_events_format(&d->drain) == 0);
       ni_lines_late(&d->w);
-      if (byte() & 1) settle(d);
+      if (byte() & 1)
+        settle(d);
       ni_settle_release(&d->drain);
       break;
-    case 14: mask = (int)byte(); break; /* NCCL's mask is anybody's */
-    case 15: ctx[byte() % COMMS] = some_handle(); break; /* a context that is none */
-    default: event_step(); break;
+    case 14:
+      mask = (int)byte();
+      break; /* NCCL's mask is anybody's */
+    case 15:
+      ctx[byte() % COMMS] = some_handle();
+      break; /* a context that is none */
+    default:
+      event_step();
+      break;
   }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  if (!ni_g.dump) set_up();
+  if (!ni_g.dump)
+    set_up();
   struct ni_dump *d = ni_g.dump;
   in = data;
   in_end = data + size;
@@ -273,12 +339,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   memset(handle, 0, sizeof handle);
   n_handles = 0;
   for (unsigned i = 0; i < COMMS; i++)
-    if (ctx[i] == NULL || d->drain.n_comms < COMMS) open_comm(i);
-  while (in < in_end) one_step(d);
+    if (ctx[i] == NULL || d->drain.n_comms < COMMS)
+      open_comm(i);
+  while (in < in_end)
+    one_step(d);
   /* The end: everything is settled and every byte comes back. */
   (void)ni_collect(&d->drain);
   for (struct ni_comm_writer *s = d->w.comms; s; s = s->next)
-    if (s->stage == NI_STAGE_LIVE) end_comm(d, s);
+    if (s->stage == NI_STAGE_LIVE)
+      end_comm(d, s);
   (void)ni_events_collect(&d->drain);
   ni_events_close(&ni_g.detached, &d->w.detached);
   need(ni_events_format(&d->drain) == 0);

@@ -1,6 +1,7 @@
 /*
- * libFuzzer: bytes as changes of a sound checkpoint, with a checksum that fits. What is loaded must be told as metrics, live through
- * ticks that take it away, and be saved and loaded again as it was; what is not loaded must leave an empty state.
+ * libFuzzer: bytes as changes of a sound checkpoint, with a checksum that fits. What is loaded must be told
+ * as metrics, live through ticks that take it away, and be saved and loaded again as it was; what is not
+ * loaded must leave an empty state.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 #include "fuzz_dir.h"
 
 static void need(int truth) {
-  if (!truth) abort();
+  if (!truth)
+    abort();
 }
 
 static int dir;
@@ -26,7 +28,8 @@ static void fill(void) {
   struct ni_live l = {0};
   struct ni_live_counts c = counts(who("77", "dp0", 0), "AllReduce", 3);
   struct ni_live_account a = {.who = c.who, .hash = 5, .started = 10, .written = 9};
-  struct ni_live_nvidia v = {.who = c.who, .func = "AllReduce", .algo_proto = "Ring_ll", .size_log2 = 20, .n = 2, .us = 5};
+  struct ni_live_nvidia v = {
+      .who = c.who, .func = "AllReduce", .algo_proto = "Ring_ll", .size_log2 = 20, .n = 2, .us = 5};
   struct ni_live_batch b = logs(1, 0, 500, "77");
   b.counts = &c, b.n_counts = 1, b.accounts = &a, b.n_accounts = 1, b.nvidia = &v, b.n_nvidia = 1;
   need((dir = open(fuzz_dir("checkpoint"), O_RDONLY | O_DIRECTORY)) >= 0);
@@ -42,14 +45,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const struct ni_live none;
   struct ni_live l = {0}, again = {0};
   char bytes[sizeof good + 4096], why[128];
-  if (!n_good) fill();
+  if (!n_good)
+    fill();
   size_t n = n_good;
   memcpy(bytes, good, n);
   for (; size >= 4; data += 4, size -= 4) { /* where, and what */
     size_t at = (size_t)(data[0] | data[1] << 8);
-    if (data[3] & 1 && at < n) bytes[at] = (char)data[2];
-    else if (data[3] & 2 && at < n) memset(bytes + at, data[2], n - at < 64 ? n - at : 64);
-    else if (data[3] == 4) n = at < sizeof bytes ? at : n;
+    if (data[3] & 1 && at < n)
+      bytes[at] = (char)data[2];
+    else if (data[3] & 2 && at < n)
+      memset(bytes + at, data[2], n - at < 64 ? n - at : 64);
+    else if (data[3] == 4)
+      n = at < sizeof bytes ? at : n;
   }
   if (n > 16) {
     memset(bytes + 12, 0, 4);

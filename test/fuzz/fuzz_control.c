@@ -1,7 +1,8 @@
 /*
- * libFuzzer: bytes as the text of a control file. Parsing must not crash; each line is told once, in order, as a command
- * within its ranges or refused with a reason; texts are terminated and without control characters; a text that was accepted
- * is accepted again when it stands alone. The settings' texts that control files share are parsed from the same bytes.
+ * libFuzzer: bytes as the text of a control file. Parsing must not crash; each line is told once, in order,
+ * as a command within its ranges or refused with a reason; texts are terminated and without control
+ * characters; a text that was accepted is accepted again when it stands alone. The settings' texts that
+ * control files share are parsed from the same bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 #include "format/events.h"
 
 static void need(int truth) {
-  if (!truth) abort();
+  if (!truth)
+    abort();
 }
 
 struct seen {
@@ -22,7 +24,8 @@ struct seen {
 
 static void clean(const char *s, size_t cap) {
   need(memchr(s, 0, cap) != NULL);
-  for (; *s; s++) need((unsigned char)*s >= 0x20 && *s != 0x7f);
+  for (; *s; s++)
+    need((unsigned char)*s >= 0x20 && *s != 0x7f);
 }
 
 static void take(void *arg, const struct ni_ctl_command *c) {
@@ -34,13 +37,18 @@ static void take(void *arg, const struct ni_ctl_command *c) {
   need((c->verb == NI_CTL_REFUSED) == (c->why[0] != 0));
   clean(c->why, sizeof c->why);
   switch (c->verb) {
-    case NI_CTL_EVENTS: need((c->kinds & ~NI_KINDS_ALL) == 0); break;
-    case NI_CTL_SAMPLE: need(c->sample >= 1 && c->sample <= NI_SAMPLE_MAX); break;
+    case NI_CTL_EVENTS:
+      need((c->kinds & ~NI_KINDS_ALL) == 0);
+      break;
+    case NI_CTL_SAMPLE:
+      need(c->sample >= 1 && c->sample <= NI_SAMPLE_MAX);
+      break;
     case NI_CTL_MARK:
       clean(c->mark, sizeof c->mark);
       need(c->mark[0]);
       break;
-    default: need(c->verb <= NI_CTL_REFUSED);
+    default:
+      need(c->verb <= NI_CTL_REFUSED);
   }
   if (s->again) {
     need(c->verb == s->verb);
@@ -64,7 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ni_ctl_parse(copy, size, take, &s);
   copy[size] = 0;
   uint64_t n = 0;
-  if (ni_sample_parse(copy, &n)) need(n >= 1 && n <= NI_SAMPLE_MAX);
+  if (ni_sample_parse(copy, &n))
+    need(n >= 1 && n <= NI_SAMPLE_MAX);
   (void)ni_ctl_is_tag(copy);
   free(copy);
   return 0;

@@ -20,7 +20,8 @@
 #include "exporter/input/parse/parse.h"
 
 static void need(int truth) {
-  if (!truth) abort();
+  if (!truth)
+    abort();
 }
 
 struct sum {
@@ -33,7 +34,8 @@ static void add(struct sum *s, const char *path, struct ni_reader_options opt) {
   need(ni_reader_open(&r, path, &opt) == 0);
   while (ni_reader_next(r, &t) == 1) {
     s->lines++;
-    if (t.too_long) continue;
+    if (t.too_long)
+      continue;
     need(t.room >= t.len + NI_PARSE_PADDING);
     need(t.len <= opt.max_line_bytes);
     for (size_t i = 0; i < t.len; i++) {
@@ -51,7 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static int fd = -1;
   static char path[64];
-  if (size < 2) return 0;
+  if (size < 2)
+    return 0;
   if (fd < 0) {
     fd = memfd_create("fuzz", 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -69,8 +72,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (size_t at = 0; at < size; at += step) {
       uint8_t out[4096];
       size_t n = size - at < step ? size - at : step;
-      z_stream z = {.next_in = (Bytef *)(uintptr_t)(data + at), .avail_in = (uInt)n, .next_out = out, .avail_out = sizeof out};
-      need(deflateInit2(&z, 1, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY) == Z_OK && deflate(&z, Z_FINISH) == Z_STREAM_END);
+      z_stream z = {.next_in = (Bytef *)(uintptr_t)(data + at),
+                    .avail_in = (uInt)n,
+                    .next_out = out,
+                    .avail_out = sizeof out};
+      need(deflateInit2(&z, 1, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY) == Z_OK &&
+           deflate(&z, Z_FINISH) == Z_STREAM_END);
       deflateEnd(&z);
       need(write(fd, out, sizeof out - z.avail_out) == (ssize_t)(sizeof out - z.avail_out));
     }
@@ -81,8 +88,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   opt.engine = NI_INFLATE_ISAL;
   add(&isal, path, opt);
   /* On damaged data the engines stop at different bytes; on sound data they must agree. */
-  if (!zlib.damages && !isal.damages) need(memcmp(&zlib, &isal, sizeof zlib) == 0);
-  if (!(how & 1)) need(!zlib.damages && !isal.damages);
+  if (!zlib.damages && !isal.damages)
+    need(memcmp(&zlib, &isal, sizeof zlib) == 0);
+  if (!(how & 1))
+    need(!zlib.damages && !isal.damages);
   struct ni_range range[4];
   int n = ni_reader_split(path, 4, 16, range);
   need(n >= 1 && n <= 4);
@@ -91,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     opt.to = range[i].to;
     add(&parts, path, opt);
   }
-  if (!isal.damages) need(memcmp(&parts, &isal, sizeof isal) == 0);
+  if (!isal.damages)
+    need(memcmp(&parts, &isal, sizeof isal) == 0);
   return 0;
 }

@@ -13,12 +13,14 @@
 #include "exporter/input/parse/parse.h"
 
 static void need(int truth) {
-  if (!truth) abort();
+  if (!truth)
+    abort();
 }
 
 static void same_text(const char *a, const char *b) {
   need(!a == !b);
-  if (a) need(strcmp(a, b) == 0);
+  if (a)
+    need(strcmp(a, b) == 0);
 }
 
 static void same(const struct ni_line *a, const struct ni_line *b) {
@@ -33,14 +35,18 @@ static void same(const struct ni_line *a, const struct ni_line *b) {
     same_text(a->meta.producer, b->meta.producer);
   }
   same_text(a->kind_name, b->kind_name);
-  if (a->kind != NI_LINE_OP) return;
-  need(a->op.kind == b->op.kind && a->op.has == b->op.has && a->op.sn == b->op.sn && a->op.exec_us == b->op.exec_us &&
-       a->op.rec_sn == b->op.rec_sn && a->op.msg_bytes == b->op.msg_bytes && a->op.timing == b->op.timing);
+  if (a->kind != NI_LINE_OP)
+    return;
+  need(a->op.kind == b->op.kind && a->op.has == b->op.has && a->op.sn == b->op.sn &&
+       a->op.exec_us == b->op.exec_us && a->op.rec_sn == b->op.rec_sn && a->op.msg_bytes == b->op.msg_bytes &&
+       a->op.timing == b->op.timing);
   same_text(a->op.func, b->op.func);
   same_text(a->op.algo, b->op.algo);
-  if (a->op.has & NI_HAS_BUSBW) need(a->op.busbw_gbs == b->op.busbw_gbs && a->op.busbw_gbs >= 0);
+  if (a->op.has & NI_HAS_BUSBW)
+    need(a->op.busbw_gbs == b->op.busbw_gbs && a->op.busbw_gbs >= 0);
   need(!a->trace == !b->trace);
-  if (a->trace) need(a->trace->n == b->trace->n && a->trace->n <= NI_TRACE_MAX);
+  if (a->trace)
+    need(a->trace->n == b->trace->n && a->trace->n <= NI_TRACE_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -48,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static struct ni_parser *old;
   static struct ni_line a, b;
   struct ni_parser *fresh;
-  if (!old) need(ni_parser_new(&old) == 0);
+  if (!old)
+    need(ni_parser_new(&old) == 0);
   need(ni_parser_new(&fresh) == 0);
   /* Each line of the input: the first ones give the old parser heads to remember. */
   const uint8_t *end = data + size;
@@ -65,13 +72,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ni_parser_free(fresh);
     need(ni_parser_new(&fresh) == 0);
     enum ni_reject rb = ni_parse_line(fresh, bare, len, len, &b);
-    if (ra != NI_REJ_TOO_DEEP || rb != NI_REJ_BAD_JSON) need(ra == rb || (ra == NI_REJ_BAD_JSON && rb == NI_REJ_TOO_DEEP));
-    if (ra == NI_OK) same(&a, &b);
+    if (ra != NI_REJ_TOO_DEEP || rb != NI_REJ_BAD_JSON)
+      need(ra == rb || (ra == NI_REJ_BAD_JSON && rb == NI_REJ_TOO_DEEP));
+    if (ra == NI_OK)
+      same(&a, &b);
     /* Where JSON itself is broken, simdjson's order of noticing depends on what follows the line. */
-    else if (ra != NI_REJ_BAD_JSON) same_text(a.bad_key, b.bad_key);
+    else if (ra != NI_REJ_BAD_JSON)
+      same_text(a.bad_key, b.bad_key);
     free(text);
     free(bare);
-    if (!lf) break;
+    if (!lf)
+      break;
     data = lf + 1;
   }
   ni_parser_free(fresh);

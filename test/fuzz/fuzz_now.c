@@ -1,6 +1,7 @@
 /*
- * libFuzzer: any bytes as an agent's document or a Prometheus's answer, for `top`. Two sources, so that what one says meets what the
- * other has said: it must not crash or leak, stays within its bounds, and its texts are safe to print.
+ * libFuzzer: any bytes as an agent's document or a Prometheus's answer, for `top`. Two sources, so that what
+ * one says meets what the other has said: it must not crash or leak, stays within its bounds, and its texts
+ * are safe to print.
  *
  *   test/fuzz/run.sh 60 now
  */
@@ -12,7 +13,8 @@
 #include "exporter/base/text/safe_text.h"
 
 static void need(int truth) {
-  if (!truth) abort();
+  if (!truth)
+    abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,8 +28,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (int i = 0; i < 2; i++) {
     bool prometheus = size && data[0] == '!';
     size_t from = size % 7 == 0 && i ? half : prometheus; /* mostly the whole for both */
-    bool good = ni_top_read(&t, &t.source[i], json + (from < size ? from : size), size - (from < size ? from : size), prometheus, why, sizeof why);
-    if (!good) need(*why != 0);
+    bool good = ni_top_read(&t, &t.source[i], json + (from < size ? from : size),
+                            size - (from < size ? from : size), prometheus, why, sizeof why);
+    if (!good)
+      need(*why != 0);
     need(ni_top_look(&t) == 0);
   }
   for (int kind = 0; kind < NI_TOP_KINDS; kind++) {
@@ -36,7 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       for (size_t k = 0; k < ni_top_tables[kind].n; k++) {
         const struct ni_top_field *f = &ni_top_tables[kind].field[k];
         const char *text = (const char *)t.item[kind][i] + f->at;
-        if (!f->text) continue;
+        if (!f->text)
+          continue;
         need(memchr(text, 0, f->text) != NULL);
         need(strcmp(ni_safe_text(text, safe, sizeof safe), text) == 0);
       }

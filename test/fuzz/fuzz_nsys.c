@@ -16,7 +16,8 @@
 #include "fuzz_dir.h"
 
 static void need(int truth) {
-  if (!truth) abort();
+  if (!truth)
+    abort();
 }
 
 /* ---- any rows ------------------------------------------------------------------------------------------ */
@@ -74,24 +75,36 @@ static void bind(sqlite3_stmt *s, int column, struct input *in) {
   int64_t n = 0;
   size_t bytes;
   switch (kind % 8) {
-    case 0: sqlite3_bind_null(s, column); break;
+    case 0:
+      sqlite3_bind_null(s, column);
+      break;
     case 1:
       sqlite3_bind_text(s, column, words[byte(in) % (sizeof words / sizeof *words)], -1, SQLITE_STATIC);
       break;
     case 2:
-      for (int i = 0; i < 8; i++) n = (int64_t)((uint64_t)n << 8 | byte(in));
+      for (int i = 0; i < 8; i++)
+        n = (int64_t)((uint64_t)n << 8 | byte(in));
       sqlite3_bind_int64(s, column, n);
       break;
-    case 3: sqlite3_bind_int64(s, column, INT64_C(1790000000000000000) + byte(in)); break;
-    case 4: sqlite3_bind_int64(s, column, (int64_t)byte(in) << 24); break;
+    case 3:
+      sqlite3_bind_int64(s, column, INT64_C(1790000000000000000) + byte(in));
+      break;
+    case 4:
+      sqlite3_bind_int64(s, column, (int64_t)byte(in) << 24);
+      break;
     case 5:
       bytes = byte(in);
-      if (bytes > (size_t)(in->end - in->at)) bytes = (size_t)(in->end - in->at);
-      if (kind & 8) sqlite3_bind_blob(s, column, in->at, (int)bytes, SQLITE_TRANSIENT);
-      else sqlite3_bind_text(s, column, (const char *)in->at, (int)bytes, SQLITE_TRANSIENT);
+      if (bytes > (size_t)(in->end - in->at))
+        bytes = (size_t)(in->end - in->at);
+      if (kind & 8)
+        sqlite3_bind_blob(s, column, in->at, (int)bytes, SQLITE_TRANSIENT);
+      else
+        sqlite3_bind_text(s, column, (const char *)in->at, (int)bytes, SQLITE_TRANSIENT);
       in->at += bytes;
       break;
-    default: sqlite3_bind_int64(s, column, byte(in)); break;
+    default:
+      sqlite3_bind_int64(s, column, byte(in));
+      break;
   }
 }
 
@@ -107,11 +120,13 @@ static void write_rows(const char *path, struct input in) {
   }
   while (in.at < in.end) {
     const unsigned table = byte(&in) % TABLES;
-    for (int i = 1; i <= tables[table].columns; i++) bind(put[table], i, &in);
+    for (int i = 1; i <= tables[table].columns; i++)
+      bind(put[table], i, &in);
     sqlite3_step(put[table]);
     sqlite3_reset(put[table]);
   }
-  for (int i = 0; i < TABLES; i++) sqlite3_finalize(put[i]);
+  for (int i = 0; i < TABLES; i++)
+    sqlite3_finalize(put[i]);
   sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
   sqlite3_close(db);
 }
@@ -135,7 +150,8 @@ static int look(void *arg, struct ni_imported *m) {
   for (size_t i = 0; i < m->n_comms; i++)
     need(m->comm[i].hash && m->comm[i].rank >= 0 &&
          (m->comm[i].n_ranks == 0 || m->comm[i].rank < m->comm[i].n_ranks));
-  if (n_kept == 64) return ni_imported_free(m), 0;
+  if (n_kept == 64)
+    return ni_imported_free(m), 0;
   kept[n_kept] = *m;
   return ni_align_add(a, (uint32_t)n_kept++, m);
 }
@@ -147,7 +163,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct ni_settled settled;
   char path[512];
   static const char *dir;
-  if (!dir) dir = fuzz_dir("nsys");
+  if (!dir)
+    dir = fuzz_dir("nsys");
   snprintf(path, sizeof path, "%s/rank0.sqlite", dir);
   if (size && data[0] & 1) {
     write_rows(path, (struct input){data + 1, data + size});
@@ -158,12 +175,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   n_kept = 0;
   const int e = ni_nsys_read(path, look, &a, NULL);
   need(e == 0 || e == -ENODATA || e == -EBADMSG || e == -EFBIG);
-  for (size_t i = 0; i < n_kept; i++) all[i] = &kept[i];
+  for (size_t i = 0; i < n_kept; i++)
+    all[i] = &kept[i];
   need(ni_import_settle(all, n_kept, &settled) == 0);
   for (size_t i = 0; i < n_kept; i++)
-    for (size_t k = 0; k < kept[i].n_comms; k++) need(!kept[i].comm[k].open);
+    for (size_t k = 0; k < kept[i].n_comms; k++)
+      need(!kept[i].comm[k].open);
   need(ni_align_find(&a) == 0);
   ni_align_free(&a);
-  for (size_t i = 0; i < n_kept; i++) ni_imported_free(&kept[i]);
+  for (size_t i = 0; i < n_kept; i++)
+    ni_imported_free(&kept[i]);
   return 0;
 }

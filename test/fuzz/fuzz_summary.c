@@ -1,8 +1,8 @@
 /*
- * libFuzzer: any bytes as a set of logs (byte 0x1e starts the next file), through the whole of `nccl-inspector summary`
- * in this process. It must not crash or leak, ends with 0 (complete), 1 (no logs, could not run) or 2 (incomplete),
- * leaves no temporary folder, and says the same with one thread as with three
- * and a small --memory.
+ * libFuzzer: any bytes as a set of logs (byte 0x1e starts the next file), through the whole of
+ * `nccl-inspector summary` in this process. It must not crash or leak, ends with 0 (complete), 1 (no logs,
+ * could not run) or 2 (incomplete), leaves no temporary folder, and says the same with one thread as with
+ * three and a small --memory.
  *
  *   test/fuzz/run.sh 60 summary
  */
@@ -21,7 +21,8 @@
 #include "fuzz_dir.h"
 
 static void need(int truth) {
-  if (!truth) abort();
+  if (!truth)
+    abort();
 }
 
 static int unlink_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {
@@ -35,7 +36,8 @@ static char *slurp(const char *dir, const char *name) {
   struct stat st;
   snprintf(path, sizeof path, "%s/%s", dir, name);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return NULL;
+  if (fd < 0)
+    return NULL;
   need(fstat(fd, &st) == 0);
   char *text = calloc((size_t)st.st_size + 1, 1);
   need(text && read(fd, text, (size_t)st.st_size) == st.st_size);
@@ -84,12 +86,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   need(first == second && first >= 0 && first <= 2);
   char *x = slurp(a, "summary/summary.json"), *y = slurp(b, "summary/summary.json");
   need(!x == !y);
-  if (x) need(strcmp(x, y) == 0 && strstr(x, "\"schema_version\":\"nccl-inspector-summary-1\"") == strchr(x, '{') + 1);
+  if (x)
+    need(strcmp(x, y) == 0 &&
+         strstr(x, "\"schema_version\":\"nccl-inspector-summary-1\"") == strchr(x, '{') + 1);
   free(x);
   free(y);
   DIR *d = opendir(a);
-  for (struct dirent *e; d && (e = readdir(d));) need(strncmp(e->d_name, ".tmp-", 5) != 0);
-  if (d) closedir(d);
+  for (struct dirent *e; d && (e = readdir(d));)
+    need(strncmp(e->d_name, ".tmp-", 5) != 0);
+  if (d)
+    closedir(d);
   clean(logs);
   clean(a);
   clean(b);

@@ -29,7 +29,8 @@ static struct ni_watch *watch;
 static uint64_t mono_ns = UINT64_C(5000) * 1000000000u, answered;
 
 static void must(bool truth, const char *what) {
-  if (truth) return;
+  if (truth)
+    return;
   fprintf(stderr, "agent_minute: %s\n", what);
   exit(1);
 }
@@ -50,7 +51,8 @@ static int apply(void *arg, const struct ni_live_batch *b) {
 
 __attribute__((noinline)) static void reads_logs(void) {
   bool more = true;
-  while (more) must(ni_watch_turn(watch, apply, NULL, &more) == 0, "a turn of the reader failed");
+  while (more)
+    must(ni_watch_turn(watch, apply, NULL, &more) == 0, "a turn of the reader failed");
 }
 
 static void answer(bool metrics) {
@@ -60,8 +62,10 @@ static void answer(bool metrics) {
   size_t bytes = 0;
   FILE *f = open_memstream(&text, &bytes);
   must(f != NULL, "no memory");
-  if (metrics) must(ni_metrics_text(f, &in, false) == 0, "no memory");
-  else ni_now_json(f, &in);
+  if (metrics)
+    must(ni_metrics_text(f, &in, false) == 0, "no memory");
+  else
+    ni_now_json(f, &in);
   must(fclose(f) == 0, "no memory");
   answered += bytes;
   free(text);
@@ -74,14 +78,18 @@ __attribute__((noinline)) static void one_minute(int folder) {
     (void)ni_live_tick(&live, mono_ns, 600 * S);
     if (s % SAVE_EVERY == 0)
       must(ni_live_save(&live, folder, "agent.state", mono_ns) == 0, "agent.state cannot be written");
-    if (s % ASK_EVERY) continue;
+    if (s % ASK_EVERY)
+      continue;
     answer(true);
     answer(false);
   }
 }
 
 int main(int argc, char **argv) {
-  if (argc != 4) return fprintf(stderr, "usage: agent_minute LOG_DIR NODE BOX_DIR\n"), 64;
+  if (argc != 4) {
+    fprintf(stderr, "usage: agent_minute LOG_DIR NODE BOX_DIR\n");
+    return 64;
+  }
   const struct ni_watch_settings s = {.uid = getuid(),
                                       .box_dir = argv[3],
                                       .node = argv[2],
@@ -92,7 +100,8 @@ int main(int argc, char **argv) {
   must(folder >= 0 && ni_watch_open(&watch, &s, NULL) == 0, "cannot begin");
   reads_logs();
   uint64_t records = 0;
-  for (size_t i = 0; i < live.n_funcs; i++) records += live.func[i].records;
+  for (size_t i = 0; i < live.n_funcs; i++)
+    records += live.func[i].records;
   must(records > 0, "no records were read");
   one_minute(folder);
   printf("records %llu bytes %llu\n", (unsigned long long)records, (unsigned long long)answered);

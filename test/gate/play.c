@@ -60,7 +60,7 @@ static struct {
   int first, end, loops, loop; /* the calls that are repeated, and how often */
   _Atomic uint32_t
       turn; /* whose: an index into r.threads; pass_on() stores by release, wait_for() loads by acquire */
-  int at;                      /* the call that is next; whoever has the turn owns all of this */
+  int at;   /* the call that is next; whoever has the turn owns all of this */
   uint64_t operations[KINDS], callbacks[KINDS], faults;
   bool sealed, wakes, yields;
   const char *plant;
@@ -77,14 +77,16 @@ static void (*inside)(int begins);
 long raw_call(long number, long a, long b, long c, long d, long e) __attribute__((visibility("hidden")));
 extern const char raw_call_end[] __attribute__((visibility("hidden")));
 #if defined(__x86_64__)
-__asm__(".text\n.hidden raw_call\n.globl raw_call\n.type raw_call, @function\nraw_call:\n"
-        "  mov %rdi, %rax\n  mov %rsi, %rdi\n  mov %rdx, %rsi\n  mov %rcx, %rdx\n  mov %r8, %r10\n"
-        "  mov %r9, %r8\n  syscall\n"
-        ".hidden raw_call_end\n.globl raw_call_end\nraw_call_end:\n  ret\n.size raw_call, .-raw_call\n");
+__asm__(
+    ".text\n.hidden raw_call\n.globl raw_call\n.type raw_call, @function\nraw_call:\n"
+    "  mov %rdi, %rax\n  mov %rsi, %rdi\n  mov %rdx, %rsi\n  mov %rcx, %rdx\n  mov %r8, %r10\n"
+    "  mov %r9, %r8\n  syscall\n"
+    ".hidden raw_call_end\n.globl raw_call_end\nraw_call_end:\n  ret\n.size raw_call, .-raw_call\n");
 #elif defined(__aarch64__)
-__asm__(".text\n.hidden raw_call\n.globl raw_call\n.type raw_call, %function\nraw_call:\n"
-        "  mov x8, x0\n  mov x0, x1\n  mov x1, x2\n  mov x2, x3\n  mov x3, x4\n  mov x4, x5\n  svc #0\n"
-        ".hidden raw_call_end\n.globl raw_call_end\nraw_call_end:\n  ret\n.size raw_call, .-raw_call\n");
+__asm__(
+    ".text\n.hidden raw_call\n.globl raw_call\n.type raw_call, %function\nraw_call:\n"
+    "  mov x8, x0\n  mov x0, x1\n  mov x1, x2\n  mov x2, x3\n  mov x3, x4\n  mov x4, x5\n  svc #0\n"
+    ".hidden raw_call_end\n.globl raw_call_end\nraw_call_end:\n  ret\n.size raw_call, .-raw_call\n");
 #endif
 
 enum { MOST_CALLS = 512 };
@@ -92,7 +94,8 @@ enum { MOST_CALLS = 512 };
 static _Atomic uint32_t trapped[MOST_CALLS];
 
 static void on_trap(int signal, siginfo_t *info, void *context) {
-  (void)signal, (void)context;
+  (void)signal;
+  (void)context;
   atomic_fetch_add_explicit(&trapped[(unsigned)info->si_syscall % MOST_CALLS], 1, memory_order_relaxed);
 }
 
@@ -106,12 +109,19 @@ static void seal(void) {
   const uint32_t wake_op = play.wakes ? FUTEX_WAKE_PRIVATE : UINT32_MAX; /* no futex call has that one */
   const uint32_t yield = play.yields ? SYS_sched_yield : UINT32_MAX;
   struct sock_filter code[] = {
-      LOAD(instruction_pointer), IF_EQUAL(mine, 0, 3),
+      LOAD(instruction_pointer),
+      IF_EQUAL(mine, 0, 3),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer) + 4),
-      IF_EQUAL((uint64_t)mine >> 32, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-      LOAD(nr), IF_EQUAL(SYS_rt_sigreturn, 5, 0), IF_EQUAL(yield, 4, 0), IF_EQUAL(SYS_futex, 0, 2),
-      LOAD(args[1]), IF_EQUAL(wake_op, 1, 0),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+      IF_EQUAL((uint64_t)mine >> 32, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      LOAD(nr),
+      IF_EQUAL(SYS_rt_sigreturn, 5, 0),
+      IF_EQUAL(yield, 4, 0),
+      IF_EQUAL(SYS_futex, 0, 2),
+      LOAD(args[1]),
+      IF_EQUAL(wake_op, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   struct sock_fprog program = {sizeof code / sizeof *code, code};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0)) {
     fprintf(stderr, "play: the kernel takes no filter: %s\n", strerror(errno));
@@ -124,41 +134,64 @@ static void seal(void) {
 static enum kind kind_of(int event) {
   const struct ni_event_rec *e = &play.r.events[event];
   switch (e->d.type) {
-    case NI_EV_COLL: return COLLECTIVE;
-    case NI_EV_P2P: return P2P;
-    case NI_EV_KERNEL_CH: return e->parent >= 0 ? kind_of(e->parent) : COLLECTIVE;
+    case NI_EV_COLL:
+      return COLLECTIVE;
+    case NI_EV_P2P:
+      return P2P;
+    case NI_EV_KERNEL_CH:
+      return e->parent >= 0 ? kind_of(e->parent) : COLLECTIVE;
     case NI_EV_GROUP:
       for (int i = event + 1; i < play.r.n_events; i++)
         if (play.r.events[i].parent_group == event)
           return play.r.events[i].d.type == NI_EV_P2P ? P2P : COLLECTIVE;
       return COLLECTIVE;
-    case NI_EV_GROUP_API: case NI_EV_COLL_API: case NI_EV_P2P_API: case NI_EV_KERNEL_LAUNCH: return API;
-    case NI_EV_CE_COLL: case NI_EV_CE_SYNC: case NI_EV_CE_BATCH: return COPY_ENGINE;
-    case NI_EV_PROXY_CTRL: return PROXY_CTRL;
-    default: return NETWORK;
+    case NI_EV_GROUP_API:
+    case NI_EV_COLL_API:
+    case NI_EV_P2P_API:
+    case NI_EV_KERNEL_LAUNCH:
+      return API;
+    case NI_EV_CE_COLL:
+    case NI_EV_CE_SYNC:
+    case NI_EV_CE_BATCH:
+      return COPY_ENGINE;
+    case NI_EV_PROXY_CTRL:
+      return PROXY_CTRL;
+    default:
+      return NETWORK;
   }
 }
 
 /* Which events count as operations of their kind. */
 static bool is_operation(uint64_t type) {
-  return type & (NI_EV_COLL | NI_EV_P2P | NI_EV_COLL_API | NI_EV_P2P_API | NI_EV_PROXY_OP | NI_EV_CE_COLL |
-                 NI_EV_PROXY_CTRL);
+  return type &
+      (NI_EV_COLL | NI_EV_P2P | NI_EV_COLL_API | NI_EV_P2P_API | NI_EV_PROXY_OP | NI_EV_CE_COLL |
+       NI_EV_PROXY_CTRL);
 }
 
 static bool wanted(const struct ni_event_rec *e) {
   int m = ni_core_mask();
   switch (e->d.type) {
-    case NI_EV_GROUP: return ni_wants_group(m);
-    case NI_EV_COLL: return ni_wants_coll(m);
-    case NI_EV_P2P: return ni_wants_p2p(m, ni_core.release);
-    case NI_EV_PROXY_OP: return ni_wants_proxy_op(m);
-    case NI_EV_PROXY_STEP: return ni_wants_proxy_step(m);
-    case NI_EV_GROUP_API: return ni_wants_group_api(m);
-    case NI_EV_COLL_API: return ni_wants_coll_api(m);
-    case NI_EV_P2P_API: return ni_wants_p2p_api(m);
+    case NI_EV_GROUP:
+      return ni_wants_group(m);
+    case NI_EV_COLL:
+      return ni_wants_coll(m);
+    case NI_EV_P2P:
+      return ni_wants_p2p(m, ni_core.release);
+    case NI_EV_PROXY_OP:
+      return ni_wants_proxy_op(m);
+    case NI_EV_PROXY_STEP:
+      return ni_wants_proxy_step(m);
+    case NI_EV_GROUP_API:
+      return ni_wants_group_api(m);
+    case NI_EV_COLL_API:
+      return ni_wants_coll_api(m);
+    case NI_EV_P2P_API:
+      return ni_wants_p2p_api(m);
     /* A child is raised only if its operation was. */
-    case NI_EV_KERNEL_CH: return (m & NI_EV_KERNEL_CH) && e->parent >= 0 && play.played[e->parent].called;
-    default: return m & (int)e->d.type;
+    case NI_EV_KERNEL_CH:
+      return (m & NI_EV_KERNEL_CH) && e->parent >= 0 && play.played[e->parent].called;
+    default:
+      return m & (int)e->d.type;
   }
 }
 
@@ -167,18 +200,22 @@ static void *handle_of(int event) { return event >= 0 ? play.played[event].handl
 static void start(const struct ni_call_rec *c) {
   const struct ni_event_rec *e = &play.r.events[c->event];
   struct played *p = &play.played[c->event];
-  if (!wanted(e)) return;
+  if (!wanted(e))
+    return;
   struct ni_prof_descr_v7 d = e->d;
   d.parentObj = handle_of(e->parent);
   if (d.type == NI_EV_COLL) {
     d.coll.parentGroup = handle_of(e->parent_group);
     d.coll.seqNumber += (uint64_t)play.loop * SEQ_NUMBERS;
   }
-  if (d.type == NI_EV_P2P) d.p2p.parentGroup = handle_of(e->parent_group);
-  if (d.type == NI_EV_PROXY_OP) d.proxyOp.pid = pid;
+  if (d.type == NI_EV_P2P)
+    d.p2p.parentGroup = handle_of(e->parent_group);
+  if (d.type == NI_EV_PROXY_OP)
+    d.proxyOp.pid = pid;
   p->called = true;
   play.callbacks[play.kind[c->event]]++;
-  if (is_operation(d.type)) play.operations[play.kind[c->event]]++;
+  if (is_operation(d.type))
+    play.operations[play.kind[c->event]]++;
   ni_core_start(e->comm >= 0 ? play.ctx[e->comm] : NULL, &p->handle, &d);
 }
 
@@ -190,7 +227,8 @@ __attribute__((noinline)) static void raise_call(const struct ni_call_rec *c) {
     start(c);
     return;
   }
-  if (!p->called || !p->handle) return;
+  if (!p->called || !p->handle)
+    return;
   play.callbacks[play.kind[c->event]]++;
   if (c->kind == NI_REC_STOP) {
     ni_core_stop(p->handle);
@@ -202,10 +240,10 @@ __attribute__((noinline)) static void raise_call(const struct ni_call_rec *c) {
 
 /* The gate tells the rows by these names: whatever runs below one of them belongs to it. The comment in the
  * instruction keeps the compiler from making one function of them all. */
-#define RAISE(name)                                                                  \
-  __attribute__((noinline)) static void name(const struct ni_call_rec *c) {          \
-    raise_call(c);                                                                   \
-    __asm__ volatile("# " #name ::: "memory");                                       \
+#define RAISE(name) \
+  __attribute__((noinline)) static void name(const struct ni_call_rec *c) { \
+    raise_call(c); \
+    __asm__ volatile("# " #name ::: "memory"); \
   }
 RAISE(raise_collective_starter)
 RAISE(raise_collective_poller)
@@ -218,21 +256,36 @@ RAISE(raise_proxy_ctrl)
 
 static void raise_one(const struct ni_call_rec *c) {
   bool poller = play.r.events[c->event].d.type == NI_EV_KERNEL_CH;
-  if (inside) inside(1);
+  if (inside)
+    inside(1);
   if (play.plant && !strcmp(play.plant, "malloc")) {
     void *volatile taken = malloc(24); /* volatile: or the compiler leaves both calls out */
     free(taken);
   }
-  if (play.plant && !strcmp(play.plant, "getppid")) (void)getppid();
+  if (play.plant && !strcmp(play.plant, "getppid"))
+    (void)getppid();
   switch (play.kind[c->event]) {
-    case COLLECTIVE: (poller ? raise_collective_poller : raise_collective_starter)(c); break;
-    case P2P: (poller ? raise_p2p_poller : raise_p2p_starter)(c); break;
-    case API: raise_api(c); break;
-    case NETWORK: raise_network(c); break;
-    case COPY_ENGINE: raise_copy_engine(c); break;
-    default: raise_proxy_ctrl(c); break;
+    case COLLECTIVE:
+      (poller ? raise_collective_poller : raise_collective_starter)(c);
+      break;
+    case P2P:
+      (poller ? raise_p2p_poller : raise_p2p_starter)(c);
+      break;
+    case API:
+      raise_api(c);
+      break;
+    case NETWORK:
+      raise_network(c);
+      break;
+    case COPY_ENGINE:
+      raise_copy_engine(c);
+      break;
+    default:
+      raise_proxy_ctrl(c);
+      break;
   }
-  if (inside) inside(0);
+  if (inside)
+    inside(0);
 }
 
 /* ---- the main thread: communicators ---- */
@@ -241,19 +294,23 @@ static void raise_one(const struct ni_call_rec *c) {
 static void drain(void) {
   void *ctx = NULL;
   struct ni_comm_ident id = {"drain", 0xd4a1, 1, 2, 0};
-  if (!ni_core_load()) return;
+  if (!ni_core_load())
+    return;
   ni_core_init(&ctx, &id);
   ni_core_finalize(ctx);
   ni_core_unload();
 }
 
 static void main_call(const struct ni_call_rec *c) {
-  if (c->event < 0) return;
+  if (c->event < 0)
+    return;
   const struct ni_comm_rec *m = &play.r.comms[c->event];
   struct ni_comm_ident id = {m->name, m->hash, m->n_nodes, m->n_ranks, m->rank};
   if (c->kind == NI_REC_INIT) {
-    if (ni_core_load()) ni_core_init(&play.ctx[c->event], &id);
-    if (play.wakes) usleep(REST_US);
+    if (ni_core_load())
+      ni_core_init(&play.ctx[c->event], &id);
+    if (play.wakes)
+      usleep(REST_US);
     return;
   }
   ni_core_finalize(play.ctx[c->event]);
@@ -270,15 +327,18 @@ static bool is_mains(const struct ni_call_rec *c) {
  * played. */
 static uint32_t turn_of(int at) {
   uint32_t i = 0, n = (uint32_t)play.r.n_threads;
-  if (at >= play.r.n_calls || is_mains(&play.r.calls[at])) return n;
-  while (i < n && play.r.threads[i] != play.r.calls[at].thread) i++;
+  if (at >= play.r.n_calls || is_mains(&play.r.calls[at]))
+    return n;
+  while (i < n && play.r.threads[i] != play.r.calls[at].thread)
+    i++;
   return i;
 }
 
 static void wait_for(uint32_t me) {
   for (;;) {
     uint32_t now = atomic_load_explicit(&play.turn, memory_order_acquire); /* pairs with pass_on's release */
-    if (now == me) return;
+    if (now == me)
+      return;
     raw_call(SYS_futex, (long)(uintptr_t)&play.turn, FUTEX_WAIT_PRIVATE, (long)now, 0, 0);
   }
 }
@@ -291,7 +351,8 @@ static void pass_on(uint32_t to) {
 static void my_calls(uint32_t me) {
   uint32_t mains = (uint32_t)play.r.n_threads;
   while (turn_of(play.at) == me) {
-    if (play.at >= play.r.n_calls) return;
+    if (play.at >= play.r.n_calls)
+      return;
     const struct ni_call_rec *c = &play.r.calls[play.at];
     bool again = me == mains && play.at == play.end && play.loop + 1 < play.loops;
     if (again) {
@@ -301,8 +362,10 @@ static void my_calls(uint32_t me) {
       memset(play.played, 0, (size_t)play.r.n_events * sizeof *play.played);
       continue;
     }
-    if (me == mains) main_call(c);
-    else raise_one(c);
+    if (me == mains)
+      main_call(c);
+    else
+      raise_one(c);
     play.at++;
   }
 }
@@ -316,10 +379,12 @@ static uint64_t my_faults(void) {
 
 static void *thread_main(void *arg) {
   uint32_t me = (uint32_t)(uintptr_t)arg;
-  if (play.sealed) seal();
+  if (play.sealed)
+    seal();
   for (;;) {
     wait_for(me);
-    if (play.at >= play.r.n_calls) break; /* the main thread wants us to end */
+    if (play.at >= play.r.n_calls)
+      break; /* the main thread wants us to end */
     uint64_t before = my_faults();
     my_calls(me);
     play.faults += my_faults() - before;
@@ -357,7 +422,8 @@ static int add_event(uint64_t type, int parent) {
 /* A copy-engine collective with its parts before the finalize, which is the recording's last call. */
 static void add_copy_engine(void) {
   struct ni_call_rec finalize = play.r.calls[play.r.n_calls - 1];
-  if (ni_core.release <= LAST_BEFORE_COPY_ENGINE || finalize.kind != NI_REC_FINALIZE) return;
+  if (ni_core.release <= LAST_BEFORE_COPY_ENGINE || finalize.kind != NI_REC_FINALIZE)
+    return;
   play.r.n_calls--;
   int coll = add_event(NI_EV_CE_COLL, -1);
   int sync = add_event(NI_EV_CE_SYNC, coll), batch = add_event(NI_EV_CE_BATCH, coll);
@@ -381,8 +447,12 @@ static void read_file(const char *path, int loops) {
   play.played = ni_xalloc((size_t)r->n_events * sizeof *play.played);
   play.kind = ni_xalloc((size_t)r->n_events * sizeof *play.kind);
   play.ctx = ni_xalloc((size_t)r->n_comms * sizeof *play.ctx);
-  for (int i = 0; i < r->n_events; i++) play.kind[i] = kind_of(i);
-  play.first = 1, play.end = r->n_calls - 1, play.loop = play.at = 0, play.loops = loops;
+  for (int i = 0; i < r->n_events; i++)
+    play.kind[i] = kind_of(i);
+  play.first = 1;
+  play.end = r->n_calls - 1;
+  play.loop = play.at = 0;
+  play.loops = loops;
   bool one_life = r->n_comms == 1 && r->calls[0].kind == NI_REC_INIT && is_mains(&r->calls[play.end]);
   if (!one_life && loops > 1)
     ni_die(NI_SIM_FAILED, "%s: has more than one communicator; --loops is for those with one", path);
@@ -399,7 +469,8 @@ static void play_file(const char *path, int loops) {
       ni_die(NI_SIM_FAILED, "cannot create a thread");
   while (play.at < play.r.n_calls) {
     my_calls(mains);
-    if (play.at >= play.r.n_calls) break;
+    if (play.at >= play.r.n_calls)
+      break;
     pass_on(turn_of(play.at));
     wait_for(mains);
   }
@@ -413,7 +484,10 @@ static void play_file(const char *path, int loops) {
 /* ---- what was done ---- */
 
 int ncclGetVersion(int *version);
-int ncclGetVersion(int *version) { return *version = ni_core.release, 0; }
+int ncclGetVersion(int *version) {
+  *version = ni_core.release;
+  return 0;
+}
 
 static int tell(void) {
   int (*told)(int wakes, int yields) = NULL;
@@ -425,7 +499,10 @@ static int tell(void) {
   printf("faults %llu %llu\n", (unsigned long long)play.faults, (unsigned long long)play.faults);
   for (int i = 0; i < MOST_CALLS; i++) {
     uint32_t n = atomic_load_explicit(&trapped[i], memory_order_relaxed);
-    if (n) printf("a callback made system call %d, %u times in all\n", i, n), bad = 1;
+    if (n) {
+      printf("a callback made system call %d, %u times in all\n", i, n);
+      bad = 1;
+    }
   }
   *(void **)&told = dlsym(RTLD_DEFAULT, "ni_inside_tell");
   return (told && told(play.wakes, play.yields)) || bad;
@@ -435,17 +512,27 @@ int main(int argc, char **argv) {
   int loops = 1, files = 0;
   for (int i = 1; i < argc; i++) {
     const char *value = i + 1 < argc ? argv[i + 1] : "";
-    if (!strcmp(argv[i], "--sealed")) play.sealed = true;
-    else if (!strcmp(argv[i], "--wakes")) play.wakes = true;
-    else if (!strcmp(argv[i], "--yields")) play.yields = true;
-    else if (strncmp(argv[i], "--", 2)) argv[1 + files++] = argv[i];
+    if (!strcmp(argv[i], "--sealed"))
+      play.sealed = true;
+    else if (!strcmp(argv[i], "--wakes"))
+      play.wakes = true;
+    else if (!strcmp(argv[i], "--yields"))
+      play.yields = true;
+    else if (strncmp(argv[i], "--", 2))
+      argv[1 + files++] = argv[i];
     else {
-      if (!strcmp(argv[i], "--plugin")) ni_core.library = value;
-      else if (!strcmp(argv[i], "--nccl")) ni_core.release = ni_core_release(value);
-      else if (!strcmp(argv[i], "--interface")) ni_core.want_interface = atoi(value);
-      else if (!strcmp(argv[i], "--loops")) loops = atoi(value);
-      else if (!strcmp(argv[i], "--plant")) play.plant = value;
-      else ni_die(NI_SIM_USAGE, "play: %s: no such option", argv[i]);
+      if (!strcmp(argv[i], "--plugin"))
+        ni_core.library = value;
+      else if (!strcmp(argv[i], "--nccl"))
+        ni_core.release = ni_core_release(value);
+      else if (!strcmp(argv[i], "--interface"))
+        ni_core.want_interface = atoi(value);
+      else if (!strcmp(argv[i], "--loops"))
+        loops = atoi(value);
+      else if (!strcmp(argv[i], "--plant"))
+        play.plant = value;
+      else
+        ni_die(NI_SIM_USAGE, "play: %s: no such option", argv[i]);
       i++;
     }
   }
@@ -457,9 +544,12 @@ int main(int argc, char **argv) {
   ni_core.quiet = true;
   *(void **)&inside = dlsym(RTLD_DEFAULT, "ni_inside");
   struct sigaction trap = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
-  if (play.sealed) sigaction(SIGSYS, &trap, NULL);
+  if (play.sealed)
+    sigaction(SIGSYS, &trap, NULL);
   /* One more user of the library, so that the process keeps it from one recording to the next. */
-  if (!ni_core_load()) return NI_SIM_FAILED;
-  for (int i = 1; i <= files; i++) play_file(argv[i], loops);
+  if (!ni_core_load())
+    return NI_SIM_FAILED;
+  for (int i = 1; i <= files; i++)
+    play_file(argv[i], loops);
   return tell();
 }

@@ -1,9 +1,10 @@
 /*
  * gpu_check: what the GPU driver issued (truth.h) against what the plugin's logs say.
  *
- * Truth and records are joined by process id, communicator name and kind; both sides are in the order of issue (records
- * by rec_sn), the operations of one group in any order. One thread; everything lives until the program ends. A result is
- * a row on stdout: verdict, what, figures, with tabs between. Verdicts: ok, FAIL, info (a figure that is not judged).
+ * Truth and records are joined by process id, communicator name and kind; both sides are in the order of
+ * issue (records by rec_sn), the operations of one group in any order. One thread; everything lives until the
+ * program ends. A result is a row on stdout: verdict, what, figures, with tabs between. Verdicts: ok, FAIL,
+ * info (a figure that is not judged).
  */
 #ifndef NI_TEST_GPU_CHECK_H
 #define NI_TEST_GPU_CHECK_H
@@ -55,11 +56,12 @@ struct ni_gpu_check {
   struct ni_gpu_rec *recs;
   size_t n_recs, failures;
   struct ni_gpu_rec
-      *calls; /* records that were made from an API call, as no kernel of theirs is shown: Broadcast since 2.29 */
+      /* records that were made from an API call, as no kernel of theirs is shown: Broadcast since 2.29 */
+      *calls;
   size_t n_calls;
   /* from the final lines */
   uint64_t started, written, filtered, dropped, incomplete, in_flight, finals, bad_lines;
-  bool tags; /* the logs are of an interface that has them */
+  bool tags;                            /* the logs are of an interface that has them */
   bool any_timing, shared_gpu, unnamed; /* unnamed: before v4 a plugin is told no communicator's name */
   double busbw_percent;
 };

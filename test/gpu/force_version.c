@@ -1,7 +1,8 @@
 /*
- * A profiler with one interface version only: NCCL must take that one. NI_FORCE_PLUGIN names the profiler whose table of
- * that version this one hands out; its callbacks are called directly. Without it, or when it has no such version, the
- * table stays empty: init then answers an error, once, and NCCL goes on without a profiler.
+ * A profiler with one interface version only: NCCL must take that one. NI_FORCE_PLUGIN names the profiler
+ * whose table of that version this one hands out; its callbacks are called directly. Without it, or when it
+ * has no such version, the table stays empty: init then answers an error, once, and NCCL goes on without a
+ * profiler.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -33,10 +34,11 @@ __attribute__((constructor)) static void take(void) {
     return;
   }
   fprintf(stderr, "force_v%d: %s\n", NI_FORCE_VERSION,
-          !path ? "NI_FORCE_PLUGIN is not set"
-          : lib ? "the plugin has no such version"
-                : dlerror());
-  mine[0] = (void *)(size_t) "none";
+          !path     ? "NI_FORCE_PLUGIN is not set"
+              : lib ? "the plugin has no such version"
+                    : dlerror());
+  mine[0] = (void *)(size_t)"none";
   memcpy(&mine[1], &init, sizeof init);
-  for (int i = 2; i < MEMBERS; i++) memcpy(&mine[i], &rest, sizeof rest);
+  for (int i = 2; i < MEMBERS; i++)
+    memcpy(&mine[i], &rest, sizeof rest);
 }

@@ -1,5 +1,6 @@
-// What gpu_api.h says of NCCL against a release's own nccl.h: numbers, the configuration's layout, every function's arguments.
-// Compiled only (test/cases/gpu/gpu_nccl_wheels.sh), with stand-ins for the two headers of CUDA that nccl.h asks for.
+// What gpu_api.h says of NCCL against a release's own nccl.h: numbers, the configuration's layout, every
+// function's arguments. Compiled only (test/cases/gpu/gpu_nccl_wheels.sh), with stand-ins for the two headers
+// of CUDA that nccl.h asks for.
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -26,7 +27,8 @@ static_assert(sizeof(ni_unique_id) == sizeof(ncclUniqueId), "unique id");
 
 #define MEMBER(ours, theirs) \
   static_assert(offsetof(ni_nccl_config, ours) == offsetof(ncclConfig_t, theirs) && \
-                    sizeof(ni_nccl_config::ours) == sizeof(ncclConfig_t::theirs), #theirs)
+                    sizeof(ni_nccl_config::ours) == sizeof(ncclConfig_t::theirs), \
+                #theirs)
 MEMBER(size, size);
 MEMBER(magic, magic);
 MEMBER(version, version);
@@ -49,10 +51,13 @@ template <class A, class B>
 constexpr bool alike = sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>;
 template <class R, class S, class... A, class... B>
 constexpr bool callable(R (*)(A...), S (*)(B...)) {
-  if constexpr (sizeof...(A) != sizeof...(B)) return false;
-  else return alike<R, S> && (alike<A, B> && ...);
+  if constexpr (sizeof...(A) != sizeof...(B))
+    return false;
+  else
+    return alike<R, S> && (alike<A, B> && ...);
 }
-#define FUNCTION(ret, name, args) static_assert(callable((ret(*) args) nullptr, (decltype(&nccl##name)) nullptr), "nccl" #name);
+#define FUNCTION(ret, name, args) \
+  static_assert(callable((ret(*) args) nullptr, (decltype(&nccl##name))nullptr), "nccl" #name);
 #define MAY(ret, name, args)
 NI_NCCL_FUNCTIONS(FUNCTION, MAY)
 #if NCCL_VERSION_CODE >= 22800

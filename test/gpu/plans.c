@@ -1,6 +1,6 @@
 /*
- * What the GPU driver can be asked to do, by name. All ranks run the same plan with the same arguments; a plan leaves
- * nothing pending. Each uses the communicator "ni-world" unless it makes its own.
+ * What the GPU driver can be asked to do, by name. All ranks run the same plan with the same arguments; a
+ * plan leaves nothing pending. Each uses the communicator "ni-world" unless it makes its own.
  */
 #include "rank.h"
 
@@ -11,7 +11,8 @@ enum { N_COLLECTIVES = sizeof collectives / sizeof *collectives };
 
 static struct ni_gcomm *world(struct ni_rank *r) {
   for (int i = 0; i < r->n_comms; i++)
-    if (r->comm[i].nccl && strcmp(r->comm[i].name, "ni-world") == 0) return &r->comm[i];
+    if (r->comm[i].nccl && strcmp(r->comm[i].name, "ni-world") == 0)
+      return &r->comm[i];
   return ni_rank_world(r, "ni-world", false);
 }
 
@@ -22,17 +23,23 @@ static uint64_t at_most(struct ni_rank *r, uint64_t bytes) {
 /* Every size of every collective, some times each, with the gap between two events beside it. */
 static void sweep(struct ni_rank *r) {
   struct ni_gcomm *c = world(r);
-  for (uint64_t bytes = 8; bytes <= r->opt->max_bytes; bytes *= 2) /* small ones first: those fit in any time */
+  /* small ones first: those fit in any time */
+  for (uint64_t bytes = 8; bytes <= r->opt->max_bytes; bytes *= 2)
     for (int f = 0; f < N_COLLECTIVES; f++) {
       char what[64];
       snprintf(what, sizeof what, "%s/%llu", collectives[f], (unsigned long long)bytes);
-      if (!ni_rank_time_for(r, "sweep", what)) continue;
+      if (!ni_rank_time_for(r, "sweep", what))
+        continue;
       for (int i = 0; i < r->opt->iterations; i++)
         ni_rank_coll(r, c, collectives[f], NI_DT_FLOAT32,
-                     bytes < 4u * (unsigned)c->ranks ? 4u * (unsigned)c->ranks : bytes, f >= 3 ? i % c->ranks : 0);
+                     bytes < 4u * (unsigned)c->ranks ? 4u * (unsigned)c->ranks : bytes,
+                     f >= 3 ? i % c->ranks : 0);
       ni_rank_settle(r);
     }
-  /* What two events with next to nothing between them are apart: the part of a small operation's time that is no kernel. */
+  /*
+   * What two events with next to nothing between them are apart: the part of a small operation's time that is
+   * no kernel.
+   */
   for (int i = 0; i < 50; i++) {
     float ms;
     ni_rank_cuda(r, r->api.cuEventRecord(r->events[0], r->stream), "cuEventRecord");
@@ -74,7 +81,8 @@ static void p2p(struct ni_rank *r) {
   int right = (c->rank + 1) % c->ranks, left = (c->rank + c->ranks - 1) % c->ranks;
   for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
     uint64_t bytes = at_most(r, sizes[s]);
-    if (!ni_rank_time_for(r, "p2p", "size")) continue;
+    if (!ni_rank_time_for(r, "p2p", "size"))
+      continue;
     for (int i = 0; i < r->opt->iterations; i++) { /* a ring, both directions in one group */
       ni_rank_group_start(r);
       ni_rank_p2p(r, c, true, NI_DT_FLOAT32, bytes, right, 0);
@@ -90,7 +98,8 @@ static void p2p(struct ni_rank *r) {
     ni_rank_settle(r);
   }
   for (int d = 0; d < NI_DT_COUNT; d++) {
-    if (d >= NI_DT_FLOAT8E4M3 && r->nccl < 22400) continue;
+    if (d >= NI_DT_FLOAT8E4M3 && r->nccl < 22400)
+      continue;
     all_to_all(r, c, d, 4096 / (uint64_t)c->ranks / 8 * 8);
     ni_rank_settle(r);
   }
@@ -104,7 +113,8 @@ static void alltoall(struct ni_rank *r) {
     fprintf(r->truth, "skip plan=alltoall what=ncclAlltoAll why=unsupported\n");
     return;
   }
-  for (int i = 0; i < r->opt->iterations; i++) ni_rank_alltoall(r, c, NI_DT_FLOAT32, share);
+  for (int i = 0; i < r->opt->iterations; i++)
+    ni_rank_alltoall(r, c, NI_DT_FLOAT32, share);
   ni_rank_settle(r);
 }
 
@@ -116,8 +126,10 @@ static void groups(struct ni_rank *r) {
     for (uint64_t bytes = 1024; bytes <= at_most(r, 1 << 20); bytes *= 32)
       ni_rank_coll(r, c, "AllReduce", NI_DT_FLOAT32, bytes, 0);
     ni_rank_group_end(r);
-    ni_rank_group_start(r); /* equal ones, which NCCL fuses into one batch of a kernel: all start before the first stops */
-    for (int k = 0; k < 4; k++) ni_rank_coll(r, c, "AllReduce", NI_DT_FLOAT32, 4096, 0);
+    /* equal ones, which NCCL fuses into one batch of a kernel: all start before the first stops */
+    ni_rank_group_start(r);
+    for (int k = 0; k < 4; k++)
+      ni_rank_coll(r, c, "AllReduce", NI_DT_FLOAT32, 4096, 0);
     ni_rank_group_end(r);
     ni_rank_group_start(r); /* different functions */
     ni_rank_coll(r, c, "AllGather", NI_DT_FLOAT32, at_most(r, 65536), 0);
@@ -139,15 +151,18 @@ static void graph(struct ni_rank *r) {
   for (int round = 0; round < 2; round++) {
     /* What is captured runs once before, so that nothing has to be connected while capturing. */
     for (int captured = 0; captured < 2; captured++) {
-      if (captured) ni_rank_capture_start(r);
+      if (captured)
+        ni_rank_capture_start(r);
       ni_rank_coll(r, c, "AllReduce", NI_DT_FLOAT32, at_most(r, 1 << 20), 0);
       ni_rank_coll(r, c, "AllGather", NI_DT_FLOAT32, at_most(r, 65536), 0);
       ni_rank_group_start(r);
       ni_rank_p2p(r, c, true, NI_DT_FLOAT32, 4096, right, 0);
       ni_rank_p2p(r, c, false, NI_DT_FLOAT32, 4096, left, 0);
       ni_rank_group_end(r);
-      if (captured) ni_rank_capture_end(r, 20, NULL);
-      else ni_rank_settle(r);
+      if (captured)
+        ni_rank_capture_end(r, 20, NULL);
+      else
+        ni_rank_settle(r);
     }
     ni_rank_coll(r, c, "ReduceScatter", NI_DT_FLOAT32, 8192, 0); /* eager again */
     ni_rank_settle(r);
@@ -183,13 +198,17 @@ static void nonblocking(struct ni_rank *r) {
   ni_rank_close(r, c, "finalize");
 }
 
-/* Communicators that come and go: each ends its plugin context, the last one unloads the plugin when no other lives. */
+/*
+ * Communicators that come and go: each ends its plugin context, the last one unloads the plugin when no other
+ * lives.
+ */
 static void comms(struct ni_rank *r) {
   for (int i = 0; i < 3; i++) {
     char name[32];
     snprintf(name, sizeof name, "ni-short-%d", i);
     struct ni_gcomm *c = ni_rank_world(r, name, false);
-    for (int k = 0; k < r->opt->iterations; k++) ni_rank_coll(r, c, "AllReduce", NI_DT_FLOAT32, 1024, 0);
+    for (int k = 0; k < r->opt->iterations; k++)
+      ni_rank_coll(r, c, "AllReduce", NI_DT_FLOAT32, 1024, 0);
     ni_rank_settle(r);
     ni_rank_close(r, c, "destroy");
   }
@@ -236,7 +255,8 @@ static const struct {
     {"split", split, "ncclCommSplit with and without shared resources"},
     {"nonblocking", nonblocking, "a non-blocking communicator, finalized and destroyed"},
     {"comms", comms, "three communicators one after the other"},
-    {"symmetric", ni_plan_symmetric, "symmetric kernels, eager, fused, captured, with a late rank; 2.31 and later"},
+    {"symmetric", ni_plan_symmetric,
+     "symmetric kernels, eager, fused, captured, with a late rank; 2.31 and later"},
     {"tags", ni_plan_tags, "collectives with the application's tag; 2.31 and later"},
     {"mix", mix, "a little of everything, for recordings"},
     {"cost", ni_plan_cost, "host time of an operation, for the comparison of presets"},
@@ -252,5 +272,6 @@ bool ni_plan_run(struct ni_rank *r, const char *name) {
 }
 
 void ni_plan_list(FILE *f) {
-  for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) fprintf(f, "    %-12s %s\n", plans[i].name, plans[i].help);
+  for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+    fprintf(f, "    %-12s %s\n", plans[i].name, plans[i].help);
 }

@@ -1,6 +1,6 @@
 /*
- * What NCCL 2.31 brought and a profiler sees: symmetric kernels and the application's tags. Fixed sequences, always in this order:
- * test/gpu/inferences.py finds what it checks by function, size and tag. See rank.h.
+ * What NCCL 2.31 brought and a profiler sees: symmetric kernels and the application's tags. Fixed sequences,
+ * always in this order: test/gpu/inferences.py finds what it checks by function, size and tag. See rank.h.
  */
 #include "rank.h"
 
@@ -17,7 +17,8 @@ static void all_reduce(struct ni_rank *r, struct ni_gcomm *c, uint64_t bytes) {
 
 static void fused(struct ni_rank *r, struct ni_gcomm *c, uint64_t bytes) {
   ni_rank_group_start(r);
-  for (int i = 0; i < 3; i++) all_reduce(r, c, bytes);
+  for (int i = 0; i < 3; i++)
+    all_reduce(r, c, bytes);
   ni_rank_group_end(r);
 }
 
@@ -25,12 +26,15 @@ void ni_plan_symmetric(struct ni_rank *r) {
   static const char *const funcs[] = {"AllReduce", "AllGather", "ReduceScatter"};
   static const uint64_t sizes[] = {8192, 131072, 1048576};
   struct ni_gcomm *c = own(r, "ni-symmetric");
-  if (!ni_rank_windows_open(r, c, 1 << 20)) fprintf(r->truth, "skip plan=symmetric what=windows why=unsupported\n");
+  if (!ni_rank_windows_open(r, c, 1 << 20))
+    fprintf(r->truth, "skip plan=symmetric what=windows why=unsupported\n");
   for (int i = 0; i < r->opt->iterations; i++)
     for (int s = 0; s < 3; s++)
-      for (int f = 0; f < 3; f++) ni_rank_coll(r, c, funcs[f], NI_DT_FLOAT32, sizes[s], 0);
+      for (int f = 0; f < 3; f++)
+        ni_rank_coll(r, c, funcs[f], NI_DT_FLOAT32, sizes[s], 0);
   ni_rank_settle(r);
-  for (int i = 0; i < r->opt->iterations; i++) fused(r, c, FUSED);
+  for (int i = 0; i < r->opt->iterations; i++)
+    fused(r, c, FUSED);
   ni_rank_settle(r);
   ni_rank_coll(r, c, "Reduce", NI_DT_FLOAT32, 65536, 0); /* which has no symmetric kernel */
   ni_rank_settle(r);
@@ -44,7 +48,8 @@ void ni_plan_symmetric(struct ni_rank *r) {
   ni_rank_capture_end(r, 5, c);
   for (int i = 0; i < r->opt->iterations; i++) { /* the last rank is late: all others wait for it */
     ni_rank_barrier(r);
-    if (c->rank == c->ranks - 1) usleep(LATE_MS * 1000);
+    if (c->rank == c->ranks - 1)
+      usleep(LATE_MS * 1000);
     all_reduce(r, c, LATE);
     ni_rank_settle(r);
   }
@@ -72,7 +77,8 @@ void ni_plan_tags(struct ni_rank *r) {
   ni_rank_alltoall(r, c, NI_DT_FLOAT32, 4096);
   ni_rank_settle(r);
   ni_rank_group_start(r); /* two tags in one group, and of equal calls, which may share a kernel */
-  for (r->tag = 3000; r->tag < 3002; r->tag++) all_reduce(r, c, 4096);
+  for (r->tag = 3000; r->tag < 3002; r->tag++)
+    all_reduce(r, c, 4096);
   ni_rank_group_end(r);
   ni_rank_capture_start(r);
   r->tag = 4000;

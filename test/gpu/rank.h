@@ -1,12 +1,13 @@
 /*
  * One rank of the GPU driver: its device, its communicators, and operations issued with a truth of each.
  *
- * A rank is a process with one thread. Operations are kept in memory with the two CUDA events around each and become
- * truth lines at ni_rank_settle(), after the stream was synchronised: nothing is written while something is measured.
- * All ranks issue the same plan; where one has to decide (time is up), rank 0 decides for all (ni_rank_agree).
+ * A rank is a process with one thread. Operations are kept in memory with the two CUDA events around each and
+ * become truth lines at ni_rank_settle(), after the stream was synchronised: nothing is written while
+ * something is measured. All ranks issue the same plan; where one has to decide (time is up), rank 0 decides
+ * for all (ni_rank_agree).
  *
- * Ownership: everything lives until the process ends. Failure: an error of NCCL or CUDA ends the rank with a message
- * and status NI_DRIVE_FAILED; the parent then ends the others.
+ * Ownership: everything lives until the process ends. Failure: an error of NCCL or CUDA ends the rank with a
+ * message and status NI_DRIVE_FAILED; the parent then ends the others.
  */
 #ifndef NI_TEST_GPU_RANK_H
 #define NI_TEST_GPU_RANK_H
@@ -24,9 +25,11 @@ enum { NI_MAX_RANKS = 16, NI_MAX_IDS = 64, NI_MAX_PENDING = 2048, NI_MAX_COMMS =
 
 /* Shared by all ranks of a run; anonymous shared memory made by the parent. */
 struct ni_shared {
-  _Atomic int arrived, turn; /* barrier: the last to arrive resets and raises turn; acq_rel, pairs with itself */
-  _Atomic int decision;      /* rank 0's; written before, read after a barrier: relaxed */
-  _Atomic unsigned progress; /* rises with everything a rank gets done; the parent only compares it: relaxed */
+  /* barrier: the last to arrive resets and raises turn; acq_rel, pairs with itself */
+  _Atomic int arrived, turn;
+  _Atomic int decision; /* rank 0's; written before, read after a barrier: relaxed */
+  /* rises with everything a rank gets done; the parent only compares it: relaxed */
+  _Atomic unsigned progress;
   struct ni_unique_id id[NI_MAX_IDS]; /* written by rank 0 before a barrier */
 };
 
@@ -87,26 +90,35 @@ void ni_rank_open(struct ni_rank *r);
 /* The communicator of all ranks. config_flags: bit 0 non-blocking. */
 struct ni_gcomm *ni_rank_world(struct ni_rank *r, const char *name, bool nonblocking);
 /* NULL when this rank's colour is below 0. share: resources of the parent. */
-struct ni_gcomm *ni_rank_split(struct ni_rank *r, struct ni_gcomm *c, int color, const char *name, bool share);
+struct ni_gcomm *ni_rank_split(struct ni_rank *r, struct ni_gcomm *c, int color, const char *name,
+                               bool share);
 
 /* One operation. bytes: the size nccl-tests would print (whole buffer for AllGather and ReduceScatter). */
-void ni_rank_coll(struct ni_rank *r, struct ni_gcomm *c, const char *func, int dtype, uint64_t bytes, int root);
+void ni_rank_coll(struct ni_rank *r, struct ni_gcomm *c, const char *func, int dtype, uint64_t bytes,
+                  int root);
 void ni_rank_p2p(struct ni_rank *r, struct ni_gcomm *c, bool send, int dtype, uint64_t bytes, int peer,
                  uint64_t offset);
-/* ncclAlltoAll, which NCCL turns into a group of sends and receives; api.AlltoAll must be there. share: bytes per peer. */
+/*
+ * ncclAlltoAll, which NCCL turns into a group of sends and receives; api.AlltoAll must be there. share: bytes
+ * per peer.
+ */
 void ni_rank_alltoall(struct ni_rank *r, struct ni_gcomm *c, int dtype, uint64_t share);
 void ni_rank_group_start(struct ni_rank *r);
 void ni_rank_group_end(struct ni_rank *r);
 
 /* Does this NCCL take tags with its calls (2.31)? */
 bool ni_rank_tags(const struct ni_rank *r);
-/* From here on send and recv are memory of NCCL's, registered as windows of c for symmetric kernels. false: not possible here,
-   the buffers may be used all the same. */
+/*
+ * From here on send and recv are memory of NCCL's, registered as windows of c for symmetric kernels. false:
+ * not possible here, the buffers may be used all the same.
+ */
 bool ni_rank_windows_open(struct ni_rank *r, struct ni_gcomm *c, size_t bytes);
 void ni_rank_windows_close(struct ni_rank *r, struct ni_gcomm *c);
 
-/* Between them operations go into a graph; launched `times` times, each a truth line per operation. behind: there an AllReduce of
-   NI_BEHIND_BYTES is issued while the replays still run; NULL: none. */
+/*
+ * Between them operations go into a graph; launched `times` times, each a truth line per operation. behind:
+ * there an AllReduce of NI_BEHIND_BYTES is issued while the replays still run; NULL: none.
+ */
 enum { NI_BEHIND_BYTES = 98304 };
 void ni_rank_capture_start(struct ni_rank *r);
 void ni_rank_capture_end(struct ni_rank *r, int times, struct ni_gcomm *behind);

@@ -12,11 +12,11 @@
  *   end comm=ni-world how=destroy
  *   done                                        the rank came to its end
  *
- * `bytes` is what NCCL's descriptor will carry: count x element size, for AllGather and ReduceScatter one rank's share.
- * group: what comes in any order has one number, above 0: operations of one ncclGroupEnd; replays and what is issued behind
- * them. how: eager, group, graph (one line per replay), lost (issued, never finished: before an abort). event_ns: CUDA events
- * around the call, 0: not timed. call_ns: the host's time in the call. tag: given with the call, 0 none. Lines of one communicator
- * are in the order of issue.
+ * `bytes` is what NCCL's descriptor will carry: count x element size, for AllGather and ReduceScatter one
+ * rank's share. group: what comes in any order has one number, above 0: operations of one ncclGroupEnd;
+ * replays and what is issued behind them. how: eager, group, graph (one line per replay), lost (issued, never
+ * finished: before an abort). event_ns: CUDA events around the call, 0: not timed. call_ns: the host's time
+ * in the call. tag: given with the call, 0 none. Lines of one communicator are in the order of issue.
  */
 #ifndef NI_TEST_GPU_TRUTH_H
 #define NI_TEST_GPU_TRUTH_H
@@ -33,8 +33,10 @@ struct ni_gpu_op {
 };
 
 #define NI_GPU_OP_FORMAT \
-  "op comm=%s group=%llu func=%s dtype=%s bytes=%llu root=%d peer=%d how=%s event_ns=%llu call_ns=%llu tag=%llu\n"
+  "op comm=%s group=%llu func=%s dtype=%s bytes=%llu root=%d peer=%d how=%s event_ns=%llu call_ns=%llu " \
+  "tag=%llu\n"
 #define NI_GPU_OP_SCAN \
-  "op comm=%63s group=%llu func=%19s dtype=%19s bytes=%llu root=%d peer=%d how=%7s event_ns=%llu call_ns=%llu tag=%llu"
+  "op comm=%63s group=%llu func=%19s dtype=%19s bytes=%llu root=%d peer=%d how=%7s event_ns=%llu " \
+  "call_ns=%llu tag=%llu"
 
 #endif

@@ -42,7 +42,8 @@ static void *begin(void) { return begin_as(HASH); }
 static void *end(void *ctx) {
   struct plug_op o;
   plug_op_init(&o, 1024, 2);
-  for (int i = 0; i < OPS; i++) plug_channels(&plug, ctx, &o, plug_launch(&plug, ctx, &o), 2, 20000);
+  for (int i = 0; i < OPS; i++)
+    plug_channels(&plug, ctx, &o, plug_launch(&plug, ctx, &o), 2, 20000);
   plug.finalize(ctx);
   return NULL;
 }
@@ -67,16 +68,21 @@ static void *cancelled_life(void *arg) {
 /* Found before glibc's, also by the plugin. */
 int linkat(int from, const char *old, int to, const char *new, int flags) {
   int rc = (int)syscall(SYS_linkat, from, old, to, new, flags);
-  if (strcmp(what, "leave") != 0) return rc;
-  if (write(in_linkat[1], "", 1) != 1) _exit(66);
-  for (;;) pause();
+  if (strcmp(what, "leave") != 0)
+    return rc;
+  if (write(in_linkat[1], "", 1) != 1)
+    _exit(66);
+  for (;;)
+    pause();
 }
 
 static void leave(void) {
   pthread_t t;
   char c;
-  if (pipe(in_linkat) || pthread_create(&t, NULL, life, NULL)) die(66, "thread");
-  if (read(in_linkat[0], &c, 1) != 1) die(66, "pipe");
+  if (pipe(in_linkat) || pthread_create(&t, NULL, life, NULL))
+    die(66, "thread");
+  if (read(in_linkat[0], &c, 1) != 1)
+    die(66, "pipe");
   puts("done");
   exit(0);
 }
@@ -98,14 +104,16 @@ static void refuse_statx(void) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
   };
   struct sock_fprog prog = {sizeof f / sizeof *f, f};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog)) die(77, "seccomp");
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+    die(77, "seccomp");
 }
 
 /* ---- small ---- */
 
 static size_t stack_used(const unsigned char *stack, size_t n) {
   size_t free_bytes = 0;
-  while (free_bytes < n && stack[free_bytes] == 0xa5) free_bytes++;
+  while (free_bytes < n && stack[free_bytes] == 0xa5)
+    free_bytes++;
   return n - free_bytes;
 }
 
@@ -115,10 +123,13 @@ static void small(void) {
   size_t n = (size_t)PTHREAD_STACK_MIN;
   /* Its own guard page below: a write beyond the stack ends the process. */
   unsigned char *p = mmap(NULL, n + 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *stack = p + 65536;
-  if (p == MAP_FAILED || mprotect(stack, n, PROT_READ | PROT_WRITE)) die(66, "stack");
+  if (p == MAP_FAILED || mprotect(stack, n, PROT_READ | PROT_WRITE))
+    die(66, "stack");
   memset(stack, 0xa5, n);
-  if (pthread_attr_init(&attr) || pthread_attr_setstack(&attr, stack, n)) die(77, "stack size");
-  if (pthread_create(&t, &attr, life, NULL)) die(77, "thread");
+  if (pthread_attr_init(&attr) || pthread_attr_setstack(&attr, stack, n))
+    die(77, "stack size");
+  if (pthread_create(&t, &attr, life, NULL))
+    die(77, "thread");
   pthread_join(t, NULL);
   printf("stack: %zu of %zu bytes used\n", stack_used(stack, n), n);
 }
@@ -126,15 +137,18 @@ static void small(void) {
 /* ---- locked ---- */
 
 static void locked(void) {
-  if (mlockall(MCL_FUTURE)) die(77, "mlockall");
+  if (mlockall(MCL_FUTURE))
+    die(77, "mlockall");
   void *ctx = begin();
   long pages = 0, skip;
   FILE *f = fopen("/proc/self/statm", "r");
-  if (!f || fscanf(f, "%ld %ld", &skip, &pages) != 2) die(66, "statm");
+  if (!f || fscanf(f, "%ld %ld", &skip, &pages) != 2)
+    die(66, "statm");
   fclose(f);
   printf("resident: %ld kB\n", pages * (sysconf(_SC_PAGESIZE) / 1024));
   fflush(stdout);
-  if (system("for b in \"$NCCL_INSPECTOR_BLACKBOX\"/*.box; do stat -c 'box: %b blocks' \"$b\"; done") != 0) die(66, "stat");
+  if (system("for b in \"$NCCL_INSPECTOR_BLACKBOX\"/*.box; do stat -c 'box: %b blocks' \"$b\"; done") != 0)
+    die(66, "stat");
   end(ctx);
 }
 
@@ -153,14 +167,19 @@ static void again(long n, int overlap) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 3) return fprintf(stderr, "usage: harsh SO WHAT [N]\n"), 64;
+  if (argc < 3) {
+    fprintf(stderr, "usage: harsh SO WHAT [N]\n");
+    return 64;
+  }
   what = argv[2];
   plug = plug_open(argv[1], 0);
   if (!strcmp(what, "cancel")) {
     pthread_t t;
     void *ended = NULL;
-    if (pthread_create(&t, NULL, cancelled_life, NULL) || pthread_join(t, &ended)) die(66, "thread");
-    if (ended != PTHREAD_CANCELED && ended != (void *)1) return 3;
+    if (pthread_create(&t, NULL, cancelled_life, NULL) || pthread_join(t, &ended))
+      die(66, "thread");
+    if (ended != PTHREAD_CANCELED && ended != (void *)1)
+      return 3;
     life(NULL);
   } else if (!strcmp(what, "leave")) {
     leave();

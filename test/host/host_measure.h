@@ -1,6 +1,6 @@
 /*
- * What the scripted host measures of its process and does to it: memory, CPU time of the plugin's thread, limits, load.
- * For one file: host.c.
+ * What the scripted host measures of its process and does to it: memory, CPU time of the plugin's thread,
+ * limits, load. For one file: host.c.
  */
 #ifndef NI_TEST_HOST_MEASURE_H
 #define NI_TEST_HOST_MEASURE_H
@@ -31,8 +31,10 @@ static void broken(const char *what, double is, double limit) {
 static long rss_kb(void) {
   long pages = 0, skip;
   FILE *f = fopen("/proc/self/statm", "r");
-  if (!f || fscanf(f, "%ld %ld", &skip, &pages) != 2) pages = 0;
-  if (f) fclose(f);
+  if (!f || fscanf(f, "%ld %ld", &skip, &pages) != 2)
+    pages = 0;
+  if (f)
+    fclose(f);
   return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
@@ -45,11 +47,14 @@ static long thread_id(const char *name) {
     char path[300], comm[32] = "";
     snprintf(path, sizeof path, "/proc/self/task/%s/comm", e->d_name);
     FILE *f = fopen(path, "r");
-    if (!f) continue;
-    if (fscanf(f, "%31s", comm) == 1 && !strcmp(comm, name)) tid = atol(e->d_name);
+    if (!f)
+      continue;
+    if (fscanf(f, "%31s", comm) == 1 && !strcmp(comm, name))
+      tid = atol(e->d_name);
     fclose(f);
   }
-  if (dir) closedir(dir);
+  if (dir)
+    closedir(dir);
   return tid;
 }
 
@@ -59,8 +64,10 @@ static double thread_cpu_ns(const char *name) {
   double ns = -1;
   snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", thread_id(name));
   FILE *f = fopen(path, "r");
-  if (!f) return -1;
-  if (fscanf(f, "%lf", &ns) != 1) ns = -1;
+  if (!f)
+    return -1;
+  if (fscanf(f, "%lf", &ns) != 1)
+    ns = -1;
   fclose(f);
   return ns;
 }
@@ -71,8 +78,10 @@ static double thread_sleeps(const char *name) {
   double n = -1;
   snprintf(path, sizeof path, "/proc/self/task/%ld/status", thread_id(name));
   FILE *f = fopen(path, "r");
-  if (!f) return -1;
-  while (n < 0 && fgets(text, sizeof text, f)) (void)sscanf(text, "voluntary_ctxt_switches: %lf", &n);
+  if (!f)
+    return -1;
+  while (n < 0 && fgets(text, sizeof text, f))
+    (void)sscanf(text, "voluntary_ctxt_switches: %lf", &n);
   fclose(f);
   return n;
 }
@@ -82,38 +91,43 @@ static bool thread_sleeps_now(const char *name) {
   char path[64], text[256] = "", *state;
   snprintf(path, sizeof path, "/proc/self/task/%ld/stat", thread_id(name));
   FILE *f = fopen(path, "r");
-  if (!f) return false;
+  if (!f)
+    return false;
   state = fgets(text, sizeof text, f) ? strrchr(text, ')') : NULL;
   fclose(f);
   return state && state[1] == ' ' && state[2] == 'S';
 }
 
 /*
- * Until the dump thread has nothing to do: three times in a row it slept before and after 150 ms, in which it must wake up where
- * anything is left for it, and took less than 1 ms of CPU.
+ * Until the dump thread has nothing to do: three times in a row it slept before and after 150 ms, in which it
+ * must wake up where anything is left for it, and took less than 1 ms of CPU.
  */
 static void wait_rested(void) {
   for (int times = 0; times < 3; times++) {
     double cpu = thread_cpu_ns(DUMP_THREAD);
     bool slept = thread_sleeps_now(DUMP_THREAD);
-    if (cpu < 0) broken("no dump thread", -1, 0);
+    if (cpu < 0)
+      broken("no dump thread", -1, 0);
     usleep(150000);
-    if (!slept || !thread_sleeps_now(DUMP_THREAD) || thread_cpu_ns(DUMP_THREAD) - cpu > 1e6) times = -1;
+    if (!slept || !thread_sleeps_now(DUMP_THREAD) || thread_cpu_ns(DUMP_THREAD) - cpu > 1e6)
+      times = -1;
   }
 }
 
 /*
- * Waking a thread costs 10 us on one machine and 150 us on another: the limit is the given share, or twice what the same
- * number of wake-ups costs a thread that does nothing else. What is counted is set against the time that passed: on a busy
- * machine a sleep is longer than it was to be. The best of three windows counts, since a thread that rests does so in each;
- * one that comes late to its rest, or a hypervisor that takes the CPU away, spoils one of them.
+ * Waking a thread costs 10 us on one machine and 150 us on another: the limit is the given share, or twice
+ * what the same number of wake-ups costs a thread that does nothing else. What is counted is set against the
+ * time that passed: on a busy machine a sleep is longer than it was to be. The best of three windows counts,
+ * since a thread that rests does so in each; one that comes late to its rest, or a hypervisor that takes the
+ * CPU away, spoils one of them.
  */
 static void check_cpu(uint64_t ms, double permyriad, double per_s) {
   const char *name = DUMP_THREAD;
   for (int left = 3; left > 0; left--) {
     struct pulse bare;
     double cpu = thread_cpu_ns(name), sleeps = thread_sleeps(name), ns = pulse_clock(CLOCK_MONOTONIC);
-    if (cpu < 0 || sleeps < 0) broken("no dump thread", -1, 0);
+    if (cpu < 0 || sleeps < 0)
+      broken("no dump thread", -1, 0);
     pulse_start(&bare, 100);
     usleep((useconds_t)(ms * 1000));
     cpu = thread_cpu_ns(name) - cpu;
@@ -122,10 +136,14 @@ static void check_cpu(uint64_t ms, double permyriad, double per_s) {
     pulse_stop(&bare);
     double share = 10000 * cpu / ns, wake = bare.wakes ? bare.cpu_ns / (double)bare.wakes : 0;
     double limit = fmax(permyriad, 2 * sleeps * wake * 10000 / ns), most = per_s * ns / 1e9 + 2;
-    printf("dump thread: %.2f / 10000 of a core, %.0f wake-ups in %.0f ms; a bare wake-up costs %.1f us\n", share, sleeps, ns / 1e6, wake / 1e3);
-    if (share <= limit && sleeps <= most) return;
-    if (left > 1) continue;
-    if (share > limit) broken("CPU of the idle dump thread, 1/10000 of a core", share, limit);
+    printf("dump thread: %.2f / 10000 of a core, %.0f wake-ups in %.0f ms; a bare wake-up costs %.1f us\n",
+           share, sleeps, ns / 1e6, wake / 1e3);
+    if (share <= limit && sleeps <= most)
+      return;
+    if (left > 1)
+      continue;
+    if (share > limit)
+      broken("CPU of the idle dump thread, 1/10000 of a core", share, limit);
     broken("wake-ups of the idle dump thread", sleeps, most);
   }
 }
@@ -134,15 +152,15 @@ static void check_cpu(uint64_t ms, double permyriad, double per_s) {
 
 static void *spin_until(void *arg) {
   uint64_t end = *(uint64_t *)arg;
-  while (plug_now_ns() < end) {
-  }
+  while (plug_now_ns() < end) {}
   return NULL;
 }
 
 static void spin(uint64_t ms) {
   uint64_t end = plug_now_ns() + ms * 1000000;
   pthread_t t;
-  if (pthread_create(&t, NULL, spin_until, &end)) _exit(67);
+  if (pthread_create(&t, NULL, spin_until, &end))
+    _exit(67);
   spin_until(&end);
   pthread_join(t, NULL);
 }
@@ -152,7 +170,8 @@ static void spin(uint64_t ms) {
 static void schedule_dump_thread(int policy) {
   struct sched_param p = {0};
   long tid = thread_id(DUMP_THREAD);
-  if (tid < 0 || sched_setscheduler((pid_t)tid, policy, &p)) broken("cannot schedule the dump thread", -1, 0);
+  if (tid < 0 || sched_setscheduler((pid_t)tid, policy, &p))
+    broken("cannot schedule the dump thread", -1, 0);
 }
 
 static void limit(int what, uint64_t n) {

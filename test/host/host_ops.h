@@ -1,8 +1,9 @@
 /*
- * Communicators and operations of the scripted host: each callback as NCCL makes it, with values from truth.h.
+ * Communicators and operations of the scripted host: each callback as NCCL makes it, with values from
+ * truth.h.
  *
- * GPU time is CLOCK_MONOTONIC plus an offset; an operation's stop is never reported before its time has come, and each
- * starts after the one before it on the communicator has ended, as a stream has it.
+ * GPU time is CLOCK_MONOTONIC plus an offset; an operation's stop is never reported before its time has come,
+ * and each starts after the one before it on the communicator has ended, as a stream has it.
  */
 #ifndef NI_TEST_HOST_OPS_H
 #define NI_TEST_HOST_OPS_H
@@ -41,8 +42,7 @@ static struct plug plug;
 static int p2p_self;
 
 static inline void wait_until_gpu(uint64_t ns) {
-  while (plug_now_ns() + GPU_OFFSET < ns) {
-  }
+  while (plug_now_ns() + GPU_OFFSET < ns) {}
 }
 
 /* One operation between its callbacks. */
@@ -70,7 +70,8 @@ static inline void op_start(struct comm *c, int kind, struct op *o) {
     d.p2p.count = truth_count(c->hash, o->n);
     d.p2p.peer = p2p_self ? c->rank : (c->rank + 1) % c->n_ranks;
     d.p2p.nChannels = (uint8_t)(p2p_self ? 1 : o->n_ch);
-    if (plug.version > 4) d.p2p.parentGroup = o->group;
+    if (plug.version > 4)
+      d.p2p.parentGroup = o->group;
   } else {
     d.coll.seqNumber = o->n / 5;
     d.coll.func = truth_func[o->n % 5];
@@ -81,14 +82,17 @@ static inline void op_start(struct comm *c, int kind, struct op *o) {
     d.coll.root = (int)(o->n % (uint64_t)c->n_ranks);
     d.coll.nChannels = (uint8_t)o->n_ch;
     d.coll.nWarps = 16;
-    if (plug.version > 4) d.coll.parentGroup = o->group;
+    if (plug.version > 4)
+      d.coll.parentGroup = o->group;
   }
   plug.start(c->ctx, &o->handle, &d);
 }
 
 static inline void op_close(struct op *o) {
-  if (o->handle) plug.stop(o->handle);
-  if (o->group) plug.stop(o->group);
+  if (o->handle)
+    plug.stop(o->handle);
+  if (o->group)
+    plug.stop(o->group);
 }
 
 static inline void op_channels_start(struct comm *c, struct op *o) {
@@ -110,16 +114,17 @@ static inline void op_channels_stop(struct op *o, int from) {
   wait_until_gpu(o->stop);
   for (int i = from; i < o->n_ch; i++) {
     union ni_prof_state_v4 st = {.kernelCh = {o->stop - (uint64_t)(o->n_ch - 1 - i)}};
-    if (!o->ch[i]) continue;
+    if (!o->ch[i])
+      continue;
     plug.record(o->ch[i], NI_ST_KERNEL_CH_STOP, &st);
     plug.stop(o->ch[i]);
   }
 }
 
 static inline void announce(struct comm *c, int kind, uint64_t n, enum mode m) {
-  truth("R %llx %c %llu %llu %s %d %llu\n", (unsigned long long)c->hash, kind ? 'p' : 'c', (unsigned long long)atomic_load(&c->next[kind]),
-        (unsigned long long)n, m == RUN && kind && p2p_self ? "self" : mode_names[m], c->channels,
-        (unsigned long long)c->base_ns);
+  truth("R %llx %c %llu %llu %s %d %llu\n", (unsigned long long)c->hash, kind ? 'p' : 'c',
+        (unsigned long long)atomic_load(&c->next[kind]), (unsigned long long)n,
+        m == RUN && kind && p2p_self ? "self" : mode_names[m], c->channels, (unsigned long long)c->base_ns);
 }
 static inline void finished(struct comm *c, int kind) {
   truth("D %llx %c %llu run\n", (unsigned long long)c->hash, kind ? 'p' : 'c',
@@ -134,15 +139,19 @@ static inline void run_ops(struct comm *c, int kind, uint64_t n, enum mode m, do
   for (uint64_t i = 0; i < n; i++) {
     if (rate > 0)
       while ((double)(plug_now_ns() - begin) < (double)i * 1e9 / rate)
-        if (rate < 50000) usleep(20);
+        if (rate < 50000)
+          usleep(20);
     op_start(c, kind, &o);
     op_close(&o);
-    if (m == OPEN) continue;
+    if (m == OPEN)
+      continue;
     op_channels_start(c, &o);
     op_channels_stop(&o, m == HALF);
-    if (m == RUN) atomic_store(&c->done[kind], o.n + 1);
+    if (m == RUN)
+      atomic_store(&c->done[kind], o.n + 1);
   }
-  if (m == RUN) finished(c, kind);
+  if (m == RUN)
+    finished(c, kind);
 }
 
 /* The same on two threads, as NCCL has it: the caller starts and closes, another one serves the channels. */
@@ -157,12 +166,15 @@ struct duet {
 static inline void *duet_poller(void *arg) {
   struct duet *d = arg;
   for (uint64_t i = 0; i < d->n; i++) {
-    while (atomic_load(&d->pushed) <= i) sched_yield();
+    while (atomic_load(&d->pushed) <= i)
+      sched_yield();
     struct op *o = &d->ring[i % RING];
     op_channels_start(d->c, o);
     op_channels_stop(o, 0);
     uint64_t n = o->n;
-    while (atomic_load(&d->closed) <= i) sched_yield(); /* "done" needs both; the callbacks above raced the bracket */
+    /* "done" needs both; the callbacks above raced the bracket */
+    while (atomic_load(&d->closed) <= i)
+      sched_yield();
     atomic_store(&d->c->done[d->kind], n + 1);
     atomic_store(&d->served, i + 1);
   }
@@ -176,12 +188,15 @@ static inline void run_duet(struct comm *c, int kind, uint64_t n, double rate) {
   d->kind = kind;
   d->n = n;
   announce(c, kind, n, RUN);
-  if (pthread_create(&t, NULL, duet_poller, d)) _exit(67);
+  if (pthread_create(&t, NULL, duet_poller, d))
+    _exit(67);
   uint64_t begin = plug_now_ns();
   for (uint64_t i = 0; i < n; i++) {
-    while (i - atomic_load(&d->served) >= RING) sched_yield();
+    while (i - atomic_load(&d->served) >= RING)
+      sched_yield();
     if (rate > 0)
-      while ((double)(plug_now_ns() - begin) < (double)i * 1e9 / rate) sched_yield();
+      while ((double)(plug_now_ns() - begin) < (double)i * 1e9 / rate)
+        sched_yield();
     struct op *o = &d->ring[i % RING];
     op_start(c, kind, o);
     void *handle = o->handle, *group = o->group;

@@ -1,8 +1,8 @@
 /*
  * hostile SO    calls that no correct NCCL makes: NULL everywhere, unknown types and states, channels above 63, foreign,
- * forged, stale and doubled handles and contexts, zero ranks. The plugin must neither crash nor record what it cannot
- * know; what it counted is checked by the script against what is printed here. In between, 100 good operations per
- * interface version.
+ * forged, stale and doubled handles and contexts, zero ranks. The plugin must neither crash nor record what
+ * it cannot know; what it counted is checked by the script against what is printed here. In between, 100 good
+ * operations per interface version.
  */
 #include "test/bench/plug.h"
 
@@ -29,11 +29,13 @@ static void nulls(struct plug *p, void *ctx) {
   union ni_prof_state_v4 st = {0};
   p->start(ctx, NULL, &d);
   p->start(ctx, &h, NULL);
-  if (h) printf("bad: a handle without a descriptor\n");
+  if (h)
+    printf("bad: a handle without a descriptor\n");
   p->start(NULL, NULL, NULL);
   h = (void *)1;
   p->start(NULL, &h, &d);
-  if (h) printf("bad: a handle without a context\n");
+  if (h)
+    printf("bad: a handle without a context\n");
   p->stop(NULL);
   p->record(NULL, NI_ST_KERNEL_CH_STOP, &st);
   p->record(NULL, NI_ST_KERNEL_CH_STOP, NULL);
@@ -67,15 +69,18 @@ static void unknown(struct plug *p, void *ctx) {
     struct ni_prof_descr_v6 d = {.type = types[i]};
     void *h = (void *)1;
     p->start(ctx, &h, &d);
-    if (h) printf("bad: a handle for type %llx\n", (unsigned long long)types[i]);
+    if (h)
+      printf("bad: a handle for type %llx\n", (unsigned long long)types[i]);
   }
 }
 
-/* Every kind of event with everything in it NULL or wild, states that belong to others, payloads of nobody. */
+/*
+ * Every kind of event with everything in it NULL or wild, states that belong to others, payloads of nobody.
+ */
 static void others(struct plug *p, void *ctx, long n) {
-  static const uint64_t types[] = {NI_EV_GROUP,     NI_EV_PROXY_OP, NI_EV_PROXY_STEP, NI_EV_PROXY_CTRL, NI_EV_NET_PLUGIN,
-                                   NI_EV_GROUP_API, NI_EV_COLL_API, NI_EV_P2P_API,    NI_EV_KERNEL_LAUNCH, NI_EV_CE_COLL,
-                                   NI_EV_CE_SYNC,   NI_EV_CE_BATCH};
+  static const uint64_t types[] = {NI_EV_GROUP,         NI_EV_PROXY_OP,  NI_EV_PROXY_STEP, NI_EV_PROXY_CTRL,
+                                   NI_EV_NET_PLUGIN,    NI_EV_GROUP_API, NI_EV_COLL_API,   NI_EV_P2P_API,
+                                   NI_EV_KERNEL_LAUNCH, NI_EV_CE_COLL,   NI_EV_CE_SYNC,    NI_EV_CE_BATCH};
   static const unsigned char payload[64];
   void *kept[32] = {0};
   for (long i = 0; i < n; i++) {
@@ -83,27 +88,40 @@ static void others(struct plug *p, void *ctx, long n) {
     uint64_t x = rnd();
     memset(&d, x & 1 ? 0 : (int)(x >> 8), sizeof d);
     d.type = types[x % (sizeof types / sizeof *types)];
-    if (p->version < 5 && d.type > 0xff) continue;
-    if (p->version < 3 && d.type > 0x3f) continue;
+    if (p->version < 5 && d.type > 0xff)
+      continue;
+    if (p->version < 3 && d.type > 0x3f)
+      continue;
     d.parentObj = x & 2 ? kept[x >> 16 & 31] : (void *)(uintptr_t)rnd();
     switch (d.type) { /* strings and payloads are NCCL's and valid; all else is not */
-      case NI_EV_COLL_API: d.collApi.func = d.collApi.datatype = NULL; break;
-      case NI_EV_P2P_API: d.p2pApi.func = d.p2pApi.datatype = NULL; break;
-      case NI_EV_CE_COLL: d.ceColl.func = d.ceColl.datatype = d.ceColl.syncStrategy = NULL; break;
+      case NI_EV_COLL_API:
+        d.collApi.func = d.collApi.datatype = NULL;
+        break;
+      case NI_EV_P2P_API:
+        d.p2pApi.func = d.p2pApi.datatype = NULL;
+        break;
+      case NI_EV_CE_COLL:
+        d.ceColl.func = d.ceColl.datatype = d.ceColl.syncStrategy = NULL;
+        break;
       case NI_EV_NET_PLUGIN:
         d.netPlugin.id = x & 4 ? 0x10001 : x & 8 ? 0x20001 : (int64_t)rnd();
-        d.netPlugin.data = d.netPlugin.id == 0x10001 || d.netPlugin.id == 0x20001 ? (void *)payload : (void *)(uintptr_t)rnd();
+        d.netPlugin.data = d.netPlugin.id == 0x10001 || d.netPlugin.id == 0x20001 ? (void *)payload
+                                                                                  : (void *)(uintptr_t)rnd();
         break;
-      default: break;
+      default:
+        break;
     }
     void *h = (void *)1, *where = x & 16 ? ctx : d.type == NI_EV_PROXY_OP ? (void *)(uintptr_t)rnd() : NULL;
     p->start(where, &h, &d);
-    if (h == (void *)1) printf("bad: a handle was left alone\n");
+    if (h == (void *)1)
+      printf("bad: a handle was left alone\n");
     void **place = &kept[x >> 24 & 31];
     union ni_prof_state_v4 st = {.proxyStep = {(size_t)rnd()}};
-    if (h) *place = h;
+    if (h)
+      *place = h;
     p->record(kept[x >> 32 & 31], (enum ni_prof_state)(x >> 40 & 63), x & 32 ? &st : NULL);
-    if (x & 64) p->stop(kept[x >> 48 & 31]);
+    if (x & 64)
+      p->stop(kept[x >> 48 & 31]);
   }
 }
 
@@ -115,7 +133,8 @@ static void channels(struct plug *p, void *ctx, struct plug_op *o) {
     o->ch.kernelCh.pTimer = 1;
     c = (void *)1;
     p->start(ctx, &c, &o->ch);
-    if (c) printf("bad: a handle for channel %d\n", ch);
+    if (c)
+      printf("bad: a handle for channel %d\n", ch);
   }
   plug_channels(p, ctx, o, h, 4, 20000);
 }
@@ -127,26 +146,37 @@ static void forged(struct plug *p, void *ctx, struct plug_op *o, long n) {
   for (long i = 0; i < n; i++) {
     uint64_t x = rnd();
     switch (i % 4) {
-      case 0: break;
-      case 1: x = (x & 0x0fffffffffffffff) | (uint64_t)(i / 4 % 16) << 60; break;
-      case 2: x = (uint64_t)(uintptr_t)&st + (x & 0xffff); break;
-      case 3: x = (uint64_t)(uintptr_t)mine ^ UINT64_C(1) << (x % 64); break;
+      case 0:
+        break;
+      case 1:
+        x = (x & 0x0fffffffffffffff) | (uint64_t)(i / 4 % 16) << 60;
+        break;
+      case 2:
+        x = (uint64_t)(uintptr_t)&st + (x & 0xffff);
+        break;
+      case 3:
+        x = (uint64_t)(uintptr_t)mine ^ UINT64_C(1) << (x % 64);
+        break;
     }
     void *h = (void *)(uintptr_t)x, *c = NULL;
-    if (h == mine) continue;
+    if (h == mine)
+      continue;
     p->stop(h);
     p->record(h, NI_ST_KERNEL_CH_STOP, &st);
     p->record(h, (enum ni_prof_state)(x % 40), &st);
     o->ch.parentObj = h;
     o->ch.kernelCh.channelId = (uint8_t)(x % 64);
     p->start(ctx, &c, &o->ch);
-    if (c) p->stop(c);
+    if (c)
+      p->stop(c);
     struct ni_prof_descr_v6 d = o->op;
     d.parentObj = h;
     void *op = NULL;
     p->start(h, &op, &d); /* as a context */
-    if (op) printf("bad: an operation on a forged context %llx\n", (unsigned long long)x);
-    if (h != ctx) p->finalize(h);
+    if (op)
+      printf("bad: an operation on a forged context %llx\n", (unsigned long long)x);
+    if (h != ctx)
+      p->finalize(h);
   }
   plug_channels(p, ctx, o, mine, 4, 20000); /* and ours is still good */
 }
@@ -204,7 +234,10 @@ static void garbage(struct plug *p, void *ctx, int n) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2) return fprintf(stderr, "usage: hostile SO\n"), 64;
+  if (argc < 2) {
+    fprintf(stderr, "usage: hostile SO\n");
+    return 64;
+  }
   int n_comms = 0;
   for (int version = 4; version <= 6; version++) {
     static struct plug p; /* the activation mask lies in NCCL, not on a stack */
@@ -222,7 +255,8 @@ int main(int argc, char **argv) {
     good(&p, ctx, &o, 50);
     good(&p, other, &o, 3);
     struct plug_op dead_op = o;
-    if (plug_launch(&p, dead, &dead_op)) printf("bad: an operation after finalize\n");
+    if (plug_launch(&p, dead, &dead_op))
+      printf("bad: an operation after finalize\n");
     nulls(&p, ctx);
     empty(&p, ctx);
     unknown(&p, ctx);
@@ -241,15 +275,18 @@ int main(int argc, char **argv) {
     p = plug_open(argv[1], version);
     void *ctx = plug_init(&p, 0, NULL, 0, 0, 0, NULL), *h = (void *)1;
     p.start(ctx, &h, NULL);
-    if (h) printf("bad: a handle without a descriptor\n");
+    if (h)
+      printf("bad: a handle without a descriptor\n");
     p.start(ctx, NULL, NULL);
     p.stop(NULL);
     p.record(NULL, NI_ST_PROXY_STEP_SEND_WAIT, NULL);
     others(&p, ctx, 50000);
     struct ni_prof_descr_v1 d = {.type = NI_EV_COLL};
     d.coll.func = d.coll.datatype = d.coll.algo = d.coll.proto = 255; /* numbers of nothing */
-    if (version == 1) p.start(ctx, &h, (struct ni_prof_descr_v6 *)(void *)&d);
-    if (version == 1) p.stop(h);
+    if (version == 1)
+      p.start(ctx, &h, (struct ni_prof_descr_v6 *)(void *)&d);
+    if (version == 1)
+      p.stop(h);
     p.finalize(ctx);
   }
   printf("communicators %d\n", n_comms);

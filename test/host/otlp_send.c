@@ -1,8 +1,10 @@
 /*
- * Sends metrics that are known by OTLP with the agent's encoder and sender (exporter/output/metrics/otlp.h, exporter/agent/otlp_send.h),
- * for test/lib/otlp.py. ni_metrics_each() is this file's: the state of a node is not needed.
+ * Sends metrics that are known by OTLP with the agent's encoder and sender (exporter/output/metrics/otlp.h,
+ * exporter/agent/otlp_send.h), for test/lib/otlp.py. ni_metrics_each() is this file's: the state of a node is
+ * not needed.
  *
- *   otlp_send URL [HEADER]   on standard input: "put N" (a request whose sums are N), "sleep MS", "totals"; it stops at the end
+ *   otlp_send URL [HEADER]   on standard input: "put N" (a request whose sums are N), "sleep MS", "totals";
+ *                            it stops at the end
  *   otlp_send --encode N     the request to standard output, with so many more data points
  *   otlp_send --refused      what the answer on standard input says
  */
@@ -20,12 +22,19 @@
 static uint64_t n, more;
 
 int ni_metrics_each(const struct ni_metrics_in *in, const struct ni_metrics_to *to) {
-  const struct ni_label rank[] = {{"node", in->self->node}, {"job_id", "77"}, {"rank", "3"}, {"comm", "dp\xff\n"}, {"gpu", ""}};
+  const struct ni_label rank[] = {
+      {"node", in->self->node}, {"job_id", "77"}, {"rank", "3"}, {"comm", "dp\xff\n"}, {"gpu", ""}};
   const struct ni_label gpu[] = {{"gpu", "0"}, {"uuid", "GPU-5"}};
   char name[2000], number[24];
-  to->family(to->to, &(struct ni_family){"nccl_inspector_operation_duration_seconds", "seconds", "time in flight", NI_METRICS_HISTOGRAM});
-  to->hist(to->to, rank, 2, &(struct ni_metrics_hist){(const double[]){1e-5, 0.5}, (const uint64_t[]){1, n, 3}, 2, 12.25, n + 4});
-  to->family(to->to, &(struct ni_family){"nccl_inspector_operations", "operations", "operations that finished", NI_METRICS_COUNTER});
+  to->family(to->to,
+             &(struct ni_family){"nccl_inspector_operation_duration_seconds", "seconds", "time in flight",
+                                 NI_METRICS_HISTOGRAM});
+  to->hist(
+      to->to, rank, 2,
+      &(struct ni_metrics_hist){(const double[]){1e-5, 0.5}, (const uint64_t[]){1, n, 3}, 2, 12.25, n + 4});
+  to->family(to->to,
+             &(struct ni_family){"nccl_inspector_operations", "operations", "operations that finished",
+                                 NI_METRICS_COUNTER});
   to->whole(to->to, rank, 5, n);
   memset(name, 'x', sizeof name - 1);
   name[sizeof name - 1] = 0;
@@ -37,19 +46,25 @@ int ni_metrics_each(const struct ni_metrics_in *in, const struct ni_metrics_to *
   to->value(to->to, rank, 3, 0.25 * (double)n);
   to->family(to->to, &(struct ni_family){"nccl_inspector_gpu", "", "GPUs", NI_METRICS_INFO});
   to->whole(to->to, gpu, 2, 1);
-  to->family(to->to, &(struct ni_family){"nccl_inspector_gpu_utilization_ratio", "ratio", "busy", NI_METRICS_GAUGE});
+  to->family(to->to,
+             &(struct ni_family){"nccl_inspector_gpu_utilization_ratio", "ratio", "busy", NI_METRICS_GAUGE});
   to->value(to->to, gpu, 1, 0.5);
   to->value(to->to, &(struct ni_label){"gpu", "1"}, 1, NAN);
-  to->family(to->to, &(struct ni_family){"nccl_inspector_nic_receive_bytes", "bytes", "received", NI_METRICS_COUNTER});
+  to->family(
+      to->to,
+      &(struct ni_family){"nccl_inspector_nic_receive_bytes", "bytes", "received", NI_METRICS_COUNTER});
   to->whole(to->to, NULL, 0, UINT64_MAX);
   return 0;
 }
 
 static void *request(size_t *bytes) {
   struct ni_live live = {.began_ns = UINT64_C(1790000000000000001)};
-  const struct ni_agent_self self = {.node = "n1", .version = "1.2", .began_ns = UINT64_C(1790000005000000001)};
-  void *r = ni_metrics_otlp(&(struct ni_metrics_in){.live = &live, .self = &self, .unix_ns = UINT64_C(1790000009000000007)}, bytes);
-  if (!r) exit(3);
+  const struct ni_agent_self self = {
+      .node = "n1", .version = "1.2", .began_ns = UINT64_C(1790000005000000001)};
+  void *r = ni_metrics_otlp(
+      &(struct ni_metrics_in){.live = &live, .self = &self, .unix_ns = UINT64_C(1790000009000000007)}, bytes);
+  if (!r)
+    exit(3);
   return r;
 }
 
@@ -73,7 +88,10 @@ int main(int argc, char **argv) {
     return 0;
   }
   int e = ni_otlp_start(&o, argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : NULL);
-  if (e < 0) return printf("refused %s\n", strerror(-e)), 1;
+  if (e < 0) {
+    printf("refused %s\n", strerror(-e));
+    return 1;
+  }
   while (fgets(line, sizeof line, stdin)) {
     uint64_t of = strtoull(line + strcspn(line, "0123456789\n"), NULL, 10);
     if (strncmp(line, "put", 3) == 0) {
@@ -84,7 +102,8 @@ int main(int argc, char **argv) {
       usleep((useconds_t)(of * 1000));
     } else {
       struct ni_otlp_totals t = ni_otlp_totals(o);
-      printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", t.sent, t.retried, t.dropped, t.refused, t.error);
+      printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", t.sent, t.retried, t.dropped, t.refused,
+             t.error);
       fflush(stdout);
     }
   }

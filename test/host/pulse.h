@@ -1,7 +1,7 @@
 /*
- * What the machine itself costs at this moment, so that a limit on real time or CPU time does not measure the neighbours:
- * a thread that only sleeps for a given time, over and over, and counts how much too late it woke and what waking cost.
- * One pulse belongs to one thread; it must not live across a fork.
+ * What the machine itself costs at this moment, so that a limit on real time or CPU time does not measure the
+ * neighbours: a thread that only sleeps for a given time, over and over, and counts how much too late it woke
+ * and what waking cost. One pulse belongs to one thread; it must not live across a fork.
  */
 #ifndef NI_TEST_PULSE_H
 #define NI_TEST_PULSE_H
@@ -43,12 +43,14 @@ static void *pulse_main(void *arg) {
 /* sleep_ms: 1 to 999. Without a thread to be had the pulse stays at 0: the limits hold as they are. */
 static void pulse_start(struct pulse *p, int sleep_ms) {
   *p = (struct pulse){.sleep_ns = sleep_ms * 1e6};
-  if (pthread_create(&p->thread, NULL, pulse_main, p)) atomic_store(&p->over, 2);
+  if (pthread_create(&p->thread, NULL, pulse_main, p))
+    atomic_store(&p->over, 2);
 }
 
 /* Waits for the sleep that is under way. */
 static void pulse_stop(struct pulse *p) {
-  if (atomic_exchange(&p->over, 1) != 2) pthread_join(p->thread, NULL);
+  if (atomic_exchange(&p->over, 1) != 2)
+    pthread_join(p->thread, NULL);
 }
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * What the host knows about every operation it starts, so that a log can be compared value by value.
  *
- * The values of an operation follow from (hash, kind, record number) by the functions below; verify.py has the same
- * ones. The truth file says which operations there were, one text line each, appended by one write(), so that it
- * survives every way in which a process can end:
+ * The values of an operation follow from (hash, kind, record number) by the functions below; verify.py has
+ * the same ones. The truth file says which operations there were, one text line each, appended by one
+ * write(), so that it survives every way in which a process can end:
  *   I hash rank ranks init_ns name       init returned; name in hexadecimal, "-" when NULL was given
  *   R hash kind first n mode channels base  operations first .. first + n - 1 are about to start (kind c or p)
  *        mode: run (until they finish), open (no channel ever), half (one channel never stops), self (P2P with itself)
@@ -37,13 +37,15 @@ static inline void truth_open(const char *path) {
 static inline __attribute__((format(printf, 1, 2))) void truth(const char *fmt, ...) {
   static char line_of[65536];
   static _Thread_local char small[512];
-  char *text = fmt[0] == 'I' ? line_of : small; /* only I lines are long; the script calls init from one thread then */
+  /* only I lines are long; the script calls init from one thread then */
+  char *text = fmt[0] == 'I' ? line_of : small;
   size_t cap = fmt[0] == 'I' ? sizeof line_of : sizeof small;
   va_list ap;
   va_start(ap, fmt);
   int n = vsnprintf(text, cap, fmt, ap);
   va_end(ap);
-  if (n < 0 || (size_t)n >= cap || write(truth_fd, text, (size_t)n) != n) _exit(66);
+  if (n < 0 || (size_t)n >= cap || write(truth_fd, text, (size_t)n) != n)
+    _exit(66);
 }
 
 /* ---- values of operation n of a communicator; verify.py computes the same ---- */
@@ -55,7 +57,10 @@ static const char *const truth_proto[3] = {"LL", "LL128", "SIMPLE"};
 static inline uint64_t truth_count(uint64_t hash, uint64_t n) { return 1 + (n * 37 + hash) % 100000; }
 static inline uint64_t truth_exec_ns(uint64_t n, uint64_t base) { return base + (n * 31) % base; }
 static inline int truth_channels(uint64_t n, int max) { return 1 + (int)(n % (uint64_t)max); }
-/* Never 0: there lies a P2P with the own rank, after which stamps of that channel are not believed (ni_apart.h). */
+/*
+ * Never 0: there lies a P2P with the own rank, after which stamps of that channel are not believed
+ * (ni_apart.h).
+ */
 static inline int truth_first_channel(uint64_t n) { return 1 + (int)(n % 3); }
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Random numbers by name: a draw depends on the seed and on what it is for (step, rank, place), never on what was drawn
- * before. So a job with a fault and the same job without it have the same noise, and their times can be subtracted.
- * Pure; any thread.
+ * Random numbers by name: a draw depends on the seed and on what it is for (step, rank, place), never on what
+ * was drawn before. So a job with a fault and the same job without it have the same noise, and their times
+ * can be subtracted. Pure; any thread.
  */
 #ifndef NI_JOBS_DRAW_H
 #define NI_JOBS_DRAW_H

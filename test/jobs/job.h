@@ -1,6 +1,6 @@
 /*
- * A training job as a plan: ranks on hosts, communicators, and for each rank what it does in a step. Made once from
- * layout, kind and seed, then only read: the model (engine.h) runs it with and without its faults.
+ * A training job as a plan: ranks on hosts, communicators, and for each rank what it does in a step. Made
+ * once from layout, kind and seed, then only read: the model (engine.h) runs it with and without its faults.
  * Times are ns of true time as doubles, from the job's begin; sizes are bytes, bandwidths bytes/ns.
  */
 #ifndef NI_JOBS_JOB_H
@@ -107,12 +107,12 @@ struct nj_fault {
   int rank, host, stage; /* -1: does not apply */
   int rank_b, host_b;    /* the other end of a pair */
   int replica;
-  double x;              /* strength: what is added to 1, or ns of a delay or pause */
+  double x; /* strength: what is added to 1, or ns of a delay or pause */
   /* gc, checkpoint, evaluation: at steps of which step % period == phase, not at the first */
   int period, phase;
-  bool together;         /* an evaluation that is a pause of all ranks, not other work */
-  int n_spans;           /* when; none: always */
-  bool timed;            /* spans are ns of true time; else steps */
+  bool together; /* an evaluation that is a pause of all ranks, not other work */
+  int n_spans;   /* when; none: always */
+  bool timed;    /* spans are ns of true time; else steps */
   double from[NJ_SPANS], to[NJ_SPANS];
 };
 
@@ -158,36 +158,36 @@ struct nj_weather {
   double tokens;    /* deviation of a replica's tokens from step to step, as a share */
   /* deviation of what experts get in all steps, as a share; grouped Send and Receive alone */
   double experts;
-  bool stages;      /* stages of unequal work */
+  bool stages; /* stages of unequal work */
   enum nj_beside beside;
 };
 
 /* Where and when a job runs, of those in one folder. */
 struct nj_place {
-  int pid, host;        /* numbers of its first process and host */
-  double begin_ns;      /* after the first job of the folder began */
-  int attempt;          /* SLURM_RESTART_COUNT; -1: not said */
-  bool no_job_id, cut;  /* cut: no last lines */
+  int pid, host;       /* numbers of its first process and host */
+  double begin_ns;     /* after the first job of the folder began */
+  int attempt;         /* SLURM_RESTART_COUNT; -1: not said */
+  bool no_job_id, cut; /* cut: no last lines */
 };
 
 struct nj_job {
   char layout;
   enum nj_kind kind;
-  double size; /* as the user gave it */
-  uint64_t seed; /* of what the job is: sizes, constants, names, culprits */
+  double size;    /* as the user gave it */
+  uint64_t seed;  /* of what the job is: sizes, constants, names, culprits */
   uint64_t noise; /* of what differs from run to run of it */
-  double slower; /* times all compute; 1 */
+  double slower;  /* times all compute; 1 */
   int world, hosts, steps, tp, dp, pp, ep;
   int micro, layers, buckets;
   /* of the pipeline's stages: layers in all of them `layers` where they are alike */
   int stage_layers[NJ_STAGES];
-  double stage_more[NJ_STAGES];  /* times the compute of its layers, with embedding or loss; 1 */
-  bool norm; /* the norm of all gradients, a small AllReduce of all ranks */
+  double stage_more[NJ_STAGES]; /* times the compute of its layers, with embedding or loss; 1 */
+  bool norm;                    /* the norm of all gradients, a small AllReduce of all ranks */
   bool sequence, sharded, named, megatron_names, call_sn, grouped_all_to_all;
   struct nj_model model;
   struct nj_weather weather;
   struct nj_place place;
-  uint64_t clocks, epoch; /* seeds of the hosts' clocks, and of when the folder's first job began */
+  uint64_t clocks, epoch;     /* seeds of the hosts' clocks, and of when the folder's first job began */
   bool *missing, *unrecorded; /* of ranks; of communicators */
   struct nj_rank *rank;
   struct nj_comm *comm;

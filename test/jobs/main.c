@@ -1,5 +1,6 @@
 /*
- * ni-jobs: logs of a simulated training job with a planted cause, and the truth about it. docs/verdicts.md tells the model.
+ * ni-jobs: logs of a simulated training job with a planted cause, and the truth about it. docs/verdicts.md
+ * tells the model.
  *   ni-jobs --layout A --kind late --size 10 --seed 7 --out DIR
  */
 #include <errno.h>
@@ -23,19 +24,23 @@
 #define TRIES 16 /* strengths tried for a cost */
 
 static void usage(FILE *f) {
-  fprintf(
-      f,
-      "Usage: ni-jobs --layout A --kind late [--size 10] [--seed 7] --out DIR\n"
-      "Logs of a simulated training job with a planted cause, and DIR/truth.json. docs/verdicts.md tells the model.\n\n"
-      "  --layout X    A TP 8, DP 4; B TP 8, PP 2, DP 2; C TP 4, PP 4, DP 2; P as C, stages two a host;\n"
-      "                F FSDP; D DDP; M experts; L 1,024 ranks\n"
-      "  --kind NAME   ");
+  fprintf(f,
+          "Usage: ni-jobs --layout A --kind late [--size 10] [--seed 7] --out DIR\n"
+          "Logs of a simulated training job with a planted cause, and DIR/truth.json. docs/verdicts.md tells "
+          "the model.\n\n"
+          "  --layout X    A TP 8, DP 4; B TP 8, PP 2, DP 2; C TP 4, PP 4, DP 2; P as C, stages two a host;\n"
+          "                F FSDP; D DDP; M experts; L 1,024 ranks\n"
+          "  --kind NAME   ");
   for (int i = 0; i < NJ_KINDS; i++)
-    fprintf(f, "%s%s", nj_kind_names[i], i == NJ_KINDS - 1 ? "\n" : i % 9 == 8 ? ",\n                " : ", ");
+    fprintf(f, "%s%s", nj_kind_names[i],
+            i == NJ_KINDS - 1 ? "\n"
+                : i % 9 == 8  ? ",\n                "
+                              : ", ");
   fprintf(
       f,
       "  --size N      strength: %% of compute, times slower, or ms, as the kind has it\n"
-      "  --cost A..B   instead: the strength with which the job loses A to B %% of its time (exit 3: there is none)\n"
+      "  --cost A..B   instead: the strength with which the job loses A to B %% of its time (exit 3: there "
+      "is none)\n"
       "  --seed N      of all that is drawn\n"
       "  --draw N      the same job once more: other noise, clocks, GPUs and names\n"
       "  --stored      logs are not compressed: quicker to make and to read\n"
@@ -75,13 +80,17 @@ static bool reach(struct nj_job *job, const struct request *q, double without) {
   double aim = (q->low + q->high) / 2, scale = 1, low = 0, high = 0;
   for (int i = 0; i < TRIES; i++) {
     double cost = cost_of(job, without);
-    if (cost >= q->low && cost <= q->high) return true;
-    if (cost < aim) low = scale;
-    else high = scale;
-    double next = high == 0  ? scale * fmin(4, fmax(1.2, aim / fmax(cost, 0.1)))
-                  : low == 0 ? scale * fmax(0.1, aim / cost)
-                             : (low + high) / 2;
-    if (next > 1000) return false;
+    if (cost >= q->low && cost <= q->high)
+      return true;
+    if (cost < aim)
+      low = scale;
+    else
+      high = scale;
+    double next = high == 0 ? scale * fmin(4, fmax(1.2, aim / fmax(cost, 0.1)))
+        : low == 0          ? scale * fmax(0.1, aim / cost)
+                            : (low + high) / 2;
+    if (next > 1000)
+      return false;
     nj_faults_scale(job, next / scale);
     scale = next;
   }
@@ -95,7 +104,8 @@ struct watchers {
 
 static void done(void *context, const struct nj_done *d) {
   struct watchers *w = context;
-  if (w->lines) nj_lines_done(w->lines, d);
+  if (w->lines)
+    nj_lines_done(w->lines, d);
   nj_exposed_done(w->truth->exposed, d);
 }
 static void worked(void *context, int rank, int step, double from, double to) {
@@ -108,7 +118,8 @@ static void incident(void *context, const struct nj_incident *i) {
 static int make(struct nj_job *job, const struct request *q) {
   double without = nj_run(job, 0, NULL, NULL);
   static struct nj_truth t; /* what it holds lives to the end */
-  t = (struct nj_truth){.job = job, .without = without, .begin = nj_more(NULL, (unsigned)job->steps * sizeof(double))};
+  t = (struct nj_truth){
+      .job = job, .without = without, .begin = nj_more(NULL, (unsigned)job->steps * sizeof(double))};
   struct watchers w = {.truth = &t};
   struct nj_watch watch = {.context = &w, .done = done, .worked = worked, .incident = incident};
   nj_faults_moments(job, without);
@@ -121,14 +132,18 @@ static int make(struct nj_job *job, const struct request *q) {
     fprintf(stderr, "ni-jobs: %s: %s\n", q->out, strerror(errno));
     return 1;
   }
-  if (q->out) nj_weather_beside(job, without, q->out);
-  if (q->out) w.lines = nj_lines_open(job, q->out);
+  if (q->out)
+    nj_weather_beside(job, without, q->out);
+  if (q->out)
+    w.lines = nj_lines_open(job, q->out);
   t.exposed = nj_exposed_new(job);
   t.with = nj_run(job, ~0u, t.begin, &watch);
-  if (w.lines) t.records = nj_lines_close(w.lines, t.with);
+  if (w.lines)
+    t.records = nj_lines_close(w.lines, t.with);
   for (int i = 0; i < job->n_faults; i++)
     t.cost[i] = t.with - (job->n_faults == 1 ? without : nj_run(job, ~(1u << i), NULL, NULL));
-  if (q->out) nj_truth_write(&t, q->out);
+  if (q->out)
+    nj_truth_write(&t, q->out);
   printf("%c %s seed %llu: %.3f s, without the cause %.3f s, cost %.2f %%, %llu records\n", job->layout,
          nj_kind_names[job->kind], (unsigned long long)job->seed, t.with / 1e9, without / 1e9,
          100 * (t.with - without) / t.with, (unsigned long long)t.records);
@@ -139,11 +154,13 @@ static int make(struct nj_job *job, const struct request *q) {
 static bool range(const char *text, struct request *q) {
   char low[16], *rest;
   const char *dots = strstr(text, "..");
-  if (!dots || dots - text >= (int)sizeof low) return false;
+  if (!dots || dots - text >= (int)sizeof low)
+    return false;
   memcpy(low, text, (size_t)(dots - text));
   low[dots - text] = 0;
   q->low = strtod(low, &rest);
-  if (*rest) return false;
+  if (*rest)
+    return false;
   q->high = strtod(dots + 2, &rest);
   return !*rest && q->low > 0 && q->high > q->low && q->high <= 90;
 }
@@ -189,30 +206,43 @@ int main(int argc, char **argv) {
     switch (c) {
       case 'l':
         job.layout = *optarg;
-        if (!*optarg || optarg[1] || !strchr(NJ_LAYOUTS, *optarg)) return fail("there is no layout", optarg);
+        if (!*optarg || optarg[1] || !strchr(NJ_LAYOUTS, *optarg))
+          return fail("there is no layout", optarg);
         break;
       case 'k':
-        while (kind < NJ_KINDS && strcmp(optarg, nj_kind_names[kind]) != 0) kind++;
-        if (kind == NJ_KINDS) return fail("there is no kind", optarg);
+        while (kind < NJ_KINDS && strcmp(optarg, nj_kind_names[kind]) != 0)
+          kind++;
+        if (kind == NJ_KINDS)
+          return fail("there is no kind", optarg);
         job.kind = (enum nj_kind)kind;
         break;
       case 's':
         job.size = strtod(optarg, &rest);
-        if (*rest || !(job.size > 0) || job.size > 1e6) return fail("no size:", optarg);
+        if (*rest || !(job.size > 0) || job.size > 1e6)
+          return fail("no size:", optarg);
         break;
       case 'c':
-        if (!range(optarg, &q)) return fail("no range of percents such as 2..5:", optarg);
+        if (!range(optarg, &q))
+          return fail("no range of percents such as 2..5:", optarg);
         break;
-      case 'n': job.seed = strtoull(optarg, NULL, 10); break;
-      case 'z': nj_out_level = 0; break;
-      case 'd': draw = strtoull(optarg, NULL, 10); break;
+      case 'n':
+        job.seed = strtoull(optarg, NULL, 10);
+        break;
+      case 'z':
+        nj_out_level = 0;
+        break;
+      case 'd':
+        draw = strtoull(optarg, NULL, 10);
+        break;
       case 'x':
         job.slower = strtod(optarg, &rest);
-        if (*rest || !(job.slower > 0.1 && job.slower < 10)) return fail("no factor from 0.1 to 10:", optarg);
+        if (*rest || !(job.slower > 0.1 && job.slower < 10))
+          return fail("no factor from 0.1 to 10:", optarg);
         break;
       case 't':
         job.steps = atoi(optarg);
-        if (job.steps < 10 || job.steps > 100000) return fail("10 to 100000 steps, not", optarg);
+        if (job.steps < 10 || job.steps > 100000)
+          return fail("10 to 100000 steps, not", optarg);
         break;
       case OVERLAP:
         if (!figure(optarg, 0, 300, &job.weather.overlap_ns))
@@ -233,32 +263,48 @@ int main(int argc, char **argv) {
           return fail("no offset of 0 to 100000 s:", optarg);
         break;
       case STEP:
-        if (!figure(optarg, -1e5, 1e5, &job.weather.step_s)) return fail("no step of a clock:", optarg);
+        if (!figure(optarg, -1e5, 1e5, &job.weather.step_s))
+          return fail("no step of a clock:", optarg);
         break;
       case WITH:
-        if (!nj_weather_set(&job, optarg)) return fail("no weather:", optarg);
+        if (!nj_weather_set(&job, optarg))
+          return fail("no weather:", optarg);
         break;
-      case WEATHER: weather = true; break;
-      case 'o': q.out = optarg; break;
-      case 'h': usage(stdout); return 0;
-      default: usage(stderr); return 64;
+      case WEATHER:
+        weather = true;
+        break;
+      case 'o':
+        q.out = optarg;
+        break;
+      case 'h':
+        usage(stdout);
+        return 0;
+      default:
+        usage(stderr);
+        return 64;
     }
   }
-  if (optind < argc) return fail("what is", argv[optind]);
-  if (job.size < 0) job.size = nj_size_default(job.kind);
+  if (optind < argc)
+    return fail("what is", argv[optind]);
+  if (job.size < 0)
+    job.size = nj_size_default(job.kind);
   if (nj_size_unit(job.kind) && *nj_size_unit(job.kind) == 'x' && job.size < 1)
     return fail("a factor below 1:", "--size");
   job.noise = draw ? ni_mix(job.seed + 1) ^ draw : job.seed;
   job.clocks = job.noise;
   job.epoch = job.seed;
   job.place = (struct nj_place){.pid = 4000, .attempt = -1};
-  if (weather) nj_weather_draw(&job);
-  if (job.kind == NJ_TWO_JOBS) job.weather.beside = NJ_OTHER_JOB;
-  if (job.kind == NJ_TWO_ATTEMPTS) job.weather.beside = NJ_EARLIER_ATTEMPT;
+  if (weather)
+    nj_weather_draw(&job);
+  if (job.kind == NJ_TWO_JOBS)
+    job.weather.beside = NJ_OTHER_JOB;
+  if (job.kind == NJ_TWO_ATTEMPTS)
+    job.weather.beside = NJ_EARLIER_ATTEMPT;
   nj_layout(&job);
   nj_program(&job);
   nj_weather_place(&job);
   const char *why = nj_faults(&job);
-  if (why) return fail("not in this layout:", why);
+  if (why)
+    return fail("not in this layout:", why);
   return make(&job, &q);
 }

@@ -1,5 +1,6 @@
 /*
- * The modes of nccl-sim. Each runs to its end and returns the program's exit status (sim.h); called once, by main.
+ * The modes of nccl-sim. Each runs to its end and returns the program's exit status (sim.h); called once, by
+ * main.
  */
 #ifndef NI_SIM_MODES_H
 #define NI_SIM_MODES_H

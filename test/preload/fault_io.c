@@ -12,14 +12,35 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum { WRITE, OPEN, FTRUNCATE, STATX, CLOSE, MKDIR, THREAD, MADVISE, MMAP, GETRANDOM, GETHOSTNAME, GETCWD, UNLINK };
-static struct rule rules[] = {[WRITE] = {.call = "write"},         [OPEN] = {.call = "open"},
-                              [FTRUNCATE] = {.call = "ftruncate"}, [STATX] = {.call = "statx"},
-                              [CLOSE] = {.call = "close"},         [MKDIR] = {.call = "mkdir"},
-                              [THREAD] = {.call = "pthread_create"}, [MADVISE] = {.call = "madvise"},
-                              [MMAP] = {.call = "mmap"},           [GETRANDOM] = {.call = "getrandom"},
-                              [GETHOSTNAME] = {.call = "gethostname"}, [GETCWD] = {.call = "getcwd"},
-                              [UNLINK] = {.call = "unlink"},       {.call = NULL}};
+enum {
+  WRITE,
+  OPEN,
+  FTRUNCATE,
+  STATX,
+  CLOSE,
+  MKDIR,
+  THREAD,
+  MADVISE,
+  MMAP,
+  GETRANDOM,
+  GETHOSTNAME,
+  GETCWD,
+  UNLINK
+};
+static struct rule rules[] = {[WRITE] = {.call = "write"},
+                              [OPEN] = {.call = "open"},
+                              [FTRUNCATE] = {.call = "ftruncate"},
+                              [STATX] = {.call = "statx"},
+                              [CLOSE] = {.call = "close"},
+                              [MKDIR] = {.call = "mkdir"},
+                              [THREAD] = {.call = "pthread_create"},
+                              [MADVISE] = {.call = "madvise"},
+                              [MMAP] = {.call = "mmap"},
+                              [GETRANDOM] = {.call = "getrandom"},
+                              [GETHOSTNAME] = {.call = "gethostname"},
+                              [GETCWD] = {.call = "getcwd"},
+                              [UNLINK] = {.call = "unlink"},
+                              {.call = NULL}};
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -27,16 +48,20 @@ EXPORT ssize_t write(int fd, const void *data, size_t n) {
   REAL(write);
   int v = verdict(&rules[WRITE], CALLER);
   while (v == HOW_HANG) { /* until the rule is taken back; then the call is made */
-    if (atomic_load(&rules[WRITE].how) != HOW_HANG) return real(fd, data, n);
+    if (atomic_load(&rules[WRITE].how) != HOW_HANG)
+      return real(fd, data, n);
     struct timespec t = {0, 1000000};
     nanosleep(&t, NULL);
   }
   if (v <= HOW_KILL) {
-    if (v != HOW_KILL && real(fd, data, v == HOW_KILL_HALF ? n / 2 : n) < 0) _exit(66);
+    if (v != HOW_KILL && real(fd, data, v == HOW_KILL_HALF ? n / 2 : n) < 0)
+      _exit(66);
     raise(SIGKILL);
   }
-  if (v == HOW_SHORT) return real(fd, data, n > 1 ? n / 2 : n);
-  if (v) FAIL_WITH(v);
+  if (v == HOW_SHORT)
+    return real(fd, data, n > 1 ? n / 2 : n);
+  if (v)
+    FAIL_WITH(v);
   return real(fd, data, n);
 }
 
@@ -47,7 +72,8 @@ EXPORT int open(const char *path, int flags, ...) {
   mode_t mode = flags & O_CREAT ? (mode_t)va_arg(ap, int) : 0;
   va_end(ap);
   int v = flags & O_CREAT ? verdict(&rules[OPEN], CALLER) : 0; /* log files, not /proc */
-  if (v) FAIL_WITH(v);
+  if (v)
+    FAIL_WITH(v);
   return real(path, flags, mode);
 }
 
@@ -55,7 +81,8 @@ EXPORT int open(const char *path, int flags, ...) {
   EXPORT type name params { \
     REAL(name); \
     int v = verdict(&rules[id], CALLER); \
-    if (v) FAIL_WITH(v); \
+    if (v) \
+      FAIL_WITH(v); \
     return real args; \
   }
 SIMPLE(FTRUNCATE, int, ftruncate, (int fd, off_t n), (fd, n))
@@ -69,14 +96,16 @@ SIMPLE(GETRANDOM, ssize_t, getrandom, (void *p, size_t n, unsigned f), (p, n, f)
 EXPORT int close(int fd) {
   REAL(close);
   int v = verdict(&rules[CLOSE], CALLER), rc = real(fd);
-  if (v) FAIL_WITH(v);
+  if (v)
+    FAIL_WITH(v);
   return rc;
 }
 
 EXPORT void *mmap(void *p, size_t n, int prot, int flags, int fd, off_t off) {
   REAL(mmap);
   int v = verdict(&rules[MMAP], CALLER);
-  if (v) return errno = v, MAP_FAILED;
+  if (v)
+    return errno = v, MAP_FAILED;
   return real(p, n, prot, flags, fd, off);
 }
 
@@ -89,7 +118,8 @@ EXPORT int pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(voi
 EXPORT char *getcwd(char *p, size_t n) {
   REAL(getcwd);
   int v = verdict(&rules[GETCWD], CALLER);
-  if (v) return errno = v, NULL;
+  if (v)
+    return errno = v, NULL;
   return real(p, n);
 }
 
@@ -97,7 +127,9 @@ EXPORT char *getcwd(char *p, size_t n) {
 EXPORT int gethostname(char *p, size_t n) {
   REAL(gethostname);
   int v = verdict(&rules[GETHOSTNAME], CALLER);
-  if (v == HOW_SHORT) return snprintf(p, n, "../../e\"v\n\\il\x01\xff\xc3(host"), 0;
-  if (v) FAIL_WITH(v);
+  if (v == HOW_SHORT)
+    return snprintf(p, n, "../../e\"v\n\\il\x01\xff\xc3(host"), 0;
+  if (v)
+    FAIL_WITH(v);
   return real(p, n);
 }

@@ -48,7 +48,8 @@ EXPORT int gettimeofday(struct timeval *t, void *zone) {
 }
 EXPORT time_t time(time_t *t) {
   time_t now = next(UNIX_S, STEP_NS).tv_sec;
-  if (t) *t = now;
+  if (t)
+    *t = now;
   return now;
 }
 EXPORT int usleep(useconds_t us) {
@@ -73,10 +74,13 @@ EXPORT int open(const char *path, int flags, ...) {
   va_start(ap, flags);
   mode_t mode = flags & (O_CREAT | O_TMPFILE) ? (mode_t)va_arg(ap, int) : 0;
   va_end(ap);
-  if (!real) *(void **)&real = dlsym(RTLD_NEXT, "open");
-  if (strcmp(path, CLOCKSOURCE) != 0) return real(path, flags, mode);
+  if (!real)
+    *(void **)&real = dlsym(RTLD_NEXT, "open");
+  if (strcmp(path, CLOCKSOURCE) != 0)
+    return real(path, flags, mode);
   int fd = memfd_create("clocksource", MFD_CLOEXEC);
-  if (fd >= 0 && (write(fd, "hpet\n", 5) != 5 || lseek(fd, 0, SEEK_SET) != 0)) (void)close(fd), fd = -1;
+  if (fd >= 0 && (write(fd, "hpet\n", 5) != 5 || lseek(fd, 0, SEEK_SET) != 0))
+    (void)close(fd), fd = -1;
   return fd;
 }
 
@@ -88,7 +92,8 @@ static int write_place(struct dl_phdr_info *library, size_t size, void *file) {
 __attribute__((destructor)) static void write_map(void) {
   const char *path = getenv("NI_WORLD_MAP");
   FILE *file = path ? fopen(path, "w") : NULL;
-  if (!file) return;
+  if (!file)
+    return;
   dl_iterate_phdr(write_place, file);
   fclose(file);
 }

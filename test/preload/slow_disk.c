@@ -9,8 +9,11 @@ int fdatasync(int fd) {
   const char *file = getenv("NI_SLOW_FILE");
   FILE *f = file ? fopen(file, "r") : NULL;
   double s = 0;
-  if (!real) *(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
-  if (f && fscanf(f, "%lf", &s) == 1) usleep((useconds_t)(s * 1e6));
-  if (f) fclose(f);
+  if (!real)
+    *(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
+  if (f && fscanf(f, "%lf", &s) == 1)
+    usleep((useconds_t)(s * 1e6));
+  if (f)
+    fclose(f);
   return real(fd);
 }

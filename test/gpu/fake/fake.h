@@ -1,9 +1,11 @@
 /*
- * What the fake NCCL asks of the fake CUDA driver. Together they let gpu_drive, its checker and scripts/gpu_validate.sh
- * run without a GPU: they prove the tools, not the plugin, for which nccl-sim is made.
+ * What the fake NCCL asks of the fake CUDA driver. Together they let gpu_drive, its checker and
+ * scripts/gpu_validate.sh run without a GPU: they prove the tools, not the plugin, for which nccl-sim is
+ * made.
  *
- * A stream is a point in time up to which the device is busy; work put on it moves that point. Times are nanoseconds of
- * CLOCK_MONOTONIC. Threads: a stream is used by one thread; the fake NCCL's proxy thread touches none.
+ * A stream is a point in time up to which the device is busy; work put on it moves that point. Times are
+ * nanoseconds of CLOCK_MONOTONIC. Threads: a stream is used by one thread; the fake NCCL's proxy thread
+ * touches none.
  */
 #ifndef NI_TEST_GPU_FAKE_H
 #define NI_TEST_GPU_FAKE_H

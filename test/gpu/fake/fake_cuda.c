@@ -1,6 +1,6 @@
 /*
- * A CUDA driver without a device; see fake.h. FAKE_CUDA_DEVICES=N: how many GPUs it claims (default 1; 0: cuInit fails
- * as it does where there is none).
+ * A CUDA driver without a device; see fake.h. FAKE_CUDA_DEVICES=N: how many GPUs it claims (default 1; 0:
+ * cuInit fails as it does where there is none).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,8 @@ EXPORT void fake_cuda_run(ni_stream s, uint64_t dur_ns, uint64_t *start_ns, uint
 EXPORT void fake_cuda_release(ni_stream s) { s->free_ns = now_ns(); }
 EXPORT bool fake_cuda_capturing(ni_stream s) { return s->capture != NULL; }
 EXPORT void fake_cuda_capture(ni_stream s, void (*node)(void *, ni_stream), void *arg) {
-  if (s->capture->n < 64) s->capture->nodes[s->capture->n++] = (struct node){node, arg};
+  if (s->capture->n < 64)
+    s->capture->nodes[s->capture->n++] = (struct node){node, arg};
 }
 
 #define API EXPORT int
@@ -84,10 +85,13 @@ int cuDeviceGetCount(int *n) { return *n = devices(), 0; }
 int cuDeviceGet(int *d, int i) { return *d = i, i < devices() ? 0 : NO_DEVICE; }
 int cuDeviceGetName(char *name, int cap, int d) {
   (void)d;
-  if (cap > 0) strncpy(name, "no GPU at all", (size_t)cap - 1);
+  if (cap > 0)
+    strncpy(name, "no GPU at all", (size_t)cap - 1);
   return 0;
 }
-int cuDeviceGetAttribute(int *v, int what, int d) { return (void)d, *v = what == NI_CUDA_CC_MAJOR ? 9 : 0, 0; }
+int cuDeviceGetAttribute(int *v, int what, int d) {
+  return (void)d, *v = what == NI_CUDA_CC_MAJOR ? 9 : 0, 0;
+}
 int cuDevicePrimaryCtxRetain(void **ctx, int d) { return (void)d, *ctx = &now_ns, 0; }
 int cuCtxSetCurrent(void *ctx) { return (void)ctx, 0; }
 int cuMemAlloc_v2(ni_devptr *p, size_t n) { /* addresses only: nobody reads them */
@@ -118,7 +122,8 @@ int cuEventCreate(ni_event *e, unsigned flags) {
 }
 int cuEventRecord(ni_event e, ni_stream s) {
   uint64_t now = now_ns();
-  if (s->capture) return 0;
+  if (s->capture)
+    return 0;
   e->at_ns = s->free_ns > now ? s->free_ns : now;
   return 0;
 }
@@ -132,7 +137,8 @@ int cuStreamBeginCapture_v2(ni_stream s, int mode) {
   return s->capture ? 0 : OUT_OF_MEMORY;
 }
 int cuStreamEndCapture(ni_stream s, ni_graph *g) {
-  if (!s->capture) return CAPTURE_INVALIDATED;
+  if (!s->capture)
+    return CAPTURE_INVALIDATED;
   *g = s->capture;
   s->capture = NULL;
   return 0;
@@ -140,12 +146,14 @@ int cuStreamEndCapture(ni_stream s, ni_graph *g) {
 int cuGraphInstantiateWithFlags(ni_graph_exec *x, ni_graph g, unsigned long long flags) {
   (void)flags;
   *x = calloc(1, sizeof **x);
-  if (!*x) return OUT_OF_MEMORY;
+  if (!*x)
+    return OUT_OF_MEMORY;
   (*x)->graph = *g;
   return 0;
 }
 int cuGraphLaunch(ni_graph_exec x, ni_stream s) {
-  for (int i = 0; i < x->graph.n; i++) x->graph.nodes[i].run(x->graph.nodes[i].arg, s);
+  for (int i = 0; i < x->graph.n; i++)
+    x->graph.nodes[i].run(x->graph.nodes[i].arg, s);
   return 0;
 }
 int cuGraphExecDestroy(ni_graph_exec x) { return free(x), 0; }

@@ -8,7 +8,8 @@ __attribute__((constructor)) static void start(void) { to_gpu = ni_unix_now() - 
 static bool wait_until(struct ncclComm *c, uint64_t ns) { /* false: abandoned. c->lock held */
   while (!c->abandon) {
     uint64_t now = ni_now();
-    if (now >= ns) return true;
+    if (now >= ns)
+      return true;
     uint64_t until = ni_unix_now() + (ns - now < 50000000 ? ns - now : 50000000);
     struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
     pthread_cond_timedwait(&c->cond, &c->lock, &t);
@@ -18,7 +19,8 @@ static bool wait_until(struct ncclComm *c, uint64_t ns) { /* false: abandoned. c
 
 static void play(struct ncclComm *c, struct work *w) { /* c->lock held */
   void *ch[64] = {NULL};
-  if (!wait_until(c, w->start_ns)) return;
+  if (!wait_until(c, w->start_ns))
+    return;
   pthread_mutex_unlock(&c->lock);
   for (int i = 0; i < w->channels; i++) {
     struct ni_prof_descr_v7 d;
@@ -30,7 +32,8 @@ static void play(struct ncclComm *c, struct work *w) { /* c->lock held */
     ni_core_start(c->ctx, &ch[i], &d);
   }
   pthread_mutex_lock(&c->lock);
-  if (!wait_until(c, w->shown_end_ns)) return;
+  if (!wait_until(c, w->shown_end_ns))
+    return;
   pthread_mutex_unlock(&c->lock);
   for (int i = 0; i < w->channels; i++) {
     union ni_prof_state_v4 a;
@@ -46,12 +49,15 @@ void *ni_fake_proxy(void *arg) {
   struct ncclComm *c = arg;
   pthread_mutex_lock(&c->lock);
   for (;;) {
-    while (!c->head && !c->stop && !c->abandon) pthread_cond_wait(&c->cond, &c->lock);
-    if (c->abandon || !c->head) break;
+    while (!c->head && !c->stop && !c->abandon)
+      pthread_cond_wait(&c->cond, &c->lock);
+    if (c->abandon || !c->head)
+      break;
     struct work *w = c->head;
     play(c, w);
     c->head = w->next;
-    if (!c->head) c->tail = &c->head;
+    if (!c->head)
+      c->tail = &c->head;
     free(w);
   }
   pthread_mutex_unlock(&c->lock);

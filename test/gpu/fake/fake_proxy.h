@@ -1,5 +1,6 @@
 /*
- * The fake NCCL's communicators, and the proxy thread of each: raises KernelCh when the device, which is a clock, gets there.
+ * The fake NCCL's communicators, and the proxy thread of each: raises KernelCh when the device, which is a
+ * clock, gets there.
  */
 #ifndef NI_TEST_GPU_FAKE_PROXY_H
 #define NI_TEST_GPU_FAKE_PROXY_H
@@ -32,7 +33,10 @@ struct ncclComm {
   ni_stream hung;
 };
 
-/* The proxy thread. comm: struct ncclComm *. Ends when the communicator is stopped and nothing is left, or it is abandoned. */
+/*
+ * The proxy thread. comm: struct ncclComm *. Ends when the communicator is stopped and nothing is left, or it
+ * is abandoned.
+ */
 void *ni_fake_proxy(void *comm);
 
 #endif

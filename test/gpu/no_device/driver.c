@@ -1,4 +1,7 @@
-/* The CUDA driver and NVML, as far as NCCL and gpu_drive look for them by name; see no_device.h. A GPU of Hopper's kind. */
+/*
+ * The CUDA driver and NVML, as far as NCCL and gpu_drive look for them by name; see no_device.h. A GPU of
+ * Hopper's kind.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,23 +11,38 @@ int nd_attribute(int a) {
   switch (a) {
     case 1:
     case 2:
-    case 3: return 1024; /* threads of a block */
-    case 4: return 64;
+    case 3:
+      return 1024; /* threads of a block */
+    case 4:
+      return 64;
     case 5:
-    case 6: return INT32_MAX;
-    case 7: return 65535;
-    case 8: return 49152;
-    case 10: return 32;
-    case 13: return 1980000;
-    case 16: return 132; /* multiprocessors */
-    case 39: return 2048;
-    case 41: return 1; /* unified addressing */
-    case 75: return 9;
-    case 81: return 233472;
-    case 97: return 232448; /* shared memory a block may ask for */
+    case 6:
+      return INT32_MAX;
+    case 7:
+      return 65535;
+    case 8:
+      return 49152;
+    case 10:
+      return 32;
+    case 13:
+      return 1980000;
+    case 16:
+      return 132; /* multiprocessors */
+    case 39:
+      return 2048;
+    case 41:
+      return 1; /* unified addressing */
+    case 75:
+      return 9;
+    case 81:
+      return 233472;
+    case 97:
+      return 232448; /* shared memory a block may ask for */
     case 102:
-    case 103: return 1; /* memory by handles, which are file descriptors */
-    default: return 0;
+    case 103:
+      return 1; /* memory by handles, which are file descriptors */
+    default:
+      return 0;
   }
 }
 static char contexts[ND_GPUS];
@@ -40,15 +58,21 @@ ND_API(cuCtxSetCurrent, (char *c)) { return nd_device = (int)(c - contexts), 0; 
 ND_API(cuCtxGetCurrent, (void **c)) { return *c = &contexts[nd_device], 0; }
 ND_API(cuCtxGetDevice, (int *d)) { return *d = nd_device, 0; }
 ND_API(cuMemAlloc_v2, (void **p, size_t n)) { return nd_memory(p, n); }
-ND_API(cuMemsetD8Async, (void *p, unsigned char v, size_t n, void *s)) { return (void)p, (void)v, (void)n, (void)s, 0; }
+ND_API(cuMemsetD8Async, (void *p, unsigned char v, size_t n, void *s)) {
+  return (void)p, (void)v, (void)n, (void)s, 0;
+}
 ND_API(cuPointerSetAttribute, (void *v, int a, void *p)) { return (void)v, (void)a, (void)p, 0; }
 ND_API(cuPointerGetAttribute, (int *v, int a, void *p)) {
   (void)p;
   switch (a) {
-    case 2: return *v = 2, 0; /* on the device */
-    case 9: return *v = nd_device, 0;
-    case 10: return *v = 0, 0; /* not to be shared in the way before handles */
-    default: return nd_say("no pointer's attribute", "of another kind"), ND_NOT_SUPPORTED;
+    case 2:
+      return *v = 2, 0; /* on the device */
+    case 9:
+      return *v = nd_device, 0;
+    case 10:
+      return *v = 0, 0; /* not to be shared in the way before handles */
+    default:
+      return nd_say("no pointer's attribute", "of another kind"), ND_NOT_SUPPORTED;
   }
 }
 ND_API(cuStreamCreate, (void **s, unsigned f)) { return (void)f, nd_stream_create(s); }
@@ -67,8 +91,9 @@ struct config { /* CUlaunchConfig */
 ND_API(cuLaunchKernelEx, (const struct config *c, void *f, void **params, void **extra)) {
   return (void)f, (void)params, nd_kernel_launch(c->stream, c->grid[0], extra);
 }
-ND_API(cuLaunchKernel, (void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                        unsigned shared, void *stream, void **params, void **extra)) {
+ND_API(cuLaunchKernel,
+       (void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+        unsigned shared, void *stream, void **params, void **extra)) {
   return (void)f, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)params,
          nd_kernel_launch(stream, gx, extra);
 }
@@ -81,7 +106,7 @@ ND_API(cuGraphLaunch, (struct nd_graph * g, void *s)) { return nd_graph_launch(g
 ND_API(cuGraphExecDestroy, (struct nd_graph * g)) { return (void)g, 0; }
 ND_API(cuGraphDestroy, (struct nd_graph * g)) { return nd_graph_destroy(g); }
 
-/* ---- NVML: two names of one GPU agree, everything else is not known -------------------------------------------- */
+/* ---- NVML: two names of one GPU agree, everything else is not known ------------------------------------ */
 
 static int by_bus(const char *bus, void **d) {
   unsigned b = 0;
@@ -102,7 +127,9 @@ ND_API(nvmlDeviceGetIndex, (void *d, unsigned *i)) { return *i = (unsigned)(uint
 ND_API(nvmlDeviceGetCudaComputeCapability, (void *d, int *major, int *minor)) {
   return (void)d, *major = 9, *minor = 0, 0;
 }
-ND_API(nvmlDeviceGetP2PStatus, (void *a, void *b, int i, int *s)) { return (void)a, (void)b, (void)i, *s = 0 /* they reach each other */, 0; }
+ND_API(nvmlDeviceGetP2PStatus, (void *a, void *b, int i, int *s)) {
+  return (void)a, (void)b, (void)i, *s = 0 /* they reach each other */, 0;
+}
 __attribute__((visibility("default"))) const char *nvmlErrorString(int e);
 const char *nvmlErrorString(int e) { return (void)e, "no device"; }
 #define NO_NVML(name) \
@@ -124,4 +151,3 @@ NO_NVML(nvmlDeviceGetPciInfo_v3)
 NO_NVML(nvmlDeviceGetMemoryInfo)
 NO_NVML(nvmlDeviceGetAddressingMode)
 /* clang-format on */
-

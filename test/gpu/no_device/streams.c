@@ -1,6 +1,7 @@
 /*
- * Streams, events and graphs; see no_device.h. One lock for all: what is queued is small and what runs does so without it.
- * A stream's thread begins with its first work. An event that was never recorded is done, as CUDA has it.
+ * Streams, events and graphs; see no_device.h. One lock for all: what is queued is small and what runs does
+ * so without it. A stream's thread begins with its first work. An event that was never recorded is done, as
+ * CUDA has it.
  */
 #include "no_device.h"
 
@@ -46,15 +47,19 @@ static void *work(void *arg) {
   struct stream *s = arg;
   pthread_mutex_lock(&lock);
   for (;;) {
-    while (!s->first && !s->ending) pthread_cond_wait(&moved, &lock);
+    while (!s->first && !s->ending)
+      pthread_cond_wait(&moved, &lock);
     struct node *n = s->first;
-    if (!n) break;
+    if (!n)
+      break;
     pthread_mutex_unlock(&lock);
     n->run(n->arg);
-    if (n->freed) free(n->arg);
+    if (n->freed)
+      free(n->arg);
     pthread_mutex_lock(&lock);
     s->first = n->next;
-    if (!s->first) s->last = NULL;
+    if (!s->first)
+      s->last = NULL;
     s->done++;
     pthread_cond_broadcast(&moved);
     free(n);
@@ -67,7 +72,8 @@ static int append(struct stream *s, void (*run)(void *), void *arg, bool freed) 
   struct node *n = malloc(sizeof *n);
   pthread_t thread;
   int rc = 0;
-  if (!n) return ND_OUT_OF_MEMORY;
+  if (!n)
+    return ND_OUT_OF_MEMORY;
   *n = (struct node){NULL, run, arg, freed};
   pthread_mutex_lock(&lock);
   *(s->last ? s->last : &s->first) = n;
@@ -77,15 +83,18 @@ static int append(struct stream *s, void (*run)(void *), void *arg, bool freed) 
     pthread_detach(thread);
     s->running = true;
   }
-  if (!s->running) rc = ND_OUT_OF_MEMORY;
+  if (!s->running)
+    rc = ND_OUT_OF_MEMORY;
   pthread_cond_broadcast(&moved);
   pthread_mutex_unlock(&lock);
   return rc;
 }
 
 int nd_enqueue(void *stream, void (*run)(void *), void *arg, bool freed) {
-  if (!capturing) return append(of(stream), run, arg, freed);
-  if (capturing->n == 256) return ND_OUT_OF_MEMORY;
+  if (!capturing)
+    return append(of(stream), run, arg, freed);
+  if (capturing->n == 256)
+    return ND_OUT_OF_MEMORY;
   capturing->nodes[capturing->n].run = run;
   capturing->nodes[capturing->n++].arg = arg; /* belongs to the graph from here on, for all replays */
   return 0;
@@ -93,9 +102,11 @@ int nd_enqueue(void *stream, void (*run)(void *), void *arg, bool freed) {
 
 int nd_stream_create(void **s) {
   struct stream *n = calloc(1, sizeof *n);
-  if (!n) return ND_OUT_OF_MEMORY;
+  if (!n)
+    return ND_OUT_OF_MEMORY;
   pthread_mutex_lock(&lock);
-  if (n_streams < 4096) streams[n_streams++] = n;
+  if (n_streams < 4096)
+    streams[n_streams++] = n;
   pthread_mutex_unlock(&lock);
   return *s = n, 0;
 }
@@ -108,7 +119,8 @@ int nd_stream_destroy(void *s) {
 }
 int nd_stream_sync(void *s) {
   pthread_mutex_lock(&lock);
-  for (uint64_t all = of(s)->queued; of(s)->done < all;) pthread_cond_wait(&moved, &lock);
+  for (uint64_t all = of(s)->queued; of(s)->done < all;)
+    pthread_cond_wait(&moved, &lock);
   pthread_mutex_unlock(&lock);
   return 0;
 }
@@ -122,11 +134,12 @@ int nd_device_sync(void) {
   pthread_mutex_lock(&lock);
   int n = n_streams;
   pthread_mutex_unlock(&lock);
-  for (int i = 0; i < n; i++) nd_stream_sync(streams[i]);
+  for (int i = 0; i < n; i++)
+    nd_stream_sync(streams[i]);
   return nd_stream_sync(NULL);
 }
 
-/* ---- events ----------------------------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------------------- */
 
 int nd_event_create(void **e) { return (*e = calloc(1, sizeof(struct event))) ? 0 : ND_OUT_OF_MEMORY; }
 
@@ -141,14 +154,17 @@ static void reach(void *arg) {
 static void wait_until_reached(void *arg) {
   struct mark *m = arg;
   pthread_mutex_lock(&lock);
-  while (m->event->reached < m->turn) pthread_cond_wait(&moved, &lock);
+  while (m->event->reached < m->turn)
+    pthread_cond_wait(&moved, &lock);
   pthread_mutex_unlock(&lock);
 }
 static struct mark *mark(struct event *e, bool record) {
   struct mark *m = malloc(sizeof *m);
-  if (!m) return NULL;
+  if (!m)
+    return NULL;
   pthread_mutex_lock(&lock);
-  if (record) e->recorded++;
+  if (record)
+    e->recorded++;
   *m = (struct mark){e, e->recorded};
   pthread_mutex_unlock(&lock);
   return m;
@@ -185,25 +201,26 @@ int nd_event_elapsed(float *ms, void *from, void *to) {
   return 0;
 }
 
-/* ---- graphs ----------------------------------------------------------------------------------------------------- */
+/* ---- graphs -------------------------------------------------------------------------------------------- */
 
 int nd_capture_begin(void) { return (capturing = calloc(1, sizeof *capturing)) ? 0 : ND_OUT_OF_MEMORY; }
-struct nd_graph *nd_capturing(void) {
-  return capturing;
-}
+struct nd_graph *nd_capturing(void) { return capturing; }
 int nd_capture_end(struct nd_graph **g) { return *g = capturing, capturing = NULL, 0; }
 int nd_graph_launch(struct nd_graph *g, void *stream) {
   int rc = 0;
-  for (int i = 0; i < g->n && rc == 0; i++) rc = append(of(stream), g->nodes[i].run, g->nodes[i].arg, false);
+  for (int i = 0; i < g->n && rc == 0; i++)
+    rc = append(of(stream), g->nodes[i].run, g->nodes[i].arg, false);
   return rc;
 }
 int nd_graph_at_end(void (*run)(void *), void *arg) {
-  if (!capturing || capturing->n_ends == 256) return ND_OUT_OF_MEMORY;
+  if (!capturing || capturing->n_ends == 256)
+    return ND_OUT_OF_MEMORY;
   capturing->ends[capturing->n_ends].run = run;
   capturing->ends[capturing->n_ends++].arg = arg;
   return 0;
 }
 int nd_graph_destroy(struct nd_graph *g) {
-  for (int i = 0; i < g->n_ends; i++) g->ends[i].run(g->ends[i].arg);
+  for (int i = 0; i < g->n_ends; i++)
+    g->ends[i].run(g->ends[i].arg);
   return free(g), 0;
 }

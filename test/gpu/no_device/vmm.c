@@ -1,8 +1,10 @@
 /*
- * Memory by handles (cuMemCreate and the like); see no_device.h. A handle is a memory file, so what another rank gets by its file
- * descriptor is the same memory, and NCCL's windows, which symmetric kernels want, come about as on a GPU.
+ * Memory by handles (cuMemCreate and the like); see no_device.h. A handle is a memory file, so what another
+ * rank gets by its file descriptor is the same memory, and NCCL's windows, which symmetric kernels want, come
+ * about as on a GPU.
  *
- * A handle counts its owners and keeps its number; a mapping keeps the memory, as with CUDA, also when the handle is released.
+ * A handle counts its owners and keeps its number; a mapping keeps the memory, as with CUDA, also when the
+ * handle is released.
  */
 #include <pthread.h>
 #include <string.h>
@@ -44,18 +46,21 @@ static int add(uint64_t *handle, int fd, const struct properties *p) {
 }
 /* With the lock held; NULL: not ours. */
 static struct allocation *owned(uint64_t handle) {
-  return handle && handle <= n_allocations && allocations[handle - 1].fd >= 0 ? &allocations[handle - 1] : NULL;
+  return handle && handle <= n_allocations && allocations[handle - 1].fd >= 0 ? &allocations[handle - 1]
+                                                                              : NULL;
 }
 static struct mapping *at(const char *p) {
   for (int i = 0; i < n_mappings; i++)
-    if (p >= mappings[i].at && p < mappings[i].at + mappings[i].n) return &mappings[i];
+    if (p >= mappings[i].at && p < mappings[i].at + mappings[i].n)
+      return &mappings[i];
   return NULL;
 }
 
-ND_API(cuMemCreate, (uint64_t * handle, size_t n, const struct properties *p, uint64_t flags)) {
+ND_API(cuMemCreate, (uint64_t *handle, size_t n, const struct properties *p, uint64_t flags)) {
   int fd = memfd_create("no_device", MFD_CLOEXEC);
   (void)flags;
-  if (fd >= 0 && ftruncate(fd, (off_t)n) < 0) return close(fd), ND_OUT_OF_MEMORY;
+  if (fd >= 0 && ftruncate(fd, (off_t)n) < 0)
+    return close(fd), ND_OUT_OF_MEMORY;
   return add(handle, fd, p);
 }
 ND_API(cuMemExportToShareableHandle, (int *fd, uint64_t handle, int type, uint64_t flags)) {
@@ -66,7 +71,7 @@ ND_API(cuMemExportToShareableHandle, (int *fd, uint64_t handle, int type, uint64
   pthread_mutex_unlock(&lock);
   return *fd >= 0 ? 0 : INVALID;
 }
-ND_API(cuMemImportFromShareableHandle, (uint64_t * handle, void *fd, int type)) {
+ND_API(cuMemImportFromShareableHandle, (uint64_t *handle, void *fd, int type)) {
   const struct properties device = {1, 1, 1, nd_device, NULL, ""};
   (void)type;
   return add(handle, dup((int)(intptr_t)fd), &device);
@@ -74,7 +79,8 @@ ND_API(cuMemImportFromShareableHandle, (uint64_t * handle, void *fd, int type)) 
 ND_API(cuMemGetAllocationPropertiesFromHandle, (struct properties * p, uint64_t handle)) {
   pthread_mutex_lock(&lock);
   struct allocation *a = owned(handle);
-  if (a) *p = a->properties;
+  if (a)
+    *p = a->properties;
   pthread_mutex_unlock(&lock);
   return a ? 0 : INVALID;
 }
@@ -88,7 +94,7 @@ ND_API(cuMemRelease, (uint64_t handle)) {
   pthread_mutex_unlock(&lock);
   return a ? 0 : INVALID;
 }
-ND_API(cuMemRetainAllocationHandle, (uint64_t * handle, const char *p)) {
+ND_API(cuMemRetainAllocationHandle, (uint64_t *handle, const char *p)) {
   pthread_mutex_lock(&lock);
   const struct mapping *m = at(p);
   struct allocation *a = m ? owned(m->handle) : NULL;
@@ -104,7 +110,8 @@ ND_API(cuMemAddressReserve, (char **p, size_t n, size_t alignment, char *wanted,
   size_t step = alignment > 4096 ? alignment : 4096;
   (void)wanted, (void)flags;
   char *all = mmap(NULL, n + step, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (all == MAP_FAILED) return ND_OUT_OF_MEMORY;
+  if (all == MAP_FAILED)
+    return ND_OUT_OF_MEMORY;
   *p = (char *)(((uintptr_t)all + step - 1) / step * step);
   return 0;
 }
@@ -135,20 +142,25 @@ ND_API(cuMemUnmap, (char *p, size_t n)) {
         mappings[i] = mappings[--n_mappings];
       }
     pthread_mutex_unlock(&lock);
-    if (!handle) return 0;
+    if (!handle)
+      return 0;
     cuMemRelease(handle);
   }
 }
 ND_API(cuMemSetAccess, (char *p, size_t n, const void *who, size_t count)) {
   return (void)p, (void)n, (void)who, (void)count, 0;
 }
-ND_API(cuMemGetAllocationGranularity, (size_t * g, void *p, int o)) { return (void)p, (void)o, *g = 2 << 20, 0; }
+ND_API(cuMemGetAllocationGranularity, (size_t *g, void *p, int o)) {
+  return (void)p, (void)o, *g = 2 << 20, 0;
+}
 /* base, n: may be NULL. Other memory than that of handles is called a page. */
 ND_API(cuMemGetAddressRange_v2, (char **base, size_t *n, char *p)) {
   pthread_mutex_lock(&lock);
   const struct mapping *m = at(p);
-  if (base) *base = m ? m->at : p;
-  if (n) *n = m ? m->n : 4096;
+  if (base)
+    *base = m ? m->at : p;
+  if (n)
+    *n = m ? m->n : 4096;
   pthread_mutex_unlock(&lock);
   return 0;
 }

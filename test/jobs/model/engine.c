@@ -50,14 +50,16 @@ struct run {
 };
 
 static void wake(struct run *u, int actor) {
-  if (u->listed[actor]) return;
+  if (u->listed[actor])
+    return;
   u->listed[actor] = true;
   u->list[u->n_list++] = actor;
 }
 
 static void wake_rank(struct run *u, int rank) {
   for (int s = 0; s < NJ_STREAMS; s++)
-    if (!u->actor[rank * NJ_STREAMS + s].blocked) wake(u, rank * NJ_STREAMS + s);
+    if (!u->actor[rank * NJ_STREAMS + s].blocked)
+      wake(u, rank * NJ_STREAMS + s);
 }
 
 static const struct nj_round *round_of(const struct run *u, const struct actor *a) {
@@ -77,7 +79,8 @@ static void next_round_of_cpu(struct run *u, int rank, int round, double from) {
   int step = u->round[round].step;
   cpu->round = round;
   nj_cpu_step(u->job, u->active, rank, &u->round[round], from, cpu);
-  if (round < u->rounds && u->begin && (u->begin[step] < 0 || from < u->begin[step])) u->begin[step] = from;
+  if (round < u->rounds && u->begin && (u->begin[step] < 0 || from < u->begin[step]))
+    u->begin[step] = from;
 }
 
 static void compute(struct run *u, struct actor *a, const struct nj_instr *i) {
@@ -88,23 +91,29 @@ static void compute(struct run *u, struct actor *a, const struct nj_instr *i) {
       nj_draw(job->noise, NJ_DRAW_JITTER, round_of(u, a)->name, (uint64_t)a->rank, (uint64_t)a->at));
   double ns = i->ns * job->rank[a->rank].speed * (1 + job->model.jitter * jitter);
   ns *= job->slower;
-  if (!i->fixed) ns *= nj_compute_factor(job, u->active, a->rank, moment(u, a, a->ready));
-  if (!i->fixed) ns *= nj_batch(job, u->active, a->rank, step);
-  if (i->expert >= 0) ns *= nj_route(job, u->active, a->rank, i->expert, step);
+  if (!i->fixed)
+    ns *= nj_compute_factor(job, u->active, a->rank, moment(u, a, a->ready));
+  if (!i->fixed)
+    ns *= nj_batch(job, u->active, a->rank, step);
+  if (i->expert >= 0)
+    ns *= nj_route(job, u->active, a->rank, i->expert, step);
   double extra = nj_compute_extra(job, u->active, a->rank, step, a->at);
   double start = fmax(a->ready, cpu->issue[a->at] + NJ_LATENCY_NS);
   double end = fmax(start + ns + extra, cpu->issue[a->at + 1] + NJ_LATENCY_NS + NJ_KERNEL_NS);
   if (u->watch && u->watch->incident) {
     struct nj_incident x = {a->rank, step, "delay", start + ns, extra};
-    if (extra > NJ_INCIDENT_NS) u->watch->incident(u->watch->context, &x);
+    if (extra > NJ_INCIDENT_NS)
+      u->watch->incident(u->watch->context, &x);
   }
-  if (u->watch && u->watch->worked) u->watch->worked(u->watch->context, a->rank, step, start, end);
+  if (u->watch && u->watch->worked)
+    u->watch->worked(u->watch->context, a->rank, step, start, end);
   a->ready = end;
 }
 
 static void tell(struct run *u, const struct actor *a, const struct nj_instr *i, const struct nj_part *part,
                  double start, double last, double end, double bytes) {
-  if (!u->watch || !u->watch->done) return;
+  if (!u->watch || !u->watch->done)
+    return;
   struct nj_done d = {.rank = a->rank,
                       .comm = i->comm,
                       .step = round_of(u, a)->step,
@@ -120,8 +129,8 @@ static void tell(struct run *u, const struct actor *a, const struct nj_instr *i,
 }
 
 static double skew(const struct run *u, const struct actor *a) {
-  return SKEW_NS * nj_unit(nj_draw(u->job->noise, NJ_DRAW_SKEW, round_of(u, a)->name, (uint64_t)a->rank,
-                                   (uint64_t)a->at));
+  return SKEW_NS *
+      nj_unit(nj_draw(u->job->noise, NJ_DRAW_SKEW, round_of(u, a)->name, (uint64_t)a->rank, (uint64_t)a->at));
 }
 
 /* A replica's own traffic grows with its tokens. */
@@ -144,15 +153,17 @@ static void collective(struct run *u, struct actor *last, const struct nj_instr 
   m->start[job->rank[last->rank].member[i->comm]] =
       fmax(last->ready, u->cpu[last->rank].issue[last->at] + NJ_LATENCY_NS);
   last->blocked = true;
-  if (++m->there < c->n) return;
+  if (++m->there < c->n)
+    return;
   enum nj_program program = round_of(u, last)->program;
   uint64_t number = m->number[program]++ + ((uint64_t)program << 40);
   double begin = m->start[0],
          noise = nj_normal(nj_draw(job->noise, NJ_DRAW_TRANSFER, (uint64_t)id, number, 0));
-  for (int k = 1; k < c->n; k++) begin = fmax(begin, m->start[k]);
+  for (int k = 1; k < c->n; k++)
+    begin = fmax(begin, m->start[k]);
   double bytes = coll_bytes(u, c, i, round_of(u, last)->step);
   double ns = nj_coll_ns(job, u->active, c, (enum nj_func)i->func, bytes, moment(u, last, begin)) *
-              (1 + NOISE * noise);
+      (1 + NOISE * noise);
   m->there = 0;
   for (int k = 0; k < c->n; k++) {
     struct actor *a = &u->actor[c->rank[k] * NJ_STREAMS + i->stream];
@@ -167,7 +178,8 @@ static void collective(struct run *u, struct actor *last, const struct nj_instr 
 
 static double part_bytes(const struct run *u, const struct nj_comm *c, const struct nj_instr *i,
                          const struct nj_part *p, int me, int step) {
-  if (i->expert < 0) return by_batch(u, c, p->bytes, step);
+  if (i->expert < 0)
+    return by_batch(u, c, p->bytes, step);
   /* To the experts it is the receiver's share that counts, on the way back the sender's. */
   bool back = i->expert & 1, mine = p->recv != back;
   double by = nj_route(u->job, u->active, c->rank[mine ? me : p->peer], i->expert, step);
@@ -180,7 +192,8 @@ static void deliver(struct run *u, const struct nj_comm *c, struct message *x, i
   const struct nj_job *job = u->job;
   int rank[2] = {c->rank[from], c->rank[to]};
   struct actor *side[2];
-  for (int k = 0; k < 2; k++) side[k] = &u->actor[rank[k] * NJ_STREAMS + i->stream];
+  for (int k = 0; k < 2; k++)
+    side[k] = &u->actor[rank[k] * NJ_STREAMS + i->stream];
   uint64_t name = (uint64_t)side[0]->at << 20 | (uint64_t)(from * c->n + to);
   double noise = nj_normal(nj_draw(job->noise, NJ_DRAW_TRANSFER, round->name, (uint64_t)rank[0], name));
   int share = i->parts / 2 > 1 ? i->parts / 2 : 1;
@@ -195,7 +208,8 @@ static void deliver(struct run *u, const struct nj_comm *c, struct message *x, i
     double own_end = end + skew(u, a);
     tell(u, a, own, x->part[k], x->start[k], begin, own_end, bytes);
     a->last = fmax(a->last, own_end);
-    if (--a->open > 0) continue;
+    if (--a->open > 0)
+      continue;
     a->ready = a->last;
     a->blocked = false;
     a->at++;
@@ -219,7 +233,8 @@ static void group(struct run *u, struct actor *a, const struct nj_instr *i) {
     struct message *x = &u->message[id][from * c->n + to];
     x->part[p->recv] = p;
     x->start[p->recv] = start;
-    if (x->part[0] && x->part[1]) deliver(u, c, x, from, to, i, round_of(u, a));
+    if (x->part[0] && x->part[1])
+      deliver(u, c, x, from, to, i, round_of(u, a));
   }
 }
 
@@ -227,12 +242,15 @@ static void group(struct run *u, struct actor *a, const struct nj_instr *i) {
 static void synchronise(struct run *u, struct actor *a) {
   const struct nj_cpu *cpu = &u->cpu[a->rank];
   int round = a->round + 1, step = u->round[round].step;
-  if (a->ready > u->end) u->end = a->ready;
+  if (a->ready > u->end)
+    u->end = a->ready;
   next_round_of_cpu(u, a->rank, round, a->ready);
-  if (!u->watch || !u->watch->incident || round >= u->rounds) return;
+  if (!u->watch || !u->watch->incident || round >= u->rounds)
+    return;
   struct nj_incident own = {a->rank, step, "pause", cpu->paused_at, cpu->pause};
   struct nj_incident planted = {a->rank, step, "planted", cpu->planted_at, cpu->planted};
-  if (own.ns > NJ_INCIDENT_NS) u->watch->incident(u->watch->context, &own);
+  if (own.ns > NJ_INCIDENT_NS)
+    u->watch->incident(u->watch->context, &own);
   /* Where all ranks pause together nobody began it. */
   if (planted.ns > NJ_INCIDENT_NS && u->job->kind != NJ_EVALUATION)
     u->watch->incident(u->watch->context, &planted);
@@ -249,15 +267,22 @@ static void go(struct run *u, struct actor *a) {
     }
     const struct nj_instr *i = &code->instr[a->at];
     int event = a->rank * NJ_EVENTS + i->event;
-    if (u->cpu[a->rank].round < a->round) return;
+    if (u->cpu[a->rank].round < a->round)
+      return;
     if (i->stream != a->stream) {
       a->at++;
       continue;
     }
     switch (i->what) {
-      case NJ_COMPUTE: compute(u, a, i); break;
-      case NJ_COLL: collective(u, a, i); continue;
-      case NJ_P2P: group(u, a, i); continue;
+      case NJ_COMPUTE:
+        compute(u, a, i);
+        break;
+      case NJ_COLL:
+        collective(u, a, i);
+        continue;
+      case NJ_P2P:
+        group(u, a, i);
+        continue;
       case NJ_SYNC:
         synchronise(u, a);
         wake_rank(u, a->rank);
@@ -268,10 +293,12 @@ static void go(struct run *u, struct actor *a) {
         wake_rank(u, a->rank);
         break;
       case NJ_WAIT:
-        if (u->event_round[event] < a->round + 1) return;
+        if (u->event_round[event] < a->round + 1)
+          return;
         a->ready = fmax(a->ready, u->event[event]);
         break;
-      default: break;
+      default:
+        break;
     }
     a->at++;
   }
@@ -281,7 +308,8 @@ static void go(struct run *u, struct actor *a) {
 static void plan_rounds(struct run *u) {
   const struct nj_job *job = u->job;
   int n = job->steps;
-  for (int s = 0; s < job->steps; s++) n += nj_eval_rounds(job, u->active, s);
+  for (int s = 0; s < job->steps; s++)
+    n += nj_eval_rounds(job, u->active, s);
   u->round = nj_more(NULL, (unsigned)(n + 1) * sizeof *u->round);
   u->rounds = 0;
   for (int s = 0; s <= job->steps; s++) {
@@ -312,11 +340,13 @@ static void begin_run(struct run *u) {
   for (int k = 0; k < job->n_comms; k++) {
     const struct nj_comm *c = &job->comm[k];
     u->meeting[k].start = nj_more(NULL, (unsigned)c->n * sizeof(double));
-    if (c->role != 'p' && c->role != 'e') continue;
+    if (c->role != 'p' && c->role != 'e')
+      continue;
     u->message[k] = nj_more(NULL, (size_t)c->n * (size_t)c->n * sizeof **u->message);
     memset(u->message[k], 0, (size_t)c->n * (size_t)c->n * sizeof **u->message);
   }
-  for (int k = 0; u->begin && k < job->steps; k++) u->begin[k] = -1;
+  for (int k = 0; u->begin && k < job->steps; k++)
+    u->begin[k] = -1;
   for (int r = 0; r < job->world; r++) {
     const struct nj_code *code = job->rank[r].code;
     int longest = code[NJ_TRAIN].n > code[NJ_EVAL].n ? code[NJ_TRAIN].n : code[NJ_EVAL].n;
@@ -335,7 +365,8 @@ static void end_run(struct run *u) {
     free(u->meeting[k].start);
     free(u->message[k]);
   }
-  for (int r = 0; r < u->job->world; r++) free(u->cpu[r].issue);
+  for (int r = 0; r < u->job->world; r++)
+    free(u->cpu[r].issue);
   free(u->round);
   free(u->actor);
   free(u->list);
@@ -356,7 +387,8 @@ double nj_run(const struct nj_job *job, unsigned active, double *begin, const st
     go(&u, &u.actor[next]);
   }
   for (int i = 0; i < job->world * NJ_STREAMS; i++) {
-    if (u.actor[i].round == u.rounds) continue;
+    if (u.actor[i].round == u.rounds)
+      continue;
     fprintf(stderr, "ni-jobs: rank %d waits for ever in round %d at %d\n", u.actor[i].rank, u.actor[i].round,
             u.actor[i].at);
     exit(1);

@@ -1,6 +1,6 @@
 /*
- * Runs a job: a discrete-event model of CPUs that launch, streams that work in order, and communication for which each rank
- * waits until the last one is there.
+ * Runs a job: a discrete-event model of CPUs that launch, streams that work in order, and communication for
+ * which each rank waits until the last one is there.
  *   compute    from stream free and launched, for its time; not before its last launch
  *   collective starts on each rank when its stream is free and it is launched; all end one transfer after the last start
  *   Send, Recv the same of two; the streams go on when all of the group are done
@@ -33,8 +33,9 @@ struct nj_watch { /* whom to tell; each may be NULL */
   void (*incident)(void *context, const struct nj_incident *i);
 };
 
-/* Runs it with the faults of `active`. begin: when each step began, on the first rank to do so; room for steps. NULL: not
- * asked. Returns the job's time in ns. Ends the program when ranks wait for each other for ever. */
+/* Runs it with the faults of `active`. begin: when each step began, on the first rank to do so; room for
+ * steps. NULL: not asked. Returns the job's time in ns. Ends the program when ranks wait for each other for
+ * ever. */
 double nj_run(const struct nj_job *job, unsigned active, double *begin, const struct nj_watch *watch);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Exposed communication: how long in each step communication ran on a rank and no compute did. Of a few ranks, from what the
- * engine tells; union of the one less the other, in true time.
+ * Exposed communication: how long in each step communication ran on a rank and no compute did. Of a few
+ * ranks, from what the engine tells; union of the one less the other, in true time.
  */
 #ifndef NI_JOBS_EXPOSED_H
 #define NI_JOBS_EXPOSED_H

@@ -15,11 +15,12 @@
 static int pause(const struct nj_job *job, int rank, int step, struct nj_cpu *cpu) {
   uint64_t x = nj_draw(job->noise, NJ_DRAW_PAUSE, (uint64_t)step, (uint64_t)rank, 0), y = ni_mix(x);
   cpu->pause = 0;
-  if (step == 0 || nj_unit(x) >= job->model.pauses) return -1;
+  if (step == 0 || nj_unit(x) >= job->model.pauses)
+    return -1;
   cpu->pause = 4e6 + 16e6 * nj_unit(y) * nj_unit(ni_mix(y));
   return nj_unit(ni_mix(y + 1)) < LOADER_SHARE
-             ? 0
-             : (int)(ni_mix(y + 2) % (uint64_t)job->rank[rank].code[NJ_TRAIN].n);
+      ? 0
+      : (int)(ni_mix(y + 2) % (uint64_t)job->rank[rank].code[NJ_TRAIN].n);
 }
 
 /* Requests that are waited for: all ranks of a replica, all the same. */
@@ -53,9 +54,10 @@ void nj_cpu_step(const struct nj_job *job, unsigned active, int rank, const stru
       at += cpu->planted;
     }
     cpu->issue[i] = at;
-    at += by * (x->what == NJ_COMPUTE                     ? x->ns * job->model.launch * batch
-                : x->what == NJ_COLL || x->what == NJ_P2P ? CALL_NS
-                                                          : EVENT_NS);
+    at += by *
+        (x->what == NJ_COMPUTE                         ? x->ns * job->model.launch * batch
+             : x->what == NJ_COLL || x->what == NJ_P2P ? CALL_NS
+                                                       : EVENT_NS);
   }
   cpu->issue[code->n] = at;
 }

@@ -1,4 +1,7 @@
-/* What a rank's CPU does in a step: it launches all instructions one after the other, and sometimes pauses. ns of true time. */
+/*
+ * What a rank's CPU does in a step: it launches all instructions one after the other, and sometimes pauses.
+ * ns of true time.
+ */
 #ifndef NI_JOBS_LAUNCH_H
 #define NI_JOBS_LAUNCH_H
 

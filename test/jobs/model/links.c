@@ -29,10 +29,11 @@ static double slowest_inside(const struct nj_job *job, unsigned active, const st
   return by;
 }
 
-double nj_coll_ns(const struct nj_job *job, unsigned active, const struct nj_comm *c, enum nj_func func, double bytes,
-                  struct nj_when when) {
+double nj_coll_ns(const struct nj_job *job, unsigned active, const struct nj_comm *c, enum nj_func func,
+                  double bytes, struct nj_when when) {
   double gpus = (double)c->n / c->n_hosts, others = c->n - 1, gpu = 1;
-  double passed = func == NJ_ALL_REDUCE ? 2 * others / c->n * bytes : others * bytes; /* through each link of a ring */
+  /* through each link of a ring */
+  double passed = func == NJ_ALL_REDUCE ? 2 * others / c->n * bytes : others * bytes;
   double inside =
       c->n_hosts == 1 || gpus > 1 ? passed / job->model.nvlink * slowest_inside(job, active, c, when) : 0;
   double across = 0, latency = INSIDE_NS;
@@ -43,7 +44,8 @@ double nj_coll_ns(const struct nj_job *job, unsigned active, const struct nj_com
       across = (c->n - gpus) * bytes / job->model.nic * slowest_across(job, active, c, when);
     latency = ACROSS_NS + HOP_NS * c->n_hosts;
   }
-  for (int i = 0; active && i < c->n; i++) gpu = fmax(gpu, nj_gpu_factor(job, active, c->rank[i], when));
+  for (int i = 0; active && i < c->n; i++)
+    gpu = fmax(gpu, nj_gpu_factor(job, active, c->rank[i], when));
   return latency + fmax(inside, across) * gpu;
 }
 

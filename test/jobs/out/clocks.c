@@ -15,7 +15,7 @@ static double draw_host(const struct nj_job *job, int what, int host) {
 
 int64_t nj_epoch(const struct nj_job *job) {
   return INT64_C(1790000000000000000) + (int64_t)(job->epoch % 100000) * 60000000000 +
-         (int64_t)job->place.begin_ns;
+      (int64_t)job->place.begin_ns;
 }
 double nj_host_offset_ns(const struct nj_job *job, int host) {
   return (2 * draw_host(job, 0, host) - 1) * job->weather.offset_s * 1e9;
@@ -25,8 +25,9 @@ double nj_host_drift_ppm(const struct nj_job *job, int host) {
 }
 
 int64_t nj_steady_ns(const struct nj_job *job, int host, double at) {
-  return nj_epoch(job) + (int64_t)(at + nj_host_offset_ns(job, host) +
-                                   (at + job->place.begin_ns) * nj_host_drift_ppm(job, host) * 1e-6);
+  return nj_epoch(job) +
+      (int64_t)(at + nj_host_offset_ns(job, host) +
+                (at + job->place.begin_ns) * nj_host_drift_ppm(job, host) * 1e-6);
 }
 
 int64_t nj_stepped_ns(const struct nj_job *job, int host, double at) {
@@ -38,7 +39,9 @@ int64_t nj_host_ns(const struct nj_job *job, int host, double at) {
   return nj_steady_ns(job, host, at) + nj_stepped_ns(job, host, at);
 }
 
-int64_t nj_delivery_ns(const struct nj_job *job, int rank) { return 2000 + (int64_t)(draw(job, 2, rank) * 5000); }
+int64_t nj_delivery_ns(const struct nj_job *job, int rank) {
+  return 2000 + (int64_t)(draw(job, 2, rank) * 5000);
+}
 
 int64_t nj_gpu_offset_ns(const struct nj_job *job, int rank) {
   return (int64_t)((2 * draw(job, 3, rank) - 1) * 5e8) + nj_delivery_ns(job, rank);
@@ -71,6 +74,8 @@ void nj_stamps(const struct nj_job *job, int rank, uint64_t which, double at, do
     int64_t zero = (int64_t)(nj_draw(job->noise, NJ_DRAW_STAMP, (uint64_t)rank, ~0ull, 1) % (uint64_t)tick);
     *start -= (*start - zero) % tick;
     *stop -= (*stop - zero) % tick;
-    if (*stop <= *start) *stop = *start + tick;
-  } else *stop -= (*stop - *start) % TICK_NS;
+    if (*stop <= *start)
+      *stop = *start + tick;
+  } else
+    *stop -= (*stop - *start) % TICK_NS;
 }

@@ -22,7 +22,8 @@ void nj_out_open(struct nj_out *o, const char *path) {
   o->text = nj_more(NULL, NJ_MEMBER);
   o->n = 0;
   o->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (o->fd < 0) fail(o);
+  if (o->fd < 0)
+    fail(o);
 }
 
 static void put_member(struct nj_out *o) {
@@ -31,7 +32,8 @@ static void put_member(struct nj_out *o) {
   size_t room = NJ_MEMBER + (NJ_MEMBER >> 8) + 64;
   if (!out) {
     out = nj_more(NULL, room);
-    if (deflateInit2(&z, nj_out_level, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK) nj_more(NULL, ~0ul);
+    if (deflateInit2(&z, nj_out_level, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+      nj_more(NULL, ~0ul);
   }
   deflateReset(&z);
   z.next_in = (unsigned char *)o->text;
@@ -39,19 +41,23 @@ static void put_member(struct nj_out *o) {
   z.next_out = out;
   z.avail_out = (unsigned)room;
   deflate(&z, Z_FINISH);
-  if (write(o->fd, out, room - z.avail_out) != (ssize_t)(room - z.avail_out)) fail(o);
+  if (write(o->fd, out, room - z.avail_out) != (ssize_t)(room - z.avail_out))
+    fail(o);
   o->n = 0;
 }
 
 char *nj_out_room(struct nj_out *o) {
-  if (o->n + NJ_LINE_MAX > NJ_MEMBER) put_member(o);
+  if (o->n + NJ_LINE_MAX > NJ_MEMBER)
+    put_member(o);
   return o->text + o->n;
 }
 
 void nj_out_line(struct nj_out *o, const char *end) { o->n = (size_t)(end - o->text); }
 
 void nj_out_close(struct nj_out *o) {
-  if (o->n) put_member(o);
-  if (close(o->fd) != 0) fail(o);
+  if (o->n)
+    put_member(o);
+  if (close(o->fd) != 0)
+    fail(o);
   free(o->text);
 }

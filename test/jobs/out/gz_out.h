@@ -1,4 +1,7 @@
-/* A gzip file, written in members that each hold whole lines, with one compressor for all files of the program (one thread). */
+/*
+ * A gzip file, written in members that each hold whole lines, with one compressor for all files of the
+ * program (one thread).
+ */
 #ifndef NI_JOBS_GZ_OUT_H
 #define NI_JOBS_GZ_OUT_H
 

@@ -32,20 +32,36 @@ bool nj_weather_set(struct nj_job *job, const char *text) {
   bool role = n >= 5 && memcmp(text, "alone", 5) == 0; /* its value is a letter */
   double x = value && !role ? strtod(value + 1, NULL) : 1;
 #define IS(name) (n == strlen(name) && memcmp(text, name, n) == 0)
-  if (IS("missing")) w->missing = (int)x;
-  else if (IS("host-missing")) w->whole_host = true, w->missing = NJ_HOST_GPUS;
-  else if (IS("sample")) w->sample = (int)x;
-  else if (IS("min-bytes")) w->min_bytes = x;
-  else if (IS("no-p2p")) w->no_p2p = true;
-  else if (IS("alone") && value) w->alone = value[1];
-  else if (IS("alone-one") && value) w->alone = value[1], w->alone_one = true;
-  else if (IS("symmetric")) w->symmetric = true;
-  else if (IS("tokens")) w->tokens = x;
-  else if (IS("experts")) w->experts = x;
-  else if (IS("stages")) w->stages = true;
-  else if (IS("other-job")) w->beside = NJ_OTHER_JOB;
-  else if (IS("earlier-attempt")) w->beside = NJ_EARLIER_ATTEMPT;
-  else return false;
+  if (IS("missing"))
+    w->missing = (int)x;
+  else if (IS("host-missing")) {
+    w->whole_host = true;
+    w->missing = NJ_HOST_GPUS;
+  } else if (IS("sample"))
+    w->sample = (int)x;
+  else if (IS("min-bytes"))
+    w->min_bytes = x;
+  else if (IS("no-p2p"))
+    w->no_p2p = true;
+  else if (IS("alone") && value)
+    w->alone = value[1];
+  else if (IS("alone-one") && value) {
+    w->alone = value[1];
+    w->alone_one = true;
+  } else if (IS("symmetric"))
+    w->symmetric = true;
+  else if (IS("tokens"))
+    w->tokens = x;
+  else if (IS("experts"))
+    w->experts = x;
+  else if (IS("stages"))
+    w->stages = true;
+  else if (IS("other-job"))
+    w->beside = NJ_OTHER_JOB;
+  else if (IS("earlier-attempt"))
+    w->beside = NJ_EARLIER_ATTEMPT;
+  else
+    return false;
 #undef IS
   return x > 0;
 }
@@ -54,9 +70,12 @@ bool nj_weather_set(struct nj_job *job, const char *text) {
 static void draw_clocks(const struct nj_job *job, struct nj_weather *w) {
   static const int timers[] = {32, 32, 32, 64, 128, 256, 512, 1000, 1024, 1024};
   double far = draw(job, 13);
-  if (w->overlap_ns <= 0 && chance(job, 10, 0.8)) w->overlap_ns = scaled(job, 11, 100, 100e3);
-  if (w->timer_ns == 0) w->timer_ns = timers[(int)(draw(job, 12) * 10)];
-  if (w->drift_ppm == NJ_DRIFT_PPM) w->drift_ppm = scaled(job, 14, 1, 100);
+  if (w->overlap_ns <= 0 && chance(job, 10, 0.8))
+    w->overlap_ns = scaled(job, 11, 100, 100e3);
+  if (w->timer_ns == 0)
+    w->timer_ns = timers[(int)(draw(job, 12) * 10)];
+  if (w->drift_ppm == NJ_DRIFT_PPM)
+    w->drift_ppm = scaled(job, 14, 1, 100);
   if (w->offset_s == NJ_OFFSET_S && far >= 0.5)
     w->offset_s = far < 0.75 ? scaled(job, 15, 0.01, 5) : scaled(job, 15, 5, 400);
   if (w->step_s == 0 && chance(job, 16, 0.15))
@@ -68,19 +87,23 @@ static void draw_absent(const struct nj_job *job, struct nj_weather *w) {
   static const char with_pipeline[] = "tdp", with_tensor[] = "td", experts[] = "ew";
   bool asked = w->missing || w->sample > 1 || w->min_bytes > 0 || w->no_p2p || w->alone;
   double what = draw(job, 20);
-  if (asked || what >= 0.4) return;
+  if (asked || what >= 0.4)
+    return;
   if (what < 0.12) {
     w->whole_host = chance(job, 21, 0.25);
     w->missing = w->whole_host ? NJ_HOST_GPUS : 1 + (int)(4 * draw(job, 22));
-  } else if (what < 0.2) w->sample = (int)scaled(job, 24, 2, 17);
-  else if (what < 0.28) w->min_bytes = chance(job, 26, 0.5) ? 65536 : 1 << 20;
-  else if (what < 0.34) w->no_p2p = has_pipeline(job);
+  } else if (what < 0.2)
+    w->sample = (int)scaled(job, 24, 2, 17);
+  else if (what < 0.28)
+    w->min_bytes = chance(job, 26, 0.5) ? 65536 : 1 << 20;
+  else if (what < 0.34)
+    w->no_p2p = has_pipeline(job);
   else {
     w->alone_one = chance(job, 29, 0.33);
     w->alone = has_pipeline(job) ? with_pipeline[(int)(3 * draw(job, 30))]
-               : has_tensor(job) ? with_tensor[(int)(2 * draw(job, 30))]
-               : job->layout == 'M' ? experts[(int)(2 * draw(job, 30))]
-                                    : 'w';
+        : has_tensor(job)        ? with_tensor[(int)(2 * draw(job, 30))]
+        : job->layout == 'M'     ? experts[(int)(2 * draw(job, 30))]
+                                 : 'w';
   }
 }
 
@@ -88,10 +111,14 @@ void nj_weather_draw(struct nj_job *job) {
   struct nj_weather *w = &job->weather;
   draw_clocks(job, w);
   draw_absent(job, w);
-  if (has_tensor(job) && chance(job, 40, 0.15)) w->symmetric = true;
-  if (w->tokens <= 0 && chance(job, 41, 0.3)) w->tokens = scaled(job, 42, 0.005, 0.06);
-  if (w->experts <= 0 && job->layout == 'M' && chance(job, 43, 0.5)) w->experts = scaled(job, 44, 0.03, 0.25);
-  if (has_pipeline(job) && chance(job, 45, 0.35)) w->stages = true;
+  if (has_tensor(job) && chance(job, 40, 0.15))
+    w->symmetric = true;
+  if (w->tokens <= 0 && chance(job, 41, 0.3))
+    w->tokens = scaled(job, 42, 0.005, 0.06);
+  if (w->experts <= 0 && job->layout == 'M' && chance(job, 43, 0.5))
+    w->experts = scaled(job, 44, 0.03, 0.25);
+  if (has_pipeline(job) && chance(job, 45, 0.35))
+    w->stages = true;
   if (job->steps <= 0 && job->layout != 'L' && chance(job, 46, 0.12))
     job->steps = (int)scaled(job, 47, 20, 61);
   if (w->beside == NJ_ALONE && chance(job, 48, 0.12))
@@ -113,18 +140,23 @@ static void place_missing(struct nj_job *job) {
 static void place_alone(struct nj_job *job) {
   const struct nj_weather *w = &job->weather;
   int n = 0, chosen = -1;
-  for (int k = 0; k < job->n_comms; k++) n += job->comm[k].role == w->alone;
-  if (n == 0) return; /* the layout has none */
+  for (int k = 0; k < job->n_comms; k++)
+    n += job->comm[k].role == w->alone;
+  if (n == 0)
+    return; /* the layout has none */
   int which = (int)(draw(job, 3) * n);
   for (int k = 0; k < job->n_comms; k++) {
     bool its = job->comm[k].role == w->alone;
-    if (its && which-- == 0) chosen = k;
+    if (its && which-- == 0)
+      chosen = k;
     job->unrecorded[k] = !its || (w->alone_one && chosen != k);
   }
   for (int r = 0; r < job->world; r++) { /* a process without a communicator writes nothing */
     bool any = false;
-    for (int i = 0; i < job->rank[r].n_comms; i++) any = any || !job->unrecorded[job->rank[r].comm[i]];
-    if (!any) job->missing[r] = true;
+    for (int i = 0; i < job->rank[r].n_comms; i++)
+      any = any || !job->unrecorded[job->rank[r].comm[i]];
+    if (!any)
+      job->missing[r] = true;
   }
 }
 
@@ -136,9 +168,12 @@ void nj_weather_place(struct nj_job *job) {
   memset(job->unrecorded, 0, (unsigned)job->n_comms * sizeof *job->unrecorded);
   w->step_host = (int)(draw(job, 0) * job->hosts);
   w->step_at = 0.25 + 0.5 * draw(job, 1);
-  if (w->missing >= job->world) w->missing = job->world - 1;
-  if (w->missing) place_missing(job);
-  if (w->alone) place_alone(job);
+  if (w->missing >= job->world)
+    w->missing = job->world - 1;
+  if (w->missing)
+    place_missing(job);
+  if (w->alone)
+    place_alone(job);
 }
 
 static double write_alone(struct nj_job *job, const char *dir) {
@@ -173,10 +208,13 @@ static void other_job(struct nj_job *job, struct nj_job *other, double without_n
 
 void nj_weather_beside(struct nj_job *job, double without_ns, const char *dir) {
   static struct nj_job *other; /* what it holds lives to the end, as the job's own */
-  if (job->weather.beside == NJ_ALONE) return;
+  if (job->weather.beside == NJ_ALONE)
+    return;
   other = nj_more(NULL, sizeof *other);
-  if (job->weather.beside == NJ_OTHER_JOB) other_job(job, other, without_ns);
-  else earlier_attempt(job, other);
+  if (job->weather.beside == NJ_OTHER_JOB)
+    other_job(job, other, without_ns);
+  else
+    earlier_attempt(job, other);
   other->weather = job->weather;
   other->weather.step_s = 0; /* told of one job alone */
   other->weather.missing = 0;
@@ -187,5 +225,6 @@ void nj_weather_beside(struct nj_job *job, double without_ns, const char *dir) {
   nj_program(other);
   nj_weather_place(other);
   double ns = write_alone(other, dir);
-  if (job->weather.beside == NJ_EARLIER_ATTEMPT) job->place.begin_ns = ns + 60e9;
+  if (job->weather.beside == NJ_EARLIER_ATTEMPT)
+    job->place.begin_ns = ns + 60e9;
 }

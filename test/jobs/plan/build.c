@@ -67,7 +67,9 @@ int nj_event(struct nj_build *b, enum nj_stream stream) {
   return b->events++;
 }
 
-void nj_wait(struct nj_build *b, enum nj_stream waits, int event) { add(b, NJ_WAIT, waits)->event = (uint16_t)event; }
+void nj_wait(struct nj_build *b, enum nj_stream waits, int event) {
+  add(b, NJ_WAIT, waits)->event = (uint16_t)event;
+}
 
 void nj_join(struct nj_build *b, enum nj_stream waits, enum nj_stream stream) {
   nj_wait(b, waits, nj_event(b, stream));

@@ -19,7 +19,10 @@ struct nj_build nj_build_begin(struct nj_job *job, int rank, enum nj_program pro
 void nj_compute(struct nj_build *b, double ns, bool fixed, int expert);
 /* comm: the rank's own number, as nj_comm_of() has it. */
 void nj_coll(struct nj_build *b, enum nj_stream stream, int comm, enum nj_func func, double bytes);
-/* Send (or Receive) with a rank of the communicator. Parts that follow each other without nj_group() are one group. */
+/*
+ * Send (or Receive) with a rank of the communicator. Parts that follow each other without nj_group() are one
+ * group.
+ */
 void nj_group(struct nj_build *b, enum nj_stream stream, int comm, int expert);
 void nj_send(struct nj_build *b, int peer, double bytes);
 void nj_recv(struct nj_build *b, int peer, double bytes);

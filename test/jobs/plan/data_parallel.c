@@ -3,13 +3,15 @@
 #include "build.h"
 #include "layout.h"
 
-#define FSDP_COMM 0.75 /* all transfers of a step over its compute: most of them are hidden behind it */
+/* all transfers of a step over its compute: most of them are hidden behind it */
+#define FSDP_COMM 0.75
 #define DDP_COMM 0.5
 #define MOE_COMM 0.3
 
 static struct nj_build begin(struct nj_job *job, int rank, enum nj_program program) {
   struct nj_build b = nj_build_begin(job, rank, program);
-  if (program == NJ_TRAIN) nj_compute(&b, job->model.fixed, true, -1);
+  if (program == NJ_TRAIN)
+    nj_compute(&b, job->model.fixed, true, -1);
   nj_join(&b, NJ_SIDE, NJ_MAIN);
   return b;
 }
@@ -46,7 +48,8 @@ void nj_fsdp(struct nj_job *job, int rank, enum nj_program program) {
       nj_coll(&b, NJ_SIDE, world, NJ_ALL_GATHER, bytes);
       ready[i + 2] = nj_event(&b, NJ_SIDE);
     }
-    if (i >= n) nj_coll(&b, NJ_SIDE, world, NJ_REDUCE_SCATTER, bytes);
+    if (i >= n)
+      nj_coll(&b, NJ_SIDE, world, NJ_REDUCE_SCATTER, bytes);
   }
   end(&b, world);
 }
@@ -56,7 +59,8 @@ void nj_ddp(struct nj_job *job, int rank, enum nj_program program) {
   bool eval = program == NJ_EVAL;
   int world = nj_comm_of(job, rank, 'w'), n = job->layers;
   double layer = job->model.compute / 3 / n, bytes = world_bytes(job, DDP_COMM * job->model.compute / n, 2);
-  for (int l = 0; l < n; l++) nj_compute(&b, eval ? NJ_EVAL_COMPUTE * layer : layer, false, -1);
+  for (int l = 0; l < n; l++)
+    nj_compute(&b, eval ? NJ_EVAL_COMPUTE * layer : layer, false, -1);
   for (int l = 0; l < n && !eval; l++) {
     nj_compute(&b, 2 * layer, false, -1);
     nj_join(&b, NJ_SIDE, NJ_MAIN);
@@ -65,7 +69,10 @@ void nj_ddp(struct nj_job *job, int rank, enum nj_program program) {
   end(&b, world);
 }
 
-/* Tokens to the experts and back; grouped Send and Receive carry what routing gives, AlltoAll a fixed capacity. */
+/*
+ * Tokens to the experts and back; grouped Send and Receive carry what routing gives, AlltoAll a fixed
+ * capacity.
+ */
 static void all_to_all(struct nj_build *b, int comm, int layer, bool back, double bytes) {
   const struct nj_job *job = b->job;
   int n = job->ep, me = b->r->member[comm];

@@ -1,4 +1,7 @@
-/* Steps of jobs without tensor and pipeline parallelism (program.h): parameters sharded, gradients reduced, experts. */
+/*
+ * Steps of jobs without tensor and pipeline parallelism (program.h): parameters sharded, gradients reduced,
+ * experts.
+ */
 #ifndef NI_JOBS_DATA_PARALLEL_H
 #define NI_JOBS_DATA_PARALLEL_H
 

@@ -12,12 +12,11 @@
 #define GPU_TRANSFER 0.3    /* of a slow GPU's loss is in its transfers, too */
 #define ROUTE 0.15          /* deviation of what experts get in a step */
 
-const char *const nj_kind_names[NJ_KINDS] = {"healthy", "noisy", "late",       "intermittent", "onset", "episode",
-                                             "moving",  "nic",   "rail",       "nvlink",       "cpu",   "gpu",
-                                             "stage",   "pair",  "congestion", "uneven",       "two",
-                                             "gc",      "checkpoint", "evaluation", "pauses", "flap",
-                                             "throttle", "replica", "stages_differ", "inference",
-                                             "two_jobs", "two_attempts"};
+const char *const nj_kind_names[NJ_KINDS] = {
+    "healthy",       "noisy",     "late",       "intermittent", "onset",  "episode", "moving",     "nic",
+    "rail",          "nvlink",    "cpu",        "gpu",          "stage",  "pair",    "congestion", "uneven",
+    "two",           "gc",        "checkpoint", "evaluation",   "pauses", "flap",    "throttle",   "replica",
+    "stages_differ", "inference", "two_jobs",   "two_attempts"};
 
 const char *nj_size_unit(enum nj_kind kind) {
   switch (kind) {
@@ -25,31 +24,35 @@ const char *nj_size_unit(enum nj_kind kind) {
     case NJ_NOISY:
     case NJ_TWO:
     case NJ_STAGES_DIFFER:
-    case NJ_KINDS: return NULL;
+    case NJ_KINDS:
+      return NULL;
     case NJ_GC:
     case NJ_CHECKPOINT:
     case NJ_EVALUATION:
     case NJ_PAUSES:
-    case NJ_INTERMITTENT: return "ms";
+    case NJ_INTERMITTENT:
+      return "ms";
     case NJ_FLAP:
     case NJ_NIC:
     case NJ_RAIL:
     case NJ_NVLINK:
     case NJ_CPU:
     case NJ_PAIR:
-    case NJ_CONGESTION: return "x";
-    default: return "%";
+    case NJ_CONGESTION:
+      return "x";
+    default:
+      return "%";
   }
 }
 
 double nj_size_default(enum nj_kind kind) {
   static const double sizes[NJ_KINDS] = {
-      [NJ_LATE] = 10,  [NJ_INTERMITTENT] = 20, [NJ_ONSET] = 10,     [NJ_EPISODE] = 15, [NJ_MOVING] = 10,
-      [NJ_NIC] = 2,    [NJ_RAIL] = 2,          [NJ_NVLINK] = 1.5,   [NJ_CPU] = 5,      [NJ_GPU] = 10,
-      [NJ_STAGE] = 15, [NJ_PAIR] = 2,          [NJ_CONGESTION] = 2, [NJ_UNEVEN] = 15,
-      [NJ_GC] = 200, [NJ_CHECKPOINT] = 1500, [NJ_EVALUATION] = 1500, [NJ_PAUSES] = 60, [NJ_FLAP] = 4,
-      [NJ_THROTTLE] = 30, [NJ_REPLICA] = 10, [NJ_INFERENCE] = 20,
-      [NJ_TWO_JOBS] = 10, [NJ_TWO_ATTEMPTS] = 10};
+      [NJ_LATE] = 10,         [NJ_INTERMITTENT] = 20, [NJ_ONSET] = 10,    [NJ_EPISODE] = 15,
+      [NJ_MOVING] = 10,       [NJ_NIC] = 2,           [NJ_RAIL] = 2,      [NJ_NVLINK] = 1.5,
+      [NJ_CPU] = 5,           [NJ_GPU] = 10,          [NJ_STAGE] = 15,    [NJ_PAIR] = 2,
+      [NJ_CONGESTION] = 2,    [NJ_UNEVEN] = 15,       [NJ_GC] = 200,      [NJ_CHECKPOINT] = 1500,
+      [NJ_EVALUATION] = 1500, [NJ_PAUSES] = 60,       [NJ_FLAP] = 4,      [NJ_THROTTLE] = 30,
+      [NJ_REPLICA] = 10,      [NJ_INFERENCE] = 20,    [NJ_TWO_JOBS] = 10, [NJ_TWO_ATTEMPTS] = 10};
   return sizes[kind];
 }
 
@@ -105,9 +108,11 @@ static void bursts(const struct nj_job *job, int which, struct nj_fault *f) {
 void nj_faults_moments(struct nj_job *job, double ns) {
   for (int k = 0; k < job->n_faults; k++) {
     struct nj_fault *f = &job->fault[k];
-    if (f->kind != NJ_FLAP) continue;
+    if (f->kind != NJ_FLAP)
+      continue;
     int n = 2 + (int)(pick(job, k, 50) % 7);
-    if (ns / 3 / n < 0.3e9) n = (int)fmax(2, ns / 3 / 0.3e9);
+    if (ns / 3 / n < 0.3e9)
+      n = (int)fmax(2, ns / 3 / 0.3e9);
     f->timed = true;
     f->n_spans = 0;
     for (int i = 0; i < n; i++) {
@@ -137,26 +142,35 @@ static void choose(const struct nj_job *job, int which, enum nj_kind kind, doubl
     case NJ_LATE:
     case NJ_INTERMITTENT:
     case NJ_GPU:
-    case NJ_UNEVEN: f->rank = rank; break;
+    case NJ_UNEVEN:
+      f->rank = rank;
+      break;
     case NJ_RAIL:
       f->rank = rank;
       f->host = host;
       break;
     case NJ_NIC:
     case NJ_NVLINK:
-    case NJ_CPU: f->host = host; break;
-    case NJ_STAGE: f->stage = job->rank[rank].pp; break;
-    case NJ_CONGESTION: congested(job, which, f); break;
+    case NJ_CPU:
+      f->host = host;
+      break;
+    case NJ_STAGE:
+      f->stage = job->rank[rank].pp;
+      break;
+    case NJ_CONGESTION:
+      congested(job, which, f);
+      break;
     case NJ_GC:
       f->rank = rank;
       f->period = period(job, which, 20, 4);
       f->phase = (int)(pick(job, which, 43) % (uint64_t)f->period);
       break;
     case NJ_CHECKPOINT:
-      f->who = pick(job, which, 44) % 2                  ? NJ_RANK
-               : job->tp > 1 && pick(job, which, 45) % 2 ? NJ_REPLICAS_FIRST
-                                                         : NJ_HOSTS_FIRST;
-      if (f->who == NJ_RANK) f->rank = 0;
+      f->who = pick(job, which, 44) % 2             ? NJ_RANK
+          : job->tp > 1 && pick(job, which, 45) % 2 ? NJ_REPLICAS_FIRST
+                                                    : NJ_HOSTS_FIRST;
+      if (f->who == NJ_RANK)
+        f->rank = 0;
       f->period = period(job, which, 20, 4);
       break;
     case NJ_EVALUATION:
@@ -166,48 +180,64 @@ static void choose(const struct nj_job *job, int which, enum nj_kind kind, doubl
       break;
     case NJ_PAUSES:
       f->who = pick(job, which, 47) % 3 ? NJ_RANK : NJ_HOST;
-      if (f->who == NJ_RANK) f->rank = rank;
-      else f->host = host;
+      if (f->who == NJ_RANK)
+        f->rank = rank;
+      else
+        f->host = host;
       break;
     case NJ_THROTTLE:
       f->who = pick(job, which, 48) % 3 ? NJ_RANK : NJ_HOST;
-      if (f->who == NJ_RANK) f->rank = rank;
-      else f->host = host;
+      if (f->who == NJ_RANK)
+        f->rank = rank;
+      else
+        f->host = host;
       bursts(job, which, f);
       break;
     case NJ_REPLICA:
       f->who = NJ_REPLICA_RANKS;
       f->replica = job->rank[rank].dp;
       break;
-    case NJ_INFERENCE: f->rank = rank; break;
+    case NJ_INFERENCE:
+      f->rank = rank;
+      break;
     case NJ_FLAP: {
       static const enum nj_kind with_tp[] = {NJ_NIC, NJ_RAIL, NJ_NVLINK, NJ_PAIR},
                                 experts[] = {NJ_NIC, NJ_RAIL, NJ_PAIR};
       f->thing = job->tp > 1 ? with_tp[pick(job, which, 49) % 4]
-                 : job->ep   ? experts[pick(job, which, 49) % 3]
+          : job->ep          ? experts[pick(job, which, 49) % 3]
                              : NJ_NIC;
-      if (f->thing == NJ_RAIL) f->rank = rank;
-      if (f->thing != NJ_PAIR) f->host = host;
+      if (f->thing == NJ_RAIL)
+        f->rank = rank;
+      if (f->thing != NJ_PAIR)
+        f->host = host;
       break;
     }
-    default: break;
+    default:
+      break;
   }
 }
 
-/* Hosts that talk to each other: of stages that follow each other, of a ring; half of the time two ranks of them alone. */
+/*
+ * Hosts that talk to each other: of stages that follow each other, of a ring; half of the time two ranks of
+ * them alone.
+ */
 static void choose_pair(const struct nj_job *job, int which, struct nj_fault *f) {
   const struct nj_comm *c;
   for (int i = 0;; i++) {
     c = &job->comm[pick(job, which, 20 + 2 * i) % (uint64_t)job->n_comms];
-    if (c->n_hosts > 1 && (c->role != 'w' || job->layout == 'F' || job->layout == 'D')) break;
+    if (c->n_hosts > 1 && (c->role != 'w' || job->layout == 'F' || job->layout == 'D'))
+      break;
   }
   int at = (int)(pick(job, which, 7) % (uint64_t)(c->n_hosts - 1));
   f->host = c->host[at];
   f->host_b = c->host[at + 1];
-  if (c->role == 'w' || pick(job, which, 8) % 2) return;
+  if (c->role == 'w' || pick(job, which, 8) % 2)
+    return;
   for (int i = 0; i < c->n; i++) { /* the last on one host, the first on the other: neighbours in the ring */
-    if (job->rank[c->rank[i]].host == f->host) f->rank = c->rank[i];
-    if (job->rank[c->rank[i]].host == f->host_b && f->rank_b < 0) f->rank_b = c->rank[i];
+    if (job->rank[c->rank[i]].host == f->host)
+      f->rank = c->rank[i];
+    if (job->rank[c->rank[i]].host == f->host_b && f->rank_b < 0)
+      f->rank_b = c->rank[i];
   }
 }
 
@@ -220,7 +250,8 @@ static const char *two(struct nj_job *job) {
     choose(job, i, kinds[b], nj_size_default(kinds[b]), &job->fault[1]);
     int x = job->fault[0].rank >= 0 ? job->rank[job->fault[0].rank].host : job->fault[0].host;
     int y = job->fault[1].rank >= 0 ? job->rank[job->fault[1].rank].host : job->fault[1].host;
-    if (x != y) break;
+    if (x != y)
+      break;
   }
   job->n_faults = 2;
   return NULL;
@@ -230,57 +261,74 @@ const char *nj_faults(struct nj_job *job) {
   bool links = job->tp > 1;
   bool none = job->kind <= NJ_NOISY || job->kind == NJ_STAGES_DIFFER;
   job->n_faults = none ? 0 : 1;
-  if (job->kind == NJ_STAGES_DIFFER && job->pp < 2) return "stages are of B, C, P, L";
+  if (job->kind == NJ_STAGES_DIFFER && job->pp < 2)
+    return "stages are of B, C, P, L";
   if (job->kind == NJ_REPLICA && (job->tp < 2 || job->dp < 2))
     return "replicas of several ranks are of A, B, C, P, L";
-  if (job->kind == NJ_INFERENCE && job->tp < 2) return "requests are served by A, B, C, P, L";
+  if (job->kind == NJ_INFERENCE && job->tp < 2)
+    return "requests are served by A, B, C, P, L";
   /* Half of the servers have a late rank. */
-  if (job->kind == NJ_INFERENCE && pick(job, 0, 39) % 2) job->n_faults = 0;
-  if (job->n_faults == 0) return NULL;
-  if (job->kind == NJ_STAGE && job->pp < 2) return "stages are of B, C, P, L";
-  if (job->kind == NJ_NVLINK && !links) return "NVLink shows in A, B, C, P, L alone";
-  if (job->kind == NJ_TWO) return two(job);
+  if (job->kind == NJ_INFERENCE && pick(job, 0, 39) % 2)
+    job->n_faults = 0;
+  if (job->n_faults == 0)
+    return NULL;
+  if (job->kind == NJ_STAGE && job->pp < 2)
+    return "stages are of B, C, P, L";
+  if (job->kind == NJ_NVLINK && !links)
+    return "NVLink shows in A, B, C, P, L alone";
+  if (job->kind == NJ_TWO)
+    return two(job);
   if (job->kind == NJ_TWO_JOBS || job->kind == NJ_TWO_ATTEMPTS) {
     choose(job, 0, NJ_LATE, job->size, &job->fault[0]);
     return NULL;
   }
   choose(job, 0, job->kind, job->size, &job->fault[0]);
-  if (job->fault[0].thing == NJ_PAIR) choose_pair(job, 0, &job->fault[0]);
+  if (job->fault[0].thing == NJ_PAIR)
+    choose_pair(job, 0, &job->fault[0]);
   if (job->kind == NJ_MOVING) {
     for (int i = 0; i < 2; i++) {
       choose(job, i, NJ_LATE, job->size, &job->fault[i]);
       span(&job->fault[i], i * job->steps / 2, (i + 1) * job->steps / 2);
     }
     job->n_faults = 2;
-    while (job->fault[1].rank == job->fault[0].rank) job->fault[1].rank = (job->fault[1].rank + 1) % job->world;
+    while (job->fault[1].rank == job->fault[0].rank)
+      job->fault[1].rank = (job->fault[1].rank + 1) % job->world;
   }
   return NULL;
 }
 
 void nj_faults_scale(struct nj_job *job, double by) {
-  for (int i = 0; i < job->n_faults; i++) job->fault[i].x *= by;
+  for (int i = 0; i < job->n_faults; i++)
+    job->fault[i].x *= by;
 }
 
 bool nj_at_work(const struct nj_fault *f, struct nj_when when) {
   double now = f->timed ? when.at : when.step;
   for (int i = 0; i < f->n_spans; i++)
-    if (now >= f->from[i] && now < f->to[i]) return true;
+    if (now >= f->from[i] && now < f->to[i])
+      return true;
   return f->n_spans == 0;
 }
 
-#define EACH(f)                                                                    \
+#define EACH(f) \
   for (const struct nj_fault *f = job->fault; f < job->fault + job->n_faults; f++) \
     if (active >> (f - job->fault) & 1 && nj_at_work(f, when))
 
 bool nj_concerns(const struct nj_job *job, const struct nj_fault *f, int rank) {
   const struct nj_rank *r = &job->rank[rank];
   switch (f->who) {
-    case NJ_RANK: return f->rank == rank;
-    case NJ_HOST: return f->host == r->host;
-    case NJ_HOSTS_FIRST: return r->local == 0;
-    case NJ_REPLICAS_FIRST: return r->tp == 0 && r->pp == 0;
-    case NJ_REPLICA_RANKS: return f->replica == r->dp;
-    case NJ_ALL: return true;
+    case NJ_RANK:
+      return f->rank == rank;
+    case NJ_HOST:
+      return f->host == r->host;
+    case NJ_HOSTS_FIRST:
+      return r->local == 0;
+    case NJ_REPLICAS_FIRST:
+      return r->tp == 0 && r->pp == 0;
+    case NJ_REPLICA_RANKS:
+      return f->replica == r->dp;
+    case NJ_ALL:
+      return true;
   }
   return false;
 }
@@ -292,9 +340,11 @@ double nj_compute_factor(const struct nj_job *job, unsigned active, int rank, st
   EACH(f) {
     bool here = f->rank == rank || (f->kind == NJ_STAGE && f->stage == job->rank[rank].pp);
     bool works = f->kind == NJ_LATE || f->kind == NJ_ONSET || f->kind == NJ_EPISODE || f->kind == NJ_GPU ||
-                 f->kind == NJ_STAGE || f->kind == NJ_INFERENCE || (f->kind == NJ_UNEVEN && !job->ep);
-    if (here && works) by *= 1 + f->x;
-    if (f->kind == NJ_THROTTLE && nj_concerns(job, f, rank)) by *= 1 + f->x;
+        f->kind == NJ_STAGE || f->kind == NJ_INFERENCE || (f->kind == NJ_UNEVEN && !job->ep);
+    if (here && works)
+      by *= 1 + f->x;
+    if (f->kind == NJ_THROTTLE && nj_concerns(job, f, rank))
+      by *= 1 + f->x;
   }
   return by;
 }
@@ -303,14 +353,18 @@ double nj_compute_extra(const struct nj_job *job, unsigned active, int rank, int
   const struct nj_code *code = &job->rank[rank].code[NJ_TRAIN];
   struct nj_when when = in_step(step);
   EACH(f) {
-    if (f->kind != NJ_INTERMITTENT || f->rank != rank) continue;
+    if (f->kind != NJ_INTERMITTENT || f->rank != rank)
+      continue;
     uint64_t x = nj_draw(job->seed, NJ_DRAW_FAULT, (uint64_t)step, 99, 0);
-    if (nj_unit(x) >= BURST_SHARE) continue;
+    if (nj_unit(x) >= BURST_SHARE)
+      continue;
     /* Each of the step's instructions has its turn; the first compute from there on. */
     int at = (int)((x & 0x7ff) * (uint64_t)code->n >> 11);
     for (int i = 0; i < code->n; i++, at = (at + 1) % code->n)
-      if (code->instr[at].what == NJ_COMPUTE && !code->instr[at].fixed) break;
-    if (at == instr) return f->x;
+      if (code->instr[at].what == NJ_COMPUTE && !code->instr[at].fixed)
+        break;
+    if (at == instr)
+      return f->x;
   }
   return 0;
 }
@@ -320,7 +374,8 @@ static double planted_ns(const struct nj_job *job, const struct nj_fault *f, int
   uint64_t number = (uint64_t)(f - job->fault),
            who = f->who == NJ_RANK || f->who == NJ_HOST ? 0 : (uint64_t)rank + 1;
   uint64_t x = nj_draw(job->noise, NJ_DRAW_PLANTED, (uint64_t)step, number, who);
-  if (step == 0 || !nj_concerns(job, f, rank)) return 0;
+  if (step == 0 || !nj_concerns(job, f, rank))
+    return 0;
   if (f->kind == NJ_PAUSES) {
     double share = 0.02 + 0.06 * nj_unit(pick(job, (int)number, 60));
     return nj_unit(x) < share ? f->x * exp(2.4 * nj_unit(ni_mix(x)) - 1.2) : 0;
@@ -333,9 +388,10 @@ double nj_planted_pause(const struct nj_job *job, unsigned active, int rank, int
   struct nj_when when = in_step(step);
   EACH(f) {
     bool pauses = f->kind == NJ_GC || f->kind == NJ_CHECKPOINT || f->kind == NJ_PAUSES ||
-                  (f->kind == NJ_EVALUATION && f->together);
+        (f->kind == NJ_EVALUATION && f->together);
     double ns = pauses ? planted_ns(job, f, rank, step) : 0;
-    if (ns <= 0) continue;
+    if (ns <= 0)
+      continue;
     bool between_steps = f->kind == NJ_CHECKPOINT || f->kind == NJ_EVALUATION;
     const uint64_t drawn = nj_draw(job->noise, NJ_DRAW_PLANTED, (uint64_t)step, 7, 0);
     *where = between_steps ? 0 : (int)(drawn % (uint64_t)n);
@@ -347,7 +403,8 @@ double nj_planted_pause(const struct nj_job *job, unsigned active, int rank, int
 int nj_eval_rounds(const struct nj_job *job, unsigned active, int step) {
   struct nj_when when = in_step(step);
   EACH(f) {
-    if (f->kind != NJ_EVALUATION || f->together || step == 0 || step % f->period != f->phase) continue;
+    if (f->kind != NJ_EVALUATION || f->together || step == 0 || step % f->period != f->phase)
+      continue;
     double round_ns = job->model.compute * job->slower / 3 * NJ_EVAL_COMPUTE;
     return (int)fmax(2, f->x / round_ns);
   }
@@ -358,7 +415,8 @@ int nj_eval_rounds(const struct nj_job *job, unsigned active, int step) {
 static double requests(const struct nj_job *job, int replica, int step) {
   uint64_t x = nj_draw(job->noise, NJ_DRAW_BATCH, (uint64_t)replica, (uint64_t)step, 0);
   uint64_t slow = nj_draw(job->noise, NJ_DRAW_BATCH, (uint64_t)replica, (uint64_t)step / 23, 1);
-  if (nj_unit(x) < 0.15) return 0.2 * exp(2 * nj_unit(ni_mix(x)));
+  if (nj_unit(x) < 0.15)
+    return 0.2 * exp(2 * nj_unit(ni_mix(x)));
   return 0.02 + 0.13 * nj_unit(slow) + 0.01 * nj_unit(ni_mix(x));
 }
 
@@ -366,8 +424,9 @@ double nj_batch(const struct nj_job *job, unsigned active, int rank, int step) {
   double by = job->kind == NJ_INFERENCE ? requests(job, job->rank[rank].dp, step) : 1;
   struct nj_when when = in_step(step);
   if (job->weather.tokens > 0)
-    by *= 1 + job->weather.tokens * nj_normal(nj_draw(job->noise, NJ_DRAW_BATCH, (uint64_t)job->rank[rank].dp,
-                                                      (uint64_t)step, 3));
+    by *= 1 +
+        job->weather.tokens *
+            nj_normal(nj_draw(job->noise, NJ_DRAW_BATCH, (uint64_t)job->rank[rank].dp, (uint64_t)step, 3));
   EACH(f) if (f->kind == NJ_REPLICA && nj_concerns(job, f, rank)) by *= 1 + f->x;
   return by;
 }
@@ -388,9 +447,12 @@ double nj_nvlink_factor(const struct nj_job *job, unsigned active, int host, str
 double nj_nic_factor(const struct nj_job *job, unsigned active, int rank, struct nj_when when) {
   double by = 1;
   EACH(f) {
-    if (f->thing == NJ_NIC && f->host == job->rank[rank].host) by *= 1 + f->x;
-    if (f->thing == NJ_RAIL && f->rank == rank) by *= 1 + f->x;
-    if (f->kind == NJ_CONGESTION) by *= 1 + f->x;
+    if (f->thing == NJ_NIC && f->host == job->rank[rank].host)
+      by *= 1 + f->x;
+    if (f->thing == NJ_RAIL && f->rank == rank)
+      by *= 1 + f->x;
+    if (f->kind == NJ_CONGESTION)
+      by *= 1 + f->x;
   }
   return by;
 }
@@ -398,10 +460,13 @@ double nj_nic_factor(const struct nj_job *job, unsigned active, int rank, struct
 double nj_way_factor(const struct nj_job *job, unsigned active, int rank, int other, struct nj_when when) {
   double by = 1;
   EACH(f) {
-    if (f->thing != NJ_PAIR) continue;
+    if (f->thing != NJ_PAIR)
+      continue;
     int a = job->rank[rank].host, b = job->rank[other].host;
-    bool ranks = f->rank < 0 || (f->rank == rank && f->rank_b == other) || (f->rank == other && f->rank_b == rank);
-    if (ranks && ((a == f->host && b == f->host_b) || (a == f->host_b && b == f->host))) by *= 1 + f->x;
+    bool ranks =
+        f->rank < 0 || (f->rank == rank && f->rank_b == other) || (f->rank == other && f->rank_b == rank);
+    if (ranks && ((a == f->host && b == f->host_b) || (a == f->host_b && b == f->host)))
+      by *= 1 + f->x;
   }
   return by;
 }
@@ -413,8 +478,9 @@ double nj_gpu_factor(const struct nj_job *job, unsigned active, int rank, struct
 }
 
 double nj_route(const struct nj_job *job, unsigned active, int rank, int expert, int step) {
-  double by =
-      1 + ROUTE * nj_normal(nj_draw(job->noise, NJ_DRAW_ROUTE, (uint64_t)step, (uint64_t)rank, (uint64_t)expert / 2));
+  double by = 1 +
+      ROUTE *
+          nj_normal(nj_draw(job->noise, NJ_DRAW_ROUTE, (uint64_t)step, (uint64_t)rank, (uint64_t)expert / 2));
   if (job->weather.experts > 0 && job->grouped_all_to_all)
     by *= exp(job->weather.experts *
               nj_normal(nj_draw(job->seed, NJ_DRAW_ROUTE, 1u << 30, (uint64_t)rank, (uint64_t)expert / 2)));

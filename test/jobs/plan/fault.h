@@ -1,6 +1,7 @@
 /*
- * Which causes a job has, and what they do: factors on computes, links and launches by rank, host and step. 1 (or 0) where a
- * fault does not reach. `active` is a set of the job's faults by number (bit i: fault i), so that a job can be run with each.
+ * Which causes a job has, and what they do: factors on computes, links and launches by rank, host and step. 1
+ * (or 0) where a fault does not reach. `active` is a set of the job's faults by number (bit i: fault i), so
+ * that a job can be run with each.
  */
 #ifndef NI_JOBS_FAULT_H
 #define NI_JOBS_FAULT_H

@@ -8,7 +8,8 @@
 
 void *nj_more(void *p, unsigned long bytes) {
   p = realloc(p, bytes ? bytes : 1);
-  if (p) return p;
+  if (p)
+    return p;
   fprintf(stderr, "ni-jobs: out of memory\n");
   exit(1);
 }
@@ -16,7 +17,8 @@ void *nj_more(void *p, unsigned long bytes) {
 int nj_comm_of(const struct nj_job *job, int rank, char role) {
   const struct nj_rank *r = &job->rank[rank];
   for (int i = 0; i < r->n_comms; i++)
-    if (job->comm[r->comm[i]].role == role) return i;
+    if (job->comm[r->comm[i]].role == role)
+      return i;
   return -1;
 }
 
@@ -31,10 +33,14 @@ static void name_comm(const struct nj_job *job, struct nj_comm *c, int number) {
                {'w', "world", "default_pg"}};
   c->name[0] = 0;
   for (size_t i = 0; job->named && i < sizeof names / sizeof *names; i++) {
-    if (names[i].role != c->role) continue;
-    if (job->megatron_names) snprintf(c->name, sizeof c->name, "%s", names[i].megatron);
-    else if (c->role == 'w') snprintf(c->name, sizeof c->name, "%s", names[i].brief);
-    else snprintf(c->name, sizeof c->name, "%s%d", names[i].brief, number);
+    if (names[i].role != c->role)
+      continue;
+    if (job->megatron_names)
+      snprintf(c->name, sizeof c->name, "%s", names[i].megatron);
+    else if (c->role == 'w')
+      snprintf(c->name, sizeof c->name, "%s", names[i].brief);
+    else
+      snprintf(c->name, sizeof c->name, "%s%d", names[i].brief, number);
   }
 }
 
@@ -50,8 +56,10 @@ static void add_comm(struct nj_job *job, char role, int number, const int *ranks
     struct nj_rank *r = &job->rank[ranks[i]];
     int known = 0;
     c->rank[i] = ranks[i];
-    while (known < c->n_hosts && c->host[known] != r->host) known++;
-    if (known == c->n_hosts) c->host[c->n_hosts++] = r->host;
+    while (known < c->n_hosts && c->host[known] != r->host)
+      known++;
+    if (known == c->n_hosts)
+      c->host[c->n_hosts++] = r->host;
     r->comm[r->n_comms] = job->n_comms;
     r->member[r->n_comms++] = i;
   }
@@ -65,8 +73,10 @@ static void add_role(struct nj_job *job, char role, int groups, int (*key)(const
   for (int g = 0; g < groups; g++) {
     int n = 0;
     for (int r = 0; r < job->world; r++)
-      if (key(job, r) == g) ranks[n++] = r;
-    if (n > 1) add_comm(job, role, g, ranks, n);
+      if (key(job, r) == g)
+        ranks[n++] = r;
+    if (n > 1)
+      add_comm(job, role, g, ranks, n);
   }
   free(ranks);
 }
@@ -75,12 +85,18 @@ static int key_tp(const struct nj_job *j, int r) { return j->rank[r].pp * j->dp 
 static int key_dp(const struct nj_job *j, int r) { return j->rank[r].pp * j->tp + j->rank[r].tp; }
 static int key_pp(const struct nj_job *j, int r) { return j->rank[r].dp * j->tp + j->rank[r].tp; }
 static int key_ep(const struct nj_job *j, int r) { return r % (j->world / j->ep); }
-static int key_world(const struct nj_job *j, int r) { return (void)j, (void)r, 0; }
+static int key_world(const struct nj_job *j, int r) {
+  (void)j;
+  (void)r;
+  return 0;
+}
 
 static double between(const struct nj_job *job, int what, double low, double high) {
   return low + (high - low) * nj_unit(nj_draw(job->seed, NJ_DRAW_SHAPE, (uint64_t)what, 0, 0));
 }
-static bool in_share(const struct nj_job *job, int what, double share) { return between(job, what, 0, 1) < share; }
+static bool in_share(const struct nj_job *job, int what, double share) {
+  return between(job, what, 0, 1) < share;
+}
 
 /* How the constants were found: docs/verdicts.md. */
 static void constants(struct nj_job *job) {
@@ -106,7 +122,8 @@ static void shape(struct nj_job *job) {
                 {'F', 32, 1, 1, 32, 0, 1, 7, 300}, {'D', 32, 1, 1, 32, 0, 1, 12, 300},
                 {'M', 32, 1, 1, 32, 8, 1, 3, 300}, {'L', 1024, 8, 8, 16, 0, 8, 1, 16}};
   int i = 0;
-  while (shapes[i].layout != job->layout) i++;
+  while (shapes[i].layout != job->layout)
+    i++;
   job->world = shapes[i].world;
   job->hosts = job->world / NJ_HOST_GPUS;
   job->tp = shapes[i].tp;
@@ -123,15 +140,21 @@ static void shape(struct nj_job *job) {
   job->call_sn = in_share(job, 24, 0.7);
   job->grouped_all_to_all = job->ep && (job->kind == NJ_UNEVEN || in_share(job, 25, 0.5));
   job->buckets = (job->pp > 2 ? 1 : 2) + (int)between(job, 26, 0, 2);
-  if (job->grouped_all_to_all) job->layers = 1;
-  if (job->layout == 'A') job->layers -= (int)between(job, 28, 0, 3);
-  if (job->sequence && job->layers > 1) job->layers /= 2; /* two operations where others have one */
+  if (job->grouped_all_to_all)
+    job->layers = 1;
+  if (job->layout == 'A')
+    job->layers -= (int)between(job, 28, 0, 3);
+  if (job->sequence && job->layers > 1)
+    job->layers /= 2; /* two operations where others have one */
   if (job->kind == NJ_STAGES_DIFFER || (job->weather.stages && job->pp > 1 && job->layout != 'L')) {
     job->layers = job->pp > 2 ? 3 : 4; /* one less is a third or a fourth less */
-    if (job->steps <= 0) job->steps = 150;
+    if (job->steps <= 0)
+      job->steps = 150;
   }
-  if (job->kind == NJ_INFERENCE && job->steps <= 0) job->steps = 4 * shapes[i].steps;
-  if (job->steps <= 0) job->steps = job->grouped_all_to_all ? 150 : shapes[i].steps;
+  if (job->kind == NJ_INFERENCE && job->steps <= 0)
+    job->steps = 4 * shapes[i].steps;
+  if (job->steps <= 0)
+    job->steps = job->grouped_all_to_all ? 150 : shapes[i].steps;
 }
 
 /*
@@ -143,7 +166,8 @@ static void stages(struct nj_job *job) {
     job->stage_layers[s] = job->layers;
     job->stage_more[s] = 1;
   }
-  if (job->kind != NJ_STAGES_DIFFER && (!job->weather.stages || job->pp < 2 || job->layout == 'L')) return;
+  if (job->kind != NJ_STAGES_DIFFER && (!job->weather.stages || job->pp < 2 || job->layout == 'L'))
+    return;
   uint64_t mode = nj_draw(job->seed, NJ_DRAW_STAGES, 0, 0, 0) % 3;
   if (mode != 1) { /* one stage or two have a layer less or more, never all */
     int from = (int)(nj_draw(job->seed, NJ_DRAW_STAGES, 1, 0, 0) % (uint64_t)job->pp);
@@ -151,7 +175,8 @@ static void stages(struct nj_job *job) {
     if (job->pp > 2)
       job->stage_layers[(from + 2) % job->pp] += nj_draw(job->seed, NJ_DRAW_STAGES, 3, 0, 0) % 2 ? 1 : -1;
   }
-  if (mode == 0) return;
+  if (mode == 0)
+    return;
   job->stage_more[0] = 1 + 0.12 * nj_unit(nj_draw(job->seed, NJ_DRAW_STAGES, 4, 0, 0));
   job->stage_more[job->pp - 1] = 1.05 + 0.25 * nj_unit(nj_draw(job->seed, NJ_DRAW_STAGES, 5, 0, 0));
 }
@@ -173,8 +198,12 @@ void nj_layout(struct nj_job *job) {
     x->speed = 1 + 0.003 * nj_normal(nj_draw(job->noise, NJ_DRAW_RANK, (uint64_t)r, 0, 0));
   }
   add_role(job, 'w', 1, key_world);
-  if (job->tp > 1) add_role(job, 't', job->world / job->tp, key_tp);
-  if (job->dp > 1 && job->dp < job->world) add_role(job, 'd', job->world / job->dp, key_dp);
-  if (job->pp > 1) add_role(job, 'p', job->world / job->pp, key_pp);
-  if (job->ep) add_role(job, 'e', job->world / job->ep, key_ep);
+  if (job->tp > 1)
+    add_role(job, 't', job->world / job->tp, key_tp);
+  if (job->dp > 1 && job->dp < job->world)
+    add_role(job, 'd', job->world / job->dp, key_dp);
+  if (job->pp > 1)
+    add_role(job, 'p', job->world / job->pp, key_pp);
+  if (job->ep)
+    add_role(job, 'e', job->world / job->ep, key_ep);
 }

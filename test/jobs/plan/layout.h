@@ -13,7 +13,10 @@
 
 #define NJ_LAYOUTS "ABCPFDML"
 
-/* Fills ranks and communicators of job (layout, seed and steps are set; steps 0: the layout's). Memory is never given back. */
+/*
+ * Fills ranks and communicators of job (layout, seed and steps are set; steps 0: the layout's). Memory is
+ * never given back.
+ */
 void nj_layout(struct nj_job *job);
 /* The rank's own number of its communicator of that role; -1: it is in none. */
 int nj_comm_of(const struct nj_job *job, int rank, char role);

@@ -10,22 +10,28 @@ struct plan { /* of one rank */
   double tp_bytes, dp_bytes, pp_bytes;
   double embedding, head; /* of the first and the last stage: what they compute besides, in layers */
   int layers, released;   /* buckets on their way */
-  bool serves;          /* requests, with nobody outside the replica */
+  bool serves;            /* requests, with nobody outside the replica */
 };
 
 static void tensor(struct plan *p, bool before) {
   const struct nj_job *job = p->b.job;
-  if (p->tp < 0) return;
-  if (!job->sequence && !before) nj_coll(&p->b, NJ_MAIN, p->tp, NJ_ALL_REDUCE, p->tp_bytes);
-  if (job->sequence) nj_coll(&p->b, NJ_MAIN, p->tp, before ? NJ_ALL_GATHER : NJ_REDUCE_SCATTER, p->tp_bytes / job->tp);
+  if (p->tp < 0)
+    return;
+  if (!job->sequence && !before)
+    nj_coll(&p->b, NJ_MAIN, p->tp, NJ_ALL_REDUCE, p->tp_bytes);
+  if (job->sequence)
+    nj_coll(&p->b, NJ_MAIN, p->tp, before ? NJ_ALL_GATHER : NJ_REDUCE_SCATTER, p->tp_bytes / job->tp);
 }
 
 static void bucket(struct plan *p) {
   const struct nj_job *job = p->b.job;
-  if (p->dp < 0) return;
+  if (p->dp < 0)
+    return;
   nj_join(&p->b, NJ_SIDE, NJ_MAIN);
-  if (job->sharded) nj_coll(&p->b, NJ_SIDE, p->dp, NJ_REDUCE_SCATTER, p->dp_bytes / job->dp);
-  else nj_coll(&p->b, NJ_SIDE, p->dp, NJ_ALL_REDUCE, p->dp_bytes);
+  if (job->sharded)
+    nj_coll(&p->b, NJ_SIDE, p->dp, NJ_REDUCE_SCATTER, p->dp_bytes / job->dp);
+  else
+    nj_coll(&p->b, NJ_SIDE, p->dp, NJ_ALL_REDUCE, p->dp_bytes);
   p->released++;
 }
 
@@ -42,27 +48,39 @@ static void forward(struct plan *p) {
   }
 }
 
-/* In the last micro-batch gradients become ready piece by piece, and their buckets leave while the rest is worked on. */
+/*
+ * In the last micro-batch gradients become ready piece by piece, and their buckets leave while the rest is
+ * worked on.
+ */
 static void backward(struct plan *p, bool last) {
   int buckets = p->b.job->buckets, pieces = last ? (buckets + p->layers - 1) / p->layers : 1;
   for (int l = 0; l < p->layers; l++) {
     tensor(p, true);
     for (int i = 0; i < pieces; i++) {
       nj_compute(&p->b, 2 * p->forward * in_layers(p, p->layers - 1 - l) / pieces, false, -1);
-      if (i == pieces - 1) tensor(p, false);
-      if (last && p->released < buckets) bucket(p);
+      if (i == pieces - 1)
+        tensor(p, false);
+      if (last && p->released < buckets)
+        bucket(p);
     }
   }
 }
 
-/* A group of the pipeline's stream: what is sent waits for the main stream, which waits for what is received. */
+/*
+ * A group of the pipeline's stream: what is sent waits for the main stream, which waits for what is received.
+ */
 static void exchange(struct plan *p, int send_to, int recv_from) {
-  if (send_to < 0 && recv_from < 0) return;
-  if (send_to >= 0) nj_join(&p->b, NJ_PIPE, NJ_MAIN);
+  if (send_to < 0 && recv_from < 0)
+    return;
+  if (send_to >= 0)
+    nj_join(&p->b, NJ_PIPE, NJ_MAIN);
   nj_group(&p->b, NJ_PIPE, p->pp, -1);
-  if (send_to >= 0) nj_send(&p->b, send_to, p->pp_bytes);
-  if (recv_from >= 0) nj_recv(&p->b, recv_from, p->pp_bytes);
-  if (recv_from >= 0) nj_join(&p->b, NJ_MAIN, NJ_PIPE);
+  if (send_to >= 0)
+    nj_send(&p->b, send_to, p->pp_bytes);
+  if (recv_from >= 0)
+    nj_recv(&p->b, recv_from, p->pp_bytes);
+  if (recv_from >= 0)
+    nj_join(&p->b, NJ_MAIN, NJ_PIPE);
 }
 
 static void one_f_one_b(struct plan *p) {
@@ -75,7 +93,8 @@ static void one_f_one_b(struct plan *p) {
     forward(p);
     exchange(p, down, -1);
   }
-  if (warm < micro) exchange(p, -1, up);
+  if (warm < micro)
+    exchange(p, -1, up);
   for (int i = 0; i < micro - warm; i++) {
     forward(p);
     exchange(p, down, down);
@@ -98,8 +117,10 @@ static void forward_only(struct plan *p) {
     forward(p);
     exchange(p, down, -1);
   }
-  if (job->pp > 1) nj_join(&p->b, NJ_MAIN, NJ_PIPE);
-  if (!p->serves) nj_coll(&p->b, NJ_MAIN, p->world, NJ_ALL_REDUCE, 4);
+  if (job->pp > 1)
+    nj_join(&p->b, NJ_MAIN, NJ_PIPE);
+  if (!p->serves)
+    nj_coll(&p->b, NJ_MAIN, p->world, NJ_ALL_REDUCE, 4);
   nj_sync(&p->b);
 }
 
@@ -111,7 +132,10 @@ void nj_megatron(struct nj_job *job, int rank, enum nj_program program) {
   p.dp = nj_comm_of(job, rank, 'd');
   p.pp = nj_comm_of(job, rank, 'p');
   p.world = nj_comm_of(job, rank, 'w');
-  /* A stage has less to do, so that steps of all layouts are about as long: its pipeline is filled and emptied in each. */
+  /*
+   * A stage has less to do, so that steps of all layouts are about as long: its pipeline is filled and
+   * emptied in each.
+   */
   int slots = job->micro + job->pp - 1, ops = slots * job->layers * 2;
   p.forward = m->compute / 3 / (slots * job->layers);
   *(stage > 0 ? &p.head : &p.embedding) = (job->stage_more[stage] - 1) * p.layers;
@@ -130,14 +154,17 @@ void nj_megatron(struct nj_job *job, int rank, enum nj_program program) {
     nj_coll(&p.b, NJ_SIDE, p.dp, NJ_ALL_GATHER, p.dp_bytes / job->dp);
     nj_join(&p.b, NJ_MAIN, NJ_SIDE);
   }
-  if (job->pp > 1) one_f_one_b(&p);
+  if (job->pp > 1)
+    one_f_one_b(&p);
   else
     for (int i = 0; i < job->micro; i++) {
       forward(&p);
       backward(&p, i == job->micro - 1);
     }
-  if (job->pp > 1) nj_join(&p.b, NJ_MAIN, NJ_PIPE);
+  if (job->pp > 1)
+    nj_join(&p.b, NJ_MAIN, NJ_PIPE);
   nj_join(&p.b, NJ_MAIN, NJ_SIDE);
-  if (job->norm) nj_coll(&p.b, NJ_MAIN, p.world, NJ_ALL_REDUCE, 4);
+  if (job->norm)
+    nj_coll(&p.b, NJ_MAIN, p.world, NJ_ALL_REDUCE, 4);
   nj_sync(&p.b);
 }

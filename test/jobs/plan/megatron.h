@@ -1,4 +1,7 @@
-/* The step of tensor, pipeline and data parallel jobs (program.h): 1F1B over micro-batches, gradients in buckets. */
+/*
+ * The step of tensor, pipeline and data parallel jobs (program.h): 1F1B over micro-batches, gradients in
+ * buckets.
+ */
 #ifndef NI_JOBS_MEGATRON_H
 #define NI_JOBS_MEGATRON_H
 

@@ -1,7 +1,7 @@
 /*
- * What each rank does in a step, as instructions for its streams in the order in which its CPU launches them. A step begins
- * behind the synchronisation of the one before: optimizer, forward, backward, gradients, and NJ_SYNC, which the CPU waits for.
- * By then all streams must have been waited for.
+ * What each rank does in a step, as instructions for its streams in the order in which its CPU launches them.
+ * A step begins behind the synchronisation of the one before: optimizer, forward, backward, gradients, and
+ * NJ_SYNC, which the CPU waits for. By then all streams must have been waited for.
  */
 #ifndef NI_JOBS_PROGRAM_H
 #define NI_JOBS_PROGRAM_H

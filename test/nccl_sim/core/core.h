@@ -25,44 +25,55 @@
 enum ni_poison { NI_POISON_AA, NI_POISON_PLAUSIBLE }; /* what unfilled p2p.nChannels holds: 0xAA, or 1 to 8 */
 
 enum ni_call { /* what the call counters count */
-  NI_CALL_INIT,
-  NI_CALL_START,
-  NI_CALL_STOP,
-  NI_CALL_RECORD,
-  NI_CALL_FINALIZE,
-  NI_CALL_COUNT
+               NI_CALL_INIT,
+               NI_CALL_START,
+               NI_CALL_STOP,
+               NI_CALL_RECORD,
+               NI_CALL_FINALIZE,
+               NI_CALL_COUNT
 };
 
 struct ni_core {
-  int release;           /* as ncclGetVersion gives it: 23007 is 2.30.7 */
-  bool rccl;             /* RCCL of that number: docs/rccl.md */
-  int want_interface;    /* 0: the newest both sides know */
-  const char *library;   /* --plugin; NULL: NCCL_PROFILER_PLUGIN and its rules */
+  int release;         /* as ncclGetVersion gives it: 23007 is 2.30.7 */
+  bool rccl;           /* RCCL of that number: docs/rccl.md */
+  int want_interface;  /* 0: the newest both sides know */
+  const char *library; /* --plugin; NULL: NCCL_PROFILER_PLUGIN and its rules */
   enum ni_poison poison;
-  bool quiet;            /* the plugin's log messages are not shown */
+  bool quiet; /* the plugin's log messages are not shown */
   /* below: set by this room */
   pthread_mutex_t lock;
   int interface; /* 1..7; 0: not loaded */
   int refs;
-  bool failed;          /* sticky, as in NCCL */
-  _Atomic bool gone;    /* up to 2.27: an init failed and the profiler pointer is null for the whole process */
-  _Atomic bool filled;  /* translated versions: function pointers exist only after an init that returned 0 */
+  bool failed; /* sticky, as in NCCL */
+  /* up to 2.27: an init failed and the profiler pointer is null for the whole process */
+  _Atomic bool gone;
+  _Atomic bool filled; /* translated versions: function pointers exist only after an init that returned 0 */
   void *dl;
   const void *vtable;
-  _Atomic int *mask;    /* where the library has it; relaxed on both sides: a flag word, nothing is published through it */
-  _Atomic int ras; /* what RAS has been told to make of the mask, plus 1; 0: nothing. relaxed, as the mask */
-  _Atomic uint64_t calls[NI_CALL_COUNT];   /* relaxed: read after all threads were joined */
-  _Atomic uint64_t starts[16];             /* by event bit */
-  _Atomic uint64_t steps, step_bytes;      /* network transfers shown to the plugin, however often each was started */
-  _Atomic uint64_t late_net;               /* network operations shown so late that the plugin need not know their parent */
-  _Atomic uint64_t null_handles[16];       /* starts that left the handle NULL, by event bit */
+  /* where the library has it; relaxed on both sides: a flag word, nothing is published through it */
+  _Atomic int *mask;
+  /* what RAS has been told to make of the mask, plus 1; 0: nothing. relaxed, as the mask */
+  _Atomic int ras;
+  _Atomic uint64_t calls[NI_CALL_COUNT]; /* relaxed: read after all threads were joined */
+  _Atomic uint64_t starts[16];           /* by event bit */
+  /* network transfers shown to the plugin, however often each was started */
+  _Atomic uint64_t steps, step_bytes;
+  /* network operations shown so late that the plugin need not know their parent */
+  _Atomic uint64_t late_net;
+  _Atomic uint64_t null_handles[16]; /* starts that left the handle NULL, by event bit */
 };
 
 extern struct ni_core ni_core;
 
-/* Has a P2P with the own rank no KernelCh? Seen on 2.31.2 and 2.32.3: from 2.31 on it has as many as its nChannels says. */
+/*
+ * Has a P2P with the own rank no KernelCh? Seen on 2.31.2 and 2.32.3: from 2.31 on it has as many as its
+ * nChannels says.
+ */
 static inline bool ni_core_self_silent(int release) { return release < 23100; }
-/* Is p2p.nChannels handed over? The translation to v4 of 2.28 and later leaves it out, and v4 is the first that has it. */
+/*
+ * Is p2p.nChannels handed over? The translation to v4 of 2.28 and later leaves it out, and v4 is the first
+ * that has it.
+ */
 static inline bool ni_core_p2p_channels(int release, int interface) {
   return interface >= 5 || (interface == 4 && release >= 22703 && release < 22800);
 }
@@ -73,9 +84,10 @@ static inline bool ni_core_p2p_channels(int release, int interface) {
  */
 static inline bool ni_core_new(int release) { return release >= 23100; }
 /*
- * What RCCL has that NCCL of the same number has not: 256 channels, of which the descriptor's byte says 0; stamps in ticks of 10 ns;
- * a mask that lies in librccl.so.1; "unknown" for a communicator without a name; names of files that begin with librccl-profiler.
- * 2.28 has v6, with ProxyDiag at bit 15: its updates are state 31 of proxy operations, whose descriptors are longer.
+ * What RCCL has that NCCL of the same number has not: 256 channels, of which the descriptor's byte says 0;
+ * stamps in ticks of 10 ns; a mask that lies in librccl.so.1; "unknown" for a communicator without a name;
+ * names of files that begin with librccl-profiler. 2.28 has v6, with ProxyDiag at bit 15: its updates are
+ * state 31 of proxy operations, whose descriptors are longer.
  */
 enum { NI_RCCL = 1000000, NI_SIM_CHANNELS = 256, NI_RCCL_TICK_NS = 10 };
 #define NI_EV_PROXY_DIAG 0x8000    /* of RCCL's v6 */
@@ -83,8 +95,8 @@ enum { NI_RCCL = 1000000, NI_SIM_CHANNELS = 256, NI_RCCL_TICK_NS = 10 };
 
 /* Parses "2.27", "2.30.7", "23007"; with "rccl-" before it, RCCL's: NI_RCCL more. Returns the number or 0. */
 int ni_core_release(const char *text);
-/* Becomes that release. RCCL's mask lies in test/rccl/librccl.so.1 beside the program; NI_SIM_MASK_IN names another file with an int
- * ncclProfilerEventMask, for any release. */
+/* Becomes that release. RCCL's mask lies in test/rccl/librccl.so.1 beside the program; NI_SIM_MASK_IN names
+ * another file with an int ncclProfilerEventMask, for any release. */
 void ni_core_become(int release);
 /* A stamp in ns. */
 static inline uint64_t ni_core_stamp_ns(uint64_t stamp);
@@ -125,16 +137,21 @@ void ni_core_ras(int mask);
 /* The calling thread's counts are added to ni_core's; called before a thread ends. */
 void ni_core_flush_counts(void);
 
-static inline uint64_t ni_core_stamp_ns(uint64_t stamp) { return ni_core.rccl ? stamp * NI_RCCL_TICK_NS : stamp; }
-static inline bool ni_core_has_diag(int mask) { return ni_core.rccl && ni_core.interface == 6 && (mask & NI_EV_PROXY_DIAG); }
+static inline uint64_t ni_core_stamp_ns(uint64_t stamp) {
+  return ni_core.rccl ? stamp * NI_RCCL_TICK_NS : stamp;
+}
+static inline bool ni_core_has_diag(int mask) {
+  return ni_core.rccl && ni_core.interface == 6 && (mask & NI_EV_PROXY_DIAG);
+}
 static inline int ni_core_channels(void) { return ni_core.rccl ? NI_SIM_CHANNELS : 64; }
 
 static inline int ni_core_mask(void) { return atomic_load_explicit(ni_core.mask, memory_order_relaxed); }
 
 /* What NCCL derives from a mask (callbacks 4.2): which events a task with this latched mask raises. */
 static inline bool ni_wants_group(int m) {
-  return m & (NI_EV_GROUP | NI_EV_COLL | NI_EV_P2P | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH |
-              NI_EV_NET_PLUGIN);
+  return m &
+      (NI_EV_GROUP | NI_EV_COLL | NI_EV_P2P | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH |
+       NI_EV_NET_PLUGIN);
 }
 static inline bool ni_wants_coll(int m) {
   return m & (NI_EV_COLL | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH | NI_EV_NET_PLUGIN);
@@ -142,22 +159,27 @@ static inline bool ni_wants_coll(int m) {
 /* 2.27 does not derive P2p from the NetPlugin bit. */
 static inline bool ni_wants_p2p(int m, int release) {
   int bits = NI_EV_P2P | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH;
-  if (release >= 22800) bits |= NI_EV_NET_PLUGIN;
+  if (release >= 22800)
+    bits |= NI_EV_NET_PLUGIN;
   return m & bits;
 }
 static inline bool ni_wants_proxy_op(int m) {
   return (m & (NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_NET_PLUGIN)) || ni_core_has_diag(m);
 }
-static inline bool ni_wants_proxy_step(int m) { return (m & (NI_EV_PROXY_STEP | NI_EV_NET_PLUGIN)) || ni_core_has_diag(m); }
+static inline bool ni_wants_proxy_step(int m) {
+  return (m & (NI_EV_PROXY_STEP | NI_EV_NET_PLUGIN)) || ni_core_has_diag(m);
+}
 static inline bool ni_wants_group_api(int m) {
   return m & ~NI_EV_PROXY_CTRL & ~NI_EV_KERNEL_PHASE & NI_EV_ALL;
 }
 static inline bool ni_wants_coll_api(int m) {
-  return m & (NI_EV_COLL_API | NI_EV_COLL | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH | NI_EV_NET_PLUGIN |
-              NI_EV_CE_COLL | NI_EV_CE_SYNC | NI_EV_CE_BATCH);
+  return m &
+      (NI_EV_COLL_API | NI_EV_COLL | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH | NI_EV_NET_PLUGIN |
+       NI_EV_CE_COLL | NI_EV_CE_SYNC | NI_EV_CE_BATCH);
 }
 static inline bool ni_wants_p2p_api(int m) {
-  return m & (NI_EV_P2P_API | NI_EV_P2P | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH | NI_EV_NET_PLUGIN);
+  return m &
+      (NI_EV_P2P_API | NI_EV_P2P | NI_EV_PROXY_OP | NI_EV_PROXY_STEP | NI_EV_KERNEL_CH | NI_EV_NET_PLUGIN);
 }
 
 #endif

@@ -15,10 +15,15 @@ static _Atomic int *mask_in(const char *path) {
   ssize_t n = path ? 0 : readlink("/proc/self/exe", program, sizeof program - 1);
   program[n > 0 ? n : 0] = 0;
   char *slash = strrchr(program, '/');
-  if (!path) snprintf(beside, sizeof beside, "%.*s/test/rccl/librccl.so.1", slash ? (int)(slash - program) : 0, program);
-  void *lib = dlopen(path ? path : beside, RTLD_NOW | RTLD_LOCAL), *mask = lib ? dlsym(lib, "ncclProfilerEventMask") : NULL;
+  if (!path)
+    snprintf(beside, sizeof beside, "%.*s/test/rccl/librccl.so.1", slash ? (int)(slash - program) : 0,
+             program);
+  void *lib = dlopen(path ? path : beside, RTLD_NOW | RTLD_LOCAL),
+       *mask = lib ? dlsym(lib, "ncclProfilerEventMask") : NULL;
   const char *why = mask ? NULL : dlerror();
-  if (!mask) ni_die(NI_SIM_FAILED, "%s: no activation mask of a library: %s; `make tests` builds it", path ? path : beside, why ? why : "?");
+  if (!mask)
+    ni_die(NI_SIM_FAILED, "%s: no activation mask of a library: %s; `make tests` builds it",
+           path ? path : beside, why ? why : "?");
   return mask;
 }
 
@@ -26,7 +31,8 @@ void ni_core_become(int release) {
   const char *file = getenv("NI_SIM_MASK_IN");
   ni_core.rccl = release >= NI_RCCL;
   ni_core.release = release % NI_RCCL;
-  if (ni_core.rccl || file) ni_core.mask = mask_in(file);
+  if (ni_core.rccl || file)
+    ni_core.mask = mask_in(file);
 }
 
 int ni_core_release(const char *text) {
@@ -37,20 +43,28 @@ int ni_core_release(const char *text) {
   }
   int a = 0, b = 0, c = 0;
   int n = sscanf(text, "%d.%d.%d", &a, &b, &c);
-  if (n == 1 && a >= 22300) return a;
-  if (n < 2 || a != 2 || b < 23 || b > 32) return 0;
+  if (n == 1 && a >= 22300)
+    return a;
+  if (n < 2 || a != 2 || b < 23 || b > 32)
+    return 0;
   static const int last_patch[] = {4, 3, 1, 6, 7, 9, 7, 7, 2, 3}; /* newest read of 2.23 .. 2.32 */
   return a * 10000 + b * 100 + (n == 3 ? c : last_patch[b - 23]);
 }
 
 int ni_core_newest(int release) {
-  if ((release >= NI_RCCL || ni_core.rccl) && release % NI_RCCL < 22900) return 6;
+  if ((release >= NI_RCCL || ni_core.rccl) && release % NI_RCCL < 22900)
+    return 6;
   release %= NI_RCCL;
-  if (release < 22400) return 1;
-  if (release < 22600) return 2;
-  if (release < 22700) return 3;
-  if (release < 22800) return 4;
-  if (release < 22900) return 5;
+  if (release < 22400)
+    return 1;
+  if (release < 22600)
+    return 2;
+  if (release < 22700)
+    return 3;
+  if (release < 22800)
+    return 4;
+  if (release < 22900)
+    return 5;
   return ni_core_new(release) ? 7 : 6;
 }
 
@@ -67,11 +81,14 @@ static void *open_by_rules(const char *value, char *shown, size_t cap) {
     snprintf(shown, cap, "lib%s-profiler.so", ni_core.rccl ? "rccl" : "nccl");
     return try_open(shown);
   }
-  if (strcasecmp(name, "none") == 0 && ni_core.release >= 22800) return NULL;
-  if (strncasecmp(name, "STATIC_PLUGIN", n) == 0) return dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
+  if (strcasecmp(name, "none") == 0 && ni_core.release >= 22800)
+    return NULL;
+  if (strncasecmp(name, "STATIC_PLUGIN", n) == 0)
+    return dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
   bool so = n > 6 && strncmp(name, "lib", 3) == 0 && strcmp(name + n - 3, ".so") == 0;
   void *dl = try_open(name);
-  if (dl || strchr(name, '/') || so) return dl;
+  if (dl || strchr(name, '/') || so)
+    return dl;
   snprintf(shown, cap, "lib%s-profiler-%s.so", ni_core.rccl ? "rccl" : "nccl", name);
   return try_open(shown);
 }
@@ -104,13 +121,15 @@ bool ni_core_load(void) {
       ni_core.interface = 0;
       ni_core.failed = true;
       /* NCCL goes on without a profiler; whoever names one here wants to see it. */
-      if (ni_core.library) ni_die(NI_SIM_FAILED, "--plugin %s: not loaded", ni_core.library);
+      if (ni_core.library)
+        ni_die(NI_SIM_FAILED, "--plugin %s: not loaded", ni_core.library);
     }
     ni_core.filled = false;
     ni_core.gone = false;
   }
   bool there = ni_core.vtable != NULL;
-  if (there) ni_core.refs++;
+  if (there)
+    ni_core.refs++;
   pthread_mutex_unlock(&ni_core.lock);
   return there;
 }

@@ -15,9 +15,11 @@ void ni_bad(const struct ni_parser_state *p, const char *fmt, ...) {
 }
 
 const char *ni_arg_expand(struct ni_parser_state *p, const char *value) {
-  if (value[0] != '$') return value;
+  if (value[0] != '$')
+    return value;
   for (int i = 0; i < p->n_vars; i++)
-    if (strcmp(p->vars[i].name, value + 1) == 0) return p->vars[i].value;
+    if (strcmp(p->vars[i].name, value + 1) == 0)
+      return p->vars[i].value;
   ni_bad(p, "%s: no `var %s=...` before this line", value, value + 1);
 }
 
@@ -33,19 +35,23 @@ const char *ni_arg_text(struct ni_parser_state *p, const char *key, const char *
 double ni_arg_num(struct ni_parser_state *p, const char *key, double def, double min, double max) {
   const char *t = ni_arg_text(p, key, NULL);
   double v;
-  if (!t) return def;
-  if (!ni_number(t, &v) || v < min || v > max) ni_bad(p, "%s=%s: accepted is a number from %g to %g", key, t, min, max);
+  if (!t)
+    return def;
+  if (!ni_number(t, &v) || v < min || v > max)
+    ni_bad(p, "%s=%s: accepted is a number from %g to %g", key, t, min, max);
   return v;
 }
 
 void ni_arg_set_var(struct ni_parser_state *p, const char *name, const char *value, bool fixed) {
   for (int i = 0; i < p->n_vars; i++)
     if (strcmp(p->vars[i].name, name) == 0) {
-      if (!p->vars[i].fixed) snprintf(p->vars[i].value, sizeof p->vars[i].value, "%s", value);
+      if (!p->vars[i].fixed)
+        snprintf(p->vars[i].value, sizeof p->vars[i].value, "%s", value);
       p->vars[i].used = true;
       return;
     }
-  if (p->n_vars == NI_MAX_VARS) ni_bad(p, "more than %d variables", NI_MAX_VARS);
+  if (p->n_vars == NI_MAX_VARS)
+    ni_bad(p, "more than %d variables", NI_MAX_VARS);
   snprintf(p->vars[p->n_vars].name, sizeof p->vars[0].name, "%s", name);
   snprintf(p->vars[p->n_vars].value, sizeof p->vars[0].value, "%s", value);
   p->vars[p->n_vars].fixed = fixed;
@@ -54,14 +60,18 @@ void ni_arg_set_var(struct ni_parser_state *p, const char *name, const char *val
 
 int ni_arg_find_comm(struct ni_parser_state *p, const char *name) {
   for (int i = 0; i < p->scn->n_comms; i++)
-    if (strcmp(p->scn->comms[i].name, name) == 0) return i;
+    if (strcmp(p->scn->comms[i].name, name) == 0)
+      return i;
   ni_bad(p, "communicator `%s` is not declared: `comm %s ranks=...` must come first", name, name);
 }
 
 int ni_arg_comm(struct ni_parser_state *p) {
-  if (p->name) return ni_arg_find_comm(p, p->name);
-  if (p->block) return p->block->comm;
-  if (p->scn->n_comms == 1) return 0;
+  if (p->name)
+    return ni_arg_find_comm(p, p->name);
+  if (p->block)
+    return p->block->comm;
+  if (p->scn->n_comms == 1)
+    return 0;
   ni_bad(p, "name the communicator after the verb");
 }
 
@@ -72,14 +82,19 @@ int *ni_arg_ranks(struct ni_parser_state *p, const char *text, int *n) {
   for (const char *s = text; *s;) {
     char *end;
     long a = strtol(s, &end, 10), b = a, step = 1;
-    if (end == s) ni_bad(p, "ranks=%s: accepted are lists like 0-3,6,8-14/2", text);
-    if (*end == '-') b = strtol(end + 1, &end, 10);
-    if (*end == '/') step = strtol(end + 1, &end, 10);
+    if (end == s)
+      ni_bad(p, "ranks=%s: accepted are lists like 0-3,6,8-14/2", text);
+    if (*end == '-')
+      b = strtol(end + 1, &end, 10);
+    if (*end == '/')
+      step = strtol(end + 1, &end, 10);
     if (a < 0 || b < a || step < 1 || b >= p->scn->set.ranks)
       ni_bad(p, "ranks=%s: the job has ranks 0 to %d", text, p->scn->set.ranks - 1);
-    for (; a <= b; a += step) *NI_ADD(out, *n) = (int)a;
+    for (; a <= b; a += step)
+      *NI_ADD(out, *n) = (int)a;
     s = *end == ',' ? end + 1 : end;
-    if (*end && *end != ',') ni_bad(p, "ranks=%s: accepted are lists like 0-3,6,8-14/2", text);
+    if (*end && *end != ',')
+      ni_bad(p, "ranks=%s: accepted are lists like 0-3,6,8-14/2", text);
   }
   return out;
 }

@@ -1,6 +1,6 @@
 /*
- * Inside the scenario reader: one line's words, variables, and the open block. One thread; the parser lives as long as
- * one ni_scn_parse. Failure: ni_bad ends the program with file, line, value and what is accepted.
+ * Inside the scenario reader: one line's words, variables, and the open block. One thread; the parser lives
+ * as long as one ni_scn_parse. Failure: ni_bad ends the program with file, line, value and what is accepted.
  */
 #ifndef NI_SIM_SCENARIO_PARSER_H
 #define NI_SIM_SCENARIO_PARSER_H
@@ -33,7 +33,8 @@ struct ni_parser_state {
   char graph_names[16][32];
 };
 
-_Noreturn void ni_bad(const struct ni_parser_state *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void ni_bad(const struct ni_parser_state *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* ---- scenario_args.c: words of the line */
 const char *ni_arg_expand(struct ni_parser_state *p, const char *value);

@@ -1,6 +1,6 @@
 /*
- * Reading one setting or number of a scenario. Pure functions on the caller's memory; errors as text for the caller to
- * prefix with file and line.
+ * Reading one setting or number of a scenario. Pure functions on the caller's memory; errors as text for the
+ * caller to prefix with file and line.
  */
 #ifndef NI_SIM_SETTINGS_H
 #define NI_SIM_SETTINGS_H

@@ -1,10 +1,11 @@
 /*
  * What every room of nccl-sim shares: time, random numbers, names, and how a run ends when it cannot go on.
  *
- * Times are nanoseconds of CLOCK_MONOTONIC unless a name says unix or gpu. Random numbers are a pure function of a seed
- * and a counter, so that all ranks, threads and processes of a run agree on a value without talking to each other.
- * Failure: nccl-sim is a test tool; what it cannot do ends the run with exit status 1 (64 for a wrong command line or
- * scenario, as nccl-inspector) and a message that names the file, the value and what is accepted.
+ * Times are nanoseconds of CLOCK_MONOTONIC unless a name says unix or gpu. Random numbers are a pure function
+ * of a seed and a counter, so that all ranks, threads and processes of a run agree on a value without talking
+ * to each other. Failure: nccl-sim is a test tool; what it cannot do ends the run with exit status 1 (64 for
+ * a wrong command line or scenario, as nccl-inspector) and a message that names the file, the value and what
+ * is accepted.
  */
 #ifndef NI_SIM_H
 #define NI_SIM_H
@@ -60,14 +61,17 @@ void ni_sim_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 static inline void *ni_xalloc(size_t n) {
   void *p = calloc(1, n ? n : 1);
-  if (!p) ni_die(NI_SIM_FAILED, "out of memory (%zu bytes)", n);
+  if (!p)
+    ni_die(NI_SIM_FAILED, "out of memory (%zu bytes)", n);
   return p;
 }
 
 /* The array with room for item n, which is zeroed. It doubles at powers of two. */
 static inline void *ni_grow(void *items, size_t n, size_t size) {
-  if ((n & (n - 1)) == 0) items = realloc(items, (n ? 2 * n : 1) * size);
-  if (!items) ni_die(NI_SIM_FAILED, "out of memory");
+  if ((n & (n - 1)) == 0)
+    items = realloc(items, (n ? 2 * n : 1) * size);
+  if (!items)
+    ni_die(NI_SIM_FAILED, "out of memory");
   memset((char *)items + n * size, 0, size);
   return items;
 }

@@ -1,6 +1,6 @@
 /*
- * A rank's application thread: walks the scenario's steps, launches kernels and raises what NCCL raises around them.
- * States, threads and ownership: engine.h. Sequences: callbacks 3.1 to 3.7.
+ * A rank's application thread: walks the scenario's steps, launches kernels and raises what NCCL raises
+ * around them. States, threads and ownership: engine.h. Sequences: callbacks 3.1 to 3.7.
  */
 #include <string.h>
 
@@ -9,13 +9,15 @@
 #include "truth.h"
 
 bool ni_takes_part(const struct ni_crank *c, const struct ni_step *st) {
-  if (st->skip_rank == c->id.rank || (st->only_rank >= 0 && st->only_rank != c->id.rank)) return false;
+  if (st->skip_rank == c->id.rank || (st->only_rank >= 0 && st->only_rank != c->id.rank))
+    return false;
   return st->pair_from < 0 || st->pair_from == c->id.rank || st->pair_to == c->id.rank;
 }
 
 /* An empty collective, and any on a communicator of one rank, returns before anything is raised. */
 bool ni_task_mine(const struct ni_crank *c, const struct ni_task *t) {
-  if (t->kind == NI_TASK_COLL && (t->count == 0 || c->id.n_ranks < 2)) return false;
+  if (t->kind == NI_TASK_COLL && (t->count == 0 || c->id.n_ranks < 2))
+    return false;
   return t->only_rank < 0 || t->only_rank == c->id.rank;
 }
 
@@ -23,22 +25,25 @@ int ni_participants(const struct ni_crank *c, const struct ni_plan *plan) {
   int live = c->decl->live, n = 0;
   for (int i = 0; i < plan->n_tasks; i++) {
     int rank = plan->tasks[i].only_rank;
-    if (rank < 0) return live; /* a rank that skips is still waited for */
+    if (rank < 0)
+      return live; /* a rank that skips is still waited for */
     bool known = rank >= live;
-    for (int k = 0; k < i && !known; k++) known = plan->tasks[k].only_rank == rank;
+    for (int k = 0; k < i && !known; k++)
+      known = plan->tasks[k].only_rank == rank;
     n += !known;
   }
   return n;
 }
 
 /* Returns the call's number; -1 when no API event is raised. */
-static struct ni_called start_api(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st, const struct ni_task *t,
-                                  int mask, bool captured) {
+static struct ni_called start_api(struct ni_rank *r, struct ni_crank *c, const struct ni_step *st,
+                                  const struct ni_task *t, int mask, bool captured) {
   struct ni_prof_descr_v7 d;
   struct ni_called called = {NULL, -1};
   void *stream = (void *)(uintptr_t)(0x5500000000u + (uintptr_t)c->comm * 64);
   bool coll = t->kind == NI_TASK_COLL, shown = ni_core.interface >= 5;
-  if (ni_core.release < 22800 || (ni_run.scn->set.rearch && ni_core_new(ni_core.release))) return called;
+  if (ni_core.release < 22800 || (ni_run.scn->set.rearch && ni_core_new(ni_core.release)))
+    return called;
   if (!r->group_api && ni_wants_group_api(mask)) {
     memset(&d, 0, sizeof d);
     d.type = NI_EV_GROUP_API;
@@ -59,7 +64,8 @@ static struct ni_called start_api(struct ni_rank *r, struct ni_crank *c, const s
     d.collApi.graphCaptured = captured;
     d.collApi.userTag = t->tag;
     r->coll_api = NULL;
-    if (shown) called.call = c->calls[0]++;
+    if (shown)
+      called.call = c->calls[0]++;
     ni_core_start(c->ctx, &r->coll_api, &d);
   } else if (!coll && ni_wants_p2p_api(mask)) {
     d.type = NI_EV_P2P_API;
@@ -70,7 +76,8 @@ static struct ni_called start_api(struct ni_rank *r, struct ni_crank *c, const s
     d.p2pApi.graphCaptured = captured;
     d.p2pApi.userTag = t->tag;
     r->p2p_api = NULL;
-    if (shown) called.call = c->calls[1]++;
+    if (shown)
+      called.call = c->calls[1]++;
     ni_core_start(c->ctx, &r->p2p_api, &d);
   }
   /* Stopped also when nothing was started now: the old handle is still there (callbacks 3.5). */
@@ -81,7 +88,8 @@ static struct ni_called start_api(struct ni_rank *r, struct ni_crank *c, const s
 
 static void kernel_launch(struct ni_rank *r, struct ni_crank *c, int mask) {
   void *launch = NULL;
-  if (ni_core.release < 22800 || !(mask & NI_EV_KERNEL_LAUNCH)) return;
+  if (ni_core.release < 22800 || !(mask & NI_EV_KERNEL_LAUNCH))
+    return;
   struct ni_prof_descr_v7 d;
   memset(&d, 0, sizeof d);
   d.type = NI_EV_KERNEL_LAUNCH;
@@ -91,10 +99,12 @@ static void kernel_launch(struct ni_rank *r, struct ni_crank *c, int mask) {
   ni_core_stop(launch);
 }
 
-/* 2.29 and later give a lone Broadcast no events unless NCCL_ALLGATHERV_ENABLE=0; its number still advances. */
+/*
+ * 2.29 and later give a lone Broadcast no events unless NCCL_ALLGATHERV_ENABLE=0; its number still advances.
+ */
 static int latch(const struct ni_task *t, int mask) {
   bool hidden = t->kind == NI_TASK_COLL && t->func == NI_FUNC_BROADCAST && ni_core.release >= 22900 &&
-                ni_run.scn->set.allgatherv;
+      ni_run.scn->set.allgatherv;
   return hidden && !t->config ? 0 : mask;
 }
 
@@ -134,8 +144,10 @@ static void launch_group(const struct group *g) {
     if (symmetric && !ni_core_new(ni_core.release))
       continue; /* another scheduler's: neither launch nor bracket is raised */
     uint64_t index = c->next_index;
-    if (!g->captured && ni_participants(c, &st->plans[p]) > 1) c->next_index++;
-    if (!g->part || !mine) continue;
+    if (!g->captured && ni_participants(c, &st->plans[p]) > 1)
+      c->next_index++;
+    if (!g->part || !mine)
+      continue;
     kernel_launch(g->r, c, g->first);
     struct behind b = {g, &st->plans[p], g->masks + at, g->api + at, index};
     if (!g->captured && symmetric && st->plans[p].tasks[0].behind_replay)
@@ -166,7 +178,8 @@ static void call_group(const struct group *g, int *masks, struct ni_called *api)
       /* From 2.31 on read once a group, and by the new way of queueing work when a task is made. */
       int live = ni_core_new(ni_core.release) && !ni_run.scn->set.rearch ? g->first : ni_core_mask();
       masks[n] = latch(t, live);
-      if (!g->part || !ni_task_mine(g->c, t)) continue;
+      if (!g->part || !ni_task_mine(g->c, t))
+        continue;
       if (t->second_part && n > 0) {
         api[n] = api[n - 1];
         continue;
@@ -183,10 +196,17 @@ static void do_work(struct ni_rank *r, struct ni_crank *c, const struct ni_step 
   int masks[NI_MAX_TASKS], masks2[NI_MAX_TASKS];
   struct ni_called api[NI_MAX_TASKS], api2[NI_MAX_TASKS];
   struct ni_crank *other = st->with >= 0 ? r->cranks[st->with] : NULL;
-  struct group g = {.r = r, .c = c, .st = st, .masks = masks, .api = api, .first = ni_core_mask(),
-                    .part = ni_takes_part(c, st), .captured = captured};
+  struct group g = {.r = r,
+                    .c = c,
+                    .st = st,
+                    .masks = masks,
+                    .api = api,
+                    .first = ni_core_mask(),
+                    .part = ni_takes_part(c, st),
+                    .captured = captured};
   struct group g2 = g;
-  if (st->n_tasks > NI_MAX_TASKS) ni_die(NI_SIM_USAGE, "line %d: more than %d operations", st->line, NI_MAX_TASKS);
+  if (st->n_tasks > NI_MAX_TASKS)
+    ni_die(NI_SIM_USAGE, "line %d: more than %d operations", st->line, NI_MAX_TASKS);
   r->group_api = NULL;
   call_group(&g, masks, api);
   if (other && other->up) {
@@ -200,12 +220,15 @@ static void do_work(struct ni_rank *r, struct ni_crank *c, const struct ni_step 
   if (st->nonblocking_ms && !captured) {
     pthread_t helper;
     ni_core_stop(r->group_api);
-    if (pthread_create(&helper, NULL, helper_main, &g)) ni_die(NI_SIM_FAILED, "cannot create a thread");
+    if (pthread_create(&helper, NULL, helper_main, &g))
+      ni_die(NI_SIM_FAILED, "cannot create a thread");
     pthread_join(helper, NULL);
   } else {
     launch_group(&g);
-    if (g2.c != c) launch_group(&g2);
-    if (captured) ni_graph_capture(r, c, st, masks, api);
+    if (g2.c != c)
+      launch_group(&g2);
+    if (captured)
+      ni_graph_capture(r, c, st, masks, api);
     ni_core_stop(r->group_api);
   }
   r->group_api = NULL;
@@ -237,7 +260,8 @@ static void do_ce(struct ni_rank *r, struct ni_crank *c, const struct ni_step *s
     for (int i = 0; coll && i < st->ce_syncs + st->ce_batches; i++) {
       bool sync = i < st->ce_syncs / 2 || i >= st->ce_syncs / 2 + st->ce_batches;
       void *child = NULL;
-      if (!(ni_core_mask() & (sync ? NI_EV_CE_SYNC : NI_EV_CE_BATCH))) continue;
+      if (!(ni_core_mask() & (sync ? NI_EV_CE_SYNC : NI_EV_CE_BATCH)))
+        continue;
       memset(&d, 0, sizeof d);
       d.type = sync ? NI_EV_CE_SYNC : NI_EV_CE_BATCH;
       d.parentObj = coll;
@@ -257,8 +281,10 @@ static void do_ce(struct ni_rank *r, struct ni_crank *c, const struct ni_step *s
   /* A CeColl carries the pair that was rewritten to bytes. */
   struct ni_task shown = *t;
   bool ce = raised && ni_core.interface >= 6;
-  if (ce && t->func == NI_FUNC_ALLGATHER) shown.dtype = "ncclInt8";
-  if (api.call >= 0 && (mask & NI_EV_COLL)) ni_truth_call(c, &shown, api.call, ce ? "ce" : "api", before, ni_unix_now());
+  if (ce && t->func == NI_FUNC_ALLGATHER)
+    shown.dtype = "ncclInt8";
+  if (api.call >= 0 && (mask & NI_EV_COLL))
+    ni_truth_call(c, &shown, api.call, ce ? "ce" : "api", before, ni_unix_now());
   ni_core_stop(r->group_api);
   r->group_api = NULL;
 }
@@ -285,7 +311,8 @@ static uint64_t common_start(uint64_t patience_ns) {
  */
 static void begin_turns(struct ni_rank *r) {
   enum { PATIENCE_MS = 20000, AHEAD_MS = 500 };
-  if (r->turns_begun) return;
+  if (r->turns_begun)
+    return;
   r->turns_begun = true;
   r->turn_free_ns = common_start(PATIENCE_MS * 1000000ull) + AHEAD_MS * 1000000ull;
 }
@@ -294,16 +321,21 @@ static void begin_turns(struct ni_rank *r) {
 static void pace(struct ni_rank *r, const struct ni_step *st) {
   const struct ni_settings *set = &ni_run.scn->set;
   uint64_t period = set->rate > 0 ? (uint64_t)(1e9 / set->rate) : 0;
-  if (atomic_load_explicit(&ni_run.halt, memory_order_relaxed)) ni_park();
-  if (set->gap_us) ni_sleep_ns(set->gap_us * 1000ull);
-  if (set->compute_us) begin_turns(r);
+  if (atomic_load_explicit(&ni_run.halt, memory_order_relaxed))
+    ni_park();
+  if (set->gap_us)
+    ni_sleep_ns(set->gap_us * 1000ull);
+  if (set->compute_us)
+    begin_turns(r);
   if (period) {
-    if (!r->next_due_ns) r->next_due_ns = common_start(1000000000u);
+    if (!r->next_due_ns)
+      r->next_due_ns = common_start(1000000000u);
     uint64_t now = ni_now();
-    if (now > r->next_due_ns + 1000000000u) r->next_due_ns = now;
-    if (r->next_due_ns > now + 80000) ni_sleep_ns(r->next_due_ns - now - 60000);
-    while (ni_now() < r->next_due_ns) {
-    }
+    if (now > r->next_due_ns + 1000000000u)
+      r->next_due_ns = now;
+    if (r->next_due_ns > now + 80000)
+      ni_sleep_ns(r->next_due_ns - now - 60000);
+    while (ni_now() < r->next_due_ns) {}
     r->next_due_ns += period * (uint64_t)(st->n_tasks > 0 ? st->n_tasks : 1);
   }
   /* After the wait for its turn, which would hide the delay. */
@@ -329,13 +361,18 @@ static void each_comm(struct ni_rank *r, const struct ni_step *st, void (*f)(str
   int n = 0;
   for (int i = 0; i < st->n_comms; i++) {
     struct ni_crank *c = r->cranks[st->comms[i]];
-    if (!c) continue;
+    if (!c)
+      continue;
     jobs[n] = (struct job){.f = f, .c = c};
-    if (!st->concurrent) f(c);
-    else if (pthread_create(&jobs[n].thread, NULL, job_main, &jobs[n])) ni_die(NI_SIM_FAILED, "cannot create a thread");
-    else n++;
+    if (!st->concurrent)
+      f(c);
+    else if (pthread_create(&jobs[n].thread, NULL, job_main, &jobs[n]))
+      ni_die(NI_SIM_FAILED, "cannot create a thread");
+    else
+      n++;
   }
-  while (n > 0) pthread_join(jobs[--n].thread, NULL);
+  while (n > 0)
+    pthread_join(jobs[--n].thread, NULL);
   free(jobs);
 }
 
@@ -346,37 +383,58 @@ static void run_step(struct ni_rank *r, const struct ni_step *st) {
     case NI_DO_WORK:
     case NI_DO_CE:
     case NI_DO_GRAPH:
-      if (!c || !c->up) return;
+      if (!c || !c->up)
+        return;
       for (uint64_t i = 0; i < st->times; i++) {
-        if (st->verb != NI_DO_GRAPH) pace(r, st);
-        if (st->verb == NI_DO_CE) do_ce(r, c, st);
-        else do_work(r, c, st);
+        if (st->verb != NI_DO_GRAPH)
+          pace(r, st);
+        if (st->verb == NI_DO_CE)
+          do_ce(r, c, st);
+        else
+          do_work(r, c, st);
       }
       return;
     case NI_DO_REPLAY:
-      if (c && c->up) ni_graph_replay(r, st);
+      if (c && c->up)
+        ni_graph_replay(r, st);
       return;
-    case NI_DO_INIT: each_comm(r, st, ni_crank_init); return;
-    case NI_DO_DESTROY: each_comm(r, st, ni_crank_destroy); return;
-    case NI_DO_ABORT: each_comm(r, st, ni_crank_abort); return;
-    case NI_DO_SYNC: each_comm(r, st, ni_crank_drain); return;
+    case NI_DO_INIT:
+      each_comm(r, st, ni_crank_init);
+      return;
+    case NI_DO_DESTROY:
+      each_comm(r, st, ni_crank_destroy);
+      return;
+    case NI_DO_ABORT:
+      each_comm(r, st, ni_crank_abort);
+      return;
+    case NI_DO_SYNC:
+      each_comm(r, st, ni_crank_drain);
+      return;
     case NI_DO_SLEEP:
-      if (mine) ni_sleep_ns(st->value);
+      if (mine)
+        ni_sleep_ns(st->value);
       return;
     case NI_DO_MASK:
-      if (mine || ni_run.scn->set.procs) atomic_store_explicit(ni_core.mask, (int)st->value, memory_order_relaxed);
+      if (mine || ni_run.scn->set.procs)
+        atomic_store_explicit(ni_core.mask, (int)st->value, memory_order_relaxed);
       return;
     case NI_DO_RAS:
-      if (mine || ni_run.scn->set.procs) ni_core_ras((int)st->value);
+      if (mine || ni_run.scn->set.procs)
+        ni_core_ras((int)st->value);
       return;
-    case NI_DO_PUT: return; /* put, signal and wait raise nothing, not even GroupApi, and no counter moves */
-    case NI_DO_BARRIER: pthread_barrier_wait(&ni_run.barrier); return;
+    case NI_DO_PUT:
+      return; /* put, signal and wait raise nothing, not even GroupApi, and no counter moves */
+    case NI_DO_BARRIER:
+      pthread_barrier_wait(&ni_run.barrier);
+      return;
     case NI_DO_END:
       /* Without a rank it is every process; one that holds several ranks ends by its first. */
-      if (st->who < 0 ? ni_run.scn->set.procs || r->rank == 0 : mine) ni_end_process(st->how);
+      if (st->who < 0 ? ni_run.scn->set.procs || r->rank == 0 : mine)
+        ni_end_process(st->how);
       return;
     case NI_DO_LOOP:
-    case NI_DO_END_LOOP: return;
+    case NI_DO_END_LOOP:
+      return;
   }
 }
 
@@ -386,15 +444,20 @@ void *ni_app_main(void *arg) {
   uint64_t left[16];
   int depth = 0;
   for (int i = 0; i < s->n_comms; i++)
-    if (r->cranks[i] && !s->comms[i].explicit_init) ni_crank_init(r->cranks[i]);
+    if (r->cranks[i] && !s->comms[i].explicit_init)
+      ni_crank_init(r->cranks[i]);
   for (int i = 0; i < s->n_steps; i++) {
     const struct ni_step *st = &s->steps[i];
     if (st->verb == NI_DO_LOOP) {
-      if (st->times == 0) i = st->match;
-      else left[depth++] = st->times;
+      if (st->times == 0)
+        i = st->match;
+      else
+        left[depth++] = st->times;
     } else if (st->verb == NI_DO_END_LOOP) {
-      if (--left[depth - 1] > 0) i = st->match;
-      else depth--;
+      if (--left[depth - 1] > 0)
+        i = st->match;
+      else
+        depth--;
     } else {
       run_step(r, st);
     }
@@ -402,7 +465,8 @@ void *ni_app_main(void *arg) {
   ni_graph_stop(r);
   if (s->set.end == NI_END_FINALIZE)
     for (int i = 0; i < s->n_comms; i++)
-      if (r->cranks[i] && r->cranks[i]->up) ni_crank_destroy(r->cranks[i]);
+      if (r->cranks[i] && r->cranks[i]->up)
+        ni_crank_destroy(r->cranks[i]);
   ni_core_flush_counts();
   return NULL;
 }

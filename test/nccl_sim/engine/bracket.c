@@ -1,6 +1,7 @@
 /*
- * The bracket Group, Coll, P2p around a launched kernel, and the works that it posts; shared by the application thread
- * and the host-function thread. States, threads and ownership: engine.h. Sequences: callbacks 3.1, 3.4.
+ * The bracket Group, Coll, P2p around a launched kernel, and the works that it posts; shared by the
+ * application thread and the host-function thread. States, threads and ownership: engine.h. Sequences:
+ * callbacks 3.1, 3.4.
  */
 #include <sched.h>
 #include <string.h>
@@ -43,7 +44,8 @@ static struct ni_work *get_work(struct ni_crank *c, const struct ni_task *t) {
 }
 
 void ni_work_put(struct ni_work *w) {
-  if (atomic_fetch_sub_explicit(&w->refs, 1, memory_order_acq_rel) != 1) return;
+  if (atomic_fetch_sub_explicit(&w->refs, 1, memory_order_acq_rel) != 1)
+    return;
   struct ni_crank *c = w->c;
   for (struct ni_work *t = w->tails, *next; t; t = next) { /* before the stamps that they share are gone */
     next = t->next_tail;
@@ -63,27 +65,34 @@ void ni_work_put(struct ni_work *w) {
 static struct ni_kernel *kernel_get(struct ni_crank *c) {
   pthread_mutex_lock(&c->lock);
   struct ni_kernel *k = c->free_kernels;
-  if (k) c->free_kernels = k->next;
+  if (k)
+    c->free_kernels = k->next;
   pthread_mutex_unlock(&c->lock);
   return k ? k : ni_xalloc(sizeof *k);
 }
 
 static void delay(uint32_t most_us, uint64_t *rng) {
-  if (!most_us || ni_rand(rng) % 4) return;
+  if (!most_us || ni_rand(rng) % 4)
+    return;
   uint64_t until = ni_now() + ni_rand(rng) % (most_us * 1000ull);
-  while (ni_now() < until) sched_yield();
+  while (ni_now() < until)
+    sched_yield();
 }
 
 static void *buffer(const struct ni_work *w, int k) {
-  return (void *)(uintptr_t)(0x7f0000000000u + (uintptr_t)w->c->comm * 0x10000000u + (uintptr_t)k * 0x1000000u);
+  return (void *)(uintptr_t)(0x7f0000000000u + (uintptr_t)w->c->comm * 0x10000000u +
+                             (uintptr_t)k * 0x1000000u);
 }
 
 int ni_said_channels(const struct ni_work *w) {
   const struct ni_task *t = w->task;
   bool new = ni_core_new(ni_core.release);
-  if (t->announced >= 0) return t->announced;
-  if (t->collnet && !new) return 0;
-  if (t->symmetric && new && (t->fused_tail || !(w->mask & NI_EV_KERNEL_CH))) return 0;
+  if (t->announced >= 0)
+    return t->announced;
+  if (t->collnet && !new)
+    return 0;
+  if (t->symmetric && new && (t->fused_tail || !(w->mask & NI_EV_KERNEL_CH)))
+    return 0;
   return t->n_ch;
 }
 
@@ -95,7 +104,8 @@ static void describe_symmetric(struct ni_prof_descr_v7 *d, const struct ni_task 
   d->coll.kernelVariant = set->lasting_texts ? t->variant : gone;
   d->coll.algo = set->lasting_texts ? t->algo : gone + (t->algo - t->variant);
   d->coll.isSymColl = 1;
-  if (!set->empty_proto && ni_core.interface < 7) d->coll.proto = "SIMPLE";
+  if (!set->empty_proto && ni_core.interface < 7)
+    d->coll.proto = "SIMPLE";
 }
 
 static void start_task(struct ni_work *w, void *group, void *api) {
@@ -111,17 +121,20 @@ static void start_task(struct ni_work *w, void *group, void *api) {
   w->tag = ni_run.scn->set.rearch || (w->by_graph && !ni_run.scn->set.replay_tag) ? 0 : t->tag;
   char gone[64] = "";
   /* A native 2.27 raises tasks only under a Group that the plugin gave a handle to. */
-  if (ni_core.release < 22800 && !group) wants = false;
+  if (ni_core.release < 22800 && !group)
+    wants = false;
   w->sn = 0;
   if (coll) {
     /* A replay consumes a number only if KernelCh was latched at capture. */
     bool takes = !w->by_graph || (w->mask & NI_EV_KERNEL_CH);
-    if (w->by_graph && ni_core_new(ni_core.release)) takes = takes && (group || api);
+    if (w->by_graph && ni_core_new(ni_core.release))
+      takes = takes && (group || api);
     w->sn = atomic_fetch_add_explicit(&c->sn[t->func], takes, memory_order_relaxed);
   }
   w->before_ns = w->after_ns = ni_unix_now();
   w->apart = false;
-  if (!wants) return;
+  if (!wants)
+    return;
   if (coll) {
     /* NCCL rewrites these two to bytes when the task is made. */
     bool bytes = t->func == NI_FUNC_ALLGATHER || t->func == NI_FUNC_BROADCAST;
@@ -139,7 +152,8 @@ static void start_task(struct ni_work *w, void *group, void *api) {
     d.coll.proto = t->proto;
     d.coll.parentGroup = group;
     d.coll.userTag = w->tag;
-    if (t->symmetric) describe_symmetric(&d, t, gone, sizeof gone);
+    if (t->symmetric)
+      describe_symmetric(&d, t, gone, sizeof gone);
   } else {
     d.type = NI_EV_P2P;
     d.p2p.func = t->func_name;
@@ -173,8 +187,10 @@ static void start_task(struct ni_work *w, void *group, void *api) {
 static bool has_kernel_ch(const struct ni_work *w) {
   const struct ni_task *t = w->task;
   bool self = t->kind != NI_TASK_COLL && w->peer == w->c->id.rank;
-  if (!(w->mask & NI_EV_KERNEL_CH) || ni_core.interface < 3) return false;
-  if (t->symmetric && (w->by_graph || t->fused_tail)) return false;
+  if (!(w->mask & NI_EV_KERNEL_CH) || ni_core.interface < 3)
+    return false;
+  if (t->symmetric && (w->by_graph || t->fused_tail))
+    return false;
   return !(self && ni_core_self_silent(ni_core.release));
 }
 
@@ -185,10 +201,11 @@ static void fill_nodes(struct ni_work *w) {
   int net = 0;
   bool raises = has_kernel_ch(w);
   bool ghost = !raises && !t->symmetric && ni_core_new(ni_core.release) && ni_run.scn->set.shift_stamps &&
-               !(w->mask & NI_EV_KERNEL_CH);
+      !(w->mask & NI_EV_KERNEL_CH);
   if (raises || ghost)
     for (int i = 0; i < t->n_ch; i++) {
-      if (t->ch0 + i == t->missing_ch) continue;
+      if (t->ch0 + i == t->missing_ch)
+        continue;
       struct ni_node *n = &w->nodes[w->n_nodes++];
       n->next = NULL;
       n->work = w;
@@ -201,8 +218,10 @@ static void fill_nodes(struct ni_work *w) {
       n->device_state = NI_NODE_POSTED;
       n->start_stamp = n->stop_stamp = 0;
     }
-  if (!self && !t->symmetric) net = ni_netops_of(w->c, t);
-  if (!ni_wants_proxy_op(w->mask)) net = 0;
+  if (!self && !t->symmetric)
+    net = ni_netops_of(w->c, t);
+  if (!ni_wants_proxy_op(w->mask))
+    net = 0;
   /* bracket, nodes or kernel, network */
   atomic_store_explicit(&w->refs, 1 + (w->n_nodes ? w->n_nodes : 1) + net + ni_network_asks(w),
                         memory_order_relaxed);
@@ -211,7 +230,8 @@ static void fill_nodes(struct ni_work *w) {
 /* The others of a fused symmetric kernel end with its head, if that has KernelCh. */
 static void tie_to_head(struct ni_work **works, int n) {
   struct ni_work *head = works[0];
-  if (!head->n_nodes || n < 2 || !works[1]->task->fused_tail) return;
+  if (!head->n_nodes || n < 2 || !works[1]->task->fused_tail)
+    return;
   for (int i = n; i-- > 1;) {
     works[i]->head = head;
     works[i]->next_tail = head->tails;
@@ -234,7 +254,8 @@ static void count_channel(struct ni_crank *c, int kind, int ch, bool counted, bo
   c->counted[kind][ch] += counted;
   c->device_counted[kind][ch] += on_device;
   bool differ = c->counted[kind][ch] != c->device_counted[kind][ch] || ni_run.scn->set.shift_stamps;
-  if (differ && !c->rings[kind][ch]) c->rings[kind][ch] = ni_xalloc(sizeof *c->rings[kind][ch]);
+  if (differ && !c->rings[kind][ch])
+    c->rings[kind][ch] = ni_xalloc(sizeof *c->rings[kind][ch]);
 }
 
 /*
@@ -248,10 +269,12 @@ static void count_works(struct ni_crank *c, struct ni_work **works, int n) {
     int kind = t->symmetric;
     bool pair = t->paired && t->kind != NI_TASK_COLL && i > 0 && works[i - 1]->task == t - 1;
     bool counted = (w->mask & NI_EV_KERNEL_CH) != 0;
-    if (t->symmetric && (w->by_graph || t->fused_tail || !counted)) continue;
+    if (t->symmetric && (w->by_graph || t->fused_tail || !counted))
+      continue;
     for (int ch = t->ch0; ch < t->ch0 + t->n_ch && !pair; ch++) {
       count_channel(c, kind, ch, counted, device_counts(t, counted));
-      if (t->unprofiled && !c->rings[kind][ch]) c->rings[kind][ch] = ni_xalloc(sizeof *c->rings[kind][ch]);
+      if (t->unprofiled && !c->rings[kind][ch])
+        c->rings[kind][ch] = ni_xalloc(sizeof *c->rings[kind][ch]);
     }
     for (int k = 0; k < w->n_nodes; k++) {
       struct ni_node *x = &w->nodes[k];
@@ -264,12 +287,14 @@ static void count_works(struct ni_crank *c, struct ni_work **works, int n) {
 }
 
 void ni_silent_plan(struct ni_crank *c, const struct ni_plan *plan) {
-  if (!ni_core_new(ni_core.release)) return;
+  if (!ni_core_new(ni_core.release))
+    return;
   pthread_mutex_lock(&c->lock);
   for (int i = 0; i < plan->n_tasks; i++) {
     const struct ni_task *t = &plan->tasks[i];
     bool pair = t->paired && t->kind != NI_TASK_COLL && i > 0 && ni_task_mine(c, t - 1);
-    if (t->symmetric || pair || !ni_task_mine(c, t)) continue;
+    if (t->symmetric || pair || !ni_task_mine(c, t))
+      continue;
     for (int ch = t->ch0; ch < t->ch0 + t->n_ch; ch++)
       count_channel(c, 0, ch, false, device_counts(t, false));
   }
@@ -281,7 +306,8 @@ static void compute_before(struct ni_crank *c, struct ni_kernel *k, enum ni_occa
   const struct ni_settings *set = &ni_run.scn->set;
   struct ni_rank *r = c->owner;
   k->compute_ns = 0;
-  if (!set->compute_us || when != NI_EAGER) return;
+  if (!set->compute_us || when != NI_EAGER)
+    return;
   k->turn = atomic_fetch_add_explicit(&r->turns, 1, memory_order_relaxed);
   uint64_t noise = ni_mix(ni_mix(set->seed, (uint64_t)r->rank), k->turn) % 1024;
   double longer = r->rank == set->slow_gpu ? 1 + set->slow_gpu_percent / 100 : 1;
@@ -302,13 +328,14 @@ void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_pl
   k->participants = participants;
   k->hash = ni_mix(ni_mix(set->seed, (uint64_t)c->comm), participants > 1 ? index : ni_rand(rng));
   k->noise = 1024 + (uint32_t)((k->hash >> 50) % 1024) * 2 * (uint32_t)set->vary_percent / 100 -
-             1024 * (uint32_t)set->vary_percent / 100;
+      1024 * (uint32_t)set->vary_percent / 100;
   k->state = 0;
   k->hangs = false;
   compute_before(c, k, when);
   for (int i = 0; i < plan->n_tasks && n < NI_MAX_TASKS; i++) {
     const struct ni_task *t = &plan->tasks[i];
-    if (!ni_task_mine(c, t)) continue;
+    if (!ni_task_mine(c, t))
+      continue;
     struct ni_work *w = works[n++] = get_work(c, t);
     w->kernel = k;
     w->mask = masks[i];
@@ -317,7 +344,8 @@ void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_pl
     w->captured = when != NI_EAGER;
     w->unordered = c->decl->two_threads;
     any |= masks[i];
-    if (t->hang_rank == -2 || t->hang_rank == c->id.rank) k->hangs = true;
+    if (t->hang_rank == -2 || t->hang_rank == c->id.rank)
+      k->hangs = true;
   }
   atomic_store_explicit(&k->refs, n + 1, memory_order_relaxed);
   void *group = NULL;
@@ -328,33 +356,45 @@ void ni_bracket(struct ni_crank *c, const struct ni_step *st, const struct ni_pl
     ni_core_start(c->ctx, &group, &d);
   }
   for (int i = 0, j = 0; i < plan->n_tasks && j < n; i++)
-    if (ni_task_mine(c, &plan->tasks[i])) start_task(works[j++], group, api[i].handle);
+    if (ni_task_mine(c, &plan->tasks[i]))
+      start_task(works[j++], group, api[i].handle);
   for (int i = 0, j = 0; before && i < plan->n_tasks && j < n; i++) {
-    if (!ni_task_mine(c, &plan->tasks[i])) continue;
+    if (!ni_task_mine(c, &plan->tasks[i]))
+      continue;
     works[j]->replayed_from = before[i][0];
     works[j]->replayed_to = before[i][1];
     before[i][0] = works[j]->before_ns;
     before[i][1] = works[j++]->after_ns;
   }
-  for (int i = 0; i < n; i++) fill_nodes(works[i]);
+  for (int i = 0; i < n; i++)
+    fill_nodes(works[i]);
   tie_to_head(works, n);
   for (int i = 0; i < n; i++) {
     works[i]->nothing = plan->tasks[0].behind_replay && plan->tasks[0].symmetric && set->counter0;
     atomic_store_explicit(&works[i]->busy, 1, memory_order_release);
-    if (i > 0) works[i - 1]->next = works[i];
+    if (i > 0)
+      works[i - 1]->next = works[i];
   }
   /* In a graph the host function comes before the kernel. */
   k->launch_ns = (by_graph ? ni_now() : launch_ns) + set->launch_us * 1000ull + st->queue_ms * 1000000ull;
   pthread_mutex_lock(&c->lock);
-  if (c->posted_tail) c->posted_tail->next = k;
-  else c->posted_kernels = k;
+  if (c->posted_tail)
+    c->posted_tail->next = k;
+  else
+    c->posted_kernels = k;
   c->posted_tail = k;
-  if (ni_core_new(ni_core.release) && when != NI_CAPTURE) count_works(c, works, n);
-  /* Under the same lock: with A and H at once, the works must come in the order in which the device runs them. */
+  if (ni_core_new(ni_core.release) && when != NI_CAPTURE)
+    count_works(c, works, n);
+  /*
+   * Under the same lock: with A and H at once, the works must come in the order in which the device runs
+   * them.
+   */
   ni_proxy_post(c->proxy, works[0], works[n - 1], n);
   pthread_mutex_unlock(&c->lock);
   delay(set->stop_delay_us, rng);
-  for (int i = 0; i < n; i++) ni_core_stop(works[i]->handle);
+  for (int i = 0; i < n; i++)
+    ni_core_stop(works[i]->handle);
   ni_core_stop(group);
-  for (int i = n; i-- > 0;) ni_work_put(works[i]); /* a fused kernel's head after the others, who need it */
+  for (int i = n; i-- > 0;)
+    ni_work_put(works[i]); /* a fused kernel's head after the others, who need it */
 }

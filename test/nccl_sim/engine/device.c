@@ -8,7 +8,8 @@ static uint64_t scaled(const struct ni_kernel *k, uint64_t ns) { return ns * k->
 uint64_t ni_kernel_end(const struct ni_kernel *k) { return k->met_ns + scaled(k, k->plan->total_ns); }
 
 void ni_kernel_put(struct ni_crank *c, struct ni_kernel *k) {
-  if (atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) != 1) return;
+  if (atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) != 1)
+    return;
   pthread_mutex_lock(&c->lock);
   k->next = c->free_kernels;
   c->free_kernels = k;
@@ -32,29 +33,36 @@ static bool ends_when_looked_at(const struct ni_kernel *k) { return k->compute_n
 
 /* What the kernel waits for in its stream, and the computing that comes before it. */
 static uint64_t compute_start(const struct ni_crank *c, const struct ni_kernel *k) {
-  if (ends_when_looked_at(k)) return c->owner->turn_free_ns - FIRST_BEFORE_NS;
+  if (ends_when_looked_at(k))
+    return c->owner->turn_free_ns - FIRST_BEFORE_NS;
   uint64_t free_ns = k->compute_ns ? c->owner->turn_free_ns : c->stream_free_ns;
   return (k->launch_ns > free_ns ? k->launch_ns : free_ns) + k->compute_ns;
 }
 
 static void pass_turn(struct ni_crank *c, const struct ni_kernel *k) {
-  if (!k->compute_ns) return;
-  if (!ends_when_looked_at(k)) c->owner->turn_free_ns = c->stream_free_ns;
+  if (!k->compute_ns)
+    return;
+  if (!ends_when_looked_at(k))
+    c->owner->turn_free_ns = c->stream_free_ns;
   atomic_store_explicit(&c->owner->turns_over, k->turn + 1, memory_order_release);
 }
 
 void ni_device_advance(struct ni_crank *c) {
   for (struct ni_kernel *k; (k = c->gpu_head);) {
     if (k->state == 0) {
-      if (waits_for_turn(c, k)) return;
+      if (waits_for_turn(c, k))
+        return;
       k->start_ns = compute_start(c, k);
-      if (!k->hangs && k->participants > 1 && !ni_meet_arrive(c->meet, k->index, k->start_ns)) return;
+      if (!k->hangs && k->participants > 1 && !ni_meet_arrive(c->meet, k->index, k->start_ns))
+        return;
       k->state = 1;
     }
-    if (k->hangs) return;
+    if (k->hangs)
+      return;
     if (k->state == 1) {
       if (k->participants > 1) {
-        if (!ni_meet_done(c->meet, k->index, k->participants, &k->met_ns)) return;
+        if (!ni_meet_done(c->meet, k->index, k->participants, &k->met_ns))
+          return;
       } else {
         k->met_ns = k->start_ns;
       }
@@ -63,7 +71,8 @@ void ni_device_advance(struct ni_crank *c) {
     c->stream_free_ns = ni_kernel_end(k);
     pass_turn(c, k);
     c->gpu_head = k->next;
-    if (!c->gpu_head) c->gpu_tail = NULL;
+    if (!c->gpu_head)
+      c->gpu_tail = NULL;
     ni_kernel_put(c, k);
   }
 }
@@ -75,9 +84,11 @@ static uint64_t jitter(const struct ni_kernel *k, int ch, int which) {
 bool ni_node_start_at(const struct ni_node *n, uint64_t *at) {
   const struct ni_kernel *k = n->work->kernel;
   const struct ni_task *t = n->work->task;
-  if (k->state == 0) return false;
+  if (k->state == 0)
+    return false;
   if (n->ch == t->late_ch) { /* counted from the moment the other channels have stopped */
-    if (k->state != 2) return false;
+    if (k->state != 2)
+      return false;
     *at = k->met_ns + scaled(k, t->rel_stop_ns + t->late_ns) + k->plan->jitter_ns + jitter(k, n->ch, 0);
     return true;
   }
@@ -85,7 +96,8 @@ bool ni_node_start_at(const struct ni_node *n, uint64_t *at) {
     *at = k->start_ns + jitter(k, n->ch, 0);
     return true;
   }
-  if (k->state != 2) return false;
+  if (k->state != 2)
+    return false;
   *at = k->met_ns + scaled(k, t->rel_start_ns) + jitter(k, n->ch, 0);
   return true;
 }
@@ -93,11 +105,14 @@ bool ni_node_start_at(const struct ni_node *n, uint64_t *at) {
 bool ni_node_stop_at(const struct ni_node *n, uint64_t *at) {
   const struct ni_kernel *k = n->work->kernel;
   const struct ni_task *t = n->work->task;
-  if (k->state != 2) return false;
+  if (k->state != 2)
+    return false;
   uint64_t rel = t->rel_stop_ns;
-  if (n->ch == t->late_ch) rel += t->late_ns + (t->rel_stop_ns - t->rel_start_ns);
+  if (n->ch == t->late_ch)
+    rel += t->late_ns + (t->rel_stop_ns - t->rel_start_ns);
   *at = k->met_ns + scaled(k, rel) + jitter(k, n->ch, 1) + (n->ch == t->late_ch ? 2 * k->plan->jitter_ns : 0);
-  if (ends_when_looked_at(k) && ni_looked_ns > *at) *at = ni_looked_ns;
+  if (ends_when_looked_at(k) && ni_looked_ns > *at)
+    *at = ni_looked_ns;
   return true;
 }
 
@@ -110,8 +125,10 @@ enum phases { PHASES_CLASSIC, PHASES_BARRIER, PHASES_LL, PHASES_OWN_NODE };
  * data, which is nearly all of a small one.
  */
 static enum phases phases_of(const struct ni_task *t) {
-  if (!t->symmetric || !ni_run.scn->set.barrier_phases) return PHASES_CLASSIC;
-  if (strncmp(t->algo, "RailA2A", 7) == 0) return PHASES_OWN_NODE;
+  if (!t->symmetric || !ni_run.scn->set.barrier_phases)
+    return PHASES_CLASSIC;
+  if (strncmp(t->algo, "RailA2A", 7) == 0)
+    return PHASES_OWN_NODE;
   return strncmp(t->algo, "LL", 2) == 0 || strstr(t->algo, "xLL") ? PHASES_LL : PHASES_BARRIER;
 }
 
@@ -122,17 +139,29 @@ void ni_node_phases(const struct ni_node *n, uint64_t start_at, uint64_t stop_at
   uint64_t work = stop_at - own, first = start_at, last = stop_at;
   switch (phases_of(n->work->task)) {
     case PHASES_CLASSIC:
-      first = start_at + jitter(k, n->ch, 2) % 64, last = stop_at - jitter(k, n->ch, 3) % 64;
+      first = start_at + jitter(k, n->ch, 2) % 64;
+      last = stop_at - jitter(k, n->ch, 3) % 64;
       break;
-    case PHASES_OWN_NODE: first = start_at + work / 16, last = stop_at - work / 16; break;
-    case PHASES_BARRIER: first = own + work / 16, last = stop_at - work / 16; break;
-    case PHASES_LL: first = stop_at - work / 8; break;
+    case PHASES_OWN_NODE:
+      first = start_at + work / 16;
+      last = stop_at - work / 16;
+      break;
+    case PHASES_BARRIER:
+      first = own + work / 16;
+      last = stop_at - work / 16;
+      break;
+    case PHASES_LL:
+      first = stop_at - work / 8;
+      break;
   }
   *open_at = first < start_at ? start_at : first > stop_at ? stop_at : first;
   *close_at = last < *open_at ? *open_at : last > stop_at ? stop_at : last;
 }
 
-/* The planted fault is on the task's last channel only: one bad stamp must spoil the operation, not a majority. */
+/*
+ * The planted fault is on the task's last channel only: one bad stamp must spoil the operation, not a
+ * majority.
+ */
 static enum ni_stamps fault(const struct ni_node *n) {
   const struct ni_task *t = n->work->task;
   return n->ch == t->ch0 + t->n_ch - 1 ? t->stamps : NI_STAMPS_GOOD;
@@ -141,19 +170,27 @@ static enum ni_stamps fault(const struct ni_node *n) {
 uint64_t ni_stamp_start(const struct ni_node *n, uint64_t at) {
   const struct ni_gpu_clock *clock = &n->work->c->owner->clock;
   switch (fault(n)) {
-    case NI_STAMPS_ZERO: return 0;
-    case NI_STAMPS_STALE: return ni_gpu_stamp(clock, at - 20000000000u);
-    case NI_STAMPS_LONG: return ni_gpu_stamp(clock, at - 7200000000000u);
-    default: return ni_gpu_stamp(clock, at);
+    case NI_STAMPS_ZERO:
+      return 0;
+    case NI_STAMPS_STALE:
+      return ni_gpu_stamp(clock, at - 20000000000u);
+    case NI_STAMPS_LONG:
+      return ni_gpu_stamp(clock, at - 7200000000000u);
+    default:
+      return ni_gpu_stamp(clock, at);
   }
 }
 
 uint64_t ni_stamp_stop(const struct ni_node *n, uint64_t at) {
   const struct ni_gpu_clock *clock = &n->work->c->owner->clock;
   switch (fault(n)) {
-    case NI_STAMPS_BACKWARD: return n->start_stamp - 4096;
-    case NI_STAMPS_STALE: return n->start_stamp + 8192;
-    case NI_STAMPS_FUTURE: return ni_gpu_stamp(clock, at + 10000000000u);
-    default: return ni_gpu_stamp(clock, at);
+    case NI_STAMPS_BACKWARD:
+      return n->start_stamp - 4096;
+    case NI_STAMPS_STALE:
+      return n->start_stamp + 8192;
+    case NI_STAMPS_FUTURE:
+      return ni_gpu_stamp(clock, at + 10000000000u);
+    default:
+      return ni_gpu_stamp(clock, at);
   }
 }

@@ -1,7 +1,7 @@
 /*
- * How a simulated process ends when it does not finish its communicators. Threads: the one that ends the process; the
- * other application threads are parked first, so that the truth knows every operation the plugin was told of; progress
- * threads go on calling, as in a real process. Failure: none, the process is gone.
+ * How a simulated process ends when it does not finish its communicators. Threads: the one that ends the
+ * process; the other application threads are parked first, so that the truth knows every operation the plugin
+ * was told of; progress threads go on calling, as in a real process. Failure: none, the process is gone.
  */
 #ifndef NI_SIM_ENDS_H
 #define NI_SIM_ENDS_H

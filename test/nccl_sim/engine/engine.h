@@ -43,20 +43,23 @@ enum ni_node_state { NI_NODE_POSTED, NI_NODE_STARTED, NI_NODE_DONE };
 /* The device's ring of one channel from 2.31 on, kept only where a count may find another work's stamps. */
 struct ni_ring {
   struct ni_slot {
-    uint64_t started, stopped; /* counts of the works whose stamps these are */
+    uint64_t started, stopped;         /* counts of the works whose stamps these are */
     uint64_t start, stop, open, close; /* stamps: the kernel's, and where it begins and ends to compute */
   } slot[64];
 };
 
-struct ni_node { /* one KernelCh polling operation */
+struct ni_node {        /* one KernelCh polling operation */
   struct ni_node *next; /* in its chain */
   struct ni_work *work;
-  void *handle; /* never cleared between uses: NCCL does not either (callbacks 4.5) */
+  void *handle;    /* never cleared between uses: NCCL does not either (callbacks 4.5) */
   uint64_t number; /* of its stamps in its chain */
-  /* _Atomic: at a violent end (exit while P calls) the truth takes its snapshot of works in flight meanwhile. */
+  /*
+   * _Atomic: at a violent end (exit while P calls) the truth takes its snapshot of works in flight meanwhile.
+   */
   _Atomic uint64_t start_stamp, stop_stamp; /* as handed to the plugin */
   uint8_t ch;
-  bool anothers; /* the device counts further than NCCL on this channel: the stamps are those of earlier work */
+  /* the device counts further than NCCL on this channel: the stamps are those of earlier work */
+  bool anothers;
   _Atomic uint8_t state;
   /* From 2.31 on: set under the communicator's lock before the work is posted. */
   uint64_t count, device_count; /* what NCCL waits for; what the device is at when it does this work */
@@ -64,22 +67,23 @@ struct ni_node { /* one KernelCh polling operation */
   bool ghost;                   /* no KernelCh: the device stamps it and nobody asks */
   /* P's */
   uint8_t device_state;
-  bool stuck;                   /* waits for stamps that no kernel here will leave */
-  uint8_t phases;               /* of this KernelCh: 0 none, 1 its own, 2 an earlier work's */
+  bool stuck;     /* waits for stamps that no kernel here will leave */
+  uint8_t phases; /* of this KernelCh: 0 none, 1 its own, 2 an earlier work's */
   uint64_t open_stamp, close_stamp;
 };
 
 struct ni_kernel {
   struct ni_kernel *next;
   const struct ni_plan *plan;
-  uint64_t index;  /* the same on all ranks */
+  uint64_t index; /* the same on all ranks */
   uint64_t launch_ns, start_ns, met_ns;
   uint64_t compute_ns; /* what the rank computes before it; 0: it is not in the rank's order of kernels */
   uint64_t turn;       /* its number in that order; 0: it ends when it is looked at (device.c) */
-  uint64_t hash;   /* the kernel's own randomness */
-  uint32_t noise;  /* factor on device times, 1024 = 1 */
+  uint64_t hash;       /* the kernel's own randomness */
+  uint32_t noise;      /* factor on device times, 1024 = 1 */
   int participants;
-  _Atomic int state; /* 0 queued, 1 this rank is in it, 2 all are: times known. P's; the network's thread reads */
+  /* 0 queued, 1 this rank is in it, 2 all are: times known. P's; the network's thread reads */
+  _Atomic int state;
   bool hangs;
   _Atomic int refs; /* works + device; acq_rel against itself */
 };
@@ -89,36 +93,39 @@ enum ni_outcome { NI_OUT_DONE, NI_OUT_OPEN, NI_OUT_ABORT, NI_OUT_THROWN, NI_OUT_
 enum ni_occasion { NI_EAGER, NI_CAPTURE, NI_REPLAY };
 
 struct ni_work {
-  struct ni_work *next; /* free list or posted queue */
+  struct ni_work *next;     /* free list or posted queue */
   struct ni_work *net_next; /* queue of the network, from 2.31 on */
   struct ni_crank *c;
   struct ni_kernel *kernel;
   const struct ni_task *task;
   void *handle;
-  int mask;  /* latched */
+  int mask; /* latched */
   int peer;
   int64_t call; /* number of its API call on the communicator, -1: none was raised */
   _Atomic uint64_t sn, rec;
-  _Atomic bool called;     /* start(Coll or P2p) reached the plugin */
-  _Atomic bool unordered;  /* A and H may have raced for `rec` */
+  _Atomic bool called;    /* start(Coll or P2p) reached the plugin */
+  _Atomic bool unordered; /* A and H may have raced for `rec` */
   bool by_graph;
-  bool captured;             /* of a captured call: replayed, or its bracket came at capture and never again */
+  /* of a captured call: replayed, or its bracket came at capture and never again */
+  bool captured;
   bool parent; /* the plugin was given the API call's handle, which says whether it was captured */
   /* Of a fused symmetric kernel: who has KernelCh; the others, released with it. */
   struct ni_work *head, *tails, *next_tail;
-  uint64_t tag;              /* as handed over */
+  uint64_t tag;                        /* as handed over */
   uint64_t replayed_from, replayed_to; /* Unix, around the start of the call's replay before; 0: none */
-  enum ni_outcome out;       /* P's, before the last reference is dropped */
-  int stuck_nodes;           /* P's */
-  bool nothing;              /* counter 0 is posted: KernelCh at once, with stamps of nothing */
-  bool stuck;                /* P's: nothing of it will come; counted in n_stuck */
-  bool apart; /* a P2P with the own rank came before it */
-  _Atomic uint64_t before_ns, after_ns; /* Unix, around that start */
-  _Atomic uint64_t first_ns, last_ns;   /* Unix, before the first KernelCh start and the last stop */
+  enum ni_outcome out;                 /* P's, before the last reference is dropped */
+  int stuck_nodes;                     /* P's */
+  /* counter 0 is posted: KernelCh at once, with stamps of nothing */
+  bool nothing;
+  bool stuck;                               /* P's: nothing of it will come; counted in n_stuck */
+  bool apart;                               /* a P2P with the own rank came before it */
+  _Atomic uint64_t before_ns, after_ns;     /* Unix, around that start */
+  _Atomic uint64_t first_ns, last_ns;       /* Unix, before the first KernelCh start and the last stop */
   _Atomic uint64_t first_to_ns, last_to_ns; /* and after them */
   int n_nodes;
   _Atomic int n_done;
-  _Atomic int refs; /* bracket, device or nodes, network; the last one emits the truth (acq_rel with itself) */
+  /* bracket, device or nodes, network; the last one emits the truth (acq_rel with itself) */
+  _Atomic int refs;
   _Atomic int busy; /* 1 while in flight: release by A, acquire by whoever lists open works */
   struct ni_node nodes[];
 };
@@ -127,7 +134,7 @@ struct ni_chain {
   struct ni_node *head, *tail;
   struct {
     uint64_t start, stop;
-  } stamps[64];      /* the device's ring, by the chain's own count */
+  } stamps[64];       /* the device's ring, by the chain's own count */
   uint64_t n_stamped; /* nodes started */
   bool no_phases;     /* the last KernelCh had none although it might: its slot has an earlier work's */
 };
@@ -144,7 +151,8 @@ struct ni_crank { /* one communicator on one rank */
   struct ni_proxy *proxy;
   struct ni_meet *meet;
   _Atomic uint64_t sn[NI_FUNC_COUNT]; /* relaxed: a counter; A's and H's */
-  _Atomic uint64_t ahead; /* channels on which the device counts further than NCCL (ni_apart.h). relaxed: set and read
+  _Atomic uint64_t
+      ahead; /* channels on which the device counts further than NCCL (ni_apart.h). relaxed: set and read
                              before a work is posted, under whose lock the poller gets it */
   _Atomic uint64_t rec[2]; /* relaxed: a counter */
   uint64_t next_index;     /* kernels, counted alike on all ranks; A's */
@@ -162,10 +170,11 @@ struct ni_crank { /* one communicator on one rank */
   /* P's */
   struct ni_kernel *gpu_head, *gpu_tail;
   uint64_t stream_free_ns;
-  struct ni_chain chains[3][NI_SIM_CHANNELS]; /* collectives and sends; receives; symmetric kernels, from 2.31 on */
+  /* collectives and sends; receives; symmetric kernels, from 2.31 on */
+  struct ni_chain chains[3][NI_SIM_CHANNELS];
   uint64_t active[3][NI_SIM_CHANNELS / 64]; /* bits */
-  struct ni_work *shadow; /* works without nodes, done when their kernel is */
-  bool running; /* in the proxy's run list */
+  struct ni_work *shadow;                   /* works without nodes, done when their kernel is */
+  bool running;                             /* in the proxy's run list */
   /* truth.c */
   struct ni_truth_buf *truth;
 };
@@ -177,16 +186,16 @@ struct ni_proxy {
   pthread_t thread, net_thread;
   bool started, stop, net_stop, abort; /* under lock */
   int users;
-  void *creator_ctx;  /* ProxyCtrl carries it for ever, also after the creator's finalize (callbacks 4.4) */
+  void *creator_ctx; /* ProxyCtrl carries it for ever, also after the creator's finalize (callbacks 4.4) */
   struct ni_work *posted, *posted_tail;
-  int n_posted;       /* under lock; read without it as a hint */
-  _Atomic int wake;   /* set by posters (release), taken by P (acquire): kernels or works are posted */
+  int n_posted;     /* under lock; read without it as a hint */
+  _Atomic int wake; /* set by posters (release), taken by P (acquire): kernels or works are posted */
   struct ni_crank **served;
   int n_served;
   struct ni_crank **run;
   int n_run;
   struct ni_work *net_posted, *net_tail; /* from 2.31 on: works for the progress thread; under lock */
-  struct ni_netop *netops; /* the progress thread's, as net_rng is */
+  struct ni_netop *netops;               /* the progress thread's, as net_rng is */
   uint64_t rng, net_rng, passes;
   int idle_state;
   struct ni_proxy *made_before;
@@ -199,7 +208,7 @@ struct ni_called { /* the API event of an operation */
 
 struct ni_graph { /* one captured group of one rank */
   const struct ni_step *step;
-  int *masks;       /* latched, by task */
+  int *masks;            /* latched, by task */
   struct ni_called *api; /* of capture time */
   uint64_t (*before)[2]; /* around the start of the last replay's operation, by task */
   bool has_proxy;
@@ -215,11 +224,11 @@ struct ni_rank {
   void *group_api, *coll_api, *p2p_api; /* kept like NCCL's thread-local state: not cleared (Q7) */
   uint64_t next_due_ns;
   /* With compute_us: the order of the rank's kernels over all communicators. */
-  bool turns_begun;             /* A's */
-  _Atomic uint64_t turns;       /* given out; relaxed: a counter */
+  bool turns_begun;       /* A's */
+  _Atomic uint64_t turns; /* given out; relaxed: a counter */
   /* release by the P whose kernel has ended, acquire by the P whose turn is next */
   _Atomic uint64_t turns_over;
-  uint64_t turn_free_ns;        /* when that kernel ended; of whose turn it is */
+  uint64_t turn_free_ns; /* when that kernel ended; of whose turn it is */
   struct ni_graph graphs[16];
   /* H's queue: one request at a time */
   pthread_mutex_t h_lock;
@@ -243,17 +252,17 @@ struct ni_run {
   const char *scenario;
   int proc; /* of how many the job has; 0 when all ranks are here */
   struct ni_rank *ranks;
-  int n_ranks; /* in this process */
+  int n_ranks;            /* in this process */
   struct ni_meet **meets; /* by communicator, shared between processes */
   struct ni_start *start; /* shared, too */
   struct ni_proxy *pool;  /* with progress_threads */
   pthread_barrier_t barrier;
   int64_t unix_minus_mono;
   pthread_mutex_t clique_lock;
-  int *clique; /* by communicator: ranks of this process that have destroyed it */
+  int *clique;       /* by communicator: ranks of this process that have destroyed it */
   _Atomic bool halt; /* application threads stop at the next operation; relaxed poll */
   _Atomic int halted;
-  void *wild; /* an address nobody may touch */
+  void *wild;    /* an address nobody may touch */
   int interface; /* that the last communicator was given: it outlives the library */
 };
 
@@ -270,10 +279,11 @@ void ni_crank_abort(struct ni_crank *c);
 void *ni_app_main(void *rank);
 bool ni_takes_part(const struct ni_crank *c, const struct ni_step *st);
 bool ni_task_mine(const struct ni_crank *c, const struct ni_task *t);
-int ni_participants(const struct ni_crank *c, const struct ni_plan *plan); /* ranks that one of its kernels waits for */
+/* ranks that one of its kernels waits for */
+int ni_participants(const struct ni_crank *c, const struct ni_plan *plan);
 
 /* ---- bracket.c */
-enum { NI_MAX_TASKS = 4096 }; /* of one group */
+enum { NI_MAX_TASKS = 4096 };        /* of one group */
 void ni_work_put(struct ni_work *w); /* drops one reference */
 /* Raises Group, Coll, P2p for one plan and posts its works. `masks`, `api` and `before` by task of the plan;
  * `before` only of replays. */
@@ -327,7 +337,7 @@ void ni_poll_drop(struct ni_crank *c);
 
 /* ---- netops.c, called by P */
 void ni_netops_append(struct ni_proxy *p, struct ni_work *w);
-bool ni_netops_pass(struct ni_proxy *p, uint64_t now); /* true: something moved */
+bool ni_netops_pass(struct ni_proxy *p, uint64_t now);               /* true: something moved */
 int ni_netops_of(const struct ni_crank *c, const struct ni_task *t); /* how many a task has */
 void ni_proxy_ctrl(struct ni_proxy *p, enum ni_prof_state first, enum ni_prof_state last, int appended);
 

@@ -1,7 +1,7 @@
 /*
- * CUDA graphs: what capture raises on the application thread, and what each replay raises on the host-function thread.
- * Callbacks 3.6; states and threads: engine.h. H serves one request at a time; A waits for it unless the replay is
- * `concurrent`, where both threads call for one communicator.
+ * CUDA graphs: what capture raises on the application thread, and what each replay raises on the
+ * host-function thread. Callbacks 3.6; states and threads: engine.h. H serves one request at a time; A waits
+ * for it unless the replay is `concurrent`, where both threads call for one communicator.
  */
 #include <string.h>
 
@@ -12,8 +12,10 @@ static void run_plan(struct ni_rank *r, struct ni_crank *c, const struct ni_step
   const struct ni_plan *plan = &st->plans[p];
   uint64_t index = c->next_index;
   bool mine = false;
-  for (int i = 0; i < plan->n_tasks; i++) mine |= ni_task_mine(c, &plan->tasks[i]);
-  if (ni_participants(c, plan) > 1) c->next_index++; /* counted by every rank, called or not */
+  for (int i = 0; i < plan->n_tasks; i++)
+    mine |= ni_task_mine(c, &plan->tasks[i]);
+  if (ni_participants(c, plan) > 1)
+    c->next_index++; /* counted by every rank, called or not */
   if (mine && ni_takes_part(c, st))
     ni_bracket(c, st, plan, masks, api, when, before, ni_now(), index,
                when == NI_REPLAY ? &r->h_rng : &r->rng);
@@ -24,8 +26,10 @@ static void run_plan(struct ni_rank *r, struct ni_crank *c, const struct ni_step
 static bool plan_replays(const struct ni_crank *c, const struct ni_graph *g, const struct ni_plan *plan,
                          const int *masks) {
   bool replays = c->id.n_nodes > 1 && !plan->tasks[0].symmetric;
-  if (!ni_core_new(ni_core.release)) return g->has_proxy;
-  for (int i = 0; i < plan->n_tasks; i++) replays |= (masks[i] & NI_EV_KERNEL_CH) != 0;
+  if (!ni_core_new(ni_core.release))
+    return g->has_proxy;
+  for (int i = 0; i < plan->n_tasks; i++)
+    replays |= (masks[i] & NI_EV_KERNEL_CH) != 0;
   return replays;
 }
 
@@ -40,7 +44,8 @@ void ni_graph_capture(struct ni_rank *r, struct ni_crank *c, const struct ni_ste
   memcpy(g->masks, masks, n * sizeof *g->masks);
   memcpy(g->api, api, n * sizeof *g->api);
   g->has_proxy = c->id.n_nodes > 1;
-  for (size_t i = 0; i < n; i++) g->has_proxy |= (masks[i] & NI_EV_KERNEL_CH) != 0;
+  for (size_t i = 0; i < n; i++)
+    g->has_proxy |= (masks[i] & NI_EV_KERNEL_CH) != 0;
   for (int p = 0, at = 0; p < st->n_plans; at += st->plans[p++].n_tasks)
     if (!plan_replays(c, g, &st->plans[p], masks + at))
       run_plan(r, c, st, p, masks + at, api + at, NI_CAPTURE, NULL);
@@ -49,7 +54,8 @@ void ni_graph_capture(struct ni_rank *r, struct ni_crank *c, const struct ni_ste
 static void replay(struct ni_rank *r, const struct ni_step *st) {
   struct ni_crank *c = r->cranks[st->comm];
   const struct ni_graph *g = &r->graphs[st->graph];
-  if (!g->step) return;
+  if (!g->step)
+    return;
   for (int p = 0, at = 0; p < g->step->n_plans; at += g->step->plans[p++].n_tasks)
     if (plan_replays(c, g, &g->step->plans[p], g->masks + at))
       run_plan(r, c, g->step, p, g->masks + at, g->api + at, NI_REPLAY, g->before + at);
@@ -61,8 +67,10 @@ static void *h_main(void *arg) {
   struct ni_rank *r = arg;
   pthread_mutex_lock(&r->h_lock);
   for (;;) {
-    while (!r->h_todo && !r->h_stop) pthread_cond_wait(&r->h_cond, &r->h_lock);
-    if (!r->h_todo) break;
+    while (!r->h_todo && !r->h_stop)
+      pthread_cond_wait(&r->h_cond, &r->h_lock);
+    if (!r->h_todo)
+      break;
     const struct ni_step *st = r->h_step;
     void (*call)(void *) = r->h_call;
     r->h_call = NULL;
@@ -70,7 +78,8 @@ static void *h_main(void *arg) {
     if (call) {
       call(r->h_arg);
     } else {
-      if (st->every_ms) ni_sleep_ns(st->every_ms * 1000000ull);
+      if (st->every_ms)
+        ni_sleep_ns(st->every_ms * 1000000ull);
       replay(r, st);
     }
     pthread_mutex_lock(&r->h_lock);
@@ -83,12 +92,15 @@ static void *h_main(void *arg) {
 }
 
 static void wait_idle(struct ni_rank *r) {
-  while (r->h_todo) pthread_cond_wait(&r->h_cond, &r->h_lock);
+  while (r->h_todo)
+    pthread_cond_wait(&r->h_cond, &r->h_lock);
 }
 
 static void start_thread(struct ni_rank *r) {
-  if (r->h_started) return;
-  if (pthread_create(&r->h, NULL, h_main, r)) ni_die(NI_SIM_FAILED, "cannot create a thread");
+  if (r->h_started)
+    return;
+  if (pthread_create(&r->h, NULL, h_main, r))
+    ni_die(NI_SIM_FAILED, "cannot create a thread");
   r->h_started = true;
 }
 
@@ -111,12 +123,14 @@ void ni_graph_replay(struct ni_rank *r, const struct ni_step *st) {
   r->h_step = st;
   r->h_todo = st->times;
   pthread_cond_broadcast(&r->h_cond);
-  if (!st->concurrent) wait_idle(r);
+  if (!st->concurrent)
+    wait_idle(r);
   pthread_mutex_unlock(&r->h_lock);
 }
 
 void ni_graph_stop(struct ni_rank *r) {
-  if (!r->h_started) return;
+  if (!r->h_started)
+    return;
   pthread_mutex_lock(&r->h_lock);
   r->h_stop = true;
   pthread_cond_broadcast(&r->h_cond);

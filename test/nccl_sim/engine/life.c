@@ -1,8 +1,8 @@
 /*
  * Communicators: creation, draining, destruction in NCCL's order, abort, shared progress threads.
  *
- * Ranks of one process in one communicator form a clique: the last to destroy finalizes all of them in a row, as NCCL
- * does. States, threads and ownership: engine.h; order of teardown: callbacks 4.4.
+ * Ranks of one process in one communicator form a clique: the last to destroy finalizes all of them in a row,
+ * as NCCL does. States, threads and ownership: engine.h; order of teardown: callbacks 4.4.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -13,18 +13,21 @@
 
 struct ni_run ni_run;
 
-static struct ni_crank *peer_in_process(const struct ni_crank *c, int i) { return ni_run.ranks[i].cranks[c->comm]; }
+static struct ni_crank *peer_in_process(const struct ni_crank *c, int i) {
+  return ni_run.ranks[i].cranks[c->comm];
+}
 
 static void join_proxy(struct ni_crank *c, bool abort) {
   struct ni_proxy *p = c->proxy;
   pthread_mutex_lock(&ni_run.clique_lock);
   bool last = --p->users == 0;
   pthread_mutex_unlock(&ni_run.clique_lock);
-  if (last || abort) ni_proxy_join(p, abort);
+  if (last || abort)
+    ni_proxy_join(p, abort);
 }
 
-/* Under clique_lock. A proxy outlives its communicators: graph host functions may still post to it. All of them hang on
- * one list until the process ends, so that a leak checker finds only what is really lost. */
+/* Under clique_lock. A proxy outlives its communicators: graph host functions may still post to it. All of
+ * them hang on one list until the process ends, so that a leak checker finds only what is really lost. */
 static struct ni_proxy *new_proxy(void *ctx, uint64_t seed) {
   static struct ni_proxy *made;
   struct ni_proxy *p = ni_xalloc(sizeof *p);
@@ -49,23 +52,28 @@ static void new_counters(struct ni_crank *c) {
       c->rings[kind][ch] = NULL;
     }
   for (int dir = 0; dir < 3; dir++)
-    for (int ch = 0; ch < NI_SIM_CHANNELS; ch++) c->chains[dir][ch].no_phases = false;
+    for (int ch = 0; ch < NI_SIM_CHANNELS; ch++)
+      c->chains[dir][ch].no_phases = false;
   c->drop = 0;
 }
 
 void ni_crank_init(struct ni_crank *c) {
-  if (c->up) return;
+  if (c->up)
+    return;
   const struct ni_settings *set = &ni_run.scn->set;
   c->id.hash = ni_mix(set->seed * 1000003u + c->inits++, (uint64_t)c->comm + 17);
   c->loaded = ni_core_load();
-  if (c->loaded) __atomic_store_n(&ni_run.interface, ni_core.interface, __ATOMIC_RELAXED);
+  if (c->loaded)
+    __atomic_store_n(&ni_run.interface, ni_core.interface, __ATOMIC_RELAXED);
   c->ctx = NULL;
   if (c->loaded) {
     int rc = ni_core_init(&c->ctx, &c->id);
     /* 2.30 lets go at once when init failed, and once more when the communicator is freed. */
-    if (rc != 0 && ni_core.release >= 23000) ni_core_unload();
+    if (rc != 0 && ni_core.release >= 23000)
+      ni_core_unload();
   }
-  for (int i = 0; i < NI_FUNC_COUNT; i++) c->sn[i] = 0;
+  for (int i = 0; i < NI_FUNC_COUNT; i++)
+    c->sn[i] = 0;
   c->rec[0] = c->rec[1] = c->ahead = 0;
   new_counters(c);
   c->calls[0] = c->calls[1] = 0;
@@ -75,7 +83,8 @@ void ni_crank_init(struct ni_crank *c) {
     c->proxy = parent->proxy;
   } else if (set->progress_threads > 0) {
     c->proxy = &ni_run.pool[(c->comm + c->owner->rank) % set->progress_threads];
-    if (c->proxy->users == 0) c->proxy->creator_ctx = c->ctx;
+    if (c->proxy->users == 0)
+      c->proxy->creator_ctx = c->ctx;
   } else {
     c->proxy = new_proxy(c->ctx, (uint64_t)c->comm * 65536 + (uint64_t)c->owner->rank);
   }
@@ -89,9 +98,11 @@ void ni_crank_init(struct ni_crank *c) {
 }
 
 void ni_crank_drain(struct ni_crank *c) {
-  if (!c->up) return;
+  if (!c->up)
+    return;
   pthread_mutex_lock(&c->lock);
-  while (c->outstanding > c->n_stuck) pthread_cond_wait(&c->room, &c->lock);
+  while (c->outstanding > c->n_stuck)
+    pthread_cond_wait(&c->room, &c->lock);
   pthread_mutex_unlock(&c->lock);
 }
 
@@ -100,42 +111,52 @@ static void throw_away(struct ni_crank *c) {
   pthread_mutex_lock(&c->lock);
   bool any = c->outstanding > 0;
   pthread_mutex_unlock(&c->lock);
-  if (!any) return;
+  if (!any)
+    return;
   c->drop = 1;
-  while (c->drop != 2) ni_sleep_ns(20000);
+  while (c->drop != 2)
+    ni_sleep_ns(20000);
   ni_crank_drain(c);
 }
 
 static void finish(struct ni_crank *c) {
   ni_core_finalize(c->ctx);
-  if (c->loaded) ni_core_unload();
+  if (c->loaded)
+    ni_core_unload();
   c->up = false;
 }
 
 void ni_crank_destroy(struct ni_crank *c) {
-  if (!c->up) return;
+  if (!c->up)
+    return;
   ni_crank_drain(c);
   throw_away(c);
   ni_truth_close_comm(c, NI_OUT_OPEN);
   int members = 0;
-  for (int i = 0; i < ni_run.n_ranks; i++) members += peer_in_process(c, i) != NULL;
+  for (int i = 0; i < ni_run.n_ranks; i++)
+    members += peer_in_process(c, i) != NULL;
   pthread_mutex_lock(&ni_run.clique_lock);
   bool last = ++ni_run.clique[c->comm] == members;
-  if (last) ni_run.clique[c->comm] = 0;
+  if (last)
+    ni_run.clique[c->comm] = 0;
   pthread_mutex_unlock(&ni_run.clique_lock);
   if (!last) {
     /* finalized by the last; this rank must not start again before that */
-    while (c->up) ni_sleep_ns(50000);
+    while (c->up)
+      ni_sleep_ns(50000);
     return;
   }
   for (int i = 0; i < ni_run.n_ranks; i++)
-    if (peer_in_process(c, i)) join_proxy(peer_in_process(c, i), false);
+    if (peer_in_process(c, i))
+      join_proxy(peer_in_process(c, i), false);
   for (int i = 0; i < ni_run.n_ranks; i++)
-    if (peer_in_process(c, i)) finish(peer_in_process(c, i));
+    if (peer_in_process(c, i))
+      finish(peer_in_process(c, i));
 }
 
 void ni_crank_abort(struct ni_crank *c) {
-  if (!c->up) return;
+  if (!c->up)
+    return;
   join_proxy(c, true);
   ni_truth_close_comm(c, NI_OUT_ABORT);
   finish(c);
@@ -147,7 +168,8 @@ static void new_crank(struct ni_rank *r, int comm, int comm_rank) {
   c->decl = d;
   c->comm = comm;
   c->owner = r;
-  c->id = (struct ni_comm_ident){d->label || !ni_core.rccl ? d->label : "unknown", 0, d->n_nodes, d->n_ranks, comm_rank};
+  c->id = (struct ni_comm_ident){d->label || !ni_core.rccl ? d->label : "unknown", 0, d->n_nodes, d->n_ranks,
+                                 comm_rank};
   c->meet = ni_run.meets[comm];
   pthread_mutex_init(&c->lock, NULL);
   pthread_cond_init(&c->room, NULL);
@@ -165,7 +187,8 @@ void ni_run_prepare(const struct ni_scn *s, const char *scenario) {
   ni_run.ranks = ni_xalloc((size_t)ni_run.n_ranks * sizeof *ni_run.ranks);
   pthread_barrier_init(&ni_run.barrier, NULL, (unsigned)ni_run.n_ranks);
   ni_run.wild = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (ni_run.wild == MAP_FAILED) ni_die(NI_SIM_FAILED, "mmap of a forbidden page failed");
+  if (ni_run.wild == MAP_FAILED)
+    ni_die(NI_SIM_FAILED, "mmap of a forbidden page failed");
   if (s->set.progress_threads > 0) {
     ni_run.pool = ni_xalloc((size_t)s->set.progress_threads * sizeof *ni_run.pool);
     for (int i = 0; i < s->set.progress_threads; i++) {
@@ -191,6 +214,7 @@ void ni_run_prepare(const struct ni_scn *s, const char *scenario) {
                      s->set.gpu_offset_us, s->set.gpu_drift_ppm, ni_core.rccl ? NI_RCCL_TICK_NS : 1);
     for (int k = 0; k < s->n_comms; k++)
       for (int m = 0; m < s->comms[k].live; m++)
-        if (s->comms[k].ranks[m] == r->rank) new_crank(r, k, m);
+        if (s->comms[k].ranks[m] == r->rank)
+          new_crank(r, k, m);
   }
 }

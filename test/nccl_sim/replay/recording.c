@@ -25,9 +25,11 @@ const char *ni_recording_string(const char *text, size_t n) {
   static char **known;
   static int count;
   for (int i = 0; i < count; i++)
-    if (strlen(known[i]) == n && memcmp(known[i], text, n) == 0) return known[i];
+    if (strlen(known[i]) == n && memcmp(known[i], text, n) == 0)
+      return known[i];
   char *copy = *NI_ADD(known, count) = strndup(text, n);
-  if (!copy) ni_die(NI_SIM_FAILED, "out of memory");
+  if (!copy)
+    ni_die(NI_SIM_FAILED, "out of memory");
   return copy;
 }
 
@@ -42,24 +44,30 @@ static void set_number(struct numbers *m, uint64_t number, int index) {
   while (m->n <= number) {
     uint64_t n = m->n ? 2 * m->n : 1024;
     m->of = realloc(m->of, n * sizeof *m->of);
-    if (!m->of) ni_die(NI_SIM_FAILED, "out of memory");
-    for (uint64_t i = m->n; i < n; i++) m->of[i] = -1;
+    if (!m->of)
+      ni_die(NI_SIM_FAILED, "out of memory");
+    for (uint64_t i = m->n; i < n; i++)
+      m->of[i] = -1;
     m->n = n;
   }
   m->of[number] = index;
 }
 
-static int get_number(const struct numbers *m, uint64_t number) { return number && number < m->n ? m->of[number] : -1; }
+static int get_number(const struct numbers *m, uint64_t number) {
+  return number && number < m->n ? m->of[number] : -1;
+}
 
-static void read_start(struct ni_recording *r, struct ni_call_rec *c, const struct ni_rec_head *h, const char *body,
-                       const char *end, struct numbers *m) {
+static void read_start(struct ni_recording *r, struct ni_call_rec *c, const struct ni_rec_head *h,
+                       const char *body, const char *end, struct numbers *m) {
   struct ni_rec_start s;
   const char **at[NI_REC_STRINGS];
-  if (end - body < (ptrdiff_t)sizeof s) ni_die(NI_SIM_FAILED, "recording: a start record is too short");
+  if (end - body < (ptrdiff_t)sizeof s)
+    ni_die(NI_SIM_FAILED, "recording: a start record is too short");
   memcpy(&s, body, sizeof s);
   body += sizeof s;
   size_t n = ni_rec_member_bytes(s.type, h->version);
-  if ((size_t)(end - body) < n) ni_die(NI_SIM_FAILED, "recording: a start record is too short");
+  if ((size_t)(end - body) < n)
+    ni_die(NI_SIM_FAILED, "recording: a start record is too short");
   int index = ni_recording_event(r);
   struct ni_event_rec *e = &r->events[index];
   e->d.type = s.type;
@@ -76,8 +84,10 @@ static void read_start(struct ni_recording *r, struct ni_call_rec *c, const stru
     e->d.coll.kernelVariant = NULL;
   e->comm = get_number(m, s.context);
   e->parent = get_number(m, s.parent);
-  if (s.type == NI_EV_COLL) e->parent_group = get_number(m, (uint64_t)(uintptr_t)e->d.coll.parentGroup);
-  if (s.type == NI_EV_P2P) e->parent_group = get_number(m, (uint64_t)(uintptr_t)e->d.p2p.parentGroup);
+  if (s.type == NI_EV_COLL)
+    e->parent_group = get_number(m, (uint64_t)(uintptr_t)e->d.coll.parentGroup);
+  if (s.type == NI_EV_P2P)
+    e->parent_group = get_number(m, (uint64_t)(uintptr_t)e->d.p2p.parentGroup);
   c->event = index;
   set_number(m, h->handle, index);
 }
@@ -88,8 +98,10 @@ static void read_binary(struct ni_recording *r, const char *path, const char *by
   struct ni_rec_head h;
   for (; at + sizeof h <= n; at += h.size) {
     memcpy(&h, bytes + at, sizeof h);
-    if (h.size < sizeof h) ni_die(NI_SIM_FAILED, "%s: byte %zu: a record of %u bytes", path, at, h.size);
-    if (at + h.size > n) break;
+    if (h.size < sizeof h)
+      ni_die(NI_SIM_FAILED, "%s: byte %zu: a record of %u bytes", path, at, h.size);
+    if (at + h.size > n)
+      break;
     const char *body = bytes + at + sizeof h, *end = bytes + at + h.size;
     struct ni_call_rec *c = ni_recording_call(r);
     c->kind = (enum ni_rec_kind)h.kind;
@@ -115,40 +127,53 @@ static void read_binary(struct ni_recording *r, const char *path, const char *by
         c->has_args = s.has_args;
         c->args = s.args;
       }
-      if (c->event < 0) r->n_calls--; /* of something that was not started in this file */
+      if (c->event < 0)
+        r->n_calls--; /* of something that was not started in this file */
     }
   }
-  if (at != n) ni_sim_say("%s: the last record is cut; %d calls are used", path, r->n_calls);
+  if (at != n)
+    ni_sim_say("%s: the last record is cut; %d calls are used", path, r->n_calls);
   free(m.of);
 }
 
 static int by_time(const void *x, const void *y) {
   const struct ni_call_rec *a = x, *b = y;
-  if (a->at_ns != b->at_ns) return a->at_ns < b->at_ns ? -1 : 1;
+  if (a->at_ns != b->at_ns)
+    return a->at_ns < b->at_ns ? -1 : 1;
   return a->order < b->order ? -1 : a->order > b->order;
 }
 
 void ni_recording_read(struct ni_recording *r, const char *path) {
   memset(r, 0, sizeof *r);
   FILE *f = fopen(path, "re");
-  if (!f) ni_die(NI_SIM_USAGE, "--replay %s: %s", path, strerror(errno));
+  if (!f)
+    ni_die(NI_SIM_USAGE, "--replay %s: %s", path, strerror(errno));
   fseek(f, 0, SEEK_END);
   long n = ftell(f);
   rewind(f);
   char *text = ni_xalloc((size_t)n + 1);
-  if (fread(text, 1, (size_t)n, f) != (size_t)n) ni_die(NI_SIM_FAILED, "%s: cannot be read", path);
+  if (fread(text, 1, (size_t)n, f) != (size_t)n)
+    ni_die(NI_SIM_FAILED, "%s: cannot be read", path);
   fclose(f);
-  if (n >= 8 && memcmp(text, NI_REC_MAGIC, 8) == 0) read_binary(r, path, text, (size_t)n);
-  else if (text[0] == '{') ni_recording_json(r, path, text);
-  else ni_die(NI_SIM_USAGE, "--replay %s: neither a recording of test/recorder.so nor JSON lines of callbacks", path);
+  if (n >= 8 && memcmp(text, NI_REC_MAGIC, 8) == 0)
+    read_binary(r, path, text, (size_t)n);
+  else if (text[0] == '{')
+    ni_recording_json(r, path, text);
+  else
+    ni_die(NI_SIM_USAGE, "--replay %s: neither a recording of test/recorder.so nor JSON lines of callbacks",
+           path);
   free(text);
-  if (!r->n_calls) ni_die(NI_SIM_FAILED, "%s: no callback in it", path);
+  if (!r->n_calls)
+    ni_die(NI_SIM_FAILED, "%s: no callback in it", path);
   qsort(r->calls, (size_t)r->n_calls, sizeof *r->calls, by_time);
   for (int i = 0; i < r->n_calls; i++) {
     int k = 0;
-    while (k < r->n_threads && r->threads[k] != r->calls[i].thread) k++;
-    if (k == 256) ni_die(NI_SIM_FAILED, "%s: more than 256 threads", path);
+    while (k < r->n_threads && r->threads[k] != r->calls[i].thread)
+      k++;
+    if (k == 256)
+      ni_die(NI_SIM_FAILED, "%s: more than 256 threads", path);
     r->threads[k] = r->calls[i].thread;
-    if (k == r->n_threads) r->n_threads++;
+    if (k == r->n_threads)
+      r->n_threads++;
   }
 }

@@ -1,8 +1,8 @@
 /*
- * A recorded run in memory, in the order of its calls, from either format: our own (recording_format.h) or the JSON
- * lines of recorded real callbacks. One thread; everything belongs to the struct and lives until the program ends.
- * Failure: a file that is neither ends the program with a message; a cut tail of our own format is said and the rest is
- * used.
+ * A recorded run in memory, in the order of its calls, from either format: our own (recording_format.h) or
+ * the JSON lines of recorded real callbacks. One thread; everything belongs to the struct and lives until the
+ * program ends. Failure: a file that is neither ends the program with a message; a cut tail of our own format
+ * is said and the rest is used.
  */
 #ifndef NI_SIM_RECORDING_H
 #define NI_SIM_RECORDING_H
@@ -15,7 +15,7 @@ struct ni_call_rec {
   uint64_t at_ns;
   uint32_t order; /* in the file, for equal times */
   uint32_t thread;
-  int event;  /* START, STOP, STATE: index of the event; INIT, FINALIZE: of the communicator */
+  int event; /* START, STOP, STATE: index of the event; INIT, FINALIZE: of the communicator */
   int state;
   bool has_args;
   uint64_t args;

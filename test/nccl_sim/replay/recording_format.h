@@ -37,7 +37,7 @@ struct ni_rec_start {
   uint64_t type;
   uint64_t context, parent; /* parent: parentObj as passed */
   int32_t rank;
-  int32_t strings;          /* how many follow the member */
+  int32_t strings; /* how many follow the member */
 };
 
 struct ni_rec_state {
@@ -56,21 +56,36 @@ static inline size_t ni_rec_member_bytes(uint64_t type, int version) {
   const struct ni_prof_descr_v6 *e = NULL;
   bool tagged = version >= 7;
   switch (type) {
-    case NI_EV_COLL: return tagged ? sizeof d->coll : sizeof e->coll;
-    case NI_EV_P2P: return tagged ? sizeof d->p2p : sizeof e->p2p;
-    case NI_EV_PROXY_OP: return sizeof d->proxyOp;
-    case NI_EV_PROXY_STEP: return sizeof d->proxyStep;
-    case NI_EV_KERNEL_CH: return sizeof d->kernelCh;
-    case NI_EV_NET_PLUGIN: return sizeof d->netPlugin;
-    case NI_EV_GROUP_API: return sizeof d->groupApi;
-    case NI_EV_COLL_API: return tagged ? sizeof d->collApi : sizeof e->collApi;
-    case NI_EV_P2P_API: return tagged ? sizeof d->p2pApi : sizeof e->p2pApi;
-    case NI_EV_KERNEL_LAUNCH: return sizeof d->kernelLaunch;
-    case NI_EV_CE_COLL: return tagged ? sizeof d->ceColl : sizeof e->ceColl;
-    case NI_EV_CE_SYNC: return sizeof d->ceCollSync;
-    case NI_EV_CE_BATCH: return sizeof d->ceCollBatch;
-    case NI_EV_KERNEL_PHASE: return tagged ? sizeof d->kernelPhase : 0;
-    default: return 0;
+    case NI_EV_COLL:
+      return tagged ? sizeof d->coll : sizeof e->coll;
+    case NI_EV_P2P:
+      return tagged ? sizeof d->p2p : sizeof e->p2p;
+    case NI_EV_PROXY_OP:
+      return sizeof d->proxyOp;
+    case NI_EV_PROXY_STEP:
+      return sizeof d->proxyStep;
+    case NI_EV_KERNEL_CH:
+      return sizeof d->kernelCh;
+    case NI_EV_NET_PLUGIN:
+      return sizeof d->netPlugin;
+    case NI_EV_GROUP_API:
+      return sizeof d->groupApi;
+    case NI_EV_COLL_API:
+      return tagged ? sizeof d->collApi : sizeof e->collApi;
+    case NI_EV_P2P_API:
+      return tagged ? sizeof d->p2pApi : sizeof e->p2pApi;
+    case NI_EV_KERNEL_LAUNCH:
+      return sizeof d->kernelLaunch;
+    case NI_EV_CE_COLL:
+      return tagged ? sizeof d->ceColl : sizeof e->ceColl;
+    case NI_EV_CE_SYNC:
+      return sizeof d->ceCollSync;
+    case NI_EV_CE_BATCH:
+      return sizeof d->ceCollBatch;
+    case NI_EV_KERNEL_PHASE:
+      return tagged ? sizeof d->kernelPhase : 0;
+    default:
+      return 0;
   }
 }
 
@@ -81,17 +96,34 @@ enum { NI_REC_STRINGS = 5 }; /* most of any type */
 static inline int ni_rec_strings(struct ni_prof_descr_v7 *d, int version, const char **out[NI_REC_STRINGS]) {
   switch (d->type) {
     case NI_EV_COLL:
-      out[0] = &d->coll.func, out[1] = &d->coll.datatype, out[2] = &d->coll.algo, out[3] = &d->coll.proto;
+      out[0] = &d->coll.func;
+      out[1] = &d->coll.datatype;
+      out[2] = &d->coll.algo;
+      out[3] = &d->coll.proto;
       out[4] = &d->coll.kernelVariant;
       return version >= 7 ? 5 : 4;
-    case NI_EV_P2P: out[0] = &d->p2p.func, out[1] = &d->p2p.datatype; return 2;
-    case NI_EV_COLL_API: out[0] = &d->collApi.func, out[1] = &d->collApi.datatype; return 2;
-    case NI_EV_P2P_API: out[0] = &d->p2pApi.func, out[1] = &d->p2pApi.datatype; return 2;
+    case NI_EV_P2P:
+      out[0] = &d->p2p.func;
+      out[1] = &d->p2p.datatype;
+      return 2;
+    case NI_EV_COLL_API:
+      out[0] = &d->collApi.func;
+      out[1] = &d->collApi.datatype;
+      return 2;
+    case NI_EV_P2P_API:
+      out[0] = &d->p2pApi.func;
+      out[1] = &d->p2pApi.datatype;
+      return 2;
     case NI_EV_CE_COLL:
-      out[0] = &d->ceColl.func, out[1] = &d->ceColl.datatype, out[2] = &d->ceColl.syncStrategy;
+      out[0] = &d->ceColl.func;
+      out[1] = &d->ceColl.datatype;
+      out[2] = &d->ceColl.syncStrategy;
       return 3;
-    case NI_EV_KERNEL_PHASE: out[0] = &d->kernelPhase.phaseName; return version >= 7;
-    default: return 0;
+    case NI_EV_KERNEL_PHASE:
+      out[0] = &d->kernelPhase.phaseName;
+      return version >= 7;
+    default:
+      return 0;
   }
 }
 

@@ -1,6 +1,6 @@
 /*
- * Recorded real callbacks as JSON lines: an event line holds start and stop and is split; a state line belongs to the
- * event that had its address at that time, because addresses are used again. See recording.h.
+ * Recorded real callbacks as JSON lines: an event line holds start and stop and is split; a state line
+ * belongs to the event that had its address at that time, because addresses are used again. See recording.h.
  */
 #include <math.h>
 
@@ -17,11 +17,16 @@ struct span { /* who had an address when */
 static const struct {
   const char *name;
   uint64_t type;
-} types[] = {{"ncclProfileGroup\"", NI_EV_GROUP},       {"ncclProfileColl\"", NI_EV_COLL},
-             {"ncclProfileP2p\"", NI_EV_P2P},           {"ncclProfileProxyOp\"", NI_EV_PROXY_OP},
-             {"ncclProfileProxyStep\"", NI_EV_PROXY_STEP}, {"ncclProfileProxyCtrl\"", NI_EV_PROXY_CTRL},
-             {"ncclProfileKernelCh\"", NI_EV_KERNEL_CH}, {"ncclProfileGroupApi\"", NI_EV_GROUP_API},
-             {"ncclProfileCollApi\"", NI_EV_COLL_API},  {"ncclProfileP2pApi\"", NI_EV_P2P_API},
+} types[] = {{"ncclProfileGroup\"", NI_EV_GROUP},
+             {"ncclProfileColl\"", NI_EV_COLL},
+             {"ncclProfileP2p\"", NI_EV_P2P},
+             {"ncclProfileProxyOp\"", NI_EV_PROXY_OP},
+             {"ncclProfileProxyStep\"", NI_EV_PROXY_STEP},
+             {"ncclProfileProxyCtrl\"", NI_EV_PROXY_CTRL},
+             {"ncclProfileKernelCh\"", NI_EV_KERNEL_CH},
+             {"ncclProfileGroupApi\"", NI_EV_GROUP_API},
+             {"ncclProfileCollApi\"", NI_EV_COLL_API},
+             {"ncclProfileP2pApi\"", NI_EV_P2P_API},
              {"ncclProfileKernelLaunch\"", NI_EV_KERNEL_LAUNCH}};
 
 static const char *string(const char *line, const char *key) {
@@ -81,7 +86,8 @@ static void read_event(struct ni_recording *r, const char *line, uint64_t type, 
     d->kernelLaunch.stream = (void *)(uintptr_t)ni_scan_u64(line, "stream", 0);
   }
   for (int i = 0; i < r->n_comms; i++)
-    if (r->comms[i].hash == ni_scan_u64(line, "commId", 0) && r->comms[i].rank == ni_scan_int(line, "rank", -1))
+    if (r->comms[i].hash == ni_scan_u64(line, "commId", 0) &&
+        r->comms[i].rank == ni_scan_int(line, "rank", -1))
       r->events[index].comm = i;
   uint32_t thread, stop_thread;
   s->addr = ni_scan_u64(line, "eventAddr", 0);
@@ -118,12 +124,21 @@ static int parent_at(const struct ni_recording *r, const struct span *spans, int
 
 static int parents_of(uint64_t type) {
   switch (type) {
-    case NI_EV_COLL: return NI_EV_COLL_API;
-    case NI_EV_P2P: return NI_EV_P2P_API;
-    case NI_EV_PROXY_OP: case NI_EV_KERNEL_CH: return NI_EV_COLL | NI_EV_P2P;
-    case NI_EV_PROXY_STEP: return NI_EV_PROXY_OP;
-    case NI_EV_COLL_API: case NI_EV_P2P_API: case NI_EV_KERNEL_LAUNCH: return NI_EV_GROUP_API;
-    default: return 0;
+    case NI_EV_COLL:
+      return NI_EV_COLL_API;
+    case NI_EV_P2P:
+      return NI_EV_P2P_API;
+    case NI_EV_PROXY_OP:
+    case NI_EV_KERNEL_CH:
+      return NI_EV_COLL | NI_EV_P2P;
+    case NI_EV_PROXY_STEP:
+      return NI_EV_PROXY_OP;
+    case NI_EV_COLL_API:
+    case NI_EV_P2P_API:
+    case NI_EV_KERNEL_LAUNCH:
+      return NI_EV_GROUP_API;
+    default:
+      return 0;
   }
 }
 
@@ -133,18 +148,21 @@ void ni_recording_json(struct ni_recording *r, const char *path, char *text) {
   for (int pass = 0; pass < 2; pass++) { /* states need all events' times */
     for (char *line = text, *next; line && *line; line = next) {
       next = strchr(line, '\n');
-      if (next) *next = 0;
+      if (next)
+        *next = 0;
       uint32_t thread;
       if (strstr(line, "\"ProfilerLifecycle\"") && pass == 0) {
         bool init = strstr(line, "\"ProfilerInit\"") != NULL;
         uint64_t hash = ni_scan_u64(line, "commId", 0);
         int rank = ni_scan_int(line, "rank", 0), index = -1;
         for (int i = 0; i < r->n_comms; i++)
-          if (r->comms[i].hash == hash && r->comms[i].rank == rank) index = i;
+          if (r->comms[i].hash == hash && r->comms[i].rank == rank)
+            index = i;
         if (init && index < 0) {
           index = ni_recording_comm(r);
           const char *name = string(line, "commName");
-          r->comms[index] = (struct ni_comm_rec){hash, 1, ni_scan_int(line, "nranks", 1), rank, *name ? name : NULL};
+          r->comms[index] =
+              (struct ni_comm_rec){hash, 1, ni_scan_int(line, "nranks", 1), rank, *name ? name : NULL};
         }
         struct ni_call_rec *c = ni_recording_call(r);
         c->kind = init ? NI_REC_INIT : NI_REC_FINALIZE;
@@ -153,14 +171,17 @@ void ni_recording_json(struct ni_recording *r, const char *path, char *text) {
         c->event = index;
       } else if (strstr(line, "\"recordType\":\"event\"") && pass == 0) {
         for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-          if (strstr(line, types[i].name)) read_event(r, line, types[i].type, NI_ADD(spans, n));
+          if (strstr(line, types[i].name))
+            read_event(r, line, types[i].type, NI_ADD(spans, n));
       } else if (strstr(line, "\"recordType\":\"state\"") && pass == 1) {
         double at = ts_of(line, NULL, &thread);
         uint64_t addr = ni_scan_u64(line, "eventAddr", 0);
         int event = -1;
         for (int i = 0; i < n; i++)
-          if (spans[i].addr == addr && spans[i].from <= at && at <= spans[i].to) event = spans[i].event;
-        if (event < 0) ni_die(NI_SIM_FAILED, "%s: a state of no event at %.3f", path, at);
+          if (spans[i].addr == addr && spans[i].from <= at && at <= spans[i].to)
+            event = spans[i].event;
+        if (event < 0)
+          ni_die(NI_SIM_FAILED, "%s: a state of no event at %.3f", path, at);
         struct ni_call_rec *c = ni_recording_call(r);
         c->kind = NI_REC_STATE;
         c->at_ns = ns(at);
@@ -171,7 +192,8 @@ void ni_recording_json(struct ni_recording *r, const char *path, char *text) {
         c->args = c->state == NI_ST_KERNEL_CH_STOP ? ni_scan_u64(line, "pTimer", 0)
                                                    : ni_scan_u64(line, "appendedProxyOps", 0);
       }
-      if (next) *next++ = '\n';
+      if (next)
+        *next++ = '\n';
     }
   }
   for (int i = 0; i < n; i++) {

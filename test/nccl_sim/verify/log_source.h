@@ -1,6 +1,6 @@
 /*
- * The plugin's logs as parsed lines, whatever files they lie in; the only place that knows the exporter's reader.
- * One thread. `line` is valid during the call. Returns the number of files, or -1 after a message.
+ * The plugin's logs as parsed lines, whatever files they lie in; the only place that knows the exporter's
+ * reader. One thread. `line` is valid during the call. Returns the number of files, or -1 after a message.
  */
 #ifndef NI_SIM_LOG_SOURCE_H
 #define NI_SIM_LOG_SOURCE_H

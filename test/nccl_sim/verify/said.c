@@ -4,22 +4,24 @@
 
 static void keep(char *to, size_t cap, const char *from) { snprintf(to, cap, "%s", from ? from : ""); }
 
-static void add_part(struct ni_said *s, const struct ni_line *l, enum ni_said_kind kind, const char *which, uint64_t from,
-                     uint64_t to) {
-  *NI_ADD(s->parts, s->n_parts) =
-      (struct ni_said_part){kind, (int)l->meta.pid, l->ident.rank, which && which[0] == 'p', l->ident.comm_hash, from, to};
+static void add_part(struct ni_said *s, const struct ni_line *l, enum ni_said_kind kind, const char *which,
+                     uint64_t from, uint64_t to) {
+  *NI_ADD(s->parts, s->n_parts) = (struct ni_said_part){
+      kind, (int)l->meta.pid, l->ident.rank, which && which[0] == 'p', l->ident.comm_hash, from, to};
 }
 
 static void take_call(struct ni_said *s, const struct ni_line *l) {
   struct ni_said_op *r = NI_ADD(s->calls, s->n_calls);
-  *r = (struct ni_said_op){.pid = (int)l->meta.pid, .rank = l->ident.rank, .hash = l->ident.comm_hash, .r = l->op};
+  *r = (struct ni_said_op){
+      .pid = (int)l->meta.pid, .rank = l->ident.rank, .hash = l->ident.comm_hash, .r = l->op};
   keep(r->func, sizeof r->func, l->op.func);
   keep(r->dtype, sizeof r->dtype, l->op.datatype);
 }
 
 struct ni_said_events *ni_said_events_of(struct ni_said *s, int pid) {
   for (size_t i = 0; i < s->n_events; i++)
-    if (s->events[i].pid == pid) return &s->events[i];
+    if (s->events[i].pid == pid)
+      return &s->events[i];
   struct ni_said_events *e = NI_ADD(s->events, s->n_events);
   e->pid = pid;
   return e;
@@ -36,8 +38,10 @@ static void take_events(struct ni_said *s, const struct ni_line *l) {
     struct ni_said_events *t = ni_said_events_of(s, (int)l->meta.pid);
     bool op = strcmp(l->proxy.record_type, "proxy_op") == 0;
     t->step_lines += strcmp(l->proxy.record_type, "proxy_step") == 0 ? 1 : l->proxy.steps.n;
-    if (op) t->bytes += l->proxy.trans_size_bytes;
-    if (op) t->steps += l->proxy.n_steps_completed;
+    if (op)
+      t->bytes += l->proxy.trans_size_bytes;
+    if (op)
+      t->steps += l->proxy.n_steps_completed;
   }
 }
 
@@ -52,7 +56,8 @@ static void take_stats(struct ni_said *said, const struct ni_line *l) {
     s->k[k].written = a->written;
     s->k[k].filtered = a->filtered_by.total;
     for (uint32_t i = 0; i < a->filtered_by.n; i++)
-      if (strcmp(a->filtered_by.item[i].name, "sampled") == 0) s->sampled[k] = a->filtered_by.item[i].count;
+      if (strcmp(a->filtered_by.item[i].name, "sampled") == 0)
+        s->sampled[k] = a->filtered_by.item[i].count;
     s->k[k].dropped = a->dropped_by.total;
     s->k[k].incomplete = a->incomplete;
     s->k[k].in_flight = a->in_flight;
@@ -67,8 +72,12 @@ static void take_line(const struct ni_line *l, void *arg) {
     take_call(s, l);
   } else if (l->kind == NI_LINE_OP) {
     struct ni_said_op *r = NI_ADD(s->ops, s->n_ops);
-    *r = (struct ni_said_op){.pid = (int)l->meta.pid, .rank = l->ident.rank, .n_ranks = l->ident.n_ranks,
-                             .nnodes = l->ident.nnodes, .hash = l->ident.comm_hash, .r = l->op,
+    *r = (struct ni_said_op){.pid = (int)l->meta.pid,
+                             .rank = l->ident.rank,
+                             .n_ranks = l->ident.n_ranks,
+                             .nnodes = l->ident.nnodes,
+                             .hash = l->ident.comm_hash,
+                             .r = l->op,
                              .named = l->ident.comm_name != NULL};
     keep(r->func, sizeof r->func, l->op.func);
     keep(r->dtype, sizeof r->dtype, l->op.datatype);
@@ -82,7 +91,8 @@ static void take_line(const struct ni_line *l, void *arg) {
     add_part(s, l, NI_SAID_LATE, l->late.kind, l->late.rec_sn, l->late.rec_sn);
   } else if (l->kind == NI_LINE_INCOMPLETE) {
     add_part(s, l, NI_SAID_INCOMPLETE, l->unfinished.kind, l->unfinished.rec_sn, l->unfinished.rec_sn);
-  } else if (l->kind == NI_LINE_DUMP_STATS && l->stats.has_accounting && l->stats.final && l->ident.comm_hash) {
+  } else if (l->kind == NI_LINE_DUMP_STATS && l->stats.has_accounting && l->stats.final &&
+             l->ident.comm_hash) {
     take_stats(s, l);
   }
 }
@@ -102,7 +112,8 @@ void ni_said_free(struct ni_said *s) {
 
 struct ni_said_stats *ni_said_stats_of(struct ni_said *s, int pid, uint64_t hash, int rank) {
   for (size_t i = 0; i < s->n_stats; i++)
-    if (s->stats[i].hash == hash && s->stats[i].rank == rank && s->stats[i].pid == pid) return &s->stats[i];
+    if (s->stats[i].hash == hash && s->stats[i].rank == rank && s->stats[i].pid == pid)
+      return &s->stats[i];
   return NULL;
 }
 
@@ -110,8 +121,8 @@ int ni_said_parts_of(const struct ni_said *s, const struct ni_true_op *o, enum n
   int n = 0;
   for (size_t i = 0; i < s->n_parts; i++) {
     const struct ni_said_part *p = &s->parts[i];
-    n += p->kind == kind && p->pid == o->pid && p->hash == o->hash && p->rank == o->rank && p->p2p == o->p2p &&
-         o->rec >= p->from && o->rec <= p->to;
+    n += p->kind == kind && p->pid == o->pid && p->hash == o->hash && p->rank == o->rank &&
+        p->p2p == o->p2p && o->rec >= p->from && o->rec <= p->to;
   }
   return n;
 }

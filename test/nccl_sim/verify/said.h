@@ -1,6 +1,7 @@
 /*
- * What the logs say, in memory: records, losses, final accounting. The other side of truth_read.h. One thread; everything
- * belongs to the struct until ni_said_free. Failure: no memory ends the program with a message.
+ * What the logs say, in memory: records, losses, final accounting. The other side of truth_read.h. One
+ * thread; everything belongs to the struct until ni_said_free. Failure: no memory ends the program with a
+ * message.
  */
 #ifndef NI_SIM_SAID_H
 #define NI_SIM_SAID_H
@@ -19,7 +20,9 @@ struct ni_said_op {
 struct ni_said_stats { /* final dump_stats of one communicator */
   int pid, rank;
   uint64_t hash;
-  struct { uint64_t started, written, filtered, dropped, incomplete, in_flight, late; } k[2];
+  struct {
+    uint64_t started, written, filtered, dropped, incomplete, in_flight, late;
+  } k[2];
   uint64_t sampled[2]; /* of filtered: not yet met in the truth */
   uint64_t found[2], called[2], filtered_true[2], dropped_true[2], unfinished_true[2];
   bool vague; /* an abort or an end: what moved meanwhile cannot be counted from outside */

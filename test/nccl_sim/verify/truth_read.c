@@ -34,19 +34,27 @@ static void read_proc(struct ni_true *t, const char *line) {
 
 static struct ni_true_proc *proc_of(const struct ni_true *t, int pid) {
   for (size_t i = t->n_procs; i-- > 0;)
-    if (t->procs[i].pid == pid) return &t->procs[i];
+    if (t->procs[i].pid == pid)
+      return &t->procs[i];
   return NULL;
 }
 
-/* What the plugin sees of the clocks at this operation: how late the callbacks were, and how far the clocks are apart. */
+/*
+ * What the plugin sees of the clocks at this operation: how late the callbacks were, and how far the clocks
+ * are apart.
+ */
 static int64_t observed_offset(const struct ni_true_op *o, const char *line) {
-  struct ni_gpu_stamps s = {.start_ns = UINT64_MAX, .first_arrival_ns = o->first_ns, .done_arrival_ns = o->last_ns};
+  struct ni_gpu_stamps s = {
+      .start_ns = UINT64_MAX, .first_arrival_ns = o->first_ns, .done_arrival_ns = o->last_ns};
   const char *at = strstr(line, "\"ch\":[");
   unsigned long long start, stop;
   int n;
-  for (at = at ? at + 6 : ""; sscanf(at, "[%*d,%llu,%llu]%n", &start, &stop, &n) == 2; at += n + (at[n] == ',')) {
-    if (start < s.start_ns) s.start_ns = start;
-    if (stop > s.stop_ns) s.stop_ns = stop;
+  for (at = at ? at + 6 : ""; sscanf(at, "[%*d,%llu,%llu]%n", &start, &stop, &n) == 2;
+       at += n + (at[n] == ',')) {
+    if (start < s.start_ns)
+      s.start_ns = start;
+    if (stop > s.stop_ns)
+      s.stop_ns = stop;
   }
   return ni_gpu_observed_offset(&s);
 }
@@ -104,14 +112,16 @@ static void read_op(struct ni_true *t, const char *line) {
   o->replayed_from = ni_scan_u64(line, "replayed_from", 0);
   o->replayed_to = ni_scan_u64(line, "replayed_to", 0);
   const struct ni_true_proc *p = proc_of(t, o->pid);
-  if (!p) ni_die(NI_SIM_FAILED, "truth: an operation of pid %d comes before its process line", o->pid);
+  if (!p)
+    ni_die(NI_SIM_FAILED, "truth: an operation of pid %d comes before its process line", o->pid);
   o->proc = (int)(p - t->procs);
 }
 
 void ni_truth_load(struct ni_true *t, const char *path) {
   memset(t, 0, sizeof *t);
   FILE *f = fopen(path, "re");
-  if (!f) ni_die(NI_SIM_FAILED, "%s: %s", path, strerror(errno));
+  if (!f)
+    ni_die(NI_SIM_FAILED, "%s: %s", path, strerror(errno));
   char *line = NULL;
   size_t cap = 0;
   while (getline(&line, &cap, f) > 0) {
@@ -121,9 +131,12 @@ void ni_truth_load(struct ni_true *t, const char *path) {
       read_proc(t, line);
     } else if (strcmp(kind, "comm") == 0) {
       struct ni_true_comm *c = NI_ADD(t->comms, t->n_comms);
-      *c = (struct ni_true_comm){.pid = ni_scan_int(line, "pid", 0), .rank = ni_scan_int(line, "rank", 0),
-                                 .n_ranks = ni_scan_int(line, "n_ranks", 0), .nnodes = ni_scan_int(line, "nnodes", 0),
-                                 .interface = ni_scan_int(line, "interface", 0), .hash = ni_scan_u64(line, "hash", 0),
+      *c = (struct ni_true_comm){.pid = ni_scan_int(line, "pid", 0),
+                                 .rank = ni_scan_int(line, "rank", 0),
+                                 .n_ranks = ni_scan_int(line, "n_ranks", 0),
+                                 .nnodes = ni_scan_int(line, "nnodes", 0),
+                                 .interface = ni_scan_int(line, "interface", 0),
+                                 .hash = ni_scan_u64(line, "hash", 0),
                                  .named = ni_scan_int(line, "named", 0)};
       ni_scan_text(line, "name", c->name, sizeof c->name);
     } else if (strcmp(kind, "op") == 0) {
@@ -135,18 +148,23 @@ void ni_truth_load(struct ni_true *t, const char *path) {
         snprintf(key, sizeof key, "e%d", i);
         p->event[i] = ni_scan_u64(line, key, 0);
       }
-      if (!p) continue;
+      if (!p)
+        continue;
       p->has_events = true;
       p->interface = ni_scan_int(line, "interface", 0);
       p->steps = ni_scan_u64(line, "steps", 0);
       p->step_bytes = ni_scan_u64(line, "step_bytes", 0);
     } else if (strcmp(kind, "call") == 0) {
       struct ni_true_call *c = NI_ADD(t->calls, t->n_calls);
-      *c = (struct ni_true_call){.pid = ni_scan_int(line, "pid", 0), .rank = ni_scan_int(line, "rank", 0),
-                                 .root = ni_scan_int(line, "root", 0), .hash = ni_scan_u64(line, "hash", 0),
+      *c = (struct ni_true_call){.pid = ni_scan_int(line, "pid", 0),
+                                 .rank = ni_scan_int(line, "rank", 0),
+                                 .root = ni_scan_int(line, "root", 0),
+                                 .hash = ni_scan_u64(line, "hash", 0),
                                  .tag = ni_scan_u64(line, "tag", 0),
-                                 .bytes = ni_scan_u64(line, "bytes", 0), .enq_from = ni_scan_u64(line, "enq_from", 0),
-                                 .enq_to = ni_scan_u64(line, "enq_to", 0), .call = ni_scan_int(line, "call", -1)};
+                                 .bytes = ni_scan_u64(line, "bytes", 0),
+                                 .enq_from = ni_scan_u64(line, "enq_from", 0),
+                                 .enq_to = ni_scan_u64(line, "enq_to", 0),
+                                 .call = ni_scan_int(line, "call", -1)};
       ni_scan_text(line, "func", c->func, sizeof c->func);
       ni_scan_text(line, "dtype", c->dtype, sizeof c->dtype);
       ni_scan_text(line, "src", c->src, sizeof c->src);
@@ -156,7 +174,8 @@ void ni_truth_load(struct ni_true *t, const char *path) {
       struct ni_true_proc *p = proc_of(t, ni_scan_int(line, "pid", 0));
       char how[16];
       ni_scan_text(line, "how", how, sizeof how);
-      if (!p) continue;
+      if (!p)
+        continue;
       p->how = (enum ni_end)ni_pick(how, ni_end_names, NI_END_COUNT);
       p->ended = true;
       p->end_ns = ni_scan_u64(line, "ns", 0);
@@ -164,7 +183,8 @@ void ni_truth_load(struct ni_true *t, const char *path) {
   }
   free(line);
   fclose(f);
-  if (!t->n_procs) ni_die(NI_SIM_FAILED, "%s: no process line: not a truth file of nccl-sim", path);
+  if (!t->n_procs)
+    ni_die(NI_SIM_FAILED, "%s: no process line: not a truth file of nccl-sim", path);
 }
 
 void ni_truth_free(struct ni_true *t) {
@@ -176,7 +196,8 @@ void ni_truth_free(struct ni_true *t) {
 
 const struct ni_true_comm *ni_true_comm(const struct ni_true *t, int pid, uint64_t hash, int rank) {
   for (size_t i = 0; i < t->n_comms; i++)
-    if (t->comms[i].hash == hash && t->comms[i].rank == rank && t->comms[i].pid == pid) return &t->comms[i];
+    if (t->comms[i].hash == hash && t->comms[i].rank == rank && t->comms[i].pid == pid)
+      return &t->comms[i];
   return NULL;
 }
 
@@ -194,24 +215,35 @@ bool ni_true_want_unknown(const struct ni_true *t, const struct ni_true_op *op) 
   const struct ni_true_proc *p = &t->procs[op->proc];
   if (op->symmetric)
     return !knows_capture(t, op); /* whatever became of the mask: its head says how many there are */
-  if (p->mask_steps) return true;
+  if (p->mask_steps)
+    return true;
   const struct ni_true_comm *c = ni_true_comm(t, op->pid, op->hash, op->rank);
-  if (c && c->interface <= 3) return c->interface == 3; /* a bound is all that v3 has; v1 and v2 have no channels */
+  /* a bound is all that v3 has; v1 and v2 have no channels */
+  if (c && c->interface <= 3)
+    return c->interface == 3;
   int said = op->desc_nch & 255; /* 256 comes as 0 */
-  if (!op->p2p || said > p->most_channels) return said == 0 || said > p->most_channels;
+  if (!op->p2p || said > p->most_channels)
+    return said == 0 || said > p->most_channels;
   return c && !ni_core_p2p_channels(p->nccl, c->interface);
 }
 
 const char *ni_true_unwritten(const struct ni_true *t, const struct ni_true_op *op) {
   const struct ni_true_proc *p = &t->procs[op->proc];
-  if (!op->called) return "never shown to the plugin";
-  if (op->bytes < (uint64_t)p->min_bytes) return "filtered by size";
-  if (op->p2p && !p->p2p_on) return "filtered as P2P";
-  if (p->need_gpu && strcmp(op->timing, "kernel_gpu") != 0) return "filtered for its timing";
-  if (op->null_handle) return "dropped";
+  if (!op->called)
+    return "never shown to the plugin";
+  if (op->bytes < (uint64_t)p->min_bytes)
+    return "filtered by size";
+  if (op->p2p && !p->p2p_on)
+    return "filtered as P2P";
+  if (p->need_gpu && strcmp(op->timing, "kernel_gpu") != 0)
+    return "filtered for its timing";
+  if (op->null_handle)
+    return "dropped";
   if (ni_true_untimed(t, op))
     return NULL; /* done when its bracket closes: nothing tells whether its kernel has ended */
-  if (strcmp(op->out, "done") != 0) return op->out;
-  if (op->missing && !ni_true_want_unknown(t, op)) return "incomplete";
+  if (strcmp(op->out, "done") != 0)
+    return op->out;
+  if (op->missing && !ni_true_want_unknown(t, op))
+    return "incomplete";
   return NULL;
 }

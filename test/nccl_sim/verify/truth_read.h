@@ -1,6 +1,6 @@
 /*
- * A truth file in memory. One thread; everything belongs to the struct until ni_truth_free. Failure: a file that cannot
- * be read or holds no process ends the program with a message.
+ * A truth file in memory. One thread; everything belongs to the struct until ni_truth_free. Failure: a file
+ * that cannot be read or holds no process ends the program with a message.
  */
 #ifndef NI_SIM_TRUTH_READ_H
 #define NI_SIM_TRUTH_READ_H
@@ -13,7 +13,7 @@ struct ni_true_op {
   bool p2p, called, null_handle, unordered, missing;
   char func[24], dtype[20], algo[20], proto[12], timing[20], stamps[12], out[8];
   uint64_t sn, rec, bytes, exec_ns, enq_from, enq_to, first_ns, first_to, last_ns, last_to, end_ns;
-  int64_t call; /* -1: no API event */
+  int64_t call;      /* -1: no API event */
   int64_t offset_ns; /* ni_gpu_observed_offset of the true stamps */
   int root, peer, nch, desc_nch, done_ch, mask;
   unsigned late_ms;
@@ -52,8 +52,8 @@ struct ni_true_proc {
   uint64_t end_ns;
   long long interval_us, min_bytes; /* of the plugin's environment */
   bool p2p_on, need_gpu, grow;
-  bool every_event;       /* NCCL_INSPECTOR_EVENTS is deep or trace */
-  bool every_step;        /* trace */
+  bool every_event; /* NCCL_INSPECTOR_EVENTS is deep or trace */
+  bool every_step;  /* trace */
   bool has_events;
   int interface;
   uint64_t event[16], steps, step_bytes; /* start callbacks by NCCL's bit; network transfers */

@@ -1,5 +1,6 @@
 /*
- * Private to verify.c, which joins truth and records, and verify_checks.c, which compares what was joined. One thread.
+ * Private to verify.c, which joins truth and records, and verify_checks.c, which compares what was joined.
+ * One thread.
  */
 #ifndef NI_SIM_VERIFY_H
 #define NI_SIM_VERIFY_H
@@ -18,9 +19,14 @@ void ni_wrong(struct ni_verify *v, const char *fmt, ...) __attribute__((format(p
 const char *ni_verify_name(const struct ni_true_op *o);
 
 void ni_verify_values(struct ni_verify *v, struct ni_true_op *o, const struct ni_said_op *r);
-/* Collectives that are known by their call or from the copy engine only: each once, with the call's values. */
+/*
+ * Collectives that are known by their call or from the copy engine only: each once, with the call's values.
+ */
 void ni_verify_calls(struct ni_verify *v);
-/* Was each event shown recorded, and each transfer folded, once? Where everything was asked for from the beginning. */
+/*
+ * Was each event shown recorded, and each transfer folded, once? Where everything was asked for from the
+ * beginning.
+ */
 void ni_verify_events(struct ni_verify *v);
 void ni_verify_stats(struct ni_verify *v); /* after everything else has been joined */
 

@@ -21,19 +21,35 @@ static struct ni_live_hang hang;
 static struct ni_live_batch logs, look;
 
 static void fill(void) {
-  struct ni_live_who who = {.job = "77", .attempt = "0", .comm = "tp \xc3\xa4", .gpu_pci = "0000:1b:00.0", .rank = 3, .gpu = -1};
-  counts[0] = (struct ni_live_counts){.who = who, .func = "AllReduce", .size_class = 5, .n = 3, .timed = 2, .bus_n = 1, .bus_sum = 2.5};
+  struct ni_live_who who = {
+      .job = "77", .attempt = "0", .comm = "tp \xc3\xa4", .gpu_pci = "0000:1b:00.0", .rank = 3, .gpu = -1};
+  counts[0] = (struct ni_live_counts){
+      .who = who, .func = "AllReduce", .size_class = 5, .n = 3, .timed = 2, .bus_n = 1, .bus_sum = 2.5};
   counts[0].took[NI_LIVE_TOOK] = 2;
   counts[0].bus[NI_LIVE_BUS] = 1;
   counts[1] = (struct ni_live_counts){.who = who, .func = "Broadcast", .late_n = 1, .late_ns = 9};
-  nvidia = (struct ni_live_nvidia){.who = who, .func = "Send", .algo_proto = "Ring_ll", .p2p = true, .size_log2 = 63, .n = 1};
+  nvidia = (struct ni_live_nvidia){
+      .who = who, .func = "Send", .algo_proto = "Ring_ll", .p2p = true, .size_log2 = 63, .n = 1};
   account = (struct ni_live_account){.who = who, .begins = true};
   process = (struct ni_live_process){.job = "77", .pid = 5, .rank = -1, .world = -1, .life = 2};
-  open_ = (struct ni_live_open){.who = who, .func = "AllReduce", .kind = 1, .state = 5, .in_flight = 1, .stuck = 1};
+  open_ = (struct ni_live_open){
+      .who = who, .func = "AllReduce", .kind = 1, .state = 5, .in_flight = 1, .stuck = 1};
   hang = (struct ni_live_hang){.job = "77", .certain = true};
-  logs = (struct ni_live_batch){.kind = NI_LIVE_LOGS, .file = {.from = 1, .to = 2, .rank = -1, .job = "77"}, .n_counts = 2, .n_nvidia = 1,
-                                .n_accounts = 1, .counts = counts, .nvidia = &nvidia, .accounts = &account};
-  look = (struct ni_live_batch){.kind = NI_LIVE_LOOK, .n_processes = 1, .n_open = 1, .n_hangs = 1, .processes = &process, .open = &open_, .hangs = &hang};
+  logs = (struct ni_live_batch){.kind = NI_LIVE_LOGS,
+                                .file = {.from = 1, .to = 2, .rank = -1, .job = "77"},
+                                .n_counts = 2,
+                                .n_nvidia = 1,
+                                .n_accounts = 1,
+                                .counts = counts,
+                                .nvidia = &nvidia,
+                                .accounts = &account};
+  look = (struct ni_live_batch){.kind = NI_LIVE_LOOK,
+                                .n_processes = 1,
+                                .n_open = 1,
+                                .n_hangs = 1,
+                                .processes = &process,
+                                .open = &open_,
+                                .hangs = &hang};
 }
 
 static int back(const struct ni_live_batch *b, struct ni_live_batch *out) {
@@ -42,7 +58,8 @@ static int back(const struct ni_live_batch *b, struct ni_live_batch *out) {
   free(p);
   p = ni_live_encode(b, &n);
   assert_non_null(p);
-  for (size_t cut = 0; cut < n; cut += cut < 8 ? 1 : 97) assert_int_equal(ni_live_decode(out, p, cut, &took), 0);
+  for (size_t cut = 0; cut < n; cut += cut < 8 ? 1 : 97)
+    assert_int_equal(ni_live_decode(out, p, cut, &took), 0);
   int e = ni_live_decode(out, p, n, &took);
   assert_int_equal(took, e == 1 ? n : 0);
   return e;
@@ -64,11 +81,11 @@ static void comes_back(void **ctx) {
   assert_null(b.counts);
 }
 
-#define REFUSED(batch, ...)                       \
-  do {                                            \
-    struct ni_live_batch b_;                      \
-    fill();                                       \
-    __VA_ARGS__;                                  \
+#define REFUSED(batch, ...) \
+  do { \
+    struct ni_live_batch b_; \
+    fill(); \
+    __VA_ARGS__; \
     assert_int_equal(back(&(batch), &b_), -EBADMSG); \
   } while (0)
 
@@ -119,7 +136,8 @@ static void lengths(void **ctx) {
   }
   memset(more, 0xff, 4);
   assert_int_equal(ni_live_decode(&b, more, n, &took), -EBADMSG);
-  for (size_t at = offsetof(struct ni_live_batch, n_counts); at <= offsetof(struct ni_live_batch, n_hangs); at += 4) {
+  for (size_t at = offsetof(struct ni_live_batch, n_counts); at <= offsetof(struct ni_live_batch, n_hangs);
+       at += 4) {
     memcpy(more, p, n);
     memset(more + 8 + at, 0xff, 4);
     assert_int_equal(ni_live_decode(&b, more, n, &took), -EBADMSG);
@@ -129,6 +147,7 @@ static void lengths(void **ctx) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(comes_back), cmocka_unit_test(takes_nothing_else), cmocka_unit_test(lengths)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(comes_back), cmocka_unit_test(takes_nothing_else),
+                                     cmocka_unit_test(lengths)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
-/* The program of --on-hang: what it gets, how often it runs, how many at once, and that nobody waits for it. */
+/*
+ * The program of --on-hang: what it gets, how often it runs, how many at once, and that nobody waits for it.
+ */
 #include "exporter/agent/hooks.h"
 
 #include <setjmp.h>
@@ -24,13 +26,15 @@ static void hang(unsigned i, const char *sentence) {
   memcpy(job[i].hang.job, job[i].job, sizeof job[i].job);
   snprintf(job[i].hang.sentence, sizeof job[i].hang.sentence, "%s", sentence);
   snprintf(job[i].hang.path, sizeof job[i].hang.path, "/logs/verdict.json");
-  if (live.n_jobs <= i) live.n_jobs = i + 1;
+  if (live.n_jobs <= i)
+    live.n_jobs = i + 1;
 }
 
 /* A program that keeps what it got in a file of its own, then does more. */
 static char *const *program(const char *more) {
   static char script[512], *argv[] = {"/bin/sh", "-c", script, NULL};
-  snprintf(script, sizeof script, "cat >%s/got.$$; ls /proc/self/fd | wc -l >%s/fds.$$; %s", folder, folder, more);
+  snprintf(script, sizeof script, "cat >%s/got.$$; ls /proc/self/fd | wc -l >%s/fds.$$; %s", folder, folder,
+           more);
   return argv;
 }
 
@@ -53,7 +57,8 @@ static void turns(struct ni_hooks *h, char *const *argv, int n, uint64_t *now) {
 
 static int running(const struct ni_hooks *h) {
   int n = 0;
-  for (int i = 0; i < NI_HOOKS_MAX; i++) n += h->task[i].pid != 0;
+  for (int i = 0; i < NI_HOOKS_MAX; i++)
+    n += h->task[i].pid != 0;
   return n;
 }
 
@@ -103,7 +108,8 @@ static void test_bounds(void **state) {
   uint64_t now = SECOND;
   (void)state;
   live.n_jobs = 0;
-  for (unsigned i = 0; i < 6; i++) hang(i, "stuck");
+  for (unsigned i = 0; i < 6; i++)
+    hang(i, "stuck");
   turns(&h, program("sleep 1000 & wait"), 10, &now);
   assert_int_equal(running(&h), 4);
   assert_int_equal(count("got"), 4);

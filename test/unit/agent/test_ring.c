@@ -1,6 +1,6 @@
 /*
- * The agent's ring of samples on disk (exporter/agent/ring.h): files rotate by size and age, the oldest go, those of others stay, and
- * what a disk does not take is counted, once, and written again when there is room.
+ * The agent's ring of samples on disk (exporter/agent/ring.h): files rotate by size and age, the oldest go,
+ * those of others stay, and what a disk does not take is counted, once, and written again when there is room.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,8 @@
 #include "exporter/model/counters/series.h"
 
 #define SECOND UINT64_C(1000000000)
-enum { COUNTERS = 60000 }; /* their names and numbers are above the 2 MiB of text that are written at once, as two samples are */
+/* their names and numbers are above the 2 MiB of text that are written at once, as two samples are */
+enum { COUNTERS = 60000 };
 
 static char base[] = "/tmp/ni-ring.XXXXXX", dir[64], host[256];
 static struct ni_set set;
@@ -36,8 +37,10 @@ static uint64_t rnd(void) {
 }
 
 static void put(struct ni_ring *r) {
-  const struct ni_series_sweep when = {.real_ns = (int64_t)(now + 1790000000 * SECOND), .mono_ns = (int64_t)now, .ns = 1000};
-  for (size_t i = 0; i < COUNTERS; i++) at[i] = (struct ni_reading){.value = rnd() >> 2, .mono_ns = (int64_t)now, .real_ns = when.real_ns};
+  const struct ni_series_sweep when = {
+      .real_ns = (int64_t)(now + 1790000000 * SECOND), .mono_ns = (int64_t)now, .ns = 1000};
+  for (size_t i = 0; i < COUNTERS; i++)
+    at[i] = (struct ni_reading){.value = rnd() >> 2, .mono_ns = (int64_t)now, .real_ns = when.real_ns};
   ni_ring_put(r, &set, at, &when);
   put_samples++;
   now += SECOND;
@@ -47,7 +50,8 @@ static void put(struct ni_ring *r) {
 /* Until a member more is on disk, or was refused. */
 static void put_member(struct ni_ring *r) {
   uint64_t bytes = ni_ring_totals(r)->bytes, errors = ni_ring_totals(r)->errors;
-  for (int i = 0; i < 4 && bytes == ni_ring_totals(r)->bytes && errors == ni_ring_totals(r)->errors; i++) put(r);
+  for (int i = 0; i < 4 && bytes == ni_ring_totals(r)->bytes && errors == ni_ring_totals(r)->errors; i++)
+    put(r);
   assert_true(bytes != ni_ring_totals(r)->bytes || errors != ni_ring_totals(r)->errors);
 }
 
@@ -63,7 +67,8 @@ static int count(void *arg, const struct ni_series_sample *s) {
 }
 /* Samples that were lost are told; nothing else is wrong. */
 static int fault(void *arg, uint64_t line_no, const char *what) {
-  if (strncmp(what, "samples before it are not there", 31) != 0) fail_msg("line %llu: %s", (unsigned long long)line_no, what);
+  if (strncmp(what, "samples before it are not there", 31) != 0)
+    fail_msg("line %llu: %s", (unsigned long long)line_no, what);
   ((struct files *)arg)->gaps++;
   return 0;
 }
@@ -76,9 +81,11 @@ static struct files look(void) {
     char path[400];
     struct stat st;
     snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name);
-    if (strncmp(names[i]->d_name, host, strlen(host)) == 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode) && strstr(path, ".jsonl.gz")) {
+    if (strncmp(names[i]->d_name, host, strlen(host)) == 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+        strstr(path, ".jsonl.gz")) {
       struct ni_series_end end;
-      assert_int_equal(ni_series_read(path, &(struct ni_series_to){.arg = &f, .sample = count, .fault = fault}, &end), 0);
+      assert_int_equal(
+          ni_series_read(path, &(struct ni_series_to){.arg = &f, .sample = count, .fault = fault}, &end), 0);
       assert_int_equal(end.scan.error, 0);
       snprintf(f.name[f.n++], 300, "%s", names[i]->d_name);
       f.bytes += (uint64_t)st.st_size;
@@ -94,7 +101,8 @@ static void touch(const char *name, size_t bytes) {
   snprintf(path, sizeof path, "%s/%s", dir, name);
   FILE *f = fopen(path, "w");
   assert_non_null(f);
-  for (size_t i = 0; i < bytes; i++) putc('x', f);
+  for (size_t i = 0; i < bytes; i++)
+    putc('x', f);
   fclose(f);
 }
 static bool there(const char *name) {
@@ -108,7 +116,8 @@ static int begin(void **unused) {
   (void)unused;
   static unsigned n;
   char name[32];
-  if (!n) assert_non_null(mkdtemp(base));
+  if (!n)
+    assert_non_null(mkdtemp(base));
   snprintf(dir, sizeof dir, "%s/%u", base, n++);
   gethostname(host, sizeof host - 1);
   ni_set_free(&set);
@@ -145,8 +154,8 @@ static void rotates_and_stays_below_its_size(void **unused) {
     assert_true(f.bytes <= most);
     assert_int_equal(f.bytes, ni_ring_totals(r)->bytes);
   }
-  assert_true(f.n > 3 && f.n < members);      /* some went */
-  assert_int_equal(f.samples, f.n - 1);       /* those that are there are whole */
+  assert_true(f.n > 3 && f.n < members); /* some went */
+  assert_int_equal(f.samples, f.n - 1);  /* those that are there are whole */
   assert_true(f.bytes > most / 2);
   assert_int_equal(f.gaps, 0);
   assert_int_equal(ni_ring_totals(r)->lost, 0);
@@ -184,19 +193,22 @@ static void only_its_own_go(void **unused) {
   touch(mine, 5000);
   touch(mine_too, 5000);
   touch(empty, 0);
-  for (size_t i = 0; i < 3; i++) touch(others[i], 5000);
+  for (size_t i = 0; i < 3; i++)
+    touch(others[i], 5000);
   snprintf(path, sizeof path, "%s/%s", dir, link);
   snprintf(to, sizeof to, "%s/notes.txt", dir);
   assert_int_equal(symlink(to, path), 0);
   struct ni_ring *r;
-  assert_int_equal(ni_ring_open(&r, dir, 8000, SECOND, now), 0); /* what an earlier agent left is above the size */
+  /* what an earlier agent left is above the size */
+  assert_int_equal(ni_ring_open(&r, dir, 8000, SECOND, now), 0);
   assert_false(there(mine));
   assert_true(there(mine_too));
   assert_false(there(empty));
   assert_int_equal(ni_ring_totals(r)->bytes, 5000);
   put_member(r);
   assert_false(there(mine_too));
-  for (size_t i = 0; i < 4; i++) assert_true(there(others[i]));
+  for (size_t i = 0; i < 4; i++)
+    assert_true(there(others[i]));
   ni_ring_close(r);
 }
 
@@ -220,7 +232,8 @@ static void a_full_disk(void **unused) {
   put(r);
   assert_int_equal(ni_ring_totals(r)->errors, 1); /* not asked again within 10 s */
   now += 10 * SECOND;
-  for (int i = 0; i < 3; i++) put(r);
+  for (int i = 0; i < 3; i++)
+    put(r);
   assert_true(ni_ring_totals(r)->errors >= 2);
   uint64_t lost = ni_ring_totals(r)->lost;
   assert_true(lost >= 2); /* above 4 MiB */
@@ -266,9 +279,10 @@ static void a_folder_that_is_gone_or_no_folder(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(rotates_and_stays_below_its_size, begin), cmocka_unit_test_setup(a_new_file_after_an_hour, begin),
-      cmocka_unit_test_setup(only_its_own_go, begin), cmocka_unit_test_setup(a_full_disk, begin),
-      cmocka_unit_test_setup(a_folder_that_is_gone_or_no_folder, begin)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test_setup(rotates_and_stays_below_its_size, begin),
+                                     cmocka_unit_test_setup(a_new_file_after_an_hour, begin),
+                                     cmocka_unit_test_setup(only_its_own_go, begin),
+                                     cmocka_unit_test_setup(a_full_disk, begin),
+                                     cmocka_unit_test_setup(a_folder_that_is_gone_or_no_folder, begin)};
   return cmocka_run_group_tests(tests, NULL, end);
 }

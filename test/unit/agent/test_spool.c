@@ -1,4 +1,7 @@
-/* What a head has not acknowledged: kept in order, in bounds, over kills at every byte, full disks and restarts; numbers go on. */
+/*
+ * What a head has not acknowledged: kept in order, in bounds, over kills at every byte, full disks and
+ * restarts; numbers go on.
+ */
 #include "exporter/agent/spool.h"
 
 #include <fcntl.h>
@@ -24,7 +27,9 @@ static int setup(void **ctx) {
   return dir < 0;
 }
 static int teardown(void **ctx) {
-  (void)ctx, (void)unlinkat(dir, "head.spool", 0), close(dir);
+  (void)ctx;
+  (void)unlinkat(dir, "head.spool", 0);
+  close(dir);
   return rmdir(folder); /* nothing else is left there */
 }
 
@@ -105,7 +110,8 @@ static void stays_small(void **ctx) {
   struct ni_spool *s = opened();
   for (int i = 0; i < 40000; i++) {
     put(s, 1);
-    if (i % 3 == 2) ni_spool_drop(s, ni_spool_next(s) - 2);
+    if (i % 3 == 2)
+      ni_spool_drop(s, ni_spool_next(s) - 2);
     assert_true(size_of_file() < 300 << 10);
   }
   has(s, 39999, 40001, 0);
@@ -137,7 +143,8 @@ static void overflows(void **ctx) {
   ni_spool_range(s, &first, &next, &lost);
   assert_int_equal(next - first, 10);
   assert_int_equal(lost, 30);
-  for (; first < next; first++) assert_non_null(ni_spool_get(s, first, &len));
+  for (; first < next; first++)
+    assert_non_null(ni_spool_get(s, first, &len));
   assert_true(ni_spool_put(s, large, NI_SPOOL_BYTES) < 0);
   ni_spool_range(s, &first, &next, &lost);
   assert_int_equal(lost, 31);
@@ -158,7 +165,8 @@ static void torn(void **ctx) {
   for (size_t at = 0; at <= 2 * n; at++) {
     size_t cut = at <= n ? at : n, whole = at <= n ? at : at - n - 1;
     memcpy(spoilt, bytes, n);
-    if (at > n) spoilt[whole] ^= 0x10;
+    if (at > n)
+      spoilt[whole] ^= 0x10;
     assert_int_equal(pwrite(fd, spoilt, n, 0), n);
     assert_int_equal(ftruncate(fd, (off_t)cut), 0);
     uint64_t there = whole < marker ? 0 : (whole - marker) / record;
@@ -211,6 +219,7 @@ static void full(void **ctx) {
 
 int main(void) {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-  const struct CMUnitTest tests[] = {TEST(goes_on), TEST(stays_small), TEST(overflows), TEST(torn), TEST(full)};
+  const struct CMUnitTest tests[] = {TEST(goes_on), TEST(stays_small), TEST(overflows), TEST(torn),
+                                     TEST(full)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

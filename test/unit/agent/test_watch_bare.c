@@ -1,7 +1,13 @@
-/* Records without a header, as NVIDIA's inspector writes them since v4.3: what the agent's reader makes of them. */
+/*
+ * Records without a header, as NVIDIA's inspector writes them since v4.3: what the agent's reader makes of
+ * them.
+ */
 #include "watch_made.h"
 
-/* Records without a header, as NVIDIA writes them: none is lost, and none is bad, wherever a slice of the file ends. */
+/*
+ * Records without a header, as NVIDIA writes them: none is lost, and none is bad, wherever a slice of the
+ * file ends.
+ */
 static void bare_records(void **ctx) {
   (void)ctx;
   static const char *const names[] = {"bare", "bare-gz", "bare-more"}; /* a record more than announced */
@@ -18,7 +24,8 @@ static void bare_records(void **ctx) {
       n += s.row[k].n;
       bytes += s.row[k].bytes;
     }
-    if (n != t.n) fail_msg("%s: %llu of %llu", names[i], (unsigned long long)n, (unsigned long long)t.n);
+    if (n != t.n)
+      fail_msg("%s: %llu of %llu", names[i], (unsigned long long)n, (unsigned long long)t.n);
     assert_int_equal(bytes, t.bytes);
     assert_int_equal(s.totals.bad_lines, i == 2);
     assert_true(i == 1 || s.logs > s.known.n_files);

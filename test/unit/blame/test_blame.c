@@ -1,4 +1,7 @@
-/* The rules of the judgement of `summary` one by one, at their thresholds: what is usual in a place, what own time is, steps, what causes cost. */
+/*
+ * The rules of the judgement of `summary` one by one, at their thresholds: what is usual in a place, what own
+ * time is, steps, what causes cost.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -18,7 +21,10 @@ static bool near(double got, double want) { return got > want - 0.5 && got < wan
 static struct ni_usual usual_of(uint32_t n, uint32_t alone) {
   float gap[20][2];
   struct ni_usual u;
-  for (uint32_t i = 0; i < n; i++) gap[i][0] = 1000 + (float)(i % 3), gap[i][1] = i < alone ? INFINITY : (float)(100 + i * 37 % 400);
+  for (uint32_t i = 0; i < n; i++) {
+    gap[i][0] = 1000 + (float)(i % 3);
+    gap[i][1] = i < alone ? INFINITY : (float)(100 + i * 37 % 400);
+  }
   ni_usual_find(&u, gap[0], n, 2, 0, false, 2);
   return u;
 }
@@ -44,8 +50,11 @@ struct job {
 static struct job *new_job(void) {
   struct job *j = calloc(1, sizeof *j);
   j->rank = (struct ni_blame_rank){.slot = j->slot, .n_slots = 4};
-  for (uint32_t i = 0; i < 4; i++) j->slot[i] = (struct ni_blame_slot){.comm = i > 0, .kind = i ? NI_BLAME_SEND : NI_BLAME_COLL, .peer = (int32_t)i};
-  for (uint32_t i = 0; i < 4; i++) j->x.group[i] = i ? 1 : 0;
+  for (uint32_t i = 0; i < 4; i++)
+    j->slot[i] =
+        (struct ni_blame_slot){.comm = i > 0, .kind = i ? NI_BLAME_SEND : NI_BLAME_COLL, .peer = (int32_t)i};
+  for (uint32_t i = 0; i < 4; i++)
+    j->x.group[i] = i ? 1 : 0;
   j->x.heads = 3;
   j->x.overlap_ns = NI_PLACE_OVERLAP_LEAST_NS;
   j->x.out = &j->rank;
@@ -53,9 +62,12 @@ static struct job *new_job(void) {
 }
 
 static struct ni_place_gap gap(struct job *j, uint16_t slot, uint64_t sn, int64_t from_us, int64_t to_us) {
-  const struct ni_blame_op op = {
-      .start_ns = from_us * 1000, .end_ns = to_us * 1000, .sn = sn,
-      .slot = slot, .token = slot, .what = slot};
+  const struct ni_blame_op op = {.start_ns = from_us * 1000,
+                                 .end_ns = to_us * 1000,
+                                 .sn = sn,
+                                 .slot = slot,
+                                 .token = slot,
+                                 .what = slot};
   static const uint16_t function[4] = {0, 1, 2, 3};
   j->x.function = function;
   struct ni_place_gap g = ni_places_gap(&j->x, &op);
@@ -73,12 +85,13 @@ static void test_own_time(void **state) {
   assert_int_equal(g.main.at, 1);
   assert_int_equal(gap(j, 1, 0, 1500, 1550).own, -1); /* a message: on a slot of its own */
   g = gap(j, 0, 2, 1700, 1800);
-  assert_int_equal(g.own, 300000); /* since its own slot's end; */
-  assert_int_equal(g.idle, 150000); /* idle since any */
+  assert_int_equal(g.own, 300000);                    /* since its own slot's end; */
+  assert_int_equal(g.idle, 150000);                   /* idle since any */
   assert_int_equal(gap(j, 0, 4, 1900, 2000).own, -1); /* number 3 is missing */
   assert_int_equal(gap(j, 0, 5, 2100, 2200).own, 100000);
   ni_places_next_step(&j->x);
-  assert_int_equal(gap(j, 0, 7, 2400, 2500).own, -1); /* number 6 is missing: in this place for the first time; */
+  /* number 6 is missing: in this place for the first time; */
+  assert_int_equal(gap(j, 0, 7, 2400, 2500).own, -1);
   ni_places_next_step(&j->x);
   assert_int_equal(gap(j, 0, 9, 2700, 2800).own, 200000); /* each time: it is left out */
   free(j);
@@ -99,7 +112,7 @@ static void test_overlap(void **state) {
   gap(j, 1, 3, 1310, 1401); /* a message: ends 1 us behind the start of what follows, */
   g = gap(j, 0, 3, 1400, 1500);
   assert_int_equal(g.own, 100000); /* which waits for its own slot; */
-  assert_int_equal(g.idle, 0); /* the message has ended, too */
+  assert_int_equal(g.idle, 0);     /* the message has ended, too */
   gap(j, 1, 4, 1510, 1603);
   g = gap(j, 0, 4, 1600, 1700);
   assert_int_equal(g.idle, 90000); /* 3 us: that one runs beside */
@@ -107,8 +120,8 @@ static void test_overlap(void **state) {
 }
 
 /*
- * Where stamps are off by more than messages take, one that had just begun is not yet over: a Recv does not wait for the
- * Send in its kernel. So each side would wait for the other's.
+ * Where stamps are off by more than messages take, one that had just begun is not yet over: a Recv does not
+ * wait for the Send in its kernel. So each side would wait for the other's.
  */
 static void test_in_one_kernel(void **state) {
   (void)state;
@@ -122,7 +135,10 @@ static void test_in_one_kernel(void **state) {
   free(j);
 }
 
-/* Messages to several peers that begin at once are one: the others have no own time, and waited for what the first one did. */
+/*
+ * Messages to several peers that begin at once are one: the others have no own time, and waited for what the
+ * first one did.
+ */
 static void test_group(void **state) {
   (void)state;
   struct job *j = new_job();
@@ -151,17 +167,24 @@ static uint32_t steps_in(unsigned steps, unsigned each, bool *found) {
   uint32_t n = 0, ends = 0;
   for (unsigned i = 0; i < steps; i++)
     for (unsigned k = 0; k <= each; k++, n++)
-      op[n] = (struct ni_blame_op){.start_ns = 1000000 + n * 1000, .end_ns = 1000500 + n * 1000,
-                                   .sn = i * each + k, .token = k == each, .what = k == each,
+      op[n] = (struct ni_blame_op){.start_ns = 1000000 + n * 1000,
+                                   .end_ns = 1000500 + n * 1000,
+                                   .sn = i * each + k,
+                                   .token = k == each,
+                                   .what = k == each,
                                    .slot = k == each};
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
   *found = m.found;
-  for (uint32_t i = 0; m.found && i < n; i++) ends += ni_steps_take(&m, &op[i]);
+  for (uint32_t i = 0; m.found && i < n; i++)
+    ends += ni_steps_take(&m, &op[i]);
   free(r);
   return ends;
 }
 
-/* Steps of 14 operations with short and long gaps, and two gradients in each, evenly apart: nothing comes once a step. */
+/*
+ * Steps of 14 operations with short and long gaps, and two gradients in each, evenly apart: nothing comes
+ * once a step.
+ */
 static void test_period(void **state) {
   (void)state;
   enum { STEPS_HERE = 40, EACH = 14 };
@@ -180,12 +203,17 @@ static void test_period(void **state) {
     t += (i % EACH < EACH / 2 ? 800000 : 1700000) + (int64_t)(i * 7919 % 20000);
     op[n++] = (struct ni_blame_op){.start_ns = t, .end_ns = t + 200000, .sn = i};
     if (i % (EACH / 2) == 3)
-      op[n++] = (struct ni_blame_op){.start_ns = t + 300000, .end_ns = t + 400000, .sn = i / (EACH / 2),
-                                     .token = 1, .what = 1, .slot = 1};
+      op[n++] = (struct ni_blame_op){.start_ns = t + 300000,
+                                     .end_ns = t + 400000,
+                                     .sn = i / (EACH / 2),
+                                     .token = 1,
+                                     .what = 1,
+                                     .slot = 1};
     t += 200000;
   }
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
-  for (uint32_t i = 0; m.found && i < n; i++) ends += ni_steps_take(&m, &op[i]);
+  for (uint32_t i = 0; m.found && i < n; i++)
+    ends += ni_steps_take(&m, &op[i]);
   assert_int_equal(ends, STEPS_HERE);
   /* As many as are asked for: here two of them. */
   assert_int_equal(ni_steps_find(&b, &rank, op, n, STEPS_HERE / 2, &m), 0);
@@ -222,7 +250,8 @@ static uint32_t noisy_steps(uint32_t steps, uint32_t each, uint32_t pause_each, 
           .start_ns = t + 1000, .end_ns = t + 50000, .sn = sn[1]++, .token = 1, .what = 1, .slot = 1};
   }
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
-  for (uint32_t i = 0; m.found && i < n; i++) ends += ni_steps_take(&m, &op[i]);
+  for (uint32_t i = 0; m.found && i < n; i++)
+    ends += ni_steps_take(&m, &op[i]);
   free(r);
   return ends;
 }
@@ -242,7 +271,10 @@ static void test_steps_by_order(void **state) {
   assert_in_range(noisy_steps(100, 12, 200, 4), 49, 51);
 }
 
-/* How many steps end in n operations of a rank with so many slots, each on a communicator larger than the one before. */
+/*
+ * How many steps end in n operations of a rank with so many slots, each on a communicator larger than the one
+ * before.
+ */
 static uint32_t steps_of(const struct ni_blame_op *op, size_t n, uint32_t slots) {
   struct ni_comm_row comm[3] = {{.n_ranks = 2}, {.n_ranks = 4}, {.n_ranks = 8}};
   struct ni_summary s = {.comm = comm};
@@ -253,14 +285,18 @@ static uint32_t steps_of(const struct ni_blame_op *op, size_t n, uint32_t slots)
   struct ni_blame_rank rank = {.slot = slot, .n_slots = slots, .token_func = func, .n_tokens = slots};
   struct ni_step_mark m;
   uint32_t ends = 0;
-  for (size_t i = 0; i < n; i++) slot[op[i].slot].ops++;
+  for (size_t i = 0; i < n; i++)
+    slot[op[i].slot].ops++;
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
-  for (size_t i = 0; m.found && i < n; i++) ends += ni_steps_take(&m, &op[i]);
+  for (size_t i = 0; m.found && i < n; i++)
+    ends += ni_steps_take(&m, &op[i]);
   free(r);
   return ends;
 }
 
-/* Three equal operations a step, and nothing else: a long gap tells, and a pause within a step begins none. */
+/*
+ * Three equal operations a step, and nothing else: a long gap tells, and a pause within a step begins none.
+ */
 static void test_steps_by_gaps(void **state) {
   (void)state;
   enum { STEPS_HERE = 100, EACH = 3 };
@@ -275,7 +311,10 @@ static void test_steps_by_gaps(void **state) {
   assert_int_equal(steps_of(op, STEPS_HERE * EACH, 1), STEPS_HERE);
 }
 
-/* What comes in each batch of two evaluations, on a communicator that has nothing else, is no step of the training. */
+/*
+ * What comes in each batch of two evaluations, on a communicator that has nothing else, is no step of the
+ * training.
+ */
 static void test_steps_beside_evaluation(void **state) {
   (void)state;
   enum { STEPS_HERE = 60, EACH = 12, BATCHES = 25, OF_BATCH = 4 };
@@ -284,13 +323,21 @@ static void test_steps_beside_evaluation(void **state) {
   for (uint32_t i = 0; i < STEPS_HERE; i++) {
     for (uint32_t k = 0; k <= EACH; k++, n++) {
       const uint16_t slot = k == EACH;
-      op[n] = (struct ni_blame_op){.start_ns = n * 1000, .end_ns = n * 1000 + 500, .sn = sn[slot]++,
-                                   .token = slot, .what = slot, .slot = slot};
+      op[n] = (struct ni_blame_op){.start_ns = n * 1000,
+                                   .end_ns = n * 1000 + 500,
+                                   .sn = sn[slot]++,
+                                   .token = slot,
+                                   .what = slot,
+                                   .slot = slot};
     }
     for (uint32_t k = 0; (i == 20 || i == 40) && k < BATCHES * (OF_BATCH + 1); k++, n++) {
       const uint16_t slot = k % (OF_BATCH + 1) == OF_BATCH ? 2 : 0;
-      op[n] = (struct ni_blame_op){.start_ns = n * 1000, .end_ns = n * 1000 + 500, .sn = sn[slot]++,
-                                   .token = slot, .what = slot, .slot = slot};
+      op[n] = (struct ni_blame_op){.start_ns = n * 1000,
+                                   .end_ns = n * 1000 + 500,
+                                   .sn = sn[slot]++,
+                                   .token = slot,
+                                   .what = slot,
+                                   .slot = slot};
     }
   }
   assert_int_equal(steps_of(op, n, 3), STEPS_HERE);
@@ -307,18 +354,24 @@ static void test_steps(void **state) {
 
 static void test_coarsen(void **state) {
   (void)state;
-  struct ni_blame_cell cell[3] = {{.start_ns = 5, .dev = 1, .burst = 2, .places = 3}, {.start_ns = 9, .dev = 4, .burst = 8, .places = 5}, {.start_ns = 11, .dev = 7}};
+  struct ni_blame_cell cell[3] = {{.start_ns = 5, .dev = 1, .burst = 2, .places = 3},
+                                  {.start_ns = 9, .dev = 4, .burst = 8, .places = 5},
+                                  {.start_ns = 11, .dev = 7}};
   struct ni_blame_link_cell link[3] = {{1, 2, 3}, {10, 20, 30}, {5, 5, 5}};
   struct ni_blame_rank o = {.cell = cell, .link_cell = link, .max_slots = 1, .n_bins = 2, .bin_steps = 2};
   ni_blame_coarsen(&o);
   assert_true(o.n_bins == 1 && o.bin_steps == 4 && cell[0].start_ns == 5 && cell[0].places == 8);
-  assert_true(near(cell[0].dev, 5) && near(cell[0].burst, 10) && near(link[0].exec, 11) && near(link[0].least, 22) && link[0].n == 33);
+  assert_true(near(cell[0].dev, 5) && near(cell[0].burst, 10) && near(link[0].exec, 11) &&
+              near(link[0].least, 22) && link[0].n == 33);
   assert_true(cell[1].start_ns == 0 && link[1].n == 0);
 }
 
 enum { STEPS = NI_BLAME_BLOCK, OWN = 100, LATE = 130, TRANSFER = 10 };
 
-/* Two ranks with one operation in each step of a block; rank 1 computes 130 us before it instead of 100, once with a pause of 50 more. */
+/*
+ * Two ranks with one operation in each step of a block; rank 1 computes 130 us before it instead of 100, once
+ * with a pause of 50 more.
+ */
 struct two {
   struct ni_blame b;
   struct ni_summary s;
@@ -347,18 +400,35 @@ static struct two *new_two(enum ni_finding_kind kind, uint32_t item) {
                            .sample_every = 1};
   for (uint32_t r = 0; r < 2; r++) {
     struct ni_blame_rank *o = &t->rank[r];
-    *o = (struct ni_blame_rank){.judged = true, .slot = &t->slot, .n_slots = 1, .token_hash = &t->hash, .n_sample = STEPS, .sample_ns = r * 30000};
+    *o = (struct ni_blame_rank){.judged = true,
+                                .slot = &t->slot,
+                                .n_slots = 1,
+                                .token_hash = &t->hash,
+                                .n_sample = STEPS,
+                                .sample_ns = r * 30000};
     o->last_ns = 1000 * (40 + (STEPS - 1) * (LATE + TRANSFER) + 50);
     o->sample = calloc(STEPS, sizeof *o->sample);
     for (uint32_t i = 0; i < STEPS; i++) {
       bool pause = i == 5 && r == 1;
-      o->sample[i] = (struct ni_blame_sampled){.after_us = i ? LATE + TRANSFER : 0, .exec_us = TRANSFER + (r == 0 ? 30 : 0), .gap_us = r ? LATE + pause * 50 : OWN,
-                                               .pause_us = (float)pause * 50, .sn = i, .step = i, .main = i > 0, .launched_late = i % 4 == 0};
+      o->sample[i] = (struct ni_blame_sampled){.after_us = i ? LATE + TRANSFER : 0,
+                                               .exec_us = TRANSFER + (r == 0 ? 30 : 0),
+                                               .gap_us = r ? LATE + pause * 50 : OWN,
+                                               .pause_us = (float)pause * 50,
+                                               .sn = i,
+                                               .step = i,
+                                               .main = i > 0,
+                                               .launched_late = i % 4 == 0};
     }
   }
   t->item = item;
   t->cause = &t->causes.item[0];
-  *t->cause = (struct ni_cause){.kind = kind, .item = &t->item, .n_items = 1, .to = STEPS, .share = 0.3f, .of_gaps = 0.3f, .lead = {1, 1}};
+  *t->cause = (struct ni_cause){.kind = kind,
+                                .item = &t->item,
+                                .n_items = 1,
+                                .to = STEPS,
+                                .share = 0.3f,
+                                .of_gaps = 0.3f,
+                                .lead = {1, 1}};
   t->causes.n = 1;
   return t;
 }
@@ -381,18 +451,22 @@ static void test_replay(void **state) {
   assert_true(cost(new_two(NI_FIND_LATE_RANK, 0)) == 0); /* nobody waits for it */
   assert_true(near(cost(new_two(NI_FIND_PAUSES, 1)), 50));
   struct two *t = new_two(NI_FIND_LATE_RANK, 1);
-  t->cause->from = 3, t->cause->to = 7;
+  t->cause->from = 3;
+  t->cause->to = 7;
   assert_true(near(cost(t), 30 * 4));
   t = new_two(NI_FIND_LATE_RANK, 1);
   t->cause->launch = true;
-  assert_true(near(cost(t), 30)); /* step 4: the first has nothing before it */
+  assert_true(near(cost(t), 30));    /* step 4: the first has nothing before it */
   t = new_two(NI_FIND_LATE_RANK, 1); /* the other one runs ahead: the longest gap is all that it is late */
-  t->cause->excess_us = 30, t->cause->lead = (struct ni_lead){.part = 0.5f};
+  t->cause->excess_us = 30;
+  t->cause->lead = (struct ni_lead){.part = 0.5f};
   assert_true(near(cost(t), 15 * STEPS));
   t = new_two(NI_FIND_SLOW_PAIR, 0);
-  t->cause->links = true, t->cause->share = 1;
+  t->cause->links = true;
+  t->cause->share = 1;
   assert_true(near(cost(t), STEPS * TRANSFER / 2));
-  t = new_two(NI_FIND_LATE_RANK, 1); /* more is taken away than it is late: then the other one is waited for */
+  /* more is taken away than it is late: then the other one is waited for */
+  t = new_two(NI_FIND_LATE_RANK, 1);
   t->cause->of_gaps = 1;
   assert_true(near(cost(t), 30 * (STEPS - 2) + LATE / 2));
 }
@@ -446,8 +520,10 @@ static struct fabric *new_fabric(void) {
   }
   for (uint32_t i = 0; i < LINKS; i++) {
     f->comm[i].n_ranks = 2;
-    f->of[i][0] = 2 * i, f->of[i][1] = 2 * i + 1;
-    for (uint32_t k = 0; k < BINS; k++) f->us[i][k] = 100;
+    f->of[i][0] = 2 * i;
+    f->of[i][1] = 2 * i + 1;
+    for (uint32_t k = 0; k < BINS; k++)
+      f->us[i][k] = 100;
     f->link[i] = (struct ni_blame_link){.comm = i,
                                         .from = -1,
                                         .to = -1,
@@ -524,7 +600,10 @@ static void test_flapping(void **state) {
   free_fabric(f);
 }
 
-/* All links are slow in two bins that stand alone; in one, which may be anything; as much as they differ anyway. */
+/*
+ * All links are slow in two bins that stand alone; in one, which may be anything; as much as they differ
+ * anyway.
+ */
 static void test_congestion(void **state) {
   (void)state;
   for (int how = 0; how < 3; how++) {
@@ -541,7 +620,8 @@ static void test_congestion(void **state) {
 static void test_not_slow(void **state) {
   (void)state;
   struct fabric *f = new_fabric(); /* sizes that differ from step to step */
-  for (uint32_t k = 0; k < BINS; k++) f->us[0][k] = 50 + (float)(k * 37 % 130);
+  for (uint32_t k = 0; k < BINS; k++)
+    f->us[0][k] = 50 + (float)(k * 37 % 130);
   assert_null(caused(f));
   free_fabric(f);
 
@@ -553,13 +633,17 @@ static void test_not_slow(void **state) {
   free_fabric(f);
 
   f = new_fabric(); /* less than two ticks of a timer of 1 us */
-  for (uint32_t i = 0; i < LINKS; i++)
-    f->link[i].usual_us = f->link[i].quiet_us = 5, f->link[i].per_step = 100;
+  for (uint32_t i = 0; i < LINKS; i++) {
+    f->link[i].usual_us = f->link[i].quiet_us = 5;
+    f->link[i].per_step = 100;
+  }
   for (uint32_t k = 0; k < BINS; k++)
-    for (uint32_t i = 0; i < LINKS; i++) f->us[i][k] = i ? 5 : 6.5f;
+    for (uint32_t i = 0; i < LINKS; i++)
+      f->us[i][k] = i ? 5 : 6.5f;
   assert_null(caused(f));
   ni_causes_free(&f->causes);
-  for (uint32_t k = 0; k < BINS; k++) f->us[0][k] = 8;
+  for (uint32_t k = 0; k < BINS; k++)
+    f->us[0][k] = 8;
   assert_non_null(caused(f));
   free_fabric(f);
 }
@@ -585,11 +669,17 @@ static void test_usual_transfer(void **state) {
   }
   struct ni_blame_slot slot[2] = {{.link = 0}, {.link = 1}};
   struct ni_blame_link link[2] = {{.n_ranks = 2}, {.n_ranks = 2}};
-  for (uint32_t r = 0; r < 2; r++) t->rank[r].slot = slot, t->rank[r].n_slots = 2;
+  for (uint32_t r = 0; r < 2; r++) {
+    t->rank[r].slot = slot;
+    t->rank[r].n_slots = 2;
+  }
   uint32_t both[2][2] = {{0, 1}, {0, 1}};
-  link[0].rank = both[0], link[1].rank = both[1];
-  t->b.link = link, t->b.n_links = 2;
-  t->cause->links = true, t->cause->share = 1; /* it would be 20 us */
+  link[0].rank = both[0];
+  link[1].rank = both[1];
+  t->b.link = link;
+  t->b.n_links = 2;
+  t->cause->links = true;
+  t->cause->share = 1; /* it would be 20 us */
   struct ni_replay out;
   assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
   assert_true(near(t->cause->cost_us, OPS / 2 * 30));
@@ -604,7 +694,9 @@ static void test_uneven_cost(void **state) {
     struct two *t = new_two(NI_FIND_UNEVEN, 1);
     /* of 1: between others */
     t->link = (struct ni_blame_link){.from = 0, .to = 1, .rank = both, .n_ranks = 2 - of};
-    t->cause->of = 1, t->cause->more_bytes = 1, t->cause->of_gaps = 0;
+    t->cause->of = 1;
+    t->cause->more_bytes = 1;
+    t->cause->of_gaps = 0;
     struct ni_replay out;
     assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
     assert_true(near(t->cause->cost_us, of ? 0 : STEPS * TRANSFER / 2));
@@ -632,7 +724,9 @@ static void test_launch_cost(void **state) {
     struct ni_blame_rank *o = &t->rank[r];
     free(o->sample);
     o->sample = calloc(OPS, sizeof *o->sample);
-    o->n_sample = OPS, o->slot = slot[r], o->n_slots = 2;
+    o->n_sample = OPS;
+    o->slot = slot[r];
+    o->n_slots = 2;
     for (uint32_t i = 0; i < OPS; i++)
       o->sample[i] = (struct ni_blame_sampled){.after_us = i ? 50 : 0,
                                                .exec_us = 10,
@@ -642,8 +736,10 @@ static void test_launch_cost(void **state) {
                                                .main = i > 0,
                                                .launched_late = r};
   }
-  t->b.link = link, t->b.n_links = 3;
-  t->cause->launch = true, t->cause->of_gaps = 0;
+  t->b.link = link;
+  t->b.n_links = 3;
+  t->cause->launch = true;
+  t->cause->of_gaps = 0;
   struct ni_replay out;
   assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
   assert_true(near(t->cause->cost_us, STEPS * 3 * 60));
@@ -655,7 +751,8 @@ static void test_crossed(void **state) {
   (void)state;
   struct two *t = new_two(NI_FIND_LATE_RANK, 1);
   struct ni_replay out;
-  for (uint32_t i = 0; i < STEPS; i++) t->rank[1].sample[i].sn = STEPS - 1 - i;
+  for (uint32_t i = 0; i < STEPS; i++)
+    t->rank[1].sample[i].sn = STEPS - 1 - i;
   assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
   assert_int_equal(out.blocks, 1);
   free(t);
@@ -663,13 +760,16 @@ static void test_crossed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_alone), cmocka_unit_test(test_own_time),
-      cmocka_unit_test(test_group), cmocka_unit_test(test_overlap), cmocka_unit_test(test_in_one_kernel), cmocka_unit_test(test_steps),
-      cmocka_unit_test(test_period), cmocka_unit_test(test_steps_by_order), cmocka_unit_test(test_steps_by_gaps),
-      cmocka_unit_test(test_steps_beside_evaluation), cmocka_unit_test(test_coarsen),
-      cmocka_unit_test(test_replay), cmocka_unit_test(test_crossed), cmocka_unit_test(test_flapping),
-      cmocka_unit_test(test_not_slow), cmocka_unit_test(test_congestion), cmocka_unit_test(test_usual_transfer),
-      cmocka_unit_test(test_uneven_cost), cmocka_unit_test(test_launch_cost),
+      cmocka_unit_test(test_alone),          cmocka_unit_test(test_own_time),
+      cmocka_unit_test(test_group),          cmocka_unit_test(test_overlap),
+      cmocka_unit_test(test_in_one_kernel),  cmocka_unit_test(test_steps),
+      cmocka_unit_test(test_period),         cmocka_unit_test(test_steps_by_order),
+      cmocka_unit_test(test_steps_by_gaps),  cmocka_unit_test(test_steps_beside_evaluation),
+      cmocka_unit_test(test_coarsen),        cmocka_unit_test(test_replay),
+      cmocka_unit_test(test_crossed),        cmocka_unit_test(test_flapping),
+      cmocka_unit_test(test_not_slow),       cmocka_unit_test(test_congestion),
+      cmocka_unit_test(test_usual_transfer), cmocka_unit_test(test_uneven_cost),
+      cmocka_unit_test(test_launch_cost),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,7 @@
-/* What sampled logs tell without own time: congestion by transfers across hosts, and who pauses by rare long waits. */
+/*
+ * What sampled logs tell without own time: congestion by transfers across hosts, and who pauses by rare long
+ * waits.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -15,17 +18,29 @@ enum { COMMS = 2, RANKS = 4, EACH = 200, STEP_US = 10000 };
 /* Two communicators across both hosts, of ranks 0, 2 and 1, 3; a third one of all. */
 static struct ni_host host[2] = {{.name = "a"}, {.name = "b"}};
 static struct ni_process process[RANKS] = {{.host = 0}, {.host = 0}, {.host = 1}, {.host = 1}};
-static struct ni_comm_row comm[COMMS + 1] = {{.ranks_seen = 2, .one_host = -1}, {.ranks_seen = 2, .one_host = -1}, {.ranks_seen = RANKS}};
-static struct ni_seat seat[] = {{.comm = 0, .process = 0, .met = 50}, {.comm = 0, .process = 2, .met = 50}, {.comm = 1, .process = 1, .met = 50},
-                                {.comm = 1, .process = 3, .met = 50}, {.comm = 2, .process = 0, .met = 100}, {.comm = 2, .process = 1, .met = 100},
+static struct ni_comm_row comm[COMMS + 1] = {
+    {.ranks_seen = 2, .one_host = -1}, {.ranks_seen = 2, .one_host = -1}, {.ranks_seen = RANKS}};
+static struct ni_seat seat[] = {{.comm = 0, .process = 0, .met = 50},  {.comm = 0, .process = 2, .met = 50},
+                                {.comm = 1, .process = 1, .met = 50},  {.comm = 1, .process = 3, .met = 50},
+                                {.comm = 2, .process = 0, .met = 100}, {.comm = 2, .process = 1, .met = 100},
                                 {.comm = 2, .process = 2, .met = 100}, {.comm = 2, .process = 3, .met = 100}};
 
 static struct ni_summary job(void) {
-  return (struct ni_summary){.host = host, .n_hosts = 2, .process = process, .n_processes = RANKS, .comm = comm, .n_comms = COMMS + 1,
-                             .seat = seat, .n_seats = sizeof seat / sizeof *seat, .one_in = 4};
+  return (struct ni_summary){.host = host,
+                             .n_hosts = 2,
+                             .process = process,
+                             .n_processes = RANKS,
+                             .comm = comm,
+                             .n_comms = COMMS + 1,
+                             .seat = seat,
+                             .n_seats = sizeof seat / sizeof *seat,
+                             .one_in = 4};
 }
 
-/* One of some numbers a step. Where it is crowded transfers take twice as long, and the steps as `slower` says. */
+/*
+ * One of some numbers a step. Where it is crowded transfers take twice as long, and the steps as `slower`
+ * says.
+ */
 static struct ni_crowded crowded(uint32_t comms, uint32_t slow_comms, double slower) {
   struct ni_summary s = job();
   struct ni_crossings l = {0};
@@ -34,7 +49,10 @@ static struct ni_crowded crowded(uint32_t comms, uint32_t slow_comms, double slo
   for (uint32_t i = 0; i < EACH; i++) {
     const bool slow = i >= 80 && i < 120;
     for (uint32_t c = 0; c < comms; c++) {
-      const struct ni_crossing x = {.at_us = at + c, .sn = i * 5u, .comm = c, .us = slow && c < slow_comms ? 2000 : 1000 + (float)(i % 7)};
+      const struct ni_crossing x = {.at_us = at + c,
+                                    .sn = i * 5u,
+                                    .comm = c,
+                                    .us = slow && c < slow_comms ? 2000 : 1000 + (float)(i % 7)};
       assert_int_equal(ni_crossings_add(&l, &x), 0);
     }
     at += slow ? (int64_t)(slower * STEP_US) : STEP_US;
@@ -56,7 +74,7 @@ static void test_congestion(void **state) {
   assert_true(crowded(2, 2, 1).lost_us < 0.1 * 40 * STEP_US); /* hidden beside computing: it costs nothing */
   assert_true(crowded(2, 1, 1.3).ratio == 0);                 /* one of two: it is on the way of that one */
   assert_true(crowded(2, 0, 1.3).ratio == 0);
-  assert_true(crowded(1, 1, 1.3).ratio == 0);                 /* one alone, of some ranks */
+  assert_true(crowded(1, 1, 1.3).ratio == 0); /* one alone, of some ranks */
 }
 
 /* However they are put together, the same ones stay. */
@@ -80,7 +98,12 @@ static void test_crossings_kept(void **state) {
 }
 
 static struct ni_outlier late(uint32_t of_comm, uint32_t of, int64_t at_us, double us) {
-  return (struct ni_outlier){.kind = NI_OUTLIER_LATE, .comm = of_comm, .process = of, .sn = (uint64_t)at_us, .time_us = at_us, .lost_us = us};
+  return (struct ni_outlier){.kind = NI_OUTLIER_LATE,
+                             .comm = of_comm,
+                             .process = of,
+                             .sn = (uint64_t)at_us,
+                             .time_us = at_us,
+                             .lost_us = us};
 }
 
 static uint32_t pausing(struct ni_outlier *o, size_t n, int64_t run_us) {
@@ -101,23 +124,26 @@ static void test_pauses(void **state) {
     o[2 * i + 1] = late(1, 1, 1000000 * (i + 1) + 500, 30000); /* not where it has the most operations */
   }
   assert_int_equal(pausing(o, 6, 10000000), 1);
-  assert_int_equal(pausing(o, 4, 10000000), UINT32_MAX); /* two are chance */
+  assert_int_equal(pausing(o, 4, 10000000), UINT32_MAX);  /* two are chance */
   assert_int_equal(pausing(o, 6, 100000000), UINT32_MAX); /* of so long a run it is nothing */
   o[5] = late(2, 3, 5000000, 40000);
   assert_int_equal(pausing(o, 6, 10000000), UINT32_MAX); /* another one does so, too */
-  o[5] = late(2, 3, 3000100, 28000); /* it had waited for that one */
+  o[5] = late(2, 3, 3000100, 28000);                     /* it had waited for that one */
   assert_int_equal(pausing(o, 6, 10000000), 1);
   o[5] = late(2, 3, 3000000, 28000);
   o[5].sn = o[4].sn; /* both came late to it: it can have been either */
   assert_int_equal(pausing(o, 6, 10000000), UINT32_MAX);
-  for (int i = 0; i < 3; i++) o[2 * i + 1] = late(1, 3, 1000000 * (i + 1) - 500, 30000); /* it waited for rank 3 */
+  /* it waited for rank 3 */
+  for (int i = 0; i < 3; i++)
+    o[2 * i + 1] = late(1, 3, 1000000 * (i + 1) - 500, 30000);
   assert_int_equal(pausing(o, 6, 10000000), UINT32_MAX);
 }
 
 static void test_always_late(void **state) {
   (void)state;
   struct ni_outlier o[30];
-  for (int i = 0; i < 30; i++) o[i] = late(2, 1, 100000 * (i + 1), 6000);
+  for (int i = 0; i < 30; i++)
+    o[i] = late(2, 1, 100000 * (i + 1), 6000);
   assert_int_equal(pausing(o, 20, 10000000), 1);
   assert_int_equal(pausing(o, 30, 10000000), UINT32_MAX); /* of its hundred: it does not pause, it is late */
 }

@@ -31,14 +31,16 @@ static void test_period(void **state) {
   p = ni_period_of(at, n, in);
   assert_true(p.n == 5 && in[0] && in[4] && !in[5]);
   n = moments(at, 6, 30, 50, 9e5f);
-  at[3] = at[4], at[4] = at[5]; /* one was missed: two periods */
+  at[3] = at[4];
+  at[4] = at[5]; /* one was missed: two periods */
   p = ni_period_of(at, n - 1, in);
   assert_true(p.steps >= 49 && p.steps <= 51 && p.n == 5);
   assert_int_equal(ni_period_of(at, moments(at, 2, 30, 50, 9e5f), in).steps, 0);
   assert_int_equal(ni_period_of(at, moments(at, 8, 30, 2, 9e5f), in).steps,
                    0); /* each second step is no period of its own */
   static const uint32_t by_chance[] = {12, 31, 99, 110, 171, 188, 280};
-  for (n = 0; n < 7; n++) at[n] = (struct ni_spell_moment){by_chance[n], 2e5f, 1};
+  for (n = 0; n < 7; n++)
+    at[n] = (struct ni_spell_moment){by_chance[n], 2e5f, 1};
   assert_int_equal(ni_period_of(at, n, in).steps, 0);
   assert_false(in[0]);
   n = moments(at, 3, 30, 50, 2e5f); /* three could be chance: they have to be as long, too */
@@ -51,9 +53,11 @@ enum { BINS = 200 };
 
 /* Bins with a little noise, and bursts of `length` from each of n begins on. */
 static void bursts(float *x, uint32_t n, const uint32_t *from, uint32_t length, float height) {
-  for (uint32_t k = 0; k < BINS; k++) x[k] = 0.01f * (float)((int)(k * 7919 % 5) - 2);
+  for (uint32_t k = 0; k < BINS; k++)
+    x[k] = 0.01f * (float)((int)(k * 7919 % 5) - 2);
   for (uint32_t i = 0; i < n; i++)
-    for (uint32_t k = from[i]; k < from[i] + length && k < BINS; k++) x[k] += height;
+    for (uint32_t k = from[i]; k < from[i] + length && k < BINS; k++)
+      x[k] += height;
 }
 
 static void test_bursts(void **state) {
@@ -83,17 +87,22 @@ static void test_bursts(void **state) {
   bursts(x, 3, from, 45, 0.2f); /* most of the run */
   assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
   bursts(x, 3, from, 6, 0.2f);
-  for (uint32_t k = 0; k < BINS; k++) x[k] += 0.08f; /* it is late all along */
+  for (uint32_t k = 0; k < BINS; k++)
+    x[k] += 0.08f; /* it is late all along */
   assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
 }
 
-/* Many single bins that are longer are bursts of their own shape; some, or a rank that is late all along, are not. */
+/*
+ * Many single bins that are longer are bursts of their own shape; some, or a rank that is late all along, are
+ * not.
+ */
 static void test_single_bins(void **state) {
   (void)state;
   uint32_t from[20];
   float x[BINS];
   bool hit[BINS];
-  for (uint32_t i = 0; i < 20; i++) from[i] = 3 + i * 9 + i % 3;
+  for (uint32_t i = 0; i < 20; i++)
+    from[i] = 3 + i * 9 + i % 3;
   bursts(x, 20, from, 1, 0.2f);
   assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
   const struct ni_bursts b = ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_OF_ONE, hit);
@@ -103,7 +112,8 @@ static void test_single_bins(void **state) {
   bursts(x, 4, from, 1, 0.2f);
   assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_OF_ONE, hit).n, 0);
   bursts(x, 20, from, 1, 0.1f);
-  for (uint32_t k = 0; k < BINS; k++) x[k] += 0.045f; /* it is late all along */
+  for (uint32_t k = 0; k < BINS; k++)
+    x[k] += 0.045f; /* it is late all along */
   assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_OF_ONE, hit).n, 0);
 }
 
@@ -148,16 +158,17 @@ static void test_number(void **state) {
   assert_true(rank[1].shift - rank[0].shift == 3 && b.steps > 20);
   slot[1][0].anchor_of = 78; /* by a communicator that is not in the logs, in the same blocks of the sample */
   process[1].may_wait_unseen = true;
-  for (uint32_t k = 0; k < 17; k++) cell[1][k].start_ns += 4000000000;
+  for (uint32_t k = 0; k < 17; k++)
+    cell[1][k].start_ns += 4000000000;
   b.bins = b.steps = 0;
   assert_int_equal(ni_number_steps(&b), 0);
   assert_true(rank[1].shift - rank[0].shift == (int32_t)NI_BLAME_BLOCK);
 }
 
 /*
- * Four hosts of four ranks, which the recorded communicators join within a host alone. Rank 0 collects garbage
- * each 20 steps; those of its host wait for it within their operations, those of two other hosts between theirs, for a rank
- * of the first host, in a communicator that is not recorded.
+ * Four hosts of four ranks, which the recorded communicators join within a host alone. Rank 0 collects
+ * garbage each 20 steps; those of its host wait for it within their operations, those of two other hosts
+ * between theirs, for a rank of the first host, in a communicator that is not recorded.
  */
 static void test_waits_outside(void **state) {
   (void)state;
@@ -168,7 +179,12 @@ static void test_waits_outside(void **state) {
   struct ni_blame_cell cell[RANKS][STEPS] = {0};
   struct ni_blame_rank rank[RANKS];
   struct ni_summary s = {.process = process, .host = host, .n_hosts = HOSTS};
-  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = RANKS, .bins = STEPS, .bin_steps = 1, .steps = STEPS,
+  struct ni_blame b = {.s = &s,
+                       .rank = rank,
+                       .n_ranks = RANKS,
+                       .bins = STEPS,
+                       .bin_steps = 1,
+                       .steps = STEPS,
                        .waits_unseen = true};
   for (uint32_t r = 0; r < RANKS; r++) {
     const bool pauses = r == 0 || (r >= OF_HOST && r < 3 * OF_HOST);
@@ -176,10 +192,17 @@ static void test_waits_outside(void **state) {
     for (uint32_t k = 0; k < PAUSES; k++)
       incident[r][k] = (struct ni_blame_incident){
           .us = 80e3f, .step = k * EACH + 3, .in_step = 1 + 7 * k, .is_pause = true, .is_own = true};
-    rank[r] = (struct ni_blame_rank){.process = r, .judged = true, .n_steps = STEPS, .ops = STEPS * 100,
-                                     .team = r / OF_HOST, .incident = incident[r],
-                                     .n_incidents = pauses ? PAUSES : 0, .incidents = pauses ? PAUSES : 0,
-                                     .cell = cell[r], .n_bins = STEPS, .bin_steps = 1};
+    rank[r] = (struct ni_blame_rank){.process = r,
+                                     .judged = true,
+                                     .n_steps = STEPS,
+                                     .ops = STEPS * 100,
+                                     .team = r / OF_HOST,
+                                     .incident = incident[r],
+                                     .n_incidents = pauses ? PAUSES : 0,
+                                     .incidents = pauses ? PAUSES : 0,
+                                     .cell = cell[r],
+                                     .n_bins = STEPS,
+                                     .bin_steps = 1};
   }
   struct ni_causes out = {0};
   assert_int_equal(ni_spells_pauses(&b, &out), 0);
@@ -197,7 +220,12 @@ static void joined(uint32_t n, const uint32_t (*member)[2], int64_t world, struc
   struct ni_seat seat[8] = {0};
   uint32_t at[4] = {0, 1, 2, 3};
   struct ni_run *r = calloc(1, sizeof *r);
-  struct ni_summary s = {.process = process, .n_processes = 4, .comm = comm, .n_comms = n, .seat = seat, .n_seats = 2 * (size_t)n};
+  struct ni_summary s = {.process = process,
+                         .n_processes = 4,
+                         .comm = comm,
+                         .n_comms = n,
+                         .seat = seat,
+                         .n_seats = 2 * (size_t)n};
   assert_non_null(r);
   for (uint32_t i = 0; i < 4; i++) {
     of_run[i].world_size = (int32_t)world;
@@ -246,7 +274,9 @@ static void test_room(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_bursts), cmocka_unit_test(test_single_bins),
-                                     cmocka_unit_test(test_number), cmocka_unit_test(test_room), cmocka_unit_test(test_waits_outside), cmocka_unit_test(test_joined)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_period),      cmocka_unit_test(test_bursts),
+                                     cmocka_unit_test(test_single_bins), cmocka_unit_test(test_number),
+                                     cmocka_unit_test(test_room),        cmocka_unit_test(test_waits_outside),
+                                     cmocka_unit_test(test_joined)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,9 @@
 enum { SAMPLES = 60 };
 
 /* 0..1 */
-static double drawn(uint64_t *draw) { return (double)((*draw = *draw * 6364136223846793005u + 1442695040888963407u) >> 11) / 0x1p53; }
+static double drawn(uint64_t *draw) {
+  return (double)((*draw = *draw * 6364136223846793005u + 1442695040888963407u) >> 11) / 0x1p53;
+}
 
 /*
  * Slot 0 is the place's own. It begins `far` us behind slot 1's end, give or take `noise`, and that one ended
@@ -44,7 +46,8 @@ static void test_line(void **state) {
   float gap[SAMPLES][2];
   samples(gap, 0, 20);
   assert_true(waits(gap, 2));
-  for (uint32_t i = 0; i < SAMPLES; i += 20) gap[i][1] = 900; /* its end seemed to lie behind the start */
+  for (uint32_t i = 0; i < SAMPLES; i += 20)
+    gap[i][1] = 900; /* its end seemed to lie behind the start */
   assert_true(waits(gap, 2));
 }
 
@@ -59,13 +62,14 @@ static void test_at_once(void **state) {
   }
   assert_true(waits(gap, 100));
   assert_false(waits(gap, 2));
-  for (uint32_t i = 0; i < SAMPLES; i++) gap[i][1] += 300;
+  for (uint32_t i = 0; i < SAMPLES; i++)
+    gap[i][1] += 300;
   assert_false(waits(gap, 100));
 }
 
 /*
- * A message that always takes as long: its end moves by what its stamp is off alone, and starts do not move with stamps.
- * That they do not is no proof that nobody waits for it.
+ * A message that always takes as long: its end moves by what its stamp is off alone, and starts do not move
+ * with stamps. That they do not is no proof that nobody waits for it.
  */
 static void test_always_as_long(void **state) {
   (void)state;
@@ -77,7 +81,8 @@ static void test_always_as_long(void **state) {
   }
   struct ni_usual u;
   ni_usual_find(&u, gap[0], SAMPLES, 2, 0, false, 100);
-  assert_true(u.or_slot == 1 && u.or_us > 1300 && u.or_us < 1700); /* the places of which more is known say it */
+  /* the places of which more is known say it */
+  assert_true(u.or_slot == 1 && u.or_us > 1300 && u.or_us < 1700);
   ni_usual_find(&u, gap[0], SAMPLES, 2, 0, false, 2);
   assert_true(isnan(u.or_us));
 }
@@ -133,9 +138,11 @@ static void test_onset_is_no_burst(void **state) {
   enum { BINS = 200 };
   float x[BINS];
   bool hit[BINS];
-  for (uint32_t k = 0; k < BINS; k++) x[k] = k < 100 ? 0 : k % 20 < 4 ? 0.08f : 0.14f;
+  for (uint32_t k = 0; k < BINS; k++)
+    x[k] = k < 100 ? 0 : k % 20 < 4 ? 0.08f : 0.14f;
   assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
-  for (uint32_t k = 100; k < BINS; k++) x[k] = k % 20 < 4 ? 0 : 0.14f;
+  for (uint32_t k = 100; k < BINS; k++)
+    x[k] = k % 20 < 4 ? 0 : 0.14f;
   assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 5);
 }
 
@@ -155,23 +162,41 @@ static void test_always_last(void **state) {
     uint32_t of[LINKS][2];
     float us[LINKS][BINS];
     struct ni_summary s = {.process = process, .host = host, .n_hosts = 2 * LINKS, .comm = comm};
-    struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = 2 * LINKS, .link = link, .n_links = LINKS,
-                         .bins = BINS, .steps = BINS, .bin_steps = 1};
+    struct ni_blame b = {.s = &s,
+                         .rank = rank,
+                         .n_ranks = 2 * LINKS,
+                         .link = link,
+                         .n_links = LINKS,
+                         .bins = BINS,
+                         .steps = BINS,
+                         .bin_steps = 1};
     struct ni_causes causes = {0};
     for (uint32_t r = 0; r < 2 * LINKS; r++) {
       process[r].host = r;
-      rank[r] = (struct ni_blame_rank){.process = r, .judged = true, .n_steps = BINS,
-                                       .last_ns = BINS * INT64_C(10000), .overlap_us = 20};
+      rank[r] = (struct ni_blame_rank){
+          .process = r, .judged = true, .n_steps = BINS, .last_ns = BINS * INT64_C(10000), .overlap_us = 20};
     }
     for (uint32_t i = 0; i < LINKS; i++) {
       comm[i].n_ranks = 2;
-      of[i][0] = 2 * i, of[i][1] = 2 * i + 1;
-      for (uint32_t k = 0; k < BINS; k++) us[i][k] = i ? 50 : 60;
-      link[i] = (struct ni_blame_link){.comm = i, .from = -1, .to = -1, .rank = of[i], .n_ranks = 2, .host = -1,
-                                       .us = us[i], .per_step = 1, .mean_us = us[i][0], .quiet_us = us[i][0],
-                                       .usual_us = 50, .alike = LINKS};
+      of[i][0] = 2 * i;
+      of[i][1] = 2 * i + 1;
+      for (uint32_t k = 0; k < BINS; k++)
+        us[i][k] = i ? 50 : 60;
+      link[i] = (struct ni_blame_link){.comm = i,
+                                       .from = -1,
+                                       .to = -1,
+                                       .rank = of[i],
+                                       .n_ranks = 2,
+                                       .host = -1,
+                                       .us = us[i],
+                                       .per_step = 1,
+                                       .mean_us = us[i][0],
+                                       .quiet_us = us[i][0],
+                                       .usual_us = 50,
+                                       .alike = LINKS};
     }
-    if (late) (void)ni_cause_add(&causes, NI_FIND_LATE_RANK, NI_LEVEL_RANK, 0);
+    if (late)
+      (void)ni_cause_add(&causes, NI_FIND_LATE_RANK, NI_LEVEL_RANK, 0);
     assert_int_equal(ni_causes_links(&b, &causes), 0);
     assert_int_equal(causes.n, 1); /* the link, or the late rank alone */
     assert_int_equal(causes.item[0].links, !late);
@@ -179,7 +204,10 @@ static void test_always_last(void **state) {
   }
 }
 
-/* Two stages that exchange messages alone; the clock of the second is an hour ahead, and its steps begin 2 later. */
+/*
+ * Two stages that exchange messages alone; the clock of the second is an hour ahead, and its steps begin 2
+ * later.
+ */
 static void test_number_by_messages(void **state) {
   (void)state;
   struct ni_blame_slot slot[2] = {{.comm = 0, .rank = 0, .peer = 1, .kind = NI_BLAME_SEND, .ops = 80},
@@ -190,8 +218,16 @@ static void test_number_by_messages(void **state) {
   struct ni_summary s = {.process = process};
   struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = 2};
   for (uint32_t r = 0; r < 2; r++) {
-    rank[r] = (struct ni_blame_rank){.process = r, .judged = true, .slot = &slot[r], .n_slots = 1, .cell = cell[r], .n_bins = 20,
-                                     .bin_steps = 1, .n_steps = 20, .whole_steps = 20, .ops = 80};
+    rank[r] = (struct ni_blame_rank){.process = r,
+                                     .judged = true,
+                                     .slot = &slot[r],
+                                     .n_slots = 1,
+                                     .cell = cell[r],
+                                     .n_bins = 20,
+                                     .bin_steps = 1,
+                                     .n_steps = 20,
+                                     .whole_steps = 20,
+                                     .ops = 80};
     for (uint32_t k = 0; k < 20; k++) {
       cell[r][k].start_ns = 1000000000 * (int64_t)(k + 1) + (r ? 3600000000000 : 0);
       for (uint32_t i = 0; i < 4; i++)
@@ -296,7 +332,8 @@ static bool is_share(float share, float right) { return fabsf(share - right) < 0
 static void test_stages(void **state) {
   (void)state;
   struct stages *x = new_stages();
-  for (uint32_t r = 0; r < STAGES; r++) put_places(x, r, r == 1 ? 1.05f : 1, false);
+  for (uint32_t r = 0; r < STAGES; r++)
+    put_places(x, r, r == 1 ? 1.05f : 1, false);
   for (uint32_t k = 0; k < 4; k++) { /* the last one has a loss, and kernels that follow at once */
     x->place[3][x->rank[3].n_places++] = (struct ni_blame_place){.usual_us = 4000 + (float)k};
     x->place[3][x->rank[3].n_places++] = (struct ni_blame_place){.usual_us = 20};
@@ -310,7 +347,8 @@ static void test_stages(void **state) {
   assert_true(is_share(stage_more(x, 1).share, 0));
   for (uint32_t r = 0; r < STAGES; r++) { /* a layer of two micro-batches, and kernels that follow at once */
     put_places(x, r, r == 1 ? 1.15f : 1, false);
-    for (uint32_t k = 7; k < 16; k++) x->place[r][k].usual_us = 5;
+    for (uint32_t k = 7; k < 16; k++)
+      x->place[r][k].usual_us = 5;
   }
   assert_true(is_share(stage_more(x, 1).share, 0.15f));
   put_places(x, 1, 1, false);
@@ -327,7 +365,8 @@ static void test_stages(void **state) {
 static void test_whole_stages(void **state) {
   (void)state;
   struct stages *x = new_stages();
-  for (uint32_t r = 0; r < STAGES; r++) put_places(x, r, r == 3 ? 1.3f : r == 1 ? 1.1f : 1, true);
+  for (uint32_t r = 0; r < STAGES; r++)
+    put_places(x, r, r == 3 ? 1.3f : r == 1 ? 1.1f : 1, true);
   assert_true(is_share(stage_more(x, 1).share, 0.1f)); /* not beside the last one, which can have a loss */
   assert_false(stage_more(x, 1).can_be_work);
   assert_true(is_share(stage_more(x, 2).share, 0) || stage_more(x, 2).share < 0);
@@ -343,9 +382,10 @@ static void test_whole_stages(void **state) {
 }
 
 /*
- * Eight ranks with one communicator compute 10 ms before each of six operations that run beside the next part;
- * one takes a tenth longer. Others are 1 ms further ahead in each place, until their operation begins when the one
- * before has ended: then its gap is longer than theirs by all of it. Behind the step all wait for all.
+ * Eight ranks with one communicator compute 10 ms before each of six operations that run beside the next
+ * part; one takes a tenth longer. Others are 1 ms further ahead in each place, until their operation begins
+ * when the one before has ended: then its gap is longer than theirs by all of it. Behind the step all wait
+ * for all.
  */
 static void test_lead(void **state) {
   (void)state;
@@ -361,11 +401,16 @@ static void test_lead(void **state) {
   struct ni_compared c = {.member = member, .n = RANKS, .over_us = over, .lead = lead};
   for (uint32_t r = 0; r < RANKS; r++) {
     member[r] = r;
-    rank[r] = (struct ni_blame_rank){.judged = true, .place = place[r], .n_places = PLACES, .n_slots = 1,
-                                     .n_steps = 10, .last_ns = 10 * INT64_C(52000000)};
+    rank[r] = (struct ni_blame_rank){.judged = true,
+                                     .place = place[r],
+                                     .n_places = PLACES,
+                                     .n_slots = 1,
+                                     .n_steps = 10,
+                                     .last_ns = 10 * INT64_C(52000000)};
     for (uint32_t k = 0; k < PLACES; k++) {
       const float us = r == LATE ? late_us[k] : late_us[k] - more_us[k];
-      place[r][k] = (struct ni_blame_place){.name = k + 1, .at = k + 1, .order = k, .usual_us = us, .mean_us = us};
+      place[r][k] =
+          (struct ni_blame_place){.name = k + 1, .at = k + 1, .order = k, .usual_us = us, .mean_us = us};
     }
   }
   assert_int_equal(ni_compare_places(&b, &c), 0);
@@ -374,7 +419,8 @@ static void test_lead(void **state) {
   assert_true(lead[LATE].of_sum * 23800 > 4000 && lead[LATE].of_sum * 23800 < 6000);
   assert_true(lead[0].rate == 0);
   for (uint32_t r = 0; r < RANKS; r++)
-    for (uint32_t k = 0; k < PLACES; k++) place[r][k].usual_us = place[r][k].mean_us = r == LATE ? 11000 : 10000;
+    for (uint32_t k = 0; k < PLACES; k++)
+      place[r][k].usual_us = place[r][k].mean_us = r == LATE ? 11000 : 10000;
   assert_int_equal(ni_compare_places(&b, &c), 0); /* nobody runs ahead: it is late by the sum */
   assert_true(lead[LATE].rate == 0 && lead[LATE].apart == 1);
 }
@@ -399,8 +445,8 @@ static void test_launches(void **state) {
   struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = RANKS};
   for (uint32_t r = 0; r < RANKS; r++) {
     process[r].host = r / 4;
-    rank[r] = (struct ni_blame_rank){.process = r, .judged = true, .n_steps = 1, .idle_us = 1e3 * ms[r],
-                                     .late_idle_us = 0.9e3 * ms[r]};
+    rank[r] = (struct ni_blame_rank){
+        .process = r, .judged = true, .n_steps = 1, .idle_us = 1e3 * ms[r], .late_idle_us = 0.9e3 * ms[r]};
   }
   assert_true(paces(&b, 6)); /* the longest, by what chance makes */
   rank[6].late_idle_us = rank[6].idle_us = 30e3;
@@ -410,8 +456,9 @@ static void test_launches(void **state) {
 }
 
 /*
- * Eight ranks of a host, 16 operations in each step of a block. Each rank computes 200 us before each of them, give or take
- * 10; the last one takes 10 % longer. Stamps are off by up to `off_us`. Returns what is said that it costs.
+ * Eight ranks of a host, 16 operations in each step of a block. Each rank computes 200 us before each of
+ * them, give or take 10; the last one takes 10 % longer. Stamps are off by up to `off_us`. Returns what is
+ * said that it costs.
  */
 static double late_costs(float off_us) {
   enum { RANKS = 8, EACH = 16, OPS = EACH * NI_BLAME_BLOCK, TRANSFER = 200 };
@@ -424,18 +471,37 @@ static double late_costs(float off_us) {
   struct ni_blame_link link = {.from = -1, .to = -1, .rank = member, .n_ranks = RANKS};
   struct ni_blame_slot slot = {.peer = -1};
   uint64_t hash = 1, draw = 7;
-  struct ni_cause cause = {.kind = NI_FIND_LATE_RANK, .of = late, .item = &late, .n_items = 1, .to = NI_BLAME_BLOCK,
-                           .share = 0.1f, .of_gaps = 0.1f, .excess_us = 20 * EACH, .lead = {1, 1}};
+  struct ni_cause cause = {.kind = NI_FIND_LATE_RANK,
+                           .of = late,
+                           .item = &late,
+                           .n_items = 1,
+                           .to = NI_BLAME_BLOCK,
+                           .share = 0.1f,
+                           .of_gaps = 0.1f,
+                           .excess_us = 20 * EACH,
+                           .lead = {1, 1}};
   struct ni_causes causes = {.n = 1};
-  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = RANKS, .link = &link, .n_links = 1, .bins = NI_BLAME_BLOCK,
-                       .bin_steps = 1, .steps = NI_BLAME_BLOCK - 1, .sample_every = 1};
+  struct ni_blame b = {.s = &s,
+                       .rank = rank,
+                       .n_ranks = RANKS,
+                       .link = &link,
+                       .n_links = 1,
+                       .bins = NI_BLAME_BLOCK,
+                       .bin_steps = 1,
+                       .steps = NI_BLAME_BLOCK - 1,
+                       .sample_every = 1};
   struct ni_replay out;
   double done = 0;
   causes.item[0] = cause;
   for (uint32_t r = 0; r < RANKS; r++) {
     member[r] = r;
-    rank[r] = (struct ni_blame_rank){.process = r, .judged = true, .slot = &slot, .n_slots = 1, .token_hash = &hash,
-                                     .n_sample = OPS, .overlap_us = 2 * off_us};
+    rank[r] = (struct ni_blame_rank){.process = r,
+                                     .judged = true,
+                                     .slot = &slot,
+                                     .n_slots = 1,
+                                     .token_hash = &hash,
+                                     .n_sample = OPS,
+                                     .overlap_us = 2 * off_us};
     rank[r].sample = calloc(OPS, sizeof *rank[r].sample);
     end[r] = 0;
   }
@@ -449,8 +515,11 @@ static double late_costs(float off_us) {
       const double begun = start[r] + off_us * (2 * drawn(&draw) - 1);
       const double ended = last + TRANSFER + off_us * (2 * drawn(&draw) - 1);
       struct ni_blame_sampled *op = &rank[r].sample[i];
-      *op = (struct ni_blame_sampled){.exec_us = (float)(ended - begun), .gap_us = (float)(begun - end[r]), .sn = i,
-                                      .step = i / EACH, .main = i > 0};
+      *op = (struct ni_blame_sampled){.exec_us = (float)(ended - begun),
+                                      .gap_us = (float)(begun - end[r]),
+                                      .sn = i,
+                                      .step = i / EACH,
+                                      .main = i > 0};
       op->after_us = i ? op->gap_us + op[-1].exec_us : 0;
       end[r] = ended;
     }

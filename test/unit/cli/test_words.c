@@ -1,5 +1,5 @@
-/* What had a meaning once is accepted, named once on standard error unless JSON is asked for, and does nothing
- * (cli/words.h). */
+/* What had a meaning once is accepted, named once on standard error unless JSON is asked for, and does
+ * nothing (cli/words.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,8 @@ struct options {
 static int take_parts(const struct ni_opt *o, void *into, const char *arg) {
   static char text[64];
   (void)o;
-  if (strstr(arg, "bad")) return -EINVAL;
+  if (strstr(arg, "bad"))
+    return -EINVAL;
   snprintf(text, sizeof text, "%s", arg);
   ((struct options *)into)->parts = text;
   return 0;
@@ -31,7 +32,8 @@ static int take_parts(const struct ni_opt *o, void *into, const char *arg) {
 static const struct ni_command command = {
     .name = "try",
     .opt = (const struct ni_opt[]){
-        {"form", 0, NI_OPT_CHOICE, "FORM", "Form", NI_INTO(struct options, form), .want = "a|b", .gone = "c|d"},
+        {"form", 0, NI_OPT_CHOICE, "FORM", "Form", NI_INTO(struct options, form), .want = "a|b",
+         .gone = "c|d"},
         {"parts", 0, NI_OPT_TAKE, "LIST", "Parts", .take = take_parts, .want = "a list", .gone = "old|older"},
         {"watch", 0, NI_OPT_FLAG, NULL, NULL, .gone = ""},
         {"wait", 'w', NI_OPT_NUMBER, "S", NULL, .gone = ""},
@@ -46,7 +48,8 @@ static int parse(struct options *o, ...) {
   int argc = 1, done;
   va_list words;
   va_start(words, o);
-  while ((argv[argc] = va_arg(words, char *))) argc++;
+  while ((argv[argc] = va_arg(words, char *)))
+    argc++;
   va_end(words);
   *o = (struct options){.form = 7};
   FILE *f = tmpfile();

@@ -1,4 +1,6 @@
-/* For test_sources.c: a driver, files and a clock of its own, fake trees, and what a collector got of them. */
+/*
+ * For test_sources.c: a driver, files and a clock of its own, fake trees, and what a collector got of them.
+ */
 #ifndef NI_TEST_SOURCE_TREES_H
 #define NI_TEST_SOURCE_TREES_H
 
@@ -22,7 +24,8 @@
 
 #include "exporter/collect/collector.h"
 
-static char root[] = "/dev/shm/ni-sources.XXXXXX", elsewhere[] = "/tmp/ni-sources.XXXXXX"; /* trees of many small files */
+/* trees of many small files */
+static char root[] = "/dev/shm/ni-sources.XXXXXX", elsewhere[] = "/tmp/ni-sources.XXXXXX";
 
 /* ---- a driver ---- */
 
@@ -41,7 +44,8 @@ ssize_t pread(int fd, void *to, size_t n, off_t at) {
   return syscall(SYS_pread64, fd, to, n, at);
 }
 
-static int64_t jitter_ns, stepped_ns; /* what the wall clock is ahead of the real one: in every other call; in each */
+/* what the wall clock is ahead of the real one: in every other call; in each */
+static int64_t jitter_ns, stepped_ns;
 
 int clock_gettime(clockid_t clock, struct timespec *t);
 int clock_gettime(clockid_t clock, struct timespec *t) {
@@ -60,9 +64,16 @@ int ioctl(int fd, unsigned long what, ...) {
   va_start(args, what);
   struct ifreq *ifr = va_arg(args, void *);
   va_end(args);
-  if (what != SIOCETHTOOL && what != SIOCGIFINDEX) return (int)syscall(SYS_ioctl, fd, what, ifr);
-  if (!driver.n || strcmp(ifr->ifr_name, "hsn0") != 0) return errno = ENODEV, -1;
-  if (what == SIOCGIFINDEX) return ifr->ifr_ifindex = (int)driver.ifindex, 0;
+  if (what != SIOCETHTOOL && what != SIOCGIFINDEX)
+    return (int)syscall(SYS_ioctl, fd, what, ifr);
+  if (!driver.n || strcmp(ifr->ifr_name, "hsn0") != 0) {
+    errno = ENODEV;
+    return -1;
+  }
+  if (what == SIOCGIFINDEX) {
+    ifr->ifr_ifindex = (int)driver.ifindex;
+    return 0;
+  }
   uint32_t cmd;
   memcpy(&cmd, ifr->ifr_data, sizeof cmd);
   if (cmd == ETHTOOL_GSSET_INFO) {
@@ -80,7 +91,8 @@ int ioctl(int fd, unsigned long what, ...) {
     s->n_stats = driver.n;
     memcpy(s->data, driver.value, driver.n * sizeof *driver.value);
   } else {
-    return errno = EOPNOTSUPP, -1;
+    errno = EOPNOTSUPP;
+    return -1;
   }
   return 0;
 }
@@ -96,7 +108,8 @@ static void tree(const char *words) {
     skip();
   }
   snprintf(command, sizeof command, "python3 test/lib/counters/counter_trees.py %s %s", root, words);
-  if (system(command) != 0) fail_msg("%s", command);
+  if (system(command) != 0)
+    fail_msg("%s", command);
 }
 
 static int fresh(void **state) {
@@ -134,26 +147,32 @@ static void done(struct got *g) {
 
 static const struct ni_entity *entity(const struct got *g, enum ni_metric_source source, const char *name) {
   for (size_t i = 0; i < g->set->n_entities; i++)
-    if (g->set->entity[i].source == source && strcmp(g->set->entity[i].name, name) == 0) return &g->set->entity[i];
+    if (g->set->entity[i].source == source && strcmp(g->set->entity[i].name, name) == 0)
+      return &g->set->entity[i];
   return NULL;
 }
 
 static size_t find(const struct got *g, enum ni_metric_source source, const char *name, const char *counter) {
   const struct ni_entity *e = entity(g, source, name);
   for (uint32_t i = e ? e->first : 0; e && i < e->first + e->n; i++)
-    if (strcmp(g->set->counter[i].name, counter) == 0) return i;
+    if (strcmp(g->set->counter[i].name, counter) == 0)
+      return i;
   return SIZE_MAX;
 }
 
-static const struct ni_reading *at(const struct got *g, enum ni_metric_source source, const char *name, const char *counter) {
+static const struct ni_reading *at(const struct got *g, enum ni_metric_source source, const char *name,
+                                   const char *counter) {
   size_t i = find(g, source, name, counter);
-  if (i == SIZE_MAX) fail_msg("no %s %s of %s", ni_source_name(source), counter, name);
+  if (i == SIZE_MAX)
+    fail_msg("no %s %s of %s", ni_source_name(source), counter, name);
   return &g->r[i];
 }
 
 static bool told(const struct got *g, const char *path, const char *why, bool skipped) {
   for (size_t i = 0; i < g->set->n_unread; i++)
-    if (strstr(g->set->unread[i].path, path) && strstr(g->set->unread[i].why, why) && g->set->unread[i].skipped == skipped) return true;
+    if (strstr(g->set->unread[i].path, path) && strstr(g->set->unread[i].why, why) &&
+        g->set->unread[i].skipped == skipped)
+      return true;
   return false;
 }
 

@@ -1,4 +1,6 @@
-/* How much of the time collectives were in flight: exact sums, whatever the order and the width of the bins. */
+/*
+ * How much of the time collectives were in flight: exact sums, whatever the order and the width of the bins.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +39,8 @@ static void shares(void **state) {
 
 static uint64_t sum(const struct ni_cover *c) {
   uint64_t n = 0;
-  for (int i = 0; c->busy && i < NI_COVER_BINS; i++) n += c->busy[i];
+  for (int i = 0; c->busy && i < NI_COVER_BINS; i++)
+    n += c->busy[i];
   return n;
 }
 
@@ -62,12 +65,14 @@ static void any_order(void **state) {
   ni_cover_merge(&b, &part[0], false);
   assert_true(sum(&a) == all && sum(&b) == all);
   assert_true(a.shift == b.shift && a.first == b.first && a.last == b.last);
-  for (uint64_t i = a.first; i <= a.last; i++) assert_true(a.busy[i % NI_COVER_BINS] == b.busy[i % NI_COVER_BINS]);
+  for (uint64_t i = a.first; i <= a.last; i++)
+    assert_true(a.busy[i % NI_COVER_BINS] == b.busy[i % NI_COVER_BINS]);
   ni_cover_merge(&b, &a, true);
   assert_true(sum(&b) == all);
   /* A day, from its last second to its first. */
   struct ni_cover day = {0};
-  for (int64_t i = 86400; i-- > 0;) ni_cover_add(&day, t0 + i * S, t0 + i * S + S / 4);
+  for (int64_t i = 86400; i-- > 0;)
+    ni_cover_add(&day, t0 + i * S, t0 + i * S + S / 4);
   assert_true(sum(&day) == 86400 * (uint64_t)S / 4);
   assert_true(fabs(ni_cover_between(&day, t0, t0 + 86400 * S).share - 0.25) < 0.001);
   ni_cover_free(&a);

@@ -1,6 +1,7 @@
 /*
- * GPUs by NVML, with a library that says what is planted (test/fake_nvml/fake_nvml.c): each test loads it before the collector
- * asks for libnvidia-ml.so.1, and the loader gives the collector the one that is there by its name.
+ * GPUs by NVML, with a library that says what is planted (test/fake_nvml/fake_nvml.c): each test loads it
+ * before the collector asks for libnvidia-ml.so.1, and the loader gives the collector the one that is there
+ * by its name.
  */
 #include "gpu_fake.h"
 
@@ -13,7 +14,8 @@ static void planted_values(void **state) {
   assert_string_equal(e->pci, "0000:c0:00.0");
   assert_int_equal(e->numa, 1);
   assert_non_null(strstr(e->about, "NVIDIA H100 80GB HBM3, GPU-0-0000"));
-  assert_non_null(strstr(e->about, "does not tell: throttled_sync_boost, retired_pages_corrected, retired_pages_uncorrected"));
+  assert_non_null(strstr(
+      e->about, "does not tell: throttled_sync_boost, retired_pages_corrected, retired_pages_uncorrected"));
   assert_string_equal(e->link, "PCIe generation 5, x16");
   assert_null(e->warning);
   assert_true(e->link_bytes_s > 60e9 && e->link_bytes_s < 64e9);
@@ -46,7 +48,10 @@ static void planted_values(void **state) {
   expect("gpu0", "energy", 123456789);
   /* One call for all that is cheap, one for the bytes: not one a field. */
   long before = calls("FieldValues");
-  for (int i = 0; i < SWEEPS && calls("FieldValues") == before; i++) wait_ms(50), sweep();
+  for (int i = 0; i < SWEEPS && calls("FieldValues") == before; i++) {
+    wait_ms(50);
+    sweep();
+  }
   assert_in_range(calls("FieldValues") - before, 1, 2 * 2);
 }
 
@@ -73,7 +78,10 @@ static void blocking(void **state) {
   expect("gpu0", "pcie_rx_rate", 2000);
 }
 
-/* PCIe's throughput stands in for its bytes where a GPU does not count those, for those who ask for it; it has its part of the time. */
+/*
+ * PCIe's throughput stands in for its bytes where a GPU does not count those, for those who ask for it; it
+ * has its part of the time.
+ */
 static void throughput(void **state) {
   (void)state;
   static const char *const named[] = {"pcie_*_rate", NULL};
@@ -88,7 +96,10 @@ static void throughput(void **state) {
   assert_true(has("gpu1", "pcie_tx_bytes") && has("gpu1", "pcie_rx_bytes"));
   assert_false(has("gpu1", "pcie_tx_rate") || has("gpu1", "pcie_rx_rate"));
   assert_null(strstr(entity("gpu1")->about, "pcie_tx_rate"));
-  for (int i = 0; i < 20; i++) wait_ms(50), sweep();
+  for (int i = 0; i < 20; i++) {
+    wait_ms(50);
+    sweep();
+  }
   assert_in_range(calls("PcieThroughput"), 2, 6); /* 40 ms each second, not each time */
   open_it((struct ni_wanted){.counters = named});
   assert_true(has("gpu0", "pcie_rx_rate") && has("gpu1", "pcie_tx_rate"));
@@ -178,13 +189,17 @@ static void lost_and_back(void **state) {
 static void slow_call(void **state) {
   (void)state;
   plant("0 delay.PowerUsage 200\n");
-  /* gpu1's is slow, too, where this machine held its first one up, and then not made in the first sweep: opened once more. */
+  /*
+   * gpu1's is slow, too, where this machine held its first one up, and then not made in the first sweep:
+   * opened once more.
+   */
   long first, sweeps = 1;
   for (int i = 0; i < 50; i++) {
     open_it((struct ni_wanted){0});
     first = calls("PowerUsage"); /* one a GPU */
     sweep();
-    if (calls("PowerUsage") != first) break;
+    if (calls("PowerUsage") != first)
+      break;
   }
   int64_t read_at = reading("gpu0", "power")->mono_ns;
   for (; sweeps <= 20 || (calls("PowerUsage") - first < 2 && sweeps < 1000); sweeps++) {
@@ -197,7 +212,8 @@ static void slow_call(void **state) {
   assert_in_range(calls("PowerUsage") - first, 2, sweeps);
   assert_true(reading("gpu1", "power")->mono_ns > read_at);
   struct ni_reading earlier = {.real_ns = 1, .mono_ns = read_at};
-  struct ni_change change = ni_change_of(&set->counter[place("gpu0", "power")].what, &earlier, reading("gpu0", "power"), 0);
+  struct ni_change change =
+      ni_change_of(&set->counter[place("gpu0", "power")].what, &earlier, reading("gpu0", "power"), 0);
   assert_int_equal(change.state, NI_CHANGE_STALE);
   /* One of 6 ms is due again after 1.2 s, and not before. */
   plant("0 delay.PowerUsage 6\n");
@@ -206,23 +222,33 @@ static void slow_call(void **state) {
   read_at = reading("gpu0", "power")->mono_ns;
   wait_ms(1000);
   sweep();
-  if (ms_since(read_at) < 1200) assert_true(reading("gpu0", "power")->mono_ns == read_at);
-  for (int i = 0; i < SWEEPS && reading("gpu0", "power")->mono_ns == read_at; i++) wait_ms(50), sweep();
+  if (ms_since(read_at) < 1200)
+    assert_true(reading("gpu0", "power")->mono_ns == read_at);
+  for (int i = 0; i < SWEEPS && reading("gpu0", "power")->mono_ns == read_at; i++) {
+    wait_ms(50);
+    sweep();
+  }
   assert_true(reading("gpu0", "power")->mono_ns >= read_at + 1200000000);
 }
 
-/* Calls that are not slow, but more than their part of the time: what is due is spread, and nothing is lost. */
+/*
+ * Calls that are not slow, but more than their part of the time: what is due is spread, and nothing is lost.
+ */
 static void too_many(void **state) {
   (void)state;
   plant("* delay 2\n");
   open_it((struct ni_wanted){0});
   int64_t began = mono_ns();
   long before = calls("");
-  for (int i = 0; i < 50; i++) wait_ms(20), assert_int_equal(sweep(), 0);
+  for (int i = 0; i < 50; i++) {
+    wait_ms(20);
+    assert_int_equal(sweep(), 0);
+  }
   long made =
       calls("") - before; /* 50 ms at first, and 0.5 % of the time since; 24 each sweep, 1200, without that */
   long most = 97 + ms_since(began) / 400;
-  if (made > most) fail_msg("%ld calls, at most %ld", made, most);
+  if (made > most)
+    fail_msg("%ld calls, at most %ld", made, most);
 }
 
 /* However many threads read: one call of ours at a time. */
@@ -230,7 +256,8 @@ static void one_at_a_time(void **state) {
   (void)state;
   plant("* gpus 6\n* delay 1\n");
   open_it((struct ni_wanted){.all = true});
-  for (int i = 0; i < 3; i++) ni_collector_read(c, now, 6);
+  for (int i = 0; i < 3; i++)
+    ni_collector_read(c, now, 6);
   assert_int_equal(number("fake_most_at_once"), 1);
 }
 
@@ -258,7 +285,8 @@ static void gpm(void **state) {
     newest = mono_ns();
   }
   sweep();
-  if (ms_since(newest) < 50) assert_int_equal(calls("GpmSampleGet"), taken + 1);
+  if (ms_since(newest) < 50)
+    assert_int_equal(calls("GpmSampleGet"), taken + 1);
   assert_true(reading("gpu0", "gpm_sm_activity")->mono_ns > at);
   expect("gpu0", "gpm_sm_activity", 500);
   /* A guest that has GPM by name only: its samples say nothing. */
@@ -277,12 +305,18 @@ static void xids(void **state) {
   assert_int_equal(entries("/proc/self/task"), threads + 1);
   expect("gpu1", "xid_count", 0);
   plant("1 xids 2\n1 xid 79\n");
-  for (int i = 0; i < 1000 && reading("gpu1", "xid_count")->value < 2; i++) wait_ms(20), sweep();
+  for (int i = 0; i < 1000 && reading("gpu1", "xid_count")->value < 2; i++) {
+    wait_ms(20);
+    sweep();
+  }
   expect("gpu1", "xid_count", 2);
   expect("gpu1", "xid_last", 79);
   expect("gpu0", "xid_count", 0);
   plant("1 xids 2\n1 xid 79\n* ret.EventSetWait 999\n");
-  for (int i = 0; i < 1000 && reading("gpu1", "xid_count")->state == NI_READ_OK; i++) wait_ms(20), sweep();
+  for (int i = 0; i < 1000 && reading("gpu1", "xid_count")->state == NI_READ_OK; i++) {
+    wait_ms(20);
+    sweep();
+  }
   assert_int_equal(reading("gpu1", "xid_count")->state, NI_READ_UNREADABLE);
   int64_t began = mono_ns();
   long before = calls("EventSetWait");
@@ -365,7 +399,10 @@ static void nothing_left(void **state) {
     c = NULL;
     assert_int_equal(number("fake_started"), 0);
     assert_int_equal(number("fake_samples"), 0);
-    if (i == 0) fds = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+    if (i == 0) {
+      fds = entries("/proc/self/fd");
+      threads = entries("/proc/self/task");
+    }
   }
   assert_int_equal(entries("/proc/self/fd"), fds);
   assert_int_equal(entries("/proc/self/task"), threads);
@@ -373,8 +410,10 @@ static void nothing_left(void **state) {
 
 int main(void) {
   char path[160], *at;
-  snprintf(dir, sizeof dir, "%s/ni-gpu.XXXXXX", getenv("TMPDIR") && strlen(getenv("TMPDIR")) < 40 ? getenv("TMPDIR") : "/tmp");
-  if (!mkdtemp(dir)) return 1;
+  snprintf(dir, sizeof dir, "%s/ni-gpu.XXXXXX",
+           getenv("TMPDIR") && strlen(getenv("TMPDIR")) < 40 ? getenv("TMPDIR") : "/tmp");
+  if (!mkdtemp(dir))
+    return 1;
   snprintf(file, sizeof file, "%s/planted", dir);
   setenv("NI_FAKE_NVML", file, 1);
   setenv("NI_ROOT", dir, 1);
@@ -384,16 +423,21 @@ int main(void) {
     mkdir(path, 0755);
   }
   FILE *f = fopen(path, "w");
-  if (!f) return 1;
+  if (!f)
+    return 1;
   fputs("1\n", f);
   fclose(f);
 #define WITH(test, fake_of) cmocka_unit_test_setup_teardown(test, fake_of, without)
   const struct CMUnitTest tests[] = {
-      WITH(no_library, NULL),      WITH(planted_values, with_fake), WITH(short_list, with_fake),   WITH(blocking, with_fake), WITH(throughput, with_fake),
-      WITH(narrow_bytes, with_fake),     WITH(link_warnings, with_fake),  WITH(faults, with_fake),       WITH(lost_and_back, with_fake),
-      WITH(slow_call, with_fake),  WITH(one_at_a_time, with_fake),  WITH(gpm, with_fake),          WITH(xids, with_fake),
-      WITH(mig, with_fake),        WITH(no_driver, with_fake),      WITH(old_driver, with_old),    WITH(nothing_left, with_fake),
-      WITH(too_many, with_fake),
+      WITH(no_library, NULL),         WITH(planted_values, with_fake),
+      WITH(short_list, with_fake),    WITH(blocking, with_fake),
+      WITH(throughput, with_fake),    WITH(narrow_bytes, with_fake),
+      WITH(link_warnings, with_fake), WITH(faults, with_fake),
+      WITH(lost_and_back, with_fake), WITH(slow_call, with_fake),
+      WITH(one_at_a_time, with_fake), WITH(gpm, with_fake),
+      WITH(xids, with_fake),          WITH(mig, with_fake),
+      WITH(no_driver, with_fake),     WITH(old_driver, with_old),
+      WITH(nothing_left, with_fake),  WITH(too_many, with_fake),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   snprintf(path, sizeof path, "rm -rf '%s'", dir);

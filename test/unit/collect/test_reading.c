@@ -19,13 +19,20 @@ static void names(void **state) {
     const char *pattern, *name;
     bool fits;
   } t[] = {
-      {"hni_tx_paused_#", "hni_tx_paused_1", true},   {"hni_tx_paused_#", "hni_tx_paused_11", true},
-      {"hni_tx_paused_#", "hni_tx_paused_", false},   {"hni_tx_paused_#", "hni_tx_paused_std", false},
-      {"hni_tx_ok_#_to_#", "hni_tx_ok_36_to_63", true}, {"hni_tx_ok_#_to_#", "hni_tx_ok_8192_to_max", false},
-      {"*_in_use*", "pct_prf_spt_status_spt_in_use", true}, {"*", "", true}, {"a*b*c", "aXbYbZc", true}, {"a*b*c", "aXbYbZ", false},
+      {"hni_tx_paused_#", "hni_tx_paused_1", true},
+      {"hni_tx_paused_#", "hni_tx_paused_11", true},
+      {"hni_tx_paused_#", "hni_tx_paused_", false},
+      {"hni_tx_paused_#", "hni_tx_paused_std", false},
+      {"hni_tx_ok_#_to_#", "hni_tx_ok_36_to_63", true},
+      {"hni_tx_ok_#_to_#", "hni_tx_ok_8192_to_max", false},
+      {"*_in_use*", "pct_prf_spt_status_spt_in_use", true},
+      {"*", "", true},
+      {"a*b*c", "aXbYbZc", true},
+      {"a*b*c", "aXbYbZ", false},
   };
   for (size_t i = 0; i < sizeof t / sizeof *t; i++)
-    if (ni_metric_fits(t[i].pattern, t[i].name) != t[i].fits) fail_msg("%s, %s", t[i].pattern, t[i].name);
+    if (ni_metric_fits(t[i].pattern, t[i].name) != t[i].fits)
+      fail_msg("%s, %s", t[i].pattern, t[i].name);
   assert_int_equal(ni_metric_of(NI_METRIC_CXI, "hni_sts_tx_ok_octets").width, 56);
   assert_string_equal(ni_metric_of(NI_METRIC_CXI, "hni_sts_tx_ok_octets").unit, "bytes");
   assert_int_equal(ni_metric_of(NI_METRIC_CXI, "lpe_sts_load_stats_load_3").width, 48);
@@ -38,12 +45,14 @@ static void groups(void **state) {
   (void)state;
   struct ni_metric_member m;
   char all[256] = "";
-  for (size_t at = 0; ni_metric_next_group("hni_tx_paused_1", &at, &m);) strcat(strcat(all, m.group), " ");
+  for (size_t at = 0; ni_metric_next_group("hni_tx_paused_1", &at, &m);)
+    strcat(strcat(all, m.group), " ");
   assert_string_equal(all, "CxiPerfStats CxiCongestion ");
   size_t at = 0, n = 0;
   assert_false(ni_metric_next_group("hni_multicast_pkts_sent_by_tc_0", &at, &m));
   uint32_t id = 0;
-  while (ni_metric_important(n, &id)) n++;
+  while (ni_metric_important(n, &id))
+    n++;
   assert_int_equal(n, 16);
 }
 
@@ -58,10 +67,14 @@ static void differences(void **state) {
   uint64_t end = UINT64_C(1) << 56;
   struct ni_change c = between("hni_tx_paused_1", 1000, 2500001000, 10 * NS, 0);
   assert_true(c.state == NI_CHANGE_CHANGED && c.delta == 2500000000 && !c.wrapped);
-  assert_true(ni_change_rate(&c) == 250e6); /* 25 % of the cycles of 10 s */
-  c = between("hni_sts_tx_ok_octets", end - 1000, 5000000000 - 1000, 10 * NS, 25e9); /* 0.5 GB/s over the end */
-  assert_true(c.state == NI_CHANGE_CHANGED && c.wrapped && c.delta == 5000000000 && ni_change_rate(&c) == 5e8);
-  c = between("hni_sts_tx_ok_octets", end - 1000, 500000000000, 10 * NS, 25e9); /* more than the line carries */
+  /* 25 % of the cycles of 10 s */
+  assert_true(ni_change_rate(&c) == 250e6);
+  /* 0.5 GB/s over the end */
+  c = between("hni_sts_tx_ok_octets", end - 1000, 5000000000 - 1000, 10 * NS, 25e9);
+  assert_true(c.state == NI_CHANGE_CHANGED && c.wrapped && c.delta == 5000000000 &&
+              ni_change_rate(&c) == 5e8);
+  /* more than the line carries */
+  c = between("hni_sts_tx_ok_octets", end - 1000, 500000000000, 10 * NS, 25e9);
   assert_true(c.state == NI_CHANGE_RESET && c.delta == 0 && ni_change_rate(&c) == 0);
   c = between("hni_tx_paused_1", 5000, 10, 10 * NS, 0); /* the driver was loaded anew */
   assert_true(c.state == NI_CHANGE_RESET && c.delta == 0);
@@ -69,7 +82,8 @@ static void differences(void **state) {
   assert_true(c.wrapped && c.delta == 10);
   c = between("pct_prf_spt_status_spt_in_use", 90, 10, NS, 0);
   assert_true(c.state == NI_CHANGE_LEVEL && c.delta == -80 && ni_change_rate(&c) == 0);
-  assert_int_equal(between("hni_tx_paused_1", 7, (uint64_t)-7, NS, 0).state, NI_CHANGE_RESET); /* out of a file: no number of events */
+  /* out of a file: no number of events */
+  assert_int_equal(between("hni_tx_paused_1", 7, (uint64_t)-7, NS, 0).state, NI_CHANGE_RESET);
   assert_int_equal(between("hni_tx_paused_1", 7, 7, NS, 0).state, NI_CHANGE_NONE);
   assert_int_equal(between("hni_tx_paused_1", 7, 9, 0, 0).state, NI_CHANGE_STALE);
   assert_int_equal(between("hni_tx_paused_1", 7, 9, -NS, 0).state, NI_CHANGE_STALE);
@@ -78,20 +92,24 @@ static void differences(void **state) {
 static void what_is_not_there(void **state) {
   (void)state;
   struct ni_metric m = ni_metric_of(NI_METRIC_CXI, "hni_tx_paused_1"), narrow = {NI_METRIC_STICKY, 16, 1, ""};
-  struct ni_reading ok = {.value = 5, .real_ns = NS}, later = {.value = 65535, .real_ns = 2 * NS}, none = {.state = NI_READ_MISSING},
-                    bad = {.state = NI_READ_UNREADABLE};
+  struct ni_reading ok = {.value = 5, .real_ns = NS}, later = {.value = 65535, .real_ns = 2 * NS},
+                    none = {.state = NI_READ_MISSING}, bad = {.state = NI_READ_UNREADABLE};
   assert_int_equal(ni_change_of(&m, &ok, &none, 0).state, NI_CHANGE_GONE);
   assert_int_equal(ni_change_of(&m, &none, &ok, 0).state, NI_CHANGE_NEW);
   assert_int_equal(ni_change_of(&m, &ok, &bad, 0).state, NI_CHANGE_UNREADABLE);
   assert_int_equal(ni_change_of(&m, &bad, &none, 0).state, NI_CHANGE_UNREADABLE);
   assert_int_equal(ni_change_of(&narrow, &ok, &later, 0).state, NI_CHANGE_STUCK);
   /* The wall clock was set back between them: the other one counts. */
-  struct ni_reading a = {.value = 5, .real_ns = 9 * NS, .mono_ns = 1 * NS}, b = {.value = 25, .real_ns = 3 * NS, .mono_ns = 3 * NS};
+  struct ni_reading a = {.value = 5, .real_ns = 9 * NS, .mono_ns = 1 * NS},
+                    b = {.value = 25, .real_ns = 3 * NS, .mono_ns = 3 * NS};
   struct ni_change c = ni_change_of(&m, &a, &b, 0);
   assert_true(c.state == NI_CHANGE_CHANGED && c.seconds == 2 && ni_change_rate(&c) == 10);
 }
 
-/* ---- two sweeps of eight working NICs: every difference is that of a plain subtraction, and nothing is a reset ---- */
+/*
+ * ---- two sweeps of eight working NICs: every difference is that of a plain subtraction, and nothing is a
+ * reset ----
+ */
 
 struct sweep {
   struct ni_reading *r;
@@ -126,7 +144,8 @@ static void working_nics(void **state) {
   }
   char(*names_of)[128] = calloc(2000, sizeof *names_of);
   size_t n = 0;
-  while (n < 2000 && fscanf(f, "%127s", name) == 1) strcpy(names_of[n++], name);
+  while (n < 2000 && fscanf(f, "%127s", name) == 1)
+    strcpy(names_of[n++], name);
   fclose(f);
   assert_int_equal(n, 1890);
   snprintf(path, sizeof path, "%s/cassini/before.txt.gz", data ? data : "../shared/data");
@@ -144,7 +163,8 @@ static void working_nics(void **state) {
       struct ni_metric m = ni_metric_of(NI_METRIC_CXI, names_of[i]);
       struct ni_change c = ni_change_of(&m, a, b, 0);
       assert_true(c.state <= NI_CHANGE_LEVEL); /* 1: octets are far below 1.02e9 a second here */
-      assert_true(c.delta == (int64_t)(b->value - a->value) && c.seconds > 44 && c.seconds < 45 && !c.wrapped);
+      assert_true(c.delta == (int64_t)(b->value - a->value) && c.seconds > 44 && c.seconds < 45 &&
+                  !c.wrapped);
       changed += c.state != NI_CHANGE_NONE;
       gauges += c.state == NI_CHANGE_LEVEL;
       falls += c.delta < 0;
@@ -159,7 +179,8 @@ static void working_nics(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(groups), cmocka_unit_test(differences),
-                                     cmocka_unit_test(what_is_not_there), cmocka_unit_test(working_nics)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(groups),
+                                     cmocka_unit_test(differences), cmocka_unit_test(what_is_not_there),
+                                     cmocka_unit_test(working_nics)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,7 @@
-/* Planted faults among busy NICs are named first, with NIC, counter, difference and rate; working NICs are silent. */
+/*
+ * Planted faults among busy NICs are named first, with NIC, counter, difference and rate; working NICs are
+ * silent.
+ */
 #include "pair_made.h"
 
 /* ---- planted faults of the contract, among eight busy NICs ---- */
@@ -8,7 +11,8 @@ static void busy_nics(int except) {
   for (int i = 0; i < 8; i++) {
     char name[8];
     snprintf(name, sizeof name, "cxi%d", i);
-    if (i == except) continue;
+    if (i == except)
+      continue;
     entity_in(BOTH, NI_METRIC_CXI, name, 25e9);
     counter("hni_sts_tx_ok_octets", 150e9);
     counter("hni_pcs_good_cw", 390625000);
@@ -19,7 +23,8 @@ static void busy_nics(int except) {
 }
 
 static void first_is(const char *id, unsigned level, const char *text) {
-  if (!b.found.n) fail_msg("nothing found, but %s planted", id);
+  if (!b.found.n)
+    fail_msg("nothing found, but %s planted", id);
   const struct ni_counter_finding *f = &b.found.finding[0];
   if (strcmp(f->id, id) != 0 || f->level != level || strcmp(f->text, text) != 0)
     fail_msg("%s: %s\nwanted %s: %s", f->id, f->text, id, text);
@@ -33,9 +38,10 @@ static void held(void **state) {
   counter_of("hni_tx_paused_3", 5, 3000000005, UINT8_MAX, 0, NULL);
   counter_of("hni_tx_paused_5", 5, 3000000005, UINT8_MAX, 0, NULL);
   judge();
-  first_is("held-by-fabric", NI_LEVEL_WARNING,
-           "cxi3 is held by the fabric: it may not send: hni_tx_paused_1 rose by 3,000,000,000 cycles in 10.0 s "
-           "(300,000,000 a second, 30.0 % of the time).");
+  first_is(
+      "held-by-fabric", NI_LEVEL_WARNING,
+      "cxi3 is held by the fabric: it may not send: hni_tx_paused_1 rose by 3,000,000,000 cycles in 10.0 s "
+      "(300,000,000 a second, 30.0 % of the time).");
   assert_true(fabs(b.found.finding[0].share - 0.3) < 1e-9 && b.found.finding[0].delta == 3000000000);
   assert_int_equal(b.found.n_faults, 1);
 }
@@ -46,10 +52,10 @@ static void host_is_slow(void **state) {
   entity_in(BOTH, NI_METRIC_CXI, "cxi5", 25e9);
   counter_of("hni_rx_paused_std", 0, 3000000000, UINT8_MAX, 0, NULL);
   judge();
-  first_is(
-      "slow-host", NI_LEVEL_WARNING,
-      "cxi5 holds the fabric: this host is slow to take what comes: hni_rx_paused_std rose by 3,000,000,000 cycles "
-      "in 10.0 s (300,000,000 a second, 30.0 % of the time).");
+  first_is("slow-host", NI_LEVEL_WARNING,
+           "cxi5 holds the fabric: this host is slow to take what comes: hni_rx_paused_std rose by "
+           "3,000,000,000 cycles "
+           "in 10.0 s (300,000,000 a second, 30.0 % of the time).");
 }
 
 static void few_among_billions(void **state) {
@@ -104,7 +110,8 @@ static void infiniband(void **state) {
   counter("rx_prio3_pause", 0);
   judge();
   first_is("lossy-no-pfc", NI_LEVEL_WARNING,
-           "mlx5_0:1 lost packets and never was paused: the path is lossy, priority flow control (PFC) does not work: "
+           "mlx5_0:1 lost packets and never was paused: the path is lossy, priority flow control (PFC) does "
+           "not work: "
            "packet_seq_err rose by 900 in 10.0 s (90 a second).");
   /* A link that went down outranks all. */
   begin();
@@ -114,7 +121,8 @@ static void infiniband(void **state) {
   entity(NI_METRIC_IB, "mlx5_1:1");
   counter("link_downed", 1);
   judge();
-  first_is("link-down", NI_LEVEL_CRITICAL, "mlx5_1:1 lost its link: link_downed rose by 1 in 10.0 s (0.1 a second).");
+  first_is("link-down", NI_LEVEL_CRITICAL,
+           "mlx5_1:1 lost its link: link_downed rose by 1 in 10.0 s (0.1 a second).");
   /* At its maximum: 0 proves nothing, and what rose to there is told. */
   begin();
   entity(NI_METRIC_IB, "mlx5_0:1");
@@ -123,9 +131,10 @@ static void infiniband(void **state) {
   judge();
   assert_int_equal(b.found.n, 2);
   assert_string_equal(b.found.finding[0].id, "link-down");
-  assert_string_equal(b.found.finding[1].text,
-                      "mlx5_0:1 has a counter at its maximum, which cannot show more: symbol_error stands at 65,535, "
-                      "as far as it counts.");
+  assert_string_equal(
+      b.found.finding[1].text,
+      "mlx5_0:1 has a counter at its maximum, which cannot show more: symbol_error stands at 65,535, "
+      "as far as it counts.");
 }
 
 static void entities(void **state) {
@@ -143,12 +152,14 @@ static void entities(void **state) {
     counter_of(i == 0 ? "a" : i == 1 ? "b" : i == 2 ? "c" : "d", 9000, 3, NI_METRIC_COUNTER, 56, "");
   counter("pct_spt_timeouts", 7);
   judge();
-  first_is("reloaded", NI_LEVEL_CRITICAL, "cxi6 began to count anew: its driver was loaded again, or it was reset.");
+  first_is("reloaded", NI_LEVEL_CRITICAL,
+           "cxi6 began to count anew: its driver was loaded again, or it was reset.");
   assert_int_equal(b.found.n_faults, 1);
   /* One NIC is slower than its siblings, and stands in half a slot. */
   busy_nics(1);
   struct ni_entity *e = entity_in(BOTH, NI_METRIC_CXI, "cxi1", 12.5e9);
-  e->link = "up, 100 Gb/s", e->warning = "PCIe link x8 of x16";
+  e->link = "up, 100 Gb/s";
+  e->warning = "PCIe link x8 of x16";
   judge();
   first_is("hardware-at-rest", NI_LEVEL_WARNING, "cxi1 is not what it should be: PCIe link x8 of x16.");
   assert_string_equal(b.found.finding[1].text, "cxi1 has a slower link than its siblings: up, 100 Gb/s.");
@@ -161,17 +172,18 @@ static void others(void **state) {
   entity(NI_METRIC_ETHTOOL, "ens5");
   counter("bw_in_allowance_exceeded", 40);
   judge();
-  first_is(
-      "cloud-shaping", NI_LEVEL_WARNING,
-      "ens5 is at the limit that the cloud sets for this instance (cloud shaping): bw_in_allowance_exceeded rose by 40 "
-      "in 10.0 s (4 a second).");
+  first_is("cloud-shaping", NI_LEVEL_WARNING,
+           "ens5 is at the limit that the cloud sets for this instance (cloud shaping): "
+           "bw_in_allowance_exceeded rose by 40 "
+           "in 10.0 s (4 a second).");
   begin();
   entity(NI_METRIC_TCP, "tcp");
   counter("OutSegs", 1e6);
   counter("RetransSegs", 5000);
   judge();
   first_is("lossy", NI_LEVEL_WARNING,
-           "tcp sends again what was lost: the path is lossy: RetransSegs rose by 5,000 in 10.0 s (500 a second, 0.5 % "
+           "tcp sends again what was lost: the path is lossy: RetransSegs rose by 5,000 in 10.0 s (500 a "
+           "second, 0.5 % "
            "of OutSegs).");
   begin();
   entity(NI_METRIC_GPU, "gpu2");
@@ -189,14 +201,17 @@ static void others(void **state) {
   /* The link never was there, and one of a device's entities says what is wrong with the device. */
   busy_nics(2);
   struct ni_entity *e = entity_in(BOTH, NI_METRIC_CXI, "cxi2", 25e9);
-  e->pci = "0000:c1:00.0", e->warning = "PCIe link x8 of x16";
+  e->pci = "0000:c1:00.0";
+  e->warning = "PCIe link x8 of x16";
   counter("hni_pcs_good_cw", 0);
   e = entity_in(BOTH, NI_METRIC_ETH, "hsn2", 25e9);
-  e->pci = "0000:c1:00.0", e->warning = "PCIe link x8 of x16";
+  e->pci = "0000:c1:00.0";
+  e->warning = "PCIe link x8 of x16";
   judge();
-  first_is("link-down", NI_LEVEL_CRITICAL,
-           "cxi2 was without its link for a part of the time: hni_pcs_good_cw stands at 1,000 (0 a second, of "
-           "39,062,500 that its link makes).");
+  first_is(
+      "link-down", NI_LEVEL_CRITICAL,
+      "cxi2 was without its link for a part of the time: hni_pcs_good_cw stands at 1,000 (0 a second, of "
+      "39,062,500 that its link makes).");
   assert_int_equal(b.found.n_faults, 2);
   begin();
   judge();
@@ -238,11 +253,13 @@ static void working_nics(void **state) {
     entity(NI_METRIC_CXI, nic_name);
     rewind(f);
     while (fscanf(f, "%127s", name) == 1)
-      for (int i = 0; i < 2; i++) ni_set_counter(sets[i], name);
+      for (int i = 0; i < 2; i++)
+        ni_set_counter(sets[i], name);
   }
   fclose(f);
   for (int i = 0; i < 2; i++) {
-    snprintf(path, sizeof path, "%s/cassini/%s.txt.gz", data ? data : "../shared/data", i ? "after" : "before");
+    snprintf(path, sizeof path, "%s/cassini/%s.txt.gz", data ? data : "../shared/data",
+             i ? "after" : "before");
     assert_int_equal(read_sweep(path, i ? b.is : b.was), sets[i]->n_counters);
   }
   judge();
@@ -250,9 +267,10 @@ static void working_nics(void **state) {
     print_message("%s: %s\n", b.found.finding[i].id, b.found.finding[i].text);
   assert_int_equal(b.found.n_faults, 0);
   assert_int_equal(b.found.n, 2); /* codewords: good ones, repaired ones */
-  assert_string_equal(b.found.finding[0].text,
-                      "cxi3 repaired codewords on its link, as links do: hni_pcs_corrected_cw rose by 210 codewords in "
-                      "44.1 s (4.76 a second). The same of 7 others.");
+  assert_string_equal(
+      b.found.finding[0].text,
+      "cxi3 repaired codewords on its link, as links do: hni_pcs_corrected_cw rose by 210 codewords in "
+      "44.1 s (4.76 a second). The same of 7 others.");
 }
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -1,6 +1,7 @@
 /*
- * The rules of what counters mean: each row of rules.def fires on a value at its threshold and is silent below it, for each of
- * its counters and each of its two tests; its words are whole, and docs/counters.md has it.
+ * The rules of what counters mean: each row of rules.def fires on a value at its threshold and is silent
+ * below it, for each of its counters and each of its two tests; its words are whole, and docs/counters.md has
+ * it.
  */
 #include "pair_made.h"
 
@@ -36,52 +37,29 @@ struct test {
   const char *of;
   unsigned source;
 };
-#define ALWAYS \
-  { ALWAYS_, 0, 0, NULL, 0 }
-#define RISE(n) \
-  { RISE_, n, 0, NULL, 0 }
-#define FALL(n) \
-  { FALL_, n, 0, NULL, 0 }
-#define PER_S(x) \
-  { PER_S_, x, 0, NULL, 0 }
-#define TIME_NS(x) \
-  { TIME_, x, 1e9, NULL, 0 }
-#define TIME_US(x) \
-  { TIME_, x, 1e6, NULL, 0 }
-#define RATIO(x, of) \
-  { RATIO_, x, 0, of, 0 }
-#define LEVEL(x) \
-  { LEVEL_, x, 0, NULL, 0 }
-#define BITS(x) \
-  { BITS_, x, 0, NULL, 0 }
-#define LOW(x, y) \
-  { LOW_, x, y, NULL, 0 }
-#define ODD(x) \
-  { ODD_, x, 0, NULL, 0 }
-#define LINK(x) \
-  { LINK_, x, 0, NULL, 0 }
-#define QUIET(source, of) \
-  { QUIET_, 0, 0, of, NI_METRIC_##source }
-#define LONE(of) \
-  { LONE_, 0, 0, of, 0 }
-#define STUCK \
-  { STUCK_, 0, 0, NULL, 0 }
-#define GONE \
-  { GONE_, 0, 0, NULL, 0 }
-#define NEW \
-  { NEW_, 0, 0, NULL, 0 }
-#define RELOADED \
-  { RELOADED_, 0, 0, NULL, 0 }
-#define RESETS \
-  { RESETS_, 0, 0, NULL, 0 }
-#define WARNED \
-  { WARNED_, 0, 0, NULL, 0 }
-#define SLOW_LINK \
-  { SLOW_LINK_, 0, 0, NULL, 0 }
-#define DOWN \
-  { DOWN_, 0, 0, NULL, 0 }
-#define OFF \
-  { OFF_, 0, 0, NULL, 0 }
+#define ALWAYS {ALWAYS_, 0, 0, NULL, 0}
+#define RISE(n) {RISE_, n, 0, NULL, 0}
+#define FALL(n) {FALL_, n, 0, NULL, 0}
+#define PER_S(x) {PER_S_, x, 0, NULL, 0}
+#define TIME_NS(x) {TIME_, x, 1e9, NULL, 0}
+#define TIME_US(x) {TIME_, x, 1e6, NULL, 0}
+#define RATIO(x, of) {RATIO_, x, 0, of, 0}
+#define LEVEL(x) {LEVEL_, x, 0, NULL, 0}
+#define BITS(x) {BITS_, x, 0, NULL, 0}
+#define LOW(x, y) {LOW_, x, y, NULL, 0}
+#define ODD(x) {ODD_, x, 0, NULL, 0}
+#define LINK(x) {LINK_, x, 0, NULL, 0}
+#define QUIET(source, of) {QUIET_, 0, 0, of, NI_METRIC_##source}
+#define LONE(of) {LONE_, 0, 0, of, 0}
+#define STUCK {STUCK_, 0, 0, NULL, 0}
+#define GONE {GONE_, 0, 0, NULL, 0}
+#define NEW {NEW_, 0, 0, NULL, 0}
+#define RELOADED {RELOADED_, 0, 0, NULL, 0}
+#define RESETS {RESETS_, 0, 0, NULL, 0}
+#define WARNED {WARNED_, 0, 0, NULL, 0}
+#define SLOW_LINK {SLOW_LINK_, 0, 0, NULL, 0}
+#define DOWN {DOWN_, 0, 0, NULL, 0}
+#define OFF {OFF_, 0, 0, NULL, 0}
 #define NI_METRIC_ANY NI_METRIC_GPU
 static const struct rule {
   unsigned level;
@@ -99,10 +77,12 @@ enum { N_RULES = sizeof rules / sizeof *rules };
 /* The next of several patterns as a name: # is 3, * is x. NULL: no more. */
 static const char *next_name(const char **patterns, char out[128]) {
   size_t n = 0;
-  if (!*patterns || !**patterns) return NULL;
+  if (!*patterns || !**patterns)
+    return NULL;
   for (; **patterns && **patterns != ' '; ++*patterns)
     out[n++] = **patterns == '#' ? '3' : **patterns == '*' ? 'x' : **patterns;
-  if (**patterns) ++*patterns;
+  if (**patterns)
+    ++*patterns;
   out[n] = 0;
   return out;
 }
@@ -113,11 +93,16 @@ static double need(const struct test *t) {
   switch (t->kind) {
     case RISE_:
     case FALL_:
-    case LEVEL_: return t->limit;
-    case PER_S_: return t->limit * SECONDS * 1.01 + 1;
-    case TIME_: return t->limit * t->per * SECONDS * 1.01;
-    case LINK_: return t->limit * 25e9 * SECONDS * 1.01;
-    default: return 0;
+    case LEVEL_:
+      return t->limit;
+    case PER_S_:
+      return t->limit * SECONDS * 1.01 + 1;
+    case TIME_:
+      return t->limit * t->per * SECONDS * 1.01;
+    case LINK_:
+      return t->limit * 25e9 * SECONDS * 1.01;
+    default:
+      return 0;
   }
 }
 /* Just too little. */
@@ -131,29 +116,39 @@ static void plant(const struct rule *r, const char *name, int miss) {
   const struct test *t = &r->first, *u = &r->second;
   char other[128];
   double rise = fmax(need(t), need(u)), ratio = miss == 1 ? t->limit * 0.99 : t->limit * 1.01;
-  if (rise <= 0) rise = 1e9;
-  if (miss == 1 && need(t) > 0) rise = too_little(t);
-  if (miss == 2 && need(u) > 0) rise = too_little(u);
+  if (rise <= 0)
+    rise = 1e9;
+  if (miss == 1 && need(t) > 0)
+    rise = too_little(t);
+  if (miss == 2 && need(u) > 0)
+    rise = too_little(u);
   rise = floor(rise);
   begin();
   entity_in(BOTH, r->source, "it", t->kind == LINK_ ? 25e9 : 0);
-  if (t->kind == STUCK_) counter_of(name, 65535, miss ? 65534 : 65535, NI_METRIC_COUNTER + !miss, 16, "");
+  if (t->kind == STUCK_)
+    counter_of(name, 65535, miss ? 65534 : 65535, NI_METRIC_COUNTER + !miss, 16, "");
   else if (t->kind == BITS_)
     counter_of(name, 0, miss ? ~(uint64_t)t->limit & 0xff : (uint64_t)t->limit & ~((uint64_t)t->limit - 1),
                NI_METRIC_GAUGE, 0, "");
-  else if (t->kind == LEVEL_) counter_of(name, (uint64_t)rise, (uint64_t)rise, NI_METRIC_GAUGE, 0, "");
-  else if (t->kind == FALL_) counter_of(name, 1000, (uint64_t)(1000 - rise), NI_METRIC_GAUGE, 0, "");
-  else counter_of(name, 1000, 1000 + (uint64_t)rise, NI_METRIC_COUNTER, 64, t->kind == LINK_ ? "bytes" : "");
+  else if (t->kind == LEVEL_)
+    counter_of(name, (uint64_t)rise, (uint64_t)rise, NI_METRIC_GAUGE, 0, "");
+  else if (t->kind == FALL_)
+    counter_of(name, 1000, (uint64_t)(1000 - rise), NI_METRIC_GAUGE, 0, "");
+  else
+    counter_of(name, 1000, 1000 + (uint64_t)rise, NI_METRIC_COUNTER, 64, t->kind == LINK_ ? "bytes" : "");
   if (t->kind == RATIO_) {
     /* The first of those it is measured by, but itself, makes the ratio. */
     const char *of = t->of;
     bool itself = false;
     char made[128] = "";
     while (next_name(&of, other)) {
-      if (strcmp(other, name) == 0) itself = true;
-      else if (!*made) strcpy(made, other);
+      if (strcmp(other, name) == 0)
+        itself = true;
+      else if (!*made)
+        strcpy(made, other);
     }
-    if (*made) counter(made, rise / ratio - (itself ? rise : 0));
+    if (*made)
+      counter(made, rise / ratio - (itself ? rise : 0));
   }
   for (int i = 0; i < (t->kind == LOW_ ? 1 : t->kind == ODD_ ? 2 : 0); i++) {
     entity(r->source, i ? "sibling1" : "sibling0");
@@ -173,19 +168,22 @@ static void plant(const struct rule *r, const char *name, int miss) {
 /* The finding of a rule about an entity. */
 static const struct ni_counter_finding *of_rule(size_t rule, const char *name) {
   for (size_t i = 0; i < b.found.n; i++)
-    if (b.found.finding[i].rule == rule && strcmp(b.found.finding[i].entity, name) == 0) return &b.found.finding[i];
+    if (b.found.finding[i].rule == rule && strcmp(b.found.finding[i].entity, name) == 0)
+      return &b.found.finding[i];
   return NULL;
 }
 
 static void plant_whole(const struct rule *r, bool miss) {
   begin();
   enum kind k = r->first.kind;
-  struct ni_entity *e = entity_in(k == GONE_ && !miss  ? BEFORE
-                                  : k == NEW_ && !miss ? AFTER
-                                                       : BOTH,
+  struct ni_entity *e = entity_in(k == GONE_ && !miss      ? BEFORE
+                                      : k == NEW_ && !miss ? AFTER
+                                                           : BOTH,
                                   r->source, "it", k == SLOW_LINK_ ? 12.5e9 : 0);
-  if (k == WARNED_ && !miss) e->warning = "PCIe link x8 of x16";
-  if (k == GONE_ || k == NEW_) return judge();
+  if (k == WARNED_ && !miss)
+    e->warning = "PCIe link x8 of x16";
+  if (k == GONE_ || k == NEW_)
+    return judge();
   for (int i = 0; i < 8; i++) {
     char name[16];
     snprintf(name, sizeof name, "counter%d", i);
@@ -199,7 +197,8 @@ static void plant_whole(const struct rule *r, bool miss) {
     e->kind = "one kind";
     for (int i = 0; i < 3; i++) {
       struct ni_entity *other = entity_in(BOTH, r->source, i == 0 ? "a" : i == 1 ? "b" : "c", 0);
-      other->state = NI_LINK_UP, other->kind = miss ? "another" : "one kind";
+      other->state = NI_LINK_UP;
+      other->kind = miss ? "another" : "one kind";
     }
   }
   judge();
@@ -211,26 +210,34 @@ static void each_rule(void **state) {
     const struct rule *r = &rules[i];
     if (r->first.kind >= GONE_) {
       plant_whole(r, false);
-      if (!of_rule(i, "it")) fail_msg("%s (row %zu): silent on what was planted", r->id, i);
+      if (!of_rule(i, "it"))
+        fail_msg("%s (row %zu): silent on what was planted", r->id, i);
       plant_whole(r, true);
-      if (of_rule(i, "it")) fail_msg("%s (row %zu): speaks where nothing is", r->id, i);
+      if (of_rule(i, "it"))
+        fail_msg("%s (row %zu): speaks where nothing is", r->id, i);
       continue;
     }
     char name[128];
     for (const char *p = r->counters; next_name(&p, name);) {
       plant(r, name, 0);
       const struct ni_counter_finding *f = of_rule(i, "it");
-      if (!f) fail_msg("%s (row %zu): silent on %s at its threshold", r->id, i, name);
-      if (!f->row || strcmp(f->row->name, name) != 0 || !strstr(f->text, name) || strncmp(f->text, "it ", 3) != 0)
+      if (!f)
+        fail_msg("%s (row %zu): silent on %s at its threshold", r->id, i, name);
+      if (!f->row || strcmp(f->row->name, name) != 0 || !strstr(f->text, name) ||
+          strncmp(f->text, "it ", 3) != 0)
         fail_msg("%s (row %zu): names another than %s: %s", r->id, i, name, f->text);
-      if (f->level != r->level || strcmp(f->id, r->id) != 0) fail_msg("%s: %s, %s", r->id, f->id, f->text);
+      if (f->level != r->level || strcmp(f->id, r->id) != 0)
+        fail_msg("%s: %s, %s", r->id, f->id, f->text);
       plant(r, name, 1);
       if (of_rule(i, "it"))
-        fail_msg("%s (row %zu): speaks of %s below its threshold: %s", r->id, i, name, of_rule(i, "it")->text);
-      if (r->second.kind == ALWAYS_) continue;
+        fail_msg("%s (row %zu): speaks of %s below its threshold: %s", r->id, i, name,
+                 of_rule(i, "it")->text);
+      if (r->second.kind == ALWAYS_)
+        continue;
       plant(r, name, 2);
       if (of_rule(i, "it"))
-        fail_msg("%s (row %zu): speaks of %s without its second test: %s", r->id, i, name, of_rule(i, "it")->text);
+        fail_msg("%s (row %zu): speaks of %s without its second test: %s", r->id, i, name,
+                 of_rule(i, "it")->text);
     }
   }
 }
@@ -258,7 +265,8 @@ static void documented(void **state) {
   fclose(f);
   for (size_t i = 0; i < N_RULES; i++) {
     snprintf(id, sizeof id, "`%s`", rules[i].id);
-    if (!strstr(page, id)) fail_msg("docs/counters.md has no %s", id);
+    if (!strstr(page, id))
+      fail_msg("docs/counters.md has no %s", id);
   }
 }
 int main(void) {

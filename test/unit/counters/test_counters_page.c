@@ -1,6 +1,8 @@
 /*
- * counters.html as it is written: one file, its data between head and tail, no text of which can end their element.
- *   test_counters_page --page FILE    a page of 24 NICs, GPUs and a host with hostile names, for the browser's test
+ * counters.html as it is written: one file, its data between head and tail, no text of which can end their
+ * element.
+ *   test_counters_page --page FILE    a page of 24 NICs, GPUs and a host with hostile names, for the
+ *                                     browser's test
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,8 +26,10 @@ enum { NICS = 24, SAMPLES = 60, MOST = 1000 };
 static void counter(struct ni_counters_view *v, const char *name, uint64_t was, uint64_t is) {
   for (int i = 0; i < 2; i++) {
     struct ni_sweep *s = &v->sweep[i];
-    if (!ni_set_counter(&s->set, name)) abort();
-    s->reading[s->set.n_counters - 1] = (struct ni_reading){.value = i ? is : was, .real_ns = (1 + 10 * i) * NS, .mono_ns = (1 + 10 * i) * NS};
+    if (!ni_set_counter(&s->set, name))
+      abort();
+    s->reading[s->set.n_counters - 1] = (struct ni_reading){
+        .value = i ? is : was, .real_ns = (1 + 10 * i) * NS, .mono_ns = (1 + 10 * i) * NS};
   }
 }
 
@@ -33,7 +37,8 @@ static void entity(struct ni_counters_view *v, enum ni_metric_source source, con
   for (int i = 0; i < 2; i++) {
     struct ni_entity *e = ni_set_entity(&v->sweep[i].set, source, name);
     e->link_bytes_s = link;
-    if (link > 0) e->link = "up, 200 Gb/s";
+    if (link > 0)
+      e->link = "up, 200 Gb/s";
   }
 }
 
@@ -67,7 +72,8 @@ static void fill(struct ni_counters_view *v) {
   counter(v, HOSTILE, 1, 40000);
   counter(v, "pressure_memory_full", 0, 500000);
   ni_set_unread(&v->sweep[1].set, "/sys/" HOSTILE, "Input/output error");
-  if (!ni_counters_view_make(v)) abort();
+  if (!ni_counters_view_make(v))
+    abort();
 }
 
 static int write_page(const char *path) {
@@ -78,8 +84,12 @@ static int write_page(const char *path) {
   fill(&v);
   for (int i = 0; i < NICS; i++) {
     snprintf(name[i], sizeof name[i], "cxi%d", i);
-    line[i] = (struct ni_counters_line){name[i], i % 2 ? HOSTILE : "hni_sts_tx_ok_octets", i % 2 ? "" : "bytes", rate[i]};
-    for (int t = 0; t < SAMPLES; t++) seconds[t] = t, rate[i][t] = t == 20 ? NAN : 1e9 * (i + 1) * (1 + sin(t / 9.0));
+    line[i] = (struct ni_counters_line){name[i], i % 2 ? HOSTILE : "hni_sts_tx_ok_octets",
+                                        i % 2 ? "" : "bytes", rate[i]};
+    for (int t = 0; t < SAMPLES; t++) {
+      seconds[t] = t;
+      rate[i][t] = t == 20 ? NAN : 1e9 * (i + 1) * (1 + sin(t / 9.0));
+    }
   }
   struct ni_counters_series s = {seconds, line, SAMPLES, NICS};
   int rc = ni_counters_page(&v, &s, path);
@@ -109,7 +119,8 @@ static void one_file(void **state) {
   assert_true(n > 100000);
   /* Two scripts end in it, and neither "<" nor a name of a host stands in the data as it is. */
   size_t ends = 0;
-  for (const char *at = text; (at = strstr(at, "</script>")); at++) ends++;
+  for (const char *at = text; (at = strstr(at, "</script>")); at++)
+    ends++;
   assert_int_equal(ends, 2);
   char *data = strstr(text, "id=\"data\">") + 10;
   assert_true(strstr(data, "</script>") > strstr(data, "\"series\""));
@@ -121,7 +132,8 @@ static void one_file(void **state) {
 }
 
 int main(int argc, char **argv) {
-  if (argc == 3 && strcmp(argv[1], "--page") == 0) return write_page(argv[2]) < 0;
+  if (argc == 3 && strcmp(argv[1], "--page") == 0)
+    return write_page(argv[2]) < 0;
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_file)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

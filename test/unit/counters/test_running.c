@@ -31,9 +31,12 @@ static void sample(struct ni_running *r, const struct row *row, size_t n, int64_
   ni_set_free(&set);
 }
 
-static const struct ni_running_value *value(const struct ni_running *r, enum ni_metric_source source, const char *entity, const char *name) {
+static const struct ni_running_value *value(const struct ni_running *r, enum ni_metric_source source,
+                                            const char *entity, const char *name) {
   for (size_t i = 0; i < r->n; i++)
-    if (r->value[i].source == source && strcmp(r->value[i].entity, entity) == 0 && strcmp(r->value[i].name, name) == 0) return &r->value[i];
+    if (r->value[i].source == source && strcmp(r->value[i].entity, entity) == 0 &&
+        strcmp(r->value[i].name, name) == 0)
+      return &r->value[i];
   fail_msg("no %s of %s", name, entity);
   return NULL;
 }
@@ -49,9 +52,15 @@ static void wraps(void **state) {
                       {NI_METRIC_HOST, "host", "memory_available", 4096, 0}};
   sample(&r, row, 5, 1);
   assert_int_equal(r.n, 5);
-  assert_int_equal(value(&r, NI_METRIC_CXI, "cxi0", "hni_sts_tx_ok_octets")->total, top56 - 1000); /* begins at what it shows */
-  assert_int_equal(value(&r, NI_METRIC_IB, "mlx5_0:1", "port_xmit_data")->total, 400);             /* words of four bytes */
-  row[0].value = 5000, row[1].value = 10, row[2].value = 200, row[3].value = 9, row[4].value = 1024;
+  /* begins at what it shows */
+  assert_int_equal(value(&r, NI_METRIC_CXI, "cxi0", "hni_sts_tx_ok_octets")->total, top56 - 1000);
+  /* words of four bytes */
+  assert_int_equal(value(&r, NI_METRIC_IB, "mlx5_0:1", "port_xmit_data")->total, 400);
+  row[0].value = 5000;
+  row[1].value = 10;
+  row[2].value = 200;
+  row[3].value = 9;
+  row[4].value = 1024;
   sample(&r, row, 5, 11);
   assert_int_equal(r.n, 5);
   assert_int_equal(value(&r, NI_METRIC_CXI, "cxi0", "hni_sts_tx_ok_octets")->total, top56 + 5000);
@@ -90,19 +99,23 @@ static void resets(void **state) {
 static void goes_and_comes(void **state) {
   (void)state;
   struct ni_running r = {0};
-  struct row row[] = {{NI_METRIC_ETH, "eth0", "tx_bytes", 100, 0}, {NI_METRIC_ETH, "eth1", "tx_bytes", 50, 0}};
+  struct row row[] = {{NI_METRIC_ETH, "eth0", "tx_bytes", 100, 0},
+                      {NI_METRIC_ETH, "eth1", "tx_bytes", 50, 0}};
   sample(&r, row, 2, 1);
   sample(&r, row + 1, 1, 2);
   assert_int_equal(r.n, 2);
   assert_false(value(&r, NI_METRIC_ETH, "eth0", "tx_bytes")->known);
   assert_int_equal(value(&r, NI_METRIC_ETH, "eth0", "tx_bytes")->total, 100);
-  row[0].value = 130, row[1].state = NI_READ_UNREADABLE, row[1].value = 0;
+  row[0].value = 130;
+  row[1].state = NI_READ_UNREADABLE;
+  row[1].value = 0;
   sample(&r, row, 2, 3);
   assert_int_equal(r.n, 2);
   assert_true(value(&r, NI_METRIC_ETH, "eth0", "tx_bytes")->known);
   assert_int_equal(value(&r, NI_METRIC_ETH, "eth0", "tx_bytes")->total, 130);
   assert_false(value(&r, NI_METRIC_ETH, "eth1", "tx_bytes")->known);
-  row[1].state = NI_READ_OK, row[1].value = 70;
+  row[1].state = NI_READ_OK;
+  row[1].value = 70;
   sample(&r, row, 2, 4);
   assert_int_equal(value(&r, NI_METRIC_ETH, "eth1", "tx_bytes")->total, 70);
   assert_int_equal(value(&r, NI_METRIC_ETH, "eth1", "tx_bytes")->resets, 0);
@@ -118,12 +131,15 @@ static void goes_and_comes(void **state) {
 static void alike(void **state) {
   (void)state;
   struct ni_running r = {0};
-  struct row row[] = {{NI_METRIC_CXI, "cxi0", "hni_tx_paused_1", 5000000, 0}, {NI_METRIC_CXI, "cxi0", "hni_tx_paused_3", 100, 0},
+  struct row row[] = {{NI_METRIC_CXI, "cxi0", "hni_tx_paused_1", 5000000, 0},
+                      {NI_METRIC_CXI, "cxi0", "hni_tx_paused_3", 100, 0},
                       {NI_METRIC_CXI, "cxi1", "hni_tx_paused_3", 7, 0}};
   sample(&r, row, 3, 1);
-  row[1].value = 1100, row[2].value = 8;
+  row[1].value = 1100;
+  row[2].value = 8;
   sample(&r, row, 3, 2);
-  row[0].value = 5000300, row[1].value = 1200;
+  row[0].value = 5000300;
+  row[1].value = 1200;
   sample(&r, row, 3, 3);
   const struct ni_running_value *first = value(&r, NI_METRIC_CXI, "cxi0", "hni_tx_paused_1");
   assert_int_equal(first->lead, first - r.value);
@@ -145,7 +161,8 @@ static void negative(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(wraps), cmocka_unit_test(resets), cmocka_unit_test(goes_and_comes),
-                                     cmocka_unit_test(negative), cmocka_unit_test(alike)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(wraps), cmocka_unit_test(resets),
+                                     cmocka_unit_test(goes_and_comes), cmocka_unit_test(negative),
+                                     cmocka_unit_test(alike)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

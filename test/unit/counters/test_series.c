@@ -1,6 +1,7 @@
 /*
- * A time series of counters, written (exporter/model/counters/series_write.h) and read back (series.h): each value is what it
- * was, over wraps, resets, what could not be read and sets that change; what is damaged is told, and nothing wrong comes of it.
+ * A time series of counters, written (exporter/model/counters/series_write.h) and read back (series.h): each
+ * value is what it was, over wraps, resets, what could not be read and sets that change; what is damaged is
+ * told, and nothing wrong comes of it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,9 +55,11 @@ static void fill(struct ni_set *s, unsigned entities, unsigned each, const char 
   }
 }
 
-static void write_one(struct ni_series_writer *w, struct ni_series_set *of, const struct ni_set *s, struct ni_reading *r, int64_t now) {
+static void write_one(struct ni_series_writer *w, struct ni_series_set *of, const struct ni_set *s,
+                      struct ni_reading *r, int64_t now) {
   struct truth *t = &truth[n_truth];
-  const struct ni_series_sweep sweep = {.real_ns = now + INT64_C(1700000000) * SECOND, .mono_ns = now, .ns = 1000, .missed = n_truth % 7 == 3};
+  const struct ni_series_sweep sweep = {
+      .real_ns = now + INT64_C(1700000000) * SECOND, .mono_ns = now, .ns = 1000, .missed = n_truth % 7 == 3};
   assert_int_equal(ni_series_put(w, of, s, r, &sweep), 0);
   *t = (struct truth){.set_sn = of->set_sn, .missed = sweep.missed, .n = s->n_counters};
   memcpy(t->r, r, s->n_counters * sizeof *r);
@@ -70,13 +73,30 @@ static void move(struct ni_reading *r, const struct ni_set *s, int64_t now) {
     r[i].real_ns = r[i].mono_ns + INT64_C(1700000000) * SECOND;
     r[i].state = NI_READ_OK;
     switch (rnd() % 9000) {
-      case 0: r[i].value = rnd(); break;                   /* anything, of 64 bits */
-      case 1: r[i].value = 0; break;                       /* a reset */
-      case 2: r[i].value = UINT64_MAX; break;
-      case 3: case 10: case 11: case 12: case 13: r[i].state = NI_READ_UNREADABLE; break;
-      case 4: r[i].value = (r[i].value + (UINT64_C(1) << 56) - 5) % (UINT64_C(1) << 56); break;
-      case 5: r[i].value += UINT64_C(1) << 63; break;      /* the one difference that has no number */
-      default: r[i].value += rnd() % 3 ? 0 : rnd() % 100000;
+      case 0:
+        r[i].value = rnd();
+        break; /* anything, of 64 bits */
+      case 1:
+        r[i].value = 0;
+        break; /* a reset */
+      case 2:
+        r[i].value = UINT64_MAX;
+        break;
+      case 3:
+      case 10:
+      case 11:
+      case 12:
+      case 13:
+        r[i].state = NI_READ_UNREADABLE;
+        break;
+      case 4:
+        r[i].value = (r[i].value + (UINT64_C(1) << 56) - 5) % (UINT64_C(1) << 56);
+        break;
+      case 5:
+        r[i].value += UINT64_C(1) << 63;
+        break; /* the one difference that has no number */
+      default:
+        r[i].value += rnd() % 3 ? 0 : rnd() % 100000;
     }
   }
 }
@@ -100,8 +120,10 @@ static int sample(void *arg, const struct ni_series_sample *s) {
   for (size_t i = 0; i < t->n; i++) {
     const struct ni_reading *a = &s->reading[i], *b = &t->r[i];
     /* A step of 2^63 has no number: it is not there, and the next one is right again. */
-    if (a->state != b->state) x->wrong += b->state != NI_READ_OK;
-    else if (b->state == NI_READ_OK) x->wrong += a->value != b->value || a->mono_ns != b->mono_ns || a->real_ns != b->real_ns;
+    if (a->state != b->state)
+      x->wrong += b->state != NI_READ_OK;
+    else if (b->state == NI_READ_OK)
+      x->wrong += a->value != b->value || a->mono_ns != b->mono_ns || a->real_ns != b->real_ns;
   }
   x->samples++;
   x->last_sn = s->sample_sn;
@@ -119,7 +141,8 @@ static int fault(void *arg, uint64_t line_no, const char *what) {
 static struct seen read_back(const char *from) {
   struct seen x = {0};
   struct ni_series_end end;
-  assert_int_equal(ni_series_read(from, &(struct ni_series_to){.arg = &x, .sample = sample, .fault = fault}, &end), 0);
+  assert_int_equal(
+      ni_series_read(from, &(struct ni_series_to){.arg = &x, .sample = sample, .fault = fault}, &end), 0);
   assert_int_equal(end.samples, x.samples);
   assert_int_equal(end.faults, x.faults);
   return x;
@@ -140,8 +163,8 @@ static int write_all(void **unused) {
   truth = calloc(SAMPLES + 16, sizeof *truth);
   struct ni_reading *r = calloc(MOST, sizeof *r), *all = calloc(MOST, sizeof *all);
   fill(&set[0], 8, 40, "a");
-  fill(&set[1], 8, 41, "a"); /* a counter more each */
-  fill(&set[2], 2, 900, "every");  /* more than one line holds */
+  fill(&set[1], 8, 41, "a");      /* a counter more each */
+  fill(&set[2], 2, 900, "every"); /* more than one line holds */
   assert_int_equal(ni_series_create(&w, dir, why, sizeof why), 0);
   snprintf(path, sizeof path, "%s", ni_series_path(w));
   move(all, &set[2], SECOND);
@@ -151,12 +174,14 @@ static int write_all(void **unused) {
     int64_t now = (int64_t)(i + 1) * SECOND;
     move(r, s, now);
     write_one(w, &sampled, s, r, now);
-    if (i % 10 == 9) assert_int_equal(ni_series_flush(w), 0);
+    if (i % 10 == 9)
+      assert_int_equal(ni_series_flush(w), 0);
   }
   move(all, &set[2], 400 * (int64_t)SECOND);
   write_one(w, &full, &set[2], all, 400 * (int64_t)SECOND);
   assert_int_equal(ni_series_close(w), 0);
-  for (int i = 0; i < 3; i++) ni_set_free(&set[i]);
+  for (int i = 0; i < 3; i++)
+    ni_set_free(&set[i]);
   ni_series_set_free(&sampled);
   ni_series_set_free(&full);
   free(r);
@@ -176,7 +201,8 @@ static int clean(void **unused) {
   (void)unused;
   char command[256];
   snprintf(command, sizeof command, "rm -rf '%s'", dir);
-  for (size_t i = 0; i < n_lines; i++) free(lines[i]);
+  for (size_t i = 0; i < n_lines; i++)
+    free(lines[i]);
   free(lines);
   free(truth);
   return system(command);
@@ -197,7 +223,8 @@ static struct seen read_lines(const size_t *which, size_t n) {
   char other[300];
   snprintf(other, sizeof other, "%s/other.jsonl", dir);
   FILE *f = fopen(other, "w");
-  for (size_t i = 0; i < n; i++) fputs(lines[which[i]], f);
+  for (size_t i = 0; i < n; i++)
+    fputs(lines[which[i]], f);
   fclose(f);
   return read_back(other);
 }
@@ -208,12 +235,14 @@ static void each_line_that_is_lost_is_told_and_spoils_nothing(void **unused) {
   for (size_t lost = 0; lost < n_lines; lost += 1 + rnd() % 5) {
     size_t n = 0;
     for (size_t i = 0; i < n_lines; i++)
-      if (i != lost) which[n++] = i;
+      if (i != lost)
+        which[n++] = i;
     struct seen x = read_lines(which, n);
     assert_int_equal(x.wrong, 0);
     /* A name that is said again is no loss; neither is the very last line. */
     bool again = strstr(lines[lost], "\"counter_names\"") && x.samples == n_truth;
-    if (!again && !x.faults && x.last_sn == n_truth - 1) fail_msg("line %zu is gone, and nobody says so: %.600s", lost, lines[lost]);
+    if (!again && !x.faults && x.last_sn == n_truth - 1)
+      fail_msg("line %zu is gone, and nobody says so: %.600s", lost, lines[lost]);
     assert_true(x.samples >= n_truth - 170);
   }
   free(which);
@@ -223,7 +252,8 @@ static void lines_in_another_order_are_told_and_spoil_nothing(void **unused) {
   (void)unused;
   size_t *which = calloc(n_lines + 1, sizeof *which);
   for (int round = 0; round < 100; round++) {
-    for (size_t i = 0; i < n_lines; i++) which[i] = i;
+    for (size_t i = 0; i < n_lines; i++)
+      which[i] = i;
     for (int k = 0; k < 20; k++) {
       size_t a = rnd() % n_lines, b = rnd() % n_lines, c = which[a];
       which[a] = which[b];
@@ -238,7 +268,8 @@ static void lines_in_another_order_are_told_and_spoil_nothing(void **unused) {
 
 static int count(void *arg, const struct ni_series_sample *s) {
   uint64_t sum = 0;
-  for (size_t i = 0; i < s->set->n_counters; i++) sum += s->reading[i].value + strlen(s->set->counter[i].name);
+  for (size_t i = 0; i < s->set->n_counters; i++)
+    sum += s->reading[i].value + strlen(s->set->counter[i].name);
   ((struct seen *)arg)->samples += sum != 1;
   return 0;
 }
@@ -254,7 +285,8 @@ static void damage_is_survived(void **unused) {
       char *line = strdup(lines[i]);
       if (rnd() % 8 == 0) { /* a number in the record becomes another one */
         char *at = strstr(line, rnd() % 2 ? "\"first\":" : rnd() % 2 ? "\"entity\":" : "\"n_counters\":");
-        if (at && (at = strchr(at, ':'))) at[1] = (char)('0' + rnd() % 10);
+        if (at && (at = strchr(at, ':')))
+          at[1] = (char)('0' + rnd() % 10);
       }
       fputs(line, f);
       free(line);
@@ -282,13 +314,16 @@ static int pairs_set(void *arg, const char *host, const struct ni_set *s) {
 static int pairs_pair(void *arg, const struct ni_series_sample *after, const struct ni_reading *before) {
   struct pairs *p = arg;
   assert_int_equal(after->set->n_counters, p->counters); /* of the set that was said before */
-  for (size_t i = 0; i < p->counters; i++) assert_int_equal(after->reading[i].value - before[i].value, 10);
+  for (size_t i = 0; i < p->counters; i++)
+    assert_int_equal(after->reading[i].value - before[i].value, 10);
   p->pairs++;
   return 0;
 }
 static void a_set_of_the_same_number_is_another_one(void **unused) {
   (void)unused;
-  static const char head[] = "{\"header\":{\"id\":\"0x0\",\"rank\":-1,\"n_ranks\":0,\"nnodes\":0},\"metadata\":{\"dump_timestamp_us\":1,\"hostname\":\"n\",\"pid\":1}";
+  static const char head[] =
+      "{\"header\":{\"id\":\"0x0\",\"rank\":-1,\"n_ranks\":0,\"nnodes\":0},\"metadata\":{\"dump_timestamp_"
+      "us\":1,\"hostname\":\"n\",\"pid\":1}";
   struct pairs p = {0};
   struct ni_series_end end;
   char name[300];
@@ -297,14 +332,22 @@ static void a_set_of_the_same_number_is_another_one(void **unused) {
   assert_non_null(f);
   for (unsigned set = 0; set < 2; set++) {
     unsigned n = set ? 30 : 1;
-    fprintf(f, "%s,\"counter_names\":{\"set_sn\":0,\"interval_ns\":1000000000,\"entity\":0,\"n_entities\":1,\"source\":\"eth\","
-               "\"name\":\"e\",\"first\":0,\"n_counters\":%u,\"metrics\":[", head, n);
-    for (unsigned i = 0; i < n; i++) fprintf(f, "%s{\"name\":\"c%u_%u\",\"width\":64}", i ? "," : "", set, i);
+    fprintf(f,
+            "%s,\"counter_names\":{\"set_sn\":0,\"interval_ns\":1000000000,\"entity\":0,\"n_entities\":1,"
+            "\"source\":\"eth\","
+            "\"name\":\"e\",\"first\":0,\"n_counters\":%u,\"metrics\":[",
+            head, n);
+    for (unsigned i = 0; i < n; i++)
+      fprintf(f, "%s{\"name\":\"c%u_%u\",\"width\":64}", i ? "," : "", set, i);
     fprintf(f, "]}}\n");
     for (unsigned sample = 0; sample < 3; sample++) {
-      fprintf(f, "%s,\"counters\":{\"set_sn\":0,\"sample_sn\":%u,\"realtime_ns\":%u000000000,\"monotonic_ns\":%u000000000,\"sweep_ns\":1,"
-                 "\"values\":[", head, sample, 1790000000 + 10 * set + sample, 1 + 10 * set + sample);
-      for (unsigned i = 0; i < n; i++) fprintf(f, "%s%u", i ? "," : "", 10 * sample + 1000 * set);
+      fprintf(f,
+              "%s,\"counters\":{\"set_sn\":0,\"sample_sn\":%u,\"realtime_ns\":%u000000000,\"monotonic_ns\":%"
+              "u000000000,\"sweep_ns\":1,"
+              "\"values\":[",
+              head, sample, 1790000000 + 10 * set + sample, 1 + 10 * set + sample);
+      for (unsigned i = 0; i < n; i++)
+        fprintf(f, "%s%u", i ? "," : "", 10 * sample + 1000 * set);
       fprintf(f, "]}}\n");
     }
   }
@@ -347,8 +390,8 @@ static void a_file_that_is_gone_is_told(void **unused) {
   ni_set_free(&set);
 }
 
-/* Ten minutes of 8 NICs x 60 counters; so many bytes would an hour take. Rates from 1 to 10^7 a second, each sample half to one
- * and a half of that: bursts, whose digits nothing foretells. */
+/* Ten minutes of 8 NICs x 60 counters; so many bytes would an hour take. Rates from 1 to 10^7 a second, each
+ * sample half to one and a half of that: bursts, whose digits nothing foretells. */
 static double an_hour(unsigned one_in) {
   struct ni_series_writer *w;
   struct ni_series_set of = {.interval_ns = SECOND};
@@ -361,19 +404,23 @@ static double an_hour(unsigned one_in) {
   fill(&set, 8, 60, "hni_sts_counter");
   for (int i = 0; i < 480; i++) {
     rate[i] = 1;
-    for (uint64_t k = rnd() % 8; k > 0; k--) rate[i] *= 10;
+    for (uint64_t k = rnd() % 8; k > 0; k--)
+      rate[i] *= 10;
     rate[i] = i % (int)one_in ? 0 : rate[i] * (1 + rnd() % 9);
     r[i].value = rnd() >> 20;
   }
   assert_int_equal(ni_series_create(&w, dir, why, sizeof why), 0);
   for (int t = 1; t <= 600; t++) {
-    const struct ni_series_sweep sweep = {INT64_C(1790000000) * SECOND + t * (int64_t)SECOND + (int64_t)(rnd() % 99999), t * (int64_t)SECOND, 700000 + rnd() % 99999, 0};
+    const struct ni_series_sweep sweep = {
+        INT64_C(1790000000) * SECOND + t * (int64_t)SECOND + (int64_t)(rnd() % 99999), t * (int64_t)SECOND,
+        700000 + rnd() % 99999, 0};
     for (int i = 0; i < 480; i++) {
       r[i].value += rate[i] / 2 + (rate[i] ? rnd() % (rate[i] + 1) : 0);
       r[i].mono_ns = sweep.mono_ns + i / 60 * 90000 + (int64_t)(rnd() % 9000);
     }
     assert_int_equal(ni_series_put(w, &of, &set, r, &sweep), 0);
-    if (t % 10 == 0) assert_int_equal(ni_series_flush(w), 0);
+    if (t % 10 == 0)
+      assert_int_equal(ni_series_flush(w), 0);
   }
   assert_int_equal(stat(ni_series_path(w), &st), 0);
   assert_int_equal(ni_series_close(w), 0);
@@ -391,9 +438,12 @@ static void an_hour_takes_what_the_page_says(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_is_read_is_what_was_written), cmocka_unit_test(each_line_that_is_lost_is_told_and_spoils_nothing),
-      cmocka_unit_test(lines_in_another_order_are_told_and_spoil_nothing), cmocka_unit_test(damage_is_survived),
-      cmocka_unit_test(a_set_of_the_same_number_is_another_one), cmocka_unit_test(a_file_that_is_gone_is_told), cmocka_unit_test(an_hour_takes_what_the_page_says)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_read_is_what_was_written),
+                                     cmocka_unit_test(each_line_that_is_lost_is_told_and_spoils_nothing),
+                                     cmocka_unit_test(lines_in_another_order_are_told_and_spoil_nothing),
+                                     cmocka_unit_test(damage_is_survived),
+                                     cmocka_unit_test(a_set_of_the_same_number_is_another_one),
+                                     cmocka_unit_test(a_file_that_is_gone_is_told),
+                                     cmocka_unit_test(an_hour_takes_what_the_page_says)};
   return cmocka_run_group_tests(tests, write_all, clean);
 }

@@ -1,4 +1,7 @@
-/* Means of series that hang together: the error they state is theirs, also where values drift or pause; Student and Holm. */
+/*
+ * Means of series that hang together: the error they state is theirs, also where values drift or pause;
+ * Student and Holm.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,11 +17,14 @@ enum { N = 256 };
 
 static double normal(uint64_t *state) { /* 12 even numbers */
   double sum = -6;
-  for (int i = 0; i < 12; i++) sum += (double)(ni_mix((*state)++) >> 11) * 0x1p-53;
+  for (int i = 0; i < 12; i++)
+    sum += (double)(ni_mix((*state)++) >> 11) * 0x1p-53;
   return sum;
 }
 
-/* In which share of pairs without a difference one of 5 % is found. rho: what a value has of the one before. */
+/*
+ * In which share of pairs without a difference one of 5 % is found. rho: what a value has of the one before.
+ */
 static double false_alarms(double rho, double trim) {
   uint64_t state = 7;
   unsigned alarms = 0;
@@ -51,8 +57,10 @@ static void leaves_pauses_out(void **state) {
   (void)state;
   uint64_t seed = 3;
   float x[N], scratch[N];
-  for (int i = 0; i < N; i++) x[i] = (float)(100 + normal(&seed));
-  for (int i = 5; i < N; i += 40) x[i] = 5000;
+  for (int i = 0; i < N; i++)
+    x[i] = (float)(100 + normal(&seed));
+  for (int i = 5; i < N; i += 40)
+    x[i] = 5000;
   x[3] = x[90] = NAN;
   struct ni_diff_mean trimmed = ni_diff_mean(x, N, 0.1, scratch), all = ni_diff_mean(x, N, 0, scratch);
   assert_true(fabs(trimmed.mean - 100) < 0.5 && trimmed.se < 0.3);
@@ -63,7 +71,8 @@ static void leaves_pauses_out(void **state) {
 /* Each value of the table: t, df and the two-sided chance. */
 static void student(void **state) {
   (void)state;
-  static const double table[][3] = {{2.306, 8, 0.05}, {2.042, 30, 0.05}, {3.355, 8, 0.01}, {3.646, 30, 0.001}, {1.984, 100, 0.05}};
+  static const double table[][3] = {
+      {2.306, 8, 0.05}, {2.042, 30, 0.05}, {3.355, 8, 0.01}, {3.646, 30, 0.001}, {1.984, 100, 0.05}};
   for (unsigned i = 0; i < sizeof table / sizeof *table; i++) {
     assert_true(fabs(ni_diff_p(table[i][0], table[i][1]) / table[i][2] - 1) < 0.03);
     assert_true(table[i][2] != 0.05 || fabs(ni_diff_t95(table[i][1]) / table[i][0] - 1) < 0.01);
@@ -76,12 +85,13 @@ static void holm(void **state) {
   double p[] = {0.001, 0.002, 0.02, 0.5, 0.9};
   const double want[] = {0.005, 0.008, 0.06, 1, 1};
   ni_diff_holm(p, 5);
-  for (int i = 0; i < 5; i++) assert_true(fabs(p[i] - want[i]) < 1e-12);
+  for (int i = 0; i < 5; i++)
+    assert_true(fabs(p[i] - want[i]) < 1e-12);
   ni_diff_holm(p, 0);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(states_its_error), cmocka_unit_test(leaves_pauses_out), cmocka_unit_test(student),
-                                     cmocka_unit_test(holm)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(states_its_error), cmocka_unit_test(leaves_pauses_out),
+                                     cmocka_unit_test(student), cmocka_unit_test(holm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

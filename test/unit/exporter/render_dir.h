@@ -1,4 +1,7 @@
-/* What the tests of page and plots share: a folder for each test, whole files, a small summary. For test programs of one file. */
+/*
+ * What the tests of page and plots share: a folder for each test, whole files, a small summary. For test
+ * programs of one file.
+ */
 #ifndef NI_TEST_RENDER_DIR_H
 #define NI_TEST_RENDER_DIR_H
 
@@ -40,7 +43,9 @@ static inline char *read_all(const char *path, size_t *n) {
 }
 
 static inline int unlink_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {
-  (void)st, (void)type, (void)ftw;
+  (void)st;
+  (void)type;
+  (void)ftw;
   return remove(path);
 }
 static char dir[64];

@@ -1,9 +1,11 @@
 /*
- * A black box made by hand, by ni_box.h alone: other places of the fields than the plugin's, so that a reader that knows the
- * plugin's structs fails. For unit tests, as seed of the fuzzer, and for jobs of thousands of ranks (test/host/hanggen.c).
+ * A black box made by hand, by ni_box.h alone: other places of the fields than the plugin's, so that a reader
+ * that knows the plugin's structs fails. For unit tests, as seed of the fuzzer, and for jobs of thousands of
+ * ranks (test/host/hanggen.c).
  *
- * Layout: header page, piece page (words, class map), texts page, two session pages, then communicators and operations as
- * they are added. Everything is in one growing block; sbox_write() puts it into a file. Not thread-safe.
+ * Layout: header page, piece page (words, class map), texts page, two session pages, then communicators and
+ * operations as they are added. Everything is in one growing block; sbox_write() puts it into a file. Not
+ * thread-safe.
  */
 #ifndef SYNTHETIC_BOX_H
 #define SYNTHETIC_BOX_H
@@ -16,7 +18,8 @@
 #include "ni_box.h"
 #include "format/names.h"
 
-enum { SBOX_OPS = 3, SBOX_COMM = 7, SBOX_SLOT = 256, SBOX_DATA = 6 }; /* page classes, bytes of a slot, first page */
+/* page classes, bytes of a slot, first page */
+enum { SBOX_OPS = 3, SBOX_COMM = 7, SBOX_SLOT = 256, SBOX_DATA = 6 };
 
 struct sbox {
   unsigned char *p;
@@ -25,21 +28,26 @@ struct sbox {
   uint32_t n_texts;
 };
 
-static inline struct ni_box_header *sbox_header(struct sbox *b) { return (struct ni_box_header *)(void *)b->p; }
+static inline struct ni_box_header *sbox_header(struct sbox *b) {
+  return (struct ni_box_header *)(void *)b->p;
+}
 
 static inline uint32_t sbox_page(struct sbox *b, uint8_t cls) {
   if (b->pages == b->cap) {
     b->cap = b->cap ? 2 * b->cap : 16;
     b->p = realloc(b->p, (size_t)b->cap * NI_BOX_PAGE_BYTES);
-    if (!b->p) abort();
+    if (!b->p)
+      abort();
   }
   memset(b->p + (size_t)b->pages * NI_BOX_PAGE_BYTES, 0, NI_BOX_PAGE_BYTES);
-  if (cls) b->p[NI_BOX_PAGE_BYTES + 64 + b->pages] = cls; /* the class map has room for 4,000 pages */
+  if (cls)
+    b->p[NI_BOX_PAGE_BYTES + 64 + b->pages] = cls; /* the class map has room for 4,000 pages */
   return b->pages++;
 }
 
 /* Backwards, so that no field lies where the plugin has it. */
-static inline void sbox_fields(struct ni_box_header *h, int from, int to, uint32_t room, const uint16_t *sizes) {
+static inline void sbox_fields(struct ni_box_header *h, int from, int to, uint32_t room,
+                               const uint16_t *sizes) {
   uint32_t at = room;
   for (int i = from; i <= to; i++) {
     uint16_t size = sizes[i] ? sizes[i] : ni_box_elem_bytes[i];
@@ -48,12 +56,15 @@ static inline void sbox_fields(struct ni_box_header *h, int from, int to, uint32
   }
 }
 
-static inline struct sbox sbox_new(const char *host, int64_t pid, int64_t rank, int64_t world, uint64_t unix_ns) {
+static inline struct sbox sbox_new(const char *host, int64_t pid, int64_t rank, int64_t world,
+                                   uint64_t unix_ns) {
   static const uint16_t sizes[NI_BOX_FIELD_COUNT] = {
-      [NI_BOX_COMM_NAME] = 64, [NI_BOX_COMM_GPU_UUID] = 48, [NI_BOX_COMM_GPU_PCI] = 16, [NI_BOX_COMM_STRAY] = 72,
-      [NI_BOX_KIND_FILTERED] = 24, [NI_BOX_KIND_DROPPED] = 40, [NI_BOX_KIND_FALLBACK] = 48, [NI_BOX_TEXT_TEXT] = 24};
+      [NI_BOX_COMM_NAME] = 64,     [NI_BOX_COMM_GPU_UUID] = 48, [NI_BOX_COMM_GPU_PCI] = 16,
+      [NI_BOX_COMM_STRAY] = 72,    [NI_BOX_KIND_FILTERED] = 24, [NI_BOX_KIND_DROPPED] = 40,
+      [NI_BOX_KIND_FALLBACK] = 48, [NI_BOX_TEXT_TEXT] = 24};
   struct sbox b = {0};
-  for (int i = 0; i < SBOX_DATA; i++) (void)sbox_page(&b, 0);
+  for (int i = 0; i < SBOX_DATA; i++)
+    (void)sbox_page(&b, 0);
   struct ni_box_header *h = sbox_header(&b);
   memcpy(h->magic, NI_BOX_MAGIC, 8);
   h->byte_order = NI_BOX_BYTE_ORDER;
@@ -84,7 +95,8 @@ static inline struct sbox sbox_new(const char *host, int64_t pid, int64_t rank, 
   h->words = (struct ni_box_piece){NI_BOX_PAGE_BYTES, 64, 0, 0};
   h->class_map = (struct ni_box_piece){NI_BOX_PAGE_BYTES + 64, NI_BOX_PAGE_BYTES - 64, 1, 0};
   h->texts = (struct ni_box_piece){2 * NI_BOX_PAGE_BYTES, NI_BOX_PAGE_BYTES, 32, 128};
-  for (int i = 0; i < 2; i++) h->session[i] = (struct ni_box_piece){(3u + (unsigned)i) * NI_BOX_PAGE_BYTES, NI_BOX_PAGE_BYTES, 0, 0};
+  for (int i = 0; i < 2; i++)
+    h->session[i] = (struct ni_box_piece){(3u + (unsigned)i) * NI_BOX_PAGE_BYTES, NI_BOX_PAGE_BYTES, 0, 0};
   h->watermark_at = NI_BOX_PAGE_BYTES;
   h->outside_at = NI_BOX_PAGE_BYTES + 4;
   h->state = NI_BOX_LIVE;
@@ -106,8 +118,12 @@ static inline struct sbox sbox_new(const char *host, int64_t pid, int64_t rank, 
   }
   uint32_t room = 2 * NI_BOX_PAGE_BYTES;
   for (int i = NI_BOX_COMM_STATE; i <= NI_BOX_COMM_POISONED; i++) {
-    uint16_t size = i == NI_BOX_COMM_KIND ? 1 : i == NI_BOX_COMM_CELL ? 1 : sizes[i] ? sizes[i] : ni_box_elem_bytes[i];
-    if (i == NI_BOX_COMM_KIND || i == NI_BOX_COMM_CELL) continue;
+    uint16_t size = i == NI_BOX_COMM_KIND ? 1
+        : i == NI_BOX_COMM_CELL           ? 1
+        : sizes[i]                        ? sizes[i]
+                                          : ni_box_elem_bytes[i];
+    if (i == NI_BOX_COMM_KIND || i == NI_BOX_COMM_CELL)
+      continue;
     room = (room - size) & ~7u;
     h->field[i] = (struct ni_box_field){(uint16_t)room, size};
   }
@@ -120,13 +136,17 @@ static inline struct sbox sbox_new(const char *host, int64_t pid, int64_t rank, 
   return b;
 }
 
-static inline void sbox_set(struct sbox *b, unsigned char *base, enum ni_box_field_id id, uint32_t i, uint64_t v) {
+static inline void sbox_set(struct sbox *b, unsigned char *base, enum ni_box_field_id id, uint32_t i,
+                            uint64_t v) {
   const struct ni_box_field *f = &sbox_header(b)->field[id];
   uint32_t size = ni_box_elem_bytes[id], v4 = (uint32_t)v;
   unsigned char *p = base + f->at + (size_t)i * size;
-  if (size == 8) memcpy(p, &v, 8);
-  else if (size == 4) memcpy(p, &v4, 4);
-  else *p = (unsigned char)v;
+  if (size == 8)
+    memcpy(p, &v, 8);
+  else if (size == 4)
+    memcpy(p, &v4, 4);
+  else
+    *p = (unsigned char)v;
 }
 
 /* The number of a text, added when it is new. */
@@ -134,7 +154,8 @@ static inline uint8_t sbox_text(struct sbox *b, const char *text) {
   struct ni_box_header *h = sbox_header(b);
   for (uint32_t i = 1; i <= b->n_texts; i++) {
     unsigned char *e = b->p + h->texts.at + (size_t)i * h->texts.stride;
-    if (strcmp((char *)e + h->field[NI_BOX_TEXT_TEXT].at, text) == 0) return (uint8_t)i;
+    if (strcmp((char *)e + h->field[NI_BOX_TEXT_TEXT].at, text) == 0)
+      return (uint8_t)i;
   }
   unsigned char *e = b->p + h->texts.at + (size_t)++b->n_texts * h->texts.stride;
   strncpy((char *)e + h->field[NI_BOX_TEXT_TEXT].at, text, h->field[NI_BOX_TEXT_TEXT].size - 1u);
@@ -143,9 +164,11 @@ static inline uint8_t sbox_text(struct sbox *b, const char *text) {
   return (uint8_t)b->n_texts;
 }
 
-static inline void sbox_session(struct sbox *b, uint64_t start_ns, const char *dir, const char *file, const char *line) {
+static inline void sbox_session(struct sbox *b, uint64_t start_ns, const char *dir, const char *file,
+                                const char *line) {
   struct ni_box_header *h = sbox_header(b);
-  struct ni_box_session s = {start_ns, (uint32_t)strlen(dir), (uint32_t)strlen(file), (uint32_t)strlen(line), 0};
+  struct ni_box_session s = {start_ns, (uint32_t)strlen(dir), (uint32_t)strlen(file), (uint32_t)strlen(line),
+                             0};
   unsigned char *p = b->p + h->session[0].at;
   memcpy(p, &s, sizeof s);
   memcpy(p + sizeof s, dir, s.dir_bytes);
@@ -155,7 +178,8 @@ static inline void sbox_session(struct sbox *b, uint64_t start_ns, const char *d
 }
 
 /* Page of a live communicator. */
-static inline uint32_t sbox_comm(struct sbox *b, const char *name, uint64_t hash, int32_t rank, int32_t n_ranks, uint64_t init_ns) {
+static inline uint32_t sbox_comm(struct sbox *b, const char *name, uint64_t hash, int32_t rank,
+                                 int32_t n_ranks, uint64_t init_ns) {
   uint32_t page = sbox_page(b, SBOX_COMM);
   (void)sbox_page(b, SBOX_COMM);
   unsigned char *c = b->p + (size_t)page * NI_BOX_PAGE_BYTES;
@@ -165,7 +189,8 @@ static inline uint32_t sbox_comm(struct sbox *b, const char *name, uint64_t hash
   sbox_set(b, c, NI_BOX_COMM_N_RANKS, 0, (uint32_t)n_ranks);
   sbox_set(b, c, NI_BOX_COMM_N_NODES, 0, 1);
   sbox_set(b, c, NI_BOX_COMM_HAS_NAME, 0, name != NULL);
-  if (name) strncpy((char *)c + sbox_header(b)->field[NI_BOX_COMM_NAME].at, name, 63);
+  if (name)
+    strncpy((char *)c + sbox_header(b)->field[NI_BOX_COMM_NAME].at, name, 63);
   sbox_set(b, c, NI_BOX_COMM_INIT_NS, 0, init_ns);
   sbox_set(b, c, NI_BOX_COMM_INIT_TICKS, 0, init_ns);
   sbox_set(b, c, NI_BOX_COMM_GPU_INDEX, 0, UINT32_MAX);
@@ -188,7 +213,8 @@ struct sbox_op {
 /* Adds a slot; raises the communicator's `started`. Returns the slot's number. */
 static inline uint32_t sbox_op(struct sbox *b, uint32_t comm, const struct sbox_op *op) {
   const uint32_t per_page = NI_BOX_PAGE_BYTES / SBOX_SLOT;
-  if (b->n_ops % per_page == 0) b->op_page = sbox_page(b, SBOX_OPS);
+  if (b->n_ops % per_page == 0)
+    b->op_page = sbox_page(b, SBOX_OPS);
   uint32_t slot = b->op_page * per_page + b->n_ops++ % per_page;
   unsigned char *p = b->p + (size_t)slot * SBOX_SLOT;
   const uint32_t gen = 9;
@@ -213,11 +239,13 @@ static inline uint32_t sbox_op(struct sbox *b, uint32_t comm, const struct sbox_
   sbox_set(b, p, NI_BOX_OP_ORIGIN, 0, op->origin);
   sbox_set(b, p, NI_BOX_OP_CALL_SN, 0, op->call);
   for (uint32_t ch = op->flags & NI_BOX_OP_RETIRED ? 64 : op->stopped; ch < op->started && ch < 64; ch++)
-    sbox_set(b, b->p + (size_t)comm * NI_BOX_PAGE_BYTES + (size_t)(2 * ch) * 32, NI_BOX_CELL_OPEN, 0, (uint64_t)slot << 28 | gen);
+    sbox_set(b, b->p + (size_t)comm * NI_BOX_PAGE_BYTES + (size_t)(2 * ch) * 32, NI_BOX_CELL_OPEN, 0,
+             (uint64_t)slot << 28 | gen);
   unsigned char *k = sbox_kind(b, comm, op->kind);
   uint64_t started;
   memcpy(&started, k + sbox_header(b)->field[NI_BOX_KIND_STARTED].at, 8);
-  if (op->rec_sn >= started) sbox_set(b, k, NI_BOX_KIND_STARTED, 0, op->rec_sn + 1);
+  if (op->rec_sn >= started)
+    sbox_set(b, k, NI_BOX_KIND_STARTED, 0, op->rec_sn + 1);
   return slot;
 }
 
@@ -232,7 +260,8 @@ static inline void sbox_close(struct sbox *b) {
 static inline int sbox_write(struct sbox *b, const char *path) {
   sbox_close(b);
   FILE *f = fopen(path, "wbe");
-  if (!f) return -1;
+  if (!f)
+    return -1;
   size_t n = fwrite(b->p, NI_BOX_PAGE_BYTES, b->pages, f);
   return fclose(f) == 0 && n == b->pages ? 0 : -1;
 }

@@ -1,5 +1,6 @@
 /*
- * Black boxes by their documented layout: what a slot is, records and accounts that come out, and files that are not sound.
+ * Black boxes by their documented layout: what a slot is, records and accounts that come out, and files that
+ * are not sound.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -54,7 +55,8 @@ static struct ni_box *open_box(struct sbox *s) {
   char why[256];
   assert_int_equal(sbox_write(s, at("x.box")), 0);
   int e = ni_box_open(&b, at("x.box"), 0, why, sizeof why);
-  if (e) fail_msg("%d %s", e, why);
+  if (e)
+    fail_msg("%d %s", e, why);
   return b;
 }
 
@@ -62,9 +64,17 @@ static struct ni_box *open_box(struct sbox *s) {
 static struct sbox sample(void) {
   struct sbox s = sbox_new("node-a", 4242, 3, 8, T0 + 100 * S);
   uint32_t c = sbox_comm(&s, "dp0", 0xabc, 3, 8, T0);
-  struct sbox_op op = {.flags = FLAG(LIVE) | FLAG(CLOSED) | FLAG(KDONE) | FLAG(DONE), .want = 4, .started = 4, .stopped = 4,
-                       .count = 1000, .start_ns = T0 + S, .first_ns = T0 + S + 1000, .done_ns = T0 + S + 60000,
-                       .gpu_start_ns = 5 * S, .gpu_stop_ns = 5 * S + 50000, .func = "AllReduce"};
+  struct sbox_op op = {.flags = FLAG(LIVE) | FLAG(CLOSED) | FLAG(KDONE) | FLAG(DONE),
+                       .want = 4,
+                       .started = 4,
+                       .stopped = 4,
+                       .count = 1000,
+                       .start_ns = T0 + S,
+                       .first_ns = T0 + S + 1000,
+                       .done_ns = T0 + S + 60000,
+                       .gpu_start_ns = 5 * S,
+                       .gpu_stop_ns = 5 * S + 50000,
+                       .func = "AllReduce"};
   (void)sbox_op(&s, c, &op); /* finished: rec_sn 0 */
   op.sn = op.rec_sn = 1;
   op.flags = 0;
@@ -89,7 +99,7 @@ static struct sbox sample(void) {
   op.start_ns = T0 - S;
   op.stopped = 4;
   op.sn = op.rec_sn = 0;
-  (void)sbox_op(&s, c, &op); /* of the page's life before */
+  (void)sbox_op(&s, c, &op);                                    /* of the page's life before */
   sbox_set(&s, sbox_kind(&s, c, 0), NI_BOX_KIND_DROPPED, 1, 2); /* arena_full: 6 and 7 */
   sbox_set(&s, sbox_kind(&s, c, 0), NI_BOX_KIND_STARTED, 0, 8);
   return s;
@@ -103,7 +113,8 @@ struct seen {
 
 static int see(const struct ni_box_op *op, void *arg) {
   struct seen *s = arg;
-  if (ni_box_comm_of(s->b, op) < 0) return 0;
+  if (ni_box_comm_of(s->b, op) < 0)
+    return 0;
   s->n[op->is]++;
   if (op->is == NI_BOX_SLOT_IN_FLIGHT) {
     s->open = ni_box_open_channels(s->b, 0, op);
@@ -121,7 +132,8 @@ static void test_slots(void **state) {
   struct seen seen = {.b = b};
   struct ni_box_comm c;
   assert_true(ni_box_comm_at(b, 0, &c));
-  assert_true(c.phase == 1 && c.id.comm_hash == 0xabc && c.id.rank == 3 && c.id.n_ranks == 8 && c.init_ns == T0);
+  assert_true(c.phase == 1 && c.id.comm_hash == 0xabc && c.id.rank == 3 && c.id.n_ranks == 8 &&
+              c.init_ns == T0);
   assert_string_equal(c.id.comm_name, "dp0");
   assert_true(c.kind[0].started == 8 && c.kind[0].dropped[NI_DROP_ARENA_FULL] == 2);
   assert_false(ni_box_comm_at(b, 1, &c));
@@ -149,16 +161,20 @@ static char *part_text(const char *path) {
 }
 
 static void must_have(const char *text, const char *what) {
-  if (!strstr(text, what)) fail_msg("missing: %s\nin: %s", what, text);
+  if (!strstr(text, what))
+    fail_msg("missing: %s\nin: %s", what, text);
 }
 
 static void test_part(void **state) {
   (void)state;
   struct sbox s = sample();
   sbox_session(&s, T0, dir, "node-a-pid4242-1790000000.jsonl.gz",
-               "{\"header\":{\"id\":\"0x0\",\"rank\":3,\"n_ranks\":8,\"nnodes\":0},\"metadata\":{\"inspector_output_format_version\":"
-               "\"v4.0\",\"git_rev\":\"g\",\"rec_mechanism\":\"nccl_profiler_interface\",\"dump_timestamp_us\":1,\"hostname\":"
-               "\"node-a\",\"pid\":4242,\"producer\":\"nccl-inspector-c t\"},\"process\":{\"start_ns\":1790000000000000000,"
+               "{\"header\":{\"id\":\"0x0\",\"rank\":3,\"n_ranks\":8,\"nnodes\":0},\"metadata\":{\"inspector_"
+               "output_format_version\":"
+               "\"v4.0\",\"git_rev\":\"g\",\"rec_mechanism\":\"nccl_profiler_interface\",\"dump_timestamp_"
+               "us\":1,\"hostname\":"
+               "\"node-a\",\"pid\":4242,\"producer\":\"nccl-inspector-c "
+               "t\"},\"process\":{\"start_ns\":1790000000000000000,"
                "\"settings\":{}}}");
   struct ni_box *b = open_box(&s);
   struct ni_log_state log = {0};
@@ -166,26 +182,40 @@ static void test_part(void **state) {
   char part[600];
   assert_int_equal(recover_part(b, &log, dir, "part", false, &r, part), 0);
   assert_true(*part);
-  assert_true(r.records == 2 && r.in_flight == 1 && r.incomplete == 1 && r.communicators == 1 && r.damaged == 0);
+  assert_true(r.records == 2 && r.in_flight == 1 && r.incomplete == 1 && r.communicators == 1 &&
+              r.damaged == 0);
   char *text = part_text(part);
   must_have(text, "\"settings\":{},\"recovered_ns\":");
   must_have(text, "\"recovered_live\":false}}\n");
   /* 50 us by the GPU's clock, 4,000 bytes. */
-  must_have(text, "\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_sn\":0,\"coll_msg_size_bytes\":4000,\"coll_exec_time_us\":50,"
-                  "\"coll_timing_source\":\"kernel_gpu\",\"coll_algobw_gbs\":0.080000,\"coll_busbw_gbs\":0.140000,"
-                  "\"coll_algo\":\"RING\",\"coll_proto\":\"SIMPLE\",\"coll_datatype\":\"ncclFloat32\",\"coll_root\":0,"
-                  "\"coll_nchannels\":4,\"coll_exec_time_ns\":50000,\"coll_enqueue_ns\":1790000001000000000,\"rec_sn\":0,"
-                  "\"nccl_tests_size_bytes\":4000}}\n");
+  must_have(
+      text,
+      "\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_sn\":0,\"coll_msg_size_bytes\":4000,\"coll_exec_time_"
+      "us\":50,"
+      "\"coll_timing_source\":\"kernel_gpu\",\"coll_algobw_gbs\":0.080000,\"coll_busbw_gbs\":0.140000,"
+      "\"coll_algo\":\"RING\",\"coll_proto\":\"SIMPLE\",\"coll_datatype\":\"ncclFloat32\",\"coll_root\":0,"
+      "\"coll_nchannels\":4,\"coll_exec_time_ns\":50000,\"coll_enqueue_ns\":1790000001000000000,\"rec_sn\":0,"
+      "\"nccl_tests_size_bytes\":4000}}\n");
   must_have(text, "\"coll_nchannels\":4,\"nchannels_src\":\"observed\",");
   must_have(text, "\"incomplete\":{\"kind\":\"coll\",\"func\":\"AllReduce\",\"sn\":3,\"rec_sn\":3,");
-  must_have(text, "\"in_flight\":{\"kind\":\"coll\",\"func\":\"AllReduce\",\"sn\":5,\"rec_sn\":5,\"msg_size_bytes\":4000,"
-                  "\"channels_expected\":4,\"channels_started\":4,\"channels_stopped\":1,\"enqueue_ns\":1790000060000000000,"
-                  "\"age_ms\":40000,\"why\":\"killed\",\"state\":\"kernel\",\"datatype\":\"ncclFloat32\",\"root\":0,"
-                  "\"channels_open\":\"0xe\"}}\n");
-  must_have(text, "\"gap\":{\"kind\":\"coll\",\"count\":2,\"cause\":\"arena_full\",\"rec_sn_from\":0,\"rec_sn_to\":7}}\n");
-  /* 8 started: 2 written, 2 dropped, 1 incomplete; 1 and 4 are the log's, which we do not have: in flight with 5. */
-  must_have(text, "\"final\":true,\"coll\":{\"started\":8,\"written\":2,\"filtered_by\":{},\"dropped_by\":{\"arena_full\":2},"
-                  "\"incomplete\":1,\"late\":0,\"in_flight\":3,");
+  must_have(
+      text,
+      "\"in_flight\":{\"kind\":\"coll\",\"func\":\"AllReduce\",\"sn\":5,\"rec_sn\":5,\"msg_size_bytes\":4000,"
+      "\"channels_expected\":4,\"channels_started\":4,\"channels_stopped\":1,\"enqueue_ns\":"
+      "1790000060000000000,"
+      "\"age_ms\":40000,\"why\":\"killed\",\"state\":\"kernel\",\"datatype\":\"ncclFloat32\",\"root\":0,"
+      "\"channels_open\":\"0xe\"}}\n");
+  must_have(text,
+            "\"gap\":{\"kind\":\"coll\",\"count\":2,\"cause\":\"arena_full\",\"rec_sn_from\":0,\"rec_sn_to\":"
+            "7}}\n");
+  /*
+   * 8 started: 2 written, 2 dropped, 1 incomplete; 1 and 4 are the log's, which we do not have: in flight
+   * with 5.
+   */
+  must_have(text,
+            "\"final\":true,\"coll\":{\"started\":8,\"written\":2,\"filtered_by\":{},\"dropped_by\":{\"arena_"
+            "full\":2},"
+            "\"incomplete\":1,\"late\":0,\"in_flight\":3,");
   assert_int_equal(r.unlisted, 2);
   must_have(text, "\"comm_end\":{\"why\":\"killed\",\"ns\":1790000100000000000}}\n");
 
@@ -200,14 +230,20 @@ static void test_part(void **state) {
   sbox_free(&s);
 }
 
-/* Collectives known by their call alone: one that has its numbers, two that nobody has decided on, and one whose operation has
- * come since. Of a process that lives only the first is known to be one. */
+/* Collectives known by their call alone: one that has its numbers, two that nobody has decided on, and one
+ * whose operation has come since. Of a process that lives only the first is known to be one. */
 static void test_called(void **state) {
   (void)state;
   struct sbox s = sample();
   uint32_t c = SBOX_DATA; /* the first page of data is the communicator's */
-  struct sbox_op op = {.flags = FLAG(LIVE) | FLAG(CLOSED) | FLAG(KDONE) | FLAG(DONE), .origin = NI_BOX_ORIGIN_CALLED | NI_BOX_ORIGIN_API,
-                       .call = 20, .sn = 6, .rec_sn = 6, .count = 10, .start_ns = T0 + 98 * S, .func = "AllReduce"};
+  struct sbox_op op = {.flags = FLAG(LIVE) | FLAG(CLOSED) | FLAG(KDONE) | FLAG(DONE),
+                       .origin = NI_BOX_ORIGIN_CALLED | NI_BOX_ORIGIN_API,
+                       .call = 20,
+                       .sn = 6,
+                       .rec_sn = 6,
+                       .count = 10,
+                       .start_ns = T0 + 98 * S,
+                       .func = "AllReduce"};
   (void)sbox_op(&s, c, &op);
   op.flags = FLAG(CLOSED);
   for (op.call = 23; op.call > 20; op.call--) { /* not in their order */
@@ -215,8 +251,14 @@ static void test_called(void **state) {
     op.start_ns = T0 + (78 + op.call) * S;
     (void)sbox_op(&s, c, &op);
   }
-  op = (struct sbox_op){.flags = FLAG(LIVE), .want = 4, .origin = NI_BOX_ORIGIN_CALLED, .call = 22, .sn = 7, .rec_sn = 7,
-                        .start_ns = T0 + 99 * S, .func = "AllReduce"};
+  op = (struct sbox_op){.flags = FLAG(LIVE),
+                        .want = 4,
+                        .origin = NI_BOX_ORIGIN_CALLED,
+                        .call = 22,
+                        .sn = 7,
+                        .rec_sn = 7,
+                        .start_ns = T0 + 99 * S,
+                        .func = "AllReduce"};
   (void)sbox_op(&s, c, &op);
   unsigned char *comm = s.p + (size_t)c * NI_BOX_PAGE_BYTES;
   sbox_set(&s, comm, NI_BOX_COMM_CALLS, 0, 24);
@@ -228,8 +270,10 @@ static void test_called(void **state) {
   assert_int_equal(recover_part(b, &log, dir, "called", false, &r, part), 0);
   assert_true(r.records == 5 && r.in_flight == 2 && r.damaged == 0);
   char *text = part_text(part);
-  must_have(text, "\"coll_datatype\":\"ncclFloat32\",\"coll_root\":0,\"coll_exec_time_ns\":0,\"coll_enqueue_ns\":1790000098000000000,"
-                  "\"rec_sn\":6,\"nccl_tests_size_bytes\":40,\"call_sn\":20,\"coll_src\":\"api\"}}\n");
+  must_have(text,
+            "\"coll_datatype\":\"ncclFloat32\",\"coll_root\":0,\"coll_exec_time_ns\":0,\"coll_enqueue_ns\":"
+            "1790000098000000000,"
+            "\"rec_sn\":6,\"nccl_tests_size_bytes\":40,\"call_sn\":20,\"coll_src\":\"api\"}}\n");
   must_have(text, "\"rec_sn\":8,\"nccl_tests_size_bytes\":40,\"call_sn\":21,\"coll_src\":\"api\"}}\n");
   must_have(text, "\"rec_sn\":9,\"nccl_tests_size_bytes\":40,\"call_sn\":23,\"coll_src\":\"api\"}}\n");
   assert_null(strstr(text, "\"call_sn\":22,\"coll_src\""));
@@ -246,7 +290,10 @@ static void test_called(void **state) {
   sbox_free(&s);
 }
 
-/* Killed between the write() and the freeing of its slots: what the log has, whatever its life's state, is not written again. */
+/*
+ * Killed between the write() and the freeing of its slots: what the log has, whatever its life's state, is
+ * not written again.
+ */
 static void test_not_twice(void **state) {
   (void)state;
   struct sbox s = sample();
@@ -265,7 +312,9 @@ static void test_not_twice(void **state) {
   assert_null(strstr(text, "\"coll_sn\":2,"));
   assert_null(strstr(text, "\"incomplete\":{"));
   must_have(text, "\"dump_stats\":{\"coll_records\":1,");
-  must_have(text, "\"coll\":{\"started\":8,\"written\":2,\"filtered_by\":{},\"dropped_by\":{\"arena_full\":2},\"incomplete\":1,");
+  must_have(text,
+            "\"coll\":{\"started\":8,\"written\":2,\"filtered_by\":{},\"dropped_by\":{\"arena_full\":2},"
+            "\"incomplete\":1,");
   /* Another life of the same communicator says nothing about this one. */
   ni_log_state_free(&log);
   assert_int_equal(ni_log_state_life(&log, 0xabc, 3, T0 + 1, &life), 0);
@@ -350,9 +399,8 @@ static void test_copy(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_slots), cmocka_unit_test(test_part),
-                                     cmocka_unit_test(test_called), cmocka_unit_test(test_not_twice),
-                                     cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_copy)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_slots),   cmocka_unit_test(test_part),
+                                     cmocka_unit_test(test_called),  cmocka_unit_test(test_not_twice),
+                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_copy)};
   return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

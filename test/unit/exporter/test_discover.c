@@ -27,13 +27,17 @@ static void make(const char *name) {
 
 static int setup(void **state) {
   (void)state;
-  if (!mkdtemp(dir) || chdir(dir) != 0) return -1;
+  if (!mkdtemp(dir) || chdir(dir) != 0)
+    return -1;
   static const char *const dirs[] = {"b", "b/deep", ".hidden", "a.log.d"};
-  for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) mkdir(dirs[i], 0755);
-  static const char *const files[] = {"z.log", "b/p.jsonl.gz", "b/p.jsonl.gz.10", "b/p.jsonl.gz.2", "b/deep/c.jsonl",
-                                      "b/x.log.gz", "notes.txt", ".hidden/h.log", "b/.h.log", "log", "x.log.bak",
-                                      "a.log.d/y.log", "quote's \"name.log"};
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++) make(files[i]);
+  for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++)
+    mkdir(dirs[i], 0755);
+  static const char *const files[] = {
+      "z.log",      "b/p.jsonl.gz",  "b/p.jsonl.gz.10",   "b/p.jsonl.gz.2", "b/deep/c.jsonl",
+      "b/x.log.gz", "notes.txt",     ".hidden/h.log",     "b/.h.log",       "log",
+      "x.log.bak",  "a.log.d/y.log", "quote's \"name.log"};
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    make(files[i]);
   return symlink("..", "b/up") || symlink("../z.log", "b/again.log") || symlink("nowhere", "dead.log");
 }
 
@@ -49,11 +53,12 @@ static void test_directory(void **state) {
   struct ni_files f = {0};
   char *in[] = {(char[]){"."}, (char[]){"./z.log"}, (char[]){"nothing"}};
   assert_int_equal(ni_discover(&f, in, 3), 0);
-  static const char *const want[] = {"./a.log.d/y.log",      "./b/again.log",     "./b/deep/c.jsonl",
-                                     "./b/p.jsonl.gz",       "./b/p.jsonl.gz.2",  "./b/p.jsonl.gz.10",
-                                     "./b/x.log.gz",         "./quote's \"name.log"};
+  static const char *const want[] = {"./a.log.d/y.log", "./b/again.log",       "./b/deep/c.jsonl",
+                                     "./b/p.jsonl.gz",  "./b/p.jsonl.gz.2",    "./b/p.jsonl.gz.10",
+                                     "./b/x.log.gz",    "./quote's \"name.log"};
   assert_int_equal(f.n, sizeof want / sizeof *want);
-  for (size_t i = 0; i < f.n; i++) assert_string_equal(f.file[i].path, want[i]);
+  for (size_t i = 0; i < f.n; i++)
+    assert_string_equal(f.file[i].path, want[i]);
   assert_int_equal(f.kinds, 15);
   assert_int_equal(f.doubles, 2);
   assert_int_equal(f.n_bad, 2);
@@ -66,8 +71,9 @@ static void test_directory(void **state) {
 /* Our own rotation: the number stands before the extension, and the first file has none. */
 static void test_order_of_writing(void **state) {
   (void)state;
-  static const char *const want[] = {"h-pid7-17.jsonl.gz",   "h-pid7-17.1.jsonl.gz", "h-pid7-17.2.jsonl.gz", "h-pid7-17.10.jsonl.gz",
-                                     "h-pid7-17.10.jsonl.gz.2", "h-pid7-17.a.jsonl.gz", "h-pid7-18.jsonl.gz", "h-pid10-17.jsonl.gz"};
+  static const char *const want[] = {
+      "h-pid7-17.jsonl.gz",      "h-pid7-17.1.jsonl.gz", "h-pid7-17.2.jsonl.gz", "h-pid7-17.10.jsonl.gz",
+      "h-pid7-17.10.jsonl.gz.2", "h-pid7-17.a.jsonl.gz", "h-pid7-18.jsonl.gz",   "h-pid10-17.jsonl.gz"};
   enum { N = sizeof want / sizeof *want };
   assert_int_equal(mkdir("rotated", 0755), 0);
   char path[64], *in[] = {(char[]){"rotated"}};
@@ -78,7 +84,8 @@ static void test_order_of_writing(void **state) {
   struct ni_files f = {0};
   assert_int_equal(ni_discover(&f, in, 1), 0);
   assert_int_equal(f.n, N);
-  for (size_t i = 0; i < f.n; i++) assert_string_equal(f.file[i].path + strlen("rotated/"), want[i]);
+  for (size_t i = 0; i < f.n; i++)
+    assert_string_equal(f.file[i].path + strlen("rotated/"), want[i]);
   ni_files_free(&f);
 }
 
@@ -116,13 +123,15 @@ static void test_json(void **state) {
   ni_json_end_object(&j);
   ni_json_finish(&j);
   fclose(f);
-  assert_string_equal(text, "{\"a\\\"\\\\\\u000a\":\"\\u0001\\ufffd\xc3\xa9\\ufffd\\ufffd\\ufffd\",\"n\":null,"
-                            "\"x\":[18446744073709551615,-1,0.1,null,true,{}]}\n");
+  assert_string_equal(text,
+                      "{\"a\\\"\\\\\\u000a\":\"\\u0001\\ufffd\xc3\xa9\\ufffd\\ufffd\\ufffd\",\"n\":null,"
+                      "\"x\":[18446744073709551615,-1,0.1,null,true,{}]}\n");
   free(text);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_directory), cmocka_unit_test(test_named_and_pattern), cmocka_unit_test(test_order_of_writing),
-                                     cmocka_unit_test(test_json)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_directory),
+                                     cmocka_unit_test(test_named_and_pattern),
+                                     cmocka_unit_test(test_order_of_writing), cmocka_unit_test(test_json)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,4 +1,7 @@
-/* exporter/base/out_file.h: a file is whole under its name or not there, and nothing that lies in the folder is followed. */
+/*
+ * exporter/base/out_file.h: a file is whole under its name or not there, and nothing that lies in the folder
+ * is followed.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -101,9 +104,11 @@ static void test_others(void **state) {
     mode_t mode;
     uid_t owner, us;
     bool fine;
-  } t[] = {{0755, 64001, 0, false}, {01777, 0, 0, true}, {01777, 0, 64001, true}, {0777, 64001, 64001, true},
-           {01777, 64002, 64001, false}, {0777, 64002, 64001, false}, {02775, 64002, 64001, true}};
-  if (geteuid() != 0) skip();
+  } t[] = {{0755, 64001, 0, false},    {01777, 0, 0, true},          {01777, 0, 64001, true},
+           {0777, 64001, 64001, true}, {01777, 64002, 64001, false}, {0777, 64002, 64001, false},
+           {02775, 64002, 64001, true}};
+  if (geteuid() != 0)
+    skip();
   assert_int_equal(chmod(root, 0755), 0);
   for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
     char name[16];
@@ -112,9 +117,11 @@ static void test_others(void **state) {
     assert_int_equal(seteuid(t[i].us), 0);
     int dir = ni_out_dir(name, false, why, sizeof why);
     assert_int_equal(seteuid(0), 0);
-    if (dir >= 0) close(dir);
+    if (dir >= 0)
+      close(dir);
     assert_int_equal(t[i].fine ? dir >= 0 : dir == -EPERM, 1);
-    if (dir < 0) assert_non_null(strstr(why, "Give a folder of your own"));
+    if (dir < 0)
+      assert_non_null(strstr(why, "Give a folder of your own"));
   }
   /* What lies below a folder of somebody else is his to move; nor is a link of his followed into ours. */
   assert_int_equal(mkdir("d0/ours", 0755) | mkdir("ours", 0755), 0);

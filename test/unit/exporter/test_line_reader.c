@@ -1,4 +1,7 @@
-/* Lines out of every kind of file: plain, gzip in many members, cut, damaged, split; with isa-l and with zlib. */
+/*
+ * Lines out of every kind of file: plain, gzip in many members, cut, damaged, split; with isa-l and with
+ * zlib.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,8 +25,10 @@ struct bytes {
 };
 
 static void add(struct bytes *b, const void *p, size_t n) {
-  if (n == 0) return; /* an empty file has no buffer at all */
-  if (b->n + n > b->cap) b->p = realloc(b->p, b->cap = 2 * (b->n + n));
+  if (n == 0)
+    return; /* an empty file has no buffer at all */
+  if (b->n + n > b->cap)
+    b->p = realloc(b->p, b->cap = 2 * (b->n + n));
   memcpy(b->p + b->n, p, n);
   b->n += n;
 }
@@ -46,7 +51,8 @@ static void add_member(struct bytes *b, const void *p, size_t n, int level) {
 static void put(const struct bytes *b) {
   FILE *f = fopen(path, "wb");
   assert_non_null(f);
-  if (b->n) assert_int_equal(fwrite(b->p, 1, b->n, f), b->n);
+  if (b->n)
+    assert_int_equal(fwrite(b->p, 1, b->n, f), b->n);
   assert_int_equal(fclose(f), 0);
 }
 
@@ -72,7 +78,8 @@ static struct bytes slurp(const struct ni_reader_options *opt, struct ni_reader_
   }
   assert_int_equal(e, 0);
   assert_int_equal(ni_reader_next(r, &t), 0);
-  if (stats) *stats = *ni_reader_stats(r);
+  if (stats)
+    *stats = *ni_reader_stats(r);
   ni_reader_close(r);
   add(&all, "", 1);
   all.n--;
@@ -92,9 +99,18 @@ static void test_plain(void **state) {
   static const struct {
     const char *file, *want;
   } cases[] = {
-      {"", ""},           {"\n", "\n"},          {"a", "a|"},           {"a\nb\n", "a\nb\n"},
-      {"a\r\nb\r\n", "a\nb\n"}, {"\xef\xbb\xbf""a\n", "a\n"}, {"a\n\n\nb", "a\n\n\nb|"}, {"\xff\xfe\n", "\xff\xfe\n"},
-      {"\x1f", "\x1f|"},  {"\r\n", "\n"},
+      {"", ""},
+      {"\n", "\n"},
+      {"a", "a|"},
+      {"a\nb\n", "a\nb\n"},
+      {"a\r\nb\r\n", "a\nb\n"},
+      {"\xef\xbb\xbf"
+       "a\n",
+       "a\n"},
+      {"a\n\n\nb", "a\n\n\nb|"},
+      {"\xff\xfe\n", "\xff\xfe\n"},
+      {"\x1f", "\x1f|"},
+      {"\r\n", "\n"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct bytes b = {(char *)(uintptr_t)cases[i].file, strlen(cases[i].file), 0};
@@ -123,7 +139,8 @@ static void each_engine(void (*f)(const struct ni_reader_options *)) {
   f(&opt);
   struct ni_inflater *z;
   opt.engine = NI_INFLATE_ISAL;
-  if (ni_inflater_open(&z, NI_INFLATE_ISAL) < 0) return;
+  if (ni_inflater_open(&z, NI_INFLATE_ISAL) < 0)
+    return;
   ni_inflater_free(z);
   f(&opt);
 }
@@ -136,7 +153,8 @@ static void members(const struct ni_reader_options *opt) {
   while (at < text.n) {
     size_t n = step < text.n - at ? step : text.n - at;
     add_member(&gz, text.p + at, n, (int)(step % 10));
-    if (step % 7 == 0) add_member(&gz, "", 0, 1);
+    if (step % 7 == 0)
+      add_member(&gz, "", 0, 1);
     at += n;
     step = step * 2 % 300007 + 1;
   }
@@ -179,12 +197,15 @@ static void cuts(const struct ni_reader_options *opt) {
     struct ni_reader_stats s;
     put(&b);
     struct bytes got = slurp(opt, &s);
-    if (got.n > 0 && got.p[got.n - 1] == '|') got.n--;
+    if (got.n > 0 && got.p[got.n - 1] == '|')
+      got.n--;
     if (n >= 2) {
       assert_true(got.n <= text.n && memcmp(got.p, text.p, got.n) == 0);
       assert_true(got.n >= best || n < border);
-      if (n >= border) assert_true(got.n >= first.n);
-      if (n >= border) best = got.n;
+      if (n >= border)
+        assert_true(got.n >= first.n);
+      if (n >= border)
+        best = got.n;
       assert_int_equal(s.cut, n != border && n != gz.n);
     }
     free(got.p);
@@ -209,7 +230,10 @@ static void damaged(const struct ni_reader_options *opt) {
     at[i + 1] = gz.n;
   }
   for (unsigned where = 0; where < 4; where++) {
-    size_t byte = where == 0 ? at[1] + 1 : where == 1 ? at[1] + 40 : where == 2 ? (at[1] + at[2]) / 2 : at[2] - 6;
+    size_t byte = where == 0 ? at[1] + 1
+        : where == 1         ? at[1] + 40
+        : where == 2         ? (at[1] + at[2]) / 2
+                             : at[2] - 6;
     gz.p[byte] ^= 0x55;
     put(&gz);
     struct ni_reader_stats s;
@@ -220,11 +244,13 @@ static void damaged(const struct ni_reader_options *opt) {
     assert_true(s.damages >= 1);
     assert_true(s.first_damage_at >= at[1] && s.first_damage_at < at[2]);
     assert_false(s.cut);
-    if (where == 3) assert_int_equal(s.first_damage, NI_INF_BAD_CHECKSUM);
+    if (where == 3)
+      assert_int_equal(s.first_damage, NI_INF_BAD_CHECKSUM);
     gz.p[byte] ^= 0x55;
     free(got.p);
   }
-  for (unsigned i = 0; i < 3; i++) free(part[i].p);
+  for (unsigned i = 0; i < 3; i++)
+    free(part[i].p);
   free(gz.p);
 }
 static void test_damaged(void **state) {
@@ -278,8 +304,10 @@ static void split(const struct ni_reader_options *engine) {
     size_t from = text.n;
     make_lines(&text, i * 50, i * 50 + 50, 200);
     /* Some members end inside a line, some begin with a bare line: no cut there. */
-    if (i % 5 == 3) text.n -= 20;
-    if (i % 5 == 1) add(&text, "{\"coll_perf\":1}\n", 16);
+    if (i % 5 == 3)
+      text.n -= 20;
+    if (i % 5 == 1)
+      add(&text, "{\"coll_perf\":1}\n", 16);
     add_member(&gz, text.p + from, text.n - from, 6);
   }
   for (int kind = 0; kind < 2; kind++) {
@@ -294,7 +322,8 @@ static void split(const struct ni_reader_options *engine) {
       struct bytes got = slurp(&opt, &s);
       assert_memory_equal(got.p, "{\"header\"", 9);
       assert_int_equal(s.damages, 0);
-      if (i + 1 < n) assert_true(range[i].to == range[i + 1].from);
+      if (i + 1 < n)
+        assert_true(range[i].to == range[i + 1].from);
       add(&all, got.p, got.n);
       free(got.p);
     }
@@ -312,24 +341,27 @@ static void test_split(void **state) {
   each_engine(split);
 }
 
-/* ---- borders ------------------------------------------------------------------------------------------------------- */
+/* ---- borders ------------------------------------------------------------------------------------------- */
 
 struct borders {
   struct ni_border b[64];
-  size_t n;                /* without the end, which is b[n] */
+  size_t n; /* without the end, which is b[n] */
 };
 
 /* The first is the beginning of the range. */
 static void find_borders(struct borders *x, const struct ni_reader_options *engine, uint64_t from) {
-  struct ni_reader_options opt = {.engine = engine->engine, .borders = true, .from = from, .to = UINT64_MAX >> 1};
+  struct ni_reader_options opt = {
+      .engine = engine->engine, .borders = true, .from = from, .to = UINT64_MAX >> 1};
   struct ni_reader *r;
   struct ni_text t;
   *x = (struct borders){.b[0].at = from, .n = 1};
   assert_int_equal(ni_reader_open(&r, path, &opt), 0);
   while (ni_reader_next(r, &t) == 1) {
     struct ni_border *b = &x->b[x->n];
-    if (!ni_reader_border(r, b)) continue;
-    if (b->entry.n) b->entry.window = memcpy(malloc(b->entry.n), b->entry.window, b->entry.n);
+    if (!ni_reader_border(r, b))
+      continue;
+    if (b->entry.n)
+      b->entry.window = memcpy(malloc(b->entry.n), b->entry.window, b->entry.n);
     assert_true(++x->n < 64);
   }
   assert_true(ni_reader_rest(r, &x->b[x->n]));
@@ -337,16 +369,21 @@ static void find_borders(struct borders *x, const struct ni_reader_options *engi
 }
 
 static void free_borders(struct borders *x) {
-  for (size_t i = 0; i < x->n; i++) free((uint8_t *)(uintptr_t)x->b[i].entry.window);
+  for (size_t i = 0; i < x->n; i++)
+    free((uint8_t *)(uintptr_t)x->b[i].entry.window);
 }
 
 /* Each granule by itself is its part of the text, and has the sum of its bytes. */
-static void read_granules(const struct borders *x, const struct ni_reader_options *engine, const struct bytes *file, const struct bytes *text) {
+static void read_granules(const struct borders *x, const struct ni_reader_options *engine,
+                          const struct bytes *file, const struct bytes *text) {
   for (size_t i = 0; i < x->n; i++) {
     const struct ni_border *b = &x->b[i], *next = b + 1;
     const uint64_t n = next->text - b->text;
-    struct ni_reader_options opt = {.engine = engine->engine, .from = b->at, .to = next->entry.n ? file->n : next->at,
-                                    .text = next->entry.n ? n : 0, .entry = b->entry};
+    struct ni_reader_options opt = {.engine = engine->engine,
+                                    .from = b->at,
+                                    .to = next->entry.n ? file->n : next->at,
+                                    .text = next->entry.n ? n : 0,
+                                    .entry = b->entry};
     struct ni_reader_stats s;
     struct bytes got = slurp(&opt, &s);
     assert_true(got.n == n && memcmp(got.p, text->p + b->text, n) == 0);
@@ -368,7 +405,8 @@ static void add_blocks(struct bytes *b, const struct bytes *text, size_t from, i
   for (int i = 0; z.next_in < (Bytef *)text->p + text->n; i++) {
     size_t left = (size_t)((Bytef *)text->p + text->n - z.next_in);
     z.avail_in = 0;
-    if (kind == 3 && i) assert_int_equal(deflateParams(&z, how[i % 3][0], how[i % 3][1]), Z_OK);
+    if (kind == 3 && i)
+      assert_int_equal(deflateParams(&z, how[i % 3][0], how[i % 3][1]), Z_OK);
     z.avail_in = (uInt)(kind == 3 && left > 777777 ? 777777 : left);
     assert_int_equal(deflate(&z, Z_NO_FLUSH), Z_OK);
   }
@@ -384,13 +422,15 @@ static void entries(const struct ni_reader_options *engine) {
   unsigned bits = 0;
   while (text.n < 15u << 20) { /* some lines have no header */
     make_lines(&text, (unsigned)(text.n >> 10), (unsigned)(text.n >> 10) + 40, 180);
-    for (int i = 0; i < 5; i++) add(&text, bare, strlen(bare));
+    for (int i = 0; i < 5; i++)
+      add(&text, bare, strlen(bare));
   }
   for (int kind = 0; kind < 4; kind++) {
     struct bytes file = {0};
     struct borders x, again;
     size_t small = kind == 2 ? 4000 : 0;
-    for (size_t i = 0; i < small; i++) add_member(&file, text.p + i, 1, 6); /* a byte each */
+    for (size_t i = 0; i < small; i++)
+      add_member(&file, text.p + i, 1, 6); /* a byte each */
     const size_t first = file.n;
     add_blocks(&file, &text, small, kind);
     put(&file);
@@ -401,10 +441,14 @@ static void entries(const struct ni_reader_options *engine) {
       inside += x.b[i].entry.n != 0;
       bits |= 1u << x.b[i].entry.bits;
     }
-    /* isa-l tells of blocks with a long header alone: of few that are stored, and of hardly any with fixed codes. */
+    /*
+     * isa-l tells of blocks with a long header alone: of few that are stored, and of hardly any with fixed
+     * codes.
+     */
     assert_true(inside == 3 || (engine->engine == NI_INFLATE_ISAL && inside < 3 && (kind < 2 || inside > 0)));
     find_borders(&again, engine, first); /* they depend on the bytes, not on where reading began */
-    for (size_t i = 1; i <= inside; i++) assert_true(again.b[again.n - i].at == x.b[x.n - i].at);
+    for (size_t i = 1; i <= inside; i++)
+      assert_true(again.b[again.n - i].at == x.b[x.n - i].at);
     free_borders(&again);
     free_borders(&x);
     free(file.p);
@@ -431,9 +475,9 @@ static void test_errors(void **state) {
 int main(void) {
   snprintf(path, sizeof path, "/tmp/ni-reader-%d", (int)getpid());
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_plain),      cmocka_unit_test(test_members), cmocka_unit_test(test_cuts),
-      cmocka_unit_test(test_damaged),    cmocka_unit_test(test_long_lines), cmocka_unit_test(test_split),
-      cmocka_unit_test(test_entries),    cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_plain),   cmocka_unit_test(test_members),    cmocka_unit_test(test_cuts),
+      cmocka_unit_test(test_damaged), cmocka_unit_test(test_long_lines), cmocka_unit_test(test_split),
+      cmocka_unit_test(test_entries), cmocka_unit_test(test_errors),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   unlink(path);

@@ -1,4 +1,6 @@
-/* The encoders below the Parquet writer, each against an independent decoder or a value known from elsewhere. */
+/*
+ * The encoders below the Parquet writer, each against an independent decoder or a value known from elsewhere.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,11 +30,14 @@ static uint64_t read_varint(const uint8_t **p) {
   for (unsigned shift = 0;; shift += 7) {
     uint8_t b = *(*p)++;
     v |= (uint64_t)(b & 0x7f) << shift;
-    if (b < 0x80) return v;
+    if (b < 0x80)
+      return v;
   }
 }
 
-/* The hybrid decoded bit by bit, after the format's text; returns the values found before `end`, at most n. */
+/*
+ * The hybrid decoded bit by bit, after the format's text; returns the values found before `end`, at most n.
+ */
 static size_t hybrid_decode(const uint8_t *p, const uint8_t *end, unsigned width, uint32_t *out, size_t n) {
   size_t k = 0;
   while (p < end) {
@@ -53,7 +58,8 @@ static size_t hybrid_decode(const uint8_t *p, const uint8_t *end, unsigned width
       p += values / 8 * width;
     } else {
       uint32_t v = 0;
-      for (unsigned i = 0; i < (width + 7) / 8; i++) v |= (uint32_t)*p++ << 8 * i;
+      for (unsigned i = 0; i < (width + 7) / 8; i++)
+        v |= (uint32_t)*p++ << 8 * i;
       assert_true(header >> 1 > 0);
       for (uint64_t i = 0; i < header >> 1; i++) {
         assert_true(k < n);
@@ -75,7 +81,8 @@ static void hybrid_round_trip(void **unused) {
       uint16_t mask = (uint16_t)((1u << width) - 1), v = 0;
       uint64_t run = round % 4 == 0 ? 1 : round % 4 == 1 ? 12 : 200;
       for (size_t i = 0; i < n; i++) {
-        if (rnd() % run == 0) v = (uint16_t)rnd() & mask;
+        if (rnd() % run == 0)
+          v = (uint16_t)rnd() & mask;
         copy[i] = codes[i] = v;
       }
       memset(codes + n, 0xff, NI_CODE_SLACK * sizeof *codes); /* what stands behind must not get in */
@@ -84,7 +91,8 @@ static void hybrid_round_trip(void **unused) {
       uint8_t *end = ni_hybrid_encode(out, codes, n, width);
       assert_true((size_t)(end - out) <= room);
       assert_int_equal(hybrid_decode(out, end, width, back, n), n);
-      for (size_t i = 0; i < n; i++) assert_int_equal(back[i], copy[i]);
+      for (size_t i = 0; i < n; i++)
+        assert_int_equal(back[i], copy[i]);
       free(out);
     }
   }
@@ -115,11 +123,13 @@ static void level_bits(void **unused) {
     uint32_t row = 0;
     while (row < N) {
       uint32_t n = 1 + (uint32_t)rnd() % 60;
-      if (n > N - row) n = N - row;
+      if (n > N - row)
+        n = N - row;
       if (rnd() % 2) {
         bool valid = rnd() % 2;
         ni_level_bits_fill(bits, row, n, valid);
-        for (uint32_t i = 0; i < n; i++) want[row + i] = valid;
+        for (uint32_t i = 0; i < n; i++)
+          want[row + i] = valid;
       } else {
         for (uint32_t i = 0; i < n; i++) {
           in[i] = rnd() % 2 ? (uint8_t)(1u << rnd() % 8) : 0; /* any bit makes it valid */
@@ -129,7 +139,8 @@ static void level_bits(void **unused) {
       }
       row += n;
     }
-    for (uint32_t i = 0; i < N; i++) assert_int_equal(bits[i / 8] >> i % 8 & 1, want[i]);
+    for (uint32_t i = 0; i < N; i++)
+      assert_int_equal(bits[i / 8] >> i % 8 & 1, want[i]);
   }
 }
 
@@ -141,17 +152,22 @@ static void dict_codes(void **unused) {
   uint32_t n;
   ni_dict_init(&d, false, 1000);
   for (int round = 0; round < 3; round++) {
-    for (int i = 0; i < 5000; i++) values[i] = rnd() % 1000 * 0x100000001ull;
+    for (int i = 0; i < 5000; i++)
+      values[i] = rnd() % 1000 * 0x100000001ull;
     assert_int_equal(ni_dict_map(&d, values, 5000, codes, &n), 0);
     assert_int_equal(n, 5000);
-    for (int i = 0; i < 5000; i++) assert_true(d.keys[codes[i]] == values[i]);
+    for (int i = 0; i < 5000; i++)
+      assert_true(d.keys[codes[i]] == values[i]);
     for (uint32_t a = 0; a < d.n; a++)
-      for (uint32_t b = 0; b < a; b++) assert_true(d.keys[a] != d.keys[b]);
-    if (round == 1) ni_dict_reset(&d);
+      for (uint32_t b = 0; b < a; b++)
+        assert_true(d.keys[a] != d.keys[b]);
+    if (round == 1)
+      ni_dict_reset(&d);
   }
   ni_dict_free(&d);
   ni_dict_init(&d, false, 100);
-  for (int i = 0; i < 5000; i++) values[i] = (uint64_t)i / 2;
+  for (int i = 0; i < 5000; i++)
+    values[i] = (uint64_t)i / 2;
   assert_int_equal(ni_dict_map(&d, values, 5000, codes, &n), NI_DICT_FULL);
   assert_int_equal(n, 200); /* the 101st distinct value is the first without a code */
   assert_int_equal(d.n, 100);
@@ -208,10 +224,11 @@ static void thrift_bytes(void **unused) {
   ni_tc_field_text(&t, 1, "ab");
   ni_tc_end(&t);
   ni_tc_field_list(&t, 11, NI_TC_I32, 15);
-  for (int i = 0; i < 15; i++) ni_tc_element_i32(&t, i - 7);
+  for (int i = 0; i < 15; i++)
+    ni_tc_element_i32(&t, i - 7);
   static const uint8_t want[] = {0x15, 0x01, 0x26, 0xbe, 0x93, 0x06, 0x7c, 0x18, 0x02, 'a',
-                                 'b',  0x00, 0x19, 0xf5, 0x0f, 13,   11,   9,    7,    5,    3,
-                                 1,    0,    2,    4,    6,    8,    10,   12,   14};
+                                 'b',  0x00, 0x19, 0xf5, 0x0f, 13,   11,   9,    7,    5,
+                                 3,    1,    0,    2,    4,    6,    8,    10,   12,   14};
   assert_false(t.failed);
   assert_int_equal(t.len, sizeof want);
   assert_memory_equal(t.data, want, sizeof want);
@@ -223,10 +240,12 @@ static void codec_bounds(void **unused) {
   (void)unused;
   assert_int_equal(ni_crc32(0, "123456789", 9), 0xcbf43926);
   uint8_t *in = malloc(70000);
-  for (int i = 0; i < 70000; i++) in[i] = (uint8_t)rnd();
+  for (int i = 0; i < 70000; i++)
+    in[i] = (uint8_t)rnd();
   for (int codec = 0; codec < NI_PQ_CODEC_COUNT; codec++) {
     struct ni_page_codec c;
-    if (!ni_pq_codec_available((enum ni_pq_codec)codec)) continue;
+    if (!ni_pq_codec_available((enum ni_pq_codec)codec))
+      continue;
     assert_int_equal(ni_page_codec_init(&c, (enum ni_pq_codec)codec, 0), 0);
     static const size_t sizes[] = {0, 1, 6, 0, 10, 100, 70000, 3, 65536, 1};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

@@ -1,7 +1,7 @@
 /*
- * Volume: the columns of a log, as the exporter writes them. Memory must stay within the budget, several writers at
- * once included, and a row must stay small. NI_PQ_BENCH_ROWS=10000000 makes it a benchmark; it prints time and size
- * per row.
+ * Volume: the columns of a log, as the exporter writes them. Memory must stay within the budget, several
+ * writers at once included, and a row must stay small. NI_PQ_BENCH_ROWS=10000000 makes it a benchmark; it
+ * prints time and size per row.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,8 +51,8 @@ enum { N_FIELDS = sizeof fields / sizeof *fields };
 
 struct batch {
   uint32_t id[BATCH], name[BATCH], type[BATCH], coll[BATCH];
-  int64_t rank[BATCH], n_ranks[BATCH], nnodes[BATCH], sn[BATCH], size[BATCH], exec[BATCH], dump[BATCH], exec_ns[BATCH],
-      enqueue_ns[BATCH], rec_sn[BATCH];
+  int64_t rank[BATCH], n_ranks[BATCH], nnodes[BATCH], sn[BATCH], size[BATCH], exec[BATCH], dump[BATCH],
+      exec_ns[BATCH], enqueue_ns[BATCH], rec_sn[BATCH];
   double algobw[BATCH], busbw[BATCH];
   uint8_t bw_valid[BATCH];
 };
@@ -150,29 +150,39 @@ static void write_files(int n_files, uint64_t rows, size_t memory_bytes, double 
   const char *dir = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", *codec = getenv("NI_PQ_BENCH_CODEC");
   struct ni_pq_options o = {.memory_bytes = memory_bytes};
   for (int i = 0; codec && i < NI_PQ_CODEC_COUNT; i++)
-    if (strcmp(codec, ni_pq_codec_name((enum ni_pq_codec)i)) == 0) o.codec = (enum ni_pq_codec)i;
-  if (getenv("NI_PQ_BENCH_DICT")) o.dict_entries = (uint32_t)atoi(getenv("NI_PQ_BENCH_DICT"));
-  if (getenv("NI_PQ_BENCH_LEVEL")) o.level = atoi(getenv("NI_PQ_BENCH_LEVEL"));
-  if (getenv("NI_PQ_BENCH_PAGE")) o.page_rows = (uint32_t)atoi(getenv("NI_PQ_BENCH_PAGE"));
-  if (getenv("NI_PQ_BENCH_PLAIN")) o.no_dict = true;
-  if (!ni_pq_codec_available(o.codec)) o.codec = ni_pq_codec_default();
+    if (strcmp(codec, ni_pq_codec_name((enum ni_pq_codec)i)) == 0)
+      o.codec = (enum ni_pq_codec)i;
+  if (getenv("NI_PQ_BENCH_DICT"))
+    o.dict_entries = (uint32_t)atoi(getenv("NI_PQ_BENCH_DICT"));
+  if (getenv("NI_PQ_BENCH_LEVEL"))
+    o.level = atoi(getenv("NI_PQ_BENCH_LEVEL"));
+  if (getenv("NI_PQ_BENCH_PAGE"))
+    o.page_rows = (uint32_t)atoi(getenv("NI_PQ_BENCH_PAGE"));
+  if (getenv("NI_PQ_BENCH_PLAIN"))
+    o.no_dict = true;
+  if (!ni_pq_codec_available(o.codec))
+    o.codec = ni_pq_codec_default();
   assert_non_null(b);
   make_dict(&dict, N_COMMS);
   for (int i = 0; i < n_files; i++) {
     char message[256];
     snprintf(path[i], sizeof path[i], "%s/ni-pq-volume-%d-%d.parquet", dir, (int)getpid(), i);
     int rc = ni_pq_create(&w[i], path[i], fields, N_FIELDS, &o, message, sizeof message);
-    if (rc) fail_msg("%s", message);
+    if (rc)
+      fail_msg("%s", message);
   }
   for (uint64_t row = 0; row < rows; row += BATCH) {
     fill(b, row);
     columns_of(c, b, &dict);
     double start = now_s();
-    for (int i = 0; i < n_files; i++) assert_int_equal(ni_pq_append(w[i], c, BATCH), 0);
+    for (int i = 0; i < n_files; i++)
+      assert_int_equal(ni_pq_append(w[i], c, BATCH), 0);
     spent += now_s() - start;
     size_t held = 0;
-    for (int i = 0; i < n_files; i++) held += ni_pq_memory_bytes(w[i]);
-    if (held > peak) peak = held;
+    for (int i = 0; i < n_files; i++)
+      held += ni_pq_memory_bytes(w[i]);
+    if (held > peak)
+      peak = held;
   }
   double start = now_s();
   uint64_t groups = 0, total_rows = 0;
@@ -184,7 +194,8 @@ static void write_files(int n_files, uint64_t rows, size_t memory_bytes, double 
     bytes += t.file_bytes;
     groups += t.row_groups;
     total_rows += t.rows;
-    if (getenv("NI_PQ_BENCH_KEEP") == NULL) unlink(path[i]);
+    if (getenv("NI_PQ_BENCH_KEEP") == NULL)
+      unlink(path[i]);
   }
   spent += now_s() - start;
   printf("parquet: %d files, %" PRIu64 " rows, %" PRIu64
@@ -225,28 +236,31 @@ static void write_large(const char *name, const struct ni_pq_field *field, const
                                  .repeat = field->type == NI_PQ_DOUBLE};
   assert_non_null(v);
   snprintf(path, sizeof path, "%s/%s", getenv("NI_PQ_LARGE_DIR"), name);
-  if (ni_pq_create(&w, path, field, 1, o, message, sizeof message) != 0) fail_msg("%s", message);
+  if (ni_pq_create(&w, path, field, 1, o, message, sizeof message) != 0)
+    fail_msg("%s", message);
   for (uint64_t row = 0; row < rows; row += N) {
     size_t n = rows - row < N ? (size_t)(rows - row) : N;
-    for (size_t i = 0; i < n; i++) v[i] = (int64_t)ni_spread(row + i); /* no codec makes them shorter */
-    if (ni_pq_append(w, &c, n) != 0) fail_msg("%s", ni_pq_error(w));
+    for (size_t i = 0; i < n; i++)
+      v[i] = (int64_t)ni_spread(row + i); /* no codec makes them shorter */
+    if (ni_pq_append(w, &c, n) != 0)
+      fail_msg("%s", ni_pq_error(w));
   }
   assert_int_equal(ni_pq_finish(w, &t), 0);
-  printf("%s: %" PRIu64 " rows, %" PRIu64 " row groups, %" PRIu64 " bytes\n", name, t.rows, t.row_groups, t.file_bytes);
+  printf("%s: %" PRIu64 " rows, %" PRIu64 " row groups, %" PRIu64 " bytes\n", name, t.rows, t.row_groups,
+         t.file_bytes);
   free(v);
 }
 
 /* A file, and a column chunk, beyond 2^31 bytes. */
 static void beyond_2_31(void **state) {
   (void)state;
-  if (!getenv("NI_PQ_LARGE_DIR")) skip();
+  if (!getenv("NI_PQ_LARGE_DIR"))
+    skip();
   const uint64_t rows = 280000000; /* x 8 bytes = 2.24e9 */
   const struct ni_pq_options plain = {
       .codec = ni_pq_codec_default(), .no_dict = true, .row_group_rows = 1u << 20, .memory_bytes = 32u << 20};
-  const struct ni_pq_options one_group = {.codec = ni_pq_codec_default(),
-                                          .no_dict = true,
-                                          .row_group_rows = INT32_MAX,
-                                          .memory_bytes = 1u << 30};
+  const struct ni_pq_options one_group = {
+      .codec = ni_pq_codec_default(), .no_dict = true, .row_group_rows = INT32_MAX, .memory_bytes = 1u << 30};
   write_large("file.parquet", &(struct ni_pq_field){"n", NI_PQ_INT64}, &plain, rows);
   write_large("chunk.parquet", &(struct ni_pq_field){"x", NI_PQ_DOUBLE}, &one_group, rows);
 }

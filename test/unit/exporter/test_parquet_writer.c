@@ -26,7 +26,8 @@ static const struct ni_pq_field one_int[] = {{"n", NI_PQ_INT64}}, one_text[] = {
 static int setup(void **unused) {
   (void)unused;
   strcpy(dir, "/tmp/ni-pq-writer-XXXXXX");
-  if (!mkdtemp(dir)) return -1;
+  if (!mkdtemp(dir))
+    return -1;
   snprintf(path, sizeof path, "%s/a.parquet", dir);
   return 0;
 }
@@ -41,22 +42,26 @@ static int n_entries(void) {
   DIR *d = opendir(dir);
   int n = 0;
   assert_non_null(d);
-  while (readdir(d)) n++;
+  while (readdir(d))
+    n++;
   closedir(d);
   return n - 2;
 }
 
 static struct ni_pq *create(const struct ni_pq_field *f, const struct ni_pq_options *o) {
   struct ni_pq *w;
-  if (ni_pq_create(&w, path, f, 1, o, message, sizeof message) != 0) fail_msg("%s", message);
+  if (ni_pq_create(&w, path, f, 1, o, message, sizeof message) != 0)
+    fail_msg("%s", message);
   return w;
 }
 
-static void refuses(const struct ni_pq_field *f, size_t n, const struct ni_pq_options *o, int rc, const char *says) {
+static void refuses(const struct ni_pq_field *f, size_t n, const struct ni_pq_options *o, int rc,
+                    const char *says) {
   struct ni_pq *w = (struct ni_pq *)1;
   assert_int_equal(ni_pq_create(&w, path, f, n, o, message, sizeof message), rc);
   assert_null(w);
-  if (!strstr(message, says)) fail_msg("message \"%s\" lacks \"%s\"", message, says);
+  if (!strstr(message, says))
+    fail_msg("message \"%s\" lacks \"%s\"", message, says);
   assert_int_equal(n_entries(), 0);
 }
 
@@ -69,7 +74,8 @@ static void bad_arguments(void **unused) {
       refuses(one_int, 1, &(struct ni_pq_options){.codec = (enum ni_pq_codec)codec}, -ENOTSUP,
               ni_pq_codec_name((enum ni_pq_codec)codec));
   struct ni_pq *w;
-  assert_int_equal(ni_pq_create(&w, "/nonexistent/x.parquet", one_int, 1, NULL, message, sizeof message), -ENOENT);
+  assert_int_equal(ni_pq_create(&w, "/nonexistent/x.parquet", one_int, 1, NULL, message, sizeof message),
+                   -ENOENT);
   assert_non_null(strstr(message, "/nonexistent/x.parquet"));
 }
 
@@ -101,7 +107,8 @@ static void bad_rows(void **unused) {
     w = create(one_text, &(struct ni_pq_options){.codec = ni_pq_codec_default(), .no_dict = no_dict});
     const struct ni_str giant = {"x", NI_PQ_STR_MAX_BYTES + 1}; /* must be refused before it is read */
     const struct ni_pq_dict of_giants = {&giant, 1, 1};
-    assert_int_equal(ni_pq_append(w, &(struct ni_pq_column){.values = codes, .dict = &of_giants}, 1), -EMSGSIZE);
+    assert_int_equal(ni_pq_append(w, &(struct ni_pq_column){.values = codes, .dict = &of_giants}, 1),
+                     -EMSGSIZE);
     ni_pq_abort(w);
   }
   ni_pq_abort(NULL);
@@ -143,11 +150,15 @@ static void full_disk(void **unused) {
   limit.rlim_cur = 300000;
   void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &limit);
-  w = create(one_int, &(struct ni_pq_options){.codec = ni_pq_codec_default(), .no_dict = true, .row_group_rows = 10000});
+  w = create(
+      one_int,
+      &(struct ni_pq_options){.codec = ni_pq_codec_default(), .no_dict = true, .row_group_rows = 10000});
   int64_t *v = calloc(10000, sizeof *v);
-  for (uint64_t i = 0; i < 10000; i++) v[i] = (int64_t)ni_spread(i + 1); /* no codec makes them shorter */
+  for (uint64_t i = 0; i < 10000; i++)
+    v[i] = (int64_t)ni_spread(i + 1); /* no codec makes them shorter */
   int rc = 0, calls = 0;
-  while (rc == 0 && calls++ < 100) rc = ni_pq_append(w, &(struct ni_pq_column){.values = v}, 10000);
+  while (rc == 0 && calls++ < 100)
+    rc = ni_pq_append(w, &(struct ni_pq_column){.values = v}, 10000);
   setrlimit(RLIMIT_FSIZE, &old);
   signal(SIGXFSZ, handler);
   assert_int_equal(rc, -EFBIG);

@@ -6,7 +6,8 @@ static bool have_gnuplot(void) {
   return access("/usr/bin/gnuplot", X_OK) == 0 || access("/usr/local/bin/gnuplot", X_OK) == 0;
 }
 static void need_gnuplot(void) {
-  if (have_gnuplot()) return;
+  if (have_gnuplot())
+    return;
   print_message("no gnuplot here\n");
   skip();
 }
@@ -63,7 +64,8 @@ static void plot_same(void **state) {
     snprintf(name, sizeof name, "scatter_plot_nvlink-only_AllReduce.%s", format[i]);
     assert_int_equal(ni_plots_render(few(synthetic_summary(2, 1), 1), &o, dir), 0);
     char *a = read_all(in_dir(name), &n);
-    if (i == 2) sleep(1);
+    if (i == 2)
+      sleep(1);
     assert_int_equal(ni_plots_render(few(synthetic_summary(2, 1), 1), &o, dir), 0);
     char *b = read_all(in_dir(name), &m);
     assert_int_equal(n, m);
@@ -75,7 +77,8 @@ static void plot_same(void **state) {
 static void plot_jobs(void **state) {
   (void)state;
   need_gnuplot();
-  static const char *const name[] = {"scatter_plot_mixed_AllReduce.png", "combined_scatter_plot_mixed_AllReduce.png",
+  static const char *const name[] = {"scatter_plot_mixed_AllReduce.png",
+                                     "combined_scatter_plot_mixed_AllReduce.png",
                                      "msg_size_1024_1.02KB/boxplots/boxplot_mixed_AllReduce_1024.png",
                                      "msg_size_1024_1.02KB/histograms/histogram_mixed_AllReduce_1024.png"};
   enum { N = sizeof name / sizeof *name };
@@ -87,7 +90,10 @@ static void plot_jobs(void **state) {
     for (int i = 0; i < N; i++) {
       size_t n;
       char *bytes = read_all(in_dir(name[i]), &n);
-      if (jobs == 1) first[i] = bytes, length[i] = n;
+      if (jobs == 1) {
+        first[i] = bytes;
+        length[i] = n;
+      }
       assert_int_equal(n, length[i]);
       assert_memory_equal(bytes, first[i], n);
       assert_int_equal(unlink(in_dir(name[i])), 0);
@@ -103,13 +109,18 @@ static void plot_hostile(void **state) {
   struct ni_render_options o = {.keep_scripts = true, .say = hear, .say_context = &said};
   struct ni_summary *s = few(synthetic_summary(2, 2), 2);
   char evil[300];
-  snprintf(evil, sizeof evil, "x'\nsystem 'touch %s/owned'\n!touch %s/owned\n`touch %s/owned` %%s%%n \xff", dir, dir, dir);
+  snprintf(evil, sizeof evil, "x'\nsystem 'touch %s/owned'\n!touch %s/owned\n`touch %s/owned` %%s%%n \xff",
+           dir, dir, dir);
   s->host[0].name = evil;
-  for (size_t i = 0; i < s->n_comms; i++) s->comm[i].name = evil;
-  for (size_t i = 0; i < s->n_cells; i++) s->cell[i].func = evil;
-  for (size_t i = 0; i < s->n_groups; i++) s->group[i].func = evil;
+  for (size_t i = 0; i < s->n_comms; i++)
+    s->comm[i].name = evil;
+  for (size_t i = 0; i < s->n_cells; i++)
+    s->cell[i].func = evil;
+  for (size_t i = 0; i < s->n_groups; i++)
+    s->group[i].func = evil;
   int rc = ni_plots_render(s, &o, dir);
-  if (said.lines) print_message("%s\n", said.last);
+  if (said.lines)
+    print_message("%s\n", said.last);
   assert_int_equal(rc, 0);
   assert_int_equal(access(in_dir("owned"), F_OK), -1);
   assert_int_equal(access(in_dir("gnuplot"), F_OK), 0);
@@ -128,7 +139,8 @@ static void plot_degenerate(void **state) {
   struct ni_cell *c = &s->cell[0];
   c->n_points = 1;
   c->hist = (struct ni_hist){.n = 1, .lo = 5, .hi = 5, .count = {1}};
-  c->box = (struct ni_whisker){.min = 5, .whisker_lo = 5, .q1 = 5, .median = 5, .q3 = 5, .whisker_hi = 5, .max = 5, .n = 1};
+  c->box = (struct ni_whisker){
+      .min = 5, .whisker_lo = 5, .q1 = 5, .median = 5, .q3 = 5, .whisker_hi = 5, .max = 5, .n = 1};
   c = &s->cell[1]; /* no record of it has a bandwidth */
   c->n_points = 0;
   c->hist.n = 0;
@@ -136,14 +148,19 @@ static void plot_degenerate(void **state) {
   c = &s->cell[2];
   c->hist = (struct ni_hist){.n = 10, .lo = 0, .hi = 0, .count = {7}};
   c->box = (struct ni_whisker){.n = 7};
-  for (uint32_t i = 0; i < c->n_points; i++) c->point[i].busbw_gbs = 0;
+  for (uint32_t i = 0; i < c->n_points; i++)
+    c->point[i].busbw_gbs = 0;
   s->first_us = s->last_us;
   int rc = ni_plots_render(s, &o, dir);
-  if (said.lines) print_message("%s\n", said.last);
+  if (said.lines)
+    print_message("%s\n", said.last);
   assert_int_equal(rc, 0);
 }
 
-/* All tics of an axis are in one unit, which the data choose; none has an exponent, minutes have round numbers. */
+/*
+ * All tics of an axis are in one unit, which the data choose; none has an exponent, minutes have round
+ * numbers.
+ */
 static void one_unit_an_axis(void **state) {
   (void)state;
   static const struct {
@@ -151,7 +168,8 @@ static void one_unit_an_axis(void **state) {
     double lo, hi;
     const char *unit, *tics;
   } of[] = {{NI_FIG_GBS, 0, 5e-5, "kB/s", "('0' 0, '10' 1e-05, '20' 2e-05,"},
-            {NI_FIG_GBS, 150, 250, "GB/s", "('0' 0, '50' 50, '100' 100, '150' 150, '200' 200, '250' 250, '300' 300)"},
+            {NI_FIG_GBS, 150, 250, "GB/s",
+             "('0' 0, '50' 50, '100' 100, '150' 150, '200' 200, '250' 250, '300' 300)"},
             {NI_FIG_GBS, 1e-5, 10, "MB/s", "('0.01' 1e-05, '' 2e-05 1,"},
             {NI_FIG_US, 0, 1.6e6, "s", "('0' 0, '0.5 s' 500000, '1 s' 1e+06, '1.5 s' 1.5e+06, '2 s' 2e+06)"},
             {NI_FIG_US, 0, 500e6, "min", "('0' 0, '2 min' 1.2e+08, '4 min' 2.4e+08,"},
@@ -165,9 +183,11 @@ static void one_unit_an_axis(void **state) {
     fclose(f);
     assert_string_equal(scale.unit, of[i].unit);
     assert_int_equal(scale.log, of[i].lo > 0 && of[i].hi / of[i].lo > 10);
-    if (!strstr(text, of[i].tics)) fail_msg("no %s in %s", of[i].tics, text);
+    if (!strstr(text, of[i].tics))
+      fail_msg("no %s in %s", of[i].tics, text);
     for (const char *tic = strchr(text, '('); (tic = strchr(tic, '\'')); tic = strchr(tic + 1, '\'') + 1)
-      if (memchr(tic + 1, 'e', strcspn(tic + 1, "'"))) fail_msg("an exponent: %s", tic);
+      if (memchr(tic + 1, 'e', strcspn(tic + 1, "'")))
+        fail_msg("an exponent: %s", tic);
     free(text);
   }
   char rate[40];
@@ -201,7 +221,8 @@ static void plot_failing(void **state) {
   assert_non_null(strstr(said.last, "0 of "));
 
   said.lines = 0;
-  write_script("lib", "#!/bin/sh\necho 'gnuplot: error while loading shared libraries: libgd.so.3' >&2\nexit 127\n");
+  write_script("lib",
+               "#!/bin/sh\necho 'gnuplot: error while loading shared libraries: libgd.so.3' >&2\nexit 127\n");
   o.gnuplot = in_dir("lib");
   assert_int_equal(ni_plots_render(s, &o, dir), -EIO);
   assert_int_equal(said.lines, 1);
@@ -213,7 +234,6 @@ static void plot_failing(void **state) {
   assert_int_equal(ni_plots_render(s, &o, dir), -EIO);
   assert_int_equal(said.lines, 1);
   assert_non_null(strstr(said.last, "signal 9"));
-
 }
 
 /* A figure that gnuplot cannot draw costs that figure: here its file cannot be made. */
@@ -238,7 +258,8 @@ static void plot_half(void **state) {
   struct said said = {0};
   write_script("wrapped",
                "#!/bin/sh\nwhile read -r word script; do\n"
-               "[ $word = load ] && sed -i 's/^set title .Message Size: 1.07GB.*/broken command/' \"${0%/*}/$(echo $script | tr -d \\')\"\n"
+               "[ $word = load ] && sed -i 's/^set title .Message Size: 1.07GB.*/broken command/' "
+               "\"${0%/*}/$(echo $script | tr -d \\')\"\n"
                "printf '%s %s\\n' \"$word\" \"$script\"\ndone | gnuplot \"$@\"\n");
   struct ni_render_options o = {.jobs = 2, .gnuplot = in_dir("wrapped"), .say = hear, .say_context = &said};
   assert_int_equal(ni_plots_render(synthetic_summary(2, 2), &o, dir), -EIO);

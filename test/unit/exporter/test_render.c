@@ -1,13 +1,14 @@
 /*
  * The page of a made-up summary: bounds, hostile texts, a full disk.
  *
- * test_render --page DIR NODES SIZES [STEPS] leaves report.html in DIR, for the browser test; --write the figures too, for
- * looking.
+ * test_render --page DIR NODES SIZES [STEPS] leaves report.html in DIR, for the browser test; --write the
+ * figures too, for looking.
  */
 #include "render_dir.h"
 
 static void need_page(void) {
-  if (ni_report_available()) return;
+  if (ni_report_available())
+    return;
   print_message("built without npm\n");
   skip();
 }
@@ -46,7 +47,10 @@ static void page_bounded(void **state) {
   assert_non_null(strstr(data, "\"left_out\":6928"));
 }
 
-/* As many steps as a summary keeps are merged, each into one of its neighbours, and the page stays within its bounds. */
+/*
+ * As many steps as a summary keeps are merged, each into one of its neighbours, and the page stays within its
+ * bounds.
+ */
 static void page_steps(void **state) {
   (void)state;
   need_page();
@@ -59,7 +63,8 @@ static void page_steps(void **state) {
   assert_true(strlen(data) <= NI_REPORT_DATA_MAX_BYTES);
   char *from = strstr(data, "\"bin_steps\":4,\"n_steps\":4096,");
   assert_non_null(from);
-  for (char *at = strstr(from, "\"bins\":["), *end = strstr(from, "]]"); at < end; at++) bins += *at == '[';
+  for (char *at = strstr(from, "\"bins\":["), *end = strstr(from, "]]"); at < end; at++)
+    bins += *at == '[';
   assert_int_equal(bins, 1024 + 1);
 }
 
@@ -101,7 +106,8 @@ static void page_empty(void **state) {
 static void page_full_disk(void **state) {
   (void)state;
   need_page();
-  if (access("/dev/full", W_OK) != 0) skip();
+  if (access("/dev/full", W_OK) != 0)
+    skip();
   struct ni_summary s = {.complete = true};
   struct ni_render_options o = {.input = NULL};
   assert_int_equal(symlink("/dev/full", in_dir("full.html")), 0);
@@ -115,9 +121,11 @@ static void heat_of_dumps(void **state) {
   struct ni_summary *s = synthetic_summary(1, 1);
   uint32_t source[NI_SUM_TIME_BINS];
   ni_heat_sources(s, source);
-  for (uint32_t b = 0; b < s->heat.bins; b++) assert_int_equal(source[b], b);
+  for (uint32_t b = 0; b < s->heat.bins; b++)
+    assert_int_equal(source[b], b);
   s->time_from = NI_TIME_DUMP;
-  for (uint32_t i = 0; i < s->heat.rows * s->heat.bins; i++) s->heat.count[i] = 0;
+  for (uint32_t i = 0; i < s->heat.rows * s->heat.bins; i++)
+    s->heat.count[i] = 0;
   s->heat.count[3 * s->heat.bins + 50] = s->heat.count[120] = 1;
   ni_heat_sources(s, source);
   for (uint32_t b = 0; b < s->heat.bins; b++)
@@ -141,12 +149,14 @@ static int write_for_looking(char **argv) {
   unsigned nodes = (unsigned)atoi(argv[3]);
   static struct ni_summary nothing; /* 0 nodes: logs without a record */
   struct ni_summary *s = nodes ? synthetic_summary(nodes, (unsigned)atoi(argv[4])) : &nothing;
-  if (argv[5]) synthetic_steps(s, (unsigned)atoi(argv[5]));
+  if (argv[5])
+    synthetic_steps(s, (unsigned)atoi(argv[5]));
   struct ni_render_options o = {.input = "logs", .version = "test"};
   char path[4200];
   snprintf(path, sizeof path, "%s/report.html", argv[2]);
   mkdir(argv[2], 0777);
-  if (ni_report_render(s, &o, path) != 0) return 1;
+  if (ni_report_render(s, &o, path) != 0)
+    return 1;
   return strcmp(argv[1], "--write") == 0 && ni_plots_render(s, &o, argv[2]) != 0;
 }
 

@@ -23,17 +23,23 @@ static void test_against_array(void **state) {
       seed = seed * 1103515245u + 12345u;
       unsigned sn = round % 2 ? (seed >> 8) % N : ((unsigned)i + (seed >> 8) % 20u) % N;
       assert_int_equal(ni_seq_set_add(&s, sn), 0);
-      if (have[sn]) doubles++;
-      else distinct++;
+      if (have[sn])
+        doubles++;
+      else
+        distinct++;
       have[sn] = true;
-      if (sn > highest) highest = sn;
-      if (sn < lowest) lowest = sn;
+      if (sn > highest)
+        highest = sn;
+      if (sn < lowest)
+        lowest = sn;
     }
     uint64_t missing = 0, hole = N, hole_end = 0;
     for (uint64_t i = 0; i <= highest; i++) {
-      if (have[i]) continue;
+      if (have[i])
+        continue;
       missing++;
-      if (hole == N) hole = i;
+      if (hole == N)
+        hole = i;
     }
     for (hole_end = hole; hole_end < highest && !have[hole_end + 1]; hole_end++) {}
     assert_int_equal(s.distinct, distinct);
@@ -51,7 +57,8 @@ static void test_against_array(void **state) {
       assert_int_equal(ni_seq_set_below(&s, end), below);
       below += end < N && have[end];
     }
-    for (size_t i = 1; i < s.n; i++) assert_true(s.range[i].from > s.range[i - 1].to + 1);
+    for (size_t i = 1; i < s.n; i++)
+      assert_true(s.range[i].from > s.range[i - 1].to + 1);
     ni_seq_set_free(&s);
   }
 }
@@ -59,7 +66,8 @@ static void test_against_array(void **state) {
 static void test_in_order_is_one_range(void **state) {
   (void)state;
   struct ni_seq_set s = {0};
-  for (uint64_t i = 0; i < 1000000; i++) ni_seq_set_add(&s, i ^ 1);
+  for (uint64_t i = 0; i < 1000000; i++)
+    ni_seq_set_add(&s, i ^ 1);
   assert_int_equal(s.n, 1);
   assert_true(s.cap <= 8);
   assert_int_equal(s.distinct, 1000000);
@@ -84,7 +92,8 @@ static void test_ends(void **state) {
 static void test_bounded(void **state) {
   (void)state;
   struct ni_seq_set s = {0};
-  for (uint64_t i = 0; i < 300000; i++) ni_seq_set_add(&s, 2 * i);
+  for (uint64_t i = 0; i < 300000; i++)
+    ni_seq_set_add(&s, 2 * i);
   assert_true(s.n <= NI_SEQ_SET_MAX);
   assert_true(s.cap <= 2 * NI_SEQ_SET_MAX);
   assert_int_equal(s.distinct, 300000);
@@ -98,13 +107,15 @@ static void test_bounded(void **state) {
 }
 
 static void add_range(struct ni_seq_set *s, uint64_t from, uint64_t to) {
-  for (uint64_t i = from; i <= to; i++) assert_int_equal(ni_seq_set_add(s, i), 0);
+  for (uint64_t i = from; i <= to; i++)
+    assert_int_equal(ni_seq_set_add(s, i), 0);
 }
 
 /* Merged intervals are what adding every number gives. */
 static void test_merge(void **state) {
   (void)state;
-  static const uint64_t parts[][4] = {{0, 9, 10, 19}, {10, 19, 0, 9}, {0, 9, 5, 14}, {0, 9, 20, 29}, {3, 3, 0, 9}, {0, 99, 50, 60}};
+  static const uint64_t parts[][4] = {{0, 9, 10, 19}, {10, 19, 0, 9}, {0, 9, 5, 14},
+                                      {0, 9, 20, 29}, {3, 3, 0, 9},   {0, 99, 50, 60}};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     struct ni_seq_set a = {0}, b = {0}, both = {0};
     add_range(&a, parts[i][0], parts[i][1]);
@@ -119,7 +130,8 @@ static void test_merge(void **state) {
     assert_memory_equal(a.range, both.range, a.n * sizeof *a.range);
     assert_true(a.distinct == both.distinct && a.doubles == both.doubles);
     assert_true(a.lowest == both.lowest && a.highest == both.highest);
-    for (uint64_t k = 0; k < 230; k++) assert_int_equal(ni_seq_set_has(&a, k), ni_seq_set_has(&both, k));
+    for (uint64_t k = 0; k < 230; k++)
+      assert_int_equal(ni_seq_set_has(&a, k), ni_seq_set_has(&both, k));
     struct ni_seq_set empty = {0};
     assert_int_equal(ni_seq_set_merge(&empty, &a), 0);
     assert_int_equal(empty.distinct, a.distinct);
@@ -131,7 +143,8 @@ static void test_merge(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_merge), cmocka_unit_test(test_against_array), cmocka_unit_test(test_in_order_is_one_range),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_merge), cmocka_unit_test(test_against_array),
+                                     cmocka_unit_test(test_in_order_is_one_range),
                                      cmocka_unit_test(test_ends), cmocka_unit_test(test_bounded)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * The rooms of the summary that promise something by themselves: distributions, packed segments, numbers as text, names
- * and sizes as text.
+ * The rooms of the summary that promise something by themselves: distributions, packed segments, numbers as
+ * text, names and sizes as text.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -33,7 +33,8 @@ static int by_value(const void *a, const void *b) {
 }
 
 static void near(double a, double b, double tolerance) {
-  if (fabs(a - b) > tolerance * fmax(fabs(a), fabs(b))) fail_msg("%.17g is not %.17g", a, b);
+  if (fabs(a - b) > tolerance * fmax(fabs(a), fabs(b)))
+    fail_msg("%.17g is not %.17g", a, b);
 }
 
 static double exact_quantile(const uint64_t *v, size_t n, double q) {
@@ -46,13 +47,17 @@ static void compare(struct ni_dist *d, uint64_t *v, size_t n, double quantiles) 
   struct ni_stats s;
   long double sum = 0, square = 0;
   qsort(v, n, sizeof *v, by_value);
-  for (size_t i = 0; i < n; i++) sum += v[i];
-  for (size_t i = 0; i < n; i++) square += (v[i] - sum / n) * (v[i] - sum / n);
+  for (size_t i = 0; i < n; i++)
+    sum += v[i];
+  for (size_t i = 0; i < n; i++)
+    square += (v[i] - sum / n) * (v[i] - sum / n);
   assert_int_equal(ni_dist_stats(d, 1, &s), 0);
   assert_int_equal(s.n, n);
   near(s.mean, (double)(sum / n), 1e-15);
-  if (n > 1) near(s.stddev, (double)sqrtl(square / (n - 1)), 1e-12);
-  else assert_true(isnan(s.stddev));
+  if (n > 1)
+    near(s.stddev, (double)sqrtl(square / (n - 1)), 1e-12);
+  else
+    assert_true(isnan(s.stddev));
   assert_true(s.min == (double)v[0] && s.max == (double)v[n - 1]);
   near(s.p10, exact_quantile(v, n, 0.10), quantiles);
   near(s.p50, exact_quantile(v, n, 0.50), quantiles);
@@ -82,7 +87,8 @@ static void test_dist_coarse(void **state) {
   enum { N = 50000 };
   uint64_t *v = malloc(N * sizeof *v);
   struct ni_dist d = {.limit = 1000};
-  for (size_t i = 0; i < N; i++) assert_int_equal(ni_dist_add(&d, v[i] = next_random() % 1000000 + 50), 0);
+  for (size_t i = 0; i < N; i++)
+    assert_int_equal(ni_dist_add(&d, v[i] = next_random() % 1000000 + 50), 0);
   assert_true(d.coarse);
   compare(&d, v, N, 0.004);
   struct ni_stats s;
@@ -93,7 +99,10 @@ static void test_dist_coarse(void **state) {
   free(v);
 }
 
-/* The bins of the lines over the run have a few values each: between the last two lies p99 of anything up to 101. */
+/*
+ * The bins of the lines over the run have a few values each: between the last two lies p99 of anything up to
+ * 101.
+ */
 static void test_dist_bins(void **state) {
   (void)state;
   static const size_t sizes[] = {1, 2, 3, 50, 100, 101, 102, 3000};
@@ -102,9 +111,11 @@ static void test_dist_bins(void **state) {
     struct ni_dist d = {0};
     size_t n = sizes[k];
     uint64_t *v = malloc(n * sizeof *v);
-    for (size_t i = 0; i < n; i++) v[i] = 50000 + next_random() % 5000;
+    for (size_t i = 0; i < n; i++)
+      v[i] = 50000 + next_random() % 5000;
     v[n - 1] *= 100;
-    for (size_t i = 0; i < n; i++) assert_int_equal(ni_dist_add(&d, v[i]), 0);
+    for (size_t i = 0; i < n; i++)
+      assert_int_equal(ni_dist_add(&d, v[i]), 0);
     qsort(v, n, sizeof *v, by_value);
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
       near(ni_dist_quantile_coarse(&d, parts[i], 1e3), exact_quantile(v, n, parts[i]) / 1e3, 0.004);
@@ -127,7 +138,10 @@ static void over_a_wire(struct ni_dist *d) {
   *d = got;
 }
 
-/* The order of adding and of merging does not change a bit: below the limit, at it, above it; sums of squares far beyond 2^64. */
+/*
+ * The order of adding and of merging does not change a bit: below the limit, at it, above it; sums of squares
+ * far beyond 2^64.
+ */
 static void test_dist_merge(void **state) {
   (void)state;
   enum { N = 6000 };
@@ -135,7 +149,8 @@ static void test_dist_merge(void **state) {
   for (unsigned k = 0; k < 2 * sizeof limits / sizeof *limits; k++) {
     const uint32_t limit = limits[k / 2];
     const uint64_t scale = k % 2 ? 500000000 : 1;
-    struct ni_dist whole = {.limit = limit}, a = {.limit = limit}, b = {.limit = limit}, ab = {.limit = limit}, ba = {.limit = limit};
+    struct ni_dist whole = {.limit = limit}, a = {.limit = limit}, b = {.limit = limit},
+                   ab = {.limit = limit}, ba = {.limit = limit};
     for (uint64_t i = 0; i < N; i++) { /* no two alike */
       uint64_t v = scale * (i * 7919 % N) + (i < N / 2 ? 5 : 7000000 * scale);
       assert_int_equal(ni_dist_add(&whole, v), 0);
@@ -159,7 +174,8 @@ static void test_dist_merge(void **state) {
     assert_memory_equal(one, two, sizeof one);
     assert_memory_equal(one, three, sizeof one);
     struct ni_dist *all[] = {&whole, &a, &b, &ab, &ba};
-    for (int i = 0; i < 5; i++) ni_dist_free(all[i]);
+    for (int i = 0; i < 5; i++)
+      ni_dist_free(all[i]);
   }
 }
 
@@ -173,15 +189,20 @@ static void test_dist_shapes(void **state) {
   assert_true(s.n == 0 && isnan(s.mean) && isnan(s.p50));
   assert_int_equal(ni_dist_hist(&d, 1, &h), 0);
   assert_int_equal(h.n, 0);
-  for (uint64_t v = 1; v <= 100; v++) assert_int_equal(ni_dist_add(&d, v), 0);
-  for (int i = 0; i < 2; i++) assert_int_equal(ni_dist_add(&d, 100000), 0);
+  for (uint64_t v = 1; v <= 100; v++)
+    assert_int_equal(ni_dist_add(&d, v), 0);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(ni_dist_add(&d, 100000), 0);
   assert_int_equal(ni_dist_hist(&d, 1, &h), 0);
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < h.n; i++) sum += h.count[i];
+  for (uint32_t i = 0; i < h.n; i++)
+    sum += h.count[i];
   assert_int_equal(sum, 102);
-  assert_true(h.log && h.lo == 1 && h.hi == 100000 && h.n >= 10 && h.n <= NI_SUM_HIST_BINS && h.count[h.n - 1] == 2);
+  assert_true(h.log && h.lo == 1 && h.hi == 100000 && h.n >= 10 && h.n <= NI_SUM_HIST_BINS &&
+              h.count[h.n - 1] == 2);
   assert_int_equal(ni_dist_box(&d, 1, &box), 0);
-  assert_true(box.n == 102 && box.n_outside == 2 && box.whisker_lo == 1 && box.whisker_hi == 100 && box.max == 100000);
+  assert_true(box.n == 102 && box.n_outside == 2 && box.whisker_lo == 1 && box.whisker_hi == 100 &&
+              box.max == 100000);
   ni_dist_free(&d);
 }
 
@@ -195,23 +216,27 @@ static struct ni_entry random_entry(uint64_t sn, bool ours) {
       .peer_or_wait = next_random() % 4 == 0 ? (int64_t)(next_random() % (1 << 20)) * 4096 - 1 : 0,
       .timing = (uint8_t)(next_random() % 4),
       .mix = (uint8_t)(next_random() % 3)};
-  if (ours && next_random() % 3) e.tag = next_random() % 2 ? next_random() % 5 : next_random() >> 1;
+  if (ours && next_random() % 3)
+    e.tag = next_random() % 2 ? next_random() % 5 : next_random() >> 1;
   e.tail = ours && next_random() % 7 == 0;
   e.launched_late = ours && next_random() % 2;
-  if (ours && next_random() % 5) e.start_ns = 1790000000000000000LL + (int64_t)(next_random() % 1000000000000ULL);
+  if (ours && next_random() % 5)
+    e.start_ns = 1790000000000000000LL + (int64_t)(next_random() % 1000000000000ULL);
   return e;
 }
 
 static int by_sn(const void *a, const void *b) {
   const struct ni_entry *x = a, *y = b;
-  if (x->sn != y->sn) return x->sn < y->sn ? -1 : 1;
+  if (x->sn != y->sn)
+    return x->sn < y->sn ? -1 : 1;
   return x->dump_us < y->dump_us ? -1 : x->dump_us > y->dump_us; /* order of writing, see below */
 }
 
 static void same_entry(const struct ni_entry *a, const struct ni_entry *b) {
   assert_true(a->sn == b->sn && a->exec_ns == b->exec_ns && a->bytes_per_s == b->bytes_per_s &&
-              a->dump_us == b->dump_us && a->start_ns == b->start_ns && a->peer_or_wait == b->peer_or_wait && a->timing == b->timing &&
-              a->mix == b->mix && a->tag == b->tag && a->tail == b->tail && a->launched_late == b->launched_late);
+              a->dump_us == b->dump_us && a->start_ns == b->start_ns && a->peer_or_wait == b->peer_or_wait &&
+              a->timing == b->timing && a->mix == b->mix && a->tag == b->tag && a->tail == b->tail &&
+              a->launched_late == b->launched_late);
 }
 
 /* What goes in comes out, in order, from memory and from the file, sorted, nearly sorted and shuffled. */
@@ -227,17 +252,18 @@ static void test_segment(void **state) {
     size_t n = how < 2 ? (size_t)how : N;
     ni_spill_init(&st, "/tmp", how % 2 ? 0 : UINT64_MAX);
     for (size_t i = 0; i < n; i++) {
-      uint64_t sn = how < 4    ? i
-                    : how < 6  ? i ^ (next_random() & 15)
-                    : how < 8  ? i * 3 + (i & 1) * 1000
-                    : how < 10 ? next_random() >> 1
-                               : 7;
+      uint64_t sn = how < 4 ? i
+          : how < 6         ? i ^ (next_random() & 15)
+          : how < 8         ? i * 3 + (i & 1) * 1000
+          : how < 10        ? next_random() >> 1
+                            : 7;
       in[i] = random_entry(sn, how & 2);
       in[i].dump_us = 1790000000000000ULL + i;
       assert_int_equal(ni_segment_add(&s, &st, &in[i]), 0);
     }
     assert_int_equal(ni_segment_end(&s, &st), 0);
-    if (how % 2 && n > 100) assert_true(atomic_load(&st.held_bytes) < 16384 && atomic_load(&st.file_end) > 100000);
+    if (how % 2 && n > 100)
+      assert_true(atomic_load(&st.held_bytes) < 16384 && atomic_load(&st.file_end) > 100000);
     qsort(in, n, sizeof *in, by_sn);
     ni_segment_read(&r, &s, &st);
     for (size_t i = 0; i < n; i++) {
@@ -245,7 +271,8 @@ static void test_segment(void **state) {
       same_entry(&e, &in[i]);
     }
     assert_int_equal(ni_segment_next(&r, &e), 0);
-    if (how >= 4 && how < 6) assert_true(r.cap_heap <= 64); /* nearly sorted: a small heap */
+    if (how >= 4 && how < 6)
+      assert_true(r.cap_heap <= 64); /* nearly sorted: a small heap */
     ni_segment_read_end(&r);
     ni_segment_free(&s, &st);
     ni_spill_close(&st);
@@ -255,7 +282,9 @@ static void test_segment(void **state) {
 
 static void test_shortest(void **state) {
   (void)state;
-  static const struct { double v; const char *text;
+  static const struct {
+    double v;
+    const char *text;
   } cases[] = {{2.5604232499999995, "2.5604232499999995"},
                {0, "0.0"},
                {-1, "-1.0"},
@@ -277,8 +306,12 @@ static void test_shortest(void **state) {
   assert_int_equal(ni_shortest(NAN, text), 0);
   assert_int_equal(ni_shortest(INFINITY, text), 0);
   for (int i = 0; i < 200000; i++) {
-    union { uint64_t u; double d; } x = {.u = next_random()};
-    if (!isfinite(x.d)) continue;
+    union {
+      uint64_t u;
+      double d;
+    } x = {.u = next_random()};
+    if (!isfinite(x.d))
+      continue;
     unsigned n = ni_shortest(x.d, text);
     assert_true(n > 0 && n <= NI_SHORTEST_BYTES);
     text[n] = 0;
@@ -288,9 +321,12 @@ static void test_shortest(void **state) {
 
 static void test_texts(void **state) {
   (void)state;
-  static const struct { uint64_t v; const char *text; } cases[] = {
-      {8192, "8.19KB"}, {33554432, "33.55MB"}, {1073741824, "1.07GB"}, {1, "1.00B"}, {0, "0B"}, {999999, "1000.00KB"},
-      {999, "999.00B"}, {1000, "1.00KB"}, {UINT64_MAX, "18.45EB"}};
+  static const struct {
+    uint64_t v;
+    const char *text;
+  } cases[] = {
+      {8192, "8.19KB"},      {33554432, "33.55MB"}, {1073741824, "1.07GB"}, {1, "1.00B"},           {0, "0B"},
+      {999999, "1000.00KB"}, {999, "999.00B"},      {1000, "1.00KB"},       {UINT64_MAX, "18.45EB"}};
   char text[200];
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
     ni_human_bytes(cases[i].v, text);
@@ -307,10 +343,19 @@ static void test_texts(void **state) {
 /* As the page has them: test/cases/summary/report_browser.sh. */
 static void test_amounts(void **state) {
   (void)state;
-  static const struct { uint64_t v; const char *amount, *size; } cases[] = {
-      {0, "0 B", "0 B"}, {4, "4 B", "4 B"}, {999, "999 B", "999 B"}, {1000, "1.0 kB", "1.00 kB"}, {8192, "8.2 kB", "8.19 kB"},
-      {999994, "1.0 MB", "999.99 kB"}, {999999, "1.0 MB", "1.00 MB"}, {1048576, "1.0 MB", "1.05 MB"},
-      {104857600, "105 MB", "104.86 MB"}, {UINT64_MAX, "18.4 EB", "18.45 EB"}};
+  static const struct {
+    uint64_t v;
+    const char *amount, *size;
+  } cases[] = {{0, "0 B", "0 B"},
+               {4, "4 B", "4 B"},
+               {999, "999 B", "999 B"},
+               {1000, "1.0 kB", "1.00 kB"},
+               {8192, "8.2 kB", "8.19 kB"},
+               {999994, "1.0 MB", "999.99 kB"},
+               {999999, "1.0 MB", "1.00 MB"},
+               {1048576, "1.0 MB", "1.05 MB"},
+               {104857600, "105 MB", "104.86 MB"},
+               {UINT64_MAX, "18.4 EB", "18.45 EB"}};
   char text[32];
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
     assert_string_equal(ni_bytes_text(cases[i].v, text), cases[i].amount);
@@ -358,9 +403,8 @@ static void test_names(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_dist_exact), cmocka_unit_test(test_dist_coarse), cmocka_unit_test(test_dist_bins),
-      cmocka_unit_test(test_dist_merge),
-      cmocka_unit_test(test_dist_shapes), cmocka_unit_test(test_segment),    cmocka_unit_test(test_shortest),
-      cmocka_unit_test(test_texts), cmocka_unit_test(test_amounts),       cmocka_unit_test(test_times),
-      cmocka_unit_test(test_names)};
+      cmocka_unit_test(test_dist_merge), cmocka_unit_test(test_dist_shapes), cmocka_unit_test(test_segment),
+      cmocka_unit_test(test_shortest),   cmocka_unit_test(test_texts),       cmocka_unit_test(test_amounts),
+      cmocka_unit_test(test_times),      cmocka_unit_test(test_names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,7 @@
-/* What the timeline rests on: the external sort, the sample of collectives, the two fits of clocks, two passes over one who. */
+/*
+ * What the timeline rests on: the external sort, the sample of collectives, the two fits of clocks, two
+ * passes over one who.
+ */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -35,14 +38,17 @@ struct item {
 static int by_time(const void *a, const void *b, void *unused) {
   const struct item *x = a, *y = b;
   (void)unused;
-  if (x->ts != y->ts) return x->ts < y->ts ? -1 : 1;
+  if (x->ts != y->ts)
+    return x->ts < y->ts ? -1 : 1;
   return x->dur > y->dur ? -1 : x->dur < y->dur;
 }
 
 static int by_rule(const void *a, const void *b) {
   const struct item *x = *(struct item *const *)a, *y = *(struct item *const *)b;
-  if (x->ts != y->ts) return x->ts < y->ts ? -1 : 1;
-  if (x->dur != y->dur) return x->dur > y->dur ? -1 : 1;
+  if (x->ts != y->ts)
+    return x->ts < y->ts ? -1 : 1;
+  if (x->dur != y->dur)
+    return x->dur > y->dur ? -1 : 1;
   return x->order < y->order ? -1 : 1;
 }
 
@@ -55,7 +61,8 @@ static void sort_agrees(size_t n, uint64_t limit, int64_t times, size_t runs_fro
   for (size_t i = 0; i < n; i++) {
     size_t len = offsetof(struct item, fill) + rnd(200);
     all[i] = calloc(1, sizeof **all);
-    *all[i] = (struct item){.ts = (int64_t)rnd((uint64_t)times) - times / 2, .dur = (int64_t)rnd(3), .order = i};
+    *all[i] =
+        (struct item){.ts = (int64_t)rnd((uint64_t)times) - times / 2, .dur = (int64_t)rnd(3), .order = i};
     memset(all[i]->fill, (int)(i & 255), len - offsetof(struct item, fill));
     assert_int_equal(ni_sort_add(s, all[i], len), 0);
   }
@@ -65,14 +72,16 @@ static void sort_agrees(size_t n, uint64_t limit, int64_t times, size_t runs_fro
   for (size_t i = 0; i < n; i++) {
     assert_int_equal(ni_sort_next(s, &item, &len), 1);
     assert_memory_equal(item, all[i], len);
-    assert_true(len == sizeof **all || all[i]->fill[len - offsetof(struct item, fill)] == 0 || (all[i]->order & 255) == 0);
+    assert_true(len == sizeof **all || all[i]->fill[len - offsetof(struct item, fill)] == 0 ||
+                (all[i]->order & 255) == 0);
   }
   assert_int_equal(ni_sort_next(s, &item, &len), 0);
   assert_int_equal(ni_sort_next(s, &item, &len), 0);
   assert_true(ni_sort_runs(s) >= runs_from);
   ni_sort_free(s);
   ni_spill_close(&store);
-  for (size_t i = 0; i < n; i++) free(all[i]);
+  for (size_t i = 0; i < n; i++)
+    free(all[i]);
   free(all);
 }
 
@@ -94,7 +103,8 @@ static void test_sort_no_folder(void **state) {
   int e = 0;
   ni_spill_init(&store, "/nowhere/at/all", 0);
   assert_int_equal(ni_sort_new(&s, &store, 0, by_time, NULL), 0);
-  for (int i = 0; e == 0 && i < 100; i++) e = ni_sort_add(s, bytes, sizeof bytes);
+  for (int i = 0; e == 0 && i < 100; i++)
+    e = ni_sort_add(s, bytes, sizeof bytes);
   assert_int_equal(e, -ENOENT);
   ni_sort_free(s);
 }
@@ -109,21 +119,25 @@ static void test_match(void **state) {
   assert_int_equal(ni_match_init(&back, NI_MATCH_ENTRIES), 0);
   for (int rank = 0; rank < RANKS; rank++)
     for (uint64_t sn = 0; sn < OPS; sn++) {
-      struct ni_match_entry e = {.start_ns = (int64_t)sn, .end_ns = (int64_t)sn + 1, .member = (uint32_t)rank};
+      struct ni_match_entry e = {
+          .start_ns = (int64_t)sn, .end_ns = (int64_t)sn + 1, .member = (uint32_t)rank};
       assert_int_equal(ni_match_add(&m, ni_match_key(7, 0, "AllReduce", sn, 64), &e), 0);
     }
   for (uint64_t sn = OPS; sn-- > 0;)
     for (int rank = RANKS; rank-- > 0;) {
-      struct ni_match_entry e = {.start_ns = (int64_t)sn, .end_ns = (int64_t)sn + 1, .member = (uint32_t)rank};
+      struct ni_match_entry e = {
+          .start_ns = (int64_t)sn, .end_ns = (int64_t)sn + 1, .member = (uint32_t)rank};
       assert_int_equal(ni_match_add(&back, ni_match_key(7, 0, "AllReduce", sn, 64), &e), 0);
-      assert_int_equal(ni_match_add(&back, ni_match_key(7, 0, "AllReduce", sn, 64), &e), 0); /* twice counts once */
+      /* twice counts once */
+      assert_int_equal(ni_match_add(&back, ni_match_key(7, 0, "AllReduce", sn, 64), &e), 0);
     }
   /* The same sample whatever the order; whole operations; about as much as there is room for. */
   assert_true(m.bound < UINT64_MAX && m.bound == back.bound);
   assert_true(m.n_entries > NI_MATCH_ENTRIES / 3 && m.n_entries == back.n_entries);
   uint32_t ops = 0;
   for (uint32_t i = 0; i <= m.mask; i++) {
-    if (!m.op[i].n) continue;
+    if (!m.op[i].n)
+      continue;
     uint32_t members = 0, n = 0;
     int64_t start = m.entry[m.op[i].first - 1].start_ns;
     for (uint32_t e = m.op[i].first; e; e = m.entry[e - 1].next, n++) {
@@ -145,8 +159,11 @@ static void test_match(void **state) {
 
 /* ---- fits ---- */
 
-/* Bounds around a true line, as collectives give them: never wrong, at least half_ns wide on the nearer side. */
-static void bounds(struct ni_line_bound *b, size_t n, double offset, double drift, int64_t span_ns, int64_t half_ns) {
+/*
+ * Bounds around a true line, as collectives give them: never wrong, at least half_ns wide on the nearer side.
+ */
+static void bounds(struct ni_line_bound *b, size_t n, double offset, double drift, int64_t span_ns,
+                   int64_t half_ns) {
   for (size_t i = 0; i < n; i++) {
     int64_t t = (int64_t)rnd((uint64_t)span_ns) - span_ns / 2;
     int64_t truth = (int64_t)llround(offset + drift * (double)t);
@@ -209,14 +226,18 @@ static void test_line_fit(void **state) {
     int64_t span = INT64_C(20000000000);
     bounds(b, 40, 5e8, drift, span, 15000);
     ni_line_fit(b, 40, 0, 0, 0, &f);
-    double off = fmax(fabs(f.offset_ns + f.drift * 1e10 - 5e8 - drift * 1e10), fabs(f.offset_ns - f.drift * 1e10 - 5e8 + drift * 1e10));
+    double off = fmax(fabs(f.offset_ns + f.drift * 1e10 - 5e8 - drift * 1e10),
+                      fabs(f.offset_ns - f.drift * 1e10 - 5e8 + drift * 1e10));
     assert_true(f.used == 40 && off <= f.error_ns + 1 && round < 1000);
     beyond += off > f.room_ns;
   }
   /* A clock that steps: the bounds contradict, and the error covers both sides of the step. */
   bounds(b, 4000, 0, 0, INT64_C(100000000000), 15000);
   for (int i = 0; i < 4000; i++)
-    if (b[i].t > 0) b[i].low += 2000000, b[i].high += 2000000;
+    if (b[i].t > 0) {
+      b[i].low += 2000000;
+      b[i].high += 2000000;
+    }
   ni_line_fit(b, 4000, 0, 0, 0, &f);
   assert_true(f.room_ns < 0 && f.error_ns > 900000);
   /* Too short for a drift. */
@@ -225,7 +246,9 @@ static void test_line_fit(void **state) {
   assert_true(f.drift == 0 && fabs(f.offset_ns - 5000) <= f.room_ns);
 }
 
-/* What messages leave: one side each, as tight as they were quick; from one host (low) or the other (high). */
+/*
+ * What messages leave: one side each, as tight as they were quick; from one host (low) or the other (high).
+ */
 static struct ni_line_bound message(double offset, double drift, int64_t t, int64_t took, bool low) {
   int64_t truth = (int64_t)llround(offset + drift * (double)t);
   return (struct ni_line_bound){
@@ -239,7 +262,8 @@ static void test_line_fit_messages(void **state) {
   struct ni_line_fit f;
   for (int round = 0; round < 300; round++) {
     double offset = ((double)rnd(2000000) - 1e6) * 1000, drift = ((double)rnd(4000) - 2000) * 1e-7;
-    int64_t span = 1 + (int64_t)rnd(INT64_C(300000000000)), quick[2] = {1000 + (int64_t)rnd(200000), 1000 + (int64_t)rnd(200000)};
+    int64_t span = 1 + (int64_t)rnd(INT64_C(300000000000)),
+            quick[2] = {1000 + (int64_t)rnd(200000), 1000 + (int64_t)rnd(200000)};
     size_t n = 2 + rnd(N - 1);
     bool any[2] = {false, false};
     /* Most waited for somebody; in the first part of the job only, often more one way than the other. */
@@ -254,12 +278,15 @@ static void test_line_fit_messages(void **state) {
       assert_true(f.used == 0 && f.offset_ns < 1e300);
       continue;
     }
-    assert_true(f.used == n && f.one_sided == n && f.rejected == 0 && f.room_ns > 0 && f.error_ns >= f.room_ns);
+    assert_true(f.used == n && f.one_sided == n && f.rejected == 0 && f.room_ns > 0 &&
+                f.error_ns >= f.room_ns);
     for (int64_t t = -span; t <= span; t += span)
       assert_true(fabs(f.offset_ns + f.drift * (double)t - (offset + drift * (double)t)) <= f.error_ns + 1);
   }
   /* Wrong matches, on either side and where few bounds are on that side. */
-  for (int i = 0; i < N; i++) b[i] = message(5e8, 2e-5, rnd(60000000000) - INT64_C(30000000000), 9000 + (int64_t)rnd(i % 3 ? 90000000 : 500), i % 10);
+  for (int i = 0; i < N; i++)
+    b[i] = message(5e8, 2e-5, rnd(60000000000) - INT64_C(30000000000),
+                   9000 + (int64_t)rnd(i % 3 ? 90000000 : 500), i % 10);
   for (int i = 0; i < 10; i++) {
     int64_t wrong = (i & 1 ? 1 : -1) * INT64_C(2000000000);
     b[i * 10 + 1].low += wrong > 0 ? wrong : 0;
@@ -267,14 +294,22 @@ static void test_line_fit_messages(void **state) {
   }
   ni_line_fit(b, N, 0, 0, 0, &f);
   /* As large a share of the other side may go with them. */
-  assert_true(f.rejected >= 10 && f.rejected < 70 && f.room_ns >= 9000 && fabs(f.offset_ns - 5e8) <= f.error_ns && f.error_ns < 30000);
+  assert_true(f.rejected >= 10 && f.rejected < 70 && f.room_ns >= 9000 &&
+              fabs(f.offset_ns - 5e8) <= f.error_ns && f.error_ns < 30000);
   /* Beside a collective that is tight on one side only, the middle stays that of the messages. */
-  for (int i = 0; i < N; i++) b[i] = message(0, 0, (i - N / 2) * INT64_C(100000000), 100000 + (int64_t)rnd(1000), i & 1);
-  for (int i = 0; i < N; i += 60) b[i] = (struct ni_line_bound){.t = b[i].t, .low = -4000000, .high = 20000};
+  for (int i = 0; i < N; i++)
+    b[i] = message(0, 0, (i - N / 2) * INT64_C(100000000), 100000 + (int64_t)rnd(1000), i & 1);
+  for (int i = 0; i < N; i += 60)
+    b[i] = (struct ni_line_bound){.t = b[i].t, .low = -4000000, .high = 20000};
   ni_line_fit(b, N, 0, 0, 0, &f);
-  assert_true(f.used == N && f.one_sided == N - 10 && fabs(f.offset_ns) < 1000 && f.room_ns < 61000 && f.error_ns >= 100000);
-  /* The GPUs' clocks are off by more than the bounds leave: as long as that explains it, it is the error; else it is told. */
-  for (int i = 0; i < N; i++) b[i] = message(0, 0, (i - N / 2) * INT64_C(100000000), -3000, i & 1);
+  assert_true(f.used == N && f.one_sided == N - 10 && fabs(f.offset_ns) < 1000 && f.room_ns < 61000 &&
+              f.error_ns >= 100000);
+  /*
+   * The GPUs' clocks are off by more than the bounds leave: as long as that explains it, it is the error;
+   * else it is told.
+   */
+  for (int i = 0; i < N; i++)
+    b[i] = message(0, 0, (i - N / 2) * INT64_C(100000000), -3000, i & 1);
   ni_line_fit(b, N, 0, 0, 5000, &f);
   assert_true(f.room_ns < 0 && f.error_ns >= 2000 && f.error_ns < 20000);
   ni_line_fit(b, N, 0, 0, 0, &f);
@@ -316,10 +351,11 @@ static void test_gpu_clock(void **state) {
   assert_true(ni_gpu_clock_at(&few, 1000, &got) && got == 90);
   assert_true(ni_gpu_clock_at(&few, INT64_C(9000000000), &got) && got == 90);
   ni_gpu_clock_free(&few);
-  /* A loaded machine's first second, after which the minimum stood: its slope of 150 ppm is noise, and 17 s later it was off by
-   * milliseconds. */
-  static const int64_t noisy[][2] = {{559670405, -2590843}, {564395236, -2610908}, {569288492, -2621623}, {574887991, -2567624},
-                                     {879737139, -2662985}, {879761934, -2664607}, {1179630041, -2645037}, {1784772735, -2661563}};
+  /* A loaded machine's first second, after which the minimum stood: its slope of 150 ppm is noise, and 17 s
+   * later it was off by milliseconds. */
+  static const int64_t noisy[][2] = {{559670405, -2590843},  {564395236, -2610908}, {569288492, -2621623},
+                                     {574887991, -2567624},  {879737139, -2662985}, {879761934, -2664607},
+                                     {1179630041, -2645037}, {1784772735, -2661563}};
   struct ni_gpu_clock loaded = {0};
   for (size_t i = 0; i < sizeof noisy / sizeof *noisy; i++)
     assert_int_equal(ni_gpu_clock_add(&loaded, noisy[i][0], noisy[i][1]), 0);
@@ -335,23 +371,26 @@ static void test_gpu_clock(void **state) {
 
 static int64_t told(struct ni_who *w, uint64_t start_ns, uint64_t hash, uint64_t init_ns) {
   int64_t p = ni_who_process(w, "node-0", 7, start_ns, "node-0-pid7");
-  return ni_who_member(w, (uint32_t)p, 0, &(struct ni_ident){.comm_hash = hash, .rank = 1, .n_ranks = 4}, init_ns);
+  return ni_who_member(w, (uint32_t)p, 0, &(struct ni_ident){.comm_hash = hash, .rank = 1, .n_ranks = 4},
+                       init_ns);
 }
 
-/* Lines in the order of a log: a hash comes back twice, and a process its pid. When it is read once more, another communicator has
- * come in between, as in a log that grows. */
+/* Lines in the order of a log: a hash comes back twice, and a process its pid. When it is read once more,
+ * another communicator has come in between, as in a log that grows. */
 static void test_who_twice(void **state) {
   (void)state;
   static const struct {
     uint64_t start_ns, hash, init_ns;
     int64_t want;
-  } line[] = {{0, 1, 0, 0}, {50, 1, 100, 0}, {0, 2, 90, 1}, {0, 1, 0, 0}, {0, 1, 300, 2}, {0, 1, 0, 2}, {0, 1, 100, 0},
-              {0, 1, 200, 3}, {0, 1, 0, 2}, {0, 1, 400, 4}, {0, 1, 0, 4}, {60, 1, 0, 5}, {0, 1, 500, 5}, {0, 2, 0, 6}, {50, 1, 0, 4}};
+  } line[] = {{0, 1, 0, 0}, {50, 1, 100, 0}, {0, 2, 90, 1},  {0, 1, 0, 0}, {0, 1, 300, 2},
+              {0, 1, 0, 2}, {0, 1, 100, 0},  {0, 1, 200, 3}, {0, 1, 0, 2}, {0, 1, 400, 4},
+              {0, 1, 0, 4}, {60, 1, 0, 5},   {0, 1, 500, 5}, {0, 2, 0, 6}, {50, 1, 0, 4}};
   struct ni_who w = {0};
   for (int pass = 0; pass < 2; pass++) {
     for (size_t i = 0; i < sizeof line / sizeof *line; i++) {
       assert_int_equal(told(&w, line[i].start_ns, line[i].hash, line[i].init_ns), line[i].want);
-      if (pass && i == 3) assert_int_equal(told(&w, 0, 9, 110), 7);
+      if (pass && i == 3)
+        assert_int_equal(told(&w, 0, 9, 110), 7);
     }
     assert_int_equal(w.n_processes, 2);
     assert_int_equal(w.n_members, 7 + pass);
@@ -361,9 +400,13 @@ static void test_who_twice(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sort), cmocka_unit_test(test_sort_no_folder),
-                                     cmocka_unit_test(test_match), cmocka_unit_test(test_line_fit),
-      cmocka_unit_test(test_line_fit_of_who_waits),
-                                     cmocka_unit_test(test_line_fit_messages), cmocka_unit_test(test_gpu_clock), cmocka_unit_test(test_who_twice)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sort),
+                                     cmocka_unit_test(test_sort_no_folder),
+                                     cmocka_unit_test(test_match),
+                                     cmocka_unit_test(test_line_fit),
+                                     cmocka_unit_test(test_line_fit_of_who_waits),
+                                     cmocka_unit_test(test_line_fit_messages),
+                                     cmocka_unit_test(test_gpu_clock),
+                                     cmocka_unit_test(test_who_twice)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

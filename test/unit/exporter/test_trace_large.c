@@ -1,4 +1,7 @@
-/* `trace` with a viewer that opens 100 kB only: test/cases/trace/trace.sh runs it. Without arguments there is nothing to do. */
+/*
+ * `trace` with a viewer that opens 100 kB only: test/cases/trace/trace.sh runs it. Without arguments there is
+ * nothing to do.
+ */
 #define NI_TR_VIEWER_BYTES 100000
 #include "exporter/output/timeline/write.c"
 

@@ -1,6 +1,6 @@
 /*
- * Two summaries in one process at once say what each says alone: nothing is shared between runs. (An agent makes them again
- * and again.) Under ThreadSanitizer it finds what two runs touch in common.
+ * Two summaries in one process at once say what each says alone: nothing is shared between runs. (An agent
+ * makes them again and again.) Under ThreadSanitizer it finds what two runs touch in common.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -29,12 +29,16 @@ static void write_log(int job, int rank) {
   FILE *f = fopen(path, "w");
   assert_non_null(f);
   for (int i = 0; i < OPS; i++)
-    fprintf(f, "{\"header\":{\"id\":\"0x%x\",\"rank\":%d,\"n_ranks\":%d,\"nnodes\":1},\"metadata\":{"
-               "\"inspector_output_format_version\":\"v4.0\",\"git_rev\":\"\",\"rec_mechanism\":\"m\",\"dump_timestamp_us\":%lld,"
-               "\"hostname\":\"node-%d\",\"pid\":%d},\"coll_perf\":{\"coll\":\"%s\",\"coll_sn\":%d,\"coll_msg_size_bytes\":%d,"
-               "\"coll_exec_time_us\":%d,\"coll_algobw_gbs\":1.5,\"coll_busbw_gbs\":%d.25}}\n",
-            0xabc + job, rank, RANKS, 1790000000000000LL + i * 1000LL, job, 100 + rank, job ? "AllGather" : "AllReduce", i,
-            4096 << (i % (3 + job)), 20 + (i * (7 + job) + rank) % 50, 1 + i % 9);
+    fprintf(f,
+            "{\"header\":{\"id\":\"0x%x\",\"rank\":%d,\"n_ranks\":%d,\"nnodes\":1},\"metadata\":{"
+            "\"inspector_output_format_version\":\"v4.0\",\"git_rev\":\"\",\"rec_mechanism\":\"m\",\"dump_"
+            "timestamp_us\":%lld,"
+            "\"hostname\":\"node-%d\",\"pid\":%d},\"coll_perf\":{\"coll\":\"%s\",\"coll_sn\":%d,\"coll_msg_"
+            "size_bytes\":%d,"
+            "\"coll_exec_time_us\":%d,\"coll_algobw_gbs\":1.5,\"coll_busbw_gbs\":%d.25}}\n",
+            0xabc + job, rank, RANKS, 1790000000000000LL + i * 1000LL, job, 100 + rank,
+            job ? "AllGather" : "AllReduce", i, 4096 << (i % (3 + job)), 20 + (i * (7 + job) + rank) % 50,
+            1 + i % 9);
   assert_int_equal(fclose(f), 0);
 }
 
@@ -48,7 +52,8 @@ static char *slurp(const char *path) {
   FILE *f = fopen(path, "r");
   char *text = NULL;
   size_t n = 0, cap = 0;
-  if (!f) return NULL;
+  if (!f)
+    return NULL;
   do {
     text = realloc(text, cap += 65536);
     n += fread(text + n, 1, cap - n - 1, f);
@@ -71,9 +76,12 @@ static void *summarize(void *arg) {
   r.opt.output_dir = t->out;
   r.opt.plot_format = 0;
   ni_inputs_add(&r.opt.inputs, logs);
-  if (t->result == 0) t->result = ni_discover(&r.files, paths, 1);
-  if (t->result == 0) t->result = ni_summarize(&r, &s);
-  if (t->result < 0) ni_result_abort(&r);
+  if (t->result == 0)
+    t->result = ni_discover(&r.files, paths, 1);
+  if (t->result == 0)
+    t->result = ni_summarize(&r, &s);
+  if (t->result < 0)
+    ni_result_abort(&r);
   ni_summary_free(&s);
   ni_summarize_free(&r);
   snprintf(path, sizeof path, "%s/summary/summary.json", t->out);
@@ -95,7 +103,8 @@ static void both_at_once_as_each_alone(void **state) {
   }
   assert_string_not_equal(alone[0].json, alone[1].json);
   for (int round = 0; round < 3; round++) {
-    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thread[i], NULL, summarize, &both[i]), 0);
+    for (int i = 0; i < 2; i++)
+      assert_int_equal(pthread_create(&thread[i], NULL, summarize, &both[i]), 0);
     for (int i = 0; i < 2; i++) {
       assert_int_equal(pthread_join(thread[i], NULL), 0);
       assert_int_equal(both[i].result, 0);
@@ -103,17 +112,21 @@ static void both_at_once_as_each_alone(void **state) {
       free(both[i].json);
     }
   }
-  for (int i = 0; i < 2; i++) free(alone[i].json);
+  for (int i = 0; i < 2; i++)
+    free(alone[i].json);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(both_at_once_as_each_alone)};
   char command[96];
-  if (!mkdtemp(root)) return 1;
+  if (!mkdtemp(root))
+    return 1;
   for (int job = 0; job < 2; job++) {
     snprintf(command, sizeof command, "%s/job%d", root, job);
-    if (mkdir(command, 0777) < 0) return 1;
-    for (int rank = 0; rank < RANKS; rank++) write_log(job, rank);
+    if (mkdir(command, 0777) < 0)
+      return 1;
+    for (int rank = 0; rank < RANKS; rank++)
+      write_log(job, rank);
   }
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   snprintf(command, sizeof command, "rm -rf %s", root);

@@ -1,4 +1,7 @@
-/* What the tests of the writer share: whose lines they are, one record, and the comparison. For test programs of one file. */
+/*
+ * What the tests of the writer share: whose lines they are, one record, and the comparison. For test programs
+ * of one file.
+ */
 #ifndef NI_TEST_LINE_SAMPLES_H
 #define NI_TEST_LINE_SAMPLES_H
 
@@ -12,12 +15,15 @@
 #include "test/unit/exporter/json_check.h"
 
 static char buf[NI_LINE_MAX_BYTES];
-static const struct ni_meta origin = {.hostname = "node-a", .git_rev = "1a2b3c4d5", .producer = NI_PRODUCER " 0.1.0", .pid = 4242};
+static const struct ni_meta origin = {
+    .hostname = "node-a", .git_rev = "1a2b3c4d5", .producer = NI_PRODUCER " 0.1.0", .pid = 4242};
 #define META(ts) \
   "\"metadata\":{\"inspector_output_format_version\":\"v4.0\",\"git_rev\":\"1a2b3c4d5\"," \
-  "\"rec_mechanism\":\"nccl_profiler_interface\",\"dump_timestamp_us\":" ts ",\"hostname\":\"node-a\",\"pid\":4242," \
+  "\"rec_mechanism\":\"nccl_profiler_interface\",\"dump_timestamp_us\":" ts \
+  ",\"hostname\":\"node-a\",\"pid\":4242," \
   "\"producer\":\"nccl-inspector-c 0.1.0\"},"
-#define HEAD "{\"header\":{\"id\":\"0x5d1c7e90aa41b2ff\",\"comm_name\":\"dp\",\"rank\":3,\"n_ranks\":8,\"nnodes\":1},"
+#define HEAD \
+  "{\"header\":{\"id\":\"0x5d1c7e90aa41b2ff\",\"comm_name\":\"dp\",\"rank\":3,\"n_ranks\":8,\"nnodes\":1},"
 
 static const struct ni_ident ident = {0x5d1c7e90aa41b2ff, "dp", 3, 8, 1};
 
@@ -38,8 +44,9 @@ static inline void expect_line(size_t n, const char *want) {
 static inline struct ni_record coll_record(void) {
   return (struct ni_record){.kind = NI_KIND_COLL,
                             .timing = NI_TIMING_KERNEL_GPU,
-                            .has = NI_HAS_EXEC_NS | NI_HAS_ENQUEUE | NI_HAS_GPU_DELTA | NI_HAS_REC_SN | NI_HAS_ROOT |
-                                   NI_HAS_NCHANNELS | NI_HAS_TESTS_SIZE | NI_HAS_ALGOBW | NI_HAS_BUSBW,
+                            .has = NI_HAS_EXEC_NS | NI_HAS_ENQUEUE | NI_HAS_GPU_DELTA | NI_HAS_REC_SN |
+                                NI_HAS_ROOT | NI_HAS_NCHANNELS | NI_HAS_TESTS_SIZE | NI_HAS_ALGOBW |
+                                NI_HAS_BUSBW,
                             .func = "AllReduce",
                             .datatype = "ncclFloat32",
                             .algo = "RING",

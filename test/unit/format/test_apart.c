@@ -17,7 +17,8 @@ static void channels_of_self(void **unused) {
   assert_true(ni_apart_of_self(23007, 65) == NI_APART_ALL);
   assert_int_equal(ni_apart_of_self(22707, 1), 1);
   /* Before 2.28 part 1 lies in the middle of as many channels as there are, which may be 2 to 64. */
-  assert_true(ni_apart_of_self(22707, 2) == (1 | UINT64_C(1) << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16 | UINT64_C(1) << 32));
+  assert_true(ni_apart_of_self(22707, 2) ==
+              (1 | UINT64_C(1) << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16 | UINT64_C(1) << 32));
   /* Of 4 channels of 8: 0, 4, 2, 6. */
   assert_true((ni_apart_of_self(22707, 4) & 0x55) == 0x55);
   assert_true(ni_apart_of_self(0, 2) == ni_apart_of_self(22707, 2)); /* an unknown release */
@@ -37,9 +38,11 @@ static void contradictions(void **unused) {
   assert_false(ni_apart_evidence(launch, 0, 0, launch));
   assert_false(ni_apart_evidence(launch - NI_APART_SLACK_NS, 0, 0, launch));
   assert_true(ni_apart_evidence(launch - NI_APART_SLACK_NS - 1, 0, 0, launch));
-  assert_false(ni_apart_evidence(launch - NI_APART_SLACK_NS - 1, 0, 1, launch)); /* the clocks may have run apart */
+  /* the clocks may have run apart */
+  assert_false(ni_apart_evidence(launch - NI_APART_SLACK_NS - 1, 0, 1, launch));
   assert_false(ni_apart_evidence(launch - 7000000, 7000000, 0, launch));
-  assert_true(ni_apart_evidence(launch + 7000000, -9000000, 0, launch)); /* a GPU clock that is ahead of the host's */
+  /* a GPU clock that is ahead of the host's */
+  assert_true(ni_apart_evidence(launch + 7000000, -9000000, 0, launch));
 }
 
 int main(void) {

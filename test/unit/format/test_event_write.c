@@ -48,9 +48,12 @@ static void a_step_and_its_operation(void **state) {
   in.gpu_produce_us = 10.001;
   in.wire_us = 29.999;
   in.start_ns = 1790000000123012000;
-  expect(&in, "\"proxy_trace\":{\"record_type\":\"proxy_step\",\"record_sn\":90" WHO WHERE ",\"proxy_step_sn\":0,\"step\":0,"
-              "\"trans_size_bytes\":1024,\"timing_source\":\"proxy_cpu\",\"total_us\":40.000,\"gpu_produce_us\":10.001,"
-              "\"wire_us\":29.999,\"start_ns\":1790000000123012000,\"parent_func\":\"AllReduce\"}}");
+  expect(&in,
+         "\"proxy_trace\":{\"record_type\":\"proxy_step\",\"record_sn\":90" WHO WHERE
+         ",\"proxy_step_sn\":0,\"step\":0,"
+         "\"trans_size_bytes\":1024,\"timing_source\":\"proxy_cpu\",\"total_us\":40.000,\"gpu_produce_us\":"
+         "10.001,"
+         "\"wire_us\":29.999,\"start_ns\":1790000000123012000,\"parent_func\":\"AllReduce\"}}");
   in.record_type = NI_PROXY_OP;
   in.record_sn = 12;
   in.gpu_produce_us = in.wire_us = NAN;
@@ -62,11 +65,16 @@ static void a_step_and_its_operation(void **state) {
   in.op_bw_gbs = 2048.0 / 90000;
   in.max_step_us = 40;
   in.start_ns = 1790000000123000000;
-  expect(&in, "\"proxy_trace\":{\"record_type\":\"proxy_op\",\"record_sn\":12" WHO ",\"rank\":3" WHERE ",\"is_final\":true,"
-              "\"n_steps\":2,\"chunk_size_bytes\":2,\"n_steps_started\":2,\"n_steps_completed\":2,\"n_steps_dropped\":0,"
-              "\"trans_size_bytes\":2048,\"timing_source\":\"proxy_cpu\",\"total_us\":90.000,\"op_bw_gbs\":0.022756,"
-              "\"max_step_us\":40.000,\"parent_func\":\"AllReduce\",\"parent_rec_sn\":18,\"start_ns\":1790000000123000000,"
-              "\"progress_us\":null}}");
+  expect(
+      &in,
+      "\"proxy_trace\":{\"record_type\":\"proxy_op\",\"record_sn\":12" WHO ",\"rank\":3" WHERE
+      ",\"is_final\":true,"
+      "\"n_steps\":2,\"chunk_size_bytes\":2,\"n_steps_started\":2,\"n_steps_completed\":2,\"n_steps_"
+      "dropped\":0,"
+      "\"trans_size_bytes\":2048,\"timing_source\":\"proxy_cpu\",\"total_us\":90.000,\"op_bw_gbs\":0.022756,"
+      "\"max_step_us\":40.000,\"parent_func\":\"AllReduce\",\"parent_rec_sn\":18,\"start_ns\":"
+      "1790000000123000000,"
+      "\"progress_us\":null}}");
 }
 
 /* Everything at its longest: within its buffer, or nothing at all. */
@@ -84,7 +92,8 @@ static void the_longest_fits(void **state) {
   in.record_sn = in.proxy_op_sn = in.trans_size_bytes = in.start_ns = in.proxy_step_sn = UINT64_MAX;
   in.parent_sn = in.parent_rec_sn = INT64_MAX;
   in.rank = in.channel = in.peer = INT32_MIN;
-  in.n_steps = in.chunk_size_bytes = in.n_steps_started = in.n_steps_completed = in.n_steps_dropped = UINT64_MAX;
+  in.n_steps = in.chunk_size_bytes = in.n_steps_started = in.n_steps_completed = in.n_steps_dropped =
+      UINT64_MAX;
   in.origin_pid = INT64_MAX;
   in.step = INT64_MIN;
   in.op_bw_gbs = in.max_step_us = in.progress_us = in.total_us = huge;
@@ -93,13 +102,16 @@ static void the_longest_fits(void **state) {
   for (int k = 0; k < 2; k++) {
     in.record_type = types[k];
     for (size_t cap = 0;; cap += 997) {
-      if (cap > NI_LINE_MAX_BYTES) cap = NI_LINE_MAX_BYTES;
+      if (cap > NI_LINE_MAX_BYTES)
+        cap = NI_LINE_MAX_BYTES;
       memset(guard, 0x5a, sizeof guard);
       size_t n = ni_format_proxy(guard, cap, &p, UINT64_MAX, &in);
       assert_true(n <= cap);
       assert_int_equal(guard[cap], 0x5a);
-      if (n) assert_true(jc_line_ok(guard, n));
-      if (cap < NI_LINE_MAX_BYTES) continue;
+      if (n)
+        assert_true(jc_line_ok(guard, n));
+      if (cap < NI_LINE_MAX_BYTES)
+        continue;
       assert_true(n > 0);
       break;
     }
@@ -108,10 +120,12 @@ static void the_longest_fits(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_step_and_its_operation), cmocka_unit_test(the_longest_fits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_step_and_its_operation),
+                                     cmocka_unit_test(the_longest_fits)};
   struct ni_ident id = {1, "dp", 3, 8, 1};
   struct ni_meta o = {.hostname = "node-a", .git_rev = "1a2b", .producer = NI_PRODUCER " 0.1.0", .pid = 4242};
-  if (ni_line_prefix_init(&px, &id, &o)) return 1;
+  if (ni_line_prefix_init(&px, &id, &o))
+    return 1;
   int rc = cmocka_run_group_tests(tests, NULL, NULL);
   ni_line_prefix_free(&px);
   return rc;

@@ -1,6 +1,6 @@
 /*
- * docs/format.md against format/lines.def: the page's lists of keys are printed from it, and every kind has one.
- * `test_format_doc --markdown` prints the page with its lists as they should be.
+ * docs/format.md against format/lines.def: the page's lists of keys are printed from it, and every kind has
+ * one. `test_format_doc --markdown` prints the page with its lists as they should be.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,9 +63,12 @@ static const struct row {
 } rows[] = {
 #define OBJECT(name, ...) {.object = #name},
 #define PART(name, tag) {.object = #name},
-#define KEY(k, t, member, read, when, u, p, m) {.key = k, .type = DOC_##t, .unit = u, .present = p, .meaning = m, .written = when},
-#define OBJ(k, how, name, member, has, when, p, m) {.key = k, .type = DOC_##how, .unit = "", .present = p, .meaning = m, .written = when},
-#define STAMP(k, name, tag, member, u, m) {.key = k, .type = DOC_U64, .unit = u, .present = "", .meaning = m, .written = true},
+#define KEY(k, t, member, read, when, u, p, m) \
+  {.key = k, .type = DOC_##t, .unit = u, .present = p, .meaning = m, .written = when},
+#define OBJ(k, how, name, member, has, when, p, m) \
+  {.key = k, .type = DOC_##how, .unit = "", .present = p, .meaning = m, .written = when},
+#define STAMP(k, name, tag, member, u, m) \
+  {.key = k, .type = DOC_U64, .unit = u, .present = "", .meaning = m, .written = true},
 #include "format/lines.def"
 };
 #define N_ROWS (sizeof rows / sizeof *rows)
@@ -79,7 +82,8 @@ static void put_wrapped(FILE *f, const char *text) {
       fputs("\n ", f);
       at = 1;
     }
-    if (at) at += (size_t)fprintf(f, " ");
+    if (at)
+      at += (size_t)fprintf(f, " ");
     at += (size_t)fprintf(f, "%.*s", (int)n, text);
     text += n + (text[n] == ' ');
   }
@@ -87,26 +91,30 @@ static void put_wrapped(FILE *f, const char *text) {
 }
 
 static bool alike(const struct row *a, const struct row *b) {
-  return b->key && b->written && !strcmp(a->type, b->type) && !strcmp(a->unit, b->unit) && !strcmp(a->present, b->present) &&
-         !strcmp(a->meaning, b->meaning);
+  return b->key && b->written && !strcmp(a->type, b->type) && !strcmp(a->unit, b->unit) &&
+      !strcmp(a->present, b->present) && !strcmp(a->meaning, b->meaning);
 }
 
 /* Keys that follow one another and of which the same is to be said share an item. */
 static void put_keys(FILE *f, const char *object) {
   size_t i = 0;
-  while (i < N_ROWS && (!rows[i].object || strcmp(rows[i].object, object) != 0)) i++;
-  if (i == N_ROWS) print_error("%s has a list of keys of %s, which lines.def has not\n", PAGE, object);
+  while (i < N_ROWS && (!rows[i].object || strcmp(rows[i].object, object) != 0))
+    i++;
+  if (i == N_ROWS)
+    print_error("%s has a list of keys of %s, which lines.def has not\n", PAGE, object);
   assert_true(i < N_ROWS);
   for (i++; i < N_ROWS && rows[i].key; i++) {
     const struct row *r = &rows[i];
     char *item;
     size_t n;
-    if (!r->written) continue;
+    if (!r->written)
+      continue;
     FILE *m = open_memstream(&item, &n);
     fprintf(m, "- `%s`", r->key);
-    for (; i + 1 < N_ROWS && alike(r, &rows[i + 1]); i++) fprintf(m, ", `%s`", rows[i + 1].key);
-    fprintf(m, " (%s%s%s%s%s)%s%s", r->type, *r->unit ? ", " : "", r->unit, *r->present ? "; " : "", r->present,
-            *r->meaning ? ": " : "", r->meaning);
+    for (; i + 1 < N_ROWS && alike(r, &rows[i + 1]); i++)
+      fprintf(m, ", `%s`", rows[i + 1].key);
+    fprintf(m, " (%s%s%s%s%s)%s%s", r->type, *r->unit ? ", " : "", r->unit, *r->present ? "; " : "",
+            r->present, *r->meaning ? ": " : "", r->meaning);
     fclose(m);
     put_wrapped(f, item);
     free(item);
@@ -128,7 +136,8 @@ static char *page_made_anew(const char *page, bool told[N_ROWS]) {
     assert_int_equal(sscanf(list + strlen(BEGIN), "%63s", object), 1);
     fprintf(f, "%.*s", (int)(line + 1 - page), page);
     put_keys(f, object);
-    for (size_t i = 0; i < N_ROWS; i++) told[i] |= rows[i].object && !strcmp(rows[i].object, object);
+    for (size_t i = 0; i < N_ROWS; i++)
+      told[i] |= rows[i].object && !strcmp(rows[i].object, object);
     page = end;
   }
   fputs(page, f);
@@ -140,7 +149,8 @@ static char page[131072];
 
 static bool read_page(void) {
   FILE *f = fopen(PAGE, "r");
-  if (!f) return false;
+  if (!f)
+    return false;
   page[fread(page, 1, sizeof page - 1, f)] = 0;
   fclose(f);
   return true;
@@ -148,18 +158,22 @@ static bool read_page(void) {
 
 static void the_page_has_the_keys(void **state) {
   (void)state;
-  if (!read_page()) skip(); /* run from elsewhere */
+  if (!read_page())
+    skip(); /* run from elsewhere */
   bool told[N_ROWS] = {false};
   char *want = page_made_anew(page, told);
-  if (strcmp(want, page) != 0) print_error("%s is not what lines.def says: test_format_doc --markdown prints it\n", PAGE);
+  if (strcmp(want, page) != 0)
+    print_error("%s is not what lines.def says: test_format_doc --markdown prints it\n", PAGE);
   assert_true(strcmp(want, page) == 0);
   free(want);
   /* Said in words: the keys that `recover` adds are those of process, an event's counts are like a kind's. */
   static const char *const in_words[] = {"recovered", "event_stats", "events"};
   for (size_t i = 0; i < N_ROWS; i++) {
     bool words = false;
-    for (size_t k = 0; rows[i].object && k < sizeof in_words / sizeof *in_words; k++) words |= !strcmp(rows[i].object, in_words[k]);
-    if (rows[i].object && !words && !told[i]) print_error("%s has no list of the keys of %s\n", PAGE, rows[i].object);
+    for (size_t k = 0; rows[i].object && k < sizeof in_words / sizeof *in_words; k++)
+      words |= !strcmp(rows[i].object, in_words[k]);
+    if (rows[i].object && !words && !told[i])
+      print_error("%s has no list of the keys of %s\n", PAGE, rows[i].object);
     assert_true(!rows[i].object || words || told[i]);
   }
 }
@@ -167,7 +181,8 @@ static void the_page_has_the_keys(void **state) {
 int main(int argc, char **argv) {
   if (argc > 1 && !strcmp(argv[1], "--markdown")) {
     bool told[N_ROWS] = {false};
-    if (!read_page()) return 1;
+    if (!read_page())
+      return 1;
     fputs(page_made_anew(page, told), stdout);
     return 0;
   }

@@ -27,10 +27,15 @@ static void integers_as_printf(void **state) {
   char got[40], want[40];
   uint64_t edge[200];
   int n = 0;
-  for (int b = 0; b < 64; b++) edge[n++] = UINT64_C(1) << b, edge[n++] = (UINT64_C(1) << b) - 1;
+  for (int b = 0; b < 64; b++) {
+    edge[n++] = UINT64_C(1) << b;
+    edge[n++] = (UINT64_C(1) << b) - 1;
+  }
   for (uint64_t p = 1;; p *= 10) {
-    edge[n++] = p, edge[n++] = p - 1;
-    if (p > UINT64_MAX / 10) break;
+    edge[n++] = p;
+    edge[n++] = p - 1;
+    if (p > UINT64_MAX / 10)
+      break;
   }
   edge[n++] = UINT64_MAX;
   for (int i = 0; i < 300000; i++) {
@@ -59,20 +64,60 @@ static void check_fixed(double v) {
 
 static void doubles_as_printf(void **state) {
   (void)state;
-  static const double edge[] = {0.0,      -0.0,     0.5,        1.5,       0.0000005, 0.0000015, 0.00000049999, 1e-300,
-                                5e-324,   0.999999, 0.9999995,  0.9999994, 9.9999995, 999999.9999995, 1e15,   -1e15,
-                                999999999999999.9,  123456789.987654321,   0.1,       -0.1,      -1e-9,         17.772475,
-                                NAN,      INFINITY, -INFINITY,  1e300,     0x1p-74,   0x1p-75,   0x1.fffffffffffffp-1,
-                                562949953421312.5, 0.0009765625, 0.00048828125, 2.0000005, 0.125, 0.0625, 0.03125};
-  for (size_t i = 0; i < sizeof edge / sizeof *edge; i++) check_fixed(edge[i]);
+  static const double edge[] = {0.0,
+                                -0.0,
+                                0.5,
+                                1.5,
+                                0.0000005,
+                                0.0000015,
+                                0.00000049999,
+                                1e-300,
+                                5e-324,
+                                0.999999,
+                                0.9999995,
+                                0.9999994,
+                                9.9999995,
+                                999999.9999995,
+                                1e15,
+                                -1e15,
+                                999999999999999.9,
+                                123456789.987654321,
+                                0.1,
+                                -0.1,
+                                -1e-9,
+                                17.772475,
+                                NAN,
+                                INFINITY,
+                                -INFINITY,
+                                1e300,
+                                0x1p-74,
+                                0x1p-75,
+                                0x1.fffffffffffffp-1,
+                                562949953421312.5,
+                                0.0009765625,
+                                0.00048828125,
+                                2.0000005,
+                                0.125,
+                                0.0625,
+                                0.03125};
+  for (size_t i = 0; i < sizeof edge / sizeof *edge; i++)
+    check_fixed(edge[i]);
   for (int i = 0; i < 60000; i++) {
     double v;
     uint64_t r = next();
     switch (i % 4) {
-      case 0: memcpy(&v, &r, sizeof v); break;                              /* any bit pattern */
-      case 1: v = (double)(r >> 11) / (double)(1 + (next() >> 40)); break;  /* bandwidth-like */
-      case 2: v = (double)(r >> 40) / 64; break;                            /* exact ties */
-      default: v = ldexp((double)(r >> 11), -(int)(next() % 110)); break;
+      case 0:
+        memcpy(&v, &r, sizeof v);
+        break; /* any bit pattern */
+      case 1:
+        v = (double)(r >> 11) / (double)(1 + (next() >> 40));
+        break; /* bandwidth-like */
+      case 2:
+        v = (double)(r >> 40) / 64;
+        break; /* exact ties */
+      default:
+        v = ldexp((double)(r >> 11), -(int)(next() % 110));
+        break;
     }
     check_fixed(v);
   }
@@ -88,16 +133,18 @@ static void strings(void **state) {
       {"a/b", "\"a\\/b\""},
       {"q\"b\\", "\"q\\\"b\\\\\""},
       {"\n\t\r\b\x01\x1f\x7f", "\"\\n\\t\\r\\u0008\\u0001\\u001f\\u007f\""},
-      {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80", "\"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80\""},
+      {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80",
+       "\"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80\""},
       {"\xff", "\"\xef\xbf\xbd\""},
-      {"\xc0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\""},             /* overlong NUL */
-      {"\xe0\x80\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* overlong slash */
+      {"\xc0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                   /* overlong NUL */
+      {"\xe0\x80\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},   /* overlong slash */
       {"\xed\xa0\x80x", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdx\""}, /* surrogate */
       {"\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
       {"ab\xe2\x82", "\"ab\xef\xbf\xbd\xef\xbf\xbd\""}, /* cut at the end */
   };
   char out[NI_JSON_STRING_MAX_BYTES];
-  for (size_t i = 0; i < sizeof t / sizeof *t; i++) expect_text(out, ni_json_string(out, t[i].in), t[i].out);
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+    expect_text(out, ni_json_string(out, t[i].in), t[i].out);
   expect_text(out, ni_json_string(out, NULL), "null");
 }
 
@@ -129,7 +176,8 @@ static void random_bytes_give_valid_json(void **state) {
     size_t n = next() % (sizeof in - 1);
     for (size_t k = 0; k < n; k++) {
       in[k] = (char)(next() >> 5);
-      if (!in[k]) in[k] = 1;
+      if (!in[k])
+        in[k] = 1;
     }
     in[n] = 0;
     char *p = NI_JSON_LIT(line, "{\"k\":");
@@ -141,8 +189,10 @@ static void random_bytes_give_valid_json(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(integers_as_printf), cmocka_unit_test(doubles_as_printf),
-      cmocka_unit_test(strings),            cmocka_unit_test(long_strings_are_cut_and_say_so),
+      cmocka_unit_test(integers_as_printf),
+      cmocka_unit_test(doubles_as_printf),
+      cmocka_unit_test(strings),
+      cmocka_unit_test(long_strings_are_cut_and_say_so),
       cmocka_unit_test(random_bytes_give_valid_json),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

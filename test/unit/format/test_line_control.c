@@ -6,19 +6,27 @@ static void control_lines(void **state) {
   (void)state;
   struct ni_ident proc = {0, NULL, -1, 0, 0};
   struct ni_line_prefix p = prefix(&proc), c = prefix(&ident);
-  struct ni_process_line pl = {.start_ns = 5, .boot_id = "b-1", .exe = "python3", .interface = "v6", .rank = 3,
-                               .local_rank = -1, .world_size = 8, .nccl_version = 23007,
+  struct ni_process_line pl = {.start_ns = 5,
+                               .boot_id = "b-1",
+                               .exe = "python3",
+                               .interface = "v6",
+                               .rank = 3,
+                               .local_rank = -1,
+                               .world_size = 8,
+                               .nccl_version = 23007,
                                .env = {.n = 2, .item = {{"SLURM_JOB_ID", "77"}, {"RANK", "3\n"}}},
                                .settings.text = "{\"A\":\"1\"}"};
 #define PROC_HEAD "{\"header\":{\"id\":\"0x0\",\"rank\":-1,\"n_ranks\":0,\"nnodes\":0}," META("9")
   expect_line(ni_format_process(buf, sizeof buf, &p, 9, &pl),
-              PROC_HEAD "\"process\":{\"start_ns\":5,\"boot_id\":\"b-1\",\"exe\":\"python3\",\"rank\":3,"
-                        "\"local_rank\":null,\"world_size\":8,\"env\":{\"SLURM_JOB_ID\":\"77\",\"RANK\":\"3\\n\"},"
-                        "\"nccl_version\":23007,\"interface\":\"v6\",\"settings\":{\"A\":\"1\"}}}\n");
+              PROC_HEAD
+              "\"process\":{\"start_ns\":5,\"boot_id\":\"b-1\",\"exe\":\"python3\",\"rank\":3,"
+              "\"local_rank\":null,\"world_size\":8,\"env\":{\"SLURM_JOB_ID\":\"77\",\"RANK\":\"3\\n\"},"
+              "\"nccl_version\":23007,\"interface\":\"v6\",\"settings\":{\"A\":\"1\"}}}\n");
   struct ni_process_line none = {.rank = -1, .local_rank = -1, .world_size = -1, .nccl_version = -1};
   expect_line(ni_format_process(buf, sizeof buf, &p, 9, &none),
-              PROC_HEAD "\"process\":{\"start_ns\":0,\"boot_id\":null,\"exe\":null,\"rank\":null,\"local_rank\":null,"
-                        "\"world_size\":null,\"env\":{},\"nccl_version\":null,\"interface\":null,\"settings\":{}}}\n");
+              PROC_HEAD
+              "\"process\":{\"start_ns\":0,\"boot_id\":null,\"exe\":null,\"rank\":null,\"local_rank\":null,"
+              "\"world_size\":null,\"env\":{},\"nccl_version\":null,\"interface\":null,\"settings\":{}}}\n");
   struct ni_comm_line cl = {"dp", ident.comm_hash, 3, 8, 1, 2, "GPU-1", "0000:1b:00.0", 12};
   expect_line(ni_format_comm(buf, sizeof buf, &c, 9, &cl),
               HEAD META("9") "\"comm\":{\"name\":\"dp\",\"hash\":\"0x5d1c7e90aa41b2ff\",\"rank\":3,\"n_ranks\":8,"
@@ -39,9 +47,10 @@ static void control_lines(void **state) {
   kl.gpu_offset_ns = kl.gpu_offset_at_ns = NI_NO_OFFSET;
   kl.gpu_samples = 0;
   expect_line(ni_format_clock(buf, sizeof buf, &p, 9, &kl),
-              PROC_HEAD "\"clock\":{\"source\":\"tsc\",\"ticks\":100,\"monotonic_ns\":200,\"realtime_ns\":300,"
-                        "\"ns_per_tick\":0.476190476190,\"gpu_offset_ns\":null,\"gpu_offset_at_ns\":null,"
-                        "\"gpu_samples\":0}}\n");
+              PROC_HEAD
+              "\"clock\":{\"source\":\"tsc\",\"ticks\":100,\"monotonic_ns\":200,\"realtime_ns\":300,"
+              "\"ns_per_tick\":0.476190476190,\"gpu_offset_ns\":null,\"gpu_offset_at_ns\":null,"
+              "\"gpu_samples\":0}}\n");
   struct ni_gap_line gl = {"p2p", ni_drop_names[NI_DROP_ARENA_FULL], 4, 10, 13};
   expect_line(ni_format_gap(buf, sizeof buf, &c, 9, &gl),
               HEAD META("9") "\"gap\":{\"kind\":\"p2p\",\"count\":4,\"cause\":\"arena_full\",\"rec_sn_from\":10,"
@@ -50,8 +59,16 @@ static void control_lines(void **state) {
   expect_line(ni_format_late(buf, sizeof buf, &c, 9, &ll),
               HEAD META("9") "\"late\":{\"kind\":\"coll\",\"func\":\"AllGather\",\"sn\":5,\"rec_sn\":6,\"channel\":63,"
                              "\"stop_gpu_ns\":99}}\n");
-  struct ni_unfinished_line il = {.kind = "coll", .func = "AllGather", .why = "overtaken", .sn = 5, .rec_sn = 6, .msg_bytes = 4096,
-                                  .enqueue_ns = 77, .age_ms = 10000, .channels_expected = 8, .channels_started = 3,
+  struct ni_unfinished_line il = {.kind = "coll",
+                                  .func = "AllGather",
+                                  .why = "overtaken",
+                                  .sn = 5,
+                                  .rec_sn = 6,
+                                  .msg_bytes = 4096,
+                                  .enqueue_ns = 77,
+                                  .age_ms = 10000,
+                                  .channels_expected = 8,
+                                  .channels_started = 3,
                                   .channels_stopped = 2};
   expect_line(ni_format_incomplete(buf, sizeof buf, &c, 9, &il),
               HEAD META("9") "\"incomplete\":{\"kind\":\"coll\",\"func\":\"AllGather\",\"sn\":5,\"rec_sn\":6,"
@@ -79,25 +96,43 @@ static void control_lines(void **state) {
   expect_line(ni_format_pool_stats(buf, sizeof buf, &c, 9, &ol),
               HEAD META("9") "\"pool_stats\":{\"kind\":\"coll\",\"capacity\":256,\"high_water\":17,\"growths\":1,"
                              "\"bytes\":32768,\"slot_bytes\":128,\"dropped\":0}}\n");
-  struct ni_pool_line al = {.kind = "arena", .capacity_bytes = 1, .used_bytes = 2, .high_water_bytes = 3, .cap_bytes = 4};
+  struct ni_pool_line al = {
+      .kind = "arena", .capacity_bytes = 1, .used_bytes = 2, .high_water_bytes = 3, .cap_bytes = 4};
   expect_line(ni_format_pool_stats(buf, sizeof buf, &p, 9, &al),
-              PROC_HEAD "\"pool_stats\":{\"kind\":\"arena\",\"capacity_bytes\":1,\"used_bytes\":2,"
-                        "\"high_water_bytes\":3,\"cap_bytes\":4}}\n");
+              PROC_HEAD
+              "\"pool_stats\":{\"kind\":\"arena\",\"capacity_bytes\":1,\"used_bytes\":2,"
+              "\"high_water_bytes\":3,\"cap_bytes\":4}}\n");
   expect_line(ni_format_note(buf, sizeof buf, &p, 9, &(struct ni_note_line){"wrote \"early\""}),
               PROC_HEAD "\"note\":{\"text\":\"wrote \\\"early\\\"\"}}\n");
-  struct ni_control_line ml = {.source = "file", .file = "nccl-inspector.control", .line = 2, .command = "mark a \"b\"",
-                               .result = "done", .mark = "a \"b\"", .events = "coll", .verbose = true, .sample = 10, .ns = 5};
+  struct ni_control_line ml = {.source = "file",
+                               .file = "nccl-inspector.control",
+                               .line = 2,
+                               .command = "mark a \"b\"",
+                               .result = "done",
+                               .mark = "a \"b\"",
+                               .events = "coll",
+                               .verbose = true,
+                               .sample = 10,
+                               .ns = 5};
   expect_line(ni_format_control(buf, sizeof buf, &p, 9, &ml),
-              PROC_HEAD "\"control\":{\"source\":\"file\",\"file\":\"nccl-inspector.control\",\"line\":2,"
-                        "\"command\":\"mark a \\\"b\\\"\",\"mark\":\"a \\\"b\\\"\",\"result\":\"done\",\"why\":null,"
-                        "\"events\":\"coll\",\"verbose\":true,\"sample\":10,\"ns\":5}}\n");
-  struct ni_control_line dl = {.source = "duty", .command = "kernelch off", .result = "done", .why = "why", .events = "coll",
-                               .sample = 1, .ns = 6};
+              PROC_HEAD
+              "\"control\":{\"source\":\"file\",\"file\":\"nccl-inspector.control\",\"line\":2,"
+              "\"command\":\"mark a \\\"b\\\"\",\"mark\":\"a \\\"b\\\"\",\"result\":\"done\",\"why\":null,"
+              "\"events\":\"coll\",\"verbose\":true,\"sample\":10,\"ns\":5}}\n");
+  struct ni_control_line dl = {.source = "duty",
+                               .command = "kernelch off",
+                               .result = "done",
+                               .why = "why",
+                               .events = "coll",
+                               .sample = 1,
+                               .ns = 6};
   expect_line(ni_format_control(buf, sizeof buf, &p, 9, &dl),
-              PROC_HEAD "\"control\":{\"source\":\"duty\",\"command\":\"kernelch off\",\"result\":\"done\","
-                        "\"why\":\"why\",\"events\":\"coll\",\"verbose\":false,\"sample\":1,\"ns\":6}}\n");
-  struct ni_rollup_line rl = {"p2p", "Send", NI_TIMING_KERNEL_CPU, 1024, 2047, 1, 2, 3, 4000, 6000, 900, 3000, true,
-                              {1, [NI_HIST_BUCKETS - 1] = 2}};
+              PROC_HEAD
+              "\"control\":{\"source\":\"duty\",\"command\":\"kernelch off\",\"result\":\"done\","
+              "\"why\":\"why\",\"events\":\"coll\",\"verbose\":false,\"sample\":1,\"ns\":6}}\n");
+  struct ni_rollup_line rl = {
+      "p2p", "Send", NI_TIMING_KERNEL_CPU,          1024, 2047, 1, 2, 3, 4000, 6000, 900,
+      3000,  true,   {1, [NI_HIST_BUCKETS - 1] = 2}};
   expect_line(ni_format_rollup(buf, sizeof buf, &c, 9, &rl),
               HEAD META("9") "\"rollup\":{\"kind\":\"p2p\",\"func\":\"Send\",\"msg_size_bytes\":1024,"
                              "\"msg_size_to_bytes\":2047,\"timing_source\":\"kernel_cpu\",\"from_ns\":1,\"to_ns\":2,"
@@ -111,11 +146,19 @@ static void stats_line(void **state) {
   (void)state;
   struct ni_line_prefix c = prefix(&ident);
   struct ni_stats_line s = {.final = true};
-  struct ni_kind_counts counts[2] = {{.records = 3, .started = 10, .written = 5, .filtered[NI_FILTER_MIN_SIZE] = 1,
-                                      .dropped[NI_DROP_POOL_FULL] = 1, .dropped[NI_DROP_EXPIRED] = 2, .dropped_since_last = 1,
-                                      .in_flight = 1, .fallback[5] = 4}, {.late = 8}};
+  struct ni_kind_counts counts[2] = {{.records = 3,
+                                      .started = 10,
+                                      .written = 5,
+                                      .filtered[NI_FILTER_MIN_SIZE] = 1,
+                                      .dropped[NI_DROP_POOL_FULL] = 1,
+                                      .dropped[NI_DROP_EXPIRED] = 2,
+                                      .dropped_since_last = 1,
+                                      .in_flight = 1,
+                                      .fallback[5] = 4},
+                                     {.late = 8}};
   uint64_t strays[NI_STRAY_COUNT] = {[NI_STRAY_NULL_PARENT] = 2, [NI_STRAY_UNKNOWN_TYPE] = 1};
-  for (int k = 0; k < 2; k++) ni_stats_set_kind(&s, (enum ni_kind)k, &counts[k]);
+  for (int k = 0; k < 2; k++)
+    ni_stats_set_kind(&s, (enum ni_kind)k, &counts[k]);
   ni_stats_set_strays(&s, strays);
   expect_line(ni_format_dump_stats(buf, sizeof buf, &c, 9, &s),
               HEAD META("9")

@@ -1,5 +1,6 @@
 /*
- * schemas/log-line.schema.json against format/lines.def, from which it is made: `test_line_schema --json` prints it.
+ * schemas/log-line.schema.json against format/lines.def, from which it is made: `test_line_schema --json`
+ * prints it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +40,10 @@
 #define J_F64 "number", true, ""
 #define J_BW "number", true, ""
 #define J_BY "object", false, ",\"additionalProperties\":{\"type\":\"integer\",\"minimum\":0}"
-#define J_HIST "object", false, ",\"propertyNames\":{\"pattern\":\"^[0-9]+$\"},\"additionalProperties\":{\"type\":\"integer\",\"minimum\":0}"
+#define J_HIST \
+  "object", false, \
+      ",\"propertyNames\":{\"pattern\":\"^[0-9]+$\"},\"additionalProperties\":{\"type\":\"integer\"," \
+      "\"minimum\":0}"
 #define J_PAIRS "object", false, ",\"additionalProperties\":{\"type\":\"string\"}"
 #define J_NUMBERS "array", false, ",\"items\":{\"type\":[\"integer\",\"null\"]}"
 enum { LIST = 1, ONE };
@@ -68,7 +72,8 @@ static const struct row {
 #define OBJECT(name, ...) {.object = #name},
 #define PART(name, tag) {.object = #name},
 #define KEY(k, t, member, read, when, u, p, m) {NULL, k, J_##t, NULL, 0, when, read, u, p, m},
-#define OBJ(k, how, name, member, has, when, p, m) {NULL, k, "", false, "", #name, HOW_##how, when, OPT, "", p, m},
+#define OBJ(k, how, name, member, has, when, p, m) \
+  {NULL, k, "", false, "", #name, HOW_##how, when, OPT, "", p, m},
 #define STAMP(k, name, tag, member, u, m) {NULL, k, J_U64, NULL, 0, ALWAYS, REQ, u, "", m},
 #include "format/lines.def"
 };
@@ -84,23 +89,30 @@ static const struct kind {
 
 static void put_text(FILE *f, const char *text) {
   for (; *text; text++) {
-    if (*text == '"' || *text == '\\') putc('\\', f);
+    if (*text == '"' || *text == '\\')
+      putc('\\', f);
     putc(*text, f);
   }
 }
 
 static void put_key(FILE *f, const struct row *r) {
   fprintf(f, "        \"%s\": {", r->key);
-  if (r->how == LIST) fprintf(f, "\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/%s\"}", r->of);
-  else if (r->how == ONE) fprintf(f, "\"$ref\":\"#/$defs/%s\"", r->of);
+  if (r->how == LIST)
+    fprintf(f, "\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/%s\"}", r->of);
+  else if (r->how == ONE)
+    fprintf(f, "\"$ref\":\"#/$defs/%s\"", r->of);
   else if (strstr(r->more, "\"enum\"")) /* a null would have to stand in it */
     fprintf(f, "\"type\":\"%s\"%s", r->type, r->more);
-  else if (r->null || r->read == NUL) fprintf(f, "\"type\":[\"%s\",\"null\"]%s", r->type, r->more);
-  else fprintf(f, "\"type\":\"%s\"%s", r->type, r->more);
+  else if (r->null || r->read == NUL)
+    fprintf(f, "\"type\":[\"%s\",\"null\"]%s", r->type, r->more);
+  else
+    fprintf(f, "\"type\":\"%s\"%s", r->type, r->more);
   if (*r->meaning || *r->unit || *r->present) {
     char text[2048];
-    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", r->meaning, *r->meaning && (*r->unit || *r->present) ? " (" : "", r->unit,
-             *r->unit && *r->present ? "; " : "", *r->present ? "when: " : "", r->present, *r->meaning && (*r->unit || *r->present) ? ")" : "");
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s", r->meaning,
+             *r->meaning && (*r->unit || *r->present) ? " (" : "", r->unit,
+             *r->unit && *r->present ? "; " : "", *r->present ? "when: " : "", r->present,
+             *r->meaning && (*r->unit || *r->present) ? ")" : "");
     fputs(",\"description\":\"", f);
     put_text(f, text);
     putc('"', f);
@@ -112,7 +124,8 @@ static void put_object(FILE *f, size_t at) {
   const char *comma = "";
   fprintf(f, "    \"%s\": {\n      \"type\": \"object\",\n      \"properties\": {\n", rows[at].object);
   for (size_t i = at + 1; i < N_ROWS && rows[i].key; i++) {
-    if (rows[i].when == NEVER) continue;
+    if (rows[i].when == NEVER)
+      continue;
     fputs(comma, f);
     put_key(f, &rows[i]);
     comma = ",\n";
@@ -120,7 +133,8 @@ static void put_object(FILE *f, size_t at) {
   fputs("\n      },\n      \"required\": [", f);
   comma = "";
   for (size_t i = at + 1; i < N_ROWS && rows[i].key; i++) {
-    if (rows[i].when != ALWAYS) continue;
+    if (rows[i].when != ALWAYS)
+      continue;
     fprintf(f, "%s\"%s\"", comma, rows[i].key);
     comma = ", ";
   }
@@ -131,17 +145,26 @@ static char *schema(void) {
   char *out = NULL;
   size_t n;
   FILE *f = open_memstream(&out, &n);
-  fputs("{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"$id\": \"urn:nccl-inspector:log-line\",\n"
-        "  \"title\": \"A line of the log\",\n  \"description\": \"Made from format/lines.def; docs/format.md says it in words. Header, "
-        "metadata and exactly one kind.\",\n  \"type\": \"object\",\n  \"required\": [\"header\", \"metadata\"],\n"
-        "  \"minProperties\": 3,\n  \"maxProperties\": 3,\n  \"properties\": {\n    \"header\": {\"$ref\": \"#/$defs/header\"},\n"
-        "    \"metadata\": {\"$ref\": \"#/$defs/metadata\"}", f);
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) fprintf(f, ",\n    \"%s\": {\"$ref\": \"#/$defs/%s\"}", kinds[i].key, kinds[i].object);
+  fputs(
+      "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"$id\": "
+      "\"urn:nccl-inspector:log-line\",\n"
+      "  \"title\": \"A line of the log\",\n  \"description\": \"Made from format/lines.def; docs/format.md "
+      "says it in words. Header, "
+      "metadata and exactly one kind.\",\n  \"type\": \"object\",\n  \"required\": [\"header\", "
+      "\"metadata\"],\n"
+      "  \"minProperties\": 3,\n  \"maxProperties\": 3,\n  \"properties\": {\n    \"header\": {\"$ref\": "
+      "\"#/$defs/header\"},\n"
+      "    \"metadata\": {\"$ref\": \"#/$defs/metadata\"}",
+      f);
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    fprintf(f, ",\n    \"%s\": {\"$ref\": \"#/$defs/%s\"}", kinds[i].key, kinds[i].object);
   fputs("\n  },\n  \"$defs\": {\n", f);
   bool first = true;
   for (size_t i = 0; i < N_ROWS; i++) {
-    if (!rows[i].object || !strcmp(rows[i].object, "recovered")) continue; /* its keys are those of process */
-    if (!first) fputs(",\n", f);
+    if (!rows[i].object || !strcmp(rows[i].object, "recovered"))
+      continue; /* its keys are those of process */
+    if (!first)
+      fputs(",\n", f);
     first = false;
     put_object(f, i);
   }
@@ -154,11 +177,13 @@ static void the_schema_has_the_keys(void **state) {
   static char file[262144];
   (void)state;
   FILE *f = fopen(PATH, "r");
-  if (!f) skip(); /* run from elsewhere */
+  if (!f)
+    skip(); /* run from elsewhere */
   file[fread(file, 1, sizeof file - 1, f)] = 0;
   fclose(f);
   char *want = schema();
-  if (strcmp(want, file) != 0) print_error("%s is not what lines.def says: test_line_schema --json prints it\n", PATH);
+  if (strcmp(want, file) != 0)
+    print_error("%s is not what lines.def says: test_line_schema --json prints it\n", PATH);
   assert_true(strcmp(want, file) == 0);
   free(want);
 }

@@ -52,11 +52,13 @@ static const struct {
 } keys[NI_KIND_COUNT] = {
     {"coll_perf",
      "coll,coll_sn,coll_msg_size_bytes,coll_exec_time_us,coll_timing_source,coll_algobw_gbs,coll_busbw_gbs",
-     ",coll_algo,coll_proto,coll_datatype,coll_root,coll_nchannels,nchannels_src,coll_exec_time_ns,coll_enqueue_ns,"
+     ",coll_algo,coll_proto,coll_datatype,coll_root,coll_nchannels,nchannels_src,coll_exec_time_ns,coll_"
+     "enqueue_ns,"
      "coll_gpu_start_delta_ns,rec_sn,nccl_tests_size_bytes,call_sn,plan_sn,graph,coll_src"},
     {"p2p_perf",
      "p2p,p2p_sn,p2p_peer,p2p_msg_size_bytes,p2p_exec_time_us,p2p_timing_source,p2p_algobw_gbs,p2p_busbw_gbs",
-     ",p2p_datatype,p2p_nchannels,nchannels_src,p2p_exec_time_ns,p2p_enqueue_ns,p2p_gpu_start_delta_ns,rec_sn,"
+     ",p2p_datatype,p2p_nchannels,nchannels_src,p2p_exec_time_ns,p2p_enqueue_ns,p2p_gpu_start_delta_ns,rec_"
+     "sn,"
      "nccl_tests_size_bytes,call_sn,plan_sn,graph,pair_sn"},
 };
 
@@ -89,9 +91,14 @@ static void keys_in_their_order(void **state) {
 static void verbose_records(void **state) {
   (void)state;
   struct ni_line_prefix c = prefix(&ident);
-  struct ni_trace t = {.start_sn = 1, .stop_sn = 2, .start_us = 100, .stop_us = 104, .n = 2,
+  struct ni_trace t = {.start_sn = 1,
+                       .stop_sn = 2,
+                       .start_us = 100,
+                       .stop_us = 104,
+                       .n = 2,
                        .event = {{0, 3, 6, 5, 120, 179, 178}, {7, 4, 8, 0, 121, 180, 0}}};
-  struct ni_record r = {.kind = NI_KIND_COLL, .func = "AllReduce", .timing = NI_TIMING_KERNEL_CPU, .trace = &t};
+  struct ni_record r = {
+      .kind = NI_KIND_COLL, .func = "AllReduce", .timing = NI_TIMING_KERNEL_CPU, .trace = &t};
   expect_line(ni_format_op(buf, sizeof buf, &c, 9, &r),
               HEAD META("9") "\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_sn\":0,\"coll_msg_size_bytes\":0,"
               "\"coll_exec_time_us\":0,\"coll_timing_source\":\"kernel_cpu\",\"coll_algobw_gbs\":null,\"coll_busbw_gbs\":null,"
@@ -105,12 +112,17 @@ static void verbose_records(void **state) {
   t.n = 0;
   size_t n = ni_format_op(buf, sizeof buf, &c, 9, &r);
   buf[n] = 0;
-  assert_non_null(strstr(buf, "\"event_trace_sn\":{\"p2p_start_sn\":1,\"p2p_stop_sn\":2,\"kernel_events\":[]},"
-                              "\"event_trace_ts\":{\"p2p_start_ts\":100,\"p2p_stop_ts\":104,\"kernel_events\":[]}}}\n"));
+  assert_non_null(
+      strstr(buf,
+             "\"event_trace_sn\":{\"p2p_start_sn\":1,\"p2p_stop_sn\":2,\"kernel_events\":[]},"
+             "\"event_trace_ts\":{\"p2p_start_ts\":100,\"p2p_stop_ts\":104,\"kernel_events\":[]}}}\n"));
   ni_line_prefix_free(&c);
 }
 
-/* 64-bit maxima and names of 1 KiB and more of the worst bytes: valid, bounded, and nothing behind cap is touched. */
+/*
+ * 64-bit maxima and names of 1 KiB and more of the worst bytes: valid, bounded, and nothing behind cap is
+ * touched.
+ */
 static void extremes(void **state) {
   (void)state;
   static char evil[3000];
@@ -129,9 +141,22 @@ static void extremes(void **state) {
     r.gpu_start_delta_ns = INT64_MIN;
     r.algobw_gbs = -999999999999999.0;
     r.busbw_gbs = NAN;
-    struct ni_process_line pl = {UINT64_MAX, evil, evil, evil, INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX, UINT64_MAX, true,
-                                 .blackbox = evil, .blackbox_why = evil, .library = evil, .gpu_clock_khz = UINT64_MAX};
-    for (int i = 0; i < NI_PAIRS_MAX; i++) pl.env.item[i].key = pl.env.item[i].value = evil;
+    struct ni_process_line pl = {UINT64_MAX,
+                                 evil,
+                                 evil,
+                                 evil,
+                                 INT32_MAX,
+                                 INT32_MAX,
+                                 INT32_MAX,
+                                 INT32_MAX,
+                                 UINT64_MAX,
+                                 true,
+                                 .blackbox = evil,
+                                 .blackbox_why = evil,
+                                 .library = evil,
+                                 .gpu_clock_khz = UINT64_MAX};
+    for (int i = 0; i < NI_PAIRS_MAX; i++)
+      pl.env.item[i].key = pl.env.item[i].value = evil;
     pl.env.n = 1000;
     static char settings[NI_PAIRS_TEXT_BYTES];
     memset(settings, 'x', sizeof settings - 1);
@@ -142,46 +167,83 @@ static void extremes(void **state) {
     memset(&s, 0xff, sizeof s);
     s.final = s.has_events = true;
     s.end = evil;
-    struct ni_by *by[] = {&s.strays, &s.kind[0].filtered_by, &s.kind[0].dropped_by, &s.kind[0].timing_fallback_by,
-                          &s.kind[1].filtered_by, &s.kind[1].dropped_by, &s.kind[1].timing_fallback_by};
+    struct ni_by *by[] = {&s.strays,
+                          &s.kind[0].filtered_by,
+                          &s.kind[0].dropped_by,
+                          &s.kind[0].timing_fallback_by,
+                          &s.kind[1].filtered_by,
+                          &s.kind[1].dropped_by,
+                          &s.kind[1].timing_fallback_by};
     for (size_t i = 0; i < sizeof by / sizeof *by; i++)
-      for (int n = 0; n < NI_BY_MAX; n++) by[i]->item[n].name = evil;
-    struct ni_comm_line cl = {evil, UINT64_MAX, INT32_MIN, INT32_MIN, INT32_MIN, INT32_MAX, evil, evil, UINT64_MAX};
-    struct ni_unfinished_line il = {"p", evil, evil, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, INT32_MIN,
-                                    INT32_MIN, INT32_MIN, evil, evil, INT32_MIN, INT32_MIN, UINT64_MAX, INT32_MAX, INT32_MIN, evil,
-                                    UINT64_MAX, INT32_MAX};
+      for (int n = 0; n < NI_BY_MAX; n++)
+        by[i]->item[n].name = evil;
+    struct ni_comm_line cl = {evil,      UINT64_MAX, INT32_MIN, INT32_MIN, INT32_MIN,
+                              INT32_MAX, evil,       evil,      UINT64_MAX};
+    struct ni_unfinished_line il = {"p",        evil,       evil,      UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                    UINT64_MAX, UINT64_MAX, INT32_MIN, INT32_MIN,  INT32_MIN,  evil,
+                                    evil,       INT32_MIN,  INT32_MIN, UINT64_MAX, INT32_MAX,  INT32_MIN,
+                                    evil,       UINT64_MAX, INT32_MAX};
     size_t longest = 0;
     static char guard[NI_LINE_MAX_BYTES + 64];
     static struct ni_trace trace;
     memset(&trace, 0xff, sizeof trace);
     trace.n = NI_TRACE_MAX;
-    struct ni_control_line ctl = {evil, evil, evil, evil, evil, evil, evil, false, UINT64_MAX, UINT64_MAX, UINT64_MAX};
-    struct ni_rollup_line rl = {evil, evil, NI_TIMING_COUNT, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
-                                UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, true, {0}};
+    struct ni_control_line ctl = {evil, evil,  evil,       evil,       evil,      evil,
+                                  evil, false, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    struct ni_rollup_line rl = {evil,       evil,       NI_TIMING_COUNT, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                UINT64_MAX, UINT64_MAX, UINT64_MAX,      UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                true,       {0}};
     memset(rl.hist, 0xff, sizeof rl.hist);
     struct ni_note_line note = {evil};
     for (int k = 0; k < 10; k++) {
       /* From a buffer of nothing upwards: either 0, or a whole line within cap. */
       for (size_t cap = 0;; cap += 997) {
-        if (cap > NI_LINE_MAX_BYTES) cap = NI_LINE_MAX_BYTES;
+        if (cap > NI_LINE_MAX_BYTES)
+          cap = NI_LINE_MAX_BYTES;
         memset(guard, 0x5a, sizeof guard);
         size_t n = 0;
         switch (k) {
-          case 0: n = ni_format_op(guard, cap, &p, UINT64_MAX, &r); break;
-          case 1: r.kind = NI_KIND_P2P; n = ni_format_op(guard, cap, &p, UINT64_MAX, &r); r.kind = NI_KIND_COLL; break;
-          case 2: n = ni_format_process(guard, cap, &p, UINT64_MAX, &pl); break;
-          case 3: n = ni_format_dump_stats(guard, cap, &p, UINT64_MAX, &s); break;
-          case 4: n = ni_format_comm(guard, cap, &p, UINT64_MAX, &cl); break;
-          case 5: n = ni_format_stuck(guard, cap, &p, UINT64_MAX, &il); break;
-          case 6: n = ni_format_note(guard, cap, &p, UINT64_MAX, &note); break;
-          case 7: n = ni_format_control(guard, cap, &p, UINT64_MAX, &ctl); break;
-          case 8: n = ni_format_rollup(guard, cap, &p, UINT64_MAX, &rl); break;
-          case 9: r.trace = &trace; n = ni_format_op(guard, cap, &p, UINT64_MAX, &r); r.trace = NULL; break;
+          case 0:
+            n = ni_format_op(guard, cap, &p, UINT64_MAX, &r);
+            break;
+          case 1:
+            r.kind = NI_KIND_P2P;
+            n = ni_format_op(guard, cap, &p, UINT64_MAX, &r);
+            r.kind = NI_KIND_COLL;
+            break;
+          case 2:
+            n = ni_format_process(guard, cap, &p, UINT64_MAX, &pl);
+            break;
+          case 3:
+            n = ni_format_dump_stats(guard, cap, &p, UINT64_MAX, &s);
+            break;
+          case 4:
+            n = ni_format_comm(guard, cap, &p, UINT64_MAX, &cl);
+            break;
+          case 5:
+            n = ni_format_stuck(guard, cap, &p, UINT64_MAX, &il);
+            break;
+          case 6:
+            n = ni_format_note(guard, cap, &p, UINT64_MAX, &note);
+            break;
+          case 7:
+            n = ni_format_control(guard, cap, &p, UINT64_MAX, &ctl);
+            break;
+          case 8:
+            n = ni_format_rollup(guard, cap, &p, UINT64_MAX, &rl);
+            break;
+          case 9:
+            r.trace = &trace;
+            n = ni_format_op(guard, cap, &p, UINT64_MAX, &r);
+            r.trace = NULL;
+            break;
         }
         assert_true(n <= cap);
         assert_int_equal(guard[cap], 0x5a);
-        if (n) assert_true(jc_line_ok(guard, n));
-        if (n > longest) longest = n;
+        if (n)
+          assert_true(jc_line_ok(guard, n));
+        if (n > longest)
+          longest = n;
         if (cap == NI_LINE_MAX_BYTES) {
           assert_true(n > 0);
           break;
@@ -198,28 +260,56 @@ static void print(size_t n) {
   fwrite(buf, 1, n, stdout);
 }
 
-/* One process, one communicator of one rank seen: 3 collectives started, 1 lost, 1 incomplete; 2 P2P written. */
+/*
+ * One process, one communicator of one rank seen: 3 collectives started, 1 lost, 1 incomplete; 2 P2P written.
+ */
 static int sample(void) {
   const uint64_t ts = 1790000000123456, ns = 1790000000000000000;
   struct ni_ident proc = {0, NULL, 3, 8, 0};
   struct ni_line_prefix p = prefix(&proc), c = prefix(&ident);
-  struct ni_process_line pl = {ns, "b-1", "python3", "v6", 3, 3, 8, 23007, .env = {.n = 1, .item = {{"SLURM_JOB_ID", "77"}}},
-                               .settings.text = "{\"NCCL_INSPECTOR_ENABLE\":\"1\"}", .blackbox_why = "/dev/shm: not a tmpfs"};
-  struct ni_comm_line cl = {"dp", ident.comm_hash, 3, 8, 1, 2, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", "0000:1b:00.0", ns};
+  struct ni_process_line pl = {ns,
+                               "b-1",
+                               "python3",
+                               "v6",
+                               3,
+                               3,
+                               8,
+                               23007,
+                               .env = {.n = 1, .item = {{"SLURM_JOB_ID", "77"}}},
+                               .settings.text = "{\"NCCL_INSPECTOR_ENABLE\":\"1\"}",
+                               .blackbox_why = "/dev/shm: not a tmpfs"};
+  struct ni_comm_line cl = {
+      "dp", ident.comm_hash, 3, 8, 1, 2, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", "0000:1b:00.0", ns};
   struct ni_clock_line kl = {"tsc", 1000, 2000, ns, 0.5, -700, (int64_t)ns, 40};
   struct ni_record r = coll_record();
   struct ni_gap_line gap = {"coll", ni_drop_names[NI_DROP_POOL_FULL], 1, 1, 1};
-  struct ni_unfinished_line il = {.kind = "coll", .func = "AllReduce", .why = "finalize", .sn = 1, .rec_sn = 2, .msg_bytes = 4096,
-                                  .enqueue_ns = ns, .age_ms = 10000, .channels_expected = -1, .channels_started = 3,
+  struct ni_unfinished_line il = {.kind = "coll",
+                                  .func = "AllReduce",
+                                  .why = "finalize",
+                                  .sn = 1,
+                                  .rec_sn = 2,
+                                  .msg_bytes = 4096,
+                                  .enqueue_ns = ns,
+                                  .age_ms = 10000,
+                                  .channels_expected = -1,
+                                  .channels_started = 3,
                                   .channels_stopped = 2};
   struct ni_pool_line ol = {"coll", 256, 2, 1, 32768, 128, .dropped = 1};
-  struct ni_pool_line al = {.kind = "arena", .capacity_bytes = 1 << 20, .used_bytes = 65536, .high_water_bytes = 65536,
+  struct ni_pool_line al = {.kind = "arena",
+                            .capacity_bytes = 1 << 20,
+                            .used_bytes = 65536,
+                            .high_water_bytes = 65536,
                             .cap_bytes = 1 << 28};
   struct ni_stats_line st = {.final = true};
-  struct ni_kind_counts k[2] = {{.records = 1, .dropped_since_last = 1, .started = 3, .written = 1, .incomplete = 1,
+  struct ni_kind_counts k[2] = {{.records = 1,
+                                 .dropped_since_last = 1,
+                                 .started = 3,
+                                 .written = 1,
+                                 .incomplete = 1,
                                  .dropped[NI_DROP_POOL_FULL] = 1},
                                 {.records = 2, .started = 2, .written = 2, .fallback[2] = 1}};
-  for (int i = 0; i < 2; i++) ni_stats_set_kind(&st, (enum ni_kind)i, &k[i]);
+  for (int i = 0; i < 2; i++)
+    ni_stats_set_kind(&st, (enum ni_kind)i, &k[i]);
   print(ni_format_process(buf, sizeof buf, &p, ts, &pl));
   print(ni_format_clock(buf, sizeof buf, &p, ts, &kl));
   print(ni_format_comm(buf, sizeof buf, &c, ts, &cl));
@@ -247,7 +337,8 @@ static int sample(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc > 1 && !strcmp(argv[1], "--sample")) return sample();
+  if (argc > 1 && !strcmp(argv[1], "--sample"))
+    return sample();
   const struct CMUnitTest tests[] = {cmocka_unit_test(op_lines), cmocka_unit_test(keys_in_their_order),
                                      cmocka_unit_test(verbose_records), cmocka_unit_test(extremes)};
   return cmocka_run_group_tests(tests, NULL, NULL);

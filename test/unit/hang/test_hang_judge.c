@@ -1,4 +1,7 @@
-/* The judge of hangs by itself: made-up models, one rule each (docs/hang.md), and every answer with its words and its exit code. */
+/*
+ * The judge of hangs by itself: made-up models, one rule each (docs/hang.md), and every answer with its words
+ * and its exit code.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +52,8 @@ static struct ni_hang_member *member_of(struct made *j, int rank, const char *ho
   int64_t i = ni_hang_member_of(&j->m, (uint32_t)k, &id, T0 - S);
   struct ni_hang_member *x = j->m.member[i];
   x->open_ns = x->started_ns = j->now;
-  if (x->started[0] == NI_HANG_NONE) x->started[0] = x->started[1] = 0;
+  if (x->started[0] == NI_HANG_NONE)
+    x->started[0] = x->started[1] = 0;
   j->m.boxes = 1;
   return x;
 }
@@ -75,7 +79,8 @@ static void finishes(struct made *j, struct ni_hang_member *x, uint64_t from, ui
     struct ni_hang_op op = call(j, sn, T0 + sn * S);
     op.seen_ns = op.enqueue_ns + S / 2;
     assert_int_equal(ni_hang_finished(x, &op), 0);
-    if (sn + 1 > x->started[0]) x->started[0] = sn + 1;
+    if (sn + 1 > x->started[0])
+      x->started[0] = sn + 1;
   }
 }
 
@@ -83,7 +88,8 @@ static void waits_in(struct made *j, struct ni_hang_member *x, uint64_t sn, uint
   struct ni_hang_op op = call(j, sn, at_ns);
   op.seen_ns = j->now;
   assert_int_equal(ni_hang_in_flight(x, &op), 0);
-  if (sn + 1 > x->started[0]) x->started[0] = sn + 1;
+  if (sn + 1 > x->started[0])
+    x->started[0] = sn + 1;
 }
 
 static void dies(struct made *j, int rank, const char *host, uint64_t at_ns) {
@@ -114,7 +120,8 @@ static char *sentence(const struct made *j) {
 
 static void says(const struct made *j, const char *part) {
   char *text = sentence(j);
-  if (!strstr(text, part)) fail_msg("'%s' is not in: %s", part, text);
+  if (!strstr(text, part))
+    fail_msg("'%s' is not in: %s", part, text);
   free(text);
 }
 
@@ -123,13 +130,17 @@ static void done(struct made *j) {
   ni_hang_model_free(&j->m);
 }
 
-/* Four ranks that have finished 20 operations and wait in the next since they called it; those of `missing`, a bit each, do not. */
+/*
+ * Four ranks that have finished 20 operations and wait in the next since they called it; those of `missing`,
+ * a bit each, do not.
+ */
 static struct made four(uint64_t now, unsigned missing) {
   struct made j = {.now = now};
   for (int r = 0; r < 4; r++) {
     struct ni_hang_member *x = member_of(&j, r, "a", "world", 7, r, 4);
     finishes(&j, x, 0, 20);
-    if (!(missing >> r & 1)) waits_in(&j, x, 20, T0 + 20 * S);
+    if (!(missing >> r & 1))
+      waits_in(&j, x, 20, T0 + 20 * S);
   }
   return j;
 }
@@ -139,7 +150,10 @@ static size_t causes(const struct made *j, int *rank) {
   size_t n = 0;
   assert_non_null(k);
   for (size_t i = 0; i < k->n; i++)
-    if (ni_hang_is_cause(k, &k->view[i])) *rank = k->view[i].rank, n++;
+    if (ni_hang_is_cause(k, &k->view[i])) {
+      *rank = k->view[i].rank;
+      n++;
+    }
   return n;
 }
 
@@ -165,7 +179,8 @@ static char *document(const struct made *j) {
 static void has(const char *text, const char *key, const char *value) {
   char part[96];
   snprintf(part, sizeof part, "\"%s\":\"%s\"", key, value);
-  if (!strstr(text, part)) fail_msg("%s is not in: %.400s", part, text);
+  if (!strstr(text, part))
+    fail_msg("%s is not in: %.400s", part, text);
 }
 
 static void agrees(struct made *j, enum ni_hang_answer answer, const char *begins, int code,
@@ -178,7 +193,8 @@ static void agrees(struct made *j, enum ni_hang_answer answer, const char *begin
   assert_int_equal(strncmp(text, w->head, strlen(w->head)), 0);
   has(doc, "answer", w->answer);
   has(doc, "verdict", w->verdict);
-  if (state) has(doc, "state", state);
+  if (state)
+    has(doc, "state", state);
   assert_int_equal(strstr(doc, "\"cannot_tell\":null") == NULL, answer == NI_HANG_CANNOT_TELL);
   free(text);
   free(doc);
@@ -212,11 +228,13 @@ static void answers_are_one(void **ctx) {
   judge(&j, 300);
   agrees(&j, NI_HANG_CANNOT_TELL, "CANNOT TELL", 2, "unknown");
   j = four(T0 + 30 * S, 15);
-  for (int r = 0; r < 4; r++) dies(&j, r, "a", T0 + 21 * S);
+  for (int r = 0; r < 4; r++)
+    dies(&j, r, "a", T0 + 21 * S);
   judge(&j, 300);
   agrees(&j, NI_HANG_ALL_DEAD, "DEAD", 4, "dead");
   j = four(T0 + 30 * S, 15);
-  for (int r = 0; r < 4; r++) ends(&j, r, "a", T0 + 21 * S);
+  for (int r = 0; r < 4; r++)
+    ends(&j, r, "a", T0 + 21 * S);
   judge(&j, 300);
   agrees(&j, NI_HANG_ALL_ENDED, "ENDED", 0, "ended");
   /* Half of the logs were deleted: that those who are left ended says nothing of the others. */
@@ -238,8 +256,10 @@ static void what_a_dead_rank_left_proves_nothing(void **ctx) {
   for (int r = 0; r < 4; r++) {
     struct ni_hang_member *x = member_of(&j, r, "a", "world", 7, r, 4);
     finishes(&j, x, 0, r == 0 ? 18 : 25);
-    for (uint64_t sn = 18; r == 0 && sn < 25; sn++) waits_in(&j, x, sn, T0 + sn * S);
-    if (r) waits_in(&j, x, 25, T0 + 25 * S);
+    for (uint64_t sn = 18; r == 0 && sn < 25; sn++)
+      waits_in(&j, x, sn, T0 + sn * S);
+    if (r)
+      waits_in(&j, x, 25, T0 + 25 * S);
   }
   dies(&j, 0, "a", T0 + 25 * S);
   judge(&j, 300);
@@ -257,7 +277,8 @@ static void what_was_passed_is_lost(void **ctx) {
   waits_in(&j, j.m.member[1], 5, T0 + 5 * S);
   ni_seq_set_free(&j.m.member[1]->recorded[0]); /* its end was not seen */
   for (uint64_t sn = 0; sn < 20; sn++)
-    if (sn != 5) assert_int_equal(ni_seq_set_add(&j.m.member[1]->recorded[0], sn), 0);
+    if (sn != 5)
+      assert_int_equal(ni_seq_set_add(&j.m.member[1]->recorded[0], sn), 0);
   judge(&j, 300);
   assert_int_equal(j.v.answer, NI_HANG_NO_HANG);
   assert_int_equal(j.m.member[1]->lost, 1);
@@ -270,7 +291,8 @@ static void who_went_on_elsewhere_is_not_held_up(void **ctx) {
   struct made j = four(T0 + 400 * S, 1 << 2);
   dies(&j, 2, "a", T0 + 21 * S);
   for (int r = 0; r < 4; r++) {
-    if (r == 2) continue;
+    if (r == 2)
+      continue;
     const struct ni_ident id = {
         .comm_hash = 8, .comm_name = "again", .rank = r > 2 ? 2 : r, .n_ranks = 3, .nnodes = 1};
     int64_t i =
@@ -313,7 +335,8 @@ static void one_behind_is_named(void **ctx) {
   done(&j);
   /* Where nobody waits for it, it is none. */
   j = four(T0 + 400 * S, 15);
-  for (int r = 0; r < 3; r++) finishes(&j, j.m.member[r], 20, 21);
+  for (int r = 0; r < 3; r++)
+    finishes(&j, j.m.member[r], 20, 21);
   waits_in(&j, j.m.member[3], 20, T0 + 20 * S);
   judge(&j, 300);
   assert_int_equal(j.v.answer, NI_HANG_NO_HANG);
@@ -339,10 +362,12 @@ static struct made chain(uint64_t now) {
   for (int r = 0; r < 4; r++) {
     struct ni_hang_member *tp = member_of(&j, r, "a", r < 2 ? "tp0" : "tp1", r < 2 ? 10 : 11, r % 2, 2);
     finishes(&j, tp, 0, r < 2 ? 21 : 20);
-    if (r == 2) waits_in(&j, tp, 20, T0 + 20 * S);
+    if (r == 2)
+      waits_in(&j, tp, 20, T0 + 20 * S);
     struct ni_hang_member *x = member_of(&j, r, "a", "world", 7, r, 4);
     finishes(&j, x, 0, 20);
-    if (r < 2) waits_in(&j, x, 20, T0 + 21 * S);
+    if (r < 2)
+      waits_in(&j, x, 20, T0 + 21 * S);
   }
   return j;
 }
@@ -361,7 +386,8 @@ static void the_cause_comes_first(void **ctx) {
        "not yet a hang (a hang from 300 s on): AllReduce 20 of tp1, rank 3 (a) has not called it for 74 s");
   done(&j);
   j = chain(T0 + 94 * S);
-  for (int r = 0; r < 4; r++) dies(&j, r, "a", T0 + 90 * S);
+  for (int r = 0; r < 4; r++)
+    dies(&j, r, "a", T0 + 90 * S);
   judge(&j, 300);
   says(&j, "DEAD (4 ranks, 3 communicators): ");
   says(&j, "in flight then: AllReduce 20 of communicator tp1: rank 3 (a) had not called it");
@@ -385,28 +411,35 @@ static void a_deadlock_is_told_after_death(void **ctx) {
     for (int c = 0; c < 2; c++) {
       struct ni_hang_member *x = member_of(&j, r, "a", c ? "b" : "a", 20 + (uint64_t)c, r, 2);
       finishes(&j, x, 0, 20);
-      if (r == c) waits_in(&j, x, 20, T0 + 20 * S);
+      if (r == c)
+        waits_in(&j, x, 20, T0 + 20 * S);
     }
-  for (int r = 0; r < 2; r++) dies(&j, r, "a", T0 + 90 * S);
+  for (int r = 0; r < 2; r++)
+    dies(&j, r, "a", T0 + 90 * S);
   judge(&j, 300);
   says(&j, "in flight then: deadlock of 2 communicators: ");
   done(&j);
 }
 
-/* Ranks 2 and 3 were killed together in their own group; the others waited for them in world until all were. */
+/*
+ * Ranks 2 and 3 were killed together in their own group; the others waited for them in world until all were.
+ */
 static void a_group_that_died_is_history(void **ctx) {
   (void)ctx;
   struct made j = {.now = T0 + 90 * S};
   for (int r = 0; r < 4; r++) {
     struct ni_hang_member *x = member_of(&j, r, "a", "world", 7, r, 4);
     finishes(&j, x, 0, 20);
-    if (r < 2) waits_in(&j, x, 20, T0 + 20 * S);
-    if (r < 2) continue;
+    if (r < 2)
+      waits_in(&j, x, 20, T0 + 20 * S);
+    if (r < 2)
+      continue;
     struct ni_hang_member *pair = member_of(&j, r, "a", "pair", 9, r - 2, 2);
     finishes(&j, pair, 0, 20);
     waits_in(&j, pair, 20, T0 + 20 * S);
   }
-  for (int r = 0; r < 4; r++) dies(&j, r, "a", T0 + (r < 2 ? 90 : 21) * S);
+  for (int r = 0; r < 4; r++)
+    dies(&j, r, "a", T0 + (r < 2 ? 90 : 21) * S);
   judge(&j, 300);
   says(&j,
        "HANG (likely): AllReduce 20 of communicator world: the process of rank 2 (a) and rank 3 (a) is gone");
@@ -420,7 +453,8 @@ static void most_wait_for_the_first(void **ctx) {
   for (int r = 4; r < 6; r++) {
     struct ni_hang_member *x = member_of(&j, r, "a", "aside", 3, r - 4, 2);
     finishes(&j, x, 0, 20);
-    if (r == 5) waits_in(&j, x, 20, T0 + 20 * S);
+    if (r == 5)
+      waits_in(&j, x, 20, T0 + 20 * S);
   }
   judge(&j, 300);
   says(&j, "HANG (likely): AllReduce 20 of communicator world: rank 2 (a) never called it");
@@ -433,14 +467,17 @@ static void most_wait_for_the_first(void **ctx) {
 static void the_limit_is_learnt(void **ctx) {
   (void)ctx;
   struct made j = four(T0 + 100 * S, 1 << 2);
-  for (size_t i = 0; i < j.m.n_processes; i++)
-    j.m.process[i].longest_gap_ns = 5 * S, j.m.process[i].longest_operation_ns = 15 * S;
+  for (size_t i = 0; i < j.m.n_processes; i++) {
+    j.m.process[i].longest_gap_ns = 5 * S;
+    j.m.process[i].longest_operation_ns = 15 * S;
+  }
   judge(&j, 300);
   assert_int_equal(j.v.limit_ns, 60 * S);
   assert_int_equal(j.v.answer, NI_HANG_LIKELY);
   done(&j);
   j = four(T0 + 75 * S, 1 << 2);
-  for (size_t i = 0; i < j.m.n_processes; i++) j.m.process[i].longest_operation_ns = 15 * S;
+  for (size_t i = 0; i < j.m.n_processes; i++)
+    j.m.process[i].longest_operation_ns = 15 * S;
   judge(&j, 300);
   assert_int_equal(j.v.answer, NI_HANG_NOT_YET);
   says(&j, "(a hang from 60 s on)");
@@ -472,7 +509,10 @@ static void a_death_is_certain_at_once(void **ctx) {
   done(&j);
 }
 
-/* Two runs, one behind the other, of a communicator with one hash: what lies between them is no difference of two hosts' clocks. */
+/*
+ * Two runs, one behind the other, of a communicator with one hash: what lies between them is no difference of
+ * two hosts' clocks.
+ */
 static void runs_are_not_compared(void **ctx) {
   (void)ctx;
   enum { APART = 150 };
@@ -493,11 +533,16 @@ static void runs_are_not_compared(void **ctx) {
         assert_int_equal(ni_hang_finished(x, &op), 0);
       }
       struct ni_hang_process *p = &j.m.process[k];
-      *p = (struct ni_hang_process){.rank = r, .world = 8, .has_log = true, .ours = true, .life = NI_HANG_LEFT,
+      *p = (struct ni_hang_process){.rank = r,
+                                    .world = 8,
+                                    .has_log = true,
+                                    .ours = true,
+                                    .life = NI_HANG_LEFT,
                                     .alive_ns = T0 + 20 * S + later};
     }
   judge(&j, 300);
-  for (size_t i = 0; i < j.m.n_processes; i++) assert_int_equal(j.m.process[i].skew_ns, 0);
+  for (size_t i = 0; i < j.m.n_processes; i++)
+    assert_int_equal(j.m.process[i].skew_ns, 0);
   assert_int_equal(j.v.fate.earlier, 8);
   assert_int_equal(j.v.fate.processes, 8);
   done(&j);
@@ -512,8 +557,10 @@ static void one_run_is_not_its_own_past(void **ctx) {
       (void)member_of(&j, r, r < 2 ? "a" : "b", r < 2 ? "tp0" : "tp1", r < 2 ? 10 : 11, r % 2, 2);
       ends(&j, r, r < 2 ? "a" : "b", r < 2 ? T0 + 20 * S : T0 + 800 * S);
     }
-    for (size_t i = 0; i < j.m.n_processes; i++) j.m.process[i].run = runs;
-    for (size_t i = 2; i < 4; i++) j.m.who.process[i].start_ns = T0 + 300 * S;
+    for (size_t i = 0; i < j.m.n_processes; i++)
+      j.m.process[i].run = runs;
+    for (size_t i = 2; i < 4; i++)
+      j.m.who.process[i].start_ns = T0 + 300 * S;
     judge(&j, 300);
     assert_int_equal(j.v.fate.earlier, runs ? 0 : 2);
     done(&j);
@@ -538,7 +585,8 @@ static void clocks_of_hosts_are_put_right(void **ctx) {
   for (int r = 0; r < 4; r++) {
     struct ni_hang_member *x = member_of(&j, r, "a", "world", 7, r, 8);
     finishes(&j, x, 0, 20);
-    if (r != 2) waits_in(&j, x, 20, T0 + 20 * S);
+    if (r != 2)
+      waits_in(&j, x, 20, T0 + 20 * S);
   }
   judge(&j, 300);
   says(&j,
@@ -560,7 +608,8 @@ static void a_thousand_ranks_in_a_second(void **ctx) {
       snprintf(name, sizeof name, "%s%d", c == 0 ? "world" : c == 1 ? "tp" : "dp", (int)which);
       struct ni_hang_member *x = member_of(&j, r, host, name, 1000 * ((uint64_t)c + 1) + which, at, n);
       finishes(&j, x, 0, 20);
-      if (r != 500) waits_in(&j, x, 20, T0 + (20 + (uint64_t)(2 - c)) * S);
+      if (r != 500)
+        waits_in(&j, x, 20, T0 + (20 + (uint64_t)(2 - c)) * S);
     }
   }
   uint64_t begun = ni_now_ns(CLOCK_PROCESS_CPUTIME_ID);

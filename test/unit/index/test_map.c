@@ -9,7 +9,10 @@
 
 #include "exporter/index/map_wire.h"
 
-/* Is a map of so many granules taken, of so many bytes and so much text each? The later ones begin in a gzip member. */
+/*
+ * Is a map of so many granules taken, of so many bytes and so much text each? The later ones begin in a gzip
+ * member.
+ */
 static bool taken(size_t n, uint64_t bytes, uint64_t text) {
   static const uint8_t window[16];
   struct ni_granules *g = ni_granules_new(0), *back = ni_granules_new(0);
@@ -19,7 +22,10 @@ static bool taken(size_t n, uint64_t bytes, uint64_t text) {
   g->item = realloc(g->item, n * sizeof *g->item);
   assert_non_null(g->item);
   for (size_t i = 0; i < n; i++)
-    g->item[i] = (struct ni_granule){.at = i * bytes, .bytes = bytes, .text = text, .entry = {.window = window, .n = i ? sizeof window : 0}};
+    g->item[i] = (struct ni_granule){.at = i * bytes,
+                                     .bytes = bytes,
+                                     .text = text,
+                                     .entry = {.window = window, .n = i ? sizeof window : 0}};
   g->n = g->cap = n;
   g->gzip = g->entries = true;
   ni_map_wire(&stored, g);
@@ -27,7 +33,8 @@ static bool taken(size_t n, uint64_t bytes, uint64_t text) {
   struct ni_wire w = ni_wire_load(stored.bytes, stored.n);
   ni_map_wire(&w, back);
   const bool fine = ni_wire_over(&w);
-  for (size_t i = 0; fine && i < n; i++) assert_true(back->item[i].text == text && back->item[i].bytes == bytes);
+  for (size_t i = 0; fine && i < n; i++)
+    assert_true(back->item[i].text == text && back->item[i].bytes == bytes);
   ni_wire_free(&stored);
   ni_granules_free(g);
   ni_granules_free(back);
@@ -86,7 +93,8 @@ static void clocks_are_kept_where_no_text_is(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sums_are_bounded), cmocka_unit_test(of_nothing_nothing_is_read),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(sums_are_bounded),
+                                     cmocka_unit_test(of_nothing_nothing_is_read),
                                      cmocka_unit_test(clocks_are_kept_where_no_text_is)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

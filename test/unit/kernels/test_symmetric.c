@@ -1,6 +1,6 @@
 /*
- * Symmetric kernels and tags, as NCCL 2.31 and later raise them (docs/nccl-callbacks.md 3.9): what is waited for, whose time counts,
- * and that what they hold beside their slot (plugin/slots/beside/annex.h) comes back.
+ * Symmetric kernels and tags, as NCCL 2.31 and later raise them (docs/nccl-callbacks.md 3.9): what is waited
+ * for, whose time counts, and that what they hold beside their slot (plugin/slots/beside/annex.h) comes back.
  */
 #include "test/unit/plugin/core_child.h"
 
@@ -19,24 +19,35 @@ static void *open_v7(void) {
 
 /* A Coll as v7 announces it. call: its CollApi's handle. */
 static void *symmetric(void *ctx, uint64_t sn, unsigned channels, uint64_t tag, void *group, void *call) {
-  struct ni_start d = {.sn = sn, .func = "AllReduce", .datatype = "ncclFloat32", .algo = "RSxLD_AGxST", .proto = "", .count = 1024,
-                       .nchannels = (uint8_t)channels, .group = group, .call = call};
+  struct ni_start d = {.sn = sn,
+                       .func = "AllReduce",
+                       .datatype = "ncclFloat32",
+                       .algo = "RSxLD_AGxST",
+                       .proto = "",
+                       .count = 1024,
+                       .nchannels = (uint8_t)channels,
+                       .group = group,
+                       .call = call};
   struct ni_start_v7 v7 = {true, "AllReduce_RSxLD_AGxST", tag};
   return ni_cb_op_start_v7(ctx, NI_KIND_COLL, &d, &v7);
 }
 
 static void *api_call(void *ctx, bool captured) {
-  if (!captured) return ni_cb_call_note(ctx, NULL, "AllReduce", "ncclFloat32", 1024, 0, 0);
+  if (!captured)
+    return ni_cb_call_note(ctx, NULL, "AllReduce", "ncclFloat32", 1024, 0, 0);
   struct ni_event_start s = {.func = "AllReduce", .datatype = "ncclFloat32", .count = 1024, .graph = true};
   return ni_cb_event_start(ctx, NI_EVENT_COLL_API, &s);
 }
 
-/* A KernelCh of the three parts that NCCL raises: [from, a] initial_sync, [a, b] compute, [b, to] final_sync. */
+/*
+ * A KernelCh of the three parts that NCCL raises: [from, a] initial_sync, [a, b] compute, [b, to] final_sync.
+ */
 static void channel_of_parts(void *op, uint32_t ch, uint64_t from, uint64_t a, uint64_t b, uint64_t to) {
   void *h = ni_cb_channel_start(op, ch, from), *part;
   const uint64_t at[] = {from, a, b, to};
   for (uint32_t i = 0; i < 3; i++) {
-    if (at[i] == at[i + 1]) continue; /* NCCL leaves out what has no length */
+    if (at[i] == at[i + 1])
+      continue; /* NCCL leaves out what has no length */
     part = ni_cb_phase_start(h, i, at[i]);
     ni_cb_phase_stamp(part, at[i + 1]);
     ni_cb_stop(part);
@@ -96,20 +107,25 @@ static void parts(void) {
   ni_cb_stop(h);
   ni_cb_stop(d);
   /* Foreign, forged and outdated handles change nothing. */
-  CHECK(ni_cb_phase_start(a, 0, t) == NULL && ni_cb_phase_start(NULL, 1, t) == NULL && ni_cb_phase_start(h, 7, t) == NULL);
+  CHECK(ni_cb_phase_start(a, 0, t) == NULL && ni_cb_phase_start(NULL, 1, t) == NULL &&
+        ni_cb_phase_start(h, 7, t) == NULL);
   ni_cb_phase_stamp(h, t);
   ni_cb_phase_stamp((void *)(uintptr_t)UINT64_C(0xe123456789abcdef), t);
   ni_cb_phase_stamp((void *)(uintptr_t)UINT64_C(0xf123456789abcdef), t);
   ni_finalize(ctx);
   char *text = log_text();
-  CHECK(lines_with(text, "\"coll_exec_time_ns\":1000,", "\"initial_sync_ns\":400,\"compute_ns\":500,\"final_sync_ns\":100") == 1);
-  CHECK(lines_with(text, "\"coll_exec_time_ns\":500,", "\"initial_sync_ns\":0,\"compute_ns\":500,\"final_sync_ns\":0") == 1);
+  CHECK(lines_with(text, "\"coll_exec_time_ns\":1000,",
+                   "\"initial_sync_ns\":400,\"compute_ns\":500,\"final_sync_ns\":100") == 1);
+  CHECK(lines_with(text, "\"coll_exec_time_ns\":500,",
+                   "\"initial_sync_ns\":0,\"compute_ns\":500,\"final_sync_ns\":0") == 1);
   CHECK(lines_with(text, "coll_perf", "\"initial_sync_ns\"") == 2);
   CHECK(lines_with(text, "coll_perf", "\"kernel_gpu\"") == 4);
 }
 static void parts_add_up(void **state) {
   (void)state;
-  in_child(parts, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", "NCCL_INSPECTOR_EVENTS", "standard,kernelphase", NULL});
+  in_child(parts,
+           (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", "NCCL_INSPECTOR_EVENTS",
+                                 "standard,kernelphase", NULL});
 }
 
 /* ---- several calls in one kernel ---- */
@@ -120,7 +136,9 @@ static void fused(void) {
   void *head = symmetric(ctx, 0, 2, 1, group, api_call(ctx, false));
   void *tail = symmetric(ctx, 1, 0, 2, group, api_call(ctx, false));
   void *alone = symmetric(ctx, 2, 1, 3, ni_cb_group_start(ctx), api_call(ctx, false));
-  ni_cb_stop(head), ni_cb_stop(tail), ni_cb_stop(alone);
+  ni_cb_stop(head);
+  ni_cb_stop(tail);
+  ni_cb_stop(alone);
   (void)ni_tick(ni_g.dump, 1, NI_END_NONE);
   CHECK(lines_with(log_text(), "coll_perf", "symmetric") == 0); /* the tail waits for its head */
   channel(alone, 0, t + 5000);
@@ -130,8 +148,10 @@ static void fused(void) {
   channel(head, 1, t + 50);
   /* A head that never ends: its tail ends with the communicator, by its own bracket. */
   group = ni_cb_group_start(ctx);
-  void *lost = symmetric(ctx, 3, 2, 4, group, api_call(ctx, false)), *left = symmetric(ctx, 4, 0, 5, group, api_call(ctx, false));
-  ni_cb_stop(lost), ni_cb_stop(left);
+  void *lost = symmetric(ctx, 3, 2, 4, group, api_call(ctx, false)),
+       *left = symmetric(ctx, 4, 0, 5, group, api_call(ctx, false));
+  ni_cb_stop(lost);
+  ni_cb_stop(left);
   ni_finalize(ctx);
   char *text = log_text();
   CHECK(lines_with(text, "\"user_tag\":1", "\"coll_exec_time_ns\":150,") == 1);
@@ -139,7 +159,8 @@ static void fused(void) {
   CHECK(lines_with(text, "\"shared_span\":true", "\"coll_busbw_gbs\":null") == 2);
   CHECK(lines_with(text, "\"user_tag\":3", "shared_span") == 0);
   CHECK(lines_with(text, "\"incomplete\"", "\"user_tag\":4") == 1);
-  CHECK(lines_with(text, "\"user_tag\":5", "\"collective_cpu\"") == 1 && lines_with(text, "\"user_tag\":5", "shared_span") == 0);
+  CHECK(lines_with(text, "\"user_tag\":5", "\"collective_cpu\"") == 1 &&
+        lines_with(text, "\"user_tag\":5", "shared_span") == 0);
 }
 static void calls_of_one_kernel_share_its_time(void **state) {
   (void)state;
@@ -152,10 +173,16 @@ static void calls_of_one_kernel_share_its_time(void **state) {
 static void unknown(void) {
   void *ctx = open_comm(1);
   ni_g.shows_symmetric = 1;
-  struct ni_start d = {.func = "AllReduce", .datatype = "ncclFloat32", .algo = "LL", .proto = "", .count = 1024, .nchannels = 8};
+  struct ni_start d = {.func = "AllReduce",
+                       .datatype = "ncclFloat32",
+                       .algo = "LL",
+                       .proto = "",
+                       .count = 1024,
+                       .nchannels = 8};
   void *op = ni_cb_op_start(ctx, NI_KIND_COLL, &d);
   ni_cb_stop(op);
-  CHECK(ni_state_want(ni_load_acq(&slot_of(op)->state)) == NI_WANT_UNKNOWN && slot_of(op)->mask_doubt == NI_MASK_OFF);
+  CHECK(ni_state_want(ni_load_acq(&slot_of(op)->state)) == NI_WANT_UNKNOWN &&
+        slot_of(op)->mask_doubt == NI_MASK_OFF);
   CHECK(slot_of(op)->origin & NI_OP_SYMMETRIC);
   ni_finalize(ctx);
   CHECK(lines_with(log_text(), "\"symmetric\":true", "\"collective_cpu\"") == 1);
@@ -175,12 +202,14 @@ static void kernel_ch_stays(void) {
   before = mask;
   CHECK(!ni_masks_changed(&found, &asked));
   mask = 1; /* as RAS does */
-  CHECK(ni_masks_changed(&found, &asked) && found == 1 && asked == before && !ni_masks_changed(&found, &asked));
+  CHECK(ni_masks_changed(&found, &asked) && found == 1 && asked == before &&
+        !ni_masks_changed(&found, &asked));
   mask = before;
   CHECK(ni_masks_changed(&found, &asked));
   /* From here on the communicator's times are not believed, and nothing is expected of it for sure. */
   struct ni_op *op = slot_of(start_op(ctx, 0, 2));
-  CHECK(ni_state_want(ni_load_acq(&op->state)) == NI_WANT_UNKNOWN && ni_load_rlx(&op->bad) == 1u << NI_BAD_COUNTERS_APART);
+  CHECK(ni_state_want(ni_load_acq(&op->state)) == NI_WANT_UNKNOWN &&
+        ni_load_rlx(&op->bad) == 1u << NI_BAD_COUNTERS_APART);
   /* A symmetric kernel has counts of its own. */
   op = slot_of(symmetric(ctx, 1, 2, 0, NULL, api_call(ctx, false)));
   CHECK(ni_state_want(ni_load_acq(&op->state)) == 2 && ni_load_rlx(&op->bad) == 0);
@@ -204,7 +233,8 @@ static void no_annex(void) {
   void *op = symmetric(ctx, 0, 0, 9, NULL, api_call(ctx, false));
   ni_cb_stop(op);
   ni_finalize(ctx);
-  CHECK(lines_with(log_text(), "coll_perf", "user_tag") == 0 && lines_with(log_text(), "dump_stats", "\"no_annex\":1") >= 1);
+  CHECK(lines_with(log_text(), "coll_perf", "user_tag") == 0 &&
+        lines_with(log_text(), "dump_stats", "\"no_annex\":1") >= 1);
 }
 static void a_tag_that_found_no_memory_is_counted(void **state) {
   (void)state;
@@ -212,7 +242,8 @@ static void a_tag_that_found_no_memory_is_counted(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_replay_is_over_with_its_bracket), cmocka_unit_test(parts_add_up),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_replay_is_over_with_its_bracket),
+                                     cmocka_unit_test(parts_add_up),
                                      cmocka_unit_test(calls_of_one_kernel_share_its_time),
                                      cmocka_unit_test(an_unknown_one_is_over_when_it_is_quiet),
                                      cmocka_unit_test(kernel_ch_is_fixed_while_one_lives),

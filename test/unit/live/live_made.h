@@ -21,24 +21,37 @@ static inline struct ni_live_who who(const char *job, const char *comm, int rank
 }
 
 static inline struct ni_live_counts counts(struct ni_live_who w, const char *func, uint64_t n) {
-  struct ni_live_counts c = {.who = w, .size_class = 3, .n = n, .bytes = n << 20, .timed = n, .ns = n * 1000000};
+  struct ni_live_counts c = {
+      .who = w, .size_class = 3, .n = n, .bytes = n << 20, .timed = n, .ns = n * 1000000};
   snprintf(c.func, sizeof c.func, "%s", func);
-  c.bus_n = n, c.bus_bytes = n << 21, c.bus_ns = n * 1000000, c.bus_sum = (double)n * 2.5e9;
-  c.took[4] = (uint32_t)n, c.bus[2] = (uint32_t)n;
+  c.bus_n = n;
+  c.bus_bytes = n << 21;
+  c.bus_ns = n * 1000000;
+  c.bus_sum = (double)n * 2.5e9;
+  c.took[4] = (uint32_t)n;
+  c.bus[2] = (uint32_t)n;
   return c;
 }
 
 static inline struct ni_live_batch logs(uint64_t ino, uint64_t from, uint64_t to, const char *job) {
   struct ni_live_batch b = {.kind = NI_LIVE_LOGS, .totals = {.lines = 10, .bytes = 1000}};
-  b.file = (struct ni_live_file){.dev = 1, .ino = ino, .head_hash = 7 * ino, .head_bytes = 64, .uid = 1001, .from = from, .to = to};
-  b.file.pid = (int64_t)(1000 + ino), b.file.start_ns = 5;
+  b.file = (struct ni_live_file){
+      .dev = 1, .ino = ino, .head_hash = 7 * ino, .head_bytes = 64, .uid = 1001, .from = from, .to = to};
+  b.file.pid = (int64_t)(1000 + ino);
+  b.file.start_ns = 5;
   snprintf(b.file.job, sizeof b.file.job, "%s", job);
   strcpy(b.file.attempt, "0");
   return b;
 }
 
 static inline struct ni_live_process process(const char *job, int rank, enum ni_life life) {
-  struct ni_live_process p = {.attempt = "0", .host = "n1", .exe = "python", .pid = 100 + rank, .uid = 1001, .rank = rank, .world = 8};
+  struct ni_live_process p = {.attempt = "0",
+                              .host = "n1",
+                              .exe = "python",
+                              .pid = 100 + rank,
+                              .uid = 1001,
+                              .rank = rank,
+                              .world = 8};
   snprintf(p.job, sizeof p.job, "%s", job);
   p.life = (uint8_t)life;
   p.sign_ns = T(0);

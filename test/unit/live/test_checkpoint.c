@@ -30,11 +30,22 @@ static int no_folder(void **state) {
 }
 
 static void fill(struct ni_live *l) {
-  struct ni_live_counts c[2] = {counts(who("77", "dp0", 0), "AllReduce", 3), counts(who("78", "dp0", 1), "SendRecv", 4)};
+  struct ni_live_counts c[2] = {counts(who("77", "dp0", 0), "AllReduce", 3),
+                                counts(who("78", "dp0", 1), "SendRecv", 4)};
   struct ni_live_account a = {.who = who("77", "dp0", 0), .hash = 5, .started = 10, .written = 9};
-  struct ni_live_nvidia n = {.who = who("77", "dp0", 0), .func = "AllReduce", .algo_proto = "Ring_ll", .size_log2 = 20, .n = 2, .us = 5};
+  struct ni_live_nvidia n = {.who = who("77", "dp0", 0),
+                             .func = "AllReduce",
+                             .algo_proto = "Ring_ll",
+                             .size_log2 = 20,
+                             .n = 2,
+                             .us = 5};
   struct ni_live_batch b = logs(1, 0, 500, "77");
-  b.counts = c, b.n_counts = 2, b.accounts = &a, b.n_accounts = 1, b.nvidia = &n, b.n_nvidia = 1;
+  b.counts = c;
+  b.n_counts = 2;
+  b.accounts = &a;
+  b.n_accounts = 1;
+  b.nvidia = &n;
+  b.n_nvidia = 1;
   assert_int_equal(ni_live_apply(l, &b, T(0), S), 0);
 }
 
@@ -58,7 +69,8 @@ static void refused(const char *says) {
   char why[128] = "";
   assert_int_equal(ni_live_load(&l, dir, "agent.state", S, why, sizeof why), -EBADMSG);
   assert_memory_equal(&l, &none, sizeof l);
-  if (says) assert_string_equal(why, says);
+  if (says)
+    assert_string_equal(why, says);
   assert_true(*why);
 }
 
@@ -86,7 +98,10 @@ static void round_trip(void **state) {
   struct ni_live_counts c = counts(who("77", "dp0", 0), "AllReduce", 1);
   struct ni_live_account a = {.who = who("77", "dp0", 0), .hash = 5, .started = 12, .written = 9};
   struct ni_live_batch b = logs(1, 500, 600, "77");
-  b.counts = &c, b.n_counts = 1, b.accounts = &a, b.n_accounts = 1;
+  b.counts = &c;
+  b.n_counts = 1;
+  b.accounts = &a;
+  b.n_accounts = 1;
   assert_int_equal(ni_live_apply(&back, &b, T(5000), 5000 * S), 0);
   assert_int_equal(ni_live_apply(&back, &b, T(5000), 5000 * S), -ESTALE);
   assert_int_equal(back.n_funcs, 2);
@@ -97,7 +112,9 @@ static void round_trip(void **state) {
   assert_int_equal(back.job[1].ended_ns, 0);
   ni_live_tick(&back, 5060 * S, 600 * S);
   assert_int_equal(back.job[1].ended_ns, 5000 * S);
-  /* A machine that was begun anew: what ended a minute before the state was saved goes nine minutes from now. */
+  /*
+   * A machine that was begun anew: what ended a minute before the state was saved goes nine minutes from now.
+   */
   assert_int_equal(ni_live_save(&back, dir, "agent.state", 5060 * S), 0);
   ni_live_free(&back);
   assert_int_equal(ni_live_load(&back, dir, "agent.state", 7 * S, why, sizeof why), 0);
@@ -167,7 +184,9 @@ static void torn(void **state) {
   free(bytes);
 }
 
-/* With a checksum that fits: numbers of jobs that are not there, texts without an end, truth that is neither. */
+/*
+ * With a checksum that fits: numbers of jobs that are not there, texts without an end, truth that is neither.
+ */
 static void sums(char *bytes, size_t n) {
   memset(bytes + 12, 0, 4);
   uint32_t crc = (uint32_t)crc32_z(0, (const Bytef *)bytes, n);
@@ -182,8 +201,9 @@ static void misfits(void **state) {
   assert_int_equal(ni_live_save(&l, dir, "agent.state", S), 0);
   size_t n = bytes_of(&good);
   char *bytes = malloc(n);
-  size_t jobs = n - l.n_jobs * sizeof *l.job - l.n_classes * sizeof *l.class - l.n_members * sizeof *l.member -
-                l.n_funcs * sizeof *l.func - l.n_nvidia * sizeof *l.nvidia - l.n_lives * sizeof *l.life - l.n_files * sizeof *l.file;
+  size_t jobs = n - l.n_jobs * sizeof *l.job - l.n_classes * sizeof *l.class -
+      l.n_members * sizeof *l.member - l.n_funcs * sizeof *l.func - l.n_nvidia * sizeof *l.nvidia -
+      l.n_lives * sizeof *l.life - l.n_files * sizeof *l.file;
   size_t classes = jobs + l.n_jobs * sizeof *l.job, members = classes + l.n_classes * sizeof *l.class;
   size_t funcs = members + l.n_members * sizeof *l.member, nvidias = funcs + l.n_funcs * sizeof *l.func;
   size_t lives = nvidias + l.n_nvidia * sizeof *l.nvidia, files = lives + l.n_lives * sizeof *l.life;
@@ -191,11 +211,18 @@ static void misfits(void **state) {
     size_t at;
     char value;
     unsigned times;
-  } wrong[] = {{classes, 2, 1}, {classes + offsetof(struct ni_live_class, size_class), NI_LIVE_SIZES, 1},
-               {members + offsetof(struct ni_live_member, job), 2, 1}, {funcs, 2, 1}, {funcs + 3, 'x', 1},
-               {lives + offsetof(struct ni_live_life, job), 2, 1}, {jobs, 'x', 64}, {classes + 4, 'x', 24},
-               {jobs + offsetof(struct ni_live_job, stuck), 2, 1}, {nvidias + offsetof(struct ni_live_nvidia, p2p), 2, 1},
-               {files + offsetof(struct ni_live_file, ended), 2, 1}, {members + offsetof(struct ni_live_who, gpu_pci), 'x', 16}};
+  } wrong[] = {{classes, 2, 1},
+               {classes + offsetof(struct ni_live_class, size_class), NI_LIVE_SIZES, 1},
+               {members + offsetof(struct ni_live_member, job), 2, 1},
+               {funcs, 2, 1},
+               {funcs + 3, 'x', 1},
+               {lives + offsetof(struct ni_live_life, job), 2, 1},
+               {jobs, 'x', 64},
+               {classes + 4, 'x', 24},
+               {jobs + offsetof(struct ni_live_job, stuck), 2, 1},
+               {nvidias + offsetof(struct ni_live_nvidia, p2p), 2, 1},
+               {files + offsetof(struct ni_live_file, ended), 2, 1},
+               {members + offsetof(struct ni_live_who, gpu_pci), 'x', 16}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     memcpy(bytes, good, n);
     memset(bytes + wrong[i].at, wrong[i].value, wrong[i].times);
@@ -231,7 +258,8 @@ static void stays(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(torn), cmocka_unit_test(misfits),
-                                     cmocka_unit_test(stays), cmocka_unit_test(no_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(torn),
+                                     cmocka_unit_test(misfits), cmocka_unit_test(stays),
+                                     cmocka_unit_test(no_memory)};
   return cmocka_run_group_tests(tests, folder, no_folder);
 }

@@ -12,12 +12,16 @@
 static void adds_up(void **state) {
   (void)state;
   struct ni_live l = {0};
-  struct ni_live_counts c[3] = {counts(who("77", "dp0", 0), "AllReduce", 3), counts(who("77", "dp0", 1), "AllReduce", 4),
+  struct ni_live_counts c[3] = {counts(who("77", "dp0", 0), "AllReduce", 3),
+                                counts(who("77", "dp0", 1), "AllReduce", 4),
                                 counts(who("77", "dp0", 0), "SendRecv", 5)};
   struct ni_live_batch b = logs(1, 0, 500, "77");
-  b.counts = c, b.n_counts = 3;
+  b.counts = c;
+  b.n_counts = 3;
   assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
-  b.file.from = 500, b.file.to = 900, b.n_counts = 1;
+  b.file.from = 500;
+  b.file.to = 900;
+  b.n_counts = 1;
   assert_int_equal(ni_live_apply(&l, &b, T(1), 2 * S), 0);
   assert_int_equal(l.n_jobs, 1);
   assert_int_equal(l.n_members, 2);
@@ -47,17 +51,23 @@ static void adds_up(void **state) {
   ni_live_free(&l);
 }
 
-/* Roll-ups tell of operations that have no record: whoever knows of more counts, so that nothing counts twice. */
+/*
+ * Roll-ups tell of operations that have no record: whoever knows of more counts, so that nothing counts
+ * twice.
+ */
 static void rolled(void **state) {
   (void)state;
   struct ni_live l = {0};
-  struct ni_live_counts c = counts(who("77", "dp0", 0), "AllReduce", 30), none = counts(c.who, "AllReduce", 0);
+  struct ni_live_counts c = counts(who("77", "dp0", 0), "AllReduce", 30),
+                        none = counts(c.who, "AllReduce", 0);
   struct ni_live_batch b = logs(1, 0, 1, "77");
-  const uint64_t told[][3] = {{0, 30, 30}, {20, 0, 30}, {100, 0, 120}, {0, 30, 120}, {10, 0, 130}}; /* rolled, records, all */
+  /* rolled, records, all */
+  const uint64_t told[][3] = {{0, 30, 30}, {20, 0, 30}, {100, 0, 120}, {0, 30, 120}, {10, 0, 130}};
   b.n_counts = 1;
   for (size_t i = 0; i < 5; i++, b.file.from++, b.file.to++) {
     b.counts = told[i][1] ? &c : &none;
-    b.counts->rolled = told[i][0], b.counts->rolled_bytes = told[i][0] << 20;
+    b.counts->rolled = told[i][0];
+    b.counts->rolled_bytes = told[i][0] << 20;
     assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
     assert_int_equal(l.func[0].n, told[i][2]);
     assert_int_equal(l.func[0].bytes, told[i][2] << 20);
@@ -71,10 +81,11 @@ static void accounts(void **state) {
   struct ni_live l = {0};
   struct ni_live_account a = {.who = who("77", "dp0", 0), .hash = 5, .begins = true};
   struct ni_live_batch b = logs(1, 0, 1, "77");
-  b.accounts = &a, b.n_accounts = 1;
-#define TELL(start, write, drop)                                          \
+  b.accounts = &a;
+  b.n_accounts = 1;
+#define TELL(start, write, drop) \
   a.started = start, a.written = write, a.dropped[NI_DROP_POOL_FULL] = drop; \
-  assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);                    \
+  assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0); \
   b.file.from++, b.file.to++, a.begins = false
   TELL(0, 0, 0);
   TELL(10, 8, 1);
@@ -101,11 +112,14 @@ static void accounts(void **state) {
 }
 
 /* At so many seconds of the clock that nobody sets; the other one was set by so many. */
-static void look_set(struct ni_live *l, struct ni_live_process *p, uint32_t n, struct ni_live_open *o, uint32_t n_open, uint64_t s, int64_t set) {
-  struct ni_live_batch b = {.kind = NI_LIVE_LOOK, .uid = 1001, .processes = p, .n_processes = n, .open = o, .n_open = n_open};
+static void look_set(struct ni_live *l, struct ni_live_process *p, uint32_t n, struct ni_live_open *o,
+                     uint32_t n_open, uint64_t s, int64_t set) {
+  struct ni_live_batch b = {
+      .kind = NI_LIVE_LOOK, .uid = 1001, .processes = p, .n_processes = n, .open = o, .n_open = n_open};
   assert_int_equal(ni_live_apply(l, &b, T((int64_t)s + set), s * S), 0);
 }
-static void look(struct ni_live *l, struct ni_live_process *p, uint32_t n, struct ni_live_open *o, uint32_t n_open, uint64_t s) {
+static void look(struct ni_live *l, struct ni_live_process *p, uint32_t n, struct ni_live_open *o,
+                 uint32_t n_open, uint64_t s) {
   look_set(l, p, n, o, n_open, s, 0);
 }
 
@@ -122,7 +136,13 @@ static void looks(void **state) {
   assert_int_equal(l.n_looks, 1);
   assert_int_equal(l.job[0].alive, 1);
   struct ni_live_hang h = {.job = "77", .attempt = "0", .sentence = "rank 1 did not come"};
-  struct ni_live_batch b = {.kind = NI_LIVE_LOOK, .uid = 1001, .processes = p, .n_processes = 2, .open = &o, .n_open = 1, .hangs = &h,
+  struct ni_live_batch b = {.kind = NI_LIVE_LOOK,
+                            .uid = 1001,
+                            .processes = p,
+                            .n_processes = 2,
+                            .open = &o,
+                            .n_open = 1,
+                            .hangs = &h,
                             .n_hangs = 1};
   assert_int_equal(ni_live_apply(&l, &b, T(71), 71 * S), 0);
   assert_string_equal(l.job[0].hang.sentence, "rank 1 did not come");
@@ -149,7 +169,10 @@ static void looks(void **state) {
   ni_live_free(&l);
 }
 
-/* A process that cannot be judged lives by its signs of life: so many seconds after they came, whatever clocks they have. */
+/*
+ * A process that cannot be judged lives by its signs of life: so many seconds after they came, whatever
+ * clocks they have.
+ */
 static void signs(void **state) {
   (void)state;
   struct ni_live l = {0};
@@ -179,13 +202,19 @@ static void goes(void **state) {
   struct ni_live_process p[2] = {process("1", 0, NI_LIFE_ALIVE), process("3", 0, NI_LIFE_ALIVE)};
   for (uint64_t turn = 0; turn < 2; turn++) {
     for (uint64_t j = 0; j < 3; j++) {
-      struct ni_live_counts c[2] = {counts(who(name[j], "dp0", 0), "AllReduce", j + 1), counts(who(name[j], "", 1), "Broadcast", 1)};
+      struct ni_live_counts c[2] = {counts(who(name[j], "dp0", 0), "AllReduce", j + 1),
+                                    counts(who(name[j], "", 1), "Broadcast", 1)};
       struct ni_live_account a = {.who = who(name[j], "dp0", 0), .hash = 5, .started = 10 * (turn + 1)};
       struct ni_live_batch b = logs(j, turn, turn + 1, name[j]);
-      b.counts = c, b.n_counts = 2, b.accounts = &a, b.n_accounts = 1;
-      if (turn == 0 || j != 1) assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
+      b.counts = c;
+      b.n_counts = 2;
+      b.accounts = &a;
+      b.n_accounts = 1;
+      if (turn == 0 || j != 1)
+        assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
     }
-    if (turn) break;
+    if (turn)
+      break;
     look(&l, p, 2, NULL, 0, 2);
     ni_live_tick(&l, 60 * S, 600 * S);
     assert_int_equal(l.job[1].ended_ns, 0);
@@ -215,24 +244,31 @@ static void goes(void **state) {
   ni_live_free(&l);
 }
 
-/* A job goes on for days, and its processes do not: what one left goes once it said its last and no box of its number lives. */
+/*
+ * A job goes on for days, and its processes do not: what one left goes once it said its last and no box of
+ * its number lives.
+ */
 static void processes_go(void **state) {
   (void)state;
   struct ni_live l = {0};
   struct ni_live_account a = {.who = who("1", "dp0", 0), .hash = 5, .started = 7};
   struct ni_live_process p[2] = {process("1", 0, NI_LIFE_ALIVE), process("1", 1, NI_LIFE_ALIVE)};
-  for (uint64_t ino = 1; ino <= 4; ino++) { /* 1 and 2: parts of one log; 3: was killed; 4: of a process that has a box yet */
+  /* 1 and 2: parts of one log; 3: was killed; 4: of a process that has a box yet */
+  for (uint64_t ino = 1; ino <= 4; ino++) {
     struct ni_live_batch b = logs(ino, 0, 1, "1");
-    b.accounts = &a, b.n_accounts = 1;
-    if (ino == 2) b.file.pid = 1001;
-    if (ino == 4) p[1].pid = b.file.pid;
+    b.accounts = &a;
+    b.n_accounts = 1;
+    if (ino == 2)
+      b.file.pid = 1001;
+    if (ino == 4)
+      p[1].pid = b.file.pid;
     b.file.ended = ino % 2 == 0;
     assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
   }
   assert_int_equal(l.n_lives, 3);
-  l.job[0].looked = true;                   /* as after a restart */
+  l.job[0].looked = true; /* as after a restart */
   ni_live_tick(&l, 1201 * S, 2000 * S);
-  assert_int_equal(l.n_files, 4);           /* nobody has looked */
+  assert_int_equal(l.n_files, 4); /* nobody has looked */
   look(&l, p, 2, NULL, 0, 1201);
   assert_false(ni_live_tick(&l, 2000 * S, 2000 * S));
   assert_true(ni_live_tick(&l, 2001 * S, 2000 * S));
@@ -244,22 +280,28 @@ static void processes_go(void **state) {
   assert_null(ni_live_file_of(&l, 1, 2));
   assert_int_equal(ni_live_file_of(&l, 1, 4)->to, 1);
   struct ni_live_batch b = logs(4, 1, 2, "1"); /* its life is known: the same number adds nothing */
-  b.accounts = &a, b.n_accounts = 1;
+  b.accounts = &a;
+  b.n_accounts = 1;
   assert_int_equal(ni_live_apply(&l, &b, T(2001), 2002 * S), 0);
   assert_int_equal(l.member[0].started, 21);
   ni_live_free(&l);
 }
 
-/* Nothing is stuck here, where the missing rank is: the verdict stays until it has moved, or nobody tells it any more. */
+/*
+ * Nothing is stuck here, where the missing rank is: the verdict stays until it has moved, or nobody tells it
+ * any more.
+ */
 static void hangs_elsewhere(void **state) {
   (void)state;
   struct ni_live l = {0};
   struct ni_live_process p[1] = {process("77", 0, NI_LIFE_ALIVE)};
   struct ni_live_hang h = {.job = "77", .attempt = "0", .sentence = "rank 0 did not come"};
-  struct ni_live_batch told = {.kind = NI_LIVE_LOOK, .uid = 1001, .processes = p, .n_processes = 1, .hangs = &h, .n_hangs = 1};
+  struct ni_live_batch told = {
+      .kind = NI_LIVE_LOOK, .uid = 1001, .processes = p, .n_processes = 1, .hangs = &h, .n_hangs = 1};
   struct ni_live_counts c = counts(who("77", "dp0", 0), "AllReduce", 10);
   struct ni_live_batch b = logs(1, 0, 1, "77");
-  b.counts = &c, b.n_counts = 1;
+  b.counts = &c;
+  b.n_counts = 1;
   look(&l, p, 1, NULL, 0, 10);
   assert_int_equal(ni_live_apply(&l, &told, T(100), 100 * S), 0);
   assert_int_equal(ni_live_apply(&l, &b, T(104), 104 * S), 0); /* of before */
@@ -270,7 +312,8 @@ static void hangs_elsewhere(void **state) {
   look(&l, p, 1, NULL, 0, 700);
   assert_int_equal(l.job[0].hang.job[0], 0);
   assert_int_equal(ni_live_apply(&l, &told, T(800), 800 * S), 0);
-  b.file.from = 1, b.file.to = 2;
+  b.file.from = 1;
+  b.file.to = 2;
   assert_int_equal(ni_live_apply(&l, &b, T(806), 806 * S), 0);
   look(&l, p, 1, NULL, 0, 807);
   assert_int_equal(l.job[0].hang.job[0], 0);
@@ -286,12 +329,16 @@ static void rates(void **state) {
   struct ni_live l = {0};
   struct ni_live_counts c = counts(who("77", "dp0", 0), "AllReduce", 1000);
   struct ni_live_batch b = logs(1, 0, 1, "77");
-  b.counts = &c, b.n_counts = 1;
+  b.counts = &c;
+  b.n_counts = 1;
   ni_live_tick(&l, 100 * S, S);
   assert_int_equal(ni_live_apply(&l, &b, T(0), 100 * S), 0);
   ni_live_tick(&l, 105 * S, 600 * S);
   assert_int_equal(l.func[0].window_ns, 0); /* a log from its beginning is no rate of now */
-  b.file.from = 1, b.file.to = 2, c.n = 10, c.late_ns = 3 * S;
+  b.file.from = 1;
+  b.file.to = 2;
+  c.n = 10;
+  c.late_ns = 3 * S;
   assert_int_equal(ni_live_apply(&l, &b, T(6), 106 * S), 0);
   ni_live_tick(&l, 109 * S, 600 * S);
   assert_int_equal(l.func[0].window_ns, 0);
@@ -311,7 +358,8 @@ static void bounds(void **state) {
     snprintf(job, sizeof job, "%d", i);
     struct ni_live_counts c = counts(who(job, "dp0", 0), "AllReduce", 1);
     struct ni_live_batch b = logs((uint64_t)i, 0, 1, job);
-    b.counts = &c, b.n_counts = 1;
+    b.counts = &c;
+    b.n_counts = 1;
     assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
   }
   assert_int_equal(l.n_jobs, NI_LIVE_JOBS_MAX);
@@ -338,19 +386,26 @@ static void fill(struct ni_live *l, uint32_t uid, const char *job, int n, uint64
     snprintf(comm, sizeof comm, "c%d", i);
     c[i] = counts(who(job, comm, 0), "AllReduce", 1);
   }
-  b.file.uid = uid, b.counts = c, b.n_counts = (uint32_t)n;
+  b.file.uid = uid;
+  b.counts = c;
+  b.n_counts = (uint32_t)n;
   assert_int_equal(ni_live_apply(l, &b, T(s), s * S), 0);
   free(c);
 }
 
-static bool there(const struct ni_live *l, uint32_t uid, const char *job) { return ni_live_job_of(l, job, "0", uid) != NULL; }
+static bool there(const struct ni_live *l, uint32_t uid, const char *job) {
+  return ni_live_job_of(l, job, "0", uid) != NULL;
+}
 
 /* One user has taken all; others get their equal shares of it, and no more. */
 static void shares(void **state) {
   (void)state;
   struct ni_live l = {0};
   char job[16];
-  for (int i = 0; i < NI_LIVE_JOBS_MAX; i++) snprintf(job, sizeof job, "%d", i), fill(&l, 1, job, 1, i < 2 ? 10 : 60);
+  for (int i = 0; i < NI_LIVE_JOBS_MAX; i++) {
+    snprintf(job, sizeof job, "%d", i);
+    fill(&l, 1, job, 1, i < 2 ? 10 : 60);
+  }
   ni_live_tick(&l, 70 * S, 600 * S); /* the first two have ended */
   fill(&l, 2, "a", 1, 71);
   assert_false(there(&l, 1, "0") && there(&l, 1, "1"));
@@ -360,7 +415,10 @@ static void shares(void **state) {
   fill(&l, 1, "most", 1, 71);
   assert_false(there(&l, 1, "most"));
   assert_int_equal(l.left_out, 1);
-  for (int i = 0; i < NI_LIVE_JOBS_MAX; i++) snprintf(job, sizeof job, "%d", i), fill(&l, 2, job, 1, 72);
+  for (int i = 0; i < NI_LIVE_JOBS_MAX; i++) {
+    snprintf(job, sizeof job, "%d", i);
+    fill(&l, 2, job, 1, 72);
+  }
   assert_true(there(&l, 2, "a") && there(&l, 1, "2") && there(&l, 2, "126"));
   assert_false(there(&l, 1, "more") || there(&l, 1, "255") || there(&l, 2, "127"));
   assert_int_equal(l.n_jobs, NI_LIVE_JOBS_MAX);
@@ -371,7 +429,10 @@ static void shares(void **state) {
   assert_true(there(&l, 3, "b") && ni_live_job_of(&l, "b", "0", 3)->alive == 1);
   ni_live_free(&l);
   /* Of members and what they did; the job that goes takes all that is its own. */
-  for (int i = 0; i < 3; i++) snprintf(job, sizeof job, "%d", i), fill(&l, 1, job, NI_LIVE_KEYS_MAX - 96 * (i > 1), 10);
+  for (int i = 0; i < 3; i++) {
+    snprintf(job, sizeof job, "%d", i);
+    fill(&l, 1, job, NI_LIVE_KEYS_MAX - 96 * (i > 1), 10);
+  }
   assert_int_equal(l.n_members, NI_LIVE_MEMBERS_MAX);
   assert_int_equal(l.left_out, NI_LIVE_KEYS_MAX - 96);
   fill(&l, 2, "a", 200, 11);
@@ -388,7 +449,8 @@ static void texts(void **state) {
   struct ni_live l = {0};
   struct ni_live_counts c = counts(who("a\"b\\\n\033[31m\xff", "\xc3\xa4", 0), "All\tReduce", 1);
   struct ni_live_batch b = logs(1, 0, 1, c.who.job);
-  b.counts = &c, b.n_counts = 1;
+  b.counts = &c;
+  b.n_counts = 1;
   assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
   assert_string_equal(l.job[0].job, "a\"b\\??[31m?");
   assert_string_equal(l.member[0].who.comm, "\xc3\xa4");
@@ -400,12 +462,19 @@ static void texts(void **state) {
 static void nvidia(void **state) {
   (void)state;
   struct ni_live l = {0};
-  struct ni_live_nvidia n = {.who = who("77", "dp0", 0), .func = "AllReduce", .algo_proto = "Ring_ll", .size_log2 = 20, .n = 2, .us = 5};
+  struct ni_live_nvidia n = {.who = who("77", "dp0", 0),
+                             .func = "AllReduce",
+                             .algo_proto = "Ring_ll",
+                             .size_log2 = 20,
+                             .n = 2,
+                             .us = 5};
   struct ni_live_batch b = logs(1, 0, 1, "77");
-  b.nvidia = &n, b.n_nvidia = 1;
+  b.nvidia = &n;
+  b.n_nvidia = 1;
   ni_live_tick(&l, S, S);
   assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
-  b.file.from = 1, b.file.to = 2;
+  b.file.from = 1;
+  b.file.to = 2;
   assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
   ni_live_tick(&l, 30 * S, S);
   assert_int_equal(l.n_nvidia_shown, 0);
@@ -414,7 +483,8 @@ static void nvidia(void **state) {
   assert_int_equal(l.nvidia_shown[0].n, 4);
   assert_true(l.nvidia_shown[0].us == 10);
   assert_int_equal(l.n_nvidia, 0);
-  b.file.from = 2, b.file.to = 3;
+  b.file.from = 2;
+  b.file.to = 3;
   assert_int_equal(ni_live_apply(&l, &b, T(0), S), 0);
   assert_int_equal(l.nvidia[0].n, 2);
   ni_live_tick(&l, 61 * S, S);
@@ -424,10 +494,12 @@ static void nvidia(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(adds_up), cmocka_unit_test(accounts), cmocka_unit_test(looks),
-                                     cmocka_unit_test(goes),    cmocka_unit_test(processes_go), cmocka_unit_test(rates),
-                                     cmocka_unit_test(bounds),  cmocka_unit_test(texts),   cmocka_unit_test(nvidia),
-                                     cmocka_unit_test(hangs_elsewhere), cmocka_unit_test(signs), cmocka_unit_test(shares),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(adds_up),      cmocka_unit_test(accounts),
+                                     cmocka_unit_test(looks),        cmocka_unit_test(goes),
+                                     cmocka_unit_test(processes_go), cmocka_unit_test(rates),
+                                     cmocka_unit_test(bounds),       cmocka_unit_test(texts),
+                                     cmocka_unit_test(nvidia),       cmocka_unit_test(hangs_elsewhere),
+                                     cmocka_unit_test(signs),        cmocka_unit_test(shares),
                                      cmocka_unit_test(rolled)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * The whole plugin driven through its callbacks, in a forked child whose state is empty (state.h), so that each test has
- * settings of its own. For test programs of one file.
+ * The whole plugin driven through its callbacks, in a forked child whose state is empty (state.h), so that
+ * each test has settings of its own. For test programs of one file.
  */
 #ifndef NI_TEST_CORE_CHILD_H
 #define NI_TEST_CORE_CHILD_H
@@ -50,8 +50,14 @@ static inline void *open_comm_of(uint64_t hash, int *nccl_mask) { /* of an NCCL 
 static inline void *open_comm(uint64_t hash) { return open_comm_of(hash, &mask); }
 
 static inline void *start_op(void *ctx, uint64_t sn, int channels) {
-  struct ni_start d = {.sn = sn, .func = "AllReduce", .datatype = "ncclFloat32", .algo = "RING", .proto = "LL",
-                       .count = 1024, .nchannels = (uint8_t)channels, .group = ni_cb_group_start(ctx)};
+  struct ni_start d = {.sn = sn,
+                       .func = "AllReduce",
+                       .datatype = "ncclFloat32",
+                       .algo = "RING",
+                       .proto = "LL",
+                       .count = 1024,
+                       .nchannels = (uint8_t)channels,
+                       .group = ni_cb_group_start(ctx)};
   return ni_cb_op_start(ctx, NI_KIND_COLL, &d);
 }
 
@@ -62,7 +68,10 @@ static inline void channel(void *op, uint32_t ch, uint64_t gpu_ns) {
   ni_cb_stop(h);
 }
 
-/* One operation on one channel from start to end. gpu_ns 0: without stamps. Returns the KernelCh's handle, now stale. */
+/*
+ * One operation on one channel from start to end. gpu_ns 0: without stamps. Returns the KernelCh's handle,
+ * now stale.
+ */
 static inline void *run_op(void *ctx, uint64_t sn, uint64_t gpu_ns) {
   void *op = start_op(ctx, sn, 1), *ch = ni_cb_channel_start(op, 0, gpu_ns);
   ni_cb_stop(op);
@@ -83,12 +92,12 @@ static inline void sleep_ms(unsigned ms) { usleep(ms * 1000); }
 static inline uint64_t now_ms(void) { return ni_monotonic_ns() / 1000000; }
 
 /* In the child: a failed condition is its exit status, by line. */
-#define CHECK(c)                                         \
-  do {                                                   \
-    if (!(c)) {                                          \
-      fprintf(stderr, "line %d: " #c "\n", __LINE__);    \
-      _exit(1);                                          \
-    }                                                    \
+#define CHECK(c) \
+  do { \
+    if (!(c)) { \
+      fprintf(stderr, "line %d: " #c "\n", __LINE__); \
+      _exit(1); \
+    } \
   } while (0)
 
 /* The whole log of this process. */
@@ -110,7 +119,8 @@ static inline int lines_with(const char *text, const char *a, const char *b) {
     end = strchrnul(line, '\n');
     const char *x = strstr(line, a), *y = strstr(line, b);
     n += x && y && x < end && y < end;
-    if (!*end) break;
+    if (!*end)
+      break;
   }
   return n;
 }
@@ -123,8 +133,10 @@ static inline void in_child(void (*fn)(void), const char *const *settings) {
     setenv("NCCL_INSPECTOR_DUMP_DIR", dir, 1);
     setenv("NCCL_INSPECTOR_DUMP_FORMAT", "jsonl", 1);
     setenv("NCCL_INSPECTOR_GPU_CLOCK_KHZ", "1000000", 1); /* no library says it: the mask is ours */
-    setenv("NCCL_INSPECTOR_BLACKBOX", "0", 1); /* a child that ends by _exit leaves its box behind */
-    for (; settings && settings[0]; settings += 2) setenv(settings[0], settings[1], 1);
+    /* a child that ends by _exit leaves its box behind */
+    setenv("NCCL_INSPECTOR_BLACKBOX", "0", 1);
+    for (; settings && settings[0]; settings += 2)
+      setenv(settings[0], settings[1], 1);
     fn();
     _exit(0);
   }

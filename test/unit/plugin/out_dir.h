@@ -1,6 +1,7 @@
 /*
- * Log files on a real file system, with write, ftruncate and open of the program replaced so that they fail as planned.
- * Blocks are framed and numbered; read_back reads all files and says which blocks are whole. For test programs of one file.
+ * Log files on a real file system, with write, ftruncate and open of the program replaced so that they fail
+ * as planned. Blocks are framed and numbered; read_back reads all files and says which blocks are whole. For
+ * test programs of one file.
  */
 #ifndef NI_TEST_OUT_DIR_H
 #define NI_TEST_OUT_DIR_H
@@ -35,15 +36,20 @@ static inline uint64_t next(void) {
 }
 
 /* ---- planned failures ---- */
-static int plan_write_errno, plan_write_times, plan_short, plan_trunc_errno, plan_open_errno, only_fd_above = 2;
+static int plan_write_errno, plan_write_times, plan_short, plan_trunc_errno, plan_open_errno,
+    only_fd_above = 2;
 static bool plan_random;
 
 ssize_t write(int fd, const void *p, size_t n) {
   if (fd > only_fd_above) {
     if (plan_random && next() % 4 == 0) {
       static const int errs[] = {ENOSPC, EIO, EINTR, EDQUOT, ESTALE};
-      if (next() & 1 && n > 1) n = 1 + next() % (n - 1);
-      else return errno = errs[next() % 5], -1;
+      if (next() & 1 && n > 1)
+        n = 1 + next() % (n - 1);
+      else {
+        errno = errs[next() % 5];
+        return -1;
+      }
     } else if (plan_short && n > 1) {
       plan_short--;
       n /= 2;
@@ -57,7 +63,10 @@ ssize_t write(int fd, const void *p, size_t n) {
 }
 
 int ftruncate(int fd, off_t len) {
-  if (plan_trunc_errno || (plan_random && next() % 3 == 0)) return errno = EIO, -1;
+  if (plan_trunc_errno || (plan_random && next() % 3 == 0)) {
+    errno = EIO;
+    return -1;
+  }
   return (int)syscall(SYS_ftruncate, fd, len);
 }
 
@@ -66,7 +75,10 @@ int open(const char *path, int flags, ...) {
   va_start(ap, flags);
   int mode = flags & O_CREAT ? va_arg(ap, int) : 0;
   va_end(ap);
-  if (plan_open_errno && (flags & O_EXCL)) return errno = plan_open_errno, -1;
+  if (plan_open_errno && (flags & O_EXCL)) {
+    errno = plan_open_errno;
+    return -1;
+  }
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
@@ -112,7 +124,10 @@ static inline const char *block(unsigned id, size_t n) {
   return b;
 }
 
-/* Whole blocks found in all files below `dir`; count[id] is raised for each. Cut blocks only at the end of a file. */
+/*
+ * Whole blocks found in all files below `dir`; count[id] is raised for each. Cut blocks only at the end of a
+ * file.
+ */
 static inline int read_back(const char *dir, unsigned char *count, size_t n_ids) {
   struct dirent **e;
   int n = scandir(dir, &e, NULL, alphasort), blocks = 0;
@@ -128,7 +143,8 @@ static inline int read_back(const char *dir, unsigned char *count, size_t n_ids)
     while (f && (len = getline(&line, &cap, f)) > 0) {
       assert_false(cut); /* nothing behind a cut block */
       unsigned id;
-      if (line[0] != '[') continue; /* preamble */
+      if (line[0] != '[')
+        continue; /* preamble */
       if (len < 3 || line[len - 1] != '\n' || line[len - 2] != ']') {
         cut = true;
         continue;
@@ -139,9 +155,11 @@ static inline int read_back(const char *dir, unsigned char *count, size_t n_ids)
       blocks++;
     }
     free(line);
-    if (f) fclose(f);
+    if (f)
+      fclose(f);
   }
-  if (n >= 0) free(e);
+  if (n >= 0)
+    free(e);
   return blocks;
 }
 
@@ -152,7 +170,8 @@ static inline int n_files(const char *dir) {
     files += e[i]->d_name[0] != '.';
     free(e[i]);
   }
-  if (n >= 0) free(e);
+  if (n >= 0)
+    free(e);
   return n < 0 ? -1 : files;
 }
 

@@ -28,27 +28,32 @@ static char dir[] = "/dev/shm/ni-test.XXXXXX";
 static char boot[64];
 
 static int no_shm(void) {
-  if (dir[0]) return 0;
+  if (dir[0])
+    return 0;
   printf("no /dev/shm here\n");
   return 1;
 }
 
 static int make_dir(void **state) {
   (void)state;
-  if (!mkdtemp(dir)) dir[0] = 0;
+  if (!mkdtemp(dir))
+    dir[0] = 0;
   ni_process_boot_id(boot, sizeof boot);
   return 0;
 }
 
 static void empty_dir(void) {
   DIR *d = opendir(dir);
-  for (struct dirent *e; d && (e = readdir(d)) != NULL;) (void)unlinkat(dirfd(d), e->d_name, 0);
-  if (d) closedir(d);
+  for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+    (void)unlinkat(dirfd(d), e->d_name, 0);
+  if (d)
+    closedir(d);
 }
 
 static int remove_dir(void **state) {
   (void)state;
-  if (!dir[0]) return 0;
+  if (!dir[0])
+    return 0;
   empty_dir();
   return rmdir(dir);
 }
@@ -91,7 +96,8 @@ static void prunes(const struct ni_box_header *h, uint32_t expected) {
 
 static void only_what_is_surely_dead_is_pruned(void **state) {
   (void)state;
-  if (no_shm()) skip();
+  if (no_shm())
+    skip();
   const uint64_t s = UINT64_C(1000000000), old = ni_realtime_ns() - (NI_BOX_KEEP_SECONDS + 60) * s;
   struct ni_box_header h = header();
   prunes(&h, 0); /* dead, but young: somebody may want to recover it */
@@ -149,13 +155,17 @@ int fcntl(int fd, int command, ...) {
   va_start(ap, command);
   long arg = va_arg(ap, long);
   va_end(ap);
-  if (no_leases && command == F_SETLEASE) return errno = EINVAL, -1;
+  if (no_leases && command == F_SETLEASE) {
+    errno = EINVAL;
+    return -1;
+  }
   return (int)syscall(SYS_fcntl, fd, command, arg);
 }
 
 static void of_another_namespace_who_has_it_open_decides(void **state) {
   (void)state;
-  if (no_shm()) skip();
+  if (no_shm())
+    skip();
   const char *name = "nccl-inspector-h-pid1-0000000000000002.box";
   char path[128];
   snprintf(path, sizeof path, "%s/%s", dir, name);
@@ -180,19 +190,22 @@ static void of_another_namespace_who_has_it_open_decides(void **state) {
   prunes(&h, 0);
   /* On a machine that has just been started no heartbeat can be so old: below 0 it would wrap. */
   h.heartbeat_ns = now - silent - 1;
-  if (now > silent) prunes(&h, 1);
+  if (now > silent)
+    prunes(&h, 1);
   no_leases = 0;
 }
 
 static void the_oldest_go_when_there_are_many(void **state) {
   (void)state;
-  if (no_shm()) skip();
+  if (no_shm())
+    skip();
   struct ni_box_header h = header();
   uint64_t newest = h.heartbeat_unix_ns;
   char name[64];
   for (uint32_t i = 0; i < NI_BOX_KEEP_FILES + 9; i++) {
     h.heartbeat_unix_ns = newest - (i * 7 % (NI_BOX_KEEP_FILES + 9)) * UINT64_C(1000000000);
-    snprintf(name, sizeof name, "nccl-inspector-h-pid1-%016x.box", (unsigned)(i * 7 % (NI_BOX_KEEP_FILES + 9)));
+    snprintf(name, sizeof name, "nccl-inspector-h-pid1-%016x.box",
+             (unsigned)(i * 7 % (NI_BOX_KEEP_FILES + 9)));
     put(name, &h);
   }
   assert_int_equal(ni_box_prune(dir, boot), 9);
@@ -206,7 +219,8 @@ static void the_oldest_go_when_there_are_many(void **state) {
 /* They take a quarter of what is free without them, and the newest stays, however large it is. */
 static void dead_boxes_have_a_share_of_the_file_system(void **state) {
   (void)state;
-  if (no_shm()) skip();
+  if (no_shm())
+    skip();
   /* In mounts of our own, which go with us whatever fails. */
   if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
       mount("ni-test", dir, "tmpfs", 0, "size=16m"))
@@ -249,7 +263,8 @@ static uint64_t blocks_of(const char *path) {
 
 static void nothing_is_seen_before_it_is_whole(void **state) {
   (void)state;
-  if (no_shm()) skip();
+  if (no_shm())
+    skip();
   struct ni_box_file f;
   char why[NI_BOX_WHY_BYTES];
   assert_int_equal(ni_box_file_make(&f, dir, "host", 5, 1 << 20, 4 << 20, why), 0);
@@ -282,14 +297,16 @@ static void nothing_is_seen_before_it_is_whole(void **state) {
 /* A length beyond RLIMIT_FSIZE would be a signal. */
 static void a_file_size_limit_is_kept(void **state) {
   (void)state;
-  if (no_shm()) skip();
+  if (no_shm())
+    skip();
   pid_t pid = fork();
   if (pid == 0) {
     struct rlimit l = {2 << 20, 2 << 20};
     setrlimit(RLIMIT_FSIZE, &l);
     struct ni_box_file f;
     char why[NI_BOX_WHY_BYTES];
-    if (ni_box_file_make(&f, dir, "host", 5, 1 << 20, 4 << 20, why) || f.bytes != 2 << 20) _exit(1);
+    if (ni_box_file_make(&f, dir, "host", 5, 1 << 20, 4 << 20, why) || f.bytes != 2 << 20)
+      _exit(1);
     _exit(ni_box_file_make(&f, dir, "host", 5, 3 << 20, 4 << 20, why) == -ENOSPC ? 0 : 2);
   }
   int status;
@@ -298,10 +315,14 @@ static void a_file_size_limit_is_kept(void **state) {
   empty_dir();
 }
 
-/* The file is long and has memory for its first part only: nobody gets a page beyond that, whatever is asked for. */
+/*
+ * The file is long and has memory for its first part only: nobody gets a page beyond that, whatever is asked
+ * for.
+ */
 static void pages_are_taken_below_the_limit(void **state) {
   (void)state;
-  if (no_shm()) skip();
+  if (no_shm())
+    skip();
   struct ni_box_file f;
   struct ni_arena a;
   char why[NI_BOX_WHY_BYTES];
@@ -312,7 +333,10 @@ static void pages_are_taken_below_the_limit(void **state) {
   assert_in_range(limit, box->first + 256, box->end - 1000);
   for (uint32_t i = 0, page; i < 2000; i++) {
     assert_int_not_equal(page = ni_arena_take(&a, NI_CHUNK_OP_COLL), 0);
-    if (page < box->end) assert_in_range(page, box->first, limit - 2), inside++;
+    if (page < box->end) {
+      assert_in_range(page, box->first, limit - 2);
+      inside++;
+    }
   }
   assert_in_range(inside, (limit - box->first) / 2 - 1, (limit - box->first) / 2);
   ni_arena_touch_ahead(&a); /* the dump thread's tick */
@@ -322,14 +346,19 @@ static void pages_are_taken_below_the_limit(void **state) {
   munmap(a.base, a.map_bytes);
 }
 
-/* Chunks come from the file up to its limit, then from ordinary memory; the class map tells a reader of the first alone. */
+/*
+ * Chunks come from the file up to its limit, then from ordinary memory; the class map tells a reader of the
+ * first alone.
+ */
 static void what_does_not_fit_is_kept_outside(void **state) {
   (void)state;
-  if (no_shm()) skip();
+  if (no_shm())
+    skip();
   struct ni_box_file f;
   struct ni_arena a;
   char why[NI_BOX_WHY_BYTES];
-  assert_int_equal(ni_box_file_make(&f, dir, "host", 5, ni_arena_box_min_bytes(), ni_arena_box_min_bytes(), why), 0);
+  assert_int_equal(
+      ni_box_file_make(&f, dir, "host", 5, ni_arena_box_min_bytes(), ni_arena_box_min_bytes(), why), 0);
   assert_int_equal(ni_arena_open(&a, 4 << 20, 64, 64, &f), 0);
   struct ni_region *box = &a.hdr->region[NI_REGION_BOX], *plain = &a.hdr->region[NI_REGION_PLAIN];
   uint32_t n = 0, inside = 0;
@@ -339,7 +368,8 @@ static void what_does_not_fit_is_kept_outside(void **state) {
     inside += in;
     assert_int_equal(in ? a.class_map[page] : 0, in ? NI_CHUNK_OP_COLL : 0);
     assert_int_equal(ni_arena_page_class(&a, page + 1), NI_CHUNK_OP_COLL);
-    if (!in) assert_in_range(page, plain->first, plain->end - 2);
+    if (!in)
+      assert_in_range(page, plain->first, plain->end - 2);
   }
   assert_int_equal(n, a.hdr->budget_pages / 2); /* both together: what the cap gives, as without a box */
   assert_in_range(inside, 100, n - 1);
@@ -353,8 +383,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(only_what_is_surely_dead_is_pruned),
       cmocka_unit_test(of_another_namespace_who_has_it_open_decides),
-      cmocka_unit_test(dead_boxes_have_a_share_of_the_file_system), cmocka_unit_test(the_oldest_go_when_there_are_many),
-      cmocka_unit_test(nothing_is_seen_before_it_is_whole), cmocka_unit_test(a_file_size_limit_is_kept),
+      cmocka_unit_test(dead_boxes_have_a_share_of_the_file_system),
+      cmocka_unit_test(the_oldest_go_when_there_are_many),
+      cmocka_unit_test(nothing_is_seen_before_it_is_whole),
+      cmocka_unit_test(a_file_size_limit_is_kept),
       cmocka_unit_test(pages_are_taken_below_the_limit),
       cmocka_unit_test(what_does_not_fit_is_kept_outside),
   };

@@ -18,7 +18,8 @@ static void nap_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 
 static void conversion_follows_the_system_clocks(bool force_gettime) {
   struct ni_clock c;
   ni_clock_init(&c, force_gettime);
-  if (force_gettime) assert_int_equal(c.source, NI_CLOCK_GETTIME);
+  if (force_gettime)
+    assert_int_equal(c.source, NI_CLOCK_GETTIME);
   enum { N = 100 };
   struct {
     uint64_t ticks, mono, real, width;
@@ -29,9 +30,11 @@ static void conversion_follows_the_system_clocks(bool force_gettime) {
     at[i].real = ni_realtime_ns();
     at[i].width = ni_monotonic_ns() - at[i].mono;
     nap_ms(10);
-    if (i % 5 == 4) assert_int_equal(ni_clock_sample(&c), 0);
+    if (i % 5 == 4)
+      assert_int_equal(ni_clock_sample(&c), 0);
   }
-  for (int i = 0; i < N; i++) { /* the counter was read after the one clock and before the other, at most width apart */
+  /* the counter was read after the one clock and before the other, at most width apart */
+  for (int i = 0; i < N; i++) {
     int64_t e = (int64_t)(ni_clock_monotonic_ns(&c, at[i].ticks) - at[i].mono), width = (int64_t)at[i].width;
     assert_true(e > -20000 && e < width + 20000);
     e = (int64_t)(ni_clock_unix_ns(&c, at[i].ticks) - at[i].real);
@@ -72,9 +75,11 @@ static void source_is_named(void **state) {
   FILE *f = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "r");
   if (f && fgets(name, sizeof name, f)) {
     ni_clock_init(&c, false);
-    if (!strcmp(name, "hpet\n") || !strcmp(name, "acpi_pm\n")) assert_int_equal(c.source, NI_CLOCK_GETTIME);
+    if (!strcmp(name, "hpet\n") || !strcmp(name, "acpi_pm\n"))
+      assert_int_equal(c.source, NI_CLOCK_GETTIME);
   }
-  if (f) fclose(f);
+  if (f)
+    fclose(f);
 #elif defined(__aarch64__)
   ni_clock_init(&c, false);
   assert_int_equal(c.source, NI_CLOCK_CNTVCT);
@@ -83,7 +88,8 @@ static void source_is_named(void **state) {
 
 static struct ni_clock_point at(double s, double hz, double slew_ppm) {
   uint64_t ns = (uint64_t)(s * 1e9);
-  return (struct ni_clock_point){(uint64_t)(s * hz * (1 + slew_ppm * 1e-6)), 1000000000000 + ns, UINT64_C(1790000000000000000) + ns};
+  return (struct ni_clock_point){(uint64_t)(s * hz * (1 + slew_ppm * 1e-6)), 1000000000000 + ns,
+                                 UINT64_C(1790000000000000000) + ns};
 }
 
 static void nine_days_of_a_fast_counter(void **state) {
@@ -127,7 +133,10 @@ static void jumps_start_a_new_line(void **state) {
   (void)state;
   struct ni_clock c = {.source = NI_CLOCK_TSC};
   struct ni_clock_point p;
-  for (int i = 0; i < 20; i++) p = at(i, 2e9, 0), ni_clock_add_sample(&c, &p);
+  for (int i = 0; i < 20; i++) {
+    p = at(i, 2e9, 0);
+    ni_clock_add_sample(&c, &p);
+  }
   double slope = c.ns_per_tick;
   p = at(20, 2e9, 0);
   p.ticks += 1000000000; /* the VM came back with its counter half a second ahead */
@@ -139,7 +148,8 @@ static void jumps_start_a_new_line(void **state) {
   p.ticks = 5; /* and once more, reset */
   assert_int_equal(ni_clock_add_sample(&c, &p), 1);
   for (int i = 1; i < 5; i++) {
-    struct ni_clock_point q = {5 + (uint64_t)i * 2000000000, p.monotonic_ns + (uint64_t)i * 1000000000, p.realtime_ns};
+    struct ni_clock_point q = {5 + (uint64_t)i * 2000000000, p.monotonic_ns + (uint64_t)i * 1000000000,
+                               p.realtime_ns};
     assert_int_equal(ni_clock_add_sample(&c, &q), 0);
   }
   assert_true(fabs(c.ns_per_tick - 0.5) < 1e-9);
@@ -149,8 +159,12 @@ static void a_wall_clock_step_moves_unix_time_only(void **state) {
   (void)state;
   struct ni_clock c = {.source = NI_CLOCK_TSC};
   struct ni_clock_point p;
-  for (int i = 0; i < 10; i++) p = at(i, 2e9, 0), ni_clock_add_sample(&c, &p);
-  uint64_t mono = ni_clock_monotonic_ns(&c, p.ticks - 1000), wall = ni_clock_unix_ns(&c, p.ticks - 1000), t = p.ticks - 1000;
+  for (int i = 0; i < 10; i++) {
+    p = at(i, 2e9, 0);
+    ni_clock_add_sample(&c, &p);
+  }
+  uint64_t mono = ni_clock_monotonic_ns(&c, p.ticks - 1000), wall = ni_clock_unix_ns(&c, p.ticks - 1000),
+           t = p.ticks - 1000;
   p = at(10, 2e9, 0);
   p.realtime_ns -= 3600000000000;
   assert_int_equal(ni_clock_add_sample(&c, &p), 0);
@@ -172,10 +186,14 @@ static void nonsense_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(real_counter),     cmocka_unit_test(gettime_fallback),
-      cmocka_unit_test(source_is_named),  cmocka_unit_test(nine_days_of_a_fast_counter),
-      cmocka_unit_test(slew_is_followed), cmocka_unit_test(jumps_start_a_new_line),
-      cmocka_unit_test(a_wall_clock_step_moves_unix_time_only), cmocka_unit_test(nonsense_is_refused),
+      cmocka_unit_test(real_counter),
+      cmocka_unit_test(gettime_fallback),
+      cmocka_unit_test(source_is_named),
+      cmocka_unit_test(nine_days_of_a_fast_counter),
+      cmocka_unit_test(slew_is_followed),
+      cmocka_unit_test(jumps_start_a_new_line),
+      cmocka_unit_test(a_wall_clock_step_moves_unix_time_only),
+      cmocka_unit_test(nonsense_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

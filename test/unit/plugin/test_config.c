@@ -107,11 +107,12 @@ static void values(void **state) {
   char json[NI_PAIRS_TEXT_BYTES], line[NI_PAIRS_TEXT_BYTES + 2];
   size_t n = ni_config_settings_json(&c, json, sizeof json);
   assert_int_equal(strlen(json), n);
-  assert_string_equal(json, "{\"NCCL_INSPECTOR_ENABLE\":\"1\",\"NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS\":"
-                            "\"500\",\"NCCL_INSPECTOR_DUMP_DIR\":\"\\/x\\/%h\",\"NCCL_INSPECTOR_DUMP_FORMAT\":"
-                            "\"log.gz\",\"NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES\":\"8192\","
-                            "\"NCCL_INSPECTOR_COLL_POOL_SIZE\":\"32\",\"NCCL_INSPECTOR_P2P_POOL_SIZE\":\"128\","
-                            "\"NCCL_INSPECTOR_POOL_GROW\":\"0\",\"NCCL_INSPECTOR_POOL_MAX_BYTES\":\"1073741824\"}");
+  assert_string_equal(json,
+                      "{\"NCCL_INSPECTOR_ENABLE\":\"1\",\"NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS\":"
+                      "\"500\",\"NCCL_INSPECTOR_DUMP_DIR\":\"\\/x\\/%h\",\"NCCL_INSPECTOR_DUMP_FORMAT\":"
+                      "\"log.gz\",\"NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES\":\"8192\","
+                      "\"NCCL_INSPECTOR_COLL_POOL_SIZE\":\"32\",\"NCCL_INSPECTOR_P2P_POOL_SIZE\":\"128\","
+                      "\"NCCL_INSPECTOR_POOL_GROW\":\"0\",\"NCCL_INSPECTOR_POOL_MAX_BYTES\":\"1073741824\"}");
   snprintf(line, sizeof line, "%s\n", json);
   assert_true(jc_line_ok(line, n + 1));
   ni_config_print(&c, collect, NULL);
@@ -124,10 +125,16 @@ static void refusals_name_everything(void **state) {
   setenv("NCCL_INSPECTOR_POOL_MAX_BYTES", "12cats", 1);
   struct ni_config c = read_config();
   assert_int_equal(c.pool_max_bytes, 268435456);
-  assert_string_equal(messages, "NCCL_INSPECTOR_POOL_MAX_BYTES=\"12cats\" is not accepted: 1048576 to 8589934592, "
-                                "suffix k, m or g expected; using the default 268435456.\n");
-  static const char *const bad[] = {"-2", "+1", " 1", "1 ", "0x10", "1e6", "", "9223372036854775808", "3600000001",
-                                    "99999999999999999999999999", "-", "1k", "one", "1\n"};
+  assert_string_equal(messages,
+                      "NCCL_INSPECTOR_POOL_MAX_BYTES=\"12cats\" is not accepted: 1048576 to 8589934592, "
+                      "suffix k, m or g expected; using the default 268435456.\n");
+  static const char *const bad[] = {"-2",         "+1",
+                                    " 1",         "1 ",
+                                    "0x10",       "1e6",
+                                    "",           "9223372036854775808",
+                                    "3600000001", "99999999999999999999999999",
+                                    "-",          "1k",
+                                    "one",        "1\n"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     clearenv();
     setenv("NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", bad[i], 1);
@@ -154,8 +161,11 @@ static void refusals_name_everything(void **state) {
   c = read_config();
   assert_defaults(&c);
   assert_int_equal(n_messages, 4);
-  assert_non_null(strstr(messages, "NCCL_INSPECTOR_DUMP_FORMAT=\"xml\" is not accepted: jsonl.gz, jsonl, log or log.gz expected"));
-  assert_non_null(strstr(messages, "NCCL_PROFILE_COLL_POOL_SIZE=\"0\" is not accepted: 1 to 1048576 expected"));
+  assert_non_null(
+      strstr(messages,
+             "NCCL_INSPECTOR_DUMP_FORMAT=\"xml\" is not accepted: jsonl.gz, jsonl, log or log.gz expected"));
+  assert_non_null(
+      strstr(messages, "NCCL_PROFILE_COLL_POOL_SIZE=\"0\" is not accepted: 1 to 1048576 expected"));
   assert_int_equal(ni_config_read(&c, NULL, NULL), 4); /* without a listener, too */
 }
 
@@ -178,11 +188,11 @@ static void intervals_and_no_thread(void **state) {
 
 static void accepted_without_effect_is_said(void **state) {
   (void)state;
-  static const char *const names[] = {"NCCL_INSPECTOR_OTEL_EXPORT",
-                                      "NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", "NCCL_INSPECTOR_DUMP_P2P_RING_SIZE",
-                                      "NCCL_PROFILE_PROXY_CTRL_POOL_SIZE", "NCCL_PROFILE_GROUP_API_POOL_SIZE",
-                                      "NCCL_INSPECTOR_COMM_POOL_SIZE", "NCCL_INSPECTOR_POOL_KEEP",
-                                      "NCCL_INSPECTOR_PROXY_OUTPUT_MODE"};
+  static const char *const names[] = {
+      "NCCL_INSPECTOR_OTEL_EXPORT",        "NCCL_INSPECTOR_DUMP_COLL_RING_SIZE",
+      "NCCL_INSPECTOR_DUMP_P2P_RING_SIZE", "NCCL_PROFILE_PROXY_CTRL_POOL_SIZE",
+      "NCCL_PROFILE_GROUP_API_POOL_SIZE",  "NCCL_INSPECTOR_COMM_POOL_SIZE",
+      "NCCL_INSPECTOR_POOL_KEEP",          "NCCL_INSPECTOR_PROXY_OUTPUT_MODE"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     clearenv();
     setenv(names[i], "1", 1);
@@ -228,7 +238,8 @@ static void hostile_values_everywhere(void **state) {
     clearenv();
     for (size_t i = 0; ni_config_doc(i, &d); i++) {
       setenv(d.name, evil[k], 1);
-      if (d.fallback) setenv(d.fallback, evil[k], 1);
+      if (d.fallback)
+        setenv(d.fallback, evil[k], 1);
     }
     setenv("SLURM_JOB_ID", evil[k], 1);
     setenv("RANK", evil[k], 1);
@@ -253,13 +264,18 @@ static char *render_markdown(void) {
   struct ni_setting_doc d;
   for (int part = 0; part < 2; part++) {
     fputs(part ? "\n| accepted, no effect | why |\n|---|---|\n"
-               : "| variable | default | accepted values | meaning |\n|---|---|---|---|\n", f);
+               : "| variable | default | accepted values | meaning |\n|---|---|---|---|\n",
+          f);
     for (size_t i = 0; ni_config_doc(i, &d); i++) {
-      if (!d.accepted != !part) continue;
+      if (!d.accepted != !part)
+        continue;
       fprintf(f, "| `%s`", d.name);
-      if (d.fallback) fprintf(f, ", else `%s`", d.fallback);
-      if (part) fprintf(f, " | %s |\n", d.accepted);
-      else fprintf(f, " | `%s` | %s | %s |\n", d.value, d.range, d.help);
+      if (d.fallback)
+        fprintf(f, ", else `%s`", d.fallback);
+      if (part)
+        fprintf(f, " | %s |\n", d.accepted);
+      else
+        fprintf(f, " | `%s` | %s | %s |\n", d.value, d.range, d.help);
     }
   }
   fclose(f);
@@ -288,11 +304,13 @@ static void sample_without_rollups_is_said(void **state) {
 static void documentation_is_the_table(void **state) {
   (void)state;
   FILE *f = fopen("docs/settings.md", "r");
-  if (!f) skip(); /* run from elsewhere */
+  if (!f)
+    skip(); /* run from elsewhere */
   static char doc[65536];
   doc[fread(doc, 1, sizeof doc - 1, f)] = 0;
   fclose(f);
-  char *want = render_markdown(), *from = strstr(doc, "<!-- table -->\n"), *to = strstr(doc, "<!-- end of table -->");
+  char *want = render_markdown(), *from = strstr(doc, "<!-- table -->\n"),
+       *to = strstr(doc, "<!-- end of table -->");
   assert_non_null(from);
   assert_non_null(to);
   *to = 0;
@@ -309,9 +327,15 @@ int main(int argc, char **argv) {
   }
 #define T(f) cmocka_unit_test_setup(f, clean_environment)
   const struct CMUnitTest tests[] = {
-      T(defaults), T(values), T(refusals_name_everything), T(intervals_and_no_thread), T(accepted_without_effect_is_said),
-      T(misspelt_names_are_reported), T(hostile_values_everywhere),
-      T(sample_without_rollups_is_said), T(documentation_is_the_table),
+      T(defaults),
+      T(values),
+      T(refusals_name_everything),
+      T(intervals_and_no_thread),
+      T(accepted_without_effect_is_said),
+      T(misspelt_names_are_reported),
+      T(hostile_values_everywhere),
+      T(sample_without_rollups_is_said),
+      T(documentation_is_the_table),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

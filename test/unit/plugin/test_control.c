@@ -30,10 +30,13 @@ static void parse(const char *text) {
 
 static void control_text(void **state) {
   (void)state;
-  parse("# remark\n\n  preset deep \r\n@17 events coll, p2p -p2p # less\nverbose on\n\tverbose\t0\nsample 1/10\nflush\n"
-        "flush now\n@9223372036854775807 mark step 100 of 7\n#\n@5\n");
+  parse(
+      "# remark\n\n  preset deep \r\n@17 events coll, p2p -p2p # less\nverbose on\n\tverbose\t0\nsample "
+      "1/10\nflush\n"
+      "flush now\n@9223372036854775807 mark step 100 of 7\n#\n@5\n");
   assert_int_equal(n_got, 8); /* remarks, blank lines, and a number with nothing behind it are none */
-  assert_true(got[0].verb == NI_CTL_EVENTS && got[0].kinds == NI_KINDS_DEEP && got[0].line == 3 && got[0].at_ns == 0);
+  assert_true(got[0].verb == NI_CTL_EVENTS && got[0].kinds == NI_KINDS_DEEP && got[0].line == 3 &&
+              got[0].at_ns == 0);
   assert_string_equal(got[0].text, "preset deep");
   assert_true(got[1].verb == NI_CTL_EVENTS && got[1].kinds == NI_KINDS(NI_EVENT_COLL) && got[1].at_ns == 17);
   assert_string_equal(got[1].text, "events coll, p2p -p2p");
@@ -44,9 +47,24 @@ static void control_text(void **state) {
   assert_true(got[7].verb == NI_CTL_MARK && got[7].at_ns == INT64_MAX && got[7].line == 10);
   assert_string_equal(got[7].mark, "step 100 of 7");
 
-  static const char *const bad[] = {"preset", "preset foo", "presets deep", "events", "events xyz", "verbose", "verbose maybe",
-                                    "sample", "sample 1/0", "sample 10", "flush later", "mark", "@ flush", "@x flush",
-                                    "@9223372036854775808 flush", "@5flush", "rm -rf /", "preset deep extra",
+  static const char *const bad[] = {"preset",
+                                    "preset foo",
+                                    "presets deep",
+                                    "events",
+                                    "events xyz",
+                                    "verbose",
+                                    "verbose maybe",
+                                    "sample",
+                                    "sample 1/0",
+                                    "sample 10",
+                                    "flush later",
+                                    "mark",
+                                    "@ flush",
+                                    "@x flush",
+                                    "@9223372036854775808 flush",
+                                    "@5flush",
+                                    "rm -rf /",
+                                    "preset deep extra",
                                     "mark 12345678901234567890123456789012345678901234567890123456789012345"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     char text[256];
@@ -61,7 +79,8 @@ static void control_text(void **state) {
   assert_true(n_got == 2 && got[0].verb == NI_CTL_FLUSH && got[1].verb == NI_CTL_REFUSED);
   assert_non_null(strstr(got[1].why, "line feed"));
   char many[NI_CTL_FILE_BYTES] = "";
-  for (int i = 0; i < 40; i++) strcat(many, "flush\n");
+  for (int i = 0; i < 40; i++)
+    strcat(many, "flush\n");
   parse(many);
   assert_int_equal(n_got, NI_CTL_LINES + 1);
   assert_int_equal(got[NI_CTL_LINES].verb, NI_CTL_REFUSED);

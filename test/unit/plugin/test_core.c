@@ -1,6 +1,7 @@
 /*
- * The whole plugin, driven through its callbacks and looked at from inside: what needs an odd moment or an odd setting.
- * Each test runs in a forked child, whose state is empty (state.h), so each has settings of its own.
+ * The whole plugin, driven through its callbacks and looked at from inside: what needs an odd moment or an
+ * odd setting. Each test runs in a forked child, whose state is empty (state.h), so each has settings of its
+ * own.
  */
 #include "core_child.h"
 
@@ -11,9 +12,14 @@ static void filtered_slots(void) {
   struct ni_comm *c = comm_at(ctx);
   for (uint64_t i = 0; i < 1000; i++) {
     run_op(ctx, i, 0);
-    /* On a busy machine the dump thread comes late: the next hundred find all slots free once these are settled. */
-    for (int ms = 0; i % 100 == 99 && ms < 20000 && ni_load_rlx(&c->done.head); ms++) sleep_ms(1);
-    if (i % 100 == 99) sleep_ms(100);
+    /*
+     * On a busy machine the dump thread comes late: the next hundred find all slots free once these are
+     * settled.
+     */
+    for (int ms = 0; i % 100 == 99 && ms < 20000 && ni_load_rlx(&c->done.head); ms++)
+      sleep_ms(1);
+    if (i % 100 == 99)
+      sleep_ms(100);
   }
   uint64_t at = now_ms();
   ni_finalize(ctx);
@@ -23,10 +29,11 @@ static void filtered_slots(void) {
 }
 static void operations_without_a_line_give_their_slots_back(void **state) {
   (void)state;
-  in_child(filtered_slots, (const char *const[]){"NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "1",
-                                                 "NCCL_INSPECTOR_DUMP_CONTROL_LINES", "0", "NCCL_INSPECTOR_POOL_GROW", "0",
-                                                 "NCCL_INSPECTOR_COLL_POOL_SIZE", "256",
-                                                 "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "1000", NULL});
+  in_child(
+      filtered_slots,
+      (const char *const[]){"NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "1", "NCCL_INSPECTOR_DUMP_CONTROL_LINES",
+                            "0", "NCCL_INSPECTOR_POOL_GROW", "0", "NCCL_INSPECTOR_COLL_POOL_SIZE", "256",
+                            "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "1000", NULL});
 }
 
 /* ---- the page of a communicator in its next life ---- */
@@ -85,8 +92,8 @@ static void stray_bit(void) {
   CHECK(clock() - before < CLOCKS_PER_SEC / 10); /* CPU time of the process: it sleeps */
   ni_finalize(ctx);
 }
-/* A push wakes the sleeping thread; without that it would look again after a second, never sooner than 750 ms from here. A busy
- * machine may make it late once and again, not each time. */
+/* A push wakes the sleeping thread; without that it would look again after a second, never sooner than 750 ms
+ * from here. A busy machine may make it late once and again, not each time. */
 static void woken(void) {
   void *ctx = open_comm(1);
   struct ni_comm *c = comm_at(ctx);
@@ -95,8 +102,10 @@ static void woken(void) {
     sleep_ms(250); /* asleep by now, for a second */
     uint64_t at = now_ms();
     run_op(ctx, i, 1000 * (i + 1));
-    while (ni_load_rlx(&c->done.head)) sleep_ms(1);
-    if (now_ms() - at < soonest) soonest = now_ms() - at;
+    while (ni_load_rlx(&c->done.head))
+      sleep_ms(1);
+    if (now_ms() - at < soonest)
+      soonest = now_ms() - at;
   }
   CHECK(soonest < 400);
   ni_finalize(ctx);
@@ -115,7 +124,8 @@ static void a_bit_of_nobody_does_not_keep_the_thread_awake(void **state) {
 /* A callback that has counted its operation, is held up for 40 ms, and only then takes its slot. */
 static void *held_up(void *arg) {
   sleep_ms(40);
-  (void)atomic_fetch_sub_explicit(&((struct ni_comm *)arg)->kind[NI_KIND_COLL].started, 1, memory_order_relaxed);
+  (void)atomic_fetch_sub_explicit(&((struct ni_comm *)arg)->kind[NI_KIND_COLL].started, 1,
+                                  memory_order_relaxed);
   return NULL;
 }
 static void on_its_way(void) {
@@ -137,7 +147,10 @@ static void on_its_way(void) {
   ni_finalize(ctx);
   took = now_ms() - at;
   CHECK(took >= NI_SETTLE_MS / 2 && took < 10000); /* counted from when the pass began that closes it */
-  /* The last lines are said, but whoever comes that late still meets the communicator's own memory, not another's. */
+  /*
+   * The last lines are said, but whoever comes that late still meets the communicator's own memory, not
+   * another's.
+   */
   int why;
   uint32_t slot = ni_pool_get(&ni_g.arena, &c->kind[NI_KIND_COLL].pool, &why);
   struct ni_op *op = ni_arena_op(&ni_g.arena, slot);
@@ -149,9 +162,11 @@ static void on_its_way(void) {
   ni_g.dump->drain.judge_ms += NI_REST_MS;
   ni_g.dump->drain.ticks += NI_REST_TICKS;
   pthread_mutex_unlock(&ni_g.dump->role);
-  for (int i = 0; i < 100 && ni_comm_phase_of(ni_load_acq(&c->state)) != NI_COMM_FREE; i++) sleep_ms(50);
+  for (int i = 0; i < 100 && ni_comm_phase_of(ni_load_acq(&c->state)) != NI_COMM_FREE; i++)
+    sleep_ms(50);
   CHECK(ni_comm_phase_of(ni_load_acq(&c->state)) == NI_COMM_FREE); /* and not for ever */
-  CHECK(ni_load_acq(&op->state) == ni_state_make(gen + 1, 0, 0));   /* the page's next owner finds nothing alive */
+  /* the page's next owner finds nothing alive */
+  CHECK(ni_load_acq(&op->state) == ni_state_make(gen + 1, 0, 0));
 }
 static void last_lines_wait_for_a_callback_on_its_way(void **state) {
   (void)state;
@@ -169,7 +184,8 @@ static uint32_t get_hooked(void) {
   int why;
   return ni_pool_get(&hooked_arena, &hooked_pool, &why);
 }
-static void others_take_both_and_one_comes_back(void) { /* ABA: the head is what it was, and its successor is not */
+/* ABA: the head is what it was, and its successor is not */
+static void others_take_both_and_one_comes_back(void) {
   ni_testpoint_hook = NULL;
   taken[0] = get_hooked();
   taken[1] = get_hooked();
@@ -179,8 +195,10 @@ static void the_free_list_notices_a_slot_that_came_back(void **state) {
   (void)state;
   assert_int_equal(ni_arena_open(&hooked_arena, 1 << 20, 64, 64, NULL), 0);
   assert_int_equal(ni_pool_open(&hooked_arena, &hooked_pool, NI_CHUNK_OP_COLL, 1, 0), 0);
-  for (int i = 0; i < 2; i++) taken[i] = get_hooked();
-  for (int i = 0; i < 2; i++) ni_pool_put_chain(&hooked_arena, &hooked_pool, taken[i], taken[i]);
+  for (int i = 0; i < 2; i++)
+    taken[i] = get_hooked();
+  for (int i = 0; i < 2; i++)
+    ni_pool_put_chain(&hooked_arena, &hooked_pool, taken[i], taken[i]);
   ni_testpoint_hook = others_take_both_and_one_comes_back;
   uint32_t first = get_hooked(), second = get_hooked();
   assert_true(first == taken[0]);
@@ -195,12 +213,14 @@ static void the_chunk_of_the_loser_comes_back(void **state) {
   (void)state;
   assert_int_equal(ni_arena_open(&hooked_arena, 1 << 20, 64, 64, NULL), 0);
   assert_int_equal(ni_pool_open(&hooked_arena, &hooked_pool, NI_CHUNK_OP_COLL, 1, 0), 0);
-  for (uint32_t i = 0; i < NI_SLOTS_PER_PAGE; i++) assert_int_not_equal(get_hooked(), 0);
+  for (uint32_t i = 0; i < NI_SLOTS_PER_PAGE; i++)
+    assert_int_not_equal(get_hooked(), 0);
   ni_testpoint_hook = another_grows_first;
   uint32_t mine = get_hooked();
   assert_true(mine && taken[0] && mine != taken[0]);
   assert_int_equal(ni_pool_capacity(&hooked_pool), NI_SLOTS_PER_PAGE + 64);
-  uint64_t used = ni_arena_used_bytes(&hooked_arena) - (uint64_t)hooked_arena.hdr->overhead_pages * NI_PAGE_BYTES;
+  uint64_t used =
+      ni_arena_used_bytes(&hooked_arena) - (uint64_t)hooked_arena.hdr->overhead_pages * NI_PAGE_BYTES;
   assert_int_equal(used, ni_pool_capacity(&hooked_pool) * NI_SLOT_BYTES);
 }
 
@@ -214,7 +234,8 @@ static void a_walk_meets_all_while_the_pool_grows(void **state) {
   assert_int_equal(ni_arena_open(&hooked_arena, 1 << 20, 64, 64, NULL), 0);
   assert_int_equal(ni_pool_open(&hooked_arena, &hooked_pool, NI_CHUNK_OP_COLL, 1, 0), 0);
   taken[1] = get_hooked();
-  for (uint32_t i = 1; i < NI_SLOTS_PER_PAGE; i++) assert_int_not_equal(get_hooked(), 0);
+  for (uint32_t i = 1; i < NI_SLOTS_PER_PAGE; i++)
+    assert_int_not_equal(get_hooked(), 0);
   ni_testpoint_hook = another_grows_first;
   ni_pool_walk(&hooked_arena, &hooked_pool, seen_one, &n);
   assert_null(ni_testpoint_hook);
@@ -251,7 +272,8 @@ static void unknown_bytes(void **state) {
   ni_intern_reset(&t, text);
   assert_int_equal(ni_intern_elem_bytes(&t, ni_intern_id(&t, "ncclFloat64")), 8);
   assert_int_equal(ni_intern_elem_bytes(&t, ni_intern_id(&t, "of tomorrow")), 1);
-  assert_int_equal(ni_intern_elem_bytes(&t, 0), 1); /* no string, or none that found a place: the count is the size */
+  /* no string, or none that found a place: the count is the size */
+  assert_int_equal(ni_intern_elem_bytes(&t, 0), 1);
 }
 
 /* ---- room in the block ---- */
@@ -266,7 +288,8 @@ static void room_that_was_reserved_is_there(void **state) {
     assert_non_null(gz);
     while (ni_gz_reserve(gz, NI_ROOM_BYTES) == 0) {
       for (size_t i = 0; i < NI_ROOM_BYTES / sizeof noise; i++) {
-        for (size_t j = 0; j < sizeof noise / sizeof *noise; j++) noise[j] = x = x * 6364136223846793005u + 1442695040888963407u;
+        for (size_t j = 0; j < sizeof noise / sizeof *noise; j++)
+          noise[j] = x = x * 6364136223846793005u + 1442695040888963407u;
         assert_int_equal(ni_gz_append(gz, noise, sizeof noise), 0);
       }
       text += NI_ROOM_BYTES;
@@ -280,7 +303,8 @@ static void room_that_was_reserved_is_there(void **state) {
 }
 
 int main(int argc, char **argv) {
-  if (argc > 1) cmocka_set_test_filter(argv[1]); /* "*" is any text */
+  if (argc > 1)
+    cmocka_set_test_filter(argv[1]); /* "*" is any text */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(operations_without_a_line_give_their_slots_back),
       cmocka_unit_test(a_stale_channel_is_not_taken_for_one_of_the_next_life),

@@ -1,4 +1,6 @@
-/* Lists of kinds, NCCL's mask of each interface version, and switching while communicators of two NCCLs live. */
+/*
+ * Lists of kinds, NCCL's mask of each interface version, and switching while communicators of two NCCLs live.
+ */
 #include "plugin/settings/event_names.h"
 #include "core_child.h"
 
@@ -18,7 +20,8 @@ static void lists(void **state) {
       {"-kernelch", K(COLL) | K(P2P)},
       {"light,kernelch,-proxyop", (NI_KINDS_LIGHT | K(KERNEL_CH)) & ~K(PROXY_OP)},
       {" ce\tsync,,batch ", K(CE) | K(SYNC) | K(BATCH)},
-      {"all,-standard", NI_KINDS_ALL & ~NI_KINDS_STANDARD & ~K(KERNEL_PHASE)}, /* phases are parts of KernelCh */
+      /* phases are parts of KernelCh */
+      {"all,-standard", NI_KINDS_ALL & ~NI_KINDS_STANDARD & ~K(KERNEL_PHASE)},
       {"coll,kernelphase", K(COLL) | K(KERNEL_CH) | K(KERNEL_PHASE)},
       {"deep,-kernelphase", NI_KINDS_DEEP & ~K(KERNEL_PHASE)},
       {"none", 0},
@@ -55,7 +58,8 @@ static void masks(void **state) {
   assert_int_equal(ni_masks_value(NI_KINDS_ALL, 6, true), 0x7fff);
   assert_int_equal(ni_masks_value(NI_KINDS_ALL, 6, false), 0x7fff & ~0x404);
   assert_int_equal(ni_masks_value(NI_KINDS_ALL, 7, true), 0xffff);
-  assert_int_equal(ni_masks_value(NI_KINDS_ALL & ~K(KERNEL_CH), 7, true), 0xffff & ~0x8040); /* phases hang on KernelCh */
+  /* phases hang on KernelCh */
+  assert_int_equal(ni_masks_value(NI_KINDS_ALL & ~K(KERNEL_CH), 7, true), 0xffff & ~0x8040);
   assert_int_equal(ni_masks_value(NI_KINDS_ALL, 8, true), 0);
   assert_int_equal(ni_masks_value(NI_KINDS_ALL, 0, true), 0);
 }
@@ -89,6 +93,7 @@ static void switching(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(lists), cmocka_unit_test(masks), cmocka_unit_test(switching)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(lists), cmocka_unit_test(masks),
+                                     cmocka_unit_test(switching)};
   return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -18,10 +18,12 @@ static const char source[] =
     "#include <string.h>\n"
     "int cuCtxGetDevice(int *d) { *d = 3; return NO_CONTEXT ? 201 : 0; }\n"
     "#if UUID_V2\n"
-    "int cuDeviceGetUuid_v2(unsigned char *u, int d) { for (int i = 0; i < 16; i++) u[i] = 0xf0 + i; return d != 3; }\n"
+    "int cuDeviceGetUuid_v2(unsigned char *u, int d) { for (int i = 0; i < 16; i++) u[i] = 0xf0 + i; return "
+    "d != 3; }\n"
     "#endif\n"
     "int cuDeviceGetUuid(unsigned char *u, int d) { for (int i = 0; i < 16; i++) u[i] = i; return d != 3; }\n"
-    "int cuDeviceGetPCIBusId(char *s, int n, int d) { strncpy(s, \"0000:1B:00.0\", n); return d != 3 || NO_PCI; }\n";
+    "int cuDeviceGetPCIBusId(char *s, int n, int d) { strncpy(s, \"0000:1B:00.0\", n); return d != 3 || "
+    "NO_PCI; }\n";
 
 static char dir[] = "/tmp/ni-test-gpu-XXXXXX";
 
@@ -29,11 +31,14 @@ static char dir[] = "/tmp/ni-test-gpu-XXXXXX";
 static void *driver(const char *flags) {
   char path[256], cmd[1024];
   snprintf(path, sizeof path, "%s/libcuda.so.1", dir);
-  snprintf(cmd, sizeof cmd, "cc -shared -fPIC %s -Wl,-soname,libcuda.so.1 -o %s -x c - 2>/dev/null", flags, path);
+  snprintf(cmd, sizeof cmd, "cc -shared -fPIC %s -Wl,-soname,libcuda.so.1 -o %s -x c - 2>/dev/null", flags,
+           path);
   FILE *p = popen(cmd, "w");
-  if (!p) return NULL;
+  if (!p)
+    return NULL;
   fwrite(source, 1, sizeof source - 1, p);
-  if (pclose(p) != 0) return NULL;
+  if (pclose(p) != 0)
+    return NULL;
   return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
@@ -64,7 +69,8 @@ static void known_gpu(void **state) {
   (void)state;
   struct ni_gpu_id id;
   void *lib = driver("-DNO_CONTEXT=0 -DUUID_V2=1 -DNO_PCI=0");
-  if (!lib) skip();
+  if (!lib)
+    skip();
   assert_int_equal(ni_gpu_id_read(&id), 0);
   assert_int_equal(id.index, 3);
   assert_string_equal(id.uuid, "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff");
@@ -77,7 +83,8 @@ static void old_driver(void **state) {
   (void)state;
   struct ni_gpu_id id;
   void *lib = driver("-DNO_CONTEXT=0 -DUUID_V2=0 -DNO_PCI=1");
-  if (!lib) skip();
+  if (!lib)
+    skip();
   assert_int_equal(ni_gpu_id_read(&id), 0);
   assert_int_equal(id.index, 3);
   assert_string_equal(id.uuid, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
@@ -89,7 +96,8 @@ static void no_context(void **state) {
   (void)state;
   struct ni_gpu_id id;
   void *lib = driver("-DNO_CONTEXT=1 -DUUID_V2=1 -DNO_PCI=0");
-  if (!lib) skip();
+  if (!lib)
+    skip();
   assert_int_equal(ni_gpu_id_read(&id), -ENODATA);
   assert_int_equal(id.index, -1);
   assert_string_equal(id.uuid, "");

@@ -1,6 +1,7 @@
 /*
- * Blocks against zlib's own inflate: whole members, whatever the sizes, retained until released, intact after a failed
- * allocation. `test_gz_writer --measure` prints bytes and time a record for several settings on made-up records.
+ * Blocks against zlib's own inflate: whole members, whatever the sizes, retained until released, intact after
+ * a failed allocation. `test_gz_writer --measure` prints bytes and time a record for several settings on
+ * made-up records.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -27,7 +28,8 @@ static uint64_t next(void) {
 }
 
 #if defined(__has_feature)
-#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer))
+#define SANITIZED \
+  (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer))
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #else
@@ -40,7 +42,10 @@ static bool fail_realloc;
 void *realloc(void *p, size_t n) { return fail_realloc ? (errno = ENOMEM, NULL) : __libc_realloc(p, n); }
 #endif
 
-/* Inflates one or several members; fails the test unless they end exactly at n. Returns the number of members. */
+/*
+ * Inflates one or several members; fails the test unless they end exactly at n. Returns the number of
+ * members.
+ */
 static int gunzip(const unsigned char *data, size_t n, unsigned char *out, size_t cap, size_t *out_n) {
   z_stream z = {0};
   int members = 0;
@@ -65,7 +70,9 @@ static unsigned char text[TEXT_MAX], back[TEXT_MAX + 64];
 
 static void fill_text(int kind) {
   for (size_t i = 0; i < TEXT_MAX; i++)
-    text[i] = kind == 0 ? 'x' : kind == 1 ? (unsigned char)next() : (unsigned char)"{\"coll_sn\":"[next() % 11];
+    text[i] = kind == 0 ? 'x'
+        : kind == 1     ? (unsigned char)next()
+                        : (unsigned char)"{\"coll_sn\":"[next() % 11];
 }
 
 static void members_are_whole(void **state) {
@@ -79,7 +86,8 @@ static void members_are_whole(void **state) {
         size_t n = 0, stop = round == 0 ? 1 : round == 11 ? TEXT_MAX : next() % 300000 + 1;
         while (n < stop) {
           size_t step = next() % (round & 1 ? 100000 : 900) + 1;
-          if (step > stop - n) step = stop - n;
+          if (step > stop - n)
+            step = stop - n;
           assert_int_equal(ni_gz_append(gz, text + n, step), 0);
           n += step;
         }
@@ -121,7 +129,8 @@ static void members_hold_whole_lines(void **state) {
   size_t n = 0;
   while (n < TEXT_MAX - 5000) {
     size_t line = next() % 4000 + 1;
-    for (size_t i = 0; i < line; i++) text[n + i] = (unsigned char)('a' + next() % 26);
+    for (size_t i = 0; i < line; i++)
+      text[n + i] = (unsigned char)('a' + next() % 26);
     text[n + line - 1] = '\n';
     assert_int_equal(ni_gz_append(gz, text + n, line), 0);
     n += line;
@@ -138,7 +147,8 @@ static void members_hold_whole_lines(void **state) {
     size_t got = MEMBER_TEXT - z.avail_out;
     assert_int_equal(back[got - 1], '\n');
     assert_memory_equal(back, text + sum, got);
-    if (before) assert_true(before + got > MEMBER_TEXT);
+    if (before)
+      assert_true(before + got > MEMBER_TEXT);
     sum += got;
     before = got;
   }
@@ -160,7 +170,8 @@ static void a_member_fits_its_bound(void **state) {
       assert_int_equal(gunzip(out, len, back, sizeof back, &got), 1);
       assert_int_equal(got, n);
       assert_memory_equal(back, text, n);
-      assert_int_equal(ni_codec_member(codec, text, n, out, 17), 0); /* too little room is told, and the next one is whole */
+      /* too little room is told, and the next one is whole */
+      assert_int_equal(ni_codec_member(codec, text, n, out, 17), 0);
     }
     ni_codec_free(codec);
   }
@@ -187,7 +198,8 @@ static void limit_is_stated_and_nothing_is_taken(void **state) {
     struct ni_gz *gz = ni_gz_create(compress, 1);
     size_t n = 0, chunks = 0, len, got;
     int err;
-    while ((err = ni_gz_append(gz, text, TEXT_MAX)) == 0) chunks++;
+    while ((err = ni_gz_append(gz, text, TEXT_MAX)) == 0)
+      chunks++;
     assert_int_equal(err, -EFBIG);
     assert_true(chunks >= 9);
     assert_int_equal(ni_gz_text_bytes(gz), chunks * TEXT_MAX);
@@ -196,9 +208,11 @@ static void limit_is_stated_and_nothing_is_taken(void **state) {
     assert_true(len <= NI_GZ_MAX_BYTES);
     if (compress) {
       unsigned char *all = malloc(chunks * TEXT_MAX + 64);
-      assert_in_range(gunzip(data, len, all, chunks * TEXT_MAX + 64, &got), 1, chunks * TEXT_MAX / MEMBER_TEXT + chunks + 1);
+      assert_in_range(gunzip(data, len, all, chunks * TEXT_MAX + 64, &got), 1,
+                      chunks * TEXT_MAX / MEMBER_TEXT + chunks + 1);
       assert_int_equal(got, chunks * TEXT_MAX);
-      for (n = 0; n < chunks; n++) assert_memory_equal(all + n * TEXT_MAX, text, TEXT_MAX);
+      for (n = 0; n < chunks; n++)
+        assert_memory_equal(all + n * TEXT_MAX, text, TEXT_MAX);
       free(all);
     }
     assert_int_equal(ni_gz_append(gz, text, (size_t)NI_GZ_MAX_BYTES + 1), -EBUSY);
@@ -226,8 +240,10 @@ static void no_memory_keeps_the_text(void **state) {
       fail_realloc = false;
       if (err == 0)
         n += step;
-      else
-        assert_int_equal(err, -ENOMEM), failed++;
+      else {
+        assert_int_equal(err, -ENOMEM);
+        failed++;
+      }
     }
     assert_true(failed > 0);
     const void *data;
@@ -255,7 +271,8 @@ static void no_memory_keeps_the_text(void **state) {
 /* ---- records as a job makes them: made up, but with the entropy of real times and bandwidths ---- */
 static double normal(void) {
   double s = 0;
-  for (int i = 0; i < 12; i++) s += (double)(next() >> 11) * 0x1p-53;
+  for (int i = 0; i < 12; i++)
+    s += (double)(next() >> 11) * 0x1p-53;
   return s - 6;
 }
 
@@ -264,12 +281,23 @@ static void make_records(struct ni_record *r, int n, bool random) {
   static const enum ni_func funcs[6] = {NI_FUNC_ALLREDUCE, NI_FUNC_ALLGATHER, NI_FUNC_REDUCESCATTER,
                                         NI_FUNC_BROADCAST, NI_FUNC_SEND,      NI_FUNC_RECV};
   uint64_t t = 1790000000123456789u, sn[6] = {0}, p2p_sn = 0, rec_sn[2] = {0}, sizes[24];
-  for (int i = 0; i < 24; i++) sizes[i] = (next() % 4096 + 1) * (UINT64_C(4096) << (next() % 8));
+  for (int i = 0; i < 24; i++)
+    sizes[i] = (next() % 4096 + 1) * (UINT64_C(4096) << (next() % 8));
   for (int i = 0; i < n; i++, r++) {
     int phase = i % 104, dice = (int)(next() % 100);
-    int f = random ? (dice < 40 ? 0 : dice < 60 ? 1 : dice < 80 ? 2 : dice < 82 ? 3 : dice < 91 ? 4 : 5)
-                   : (phase < 48 ? 1 : phase < 96 ? 2 : phase < 100 ? 0 : phase < 102 ? 4 : 5);
-    *r = (struct ni_record){.kind = f >= 4 ? NI_KIND_P2P : NI_KIND_COLL, .func = ni_func_table[funcs[f]].name};
+    int f = random ? (dice < 40       ? 0
+                          : dice < 60 ? 1
+                          : dice < 80 ? 2
+                          : dice < 82 ? 3
+                          : dice < 91 ? 4
+                                      : 5)
+                   : (phase < 48        ? 1
+                          : phase < 96  ? 2
+                          : phase < 100 ? 0
+                          : phase < 102 ? 4
+                                        : 5);
+    *r =
+        (struct ni_record){.kind = f >= 4 ? NI_KIND_P2P : NI_KIND_COLL, .func = ni_func_table[funcs[f]].name};
     r->datatype = f == 1 || f == 3 ? "ncclInt8" : "ncclBfloat16";
     if (r->kind == NI_KIND_COLL) {
       r->algo = random && f == 0 && next() % 4 == 0 ? "NVLS" : "RING";
@@ -279,8 +307,12 @@ static void make_records(struct ni_record *r, int n, bool random) {
     r->rec_sn = rec_sn[r->kind]++;
     r->root = r->kind ? (int)(next() % 8) : 0;
     r->nchannels = r->kind ? 4 : random && next() % 4 == 0 ? 16 : 24;
-    r->msg_bytes = random ? sizes[next() % 24] : f == 0 ? (phase == 99 ? 4 : 4194304) : f < 3 ? 12636160 : 33554432;
-    r->has = NI_HAS_ENQUEUE | NI_HAS_GPU_DELTA | NI_HAS_REC_SN | NI_HAS_NCHANNELS | (r->kind ? 0 : NI_HAS_ROOT);
+    r->msg_bytes = random ? sizes[next() % 24]
+        : f == 0          ? (phase == 99 ? 4 : 4194304)
+        : f < 3           ? 12636160
+                          : 33554432;
+    r->has =
+        NI_HAS_ENQUEUE | NI_HAS_GPU_DELTA | NI_HAS_REC_SN | NI_HAS_NCHANNELS | (r->kind ? 0 : NI_HAS_ROOT);
     t += 20000 + next() % 200000;
     r->enqueue_ns = t;
     r->gpu_start_delta_ns = (int64_t)(3000 + next() % 20000);
@@ -299,7 +331,8 @@ static double cpu_s(void) {
 /* Bytes a record; *us: format, append and finish together. */
 static double measure(const struct ni_record *r, int n, int per, bool compress, int level, double *us) {
   struct ni_ident id = {0x5d1c7e90aa41b2ff, "default_pg", 3, 8, 1};
-  struct ni_meta origin = {.hostname = "gpu-node-0417", .git_rev = "1a2b3c4d5", .producer = NI_PRODUCER " 0.1.0", .pid = 4242};
+  struct ni_meta origin = {
+      .hostname = "gpu-node-0417", .git_rev = "1a2b3c4d5", .producer = NI_PRODUCER " 0.1.0", .pid = 4242};
   struct ni_line_prefix p;
   assert_int_equal(ni_line_prefix_init(&p, &id, &origin), 0);
   struct ni_gz *gz = ni_gz_create(compress, level);
@@ -309,7 +342,8 @@ static double measure(const struct ni_record *r, int n, int per, bool compress, 
   for (int i = 0; i < n;) {
     size_t len;
     for (int k = 0; k < per && i < n; k++, i++) {
-      len = ni_format_op(buf, NI_LINE_MAX_BYTES, &p, 1790000000123456u + (uint64_t)(i / per) * 1000000, r + i);
+      len =
+          ni_format_op(buf, NI_LINE_MAX_BYTES, &p, 1790000000123456u + (uint64_t)(i / per) * 1000000, r + i);
       assert_int_equal(ni_gz_append(gz, buf, len), 0);
     }
     const void *data;
@@ -336,7 +370,8 @@ static void bytes_per_record(void **state) {
   double random = measure(r, N, 1000, true, NI_CODEC_LEVEL, &us);
   print_message("bytes a record: training step %.1f, everything random %.1f\n", training, random);
   assert_true(training <= 64);
-  assert_true(random <= 75); /* zlib 68, libdeflate 74: any of six functions and 24 sizes at any time, which no job does */
+  /* zlib 68, libdeflate 74: any of six functions and 24 sizes at any time, which no job does */
+  assert_true(random <= 75);
   free(r);
 }
 
@@ -346,12 +381,14 @@ static int measure_all(void) {
   for (int random = 0; random < 2; random++) {
     make_records(r, N, random);
     double us, bytes = measure(r, N, 1000, false, 0, &us);
-    printf("%s, 1000 a flush: plain %.1f B %.3f us\n", random ? "everything random" : "training step", bytes, us);
+    printf("%s, 1000 a flush: plain %.1f B %.3f us\n", random ? "everything random" : "training step", bytes,
+           us);
     for (int level = NI_CODEC_LEVEL; level <= 6; level++) {
       double best = 1e9;
       for (int i = 0; i < 3; i++) {
         bytes = measure(r, N, 1000, true, level, &us);
-        if (us < best) best = us;
+        if (us < best)
+          best = us;
       }
       printf("  %s, level %d%s  %.1f B  %.3f us a record, formatted and compressed\n", ni_codec_name(), level,
              level == NI_CODEC_LEVEL ? " (default)" : "", bytes, best);
@@ -362,11 +399,15 @@ static int measure_all(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc > 1 && !strcmp(argv[1], "--measure")) return measure_all();
+  if (argc > 1 && !strcmp(argv[1], "--measure"))
+    return measure_all();
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(members_are_whole),         cmocka_unit_test(nothing_is_no_member),
-      cmocka_unit_test(limit_is_stated_and_nothing_is_taken), cmocka_unit_test(no_memory_keeps_the_text),
-      cmocka_unit_test(members_hold_whole_lines),  cmocka_unit_test(a_member_fits_its_bound),
+      cmocka_unit_test(members_are_whole),
+      cmocka_unit_test(nothing_is_no_member),
+      cmocka_unit_test(limit_is_stated_and_nothing_is_taken),
+      cmocka_unit_test(no_memory_keeps_the_text),
+      cmocka_unit_test(members_hold_whole_lines),
+      cmocka_unit_test(a_member_fits_its_bound),
       cmocka_unit_test(bytes_per_record),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,8 +40,12 @@ static void job_ids(void **state) {
     ni_job_read(&j);
     assert_string_equal(j.job_id, order[i]);
   }
-  static const char *const hostile[][2] = {{"../../etc", "_._.._etc"}, {"1234[5].srv", "1234_5_.srv"}, {"a/b c\n", "a_b_c_"},
-                                           {".", "_"}, {"..", "_."}, {"\xff\xfe", "__"}};
+  static const char *const hostile[][2] = {{"../../etc", "_._.._etc"},
+                                           {"1234[5].srv", "1234_5_.srv"},
+                                           {"a/b c\n", "a_b_c_"},
+                                           {".", "_"},
+                                           {"..", "_."},
+                                           {"\xff\xfe", "__"}};
   for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
     setenv("SLURM_JOB_ID", hostile[i][0], 1);
     ni_job_read(&j);
@@ -104,7 +108,8 @@ static void tokens(void **state) {
   ni_job_dump_dir(&j, c.dump_dir, NULL, 42, out, sizeof out);
   assert_string_equal(out, "unknown-host");
   memset(c.dump_dir, 0, sizeof c.dump_dir);
-  for (int i = 0; i < 500; i++) strcat(c.dump_dir, "%h");
+  for (int i = 0; i < 500; i++)
+    strcat(c.dump_dir, "%h");
   assert_int_equal(ni_job_dump_dir(&j, c.dump_dir, "long-host-name", 42, out, sizeof out), -ENAMETOOLONG);
   assert_string_equal(out, "");
   for (size_t cap = 0; cap < 8; cap++) {

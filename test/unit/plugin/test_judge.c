@@ -1,4 +1,7 @@
-/* The judge of what no callback will complete, driven by its own clock; its race with the poller; what is told of a hang. */
+/*
+ * The judge of what no callback will complete, driven by its own clock; its race with the poller; what is
+ * told of a hang.
+ */
 #include "core_child.h"
 
 /* ---- the judge, with its clock in our hands: without a dump thread nobody else calls it ---- */
@@ -40,12 +43,17 @@ static void judge_rules(void) {
   CHECK(!ni_late_pop(&ni_g.late, &late));
   channel(second, 5, 5000);
   CHECK(ni_load_rlx(&c->kind[NI_KIND_COLL].late) == 1);
-  CHECK(ni_late_pop(&ni_g.late, &late) && late.sn == 1 && late.rec_sn == 1 && late.channel == 5 && late.stop_gpu_ns == 5100);
-  /* Written, the slots rest, because such a channel may still come; 5 s and 50 ticks later they begin another life. */
+  CHECK(ni_late_pop(&ni_g.late, &late) && late.sn == 1 && late.rec_sn == 1 && late.channel == 5 &&
+        late.stop_gpu_ns == 5100);
+  /*
+   * Written, the slots rest, because such a channel may still come; 5 s and 50 ticks later they begin another
+   * life.
+   */
   struct ni_op *slot = slot_of(second);
   uint32_t gen = ni_state_gen(slot->state);
   CHECK(ni_drain_format(&d->drain) == 0);
-  CHECK((ni_state_flags(slot->state) & (NI_OP_RETIRED | NI_OP_SETTLED)) == NI_OP_RETIRED); /* the black box has it */
+  /* the black box has it */
+  CHECK((ni_state_flags(slot->state) & (NI_OP_RETIRED | NI_OP_SETTLED)) == NI_OP_RETIRED);
   ni_settle_block(&d->drain);
   CHECK(ni_state_flags(slot->state) & NI_OP_SETTLED); /* and the log has it */
   CHECK(s->kind[NI_KIND_COLL].account->written == 2 && s->kind[NI_KIND_COLL].rest.n == 2);
@@ -76,8 +84,7 @@ static _Atomic int round_no, done_no;
 static void *racing_poller(void *arg) {
   (void)arg;
   for (int i = 1; i <= ROUNDS; i++) {
-    while (ni_load_acq(&round_no) != i) {
-    }
+    while (ni_load_acq(&round_no) != i) {}
     channel(racing_op, 1, (uint64_t)i * 1000);
     ni_store_rel(&done_no, i);
   }
@@ -101,11 +108,14 @@ static void retired_meanwhile(void) {
     slot->seen_prog = ni_load_rlx(&slot->prog);
     slot->seen_ms = 1;
     ni_store_rel(&round_no, i);
-    for (int k = i % 97; k; k--) __asm__ volatile("");
-    while (judged(d, s, 5000) == 0) slot->seen_prog = ni_load_rlx(&slot->prog), slot->seen_ms = 1;
-    uint32_t in_record = ni_prog_stopped(ni_load_acq(&slot->prog));
-    while (ni_load_acq(&done_no) != i) {
+    for (int k = i % 97; k; k--)
+      __asm__ volatile("");
+    while (judged(d, s, 5000) == 0) {
+      slot->seen_prog = ni_load_rlx(&slot->prog);
+      slot->seen_ms = 1;
     }
+    uint32_t in_record = ni_prog_stopped(ni_load_acq(&slot->prog));
+    while (ni_load_acq(&done_no) != i) {}
     uint64_t late_now = ni_load_rlx(&c->kind[NI_KIND_COLL].late) - late_before;
     CHECK(in_record + late_now >= 2);
     (void)ni_late_pop(&ni_g.late, &late);
@@ -120,8 +130,9 @@ static void retired_meanwhile(void) {
 }
 static void a_channel_is_in_the_record_or_late(void **state) {
   (void)state;
-  in_child(retired_meanwhile, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0",
-                                                    "NCCL_INSPECTOR_DUMP_CONTROL_LINES", "0", NULL});
+  in_child(retired_meanwhile,
+           (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0",
+                                 "NCCL_INSPECTOR_DUMP_CONTROL_LINES", "0", NULL});
 }
 
 #ifdef NI_STRESS
@@ -162,16 +173,25 @@ static void stuck_once(void) {
   void *open = start_op(ctx, 4, 1), *ch2 = ni_cb_channel_start(open, 6, 3000);
   ni_cb_channel_stamp(ch2, 4000);
   ni_cb_stop(ch2);
-  __atomic_fetch_and(&mask, ~NI_EV_KERNEL_CH, __ATOMIC_RELAXED); /* from here on nobody can know whether a channel will come */
+  /* from here on nobody can know whether a channel will come */
+  __atomic_fetch_and(&mask, ~NI_EV_KERNEL_CH, __ATOMIC_RELAXED);
   void *doubt = start_op(ctx, 5, 1);
-  for (int i = 0; i < 100 && lines_with(log_text(), "\"stuck\"", "\"finishing\"") == 0; i++) sleep_ms(100);
+  for (int i = 0; i < 100 && lines_with(log_text(), "\"stuck\"", "\"finishing\"") == 0; i++)
+    sleep_ms(100);
   sleep_ms(1500); /* twice would be seen by now */
   char *text = log_text();
-  CHECK(lines_with(text, "\"stuck\":{\"kind\":\"coll\",\"func\":\"AllReduce\",\"sn\":2,", "\"state\":\"kernel\",\"datatype\":\"ncclFloat32\",\"root\":0,\"channels_open\":\"0x20\"") == 1);
-  CHECK(lines_with(text, "\"stuck\"", "\"sn\":3,") == 1 && lines_with(text, "\"sn\":3,", "\"state\":\"launched\"") == 1);
-  CHECK(lines_with(text, "\"stuck\"", "\"sn\":4,") == 1 && lines_with(text, "\"sn\":4,", "\"state\":\"finishing\"") == 1);
+  CHECK(lines_with(
+            text, "\"stuck\":{\"kind\":\"coll\",\"func\":\"AllReduce\",\"sn\":2,",
+            "\"state\":\"kernel\",\"datatype\":\"ncclFloat32\",\"root\":0,\"channels_open\":\"0x20\"") == 1);
+  CHECK(lines_with(text, "\"stuck\"", "\"sn\":3,") == 1 &&
+        lines_with(text, "\"sn\":3,", "\"state\":\"launched\"") == 1);
+  CHECK(lines_with(text, "\"stuck\"", "\"sn\":4,") == 1 &&
+        lines_with(text, "\"sn\":4,", "\"state\":\"finishing\"") == 1);
   CHECK(lines_with(text, "\"stuck\"", "stuck") == 4);
-  /* and how much there is in flight: no other line would say it of a communicator on which nothing has ever finished */
+  /*
+   * and how much there is in flight: no other line would say it of a communicator on which nothing has ever
+   * finished
+   */
   CHECK(lines_with(text, "{\"id\":\"0x2\"", "\"final\":false,\"coll\":{\"started\":1,\"written\":0,") == 1);
   ni_cb_stop(open); /* and a stuck operation that ends after all is a record */
   ni_cb_stop(doubt);
@@ -181,16 +201,19 @@ static void stuck_once(void) {
   text = log_text();
   CHECK(lines_with(text, "\"coll_perf\"", "\"coll_sn\":4,") == 1);
   CHECK(ni_state_flags(slot_of(kernel)->state) & NI_OP_GIVEN_UP); /* in the black box it is no record */
-  CHECK(lines_with(text, "\"incomplete\"", "\"sn\":2,") == 1 && lines_with(text, "\"incomplete\"", "\"sn\":3,") == 1);
+  CHECK(lines_with(text, "\"incomplete\"", "\"sn\":2,") == 1 &&
+        lines_with(text, "\"incomplete\"", "\"sn\":3,") == 1);
 }
 static void long_in_flight_is_told_once(void **state) {
   (void)state;
-  in_child(stuck_once, (const char *const[]){"NCCL_INSPECTOR_STUCK_SECONDS", "1",
-                                             "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "-1", NULL});
+  in_child(stuck_once,
+           (const char *const[]){"NCCL_INSPECTOR_STUCK_SECONDS", "1",
+                                 "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "-1", NULL});
 }
 
 int main(int argc, char **argv) {
-  if (argc > 1) cmocka_set_test_filter(argv[1]); /* "*" is any text */
+  if (argc > 1)
+    cmocka_set_test_filter(argv[1]); /* "*" is any text */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_judge_knows_quiet_overtaken_late_and_rest),
       cmocka_unit_test(a_channel_is_in_the_record_or_late),

@@ -18,8 +18,8 @@ static char last[4096];
 static int last_level;
 static unsigned long last_flags;
 
-__attribute__((format(printf, 5, 6)))
-static void capture(enum ni_log_level level, unsigned long flags, const char *where, int line, const char *fmt, ...) {
+__attribute__((format(printf, 5, 6))) static void capture(enum ni_log_level level, unsigned long flags,
+                                                          const char *where, int line, const char *fmt, ...) {
   (void)where;
   (void)line;
   va_list ap;
@@ -27,7 +27,8 @@ static void capture(enum ni_log_level level, unsigned long flags, const char *wh
   vsnprintf(last, sizeof last, fmt, ap);
   va_end(ap);
   const char *left_out = strchr(last, '(');
-  if (left_out) said_left_out += strtoull(left_out + 1, NULL, 10);
+  if (left_out)
+    said_left_out += strtoull(left_out + 1, NULL, 10);
   last_level = (int)level;
   last_flags = flags;
   n_calls++;
@@ -66,7 +67,8 @@ static void once_per_cause(void **state) {
   n_calls = 0;
   ni_log_warn_once(&l, NI_LOG_CAUSE_POOL, "too early"); /* no logger yet: not used up */
   ni_log_set(&l, capture);
-  for (int i = 0; i < 5; i++) ni_log_warn_once(&l, NI_LOG_CAUSE_POOL, "pool %d", i);
+  for (int i = 0; i < 5; i++)
+    ni_log_warn_once(&l, NI_LOG_CAUSE_POOL, "pool %d", i);
   assert_int_equal(n_calls, 1);
   assert_string_equal(last, "NCCL Inspector: pool 0");
   ni_log_info_once(&l, NI_LOG_CAUSE_FILES, "other");
@@ -79,7 +81,8 @@ static void limited_per_cause(void **state) {
   ni_log_set(&l, capture);
   n_calls = 0;
   uint64_t t = 5000;
-  for (int i = 0; i < 100; i++) ni_log_warn_limited(&l, NI_LOG_CAUSE_WRITE, t + (uint64_t)i, "write failed");
+  for (int i = 0; i < 100; i++)
+    ni_log_warn_limited(&l, NI_LOG_CAUSE_WRITE, t + (uint64_t)i, "write failed");
   assert_int_equal(n_calls, 1);
   ni_log_warn_limited(&l, NI_LOG_CAUSE_ROTATE, t, "another cause");
   assert_int_equal(n_calls, 2);
@@ -108,8 +111,10 @@ static void threads_speak_once(void **state) {
   ni_log_set(&shared, capture);
   n_calls = 0;
   said_left_out = 0;
-  for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&t[i], NULL, hammer, NULL), 0);
-  for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(pthread_create(&t[i], NULL, hammer, NULL), 0);
+  for (int i = 0; i < 4; i++)
+    pthread_join(t[i], NULL);
   assert_int_equal(n_calls, 2);
   /* Those left out before the winner spoke are in its line already. */
   assert_int_equal(shared.suppressed[NI_LOG_CAUSE_WRITE] + said_left_out, 4 * 10000 - 1);
@@ -117,6 +122,7 @@ static void threads_speak_once(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(levels_and_text), cmocka_unit_test(once_per_cause),
-                                     cmocka_unit_test(limited_per_cause), cmocka_unit_test(threads_speak_once)};
+                                     cmocka_unit_test(limited_per_cause),
+                                     cmocka_unit_test(threads_speak_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,9 @@
 
 static struct ni_op op;
 
-static void live(uint32_t gen, uint32_t want) { ni_store_rlx(&op.state, ni_state_make(gen, NI_OP_LIVE, want)); }
+static void live(uint32_t gen, uint32_t want) {
+  ni_store_rlx(&op.state, ni_state_make(gen, NI_OP_LIVE, want));
+}
 static int done(uint64_t s) { return (ni_state_flags(s) & NI_OP_DONE) != 0; }
 
 static void both_orders_complete_once(void **state) {
@@ -54,9 +56,11 @@ static void *set_flag(void *arg) {
     pthread_barrier_wait(&barrier);
     completed[who] = done(ni_op_set(&op, gen, who ? NI_OP_CLOSED : NI_OP_KDONE));
     pthread_barrier_wait(&barrier);
-    if (completed[0] + completed[1] != 1) return (void *)1;
+    if (completed[0] + completed[1] != 1)
+      return (void *)1;
     pthread_barrier_wait(&barrier);
-    if (who == 0) live(gen + 1, 8);
+    if (who == 0)
+      live(gen + 1, 8);
   }
   return NULL;
 }
@@ -78,7 +82,11 @@ static void race_has_one_winner(void **state) {
 static void expected_channels(void **state) {
   (void)state;
   struct ni_want coll = {.kind = NI_KIND_COLL, .nchannels = 8, .most_channels = NCCL_MOST, .kernel_ch = true};
-  struct ni_want p2p = {.kind = NI_KIND_P2P, .nchannels = 4, .most_channels = NCCL_MOST, .p2p_channels_valid = true, .kernel_ch = true};
+  struct ni_want p2p = {.kind = NI_KIND_P2P,
+                        .nchannels = 4,
+                        .most_channels = NCCL_MOST,
+                        .p2p_channels_valid = true,
+                        .kernel_ch = true};
   assert_int_equal(ni_want_channels(&coll), 8);
   coll.nchannels = 64;
   assert_int_equal(ni_want_channels(&coll), 64);
@@ -109,7 +117,11 @@ static void expected_channels(void **state) {
 /* A symmetric kernel that was captured announces channels and raises none. */
 static void channels_of_symmetric_kernels(void **state) {
   (void)state;
-  struct ni_want head = {.kind = NI_KIND_COLL, .nchannels = 8, .most_channels = NCCL_MOST, .kernel_ch = true, .symmetric = true,
+  struct ni_want head = {.kind = NI_KIND_COLL,
+                         .nchannels = 8,
+                         .most_channels = NCCL_MOST,
+                         .kernel_ch = true,
+                         .symmetric = true,
                          .call_known = true},
                  w = head;
   assert_int_equal(ni_want_channels(&w), 8);
@@ -137,7 +149,8 @@ static void channel_counts_by_release(void **state) {
   assert_true(ni_self_is_silent(6, 23007));
   assert_false(ni_self_is_silent(6, 23102)); /* seen in its own callbacks */
   assert_false(ni_self_is_silent(7, 0));     /* no earlier release speaks v7 */
-  assert_true(!ni_mask_shifts_counts(6, 0) && !ni_mask_shifts_counts(6, 23007) && ni_mask_shifts_counts(5, 23102));
+  assert_true(!ni_mask_shifts_counts(6, 0) && !ni_mask_shifts_counts(6, 23007) &&
+              ni_mask_shifts_counts(5, 23102));
   assert_true(ni_mask_shifts_counts(7, 0));
   assert_true(ni_shows_symmetric(0) && !ni_shows_symmetric(23007) && ni_shows_symmetric(23102));
   assert_true(ni_p2p_channels_valid(6, 0));
@@ -163,7 +176,8 @@ static void handles_round_trip_and_reject(void **state) {
   uint64_t q = ni_handle_payload(h, other); /* the same tag in another process is noise */
   assert_false(ni_payload_index(q) == slot && ni_payload_gen(q) == gen);
   for (uint32_t ch = 0; ch < 64; ch += 21) {
-    p = ni_handle_payload(ni_handle_pack(NI_H_CHANNEL, ni_payload_cell(ch, ch & 1, 0x2abcdef, 0x87654321), mine), mine);
+    p = ni_handle_payload(
+        ni_handle_pack(NI_H_CHANNEL, ni_payload_cell(ch, ch & 1, 0x2abcdef, 0x87654321), mine), mine);
     assert_int_equal(ni_payload_cell_index(p), 2 * ch + (ch & 1));
     assert_int_equal(ni_payload_cell_page(p), 0x2abcdef);
     assert_int_equal(ni_payload_cell_number(p), 0x7654321);
@@ -179,7 +193,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(both_orders_complete_once),     cmocka_unit_test(stale_and_double_change_nothing),
       cmocka_unit_test(race_has_one_winner),           cmocka_unit_test(expected_channels),
-      cmocka_unit_test(channels_of_symmetric_kernels), cmocka_unit_test(channel_counts_by_release),     cmocka_unit_test(handles_round_trip_and_reject),
+      cmocka_unit_test(channels_of_symmetric_kernels), cmocka_unit_test(channel_counts_by_release),
+      cmocka_unit_test(handles_round_trip_and_reject),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,10 @@ static void names_and_modes(void **state) {
   assert_int_equal(st.st_size, 108);
   assert_int_equal(stat(DIR_AB, &st), 0);
   assert_int_equal(st.st_mode & 07777, 0755);
-  /* A second one with the same name (pid 1 in two containers) takes the next number and leaves the first alone. */
+  /*
+   * A second one with the same name (pid 1 in two containers) takes the next number and leaves the first
+   * alone.
+   */
   struct ni_out p = open_out(0, 0, 0);
   assert_int_equal(ni_out_write(&p, block(1, 50), 50, 1, 1, false), 0);
   assert_string_equal(ni_out_path(&p), SECOND_FILE);
@@ -49,13 +52,18 @@ static void descriptors(void **state) {
     char link[64], to[512];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, to, sizeof to - 1);
-    if (n <= 0) continue;
+    if (n <= 0)
+      continue;
     to[n] = 0;
-    if (strcmp(to, FIRST) != 0) continue;
+    if (strcmp(to, FIRST) != 0)
+      continue;
     found++;
     assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     assert_true(fcntl(fd, F_GETFL) & O_APPEND);
-    /* The host closes what it does not know and opens its own file under the number: that file stays as it is. */
+    /*
+     * The host closes what it does not know and opens its own file under the number: that file stays as it
+     * is.
+     */
     int own = open(in_root("host-file"), O_RDWR | O_CREAT, 0600);
     dup2(own, fd);
     close(own);
@@ -98,7 +106,10 @@ static void short_writes_are_completed(void **state) {
   ni_out_close(&o, NULL);
 }
 
-/* Disk full in the middle of a block: cut back, the caller offers the block again, the file was never invalid. */
+/*
+ * Disk full in the middle of a block: cut back, the caller offers the block again, the file was never
+ * invalid.
+ */
 static void disk_full(void **state) {
   (void)state;
   struct ni_out o = open_out(0, 0, 0);
@@ -172,11 +183,14 @@ static void file_length_limit(void **state) {
   struct ni_out o = open_out(0, 0, 0);
   setrlimit(RLIMIT_FSIZE, &lim);
   int err[6];
-  for (unsigned i = 0; i < 5; i++) err[i] = ni_out_write(&o, block(i, 1000), 1000, 1, 1, true);
+  for (unsigned i = 0; i < 5; i++)
+    err[i] = ni_out_write(&o, block(i, 1000), 1000, 1, 1, true);
   err[5] = ni_out_write(&o, block(5, 3000), 3000, 1, 1, true);
-  for (int i = 0; i < 20; i++) ni_out_write(&o, block(5, 3000), 3000, 1, 1, true);
+  for (int i = 0; i < 20; i++)
+    ni_out_write(&o, block(5, 3000), 3000, 1, 1, true);
   setrlimit(RLIMIT_FSIZE, &old);
-  for (int i = 0; i < 5; i++) assert_int_equal(err[i], 0);
+  for (int i = 0; i < 5; i++)
+    assert_int_equal(err[i], 0);
   assert_int_equal(err[5], -EFBIG);
   assert_true(n_files(DIR_AB) <= 4); /* retries do not leave a file each */
   assert_int_equal(ni_out_write(&o, block(5, 3000), 3000, 1, 1, true), 0);
@@ -191,7 +205,8 @@ static void a_failing_preamble_leaves_no_file(void **state) {
   ni_out_set_preamble(&o, "process\n", 8);
   plan_write_errno = ENOSPC;
   plan_write_times = 3;
-  for (int i = 0; i < 3; i++) assert_int_equal(ni_out_write(&o, block(0, 100), 100, 1, 1, true), -ENOSPC);
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(ni_out_write(&o, block(0, 100), 100, 1, 1, true), -ENOSPC);
   assert_int_equal(n_files(DIR_AB), 0);
   assert_int_equal(ni_out_write(&o, block(0, 100), 100, 1, 1, true), 0);
   assert_string_equal(ni_out_path(&o), FIRST);
@@ -242,7 +257,8 @@ static void storm(void **state) {
   int failures = 0;
   for (unsigned i = 0; i < N; i++) {
     size_t n = 20 + next() % 3000;
-    while (ni_out_write(&o, block(i, n), n, 1, i, true) != 0) failures++;
+    while (ni_out_write(&o, block(i, n), n, 1, i, true) != 0)
+      failures++;
   }
   plan_random = false;
   struct ni_out_lost lost;
@@ -250,16 +266,25 @@ static void storm(void **state) {
   assert_true(failures > 100); /* of some 900 planned ones: the others were cured at once */
   int blocks = read_back(DIR_AB, count, N);
   assert_int_equal(blocks, N);
-  for (int i = 0; i < N; i++) assert_int_equal(count[i], 1);
+  for (int i = 0; i < N; i++)
+    assert_int_equal(count[i], 1);
   assert_int_equal(lost.deleted_records + lost.expired_records + lost.doubtful_records, 0);
 }
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
-      T(names_and_modes), T(descriptors), T(symlinks_are_not_followed), T(short_writes_are_completed),
-      T(disk_full), T(pause_is_bounded), T(torn_file_is_left), T(file_length_limit),
-      T(a_failing_preamble_leaves_no_file), T(impossible_directories), T(relative_directories_survive_chdir),
+      T(names_and_modes),
+      T(descriptors),
+      T(symlinks_are_not_followed),
+      T(short_writes_are_completed),
+      T(disk_full),
+      T(pause_is_bounded),
+      T(torn_file_is_left),
+      T(file_length_limit),
+      T(a_failing_preamble_leaves_no_file),
+      T(impossible_directories),
+      T(relative_directories_survive_chdir),
       T(storm),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

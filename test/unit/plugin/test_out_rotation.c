@@ -1,11 +1,15 @@
-/* Rotation and retention of log files: limits of size, folder and age; what others did to the files meanwhile. */
+/*
+ * Rotation and retention of log files: limits of size, folder and age; what others did to the files
+ * meanwhile.
+ */
 #include "out_dir.h"
 
 static void rotation_by_size(void **state) {
   (void)state;
   struct ni_out o = open_out(1000, 0, 0);
   ni_out_set_preamble(&o, "process\n", 8);
-  for (unsigned i = 0; i < 10; i++) assert_int_equal(ni_out_write(&o, block(i, 300), 300, 1, i, false), 0);
+  for (unsigned i = 0; i < 10; i++)
+    assert_int_equal(ni_out_write(&o, block(i, 300), 300, 1, i, false), 0);
   assert_int_equal(ni_out_files(&o), 4);
   unsigned char count[10] = {0};
   assert_int_equal(read_back(DIR_AB, count, 10), 10);
@@ -32,10 +36,12 @@ static void directory_limit(void **state) {
   int blocks = read_back(DIR_AB, count, 100);
   disk = ni_out_bytes(&o);
   assert_int_equal(disk, 400 * (unsigned)blocks);
-  assert_int_equal(lost.expired_records, 2 * (100 - (unsigned)blocks)); /* what is gone is counted to the record */
+  /* what is gone is counted to the record */
+  assert_int_equal(lost.expired_records, 2 * (100 - (unsigned)blocks));
   assert_int_equal(lost.expired_files, ni_out_files(&o) - (unsigned)n_files(DIR_AB));
   assert_true(blocks >= 15);
-  for (int i = 0; i < 100; i++) assert_int_equal(count[i], i >= 100 - blocks); /* the newest stay */
+  for (int i = 0; i < 100; i++)
+    assert_int_equal(count[i], i >= 100 - blocks); /* the newest stay */
   ni_out_close(&o, NULL);
 }
 
@@ -43,7 +49,8 @@ static void keep_seconds(void **state) {
   (void)state;
   struct ni_out o = open_out(0, 0, 16); /* a file lives 2 s */
   const uint64_t s = 1000000000;
-  for (unsigned i = 0; i < 60; i++) assert_int_equal(ni_out_write(&o, block(i, 100), 100, 1, 5 * s + i * s, false), 0);
+  for (unsigned i = 0; i < 60; i++)
+    assert_int_equal(ni_out_write(&o, block(i, 100), 100, 1, 5 * s + i * s, false), 0);
   unsigned char count[60] = {0};
   int blocks = read_back(DIR_AB, count, 60);
   assert_int_equal(ni_out_lost(&o).expired_records, 60 - blocks);
@@ -63,7 +70,8 @@ static void rotation_without_a_new_file(void **state) {
   struct ni_out o = open_out(1000, 0, 0);
   assert_int_equal(ni_out_write(&o, block(0, 900), 900, 1, s, false), 0);
   plan_open_errno = ENOSPC;
-  for (unsigned i = 1; i < 5; i++) assert_int_equal(ni_out_write(&o, block(i, 900), 900, 1, s + i, false), 0);
+  for (unsigned i = 1; i < 5; i++)
+    assert_int_equal(ni_out_write(&o, block(i, 900), 900, 1, s + i, false), 0);
   assert_int_equal(ni_out_rotation_error(&o), -ENOSPC);
   assert_string_equal(ni_out_path(&o), FIRST);
   plan_open_errno = 0;
@@ -77,7 +85,8 @@ static void rotation_without_a_new_file(void **state) {
   assert_int_equal(read_back(DIR_AB, count, 7), 7);
   /* The new file's head does not fit: it is taken away again. */
   ni_out_set_preamble(&o, "process\n", 8);
-  plan_write_errno = ENOSPC, plan_write_times = 1;
+  plan_write_errno = ENOSPC;
+  plan_write_times = 1;
   assert_int_equal(ni_out_write(&o, block(0, 900), 900, 1, 8 * s, false), 0);
   assert_int_equal(n_files(DIR_AB), 2);
   ni_out_close(&o, NULL);
@@ -123,8 +132,12 @@ static void directory_deleted(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest tests[] = {
-      T(rotation_by_size), T(directory_limit), T(keep_seconds), T(rotation_without_a_new_file),
-      T(replaced_files_are_not_removed), T(directory_deleted),
+      T(rotation_by_size),
+      T(directory_limit),
+      T(keep_seconds),
+      T(rotation_without_a_new_file),
+      T(replaced_files_are_not_removed),
+      T(directory_deleted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,8 +48,14 @@ static struct ni_comm_writer *new_comm(const char *name, const char *uuid, int i
 }
 
 static struct ni_record coll(uint64_t bytes, uint64_t ns, double busbw) {
-  return (struct ni_record){.kind = NI_KIND_COLL, .has = NI_HAS_EXEC_NS | NI_HAS_BUSBW, .func = "AllReduce", .algo = "RING", .proto = "SIMPLE",
-                            .msg_bytes = bytes, .exec_ns = ns, .busbw_gbs = busbw};
+  return (struct ni_record){.kind = NI_KIND_COLL,
+                            .has = NI_HAS_EXEC_NS | NI_HAS_BUSBW,
+                            .func = "AllReduce",
+                            .algo = "RING",
+                            .proto = "SIMPLE",
+                            .msg_bytes = bytes,
+                            .exec_ns = ns,
+                            .busbw_gbs = busbw};
 }
 
 static char *text_of(const char *name) {
@@ -57,7 +63,8 @@ static char *text_of(const char *name) {
   char path[256];
   snprintf(path, sizeof path, "%s/%s", dir, name);
   FILE *f = fopen(path, "r");
-  if (!f) return NULL;
+  if (!f)
+    return NULL;
   text[fread(text, 1, sizeof text - 1, f)] = 0;
   fclose(f);
   return text;
@@ -66,19 +73,27 @@ static char *text_of(const char *name) {
 static unsigned files(void) {
   unsigned n = 0;
   DIR *d = opendir(dir);
-  for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.' || strlen(e->d_name) > 2;
+  for (struct dirent *e; (e = readdir(d));)
+    n += e->d_name[0] != '.' || strlen(e->d_name) > 2;
   closedir(d);
   return n;
 }
 
 #define FILE_OF_GPU "nccl_inspector_metrics_GPU-1b.prom"
 #define HEAD(name, help) "# HELP " name " " help "\n# TYPE " name " gauge\n"
-#define BUS HEAD("nccl_bus_bandwidth_gbs", "Geometric mean of the bus bandwidth of collectives in the last window, in 1e9 bytes per second.")
-#define TOOK HEAD("nccl_collective_exec_time_microseconds", "Mean duration of collectives in the last window.")
+#define BUS \
+  HEAD("nccl_bus_bandwidth_gbs", \
+       "Geometric mean of the bus bandwidth of collectives in the last window, in 1e9 bytes per second.")
+#define TOOK \
+  HEAD("nccl_collective_exec_time_microseconds", "Mean duration of collectives in the last window.")
 #define P2P_BUS \
-  HEAD("nccl_p2p_bus_bandwidth_gbs", "Geometric mean of the bandwidth of Sends and Recvs in the last window, in 1e9 bytes per second.")
-#define P2P_TOOK HEAD("nccl_p2p_exec_time_microseconds", "Mean duration of Sends and Recvs in the last window.")
-#define WHO "{version=\"v5.1\",slurm_job_id=\"4711\",node=\"node-a\",gpu=\"GPU3\",comm_name=\"dp \\\"0\\\"?\",n_nodes=\"2\",nranks=\"16\","
+  HEAD("nccl_p2p_bus_bandwidth_gbs", \
+       "Geometric mean of the bandwidth of Sends and Recvs in the last window, in 1e9 bytes per second.")
+#define P2P_TOOK \
+  HEAD("nccl_p2p_exec_time_microseconds", "Mean duration of Sends and Recvs in the last window.")
+#define WHO \
+  "{version=\"v5.1\",slurm_job_id=\"4711\",node=\"node-a\",gpu=\"GPU3\",comm_name=\"dp " \
+  "\\\"0\\\"?\",n_nodes=\"2\",nranks=\"16\","
 
 static void windows(void **state) {
   (void)state;
@@ -88,10 +103,15 @@ static void windows(void **state) {
   ni_prom_add(w, s, &r);
   r = coll(2047, 5000, 9); /* the same class; 6 is the geometric mean of 4 and 9 */
   ni_prom_add(w, s, &r);
-  r = (struct ni_record){.kind = NI_KIND_P2P, .has = NI_HAS_EXEC_NS | NI_HAS_BUSBW, .func = "Send", .msg_bytes = 3 << 20, .exec_ns = 1500500,
+  r = (struct ni_record){.kind = NI_KIND_P2P,
+                         .has = NI_HAS_EXEC_NS | NI_HAS_BUSBW,
+                         .func = "Send",
+                         .msg_bytes = 3 << 20,
+                         .exec_ns = 1500500,
                          .busbw_gbs = 2};
   ni_prom_add(w, s, &r);
-  r.has = NI_HAS_EXEC_NS, r.msg_bytes = 0; /* without a bandwidth there is none */
+  r.has = NI_HAS_EXEC_NS;
+  r.msg_bytes = 0; /* without a bandwidth there is none */
   ni_prom_add(w, s, &r);
   w->now_ms += NI_PROM_WINDOW_MS - 1;
   ni_prom_tick(w, dir);
@@ -101,12 +121,20 @@ static void windows(void **state) {
   assert_int_equal(files(), 1);
   const char *text = text_of(FILE_OF_GPU);
   assert_non_null(text);
-  assert_non_null(strstr(text, BUS "nccl_bus_bandwidth_gbs" WHO "collective=\"AllReduce\",message_size=\"1-2KB\",algo_proto=\"RING_SIMPLE\"} 6.000000\n" TOOK
-                               "nccl_collective_exec_time_microseconds" WHO
-                               "collective=\"AllReduce\",message_size=\"1-2KB\",algo_proto=\"RING_SIMPLE\"} 3.500000\n" P2P_BUS
-                               "nccl_p2p_bus_bandwidth_gbs" WHO "p2p_operation=\"Send\",message_size=\"3-4MB\"} 2.000000\n" P2P_TOOK));
-  assert_non_null(strstr(text, "nccl_p2p_exec_time_microseconds" WHO "p2p_operation=\"Send\",message_size=\"3-4MB\"} 1500.500000\n"));
-  assert_non_null(strstr(text, "nccl_p2p_exec_time_microseconds" WHO "p2p_operation=\"Send\",message_size=\"0B\"} 1500.500000\n"));
+  assert_non_null(strstr(
+      text,
+      BUS "nccl_bus_bandwidth_gbs" WHO
+          "collective=\"AllReduce\",message_size=\"1-2KB\",algo_proto=\"RING_SIMPLE\"} 6.000000\n" TOOK
+          "nccl_collective_exec_time_microseconds" WHO
+          "collective=\"AllReduce\",message_size=\"1-2KB\",algo_proto=\"RING_SIMPLE\"} 3.500000\n" P2P_BUS
+          "nccl_p2p_bus_bandwidth_gbs" WHO
+          "p2p_operation=\"Send\",message_size=\"3-4MB\"} 2.000000\n" P2P_TOOK));
+  assert_non_null(strstr(text,
+                         "nccl_p2p_exec_time_microseconds" WHO
+                         "p2p_operation=\"Send\",message_size=\"3-4MB\"} 1500.500000\n"));
+  assert_non_null(strstr(text,
+                         "nccl_p2p_exec_time_microseconds" WHO
+                         "p2p_operation=\"Send\",message_size=\"0B\"} 1500.500000\n"));
   struct stat st;
   char path[256];
   snprintf(path, sizeof path, "%s/%s", dir, FILE_OF_GPU);
@@ -132,7 +160,8 @@ static void two_gpus_and_none(void **state) {
   w->now_ms += NI_PROM_WINDOW_MS;
   ni_prom_tick(w, dir);
   assert_non_null(strstr(text_of("nccl_inspector_metrics_GPU-a.prom"), "gpu=\"GPU0\",comm_name=\"unknown\""));
-  assert_non_null(strstr(text_of("nccl_inspector_metrics_node-a-pid99.prom"), "gpu=\"unknown\",comm_name=\"unknown\""));
+  assert_non_null(
+      strstr(text_of("nccl_inspector_metrics_node-a-pid99.prom"), "gpu=\"unknown\",comm_name=\"unknown\""));
   ni_prom_end(w, dir);
   assert_int_equal(files(), 0);
   free(a);
@@ -140,13 +169,17 @@ static void two_gpus_and_none(void **state) {
   free(w);
 }
 
-/* Many alike, so that a product of bandwidths would not fit into a double; and more series than there is room for. */
+/*
+ * Many alike, so that a product of bandwidths would not fit into a double; and more series than there is room
+ * for.
+ */
 static void many(void **state) {
   (void)state;
   struct ni_writer *w = new_writer();
   struct ni_comm_writer *s = new_comm("c", "GPU-1b", 0);
   struct ni_record r = coll(1 << 20, 1000, 3e5);
-  for (int i = 0; i < 5000; i++) ni_prom_add(w, s, &r);
+  for (int i = 0; i < 5000; i++)
+    ni_prom_add(w, s, &r);
   w->now_ms += NI_PROM_WINDOW_MS;
   ni_prom_tick(w, dir);
   assert_non_null(strstr(text_of(FILE_OF_GPU), "} 300000.000000\n"));
@@ -157,7 +190,8 @@ static void many(void **state) {
   w->now_ms += NI_PROM_WINDOW_MS;
   ni_prom_tick(w, dir);
   unsigned lines = 0;
-  for (const char *t = text_of(FILE_OF_GPU); (t = strstr(t, "nccl_bus_bandwidth_gbs{")); t++) lines++;
+  for (const char *t = text_of(FILE_OF_GPU); (t = strstr(t, "nccl_bus_bandwidth_gbs{")); t++)
+    lines++;
   assert_int_equal(lines, NI_PROM_SERIES);
   ni_prom_end(w, dir);
   free(s);
@@ -165,13 +199,17 @@ static void many(void **state) {
 }
 
 static void totals_are(unsigned coll, unsigned coll_dropped, unsigned p2p, unsigned p2p_dropped) {
-  static const char *const names[] = {"nccl_collectives_total", "nccl_collectives_dropped_total", "nccl_p2p_total", "nccl_p2p_dropped_total"};
+  static const char *const names[] = {"nccl_collectives_total", "nccl_collectives_dropped_total",
+                                      "nccl_p2p_total", "nccl_p2p_dropped_total"};
   const unsigned want[] = {coll, coll_dropped, p2p, p2p_dropped};
   for (int i = 0; i < 4; i++) {
     char line[256];
-    snprintf(line, sizeof line, "# TYPE %s counter\n%s{version=\"v5.1\",slurm_job_id=\"4711\",node=\"node-a\",gpu=\"GPU3\"} %u\n", names[i],
-             names[i], want[i]);
-    if (!strstr(text_of(FILE_OF_GPU), line)) fail_msg("no %s in\n%s", line, text_of(FILE_OF_GPU));
+    snprintf(
+        line, sizeof line,
+        "# TYPE %s counter\n%s{version=\"v5.1\",slurm_job_id=\"4711\",node=\"node-a\",gpu=\"GPU3\"} %u\n",
+        names[i], names[i], want[i]);
+    if (!strstr(text_of(FILE_OF_GPU), line))
+      fail_msg("no %s in\n%s", line, text_of(FILE_OF_GPU));
   }
 }
 
@@ -183,13 +221,15 @@ static void totals(void **state) {
   static struct ni_account account[2][NI_KIND_COUNT];
   for (int i = 0; i < 2; i++) {
     s[i]->comm = calloc(1, sizeof *s[i]->comm);
-    for (int kind = 0; kind < NI_KIND_COUNT; kind++) s[i]->kind[kind].account = &account[i][kind];
+    for (int kind = 0; kind < NI_KIND_COUNT; kind++)
+      s[i]->kind[kind].account = &account[i][kind];
   }
   ni_g.config.prom_dump_stats = 1;
   w->comms = s[0];
   s[0]->next = s[1];
   struct ni_record r = coll(8, 1000, 1);
-  for (int i = 0; i < 3; i++) ni_prom_add(w, s[i % 2], &r);
+  for (int i = 0; i < 3; i++)
+    ni_prom_add(w, s[i % 2], &r);
   r.kind = NI_KIND_P2P;
   ni_prom_add(w, s[0], &r);
   s[0]->comm->kind[NI_KIND_COLL].dropped[NI_DROP_POOL_FULL] = 4;
@@ -212,7 +252,10 @@ static void totals(void **state) {
   ni_prom_tick(w, dir);
   assert_null(strstr(text_of(FILE_OF_GPU), "_total"));
   ni_prom_end(w, dir);
-  for (int i = 0; i < 2; i++) free(s[i]->comm), free(s[i]);
+  for (int i = 0; i < 2; i++) {
+    free(s[i]->comm);
+    free(s[i]);
+  }
   free(w);
 }
 
@@ -235,7 +278,8 @@ static void no_folder(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(windows), cmocka_unit_test(two_gpus_and_none), cmocka_unit_test(many),
-                                     cmocka_unit_test(no_folder), cmocka_unit_test(totals)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(windows), cmocka_unit_test(two_gpus_and_none),
+                                     cmocka_unit_test(many), cmocka_unit_test(no_folder),
+                                     cmocka_unit_test(totals)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

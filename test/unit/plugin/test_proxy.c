@@ -1,12 +1,14 @@
 /*
- * Proxy operations and steps from the inside: where each phase's time goes, what a repeated start does, what is refused.
- * In a forked child, whose state is empty (state.h).
+ * Proxy operations and steps from the inside: where each phase's time goes, what a repeated start does, what
+ * is refused. In a forked child, whose state is empty (state.h).
  */
 #include "core_child.h"
 
 /* A child whose callbacks have proxies; nothing is taken away while we look. */
 static void with_proxies(void (*fn)(void)) {
-  in_child(fn, (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", "NCCL_INSPECTOR_EVENTS", "proxyop,proxystep", NULL});
+  in_child(fn,
+           (const char *const[]){"NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0", "NCCL_INSPECTOR_EVENTS",
+                                 "proxyop,proxystep", NULL});
 }
 
 static struct ni_proxy_slot *proxy_of(void *op) {
@@ -16,7 +18,8 @@ static struct ni_proxy_slot *proxy_of(void *op) {
 static uint64_t sum(const struct ni_proxy_slot *x, int phase) { return ni_load_rlx(&x->sum[phase - 1]); }
 
 static void *proxy(void *ctx, bool send) {
-  return ni_cb_proxy_start(ctx, &(struct ni_proxy_start){.pid = getpid(), .peer = 1, .n_steps = 2, .send = send});
+  return ni_cb_proxy_start(ctx,
+                           &(struct ni_proxy_start){.pid = getpid(), .peer = 1, .n_steps = 2, .send = send});
 }
 
 static void state(void *h, uint32_t st, uint64_t bytes) { ni_cb_state(h, st, &bytes); }
@@ -30,8 +33,8 @@ static void phases(void) {
     uint32_t before, after; /* states around the sleep; 0: the start, 99: the stop */
     int phase;
   } cases[] = {
-      {true, 8, 20, NI_PH_GPU_PRODUCE}, {true, 20, 9, NI_PH_PEER_CREDIT}, {true, 9, 99, NI_PH_WIRE},
-      {false, 0, 10, NI_PH_PEER_CREDIT}, {false, 10, 11, NI_PH_WIRE},     {false, 11, 12, NI_PH_FLUSH},
+      {true, 8, 20, NI_PH_GPU_PRODUCE},   {true, 20, 9, NI_PH_PEER_CREDIT}, {true, 9, 99, NI_PH_WIRE},
+      {false, 0, 10, NI_PH_PEER_CREDIT},  {false, 10, 11, NI_PH_WIRE},      {false, 11, 12, NI_PH_FLUSH},
       {false, 12, 99, NI_PH_GPU_CONSUME},
   };
   static const uint32_t sending[] = {8, 20, 20, 9}, receiving[] = {10, 11, 12};
@@ -39,19 +42,23 @@ static void phases(void) {
     void *op = proxy(ctx, cases[i].send), *step = ni_cb_step_start(op, 0);
     struct ni_proxy_slot *x = proxy_of(op);
     CHECK(ni_cb_step_start(op, 0) == step); /* asked again: the same transfer */
-    if (cases[i].before == 0) usleep(3000);
+    if (cases[i].before == 0)
+      usleep(3000);
     const uint32_t *states = cases[i].send ? sending : receiving;
     int n = cases[i].send ? 4 : 3;
     for (int k = 0; k < n; k++) {
       state(step, states[k], 1000);
-      if (states[k] == cases[i].before && (k + 1 == n || states[k + 1] != states[k])) usleep(3000);
+      if (states[k] == cases[i].before && (k + 1 == n || states[k + 1] != states[k]))
+        usleep(3000);
     }
     ni_cb_stop(step);
     uint64_t all = 0;
-    for (int ph = 1; ph < NI_PH_COUNT; ph++) all += sum(x, ph);
+    for (int ph = 1; ph < NI_PH_COUNT; ph++)
+      all += sum(x, ph);
     CHECK(ni_clock_span_ns(&ni_g.clock, sum(x, cases[i].phase)) >= 2900000);
     CHECK(all == ni_load_rlx(&x->max_step)); /* of one step all phases together are its time */
-    CHECK(ni_load_rlx(&x->bytes) == 1000 && ni_load_rlx(&x->n_started) == 1 && ni_load_rlx(&x->n_completed) == 1);
+    CHECK(ni_load_rlx(&x->bytes) == 1000 && ni_load_rlx(&x->n_started) == 1 &&
+          ni_load_rlx(&x->n_completed) == 1);
     ni_cb_stop(op);
     CHECK(ni_load_rlx(&ni_g.stray[NI_STRAY_STALE_HANDLE]) == 0);
   }
@@ -67,7 +74,8 @@ static uint64_t strays(enum ni_stray why) { return ni_load_rlx(&ni_g.stray[why])
 static void odd(void) {
   void *ctx = open_comm(1), *op = proxy(ctx, true);
   struct ni_proxy_slot *x = proxy_of(op);
-  void *first = ni_cb_step_start(op, 0), *last = ni_cb_step_start(op, 8); /* takes the place of one that never stopped */
+  /* takes the place of one that never stopped */
+  void *first = ni_cb_step_start(op, 0), *last = ni_cb_step_start(op, 8);
   CHECK(ni_load_rlx(&x->n_started) == 2 && ni_load_rlx(&x->n_dropped) == 1);
   ni_cb_stop(first);
   CHECK(strays(NI_STRAY_DOUBLE_STOP) == 1 && ni_load_rlx(&x->n_completed) == 0);
@@ -77,12 +85,16 @@ static void odd(void) {
   ni_cb_state(last, NI_ST_PROXY_STEP_SEND_WAIT, NULL); /* 2.23 to 2.25 hand no arguments over */
   ni_cb_stop(last);
   ni_cb_stop(last);
-  CHECK(ni_load_rlx(&x->n_completed) == 1 && ni_load_rlx(&x->bytes) == 0 && strays(NI_STRAY_DOUBLE_STOP) == 2);
+  CHECK(ni_load_rlx(&x->n_completed) == 1 && ni_load_rlx(&x->bytes) == 0 &&
+        strays(NI_STRAY_DOUBLE_STOP) == 2);
   ni_cb_stop(op);
   CHECK(ni_cb_step_start(op, 1) == NULL && strays(NI_STRAY_STALE_HANDLE) == 1);
   /* Another process's: its context is noise, whatever the pid says; its line belongs to the process. */
-  void *foreign = ni_cb_proxy_start((void *)0x600000001234567, &(struct ni_proxy_start){.parent = (void *)0x2222222222222222, .pid = getpid()});
-  CHECK(foreign && proxy_of(foreign)->comm_page == 0 && (ni_load_rlx(&proxy_of(foreign)->flags) & NI_EVF_FOREIGN));
+  void *foreign =
+      ni_cb_proxy_start((void *)0x600000001234567,
+                        &(struct ni_proxy_start){.parent = (void *)0x2222222222222222, .pid = getpid()});
+  CHECK(foreign && proxy_of(foreign)->comm_page == 0 &&
+        (ni_load_rlx(&proxy_of(foreign)->flags) & NI_EVF_FOREIGN));
   ni_cb_stop(foreign);
   /* Switched off: nothing new, and what is open goes on. */
   void *open = proxy(ctx, false), *step = ni_cb_step_start(open, 0);
@@ -99,14 +111,17 @@ static void what_does_not_fit_is_counted(void **st) {
   with_proxies(odd);
 }
 
-/* A counter that goes back in the middle of a transfer (a VM that was moved): no time, rather than centuries. */
+/*
+ * A counter that goes back in the middle of a transfer (a VM that was moved): no time, rather than centuries.
+ */
 static void counter_went_back(void) {
   void *ctx = open_comm(1), *op = proxy(ctx, true), *step = ni_cb_step_start(op, 0);
   struct ni_proxy_slot *x = proxy_of(op);
   x->step_last[0] += UINT64_C(1) << 40;
   ni_store_rlx(&x->step_start[0], x->step_last[0]);
   ni_cb_stop(step);
-  CHECK(sum(x, NI_PH_GPU_PRODUCE) == 0 && ni_load_rlx(&x->max_step) == 0 && ni_load_rlx(&x->n_completed) == 1);
+  CHECK(sum(x, NI_PH_GPU_PRODUCE) == 0 && ni_load_rlx(&x->max_step) == 0 &&
+        ni_load_rlx(&x->n_completed) == 1);
 }
 static void no_time_runs_backwards(void **st) {
   (void)st;
@@ -120,7 +135,8 @@ static void step_of_the_closed(void) {
   ni_masks_set(NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS));
   void *op = proxy(ctx, true), *step = ni_cb_step_start(op, 0);
   struct ni_event_slot *line = ni_arena_event(&ni_g.arena, proxy_of(op)->step_slot[0]);
-  line->state |= NI_STATE_FLAG(NI_EVS_CLOSED); /* by the dump thread, which has it on a chain of its own now */
+  /* by the dump thread, which has it on a chain of its own now */
+  line->state |= NI_STATE_FLAG(NI_EVS_CLOSED);
   uint64_t before = line->ticks_stop;
   ni_cb_stop(step);
   CHECK(ni_load_rlx(&comm_at(ctx)->events.done.head) == 0 && line->ticks_stop == before);
@@ -145,7 +161,8 @@ static void stop_meets_closing(void) {
   side = ni_g.dump->w.comms;
   ni_testpoint_hook = close_now;
   ni_cb_stop(op);
-  CHECK(ni_testpoint_hook == NULL && side->ev.todo.n == 1 && ni_load_rlx(&comm_at(ctx)->events.done.head) == 0);
+  CHECK(ni_testpoint_hook == NULL && side->ev.todo.n == 1 &&
+        ni_load_rlx(&comm_at(ctx)->events.done.head) == 0);
 }
 static void an_operation_is_handed_over_once(void **st) {
   (void)st;
@@ -156,7 +173,10 @@ static void mark_now(void) { /* an operation names its call at the moment its co
   ni_testpoint_hook = NULL;
   call->state |= NI_STATE_FLAG(NI_EVS_SEEN_KERNEL);
 }
-/* The communicator is over, its memory given back, and another begins, while a shared progress thread is inside a stop. */
+/*
+ * The communicator is over, its memory given back, and another begins, while a shared progress thread is
+ * inside a stop.
+ */
 static struct ni_proxy_slot *held_slot;
 static void *resting;
 static void others_turn(void) {

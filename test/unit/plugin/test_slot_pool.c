@@ -15,7 +15,8 @@
 static struct ni_arena arena;
 
 static void fresh(uint64_t cap, uint32_t step) {
-  if (arena.base) munmap(arena.base, arena.map_bytes);
+  if (arena.base)
+    munmap(arena.base, arena.map_bytes);
   assert_int_equal(ni_arena_open(&arena, cap, step, step, NULL), 0);
 }
 
@@ -50,7 +51,8 @@ static void fixed_has_exactly_its_size(void **state) {
   assert_int_equal(ni_pool_open(&arena, &p, NI_CHUNK_OP_P2P, 0, 10), 0);
   uint32_t slot[10];
   int why = 9;
-  for (int i = 0; i < 10; i++) assert_int_not_equal(slot[i] = ni_pool_get(&arena, &p, &why), 0);
+  for (int i = 0; i < 10; i++)
+    assert_int_not_equal(slot[i] = ni_pool_get(&arena, &p, &why), 0);
   assert_int_equal(ni_pool_get(&arena, &p, &why), 0);
   assert_int_equal(why, 0);
   put_one(&p, slot[3]);
@@ -65,13 +67,15 @@ static void chunks_come_back_as_the_same_class(void **state) {
   int why;
   uint64_t used = ni_arena_used_bytes(&arena);
   assert_int_equal(ni_pool_open(&arena, &p, NI_CHUNK_OP_COLL, 1, 0), 0);
-  for (int i = 0; i < 500; i++) assert_int_not_equal(ni_pool_get(&arena, &p, &why), 0);
+  for (int i = 0; i < 500; i++)
+    assert_int_not_equal(ni_pool_get(&arena, &p, &why), 0);
   uint64_t high = ni_arena_high_bytes(&arena);
   ni_pool_close(&arena, &p);
   assert_int_equal(ni_arena_used_bytes(&arena), used);
   for (int round = 0; round < 20; round++) {
     assert_int_equal(ni_pool_open(&arena, &p, NI_CHUNK_OP_COLL, 1, 0), 0);
-    for (int i = 0; i < 500; i++) assert_int_not_equal(ni_pool_get(&arena, &p, &why), 0);
+    for (int i = 0; i < 500; i++)
+      assert_int_not_equal(ni_pool_get(&arena, &p, &why), 0);
     ni_pool_close(&arena, &p);
   }
   assert_int_equal(ni_arena_high_bytes(&arena), high); /* reuse, no growth */
@@ -86,7 +90,9 @@ static void out_of_range_is_refused(void **state) {
   assert_null(ni_arena_op_checked(&arena, (arena.n_pages - 1) * NI_SLOTS_PER_PAGE)); /* not handed out yet */
 }
 
-/* The limit is read without an order to the watermark: a thread may see the one raised and not yet the other. */
+/*
+ * The limit is read without an order to the watermark: a thread may see the one raised and not yet the other.
+ */
 static void nothing_is_taken_beyond_an_old_limit(void **state) {
   (void)state;
   fresh(1 << 20, 64);
@@ -112,7 +118,8 @@ static void arena_can_be_read_at_another_address(void **state) {
     ni_arena_op(&arena, slot)->rec_sn = (uint64_t)i;
     ni_store_rlx(&ni_arena_op(&arena, slot)->state, ni_state_make(7, NI_OP_LIVE, 8));
   }
-  unsigned char *copy = mmap(NULL, arena.map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  unsigned char *copy =
+      mmap(NULL, arena.map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memcpy(copy, arena.base, arena.map_bytes);
   struct ni_arena other = arena;
   other.base = copy;
@@ -126,7 +133,10 @@ static void arena_can_be_read_at_another_address(void **state) {
     uint32_t n = other.hdr->chunk_pages[other.page[page].cls] * NI_SLOTS_PER_PAGE;
     for (uint32_t i = 0; i < n; i++) {
       struct ni_op *op = ni_arena_op(&other, page * NI_SLOTS_PER_PAGE + i);
-      if (ni_state_flags(op->state) & NI_OP_LIVE) live++, sum += op->rec_sn;
+      if (ni_state_flags(op->state) & NI_OP_LIVE) {
+        live++;
+        sum += op->rec_sn;
+      }
     }
   }
   assert_int_equal(live, 100);
@@ -153,10 +163,12 @@ static void *taker(void *arg) {
     }
     struct ni_op *op = ni_arena_op(&arena, slot);
     /* Somebody else's number here would mean that a slot has two owners. */
-    if (op->group_ord != 0) abort();
+    if (op->group_ord != 0)
+      abort();
     op->group_ord = mine;
     op->rec_sn = pushed;
-    if (op->group_ord != mine) abort();
+    if (op->group_ord != mine)
+      abort();
     pushed++;
     ni_done_push(&arena, &done, slot);
   }
@@ -172,7 +184,8 @@ static void many_takers_one_returner(void **state) {
   left = TAKERS;
   pushed = failed = 0;
   pthread_t t[TAKERS];
-  for (int i = 0; i < TAKERS; i++) pthread_create(&t[i], NULL, taker, (void *)(uintptr_t)(i + 1));
+  for (int i = 0; i < TAKERS; i++)
+    pthread_create(&t[i], NULL, taker, (void *)(uintptr_t)(i + 1));
   uint64_t drained = 0;
   for (;;) {
     int last = left == 0;
@@ -184,10 +197,13 @@ static void many_takers_one_returner(void **state) {
     }
     assert_int_equal(counted, n);
     drained += n;
-    if (first) ni_pool_put_chain(&arena, &shared, first, end);
-    else if (last) break;
+    if (first)
+      ni_pool_put_chain(&arena, &shared, first, end);
+    else if (last)
+      break;
   }
-  for (int i = 0; i < TAKERS; i++) pthread_join(t[i], NULL);
+  for (int i = 0; i < TAKERS; i++)
+    pthread_join(t[i], NULL);
   assert_int_equal(drained, pushed);
   assert_int_equal(drained + failed, (uint64_t)TAKERS * ROUNDS);
 }

@@ -1,4 +1,7 @@
-/* Sources, bandwidths by nccl-tests' formulas, and the GPU clock fit against planted garbage, drift and steps. */
+/*
+ * Sources, bandwidths by nccl-tests' formulas, and the GPU clock fit against planted garbage, drift and
+ * steps.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +28,8 @@ static struct ni_record fill(const char *func, uint64_t bytes, int n, struct ni_
 
 static void sources(void **state) {
   (void)state;
-  struct ni_timing_in in = {.gpu_ok = true, .has_kernel = true, .gpu_ns = 59499, .kernel_cpu_ns = 61000, .bracket_ns = 7};
+  struct ni_timing_in in = {
+      .gpu_ok = true, .has_kernel = true, .gpu_ns = 59499, .kernel_cpu_ns = 61000, .bracket_ns = 7};
   struct ni_record r = fill("AllReduce", 1 << 20, 8, in);
   assert_int_equal(r.timing, NI_TIMING_KERNEL_GPU);
   assert_int_equal(r.exec_ns, 59499);
@@ -42,11 +46,13 @@ static void sources(void **state) {
   assert_int_equal(r.exec_us, 1);
   assert_false(r.has & (NI_HAS_ALGOBW | NI_HAS_BUSBW));
   assert_true(r.has & NI_HAS_TESTS_SIZE);
-  r = fill("AllReduce", 1 << 20, 8, (struct ni_timing_in){.gpu_ok = true}); /* zero span: no bandwidth, no division */
+  /* zero span: no bandwidth, no division */
+  r = fill("AllReduce", 1 << 20, 8, (struct ni_timing_in){.gpu_ok = true});
   assert_false(r.has & (NI_HAS_ALGOBW | NI_HAS_BUSBW));
   /* Unknown number of ranks: only what does not depend on it. */
   r = fill("AllReduce", 1 << 20, 0, (struct ni_timing_in){.gpu_ok = true, .gpu_ns = 1000});
-  assert_int_equal(r.has & (NI_HAS_TESTS_SIZE | NI_HAS_ALGOBW | NI_HAS_BUSBW), NI_HAS_TESTS_SIZE | NI_HAS_ALGOBW);
+  assert_int_equal(r.has & (NI_HAS_TESTS_SIZE | NI_HAS_ALGOBW | NI_HAS_BUSBW),
+                   NI_HAS_TESTS_SIZE | NI_HAS_ALGOBW);
   r = fill("AllGather", 1 << 20, 0, (struct ni_timing_in){.gpu_ok = true, .gpu_ns = 1000});
   assert_int_equal(r.has & (NI_HAS_TESTS_SIZE | NI_HAS_ALGOBW | NI_HAS_BUSBW), 0);
   r = fill("Send", 1000, 0, (struct ni_timing_in){.gpu_ok = true, .gpu_ns = 1000});
@@ -81,7 +87,8 @@ static void bandwidths(void **state) {
       {"AllReduce", 900, 8, 900, 1, 1.75, 900}, /* below a microsecond: not lost, not rounded */
   };
   for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-    struct ni_record r = fill(t[i].func, t[i].bytes, t[i].n, (struct ni_timing_in){.gpu_ok = true, .gpu_ns = t[i].ns});
+    struct ni_record r =
+        fill(t[i].func, t[i].bytes, t[i].n, (struct ni_timing_in){.gpu_ok = true, .gpu_ns = t[i].ns});
     assert_true(r.has & NI_HAS_ALGOBW);
     assert_true(r.has & NI_HAS_BUSBW);
     assert_true(r.algobw_gbs > t[i].algbw * (1 - 1e-12) && r.algobw_gbs < t[i].algbw * (1 + 1e-12));
@@ -126,13 +133,18 @@ static void plain_verdicts(void **state) {
   assert_int_equal(ni_gpu_fit_check(&f, &(struct ni_gpu_stamps){0, 5, 9, 9}), NI_GPU_ZERO);
   assert_int_equal(ni_gpu_fit_check(&f, &(struct ni_gpu_stamps){5, 0, 9, 9}), NI_GPU_ZERO);
   assert_int_equal(ni_gpu_fit_check(&f, &(struct ni_gpu_stamps){6, 5, 9, 9}), NI_GPU_STOP_BEFORE_START);
-  assert_int_equal(ni_gpu_fit_check(&f, &(struct ni_gpu_stamps){1, UINT64_C(3600000000002), 9, 9}), NI_GPU_SPAN_TOO_LONG);
-  assert_int_equal(ni_gpu_fit_check(&f, &(struct ni_gpu_stamps){1, UINT64_C(3600000000001), 9, 9}), NI_GPU_OK);
+  assert_int_equal(ni_gpu_fit_check(&f, &(struct ni_gpu_stamps){1, UINT64_C(3600000000002), 9, 9}),
+                   NI_GPU_SPAN_TOO_LONG);
+  assert_int_equal(ni_gpu_fit_check(&f, &(struct ni_gpu_stamps){1, UINT64_C(3600000000001), 9, 9}),
+                   NI_GPU_OK);
   assert_false(ni_gpu_fit_observe(&f, &(struct ni_gpu_stamps){1, UINT64_MAX, 9, 9}, NI_GPU_SPAN_TOO_LONG));
   assert_false(f.has_min);
 }
 
-/* Ten minutes with 20 ppm of drift either way and a busy poller: nothing rejected, offset known to some microseconds. */
+/*
+ * Ten minutes with 20 ppm of drift either way and a busy poller: nothing rejected, offset known to some
+ * microseconds.
+ */
 static void drift_is_followed(void **state) {
   (void)state;
   for (int ppm = -20; ppm <= 20; ppm += 40) {
@@ -187,10 +199,13 @@ static void garbage_is_refused(void **state) {
 static void a_clock_step_is_learnt(void **state) {
   (void)state;
   struct sim s = {.gpu_ns = 1000000000000, .offset = 0};
-  for (int i = 0; i < 100; i++) assert_int_equal(feed(&s, op(&s, 1000000, 5000)), NI_GPU_OK);
+  for (int i = 0; i < 100; i++)
+    assert_int_equal(feed(&s, op(&s, 1000000, 5000)), NI_GPU_OK);
   s.offset -= 1000000000;
-  for (int i = 0; i < NI_GPU_AGREE; i++) assert_int_equal(feed(&s, op(&s, 1000000, 5000)), NI_GPU_AFTER_ARRIVAL);
-  for (int i = 0; i < 100; i++) assert_int_equal(feed(&s, op(&s, 1000000, 5000)), NI_GPU_OK);
+  for (int i = 0; i < NI_GPU_AGREE; i++)
+    assert_int_equal(feed(&s, op(&s, 1000000, 5000)), NI_GPU_AFTER_ARRIVAL);
+  for (int i = 0; i < 100; i++)
+    assert_int_equal(feed(&s, op(&s, 1000000, 5000)), NI_GPU_OK);
   assert_int_equal(s.fit.n_resets, 1);
   assert_true(llabs(fit_error(&s)) < 5000);
 }
@@ -209,7 +224,8 @@ static void a_poisoned_minimum_recovers(void **state) {
         feed(&s, st);
       }
       int refused = 0;
-      for (int i = 0; i < 1000; i++) refused += feed(&s, op(&s, 1000000, 5000)) != NI_GPU_OK;
+      for (int i = 0; i < 1000; i++)
+        refused += feed(&s, op(&s, 1000000, 5000)) != NI_GPU_OK;
       assert_true(refused <= NI_GPU_AGREE);
       assert_true(llabs(fit_error(&s)) < 5000);
     }
@@ -219,7 +235,8 @@ static void a_poisoned_minimum_recovers(void **state) {
 static void disagreeing_garbage_never_wins(void **state) {
   (void)state;
   struct sim s = {.gpu_ns = 1000000000000, .offset = 0};
-  for (int i = 0; i < 50; i++) feed(&s, op(&s, 1000000, 5000));
+  for (int i = 0; i < 50; i++)
+    feed(&s, op(&s, 1000000, 5000));
   for (int i = 0; i < 2000; i++) {
     struct ni_gpu_stamps st = op(&s, 1000000, 5000);
     st.stop_ns += 5000000 + next() % 3000000000000;
@@ -243,7 +260,8 @@ static void ticks_become_ns(void **state) {
   assert_true(ni_gpu_ns(12345, NI_NS_KHZ) == 12345);
   assert_true(ni_gpu_ns(12345, 100000) == 123450);
   assert_true(ni_gpu_ns(0, 100000) == 0 && ni_gpu_ns(UINT64_MAX, 100000) == UINT64_MAX); /* no stamp */
-  assert_true(ni_gpu_ns(UINT64_MAX - 1, 100000) == UINT64_MAX - 1);                      /* garbage stays no time */
+  /* garbage stays no time */
+  assert_true(ni_gpu_ns(UINT64_MAX - 1, 100000) == UINT64_MAX - 1);
 }
 
 /* Of a clock that makes so many ns in 100 of the host's: the first answer that is not "not measured". */
@@ -266,7 +284,8 @@ static void a_wrong_rate_shows(void **state) {
   assert_int_equal(measured_rate(&ticks, 10), -1); /* 100 MHz taken for ns */
   assert_int_equal(measured_rate(&fast, 1000), -1);
   assert_int_equal(ni_gpu_rate_check(&none, &first), 0); /* nothing to measure from */
-  assert_int_equal(measured_rate(&ticks, 100), -1);      /* one that is set right: the old answer until it is measured again */
+  /* one that is set right: the old answer until it is measured again */
+  assert_int_equal(measured_rate(&ticks, 100), -1);
   ticks = (struct ni_gpu_rate){.agrees = -1};
   for (int i = 0; i < 2500; i++) {
     first.done_arrival_ns += 1000000;

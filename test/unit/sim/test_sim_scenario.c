@@ -19,7 +19,10 @@
 #include "test/nccl_sim/verify/truth_read.h"
 #include "test/nccl_sim/verify/truth_read.c"
 
-/* Refused scenarios leave by longjmp where nccl-sim would end: what the reader held then is not given back here. */
+/*
+ * Refused scenarios leave by longjmp where nccl-sim would end: what the reader held then is not given back
+ * here.
+ */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "detect_leaks=0"; }
 
@@ -51,14 +54,17 @@ static void refused(const char *text, const char *says) {
     fail_msg("accepted: %s", text);
   }
   expected = false;
-  if (!strstr(message, says)) fail_msg("message is: %s", message);
+  if (!strstr(message, says))
+    fail_msg("message is: %s", message);
 }
 
 static void settings_variables_and_command_line(void **state) {
   (void)state;
   const char *sets[] = {"ranks=3", "bytes=2k"};
-  struct ni_scn *s = ni_scn_parse("var bytes=1k n=5\nset ranks=8 rate=12.5 nccl=2.27 # comment\ncomm w\n"
-                                  "coll w bytes=$bytes repeat=$n\n", "t.scn", sets, 2);
+  struct ni_scn *s = ni_scn_parse(
+      "var bytes=1k n=5\nset ranks=8 rate=12.5 nccl=2.27 # comment\ncomm w\n"
+      "coll w bytes=$bytes repeat=$n\n",
+      "t.scn", sets, 2);
   assert_int_equal(s->set.ranks, 3);
   assert_int_equal(s->set.release, 22707);
   assert_true(s->set.rate == 12.5);
@@ -70,10 +76,12 @@ static void settings_variables_and_command_line(void **state) {
 
 static void symmetric_kernels_tags_and_masks_of_ras(void **state) {
   (void)state;
-  struct ni_scn *s = ni_scn_parse("set ranks=2 nccl=2.31\ncomm w\ngroup w plans=2\n"
-                                  "coll variant=AllReduce_AGxLL_R channels=3 tag=0xffffffffffffffff\n"
-                                  "coll symmetric=1\ncoll\ncoll\nend\nras value=coll,kernelch\nras value=all\n"
-                                  "scatter w root=1 tag=5\n", "t.scn", NULL, 0);
+  struct ni_scn *s = ni_scn_parse(
+      "set ranks=2 nccl=2.31\ncomm w\ngroup w plans=2\n"
+      "coll variant=AllReduce_AGxLL_R channels=3 tag=0xffffffffffffffff\n"
+      "coll symmetric=1\ncoll\ncoll\nend\nras value=coll,kernelch\nras value=all\n"
+      "scatter w root=1 tag=5\n",
+      "t.scn", NULL, 0);
   const struct ni_task *head = &s->steps[0].plans[0].tasks[0], *tail = head + 1;
   assert_string_equal(head->variant, "AllReduce_AGxLL_R");
   assert_ptr_equal(head->algo, head->variant + strlen("AllReduce_")); /* as NCCL points into the name */
@@ -89,7 +97,8 @@ static void symmetric_kernels_tags_and_masks_of_ras(void **state) {
   assert_int_equal(s->steps[3].plans[0].n_tasks, 4);
   assert_true(s->steps[3].plans[0].tasks[3].tag == 5);
   ni_scn_free(s);
-  refused("comm w\ncoll w func=Broadcast symmetric=1\n", "AllReduce, AllGather and ReduceScatter have such kernels");
+  refused("comm w\ncoll w func=Broadcast symmetric=1\n",
+          "AllReduce, AllGather and ReduceScatter have such kernels");
   refused("comm w\ncoll w func=AllGather variant=AllReduce_AGxLL_R\n", "each its own");
   refused("comm w\ncoll w variant=AllReduce_X\n", "variant=AllReduce_X: not a symmetric kernel");
   refused("comm w\ngroup w\ncoll symmetric=1\ncoll\nend\n", "all symmetric or none is");
@@ -115,8 +124,9 @@ static void messages_name_line_value_and_range(void **state) {
 
 static void rank_lists(void **state) {
   (void)state;
-  struct ni_scn *s =
-      parse("set ranks=16 nodes=2\ncomm a ranks=0-3,6,8-14/2\ncomm b ranks=0,8 label=-\ncomm c copies=3 ranks=1-2\n");
+  struct ni_scn *s = parse(
+      "set ranks=16 nodes=2\ncomm a ranks=0-3,6,8-14/2\ncomm b ranks=0,8 label=-\ncomm c copies=3 "
+      "ranks=1-2\n");
   static const int a[] = {0, 1, 2, 3, 6, 8, 10, 12, 14};
   assert_int_equal(s->comms[0].n_ranks, 9);
   assert_memory_equal(s->comms[0].ranks, a, sizeof a);
@@ -131,7 +141,8 @@ static void rank_lists(void **state) {
 
 static void plans_keep_rounds_together(void **state) {
   (void)state;
-  struct ni_scn *s = parse("set ranks=4\ncomm w\ngroup w plans=3\ncoll\ncoll\ncoll\nsendrecv shift=1\ncoll\nend\n");
+  struct ni_scn *s =
+      parse("set ranks=4\ncomm w\ngroup w plans=3\ncoll\ncoll\ncoll\nsendrecv shift=1\ncoll\nend\n");
   const struct ni_step *st = &s->steps[0];
   int n = 0;
   assert_int_equal(st->n_plans, 3);
@@ -153,29 +164,35 @@ static void alltoall_pairs_every_rank(void **state) {
   for (int i = 0; i < p->n_tasks; i++)
     for (int r = 0; r < 4; r++) {
       int peer = ni_task_peer(&p->tasks[i], r, 4);
-      if (p->tasks[i].kind == NI_TASK_SEND) sent[r][peer]++;
-      else got[peer][r]++;
+      if (p->tasks[i].kind == NI_TASK_SEND)
+        sent[r][peer]++;
+      else
+        got[peer][r]++;
     }
   assert_memory_equal(sent, got, sizeof sent); /* each Send has its Recv, the own rank too */
-  for (int i = 0; i < 16; i++) assert_int_equal(sent[i / 4][i % 4], 1);
+  for (int i = 0; i < 16; i++)
+    assert_int_equal(sent[i / 4][i % 4], 1);
   ni_scn_free(s);
 }
 
 /* On one channel the device runs one work after the other; what is paired runs at the same time. */
 static void works_of_a_channel_follow_each_other(void **state) {
   (void)state;
-  struct ni_scn *s = parse("set ranks=4\ncomm w\ngroup w\ncoll channels=4 first=0\ncoll channels=4 first=2 late=3:5\n"
-                           "coll channels=2 first=2\nsendrecv shift=1 channels=2\ncoll channels=8\nend\n");
+  struct ni_scn *s = parse(
+      "set ranks=4\ncomm w\ngroup w\ncoll channels=4 first=0\ncoll channels=4 first=2 late=3:5\n"
+      "coll channels=2 first=2\nsendrecv shift=1 channels=2\ncoll channels=8\nend\n");
   const struct ni_plan *p = &s->steps[0].plans[0];
   assert_true(p->jitter_ns && !(p->jitter_ns & (p->jitter_ns - 1)));
   for (int i = 0; i < p->n_tasks; i++) {
     const struct ni_task *t = &p->tasks[i];
     assert_true(t->rel_stop_ns > t->rel_start_ns);
-    if (t->paired) assert_int_equal(t->rel_stop_ns, t[-1].rel_stop_ns);
+    if (t->paired)
+      assert_int_equal(t->rel_stop_ns, t[-1].rel_stop_ns);
     for (int k = 0; k < i; k++) {
       const struct ni_task *u = &p->tasks[k];
       bool share = t->ch0 < u->ch0 + u->n_ch && u->ch0 < t->ch0 + t->n_ch;
-      if (share && !t->paired) assert_true(t->rel_start_ns >= u->rel_stop_ns + 4 * p->jitter_ns);
+      if (share && !t->paired)
+        assert_true(t->rel_start_ns >= u->rel_stop_ns + 4 * p->jitter_ns);
     }
     assert_true(p->total_ns >= t->rel_stop_ns);
   }
@@ -189,7 +206,7 @@ static void bandwidth_is_what_the_model_says(void **state) {
   for (int i = 0; i < 2; i++) {
     const struct ni_task *t = &s->steps[i].plans[0].tasks[0];
     double busbw = (double)ni_nccl_tests_bytes(t->func, ni_task_bytes(t), 8) * ni_bus_factor(t->func, 8) /
-                   (double)t->rel_stop_ns;
+        (double)t->rel_stop_ns;
     assert_true(busbw > 375 && busbw < 380); /* of 380 GB/s, less the latency */
   }
   ni_scn_free(s);
@@ -233,20 +250,26 @@ static void what_the_truth_expects(void **state) {
   static const char text[] =
       "{\"t\":\"proc\",\"pid\":7,\"host\":\"h\",\"nccl\":23007,\"mask_steps\":0,\"env\":{"
       "\"NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES\":\"100\",\"NCCL_INSPECTOR_POOL_GROW\":\"0\"}}\n"
-      "{\"t\":\"comm\",\"pid\":7,\"hash\":\"0xab\",\"rank\":1,\"n_ranks\":4,\"nnodes\":1,\"interface\":4,\"named\":1,"
+      "{\"t\":\"comm\",\"pid\":7,\"hash\":\"0xab\",\"rank\":1,\"n_ranks\":4,\"nnodes\":1,\"interface\":4,"
+      "\"named\":1,"
       "\"name\":\"a\\u00e4\\\"b\"}\n"
-      "{\"t\":\"op\",\"pid\":7,\"hash\":\"0xab\",\"rank\":1,\"kind\":\"coll\",\"func\":\"AllReduce\",\"called\":1,"
+      "{\"t\":\"op\",\"pid\":7,\"hash\":\"0xab\",\"rank\":1,\"kind\":\"coll\",\"func\":\"AllReduce\","
+      "\"called\":1,"
       "\"null\":0,"
       "\"out\":\"done\",\"bytes\":400,\"desc_nch\":2}\n"
-      "{\"t\":\"op\",\"pid\":7,\"hash\":\"0xab\",\"rank\":1,\"kind\":\"coll\",\"func\":\"AllReduce\",\"called\":1,"
+      "{\"t\":\"op\",\"pid\":7,\"hash\":\"0xab\",\"rank\":1,\"kind\":\"coll\",\"func\":\"AllReduce\","
+      "\"called\":1,"
       "\"null\":0,"
       "\"out\":\"done\",\"bytes\":99,\"desc_nch\":0}\n"
-      "{\"t\":\"op\",\"pid\":7,\"hash\":\"0xab\",\"rank\":1,\"kind\":\"p2p\",\"func\":\"Send\",\"called\":1,\"null\":1,"
+      "{\"t\":\"op\",\"pid\":7,\"hash\":\"0xab\",\"rank\":1,\"kind\":\"p2p\",\"func\":\"Send\",\"called\":1,"
+      "\"null\":1,"
       "\"out\":\"done\",\"bytes\":400,\"desc_nch\":2}\n"
-      "{\"t\":\"op\",\"pid\":7,\"hash\":\"0xab\",\"rank\":1,\"kind\":\"coll\",\"func\":\"AllReduce\",\"called\":1,"
+      "{\"t\":\"op\",\"pid\":7,\"hash\":\"0xab\",\"rank\":1,\"kind\":\"coll\",\"func\":\"AllReduce\","
+      "\"called\":1,"
       "\"null\":0,"
       "\"out\":\"done\",\"bytes\":400,\"desc_nch\":2,\"missing\":1}\n"
-      "{\"t\":\"op\",\"pid\":7,\"hash\":\"0xab\",\"rank\":1,\"kind\":\"coll\",\"func\":\"AllReduce\",\"called\":0,"
+      "{\"t\":\"op\",\"pid\":7,\"hash\":\"0xab\",\"rank\":1,\"kind\":\"coll\",\"func\":\"AllReduce\","
+      "\"called\":0,"
       "\"null\":0,"
       "\"out\":\"done\",\"bytes\":400,\"desc_nch\":2}\n"
       "{\"t\":\"end\",\"pid\":7,\"how\":\"sigkill\",\"ns\":5}\n";

@@ -12,7 +12,8 @@
 
 void ni_sim_say(const char *fmt, ...) { (void)fmt; }
 void ni_die(int status, const char *fmt, ...) {
-  (void)status, (void)fmt;
+  (void)status;
+  (void)fmt;
   fail_msg("ni_die called");
   abort();
 }
@@ -36,8 +37,12 @@ static int asks = 0x7fff;
 static enum ni_result init4(void **c, int *m, const char *n, uint64_t h, int nodes, int ranks, int rank,
                             ni_logger_fn l) {
   (void)l;
-  *c = &got, *m = asks;
-  got.hash = h, got.nodes = nodes, got.ranks = ranks, got.rank = rank;
+  *c = &got;
+  *m = asks;
+  got.hash = h;
+  got.nodes = nodes;
+  got.ranks = ranks;
+  got.rank = rank;
   strcpy(got.name, n);
   return (enum ni_result)got.init_rc;
 }
@@ -45,22 +50,32 @@ static enum ni_result init5(void **c, uint64_t h, int *m, const char *n, int nod
                             ni_logger_fn l) {
   return init4(c, m, n, h, nodes, ranks, rank, l);
 }
-#define START(v)                                                                                \
-  static enum ni_result start_##v##_got(void *c, void **h, struct ni_prof_descr_##v *d) {       \
-    (void)c;                                                                                    \
-    got.starts++, got.d.v = *d, *h = &got.starts;                                               \
-    return NI_RES_SUCCESS;                                                                      \
+#define START(v) \
+  static enum ni_result start_##v##_got(void *c, void **h, struct ni_prof_descr_##v *d) { \
+    (void)c; \
+    got.starts++, got.d.v = *d, *h = &got.starts; \
+    return NI_RES_SUCCESS; \
   }
 START(v4)
 START(v5)
 START(v6)
 START(v7)
-static enum ni_result stop(void *h) { return got.stops += h == &got.starts, NI_RES_SUCCESS; }
-static enum ni_result finalize(void *c) { return (void)c, got.finals++, NI_RES_SUCCESS; }
+static enum ni_result stop(void *h) {
+  got.stops += h == &got.starts;
+  return NI_RES_SUCCESS;
+}
+static enum ni_result finalize(void *c) {
+  (void)c;
+  got.finals++;
+  return NI_RES_SUCCESS;
+}
 static enum ni_result record(void *h, enum ni_prof_state s, union ni_prof_state_v4 *a) {
   (void)h;
-  got.records++, got.state = (int)s, got.null_args = !a;
-  if (a) memcpy(&got.args, a, 8);
+  got.records++;
+  got.state = (int)s;
+  got.null_args = !a;
+  if (a)
+    memcpy(&got.args, a, 8);
   return NI_RES_SUCCESS;
 }
 static const struct ni_prof_vtable_v4 v4 = {"t", init4, start_v4_got, stop, record, finalize};
@@ -74,10 +89,10 @@ static void *core(int release, int interface) {
   memset(&counts, 0, sizeof counts);
   ni_core.release = release;
   ni_core.interface = interface;
-  ni_core.vtable = interface == 4   ? (const void *)&v4
-                   : interface == 5 ? (const void *)&v5
-                   : interface == 6 ? (const void *)&v6
-                                    : (const void *)&v7;
+  ni_core.vtable = interface == 4 ? (const void *)&v4
+      : interface == 5            ? (const void *)&v5
+      : interface == 6            ? (const void *)&v6
+                                  : (const void *)&v7;
   ni_core.filled = ni_core.gone = false;
   atomic_store(ni_core.mask, 0);
   struct ni_comm_ident id = {"tp0", 0x1122334455667788, 2, 16, 5};
@@ -93,9 +108,17 @@ static struct ni_prof_descr_v7 coll(void) {
   d.type = NI_EV_COLL;
   d.parentObj = (void *)0x11;
   d.rank = 5;
-  d.coll.seqNumber = 7, d.coll.func = "AllReduce", d.coll.count = 1000, d.coll.root = 3,
+  d.coll.seqNumber = 7;
+  d.coll.func = "AllReduce";
+  d.coll.count = 1000;
+  d.coll.root = 3;
+
   d.coll.datatype = "ncclFloat32";
-  d.coll.nChannels = 8, d.coll.nWarps = 16, d.coll.algo = "RING", d.coll.proto = "LL",
+  d.coll.nChannels = 8;
+  d.coll.nWarps = 16;
+  d.coll.algo = "RING";
+  d.coll.proto = "LL";
+
   d.coll.parentGroup = (void *)0x22;
   return d;
 }
@@ -146,7 +169,11 @@ static void p2p_channels(void **state) {
   (void)state;
   struct ni_prof_descr_v7 d;
   memset(&d, 0, sizeof d);
-  d.type = NI_EV_P2P, d.p2p.func = "Send", d.p2p.nChannels = 63, d.p2p.peer = 4, d.p2p.parentGroup = (void *)0x22;
+  d.type = NI_EV_P2P;
+  d.p2p.func = "Send";
+  d.p2p.nChannels = 63;
+  d.p2p.peer = 4;
+  d.p2p.parentGroup = (void *)0x22;
   void *h = NULL, *ctx = core(22707, 4);
   ni_core_start(ctx, &h, &d);
   assert_int_equal(got.d.v4.p2p.nChannels, 63); /* 2.27 fills it */
@@ -189,7 +216,8 @@ static void events_a_version_does_not_have_leave_the_handle(void **state) {
       ni_core_start(ctx, &h, &d);
       bool there = i < 4 ? v >= 5 : v >= 6;
       assert_int_equal(got.starts, there);
-      if (!there) assert_ptr_equal(h, (void *)0x77);
+      if (!there)
+        assert_ptr_equal(h, (void *)0x77);
     }
 }
 
@@ -237,7 +265,8 @@ static void v5_translation_clears_the_copy_engine_bits(void **state) {
 
 static void what_2_31_clears_and_adds(void **state) {
   (void)state;
-  static const struct { int interface, asks, gets;
+  static const struct {
+    int interface, asks, gets;
   } cases[] = {{7, 0xffff, 0xffff}, {7, 0x8002, 0x8042}, {6, 0xffff, 0x7fff},
                {6, 0x8002, 0x0002}, {5, 0xffff, 0x0fff}, {4, 0x7002, 0x7002}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -255,7 +284,7 @@ static void ras_writes_again_after_each_init(void **state) {
   core(23102, 7);
   ni_core_ras(0x8002);
   assert_int_equal(ni_core_mask(), 0x8042); /* phases hang on KernelCh */
-  atomic_store(ni_core.mask, 0x46);        /* the plugin's own write wins until the next init */
+  atomic_store(ni_core.mask, 0x46);         /* the plugin's own write wins until the next init */
   assert_int_equal(ni_core_mask(), 0x46);
   core(23102, 7);
   assert_int_equal(ni_core_mask(), 0x8042);
@@ -265,7 +294,9 @@ static void ras_writes_again_after_each_init(void **state) {
 static void v7_has_the_tails_and_older_ones_do_not(void **state) {
   (void)state;
   struct ni_prof_descr_v7 d = coll();
-  d.coll.kernelVariant = "AllReduce_AGxLL_R", d.coll.isSymColl = 1, d.coll.userTag = 0x8000000000000007;
+  d.coll.kernelVariant = "AllReduce_AGxLL_R";
+  d.coll.isSymColl = 1;
+  d.coll.userTag = 0x8000000000000007;
   void *h = NULL, *ctx = core(23203, 7);
   ni_core_start(ctx, &h, &d);
   assert_string_equal(got.d.v7.coll.kernelVariant, "AllReduce_AGxLL_R");
@@ -345,14 +376,16 @@ static void what_a_mask_implies(void **state) {
   (void)state;
   assert_true(ni_wants_group(NI_EV_KERNEL_CH) && ni_wants_coll(NI_EV_KERNEL_CH) &&
               ni_wants_p2p(NI_EV_KERNEL_CH, 23007));
-  assert_false(ni_wants_coll(NI_EV_GROUP) || ni_wants_coll(NI_EV_PROXY_CTRL) || ni_wants_group(NI_EV_PROXY_CTRL));
+  assert_false(ni_wants_coll(NI_EV_GROUP) || ni_wants_coll(NI_EV_PROXY_CTRL) ||
+               ni_wants_group(NI_EV_PROXY_CTRL));
   assert_true(ni_wants_p2p(NI_EV_NET_PLUGIN, 22803));
   assert_false(ni_wants_p2p(NI_EV_NET_PLUGIN, 22707));
   assert_true(ni_wants_proxy_op(NI_EV_PROXY_STEP) && ni_wants_proxy_step(NI_EV_NET_PLUGIN));
   assert_false(ni_wants_proxy_op(NI_EV_KERNEL_CH));
   assert_true(ni_wants_group_api(NI_EV_KERNEL_LAUNCH) && ni_wants_coll_api(NI_EV_CE_SYNC));
   assert_false(ni_wants_group_api(NI_EV_KERNEL_PHASE));
-  assert_false(ni_wants_group_api(NI_EV_PROXY_CTRL) || ni_wants_p2p_api(NI_EV_CE_COLL) || ni_wants_coll_api(NI_EV_P2P));
+  assert_false(ni_wants_group_api(NI_EV_PROXY_CTRL) || ni_wants_p2p_api(NI_EV_CE_COLL) ||
+               ni_wants_coll_api(NI_EV_P2P));
 }
 
 int main(void) {

@@ -10,7 +10,7 @@ need_test="$need_build libcmocka-dev clang libclang-rt-dev python3 python3-venv 
   openmpi-bin libopenmpi-dev mpich libmpich-dev iputils-ping chromium prometheus prometheus-node-exporter strace valgrind tmux qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
   zsh fish mandoc man-db lintian rpm systemd
   slurmctld slurmd slurm-client"
-need_long="$need_test mmdebstrap g++-aarch64-linux-gnu clang-tidy clang-format universal-ctags pmccabe"
+need_long="$need_test mmdebstrap g++-aarch64-linux-gnu clang-tidy universal-ctags pmccabe"
 case ${1:-build} in
   build) packages=$need_build ;;
   test) packages=$need_test ;;

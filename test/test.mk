@@ -123,7 +123,7 @@ bench: all tools
 lint:
 	$(Q)scripts/lint.sh
 format:
-	$(Q)git ls-files '*.[ch]' | xargs clang-format -i
+	$(Q)scripts/format.sh
 
 help:
 	@echo 'make             the plugin, nccl-inspector and nccl-sim in $(BUILD)/'

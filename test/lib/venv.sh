@@ -16,8 +16,8 @@ mkdir -p "$(dirname "$bare")"
   cp "$bare.wanted" "$bare/.whole"
 ) 9>"$bare.lock"
 python3 -m venv --without-pip "$folder"
-packages=$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-cp -a "$bare/${packages#"$(realpath "$folder")"/}/." "$packages/"
+packages=$("$folder/bin/python" -c 'import os, sys, sysconfig; print(os.path.relpath(sysconfig.get_path("purelib"), sys.prefix))')
+cp -a "$bare/$packages/." "$folder/$packages/"
 for script in "$bare"/bin/pip*; do
   sed "1s,.*,#!$(realpath "$folder")/bin/python," "$script" >"$folder/bin/${script##*/}"
   chmod 755 "$folder/bin/${script##*/}"

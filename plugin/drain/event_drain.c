@@ -61,8 +61,8 @@ static const char *ctrl_name(uint32_t state) {
 static int32_t small(int64_t n) { return n < -1 || n > INT32_MAX ? -1 : (int32_t)n; }
 
 /*
- * What a line of each kind says beyond what all of them say. A slot has one number, one group and one count for
- * all kinds; here each becomes the field that it is.
+ * What a line of each kind says beyond what all of them say. A slot has one number, one group and one count
+ * for all kinds; here each becomes the field that it is.
  */
 struct event_source {
   const struct ni_comm_writer *s; /* NULL: of no communicator */

@@ -15,7 +15,7 @@ int ni_text_fit(uint32_t c) {
 }
 
 /* The safe form of the character at *text, n bytes; *text moves behind it. */
-static const char *next(const char **text, unsigned *n) {
+static const char *make_next_safe(const char **text, unsigned *n) {
   uint32_t code;
   const char *p = *text;
   int bytes = ni_utf8_char(p, 4, &code);
@@ -27,7 +27,7 @@ static const char *next(const char **text, unsigned *n) {
 
 void ni_put_text(FILE *f, const char *text) {
   for (unsigned n; *text;) {
-    const char *p = next(&text, &n);
+    const char *p = make_next_safe(&text, &n);
     fwrite(p, 1, n, f);
   }
 }
@@ -35,7 +35,7 @@ void ni_put_text(FILE *f, const char *text) {
 const char *ni_safe_text(const char *text, char *out, size_t size) {
   size_t at = 0;
   for (unsigned n; text && *text; at += n) {
-    const char *p = next(&text, &n);
+    const char *p = make_next_safe(&text, &n);
     if (at + n >= size)
       break;
     memcpy(out + at, p, n);
@@ -44,7 +44,7 @@ const char *ni_safe_text(const char *text, char *out, size_t size) {
   return out;
 }
 
-static int put_said(FILE *f, const char *format, va_list args) {
+static int write_safely(FILE *f, const char *format, va_list args) {
   char *text, *head = strdup(format);
   va_list again;
   va_copy(again, args);
@@ -86,8 +86,8 @@ int ni_vsay(FILE *f, const char *format, va_list args) {
   /* it has no buffer: each byte would be a write */
   FILE *whole = f == stderr ? open_memstream(&said, &len) : NULL;
   if (!whole)
-    return put_said(f, format, args);
-  int n = put_said(whole, format, args);
+    return write_safely(f, format, args);
+  int n = write_safely(whole, format, args);
   if (fclose(whole) != 0)
     fputs(format, f);
   else

@@ -65,7 +65,7 @@ bool ni_set_counter(struct ni_set *s, const char *name) {
   return true;
 }
 
-static void unread(struct ni_set *s, const char *path, const char *why, bool skipped) {
+static void note_unread(struct ni_set *s, const char *path, const char *why, bool skipped) {
   if (!ni_array_room(s->unread, s->n_unread, s->cap_unread)) {
     s->failed = true;
     return;
@@ -74,9 +74,9 @@ static void unread(struct ni_set *s, const char *path, const char *why, bool ski
   s->unread[s->n_unread++] = (struct ni_unread){p, ni_set_text(s, why), skipped};
 }
 
-void ni_set_unread(struct ni_set *s, const char *path, const char *why) { unread(s, path, why, false); }
+void ni_set_unread(struct ni_set *s, const char *path, const char *why) { note_unread(s, path, why, false); }
 
-void ni_set_skipped(struct ni_set *s, const char *path, const char *why) { unread(s, path, why, true); }
+void ni_set_skipped(struct ni_set *s, const char *path, const char *why) { note_unread(s, path, why, true); }
 
 size_t ni_set_n_unread(const struct ni_set *s) {
   size_t n = 0;

@@ -38,8 +38,8 @@ static void wire_sort(struct ni_wire *w, struct ni_granules *g, size_t i) {
     NI_WIRE(w, &s.untimed, &s.min_sn, &s.max_sn);
   if (!w->load)
     return;
-  w->bad |= s.context >= g->n_contexts || kind > NI_SORT_EVENT || !func ||
-      (kind != NI_SORT_OP && s.records) || s.min_sn > s.max_sn;
+  w->bad |= s.context >= g->n_contexts || kind > NI_SORT_EVENT || !func;
+  w->bad |= (kind != NI_SORT_OP && s.records) || s.min_sn > s.max_sn;
   w->bad |= !w->bad && (ni_granules_sort(g, s.context, (enum ni_sort_kind)kind, func, &no) < 0 || no != i);
   free(func);
   if (w->bad)
@@ -54,14 +54,14 @@ static void wire_sort(struct ni_wire *w, struct ni_granules *g, size_t i) {
 }
 
 /* A number of which only what it is above another is put. */
-static void wire_above(struct ni_wire *w, uint64_t low, uint64_t *high) {
+static void wire_difference(struct ni_wire *w, uint64_t low, uint64_t *high) {
   uint64_t more = *high - low;
   ni_wire_u64(w, &more);
   *high = low + more;
   w->bad |= *high < low;
 }
 
-static void wire_list(struct ni_wire *w, struct ni_granules *g, struct ni_granule *x) {
+static void wire_sort_list(struct ni_wire *w, struct ni_granules *g, struct ni_granule *x) {
   size_t n = x->n_sorts;
   uint32_t next = 0;
   ni_wire_count(w, &n, 1);
@@ -108,7 +108,8 @@ static void wire_reach(struct ni_wire *w, struct ni_granule *x, int64_t *before_
   if (!w->load)
     return;
   end = (int64_t)((uint64_t)base + (uint64_t)of_end);
-  w->bad |= begin < 0 || begin > most || (!(how & ENDLESS) && (end < begin || end > most));
+  const bool has_wrong_end = !(how & ENDLESS) && (end < begin || end > most);
+  w->bad |= begin < 0 || begin > most || has_wrong_end;
   if (w->bad)
     return;
   x->begin_ns = begin * 1000;
@@ -127,12 +128,12 @@ static void wire_granule(struct ni_wire *w, struct ni_granules *g, struct ni_gra
     *before_us = x->first_us;
     w->bad |= x->last_us < x->first_us;
     ni_wire_u64(w, &x->min_bytes);
-    wire_above(w, x->min_bytes, &x->max_bytes);
+    wire_difference(w, x->min_bytes, &x->max_bytes);
     ni_wire_u64(w, &x->min_sn);
-    wire_above(w, x->min_sn, &x->max_sn);
+    wire_difference(w, x->min_sn, &x->max_sn);
   }
   wire_reach(w, x, before_us);
-  wire_list(w, g, x);
+  wire_sort_list(w, g, x);
 }
 
 /* Whoever wrote the window: ni_reader_open() bears anything. */
@@ -179,8 +180,8 @@ static void wire_granules(struct ni_wire *w, struct ni_granules *g) {
     wire_granule(w, g, x, &before_us);
     if (g->entries)
       wire_entry(w, x);
-    w->bad |= x->bytes == 0 || x->bytes > INT64_MAX - at || x->records > UINT64_MAX - records ||
-        (w->load && x->text > INT64_MAX - text);
+    w->bad |= x->bytes == 0 || x->bytes > INT64_MAX - at || x->records > UINT64_MAX - records;
+    w->bad |= w->load && x->text > INT64_MAX - text;
     at += x->bytes;
     records += x->records;
     text += x->text; /* that of granules that follow each other is added up where they are read */
@@ -262,7 +263,8 @@ static void wire_packed(struct ni_wire *w, struct ni_granules *g) {
   free(packed);
   if (!w->load)
     return;
-  w->bad |= told > 2 * (uint64_t)NI_KEPT_MAX || (told > 0) != (n > 0) || (n && !at) || (g->odd && g->n != 1);
+  w->bad |= told > 2 * (uint64_t)NI_KEPT_MAX || (told > 0) != (n > 0);
+  w->bad |= (n && !at) || (g->odd && g->n != 1);
   if (w->bad)
     return;
   g->packed = at;

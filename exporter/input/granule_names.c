@@ -7,16 +7,16 @@
 #include "exporter/base/array.h"
 #include "granules.h"
 
-static bool same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
+static bool is_same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
 
 bool ni_same_context(const struct ni_granule_context *c, const struct ni_ident *i, const struct ni_meta *m) {
   const struct ni_ident *x = &c->ident;
   const struct ni_meta *y = &c->meta;
-  return x->comm_hash == i->comm_hash && x->rank == i->rank && x->n_ranks == i->n_ranks &&
-      x->nnodes == i->nnodes && y->pid == m->pid && same_text(x->comm_name, i->comm_name) &&
-      same_text(y->version, m->version) && same_text(y->git_rev, m->git_rev) &&
-      same_text(y->rec_mechanism, m->rec_mechanism) && same_text(y->hostname, m->hostname) &&
-      same_text(y->producer, m->producer);
+  const bool is_same_rank = x->comm_hash == i->comm_hash && x->rank == i->rank && x->n_ranks == i->n_ranks &&
+      x->nnodes == i->nnodes && y->pid == m->pid;
+  return is_same_rank && is_same_text(x->comm_name, i->comm_name) && is_same_text(y->version, m->version) &&
+      is_same_text(y->git_rev, m->git_rev) && is_same_text(y->rec_mechanism, m->rec_mechanism) &&
+      is_same_text(y->hostname, m->hostname) && is_same_text(y->producer, m->producer);
 }
 
 int ni_granules_context(struct ni_granules *g, const struct ni_ident *ident, const struct ni_meta *meta,

@@ -19,7 +19,7 @@ const char *ni_change_name(unsigned state) {
   return state < sizeof names / sizeof *names ? names[state] : "";
 }
 
-static bool belongs(const struct ni_entity *e, const struct ni_figures *f) {
+static bool is_figure_of(const struct ni_entity *e, const struct ni_figures *f) {
   const bool gpu = e->source == NI_METRIC_GPU;
   return gpu == (f->of->source == NI_METRIC_GPU) && strcmp(e->name, f->of->name) == 0;
 }
@@ -31,7 +31,7 @@ static bool order_by_use(struct ni_counters_view *v) {
   v->in_use = calloc(p->n_entities + 1, sizeof *v->in_use);
   for (size_t f = 0; taken && v->in_use && f <= v->n_figures; f++)
     for (uint32_t i = 0; i < p->n_entities; i++) {
-      if (taken[i] || (f < v->n_figures && !belongs(p->entity[i].of, &v->figures[f])))
+      if (taken[i] || (f < v->n_figures && !is_figure_of(p->entity[i].of, &v->figures[f])))
         continue;
       taken[i] = true;
       v->in_use[n++] = i;

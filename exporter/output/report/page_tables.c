@@ -6,7 +6,7 @@
 
 #include "page_json.h"
 
-static int larger_first(const void *a, const void *b) {
+static int compare_descending(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return x > y ? -1 : x < y;
 }
@@ -142,7 +142,7 @@ static void write_pairs(struct ni_json *j, const struct ni_summary *s) {
   if (time && shown < s->n_pairs) {
     for (size_t i = 0; i < s->n_pairs; i++)
       time[i] = s->pair[i].exec_ns;
-    qsort(time, s->n_pairs, sizeof *time, larger_first);
+    qsort(time, s->n_pairs, sizeof *time, compare_descending);
     least = time[shown - 1];
   }
   free(time);
@@ -185,13 +185,17 @@ static const struct ni_json_field tag_fields[] = {BY(put_tag, ni_tag_row, tag, "
                                                   NI_PAGE_AS(ni_tag_row, time_share, "share"),
                                                   NI_PAGE_AS(ni_tag_row, busbw_gbs, "busbw")};
 
-static unsigned char byte_of(const struct ni_heat *h, double v) {
+static unsigned char encode_heat(const struct ni_heat *h, double v) {
+  if (!h->by_own && !(v > 0))
+    return 0;
   double b = 128 + (h->by_own ? 400 * v : 24 * log2(v));
-  return !(h->by_own || v > 0) ? 0 : b < 1 ? 1 : b > 255 ? 255 : (unsigned char)lrint(b);
+  if (b < 1)
+    return 1;
+  return b > 255 ? 255 : (unsigned char)lrint(b);
 }
 
 /* n bytes -> base64 text in place of a JSON string's inside; out holds 4 * ((n + 2) / 3) + 1. */
-static void base64(const unsigned char *in, size_t n, char *out) {
+static void encode_base64(const unsigned char *in, size_t n, char *out) {
   static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t i = 0; i < n; i += 3) {
     unsigned v =
@@ -239,9 +243,9 @@ static int write_heat(struct ni_json *j, const struct ni_summary *s) {
         sum += (double)h->relative[at] * h->count[at];
         weight += h->count[at];
       }
-      cell[(size_t)r * bins + b] = weight > 0 ? byte_of(h, sum / weight) : 0;
+      cell[(size_t)r * bins + b] = weight > 0 ? encode_heat(h, sum / weight) : 0;
     }
-  base64(cell, n, text);
+  encode_base64(cell, n, text);
   ni_json_object(j, "heat");
   ni_json_u64(j, "rows", rows);
   ni_json_u64(j, "bins", bins);

@@ -37,14 +37,14 @@ static size_t append_answer(char *text, size_t one, size_t n, void *arg) {
 
 struct ni_fetch *ni_fetch_open(char *const *url, size_t n, const struct ni_fetch_as *as) {
   struct ni_fetch *f = calloc(1, sizeof *f + n * sizeof *f->transfer);
-  bool good = f && (f->all = curl_multi_init());
-  if (good)
+  bool is_ready = f && (f->all = curl_multi_init());
+  if (is_ready)
     curl_multi_setopt(f->all, CURLMOPT_MAXCONNECTS, (long)n + 1);
-  while (good && f->n < n) {
+  while (is_ready && f->n < n) {
     struct transfer *r = f->transfer + f->n;
     CURL *c = r->curl = curl_easy_init();
     r->most = ANSWER_MAX;
-    good = c && !curl_easy_setopt(c, CURLOPT_URL, url[f->n++]) &&
+    is_ready = c && !curl_easy_setopt(c, CURLOPT_URL, url[f->n++]) &&
         !curl_easy_setopt(c, CURLOPT_XOAUTH2_BEARER, as->token);
     if (as->token)
       curl_easy_setopt(c, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
@@ -63,9 +63,9 @@ struct ni_fetch *ni_fetch_open(char *const *url, size_t n, const struct ni_fetch
     curl_easy_setopt(c, CURLOPT_WRITEDATA, r);
     curl_easy_setopt(c, CURLOPT_PRIVATE, (char *)r);
   }
-  if (!good)
+  if (!is_ready)
     ni_fetch_close(f);
-  return good ? f : NULL;
+  return is_ready ? f : NULL;
 }
 
 void ni_fetch_ask(struct ni_fetch *f) {

@@ -169,8 +169,8 @@ static bool is_number_or_localhost(const char *host) {
 static bool is_from_foreign_page(const struct ni_http *h, struct MHD_Connection *c) {
   const char *sent = HEADER(c, MHD_HTTP_HEADER_ORIGIN), *host = HEADER(c, MHD_HTTP_HEADER_HOST),
              *own = sent ? strstr(sent, "://") : NULL;
-  bool same = own && host && strcmp(own + 3, host) == 0;
-  return sent && !(same && is_number_or_localhost(host)) && !find_listed_origin(h, c);
+  bool is_own_host = own && host && strcmp(own + 3, host) == 0;
+  return sent && !(is_own_host && is_number_or_localhost(host)) && !find_listed_origin(h, c);
 }
 
 /* NULL: no memory; the body is freed then, too. */

@@ -30,12 +30,12 @@ int64_t ni_map_find(struct ni_map *m, uint64_t name, uint64_t began, uint32_t ne
   const struct ni_map_place *newest = find_place(m, name);
   if (began == 0)
     return newest ? newest->number : store_number(m, name, 0, next);
-  uint64_t whole = ni_hash(name, began);
-  const struct ni_map_place *exact = find_place(m, whole);
+  uint64_t full_name = ni_hash(name, began);
+  const struct ni_map_place *exact = find_place(m, full_name);
   int64_t number = exact ? exact->number : newest && newest->began == 0 ? newest->number : next;
   if ((!newest || newest->began <= began) && store_number(m, name, began, number) < 0)
     return -ENOMEM;
-  return store_number(m, whole, began, number);
+  return store_number(m, full_name, began, number);
 }
 
 int64_t ni_map_get(const struct ni_map *m, uint64_t name, uint64_t began) {

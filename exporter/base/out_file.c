@@ -229,7 +229,7 @@ int ni_read_at(int fd, void *to, size_t n, off_t at) {
   return 0;
 }
 
-/* A lock of one's own needs a descriptor that may write (NFS). */
+/* Did a run that is over leave it? The descriptor must be able to write: a lock needs that on NFS. */
 static bool is_left_over(int fd, bool of_all, const void *magic, size_t n) {
   struct stat st;
   char begin[128];

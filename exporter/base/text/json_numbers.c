@@ -41,7 +41,7 @@ static size_t measure_number(const char *s, const char *end, bool *is_integer) {
   return (size_t)(at - s);
 }
 
-/* As 64 bits with a sign, or without one. */
+/* Can 64 bits hold it, with a sign or without one? */
 static bool holds_integer(const char *s, size_t n) {
   enum { DIGITS_OF_2_TO_64 = 20 };
   if (n > DIGITS_OF_2_TO_64)
@@ -87,7 +87,7 @@ static size_t measure_too_large(const char *s, const char *end, size_t *skip) {
   return holds ? 0 : n;
 }
 
-/* Of the text in quotes that begins here, the second quote included. */
+/* The length of the text in quotes that begins here, with the second quote. */
 static size_t measure_quoted(const char *s, const char *end) {
   const char *at = s + 1;
   while (at < end && *at != '"')

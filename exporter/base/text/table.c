@@ -52,8 +52,8 @@ static int sum_widths(const int *width, size_t n) {
 /* 0: left out, as empty columns are. */
 static void choose_widths(const struct ni_table *t, int room, int *width) {
   for (size_t k = 0; k < t->n_columns; k++) {
-    int own = measure_column(t, k);
-    width[k] = own && own < t->column[k].width ? t->column[k].width : own;
+    int wanted = measure_column(t, k);
+    width[k] = wanted && wanted < t->column[k].width ? t->column[k].width : wanted;
   }
   if (!room || sum_widths(width, t->n_columns) <= room)
     return;

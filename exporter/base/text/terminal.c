@@ -56,8 +56,11 @@ static bool write_to_stdout(const char *text, size_t n) {
   return true;
 }
 
-/* Under the text behind the last label: two spaces or more end a label. Bars at the start go on. */
-static void measure_label(const char *text, size_t n) {
+/*
+ * Lines that are broken go on under the text behind the last label. Two spaces or more end a label. Bars at
+ * the start are repeated.
+ */
+static void prepare_line(const char *text, size_t n) {
   size_t at = 0, spaces = 0, leading = 0;
   while (leading < n && text[leading] == ' ')
     leading++;
@@ -84,7 +87,7 @@ static void measure_label(const char *text, size_t n) {
 /* At most one line, with its end or without. */
 static bool write_wrapped(const char *text, size_t n) {
   if (line.column == 0)
-    measure_label(text, n);
+    prepare_line(text, n);
   while (n) {
     size_t gap = 0, word = 0;
     while (gap < n && text[gap] == ' ')

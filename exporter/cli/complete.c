@@ -29,7 +29,7 @@ static void write_bash_case(FILE *f, const struct ni_command *c) {
   ni_say(f, "' ;;\n");
 }
 
-/* Behind an option that takes one of a few words: these. */
+/* Offers the words of an option that takes one of a few. */
 static void write_bash_choices(FILE *f, const struct ni_command *c) {
   for (const struct ni_opt *o = c->opt; o->kind; o++) {
     if (!o->name || o->kind != NI_OPT_CHOICE)
@@ -43,12 +43,12 @@ static void write_bash_choices(FILE *f, const struct ni_command *c) {
 
 /* " doctor|hang|...": all whose names are one word, as a pattern. */
 static void write_one_word_commands(FILE *f, const struct ni_command *const *command, size_t n) {
-  bool any = false;
+  bool has_written = false;
   for (size_t i = 0; i < n; i++) {
     if (strchr(command[i]->name, ' '))
       continue;
-    ni_say(f, "%s%s", any ? "|" : " ", command[i]->name);
-    any = true;
+    ni_say(f, "%s%s", has_written ? "|" : " ", command[i]->name);
+    has_written = true;
   }
 }
 

@@ -263,7 +263,7 @@ static int parse_letters(struct parse *p, int argc, char **argv, int *i) {
   return 0;
 }
 
-/* Of rows that have .without, and of those that they name. */
+/* Was the option given? Only for rows that have .without, and for those that they name. */
 static bool is_given(const struct ni_opt *o, const void *into) {
   const char *at = (const char *)into + o->at;
   return o->kind == NI_OPT_FLAG ? *(const bool *)at : *(const char *const *)at != NULL;
@@ -281,7 +281,9 @@ static int refuse_contradiction(struct parse *p) {
   return 0;
 }
 
-/* Not where a program reads along: it could not know the line. */
+/*
+ * Names options that have no effect any more. Programs that read JSON do not expect that line: they get none.
+ */
 static void report_gone(const struct parse *p) {
   if (!*p->gone)
     return;

@@ -58,7 +58,7 @@ static void add_gpu(struct gpus *g, const char *pci, const char *name, int numa)
   g->gpu[g->n++] = (struct found_gpu){at, pci, name ? name : pci, numa};
 }
 
-/* Where NVML names none: display controllers of NVIDIA's. */
+/* Finds GPUs where NVML names none: display controllers of NVIDIA's. */
 static void find_gpus_by_pci(struct gpus *g) {
   struct dirent **names;
   char at[NI_ROOT_PATH], vendor[64], class[64], numa[64];

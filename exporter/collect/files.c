@@ -105,10 +105,10 @@ static void read_files(struct ni_reader *r, struct ni_reading *out) {
     int fd = f->fd >= 0 ? f->fd : open_file_in(x->folder[f->folder].fd, f->name), n = read_text(fd, text);
     if (f->fd < 0 && fd >= 0)
       close(fd);
-    bool good = n >= 0 && parse_text(text, stamped, &out->value, &out->real_ns);
-    out->state = good ? NI_READ_OK : NI_READ_UNREADABLE;
+    bool is_read = n >= 0 && parse_text(text, stamped, &out->value, &out->real_ns);
+    out->state = is_read ? NI_READ_OK : NI_READ_UNREADABLE;
     /* A reading has both clocks; one of them is read, or is in the file. */
-    if (good && stamped) {
+    if (is_read && stamped) {
       out->mono_ns = out->real_ns - ahead;
     } else {
       int64_t now = (int64_t)ni_now_ns(CLOCK_MONOTONIC), *fresh = &x->folder[f->folder].fresh_ns;
@@ -117,7 +117,7 @@ static void read_files(struct ni_reader *r, struct ni_reading *out) {
       out->mono_ns = n < 0 ? now : *fresh;
       out->real_ns = out->mono_ns + ahead;
     }
-    if (!good)
+    if (!is_read)
       out->value = 0;
     /* 32 bits, printed with a sign */
     if (out->value >> 63 && f->width < 64)

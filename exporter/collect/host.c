@@ -23,7 +23,7 @@ struct line {
   const char *file, *begins, *after;
 };
 
-/* Its numbers, the first one on: what each counts. sum: all together. */
+/* What each number of the line counts, from the first one on. sum: all together. */
 static const struct {
   struct line line;
   bool sum;
@@ -132,7 +132,7 @@ static void close_host(struct ni_reader *r) {
   free(x);
 }
 
-/* Its text is in x->text then; that of a file that cannot be read is "", and told once. */
+/* Reads the file's text into x->text. A file that cannot be read is reported once, and its text is "". */
 static void open_proc_file(struct ni_find *f, struct proc_texts *x, const char *file) {
   char path[NI_ROOT_PATH];
   if (x->file && strcmp(x->file, file) == 0)
@@ -161,7 +161,7 @@ static void add_counter(struct ni_find *f, struct proc_texts *x, const struct li
     x->want[x->n++] = (struct want){*line, at, line->file ? x->fd[x->n_files - 1] : -1};
 }
 
-/* All that a line of heads names: "Tcp: RtoAlgorithm RtoMin ...". */
+/* Adds each counter that a line of heads names: "Tcp: RtoAlgorithm RtoMin ...". */
 static void add_named_counters(struct ni_find *f, struct proc_texts *x, const char *file,
                                const char *begins) {
   open_proc_file(f, x, file);

@@ -184,7 +184,7 @@ static double measure_seconds(const struct ni_reading *a, const struct ni_readin
   return (double)ns / 1e9;
 }
 
-/* By how much it rose over its end, or -1: it did not. */
+/* By how much the counter rose where it ran over its end, or -1: it did not. */
 static int64_t measure_wrapped_rise(const struct ni_metric *m, uint64_t before, uint64_t after,
                                     double seconds, double most) {
   if (m->width == 0 || m->width > 63)

@@ -58,9 +58,9 @@ bool ni_set_counter(struct ni_set *s, const char *name) {
   /* NICs of a kind have the same counters in the same order: what is known of a name is looked up once. */
   const struct ni_counter *like =
       last->source == e->source && e->n < last->n ? &s->counter[last->first + e->n] : NULL;
-  bool same = like && strcmp(like->name, name) == 0;
-  c->name = same ? like->name : ni_set_text(s, name);
-  c->what = same ? like->what : ni_metric_of((enum ni_metric_source)e->source, name);
+  bool is_same = like && strcmp(like->name, name) == 0;
+  c->name = is_same ? like->name : ni_set_text(s, name);
+  c->what = is_same ? like->what : ni_metric_of((enum ni_metric_source)e->source, name);
   e->n++;
   return true;
 }

@@ -133,9 +133,9 @@ static void read_gpu(struct ni_reader *r, struct ni_reading *out) {
     unsigned kind = g->from[i].row->kind;
     const struct ni_gpu_call *c = &g->device.call[kind];
     const struct ni_gpu_value *v = &c->value[g->from[i].at];
-    bool gone = (lost && kind != NI_GPU_XID) || v->result == NI_NVML_LOST || is_never_supported(v->result);
+    bool is_gone = (lost && kind != NI_GPU_XID) || v->result == NI_NVML_LOST || is_never_supported(v->result);
     out[i] = (struct ni_reading){.value = v->value, .real_ns = c->real_ns, .mono_ns = c->mono_ns};
-    out[i].state = gone ? NI_READ_MISSING : v->result == NI_NVML_OK ? NI_READ_OK : NI_READ_UNREADABLE;
+    out[i].state = is_gone ? NI_READ_MISSING : v->result == NI_NVML_OK ? NI_READ_OK : NI_READ_UNREADABLE;
   }
 }
 

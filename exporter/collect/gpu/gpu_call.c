@@ -72,11 +72,11 @@ static bool start_xid_thread(struct ni_xid *x) {
   sigset_t all, before;
   sigfillset(&all); /* signals are the command's, not this thread's */
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool done = pthread_create(&x->thread, NULL, wait_for_xids, x) == 0;
+  bool is_started = pthread_create(&x->thread, NULL, wait_for_xids, x) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (done)
+  if (is_started)
     pthread_setname_np(x->thread, "ni-xid");
-  return done;
+  return is_started;
 }
 
 int ni_xid_read(struct ni_xid *x, ni_nvml_handle device, uint64_t out[2]) {
@@ -116,7 +116,7 @@ void ni_xid_free(struct ni_xid *x) {
 #define PCIE_SHARE 25
 #define GPM_GAP_NS INT64_C(110000000) /* NVIDIA asks for 100 ms between two samples */
 
-/* Of the whole process; `turn` guards it, and is held during each call. */
+/* One for the whole process. `turn` guards it, and is held during each call. */
 static struct {
   pthread_mutex_t turn;
   int gpus, slow; /* devices; slow calls of theirs */

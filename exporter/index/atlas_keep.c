@@ -23,8 +23,8 @@ static bool complete_map(struct ni_granules *g, const struct ni_atlas_file *f) {
     return g->end >= f->stat.size;
   struct ni_granules *one = ni_granules_new(0);
   int fd = open(f->file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  bool fine = one && fd >= 0 && ni_atlas_sum(fd, 0, f->stat.size, &one->item[0].crc) == 0;
-  if (fine) {
+  bool is_summed = one && fd >= 0 && ni_atlas_sum(fd, 0, f->stat.size, &one->item[0].crc) == 0;
+  if (is_summed) {
     struct ni_granules was = *g;
     one->item[0].bytes = one->end = f->stat.size;
     one->odd = true;
@@ -40,7 +40,7 @@ static bool complete_map(struct ni_granules *g, const struct ni_atlas_file *f) {
   if (fd >= 0)
     close(fd);
   ni_granules_free(one);
-  return fine;
+  return is_summed;
 }
 
 /* It comes back as it was put in: what does not is not kept. */
@@ -51,11 +51,11 @@ static bool survives_encoding(const struct ni_wire *bytes, const struct ni_file 
   ni_ledger_wire(&back, &c);
   if (!back.bad)
     ni_ledger_wire(&again, &c);
-  bool same = ni_wire_over(&back) && !again.bad && again.n == bytes->n &&
+  bool is_same = ni_wire_over(&back) && !again.bad && again.n == bytes->n &&
       memcmp(again.bytes, bytes->bytes, bytes->n) == 0;
   free(again.bytes);
   ni_ledger_free(&c);
-  return same;
+  return is_same;
 }
 
 void ni_atlas_mapped(void *atlas, size_t file_no, struct ni_ledger *c) {
@@ -117,8 +117,8 @@ void ni_atlas_learn_sums(struct ni_atlas *a, size_t file_no, const struct ni_wir
   else
     f->new_sums.bad = true;
   free(packed);
-  const size_t beside = f->made ? f->new_map.n + f->new_account.n : f->entry->map.n + f->entry->account.n;
-  if (f->new_sums.bad || unpacked > NI_SUMS_MAX || f->new_sums.n + beside > end / NI_SUMS_SHARE)
+  const size_t others = f->made ? f->new_map.n + f->new_account.n : f->entry->map.n + f->entry->account.n;
+  if (f->new_sums.bad || unpacked > NI_SUMS_MAX || f->new_sums.n + others > end / NI_SUMS_SHARE)
     ni_wire_free(&f->new_sums);
 }
 
@@ -207,14 +207,14 @@ static int gather_entries(struct ni_atlas *a, struct ni_atlas_folder *d, struct 
     n.name = (char *)(uintptr_t)ni_path_name(f->file->path);
     e = add_entry(x, &n);
   }
-  size_t own = x->n;
+  size_t n_read = x->n;
   if (!*news)
     return e; /* nothing is written */
   ni_shelf_sort(x);
   for (int k = 0; k < 2; k++)
     for (size_t i = 0; e == 0 && i < d->shelf[k].n; i++) {
       const struct ni_shelf_entry *n = &d->shelf[k].entry[i];
-      const struct ni_shelf mine = {.entry = x->entry, .n = own};
+      const struct ni_shelf mine = {.entry = x->entry, .n = n_read};
       char *path;
       bool is_there = ni_shelf_find(&mine, n->name) || (k && ni_shelf_find(&d->shelf[0], n->name));
       if (is_there || asprintf(&path, "%s/%s", d->path, n->name) < 0)

@@ -57,9 +57,9 @@ static bool *find_wanted_sorts(const struct ni_granules *g, const struct ni_atla
       sort[i] &= w->rollups;
     if (!sort[i] || s->kind != NI_SORT_OP || !w->sn->n)
       continue;
-    bool any = ni_ranks_have(w->sn, (int64_t)s->min_sn);
-    any |= ni_ranks_have(w->sn, (int64_t)s->max_sn);
-    sort[i] = any || overlaps_ranks(w->sn, s->min_sn, s->max_sn);
+    bool is_touched = ni_ranks_have(w->sn, (int64_t)s->min_sn);
+    is_touched |= ni_ranks_have(w->sn, (int64_t)s->max_sn);
+    sort[i] = is_touched || overlaps_ranks(w->sn, s->min_sn, s->max_sn);
   }
   if (!context) {
     free(sort);
@@ -191,7 +191,7 @@ struct atlas_planning {
   const struct ni_atlas_wants *w;
 };
 
-/* For ni_scan_plan_known(). */
+/* Plans a file for ni_scan_plan_known(). */
 static int plan_file(void *arg, size_t file_no, struct ni_scan_parts *out) {
   const struct atlas_planning *x = arg;
   struct ni_atlas_file *f = &x->a->file[file_no];

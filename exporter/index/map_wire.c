@@ -53,7 +53,7 @@ static void wire_sort(struct ni_wire *w, struct ni_granules *g, size_t i) {
   }
 }
 
-/* A number of which only what it is above another is put. */
+/* A number that is not below another one: only the difference is stored. */
 static void wire_difference(struct ni_wire *w, uint64_t low, uint64_t *high) {
   uint64_t more = *high - low;
   ni_wire_u64(w, &more);
@@ -83,12 +83,13 @@ static void wire_sort_list(struct ni_wire *w, struct ni_granules *g, struct ni_g
   }
 }
 
-/* In us, about what is known of the granule. */
+/* From when to when the granule's operations ran, in us relative to the times that are known of it. */
 static void wire_reach(struct ni_wire *w, struct ni_granule *x, int64_t *before_us) {
   enum { ANY = 1, ENDLESS = 2, PROCESS = 4 };
   const int64_t most = INT64_MAX / 1000 - 1;
-  bool any = x->begin_ns <= x->end_ns, endless = x->end_ns == INT64_MAX;
-  uint32_t how = (any ? ANY : 0) | (any && endless ? ENDLESS : 0) | (x->process_lines ? PROCESS : 0);
+  bool has_time = x->begin_ns <= x->end_ns, endless = x->end_ns == INT64_MAX;
+  uint32_t how =
+      (has_time ? ANY : 0) | (has_time && endless ? ENDLESS : 0) | (x->process_lines ? PROCESS : 0);
   ni_wire_below(w, &how, 8);
   x->process_lines = how & PROCESS;
   if (!(how & ANY))
@@ -231,14 +232,14 @@ int ni_map_unpack(struct ni_granules *g) {
     return 0;
   if (!bytes)
     return -ENOMEM;
-  bool fine = uncompress(bytes, &n, g->packed, g->n_packed) == Z_OK && n == g->n_unpacked;
-  struct ni_wire w = ni_wire_load(bytes, fine ? n : 0);
+  bool is_unpacked = uncompress(bytes, &n, g->packed, g->n_packed) == Z_OK && n == g->n_unpacked;
+  struct ni_wire w = ni_wire_load(bytes, is_unpacked ? n : 0);
   wire_kept(&w, g);
-  fine &= ni_wire_over(&w) && !g->odd;
+  is_unpacked &= ni_wire_over(&w) && !g->odd;
   free(bytes);
   g->packed = NULL;
   g->n_packed = g->n_unpacked = 0;
-  return fine ? 0 : -EBADMSG;
+  return is_unpacked ? 0 : -EBADMSG;
 }
 
 /* Deflated; what was loaded and not asked for goes as it came. */

@@ -56,7 +56,7 @@ int ni_shelf_read(struct ni_shelf *s, const char *path);
 /* The same from memory, for ni_shelf_read(); s->bytes is set. 0, -EBADMSG, -ENOMEM. */
 int ni_shelf_parse(struct ni_shelf *s, size_t n);
 void ni_shelf_free(struct ni_shelf *s);
-/* By name, as others than a shelf that was read are not. */
+/* Sorts entries by name. A shelf that was read is sorted already. */
 void ni_shelf_sort(struct ni_shelf *s);
 /* NULL: it has none of that name. */
 const struct ni_shelf_entry *ni_shelf_find(const struct ni_shelf *s, const char *name);

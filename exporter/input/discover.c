@@ -78,7 +78,7 @@ static unsigned find_extension(const char *name, size_t *stem) {
   return 0;
 }
 
-/* Not 0: a file of that name counts where directories are searched. */
+/* Is a file of that name wanted where directories are searched? Not 0: yes. */
 static unsigned is_wanted(const struct ni_files *f, const char *name) {
   size_t stem;
   return f->wanted ? f->wanted(name) : find_extension(name, &stem);
@@ -102,11 +102,11 @@ static int compare_by_id(const void *a, const void *b) {
  * link that another user has laid.
  */
 static bool may_enter(struct ni_files *f, const char *path, const struct stat *st, int *why) {
-  struct stat own;
+  struct stat link;
   *why = 0;
-  if (lstat(path, &own) < 0 || !S_ISLNK(own.st_mode))
+  if (lstat(path, &link) < 0 || !S_ISLNK(link.st_mode))
     return true;
-  if (geteuid() == 0 && own.st_uid != 0 && own.st_uid != st->st_uid) {
+  if (geteuid() == 0 && link.st_uid != 0 && link.st_uid != st->st_uid) {
     *why = EPERM;
     return false;
   }

@@ -151,7 +151,9 @@ static bool is_known_other(const struct ni_words_others *o, size_t from, size_t 
   return false;
 }
 
-/* For a message only: what there is no room for is left out. */
+/*
+ * Remembers a word that no filter named, for a message only. Words for which there is no room are left out.
+ */
 static void add_other(struct ni_words_others *o, const char *text) {
   size_t n = __atomic_load_n(&o->n, __ATOMIC_ACQUIRE); /* the release below */
   if (n == OTHERS_MAX || is_known_other(o, 0, n, text))
@@ -163,7 +165,7 @@ static void add_other(struct ni_words_others *o, const char *text) {
   pthread_mutex_unlock(&o->lock);
 }
 
-/* Written once a word in practice: who finds it set leaves the line alone. */
+/* Sets the flag once. Threads that find it set do not write, so that they share the cache line. */
 static bool note_met(bool *met) {
   if (!__atomic_load_n(met, __ATOMIC_RELAXED))
     __atomic_store_n(met, true, __ATOMIC_RELAXED);
@@ -415,10 +417,10 @@ static void report_unmet_ranks(const struct ni_ranks *r, const char *command, co
 }
 
 static bool is_any_met(const struct ni_words *w) {
-  bool any = w->n == 0;
+  bool is_met = w->n == 0;
   for (size_t i = 0; i < w->n; i++)
-    any |= w->word[i].met;
-  return any;
+    is_met |= w->word[i].met;
+  return is_met;
 }
 
 void ni_filters_say_unmet(const struct ni_filters *f, const char *command) {
@@ -436,9 +438,9 @@ void ni_filters_say_unmet(const struct ni_filters *f, const char *command) {
 }
 
 static void wire_met(struct ni_wire *w, bool *met) {
-  bool is = *met;
-  ni_wire_bool(w, &is);
-  *met |= is;
+  bool is_met = *met;
+  ni_wire_bool(w, &is_met);
+  *met |= is_met;
 }
 
 static int compare_by_text(const void *a, const void *b) {

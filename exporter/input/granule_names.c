@@ -31,12 +31,12 @@ int ni_granules_context(struct ni_granules *g, const struct ni_ident *ident, con
   *c = (struct ni_granule_context){.ident = *ident, .meta = *meta, .clock_offset_ns = NI_NO_OFFSET};
   c->meta.dump_timestamp_us = 0;
   const char **const text[] = {NI_CONTEXT_TEXTS(c)};
-  bool fine = true;
+  bool is_fine = true;
   for (int k = 0; k < NI_N_CONTEXT_TEXTS; k++)
     if (*text[k])
-      fine &= (*text[k] = strdup(*text[k])) != NULL;
+      is_fine &= (*text[k] = strdup(*text[k])) != NULL;
   *out = (uint32_t)g->n_contexts++;
-  return fine && ni_index_add(&g->context_at, hash, *out) == 0 ? 0 : -ENOMEM;
+  return is_fine && ni_index_add(&g->context_at, hash, *out) == 0 ? 0 : -ENOMEM;
 }
 
 int ni_granules_sort(struct ni_granules *g, uint32_t context, enum ni_sort_kind kind, const char *func,

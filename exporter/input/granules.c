@@ -402,11 +402,11 @@ static int join_granules(struct ni_granules *a, const struct ni_granules *b, con
     /*
      * Only where a range ends can two be in the same stretch; in one map borders are apart as they should be.
      */
-    bool same = find_last(a)->bytes == 0 ||
+    bool continues_last = find_last(a)->bytes == 0 ||
         (i == 0 && number_stretch(b->gzip, x->at) == number_stretch(b->gzip, find_last(a)->at));
-    if (!same)
+    if (!continues_last)
       e = add_granule(a, x->at);
-    if (e == 0 && !same)
+    if (e == 0 && !continues_last)
       e = copy_entry(find_last(a), &x->entry);
     if (e == 0)
       e = add_to_last(a, b, x, sort);

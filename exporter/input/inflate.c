@@ -203,8 +203,9 @@ int ni_inflater_enter(struct ni_inflater *z, unsigned bits, uint8_t byte, const 
                                                                                                  : -EBADMSG;
   }
 #endif
-  bool fine = inflateReset2(&z->zs, -15) == Z_OK && (!bits || inflatePrime(&z->zs, (int)bits, left) == Z_OK);
-  return fine && inflateSetDictionary(&z->zs, window, (uInt)n) == Z_OK ? 0 : -EBADMSG;
+  bool is_ready =
+      inflateReset2(&z->zs, -15) == Z_OK && (!bits || inflatePrime(&z->zs, (int)bits, left) == Z_OK);
+  return is_ready && inflateSetDictionary(&z->zs, window, (uInt)n) == Z_OK ? 0 : -EBADMSG;
 }
 
 uint32_t ni_crc32_join(uint32_t crc, uint32_t behind, uint64_t n) {

@@ -14,7 +14,7 @@ enum { LINE_BYTES = 1 << 20 }; /* a point whose line does not come within is non
 static const char head[] = NI_LINE_HEAD;
 enum { HEAD = sizeof head - 1 };
 
-/* Of the bytes that are held all but the last ones go into the sum. */
+/* Adds all held bytes but the last `keep` ones to the sum. */
 static void sum_held(struct ni_reader *r, size_t keep) {
   const size_t n = r->n_held - keep;
   r->crc = ni_crc32(r->crc, r->held, n);
@@ -61,7 +61,7 @@ static void reject_candidate(struct ni_reader *r) {
   r->maybe_set = false;
 }
 
-/* Its line begins at that place. */
+/* Takes the candidate for a border. Its line begins at that place. */
 static int accept_candidate(struct ni_reader *r, uint64_t line) {
   if (r->next_mark == r->n_marks)
     r->next_mark = r->n_marks = 0;
@@ -77,7 +77,10 @@ static int accept_candidate(struct ni_reader *r, uint64_t line) {
   return 0;
 }
 
-/* Of a member the line is the first one; of a point in it the first one with a header. */
+/*
+ * Looks for the candidate's line: the first one of a member, or the first one with a header behind a point in
+ * it.
+ */
 static int look_for_line(struct ni_reader *r) {
   size_t i = r->looked > r->text_at ? (size_t)(r->looked - r->text_at) : 0;
   while (r->maybe_set) {

@@ -120,7 +120,7 @@ static void find_next_member(struct ni_reader *r, enum ni_inflate_result what) {
   r->end_of_text = true;
 }
 
-/* So much text was made behind end: a range that begins and ends in a member has less. */
+/* Notes that so much text was made behind end. A range that begins and ends in a member has less. */
 static void note_new_text(struct ni_reader *r, size_t made) {
   r->member_text += made;
   r->stats.text_bytes += made;
@@ -186,7 +186,7 @@ static int fill_gzip(struct ni_reader *r) {
   return 0;
 }
 
-/* More text behind end. */
+/* Makes more text behind end. */
 static int fill_text(struct ni_reader *r) {
   if (r->stats.gzip)
     return fill_gzip(r);
@@ -285,7 +285,7 @@ int ni_reader_next(struct ni_reader *r, struct ni_text *out) {
   }
 }
 
-/* The range begins within a member. */
+/* Begins to read within a member. */
 static int enter_member(struct ni_reader *r, const struct ni_member_entry *x) {
   uint8_t window[NI_WINDOW_BYTES], byte = r->in_len ? r->in[0] : 0;
   uLongf n = sizeof window;

@@ -191,10 +191,10 @@ int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *par
                                         .borders = to->granules != NULL,
                                         .whole_members = to->granules && to->granules->brief,
                                         .head = to->head};
-  struct ni_scan_end own;
+  struct ni_scan_end unused;
   struct ni_reader *reader;
   if (!end)
-    end = &own;
+    end = &unused;
   *end = (struct ni_scan_end){0};
   s->in_marker = false;
   int e = end->error = ni_reader_open(&reader, path, &opt);

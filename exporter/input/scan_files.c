@@ -26,10 +26,10 @@ unsigned ni_scan_jobs(void) {
 static bool is_gzip(const char *path) {
   unsigned char magic[2] = {0};
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  bool is = fd >= 0 && read(fd, magic, 2) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+  bool is_gzip_file = fd >= 0 && read(fd, magic, 2) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
   if (fd >= 0)
     close(fd);
-  return is;
+  return is_gzip_file;
 }
 
 static int plan_file(const struct ni_file *f, bool cut, struct ni_scan_parts *out) {

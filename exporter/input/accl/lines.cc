@@ -84,9 +84,9 @@ bool read_op(const dom::object &line, const dom::object &perf, ni_accl_op &op) {
   op.rank = op.n_ranks = -1;
   if (!line["header"].get(header))
     op.rank = read_small(header, "rank", INT32_MAX), op.n_ranks = read_small(header, "n_ranks", INT32_MAX);
-  bool whole = read_word(perf, "coll", op.func, false) && !perf["coll_sn"].get(op.sn) &&
+  bool is_whole = read_word(perf, "coll", op.func, false) && !perf["coll_sn"].get(op.sn) &&
       !perf["coll_exec_time_us"].get(us);
-  if (!whole || !(us >= 0 && us < 1e12) || op.sn >= (uint64_t)1 << 48)
+  if (!is_whole || !(us >= 0 && us < 1e12) || op.sn >= (uint64_t)1 << 48)
     return false;
   op.dur_ns = (uint64_t)std::llround(us * 1000);
   op.sized = !perf["coll_msg_size_bytes"].get(bytes) && bytes <= INT64_MAX;

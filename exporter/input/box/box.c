@@ -264,7 +264,7 @@ static int read_image(struct ni_box *b, int fd, uint64_t most) {
   return e;
 }
 
-/* Where communicators begin: every comm_pages pages of their class. */
+/* Finds where communicators begin: every comm_pages pages of their class. */
 static int find_comms(struct ni_box *b, char *why, size_t cap) {
   b->comm_page = malloc(NI_BOX_COMMS_MAX * sizeof *b->comm_page);
   if (!b->comm_page)

@@ -52,7 +52,7 @@ static int32_t read_int32(const struct ni_box *b, const unsigned char *base, enu
   return (int32_t)(uint32_t)read_field(b, base, id);
 }
 
-/* Of the GPU's clock, in ns. An older writer's are. */
+/* A time of the GPU's clock, in ns. Older writers have it in ns already. */
 static uint64_t read_stamp(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
   return ni_gpu_ns(read_field(b, base, id), b->h.gpu_khz ? b->h.gpu_khz : NI_NS_KHZ);
 }
@@ -82,7 +82,7 @@ uint32_t ni_box_owner(const struct ni_box *b) { return b->owner; }
 uint32_t ni_box_outside(const struct ni_box *b) { return b->outside; }
 
 bool ni_box_session(const struct ni_box *b, struct ni_box_log *out) {
-  struct ni_box *own = (struct ni_box *)(uintptr_t)b; /* the texts are kept in it; one thread */
+  struct ni_box *writable = (struct ni_box *)(uintptr_t)b; /* the texts are kept in it; one thread */
   struct ni_box_session s;
   if (b->h.session_now > 1)
     return false;
@@ -95,13 +95,13 @@ bool ni_box_session(const struct ni_box *b, struct ni_box_log *out) {
   for (int i = 0; i < 3; i++) {
     if (length[i] > p->bytes - at)
       return false;
-    free(own->text[i]);
-    own->text[i] = strndup((const char *)b->image + p->at + at, length[i]);
-    if (!own->text[i])
+    free(writable->text[i]);
+    writable->text[i] = strndup((const char *)b->image + p->at + at, length[i]);
+    if (!writable->text[i])
       return false;
     at += length[i];
   }
-  *out = (struct ni_box_log){s.start_ns, own->text[0], own->text[1], own->text[2]};
+  *out = (struct ni_box_log){s.start_ns, writable->text[0], writable->text[1], writable->text[2]};
   return true;
 }
 

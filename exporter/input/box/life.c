@@ -199,7 +199,7 @@ const char *ni_life_end_name(enum ni_box_end end) {
   return names[convert_end((uint32_t)end)];
 }
 
-/* How one that is gone ended. */
+/* Says how a process that is gone ended. */
 static const char *describe_end(enum ni_box_end end) {
   static const char *const words[] = {"how it ended its plugin does not say", "it had not ended by itself",
                                       "every communicator had been closed in order",

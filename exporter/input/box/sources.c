@@ -329,11 +329,11 @@ static bool is_under(const char *real, const char *path) {
 
 bool ni_box_under(const struct ni_inputs *in, const char *dir) {
   char *real = resolve_path(dir);
-  bool is = false;
-  for (size_t i = 0; !is && i < in->n; i++)
-    is = is_under(real, in->path[i]);
+  bool is_below = false;
+  for (size_t i = 0; !is_below && i < in->n; i++)
+    is_below = is_under(real, in->path[i]);
   free(real);
-  return is;
+  return is_below;
 }
 
 bool ni_box_asked_for(const struct ni_box_sources *s, const struct ni_inputs *in, const char *dir) {

@@ -121,7 +121,7 @@ int ni_imported_step(struct ni_imported *m, int64_t ns, uint32_t number);
  * that it was launched in. Sets first_ns and last_ns; without any start both are written_ns. */
 void ni_imported_order(struct ni_imported *m);
 
-/* Of a datatype as the log spells it, by its number, and back. 0: "". */
+/* The number of a datatype as the log spells it, and back. 0: "". */
 const char *ni_imported_datatype(uint8_t number);
 uint8_t ni_imported_datatype_number(const char *name);
 

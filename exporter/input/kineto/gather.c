@@ -63,7 +63,7 @@ struct kineto_gathering {
 
 /* ---- communicators ------------------------------------------------------------------------------------- */
 
-/* The same in each process; blanks do not count. */
+/* A hash that is the same in each process. Blanks do not count. */
 static uint64_t mix_text(uint64_t hash, const char *text) {
   for (; *text; text++)
     if (*text != ' ')
@@ -286,7 +286,7 @@ static const struct cpu_call *find_call(const struct kineto_gathering *g, const 
       : NULL;
 }
 
-/* Own rank in the group, or -1. */
+/* The process's rank in the group, or -1. */
 static int32_t find_seat(const struct kineto_gathering *g, const struct process_group *x, int64_t rank) {
   if (rank < 0)
     return -1;

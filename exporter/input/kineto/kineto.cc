@@ -236,14 +236,14 @@ int parse_item(reading &r) {
   e.dur_ns = read_ns(o, "dur");
   if (o["cat"].get(category))
     category = {};
-  bool any = !o["args"].get(args);
-  if (any && e.phase == 'M' && !args[name == "process_labels" ? "labels" : "name"].get(text))
+  bool has_args = !o["args"].get(args);
+  if (has_args && e.phase == 'M' && !args[name == "process_labels" ? "labels" : "name"].get(text))
     copy_text(e.label, text);
   if ((e.what = find_kind(category, name, e)) == NI_KINETO_OTHER)
     return r.take(r.arg, &e);
   e.args = make_empty_args();
   e.args.pid = read_number(o, "pid");
-  if (any)
+  if (has_args)
     read_args(e.args, args);
   if (e.what == NI_KINETO_STEP)
     e.args.number = parse_step_number(name);
@@ -251,10 +251,10 @@ int parse_item(reading &r) {
 }
 
 int finish_item(reading &r) {
-  bool any = r.n > 1;
+  bool has_text = r.n > 1;
   if (!r.listing && r.n < item_max)
     r.text[r.n++] = '}';
-  int e = any ? parse_item(r) : 0;
+  int e = has_text ? parse_item(r) : 0;
   r.n = r.listing ? 0 : 1;
   r.text[0] = '{';
   return e;

@@ -27,7 +27,7 @@ struct nsys_gathering {
   size_t n_makings, cap_makings, n_processes;
 };
 
-/* Of a process, while it is gathered. */
+/* What is known of a process while it is gathered. */
 struct nsys_process {
   struct nsys_gathering *g;
   struct ni_imported *m;
@@ -71,7 +71,9 @@ static int find_makings(struct nsys_gathering *g) {
   return 0;
 }
 
-/* That of the device; where the process made that communicator once, the device does not matter. */
+/*
+ * Finds the making of that device. Where the process made that communicator once, the device does not matter.
+ */
 static const struct comm_making *find_making(const struct nsys_gathering *g, uint64_t process, uint64_t comm,
                                              int64_t device) {
   const struct comm_making *found = NULL,

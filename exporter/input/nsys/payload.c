@@ -56,7 +56,7 @@ static int compare_by_place(const void *a, const void *b) {
   return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* Of each process its own in the table; those of all have the same numbers. */
+/* The table has the entries once for each process, with the same numbers: one of each stays. */
 static void drop_duplicates(struct ni_payload_schemas *s) {
   size_t n = 0;
   for (size_t i = 0; i < s->n; i++)

@@ -71,8 +71,8 @@ ni_reject ni_json_verify(od::value v, unsigned depth) {
     const char *s = t + 1;
     while (*s != '"' && *s != '\\')
       s++;
-    bool good = *s == '\\' ? v.get_string().error() == simdjson::SUCCESS : ni_json_step_over(v);
-    return good ? NI_OK : NI_REJ_BAD_JSON;
+    bool is_valid = *s == '\\' ? v.get_string().error() == simdjson::SUCCESS : ni_json_step_over(v);
+    return is_valid ? NI_OK : NI_REJ_BAD_JSON;
   }
   bool word = ni_text_is_true(t) || ni_text_is_false(t) || ni_text_is_null(t);
   return word || ni_text_is_number(t) || ni_text_is_no_value(t) ? NI_OK : NI_REJ_BAD_JSON;

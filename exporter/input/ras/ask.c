@@ -44,9 +44,9 @@ bool ni_ras_is_answer(const char *path) {
   if (*p == '{')
     p++;
   p += strspn(p, blank);
-  const bool is = strncmp(p, first, sizeof first - 1) == 0 && strstr(p, second);
+  const bool is_answer = strncmp(p, first, sizeof first - 1) == 0 && strstr(p, second);
   free(head);
-  return is;
+  return is_answer;
 }
 
 bool ni_ras_is_file(const char *where) { return strchr(where, '/') || access(where, F_OK) == 0; }

@@ -199,7 +199,7 @@ static bool begin_wide_table(struct wide *w, const struct ni_pair *p) {
   return true;
 }
 
-/* Unless all of it is as before, and nobody asked for that. */
+/* Adds a row, unless all of it is as before and nobody asked for that. */
 static bool add_wide_row(struct wide *w, const char *name, uint32_t id, const char *unit, bool always) {
   const struct ni_pair_row *r;
   char text[32], number[16], meaning[NI_METRIC_MEANING];
@@ -245,11 +245,11 @@ static void print_group(struct wide *w, const char *group) {
 
 /* Bytes a second and shares of links, or that nobody counts them. */
 static void print_carried(const struct ni_counters_view *v) {
-  bool any = false;
+  bool has_any = false;
   for (size_t i = 0; i < v->n_figures; i++)
-    any |= !isnan(v->figures[i].at[NI_FIG_RX]) || !isnan(v->figures[i].at[NI_FIG_TX]);
+    has_any |= !isnan(v->figures[i].at[NI_FIG_RX]) || !isnan(v->figures[i].at[NI_FIG_TX]);
   ni_say(stdout, "\n");
-  if (any)
+  if (has_any)
     ni_figures_print(v->figures, v->n_figures, 0, stdout);
   else
     ni_say(stdout, "no NIC and no GPU counts bytes here\n");

@@ -12,7 +12,7 @@
 #include "exporter/input/netprof/names.h"
 #include "view.h"
 
-/* As Python writes times: its versions before 3.11 read no "Z". */
+/* Puts a time as Python writes it: its versions before 3.11 read no "Z". */
 static void put_utc(struct ni_json *j, const char *key, int64_t ns) {
   char text[48];
   ni_utc_text((ns + 500) / 1000, 'T', 6, text);
@@ -115,7 +115,7 @@ static void put_unread(struct ni_json *j, const struct ni_set *s, const char *sw
     }
 }
 
-/* Of Cassini's NICs only what net_prof's list has not. */
+/* Puts an entity. Of Cassini's NICs only what net_prof's list has not. */
 static void put_swept_entity(struct ni_json *j, const struct ni_set *s, const struct ni_entity *e,
                              const struct ni_reading *reading) {
   bool cassini = ni_netprof_interface(e) != 0;

@@ -50,7 +50,7 @@ static void sum_counters(struct ni_versus *v) {
   }
 }
 
-/* Those that differ enough come to the front, in order. Returns how many. */
+/* Moves the rows that differ enough to the front, in order. Returns how many they are. */
 static size_t sort_rows(struct ni_versus_row *row, size_t n, double min_diff) {
   size_t kept = 0;
   for (size_t i = 0; i < n; i++) {
@@ -132,7 +132,7 @@ const struct ni_counter_finding *ni_versus_new(const struct ni_versus *v, int wh
   return NULL;
 }
 
-/* How often as much: "x 3.5", "only in BAD". */
+/* How many times as much it is: "x 3.5", "only in BAD". */
 static const char *format_factor(const struct ni_versus_row *r, char out[32]) {
   if (r->rate[0] <= 0)
     return "only in BAD";

@@ -76,12 +76,12 @@ bool ni_counters_view_read(struct ni_counters_view *v, const char *before, const
                            size_t cap) {
   struct ni_sweep second[2];
   *v = (struct ni_counters_view){0};
-  bool fine = read_sweeps(v->sweep, before, after ? 1 : 2, why, cap);
-  if (fine && after && (fine = read_sweeps(second, after, 1, why, cap)))
+  bool has_read = read_sweeps(v->sweep, before, after ? 1 : 2, why, cap);
+  if (has_read && after && (has_read = read_sweeps(second, after, 1, why, cap)))
     v->sweep[1] = second[0];
-  if (fine && ni_counters_view_make(v))
+  if (has_read && ni_counters_view_make(v))
     return true;
-  if (fine)
+  if (has_read)
     snprintf(why, cap, "%s", strerror(ENOMEM));
   ni_counters_view_free(v);
   return false;

@@ -255,7 +255,7 @@ static void add_mean_series(struct metrics_build *o, unsigned family, double mea
     add_series(o, family, bits, label);
 }
 
-/* As NVIDIA's exporter has them in 2.30; of sizes we know the power of two alone. */
+/* Adds the series that NVIDIA's exporter has in 2.30. Of sizes we know the power of two alone. */
 static void add_nvidia_series(struct metrics_build *o, const struct ni_live_nvidia *n) {
   static const char *const unit[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
   char gpu[16], size[48];
@@ -411,16 +411,16 @@ static void add_gpu_series(struct metrics_build *o, const struct ni_running_valu
 }
 
 static void add_nic_series(struct metrics_build *o, const struct ni_running_value *v, enum turn turn) {
-  const char *alike = ni_metric_unified(v->source, v->name), *nic = copy_text(o, v->entity, 64);
-  unsigned family = alike ? F_NIC_UNIFIED : FAMILIES;
-  if (alike && strcmp(alike, "rx_bytes") == 0)
+  const char *unified = ni_metric_unified(v->source, v->name), *nic = copy_text(o, v->entity, 64);
+  unsigned family = unified ? F_NIC_UNIFIED : FAMILIES;
+  if (unified && strcmp(unified, "rx_bytes") == 0)
     family = F_NIC_RECEIVE;
-  else if (alike && strcmp(alike, "tx_bytes") == 0)
+  else if (unified && strcmp(unified, "tx_bytes") == 0)
     family = F_NIC_TRANSMIT;
   if (turn == NICS && v->link_bytes_s > 0)
     TELL(o, NIC_LINK, (uint64_t)v->link_bytes_s, nic);
-  if (turn == NICS && alike && v == &o->in->running->value[v->lead])
-    add_series(o, family, v->alike, (const char *[]){nic, alike});
+  if (turn == NICS && unified && v == &o->in->running->value[v->lead])
+    add_series(o, family, v->alike, (const char *[]){nic, unified});
   if (turn == LESSER && family >= F_NIC_UNIFIED)
     add_series(o, v->what.kind == NI_METRIC_GAUGE ? F_NIC_LEVEL : F_NIC_OTHER, v->total,
                (const char *[]){nic, ni_source_name(v->source), copy_text(o, v->name, 128)});
@@ -446,7 +446,7 @@ static void add_sampled_series(struct metrics_build *o, const struct ni_running_
     add_nic_series(o, v, turn);
 }
 
-/* Of the newest answer; once nobody answers it says nothing of now. */
+/* Adds what the newest answer says. Once nobody answers it says nothing of now. */
 static void add_ras_series(struct metrics_build *o, const struct ni_agent_ras *r) {
   if (!r->asked)
     return;

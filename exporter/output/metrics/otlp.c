@@ -40,7 +40,7 @@ static void put_attribute(struct ni_pb_writer *w, unsigned field, const char *ke
   ni_pb_end(w, mark);
 }
 
-/* In UCUM; other units are things that are counted, and have none. */
+/* The unit's name in UCUM. Other units are things that are counted, and have none. */
 static const char *convert_unit(const char *unit) {
   static const char *const known[][2] = {{"seconds", "s"},   {"bytes", "By"}, {"bytes_per_second", "By/s"},
                                          {"ratio", "1"},     {"hertz", "Hz"}, {"watts", "W"},

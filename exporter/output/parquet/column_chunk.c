@@ -36,15 +36,15 @@ static void note_integers(struct ni_chunk_stats *st, const int64_t *v, uint32_t 
 /* A NaN compares false and so changes nothing. */
 static void note_doubles(struct ni_chunk_stats *st, const double *v, uint32_t n) {
   double lo = st->has ? st->dbl_min : __builtin_inf(), hi = st->has ? st->dbl_max : -__builtin_inf();
-  bool any = false;
+  bool has_value = false;
   for (uint32_t i = 0; i < n; i++) {
     if (v[i] < lo)
       lo = v[i];
     if (v[i] > hi)
       hi = v[i];
-    any |= v[i] == v[i];
+    has_value |= v[i] == v[i];
   }
-  st->has |= any;
+  st->has |= has_value;
   st->dbl_min = lo;
   st->dbl_max = hi;
 }
@@ -328,7 +328,7 @@ static int convert_codes_to_plain(struct ni_chunk *c, struct ni_chunk_env *env) 
   return 0;
 }
 
-/* The dictionary's values into the statistics. */
+/* Adds the dictionary's values to the statistics. */
 static void note_dictionary(struct ni_chunk *c) {
   if (c->is_text) {
     for (uint32_t i = 0; i < c->dict.n; i++)
@@ -372,26 +372,22 @@ static int close_page(struct ni_chunk *c, struct ni_chunk_env *env) {
 }
 
 /*
- * Each loop keeps the values whose byte is set; always storing and sometimes advancing has no branch to
- * mispredict.
+ * Copies the values, or the codes, whose byte in `valid` is not 0. `out` has room for all n. The loops always
+ * store and sometimes advance: they have no branch to mispredict.
  */
-#define NI_DENSE(TYPE) \
-  do { \
-    const TYPE *src = (const TYPE *)values; \
-    TYPE *dst = (TYPE *)out; \
-    for (uint32_t i = 0; i < n; i++) { \
-      dst[k] = src[i]; \
-      k += valid[i] != 0; \
-    } \
-  } while (0)
-
-/* Copies the values, or the codes, whose byte in `valid` is not 0. `out` has room for all n. */
 static void drop_nulls(void *out, const void *values, const uint8_t *valid, uint32_t n, bool codes) {
-  uint32_t k = 0;
-  if (codes)
-    NI_DENSE(uint32_t);
-  else
-    NI_DENSE(uint64_t);
+  const uint32_t *code = values;
+  const uint64_t *value = values;
+  uint32_t *code_out = out, k = 0;
+  uint64_t *value_out = out;
+  for (uint32_t i = 0; codes && i < n; i++) {
+    code_out[k] = code[i];
+    k += valid[i] != 0;
+  }
+  for (uint32_t i = 0; !codes && i < n; i++) {
+    value_out[k] = value[i];
+    k += valid[i] != 0;
+  }
 }
 
 static uint32_t count_valid(const uint8_t *valid, uint32_t n) {

@@ -50,7 +50,7 @@ static int set_error(struct ni_pq *w, int rc, const char *fmt, ...) {
   return rc;
 }
 
-/* Into the file. */
+/* Writes bytes to the file. */
 static int write_bytes(struct ni_pq *w, const void *from, size_t n) {
   int rc = ni_write_all(w->fd, from, n, -1);
   if (rc < 0)

@@ -97,7 +97,7 @@ static const struct axis_unit *list_units(enum ni_fig_of of, bool log_scale, siz
   return numbers;
 }
 
-/* For tics from least to most. Minutes and hours begin at two of them. */
+/* Chooses the unit for tics from least to most. Minutes and hours begin at two of them. */
 static struct axis_unit choose_unit(enum ni_fig_of of, bool log_scale, double least, double most) {
   size_t n, at;
   const struct axis_unit *unit = list_units(of, log_scale, &n);
@@ -110,12 +110,12 @@ static struct axis_unit choose_unit(enum ni_fig_of of, bool log_scale, double le
 
 /* A tic at v: "0", "0.05", "20", "1,000"; of times "50 ms". */
 static void write_tic(FILE *f, enum ni_fig_of of, struct axis_unit unit, double v) {
-  const double shown = v / unit.size, whole = round(shown);
+  const double shown = v / unit.size, rounded = round(shown);
   const char *space = of == NI_FIG_US && v != 0 ? " " : "",
              *name = of == NI_FIG_US && v != 0 ? unit.name : "";
   char label[80];
-  if (fabs(shown) >= 1000 && fabs(shown) < 1e15 && fabs(shown - whole) < 1e-6 * fabs(shown))
-    snprintf(label, sizeof label, "%s%s%s", NI_COUNT(whole), space, name);
+  if (fabs(shown) >= 1000 && fabs(shown) < 1e15 && fabs(shown - rounded) < 1e-6 * fabs(shown))
+    snprintf(label, sizeof label, "%s%s%s", NI_COUNT(rounded), space, name);
   else if (fabs(shown) >= 1e-9 && fabs(shown) < 1e-3) /* tics have one digit, or two as 0.00025 */
     snprintf(label, sizeof label, "%.*f%s%s", (int)ceil(1 - log10(fabs(shown))), shown, space, name);
   else
@@ -127,7 +127,7 @@ static void write_tic(FILE *f, enum ni_fig_of of, struct axis_unit unit, double 
 /* Puts a tic at 1, 2, 5, 10, ... up to two decades and a half, for decades beyond. */
 static void write_log_tics(FILE *f, char axis, enum ni_fig_of of, struct axis_unit unit, double lo,
                            double hi) {
-  bool fine = hi / lo <= 300;
+  bool has_room = hi / lo <= 300;
   const char *comma = "";
   fprintf(f, "set logscale %c\nset %crange [%.6g:%.6g]\nset %ctics (", axis, axis, lo, hi, axis);
   for (double e = pow(10, floor(log10(lo) + 1e-9)); e <= hi * 1.0001; e *= 10)
@@ -136,7 +136,7 @@ static void write_log_tics(FILE *f, char axis, enum ni_fig_of of, struct axis_un
       if (v < lo * 0.9999 || v > hi * 1.0001)
         continue;
       fputs(comma, f);
-      if (m == 1 || (fine && (m == 2 || m == 5)))
+      if (m == 1 || (has_room && (m == 2 || m == 5)))
         write_tic(f, of, unit, v);
       else
         fprintf(f, "'' %.6g 1", v);

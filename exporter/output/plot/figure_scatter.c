@@ -87,7 +87,7 @@ static uint32_t choose_step(const struct ni_summary *s, uint32_t first, uint32_t
   return (uint32_t)(all / NI_FIG_POINTS + 1);
 }
 
-/* Which of the cells are thinned, by the model or here. */
+/* How much the cells are thinned, by the model or here. */
 static uint64_t find_largest_stride(const struct ni_summary *s, uint32_t first, uint32_t n, uint32_t step) {
   uint64_t most = 1;
   for (uint32_t c = first; c < first + n; c++)

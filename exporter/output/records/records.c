@@ -44,7 +44,7 @@ static int compare_by_name(const struct ni_run *r, uint32_t a, uint32_t b) {
   return a == b ? 0 : strcmp(ni_name_text(&r->names, a), ni_name_text(&r->names, b));
 }
 
-/* By the folders that they are in; 0: the same one. */
+/* Compares two rows by the folders that they are in; 0: the same one. */
 static int compare_by_folder(const struct ni_run *r, const struct record_item *x,
                              const struct record_item *y) {
   int k = 0;

@@ -134,7 +134,7 @@ static const struct ni_json_field pair_fields[] = {BY(put_comm_id, ni_p2p_pair, 
                                                    NI_PAGE(ni_p2p_pair, sender_waited_us),
                                                    NI_PAGE(ni_p2p_pair, receiver_waited_us)};
 
-/* Those with the most time. */
+/* Writes the pairs that took the most time. */
 static void write_pairs(struct ni_json *j, const struct ni_summary *s) {
   const size_t n_fields = sizeof pair_fields / sizeof *pair_fields;
   size_t shown = ni_page_at_most(s->n_pairs, NI_PAGE_PAIRS);
@@ -168,7 +168,7 @@ static const struct ni_json_field slice_fields[] = {NI_PAGE(ni_slice, group),
                                                     NI_PAGE_AS(ni_slice, busbw_gbs.p50, "bw_p50"),
                                                     NI_PAGE_AS(ni_slice, busbw_gbs.min, "bw_min")};
 
-/* As text: a number of JavaScript has 53 bits. */
+/* Puts a tag as text: a number of JavaScript has 53 bits. */
 static void put_tag(struct ni_json *j, const char *key, const void *tag, const void *summary) {
   char text[24];
   snprintf(text, sizeof text, "%llu", (unsigned long long)*(const uint64_t *)tag);

@@ -60,7 +60,7 @@ static char *put_time(struct csv *c, char *p, uint64_t us) {
   return p;
 }
 
-/* Of a cell's file, or of one of the parts that several processes make of it. */
+/* Makes the path of a cell's file, or of one of the parts that several processes make of it. */
 static int make_path(const struct ni_run *r, const struct ni_cell *cell, uint32_t part, char *out,
                      size_t size) {
   char dir[80], word[200], suffix[24] = "";

@@ -62,7 +62,7 @@ static int remove_inside(int dir) {
   return e;
 }
 
-/* As NVIDIA's exporter: "<input dir name>-analysis" in the current folder. */
+/* Chooses the folder as NVIDIA's exporter does: "<input dir name>-analysis" in the current folder. */
 static char *choose_default_dir(const struct ni_inputs *in) {
   char *real = realpath(in->path[0], NULL), *out = NULL;
   struct stat st;

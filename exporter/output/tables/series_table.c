@@ -121,7 +121,7 @@ static void fill_host_row(const struct ni_summary *s, size_t i, struct value *v)
       A_REAL(level ? (double)x->min * x->scale : NAN), A_REAL(level ? (double)x->max * x->scale : NAN));
 }
 
-/* Those that have rows; the first one in any case. */
+/* Lists the tables that have rows; the first one in any case. */
 static size_t list_tables(const struct ni_summary *s, struct table t[3]) {
   const struct ni_buckets *b = &s->buckets;
   size_t n = 0;

@@ -161,7 +161,7 @@ static void put_place(struct ni_json *j, const struct ni_summary *s, const struc
   ni_json_i64(j, "pid", p->pid);
 }
 
-/* Of a process with several ranks it is not known which one is meant. */
+/* Puts null for a process with several ranks: nobody knows which one is meant. */
 static void put_global_rank(struct ni_json *j, const struct ni_process *p) {
   if (p->ranks > 1)
     ni_json_text(j, "global_rank", NULL);

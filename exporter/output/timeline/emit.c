@@ -27,7 +27,7 @@ static struct track_place find_place(const struct ni_tr *r, const struct ni_tr_w
   return (struct track_place){u, u != NI_TR_NONE && r->unit[u].shown && !r->opt.filter.comm.n};
 }
 
-/* From start to stop; what never stopped goes on to the last that is known of the process, and says so. */
+/* Sets start and duration. What never stopped goes on to the last time known of the process, and says so. */
 static int set_times(struct ni_tr *r, const struct ni_tr_where *w, struct ni_tr_event *e, uint64_t start_ns,
                      int64_t dur_ns, enum ni_tr_category category, const char *name) {
   char text[192];

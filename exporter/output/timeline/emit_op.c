@@ -390,7 +390,7 @@ struct drawn {
   struct ni_tr_event e; /* the kernel, or the bracket */
 };
 
-/* Its name, its track and what is said of it. */
+/* Fills the kernel's name, its track and what is said of it. */
 static int fill_kernel(struct drawn *d) {
   static const char *const brackets[NI_SRC_COUNT] = {
       [NI_SRC_CE] = " (copy engine, enqueue only)", [NI_SRC_API] = " (API call only)"};

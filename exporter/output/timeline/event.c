@@ -56,7 +56,7 @@ int ni_tr_tag(struct ni_tr *r, struct ni_tr_event *e, uint64_t user_tag) {
   return ni_tr_text(r, e, NI_TR_K_TAG, ni_tag_name(&r->tags, user_tag));
 }
 
-/* In the sort lie the head, the values, the arrows and the keys. */
+/* An item of the sort has the head, the values, the arrows and the keys. */
 enum { HEAD = offsetof(struct ni_tr_event, key) };
 _Static_assert(HEAD + sizeof((struct ni_tr_event *)0)->key + sizeof((struct ni_tr_event *)0)->value +
                        sizeof((struct ni_tr_event *)0)->arrow <=

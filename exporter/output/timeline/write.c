@@ -118,7 +118,7 @@ static void write_process_name(struct timeline_writer *w, uint32_t unit) {
   write_metadata(w, "process_labels", u->out_pid, 0, text, 0);
 }
 
-/* In a process: marks and calls, then communicator by communicator its tracks, by class and channel. */
+/* The order in a process: marks and calls, then the tracks of each communicator, by class and channel. */
 static int compare_by_place(const void *a, const void *b, void *tracks) {
   const struct ni_tr_track *all = tracks, *x = &all[*(const uint32_t *)a], *y = &all[*(const uint32_t *)b];
   if (x->unit != y->unit)
@@ -286,11 +286,11 @@ static void put_arrows(struct timeline_writer *w, const struct ni_tr_event *e, u
     const struct ni_tr_arrow *a = &e->arrow[i];
     if (a->kind == NI_TR_A_POST && !a->out && from_kernel)
       continue;
-    bool done = put_arrow(w, a, pid, tid, e->ts);
+    bool is_written = put_arrow(w, a, pid, tid, e->ts);
     if (a->kind == NI_TR_A_NET && !a->out)
-      from_kernel = done;
+      from_kernel = is_written;
     else
-      w->r->count.arrows_back += !done && !a->out;
+      w->r->count.arrows_back += !is_written && !a->out;
   }
 }
 
@@ -389,7 +389,7 @@ static int put_sorted(struct timeline_writer *w) {
   size_t len;
   int got, e = 0;
   struct ni_tr_event event;
-  bool any = false;
+  bool has_any = false;
   uint64_t n = 0;
   ni_progress_begin(&r->progress, "write", r->count.events, false, 0);
   while (e == 0 && (got = ni_sort_next(r->sort, &item, &len)) > 0) {
@@ -398,9 +398,9 @@ static int put_sorted(struct timeline_writer *w) {
      * Times in the file count from the first event, in whole ms: us of Unix time have no room for ns in a
      * double.
      */
-    if (!any)
+    if (!has_any)
       r->t0_ns = r->t1_ns = event.ts - event.ts % 1000000;
-    any = true;
+    has_any = true;
     e = put_event(w, &event);
     if (++n % EVENTS_BETWEEN == 0)
       ni_progress_add(&r->progress, EVENTS_BETWEEN, 0);

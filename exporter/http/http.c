@@ -151,9 +151,11 @@ static bool is_token(const char *token, const char *sent) {
 /* The origin of the request where it is listed, else NULL. */
 static const char *find_listed_origin(const struct ni_http *h, struct MHD_Connection *c) {
   const char *sent = HEADER(c, MHD_HTTP_HEADER_ORIGIN), *const *o = h->o.origin;
-  while (sent && o && *o && strcmp(*o, sent) != 0)
+  if (!sent || !o)
+    return NULL;
+  while (*o && strcmp(*o, sent) != 0)
     o++;
-  return sent && o ? *o : NULL;
+  return *o;
 }
 
 /*

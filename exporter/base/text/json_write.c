@@ -25,7 +25,7 @@ unsigned ni_json_char(char out[8], const char **text) {
   *text += n > 0 ? n : 1;
   if (n < 0)
     code = 0xfffd;
-  if (n < 0 || !ni_text_fit(code))
+  if (n < 0 || !ni_text_is_printable(code))
     return (unsigned)sprintf(out, "\\u%04x", (unsigned)code);
   unsigned escape = *s == '"' || *s == '\\';
   out[0] = '\\';

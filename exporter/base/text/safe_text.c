@@ -6,11 +6,13 @@
 
 #include "utf8.h"
 
-int ni_text_fit(uint32_t c) {
+int ni_text_is_printable(uint32_t c) {
   if (c < 0xa0)
     return c >= 0x20 && c < 0x7f;
-  if (c >= 0x2000 && c < 0x2070)
-    return !((c >= 0x200b && c < 0x2010) || (c >= 0x2028 && c < 0x202f) || c >= 0x2060);
+  if (c >= 0x2000 && c < 0x2070) {
+    const bool is_zero_width = c >= 0x200b && c < 0x2010, is_direction = c >= 0x2028 && c < 0x202f;
+    return !is_zero_width && !is_direction && c < 0x2060;
+  }
   return c != 0xad && c != 0x61c && c != 0xfeff;
 }
 
@@ -19,7 +21,7 @@ static const char *make_next_safe(const char **text, unsigned *n) {
   uint32_t code;
   const char *p = *text;
   int bytes = ni_utf8_char(p, 4, &code);
-  bool fit = bytes > 0 && ni_text_fit(code);
+  bool fit = bytes > 0 && ni_text_is_printable(code);
   *text += bytes > 0 ? bytes : 1;
   *n = fit ? (unsigned)bytes : 1;
   return fit ? p : "?";

@@ -82,17 +82,17 @@ struct ni_entity *ni_find_entity(struct ni_find *f, enum ni_metric_source source
   return ni_set_entity(f->set, source, name);
 }
 
-bool ni_find_named(const struct ni_find *f, const char *name) {
+bool ni_find_is_named(const struct ni_find *f, const char *name) {
   return f->wanted->counters && ni_metric_fits_any(f->wanted->counters, name);
 }
 
-bool ni_find_asked(const struct ni_find *f, enum ni_metric_source source, const char *name) {
-  return f->wanted->all || ni_metric_short(source, name) || ni_find_named(f, name);
+bool ni_find_is_asked(const struct ni_find *f, enum ni_metric_source source, const char *name) {
+  return f->wanted->all || ni_metric_short(source, name) || ni_find_is_named(f, name);
 }
 
 bool ni_find_counter(struct ni_find *f, const char *name) {
   enum ni_metric_source source = (enum ni_metric_source)f->set->entity[f->set->n_entities - 1].source;
-  return ni_find_asked(f, source, name) && ni_set_counter(f->set, name);
+  return ni_find_is_asked(f, source, name) && ni_set_counter(f->set, name);
 }
 
 void ni_find_reader(struct ni_find *f, struct ni_reader *r) {

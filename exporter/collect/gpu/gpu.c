@@ -126,7 +126,7 @@ static void read_gpu(struct ni_reader *r, struct ni_reading *out) {
       g->next = k;
     }
     if (is_never_supported(result))
-      ni_gpu_forget(&g->device, k);
+      ni_gpu_stop_call(&g->device, k);
     lost |= result == NI_NVML_LOST;
   }
   for (size_t i = 0; i < r->n; i++) {
@@ -147,15 +147,15 @@ static bool can_block(unsigned kind) { return kind == NI_GPU_PCIE_TX || kind == 
  */
 static bool is_kind_asked(const struct ni_find *f, uint8_t kind, const char *name) {
   bool costly = kind == NI_GPU_GPM || (can_block(kind) && !f->wanted->pcie);
-  if (costly && !f->wanted->slow && !ni_find_named(f, name))
+  if (costly && !f->wanted->slow && !ni_find_is_named(f, name))
     return false;
-  return ni_find_asked(f, NI_METRIC_GPU, name);
+  return ni_find_is_asked(f, NI_METRIC_GPU, name);
 }
 
 /* PCIe's throughput that is asked for in place of its bytes, of a GPU that counts those. */
 static bool is_made_needless(const struct ni_find *f, const struct gpu_reader *g, unsigned kind,
                              const char *name) {
-  if (!can_block(kind) || f->wanted->slow || ni_find_named(f, name))
+  if (!can_block(kind) || f->wanted->slow || ni_find_is_named(f, name))
     return false;
   const struct ni_gpu_call *bytes = &g->device.call[NI_GPU_TRAFFIC];
   for (size_t i = 0; i < bytes->n; i++)
@@ -209,7 +209,7 @@ static void keep_supported(struct ni_find *f, struct gpu_reader *g, size_t n) {
   for (size_t i = 0; i < NI_GPU_KINDS; i++) {
     g->device.call[i].n = kept[i];
     if (!kept[i])
-      ni_gpu_forget(&g->device, (enum ni_gpu_kind)i);
+      ni_gpu_stop_call(&g->device, (enum ni_gpu_kind)i);
   }
   struct ni_entity *e = &f->set->entity[f->set->n_entities - 1];
   if (*without) {

@@ -135,7 +135,7 @@ static void free_samples(struct ni_gpu_device *d) {
 
 void ni_gpu_end(struct ni_gpu_device *d) {
   for (int i = 0; i < NI_GPU_KINDS; i++)
-    ni_gpu_forget(d, (enum ni_gpu_kind)i);
+    ni_gpu_stop_call(d, (enum ni_gpu_kind)i);
   free_samples(d);
   ni_gpu_enter();
   driver.gpus--;
@@ -350,7 +350,7 @@ int ni_gpu_ask(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
   return r;
 }
 
-void ni_gpu_forget(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
+void ni_gpu_stop_call(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
   struct ni_gpu_call *c = &d->call[kind];
   ni_gpu_enter();
   driver.slow -= c->slow;

@@ -77,7 +77,8 @@ static bool is_tail_alone(const char *path, uint64_t from, bool gzip) {
 }
 
 static struct ni_granules *load_map(const struct ni_shelf_entry *e) {
-  struct ni_granules *g = ni_shelf_sound(&e->map) && ni_shelf_sound(&e->account) ? ni_granules_new(0) : NULL;
+  struct ni_granules *g =
+      ni_shelf_is_intact(&e->map) && ni_shelf_is_intact(&e->account) ? ni_granules_new(0) : NULL;
   struct ni_wire p = ni_wire_load(e->map.bytes, e->map.n);
   if (g)
     ni_map_wire(&p, g);

@@ -219,7 +219,7 @@ static int gather_entries(struct ni_atlas *a, struct ni_atlas_folder *d, struct 
       bool is_there = ni_shelf_find(&mine, n->name) || (k && ni_shelf_find(&d->shelf[0], n->name));
       if (is_there || asprintf(&path, "%s/%s", d->path, n->name) < 0)
         continue;
-      if (ni_shelf_sound(&n->map) && ni_shelf_sound(&n->account) && access(path, F_OK) == 0)
+      if (ni_shelf_is_intact(&n->map) && ni_shelf_is_intact(&n->account) && access(path, F_OK) == 0)
         e = add_entry(x, n);
       free(path);
     }

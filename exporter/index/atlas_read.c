@@ -90,7 +90,7 @@ static int load_sums(struct ni_atlas_file *f, const struct ni_atlas_wants *w) {
   const bool is_too_large = unpacked > NI_SUMS_MAX || p->n > g->end / NI_SUMS_SHARE;
   if (bytes.bad || is_too_large || end > g->end)
     return 0;
-  if ((g->entries && !border) || !ni_shelf_sound(p))
+  if ((g->entries && !border) || !ni_shelf_is_intact(p))
     return 0;
   uLongf n = unpacked;
   if (!(f->sums = malloc(n + 1)))
@@ -134,7 +134,7 @@ static int add_part(struct ni_scan_parts *out, size_t *cap, struct ni_range r) {
   return 0;
 }
 
-bool ni_atlas_sound(const char *path, int *fd, const struct ni_granule *x) {
+bool ni_atlas_is_intact(const char *path, int *fd, const struct ni_granule *x) {
   uint32_t crc;
   if (*fd < 0)
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -158,7 +158,7 @@ static int add_granules(const struct ni_granules *g, const char *path, const str
       to++;
     struct ni_range r = ni_granules_range(g, i, to);
     for (size_t k = i; e == 0 && k < g->n && g->item[k].at < r.to; k++)
-      if (!ni_atlas_sound(path, &fd, &g->item[k]))
+      if (!ni_atlas_is_intact(path, &fd, &g->item[k]))
         e = -ESTALE;
     if (r.from < from)
       r.from = from;

@@ -162,7 +162,7 @@ const struct ni_shelf_entry *ni_shelf_find(const struct ni_shelf *s, const char 
   return i < s->n && strcmp(s->entry[i].name, name) == 0 ? &s->entry[i] : NULL;
 }
 
-bool ni_shelf_sound(const struct ni_shelf_part *part) {
+bool ni_shelf_is_intact(const struct ni_shelf_part *part) {
   return ni_crc32(0, part->bytes, part->n) == part->crc;
 }
 

@@ -61,7 +61,7 @@ void ni_shelf_sort(struct ni_shelf *s);
 /* NULL: it has none of that name. */
 const struct ni_shelf_entry *ni_shelf_find(const struct ni_shelf *s, const char *name);
 /* The part is as it was written. */
-bool ni_shelf_sound(const struct ni_shelf_part *part);
+bool ni_shelf_is_intact(const struct ni_shelf_part *part);
 /*
  * Writes the entries, sorted by name, as the file `name` in a folder, which is made. 0 or -errno, with a
  * sentence in why.

@@ -266,7 +266,7 @@ static int map_stats(struct ni_granules *g, const struct ni_line *l, const char 
   return e < 0 || !tells ? e : keep_text(g, text, len);
 }
 
-int ni_granules_take(struct ni_granules *g, const struct ni_line *l, const char *text, size_t len) {
+int ni_granules_map_line(struct ni_granules *g, const struct ni_line *l, const char *text, size_t len) {
   bool first = !g->lines++ && find_last(g)->at == 0;
   int e = 0;
   if (g->brief)

@@ -95,7 +95,7 @@ static int open_marker(struct ni_scan *s, const struct ni_line *l, uint64_t line
   return 0;
 }
 
-uint64_t ni_scan_owed(const struct ni_scan *s) { return s->in_marker ? s->announced - s->followed : 0; }
+uint64_t ni_scan_count_owed(const struct ni_scan *s) { return s->in_marker ? s->announced - s->followed : 0; }
 
 static bool is_marker(const struct ni_line *l) {
   return l->kind == NI_LINE_DUMP_STATS && !l->stats.has_accounting;
@@ -109,7 +109,7 @@ static bool assign_record(struct ni_scan *s) {
   struct ni_line *l = &s->line;
   if (l->has_header)
     return true;
-  if ((l->kind != NI_LINE_OP && l->kind != NI_LINE_PROXY) || !ni_scan_owed(s))
+  if ((l->kind != NI_LINE_OP && l->kind != NI_LINE_PROXY) || !ni_scan_count_owed(s))
     return false;
   s->followed++;
   l->ident = s->ident;
@@ -134,7 +134,7 @@ static int map_line(struct ni_scan *s, struct ni_granules *g, const struct ni_re
                     const struct ni_text *t, bool sound) {
   struct ni_border b;
   int e = ni_reader_border(reader, &b) ? ni_granules_border(g, &b) : 0;
-  return e < 0 || !sound ? e : ni_granules_take(g, &s->line, t->text, t->len);
+  return e < 0 || !sound ? e : ni_granules_map_line(g, &s->line, t->text, t->len);
 }
 
 static int read_lines(struct ni_scan *s, struct ni_reader *reader, const struct ni_scan_to *to,
@@ -221,8 +221,8 @@ const struct ni_line *ni_scan_text(struct ni_scan *s, char *text, size_t len, in
 
 void ni_scan_begin(struct ni_scan *s) { s->in_marker = false; }
 
-void ni_scan_passed(struct ni_scan *s, uint64_t records) {
-  s->followed += records < ni_scan_owed(s) ? records : ni_scan_owed(s);
+void ni_scan_skip_records(struct ni_scan *s, uint64_t records) {
+  s->followed += records < ni_scan_count_owed(s) ? records : ni_scan_count_owed(s);
 }
 
 static int handle_kept(struct ni_scan *s, const struct ni_granules *g, const struct ni_kept *k, char *text,

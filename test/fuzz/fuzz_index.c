@@ -26,7 +26,8 @@
 #include "fuzz_dir.h"
 
 static void need(int truth) {
-  if (!truth) abort();
+  if (!truth)
+    abort();
 }
 
 static struct ni_wire map, account, standing, sums;
@@ -39,12 +40,19 @@ static void write_log(const char *path) {
   FILE *f = fopen(path, "w");
   need(f != NULL);
   for (unsigned i = 0; i < 2000; i++) {
-    fprintf(f, "{\"header\":{\"id\":\"0x%x\",\"comm_name\":\"dp\",\"rank\":0,\"n_ranks\":2,\"nnodes\":1},\"metadata\":{"
-            "\"inspector_output_format_version\":\"v4.0\",\"git_rev\":\"x\",\"rec_mechanism\":\"m\",\"dump_timestamp_us\":%u,"
-            "\"hostname\":\"h\",\"pid\":7%s},\"coll_perf\":{\"coll\":\"%s\",\"coll_sn\":%u,\"coll_msg_size_bytes\":%u,"
-            "\"coll_exec_time_us\":9,\"coll_timing_source\":\"kernel_gpu\",\"coll_algobw_gbs\":1.0,\"coll_busbw_gbs\":1.0}}\n",
-            16 + i % 3, 1000 + i, i % 2 ? ",\"producer\":\"p\"" : "", i % 5 ? "AllReduce" : "Broadcast", i, 1u << i % 20);
-    if (i == 9) fputs("{\"no\n", f);
+    fprintf(f,
+            "{\"header\":{\"id\":\"0x%x\",\"comm_name\":\"dp\",\"rank\":0,\"n_ranks\":2,\"nnodes\":1},"
+            "\"metadata\":{"
+            "\"inspector_output_format_version\":\"v4.0\",\"git_rev\":\"x\",\"rec_mechanism\":\"m\",\"dump_"
+            "timestamp_us\":%u,"
+            "\"hostname\":\"h\",\"pid\":7%s},\"coll_perf\":{\"coll\":\"%s\",\"coll_sn\":%u,\"coll_msg_size_"
+            "bytes\":%u,"
+            "\"coll_exec_time_us\":9,\"coll_timing_source\":\"kernel_gpu\",\"coll_algobw_gbs\":1.0,\"coll_"
+            "busbw_gbs\":1.0}}\n",
+            16 + i % 3, 1000 + i, i % 2 ? ",\"producer\":\"p\"" : "", i % 5 ? "AllReduce" : "Broadcast", i,
+            1u << i % 20);
+    if (i == 9)
+      fputs("{\"no\n", f);
   }
   need(fclose(f) == 0);
 }
@@ -52,17 +60,28 @@ static void write_log(const char *path) {
 /* Of a log of one process, in two communicators: one goes on, one hangs. */
 static void stand(void) {
   struct ni_hang_model m = {0};
-  struct ni_hang_reading r = {.m = &m, .process = ni_hang_process_of(&m, "h", 7, 5), .member = 1, .recovered = true};
+  struct ni_hang_reading r = {
+      .m = &m, .process = ni_hang_process_of(&m, "h", 7, 5), .member = 1, .recovered = true};
   m.process[0].exe = strdup("python3");
   m.process[0].life = NI_HANG_ALIVE;
   for (int32_t k = 0; k < 2; k++) {
-    const struct ni_ident id = {.comm_hash = 16 + (uint64_t)k, .comm_name = "dp", .rank = k, .n_ranks = 2, .nnodes = 1};
+    const struct ni_ident id = {
+        .comm_hash = 16 + (uint64_t)k, .comm_name = "dp", .rank = k, .n_ranks = 2, .nnodes = 1};
     const int64_t at = ni_hang_member_of(&m, 0, &id, 9);
     struct ni_hang_member *x = r.x = m.member[at];
-    struct ni_hang_op op = {.kind = NI_KIND_COLL, .func = (uint16_t)ni_hang_name(&m, "AllReduce"), .bytes = 4096, .enqueue_ns = 1000000,
-                            .datatype = (uint16_t)ni_hang_name(&m, "ncclFloat"), .root = -1, .want = -1, .started = -1, .stopped = -1,
-                            .net_peer = -1, .net_channel = -1};
-    for (op.sn = 0; op.sn < 20; op.sn++, op.enqueue_ns += 100) op.rec_sn = op.sn + op.sn / 5, need(ni_hang_finished(x, &op) == 0);
+    struct ni_hang_op op = {.kind = NI_KIND_COLL,
+                            .func = (uint16_t)ni_hang_name(&m, "AllReduce"),
+                            .bytes = 4096,
+                            .enqueue_ns = 1000000,
+                            .datatype = (uint16_t)ni_hang_name(&m, "ncclFloat"),
+                            .root = -1,
+                            .want = -1,
+                            .started = -1,
+                            .stopped = -1,
+                            .net_peer = -1,
+                            .net_channel = -1};
+    for (op.sn = 0; op.sn < 20; op.sn++, op.enqueue_ns += 100)
+      op.rec_sn = op.sn + op.sn / 5, need(ni_hang_finished(x, &op) == 0);
     for (uint8_t kind = 0; kind < NI_KIND_COUNT; kind++) {
       op.kind = kind;
       op.rec_sn = 40u + kind;
@@ -89,7 +108,8 @@ static void add_up(char *path) {
   ni_summarize_store(&r, NULL);
   need(ni_summarize_read(&r) == 0);
   ni_wire_bytes(&sums, r.log_sums[0].at, r.log_sums[0].n);
-  need(!sums.bad && ni_log_sums_sound(sums.bytes, sums.n, 2000) && !ni_log_sums_sound(sums.bytes, sums.n, 1999));
+  need(!sums.bad && ni_log_sums_sound(sums.bytes, sums.n, 2000) &&
+       !ni_log_sums_sound(sums.bytes, sums.n, 1999));
   ni_summarize_free(&r);
 }
 
@@ -115,7 +135,8 @@ static void fill(void) {
   stand();
   add_up(path);
   char name[] = "a.log", why[256];
-  struct ni_shelf_entry e = {.name = name, .map = {map.bytes, map.n, ni_crc32(0, map.bytes, map.n)},
+  struct ni_shelf_entry e = {.name = name,
+                             .map = {map.bytes, map.n, ni_crc32(0, map.bytes, map.n)},
                              .account = {account.bytes, account.n, ni_crc32(0, account.bytes, account.n)}};
   unlink(path);
   need(ni_shelf_write(&e, 1, folder, name, why, sizeof why) == 0);
@@ -137,9 +158,12 @@ static uint8_t *changed(const uint8_t *good, size_t *n, const uint8_t *data, siz
   memcpy(b, good, *n);
   for (; size >= 4; data += 4, size -= 4) {
     size_t at = ((size_t)data[0] | (size_t)data[1] << 8) % (*n + 1);
-    if (data[3] & 1 && at < *n) b[at] = data[2];
-    else if (data[3] & 2 && at < *n) memmove(b + at, b + at + 1, *n - at - 1), --*n;
-    else if (data[3] == 4) *n = at;
+    if (data[3] & 1 && at < *n)
+      b[at] = data[2];
+    else if (data[3] & 2 && at < *n)
+      memmove(b + at, b + at + 1, *n - at - 1), --*n;
+    else if (data[3] == 4)
+      *n = at;
   }
   return b;
 }
@@ -152,7 +176,8 @@ static void try_map(const uint8_t *bytes, size_t n) {
   ni_map_wire(&p, g);
   for (size_t i = 0; !p.bad && i < g->n; at += g->item[i++].bytes) {
     need(g->item[i].at == at && g->item[i].bytes);
-    for (uint32_t k = 0; k < g->item[i].n_sorts; k++) need(g->list[g->item[i].first_sort + k] < g->n_sorts);
+    for (uint32_t k = 0; k < g->item[i].n_sorts; k++)
+      need(g->list[g->item[i].first_sort + k] < g->n_sorts);
   }
   if (p.bad) {
     ni_granules_free(g);
@@ -174,7 +199,8 @@ static void try_account(const uint8_t *bytes, size_t n) {
   need(part && ni_ledgers_init(&l, &all, &files) == 0);
   ni_ledger_begin(part, &file, true);
   ni_ledger_wire(&p, part);
-  if (!p.bad) ni_ledger_wire(&again, part);
+  if (!p.bad)
+    ni_ledger_wire(&again, part);
   need(!again.bad);
   free(again.bytes);
   if (p.bad) {
@@ -219,30 +245,41 @@ static void try_standing(const uint8_t *bytes, size_t n) {
 static void try_shelf(uint8_t *bytes, size_t n) {
   struct ni_shelf s = {.bytes = bytes};
   uint64_t table = 0;
-  for (int i = 8; n > 24 && i-- > 0;) table = table << 8 | bytes[12 + i];
+  for (int i = 8; n > 24 && i-- > 0;)
+    table = table << 8 | bytes[12 + i];
   if (n > 24 && table <= n - 24) {
     uint32_t crc = ni_crc32(ni_crc32(0, bytes, 20), bytes + 24, table);
-    for (int i = 0; i < 4; i++) bytes[20 + i] = (uint8_t)(crc >> 8 * i);
+    for (int i = 0; i < 4; i++)
+      bytes[20 + i] = (uint8_t)(crc >> 8 * i);
   }
   if (ni_shelf_parse(&s, n) == 0)
     for (size_t i = 0; i < s.n; i++)
-      if (ni_shelf_sound(&s.entry[i].map) && ni_shelf_sound(&s.entry[i].account)) try_map(s.entry[i].map.bytes, s.entry[i].map.n);
+      if (ni_shelf_is_intact(&s.entry[i].map) && ni_shelf_is_intact(&s.entry[i].account))
+        try_map(s.entry[i].map.bytes, s.entry[i].map.n);
   ni_shelf_free(&s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  if (!n_shelf) fill();
-  if (!size) return 0;
+  if (!n_shelf)
+    fill();
+  if (!size)
+    return 0;
   int what = *data >= 200 ? 4 : *data >= 160 ? 3 : *data % 3;
   const uint8_t *const good[] = {map.bytes, account.bytes, shelf, standing.bytes, sums.bytes};
   size_t n = (const size_t[]){map.n, account.n, n_shelf, standing.n, sums.n}[what];
   uint8_t *b = changed(good[what], &n, data + 1, size - 1);
-  if (what == 0) try_map(b, n);
-  if (what == 1) try_account(b, n);
-  if (what == 3) try_standing(b, n);
-  if (what == 4) (void)ni_log_sums_sound(b, n, 2000);
-  if (what == 2) try_shelf(b, n); /* frees it */
-  else free(b);
+  if (what == 0)
+    try_map(b, n);
+  if (what == 1)
+    try_account(b, n);
+  if (what == 3)
+    try_standing(b, n);
+  if (what == 4)
+    (void)ni_log_sums_sound(b, n, 2000);
+  if (what == 2)
+    try_shelf(b, n); /* frees it */
+  else
+    free(b);
   return 0;
 }

@@ -35,7 +35,9 @@ template <size_t N>
 bool read_word(const dom::object &o, const char *key, char (&to)[N], bool large) {
   string_view text;
   to[0] = 0;
-  if (o[key].get(text) || text.empty() || text.size() >= N || text == "unknown" || text == "Unknown")
+  if (o[key].get(text) || text.empty() || text.size() >= N)
+    return false;
+  if (text == "unknown" || text == "Unknown")
     return false;
   for (size_t i = 0; i < text.size(); i++)
     to[i] = large && text[i] >= 'a' && text[i] <= 'z' ? (char)(text[i] - 'a' + 'A') : text[i];

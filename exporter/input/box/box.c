@@ -55,8 +55,8 @@ static bool is_inside(const struct ni_box *b, uint64_t at, uint64_t bytes) {
 static bool is_word_inside(const struct ni_box *b, uint64_t at) { return is_inside(b, at, 4) && at % 4 == 0; }
 
 static bool is_piece_valid(const struct ni_box *b, const struct ni_box_piece *p, uint64_t entries) {
-  return is_inside(b, p->at, p->bytes) && p->bytes <= NI_BOX_PIECE_MAX &&
-      (!entries || (p->stride && entries <= p->bytes / p->stride));
+  const bool holds_entries = !entries || (p->stride && entries <= p->bytes / p->stride);
+  return is_inside(b, p->at, p->bytes) && p->bytes <= NI_BOX_PIECE_MAX && holds_entries;
 }
 
 static int check_header(const struct ni_box *b, char *why, size_t cap) {

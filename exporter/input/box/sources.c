@@ -327,7 +327,7 @@ static bool is_under(const char *real, const char *path) {
   return is_below;
 }
 
-bool ni_box_under(const struct ni_inputs *in, const char *dir) {
+bool ni_box_is_under(const struct ni_inputs *in, const char *dir) {
   char *real = resolve_path(dir);
   bool is_below = false;
   for (size_t i = 0; !is_below && i < in->n; i++)
@@ -337,7 +337,7 @@ bool ni_box_under(const struct ni_inputs *in, const char *dir) {
 }
 
 bool ni_box_asked_for(const struct ni_box_sources *s, const struct ni_inputs *in, const char *dir) {
-  return s->named || in->n == 0 || (*dir && ni_box_under(in, dir));
+  return s->named || in->n == 0 || (*dir && ni_box_is_under(in, dir));
 }
 
 void ni_box_sources_led(struct ni_box_sources *s, const char *dir) {

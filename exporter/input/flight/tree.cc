@@ -231,12 +231,14 @@ simdjson::error_code parse_again(ni_tree &t, size_t n, simdjson::error_code bad,
 bool ni_tree_is_dump(const char *path) {
   char why[256];
   size_t n;
-  std::unique_ptr<char, decltype(&free)> bytes(ni_whole_read(path, 128, &n, why, sizeof why), free);
+  std::unique_ptr<char, decltype(&free)> bytes(ni_read_whole(path, 128, &n, why, sizeof why), free);
   if (!bytes || n < 3)
     return false;
   string_view b(bytes.get(), n);
-  if (b[0] == '\x80')
-    return b[1] >= 2 && b[1] <= 5 && (b[2] == '}' || (b[2] == '\x95' && n > 11 && b[11] == '}'));
+  if (b[0] == '\x80') {
+    const bool is_version = b[1] >= 2 && b[1] <= 5, has_frame = b[2] == '\x95' && n > 11;
+    return is_version && (b[2] == '}' || (has_frame && b[11] == '}'));
+  }
   if (ni_ras_is_answer(path))
     return false;                              /* it begins with a key that a dump has, too */
   size_t at = b.find_first_not_of(" \n\r\t{"); /* the first key */
@@ -250,7 +252,7 @@ bool ni_tree_is_dump(const char *path) {
 struct ni_tree *ni_tree_read(const char *path, char why[256]) try {
   std::unique_ptr<ni_tree> t(new ni_tree);
   size_t n;
-  t->bytes.reset(ni_whole_read(path, NI_TREE_BYTES + 1, &n, why, 256));
+  t->bytes.reset(ni_read_whole(path, NI_TREE_BYTES + 1, &n, why, 256));
   if (!t->bytes)
     return nullptr;
   if (n > NI_TREE_BYTES)

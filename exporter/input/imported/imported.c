@@ -50,7 +50,7 @@ void ni_imported_free(struct ni_imported *m) {
   ni_imported_init(m, m->path);
 }
 
-int ni_imported_comm_more(struct ni_imported *m, uint64_t hash, uint32_t *comm) {
+int ni_imported_add_comm(struct ni_imported *m, uint64_t hash, uint32_t *comm) {
   if (m->n_comms == NI_IMPORTED_COMMS)
     return -EFBIG;
   if (!ni_array_room(m->comm, m->n_comms, m->cap_comms))
@@ -68,7 +68,7 @@ int ni_imported_comm(struct ni_imported *m, uint64_t hash, bool *is_new, uint32_
       *comm = k;
       return 0;
     }
-  int e = ni_imported_comm_more(m, hash, comm);
+  int e = ni_imported_add_comm(m, hash, comm);
   if (e < 0)
     return e;
   *is_new = true;

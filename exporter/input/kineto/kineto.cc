@@ -112,10 +112,11 @@ int64_t parse_step_number(string_view name) {
 }
 
 bool is_launch(string_view name) {
-  return has_prefix(name, "cudaLaunch") || has_prefix(name, "cuLaunchKernel") ||
-      has_prefix(name, "cudaGraphLaunch") || has_prefix(name, "hipLaunch") ||
-      has_prefix(name, "hipExtLaunch") || has_prefix(name, "hipModuleLaunch") ||
-      has_prefix(name, "hipExtModuleLaunch") || has_prefix(name, "hipGraphLaunch");
+  for (string_view call : {"cudaLaunch", "cuLaunchKernel", "cudaGraphLaunch", "hipLaunch", "hipExtLaunch",
+                           "hipModuleLaunch", "hipExtModuleLaunch", "hipGraphLaunch"})
+    if (has_prefix(name, call))
+      return true;
+  return false;
 }
 
 enum ni_kineto_what find_kind(string_view category, string_view name, ni_kineto_event &e) {
@@ -272,7 +273,8 @@ int append_char(reading &r, char c) {
   } else if (c == '{' || c == '[') {
     if (++r.depth == 1)
       return r.n = 1, r.text[0] = '{', c == '{' && !r.was_list ? 0 : -EBADMSG;
-    if (r.depth == 2 && c == '[' && !r.was_list && string_view(r.text, r.n < 32 ? r.n : 32) == list_key)
+    const bool may_list = r.depth == 2 && c == '[' && !r.was_list;
+    if (may_list && string_view(r.text, r.n < 32 ? r.n : 32) == list_key)
       return r.n = 0, r.listing = r.was_list = true, 0;
   } else if ((c == '}' || c == ']' || c == ',') && r.depth == level) {
     int e = finish_item(r);

@@ -387,7 +387,7 @@ void fill_sweep(draft &d, int k) {
 void read_sweeps(draft &d, const char *path) {
   char why[256];
   size_t len;
-  std::unique_ptr<char, decltype(&free)> bytes(ni_whole_read(path, NI_SWEEP_BYTES + 1, &len, why, sizeof why),
+  std::unique_ptr<char, decltype(&free)> bytes(ni_read_whole(path, NI_SWEEP_BYTES + 1, &len, why, sizeof why),
                                                free);
   char *t = bytes.get(), c;
   if (!t)

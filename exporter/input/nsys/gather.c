@@ -118,7 +118,7 @@ static int find_communicator(struct nsys_process *p, const struct ni_nsys_kernel
     }
   if (!ni_array_room(p->seat, m->n_comms, p->cap_seats))
     return -ENOMEM;
-  int e = ni_imported_comm_more(m, comm ? comm : hash_stream(p, &s), out);
+  int e = ni_imported_add_comm(m, comm ? comm : hash_stream(p, &s), out);
   if (e == 0)
     e = ni_index_add(&p->at_seat, hash, *out);
   if (e < 0)

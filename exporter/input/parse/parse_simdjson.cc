@@ -86,7 +86,7 @@ template <typename N, typename At>
 ni_reject read_list(ni_parser &p, od::value &v, const ni_key_table &t, size_t max, N &more, At at) {
   od::array a;
   if (simdjson::error_code e = v.get_array().get(a))
-    return ni_json_not_this(e);
+    return ni_json_wrong_type(e);
   size_t i = 0;
   for (auto item : a) {
     od::value x;
@@ -387,8 +387,8 @@ uint32_t number_function(ni_parser &p, const char *name) {
 /* What a table cannot say: values that contradict one another. */
 ni_reject finish_line(ni_parser &p) {
   ni_line &l = *p.line;
-  if (l.kind == NI_LINE_OP && l.has_header &&
-      (l.ident.rank < 0 || (l.ident.n_ranks > 0 && l.ident.rank >= l.ident.n_ranks))) {
+  const bool is_rank = l.ident.rank >= 0 && (l.ident.n_ranks <= 0 || l.ident.rank < l.ident.n_ranks);
+  if (l.kind == NI_LINE_OP && l.has_header && !is_rank) {
     l.bad_key = "rank";
     return NI_REJ_OUT_OF_RANGE;
   }
@@ -471,7 +471,9 @@ bool parse_after_head(ni_parser &p, char *text, size_t len, size_t room) {
     return false;
   const ni_field &f = ni_table_line.field[i];
   size_t body = static_cast<size_t>(key + f.len + 1 - text);
-  if (key[f.len] != ':' || body + 2 > len || text[body] != '{' || text[len - 1] != '}')
+  if (key[f.len] != ':' || body + 2 > len)
+    return false;
+  if (text[body] != '{' || text[len - 1] != '}')
     return false;
 
   ni_line &l = *p.line;

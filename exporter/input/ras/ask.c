@@ -37,7 +37,7 @@ bool ni_ras_is_answer(const char *path) {
   size_t n;
   if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
     return false;
-  char *head = ni_whole_read(path, 256, &n, why, sizeof why);
+  char *head = ni_read_whole(path, 256, &n, why, sizeof why);
   if (!head)
     return false;
   const char *p = head + strspn(head, blank);
@@ -213,7 +213,7 @@ static char *read_answer(struct talk *t, size_t *len) {
 
 static char *read_file(const char *path, size_t *len, char *why, size_t cap) {
   char said[200];
-  char *text = ni_whole_read(path, NI_RAS_BYTES + 1, len, said, sizeof said);
+  char *text = ni_read_whole(path, NI_RAS_BYTES + 1, len, said, sizeof said);
   if (!text)
     snprintf(why, cap, "%s: %s", path, said);
   return text;

@@ -238,8 +238,8 @@ void read_ras_state(ni_ras *r, od::object &o) {
   int64_t n;
   if (!find_member(o, "ras", v) || v.get_object().get(ras))
     return;
-  if (find_member(ras, "collection_time_sec", v) && !v.get_double().get(seconds) && seconds >= 0 &&
-      seconds < 1e6)
+  const bool has_time = find_member(ras, "collection_time_sec", v) && !v.get_double().get(seconds);
+  if (has_time && seconds >= 0 && seconds < 1e6)
     r->collection_s = seconds;
   if (find_member(ras, "timeouts_count", v) && !v.get_int64().get(n) && n >= 0)
     r->timeouts = n;

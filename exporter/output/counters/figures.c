@@ -215,7 +215,8 @@ void ni_figures_line(const struct ni_figures *f, size_t n, FILE *to) {
     ni_say(to, "  %s", f[i].of->name);
     for (unsigned k = 0; k < NI_FIGURES; k++) {
       double v = f[i].at[k];
-      if (!shown[k].word || isnan(v) || (v == 0 && shown[k].form != BYTES))
+      const bool is_empty = isnan(v) || (v == 0 && shown[k].form != BYTES);
+      if (!shown[k].word || is_empty)
         continue;
       if (shown[k].form == BYTES)
         ni_say(to, "%s%s %s/s", before, shown[k].word, ni_bytes_text((uint64_t)v, text));

@@ -204,10 +204,12 @@ static bool is_group_full(const struct ni_pq *w) {
 static int check_columns(struct ni_pq *w, const struct ni_pq_column *columns) {
   for (size_t i = 0; i < w->n_fields; i++) {
     const struct ni_pq_column *in = &columns[i];
-    if (!in->values && !(in->repeat && in->valid && !in->valid[0]))
+    const bool is_null = in->repeat && in->valid && !in->valid[0];
+    if (!in->values && !is_null)
       return set_error(w, -EINVAL, "%s: column %s: no values", w->path, w->fields[i].name);
     const bool text = w->fields[i].type == NI_PQ_STRING;
-    if (text != (in->dict != NULL) || (text && !in->dict->values && in->dict->n))
+    const bool lacks_texts = text && in->dict && !in->dict->values && in->dict->n;
+    if (text != (in->dict != NULL) || lacks_texts)
       return set_error(w, -EINVAL, "%s: column %s: %s", w->path, w->fields[i].name,
                        text ? "strings without a dictionary" : "a dictionary without strings");
   }

@@ -183,7 +183,10 @@ int ni_out_begin_at(struct ni_out_file *o, const char *path, const char **name, 
   return e;
 }
 
-/* Gives the file its name where the file system cannot rename without replacing, as NFS. errno is of the rename. */
+/*
+ * Gives the file its name where the file system cannot rename without replacing, as NFS. errno is that of the
+ * rename.
+ */
 static bool place_without_replacing(const struct ni_out_file *o, const char *name) {
   return errno == EINVAL && linkat(o->dir, o->tmp, o->dir, name, 0) == 0;
 }

@@ -167,7 +167,10 @@ static bool is_number_or_localhost(const char *host) {
   return *host == '[' || !host[strspn(host, "0123456789.:")] || is_localhost;
 }
 
-/* Does it come from a page of another site? Browsers say so in Origin. A page of ours has the host that was asked. */
+/*
+ * Does it come from a page of another site? Browsers say so in Origin. A page of ours has the host that was
+ * asked.
+ */
 static bool is_from_foreign_page(const struct ni_http *h, struct MHD_Connection *c) {
   const char *sent = HEADER(c, MHD_HTTP_HEADER_ORIGIN), *host = HEADER(c, MHD_HTTP_HEADER_HOST),
              *own = sent ? strstr(sent, "://") : NULL;

@@ -40,7 +40,7 @@ static inline bool ni_array_exact(void *items, size_t *cap, size_t n, size_t siz
   return true;
 }
 
-/* At least `want` items have room then, and twice as many as before. */
+/* Makes room for `want` items at least, and for twice as many as before. */
 static inline bool ni_array_more(void *items, size_t *cap, size_t want, size_t size) {
   size_t more = *cap ? 2 * *cap : 4; /* few: some are there once a rank */
   return ni_array_exact(items, cap, more < want ? want : more, size);

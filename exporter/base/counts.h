@@ -34,7 +34,7 @@ static inline void ni_add_capped(uint64_t *to, uint64_t n) {
   *to = n > NI_COUNT_MAX || *to > NI_COUNT_MAX - n ? NI_COUNT_MAX : *to + n;
 }
 
-/* How many of them stand there. */
+/* Counts the sums that have reached that limit. */
 static inline uint64_t ni_capped(const uint64_t *sum, size_t n) {
   uint64_t capped = 0;
   for (size_t i = 0; i < n; i++)

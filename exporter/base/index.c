@@ -7,7 +7,7 @@
 
 uint64_t ni_hash_seed;
 
-__attribute__((constructor)) static void seed(void) {
+__attribute__((constructor)) static void read_hash_seed(void) {
   /* the kernel's, 16 bytes */
   memcpy(&ni_hash_seed, (const void *)(uintptr_t)getauxval(AT_RANDOM), sizeof ni_hash_seed);
 }
@@ -24,7 +24,7 @@ uint64_t ni_hash_text(uint64_t hash, const char *part) {
   return hash;
 }
 
-static void put(struct ni_index *x, struct ni_index_place new) {
+static void insert_place(struct ni_index *x, struct ni_index_place new) {
   size_t i = new.hash &(x->cap - 1);
   while (x->place[i].number)
     i = (i + 1) & (x->cap - 1);
@@ -38,11 +38,11 @@ int ni_index_add(struct ni_index *x, uint64_t hash, uint32_t number) {
       return -ENOMEM;
     for (size_t i = 0; i < x->cap; i++)
       if (x->place[i].number)
-        put(&more, x->place[i]);
+        insert_place(&more, x->place[i]);
     free(x->place);
     *x = more;
   }
-  put(x, (struct ni_index_place){(uint32_t)hash, number + 1});
+  insert_place(x, (struct ni_index_place){(uint32_t)hash, number + 1});
   x->n++;
   return 0;
 }

@@ -35,7 +35,7 @@ void ni_names_free(struct ni_names *t) {
   *t = (struct ni_names){0};
 }
 
-static char *store(struct ni_names *t, const char *text, size_t len) {
+static char *copy_text(struct ni_names *t, const char *text, size_t len) {
   if (len + 1 > t->block_left) {
     size_t size = len + 1 > BLOCK_BYTES ? len + 1 : BLOCK_BYTES;
     char *more = ni_array_room(t->block, t->n_blocks, t->cap_blocks) ? malloc(size) : NULL;
@@ -52,14 +52,14 @@ static char *store(struct ni_names *t, const char *text, size_t len) {
   return p;
 }
 
-static int find_or_add(struct ni_names *t, const char *text, size_t len, uint32_t *code) {
+static int find_or_add_name(struct ni_names *t, const char *text, size_t len, uint32_t *code) {
   const uint64_t hash = ni_hash_text(0, text);
   for (size_t at = 0; (*code = ni_index_next(&t->at_hash, hash, &at)) != NI_INDEX_NONE;)
     if (t->text[*code].len == len && memcmp(t->text[*code].p, text, len) == 0)
       return 0;
   if (t->n == NI_NAMES_MAX)
     return -ENOSPC;
-  char *p = store(t, text, len);
+  char *p = copy_text(t, text, len);
   if (!p || ni_index_add(&t->at_hash, hash, t->n) < 0)
     return -ENOMEM;
   t->text[t->n] = (struct ni_str){p, (uint32_t)len};
@@ -74,13 +74,13 @@ int ni_name(struct ni_names *t, struct ni_name_cache *cache, const char *text, u
   size_t len = strlen(text);
   unsigned at =
       ((unsigned char)text[0] * 31u + (unsigned char)text[len - 1] * 7u + (unsigned)len) % NI_NAME_CACHE;
-  if (cache && cache->slot[at].text && cache->slot[at].len == len &&
-      memcmp(cache->slot[at].text, text, len) == 0) {
+  bool may_match = cache && cache->slot[at].text && cache->slot[at].len == len;
+  if (may_match && memcmp(cache->slot[at].text, text, len) == 0) {
     *code = cache->slot[at].code;
     return 0;
   }
   pthread_mutex_lock(&t->lock);
-  int e = find_or_add(t, text, len, code);
+  int e = find_or_add_name(t, text, len, code);
   pthread_mutex_unlock(&t->lock);
   if (e == 0 && cache) {
     cache->slot[at].text = t->text[*code].p;

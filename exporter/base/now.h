@@ -11,7 +11,7 @@ static inline bool ni_time_of_a_job(int64_t ns) {
   return ns > INT64_C(1000000000000000000) && ns < INT64_C(4102444800000000000);
 }
 
-/* Of CLOCK_REALTIME since 1970. */
+/* The time of CLOCK_REALTIME, since 1970. */
 static inline uint64_t ni_now_ns(clockid_t clock) {
   struct timespec t;
   clock_gettime(clock, &t);

@@ -46,6 +46,13 @@ static inline uint32_t *ni_order(uint32_t n, int (*compare)(const void *, const 
   }
 
 /* Plain ones; also of structs that begin with one. */
-static inline NI_ORDER_OF(ni_by_i64, int64_t) static inline NI_ORDER_OF(ni_by_u32, uint32_t)
+static inline int ni_by_i64(const void *a, const void *b) {
+  const int64_t *x = (const int64_t *)a, *y = (const int64_t *)b;
+  return *x < *y ? -1 : *x > *y;
+}
+static inline int ni_by_u32(const void *a, const void *b) {
+  const uint32_t *x = (const uint32_t *)a, *y = (const uint32_t *)b;
+  return *x < *y ? -1 : *x > *y;
+}
 
 #endif

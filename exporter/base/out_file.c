@@ -14,7 +14,7 @@
 #include <zlib.h>
 
 /* Could another user change it? mode: of the folder itself, or of the one that a link lies in. */
-static bool others(uid_t owner, mode_t mode) {
+static bool can_others_change(uid_t owner, mode_t mode) {
   uid_t us = geteuid();
   return owner != 0 && owner != us && (us == 0 || mode & (S_ISVTX | S_IWOTH));
 }
@@ -23,14 +23,14 @@ static bool others(uid_t owner, mode_t mode) {
  * One step of the way: from *dir, whose state is *st, into `name`. What is judged is open already, so it
  * cannot change.
  */
-static int enter(int *dir, const char *name, bool make, struct stat *st) {
+static int enter_folder(int *dir, const char *name, bool make, struct stat *st) {
   mode_t around = st->st_mode;
   if (make && mkdirat(*dir, name, 0777) < 0 && errno != EEXIST)
     return -errno;
   if (fstatat(*dir, name, st, AT_SYMLINK_NOFOLLOW) < 0)
     return -errno;
   bool link = S_ISLNK(st->st_mode);
-  if (link && others(st->st_uid, around))
+  if (link && can_others_change(st->st_uid, around))
     return -EPERM;
   int next = openat(*dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (link ? 0 : O_NOFOLLOW));
   if (next < 0)
@@ -40,7 +40,7 @@ static int enter(int *dir, const char *name, bool make, struct stat *st) {
   *dir = next;
   if (fstat(next, st) < 0)
     return -errno;
-  return others(st->st_uid, st->st_mode) ? -EPERM : 0;
+  return can_others_change(st->st_uid, st->st_mode) ? -EPERM : 0;
 }
 
 int ni_out_dir(const char *path, bool make, char *why, size_t cap) {
@@ -48,13 +48,13 @@ int ni_out_dir(const char *path, bool make, char *why, size_t cap) {
   char *copy = strdup(path), *save = NULL;
   const char *root = *path == '/' ? "/" : ".", *here = *path == '/' ? "/" : "the current folder";
   size_t walked = 0;
-  int dir = AT_FDCWD, e = copy ? enter(&dir, root, false, &st) : -ENOMEM;
+  int dir = AT_FDCWD, e = copy ? enter_folder(&dir, root, false, &st) : -ENOMEM;
   for (char *name = e ? NULL : strtok_r(copy, "/", &save); e == 0 && name;
        name = strtok_r(NULL, "/", &save)) {
     walked = (size_t)(name - copy) + strlen(name);
-    e = enter(&dir, name, make, &st);
+    e = enter_folder(&dir, name, make, &st);
   }
-  bool refused = e == -EPERM && others(st.st_uid, S_ISVTX);
+  bool refused = e == -EPERM && can_others_change(st.st_uid, S_ISVTX);
   int fd = e ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (e == 0 && fd < 0 && errno == EACCES) {
     fd = dir;
@@ -90,7 +90,7 @@ int ni_out_own(int dir, char *why, size_t cap) {
   return -EPERM;
 }
 
-static void unlock(struct ni_out_file *o) {
+static void release_lock(struct ni_out_file *o) {
   if (o->locked)
     close(o->lock);
   o->locked = false;
@@ -116,14 +116,15 @@ int ni_out_begin(struct ni_out_file *o, int dir, mode_t mode) {
   return e;
 }
 
-static void sweep(int dir, const char *prefix, bool of_all, const char *mine, const void *magic, size_t n);
+static void remove_left_over(int dir, const char *prefix, bool of_all, const char *mine, const void *magic,
+                             size_t n);
 
 enum { PREFIX = sizeof((struct ni_out_file *)0)->tmp / 2 };
 
 void ni_out_sweep_for(int dir, const char *who) {
   char prefix[PREFIX];
   snprintf(prefix, sizeof prefix, ".tmp-%s-", who);
-  sweep(dir, prefix, geteuid() == 0, "", "", 0);
+  remove_left_over(dir, prefix, geteuid() == 0, "", "", 0);
 }
 
 int ni_out_begin_for(struct ni_out_file *o, int dir, const char *who, mode_t mode) {
@@ -166,7 +167,8 @@ int ni_out_begin_at(struct ni_out_file *o, const char *path, const char **name, 
   free(folder);
   *o = (struct ni_out_file){.dir = dir < 0 ? -1 : dir, .fd = -1};
   bool there = e == 0 && fstatat(dir, *name, &st, 0) == 0;
-  if (e == 0 && (!**name || (there && S_ISDIR(st.st_mode))))
+  bool is_folder = !**name || (there && S_ISDIR(st.st_mode));
+  if (e == 0 && is_folder)
     e = -EISDIR;
   if (e == 0 && !there && errno == ENAMETOOLONG)
     e = -errno;
@@ -181,6 +183,14 @@ int ni_out_begin_at(struct ni_out_file *o, const char *path, const char **name, 
   return e;
 }
 
+/*
+ * Gives the file its name where the file system cannot rename without replacing, as NFS. errno is that of the
+ * rename.
+ */
+static bool place_without_replacing(const struct ni_out_file *o, const char *name) {
+  return errno == EINVAL && linkat(o->dir, o->tmp, o->dir, name, 0) == 0;
+}
+
 int ni_out_commit(struct ni_out_file *o, const char *name, bool replace) {
   int e = !*name || strchr(name, '/') ? -EINVAL : 0, fd = o->fd;
   o->fd = -1;
@@ -188,8 +198,7 @@ int ni_out_commit(struct ni_out_file *o, const char *name, bool replace) {
     e = -errno;
   if (e == 0 && renameat2(o->dir, o->tmp, o->dir, name, replace ? 0 : RENAME_NOREPLACE) == 0)
     *o->tmp = 0;
-  /* as on NFS */
-  else if (e == 0 && (replace || errno != EINVAL || linkat(o->dir, o->tmp, o->dir, name, 0) < 0))
+  else if (e == 0 && (replace || !place_without_replacing(o, name)))
     e = -errno;
   if (e != -EEXIST)
     ni_out_drop(o);
@@ -223,16 +232,20 @@ int ni_read_at(int fd, void *to, size_t n, off_t at) {
   return 0;
 }
 
-/* A lock of one's own needs a descriptor that may write (NFS). */
-static bool left_over(int fd, bool of_all, const void *magic, size_t n) {
+/* Did a run that is over leave it? The descriptor must be able to write: a lock needs that on NFS. */
+static bool is_left_over(int fd, bool of_all, const void *magic, size_t n) {
   struct stat st;
   char begin[128];
-  return n <= sizeof begin && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-      (of_all || st.st_uid == geteuid()) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-      ni_read_at(fd, begin, n, 0) == 0 && memcmp(begin, magic, n) == 0;
+  if (n > sizeof begin || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+    return false;
+  if (!of_all && st.st_uid != geteuid())
+    return false;
+  return flock(fd, LOCK_EX | LOCK_NB) == 0 && ni_read_at(fd, begin, n, 0) == 0 &&
+      memcmp(begin, magic, n) == 0;
 }
 
-static void sweep(int dir, const char *prefix, bool of_all, const char *mine, const void *magic, size_t n) {
+static void remove_left_over(int dir, const char *prefix, bool of_all, const char *mine, const void *magic,
+                             size_t n) {
   int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *d = copy < 0 ? NULL : fdopendir(copy);
   if (!d && copy >= 0)
@@ -241,7 +254,7 @@ static void sweep(int dir, const char *prefix, bool of_all, const char *mine, co
     if (strncmp(x->d_name, prefix, strlen(prefix)) != 0 || strcmp(x->d_name, mine) == 0)
       continue;
     int fd = openat(dir, x->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0 && left_over(fd, of_all, magic, n))
+    if (fd >= 0 && is_left_over(fd, of_all, magic, n))
       unlinkat(dir, x->d_name, 0);
     if (fd >= 0)
       close(fd);
@@ -251,10 +264,10 @@ static void sweep(int dir, const char *prefix, bool of_all, const char *mine, co
 }
 
 void ni_out_sweep(int dir, const char *mine, const void *magic, size_t n) {
-  sweep(dir, ".tmp-", false, mine, magic, n);
+  remove_left_over(dir, ".tmp-", false, mine, magic, n);
 }
 
-static int copy_rest(int from, int to) {
+static int copy_to_end(int from, int to) {
   char bytes[1 << 16];
   for (ssize_t n; (n = read(from, bytes, sizeof bytes)) != 0;) {
     int e = n < 0 ? -errno : ni_write_all(to, bytes, (size_t)n, -1);
@@ -267,7 +280,7 @@ static int copy_rest(int from, int to) {
 int ni_copy_file(int from_dir, const char *from, int to_dir, const char *to, int how) {
   const int in = openat(from_dir, from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   const int out = in < 0 ? -1 : openat(to_dir, to, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | how, 0666);
-  int e = out < 0 ? -errno : copy_rest(in, out);
+  int e = out < 0 ? -errno : copy_to_end(in, out);
   if (in >= 0)
     close(in);
   if (out >= 0 && close(out) < 0 && e == 0)
@@ -300,7 +313,7 @@ int ni_out_end(FILE *f) {
 }
 
 void ni_out_drop(struct ni_out_file *o) {
-  unlock(o);
+  release_lock(o);
   if (!*o->tmp)
     return;
   if (o->fd >= 0)

@@ -10,14 +10,14 @@
 #define QUIET_NS UINT64_C(2000000000)
 #define BETWEEN_NS UINT64_C(200000000)
 
-static double seconds_left(const struct ni_progress *p, uint64_t now) {
+static double estimate_seconds_left(const struct ni_progress *p, uint64_t now) {
   double share = p->all ? (double)p->done / (double)p->all : 0;
   return share > 0 ? (double)(now - p->began_ns) / 1e9 * (1 - share) / share : -1;
 }
 
 static void show_line(struct ni_progress *p, uint64_t now) {
   char done[32], all[32], left[48] = "";
-  double s = seconds_left(p, now);
+  double s = estimate_seconds_left(p, now);
   if (p->bytes) {
     ni_bytes_text(p->done, done);
     ni_bytes_text(p->all, all);
@@ -34,7 +34,7 @@ static void show_line(struct ni_progress *p, uint64_t now) {
 }
 
 static void show_json(const struct ni_progress *p, uint64_t now) {
-  double s = seconds_left(p, now);
+  double s = estimate_seconds_left(p, now);
   ni_say(
       stderr,
       "{\"phase\":\"%s\",\"ranges_done\":%llu,\"ranges\":%llu,\"%s_done\":%llu,\"%s\":%llu,\"seconds_left\":",

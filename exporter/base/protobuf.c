@@ -22,7 +22,7 @@ struct ni_pb_reader ni_pb_read(const void *bytes, size_t len) {
   return (struct ni_pb_reader){.at = at, .end = at + len};
 }
 
-static bool take_varint(struct ni_pb_reader *r, uint64_t *v) {
+static bool read_varint(struct ni_pb_reader *r, uint64_t *v) {
   *v = 0;
   for (unsigned shift = 0; r->at < r->end && shift < 64; shift += 7) {
     uint8_t c = *r->at++;
@@ -39,7 +39,7 @@ bool ni_pb_next(struct ni_pb_reader *r, struct ni_pb_field *f) {
   if (r->bad || r->at == r->end)
     return false;
   r->bad = true; /* until all of it is there */
-  if (!take_varint(r, &tag) || tag > UINT32_MAX || tag >> 3 == 0)
+  if (!read_varint(r, &tag) || tag > UINT32_MAX || tag >> 3 == 0)
     return false;
   f->number = (uint32_t)tag >> 3;
   f->type = tag & 7;
@@ -47,7 +47,7 @@ bool ni_pb_next(struct ni_pb_reader *r, struct ni_pb_field *f) {
     n = f->type == FIXED64 ? 8 : 4;
   else if (f->type != VARINT && f->type != BYTES)
     return false;
-  else if (!take_varint(r, f->type == VARINT ? &f->value : &n))
+  else if (!read_varint(r, f->type == VARINT ? &f->value : &n))
     return false;
   if (n > (uint64_t)(r->end - r->at))
     return false;
@@ -90,7 +90,7 @@ bool ni_pb_text(const struct ni_pb_field *f, char *to, size_t cap) {
   return f->type == BYTES && f->len < cap;
 }
 
-static void put(struct ni_pb_writer *w, const void *p, size_t n) {
+static void append_bytes(struct ni_pb_writer *w, const void *p, size_t n) {
   if (!w->failed && w->cap - w->n < n && !ni_array_more(&w->bytes, &w->cap, w->n + n, 1))
     w->failed = true;
   if (w->failed || !n)
@@ -99,14 +99,14 @@ static void put(struct ni_pb_writer *w, const void *p, size_t n) {
   w->n += n;
 }
 
-static void put_varint(struct ni_pb_writer *w, uint64_t v) {
+static void append_varint(struct ni_pb_writer *w, uint64_t v) {
   uint8_t bytes[NI_VARINT_MAX];
-  put(w, bytes, (size_t)(ni_put_varint(bytes, v) - bytes));
+  append_bytes(w, bytes, (size_t)(ni_put_varint(bytes, v) - bytes));
 }
 
 void ni_pb_put_u64(struct ni_pb_writer *w, uint32_t number, uint64_t v) {
-  put_varint(w, (uint64_t)number << 3 | VARINT);
-  put_varint(w, v);
+  append_varint(w, (uint64_t)number << 3 | VARINT);
+  append_varint(w, v);
 }
 
 void ni_pb_put_i64(struct ni_pb_writer *w, uint32_t number, int64_t v) {
@@ -114,8 +114,8 @@ void ni_pb_put_i64(struct ni_pb_writer *w, uint32_t number, int64_t v) {
 }
 
 void ni_pb_put_fixed64(struct ni_pb_writer *w, uint32_t number, uint64_t v) {
-  put_varint(w, (uint64_t)number << 3 | FIXED64);
-  put(w, &(uint64_t){htole64(v)}, 8);
+  append_varint(w, (uint64_t)number << 3 | FIXED64);
+  append_bytes(w, &(uint64_t){htole64(v)}, 8);
 }
 
 void ni_pb_put_f64(struct ni_pb_writer *w, uint32_t number, double v) {
@@ -132,12 +132,12 @@ void ni_pb_put_text(struct ni_pb_writer *w, uint32_t number, const char *text) {
 
 void ni_pb_put_bytes(struct ni_pb_writer *w, uint32_t number, const void *bytes, size_t len) {
   ni_pb_begin(w, number);
-  put_varint(w, len);
-  put(w, bytes, len);
+  append_varint(w, len);
+  append_bytes(w, bytes, len);
 }
 
 size_t ni_pb_begin(struct ni_pb_writer *w, uint32_t number) {
-  put_varint(w, (uint64_t)number << 3 | BYTES);
+  append_varint(w, (uint64_t)number << 3 | BYTES);
   return w->n;
 }
 
@@ -145,7 +145,7 @@ size_t ni_pb_begin(struct ni_pb_writer *w, uint32_t number) {
 void ni_pb_end(struct ni_pb_writer *w, size_t mark) {
   uint8_t head[10];
   size_t end = w->n;
-  put_varint(w, end - mark);
+  append_varint(w, end - mark);
   if (w->failed)
     return;
   size_t n = w->n - end;

@@ -7,20 +7,20 @@
 #include "array.h"
 
 /* Index of the first range that ends at or after sn. */
-static size_t place(const struct ni_seq_set *s, uint64_t sn) {
+static size_t find_range(const struct ni_seq_set *s, uint64_t sn) {
   size_t i;
   ni_array_search(i, s->n, s->range[i].to < sn);
   return i;
 }
 
-static void fold(struct ni_seq_set *s) {
+static void fold_half(struct ni_seq_set *s) {
   size_t half = s->n / 2;
   s->floor = s->range[half].from;
   s->n -= half;
   memmove(s->range, s->range + half, s->n * sizeof *s->range);
 }
 
-static int insert(struct ni_seq_set *s, size_t i, uint64_t sn) {
+static int insert_range(struct ni_seq_set *s, size_t i, uint64_t sn) {
   if (!ni_array_room(s->range, s->n, s->cap))
     return -ENOMEM;
   memmove(s->range + i + 1, s->range + i, (s->n - i) * sizeof *s->range);
@@ -35,7 +35,7 @@ int ni_seq_set_add(struct ni_seq_set *s, uint64_t sn) {
     return 0;
   }
   /* Nearly always the number after the last one. */
-  size_t i = s->n > 0 && sn > s->range[s->n - 1].to ? s->n : place(s, sn);
+  size_t i = s->n > 0 && sn > s->range[s->n - 1].to ? s->n : find_range(s, sn);
   if (i < s->n && s->range[i].from <= sn) {
     s->doubles++;
     return 0;
@@ -50,11 +50,11 @@ int ni_seq_set_add(struct ni_seq_set *s, uint64_t sn) {
   } else if (i < s->n && s->range[i].from == sn + 1) {
     s->range[i].from = sn;
   } else {
-    int e = insert(s, i, sn);
+    int e = insert_range(s, i, sn);
     if (e < 0)
       return e;
     if (s->n > NI_SEQ_SET_MAX)
-      fold(s);
+      fold_half(s);
   }
   if (!s->distinct++ || sn < s->lowest)
     s->lowest = sn;
@@ -95,7 +95,7 @@ int ni_seq_set_first_hole(const struct ni_seq_set *s, uint64_t from, struct ni_s
 }
 
 bool ni_seq_set_has(const struct ni_seq_set *s, uint64_t sn) {
-  size_t i = place(s, sn);
+  size_t i = find_range(s, sn);
   return i < s->n && s->range[i].from <= sn;
 }
 
@@ -135,12 +135,12 @@ int ni_seq_set_merge(struct ni_seq_set *a, const struct ni_seq_set *b) {
   a->doubles += a->distinct + b->distinct - folded - distinct + b->doubles;
   a->lowest = a->distinct && a->lowest < b->lowest ? a->lowest : b->lowest;
   a->highest = a->distinct && a->highest > b->highest ? a->highest : b->highest;
-  a->distinct = distinct + folded; /* numbers that fold() took out are in no range and stay counted */
+  a->distinct = distinct + folded; /* numbers that fold_half() took out are in no range and stay counted */
   a->unsure += b->unsure;
   if (b->floor > a->floor)
     a->floor = b->floor;
   while (a->n > NI_SEQ_SET_MAX)
-    fold(a);
+    fold_half(a);
   return 0;
 }
 
@@ -163,6 +163,6 @@ void ni_seq_set_wire(struct ni_wire *w, struct ni_seq_set *s) {
     before = r->to;
   }
   NI_WIRE(w, &s->distinct, &s->doubles, &s->unsure, &s->floor, &s->lowest, &s->highest);
-  w->bad |= s->distinct < there || (s->n && (s->lowest > s->range[0].from || s->highest != before)) ||
-      s->lowest > s->highest;
+  const bool has_wrong_bounds = s->n && (s->lowest > s->range[0].from || s->highest != before);
+  w->bad |= s->distinct < there || has_wrong_bounds || s->lowest > s->highest;
 }

@@ -4,7 +4,7 @@
 
 #define FEW 64 /* below so many, moving neighbours costs less than counting bytes */
 
-static void sort_few(uint64_t *v, size_t n) {
+static void sort_by_insertion(uint64_t *v, size_t n) {
   for (size_t i = 1; i < n; i++) {
     uint64_t x = v[i];
     size_t k = i;
@@ -16,7 +16,7 @@ static void sort_few(uint64_t *v, size_t n) {
 
 void ni_sort_numbers(uint64_t *v, uint64_t *scratch, size_t n) {
   if (n < FEW) {
-    sort_few(v, n);
+    sort_by_insertion(v, n);
     return;
   }
   uint64_t *from = v, *to = scratch, differ = 0;

@@ -60,7 +60,7 @@ struct ni_help_page {
 };
 
 /* roff: what it would take for its own is escaped; a line never begins with what a request does. */
-static void roff(FILE *f, const char *text) {
+static void write_roff(FILE *f, const char *text) {
   for (bool start = true; *text; start = false) {
     size_t n = strcspn(text, "\\-`'~^");
     if (start && *text == '.')
@@ -92,7 +92,7 @@ static void roff(FILE *f, const char *text) {
 }
 
 /* Words from column `at` on, in lines that begin at `indent`. Ends the line. */
-static void fill(FILE *f, int at, int indent, const char *text) {
+static void fill_lines(FILE *f, int at, int indent, const char *text) {
   for (bool first = true; *text; first = false) {
     int n = (int)strcspn(text, " ");
     if (!first && at + 1 + n > WIDTH)
@@ -127,10 +127,10 @@ void ni_help_text(struct ni_help_page *p, const char *text) {
       if (!p->head)
         fputs(".PP\n", p->f);
       p->head = false;
-      roff(p->f, line);
+      write_roff(p->f, line);
       fputs("\n", p->f);
     } else {
-      fill(p->f, 0, 0, line);
+      fill_lines(p->f, 0, 0, line);
     }
     text += n + (text[n] != 0);
   }
@@ -140,9 +140,9 @@ void ni_help_pair(struct ni_help_page *p, const char *word, const char *meaning)
   p->head = false;
   if (p->man) {
     fputs(".TP\n\\fB", p->f);
-    roff(p->f, word);
+    write_roff(p->f, word);
     fputs("\\fR\n", p->f);
-    roff(p->f, meaning);
+    write_roff(p->f, meaning);
     fputs("\n", p->f);
     return;
   }
@@ -151,10 +151,10 @@ void ni_help_pair(struct ni_help_page *p, const char *word, const char *meaning)
     ni_say(p->f, "%*s", p->column - at, "");
   else
     ni_say(p->f, "\n%*s", p->column, "");
-  fill(p->f, p->column, p->column, meaning);
+  fill_lines(p->f, p->column, p->column, meaning);
 }
 
-static void pairs(struct ni_help_page *p, const char *head, int column, const struct ni_meaning *pair) {
+static void write_pairs(struct ni_help_page *p, const char *head, int column, const struct ni_meaning *pair) {
   if (!pair->word)
     return;
   ni_help_head(p, head, column);
@@ -163,7 +163,7 @@ static void pairs(struct ni_help_page *p, const char *head, int column, const st
 }
 
 /* A command line, and what it does beneath: it is mostly too long for a column. */
-static void examples(struct ni_help_page *p, const struct ni_meaning *pair) {
+static void write_examples(struct ni_help_page *p, const struct ni_meaning *pair) {
   char line[512];
   if (!pair->word)
     return;
@@ -174,51 +174,51 @@ static void examples(struct ni_help_page *p, const struct ni_meaning *pair) {
       ni_help_pair(p, line, pair[i].meaning);
     else {
       ni_say(p->f, "  %s\n      ", line);
-      fill(p->f, 6, 6, pair[i].meaning);
+      fill_lines(p->f, 6, 6, pair[i].meaning);
     }
   }
 }
 
-static void option(struct ni_help_page *p, const struct ni_opt *o) {
+static void write_option(struct ni_help_page *p, const struct ni_opt *o) {
   char word[128], range[256], meaning[512];
   if (!o->name || !o->help)
     return;
   char letter[] = {'-', o->letter, ',', ' ', 0};
   ni_words_accepted(o, true, range, sizeof range);
-  snprintf(word, sizeof word, "%s--%s%s%s",
-           o->letter    ? letter
-               : p->man ? ""
-                        : "    ",
-           o->name, o->arg && !ni_opt_may_lack(o) ? "=" : "", o->arg ? o->arg : "");
-  snprintf(meaning, sizeof meaning, "%s%s%s%s%s%s%s", o->help, *range || o->def ? " (" : "", range,
-           *range && o->def ? "; " : "", o->def ? "default " : "", o->def ? o->def : "",
-           *range || o->def ? ")" : "");
+  const char *before = o->letter ? letter : p->man ? "" : "    ";
+  snprintf(word, sizeof word, "%s--%s%s%s", before, o->name, o->arg && !ni_opt_may_lack(o) ? "=" : "",
+           o->arg ? o->arg : "");
+  if (*range || o->def)
+    snprintf(meaning, sizeof meaning, "%s (%s%s%s%s)", o->help, range, *range && o->def ? "; " : "",
+             o->def ? "default " : "", o->def ? o->def : "");
+  else
+    snprintf(meaning, sizeof meaning, "%s", o->help);
   ni_help_pair(p, word, meaning);
 }
 
 /* All between the head of a page and its end. */
-static void walk(struct ni_help_page *p, const struct ni_command *c) {
+static void write_body(struct ni_help_page *p, const struct ni_command *c) {
   if (c->extra)
     c->extra(p);
   ni_help_head(p, "Options", OPTION_COLUMN);
   for (const struct ni_opt *o = c->opt; o->kind; o++)
-    option(p, o);
+    write_option(p, o);
   for (const struct ni_opt *o = ni_words_common; o->kind; o++)
-    option(p, o);
+    write_option(p, o);
   if (c->more && p->man)
     ni_help_head(p, "Notes", 0);
   else if (c->more)
     ni_say(p->f, "\n");
   ni_help_text(p, c->more);
-  pairs(p, "Exit status", CODE_COLUMN, c->exits);
+  write_pairs(p, "Exit status", CODE_COLUMN, c->exits);
   if (c->exits[0].word)
     ni_help_pair(p, "64", "wrong usage");
-  pairs(p, "Files", OPTION_COLUMN, c->files);
-  examples(p, c->examples);
+  write_pairs(p, "Files", OPTION_COLUMN, c->files);
+  write_examples(p, c->examples);
 }
 
 /* The lines of a synopsis, each with the program's name before it. */
-static void synopsis(struct ni_help_page *p, const struct ni_command *c) {
+static void write_synopsis(struct ni_help_page *p, const struct ni_command *c) {
   char line[256];
   const char *text = c->synopsis ? c->synopsis : line;
   snprintf(line, sizeof line, "[OPTION...]");
@@ -231,9 +231,9 @@ static void synopsis(struct ni_help_page *p, const struct ni_command *c) {
     snprintf(part, sizeof part, "%.*s", n, text);
     if (p->man) {
       fputs(first ? "\\fB" : ".br\n\\fB", p->f);
-      roff(p->f, p->name);
+      write_roff(p->f, p->name);
       fputs("\\fR ", p->f);
-      roff(p->f, part);
+      write_roff(p->f, part);
       fputs("\n", p->f);
     } else {
       ni_say(p->f, "%s %s %s\n", first ? "Usage:" : "      ", p->name, part);
@@ -244,9 +244,9 @@ static void synopsis(struct ni_help_page *p, const struct ni_command *c) {
 
 void ni_words_help(FILE *f, const char *name, const struct ni_command *c) {
   struct ni_help_page p = {.f = f, .name = name};
-  synopsis(&p, c);
+  write_synopsis(&p, c);
   ni_help_text(&p, c->about);
-  walk(&p, c);
+  write_body(&p, c);
 }
 
 void ni_words_man(FILE *f, const char *name, int section, const struct ni_command *c) {
@@ -258,19 +258,19 @@ void ni_words_man(FILE *f, const char *name, int section, const struct ni_comman
       *s = '-';
   ni_say(f, ".TH \"%s\" %d \"\" \"NCCL Inspector %s\" \"NCCL Inspector\"\n", title, section, NI_VERSION);
   fputs(".SH NAME\n", f);
-  roff(f, title);
+  write_roff(f, title);
   fputs(" \\- ", f);
-  roff(f, c->purpose);
+  write_roff(f, c->purpose);
   fputs("\n", f);
   if (c->opt) {
     fputs(".SH SYNOPSIS\n", f);
-    synopsis(&p, c);
+    write_synopsis(&p, c);
   }
   fputs(".SH DESCRIPTION\n", f);
   p.head = true;
   ni_help_text(&p, c->about);
   if (c->opt)
-    walk(&p, c);
+    write_body(&p, c);
   else
     c->extra(&p);
   fputs(".SH SEE ALSO\n", f);

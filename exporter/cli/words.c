@@ -22,8 +22,8 @@ struct parse {
 };
 
 /* A usage error, in one sentence. */
-static int refuse(struct parse *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static int refuse(struct parse *p, const char *format, ...) {
+static int refuse_usage(struct parse *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int refuse_usage(struct parse *p, const char *format, ...) {
   va_list args;
   ni_say(stderr, "%s: ", p->name);
   va_start(args, format);
@@ -38,7 +38,7 @@ static int refuse(struct parse *p, const char *format, ...) {
 }
 
 /* The number of the word in a|b|c, or -1. */
-static int choose(const char *words, const char *text) {
+static int find_choice(const char *words, const char *text) {
   size_t n = strlen(text);
   for (int i = 0; *words; i++) {
     size_t k = strcspn(words, "|");
@@ -49,7 +49,7 @@ static int choose(const char *words, const char *text) {
   return -1;
 }
 
-static int put(const struct ni_opt *o, void *into, const char *text) {
+static int store_value(const struct ni_opt *o, void *into, const char *text) {
   char *at = (char *)into + o->at;
   uint64_t v = 0;
   int e;
@@ -63,7 +63,7 @@ static int put(const struct ni_opt *o, void *into, const char *text) {
         return -EINVAL;
       break;
     case NI_OPT_CHOICE:
-      if ((e = choose(o->want, text)) < 0)
+      if ((e = find_choice(o->want, text)) < 0)
         return -EINVAL;
       v = o->size == sizeof(bool) ? 1 : o->size == sizeof(char *) ? (uintptr_t)text : (unsigned)e;
       break;
@@ -97,14 +97,14 @@ static int put(const struct ni_opt *o, void *into, const char *text) {
   return 0;
 }
 
-static int failed(struct parse *p, int e) {
+static int report_failure(struct parse *p, int e) {
   *p->done = 1;
   ni_say(stderr, "%s: %s\n", p->name, strerror(-e));
   return NI_EXIT_COULD_NOT_RUN;
 }
 
 /* What every command has. */
-static int common(struct parse *p, size_t what) {
+static int run_common_option(struct parse *p, size_t what) {
   *p->done = 1;
   if (what == NI_COMMON_HELP)
     ni_words_help(stdout, p->name, p->c);
@@ -117,7 +117,7 @@ static int common(struct parse *p, size_t what) {
 
 enum { LIST_MAX = 256 }; /* of a value that can have such a word; a longer one is judged as it is */
 
-/* Remembers it for name_gone(), once. word: of the value, n bytes; none: the option as a whole. */
+/* Remembers it for report_gone(), once. word: of the value, n bytes; none: the option as a whole. */
 static void note_gone(struct parse *p, const struct ni_opt *o, const char *word, size_t n) {
   char text[128];
   snprintf(text, sizeof text, " --%s%s%.*s,", o->name, n ? "=" : "", (int)n, word);
@@ -127,8 +127,8 @@ static void note_gone(struct parse *p, const struct ni_opt *o, const char *word,
 }
 
 /* The value, or where a part of its words are gone the others, in `rest`; NULL: nothing is left. */
-static const char *without_gone(struct parse *p, const struct ni_opt *o, const char *value,
-                                char rest[LIST_MAX]) {
+static const char *drop_gone_words(struct parse *p, const struct ni_opt *o, const char *value,
+                                   char rest[LIST_MAX]) {
   size_t used = 0;
   bool any_left = false;
   bool any_gone = false;
@@ -138,7 +138,7 @@ static const char *without_gone(struct parse *p, const struct ni_opt *o, const c
     const size_t n = strcspn(word, ",");
     char one[LIST_MAX];
     snprintf(one, sizeof one, "%.*s", (int)n, word);
-    if (choose(o->gone, one) >= 0) {
+    if (find_choice(o->gone, one) >= 0) {
       note_gone(p, o, word, n);
       any_gone = true;
     } else {
@@ -151,26 +151,26 @@ static const char *without_gone(struct parse *p, const struct ni_opt *o, const c
   }
 }
 
-static int take(struct parse *p, const struct ni_opt *o, const char *value) {
+static int accept_option(struct parse *p, const struct ni_opt *o, const char *value) {
   char want[512], rest[LIST_MAX];
   for (const struct ni_opt *x = ni_words_common; x->kind; x++)
     if (x == o)
-      return common(p, x->at);
+      return run_common_option(p, x->at);
   if (o->gone && !*o->gone) {
     note_gone(p, o, "", 0);
     return 0;
   }
-  if (o->gone && !(value = without_gone(p, o, value, rest)))
+  if (o->gone && !(value = drop_gone_words(p, o, value, rest)))
     return 0;
-  int e = put(o, p->into, value);
+  int e = store_value(o, p->into, value);
   if (e == -EINVAL || e == -ERANGE)
-    return refuse(p, "%s%s%s%s: want %s", o->name ? "--" : "", o->name ? o->name : "", o->name ? "=" : "",
-                  value, ni_words_accepted(o, false, want, sizeof want));
-  return e < 0 ? failed(p, e) : 0;
+    return refuse_usage(p, "%s%s%s%s: want %s", o->name ? "--" : "", o->name ? o->name : "",
+                        o->name ? "=" : "", value, ni_words_accepted(o, false, want, sizeof want));
+  return e < 0 ? report_failure(p, e) : 0;
 }
 
 /* Is text (n bytes) the name, or how it begins? */
-static bool begins(const char *name, const char *text, size_t n) {
+static bool is_abbreviation(const char *name, const char *text, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (name[i] != (text[i] == '_' ? '-' : text[i]) || !name[i])
       return false;
@@ -184,12 +184,12 @@ struct matches {
 };
 
 /* Which rows text (n bytes) names or abbreviates: of those that help shows, or of the others. */
-static struct matches match(const struct ni_command *c, const char *text, size_t n, bool shown) {
+static struct matches match_rows(const struct ni_command *c, const char *text, size_t n, bool shown) {
   const struct ni_opt *tables[] = {c->opt, ni_words_common};
   struct matches m = {0};
   for (int t = 0; t < 2; t++)
     for (const struct ni_opt *o = tables[t]; o->kind; o++) {
-      if (!o->name || (o->help != NULL) != shown || !begins(o->name, text, n))
+      if (!o->name || (o->help != NULL) != shown || !is_abbreviation(o->name, text, n))
         continue;
       if (!o->name[n])
         m.exact = o;
@@ -201,9 +201,9 @@ static struct matches match(const struct ni_command *c, const char *text, size_t
 }
 
 /* The row that text (n bytes) names or abbreviates; NULL: refused. */
-static const struct ni_opt *find(struct parse *p, const char *text, size_t n) {
-  struct matches m = match(p->c, text, n, true);
-  const struct matches hidden = match(p->c, text, n, false);
+static const struct ni_opt *find_option(struct parse *p, const char *text, size_t n) {
+  struct matches m = match_rows(p->c, text, n, true);
+  const struct matches hidden = match_rows(p->c, text, n, false);
   if (m.exact)
     return m.exact;
   if (hidden.exact)
@@ -213,75 +213,78 @@ static const struct ni_opt *find(struct parse *p, const char *text, size_t n) {
   if (m.n == 1)
     return m.last;
   if (m.n)
-    refuse(p, "option '--%.*s' is ambiguous; possibilities:%s", (int)n, text, m.list);
+    refuse_usage(p, "option '--%.*s' is ambiguous; possibilities:%s", (int)n, text, m.list);
   else
-    refuse(p, "unrecognized option '--%.*s'", (int)n, text);
+    refuse_usage(p, "unrecognized option '--%.*s'", (int)n, text);
   return NULL;
 }
 
-static const struct ni_opt *find_letter(const struct ni_opt *o, char letter) {
+static const struct ni_opt *find_by_letter(const struct ni_opt *o, char letter) {
   while (o->kind && o->letter != letter)
     o++;
   return o->kind ? o : NULL;
 }
 
 /* --name, --name=value, --name value. *i moves over the value. */
-static int long_option(struct parse *p, int argc, char **argv, int *i) {
+static int parse_long_option(struct parse *p, int argc, char **argv, int *i) {
   const char *text = argv[*i] + 2;
   size_t n = strcspn(text, "=");
-  const struct ni_opt *o = find(p, text, n);
+  const struct ni_opt *o = find_option(p, text, n);
   if (!o)
     return NI_EXIT_USAGE;
   if (!o->arg)
-    return text[n] ? refuse(p, "option '--%s' doesn't allow an argument", o->name) : take(p, o, NULL);
+    return text[n] ? refuse_usage(p, "option '--%s' doesn't allow an argument", o->name)
+                   : accept_option(p, o, NULL);
   if (text[n])
-    return take(p, o, text + n + 1);
+    return accept_option(p, o, text + n + 1);
   if (ni_opt_may_lack(o))
-    return take(p, o, "");
+    return accept_option(p, o, "");
   if (*i + 1 >= argc)
-    return refuse(p, "option '--%s' requires an argument", o->name);
-  return take(p, o, argv[++*i]);
+    return refuse_usage(p, "option '--%s' requires an argument", o->name);
+  return accept_option(p, o, argv[++*i]);
 }
 
 /* -a, -ab, -avalue, -a value. */
-static int letters(struct parse *p, int argc, char **argv, int *i) {
+static int parse_letters(struct parse *p, int argc, char **argv, int *i) {
   for (const char *s = argv[*i] + 1; *s; s++) {
-    const struct ni_opt *o = find_letter(p->c->opt, *s);
+    const struct ni_opt *o = find_by_letter(p->c->opt, *s);
     if (!o)
-      o = find_letter(ni_words_common, *s == '?' ? 'h' : *s);
+      o = find_by_letter(ni_words_common, *s == '?' ? 'h' : *s);
     if (!o)
-      return refuse(p, "invalid option -- '%c'", *s);
+      return refuse_usage(p, "invalid option -- '%c'", *s);
     if (o->arg && !s[1] && *i + 1 >= argc)
-      return refuse(p, "option requires an argument -- '%c'", *s);
+      return refuse_usage(p, "option requires an argument -- '%c'", *s);
     if (o->arg)
-      return take(p, o, s[1] ? s + 1 : argv[++*i]);
-    int code = take(p, o, NULL);
+      return accept_option(p, o, s[1] ? s + 1 : argv[++*i]);
+    int code = accept_option(p, o, NULL);
     if (*p->done)
       return code;
   }
   return 0;
 }
 
-/* Of rows that have .without, and of those that they name. */
+/* Was the option given? Only for rows that have .without, and for those that they name. */
 static bool is_given(const struct ni_opt *o, const void *into) {
   const char *at = (const char *)into + o->at;
   return o->kind == NI_OPT_FLAG ? *(const bool *)at : *(const char *const *)at != NULL;
 }
 
 /* 0, or refused: two options that contradict each other. */
-static int contradiction(struct parse *p) {
+static int refuse_contradiction(struct parse *p) {
   for (const struct ni_opt *o = p->c->opt; o->kind; o++) {
     if (!o->without || !is_given(o, p->into))
       continue;
-    const struct ni_opt *other = find(p, o->without, strlen(o->without));
+    const struct ni_opt *other = find_option(p, o->without, strlen(o->without));
     if (other && is_given(other, p->into))
-      return refuse(p, "--%s does not go with --%s: leave out one of them", o->name, o->without);
+      return refuse_usage(p, "--%s does not go with --%s: leave out one of them", o->name, o->without);
   }
   return 0;
 }
 
-/* Not where a program reads along: it could not know the line. */
-static void name_gone(const struct parse *p) {
+/*
+ * Names options that have no effect any more. Programs that read JSON do not expect that line: they get none.
+ */
+static void report_gone(const struct parse *p) {
   if (!*p->gone)
     return;
   for (const struct ni_opt *o = p->c->opt; o->kind; o++)
@@ -300,36 +303,37 @@ int ni_words_parse(const struct ni_command *c, int argc, char **argv, void *into
   for (const struct ni_opt *o = c->opt; o->kind; o++) {
     if (!o->name)
       plain = o;
-    if (o->def && (e = put(o, into, o->def)) < 0)
-      return failed(&p, e);
+    if (o->def && (e = store_value(o, into, o->def)) < 0)
+      return report_failure(&p, e);
   }
   for (int i = 1; i < argc && !*done; i++) {
     const char *a = argv[i];
     if (options && strcmp(a, "--") == 0)
       options = false;
     else if (options && a[0] == '-' && a[1] == '-')
-      code = long_option(&p, argc, argv, &i);
+      code = parse_long_option(&p, argc, argv, &i);
     else if (options && a[0] == '-' && a[1])
-      code = letters(&p, argc, argv, &i);
+      code = parse_letters(&p, argc, argv, &i);
     else if (plain && plain->kind == NI_OPT_REST) {
       *(char ***)((char *)into + plain->at) = argv + i;
       break;
     } else if (plain)
-      code = take(&p, plain, a);
+      code = accept_option(&p, plain, a);
     else
-      code = refuse(&p, "%s: %s takes no files", a, c->name);
+      code = refuse_usage(&p, "%s: %s takes no files", a, c->name);
   }
   if (*done)
     return code;
   if (plain && plain->kind == NI_OPT_INPUTS &&
       ((struct ni_inputs *)((char *)into + plain->at))->n < plain->min)
-    return refuse(&p, "%s", plain->want);
-  if (plain && plain->kind == NI_OPT_REST && plain->min && !*(char ***)((char *)into + plain->at))
-    return refuse(&p, "%s", plain->want);
+    return refuse_usage(&p, "%s", plain->want);
+  const bool wants_rest = plain && plain->kind == NI_OPT_REST && plain->min;
+  if (wants_rest && !*(char ***)((char *)into + plain->at))
+    return refuse_usage(&p, "%s", plain->want);
   const char *why = c->refuse ? c->refuse(into) : NULL;
-  code = why ? refuse(&p, "%s", why) : contradiction(&p);
+  code = why ? refuse_usage(&p, "%s", why) : refuse_contradiction(&p);
   if (!*done)
-    name_gone(&p);
+    report_gone(&p);
   return code;
 }
 

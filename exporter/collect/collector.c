@@ -19,7 +19,7 @@ const char *ni_near_name(enum ni_near how) {
  * Of two devices, by where they really lie: ".../pci0000:00/0000:00:01.0/0000:01:00.0", the host bridge
  * first.
  */
-static enum ni_near near_of(const char *a, const char *b) {
+static enum ni_near compare_places(const char *a, const char *b) {
   size_t shared = 0, end = 0; /* whole names that both begin with */
   if (!(a = strstr(a, "/pci")) || !(b = strstr(b, "/pci")))
     return NI_NEAR_UNKNOWN;
@@ -35,7 +35,7 @@ static enum ni_near near_of(const char *a, const char *b) {
 
 enum { GPUS = 256 };
 struct gpus {
-  struct gpu {
+  struct found_gpu {
     char *at; /* where it really lies; its end is its address */
     const char *pci, *name;
     int numa;
@@ -44,40 +44,41 @@ struct gpus {
 };
 
 /* Where the device really lies, to be freed; NULL: nowhere. */
-static char *place(const char *pci) {
+static char *resolve_place(const char *pci) {
   char path[NI_ROOT_PATH];
   return pci ? realpath(ni_root_path(path, "/sys/bus/pci/devices/%s", pci), NULL) : NULL;
 }
 
 /* name NULL: its address is its name. */
 static void add_gpu(struct gpus *g, const char *pci, const char *name, int numa) {
-  char *at = g->n < GPUS ? place(pci) : NULL;
+  char *at = g->n < GPUS ? resolve_place(pci) : NULL;
   if (!at)
     return;
   pci = strrchr(at, '/') + 1;
-  g->gpu[g->n++] = (struct gpu){at, pci, name ? name : pci, numa};
+  g->gpu[g->n++] = (struct found_gpu){at, pci, name ? name : pci, numa};
 }
 
-/* Where NVML names none: display controllers of NVIDIA's. */
-static void of_pci(struct gpus *g) {
+/* Finds GPUs where NVML names none: display controllers of NVIDIA's. */
+static void find_gpus_by_pci(struct gpus *g) {
   struct dirent **names;
   char at[NI_ROOT_PATH], vendor[64], class[64], numa[64];
   int n = ni_root_names(&names, ni_root_path(at, "/sys/bus/pci/devices"));
   for (int i = 0; i < n; i++) {
     ni_root_path(at, "/sys/bus/pci/devices/%s", names[i]->d_name);
-    if (ni_root_line(vendor, sizeof vendor, at, "vendor") > 0 && strcmp(vendor, "0x10de") == 0 &&
-        ni_root_line(class, sizeof class, at, "class") > 0 && strncmp(class, "0x03", 4) == 0)
+    const bool is_nvidia =
+        ni_root_line(vendor, sizeof vendor, at, "vendor") > 0 && strcmp(vendor, "0x10de") == 0;
+    if (is_nvidia && ni_root_line(class, sizeof class, at, "class") > 0 && strncmp(class, "0x03", 4) == 0)
       add_gpu(g, names[i]->d_name, NULL,
               ni_root_line(numa, sizeof numa, at, "numa_node") > 0 ? atoi(numa) : -1);
   }
   ni_root_names_free(names, n);
 }
 
-static void nearest_of(const struct gpus *g, const char *at, int numa, struct ni_nearest *out) {
+static void find_nearest(const struct gpus *g, const char *at, int numa, struct ni_nearest *out) {
   int most = 0;
   size_t used = 0, room = sizeof out->all;
-  NI_EACH(const struct gpu, k, g->gpu, g->n) {
-    enum ni_near how = near_of(at, k->at);
+  NI_EACH(const struct found_gpu, k, g->gpu, g->n) {
+    enum ni_near how = compare_places(at, k->at);
     int rank = 2 * (int)how + (numa >= 0 && numa == k->numa);
     if (!how || rank <= most)
       continue;
@@ -86,8 +87,8 @@ static void nearest_of(const struct gpus *g, const char *at, int numa, struct ni
     snprintf(out->gpu, sizeof out->gpu, "%s", k->name);
   }
   /* all that are as near */
-  for (const struct gpu *k = g->gpu; k < g->gpu + g->n && out->how > NI_NEAR_SYS; k++)
-    if (near_of(at, k->at) == out->how && used + strlen(k->pci) + 2 < room)
+  for (const struct found_gpu *k = g->gpu; k < g->gpu + g->n && out->how > NI_NEAR_SYS; k++)
+    if (compare_places(at, k->at) == out->how && used + strlen(k->pci) + 2 < room)
       used += (size_t)snprintf(out->all + used, room - used, "%s%s", used ? "," : "", k->pci);
 }
 
@@ -101,13 +102,13 @@ int ni_nearest_find(const struct ni_set *s, struct ni_nearest *out) {
       add_gpu(g, e->pci, e->name, e->numa);
   }
   if (!g->n)
-    of_pci(g);
+    find_gpus_by_pci(g);
   for (size_t i = 0; i < s->n_entities; i++) {
     const struct ni_entity *e = &s->entity[i];
-    char *at = e->source == NI_METRIC_GPU ? NULL : place(e->pci);
+    char *at = e->source == NI_METRIC_GPU ? NULL : resolve_place(e->pci);
     out[i] = (struct ni_nearest){0};
     if (at)
-      nearest_of(g, at, e->numa, &out[i]);
+      find_nearest(g, at, e->numa, &out[i]);
     free(at);
   }
   for (size_t i = 0; i < g->n; i++)
@@ -128,7 +129,7 @@ struct ni_collector {
  * A NIC that shares a switch of PCI with a GPU is there for the job's traffic; others carry storage or the
  * host's own.
  */
-static void beside_gpu(struct ni_set *s, struct ni_entity *e) {
+static void note_gpu_beside(struct ni_set *s, struct ni_entity *e) {
   char text[500];
   snprintf(text, sizeof text, "%s, beside a GPU", e->kind);
   e->kind = ni_set_text(s, text);
@@ -152,7 +153,7 @@ int ni_collector_open(struct ni_collector **out, const struct ni_wanted *wanted)
     if (*near[i].all)
       e->nearest = ni_set_text(&c->set, near[i].all);
     if (e->kind && near[i].how >= NI_NEAR_PXB)
-      beside_gpu(&c->set, e);
+      note_gpu_beside(&c->set, e);
   }
   free(near);
   if (c->set.failed) {
@@ -175,7 +176,7 @@ void ni_collector_close(struct ni_collector *c) {
 
 const struct ni_set *ni_collector_set(const struct ni_collector *c) { return &c->set; }
 
-static void *work(void *arg) {
+static void *run_readers(void *arg) {
   struct ni_collector *c = arg;
   for (size_t i; (i = atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed)) < c->find.n_readers;) {
     struct ni_reader *r = c->find.reader[i];
@@ -190,7 +191,7 @@ size_t ni_collector_read(struct ni_collector *c, struct ni_reading *out, unsigne
   atomic_store_explicit(&c->next, 0, memory_order_relaxed);
   if (threads > c->find.n_readers)
     threads = (unsigned)c->find.n_readers;
-  ni_threads(threads ? threads : 1, work, c, 0);
+  ni_threads(threads ? threads : 1, run_readers, c, 0);
   for (size_t i = 0; i < c->set.n_counters; i++)
     bad += out[i].state != NI_READ_OK;
   return bad;

@@ -16,7 +16,7 @@
 #include "source.h"
 
 /* State and speed, where Cassini 1 and 2 have them. */
-static void link_of(struct ni_set *s, struct ni_entity *e, const char *device) {
+static void describe_link(struct ni_set *s, struct ni_entity *e, const char *device) {
   static const char *const files[][2] = {{"port/link", "port/speed"},
                                          {"port/0/link/state", "port/0/link/speed"},
                                          {"properties/link", "properties/speed"}};
@@ -39,7 +39,7 @@ static void link_of(struct ni_set *s, struct ni_entity *e, const char *device) {
   e->link_bytes_s = gbit > 0 ? gbit * 1e9 / 8 : 0;
 }
 
-static void telemetry(struct ni_find *f, const char *name, const char *device) {
+static void find_telemetry(struct ni_find *f, const char *name, const char *device) {
   static const char *const binary[] = {"ALL-in-binary", NULL};
   const struct ni_folder folder = {
       .path = device,
@@ -52,12 +52,12 @@ static void telemetry(struct ni_find *f, const char *name, const char *device) {
   if (!e)
     return;
   ni_find_about(f, e, device);
-  link_of(f->set, e, device);
+  describe_link(f->set, e, device);
   if (ni_files_find(f, &folder, 1) == 0 && f->wanted->all)
     ni_set_unread(f->set, device, "no counters are in its telemetry");
 }
 
-static void beside(struct ni_find *f, const char *name, const char *device) {
+static void find_other_files(struct ni_find *f, const char *name, const char *device) {
   static const char *const errors[] = {"pcie_*corr_err", NULL}, *const times[] = {"time_#", NULL};
   const struct ni_folder folders[] = {
       {.path = device, .sub = "properties", .only = errors, .proven = true},
@@ -71,7 +71,7 @@ static void beside(struct ni_find *f, const char *name, const char *device) {
  * A name proves nothing there, and an open file is read from the cache of FUSE: each is opened at each
  * reading.
  */
-static void retry_handler(struct ni_find *f, const char *name, const char *run) {
+static void find_retry_handler(struct ni_find *f, const char *name, const char *run) {
   static const char *const orders[] = {"reset_counters", NULL};
   const struct ni_folder folder = {
       .path = run, .sub = name, .must = true, .skip = orders, .proven = true, .anew = true};
@@ -80,7 +80,7 @@ static void retry_handler(struct ni_find *f, const char *name, const char *run) 
 }
 
 /* "/sys/class/cxi", or a folder like it: its NICs. Returns how many. */
-static int all_in(struct ni_find *f, const char *folder) {
+static int find_nics(struct ni_find *f, const char *folder) {
   struct dirent **names;
   char device[NI_ROOT_PATH];
   int nics = 0, n = ni_root_names(&names, folder);
@@ -89,9 +89,9 @@ static int all_in(struct ni_find *f, const char *folder) {
     if (!ni_metric_fits("cxi#", name) ||
         snprintf(device, sizeof device, "%s/%s/device", folder, name) >= NI_ROOT_PATH - 64)
       continue;
-    telemetry(f, name, device);
+    find_telemetry(f, name, device);
     if (!f->wanted->cxi_dir)
-      beside(f, name, device);
+      find_other_files(f, name, device);
     nics++;
   }
   if (n < 0 && n != -ENOENT)
@@ -101,7 +101,7 @@ static int all_in(struct ni_find *f, const char *folder) {
 }
 
 /* Path: ".../cxi3/device/telemetry", of one NIC? Its name, and path becomes that of its device. */
-static bool one_nic(char *path, char name[64]) {
+static bool parse_telemetry_path(char *path, char name[64]) {
   static const char end[] = "/device/telemetry";
   char *nic = path + strlen(path) - strlen(end);
   if (nic <= path || strcmp(nic, end) != 0)
@@ -123,19 +123,19 @@ void ni_cxi_find(struct ni_find *f) {
     size_t n = (size_t)snprintf(path, sizeof path, "%s", f->wanted->cxi_dir);
     while (n > 1 && n < sizeof path && path[n - 1] == '/')
       path[--n] = 0;
-    if (n < sizeof path - 64 && one_nic(path, name))
-      telemetry(f, name, path);
-    else if (n >= sizeof path - 64 || !all_in(f, path))
+    if (n < sizeof path - 64 && parse_telemetry_path(path, name))
+      find_telemetry(f, name, path);
+    else if (n >= sizeof path - 64 || !find_nics(f, path))
       ni_set_unread(f->set, f->wanted->cxi_dir,
                     "it has no NICs of Cassini: give a folder with entries cxi0, cxi1, ... as /sys/class/cxi "
                     "is, or one "
                     ".../cxi0/device/telemetry");
     return;
   }
-  all_in(f, ni_root_path(path, "/sys/class/cxi"));
+  find_nics(f, ni_root_path(path, "/sys/class/cxi"));
   int n = ni_root_names(&names, ni_root_path(path, "/run/cxi"));
   for (int i = 0; i < n; i++)
     if (ni_metric_fits("cxi#", names[i]->d_name))
-      retry_handler(f, names[i]->d_name, path);
+      find_retry_handler(f, names[i]->d_name, path);
   ni_root_names_free(names, n);
 }

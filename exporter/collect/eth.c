@@ -35,30 +35,30 @@ struct driver {
 };
 
 /* 0, or -errno. what: an ethtool command with its room. */
-static int ask(int fd, struct ifreq *ifr, void *what) {
+static int ask_driver(int fd, struct ifreq *ifr, void *what) {
   ifr->ifr_data = what;
   return ioctl(fd, SIOCETHTOOL, ifr) < 0 ? -errno : 0;
 }
 
 /* How many statistics there are now; 0: none, or the driver cannot be asked. */
-static uint32_t count(int fd, struct ifreq *ifr) {
+static uint32_t count_statistics(int fd, struct ifreq *ifr) {
   union {
     struct ethtool_sset_info info;
     char room[sizeof(struct ethtool_sset_info) + sizeof(uint32_t)];
   } set = {.info = {.cmd = ETHTOOL_GSSET_INFO, .sset_mask = UINT64_C(1) << ETH_SS_STATS}};
   uint32_t n = 0;
-  if (ask(fd, ifr, &set) == 0 && set.info.sset_mask)
+  if (ask_driver(fd, ifr, &set) == 0 && set.info.sset_mask)
     memcpy(&n, set.room + sizeof set.info, sizeof n);
   return n > MOST ? MOST : n;
 }
 
-static void sweep(struct ni_reader *r, struct ni_reading *out) {
+static void read_statistics(struct ni_reader *r, struct ni_reading *out) {
   struct driver *d = (struct driver *)r;
   int e = 0;
   d->stats->cmd = ETHTOOL_GSTATS;
-  d->stats->n_stats = count(d->fd, &d->ifr);
+  d->stats->n_stats = count_statistics(d->fd, &d->ifr);
   if (d->stats->n_stats == d->n_stats)
-    e = ask(d->fd, &d->ifr, d->stats);
+    e = ask_driver(d->fd, &d->ifr, d->stats);
   /* Other counters than those whose names are known: whose values these would be nobody knows. */
   uint8_t state = d->stats->n_stats != d->n_stats ? NI_READ_MISSING : e < 0 ? NI_READ_UNREADABLE : NI_READ_OK;
   if (state == NI_READ_MISSING)
@@ -68,7 +68,7 @@ static void sweep(struct ni_reader *r, struct ni_reading *out) {
     out[i] = (struct ni_reading){state == NI_READ_OK ? d->stats->data[d->index[i]] : 0, real, mono, state};
 }
 
-static void end(struct ni_reader *r) {
+static void close_driver(struct ni_reader *r) {
   struct driver *d = (struct driver *)r;
   close(d->fd);
   free(d->index);
@@ -82,12 +82,12 @@ struct left {
   size_t n;
 };
 
-static void leave_out(struct left *l, const char *interface) {
+static void note_left_out(struct left *l, const char *interface) {
   if (!l->n++)
     snprintf(l->first, sizeof l->first, "%.63s", interface);
 }
 
-static void tell_left(struct ni_find *f, const struct left *l, const char *why) {
+static void report_left_out(struct ni_find *f, const struct left *l, const char *why) {
   char text[256], path[NI_ROOT_PATH];
   if (!l->n || !f->wanted->all)
     return;
@@ -99,7 +99,7 @@ static void tell_left(struct ni_find *f, const struct left *l, const char *why) 
 }
 
 /* The interface of that name is the one whose /sys is read. */
-static bool same(int fd, struct ifreq *ifr, const char *interface) {
+static bool is_same_interface(int fd, struct ifreq *ifr, const char *interface) {
   char path[NI_ROOT_PATH], text[64];
   return ni_root_line(text, sizeof text, ni_root_path(path, "/sys/class/net/%s/ifindex", interface), NULL) >
       0 &&
@@ -107,9 +107,10 @@ static bool same(int fd, struct ifreq *ifr, const char *interface) {
 }
 
 /* Adds those of the driver's counters that are asked for; s has room for all names. */
-static void add_all(struct ni_find *f, struct driver *d, struct ethtool_gstrings *s, const char *interface) {
+static void add_statistics(struct ni_find *f, struct driver *d, struct ethtool_gstrings *s,
+                           const char *interface) {
   *s = (struct ethtool_gstrings){.cmd = ETHTOOL_GSTRINGS, .string_set = ETH_SS_STATS, .len = d->n_stats};
-  int e = ask(d->fd, &d->ifr, s);
+  int e = ask_driver(d->fd, &d->ifr, s);
   if (e < 0)
     ni_set_unread(f->set, interface, strerror(-e));
   for (uint32_t i = 0, n = 0; e == 0 && s->len == d->n_stats && i < d->n_stats; i++) {
@@ -127,18 +128,18 @@ static bool find_ethtool(struct ni_find *f, const char *interface, struct left *
   struct driver *d = calloc(1, sizeof *d);
   if (!d)
     return !(f->set->failed = true);
-  d->r.read = sweep;
-  d->r.close = end;
+  d->r.read = read_statistics;
+  d->r.close = close_driver;
   snprintf(d->ifr.ifr_name, sizeof d->ifr.ifr_name, "%.15s", interface);
   d->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (d->fd < 0)
     d->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  bool ours = d->fd >= 0 && same(d->fd, &d->ifr, interface);
-  uint32_t n = ours ? count(d->fd, &d->ifr) : 0;
+  bool ours = d->fd >= 0 && is_same_interface(d->fd, &d->ifr, interface);
+  uint32_t n = ours ? count_statistics(d->fd, &d->ifr) : 0;
   if (!ours)
-    leave_out(unasked, interface);
+    note_left_out(unasked, interface);
   if (!n || !ni_find_entity(f, NI_METRIC_ETHTOOL, interface)) {
-    end(&d->r);
+    close_driver(&d->r);
     return false;
   }
   d->n_stats = n;
@@ -146,7 +147,7 @@ static bool find_ethtool(struct ni_find *f, const char *interface, struct left *
   d->stats = calloc(1, sizeof *d->stats + ((size_t)n + MORE) * sizeof(uint64_t));
   struct ethtool_gstrings *s = calloc(1, sizeof *s + ((size_t)n + MORE) * ETH_GSTRING_LEN);
   if (d->index && d->stats && s)
-    add_all(f, d, s, interface);
+    add_statistics(f, d, s, interface);
   else
     f->set->failed = true;
   free(s);
@@ -156,7 +157,7 @@ static bool find_ethtool(struct ni_find *f, const char *interface, struct left *
 }
 
 /* "up, 25 Gb/s" */
-static void link_of(struct ni_set *s, struct ni_entity *e, const char *folder) {
+static void describe_link(struct ni_set *s, struct ni_entity *e, const char *folder) {
   char state[64], speed[64], text[128];
   /* -1, or EINVAL: none is known */
   long mbit = ni_root_line(speed, sizeof speed, folder, "speed") > 0 ? atol(speed) : -1;
@@ -182,7 +183,7 @@ void ni_eth_find(struct ni_find *f) {
     if (ni_root_line(text, sizeof text, folder, "statistics/rx_bytes") < 0)
       continue; /* it is no interface */
     if (!real && !up) {
-      leave_out(&down, name);
+      note_left_out(&down, name);
       continue;
     }
     struct ni_entity *e = ni_find_entity(f, NI_METRIC_ETH, name);
@@ -190,16 +191,17 @@ void ni_eth_find(struct ni_find *f) {
       const struct ni_folder folders[] = {{.path = folder, .sub = "statistics", .must = true},
                                           {.path = folder, .only = changes, .proven = true}};
       ni_find_about(f, e, device);
-      link_of(f->set, e, folder);
+      describe_link(f->set, e, folder);
       ni_files_find(f, folders, 2);
     }
     if (find_ethtool(f, name, &unasked))
-      link_of(f->set, &f->set->entity[f->set->n_entities - 1], folder);
+      describe_link(f->set, &f->set->entity[f->set->n_entities - 1], folder);
   }
   ni_root_names_free(names, n);
   if (ni_find_source(f, NI_METRIC_ETH))
-    tell_left(f, &down, "no device, and not up");
+    report_left_out(f, &down, "no device, and not up");
   if (ni_find_source(f, NI_METRIC_ETHTOOL))
-    tell_left(f, &unasked,
-              "its driver is not asked: the interface of that name here is another one, or there is none");
+    report_left_out(
+        f, &unasked,
+        "its driver is not asked: the interface of that name here is another one, or there is none");
 }

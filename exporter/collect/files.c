@@ -35,7 +35,7 @@ struct files {
 };
 
 /* A decimal number, perhaps with a sign. Behind it, or NULL: there is none, or it is too large. */
-static const char *number(const char *s, uint64_t *out) {
+static const char *parse_number(const char *s, uint64_t *out) {
   bool negative = *s == '-';
   uint64_t v = 0;
   const char *from = s += negative;
@@ -49,15 +49,15 @@ static const char *number(const char *s, uint64_t *out) {
 }
 
 /* What a file holds: "12\n", "12@1746204071.662953620\n". */
-static bool parse(const char *s, bool stamped, uint64_t *value, int64_t *ns) {
+static bool parse_text(const char *s, bool stamped, uint64_t *value, int64_t *ns) {
   uint64_t sec, part;
-  if (!(s = number(s, value)))
+  if (!(s = parse_number(s, value)))
     return false;
   if (stamped) {
-    if (*s++ != '@' || !(s = number(s, &sec)) || *s++ != '.')
+    if (*s++ != '@' || !(s = parse_number(s, &sec)) || *s++ != '.')
       return false;
     const char *from = s;
-    if (!(s = number(s, &part)) || s - from != 9 || sec > INT64_MAX / 2000000000)
+    if (!(s = parse_number(s, &part)) || s - from != 9 || sec > INT64_MAX / 2000000000)
       return false;
     *ns = (int64_t)(sec * 1000000000 + part);
   }
@@ -65,7 +65,7 @@ static bool parse(const char *s, bool stamped, uint64_t *value, int64_t *ns) {
 }
 
 /* Bytes of the file's text, or -errno. */
-static int take(int fd, char text[64]) {
+static int read_text(int fd, char text[64]) {
   *text = 0;
   return fd < 0 ? -errno : ni_root_read(fd, text, 64);
 }
@@ -74,7 +74,7 @@ static int take(int fd, char text[64]) {
  * By how much the wall clock is ahead of the monotonic one. The two differ by the same amount until somebody
  * sets the first, so what was measured before stays: a stamp is the same time in each sweep then.
  */
-static int64_t ahead_of_mono(int64_t before) {
+static int64_t measure_clock_lead(int64_t before) {
   int64_t narrowest = INT64_MAX, ahead = before;
   for (int i = 0; i < 3; i++) { /* this thread may have to wait between two clocks */
     int64_t from = (int64_t)ni_now_ns(CLOCK_MONOTONIC), real = (int64_t)ni_now_ns(CLOCK_REALTIME);
@@ -89,23 +89,26 @@ static int64_t ahead_of_mono(int64_t before) {
   return ahead;
 }
 
-static int open_in(int folder, const char *name) {
+static int open_file_in(int folder, const char *name) {
   return openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-static void sweep(struct ni_reader *r, struct ni_reading *out) {
+/* Does the error say that the device is gone? The last one is that of a file system in user space. */
+static bool is_gone(int e) { return e == -ENODEV || e == -ENOENT || e == -ENXIO || e == -ENOTCONN; }
+
+static void read_files(struct ni_reader *r, struct ni_reading *out) {
   struct files *x = (struct files *)r;
-  int64_t ahead = x->ahead_ns = ahead_of_mono(x->ahead_ns);
+  int64_t ahead = x->ahead_ns = measure_clock_lead(x->ahead_ns);
   NI_EACH(const struct file, f, x->file, x->n) {
     char text[64];
     bool stamped = x->folder[f->folder].stamped;
-    int fd = f->fd >= 0 ? f->fd : open_in(x->folder[f->folder].fd, f->name), n = take(fd, text);
+    int fd = f->fd >= 0 ? f->fd : open_file_in(x->folder[f->folder].fd, f->name), n = read_text(fd, text);
     if (f->fd < 0 && fd >= 0)
       close(fd);
-    bool good = n >= 0 && parse(text, stamped, &out->value, &out->real_ns);
-    out->state = good ? NI_READ_OK : NI_READ_UNREADABLE;
+    bool is_read = n >= 0 && parse_text(text, stamped, &out->value, &out->real_ns);
+    out->state = is_read ? NI_READ_OK : NI_READ_UNREADABLE;
     /* A reading has both clocks; one of them is read, or is in the file. */
-    if (good && stamped) {
+    if (is_read && stamped) {
       out->mono_ns = out->real_ns - ahead;
     } else {
       int64_t now = (int64_t)ni_now_ns(CLOCK_MONOTONIC), *fresh = &x->folder[f->folder].fresh_ns;
@@ -114,13 +117,12 @@ static void sweep(struct ni_reader *r, struct ni_reading *out) {
       out->mono_ns = n < 0 ? now : *fresh;
       out->real_ns = out->mono_ns + ahead;
     }
-    if (!good)
+    if (!is_read)
       out->value = 0;
     /* 32 bits, printed with a sign */
     if (out->value >> 63 && f->width < 64)
       out->value &= (UINT64_C(1) << f->width) - 1;
-    /* the last: of a file system in user space */
-    if (n == -ENODEV || n == -ENOENT || n == -ENXIO || n == -ENOTCONN) {
+    if (is_gone(n)) {
       out->state = NI_READ_MISSING;
       r->changed = true;
     }
@@ -128,7 +130,7 @@ static void sweep(struct ni_reader *r, struct ni_reading *out) {
   }
 }
 
-static void end(struct ni_reader *r) {
+static void close_files(struct ni_reader *r) {
   struct files *x = (struct files *)r;
   for (size_t i = 0; i < x->n; i++)
     if (x->file[i].fd >= 0)
@@ -146,7 +148,7 @@ struct bad {
   bool skipped;
 };
 
-static void note(struct bad *b, const char *name, const char *why, bool skipped) {
+static void note_bad_file(struct bad *b, const char *name, const char *why, bool skipped) {
   if (b->n++)
     return;
   b->skipped = skipped;
@@ -155,8 +157,8 @@ static void note(struct bad *b, const char *name, const char *why, bool skipped)
 }
 
 /* Adds the file, if it is asked for and is a counter. */
-static void add(struct ni_find *f, struct files *x, const struct ni_folder *how, const char *name,
-                struct bad *bad) {
+static void add_file(struct ni_find *f, struct files *x, const struct ni_folder *how, const char *name,
+                     struct bad *bad) {
   char counter[512], text[64], why[96];
   unsigned folder = x->n_folders - 1;
   uint64_t value;
@@ -164,15 +166,15 @@ static void add(struct ni_find *f, struct files *x, const struct ni_folder *how,
   int fd = -1;
   snprintf(counter, sizeof counter, "%s%s", how->prefix ? how->prefix : "", name);
   if (how->proven) {
-    int n = take(fd = open_in(x->folder[folder].fd, name), text);
-    if (n < 0 || !parse(text, how->stamped, &value, &ns)) {
+    int n = read_text(fd = open_file_in(x->folder[folder].fd, name), text);
+    if (n < 0 || !parse_text(text, how->stamped, &value, &ns)) {
       if (fd >= 0)
         close(fd);
       snprintf(why, sizeof why, "it says \"%.*s\", which is no number", (int)strcspn(text, "\n"),
                n < 0 ? "" : text);
       bool denied = n == -EACCES || n == -EPERM;
       if (n != -EISDIR)
-        note(bad, name, n < 0 ? strerror(-n) : why, !denied);
+        note_bad_file(bad, name, n < 0 ? strerror(-n) : why, !denied);
       return;
     }
   }
@@ -180,8 +182,10 @@ static void add(struct ni_find *f, struct files *x, const struct ni_folder *how,
     f->set->failed = true;
   else if (ni_find_counter(f, counter)) {
     const struct ni_counter *c = &f->set->counter[f->set->n_counters - 1];
-    if (fd < 0 && (fd = open_in(x->folder[folder].fd, name)) < 0 && errno != EMFILE && errno != ENFILE)
-      note(bad, name, strerror(errno), false);
+    if (fd < 0)
+      fd = open_file_in(x->folder[folder].fd, name);
+    if (fd < 0 && errno != EMFILE && errno != ENFILE)
+      note_bad_file(bad, name, strerror(errno), false);
     bool kept = fd >= 0 && !how->anew && fd <= x->fd_max;
     x->file[x->n++] = (struct file){c->name + strlen(counter) - strlen(name), kept ? fd : -1, (uint8_t)folder,
                                     c->what.kind == NI_METRIC_COUNTER ? c->what.width : 64};
@@ -192,7 +196,7 @@ static void add(struct ni_find *f, struct files *x, const struct ni_folder *how,
     close(fd);
 }
 
-static bool in_folder(const char *folder, const char *name) {
+static bool is_in_folder(const char *folder, const char *name) {
   char path[NI_ROOT_PATH];
   return folder && snprintf(path, sizeof path, "%s/%s", folder, name) < NI_ROOT_PATH &&
       access(path, F_OK) == 0;
@@ -223,10 +227,10 @@ static int add_folder(struct ni_find *f, struct files *x, const struct ni_folder
     if (how->left && ni_metric_fits_any(how->left, name)) {
       snprintf(path, sizeof path, "%s/%s", folder, name);
       ni_set_skipped(f->set, path, how->left_why);
-    } else if (in_folder(how->but_in, name)) {
-      note(&twice, name, "", true);
+    } else if (is_in_folder(how->but_in, name)) {
+      note_bad_file(&twice, name, "", true);
     } else {
-      add(f, x, how, name, &bad);
+      add_file(f, x, how, name, &bad);
     }
   }
   if (twice.n) {
@@ -254,8 +258,8 @@ int ni_files_find(struct ni_find *f, const struct ni_folder *folder, unsigned n)
     f->set->failed = true;
     return -ENOMEM;
   }
-  x->r.read = sweep;
-  x->r.close = end;
+  x->r.read = read_files;
+  x->r.close = close_files;
   x->fd_max = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < INT32_MAX
       ? (int)limit.rlim_cur - SPARE_FDS
       : INT32_MAX;

@@ -23,7 +23,7 @@ struct line {
   const char *file, *begins, *after;
 };
 
-/* Its numbers, the first one on: what each counts. sum: all together. */
+/* What each number of the line counts, from the first one on. sum: all together. */
 static const struct {
   struct line line;
   bool sum;
@@ -46,7 +46,7 @@ static const struct {
     {{NULL, NULL, NULL}, false, {"clock_synchronised", "clock_error"}},
 };
 
-struct texts {
+struct proc_texts {
   struct ni_reader r;
   int fd[FILES];
   unsigned n_files;
@@ -60,7 +60,7 @@ struct texts {
   char text[TEXT];
 };
 
-static const char *behind(const char *text, const char *line) {
+static const char *find_behind(const char *text, const char *line) {
   for (; text && *text; text = strchr(text, '\n'), text += text != NULL) {
     text += strspn(text, " ");
     if (strncmp(text, line, strlen(line)) == 0)
@@ -70,7 +70,7 @@ static const char *behind(const char *text, const char *line) {
 }
 
 /* Is the kernel's clock synchronised; at most so many us off, as it says. */
-static bool of_clock(unsigned at, uint64_t *out) {
+static bool read_clock_state(unsigned at, uint64_t *out) {
   struct timex t = {0};
   int state = adjtimex(&t);
   *out = at == 2 ? (uint64_t)t.maxerror : state >= 0 && state != TIME_ERROR && !(t.status & STA_UNSYNC);
@@ -78,11 +78,11 @@ static bool of_clock(unsigned at, uint64_t *out) {
 }
 
 /* false: it is not there. */
-static bool value_of(const char *text, const struct line *line, unsigned at, uint64_t *out) {
+static bool find_value(const char *text, const struct line *line, unsigned at, uint64_t *out) {
   if (!line->file)
-    return of_clock(at, out);
-  const char *s = behind(text, line->begins),
-             *values = at != SUM && !line->after ? behind(s, line->begins) : NULL;
+    return read_clock_state(at, out);
+  const char *s = find_behind(text, line->begins),
+             *values = at != SUM && !line->after ? find_behind(s, line->begins) : NULL;
   if (values)
     s = values; /* the first one was a line of heads */
   if (s && line->after) {
@@ -106,8 +106,8 @@ static bool value_of(const char *text, const struct line *line, unsigned at, uin
   return found;
 }
 
-static void sweep(struct ni_reader *r, struct ni_reading *out) {
-  struct texts *x = (struct texts *)r;
+static void read_host(struct ni_reader *r, struct ni_reading *out) {
+  struct proc_texts *x = (struct proc_texts *)r;
   int64_t mono = 0, real = 0;
   for (size_t i = 0; i < r->n; i++) {
     const struct want *w = &x->want[i];
@@ -117,14 +117,14 @@ static void sweep(struct ni_reader *r, struct ni_reading *out) {
       mono = (int64_t)ni_now_ns(CLOCK_MONOTONIC);
       real = (int64_t)ni_now_ns(CLOCK_REALTIME);
     }
-    bool found = value_of(x->text, &w->line, w->at, &out[i].value);
+    bool found = find_value(x->text, &w->line, w->at, &out[i].value);
     out[i] =
         (struct ni_reading){found ? out[i].value : 0, real, mono, found ? NI_READ_OK : NI_READ_UNREADABLE};
   }
 }
 
-static void end(struct ni_reader *r) {
-  struct texts *x = (struct texts *)r;
+static void close_host(struct ni_reader *r) {
+  struct proc_texts *x = (struct proc_texts *)r;
   for (unsigned i = 0; i < x->n_files; i++)
     if (x->fd[i] >= 0)
       close(x->fd[i]);
@@ -132,8 +132,8 @@ static void end(struct ni_reader *r) {
   free(x);
 }
 
-/* Its text is in x->text then; that of a file that cannot be read is "", and told once. */
-static void open_file(struct ni_find *f, struct texts *x, const char *file) {
+/* Reads the file's text into x->text. A file that cannot be read is reported once, and its text is "". */
+static void open_proc_file(struct ni_find *f, struct proc_texts *x, const char *file) {
   char path[NI_ROOT_PATH];
   if (x->file && strcmp(x->file, file) == 0)
     return;
@@ -148,12 +148,12 @@ static void open_file(struct ni_find *f, struct texts *x, const char *file) {
   x->fd[x->n_files++] = fd;
 }
 
-static void add(struct ni_find *f, struct texts *x, const struct line *line, unsigned at,
-                const char *counter) {
+static void add_counter(struct ni_find *f, struct proc_texts *x, const struct line *line, unsigned at,
+                        const char *counter) {
   uint64_t v;
   if (line->file)
-    open_file(f, x, line->file);
-  if (line->file && !value_of(x->text, line, at, &v))
+    open_proc_file(f, x, line->file);
+  if (line->file && !find_value(x->text, line, at, &v))
     return;
   if (!ni_array_room(x->want, x->n, x->cap))
     f->set->failed = true;
@@ -161,41 +161,42 @@ static void add(struct ni_find *f, struct texts *x, const struct line *line, uns
     x->want[x->n++] = (struct want){*line, at, line->file ? x->fd[x->n_files - 1] : -1};
 }
 
-/* All that a line of heads names: "Tcp: RtoAlgorithm RtoMin ...". */
-static void add_named(struct ni_find *f, struct texts *x, const char *file, const char *begins) {
-  open_file(f, x, file);
-  const char *heads = behind(x->text, begins);
+/* Adds each counter that a line of heads names: "Tcp: RtoAlgorithm RtoMin ...". */
+static void add_named_counters(struct ni_find *f, struct proc_texts *x, const char *file,
+                               const char *begins) {
+  open_proc_file(f, x, file);
+  const char *heads = find_behind(x->text, begins);
   char name[64];
   for (unsigned at = 1; heads && *(heads += strspn(heads, " ")) && *heads != '\n'; at++) {
     int n = (int)strcspn(heads, " \n");
     if (snprintf(name, sizeof name, "%.*s", n, heads) < (int)sizeof name)
-      add(f, x, &(struct line){file, begins, NULL}, at, name);
+      add_counter(f, x, &(struct line){file, begins, NULL}, at, name);
     heads += n;
   }
 }
 
-static void find(struct ni_find *f, enum ni_metric_source source) {
+static void find_host(struct ni_find *f, enum ni_metric_source source) {
   if (!ni_find_entity(f, source, "host"))
     return;
-  struct texts *x = calloc(1, sizeof *x);
+  struct proc_texts *x = calloc(1, sizeof *x);
   if (!x) {
     f->set->failed = true;
     return;
   }
-  x->r.read = sweep;
-  x->r.close = end;
+  x->r.read = read_host;
+  x->r.close = close_host;
   if (source == NI_METRIC_TCP) {
-    add_named(f, x, "net/snmp", "Tcp:");
-    add_named(f, x, "net/netstat", "TcpExt:");
+    add_named_counters(f, x, "net/snmp", "Tcp:");
+    add_named_counters(f, x, "net/netstat", "TcpExt:");
   } else {
     for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)
       for (unsigned k = 0; k < 8 && of_host[i].counter[k]; k++)
-        add(f, x, &of_host[i].line, of_host[i].sum ? SUM : k + 1, of_host[i].counter[k]);
+        add_counter(f, x, &of_host[i].line, of_host[i].sum ? SUM : k + 1, of_host[i].counter[k]);
   }
   ni_find_reader(f, &x->r);
 }
 
 void ni_host_find(struct ni_find *f) {
-  find(f, NI_METRIC_TCP);
-  find(f, NI_METRIC_HOST);
+  find_host(f, NI_METRIC_TCP);
+  find_host(f, NI_METRIC_HOST);
 }

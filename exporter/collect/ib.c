@@ -26,7 +26,7 @@ struct routes {
   size_t n;
 };
 
-static void find_routes(struct routes *r) {
+static void read_routes(struct routes *r) {
   char path[NI_ROOT_PATH], line[512], to[64];
   FILE *f = fopen(ni_root_path(path, "/proc/net/route"), "re");
   r->n = 0;
@@ -69,7 +69,7 @@ static void add_interface(struct interfaces *x, const struct routes *r, const ch
  * A port's interface stands in its table of GIDs, where it has any; those of its device in the device's
  * folder.
  */
-static struct interfaces interfaces_of(const struct routes *r, const char *device, const char *port) {
+static struct interfaces find_interfaces(const struct routes *r, const char *device, const char *port) {
   struct interfaces x = {0};
   struct dirent **names;
   char path[NI_ROOT_PATH + 32], name[INTERFACE];
@@ -87,38 +87,39 @@ static struct interfaces interfaces_of(const struct routes *r, const char *devic
 }
 
 /* "ACTIVE, 400 Gb/sec (4X NDR), InfiniBand" */
-static void link_of(struct ni_set *s, struct ni_entity *e, const char *device, const char *port,
-                    const char *layer, bool set_up) {
+static void describe_link(struct ni_set *s, struct ni_entity *e, const char *device, const char *port,
+                          const char *layer, bool set_up) {
   char state[64], rate[64], vendor[64], text[256];
   ni_root_line(state, sizeof state, port, "state"); /* "4: ACTIVE" */
   ni_root_line(rate, sizeof rate, port, "rate");
   const char *word = strstr(state, ": ");
   bool efa = ni_root_line(vendor, sizeof vendor, device, "vendor") > 0 && strcmp(vendor, "0x1d0f") == 0 &&
       atoi(rate) == 100;
-  snprintf(text, sizeof text, "%s, %s%s, %s",
-           word         ? word + 2
-               : *state ? state
-                        : "state unknown",
-           *rate ? rate : "rate unknown", efa ? " as all older drivers say" : "", layer);
+  const char *state_text = word ? word + 2 : *state ? state : "state unknown";
+  snprintf(text, sizeof text, "%s, %s%s, %s", state_text, *rate ? rate : "rate unknown",
+           efa ? " as all older drivers say" : "", layer);
   e->link = ni_set_text(s, text);
-  e->state = atoi(state) == ACTIVE ? NI_LINK_UP
-      : !*state                    ? NI_LINK_UNKNOWN
-      : set_up                     ? NI_LINK_DOWN
-                                   : NI_LINK_OFF;
+  if (atoi(state) == ACTIVE)
+    e->state = NI_LINK_UP;
+  else if (!*state)
+    e->state = NI_LINK_UNKNOWN;
+  else
+    e->state = set_up ? NI_LINK_DOWN : NI_LINK_OFF;
   /* The rate of a link that is down is that of its slowest form. */
   if (e->state == NI_LINK_UP)
     e->link_bytes_s = strtod(rate, NULL) * 1e9 / 8;
 }
 
 /* "InfiniBand, 15b3:1021", with what else is known of the port itself; its place on the card comes later. */
-static void begin_kind(struct ni_set *s, struct ni_entity *e, const char *layer, const struct interfaces *x) {
+static void describe_kind(struct ni_set *s, struct ni_entity *e, const char *layer,
+                          const struct interfaces *x) {
   char text[300];
   snprintf(text, sizeof text, "%s%s%s%s", *layer ? layer : "layer unknown", e->kind ? ", " : "",
            e->kind ? e->kind : "", x->route ? ", the default route's" : "");
   e->kind = ni_set_text(s, text);
 }
 
-static unsigned lifespan_of(const char *folder) {
+static unsigned read_lifespan(const char *folder) {
   char text[64];
   int ms = ni_root_line(text, sizeof text, folder, "hw_counters/lifespan") > 0 ? atoi(text) : 10;
   return ms < 0 || ms > 10000 ? 10000 : (unsigned)ms;
@@ -129,7 +130,7 @@ static const char *const no_counters[] = {"lifespan", NULL}, *const wrong[] = {"
 static const char wrong_why[] = "the driver fills it from another counter";
 
 /* Folders of counters that nobody reads here, as older drivers have them: counters_ext, diag_counters. */
-static void tell_others(struct ni_find *f, const char *folder) {
+static void report_other_folders(struct ni_find *f, const char *folder) {
   struct dirent **names;
   char path[NI_ROOT_PATH + 300];
   int n = ni_find_source(f, NI_METRIC_IB) ? ni_root_names(&names, folder) : -1;
@@ -146,13 +147,13 @@ static void tell_others(struct ni_find *f, const char *folder) {
 }
 
 /* one: it is the device's only port, which may have its counters at the device. */
-static void port_of(struct ni_find *f, const struct routes *r, const char *name, const char *device,
-                    const char *port, bool one) {
+static void find_port(struct ni_find *f, const struct routes *r, const char *name, const char *device,
+                      const char *port, bool one) {
   char path[NI_ROOT_PATH + 16], layer[64];
   struct ni_entity *e = ni_find_entity(f, NI_METRIC_IB, name);
   if (!e)
     return;
-  struct interfaces x = interfaces_of(r, device, port);
+  struct interfaces x = find_interfaces(r, device, port);
   snprintf(path, sizeof path, "%s/device", device);
   ni_root_line(layer, sizeof layer, port, "link_layer");
   ni_find_about(f, e, path);
@@ -161,9 +162,9 @@ static void port_of(struct ni_find *f, const struct routes *r, const char *name,
    * alone.
    */
   bool set_up = strcmp(layer, "Ethernet") != 0 || !x.any || x.up;
-  link_of(f->set, e, path, port, layer, set_up);
-  begin_kind(f->set, e, layer, &x);
-  tell_others(f, port);
+  describe_link(f->set, e, path, port, layer, set_up);
+  describe_kind(f->set, e, layer, &x);
+  report_other_folders(f, port);
   snprintf(path, sizeof path, "%s/hw_counters", port);
   const char *hw = one && access(path, X_OK) != 0 ? device : port;
   const struct ni_folder folders[] = {
@@ -174,17 +175,17 @@ static void port_of(struct ni_find *f, const struct routes *r, const char *name,
        .left = wrong,
        .left_why = wrong_why,
        .proven = true,
-       .lifespan_ms = lifespan_of(hw)},
+       .lifespan_ms = read_lifespan(hw)},
   };
   if (ni_files_find(f, folders, 2) == 0 && f->wanted->all)
     ni_set_skipped(f->set, port, "it has no counters");
 }
 
 /* What the device counts beside its ports; port: the first of them. */
-static void device_of(struct ni_find *f, const char *name, const char *device, const char *port) {
+static void find_device_counters(struct ni_find *f, const char *name, const char *device, const char *port) {
   char path[NI_ROOT_PATH + 16], at_port[NI_ROOT_PATH + 16];
   snprintf(at_port, sizeof at_port, "%s/hw_counters", port);
-  tell_others(f, device);
+  report_other_folders(f, device);
   if (access(at_port, X_OK) != 0)
     return; /* then they are read as the port's */
   struct ni_entity *e = ni_find_entity(f, NI_METRIC_IBDEV, name);
@@ -199,12 +200,12 @@ static void device_of(struct ni_find *f, const char *name, const char *device, c
                                    .left_why = wrong_why,
                                    .but_in = at_port,
                                    .proven = true,
-                                   .lifespan_ms = lifespan_of(device)};
+                                   .lifespan_ms = read_lifespan(device)};
   ni_files_find(f, &folder, 1);
 }
 
 /* Functions of one device of PCI, and its ports, are one card's. */
-static bool same_card(const struct ni_entity *a, const struct ni_entity *b) {
+static bool is_same_card(const struct ni_entity *a, const struct ni_entity *b) {
   size_t n = a->pci ? strcspn(a->pci, ".") : 0;
   return a == b || (b->pci && n && strncmp(a->pci, b->pci, n + 1) == 0);
 }
@@ -212,14 +213,14 @@ static bool same_card(const struct ni_entity *a, const struct ni_entity *b) {
 /*
  * Which port of its card each is: cards for storage or management have two where those for the job have one.
  */
-static void place_on_cards(struct ni_find *f, size_t first) {
+static void note_places_on_cards(struct ni_find *f, size_t first) {
   char text[400];
   for (size_t i = first; i < f->set->n_entities; i++) {
     struct ni_entity *e = &f->set->entity[i];
     unsigned ports = 0, place = 0;
     for (size_t k = first; k < f->set->n_entities && e->source == NI_METRIC_IB; k++) {
       const struct ni_entity *o = &f->set->entity[k];
-      if (o->source != NI_METRIC_IB || !same_card(e, o))
+      if (o->source != NI_METRIC_IB || !is_same_card(e, o))
         continue;
       ports++;
       place += k <= i;
@@ -237,7 +238,7 @@ void ni_ib_find(struct ni_find *f) {
   char path[NI_ROOT_PATH], device[NI_ROOT_PATH], port[NI_ROOT_PATH], name[600];
   size_t first = f->set->n_entities;
   int n = ni_root_names(&devices, ni_root_path(path, "/sys/class/infiniband"));
-  find_routes(&routes);
+  read_routes(&routes);
   for (int i = 0; i < n; i++) {
     ni_root_path(device, "/sys/class/infiniband/%s", devices[i]->d_name);
     int m = ni_root_names(&ports, ni_root_path(path, "/sys/class/infiniband/%s/ports", devices[i]->d_name));
@@ -246,14 +247,14 @@ void ni_ib_find(struct ni_find *f) {
     for (int k = 0; k < m; k++) {
       snprintf(name, sizeof name, "%s:%s", devices[i]->d_name, ports[k]->d_name);
       ni_root_path(port, "/sys/class/infiniband/%s/ports/%s", devices[i]->d_name, ports[k]->d_name);
-      port_of(f, &routes, name, device, port, m == 1);
+      find_port(f, &routes, name, device, port, m == 1);
     }
     if (m > 0) {
       ni_root_path(port, "/sys/class/infiniband/%s/ports/%s", devices[i]->d_name, ports[0]->d_name);
-      device_of(f, devices[i]->d_name, device, port);
+      find_device_counters(f, devices[i]->d_name, device, port);
     }
     ni_root_names_free(ports, m);
   }
   ni_root_names_free(devices, n);
-  place_on_cards(f, first);
+  note_places_on_cards(f, first);
 }

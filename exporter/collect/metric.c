@@ -30,7 +30,7 @@ bool ni_metric_fits_any(const char *const *pattern, const char *name) {
   return *pattern != NULL;
 }
 
-struct row {
+struct metric_row {
   uint8_t source, kind, width, scale;
   const char *text, *const *pattern; /* a unit or a name; NULL-terminated */
 };
@@ -49,7 +49,7 @@ struct row {
 #undef KIND
 #define KIND(source, kind, width, unit, ...) \
   {NI_METRIC_##source, NI_METRIC_##kind, width, 1, unit, PATTERNS(__VA_ARGS__)},
-static const struct row kinds[] = {
+static const struct metric_row kinds[] = {
 #include "exporter/collect/metrics.def"
 };
 #undef KIND
@@ -57,7 +57,7 @@ static const struct row kinds[] = {
 
 #undef SCALE
 #define SCALE(source, scale, ...) {NI_METRIC_##source, 0, 0, scale, "", PATTERNS(__VA_ARGS__)},
-static const struct row scales[] = {
+static const struct metric_row scales[] = {
 #include "exporter/collect/metrics.def"
 };
 #undef SCALE
@@ -65,7 +65,7 @@ static const struct row scales[] = {
 
 #undef SHORT
 #define SHORT(source, ...) {NI_METRIC_##source, 0, 0, 1, "", PATTERNS(__VA_ARGS__)},
-static const struct row few[] = {
+static const struct metric_row few[] = {
 #include "exporter/collect/metrics.def"
 };
 #undef SHORT
@@ -73,16 +73,16 @@ static const struct row few[] = {
 
 #undef UNIFIED
 #define UNIFIED(source, name, ...) {NI_METRIC_##source, 0, 0, 1, name, PATTERNS(__VA_ARGS__)},
-static const struct row alike[] = {
+static const struct metric_row alike[] = {
 #include "exporter/collect/metrics.def"
 };
 
-#define ROW_OF(table, source, name) row_of(table, sizeof table / sizeof *table, source, name)
+#define ROW_OF(table, source, name) find_row(table, sizeof table / sizeof *table, source, name)
 
 /* The first row that fits; NULL: none does. */
-static const struct row *row_of(const struct row *r, size_t n, enum ni_metric_source source,
-                                const char *name) {
-  for (const struct row *end = r + n; r < end; r++)
+static const struct metric_row *find_row(const struct metric_row *r, size_t n, enum ni_metric_source source,
+                                         const char *name) {
+  for (const struct metric_row *end = r + n; r < end; r++)
     if (r->source == source && ni_metric_fits_any(r->pattern, name))
       return r;
   return NULL;
@@ -93,13 +93,13 @@ bool ni_metric_short(enum ni_metric_source source, const char *name) {
 }
 
 const char *ni_metric_unified(enum ni_metric_source source, const char *name) {
-  const struct row *r = ROW_OF(alike, source, name);
+  const struct metric_row *r = ROW_OF(alike, source, name);
   return r ? r->text : NULL;
 }
 
 struct ni_metric ni_metric_of(enum ni_metric_source source, const char *name) {
-  static const struct row of_none = {.kind = NI_METRIC_COUNTER, .width = 64, .scale = 1, .text = ""};
-  const struct row *kind = ROW_OF(kinds, source, name), *scaled = ROW_OF(scales, source, name);
+  static const struct metric_row of_none = {.kind = NI_METRIC_COUNTER, .width = 64, .scale = 1, .text = ""};
+  const struct metric_row *kind = ROW_OF(kinds, source, name), *scaled = ROW_OF(scales, source, name);
   if (!kind)
     kind = &of_none;
   return (struct ni_metric){kind->kind, kind->width, scaled ? scaled->scale : 1, kind->text};
@@ -170,13 +170,13 @@ const char *ni_metric_important(size_t i, uint32_t *id) {
 #define LINK_BYTES_S 100e9 /* of a link nobody knows: 800 Gb/s */
 
 /* The most that a counter can rise in a second. */
-static double most_per_s(const struct ni_metric *m, double link_bytes_s) {
+static double limit_rate(const struct ni_metric *m, double link_bytes_s) {
   if (strcmp(m->unit, "bytes") != 0)
     return MOST_PER_S;
   return MOST_OF_LINK * (link_bytes_s > 0 ? link_bytes_s : LINK_BYTES_S) / (m->scale ? m->scale : 1);
 }
 
-static double seconds_between(const struct ni_reading *a, const struct ni_reading *b) {
+static double measure_seconds(const struct ni_reading *a, const struct ni_reading *b) {
   /* the same stamp, though the clock was set meanwhile */
   if (a->real_ns && a->real_ns == b->real_ns)
     return 0;
@@ -184,13 +184,15 @@ static double seconds_between(const struct ni_reading *a, const struct ni_readin
   return (double)ns / 1e9;
 }
 
-/* By how much it rose over its end, or -1: it did not. */
-static int64_t over_the_end(const struct ni_metric *m, uint64_t before, uint64_t after, double seconds,
-                            double most) {
+/* By how much the counter rose where it ran over its end, or -1: it did not. */
+static int64_t measure_wrapped_rise(const struct ni_metric *m, uint64_t before, uint64_t after,
+                                    double seconds, double most) {
   if (m->width == 0 || m->width > 63)
     return -1;
   uint64_t range = UINT64_C(1) << m->width, rise = after - before + range;
-  if (before >= range || after >= range || rise > range / 2 || (double)rise > most * seconds)
+  if (before >= range || after >= range)
+    return -1;
+  if (rise > range / 2 || (double)rise > most * seconds)
     return -1;
   return (int64_t)rise;
 }
@@ -206,7 +208,7 @@ struct ni_change ni_change_of(const struct ni_metric *m, const struct ni_reading
     c.state = NI_CHANGE_GONE;
   if (c.state)
     return c;
-  c.seconds = seconds_between(before, after);
+  c.seconds = measure_seconds(before, after);
   if (c.seconds <= 0) {
     c.seconds = 0;
     c.state = NI_CHANGE_STALE;
@@ -219,7 +221,8 @@ struct ni_change ni_change_of(const struct ni_metric *m, const struct ni_reading
     c.delta = (int64_t)(after->value - before->value);
     c.state = c.delta ? NI_CHANGE_CHANGED : NI_CHANGE_NONE;
   } else {
-    int64_t rise = over_the_end(m, before->value, after->value, c.seconds, most_per_s(m, link_bytes_s));
+    int64_t rise =
+        measure_wrapped_rise(m, before->value, after->value, c.seconds, limit_rate(m, link_bytes_s));
     c.state = rise < 0 ? NI_CHANGE_RESET : NI_CHANGE_CHANGED;
     c.wrapped = rise >= 0;
     c.delta = rise < 0 ? 0 : rise;

@@ -58,14 +58,14 @@ bool ni_set_counter(struct ni_set *s, const char *name) {
   /* NICs of a kind have the same counters in the same order: what is known of a name is looked up once. */
   const struct ni_counter *like =
       last->source == e->source && e->n < last->n ? &s->counter[last->first + e->n] : NULL;
-  bool same = like && strcmp(like->name, name) == 0;
-  c->name = same ? like->name : ni_set_text(s, name);
-  c->what = same ? like->what : ni_metric_of((enum ni_metric_source)e->source, name);
+  bool is_same = like && strcmp(like->name, name) == 0;
+  c->name = is_same ? like->name : ni_set_text(s, name);
+  c->what = is_same ? like->what : ni_metric_of((enum ni_metric_source)e->source, name);
   e->n++;
   return true;
 }
 
-static void unread(struct ni_set *s, const char *path, const char *why, bool skipped) {
+static void note_unread(struct ni_set *s, const char *path, const char *why, bool skipped) {
   if (!ni_array_room(s->unread, s->n_unread, s->cap_unread)) {
     s->failed = true;
     return;
@@ -74,9 +74,9 @@ static void unread(struct ni_set *s, const char *path, const char *why, bool ski
   s->unread[s->n_unread++] = (struct ni_unread){p, ni_set_text(s, why), skipped};
 }
 
-void ni_set_unread(struct ni_set *s, const char *path, const char *why) { unread(s, path, why, false); }
+void ni_set_unread(struct ni_set *s, const char *path, const char *why) { note_unread(s, path, why, false); }
 
-void ni_set_skipped(struct ni_set *s, const char *path, const char *why) { unread(s, path, why, true); }
+void ni_set_skipped(struct ni_set *s, const char *path, const char *why) { note_unread(s, path, why, true); }
 
 size_t ni_set_n_unread(const struct ni_set *s) {
   size_t n = 0;

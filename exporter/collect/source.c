@@ -13,7 +13,7 @@
 
 static const char *root = "";
 
-static void look(void) {
+static void read_root(void) {
   const char *said = getenv("NI_ROOT");
   if (said)
     root = said;
@@ -22,7 +22,7 @@ static void look(void) {
 const char *ni_root_path(char out[NI_ROOT_PATH], const char *format, ...) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   va_list args;
-  pthread_once(&once, look);
+  pthread_once(&once, read_root);
   int n = snprintf(out, NI_ROOT_PATH, "%s", root);
   va_start(args, format);
   if (n < NI_ROOT_PATH)
@@ -55,11 +55,11 @@ int ni_root_line(char *out, size_t size, const char *folder, const char *file) {
   return (int)strlen(out);
 }
 
-static int visible(const struct dirent *d) { return d->d_name[0] != '.'; }
+static int is_visible(const struct dirent *d) { return d->d_name[0] != '.'; }
 
 int ni_root_names(struct dirent ***names, const char *folder) {
   *names = NULL;
-  int n = scandir(folder, names, visible, versionsort);
+  int n = scandir(folder, names, is_visible, versionsort);
   return n < 0 ? -errno : n;
 }
 
@@ -82,17 +82,17 @@ struct ni_entity *ni_find_entity(struct ni_find *f, enum ni_metric_source source
   return ni_set_entity(f->set, source, name);
 }
 
-bool ni_find_named(const struct ni_find *f, const char *name) {
+bool ni_find_is_named(const struct ni_find *f, const char *name) {
   return f->wanted->counters && ni_metric_fits_any(f->wanted->counters, name);
 }
 
-bool ni_find_asked(const struct ni_find *f, enum ni_metric_source source, const char *name) {
-  return f->wanted->all || ni_metric_short(source, name) || ni_find_named(f, name);
+bool ni_find_is_asked(const struct ni_find *f, enum ni_metric_source source, const char *name) {
+  return f->wanted->all || ni_metric_short(source, name) || ni_find_is_named(f, name);
 }
 
 bool ni_find_counter(struct ni_find *f, const char *name) {
   enum ni_metric_source source = (enum ni_metric_source)f->set->entity[f->set->n_entities - 1].source;
-  return ni_find_asked(f, source, name) && ni_set_counter(f->set, name);
+  return ni_find_is_asked(f, source, name) && ni_set_counter(f->set, name);
 }
 
 void ni_find_reader(struct ni_find *f, struct ni_reader *r) {
@@ -111,7 +111,7 @@ void ni_find_reader(struct ni_find *f, struct ni_reader *r) {
 }
 
 /* "0000:c1:00.0", as PCI names its devices? A domain may have more digits. */
-static bool is_pci(const char *name) {
+static bool is_pci_address(const char *name) {
   static const char form[] = "xxxx:xx:xx.x";
   size_t n = strlen(name);
   if (n < strlen(form))
@@ -124,17 +124,21 @@ static bool is_pci(const char *name) {
 }
 
 /* A number of one of the device's files; 0: there is none. */
-static double amount(const char *device, const char *file, char text[64]) {
+static double read_amount(const char *device, const char *file, char text[64]) {
   return ni_root_line(text, 64, device, file) > 0 ? strtod(text, NULL) : 0;
 }
 
 /* What its link to the host has, and could have. */
-static const char *lacks(char out[200], const char *device) {
+static const char *describe_lacks(char out[200], const char *device) {
   char width[64], most[64], speed[64], fastest[64];
-  bool narrow = amount(device, "current_link_width", width) < amount(device, "max_link_width", most);
-  bool slow = amount(device, "current_link_speed", speed) < amount(device, "max_link_speed", fastest);
+  bool narrow =
+      read_amount(device, "current_link_width", width) < read_amount(device, "max_link_width", most);
+  bool slow =
+      read_amount(device, "current_link_speed", speed) < read_amount(device, "max_link_speed", fastest);
   /* A link without a width is none, as that of a device behind a hypervisor. */
-  if ((!narrow && !slow) || !strtod(width, NULL) || !strtod(speed, NULL))
+  if (!strtod(width, NULL) || !strtod(speed, NULL))
+    return NULL;
+  if (!narrow && !slow)
     return NULL;
   int n = snprintf(out, 200, "PCIe link");
   if (narrow)
@@ -145,7 +149,7 @@ static const char *lacks(char out[200], const char *device) {
 }
 
 /* "15b3:1021": vendor and device. */
-static const char *model(char out[32], const char *device) {
+static const char *read_model(char out[32], const char *device) {
   char vendor[64], number[64];
   if (ni_root_line(vendor, sizeof vendor, device, "vendor") <= 0 ||
       ni_root_line(number, sizeof number, device, "device") <= 0)
@@ -163,10 +167,10 @@ void ni_find_about(struct ni_find *f, struct ni_entity *e, const char *device) {
   /* A device of a bus of its own, as virtio's, lies below that of PCI. */
   for (; end > path; *end = 0) {
     char *name = strrchr(path, '/') + 1;
-    if (is_pci(name)) {
+    if (is_pci_address(name)) {
       e->pci = ni_set_text(f->set, name);
-      e->warning = ni_set_text(f->set, lacks(warning, path));
-      e->kind = ni_set_text(f->set, model(is, path));
+      e->warning = ni_set_text(f->set, describe_lacks(warning, path));
+      e->kind = ni_set_text(f->set, read_model(is, path));
       e->numa = ni_root_line(text, sizeof text, path, "numa_node") > 0 ? atoi(text) : -1;
       break;
     }

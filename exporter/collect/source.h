@@ -58,9 +58,9 @@ struct ni_entity *ni_find_entity(struct ni_find *f, enum ni_metric_source source
  * Does somebody ask for a counter of that name? For sources that must ask a device before they know whether
  * it has it.
  */
-bool ni_find_asked(const struct ni_find *f, enum ni_metric_source source, const char *name);
+bool ni_find_is_asked(const struct ni_find *f, enum ni_metric_source source, const char *name);
 /* Is it asked for by a pattern of wanted->counters, not just as one of all? */
-bool ni_find_named(const struct ni_find *f, const char *name);
+bool ni_find_is_named(const struct ni_find *f, const char *name);
 /* Adds a counter to it, unless nobody asks for it: false. */
 bool ni_find_counter(struct ni_find *f, const char *name);
 /* Takes the reader of the last entity's counters; r->close() is called at the end, or at once where there are

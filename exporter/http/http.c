@@ -33,9 +33,9 @@ enum {
 };
 #define SECOND UINT64_C(1000000000)
 
-struct link { /* a connection */
+struct http_link { /* a connection */
   struct ni_http *http;
-  struct link *next, **at;
+  struct http_link *next, **at;
   struct MHD_Connection *c;
   int fd;
   bool certified, too_large, stream, waits, cut; /* waits: a stream with nothing to send, suspended */
@@ -61,14 +61,14 @@ struct ni_http {
   void *arg;
   struct ni_http_options o; /* of it: what is the owner's for long, and plain values */
   char *token, *listen, url[96];
-  struct shared {
+  struct shared_answer {
     char key[96]; /* "": none */
     struct MHD_Response *r;
     unsigned status;
     bool counted;
     uint64_t made_ns;
   } shared[SHARED];
-  struct link *links;
+  struct http_link *links;
   size_t streams;
   char *events; /* the last len bytes of all that were ever given to streams, `total` */
   size_t len, cap;
@@ -78,7 +78,7 @@ struct ni_http {
 /* ---- streams ---- */
 
 /* Ends a connection from beneath: the library notices. */
-static void end_link(struct link *l) {
+static void end_link(struct http_link *l) {
   l->cut = true;
   shutdown(l->fd, SHUT_RDWR);
   if (l->waits || l->later)
@@ -87,7 +87,7 @@ static void end_link(struct link *l) {
 }
 
 static ssize_t send_events(void *arg, uint64_t pos, char *buf, size_t max) {
-  struct link *l = arg;
+  struct http_link *l = arg;
   struct ni_http *h = l->http;
   bool first = pos < l->len;
   size_t n = first ? l->len - pos : (size_t)(h->total - l->told);
@@ -111,7 +111,7 @@ void ni_http_event(struct ni_http *h, const char *text) {
   size_t n = strlen(text), kept = 0;
   bool room = ni_array_room(h->events, h->len + n, h->cap);
   h->event_ns = ni_now_ns(CLOCK_MONOTONIC);
-  for (struct link *l = h->links; l; l = l->next) {
+  for (struct http_link *l = h->links; l; l = l->next) {
     if (!l->stream || l->cut)
       continue;
     size_t behind = (size_t)(h->total - l->told);
@@ -126,7 +126,7 @@ void ni_http_event(struct ni_http *h, const char *text) {
   memcpy(h->events + kept, text, n);
   h->len = kept + n;
   h->total += n;
-  for (struct link *l = h->links; l; l = l->next)
+  for (struct http_link *l = h->links; l; l = l->next)
     if (l->waits) {
       l->waits = false;
       MHD_resume_connection(l->c);
@@ -135,46 +135,53 @@ void ni_http_event(struct ni_http *h, const char *text) {
 
 /* ---- requests ---- */
 
-#define METHODS(h) ((h)->o.posts ? "GET, HEAD, POST" : "GET, HEAD")
+static const char methods[] = "GET, HEAD", methods_and_post[] = "GET, HEAD, POST";
+
 #define HEADER(c, name) MHD_lookup_connection_value(c, MHD_HEADER_KIND, name)
 
 /* Takes as long whatever is wrong with what was sent. */
-static bool knows(const char *token, const char *sent) {
+static bool is_token(const char *token, const char *sent) {
   size_t want = strlen(token), n = sent && strncasecmp(sent, "Bearer ", 7) == 0 ? strlen(sent += 7) : 0;
-  volatile unsigned char differs = want != n || !want; /* a token that is empty nobody knows */
+  volatile unsigned char differs = want != n || !want; /* nobody knows an empty token */
   for (size_t i = 0; want && i < n; i++)
     differs |= (unsigned char)(sent[i] ^ token[i % want]);
   return !differs;
 }
 
-/* That of the request where it is listed, else NULL. */
-static const char *listed_origin(const struct ni_http *h, struct MHD_Connection *c) {
+/* The origin of the request where it is listed, else NULL. */
+static const char *find_listed_origin(const struct ni_http *h, struct MHD_Connection *c) {
   const char *sent = HEADER(c, MHD_HTTP_HEADER_ORIGIN), *const *o = h->o.origin;
-  while (sent && o && *o && strcmp(*o, sent) != 0)
+  if (!sent || !o)
+    return NULL;
+  while (*o && strcmp(*o, sent) != 0)
     o++;
-  return sent && o ? *o : NULL;
+  return *o;
 }
 
 /*
  * By number, or localhost: other names can be made to lead here, so that a page of theirs reads what only
  * this machine may.
  */
-static bool by_number(const char *host) {
-  return *host == '[' || !host[strspn(host, "0123456789.:")] || strcmp(host, "localhost") == 0 ||
-      strncmp(host, "localhost:", 10) == 0;
+static bool is_number_or_localhost(const char *host) {
+  bool is_localhost = strcmp(host, "localhost") == 0 || strncmp(host, "localhost:", 10) == 0;
+  return *host == '[' || !host[strspn(host, "0123456789.:")] || is_localhost;
 }
 
-/* Is it of a page of another site? Browsers say so in Origin. A page of ours has the host that was asked. */
-static bool foreign(const struct ni_http *h, struct MHD_Connection *c) {
+/*
+ * Does it come from a page of another site? Browsers say so in Origin. A page of ours has the host that was
+ * asked.
+ */
+static bool is_from_foreign_page(const struct ni_http *h, struct MHD_Connection *c) {
   const char *sent = HEADER(c, MHD_HTTP_HEADER_ORIGIN), *host = HEADER(c, MHD_HTTP_HEADER_HOST),
              *own = sent ? strstr(sent, "://") : NULL;
-  bool same = own && host && strcmp(own + 3, host) == 0;
-  return sent && !(same && by_number(host)) && !listed_origin(h, c);
+  bool is_own_host = own && host && strcmp(own + 3, host) == 0;
+  return sent && !(is_own_host && is_number_or_localhost(host)) && !find_listed_origin(h, c);
 }
 
 /* NULL: no memory; the body is freed then, too. */
-static struct MHD_Response *response(const struct ni_http *h, struct link *l, struct ni_http_answer *a) {
-  const char *origin = listed_origin(h, l->c), *type = a->stream ? "text/event-stream" : a->type;
+static struct MHD_Response *make_response(const struct ni_http *h, struct http_link *l,
+                                          struct ni_http_answer *a) {
+  const char *origin = find_listed_origin(h, l->c), *type = a->stream ? "text/event-stream" : a->type;
   struct MHD_Response *r;
   if (a->why) {
     type = h->o.json ? "application/json" : "text/plain";
@@ -187,7 +194,8 @@ static struct MHD_Response *response(const struct ni_http *h, struct link *l, st
   else
     r = MHD_create_response_from_buffer(a->body ? a->len : 0, a->body, MHD_RESPMEM_MUST_FREE);
   if (!r) {
-    l->stream ? (void)0 : free(a->body);
+    if (!l->stream)
+      free(a->body);
     return NULL;
   }
   if (type)
@@ -203,56 +211,57 @@ static struct MHD_Response *response(const struct ni_http *h, struct link *l, st
   return r;
 }
 
-/* That of the key, or the oldest one. */
-static struct shared *shared_as(struct ni_http *h, const char *key) {
-  struct shared *found = h->shared;
-  for (struct shared *s = found; strcmp(found->key, key) != 0 && s < h->shared + SHARED; s++)
+/* The shared answer of the key, or the oldest one. */
+static struct shared_answer *find_shared(struct ni_http *h, const char *key) {
+  struct shared_answer *found = h->shared;
+  for (struct shared_answer *s = found; strcmp(found->key, key) != 0 && s < h->shared + SHARED; s++)
     if (s->made_ns < found->made_ns || strcmp(s->key, key) == 0)
       found = s;
   return found;
 }
 
-static enum MHD_Result answer(struct ni_http *h, struct link *l, struct ni_http_answer a, const char *key) {
-  struct MHD_Response *r = response(h, l, &a);
+static enum MHD_Result queue_answer(struct ni_http *h, struct http_link *l, struct ni_http_answer a,
+                                    const char *key) {
+  struct MHD_Response *r = make_response(h, l, &a);
   if (!r)
     return MHD_NO;
   if (a.status == MHD_HTTP_NO_CONTENT) {
-    MHD_add_response_header(r, "Access-Control-Allow-Methods", METHODS(h));
+    MHD_add_response_header(r, "Access-Control-Allow-Methods", h->o.posts ? methods_and_post : methods);
     MHD_add_response_header(r, "Access-Control-Allow-Headers", "content-type, authorization");
   }
   h->answered += a.counted;
   h->refused += a.status >= 400;
   enum MHD_Result done = MHD_queue_response(l->c, a.status, r);
-  struct shared *s = a.shared && key ? shared_as(h, key) : NULL;
+  struct shared_answer *s = a.shared && key ? find_shared(h, key) : NULL;
   if (!s) {
     MHD_destroy_response(r);
     return done;
   }
   if (s->r)
     MHD_destroy_response(s->r);
-  *s = (struct shared){
+  *s = (struct shared_answer){
       .r = r, .status = a.status, .counted = a.counted, .made_ns = ni_now_ns(CLOCK_MONOTONIC)};
   strcpy(s->key, key);
   return done;
 }
-
-#define REFUSE(code, ...) return answer(h, l, (struct ni_http_answer){.status = (code), __VA_ARGS__}, NULL)
 
 /*
  * Releases of the library before 1.0, which refuses a NUL itself, take it for the end of a text. Their texts
  * are pieces of what was sent, with a NUL in place of what ended each: a blank, or both bytes of a line's
  * end. Where anything else follows that NUL it was sent.
  */
-static bool behind_nul(const char *text, size_t len, const char *next, bool line) {
+static bool has_text_behind_nul(const char *text, size_t len, const char *next, bool line) {
   const uintptr_t from = (uintptr_t)text + len + 1, to = (uintptr_t)next;
   static int old = -1;
   if (old < 0)
     old = strncmp(MHD_get_version(), "0.", 2) == 0;
   if (!old || to <= from || to - from > HEADER_BYTES)
     return false; /* one of them was moved */
-  for (const char *c = text + len + 1; c < next; c++)
-    if (*c != ' ' && *c != '\t' && !(line && (*c == 0 || *c == '\r' || *c == '\n')))
+  for (const char *c = text + len + 1; c < next; c++) {
+    bool is_blank = *c == ' ' || *c == '\t', ends_line = *c == 0 || *c == '\r' || *c == '\n';
+    if (!is_blank && !(line && ends_line))
       return true;
+  }
   return false;
 }
 
@@ -261,79 +270,149 @@ struct framing { /* what a request's headers say of where it ends */
   bool odd;
 };
 
-static enum MHD_Result look_at(void *arg, enum MHD_ValueKind kind, const char *name, size_t name_len,
-                               const char *value, size_t len) {
+static enum MHD_Result inspect_header(void *arg, enum MHD_ValueKind kind, const char *name, size_t name_len,
+                                      const char *value, size_t len) {
   static const char token[] = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   struct framing *f = arg;
   bool encoding = strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
   f->lengths += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
   f->hosts += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
   f->encodings += encoding;
-  f->odd |= value && behind_nul(value, len, value + len + 2, true);
+  f->odd |= value && has_text_behind_nul(value, len, value + len + 2, true);
   f->odd |= !name_len || strspn(name, token) != name_len || (encoding && strcasecmp(value, "chunked") != 0);
   for (size_t i = 0; value && i < len; i++)
     f->odd |= (unsigned char)value[i] < ' ' && value[i] != '\t';
   return MHD_YES;
 }
 
-/* Could somebody on the way take it for another request, or for two? NULL: no, else why. */
-static const char *ambiguous(const struct link *l) {
-  struct framing f = {0};
-  (void)MHD_get_connection_values_n(l->c, MHD_HEADER_KIND, look_at, &f);
-  if (l->nul)
-    return "a NUL";
-  if (f.odd)
-    return "a header that is none";
-  if (f.hosts > 1)
-    return "two hosts";
-  return f.lengths + f.encodings > 1 ? "a length more than once" : NULL;
+/* ---- what is refused once the headers are there ---- */
+
+struct request {
+  const struct ni_http *http;
+  struct http_link *link;
+  const char *path, *method;
+  struct framing framing;
+};
+
+static bool is_method(const struct request *q, const char *method) { return strcmp(q->method, method) == 0; }
+
+static const char *find_header(const struct request *q, const char *name) { return HEADER(q->link->c, name); }
+
+static bool is_get_or_head(const struct request *q) { return is_method(q, "GET") || is_method(q, "HEAD"); }
+
+static bool is_post(const struct request *q) { return q->http->o.posts && is_method(q, "POST"); }
+
+static bool is_preflight(const struct request *q) {
+  return is_method(q, "OPTIONS") && find_listed_origin(q->http, q->link->c);
 }
 
-/* Headers are there. A refusal at this time closes the connection, and nothing more is read from it. */
-static enum MHD_Result begin(struct ni_http *h, struct link *l, const char *path, const char *method) {
-  struct MHD_Connection *c = l->c;
-  const char *length = HEADER(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
-  bool post = h->o.posts && strcmp(method, "POST") == 0, head = strcmp(method, "HEAD") == 0,
-       get = head || strcmp(method, "GET") == 0;
-  bool preflight = strcmp(method, "OPTIONS") == 0 && listed_origin(h, c),
-       shown = get && h->o.anyone && strcmp(path, h->o.anyone) == 0;
+/* Is it for the page that everybody may see? */
+static bool is_for_anyone(const struct request *q) {
+  return is_get_or_head(q) && q->http->o.anyone && strcmp(q->path, q->http->o.anyone) == 0;
+}
+
+/* The first four: somebody on the way could take the request for another one, or for two. */
+static bool has_nul_in_path(const struct request *q) { return q->link->nul; }
+
+static bool has_malformed_header(const struct request *q) { return q->framing.odd; }
+
+static bool has_two_hosts(const struct request *q) { return q->framing.hosts > 1; }
+
+static bool has_two_lengths(const struct request *q) { return q->framing.lengths + q->framing.encodings > 1; }
+
+static bool has_unknown_method(const struct request *q) {
+  return !is_get_or_head(q) && !is_post(q) && !is_preflight(q);
+}
+
+static bool has_unknown_method_beside_post(const struct request *q) {
+  return q->http->o.posts && has_unknown_method(q);
+}
+
+/* The library is asked once: a connection keeps its certificate. */
+static bool lacks_certificate(const struct request *q) {
+  struct http_link *l = q->link;
+  if (!q->http->o.client_ca || l->certified)
+    return false;
+  const union MHD_ConnectionInfo *tls = MHD_get_connection_info(l->c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+  l->certified = tls && ni_rpc_certified(tls->tls_session);
+  return !l->certified;
+}
+
+static bool lacks_token(const struct request *q) {
+  const char *token = q->http->token;
+  bool knows_token = token && is_token(token, find_header(q, MHD_HTTP_HEADER_AUTHORIZATION));
+  return token && !knows_token && !is_preflight(q) && !is_for_anyone(q);
+}
+
+static bool names_host_without_token(const struct request *q) {
+  const char *host = find_header(q, MHD_HTTP_HEADER_HOST);
+  bool is_guarded = q->http->token || q->http->o.open;
+  return !is_guarded && host && !is_number_or_localhost(host);
+}
+
+static bool is_post_of_foreign_page(const struct request *q) {
+  return is_post(q) && !q->http->token && is_from_foreign_page(q->http, q->link->c);
+}
+
+static bool has_long_body(const struct request *q) {
+  const char *length = find_header(q, MHD_HTTP_HEADER_CONTENT_LENGTH);
+  return is_post(q) && length && strtoull(length, NULL, 10) > BODY_BYTES;
+}
+
+static bool has_unwanted_body(const struct request *q) {
+  const char *length = find_header(q, MHD_HTTP_HEADER_CONTENT_LENGTH);
+  bool has_body =
+      (length && strcmp(length, "0") != 0) || find_header(q, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
+  return has_body && !is_post(q);
+}
+
+/* The first one that is broken decides. */
+static const struct header_rule {
+  bool (*is_broken)(const struct request *);
+  unsigned status;
+  const char *why, *header, *header_value;
+} rules[] = {
+    {has_nul_in_path, MHD_HTTP_BAD_REQUEST, "a NUL", MHD_HTTP_HEADER_CONNECTION, "close"},
+    {has_malformed_header, MHD_HTTP_BAD_REQUEST, "a header that is none", MHD_HTTP_HEADER_CONNECTION,
+     "close"},
+    {has_two_hosts, MHD_HTTP_BAD_REQUEST, "two hosts", MHD_HTTP_HEADER_CONNECTION, "close"},
+    {has_two_lengths, MHD_HTTP_BAD_REQUEST, "a length more than once", MHD_HTTP_HEADER_CONNECTION, "close"},
+    {has_unknown_method_beside_post, MHD_HTTP_METHOD_NOT_ALLOWED, "GET, HEAD and POST alone",
+     MHD_HTTP_HEADER_ALLOW, methods_and_post},
+    {has_unknown_method, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD alone", MHD_HTTP_HEADER_ALLOW, methods},
+    {lacks_certificate, MHD_HTTP_FORBIDDEN,
+     "a client certificate is wanted that --client-ca of the head signed", NULL, NULL},
+    {lacks_token, MHD_HTTP_UNAUTHORIZED, "a token is wanted", MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer"},
+    {names_host_without_token, MHD_HTTP_FORBIDDEN, "without a token ask by number, or localhost", NULL, NULL},
+    {is_post_of_foreign_page, MHD_HTTP_FORBIDDEN, "pages of other sites may not do that", NULL, NULL},
+    {has_long_body, MHD_HTTP_CONTENT_TOO_LARGE, "64 KiB are taken at most", NULL, NULL},
+    {has_unwanted_body, MHD_HTTP_CONTENT_TOO_LARGE, "no body is taken", NULL, NULL},
+};
+
+static struct ni_http_answer make_refusal(const struct header_rule *r) {
+  return (struct ni_http_answer){
+      .status = r->status, .why = r->why, .header = r->header, .header_value = r->header_value};
+}
+
+/* The headers are there. A refusal at this time closes the connection, and nothing more is read from it. */
+static enum MHD_Result check_headers(struct ni_http *h, struct http_link *l, const char *path,
+                                     const char *method) {
+  struct request q = {.http = h, .link = l, .path = path, .method = method};
   l->since_ns = ni_now_ns(CLOCK_MONOTONIC);
   free(l->body);
   l->body = NULL;
   l->len = 0;
   l->too_large = false;
   l->asked_ns = 0;
-  const char *unclear = ambiguous(l);
-  if (unclear)
-    REFUSE(MHD_HTTP_BAD_REQUEST, .why = unclear, .header = MHD_HTTP_HEADER_CONNECTION,
-           .header_value = "close");
-  bool knows_token = h->token && knows(h->token, HEADER(c, MHD_HTTP_HEADER_AUTHORIZATION));
-  if (!get && !post && !preflight)
-    REFUSE(MHD_HTTP_METHOD_NOT_ALLOWED, .why = h->o.posts ? "GET, HEAD and POST alone" : "GET and HEAD alone",
-           .header = MHD_HTTP_HEADER_ALLOW, .header_value = METHODS(h));
-  if (h->o.client_ca && !l->certified) { /* asked once: a connection keeps its certificate */
-    const union MHD_ConnectionInfo *tls = MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    l->certified = tls && ni_rpc_certified(tls->tls_session);
-    if (!l->certified)
-      REFUSE(MHD_HTTP_FORBIDDEN, .why = "a client certificate is wanted that --client-ca of the head signed");
-  }
-  if (h->token && !knows_token && !preflight && !shown)
-    REFUSE(MHD_HTTP_UNAUTHORIZED, .why = "a token is wanted", .header = MHD_HTTP_HEADER_WWW_AUTHENTICATE,
-           .header_value = "Bearer");
-  if (!h->token && !h->o.open && HEADER(c, MHD_HTTP_HEADER_HOST) &&
-      !by_number(HEADER(c, MHD_HTTP_HEADER_HOST)))
-    REFUSE(MHD_HTTP_FORBIDDEN, .why = "without a token ask by number, or localhost");
-  if (post && !h->token && foreign(h, c))
-    REFUSE(MHD_HTTP_FORBIDDEN, .why = "pages of other sites may not do that");
-  if (post && length && strtoull(length, NULL, 10) > BODY_BYTES)
-    REFUSE(MHD_HTTP_CONTENT_TOO_LARGE, .why = "64 KiB are taken at most");
-  if (!post && ((length && strcmp(length, "0") != 0) || HEADER(c, MHD_HTTP_HEADER_TRANSFER_ENCODING)))
-    REFUSE(MHD_HTTP_CONTENT_TOO_LARGE, .why = "no body is taken");
+  (void)MHD_get_connection_values_n(l->c, MHD_HEADER_KIND, inspect_header, &q.framing);
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+    if (rules[i].is_broken(&q))
+      return queue_answer(h, l, make_refusal(&rules[i]), NULL);
   return MHD_YES;
 }
 
 /* A piece of the body. What is too much is read and forgotten: the library answers only behind it. */
-static enum MHD_Result take(struct link *l, const char *piece, size_t *bytes) {
+static enum MHD_Result append_body(struct http_link *l, const char *piece, size_t *bytes) {
   if (!l->body && !(l->body = malloc(BODY_BYTES + 1)))
     return MHD_NO;
   if (*bytes > BODY_BYTES - l->len)
@@ -347,8 +426,18 @@ static enum MHD_Result take(struct link *l, const char *piece, size_t *bytes) {
   return MHD_YES;
 }
 
+static const struct ni_http_answer preflight = {
+    .status = MHD_HTTP_NO_CONTENT, .header = "Access-Control-Max-Age", .header_value = "600"};
+static const struct ni_http_answer too_large = {.status = MHD_HTTP_CONTENT_TOO_LARGE,
+                                                .why = "64 KiB are taken at most"};
+static const struct ni_http_answer too_many_streams = {.status = MHD_HTTP_SERVICE_UNAVAILABLE,
+                                                       .why = "too many streams",
+                                                       .header = MHD_HTTP_HEADER_RETRY_AFTER,
+                                                       .header_value = "10"};
+
 /* All of it is there. Answers that are shared are made anew when they are older than 100 ms. */
-static enum MHD_Result finish(struct ni_http *h, struct link *l, const char *path, const char *method) {
+static enum MHD_Result answer_request(struct ni_http *h, struct http_link *l, const char *path,
+                                      const char *method) {
   struct ni_http_request q = {.method = method,
                               .path = path,
                               .content_type = HEADER(l->c, MHD_HTTP_HEADER_CONTENT_TYPE),
@@ -356,18 +445,18 @@ static enum MHD_Result finish(struct ni_http *h, struct link *l, const char *pat
                               .len = l->len,
                               .peer = l->peer,
                               .open_metrics = ni_metrics_wants_open(HEADER(l->c, MHD_HTTP_HEADER_ACCEPT))};
-  const char *origin = listed_origin(h, l->c);
+  const char *origin = find_listed_origin(h, l->c);
   struct ni_http_answer a = {0};
-  struct shared *s = NULL;
+  struct shared_answer *s = NULL;
   uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
   char key[sizeof s->key];
   if (l->too_large)
-    REFUSE(MHD_HTTP_CONTENT_TOO_LARGE, .why = "64 KiB are taken at most");
+    return queue_answer(h, l, too_large, NULL);
   if (strcmp(method, "OPTIONS") == 0)
-    REFUSE(MHD_HTTP_NO_CONTENT, .header = "Access-Control-Max-Age", .header_value = "600");
+    return queue_answer(h, l, preflight, NULL);
   int n = snprintf(key, sizeof key, "%d%s %s", q.open_metrics, origin ? origin : "", path);
   if (strcmp(method, "POST") != 0 && n < (int)sizeof key)
-    s = shared_as(h, key);
+    s = find_shared(h, key);
   if (s && now - s->made_ns < SECOND / 10 && strcmp(s->key, key) == 0) {
     h->answered += s->counted;
     h->refused += s->status >= 400;
@@ -385,27 +474,26 @@ static enum MHD_Result finish(struct ni_http *h, struct link *l, const char *pat
     return MHD_YES;
   }
   if (!a.stream || strcmp(method, "HEAD") == 0)
-    return answer(h, l, a, s ? key : NULL);
+    return queue_answer(h, l, a, s ? key : NULL);
   free(l->body);
   l->body = a.body;
   l->len = a.body ? a.len : 0;
   if (h->streams >= h->o.connections / 2)
-    REFUSE(MHD_HTTP_SERVICE_UNAVAILABLE, .why = "too many streams", .header = MHD_HTTP_HEADER_RETRY_AFTER,
-           .header_value = "10");
+    return queue_answer(h, l, too_many_streams, NULL);
   if (h->streams++ == 0)
     h->event_ns = now;
   l->stream = true;
   l->told = h->total;
-  return answer(h, l, a, NULL);
+  return queue_answer(h, l, a, NULL);
 }
 
-static struct link *link_of(struct MHD_Connection *c) {
+static struct http_link *find_link(struct MHD_Connection *c) {
   return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
 /* A request begins: its path with the query as it was sent. */
-static void *asked(void *arg, const char *uri, struct MHD_Connection *c) {
-  struct link *l = link_of(c);
+static void *note_path(void *arg, const char *uri, struct MHD_Connection *c) {
+  struct http_link *l = find_link(c);
   (void)arg;
   if (!l)
     return NULL;
@@ -416,20 +504,21 @@ static void *asked(void *arg, const char *uri, struct MHD_Connection *c) {
   return NULL;
 }
 
-static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *url, const char *method,
-                               const char *version, const char *upload, size_t *upload_bytes, void **begun) {
+static enum MHD_Result handle_request(void *arg, struct MHD_Connection *c, const char *url,
+                                      const char *method, const char *version, const char *upload,
+                                      size_t *upload_bytes, void **begun) {
   struct ni_http *h = arg;
-  struct link *l = link_of(c);
+  struct http_link *l = find_link(c);
   if (!l)
     return MHD_NO;
   if (!*begun) {
     l->nul |= l->asked &&
-        (behind_nul(method, strlen(method), l->asked, false) ||
-         behind_nul(l->asked, l->asked_len, version, false));
+        (has_text_behind_nul(method, strlen(method), l->asked, false) ||
+         has_text_behind_nul(l->asked, l->asked_len, version, false));
     *begun = l;
-    return begin(h, l, url, method);
+    return check_headers(h, l, url, method);
   }
-  return *upload_bytes ? take(l, upload, upload_bytes) : finish(h, l, url, method);
+  return *upload_bytes ? append_body(l, upload, upload_bytes) : answer_request(h, l, url, method);
 }
 
 static bool is_loopback(const struct sockaddr *a) {
@@ -439,14 +528,14 @@ static bool is_loopback(const struct sockaddr *a) {
 }
 
 /* A connection begins or has ended. Without memory it has no link, and is not answered. */
-static void connected(void *arg, struct MHD_Connection *c, void **context,
-                      enum MHD_ConnectionNotificationCode code) {
+static void track_connection(void *arg, struct MHD_Connection *c, void **context,
+                             enum MHD_ConnectionNotificationCode code) {
   struct ni_http *h = arg;
-  struct link *l = code == MHD_CONNECTION_NOTIFY_STARTED ? calloc(1, sizeof *l) : *context;
+  struct http_link *l = code == MHD_CONNECTION_NOTIFY_STARTED ? calloc(1, sizeof *l) : *context;
   if (!l)
     return;
   if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-    *l = (struct link){
+    *l = (struct http_link){
         .http = h, .next = h->links, .at = &h->links, .c = c, .since_ns = ni_now_ns(CLOCK_MONOTONIC)};
     l->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     const struct sockaddr *a = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
@@ -469,12 +558,12 @@ static void connected(void *arg, struct MHD_Connection *c, void **context,
  * too long, and where room is short those whose other side is done with sending: no request comes of these.
  * So of streams at any time: nothing is read of them.
  */
-static void cut(struct ni_http *h, bool short_of_room) {
+static void cut_connections(struct ni_http *h, bool short_of_room) {
   uint64_t now = ni_now_ns(CLOCK_MONOTONIC), most = (short_of_room ? 1 : 20) * SECOND;
-  for (struct link *l = h->links; l; l = l->next) {
-    bool gone =
+  for (struct http_link *l = h->links; l; l = l->next) {
+    bool is_gone =
         (short_of_room || l->stream) && poll(&(struct pollfd){.fd = l->fd, .events = POLLRDHUP}, 1, 0) > 0;
-    if (gone || (!l->stream && now - l->since_ns > most))
+    if (is_gone || (!l->stream && now - l->since_ns > most))
       end_link(l);
   }
   if (h->streams && now - h->event_ns > 15 * SECOND)
@@ -483,7 +572,7 @@ static void cut(struct ni_http *h, bool short_of_room) {
 
 void ni_http_turn(struct ni_http *h, uint64_t *answered, uint64_t *refused) {
   MHD_UNSIGNED_LONG_LONG due = 1;
-  for (struct link *l = h->links; l; l = l->next)
+  for (struct http_link *l = h->links; l; l = l->next)
     if (l->later) {
       l->later = false;
       MHD_resume_connection(l->c);
@@ -495,10 +584,11 @@ void ni_http_turn(struct ni_http *h, uint64_t *answered, uint64_t *refused) {
   for (int i = 0; i < MOST_ROUNDS; i++) {
     bool many = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)->num_connections >
         h->o.connections * 3 / 4;
-    if (i > 1 && (!many || i >= ROUNDS) && (MHD_get_timeout(h->mhd, &due) != MHD_YES || due != 0))
+    bool is_done = i > 1 && (!many || i >= ROUNDS);
+    if (is_done && (MHD_get_timeout(h->mhd, &due) != MHD_YES || due != 0))
       break;
     if (i == 0 || (many && i < ROUNDS))
-      cut(h, many);
+      cut_connections(h, many);
     MHD_run(h->mhd);
   }
   *answered += h->answered;
@@ -512,7 +602,7 @@ void ni_http_turn(struct ni_http *h, uint64_t *answered, uint64_t *refused) {
  * "127.0.0.1:9777", "[::1]:9777", "localhost:9777": no other names, so that nothing is looked up. NULL: none
  * of these.
  */
-static struct addrinfo *address(const char *text) {
+static struct addrinfo *resolve_address(const char *text) {
   const struct addrinfo want = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
   const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : "x";
   size_t n = colon ? (size_t)(colon - text) : 0;
@@ -527,7 +617,7 @@ static struct addrinfo *address(const char *text) {
                                                                                                     : NULL;
 }
 
-static bool first_line_alone(const char *option) {
+static bool is_one_line_secret(const char *option) {
   const size_t n = strlen(option), end = sizeof "token-file" - 1;
   return n >= end &&
       (strcmp(option + n - end, "token-file") == 0 ||
@@ -545,11 +635,12 @@ char *ni_http_secret(const char *option, const char *path, bool secret, char *wh
   for (ssize_t got = 1; !wrong && got > 0 && n < FILE_BYTES; n += got > 0 ? (size_t)got : 0)
     if ((got = read(fd, text + n, FILE_BYTES - n)) < 0)
       wrong = strerror(errno);
-  if (!wrong && first_line_alone(option))
+  if (!wrong && is_one_line_secret(option))
     text[strcspn(text, "\r\n")] = 0;
   if (!wrong && secret && (st.st_mode & S_IRWXO))
     wrong = "others can read it: chmod o= it";
-  if (!wrong && (!*text || *text == '\n' || n == FILE_BYTES))
+  const bool is_empty = !wrong && (!*text || *text == '\n');
+  if (!wrong && (is_empty || n == FILE_BYTES))
     wrong = "it is empty, or larger than 256 KiB";
   if (!wrong && !(kept = ni_secret_keep(text)))
     wrong = strerror(ENOMEM);
@@ -564,8 +655,8 @@ char *ni_http_secret(const char *option, const char *path, bool secret, char *wh
 }
 
 /* Listens at the address, or goes on with the socket of the one before. */
-static struct MHD_Daemon *start(struct ni_http *h, const struct ni_http *before, const struct addrinfo *at,
-                                char *cert, char *key, char *ca) {
+static struct MHD_Daemon *start_daemon(struct ni_http *h, const struct ni_http *before,
+                                       const struct addrinfo *at, char *cert, char *key, char *ca) {
   int listens = before ? MHD_get_daemon_info(before->mhd, MHD_DAEMON_INFO_LISTEN_FD)->listen_fd : -1;
   int fd = before ? fcntl(listens, F_DUPFD_CLOEXEC, 0) : -1;
   const struct MHD_OptionItem where = {before ? MHD_OPTION_LISTEN_SOCKET : MHD_OPTION_SOCK_ADDR, fd,
@@ -579,44 +670,46 @@ static struct MHD_Daemon *start(struct ni_http *h, const struct ni_http *before,
   unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (cert ? MHD_USE_TLS : 0) |
       (at->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
   return MHD_start_daemon(
-      flags, 0, NULL, NULL, request, h, MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
+      flags, 0, NULL, NULL, handle_request, h, MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
       MHD_OPTION_PER_IP_CONNECTION_LIMIT, is_loopback(at->ai_addr) ? 0u : (unsigned)OF_ONE_ADDRESS,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-      (unsigned)SILENCE_S, MHD_OPTION_URI_LOG_CALLBACK, asked, NULL, MHD_OPTION_LISTEN_BACKLOG_SIZE,
-      h->o.connections, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, connected, h,
+      (unsigned)SILENCE_S, MHD_OPTION_URI_LOG_CALLBACK, note_path, NULL, MHD_OPTION_LISTEN_BACKLOG_SIZE,
+      h->o.connections, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, track_connection, h,
       MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 
 int ni_http_open(struct ni_http **out, const struct ni_http_options *o, ni_http_handler *handler, void *arg,
                  char *why, size_t cap) {
   struct ni_http *h = calloc(1, sizeof *h), *before = *out;
-  struct addrinfo *at = address(o->listen);
+  struct addrinfo *at = resolve_address(o->listen);
   char *cert = NULL, *key = NULL, *ca = NULL;
   const char *option = o->option ? o->option : "--listen";
   snprintf(why, cap, "%s", strerror(ENOMEM));
-  bool fine = h && (h->listen = strdup(o->listen));
-  if (fine) {
+  bool is_fine = h && (h->listen = strdup(o->listen));
+  if (is_fine) {
     h->o = *o;
     h->handler = handler;
     h->arg = arg;
   }
-  if (!at || (!is_loopback(at->ai_addr) && !o->open && !(o->token_file && o->tls_cert))) {
+  bool is_guarded = o->token_file && o->tls_cert;
+  if (!at || (!is_loopback(at->ai_addr) && !o->open && !is_guarded)) {
     snprintf(why, cap, "%s=%s: %s", option, o->listen,
              at ? "others reach that. Give --token-file, --tls-cert and --tls-key, or --open to "
                   "serve everybody"
                 : "want an address and a port, such as 127.0.0.1:9777, [::1]:9777 or localhost:9777");
-    fine = false;
+    is_fine = false;
   }
-  if (fine && o->token_file)
-    fine = (h->token = ni_http_secret("token-file", o->token_file, true, why, cap));
-  if (fine && o->tls_cert)
-    fine = (cert = ni_http_secret("tls-cert", o->tls_cert, false, why, cap)) &&
+  if (is_fine && o->token_file)
+    is_fine = (h->token = ni_http_secret("token-file", o->token_file, true, why, cap));
+  if (is_fine && o->tls_cert)
+    is_fine = (cert = ni_http_secret("tls-cert", o->tls_cert, false, why, cap)) &&
         (key = ni_http_secret("tls-key", o->tls_key, true, why, cap));
-  if (fine && o->client_ca)
-    fine = (ca = ni_http_secret("client-ca", o->client_ca, false, why, cap));
-  if (fine) {
+  if (is_fine && o->client_ca)
+    is_fine = (ca = ni_http_secret("client-ca", o->client_ca, false, why, cap));
+  if (is_fine) {
     errno = 0;
-    h->mhd = start(h, before && strcmp(before->listen, o->listen) == 0 ? before : NULL, at, cert, key, ca);
+    h->mhd =
+        start_daemon(h, before && strcmp(before->listen, o->listen) == 0 ? before : NULL, at, cert, key, ca);
     snprintf(why, cap, "%s=%s%s: %s", option, o->listen,
              cert ? ca ? ", --tls-cert, --tls-key, --client-ca" : ", --tls-cert, --tls-key" : "",
              errno && (errno != EINVAL || !cert) ? strerror(errno) : "want a certificate and its key in PEM");
@@ -627,7 +720,8 @@ int ni_http_open(struct ni_http **out, const struct ni_http_options *o, ni_http_
   ni_secret_free(key);
   ni_secret_free(ca);
   if (!h || !h->mhd) {
-    h ? ni_http_close(h) : (void)0;
+    if (h)
+      ni_http_close(h);
     return -EINVAL;
   }
   snprintf(h->url, sizeof h->url, "http%s://%.*s:%u", o->tls_cert ? "s" : "",
@@ -647,7 +741,7 @@ int ni_http_fd(const struct ni_http *h) {
 
 void ni_http_close(struct ni_http *h) {
   /* the library stops with nothing suspended alone */
-  for (struct link *l = h->links; l; l = l->next)
+  for (struct http_link *l = h->links; l; l = l->next)
     end_link(l);
   if (h->mhd)
     MHD_stop_daemon(h->mhd);

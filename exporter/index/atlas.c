@@ -30,7 +30,7 @@ static void load_shelf(struct ni_atlas *a, struct ni_atlas_folder *f, int k) {
   free(name);
 }
 
-static int find_folder(struct ni_atlas *a, const char *path, uint32_t *out) {
+static int find_or_add_folder(struct ni_atlas *a, const char *path, uint32_t *out) {
   const char *name = ni_path_name(path);
   size_t n = name == path ? 0 : (size_t)(name - path) - (name - path > 1);
   for (size_t i = a->n_folders; i-- > 0;) {
@@ -54,7 +54,7 @@ static int find_folder(struct ni_atlas *a, const char *path, uint32_t *out) {
   return 0;
 }
 
-static bool granules_are(int fd, const struct ni_granules *g, bool all) {
+static bool are_granules_unchanged(int fd, const struct ni_granules *g, bool all) {
   uint32_t crc;
   for (size_t i = 0; i < g->n; i = all || i + 1 == g->n ? i + 1 : g->n - 1)
     if (ni_atlas_sum(fd, g->item[i].at, g->item[i].bytes, &crc) < 0 || crc != g->item[i].crc)
@@ -63,20 +63,22 @@ static bool granules_are(int fd, const struct ni_granules *g, bool all) {
 }
 
 /* What came behind the end that the index knows begins with a line that needs none before it. */
-static bool tail_stands_alone(const char *path, uint64_t from, bool gzip) {
+static bool is_tail_alone(const char *path, uint64_t from, bool gzip) {
   const struct ni_reader_options opt = {.from = from, .to = UINT64_MAX >> 1};
   struct ni_reader *r;
   struct ni_text t;
   if (ni_reader_open(&r, path, &opt) < 0)
     return false;
-  bool alone = ni_reader_stats(r)->gzip == gzip && ni_reader_next(r, &t) == 1 && !t.too_long &&
-      t.len > strlen(NI_LINE_HEAD) && memcmp(t.text, NI_LINE_HEAD, strlen(NI_LINE_HEAD)) == 0;
+  const size_t n = strlen(NI_LINE_HEAD);
+  bool has_line = ni_reader_stats(r)->gzip == gzip && ni_reader_next(r, &t) == 1 && !t.too_long;
+  bool is_alone = has_line && t.len > n && memcmp(t.text, NI_LINE_HEAD, n) == 0;
   ni_reader_close(r);
-  return alone;
+  return is_alone;
 }
 
-static struct ni_granules *take_map(const struct ni_shelf_entry *e) {
-  struct ni_granules *g = ni_shelf_sound(&e->map) && ni_shelf_sound(&e->account) ? ni_granules_new(0) : NULL;
+static struct ni_granules *load_map(const struct ni_shelf_entry *e) {
+  struct ni_granules *g =
+      ni_shelf_is_intact(&e->map) && ni_shelf_is_intact(&e->account) ? ni_granules_new(0) : NULL;
   struct ni_wire p = ni_wire_load(e->map.bytes, e->map.n);
   if (g)
     ni_map_wire(&p, g);
@@ -87,30 +89,29 @@ static struct ni_granules *take_map(const struct ni_shelf_entry *e) {
 }
 
 /* How the log stands to the entry. */
-static enum ni_atlas_state compare(struct ni_atlas_file *f, const struct ni_shelf_entry *e,
-                                   const struct ni_granules *g) {
+static enum ni_atlas_state compare_with_entry(struct ni_atlas_file *f, const struct ni_shelf_entry *e,
+                                              const struct ni_granules *g) {
   const struct ni_shelf_stat *s = &f->stat, *t = &e->stat;
   if (s->size < g->end || t->size != g->end)
     return NI_ATLAS_STALE;
-  bool same = s->size == t->size && s->mtime_ns == t->mtime_ns && s->ino == t->ino && t->ctime_ns &&
-      s->ctime_ns == t->ctime_ns;
-  if (same)
+  bool is_same_file = s->size == t->size && s->mtime_ns == t->mtime_ns && s->ino == t->ino;
+  if (is_same_file && t->ctime_ns && s->ctime_ns == t->ctime_ns)
     return NI_ATLAS_FRESH;
   if (s->size > g->end && (g->odd || !g->closed))
     return NI_ATLAS_STALE;
   int fd = open(f->file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   enum ni_atlas_state state = NI_ATLAS_STALE;
-  if (fd >= 0 && granules_are(fd, g, s->size == g->end))
+  if (fd >= 0 && are_granules_unchanged(fd, g, s->size == g->end))
     state = s->size == g->end ? NI_ATLAS_FRESH : NI_ATLAS_GROWN;
   if (fd >= 0)
     close(fd);
-  if (state == NI_ATLAS_GROWN && !tail_stands_alone(f->file->path, g->end, g->gzip))
+  if (state == NI_ATLAS_GROWN && !is_tail_alone(f->file->path, g->end, g->gzip))
     return NI_ATLAS_STALE;
   return state;
 }
 
 /* The best that a shelf has to say of the log. */
-static void look_up(struct ni_atlas *a, struct ni_atlas_file *f) {
+static void find_best_entry(struct ni_atlas *a, struct ni_atlas_file *f) {
   for (int k = 0; k < 2 && f->state != NI_ATLAS_FRESH; k++) {
     const struct ni_shelf *s = &f->folder->shelf[k];
     const struct ni_shelf_entry *e = ni_shelf_find(s, ni_path_name(f->file->path));
@@ -121,10 +122,10 @@ static void look_up(struct ni_atlas *a, struct ni_atlas_file *f) {
                    "it belongs neither to the owner of the logs nor to you");
       continue;
     }
-    struct ni_granules *g = take_map(e);
+    struct ni_granules *g = load_map(e);
     if (!g)
       ni_atlas_say(a, f->folder->path, "is not used", "it is damaged");
-    enum ni_atlas_state state = g ? compare(f, e, g) : NI_ATLAS_STALE;
+    enum ni_atlas_state state = g ? compare_with_entry(f, e, g) : NI_ATLAS_STALE;
     if (state <= f->state) {
       ni_granules_free(g);
       continue;
@@ -136,7 +137,7 @@ static void look_up(struct ni_atlas *a, struct ni_atlas_file *f) {
   }
 }
 
-static void stamp(struct ni_atlas_file *f) {
+static void note_stat(struct ni_atlas_file *f) {
   const struct ni_file *l = f->file;
   int64_t now = (int64_t)ni_now_ns(CLOCK_REALTIME);
   bool settled = l->ctime_ns < now - SETTLED_NS;
@@ -164,13 +165,13 @@ int ni_atlas_open(struct ni_atlas **out, const char *who, const struct ni_files 
   uint32_t *folder = calloc(files->n, sizeof *folder);
   int e = folder ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < files->n; i++)
-    e = find_folder(a, files->file[i].path, &folder[i]);
+    e = find_or_add_folder(a, files->file[i].path, &folder[i]);
   for (size_t i = 0; e == 0 && i < files->n; i++) {
     struct ni_atlas_file *f = &a->file[i];
     f->file = &files->file[i];
     f->folder = &a->folder[folder[i]];
-    stamp(f);
-    look_up(a, f);
+    note_stat(f);
+    find_best_entry(a, f);
   }
   free(folder);
   *out = a;

@@ -156,7 +156,7 @@ const struct ni_granules *ni_atlas_log_map(const struct ni_atlas *a, size_t file
  * the log counts as known. */
 void ni_atlas_wire_made(struct ni_wire *w, struct ni_atlas *a, size_t file_no);
 /* The granule still has the bytes that the map knows. *fd -1: not open yet; the caller's to close. */
-bool ni_atlas_sound(const char *path, int *fd, const struct ni_granule *x);
+bool ni_atlas_is_intact(const char *path, int *fd, const struct ni_granule *x);
 /* The context is wanted by w; the filters remember that they were asked. */
 bool ni_atlas_wants_context(const struct ni_atlas_wants *w, const struct ni_ident *ident,
                             const struct ni_meta *meta);

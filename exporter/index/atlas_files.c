@@ -16,7 +16,7 @@ void ni_atlas_say(struct ni_atlas *a, const char *folder, const char *what, cons
 }
 
 /* The same on every machine and at every run, unlike ni_hash(). */
-static uint64_t hash_of(const char *text) {
+static uint64_t hash_path(const char *text) {
   uint64_t h = 14695981039346656037u;
   for (; *text; text++)
     h = (h ^ (uint8_t)*text) * 1099511628211u;
@@ -46,7 +46,7 @@ bool ni_atlas_place(const struct ni_atlas *a, const struct ni_atlas_folder *f, i
       if (asprintf(folder, "%s/.cache/nccl-inspector/index", home) < 0)
         *folder = NULL;
     }
-    if (asprintf(name, "%016llx%s%s", (unsigned long long)hash_of(real), a->opt.name ? "." : "",
+    if (asprintf(name, "%016llx%s%s", (unsigned long long)hash_path(real), a->opt.name ? "." : "",
                  a->opt.name ? a->opt.name : "") < 0)
       *name = NULL;
   }

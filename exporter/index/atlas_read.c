@@ -17,7 +17,7 @@
 /* of granules that follow each other: what a thread reads in one go */
 #define PART_BYTES (2u << 20)
 
-static struct ni_atlas_file *file_of(const struct ni_atlas *a, const struct ni_scan_part *p) {
+static struct ni_atlas_file *find_file(const struct ni_atlas *a, const struct ni_scan_part *p) {
   return &a->file[p->file_no];
 }
 
@@ -29,7 +29,7 @@ bool ni_atlas_wants_context(const struct ni_atlas_wants *w, const struct ni_iden
   return comm && host && rank;
 }
 
-static bool touches(const struct ni_ranks *r, uint64_t low, uint64_t high) {
+static bool overlaps_ranks(const struct ni_ranks *r, uint64_t low, uint64_t high) {
   if (!r->n)
     return true;
   int64_t from = low < INT64_MAX ? (int64_t)low : INT64_MAX,
@@ -44,7 +44,7 @@ static bool touches(const struct ni_ranks *r, uint64_t low, uint64_t high) {
  * Of each sort: can a line of it be wanted? The filters are asked what they would have been asked had all
  * lines been read.
  */
-static bool *wanted_sorts(const struct ni_granules *g, const struct ni_atlas_wants *w) {
+static bool *find_wanted_sorts(const struct ni_granules *g, const struct ni_atlas_wants *w) {
   bool *sort = calloc(g->n_sorts + 1, sizeof *sort), *context = calloc(g->n_contexts + 1, sizeof *context);
   for (size_t i = 0; sort && context && i < g->n_contexts; i++)
     context[i] = ni_atlas_wants_context(w, &g->context[i].ident, &g->context[i].meta);
@@ -57,9 +57,9 @@ static bool *wanted_sorts(const struct ni_granules *g, const struct ni_atlas_wan
       sort[i] &= w->rollups;
     if (!sort[i] || s->kind != NI_SORT_OP || !w->sn->n)
       continue;
-    bool any = ni_ranks_have(w->sn, (int64_t)s->min_sn);
-    any |= ni_ranks_have(w->sn, (int64_t)s->max_sn);
-    sort[i] = any || touches(w->sn, s->min_sn, s->max_sn);
+    bool is_touched = ni_ranks_have(w->sn, (int64_t)s->min_sn);
+    is_touched |= ni_ranks_have(w->sn, (int64_t)s->max_sn);
+    sort[i] = is_touched || overlaps_ranks(w->sn, s->min_sn, s->max_sn);
   }
   if (!context) {
     free(sort);
@@ -73,7 +73,7 @@ static bool *wanted_sorts(const struct ni_granules *g, const struct ni_atlas_wan
  * The entry's sums are used, if they are sound. What lies behind them must be a granule, or a line and a
  * member that begin there.
  */
-static int take_sums(struct ni_atlas_file *f, const struct ni_atlas_wants *w) {
+static int load_sums(struct ni_atlas_file *f, const struct ni_atlas_wants *w) {
   const struct ni_granules *g = f->map;
   const struct ni_shelf_part *p = &f->entry->sums;
   struct ni_wire bytes = ni_wire_load(p->bytes, p->n);
@@ -87,8 +87,10 @@ static int take_sums(struct ni_atlas_file *f, const struct ni_atlas_wants *w) {
     most -= most < g->item[k].records ? most : g->item[k].records;
   const bool border = end == (i < g->n ? g->item[i].at : g->end);
   /* No writer keeps more: so a forged entry takes no more memory than its log is large, some twenty times. */
-  if (bytes.bad || unpacked > NI_SUMS_MAX || p->n > g->end / NI_SUMS_SHARE || end > g->end ||
-      (g->entries && !border) || !ni_shelf_sound(p))
+  const bool is_too_large = unpacked > NI_SUMS_MAX || p->n > g->end / NI_SUMS_SHARE;
+  if (bytes.bad || is_too_large || end > g->end)
+    return 0;
+  if ((g->entries && !border) || !ni_shelf_is_intact(p))
     return 0;
   uLongf n = unpacked;
   if (!(f->sums = malloc(n + 1)))
@@ -108,14 +110,14 @@ static int take_sums(struct ni_atlas_file *f, const struct ni_atlas_wants *w) {
  * With --sn alone by that: which of its numbers are there is told of all records, whatever their times and
  * sizes.
  */
-static bool wanted_granule(const struct ni_granules *g, const struct ni_granule *x,
-                           const struct ni_atlas_wants *w, const bool *sort, uint64_t from) {
+static bool is_granule_wanted(const struct ni_granules *g, const struct ni_granule *x,
+                              const struct ni_atlas_wants *w, const bool *sort, uint64_t from) {
   if (w->sums)
     return x->at + x->bytes > from;
-  bool fits = touches(w->sn, x->min_sn, x->max_sn);
+  bool fits = overlaps_ranks(w->sn, x->min_sn, x->max_sn);
   if (!w->sn->n)
     fits = x->last_us >= w->since_us && x->first_us <= w->until_us &&
-        touches(w->size, x->min_bytes, x->max_bytes);
+        overlaps_ranks(w->size, x->min_bytes, x->max_bytes);
   for (uint32_t i = 0; i < x->n_sorts; i++) {
     uint32_t s = g->list[x->first_sort + i];
     if (sort[s] && (g->sort[s].kind == NI_SORT_ROLLUP || fits))
@@ -132,7 +134,7 @@ static int add_part(struct ni_scan_parts *out, size_t *cap, struct ni_range r) {
   return 0;
 }
 
-bool ni_atlas_sound(const char *path, int *fd, const struct ni_granule *x) {
+bool ni_atlas_is_intact(const char *path, int *fd, const struct ni_granule *x) {
   uint32_t crc;
   if (*fd < 0)
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -145,18 +147,18 @@ bool ni_atlas_sound(const char *path, int *fd, const struct ni_granule *x) {
  */
 static int add_granules(const struct ni_granules *g, const char *path, const struct ni_atlas_wants *w,
                         uint64_t from, struct ni_scan_parts *out, size_t *cap) {
-  bool *sort = wanted_sorts(g, w);
+  bool *sort = find_wanted_sorts(g, w);
   int fd = -1, e = sort ? 0 : -ENOMEM;
   for (size_t i = 0, to; e == 0 && i < g->n; i = to) {
     to = i + 1;
-    if (!wanted_granule(g, &g->item[i], w, sort, from))
+    if (!is_granule_wanted(g, &g->item[i], w, sort, from))
       continue;
     while (to < g->n && g->item[to].at - g->item[i].at < PART_BYTES &&
-           wanted_granule(g, &g->item[to], w, sort, from))
+           is_granule_wanted(g, &g->item[to], w, sort, from))
       to++;
     struct ni_range r = ni_granules_range(g, i, to);
     for (size_t k = i; e == 0 && k < g->n && g->item[k].at < r.to; k++)
-      if (!ni_atlas_sound(path, &fd, &g->item[k]))
+      if (!ni_atlas_is_intact(path, &fd, &g->item[k]))
         e = -ESTALE;
     if (r.from < from)
       r.from = from;
@@ -170,7 +172,7 @@ static int add_granules(const struct ni_granules *g, const char *path, const str
 }
 
 /* -ESTALE: whoever wrote it, it is no account of a log. */
-static int take_account(struct ni_atlas_file *f) {
+static int load_account(struct ni_atlas_file *f) {
   struct ni_ledger *c = f->account = calloc(1, sizeof *c);
   struct ni_wire bytes = ni_wire_load(f->entry->account.bytes, f->entry->account.n);
   if (!c)
@@ -184,26 +186,28 @@ static int take_account(struct ni_atlas_file *f) {
   return -ESTALE;
 }
 
-struct planning {
+struct atlas_planning {
   struct ni_atlas *a;
   const struct ni_atlas_wants *w;
 };
 
-/* For ni_scan_plan_known(). */
+/* Plans a file for ni_scan_plan_known(). */
 static int plan_file(void *arg, size_t file_no, struct ni_scan_parts *out) {
-  const struct planning *x = arg;
+  const struct atlas_planning *x = arg;
   struct ni_atlas_file *f = &x->a->file[file_no];
   struct ni_granules *g = f->map;
   size_t cap = 0;
-  if (f->state == NI_ATLAS_STALE || (x->w->records && (g->odd || (g->proxy && x->w->proxies))))
+  const bool is_stale = f->state == NI_ATLAS_STALE;
+  if (is_stale || (x->w->records && (g->odd || (g->proxy && x->w->proxies))))
     return 0;
-  int e = take_account(f);
-  if (e == 0 && (x->w->records || x->a->opt.maps || f->state == NI_ATLAS_GROWN))
+  int e = load_account(f);
+  const bool wants_map = x->w->records || x->a->opt.maps || f->state == NI_ATLAS_GROWN;
+  if (e == 0 && wants_map)
     e = ni_map_unpack(g);
   if (e == 0)
     e = add_part(out, &cap, (struct ni_range){0});
   if (e == 0 && x->w->sums)
-    e = take_sums(f, x->w);
+    e = load_sums(f, x->w);
   if (e == 0 && x->w->records)
     e = add_granules(g, f->file->path, x->w, f->summed, out, &cap);
   f->granule_parts = out->n - 1;
@@ -224,12 +228,12 @@ static int plan_file(void *arg, size_t file_no, struct ni_scan_parts *out) {
 
 int ni_atlas_plan(struct ni_atlas *a, struct ni_scan_plan *plan, const struct ni_files *files, unsigned jobs,
                   const struct ni_atlas_wants *w) {
-  struct planning x = {a, w};
+  struct atlas_planning x = {a, w};
   return ni_scan_plan_known(plan, files, true, jobs, a && w ? plan_file : NULL, &x);
 }
 
 enum ni_atlas_mode ni_atlas_mode(const struct ni_atlas *a, const struct ni_scan_part *p) {
-  const struct ni_atlas_file *f = a ? file_of(a, p) : NULL;
+  const struct ni_atlas_file *f = a ? find_file(a, p) : NULL;
   if (!f || !f->known)
     return NI_ATLAS_WHOLE;
   return p->part == 0 ? NI_ATLAS_ACCOUNT : p->part <= f->granule_parts ? NI_ATLAS_GRANULES : NI_ATLAS_TAIL;
@@ -237,19 +241,22 @@ enum ni_atlas_mode ni_atlas_mode(const struct ni_atlas *a, const struct ni_scan_
 
 struct ni_granules *ni_atlas_begin(struct ni_atlas *a, const struct ni_scan_part *p,
                                    struct ni_ledger *ledger) {
-  struct ni_atlas_file *f = a ? file_of(a, p) : NULL;
-  if (!f ||
-      (f->known ? f->state != NI_ATLAS_GROWN : !(a->build || a->opt.maps) || f->state == NI_ATLAS_FRESH))
+  struct ni_atlas_file *f = a ? find_file(a, p) : NULL;
+  if (!f)
+    return NULL;
+  const bool wants_map =
+      f->known ? f->state == NI_ATLAS_GROWN : (a->build || a->opt.maps) && f->state != NI_ATLAS_FRESH;
+  if (!wants_map)
     return NULL;
   return ledger->granules = ni_granules_new(p->at.from);
 }
 
 const struct ni_granules *ni_atlas_map(const struct ni_atlas *a, const struct ni_scan_part *p) {
-  return file_of(a, p)->map;
+  return find_file(a, p)->map;
 }
 
 struct ni_ledger *ni_atlas_account(struct ni_atlas *a, const struct ni_scan_part *p) {
-  struct ni_atlas_file *f = file_of(a, p);
+  struct ni_atlas_file *f = find_file(a, p);
   struct ni_ledger *c = f->account;
   f->account = NULL;
   if (f->state == NI_ATLAS_GROWN) {
@@ -313,14 +320,14 @@ bool ni_atlas_times(const struct ni_atlas *a, size_t file_no, int64_t *first_us,
 
 /* ---- the account alone --------------------------------------------------------------------------------- */
 
-struct reading {
+struct atlas_reading {
   struct ni_atlas *a;
   struct ni_ledgers *ledgers;
 };
 
 static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
                      void **result) {
-  struct reading *x = arg;
+  struct atlas_reading *x = arg;
   struct ni_scan_end end;
   struct ni_ledger *part = NULL;
   if (ni_atlas_mode(x->a, p) == NI_ATLAS_ACCOUNT) {
@@ -344,18 +351,18 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   return e;
 }
 
-static int merge(void *arg, const struct ni_scan_part *p, void *part) {
-  return ni_ledgers_merge(((struct reading *)arg)->ledgers, p->file_no, part);
+static int merge_ledgers(void *arg, const struct ni_scan_part *p, void *part) {
+  return ni_ledgers_merge(((struct atlas_reading *)arg)->ledgers, p->file_no, part);
 }
 
-static int file_done(void *arg, size_t file_no) {
-  return ni_ledgers_file_done(((struct reading *)arg)->ledgers, file_no);
+static int finish_file(void *arg, size_t file_no) {
+  return ni_ledgers_file_done(((struct atlas_reading *)arg)->ledgers, file_no);
 }
 
 int ni_atlas_read_accounts(struct ni_atlas *a, struct ni_ledgers *l, const struct ni_files *files,
                            unsigned jobs, struct ni_progress *progress, bool join) {
   struct ni_scan_plan plan = {0};
-  struct reading x = {a, l};
+  struct atlas_reading x = {a, l};
   const struct ni_atlas_wants nothing = {.records = false};
   int e = ni_atlas_plan(a, &plan, files, jobs, &nothing);
   if (e == 0)
@@ -364,8 +371,8 @@ int ni_atlas_read_accounts(struct ni_atlas *a, struct ni_ledgers *l, const struc
                                              .progress = progress,
                                              .arg = &x,
                                              .part = read_part,
-                                             .merge = merge,
-                                             .file_done = join ? file_done : NULL,
+                                             .merge = merge_ledgers,
+                                             .file_done = join ? finish_file : NULL,
                                              .drop = ni_ledgers_drop});
   ni_scan_plan_free(&plan);
   return e;

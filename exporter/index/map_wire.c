@@ -38,8 +38,8 @@ static void wire_sort(struct ni_wire *w, struct ni_granules *g, size_t i) {
     NI_WIRE(w, &s.untimed, &s.min_sn, &s.max_sn);
   if (!w->load)
     return;
-  w->bad |= s.context >= g->n_contexts || kind > NI_SORT_EVENT || !func ||
-      (kind != NI_SORT_OP && s.records) || s.min_sn > s.max_sn;
+  w->bad |= s.context >= g->n_contexts || kind > NI_SORT_EVENT || !func;
+  w->bad |= (kind != NI_SORT_OP && s.records) || s.min_sn > s.max_sn;
   w->bad |= !w->bad && (ni_granules_sort(g, s.context, (enum ni_sort_kind)kind, func, &no) < 0 || no != i);
   free(func);
   if (w->bad)
@@ -53,15 +53,15 @@ static void wire_sort(struct ni_wire *w, struct ni_granules *g, size_t i) {
   }
 }
 
-/* A number of which only what it is above another is put. */
-static void wire_above(struct ni_wire *w, uint64_t low, uint64_t *high) {
+/* A number that is not below another one: only the difference is stored. */
+static void wire_difference(struct ni_wire *w, uint64_t low, uint64_t *high) {
   uint64_t more = *high - low;
   ni_wire_u64(w, &more);
   *high = low + more;
   w->bad |= *high < low;
 }
 
-static void wire_list(struct ni_wire *w, struct ni_granules *g, struct ni_granule *x) {
+static void wire_sort_list(struct ni_wire *w, struct ni_granules *g, struct ni_granule *x) {
   size_t n = x->n_sorts;
   uint32_t next = 0;
   ni_wire_count(w, &n, 1);
@@ -83,12 +83,13 @@ static void wire_list(struct ni_wire *w, struct ni_granules *g, struct ni_granul
   }
 }
 
-/* In us, about what is known of the granule. */
+/* From when to when the granule's operations ran, in us relative to the times that are known of it. */
 static void wire_reach(struct ni_wire *w, struct ni_granule *x, int64_t *before_us) {
   enum { ANY = 1, ENDLESS = 2, PROCESS = 4 };
   const int64_t most = INT64_MAX / 1000 - 1;
-  bool any = x->begin_ns <= x->end_ns, endless = x->end_ns == INT64_MAX;
-  uint32_t how = (any ? ANY : 0) | (any && endless ? ENDLESS : 0) | (x->process_lines ? PROCESS : 0);
+  bool has_time = x->begin_ns <= x->end_ns, endless = x->end_ns == INT64_MAX;
+  uint32_t how =
+      (has_time ? ANY : 0) | (has_time && endless ? ENDLESS : 0) | (x->process_lines ? PROCESS : 0);
   ni_wire_below(w, &how, 8);
   x->process_lines = how & PROCESS;
   if (!(how & ANY))
@@ -108,7 +109,8 @@ static void wire_reach(struct ni_wire *w, struct ni_granule *x, int64_t *before_
   if (!w->load)
     return;
   end = (int64_t)((uint64_t)base + (uint64_t)of_end);
-  w->bad |= begin < 0 || begin > most || (!(how & ENDLESS) && (end < begin || end > most));
+  const bool has_wrong_end = !(how & ENDLESS) && (end < begin || end > most);
+  w->bad |= begin < 0 || begin > most || has_wrong_end;
   if (w->bad)
     return;
   x->begin_ns = begin * 1000;
@@ -127,12 +129,12 @@ static void wire_granule(struct ni_wire *w, struct ni_granules *g, struct ni_gra
     *before_us = x->first_us;
     w->bad |= x->last_us < x->first_us;
     ni_wire_u64(w, &x->min_bytes);
-    wire_above(w, x->min_bytes, &x->max_bytes);
+    wire_difference(w, x->min_bytes, &x->max_bytes);
     ni_wire_u64(w, &x->min_sn);
-    wire_above(w, x->min_sn, &x->max_sn);
+    wire_difference(w, x->min_sn, &x->max_sn);
   }
   wire_reach(w, x, before_us);
-  wire_list(w, g, x);
+  wire_sort_list(w, g, x);
 }
 
 /* Whoever wrote the window: ni_reader_open() bears anything. */
@@ -179,8 +181,8 @@ static void wire_granules(struct ni_wire *w, struct ni_granules *g) {
     wire_granule(w, g, x, &before_us);
     if (g->entries)
       wire_entry(w, x);
-    w->bad |= x->bytes == 0 || x->bytes > INT64_MAX - at || x->records > UINT64_MAX - records ||
-        (w->load && x->text > INT64_MAX - text);
+    w->bad |= x->bytes == 0 || x->bytes > INT64_MAX - at || x->records > UINT64_MAX - records;
+    w->bad |= w->load && x->text > INT64_MAX - text;
     at += x->bytes;
     records += x->records;
     text += x->text; /* that of granules that follow each other is added up where they are read */
@@ -230,14 +232,14 @@ int ni_map_unpack(struct ni_granules *g) {
     return 0;
   if (!bytes)
     return -ENOMEM;
-  bool fine = uncompress(bytes, &n, g->packed, g->n_packed) == Z_OK && n == g->n_unpacked;
-  struct ni_wire w = ni_wire_load(bytes, fine ? n : 0);
+  bool is_unpacked = uncompress(bytes, &n, g->packed, g->n_packed) == Z_OK && n == g->n_unpacked;
+  struct ni_wire w = ni_wire_load(bytes, is_unpacked ? n : 0);
   wire_kept(&w, g);
-  fine &= ni_wire_over(&w) && !g->odd;
+  is_unpacked &= ni_wire_over(&w) && !g->odd;
   free(bytes);
   g->packed = NULL;
   g->n_packed = g->n_unpacked = 0;
-  return fine ? 0 : -EBADMSG;
+  return is_unpacked ? 0 : -EBADMSG;
 }
 
 /* Deflated; what was loaded and not asked for goes as it came. */
@@ -262,7 +264,8 @@ static void wire_packed(struct ni_wire *w, struct ni_granules *g) {
   free(packed);
   if (!w->load)
     return;
-  w->bad |= told > 2 * (uint64_t)NI_KEPT_MAX || (told > 0) != (n > 0) || (n && !at) || (g->odd && g->n != 1);
+  w->bad |= told > 2 * (uint64_t)NI_KEPT_MAX || (told > 0) != (n > 0);
+  w->bad |= (n && !at) || (g->odd && g->n != 1);
   if (w->bad)
     return;
   g->packed = at;

@@ -21,7 +21,7 @@ enum { FORMAT = 7, FIXED_BYTES = 24, CRC_BYTES = 4 };
 #define BYTES_MAX (UINT64_C(4) << 30)
 static const char magic[8] = "NCCLIDX";
 
-static uint32_t rules(void) {
+static uint32_t hash_rules(void) {
   static const uint64_t shape[] = {FORMAT,
                                    NI_BORDER_GZIP,
                                    NI_BORDER_PLAIN,
@@ -51,13 +51,13 @@ static uint32_t rules(void) {
   return crc;
 }
 
-static void put(struct ni_wire *w, uint64_t v, size_t bytes) {
+static void append_little_endian(struct ni_wire *w, uint64_t v, size_t bytes) {
   uint8_t b[8];
   ni_put_le(b, v, bytes);
   ni_wire_bytes(w, b, bytes);
 }
 
-static int by_name(const void *a, const void *b) {
+static int compare_by_name(const void *a, const void *b) {
   return strcmp(((const struct ni_shelf_entry *)a)->name, ((const struct ni_shelf_entry *)b)->name);
 }
 
@@ -89,14 +89,15 @@ static int parse_table(struct ni_shelf *s, struct ni_wire *table) {
     wire_part(table, &e->map);
     wire_part(table, &e->account);
     wire_part(table, &e->sums);
-    table->bad |= !e->name || (i && by_name(e - 1, e) >= 0);
+    table->bad |= !e->name || (i && compare_by_name(e - 1, e) >= 0);
   }
   return table->bad || table->at != table->end ? -EBADMSG : 0;
 }
 
 int ni_shelf_parse(struct ni_shelf *s, size_t n) {
   const uint8_t *b = s->bytes;
-  if (n < FIXED_BYTES + CRC_BYTES || memcmp(b, magic, sizeof magic) != 0 || ni_get_le(b + 8, 4) != rules())
+  if (n < FIXED_BYTES + CRC_BYTES || memcmp(b, magic, sizeof magic) != 0 ||
+      ni_get_le(b + 8, 4) != hash_rules())
     return -EBADMSG;
   uint64_t table_bytes = ni_get_le(b + 12, 8);
   if (table_bytes > n - FIXED_BYTES - CRC_BYTES ||
@@ -144,7 +145,7 @@ int ni_shelf_read(struct ni_shelf *s, const char *path) {
 
 void ni_shelf_sort(struct ni_shelf *s) {
   if (s->n)
-    qsort(s->entry, s->n, sizeof *s->entry, by_name);
+    qsort(s->entry, s->n, sizeof *s->entry, compare_by_name);
 }
 
 void ni_shelf_free(struct ni_shelf *s) {
@@ -161,11 +162,11 @@ const struct ni_shelf_entry *ni_shelf_find(const struct ni_shelf *s, const char 
   return i < s->n && strcmp(s->entry[i].name, name) == 0 ? &s->entry[i] : NULL;
 }
 
-bool ni_shelf_sound(const struct ni_shelf_part *part) {
+bool ni_shelf_is_intact(const struct ni_shelf_part *part) {
   return ni_crc32(0, part->bytes, part->n) == part->crc;
 }
 
-static void put_all(struct ni_wire *w, const struct ni_shelf_entry *entry, size_t n) {
+static void encode_entries(struct ni_wire *w, const struct ni_shelf_entry *entry, size_t n) {
   struct ni_wire table = {0}, stats = {0};
   ni_wire_count(&table, &n, 1);
   for (size_t i = 0; i < n; i++) {
@@ -174,16 +175,16 @@ static void put_all(struct ni_wire *w, const struct ni_shelf_entry *entry, size_
     wire_part(&table, &e.map);
     wire_part(&table, &e.account);
     wire_part(&table, &e.sums);
-    put(&stats, e.stat.size, 8);
-    put(&stats, e.stat.ino, 8);
-    put(&stats, (uint64_t)e.stat.mtime_ns, 8);
-    put(&stats, (uint64_t)e.stat.ctime_ns, 8);
+    append_little_endian(&stats, e.stat.size, 8);
+    append_little_endian(&stats, e.stat.ino, 8);
+    append_little_endian(&stats, (uint64_t)e.stat.mtime_ns, 8);
+    append_little_endian(&stats, (uint64_t)e.stat.ctime_ns, 8);
   }
   ni_wire_bytes(w, magic, sizeof magic);
-  put(w, rules(), 4);
-  put(w, table.n, 8);
+  append_little_endian(w, hash_rules(), 4);
+  append_little_endian(w, table.n, 8);
   if (!w->bad && !table.bad)
-    put(w, ni_crc32(ni_crc32(0, w->bytes, 20), table.bytes, table.n), 4);
+    append_little_endian(w, ni_crc32(ni_crc32(0, w->bytes, 20), table.bytes, table.n), 4);
   ni_wire_bytes(w, table.bytes, table.n);
   for (size_t i = 0; i < n; i++) {
     ni_wire_bytes(w, entry[i].map.bytes, entry[i].map.n);
@@ -191,7 +192,7 @@ static void put_all(struct ni_wire *w, const struct ni_shelf_entry *entry, size_
     ni_wire_bytes(w, entry[i].sums.bytes, entry[i].sums.n);
   }
   ni_wire_bytes(w, stats.bytes, stats.n);
-  put(w, ni_crc32(0, stats.bytes, stats.n), 4);
+  append_little_endian(w, ni_crc32(0, stats.bytes, stats.n), 4);
   w->bad |= table.bad || stats.bad;
   free(table.bytes);
   free(stats.bytes);
@@ -203,7 +204,7 @@ int ni_shelf_write(const struct ni_shelf_entry *entry, size_t n, const char *fol
   struct ni_out_file out = {0};
   *why = 0;
   int dir = ni_out_dir(folder, true, why, cap), e = dir < 0 ? dir : 0;
-  put_all(&p, entry, n);
+  encode_entries(&p, entry, n);
   if (e == 0 && p.bad)
     e = -ENOMEM;
   if (e == 0)

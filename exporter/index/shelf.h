@@ -56,12 +56,12 @@ int ni_shelf_read(struct ni_shelf *s, const char *path);
 /* The same from memory, for ni_shelf_read(); s->bytes is set. 0, -EBADMSG, -ENOMEM. */
 int ni_shelf_parse(struct ni_shelf *s, size_t n);
 void ni_shelf_free(struct ni_shelf *s);
-/* By name, as others than a shelf that was read are not. */
+/* Sorts entries by name. A shelf that was read is sorted already. */
 void ni_shelf_sort(struct ni_shelf *s);
 /* NULL: it has none of that name. */
 const struct ni_shelf_entry *ni_shelf_find(const struct ni_shelf *s, const char *name);
 /* The part is as it was written. */
-bool ni_shelf_sound(const struct ni_shelf_part *part);
+bool ni_shelf_is_intact(const struct ni_shelf_part *part);
 /*
  * Writes the entries, sorted by name, as the file `name` in a folder, which is made. 0 or -errno, with a
  * sentence in why.

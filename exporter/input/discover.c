@@ -32,7 +32,9 @@ static int add_bad(struct ni_files *f, const char *path, int error, bool named) 
   return 0;
 }
 
-static int64_t ns_of(const struct timespec *t) { return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec; }
+static int64_t convert_to_ns(const struct timespec *t) {
+  return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
 
 static int add_file(struct ni_files *f, const char *path, const struct stat *st) {
   char *copy = ni_array_room(f->file, f->n, f->cap) ? strdup(path) : NULL;
@@ -43,13 +45,13 @@ static int add_file(struct ni_files *f, const char *path, const struct stat *st)
                                      .dev = st->st_dev,
                                      .ino = st->st_ino,
                                      .owner = st->st_uid,
-                                     .mtime_ns = ns_of(&st->st_mtim),
-                                     .ctime_ns = ns_of(&st->st_ctim)};
+                                     .mtime_ns = convert_to_ns(&st->st_mtim),
+                                     .ctime_ns = convert_to_ns(&st->st_ctim)};
   return 0;
 }
 
 /* Length of a name without a last part of digits; that part as a number, 0 where there is none. */
-static size_t before_number(const char *name, size_t n, uint64_t *number) {
+static size_t measure_stem(const char *name, size_t n, uint64_t *number) {
   size_t from = n;
   *number = 0;
   while (from > 0 && name[from - 1] >= '0' && name[from - 1] <= '9')
@@ -62,10 +64,10 @@ static size_t before_number(const char *name, size_t n, uint64_t *number) {
 
 /* Bit of the extension, 0: no log; *stem: length of what is before it. Files that others rotated carry a
  * number behind (x.jsonl.gz.1). */
-static unsigned extension(const char *name, size_t *stem) {
+static unsigned find_extension(const char *name, size_t *stem) {
   static const char *const ext[] = {".log", ".log.gz", ".jsonl", ".jsonl.gz"};
   uint64_t number;
-  size_t n = *stem = before_number(name, strlen(name), &number);
+  size_t n = *stem = measure_stem(name, strlen(name), &number);
   for (unsigned i = 0; i < sizeof ext / sizeof *ext; i++) {
     size_t k = strlen(ext[i]);
     if (n <= k || memcmp(name + n - k, ext[i], k) != 0)
@@ -76,32 +78,35 @@ static unsigned extension(const char *name, size_t *stem) {
   return 0;
 }
 
-/* Not 0: a file of that name counts where directories are searched. */
-static unsigned counts(const struct ni_files *f, const char *name) {
+/* Is a file of that name wanted where directories are searched? Not 0: yes. */
+static unsigned is_wanted(const struct ni_files *f, const char *name) {
   size_t stem;
-  return f->wanted ? f->wanted(name) : extension(name, &stem);
+  return f->wanted ? f->wanted(name) : find_extension(name, &stem);
 }
 
-static int visit(struct ni_files *f, const char *path, const struct above *up, bool named);
+static int visit_path(struct ni_files *f, const char *path, const struct above *up, bool named);
 
 struct id {
   dev_t dev;
   ino_t ino;
 };
 
-static NI_ORDER_BY(by_id, struct id, dev, ino)
+static int compare_by_id(const void *a, const void *b) {
+  const struct id *x = a, *y = b;
+  return NI_BY(x, y, dev, ino);
+}
 
-    /*
+/*
  * Found on the way, not named: does a link lead into this folder, and into it for the first time? Two links
  * in each of 40 folders to the next one are 2^40 ways. *why: root is not led through the whole machine by a
  * link that another user has laid.
  */
-    static bool may_enter(struct ni_files *f, const char *path, const struct stat *st, int *why) {
-  struct stat own;
+static bool may_enter(struct ni_files *f, const char *path, const struct stat *st, int *why) {
+  struct stat link;
   *why = 0;
-  if (lstat(path, &own) < 0 || !S_ISLNK(own.st_mode))
+  if (lstat(path, &link) < 0 || !S_ISLNK(link.st_mode))
     return true;
-  if (geteuid() == 0 && own.st_uid != 0 && own.st_uid != st->st_uid) {
+  if (geteuid() == 0 && link.st_uid != 0 && link.st_uid != st->st_uid) {
     *why = EPERM;
     return false;
   }
@@ -109,7 +114,7 @@ static NI_ORDER_BY(by_id, struct id, dev, ino)
   if (id)
     *id = (struct id){st->st_dev, st->st_ino};
   if (id)
-    at = tsearch(id, &f->by_link, by_id);
+    at = tsearch(id, &f->by_link, compare_by_id);
   bool first = at && *at == id;
   if (!first)
     free(id);
@@ -117,6 +122,8 @@ static NI_ORDER_BY(by_id, struct id, dev, ino)
     *why = ENOMEM;
   return first;
 }
+
+static bool has_enough(const struct ni_files *f) { return f->first_only && f->n; }
 
 static int visit_directory(struct ni_files *f, const char *path, const struct stat *st,
                            const struct above *up, bool named) {
@@ -131,11 +138,11 @@ static int visit_directory(struct ni_files *f, const char *path, const struct st
     return add_bad(f, path, errno, named);
   int e = 0;
   struct dirent *entry;
-  while (e == 0 && !(f->first_only && f->n) && (errno = 0, entry = readdir(d))) {
+  while (e == 0 && !has_enough(f) && (errno = 0, entry = readdir(d))) {
     if (entry->d_name[0] == '.' || strcmp(entry->d_name, NI_HANG_FOLDER) == 0)
       continue;
     /* Without a stat of its own, an ordinary file with another name is no business of ours. */
-    if (entry->d_type == DT_REG && !counts(f, entry->d_name))
+    if (entry->d_type == DT_REG && !is_wanted(f, entry->d_name))
       continue;
     char *child;
     size_t n = strlen(path);
@@ -143,30 +150,31 @@ static int visit_directory(struct ni_files *f, const char *path, const struct st
       e = -ENOMEM;
       break;
     }
-    e = visit(f, child, &here, false);
+    e = visit_path(f, child, &here, false);
     free(child);
   }
-  if (e == 0 && !(f->first_only && f->n) && errno)
+  if (e == 0 && !has_enough(f) && errno)
     e = add_bad(f, path, errno, named);
   closedir(d);
   return e;
 }
 
-static int visit(struct ni_files *f, const char *path, const struct above *up, bool named) {
+static int visit_path(struct ni_files *f, const char *path, const struct above *up, bool named) {
   struct stat st;
   int why;
   if (stat(path, &st) < 0) {
     why = errno;
-    /* or expired just now */
-    if (!named && (!counts(f, ni_path_name(path)) || (lstat(path, &st) < 0 && errno == ENOENT)))
+    if (!named && !is_wanted(f, ni_path_name(path)))
       return 0;
+    if (!named && lstat(path, &st) < 0 && errno == ENOENT)
+      return 0; /* it expired just now */
     return add_bad(f, path, why, named);
   }
   if (S_ISDIR(st.st_mode) && (named || may_enter(f, path, &st, &why)))
     return visit_directory(f, path, &st, up, named);
   if (S_ISDIR(st.st_mode))
     return why ? add_bad(f, path, why, false) : 0;
-  unsigned ext = counts(f, ni_path_name(path));
+  unsigned ext = is_wanted(f, ni_path_name(path));
   if (!named && !ext)
     return 0;
   if (!S_ISREG(st.st_mode))
@@ -178,8 +186,8 @@ static int visit(struct ni_files *f, const char *path, const struct above *up, b
 size_t ni_log_stem(const char *path, uint64_t *number) {
   uint64_t own;
   size_t n;
-  (void)extension(path, &n);
-  return before_number(path, n, number ? number : &own);
+  (void)find_extension(path, &n);
+  return measure_stem(path, n, number ? number : &own);
 }
 
 bool ni_same_stem(const char *a, const char *b) {
@@ -191,7 +199,7 @@ bool ni_same_stem(const char *a, const char *b) {
  * The files of a process in the order they were written: x.jsonl.gz, x.1.jsonl.gz, x.2.jsonl.gz,
  * x.10.jsonl.gz.
  */
-static int by_path(const void *a, const void *b) {
+static int compare_by_path(const void *a, const void *b) {
   const char *path[2] = {((const struct ni_file *)a)->path, ((const struct ni_file *)b)->path};
   char stem[2][PATH_MAX];
   uint64_t number[2];
@@ -212,23 +220,23 @@ static int by_path(const void *a, const void *b) {
   return c ? c : strcmp(path[0], path[1]);
 }
 
-static int by_inode(const void *a, const void *b) {
+static int compare_by_inode(const void *a, const void *b) {
   const struct ni_file *x = a, *y = b;
   int k = NI_BY(x, y, dev, ino);
-  return k ? k : by_path(a, b);
+  return k ? k : compare_by_path(a, b);
 }
 
-static int by_bad_path(const void *a, const void *b) {
+static int compare_by_bad_path(const void *a, const void *b) {
   return strcmp(((const struct ni_unreadable *)a)->path, ((const struct ni_unreadable *)b)->path);
 }
 
 /* Sorted by path; of several names of one file the first in order stays. */
-static void settle(struct ni_files *f) {
+static void sort_files(struct ni_files *f) {
   if (f->n_bad > 1)
-    qsort(f->bad, f->n_bad, sizeof *f->bad, by_bad_path);
+    qsort(f->bad, f->n_bad, sizeof *f->bad, compare_by_bad_path);
   if (f->n < 2)
     return;
-  qsort(f->file, f->n, sizeof *f->file, by_inode);
+  qsort(f->file, f->n, sizeof *f->file, compare_by_inode);
   size_t kept = 1;
   for (size_t i = 1; i < f->n; i++) {
     const struct ni_file *last = &f->file[kept - 1];
@@ -240,7 +248,7 @@ static void settle(struct ni_files *f) {
     }
   }
   f->n = kept;
-  qsort(f->file, f->n, sizeof *f->file, by_path);
+  qsort(f->file, f->n, sizeof *f->file, compare_by_path);
 }
 
 int ni_discover(struct ni_files *out, char *const *path, size_t n) {
@@ -251,16 +259,16 @@ int ni_discover(struct ni_files *out, char *const *path, size_t n) {
     if (stat(path[i], &st) < 0 && strpbrk(path[i], "*?[") && glob(path[i], 0, NULL, &g) == 0) {
       for (size_t k = 0; e == 0 && k < g.gl_pathc; k++) {
         bool directory = stat(g.gl_pathv[k], &st) == 0 && S_ISDIR(st.st_mode);
-        e = visit(out, g.gl_pathv[k], NULL, !directory);
+        e = visit_path(out, g.gl_pathv[k], NULL, !directory);
       }
       globfree(&g);
     } else {
-      e = visit(out, path[i], NULL, true);
+      e = visit_path(out, path[i], NULL, true);
     }
   }
   tdestroy(out->by_link, free);
   out->by_link = NULL;
-  settle(out);
+  sort_files(out);
   return e;
 }
 

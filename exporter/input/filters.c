@@ -23,8 +23,10 @@ int ni_parse_size(const char *text, uint64_t *out) {
   uint64_t unit = 1;
   if (*end) {
     const char *k = strchr("KMGT", *end);
-    if (!k ||
-        (end[1] && strcmp(end + 1, "iB") != 0 && strcmp(end + 1, "B") != 0 && strcmp(end + 1, "i") != 0))
+    const char *rest = end + 1;
+    if (!k)
+      return -EINVAL;
+    if (*rest && strcmp(rest, "iB") != 0 && strcmp(rest, "B") != 0 && strcmp(rest, "i") != 0)
       return -EINVAL;
     for (int i = 0; i <= (int)(k - "KMGT"); i++)
       unit <<= 10;
@@ -72,8 +74,9 @@ int ni_parse_when(const char *text, struct ni_when *w) {
       n) {
     tm.tm_year -= 1900;
     tm.tm_mon--;
-    if (tm.tm_mon < 0 || tm.tm_mon > 11 || tm.tm_mday < 1 || tm.tm_mday > 31 || tm.tm_hour > 23 ||
-        tm.tm_min > 59 || second < 0 || second >= 61)
+    const bool is_date = tm.tm_mon >= 0 && tm.tm_mon <= 11 && tm.tm_mday >= 1 && tm.tm_mday <= 31;
+    const bool is_time = tm.tm_hour <= 23 && tm.tm_min <= 59 && second >= 0 && second < 61;
+    if (!is_date || !is_time)
       return -EINVAL;
     int64_t zone = 0;
     int h, m;
@@ -81,8 +84,9 @@ int ni_parse_when(const char *text, struct ni_when *w) {
     const char *rest = text + n;
     if (strcmp(rest, "Z") != 0 && strcmp(rest, "z") != 0) {
       int used = 0;
-      if (sscanf(rest, "%c%2d:%2d%n", &sign, &h, &m, &used) != 3 || rest[used] ||
-          (sign != '+' && sign != '-'))
+      if (sscanf(rest, "%c%2d:%2d%n", &sign, &h, &m, &used) != 3 || rest[used])
+        return -EINVAL;
+      if (sign != '+' && sign != '-')
         return -EINVAL;
       zone = (sign == '-' ? -1 : 1) * (h * 3600 + m * 60);
     }
@@ -92,7 +96,9 @@ int ni_parse_when(const char *text, struct ni_when *w) {
   char *end;
   errno = 0;
   double v = strtod(text, &end);
-  if (errno || end == text || *end || v < 0 || v > 4102444800.0)
+  if (errno || end == text || *end)
+    return -EINVAL;
+  if (v < 0 || v > 4102444800.0)
     return -EINVAL;
   w->us = (int64_t)(v * 1e6 + 0.5);
   return 0;
@@ -138,44 +144,46 @@ void ni_words_free(struct ni_words *w) {
   *w = (struct ni_words){0};
 }
 
-static bool is_other(const struct ni_words_others *o, size_t from, size_t n, const char *text) {
+static bool is_known_other(const struct ni_words_others *o, size_t from, size_t n, const char *text) {
   for (size_t i = from; i < n; i++)
     if (strcmp(o->text[i], text) == 0)
       return true;
   return false;
 }
 
-/* For a message only: what there is no room for is left out. */
+/*
+ * Remembers a word that no filter named, for a message only. Words for which there is no room are left out.
+ */
 static void add_other(struct ni_words_others *o, const char *text) {
   size_t n = __atomic_load_n(&o->n, __ATOMIC_ACQUIRE); /* the release below */
-  if (n == OTHERS_MAX || is_other(o, 0, n, text))
+  if (n == OTHERS_MAX || is_known_other(o, 0, n, text))
     return;
   pthread_mutex_lock(&o->lock);
   size_t now = o->n;
-  if (now < OTHERS_MAX && !is_other(o, n, now, text) && (o->text[now] = strdup(text)))
+  if (now < OTHERS_MAX && !is_known_other(o, n, now, text) && (o->text[now] = strdup(text)))
     __atomic_store_n(&o->n, now + 1, __ATOMIC_RELEASE); /* the acquire above */
   pthread_mutex_unlock(&o->lock);
 }
 
-/* Written once a word in practice: who finds it set leaves the line alone. */
-static bool meet(bool *met) {
+/* Sets the flag once. Threads that find it set do not write, so that they share the cache line. */
+static bool note_met(bool *met) {
   if (!__atomic_load_n(met, __ATOMIC_RELAXED))
     __atomic_store_n(met, true, __ATOMIC_RELAXED);
   return true;
 }
 
-static bool have(const struct ni_words *w, const char *text, int (*compare)(const char *, const char *)) {
+static bool has_word(const struct ni_words *w, const char *text, int (*compare)(const char *, const char *)) {
   bool found = false;
   for (size_t i = 0; i < w->n; i++)
     if (compare(text, w->word[i].text) == 0)
-      found = meet(&w->word[i].met);
+      found = note_met(&w->word[i].met);
   if (!found && w->others)
     add_other(w->others, text);
   return found;
 }
 
-bool ni_words_have(const struct ni_words *w, const char *text) { return have(w, text, strcmp); }
-bool ni_words_have_func(const struct ni_words *w, const char *func) { return have(w, func, strcasecmp); }
+bool ni_words_have(const struct ni_words *w, const char *text) { return has_word(w, text, strcmp); }
+bool ni_words_have_func(const struct ni_words *w, const char *func) { return has_word(w, func, strcasecmp); }
 
 bool ni_words_have_comm(const struct ni_words *w, uint64_t hash, const char *name) {
   char text[128], *end;
@@ -183,8 +191,9 @@ bool ni_words_have_comm(const struct ni_words *w, uint64_t hash, const char *nam
   for (size_t i = 0; i < w->n; i++) {
     const char *word = w->word[i].text;
     bool number = strncasecmp(word, "0x", 2) == 0 && word[2];
-    if ((number && strtoull(word, &end, 16) == hash && !*end) || (name && strcmp(name, word) == 0))
-      found = meet(&w->word[i].met);
+    const bool is_hash = number && strtoull(word, &end, 16) == hash && !*end;
+    if (is_hash || (name && strcmp(name, word) == 0))
+      found = note_met(&w->word[i].met);
   }
   if (found)
     return true;
@@ -200,12 +209,12 @@ struct likeness {
   unsigned unlike;
 };
 
-static int by_likeness(const void *a, const void *b) {
+static int compare_by_likeness(const void *a, const void *b) {
   const struct likeness *x = a, *y = b;
   return x->unlike != y->unlike ? (x->unlike < y->unlike ? -1 : 1) : strcmp(x->text, y->text);
 }
 
-static void say_words(const struct ni_words *w, const char *command, const char *option) {
+static void report_unmet_words(const struct ni_words *w, const char *command, const char *option) {
   struct likeness there[OTHERS_MAX + SAID_MAX];
   for (size_t i = 0; i < w->n; i++) {
     size_t n = 0;
@@ -220,7 +229,7 @@ static void say_words(const struct ni_words *w, const char *command, const char 
       const char *a = there[k].text, *b = w->word[i].text;
       there[k].unlike = ni_edits(a, strnlen(a, LIKE_MAX), b, strnlen(b, LIKE_MAX), true);
     }
-    qsort(there, n, sizeof *there, by_likeness);
+    qsort(there, n, sizeof *there, compare_by_likeness);
     ni_say(stderr, "%s: --%s %s: there is none in these logs", command, option, w->word[i].text);
     for (size_t k = 0; k < n && k < SAID_MAX; k++)
       ni_say(stderr, "%s%s", k ? ", " : "; there are ", there[k].text);
@@ -250,7 +259,9 @@ int ni_ranks_add(struct ni_ranks *r, const char *list) {
         return -EINVAL;
       to = strtol(p, &end, 10);
     }
-    if (errno || (*end && *end != ',') || to < from || to > INT32_MAX)
+    if (errno || (*end && *end != ','))
+      return -EINVAL;
+    if (to < from || to > INT32_MAX)
       return -EINVAL;
     if (!ni_array_room(r->span, r->n, r->cap))
       return -ENOMEM;
@@ -321,7 +332,8 @@ int ni_tags_add_span(struct ni_ranks *r, const char *p) {
   errno = 0;
   const unsigned long long from = strtoull(p, &end, 10),
                            to = *end == '-' ? strtoull(end + 1, &end, 10) : from;
-  if (errno || from < 1 || to < from || to > INT64_MAX)
+  const bool is_range = from >= 1 && to >= from && to <= INT64_MAX;
+  if (errno || !is_range)
     return -EINVAL;
   if (!r->seen) {
     if (!(r->seen = malloc(sizeof *r->seen)))
@@ -369,7 +381,7 @@ void ni_tags_free(struct ni_tags *t) {
 bool ni_tags_have(const struct ni_tags *t, uint64_t tag) {
   if (tag == 0 || tag > INT64_MAX) {
     if (t->none && tag == 0)
-      meet(&((struct ni_tags *)t)->none_met);
+      note_met(&((struct ni_tags *)t)->none_met);
     return t->none && tag == 0;
   }
   bool found = t->number.n && ni_ranks_have(&t->number, (int64_t)tag);
@@ -384,13 +396,13 @@ bool ni_ranks_have(const struct ni_ranks *r, int64_t rank) {
     note_rank(r->seen, rank);
   for (size_t i = 0; i < r->n; i++)
     if (rank >= r->span[i].from && rank <= r->span[i].to)
-      found = meet(&r->span[i].met);
+      found = note_met(&r->span[i].met);
   return found;
 }
 
 /* found: another filter found something; else that one has told why nothing is left. */
-static void say_ranks(const struct ni_ranks *r, const char *command, const char *option, const char *where,
-                      bool found) {
+static void report_unmet_ranks(const struct ni_ranks *r, const char *command, const char *option,
+                               const char *where, bool found) {
   for (size_t i = 0; i < r->n; i++) {
     if (r->span[i].met || (!found && r->seen->lowest > r->seen->highest))
       continue;
@@ -404,41 +416,43 @@ static void say_ranks(const struct ni_ranks *r, const char *command, const char 
   }
 }
 
-static bool any_met(const struct ni_words *w) {
-  bool any = w->n == 0;
+static bool is_any_met(const struct ni_words *w) {
+  bool is_met = w->n == 0;
   for (size_t i = 0; i < w->n; i++)
-    any |= w->word[i].met;
-  return any;
+    is_met |= w->word[i].met;
+  return is_met;
 }
 
 void ni_filters_say_unmet(const struct ni_filters *f, const char *command) {
-  say_words(&f->coll, command, "coll");
-  say_words(&f->comm, command, "comm");
-  say_words(&f->host, command, "node");
-  say_ranks(&f->rank, command, "rank", "these logs", true);
-  say_words(&f->tag.name, command, "tag");
-  const bool others = any_met(&f->coll) && any_met(&f->comm) && any_met(&f->host);
-  say_ranks(&f->tag.number, command, "tag", "what the other filters leave", others);
+  report_unmet_words(&f->coll, command, "coll");
+  report_unmet_words(&f->comm, command, "comm");
+  report_unmet_words(&f->host, command, "node");
+  report_unmet_ranks(&f->rank, command, "rank", "these logs", true);
+  report_unmet_words(&f->tag.name, command, "tag");
+  const bool others = is_any_met(&f->coll) && is_any_met(&f->comm) && is_any_met(&f->host);
+  report_unmet_ranks(&f->tag.number, command, "tag", "what the other filters leave", others);
   if (f->tag.none && !f->tag.none_met)
     ni_say(stderr, "%s: --tag none: there is no untagged operation in what the other filters leave\n",
            command);
-  say_ranks(&f->sn, command, "sn", "what the other filters leave", others);
+  report_unmet_ranks(&f->sn, command, "sn", "what the other filters leave", others);
 }
 
 static void wire_met(struct ni_wire *w, bool *met) {
-  bool is = *met;
-  ni_wire_bool(w, &is);
-  *met |= is;
+  bool is_met = *met;
+  ni_wire_bool(w, &is_met);
+  *met |= is_met;
 }
 
-static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static int compare_by_text(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
 
 static void wire_words_met(struct ni_wire *w, struct ni_words *x) {
   size_t n = x->others ? x->others->n : 0;
   for (size_t i = 0; i < x->n; i++)
     wire_met(w, &x->word[i].met);
   if (n && !w->load)
-    qsort(x->others->text, n, sizeof *x->others->text, by_text);
+    qsort(x->others->text, n, sizeof *x->others->text, compare_by_text);
   ni_wire_count(w, &n, 1);
   for (size_t i = 0; i < n && !w->bad; i++) {
     char *text = w->load ? NULL : x->others->text[i];
@@ -483,8 +497,9 @@ const char *ni_filters_refuse(const struct ni_filters *f) {
 }
 
 bool ni_filters_any(const struct ni_filters *f) {
-  return f->since.base || f->until.base || f->coll.n || f->comm.n || f->host.n || f->rank.n || f->sn.n ||
-      f->size.n || f->tag.n;
+  const bool has_time = f->since.base || f->until.base;
+  const size_t words = f->coll.n + f->comm.n + f->host.n + f->rank.n + f->sn.n + f->size.n + f->tag.n;
+  return has_time || words > 0;
 }
 
 bool ni_filters_relative(const struct ni_filters *f) {

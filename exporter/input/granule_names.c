@@ -7,16 +7,16 @@
 #include "exporter/base/array.h"
 #include "granules.h"
 
-static bool same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
+static bool is_same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
 
 bool ni_same_context(const struct ni_granule_context *c, const struct ni_ident *i, const struct ni_meta *m) {
   const struct ni_ident *x = &c->ident;
   const struct ni_meta *y = &c->meta;
-  return x->comm_hash == i->comm_hash && x->rank == i->rank && x->n_ranks == i->n_ranks &&
-      x->nnodes == i->nnodes && y->pid == m->pid && same_text(x->comm_name, i->comm_name) &&
-      same_text(y->version, m->version) && same_text(y->git_rev, m->git_rev) &&
-      same_text(y->rec_mechanism, m->rec_mechanism) && same_text(y->hostname, m->hostname) &&
-      same_text(y->producer, m->producer);
+  const bool is_same_rank = x->comm_hash == i->comm_hash && x->rank == i->rank && x->n_ranks == i->n_ranks &&
+      x->nnodes == i->nnodes && y->pid == m->pid;
+  return is_same_rank && is_same_text(x->comm_name, i->comm_name) && is_same_text(y->version, m->version) &&
+      is_same_text(y->git_rev, m->git_rev) && is_same_text(y->rec_mechanism, m->rec_mechanism) &&
+      is_same_text(y->hostname, m->hostname) && is_same_text(y->producer, m->producer);
 }
 
 int ni_granules_context(struct ni_granules *g, const struct ni_ident *ident, const struct ni_meta *meta,
@@ -31,12 +31,12 @@ int ni_granules_context(struct ni_granules *g, const struct ni_ident *ident, con
   *c = (struct ni_granule_context){.ident = *ident, .meta = *meta, .clock_offset_ns = NI_NO_OFFSET};
   c->meta.dump_timestamp_us = 0;
   const char **const text[] = {NI_CONTEXT_TEXTS(c)};
-  bool fine = true;
+  bool is_fine = true;
   for (int k = 0; k < NI_N_CONTEXT_TEXTS; k++)
     if (*text[k])
-      fine &= (*text[k] = strdup(*text[k])) != NULL;
+      is_fine &= (*text[k] = strdup(*text[k])) != NULL;
   *out = (uint32_t)g->n_contexts++;
-  return fine && ni_index_add(&g->context_at, hash, *out) == 0 ? 0 : -ENOMEM;
+  return is_fine && ni_index_add(&g->context_at, hash, *out) == 0 ? 0 : -ENOMEM;
 }
 
 int ni_granules_sort(struct ni_granules *g, uint32_t context, enum ni_sort_kind kind, const char *func,

@@ -20,11 +20,11 @@ int64_t ni_start_ns(const struct ni_line *l) {
   return first ? first : NI_NO_START;
 }
 
-static inline int64_t time_us(const struct ni_line *l, int64_t start) {
+static inline int64_t find_time_us(const struct ni_line *l, int64_t start) {
   return start != NI_NO_START ? start / 1000 : (int64_t)l->meta.dump_timestamp_us;
 }
 
-int64_t ni_op_time_us(const struct ni_line *l) { return time_us(l, ni_start_ns(l)); }
+int64_t ni_op_time_us(const struct ni_line *l) { return find_time_us(l, ni_start_ns(l)); }
 
 static int add_granule(struct ni_granules *g, uint64_t at) {
   if (!ni_array_room(g->item, g->n, g->cap))
@@ -80,19 +80,19 @@ void ni_granules_free(struct ni_granules *g) {
   free(g);
 }
 
-static struct ni_granule *last(struct ni_granules *g) { return &g->item[g->n - 1]; }
+static struct ni_granule *find_last(struct ni_granules *g) { return &g->item[g->n - 1]; }
 
 static int add_sort(struct ni_granules *g, uint32_t sort) {
   if (!ni_array_room(g->list, g->n_list, g->cap_list))
     return -ENOMEM;
   g->seen[sort] = (uint32_t)g->n;
   g->list[g->n_list++] = sort;
-  last(g)->n_sorts++;
+  find_last(g)->n_sorts++;
   return 0;
 }
 
 /* The granule that is open has the sort. */
-static inline int has_sort(struct ni_granules *g, uint32_t sort) {
+static inline int add_sort_once(struct ni_granules *g, uint32_t sort) {
   return g->seen[sort] == g->n ? 0 : add_sort(g, sort);
 }
 
@@ -144,11 +144,13 @@ static int copy_entry(struct ni_granule *x, const struct ni_member_entry *from) 
   return 0;
 }
 
-static uint64_t stretch(bool gzip, uint64_t at) { return at / (gzip ? NI_BORDER_GZIP : NI_BORDER_PLAIN); }
+static uint64_t number_stretch(bool gzip, uint64_t at) {
+  return at / (gzip ? NI_BORDER_GZIP : NI_BORDER_PLAIN);
+}
 
 /* The granule that is open goes on to there; what a brief map had of it before stays. */
-static void go_on(struct ni_granules *g, const struct ni_border *to) {
-  struct ni_granule *x = last(g);
+static void extend_granule(struct ni_granules *g, const struct ni_border *to) {
+  struct ni_granule *x = find_last(g);
   const uint64_t had = x->bytes, bytes = to->at > x->at ? to->at - x->at : 0;
   x->crc = had ? ni_crc32_join(x->crc, to->crc, bytes - had) : to->crc;
   x->bytes = bytes;
@@ -156,7 +158,7 @@ static void go_on(struct ni_granules *g, const struct ni_border *to) {
 }
 
 /* The next granule. Of a brief map those between the first and the last one are one. */
-static int next_granule(struct ni_granules *g, uint64_t at) {
+static int begin_next_granule(struct ni_granules *g, uint64_t at) {
   struct ni_granule *x = g->item;
   if (g->brief && g->n == 3) {
     x[1].crc = ni_crc32_join(x[1].crc, x[2].crc, x[2].bytes);
@@ -168,15 +170,17 @@ static int next_granule(struct ni_granules *g, uint64_t at) {
 
 int ni_granules_brief(struct ni_granules *g) {
   g->brief = true;
-  return stretch(g->gzip, last(g)->at) == stretch(g->gzip, g->end) || !g->end ? 0 : next_granule(g, g->end);
+  return number_stretch(g->gzip, find_last(g)->at) == number_stretch(g->gzip, g->end) || !g->end
+      ? 0
+      : begin_next_granule(g, g->end);
 }
 
 int ni_granules_border(struct ni_granules *g, const struct ni_border *b) {
-  go_on(g, b);
+  extend_granule(g, b);
   g->text_at = b->text;
   g->entries |= b->entry.n != 0;
-  int e = next_granule(g, b->at);
-  return e < 0 ? e : copy_entry(last(g), &b->entry);
+  int e = begin_next_granule(g, b->at);
+  return e < 0 ? e : copy_entry(find_last(g), &b->entry);
 }
 
 #define WIDEN(low, high, value) \
@@ -187,10 +191,10 @@ int ni_granules_border(struct ni_granules *g, const struct ni_border *b) {
       (high) = (value); \
   } while (0)
 
-static int take_operation(struct ni_granules *g, const struct ni_line *l) {
-  struct ni_granule *x = last(g);
+static int map_operation(struct ni_granules *g, const struct ni_line *l) {
+  struct ni_granule *x = find_last(g);
   uint32_t sort;
-  const int64_t start = ni_start_ns(l), us = time_us(l, start),
+  const int64_t start = ni_start_ns(l), us = find_time_us(l, start),
                 ns = ni_time_ns(start, l->meta.dump_timestamp_us);
   int e = find_op_sort(g, l, &sort);
   if (e < 0)
@@ -207,15 +211,15 @@ static int take_operation(struct ni_granules *g, const struct ni_line *l) {
   WIDEN(x->min_sn, x->max_sn, l->op.sn);
   WIDEN(s->min_sn, s->max_sn, l->op.sn);
   ni_reach_operation(g, sort, l, start);
-  return has_sort(g, sort);
+  return add_sort_once(g, sort);
 }
 
-static int keep(struct ni_granules *g, const char *text, size_t len) {
+static int keep_text(struct ni_granules *g, const char *text, size_t len) {
   return ni_kept_text(g, (uint32_t)g->n - 1, text, len);
 }
 
 /* A line about a communicator that is no operation: its rank is there, whatever else it says. */
-static int take_about(struct ni_granules *g, const struct ni_line *l) {
+static int map_communicator_line(struct ni_granules *g, const struct ni_line *l) {
   bool rollup = l->kind == NI_LINE_ROLLUP;
   uint32_t sort;
   if (!l->has_header || l->ident.rank < 0 || l->ident.comm_hash == 0)
@@ -225,24 +229,24 @@ static int take_about(struct ni_granules *g, const struct ni_line *l) {
     return e;
   if (l->kind == NI_LINE_DUMP_STATS && ni_by_count(&l->stats.kind[NI_KIND_P2P].filtered_by, "sampled"))
     g->context[g->sort[sort].context].p2p_sampled = true;
-  return has_sort(g, sort);
+  return add_sort_once(g, sort);
 }
 
-static int take_event(struct ni_granules *g, const struct ni_line *l) {
+static int map_event(struct ni_granules *g, const struct ni_line *l) {
   uint32_t sort;
   g->proxy |= l->kind == NI_LINE_PROXY;
   g->net |= l->kind == NI_LINE_PROXY && l->proxy.start_ns;
   g->api |= l->kind == NI_LINE_API;
   g->launches |= l->kind == NI_LINE_LAUNCH;
   ni_reach_event(g, l);
-  last(g)->process_lines |= l->ident.comm_hash == 0;
+  find_last(g)->process_lines |= l->ident.comm_hash == 0;
   if (l->ident.comm_hash == 0)
     return 0;
   int e = find_sort(g, l, NI_SORT_EVENT, "", &sort);
-  return e < 0 ? e : has_sort(g, sort);
+  return e < 0 ? e : add_sort_once(g, sort);
 }
 
-static int take_clock(struct ni_granules *g, const struct ni_line *l) {
+static int map_clock(struct ni_granules *g, const struct ni_line *l) {
   uint32_t context;
   if (l->clock.gpu_offset_ns == NI_NO_OFFSET || l->ident.comm_hash == 0)
     return 0;
@@ -253,17 +257,17 @@ static int take_clock(struct ni_granules *g, const struct ni_line *l) {
 }
 
 /* A process's last word, or what NVIDIA's says of losses: the rest is in the account. */
-static int take_stats(struct ni_granules *g, const struct ni_line *l, const char *text, size_t len) {
+static int map_stats(struct ni_granules *g, const struct ni_line *l, const char *text, size_t len) {
   const struct ni_stats_line *s = &l->stats;
   bool tells =
       s->has_accounting ? s->final && l->ident.comm_hash == 0 : s->dropped_since[0] || s->dropped_since[1];
   g->marker |= !s->has_accounting;
-  int e = take_about(g, l);
-  return e < 0 || !tells ? e : keep(g, text, len);
+  int e = map_communicator_line(g, l);
+  return e < 0 || !tells ? e : keep_text(g, text, len);
 }
 
-int ni_granules_take(struct ni_granules *g, const struct ni_line *l, const char *text, size_t len) {
-  bool first = !g->lines++ && last(g)->at == 0;
+int ni_granules_map_line(struct ni_granules *g, const struct ni_line *l, const char *text, size_t len) {
+  bool first = !g->lines++ && find_last(g)->at == 0;
   int e = 0;
   if (g->brief)
     return 0;
@@ -271,12 +275,12 @@ int ni_granules_take(struct ni_granules *g, const struct ni_line *l, const char 
     g->last_dump_us = l->meta.dump_timestamp_us;
   switch (l->kind) {
     case NI_LINE_OP:
-      return take_operation(g, l);
+      return map_operation(g, l);
     case NI_LINE_PROCESS:
       g->odd |= !first; /* lines behind it would be of another process */
-      return keep(g, text, len);
+      return keep_text(g, text, len);
     case NI_LINE_COMM:
-      return (e = take_about(g, l)) < 0 ? e : keep(g, text, len);
+      return (e = map_communicator_line(g, l)) < 0 ? e : keep_text(g, text, len);
     case NI_LINE_COMM_END:
     case NI_LINE_GAP:
     case NI_LINE_INCOMPLETE:
@@ -284,13 +288,13 @@ int ni_granules_take(struct ni_granules *g, const struct ni_line *l, const char 
     case NI_LINE_IN_FLIGHT:
     case NI_LINE_NOTE:
     case NI_LINE_CONTROL:
-      return keep(g, text, len);
+      return keep_text(g, text, len);
     case NI_LINE_CLOCK:
-      return take_clock(g, l);
+      return map_clock(g, l);
     case NI_LINE_DUMP_STATS:
-      return take_stats(g, l, text, len);
+      return map_stats(g, l, text, len);
     case NI_LINE_ROLLUP:
-      return take_about(g, l);
+      return map_communicator_line(g, l);
     case NI_LINE_PROXY:
     case NI_LINE_API:
     case NI_LINE_LAUNCH:
@@ -300,7 +304,7 @@ int ni_granules_take(struct ni_granules *g, const struct ni_line *l, const char 
     case NI_LINE_BATCH:
     case NI_LINE_PROXY_CTRL:
     case NI_LINE_NET:
-      return take_event(g, l);
+      return map_event(g, l);
     case NI_LINE_COUNTER_NAMES:
     case NI_LINE_COUNTERS:
       g->series = true;
@@ -331,14 +335,14 @@ void ni_granules_end(struct ni_granules *g, struct ni_reader *r) {
   g->closed = ni_reader_rest(r, &rest);
   g->odd |= !g->closed;
   g->gzip = ni_reader_stats(r)->gzip;
-  go_on(g, &rest);
+  extend_granule(g, &rest);
   g->end = rest.at;
 }
 
 /* Adds x of b to the granule of a that is open. sort: b's numbers as a's. */
 static int add_to_last(struct ni_granules *a, const struct ni_granules *b, const struct ni_granule *x,
                        const uint32_t *sort) {
-  struct ni_granule *y = last(a);
+  struct ni_granule *y = find_last(a);
   int e = 0;
   y->crc = y->bytes ? ni_crc32_join(y->crc, x->crc, x->bytes) : x->crc;
   y->bytes += x->bytes;
@@ -358,7 +362,7 @@ static int add_to_last(struct ni_granules *a, const struct ni_granules *b, const
     y->end_ns = x->end_ns;
   y->process_lines |= x->process_lines;
   for (uint32_t i = 0; e == 0 && i < x->n_sorts; i++)
-    e = has_sort(a, sort[b->list[x->first_sort + i]]);
+    e = add_sort_once(a, sort[b->list[x->first_sort + i]]);
   if (y->n_sorts > 1)
     qsort(a->list + y->first_sort, y->n_sorts, sizeof *a->list, ni_by_u32);
   return e;
@@ -398,17 +402,18 @@ static int join_granules(struct ni_granules *a, const struct ni_granules *b, con
     /*
      * Only where a range ends can two be in the same stretch; in one map borders are apart as they should be.
      */
-    bool same = last(a)->bytes == 0 || (i == 0 && stretch(b->gzip, x->at) == stretch(b->gzip, last(a)->at));
-    if (!same)
+    bool continues_last = find_last(a)->bytes == 0 ||
+        (i == 0 && number_stretch(b->gzip, x->at) == number_stretch(b->gzip, find_last(a)->at));
+    if (!continues_last)
       e = add_granule(a, x->at);
-    if (e == 0 && !same)
-      e = copy_entry(last(a), &x->entry);
+    if (e == 0 && !continues_last)
+      e = copy_entry(find_last(a), &x->entry);
     if (e == 0)
       e = add_to_last(a, b, x, sort);
     for (; e == 0 && k < b->n_kept && b->kept[k].granule == i; k++) {
       const struct ni_kept *l = &b->kept[k];
       if (l->len)
-        e = keep(a, b->kept_text + l->at, l->len);
+        e = keep_text(a, b->kept_text + l->at, l->len);
       else
         e = ni_kept_clock(a, (uint32_t)a->n - 1, context[l->context], l->at_ns, l->offset_ns);
     }

@@ -165,7 +165,7 @@ int ni_granules_brief(struct ni_granules *g);
 /* A border, before its line is taken. 0 or -ENOMEM. */
 int ni_granules_border(struct ni_granules *g, const struct ni_border *b);
 /* A sound line, whose text it is. 0 or -ENOMEM. */
-int ni_granules_take(struct ni_granules *g, const struct ni_line *l, const char *text, size_t len);
+int ni_granules_map_line(struct ni_granules *g, const struct ni_line *l, const char *text, size_t len);
 /* What to read for granules from..to-1, and nothing else. */
 struct ni_range ni_granules_range(const struct ni_granules *g, size_t from, size_t to);
 /* The reader is at its end. */

@@ -12,8 +12,9 @@
 #define NI_GZIP_HEADER_BYTES 10
 
 static inline bool ni_gzip_header(const uint8_t *p) {
-  return p[0] == 0x1f && p[1] == 0x8b && p[2] == 8 && (p[3] & 0xe0) == 0 &&
-      (p[8] == 0 || p[8] == 2 || p[8] == 4) && (p[9] <= 13 || p[9] == 255);
+  const bool has_magic = p[0] == 0x1f && p[1] == 0x8b && p[2] == 8;
+  const bool has_level = p[8] == 0 || p[8] == 2 || p[8] == 4, has_system = p[9] <= 13 || p[9] == 255;
+  return has_magic && (p[3] & 0xe0) == 0 && has_level && has_system;
 }
 
 #endif

@@ -133,7 +133,7 @@ static enum ni_inflate_result step_isal(struct ni_inflater *z, const uint8_t **i
 }
 
 /* It waits for more of a header at the end of a piece. */
-static bool waits(const struct ni_inflater *z) {
+static bool is_waiting_for_header(const struct ni_inflater *z) {
   return z->isal.block_state == ISAL_BLOCK_HDR && z->taken % PIECE == 0;
 }
 
@@ -142,12 +142,13 @@ static enum ni_inflate_result seek_isal(struct ni_inflater *z, const uint8_t **i
   unsigned ahead;
   for (;;) {
     /* 0: its text first */
-    size_t most = waits(z) && !ni_inflater_at_block(z, &ahead) ? 0 : PIECE - z->taken % PIECE;
+    size_t most = is_waiting_for_header(z) && !ni_inflater_at_block(z, &ahead) ? 0 : PIECE - z->taken % PIECE;
     size_t n = *in_len < most ? *in_len : most, left = n, room = *out_len;
     enum ni_inflate_result r = step_isal(z, in, &left, out, out_len);
     *in_len -= n - left;
     bool moved = left < n || *out_len < room;
-    if (r != NI_INF_MORE || !moved || *in_len == 0 || *out_len == 0 || ni_inflater_at_block(z, &ahead))
+    const bool can_go_on = r == NI_INF_MORE && moved && *in_len > 0 && *out_len > 0;
+    if (!can_go_on || ni_inflater_at_block(z, &ahead))
       return r;
   }
 }
@@ -168,9 +169,11 @@ bool ni_inflater_at_block(const struct ni_inflater *z, unsigned *ahead) {
 #ifdef NI_HAVE_ISAL
   const struct inflate_state *s = &z->isal;
   *ahead = (unsigned)(s->tmp_in_size * 8 + s->read_in_length);
-  if (!z->is_zlib)
-    return z->seek && waits(z) && *ahead <= NI_SEEK_BITS && s->tmp_out_processed == s->tmp_out_valid &&
-        s->write_overflow_len == 0 && s->copy_overflow_length == 0;
+  if (!z->is_zlib) {
+    const bool has_given_all = s->tmp_out_processed == s->tmp_out_valid && s->write_overflow_len == 0 &&
+        s->copy_overflow_length == 0;
+    return z->seek && is_waiting_for_header(z) && *ahead <= NI_SEEK_BITS && has_given_all;
+  }
 #endif
   *ahead = (unsigned)z->zs.data_type & 7;
   return z->seek && (z->zs.data_type & 128) && !(z->zs.data_type & 64);
@@ -200,8 +203,9 @@ int ni_inflater_enter(struct ni_inflater *z, unsigned bits, uint8_t byte, const 
                                                                                                  : -EBADMSG;
   }
 #endif
-  bool fine = inflateReset2(&z->zs, -15) == Z_OK && (!bits || inflatePrime(&z->zs, (int)bits, left) == Z_OK);
-  return fine && inflateSetDictionary(&z->zs, window, (uInt)n) == Z_OK ? 0 : -EBADMSG;
+  bool is_ready =
+      inflateReset2(&z->zs, -15) == Z_OK && (!bits || inflatePrime(&z->zs, (int)bits, left) == Z_OK);
+  return is_ready && inflateSetDictionary(&z->zs, window, (uInt)n) == Z_OK ? 0 : -EBADMSG;
 }
 
 uint32_t ni_crc32_join(uint32_t crc, uint32_t behind, uint64_t n) {

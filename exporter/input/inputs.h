@@ -19,7 +19,7 @@ struct ni_inputs {
   bool progress_json;
 };
 
-/* How progress is shown: as JSON where that was asked for; not where quiet was. */
+/* How progress is shown: as JSON where that was asked for, not at all where quiet was. */
 static inline enum ni_progress_mode ni_inputs_progress(const struct ni_inputs *in, bool quiet) {
   return in->progress_json ? NI_PROGRESS_JSON : quiet ? NI_PROGRESS_NONE : NI_PROGRESS_AUTO;
 }

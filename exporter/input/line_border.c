@@ -14,7 +14,7 @@ enum { LINE_BYTES = 1 << 20 }; /* a point whose line does not come within is non
 static const char head[] = NI_LINE_HEAD;
 enum { HEAD = sizeof head - 1 };
 
-/* Of the bytes that are held all but the last ones go into the sum. */
+/* Adds all held bytes but the last `keep` ones to the sum. */
 static void sum_held(struct ni_reader *r, size_t keep) {
   const size_t n = r->n_held - keep;
   r->crc = ni_crc32(r->crc, r->held, n);
@@ -43,7 +43,7 @@ void ni_border_sum(struct ni_reader *r, const uint8_t *bytes, size_t n) {
 }
 
 /* What may be a border began so many bytes before: what lies before them has a sum of its own. */
-static void begin(struct ni_reader *r, size_t before) {
+static void begin_candidate(struct ni_reader *r, size_t before) {
   sum_held(r, before);
   r->maybe =
       (struct ni_mark){.text = r->text_at + r->end, .b = {.at = ni_reader_at(r) - before, .crc = r->crc}};
@@ -52,7 +52,7 @@ static void begin(struct ni_reader *r, size_t before) {
   r->crc = 0;
 }
 
-static void reject(struct ni_reader *r) {
+static void reject_candidate(struct ni_reader *r) {
   if (!r->maybe_set)
     return;
   r->crc = ni_crc32_join(r->maybe.b.crc, r->crc, r->summed_to - r->n_held - r->maybe.b.at);
@@ -61,8 +61,8 @@ static void reject(struct ni_reader *r) {
   r->maybe_set = false;
 }
 
-/* Its line begins at that place. */
-static int accept(struct ni_reader *r, uint64_t line) {
+/* Takes the candidate for a border. Its line begins at that place. */
+static int accept_candidate(struct ni_reader *r, uint64_t line) {
   if (r->next_mark == r->n_marks)
     r->next_mark = r->n_marks = 0;
   if (!ni_array_room(r->mark, r->n_marks, r->cap_marks))
@@ -77,7 +77,10 @@ static int accept(struct ni_reader *r, uint64_t line) {
   return 0;
 }
 
-/* Of a member the line is the first one; of a point in it the first one with a header. */
+/*
+ * Looks for the candidate's line: the first one of a member, or the first one with a header behind a point in
+ * it.
+ */
 static int look_for_line(struct ni_reader *r) {
   size_t i = r->looked > r->text_at ? (size_t)(r->looked - r->text_at) : 0;
   while (r->maybe_set) {
@@ -88,13 +91,13 @@ static int look_for_line(struct ni_reader *r) {
     }
     r->looked = r->text_at + i;
     if (r->looked - r->maybe.text > LINE_BYTES)
-      reject(r);
+      reject_candidate(r);
     else if (!r->line_begins || r->end - i < HEAD)
       return 0;
     else if (memcmp(r->text + i, head, HEAD) == 0)
-      return accept(r, r->looked);
+      return accept_candidate(r, r->looked);
     else if (!r->maybe.window)
-      reject(r);
+      reject_candidate(r);
     r->line_begins = false;
   }
   return 0;
@@ -104,7 +107,7 @@ static int look_for_line(struct ni_reader *r) {
 static int begin_point(struct ni_reader *r, unsigned ahead) {
   uint8_t window[NI_WINDOW_BYTES];
   uLongf n = compressBound(sizeof window);
-  begin(r, (ahead + 7) / 8);
+  begin_candidate(r, (ahead + 7) / 8);
   r->line_begins = r->last == '\n';
   r->point_text = r->member_text;
   r->maybe.window = malloc(n);
@@ -127,17 +130,18 @@ size_t ni_border_room(struct ni_reader *r, size_t room) {
 int ni_border_look(struct ni_reader *r) {
   unsigned ahead;
   int e = r->borders && r->maybe_set ? look_for_line(r) : 0;
-  if (e < 0 || !r->borders || r->maybe_set || r->member_text - r->point_text < NI_BORDER_TEXT)
+  const bool looks = r->borders && !r->maybe_set;
+  if (e < 0 || !looks || r->member_text - r->point_text < NI_BORDER_TEXT)
     return e;
   return ni_inflater_at_block(r->inflater, &ahead) && (ahead + 7) / 8 <= r->n_held ? begin_point(r, ahead)
                                                                                    : 0;
 }
 
 void ni_border_member(struct ni_reader *r) {
-  reject(r);
+  reject_candidate(r);
   if (!r->borders || r->last != '\n' || ni_reader_at(r) / NI_BORDER_GZIP == r->entered / NI_BORDER_GZIP)
     return;
-  begin(r, 0);
+  begin_candidate(r, 0);
   r->line_begins = true;
 }
 
@@ -150,8 +154,10 @@ void ni_border_text(struct ni_reader *r, size_t to) {
 void ni_border_line(struct ni_reader *r, size_t len) {
   uint64_t at = r->text_at + r->pos;
   if (!r->stats.gzip) {
-    if (r->skipped || len < sizeof head || at / NI_BORDER_PLAIN == r->entered / NI_BORDER_PLAIN ||
-        memcmp(r->text + r->pos, head, HEAD) != 0)
+    const bool is_in_next_piece = at / NI_BORDER_PLAIN != r->entered / NI_BORDER_PLAIN;
+    if (r->skipped || len < sizeof head || !is_in_next_piece)
+      return;
+    if (memcmp(r->text + r->pos, head, HEAD) != 0)
       return;
     ni_border_text(r, r->pos);
     r->here = (struct ni_mark){.text = at, .b = {.at = at, .text = at, .crc = r->crc}};
@@ -181,7 +187,7 @@ bool ni_reader_border(const struct ni_reader *r, struct ni_border *out) {
 
 bool ni_reader_rest(struct ni_reader *r, struct ni_border *out) {
   ni_border_text(r, r->end);
-  reject(r);
+  reject_candidate(r);
   sum_held(r, 0);
   *out = (struct ni_border){.at = r->at, .crc = r->crc, .text = r->text_at + r->end};
   return r->borders && !r->stats.damages && !r->in_member && r->last == '\n';

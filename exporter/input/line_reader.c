@@ -16,7 +16,7 @@
 enum { TRAILER_BYTES = 8 }; /* of a gzip member */
 
 /* Reads at the reader's place; 0 at the end of the range. */
-static size_t read_some(struct ni_reader *r, void *buf, size_t n) {
+static size_t read_bytes(struct ni_reader *r, void *buf, size_t n) {
   if (r->end_of_file)
     return 0;
   if (n > r->to - r->at)
@@ -41,12 +41,12 @@ size_t ni_reader_look_ahead(struct ni_reader *r, size_t want) {
     memmove(r->in, r->in + r->in_pos, r->in_len - r->in_pos);
     r->in_len -= r->in_pos;
     r->in_pos = 0;
-    r->in_len += read_some(r, r->in + r->in_len, r->in_size - r->in_len);
+    r->in_len += read_bytes(r, r->in + r->in_len, r->in_size - r->in_len);
   }
   return r->in_len - r->in_pos;
 }
 
-static void damage(struct ni_reader *r, enum ni_inflate_result what, uint64_t at) {
+static void note_damage(struct ni_reader *r, enum ni_inflate_result what, uint64_t at) {
   if (!r->stats.damages++) {
     r->stats.first_damage = what;
     r->stats.first_damage_at = at;
@@ -56,7 +56,7 @@ static void damage(struct ni_reader *r, enum ni_inflate_result what, uint64_t at
 }
 
 /* The line that damage cut off must not be joined with what comes after it. */
-static void drop_partial(struct ni_reader *r) {
+static void drop_partial_line(struct ni_reader *r) {
   char *lf = r->end > r->pos ? memrchr(r->text + r->pos, '\n', r->end - r->pos) : NULL;
   size_t keep = lf ? (size_t)(lf + 1 - r->text) : r->pos;
   if (keep < r->end || r->skipped)
@@ -81,7 +81,7 @@ static bool find_member(struct ni_reader *r) {
     if (*p != 0) {
       /* tar and tape pad with zeros; anything else is told. */
       if (!reported)
-        damage(r, NI_INF_END, ni_reader_at(r));
+        note_damage(r, NI_INF_END, ni_reader_at(r));
       reported = true;
       r->stats.garbage_bytes++;
     }
@@ -96,8 +96,8 @@ static bool find_member(struct ni_reader *r) {
  * After damage: looks for the next member, from the byte after the damaged one's first where the data was
  * bad.
  */
-static void resync(struct ni_reader *r, enum ni_inflate_result what) {
-  drop_partial(r);
+static void find_next_member(struct ni_reader *r, enum ni_inflate_result what) {
+  drop_partial_line(r);
   r->in_member = r->entered_within = false;
   if (what != NI_INF_BAD_CHECKSUM) {
     r->stats.file_bytes -= r->at - (r->member_at + 1);
@@ -120,8 +120,8 @@ static void resync(struct ni_reader *r, enum ni_inflate_result what) {
   r->end_of_text = true;
 }
 
-/* So much text was made behind end: a range that begins and ends in a member has less. */
-static void took_text(struct ni_reader *r, size_t made) {
+/* Notes that so much text was made behind end. A range that begins and ends in a member has less. */
+static void note_new_text(struct ni_reader *r, size_t made) {
   r->member_text += made;
   r->stats.text_bytes += made;
   if (r->skip && made) {
@@ -159,7 +159,7 @@ static int fill_gzip(struct ni_reader *r) {
     uint8_t *out = (uint8_t *)r->text + r->end;
     enum ni_inflate_result z = ni_inflater_step(r->inflater, &in, &in_left, &out, &out_left);
     r->in_pos = r->in_len - in_left;
-    took_text(r, out_had - out_left);
+    note_new_text(r, out_had - out_left);
     ni_border_sum(r, r->in + r->in_pos - (in_had - in_left), in_had - in_left);
     if (ni_border_look(r) < 0)
       return -ENOMEM;
@@ -170,26 +170,27 @@ static int fill_gzip(struct ni_reader *r) {
       r->in_member = r->entered_within = false;
       ni_border_member(r);
     } else if (z != NI_INF_MORE) {
-      damage(r, z, r->member_at);
-      resync(r, z);
+      note_damage(r, z, r->member_at);
+      find_next_member(r, z);
     } else if (in_had == in_left && out_had == out_left) {
       if (r->end_of_file) {
         r->stats.cut = r->end_of_text = true;
-        damage(r, NI_INF_MORE, ni_reader_at(r));
+        note_damage(r, NI_INF_MORE, ni_reader_at(r));
       } else if (in_had > 0 && !ni_inflater_at_block(r->inflater, &ahead)) {
-        damage(r, NI_INF_BAD_DATA, ni_reader_at(r)); /* no progress with input and room: never loop on it */
-        resync(r, NI_INF_BAD_DATA);
+        note_damage(r, NI_INF_BAD_DATA,
+                    ni_reader_at(r)); /* no progress with input and room: never loop on it */
+        find_next_member(r, NI_INF_BAD_DATA);
       }
     }
   }
   return 0;
 }
 
-/* More text behind end. */
-static int fill(struct ni_reader *r) {
+/* Makes more text behind end. */
+static int fill_text(struct ni_reader *r) {
   if (r->stats.gzip)
     return fill_gzip(r);
-  size_t n = read_some(r, r->text + r->end, r->size - r->end);
+  size_t n = read_bytes(r, r->text + r->end, r->size - r->end);
   r->end += n;
   r->stats.text_bytes += n;
   if (n > 0)
@@ -230,7 +231,7 @@ static int make_room(struct ni_reader *r) {
   return 0;
 }
 
-static void hand_out(struct ni_reader *r, size_t line_end, bool terminated, struct ni_text *out) {
+static void return_line(struct ni_reader *r, size_t line_end, bool terminated, struct ni_text *out) {
   size_t len = line_end - r->pos;
   r->at_border = false;
   if (r->borders && (!r->stats.gzip || r->next_mark < r->n_marks))
@@ -254,7 +255,7 @@ int ni_reader_next(struct ni_reader *r, struct ni_text *out) {
   for (;;) {
     char *lf = memchr(r->text + r->searched, '\n', r->end - r->searched);
     if (lf) {
-      hand_out(r, (size_t)(lf - r->text), true, out);
+      return_line(r, (size_t)(lf - r->text), true, out);
       return 1;
     }
     r->searched = r->end;
@@ -269,12 +270,12 @@ int ni_reader_next(struct ni_reader *r, struct ni_text *out) {
     if (r->end_of_text) {
       if (r->pos == r->end && !r->skipped)
         return 0;
-      hand_out(r, r->end, false, out);
+      return_line(r, r->end, false, out);
       return 1;
     }
     int e = make_room(r);
     if (e == 0)
-      e = fill(r);
+      e = fill_text(r);
     memset(r->text + r->end, 0, NI_PARSE_PADDING);
     if (e < 0) {
       r->end_of_text = true;
@@ -284,8 +285,8 @@ int ni_reader_next(struct ni_reader *r, struct ni_text *out) {
   }
 }
 
-/* The range begins within a member. */
-static int enter(struct ni_reader *r, const struct ni_member_entry *x) {
+/* Begins to read within a member. */
+static int enter_member(struct ni_reader *r, const struct ni_member_entry *x) {
   uint8_t window[NI_WINDOW_BYTES], byte = r->in_len ? r->in[0] : 0;
   uLongf n = sizeof window;
   if (uncompress(window, &n, x->window, x->n) != Z_OK)
@@ -337,7 +338,7 @@ int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_rea
   if (r->stats.gzip) {
     e = ni_inflater_open(&r->inflater, opt->engine);
     if (e == 0 && opt->entry.n)
-      e = enter(r, &opt->entry);
+      e = enter_member(r, &opt->entry);
     if (e < 0)
       goto fail;
   } else {

@@ -25,7 +25,7 @@ struct split {
   struct ni_inflater *inflater;
 };
 
-static ssize_t read_at(const struct split *s, uint64_t at, size_t n) {
+static ssize_t read_window(const struct split *s, uint64_t at, size_t n) {
   size_t got = 0;
   while (got < n) {
     ssize_t k = pread(s->fd, s->window + got, n - got, (off_t)(at + got));
@@ -42,7 +42,7 @@ static ssize_t read_at(const struct split *s, uint64_t at, size_t n) {
 
 /* Offset of the first line at or after at that begins with the head, 0 if there is none within a window. */
 static uint64_t cut_plain(const struct split *s, uint64_t at) {
-  ssize_t n = read_at(s, at - 1, WINDOW_BYTES);
+  ssize_t n = read_window(s, at - 1, WINDOW_BYTES);
   if (n <= 0)
     return 0;
   const uint8_t *p = s->window, *end = p + n;
@@ -83,7 +83,7 @@ static size_t inflate_member(struct split *s, size_t from, size_t n, uint8_t *la
 
 /* First proven member border at or after at. */
 static uint64_t cut_gzip(struct split *s, uint64_t at) {
-  ssize_t got = read_at(s, at, WINDOW_BYTES);
+  ssize_t got = read_window(s, at, WINDOW_BYTES);
   size_t n = got > 0 ? (size_t)got : 0, tried = 0;
   for (size_t i = 0; i + NI_GZIP_HEADER_BYTES <= n && tried < CANDIDATES_MAX;) {
     uint8_t *p = memchr(s->window + i, 0x1f, n - i - NI_GZIP_HEADER_BYTES + 1);
@@ -103,8 +103,9 @@ static uint64_t cut_gzip(struct split *s, uint64_t at) {
       i++;
       continue;
     }
-    if (last == '\n' && end + NI_GZIP_HEADER_BYTES <= n && ni_gzip_header(s->window + end) &&
-        inflate_member(s, end, n, &next_last, next_first) && memcmp(next_first, head, sizeof head - 1) == 0)
+    const bool may_begin = last == '\n' && end + NI_GZIP_HEADER_BYTES <= n && ni_gzip_header(s->window + end);
+    if (may_begin && inflate_member(s, end, n, &next_last, next_first) &&
+        memcmp(next_first, head, sizeof head - 1) == 0)
       return at + end;
     i = end;
   }
@@ -133,7 +134,7 @@ int ni_reader_split(const char *path, int want, uint64_t min_bytes, struct ni_ra
     e = -ENOMEM;
     goto out;
   }
-  ssize_t got = read_at(&s, 0, 2);
+  ssize_t got = read_window(&s, 0, 2);
   bool gzip = got == 2 && s.window[0] == 0x1f && s.window[1] == 0x8b;
   for (int i = 1; i < want; i++) {
     uint64_t at = s.size / (uint64_t)want * (uint64_t)i;

@@ -42,18 +42,18 @@ void ni_scan_free(struct ni_scan *s) {
   free(s);
 }
 
-static int tell(const struct ni_scan_to *to, const struct ni_fault *f) {
+static int report_fault(const struct ni_scan_to *to, const struct ni_fault *f) {
   return to->fault ? to->fault(to->arg, f) : 0;
 }
 
 static int close_marker(struct ni_scan *s, const struct ni_scan_to *to) {
   bool differs = s->in_marker && s->announced != s->followed;
   s->in_marker = false;
-  return differs ? tell(to,
-                        &(struct ni_fault){.kind = NI_FAULT_MARKER,
-                                           .line_no = s->marker_line,
-                                           .announced = s->announced,
-                                           .followed = s->followed})
+  return differs ? report_fault(to,
+                                &(struct ni_fault){.kind = NI_FAULT_MARKER,
+                                                   .line_no = s->marker_line,
+                                                   .announced = s->announced,
+                                                   .followed = s->followed})
                  : 0;
 }
 
@@ -95,7 +95,7 @@ static int open_marker(struct ni_scan *s, const struct ni_line *l, uint64_t line
   return 0;
 }
 
-uint64_t ni_scan_owed(const struct ni_scan *s) { return s->in_marker ? s->announced - s->followed : 0; }
+uint64_t ni_scan_count_owed(const struct ni_scan *s) { return s->in_marker ? s->announced - s->followed : 0; }
 
 static bool is_marker(const struct ni_line *l) {
   return l->kind == NI_LINE_DUMP_STATS && !l->stats.has_accounting;
@@ -105,11 +105,11 @@ static bool is_marker(const struct ni_line *l) {
  * A record without a header is of whom the marker says, as long as that has announced more. false: it is
  * nobody's.
  */
-static bool place(struct ni_scan *s) {
+static bool assign_record(struct ni_scan *s) {
   struct ni_line *l = &s->line;
   if (l->has_header)
     return true;
-  if ((l->kind != NI_LINE_OP && l->kind != NI_LINE_PROXY) || !ni_scan_owed(s))
+  if ((l->kind != NI_LINE_OP && l->kind != NI_LINE_PROXY) || !ni_scan_count_owed(s))
     return false;
   s->followed++;
   l->ident = s->ident;
@@ -118,10 +118,10 @@ static bool place(struct ni_scan *s) {
   return true;
 }
 
-static int take_line(struct ni_scan *s, const struct ni_scan_to *to, uint64_t line_no, bool placed) {
+static int handle_line(struct ni_scan *s, const struct ni_scan_to *to, uint64_t line_no, bool placed) {
   struct ni_line *l = &s->line;
   if (!placed)
-    return tell(to, &(struct ni_fault){.kind = NI_FAULT_ORPHAN, .line_no = line_no});
+    return report_fault(to, &(struct ni_fault){.kind = NI_FAULT_ORPHAN, .line_no = line_no});
   int e = is_marker(l) ? close_marker(s, to) : 0;
   if (e == 0 && is_marker(l))
     e = open_marker(s, l, line_no);
@@ -134,7 +134,7 @@ static int map_line(struct ni_scan *s, struct ni_granules *g, const struct ni_re
                     const struct ni_text *t, bool sound) {
   struct ni_border b;
   int e = ni_reader_border(reader, &b) ? ni_granules_border(g, &b) : 0;
-  return e < 0 || !sound ? e : ni_granules_take(g, &s->line, t->text, t->len);
+  return e < 0 || !sound ? e : ni_granules_map_line(g, &s->line, t->text, t->len);
 }
 
 static int read_lines(struct ni_scan *s, struct ni_reader *reader, const struct ni_scan_to *to,
@@ -146,23 +146,23 @@ static int read_lines(struct ni_scan *s, struct ni_reader *reader, const struct 
   for (unsigned since = 1; e == 0 && (got = ni_reader_next(reader, &t)) == 1; since++) {
     enum ni_reject why =
         t.too_long ? NI_REJ_TOO_LONG : ni_parse_line(s->parser, t.text, t.len, t.room, &s->line);
-    bool placed = why == NI_OK && place(s);
+    bool placed = why == NI_OK && assign_record(s);
     if (to->granules && (e = map_line(s, to->granules, reader, &t, placed)) < 0)
       break;
     if (why == NI_OK)
-      e = take_line(s, to, t.line_no, placed);
+      e = handle_line(s, to, t.line_no, placed);
     else if (why == NI_REJ_NO_MEMORY)
       e = -ENOMEM;
     else if (why == NI_REJ_BLANK)
       end->blank++;
     else if (!t.unterminated)
-      e = tell(to,
-               &(struct ni_fault){.kind = NI_FAULT_BAD_LINE,
-                                  .line_no = t.line_no,
-                                  .why = why,
-                                  .key = why == NI_REJ_TOO_LONG ? NULL : s->line.bad_key});
+      e = report_fault(to,
+                       &(struct ni_fault){.kind = NI_FAULT_BAD_LINE,
+                                          .line_no = t.line_no,
+                                          .why = why,
+                                          .key = why == NI_REJ_TOO_LONG ? NULL : s->line.bad_key});
     else if (!stats->cut)
-      e = tell(to, &(struct ni_fault){.kind = NI_FAULT_CUT_LINE, .line_no = t.line_no});
+      e = report_fault(to, &(struct ni_fault){.kind = NI_FAULT_CUT_LINE, .line_no = t.line_no});
     if (since % LINES_BETWEEN)
       continue;
     if (to->read)
@@ -191,10 +191,10 @@ int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *par
                                         .borders = to->granules != NULL,
                                         .whole_members = to->granules && to->granules->brief,
                                         .head = to->head};
-  struct ni_scan_end own;
+  struct ni_scan_end unused;
   struct ni_reader *reader;
   if (!end)
-    end = &own;
+    end = &unused;
   *end = (struct ni_scan_end){0};
   s->in_marker = false;
   int e = end->error = ni_reader_open(&reader, path, &opt);
@@ -212,7 +212,7 @@ const struct ni_line *ni_scan_text(struct ni_scan *s, char *text, size_t len, in
   const struct ni_line *l = &s->line;
   enum ni_reject why = ni_parse_line(s->parser, text, len, len + NI_PARSE_PADDING, &s->line);
   *e = why == NI_REJ_NO_MEMORY ? -ENOMEM : 0;
-  if (why != NI_OK || !place(s))
+  if (why != NI_OK || !assign_record(s))
     return NULL;
   if (is_marker(l))
     *e = open_marker(s, l, 0);
@@ -221,12 +221,12 @@ const struct ni_line *ni_scan_text(struct ni_scan *s, char *text, size_t len, in
 
 void ni_scan_begin(struct ni_scan *s) { s->in_marker = false; }
 
-void ni_scan_passed(struct ni_scan *s, uint64_t records) {
-  s->followed += records < ni_scan_owed(s) ? records : ni_scan_owed(s);
+void ni_scan_skip_records(struct ni_scan *s, uint64_t records) {
+  s->followed += records < ni_scan_count_owed(s) ? records : ni_scan_count_owed(s);
 }
 
-static int take_kept(struct ni_scan *s, const struct ni_granules *g, const struct ni_kept *k, char *text,
-                     const struct ni_scan_to *to) {
+static int handle_kept(struct ni_scan *s, const struct ni_granules *g, const struct ni_kept *k, char *text,
+                       const struct ni_scan_to *to) {
   int e;
   if (!k->len) {
     s->line = (struct ni_line){
@@ -252,7 +252,7 @@ int ni_scan_kept(struct ni_scan *s, const struct ni_granules *g, size_t from, si
   char *text = malloc(longest + NI_PARSE_PADDING);
   int e = text ? 0 : -ENOMEM;
   for (size_t i = first; e == 0 && i < g->n_kept && g->kept[i].granule < to_granule; i++)
-    e = take_kept(s, g, &g->kept[i], text, to);
+    e = handle_kept(s, g, &g->kept[i], text, to);
   free(text);
   return e;
 }

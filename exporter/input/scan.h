@@ -80,10 +80,10 @@ int ni_scan_file(struct ni_scan *s, const char *path, const struct ni_range *par
 const struct ni_line *ni_scan_text(struct ni_scan *s, char *text, size_t len, int *e);
 /* What comes next to ni_scan_text() is of another file. */
 void ni_scan_begin(struct ni_scan *s);
-/* So many records of the marker that ni_scan_text() had last were read before. */
-void ni_scan_passed(struct ni_scan *s, uint64_t records);
+/* Says that so many records of the marker that ni_scan_text() read last were read before. */
+void ni_scan_skip_records(struct ni_scan *s, uint64_t records);
 /* Records that the marker at hand has announced and that are still to come. */
-uint64_t ni_scan_owed(const struct ni_scan *s);
+uint64_t ni_scan_count_owed(const struct ni_scan *s);
 
 /*
  * The lines that a map keeps of granules from..to-1, to to->take, as if they were read; line_no is 0. 0,

@@ -26,10 +26,10 @@ unsigned ni_scan_jobs(void) {
 static bool is_gzip(const char *path) {
   unsigned char magic[2] = {0};
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  bool is = fd >= 0 && read(fd, magic, 2) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+  bool is_gzip_file = fd >= 0 && read(fd, magic, 2) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
   if (fd >= 0)
     close(fd);
-  return is;
+  return is_gzip_file;
 }
 
 static int plan_file(const struct ni_file *f, bool cut, struct ni_scan_parts *out) {
@@ -55,7 +55,7 @@ static int plan_file(const struct ni_file *f, bool cut, struct ni_scan_parts *ou
   return 0;
 }
 
-struct planning {
+struct scan_planning {
   struct ni_scan_plan *p;
   bool cut;
   int (*known)(void *arg, size_t file_no, struct ni_scan_parts *out);
@@ -64,8 +64,8 @@ struct planning {
   atomic_int error;   /* relaxed: read after the join */
 };
 
-static void *plan_work(void *arg) {
-  struct planning *x = arg;
+static void *plan_files(void *arg) {
+  struct scan_planning *x = arg;
   size_t i;
   while ((i = atomic_fetch_add_explicit(&x->next, 1, memory_order_relaxed)) < x->p->files->n) {
     int e = x->known ? x->known(x->arg, i, &x->p->of_file[i]) : 0;
@@ -83,11 +83,11 @@ int ni_scan_plan(struct ni_scan_plan *p, const struct ni_files *files, bool cut,
 
 int ni_scan_plan_known(struct ni_scan_plan *p, const struct ni_files *files, bool cut, unsigned jobs,
                        int (*known)(void *arg, size_t file_no, struct ni_scan_parts *out), void *arg) {
-  struct planning x = {.p = p, .cut = cut, .known = known, .arg = arg};
+  struct scan_planning x = {.p = p, .cut = cut, .known = known, .arg = arg};
   *p = (struct ni_scan_plan){.files = files, .of_file = calloc(files->n + 1, sizeof *p->of_file)};
   if (!p->of_file)
     return -ENOMEM;
-  (void)ni_threads(jobs, plan_work, &x, 0);
+  (void)ni_threads(jobs, plan_files, &x, 0);
   for (size_t i = 0; i < files->n; i++) {
     if (!files->file[i].elsewhere)
       p->bytes += files->file[i].bytes;
@@ -111,7 +111,7 @@ struct file_state {
   void **result;
 };
 
-struct reading {
+struct scan_reading {
   const struct ni_scan_team *t;
   pthread_mutex_t lock; /* all below */
   struct file_state *of_file;
@@ -120,11 +120,11 @@ struct reading {
   atomic_int error;
 };
 
-static bool stopped(struct reading *r) {
+static bool is_stopped(struct scan_reading *r) {
   return atomic_load_explicit(&r->error, memory_order_relaxed) != 0 || (r->t->stop && r->t->stop(r->t->arg));
 }
 
-static void fail(struct reading *r, int e) {
+static void note_error(struct scan_reading *r, int e) {
   int none = 0;
   atomic_compare_exchange_strong_explicit(&r->error, &none, e, memory_order_relaxed, memory_order_relaxed);
 }
@@ -133,7 +133,7 @@ static void fail(struct reading *r, int e) {
  * The next part: of its own file; else of one that nobody began; else of the one with most left. false: none
  * is left.
  */
-static bool take(struct reading *r, struct ni_scan_part *p, bool again) {
+static bool take_next_part(struct scan_reading *r, struct ni_scan_part *p, bool again) {
   const struct ni_scan_plan *plan = r->t->plan;
   size_t n = plan->files->n, at = n;
   pthread_mutex_lock(&r->lock);
@@ -159,7 +159,7 @@ static bool take(struct reading *r, struct ni_scan_part *p, bool again) {
 }
 
 /* Hands on what has its turn now. Under the lock. */
-static int merge_ready(struct reading *r) {
+static int merge_ready(struct scan_reading *r) {
   const struct ni_scan_team *t = r->t;
   const struct ni_scan_plan *plan = t->plan;
   int e = 0;
@@ -172,7 +172,7 @@ static int merge_ready(struct reading *r) {
   return e;
 }
 
-static int hand_in(struct reading *r, const struct ni_scan_part *p, void *result) {
+static int hand_in_result(struct scan_reading *r, const struct ni_scan_part *p, void *result) {
   const struct ni_scan_team *t = r->t;
   struct file_state *f = &r->of_file[p->file_no];
   int e = 0, n = t->plan->of_file[p->file_no].n;
@@ -193,14 +193,14 @@ static int hand_in(struct reading *r, const struct ni_scan_part *p, void *result
   return e;
 }
 
-static bool ask_stop(void *arg) { return stopped(arg); }
-static void add_bytes(void *arg, uint64_t bytes) {
-  const struct reading *r = arg;
+static bool ask_stop(void *arg) { return is_stopped(arg); }
+static void add_progress(void *arg, uint64_t bytes) {
+  const struct scan_reading *r = arg;
   ni_progress_add(r->t->progress, bytes, 0);
 }
 
-static void *work(void *arg) {
-  struct reading *r = arg;
+static void *read_parts(void *arg) {
+  struct scan_reading *r = arg;
   const struct ni_scan_team *t = r->t;
   struct ni_scan *scan = NULL;
   struct ni_scan_part p = {0};
@@ -208,14 +208,14 @@ static void *work(void *arg) {
   int e = ni_scan_new(&scan);
   if (e == 0 && t->open)
     e = t->open(t->arg, &worker);
-  for (bool again = false; e == 0 && !stopped(r) && take(r, &p, again); again = true) {
-    struct ni_scan_to to = {.stop = ask_stop, .read = add_bytes, .team = r};
+  for (bool again = false; e == 0 && !is_stopped(r) && take_next_part(r, &p, again); again = true) {
+    struct ni_scan_to to = {.stop = ask_stop, .read = add_progress, .team = r};
     void *result = NULL;
     e = t->part(worker, scan, &to, &p, &result);
     if (e < 0 && result && t->drop)
       t->drop(t->arg, result);
     else if (e == 0)
-      e = hand_in(r, &p, result);
+      e = hand_in_result(r, &p, result);
     ni_progress_add(t->progress, 0, 1);
   }
   if (t->close && (worker != t->arg || !t->open)) {
@@ -224,13 +224,13 @@ static void *work(void *arg) {
       e = closed;
   }
   if (e < 0)
-    fail(r, e);
+    note_error(r, e);
   ni_scan_free(scan);
   return NULL;
 }
 
 int ni_scan_files(const struct ni_scan_team *t) {
-  struct reading r = {.t = t, .lock = PTHREAD_MUTEX_INITIALIZER};
+  struct scan_reading r = {.t = t, .lock = PTHREAD_MUTEX_INITIALIZER};
   size_t n = t->plan->files->n;
   int e = (r.of_file = calloc(n + 1, sizeof *r.of_file)) ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < n; i++) {
@@ -242,7 +242,7 @@ int ni_scan_files(const struct ni_scan_team *t) {
   }
   if (e == 0) {
     ni_progress_begin(t->progress, t->phase ? t->phase : "read", t->plan->bytes, true, t->plan->parts);
-    (void)ni_threads(t->jobs ? t->jobs : 1, work, &r, 0);
+    (void)ni_threads(t->jobs ? t->jobs : 1, read_parts, &r, 0);
     ni_progress_end(t->progress);
     e = atomic_load_explicit(&r.error, memory_order_relaxed);
   }

@@ -9,7 +9,7 @@
 #include "exporter/base/process/as_user.h"
 #include "exporter/input/parse/parse.h"
 
-char *ni_whole_read(const char *path, size_t most, size_t *len, char *why, size_t cap) {
+char *ni_read_whole(const char *path, size_t most, size_t *len, char *why, size_t cap) {
   char *text = NULL;
   const char *bad = NULL;
   size_t room = 0;

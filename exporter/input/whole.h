@@ -11,6 +11,6 @@
  * Its first `most` bytes (below 1 GiB), and NI_PARSE_PADDING bytes 0, for free(). NULL: why says it, without
  * the path.
  */
-char *ni_whole_read(const char *path, size_t most, size_t *len, char *why, size_t cap);
+char *ni_read_whole(const char *path, size_t most, size_t *len, char *why, size_t cap);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * libFuzzer: bytes as changes of a sound map, account, sums, standing of hang and index file, whose checksums
- * fit. What is taken must be whole enough to be joined, merged, judged and put again; what is refused must
- * leave nothing behind.
+ * libFuzzer: bytes as changes of a sound map, account, sums, standing of hang and index file, whose checksums fit. What is taken must be whole enough to be
+ * joined, merged, judged and put again; what is refused must leave nothing behind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -255,7 +254,7 @@ static void try_shelf(uint8_t *bytes, size_t n) {
   }
   if (ni_shelf_parse(&s, n) == 0)
     for (size_t i = 0; i < s.n; i++)
-      if (ni_shelf_sound(&s.entry[i].map) && ni_shelf_sound(&s.entry[i].account))
+      if (ni_shelf_is_intact(&s.entry[i].map) && ni_shelf_is_intact(&s.entry[i].account))
         try_map(s.entry[i].map.bytes, s.entry[i].map.n);
   ni_shelf_free(&s);
 }

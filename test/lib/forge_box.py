@@ -21,7 +21,7 @@ FUNCS = ["AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "Send
 
 def fields():
     text = open(os.path.join(ROOT, "include", "ni_box.h"), encoding="utf-8").read()
-    return [("%s_%s" % (of, n), int(b)) for of, n, b in re.findall(r"^  X\((\w+), (\w+), [\w.]+, (\d)\)", text, re.M)]
+    return [("%s_%s" % (of, n), int(b)) for of, n, b in re.findall(r"^  X\((\w+), (\w+), [\w.]+,[\s\\]+(\d)\)", text, re.M)]
 
 
 def place(names, slot_bytes):

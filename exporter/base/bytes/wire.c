@@ -16,17 +16,21 @@ void ni_wire_free(struct ni_wire *w) {
   *w = (struct ni_wire){0};
 }
 
-static uint8_t *room(struct ni_wire *w, size_t n) {
-  if (!w->bad && (!w->bytes || w->n + n > w->cap) && !ni_array_more(&w->bytes, &w->cap, w->n + n, 1))
+static uint8_t *reserve_bytes(struct ni_wire *w, size_t n) {
+  bool has_room = w->bytes && w->n + n <= w->cap;
+  if (!w->bad && !has_room && !ni_array_more(&w->bytes, &w->cap, w->n + n, 1))
     w->bad = true;
   return w->bad ? NULL : w->bytes + w->n;
 }
 
-static uint64_t get(struct ni_wire *w) {
+static uint64_t read_varint(struct ni_wire *w) {
   uint64_t v = 0;
   for (unsigned shift = 0; !w->bad; shift += 7) {
+    if (w->at == w->end)
+      break;
     /* One number has one form, or equal contents would have unequal bytes. */
-    if (w->at == w->end || shift > 63 || (shift == 63 && *w->at > 1) || (shift && !*w->at))
+    bool is_too_large = shift > 63 || (shift == 63 && *w->at > 1), has_zero_behind = shift && !*w->at;
+    if (is_too_large || has_zero_behind)
       break;
     v |= (uint64_t)(*w->at & 127) << shift;
     if (!(*w->at++ & 128))
@@ -38,10 +42,10 @@ static uint64_t get(struct ni_wire *w) {
 
 void ni_wire_u64(struct ni_wire *w, uint64_t *v) {
   if (w->load) {
-    *v = get(w);
+    *v = read_varint(w);
     return;
   }
-  uint8_t *p = room(w, NI_VARINT_MAX);
+  uint8_t *p = reserve_bytes(w, NI_VARINT_MAX);
   if (!p)
     return;
   w->n = (size_t)(ni_put_varint(p, *v) - w->bytes);
@@ -122,7 +126,7 @@ const uint8_t *ni_wire_bytes(struct ni_wire *w, const void *bytes, size_t n) {
       w->at += n; /* of nothing bytes w->at may be NULL */
     return at;
   }
-  uint8_t *p = room(w, n);
+  uint8_t *p = reserve_bytes(w, n);
   if (p && n)
     memcpy(p, bytes, n);
   if (p)

@@ -63,7 +63,7 @@ static bool here;
 
 bool ni_as_user_here(void) { return here; }
 
-static bool take_groups(uid_t uid, gid_t *gid) {
+static bool set_groups_of(uid_t uid, gid_t *gid) {
   static gid_t list[GROUPS_MAX];
   int n = GROUPS_MAX;
   const struct passwd *p = getpwuid(uid);
@@ -77,16 +77,16 @@ static bool take_groups(uid_t uid, gid_t *gid) {
  * For good: neither a saved id nor a capability is left, and setuid(0) proves it. Of our own files nothing is
  * taken.
  */
-static bool become(uid_t uid) {
+static bool become_user(uid_t uid) {
   gid_t gid;
-  return (!ni_as_user_needed(uid) ||
-          (take_groups(uid, &gid) && setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0 &&
-           setuid(0) != 0)) &&
-      prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+  bool is_user = !ni_as_user_needed(uid) ||
+      (set_groups_of(uid, &gid) && setresgid(gid, gid, gid) == 0 && setresuid(uid, uid, uid) == 0 &&
+       setuid(0) != 0);
+  return is_user && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
 }
 
 /* What root had open is not the child's. */
-static void close_others(int keep) {
+static void close_files_but(int keep) {
   struct rlimit l;
   unsigned first = STDERR_FILENO + 1, kept = keep < 0 ? first : (unsigned)keep;
   if (syscall(SYS_close_range, kept + (keep >= 0), ~0u, 0) == 0 &&
@@ -99,11 +99,11 @@ static void close_others(int keep) {
       close(fd);
 }
 
-static void in_child(pid_t parent, uid_t uid, int keep, int (*work)(void *), void *arg) {
+static void run_child(pid_t parent, uid_t uid, int keep, int (*work)(void *), void *arg) {
   static const struct rlimit none;
-  close_others(keep);
+  close_files_but(keep);
   (void)setsid(); /* whoever has root's terminal can type for root */
-  if (!become(uid))
+  if (!become_user(uid))
     _exit(NI_CANNOT_BECOME);
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* behind the change of rights, which takes it back */
   if (getppid() != parent)
@@ -119,7 +119,7 @@ static void in_child(pid_t parent, uid_t uid, int keep, int (*work)(void *), voi
  * Waits for the child, and ends it after that time (0: never). Not by its own alarm(): whoever has its uid
  * can stop it, and a stopped process dies by SIGKILL alone. 1: it was late; 0; -errno.
  */
-static int wait_for(pid_t child, unsigned seconds, int *status) {
+static int wait_for_child(pid_t child, unsigned seconds, int *status) {
   bool late = seconds && !ni_child_ended(child, seconds * 1000);
   if (late)
     kill(child, SIGKILL);
@@ -135,7 +135,7 @@ pid_t ni_as_owner_start(uid_t uid, int keep, int (*work)(void *arg), void *arg) 
   signal(SIGCHLD, SIG_DFL); /* ignored by who started us, it would take the child's end away */
   pid_t child = fork();
   if (child == 0)
-    in_child(parent, uid, keep, work, arg);
+    run_child(parent, uid, keep, work, arg);
   return child < 0 ? -errno : child;
 }
 
@@ -150,7 +150,7 @@ int ni_as_owner(uid_t uid, unsigned seconds, int keep, int (*work)(void *arg), v
     snprintf(why, why_bytes, "no process for the user (uid %u) can be started: %s", uid, strerror(-child));
     return child;
   }
-  int late = wait_for(child, seconds, &status);
+  int late = wait_for_child(child, seconds, &status);
   if (late < 0)
     return late;
   if (!late && WIFEXITED(status) && WEXITSTATUS(status) != NI_CANNOT_BECOME)

@@ -12,7 +12,7 @@ int ni_background(const char *name);
  * folder dir from here on. What the one before said is in LOG.1.
  */
 void ni_background_done(int waiting, const char *line, int dir, const char *log);
-/* Where the log has more than 4 MiB by now that goes to LOG.1. Called now and then. */
+/* Moves the log to LOG.1 once it has more than 4 MiB. Called now and then. */
 void ni_background_bound(int dir, const char *log);
 
 #endif

@@ -60,7 +60,7 @@ void ni_foreground_as_started(const struct ni_foreground *f) {
   sigprocmask(SIG_SETMASK, &f->mask, NULL);
 }
 
-static _Noreturn void become(const struct ni_foreground *f, char **argv, int tell) {
+static _Noreturn void exec_program(const struct ni_foreground *f, char **argv, int tell) {
   if (f->apart)
     setpgid(0, 0);
   sigaction(SIGCHLD, &f->child_ends, NULL);
@@ -80,7 +80,7 @@ int ni_foreground_start(struct ni_foreground *f, char **argv, bool apart) {
     f->terminal = open_terminal();
   pid_t child = fork();
   if (child == 0)
-    become(f, argv, tell[1]);
+    exec_program(f, argv, tell[1]);
   e = child < 0 ? errno : 0;
   if (child > 0 && apart)
     (void)setpgid(child, child); /* here, too: it may be sent a signal at once */
@@ -94,11 +94,11 @@ int ni_foreground_start(struct ni_foreground *f, char **argv, bool apart) {
 
 /* ---- the terminal ---- */
 
-static bool in_front(const struct ni_foreground *f) {
+static bool is_in_front(const struct ni_foreground *f) {
   return f->terminal >= 0 && tcgetpgrp(f->terminal) == getpgrp();
 }
 
-static void take_back(struct ni_foreground *f) {
+static void take_terminal_back(struct ni_foreground *f) {
   if (f->lent && f->terminal >= 0 && tcgetpgrp(f->terminal) == f->child)
     (void)tcsetpgrp(f->terminal, getpgrp());
 }
@@ -109,14 +109,14 @@ static void take_back(struct ni_foreground *f) {
  * SIGSTOP without a shell in front of which we are is somebody's who knows the command alone (a debugger, a
  * checkpoint): he continues it, and nobody would continue us.
  */
-static void stopped(struct ni_foreground *f, int by) {
+static void handle_stop(struct ni_foreground *f, int by) {
   bool asks = by == SIGTTIN || by == SIGTTOU;
-  if (asks && in_front(f) && tcsetpgrp(f->terminal, f->child) == 0) {
+  if (asks && is_in_front(f) && tcsetpgrp(f->terminal, f->child) == 0) {
     f->lent = true;
     (void)kill(-f->child, SIGCONT);
     return;
   }
-  take_back(f);
+  take_terminal_back(f);
   if (by == SIGSTOP && !ni_foreground_on_terminal())
     return;
   (void)raise(SIGSTOP);
@@ -136,17 +136,18 @@ enum ni_foreground_event ni_foreground_wait(struct ni_foreground *f, uint64_t un
       if (pid != f->child || !f->child)
         return NI_FOREGROUND_OTHER;
       if (WIFSTOPPED(f->status)) {
-        stopped(f, WSTOPSIG(f->status));
+        handle_stop(f, WSTOPSIG(f->status));
         continue;
       }
-      take_back(f);
+      take_terminal_back(f);
       f->child = 0;
       return NI_FOREGROUND_ENDED;
     }
     /* What the terminal sends to our group has reached a command in it, and its own signals do not go back to
      * it. Behind its end they are the caller's. */
     bool has_it = f->child && info->si_code == SI_KERNEL && !f->apart && n != SIGCONT;
-    if (n > 0 && !has_it && (n == SIGCONT || !f->child || info->si_pid != f->child))
+    bool is_of_child = f->child && info->si_pid == f->child;
+    if (n > 0 && !has_it && (n == SIGCONT || !is_of_child))
       return NI_FOREGROUND_SIGNAL;
   }
 }
@@ -157,7 +158,7 @@ void ni_foreground_pass(const struct ni_foreground *f, const siginfo_t *info) {
   bool to_group = f->apart && (info->si_code == SI_KERNEL || n == SIGCONT || n == SIGHUP);
   if (!f->child)
     return;
-  if (n == SIGCONT && f->lent && in_front(f))
+  if (n == SIGCONT && f->lent && is_in_front(f))
     (void)tcsetpgrp(f->terminal, f->child);
   (void)kill(to_group ? -f->child : f->child, n);
 }

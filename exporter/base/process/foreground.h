@@ -63,7 +63,7 @@ int ni_foreground_told_to_end(void);
 bool ni_foreground_on_terminal(void);
 /* argv[0] is looked for in PATH. apart: see above. 0, or -errno: of fork(), or of its exec(). */
 int ni_foreground_start(struct ni_foreground *f, char **argv, bool apart);
-/* In a child that is no such command: signal mask and limits as we were started with. */
+/* For a child that is no such command: restores the signal mask and the limits that we were started with. */
 void ni_foreground_as_started(const struct ni_foreground *f);
 /*
  * Until something is to be done, or until a time of CLOCK_MONOTONIC (UINT64_MAX: for ever). *info: of a
@@ -77,7 +77,7 @@ enum ni_foreground_event ni_foreground_wait(struct ni_foreground *f, uint64_t un
 void ni_foreground_pass(const struct ni_foreground *f, const siginfo_t *info);
 /* The code of a command that has ended: its own, 128 + N where signal N killed it. */
 int ni_foreground_code(const struct ni_foreground *f);
-/* Of a start that has failed with -errno. */
+/* The exit code for a start that has failed with -errno. */
 int ni_foreground_code_of_error(int e);
 
 #endif

@@ -18,7 +18,7 @@ void ni_spill_close(struct ni_spill *st) {
   st->fd = -1;
 }
 
-static int open_file(struct ni_spill *st) {
+static int open_spill_file(struct ni_spill *st) {
   int state = 0;
   if (atomic_compare_exchange_strong(&st->fd_state, &state, 1)) {
     st->fd = open(st->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -39,7 +39,7 @@ static int open_file(struct ni_spill *st) {
 }
 
 int ni_spill_reserve(struct ni_spill *st, uint64_t bytes, uint64_t *offset) {
-  int e = open_file(st);
+  int e = open_spill_file(st);
   if (e == 0)
     *offset = atomic_fetch_add_explicit(&st->file_end, bytes, memory_order_relaxed);
   return e;

@@ -11,16 +11,16 @@
 enum { READ_MIN_BYTES = 4096, READ_MAX_BYTES = 1 << 20 };
 
 /* What stands before an item, in the buffer and in the file. */
-struct head {
+struct item_head {
   uint64_t order;
   uint32_t len, pad;
 };
 
-struct run {
+struct sorted_run {
   uint64_t at, end; /* in the file, not read yet */
   char *buffer;
-  size_t from, to;         /* of the buffer */
-  const struct head *head; /* of the item at hand, which lies behind it */
+  size_t from, to;              /* of the buffer */
+  const struct item_head *head; /* of the item at hand, which lies behind it */
 };
 
 struct ni_sort {
@@ -32,14 +32,14 @@ struct ni_sort {
   uint32_t *index; /* of items in the buffer, in units of 8 bytes */
   size_t n, cap;
   uint64_t order;
-  struct run *run;
+  struct sorted_run *run;
   size_t n_runs, cap_runs;
-  struct run **heap;
+  struct sorted_run **heap;
   size_t n_heap, read_bytes, next;
   bool reading;
 };
 
-static size_t padded(size_t len) { return (len + 7) & ~(size_t)7; }
+static size_t pad(size_t len) { return (len + 7) & ~(size_t)7; }
 
 int ni_sort_new(struct ni_sort **out, struct ni_spill *store, uint64_t limit_bytes, ni_sort_compare *compare,
                 void *arg) {
@@ -49,8 +49,8 @@ int ni_sort_new(struct ni_sort **out, struct ni_spill *store, uint64_t limit_byt
   *s = (struct ni_sort){.store = store, .compare = compare, .arg = arg};
   /* The index takes 4 bytes an item, items are rarely below 60. */
   s->limit = limit_bytes - limit_bytes / 16;
-  if (s->limit < 2 * (NI_SORT_ITEM_MAX + sizeof(struct head)))
-    s->limit = 2 * (NI_SORT_ITEM_MAX + sizeof(struct head));
+  if (s->limit < 2 * (NI_SORT_ITEM_MAX + sizeof(struct item_head)))
+    s->limit = 2 * (NI_SORT_ITEM_MAX + sizeof(struct item_head));
   if (s->limit > (UINT64_C(8) << 31))
     s->limit = UINT64_C(8) << 31;
   return 0;
@@ -70,27 +70,27 @@ void ni_sort_free(struct ni_sort *s) {
 
 size_t ni_sort_runs(const struct ni_sort *s) { return s->n_runs; }
 
-static int compare(const struct ni_sort *s, const struct head *a, const struct head *b) {
+static int compare_items(const struct ni_sort *s, const struct item_head *a, const struct item_head *b) {
   int k = s->compare(a + 1, b + 1, s->arg);
   return k ? k : a->order < b->order ? -1 : 1;
 }
 
-static const struct head *head_at(const struct ni_sort *s, uint32_t at) {
+static const struct item_head *find_head(const struct ni_sort *s, uint32_t at) {
   return (const void *)(s->buffer + 8 * (size_t)at);
 }
 
-static int by_place(const void *a, const void *b, void *sort) {
+static int compare_by_place(const void *a, const void *b, void *sort) {
   const struct ni_sort *s = sort;
-  return compare(s, head_at(s, *(const uint32_t *)a), head_at(s, *(const uint32_t *)b));
+  return compare_items(s, find_head(s, *(const uint32_t *)a), find_head(s, *(const uint32_t *)b));
 }
 
 static void sort_buffer(struct ni_sort *s) {
   if (s->n > 1)
-    qsort_r(s->index, s->n, sizeof *s->index, by_place, s);
+    qsort_r(s->index, s->n, sizeof *s->index, compare_by_place, s);
 }
 
 /* The buffer becomes a run: in pieces, so that no second buffer of its size is needed. */
-static int spill(struct ni_sort *s) {
+static int spill_buffer(struct ni_sort *s) {
   enum { PIECE = 256 << 10 };
   uint64_t offset;
   int e = ni_spill_reserve(s->store, s->used, &offset);
@@ -101,8 +101,8 @@ static int spill(struct ni_sort *s) {
   size_t held = 0;
   sort_buffer(s);
   for (size_t i = 0; e == 0 && i < s->n; i++) {
-    const struct head *h = head_at(s, s->index[i]);
-    size_t len = sizeof *h + padded(h->len);
+    const struct item_head *h = find_head(s, s->index[i]);
+    size_t len = sizeof *h + pad(h->len);
     if (held + len > PIECE) {
       e = ni_spill_write(s->store, piece, held, at);
       at += held;
@@ -116,33 +116,33 @@ static int spill(struct ni_sort *s) {
   free(piece);
   if (e < 0)
     return e;
-  s->run[s->n_runs++] = (struct run){.at = offset, .end = at + held};
+  s->run[s->n_runs++] = (struct sorted_run){.at = offset, .end = at + held};
   s->used = s->n = 0;
   return 0;
 }
 
 int ni_sort_add(struct ni_sort *s, const void *item, size_t len) {
-  size_t need = sizeof(struct head) + padded(len);
+  size_t need = sizeof(struct item_head) + pad(len);
   if (!s->buffer && !(s->buffer = malloc(s->limit)))
     return -ENOMEM;
   if (s->used + need > s->limit) {
-    int e = spill(s);
+    int e = spill_buffer(s);
     if (e < 0)
       return e;
   }
   if (!ni_array_room(s->index, s->n, s->cap))
     return -ENOMEM;
-  struct head h = {.order = s->order++, .len = (uint32_t)len};
+  struct item_head h = {.order = s->order++, .len = (uint32_t)len};
   memcpy(s->buffer + s->used, &h, sizeof h);
   memcpy(s->buffer + s->used + sizeof h, item, len);
-  memset(s->buffer + s->used + sizeof h + len, 0, padded(len) - len);
+  memset(s->buffer + s->used + sizeof h + len, 0, pad(len) - len);
   s->index[s->n++] = (uint32_t)(s->used / 8);
   s->used += need;
   return 0;
 }
 
 int ni_sort_join(struct ni_sort *s, struct ni_sort *from) {
-  int e = from->n ? spill(from) : 0;
+  int e = from->n ? spill_buffer(from) : 0;
   for (size_t i = 0; e == 0 && i < from->n_runs; i++) {
     if (!ni_array_room(s->run, s->n_runs, s->cap_runs))
       e = -ENOMEM;
@@ -155,12 +155,12 @@ int ni_sort_join(struct ni_sort *s, struct ni_sort *from) {
 }
 
 /* The next item of a run. 1, 0 at its end, -errno. */
-static int advance(struct ni_sort *s, struct run *r) {
+static int advance_run(struct ni_sort *s, struct sorted_run *r) {
   for (int again = 0;; again++) {
     size_t have = r->to - r->from;
     if (have >= sizeof *r->head) {
       r->head = (const void *)(r->buffer + r->from);
-      size_t len = sizeof *r->head + padded(r->head->len);
+      size_t len = sizeof *r->head + pad(r->head->len);
       if (have >= len) {
         r->from += len;
         return 1;
@@ -181,15 +181,15 @@ static int advance(struct ni_sort *s, struct run *r) {
   }
 }
 
-#define run_before(a, b) (compare(s, (a)->head, (b)->head) < 0)
+#define run_before(a, b) (compare_items(s, (a)->head, (b)->head) < 0)
 
-static int begin(struct ni_sort *s) {
+static int begin_merge(struct ni_sort *s) {
   s->reading = true;
   if (s->n_runs == 0) {
     sort_buffer(s);
     return 0;
   }
-  int e = s->n ? spill(s) : 0;
+  int e = s->n ? spill_buffer(s) : 0;
   if (e < 0)
     return e;
   free(s->buffer);
@@ -205,10 +205,10 @@ static int begin(struct ni_sort *s) {
   if (!s->heap)
     return -ENOMEM;
   for (size_t i = 0; i < s->n_runs; i++) {
-    struct run *r = &s->run[i];
+    struct sorted_run *r = &s->run[i];
     if (!(r->buffer = malloc(s->read_bytes)))
       return -ENOMEM;
-    int got = advance(s, r);
+    int got = advance_run(s, r);
     if (got < 0)
       return got;
     if (got)
@@ -220,11 +220,11 @@ static int begin(struct ni_sort *s) {
 
 int ni_sort_next(struct ni_sort *s, const void **item, size_t *len) {
   if (!s->reading) {
-    int e = begin(s);
+    int e = begin_merge(s);
     if (e < 0)
       return e;
   } else if (s->n_runs && s->n_heap) {
-    int got = advance(s, s->heap[0]);
+    int got = advance_run(s, s->heap[0]);
     if (got < 0)
       return got;
     if (got == 0)
@@ -233,7 +233,7 @@ int ni_sort_next(struct ni_sort *s, const void **item, size_t *len) {
   }
   if (s->n_runs ? s->n_heap == 0 : s->next == s->n)
     return 0;
-  const struct head *h = s->n_runs ? s->heap[0]->head : head_at(s, s->index[s->next++]);
+  const struct item_head *h = s->n_runs ? s->heap[0]->head : find_head(s, s->index[s->next++]);
   *item = h + 1;
   *len = h->len;
   return 1;

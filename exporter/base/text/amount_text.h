@@ -115,9 +115,15 @@ static inline const char *ni_span_text(int64_t ns, char out[32]) {
 
 /* How old something is, in whole units: "599 s", "119 min", "47 h", "3 days". */
 static inline const char *ni_age_text(uint64_t ns, char out[32]) {
-  uint64_t s = ns / 1000000000u;
-  unsigned long long v = s < 600 ? s : s < 7200 ? s / 60 : s < 172800 ? s / 3600 : s / 86400;
-  snprintf(out, 32, "%llu %s", v, s < 600 ? "s" : s < 7200 ? "min" : s < 172800 ? "h" : "days");
+  static const struct {
+    uint64_t below_s, unit_s;
+    const char *name;
+  } units[] = {{600, 1, "s"}, {7200, 60, "min"}, {172800, 3600, "h"}, {UINT64_MAX, 86400, "days"}};
+  const uint64_t s = ns / 1000000000u;
+  size_t i = 0;
+  while (s >= units[i].below_s)
+    i++;
+  snprintf(out, 32, "%llu %s", (unsigned long long)(s / units[i].unit_s), units[i].name);
   return out;
 }
 

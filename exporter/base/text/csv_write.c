@@ -16,7 +16,7 @@ void ni_csv_text(FILE *f, const char *text) {
 }
 
 /* Shortest form; nothing for NAN. */
-static void csv_double(FILE *f, double value) {
+static void write_csv_double(FILE *f, double value) {
   char text[NI_SHORTEST_BYTES];
   fwrite(text, 1, ni_shortest(value, text), f);
 }
@@ -24,6 +24,6 @@ static void csv_double(FILE *f, double value) {
 void ni_csv_doubles(FILE *f, const double *v, size_t n) {
   for (size_t i = 0; i < n; i++) {
     putc(',', f);
-    csv_double(f, v[i]);
+    write_csv_double(f, v[i]);
   }
 }

@@ -56,7 +56,7 @@ struct ni_json_field {
 #define NI_JSON_FROM(function, tag, member, key) {key, function, offsetof(struct tag, member)}
 #define NI_JSON_BY(function, key) {key, function, 0}
 
-/* With their keys; keys false: as elements of an array. */
+/* Writes the fields with their keys; keys false: as elements of an array. */
 void ni_json_fields(struct ni_json *j, const struct ni_json_field *f, size_t n, bool keys, const void *item,
                     const void *context);
 #define NI_JSON_ALL(j, table, item, context) \

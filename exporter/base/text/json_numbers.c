@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t digits_at(const char *s, const char *end) {
+static size_t count_digits(const char *s, const char *end) {
   const char *from = s;
   while (s < end && isdigit((unsigned char)*s))
     s++;
@@ -15,15 +15,15 @@ static size_t digits_at(const char *s, const char *end) {
 }
 
 /* How long the number is that begins here, by the grammar of JSON; 0: none does. */
-static size_t number_length(const char *s, const char *end, bool *is_integer) {
+static size_t measure_number(const char *s, const char *end, bool *is_integer) {
   const char *at = s + (*s == '-');
-  size_t digits = digits_at(at, end);
+  size_t digits = count_digits(at, end);
   if (digits == 0 || (digits > 1 && *at == '0'))
     return 0;
   at += digits;
   *is_integer = true;
   if (at < end && *at == '.') {
-    digits = digits_at(at + 1, end);
+    digits = count_digits(at + 1, end);
     if (digits == 0)
       return 0;
     at += 1 + digits;
@@ -32,7 +32,7 @@ static size_t number_length(const char *s, const char *end, bool *is_integer) {
   if (at < end && (*at == 'e' || *at == 'E')) {
     at++;
     at += at < end && (*at == '+' || *at == '-');
-    digits = digits_at(at, end);
+    digits = count_digits(at, end);
     if (digits == 0)
       return 0;
     at += digits;
@@ -41,7 +41,7 @@ static size_t number_length(const char *s, const char *end, bool *is_integer) {
   return (size_t)(at - s);
 }
 
-/* As 64 bits with a sign, or without one. */
+/* Can 64 bits hold it, with a sign or without one? */
 static bool holds_integer(const char *s, size_t n) {
   enum { DIGITS_OF_2_TO_64 = 20 };
   if (n > DIGITS_OF_2_TO_64)
@@ -55,7 +55,7 @@ static bool holds_integer(const char *s, size_t n) {
 }
 
 /* What Python writes for numbers that JSON has not; 0: it is none of them. */
-static size_t word_length(const char *s, const char *end) {
+static size_t measure_word(const char *s, const char *end) {
   static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     size_t n = strlen(words[i]);
@@ -69,17 +69,17 @@ static size_t word_length(const char *s, const char *end) {
  * How long the number is that begins here and cannot be held; else 0, and *skip is what may be copied as it
  * is.
  */
-static size_t too_large(const char *s, const char *end, size_t *skip) {
+static size_t measure_too_large(const char *s, const char *end, size_t *skip) {
   bool is_integer = false;
-  size_t word = word_length(s, end);
+  size_t word = measure_word(s, end);
   if (word)
     return word;
   *skip = 1;
   if (*s != '-' && !isdigit((unsigned char)*s))
     return 0;
-  size_t n = number_length(s, end, &is_integer);
+  size_t n = measure_number(s, end, &is_integer);
   if (n == 0) {
-    *skip += digits_at(s + 1, end);
+    *skip += count_digits(s + 1, end);
     return 0;
   }
   *skip = n;
@@ -87,8 +87,8 @@ static size_t too_large(const char *s, const char *end, size_t *skip) {
   return holds ? 0 : n;
 }
 
-/* Of the text in quotes that begins here, the second quote included. */
-static size_t quoted_length(const char *s, const char *end) {
+/* The length of the text in quotes that begins here, with the second quote. */
+static size_t measure_quoted(const char *s, const char *end) {
   const char *at = s + 1;
   while (at < end && *at != '"')
     at += *at == '\\' && at + 1 < end ? 2 : 1;
@@ -100,8 +100,8 @@ size_t ni_json_quote_numbers(const char *text, size_t n, char *out) {
   char *to = out;
   for (const char *s = text; s < end;) {
     size_t skip = 0;
-    size_t number = *s == '"' ? 0 : too_large(s, end, &skip);
-    size_t length = *s == '"' ? quoted_length(s, end) : number ? number : skip;
+    size_t number = *s == '"' ? 0 : measure_too_large(s, end, &skip);
+    size_t length = *s == '"' ? measure_quoted(s, end) : number ? number : skip;
     if (number)
       *to++ = '"';
     memcpy(to, s, length);

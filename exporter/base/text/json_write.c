@@ -10,9 +10,12 @@
 #include "time_text.h"
 #include "utf8.h"
 
+/* A character that stands for itself in a string; nearly all do. */
+static bool is_plain(char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; }
+
 unsigned ni_json_char(char out[8], const char **text) {
   const char *s = *text;
-  if (*s >= ' ' && *s < 0x7f && *s != '"' && *s != '\\') { /* nearly all */
+  if (is_plain(*s)) {
     *out = *s;
     *text = s + 1;
     return 1;
@@ -22,7 +25,7 @@ unsigned ni_json_char(char out[8], const char **text) {
   *text += n > 0 ? n : 1;
   if (n < 0)
     code = 0xfffd;
-  if (n < 0 || !ni_text_fit(code))
+  if (n < 0 || !ni_text_is_printable(code))
     return (unsigned)sprintf(out, "\\u%04x", (unsigned)code);
   unsigned escape = *s == '"' || *s == '\\';
   out[0] = '\\';
@@ -30,12 +33,12 @@ unsigned ni_json_char(char out[8], const char **text) {
   return (unsigned)n + escape;
 }
 
-static void put_string(FILE *f, const char *text) {
+static void write_string(FILE *f, const char *text) {
   char c[8];
   putc('"', f);
   while (*text) {
     size_t plain = 0; /* names are nearly all plain: written at once */
-    while (text[plain] >= ' ' && text[plain] < 0x7f && text[plain] != '"' && text[plain] != '\\')
+    while (is_plain(text[plain]))
       plain++;
     fwrite(text, 1, plain, f);
     text += plain;
@@ -45,56 +48,56 @@ static void put_string(FILE *f, const char *text) {
   putc('"', f);
 }
 
-static void before(struct ni_json *j, const char *key) {
+static void begin_value(struct ni_json *j, const char *key) {
   if (j->filled[j->depth])
     putc(',', j->f);
   j->filled[j->depth] = true;
   if (key) {
-    put_string(j->f, key);
+    write_string(j->f, key);
     putc(':', j->f);
   }
 }
 
-static void open_with(struct ni_json *j, const char *key, char c) {
-  before(j, key);
+static void open_bracket(struct ni_json *j, const char *key, char c) {
+  begin_value(j, key);
   putc(c, j->f);
   assert(j->depth + 1 < NI_JSON_DEPTH);
   j->filled[++j->depth] = false;
 }
 
 void ni_json_begin(struct ni_json *j, FILE *f) { *j = (struct ni_json){.f = f}; }
-void ni_json_object(struct ni_json *j, const char *key) { open_with(j, key, '{'); }
-void ni_json_array(struct ni_json *j, const char *key) { open_with(j, key, '['); }
+void ni_json_object(struct ni_json *j, const char *key) { open_bracket(j, key, '{'); }
+void ni_json_array(struct ni_json *j, const char *key) { open_bracket(j, key, '['); }
 
-static void end_with(struct ni_json *j, char c) {
+static void close_bracket(struct ni_json *j, char c) {
   j->depth--;
   putc(c, j->f);
 }
 
-void ni_json_end_object(struct ni_json *j) { end_with(j, '}'); }
-void ni_json_end_array(struct ni_json *j) { end_with(j, ']'); }
+void ni_json_end_object(struct ni_json *j) { close_bracket(j, '}'); }
+void ni_json_end_array(struct ni_json *j) { close_bracket(j, ']'); }
 
 void ni_json_text(struct ni_json *j, const char *key, const char *value) {
-  before(j, key);
+  begin_value(j, key);
   if (value)
-    put_string(j->f, value);
+    write_string(j->f, value);
   else
     fputs("null", j->f);
 }
 
 void ni_json_u64(struct ni_json *j, const char *key, uint64_t value) {
-  before(j, key);
+  begin_value(j, key);
   fprintf(j->f, "%" PRIu64, value);
 }
 
 void ni_json_i64(struct ni_json *j, const char *key, int64_t value) {
-  before(j, key);
+  begin_value(j, key);
   fprintf(j->f, "%" PRId64, value);
 }
 
 void ni_json_f64(struct ni_json *j, const char *key, double value) {
   char text[40] = "null";
-  before(j, key);
+  begin_value(j, key);
   /* The shortest form that reads back the same. */
   for (int digits = 15; isfinite(value) && digits <= 17; digits++) {
     snprintf(text, sizeof text, "%.*g", digits, value);
@@ -105,7 +108,7 @@ void ni_json_f64(struct ni_json *j, const char *key, double value) {
 }
 
 void ni_json_rounded(struct ni_json *j, const char *key, double value, int digits) {
-  before(j, key);
+  begin_value(j, key);
   if (isfinite(value))
     fprintf(j->f, "%.*g", digits, value);
   else
@@ -113,7 +116,7 @@ void ni_json_rounded(struct ni_json *j, const char *key, double value, int digit
 }
 
 void ni_json_seconds(struct ni_json *j, const char *key, int64_t ns) {
-  before(j, key);
+  begin_value(j, key);
   fprintf(j->f, "%s%" PRId64 ".%09" PRId64, ns < 0 ? "-" : "", (int64_t)imaxabs(ns / 1000000000),
           (int64_t)imaxabs(ns % 1000000000));
 }
@@ -124,12 +127,12 @@ void ni_json_utc(struct ni_json *j, const char *key, int64_t ns) {
 }
 
 void ni_json_hex_text(struct ni_json *j, const char *key, uint64_t value) {
-  before(j, key);
+  begin_value(j, key);
   fprintf(j->f, "\"0x%" PRIx64 "\"", value);
 }
 
 void ni_json_bool(struct ni_json *j, const char *key, bool value) {
-  before(j, key);
+  begin_value(j, key);
   fputs(value ? "true" : "false", j->f);
 }
 

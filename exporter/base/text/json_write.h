@@ -40,7 +40,7 @@ void ni_json_text(struct ni_json *j, const char *key, const char *value); /* NUL
 void ni_json_u64(struct ni_json *j, const char *key, uint64_t value);
 void ni_json_i64(struct ni_json *j, const char *key, int64_t value);
 void ni_json_f64(struct ni_json *j, const char *key, double value);
-/* With so many significant digits (1..17): for pages and tables, where size counts. */
+/* Writes a number with so many significant digits (1..17): for pages and tables, where size counts. */
 void ni_json_rounded(struct ni_json *j, const char *key, double value, int digits);
 /* A time in ns as seconds, all nine decimals: more than a double holds. */
 void ni_json_seconds(struct ni_json *j, const char *key, int64_t ns);

@@ -29,8 +29,9 @@ static inline unsigned ni_edits(const char *a, size_t n, const char *b, size_t m
   for (size_t i = 0; i < n; i++) {
     unsigned corner = row[0]++;
     for (size_t k = 0; k < m; k++) {
-      bool same = a[i] == b[k] || (any_case && tolower((unsigned char)a[i]) == tolower((unsigned char)b[k]));
-      unsigned best = corner + !same;
+      bool is_same =
+          a[i] == b[k] || (any_case && tolower((unsigned char)a[i]) == tolower((unsigned char)b[k]));
+      unsigned best = corner + !is_same;
       corner = row[k + 1];
       if (row[k + 1] + 1 < best)
         best = row[k + 1] + 1;

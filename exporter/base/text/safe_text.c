@@ -6,20 +6,22 @@
 
 #include "utf8.h"
 
-int ni_text_fit(uint32_t c) {
+int ni_text_is_printable(uint32_t c) {
   if (c < 0xa0)
     return c >= 0x20 && c < 0x7f;
-  if (c >= 0x2000 && c < 0x2070)
-    return !((c >= 0x200b && c < 0x2010) || (c >= 0x2028 && c < 0x202f) || c >= 0x2060);
+  if (c >= 0x2000 && c < 0x2070) {
+    const bool is_zero_width = c >= 0x200b && c < 0x2010, is_direction = c >= 0x2028 && c < 0x202f;
+    return !is_zero_width && !is_direction && c < 0x2060;
+  }
   return c != 0xad && c != 0x61c && c != 0xfeff;
 }
 
 /* The safe form of the character at *text, n bytes; *text moves behind it. */
-static const char *next(const char **text, unsigned *n) {
+static const char *make_next_safe(const char **text, unsigned *n) {
   uint32_t code;
   const char *p = *text;
   int bytes = ni_utf8_char(p, 4, &code);
-  bool fit = bytes > 0 && ni_text_fit(code);
+  bool fit = bytes > 0 && ni_text_is_printable(code);
   *text += bytes > 0 ? bytes : 1;
   *n = fit ? (unsigned)bytes : 1;
   return fit ? p : "?";
@@ -27,7 +29,7 @@ static const char *next(const char **text, unsigned *n) {
 
 void ni_put_text(FILE *f, const char *text) {
   for (unsigned n; *text;) {
-    const char *p = next(&text, &n);
+    const char *p = make_next_safe(&text, &n);
     fwrite(p, 1, n, f);
   }
 }
@@ -35,7 +37,7 @@ void ni_put_text(FILE *f, const char *text) {
 const char *ni_safe_text(const char *text, char *out, size_t size) {
   size_t at = 0;
   for (unsigned n; text && *text; at += n) {
-    const char *p = next(&text, &n);
+    const char *p = make_next_safe(&text, &n);
     if (at + n >= size)
       break;
     memcpy(out + at, p, n);
@@ -44,7 +46,7 @@ const char *ni_safe_text(const char *text, char *out, size_t size) {
   return out;
 }
 
-static int put_said(FILE *f, const char *format, va_list args) {
+static int write_safely(FILE *f, const char *format, va_list args) {
   char *text, *head = strdup(format);
   va_list again;
   va_copy(again, args);
@@ -86,8 +88,8 @@ int ni_vsay(FILE *f, const char *format, va_list args) {
   /* it has no buffer: each byte would be a write */
   FILE *whole = f == stderr ? open_memstream(&said, &len) : NULL;
   if (!whole)
-    return put_said(f, format, args);
-  int n = put_said(whole, format, args);
+    return write_safely(f, format, args);
+  int n = write_safely(whole, format, args);
   if (fclose(whole) != 0)
     fputs(format, f);
   else

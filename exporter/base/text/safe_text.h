@@ -19,7 +19,7 @@
 #include <stdio.h>
 
 /* 1: this character may stand in text for a person; 0: '?' or an escape takes its place. */
-int ni_text_fit(uint32_t code);
+int ni_text_is_printable(uint32_t code);
 
 void ni_put_text(FILE *f, const char *text);
 /* Copies what fits into size bytes (1 or more), cut between characters. NULL is "". Returns out. */

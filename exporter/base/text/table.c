@@ -27,22 +27,22 @@ void ni_table_cell(struct ni_table *t, const char *format, ...) {
     free(raw);
 }
 
-static int wide(const char *text) { return text ? ni_text_columns(text, strlen(text)) : 0; }
+static int measure_text(const char *text) { return text ? ni_text_columns(text, strlen(text)) : 0; }
 
 /* The width of a column's widest cell, head and unit. */
-static int natural(const struct ni_table *t, size_t k) {
+static int measure_column(const struct ni_table *t, size_t k) {
   if (t->column[k].below)
     return 0;
-  int most = wide(t->column[k].head), unit = wide(t->column[k].unit);
+  int most = measure_text(t->column[k].head), unit = measure_text(t->column[k].unit);
   if (unit > most)
     most = unit;
   for (size_t i = k; i < t->n; i += t->n_columns)
-    if (wide(t->cell[i]) > most)
-      most = wide(t->cell[i]);
+    if (measure_text(t->cell[i]) > most)
+      most = measure_text(t->cell[i]);
   return most;
 }
 
-static int total(const int *width, size_t n) {
+static int sum_widths(const int *width, size_t n) {
   int sum = -1;
   for (size_t k = 0; k < n; k++)
     sum += width[k] ? width[k] + 1 : 0;
@@ -52,18 +52,20 @@ static int total(const int *width, size_t n) {
 /* 0: left out, as empty columns are. */
 static void choose_widths(const struct ni_table *t, int room, int *width) {
   for (size_t k = 0; k < t->n_columns; k++) {
-    int own = natural(t, k);
-    width[k] = own && own < t->column[k].width ? t->column[k].width : own;
+    int wanted = measure_column(t, k);
+    width[k] = wanted && wanted < t->column[k].width ? t->column[k].width : wanted;
   }
-  if (!room || total(width, t->n_columns) <= room)
+  if (!room || sum_widths(width, t->n_columns) <= room)
     return;
   for (size_t k = 0; k < t->n_columns; k++)
-    width[k] = natural(t, k);
-  while (total(width, t->n_columns) > room) {
+    width[k] = measure_column(t, k);
+  while (sum_widths(width, t->n_columns) > room) {
     size_t out = t->n_columns;
-    for (size_t k = 0; k < t->n_columns; k++)
-      if (width[k] && t->column[k].drop && (out == t->n_columns || t->column[k].drop >= t->column[out].drop))
+    for (size_t k = 0; k < t->n_columns; k++) {
+      bool can_go = width[k] && t->column[k].drop;
+      if (can_go && (out == t->n_columns || t->column[k].drop >= t->column[out].drop))
         out = k;
+    }
     if (out == t->n_columns)
       return;
     width[out] = 0;
@@ -74,13 +76,11 @@ static void choose_widths(const struct ni_table *t, int room, int *width) {
 static void print_row(const struct ni_table *t, FILE *f, const int *width, char *const *cell, bool units) {
   int owed = 0;
   for (size_t k = 0, shown = 0; k < t->n_columns; k++) {
-    const char *head = units ? t->column[k].unit : t->column[k].head,
-               *text = cell ? cell[k]
-        : head              ? head
-                            : "";
+    const char *head = units ? t->column[k].unit : t->column[k].head;
+    const char *text = cell ? cell[k] : head ? head : "";
     if (!width[k])
       continue;
-    int pad = width[k] - wide(text);
+    int pad = width[k] - measure_text(text);
     if (shown++)
       owed++;
     if (*text) {
@@ -98,7 +98,7 @@ static void print_row(const struct ni_table *t, FILE *f, const int *width, char 
 static void print_left_out(const struct ni_table *t, FILE *f, const int *width) {
   const char *before = "no room for: ";
   for (size_t k = 0; k < t->n_columns; k++)
-    if (!width[k] && *t->column[k].head && natural(t, k)) {
+    if (!width[k] && *t->column[k].head && measure_column(t, k)) {
       ni_say(f, "%s%s", before, t->column[k].head);
       before = ", ";
     }

@@ -35,7 +35,7 @@ struct ni_table {
 void ni_table_begin(struct ni_table *t, const struct ni_column *column, size_t n_columns);
 /* The next cell; rows end by themselves when they are full. */
 void ni_table_cell(struct ni_table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* With its heads, and frees it. Nothing for a table without rows. */
+/* Prints the table with its heads, and frees it. A table without rows prints nothing. */
 void ni_table_print(struct ni_table *t, FILE *f);
 
 #endif

@@ -43,7 +43,7 @@ int ni_text_columns(const char *text, size_t bytes) {
   return n;
 }
 
-static bool put(const char *text, size_t n) {
+static bool write_to_stdout(const char *text, size_t n) {
   while (n) {
     ssize_t got = write(STDOUT_FILENO, text, n);
     if (got < 0 && errno != EINTR)
@@ -56,8 +56,11 @@ static bool put(const char *text, size_t n) {
   return true;
 }
 
-/* Under the text behind the last label: two spaces or more end a label. Bars at the start go on. */
-static void begin_line(const char *text, size_t n) {
+/*
+ * Lines that are broken go on under the text behind the last label. Two spaces or more end a label. Bars at
+ * the start are repeated.
+ */
+static void prepare_line(const char *text, size_t n) {
   size_t at = 0, spaces = 0, leading = 0;
   while (leading < n && text[leading] == ' ')
     leading++;
@@ -82,9 +85,9 @@ static void begin_line(const char *text, size_t n) {
 }
 
 /* At most one line, with its end or without. */
-static bool put_line(const char *text, size_t n) {
+static bool write_wrapped(const char *text, size_t n) {
   if (line.column == 0)
-    begin_line(text, n);
+    prepare_line(text, n);
   while (n) {
     size_t gap = 0, word = 0;
     while (gap < n && text[gap] == ' ')
@@ -93,26 +96,26 @@ static bool put_line(const char *text, size_t n) {
       word++;
     int wide = ni_text_columns(text + gap, word), from = (int)strlen(line.indent);
     bool over = word && !line.data && line.column > from && line.column + (int)gap + wide > line.columns;
-    if (over && (!put("\n", 1) || !put(line.indent, strlen(line.indent))))
+    if (over && (!write_to_stdout("\n", 1) || !write_to_stdout(line.indent, strlen(line.indent))))
       return false;
-    if (!put(over ? text + gap : text, over ? word : gap + word))
+    if (!write_to_stdout(over ? text + gap : text, over ? word : gap + word))
       return false;
     line.column = over ? from + wide : line.column + (int)gap + wide;
     text += gap + word;
     n -= gap + word;
     if (n && *text == '\n') {
       line.column = 0;
-      return put(text, 1);
+      return write_to_stdout(text, 1);
     }
   }
   return true;
 }
 
-static ssize_t put_lines(void *cookie, const char *text, size_t n) {
+static ssize_t write_lines(void *cookie, const char *text, size_t n) {
   for (size_t at = 0, len; at < n; at += len) {
     const char *end = memchr(text + at, '\n', n - at);
     len = end ? (size_t)(end - text) + 1 - at : n - at;
-    if (!put_line(text + at, len))
+    if (!write_wrapped(text + at, len))
       return 0;
   }
   return (ssize_t)n;
@@ -122,7 +125,7 @@ void ni_terminal_begin(void) {
   static char buffer[1 << 16];
   if (!ni_terminal_columns(stdout))
     return;
-  FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = put_lines});
+  FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_lines});
   if (!f)
     return;
   setvbuf(f, buffer, _IOLBF, sizeof buffer);

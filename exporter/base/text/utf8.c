@@ -38,7 +38,7 @@ int ni_utf8_char(const char *text, size_t n, uint32_t *code) {
 }
 
 /* Bytes of ASCII at the start, counted in steps of 8: names and ids are nothing else. */
-static size_t ascii_prefix(const char *p, size_t n) {
+static size_t count_ascii(const char *p, size_t n) {
   size_t i = 0;
   for (uint64_t v; i + 8 <= n; i += 8) {
     memcpy(&v, p + i, 8);
@@ -49,7 +49,7 @@ static size_t ascii_prefix(const char *p, size_t n) {
 }
 
 bool ni_utf8_valid(const char *p, size_t n) {
-  size_t i = ascii_prefix(p, n);
+  size_t i = count_ascii(p, n);
   while (i < n) {
     uint32_t code;
     int len = ni_utf8_char(p + i, n - i, &code);

@@ -230,7 +230,7 @@ static void invent_stem(const struct ni_box_header *h, char *out, size_t size) {
 static bool trusted(const struct ni_box_sources *s, const struct ni_inputs *in, const struct ni_box *b,
                     const char *said) {
   bool own = ni_box_owner(b) == geteuid(), copied = geteuid() == 0 && s->named;
-  return own && *said == '/' && (!copied || ni_box_under(in, said));
+  return own && *said == '/' && (!copied || ni_box_is_under(in, said));
 }
 
 /* What the box says of its log, and the name that a part of it will have. */
@@ -269,7 +269,7 @@ int ni_place_find(struct ni_place *p, const struct ni_box_sources *s, const stru
   for (size_t i = 0; e == 0 && i < s->logs.n; i++)
     if (is_its(&look, ni_path_name(s->logs.file[i].path)))
       e = take_file(&look, s->logs.file[i].path, s->logs.file[i].owner);
-  p->elsewhere = !s->named && in->n && !p->logs && !(*p->said && ni_box_under(in, p->said));
+  p->elsewhere = !s->named && in->n && !p->logs && !(*p->said && ni_box_is_under(in, p->said));
   if (e < 0 || p->elsewhere)
     return e;
   bool believed = trusted(s, in, b, p->said);

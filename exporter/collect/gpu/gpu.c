@@ -14,7 +14,7 @@ enum { MAX_GPUS = 256, NAME = 32, PCIE_TX_BYTES = 197, PCIE_RX_BYTES = 198, ALL_
  * Which call a counter comes from and what it is there: the place in what the call brings, a field, a metric
  * of GPM. unit: one count is so many of our units.
  */
-static const struct row {
+static const struct gpu_metric {
   const char *name;
   uint8_t kind;
   uint16_t id;
@@ -82,18 +82,18 @@ struct library {
   size_t users;
 };
 
-struct gpu {
+struct gpu_reader {
   struct ni_reader reader; /* first: one is the other */
   struct library *library;
   struct ni_gpu_device device;
   size_t next; /* the call that is first in a sweep */
-  struct place {
-    const struct row *row;
+  struct call_place {
+    const struct gpu_metric *row;
     size_t at;
   } from[ROWS]; /* of its counters: call[row->kind].value[at] */
 };
 
-static void leave(struct library *l) {
+static void release_library(struct library *l) {
   if (--l->users)
     return;
   ni_xid_free(l->xid);
@@ -101,19 +101,19 @@ static void leave(struct library *l) {
   free(l);
 }
 
-static void gpu_close(struct ni_reader *r) {
-  struct gpu *g = (struct gpu *)r;
+static void close_gpu(struct ni_reader *r) {
+  struct gpu_reader *g = (struct gpu_reader *)r;
   ni_gpu_end(&g->device);
-  leave(g->library);
+  release_library(g->library);
   free(g);
 }
 
-static bool never(int result) {
+static bool is_never_supported(int result) {
   return result == NI_NVML_NOT_SUPPORTED || result == NI_NVML_NO_FUNCTION || result == NI_NVML_DEPRECATED;
 }
 
-static void gpu_read(struct ni_reader *r, struct ni_reading *out) {
-  struct gpu *g = (struct gpu *)r;
+static void read_gpu(struct ni_reader *r, struct ni_reading *out) {
+  struct gpu_reader *g = (struct gpu_reader *)r;
   bool lost = false, refused = false;
   size_t first = g->next;
   for (size_t i = 0; i < NI_GPU_KINDS; i++) {
@@ -125,41 +125,42 @@ static void gpu_read(struct ni_reader *r, struct ni_reading *out) {
       refused = true;
       g->next = k;
     }
-    if (never(result))
-      ni_gpu_forget(&g->device, k);
+    if (is_never_supported(result))
+      ni_gpu_stop_call(&g->device, k);
     lost |= result == NI_NVML_LOST;
   }
   for (size_t i = 0; i < r->n; i++) {
     unsigned kind = g->from[i].row->kind;
     const struct ni_gpu_call *c = &g->device.call[kind];
     const struct ni_gpu_value *v = &c->value[g->from[i].at];
-    bool gone = (lost && kind != NI_GPU_XID) || v->result == NI_NVML_LOST || never(v->result);
+    bool is_gone = (lost && kind != NI_GPU_XID) || v->result == NI_NVML_LOST || is_never_supported(v->result);
     out[i] = (struct ni_reading){.value = v->value, .real_ns = c->real_ns, .mono_ns = c->mono_ns};
-    out[i].state = gone ? NI_READ_MISSING : v->result == NI_NVML_OK ? NI_READ_OK : NI_READ_UNREADABLE;
+    out[i].state = is_gone ? NI_READ_MISSING : v->result == NI_NVML_OK ? NI_READ_OK : NI_READ_UNREADABLE;
   }
 }
 
-static bool blocks(unsigned kind) { return kind == NI_GPU_PCIE_TX || kind == NI_GPU_PCIE_RX; }
+static bool can_block(unsigned kind) { return kind == NI_GPU_PCIE_TX || kind == NI_GPU_PCIE_RX; }
 
 /*
  * Are counters of this kind asked for at all? Those that block or sample more only by name or with
  * wanted->slow.
  */
-static bool asked(const struct ni_find *f, uint8_t kind, const char *name) {
-  bool costly = kind == NI_GPU_GPM || (blocks(kind) && !f->wanted->pcie);
-  if (costly && !f->wanted->slow && !ni_find_named(f, name))
+static bool is_kind_asked(const struct ni_find *f, uint8_t kind, const char *name) {
+  bool costly = kind == NI_GPU_GPM || (can_block(kind) && !f->wanted->pcie);
+  if (costly && !f->wanted->slow && !ni_find_is_named(f, name))
     return false;
-  return ni_find_asked(f, NI_METRIC_GPU, name);
+  return ni_find_is_asked(f, NI_METRIC_GPU, name);
 }
 
 /* PCIe's throughput that is asked for in place of its bytes, of a GPU that counts those. */
-static bool needless(const struct ni_find *f, const struct gpu *g, unsigned kind, const char *name) {
-  if (!blocks(kind) || f->wanted->slow || ni_find_named(f, name))
+static bool is_made_needless(const struct ni_find *f, const struct gpu_reader *g, unsigned kind,
+                             const char *name) {
+  if (!can_block(kind) || f->wanted->slow || ni_find_is_named(f, name))
     return false;
   const struct ni_gpu_call *bytes = &g->device.call[NI_GPU_TRAFFIC];
   for (size_t i = 0; i < bytes->n; i++)
     if (bytes->value[i].id == (kind == NI_GPU_PCIE_TX ? PCIE_TX_BYTES : PCIE_RX_BYTES))
-      return !never(bytes->value[i].result);
+      return !is_never_supported(bytes->value[i].result);
   return false;
 }
 
@@ -167,13 +168,13 @@ static bool needless(const struct ni_find *f, const struct gpu *g, unsigned kind
  * All that is asked for, before it is known what of it this GPU has; Xids are known by xid_result. Returns
  * how many.
  */
-static size_t candidates(const struct ni_find *f, struct gpu *g, bool mig, int xid_result) {
+static size_t list_candidates(const struct ni_find *f, struct gpu_reader *g, bool mig, int xid_result) {
   size_t n = 0;
-  for (const struct row *r = rows; r < rows + ROWS; r++) {
+  for (const struct gpu_metric *r = rows; r < rows + ROWS; r++) {
     struct ni_gpu_call *call = &g->device.call[r->kind];
-    if ((mig && r->kind != NI_GPU_MEMORY) || !asked(f, r->kind, r->name))
+    if ((mig && r->kind != NI_GPU_MEMORY) || !is_kind_asked(f, r->kind, r->name))
       continue;
-    g->from[n++] = (struct place){r, call->n};
+    g->from[n++] = (struct call_place){r, call->n};
     call->value[call->n++] = (struct ni_gpu_value){.id = r->id,
                                                    .scope = r->unit == 1024 ? ALL_LINKS : 0,
                                                    .unit = r->unit,
@@ -182,33 +183,33 @@ static size_t candidates(const struct ni_find *f, struct gpu *g, bool mig, int x
   return n;
 }
 
-static void add_name(char list[512], const char *name) {
+static void append_name(char list[512], const char *name) {
   size_t n = strlen(list);
   snprintf(list + n, 512 - n, "%s%.31s", n ? ", " : "", name);
 }
 
 /* Puts what the GPU has of n candidates into the set; what it has not is asked for no more, and said once. */
-static void settle(struct ni_find *f, struct gpu *g, size_t n) {
+static void keep_supported(struct ni_find *f, struct gpu_reader *g, size_t n) {
   size_t kept[NI_GPU_KINDS] = {0}, all = 0;
   char without[512] = "", root[512] = "", text[NI_NVML_TEXT + 1024];
   for (size_t i = 0; i < n; i++) {
-    const struct row *row = g->from[i].row;
+    const struct gpu_metric *row = g->from[i].row;
     struct ni_gpu_value *value = g->device.call[row->kind].value, v = value[g->from[i].at];
-    if (needless(f, g, row->kind, row->name))
+    if (is_made_needless(f, g, row->kind, row->name))
       continue;
-    if (never(v.result)) {
-      add_name(without, row->name);
+    if (is_never_supported(v.result)) {
+      append_name(without, row->name);
     } else if (v.result == NI_NVML_NO_PERMISSION) {
-      add_name(root, row->name);
+      append_name(root, row->name);
     } else if (ni_find_counter(f, row->name)) {
-      g->from[all++] = (struct place){row, kept[row->kind]};
+      g->from[all++] = (struct call_place){row, kept[row->kind]};
       value[kept[row->kind]++] = v;
     }
   }
   for (size_t i = 0; i < NI_GPU_KINDS; i++) {
     g->device.call[i].n = kept[i];
     if (!kept[i])
-      ni_gpu_forget(&g->device, (enum ni_gpu_kind)i);
+      ni_gpu_stop_call(&g->device, (enum ni_gpu_kind)i);
   }
   struct ni_entity *e = &f->set->entity[f->set->n_entities - 1];
   if (*without) {
@@ -254,7 +255,8 @@ static void describe_link(struct ni_set *s, struct ni_entity *e, const struct ni
   e->warning = ni_set_text(s, text);
 }
 
-static void describe(struct ni_set *s, struct ni_entity *e, const struct ni_gpu_device *d, const char *pci) {
+static void describe_gpu(struct ni_set *s, struct ni_entity *e, const struct ni_gpu_device *d,
+                         const char *pci) {
   char name[NI_NVML_TEXT] = "", uuid[NI_NVML_TEXT] = "", text[2 * NI_NVML_TEXT + 4], numa[16],
        path[NI_ROOT_PATH];
   NI_NVML(d->nvml, name, d->handle, name, NI_NVML_TEXT);
@@ -270,37 +272,37 @@ static void describe(struct ni_set *s, struct ni_entity *e, const struct ni_gpu_
 }
 
 /* An entity, its counters and its reader, unless nobody asks for it. */
-static void add(struct ni_find *f, struct library *l, ni_nvml_handle handle, const char *name,
-                const char *pci, bool mig) {
+static void add_gpu(struct ni_find *f, struct library *l, ni_nvml_handle handle, const char *name,
+                    const char *pci, bool mig) {
   struct ni_entity *e = ni_find_entity(f, NI_METRIC_GPU, name);
-  struct gpu *g = e ? calloc(1, sizeof *g) : NULL;
+  struct gpu_reader *g = e ? calloc(1, sizeof *g) : NULL;
   int xid_result = NI_NVML_NOT_SUPPORTED;
   if (e && !g)
     f->set->failed = true;
   if (!g)
     return;
-  *g = (struct gpu){.reader = {.read = gpu_read, .close = gpu_close},
-                    .library = l,
-                    .device = {.nvml = l->nvml, .handle = handle}};
+  *g = (struct gpu_reader){.reader = {.read = read_gpu, .close = close_gpu},
+                           .library = l,
+                           .device = {.nvml = l->nvml, .handle = handle}};
   l->users++;
   ni_gpu_enter();
-  describe(f->set, e, &g->device, pci);
+  describe_gpu(f->set, e, &g->device, pci);
   if (!mig)
     describe_link(f->set, e, &g->device);
-  if (!mig && asked(f, NI_GPU_XID, "xid_count"))
+  if (!mig && is_kind_asked(f, NI_GPU_XID, "xid_count"))
     xid_result = ni_xid_watch(&l->xid, l->nvml, handle);
   ni_gpu_leave();
   g->device.xid = l->xid;
-  size_t n = candidates(f, g, mig, xid_result);
+  size_t n = list_candidates(f, g, mig, xid_result);
   /* Whether a GPU has GPM shows the second sample only: guests of a hypervisor have it by name alone. */
   ni_gpu_begin(&g->device, g->device.call[NI_GPU_GPM].n > 0);
   for (int i = 0; i < NI_GPU_XID; i++) {
-    if (blocks((unsigned)i) &&
-        needless(f, g, (unsigned)i, i == NI_GPU_PCIE_TX ? "pcie_tx_rate" : "pcie_rx_rate"))
+    if (can_block((unsigned)i) &&
+        is_made_needless(f, g, (unsigned)i, i == NI_GPU_PCIE_TX ? "pcie_tx_rate" : "pcie_rx_rate"))
       continue;
     ni_gpu_ask(&g->device, (enum ni_gpu_kind)i);
   }
-  settle(f, g, n);
+  keep_supported(f, g, n);
   ni_find_reader(f, &g->reader);
 }
 
@@ -317,11 +319,11 @@ static void add_migs(struct ni_find *f, struct library *l, ni_nvml_handle gpu, c
     if (NI_NVML(l->nvml, mig, gpu, i, &h) != NI_NVML_OK)
       continue; /* no such instance */
     snprintf(mig, sizeof mig, "%s/mig%u", name, i);
-    add(f, l, h, mig, pci, true);
+    add_gpu(f, l, h, mig, pci, true);
   }
 }
 
-static void find_all(struct ni_find *f, struct library *l, uint32_t n) {
+static void find_gpus(struct ni_find *f, struct library *l, uint32_t n) {
   char name[NAME], pci[NAME], why[256];
   ni_nvml_handle h;
   for (uint32_t i = 0; i < n; i++) {
@@ -335,7 +337,7 @@ static void find_all(struct ni_find *f, struct library *l, uint32_t n) {
     *pci = 0;
     if (NI_NVML(l->nvml, pci, h, &p) == NI_NVML_OK)
       snprintf(pci, sizeof pci, "%04x:%02x:%02x.0", p.domain, p.bus & 0xff, p.device & 0xff);
-    add(f, l, h, name, pci, false);
+    add_gpu(f, l, h, name, pci, false);
     add_migs(f, l, h, name, pci);
   }
 }
@@ -362,11 +364,12 @@ void ni_gpu_find(struct ni_find *f) {
   if (r != NI_NVML_OK)
     ni_set_unread(f->set, LIBRARY, ni_nvml_why(l->nvml, r, why, sizeof why));
   else
-    find_all(f, l, n < MAX_GPUS ? n : MAX_GPUS);
+    find_gpus(f, l, n < MAX_GPUS ? n : MAX_GPUS);
   if (n > MAX_GPUS)
     ni_set_skipped(f->set, LIBRARY, "GPUs beyond the first 256");
-  if (n && w->all && !w->slow && !w->counters)
+  const bool leaves_out_slow = w->all && !w->slow && !w->counters;
+  if (n && leaves_out_slow)
     ni_set_skipped(f->set, LIBRARY,
                    "gpm_* and pcie_*_rate, which cost more: they are read where --counters names them");
-  leave(l);
+  release_library(l);
 }

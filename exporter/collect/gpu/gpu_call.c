@@ -15,7 +15,7 @@ enum { WAIT_MS = 250, TYPE_XID = 8 };
 struct ni_xid {
   const struct ni_nvml *nvml;
   ni_nvml_handle set;
-  struct gpu {
+  struct watched_gpu {
     ni_nvml_handle device;
     uint64_t n, last;
   } *gpu;
@@ -26,7 +26,7 @@ struct ni_xid {
   int result; /* of the last wait */
 };
 
-static void *wait_for(void *arg) {
+static void *wait_for_xids(void *arg) {
   struct ni_xid *x = arg;
   for (bool stop = false; !stop;) {
     struct ni_nvml_event e = {0};
@@ -64,25 +64,25 @@ int ni_xid_watch(struct ni_xid **all, const struct ni_nvml *n, ni_nvml_handle de
     return r;
   if (!ni_array_room(x->gpu, x->n, x->cap))
     return NI_NVML_UNKNOWN;
-  x->gpu[x->n++] = (struct gpu){.device = device};
+  x->gpu[x->n++] = (struct watched_gpu){.device = device};
   return NI_NVML_OK;
 }
 
-static bool start(struct ni_xid *x) {
+static bool start_xid_thread(struct ni_xid *x) {
   sigset_t all, before;
   sigfillset(&all); /* signals are the command's, not this thread's */
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool done = pthread_create(&x->thread, NULL, wait_for, x) == 0;
+  bool is_started = pthread_create(&x->thread, NULL, wait_for_xids, x) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (done)
+  if (is_started)
     pthread_setname_np(x->thread, "ni-xid");
-  return done;
+  return is_started;
 }
 
 int ni_xid_read(struct ni_xid *x, ni_nvml_handle device, uint64_t out[2]) {
   pthread_mutex_lock(&x->lock);
   if (!x->started)
-    x->started = start(x);
+    x->started = start_xid_thread(x);
   int r = x->started ? x->result : NI_NVML_UNKNOWN;
   for (size_t i = 0; i < x->n; i++)
     if (x->gpu[i].device == device) {
@@ -116,7 +116,7 @@ void ni_xid_free(struct ni_xid *x) {
 #define PCIE_SHARE 25
 #define GPM_GAP_NS INT64_C(110000000) /* NVIDIA asks for 100 ms between two samples */
 
-/* Of the whole process; `turn` guards it, and is held during each call. */
+/* One for the whole process. `turn` guards it, and is held during each call. */
 static struct {
   pthread_mutex_t turn;
   int gpus, slow; /* devices; slow calls of theirs */
@@ -135,7 +135,7 @@ static void free_samples(struct ni_gpu_device *d) {
 
 void ni_gpu_end(struct ni_gpu_device *d) {
   for (int i = 0; i < NI_GPU_KINDS; i++)
-    ni_gpu_forget(d, (enum ni_gpu_kind)i);
+    ni_gpu_stop_call(d, (enum ni_gpu_kind)i);
   free_samples(d);
   ni_gpu_enter();
   driver.gpus--;
@@ -173,7 +173,7 @@ static int fetch_memory(const struct ni_gpu_device *d, uint64_t got[3]) {
   return r;
 }
 
-static uint64_t whole(const struct ni_nvml_field *f) {
+static uint64_t convert_to_integer(const struct ni_nvml_field *f) {
   switch (f->type) {
     case NI_NVML_DOUBLE:
       return f->value.d > 0 && f->value.d < 1.8e19 ? (uint64_t)f->value.d : 0;
@@ -194,7 +194,7 @@ static int fetch_fields(const struct ni_gpu_device *d, struct ni_gpu_value *v, s
     f[i] = (struct ni_nvml_field){.id = v[i].id, .scope = v[i].scope};
   int r = NI_NVML(d->nvml, fields, d->handle, (int)n, f);
   for (size_t i = 0; i < n && r == NI_NVML_OK; i++) {
-    v[i].value = whole(&f[i]) * v[i].unit;
+    v[i].value = convert_to_integer(&f[i]) * v[i].unit;
     /*
      * Bytes of PCIe that are counted with 32 bits go round several times a second: no difference of them
      * means anything.
@@ -222,7 +222,7 @@ static int fetch_gpm(struct ni_gpu_device *d, struct ni_gpu_value *v, size_t n) 
   return r;
 }
 
-static int fetch(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
+static int fetch_kind(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
   const struct ni_nvml *n = d->nvml;
   struct ni_gpu_call *c = &d->call[kind];
   struct ni_nvml_utilization u = {0};
@@ -289,14 +289,14 @@ static int fetch(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
 }
 
 /* Has the GPU something left for a call that is not slow? */
-static bool has_credit(struct ni_gpu_device *d, int64_t now) {
+static bool has_time_credit(struct ni_gpu_device *d, int64_t now) {
   int64_t most = CREDIT_NS / driver.gpus, more = (now - d->credit_at) / SHARE / driver.gpus;
   d->credit = more > most - d->credit ? most : d->credit + more;
   d->credit_at = now;
   return d->credit >= 0;
 }
 
-static long switches(void) {
+static long count_switches(void) {
   struct rusage u;
   return getrusage(RUSAGE_THREAD, &u) == 0 ? u.ru_nivcsw : 0;
 }
@@ -306,16 +306,16 @@ static long switches(void) {
  * whatever each one takes; the others are their GPU's, which has its part of the rest. A time in which others
  * had the processor is not the driver's: what counts then is what the call took before, where that was less.
  */
-static int timed(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
+static int fetch_timed(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
   struct ni_gpu_call *c = &d->call[kind];
   int64_t began = (int64_t)ni_now_ns(CLOCK_MONOTONIC);
   /* the first time is for finding out */
-  if (!has_credit(d, began) && !c->slow && c->mono_ns)
+  if (!has_time_credit(d, began) && !c->slow && c->mono_ns)
     return NI_GPU_LATER;
-  long before = switches();
-  int r = fetch(d, kind);
+  long before = count_switches();
+  int r = fetch_kind(d, kind);
   int64_t ended = (int64_t)ni_now_ns(CLOCK_MONOTONIC), took = ended - began;
-  int64_t cost = switches() != before && c->took && c->took < took ? c->took : took;
+  int64_t cost = count_switches() != before && c->took && c->took < took ? c->took : took;
   bool slow = cost > SLOW_NS;
   if (!c->slow)
     d->credit -= cost;
@@ -335,10 +335,10 @@ int ni_gpu_ask(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
   if (!c->n || (c->due && (int64_t)ni_now_ns(CLOCK_MONOTONIC) < c->due))
     return NI_NVML_OK;
   if (kind == NI_GPU_XID) { /* asks our thread, not the driver */
-    r = fetch(d, kind);
+    r = fetch_kind(d, kind);
   } else {
     ni_gpu_enter();
-    r = timed(d, kind);
+    r = fetch_timed(d, kind);
     ni_gpu_leave();
   }
   if (r == NI_GPU_LATER)
@@ -350,7 +350,7 @@ int ni_gpu_ask(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
   return r;
 }
 
-void ni_gpu_forget(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
+void ni_gpu_stop_call(struct ni_gpu_device *d, enum ni_gpu_kind kind) {
   struct ni_gpu_call *c = &d->call[kind];
   ni_gpu_enter();
   driver.slow -= c->slow;

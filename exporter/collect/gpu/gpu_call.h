@@ -96,8 +96,8 @@ void ni_gpu_end(struct ni_gpu_device *d);
  * not due; NI_GPU_LATER: the GPU has taken its part; what was refused comes first next time.
  */
 int ni_gpu_ask(struct ni_gpu_device *d, enum ni_gpu_kind kind);
-/* It is not made any more, and its time is the others'. */
-void ni_gpu_forget(struct ni_gpu_device *d, enum ni_gpu_kind kind);
+/* The call is not made any more. Its time goes to the others. */
+void ni_gpu_stop_call(struct ni_gpu_device *d, enum ni_gpu_kind kind);
 
 /* The driver's turn is ours: for other calls than these. */
 void ni_gpu_enter(void);

@@ -1,6 +1,7 @@
 #include "nvml.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,8 @@ struct ni_nvml *ni_nvml_open(char *why, size_t size) {
       found = dlsym(n->library, calls[i].older);
     memcpy((char *)n + calls[i].at, &found, sizeof found); /* as POSIX has it for pointers to functions */
   }
-  if (!n->init || !n->shutdown || !n->count || !n->handle) {
+  const bool has_calls = n->init && n->shutdown && n->count && n->handle;
+  if (!has_calls) {
     snprintf(why, size,
              "it has no nvmlInit_v2 or nvmlDeviceGetHandleByIndex_v2: no NVML of a driver since 2012");
   } else {

@@ -5,7 +5,7 @@
 #include "exporter/base/array.h"
 #include "exporter/collect/metric.h"
 
-static const struct row {
+static const struct meaning_row {
   uint8_t source;
   const char *pattern, *text;
 } rows[] = {
@@ -21,7 +21,7 @@ static const struct row {
  * The number that a '$' of the text stands for: the first one of the name for "$1", and so on. Its length; 0:
  * there is none.
  */
-static int number_in(const char *name, int which, const char **at) {
+static int find_number(const char *name, int which, const char **at) {
   for (;;) {
     name += strcspn(name, "0123456789");
     int n = (int)strspn(name, "0123456789");
@@ -34,7 +34,7 @@ static int number_in(const char *name, int which, const char **at) {
 }
 
 const char *ni_metric_meaning(enum ni_metric_source source, const char *name, char *out, size_t size) {
-  const struct row *r = rows, *end = rows + sizeof rows / sizeof *rows;
+  const struct meaning_row *r = rows, *end = rows + sizeof rows / sizeof *rows;
   while (r < end && (r->source != source || !ni_metric_fits(r->pattern, name)))
     r++;
   if (r == end || size == 0)
@@ -44,7 +44,7 @@ const char *ni_metric_meaning(enum ni_metric_source source, const char *name, ch
     const char *at = p;
     int n = 1;
     if (*p == '$' && isdigit((unsigned char)p[1]))
-      n = number_in(name, *++p - '0', &at);
+      n = find_number(name, *++p - '0', &at);
     for (int i = 0; i < n && used + 1 < size; i++)
       out[used++] = at[i];
   }

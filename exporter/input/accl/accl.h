@@ -30,7 +30,7 @@ bool ni_accl_parse_name(const char *path, struct ni_accl_name *name);
 
 /* Does the name of a file end as theirs do (.jsonl, .jsonl.gz), and begin with accl_profiler_rank? */
 bool ni_accl_is_log(const char *name);
-/* In one order all files of a process are behind each other. */
+/* Compares two names so that all files of a process follow each other. */
 int ni_accl_by_process(const char *a, const char *b);
 bool ni_accl_same_process(const char *a, const char *b);
 

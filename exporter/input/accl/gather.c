@@ -28,7 +28,7 @@ bool ni_accl_is_log(const char *name) {
 }
 
 /* "_pid4711_0xabc", as the name ends; a host may have the same in it. */
-static const char *read_tail(const char *end, const char *from, struct ni_accl_name *name) {
+static const char *parse_name_end(const char *end, const char *from, struct ni_accl_name *name) {
   const char *p = end;
   while (p > from && isxdigit((unsigned char)p[-1]))
     p--;
@@ -57,7 +57,7 @@ bool ni_accl_parse_name(const char *path, struct ni_accl_name *name) {
   if (rank >= INT32_MAX || *host != '_')
     return false;
   name->rank = (int32_t)rank;
-  const char *tail = read_tail(end, host, name);
+  const char *tail = parse_name_end(end, host, name);
   if (!tail)
     tail = end;
   snprintf(name->host, sizeof name->host, "%.*s", tail > host ? (int)(tail - host - 1) : 0, host + 1);
@@ -81,20 +81,21 @@ int ni_accl_by_process(const char *a, const char *b) {
 
 bool ni_accl_same_process(const char *a, const char *b) {
   struct ni_accl_name x, y;
-  return ni_accl_parse_name(a, &x) && ni_accl_parse_name(b, &y) && x.pid >= 0 && x.pid == y.pid &&
-      strcmp(x.host, y.host) == 0;
+  if (!ni_accl_parse_name(a, &x) || !ni_accl_parse_name(b, &y))
+    return false;
+  return x.pid >= 0 && x.pid == y.pid && strcmp(x.host, y.host) == 0;
 }
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
-struct gathering {
+struct accl_gathering {
   struct ni_imported *m;
   struct ni_accl_name name;
   uint32_t comm;
   bool seated; /* a line has said who this is */
 };
 
-static void seat(struct gathering *g, const struct ni_accl_op *op) {
+static void find_seat(struct accl_gathering *g, const struct ni_accl_op *op) {
   struct ni_imported_comm *c = &g->m->comm[g->comm];
   const bool known = g->name.comm && op->n_ranks > 0 && op->rank >= 0 && op->rank < op->n_ranks;
   g->seated = true;
@@ -104,12 +105,12 @@ static void seat(struct gathering *g, const struct ni_accl_op *op) {
   }
 }
 
-static uint8_t spelled(struct ni_imported *m, const char *word) {
+static uint8_t number_word(struct ni_imported *m, const char *word) {
   return *word ? (uint8_t)(ni_imported_func(m, word) + 1) : 0;
 }
 
-static int take_op(void *arg, const struct ni_accl_op *x) {
-  struct gathering *g = arg;
+static int add_operation(void *arg, const struct ni_accl_op *x) {
+  struct accl_gathering *g = arg;
   struct ni_imported *m = g->m;
   const int32_t channels = x->channels ? x->channels : x->kernels;
   struct ni_imported_op op = {.start_ns = NI_IMPORTED_NEVER,
@@ -122,18 +123,18 @@ static int take_op(void *arg, const struct ni_accl_op *x) {
                               .root = -1,
                               .blocks = (uint32_t)channels & 0xffffff,
                               .func = ni_imported_func(m, x->func) & 0xff,
-                              .algo = spelled(m, x->algo),
-                              .proto = spelled(m, x->proto)};
+                              .algo = number_word(m, x->algo),
+                              .proto = number_word(m, x->proto)};
   op.timing = x->by_gpu ? NI_TIMING_KERNEL_GPU : x->kernels ? NI_TIMING_KERNEL_CPU : NI_TIMING_COLLECTIVE_CPU;
   if (!g->seated)
-    seat(g, x);
+    find_seat(g, x);
   m->unsized += !x->sized;
   m->ungrouped += m->comm[g->comm].n_ranks == 0;
   return ni_imported_op(m, &op);
 }
 
 /* A file without a communicator in its name is of one that is no other rank's. */
-static uint64_t hash_of(const struct ni_accl_name *name, const char *path) {
+static uint64_t hash_communicator(const struct ni_accl_name *name, const char *path) {
   uint64_t hash = 0;
   if (name->comm)
     return name->comm;
@@ -143,15 +144,15 @@ static uint64_t hash_of(const struct ni_accl_name *name, const char *path) {
 }
 
 static int gather_file(struct ni_imported *m, const char *path, struct ni_progress *progress) {
-  struct gathering g = {.m = m};
+  struct accl_gathering g = {.m = m};
   struct ni_accl_summary summary = {0};
   struct stat st;
   bool is_new;
   if (!ni_accl_parse_name(path, &g.name))
     return -EBADMSG;
-  int e = ni_imported_comm(m, hash_of(&g.name, path), &is_new, &g.comm);
+  int e = ni_imported_comm(m, hash_communicator(&g.name, path), &is_new, &g.comm);
   if (e == 0)
-    e = ni_accl_lines(path, take_op, &g, &summary, &m->bad, progress);
+    e = ni_accl_lines(path, add_operation, &g, &summary, &m->bad, progress);
   if (e < 0)
     return e;
   struct ni_imported_comm *c = &m->comm[g.comm];

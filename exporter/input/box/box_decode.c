@@ -44,28 +44,28 @@ bool ni_box_ops_class(const struct ni_box *b, unsigned char cls) {
   return cls && cls != b->h.comm_class && cls < 64 && (b->h.op_classes >> cls & 1);
 }
 
-static uint64_t get(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
+static uint64_t read_field(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
   return ni_box_get(b, base, id, 0);
 }
 
-static int32_t get_i32(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
-  return (int32_t)(uint32_t)get(b, base, id);
+static int32_t read_int32(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
+  return (int32_t)(uint32_t)read_field(b, base, id);
 }
 
-/* Of the GPU's clock, in ns. An older writer's are. */
-static uint64_t get_stamp(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
-  return ni_gpu_ns(get(b, base, id), b->h.gpu_khz ? b->h.gpu_khz : NI_NS_KHZ);
+/* A time of the GPU's clock, in ns. Older writers have it in ns already. */
+static uint64_t read_stamp(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
+  return ni_gpu_ns(read_field(b, base, id), b->h.gpu_khz ? b->h.gpu_khz : NI_NS_KHZ);
 }
 
 /* The text lies in the image. NULL: empty, absent, or without an end. */
-static const char *get_text(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
+static const char *read_text(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id) {
   const struct ni_box_field *f = &b->field[id];
   const char *text = (const char *)(base + f->at);
   return f->size && *text && memchr(text, 0, f->size) ? text : NULL;
 }
 
-static void get_counts(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id,
-                       uint64_t *out, uint32_t n) {
+static void read_counts(const struct ni_box *b, const unsigned char *base, enum ni_box_field_id id,
+                        uint64_t *out, uint32_t n) {
   for (uint32_t i = 0; i < n; i++)
     out[i] = ni_box_get(b, base, id, i);
 }
@@ -82,7 +82,7 @@ uint32_t ni_box_owner(const struct ni_box *b) { return b->owner; }
 uint32_t ni_box_outside(const struct ni_box *b) { return b->outside; }
 
 bool ni_box_session(const struct ni_box *b, struct ni_box_log *out) {
-  struct ni_box *own = (struct ni_box *)(uintptr_t)b; /* the texts are kept in it; one thread */
+  struct ni_box *writable = (struct ni_box *)(uintptr_t)b; /* the texts are kept in it; one thread */
   struct ni_box_session s;
   if (b->h.session_now > 1)
     return false;
@@ -95,26 +95,28 @@ bool ni_box_session(const struct ni_box *b, struct ni_box_log *out) {
   for (int i = 0; i < 3; i++) {
     if (length[i] > p->bytes - at)
       return false;
-    free(own->text[i]);
-    own->text[i] = strndup((const char *)b->image + p->at + at, length[i]);
-    if (!own->text[i])
+    free(writable->text[i]);
+    writable->text[i] = strndup((const char *)b->image + p->at + at, length[i]);
+    if (!writable->text[i])
       return false;
     at += length[i];
   }
-  *out = (struct ni_box_log){s.start_ns, own->text[0], own->text[1], own->text[2]};
+  *out = (struct ni_box_log){s.start_ns, writable->text[0], writable->text[1], writable->text[2]};
   return true;
 }
 
 /* ---- clocks ---- */
 
-static const struct ni_box_clock *clock_of(const struct ni_box *b) { return &b->h.clock[b->h.clock_now & 1]; }
+static const struct ni_box_clock *find_clock(const struct ni_box *b) {
+  return &b->h.clock[b->h.clock_now & 1];
+}
 
 uint64_t ni_box_span_ns(const struct ni_box *b, uint64_t ticks) {
-  return (uint64_t)(((unsigned __int128)ticks * clock_of(b)->mult) >> 40);
+  return (uint64_t)(((unsigned __int128)ticks * find_clock(b)->mult) >> 40);
 }
 
 uint64_t ni_box_monotonic_ns(const struct ni_box *b, uint64_t ticks) {
-  const struct ni_box_clock *c = clock_of(b);
+  const struct ni_box_clock *c = find_clock(b);
   if (ticks >= c->ticks)
     return c->monotonic_ns + ni_box_span_ns(b, ticks - c->ticks);
   uint64_t back = ni_box_span_ns(b, c->ticks - ticks);
@@ -122,7 +124,7 @@ uint64_t ni_box_monotonic_ns(const struct ni_box *b, uint64_t ticks) {
 }
 
 uint64_t ni_box_unix_ns(const struct ni_box *b, uint64_t ticks) {
-  return ni_box_monotonic_ns(b, ticks) + (clock_of(b)->realtime_ns - clock_of(b)->monotonic_ns);
+  return ni_box_monotonic_ns(b, ticks) + (find_clock(b)->realtime_ns - find_clock(b)->monotonic_ns);
 }
 
 uint64_t ni_box_seen_ns(const struct ni_box *b) {
@@ -134,52 +136,52 @@ uint64_t ni_box_seen_ns(const struct ni_box *b) {
 
 /* ---- communicators ---- */
 
-static const unsigned char *comm_base(const struct ni_box *b, size_t i) {
+static const unsigned char *find_comm(const struct ni_box *b, size_t i) {
   return b->image + (uint64_t)b->comm_page[i] * NI_BOX_PAGE_BYTES;
 }
 
 bool ni_box_comm_at(const struct ni_box *b, size_t i, struct ni_box_comm *out) {
   if (i >= b->n_comm_pages)
     return false;
-  const unsigned char *c = comm_base(b, i);
+  const unsigned char *c = find_comm(b, i);
   *out = (struct ni_box_comm){
       .page = b->comm_page[i],
-      .phase = NI_BOX_COMM_PHASE(get(b, c, NI_BOX_COMM_STATE)),
-      .init_ticks = get(b, c, NI_BOX_COMM_INIT_TICKS),
-      .init_ns = get(b, c, NI_BOX_COMM_INIT_NS),
-      .id = {.comm_hash = get(b, c, NI_BOX_COMM_HASH),
-             .rank = get_i32(b, c, NI_BOX_COMM_RANK),
-             .n_ranks = get_i32(b, c, NI_BOX_COMM_N_RANKS),
-             .nnodes = get_i32(b, c, NI_BOX_COMM_N_NODES)},
-      .gpu_index = b->field[NI_BOX_COMM_GPU_INDEX].size ? get_i32(b, c, NI_BOX_COMM_GPU_INDEX) : -1,
-      .gpu_uuid = get_text(b, c, NI_BOX_COMM_GPU_UUID),
-      .gpu_pci = get_text(b, c, NI_BOX_COMM_GPU_PCI),
-      .group_ord = (uint32_t)get(b, c, NI_BOX_COMM_GROUP_ORD),
-      .newest_group = (uint32_t)get(b, c, NI_BOX_COMM_NEWEST_GROUP),
-      .fit_offset_ns = (int64_t)get(b, c, NI_BOX_COMM_FIT_OFFSET_NS),
-      .fit_at_ns = get(b, c, NI_BOX_COMM_FIT_AT_NS),
-      .fit_samples = get(b, c, NI_BOX_COMM_FIT_SAMPLES),
-      .poisoned = get(b, c, NI_BOX_COMM_POISONED) != 0,
+      .phase = NI_BOX_COMM_PHASE(read_field(b, c, NI_BOX_COMM_STATE)),
+      .init_ticks = read_field(b, c, NI_BOX_COMM_INIT_TICKS),
+      .init_ns = read_field(b, c, NI_BOX_COMM_INIT_NS),
+      .id = {.comm_hash = read_field(b, c, NI_BOX_COMM_HASH),
+             .rank = read_int32(b, c, NI_BOX_COMM_RANK),
+             .n_ranks = read_int32(b, c, NI_BOX_COMM_N_RANKS),
+             .nnodes = read_int32(b, c, NI_BOX_COMM_N_NODES)},
+      .gpu_index = b->field[NI_BOX_COMM_GPU_INDEX].size ? read_int32(b, c, NI_BOX_COMM_GPU_INDEX) : -1,
+      .gpu_uuid = read_text(b, c, NI_BOX_COMM_GPU_UUID),
+      .gpu_pci = read_text(b, c, NI_BOX_COMM_GPU_PCI),
+      .group_ord = (uint32_t)read_field(b, c, NI_BOX_COMM_GROUP_ORD),
+      .newest_group = (uint32_t)read_field(b, c, NI_BOX_COMM_NEWEST_GROUP),
+      .fit_offset_ns = (int64_t)read_field(b, c, NI_BOX_COMM_FIT_OFFSET_NS),
+      .fit_at_ns = read_field(b, c, NI_BOX_COMM_FIT_AT_NS),
+      .fit_samples = read_field(b, c, NI_BOX_COMM_FIT_SAMPLES),
+      .poisoned = read_field(b, c, NI_BOX_COMM_POISONED) != 0,
   };
-  if (get(b, c, NI_BOX_COMM_HAS_NAME)) {
-    out->id.comm_name = get_text(b, c, NI_BOX_COMM_NAME);
+  if (read_field(b, c, NI_BOX_COMM_HAS_NAME)) {
+    out->id.comm_name = read_text(b, c, NI_BOX_COMM_NAME);
     if (!out->id.comm_name)
       out->id.comm_name = "";
   }
-  get_counts(b, c, NI_BOX_COMM_STRAY, out->stray, NI_STRAY_COUNT);
-  get_counts(b, c, NI_BOX_COMM_API_SN, out->api_sn, NI_FUNC_COUNT);
+  read_counts(b, c, NI_BOX_COMM_STRAY, out->stray, NI_STRAY_COUNT);
+  read_counts(b, c, NI_BOX_COMM_API_SN, out->api_sn, NI_FUNC_COUNT);
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     const unsigned char *q = c + b->field[NI_BOX_COMM_KIND].at + (size_t)k * b->h.kind_stride;
     out->kind[k].calls = ni_box_get(b, c, NI_BOX_COMM_CALLS, (uint32_t)k);
-    out->kind[k].started = get(b, q, NI_BOX_KIND_STARTED);
-    out->kind[k].late = get(b, q, NI_BOX_KIND_LATE);
-    out->kind[k].written = get(b, q, NI_BOX_KIND_WRITTEN);
-    out->kind[k].judged_out = get(b, q, NI_BOX_KIND_JUDGED_OUT);
-    out->kind[k].incomplete = get(b, q, NI_BOX_KIND_INCOMPLETE);
-    out->kind[k].lost_write = get(b, q, NI_BOX_KIND_LOST_WRITE);
-    get_counts(b, q, NI_BOX_KIND_FILTERED, out->kind[k].filtered, NI_FILTER_COUNT);
-    get_counts(b, q, NI_BOX_KIND_DROPPED, out->kind[k].dropped, NI_DROP_COUNT);
-    get_counts(b, q, NI_BOX_KIND_FALLBACK, out->kind[k].fallback, NI_FALLBACK_COUNT);
+    out->kind[k].started = read_field(b, q, NI_BOX_KIND_STARTED);
+    out->kind[k].late = read_field(b, q, NI_BOX_KIND_LATE);
+    out->kind[k].written = read_field(b, q, NI_BOX_KIND_WRITTEN);
+    out->kind[k].judged_out = read_field(b, q, NI_BOX_KIND_JUDGED_OUT);
+    out->kind[k].incomplete = read_field(b, q, NI_BOX_KIND_INCOMPLETE);
+    out->kind[k].lost_write = read_field(b, q, NI_BOX_KIND_LOST_WRITE);
+    read_counts(b, q, NI_BOX_KIND_FILTERED, out->kind[k].filtered, NI_FILTER_COUNT);
+    read_counts(b, q, NI_BOX_KIND_DROPPED, out->kind[k].dropped, NI_DROP_COUNT);
+    read_counts(b, q, NI_BOX_KIND_FALLBACK, out->kind[k].fallback, NI_FALLBACK_COUNT);
   }
   return true;
 }
@@ -189,18 +191,18 @@ int64_t ni_box_comm_of(const struct ni_box *b, const struct ni_box_op *op) {
   ni_array_search(i, b->n_comm_pages, b->comm_page[i] < op->comm_page);
   if (i == b->n_comm_pages || b->comm_page[i] != op->comm_page)
     return -1;
-  const unsigned char *c = comm_base(b, i);
-  uint32_t phase = NI_BOX_COMM_PHASE(get(b, c, NI_BOX_COMM_STATE));
-  return phase && op->ticks_start >= get(b, c, NI_BOX_COMM_INIT_TICKS) ? (int64_t)i : -1;
+  const unsigned char *c = find_comm(b, i);
+  uint32_t phase = NI_BOX_COMM_PHASE(read_field(b, c, NI_BOX_COMM_STATE));
+  return phase && op->ticks_start >= read_field(b, c, NI_BOX_COMM_INIT_TICKS) ? (int64_t)i : -1;
 }
 
 uint64_t ni_box_open_channels(const struct ni_box *b, size_t comm, const struct ni_box_op *op) {
   uint64_t open = 0;
   if (comm >= b->n_comm_pages || b->field[NI_BOX_COMM_CELL].size == 0)
     return 0;
-  const unsigned char *cell = comm_base(b, comm) + b->field[NI_BOX_COMM_CELL].at;
+  const unsigned char *cell = find_comm(b, comm) + b->field[NI_BOX_COMM_CELL].at;
   for (uint32_t i = 0; i < 128; i++, cell += b->h.cell_stride) {
-    uint64_t o = get(b, cell, NI_BOX_CELL_OPEN);
+    uint64_t o = read_field(b, cell, NI_BOX_CELL_OPEN);
     if (o && NI_BOX_CELL_SLOT(o) == op->slot && NI_BOX_CELL_GEN(o) == (op->gen & 0xfffffff))
       open |= UINT64_C(1) << i / 2;
   }
@@ -222,22 +224,22 @@ bool ni_box_call_of(const struct ni_box_comm *c, const struct ni_box_op *op, uin
 
 /* ---- operations ---- */
 
-static const char *text_of(const struct ni_box *b, uint64_t number, uint32_t *elem_bytes) {
+static const char *find_text(const struct ni_box *b, uint64_t number, uint32_t *elem_bytes) {
   const struct ni_box_piece *t = &b->h.texts;
   if (elem_bytes)
     *elem_bytes = 1;
   if (number == 0 || number >= t->entries)
     return "Unknown";
   const unsigned char *e = b->image + t->at + number * t->stride;
-  if (!get(b, e, NI_BOX_TEXT_READY))
+  if (!read_field(b, e, NI_BOX_TEXT_READY))
     return "Unknown";
-  if (elem_bytes && get(b, e, NI_BOX_TEXT_ELEM_BYTES))
-    *elem_bytes = (uint32_t)get(b, e, NI_BOX_TEXT_ELEM_BYTES);
-  const char *s = get_text(b, e, NI_BOX_TEXT_TEXT);
+  if (elem_bytes && read_field(b, e, NI_BOX_TEXT_ELEM_BYTES))
+    *elem_bytes = (uint32_t)read_field(b, e, NI_BOX_TEXT_ELEM_BYTES);
+  const char *s = read_text(b, e, NI_BOX_TEXT_TEXT);
   return s ? s : "Unknown";
 }
 
-static enum ni_box_slot_is classify(const struct ni_box_op *op) {
+static enum ni_box_slot_is classify_slot(const struct ni_box_op *op) {
   if (!(op->flags & NI_BOX_OP_LIVE))
     return op->flags == NI_BOX_OP_CLOSED && op->src == NI_SRC_API ? NI_BOX_SLOT_CALLED : NI_BOX_SLOT_FREE;
   if (op->flags & NI_BOX_OP_RETIRED) {
@@ -253,7 +255,7 @@ static enum ni_box_slot_is classify(const struct ni_box_op *op) {
                                                                                    : NI_BOX_SLOT_IN_FLIGHT;
 }
 
-static enum ni_src src_of(uint64_t origin) {
+static enum ni_src find_source(uint64_t origin) {
   return origin & NI_BOX_ORIGIN_API ? NI_SRC_API : origin & NI_BOX_ORIGIN_CE ? NI_SRC_CE : NI_SRC_EVENT;
 }
 
@@ -261,53 +263,53 @@ void ni_box_op_at(const struct ni_box *b, uint32_t slot, struct ni_box_op *op) {
   uint32_t per_page = NI_BOX_PAGE_BYTES / b->h.slot_bytes;
   const unsigned char *p = b->image + (uint64_t)(slot / per_page) * NI_BOX_PAGE_BYTES +
       (size_t)(slot % per_page) * b->h.slot_bytes;
-  uint64_t state = get(b, p, NI_BOX_OP_STATE), prog = get(b, p, NI_BOX_OP_PROG);
+  uint64_t state = read_field(b, p, NI_BOX_OP_STATE), prog = read_field(b, p, NI_BOX_OP_PROG);
   uint32_t elem;
   *op = (struct ni_box_op){
       .slot = slot,
-      .comm_page = (uint32_t)get(b, p, NI_BOX_OP_COMM_PAGE),
+      .comm_page = (uint32_t)read_field(b, p, NI_BOX_OP_COMM_PAGE),
       .gen = NI_BOX_GEN(state),
       .flags = NI_BOX_FLAGS(state),
       .want = NI_BOX_WANT(state),
-      .group_ord = (uint32_t)get(b, p, NI_BOX_OP_GROUP_ORD),
-      .kind = get(b, p, NI_BOX_OP_KIND) == NI_KIND_P2P ? NI_KIND_P2P : NI_KIND_COLL,
+      .group_ord = (uint32_t)read_field(b, p, NI_BOX_OP_GROUP_ORD),
+      .kind = read_field(b, p, NI_BOX_OP_KIND) == NI_KIND_P2P ? NI_KIND_P2P : NI_KIND_COLL,
       .started = NI_BOX_STARTED(prog),
       .stopped = NI_BOX_STOPPED(prog),
-      .gpu_start_ns = get_stamp(b, p, NI_BOX_OP_GPU_START_NS),
-      .gpu_stop_ns = get_stamp(b, p, NI_BOX_OP_GPU_STOP_NS),
-      .ticks_first = get(b, p, NI_BOX_OP_TICKS_FIRST),
-      .ticks_done = get(b, p, NI_BOX_OP_TICKS_DONE),
-      .ticks_start = get(b, p, NI_BOX_OP_TICKS_START),
-      .ticks_stop = get(b, p, NI_BOX_OP_TICKS_STOP),
-      .sn = get(b, p, NI_BOX_OP_SN),
-      .count = get(b, p, NI_BOX_OP_COUNT),
-      .rec_sn = get(b, p, NI_BOX_OP_REC_SN),
-      .root = get_i32(b, p, NI_BOX_OP_ROOT),
-      .bad = (uint32_t)get(b, p, NI_BOX_OP_BAD),
-      .mask_doubt = (uint32_t)get(b, p, NI_BOX_OP_MASK_DOUBT),
-      .nchannels = (uint32_t)get(b, p, NI_BOX_OP_NCHANNELS),
-      .origin = (uint32_t)get(b, p, NI_BOX_OP_ORIGIN),
-      .call_low = (uint32_t)get(b, p, NI_BOX_OP_CALL_SN),
-      .src = src_of(get(b, p, NI_BOX_OP_ORIGIN)),
-      .func = text_of(b, get(b, p, NI_BOX_OP_FUNC), NULL),
-      .datatype = text_of(b, get(b, p, NI_BOX_OP_DATATYPE), &elem),
-      .algo = text_of(b, get(b, p, NI_BOX_OP_ALGO), NULL),
-      .proto = text_of(b, get(b, p, NI_BOX_OP_PROTO), NULL),
+      .gpu_start_ns = read_stamp(b, p, NI_BOX_OP_GPU_START_NS),
+      .gpu_stop_ns = read_stamp(b, p, NI_BOX_OP_GPU_STOP_NS),
+      .ticks_first = read_field(b, p, NI_BOX_OP_TICKS_FIRST),
+      .ticks_done = read_field(b, p, NI_BOX_OP_TICKS_DONE),
+      .ticks_start = read_field(b, p, NI_BOX_OP_TICKS_START),
+      .ticks_stop = read_field(b, p, NI_BOX_OP_TICKS_STOP),
+      .sn = read_field(b, p, NI_BOX_OP_SN),
+      .count = read_field(b, p, NI_BOX_OP_COUNT),
+      .rec_sn = read_field(b, p, NI_BOX_OP_REC_SN),
+      .root = read_int32(b, p, NI_BOX_OP_ROOT),
+      .bad = (uint32_t)read_field(b, p, NI_BOX_OP_BAD),
+      .mask_doubt = (uint32_t)read_field(b, p, NI_BOX_OP_MASK_DOUBT),
+      .nchannels = (uint32_t)read_field(b, p, NI_BOX_OP_NCHANNELS),
+      .origin = (uint32_t)read_field(b, p, NI_BOX_OP_ORIGIN),
+      .call_low = (uint32_t)read_field(b, p, NI_BOX_OP_CALL_SN),
+      .src = find_source(read_field(b, p, NI_BOX_OP_ORIGIN)),
+      .func = find_text(b, read_field(b, p, NI_BOX_OP_FUNC), NULL),
+      .datatype = find_text(b, read_field(b, p, NI_BOX_OP_DATATYPE), &elem),
+      .algo = find_text(b, read_field(b, p, NI_BOX_OP_ALGO), NULL),
+      .proto = find_text(b, read_field(b, p, NI_BOX_OP_PROTO), NULL),
   };
   op->bytes = op->count * elem;
-  uint64_t kernel = get(b, p, NI_BOX_OP_KERNEL), annex = get(b, p, NI_BOX_OP_ANNEX);
-  op->kernel = kernel ? text_of(b, kernel, NULL) : "";
+  uint64_t kernel = read_field(b, p, NI_BOX_OP_KERNEL), annex = read_field(b, p, NI_BOX_OP_ANNEX);
+  op->kernel = kernel ? find_text(b, kernel, NULL) : "";
   if (annex && (annex + 1) * b->h.slot_bytes <= (uint64_t)b->h.n_pages * NI_BOX_PAGE_BYTES) {
     const unsigned char *x = b->image + annex * b->h.slot_bytes;
-    op->user_tag = get(b, x, NI_BOX_ANNEX_USER_TAG);
-    op->compute_from_ns = get_stamp(b, x, NI_BOX_ANNEX_COMPUTE_FROM_NS);
-    op->compute_to_ns = get_stamp(b, x, NI_BOX_ANNEX_COMPUTE_TO_NS);
+    op->user_tag = read_field(b, x, NI_BOX_ANNEX_USER_TAG);
+    op->compute_from_ns = read_stamp(b, x, NI_BOX_ANNEX_COMPUTE_FROM_NS);
+    op->compute_to_ns = read_stamp(b, x, NI_BOX_ANNEX_COMPUTE_TO_NS);
   }
-  op->is = classify(op);
+  op->is = classify_slot(op);
 }
 
-static int each_op(const struct ni_box *b, bool in_flight, int (*fn)(const struct ni_box_op *op, void *arg),
-                   void *arg) {
+static int visit_operations(const struct ni_box *b, bool in_flight,
+                            int (*fn)(const struct ni_box_op *op, void *arg), void *arg) {
   uint32_t per_page = NI_BOX_PAGE_BYTES / b->h.slot_bytes;
   for (uint32_t page = b->h.data_page; page < b->end_page; page++) {
     if (!ni_box_holds(b, page) || !ni_box_ops_class(b, ni_box_class(b, page)))
@@ -316,7 +318,7 @@ static int each_op(const struct ni_box *b, bool in_flight, int (*fn)(const struc
       struct ni_box_op op;
       const unsigned char *p = b->image + (uint64_t)page * NI_BOX_PAGE_BYTES + (size_t)i * b->h.slot_bytes;
       /* most are free */
-      if (in_flight && !(NI_BOX_FLAGS(get(b, p, NI_BOX_OP_STATE)) & NI_BOX_OP_LIVE))
+      if (in_flight && !(NI_BOX_FLAGS(read_field(b, p, NI_BOX_OP_STATE)) & NI_BOX_OP_LIVE))
         continue;
       ni_box_op_at(b, page * per_page + i, &op);
       if (in_flight && op.is != NI_BOX_SLOT_IN_FLIGHT)
@@ -330,12 +332,12 @@ static int each_op(const struct ni_box *b, bool in_flight, int (*fn)(const struc
 }
 
 int ni_box_each_op(const struct ni_box *b, int (*fn)(const struct ni_box_op *op, void *arg), void *arg) {
-  return each_op(b, false, fn, arg);
+  return visit_operations(b, false, fn, arg);
 }
 
 int ni_box_each_in_flight(const struct ni_box *b, int (*fn)(const struct ni_box_op *op, void *arg),
                           void *arg) {
-  return each_op(b, true, fn, arg);
+  return visit_operations(b, true, fn, arg);
 }
 
 /*
@@ -345,9 +347,12 @@ int ni_box_each_in_flight(const struct ni_box *b, int (*fn)(const struct ni_box_
  * some moment.
  */
 
-static NI_ORDER_BY(by_parent, struct ni_box_proxy, comm_page, kind, rec_sn, at)
+static int compare_by_parent(const void *a, const void *b) {
+  const struct ni_box_proxy *x = a, *y = b;
+  return NI_BY(x, y, comm_page, kind, rec_sn, at);
+}
 
-    static int take(struct ni_box *b, const unsigned char *p, size_t *cap) {
+static int add_proxy(struct ni_box *b, const unsigned char *p, size_t *cap) {
   uint32_t flags = NI_BOX_FLAGS(ni_box_get(b, p, NI_BOX_PROXY_STATE, 0));
   if (!(flags & NI_BOX_OP_LIVE) || (flags & NI_BOX_OP_CLOSED))
     return 0;
@@ -361,11 +366,16 @@ static NI_ORDER_BY(by_parent, struct ni_box_proxy, comm_page, kind, rec_sn, at)
   return 0;
 }
 
+static bool has_proxies(const struct ni_box_header *h) {
+  const bool has_class = h->proxy_class > 0 && h->proxy_class <= 255 && h->proxy_class != h->comm_class;
+  const bool has_size = h->proxy_bytes >= 64 && h->proxy_bytes % 8 == 0;
+  return has_class && has_size && h->proxy_chunk_pages > 0 && h->proxy_chunk_pages <= 4096;
+}
+
 int ni_box_find_proxies(struct ni_box *b) {
   const struct ni_box_header *h = &b->h;
   size_t cap = 0;
-  if (!h->proxy_class || h->proxy_class > 255 || h->proxy_bytes < 64 || h->proxy_bytes % 8 ||
-      h->proxy_chunk_pages == 0 || h->proxy_chunk_pages > 4096 || h->proxy_class == h->comm_class)
+  if (!has_proxies(h))
     return 0;
   uint32_t run = 0; /* pages of the class that lie one after the other */
   for (uint32_t page = h->data_page; page < b->end_page; page++) {
@@ -378,14 +388,18 @@ int ni_box_find_proxies(struct ni_box *b) {
     for (size_t at = 0; at + h->proxy_bytes <= bytes; at += h->proxy_bytes) {
       if (!ni_box_holds(b, first + (uint32_t)(at / NI_BOX_PAGE_BYTES)))
         continue; /* all 0: not in use */
-      int e = take(b, chunk + at, &cap);
+      int e = add_proxy(b, chunk + at, &cap);
       if (e < 0)
         return e;
     }
   }
   if (b->n_proxies > 1)
-    qsort(b->proxy, b->n_proxies, sizeof *b->proxy, by_parent);
+    qsort(b->proxy, b->n_proxies, sizeof *b->proxy, compare_by_parent);
   return 0;
+}
+
+static bool is_proxy_of(const struct ni_box_proxy *p, const struct ni_box_op *op) {
+  return p->comm_page == op->comm_page && p->kind == (uint32_t)op->kind && p->rec_sn == op->rec_sn;
 }
 
 bool ni_box_net_of(const struct ni_box *b, const struct ni_box_op *op, struct ni_box_net *out) {
@@ -394,11 +408,9 @@ bool ni_box_net_of(const struct ni_box *b, const struct ni_box_op *op, struct ni
   size_t at;
   const struct ni_box_proxy want = {op->rec_sn, NULL, op->comm_page, (uint32_t)op->kind};
   bool found = false;
-  ni_array_search(at, b->n_proxies, by_parent(&b->proxy[at], &want) < 0);
+  ni_array_search(at, b->n_proxies, compare_by_parent(&b->proxy[at], &want) < 0);
   uint32_t places = b->field[NI_BOX_PROXY_PHASE].size;
-  for (; at < b->n_proxies && b->proxy[at].comm_page == op->comm_page &&
-       b->proxy[at].kind == (uint32_t)op->kind && b->proxy[at].rec_sn == op->rec_sn;
-       at++) {
+  for (; at < b->n_proxies && is_proxy_of(&b->proxy[at], op); at++) {
     const unsigned char *p = b->proxy[at].at;
     for (uint32_t i = 0; i < places && i < 64; i++) {
       uint64_t phase = ni_box_get(b, p, NI_BOX_PROXY_PHASE, i),
@@ -409,7 +421,8 @@ bool ni_box_net_of(const struct ni_box *b, const struct ni_box_op *op, struct ni
       bool net =
           phase == NI_BOX_PHASE_PEER_CREDIT || phase == NI_BOX_PHASE_WIRE || phase == NI_BOX_PHASE_FLUSH;
       /* One that waits for the network says more than one that waits for the own GPU. */
-      if (found && (out->on_network > net || (out->on_network == net && out->since_ns <= since)))
+      bool is_less = found && (out->on_network > net || (out->on_network == net && out->since_ns <= since));
+      if (is_less)
         continue;
       *out =
           (struct ni_box_net){(int32_t)(uint32_t)ni_box_get(b, p, NI_BOX_PROXY_PEER, 0),

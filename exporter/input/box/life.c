@@ -31,7 +31,7 @@ static size_t read_small(const char *path, char *buf, size_t cap) {
 
 /* Field 22 of /proc/PID/stat; 0: there is no such process, or it is dead and its parent has not taken note
  * (state Z, X). The name in field 2 may hold anything, so from its last ')'. */
-static uint64_t start_ticks(int64_t pid) {
+static uint64_t read_start_ticks(int64_t pid) {
   char path[64], text[2048];
   snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
   if (!read_small(path, text, sizeof text))
@@ -57,7 +57,7 @@ static bool has_uid(int64_t pid, uint32_t uid) {
 
 /* A box of root's is nobody's forgery, and its process may have given up its rights since. */
 static enum word ask_pid(const struct ni_box_header *h, uint32_t owner) {
-  if (h->pid <= 0 || start_ticks(h->pid) != h->start_ticks)
+  if (h->pid <= 0 || read_start_ticks(h->pid) != h->start_ticks)
     return GONE;
   return owner == 0 || has_uid(h->pid, owner) ? RUNS : GONE;
 }
@@ -112,34 +112,37 @@ static enum word ask_kernel(const struct ni_box_header *h, int fd, uint32_t owne
 
 /* ---- with the box's own ---- */
 
-static enum ni_box_end end_of(uint32_t end) {
+static enum ni_box_end convert_end(uint32_t end) {
   return end <= NI_BOX_END_EXITED ? (enum ni_box_end)end : NI_BOX_END_UNKNOWN;
 }
 
-static bool by_itself(enum ni_box_end end) { return end == NI_BOX_END_FINALIZED || end == NI_BOX_END_EXITED; }
+static bool ended_by_itself(enum ni_box_end end) {
+  return end == NI_BOX_END_FINALIZED || end == NI_BOX_END_EXITED;
+}
 
 /* What the box says now. A process may have said its last word after h was read and before it was gone. */
-static enum ni_box_end newest_end(const struct ni_box_header *h, int fd) {
+static enum ni_box_end read_newest_end(const struct ni_box_header *h, int fd) {
   const off_t at = offsetof(struct ni_box_header, end);
   uint32_t end = h->end;
   bool has = h->header_bytes >= (size_t)at + sizeof end;
   if (has && pread(fd, &end, sizeof end, at) != (ssize_t)sizeof end)
     end = h->end;
-  return end_of(has ? end : NI_BOX_END_UNKNOWN);
+  return convert_end(has ? end : NI_BOX_END_UNKNOWN);
 }
 
 struct ni_life_fact ni_life_ask(const struct ni_box_header *h, int fd, uint32_t owner) {
   struct ni_life_fact f = {0};
   bool here;
   enum word word = ask_kernel(h, fd, owner, &f.why, &here);
-  f.end = newest_end(h, fd);
+  f.end = read_newest_end(h, fd);
   f.at_ns = ni_now_ns(CLOCK_REALTIME);
   if (word == GONE)
-    f.life = by_itself(f.end) ? NI_LIFE_ENDED : NI_LIFE_DEAD;
+    f.life = ended_by_itself(f.end) ? NI_LIFE_ENDED : NI_LIFE_DEAD;
   if (word == RUNS)
     f.life = NI_LIFE_ALIVE;
   uint64_t now = ni_now_ns(CLOCK_MONOTONIC), since = now > h->heartbeat_ns ? now - h->heartbeat_ns : 0;
-  if (word == SILENT && here && h->heartbeat_ns && since < FRESH_NS) {
+  const bool has_heartbeat = here && h->heartbeat_ns && since < FRESH_NS;
+  if (word == SILENT && has_heartbeat) {
     f.life = NI_LIFE_ALIVE;
     f.why = NI_LIFE_BY_HEARTBEAT;
   }
@@ -147,11 +150,11 @@ struct ni_life_fact ni_life_ask(const struct ni_box_header *h, int fd, uint32_t 
 }
 
 struct ni_life_fact ni_life_of_copy(const struct ni_box_header *h, uint32_t life, uint64_t taken_ns) {
-  struct ni_life_fact f = {.why = NI_LIFE_BY_COPY, .end = end_of(h->end), .at_ns = taken_ns};
+  struct ni_life_fact f = {.why = NI_LIFE_BY_COPY, .end = convert_end(h->end), .at_ns = taken_ns};
   if (life == NI_LIFE_ALIVE)
     f.life = NI_LIFE_ALIVE;
   if (life == NI_LIFE_DEAD)
-    f.life = by_itself(f.end) ? NI_LIFE_ENDED : NI_LIFE_DEAD;
+    f.life = ended_by_itself(f.end) ? NI_LIFE_ENDED : NI_LIFE_DEAD;
   return f;
 }
 
@@ -193,15 +196,15 @@ const char *ni_life_name(enum ni_life life) {
 
 const char *ni_life_end_name(enum ni_box_end end) {
   static const char *const names[] = {"unknown", "not_yet", "finalized", "exited"};
-  return names[end_of((uint32_t)end)];
+  return names[convert_end((uint32_t)end)];
 }
 
-/* How one that is gone ended. */
-static const char *ending(enum ni_box_end end) {
+/* Says how a process that is gone ended. */
+static const char *describe_end(enum ni_box_end end) {
   static const char *const words[] = {"how it ended its plugin does not say", "it had not ended by itself",
                                       "every communicator had been closed in order",
                                       "it had left by exit or return"};
-  return words[end_of((uint32_t)end)];
+  return words[convert_end((uint32_t)end)];
 }
 
 const char *ni_life_reason(const struct ni_life_fact *f, char *out, size_t size) {
@@ -220,6 +223,6 @@ const char *ni_life_reason(const struct ni_life_fact *f, char *out, size_t size)
       "it ran in another container or on another machine, and the kernel here does not say";
   snprintf(out, size, "%s", f->life == NI_LIFE_ALIVE && lives[why] ? lives[why] : elsewhere);
   if (ni_life_gone(f->life) && is_gone[why])
-    snprintf(out, size, "%s, and %s", is_gone[why], ending(f->end));
+    snprintf(out, size, "%s, and %s", is_gone[why], describe_end(f->end));
   return out;
 }

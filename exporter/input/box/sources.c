@@ -21,12 +21,13 @@ bool ni_box_name(const char *path) {
 /* boxes of which is asked whether they are another job's: a machine has fewer */
 #define ASKED_MAX 1000
 
-static bool own_name(const char *name) {
+static bool is_box_name(const char *name) {
   return strncmp(name, NI_BOX_PREFIX, sizeof NI_BOX_PREFIX - 1) == 0 && ni_box_name(name);
 }
 
 /* Named files go to one list or the other, directories to both. */
-static void split(const struct ni_inputs *in, char **logs, size_t *n_logs, char **boxes, size_t *n_boxes) {
+static void split_paths(const struct ni_inputs *in, char **logs, size_t *n_logs, char **boxes,
+                        size_t *n_boxes) {
   for (size_t i = 0; i < in->n; i++) {
     struct stat st;
     bool directory = stat(in->path[i], &st) == 0 && S_ISDIR(st.st_mode);
@@ -38,7 +39,7 @@ static void split(const struct ni_inputs *in, char **logs, size_t *n_logs, char 
 }
 
 /* errno of what keeps a folder from being searched, or 0. */
-static int search_error(const char *dir) {
+static int find_search_error(const char *dir) {
   struct stat st;
   if (stat(dir, &st) != 0)
     return errno;
@@ -48,7 +49,7 @@ static int search_error(const char *dir) {
 }
 
 int ni_box_dir_check(const char *name, const char *named) {
-  int e = named ? search_error(named) : 0;
+  int e = named ? find_search_error(named) : 0;
   if (e)
     ni_say(stderr, "%s: --box-dir %s: %s. %s\n", name, named, strerror(e),
            e == EACCES ? "Run as the user of the job, or as root"
@@ -58,7 +59,7 @@ int ni_box_dir_check(const char *name, const char *named) {
 }
 
 /* Does it lie in this very folder? */
-static bool lies_there(const struct ni_file *f, void *arg) {
+static bool is_in_folder(const struct ni_file *f, void *arg) {
   const struct stat *d = arg;
   struct stat of;
   char *slash = strrchr(f->path, '/');
@@ -75,17 +76,17 @@ static bool lies_there(const struct ni_file *f, void *arg) {
  * where its log lies, but its name has the host and the pid, as those of logs have: two jobs on one machine
  * need not have the same plugin.
  */
-static bool is_others(const struct ni_file *f, void *arg) {
+static bool is_of_another_user(const struct ni_file *f, void *arg) {
   const struct ni_files *logs = arg;
   struct ni_box_header h;
   struct stat st;
   int fd = ni_plain_open(AT_FDCWD, f->path, &st);
-  bool newer = fd >= 0 && read(fd, &h, sizeof h) == sizeof h && memcmp(h.magic, NI_BOX_MAGIC, 8) == 0 &&
-      h.byte_order == NI_BOX_BYTE_ORDER && h.version > NI_BOX_VERSION;
+  bool is_box = fd >= 0 && read(fd, &h, sizeof h) == sizeof h && memcmp(h.magic, NI_BOX_MAGIC, 8) == 0;
+  bool is_newer = is_box && h.byte_order == NI_BOX_BYTE_ORDER && h.version > NI_BOX_VERSION;
   if (fd >= 0)
     close(fd);
   const char *who = ni_path_name(f->path) + sizeof NI_BOX_PREFIX - 1, *end = strrchr(who, '-');
-  if (!newer || !end)
+  if (!is_newer || !end)
     return false;
   size_t n = (size_t)(end - who) + 1; /* "node-a-pid4711-" */
   for (size_t i = 0; i < logs->n; i++)
@@ -101,44 +102,44 @@ int ni_box_sources_find(struct ni_box_sources *s, const struct ni_inputs *in, co
   struct stat dir;
   if (!logs)
     return -ENOMEM;
-  split(in, logs, &n_logs, boxes, &n_boxes);
+  split_paths(in, logs, &n_logs, boxes, &n_boxes);
   s->box_dir = box_dir ? box_dir : NI_BOX_DIR;
   s->boxes.wanted = ni_box_name;
   int e = ni_discover(&s->logs, logs, n_logs);
   if (e == 0)
     e = ni_discover(&s->boxes, boxes, n_boxes);
   if (e == 0 && not_in && stat(not_in, &dir) == 0)
-    ni_files_drop(&s->boxes, lies_there, &dir);
+    ni_files_drop(&s->boxes, is_in_folder, &dir);
   s->named = s->boxes.n > 0;
   for (size_t i = 0; i < s->boxes.n_bad; i++)
     s->named |= ni_box_name(s->boxes.bad[i].path);
   if (e == 0 && !s->named) {
     char *here = (char *)(uintptr_t)s->box_dir;
     ni_files_free(&s->boxes); /* folders that cannot be searched are among the logs' bad ones, too */
-    s->boxes.wanted = own_name;
-    s->box_dir_error = search_error(here);
+    s->boxes.wanted = is_box_name;
+    s->box_dir_error = find_search_error(here);
     if (!s->box_dir_error)
       e = ni_discover(&s->boxes, &here, 1);
     if (e == 0 && s->logs.n && s->boxes.n <= ASKED_MAX)
-      ni_files_drop(&s->boxes, is_others, &s->logs);
+      ni_files_drop(&s->boxes, is_of_another_user, &s->logs);
   }
   free(logs);
   return e;
 }
 
 /* What a child tells of the box; its parent takes care that the text ends. */
-struct told {
+struct told_box {
   int error;
   char why[256];
 };
 
 struct visit {
   const struct ni_box_visit *v;
-  struct told *told;
+  struct told_box *told;
   uint64_t most;
 };
 
-static int visit_here(void *arg) {
+static int visit_box(void *arg) {
   const struct visit *x = arg;
   struct ni_box *b = NULL;
   int e = ni_box_open(&b, x->v->path, x->most, x->told->why, sizeof x->told->why);
@@ -151,7 +152,7 @@ static int visit_here(void *arg) {
 }
 
 /* What the boxes of each user have taken, in ms. Of the 64th on: together. */
-static uint64_t *taken_by(uid_t uid) {
+static uint64_t *find_time_of_user(uid_t uid) {
   static struct {
     uid_t uid;
     uint64_t ms;
@@ -164,7 +165,7 @@ static uint64_t *taken_by(uid_t uid) {
 }
 
 int ni_box_visit(struct ni_box_visit *v, char *why, size_t why_bytes) {
-  static struct told *told; /* one visit after the other */
+  static struct told_box *told; /* one visit after the other */
   struct stat st;
   *why = 0;
   if (!told && !(told = ni_shared(sizeof *told)))
@@ -179,9 +180,9 @@ int ni_box_visit(struct ni_box_visit *v, char *why, size_t why_bytes) {
     return -EACCES;
   }
   v->owner = st.st_uid;
-  *told = (struct told){0};
+  *told = (struct told_box){0};
   struct visit x = {v, told, ni_as_user_needed(v->owner) ? NI_BOX_ROOT_BYTES : 0};
-  uint64_t *taken = taken_by(v->owner), begun = ni_now_ns(CLOCK_MONOTONIC);
+  uint64_t *taken = find_time_of_user(v->owner), begun = ni_now_ns(CLOCK_MONOTONIC);
   if (*taken >= 1000 * NI_AS_USER_SECONDS && x.most) {
     snprintf(why, why_bytes,
              "the boxes of uid %u have taken %u s, all that root gives a user. Run as that user", v->owner,
@@ -191,7 +192,7 @@ int ni_box_visit(struct ni_box_visit *v, char *why, size_t why_bytes) {
   unsigned left = (unsigned)((1000 * NI_AS_USER_SECONDS - (x.most ? *taken : 0)) / 1000) + 1;
   if (v->seconds && v->seconds < left)
     left = v->seconds;
-  int e = ni_as_owner(v->owner, left, v->keep, visit_here, &x, why, why_bytes);
+  int e = ni_as_owner(v->owner, left, v->keep, visit_box, &x, why, why_bytes);
   *taken += (ni_now_ns(CLOCK_MONOTONIC) - begun) / 1000000 + 1;
   if (e < 0)
     return e;
@@ -212,7 +213,7 @@ bool ni_box_passes(struct ni_box_passed *p, const char *path, int error) {
   return error != -EACCES && error != -ENOENT;
 }
 
-static const char *what_to_do(int error) {
+static const char *advise_on_error(int error) {
   switch (error) {
     case ENOENT:
       return ". The folder is that of NCCL_INSPECTOR_DUMP_DIR, which the job makes when it first writes";
@@ -227,21 +228,22 @@ static const char *what_to_do(int error) {
   }
 }
 
-static bool lies_in(const char *file, const char *path) {
+static bool is_at_or_below(const char *file, const char *path) {
   size_t n = strlen(path);
-  return strncmp(file, path, n) == 0 && (file[n] == 0 || file[n] == '/' || (n && path[n - 1] == '/'));
+  bool ends_in_slash = n && path[n - 1] == '/';
+  return strncmp(file, path, n) == 0 && (file[n] == 0 || file[n] == '/' || ends_in_slash);
 }
 
-static void say_bad(FILE *f, const char *name, const struct ni_unreadable *b) {
+static void print_unreadable(FILE *f, const char *name, const struct ni_unreadable *b) {
   ni_say(f, "%s: %s: %s%s\n", name, b->path, b->error == EINVAL ? "cannot be read" : strerror(b->error),
-         what_to_do(b->error));
+         advise_on_error(b->error));
 }
 
 bool ni_box_sources_bad(const struct ni_box_sources *s) { return s->logs.n_bad > 0; }
 
 void ni_box_sources_say_bad(FILE *f, const char *name, const struct ni_box_sources *s) {
   for (size_t i = 0; i < s->logs.n_bad; i++)
-    say_bad(f, name, &s->logs.bad[i]);
+    print_unreadable(f, name, &s->logs.bad[i]);
 }
 
 static void explain_path(FILE *f, const char *name, const struct ni_box_sources *s, const char *path,
@@ -249,14 +251,16 @@ static void explain_path(FILE *f, const char *name, const struct ni_box_sources 
   bool told = false, found = false;
   for (size_t i = 0; i < s->logs.n_bad; i++) {
     const struct ni_unreadable *b = &s->logs.bad[i];
-    if (!lies_in(b->path, path))
+    if (!is_at_or_below(b->path, path))
       continue;
-    say_bad(f, name, b);
+    print_unreadable(f, name, b);
     told = true;
   }
   for (size_t i = 0; i < s->logs.n && !found; i++)
-    found = lies_in(s->logs.file[i].path, path);
-  if (told || ni_box_name(path) || (found && !logs))
+    found = is_at_or_below(s->logs.file[i].path, path);
+  if (told || ni_box_name(path))
+    return;
+  if (found && !logs)
     return;
   if (found)
     ni_say(f, "%s: %s: no line in it is one of a log\n", name, path);
@@ -296,12 +300,16 @@ void ni_box_sources_explain(FILE *f, const char *name, const struct ni_box_sourc
 }
 
 /* realpath, also of a directory that is not there yet: a process that was killed early had not made it. */
-static char *real_of(const char *path) {
+static char *resolve_path(const char *path) {
   char *real = realpath(path, NULL);
   const char *slash = strrchr(path, '/'), *last = ni_path_name(path);
-  if (real || errno != ENOENT || slash == path || !*last || strcmp(last, "..") == 0 || strcmp(last, ".") == 0)
+  if (real || errno != ENOENT)
     return real;
-  char *up = slash ? strndup(path, (size_t)(slash - path)) : strdup("."), *above = up ? real_of(up) : NULL;
+  bool has_name = *last && strcmp(last, "..") != 0 && strcmp(last, ".") != 0;
+  if (slash == path || !has_name)
+    return NULL;
+  char *up = slash ? strndup(path, (size_t)(slash - path)) : strdup("."),
+       *above = up ? resolve_path(up) : NULL;
   if (above && asprintf(&real, "%s/%s", strcmp(above, "/") == 0 ? "" : above, last) < 0)
     real = NULL;
   free(up);
@@ -309,31 +317,32 @@ static char *real_of(const char *path) {
   return real;
 }
 
-/* real: of real_of(), or NULL. Is it the path or below it? */
+/* real: of resolve_path(), or NULL. Is it the path or below it? */
 static bool is_under(const char *real, const char *path) {
-  char *above = real ? real_of(path) : NULL;
+  char *above = real ? resolve_path(path) : NULL;
   size_t n = above ? strlen(above) : 0;
-  bool is = above && strncmp(real, above, n) == 0 && (real[n] == 0 || real[n] == '/' || n == 1);
+  bool has_begin = above && strncmp(real, above, n) == 0;
+  bool is_below = has_begin && (real[n] == 0 || real[n] == '/' || n == 1);
   free(above);
-  return is;
+  return is_below;
 }
 
-bool ni_box_under(const struct ni_inputs *in, const char *dir) {
-  char *real = real_of(dir);
-  bool is = false;
-  for (size_t i = 0; !is && i < in->n; i++)
-    is = is_under(real, in->path[i]);
+bool ni_box_is_under(const struct ni_inputs *in, const char *dir) {
+  char *real = resolve_path(dir);
+  bool is_below = false;
+  for (size_t i = 0; !is_below && i < in->n; i++)
+    is_below = is_under(real, in->path[i]);
   free(real);
-  return is;
+  return is_below;
 }
 
 bool ni_box_asked_for(const struct ni_box_sources *s, const struct ni_inputs *in, const char *dir) {
-  return s->named || in->n == 0 || (*dir && ni_box_under(in, dir));
+  return s->named || in->n == 0 || (*dir && ni_box_is_under(in, dir));
 }
 
 void ni_box_sources_led(struct ni_box_sources *s, const char *dir) {
   struct ni_files *f = &s->logs;
-  char *real = f->n_bad ? real_of(dir) : NULL;
+  char *real = f->n_bad ? resolve_path(dir) : NULL;
   size_t kept = 0;
   for (size_t i = 0; i < f->n_bad; i++) {
     if (f->bad[i].error == ENOENT && f->bad[i].named && is_under(real, f->bad[i].path))

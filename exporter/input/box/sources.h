@@ -89,7 +89,7 @@ void ni_box_sources_say_bad(FILE *f, const char *name, const struct ni_box_sourc
  */
 bool ni_box_asked_for(const struct ni_box_sources *s, const struct ni_inputs *in, const char *dir);
 /* Is dir one of the paths of the command line, or below one? It need not be there. */
-bool ni_box_under(const struct ni_inputs *in, const char *dir);
+bool ni_box_is_under(const struct ni_inputs *in, const char *dir);
 /* Does the name end as a box or a copy of one does? */
 bool ni_box_name(const char *path);
 

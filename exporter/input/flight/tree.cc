@@ -44,45 +44,45 @@ struct refusal {
   std::string why;
 };
 
-void want(bool good) {
+void require(bool good) {
   if (!good)
     throw refusal{"no Flight Recorder dump, or a part of one. Copy it once more"};
 }
 
-void count(ni_tree &t) {
+void count_value(ni_tree &t) {
   if (++t.values > NI_TREE_VALUES)
     throw refusal{"more than 8388608 values. Make the ring smaller (TORCH_NCCL_TRACE_BUFFER_SIZE)"};
 }
 
-ni_node *add(ni_tree &t, kind is, int64_t number = 0, const char *text = nullptr) {
-  count(t);
+ni_node *add_node(ni_tree &t, kind is, int64_t number = 0, const char *text = nullptr) {
+  count_value(t);
   if (is >= LIST)
     t.items.emplace_back();
   t.node.push_back({is, number, text, is >= LIST ? &t.items.back() : nullptr});
   return &t.node.back();
 }
 
-ni_node *add(ni_tree &t, string_view s) { return add(t, TEXT, (int64_t)s.size(), s.data()); }
+ni_node *add_node(ni_tree &t, string_view s) { return add_node(t, TEXT, (int64_t)s.size(), s.data()); }
 
-ni_node *take(ni_tree &t, const dom::element &v) {
+ni_node *convert_element(ni_tree &t, const dom::element &v) {
   dom::array list;
   dom::object dict;
   string_view text;
   int64_t number;
   bool truth;
   if (!v.get(text))
-    return add(t, text);
+    return add_node(t, text);
   if (!v.get(number))
-    return add(t, NUMBER, number);
+    return add_node(t, NUMBER, number);
   if (!v.get(truth))
-    return add(t, NUMBER, truth);
-  ni_node *x = add(t, !v.get(list) ? LIST : !v.get(dict) ? DICT : NONE);
+    return add_node(t, NUMBER, truth);
+  ni_node *x = add_node(t, !v.get(list) ? LIST : !v.get(dict) ? DICT : NONE);
   if (x->is == LIST)
     for (dom::element item : list)
-      x->item->push_back(take(t, item));
+      x->item->push_back(convert_element(t, item));
   if (x->is == DICT)
     for (auto field : dict)
-      x->item->push_back(add(t, field.key)), x->item->push_back(take(t, field.value));
+      x->item->push_back(add_node(t, field.key)), x->item->push_back(convert_element(t, field.value));
   return x;
 }
 
@@ -93,115 +93,117 @@ struct machine {
   std::vector<ni_node *> stack, memo;
   std::vector<size_t> mark;
 
-  string_view bytes(uint64_t n) {
-    want(n <= in.size() - at);
+  string_view read_bytes(uint64_t n) {
+    require(n <= in.size() - at);
     at += n;
     return in.substr(at - n, n);
   }
   /* Of n bytes; what is wider than 64 bits is cut. */
-  uint64_t number(uint64_t n, bool has_sign = false) {
-    string_view b = bytes(n);
+  uint64_t read_number(uint64_t n, bool has_sign = false) {
+    string_view b = read_bytes(n);
     uint64_t x = has_sign && n && b[n - 1] & 0x80 ? UINT64_MAX : 0;
     for (uint64_t i = std::min<uint64_t>(n, 8); i-- > 0;)
       x = x << 8 | (unsigned char)b[i];
     return x;
   }
   void push(ni_node *x) { stack.push_back(x); }
-  void integer(uint64_t n, bool has_sign) { push(add(t, NUMBER, (int64_t)number(n, has_sign))); }
-  size_t below(size_t n) {
-    want(n <= stack.size());
+  void push_integer(uint64_t n, bool has_sign) {
+    push(add_node(t, NUMBER, (int64_t)read_number(n, has_sign)));
+  }
+  size_t find_below(size_t n) {
+    require(n <= stack.size());
     return stack.size() - n;
   }
-  size_t top_mark() {
-    want(!mark.empty() && mark.back() <= stack.size());
+  size_t pop_mark() {
+    require(!mark.empty() && mark.back() <= stack.size());
     size_t from = mark.back();
     mark.pop_back();
     return from;
   }
-  void fill(size_t from, ni_node *into) { /* with what is on the stack from there on */
+  void move_into(size_t from, ni_node *into) { /* with what is on the stack from there on */
     into->item->insert(into->item->end(), stack.begin() + (ptrdiff_t)from, stack.end());
     stack.resize(from);
   }
-  void extend(size_t from, kind is) {
-    want(from > 0 && stack[from - 1]->is == is && (is == LIST || (stack.size() - from) % 2 == 0));
-    fill(from, stack[from - 1]);
+  void extend_node(size_t from, kind is) {
+    require(from > 0 && stack[from - 1]->is == is && (is == LIST || (stack.size() - from) % 2 == 0));
+    move_into(from, stack[from - 1]);
   }
-  void tuple(size_t from) {
-    ni_node *x = add(t, LIST);
-    fill(from, x);
+  void push_tuple(size_t from) {
+    ni_node *x = add_node(t, LIST);
+    move_into(from, x);
     push(x);
   }
-  void keep(uint64_t i) {
-    want(!stack.empty() && i < NI_TREE_VALUES);
+  void memoize(uint64_t i) {
+    require(!stack.empty() && i < NI_TREE_VALUES);
     if (i >= memo.size())
       memo.resize(i + 1);
     memo[i] = stack.back();
   }
-  void recall(uint64_t i) {
-    want(i < memo.size() && memo[i]);
-    count(t);
+  void push_memo(uint64_t i) {
+    require(i < memo.size() && memo[i]);
+    count_value(t);
     push(memo[i]);
   }
   /* false: the end. */
-  bool step() {
-    unsigned char op = (unsigned char)bytes(1)[0];
+  bool run_step() {
+    unsigned char op = (unsigned char)read_bytes(1)[0];
     switch (op) {
       case 0x80:
-        return number(1), true; /* protocol */
+        return read_number(1), true; /* protocol */
       case 0x95:
-        return number(8), true; /* frame */
+        return read_number(8), true; /* frame */
       case '(':
-        return want(mark.size() < NI_TREE_MARKS), mark.push_back(stack.size()), true;
+        return require(mark.size() < NI_TREE_MARKS), mark.push_back(stack.size()), true;
       case 'N':
-        return push(add(t, NONE)), true;
+        return push(add_node(t, NONE)), true;
       case 'G':
-        return number(8), push(add(t, NONE)), true;
+        return read_number(8), push(add_node(t, NONE)), true;
       case 0x88:
       case 0x89:
-        return push(add(t, NUMBER, op == 0x88)), true;
+        return push(add_node(t, NUMBER, op == 0x88)), true;
       case 'K':
-        return integer(1, false), true;
+        return push_integer(1, false), true;
       case 'M':
-        return integer(2, false), true;
+        return push_integer(2, false), true;
       case 'J':
-        return integer(4, true), true;
+        return push_integer(4, true), true;
       case 0x8a:
-        return integer(number(1), true), true;
+        return push_integer(read_number(1), true), true;
       case 'X':
-        return push(add(t, bytes(number(4)))), true;
+        return push(add_node(t, read_bytes(read_number(4)))), true;
       case 0x8c:
-        return push(add(t, bytes(number(1)))), true;
+        return push(add_node(t, read_bytes(read_number(1)))), true;
       case ']':
       case ')':
-        return push(add(t, LIST)), true;
+        return push(add_node(t, LIST)), true;
       case '}':
-        return push(add(t, DICT)), true;
+        return push(add_node(t, DICT)), true;
       case 'a':
-        return extend(below(1), LIST), true;
+        return extend_node(find_below(1), LIST), true;
       case 'e':
-        return extend(top_mark(), LIST), true;
+        return extend_node(pop_mark(), LIST), true;
       case 's':
-        return extend(below(2), DICT), true;
+        return extend_node(find_below(2), DICT), true;
       case 'u':
-        return extend(top_mark(), DICT), true;
+        return extend_node(pop_mark(), DICT), true;
       case 't':
-        return tuple(top_mark()), true;
+        return push_tuple(pop_mark()), true;
       case 0x85:
       case 0x86:
       case 0x87:
-        return tuple(below(op - 0x84u)), true;
+        return push_tuple(find_below(op - 0x84u)), true;
       case 'q':
-        return keep(number(1)), true;
+        return memoize(read_number(1)), true;
       case 'r':
-        return keep(number(4)), true;
+        return memoize(read_number(4)), true;
       case 0x94:
-        return keep(memo.size()), true;
+        return memoize(memo.size()), true;
       case 'h':
-        return recall(number(1)), true;
+        return push_memo(read_number(1)), true;
       case 'j':
-        return recall(number(4)), true;
+        return push_memo(read_number(4)), true;
       case '.':
-        return want(stack.size() == 1), t.root = stack[0], false;
+        return require(stack.size() == 1), t.root = stack[0], false;
       default:
         break;
     }
@@ -229,12 +231,14 @@ simdjson::error_code parse_again(ni_tree &t, size_t n, simdjson::error_code bad,
 bool ni_tree_is_dump(const char *path) {
   char why[256];
   size_t n;
-  std::unique_ptr<char, decltype(&free)> bytes(ni_whole_read(path, 128, &n, why, sizeof why), free);
+  std::unique_ptr<char, decltype(&free)> bytes(ni_read_whole(path, 128, &n, why, sizeof why), free);
   if (!bytes || n < 3)
     return false;
   string_view b(bytes.get(), n);
-  if (b[0] == '\x80')
-    return b[1] >= 2 && b[1] <= 5 && (b[2] == '}' || (b[2] == '\x95' && n > 11 && b[11] == '}'));
+  if (b[0] == '\x80') {
+    const bool is_version = b[1] >= 2 && b[1] <= 5, has_frame = b[2] == '\x95' && n > 11;
+    return is_version && (b[2] == '}' || (has_frame && b[11] == '}'));
+  }
   if (ni_ras_is_answer(path))
     return false;                              /* it begins with a key that a dump has, too */
   size_t at = b.find_first_not_of(" \n\r\t{"); /* the first key */
@@ -248,14 +252,14 @@ bool ni_tree_is_dump(const char *path) {
 struct ni_tree *ni_tree_read(const char *path, char why[256]) try {
   std::unique_ptr<ni_tree> t(new ni_tree);
   size_t n;
-  t->bytes.reset(ni_whole_read(path, NI_TREE_BYTES + 1, &n, why, 256));
+  t->bytes.reset(ni_read_whole(path, NI_TREE_BYTES + 1, &n, why, 256));
   if (!t->bytes)
     return nullptr;
   if (n > NI_TREE_BYTES)
     throw refusal{"longer than 256 MiB. Make the ring smaller (TORCH_NCCL_TRACE_BUFFER_SIZE)"};
   if (t->bytes.get()[0] == '\x80') {
     machine m{*t, {t->bytes.get(), n}, 0, {}, {}, {}};
-    while (m.step()) {}
+    while (m.run_step()) {}
   } else {
     dom::element root;
     auto bad = t->parser.allocate(n, 32);
@@ -265,9 +269,9 @@ struct ni_tree *ni_tree_read(const char *path, char why[256]) try {
       bad = parse_again(*t, n, bad, root);
     if (bad)
       throw refusal{simdjson::error_message(bad)};
-    t->root = take(*t, root);
+    t->root = convert_element(*t, root);
   }
-  want(t->root->is == DICT);
+  require(t->root->is == DICT);
   return t.release();
 } catch (const refusal &r) {
   return snprintf(why, 256, "%s", r.why.c_str()), nullptr;

@@ -50,7 +50,7 @@ void ni_imported_free(struct ni_imported *m) {
   ni_imported_init(m, m->path);
 }
 
-int ni_imported_comm_more(struct ni_imported *m, uint64_t hash, uint32_t *comm) {
+int ni_imported_add_comm(struct ni_imported *m, uint64_t hash, uint32_t *comm) {
   if (m->n_comms == NI_IMPORTED_COMMS)
     return -EFBIG;
   if (!ni_array_room(m->comm, m->n_comms, m->cap_comms))
@@ -68,7 +68,7 @@ int ni_imported_comm(struct ni_imported *m, uint64_t hash, bool *is_new, uint32_
       *comm = k;
       return 0;
     }
-  int e = ni_imported_comm_more(m, hash, comm);
+  int e = ni_imported_add_comm(m, hash, comm);
   if (e < 0)
     return e;
   *is_new = true;
@@ -105,7 +105,7 @@ int ni_imported_step(struct ni_imported *m, int64_t ns, uint32_t number) {
   return 0;
 }
 
-static int by_start(const void *a, const void *b) {
+static int compare_by_start(const void *a, const void *b) {
   const struct ni_imported_op *x = a, *y = b;
   if (x->start_ns != y->start_ns)
     return x->start_ns < y->start_ns ? -1 : 1;
@@ -114,7 +114,7 @@ static int by_start(const void *a, const void *b) {
   return x->comm < y->comm ? -1 : x->comm > y->comm;
 }
 
-static int by_begin(const void *a, const void *b) {
+static int compare_by_begin(const void *a, const void *b) {
   const struct ni_imported_step *x = a, *y = b;
   if (x->ns != y->ns)
     return x->ns < y->ns ? -1 : 1;
@@ -126,9 +126,9 @@ void ni_imported_order(struct ni_imported *m) {
   for (size_t i = 0; i < m->n && !started; i++)
     started = m->op[i].start_ns != NI_IMPORTED_NEVER;
   if (started)
-    qsort(m->op, m->n, sizeof *m->op, by_start);
+    qsort(m->op, m->n, sizeof *m->op, compare_by_start);
   if (m->n_steps)
-    qsort(m->step, m->n_steps, sizeof *m->step, by_begin);
+    qsort(m->step, m->n_steps, sizeof *m->step, compare_by_begin);
   NI_EACH(struct ni_imported_op, op, m->op, m->n) {
     const bool launched = op->enqueue_ns != NI_IMPORTED_NEVER;
     const int64_t from = launched && op->enqueue_ns < op->start_ns ? op->enqueue_ns : op->start_ns;

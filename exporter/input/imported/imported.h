@@ -107,8 +107,8 @@ typedef int ni_imported_take(void *arg, struct ni_imported *m);
  * A communicator by its hash: made, with the other members unset, where it is new (*is_new). -ENOMEM, -EFBIG.
  */
 int ni_imported_comm(struct ni_imported *m, uint64_t hash, bool *is_new, uint32_t *comm);
-/* One more, whoever has its hash: a process of several GPUs has it more than once. */
-int ni_imported_comm_more(struct ni_imported *m, uint64_t hash, uint32_t *comm);
+/* Adds a communicator, whoever else has its hash: a process of several GPUs has it more than once. */
+int ni_imported_add_comm(struct ni_imported *m, uint64_t hash, uint32_t *comm);
 /*
  * The number of a function's name, or of an algorithm's, a protocol's; beyond NI_IMPORTED_FUNCS - 1 different
  * ones, that of "Other".
@@ -121,7 +121,7 @@ int ni_imported_step(struct ni_imported *m, int64_t ns, uint32_t number);
  * that it was launched in. Sets first_ns and last_ns; without any start both are written_ns. */
 void ni_imported_order(struct ni_imported *m);
 
-/* Of a datatype as the log spells it, by its number, and back. 0: "". */
+/* The number of a datatype as the log spells it, and back. 0: "". */
 const char *ni_imported_datatype(uint8_t number);
 uint8_t ni_imported_datatype_number(const char *name);
 

@@ -6,7 +6,7 @@
 
 /* "ncclAllReduceRingLLKernel_sum_f16": the function ends where the algorithm begins;
  * "ncclSendRecvKernel_copy_i8" has none. */
-static size_t old_func_length(const char *name) {
+static size_t measure_old_function(const char *name) {
   static const char *const behind[] = {"Ring", "Tree", "CollNet", "Kernel"};
   const char *kernel = strstr(name, "Kernel");
   size_t least = 0;
@@ -34,7 +34,7 @@ bool ni_imported_kernel(const char *name, char func[32]) {
       return false;
   }
   if (n == 0 && strncmp(name, "nccl", 4) == 0)
-    n = old_func_length(name += 4);
+    n = measure_old_function(name += 4);
   if (n == 0)
     return false;
   snprintf(func, 32, "%.*s", (int)(n < 31 ? n : 31), name);

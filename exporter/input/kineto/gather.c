@@ -19,42 +19,42 @@ enum { RANKS_TEXT = 1 << 16, RANKS_TEXTS = 1 << 24 };
 #define NO_COMM UINT32_MAX
 
 /* What a kernel or PyTorch's call says of the collective. */
-struct said {
+struct op_arguments {
   int64_t in, out, seq, root, peer; /* NI_KINETO_NONE; peer: rank of the job */
   uint32_t comm, element_bytes;     /* NO_COMM; 0 */
   uint8_t func, datatype;           /* enum ni_func; of imported.h */
 };
 struct kernel {
   int64_t ts_ns, dur_ns, correlation, external;
-  struct said said;
+  struct op_arguments said;
   int32_t gpu;
   uint32_t blocks;
   unsigned stream_comm; /* of a kernel of which nothing is said */
   uint8_t func;         /* of imported.h */
   bool graph;
 };
-struct call {
+struct cpu_call {
   int64_t external, ts_ns, dur_ns;
-  struct said said;
+  struct op_arguments said;
 };
 struct launch {
   int64_t correlation, ts_ns;
   bool graph;
 };
-struct group { /* of a communicator, by its number */
-  char *ranks; /* NULL: not listed */
+struct process_group { /* of a communicator, by its number */
+  char *ranks;         /* NULL: not listed */
   char name[64];
   int64_t size, first, stride;
   struct ni_kineto_ranks seats;
 };
 
-struct gathering {
+struct kineto_gathering {
   struct ni_imported *m;
   struct kernel *kernel;
-  struct call *call;
+  struct cpu_call *call;
   struct launch *launch;
-  struct group *group, *listed;  /* listed: in the file's head */
-  struct ni_imported_step *step; /* their ns as in the file */
+  struct process_group *group, *listed; /* listed: in the file's head */
+  struct ni_imported_step *step;        /* their ns as in the file */
   size_t n_kernels, cap_kernels, n_calls, cap_calls, n_launches, cap_launches, cap_groups, n_listed,
       cap_listed, n_steps, cap_steps;
   size_t texts; /* bytes of all ranks */
@@ -63,7 +63,7 @@ struct gathering {
 
 /* ---- communicators ------------------------------------------------------------------------------------- */
 
-/* The same in each process; blanks do not count. */
+/* A hash that is the same in each process. Blanks do not count. */
 static uint64_t mix_text(uint64_t hash, const char *text) {
   for (; *text; text++)
     if (*text != ' ')
@@ -71,7 +71,7 @@ static uint64_t mix_text(uint64_t hash, const char *text) {
   return ni_mix(hash + 0x517cc1b727220a95u);
 }
 
-static char *keep_ranks(struct gathering *g, const char *text) {
+static char *keep_ranks(struct kineto_gathering *g, const char *text) {
   size_t n = strlen(text);
   if (n < 3 || n > RANKS_TEXT || g->texts + n > RANKS_TEXTS)
     return NULL; /* "[]" */
@@ -80,7 +80,7 @@ static char *keep_ranks(struct gathering *g, const char *text) {
 }
 
 /* NO_COMM: nothing is said of it. */
-static int comm_of(struct gathering *g, const struct ni_kineto_args *a, uint32_t *comm) {
+static int find_communicator(struct kineto_gathering *g, const struct ni_kineto_args *a, uint32_t *comm) {
   *comm = NO_COMM;
   if (!*a->group || a->size < 1 || a->size > INT32_MAX)
     return 0;
@@ -91,8 +91,8 @@ static int comm_of(struct gathering *g, const struct ni_kineto_args *a, uint32_t
     return e;
   if (!ni_array_room(g->group, *comm, g->cap_groups))
     return -ENOMEM;
-  struct group *x = &g->group[*comm];
-  *x = (struct group){
+  struct process_group *x = &g->group[*comm];
+  *x = (struct process_group){
       .ranks = keep_ranks(g, a->ranks), .size = a->size, .first = NI_KINETO_NONE, .stride = NI_KINETO_NONE};
   snprintf(x->name, sizeof x->name, "%s", a->group);
   bool described = *a->description && strcmp(a->description, "undefined") != 0;
@@ -103,7 +103,8 @@ static int comm_of(struct gathering *g, const struct ni_kineto_args *a, uint32_t
 }
 
 /* A kernel of which nothing is said: a communicator of its stream, which is no other rank's. */
-static int comm_of_stream(struct gathering *g, const struct ni_kineto_event *k, uint32_t *comm) {
+static int find_communicator_of_stream(struct kineto_gathering *g, const struct ni_kineto_event *k,
+                                       uint32_t *comm) {
   bool is_new;
   uint64_t hash = ni_mix(mix_text(0, g->m->path) + ni_mix((uint64_t)k->args.stream) +
                          3 * ni_mix((uint64_t)k->args.device));
@@ -112,24 +113,25 @@ static int comm_of_stream(struct gathering *g, const struct ni_kineto_event *k, 
     return e;
   if (!ni_array_room(g->group, *comm, g->cap_groups))
     return -ENOMEM;
-  g->group[*comm] = (struct group){0};
+  g->group[*comm] = (struct process_group){0};
   return 0;
 }
 
-static int list_group(struct gathering *g, const struct ni_kineto_args *a) {
+static int add_listed_group(struct kineto_gathering *g, const struct ni_kineto_args *a) {
   if (g->n_listed == NI_IMPORTED_COMMS)
     return 0;
   if (!ni_array_room(g->listed, g->n_listed, g->cap_listed))
     return -ENOMEM;
-  struct group *x = &g->listed[g->n_listed++];
-  *x = (struct group){.ranks = keep_ranks(g, a->ranks), .size = a->size};
+  struct process_group *x = &g->listed[g->n_listed++];
+  *x = (struct process_group){.ranks = keep_ranks(g, a->ranks), .size = a->size};
   snprintf(x->name, sizeof x->name, "%s", a->group);
   return 0;
 }
 
 /* ---- the file's events --------------------------------------------------------------------------------- */
 
-static int say(struct gathering *g, const struct ni_kineto_args *a, struct said *s) {
+static int note_arguments(struct kineto_gathering *g, const struct ni_kineto_args *a,
+                          struct op_arguments *s) {
   const char *datatype = ni_kineto_datatype(a->datatype, &s->element_bytes);
   s->in = a->in_elements;
   s->out = a->out_elements;
@@ -138,10 +140,10 @@ static int say(struct gathering *g, const struct ni_kineto_args *a, struct said 
   s->func = (uint8_t)ni_kineto_collective(a->collective);
   s->datatype = ni_imported_datatype_number(datatype);
   s->peer = s->func == NI_FUNC_SEND ? a->target : s->func == NI_FUNC_RECV ? a->source : NI_KINETO_NONE;
-  return comm_of(g, a, &s->comm);
+  return find_communicator(g, a, &s->comm);
 }
 
-static int take_kernel(struct gathering *g, const struct ni_kineto_event *k) {
+static int add_kernel(struct kineto_gathering *g, const struct ni_kineto_event *k) {
   struct kernel x = {.ts_ns = k->ts_ns,
                      .dur_ns = k->dur_ns,
                      .correlation = k->args.correlation,
@@ -156,9 +158,9 @@ static int take_kernel(struct gathering *g, const struct ni_kineto_event *k) {
     x.blocks = (uint32_t)k->args.blocks;
   if (g->n_kernels == NI_IMPORTED_OPS)
     return -EFBIG;
-  int e = say(g, &k->args, &x.said);
+  int e = note_arguments(g, &k->args, &x.said);
   if (e == 0 && x.said.comm == NO_COMM)
-    e = comm_of_stream(g, k, &x.stream_comm);
+    e = find_communicator_of_stream(g, k, &x.stream_comm);
   if (e < 0)
     return e;
   if (!ni_array_room(g->kernel, g->n_kernels, g->cap_kernels))
@@ -167,11 +169,11 @@ static int take_kernel(struct gathering *g, const struct ni_kineto_event *k) {
   return 0;
 }
 
-static int take_call(struct gathering *g, const struct ni_kineto_event *k) {
-  struct call x = {.external = k->args.external, .ts_ns = k->ts_ns, .dur_ns = k->dur_ns};
+static int add_call(struct kineto_gathering *g, const struct ni_kineto_event *k) {
+  struct cpu_call x = {.external = k->args.external, .ts_ns = k->ts_ns, .dur_ns = k->dur_ns};
   if (k->args.external == NI_KINETO_NONE || k->dur_ns < 0 || g->n_calls == NI_KINETO_CALLS)
     return 0;
-  int e = say(g, &k->args, &x.said);
+  int e = note_arguments(g, &k->args, &x.said);
   if (e < 0)
     return e;
   if (x.said.comm != NO_COMM && k->args.first_rank >= 0) {
@@ -184,7 +186,7 @@ static int take_call(struct gathering *g, const struct ni_kineto_event *k) {
   return 0;
 }
 
-static int take_launch(struct gathering *g, const struct ni_kineto_event *k) {
+static int add_launch(struct kineto_gathering *g, const struct ni_kineto_event *k) {
   if (k->args.correlation == NI_KINETO_NONE || g->n_launches == NI_KINETO_LAUNCHES)
     return 0;
   if (!ni_array_room(g->launch, g->n_launches, g->cap_launches))
@@ -194,7 +196,7 @@ static int take_launch(struct gathering *g, const struct ni_kineto_event *k) {
   return 0;
 }
 
-static int take_step(struct gathering *g, const struct ni_kineto_event *k) {
+static int add_step(struct kineto_gathering *g, const struct ni_kineto_event *k) {
   if (k->args.number == NI_KINETO_NONE || g->n_steps == NI_IMPORTED_STEPS)
     return 0;
   if (!ni_array_room(g->step, g->n_steps, g->cap_steps))
@@ -203,7 +205,7 @@ static int take_step(struct gathering *g, const struct ni_kineto_event *k) {
   return 0;
 }
 
-static void take_file(struct gathering *g, const struct ni_kineto_event *k) {
+static void note_file(struct kineto_gathering *g, const struct ni_kineto_event *k) {
   const struct ni_kineto_args *a = &k->args;
   if (k->base_ns != NI_KINETO_NONE)
     g->base_ns = k->base_ns;
@@ -215,25 +217,25 @@ static void take_file(struct gathering *g, const struct ni_kineto_event *k) {
     g->m->nccl_version = ni_kineto_release(a->nccl_version);
 }
 
-static int take(void *arg, const struct ni_kineto_event *k) {
-  struct gathering *g = arg;
+static int add_event(void *arg, const struct ni_kineto_event *k) {
+  struct kineto_gathering *g = arg;
   const bool by_cpu = k->what == NI_KINETO_CALL || k->what == NI_KINETO_LAUNCH || k->what == NI_KINETO_STEP;
   if (by_cpu && g->m->pid < 0 && k->args.pid >= 0)
     g->m->pid = k->args.pid;
   switch (k->what) {
     case NI_KINETO_FILE:
-      take_file(g, k);
+      note_file(g, k);
       return 0;
     case NI_KINETO_GROUP:
-      return list_group(g, &k->args);
+      return add_listed_group(g, &k->args);
     case NI_KINETO_KERNEL:
-      return take_kernel(g, k);
+      return add_kernel(g, k);
     case NI_KINETO_CALL:
-      return take_call(g, k);
+      return add_call(g, k);
     case NI_KINETO_LAUNCH:
-      return take_launch(g, k);
+      return add_launch(g, k);
     case NI_KINETO_STEP:
-      return take_step(g, k);
+      return add_step(g, k);
     case NI_KINETO_OTHER:
       break;
   }
@@ -242,21 +244,21 @@ static int take(void *arg, const struct ni_kineto_event *k) {
 
 /* ---- at its end: operations ---------------------------------------------------------------------------- */
 
-static int by_correlation(const void *a, const void *b) {
+static int compare_by_correlation(const void *a, const void *b) {
   const struct launch *x = a, *y = b;
   if (x->correlation != y->correlation)
     return x->correlation < y->correlation ? -1 : 1;
   return x->ts_ns < y->ts_ns ? -1 : x->ts_ns > y->ts_ns;
 }
 
-static int by_external(const void *a, const void *b) {
-  const struct call *x = a, *y = b;
+static int compare_by_external(const void *a, const void *b) {
+  const struct cpu_call *x = a, *y = b;
   if (x->external != y->external)
     return x->external < y->external ? -1 : 1;
   return x->ts_ns < y->ts_ns ? -1 : x->ts_ns > y->ts_ns;
 }
 
-static const struct launch *launch_of(const struct gathering *g, const struct kernel *k) {
+static const struct launch *find_launch(const struct kineto_gathering *g, const struct kernel *k) {
   size_t i;
   if (k->correlation == NI_KINETO_NONE)
     return NULL;
@@ -269,12 +271,13 @@ static const struct launch *launch_of(const struct gathering *g, const struct ke
  * Old versions number calls and kernels by themselves, so that one number is of two things: then the launch
  * lies elsewhere.
  */
-static const struct call *call_of(const struct gathering *g, const struct kernel *k, const struct launch *l) {
+static const struct cpu_call *find_call(const struct kineto_gathering *g, const struct kernel *k,
+                                        const struct launch *l) {
   size_t i;
   if (k->external == NI_KINETO_NONE)
     return NULL;
   ni_array_search(i, g->n_calls, g->call[i].external < k->external);
-  const struct call *c = i < g->n_calls ? &g->call[i] : NULL;
+  const struct cpu_call *c = i < g->n_calls ? &g->call[i] : NULL;
   if (!c || c->external != k->external || c->ts_ns > k->ts_ns)
     return NULL;
   /* Their difference may need 64 bits without a sign. */
@@ -283,12 +286,13 @@ static const struct call *call_of(const struct gathering *g, const struct kernel
       : NULL;
 }
 
-/* Own rank in the group, or -1. */
-static int32_t seat_of(const struct gathering *g, const struct group *x, int64_t rank) {
+/* The process's rank in the group, or -1. */
+static int32_t find_seat(const struct kineto_gathering *g, const struct process_group *x, int64_t rank) {
   if (rank < 0)
     return -1;
   int32_t at = ni_kineto_index(&x->seats, rank);
-  if (at < 0 && x->first >= 0 && x->stride > 0 && rank >= x->first && (rank - x->first) % x->stride == 0) {
+  const bool has_stride = x->first >= 0 && x->stride > 0;
+  if (at < 0 && has_stride && rank >= x->first && (rank - x->first) % x->stride == 0) {
     int64_t k = (rank - x->first) / x->stride;
     if (k < x->size)
       at = (int32_t)k;
@@ -299,10 +303,10 @@ static int32_t seat_of(const struct gathering *g, const struct group *x, int64_t
 }
 
 /* The list of the file's head is whole where that of a kernel is cut. */
-static int list_ranks(struct gathering *g, struct group *x) {
+static int list_ranks(struct kineto_gathering *g, struct process_group *x) {
   const char *text = x->ranks ? x->ranks : "";
   for (size_t i = 0; i < g->n_listed; i++) {
-    const struct group *y = &g->listed[i];
+    const struct process_group *y = &g->listed[i];
     const bool better = y->ranks && !strstr(y->ranks, "...") && (!*text || strstr(text, "..."));
     if (better && y->size == x->size && strcmp(y->name, x->name) == 0)
       text = y->ranks;
@@ -314,17 +318,17 @@ static int list_ranks(struct gathering *g, struct group *x) {
  * A communicator whose own rank is not known cannot be told from that of another rank: it becomes this file's
  * alone.
  */
-static int seat_all(struct gathering *g) {
+static int find_all_seats(struct kineto_gathering *g) {
   struct ni_imported *m = g->m;
   for (size_t i = 0; i < m->n_comms; i++) {
     struct ni_imported_comm *c = &m->comm[i];
-    struct group *x = &g->group[i];
+    struct process_group *x = &g->group[i];
     if (c->n_ranks == 0)
       continue;
     int e = list_ranks(g, x);
     if (e < 0)
       return e;
-    c->rank = seat_of(g, x, m->rank);
+    c->rank = find_seat(g, x, m->rank);
     if (c->rank >= 0)
       continue;
     c->hash = ni_mix(c->hash + mix_text(0, m->path));
@@ -339,7 +343,7 @@ static bool is_coll(enum ni_func f) { return f != NI_FUNC_OTHER && f != NI_FUNC_
  * In bytes, as the log has it: of AllGather and ReduceScatter one rank's share, of AlltoAll that for one
  * peer.
  */
-static bool size_of(const struct said *s, enum ni_func f, int32_t n_ranks, uint64_t *bytes) {
+static bool compute_bytes(const struct op_arguments *s, enum ni_func f, int32_t n_ranks, uint64_t *bytes) {
   const bool by_output = f == NI_FUNC_REDUCESCATTER || f == NI_FUNC_SCATTER || f == NI_FUNC_RECV;
   int64_t n = by_output ? s->out : s->in;
   if (n < 0 || !s->element_bytes || n > INT64_MAX / s->element_bytes)
@@ -350,7 +354,8 @@ static bool size_of(const struct said *s, enum ni_func f, int32_t n_ranks, uint6
   return true;
 }
 
-static void size_op(struct gathering *g, const struct said *s, struct ni_imported_op *op) {
+static void set_operation_size(struct kineto_gathering *g, const struct op_arguments *s,
+                               struct ni_imported_op *op) {
   struct ni_imported *m = g->m;
   const enum ni_func ran = ni_func_from_name(m->funcs[op->func]), called = (enum ni_func)s->func;
   const bool message = called == NI_FUNC_SEND || called == NI_FUNC_RECV;
@@ -366,7 +371,7 @@ static void size_op(struct gathering *g, const struct said *s, struct ni_importe
   }
   op->func = ni_imported_func(m, ni_func_table[called].name) & 0xff;
   op->datatype = s->datatype;
-  op->sized = size_of(s, called, n_ranks, &op->bytes);
+  op->sized = compute_bytes(s, called, n_ranks, &op->bytes);
   const bool rooted = called == NI_FUNC_BROADCAST || called == NI_FUNC_REDUCE || called == NI_FUNC_GATHER ||
       called == NI_FUNC_SCATTER;
   if (rooted && s->root >= 0 && s->root < n_ranks)
@@ -374,26 +379,26 @@ static void size_op(struct gathering *g, const struct said *s, struct ni_importe
   if (!message)
     return;
   op->kind = NI_KIND_P2P;
-  op->root = seat_of(g, &g->group[op->comm], s->peer);
+  op->root = find_seat(g, &g->group[op->comm], s->peer);
 }
 
-static bool time_of(const struct gathering *g, int64_t ts_ns, int64_t *ns) {
+static bool convert_time(const struct kineto_gathering *g, int64_t ts_ns, int64_t *ns) {
   return ts_ns != NI_KINETO_NONE && !__builtin_add_overflow(ts_ns, g->base_ns, ns) && ni_time_of_a_job(*ns);
 }
 
-static int make_op(struct gathering *g, const struct kernel *k) {
+static int make_operation(struct kineto_gathering *g, const struct kernel *k) {
   struct ni_imported *m = g->m;
-  const struct launch *l = launch_of(g, k);
-  const struct call *c = call_of(g, k, l);
+  const struct launch *l = find_launch(g, k);
+  const struct cpu_call *c = find_call(g, k, l);
   struct ni_imported_op op = {.enqueue_ns = NI_IMPORTED_NEVER,
                               .seq = NI_NO_SN,
                               .root = -1,
                               .blocks = k->blocks & 0xffffff,
                               .func = k->func,
                               .timing = NI_TIMING_KERNEL_GPU};
-  struct said s = k->said;
+  struct op_arguments s = k->said;
   int64_t end;
-  if (!time_of(g, k->ts_ns, &op.start_ns) || k->dur_ns < 0) {
+  if (!convert_time(g, k->ts_ns, &op.start_ns) || k->dur_ns < 0) {
     m->bad++;
     return 0;
   }
@@ -410,9 +415,9 @@ static int make_op(struct gathering *g, const struct kernel *k) {
   op.comm = s.comm == NO_COMM ? k->stream_comm : s.comm;
   op.seq = s.seq < 0 ? NI_NO_SN : (uint64_t)s.seq;
   if (l || c)
-    (void)time_of(g, l ? l->ts_ns : c->ts_ns, &op.enqueue_ns);
+    (void)convert_time(g, l ? l->ts_ns : c->ts_ns, &op.enqueue_ns);
   if (s.comm != NO_COMM)
-    size_op(g, &s, &op);
+    set_operation_size(g, &s, &op);
   m->comm[op.comm].gpu = k->gpu;
   m->unlaunched += op.enqueue_ns == NI_IMPORTED_NEVER;
   m->unsized += !op.sized;
@@ -420,17 +425,17 @@ static int make_op(struct gathering *g, const struct kernel *k) {
   return ni_imported_op(m, &op);
 }
 
-static int make_ops(struct gathering *g) {
+static int make_operations(struct kineto_gathering *g) {
   int64_t ns;
   if (g->n_launches)
-    qsort(g->launch, g->n_launches, sizeof *g->launch, by_correlation);
+    qsort(g->launch, g->n_launches, sizeof *g->launch, compare_by_correlation);
   if (g->n_calls)
-    qsort(g->call, g->n_calls, sizeof *g->call, by_external);
-  int e = seat_all(g);
+    qsort(g->call, g->n_calls, sizeof *g->call, compare_by_external);
+  int e = find_all_seats(g);
   for (size_t i = 0; e == 0 && i < g->n_kernels; i++)
-    e = make_op(g, &g->kernel[i]);
+    e = make_operation(g, &g->kernel[i]);
   for (size_t i = 0; e == 0 && i < g->n_steps; i++)
-    if (time_of(g, g->step[i].ns, &ns))
+    if (convert_time(g, g->step[i].ns, &ns))
       e = ni_imported_step(g->m, ns, g->step[i].number);
   if (e == 0)
     ni_imported_order(g->m);
@@ -441,7 +446,7 @@ static int make_ops(struct gathering *g) {
  * "HOST_PID.TIME.pt.trace.json", as tensorboard_trace_handler names its files: the host, where the pid is
  * that of the file.
  */
-static void host_in_name(struct ni_imported *m) {
+static void read_host_from_name(struct ni_imported *m) {
   const char *name = ni_path_name(m->path), *end = strstr(name, ".pt.trace.json");
   if (!end || m->pid < 0)
     return;
@@ -452,17 +457,18 @@ static void host_in_name(struct ni_imported *m) {
     end = p - 1;
   for (p = end; p > name && isdigit((unsigned char)p[-1]);)
     p--;
-  if (p <= name + 1 || p == end || p[-1] != '_' || strtoll(p, NULL, 10) != m->pid)
+  const bool has_number = p > name + 1 && p < end && p[-1] == '_';
+  if (!has_number || strtoll(p, NULL, 10) != m->pid)
     return;
   snprintf(m->host, sizeof m->host, "%.*s", (int)(p - 1 - name), name);
 }
 
-static void free_all(struct gathering *g) {
+static void free_all(struct kineto_gathering *g) {
   for (size_t i = 0; i < g->m->n_comms && i < g->cap_groups; i++) {
     free(g->group[i].ranks);
     free(g->group[i].seats.seat);
   }
-  NI_EACH(struct group, x, g->listed, g->n_listed) free(x->ranks);
+  NI_EACH(struct process_group, x, g->listed, g->n_listed) free(x->ranks);
   free(g->kernel);
   free(g->call);
   free(g->launch);
@@ -472,16 +478,16 @@ static void free_all(struct gathering *g) {
 }
 
 int ni_kineto_gather(struct ni_imported *into, struct ni_progress *progress) {
-  struct gathering g = {.m = into};
-  int e = ni_kineto_read(into->path, take, &g, &into->bad, progress);
+  struct kineto_gathering g = {.m = into};
+  int e = ni_kineto_read(into->path, add_event, &g, &into->bad, progress);
   if (e == 0 && into->rank < 0) {
     into->rank = ni_rank_in_name(into->path, NULL);
     into->rank_of_name = into->rank >= 0;
   }
   if (e == 0)
-    host_in_name(into);
+    read_host_from_name(into);
   if (e == 0)
-    e = make_ops(&g);
+    e = make_operations(&g);
   if (e == 0 && into->n == 0)
     e = -ENODATA;
   free_all(&g);

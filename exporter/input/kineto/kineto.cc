@@ -42,7 +42,7 @@ struct reading {
   char again[NI_JSON_QUOTED_MAX(item_max) + simdjson::SIMDJSON_PADDING];
 };
 
-void copy(char (&to)[128], string_view from) {
+void copy_text(char (&to)[128], string_view from) {
   size_t n = from.copy(to, sizeof to - 1);
   while (n < from.size() && n && (from[n] & 0xc0) == 0x80)
     n--; /* no half character */
@@ -50,12 +50,12 @@ void copy(char (&to)[128], string_view from) {
 }
 
 /* Numbers and texts: pids are both. */
-uint64_t hash_of(uint64_t hash, const dom::object &o, const char *key) {
+uint64_t hash_member(uint64_t hash, const dom::object &o, const char *key) {
   dom::element x;
   return o[key].get(x) ? hash : ni_hash_text(hash, simdjson::minify(x).c_str());
 }
 
-int64_t ns_of(const dom::object &o, const char *key) {
+int64_t read_ns(const dom::object &o, const char *key) {
   double us;
   if (o[key].get(us) || std::fabs(us) > 9e15)
     return INT64_MIN;
@@ -66,7 +66,7 @@ int64_t ns_of(const dom::object &o, const char *key) {
  * The object that was cut out. Numbers of it that nobody can hold are texts: they do not cost the rest.
  * false: it is none.
  */
-bool parse(reading &r, dom::object &o) {
+bool parse_object(reading &r, dom::object &o) {
   if (r.n > item_max)
     return false;
   if (!r.parser.parse(r.text, r.n, false).get(o))
@@ -76,18 +76,18 @@ bool parse(reading &r, dom::object &o) {
   return n != r.n && !r.parser.parse(r.again, n, false).get(o);
 }
 
-int64_t number_of(const dom::object &o, const char *key) {
+int64_t read_number(const dom::object &o, const char *key) {
   int64_t n;
   return o[key].get(n) ? NI_KINETO_NONE : n;
 }
 
 /* In simdjson's memory, which is the reader's until the next event, and terminated there. */
-const char *text_of(const dom::object &o, const char *key) {
+const char *read_text(const dom::object &o, const char *key) {
   const char *text;
   return o[key].get(text) ? "" : text;
 }
 
-ni_kineto_args no_args() {
+ni_kineto_args make_empty_args() {
   ni_kineto_args a = {};
   int64_t *const numbers[] = {&a.correlation, &a.external,     &a.device, &a.stream, &a.blocks,     &a.graph,
                               &a.in_elements, &a.out_elements, &a.size,   &a.seq,    &a.rank,       &a.source,
@@ -98,10 +98,10 @@ ni_kineto_args no_args() {
   return a;
 }
 
-bool begins(string_view text, string_view with) { return text.substr(0, with.size()) == with; }
+bool has_prefix(string_view text, string_view with) { return text.substr(0, with.size()) == with; }
 
 /* "ProfilerStep#17" */
-int64_t step_number(string_view name) {
+int64_t parse_step_number(string_view name) {
   int64_t n = 0;
   for (char c : name.substr(name.find('#') + 1)) {
     if (c < '0' || c > '9' || n > INT32_MAX)
@@ -112,12 +112,14 @@ int64_t step_number(string_view name) {
 }
 
 bool is_launch(string_view name) {
-  return begins(name, "cudaLaunch") || begins(name, "cuLaunchKernel") || begins(name, "cudaGraphLaunch") ||
-      begins(name, "hipLaunch") || begins(name, "hipExtLaunch") || begins(name, "hipModuleLaunch") ||
-      begins(name, "hipExtModuleLaunch") || begins(name, "hipGraphLaunch");
+  for (string_view call : {"cudaLaunch", "cuLaunchKernel", "cudaGraphLaunch", "hipLaunch", "hipExtLaunch",
+                           "hipModuleLaunch", "hipExtModuleLaunch", "hipGraphLaunch"})
+    if (has_prefix(name, call))
+      return true;
+  return false;
 }
 
-enum ni_kineto_what what_is(string_view category, string_view name, ni_kineto_event &e) {
+enum ni_kineto_what find_kind(string_view category, string_view name, ni_kineto_event &e) {
   constexpr string_view step = "ProfilerStep#";
   bool on_gpu = category.empty() || category == "kernel" || category == "Kernel";
   if (e.phase != 'X' || e.ts_ns == INT64_MIN)
@@ -128,30 +130,30 @@ enum ni_kineto_what what_is(string_view category, string_view name, ni_kineto_ev
     return NI_KINETO_CALL;
   if (is_launch(name))
     return NI_KINETO_LAUNCH;
-  return begins(name, step) && !begins(category, "gpu") ? NI_KINETO_STEP : NI_KINETO_OTHER;
+  return has_prefix(name, step) && !has_prefix(category, "gpu") ? NI_KINETO_STEP : NI_KINETO_OTHER;
 }
 
 /* What PyTorch says of a collective, the same of its call and of its kernel; and of any kernel and launch. */
-void take_args(ni_kineto_args &a, const dom::object &o) {
-  a.correlation = number_of(o, "correlation");
-  a.external = number_of(o, "External id");
-  a.device = number_of(o, "device");
-  a.stream = number_of(o, "stream");
-  a.graph = number_of(o, "graph id");
-  a.in_elements = number_of(o, "In msg nelems");
-  a.out_elements = number_of(o, "Out msg nelems");
-  a.size = number_of(o, "Group size");
-  a.seq = number_of(o, "Seq");
-  a.rank = number_of(o, "Rank");
-  a.source = number_of(o, "Src Rank");
-  a.target = number_of(o, "Dst Rank");
-  a.first_rank = number_of(o, "Global rank start");
-  a.stride = number_of(o, "Global rank stride");
-  a.collective = text_of(o, "Collective name");
-  a.datatype = text_of(o, "dtype");
-  a.group = text_of(o, "Process Group Name");
-  a.description = text_of(o, "Process Group Description");
-  a.ranks = text_of(o, "Process Group Ranks");
+void read_args(ni_kineto_args &a, const dom::object &o) {
+  a.correlation = read_number(o, "correlation");
+  a.external = read_number(o, "External id");
+  a.device = read_number(o, "device");
+  a.stream = read_number(o, "stream");
+  a.graph = read_number(o, "graph id");
+  a.in_elements = read_number(o, "In msg nelems");
+  a.out_elements = read_number(o, "Out msg nelems");
+  a.size = read_number(o, "Group size");
+  a.seq = read_number(o, "Seq");
+  a.rank = read_number(o, "Rank");
+  a.source = read_number(o, "Src Rank");
+  a.target = read_number(o, "Dst Rank");
+  a.first_rank = read_number(o, "Global rank start");
+  a.stride = read_number(o, "Global rank stride");
+  a.collective = read_text(o, "Collective name");
+  a.datatype = read_text(o, "dtype");
+  a.group = read_text(o, "Process Group Name");
+  a.description = read_text(o, "Process Group Description");
+  a.ranks = read_text(o, "Process Group Ranks");
   dom::array grid;
   int64_t blocks[3] = {0, 1, 1};
   size_t i = 0;
@@ -169,7 +171,7 @@ void take_args(ni_kineto_args &a, const dom::object &o) {
  * The groups as a list of its own each: {"pg_name": "0", "pg_desc": "..", "pg_size": 2, "ranks": [0, 1]}, or
  * "ranks": "[0, 1]".
  */
-int take_groups(reading &r, const dom::object &info) {
+int read_groups(reading &r, const dom::object &info) {
   dom::array groups;
   if (info["pg_config"].get(groups))
     return 0;
@@ -182,11 +184,11 @@ int take_groups(reading &r, const dom::object &info) {
     e.what = NI_KINETO_GROUP;
     e.base_ns = e.ts_ns = e.dur_ns = INT64_MIN;
     e.rank = -1;
-    e.args = no_args();
-    e.args.group = text_of(g, "pg_name");
-    e.args.description = text_of(g, "pg_desc");
-    e.args.size = number_of(g, "pg_size");
-    e.args.ranks = text_of(g, "ranks");
+    e.args = make_empty_args();
+    e.args.group = read_text(g, "pg_name");
+    e.args.description = read_text(g, "pg_desc");
+    e.args.size = read_number(g, "pg_size");
+    e.args.ranks = read_text(g, "ranks");
     std::string text;
     if (!g["ranks"].get(list))
       text = simdjson::minify(list), e.args.ranks = text.c_str();
@@ -197,69 +199,69 @@ int take_groups(reading &r, const dom::object &info) {
   return 0;
 }
 
-int about_file(reading &r, const dom::object &o) {
+int read_file_head(reading &r, const dom::object &o) {
   ni_kineto_event &e = r.event;
   dom::object info;
   e.what = NI_KINETO_FILE;
-  e.args = no_args();
-  e.base_ns = number_of(o, "baseTimeNanoseconds");
+  e.args = make_empty_args();
+  e.base_ns = read_number(o, "baseTimeNanoseconds");
   bool told = !o["distributedInfo"].get(info);
   if (told) {
-    int64_t rank = number_of(info, "rank");
+    int64_t rank = read_number(info, "rank");
     if (rank >= 0 && rank <= INT32_MAX)
       e.rank = (int32_t)rank;
-    e.args.world_size = number_of(info, "world_size");
-    e.args.nccl_version = text_of(info, "nccl_version");
+    e.args.world_size = read_number(info, "world_size");
+    e.args.nccl_version = read_text(info, "nccl_version");
   }
   int stop = r.take(r.arg, &e);
-  return stop || !told ? stop : take_groups(r, info);
+  return stop || !told ? stop : read_groups(r, info);
 }
 
 /* What was cut out: an event, or a member of the file with braces around it. */
-int item(reading &r) {
+int parse_item(reading &r) {
   dom::object o, args;
   string_view text, category, name;
-  if (!parse(r, o))
+  if (!parse_object(r, o))
     return ++*r.bad, 0;
   ni_kineto_event &e = r.event = {};
   e.base_ns = e.ts_ns = INT64_MIN;
   e.rank = -1;
   if (!r.listing)
-    return about_file(r, o);
+    return read_file_head(r, o);
   e.phase = !o["ph"].get(text) && text.size() == 1 && text[0] ? text[0] : '?';
   if (!o["name"].get(name))
-    copy(e.name, name);
-  e.process = hash_of(0, o, "pid");
-  e.place = hash_of(e.process, o, "tid");
-  e.ts_ns = ns_of(o, "ts");
-  e.dur_ns = ns_of(o, "dur");
+    copy_text(e.name, name);
+  e.process = hash_member(0, o, "pid");
+  e.place = hash_member(e.process, o, "tid");
+  e.ts_ns = read_ns(o, "ts");
+  e.dur_ns = read_ns(o, "dur");
   if (o["cat"].get(category))
     category = {};
-  bool any = !o["args"].get(args);
-  if (any && e.phase == 'M' && !args[name == "process_labels" ? "labels" : "name"].get(text))
-    copy(e.label, text);
-  if ((e.what = what_is(category, name, e)) == NI_KINETO_OTHER)
+  bool has_args = !o["args"].get(args);
+  if (has_args && e.phase == 'M' && !args[name == "process_labels" ? "labels" : "name"].get(text))
+    copy_text(e.label, text);
+  if ((e.what = find_kind(category, name, e)) == NI_KINETO_OTHER)
     return r.take(r.arg, &e);
-  e.args = no_args();
-  e.args.pid = number_of(o, "pid");
-  if (any)
-    take_args(e.args, args);
+  e.args = make_empty_args();
+  e.args.pid = read_number(o, "pid");
+  if (has_args)
+    read_args(e.args, args);
   if (e.what == NI_KINETO_STEP)
-    e.args.number = step_number(name);
+    e.args.number = parse_step_number(name);
   return r.take(r.arg, &e);
 }
 
-int end_item(reading &r) {
-  bool any = r.n > 1;
+int finish_item(reading &r) {
+  bool has_text = r.n > 1;
   if (!r.listing && r.n < item_max)
     r.text[r.n++] = '}';
-  int e = any ? item(r) : 0;
+  int e = has_text ? parse_item(r) : 0;
   r.n = r.listing ? 0 : 1;
   r.text[0] = '{';
   return e;
 }
 
-int take_char(reading &r, char c) {
+int append_char(reading &r, char c) {
   size_t level = r.listing ? 2 : 1; /* where a comma ends an item */
   if (r.quoted) {
     r.quoted = r.escaped || c != '"';
@@ -271,10 +273,11 @@ int take_char(reading &r, char c) {
   } else if (c == '{' || c == '[') {
     if (++r.depth == 1)
       return r.n = 1, r.text[0] = '{', c == '{' && !r.was_list ? 0 : -EBADMSG;
-    if (r.depth == 2 && c == '[' && !r.was_list && string_view(r.text, r.n < 32 ? r.n : 32) == list_key)
+    const bool may_list = r.depth == 2 && c == '[' && !r.was_list;
+    if (may_list && string_view(r.text, r.n < 32 ? r.n : 32) == list_key)
       return r.n = 0, r.listing = r.was_list = true, 0;
   } else if ((c == '}' || c == ']' || c == ',') && r.depth == level) {
-    int e = end_item(r);
+    int e = finish_item(r);
     if (c == ',' || e)
       return e;
     r.depth--;
@@ -315,7 +318,7 @@ int ni_kineto_read(const char *path, int (*take)(void *arg, const ni_kineto_even
   r->bad = bad;
   while (e == 0 && (n = gzread(file, r->in, sizeof r->in)) > 0) {
     for (int i = 0; e == 0 && i < n; i++)
-      e = take_char(*r, r->in[i]);
+      e = append_char(*r, r->in[i]);
     z_off_t at = gzoffset(file);
     if (at > told)
       ni_progress_add(progress, (uint64_t)(at - told), 0), told = at;

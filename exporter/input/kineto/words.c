@@ -80,7 +80,7 @@ int32_t ni_kineto_release(const char *text) {
   return (int32_t)(part[0] * 10000 + part[1] * 100 + part[2]);
 }
 
-static int by_rank(const void *a, const void *b) {
+static int compare_by_rank(const void *a, const void *b) {
   const struct ni_kineto_seat *x = a, *y = b;
   return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
@@ -114,7 +114,7 @@ int ni_kineto_ranks(struct ni_kineto_ranks *r, const char *text, int64_t size) {
   for (size_t i = behind; cut && i < r->n; i++)
     r->seat[i].index = (int32_t)((size_t)size - (r->n - i));
   if (r->n)
-    qsort(r->seat, r->n, sizeof *r->seat, by_rank);
+    qsort(r->seat, r->n, sizeof *r->seat, compare_by_rank);
   return 0;
 }
 

@@ -67,7 +67,7 @@ struct draft {
 
   [[noreturn]] void bad(const char *what) { refuse("%s[%zu]: %s", list, at, what); }
 
-  uint32_t of(unsigned source, const char *name) {
+  uint32_t find_or_add_entity(unsigned source, const char *name) {
     auto found = ids.find({source, name});
     if (found != ids.end())
       return found->second;
@@ -80,7 +80,7 @@ struct draft {
     entity.push_back(x);
     return ids[{source, x.of.name}] = (uint32_t)entity.size() - 1;
   }
-  void add(uint32_t of, const char *name, const ni_reading &before, const ni_reading &after) {
+  void add_item(uint32_t of, const char *name, const ni_reading &before, const ni_reading &after) {
     if (!names.insert({of, name}).second)
       refuse("%s has %s twice", entity[of].of.name, name);
     if (items.size() == NI_SWEEP_COUNTERS)
@@ -95,7 +95,7 @@ struct draft {
  * A whole number of 64 bits, a negative one as int64_t; a time, "sec" or "sec.decimals", in ns. NULL: none;
  * else its end.
  */
-const char *number(const char *t, uint64_t *out) {
+const char *parse_number(const char *t, uint64_t *out) {
   bool minus = *t == '-';
   char *end;
   if (!ni_text_is_digit(t[minus]))
@@ -105,9 +105,9 @@ const char *number(const char *t, uint64_t *out) {
   return errno || (minus && (int64_t)*out > 0) ? nullptr : end;
 }
 
-const char *stamp(const char *t, int64_t *ns) {
+const char *parse_stamp(const char *t, int64_t *ns) {
   uint64_t s, part = 0, unit = 1000000000;
-  const char *p = *t == '-' ? nullptr : number(t, &s);
+  const char *p = *t == '-' ? nullptr : parse_number(t, &s);
   if (!p || s > (uint64_t)INT64_MAX / 1000000000 - 1)
     return nullptr;
   if (*p == '.')
@@ -117,61 +117,61 @@ const char *stamp(const char *t, int64_t *ns) {
   return p;
 }
 
-int64_t span(double seconds) { return std::fabs(seconds) < 9e9 ? llround(seconds * 1e9) : 0; }
+int64_t convert_seconds(double seconds) { return std::fabs(seconds) < 9e9 ? llround(seconds * 1e9) : 0; }
 
 /* ---- JSON: what was verified ---- */
 
-bool find(od::object &o, const char *key, od::value &v) {
+bool find_member(od::object &o, const char *key, od::value &v) {
   return !o[key].get(v) && !ni_text_is_null(ni_json_token(v));
 }
 
 /* One of the draft's; NULL: none, or "". */
-const char *text(draft &d, string_view s, size_t most = NI_SWEEP_NAME) {
+const char *keep_text(draft &d, string_view s, size_t most = NI_SWEEP_NAME) {
   if (s.size() > most || memchr(s.data(), 0, s.size()))
     d.bad(most == NI_SWEEP_NAME ? "a text longer than 255 bytes, or with a byte 0"
                                 : "a text longer than 4095 bytes, or with a byte 0");
   return s.empty() ? nullptr : ni_set_text(&d.out->set, std::string(s).c_str());
 }
-const char *text(draft &d, od::object &o, const char *key, size_t most = NI_SWEEP_NAME) {
+const char *keep_text(draft &d, od::object &o, const char *key, size_t most = NI_SWEEP_NAME) {
   od::value v;
   string_view s;
-  if (!find(o, key, v))
+  if (!find_member(o, key, v))
     return nullptr;
   if (v.get_string().get(s))
     d.bad("want a text");
-  return text(d, s, most);
+  return keep_text(d, s, most);
 }
 
-double real(draft &d, od::object &o, const char *key, double otherwise) {
+double read_real(draft &d, od::object &o, const char *key, double otherwise) {
   od::value v;
-  if (find(o, key, v) && v.get_double().get(otherwise))
+  if (find_member(o, key, v) && v.get_double().get(otherwise))
     d.bad("want a number");
   return otherwise;
 }
 
-uint64_t whole(draft &d, od::value &v) {
+uint64_t read_whole(draft &d, od::value &v) {
   uint64_t n;
-  const char *end = number(ni_json_token(v), &n);
+  const char *end = parse_number(ni_json_token(v), &n);
   if (!end || !ni_text_ends(*end))
     d.bad("want a whole number of 64 bits");
   return n;
 }
 
 /* May also be the text "unreadable". */
-ni_reading value(draft &d, od::value &v) {
+ni_reading read_value(draft &d, od::value &v) {
   if (*ni_json_token(v) == '"')
     return {0, 0, 0, NI_READ_UNREADABLE};
-  return {whole(d, v), 0, 0, NI_READ_OK};
+  return {read_whole(d, v), 0, 0, NI_READ_OK};
 }
 
 template <class F>
-void elements(draft &d, od::object &in, const char *key, const char *called, F each) {
+void visit_elements(draft &d, od::object &in, const char *key, const char *called, F each) {
   od::value v;
-  if (find(in, key, v))
-    elements(d, v, called, each);
+  if (find_member(in, key, v))
+    visit_elements(d, v, called, each);
 }
 template <class V, class F>
-void elements(draft &d, V &v, const char *called, F each) {
+void visit_elements(draft &d, V &v, const char *called, F each) {
   od::array a;
   if (v.get_array().get(a))
     refuse("%s: want a list", called);
@@ -188,124 +188,124 @@ void elements(draft &d, V &v, const char *called, F each) {
 
 /* Of an entity; of: -1: of net_prof's list, where each says whose it is. One of a sweep has value and
  * timestamp, one of a summary before, after and the seconds between, which may be the entity's. */
-void counter(draft &d, od::object &o, int64_t of, double seconds) {
+void read_counter(draft &d, od::object &o, int64_t of, double seconds) {
   od::value v;
   ni_reading at[2] = {missing, missing};
   uint64_t nic = 0;
-  const char *name = text(d, o, of < 0 ? "counter_name" : "name");
-  if (find(o, "value", v) || find(o, "before", v))
-    at[0] = value(d, v);
-  if (find(o, "after", v))
-    at[1] = value(d, v);
-  if (find(o, "timestamp", v)) {
-    const char *end = stamp(ni_json_token(v), &at[0].real_ns);
+  const char *name = keep_text(d, o, of < 0 ? "counter_name" : "name");
+  if (find_member(o, "value", v) || find_member(o, "before", v))
+    at[0] = read_value(d, v);
+  if (find_member(o, "after", v))
+    at[1] = read_value(d, v);
+  if (find_member(o, "timestamp", v)) {
+    const char *end = parse_stamp(ni_json_token(v), &at[0].real_ns);
     if (!end || !ni_text_ends(*end))
       d.bad("want a time in seconds since 1970");
   }
   if (of < 0) {
     if (!name || at[0].state == NI_READ_MISSING)
       d.bad("without counter_name or value");
-    if (find(o, "interface", v))
-      nic = whole(d, v);
+    if (find_member(o, "interface", v))
+      nic = read_whole(d, v);
     if (nic == 0 || nic > 65536)
       d.bad("interface: want 1 to 65536");
-    of = d.of(NI_METRIC_CXI, ("cxi" + std::to_string(nic - 1)).c_str());
+    of = d.find_or_add_entity(NI_METRIC_CXI, ("cxi" + std::to_string(nic - 1)).c_str());
   }
   if (!name)
     d.bad("without a name");
   if (d.sweeps == 2)
-    at[1].real_ns = span(fmax(real(d, o, "seconds", seconds), 0));
-  d.add((uint32_t)of, name, at[0], at[1]);
+    at[1].real_ns = convert_seconds(fmax(read_real(d, o, "seconds", seconds), 0));
+  d.add_item((uint32_t)of, name, at[0], at[1]);
 }
 
 /* A summary's counters that stand where they stood: {"name": value, ...}. */
-void unchanged(draft &d, od::object all, uint32_t of, double seconds) {
+void read_unchanged(draft &d, od::object all, uint32_t of, double seconds) {
   for (auto x : all) {
     od::field f;
     string_view name;
     if (simdjson::simdjson_result<od::field>(x).get(f) || f.unescaped_key().get(name))
       d.bad("no JSON");
-    ni_reading at = value(d, f.value()), after = at;
-    const char *kept = text(d, name);
-    after.real_ns = span(fmax(seconds, 0));
-    d.add(of, kept ? kept : "", at, after);
+    ni_reading at = read_value(d, f.value()), after = at;
+    const char *kept = keep_text(d, name);
+    after.real_ns = convert_seconds(fmax(seconds, 0));
+    d.add_item(of, kept ? kept : "", at, after);
   }
 }
 
-void entity(draft &d, od::object &o) {
-  const char *name = text(d, o, "name"), *source = text(d, o, "source");
+void read_entity(draft &d, od::object &o) {
+  const char *name = keep_text(d, o, "name"), *source = keep_text(d, o, "source");
   unsigned i = 0;
   while (source && ni_source_name(i) && strcmp(ni_source_name(i), source) != 0)
     i++;
   if (!name || !source || !ni_source_name(i))
     d.bad("want a name, and a source that is known");
-  const uint32_t of = d.of(i, name);
+  const uint32_t of = d.find_or_add_entity(i, name);
   owner &to = d.entity[of];
-  to.of.pci = text(d, o, "pci");
-  to.of.link = text(d, o, "link", NI_SWEEP_TEXT);
-  to.of.kind = text(d, o, "kind", NI_SWEEP_TEXT);
-  const char *state = text(d, o, "link_state");
+  to.of.pci = keep_text(d, o, "pci");
+  to.of.link = keep_text(d, o, "link", NI_SWEEP_TEXT);
+  to.of.kind = keep_text(d, o, "kind", NI_SWEEP_TEXT);
+  const char *state = keep_text(d, o, "link_state");
   for (unsigned k = NI_LINK_OFF; state && k > NI_LINK_UNKNOWN; k--)
     if (strcmp(state, ni_link_state_name(k)) == 0)
       to.of.state = (uint8_t)k;
-  to.of.about = text(d, o, "about", NI_SWEEP_TEXT); /* with what a GPU does not tell */
-  to.of.warning = text(d, o, "warning", NI_SWEEP_TEXT);
-  to.of.link_bytes_s = real(d, o, "link_bytes_per_s", 0);
-  double numa = real(d, o, "numa", -1), seconds = real(d, o, "seconds", 0);
+  to.of.about = keep_text(d, o, "about", NI_SWEEP_TEXT); /* with what a GPU does not tell */
+  to.of.warning = keep_text(d, o, "warning", NI_SWEEP_TEXT);
+  to.of.link_bytes_s = read_real(d, o, "link_bytes_per_s", 0);
+  double numa = read_real(d, o, "numa", -1), seconds = read_real(d, o, "seconds", 0);
   to.of.numa = numa >= 0 && numa < 65536 ? (int)numa : -1;
-  to.ahead_ns = span(real(d, o, "monotonic_ahead_s", 0));
+  to.ahead_ns = convert_seconds(read_real(d, o, "monotonic_ahead_s", 0));
   od::value v;
   od::object all;
   size_t at = d.at;
-  if (find(o, "unchanged", v)) {
+  if (find_member(o, "unchanged", v)) {
     if (v.get_object().get(all))
       d.bad("want an object");
-    unchanged(d, all, of, seconds);
+    read_unchanged(d, all, of, seconds);
   }
-  elements(d, o, "counters", to.of.name, [&](od::object &c) { counter(d, c, of, seconds); });
+  visit_elements(d, o, "counters", to.of.name, [&](od::object &c) { read_counter(d, c, of, seconds); });
   d.list = "entities";
   d.at = at;
 }
 
 /* The whole; what net_prof does not know stands in an object of its own in it. */
-void document(draft &d, od::object &o) {
+void read_document(draft &d, od::object &o) {
   od::value v;
   od::object in;
-  const char *schema = text(d, o, "schema_version"), *keys[] = {"meta", "before", "after"};
+  const char *schema = keep_text(d, o, "schema_version"), *keys[] = {"meta", "before", "after"};
   if (schema && strcmp(schema, "nccl-inspector-counters-1") != 0)
     refuse("of another schema: want nccl-inspector-counters-1");
   if (schema)
     d.sweeps = 2;
   for (int k = 0; k < 3; k++) {
     ni_sweep *to = &d.out[k == 2];
-    if (!find(o, keys[k], v))
+    if (!find_member(o, keys[k], v))
       continue;
     d.list = keys[k];
     if (v.get_object().get(in))
       d.bad("want an object");
-    if (const char *path = text(d, in, "path", NI_SWEEP_TEXT))
+    if (const char *path = keep_text(d, in, "path", NI_SWEEP_TEXT))
       to->path = path;
-    to->input_path = text(d, in, "input_path", NI_SWEEP_TEXT);
-    to->started = text(d, in, "started_at");
-    to->finished = text(d, in, "finished_at");
-    to->duration_s = real(d, in, "duration_s", NAN);
+    to->input_path = keep_text(d, in, "input_path", NI_SWEEP_TEXT);
+    to->started = keep_text(d, in, "started_at");
+    to->finished = keep_text(d, in, "finished_at");
+    to->duration_s = read_real(d, in, "duration_s", NAN);
   }
-  elements(d, o, "counters", "counters", [&](od::object &c) { counter(d, c, -1, 0); });
-  elements(d, o, "entities", "entities", [&](od::object &e) { entity(d, e); });
-  elements(d, o, "unread", "unread", [&](od::object &u) {
-    const char *sweep = text(d, u, "sweep"), *path = text(d, u, "path", NI_SWEEP_TEXT),
-               *why = text(d, u, "why", NI_SWEEP_TEXT);
-    bool left_out = find(u, "left_out", v) && *ni_json_token(v) == 't';
+  visit_elements(d, o, "counters", "counters", [&](od::object &c) { read_counter(d, c, -1, 0); });
+  visit_elements(d, o, "entities", "entities", [&](od::object &e) { read_entity(d, e); });
+  visit_elements(d, o, "unread", "unread", [&](od::object &u) {
+    const char *sweep = keep_text(d, u, "sweep"), *path = keep_text(d, u, "path", NI_SWEEP_TEXT),
+               *why = keep_text(d, u, "why", NI_SWEEP_TEXT);
+    bool left_out = find_member(u, "left_out", v) && *ni_json_token(v) == 't';
     (left_out ? ni_set_skipped : ni_set_unread)(&d.out[sweep && strcmp(sweep, "after") == 0].set,
                                                 path ? path : "", why ? why : "");
     if (d.at == NI_SWEEP_COUNTERS)
       refuse("unread: more than %d", NI_SWEEP_COUNTERS);
   });
-  if (!find(o, "nccl_inspector", v))
+  if (!find_member(o, "nccl_inspector", v))
     return;
   if (v.get_object().get(in))
     refuse("nccl_inspector: want an object");
-  document(d, in);
+  read_document(d, in);
 }
 
 void read_json(draft &d, char *bytes, size_t len) {
@@ -322,9 +322,9 @@ void read_json(draft &d, char *bytes, size_t len) {
     refuse("something stands behind the JSON");
   doc.rewind();
   if (bytes[strspn(bytes, " \t\r\n")] == '[')
-    elements(d, doc, "counters", [&](od::object &c) { counter(d, c, -1, 0); });
+    visit_elements(d, doc, "counters", [&](od::object &c) { read_counter(d, c, -1, 0); });
   else if (!doc.get_object().get(o))
-    document(d, o);
+    read_document(d, o);
 }
 
 /* ---- the text form ---- */
@@ -338,13 +338,13 @@ void read_text(draft &d, char *line) {
     if (*next)
       *next++ = 0;
     line[strcspn(line, "\r")] = 0;
-    const char *p = number(line, &at.value);
-    if (p && *p == '@' && (p = stamp(p + 1, &at.real_ns)) && !*p)
+    const char *p = parse_number(line, &at.value);
+    if (p && *p == '@' && (p = parse_stamp(p + 1, &at.real_ns)) && !*p)
       at.state = NI_READ_OK;
     else
       at.value = 0, at.real_ns = 0;
-    d.add(d.of(NI_METRIC_CXI, ("cxi" + std::to_string(n / NI_NETPROF_NAMES)).c_str()),
-          ni_netprof_name(n % NI_NETPROF_NAMES + 1), at, missing);
+    d.add_item(d.find_or_add_entity(NI_METRIC_CXI, ("cxi" + std::to_string(n / NI_NETPROF_NAMES)).c_str()),
+               ni_netprof_name(n % NI_NETPROF_NAMES + 1), at, missing);
   }
   if (n % NI_NETPROF_NAMES)
     refuse("%u lines: want %d a NIC, as `value@sec.nsec`, in net_prof's order", n, NI_NETPROF_NAMES);
@@ -353,7 +353,7 @@ void read_text(draft &d, char *line) {
 /* ---- from the draft to sets ---- */
 
 /* Sweep k: what of the draft it has. An entity of which no sweep has a counter is in both. */
-void fill(draft &d, int k) {
+void fill_sweep(draft &d, int k) {
   ni_sweep *s = &d.out[k];
   ni_set *set = &s->set;
   auto item = d.items.begin();
@@ -384,10 +384,10 @@ void fill(draft &d, int k) {
     throw std::bad_alloc();
 }
 
-void read(draft &d, const char *path) {
+void read_sweeps(draft &d, const char *path) {
   char why[256];
   size_t len;
-  std::unique_ptr<char, decltype(&free)> bytes(ni_whole_read(path, NI_SWEEP_BYTES + 1, &len, why, sizeof why),
+  std::unique_ptr<char, decltype(&free)> bytes(ni_read_whole(path, NI_SWEEP_BYTES + 1, &len, why, sizeof why),
                                                free);
   char *t = bytes.get(), c;
   if (!t)
@@ -408,7 +408,7 @@ void read(draft &d, const char *path) {
   std::stable_sort(d.items.begin(), d.items.end(),
                    [](const item &a, const item &b) { return a.entity < b.entity; });
   for (int k = 0; k < d.sweeps; k++)
-    fill(d, k);
+    fill_sweep(d, k);
 }
 
 }  // namespace
@@ -419,7 +419,7 @@ int ni_sweep_read(struct ni_sweep out[2], const char *path, char *why, size_t ca
   out[0].path = out[1].path = ni_set_text(&out[0].set, path);
   draft d{out};
   try {
-    read(d, path);
+    read_sweeps(d, path);
     if (d.sweeps == 1)
       ni_sweep_free(&out[1]);
     return d.sweeps;

@@ -42,14 +42,15 @@ static bool is_being_written(const char *path) {
   struct stat st;
   for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++) {
     const int n = snprintf(name, sizeof name, "%s%s", path, suffix[i]);
-    if (n > 0 && (size_t)n < sizeof name && stat(name, &st) == 0 && st.st_size > 0)
+    const bool fits = n > 0 && (size_t)n < sizeof name;
+    if (fits && stat(name, &st) == 0 && st.st_size > 0)
       return true;
   }
   return false;
 }
 
 /* SQLite takes an empty file for an empty database, and says nothing of others before the first question. */
-static int look_at_head(const char *path, uint64_t *bytes) {
+static int check_head(const char *path, uint64_t *bytes) {
   char head[16] = "";
   struct stat st;
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -69,7 +70,7 @@ static int look_at_head(const char *path, uint64_t *bytes) {
 }
 
 /* "file:/a%20b?immutable=1"; the caller's to free. */
-static char *uri_of(const char *path) {
+static char *make_uri(const char *path) {
   static const char *const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
   char *uri = malloc(3 * strlen(path) + 64), *p = uri;
   if (!uri)
@@ -86,7 +87,7 @@ static char *uri_of(const char *path) {
 }
 
 /* Files that claim to be larger than can be make SQLite say that it has no memory: it is the file. */
-static int error_of(int code) {
+static int convert_error(int code) {
   switch (code & 0xff) {
     case SQLITE_PERM:
       return -EACCES;
@@ -108,14 +109,14 @@ static int count_steps(void *arg) {
 }
 
 /* Only what ni_db_select() asks: reading columns of tables, and what columns there are. */
-static int allow(void *arg, int action, const char *a, const char *b, const char *database,
-                 const char *trigger) {
+static int authorize(void *arg, int action, const char *a, const char *b, const char *database,
+                     const char *trigger) {
   if (action == SQLITE_SELECT || action == SQLITE_READ)
     return trigger ? SQLITE_DENY : SQLITE_OK;
   return action == SQLITE_PRAGMA && strcmp(a, "table_xinfo") == 0 ? SQLITE_OK : SQLITE_DENY;
 }
 
-static void distrust(struct ni_db *db) {
+static void harden_database(struct ni_db *db) {
   sqlite3 *s = db->sqlite;
   sqlite3_db_config(s, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
   sqlite3_db_config(s, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
@@ -128,14 +129,14 @@ static void distrust(struct ni_db *db) {
   sqlite3_limit(s, SQLITE_LIMIT_COLUMN, 1000);
   sqlite3_limit(s, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_limit(s, SQLITE_LIMIT_WORKER_THREADS, 0);
-  sqlite3_set_authorizer(s, allow, NULL);
+  sqlite3_set_authorizer(s, authorize, NULL);
   sqlite3_progress_handler(s, TICK, count_steps, db);
 }
 
 int ni_db_open(struct ni_db *db, const char *path) {
   uint64_t bytes = 0;
   *db = (struct ni_db){0};
-  int e = look_at_head(path, &bytes);
+  int e = check_head(path, &bytes);
   if (e < 0)
     return e;
   if (is_being_written(path))
@@ -143,7 +144,7 @@ int ni_db_open(struct ni_db *db, const char *path) {
   /* A row costs 10 bytes and more of the file, and some 40 steps; pages that name each other in a
    * circle cost no bytes. */
   db->most_steps = 1000 + bytes / 50;
-  char *uri = uri_of(path);
+  char *uri = make_uri(path);
   if (!uri)
     return -ENOMEM;
   const int code = sqlite3_open_v2(
@@ -152,9 +153,9 @@ int ni_db_open(struct ni_db *db, const char *path) {
   free(uri);
   if (code != SQLITE_OK) {
     ni_db_close(db);
-    return error_of(code);
+    return convert_error(code);
   }
-  distrust(db);
+  harden_database(db);
   return 0;
 }
 
@@ -165,27 +166,27 @@ void ni_db_close(struct ni_db *db) {
 
 /* ---- asking -------------------------------------------------------------------------------------------- */
 
-static int prepare(struct ni_db *db, const char *text, sqlite3_stmt **out) {
+static int prepare_query(struct ni_db *db, const char *text, sqlite3_stmt **out) {
   const int code = sqlite3_prepare_v2(db->sqlite, text, -1, out, NULL);
-  return code == SQLITE_OK ? 0 : error_of(code);
+  return code == SQLITE_OK ? 0 : convert_error(code);
 }
 
 /* 1, 0, or what failed. */
-static int step(sqlite3_stmt *s) {
+static int step_query(sqlite3_stmt *s) {
   const int code = sqlite3_step(s);
   return code == SQLITE_ROW ? 1
       : code == SQLITE_DONE ? 0
-                            : error_of(sqlite3_extended_errcode(sqlite3_db_handle(s)));
+                            : convert_error(sqlite3_extended_errcode(sqlite3_db_handle(s)));
 }
 
 /* Names stand in these questions as they are: they are ours, never the file's. */
 static int is_plain_table(struct ni_db *db, const char *table) {
   sqlite3_stmt *s;
-  int e = prepare(db, "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?1", &s);
+  int e = prepare_query(db, "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?1", &s);
   if (e < 0)
     return e;
   sqlite3_bind_text(s, 1, table, -1, SQLITE_STATIC);
-  e = step(s);
+  e = step_query(s);
   if (e == 1)
     e = sqlite3_column_int64(s, 0) > 0; /* 0: of a virtual one */
   sqlite3_finalize(s);
@@ -198,10 +199,10 @@ static int find_columns(struct ni_db *db, const char *table, const char *const *
   sqlite3_stmt *s;
   *found = 0;
   snprintf(text, sizeof text, "PRAGMA table_xinfo(\"%s\")", table);
-  int e = prepare(db, text, &s);
+  int e = prepare_query(db, text, &s);
   if (e < 0)
     return e;
-  while ((e = step(s)) == 1) {
+  while ((e = step_query(s)) == 1) {
     const char *name = (const char *)sqlite3_column_text(s, 1);
     if (!name || sqlite3_column_int(s, 6) != 0)
       continue; /* generated, hidden */
@@ -226,7 +227,7 @@ int ni_db_select(struct ni_db *db, const char *table, const char *const *columns
     n += (size_t)snprintf(text + n, sizeof text - n, found & 1u << i ? "%s\"%.60s\"" : "%sNULL",
                           i ? ", " : "", columns[i]);
   snprintf(text + n, sizeof text - n, " FROM main.\"%.60s\" NOT INDEXED", table);
-  return e < 0 ? e : prepare(db, text, &rows->statement);
+  return e < 0 ? e : prepare_query(db, text, &rows->statement);
 }
 
 void ni_db_end(struct ni_db_rows *rows) {
@@ -237,7 +238,7 @@ void ni_db_end(struct ni_db_rows *rows) {
 int ni_db_next(struct ni_db_rows *rows) {
   if (!rows->statement)
     return 0;
-  const int e = step(rows->statement);
+  const int e = step_query(rows->statement);
   if (e != 1)
     ni_db_end(rows);
   return e;

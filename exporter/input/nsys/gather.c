@@ -14,25 +14,25 @@
 #include "tables.h"
 
 /* A communicator as its making was recorded. */
-struct making {
+struct comm_making {
   uint64_t process, comm;
   int64_t device, rank, ranks;
 };
 
-struct gathering {
+struct nsys_gathering {
   const char *path;
   struct ni_nsys_tables t;
   struct ni_nsys_groups groups;
-  struct making *making; /* by process, communicator and device */
+  struct comm_making *making; /* by process, communicator and device */
   size_t n_makings, cap_makings, n_processes;
 };
 
-/* Of a process, while it is gathered. */
-struct process {
-  struct gathering *g;
+/* What is known of a process while it is gathered. */
+struct nsys_process {
+  struct nsys_gathering *g;
   struct ni_imported *m;
-  uint64_t id;  /* globalPid */
-  struct seat { /* of each communicator */
+  uint64_t id;       /* globalPid */
+  struct comm_seat { /* of each communicator */
     uint64_t comm;
     int64_t device, stream; /* stream: of kernels of which no communicator is known; NI_DB_NONE */
   } *seat;
@@ -43,8 +43,8 @@ struct process {
 
 /* ---- communicators ------------------------------------------------------------------------------------- */
 
-static int by_comm(const void *a, const void *b) {
-  const struct making *x = a, *y = b;
+static int compare_by_communicator(const void *a, const void *b) {
+  const struct comm_making *x = a, *y = b;
   if (x->process != y->process)
     return x->process < y->process ? -1 : 1;
   if (x->comm != y->comm)
@@ -54,40 +54,44 @@ static int by_comm(const void *a, const void *b) {
   return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-static int find_makings(struct gathering *g) {
+static int find_makings(struct nsys_gathering *g) {
   NI_EACH(const struct ni_nsys_range_row, r, g->t.range, g->t.n_ranges) {
     const struct ni_payload_said *s = &r->said;
-    const bool whole = r->what == NI_NSYS_COMM && s->comm && s->ranks > 0 && s->ranks <= INT32_MAX &&
-        s->rank >= 0 && s->rank < s->ranks;
-    if (!whole)
+    const bool has_size = s->ranks > 0 && s->ranks <= INT32_MAX,
+               has_rank = s->rank >= 0 && s->rank < s->ranks;
+    if (r->what != NI_NSYS_COMM || !s->comm || !has_size || !has_rank)
       continue;
     if (!ni_array_room(g->making, g->n_makings, g->cap_makings))
       return -ENOMEM;
     g->making[g->n_makings++] =
-        (struct making){ni_nsys_process(r->thread), s->comm, s->device, s->rank, s->ranks};
+        (struct comm_making){ni_nsys_process(r->thread), s->comm, s->device, s->rank, s->ranks};
   }
   if (g->n_makings)
-    qsort(g->making, g->n_makings, sizeof *g->making, by_comm);
+    qsort(g->making, g->n_makings, sizeof *g->making, compare_by_communicator);
   return 0;
 }
 
-/* That of the device; where the process made that communicator once, the device does not matter. */
-static const struct making *making_of(const struct gathering *g, uint64_t process, uint64_t comm,
-                                      int64_t device) {
-  const struct making *found = NULL,
-                      of = {.process = process, .comm = comm, .device = INT64_MIN, .rank = INT64_MIN};
+/*
+ * Finds the making of that device. Where the process made that communicator once, the device does not matter.
+ */
+static const struct comm_making *find_making(const struct nsys_gathering *g, uint64_t process, uint64_t comm,
+                                             int64_t device) {
+  const struct comm_making *found = NULL,
+                           of = {.process = process, .comm = comm, .device = INT64_MIN, .rank = INT64_MIN};
   size_t i, n = 0;
-  ni_array_search(i, g->n_makings, by_comm(&g->making[i], &of) < 0);
-  for (; i < g->n_makings && g->making[i].process == process && g->making[i].comm == comm && n < 1024;
-       i++, n++) {
-    if (g->making[i].device == device)
-      return &g->making[i];
-    found = &g->making[i];
+  ni_array_search(i, g->n_makings, compare_by_communicator(&g->making[i], &of) < 0);
+  for (; i < g->n_makings && n < 1024; i++, n++) {
+    const struct comm_making *x = &g->making[i];
+    if (x->process != process || x->comm != comm)
+      break;
+    if (x->device == device)
+      return x;
+    found = x;
   }
   return n == 1 ? found : NULL;
 }
 
-static uint64_t hash_of_stream(const struct process *p, const struct seat *s) {
+static uint64_t hash_stream(const struct nsys_process *p, const struct comm_seat *s) {
   uint64_t hash = ni_mix(p->id + 1);
   for (const char *c = p->g->path; *c; c++)
     hash = ni_mix(hash * 31 + (unsigned char)*c);
@@ -97,9 +101,10 @@ static uint64_t hash_of_stream(const struct process *p, const struct seat *s) {
 
 /* The communicator's number: by its id and the GPU, or where nothing is said of it one for each
  * stream, which is no other rank's. */
-static int comm_of(struct process *p, const struct ni_nsys_kernel *k, uint64_t comm, uint32_t *out) {
+static int find_communicator(struct nsys_process *p, const struct ni_nsys_kernel *k, uint64_t comm,
+                             uint32_t *out) {
   struct ni_imported *m = p->m;
-  const struct seat s = {comm, k->device, comm ? NI_DB_NONE : k->stream};
+  const struct comm_seat s = {comm, k->device, comm ? NI_DB_NONE : k->stream};
   if (p->last < m->n_comms && memcmp(&p->seat[p->last], &s, sizeof s) == 0) {
     *out = p->last;
     return 0;
@@ -113,14 +118,14 @@ static int comm_of(struct process *p, const struct ni_nsys_kernel *k, uint64_t c
     }
   if (!ni_array_room(p->seat, m->n_comms, p->cap_seats))
     return -ENOMEM;
-  int e = ni_imported_comm_more(m, comm ? comm : hash_of_stream(p, &s), out);
+  int e = ni_imported_add_comm(m, comm ? comm : hash_stream(p, &s), out);
   if (e == 0)
     e = ni_index_add(&p->at_seat, hash, *out);
   if (e < 0)
     return e;
   p->seat[p->last = *out] = s;
   struct ni_imported_comm *c = &m->comm[*out];
-  const struct making *made = comm ? making_of(p->g, p->id, comm, k->device) : NULL;
+  const struct comm_making *made = comm ? find_making(p->g, p->id, comm, k->device) : NULL;
   if (k->device >= 0 && k->device < 1024)
     c->gpu = (int32_t)k->device;
   c->open = comm && !made;
@@ -132,7 +137,7 @@ static int comm_of(struct process *p, const struct ni_nsys_kernel *k, uint64_t c
 }
 
 /* Is it there with that rank, on whatever device its kernels say they ran? */
-static bool is_seated(const struct ni_imported *m, const struct making *x) {
+static bool is_seated(const struct ni_imported *m, const struct comm_making *x) {
   for (size_t i = 0; i < m->n_comms; i++)
     if (m->comm[i].hash == x->comm && m->comm[i].rank == x->rank && m->comm[i].n_ranks > 0)
       return true;
@@ -140,32 +145,33 @@ static bool is_seated(const struct ni_imported *m, const struct making *x) {
 }
 
 /* Those that were made and not used: the job's may be one of them, and says the ranks. */
-static int add_unused(struct process *p) {
-  const struct gathering *g = p->g;
-  const struct making of = {.process = p->id, .device = INT64_MIN, .rank = INT64_MIN};
+static int add_unused(struct nsys_process *p) {
+  const struct nsys_gathering *g = p->g;
+  const struct comm_making of = {.process = p->id, .device = INT64_MIN, .rank = INT64_MIN};
   size_t i;
   uint32_t comm;
   int e = 0;
-  ni_array_search(i, g->n_makings, by_comm(&g->making[i], &of) < 0);
+  ni_array_search(i, g->n_makings, compare_by_communicator(&g->making[i], &of) < 0);
   for (; e == 0 && i < g->n_makings && g->making[i].process == p->id; i++) {
-    const struct making *x = &g->making[i];
+    const struct comm_making *x = &g->making[i];
     if (p->m->n_comms == NI_IMPORTED_COMMS || is_seated(p->m, x))
       continue;
-    e = comm_of(p, &(struct ni_nsys_kernel){.device = x->device}, x->comm, &comm);
+    e = find_communicator(p, &(struct ni_nsys_kernel){.device = x->device}, x->comm, &comm);
   }
   return e;
 }
 
 /* ---- operations ---------------------------------------------------------------------------------------- */
 
-static bool time_of(const struct process *p, int64_t ns, int64_t *unix_ns) {
+static bool convert_time(const struct nsys_process *p, int64_t ns, int64_t *unix_ns) {
   const int64_t base = p->m->undated ? NI_IMPORTED_DAY : p->g->t.session_ns;
   return ns != NI_DB_NONE && !__builtin_add_overflow(ns, base, unix_ns) && ni_time_of_a_job(*unix_ns);
 }
 
 static bool is_coll(enum ni_func f) { return f != NI_FUNC_OTHER && f != NI_FUNC_SEND && f != NI_FUNC_RECV; }
 
-static void size_op(struct process *p, const struct ni_nsys_range_row *call, struct ni_imported_op *op) {
+static void set_operation_size(struct nsys_process *p, const struct ni_nsys_range_row *call,
+                               struct ni_imported_op *op) {
   struct ni_imported *m = p->m;
   const struct ni_payload_said *s = &call->said;
   const enum ni_func ran = ni_func_from_name(m->funcs[op->func]);
@@ -179,13 +185,15 @@ static void size_op(struct process *p, const struct ni_nsys_range_row *call, str
   op->bytes = op->sized ? (uint64_t)s->bytes : 0;
   if (message)
     op->kind = NI_KIND_P2P;
-  if (at >= 0 && at < INT32_MAX && (n_ranks == 0 || at < n_ranks))
+  const bool is_rank = at >= 0 && at < INT32_MAX;
+  if (is_rank && (n_ranks == 0 || at < n_ranks))
     op->root = (int32_t)at;
 }
 
 /* Messages in one kernel, of which nobody says which: to and from whom is not known. PyTorch may know
  * what they make together. */
-static void name_op(struct process *p, const struct ni_nsys_kernel *k, struct ni_imported_op *op) {
+static void set_operation_name(struct nsys_process *p, const struct ni_nsys_kernel *k,
+                               struct ni_imported_op *op) {
   const bool parts = strcmp(k->func, "SendRecv") == 0,
              nameless = parts || ni_func_from_name(k->func) == NI_FUNC_OTHER;
   if (nameless && is_coll(k->torch))
@@ -194,7 +202,7 @@ static void name_op(struct process *p, const struct ni_nsys_kernel *k, struct ni
     op->kind = NI_KIND_P2P;
 }
 
-static int make_op(struct process *p, const struct ni_nsys_kernel *k) {
+static int make_operation(struct nsys_process *p, const struct ni_nsys_kernel *k) {
   struct ni_imported *m = p->m;
   struct ni_imported_op op = {.enqueue_ns = NI_IMPORTED_NEVER,
                               .seq = NI_NO_SN,
@@ -206,21 +214,21 @@ static int make_op(struct process *p, const struct ni_nsys_kernel *k) {
                               .func = ni_imported_func(m, k->func) & 0xff};
   uint64_t comm;
   int64_t end;
-  if (!time_of(p, k->start, &op.start_ns) || !time_of(p, k->end, &end)) {
+  if (!convert_time(p, k->start, &op.start_ns) || !convert_time(p, k->end, &end)) {
     m->bad++;
     return 0;
   }
-  (void)time_of(p, k->launch, &op.enqueue_ns);
+  (void)convert_time(p, k->launch, &op.enqueue_ns);
   if (k->launch == NI_DB_NONE)
     op.enqueue_ns = NI_IMPORTED_NEVER;
   const struct ni_nsys_range_row *call = ni_nsys_call_of(&p->g->groups, &p->g->t, k, &comm);
-  int e = comm_of(p, k, comm, &op.comm);
+  int e = find_communicator(p, k, comm, &op.comm);
   if (e < 0)
     return e;
   if (call)
-    size_op(p, call, &op);
+    set_operation_size(p, call, &op);
   else
-    name_op(p, k, &op);
+    set_operation_name(p, k, &op);
   m->unlaunched += op.enqueue_ns == NI_IMPORTED_NEVER;
   m->unsized += !op.sized;
   m->ungrouped += m->comm[op.comm].n_ranks == 0 && !m->comm[op.comm].open;
@@ -229,7 +237,7 @@ static int make_op(struct process *p, const struct ni_nsys_kernel *k) {
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
 
-static int by_word(const void *a, const void *b) {
+static int compare_by_word(const void *a, const void *b) {
   const struct ni_nsys_step *x = a, *y = b;
   if (x->process != y->process)
     return x->process < y->process ? -1 : 1;
@@ -242,7 +250,7 @@ static int by_word(const void *a, const void *b) {
 
 /* Of several words that could be steps ("iteration 3", in it "microbatch step 1") the one whose
  * numbers rise and that takes longest. */
-static int make_steps(struct process *p) {
+static int make_steps(struct nsys_process *p) {
   const struct ni_nsys_step *step = p->g->t.step;
   const size_t n = p->g->t.n_steps;
   size_t best = n, best_end = n, i;
@@ -265,15 +273,15 @@ static int make_steps(struct process *p) {
     }
   }
   for (i = best; e == 0 && i < best_end; i++)
-    if (time_of(p, step[i].start, &ns))
+    if (convert_time(p, step[i].start, &ns))
       e = ni_imported_step(p->m, ns, step[i].number);
   return e;
 }
 
 /* ---- processes ----------------------------------------------------------------------------------------- */
 
-static void rank_of(const struct process *p) {
-  const struct gathering *g = p->g;
+static void find_rank(const struct nsys_process *p) {
+  const struct nsys_gathering *g = p->g;
   struct ni_imported *m = p->m;
   bool is_guess;
   NI_EACH(const struct ni_nsys_rank, r, g->t.rank, g->t.n_ranks)
@@ -297,20 +305,20 @@ static void rank_of(const struct process *p) {
   m->rank_of_name = rank >= 0;
 }
 
-static int gather_process(struct gathering *g, const struct ni_nsys_kernel *k, size_t n,
+static int gather_process(struct nsys_gathering *g, const struct ni_nsys_kernel *k, size_t n,
                           ni_imported_take *take, void *arg) {
   struct ni_imported m;
   ni_imported_init(&m, g->path);
-  struct process p = {.g = g, .m = &m, .id = k->process, .last = UINT32_MAX};
+  struct nsys_process p = {.g = g, .m = &m, .id = k->process, .last = UINT32_MAX};
   m.undated = g->t.session_ns == NI_DB_NONE;
   m.pid = (int64_t)(k->process >> 24 & 0xffffff);
   m.bad = g->t.bad;
   g->t.bad = 0; /* whose they were is not known: they are said once */
   snprintf(m.host, sizeof m.host, "%s", g->t.host);
-  rank_of(&p);
+  find_rank(&p);
   int e = 0;
   for (size_t i = 0; e == 0 && i < n; i++)
-    e = make_op(&p, &k[i]);
+    e = make_operation(&p, &k[i]);
   if (e == 0)
     e = add_unused(&p);
   if (e == 0)
@@ -325,7 +333,7 @@ static int gather_process(struct gathering *g, const struct ni_nsys_kernel *k, s
   return e;
 }
 
-static int by_process(const void *a, const void *b) {
+static int compare_by_process(const void *a, const void *b) {
   const struct ni_nsys_kernel *x = a, *y = b;
   if (x->process != y->process)
     return x->process < y->process ? -1 : 1;
@@ -338,7 +346,7 @@ static int by_process(const void *a, const void *b) {
   return x->stream < y->stream ? -1 : x->stream > y->stream;
 }
 
-static int gather_all(struct gathering *g, ni_imported_take *take, void *arg) {
+static int gather_all(struct nsys_gathering *g, ni_imported_take *take, void *arg) {
   struct ni_nsys_kernel *kernel = g->t.kernel;
   const size_t n = g->t.n_kernels;
   int e = 0;
@@ -346,11 +354,11 @@ static int gather_all(struct gathering *g, ni_imported_take *take, void *arg) {
   if (k->process == 0)
     k->process = ni_nsys_process(k->thread);
   if (n)
-    qsort(kernel, n, sizeof *kernel, by_process);
+    qsort(kernel, n, sizeof *kernel, compare_by_process);
   for (size_t i = 0; i < n; i++)
     g->n_processes += i == 0 || kernel[i].process != kernel[i - 1].process;
   if (g->t.n_steps)
-    qsort(g->t.step, g->t.n_steps, sizeof *g->t.step, by_word);
+    qsort(g->t.step, g->t.n_steps, sizeof *g->t.step, compare_by_word);
   for (size_t from = 0, to; e == 0 && from < n; from = to) {
     for (to = from; to < n && kernel[to].process == kernel[from].process;)
       to++;
@@ -369,7 +377,7 @@ bool ni_nsys_is_export(const char *name) {
 }
 
 int ni_nsys_read(const char *path, ni_imported_take *take, void *arg, struct ni_progress *progress) {
-  struct gathering g = {.path = path};
+  struct nsys_gathering g = {.path = path};
   struct ni_db db;
   struct stat st;
   int e = ni_db_open(&db, path);

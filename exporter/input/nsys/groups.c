@@ -18,20 +18,20 @@ struct ni_nsys_group {
   bool several; /* communicators, or one that is not named */
 };
 
-static unsigned kind_of(enum ni_func func) { return func == NI_FUNC_RECV ? MESSAGES : (unsigned)func; }
+static unsigned find_kind(enum ni_func func) { return func == NI_FUNC_RECV ? MESSAGES : (unsigned)func; }
 
-static unsigned kind_of_kernel(const struct ni_nsys_kernel *k) {
+static unsigned find_kind_of_kernel(const struct ni_nsys_kernel *k) {
   return strcmp(k->func, "SendRecv") == 0 ? MESSAGES : (unsigned)ni_func_from_name(k->func);
 }
 
 /* ---- groups of calls ----------------------------------------------------------------------------------- */
 
-static void call_in(struct ni_nsys_group *x, const struct ni_nsys_range_row *r, uint32_t number) {
+static void add_call_to_group(struct ni_nsys_group *x, const struct ni_nsys_range_row *r, uint32_t number) {
   const bool first = !x->comm && !x->several;
   x->several = x->several || r->said.comm == 0 || (!first && x->comm != r->said.comm);
   x->comm = x->several ? 0 : r->said.comm;
-  x->calls[kind_of(r->func)]++;
-  x->last[kind_of(r->func)] = number;
+  x->calls[find_kind(r->func)]++;
+  x->last[find_kind(r->func)] = number;
 }
 
 static int find_groups(struct ni_nsys_groups *g, struct ni_nsys_tables *t) {
@@ -45,7 +45,7 @@ static int find_groups(struct ni_nsys_groups *g, struct ni_nsys_tables *t) {
     if (r->what == NI_NSYS_GROUP_BEGIN && depth++ == 0)
       now = (struct ni_nsys_group){0};
     if (r->what == NI_NSYS_CALL && depth)
-      call_in(&now, r, i);
+      add_call_to_group(&now, r, i);
     if (r->what != NI_NSYS_GROUP_END || depth == 0 || --depth > 0)
       continue;
     if (!ni_array_room(g->group, g->n, g->cap))
@@ -59,7 +59,7 @@ static int find_groups(struct ni_nsys_groups *g, struct ni_nsys_tables *t) {
 /* ---- kernels in them ----------------------------------------------------------------------------------- */
 
 /* The last one that began is the innermost. */
-static void look_around(struct ni_nsys_tables *t, struct ni_nsys_kernel *k) {
+static void find_group_of_kernel(struct ni_nsys_tables *t, struct ni_nsys_kernel *k) {
   size_t i;
   if (k->launch == NI_DB_NONE)
     return;
@@ -85,10 +85,10 @@ int ni_nsys_groups(struct ni_nsys_groups *g, struct ni_nsys_tables *t) {
   if (e < 0)
     return e;
   NI_EACH(struct ni_nsys_kernel, k, t->kernel, t->n_kernels) {
-    look_around(t, k);
+    find_group_of_kernel(t, k);
     if (k->range == UINT32_MAX || t->range[k->range].group == UINT32_MAX)
       continue;
-    g->group[t->range[k->range].group].kernels[kind_of_kernel(k)]++;
+    g->group[t->range[k->range].group].kernels[find_kind_of_kernel(k)]++;
   }
   return 0;
 }
@@ -100,7 +100,7 @@ void ni_nsys_groups_free(struct ni_nsys_groups *g) {
 
 /* Symmetric kernels and those of several functions ("Generic") have no function in their name: the
  * group's only call is theirs. */
-static unsigned only_kind(const struct ni_nsys_group *x) {
+static unsigned find_only_kind(const struct ni_nsys_group *x) {
   unsigned only = NI_FUNC_OTHER;
   for (unsigned i = 1; i < KINDS; i++) {
     if (x->calls[i] == 0)
@@ -126,7 +126,7 @@ const struct ni_nsys_range_row *ni_nsys_call_of(const struct ni_nsys_groups *g,
   if (r->group == UINT32_MAX)
     return NULL;
   const struct ni_nsys_group *x = &g->group[r->group];
-  const unsigned named = kind_of_kernel(k), kind = named == NI_FUNC_OTHER ? only_kind(x) : named;
+  const unsigned named = find_kind_of_kernel(k), kind = named == NI_FUNC_OTHER ? find_only_kind(x) : named;
   *comm = x->comm;
   if (kind == NI_FUNC_OTHER || x->calls[kind] != 1 || x->kernels[named] != 1)
     return NULL;

@@ -29,7 +29,7 @@ static const struct {
              {"Peer rank", PEER}};
 enum { NAMES = sizeof names / sizeof *names };
 
-static enum what what_is(const char *name) {
+static enum what find_meaning(const char *name) {
   for (size_t i = 0; i < NAMES; i++)
     if (strcmp(names[i].name, name) == 0)
       return names[i].what;
@@ -38,7 +38,7 @@ static enum what what_is(const char *name) {
 
 /* NVTX_PAYLOAD_ENTRY_TYPE_*, of x86_64 and aarch64; 4 of what is a schema itself: NCCL's are enums. 0:
  * of no fixed length. */
-static unsigned length_of(int64_t type, bool *is_signed) {
+static unsigned measure_type(int64_t type, bool *is_signed) {
   static const int8_t length[] = {0, -1, 1, -2, 2, -4, 4, -8, 8, -8, 8, -1,
                                   1, -2, 2, -4, 4, -8, 8, 4,  8, 16, 8, 8};
   const bool known = type > 0 && type < (int64_t)(sizeof length);
@@ -47,7 +47,7 @@ static unsigned length_of(int64_t type, bool *is_signed) {
   return (unsigned)(n < 0 ? -n : n);
 }
 
-static int by_place(const void *a, const void *b) {
+static int compare_by_place(const void *a, const void *b) {
   const struct ni_payload_entry *x = a, *y = b;
   if (x->domain != y->domain)
     return x->domain < y->domain ? -1 : 1;
@@ -56,11 +56,11 @@ static int by_place(const void *a, const void *b) {
   return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* Of each process its own in the table; those of all have the same numbers. */
-static void drop_doubles(struct ni_payload_schemas *s) {
+/* The table has the entries once for each process, with the same numbers: one of each stays. */
+static void drop_duplicates(struct ni_payload_schemas *s) {
   size_t n = 0;
   for (size_t i = 0; i < s->n; i++)
-    if (n == 0 || by_place(&s->entry[n - 1], &s->entry[i]) != 0)
+    if (n == 0 || compare_by_place(&s->entry[n - 1], &s->entry[i]) != 0)
       s->entry[n++] = s->entry[i];
   s->n = n;
 }
@@ -84,11 +84,11 @@ int ni_payload_schemas(struct ni_payload_schemas *s, struct ni_db *db) {
                                                  .place = ni_db_number(&rows, 2),
                                                  .type = ni_db_number(&rows, 3),
                                                  .offset = ni_db_number(&rows, 4),
-                                                 .what = what_is(ni_db_text(&rows, 5))};
+                                                 .what = find_meaning(ni_db_text(&rows, 5))};
   }
   if (s->n)
-    qsort(s->entry, s->n, sizeof *s->entry, by_place);
-  drop_doubles(s);
+    qsort(s->entry, s->n, sizeof *s->entry, compare_by_place);
+  drop_duplicates(s);
   return e;
 }
 
@@ -106,7 +106,7 @@ void ni_payload_nothing(struct ni_payload_said *said) {
                                    .peer = NI_DB_NONE};
 }
 
-static void say(struct ni_payload_said *said, enum what what, uint64_t value) {
+static void note_value(struct ni_payload_said *said, enum what what, uint64_t value) {
   const int64_t number = value <= INT64_MAX ? (int64_t)value : NI_DB_NONE;
   switch (what) {
     case COMM:
@@ -148,7 +148,7 @@ static void read_struct(const struct ni_payload_entry *entry, size_t n_entries, 
   uint64_t at = 0;
   for (size_t i = 0; i < n_entries; i++) {
     bool is_signed;
-    const unsigned length = length_of(entry[i].type, &is_signed);
+    const unsigned length = measure_type(entry[i].type, &is_signed);
     const bool stated = entry[i].offset >= 0 && entry[i].offset <= INT32_MAX;
     if (length == 0)
       return;
@@ -156,7 +156,7 @@ static void read_struct(const struct ni_payload_entry *entry, size_t n_entries, 
                                                    : (at + length - 1) / length * length;
     if (length > 8 || at + length > n)
       return;
-    say(said, entry[i].what, read_member(bytes + at, length, is_signed));
+    note_value(said, entry[i].what, read_member(bytes + at, length, is_signed));
     at += length;
   }
 }
@@ -174,7 +174,7 @@ void ni_payload_bytes(const struct ni_payload_schemas *s, const uint8_t *bytes, 
   if (at < HEAD || at > n || length > n - at)
     return;
   size_t from, to;
-  ni_array_search(from, s->n, by_place(&s->entry[from], &of) < 0);
+  ni_array_search(from, s->n, compare_by_place(&s->entry[from], &of) < 0);
   for (to = from; to < s->n && s->entry[to].domain == of.domain && s->entry[to].schema == of.schema;)
     to++;
   read_struct(s->entry + from, to - from, bytes + at, length, said);
@@ -197,9 +197,11 @@ void ni_payload_json(const char *text, struct ni_payload_said *said) {
     const bool hex = at[0] == '0' && (at[1] == 'x' || at[1] == 'X');
     char *end;
     errno = 0;
-    const unsigned long long value = *at >= '0' && *at <= '9' ? strtoull(at, &end, hex ? 16 : 10) : 0;
-    const bool whole = *at >= '0' && *at <= '9' && errno == 0 && *end != '.' && *end != 'e' && *end != 'E';
-    if (whole)
-      say(said, names[i].what, value);
+    if (*at < '0' || *at > '9')
+      continue;
+    const unsigned long long value = strtoull(at, &end, hex ? 16 : 10);
+    const bool is_real = *end == '.' || *end == 'e' || *end == 'E';
+    if (errno == 0 && !is_real)
+      note_value(said, names[i].what, value);
   }
 }

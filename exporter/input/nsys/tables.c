@@ -15,8 +15,8 @@ enum { TEXTS = 1 << 18, CALLS_OF_A_NUMBER = 16 }; /* texts of StringIds that are
 /* ---- texts --------------------------------------------------------------------------------------------- */
 
 /* A text of StringIds that may be a kernel's, a call's or a step's. */
-struct texts {
-  struct text {
+struct kept_texts {
+  struct kept_text {
     int64_t id;
     char text[256];
   } *text;
@@ -33,12 +33,12 @@ static bool is_of_interest(const char *text) {
       ni_nsys_step(text, &number, &before);
 }
 
-static int by_id(const void *a, const void *b) {
-  const struct text *x = a, *y = b;
+static int compare_by_id(const void *a, const void *b) {
+  const struct kept_text *x = a, *y = b;
   return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static int read_texts(struct texts *t, struct ni_db *db) {
+static int read_texts(struct kept_texts *t, struct ni_db *db) {
   static const char *const columns[] = {"id", "value", NULL};
   struct ni_db_rows rows;
   int e = ni_db_select(db, "StringIds", columns, &rows);
@@ -54,12 +54,12 @@ static int read_texts(struct texts *t, struct ni_db *db) {
     snprintf(t->text[t->n++].text, sizeof t->text->text, "%s", text);
   }
   if (t->n)
-    qsort(t->text, t->n, sizeof *t->text, by_id);
+    qsort(t->text, t->n, sizeof *t->text, compare_by_id);
   return e;
 }
 
 /* "": none of interest. */
-static const char *text_of(const struct texts *t, int64_t id) {
+static const char *find_text(const struct kept_texts *t, int64_t id) {
   size_t i;
   ni_array_search(i, t->n, t->text[i].id < id);
   return id != NI_DB_NONE && i < t->n && t->text[i].id == id ? t->text[i].text : "";
@@ -67,7 +67,7 @@ static const char *text_of(const struct texts *t, int64_t id) {
 
 /* ---- kernels ------------------------------------------------------------------------------------------- */
 
-static int by_launch(const void *a, const void *b) {
+static int compare_by_launch(const void *a, const void *b) {
   const struct ni_nsys_kernel *x = a, *y = b;
   if (x->process != y->process)
     return x->process < y->process ? -1 : 1;
@@ -79,14 +79,14 @@ static int by_launch(const void *a, const void *b) {
 }
 
 /* NCCL's grids are flat: a block for each channel. */
-static int64_t blocks_of(const struct ni_db_rows *rows, int column) {
+static int64_t count_blocks(const struct ni_db_rows *rows, int column) {
   const int64_t x = ni_db_number(rows, column), y = ni_db_number(rows, column + 1),
                 z = ni_db_number(rows, column + 2);
   const bool flat = (y == 1 || y == NI_DB_NONE) && (z == 1 || z == NI_DB_NONE);
   return flat && x > 0 && x < 1 << 16 ? x : 0;
 }
 
-static int read_kernels(struct ni_nsys_tables *t, struct ni_db *db, const struct texts *texts) {
+static int read_kernels(struct ni_nsys_tables *t, struct ni_db *db, const struct kept_texts *texts) {
   static const char *const columns[] = {"shortName", "demangledName", "mangledName",   "start",     "end",
                                         "deviceId",  "streamId",      "correlationId", "globalPid", "gridX",
                                         "gridY",     "gridZ",         "graphNodeId",   NULL};
@@ -102,7 +102,7 @@ static int read_kernels(struct ni_nsys_tables *t, struct ni_db *db, const struct
                                .range = UINT32_MAX};
     bool named = false;
     for (int i = 0; i < 3 && !named; i++)
-      named = ni_imported_kernel(text_of(texts, ni_db_number(&rows, i)), k.func);
+      named = ni_imported_kernel(find_text(texts, ni_db_number(&rows, i)), k.func);
     if (!named)
       continue;
     if (k.start < 0 || k.end < k.start) {
@@ -111,7 +111,7 @@ static int read_kernels(struct ni_nsys_tables *t, struct ni_db *db, const struct
     }
     if (!ni_db_is_null(&rows, 8))
       k.process = ni_nsys_process((uint64_t)ni_db_number(&rows, 8));
-    k.blocks = blocks_of(&rows, 9);
+    k.blocks = count_blocks(&rows, 9);
     k.graph = ni_db_number(&rows, 12) > 0;
     if (t->n_kernels == NI_NSYS_KERNELS) {
       ni_db_end(&rows);
@@ -124,14 +124,14 @@ static int read_kernels(struct ni_nsys_tables *t, struct ni_db *db, const struct
     t->kernel[t->n_kernels++] = k;
   }
   if (t->n_kernels)
-    qsort(t->kernel, t->n_kernels, sizeof *t->kernel, by_launch);
+    qsort(t->kernel, t->n_kernels, sizeof *t->kernel, compare_by_launch);
   return e;
 }
 
 /* The first of several calls of one number: the driver's lies in the runtime's. Kernels without a
  * process (exports before 2020.3) are of the one process that there is. All kernels of a graph's
  * launch have its number, and a number few calls: a file that says otherwise is not followed. */
-static void launch(struct ni_nsys_tables *t, uint64_t thread, int64_t correlation, int64_t start) {
+static void note_launch(struct ni_nsys_tables *t, uint64_t thread, int64_t correlation, int64_t start) {
   const uint64_t process = t->n_kernels && t->kernel[0].process == 0 ? 0 : ni_nsys_process(thread);
   size_t i;
   ni_array_search(i, t->n_kernels,
@@ -159,14 +159,14 @@ static int read_launches(struct ni_nsys_tables *t, struct ni_db *db) {
                   correlation = ni_db_number(&rows, 2);
     if (start < 0 || correlation == NI_DB_NONE || thread == NI_DB_NONE)
       continue;
-    launch(t, (uint64_t)thread, correlation, start);
+    note_launch(t, (uint64_t)thread, correlation, start);
   }
   return e;
 }
 
 /* ---- ranges -------------------------------------------------------------------------------------------- */
 
-static int by_begin(const void *a, const void *b) {
+static int compare_by_begin(const void *a, const void *b) {
   const struct ni_nsys_range_row *x = a, *y = b;
   if (x->thread != y->thread)
     return x->thread < y->thread ? -1 : 1;
@@ -189,7 +189,7 @@ static int add_step(struct ni_nsys_tables *t, const char *text, uint64_t thread,
 }
 
 static int add_range(struct ni_nsys_tables *t, const struct ni_db_rows *rows, const char *text,
-                     const struct texts *texts, const struct ni_payload_schemas *schemas) {
+                     const struct kept_texts *texts, const struct ni_payload_schemas *schemas) {
   struct ni_nsys_range_row r = {.start = ni_db_number(rows, 0),
                                 .end = ni_db_number(rows, 1),
                                 .thread = (uint64_t)ni_db_number(rows, 2)};
@@ -206,7 +206,7 @@ static int add_range(struct ni_nsys_tables *t, const struct ni_db_rows *rows, co
   ni_payload_bytes(schemas, bytes, n, &r.said);
   const char *json = ni_db_text(rows, 6);
   if (!*json)
-    json = text_of(texts, ni_db_number(rows, 8));
+    json = find_text(texts, ni_db_number(rows, 8));
   if (*json == '{')
     ni_payload_json(json, &r.said);
   if (!ni_array_room(t->range, t->n_ranges, t->cap_ranges))
@@ -215,7 +215,7 @@ static int add_range(struct ni_nsys_tables *t, const struct ni_db_rows *rows, co
   return 0;
 }
 
-static int read_ranges(struct ni_nsys_tables *t, struct ni_db *db, const struct texts *texts) {
+static int read_ranges(struct ni_nsys_tables *t, struct ni_db *db, const struct kept_texts *texts) {
   enum { PUSH_POP = 59, START_END = 60 };
   static const char *const columns[] = {"start",  "end",      "globalTid",  "eventType",  "text",
                                         "textId", "jsonText", "binaryData", "jsonTextId", NULL};
@@ -230,7 +230,7 @@ static int read_ranges(struct ni_nsys_tables *t, struct ni_db *db, const struct 
       continue;
     const char *text = ni_db_text(&rows, 4);
     if (!*text)
-      text = text_of(texts, ni_db_number(&rows, 5));
+      text = find_text(texts, ni_db_number(&rows, 5));
     if (!*text)
       continue;
     e = add_range(t, &rows, text, texts, &schemas);
@@ -238,7 +238,7 @@ static int read_ranges(struct ni_nsys_tables *t, struct ni_db *db, const struct 
       ni_db_end(&rows);
   }
   if (t->n_ranges)
-    qsort(t->range, t->n_ranges, sizeof *t->range, by_begin);
+    qsort(t->range, t->n_ranges, sizeof *t->range, compare_by_begin);
   ni_payload_free(&schemas);
   return e;
 }
@@ -290,7 +290,8 @@ static int read_ranks(struct ni_nsys_tables *t, struct ni_db *db) {
   int e = ni_db_select(db, "MPI_RANKS", columns, &rows);
   while (e >= 0 && (e = ni_db_next(&rows)) == 1) {
     const int64_t rank = ni_db_number(&rows, 1);
-    if (rank < 0 || rank >= INT32_MAX || ni_db_is_null(&rows, 0) || t->n_ranks == NI_IMPORTED_STEPS)
+    const bool is_rank = rank >= 0 && rank < INT32_MAX;
+    if (!is_rank || ni_db_is_null(&rows, 0) || t->n_ranks == NI_IMPORTED_STEPS)
       continue;
     if (!ni_array_room(t->rank, t->n_ranks, t->cap_ranks)) {
       ni_db_end(&rows);
@@ -303,7 +304,7 @@ static int read_ranks(struct ni_nsys_tables *t, struct ni_db *db) {
 }
 
 int ni_nsys_tables(struct ni_nsys_tables *t, struct ni_db *db) {
-  struct texts texts = {0};
+  struct kept_texts texts = {0};
   *t = (struct ni_nsys_tables){0};
   int e = read_texts(&texts, db);
   if (e == 0)

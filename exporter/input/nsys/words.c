@@ -7,11 +7,11 @@
 
 #include "exporter/input/kineto/words.h"
 
-static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+static bool has_prefix(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
 enum ni_nsys_range ni_nsys_range_of(const char *text, enum ni_func *func) {
   *func = NI_FUNC_OTHER;
-  if (!begins(text, "nccl"))
+  if (!has_prefix(text, "nccl"))
     return NI_NSYS_OTHER;
   const char *word = text + 4;
   if (*word == ':') {
@@ -20,14 +20,17 @@ enum ni_nsys_range ni_nsys_range_of(const char *text, enum ni_func *func) {
   }
   if (strcmp(word, "GroupStart") == 0)
     return NI_NSYS_GROUP_BEGIN;
-  if (begins(word, "GroupEnd") || strcmp(word, "GroupSimulateEnd") == 0)
+  if (has_prefix(word, "GroupEnd") || strcmp(word, "GroupSimulateEnd") == 0)
     return NI_NSYS_GROUP_END;
-  if (begins(word, "CommInit") || begins(word, "CommSplit") || begins(word, "CommShrink") ||
-      begins(word, "CommGrow"))
-    return NI_NSYS_COMM;
-  *func = ni_func_from_name(strcmp(word, "AllToAll") == 0    ? "AlltoAll"
-                                : strcmp(word, "Bcast") == 0 ? "Broadcast"
-                                                             : word);
+  static const char *const makers[] = {"CommInit", "CommSplit", "CommShrink", "CommGrow"};
+  for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
+    if (has_prefix(word, makers[i]))
+      return NI_NSYS_COMM;
+  if (strcmp(word, "AllToAll") == 0)
+    word = "AlltoAll";
+  else if (strcmp(word, "Bcast") == 0)
+    word = "Broadcast";
+  *func = ni_func_from_name(word);
   return *func == NI_FUNC_OTHER ? NI_NSYS_OTHER : NI_NSYS_CALL;
 }
 
@@ -68,7 +71,7 @@ bool ni_nsys_step(const char *text, uint32_t *number, size_t *before) {
 /* ---- ranks --------------------------------------------------------------------------------------------- */
 
 /* The value of a variable, a whole number; -1: none. */
-static int32_t variable(const char *environment, const char *name) {
+static int32_t read_variable(const char *environment, const char *name) {
   const size_t n = strlen(name);
   for (const char *at = environment; (at = strstr(at, name)); at += n) {
     const bool begins_there = at == environment || (!isalnum((unsigned char)at[-1]) && at[-1] != '_');
@@ -93,10 +96,10 @@ int32_t ni_nsys_rank_in(const char *environment, int32_t *world, const char **na
                                          {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
                                          {"SLURM_PROCID", "SLURM_NTASKS"}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    const int32_t rank = variable(environment, known[i][0]);
+    const int32_t rank = read_variable(environment, known[i][0]);
     if (rank < 0)
       continue;
-    *world = variable(environment, known[i][1]);
+    *world = read_variable(environment, known[i][1]);
     if (*world <= rank)
       *world = -1;
     *name = known[i][0];

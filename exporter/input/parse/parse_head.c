@@ -5,7 +5,7 @@
 
 enum { ID_AT = 19 }; /* the communicator's hash begins here in `{"header":{"id":"0x` */
 
-static size_t slot_of(const char *text) {
+static size_t choose_slot(const char *text) {
   return ni_spread(ni_text_load8(text + ID_AT)) >> (64 - NI_HEAD_SLOTS_LOG2);
 }
 
@@ -23,7 +23,9 @@ static bool keep_name(struct ni_head *h, const char **name) {
 
 void ni_heads_keep(struct ni_heads *heads, const char *text, size_t len, const char *stamp,
                    const char *kind_key, const struct ni_line *line) {
-  if (!line->has_header || !stamp || !kind_key || line->unknown_keys || len < ID_AT + 8)
+  if (!line->has_header || line->unknown_keys || len < ID_AT + 8)
+    return;
+  if (!stamp || !kind_key)
     return;
   if (memcmp(text, "{\"header\":{\"id\":\"0x", ID_AT) != 0 || stamp > kind_key)
     return;
@@ -32,9 +34,11 @@ void ni_heads_keep(struct ni_heads *heads, const char *text, size_t len, const c
     end++;
   size_t before = (size_t)(stamp - text), after = (size_t)(kind_key - end);
   /* header and metadata must both lie before the record: its key follows the end of one of them directly. */
-  if (before + after > NI_HEAD_MAX_BYTES || after < 2 || memcmp(kind_key - 2, "},", 2) != 0 || before < 8)
+  if (before + after > NI_HEAD_MAX_BYTES || before < 8)
     return;
-  struct ni_head *h = &heads->slot[slot_of(text)];
+  if (after < 2 || memcmp(kind_key - 2, "},", 2) != 0)
+    return;
+  struct ni_head *h = &heads->slot[choose_slot(text)];
   h->before = h->used = 0;
   h->ident = line->ident;
   h->meta = line->meta;
@@ -54,13 +58,15 @@ const struct ni_head *ni_heads_find(const struct ni_heads *heads, const char *te
                                     uint64_t *stamp, const char **key) {
   if (len < ID_AT + 8)
     return NULL;
-  const struct ni_head *h = &heads->slot[slot_of(text)];
+  const struct ni_head *h = &heads->slot[choose_slot(text)];
   if (!h->before || len < h->before + 32u + h->after || memcmp(text, h->text, h->before) != 0)
     return NULL;
   const char *first = text + h->before, *s;
   uint64_t v = ni_text_digits(first, &s);
-  if (s == first || s - first > 18 || (*first == '0' && s - first > 1) ||
-      memcmp(s, h->text + h->before, h->after) != 0)
+  const bool has_leading_zero = *first == '0' && s - first > 1;
+  if (s == first || s - first > 18 || has_leading_zero)
+    return NULL;
+  if (memcmp(s, h->text + h->before, h->after) != 0)
     return NULL;
   if (s[h->after] != '"')
     return NULL;

@@ -57,7 +57,7 @@ struct ni_parser {
 namespace {
 
 /* Names the key that spoils the line; returns why. */
-ni_reject blame(ni_parser &p, const ni_field &field, ni_reject why) {
+ni_reject note_field(ni_parser &p, const ni_field &field, ni_reject why) {
   char *d = p.names.text + p.names.used;
   memcpy(d, field.key, field.len - 1u);
   d[field.len - 1u] = 0;
@@ -66,16 +66,16 @@ ni_reject blame(ni_parser &p, const ni_field &field, ni_reject why) {
   return why;
 }
 
-ni_reject walk(ni_parser &p, od::object o, const ni_key_table &t, char *base);
+ni_reject walk_object(ni_parser &p, od::object o, const ni_key_table &t, char *base);
 
-ni_reject enter(ni_parser &p, od::value &v, const ni_key_table &t, char *base) {
+ni_reject enter_object(ni_parser &p, od::value &v, const ni_key_table &t, char *base) {
   od::object o;
   if (simdjson::error_code e = v.get_object().get(o)) {
     if (e != simdjson::INCORRECT_TYPE)
       return ni_json_reason(e);
     return ni_json_verify(v, 1) == NI_OK ? NI_REJ_BAD_TYPE : NI_REJ_BAD_JSON;
   }
-  return walk(p, o, t, base);
+  return walk_object(p, o, t, base);
 }
 
 /*
@@ -86,7 +86,7 @@ template <typename N, typename At>
 ni_reject read_list(ni_parser &p, od::value &v, const ni_key_table &t, size_t max, N &more, At at) {
   od::array a;
   if (simdjson::error_code e = v.get_array().get(a))
-    return ni_json_not_this(e);
+    return ni_json_wrong_type(e);
   size_t i = 0;
   for (auto item : a) {
     od::value x;
@@ -98,7 +98,7 @@ ni_reject read_list(ni_parser &p, od::value &v, const ni_key_table &t, size_t ma
       r = ni_json_verify(x, 3);
     } else {
       auto *to = at(i++);
-      r = to ? enter(p, x, t, reinterpret_cast<char *>(to)) : NI_REJ_NO_MEMORY;
+      r = to ? enter_object(p, x, t, reinterpret_cast<char *>(to)) : NI_REJ_NO_MEMORY;
     }
     if (r)
       return r;
@@ -258,7 +258,7 @@ ni_reject store_word(ni_parser &p, od::value *v, const char *t, const ni_field &
     case NI_F_PAIRS:
       return ni_json_pairs(p.names, *v, *reinterpret_cast<ni_pairs *>(at));
     case NI_F_OBJECT:
-      return enter(p, *v, *f.sub, at);
+      return enter_object(p, *v, *f.sub, at);
     case NI_F_EVENTS:
       return read_events(p, *v, *f.sub);
     case NI_F_STEPS:
@@ -279,11 +279,11 @@ ni_reject store_word(ni_parser &p, od::value *v, const char *t, const ni_field &
       p.line->trace = &p.trace;
       *reinterpret_cast<bool *>(reinterpret_cast<char *>(&p.trace) + f.has) = true;
       has = false; /* f.has is a place in the trace, not one of the record's NI_HAS_* */
-      return enter(p, *v, *f.sub, reinterpret_cast<char *>(&p.trace));
+      return enter_object(p, *v, *f.sub, reinterpret_cast<char *>(&p.trace));
     case NI_F_KIND:
       if (ni_reject r = begin_kind(p, f, key))
         return r;
-      return enter(p, *v, *f.sub, at);
+      return enter_object(p, *v, *f.sub, at);
     default:
       return NI_REJ_BAD_TYPE;
   }
@@ -297,7 +297,7 @@ ni_reject store_word(ni_parser &p, od::value *v, const char *t, const ni_field &
 }
 
 /* A key that no table has: verified, counted; at the top level it may be a record of a later version. */
-ni_reject unknown(ni_parser &p, od::field &f, const char *key, const ni_key_table &t) {
+ni_reject skip_unknown(ni_parser &p, od::field &f, const char *key, const ni_key_table &t) {
   ni_line &l = *p.line;
   const char *name = nullptr;
   bool record = &t == &ni_table_line && !l.kind_name && *ni_json_token(f.value()) == '{';
@@ -321,7 +321,7 @@ inline void note(const ni_field &f, char *base, bool has) {
     reinterpret_cast<ni_record *>(base)->has |= f.has;
 }
 
-ni_reject walk(ni_parser &p, od::object o, const ni_key_table &t, char *base) {
+ni_reject walk_object(ni_parser &p, od::object o, const ni_key_table &t, char *base) {
   uint64_t seen = 0;
   unsigned next = 0;
   if (t.defaults)
@@ -334,7 +334,7 @@ ni_reject walk(ni_parser &p, od::object o, const ni_key_table &t, char *base) {
     const char *key = f.key().raw();
     int i = ni_key_find(t, key, next);
     if (i < 0) {
-      if (ni_reject r = unknown(p, f, key, t))
+      if (ni_reject r = skip_unknown(p, f, key, t))
         return r;
       continue;
     }
@@ -344,14 +344,14 @@ ni_reject walk(ni_parser &p, od::object o, const ni_key_table &t, char *base) {
         ? NI_REJ_DUPLICATE_KEY
         : store(p, &f.value(), ni_json_token(f.value()), key, field, base + field.offset, has);
     if (r)
-      return p.line->bad_key ? r : blame(p, field, r);
+      return p.line->bad_key ? r : note_field(p, field, r);
     seen |= 1ULL << i;
     note(field, base, has);
   }
   if (&t == &ni_table_line)
     p.at.seen = seen;
   uint64_t missing = t.required & ~seen;
-  return missing ? blame(p, t.field[__builtin_ctzll(missing)], NI_REJ_MISSING_KEY) : NI_OK;
+  return missing ? note_field(p, t.field[__builtin_ctzll(missing)], NI_REJ_MISSING_KEY) : NI_OK;
 }
 
 /* The text up to its end, in a word whose first byte comes first; the rest is 0. */
@@ -366,7 +366,7 @@ inline uint64_t up_to_nul(uint64_t w, bool &ended) {
  * By its number whoever counts by function need not compare names. name is of p.names, and 16 bytes can be
  * read.
  */
-uint32_t number_of(ni_parser &p, const char *name) {
+uint32_t number_function(ni_parser &p, const char *name) {
   constexpr unsigned most = NI_FUNCS_NUMBERED, probes = 4;
   bool ended, ended_too = false;
   uint64_t a = up_to_nul(ni_text_load8(name), ended),
@@ -385,10 +385,10 @@ uint32_t number_of(ni_parser &p, const char *name) {
 }
 
 /* What a table cannot say: values that contradict one another. */
-ni_reject settle(ni_parser &p) {
+ni_reject finish_line(ni_parser &p) {
   ni_line &l = *p.line;
-  if (l.kind == NI_LINE_OP && l.has_header &&
-      (l.ident.rank < 0 || (l.ident.n_ranks > 0 && l.ident.rank >= l.ident.n_ranks))) {
+  const bool is_rank = l.ident.rank >= 0 && (l.ident.n_ranks <= 0 || l.ident.rank < l.ident.n_ranks);
+  if (l.kind == NI_LINE_OP && l.has_header && !is_rank) {
     l.bad_key = "rank";
     return NI_REJ_OUT_OF_RANGE;
   }
@@ -402,7 +402,7 @@ ni_reject parse_object(ni_parser &p, char *text, size_t len, size_t room, const 
     return ni_json_reason(e);
   if (simdjson::error_code e = doc.get_object().get(o))
     return e == simdjson::INCORRECT_TYPE ? NI_REJ_NOT_OBJECT : ni_json_reason(e);
-  if (ni_reject r = walk(p, o, t, base))
+  if (ni_reject r = walk_object(p, o, t, base))
     return r;
   const char *rest;
   return doc.current_location().get(rest) == simdjson::OUT_OF_BOUNDS ? NI_OK : NI_REJ_BAD_JSON;
@@ -414,14 +414,14 @@ ni_reject parse_whole(ni_parser &p, char *text, size_t len, size_t room) {
     return r;
   l.has_header = p.at.seen & 1;
   if (l.has_header != (p.at.seen >> 1 & 1)) /* the other one of the first two */
-    return blame(p, ni_table_line.field[l.has_header], NI_REJ_MISSING_KEY);
+    return note_field(p, ni_table_line.field[l.has_header], NI_REJ_MISSING_KEY);
   if (!p.at.kinds) {
     if (!l.has_header || !l.kind_name)
       return NI_REJ_NO_PERF;
     l.kind = NI_LINE_UNKNOWN;
     return NI_OK;
   }
-  return settle(p);
+  return finish_line(p);
 }
 
 /*
@@ -471,7 +471,9 @@ bool parse_after_head(ni_parser &p, char *text, size_t len, size_t room) {
     return false;
   const ni_field &f = ni_table_line.field[i];
   size_t body = static_cast<size_t>(key + f.len + 1 - text);
-  if (key[f.len] != ':' || body + 2 > len || text[body] != '{' || text[len - 1] != '}')
+  if (key[f.len] != ':' || body + 2 > len)
+    return false;
+  if (text[body] != '{' || text[len - 1] != '}')
     return false;
 
   ni_line &l = *p.line;
@@ -482,16 +484,16 @@ bool parse_after_head(ni_parser &p, char *text, size_t len, size_t room) {
   l.has_header = true;
   begin_kind(p, f, key);
   if (parse_plain(p, text + body, text + len - 1, *f.sub, reinterpret_cast<char *>(&l) + f.offset))
-    return settle(p) == NI_OK;
+    return finish_line(p) == NI_OK;
   p.names.used = 0;
   text[len - 1] = ' '; /* the brace of the whole line */
   ni_reject r =
       parse_object(p, text + body, len - body, room - body, *f.sub, reinterpret_cast<char *>(&l) + f.offset);
   text[len - 1] = '}';
-  return r == NI_OK && settle(p) == NI_OK;
+  return r == NI_OK && finish_line(p) == NI_OK;
 }
 
-void begin(ni_parser &p, ni_line *out) {
+void begin_line(ni_parser &p, ni_line *out) {
   out->kind = NI_LINE_UNKNOWN;
   out->has_header = out->is_p2p = false;
   out->kind_name = out->bad_key = out->unknown_key = nullptr;
@@ -529,7 +531,7 @@ extern "C" void ni_parser_free(struct ni_parser *p) {
 
 extern "C" enum ni_reject ni_parse_line(struct ni_parser *p, char *text, size_t len, size_t room,
                                         struct ni_line *out) {
-  begin(*p, out);
+  begin_line(*p, out);
   if (len > UINT32_MAX / 2)
     return NI_REJ_TOO_LONG;
   p->numbers.most = len / 2; /* a digit and a comma each */
@@ -551,7 +553,7 @@ extern "C" enum ni_reject ni_parse_line(struct ni_parser *p, char *text, size_t 
     size_t i = 0;
     while (i < len && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r'))
       i++;
-    begin(*p, out);
+    begin_line(*p, out);
     if (i == len)
       return NI_REJ_BLANK;
     r = parse_whole(*p, text, len, room);
@@ -567,7 +569,7 @@ extern "C" enum ni_reject ni_parse_line(struct ni_parser *p, char *text, size_t 
       r = NI_REJ_BAD_JSON;
   }
   if (r == NI_OK && out->kind == NI_LINE_OP)
-    out->func_no = number_of(*p, out->op.func);
+    out->func_no = number_function(*p, out->op.func);
   if (r == NI_OK && out->kind != NI_LINE_UNKNOWN)
     out->kind_name = out->kind == NI_LINE_OP ? ni_op_key(out->is_p2p) : ni_line_kind_name(out->kind);
   return r;

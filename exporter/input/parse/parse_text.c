@@ -41,7 +41,7 @@ bool ni_text_is_no_value(const char *t) {
 }
 
 enum ni_reject ni_text_not_integer(const char *t) {
-  if (*t == '"' || *t == '{' || *t == '[' || *t == 't' || *t == 'f' || *t == 'n')
+  if (*t && strchr("\"{[tfn", *t))
     return NI_REJ_BAD_TYPE;
   if (!ni_text_is_number(t))
     return NI_REJ_BAD_JSON;

@@ -75,7 +75,10 @@ static inline uint64_t ni_text_digits(const char *t, const char **end) {
 /* 0 to 2^63-1. end: behind it. */
 static inline enum ni_reject ni_text_u64(const char *t, uint64_t *out, const char **end) {
   uint64_t v = ni_text_digits(t, end);
-  if (*end == t || !ni_text_ends(**end) || (*t == '0' && *end - t > 1) || *end - t > 19 || v > INT64_MAX)
+  const bool has_leading_zero = *t == '0' && *end - t > 1;
+  if (*end == t || !ni_text_ends(**end) || has_leading_zero)
+    return ni_text_not_integer(t);
+  if (*end - t > 19 || v > INT64_MAX)
     return ni_text_not_integer(t);
   *out = v;
   return NI_OK;

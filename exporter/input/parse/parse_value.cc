@@ -71,8 +71,8 @@ ni_reject ni_json_verify(od::value v, unsigned depth) {
     const char *s = t + 1;
     while (*s != '"' && *s != '\\')
       s++;
-    bool good = *s == '\\' ? v.get_string().error() == simdjson::SUCCESS : ni_json_step_over(v);
-    return good ? NI_OK : NI_REJ_BAD_JSON;
+    bool is_valid = *s == '\\' ? v.get_string().error() == simdjson::SUCCESS : ni_json_step_over(v);
+    return is_valid ? NI_OK : NI_REJ_BAD_JSON;
   }
   bool word = ni_text_is_true(t) || ni_text_is_false(t) || ni_text_is_null(t);
   return word || ni_text_is_number(t) || ni_text_is_no_value(t) ? NI_OK : NI_REJ_BAD_JSON;
@@ -164,7 +164,7 @@ ni_reject ni_json_by(ni_json_names &names, od::value &v, ni_by &by) {
   od::object o;
   memset(&by, 0, sizeof by);
   if (simdjson::error_code e = v.get_object().get(o))
-    return ni_json_not_this(e);
+    return ni_json_wrong_type(e);
   for (auto item : o) {
     od::field f;
     uint64_t count = 0;
@@ -190,7 +190,7 @@ ni_reject ni_json_hist(od::value &v, uint64_t *hist) {
   od::object o;
   memset(hist, 0, NI_HIST_BUCKETS * sizeof *hist);
   if (simdjson::error_code e = v.get_object().get(o))
-    return ni_json_not_this(e);
+    return ni_json_wrong_type(e);
   for (auto item : o) {
     od::field f;
     uint64_t edge = 0, count = 0;
@@ -214,7 +214,7 @@ ni_reject ni_json_pairs(ni_json_names &names, od::value &v, ni_pairs &pairs) {
   od::object o;
   pairs.n = pairs.more = 0;
   if (simdjson::error_code e = v.get_object().get(o))
-    return ni_json_not_this(e);
+    return ni_json_wrong_type(e);
   for (auto item : o) {
     od::field f;
     if (simdjson::error_code e = simdjson::simdjson_result<od::field>(item).get(f))
@@ -237,7 +237,7 @@ ni_reject ni_json_pairs(ni_json_names &names, od::value &v, ni_pairs &pairs) {
 ni_reject ni_json_numbers(ni_json_numbers_room &room, od::value &v, ni_numbers &numbers) {
   od::array a;
   if (simdjson::error_code e = v.get_array().get(a))
-    return ni_json_not_this(e);
+    return ni_json_wrong_type(e);
   if (!room.used && !ni_array_room(room.number, room.most, room.size))
     return NI_REJ_NO_MEMORY;
   numbers.list = room.number + room.used;

@@ -36,8 +36,8 @@ struct ni_json_numbers_room {
 bool ni_json_grow(char *&buffer, size_t &size, size_t need);
 
 ni_reject ni_json_reason(simdjson::error_code e);
-/* Of what should be an object or an array and is not. */
-inline ni_reject ni_json_not_this(simdjson::error_code e) {
+/* The reason for a value that should be an object or an array and is not. */
+inline ni_reject ni_json_wrong_type(simdjson::error_code e) {
   return e == simdjson::INCORRECT_TYPE ? NI_REJ_BAD_TYPE : ni_json_reason(e);
 }
 

@@ -37,26 +37,26 @@ bool ni_ras_is_answer(const char *path) {
   size_t n;
   if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
     return false;
-  char *head = ni_whole_read(path, 256, &n, why, sizeof why);
+  char *head = ni_read_whole(path, 256, &n, why, sizeof why);
   if (!head)
     return false;
   const char *p = head + strspn(head, blank);
   if (*p == '{')
     p++;
   p += strspn(p, blank);
-  const bool is = strncmp(p, first, sizeof first - 1) == 0 && strstr(p, second);
+  const bool is_answer = strncmp(p, first, sizeof first - 1) == 0 && strstr(p, second);
   free(head);
-  return is;
+  return is_answer;
 }
 
 bool ni_ras_is_file(const char *where) { return strchr(where, '/') || access(where, F_OK) == 0; }
 
-static bool refuse(struct talk *t, const char *what) {
+static bool refuse_answer(struct talk *t, const char *what) {
   snprintf(t->why, t->cap, "%s: %s", t->at, what);
   return false;
 }
 
-static bool too_slow(struct talk *t) {
+static bool report_timeout(struct talk *t) {
   snprintf(t->why, t->cap,
            "%s: no whole answer within %u s (RAS itself waits 5 to 10 s for a process that does not answer): "
            "--ras-timeout allows more",
@@ -73,12 +73,12 @@ static bool wait_until(struct talk *t, short events) {
     uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
     struct pollfd p = {.fd = t->fd, .events = events};
     if (now >= t->until_ns)
-      return too_slow(t);
+      return report_timeout(t);
     int n = poll(&p, 1, (int)((t->until_ns - now) / 1000000u) + 1);
     if (n > 0)
       return true;
     if (n < 0 && errno != EINTR)
-      return refuse(t, strerror(errno));
+      return refuse_answer(t, strerror(errno));
   }
 }
 
@@ -127,7 +127,7 @@ static bool write_all(struct talk *t, const char *text) {
       if (!wait_until(t, POLLOUT))
         return false;
     } else
-      return refuse(t, strerror(errno));
+      return refuse_answer(t, strerror(errno));
   }
   return true;
 }
@@ -141,14 +141,14 @@ static ssize_t read_some(struct talk *t, char *to, size_t most) {
     if (n >= 0)
       return n;
     if (errno != EAGAIN && errno != EINTR) {
-      (void)refuse(t, strerror(errno));
+      (void)refuse_answer(t, strerror(errno));
       return -1;
     }
   }
 }
 
 /* A command, and the line that answers it, byte by byte: what is behind it is the next answer's. */
-static bool command(struct talk *t, const char *text) {
+static bool send_command(struct talk *t, const char *text) {
   size_t n = 0;
   if (!write_all(t, text))
     return false;
@@ -157,7 +157,8 @@ static bool command(struct talk *t, const char *text) {
     if (got < 0)
       return false;
     if (got == 0)
-      return refuse(t, "the connection was closed before there was an answer: another program's port?");
+      return refuse_answer(t,
+                           "the connection was closed before there was an answer: another program's port?");
     if (c == '\n')
       break;
   }
@@ -167,16 +168,16 @@ static bool command(struct talk *t, const char *text) {
   return true;
 }
 
-static bool greet(struct talk *t) {
+static bool negotiate_protocol(struct talk *t) {
   char said[64], why[256];
-  if (!command(t, "CLIENT PROTOCOL 2\n"))
+  if (!send_command(t, "CLIENT PROTOCOL 2\n"))
     return false;
   if (strncasecmp(t->line, "SERVER PROTOCOL ", 16) != 0) {
     snprintf(why, sizeof why, "what answers there is not RAS: \"%s\"",
              ni_safe_text(t->line, said, sizeof said));
-    return refuse(t, why);
+    return refuse_answer(t, why);
   }
-  if (!command(t, "SET FORMAT json\n"))
+  if (!send_command(t, "SET FORMAT json\n"))
     return false;
   if (strcasecmp(t->line, "OK") == 0)
     return true;
@@ -184,7 +185,7 @@ static bool greet(struct talk *t) {
       why, sizeof why,
       "its NCCL is older than 2.28.7, whose RAS has no JSON (it answers \"%s\"): `ncclras` shows its text",
       ni_safe_text(t->line, said, sizeof said));
-  return refuse(t, why);
+  return refuse_answer(t, why);
 }
 
 /* All up to the end of the connection. */
@@ -194,14 +195,14 @@ static char *read_answer(struct talk *t, size_t *len) {
   ssize_t got = 1;
   for (*len = 0; got > 0 && *len <= NI_RAS_BYTES; *len += got > 0 ? (size_t)got : 0) {
     if (!ni_array_room(text, *len + FIRST_ROOM + NI_PARSE_PADDING, room))
-      got = refuse(t, strerror(ENOMEM)) - 1;
+      got = refuse_answer(t, strerror(ENOMEM)) - 1;
     else
       got = read_some(t, text + *len, room - NI_PARSE_PADDING - *len);
   }
   if (got >= 0 && *len > NI_RAS_BYTES)
-    got = refuse(t, "its answer does not end: no answer of RAS is longer than 128 MiB") - 1;
+    got = refuse_answer(t, "its answer does not end: no answer of RAS is longer than 128 MiB") - 1;
   if (got >= 0 && *len == 0)
-    got = refuse(t, "the connection was closed without an answer") - 1;
+    got = refuse_answer(t, "the connection was closed without an answer") - 1;
   if (got >= 0) {
     memset(text + *len, 0, NI_PARSE_PADDING);
     return text;
@@ -212,14 +213,14 @@ static char *read_answer(struct talk *t, size_t *len) {
 
 static char *read_file(const char *path, size_t *len, char *why, size_t cap) {
   char said[200];
-  char *text = ni_whole_read(path, NI_RAS_BYTES + 1, len, said, sizeof said);
+  char *text = ni_read_whole(path, NI_RAS_BYTES + 1, len, said, sizeof said);
   if (!text)
     snprintf(why, cap, "%s: %s", path, said);
   return text;
 }
 
 /* HOST:PORT, HOST, [ADDRESS]:PORT, an address with colons of its own, :PORT. false: too long. */
-static bool split(const char *where, char host[256], char port[16]) {
+static bool split_address(const char *where, char host[256], char port[16]) {
   const char *colon = strrchr(where, ':'), *end = where + strlen(where);
   bool bracket = *where == '[', one = colon && (bracket ? colon[-1] == ']' : strchr(where, ':') == colon);
   const char *host_end = one ? colon : end;
@@ -240,7 +241,7 @@ char *ni_ras_ask(const char *where, unsigned seconds, size_t *len, char *why, si
   char host[256], port[16], at[280], *text = NULL;
   if (ni_ras_is_file(where))
     return read_file(where, len, why, cap);
-  if (!split(where, host, port)) {
+  if (!split_address(where, host, port)) {
     snprintf(why, cap, "--ras: want HOST:PORT or a file");
     return NULL;
   }
@@ -251,7 +252,7 @@ char *ni_ras_ask(const char *where, unsigned seconds, size_t *len, char *why, si
                    .at = at,
                    .why = why,
                    .cap = cap};
-  if (connect_to(&t, host, port) && greet(&t) && write_all(&t, "STATUS\n"))
+  if (connect_to(&t, host, port) && negotiate_protocol(&t) && write_all(&t, "STATUS\n"))
     text = read_answer(&t, len);
   if (t.fd >= 0)
     close(t.fd);

@@ -42,53 +42,53 @@ struct refusal {
 constexpr size_t mend_most = 16 << 20; /* it takes six times that */
 
 template <size_t N>
-void copy(char (&to)[N], string_view from) {
+void copy_text(char (&to)[N], string_view from) {
   to[from.copy(to, N - 1)] = 0;
 }
 
 /* A member that is there and is not null. */
-bool find(od::object &o, const char *key, od::value &v) {
+bool find_member(od::object &o, const char *key, od::value &v) {
   return !o[key].get(v) && !ni_text_is_null(ni_json_token(v));
 }
 
 template <size_t N>
-void text(od::object &o, const char *key, char (&to)[N]) {
+void read_text(od::object &o, const char *key, char (&to)[N]) {
   od::value v;
   string_view s;
-  if (find(o, key, v) && !v.get_string().get(s))
-    copy(to, s);
+  if (find_member(o, key, v) && !v.get_string().get(s))
+    copy_text(to, s);
 }
 
 /* One communicator, as long as nothing in it is odd. */
 struct sense {
   const char *odd = nullptr;
-  void say(const char *what) {
+  void note_odd(const char *what) {
     if (!odd)
       odd = what;
   }
-  int64_t number(od::object &o, const char *key, int64_t least, int64_t most, const char *what) {
+  int64_t read_number(od::object &o, const char *key, int64_t least, int64_t most, const char *what) {
     od::value v;
     int64_t n;
-    if (!find(o, key, v))
+    if (!find_member(o, key, v))
       return NI_RAS_NONE;
     if (!v.get_int64().get(n) && n >= least && n <= most)
       return n;
-    say(what);
+    note_odd(what);
     return NI_RAS_NONE;
   }
-  bool truth(od::object &o, const char *key) {
+  bool read_flag(od::object &o, const char *key) {
     od::value v;
     bool b = false;
-    if (find(o, key, v) && v.get_bool().get(b))
-      say("a flag that is neither true nor false");
+    if (find_member(o, key, v) && v.get_bool().get(b))
+      note_odd("a flag that is neither true nor false");
     return b;
   }
 };
 
 /* The place of a function's counts, NI_RAS_FUNCS: there is none left. */
-size_t place_of(ni_ras *r, string_view name) {
+size_t find_place(ni_ras *r, string_view name) {
   char key[sizeof r->func[0]];
-  copy(key, name);
+  copy_text(key, name);
   for (size_t i = 0; i < r->n_funcs; i++)
     if (strcmp(r->func[i], key) == 0)
       return i;
@@ -98,13 +98,13 @@ size_t place_of(ni_ras *r, string_view name) {
   return r->n_funcs++;
 }
 
-void counts(ni_ras *r, sense &s, ni_ras_rank &x, od::object &o) {
+void read_counts(ni_ras *r, sense &s, ni_ras_rank &x, od::object &o) {
   od::value v;
   od::object all;
-  if (!find(o, "collective_counts", v))
+  if (!find_member(o, "collective_counts", v))
     return;
   if (v.get_object().get(all))
-    return s.say("counts that are no object");
+    return s.note_odd("counts that are no object");
   x.counted = true;
   for (auto member : all) {
     od::field f;
@@ -113,37 +113,38 @@ void counts(ni_ras *r, sense &s, ni_ras_rank &x, od::object &o) {
     if (simdjson::simdjson_result<od::field>(member).get(f) || f.unescaped_key().get(name))
       refuse("no JSON");
     if (f.value().get_uint64().get(n) || n > (uint64_t)INT64_MAX)
-      return s.say("a count that is no number of operations");
-    size_t at = place_of(r, name);
+      return s.note_odd("a count that is no number of operations");
+    size_t at = find_place(r, name);
     if (at < NI_RAS_FUNCS)
       x.count[at] = n;
   }
 }
 
-void status(sense &s, ni_ras_rank &x, od::object &o, bool missing) {
+void read_status(sense &s, ni_ras_rank &x, od::object &o, bool missing) {
   od::value v;
   od::object st;
   if (missing)
     x.here = NI_RAS_ABSENT;
-  if (!find(o, "status", v))
+  if (!find_member(o, "status", v))
     return;
   if (v.get_object().get(st))
-    return s.say("a status that is no object");
+    return s.note_odd("a status that is no object");
   if (missing) {
-    if (s.truth(st, "unresponsive"))
+    if (s.read_flag(st, "unresponsive"))
       x.here = NI_RAS_UNRESPONSIVE;
-    if (s.truth(st, "considered_dead"))
+    if (s.read_flag(st, "considered_dead"))
       x.here = NI_RAS_DEAD;
     return;
   }
-  x.init_state = (int32_t)s.number(st, "init_state", 0, 1000, "an init_state that NCCL does not have");
-  x.async_error = (int32_t)s.number(st, "async_error", 0, 1000, "an async_error that NCCL does not have");
-  x.finalize = s.truth(st, "finalize_called");
-  x.destroy = s.truth(st, "destroy_flag");
-  x.abort = s.truth(st, "abort_flag");
+  x.init_state = (int32_t)s.read_number(st, "init_state", 0, 1000, "an init_state that NCCL does not have");
+  x.async_error =
+      (int32_t)s.read_number(st, "async_error", 0, 1000, "an async_error that NCCL does not have");
+  x.finalize = s.read_flag(st, "finalize_called");
+  x.destroy = s.read_flag(st, "destroy_flag");
+  x.abort = s.read_flag(st, "abort_flag");
 }
 
-void take_rank(ni_ras *r, sense &s, od::object &o, bool missing) {
+void add_rank(ni_ras *r, sense &s, od::object &o, bool missing) {
   if (r->n_ranks == NI_RAS_RANKS)
     refuse("more than %d ranks", NI_RAS_RANKS);
   if (!ni_array_room(r->rank, r->n_ranks, r->cap_ranks))
@@ -151,47 +152,47 @@ void take_rank(ni_ras *r, sense &s, od::object &o, bool missing) {
   ni_ras_rank &x = r->rank[r->n_ranks++];
   x = {};
   x.init_state = x.async_error = NI_RAS_NONE;
-  x.rank = (int32_t)s.number(o, "rank", 0, NI_RAS_SIZE, "a rank that is no number of one");
+  x.rank = (int32_t)s.read_number(o, "rank", 0, NI_RAS_SIZE, "a rank that is no number of one");
   if (x.rank < 0)
-    s.say("a rank without a number");
-  text(o, "host", x.host);
+    s.note_odd("a rank without a number");
+  read_text(o, "host", x.host);
   if (strcmp(x.host, "unknown") == 0)
     *x.host = 0;
-  x.pid = s.number(o, "pid", -1, INT32_MAX, "a pid that is none");
-  x.cuda_dev = (int32_t)s.number(o, "cuda_dev", -1, 65535, "a cuda_dev that is none");
-  x.nvml_dev = (int32_t)s.number(o, "nvml_dev", -1, 65535, "an nvml_dev that is none");
-  status(s, x, o, missing);
+  x.pid = s.read_number(o, "pid", -1, INT32_MAX, "a pid that is none");
+  x.cuda_dev = (int32_t)s.read_number(o, "cuda_dev", -1, 65535, "a cuda_dev that is none");
+  x.nvml_dev = (int32_t)s.read_number(o, "nvml_dev", -1, 65535, "an nvml_dev that is none");
+  read_status(s, x, o, missing);
   if (!missing)
-    counts(r, s, x, o);
+    read_counts(r, s, x, o);
 }
 
-void take_ranks(ni_ras *r, sense &s, od::object &o, const char *key, bool missing) {
+void add_ranks(ni_ras *r, sense &s, od::object &o, const char *key, bool missing) {
   od::value v;
   od::array list;
-  if (!find(o, key, v))
-    return missing ? void() : s.say("no list of ranks");
+  if (!find_member(o, key, v))
+    return missing ? void() : s.note_odd("no list of ranks");
   if (v.get_array().get(list))
-    return s.say("ranks that are no list");
+    return s.note_odd("ranks that are no list");
   for (auto x : list) {
     od::object rank;
     if (x.get_object().get(rank))
-      s.say("a rank that is no object");
+      s.note_odd("a rank that is no object");
     else
-      take_rank(r, s, rank, missing);
+      add_rank(r, s, rank, missing);
   }
 }
 
-void hash_of(sense &s, od::object &o, uint64_t *hash) {
+void read_hash(sense &s, od::object &o, uint64_t *hash) {
   char said[32] = "", *end;
-  text(o, "hash", said);
+  read_text(o, "hash", said);
   errno = 0;
   *hash = strtoull(said, &end, 16);
   bool hex = said[0] == '0' && (said[1] == 'x' || said[1] == 'X') && end > said + 2;
   if (!hex || *end || errno)
-    s.say("a hash that is no 0x...");
+    s.note_odd("a hash that is no 0x...");
 }
 
-void take_comm(ni_ras *r, od::object &o) {
+void add_communicator(ni_ras *r, od::object &o) {
   if (r->n_comms == NI_RAS_COMMS)
     refuse("more than %d communicators", NI_RAS_COMMS);
   if (!ni_array_room(r->comm, r->n_comms, r->cap_comms))
@@ -200,54 +201,56 @@ void take_comm(ni_ras *r, od::object &o) {
   sense s;
   *c = {};
   c->first = r->n_ranks;
-  hash_of(s, o, &c->hash);
-  text(o, "secondary_hash", c->secondary);
-  c->size = (int32_t)s.number(o, "size", 1, NI_RAS_SIZE, "a size that no communicator has");
-  int64_t here = s.number(o, "ranks_count", 0, NI_RAS_SIZE, "a ranks_count that is none");
-  int64_t missing = s.number(o, "missing_ranks_count", 0, NI_RAS_SIZE, "a missing_ranks_count that is none");
-  take_ranks(r, s, o, "ranks", false);
+  read_hash(s, o, &c->hash);
+  read_text(o, "secondary_hash", c->secondary);
+  c->size = (int32_t)s.read_number(o, "size", 1, NI_RAS_SIZE, "a size that no communicator has");
+  int64_t here = s.read_number(o, "ranks_count", 0, NI_RAS_SIZE, "a ranks_count that is none");
+  int64_t missing =
+      s.read_number(o, "missing_ranks_count", 0, NI_RAS_SIZE, "a missing_ranks_count that is none");
+  add_ranks(r, s, o, "ranks", false);
   size_t there = r->n_ranks - c->first;
-  take_ranks(r, s, o, "missing_ranks", true);
+  add_ranks(r, s, o, "missing_ranks", true);
   c->n = r->n_ranks - c->first;
   if (here >= 0 && (size_t)here != there)
-    s.say("another number of ranks than it says");
+    s.note_odd("another number of ranks than it says");
   if (missing >= 0 && (size_t)missing != c->n - there)
-    s.say("another number of missing ranks than it says");
+    s.note_odd("another number of missing ranks than it says");
   if (c->size < 0)
-    s.say("no size");
+    s.note_odd("no size");
   if (c->n == 0)
-    s.say("no ranks");
+    s.note_odd("no ranks");
   std::sort(r->rank + c->first, r->rank + c->first + c->n,
             [](const ni_ras_rank &a, const ni_ras_rank &b) { return a.rank < b.rank; });
   for (size_t i = 0; i < c->n; i++) {
     const ni_ras_rank *x = &r->rank[c->first + i];
     if (x->rank >= c->size)
-      s.say("a rank beyond its size");
+      s.note_odd("a rank beyond its size");
     if (i && x[-1].rank == x->rank)
-      s.say("the same rank twice");
+      s.note_odd("the same rank twice");
   }
   c->odd = s.odd;
 }
 
-void about_ras(ni_ras *r, od::object &o) {
+void read_ras_state(ni_ras *r, od::object &o) {
   od::value v;
   od::object ras;
   double seconds;
   int64_t n;
-  if (!find(o, "ras", v) || v.get_object().get(ras))
+  if (!find_member(o, "ras", v) || v.get_object().get(ras))
     return;
-  if (find(ras, "collection_time_sec", v) && !v.get_double().get(seconds) && seconds >= 0 && seconds < 1e6)
+  const bool has_time = find_member(ras, "collection_time_sec", v) && !v.get_double().get(seconds);
+  if (has_time && seconds >= 0 && seconds < 1e6)
     r->collection_s = seconds;
-  if (find(ras, "timeouts_count", v) && !v.get_int64().get(n) && n >= 0)
+  if (find_member(ras, "timeouts_count", v) && !v.get_int64().get(n) && n >= 0)
     r->timeouts = n;
 }
 
-void document(ni_ras *r, od::object &o) {
+void read_document(ni_ras *r, od::object &o) {
   od::value v;
   od::array list;
-  text(o, "nccl_version", r->nccl_version);
-  text(o, "timestamp", r->timestamp);
-  if (!find(o, "communicators", v))
+  read_text(o, "nccl_version", r->nccl_version);
+  read_text(o, "timestamp", r->timestamp);
+  if (!find_member(o, "communicators", v))
     refuse("JSON, and no answer of RAS: it has no \"communicators\"");
   if (v.get_array().get(list))
     refuse("\"communicators\" is no list");
@@ -255,13 +258,13 @@ void document(ni_ras *r, od::object &o) {
     od::object comm;
     if (x.get_object().get(comm))
       refuse("communicators[%zu] is no object", r->n_comms);
-    take_comm(r, comm);
+    add_communicator(r, comm);
   }
-  about_ras(r, o);
+  read_ras_state(r, o);
 }
 
 /* false: no JSON, or deeper than a log may be. Only what has been verified is read. */
-bool read(ni_ras *r, char *text, size_t len, size_t room) {
+bool read_answer(ni_ras *r, char *text, size_t len, size_t room) {
   od::parser json;
   od::document doc;
   od::value all;
@@ -277,19 +280,19 @@ bool read(ni_ras *r, char *text, size_t len, size_t room) {
   doc.rewind();
   if (doc.get_object().get(o))
     refuse("JSON, and no answer of RAS: want an object");
-  document(r, o);
+  read_document(r, o);
   return true;
 }
 
 /* Does a quote in a text end it? Behind the end of one stands what JSON has there. */
-bool ends_text(const char *t, const char *end) {
+bool is_end_of_text(const char *t, const char *end) {
   while (t < end && (*t == ' ' || *t == '\n' || *t == '\r' || *t == '\t'))
     t++;
   return t == end || strchr(",:}]", *t);
 }
 
 /* NCCL 2.28.7 and 2.28.9 write no comma between a missing rank's last number and its "status". */
-bool owes_comma(const std::string &out) {
+bool is_comma_owed(const std::string &out) {
   size_t last = out.find_last_not_of(" \n\r\t");
   return last != out.npos && out[last] >= '0' && out[last] <= '9';
 }
@@ -298,18 +301,18 @@ bool owes_comma(const std::string &out) {
  * RAS escapes nothing: what a text may not hold is escaped, or becomes '?'. Numbers that nobody can hold
  * become texts.
  */
-std::string mend(const char *t, size_t len) {
+std::string mend_text(const char *t, size_t len) {
   std::string out;
   bool quoted = false;
   for (const char *end = t + len; t < end; t++) {
     unsigned char c = (unsigned char)*t;
     if (!quoted) {
       quoted = c == '"';
-      if (quoted && owes_comma(out))
+      if (quoted && is_comma_owed(out))
         out += ',';
       out += *t;
     } else if (c == '"') {
-      quoted = !ends_text(t + 1, end);
+      quoted = !is_end_of_text(t + 1, end);
       out += quoted ? "\\\"" : "\"";
     } else if (c == '\\') {
       out += "\\\\";
@@ -322,13 +325,13 @@ std::string mend(const char *t, size_t len) {
   return numbers;
 }
 
-void clear(ni_ras *r) {
+void clear_answer(ni_ras *r) {
   ni_ras_free(r);
   r->collection_s = -1;
   r->timeouts = NI_RAS_NONE;
 }
 
-void parse(ni_ras *r, char *text, size_t len) {
+void parse_answer(ni_ras *r, char *text, size_t len) {
   if (len > NI_RAS_BYTES)
     refuse("more than %d MiB: no answer of RAS is as long", NI_RAS_BYTES >> 20);
   if (memchr(text, 0, len))
@@ -336,16 +339,16 @@ void parse(ni_ras *r, char *text, size_t len) {
   size_t blank = strspn(text, " \t\r\n");
   if (text[blank] != '{')
     refuse(blank == len ? "it is empty" : "no JSON: want what `ncclras -f json` prints, not its plain text");
-  if (read(r, text, len, len + NI_PARSE_PADDING))
+  if (read_answer(r, text, len, len + NI_PARSE_PADDING))
     return;
-  clear(r);
+  clear_answer(r);
   if (len > mend_most)
     refuse("no JSON: it is cut, or something else answers there");
-  std::string mended = mend(text, len);
+  std::string mended = mend_text(text, len);
   size_t n = mended.size();
   mended.resize(n + NI_PARSE_PADDING);
   r->mended = true;
-  if (!read(r, mended.data(), n, mended.size()))
+  if (!read_answer(r, mended.data(), n, mended.size()))
     refuse("no JSON: it is cut, or something else answers there");
 }
 
@@ -353,10 +356,10 @@ void parse(ni_ras *r, char *text, size_t len) {
 
 int ni_ras_parse(struct ni_ras *out, char *text, size_t len, char *why, size_t cap) {
   *out = {};
-  clear(out);
+  clear_answer(out);
   int e = -EBADMSG;
   try {
-    parse(out, text, len);
+    parse_answer(out, text, len);
     return 0;
   } catch (const refusal &r) {
     snprintf(why, cap, "%s", r.why);

@@ -4,7 +4,7 @@
  *
  *   ask.c: HOST:PORT ─▶ CLIENT PROTOCOL, SET FORMAT json, STATUS ─▶ text ─▶ ras.cc: ni_ras_parse()
  *       ─▶ struct ni_ras
- *                                              FILE ─▶ ni_whole_read() ─┘
+ *                                              FILE ─▶ ni_read_whole() ─┘
  *
  * An answer is foreign text. It is refused with a sentence when it is longer than NI_RAS_BYTES, nested
  * deeper than a log may be, has more communicators or ranks than the bounds below, is cut, or is of other

@@ -6,7 +6,7 @@
 
 #include "exporter/base/array.h"
 
-static bool blank(char c) { return c == ' ' || c == '\t'; }
+static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 /* "tag 7 layer.3" */
 bool ni_tag_line(const struct ni_control_line *c, uint64_t *tag, const char **name) {
@@ -14,15 +14,17 @@ bool ni_tag_line(const struct ni_control_line *c, uint64_t *tag, const char **na
   char *end;
   if (strcmp(c->source, "file") != 0 && strcmp(c->source, "tags") != 0)
     return false;
-  if (strcmp(c->result, "done") != 0 || strncmp(p, "tag", 3) != 0 || !blank(p[3]))
+  if (strcmp(c->result, "done") != 0 || strncmp(p, "tag", 3) != 0 || !is_blank(p[3]))
     return false;
-  for (p += 3; blank(*p);)
+  for (p += 3; is_blank(*p);)
     p++;
   errno = 0;
   const unsigned long long number = *p >= '0' && *p <= '9' ? strtoull(p, &end, 10) : 0;
-  if (!number || errno || number > NI_TAG_MAX || !blank(*end))
+  if (!number || errno || number > NI_TAG_MAX)
     return false;
-  for (p = end; blank(*p);)
+  if (!is_blank(*end))
+    return false;
+  for (p = end; is_blank(*p);)
     p++;
   const size_t n = strlen(p);
   if (n < 1 || n > NI_TAG_NAME_MAX)
@@ -35,7 +37,7 @@ bool ni_tag_line(const struct ni_control_line *c, uint64_t *tag, const char **na
   return true;
 }
 
-static struct ni_tag_name *find(const struct ni_tag_names *t, uint64_t tag) {
+static struct ni_tag_name *find_tag(const struct ni_tag_names *t, uint64_t tag) {
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&t->at_hash, ni_hash(0, tag), &at)) != NI_INDEX_NONE;)
     if (t->item[k].tag == tag)
@@ -44,7 +46,7 @@ static struct ni_tag_name *find(const struct ni_tag_names *t, uint64_t tag) {
 }
 
 int ni_tag_names_add(struct ni_tag_names *t, const struct ni_tag_name *x) {
-  struct ni_tag_name *old = find(t, x->tag);
+  struct ni_tag_name *old = find_tag(t, x->tag);
   if (old) {
     if (x->ns > old->ns || (x->ns == old->ns && strcmp(x->name, old->name) < 0))
       *old = *x;
@@ -70,7 +72,7 @@ int ni_tag_names_take(struct ni_tag_names *t, const struct ni_control_line *c) {
 }
 
 const char *ni_tag_name(const struct ni_tag_names *t, uint64_t tag) {
-  const struct ni_tag_name *x = tag ? find(t, tag) : NULL;
+  const struct ni_tag_name *x = tag ? find_tag(t, tag) : NULL;
   return x ? x->name : NULL;
 }
 
@@ -102,7 +104,7 @@ struct gathered {
   void *arg;
 };
 
-static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
+static int take_control_line(void *arg, struct ni_line *l, uint64_t line_no) {
   return l->kind == NI_LINE_CONTROL ? ni_tag_names_take(arg, &l->control) : 0;
 }
 
@@ -112,27 +114,27 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   if (!x)
     return -ENOMEM;
   to->arg = x;
-  to->take = take_line;
+  to->take = take_control_line;
   const int e = ni_scan_file(scan, p->file->path, &p->at, to, NULL);
   return e == -ENOMEM ? e : 0; /* a file that cannot be read is told when it is read for its operations */
 }
 
-static void drop(void *arg, void *result) {
+static void drop_names(void *arg, void *result) {
   ni_tag_names_free(result);
   free(result);
 }
 
-static int merge(void *arg, const struct ni_scan_part *p, void *result) {
+static int merge_names(void *arg, const struct ni_scan_part *p, void *result) {
   struct gathered *g = arg;
   const struct ni_tag_names *x = result;
   int e = 0;
   for (size_t i = 0; e == 0 && i < x->n; i++)
     e = ni_tag_names_add(&g->names, &x->item[i]);
-  drop(NULL, result);
+  drop_names(NULL, result);
   return e;
 }
 
-static bool stopped(void *arg) {
+static bool is_stopped(void *arg) {
   const struct gathered *g = arg;
   return g->stop && g->stop(g->arg);
 }
@@ -147,9 +149,9 @@ int ni_tags_resolve_by(struct ni_tags *t, const struct ni_scan_plan *plan, unsig
                                            .jobs = jobs,
                                            .arg = &g,
                                            .part = read_part,
-                                           .merge = merge,
-                                           .drop = drop,
-                                           .stop = stopped});
+                                           .merge = merge_names,
+                                           .drop = drop_names,
+                                           .stop = is_stopped});
   if (e == 0)
     e = ni_tags_resolve(t, &g.names);
   ni_tag_names_free(&g.names);

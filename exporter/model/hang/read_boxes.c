@@ -199,7 +199,7 @@ static bool wanted(const struct pool *p, const struct ni_box *b) {
   struct ni_box_log session;
   if (!p->only || !p->only->n)
     return true;
-  return ni_box_session(b, &session) && ni_box_under(p->only, session.dir);
+  return ni_box_session(b, &session) && ni_box_is_under(p->only, session.dir);
 }
 
 static void *work(void *arg) {

@@ -150,7 +150,7 @@ static int read_granules(struct reading *x, struct ni_scan *scan, struct ni_scan
   bool sound = true;
   int fd = -1;
   for (size_t i = from; sound && i < g->n && g->item[i].at < range.to; i++)
-    sound = ni_atlas_sound(path, &fd, &g->item[i]);
+    sound = ni_atlas_is_intact(path, &fd, &g->item[i]);
   if (fd >= 0)
     close(fd);
   if (!sound)

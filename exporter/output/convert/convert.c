@@ -15,7 +15,8 @@
 #include "exporter/model/sums/reading/plan.h"
 #include "row.h"
 
-static int __attribute__((format(printf, 3, 4))) fail(struct ni_convert *c, int e, const char *text, ...) {
+static int __attribute__((format(printf, 3, 4))) set_error(struct ni_convert *c, int e, const char *text,
+                                                           ...) {
   va_list ap;
   va_start(ap, text);
   if (!*c->error_text)
@@ -26,7 +27,7 @@ static int __attribute__((format(printf, 3, 4))) fail(struct ni_convert *c, int 
 
 /* ---- one log ---- */
 
-struct part {
+struct convert_part {
   struct ni_convert *c;
   struct ni_ledger *ledger;
   struct ni_convert_out out;
@@ -37,8 +38,8 @@ struct part {
 };
 
 /* The process line ends the search; without it the rank in the largest communicator stands. */
-static int take_rank(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct part *x = arg;
+static int find_rank(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct convert_part *x = arg;
   if (l->kind == NI_LINE_PROCESS && l->process.rank >= 0) {
     x->rank = l->process.rank;
     return -ECANCELED;
@@ -50,7 +51,7 @@ static int take_rank(void *arg, struct ni_line *l, uint64_t line_no) {
   return 0;
 }
 
-static bool wanted(const struct ni_convert *c, const struct ni_line *l, int64_t start_ns) {
+static bool is_wanted(const struct ni_convert *c, const struct ni_line *l, int64_t start_ns) {
   const struct ni_filters *f = &c->filter;
   const bool comm = !f->comm.n || ni_words_have_comm(&f->comm, l->ident.comm_hash, l->ident.comm_name);
   const bool host = !f->host.n || ni_words_have(&f->host, l->meta.hostname);
@@ -63,7 +64,7 @@ static bool wanted(const struct ni_convert *c, const struct ni_line *l, int64_t 
 
 #define STATED(o, flag, value) ((o)->has & (flag) ? (int64_t)(value) : NI_NOT_STATED)
 
-static void fill_row(struct ni_convert_row *r, const struct part *x, const struct ni_line *l,
+static void fill_row(struct ni_convert_row *r, const struct convert_part *x, const struct ni_line *l,
                      int64_t start_ns) {
   const struct ni_record *o = &l->op;
   char second[32];
@@ -114,7 +115,7 @@ static void fill_row(struct ni_convert_row *r, const struct part *x, const struc
  * Which row of a timeline the record is on. A process that drives several GPUs has one for each of their
  * ranks.
  */
-static int find_lane(struct part *x, struct ni_convert_row *r) {
+static int find_lane(struct convert_part *x, struct ni_convert_row *r) {
   const int64_t first = ni_map_find(&x->first_rank, r->comm_hash, 0, (uint32_t)r->rank),
                 n = r->n_ranks > 0 ? r->n_ranks : 1;
   if (first < 0)
@@ -124,8 +125,8 @@ static int find_lane(struct part *x, struct ni_convert_row *r) {
   return 0;
 }
 
-static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct part *x = arg;
+static int convert_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct convert_part *x = arg;
   struct ni_convert_row r;
   int e = ni_ledger_take(x->ledger, l, line_no);
   if (e < 0 || l->kind != NI_LINE_OP || l->ident.rank < 0)
@@ -135,7 +136,7 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   const bool no_start = start == NI_NO_START || start < 0;
   if (no_start)
     start = ni_time_ns(NI_NO_START, l->meta.dump_timestamp_us);
-  if (!wanted(x->c, l, start)) {
+  if (!is_wanted(x->c, l, start)) {
     x->count.filtered++;
     return 0;
   }
@@ -151,8 +152,8 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   return x->c->bulk ? ni_bulk_row(&x->out, &r) : ni_pfw_row(&x->out, &r);
 }
 
-static int take_fault(void *arg, const struct ni_fault *f) {
-  return ni_ledger_fault(((struct part *)arg)->ledger, f);
+static int note_fault(void *arg, const struct ni_fault *f) {
+  return ni_ledger_fault(((struct convert_part *)arg)->ledger, f);
 }
 
 static bool is_gz(const char *name) {
@@ -165,16 +166,16 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   struct ni_convert *c = arg;
   struct ni_convert_file *f = &c->of_file[p->file_no];
   struct ni_scan_end end;
-  struct part x = {.c = c, .rank = NI_NOT_STATED, .ledger = calloc(1, sizeof *x.ledger)};
+  struct convert_part x = {.c = c, .rank = NI_NOT_STATED, .ledger = calloc(1, sizeof *x.ledger)};
   *result = x.ledger;
   int e = x.ledger ? ni_out_begin(&f->out, c->dir, 0666) : -ENOMEM;
   if (e < 0)
     return e;
   to->arg = &x;
-  to->take = take_rank;
+  to->take = find_rank;
   e = ni_scan_file(scan, p->file->path, NULL, to, NULL);
-  to->take = take_line;
-  to->fault = take_fault;
+  to->take = convert_line;
+  to->fault = note_fault;
   x.out = (struct ni_convert_out){.fd = f->out.fd, .gzip = !c->bulk || is_gz(c->name)};
   ni_ledger_begin(x.ledger, p->file, true);
   if (e == 0 || e == -ECANCELED)
@@ -195,35 +196,35 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
 
 /* ---- all of them, in order ---- */
 
-static int append(struct ni_convert *c, struct ni_out_file *to, struct ni_out_file *from) {
+static int append_file(struct ni_convert *c, struct ni_out_file *to, struct ni_out_file *from) {
   int e = ni_copy_file(c->dir, from->tmp, c->dir, to->tmp, O_APPEND);
   ni_out_drop(from);
   return e;
 }
 
-static int merge(void *arg, const struct ni_scan_part *p, void *ledger) {
+static int merge_ledger(void *arg, const struct ni_scan_part *p, void *ledger) {
   struct ni_convert *c = arg;
   return ni_ledgers_merge(&c->ledgers, p->file_no, ledger);
 }
 
-static int file_done(void *arg, size_t i) {
+static int finish_file(void *arg, size_t i) {
   struct ni_convert *c = arg;
   int e = 0;
   if (i > 0 && (c->bulk || ni_same_stem(c->files.file[c->head].path, c->files.file[i].path))) {
-    e = append(c, &c->of_file[c->head].out, &c->of_file[i].out);
+    e = append_file(c, &c->of_file[c->head].out, &c->of_file[i].out);
     c->of_file[c->head].written += c->of_file[i].written;
   } else
     c->head = i;
   return e < 0 ? e : ni_ledgers_file_done(&c->ledgers, i);
 }
 
-static bool stopped(void *arg) {
+static bool is_stopped(void *arg) {
   const struct ni_convert *c = arg;
   return c->stop && *c->stop;
 }
 
 /* "<log without its last suffixes>.pfw.gz"; logs of one name in several folders get -2, -3, ... */
-static int name_pfw(struct ni_convert *c, size_t i) {
+static int choose_pfw_name(struct ni_convert *c, size_t i) {
   char name[300];
   const char *path = c->files.file[i].path, *base = ni_path_name(path);
   const size_t n = ni_log_stem(path, NULL) - (size_t)(base - path);
@@ -235,14 +236,14 @@ static int name_pfw(struct ni_convert *c, size_t i) {
   return e;
 }
 
-static int commit(struct ni_convert *c) {
+static int place_files(struct ni_convert *c) {
   struct ni_out_file template = {0};
   char name[300];
   int e = 0;
   for (size_t i = 0; e == 0 && !c->bulk && i < c->files.n; i++) {
     if (!*c->of_file[i].out.tmp || c->of_file[i].written == 0)
       continue;
-    e = name_pfw(c, i);
+    e = choose_pfw_name(c, i);
     c->count.files++;
   }
   if (!c->bulk)
@@ -272,20 +273,19 @@ static int open_folder(struct ni_convert *c) {
   char why[400] = "";
   c->dir = ni_out_dir(c->pfw, true, why, sizeof why);
   if (c->dir < 0)
-    return fail(c, c->dir, "%s: %s", c->pfw, why);
+    return set_error(c, c->dir, "%s: %s", c->pfw, why);
   const int fd = openat(c->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *d = fd < 0 ? NULL : fdopendir(fd);
-  const struct dirent *entry = NULL;
-  while (d && (entry = readdir(d)) && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)) {
-  }
-  const bool full = entry != NULL;
+  bool full = false;
+  for (const struct dirent *entry; d && !full && (entry = readdir(d));)
+    full = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
   if (d)
     closedir(d);
   else if (fd >= 0)
     close(fd);
   if (full)
-    return fail(c, -EEXIST, "%s: not empty; dfanalyzer would read what is there, too. Give a new folder",
-                c->pfw);
+    return set_error(c, -EEXIST, "%s: not empty; dfanalyzer would read what is there, too. Give a new folder",
+                     c->pfw);
   return 0;
 }
 
@@ -295,7 +295,7 @@ static int open_file(struct ni_convert *c) {
   int e = ni_out_begin_at(&probe, c->bulk, &c->name, why, sizeof why);
   c->dir = probe.dir;
   ni_out_drop(&probe);
-  return e < 0 ? fail(c, e, "%s: %s", c->bulk, why) : 0;
+  return e < 0 ? set_error(c, e, "%s: %s", c->bulk, why) : 0;
 }
 
 int ni_convert_all(struct ni_convert *c) {
@@ -305,13 +305,13 @@ int ni_convert_all(struct ni_convert *c) {
   int e = c->of_file ? ni_scan_plan(&c->plan, &c->files, false, c->jobs) : -ENOMEM;
   const bool relative = ni_filters_relative(&c->filter);
   if (e == 0 && relative)
-    e = ni_record_times(&c->plan, c->jobs, stopped, c, &first, &last);
+    e = ni_record_times(&c->plan, c->jobs, is_stopped, c, &first, &last);
   if (e == 0)
-    e = ni_tags_resolve_by(&c->filter.tag, &c->plan, c->jobs, stopped, c);
+    e = ni_tags_resolve_by(&c->filter.tag, &c->plan, c->jobs, is_stopped, c);
   c->since_us = ni_when_resolve(&c->filter.since, INT64_MIN, first, last);
   c->until_us = ni_when_resolve(&c->filter.until, INT64_MAX, first, last);
   if (e == 0 && c->since_us > c->until_us)
-    return fail(c, -EINVAL, "%s", NI_WHEN_REVERSED);
+    return set_error(c, -EINVAL, "%s", NI_WHEN_REVERSED);
   if (e == 0)
     e = c->bulk ? open_file(c) : open_folder(c);
   if (e == 0)
@@ -322,21 +322,21 @@ int ni_convert_all(struct ni_convert *c) {
                                              .progress = &c->progress,
                                              .arg = c,
                                              .part = read_part,
-                                             .merge = merge,
-                                             .file_done = file_done,
+                                             .merge = merge_ledger,
+                                             .file_done = finish_file,
                                              .drop = ni_ledgers_drop,
-                                             .stop = stopped});
-  if (e == 0 && stopped(c))
-    return fail(c, -EINTR, "stopped by signal %d; nothing was written", (int)*c->stop);
+                                             .stop = is_stopped});
+  if (e == 0 && is_stopped(c))
+    return set_error(c, -EINTR, "stopped by signal %d; nothing was written", (int)*c->stop);
   if (e == 0 && c->count.written == 0)
-    return fail(
+    return set_error(
         c, -ENODATA,
         "nothing to write: %llu records read, %llu left out by the options, %llu without a sound duration",
         (unsigned long long)c->count.records, (unsigned long long)c->count.filtered,
         (unsigned long long)c->count.no_duration);
   if (e == 0)
-    e = commit(c);
-  return e < 0 ? fail(c, e, "%s: %s", to, strerror(-e)) : 0;
+    e = place_files(c);
+  return e < 0 ? set_error(c, e, "%s: %s", to, strerror(-e)) : 0;
 }
 
 void ni_convert_free(struct ni_convert *c) {

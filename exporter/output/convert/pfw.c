@@ -8,7 +8,7 @@
 #include "row.h"
 
 /* FNV-1a: the same host has the same hash in each file. */
-static uint64_t hash_of(const char *text) {
+static uint64_t hash_text(const char *text) {
   uint64_t h = 0xcbf29ce484222325u;
   for (; *text; text++)
     h = (h ^ (unsigned char)*text) * 0x100000001b3u;
@@ -30,8 +30,8 @@ static void close_line(struct ni_json *j) {
   ni_json_close(j);
 }
 
-static void metadata(FILE *f, const struct ni_convert_row *row, const char *what, const char *name,
-                     const char *value) {
+static void write_metadata(FILE *f, const struct ni_convert_row *row, const char *what, const char *name,
+                           const char *value) {
   struct ni_json j;
   open_line(&j, f, what, "dftracer", row, "M");
   ni_json_object(&j, "args");
@@ -44,7 +44,7 @@ static void metadata(FILE *f, const struct ni_convert_row *row, const char *what
  * A communicator is shown as a file. dfanalyzer drops names with /dev/, /etc/ and other folders of a system
  * in them.
  */
-static void comm_line(FILE *f, const struct ni_convert_row *row, const char *hash) {
+static void write_communicator(FILE *f, const struct ni_convert_row *row, const char *hash) {
   char name[160];
   const bool named = row->comm_name && *row->comm_name;
   const size_t n = (size_t)snprintf(name, sizeof name, "/comm/%s", row->id);
@@ -53,7 +53,7 @@ static void comm_line(FILE *f, const struct ni_convert_row *row, const char *has
   for (char *p = name + n; *p; p++)
     if (*p == '/')
       *p = '_';
-  metadata(f, row, "FH", name, hash);
+  write_metadata(f, row, "FH", name, hash);
 }
 
 int ni_pfw_row(struct ni_convert_out *o, const struct ni_convert_row *row) {
@@ -63,7 +63,7 @@ int ni_pfw_row(struct ni_convert_out *o, const struct ni_convert_row *row) {
   if (!f)
     return -ENOMEM;
   const char *hostname = row->hostname ? row->hostname : "";
-  const uint64_t host_hash = hash_of(hostname);
+  const uint64_t host_hash = hash_text(hostname);
   snprintf(host, sizeof host, "%016llx", (unsigned long long)host_hash);
   snprintf(comm, sizeof comm, "%016llx", (unsigned long long)row->comm_hash);
   const uint32_t hosts = (uint32_t)o->hosts.n, comms = (uint32_t)o->comms.n;
@@ -72,13 +72,13 @@ int ni_pfw_row(struct ni_convert_out *o, const struct ni_convert_row *row) {
   if (h < 0 || k < 0)
     return -ENOMEM;
   if (o->hosts.n > hosts)
-    metadata(f, row, "HH", hostname, host);
+    write_metadata(f, row, "HH", hostname, host);
   if (o->comms.n > comms)
-    comm_line(f, row, comm);
+    write_communicator(f, row, comm);
   if (hosts == 0 && row->global_rank != NI_NOT_STATED) {
     char rank[24];
     snprintf(rank, sizeof rank, "%lld", (long long)row->global_rank);
-    metadata(f, row, "PR", "rank", rank);
+    write_metadata(f, row, "PR", "rank", rank);
   }
   open_line(&j, f, row->coll, "comm", row, "X");
   ni_json_i64(&j, "ts", row->start_ns / 1000);

@@ -13,7 +13,7 @@ FILE *ni_convert_stream(struct ni_convert_out *o) {
   return o->f;
 }
 
-static int flush(struct ni_convert_out *o) {
+static int flush_rows(struct ni_convert_out *o) {
   if (!o->f)
     return 0;
   int e = ni_out_end(o->f);
@@ -25,10 +25,10 @@ static int flush(struct ni_convert_out *o) {
   return e;
 }
 
-int ni_convert_cut(struct ni_convert_out *o) { return ftello(o->f) < CUT_BYTES ? 0 : flush(o); }
+int ni_convert_cut(struct ni_convert_out *o) { return ftello(o->f) < CUT_BYTES ? 0 : flush_rows(o); }
 
 int ni_convert_end(struct ni_convert_out *o, int e) {
-  int e2 = flush(o);
+  int e2 = flush_rows(o);
   ni_map_free(&o->hosts);
   ni_map_free(&o->comms);
   return e < 0 ? e : e2;

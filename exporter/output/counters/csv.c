@@ -7,14 +7,14 @@
 #include "view.h"
 
 /* A figure behind a comma, nothing where there is none. */
-static void figure(FILE *f, bool there, double x) {
+static void write_figure(FILE *f, bool there, double x) {
   if (there && !isnan(x))
     fprintf(f, ",%.9g", x);
   else
     putc(',', f);
 }
 
-static void reading(FILE *f, const struct ni_pair_row *r, const struct ni_reading *of) {
+static void write_reading(FILE *f, const struct ni_pair_row *r, const struct ni_reading *of) {
   if (of->state != NI_READ_OK)
     putc(',', f);
   else if (r->what.kind == NI_METRIC_GAUGE)
@@ -37,24 +37,24 @@ void ni_counters_csv(const struct ni_counters_view *v, FILE *f) {
     uint32_t interface = ni_netprof_interface(e), id = interface ? ni_netprof_id(r->name) : 0;
     fprintf(f, "%s,", ni_source_name(e->source));
     ni_csv_text(f, e->name);
-    figure(f, interface != 0, interface);
-    figure(f, id != 0, id);
+    write_figure(f, interface != 0, interface);
+    write_figure(f, id != 0, id);
     putc(',', f);
     ni_csv_text(f, r->name);
     putc(',', f);
     ni_csv_text(f, r->what.unit);
     fprintf(f, ",%s,%d", ni_change_name(r->change.state), r->change.wrapped);
-    reading(f, r, &r->before);
-    reading(f, r, &r->after);
+    write_reading(f, r, &r->before);
+    write_reading(f, r, &r->after);
     if (r->change.state <= NI_CHANGE_LEVEL)
       fprintf(f, ",%" PRId64, r->change.delta);
     else
       putc(',', f);
-    figure(f, r->change.seconds > 0, r->change.seconds);
-    figure(f, risen || r->change.state == NI_CHANGE_NONE, ni_pair_rate(r));
-    figure(f, risen, ni_pair_share(&v->pair, r));
-    figure(f, risen, k->usual);
-    figure(f, risen, k->unusual);
+    write_figure(f, r->change.seconds > 0, r->change.seconds);
+    write_figure(f, risen || r->change.state == NI_CHANGE_NONE, ni_pair_rate(r));
+    write_figure(f, risen, ni_pair_share(&v->pair, r));
+    write_figure(f, risen, k->usual);
+    write_figure(f, risen, k->unusual);
     putc(',', f);
     ni_csv_text(f, ni_counter_meaning(e->source, r->name, meaning));
     putc('\n', f);

@@ -22,7 +22,7 @@ static const struct {
                {"throttled", NI_FIG_THROTTLED}};
 
 /* What a row says under that figure; NAN: nothing. */
-static double value_of(const struct ni_pair_row *r, unsigned figure) {
+static double find_value(const struct ni_pair_row *r, unsigned figure) {
   if (r->what.kind == NI_METRIC_GAUGE) {
     if (r->after.state != NI_READ_OK)
       return NAN;
@@ -41,7 +41,7 @@ static double value_of(const struct ni_pair_row *r, unsigned figure) {
  * An earlier device of the same source with as many counters, which are most likely the same; NULL: there is
  * none.
  */
-static const struct ni_pair_entity *like_it(const struct ni_pair *p, size_t entity) {
+static const struct ni_pair_entity *find_similar(const struct ni_pair *p, size_t entity) {
   const struct ni_pair_entity *e = &p->entity[entity];
   for (size_t i = entity; i-- > 0;)
     if (p->entity[i].of->source == e->of->source && p->entity[i].n == e->n)
@@ -54,7 +54,7 @@ static const struct ni_pair_entity *like_it(const struct ni_pair *p, size_t enti
  * the first.
  */
 static void name_rows(const struct ni_pair *p, size_t entity, const char **unified) {
-  const struct ni_pair_entity *e = &p->entity[entity], *like = like_it(p, entity);
+  const struct ni_pair_entity *e = &p->entity[entity], *like = find_similar(p, entity);
   for (uint32_t i = 0; i < e->n; i++) {
     const char *name = p->row[e->first + i].name;
     const bool known = like && strcmp(p->row[like->first + i].name, name) == 0;
@@ -62,14 +62,14 @@ static void name_rows(const struct ni_pair *p, size_t entity, const char **unifi
   }
 }
 
-static void add(struct ni_figures *f, const struct ni_pair *p, const struct ni_pair_entity *e,
-                const char *const *names) {
+static void add_rows(struct ni_figures *f, const struct ni_pair *p, const struct ni_pair_entity *e,
+                     const char *const *names) {
   for (uint32_t i = e->first; i < e->first + e->n; i++) {
     const char *unified = names[i];
     for (size_t k = 0; unified && k < sizeof made_of / sizeof *made_of; k++) {
       if (strcmp(made_of[k].unified, unified) != 0)
         continue;
-      double v = value_of(&p->row[i], made_of[k].figure), *at = &f->at[made_of[k].figure];
+      double v = find_value(&p->row[i], made_of[k].figure), *at = &f->at[made_of[k].figure];
       if (isnan(v))
         continue;
       if (isnan(*at))
@@ -85,22 +85,22 @@ static void add(struct ni_figures *f, const struct ni_pair *p, const struct ni_p
       f->at[NI_FIG_RX_SHARE + k] = f->at[NI_FIG_RX + k] / e->of->link_bytes_s;
 }
 
-static bool trouble(const struct ni_figures *f) {
+static bool is_in_trouble(const struct ni_figures *f) {
   return f->at[NI_FIG_ERRORS] > 0 || f->at[NI_FIG_PAUSED] > 0.01 || f->at[NI_FIG_THROTTLED] > 0.01;
 }
 
-static double busy(const struct ni_figures *f) {
+static double measure_use(const struct ni_figures *f) {
   return fmax(fmax(f->at[NI_FIG_RX], 0), fmax(f->at[NI_FIG_TX], 0)) + fmax(f->at[NI_FIG_BUSY], 0);
 }
 
-static int by_rank(const void *a, const void *b) {
+static int compare_by_rank(const void *a, const void *b) {
   const struct ni_figures *x = a, *y = b;
   bool gx = x->of->source == NI_METRIC_GPU, gy = y->of->source == NI_METRIC_GPU;
   if (gx != gy)
     return gx - gy;
-  if (trouble(x) != trouble(y))
-    return trouble(y) - trouble(x);
-  double dx = busy(x), dy = busy(y);
+  if (is_in_trouble(x) != is_in_trouble(y))
+    return is_in_trouble(y) - is_in_trouble(x);
+  double dx = measure_use(x), dy = measure_use(y);
   if (dx != dy)
     return dx > dy ? -1 : 1;
   return x->of->source != y->of->source ? x->of->source - y->of->source
@@ -129,11 +129,11 @@ struct ni_figures *ni_figures_make(const struct ni_pair *p, size_t *n) {
       (*n)++;
     }
     name_rows(p, i, names);
-    add(&list[k], p, &p->entity[i], names);
+    add_rows(&list[k], p, &p->entity[i], names);
   }
   free(names);
   if (list)
-    qsort(list, *n, sizeof *list, by_rank);
+    qsort(list, *n, sizeof *list, compare_by_rank);
   return list;
 }
 
@@ -154,7 +154,7 @@ static const struct {
                        [NI_FIG_POWER] = {"power_w", NULL, NUMBER, " W"},
                        [NI_FIG_THROTTLED] = {"throttled_share", "throttled", SHARE, ""}};
 
-static void cell(struct ni_table *t, double v, unsigned figure) {
+static void add_figure_cell(struct ni_table *t, double v, unsigned figure) {
   char text[32];
   if (isnan(v))
     ni_table_cell(t, "-");
@@ -197,7 +197,7 @@ static void print_some(const struct ni_figures *f, size_t n, bool gpus, size_t m
     rows++;
     ni_table_cell(&t, "%s", f[i].of->name);
     for (size_t k = 0; k < figures; k++)
-      cell(&t, f[i].at[gpus ? of_gpu[k] : of_nic[k]], gpus ? of_gpu[k] : of_nic[k]);
+      add_figure_cell(&t, f[i].at[gpus ? of_gpu[k] : of_nic[k]], gpus ? of_gpu[k] : of_nic[k]);
   }
   ni_table_print(&t, to);
 }
@@ -215,7 +215,8 @@ void ni_figures_line(const struct ni_figures *f, size_t n, FILE *to) {
     ni_say(to, "  %s", f[i].of->name);
     for (unsigned k = 0; k < NI_FIGURES; k++) {
       double v = f[i].at[k];
-      if (!shown[k].word || isnan(v) || (v == 0 && shown[k].form != BYTES))
+      const bool is_empty = isnan(v) || (v == 0 && shown[k].form != BYTES);
+      if (!shown[k].word || is_empty)
         continue;
       if (shown[k].form == BYTES)
         ni_say(to, "%s%s %s/s", before, shown[k].word, ni_bytes_text((uint64_t)v, text));

@@ -37,7 +37,7 @@ struct ni_figures {
  * NULL: no memory.
  */
 struct ni_figures *ni_figures_make(const struct ni_pair *p, size_t *n);
-/* As tables: NICs, GPUs. At most so many rows of each; 0: all. */
+/* Prints a table of NICs and one of GPUs. At most so many rows of each; 0: all. */
 void ni_figures_print(const struct ni_figures *f, size_t n, size_t most, FILE *to);
 /* The same in one line: the time, then each NIC and GPU with what is not 0. */
 void ni_figures_line(const struct ni_figures *f, size_t n, FILE *to);

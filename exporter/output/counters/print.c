@@ -58,8 +58,9 @@ static void print_named(const struct ni_counters_view *v) {
     size_t n = 0;
     NI_EACH(const struct ni_pair_row, r, v->pair.row, v->pair.n_rows) {
       const struct ni_pair_entity *e = &v->pair.entity[r->entity];
-      if (r->change.state != states[s].state || r->change.wrapped != states[s].wrapped || !e->in_before ||
-          !e->in_after)
+      if (r->change.state != states[s].state || r->change.wrapped != states[s].wrapped)
+        continue;
+      if (!e->in_before || !e->in_after)
         continue;
       if (n++ == 0)
         ni_say(stdout, "%-11s%s %s", states[s].word, e->of->name, r->name);
@@ -76,19 +77,19 @@ static void print_named(const struct ni_counters_view *v) {
 /* ---- tables ---- */
 
 /* "12.5 GB" of bytes, "12.2 k" of all else. */
-static const char *rate_text(const char *unit, double rate, char out[32]) {
+static const char *format_rate(const char *unit, double rate, char out[32]) {
   if (isnan(rate))
     return "-";
   const bool bytes = strcmp(unit, "bytes") == 0 && rate < 1e18;
   return bytes ? ni_bytes_text((uint64_t)rate, out) : ni_number_text(rate, out);
 }
 
-static const char *id_text(uint32_t id, char out[16]) {
+static const char *format_id(uint32_t id, char out[16]) {
   snprintf(out, 16, id ? "%u" : "-", id);
   return out;
 }
 
-static const char *change_text(const struct ni_change *c, char out[32]) {
+static const char *format_change(const struct ni_change *c, char out[32]) {
   return c->state <= NI_CHANGE_LEVEL ? ni_count_text(c->delta, out) : ni_change_name(c->state);
 }
 
@@ -107,7 +108,7 @@ static void print_entities(const struct ni_counters_view *v) {
   ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
   for (size_t i = 0; i < v->pair.n_entities; i++) {
     const struct ni_pair_entity *e = &v->pair.entity[v->in_use[i]];
-    ni_table_cell(&t, "%s", id_text(ni_netprof_interface(e->of), id));
+    ni_table_cell(&t, "%s", format_id(ni_netprof_interface(e->of), id));
     ni_table_cell(&t, "%s", e->of->name);
     ni_table_cell(&t, "%s", ni_source_name(e->of->source));
     ni_table_cell(&t, "%s", NI_COUNT(e->changed));
@@ -141,13 +142,14 @@ static void print_top(const struct ni_counters_view *v, const struct ni_pair_ent
     if (r->change.state != NI_CHANGE_CHANGED && r->change.state != NI_CHANGE_LEVEL)
       break;
     ni_table_cell(&t, "%u", ++shown);
-    ni_table_cell(&t, "%s", id_text(number ? ni_netprof_id(r->name) : 0, id));
+    ni_table_cell(&t, "%s", format_id(number ? ni_netprof_id(r->name) : 0, id));
     ni_table_cell(&t, "%s", r->name);
-    ni_table_cell(&t, "%s", change_text(&r->change, text));
-    ni_table_cell(&t, "%s",
-                  rate_text(r->what.unit, r->change.state == NI_CHANGE_LEVEL ? NAN : ni_pair_rate(r), text));
+    ni_table_cell(&t, "%s", format_change(&r->change, text));
+    ni_table_cell(
+        &t, "%s",
+        format_rate(r->what.unit, r->change.state == NI_CHANGE_LEVEL ? NAN : ni_pair_rate(r), text));
     ni_table_cell(&t, "%s", isnan(share) ? "" : ni_share_text(share, text)); /* few have one */
-    ni_table_cell(&t, "%s", rate_text(r->what.unit, v->ranked[i].usual, text));
+    ni_table_cell(&t, "%s", format_rate(r->what.unit, v->ranked[i].usual, text));
     ni_table_cell(&t, "%s",
                   r->change.wrapped                        ? "wrapped"
                       : r->change.state == NI_CHANGE_LEVEL ? "level"
@@ -176,7 +178,7 @@ struct wide {
   uint32_t n;
 };
 
-static bool wide_begin(struct wide *w, const struct ni_pair *p) {
+static bool begin_wide_table(struct wide *w, const struct ni_pair *p) {
   *w = (struct wide){.p = p,
                      .column = calloc(p->n_entities + 4, sizeof *w->column),
                      .nic = calloc(p->n_entities + 1, sizeof *w->nic)};
@@ -197,19 +199,19 @@ static bool wide_begin(struct wide *w, const struct ni_pair *p) {
   return true;
 }
 
-/* Unless all of it is as before, and nobody asked for that. */
-static bool wide_row(struct wide *w, const char *name, uint32_t id, const char *unit, bool always) {
+/* Adds a row, unless all of it is as before and nobody asked for that. */
+static bool add_wide_row(struct wide *w, const char *name, uint32_t id, const char *unit, bool always) {
   const struct ni_pair_row *r;
   char text[32], number[16], meaning[NI_METRIC_MEANING];
   for (uint32_t i = 0; i < w->n && !always; i++)
     always = (r = ni_pair_row(w->p, w->nic[i].entity, name)) && r->change.state != NI_CHANGE_NONE;
   if (!always)
     return false;
-  ni_table_cell(&w->t, "%s", id_text(id, number));
+  ni_table_cell(&w->t, "%s", format_id(id, number));
   ni_table_cell(&w->t, "%s", name);
   for (uint32_t i = 0; i < w->n; i++)
     ni_table_cell(&w->t, "%s",
-                  (r = ni_pair_row(w->p, w->nic[i].entity, name)) ? change_text(&r->change, text) : "-");
+                  (r = ni_pair_row(w->p, w->nic[i].entity, name)) ? format_change(&r->change, text) : "-");
   ni_table_cell(&w->t, "%s", unit);
   ni_table_cell(&w->t, "%s", ni_counter_meaning(NI_METRIC_CXI, name, meaning));
   return true;
@@ -220,7 +222,7 @@ static void print_important(struct wide *w) {
   uint32_t id;
   ni_table_begin(&w->t, w->column, w->n + 4);
   for (size_t i = 0; (name = ni_metric_important(i, &id)); i++)
-    wide_row(w, name, id, ni_metric_of(NI_METRIC_CXI, name).unit, true);
+    add_wide_row(w, name, id, ni_metric_of(NI_METRIC_CXI, name).unit, true);
   ni_say(stdout, "\nImportant Metrics (diffs by interface):\n");
   ni_table_print(&w->t, stdout);
 }
@@ -235,7 +237,7 @@ static void print_group(struct wide *w, const char *group) {
     if (strcmp(m.group, group) != 0)
       continue;
     members++;
-    shown += wide_row(w, r->name, ni_netprof_id(r->name), m.unit, false);
+    shown += add_wide_row(w, r->name, ni_netprof_id(r->name), m.unit, false);
   }
   ni_say(stdout, "\n%s: %s of %s counters changed\n", group, NI_COUNT(shown), NI_COUNT(members));
   ni_table_print(&w->t, stdout);
@@ -243,11 +245,11 @@ static void print_group(struct wide *w, const char *group) {
 
 /* Bytes a second and shares of links, or that nobody counts them. */
 static void print_carried(const struct ni_counters_view *v) {
-  bool any = false;
+  bool has_any = false;
   for (size_t i = 0; i < v->n_figures; i++)
-    any |= !isnan(v->figures[i].at[NI_FIG_RX]) || !isnan(v->figures[i].at[NI_FIG_TX]);
+    has_any |= !isnan(v->figures[i].at[NI_FIG_RX]) || !isnan(v->figures[i].at[NI_FIG_TX]);
   ni_say(stdout, "\n");
-  if (any)
+  if (has_any)
     ni_figures_print(v->figures, v->n_figures, 0, stdout);
   else
     ni_say(stdout, "no NIC and no GPU counts bytes here\n");
@@ -271,7 +273,7 @@ void ni_counters_print(const struct ni_counters_view *v, unsigned top, bool grou
   for (size_t i = 0; i < v->pair.n_entities && top; i++)
     print_top(v, &v->pair.entity[v->in_use[i]], top);
   struct wide w;
-  if (!wide_begin(&w, &v->pair))
+  if (!begin_wide_table(&w, &v->pair))
     ni_say(stdout, "no memory for a table\n");
   else if (w.n) {
     print_important(&w);

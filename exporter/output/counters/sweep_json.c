@@ -12,8 +12,8 @@
 #include "exporter/input/netprof/names.h"
 #include "view.h"
 
-/* As Python writes times: its versions before 3.11 read no "Z". */
-static void utc(struct ni_json *j, const char *key, int64_t ns) {
+/* Puts a time as Python writes it: its versions before 3.11 read no "Z". */
+static void put_utc(struct ni_json *j, const char *key, int64_t ns) {
   char text[48];
   ni_utc_text((ns + 500) / 1000, 'T', 6, text);
   size_t n = strlen(text);
@@ -27,8 +27,8 @@ static void utc(struct ni_json *j, const char *key, int64_t ns) {
  */
 enum of_group { GROUP_NAME, GROUP_UNIT, SAME };
 
-static void list(struct ni_json *j, const char *key, const char *name, enum of_group what, const char *same,
-                 const char *none) {
+static void put_names(struct ni_json *j, const char *key, const char *name, enum of_group what,
+                      const char *same, const char *none) {
   struct ni_metric_member m;
   size_t n = 0;
   ni_json_array(j, key);
@@ -49,8 +49,8 @@ static void put_value(struct ni_json *j, const char *key, const struct ni_metric
     ni_json_u64(j, key, r->value);
 }
 
-static void counter(struct ni_json *j, const struct ni_set *s, const struct ni_counter *c,
-                    const struct ni_reading *r, uint32_t id) {
+static void put_counter(struct ni_json *j, const struct ni_set *s, const struct ni_counter *c,
+                        const struct ni_reading *r, uint32_t id) {
   char meaning[NI_METRIC_MEANING];
   ni_json_object(j, NULL);
   ni_json_u64(j, "id", id);
@@ -58,15 +58,15 @@ static void counter(struct ni_json *j, const struct ni_set *s, const struct ni_c
   ni_json_text(j, "counter_name", c->name);
   put_value(j, "value", &c->what, r);
   ni_json_seconds(j, "timestamp", r->real_ns);
-  utc(j, "timestamp_ISO_8601", r->real_ns);
-  list(j, "groups", c->name, GROUP_NAME, NULL, "UNGROUPED");
-  list(j, "descriptions", c->name, SAME, ni_metric_meaning(NI_METRIC_CXI, c->name, meaning, sizeof meaning),
-       "No description");
-  list(j, "units", c->name, GROUP_UNIT, NULL, "No Units");
+  put_utc(j, "timestamp_ISO_8601", r->real_ns);
+  put_names(j, "groups", c->name, GROUP_NAME, NULL, "UNGROUPED");
+  put_names(j, "descriptions", c->name, SAME,
+            ni_metric_meaning(NI_METRIC_CXI, c->name, meaning, sizeof meaning), "No description");
+  put_names(j, "units", c->name, GROUP_UNIT, NULL, "No Units");
   ni_json_end_object(j);
 }
 
-static int by_bytes(const void *a, const void *b, void *set) {
+static int compare_by_bytes(const void *a, const void *b, void *set) {
   const struct ni_set *s = set;
   const struct ni_counter *x = &s->counter[*(const uint32_t *)a], *y = &s->counter[*(const uint32_t *)b];
   int d = x->entity == y->entity ? 0 : strcmp(s->entity[x->entity].name, s->entity[y->entity].name);
@@ -75,8 +75,8 @@ static int by_bytes(const void *a, const void *b, void *set) {
 
 /* As net_prof: NIC by NIC and name by name, both in the order of their bytes; an id counts the files of its
  * NIC. What could not be read has an id and no entry. */
-static void counters(struct ni_json *j, const struct ni_set *s, const struct ni_reading *reading,
-                     const uint32_t *order) {
+static void put_counters(struct ni_json *j, const struct ni_set *s, const struct ni_reading *reading,
+                         const uint32_t *order) {
   uint32_t id = 0, of = UINT32_MAX;
   ni_json_array(j, "counters");
   for (size_t i = 0; i < s->n_counters; i++) {
@@ -86,7 +86,7 @@ static void counters(struct ni_json *j, const struct ni_set *s, const struct ni_
     id = c->entity == of ? id + 1 : 1;
     of = c->entity;
     if (reading[order[i]].state == NI_READ_OK)
-      counter(j, s, c, &reading[order[i]], id);
+      put_counter(j, s, c, &reading[order[i]], id);
   }
   ni_json_end_array(j);
 }
@@ -115,9 +115,9 @@ static void put_unread(struct ni_json *j, const struct ni_set *s, const char *sw
     }
 }
 
-/* Of Cassini's NICs only what net_prof's list has not. */
-static void swept_entity(struct ni_json *j, const struct ni_set *s, const struct ni_entity *e,
-                         const struct ni_reading *reading) {
+/* Puts an entity. Of Cassini's NICs only what net_prof's list has not. */
+static void put_swept_entity(struct ni_json *j, const struct ni_set *s, const struct ni_entity *e,
+                             const struct ni_reading *reading) {
   bool cassini = ni_netprof_interface(e) != 0;
   const struct ni_reading *known = NULL;
   ni_json_object(j, NULL);
@@ -143,22 +143,22 @@ static void swept_entity(struct ni_json *j, const struct ni_set *s, const struct
 
 int ni_sweep_json(FILE *f, const struct ni_set *s, const struct ni_reading *reading, const char *input_path,
                   int64_t started, int64_t finished) {
-  uint32_t *order = ni_order((uint32_t)s->n_counters, by_bytes, (void *)s);
+  uint32_t *order = ni_order((uint32_t)s->n_counters, compare_by_bytes, (void *)s);
   struct ni_json j;
   if (!order)
     return -ENOMEM;
   ni_json_open(&j, f, NULL);
   ni_json_object(&j, "meta");
   ni_json_text(&j, "input_path", input_path);
-  utc(&j, "started_at", started);
-  utc(&j, "finished_at", finished);
+  put_utc(&j, "started_at", started);
+  put_utc(&j, "finished_at", finished);
   ni_json_f64(&j, "duration_s", (double)(finished - started) / 1e9);
   ni_json_end_object(&j);
-  counters(&j, s, reading, order);
+  put_counters(&j, s, reading, order);
   ni_json_object(&j, "nccl_inspector");
   NI_JSON_ARRAY (&j, "entities")
     for (size_t i = 0; i < s->n_entities; i++)
-      swept_entity(&j, s, &s->entity[i], reading);
+      put_swept_entity(&j, s, &s->entity[i], reading);
   NI_JSON_ARRAY (&j, "unread")
     put_unread(&j, s, NULL);
   ni_json_end_object(&j);
@@ -192,8 +192,8 @@ void ni_counters_json_finding(struct ni_json *j, const struct ni_counter_finding
     NI_JSON_ALL(j, of_finding, f, NULL);
 }
 
-static void row(struct ni_json *j, const struct ni_counters_view *v, const struct ni_ranked *k,
-                bool cassini) {
+static void put_row(struct ni_json *j, const struct ni_counters_view *v, const struct ni_ranked *k,
+                    bool cassini) {
   const struct ni_pair_row *r = &v->pair.row[k->row];
   bool number = r->change.state == NI_CHANGE_CHANGED;
   struct ni_metric_member m;
@@ -231,7 +231,8 @@ static void row(struct ni_json *j, const struct ni_counters_view *v, const struc
   ni_json_end_object(j);
 }
 
-static void entity(struct ni_json *j, const struct ni_counters_view *v, const struct ni_pair_entity *e) {
+static void put_pair_entity(struct ni_json *j, const struct ni_counters_view *v,
+                            const struct ni_pair_entity *e) {
   static const struct ni_json_field fields[] = {
       NI_JSON(ni_pair_entity, in_before), NI_JSON(ni_pair_entity, in_after),
       NI_JSON(ni_pair_entity, seconds),   NI_JSON_AS(ni_pair_entity, changed, "non_zero"),
@@ -245,7 +246,7 @@ static void entity(struct ni_json *j, const struct ni_counters_view *v, const st
   NI_JSON_ARRAY (j, "counters")
     for (uint32_t i = e->first; i < e->first + e->n; i++)
       if (v->pair.row[v->ranked[i].row].change.state != NI_CHANGE_NONE)
-        row(j, v, &v->ranked[i], interface != 0);
+        put_row(j, v, &v->ranked[i], interface != 0);
   NI_JSON_OBJECT (j, "unchanged")
     NI_EACH(const struct ni_pair_row, r, v->pair.row + e->first, e->n)
   if (r->change.state == NI_CHANGE_NONE)
@@ -256,13 +257,13 @@ static void entity(struct ni_json *j, const struct ni_counters_view *v, const st
 /* ---- under net_prof's names, of Cassini's NICs alone ---- */
 
 /* net_prof's number of a NIC, also as a key; 0: it is none of Cassini's. */
-static uint32_t nic(const struct ni_pair_entity *e, char key[16]) {
+static uint32_t number_nic(const struct ni_pair_entity *e, char key[16]) {
   uint32_t interface = ni_netprof_interface(e->of);
   snprintf(key, 16, "%u", interface);
   return interface;
 }
 
-static void important(struct ni_json *j, const struct ni_pair *p) {
+static void put_important(struct ni_json *j, const struct ni_pair *p) {
   const char *name;
   char key[16];
   uint32_t id;
@@ -273,7 +274,7 @@ static void important(struct ni_json *j, const struct ni_pair *p) {
     ni_json_text(j, "metric_name", name);
     ni_json_object(j, "diffs");
     for (uint32_t k = 0; k < p->n_entities; k++) {
-      if (!nic(&p->entity[k], key))
+      if (!number_nic(&p->entity[k], key))
         continue;
       const struct ni_pair_row *r = ni_pair_row(p, k, name);
       if (r && r->change.state <= NI_CHANGE_LEVEL)
@@ -287,8 +288,8 @@ static void important(struct ni_json *j, const struct ni_pair *p) {
   ni_json_end_object(j);
 }
 
-static void top(struct ni_json *j, const struct ni_counters_view *v, const struct ni_pair_entity *e,
-                uint32_t interface) {
+static void put_top(struct ni_json *j, const struct ni_counters_view *v, const struct ni_pair_entity *e,
+                    uint32_t interface) {
   for (uint32_t i = e->first; i < e->first + e->n && i < e->first + NI_COUNTERS_TOP; i++) {
     const struct ni_pair_row *r = &v->pair.row[v->ranked[i].row];
     if (r->change.state != NI_CHANGE_CHANGED && r->change.state != NI_CHANGE_LEVEL)
@@ -302,24 +303,24 @@ static void top(struct ni_json *j, const struct ni_counters_view *v, const struc
   }
 }
 
-static void of_net_prof(struct ni_json *j, const struct ni_counters_view *v) {
+static void put_net_prof(struct ni_json *j, const struct ni_counters_view *v) {
   const struct ni_pair_entity *end = v->pair.entity + v->pair.n_entities;
   uint32_t interface;
   char key[16];
   ni_json_u64(j, "total_non_zero", v->changed);
   NI_JSON_OBJECT (j, "non_zero_per_iface")
     for (const struct ni_pair_entity *e = v->pair.entity; e < end; e++)
-      if (nic(e, key))
+      if (number_nic(e, key))
         ni_json_u64(j, key, e->changed);
   ni_json_object(j, "top20_per_iface");
   for (const struct ni_pair_entity *e = v->pair.entity; e < end; e++) {
-    if (!(interface = nic(e, key)))
+    if (!(interface = number_nic(e, key)))
       continue;
     NI_JSON_ARRAY (j, key)
-      top(j, v, e, interface);
+      put_top(j, v, e, interface);
   }
   ni_json_end_object(j);
-  important(j, &v->pair);
+  put_important(j, &v->pair);
 }
 
 void ni_counters_json(const struct ni_counters_view *v, FILE *f) {
@@ -337,9 +338,9 @@ void ni_counters_json(const struct ni_counters_view *v, FILE *f) {
   put_unread(&j, &v->sweep[0].set, "before");
   put_unread(&j, &v->sweep[1].set, "after");
   ni_json_end_array(&j);
-  of_net_prof(&j, v);
+  put_net_prof(&j, v);
   NI_JSON_ARRAY (&j, "entities")
     for (size_t i = 0; i < v->pair.n_entities; i++)
-      entity(&j, v, &v->pair.entity[i]);
+      put_pair_entity(&j, v, &v->pair.entity[i]);
   ni_json_close(&j);
 }

@@ -12,7 +12,7 @@
 #include "exporter/base/text/table.h"
 #include "exporter/input/netprof/names.h"
 
-static int by_unusual(const void *a, const void *b) {
+static int compare_by_unusual(const void *a, const void *b) {
   const struct ni_versus_row *x = a, *y = b;
   double v = fabs(x->rate[1] - x->rate[0]), w = fabs(y->rate[1] - y->rate[0]);
   if (x->unusual != y->unusual)
@@ -27,19 +27,19 @@ static bool has_rate(const struct ni_pair_row *r) {
   return r->change.seconds > 0 && r->change.state <= NI_CHANGE_CHANGED;
 }
 
-static int by_counter(const void *a, const void *b) {
+static int compare_by_counter(const void *a, const void *b) {
   const struct ni_versus_row *x = a, *y = b;
   return x->source != y->source ? (int)x->source - (int)y->source : strcmp(x->name, y->name);
 }
 
 /* One row for each counter of a source: what it did at all entities. */
-static void add_up(struct ni_versus *v) {
+static void sum_counters(struct ni_versus *v) {
   for (size_t i = 0; i < v->n_rows; i++)
     v->sum[i] = v->row[i];
-  qsort(v->sum, v->n_rows, sizeof *v->sum, by_counter);
+  qsort(v->sum, v->n_rows, sizeof *v->sum, compare_by_counter);
   for (size_t i = 0; i < v->n_rows; i++) {
     struct ni_versus_row *r = &v->sum[i], *to = &v->sum[v->n_sums];
-    if (i && by_counter(r, to - 1) == 0) {
+    if (i && compare_by_counter(r, to - 1) == 0) {
       for (int x = 0; x < 2; x++)
         to[-1].rate[x] += r->rate[x];
       continue;
@@ -50,8 +50,8 @@ static void add_up(struct ni_versus *v) {
   }
 }
 
-/* Those that differ enough come to the front, in order. Returns how many. */
-static size_t sort(struct ni_versus_row *row, size_t n, double min_diff) {
+/* Moves the rows that differ enough to the front, in order. Returns how many they are. */
+static size_t sort_rows(struct ni_versus_row *row, size_t n, double min_diff) {
   size_t kept = 0;
   for (size_t i = 0; i < n; i++) {
     struct ni_versus_row *r = &row[i];
@@ -61,12 +61,12 @@ static size_t sort(struct ni_versus_row *row, size_t n, double min_diff) {
     r->unusual = ni_counter_unusual(r->name, r->rate[1], r->rate[0]);
     row[kept++] = *r;
   }
-  qsort(row, kept, sizeof *row, by_unusual);
+  qsort(row, kept, sizeof *row, compare_by_unusual);
   return kept;
 }
 
 /* All counters that moved in either run, of entities that both have. A gauge's level is no rate. */
-static void gather(struct ni_versus *v) {
+static void gather_rows(struct ni_versus *v) {
   const struct ni_pair *good = &v->run[0]->pair, *bad = &v->run[1]->pair;
   const struct ni_pair_entity *same = NULL;
   uint32_t last = UINT32_MAX;
@@ -100,10 +100,10 @@ bool ni_versus_make(struct ni_versus *out, const struct ni_counters_view *good,
     ni_versus_free(out);
     return false;
   }
-  gather(out);
-  add_up(out);
-  out->n_rows = sort(out->row, out->n_rows, min_diff);
-  out->n_sums = sort(out->sum, out->n_sums, min_diff);
+  gather_rows(out);
+  sum_counters(out);
+  out->n_rows = sort_rows(out->row, out->n_rows, min_diff);
+  out->n_sums = sort_rows(out->sum, out->n_sums, min_diff);
   return true;
 }
 
@@ -113,9 +113,10 @@ void ni_versus_free(struct ni_versus *v) {
   *v = (struct ni_versus){.row = NULL};
 }
 
-static bool same_finding(const struct ni_counter_finding *a, const struct ni_counter_finding *b) {
-  return strcmp(a->id, b->id) == 0 && strcmp(a->entity, b->entity) == 0 && !a->row == !b->row &&
-      (!a->row || strcmp(a->row->name, b->row->name) == 0);
+static bool is_same_finding(const struct ni_counter_finding *a, const struct ni_counter_finding *b) {
+  if (strcmp(a->id, b->id) != 0 || strcmp(a->entity, b->entity) != 0)
+    return false;
+  return a->row && b->row ? strcmp(a->row->name, b->row->name) == 0 : a->row == b->row;
 }
 
 const struct ni_counter_finding *ni_versus_new(const struct ni_versus *v, int which, size_t *at) {
@@ -124,15 +125,15 @@ const struct ni_counter_finding *ni_versus_new(const struct ni_versus *v, int wh
     const struct ni_counter_finding *f = &own->finding[(*at)++];
     bool both = false;
     for (size_t i = 0; i < other->n && !both; i++)
-      both = same_finding(f, &other->finding[i]);
+      both = is_same_finding(f, &other->finding[i]);
     if (!both)
       return f;
   }
   return NULL;
 }
 
-/* How often as much: "x 3.5", "only in BAD". */
-static const char *factor_text(const struct ni_versus_row *r, char out[32]) {
+/* How many times as much it is: "x 3.5", "only in BAD". */
+static const char *format_factor(const struct ni_versus_row *r, char out[32]) {
   if (r->rate[0] <= 0)
     return "only in BAD";
   if (r->rate[1] <= 0)
@@ -163,7 +164,7 @@ static void print_rows(const struct ni_versus_row *row, size_t n, unsigned top, 
     ni_table_cell(&t, "%s", ni_number_text(r->rate[0], text));
     ni_table_cell(&t, "%s", ni_number_text(r->rate[1], text));
     ni_table_cell(&t, "%s%s", more > 0 ? "+" : "", ni_number_text(more, text));
-    ni_table_cell(&t, "%s", factor_text(r, text));
+    ni_table_cell(&t, "%s", format_factor(r, text));
     ni_table_cell(&t, "%s", r->what.unit);
     ni_table_cell(&t, "%s", ni_counter_meaning(r->of ? r->of->source : r->source, r->name, meaning));
   }

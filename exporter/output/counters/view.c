@@ -19,7 +19,7 @@ const char *ni_change_name(unsigned state) {
   return state < sizeof names / sizeof *names ? names[state] : "";
 }
 
-static bool belongs(const struct ni_entity *e, const struct ni_figures *f) {
+static bool is_figure_of(const struct ni_entity *e, const struct ni_figures *f) {
   const bool gpu = e->source == NI_METRIC_GPU;
   return gpu == (f->of->source == NI_METRIC_GPU) && strcmp(e->name, f->of->name) == 0;
 }
@@ -31,7 +31,7 @@ static bool order_by_use(struct ni_counters_view *v) {
   v->in_use = calloc(p->n_entities + 1, sizeof *v->in_use);
   for (size_t f = 0; taken && v->in_use && f <= v->n_figures; f++)
     for (uint32_t i = 0; i < p->n_entities; i++) {
-      if (taken[i] || (f < v->n_figures && !belongs(p->entity[i].of, &v->figures[f])))
+      if (taken[i] || (f < v->n_figures && !is_figure_of(p->entity[i].of, &v->figures[f])))
         continue;
       taken[i] = true;
       v->in_use[n++] = i;
@@ -76,12 +76,12 @@ bool ni_counters_view_read(struct ni_counters_view *v, const char *before, const
                            size_t cap) {
   struct ni_sweep second[2];
   *v = (struct ni_counters_view){0};
-  bool fine = read_sweeps(v->sweep, before, after ? 1 : 2, why, cap);
-  if (fine && after && (fine = read_sweeps(second, after, 1, why, cap)))
+  bool has_read = read_sweeps(v->sweep, before, after ? 1 : 2, why, cap);
+  if (has_read && after && (has_read = read_sweeps(second, after, 1, why, cap)))
     v->sweep[1] = second[0];
-  if (fine && ni_counters_view_make(v))
+  if (has_read && ni_counters_view_make(v))
     return true;
-  if (fine)
+  if (has_read)
     snprintf(why, cap, "%s", strerror(ENOMEM));
   ni_counters_view_free(v);
   return false;

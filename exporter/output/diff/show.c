@@ -14,12 +14,12 @@
 
 enum { MOST = 20, PROGRAM_MOST = 6 };
 
-static void time_cell(struct ni_table *t, double us) {
+static void add_time_cell(struct ni_table *t, double us) {
   char text[32];
   ni_table_cell(t, "%s", ni_duration_text(us, text));
 }
 
-static void rows(const struct ni_diff *d, bool all, FILE *f) {
+static void print_rows(const struct ni_diff *d, bool all, FILE *f) {
   static const struct ni_column columns[] = {{.head = "", .left = true, .width = 8, .drop = 2},
                                              {.head = "what", .left = true, .width = 22},
                                              {.head = "A", .width = 8},
@@ -34,15 +34,16 @@ static void rows(const struct ni_diff *d, bool all, FILE *f) {
   NI_EACH(const struct ni_diff_row, r, d->row, d->n) {
     const struct ni_diff_item *a = r->item[0], *b = r->item[1];
     bool step = a->kind == NI_DIFF_STEP && a->key <= NI_DIFF_COMPUTE;
-    if (!all &&
-        ((r->verdict < NI_DIFF_SLOWER && !step) || (!step && ++kinds[a->kind] > MOST / 4) || shown == MOST))
+    if (!all && !step && (r->verdict < NI_DIFF_SLOWER || ++kinds[a->kind] > MOST / 4))
+      continue;
+    if (!all && shown == MOST)
       continue;
     if (!shown++)
       ni_say(f, "\n");
     ni_table_cell(&t, "%s", ni_diff_kind_names[a->kind]);
     ni_table_cell(&t, "%s", b->name);
-    time_cell(&t, a->value);
-    time_cell(&t, b->value);
+    add_time_cell(&t, a->value);
+    add_time_cell(&t, b->value);
     ni_table_cell(&t, "%+.1f %%", 100 * r->change);
     ni_table_cell(&t, "%+.1f..%+.1f", 100 * r->low, 100 * r->high);
     ni_table_cell(&t, isnan(r->step_us) ? "-" : "%+.3g ms", r->step_us / 1e3);
@@ -72,7 +73,7 @@ void ni_diff_print(const struct ni_diff *d, bool all, double gate, const struct 
   for (size_t i = 0; i < d->n_notes; i++)
     ni_say(f, "note: %s\n", d->note[i]);
   ni_diff_print_program(d, f);
-  rows(d, all, f);
+  print_rows(d, all, f);
   for (size_t i = 0; i < d->n; i++)
     unclear += d->row[i].verdict == NI_DIFF_UNCLEAR;
   ni_say(f, "\n%s of %s rows changed; %s did not", NI_COUNT(d->changed), NI_COUNT(d->n),

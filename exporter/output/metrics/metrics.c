@@ -24,9 +24,9 @@ enum {
 enum part { NOBODYS, OF_ni_agent_self, OF_ni_live, OF_ni_live_looked, OF_ni_live_func, OF_ni_live_member };
 
 /* What is to be told is collected before it is written: series by family, equal labels once. */
-struct told {
+struct metrics_build {
   const struct ni_metrics_in *in;
-  struct series {
+  struct family_series {
     uint32_t family, next; /* next: of the family, + 1; 0: none */
     uint64_t v, *bucket;   /* bucket: of a histogram, whose count is v */
     double sum;
@@ -53,7 +53,7 @@ enum {
   AMOUNT = GAUGE | 8,
   LEAST = GAUGE | 16
 };
-static const struct row {
+static const struct family_row {
   struct ni_family told;
   unsigned type;
   double per;
@@ -77,7 +77,7 @@ static const struct row {
 };
 
 /* A copy that stays until the telling is over: of n bytes at most, safe to print. "" without memory. */
-static const char *text_of(struct told *o, const char *text, size_t n) {
+static const char *copy_text(struct metrics_build *o, const char *text, size_t n) {
   char *safe = ni_array_room(o->text, o->n_texts, o->cap_texts) ? malloc(n + 1) : NULL;
   if (safe)
     o->text[o->n_texts++] = safe;
@@ -86,16 +86,16 @@ static const char *text_of(struct told *o, const char *text, size_t n) {
   return safe ? ni_safe_text(text, safe, n + 1) : "";
 }
 
-static const char *number_of(struct told *o, int64_t number) {
+static const char *format_number(struct metrics_build *o, int64_t number) {
   char text[24];
-  return text_of(o, text, (size_t)snprintf(text, sizeof text, "%" PRId64, number));
+  return copy_text(o, text, (size_t)snprintf(text, sizeof text, "%" PRId64, number));
 }
 
-static size_t edges_of(unsigned family) {
+static size_t count_edges(unsigned family) {
   return family == F_TOOK ? NI_LIVE_TOOK : family == F_BUS ? NI_LIVE_BUS : 0;
 }
 
-static bool same(const struct series *s, unsigned family, const char *const *label) {
+static bool is_same_series(const struct family_series *s, unsigned family, const char *const *label) {
   for (size_t i = 0; s->family == family && rows[family].label[i]; i++)
     if (strcmp(s->label[i], label[i]) != 0)
       return false;
@@ -107,16 +107,17 @@ static bool same(const struct series *s, unsigned family, const char *const *lab
  * label: as many as the family has beside node, which stay. NULL: it has no place any more, which is counted,
  * or no memory.
  */
-static struct series *tell(struct told *o, unsigned family, uint64_t v, const char *const *label) {
-  const struct row *row = &rows[family];
-  size_t n = 0, edges = edges_of(family), cost = edges ? edges + 3 : 1;
+static struct family_series *add_series(struct metrics_build *o, unsigned family, uint64_t v,
+                                        const char *const *label) {
+  const struct family_row *row = &rows[family];
+  size_t n = 0, edges = count_edges(family), cost = edges ? edges + 3 : 1;
   uint64_t hash = ni_hash(0, family);
   uint32_t k;
   while (row->label[n])
     hash = ni_hash_text(hash, label[n++]);
   for (size_t at = 0; (k = ni_index_next(&o->index, hash, &at)) != NI_INDEX_NONE;) {
-    struct series *s = &o->series[k];
-    if (!same(s, family, label))
+    struct family_series *s = &o->series[k];
+    if (!is_same_series(s, family, label))
       continue;
     if (row->type == COUNTER || row->type == HISTOGRAM || row->type == AMOUNT)
       s->v += v;
@@ -134,8 +135,8 @@ static struct series *tell(struct told *o, unsigned family, uint64_t v, const ch
     free(bucket);
     return NULL;
   }
-  struct series *s = &o->series[o->n++];
-  *s = (struct series){.family = family, .v = v, .bucket = bucket};
+  struct family_series *s = &o->series[o->n++];
+  *s = (struct family_series){.family = family, .v = v, .bucket = bucket};
   for (size_t i = 0; i < n; i++)
     s->label[i] = label[i];
   *(o->first[family] ? &o->series[o->last[family] - 1].next : &o->first[family]) = o->n;
@@ -144,26 +145,28 @@ static struct series *tell(struct told *o, unsigned family, uint64_t v, const ch
   return s;
 }
 
-#define TELL(o, id, v, ...) ((void)tell(o, F_##id, v, (const char *const[LABELS_MAX]){__VA_ARGS__}))
+#define TELL(o, id, v, ...) ((void)add_series(o, F_##id, v, (const char *const[LABELS_MAX]){__VA_ARGS__}))
 
 /* All that the table has of a struct that lies at `of`; of ranks nothing that is 0. */
-static void tell_part(struct told *o, enum part part, const void *of, const char *const *label) {
+static void add_series_of_part(struct metrics_build *o, enum part part, const void *of,
+                               const char *const *label) {
   for (unsigned f = 0; f < FAMILIES; f++) {
     uint64_t v = 0;
     if (rows[f].part == part)
       memcpy(&v, (const char *)of + rows[f].at, sizeof v);
     if (rows[f].part == part && (v || part < OF_ni_live_func))
-      tell(o, f, v, label);
+      add_series(o, f, v, label);
   }
 }
 
 /* Has a GPU's counter a family of its own? Then it is told there, if it is to be told now. */
-static bool tell_own_gpu(struct told *o, const struct ni_running_value *v, const char *gpu, bool now) {
+static bool add_own_gpu_series(struct metrics_build *o, const struct ni_running_value *v, const char *gpu,
+                               bool now) {
   unsigned f = 0;
   while (f < FAMILIES && !(rows[f].gpu && strcmp(rows[f].gpu, v->name) == 0))
     f++;
   if (f < FAMILIES && now)
-    tell(o, f, v->total * rows[f].times, &gpu);
+    add_series(o, f, v->total * rows[f].times, &gpu);
   return f < FAMILIES;
 }
 
@@ -173,13 +176,13 @@ enum { JOB, ATTEMPT, USER, RANK, GPU, COMM, MORE, LABELS };
  * The labels of a rank, but for USER. Its GPU is the one that NVML has at that address, else as the process
  * counts them.
  */
-static void label_of(struct told *o, const struct ni_live_who *who, const char **label) {
+static void fill_labels(struct metrics_build *o, const struct ni_live_who *who, const char **label) {
   const struct ni_running *r = o->in->running;
   label[JOB] = who->job;
   label[ATTEMPT] = who->attempt;
   label[COMM] = who->comm;
   label[GPU] = NULL;
-  label[RANK] = who->rank < 0 ? "" : number_of(o, who->rank);
+  label[RANK] = who->rank < 0 ? "" : format_number(o, who->rank);
   for (size_t i = 0; r && i < r->n && *who->gpu_pci && !label[GPU]; i++) {
     const struct ni_running_value *v = &r->value[i];
     bool here = v->source == NI_METRIC_GPU && strcmp(v->pci, who->gpu_pci) == 0;
@@ -187,23 +190,23 @@ static void label_of(struct told *o, const struct ni_live_who *who, const char *
       label[GPU] = v->entity + 3;
   }
   if (!label[GPU])
-    label[GPU] = who->gpu < 0 ? "" : number_of(o, who->gpu);
+    label[GPU] = who->gpu < 0 ? "" : format_number(o, who->gpu);
 }
 
-static void tell_open(struct told *o, const struct ni_live_open *p, const struct ni_live_job *j,
-                      const char *user) {
+static void add_open_series(struct metrics_build *o, const struct ni_live_open *p,
+                            const struct ni_live_job *j, const char *user) {
   const char *label[LABELS];
-  label_of(o, &p->who, label);
+  fill_labels(o, &p->who, label);
   label[JOB] = j->job;
   label[ATTEMPT] = j->attempt;
   label[USER] = user;
-  label[COMM] = text_of(o, p->who.comm, sizeof p->who.comm);
-  tell(o, F_IN_FLIGHT, p->in_flight, label);
-  tell(o, F_OLDEST, *p->func && o->in->unix_ns > p->since_ns ? o->in->unix_ns - p->since_ns : 0, label);
-  tell(o, F_STUCK, p->stuck, label);
+  label[COMM] = copy_text(o, p->who.comm, sizeof p->who.comm);
+  add_series(o, F_IN_FLIGHT, p->in_flight, label);
+  add_series(o, F_OLDEST, *p->func && o->in->unix_ns > p->since_ns ? o->in->unix_ns - p->since_ns : 0, label);
+  add_series(o, F_STUCK, p->stuck, label);
 }
 
-static void tell_job(struct told *o, const struct ni_live_job *j, const char *user) {
+static void add_job_series(struct metrics_build *o, const struct ni_live_job *j, const char *user) {
   bool said = *j->hang.job;
   /* Of logs alone nobody knows what is in flight: a 0 would read as "no hang". */
   if (!j->looked && !said) {
@@ -216,69 +219,69 @@ static void tell_job(struct told *o, const struct ni_live_job *j, const char *us
   TELL(o, HANG, said && j->hang.certain, j->job, j->attempt, user, "certain");
 }
 
-static void tell_member(struct told *o, const struct ni_live_member *m, const char **label) {
-  label_of(o, &m->who, label);
-  tell_part(o, OF_ni_live_member, m, label);
+static void add_member_series(struct metrics_build *o, const struct ni_live_member *m, const char **label) {
+  fill_labels(o, &m->who, label);
+  add_series_of_part(o, OF_ni_live_member, m, label);
   label[MORE] = "incomplete";
   if (m->incomplete)
-    tell(o, F_LOST, m->incomplete, label);
+    add_series(o, F_LOST, m->incomplete, label);
   for (size_t i = 0; i < NI_DROP_COUNT; i++)
     if (label[MORE] = ni_drop_names[i], m->dropped[i])
-      tell(o, F_LOST, m->dropped[i], label);
+      add_series(o, F_LOST, m->dropped[i], label);
   for (size_t i = 0; i < NI_FILTER_COUNT; i++)
     if (label[MORE] = ni_filter_names[i], m->filtered[i])
-      tell(o, F_FILTERED, m->filtered[i], label);
+      add_series(o, F_FILTERED, m->filtered[i], label);
 }
 
-static void tell_class(struct told *o, const struct ni_live_class *c, const struct ni_live_job *j,
-                       const char *user) {
+static void add_class_series(struct metrics_build *o, const struct ni_live_class *c,
+                             const struct ni_live_job *j, const char *user) {
   const char *label[] = {j->job, j->attempt, user, c->func, ni_live_size_name[c->size_class]};
-  struct series *s = c->timed ? tell(o, F_TOOK, c->timed, label) : NULL;
+  struct family_series *s = c->timed ? add_series(o, F_TOOK, c->timed, label) : NULL;
   if (s)
     s->sum += (double)c->ns / 1e9;
   for (size_t i = 0; s && i <= NI_LIVE_TOOK; i++)
     s->bucket[i] += c->took[i];
-  s = c->bus_n ? tell(o, F_BUS, c->bus_n, label) : NULL;
+  s = c->bus_n ? add_series(o, F_BUS, c->bus_n, label) : NULL;
   if (s)
     s->sum += c->bus_sum;
   for (size_t i = 0; s && i <= NI_LIVE_BUS; i++)
     s->bucket[i] += c->bus[i];
 }
 
-static void tell_mean(struct told *o, unsigned family, double mean, const char *const *label) {
+static void add_mean_series(struct metrics_build *o, unsigned family, double mean, const char *const *label) {
   uint64_t bits;
   memcpy(&bits, &mean, sizeof bits);
   if (isfinite(mean))
-    tell(o, family, bits, label);
+    add_series(o, family, bits, label);
 }
 
-/* As NVIDIA's exporter has them in 2.30; of sizes we know the power of two alone. */
-static void tell_nvidia(struct told *o, const struct ni_live_nvidia *n) {
+/* Adds the series that NVIDIA's exporter has in 2.30. Of sizes we know the power of two alone. */
+static void add_nvidia_series(struct metrics_build *o, const struct ni_live_nvidia *n) {
   static const char *const unit[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
   char gpu[16], size[48];
   const char *who[LABELS];
   unsigned from = 1u << n->size_log2 % 10;
-  label_of(o, &n->who, who);
+  fill_labels(o, &n->who, who);
   snprintf(gpu, sizeof gpu, "GPU%s", who[GPU]);
   snprintf(size, sizeof size, "%u-%u%s", from, from + 1, unit[n->size_log2 / 10 % 7]);
   const char *label[] = {"v5.1",
                          who[JOB],
-                         text_of(o, gpu, sizeof gpu),
+                         copy_text(o, gpu, sizeof gpu),
                          who[COMM],
-                         number_of(o, n->nnodes),
-                         number_of(o, n->n_ranks),
+                         format_number(o, n->nnodes),
+                         format_number(o, n->n_ranks),
                          n->func,
-                         text_of(o, size, sizeof size),
+                         copy_text(o, size, sizeof size),
                          n->algo_proto};
-  tell_mean(o, n->p2p ? F_NVIDIA_P2P_BUS : F_NVIDIA_BUS,
-            n->bus_n ? exp(n->log_bus_gbs / (double)n->bus_n) : NAN, label);
-  tell_mean(o, n->p2p ? F_NVIDIA_P2P_TOOK : F_NVIDIA_TOOK, n->n ? n->us / (double)n->n : NAN, label);
+  add_mean_series(o, n->p2p ? F_NVIDIA_P2P_BUS : F_NVIDIA_BUS,
+                  n->bus_n ? exp(n->log_bus_gbs / (double)n->bus_n) : NAN, label);
+  add_mean_series(o, n->p2p ? F_NVIDIA_P2P_TOOK : F_NVIDIA_TOOK, n->n ? n->us / (double)n->n : NAN, label);
 }
 
 /* What is told of users' jobs, in the order of the series of one user. */
 enum what { A_JOB, A_PROCESS, AN_OPEN, A_MEMBER, A_FUNC, A_CLASS };
 struct pieces {
-  struct piece {
+  struct told_piece {
     const void *of;
     const struct ni_live_job *job;
     uint64_t turn; /* how many series its user has before it, at most; its number */
@@ -288,8 +291,8 @@ struct pieces {
   uint64_t told[NI_LIVE_JOBS_MAX]; /* of a user, at his first job */
 };
 
-static void put_piece(struct told *o, struct pieces *p, enum what what, const struct ni_live_job *job,
-                      const void *of) {
+static void append_piece(struct metrics_build *o, struct pieces *p, enum what what,
+                         const struct ni_live_job *job, const void *of) {
   static const uint8_t most[] = {
       4, 1, 3, 3 + NI_DROP_COUNT + NI_FILTER_COUNT, 7, NI_LIVE_TOOK + NI_LIVE_BUS + 2 * 4};
   const struct ni_live_job *first = o->in->live->job;
@@ -300,97 +303,98 @@ static void put_piece(struct told *o, struct pieces *p, enum what what, const st
   while (first->uid != job->uid)
     first++;
   uint64_t *told = &p->told[first - o->in->live->job];
-  p->piece[p->n] = (struct piece){of, job, *told << 32 | p->n, what};
+  p->piece[p->n] = (struct told_piece){of, job, *told << 32 | p->n, what};
   *told += most[what];
   p->n++;
 }
 
-static int by_turn(const void *x, const void *y) {
-  const struct piece *a = x, *b = y;
+static int compare_by_turn(const void *x, const void *y) {
+  const struct told_piece *a = x, *b = y;
   return (a->turn > b->turn) - (a->turn < b->turn);
 }
 
-static void put_look(struct told *o, struct pieces *to, const struct ni_live_looked *k) {
+static void append_look_pieces(struct metrics_build *o, struct pieces *to, const struct ni_live_looked *k) {
   const struct ni_live *l = o->in->live;
   const struct ni_live_process *of = NULL;
   NI_EACH(const struct ni_live_process, p, k->process, k->n_processes)
   if (p->life != NI_LIFE_ENDED && !ni_live_replaced(k, p))
-    put_piece(o, to, A_PROCESS, ni_live_job_of(l, p->job, p->attempt, k->uid), p);
+    append_piece(o, to, A_PROCESS, ni_live_job_of(l, p->job, p->attempt, k->uid), p);
   NI_EACH(const struct ni_live_open, p, k->open, k->n_open) {
     for (size_t i = 0; i < k->n_processes && !(of && of->pid == p->pid); i++)
       of = &k->process[i];
     if (of && of->pid == p->pid && ni_live_up(of, o->in->mono_ns)) /* of the dead nothing is in flight */
-      put_piece(o, to, AN_OPEN, ni_live_job_of(l, p->who.job, p->who.attempt, k->uid), p);
+      append_piece(o, to, AN_OPEN, ni_live_job_of(l, p->who.job, p->who.attempt, k->uid), p);
   }
 }
 
-static void tell_piece(struct told *o, const struct piece *p, const char *(*label)[LABELS]) {
+static void add_piece_series(struct metrics_build *o, const struct told_piece *p,
+                             const char *(*label)[LABELS]) {
   const struct ni_live_process *process = p->of;
   const struct ni_live_func *f = p->of;
   size_t member =
       p->what == A_MEMBER ? (size_t)((const struct ni_live_member *)p->of - o->in->live->member) : 0;
-  const char *rank = p->what == A_PROCESS && process->rank >= 0 ? number_of(o, process->rank) : "";
-  const char *user = p->what == A_FUNC ? NULL : number_of(o, p->job->uid); /* the member's label has it */
+  const char *rank = p->what == A_PROCESS && process->rank >= 0 ? format_number(o, process->rank) : "";
+  const char *user = p->what == A_FUNC ? NULL : format_number(o, p->job->uid); /* the member's label has it */
   switch (p->what) {
     case A_JOB:
-      tell_job(o, p->job, user);
+      add_job_series(o, p->job, user);
       return;
     case A_PROCESS:
       TELL(o, UP, ni_live_up(process, o->in->mono_ns), p->job->job, p->job->attempt, user, rank);
       return;
     case AN_OPEN:
-      tell_open(o, p->of, p->job, user);
+      add_open_series(o, p->of, p->job, user);
       return;
     case A_MEMBER:
       label[member][USER] = user;
-      tell_member(o, p->of, label[member]);
+      add_member_series(o, p->of, label[member]);
       return;
     case A_FUNC:
       label[f->member][MORE] = f->func;
-      tell_part(o, OF_ni_live_func, f, label[f->member]);
+      add_series_of_part(o, OF_ni_live_func, f, label[f->member]);
       return;
     case A_CLASS:
-      tell_class(o, p->of, p->job, user);
+      add_class_series(o, p->of, p->job, user);
       return;
   }
 }
 
-static void tell_jobs(struct told *o) {
+static void add_jobs_series(struct metrics_build *o) {
   const struct ni_live *l = o->in->live;
   /* by member, which comes before what it did */
   const char *(*label)[LABELS] = calloc(l->n_members + 1, sizeof *label);
   struct pieces all = {0};
   o->failed |= !label;
   for (size_t i = 0; i < l->n_jobs; i++)
-    put_piece(o, &all, A_JOB, &l->job[i], &l->job[i]);
+    append_piece(o, &all, A_JOB, &l->job[i], &l->job[i]);
   for (size_t i = 0; i < l->n_looks; i++)
-    put_look(o, &all, &l->look[i]);
+    append_look_pieces(o, &all, &l->look[i]);
   for (size_t i = 0; i < l->n_members; i++)
-    put_piece(o, &all, A_MEMBER, &l->job[l->member[i].job], &l->member[i]);
+    append_piece(o, &all, A_MEMBER, &l->job[l->member[i].job], &l->member[i]);
   for (size_t i = 0; i < l->n_funcs; i++)
-    put_piece(o, &all, A_FUNC, &l->job[l->member[l->func[i].member].job], &l->func[i]);
+    append_piece(o, &all, A_FUNC, &l->job[l->member[l->func[i].member].job], &l->func[i]);
   for (size_t i = 0; i < l->n_classes; i++)
-    put_piece(o, &all, A_CLASS, &l->job[l->class[i].job], &l->class[i]);
+    append_piece(o, &all, A_CLASS, &l->job[l->class[i].job], &l->class[i]);
   if (all.n)
-    qsort(all.piece, all.n, sizeof *all.piece, by_turn);
+    qsort(all.piece, all.n, sizeof *all.piece, compare_by_turn);
   for (size_t i = 0; i < all.n && !o->failed; i++)
-    tell_piece(o, &all.piece[i], label);
+    add_piece_series(o, &all.piece[i], label);
   free(label);
   free(all.piece);
   for (size_t i = 0; i < l->n_nvidia_shown && o->in->nvidia; i++)
-    tell_nvidia(o, &l->nvidia_shown[i]);
+    add_nvidia_series(o, &l->nvidia_shown[i]);
 }
 
 /* In the order of importance. */
 enum turn { GPUS, NICS, HOST, LESSER, TURNS };
 
-static void tell_gpu(struct told *o, const struct ni_running_value *v, enum turn turn) {
-  const char *gpu = text_of(o, v->entity + (strncmp(v->entity, "gpu", 3) == 0 ? 3 : 0), 64),
-             *name = text_of(o, v->name, 128);
+static void add_gpu_series(struct metrics_build *o, const struct ni_running_value *v, enum turn turn) {
+  const char *gpu = copy_text(o, v->entity + (strncmp(v->entity, "gpu", 3) == 0 ? 3 : 0), 64),
+             *name = copy_text(o, v->name, 128);
   const char *comma = strstr(v->about, ", "), *uuid = comma ? comma + 2 : v->about;
   bool throttled = strncmp(name, "throttled_", 10) == 0, reasons = strcmp(name, "throttle_reasons") == 0;
   if (turn == GPUS)
-    TELL(o, GPU_INFO, 1, gpu, text_of(o, uuid, strcspn(uuid, ";")), text_of(o, v->pci, 32));
+    TELL(o, GPU_INFO, 1, gpu, copy_text(o, uuid, strcspn(uuid, ";")), copy_text(o, v->pci, 32));
   if (turn == GPUS && throttled)
     TELL(o, THROTTLED_SECONDS, v->total, gpu, name + 10);
   if (turn == GPUS && reasons) {
@@ -399,44 +403,51 @@ static void tell_gpu(struct told *o, const struct ni_running_value *v, enum turn
     TELL(o, THROTTLED, !!(v->total & 0x80), gpu, "brake");
     TELL(o, THROTTLED, (v->total & 0xe8) == 8, gpu, "hardware"); /* which of them it does not say */
   }
-  if (!throttled && !reasons && !tell_own_gpu(o, v, gpu, turn == GPUS) && turn == LESSER)
-    tell(o, v->what.kind == NI_METRIC_GAUGE ? F_GPU_LEVEL : F_GPU_OTHER, v->total,
-         (const char *[]){gpu, name});
+  if (throttled || reasons)
+    return;
+  if (!add_own_gpu_series(o, v, gpu, turn == GPUS) && turn == LESSER)
+    add_series(o, v->what.kind == NI_METRIC_GAUGE ? F_GPU_LEVEL : F_GPU_OTHER, v->total,
+               (const char *[]){gpu, name});
 }
 
-static void tell_nic(struct told *o, const struct ni_running_value *v, enum turn turn) {
-  const char *alike = ni_metric_unified(v->source, v->name), *nic = text_of(o, v->entity, 64);
-  unsigned family = !alike             ? FAMILIES
-      : strcmp(alike, "rx_bytes") == 0 ? F_NIC_RECEIVE
-      : strcmp(alike, "tx_bytes") == 0 ? F_NIC_TRANSMIT
-                                       : F_NIC_UNIFIED;
+static void add_nic_series(struct metrics_build *o, const struct ni_running_value *v, enum turn turn) {
+  const char *unified = ni_metric_unified(v->source, v->name), *nic = copy_text(o, v->entity, 64);
+  unsigned family = unified ? F_NIC_UNIFIED : FAMILIES;
+  if (unified && strcmp(unified, "rx_bytes") == 0)
+    family = F_NIC_RECEIVE;
+  else if (unified && strcmp(unified, "tx_bytes") == 0)
+    family = F_NIC_TRANSMIT;
   if (turn == NICS && v->link_bytes_s > 0)
     TELL(o, NIC_LINK, (uint64_t)v->link_bytes_s, nic);
-  if (turn == NICS && alike && v == &o->in->running->value[v->lead])
-    tell(o, family, v->alike, (const char *[]){nic, alike});
+  if (turn == NICS && unified && v == &o->in->running->value[v->lead])
+    add_series(o, family, v->alike, (const char *[]){nic, unified});
   if (turn == LESSER && family >= F_NIC_UNIFIED)
-    tell(o, v->what.kind == NI_METRIC_GAUGE ? F_NIC_LEVEL : F_NIC_OTHER, v->total,
-         (const char *[]){nic, ni_source_name(v->source), text_of(o, v->name, 128)});
+    add_series(o, v->what.kind == NI_METRIC_GAUGE ? F_NIC_LEVEL : F_NIC_OTHER, v->total,
+               (const char *[]){nic, ni_source_name(v->source), copy_text(o, v->name, 128)});
 }
 
-static void tell_host(struct told *o, const struct ni_running_value *v) {
+static void add_host_series(struct metrics_build *o, const struct ni_running_value *v) {
   bool cpu = v->source == NI_METRIC_HOST && strncmp(v->name, "cpu_", 4) == 0;
-  const char *name = text_of(o, v->name + (cpu ? 4 : 0), 128);
-  tell(o, cpu ? F_HOST_CPU : v->what.kind == NI_METRIC_GAUGE ? F_HOST_LEVEL : F_HOST_OTHER, v->total, &name);
+  const char *name = copy_text(o, v->name + (cpu ? 4 : 0), 128);
+  add_series(o,
+             cpu                                   ? F_HOST_CPU
+                 : v->what.kind == NI_METRIC_GAUGE ? F_HOST_LEVEL
+                                                   : F_HOST_OTHER,
+             v->total, &name);
 }
 
-static void tell_sampled(struct told *o, const struct ni_running_value *v, enum turn turn) {
+static void add_sampled_series(struct metrics_build *o, const struct ni_running_value *v, enum turn turn) {
   bool gpu = v->source == NI_METRIC_GPU, host = v->source == NI_METRIC_HOST || v->source == NI_METRIC_TCP;
   if (gpu && (turn == GPUS || turn == LESSER))
-    tell_gpu(o, v, turn);
+    add_gpu_series(o, v, turn);
   else if (host && turn == HOST)
-    tell_host(o, v);
+    add_host_series(o, v);
   else if (!gpu && !host && (turn == NICS || turn == LESSER))
-    tell_nic(o, v, turn);
+    add_nic_series(o, v, turn);
 }
 
-/* Of the newest answer; once nobody answers it says nothing of now. */
-static void tell_ras(struct told *o, const struct ni_agent_ras *r) {
+/* Adds what the newest answer says. Once nobody answers it says nothing of now. */
+static void add_ras_series(struct metrics_build *o, const struct ni_agent_ras *r) {
   if (!r->asked)
     return;
   TELL(o, RAS, r->answered, "answered");
@@ -454,12 +465,12 @@ static void tell_ras(struct told *o, const struct ni_agent_ras *r) {
   TELL(o, RAS_STILL, r->still_ns, NULL);
 }
 
-static void tell_agent(struct told *o) {
+static void add_agent_series(struct metrics_build *o) {
   const struct ni_agent_self *self = o->in->self;
   const struct ni_live *l = o->in->live;
-  tell_part(o, OF_ni_agent_self, self, NULL);
-  tell_part(o, OF_ni_live, l, NULL);
-  TELL(o, AGENT_INFO, 1, text_of(o, self->version, 64));
+  add_series_of_part(o, OF_ni_agent_self, self, NULL);
+  add_series_of_part(o, OF_ni_live, l, NULL);
+  TELL(o, AGENT_INFO, 1, copy_text(o, self->version, 64));
   TELL(o, DEGRADED, self->degraded, NULL);
   TELL(o, OTLP, self->otlp_sent, "sent");
   TELL(o, OTLP, self->otlp_retried, "retried");
@@ -472,20 +483,20 @@ static void tell_agent(struct told *o) {
     TELL(o, HEAD_KEPT, self->head_kept, NULL);
     TELL(o, HEAD_SKEW, (uint64_t)self->head_skew_ns, NULL);
   }
-  tell_ras(o, &self->ras);
+  add_ras_series(o, &self->ras);
   TELL(o, SERIES, 0, NULL);
   TELL(o, LEFT_OUT, 0, NULL); /* known at the end */
   for (size_t i = 0; i < l->n_looks; i++) {
-    const char *user = number_of(o, l->look[i].uid);
-    tell_part(o, OF_ni_live_looked, &l->look[i], &user);
+    const char *user = format_number(o, l->look[i].uid);
+    add_series_of_part(o, OF_ni_live_looked, &l->look[i], &user);
     TELL(o, AGE, o->in->mono_ns > l->look[i].at_ns ? o->in->mono_ns - l->look[i].at_ns : 0, user);
   }
 }
 
-static void write_series(const struct series *s, const char *node, const struct ni_metrics_to *to) {
-  const struct row *row = &rows[s->family];
+static void write_series(const struct family_series *s, const char *node, const struct ni_metrics_to *to) {
+  const struct family_row *row = &rows[s->family];
   struct ni_label label[LABELS_MAX + 1] = {{"node", node}};
-  struct ni_metrics_hist h = {.bucket = s->bucket, .n = edges_of(s->family), .sum = s->sum, .count = s->v};
+  struct ni_metrics_hist h = {.bucket = s->bucket, .n = count_edges(s->family), .sum = s->sum, .count = s->v};
   /* levels have a sign */
   double edge[NI_LIVE_TOOK], v = (row->type & 1 ? (double)(int64_t)s->v : (double)s->v) / row->per;
   size_t n = 1;
@@ -504,7 +515,7 @@ static void write_series(const struct series *s, const char *node, const struct 
     to->value(to->to, label, n, v);
 }
 
-static void write_all(const struct told *o, const char *node, const struct ni_metrics_to *to) {
+static void write_all(const struct metrics_build *o, const char *node, const struct ni_metrics_to *to) {
   for (unsigned f = 0; f < FAMILIES; f++) {
     if (o->first[f])
       to->family(to->to, &rows[f].told);
@@ -514,18 +525,18 @@ static void write_all(const struct told *o, const char *node, const struct ni_me
 }
 
 int ni_metrics_each(const struct ni_metrics_in *in, const struct ni_metrics_to *to) {
-  struct told o = {.in = in, .series = calloc(NI_METRICS_SERIES_MAX, sizeof *o.series)};
+  struct metrics_build o = {.in = in, .series = calloc(NI_METRICS_SERIES_MAX, sizeof *o.series)};
   if (!o.series)
     return -ENOMEM;
-  tell_agent(&o);
-  tell_jobs(&o);
+  add_agent_series(&o);
+  add_jobs_series(&o);
   for (enum turn turn = GPUS; in->running && turn < TURNS; turn++)
     for (size_t i = 0; i < in->running->n; i++)
       if (in->running->value[i].known)
-        tell_sampled(&o, &in->running->value[i], turn);
+        add_sampled_series(&o, &in->running->value[i], turn);
   TELL(&o, SERIES, o.told, NULL);
   TELL(&o, LEFT_OUT, o.left_out, NULL);
-  const char *node = text_of(&o, in->self->node, 256);
+  const char *node = copy_text(&o, in->self->node, 256);
   if (!o.failed)
     write_all(&o, node, to);
   for (uint32_t i = 0; i < o.n; i++)

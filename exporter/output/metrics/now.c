@@ -51,10 +51,11 @@ static const struct ni_json_field rank_fields[] = {
     NI_JSON_BY(put_state, "state")};
 #define FIELDS(j, fields, item) NI_JSON_ALL(j, fields, item, NULL)
 
-static double over(double a, double b) { return b > 0 ? a / b : NAN; }
+static double divide(double a, double b) { return b > 0 ? a / b : NAN; }
 
 /* A rank of a job in the communicators of one name. */
-static uint64_t name_of(const struct ni_live *l, const struct ni_live_job *job, const struct ni_live_who *w) {
+static uint64_t hash_rank(const struct ni_live *l, const struct ni_live_job *job,
+                          const struct ni_live_who *w) {
   char comm[sizeof w->comm];
   return ni_hash_text(ni_hash(ni_hash(0, job ? (uint64_t)(job - l->job) : UINT64_MAX), (uint32_t)w->rank),
                       ni_safe_text(w->comm, comm, sizeof comm));
@@ -69,13 +70,13 @@ static void put_rank(struct ni_json *j, const struct ni_live_open *o, uint32_t u
   ni_json_u64(j, "uid", uid);
   ni_json_bool(j, "alive", alive);
   ni_json_f64(j, "age_s", o->func[0] && unix_ns > o->since_ns ? (double)(unix_ns - o->since_ns) / 1e9 : 0);
-  ni_json_f64(j, "operations_s", over((double)w->records * 1e9, (double)did->window_ns));
-  ni_json_f64(j, "bus_bytes_s", over((double)w->bus_bytes * 1e9, (double)w->bus_ns));
+  ni_json_f64(j, "operations_s", divide((double)w->records * 1e9, (double)did->window_ns));
+  ni_json_f64(j, "bus_bytes_s", divide((double)w->bus_bytes * 1e9, (double)w->bus_ns));
   /*
    * Of communicators of one name, and of records that came behind time, there may be more than the window
    * has.
    */
-  const double late = over((double)w->late_ns, (double)did->window_ns);
+  const double late = divide((double)w->late_ns, (double)did->window_ns);
   ni_json_f64(j, "late_share", late > 1 ? 1 : late);
   ni_json_end_object(j);
 }
@@ -95,7 +96,7 @@ static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
   size_t rows = 0;
   NI_EACH(const struct ni_live_func, f, l->func, did ? l->n_funcs : 0) {
     const struct ni_live_member *m = &l->member[f->member];
-    int64_t first = ni_map_find(&names, name_of(l, &l->job[m->job], &m->who), 0, f->member);
+    int64_t first = ni_map_find(&names, hash_rank(l, &l->job[m->job], &m->who), 0, f->member);
     if (first < 0)
       continue;
     ni_add_counts(did[first].window.all, f->window.all);
@@ -111,7 +112,7 @@ static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
       const struct ni_live_job *job = ni_live_job_of(l, o->who.job, o->who.attempt, k->uid);
       if (p < end && is_past(k, p, job))
         continue;
-      int64_t m = did ? ni_map_get(&names, name_of(l, job, &o->who), 0) : -1;
+      int64_t m = did ? ni_map_get(&names, hash_rank(l, job, &o->who), 0) : -1;
       put_rank(j, o, k->uid, p < end && ni_live_up(p, in->mono_ns), in->unix_ns, m < 0 ? &nothing : &did[m]);
     }
   }
@@ -119,15 +120,15 @@ static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
   free(did);
 }
 
-static bool same_entity(const struct ni_running_value *a, const struct ni_running_value *b) {
+static bool is_same_entity(const struct ni_running_value *a, const struct ni_running_value *b) {
   return a->source == b->source && strcmp(a->entity, b->entity) == 0;
 }
 
 /* A gauge of the entity, in units of so many. NAN: it has no number. */
-static double level(const struct ni_metrics_in *in, const struct ni_running_value *of, const char *name,
-                    double unit) {
+static double find_gauge(const struct ni_metrics_in *in, const struct ni_running_value *of, const char *name,
+                         double unit) {
   NI_EACH(const struct ni_running_value, v, in->running->value, in->running->n)
-  if (v->known && same_entity(v, of) && strcmp(v->name, name) == 0)
+  if (v->known && is_same_entity(v, of) && strcmp(v->name, name) == 0)
     return (double)(int64_t)v->total / unit;
   return NAN;
 }
@@ -136,16 +137,17 @@ static double level(const struct ni_metrics_in *in, const struct ni_running_valu
  * What the entity's counters of this unified name rose in a second, of several the most. Values stay at their
  * places.
  */
-static double rate(const struct ni_metrics_in *in, const struct ni_running_value *of, const char *unified) {
+static double find_rate(const struct ni_metrics_in *in, const struct ni_running_value *of,
+                        const char *unified) {
   const struct ni_running_value *v = in->running->value;
   const struct ni_running none = {0}, *before = in->before ? in->before : &none;
   double most = NAN, ns = (double)(in->running->at_ns - before->at_ns);
   for (size_t i = 0; i < in->running->n && i < before->n; i++) {
     const char *name =
-        v[i].known && same_entity(&v[i], of) ? ni_metric_unified(v[i].source, v[i].name) : NULL;
+        v[i].known && is_same_entity(&v[i], of) ? ni_metric_unified(v[i].source, v[i].name) : NULL;
     double rise = (double)(v[i].total - before->value[i].total);
     if (name && strcmp(name, unified) == 0)
-      most = fmax(most, over(rise * 1e9, ns));
+      most = fmax(most, divide(rise * 1e9, ns));
   }
   return most;
 }
@@ -156,12 +158,12 @@ static void put_gpu(struct ni_json *j, const struct ni_metrics_in *in, const str
     unsigned bits;
     const char *name;
   } reason[] = {{0x4, "power"}, {0x60, "thermal"}, {0x80, "brake"}};
-  double bits = level(in, of, "throttle_reasons", 1);
+  double bits = find_gauge(in, of, "throttle_reasons", 1);
   ni_json_i64(j, "gpu", atoi(of->entity + strcspn(of->entity, "0123456789")));
-  ni_json_f64(j, "utilization", level(in, of, "utilization_gpu", 100));
-  ni_json_f64(j, "power_w", level(in, of, "power", 1e3));
-  ni_json_f64(j, "sm_hz", level(in, of, "clock_sm", 1e-6));
-  ni_json_f64(j, "temperature_c", level(in, of, "temperature", 1));
+  ni_json_f64(j, "utilization", find_gauge(in, of, "utilization_gpu", 100));
+  ni_json_f64(j, "power_w", find_gauge(in, of, "power", 1e3));
+  ni_json_f64(j, "sm_hz", find_gauge(in, of, "clock_sm", 1e-6));
+  ni_json_f64(j, "temperature_c", find_gauge(in, of, "temperature", 1));
   NI_JSON_ARRAY (j, "throttled")
     for (int i = 0; i < 3; i++)
       if (bits > 0 && (uint64_t)bits & reason[i].bits)
@@ -171,11 +173,11 @@ static void put_gpu(struct ni_json *j, const struct ni_metrics_in *in, const str
 static void put_nic(struct ni_json *j, const struct ni_metrics_in *in, const struct ni_running_value *of) {
   ni_json_text(j, "nic", of->entity);
   ni_json_text(j, "source", ni_source_name(of->source));
-  ni_json_f64(j, "rx_bytes_s", rate(in, of, "rx_bytes"));
-  ni_json_f64(j, "tx_bytes_s", rate(in, of, "tx_bytes"));
+  ni_json_f64(j, "rx_bytes_s", find_rate(in, of, "rx_bytes"));
+  ni_json_f64(j, "tx_bytes_s", find_rate(in, of, "tx_bytes"));
   ni_json_f64(j, "link_bytes_s", of->link_bytes_s > 0 ? of->link_bytes_s : NAN);
   /* cycles of 1 GHz */
-  ni_json_f64(j, "held", of->source == NI_METRIC_CXI ? rate(in, of, "tx_held") / 1e9 : NAN);
+  ni_json_f64(j, "held", of->source == NI_METRIC_CXI ? find_rate(in, of, "tx_held") / 1e9 : NAN);
 }
 
 /* One row an entity: of GPUs, or of NICs. */
@@ -185,7 +187,7 @@ static void put_entities(struct ni_json *j, const struct ni_metrics_in *in, cons
   ni_json_array(j, key);
   for (size_t i = 0, k; in->running && i < in->running->n; i++) {
     const struct ni_running_value *v = &in->running->value[i];
-    for (k = i; k > 0 && !same_entity(v, &in->running->value[k - 1]);)
+    for (k = i; k > 0 && !is_same_entity(v, &in->running->value[k - 1]);)
       k--;
     if (k > 0 || !(sources >> v->source & 1))
       continue;

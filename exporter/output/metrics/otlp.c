@@ -40,8 +40,8 @@ static void put_attribute(struct ni_pb_writer *w, unsigned field, const char *ke
   ni_pb_end(w, mark);
 }
 
-/* In UCUM; other units are things that are counted, and have none. */
-static const char *ucum(const char *unit) {
+/* The unit's name in UCUM. Other units are things that are counted, and have none. */
+static const char *convert_unit(const char *unit) {
   static const char *const known[][2] = {{"seconds", "s"},   {"bytes", "By"}, {"bytes_per_second", "By/s"},
                                          {"ratio", "1"},     {"hertz", "Hz"}, {"watts", "W"},
                                          {"celsius", "Cel"}, {"joules", "J"}};
@@ -52,7 +52,7 @@ static const char *ucum(const char *unit) {
 }
 
 /* Since when sums count: those of devices since the agent began, all else since the state did. */
-static uint64_t start_of(const struct ni_metrics_in *in, const char *name) {
+static uint64_t find_start(const struct ni_metrics_in *in, const char *name) {
   static const char *const device[] = {"nccl_inspector_gpu_", "nccl_inspector_nic_", "nccl_inspector_host_"};
   uint64_t at = in->live->began_ns;
   for (size_t i = 0; i < 3; i++)
@@ -72,18 +72,18 @@ static void end_family(struct encoder *o) {
   ni_pb_end(&o->w, o->metric);
 }
 
-static void family(void *to, const struct ni_family *f) {
+static void begin_family(void *to, const struct ni_family *f) {
   struct encoder *o = to;
   char name[TEXT_MAX];
   end_family(o);
   o->family = *f;
   o->sums = f->type == NI_METRICS_COUNTER || f->type == NI_METRICS_HISTOGRAM;
-  o->start_ns = start_of(o->in, f->name);
+  o->start_ns = find_start(o->in, f->name);
   o->metric = ni_pb_begin(&o->w, 2);
   snprintf(name, sizeof name, "%s%s", f->name, f->type == NI_METRICS_INFO ? "_info" : "");
   ni_pb_put_text(&o->w, 1, name);
   ni_pb_put_text(&o->w, 2, f->help);
-  ni_pb_put_text(&o->w, 3, ucum(f->unit));
+  ni_pb_put_text(&o->w, 3, convert_unit(f->unit));
   /* sum, histogram, gauge */
   o->data = ni_pb_begin(&o->w, f->type == NI_METRICS_COUNTER ? 7 : o->sums ? 9 : 5);
 }
@@ -105,24 +105,25 @@ static void end_point(struct encoder *o, size_t mark) {
     o->w.n = mark - 1; /* it is left out, with its tag */
 }
 
-static void number(struct encoder *o, const struct ni_label *label, size_t n, unsigned field, uint64_t bits) {
+static void put_point(struct encoder *o, const struct ni_label *label, size_t n, unsigned field,
+                      uint64_t bits) {
   size_t mark = begin_point(o, 7, label, n);
   ni_pb_put_fixed64(&o->w, field, bits);
   end_point(o, mark);
 }
 
-static void value(void *to, const struct ni_label *label, size_t n, double v) {
-  number(to, label, n, 4, BITS(v));
+static void put_double(void *to, const struct ni_label *label, size_t n, double v) {
+  put_point(to, label, n, 4, BITS(v));
 }
 
-static void whole(void *to, const struct ni_label *label, size_t n, uint64_t v) {
+static void put_integer(void *to, const struct ni_label *label, size_t n, uint64_t v) {
   if (v > INT64_MAX)
-    value(to, label, n, (double)v);
+    put_double(to, label, n, (double)v);
   else
-    number(to, label, n, 6, v);
+    put_point(to, label, n, 6, v);
 }
 
-static void hist(void *to, const struct ni_label *label, size_t n, const struct ni_metrics_hist *h) {
+static void put_histogram(void *to, const struct ni_label *label, size_t n, const struct ni_metrics_hist *h) {
   struct encoder *o = to;
   size_t mark = begin_point(o, 9, label, n);
   ni_pb_put_fixed64(&o->w, 4, h->count);
@@ -135,7 +136,8 @@ static void hist(void *to, const struct ni_label *label, size_t n, const struct 
 
 void *ni_metrics_otlp(const struct ni_metrics_in *in, size_t *bytes) {
   struct encoder o = {.in = in};
-  const struct ni_metrics_to to = {.to = &o, .family = family, .value = value, .whole = whole, .hist = hist};
+  const struct ni_metrics_to to = {
+      .to = &o, .family = begin_family, .value = put_double, .whole = put_integer, .hist = put_histogram};
   struct ni_pb_writer *w = &o.w;
   char instance[TEXT_MAX];
   snprintf(instance, sizeof instance, "%s:%llu", in->self->node,

@@ -8,7 +8,7 @@
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/shortest.h"
 
-struct writer {
+struct metrics_writer {
   FILE *f;
   const struct ni_family *family;
   bool open;
@@ -22,13 +22,14 @@ static void put_number(FILE *f, double v, bool canonical) {
     return;
   }
   text[ni_shortest(v, text)] = 0;
-  for (int digits = 0; canonical && v >= 1e6 && (digits == 0 || strtod(text, NULL) != v) && digits < 17;
-       digits++)
+  const bool has_exponent = canonical && v >= 1e6;
+  for (int digits = 0; has_exponent && digits < 17 && (digits == 0 || strtod(text, NULL) != v); digits++)
     snprintf(text, sizeof text, "%.*e", digits, v);
   fputs(text, f);
 }
 
-static void put_labels(const struct writer *w, const char *suffix, const struct ni_label *label, size_t n) {
+static void put_labels(const struct metrics_writer *w, const char *suffix, const struct ni_label *label,
+                       size_t n) {
   fputs_unlocked(w->family->name, w->f);
   fputs_unlocked(suffix, w->f);
   for (size_t i = 0; i < n; i++) {
@@ -44,36 +45,38 @@ static void put_labels(const struct writer *w, const char *suffix, const struct 
   }
 }
 
-static const char *suffix(const struct ni_family *f) {
+static const char *choose_suffix(const struct ni_family *f) {
   return f->type == NI_METRICS_COUNTER ? "_total" : f->type == NI_METRICS_INFO ? "_info" : "";
 }
 
-static void family(void *to, const struct ni_family *f) {
+static void write_family(void *to, const struct ni_family *f) {
   static const char *const type[] = {"counter", "gauge", "histogram", "gauge", "info"};
-  struct writer *w = to;
-  const char *end = w->open ? "" : suffix(f), *is = type[f->type + (w->open && f->type == NI_METRICS_INFO)];
+  struct metrics_writer *w = to;
+  const char *end = w->open ? "" : choose_suffix(f),
+             *is = type[f->type + (w->open && f->type == NI_METRICS_INFO)];
   w->family = f;
   ni_say(w->f, "# HELP %s%s %s\n# TYPE %s%s %s\n", f->name, end, f->help, f->name, end, is);
   if (w->open && *f->unit)
     ni_say(w->f, "# UNIT %s %s\n", f->name, f->unit);
 }
 
-static void value(void *to, const struct ni_label *label, size_t n, double v) {
-  struct writer *w = to;
-  put_labels(w, suffix(w->family), label, n);
+static void write_value(void *to, const struct ni_label *label, size_t n, double v) {
+  struct metrics_writer *w = to;
+  put_labels(w, choose_suffix(w->family), label, n);
   fputs_unlocked("} ", w->f);
   put_number(w->f, v, false);
   putc_unlocked('\n', w->f);
 }
 
-static void whole(void *to, const struct ni_label *label, size_t n, uint64_t v) {
-  struct writer *w = to;
-  put_labels(w, suffix(w->family), label, n);
+static void write_integer(void *to, const struct ni_label *label, size_t n, uint64_t v) {
+  struct metrics_writer *w = to;
+  put_labels(w, choose_suffix(w->family), label, n);
   fprintf(w->f, "} %" PRIu64 "\n", v);
 }
 
-static void hist(void *to, const struct ni_label *label, size_t n, const struct ni_metrics_hist *h) {
-  struct writer *w = to;
+static void write_histogram(void *to, const struct ni_label *label, size_t n,
+                            const struct ni_metrics_hist *h) {
+  struct metrics_writer *w = to;
   uint64_t below = 0;
   for (size_t i = 0; i <= h->n; i++) {
     put_labels(w, "_bucket", label, n);
@@ -90,8 +93,8 @@ static void hist(void *to, const struct ni_label *label, size_t n, const struct 
 }
 
 int ni_metrics_text(FILE *f, const struct ni_metrics_in *in, bool open) {
-  struct writer w = {.f = f, .open = open};
-  struct ni_metrics_to to = {&w, family, value, whole, hist};
+  struct metrics_writer w = {.f = f, .open = open};
+  struct ni_metrics_to to = {&w, write_family, write_value, write_integer, write_histogram};
   int e = ni_metrics_each(in, &to);
   if (e == 0 && open)
     fputs("# EOF\n", f);
@@ -99,7 +102,7 @@ int ni_metrics_text(FILE *f, const struct ni_metrics_in *in, bool open) {
 }
 
 /* The q of a media type, 1 without one; -1: it is not there. */
-static double q_of(const char *accept, const char *type) {
+static double parse_quality(const char *accept, const char *type) {
   const char *p = strcasestr(accept, type), *end = p ? p + strcspn(p, ",") : NULL,
              *q = p ? strcasestr(p, "q=") : NULL;
   if (!p || !strchr(" \t;,", p[strlen(type)]))
@@ -114,6 +117,6 @@ bool ni_metrics_wants_open(const char *accept) {
   /* Prometheus names the version it likes best first */
   if (!name || (old && old < name + strcspn(name, ",")))
     return false;
-  double text = q_of(accept, "text/plain"), open = q_of(accept, ours);
-  return open > 0 && open >= (text < 0 ? q_of(accept, "*/*") : text);
+  double text = parse_quality(accept, "text/plain"), open = parse_quality(accept, ours);
+  return open > 0 && open >= (text < 0 ? parse_quality(accept, "*/*") : text);
 }

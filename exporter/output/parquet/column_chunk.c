@@ -20,7 +20,7 @@ size_t ni_chunk_env_memory_bytes(const struct ni_chunk_env *env) {
   return sizeof *env + env->header.cap + env->body_cap + env->packed_cap + env->utf8_cap;
 }
 
-static void stat_ints(struct ni_chunk_stats *st, const int64_t *v, uint32_t n) {
+static void note_integers(struct ni_chunk_stats *st, const int64_t *v, uint32_t n) {
   int64_t lo = st->has ? st->int_min : INT64_MAX, hi = st->has ? st->int_max : INT64_MIN;
   for (uint32_t i = 0; i < n; i++) {
     if (v[i] < lo)
@@ -34,17 +34,17 @@ static void stat_ints(struct ni_chunk_stats *st, const int64_t *v, uint32_t n) {
 }
 
 /* A NaN compares false and so changes nothing. */
-static void stat_doubles(struct ni_chunk_stats *st, const double *v, uint32_t n) {
+static void note_doubles(struct ni_chunk_stats *st, const double *v, uint32_t n) {
   double lo = st->has ? st->dbl_min : __builtin_inf(), hi = st->has ? st->dbl_max : -__builtin_inf();
-  bool any = false;
+  bool has_value = false;
   for (uint32_t i = 0; i < n; i++) {
     if (v[i] < lo)
       lo = v[i];
     if (v[i] > hi)
       hi = v[i];
-    any |= v[i] == v[i];
+    has_value |= v[i] == v[i];
   }
-  st->has |= any;
+  st->has |= has_value;
   st->dbl_min = lo;
   st->dbl_max = hi;
 }
@@ -54,7 +54,7 @@ static int compare_text(const char *a, uint32_t a_len, const char *b, uint32_t b
   return d ? d : (a_len > b_len) - (a_len < b_len);
 }
 
-static void stat_text(struct ni_chunk_stats *st, const char *p, uint32_t len) {
+static void note_text(struct ni_chunk_stats *st, const char *p, uint32_t len) {
   bool below = !st->has || compare_text(p, len, st->text_min, st->text_min_len) < 0;
   bool above = !st->has || compare_text(p, len, st->text_max, st->text_max_len) > 0;
   if (st->text_too_long || (!below && !above))
@@ -77,14 +77,14 @@ static uint64_t count_nans(const double *v, uint32_t n) {
   return sum;
 }
 
-static void start(struct ni_chunk *c, const struct ni_chunk_env *env) {
+static void choose_mode(struct ni_chunk *c, const struct ni_chunk_env *env) {
   c->mode = env->no_dict || c->start_plain ? NI_CHUNK_PLAIN : NI_CHUNK_DICT;
 }
 
 void ni_chunk_init(struct ni_chunk *c, enum ni_pq_type type, const struct ni_chunk_env *env) {
   *c = (struct ni_chunk){.type = type, .is_text = type == NI_PQ_STRING};
   ni_dict_init(&c->dict, c->is_text, env->dict_entries);
-  start(c, env);
+  choose_mode(c, env);
 }
 
 void ni_chunk_free(struct ni_chunk *c) {
@@ -108,7 +108,7 @@ void ni_chunk_reset(struct ni_chunk *c, const struct ni_chunk_env *env) {
   c->n_rows = c->n_nulls = c->n_nans = c->uncompressed_bytes = c->compressed_bytes = 0;
   c->n_plain_pages = c->n_dict_pages = 0;
   c->stats.has = c->stats.text_too_long = false;
-  start(c, env);
+  choose_mode(c, env);
 }
 
 size_t ni_chunk_memory_bytes(const struct ni_chunk *c, const struct ni_chunk_env *env) {
@@ -169,8 +169,7 @@ static int clean_text(struct ni_chunk_env *env, const struct ni_str *s, struct n
   return 0;
 }
 
-static int code_of_text(struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_str *s,
-                        uint16_t *code) {
+static int encode_text(struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_str *s, uint16_t *code) {
   struct ni_str clean;
   int rc = clean_text(env, s, &clean);
   return rc ? rc : ni_dict_map_text(&c->dict, clean.p, clean.len, code);
@@ -179,7 +178,7 @@ static int code_of_text(struct ni_chunk *c, struct ni_chunk_env *env, const stru
 /*
  * The caller's dictionary may have grown since the last call, or be another one. Before its codes are added.
  */
-static int map_ready(struct ni_chunk *c, const struct ni_pq_dict *dict) {
+static int prepare_map(struct ni_chunk *c, const struct ni_pq_dict *dict) {
   if (dict->epoch == 0 || dict->epoch != c->code_map_epoch || dict->n < c->code_map_n)
     c->code_map_n = 0;
   c->code_map_epoch = dict->epoch;
@@ -201,7 +200,7 @@ static int map_codes(struct ni_chunk *c, struct ni_chunk_env *env, const struct 
       return -EINVAL;
     uint16_t code = c->code_map[in[i]];
     if (code == NO_CODE) {
-      int rc = code_of_text(c, env, &s->dict->values[in[i]], &code);
+      int rc = encode_text(c, env, &s->dict->values[in[i]], &code);
       if (rc)
         return rc;
       c->code_map[in[i]] = code;
@@ -213,7 +212,7 @@ static int map_codes(struct ni_chunk *c, struct ni_chunk_env *env, const struct 
 }
 
 /* Rows of the slice before its value k. */
-static uint32_t rows_before(const struct slice *s, uint32_t k) {
+static uint32_t count_rows_before(const struct slice *s, uint32_t k) {
   if (s->repeat || s->n_values == s->n_rows)
     return k;
   uint32_t row = 0;
@@ -232,7 +231,7 @@ static int stage_dict(struct ni_chunk *c, struct ni_chunk_env *env, struct slice
   int rc = c->is_text ? map_codes(c, env, s, n, out, &n_mapped)
                       : ni_dict_map(&c->dict, s->values, n, out, &n_mapped);
   if (rc == NI_DICT_FULL) {
-    s->n_rows = rows_before(s, n_mapped);
+    s->n_rows = count_rows_before(s, n_mapped);
     s->n_values = n_mapped;
   } else if (rc) {
     return rc;
@@ -245,7 +244,7 @@ static int stage_dict(struct ni_chunk *c, struct ni_chunk_env *env, struct slice
 }
 
 /* Room for `need` more bytes of values in the open PLAIN page. */
-static int ready_plain(struct ni_chunk *c, const struct ni_chunk_env *env, size_t need) {
+static int reserve_plain(struct ni_chunk *c, const struct ni_chunk_env *env, size_t need) {
   size_t want = ni_level_room(env->page_rows) + c->plain_len + need;
   if (!c->is_text)
     want = ni_level_room(env->page_rows) + (size_t)env->page_rows * NI_VALUE_BYTES;
@@ -256,8 +255,8 @@ static int ready_plain(struct ni_chunk *c, const struct ni_chunk_env *env, size_
   return ni_array_exact(&c->plain, &c->plain_cap, want, 1) ? 0 : -ENOMEM;
 }
 
-static int put_text(struct ni_chunk *c, struct ni_chunk_env *env, const char *p, uint32_t len) {
-  int rc = ready_plain(c, env, 4 + (size_t)len);
+static int append_text(struct ni_chunk *c, struct ni_chunk_env *env, const char *p, uint32_t len) {
+  int rc = reserve_plain(c, env, 4 + (size_t)len);
   if (rc)
     return rc;
   uint8_t *out = c->plain + ni_level_room(env->page_rows) + c->plain_len;
@@ -279,15 +278,15 @@ static int stage_plain(struct ni_chunk *c, struct ni_chunk_env *env, struct slic
         return -EINVAL;
       if ((rc = clean_text(env, &s->dict->values[code], &clean)) != 0)
         return rc;
-      stat_text(&c->stats, clean.p, clean.len);
-      if ((rc = put_text(c, env, clean.p, clean.len)) != 0)
+      note_text(&c->stats, clean.p, clean.len);
+      if ((rc = append_text(c, env, clean.p, clean.len)) != 0)
         return rc;
       if (c->plain_len >= NI_PAGE_BYTES) {
-        s->n_rows = rows_before(s, i) + 1;
+        s->n_rows = count_rows_before(s, i) + 1;
         s->n_values = i + 1;
       }
     }
-  } else if ((rc = ready_plain(c, env, (size_t)s->n_values * NI_VALUE_BYTES)) == 0) {
+  } else if ((rc = reserve_plain(c, env, (size_t)s->n_values * NI_VALUE_BYTES)) == 0) {
     uint8_t *out = c->plain + ni_level_room(env->page_rows) + c->plain_len;
     uint32_t n = s->repeat && s->n_values ? 1 : s->n_values;
     if (n)
@@ -296,9 +295,9 @@ static int stage_plain(struct ni_chunk *c, struct ni_chunk_env *env, struct slic
       memcpy(out + (size_t)i * NI_VALUE_BYTES, out, NI_VALUE_BYTES);
     c->plain_len += (size_t)s->n_values * NI_VALUE_BYTES;
     if (c->type == NI_PQ_DOUBLE)
-      stat_doubles(&c->stats, s->values, n);
+      note_doubles(&c->stats, s->values, n);
     else
-      stat_ints(&c->stats, s->values, n);
+      note_integers(&c->stats, s->values, n);
   }
   c->page_values += s->n_values;
   return rc;
@@ -307,19 +306,19 @@ static int stage_plain(struct ni_chunk *c, struct ni_chunk_env *env, struct slic
 /*
  * Where not all had room the slice is cut down to the rows that were taken; NI_DICT_FULL: for want of codes.
  */
-static int stage(struct ni_chunk *c, struct ni_chunk_env *env, struct slice *s) {
+static int stage_slice(struct ni_chunk *c, struct ni_chunk_env *env, struct slice *s) {
   return c->mode == NI_CHUNK_DICT ? stage_dict(c, env, s) : stage_plain(c, env, s);
 }
 
 /* The open page's codes become PLAIN bytes: the dictionary turned out not to pay. */
-static int to_plain(struct ni_chunk *c, struct ni_chunk_env *env) {
+static int convert_codes_to_plain(struct ni_chunk *c, struct ni_chunk_env *env) {
   for (uint32_t i = 0; i < c->page_values; i++) {
     uint16_t code = c->codes[i];
     int rc;
     if (c->is_text) {
       const struct ni_dict_text *t = &c->dict.texts[code];
-      rc = put_text(c, env, c->dict.text + t->off, t->len);
-    } else if ((rc = ready_plain(c, env, NI_VALUE_BYTES)) == 0) {
+      rc = append_text(c, env, c->dict.text + t->off, t->len);
+    } else if ((rc = reserve_plain(c, env, NI_VALUE_BYTES)) == 0) {
       memcpy(c->plain + ni_level_room(env->page_rows) + c->plain_len, &c->dict.keys[code], NI_VALUE_BYTES);
       c->plain_len += NI_VALUE_BYTES;
     }
@@ -329,19 +328,19 @@ static int to_plain(struct ni_chunk *c, struct ni_chunk_env *env) {
   return 0;
 }
 
-/* The dictionary's values into the statistics. */
-static void stat_dict(struct ni_chunk *c) {
+/* Adds the dictionary's values to the statistics. */
+static void note_dictionary(struct ni_chunk *c) {
   if (c->is_text) {
     for (uint32_t i = 0; i < c->dict.n; i++)
-      stat_text(&c->stats, c->dict.text + c->dict.texts[i].off, c->dict.texts[i].len);
+      note_text(&c->stats, c->dict.text + c->dict.texts[i].off, c->dict.texts[i].len);
   } else if (c->type == NI_PQ_DOUBLE) {
-    stat_doubles(&c->stats, (const double *)c->dict.keys, c->dict.n);
+    note_doubles(&c->stats, (const double *)c->dict.keys, c->dict.n);
   } else {
-    stat_ints(&c->stats, (const int64_t *)c->dict.keys, c->dict.n);
+    note_integers(&c->stats, (const int64_t *)c->dict.keys, c->dict.n);
   }
 }
 
-static void turn_plain(struct ni_chunk *c) {
+static void switch_to_plain(struct ni_chunk *c) {
   c->mode = NI_CHUNK_PLAIN;
   c->start_plain = true;
 }
@@ -351,13 +350,13 @@ static int close_page(struct ni_chunk *c, struct ni_chunk_env *env) {
     return 0;
   int rc;
   /* Judged on the first page, while there is no dictionary-coded page yet that would need the dictionary. */
-  if (c->mode == NI_CHUNK_DICT && c->n_dict_pages == 0 && c->page_values &&
-      c->dict.n > c->page_values / 4 * 3) {
-    if ((rc = to_plain(c, env)) != 0)
+  const bool is_first_page = c->mode == NI_CHUNK_DICT && c->n_dict_pages == 0 && c->page_values;
+  if (is_first_page && c->dict.n > c->page_values / 4 * 3) {
+    if ((rc = convert_codes_to_plain(c, env)) != 0)
       return rc;
-    stat_dict(c);
+    note_dictionary(c);
     ni_dict_reset(&c->dict);
-    turn_plain(c);
+    switch_to_plain(c);
   }
   rc = ni_page_close(c, env);
   c->page_rows = c->page_values = 0;
@@ -373,26 +372,22 @@ static int close_page(struct ni_chunk *c, struct ni_chunk_env *env) {
 }
 
 /*
- * Each loop keeps the values whose byte is set; always storing and sometimes advancing has no branch to
- * mispredict.
+ * Copies the values, or the codes, whose byte in `valid` is not 0. `out` has room for all n. The loops always
+ * store and sometimes advance: they have no branch to mispredict.
  */
-#define NI_DENSE(TYPE) \
-  do { \
-    const TYPE *src = (const TYPE *)values; \
-    TYPE *dst = (TYPE *)out; \
-    for (uint32_t i = 0; i < n; i++) { \
-      dst[k] = src[i]; \
-      k += valid[i] != 0; \
-    } \
-  } while (0)
-
-/* Copies the values, or the codes, whose byte in `valid` is not 0. `out` has room for all n. */
 static void drop_nulls(void *out, const void *values, const uint8_t *valid, uint32_t n, bool codes) {
-  uint32_t k = 0;
-  if (codes)
-    NI_DENSE(uint32_t);
-  else
-    NI_DENSE(uint64_t);
+  const uint32_t *code = values;
+  const uint64_t *value = values;
+  uint32_t *code_out = out, k = 0;
+  uint64_t *value_out = out;
+  for (uint32_t i = 0; codes && i < n; i++) {
+    code_out[k] = code[i];
+    k += valid[i] != 0;
+  }
+  for (uint32_t i = 0; !codes && i < n; i++) {
+    value_out[k] = value[i];
+    k += valid[i] != 0;
+  }
 }
 
 static uint32_t count_valid(const uint8_t *valid, uint32_t n) {
@@ -425,14 +420,14 @@ static struct slice cut_slice(const struct ni_chunk *c, struct ni_chunk_env *env
 int ni_chunk_append(struct ni_chunk *c, struct ni_chunk_env *env, const struct ni_pq_column *in, size_t off,
                     uint32_t n) {
   int rc = 0;
-  if (in->dict && c->mode == NI_CHUNK_DICT && (rc = map_ready(c, in->dict)) != 0)
+  if (in->dict && c->mode == NI_CHUNK_DICT && (rc = prepare_map(c, in->dict)) != 0)
     return rc;
   while (n) {
     uint32_t m = env->page_rows - c->page_rows;
     if (m > n)
       m = n;
     struct slice s = cut_slice(c, env, in, off, m);
-    rc = stage(c, env, &s);
+    rc = stage_slice(c, env, &s);
     if (rc && rc != NI_DICT_FULL)
       return rc;
     const bool full = rc == NI_DICT_FULL;
@@ -440,11 +435,12 @@ int ni_chunk_append(struct ni_chunk *c, struct ni_chunk_env *env, const struct n
       c->n_nans += s.repeat ? s.n_values * count_nans(s.values, 1) : count_nans(s.values, s.n_values);
     if ((rc = add_levels(c, env, &s)) != 0)
       return rc;
-    if (full || c->page_rows == env->page_rows || (c->is_text && c->plain_len >= NI_PAGE_BYTES))
+    const bool is_large = c->is_text && c->plain_len >= NI_PAGE_BYTES;
+    if (full || c->page_rows == env->page_rows || is_large)
       if ((rc = close_page(c, env)) != 0)
         return rc;
     if (full)
-      turn_plain(c); /* the rest of the rows, from the value that found no room */
+      switch_to_plain(c); /* the rest of the rows, from the value that found no room */
     off += s.n_rows;
     n -= s.n_rows;
   }
@@ -454,7 +450,7 @@ int ni_chunk_append(struct ni_chunk *c, struct ni_chunk_env *env, const struct n
 int ni_chunk_close(struct ni_chunk *c, struct ni_chunk_env *env) {
   int rc = close_page(c, env);
   if (rc == 0)
-    stat_dict(c);
+    note_dictionary(c);
   return rc;
 }
 

@@ -18,48 +18,48 @@ void ni_tc_reset(struct ni_tc *t) {
   t->last_id[0] = 0;
 }
 
-static bool reserve(struct ni_tc *t, size_t n) {
+static bool reserve_bytes(struct ni_tc *t, size_t n) {
   t->failed |= t->cap - t->len < n && !ni_array_more(&t->data, &t->cap, t->len + n, 1);
   return !t->failed;
 }
 
 void ni_tc_raw(struct ni_tc *t, const void *p, size_t n) {
-  if (n == 0 || !reserve(t, n))
+  if (n == 0 || !reserve_bytes(t, n))
     return;
   memcpy(t->data + t->len, p, n);
   t->len += n;
 }
 
-static void varint(struct ni_tc *t, uint64_t v) {
-  if (reserve(t, NI_VARINT_MAX))
+static void append_varint(struct ni_tc *t, uint64_t v) {
+  if (reserve_bytes(t, NI_VARINT_MAX))
     t->len = (size_t)(ni_put_varint(t->data + t->len, v) - t->data);
 }
 
-static void zigzag(struct ni_tc *t, int64_t v) { varint(t, ni_fold((uint64_t)v)); }
+static void append_zigzag(struct ni_tc *t, int64_t v) { append_varint(t, ni_fold((uint64_t)v)); }
 
-static void byte(struct ni_tc *t, uint8_t b) { ni_tc_raw(t, &b, 1); }
+static void append_byte(struct ni_tc *t, uint8_t b) { ni_tc_raw(t, &b, 1); }
 
-static void header(struct ni_tc *t, int id, enum ni_tc_type type) {
+static void append_header(struct ni_tc *t, int id, enum ni_tc_type type) {
   int delta = id - t->last_id[t->depth];
   /* Every id in Parquet's structs is below 16 and written in rising order, so the short form always fits. */
   assert(delta > 0 && delta < 16);
-  byte(t, (uint8_t)(delta << 4 | (int)type));
+  append_byte(t, (uint8_t)(delta << 4 | (int)type));
   t->last_id[t->depth] = (int16_t)id;
 }
 
 void ni_tc_field_i32(struct ni_tc *t, int id, int32_t v) {
-  header(t, id, NI_TC_I32);
-  zigzag(t, v);
+  append_header(t, id, NI_TC_I32);
+  append_zigzag(t, v);
 }
 
 void ni_tc_field_i64(struct ni_tc *t, int id, int64_t v) {
-  header(t, id, NI_TC_I64);
-  zigzag(t, v);
+  append_header(t, id, NI_TC_I64);
+  append_zigzag(t, v);
 }
 
 void ni_tc_field_binary(struct ni_tc *t, int id, const void *p, size_t n) {
-  header(t, id, NI_TC_BINARY);
-  varint(t, n);
+  append_header(t, id, NI_TC_BINARY);
+  append_varint(t, n);
   ni_tc_raw(t, p, n);
 }
 
@@ -67,39 +67,39 @@ void ni_tc_field_text(struct ni_tc *t, int id, const char *s) { ni_tc_field_bina
 
 void ni_tc_begin(struct ni_tc *t, int id) {
   if (id)
-    header(t, id, NI_TC_STRUCT);
+    append_header(t, id, NI_TC_STRUCT);
   assert(t->depth + 1 < NI_TC_DEPTH);
   t->last_id[++t->depth] = 0;
 }
 
 void ni_tc_end(struct ni_tc *t) {
-  byte(t, 0);
+  append_byte(t, 0);
   assert(t->depth > 0);
   t->depth--;
 }
 
 void ni_tc_field_list(struct ni_tc *t, int id, enum ni_tc_type type, size_t n) {
-  header(t, id, NI_TC_LIST);
+  append_header(t, id, NI_TC_LIST);
   if (n < 15) {
-    byte(t, (uint8_t)(n << 4 | (unsigned)type));
+    append_byte(t, (uint8_t)(n << 4 | (unsigned)type));
   } else {
-    byte(t, (uint8_t)(0xf0 | (unsigned)type));
-    varint(t, n);
+    append_byte(t, (uint8_t)(0xf0 | (unsigned)type));
+    append_varint(t, n);
   }
 }
 
-void ni_tc_element_i32(struct ni_tc *t, int32_t v) { zigzag(t, v); }
+void ni_tc_element_i32(struct ni_tc *t, int32_t v) { append_zigzag(t, v); }
 
 void ni_tc_element_text(struct ni_tc *t, const char *s) {
   size_t n = strlen(s);
-  varint(t, n);
+  append_varint(t, n);
   ni_tc_raw(t, s, n);
 }
 
 /* parquet-mr parses this form, and distrusts the statistics of a file whose writer it cannot parse. */
 #define CREATED_BY "nccl-inspector version " NI_VERSION " (build " NI_GIT_REV ")"
 
-static int physical_type(enum ni_pq_type type) {
+static int choose_physical_type(enum ni_pq_type type) {
   return type == NI_PQ_STRING ? TYPE_BYTE_ARRAY : type == NI_PQ_DOUBLE ? TYPE_DOUBLE : TYPE_INT64;
 }
 
@@ -153,7 +153,7 @@ static void put_chunk(struct ni_tc *t, const struct ni_pq_field *field, const st
   ni_tc_begin(t, 0);
   ni_tc_field_i64(t, CHUNK_FILE_OFFSET, 0); /* deprecated; 0 says that no copy of the metadata is elsewhere */
   ni_tc_begin(t, CHUNK_META);
-  ni_tc_field_i32(t, META_TYPE, physical_type(c->type));
+  ni_tc_field_i32(t, META_TYPE, choose_physical_type(c->type));
   ni_tc_field_list(t, META_ENCODINGS, NI_TC_I32, dict ? 3 : 2);
   ni_tc_element_i32(t, ENCODING_PLAIN); /* of the dictionary page too */
   ni_tc_element_i32(t, ENCODING_RLE);
@@ -212,7 +212,7 @@ static void put_schema(struct ni_tc *t, const struct ni_footer *f) {
   ni_tc_end(t);
   for (size_t i = 0; i < f->n_fields; i++) {
     ni_tc_begin(t, 0);
-    ni_tc_field_i32(t, SCHEMA_TYPE, physical_type(f->fields[i].type));
+    ni_tc_field_i32(t, SCHEMA_TYPE, choose_physical_type(f->fields[i].type));
     ni_tc_field_i32(t, SCHEMA_REPETITION, REPETITION_OPTIONAL);
     ni_tc_field_text(t, SCHEMA_NAME, f->fields[i].name);
     if (f->fields[i].type == NI_PQ_STRING)

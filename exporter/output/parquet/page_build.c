@@ -35,7 +35,7 @@ static inline uint8_t *pack8(uint8_t *out, const uint16_t *codes, unsigned width
 }
 
 /* Length of the run of equal codes at the start of codes[0..n). */
-static size_t run_length(const uint16_t *codes, size_t n) {
+static size_t measure_run(const uint16_t *codes, size_t n) {
   uint64_t same = codes[0] * 0x0001000100010001ull;
   size_t i = 0;
   while (i + 4 <= n && load8(codes + i) == same)
@@ -59,7 +59,7 @@ uint8_t *ni_hybrid_encode(uint8_t *out, uint16_t *codes, size_t n, unsigned widt
     while (i < n) {
       uint64_t same = codes[i] * 0x0001000100010001ull;
       if (load8(codes + i) == same && load8(codes + i + 4) == same) {
-        run = run_length(codes + i, n - i);
+        run = measure_run(codes + i, n - i);
         if (run >= min_run)
           break;
       }
@@ -96,7 +96,7 @@ uint8_t *ni_hybrid_bitmap(uint8_t *out, const uint8_t *bits, size_t n) {
   return out + groups;
 }
 
-static int append(struct ni_blocks *b, const void *p, size_t n) {
+static int append_bytes(struct ni_blocks *b, const void *p, size_t n) {
   const uint8_t *from = p;
   while (n) {
     if (!b->last || b->last->used == NI_BLOCK_BYTES) {
@@ -164,7 +164,7 @@ void ni_level_bits_add(uint8_t *bits, uint32_t row, const uint8_t *valid, uint32
     bits[(row + i) / 8] |= (uint8_t)((unsigned)(valid[i] != 0) << (row + i) % 8);
 }
 
-static int reserve(uint8_t **p, size_t *cap, size_t need) {
+static int reserve_buffer(uint8_t **p, size_t *cap, size_t need) {
   if (need <= *cap)
     return 0;
   /* Contents need not survive, so free and malloc spare a copy. */
@@ -190,10 +190,10 @@ static uint8_t *put_levels(const struct ni_chunk *c, uint8_t *out) {
 }
 
 /* Compresses a page to env->packed and begins its header (the common fields). */
-static int pack(struct ni_chunk *c, struct ni_chunk_env *env, int page_type, const uint8_t *body, size_t len,
-                size_t *packed_len) {
+static int compress_page(struct ni_chunk *c, struct ni_chunk_env *env, int page_type, const uint8_t *body,
+                         size_t len, size_t *packed_len) {
   size_t bound = ni_page_codec_bound(&env->codec, len);
-  int rc = reserve(&env->packed, &env->packed_cap, bound);
+  int rc = reserve_buffer(&env->packed, &env->packed_cap, bound);
   if (rc)
     return rc;
   rc = ni_page_codec_run(&env->codec, env->packed, bound, body, len, packed_len);
@@ -213,7 +213,7 @@ static int pack(struct ni_chunk *c, struct ni_chunk_env *env, int page_type, con
 }
 
 /* Ends the header of a page. */
-static int seal(struct ni_chunk *c, struct ni_chunk_env *env) {
+static int finish_header(struct ni_chunk *c, struct ni_chunk_env *env) {
   uint8_t stop = 0;
   ni_tc_raw(&env->header, &stop, 1);
   if (env->header.failed)
@@ -236,7 +236,7 @@ int ni_page_close(struct ni_chunk *c, struct ni_chunk_env *env) {
         return -ENOMEM;
       c->plain_cap = room;
     }
-    int rc = reserve(&env->body, &env->body_cap, room);
+    int rc = reserve_buffer(&env->body, &env->body_cap, room);
     if (rc)
       return rc;
     size_t levels = (size_t)(put_levels(c, env->body) - env->body);
@@ -245,8 +245,8 @@ int ni_page_close(struct ni_chunk *c, struct ni_chunk_env *env) {
     len = levels + c->plain_len;
   } else {
     unsigned width = ni_code_width(c->dict.n);
-    int rc = reserve(&env->body, &env->body_cap,
-                     ni_level_room(env->page_rows) + 1 + ni_hybrid_bound(c->page_values, width));
+    int rc = reserve_buffer(&env->body, &env->body_cap,
+                            ni_level_room(env->page_rows) + 1 + ni_hybrid_bound(c->page_values, width));
     if (rc)
       return rc;
     uint8_t *out = put_levels(c, env->body);
@@ -259,7 +259,7 @@ int ni_page_close(struct ni_chunk *c, struct ni_chunk_env *env) {
     len = (size_t)(out - env->body);
   }
   size_t packed_len;
-  int rc = pack(c, env, PAGE_TYPE_DATA, body, len, &packed_len);
+  int rc = compress_page(c, env, PAGE_TYPE_DATA, body, len, &packed_len);
   if (rc)
     return rc;
   struct ni_tc *t = &env->header;
@@ -269,29 +269,29 @@ int ni_page_close(struct ni_chunk *c, struct ni_chunk_env *env) {
   ni_tc_field_i32(t, DATA_DEFINITION_ENCODING, ENCODING_RLE);
   ni_tc_field_i32(t, DATA_REPETITION_ENCODING, ENCODING_RLE);
   ni_tc_end(t);
-  if ((rc = seal(c, env)) != 0)
+  if ((rc = finish_header(c, env)) != 0)
     return rc;
   if (encoding == ENCODING_PLAIN)
     c->n_plain_pages++;
   else
     c->n_dict_pages++;
-  if ((rc = append(&c->pages, t->data, t->len)) != 0)
+  if ((rc = append_bytes(&c->pages, t->data, t->len)) != 0)
     return rc;
-  return append(&c->pages, env->packed, packed_len);
+  return append_bytes(&c->pages, env->packed, packed_len);
 }
 
 int ni_page_dict(struct ni_chunk *c, struct ni_chunk_env *env, size_t *packed_len) {
   size_t len = ni_dict_page_bytes(&c->dict);
-  int rc = reserve(&env->body, &env->body_cap, len);
+  int rc = reserve_buffer(&env->body, &env->body_cap, len);
   if (rc)
     return rc;
   ni_dict_page(&c->dict, env->body);
-  if ((rc = pack(c, env, PAGE_TYPE_DICTIONARY, env->body, len, packed_len)) != 0)
+  if ((rc = compress_page(c, env, PAGE_TYPE_DICTIONARY, env->body, len, packed_len)) != 0)
     return rc;
   struct ni_tc *t = &env->header;
   ni_tc_begin(t, PAGE_DICT_HEADER);
   ni_tc_field_i32(t, DICT_NUM_VALUES, (int32_t)c->dict.n);
   ni_tc_field_i32(t, DICT_ENCODING, ENCODING_PLAIN);
   ni_tc_end(t);
-  return seal(c, env);
+  return finish_header(c, env);
 }

@@ -35,12 +35,12 @@ size_t ni_dict_memory_bytes(const struct ni_dict *d) {
 }
 
 /* Fibonacci hashing: the high bits of the product depend on all bits of the key. */
-static inline uint32_t slot_of(uint64_t key, uint32_t n_slots) {
+static inline uint32_t choose_slot(uint64_t key, uint32_t n_slots) {
   key ^= key >> 32;
   return (uint32_t)((key * 0x9e3779b97f4a7c15ull) >> 32) & (n_slots - 1);
 }
 
-static int grow(struct ni_dict *d) {
+static int grow_dictionary(struct ni_dict *d) {
   size_t cap = d->cap, texts = d->cap;
   if (!ni_array_more(&d->keys, &cap, FIRST_ENTRIES, sizeof *d->keys))
     return -ENOMEM;
@@ -59,7 +59,7 @@ static int grow(struct ni_dict *d) {
   if (!slots)
     return -ENOMEM;
   for (uint32_t code = 0; code < d->n; code++) {
-    uint32_t s = slot_of(d->keys[code], n_slots);
+    uint32_t s = choose_slot(d->keys[code], n_slots);
     while (slots[s])
       s = (s + 1) & (n_slots - 1);
     slots[s] = (uint16_t)(code + 1);
@@ -75,11 +75,11 @@ static int grow(struct ni_dict *d) {
 static int make_room(struct ni_dict *d) {
   if (d->n >= d->max_entries)
     return NI_DICT_FULL;
-  return d->n < d->cap ? 0 : grow(d);
+  return d->n < d->cap ? 0 : grow_dictionary(d);
 }
 
-static void enter(struct ni_dict *d, uint64_t key) {
-  uint32_t s = slot_of(key, d->n_slots);
+static void insert_key(struct ni_dict *d, uint64_t key) {
+  uint32_t s = choose_slot(key, d->n_slots);
   while (d->slots[s])
     s = (s + 1) & (d->n_slots - 1);
   d->keys[d->n++] = key;
@@ -91,7 +91,7 @@ int ni_dict_map(struct ni_dict *d, const uint64_t *values, uint32_t n, uint16_t 
   if (n == 0)
     return 0;
   if (d->n_slots == 0) {
-    int rc = grow(d);
+    int rc = grow_dictionary(d);
     if (rc)
       return rc;
   }
@@ -100,7 +100,7 @@ int ni_dict_map(struct ni_dict *d, const uint64_t *values, uint32_t n, uint16_t 
   for (uint32_t i = 0; i < n; i++) {
     uint64_t v = values[i];
     if (v != last) { /* neighbours in a log are often equal */
-      uint32_t mask = d->n_slots - 1, s = slot_of(v, d->n_slots), code;
+      uint32_t mask = d->n_slots - 1, s = choose_slot(v, d->n_slots), code;
       while ((code = d->slots[s]) != 0 && d->keys[code - 1] != v)
         s = (s + 1) & mask;
       if (code == 0) {
@@ -109,7 +109,7 @@ int ni_dict_map(struct ni_dict *d, const uint64_t *values, uint32_t n, uint16_t 
           *n_mapped = i;
           return rc;
         }
-        enter(d, v);
+        insert_key(d, v);
         code = d->n;
       }
       last = v;
@@ -121,7 +121,7 @@ int ni_dict_map(struct ni_dict *d, const uint64_t *values, uint32_t n, uint16_t 
   return 0;
 }
 
-static uint64_t text_hash(const char *p, uint32_t len) {
+static uint64_t hash_text(const char *p, uint32_t len) {
   uint64_t h = len * 0x9e3779b97f4a7c15ull, v;
   for (; len >= 8; p += 8, len -= 8) {
     memcpy(&v, p, 8);
@@ -137,12 +137,14 @@ static uint64_t text_hash(const char *p, uint32_t len) {
 
 int ni_dict_map_text(struct ni_dict *d, const char *p, uint32_t len, uint16_t *out) {
   int rc;
-  if (d->n_slots == 0 && (rc = grow(d)) != 0)
+  if (d->n_slots == 0 && (rc = grow_dictionary(d)) != 0)
     return rc;
-  uint64_t h = text_hash(p, len);
-  for (uint32_t s = slot_of(h, d->n_slots), code; (code = d->slots[s]) != 0; s = (s + 1) & (d->n_slots - 1)) {
+  uint64_t h = hash_text(p, len);
+  for (uint32_t s = choose_slot(h, d->n_slots), code; (code = d->slots[s]) != 0;
+       s = (s + 1) & (d->n_slots - 1)) {
     const struct ni_dict_text *t = &d->texts[code - 1];
-    if (d->keys[code - 1] == h && t->len == len && (len == 0 || memcmp(d->text + t->off, p, len) == 0)) {
+    const bool may_match = d->keys[code - 1] == h && t->len == len;
+    if (may_match && (len == 0 || memcmp(d->text + t->off, p, len) == 0)) {
       *out = (uint16_t)(code - 1);
       return 0;
     }
@@ -163,7 +165,7 @@ int ni_dict_map_text(struct ni_dict *d, const char *p, uint32_t len, uint16_t *o
   d->texts[d->n] = (struct ni_dict_text){(uint32_t)d->text_len, len};
   d->text_len += len;
   *out = (uint16_t)d->n;
-  enter(d, h);
+  insert_key(d, h);
   return 0;
 }
 

@@ -39,7 +39,7 @@ struct ni_pq {
   char message[512];
 };
 
-static int fail(struct ni_pq *w, int rc, const char *fmt, ...) {
+static int set_error(struct ni_pq *w, int rc, const char *fmt, ...) {
   va_list ap;
   if (w->error)
     return w->error;
@@ -50,11 +50,11 @@ static int fail(struct ni_pq *w, int rc, const char *fmt, ...) {
   return rc;
 }
 
-/* Into the file. */
-static int put(struct ni_pq *w, const void *from, size_t n) {
+/* Writes bytes to the file. */
+static int write_bytes(struct ni_pq *w, const void *from, size_t n) {
   int rc = ni_write_all(w->fd, from, n, -1);
   if (rc < 0)
-    return fail(w, rc, "%s: write failed: %s", w->path, strerror(-rc));
+    return set_error(w, rc, "%s: write failed: %s", w->path, strerror(-rc));
   w->offset += n;
   return 0;
 }
@@ -73,29 +73,29 @@ static void free_writer(struct ni_pq *w) {
 }
 
 /* All that a writer needs, and the file's first bytes. */
-static int begin(struct ni_pq *w, const char *path, const struct ni_pq_field *fields,
-                 const struct ni_pq_options *o) {
+static int begin_file(struct ni_pq *w, const char *path, const struct ni_pq_field *fields,
+                      const struct ni_pq_options *o) {
   w->fields = calloc(w->n_fields, sizeof *w->fields);
   w->chunks = calloc(w->n_fields, sizeof *w->chunks);
   w->places = calloc(w->n_fields, sizeof *w->places);
   if (!w->fields || !w->chunks || !w->places)
-    return fail(w, -ENOMEM, "%s: out of memory", path);
+    return set_error(w, -ENOMEM, "%s: out of memory", path);
   memcpy(w->fields, fields, w->n_fields * sizeof *fields);
   for (size_t i = 0; i < w->n_fields; i++)
     ni_chunk_init(&w->chunks[i], fields[i].type, &w->env);
   const char *codec = ni_pq_codec_name(o->codec);
   int rc = ni_page_codec_init(&w->env.codec, o->codec, o->level);
   if (rc == -ENOTSUP)
-    return fail(w, rc, "%s: this build has no %s compression", path, codec);
+    return set_error(w, rc, "%s: this build has no %s compression", path, codec);
   if (rc)
-    return fail(w, rc, "%s: %s level %d: %s; accepted: %s", path, codec, o->level, strerror(-rc),
-                ni_page_codec_levels(o->codec));
+    return set_error(w, rc, "%s: %s level %d: %s; accepted: %s", path, codec, o->level, strerror(-rc),
+                     ni_page_codec_levels(o->codec));
   if (!(w->path = strdup(path)))
-    return fail(w, -ENOMEM, "%s: out of memory", path);
+    return set_error(w, -ENOMEM, "%s: out of memory", path);
   w->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (w->fd >= 0)
-    return put(w, "PAR1", 4);
-  rc = fail(w, -errno, "%s: cannot create: %s", path, strerror(errno));
+    return write_bytes(w, "PAR1", 4);
+  rc = set_error(w, -errno, "%s: cannot create: %s", path, strerror(errno));
   free(w->path);
   w->path = NULL;
   return rc;
@@ -117,7 +117,7 @@ int ni_pq_create(struct ni_pq **out, const char *path, const struct ni_pq_field 
   w->env.page_rows = ((o->page_rows ? o->page_rows : DEFAULT_PAGE_ROWS) + 7) / 8 * 8;
   w->env.dict_entries = o->dict_entries ? o->dict_entries : DEFAULT_DICT_ENTRIES;
   w->env.no_dict = o->no_dict;
-  int rc = begin(w, path, fields, o);
+  int rc = begin_file(w, path, fields, o);
   if (rc == 0)
     return 0;
   snprintf(message, message_bytes, "%s", w->message);
@@ -129,7 +129,7 @@ int ni_pq_create(struct ni_pq **out, const char *path, const struct ni_pq_field 
 const char *ni_pq_error(const struct ni_pq *w) { return w->message; }
 
 /* What decides where a row group ends; the same for the same rows. */
-static size_t group_memory(const struct ni_pq *w, size_t *finished_pages) {
+static size_t measure_group(const struct ni_pq *w, size_t *finished_pages) {
   size_t sum = sizeof *w + ni_chunk_env_memory_bytes(&w->env) + w->row_groups.cap, blocks = 0;
   for (size_t i = 0; i < w->n_fields; i++) {
     sum += ni_chunk_memory_bytes(&w->chunks[i], &w->env);
@@ -140,7 +140,7 @@ static size_t group_memory(const struct ni_pq *w, size_t *finished_pages) {
 }
 
 size_t ni_pq_memory_bytes(const struct ni_pq *w) {
-  size_t unused, sum = group_memory(w, &unused) + w->n_fields * sizeof *w->chunks;
+  size_t unused, sum = measure_group(w, &unused) + w->n_fields * sizeof *w->chunks;
   for (size_t i = 0; i < w->n_fields; i++)
     sum += w->chunks[i].code_map_cap * sizeof *w->chunks[i].code_map;
   return sum;
@@ -154,13 +154,13 @@ static int write_chunk(struct ni_pq *w, size_t i) {
   if (rc == 0)
     rc = ni_chunk_dict_page(c, &w->env, &packed);
   if (rc)
-    return fail(w, rc, "%s: column %s: cannot encode: %s", w->path, w->fields[i].name, strerror(-rc));
+    return set_error(w, rc, "%s: column %s: cannot encode: %s", w->path, w->fields[i].name, strerror(-rc));
   w->places[i].dict_offset = packed ? w->offset : 0;
-  if (packed && (rc = put(w, w->env.header.data, w->env.header.len)) == 0)
-    rc = put(w, w->env.packed, packed);
+  if (packed && (rc = write_bytes(w, w->env.header.data, w->env.header.len)) == 0)
+    rc = write_bytes(w, w->env.packed, packed);
   w->places[i].data_offset = w->offset;
   for (struct ni_block *b = c->pages.first; b && rc == 0; b = b->next)
-    rc = put(w, b->data, b->used);
+    rc = write_bytes(w, b->data, b->used);
   return rc;
 }
 
@@ -175,10 +175,10 @@ static int write_row_group(struct ni_pq *w) {
   ni_footer_row_group(&w->row_groups, w->fields, w->chunks, w->places, w->n_fields, w->env.codec.codec,
                       w->group_rows);
   if (w->row_groups.failed)
-    return fail(w, -ENOMEM, "%s: out of memory", w->path);
+    return set_error(w, -ENOMEM, "%s: out of memory", w->path);
   if (w->row_groups.len > MAX_FOOTER_BYTES)
-    return fail(w, -EFBIG, "%s: more than %zu bytes of footer; write larger row groups", w->path,
-                MAX_FOOTER_BYTES);
+    return set_error(w, -EFBIG, "%s: more than %zu bytes of footer; write larger row groups", w->path,
+                     MAX_FOOTER_BYTES);
   for (size_t i = 0; i < w->n_fields; i++)
     ni_chunk_reset(&w->chunks[i], &w->env);
   w->group_rows = 0;
@@ -186,14 +186,14 @@ static int write_row_group(struct ni_pq *w) {
   return 0;
 }
 
-static bool group_is_full(const struct ni_pq *w) {
+static bool is_group_full(const struct ni_pq *w) {
   if (w->group_rows >= w->row_group_rows)
     return true;
   /* Looked at in fixed places, or a row group would end by how the caller cuts its batches. */
   if (w->group_rows % NI_SLICE_ROWS)
     return false;
   size_t finished;
-  if (group_memory(w, &finished) < w->memory_bytes)
+  if (measure_group(w, &finished) < w->memory_bytes)
     return false;
   /*
    * Buffers alone may pass a small budget; ending a row group before there are pages to write would not help.
@@ -204,12 +204,14 @@ static bool group_is_full(const struct ni_pq *w) {
 static int check_columns(struct ni_pq *w, const struct ni_pq_column *columns) {
   for (size_t i = 0; i < w->n_fields; i++) {
     const struct ni_pq_column *in = &columns[i];
-    if (!in->values && !(in->repeat && in->valid && !in->valid[0]))
-      return fail(w, -EINVAL, "%s: column %s: no values", w->path, w->fields[i].name);
+    const bool is_null = in->repeat && in->valid && !in->valid[0];
+    if (!in->values && !is_null)
+      return set_error(w, -EINVAL, "%s: column %s: no values", w->path, w->fields[i].name);
     const bool text = w->fields[i].type == NI_PQ_STRING;
-    if (text != (in->dict != NULL) || (text && !in->dict->values && in->dict->n))
-      return fail(w, -EINVAL, "%s: column %s: %s", w->path, w->fields[i].name,
-                  text ? "strings without a dictionary" : "a dictionary without strings");
+    const bool lacks_texts = text && in->dict && !in->dict->values && in->dict->n;
+    if (text != (in->dict != NULL) || lacks_texts)
+      return set_error(w, -EINVAL, "%s: column %s: %s", w->path, w->fields[i].name,
+                       text ? "strings without a dictionary" : "a dictionary without strings");
   }
   return 0;
 }
@@ -231,16 +233,16 @@ int ni_pq_append(struct ni_pq *w, const struct ni_pq_column *columns, size_t n_r
     for (size_t i = 0; i < w->n_fields; i++) {
       rc = ni_chunk_append(&w->chunks[i], &w->env, &columns[i], off, (uint32_t)n);
       if (rc)
-        return fail(w, rc, "%s: column %s, rows %llu to %llu: %s", w->path, w->fields[i].name,
-                    (unsigned long long)w->n_rows, (unsigned long long)(w->n_rows + n - 1),
-                    rc == -EINVAL         ? "a code outside its dictionary"
-                        : rc == -EMSGSIZE ? "a string over 16 MiB"
-                                          : strerror(-rc));
+        return set_error(w, rc, "%s: column %s, rows %llu to %llu: %s", w->path, w->fields[i].name,
+                         (unsigned long long)w->n_rows, (unsigned long long)(w->n_rows + n - 1),
+                         rc == -EINVAL         ? "a code outside its dictionary"
+                             : rc == -EMSGSIZE ? "a string over 16 MiB"
+                                               : strerror(-rc));
     }
     off += n;
     w->n_rows += n;
     w->group_rows += (uint32_t)n;
-    if (group_is_full(w) && (rc = write_row_group(w)) != 0)
+    if (is_group_full(w) && (rc = write_row_group(w)) != 0)
       return rc;
   }
   return 0;
@@ -255,14 +257,14 @@ int ni_pq_finish(struct ni_pq *w, struct ni_pq_totals *totals) {
   struct ni_tc t = {0};
   const struct ni_footer footer = {w->fields, w->n_fields, &w->row_groups, w->n_row_groups, w->n_rows};
   ni_footer_file(&t, &footer);
-  rc = t.failed ? fail(w, -ENOMEM, "%s: out of memory", w->path) : put(w, t.data, t.len);
+  rc = t.failed ? set_error(w, -ENOMEM, "%s: out of memory", w->path) : write_bytes(w, t.data, t.len);
   ni_tc_free(&t);
   if (rc)
     return rc;
   rc = close(w->fd) != 0 && errno != EINTR ? -errno : 0; /* a network file system reports lost writes there */
   w->fd = -1;
   if (rc)
-    return fail(w, rc, "%s: cannot complete: %s", w->path, strerror(-rc));
+    return set_error(w, rc, "%s: cannot complete: %s", w->path, strerror(-rc));
   if (totals)
     *totals = (struct ni_pq_totals){w->n_rows, w->n_row_groups, w->offset};
   free_writer(w);

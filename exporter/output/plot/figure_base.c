@@ -28,7 +28,7 @@ void ni_fig_begin(FILE *f, const struct ni_figure *fig, int width, int height) {
           fig->path);
 }
 
-static void quoted(FILE *f, const char *text, const char *twice) {
+static void write_quoted(FILE *f, const char *text, const char *twice) {
   char safe[201];
   putc('\'', f);
   for (const char *p = ni_safe_text(text, safe, sizeof safe); *p; p++) {
@@ -39,8 +39,8 @@ static void quoted(FILE *f, const char *text, const char *twice) {
   putc('\'', f);
 }
 
-void ni_fig_quoted(FILE *f, const char *text) { quoted(f, text, "'"); }
-void ni_fig_label(FILE *f, const char *text) { quoted(f, text, "'%"); }
+void ni_fig_quoted(FILE *f, const char *text) { write_quoted(f, text, "'"); }
+void ni_fig_label(FILE *f, const char *text) { write_quoted(f, text, "'%"); }
 
 void ni_fig_sort(uint32_t *number, uint32_t n) {
   for (uint32_t i = 1; i < n; i++) {
@@ -59,7 +59,7 @@ const char *ni_fig_rate(double gbs, char out[40]) {
 }
 
 /* The largest 1, 2 or 5 times a power of ten that is not above v (up: the smallest not below). */
-static double nice(double v, bool up) {
+static double round_to_nice(double v, bool up) {
   static const double step[] = {1, 2, 5, 10};
   double e = pow(10, floor(log10(v) + 1e-9));
   if (up) {
@@ -74,27 +74,33 @@ static double nice(double v, bool up) {
   return v;
 }
 
-struct unit {
+struct axis_unit {
   const char *name;
   double size; /* in what the data are in */
 };
 
 /* The units of an axis, the smallest first; *n: how many. Decades of minutes would have no round numbers. */
-static const struct unit *units_of(enum ni_fig_of of, bool log_scale, size_t *n) {
-  static const struct unit numbers[] = {{"", 1}};
-  static const struct unit rates[] = {{"B/s", 1e-9}, {"kB/s", 1e-6}, {"MB/s", 1e-3},
-                                      {"GB/s", 1},   {"TB/s", 1e3},  {"PB/s", 1e6}};
-  static const struct unit times[] = {{"µs", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"h", 3600e6}};
-  *n = of == NI_FIG_GBS ? sizeof rates / sizeof *rates
-      : of == NI_FIG_US ? (log_scale ? 3 : sizeof times / sizeof *times)
-                        : 1;
-  return of == NI_FIG_GBS ? rates : of == NI_FIG_US ? times : numbers;
+static const struct axis_unit *list_units(enum ni_fig_of of, bool log_scale, size_t *n) {
+  static const struct axis_unit numbers[] = {{"", 1}};
+  static const struct axis_unit rates[] = {{"B/s", 1e-9}, {"kB/s", 1e-6}, {"MB/s", 1e-3},
+                                           {"GB/s", 1},   {"TB/s", 1e3},  {"PB/s", 1e6}};
+  static const struct axis_unit times[] = {{"µs", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"h", 3600e6}};
+  if (of == NI_FIG_GBS) {
+    *n = sizeof rates / sizeof *rates;
+    return rates;
+  }
+  if (of == NI_FIG_US) {
+    *n = log_scale ? 3 : sizeof times / sizeof *times;
+    return times;
+  }
+  *n = 1;
+  return numbers;
 }
 
-/* For tics from least to most. Minutes and hours begin at two of them. */
-static struct unit unit_for(enum ni_fig_of of, bool log_scale, double least, double most) {
+/* Chooses the unit for tics from least to most. Minutes and hours begin at two of them. */
+static struct axis_unit choose_unit(enum ni_fig_of of, bool log_scale, double least, double most) {
   size_t n, at;
-  const struct unit *unit = units_of(of, log_scale, &n);
+  const struct axis_unit *unit = list_units(of, log_scale, &n);
   for (at = n - 1; at > 0 && most < unit[at].size * (of == NI_FIG_US && at > 2 ? 2 : 1) * 0.9999;)
     at--;
   while (at > 0 && least > 0 && least < unit[at].size * 0.00099)
@@ -103,13 +109,13 @@ static struct unit unit_for(enum ni_fig_of of, bool log_scale, double least, dou
 }
 
 /* A tic at v: "0", "0.05", "20", "1,000"; of times "50 ms". */
-static void tic(FILE *f, enum ni_fig_of of, struct unit unit, double v) {
-  const double shown = v / unit.size, whole = round(shown);
+static void write_tic(FILE *f, enum ni_fig_of of, struct axis_unit unit, double v) {
+  const double shown = v / unit.size, rounded = round(shown);
   const char *space = of == NI_FIG_US && v != 0 ? " " : "",
              *name = of == NI_FIG_US && v != 0 ? unit.name : "";
   char label[80];
-  if (fabs(shown) >= 1000 && fabs(shown) < 1e15 && fabs(shown - whole) < 1e-6 * fabs(shown))
-    snprintf(label, sizeof label, "%s%s%s", NI_COUNT(whole), space, name);
+  if (fabs(shown) >= 1000 && fabs(shown) < 1e15 && fabs(shown - rounded) < 1e-6 * fabs(shown))
+    snprintf(label, sizeof label, "%s%s%s", NI_COUNT(rounded), space, name);
   else if (fabs(shown) >= 1e-9 && fabs(shown) < 1e-3) /* tics have one digit, or two as 0.00025 */
     snprintf(label, sizeof label, "%.*f%s%s", (int)ceil(1 - log10(fabs(shown))), shown, space, name);
   else
@@ -119,8 +125,9 @@ static void tic(FILE *f, enum ni_fig_of of, struct unit unit, double v) {
 }
 
 /* Puts a tic at 1, 2, 5, 10, ... up to two decades and a half, for decades beyond. */
-static void log_tics(FILE *f, char axis, enum ni_fig_of of, struct unit unit, double lo, double hi) {
-  bool fine = hi / lo <= 300;
+static void write_log_tics(FILE *f, char axis, enum ni_fig_of of, struct axis_unit unit, double lo,
+                           double hi) {
+  bool has_room = hi / lo <= 300;
   const char *comma = "";
   fprintf(f, "set logscale %c\nset %crange [%.6g:%.6g]\nset %ctics (", axis, axis, lo, hi, axis);
   for (double e = pow(10, floor(log10(lo) + 1e-9)); e <= hi * 1.0001; e *= 10)
@@ -129,8 +136,8 @@ static void log_tics(FILE *f, char axis, enum ni_fig_of of, struct unit unit, do
       if (v < lo * 0.9999 || v > hi * 1.0001)
         continue;
       fputs(comma, f);
-      if (m == 1 || (fine && (m == 2 || m == 5)))
-        tic(f, of, unit, v);
+      if (m == 1 || (has_room && (m == 2 || m == 5)))
+        write_tic(f, of, unit, v);
       else
         fprintf(f, "'' %.6g 1", v);
       comma = ", ";
@@ -141,34 +148,35 @@ static void log_tics(FILE *f, char axis, enum ni_fig_of of, struct unit unit, do
 struct ni_fig_scale ni_fig_axis(FILE *f, char axis, enum ni_fig_of of, double lo, double hi) {
   const bool log_scale = lo > 0 && hi / lo > 10;
   if (log_scale) {
-    lo = nice(lo, false);
-    hi = nice(hi, true);
-    const struct unit unit = unit_for(of, true, lo, hi);
-    log_tics(f, axis, of, unit, lo, hi);
+    lo = round_to_nice(lo, false);
+    hi = round_to_nice(hi, true);
+    const struct axis_unit unit = choose_unit(of, true, lo, hi);
+    write_log_tics(f, axis, of, unit, lo, hi);
     return (struct ni_fig_scale){true, unit.name};
   }
   if (!(hi > 0))
     hi = 1;
-  const struct unit unit = unit_for(of, false, 0, hi * 1.02);
-  const double step = nice(hi / unit.size / 5, true) * unit.size, top = ceil(hi * 1.02 / step) * step;
+  const struct axis_unit unit = choose_unit(of, false, 0, hi * 1.02);
+  const double step = round_to_nice(hi / unit.size / 5, true) * unit.size,
+               top = ceil(hi * 1.02 / step) * step;
   fprintf(f, "unset logscale %c\nset %crange [0:%.6g]\nset %ctics (", axis, axis, top, axis);
   for (int i = 0; i * step <= top * 1.0001; i++) {
     if (i)
       fprintf(f, ", ");
-    tic(f, of, unit, i * step);
+    write_tic(f, of, unit, i * step);
   }
   fprintf(f, ")\n");
   return (struct ni_fig_scale){false, unit.name};
 }
 
 const char *ni_fig_axis_between(FILE *f, char axis, enum ni_fig_of of, double from, double to) {
-  const struct unit unit = unit_for(of, false, 0, fmax(fabs(from), fabs(to)));
-  const double step = nice((to - from) / unit.size / 5, true) * unit.size;
+  const struct axis_unit unit = choose_unit(of, false, 0, fmax(fabs(from), fabs(to)));
+  const double step = round_to_nice((to - from) / unit.size / 5, true) * unit.size;
   const char *comma = "";
   fprintf(f, "unset logscale %c\nset %crange [%.9g:%.9g]\nset %ctics (", axis, axis, from, to, axis);
   for (double k = ceil(from / step); k * step <= to * (1 + 1e-9); k++) {
     fputs(comma, f);
-    tic(f, of, unit, k * step);
+    write_tic(f, of, unit, k * step);
     comma = ", ";
   }
   fprintf(f, ")\n");

@@ -10,7 +10,7 @@
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 
-static void title(FILE *f, const struct ni_cell *c, const char *what) {
+static void write_title(FILE *f, const struct ni_cell *c, const char *what) {
   char text[300];
   snprintf(text, sizeof text,
            "%s of Mean Bus BW, Comm Type: %s, Coll Type: %.60s, Message Size: %s(%" PRIu64 ")", what,
@@ -26,7 +26,7 @@ void ni_fig_histogram(FILE *f, const struct ni_figure *fig) {
   const struct ni_hist *h = &c->hist;
   const struct ni_stats *b = &c->busbw_gbs;
   ni_fig_begin(f, fig, NI_FIG_W, NI_FIG_H);
-  title(f, c, "Histogram");
+  write_title(f, c, "Histogram");
   fprintf(f, "set key top left Left reverse horizontal samplen 1.5\nset ylabel 'Frequency (operations)'\n");
   uint64_t top = 1;
   for (uint32_t i = 0; i < h->n; i++)
@@ -76,32 +76,35 @@ void ni_fig_histogram(FILE *f, const struct ni_figure *fig) {
 
 enum { BOX_COMMS = 10 };
 
-struct box {
+struct box_of_comm {
   double lo, q1, median, q3, hi;
   const struct ni_comm_row *comm; /* NULL: all operations */
 };
 
-static NI_ORDER_BY(by_median, struct box, median, comm)
+static int compare_by_median(const void *a, const void *b) {
+  const struct box_of_comm *x = a, *y = b;
+  return NI_BY(x, y, median, comm);
+}
 
-    /*
+/*
  * The communicators of the cell: n boxes in `out`, the slowest first, at most `room`; *all: how many there
  * are.
  */
-    static uint32_t
-    comm_boxes(const struct ni_summary *s, uint32_t cell, struct box *out, uint32_t room, uint32_t *all) {
-  struct box *list = calloc(s->n_comms + 1, sizeof *list);
+static uint32_t comm_boxes(const struct ni_summary *s, uint32_t cell, struct box_of_comm *out, uint32_t room,
+                           uint32_t *all) {
+  struct box_of_comm *list = calloc(s->n_comms + 1, sizeof *list);
   uint32_t n = 0;
   if (list)
     for (size_t i = 0; i < s->n_by_comm && n < s->n_comms; i++) {
       const struct ni_slice *x = &s->by_comm[i];
       if (s->group[x->group].cell != cell || x->busbw_gbs.n == 0)
         continue;
-      list[n++] = (struct box){x->busbw_gbs.p10, x->busbw_gbs.p25, x->busbw_gbs.p50,
-                               x->busbw_gbs.p75, x->busbw_gbs.p90, &s->comm[x->of]};
+      list[n++] = (struct box_of_comm){x->busbw_gbs.p10, x->busbw_gbs.p25, x->busbw_gbs.p50,
+                                       x->busbw_gbs.p75, x->busbw_gbs.p90, &s->comm[x->of]};
     }
   *all = n;
   if (n > 1)
-    qsort(list, n, sizeof *list, by_median);
+    qsort(list, n, sizeof *list, compare_by_median);
   if (n > room)
     n = room;
   for (uint32_t i = 0; i < n; i++)
@@ -113,7 +116,7 @@ static NI_ORDER_BY(by_median, struct box, median, comm)
 void ni_fig_boxplot(FILE *f, const struct ni_figure *fig) {
   const struct ni_cell *c = &fig->s->cell[fig->first];
   const struct ni_whisker *b = &c->box;
-  struct box box[BOX_COMMS + 1] = {{b->whisker_lo, b->q1, b->median, b->q3, b->whisker_hi, NULL}};
+  struct box_of_comm box[BOX_COMMS + 1] = {{b->whisker_lo, b->q1, b->median, b->q3, b->whisker_hi, NULL}};
   uint32_t all, n = 1 + comm_boxes(fig->s, fig->first, box + 1, BOX_COMMS, &all);
   if (all < 2)
     n = 1; /* a single communicator is all operations */
@@ -125,7 +128,7 @@ void ni_fig_boxplot(FILE *f, const struct ni_figure *fig) {
       hi = box[i].hi;
   }
   ni_fig_begin(f, fig, NI_FIG_W, NI_FIG_H);
-  title(f, c, "Box Plot");
+  write_title(f, c, "Box Plot");
   struct ni_fig_scale x = ni_fig_axis(f, 'x', NI_FIG_GBS, lo, hi);
   double pad = hi > lo ? (hi - lo) * 0.06 : hi > 0 ? hi * 0.1 : 1;
   if (!x.log)

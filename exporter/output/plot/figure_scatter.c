@@ -9,7 +9,7 @@
 enum { KEYED_SIZES = 24 }; /* more sizes than that are told by a colour scale instead of a list */
 
 /* Least and largest bandwidth of the points of cells [first, first + n). */
-static bool extent(const struct ni_summary *s, uint32_t first, uint32_t n, double *lo, double *hi) {
+static bool find_extent(const struct ni_summary *s, uint32_t first, uint32_t n, double *lo, double *hi) {
   *lo = INFINITY;
   *hi = 0;
   for (uint32_t c = first; c < first + n; c++)
@@ -29,7 +29,7 @@ static bool extent(const struct ni_summary *s, uint32_t first, uint32_t n, doubl
  * Range and at most five or six tics of the sequence numbers: numbers of ten digits would run into each
  * other.
  */
-static void sequence_axis(FILE *f, const struct ni_summary *s, uint32_t first, uint32_t n) {
+static void write_sequence_axis(FILE *f, const struct ni_summary *s, uint32_t first, uint32_t n) {
   uint64_t lo = UINT64_MAX, hi = 0;
   for (uint32_t c = first; c < first + n; c++)
     for (uint32_t i = 0; i < s->cell[c].n_points; i++) {
@@ -52,14 +52,14 @@ static void sequence_axis(FILE *f, const struct ni_summary *s, uint32_t first, u
     to += 1;
     span = 2;
   }
-  double e = pow(10, floor(log10(span / 5) + 1e-9)), m = span / 5 / e;
-  fprintf(f, "set xrange [%.0f:%.0f]\nset xtics %.0f\nset format x '%%.0f'\n", from, to,
-          fmax(1,
-               e *
-                   (m > 5       ? 10
-                        : m > 2 ? 5
-                        : m > 1 ? 2
-                                : 1)));
+  double e = pow(10, floor(log10(span / 5) + 1e-9)), m = span / 5 / e, step = 1;
+  if (m > 5)
+    step = 10;
+  else if (m > 2)
+    step = 5;
+  else if (m > 1)
+    step = 2;
+  fprintf(f, "set xrange [%.0f:%.0f]\nset xtics %.0f\nset format x '%%.0f'\n", from, to, fmax(1, e * step));
 }
 
 /*
@@ -68,7 +68,7 @@ static void sequence_axis(FILE *f, const struct ni_summary *s, uint32_t first, u
  * expression in `using`, and points are squares: gnuplot makes three system calls for each evaluation, and
  * cairo fills a square at a third of a circle's cost. Half of the time of these pictures went there.
  */
-static void points(FILE *f, const char *name, const struct ni_cell *c, uint32_t step) {
+static void write_points(FILE *f, const char *name, const struct ni_cell *c, uint32_t step) {
   fprintf(f, "$%s << EOD\n", name);
   for (uint32_t i = 0; i < c->n_points; i += step) {
     uint64_t at = i + ni_pick(i / step, step);
@@ -80,15 +80,15 @@ static void points(FILE *f, const char *name, const struct ni_cell *c, uint32_t 
   fprintf(f, "EOD\n");
 }
 
-static uint32_t step_for(const struct ni_summary *s, uint32_t first, uint32_t n) {
+static uint32_t choose_step(const struct ni_summary *s, uint32_t first, uint32_t n) {
   uint64_t all = 0;
   for (uint32_t c = first; c < first + n; c++)
     all += s->cell[c].n_points;
   return (uint32_t)(all / NI_FIG_POINTS + 1);
 }
 
-/* Which of the cells are thinned, by the model or here. */
-static uint64_t largest_stride(const struct ni_summary *s, uint32_t first, uint32_t n, uint32_t step) {
+/* How much the cells are thinned, by the model or here. */
+static uint64_t find_largest_stride(const struct ni_summary *s, uint32_t first, uint32_t n, uint32_t step) {
   uint64_t most = 1;
   for (uint32_t c = first; c < first + n; c++)
     if (s->cell[c].point_stride * step > most)
@@ -96,7 +96,7 @@ static uint64_t largest_stride(const struct ni_summary *s, uint32_t first, uint3
   return most;
 }
 
-static void thinned_note(FILE *f, uint64_t stride, int height) {
+static void write_thinned_note(FILE *f, uint64_t stride, int height) {
   if (stride > 1)
     fprintf(f, "set label 99 'up to one of %s operations shown' at screen 0.99,%.4f right font ',8'\n",
             NI_COUNT(stride), 11.0 / height);
@@ -106,23 +106,23 @@ void ni_fig_scatter(FILE *f, const struct ni_figure *fig) {
   const struct ni_summary *s = fig->s;
   const struct ni_cell *c = &s->cell[fig->first];
   double lo, hi;
-  uint32_t step = step_for(s, fig->first, fig->n);
+  uint32_t step = choose_step(s, fig->first, fig->n);
   char title[200];
   ni_fig_begin(f, fig, NI_FIG_W, NI_FIG_H);
   snprintf(title, sizeof title, "Comm Type: %s, Coll Type: %.60s", ni_comm_type_names[c->type], c->func);
   fprintf(f, "set title ");
   ni_fig_quoted(f, title);
   fprintf(f, " font ',12'\nset xlabel 'Operation Sequence Number'\n");
-  sequence_axis(f, s, fig->first, fig->n);
-  if (!extent(s, fig->first, fig->n, &lo, &hi))
+  write_sequence_axis(f, s, fig->first, fig->n);
+  if (!find_extent(s, fig->first, fig->n, &lo, &hi))
     lo = hi = 1;
   ni_fig_axis_name(f, 'y', "Mean Collective Bus BW", ni_fig_axis(f, 'y', NI_FIG_GBS, lo, hi).unit);
-  thinned_note(f, largest_stride(s, fig->first, fig->n, step), NI_FIG_H);
+  write_thinned_note(f, find_largest_stride(s, fig->first, fig->n, step), NI_FIG_H);
   bool keyed = fig->n <= KEYED_SIZES;
   for (uint32_t i = 0; i < fig->n; i++) {
     char name[16];
     snprintf(name, sizeof name, "p%u", i);
-    points(f, name, &c[i], step);
+    write_points(f, name, &c[i], step);
   }
   /* Size order is colour order, so both scales run from dark to bright. */
   fprintf(
@@ -153,7 +153,7 @@ void ni_fig_scatter(FILE *f, const struct ni_figure *fig) {
 }
 
 /* The cells to show when there are too many: those with the most time, in order of size. */
-static uint32_t choose(const struct ni_figure *fig, uint32_t *chosen) {
+static uint32_t choose_cells(const struct ni_figure *fig, uint32_t *chosen) {
   const struct ni_summary *s = fig->s;
   double *share = calloc(fig->n + 1, sizeof *share), limit = -1;
   uint32_t n = 0;
@@ -182,8 +182,8 @@ static uint32_t choose(const struct ni_figure *fig, uint32_t *chosen) {
  * only what colours mean. Labels are of the whole picture: written with the first panel, taken away before
  * the second.
  */
-static void communicator_key(FILE *f, const struct ni_summary *s, const uint32_t *cell, uint32_t n, int width,
-                             double at) {
+static void write_communicator_key(FILE *f, const struct ni_summary *s, const uint32_t *cell, uint32_t n,
+                                   int width, double at) {
   uint32_t comm[NI_FIG_COLORS], found = 0, most = (uint32_t)width / 215;
   if (most > NI_FIG_COLORS)
     most = NI_FIG_COLORS;
@@ -222,9 +222,9 @@ static void communicator_key(FILE *f, const struct ni_summary *s, const uint32_t
 void ni_fig_combined(FILE *f, const struct ni_figure *fig) {
   const struct ni_summary *s = fig->s;
   const struct ni_cell *c = &s->cell[fig->first];
-  uint32_t chosen[NI_FIG_PANELS], n = choose(fig, chosen);
+  uint32_t chosen[NI_FIG_PANELS], n = choose_cells(fig, chosen);
   uint32_t columns = n < 3 ? n : 3, rows = (n + columns - 1) / columns,
-           step = step_for(s, fig->first, fig->n);
+           step = choose_step(s, fig->first, fig->n);
   int width = (int)columns * NI_FIG_PANEL, height = (int)rows * NI_FIG_PANEL + 40;
   char title[240];
   ni_fig_begin(f, fig, width, height);
@@ -238,17 +238,17 @@ void ni_fig_combined(FILE *f, const struct ni_figure *fig) {
           96.0 / height);
   ni_fig_quoted(f, title);
   fprintf(f, " font ',13'\nset xlabel 'Op Seq No' offset 0,0.5\nunset key\nunset colorbox\n");
-  communicator_key(f, s, chosen, n, width, 1 - 38.0 / height);
-  thinned_note(f, largest_stride(s, fig->first, fig->n, step), height);
+  write_communicator_key(f, s, chosen, n, width, 1 - 38.0 / height);
+  write_thinned_note(f, find_largest_stride(s, fig->first, fig->n, step), height);
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_cell *x = &s->cell[chosen[i]];
     double lo, hi;
-    if (!extent(s, chosen[i], 1, &lo, &hi))
+    if (!find_extent(s, chosen[i], 1, &lo, &hi))
       lo = hi = 1;
     fprintf(f, "set title 'Message Size: %s(%" PRIu64 ")' font ',11'\n", x->human, x->msg_bytes);
     ni_fig_axis_name(f, 'y', "Mean Collective Bus BW", ni_fig_axis(f, 'y', NI_FIG_GBS, lo, hi).unit);
-    sequence_axis(f, s, chosen[i], 1);
-    points(f, "p", x, step);
+    write_sequence_axis(f, s, chosen[i], 1);
+    write_points(f, "p", x, step);
     fprintf(f, "set palette maxcolors %d defined (", NI_FIG_COLORS);
     for (int k = 0; k < NI_FIG_COLORS; k++)
       fprintf(f, "%s%d '%s'", k ? ", " : "", k, ni_fig_color[k]);

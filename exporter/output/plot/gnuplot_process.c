@@ -26,7 +26,7 @@ extern char **environ;
 /*
  * Of the caller's environment what finds programs, fonts and libraries: locale and GNUPLOT_* change pictures.
  */
-static char **environment_for_gnuplot(void) {
+static char **make_environment(void) {
   static const char *const pass[] = {"PATH=", "HOME=", "TMPDIR=", "FONTCONFIG_", "XDG_", "LD_", "ASAN_"};
   static char *const fixed[] = {"LC_ALL=C.UTF-8", "TZ=UTC0", "SOURCE_DATE_EPOCH=0",
                                 /*
@@ -52,9 +52,9 @@ static char **environment_for_gnuplot(void) {
   return e;
 }
 
-static int spawn(struct ni_gnuplot *g, const char *program, int end) {
+static int spawn_gnuplot(struct ni_gnuplot *g, const char *program, int end) {
   char *argv[] = {(char *)program, "-d", "-", NULL}; /* -d: no ~/.gnuplot, no /etc/gnuplotrc */
-  char **env = environment_for_gnuplot();
+  char **env = make_environment();
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attr;
   sigset_t none, defaults;
@@ -81,7 +81,7 @@ static int spawn(struct ni_gnuplot *g, const char *program, int end) {
 }
 
 /* All of the text, or -EPIPE: gnuplot has ended, or does not read. */
-static int say(struct ni_gnuplot *g, const char *text, size_t n) {
+static int send_text(struct ni_gnuplot *g, const char *text, size_t n) {
   for (ssize_t done; n; text += done, n -= (size_t)done) {
     done = send(fileno(g->end), text, n, MSG_NOSIGNAL);
     if (done < 0 && errno != EINTR)
@@ -108,7 +108,7 @@ static void change_folder(struct ni_gnuplot *g, const char *directory) {
   for (const char *p = directory; *p && n < 4 * PATH_MAX; p++)
     n += (size_t)sprintf(command + n, "\\%03o", (unsigned char)*p);
   memcpy(command + n, "\"\n", 2);
-  (void)say(g, command, n + 2);
+  (void)send_text(g, command, n + 2);
 }
 
 int ni_gnuplot_start(struct ni_gnuplot *g, const char *program, const char *directory) {
@@ -116,13 +116,16 @@ int ni_gnuplot_start(struct ni_gnuplot *g, const char *program, const char *dire
   int rc = 0, end[2] = {-1, -1}; /* ours, the child's */
   *g = (struct ni_gnuplot){0};
   /* A socket and not pipes: it has MSG_NOSIGNAL and time limits. */
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0 ||
-      setsockopt(end[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0 ||
-      setsockopt(end[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0 ||
-      !(g->end = fdopen(end[0], "r")))
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) != 0)
+    rc = -errno;
+  if (!rc && setsockopt(end[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0)
+    rc = -errno;
+  if (!rc && setsockopt(end[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0)
+    rc = -errno;
+  if (!rc && !(g->end = fdopen(end[0], "r")))
     rc = -errno;
   if (!rc)
-    rc = spawn(g, program, end[1]);
+    rc = spawn_gnuplot(g, program, end[1]);
   if (end[1] >= 0)
     close(end[1]);
   if (!rc)
@@ -139,14 +142,14 @@ int ni_gnuplot_load(struct ni_gnuplot *g, const char *script) {
   int n = snprintf(command, sizeof command, "load '%s'\nprinterr \"\\006\"\n", script);
   if (n < 0 || (size_t)n >= sizeof command)
     return -ENAMETOOLONG;
-  return say(g, command, (size_t)n);
+  return send_text(g, command, (size_t)n);
 }
 
 /*
  * gnuplot echoes the command, points at the error with "^", then says `"script" line 7: message`; of that the
  * message is wanted. Warnings and the echo are passed over. true: this line is the mark.
  */
-static bool take_line(char *line, size_t n, bool *told, char *message, size_t size) {
+static bool parse_answer(char *line, size_t n, bool *told, char *message, size_t size) {
   if (memchr(line, MARK, n))
     return true;
   for (size_t i = 0; i < n; i++)
@@ -174,7 +177,7 @@ int ni_gnuplot_wait(struct ni_gnuplot *g, char *message, size_t size) {
       clearerr(g->end);
     else if (n < 0)
       return errno == EAGAIN ? -ETIMEDOUT : -EPIPE;
-    else if (take_line(g->line, (size_t)n, &told, message, size))
+    else if (parse_answer(g->line, (size_t)n, &told, message, size))
       break;
   }
   if (!told)

@@ -39,7 +39,7 @@ enum { CELLS_MAX = 300 };
 static const char *const ending[NI_PLOT_FORMAT_COUNT] = {"png", "svg", "pdf"};
 
 /* The four that the reference knows. */
-static bool in_reference(const struct ni_cell *c) {
+static bool is_in_reference(const struct ni_cell *c) {
   static const char *const known[] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast"};
   for (size_t i = 0; c->kind == NI_KIND_COLL && i < sizeof known / sizeof *known; i++)
     if (strcmp(c->func, known[i]) == 0)
@@ -50,9 +50,10 @@ static bool in_reference(const struct ni_cell *c) {
 typedef void figure_writer(FILE *f, const struct ni_figure *fig);
 
 /* One more figure; its path without the ending by a printf format. 0 or -ENOMEM. */
-static int add(struct ni_plots *p, figure_writer *write, uint32_t first, uint32_t n, const char *path, ...)
-    __attribute__((format(printf, 5, 6)));
-static int add(struct ni_plots *p, figure_writer *write, uint32_t first, uint32_t n, const char *path, ...) {
+static int add_figure(struct ni_plots *p, figure_writer *write, uint32_t first, uint32_t n, const char *path,
+                      ...) __attribute__((format(printf, 5, 6)));
+static int add_figure(struct ni_plots *p, figure_writer *write, uint32_t first, uint32_t n, const char *path,
+                      ...) {
   if (!ni_array_room(p->figure, p->n, p->room))
     return -ENOMEM;
   struct ni_figure *fig = &p->figure[p->n++];
@@ -65,23 +66,23 @@ static int add(struct ni_plots *p, figure_writer *write, uint32_t first, uint32_
   return 0;
 }
 
-static bool same_kind(const struct ni_cell *a, const struct ni_cell *b) {
+static bool is_same_kind(const struct ni_cell *a, const struct ni_cell *b) {
   return a->type == b->type && a->kind == b->kind && strcmp(a->func, b->func) == 0;
 }
 
 /* One picture per type and function, over its cells, which are neighbours. */
-static int list_scatter(struct ni_plots *p) {
+static int list_scatter_figures(struct ni_plots *p) {
   const struct ni_cell *c = p->s->cell;
   for (uint32_t i = 0, n; i < p->s->n_cells; i += n) {
-    for (n = 1; i + n < p->s->n_cells && same_kind(&c[i], &c[i + n]);)
+    for (n = 1; i + n < p->s->n_cells && is_same_kind(&c[i], &c[i + n]);)
       n++;
-    if (p->o->compat && !in_reference(&c[i]))
+    if (p->o->compat && !is_in_reference(&c[i]))
       continue;
     char word[160];
     ni_file_word(c[i].func, word, sizeof word);
     const char *type = ni_comm_type_names[c[i].type];
-    if (add(p, ni_fig_scatter, i, n, "scatter_plot_%s_%s", type, word) < 0 ||
-        add(p, ni_fig_combined, i, n, "combined_scatter_plot_%s_%s", type, word) < 0)
+    if (add_figure(p, ni_fig_scatter, i, n, "scatter_plot_%s_%s", type, word) < 0 ||
+        add_figure(p, ni_fig_combined, i, n, "combined_scatter_plot_%s_%s", type, word) < 0)
       return -ENOMEM;
   }
   return 0;
@@ -91,16 +92,18 @@ struct share {
   uint32_t cell;
   double share;
 };
-static int larger_first(const void *a, const void *b) {
+static int compare_by_share(const void *a, const void *b) {
   const struct share *x = a, *y = b;
-  return x->share > y->share ? -1 : x->share < y->share ? 1 : x->cell < y->cell ? -1 : x->cell > y->cell;
+  if (x->share != y->share)
+    return x->share > y->share ? -1 : 1;
+  return (x->cell > y->cell) - (x->cell < y->cell);
 }
-static int cell_order(const void *a, const void *b) {
+static int compare_by_cell(const void *a, const void *b) {
   const struct share *x = a, *y = b;
   return (x->cell > y->cell) - (x->cell < y->cell);
 }
 
-static int list_cells(struct ni_plots *p) {
+static int list_cell_figures(struct ni_plots *p) {
   const struct ni_summary *s = p->s;
   struct share *list = calloc(s->n_cells + 1, sizeof *list);
   size_t n = 0;
@@ -111,11 +114,11 @@ static int list_cells(struct ni_plots *p) {
   for (size_t g = 0; g < s->n_groups; g++)
     list[s->group[g].cell].share += s->group[g].time_share;
   for (uint32_t c = 0; c < s->n_cells; c++)
-    if (s->cell[c].hist.n > 0 && !(p->o->compat && !in_reference(&s->cell[c])))
+    if (s->cell[c].hist.n > 0 && !(p->o->compat && !is_in_reference(&s->cell[c])))
       list[n++] = list[c];
   if (n > CELLS_MAX && !p->o->compat) {
     char line[160];
-    qsort(list, n, sizeof *list, larger_first);
+    qsort(list, n, sizeof *list, compare_by_share);
     snprintf(
         line, sizeof line,
         "plots: histograms and box plots of the %d sizes with the most time; %zu more %s in the tables only",
@@ -123,7 +126,7 @@ static int list_cells(struct ni_plots *p) {
     if (!p->o->quiet)
       ni_render_say(p->o, line);
     n = CELLS_MAX;
-    qsort(list, n, sizeof *list, cell_order);
+    qsort(list, n, sizeof *list, compare_by_cell);
   }
   int rc = 0;
   for (size_t i = 0; i < n && !rc; i++) {
@@ -133,19 +136,20 @@ static int list_cells(struct ni_plots *p) {
     ni_size_dir(c->msg_bytes, dir);
     const char *type = ni_comm_type_names[c->type];
     unsigned long long bytes = c->msg_bytes;
-    rc = add(p, ni_fig_histogram, list[i].cell, 1, "%s/histograms/histogram_%s_%s_%llu", dir, type, word,
-             bytes);
+    rc = add_figure(p, ni_fig_histogram, list[i].cell, 1, "%s/histograms/histogram_%s_%s_%llu", dir, type,
+                    word, bytes);
     if (!rc)
-      rc = add(p, ni_fig_boxplot, list[i].cell, 1, "%s/boxplots/boxplot_%s_%s_%llu", dir, type, word, bytes);
+      rc = add_figure(p, ni_fig_boxplot, list[i].cell, 1, "%s/boxplots/boxplot_%s_%s_%llu", dir, type, word,
+                      bytes);
   }
   free(list);
   return rc;
 }
 
 /* Which figures a summary gets, and under which names. -ENOMEM: the list as far as it is. */
-static int list_all(struct ni_plots *p) {
-  int rc = list_scatter(p);
-  return rc ? rc : list_cells(p);
+static int list_figures(struct ni_plots *p) {
+  int rc = list_scatter_figures(p);
+  return rc ? rc : list_cell_figures(p);
 }
 
 /* Makes the folders of a path below dir. */
@@ -165,14 +169,14 @@ static int make_folders(const char *dir, const char *path) {
 }
 
 /* Where the script of a figure lies, from the summary's folder. */
-static void script_name(const struct ni_figure *fig, char out[440]) {
+static void name_script(const struct ni_figure *fig, char out[440]) {
   snprintf(out, 440, "gnuplot/%s.gp", fig->path);
   for (char *c = out + strlen("gnuplot/"); *c; c++)
     if (*c == '/')
       *c = '-';
 }
 
-static int in_folder(const struct ni_plots *p, const char *name, char full[4400]) {
+static int make_path(const struct ni_plots *p, const char *name, char full[4400]) {
   return (size_t)snprintf(full, 4400, "%s/%s", p->dir, name) < 4400 ? 0 : -ENAMETOOLONG;
 }
 
@@ -182,7 +186,7 @@ static int write_script(const struct ni_plots *p, const struct ni_figure *fig, c
   if (!rc)
     rc = make_folders(p->dir, name);
   if (!rc)
-    rc = in_folder(p, name, full);
+    rc = make_path(p, name, full);
   if (rc)
     return rc;
   FILE *f = fopen(full, "we");
@@ -199,11 +203,11 @@ static int write_script(const struct ni_plots *p, const struct ni_figure *fig, c
 static void remove_scripts(const struct ni_plots *p) {
   char name[440], full[4400];
   for (size_t i = 0; i < p->n; i++) {
-    script_name(&p->figure[i], name);
-    if (!in_folder(p, name, full))
+    name_script(&p->figure[i], name);
+    if (!make_path(p, name, full))
       unlink(full);
   }
-  if (!in_folder(p, "gnuplot", full))
+  if (!make_path(p, "gnuplot", full))
     rmdir(full);
 }
 
@@ -226,7 +230,7 @@ struct painter {
  * Waits for figure `at`, which is loaded. What gnuplot leaves of a picture that it cannot draw may be half a
  * picture.
  */
-static int finish(struct painter *w, size_t at) {
+static int finish_figure(struct painter *w, size_t at) {
   char message[200], full[4400];
   int rc = ni_gnuplot_wait(&w->g, message, sizeof message);
   ni_progress_add(w->p->o->progress, 1, 1);
@@ -234,7 +238,7 @@ static int finish(struct painter *w, size_t at) {
     w->finished++;
     return 0;
   }
-  if (!in_folder(w->p, w->p->figure[at].path, full))
+  if (!make_path(w->p, w->p->figure[at].path, full))
     unlink(full);
   if (rc) {
     memcpy(w->last, message, sizeof message);
@@ -249,15 +253,15 @@ static int finish(struct painter *w, size_t at) {
 }
 
 /* Takes figures until none is left. While gnuplot draws one, the script of the next is written. */
-static void *paint(void *painter) {
+static void *paint_figures(void *painter) {
   struct painter *w = painter;
   char name[440];
   size_t i, drawing = w->p->n;
   while (!w->rc && (i = atomic_fetch_add_explicit(w->next, 1, memory_order_relaxed)) < w->p->n) {
-    script_name(&w->p->figure[i], name);
+    name_script(&w->p->figure[i], name);
     int rc = write_script(w->p, &w->p->figure[i], name);
     if (drawing < w->p->n)
-      w->rc = finish(w, drawing);
+      w->rc = finish_figure(w, drawing);
     drawing = w->p->n;
     if (!w->rc)
       w->rc = rc;
@@ -267,14 +271,14 @@ static void *paint(void *painter) {
     }
   }
   if (drawing < w->p->n)
-    w->rc = finish(w, drawing);
+    w->rc = finish_figure(w, drawing);
   int signal = ni_gnuplot_end(&w->g, w->rc == -ETIMEDOUT);
   if (w->rc == -EPIPE && signal)
     snprintf(w->last, sizeof w->last, "killed by signal %d", signal);
   return NULL;
 }
 
-static void overwrite(char *text, size_t n, const char *key) {
+static void overwrite_dates(char *text, size_t n, const char *key) {
   static const char none[] = "19700101000000";
   size_t len = strlen(key);
   for (char *at = text; (at = memmem(at, n - (size_t)(at - text), key, len));) {
@@ -290,7 +294,7 @@ static void overwrite(char *text, size_t n, const char *key) {
  * whatever the environment says. The digits are replaced in place by 1970-01-01, so no offset in the file
  * changes.
  */
-static void take_date(const char *path) {
+static void remove_date(const char *path) {
   struct stat st;
   int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0)
@@ -299,25 +303,25 @@ static void take_date(const char *path) {
     size_t n = (size_t)st.st_size;
     char *text = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (text != MAP_FAILED) {
-      overwrite(text, n, "/CreationDate (D:");
-      overwrite(text, n, "/ModDate (D:");
+      overwrite_dates(text, n, "/CreationDate (D:");
+      overwrite_dates(text, n, "/ModDate (D:");
       munmap(text, n);
     }
   }
   close(fd);
 }
 
-static void take_dates(const struct ni_plots *p) {
+static void remove_dates(const struct ni_plots *p) {
   char full[4400];
   for (size_t i = 0; i < p->n; i++)
-    if (!in_folder(p, p->figure[i].path, full))
-      take_date(full);
+    if (!make_path(p, p->figure[i].path, full))
+      remove_date(full);
 }
 
 /* So many at most: each wants 20 MB and a core, and the reader of a hundred pictures is not in that hurry. */
 enum { PAINTERS_MAX = 16, FIGURES_EACH = 4 };
 
-static size_t painters_for(const struct ni_plots *p) {
+static size_t count_painters(const struct ni_plots *p) {
   size_t n = p->o->jobs ? p->o->jobs : 1, most = (p->n + FIGURES_EACH - 1) / FIGURES_EACH;
   if (n > most)
     n = most;
@@ -337,7 +341,8 @@ static int start_painters(struct painter *w, size_t n, struct ni_plots *p, _Atom
 }
 
 /* One line on what went wrong with the pictures, and its code; 0: nothing. */
-static int verdict(const struct ni_plots *p, const struct painter *w, int n, char *line, size_t size) {
+static int summarize_failures(const struct ni_plots *p, const struct painter *w, int n, char *line,
+                              size_t size) {
   size_t finished = 0, faults = 0;
   const struct painter *failed = NULL, *worst = NULL;
   for (int i = 0; i < n; i++) {
@@ -375,11 +380,11 @@ int ni_plots_render(const struct ni_summary *summary, const struct ni_render_opt
   struct painter w[PAINTERS_MAX];
   _Atomic size_t next = 0;
   char line[700];
-  int rc = list_all(&p);
+  int rc = list_figures(&p);
   if (rc || p.n == 0)
     goto free_list;
   ni_progress_begin(options->progress, "pictures", p.n, false, p.n);
-  int n = start_painters(w, painters_for(&p), &p, &next, program);
+  int n = start_painters(w, count_painters(&p), &p, &next, program);
   if (n < 0) {
     rc = n;
     if (rc == -ENOENT)
@@ -392,14 +397,14 @@ int ni_plots_render(const struct ni_summary *summary, const struct ni_render_opt
     ni_render_say(options, line);
     goto free_list;
   }
-  int ran = (int)ni_threads((size_t)n, paint, w, sizeof *w);
+  int ran = (int)ni_threads((size_t)n, paint_figures, w, sizeof *w);
   for (; n > ran; n--)
     ni_gnuplot_end(&w[n - 1].g, 1);
   if (p.format == NI_PLOT_PDF)
-    take_dates(&p);
+    remove_dates(&p);
   if (!options->keep_scripts)
     remove_scripts(&p);
-  if ((rc = verdict(&p, w, n, line, sizeof line)))
+  if ((rc = summarize_failures(&p, w, n, line, sizeof line)))
     ni_render_say(options, line);
 free_list:
   ni_progress_end(options->progress);

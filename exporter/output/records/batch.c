@@ -7,7 +7,7 @@
 /* Bytes of batches that may wait for their turn, all files together: a share of --memory. */
 #define WAITING_SHARE 8
 
-struct queue {
+struct write_queue {
   struct ni_batch *first, **end;
   bool done;
 };
@@ -15,9 +15,9 @@ struct queue {
 struct ni_parquet_file {
   pthread_mutex_t lock;
   pthread_cond_t turn;
-  struct ni_pq *w;     /* NULL: no Parquet wanted */
-  int next;            /* the range whose rows come now */
-  struct queue *queue; /* per range */
+  struct ni_pq *w;           /* NULL: no Parquet wanted */
+  int next;                  /* the range whose rows come now */
+  struct write_queue *queue; /* per range */
 };
 
 /* In the order of the file. */
@@ -67,7 +67,7 @@ enum column_id {
 
 enum where { OF_CONTEXT, OF_CONTEXT_OR_NULL, OF_ROW, OF_ROW_OR_NULL }; /* which says where a value stands */
 
-static const struct column {
+static const struct batch_column {
   const char *name;
   enum ni_pq_type type;
   enum where where;
@@ -131,7 +131,7 @@ int ni_batch_words(struct ni_run *r, struct ni_batch_words *w) {
 }
 
 /* The first one of a batch: those before it have none of these. */
-static bool none_rare_before(struct ni_batch *b, uint32_t n) {
+static bool clear_rare_before(struct ni_batch *b, uint32_t n) {
 #define X(name) memset(b->has_##name, 0, n);
   NI_BATCH_RARE(X)
 #undef X
@@ -154,8 +154,8 @@ void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const stru
   b->msg_bytes[i] = (int64_t)o->msg_bytes;
   b->exec_us[i] = (int64_t)o->exec_us;
   b->dump_us[i] = (int64_t)l->meta.dump_timestamp_us;
-  b->has_ours = b->has_ours || (has & ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW)) || algo || proto ||
-      datatype || l->is_p2p;
+  b->has_ours |= (has & ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW)) != 0;
+  b->has_ours |= algo || proto || datatype || l->is_p2p;
   MAY(timing, w->timing[o->timing], o->timing != NI_TIMING_NONE);
   MAY(algobw, o->algobw_gbs, (has & NI_HAS_ALGOBW) != 0);
   MAY(busbw, o->busbw_gbs, (has & NI_HAS_BUSBW) != 0);
@@ -172,7 +172,7 @@ void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const stru
   const bool rare =
       o->user_tag || o->nccl_tag || o->symmetric || (has & (NI_HAS_PHASES | NI_HAS_PREV_REPLAY));
   if (rare && !b->has_rare)
-    b->has_rare = none_rare_before(b, i);
+    b->has_rare = clear_rare_before(b, i);
   if (!b->has_rare)
     return;
   MAY(user_tag, (int64_t)o->user_tag, o->user_tag != 0);
@@ -203,7 +203,7 @@ static int column_at(const struct ni_run *r, int i) {
   return i == FUNC + 1 ? ALGO : i == FUNC + 2 ? PROTO : i - 2;
 }
 
-static bool wanted(const struct ni_run *r, const struct ni_sum_file *f, int i) {
+static bool is_wanted(const struct ni_run *r, const struct ni_sum_file *f, int i) {
   if (!r->opt.compat)
     return true;
   if (i == NAME)
@@ -236,7 +236,7 @@ static int open_writer(struct ni_run *r, struct ni_sum_file *f) {
   char path[4096], message[512];
   size_t n = 0;
   for (int k = 0, i; k < N_COLUMNS; k++)
-    if (i = column_at(r, k), wanted(r, f, i))
+    if (i = column_at(r, k), is_wanted(r, f, i))
       field[n++] = (struct ni_pq_field){columns[i].name, columns[i].type};
   snprintf(path, sizeof path, "%s/%s/%s.parquet", r->tmp_dir, f->folder ? f->folder : "parquet_files",
            f->parquet);
@@ -329,10 +329,10 @@ int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_ba
   size_t n = 0;
   for (int k = 0, i; e == 0 && k < N_COLUMNS; k++) {
     i = column_at(r, k);
-    if (!wanted(r, f, i))
+    if (!is_wanted(r, f, i))
       continue;
     struct ni_pq_column *c = &col[n++];
-    const struct column *from = &columns[i];
+    const struct batch_column *from = &columns[i];
     if (from->type == NI_PQ_STRING)
       c->dict = i == TYPE ? &type_dict : &dict;
     if (from->where == OF_CONTEXT || from->where == OF_CONTEXT_OR_NULL) {
@@ -344,7 +344,8 @@ int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_ba
     if (from->where == OF_ROW_OR_NULL)
       c->valid = (const uint8_t *)b + from->valid;
     /* NVIDIA's lines have none of ours, most of ours none of the rare ones: nulls by the batch. */
-    if (from->where == OF_ROW_OR_NULL && ((from->ours && !b->has_ours) || (from->rare && !b->has_rare))) {
+    const bool has_none = (from->ours && !b->has_ours) || (from->rare && !b->has_rare);
+    if (from->where == OF_ROW_OR_NULL && has_none) {
       c->repeat = true;
       c->valid = no;
     }
@@ -363,7 +364,7 @@ int ni_parquet_write(struct ni_run *r, struct ni_sum_file *f, const struct ni_ba
 }
 
 /* Writes what waits of range p->next. Called without the lock by whoever owns that range's turn. */
-static int drain(struct ni_run *r, struct ni_sum_file *f, int range) {
+static int write_waiting(struct ni_run *r, struct ni_sum_file *f, int range) {
   struct ni_parquet_file *p = f->out;
   for (;;) {
     pthread_mutex_lock(&p->lock);
@@ -411,7 +412,7 @@ int ni_parquet_append(struct ni_run *r, struct ni_sum_file *f, int range, struct
     return e;
   }
   pthread_mutex_unlock(&p->lock);
-  e = drain(r, f, range);
+  e = write_waiting(r, f, range);
   if (e == 0)
     e = ni_parquet_write(r, f, *batch);
   ni_batch_clear(*batch);
@@ -441,7 +442,7 @@ int ni_parquet_range_done(struct ni_run *r, struct ni_sum_file *f, int range) {
    */
   while (mine && e == 0) {
     int now = p->next;
-    e = drain(r, f, now);
+    e = write_waiting(r, f, now);
     pthread_mutex_lock(&p->lock);
     p->next = now + 1;
     mine = p->next < f->n_ranges && p->queue[p->next].done;

@@ -40,7 +40,7 @@ static const struct ni_json_field columns[] = {NI_PAGE_AS(device, e.host, "host"
                                                {.key = "lines"}};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-static bool shown(const struct ni_beside_entity *e, const struct ni_beside_figures *f) {
+static bool is_shown(const struct ni_beside_entity *e, const struct ni_beside_figures *f) {
   return e->source == NI_METRIC_GPU || f->tx_bytes_s > 0 || f->rx_bytes_s > 0;
 }
 
@@ -88,7 +88,7 @@ void ni_page_counters_write(struct ni_json *j, const struct ni_summary *s) {
   for (size_t i = 0; i < s->beside.n_entities; i++) {
     const struct ni_beside_entity *e = &s->beside.entity[i];
     struct ni_beside_figures f = ni_beside_figures(&s->beside, e);
-    if (shown(e, &f) && all++ < DEVICES)
+    if (is_shown(e, &f) && all++ < DEVICES)
       write_device(j, s, e, &f, &lines);
   }
   ni_page_table_end(j, all, ni_page_at_most(all, DEVICES));

@@ -20,7 +20,7 @@ static void put_counts(struct ni_json *j, const char *key, const void *counts, c
   ni_page_table(j, key, count_fields, 2, c->item, sizeof *c->item, c->n, NI_PAGE_TEXTS, summary);
 }
 
-static void texts(struct ni_json *j, const char *key, char *const *text, size_t n) {
+static void put_texts(struct ni_json *j, const char *key, char *const *text, size_t n) {
   NI_JSON_ARRAY (j, key)
     for (size_t i = 0; i < ni_page_at_most(n, NI_PAGE_TEXTS); i++)
       ni_page_name(j, NULL, text[i]);
@@ -56,8 +56,8 @@ static void write_input(struct ni_json *j, const struct ni_input *in) {
                                                 COUNTS(out_of_range_by)};
   ni_json_object(j, "input");
   NI_JSON_ALL(j, fields, in, NULL);
-  texts(j, "trouble", in->trouble, in->n_trouble);
-  texts(j, "where", in->where, in->n_where);
+  put_texts(j, "trouble", in->trouble, in->n_trouble);
+  put_texts(j, "where", in->where, in->n_where);
   ni_json_end_object(j);
 }
 
@@ -68,8 +68,8 @@ static void write_paths(struct ni_json *j, const struct ni_render_options *o) {
   for (size_t i = 0; i < (o->inputs ? o->n_inputs : 1); i++) {
     const char *path = o->inputs ? o->inputs[i] : o->input;
     char *real = path ? realpath(path, NULL) : NULL;
-    if (path && !real &&
-        (*path == '/' || !getcwd(folder, sizeof folder) || asprintf(&real, "%s/%s", folder, path) < 0))
+    const bool is_relative = path && !real && *path != '/';
+    if (is_relative && getcwd(folder, sizeof folder) && asprintf(&real, "%s/%s", folder, path) < 0)
       real = NULL;
     if (real || path)
       ni_json_text(j, NULL, real ? real : path);
@@ -78,14 +78,18 @@ static void write_paths(struct ni_json *j, const struct ni_render_options *o) {
   ni_json_end_array(j);
 }
 
+static bool is_about_own_time(enum ni_finding_kind kind) {
+  return kind == NI_FIND_LATE_RANK || kind == NI_FIND_SLOW_HOST || kind == NI_FIND_PAUSES ||
+      kind == NI_FIND_SLOW_STAGE || kind == NI_FIND_UNEVEN;
+}
+
 /* Processes whose lines of the heat map it is about: none where it is no rank's own time. */
 static void put_rows(struct ni_json *j, const char *key, const void *finding, const void *summary) {
   const struct ni_finding *f = finding;
-  const bool own = f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_SLOW_HOST ||
-      f->kind == NI_FIND_PAUSES || f->kind == NI_FIND_SLOW_STAGE || f->kind == NI_FIND_UNEVEN;
+  const bool is_own = is_about_own_time(f->kind);
   (void)summary;
   NI_JSON_ARRAY (j, key)
-    for (size_t i = 0; own && i < ni_page_at_most(f->n_processes, NI_PAGE_TEXTS); i++)
+    for (size_t i = 0; is_own && i < ni_page_at_most(f->n_processes, NI_PAGE_TEXTS); i++)
       ni_json_u64(j, NULL, f->process[i]);
 }
 

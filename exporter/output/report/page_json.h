@@ -55,7 +55,7 @@ ni_json_put ni_page_put_num, ni_page_put_name, ni_page_put_bool, ni_page_put_sta
 #define NI_PAGE_AS(tag, member, key) \
   {key, NI_PAGE_PUT(((struct tag *)0)->member), offsetof(struct tag, member)}
 #define NI_PAGE(tag, member) NI_PAGE_AS(tag, member, #member)
-/* As an element of an array, 5 significant digits. */
+/* Puts a number as an element of an array, with 5 significant digits. */
 void ni_page_num(struct ni_json *j, double value);
 /* Hostile text of any length, cut at 256 bytes. key NULL: an element. */
 void ni_page_name(struct ni_json *j, const char *key, const char *text);

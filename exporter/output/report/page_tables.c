@@ -6,7 +6,7 @@
 
 #include "page_json.h"
 
-static int larger_first(const void *a, const void *b) {
+static int compare_descending(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return x > y ? -1 : x < y;
 }
@@ -134,7 +134,7 @@ static const struct ni_json_field pair_fields[] = {BY(put_comm_id, ni_p2p_pair, 
                                                    NI_PAGE(ni_p2p_pair, sender_waited_us),
                                                    NI_PAGE(ni_p2p_pair, receiver_waited_us)};
 
-/* Those with the most time. */
+/* Writes the pairs that took the most time. */
 static void write_pairs(struct ni_json *j, const struct ni_summary *s) {
   const size_t n_fields = sizeof pair_fields / sizeof *pair_fields;
   size_t shown = ni_page_at_most(s->n_pairs, NI_PAGE_PAIRS);
@@ -142,7 +142,7 @@ static void write_pairs(struct ni_json *j, const struct ni_summary *s) {
   if (time && shown < s->n_pairs) {
     for (size_t i = 0; i < s->n_pairs; i++)
       time[i] = s->pair[i].exec_ns;
-    qsort(time, s->n_pairs, sizeof *time, larger_first);
+    qsort(time, s->n_pairs, sizeof *time, compare_descending);
     least = time[shown - 1];
   }
   free(time);
@@ -168,7 +168,7 @@ static const struct ni_json_field slice_fields[] = {NI_PAGE(ni_slice, group),
                                                     NI_PAGE_AS(ni_slice, busbw_gbs.p50, "bw_p50"),
                                                     NI_PAGE_AS(ni_slice, busbw_gbs.min, "bw_min")};
 
-/* As text: a number of JavaScript has 53 bits. */
+/* Puts a tag as text: a number of JavaScript has 53 bits. */
 static void put_tag(struct ni_json *j, const char *key, const void *tag, const void *summary) {
   char text[24];
   snprintf(text, sizeof text, "%llu", (unsigned long long)*(const uint64_t *)tag);
@@ -185,13 +185,17 @@ static const struct ni_json_field tag_fields[] = {BY(put_tag, ni_tag_row, tag, "
                                                   NI_PAGE_AS(ni_tag_row, time_share, "share"),
                                                   NI_PAGE_AS(ni_tag_row, busbw_gbs, "busbw")};
 
-static unsigned char byte_of(const struct ni_heat *h, double v) {
+static unsigned char encode_heat(const struct ni_heat *h, double v) {
+  if (!h->by_own && !(v > 0))
+    return 0;
   double b = 128 + (h->by_own ? 400 * v : 24 * log2(v));
-  return !(h->by_own || v > 0) ? 0 : b < 1 ? 1 : b > 255 ? 255 : (unsigned char)lrint(b);
+  if (b < 1)
+    return 1;
+  return b > 255 ? 255 : (unsigned char)lrint(b);
 }
 
 /* n bytes -> base64 text in place of a JSON string's inside; out holds 4 * ((n + 2) / 3) + 1. */
-static void base64(const unsigned char *in, size_t n, char *out) {
+static void encode_base64(const unsigned char *in, size_t n, char *out) {
   static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t i = 0; i < n; i += 3) {
     unsigned v =
@@ -239,9 +243,9 @@ static int write_heat(struct ni_json *j, const struct ni_summary *s) {
         sum += (double)h->relative[at] * h->count[at];
         weight += h->count[at];
       }
-      cell[(size_t)r * bins + b] = weight > 0 ? byte_of(h, sum / weight) : 0;
+      cell[(size_t)r * bins + b] = weight > 0 ? encode_heat(h, sum / weight) : 0;
     }
-  base64(cell, n, text);
+  encode_base64(cell, n, text);
   ni_json_object(j, "heat");
   ni_json_u64(j, "rows", rows);
   ni_json_u64(j, "bins", bins);

@@ -5,7 +5,7 @@
 #include "exporter/base/text/csv_write.h"
 #include "exporter/base/text/json_fields.h"
 
-static bool gauge(const struct ni_beside_row *r) { return r->what.kind == NI_METRIC_GAUGE; }
+static bool is_gauge(const struct ni_beside_row *r) { return r->what.kind == NI_METRIC_GAUGE; }
 
 void ni_beside_csv(FILE *f, const struct ni_summary *s) {
   char ranks[48];
@@ -26,18 +26,18 @@ void ni_beside_csv(FILE *f, const struct ni_summary *s) {
     ni_csv_text(f, r->name);
     putc(',', f);
     ni_csv_text(f, r->what.unit);
-    fprintf(f, ",%s,%llu,%llu", gauge(r) ? "gauge" : "counter", (unsigned long long)r->samples,
+    fprintf(f, ",%s,%llu,%llu", is_gauge(r) ? "gauge" : "counter", (unsigned long long)r->samples,
             (unsigned long long)r->unknown);
     double v[] = {r->with,       r->least,         r->most,   r->without,
                   r->level_with, r->level_without, r->lowest, r->highest};
     for (int k = 0; k < 4; k++)
-      v[gauge(r) ? k : 4 + k] = NAN;
+      v[is_gauge(r) ? k : 4 + k] = NAN;
     ni_csv_doubles(f, v, 8);
     putc('\n', f);
   }
 }
 
-static void json_row(struct ni_json *j, const struct ni_beside_row *r) {
+static void put_row(struct ni_json *j, const struct ni_beside_row *r) {
   static const struct ni_json_field counter[] = {
       NI_JSON(ni_beside_row, with), NI_JSON_AS(ni_beside_row, least, "with_at_least"),
       NI_JSON_AS(ni_beside_row, most, "with_at_most"), NI_JSON(ni_beside_row, without)};
@@ -47,10 +47,10 @@ static void json_row(struct ni_json *j, const struct ni_beside_row *r) {
   ni_json_object(j, NULL);
   ni_json_text(j, "counter", r->name);
   ni_json_text(j, "unit", r->what.unit);
-  ni_json_text(j, "kind", gauge(r) ? "gauge" : "counter");
+  ni_json_text(j, "kind", is_gauge(r) ? "gauge" : "counter");
   ni_json_u64(j, "samples", r->samples);
   ni_json_u64(j, "unknown", r->unknown);
-  ni_json_fields(j, gauge(r) ? level : counter, 4, true, r, NULL);
+  ni_json_fields(j, is_gauge(r) ? level : counter, 4, true, r, NULL);
   ni_json_end_object(j);
 }
 
@@ -75,7 +75,7 @@ void ni_beside_json(struct ni_json *j, const struct ni_summary *s) {
     ni_json_f64(j, "seconds_without", e->without_s);
     NI_JSON_ARRAY (j, "counters")
       for (uint32_t k = e->first; k < e->first + e->n; k++)
-        json_row(j, &s->beside.row[k]);
+        put_row(j, &s->beside.row[k]);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);

@@ -5,7 +5,7 @@
 #include "exporter/model/sums/findings.h"
 
 /* Where the cause sits. */
-static const char *level_of(const struct ni_finding *f) {
+static const char *find_level(const struct ni_finding *f) {
   static const char *const names[] = {"rank", "host", "stage", "replica", "communicator", "fabric", "job"};
   switch (f->kind == NI_FIND_FLAPPING ? f->link : f->kind) {
     case NI_FIND_SLOW_NVLINK:
@@ -137,7 +137,7 @@ void ni_findings_json(struct ni_json *j, const struct ni_summary *s) {
     const struct ni_finding *f = &s->finding[i];
     ni_json_object(j, NULL);
     ni_json_text(j, "kind", ni_finding_names[f->kind]);
-    ni_json_text(j, "level", level_of(f));
+    ni_json_text(j, "level", find_level(f));
     ni_json_text(j, "class", f->note ? "note" : "fault");
     ni_json_text(j, "text", f->text);
     if (f->run)

@@ -60,9 +60,9 @@ static char *put_time(struct csv *c, char *p, uint64_t us) {
   return p;
 }
 
-/* Of a cell's file, or of one of the parts that several processes make of it. */
-static int path_of(const struct ni_run *r, const struct ni_cell *cell, uint32_t part, char *out,
-                   size_t size) {
+/* Makes the path of a cell's file, or of one of the parts that several processes make of it. */
+static int make_path(const struct ni_run *r, const struct ni_cell *cell, uint32_t part, char *out,
+                     size_t size) {
   char dir[80], word[200], suffix[24] = "";
   ni_size_dir(cell->msg_bytes, dir);
   ni_file_word(cell->func, word, sizeof word);
@@ -89,7 +89,7 @@ static int open_file(void *to, const void *what, void **rows) {
   snprintf(path, sizeof path, "%s/summary/%s", r->tmp_dir, dir);
   if (mkdir(path, 0777) < 0 && errno != EEXIST)
     return -errno;
-  if (path_of(r, cell, part, path, sizeof path) < 0)
+  if (make_path(r, cell, part, path, sizeof path) < 0)
     return -ENAMETOOLONG;
   struct csv *c = malloc(sizeof *c);
   if (!c)
@@ -160,7 +160,7 @@ static int close_file(void *rows) {
   return e;
 }
 
-static int append(const char *to, const char *part) {
+static int append_file(const char *to, const char *part) {
   int e = ni_copy_file(AT_FDCWD, part, AT_FDCWD, to, O_APPEND);
   return e == 0 && unlink(part) < 0 ? -errno : e;
 }
@@ -172,10 +172,10 @@ int ni_operations_csv_join(const struct ni_run *r, const struct ni_summary *s) {
     const struct ni_cell *cell = &s->cell[i];
     if (cell->chunks < 2 || cell->chunk)
       continue;
-    e = path_of(r, cell, 0, to, sizeof to);
+    e = make_path(r, cell, 0, to, sizeof to);
     for (uint32_t k = 1; e == 0 && k < cell->chunks; k++)
-      if ((e = path_of(r, cell, k, path, sizeof path)) == 0)
-        e = append(to, path);
+      if ((e = make_path(r, cell, k, path, sizeof path)) == 0)
+        e = append_file(to, path);
   }
   return e;
 }

@@ -14,14 +14,14 @@
   q "_n," q "_mean," q "_stddev," q "_min," q "_p10," q "_p25," q "_p50," q "_p75," q "_p90," q "_p99," q \
     "_max," q "_approx"
 
-static void stats_row(FILE *f, const struct ni_stats *s) {
+static void write_stats(FILE *f, const struct ni_stats *s) {
   const double v[] = {s->mean, s->stddev, s->min, s->p10, s->p25, s->p50, s->p75, s->p90, s->p99, s->max};
   fprintf(f, ",%llu", (unsigned long long)s->n);
   ni_csv_doubles(f, v, sizeof v / sizeof *v);
   fputs(s->approx ? ",true" : ",false", f);
 }
 
-static void group_key(FILE *f, const struct ni_group *g, const char *human) {
+static void write_group_key(FILE *f, const struct ni_group *g, const char *human) {
   fprintf(f, "%s,%s,", ni_comm_type_names[g->type], g->kind == NI_KIND_P2P ? "p2p" : "coll");
   ni_csv_text(f, g->func);
   fprintf(f, ",%llu,%s,%s", (unsigned long long)g->msg_bytes, human, ni_timing_names[g->timing]);
@@ -29,21 +29,21 @@ static void group_key(FILE *f, const struct ni_group *g, const char *human) {
 #define GROUP_HEAD "comm_type,kind,func,msg_size_bytes,msg_size_human,timing_source"
 
 /* No comma and no quotation mark inside, no formula: one cell holds them all. */
-static void mix_word(FILE *f, const char *text) {
+static void write_mix_word(FILE *f, const char *text) {
   char word[81];
   ni_safe_text(*text ? text : "unstated", word, sizeof word);
   for (const char *p = word; *p; p++)
     putc(strchr(p == word ? ",\"=+-@" : ",\"", *p) ? '_' : *p, f);
 }
 
-static void mix_text(FILE *f, const struct ni_summary *s, const struct ni_group *g) {
+static void write_mix(FILE *f, const struct ni_summary *s, const struct ni_group *g) {
   for (uint32_t i = 0; i < g->n_mix; i++) {
     const struct ni_mix *m = &s->mix[g->mix + i];
     if (i)
       putc(' ', f);
-    mix_word(f, m->algo);
+    write_mix_word(f, m->algo);
     putc('/', f);
-    mix_word(f, m->proto);
+    write_mix_word(f, m->proto);
     fprintf(f, ":%llu", (unsigned long long)m->records);
   }
 }
@@ -55,39 +55,39 @@ static void write_groups(FILE *f, const struct ni_summary *s) {
         f);
   for (size_t i = 0; i < s->n_groups; i++) {
     const struct ni_group *g = &s->group[i];
-    group_key(f, g, s->cell[g->cell].human);
+    write_group_key(f, g, s->cell[g->cell].human);
     fprintf(f, ",%llu,", (unsigned long long)g->records);
     if (!s->approximate)
       fprintf(f, "%llu", (unsigned long long)g->operations);
     fprintf(f, ",%llu", (unsigned long long)g->no_bandwidth);
     ni_csv_doubles(f, (const double[]){g->time_share, g->of_best}, 2);
-    stats_row(f, &g->us);
-    stats_row(f, &g->busbw_gbs);
-    stats_row(f, &g->transfer_us);
-    stats_row(f, &g->job_us);
+    write_stats(f, &g->us);
+    write_stats(f, &g->busbw_gbs);
+    write_stats(f, &g->transfer_us);
+    write_stats(f, &g->job_us);
     putc(',', f);
-    mix_text(f, s, g);
+    write_mix(f, s, g);
     putc('\n', f);
   }
 }
 
-static void name_comm(FILE *f, const struct ni_summary *s, uint32_t i) {
+static void write_communicator(FILE *f, const struct ni_summary *s, uint32_t i) {
   const struct ni_comm_row *c = &s->comm[i];
   fprintf(f, "%s,", c->id);
   ni_csv_text(f, c->name);
   fprintf(f, ",%d,%d,", c->n_ranks, c->nnodes);
 }
-static void name_process(FILE *f, const struct ni_summary *s, uint32_t i) {
+static void write_process(FILE *f, const struct ni_summary *s, uint32_t i) {
   const struct ni_process *p = &s->process[i];
   ni_csv_text(f, s->host[p->host].name);
   fprintf(f, ",%lld,%d,", (long long)p->pid, p->rank);
 }
-static void name_host(FILE *f, const struct ni_summary *s, uint32_t i) {
+static void write_host(FILE *f, const struct ni_summary *s, uint32_t i) {
   ni_csv_text(f, s->host[i].name);
   putc(',', f);
 }
 
-static void name_log_group(FILE *f, const struct ni_summary *s, uint32_t i) {
+static void write_log_group(FILE *f, const struct ni_summary *s, uint32_t i) {
   ni_csv_text(f, s->log_group[i]);
   putc(',', f);
 }
@@ -123,15 +123,15 @@ static void write_rolled(FILE *f, const struct ni_summary *s) {
 static void write_slices(FILE *f, const struct ni_summary *s, const char *head, const struct ni_slice *x,
                          size_t n, void (*name)(FILE *, const struct ni_summary *, uint32_t)) {
   fprintf(f, "%s," GROUP_HEAD ",records," STATS_HEAD("exec_time_us") "," STATS_HEAD("busbw_gbs") "%s\n", head,
-          name == name_comm ? ",role" : "");
+          name == write_communicator ? ",role" : "");
   for (size_t i = 0; i < n; i++) {
     const struct ni_group *g = &s->group[x[i].group];
     name(f, s, x[i].of);
-    group_key(f, g, s->cell[g->cell].human);
+    write_group_key(f, g, s->cell[g->cell].human);
     fprintf(f, ",%llu", (unsigned long long)x[i].records);
-    stats_row(f, &x[i].us);
-    stats_row(f, &x[i].busbw_gbs);
-    if (name == name_comm) {
+    write_stats(f, &x[i].us);
+    write_stats(f, &x[i].busbw_gbs);
+    if (name == write_communicator) {
       putc(',', f);
       ni_csv_text(f, ni_role_names[s->comm[x[i].of].role]);
     }
@@ -156,7 +156,7 @@ static void write_tags(FILE *f, const struct ni_summary *s) {
   }
 }
 
-static void name_side(FILE *f, const struct ni_summary *s, int32_t rank, uint32_t process) {
+static void write_side(FILE *f, const struct ni_summary *s, int32_t rank, uint32_t process) {
   fprintf(f, ",%d,", rank);
   if (process == UINT32_MAX) {
     fputs(",", f);
@@ -176,17 +176,17 @@ static void write_pairs(FILE *f, const struct ni_summary *s) {
       f);
   for (size_t i = 0; i < s->n_pairs; i++) {
     const struct ni_p2p_pair *p = &s->pair[i];
-    name_comm(f, s, p->comm);
+    write_communicator(f, s, p->comm);
     fprintf(f, "%s,%llu,%s", ni_comm_type_names[s->comm[p->comm].type], (unsigned long long)p->msg_bytes,
             p->human);
-    name_side(f, s, p->from, p->from_process);
-    name_side(f, s, p->to, p->to_process);
+    write_side(f, s, p->from, p->from_process);
+    write_side(f, s, p->to, p->to_process);
     fprintf(f, ",%llu,%llu,%llu", (unsigned long long)p->sends, (unsigned long long)p->recvs,
             (unsigned long long)p->matched);
     ni_csv_doubles(f, (const double[]){p->bandwidth_gbs, p->sender_waited_us, p->receiver_waited_us}, 3);
-    stats_row(f, &p->send_us);
-    stats_row(f, &p->recv_us);
-    stats_row(f, &p->transfer_us);
+    write_stats(f, &p->send_us);
+    write_stats(f, &p->recv_us);
+    write_stats(f, &p->transfer_us);
     putc('\n', f);
   }
 }
@@ -197,9 +197,10 @@ int ni_write_tables(const struct ni_summary *s, const char *dir) {
                                      "counters",        "summary_by_log_group", "summary_by_tag"};
   char path[PATH_MAX];
   int e = 0;
+  const bool has_rows[] = {
+      true, true, true, true, s->n_pairs, s->n_rolled, s->beside.n_rows, s->n_log_groups, s->n_tags};
   for (int i = 0; e == 0 && i < 9; i++) {
-    if ((i == 4 && !s->n_pairs) || (i == 5 && !s->n_rolled) || (i == 6 && !s->beside.n_rows) ||
-        (i == 7 && !s->n_log_groups) || (i == 8 && !s->n_tags))
+    if (!has_rows[i])
       continue;
     snprintf(path, sizeof path, "%s/%s.csv", dir, name[i]);
     FILE *f = fopen(path, "we");
@@ -210,13 +211,13 @@ int ni_write_tables(const struct ni_summary *s, const char *dir) {
         write_groups(f, s);
         break;
       case 1:
-        write_slices(f, s, "id,comm_name,n_ranks,nnodes", s->by_comm, s->n_by_comm, name_comm);
+        write_slices(f, s, "id,comm_name,n_ranks,nnodes", s->by_comm, s->n_by_comm, write_communicator);
         break;
       case 2:
-        write_slices(f, s, "hostname,pid,rank", s->by_process, s->n_by_process, name_process);
+        write_slices(f, s, "hostname,pid,rank", s->by_process, s->n_by_process, write_process);
         break;
       case 3:
-        write_slices(f, s, "hostname", s->by_host, s->n_by_host, name_host);
+        write_slices(f, s, "hostname", s->by_host, s->n_by_host, write_host);
         break;
       case 4:
         write_pairs(f, s);
@@ -228,7 +229,7 @@ int ni_write_tables(const struct ni_summary *s, const char *dir) {
         ni_beside_csv(f, s);
         break;
       case 7:
-        write_slices(f, s, "log_group", s->by_log_group, s->n_by_log_group, name_log_group);
+        write_slices(f, s, "log_group", s->by_log_group, s->n_by_log_group, write_log_group);
         break;
       default:
         write_tags(f, s);

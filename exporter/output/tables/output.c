@@ -38,7 +38,7 @@ static int remove_tree(int dir, const char *name) {
   return e < 0 ? e : unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-static DIR *list(int dir) {
+static DIR *open_list(int dir) {
   int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *d = fd < 0 ? NULL : fdopendir(fd);
   if (fd >= 0 && !d)
@@ -46,27 +46,28 @@ static DIR *list(int dir) {
   return d;
 }
 
-static const char *next_name(DIR *d) {
+static const char *read_next_name(DIR *d) {
   struct dirent *e;
   while ((e = readdir(d)) && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)) {}
   return e ? e->d_name : NULL;
 }
 
 static int remove_inside(int dir) {
-  DIR *d = list(dir);
+  DIR *d = open_list(dir);
   int e = d ? 0 : -errno;
-  for (const char *name; e == 0 && (name = next_name(d));)
+  for (const char *name; e == 0 && (name = read_next_name(d));)
     e = remove_tree(dir, name);
   if (d)
     closedir(d);
   return e;
 }
 
-/* As NVIDIA's exporter: "<input dir name>-analysis" in the current folder. */
-static char *default_dir(const struct ni_inputs *in) {
+/* Chooses the folder as NVIDIA's exporter does: "<input dir name>-analysis" in the current folder. */
+static char *choose_default_dir(const struct ni_inputs *in) {
   char *real = realpath(in->path[0], NULL), *out = NULL;
   struct stat st;
-  if (real && stat(real, &st) == 0 && !S_ISDIR(st.st_mode) && strrchr(real, '/') != real)
+  const bool is_file = real && stat(real, &st) == 0 && !S_ISDIR(st.st_mode);
+  if (is_file && strrchr(real, '/') != real)
     *strrchr(real, '/') = 0;
   const char *base = real ? strrchr(real, '/') : NULL;
   if (asprintf(&out, "%s-analysis", base && base[1] ? base + 1 : "nccl-inspector") < 0)
@@ -76,18 +77,18 @@ static char *default_dir(const struct ni_inputs *in) {
 }
 
 /* Is anything in it, but for temporary folders of runs that were killed or run now? 0, 1 or -errno. */
-static int look_at(int dir) {
-  DIR *d = list(dir);
+static int has_content(int dir) {
+  DIR *d = open_list(dir);
   const char *name = NULL;
   if (!d)
     return -errno;
-  while ((name = next_name(d)) && strncmp(name, ".tmp-", 5) == 0) {}
+  while ((name = read_next_name(d)) && strncmp(name, ".tmp-", 5) == 0) {}
   closedir(d);
   return name != NULL;
 }
 
 /* Opens a folder of our own in dir. -EPERM: it is another user's. */
-static int own_folder(int dir, const char *name) {
+static int open_own_folder(int dir, const char *name) {
   struct stat st;
   int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   int e = fd < 0 || fstat(fd, &st) < 0 ? -errno : st.st_uid == geteuid() ? 0 : -EPERM;
@@ -102,7 +103,7 @@ static int own_folder(int dir, const char *name) {
 #define ALL_ASIDE ".aside"   /* all old parts lie here, as old-PART: what is in OUT is new */
 #define ALL_PLACED ".placed" /* all new ones are in OUT */
 
-static const char *aside(int i, char name[64]) {
+static const char *name_aside(int i, char name[64]) {
   snprintf(name, 64, "old-%s", parts[i]);
   return name;
 }
@@ -114,7 +115,7 @@ static bool is_there(int dir, const char *name) {
  * The earlier result is whole again, unless the new one is. false: a part of it cannot go back, and lies in
  * the temporary folder.
  */
-static bool put_back(int out, int tmp) {
+static bool restore_parts(int out, int tmp) {
   bool all = true, placing = is_there(tmp, ALL_ASIDE);
   char old[64];
   if (is_there(tmp, ALL_PLACED))
@@ -123,7 +124,7 @@ static bool put_back(int out, int tmp) {
     if (renameat(out, parts[i], tmp, parts[i]) < 0 && errno != ENOENT)
       all = false;
   for (int i = 0; i < N_PARTS; i++)
-    if (is_there(tmp, aside(i, old)) && renameat(tmp, old, out, parts[i]) < 0)
+    if (is_there(tmp, name_aside(i, old)) && renameat(tmp, old, out, parts[i]) < 0)
       all = false;
   if (all && placing)
     unlinkat(tmp, ALL_ASIDE, 0);
@@ -137,19 +138,19 @@ static bool put_back(int out, int tmp) {
  * gone.
  */
 static void remove_leftovers(const struct ni_run *r) {
-  DIR *d = list(r->out_fd);
+  DIR *d = open_list(r->out_fd);
   if (!d)
     return;
-  for (const char *name; (name = next_name(d));) {
+  for (const char *name; (name = read_next_name(d));) {
     if (strncmp(name, ".tmp-", 5) != 0 || strspn(name + 5, "0123456789") != strlen(name + 5))
       continue;
     if (strcmp(name, r->tmp_name) == 0)
       continue;
-    int dir = own_folder(r->out_fd, name), fd = -1;
+    int dir = open_own_folder(r->out_fd, name), fd = -1;
     if (dir >= 0)
       fd = openat(dir, LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    bool over =
-        fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && put_back(r->out_fd, dir) && remove_inside(dir) == 0;
+    bool over = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && restore_parts(r->out_fd, dir) &&
+        remove_inside(dir) == 0;
     /* without a lock: if it is empty */
     if (over || (dir >= 0 && fd < 0 && errno == ENOENT))
       unlinkat(r->out_fd, name, AT_REMOVEDIR);
@@ -161,7 +162,7 @@ static void remove_leftovers(const struct ni_run *r) {
   closedir(d);
 }
 
-static FILE *create(const struct ni_run *r, const char *name) {
+static FILE *create_file(const struct ni_run *r, const char *name) {
   int fd = openat(r->tmp_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   return fd < 0 ? NULL : fdopen(fd, "w");
 }
@@ -175,12 +176,12 @@ static int make_folder(struct ni_run *r) {
   int e = ni_out_name(r->tmp_name);
   if (e == 0 && mkdirat(r->out_fd, r->tmp_name, 0700) < 0)
     e = -errno;
-  if (e == 0 && (e = r->tmp_fd = own_folder(r->out_fd, r->tmp_name)) >= 0)
+  if (e == 0 && (e = r->tmp_fd = open_own_folder(r->out_fd, r->tmp_name)) >= 0)
     e = 0;
   /* not every file system keeps modes */
   if (e == 0 && fstat(r->tmp_fd, &st) == 0)
     (void)fchmod(r->tmp_fd, st.st_mode & 07700);
-  if (e == 0 && (e = look_at(r->tmp_fd)) > 0)
+  if (e == 0 && (e = has_content(r->tmp_fd)) > 0)
     e = -EEXIST;
   return e;
 }
@@ -193,7 +194,8 @@ static int lock_folder(struct ni_run *r) {
   struct stat st;
   r->lock_fd = openat(r->tmp_fd, LOCK, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   int e = r->lock_fd < 0 || (flock(r->lock_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) ? -errno : 0;
-  if (e == -EWOULDBLOCK || (e == 0 && fstat(r->lock_fd, &st) == 0 && st.st_nlink == 0))
+  const bool is_removed = e == 0 && fstat(r->lock_fd, &st) == 0 && st.st_nlink == 0;
+  if (e == -EWOULDBLOCK || is_removed)
     e = -ENOENT;
   if (e != -ENOENT)
     return e;
@@ -217,12 +219,12 @@ static int make_tmp(struct ni_run *r) {
   for (unsigned i = 0; i < 2 && !r->opt.no_parquet; i++)
     if (mkdirat(r->tmp_fd, i ? "parquet_files/invalid" : "parquet_files", 0777) < 0)
       return -errno;
-  return (r->log = create(r, "output.log")) ? 0 : -errno;
+  return (r->log = create_file(r, "output.log")) ? 0 : -errno;
 }
 
 int ni_result_begin(struct ni_run *r) {
   char why[400];
-  r->out_dir = r->opt.output_dir ? strdup(r->opt.output_dir) : default_dir(&r->opt.inputs);
+  r->out_dir = r->opt.output_dir ? strdup(r->opt.output_dir) : choose_default_dir(&r->opt.inputs);
   if (!r->out_dir)
     return -ENOMEM;
   int e = r->out_fd = ni_out_dir(r->out_dir, true, why, sizeof why);
@@ -230,7 +232,7 @@ int ni_result_begin(struct ni_run *r) {
     return ni_run_fail(r, e, "%s: %s", r->out_dir, why);
   }
   remove_leftovers(r);
-  e = look_at(r->out_fd);
+  e = has_content(r->out_fd);
   if (e > 0 && !r->opt.force && !ni_result_earlier(r)) {
     return ni_run_fail(
         r, -EEXIST,
@@ -248,7 +250,7 @@ bool ni_result_earlier(const struct ni_run *r) {
 }
 
 static int write_marker(const struct ni_run *r) {
-  FILE *f = create(r, MARKER);
+  FILE *f = create_file(r, MARKER);
   if (!f)
     return -errno;
   ni_say(f, "Written by nccl-inspector summary. The next summary into this folder replaces it as a whole.\n");
@@ -258,7 +260,8 @@ static int write_marker(const struct ni_run *r) {
 /* The temporary folder with all that is in it. Its lock goes last. */
 static int remove_tmp(struct ni_run *r) {
   int e = r->tmp_fd < 0 ? 0 : remove_inside(r->tmp_fd);
-  if (e == 0 && *r->tmp_name && unlinkat(r->out_fd, r->tmp_name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+  const bool is_made = e == 0 && *r->tmp_name;
+  if (is_made && unlinkat(r->out_fd, r->tmp_name, AT_REMOVEDIR) < 0 && errno != ENOENT)
     e = -errno;
   if (r->lock_fd >= 0)
     close(r->lock_fd);
@@ -277,11 +280,11 @@ static int make_empty(int dir, const char *name) {
  * All old parts step aside, then all new ones come: whoever is killed meanwhile, or cannot go on, has the
  * earlier result again.
  */
-static int replace(const struct ni_run *r) {
+static int replace_parts(const struct ni_run *r) {
   char old[64];
   int e = 0;
   for (int i = 0; e == 0 && i < N_PARTS; i++)
-    if (renameat(r->out_fd, parts[i], r->tmp_fd, aside(i, old)) < 0 && errno != ENOENT)
+    if (renameat(r->out_fd, parts[i], r->tmp_fd, name_aside(i, old)) < 0 && errno != ENOENT)
       e = -errno;
   if (e == 0)
     e = make_empty(r->tmp_fd, ALL_ASIDE);
@@ -294,7 +297,7 @@ static int replace(const struct ni_run *r) {
 }
 
 /* What could not go back waits for the next run in its temporary folder. */
-static void leave_tmp(struct ni_run *r) {
+static void abandon_tmp(struct ni_run *r) {
   if (r->lock_fd >= 0)
     close(r->lock_fd);
   close(r->tmp_fd);
@@ -307,12 +310,12 @@ int ni_result_commit(struct ni_run *r) {
   if (r->log && fclose(r->log) != 0 && e == 0)
     e = -errno;
   r->log = NULL;
-  if (e == 0 && (e = replace(r)) < 0 && !put_back(r->out_fd, r->tmp_fd))
-    leave_tmp(r);
+  if (e == 0 && (e = replace_parts(r)) < 0 && !restore_parts(r->out_fd, r->tmp_fd))
+    abandon_tmp(r);
   char old[64];
   /* before what says that it is not wanted */
   for (int i = 0; e == 0 && i < N_PARTS; i++)
-    e = remove_tree(r->tmp_fd, aside(i, old));
+    e = remove_tree(r->tmp_fd, name_aside(i, old));
   if (e == 0)
     e = remove_tmp(r);
   return e < 0 ? ni_run_fail(r, e, "%s: %s", r->out_dir, strerror(-e)) : e;

@@ -24,7 +24,7 @@ struct value { /* of what its column says; TEXT NULL and REAL NAN: none */
 
 struct table {
   const char *name; /* series_<name>; "": series */
-  const struct column {
+  const struct series_column {
     const char *name;
     enum type type;
   } *column;
@@ -36,7 +36,7 @@ struct table {
 #define WHEN \
   {"bucket", WHOLE}, {"start_ns", WHOLE}, { "since_ms", WHOLE }
 
-static struct value *when(const struct ni_summary *s, int64_t bucket, struct value *v) {
+static struct value *fill_time(const struct ni_summary *s, int64_t bucket, struct value *v) {
   const int64_t w = (int64_t)s->buckets.width_ns;
   *v++ = (struct value){.whole = bucket};
   *v++ = (struct value){.whole = s->buckets.first_ns + bucket * w};
@@ -49,28 +49,28 @@ static struct value *when(const struct ni_summary *s, int64_t bucket, struct val
 #define PUT(v, ...) \
   memcpy(v, (const struct value[]){__VA_ARGS__}, sizeof((const struct value[]){__VA_ARGS__}))
 
-static const struct column of_records[] = {WHEN,
-                                           {"log_group", TEXT},
-                                           {"id", TEXT},
-                                           {"comm_name", TEXT},
-                                           {"kind", TEXT},
-                                           {"func", TEXT},
-                                           {"timing_source", TEXT},
-                                           {"operations", WHOLE},
-                                           {"records", WHOLE},
-                                           {"bytes", WHOLE},
-                                           {"exec_time_us", REAL},
-                                           {"mean_us", REAL},
-                                           {"max_us", REAL},
-                                           {"busbw_gbs", REAL},
-                                           {"late", WHOLE},
-                                           {"late_us", REAL}};
+static const struct series_column of_records[] = {WHEN,
+                                                  {"log_group", TEXT},
+                                                  {"id", TEXT},
+                                                  {"comm_name", TEXT},
+                                                  {"kind", TEXT},
+                                                  {"func", TEXT},
+                                                  {"timing_source", TEXT},
+                                                  {"operations", WHOLE},
+                                                  {"records", WHOLE},
+                                                  {"bytes", WHOLE},
+                                                  {"exec_time_us", REAL},
+                                                  {"mean_us", REAL},
+                                                  {"max_us", REAL},
+                                                  {"busbw_gbs", REAL},
+                                                  {"late", WHOLE},
+                                                  {"late_us", REAL}};
 
-static void record_row(const struct ni_summary *s, size_t i, struct value *v) {
+static void fill_record_row(const struct ni_summary *s, size_t i, struct value *v) {
   const struct ni_bucket_row *x = &s->buckets.records.row[i];
   const struct ni_comm_row *c = &s->comm[x->comm];
   const uint64_t with = x->records - x->no_bandwidth;
-  v = when(s, x->bucket, v);
+  v = fill_time(s, x->bucket, v);
   PUT(v, A_TEXT(x->log_group == NI_BUCKET_NONE ? NULL : s->log_group[x->log_group]), A_TEXT(c->id),
       A_TEXT(c->name), A_TEXT(ni_kind_names[x->kind]), A_TEXT(x->func), A_TEXT(ni_timing_names[x->timing]),
       A_WHOLE(x->operations), A_WHOLE(x->records), A_WHOLE(x->bytes), A_REAL((double)x->ns / 1e3),
@@ -79,63 +79,65 @@ static void record_row(const struct ni_summary *s, size_t i, struct value *v) {
       A_REAL((double)x->late_ns / 1e3));
 }
 
-static const struct column of_rollups[] = {WHEN,
-                                           {"kind", TEXT},
-                                           {"func", TEXT},
-                                           {"timing_source", TEXT},
-                                           {"operations", WHOLE},
-                                           {"bytes", WHOLE},
-                                           {"exec_time_us", REAL},
-                                           {"mean_us", REAL},
-                                           {"max_us", REAL}};
+static const struct series_column of_rollups[] = {WHEN,
+                                                  {"kind", TEXT},
+                                                  {"func", TEXT},
+                                                  {"timing_source", TEXT},
+                                                  {"operations", WHOLE},
+                                                  {"bytes", WHOLE},
+                                                  {"exec_time_us", REAL},
+                                                  {"mean_us", REAL},
+                                                  {"max_us", REAL}};
 
-static void rollup_row(const struct ni_summary *s, size_t i, struct value *v) {
+static void fill_rollup_row(const struct ni_summary *s, size_t i, struct value *v) {
   const struct ni_bucket_row *x = &s->buckets.rolled.row[i];
-  v = when(s, x->bucket, v);
+  v = fill_time(s, x->bucket, v);
   PUT(v, A_TEXT(ni_kind_names[x->kind]), A_TEXT(x->func), A_TEXT(ni_timing_names[x->timing]),
       A_WHOLE(x->operations), A_WHOLE(x->bytes), A_REAL((double)x->ns / 1e3),
       A_REAL(x->operations ? (double)x->ns / 1e3 / (double)x->operations : NAN),
       A_REAL((double)x->max_ns / 1e3));
 }
 
-static const struct column of_hosts[] = {
+static const struct series_column of_hosts[] = {
     WHEN,           {"hostname", TEXT}, {"source", TEXT},   {"device", TEXT}, {"counter", TEXT},
     {"unit", TEXT}, {"kind", TEXT},     {"samples", WHOLE}, {"delta", WHOLE}, {"per_second", REAL},
     {"mean", REAL}, {"min", REAL},      {"max", REAL}};
 
+static int64_t clamp_sum(__int128 sum) {
+  if (sum > INT64_MAX)
+    return INT64_MAX;
+  return sum < INT64_MIN ? INT64_MIN : (int64_t)sum;
+}
+
 /* A gauge has levels, what counts has differences. */
-static void host_row(const struct ni_summary *s, size_t i, struct value *v) {
+static void fill_host_row(const struct ni_summary *s, size_t i, struct value *v) {
   const struct ni_host_bucket *x = &s->buckets.hosts.row[i];
   const bool level = x->min <= x->max;
-  v = when(s, x->bucket, v);
+  v = fill_time(s, x->bucket, v);
   PUT(v, A_TEXT(x->host), A_TEXT(x->source), A_TEXT(x->device), A_TEXT(x->counter), A_TEXT(x->unit),
-      A_TEXT(ni_series_kinds[x->kind]), A_WHOLE(x->samples),
-      A_WHOLE(level                    ? 0
-                  : x->sum > INT64_MAX ? INT64_MAX
-                  : x->sum < INT64_MIN ? INT64_MIN
-                                       : x->sum),
+      A_TEXT(ni_series_kinds[x->kind]), A_WHOLE(x->samples), A_WHOLE(level ? 0 : clamp_sum(x->sum)),
       A_REAL(!level && x->seconds > 0 ? (double)x->sum / x->seconds * x->scale : NAN),
       A_REAL(level ? (double)x->sum / (double)x->samples * x->scale : NAN),
       A_REAL(level ? (double)x->min * x->scale : NAN), A_REAL(level ? (double)x->max * x->scale : NAN));
 }
 
-/* Those that have rows; the first one in any case. */
-static size_t tables(const struct ni_summary *s, struct table t[3]) {
+/* Lists the tables that have rows; the first one in any case. */
+static size_t list_tables(const struct ni_summary *s, struct table t[3]) {
   const struct ni_buckets *b = &s->buckets;
   size_t n = 0;
 #define TABLE(what, columns, rows, fill) \
   t[n++] = (struct table) { what, columns, sizeof(columns) / sizeof *(columns), rows, fill }
   if (!b->width_ns)
     return 0;
-  TABLE("", of_records, b->records.n, record_row);
+  TABLE("", of_records, b->records.n, fill_record_row);
   if (b->rolled.n)
-    TABLE("rollups", of_rollups, b->rolled.n, rollup_row);
+    TABLE("rollups", of_rollups, b->rolled.n, fill_rollup_row);
   if (b->hosts.n)
-    TABLE("hosts", of_hosts, b->hosts.n, host_row);
+    TABLE("hosts", of_hosts, b->hosts.n, fill_host_row);
   return n;
 }
 
-static void file_name(const struct table *t, const char *dir, const char *ending, char path[PATH_MAX]) {
+static void name_file(const struct table *t, const char *dir, const char *ending, char path[PATH_MAX]) {
   snprintf(path, PATH_MAX, "%.4000s/series%s%s.%s", dir, *t->name ? "_" : "", t->name, ending);
 }
 
@@ -144,8 +146,8 @@ int ni_series_csv(const struct ni_summary *s, const char *dir) {
   struct value v[COLUMNS_MAX];
   char path[PATH_MAX];
   int e = 0;
-  for (size_t k = 0, n = tables(s, t); e == 0 && k < n; k++) {
-    file_name(&t[k], dir, "csv", path);
+  for (size_t k = 0, n = list_tables(s, t); e == 0 && k < n; k++) {
+    name_file(&t[k], dir, "csv", path);
     FILE *f = fopen(path, "we");
     if (!f)
       return -errno;
@@ -173,7 +175,7 @@ int ni_series_csv(const struct ni_summary *s, const char *dir) {
   return e;
 }
 
-static void json_value(struct ni_json *j, const struct column *c, const struct value *v) {
+static void put_value(struct ni_json *j, const struct series_column *c, const struct value *v) {
   if (c->type == TEXT)
     ni_json_text(j, c->name, v->text);
   else if (c->type == WHOLE)
@@ -185,7 +187,7 @@ static void json_value(struct ni_json *j, const struct column *c, const struct v
 void ni_series_json(struct ni_json *j, const struct ni_summary *s) {
   struct table t[3];
   struct value v[COLUMNS_MAX];
-  size_t n = tables(s, t);
+  size_t n = list_tables(s, t);
   if (!n)
     return;
   ni_json_object(j, "series");
@@ -198,7 +200,7 @@ void ni_series_json(struct ni_json *j, const struct ni_summary *s) {
       t[k].row(s, i, v);
       NI_JSON_OBJECT (j, NULL)
         for (size_t c = 0; c < t[k].n_columns; c++)
-          json_value(j, &t[k].column[c], &v[c]);
+          put_value(j, &t[k].column[c], &v[c]);
     }
     ni_json_end_array(j);
   }
@@ -274,7 +276,7 @@ int ni_series_parquet(const struct ni_summary *s, const char *dir, enum ni_pq_co
   struct table t[3];
   char folder[PATH_MAX], path[PATH_MAX];
   struct ni_names names;
-  size_t n = tables(s, t);
+  size_t n = list_tables(s, t);
   if (!n)
     return 0;
   snprintf(folder, sizeof folder, "%s/parquet_series", dir);
@@ -287,7 +289,7 @@ int ni_series_parquet(const struct ni_summary *s, const char *dir, enum ni_pq_co
     return e;
   }
   for (size_t k = 0; e == 0 && k < n; k++) {
-    file_name(&t[k], folder, "parquet", path);
+    name_file(&t[k], folder, "parquet", path);
     e = write_parquet(s, &t[k], path, codec, &names, b);
   }
   ni_names_free(&names);

@@ -41,7 +41,7 @@ static void put_counts(struct ni_json *j, const char *key, const void *counts, c
       ni_json_u64(j, c->item[i].name, c->item[i].count);
 }
 
-static void json_input(struct ni_json *j, const struct ni_summary *s) {
+static void put_input(struct ni_json *j, const struct ni_summary *s) {
   const struct ni_input *in = &s->input;
   static const struct ni_json_field read[] = {
       NI_JSON(ni_input, files),
@@ -156,13 +156,13 @@ static const struct ni_json_field tag_fields[] = {
     NI_JSON_AS(ni_tag_row, busbw_gbs, "busbw_gbs_mean")};
 
 /* Host and pid of a process. */
-static void json_place(struct ni_json *j, const struct ni_summary *s, const struct ni_process *p) {
+static void put_place(struct ni_json *j, const struct ni_summary *s, const struct ni_process *p) {
   ni_json_text(j, "hostname", s->host[p->host].name);
   ni_json_i64(j, "pid", p->pid);
 }
 
-/* Of a process with several ranks it is not known which one is meant. */
-static void json_global_rank(struct ni_json *j, const struct ni_process *p) {
+/* Puts null for a process with several ranks: nobody knows which one is meant. */
+static void put_global_rank(struct ni_json *j, const struct ni_process *p) {
   if (p->ranks > 1)
     ni_json_text(j, "global_rank", NULL);
   else
@@ -170,7 +170,7 @@ static void json_global_rank(struct ni_json *j, const struct ni_process *p) {
 }
 
 /* What the processes of each named part of the logs come to. */
-static void json_log_groups(struct ni_json *j, const struct ni_summary *s) {
+static void put_log_groups(struct ni_json *j, const struct ni_summary *s) {
   ni_json_array(j, "log_groups");
   for (uint32_t k = 0; k < s->n_log_groups; k++) {
     uint64_t ranks = 0, records = 0, late = 0;
@@ -197,7 +197,7 @@ static void json_log_groups(struct ni_json *j, const struct ni_summary *s) {
   ni_json_end_array(j);
 }
 
-static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
+static void put_ranks(struct ni_json *j, const struct ni_summary *s) {
   static const struct ni_json_field of_process[] = {
       NI_JSON(ni_process, records),  NI_JSON_FROM(put_ns_as_us, ni_process, exec_ns, "exec_time_us"),
       JOINED(ni_process, compared),  JOINED(ni_process, shortest),
@@ -218,7 +218,7 @@ static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
   for (size_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
     ni_json_object(j, NULL);
-    json_place(j, s, p);
+    put_place(j, s, p);
     ni_json_i64(j, "rank", p->rank);
     ni_json_bool(j, "rank_stated", p->rank_stated);
     if (p->ranks > 1) {
@@ -232,11 +232,11 @@ static void json_ranks(struct ni_json *j, const struct ni_summary *s) {
   ni_json_end_array(j);
   NI_JSON_OBJECTS(j, "hosts", of_host, s->host, s->n_hosts, s);
   if (s->n_log_groups)
-    json_log_groups(j, s);
+    put_log_groups(j, s);
 }
 
 /* What an entry stands for, and who began it. */
-static void json_incident(struct ni_json *j, const struct ni_summary *s, size_t i) {
+static void put_incident(struct ni_json *j, const struct ni_summary *s, size_t i) {
   static const struct ni_json_field fields[] = {
       NI_JSON(ni_outlier, operations), NI_JSON_AS(ni_outlier, ranks, "ranks_waiting"),
       NI_JSON(ni_outlier, most_us), NI_JSON(ni_outlier, total_us), NI_JSON(ni_outlier, more)};
@@ -264,7 +264,7 @@ static void json_incident(struct ni_json *j, const struct ni_summary *s, size_t 
     ni_json_i64(j, "finding", o->finding);
 }
 
-static void json_outliers(struct ni_json *j, const struct ni_summary *s) {
+static void put_outliers(struct ni_json *j, const struct ni_summary *s) {
   static const struct ni_json_field fields[] = {
       NI_JSON(ni_outlier, sn), NI_JSON_AS(ni_outlier, us, "exec_time_us"), NI_JSON(ni_outlier, peers_us),
       NI_JSON(ni_outlier, lost_us), NI_JSON(ni_outlier, time_us)};
@@ -278,30 +278,30 @@ static void json_outliers(struct ni_json *j, const struct ni_summary *s) {
     ni_json_text(j, "func", g->func);
     ni_json_u64(j, "msg_size_bytes", g->msg_bytes);
     ni_json_text(j, "id", s->comm[o->comm].id);
-    json_place(j, s, &s->process[o->process]);
+    put_place(j, s, &s->process[o->process]);
     ni_json_i64(j, "rank", o->rank);
-    json_global_rank(j, &s->process[o->process]);
+    put_global_rank(j, &s->process[o->process]);
     ni_json_bool(j, "global_rank_stated", s->process[o->process].rank_stated);
     NI_JSON_ALL(j, fields, o, s);
     if (o->operations)
-      json_incident(j, s, i);
+      put_incident(j, s, i);
     ni_json_end_object(j);
   }
   ni_json_end_array(j);
 }
 
-static void json_side(struct ni_json *j, const struct ni_summary *s, const char *key, int32_t rank,
-                      uint32_t process) {
+static void put_side(struct ni_json *j, const struct ni_summary *s, const char *key, int32_t rank,
+                     uint32_t process) {
   ni_json_object(j, key);
   ni_json_i64(j, "rank", rank);
   if (process != UINT32_MAX) {
-    json_place(j, s, &s->process[process]);
-    json_global_rank(j, &s->process[process]);
+    put_place(j, s, &s->process[process]);
+    put_global_rank(j, &s->process[process]);
   }
   ni_json_end_object(j);
 }
 
-static void json_pairs(struct ni_json *j, const struct ni_summary *s) {
+static void put_pairs(struct ni_json *j, const struct ni_summary *s) {
   static const struct ni_json_field fields[] = {
       NI_JSON(ni_p2p_pair, sends),
       NI_JSON(ni_p2p_pair, recvs),
@@ -319,8 +319,8 @@ static void json_pairs(struct ni_json *j, const struct ni_summary *s) {
     ni_json_text(j, "id", s->comm[p->comm].id);
     ni_json_text(j, "comm_type", ni_comm_type_names[s->comm[p->comm].type]);
     ni_json_u64(j, "msg_size_bytes", p->msg_bytes);
-    json_side(j, s, "sender", p->from, p->from_process);
-    json_side(j, s, "receiver", p->to, p->to_process);
+    put_side(j, s, "sender", p->from, p->from_process);
+    put_side(j, s, "receiver", p->to, p->to_process);
     NI_JSON_ALL(j, fields, p, s);
     ni_json_end_object(j);
   }
@@ -328,7 +328,7 @@ static void json_pairs(struct ni_json *j, const struct ni_summary *s) {
   ni_json_u64(j, "p2p_pair_records_left_out", s->pair_records_left_out);
 }
 
-static uint64_t fused_calls(const struct ni_summary *s) {
+static uint64_t count_fused_calls(const struct ni_summary *s) {
   uint64_t n = 0;
   for (size_t i = 0; i < s->n_groups; i++)
     n += s->group[i].tails;
@@ -364,19 +364,19 @@ void ni_json_summary(const struct ni_summary *s, FILE *f) {
   ni_json_i64(&j, "last_us", s->last_us);
   ni_json_text(&j, "time_from", s->time_from == NI_TIME_START ? "start" : "dump");
   NI_JSON_ALL(&j, counts, s, s);
-  json_input(&j, s);
+  put_input(&j, s);
   if (s->clocks)
     ni_clocks_json(&j, s->clocks);
-  if (fused_calls(s))
-    ni_json_u64(&j, "fused_calls_counted_once", fused_calls(s));
+  if (count_fused_calls(s))
+    ni_json_u64(&j, "fused_calls_counted_once", count_fused_calls(s));
   NI_JSON_OBJECTS(&j, "groups", group_fields, s->group, s->n_groups, s);
   if (s->n_tags)
     NI_JSON_OBJECTS(&j, "tags", tag_fields, s->tag, s->n_tags, s);
   NI_JSON_OBJECTS(&j, "communicators", comm_fields, s->comm, s->n_comms, s);
-  json_ranks(&j, s);
-  json_pairs(&j, s);
+  put_ranks(&j, s);
+  put_pairs(&j, s);
   ni_findings_json(&j, s);
-  json_outliers(&j, s);
+  put_outliers(&j, s);
   ni_beside_json(&j, s);
   ni_series_json(&j, s);
   ni_json_close(&j);

@@ -6,7 +6,7 @@
 
 #include "exporter/model/sums/model.h"
 
-/* As the file `path`. 0 or -errno. */
+/* Writes the file `path`. 0 or -errno. */
 int ni_write_json(const struct ni_summary *s, const char *path);
 /* Write errors stay in f. */
 void ni_json_summary(const struct ni_summary *s, FILE *f);

@@ -15,21 +15,21 @@
 #include "emit_others.h"
 #include "emit_op.h"
 
-struct place {
+struct track_place {
   uint32_t unit;
   bool shown;
 };
 
-static struct place place_of(const struct ni_tr *r, const struct ni_tr_where *w) {
+static struct track_place find_place(const struct ni_tr *r, const struct ni_tr_where *w) {
   if (w->member != NI_TR_NONE)
-    return (struct place){r->member[w->member].unit, r->member[w->member].shown};
+    return (struct track_place){r->member[w->member].unit, r->member[w->member].shown};
   uint32_t u = r->process[w->process].first_unit;
-  return (struct place){u, u != NI_TR_NONE && r->unit[u].shown && !r->opt.filter.comm.n};
+  return (struct track_place){u, u != NI_TR_NONE && r->unit[u].shown && !r->opt.filter.comm.n};
 }
 
-/* From start to stop; what never stopped goes on to the last that is known of the process, and says so. */
-static int times(struct ni_tr *r, const struct ni_tr_where *w, struct ni_tr_event *e, uint64_t start_ns,
-                 int64_t dur_ns, enum ni_tr_category category, const char *name) {
+/* Sets start and duration. What never stopped goes on to the last time known of the process, and says so. */
+static int set_times(struct ni_tr *r, const struct ni_tr_where *w, struct ni_tr_event *e, uint64_t start_ns,
+                     int64_t dur_ns, enum ni_tr_category category, const char *name) {
   char text[192];
   bool open = dur_ns < 0;
   int64_t last = r->process[w->process].last_us * 1000;
@@ -43,23 +43,23 @@ static int times(struct ni_tr *r, const struct ni_tr_where *w, struct ni_tr_even
   return ni_name(&r->names, &r->cache, open ? text : name, &e->name);
 }
 
-static void sn(struct ni_tr_event *e, enum ni_tr_key_id k, uint64_t v) {
+static void set_number(struct ni_tr_event *e, enum ni_tr_key_id k, uint64_t v) {
   if (v != NI_NO_SN)
     ni_tr_u64(e, k, v);
 }
 
-static int take_api(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l,
+static int fill_api(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l,
                     struct ni_tr_event *e) {
   const struct ni_event_line *x = &l->event;
   bool group = strcmp(x->api, "group") == 0, p2p = strcmp(x->api, "p2p") == 0;
-  int err = times(r, w, e, x->start_ns, x->dur_ns, NI_TR_C_API,
-                  group          ? "group"
-                      : *x->func ? x->func
-                                 : "call");
+  int err = set_times(r, w, e, x->start_ns, x->dur_ns, NI_TR_C_API,
+                      group          ? "group"
+                          : *x->func ? x->func
+                                     : "call");
   if (err < 0)
     return err;
-  sn(e, NI_TR_K_CALL_SN, x->call_sn);
-  sn(e, NI_TR_K_GROUP_SN, x->group_sn);
+  set_number(e, NI_TR_K_CALL_SN, x->call_sn);
+  set_number(e, NI_TR_K_GROUP_SN, x->group_sn);
   if (group) {
     ni_tr_i64(e, NI_TR_K_DEPTH, x->depth);
   } else {
@@ -82,12 +82,12 @@ static int take_api(struct ni_tr *r, const struct ni_tr_where *w, const struct n
   return 0;
 }
 
-static int take_launch(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l,
+static int fill_launch(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l,
                        struct ni_tr_event *e) {
   const struct ni_event_line *x = &l->event;
-  int err = times(r, w, e, x->start_ns, x->dur_ns, NI_TR_C_LAUNCH, "launch");
-  sn(e, NI_TR_K_PLAN_SN, x->plan_sn);
-  sn(e, NI_TR_K_GROUP_SN, x->group_sn);
+  int err = set_times(r, w, e, x->start_ns, x->dur_ns, NI_TR_C_LAUNCH, "launch");
+  set_number(e, NI_TR_K_PLAN_SN, x->plan_sn);
+  set_number(e, NI_TR_K_GROUP_SN, x->group_sn);
   ni_tr_u64(e, NI_TR_K_STREAM, x->stream);
   if (r->opt.no_flows)
     return err;
@@ -98,19 +98,19 @@ static int take_launch(struct ni_tr *r, const struct ni_tr_where *w, const struc
   return err;
 }
 
-static int take_ce(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l,
-                   struct ni_tr_event *e) {
+static int fill_copy(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l,
+                     struct ni_tr_event *e) {
   const struct ni_event_line *x = &l->event;
   char text[96];
   int err;
   if (l->kind == NI_LINE_CE) {
     snprintf(text, sizeof text, "%.60s (copy engine)", x->func);
-    err = times(r, w, e, x->start_ns, x->dur_ns, NI_TR_C_API, text);
+    err = set_times(r, w, e, x->start_ns, x->dur_ns, NI_TR_C_API, text);
     ni_tr_u64(e, NI_TR_K_COUNT, x->count);
     if (err == 0)
       err = ni_tr_text(r, e, NI_TR_K_DATATYPE, x->datatype);
   } else {
-    err = times(r, w, e, x->start_ns, x->dur_ns, NI_TR_C_API, l->kind == NI_LINE_SYNC ? "sync" : "batch");
+    err = set_times(r, w, e, x->start_ns, x->dur_ns, NI_TR_C_API, l->kind == NI_LINE_SYNC ? "sync" : "batch");
     if (l->kind == NI_LINE_SYNC)
       ni_tr_i64(e, NI_TR_K_RANKS, x->n_ranks);
     else
@@ -118,12 +118,12 @@ static int take_ce(struct ni_tr *r, const struct ni_tr_where *w, const struct ni
     if (l->kind == NI_LINE_BATCH)
       ni_tr_u64(e, NI_TR_K_BYTES, x->bytes);
   }
-  sn(e, NI_TR_K_CALL_SN, x->call_sn);
-  sn(e, NI_TR_K_CE_SN, x->ce_sn);
+  set_number(e, NI_TR_K_CALL_SN, x->call_sn);
+  set_number(e, NI_TR_K_CE_SN, x->ce_sn);
   return err;
 }
 
-static int take_proxy_thread(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l,
+static int fill_proxy_thread(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l,
                              struct ni_tr_event *e) {
   const struct ni_event_line *x = &l->event;
   char text[64];
@@ -134,16 +134,16 @@ static int take_proxy_thread(struct ni_tr *r, const struct ni_tr_where *w, const
   else
     snprintf(text, sizeof text, "%.40s", x->what);
   e->phase = flip ? NI_TR_INSTANT : NI_TR_SLICE;
-  return times(r, w, e, x->start_ns, flip ? 0 : x->dur_ns, NI_TR_C_PROXY, text);
+  return set_times(r, w, e, x->start_ns, flip ? 0 : x->dur_ns, NI_TR_C_PROXY, text);
 }
 
-static int take_net(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l,
+static int fill_net(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l,
                     struct ni_tr_event *e) {
   const struct ni_event_line *x = &l->event;
   char text[64];
   snprintf(text, sizeof text, "%.40s", x->type);
-  int err = times(r, w, e, x->start_ns, x->dur_ns, NI_TR_C_NET, text);
-  sn(e, NI_TR_K_PROXY_SN, x->proxy_op_sn);
+  int err = set_times(r, w, e, x->start_ns, x->dur_ns, NI_TR_C_NET, text);
+  set_number(e, NI_TR_K_PROXY_SN, x->proxy_op_sn);
   if (x->step >= 0)
     ni_tr_i64(e, NI_TR_K_STEP, x->step);
   ni_tr_u64(e, NI_TR_K_BYTES, x->bytes);
@@ -155,7 +155,7 @@ static int emit_event(struct ni_tr *r, const struct ni_tr_where *w, const struct
                                     [NI_LINE_GROUP] = NI_TR_T_CALLS,      [NI_LINE_CE] = NI_TR_T_CALLS,
                                     [NI_LINE_SYNC] = NI_TR_T_CALLS,       [NI_LINE_BATCH] = NI_TR_T_CALLS,
                                     [NI_LINE_PROXY_CTRL] = NI_TR_T_PROXY, [NI_LINE_NET] = NI_TR_T_NET_PLUGIN};
-  struct place at = place_of(r, w);
+  struct track_place at = find_place(r, w);
   struct ni_tr_event e = {0};
   const struct ni_event_line *x = &l->event;
   if (!at.shown || !ni_time_of_a_job((int64_t)x->start_ns))
@@ -172,23 +172,23 @@ static int emit_event(struct ni_tr *r, const struct ni_tr_where *w, const struct
     return err;
   switch (l->kind) {
     case NI_LINE_API:
-      err = take_api(r, w, l, &e);
+      err = fill_api(r, w, l, &e);
       break;
     case NI_LINE_LAUNCH:
-      err = take_launch(r, w, l, &e);
+      err = fill_launch(r, w, l, &e);
       break;
     case NI_LINE_GROUP:
-      err = times(r, w, &e, x->start_ns, x->dur_ns, NI_TR_C_ENQUEUE, "enqueue");
-      sn(&e, NI_TR_K_PLAN_SN, x->plan_sn);
+      err = set_times(r, w, &e, x->start_ns, x->dur_ns, NI_TR_C_ENQUEUE, "enqueue");
+      set_number(&e, NI_TR_K_PLAN_SN, x->plan_sn);
       break;
     case NI_LINE_PROXY_CTRL:
-      err = take_proxy_thread(r, w, l, &e);
+      err = fill_proxy_thread(r, w, l, &e);
       break;
     case NI_LINE_NET:
-      err = take_net(r, w, l, &e);
+      err = fill_net(r, w, l, &e);
       break;
     default:
-      err = take_ce(r, w, l, &e);
+      err = fill_copy(r, w, l, &e);
       break;
   }
   if (w->member != NI_TR_NONE)
@@ -196,7 +196,7 @@ static int emit_event(struct ni_tr *r, const struct ni_tr_where *w, const struct
   return err < 0 ? err : ni_tr_put(r, &e);
 }
 
-static void join(struct ni_tr_event *e, uint32_t member, bool p2p, uint64_t rec_sn) {
+static void join_to_operation(struct ni_tr_event *e, uint32_t member, bool p2p, uint64_t rec_sn) {
   ni_tr_arrow(e, NI_TR_A_NET, false, ni_tr_arrow_id(member, NI_TR_A_NET, p2p, rec_sn));
   ni_tr_arrow(e, NI_TR_A_POST, false, ni_tr_arrow_id(member, NI_TR_A_POST, p2p, rec_sn));
 }
@@ -205,7 +205,7 @@ static void join(struct ni_tr_event *e, uint32_t member, bool p2p, uint64_t rec_
  * Some network operations never stop although all is well (CollNet). One that hangs belongs to an operation
  * that does.
  */
-static bool parent_hangs(const struct ni_tr *r, const struct ni_tr_where *w, bool p2p, uint64_t rec_sn) {
+static bool is_parent_hanging(const struct ni_tr *r, const struct ni_tr_where *w, bool p2p, uint64_t rec_sn) {
   const struct ni_tr_member *m = w->member == NI_TR_NONE ? NULL : &r->member[w->member];
   for (size_t i = 0; m && i < m->n_open; i++)
     if (m->open[i].u.rec_sn == rec_sn && m->open[i].kind == p2p)
@@ -241,10 +241,10 @@ static int describe_net(struct ni_tr *r, struct ni_tr_event *e, const struct ni_
 }
 
 /* A time in us that can be one; NAN and what is longer than an hour are none. */
-static bool sane_us(double us) { return isfinite(us) && us >= 0 && us < 3.6e9; }
+static bool is_sane_us(double us) { return isfinite(us) && us >= 0 && us < 3.6e9; }
 
 /* A network operation, or one of its steps. Several of one channel and direction are under way at once. */
-static int emit_net(struct ni_tr *r, const struct ni_tr_where *w, const struct place *at,
+static int emit_net(struct ni_tr *r, const struct ni_tr_where *w, const struct track_place *at,
                     const struct ni_proxy_line *x, bool step) {
   struct ni_tr_event e = {0};
   char size[32], text[160];
@@ -258,8 +258,8 @@ static int emit_net(struct ni_tr *r, const struct ni_tr_where *w, const struct p
     snprintf(text, sizeof text, "%s step %lld", send ? "send" : "receive", (long long)x->step);
   else
     snprintf(text, sizeof text, "%s rank %d, %s", send ? "send to" : "receive from", x->peer, size);
-  bool p2p = x->parent_type && strcmp(x->parent_type, "p2p") == 0, known = sane_us(x->total_us);
-  if (!known && !parent_hangs(r, w, p2p, x->parent_rec_sn)) {
+  bool p2p = x->parent_type && strcmp(x->parent_type, "p2p") == 0, known = is_sane_us(x->total_us);
+  if (!known && !is_parent_hanging(r, w, p2p, x->parent_rec_sn)) {
     known = true;
     e.phase = NI_TR_INSTANT;
     memcpy(text + strlen(text), " (no stop)", sizeof " (no stop)");
@@ -268,27 +268,25 @@ static int emit_net(struct ni_tr *r, const struct ni_tr_where *w, const struct p
    * Posted operations of one connection wait for each other: from the first progress on it is this one's
    * turn.
    */
-  int64_t waited = sane_us(x->progress_us) ? llround(x->progress_us * 1000) : 0;
+  int64_t waited = is_sane_us(x->progress_us) ? llround(x->progress_us * 1000) : 0;
   int64_t total = e.phase == NI_TR_INSTANT ? waited : known ? llround(x->total_us * 1000) : -1;
   if (known && waited > total)
     waited = 0;
-  int err = times(r, w, &e, x->start_ns + (uint64_t)waited, known ? total - waited : -1, NI_TR_C_NET, text);
+  int err =
+      set_times(r, w, &e, x->start_ns + (uint64_t)waited, known ? total - waited : -1, NI_TR_C_NET, text);
+  const enum ni_tr_class class = step ? NI_TR_T_STEPS : send ? NI_TR_T_NET_SEND : NI_TR_T_NET_RECV;
   if (err == 0)
-    err = ni_tr_track(r, at->unit, w->member,
-                      step       ? NI_TR_T_STEPS
-                          : send ? NI_TR_T_NET_SEND
-                                 : NI_TR_T_NET_RECV,
-                      x->channel < 0 ? 0 : (uint32_t)x->channel, &e.track);
+    err = ni_tr_track(r, at->unit, w->member, class, x->channel < 0 ? 0 : (uint32_t)x->channel, &e.track);
   if (err == 0)
     err = describe_net(r, &e, x, step, waited);
-  if (!r->opt.no_flows && !step && e.phase != NI_TR_INSTANT && w->member != NI_TR_NONE &&
-      x->parent_rec_sn != NI_NO_SN)
-    join(&e, w->member, p2p, x->parent_rec_sn);
+  const bool has_parent = w->member != NI_TR_NONE && x->parent_rec_sn != NI_NO_SN;
+  if (!r->opt.no_flows && !step && e.phase != NI_TR_INSTANT && has_parent)
+    join_to_operation(&e, w->member, p2p, x->parent_rec_sn);
   return err < 0 ? err : ni_tr_put(r, &e);
 }
 
 /* A step that lies in its operation's line, as the line of its own that it would have had. */
-static int emit_nested(struct ni_tr *r, const struct ni_tr_where *w, const struct place *at,
+static int emit_nested(struct ni_tr *r, const struct ni_tr_where *w, const struct track_place *at,
                        const struct ni_proxy_line *op, const struct ni_proxy_step *n) {
   struct ni_proxy_line x = *op;
   x.trans_size_bytes = n->trans_size_bytes;
@@ -308,7 +306,7 @@ static int emit_nested(struct ni_tr *r, const struct ni_tr_where *w, const struc
 
 static int emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   const struct ni_proxy_line *x = &l->proxy;
-  struct place at = place_of(r, w);
+  struct track_place at = find_place(r, w);
   int err = 0;
   if (!at.shown || r->opt.filter.tag.n)
     return 0; /* they do not say their operation's tag */
@@ -321,7 +319,7 @@ static int emit_proxy(struct ni_tr *r, const struct ni_tr_where *w, const struct
   return err;
 }
 
-static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
+static int emit_line(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   switch (l->kind) {
     case NI_LINE_OP:
       return ni_tr_emit_op(r, w, l);
@@ -350,7 +348,7 @@ int ni_tr_emit(struct ni_tr *r) {
     ni_tr_choose(r, NI_TR_DRAW);
   int e = r->log ? ni_tr_choose_losses(r) : 0;
   if (e == 0)
-    e = ni_tr_pass(r, NI_TR_DRAW, take);
+    e = ni_tr_pass(r, NI_TR_DRAW, emit_line);
   if (e == 0)
     e = ni_tr_emit_kept(r);
   if (e == 0)

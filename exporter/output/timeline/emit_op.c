@@ -19,11 +19,14 @@
 #include "exporter/model/timeline/with.h"
 #include "emit_parts.h"
 
-static NI_ORDER_BY(by_number, struct ni_tr_gap, kind, from, to)
+static int compare_by_number(const void *a, const void *b) {
+  const struct ni_tr_gap *x = a, *y = b;
+  return NI_BY(x, y, kind, from, to);
+}
 
-    void ni_tr_sort_gaps(struct ni_tr_member *m) {
+void ni_tr_sort_gaps(struct ni_tr_member *m) {
   if (m->n_gaps)
-    qsort(m->gap, m->n_gaps, sizeof *m->gap, by_number);
+    qsort(m->gap, m->n_gaps, sizeof *m->gap, compare_by_number);
 }
 
 /*
@@ -34,13 +37,14 @@ static void note_gap_border(struct ni_tr_member *m, unsigned kind, uint64_t rec_
   size_t i;
   ni_array_search(i, m->n_gaps,
                   m->gap[i].kind < kind || (m->gap[i].kind == kind && m->gap[i].from <= rec_sn));
-  if (i < m->n_gaps && m->gap[i].kind == kind &&
-      (m->gap[i].after_ns == NI_TR_NO_TIME || ts > m->gap[i].after_ns))
-    m->gap[i].after_ns = ts;
+  struct ni_tr_gap *next = i < m->n_gaps && m->gap[i].kind == kind ? &m->gap[i] : NULL;
+  if (next && (next->after_ns == NI_TR_NO_TIME || ts > next->after_ns))
+    next->after_ns = ts;
   if (i == 0)
     return;
   struct ni_tr_gap *g = &m->gap[i - 1];
-  if (g->kind == kind && rec_sn > g->to && (g->before_ns == NI_TR_NO_TIME || ts < g->before_ns))
+  const bool is_behind = g->kind == kind && rec_sn > g->to;
+  if (is_behind && (g->before_ns == NI_TR_NO_TIME || ts < g->before_ns))
     g->before_ns = ts;
 }
 
@@ -54,8 +58,8 @@ static void join_gaps(struct ni_tr_member *m) {
       m->gap[i - 1].before_ns = m->gap[i].before_ns;
 }
 
-static int instant(struct ni_tr *r, uint32_t process, uint32_t unit, int64_t at_ns,
-                   enum ni_tr_category category, const char *text, struct ni_tr_event *e) {
+static int emit_instant(struct ni_tr *r, uint32_t process, uint32_t unit, int64_t at_ns,
+                        enum ni_tr_category category, const char *text, struct ni_tr_event *e) {
   e->phase = NI_TR_INSTANT;
   e->category = (uint8_t)category;
   e->ts = ni_tr_time(r, process, at_ns);
@@ -63,7 +67,7 @@ static int instant(struct ni_tr *r, uint32_t process, uint32_t unit, int64_t at_
   return err < 0 ? err : ni_tr_track(r, unit, NI_TR_NONE, NI_TR_T_MARKS, 0, &e->track);
 }
 
-static const char *label(const struct ni_tr *r, const struct ni_tr_member *m, char *out, size_t size) {
+static const char *make_label(const struct ni_tr *r, const struct ni_tr_member *m, char *out, size_t size) {
   const char *name = ni_tr_comm_name(r, m);
   if (*name && !m->ambiguous)
     snprintf(out, size, "%s", name);
@@ -72,13 +76,13 @@ static const char *label(const struct ni_tr *r, const struct ni_tr_member *m, ch
   return out;
 }
 
-static int life(struct ni_tr *r, const struct ni_tr_where *w, int64_t at_ns, const char *what) {
+static int emit_life(struct ni_tr *r, const struct ni_tr_where *w, int64_t at_ns, const char *what) {
   const struct ni_tr_member *m = &r->member[w->member];
   const struct ni_who_member *who = ni_tr_who(r, m);
   struct ni_tr_event e = {0};
   char comm[160], text[224];
-  snprintf(text, sizeof text, "%s: %s", label(r, m, comm, sizeof comm), what);
-  int err = instant(r, w->process, m->unit, at_ns, NI_TR_C_LIFE, text, &e);
+  snprintf(text, sizeof text, "%s: %s", make_label(r, m, comm, sizeof comm), what);
+  int err = emit_instant(r, w->process, m->unit, at_ns, NI_TR_C_LIFE, text, &e);
   ni_tr_u64(&e, NI_TR_K_COMM, who->hash);
   ni_tr_i64(&e, NI_TR_K_RANK, who->rank);
   ni_tr_i64(&e, NI_TR_K_RANKS, who->n_ranks);
@@ -86,7 +90,7 @@ static int life(struct ni_tr *r, const struct ni_tr_where *w, int64_t at_ns, con
 }
 
 /* NVIDIA's log says how many were dropped since the dump before, not which. */
-static int dropped(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_stats_line *s) {
+static int emit_dropped(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_stats_line *s) {
   const struct ni_tr_member *m = &r->member[w->member];
   int err = 0;
   for (int k = 0; err == 0 && k < NI_KIND_COUNT; k++) {
@@ -94,10 +98,10 @@ static int dropped(struct ni_tr *r, const struct ni_tr_where *w, const struct ni
     char comm[160], text[224];
     if (!s->dropped_since[k])
       continue;
-    snprintf(text, sizeof text, "%s: %llu %s lost before here", label(r, m, comm, sizeof comm),
+    snprintf(text, sizeof text, "%s: %llu %s lost before here", make_label(r, m, comm, sizeof comm),
              (unsigned long long)s->dropped_since[k],
              ni_plural(s->dropped_since[k], "operation", "operations"));
-    err = instant(r, w->process, m->unit, w->dump_us * 1000, NI_TR_C_LOSS, text, &e);
+    err = emit_instant(r, w->process, m->unit, w->dump_us * 1000, NI_TR_C_LOSS, text, &e);
     ni_tr_u64(&e, NI_TR_K_COUNT, s->dropped_since[k]);
     if (err == 0)
       err = ni_tr_put(r, &e);
@@ -106,15 +110,16 @@ static int dropped(struct ni_tr *r, const struct ni_tr_where *w, const struct ni
 }
 
 /* Process lines go to every unit of the process that is shown. */
-static int to_units(struct ni_tr *r, const struct ni_tr_where *w, int64_t at_ns, enum ni_tr_category category,
-                    const char *name, enum ni_tr_key_id key, const char *text) {
+static int emit_to_units(struct ni_tr *r, const struct ni_tr_where *w, int64_t at_ns,
+                         enum ni_tr_category category, const char *name, enum ni_tr_key_id key,
+                         const char *text) {
   int err = 0;
   for (uint32_t u = r->process[w->process].first_unit; err == 0 && u != NI_TR_NONE;
        u = r->unit[u].next_in_process) {
     struct ni_tr_event e = {0};
     if (!r->unit[u].shown)
       continue;
-    err = instant(r, w->process, u, at_ns, category, name, &e);
+    err = emit_instant(r, w->process, u, at_ns, category, name, &e);
     if (err == 0 && text)
       err = ni_tr_text(r, &e, key, text);
     if (err == 0)
@@ -124,7 +129,7 @@ static int to_units(struct ni_tr *r, const struct ni_tr_where *w, int64_t at_ns,
 }
 
 /* A mark that somebody set, or a change of detail: from there on other things are recorded. */
-static int take_control(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_control_line *c) {
+static int emit_control(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_control_line *c) {
   char text[256];
   int64_t at = ni_time_of_a_job((int64_t)c->ns) ? (int64_t)c->ns : w->dump_us * 1000;
   uint64_t tag;
@@ -137,7 +142,7 @@ static int take_control(struct ni_tr *r, const struct ni_tr_where *w, const stru
     snprintf(text, sizeof text, "%.20s: %.180s%s", c->source, c->command,
              strcmp(c->result, "refused") == 0 ? " (refused)" : "");
   r->count.marks += c->mark != NULL;
-  return to_units(r, w, at, NI_TR_C_MARK, text, NI_TR_K_EVENTS, c->events);
+  return emit_to_units(r, w, at, NI_TR_C_MARK, text, NI_TR_K_EVENTS, c->events);
 }
 
 int ni_tr_emit_mark(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
@@ -155,18 +160,18 @@ int ni_tr_emit_mark(struct ni_tr *r, const struct ni_tr_where *w, const struct n
       if (!m || !l->comm.init_ns || m->announced)
         return 0;
       m->announced = true;
-      return life(r, w, (int64_t)l->comm.init_ns, "begins");
+      return emit_life(r, w, (int64_t)l->comm.init_ns, "begins");
     case NI_LINE_COMM_END: {
       char what[64];
       snprintf(what, sizeof what, "ends (%.40s)", l->comm_end.why);
-      return m ? life(r, w, (int64_t)l->comm_end.ns, what) : 0;
+      return m ? emit_life(r, w, (int64_t)l->comm_end.ns, what) : 0;
     }
     case NI_LINE_NOTE:
-      return to_units(r, w, w->dump_us * 1000, NI_TR_C_MARK, "note", NI_TR_K_TEXT, l->note.text);
+      return emit_to_units(r, w, w->dump_us * 1000, NI_TR_C_MARK, "note", NI_TR_K_TEXT, l->note.text);
     case NI_LINE_CONTROL:
-      return take_control(r, w, &l->control);
+      return emit_control(r, w, &l->control);
     case NI_LINE_DUMP_STATS:
-      return m && !l->stats.has_accounting ? dropped(r, w, &l->stats) : 0;
+      return m && !l->stats.has_accounting ? emit_dropped(r, w, &l->stats) : 0;
     default:
       return 0;
   }
@@ -251,10 +256,19 @@ static int put_ends(struct ni_tr *r) {
     struct ni_tr_where w = {.process = p};
     if (!x->ours || x->final || !x->has_lines)
       continue;
-    err = to_units(r, &w, x->last_us * 1000, NI_TR_C_LOSS, "the log ends here: killed, or still running",
-                   NI_TR_K_TEXT, "no final line; what came after the last flush is not in the log");
+    err = emit_to_units(r, &w, x->last_us * 1000, NI_TR_C_LOSS, "the log ends here: killed, or still running",
+                        NI_TR_K_TEXT, "no final line; what came after the last flush is not in the log");
   }
   return err;
+}
+
+static bool is_open_wanted(const struct ni_tr *r, const struct ni_tr_open *x) {
+  const struct ni_filters *f = &r->opt.filter;
+  if (x->finished)
+    return false;
+  if (f->tag.n && !ni_tags_have(&f->tag, x->u.user_tag))
+    return false;
+  return !f->coll.n || ni_words_have_func(&f->coll, ni_name_text(&r->names, x->func));
 }
 
 int ni_tr_emit_kept(struct ni_tr *r) {
@@ -268,10 +282,7 @@ int ni_tr_emit_kept(struct ni_tr *r) {
       if (!m->gap[k].away)
         err = put_gap(r, i, &m->gap[k]);
     for (size_t k = 0; err == 0 && k < m->n_open; k++)
-      if (!m->open[k].finished &&
-          (!r->opt.filter.tag.n || ni_tags_have(&r->opt.filter.tag, m->open[k].u.user_tag)) &&
-          (!r->opt.filter.coll.n ||
-           ni_words_have_func(&r->opt.filter.coll, ni_name_text(&r->names, m->open[k].func))))
+      if (is_open_wanted(r, &m->open[k]))
         err = put_open(r, i, &m->open[k]);
   }
   if (err == 0)
@@ -279,7 +290,7 @@ int ni_tr_emit_kept(struct ni_tr *r) {
   return err < 0 ? err : put_ends(r);
 }
 
-static int name_of(struct ni_tr *r, const struct ni_line *l, const char *after, uint32_t *out) {
+static int name_operation(struct ni_tr *r, const struct ni_line *l, const char *after, uint32_t *out) {
   char size[32], text[256];
   const char *tag = ni_tag_name(&r->tags, l->op.user_tag);
   ni_size_text(l->op.msg_bytes, size);
@@ -293,8 +304,8 @@ static int name_of(struct ni_tr *r, const struct ni_line *l, const char *after, 
   return ni_name(&r->names, &r->cache, text, out);
 }
 
-static int describe(struct ni_tr *r, struct ni_tr_event *e, const struct ni_tr_member *m,
-                    const struct ni_line *l) {
+static int describe_operation(struct ni_tr *r, struct ni_tr_event *e, const struct ni_tr_member *m,
+                              const struct ni_line *l) {
   const struct ni_record *o = &l->op;
   ni_tr_u64(e, NI_TR_K_SN, o->sn);
   ni_tr_u64(e, NI_TR_K_BYTES, o->msg_bytes);
@@ -349,7 +360,8 @@ static int put_channels(struct ni_tr *r, const struct ni_tr_where *w, const stru
   int err = 0;
   for (uint32_t i = 0; err == 0 && i < l->trace->n; i++) {
     const struct ni_trace_event *c = &l->trace->event[i];
-    if (!c->start_us || c->start_us > INT64_MAX / 1000 || c->stop_us > INT64_MAX / 1000 || c->channel < 0)
+    const bool has_times = c->start_us && c->start_us <= INT64_MAX / 1000 && c->stop_us <= INT64_MAX / 1000;
+    if (!has_times || c->channel < 0)
       continue;
     struct ni_tr_event e = {.name = name, .category = NI_TR_C_CHANNEL};
     uint64_t stop = c->stop_us >= c->start_us ? c->stop_us : c->start_us;
@@ -378,8 +390,8 @@ struct drawn {
   struct ni_tr_event e; /* the kernel, or the bracket */
 };
 
-/* Its name, its track and what is said of it. */
-static int take_kernel(struct drawn *d) {
+/* Fills the kernel's name, its track and what is said of it. */
+static int fill_kernel(struct drawn *d) {
   static const char *const brackets[NI_SRC_COUNT] = {
       [NI_SRC_CE] = " (copy engine, enqueue only)", [NI_SRC_API] = " (API call only)"};
   const struct ni_record *o = &d->l->op;
@@ -391,14 +403,14 @@ static int take_kernel(struct drawn *d) {
   if (brackets[o->src])
     bracket = brackets[o->src];
   if (d->bracket_only)
-    err = name_of(d->r, d->l, bracket, &d->e.name);
+    err = name_operation(d->r, d->l, bracket, &d->e.name);
   else if (o->shared_span)
-    err = name_of(d->r, d->l, " (fused)", &d->e.name);
+    err = name_operation(d->r, d->l, " (fused)", &d->e.name);
   enum ni_tr_class class = d->bracket_only ? NI_TR_T_ENQUEUE : p2p ? NI_TR_T_P2P : NI_TR_T_COLL;
   if (err == 0)
     err = ni_tr_track(d->r, d->m->unit, d->w->member, class, 0, &d->e.track);
   if (err == 0)
-    err = describe(d->r, &d->e, d->m, d->l);
+    err = describe_operation(d->r, &d->e, d->m, d->l);
   if (err < 0)
     return err;
   if (d->how == NI_BY_ENQUEUE && !d->bracket_only) {
@@ -406,7 +418,8 @@ static int take_kernel(struct drawn *d) {
   } else if (d->how == NI_BY_CPU) {
     err = ni_tr_text(d->r, &d->e, NI_TR_K_PLACED, "arrival at the CPU");
   }
-  if (err == 0 && d->enqueue != NI_TR_NO_TIME && !d->bracket_only && d->how != NI_BY_ENQUEUE)
+  const bool has_waited = d->enqueue != NI_TR_NO_TIME && d->how != NI_BY_ENQUEUE;
+  if (err == 0 && has_waited && !d->bracket_only)
     ni_tr_i64(&d->e, NI_TR_K_WAITED, d->e.ts - d->enqueue);
   return err;
 }
@@ -420,7 +433,9 @@ static int put_enqueue(struct drawn *d) {
   const struct ni_trace *t = d->l->trace;
   uint32_t member = d->w->member;
   bool p2p = d->l->is_p2p, has_net = d->r->process[d->w->process].has_net;
-  if (d->bracket_only || ((o->has & NI_HAS_PLAN_SN) && !has_net) || d->enqueue == NI_TR_NO_TIME)
+  if (d->bracket_only || d->enqueue == NI_TR_NO_TIME)
+    return 0;
+  if ((o->has & NI_HAS_PLAN_SN) && !has_net)
     return 0;
   uint64_t number = o->has & NI_HAS_REC_SN ? o->rec_sn : o->sn;
   /* A kernel may have begun before its call was told of (contract: the bracket comes after the launch). */
@@ -436,7 +451,8 @@ static int put_enqueue(struct drawn *d) {
   if (d->flows && has_net)
     ni_tr_arrow(&q, NI_TR_A_POST, true, ni_tr_arrow_id(member, NI_TR_A_POST, p2p, number));
   /* The call's bracket in verbose logs, else the moment of its start. */
-  if (t && t->has_ts && t->start_us && t->stop_us > t->start_us && t->stop_us - t->start_us < 3600000000u)
+  const bool has_bracket = t && t->has_ts && t->start_us && t->stop_us > t->start_us;
+  if (has_bracket && t->stop_us - t->start_us < 3600000000u)
     q.dur = (int64_t)(t->stop_us - t->start_us) * 1000;
   return err < 0 ? err : ni_tr_put(d->r, &q);
 }
@@ -488,12 +504,13 @@ int ni_tr_emit_op(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_
     return 0;
   if (r->opt.filter.tag.n && !ni_tags_have(&r->opt.filter.tag, o->user_tag))
     return 0;
-  if ((err = name_of(r, l, "", &d.name)) < 0)
+  if ((err = name_operation(r, l, "", &d.name)) < 0)
     return err;
-  if ((err = take_kernel(&d)) == 0)
+  if ((err = fill_kernel(&d)) == 0)
     err = put_enqueue(&d);
   join_others(&d);
-  if (err == 0 && d.bracket_only && o->symmetric && o->graph)
+  const bool is_replay = d.bracket_only && o->symmetric && o->graph;
+  if (err == 0 && is_replay)
     return ni_tr_put_replay(r, w->member, o, &d.e);
   const uint64_t events = r->count.events;
   if (err == 0)

@@ -14,7 +14,7 @@
 #include "event.h"
 
 /* One file of samples, while it is read. */
-struct series {
+struct counter_series {
   struct ni_tr *r;
   uint32_t device, host; /* in r->device; in r->host, NI_TR_NONE: the job was not there */
   struct track {         /* of each counter */
@@ -25,7 +25,7 @@ struct series {
   size_t cap;
 };
 
-static int find_device(struct series *x, const char *host) {
+static int find_device(struct counter_series *x, const char *host) {
   struct ni_tr *r = x->r;
   uint32_t name;
   int e = ni_name(&r->names, &r->cache, host, &name);
@@ -44,8 +44,8 @@ static int find_device(struct series *x, const char *host) {
   return 0;
 }
 
-static int set(void *arg, const char *host, const struct ni_set *s) {
-  struct series *x = arg;
+static int begin_set(void *arg, const char *host, const struct ni_set *s) {
+  struct counter_series *x = arg;
   if (!ni_array_room(x->at, s->n_counters, x->cap))
     return -ENOMEM;
   for (size_t i = 0; i < s->n_counters; i++)
@@ -54,7 +54,7 @@ static int set(void *arg, const char *host, const struct ni_set *s) {
 }
 
 /* What a unit is shown as, and what a second of it is multiplied with. */
-static double shown_as(const struct ni_metric *m, const char **unit) {
+static double choose_scale(const struct ni_metric *m, const char **unit) {
   *unit = m->unit;
   if (m->kind == NI_METRIC_GAUGE)
     return m->scale;
@@ -75,7 +75,8 @@ static double shown_as(const struct ni_metric *m, const char **unit) {
 }
 
 /* Viewers call a track by the event's name and the key of its value, which is the unit. */
-static int name_track(struct series *x, const struct ni_series_sample *s, uint32_t k, const char *unit) {
+static int name_track(struct counter_series *x, const struct ni_series_sample *s, uint32_t k,
+                      const char *unit) {
   const struct ni_counter *c = &s->set->counter[k];
   char text[400], per[80];
   bool per_s = c->what.kind != NI_METRIC_GAUGE && *c->what.unit && strcmp(unit, c->what.unit) == 0;
@@ -85,7 +86,7 @@ static int name_track(struct series *x, const struct ni_series_sample *s, uint32
   return e < 0 ? e : ni_name(&x->r->names, &x->r->cache, per, &x->at[k].unit);
 }
 
-static struct ni_tr_event event(const struct series *x, uint32_t name, int64_t ns) {
+static struct ni_tr_event make_event(const struct counter_series *x, uint32_t name, int64_t ns) {
   return (struct ni_tr_event){.phase = NI_TR_COUNTER,
                               .category = NI_TR_C_COUNTER,
                               .track = x->device,
@@ -93,8 +94,8 @@ static struct ni_tr_event event(const struct series *x, uint32_t name, int64_t n
                               .ts = x->host == NI_TR_NONE ? ns : ni_tr_aligned(x->r, x->host, ns)};
 }
 
-static int put(struct series *x, uint32_t k, int64_t ns, double v) {
-  struct ni_tr_event e = event(x, x->at[k].name, ns);
+static int put_sample(struct counter_series *x, uint32_t k, int64_t ns, double v) {
+  struct ni_tr_event e = make_event(x, x->at[k].name, ns);
   ni_tr_u64(&e, NI_TR_K_UNIT, x->at[k].unit);
   ni_tr_f64(&e, NI_TR_K_VALUE, v);
   x->at[k].shown = v;
@@ -102,7 +103,7 @@ static int put(struct series *x, uint32_t k, int64_t ns, double v) {
 }
 
 /* Why there is no number; NULL: there is one. */
-static const char *why_unknown(const struct ni_change *c) {
+static const char *explain_unknown(const struct ni_change *c) {
   switch (c->state) {
     case NI_CHANGE_RESET:
       return "began anew";
@@ -118,18 +119,19 @@ static const char *why_unknown(const struct ni_change *c) {
 }
 
 /* A mark of the process. */
-static int put_unknown(struct series *x, const struct ni_series_sample *s, uint32_t k, const char *why) {
+static int put_unknown(struct counter_series *x, const struct ni_series_sample *s, uint32_t k,
+                       const char *why) {
   const struct ni_counter *n = &s->set->counter[k];
   char text[400];
   uint32_t name = 0;
   snprintf(text, sizeof text, "%s %s: %s", s->set->entity[n->entity].name, n->name, why);
   int e = ni_name(&x->r->names, &x->r->cache, text, &name);
-  struct ni_tr_event mark = event(x, name, s->real_ns);
+  struct ni_tr_event mark = make_event(x, name, s->real_ns);
   return e < 0 ? e : ni_tr_put(x->r, &mark);
 }
 
-static int pair(void *arg, const struct ni_series_sample *after, const struct ni_reading *before) {
-  struct series *x = arg;
+static int put_pair(void *arg, const struct ni_series_sample *after, const struct ni_reading *before) {
+  struct counter_series *x = arg;
   int e = 0;
   for (uint32_t k = 0; e == 0 && k < after->set->n_counters; k++) {
     const struct ni_counter *counter = &after->set->counter[k];
@@ -138,8 +140,9 @@ static int pair(void *arg, const struct ni_series_sample *after, const struct ni
     struct ni_change c =
         ni_change_of(&counter->what, &before[k], now, after->set->entity[counter->entity].link_bytes_s);
     struct track *t = &x->at[k];
-    const char *unit, *why = why_unknown(&c);
-    double v = shown_as(&counter->what, &unit) * (gauge ? (double)(int64_t)now->value : ni_change_rate(&c));
+    const char *unit, *why = explain_unknown(&c);
+    double v =
+        choose_scale(&counter->what, &unit) * (gauge ? (double)(int64_t)now->value : ni_change_rate(&c));
     if (c.state == NI_CHANGE_STALE)
       continue; /* no newer than the one before: that one holds */
     if (why)
@@ -152,10 +155,10 @@ static int pair(void *arg, const struct ni_series_sample *after, const struct ni
     if (!t->name) { /* a track begins where it moves */
       e = name_track(x, after, k, unit);
       if (e == 0)
-        e = put(x, k, before[k].real_ns - 1000, 0);
+        e = put_sample(x, k, before[k].real_ns - 1000, 0);
     }
     if (e == 0)
-      e = put(x, k, gauge ? now->real_ns : before[k].real_ns, v);
+      e = put_sample(x, k, gauge ? now->real_ns : before[k].real_ns, v);
   }
   return e;
 }
@@ -171,12 +174,12 @@ static void number_devices(struct ni_tr *r) {
 }
 
 int ni_tr_emit_counters(struct ni_tr *r) {
-  struct series x = {.r = r};
+  struct counter_series x = {.r = r};
   int e = 0;
   for (size_t i = 0; e == 0 && i < r->files.n; i++) {
     struct ni_series_end end;
     if (ni_is_series(r->files.file[i].path))
-      e = ni_series_pairs(r->files.file[i].path, &(struct ni_series_pairs){&x, set, pair}, &end);
+      e = ni_series_pairs(r->files.file[i].path, &(struct ni_series_pairs){&x, begin_set, put_pair}, &end);
   }
   number_devices(r);
   free(x.at);
@@ -191,7 +194,7 @@ struct drawing {
   uint32_t tracks; /* begun before this file */
 };
 
-static int track_of(const struct drawing *d, const struct ni_kineto_event *k, uint32_t *out) {
+static int find_track(const struct drawing *d, const struct ni_kineto_event *k, uint32_t *out) {
   const char *label = ni_tr_with_place(d->r, d->w, k->process),
              *name = ni_tr_with_place(d->r, d->w, k->place);
   char text[300];
@@ -203,7 +206,7 @@ static int track_of(const struct drawing *d, const struct ni_kineto_event *k, ui
   return e < 0 ? e : ni_tr_track(d->r, d->w->unit, NI_TR_NONE, NI_TR_T_OTHER, code, out);
 }
 
-static int take(void *arg, const struct ni_kineto_event *k) {
+static int emit_kineto_event(void *arg, const struct ni_kineto_event *k) {
   struct drawing *d = arg;
   bool slice = k->phase == 'X';
   if (!k->phase || strchr("Msf", k->phase))
@@ -218,7 +221,7 @@ static int take(void *arg, const struct ni_kineto_event *k) {
                            .dur = slice && k->dur_ns > 0 ? k->dur_ns : 0};
   int e = ni_name(&d->r->names, &d->r->cache, *k->name ? k->name : "PyTorch", &ev.name);
   if (e == 0)
-    e = track_of(d, k, &ev.track);
+    e = find_track(d, k, &ev.track);
   d->w->events++;
   return e < 0 ? e : ni_tr_put(d->r, &ev);
 }
@@ -229,7 +232,7 @@ int ni_tr_emit_with(struct ni_tr *r) {
     struct drawing d = {r, &r->with[i], r->n_tracks};
     if (d.w->unit == NI_TR_NONE || !r->unit[d.w->unit].shown)
       continue;
-    int read = ni_kineto_read(d.w->path, take, &d, &d.w->left_out, NULL);
+    int read = ni_kineto_read(d.w->path, emit_kineto_event, &d, &d.w->left_out, NULL);
     e = read == -EBADMSG ? 0 : read;
   }
   return e < 0 ? ni_tr_fail(r, e, "--with: %s", strerror(-e)) : 0;

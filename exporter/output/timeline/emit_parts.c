@@ -8,7 +8,7 @@
 enum { REPLAYS_MAX = 1 << 16 }; /* calls whose replays wait; those of further calls are drawn at once */
 
 struct ni_tr_replays {
-  struct waiting {
+  struct waiting_replay {
     uint32_t member;
     bool there;
     uint64_t call_sn, enqueue_ns;
@@ -25,7 +25,7 @@ static int put_part(struct ni_tr *r, const struct ni_tr_event *op, int64_t from,
   int err = dur == 0 || e.dur == op->dur ? 0 : ni_name(&r->names, &r->cache, name, &e.name);
   if (err < 0 || !e.name)
     return err;
-  e.n_arrows = 1; /* no arrow: the end of what it is a part of (lane_for() in write.c) */
+  e.n_arrows = 1; /* no arrow: the end of what it is a part of (choose_lane() in write.c) */
   e.arrow[0].id = (uint64_t)(op->ts + op->dur);
   return ni_tr_put(r, &e);
 }
@@ -33,7 +33,9 @@ static int put_part(struct ni_tr *r, const struct ni_tr_event *op, int64_t from,
 int ni_tr_put_phases(struct ni_tr *r, const struct ni_tr_event *op, const struct ni_record *o) {
   const uint64_t part[] = {o->initial_sync_ns, o->compute_ns, o->final_sync_ns}, all = (uint64_t)op->dur;
   static const char *const names[] = {"initial_sync", "compute", "final_sync"};
-  if (!(o->has & NI_HAS_PHASES) || part[0] > all || part[1] > all || part[2] > all)
+  if (!(o->has & NI_HAS_PHASES))
+    return 0;
+  if (part[0] > all || part[1] > all || part[2] > all)
     return 0;
   if (part[0] + part[1] + part[2] != all)
     return 0;
@@ -46,7 +48,7 @@ int ni_tr_put_phases(struct ni_tr *r, const struct ni_tr_event *op, const struct
   return err;
 }
 
-static int put(struct ni_tr *r, const struct ni_tr_event *e) {
+static int put_shown(struct ni_tr *r, const struct ni_tr_event *e) {
   const uint64_t events = r->count.events;
   const int err = ni_tr_put(r, e);
   r->count.shown += r->count.events != events;
@@ -54,7 +56,7 @@ static int put(struct ni_tr *r, const struct ni_tr_event *e) {
 }
 
 /* Between the two there can be a replay that was lost, or sampled away: then the time is that one's. */
-static bool follows(const struct waiting *x, const struct ni_record *o) {
+static bool is_follower(const struct waiting_replay *x, const struct ni_record *o) {
   const uint32_t both = NI_HAS_PREV_REPLAY | NI_HAS_ENQUEUE;
   if ((o->has & both) != both || o->enqueue_ns < x->enqueue_ns)
     return false;
@@ -62,7 +64,7 @@ static bool follows(const struct waiting *x, const struct ni_record *o) {
   return (apart > said ? apart - said : said - apart) <= 1000 + apart / 1000;
 }
 
-static struct waiting *find(struct ni_tr_replays *all, uint32_t member, uint64_t call_sn) {
+static struct waiting_replay *find_waiting(struct ni_tr_replays *all, uint32_t member, uint64_t call_sn) {
   const uint64_t hash = ni_hash(member, call_sn);
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&all->at_hash, hash, &at)) != NI_INDEX_NONE;)
@@ -74,22 +76,22 @@ static struct waiting *find(struct ni_tr_replays *all, uint32_t member, uint64_t
     return NULL;
   if (ni_index_add(&all->at_hash, hash, (uint32_t)all->n) < 0)
     return NULL;
-  all->item[all->n] = (struct waiting){.member = member, .call_sn = call_sn};
+  all->item[all->n] = (struct waiting_replay){.member = member, .call_sn = call_sn};
   return &all->item[all->n++];
 }
 
 int ni_tr_put_replay(struct ni_tr *r, uint32_t member, const struct ni_record *o,
                      const struct ni_tr_event *e) {
   if (!(o->has & NI_HAS_CALL_SN))
-    return put(r, e);
+    return put_shown(r, e);
   if (!r->replays && !(r->replays = calloc(1, sizeof *r->replays)))
     return -ENOMEM;
-  struct waiting *x = find(r->replays, member, o->call_sn);
+  struct waiting_replay *x = find_waiting(r->replays, member, o->call_sn);
   if (!x)
-    return put(r, e);
-  if (x->there && follows(x, o))
+    return put_shown(r, e);
+  if (x->there && is_follower(x, o))
     ni_tr_i64(&x->e, NI_TR_K_AT_MOST, (int64_t)o->prev_replay_ns);
-  const int err = x->there ? put(r, &x->e) : 0;
+  const int err = x->there ? put_shown(r, &x->e) : 0;
   x->there = true;
   x->enqueue_ns = o->enqueue_ns;
   x->e = *e;
@@ -99,7 +101,7 @@ int ni_tr_put_replay(struct ni_tr *r, uint32_t member, const struct ni_record *o
 int ni_tr_replays_end(struct ni_tr *r) {
   int err = 0;
   for (size_t i = 0; r->replays && err == 0 && i < r->replays->n; i++)
-    err = put(r, &r->replays->item[i].e);
+    err = put_shown(r, &r->replays->item[i].e);
   ni_tr_replays_free(r);
   return err;
 }

@@ -56,7 +56,7 @@ int ni_tr_tag(struct ni_tr *r, struct ni_tr_event *e, uint64_t user_tag) {
   return ni_tr_text(r, e, NI_TR_K_TAG, ni_tag_name(&r->tags, user_tag));
 }
 
-/* In the sort lie the head, the values, the arrows and the keys. */
+/* An item of the sort has the head, the values, the arrows and the keys. */
 enum { HEAD = offsetof(struct ni_tr_event, key) };
 _Static_assert(HEAD + sizeof((struct ni_tr_event *)0)->key + sizeof((struct ni_tr_event *)0)->value +
                        sizeof((struct ni_tr_event *)0)->arrow <=
@@ -73,8 +73,8 @@ int ni_tr_by_time(const void *a, const void *b, void *unused) {
 int ni_tr_put(struct ni_tr *r, const struct ni_tr_event *e) {
   /* One event of 1970 would leave a timeline of which nothing can be seen. */
   int64_t end;
-  if (!ni_time_of_a_job(e->ts) || e->dur < 0 || __builtin_add_overflow(e->ts, e->dur, &end) ||
-      !ni_time_of_a_job(end)) {
+  const bool has_end = e->dur >= 0 && !__builtin_add_overflow(e->ts, e->dur, &end);
+  if (!has_end || !ni_time_of_a_job(e->ts) || !ni_time_of_a_job(end)) {
     r->count.no_time++;
     return 0;
   }
@@ -118,7 +118,8 @@ int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_clas
   const uint64_t hash = ni_hash((uint64_t)want.member << 32 | unit, (uint64_t)class << 32 | sub);
   for (size_t at = 0; (*out = ni_index_next(&r->track_at_hash, hash, &at)) != NI_INDEX_NONE;) {
     const struct ni_tr_track *x = &r->track[*out];
-    if (x->unit == unit && x->member == want.member && x->class == want.class && x->sub == sub)
+    const bool is_same_class = x->class == want.class && x->sub == sub;
+    if (x->unit == unit && x->member == want.member && is_same_class)
       break;
   }
   if (*out == NI_INDEX_NONE) {
@@ -134,7 +135,7 @@ int ni_tr_track(struct ni_tr *r, uint32_t unit, uint32_t member, enum ni_tr_clas
 }
 
 /* A communicator's name, with its hash where the unit has another of that name. */
-static void comm_name(const struct ni_tr *r, const struct ni_tr_track *t, char *out, size_t size) {
+static void name_communicator(const struct ni_tr *r, const struct ni_tr_track *t, char *out, size_t size) {
   const struct ni_tr_member *m = &r->member[t->member];
   const char *name = ni_tr_comm_name(r, m);
   bool alone = *name && !m->ambiguous;
@@ -159,7 +160,7 @@ void ni_tr_track_name(const struct ni_tr *r, const struct ni_tr_track *t, uint32
     return;
   }
   if (t->member != NI_TR_NONE)
-    comm_name(r, t, comm, sizeof comm);
+    name_communicator(r, t, comm, sizeof comm);
   else if (t->class >= NI_TR_T_COLL && t->class != NI_TR_T_PROXY)
     snprintf(comm, sizeof comm, "other processes");
   if (t->class >= NI_TR_T_CHANNEL && t->class <= NI_TR_T_STEPS)

@@ -42,7 +42,7 @@ int ni_tr_out_open(struct ni_tr_out *o, const char *path, char *why, size_t cap)
   return e;
 }
 
-static void flush(struct ni_tr_out *o) {
+static void flush_text(struct ni_tr_out *o) {
   size_t n = o->n;
   o->n = 0;
   o->bytes += n;
@@ -51,41 +51,41 @@ static void flush(struct ni_tr_out *o) {
   o->error = errno ? -errno : -EIO;
 }
 
-static char *room(struct ni_tr_out *o, size_t n) {
+static char *reserve_text(struct ni_tr_out *o, size_t n) {
   if (o->n + n > NI_TR_OUT_BYTES)
-    flush(o);
+    flush_text(o);
   return o->text + o->n;
 }
 
 void ni_tr_out_text(struct ni_tr_out *o, const char *text) {
   for (size_t n, left = strlen(text); left; left -= n, text += n) {
     n = left < NI_TR_OUT_BYTES ? left : NI_TR_OUT_BYTES;
-    memcpy(room(o, n), text, n);
+    memcpy(reserve_text(o, n), text, n);
     o->n += n;
   }
 }
 
 void ni_tr_out_string(struct ni_tr_out *o, const char *text) {
-  *room(o, 1) = '"';
+  *reserve_text(o, 1) = '"';
   o->n++;
   while (*text)
-    o->n += ni_json_char(room(o, ROOM), &text);
-  *room(o, 1) = '"';
+    o->n += ni_json_char(reserve_text(o, ROOM), &text);
+  *reserve_text(o, 1) = '"';
   o->n++;
 }
 
 void ni_tr_out_u64(struct ni_tr_out *o, uint64_t v) {
-  char *p = room(o, ROOM);
+  char *p = reserve_text(o, ROOM);
   o->n += (size_t)(ni_json_put_u64(p, v) - p);
 }
 
 void ni_tr_out_i64(struct ni_tr_out *o, int64_t v) {
-  char *p = room(o, ROOM);
+  char *p = reserve_text(o, ROOM);
   o->n += (size_t)(ni_json_put_i64(p, v) - p);
 }
 
 void ni_tr_out_hex(struct ni_tr_out *o, uint64_t v) {
-  char *p = room(o, ROOM);
+  char *p = reserve_text(o, ROOM);
   o->n += (size_t)sprintf(p, "\"0x%llx\"", (unsigned long long)v);
 }
 
@@ -97,7 +97,7 @@ void ni_tr_out_us(struct ni_tr_out *o, int64_t ns) {
   unsigned rest = (unsigned)(v % 1000);
   if (!rest)
     return;
-  char *p = room(o, ROOM);
+  char *p = reserve_text(o, ROOM);
   p[0] = '.';
   p[1] = (char)('0' + rest / 100);
   p[2] = (char)('0' + rest / 10 % 10);
@@ -106,7 +106,7 @@ void ni_tr_out_us(struct ni_tr_out *o, int64_t ns) {
 }
 
 void ni_tr_out_f64(struct ni_tr_out *o, double v) {
-  char *p = room(o, 400);
+  char *p = reserve_text(o, 400);
   if (!isfinite(v) || fabs(v) > 1e300)
     ni_tr_out_text(o, "null");
   else
@@ -115,7 +115,7 @@ void ni_tr_out_f64(struct ni_tr_out *o, double v) {
 
 int ni_tr_out_commit(struct ni_tr_out *o, uint64_t *bytes) {
   struct stat st;
-  flush(o);
+  flush_text(o);
   int k = gzclose(o->gz);
   o->gz = NULL;
   if (!o->error && k != Z_OK)

@@ -37,7 +37,7 @@ enum { LANE_TIDS = 32 };
 /* Stacks of another profiler are deep; and what a file can make the search for a lane take is bounded. */
 enum { OTHERS_DEPTH = 128, OTHERS_LANES = 256 };
 
-struct writer {
+struct timeline_writer {
   struct ni_tr *r;
   struct ni_tr_out out;
   struct begun begun;
@@ -71,28 +71,28 @@ static bool has_begun(const struct begun *b, uint64_t id) {
   return *find_begun(b->slot[0], id) == id || *find_begun(b->slot[1], id) == id;
 }
 
-static void begin(struct writer *w, const char *phase) {
+static void begin_event(struct timeline_writer *w, const char *phase) {
   ni_tr_out_text(&w->out, w->comma ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
   ni_tr_out_text(&w->out, phase);
   w->comma = true;
 }
 
-static void number(struct writer *w, const char *key, uint64_t v) {
+static void write_number(struct timeline_writer *w, const char *key, uint64_t v) {
   ni_tr_out_text(&w->out, ",\"");
   ni_tr_out_text(&w->out, key);
   ni_tr_out_text(&w->out, "\":");
   ni_tr_out_u64(&w->out, v);
 }
 
-static void metadata(struct writer *w, const char *what, uint32_t pid, uint32_t tid, const char *text,
-                     uint64_t value) {
-  begin(w, "M");
+static void write_metadata(struct timeline_writer *w, const char *what, uint32_t pid, uint32_t tid,
+                           const char *text, uint64_t value) {
+  begin_event(w, "M");
   ni_tr_out_text(&w->out, "\",\"name\":\"");
   ni_tr_out_text(&w->out, what);
   ni_tr_out_text(&w->out, "\"");
-  number(w, "pid", pid);
+  write_number(w, "pid", pid);
   if (tid)
-    number(w, "tid", tid);
+    write_number(w, "tid", tid);
   ni_tr_out_text(&w->out, ",\"args\":{");
   if (text) {
     ni_tr_out_text(&w->out, strcmp(what, "process_labels") == 0 ? "\"labels\":" : "\"name\":");
@@ -104,7 +104,7 @@ static void metadata(struct writer *w, const char *what, uint32_t pid, uint32_t 
   ni_tr_out_text(&w->out, "}}");
 }
 
-static void name_process(struct writer *w, uint32_t unit) {
+static void write_process_name(struct timeline_writer *w, uint32_t unit) {
   const struct ni_tr *r = w->r;
   const struct ni_tr_unit *u = &r->unit[unit];
   char text[512];
@@ -112,14 +112,14 @@ static void name_process(struct writer *w, uint32_t unit) {
     return;
   w->named[unit] = true;
   ni_tr_unit_name(r, unit, text, sizeof text);
-  metadata(w, "process_name", u->out_pid, 0, text, 0);
-  metadata(w, "process_sort_index", u->out_pid, 0, NULL, u->rank >= 0 ? (uint64_t)u->rank : INT32_MAX);
+  write_metadata(w, "process_name", u->out_pid, 0, text, 0);
+  write_metadata(w, "process_sort_index", u->out_pid, 0, NULL, u->rank >= 0 ? (uint64_t)u->rank : INT32_MAX);
   ni_tr_clock_text(r, r->process[u->process].host, text, sizeof text);
-  metadata(w, "process_labels", u->out_pid, 0, text, 0);
+  write_metadata(w, "process_labels", u->out_pid, 0, text, 0);
 }
 
-/* In a process: marks and calls, then communicator by communicator its tracks, by class and channel. */
-static int by_place(const void *a, const void *b, void *tracks) {
+/* The order in a process: marks and calls, then the tracks of each communicator, by class and channel. */
+static int compare_by_place(const void *a, const void *b, void *tracks) {
   const struct ni_tr_track *all = tracks, *x = &all[*(const uint32_t *)a], *y = &all[*(const uint32_t *)b];
   if (x->unit != y->unit)
     return x->unit < y->unit ? -1 : 1;
@@ -138,9 +138,9 @@ static int by_place(const void *a, const void *b, void *tracks) {
 /*
  * Numbers above those of the processes: viewers take a thread with its process's number for the main thread.
  */
-static int number_tracks(struct writer *w) {
+static int number_tracks(struct timeline_writer *w) {
   struct ni_tr *r = w->r;
-  uint32_t tid = 1, *order = ni_order(r->n_tracks, by_place, r->track);
+  uint32_t tid = 1, *order = ni_order(r->n_tracks, compare_by_place, r->track);
   if (!order)
     return -ENOMEM;
   for (uint32_t i = 0; i < r->n_units; i++)
@@ -154,18 +154,19 @@ static int number_tracks(struct writer *w) {
   return 0;
 }
 
-static void name_lane(struct writer *w, const struct ni_tr_track *t, uint32_t lane, uint32_t tid) {
+static void write_lane_name(struct timeline_writer *w, const struct ni_tr_track *t, uint32_t lane,
+                            uint32_t tid) {
   const struct ni_tr *r = w->r;
   char text[256];
   uint32_t pid = r->unit[t->unit].out_pid;
-  name_process(w, t->unit);
+  write_process_name(w, t->unit);
   ni_tr_track_name(r, t, lane, text, sizeof text);
-  metadata(w, "thread_name", pid, tid, text, 0);
-  metadata(w, "thread_sort_index", pid, tid, NULL, t->tid + (lane < LANE_TIDS ? lane : LANE_TIDS - 1));
+  write_metadata(w, "thread_name", pid, tid, text, 0);
+  write_metadata(w, "thread_sort_index", pid, tid, NULL, t->tid + (lane < LANE_TIDS ? lane : LANE_TIDS - 1));
 }
 
 /* The lane on which what it is a part of runs; NULL: that was left out. */
-static struct ni_tr_lane *lane_of_whole(struct ni_tr_track *t, const struct ni_tr_event *e) {
+static struct ni_tr_lane *find_lane_of_whole(struct ni_tr_track *t, const struct ni_tr_event *e) {
   for (uint32_t i = 0; i < t->n_lanes; i++) {
     struct ni_tr_lane *x = &t->lane[i];
     if (!x->depth || x->end[0] != (int64_t)e->arrow[0].id)
@@ -180,7 +181,8 @@ static struct ni_tr_lane *lane_of_whole(struct ni_tr_track *t, const struct ni_t
  * The lane for a slice; made when all are taken. NULL: no memory, or no more of them are for another
  * profiler's file.
  */
-static struct ni_tr_lane *lane_for(struct writer *w, struct ni_tr_track *t, const struct ni_tr_event *e) {
+static struct ni_tr_lane *choose_lane(struct timeline_writer *w, struct ni_tr_track *t,
+                                      const struct ni_tr_event *e) {
   bool others = t->class == NI_TR_T_OTHER,
        nests = others || t->class == NI_TR_T_CALLS || t->class == NI_TR_T_MARKS;
   int64_t end = e->ts + e->dur;
@@ -190,7 +192,8 @@ static struct ni_tr_lane *lane_for(struct writer *w, struct ni_tr_track *t, cons
       x->depth--;
     if (e->phase == NI_TR_INSTANT)
       return x;
-    if (x->depth && !(nests && x->depth < (others ? OTHERS_DEPTH : 8) && end <= x->end[x->depth - 1]))
+    const bool can_nest = nests && x->depth < (others ? OTHERS_DEPTH : 8);
+    if (x->depth && !(can_nest && end <= x->end[x->depth - 1]))
       continue;
     if (!ni_array_room(x->end, x->depth, x->cap_end))
       return NULL;
@@ -204,14 +207,14 @@ static struct ni_tr_lane *lane_for(struct writer *w, struct ni_tr_track *t, cons
   struct ni_tr_lane *x = &t->lane[t->n_lanes];
   *x = (struct ni_tr_lane){.tid = t->n_lanes < LANE_TIDS ? t->tid + t->n_lanes : w->next_tid++,
                            .depth = e->phase == NI_TR_INSTANT ? 0 : 1};
-  name_lane(w, t, t->n_lanes++, x->tid);
+  write_lane_name(w, t, t->n_lanes++, x->tid);
   if (!ni_array_room(x->end, 0, x->cap_end))
     return NULL;
   x->end[0] = end;
   return x;
 }
 
-static void put_args(struct writer *w, const struct ni_tr_event *e) {
+static void put_args(struct timeline_writer *w, const struct ni_tr_event *e) {
   struct ni_tr_out *o = &w->out;
   ni_tr_out_text(o, ",\"args\":{");
   for (unsigned i = 0; i < e->n_args; i++) {
@@ -248,25 +251,26 @@ static void put_args(struct writer *w, const struct ni_tr_event *e) {
   ni_tr_out_text(o, "}");
 }
 
-static void place(struct writer *w, uint32_t pid, uint32_t tid, int64_t ts) {
-  number(w, "pid", pid);
-  number(w, "tid", tid);
+static void write_place(struct timeline_writer *w, uint32_t pid, uint32_t tid, int64_t ts) {
+  write_number(w, "pid", pid);
+  write_number(w, "tid", tid);
   ni_tr_out_text(&w->out, ",\"ts\":");
   ni_tr_out_us(&w->out, ts - w->r->t0_ns);
 }
 
 /* 1: written; 0: not, what it joins is not there. */
-static bool put_arrow(struct writer *w, const struct ni_tr_arrow *a, uint32_t pid, uint32_t tid, int64_t ts) {
+static bool put_arrow(struct timeline_writer *w, const struct ni_tr_arrow *a, uint32_t pid, uint32_t tid,
+                      int64_t ts) {
   struct ni_tr *r = w->r;
   uint64_t id = a->id | 1; /* 0 marks a free place */
   if (a->out ? !begin_arrow(&w->begun, id) : !has_begun(&w->begun, id))
     return false;
-  begin(w, a->out ? "s" : "f\",\"bp\":\"e");
+  begin_event(w, a->out ? "s" : "f\",\"bp\":\"e");
   ni_tr_out_text(&w->out, "\",\"name\":\"");
   ni_tr_out_text(&w->out, arrow_names[a->kind]);
   ni_tr_out_text(&w->out, "\",\"cat\":\"flow\",\"id\":");
   ni_tr_out_hex(&w->out, id);
-  place(w, pid, tid, ts);
+  write_place(w, pid, tid, ts);
   ni_tr_out_text(&w->out, "}");
   r->count.arrows += !a->out;
   return true;
@@ -276,17 +280,17 @@ static bool put_arrow(struct writer *w, const struct ni_tr_arrow *a, uint32_t pi
  * A network operation comes from its kernel, or, when it was posted before the kernel began, from the
  * enqueue.
  */
-static void put_arrows(struct writer *w, const struct ni_tr_event *e, uint32_t pid, uint32_t tid) {
+static void put_arrows(struct timeline_writer *w, const struct ni_tr_event *e, uint32_t pid, uint32_t tid) {
   bool from_kernel = false;
   for (unsigned i = 0; i < e->n_arrows; i++) {
     const struct ni_tr_arrow *a = &e->arrow[i];
     if (a->kind == NI_TR_A_POST && !a->out && from_kernel)
       continue;
-    bool done = put_arrow(w, a, pid, tid, e->ts);
+    bool is_written = put_arrow(w, a, pid, tid, e->ts);
     if (a->kind == NI_TR_A_NET && !a->out)
-      from_kernel = done;
+      from_kernel = is_written;
     else
-      w->r->count.arrows_back += !done && !a->out;
+      w->r->count.arrows_back += !is_written && !a->out;
   }
 }
 
@@ -294,21 +298,21 @@ static void put_arrows(struct writer *w, const struct ni_tr_event *e, uint32_t p
  * A value that holds until the next one of its name: unit and number (emit_others.c), or a mark without
  * either.
  */
-static void put_counter(struct writer *w, const struct ni_tr_event *e) {
+static void put_counter(struct timeline_writer *w, const struct ni_tr_event *e) {
   const struct ni_tr_device *d = &w->r->device[e->track];
   bool *named = &w->named[w->r->n_units + e->track];
   if (!*named) {
     char text[512];
     snprintf(text, sizeof text, "%.400s: NICs and GPUs", ni_name_text(&w->r->names, d->host));
-    metadata(w, "process_name", d->out_pid, 0, text, 0);
-    metadata(w, "process_sort_index", d->out_pid, 0, NULL, INT32_MAX);
+    write_metadata(w, "process_name", d->out_pid, 0, text, 0);
+    write_metadata(w, "process_sort_index", d->out_pid, 0, NULL, INT32_MAX);
     *named = true;
   }
   bool mark = e->n_args == 0; /* it has no number there */
-  begin(w, mark ? "i\",\"s\":\"p" : "C");
+  begin_event(w, mark ? "i\",\"s\":\"p" : "C");
   ni_tr_out_text(&w->out, "\",\"name\":");
   ni_tr_out_string(&w->out, ni_name_text(&w->r->names, e->name));
-  place(w, d->out_pid, d->out_pid, e->ts);
+  write_place(w, d->out_pid, d->out_pid, e->ts);
   if (!mark) {
     double v;
     memcpy(&v, &e->value[1], sizeof v);
@@ -324,7 +328,7 @@ static void put_counter(struct writer *w, const struct ni_tr_event *e) {
     w->r->t1_ns = e->ts;
 }
 
-static int put_event(struct writer *w, const struct ni_tr_event *e) {
+static int put_event(struct timeline_writer *w, const struct ni_tr_event *e) {
   struct ni_tr *r = w->r;
   if (e->phase == NI_TR_COUNTER) {
     put_counter(w, e);
@@ -332,7 +336,7 @@ static int put_event(struct writer *w, const struct ni_tr_event *e) {
   }
   struct ni_tr_track *t = &r->track[e->track];
   const bool part = e->category == NI_TR_C_PHASE;
-  struct ni_tr_lane *lane = part ? lane_of_whole(t, e) : lane_for(w, t, e);
+  struct ni_tr_lane *lane = part ? find_lane_of_whole(t, e) : choose_lane(w, t, e);
   if (part && !lane)
     return 0;
   if (!lane && t->class == NI_TR_T_OTHER && t->n_lanes == OTHERS_LANES) {
@@ -342,13 +346,13 @@ static int put_event(struct writer *w, const struct ni_tr_event *e) {
   if (!lane)
     return -ENOMEM;
   uint32_t pid = r->unit[t->unit].out_pid;
-  begin(w, e->phase == NI_TR_INSTANT ? "i\",\"s\":\"t" : "X");
+  begin_event(w, e->phase == NI_TR_INSTANT ? "i\",\"s\":\"t" : "X");
   ni_tr_out_text(&w->out, "\",\"name\":");
   ni_tr_out_string(&w->out, ni_name_text(&r->names, e->name));
   ni_tr_out_text(&w->out, ",\"cat\":\"");
   ni_tr_out_text(&w->out, ni_tr_category_name(e->category));
   ni_tr_out_text(&w->out, "\"");
-  place(w, pid, lane->tid, e->ts);
+  write_place(w, pid, lane->tid, e->ts);
   if (e->phase != NI_TR_INSTANT) {
     ni_tr_out_text(&w->out, ",\"dur\":");
     ni_tr_out_us(&w->out, e->dur);
@@ -379,13 +383,13 @@ static void warn_once(struct ni_tr *r) {
 
 enum { EVENTS_BETWEEN = 4096 }; /* words of progress */
 
-static int put_all(struct writer *w) {
+static int put_sorted(struct timeline_writer *w) {
   struct ni_tr *r = w->r;
   const void *item;
   size_t len;
   int got, e = 0;
   struct ni_tr_event event;
-  bool any = false;
+  bool has_any = false;
   uint64_t n = 0;
   ni_progress_begin(&r->progress, "write", r->count.events, false, 0);
   while (e == 0 && (got = ni_sort_next(r->sort, &item, &len)) > 0) {
@@ -394,9 +398,9 @@ static int put_all(struct writer *w) {
      * Times in the file count from the first event, in whole ms: us of Unix time have no room for ns in a
      * double.
      */
-    if (!any)
+    if (!has_any)
       r->t0_ns = r->t1_ns = event.ts - event.ts % 1000000;
-    any = true;
+    has_any = true;
     e = put_event(w, &event);
     if (++n % EVENTS_BETWEEN == 0)
       ni_progress_add(&r->progress, EVENTS_BETWEEN, 0);
@@ -410,7 +414,7 @@ static int put_all(struct writer *w) {
 }
 
 int ni_tr_write(struct ni_tr *r, void (*about)(const struct ni_tr *r, struct ni_tr_out *o)) {
-  struct writer w = {.r = r};
+  struct timeline_writer w = {.r = r};
   char why[400];
   int e = ni_tr_out_open(&w.out, r->out_path, why, sizeof why);
   if (e < 0)
@@ -424,7 +428,7 @@ int ni_tr_write(struct ni_tr *r, void (*about)(const struct ni_tr *r, struct ni_
     e = number_tracks(&w);
   ni_tr_out_text(&w.out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
   if (e == 0)
-    e = put_all(&w);
+    e = put_sorted(&w);
   ni_tr_out_text(&w.out, "\n],\n\"otherData\":");
   if (e == 0)
     about(r, &w.out);

@@ -59,7 +59,7 @@ static bool is_lost(const struct peers *c, const struct ni_hang_member *x, const
   return false;
 }
 
-static void drop(const struct peers *c, struct ni_hang_member *x) {
+static void drop_lost_ops(const struct peers *c, struct ni_hang_member *x) {
   size_t kept = 0;
   for (size_t i = 0; i < x->n_open; i++) {
     bool lost = is_lost(c, x, &x->open[i]);
@@ -88,7 +88,7 @@ int ni_hang_drop_lost(struct ni_hang_model *m) {
     for (end = i + 1; end < m->n_members && all[end]->who->comm == all[i]->who->comm; end++) {}
     const struct peers c = {all + i, end - i};
     for (size_t j = i; j < end; j++)
-      drop(&c, all[j]);
+      drop_lost_ops(&c, all[j]);
   }
   free(all);
   return 0;

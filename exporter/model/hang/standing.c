@@ -107,11 +107,13 @@ static void wire_ops(struct ni_wire *w, const struct ni_hang_model *m, struct ni
   ni_wire_count(w, &recent, 8);
   ni_wire_count(w, &open, 8);
   w->bad |= funcs > NI_HANG_FUNCS || recent > NI_HANG_RECENT;
-  if (w->load && !w->bad && open && !ni_array_exact(&x->open, &x->cap_open, open, sizeof *x->open))
+  if (w->bad)
+    return;
+  if (w->load && open && !ni_array_exact(&x->open, &x->cap_open, open, sizeof *x->open))
     w->bad = true;
-  if (w->load && !w->bad && funcs && !ni_array_exact(&x->fin, &x->cap_fin, funcs, sizeof *x->fin))
+  else if (w->load && funcs && !ni_array_exact(&x->fin, &x->cap_fin, funcs, sizeof *x->fin))
     w->bad = true;
-  if (w->load && !w->bad && recent && !ni_array_exact(&x->recent, &x->cap_recent, recent, sizeof *x->recent))
+  else if (w->load && recent && !ni_array_exact(&x->recent, &x->cap_recent, recent, sizeof *x->recent))
     w->bad = true;
   if (w->bad)
     return;

@@ -33,10 +33,16 @@ bool ni_hang_known_at(const struct ni_hang_member *x, const struct ni_hang_proce
 }
 
 enum ni_hang_where ni_hang_where_of(const struct ni_hang_op *op) {
-  return op->state == NI_HANG_LAUNCHED ? NI_HANG_QUEUED
-      : op->state == NI_HANG_REPLAYED  ? NI_HANG_IN_REPLAY
-      : op->state == NI_HANG_CALLED    ? NI_HANG_API_ONLY
-                                       : NI_HANG_INSIDE;
+  switch (op->state) {
+    case NI_HANG_LAUNCHED:
+      return NI_HANG_QUEUED;
+    case NI_HANG_REPLAYED:
+      return NI_HANG_IN_REPLAY;
+    case NI_HANG_CALLED:
+      return NI_HANG_API_ONLY;
+    default:
+      return NI_HANG_INSIDE;
+  }
 }
 
 struct ni_hang_knot *ni_hang_new_knot(struct ni_hang_finding *f, const struct ni_hang_group *c,
@@ -143,7 +149,7 @@ bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w
 }
 
 /* In a replay, or behind it in a later one, its kernel is over as far as anybody knows. */
-static bool in_replay(const struct ni_hang_view *w) {
+static bool is_in_replay(const struct ni_hang_view *w) {
   return w->where == NI_HANG_IN_REPLAY || (w->later && w->later->state == NI_HANG_REPLAYED);
 }
 
@@ -160,9 +166,10 @@ bool ni_hang_is_wait(const struct ni_hang_knot *k) {
   if (passed && !k->behind_it && !k->needed)
     return false;
   bool held = false;
-  for (size_t i = 0; i < k->n && !held; i++)
-    held = ni_hang_is_held(k, &k->view[i]) && k->view[i].where != NI_HANG_API_ONLY &&
-        (misses || !in_replay(&k->view[i]));
+  for (size_t i = 0; i < k->n && !held; i++) {
+    const bool counts = misses || !is_in_replay(&k->view[i]);
+    held = ni_hang_is_held(k, &k->view[i]) && k->view[i].where != NI_HANG_API_ONLY && counts;
+  }
   return held;
 }
 

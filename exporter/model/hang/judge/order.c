@@ -9,7 +9,9 @@
 
 #define OWED 64 /* operations that one rank is missing from, which are compared */
 
-static size_t waiting(const struct ni_hang_knot *k) { return ni_hang_in_it(k) + k->count[NI_HANG_QUEUED]; }
+static size_t count_waiting(const struct ni_hang_knot *k) {
+  return ni_hang_in_it(k) + k->count[NI_HANG_QUEUED];
+}
 
 static int by_weight(const void *a, const void *b) {
   const struct ni_hang_knot *x = a, *y = b;
@@ -44,7 +46,7 @@ static int by_weight(const void *a, const void *b) {
   /* One side of a transfer may come to it long before the other, a collective's ranks come to it together. */
   if (x->root && x->kind != y->kind)
     return x->kind == NI_KIND_COLL ? -1 : 1;
-  size_t p = waiting(x), q = waiting(y);
+  size_t p = count_waiting(x), q = count_waiting(y);
   if (p != q)
     return p > q ? -1 : 1;
   if (x->root && x->owed_ns != y->owed_ns)

@@ -19,7 +19,10 @@ uint32_t ni_runs_named(const struct ni_runs *r, const char *which) {
       found = (uint32_t)i + 1;
     }
   unsigned long n = strtoul(which, &end, 10);
-  return found ? found : *which >= '1' && *which <= '9' && !*end && n <= r->n ? (uint32_t)n : 0;
+  const bool is_number = *which >= '1' && *which <= '9' && !*end && n <= r->n;
+  if (found)
+    return found;
+  return is_number ? (uint32_t)n : 0;
 }
 
 const char *ni_run_text(const struct ni_runs *r, size_t run, char out[256]) {

@@ -35,8 +35,8 @@ static NI_ORDER_BY(by_time, struct ni_gpu_point, at_ns, offset_ns)
  * over the mean of their times (the sum of the distances is least there). Its outer edges hang on single
  * points and are worth nothing.
  */
-static int64_t line_at(const struct ni_gpu_clock *c, size_t from, size_t to, struct ni_gpu_point *hull,
-                       int64_t t) {
+static int64_t fit_lower_line(const struct ni_gpu_clock *c, size_t from, size_t to, struct ni_gpu_point *hull,
+                              int64_t t) {
   size_t n = 0;
   int64_t lowest = c->point[from].offset_ns;
   double mean = 0;
@@ -111,7 +111,7 @@ int ni_gpu_clock_finish(struct ni_gpu_clock *c) {
       to++;
     /* Where lines are rare, a few more on either side. */
     size_t a = from > NEIGHBOURS ? from - NEIGHBOURS : 0, b = c->n - to > NEIGHBOURS ? to + NEIGHBOURS : c->n;
-    c->knot[i] = (struct ni_gpu_point){t, line_at(c, a, b, hull, t)};
+    c->knot[i] = (struct ni_gpu_point){t, fit_lower_line(c, a, b, hull, t)};
   }
   free(hull);
   if (e < 0)

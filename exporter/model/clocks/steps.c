@@ -37,11 +37,11 @@ static NI_ORDER_BY(by_host_and_time, struct found, host, step.before_ns, step.af
   return a->comm == b->comm && a->func == b->func;
 }
 
-static bool same_operation(const struct ni_clocks_mark *a, const struct ni_clocks_mark *b) {
+static bool is_same_operation(const struct ni_clocks_mark *a, const struct ni_clocks_mark *b) {
   return same_stream(a, b) && a->sn == b->sn && a->bytes == b->bytes;
 }
 
-static const struct ni_clocks_mark *of_host(const struct row *r, uint32_t host) {
+static const struct ni_clocks_mark *find_mark_of_host(const struct row *r, uint32_t host) {
   size_t i;
   ni_array_search(i, r->n, r->mark[i].host < host);
   return i < r->n && r->mark[i].host == host ? &r->mark[i] : NULL;
@@ -54,7 +54,7 @@ static const struct ni_clocks_mark *of_host(const struct row *r, uint32_t host) 
 static int64_t measure_between(struct finding *f, size_t a, size_t b) {
   size_t n = 0;
   for (size_t i = 0; i < f->row[a].n; i++) {
-    const struct ni_clocks_mark *x = &f->row[a].mark[i], *y = of_host(&f->row[b], x->host);
+    const struct ni_clocks_mark *x = &f->row[a].mark[i], *y = find_mark_of_host(&f->row[b], x->host);
     if (y)
       f->span[n++] = y->end_ns - x->end_ns;
   }
@@ -69,8 +69,9 @@ static int64_t measure_between(struct finding *f, size_t a, size_t b) {
  * By how much more than the middle one the host measured; 0: it did not do both, or it is no more than can be
  * noise and drift.
  */
-static int64_t measured_more(struct finding *f, size_t a, size_t b, uint32_t host) {
-  const struct ni_clocks_mark *x = of_host(&f->row[a], host), *y = of_host(&f->row[b], host);
+static int64_t measure_excess(struct finding *f, size_t a, size_t b, uint32_t host) {
+  const struct ni_clocks_mark *x = find_mark_of_host(&f->row[a], host),
+                              *y = find_mark_of_host(&f->row[b], host);
   const int64_t between = x && y ? measure_between(f, a, b) : INT64_MIN;
   if (between == INT64_MIN)
     return 0;
@@ -78,27 +79,29 @@ static int64_t measured_more(struct finding *f, size_t a, size_t b, uint32_t hos
   return llabs(more) > f->least_ns + (int64_t)(DRIFT_MOST * (double)llabs(between)) ? more : 0;
 }
 
-static bool alike(int64_t a, int64_t b) { return llabs(a - b) <= NI_CLOCKS_STEP_NS / 2 + llabs(a) / 10; }
+static bool is_same_step_size(int64_t a, int64_t b) {
+  return llabs(a - b) <= NI_CLOCKS_STEP_NS / 2 + llabs(a) / 10;
+}
 
 /*
  * One late end of one rank looks like a step and one back again: the operations around have to say the same.
  */
-static bool lasts(struct finding *f, size_t k, uint32_t host, int64_t by) {
-  return k > 0 && k + 2 < f->n_rows && alike(by, measured_more(f, k, k + 2, host)) &&
-      alike(by, measured_more(f, k - 1, k + 1, host));
+static bool step_lasts(struct finding *f, size_t k, uint32_t host, int64_t by) {
+  return k > 0 && k + 2 < f->n_rows && is_same_step_size(by, measure_excess(f, k, k + 2, host)) &&
+      is_same_step_size(by, measure_excess(f, k - 1, k + 1, host));
 }
 
-static int take_stream(struct finding *f) {
+static int find_steps_of_stream(struct finding *f) {
   for (size_t k = 0; k + 1 < f->n_rows; k++) {
     const int64_t between = measure_between(f, k, k + 1);
     if (between == INT64_MIN)
       continue;
     for (size_t i = 0; i < f->row[k].n; i++) {
-      const struct ni_clocks_mark *x = &f->row[k].mark[i], *y = of_host(&f->row[k + 1], x->host);
+      const struct ni_clocks_mark *x = &f->row[k].mark[i], *y = find_mark_of_host(&f->row[k + 1], x->host);
       if (!y || llabs(y->end_ns - x->end_ns - between) < f->least_ns)
         continue;
-      const int64_t by = measured_more(f, k, k + 1, x->host);
-      if (!by || !lasts(f, k, x->host, by))
+      const int64_t by = measure_excess(f, k, k + 1, x->host);
+      if (!by || !step_lasts(f, k, x->host, by))
         continue;
       if (!ni_array_room(f->found, f->n_found, f->cap_found))
         return -ENOMEM;
@@ -111,7 +114,7 @@ static int take_stream(struct finding *f) {
 }
 
 /* Do both lie about the same moment, before the step? */
-static bool overlap(const struct ni_clock_step *a, const struct ni_clock_step *b) {
+static bool steps_overlap(const struct ni_clock_step *a, const struct ni_clock_step *b) {
   const int64_t from = a->before_ns > b->before_ns ? a->before_ns : b->before_ns;
   const int64_t ends[] = {a->after_ns - a->by_ns, b->after_ns - b->by_ns},
                 to = ends[0] < ends[1] ? ends[0] : ends[1];
@@ -127,7 +130,7 @@ static void join_found(struct finding *f, struct ni_host_clock *clock) {
     struct ni_host_clock *c = &clock[f->found[i].host];
     struct ni_clock_step *s = NULL;
     for (uint32_t k = 0; k < c->n_steps && !s; k++)
-      if (alike(c->step[k].by_ns, x->by_ns) && overlap(&c->step[k], x))
+      if (is_same_step_size(c->step[k].by_ns, x->by_ns) && steps_overlap(&c->step[k], x))
         s = &c->step[k];
     if (!s && c->n_steps < NI_CLOCK_STEPS)
       c->step[c->n_steps++] = *x;
@@ -143,16 +146,16 @@ int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_
   struct finding f = {.least_ns = least_ns, .span = malloc((n_hosts + 1) * sizeof *f.span)};
   int e = f.span ? 0 : -ENOMEM;
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
-    for (end = i + 1; end < n && same_operation(&mark[end], &mark[i]); end++) {}
+    for (end = i + 1; end < n && is_same_operation(&mark[end], &mark[i]); end++) {}
     if (i > 0 && !same_stream(&mark[i], &mark[i - 1]))
-      e = take_stream(&f);
+      e = find_steps_of_stream(&f);
     if (e == 0 && !ni_array_room(f.row, f.n_rows, f.cap_rows))
       e = -ENOMEM;
     if (e == 0)
       f.row[f.n_rows++] = (struct row){&mark[i], end - i};
   }
   if (e == 0)
-    e = take_stream(&f);
+    e = find_steps_of_stream(&f);
   if (e == 0)
     join_found(&f, clock);
   for (uint32_t i = 0; e == 0 && i < n_hosts; i++)

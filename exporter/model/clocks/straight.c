@@ -45,7 +45,7 @@ struct work {
 };
 
 /* By the clock of the reference where it took part, else of whoever stands first. */
-static bool in_window(const struct work *w, const struct ni_match *m, const struct ni_match_op *op) {
+static bool is_in_window(const struct work *w, const struct ni_match *m, const struct ni_match_op *op) {
   const struct ni_straight *r = w->r;
   const struct ni_match_entry *by = &m->entry[op->first - 1];
   for (uint32_t i = op->first; i; i = m->entry[i - 1].next)
@@ -54,12 +54,12 @@ static bool in_window(const struct work *w, const struct ni_match *m, const stru
   return by->end_ns >= r->since_ns && by->start_ns <= r->until_ns;
 }
 
-static void gather(struct work *w, const struct ni_match *m, const struct ni_match_op *op) {
+static void gather_members(struct work *w, const struct ni_match *m, const struct ni_match_op *op) {
   struct ni_straight *r = w->r;
   for (uint32_t i = 0; i < w->n_list; i++)
     w->side[w->list[i]].there = false;
   w->n_list = 0;
-  if (w->windowed && !in_window(w, m, op))
+  if (w->windowed && !is_in_window(w, m, op))
     return;
   for (uint32_t i = op->first; i; i = m->entry[i - 1].next) {
     const struct ni_match_entry *e = &m->entry[i - 1];
@@ -81,15 +81,16 @@ static void gather(struct work *w, const struct ni_match *m, const struct ni_mat
   }
 }
 
-static int each_operation(struct work *w, int (*visit)(struct work *)) {
+static int visit_operations(struct work *w, int (*visit)(struct work *)) {
   int e = 0;
   for (int k = 0; k < 2; k++) {
     const struct ni_match *m = k ? w->r->messages : w->r->match;
     w->message = k;
-    for (uint32_t i = 0; e == 0 && m && m->op && i <= m->mask; i++) {
+    const bool has_operations = m && m->op;
+    for (uint32_t i = 0; e == 0 && has_operations && i <= m->mask; i++) {
       if (!m->op[i].n)
         continue;
-      gather(w, m, &m->op[i]);
+      gather_members(w, m, &m->op[i]);
       bool pair =
           w->n_list == 2 && m->op[i].n == 2 && w->side[w->list[0]].receives != w->side[w->list[1]].receives;
       if (!w->message || pair)
@@ -99,14 +100,14 @@ static int each_operation(struct work *w, int (*visit)(struct work *)) {
   return e;
 }
 
-static void shorten(struct work *w, uint32_t from, uint32_t to, int64_t ns) {
+static void shorten_way(struct work *w, uint32_t from, uint32_t to, int64_t ns) {
   struct way *x = &w->way[(size_t)from * w->r->n_hosts + to];
   if (ns < x->ns)
     x->ns = ns > 0 ? (uint32_t)ns : 0;
 }
 
 /* At best, what is left between the bounds is as long as those that waited for nobody took. */
-static int guess(struct work *w) {
+static int guess_ways(struct work *w) {
   for (uint32_t i = 0; i < w->n_list; i++) {
     const struct side *s = &w->side[w->list[i]];
     struct ni_host_clock *h = &w->r->clock[w->list[i]];
@@ -122,14 +123,14 @@ static int guess(struct work *w) {
       if (k == i || (w->message && s->receives))
         continue;
       int64_t here = s->end - s->start, there = to->end - to->start;
-      shorten(w, w->list[i], w->list[k], w->message && there < here ? there : here);
+      shorten_way(w, w->list[i], w->list[k], w->message && there < here ? there : here);
     }
   }
   return 0;
 }
 
 /* Dijkstra's way, in a table as dense as worlds are. True: these are the ways that are fitted. */
-static bool choose(struct work *w, bool last) {
+static bool choose_ways(struct work *w, bool last) {
   struct ni_straight *r = w->r;
   uint32_t n = r->n_hosts;
   bool same = true;
@@ -142,9 +143,11 @@ static bool choose(struct work *w, bool last) {
   r->clock[r->reference].via = r->reference;
   for (;;) {
     uint32_t x = NI_CLOCK_NONE;
-    for (uint32_t i = 0; i < n; i++)
-      if (!r->clock[i].aligned && w->far[i] != INT64_MAX && (x == NI_CLOCK_NONE || w->far[i] < w->far[x]))
+    for (uint32_t i = 0; i < n; i++) {
+      const bool is_nearer = x == NI_CLOCK_NONE || w->far[i] < w->far[x];
+      if (!r->clock[i].aligned && w->far[i] != INT64_MAX && is_nearer)
         x = i;
+    }
     if (x == NI_CLOCK_NONE)
       return same;
     r->clock[x].aligned = true;
@@ -158,7 +161,8 @@ static bool choose(struct work *w, bool last) {
     same &= x == r->reference || w->edge[x].via == r->clock[x].via;
     for (uint32_t h = 0; h < n; h++) {
       struct way to = w->way[(size_t)x * n + h], back = w->way[(size_t)h * n + x];
-      if (r->clock[h].aligned || to.ns == NO_WAY || back.ns == NO_WAY || (last && !to.fitted))
+      const bool has_way = to.ns != NO_WAY && back.ns != NO_WAY, is_unfitted = last && !to.fitted;
+      if (r->clock[h].aligned || !has_way || is_unfitted)
         continue;
       int64_t error = (to.ns + (int64_t)back.ns) / 2 + r->clock[h].gpu_ns;
       /* no step more for a small gain */
@@ -172,7 +176,7 @@ static bool choose(struct work *w, bool last) {
 }
 
 /* No longer than the shortest of them took. */
-static int64_t transfer_of(const struct work *w) {
+static int64_t find_shortest_transfer(const struct work *w) {
   int64_t least = INT64_MAX;
   for (uint32_t i = 0; i < w->n_list; i++) {
     const struct side *s = &w->side[w->list[i]];
@@ -182,13 +186,14 @@ static int64_t transfer_of(const struct work *w) {
   return least > 1 ? least : 1;
 }
 
-static int collect(struct work *w) {
+static int collect_bounds(struct work *w) {
   struct ni_straight *r = w->r;
-  const int64_t transfer = transfer_of(w);
+  const int64_t transfer = find_shortest_transfer(w);
   for (uint32_t i = 0; i < w->n_list; i++) {
     uint32_t h = w->list[i], via = r->clock[h].via;
     struct edge *x = &w->edge[h];
-    if (h == r->reference || via == NI_CLOCK_NONE || x->via == via || !w->side[via].there)
+    const bool is_done = via == NI_CLOCK_NONE || x->via == via;
+    if (h == r->reference || is_done || !w->side[via].there)
       continue;
     if (!ni_array_room(x->b, x->n, x->cap))
       return -ENOMEM;
@@ -211,7 +216,7 @@ static bool contradicts(const struct ni_straight *r, const struct ni_line_fit *f
   return -f->room_ns > (double)(r->clock[h].gpu_ns + r->clock[via].gpu_ns);
 }
 
-static int fit(struct work *w) {
+static int fit_ways(struct work *w) {
   struct ni_straight *r = w->r;
   for (uint32_t i = 1; i < w->n_order; i++) {
     uint32_t h = w->order[i], via = r->clock[h].via;
@@ -244,7 +249,7 @@ static int fit(struct work *w) {
   return 0;
 }
 
-static void place(struct work *w) {
+static void place_on_reference(struct work *w) {
   struct ni_straight *r = w->r;
   for (uint32_t i = 1; i < w->n_order; i++) {
     struct ni_host_clock *h = &r->clock[w->order[i]];
@@ -276,7 +281,7 @@ static void free_work(struct work *w) {
 }
 
 /* The reference's clock is right by itself; of the others nothing is known yet. */
-static void begin(struct ni_straight *r) {
+static void begin_with_reference(struct ni_straight *r) {
   r->contradiction_ns = 0;
   for (uint32_t i = 0; i < r->n_hosts; i++) {
     struct ni_host_clock *c = &r->clock[i];
@@ -301,21 +306,22 @@ int ni_straight_fit(struct ni_straight *r) {
                    .list = calloc(n, sizeof *w.list),
                    .edge = calloc(n, sizeof *w.edge),
                    .order = calloc(n, sizeof *w.order)};
-  int e = w.way && w.far && w.side && w.list && w.edge && w.order ? 0 : -ENOMEM;
-  begin(r);
+  const bool has_memory = w.way && w.far && w.side && w.list && w.edge && w.order;
+  int e = has_memory ? 0 : -ENOMEM;
+  begin_with_reference(r);
   for (size_t i = 0; e == 0 && i < (size_t)n * n; i++)
     w.way[i] = (struct way){.ns = NO_WAY};
   for (uint32_t i = 0; e == 0 && i < n; i++)
     w.edge[i].via = NI_CLOCK_NONE;
   if (e == 0)
-    e = each_operation(&w, guess);
-  for (int round = 1; e == 0 && !choose(&w, round >= ROUNDS); round++) {
-    e = each_operation(&w, collect);
+    e = visit_operations(&w, guess_ways);
+  for (int round = 1; e == 0 && !choose_ways(&w, round >= ROUNDS); round++) {
+    e = visit_operations(&w, collect_bounds);
     if (e == 0)
-      e = fit(&w);
+      e = fit_ways(&w);
   }
   if (e == 0)
-    place(&w);
+    place_on_reference(&w);
   free_work(&w);
   return e;
 }

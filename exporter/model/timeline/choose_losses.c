@@ -39,7 +39,7 @@ static NI_ORDER_BY(by_spot, struct spot, first, p2p, file, granule)
 static const struct reach nothing = {INT64_MIN, INT64_MAX, INT64_MAX, INT64_MIN};
 static const struct reach border = {INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN}; /* nobody gets over it */
 
-static void add_reach(struct reach *to, const struct reach *x) {
+static void extend_reach(struct reach *to, const struct reach *x) {
   if (x->first_us > to->first_us)
     to->first_us = x->first_us;
   if (x->last_us < to->last_us)
@@ -128,19 +128,19 @@ static int build_rows(struct rows *x, const struct ni_tr *r, const bool *asked) 
   }
   for (size_t i = x->leaves; --i > 0;) {
     x->tree[i] = x->tree[2 * i];
-    add_reach(&x->tree[i], &x->tree[2 * i + 1]);
+    extend_reach(&x->tree[i], &x->tree[2 * i + 1]);
   }
   return 0;
 }
 
 /* When a loss was told, in us; whoever wrote it, in ns it is a number as well. */
-static int64_t told_us(const struct ni_tr_gap *g) {
+static int64_t loss_time_us(const struct ni_tr_gap *g) {
   const int64_t most = INT64_MAX / 1000 - 1;
   return g->told_us < 0 || g->told_us > most ? most : g->told_us;
 }
 
 /* From a leaf on, or back: the leaf where it ends. *all: with what lies between. */
-static size_t walk(const struct rows *x, size_t leaf, bool on, int64_t told, struct reach *all) {
+static size_t walk_leaves(const struct rows *x, size_t leaf, bool on, int64_t told, struct reach *all) {
   const int64_t near = NI_TR_CLOCK_NS / 1000;
   for (size_t at = x->leaves + leaf;;) {
     const struct reach *here = &x->tree[at];
@@ -149,7 +149,7 @@ static size_t walk(const struct rows *x, size_t leaf, bool on, int64_t told, str
       at = 2 * at + !on; /* the half that comes first */
       continue;
     }
-    add_reach(all, here);
+    extend_reach(all, here);
     if (!over)
       return at - x->leaves;
     at += on ? 1 : (size_t)-1;
@@ -163,14 +163,14 @@ static void choose_loss(const struct ni_tr *r, const struct rows *x, const struc
   const struct ni_tr_member *m = &r->member[l->member];
   struct ni_tr_gap *g = l->gap;
   const struct spot own = {m->first, g->kind != NI_KIND_COLL, g->file, g->granule};
-  const int64_t told = told_us(g);
+  const int64_t told = loss_time_us(g);
   struct reach all = {.begin_ns = told * 1000, .end_ns = told * 1000};
   size_t at, from = 1, to = 0;
   ni_array_search(at, x->n, by_spot(&x->spot[at], &own) < 0);
   if (at < x->n && x->spot[at].first == own.first && x->spot[at].p2p == own.p2p) {
     const bool within = by_spot(&x->spot[at], &own) == 0;
-    to = walk(x, at + 1, true, told, &all);
-    from = walk(x, at + within, false, told, &all);
+    to = walk_leaves(x, at + 1, true, told, &all);
+    from = walk_leaves(x, at + within, false, told, &all);
   }
   g->away = !ni_tr_touches(r, ni_tr_host_of(r, m), false, all.begin_ns, all.end_ns);
   if (g->away || from > to)
@@ -180,7 +180,8 @@ static void choose_loss(const struct ni_tr *r, const struct rows *x, const struc
 }
 
 /* Losses of logs that follow each other. */
-static int choose_some(struct ni_tr *r, struct rows *x, const struct loss *loss, size_t n, bool *asked) {
+static int choose_losses_of_process(struct ni_tr *r, struct rows *x, const struct loss *loss, size_t n,
+                                    bool *asked) {
   for (size_t i = 0; i < n; i++)
     asked[r->member[loss[i].member].first] = true;
   int e = build_rows(x, r, asked);
@@ -198,7 +199,7 @@ static int choose_some(struct ni_tr *r, struct rows *x, const struct loss *loss,
   return e;
 }
 
-static bool go_on(const struct ni_tr *r, uint32_t file) {
+static bool continues_process(const struct ni_tr *r, uint32_t file) {
   const struct ni_tr_log *x = &r->log[file];
   return file + 1 < r->files.n && x[1].map && x[1].process == x->process;
 }
@@ -223,12 +224,12 @@ int ni_tr_choose_losses(struct ni_tr *r) {
     qsort(loss, n, sizeof *loss, by_file);
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
     struct rows x = {.from = loss[i].file, .to = loss[i].file + 1};
-    while (x.from > 0 && r->log[x.from - 1].map && go_on(r, x.from - 1))
+    while (x.from > 0 && r->log[x.from - 1].map && continues_process(r, x.from - 1))
       x.from--;
-    while (go_on(r, x.to - 1))
+    while (continues_process(r, x.to - 1))
       x.to++;
     for (end = i; end < n && loss[end].file < x.to; end++) {}
-    e = choose_some(r, &x, &loss[i], end - i, asked);
+    e = choose_losses_of_process(r, &x, &loss[i], end - i, asked);
     free_rows(&x);
   }
   free(loss);

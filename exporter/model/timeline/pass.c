@@ -79,7 +79,7 @@ static int64_t find_member(struct reading *x, const struct ni_line *l) {
   return k;
 }
 
-static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
+static int read_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct reading *x = arg;
   struct ni_tr *r = x->r;
   int e = r->pass == NI_TR_ALL ? ni_ledger_take(&r->ledger, l, line_no) : 0;
@@ -100,12 +100,12 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   return x->take(r, &w, l);
 }
 
-static int take_fault(void *arg, const struct ni_fault *f) {
+static int count_fault(void *arg, const struct ni_fault *f) {
   return ni_ledger_fault(&((struct reading *)arg)->r->ledger, f);
 }
 
 /* What a map says of the process: what all its lines would have said. */
-static void tell_process(struct ni_tr *r, const struct ni_tr_log *log, uint32_t process) {
+static void set_process_from_map(struct ni_tr *r, const struct ni_tr_log *log, uint32_t process) {
   struct ni_tr_process *p = &r->process[process];
   const struct ni_granules *g = log->map;
   if ((int64_t)g->last_dump_us > p->last_us)
@@ -119,7 +119,7 @@ static void tell_process(struct ni_tr *r, const struct ni_tr_log *log, uint32_t 
  * Who the lines of a granule are about, in the order of their numbers; and each filter is asked what their
  * lines would have asked.
  */
-static int introduce(struct reading *x, struct ni_tr_log *log, size_t granule) {
+static int introduce_granule(struct reading *x, struct ni_tr_log *log, size_t granule) {
   const struct ni_granules *g = log->map;
   const struct ni_granule *at = &g->item[granule];
   const struct ni_words *coll = &x->r->opt.filter.coll;
@@ -131,7 +131,7 @@ static int introduce(struct reading *x, struct ni_tr_log *log, size_t granule) {
     if (process < 0)
       return (int)process;
     x->process = (uint32_t)process;
-    tell_process(x->r, log, x->process);
+    set_process_from_map(x->r, log, x->process);
     if ((l.ident.comm_hash || s->kind == NI_SORT_OP) && (member = find_member(x, &l)) < 0)
       return (int)member;
     if (l.ident.comm_hash || s->kind == NI_SORT_OP)
@@ -174,12 +174,12 @@ static int read_map(struct reading *x, struct ni_scan *scan, struct ni_scan_to *
     else
       e = ni_scan_kept(scan, g, i, n, to);
     if (e == 0 && x->first)
-      e = introduce(x, log, i);
+      e = introduce_granule(x, log, i);
   }
   if (!x->first || x->process == NI_TR_NONE || e < 0)
     return e;
   log->process = x->process;
-  tell_process(x->r, log, x->process);
+  set_process_from_map(x->r, log, x->process);
   if (g->first_ns < x->r->first_ns)
     x->r->first_ns = g->first_ns;
   if (g->last_ns > x->r->last_ns)
@@ -198,11 +198,11 @@ static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   x->r->file = (uint32_t)p->file_no;
   x->r->granule = NI_TR_NONE;
   to->arg = x;
-  to->take = take_line;
+  to->take = read_line;
   if (x->r->log && x->r->log[p->file_no].map)
     return read_map(x, scan, to, p->file);
   if (account)
-    to->fault = take_fault;
+    to->fault = count_fault;
   if (account)
     ni_ledger_begin(&x->r->ledger, p->file, true);
   int e = ni_scan_file(scan, p->file->path, NULL, to, &end);

@@ -47,7 +47,7 @@ static const struct rule {
                             RULE(LIVES, TEXT, life, gpu_pci) NAMED(FILES, file, )
                                 RULE(FILES, TEXT, file, path) RULE(FILES, TRUTH, file, ended)};
 
-static bool holds(const struct rule *r, const char *field, const uint64_t *n) {
+static bool rule_holds(const struct rule *r, const char *field, const uint64_t *n) {
   uint32_t number;
   if (r->what == TEXT)
     return memchr(field, 0, r->size) != NULL;
@@ -81,7 +81,7 @@ int ni_live_save(const struct ni_live *l, int dir, const char *name, uint64_t mo
 }
 
 /* Why n bytes are no sound state; NULL: they are. */
-static const char *fault_of(char *bytes, size_t n, struct head *h) {
+static const char *find_fault(char *bytes, size_t n, struct head *h) {
   const char *items[NI_LIVE_TABLES];
   size_t all = sizeof *h;
   if (n < all || memcmp(bytes, "NISTATE", 8) != 0)
@@ -102,7 +102,7 @@ static const char *fault_of(char *bytes, size_t n, struct head *h) {
     return "it is damaged";
   for (const struct rule *r = rules; r < rules + sizeof rules / sizeof *rules; r++)
     for (uint64_t i = 0; i < h->n[r->table]; i++)
-      if (!holds(r, items[r->table] + i * h->size[r->table] + r->at, h->n))
+      if (!rule_holds(r, items[r->table] + i * h->size[r->table] + r->at, h->n))
         return "its numbers do not fit together";
   return NULL;
 }
@@ -117,7 +117,7 @@ int ni_live_load(struct ni_live *l, int dir, const char *name, uint64_t mono_ns,
   char *bytes = n ? mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0) : NULL;
   if (bytes == MAP_FAILED)
     e = -ENOMEM;
-  const char *fault = e ? NULL : fault_of(bytes, n, &h), *p = e || fault ? NULL : bytes + sizeof h;
+  const char *fault = e ? NULL : find_fault(bytes, n, &h), *p = e || fault ? NULL : bytes + sizeof h;
   if (fault)
     e = -EBADMSG;
   else if (e == 0 && !ni_live_ready(l))

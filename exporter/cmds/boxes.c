@@ -46,7 +46,7 @@ struct boxes {
   uint64_t bytes;
 };
 
-static int count(const struct ni_box_op *op, void *arg) {
+static int count_op(const struct ni_box_op *op, void *arg) {
   struct row *r = arg;
   r->finished += op->is == NI_BOX_SLOT_FINISHED;
   r->in_flight += op->is == NI_BOX_SLOT_IN_FLIGHT;
@@ -75,7 +75,7 @@ static int find_job(struct row *r, const char *line) {
   return 0;
 }
 
-static int look(const struct ni_box *b, void *arg) {
+static int read_box(const struct ni_box *b, void *arg) {
   const struct boxes *x = arg;
   struct row *r = x->row;
   const struct ni_box_header *h = ni_box_header(b);
@@ -103,10 +103,10 @@ static int look(const struct ni_box *b, void *arg) {
   }
   for (size_t i = 0; r->recorded && ni_box_comm_at(b, i, &c); i++)
     r->communicators += c.phase != 0;
-  return r->recorded ? ni_box_each_op(b, count, r) : 0;
+  return r->recorded ? ni_box_each_op(b, count_op, r) : 0;
 }
 
-static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t bytes) {
+static void print_box(struct boxes *x, const char *path, uint32_t owner, uint64_t bytes) {
   static const char *const lives[NI_LIFE_COUNT] = {"perhaps alive", "running", "dead", "ended"};
   const struct row *r = x->row;
   char size[32], age[32], reason[256];
@@ -158,14 +158,14 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
            r->error ? strerror(r->error) : "");
 }
 
-static int run(struct boxes *x, const char *name) {
+static int list_boxes(struct boxes *x, const char *name) {
   const struct ni_files *f = &x->sources.boxes;
   int e = (x->row = ni_shared(sizeof *x->row))
       ? ni_box_sources_find(&x->sources, &x->inputs, x->box_dir, NULL)
       : -ENOMEM;
   for (size_t i = 0; e == 0 && i < f->n; i++) {
     struct ni_box_visit v = {
-        .path = f->file[i].path, .named = x->sources.named, .keep = -1, .work = look, .arg = x};
+        .path = f->file[i].path, .named = x->sources.named, .keep = -1, .work = read_box, .arg = x};
     struct stat st;
     char why[512];
     *x->row = (struct row){0};
@@ -182,7 +182,7 @@ static int run(struct boxes *x, const char *name) {
     else if (bad == 0 && lstat(v.path, &st) == 0) {
       x->n++;
       x->bytes += (uint64_t)st.st_blocks * 512;
-      say(x, v.path, v.owner, (uint64_t)st.st_blocks * 512);
+      print_box(x, v.path, v.owner, (uint64_t)st.st_blocks * 512);
     } else if (x->sources.named || ni_box_passes(&x->passed, v.path, bad)) {
       x->failed++;
       ni_say(stderr, "%s: %s\n", v.path, *why ? why : strerror(-bad));
@@ -226,7 +226,7 @@ int ni_boxes_run(int argc, char **argv) {
       ni_json_open(&x.out, stdout, "nccl-inspector-boxes-1");
       ni_json_array(&x.out, "boxes");
     }
-    code = run(&x, argv[0]);
+    code = list_boxes(&x, argv[0]);
     if (x.json) {
       ni_json_end_array(&x.out);
       ni_json_close(&x.out);

@@ -17,7 +17,7 @@ int ni_argv_add(struct ni_argv *a, const char *word) {
   return 0;
 }
 
-static int take_word(const struct ni_opt *o, void *into, const char *arg) {
+static int collect_word(const struct ni_opt *o, void *into, const char *arg) {
   return ni_argv_add((struct ni_argv *)((char *)into + o->at), arg);
 }
 
@@ -98,7 +98,7 @@ static const struct ni_opt agent_opt[] = {
     {"on-hang", 0, NI_OPT_TAKE, "WORD",
      "Run this program on a hang, with the verdict as JSON on standard input; again for each of its "
      "arguments",
-     AGENT(on_hang), .take = take_word, .want = "a program's path, then its arguments"},
+     AGENT(on_hang), .take = collect_word, .want = "a program's path, then its arguments"},
     {"stacks", 0, NI_OPT_CHOICE, "py-spy|gdb",
      "Take stacks of ranks that a hang waits for, where this program is found", AGENT(stacks),
      .want = "py-spy|gdb"},

@@ -66,7 +66,7 @@ static const char *const settings[NI_KIND_COUNT] = {"NCCL_INSPECTOR_COLL_POOL_SI
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
 
-static void fold(struct pools *p) {
+static void count_pools(struct pools *p) {
   uint64_t of_kind[NI_KIND_COUNT] = {0};
   if (p->n == 0 && p->arena_high == 0)
     return;
@@ -98,7 +98,7 @@ static void fold(struct pools *p) {
   p->arena_high = p->arena_cap = p->event_bytes = 0;
 }
 
-static int take_pool(struct pools *p, const struct ni_line *l) {
+static int read_pool(struct pools *p, const struct ni_line *l) {
   const struct ni_pool_line *in = &l->pool;
   if (strcmp(in->kind, "arena") == 0) {
     p->arena_high = larger(p->arena_high, in->high_water_bytes);
@@ -111,10 +111,11 @@ static int take_pool(struct pools *p, const struct ni_line *l) {
   }
   uint8_t kind = ni_kind_from_name(in->kind);
   size_t i = 0;
-  while (
-      i < p->n &&
-      (p->pool[i].hash != l->ident.comm_hash || p->pool[i].rank != l->ident.rank || p->pool[i].kind != kind))
-    i++;
+  for (; i < p->n; i++) {
+    const struct pool *x = &p->pool[i];
+    if (x->hash == l->ident.comm_hash && x->rank == l->ident.rank && x->kind == kind)
+      break;
+  }
   if (i == p->n) {
     if (!ni_array_room(p->pool, p->n, p->cap))
       return -ENOMEM;
@@ -129,13 +130,13 @@ static int take_pool(struct pools *p, const struct ni_line *l) {
   return 0;
 }
 
-static void take_settings(struct pools *p, const struct ni_pairs *s) {
+static void read_settings(struct pools *p, const struct ni_pairs *s) {
   const char *grow = ni_pairs_value(s, "NCCL_INSPECTOR_POOL_GROW");
   p->growth_off |= grow && strcmp(grow, "0") == 0;
 }
 
 /* Causes come from the final lines; each communicator has one. */
-static void take_causes(struct pools *p, const struct ni_stats_line *s) {
+static void read_causes(struct pools *p, const struct ni_stats_line *s) {
   if (!s->final || !s->has_accounting)
     return;
   for (int k = 0; k < NI_KIND_COUNT; k++) {
@@ -145,22 +146,22 @@ static void take_causes(struct pools *p, const struct ni_stats_line *s) {
   }
 }
 
-static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
+static int read_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct pools *p = arg;
   if (l->kind != NI_LINE_POOL_STATS && l->kind != NI_LINE_PROCESS && l->kind != NI_LINE_DUMP_STATS)
     return 0;
   if (l->meta.pid != p->pid || strcmp(l->meta.hostname, p->host) != 0) {
-    fold(p);
+    count_pools(p);
     p->pid = l->meta.pid;
     snprintf(p->host, sizeof p->host, "%s", l->meta.hostname);
   }
   if (l->kind == NI_LINE_PROCESS)
-    take_settings(p, &l->process.settings);
+    read_settings(p, &l->process.settings);
   else if (l->kind == NI_LINE_DUMP_STATS)
-    take_causes(p, &l->stats);
+    read_causes(p, &l->stats);
   else {
     p->lines++;
-    return take_pool(p, l);
+    return read_pool(p, l);
   }
   return 0;
 }
@@ -171,7 +172,7 @@ static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   struct pools *p = arg;
   struct ni_scan_end end;
   to->arg = p;
-  to->take = take_line;
+  to->take = read_line;
   int e = ni_scan_file(scan, part->file->path, NULL, to, &end);
   if (end.error && e == 0) {
     ni_say(stderr, "nccl-inspector pools: %s: %s\n", part->file->path, strerror(-end.error));
@@ -189,7 +190,7 @@ static int read_all(struct pools *p) {
     e = ni_scan_files(
         &(struct ni_scan_team){.plan = &plan, .jobs = 1, .progress = &progress, .arg = p, .part = read_file});
   ni_scan_plan_free(&plan);
-  fold(p);
+  count_pools(p);
   return e;
 }
 

@@ -60,7 +60,7 @@ const struct ni_command ni_trace_command = {
     .run = ni_trace_run};
 
 /* "logs/" -> "logs-trace.json.gz" */
-static char *default_output(const char *input) {
+static char *make_default_output(const char *input) {
   char *real = realpath(input, NULL), *out = NULL;
   const char *slash = real ? strrchr(real, '/') : NULL, *name = slash && slash[1] ? slash + 1 : "nccl";
   size_t n = strcspn(name, ".");
@@ -71,7 +71,7 @@ static char *default_output(const char *input) {
 }
 
 /* Folder of a file, for the temporary one beside it. */
-static char *folder_of(const char *path) {
+static char *make_folder_of(const char *path) {
   const char *slash = strrchr(path, '/');
   if (strcmp(path, "-") == 0)
     return strdup(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
@@ -90,7 +90,7 @@ static void resolve_times(struct ni_tr *r) {
 int (*ni_trace_share)(struct ni_atlas *a, const struct ni_files *files);
 
 /* Accounts and maps of all logs: those that no index knows are read, in all threads. */
-static int know(struct ni_tr *r) {
+static int read_accounts(struct ni_tr *r) {
   r->opt.index.maps = true;
   int e = ni_atlas_open(&r->atlas, "nccl-inspector trace", &r->files, &r->opt.index, false);
   if (e == 0 && ni_trace_share)
@@ -108,7 +108,7 @@ static int run_phases(struct ni_tr *r, struct ni_spill *store) {
   if (e == 0)
     e = ni_tr_with_find(r);
   if (e == 0 && ni_tr_choosing(&r->opt))
-    e = know(r);
+    e = read_accounts(r);
   if (e == 0)
     e = ni_tr_scan(r);
   if (e < 0)
@@ -129,8 +129,8 @@ static int run_phases(struct ni_tr *r, struct ni_spill *store) {
   /* The lives of communicators alone are no answer to who asked for certain functions or tags. */
   if (e == 0)
     ni_filters_say_unmet(&r->opt.filter, "nccl-inspector trace");
-  bool none_of_them =
-      (r->opt.filter.coll.n || r->opt.filter.tag.n) && r->count.shown == 0 && r->count.open == 0;
+  const bool is_filtered = r->opt.filter.coll.n || r->opt.filter.tag.n;
+  bool none_of_them = is_filtered && r->count.shown == 0 && r->count.open == 0;
   if (e == 0 && (r->count.events == 0 || none_of_them))
     e = ni_tr_fail(r, -ENODATA, "nothing to draw: %llu %s read, %llu without a start time%s",
                    (unsigned long long)r->count.operations,
@@ -165,8 +165,8 @@ int ni_trace_run(int argc, char **argv) {
   if (done)
     goto out;
   code = NI_EXIT_COULD_NOT_RUN;
-  r.out_path = r.opt.output ? strdup(r.opt.output) : default_output(r.opt.inputs.path[0]);
-  folder = r.out_path ? folder_of(r.out_path) : NULL;
+  r.out_path = r.opt.output ? strdup(r.opt.output) : make_default_output(r.opt.inputs.path[0]);
+  folder = r.out_path ? make_folder_of(r.out_path) : NULL;
   e = folder ? ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs) : -ENOMEM;
   if (e == -ENOENT)
     goto out;

@@ -63,7 +63,7 @@ static size_t name_unreadable(const struct ni_set *s, const struct ni_reading *r
   return n;
 }
 
-static int run(const struct collect *c, const char *name) {
+static int collect_counters(const struct collect *c, const char *name) {
   struct ni_wanted wanted = {.all = true, .cxi_dir = c->from, .sources = c->from ? 1u << NI_METRIC_CXI : 0};
   struct ni_collector *collector = NULL;
   char why[512] = "";
@@ -100,7 +100,7 @@ static int run(const struct collect *c, const char *name) {
   return code;
 }
 
-static int take_file(const struct ni_opt *o, void *into, const char *arg) {
+static int parse_file(const struct ni_opt *o, void *into, const char *arg) {
   struct collect *c = into;
   if (c->file)
     return -EINVAL;
@@ -126,7 +126,7 @@ const struct ni_command ni_counters_collect_command = {
     .run = ni_counters_collect_run,
     .opt =
         (const struct ni_opt[]){
-            {NULL, 0, NI_OPT_TAKE, "FILE", NULL, .want = "one file", .take = take_file},
+            {NULL, 0, NI_OPT_TAKE, "FILE", NULL, .want = "one file", .take = parse_file},
             {"from", 0, NI_OPT_TEXT, "DIR",
              "Only Cassini's counters, from there: a folder of cxiN, or one NIC's telemetry",
              NI_INTO(struct collect, from), .min = 1},
@@ -145,5 +145,5 @@ const struct ni_command ni_counters_collect_command = {
 int ni_counters_collect_run(int argc, char **argv) {
   struct collect c = {0};
   int done, code = ni_words_parse(&ni_counters_collect_command, argc, argv, &c, &done);
-  return done ? code : run(&c, argv[0]);
+  return done ? code : collect_counters(&c, argv[0]);
 }

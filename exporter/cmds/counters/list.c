@@ -45,7 +45,7 @@ static const struct {
 };
 
 /* A source that is not here, and that somebody may miss: what Cassini's driver says goes with the NIC. */
-static bool missing(const struct ni_set *s, unsigned source) {
+static bool is_missing(const struct ni_set *s, unsigned source) {
   if (!absent[source].what)
     return false;
   for (size_t i = 0; i < s->n_entities; i++)
@@ -54,7 +54,7 @@ static bool missing(const struct ni_set *s, unsigned source) {
   return true;
 }
 
-static const char *what_to_do(const char *why) {
+static const char *advice_for(const char *why) {
   if (strstr(why, strerror(EACCES)) || strstr(why, strerror(EPERM)))
     return "Run it as root, or in a container that may.";
   if (strstr(why, strerror(EMFILE)))
@@ -63,7 +63,7 @@ static const char *what_to_do(const char *why) {
 }
 
 /* How many of an entity's counters cannot be read, and the names of the first few. */
-static size_t unreadable(const struct here *h, const struct ni_entity *e, char *names, size_t size) {
+static size_t count_unreadable(const struct here *h, const struct ni_entity *e, char *names, size_t size) {
   size_t bad = 0, used = 0;
   *names = 0;
   for (uint32_t i = e->first; i < e->first + e->n; i++) {
@@ -74,7 +74,7 @@ static size_t unreadable(const struct here *h, const struct ni_entity *e, char *
   return bad;
 }
 
-static void print(const struct here *h) {
+static void print_counters(const struct here *h) {
   static const struct ni_column columns[] = {{.head = "name", .left = true},
                                              {.head = "source", .left = true},
                                              {.head = "counters"},
@@ -101,7 +101,7 @@ static void print(const struct here *h) {
       ni_table_cell(&t, "%d", e->numa);
     ni_table_cell(&t, "%s%s%s%s", how ? h->nearest[i].gpu : "", how ? " (" : "", how ? how : "",
                   how ? ")" : "");
-    size_t bad = unreadable(h, e, names, sizeof names);
+    size_t bad = count_unreadable(h, e, names, sizeof names);
     char below[512] = "";
     if (bad)
       snprintf(below, sizeof below, "%s%s cannot be read: %s%s", e->warning ? "" : "  ", NI_COUNT(bad), names,
@@ -112,7 +112,7 @@ static void print(const struct here *h) {
   ni_table_print(&t, stdout);
   bool any = false;
   for (unsigned i = 0; i < NI_METRIC_SOURCES; i++) {
-    if (!missing(s, i))
+    if (!is_missing(s, i))
       continue;
     if (!any)
       ni_say(stdout, "\nnot here:\n");
@@ -123,7 +123,7 @@ static void print(const struct here *h) {
     any = false;
     for (size_t i = 0; i < s->n_unread; i++) {
       const struct ni_unread *u = &s->unread[i];
-      const char *advice = what_to_do(u->why);
+      const char *advice = advice_for(u->why);
       if (u->skipped != skipped)
         continue;
       if (!any)
@@ -166,7 +166,7 @@ static void write_json(const struct here *h) {
   ni_json_end_array(&j);
   ni_json_array(&j, "not_here");
   for (unsigned i = 0; i < NI_METRIC_SOURCES; i++) {
-    if (!missing(s, i))
+    if (!is_missing(s, i))
       continue;
     ni_json_object(&j, NULL);
     ni_json_text(&j, "source", ni_source_name(i));
@@ -179,7 +179,7 @@ static void write_json(const struct here *h) {
   ni_json_close(&j);
 }
 
-static int look(const struct list *l, const char *name) {
+static int list_counters(const struct list *l, const char *name) {
   const struct ni_wanted wanted = {.all = true, .cxi_dir = l->cxi_dir};
   struct ni_collector *c;
   ni_collector_raise_limit();
@@ -193,7 +193,7 @@ static int look(const struct list *l, const char *name) {
   }
   if (e == 0) {
     bad = ni_collector_read(c, h.reading, 1) + ni_set_n_unread(h.set);
-    (l->json ? write_json : print)(&h);
+    (l->json ? write_json : print_counters)(&h);
   } else {
     ni_say(stderr, "%s: %s\n", name, strerror(-e));
   }
@@ -230,5 +230,5 @@ const struct ni_command ni_counters_list_command = {
 int ni_counters_list_run(int argc, char **argv) {
   struct list l = {0};
   int done, code = ni_words_parse(&ni_counters_list_command, argc, argv, &l, &done);
-  return done ? code : look(&l, argv[0]);
+  return done ? code : list_counters(&l, argv[0]);
 }

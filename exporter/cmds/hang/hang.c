@@ -58,7 +58,7 @@ static void add_owners(struct owners *o, const struct ni_files *f) {
  * Is a box of this owner to be believed? If he is us, or of a named box if he owns a log beside it, or if
  * there are no logs.
  */
-static bool believe(const struct owners *of_logs, const struct ni_box_sources *s, uid_t owner) {
+static bool is_trusted(const struct owners *of_logs, const struct ni_box_sources *s, uid_t owner) {
   size_t k = 0;
   if (owner == geteuid())
     return true;
@@ -68,7 +68,7 @@ static bool believe(const struct owners *of_logs, const struct ni_box_sources *s
 }
 
 /* Of what was found for several users: a hang before a job that is dead, then what could not be told. */
-static int worse(int a, int b) {
+static int worse_code(int a, int b) {
   static const int order[] = {NI_EXIT_FINDING, NI_EXIT_DEAD, NI_EXIT_INCOMPLETE, NI_EXIT_COULD_NOT_RUN};
   for (size_t i = 0; i < sizeof order / sizeof *order; i++)
     if (a == order[i] || b == order[i])
@@ -99,8 +99,8 @@ static void add_dump_owners(struct owners *o, const struct ni_inputs *in) {
  * Runs look(arg) for each user who owns logs or boxes of the command line, as that user; once, here, if we
  * are not root. Its exit code; of several users the one that says most. alone: several users are refused.
  */
-static int as_owners(const char *name, const struct ni_inputs *in, const char *box_dir, bool alone,
-                     int (*look)(void *arg), void *arg) {
+static int run_as_owners(const char *name, const struct ni_inputs *in, const char *box_dir, bool alone,
+                         int (*look)(void *arg), void *arg) {
   struct ni_box_sources s = {0};
   struct owners o = {0};
   char why[256];
@@ -137,7 +137,7 @@ static int as_owners(const char *name, const struct ni_inputs *in, const char *b
     int e = ni_as_owner(o.uid[i], alone ? 0 : NI_AS_USER_LOOK_SECONDS, -1, look, arg, why, sizeof why);
     if (e < 0)
       ni_say(stderr, "%s: %s\n", name, why);
-    code = worse(code, e < 0 ? NI_EXIT_COULD_NOT_RUN : e);
+    code = worse_code(code, e < 0 ? NI_EXIT_COULD_NOT_RUN : e);
   }
   return code;
 }
@@ -193,7 +193,7 @@ static bool is_anothers(const struct ni_file *f, void *arg) { return f->owner !=
 static bool is_others(const struct ni_file *f, void *arg) {
   struct round *r = arg;
   char why[64];
-  if (believe(&r->owners, &r->sources, f->owner))
+  if (is_trusted(&r->owners, &r->sources, f->owner))
     return false;
   snprintf(why, sizeof why, "a box of uid %u, who owns no log here", f->owner);
   ni_hang_bad_file(&r->base, f->path, why);
@@ -262,7 +262,7 @@ static int read_all(struct hang *h, struct round *r) {
  * The moment that every process was seen at or after, less the distance two looks must have; 0: there are no
  * looks.
  */
-static uint64_t earlier_than(const struct ni_hang_model *m) {
+static uint64_t find_look_limit(const struct ni_hang_model *m) {
   uint64_t t = UINT64_MAX;
   for (size_t i = 0; i < m->n_processes; i++)
     if (m->process[i].has_box && m->process[i].look_ns < t)
@@ -271,19 +271,19 @@ static uint64_t earlier_than(const struct ni_hang_model *m) {
 }
 
 /* Tests judge made-up jobs at a moment of theirs (docs/testing.md). */
-static uint64_t now_or_given(void) {
+static uint64_t read_now(void) {
   const char *given = getenv("NI_NOW_NS");
   return given && *given ? strtoull(given, NULL, 10) : ni_now_ns(CLOCK_REALTIME);
 }
 
-static int judge(struct hang *h, struct round *r) {
-  uint64_t after_ns = h->after_s * UINT64_C(1000000000), now_ns = now_or_given();
+static int judge_round(struct hang *h, struct round *r) {
+  uint64_t after_ns = h->after_s * UINT64_C(1000000000), now_ns = read_now();
   int e = ni_hang_model_at(&r->now, &r->base, &h->looks, UINT64_MAX);
   if (e == 0)
     e = ni_hang_judge(&r->v, &r->now, after_ns, now_ns);
   if (e < 0 || !ni_hang_is_hang(&r->v))
     return e;
-  uint64_t until = earlier_than(&r->now);
+  uint64_t until = find_look_limit(&r->now);
   if (until) {
     e = ni_hang_model_at(&r->before, &r->base, &h->looks, until);
     if (e == 0)
@@ -310,7 +310,7 @@ static void forget_old_looks(struct hang *h) {
 }
 
 /* " as of 2026-11-21T08:00:21Z (95 s ago)" */
-static const char *behind_as_of(const char *text) {
+static const char *skip_as_of(const char *text) {
   if (strncmp(text, " as of ", 7) != 0)
     return text;
   const char *end = strchr(text, ')');
@@ -321,14 +321,15 @@ static const char *behind_as_of(const char *text) {
  * Numbers of seconds, minutes, hours and days change with every look, as does what is said of when, and say
  * nothing new.
  */
-static bool says_the_same(const char *a, const char *b) {
+static bool is_same_sentence(const char *a, const char *b) {
   for (;;) {
-    a = behind_as_of(a);
-    b = behind_as_of(b);
+    a = skip_as_of(a);
+    b = skip_as_of(b);
     if (!*a || !*b)
       return *a == *b;
     size_t m = strspn(a, "0123456789"), n = strspn(b, "0123456789");
-    bool span = m && n && a[m] == ' ' && (strncmp(a + m, " s", 2) == 0 || strncmp(a + m, " min", 4) == 0);
+    const bool is_unit = strncmp(a + m, " s", 2) == 0 || strncmp(a + m, " min", 4) == 0;
+    bool span = m && n && is_unit;
     if (!span && *a != *b)
       return false;
     a += span ? m : 1;
@@ -337,23 +338,23 @@ static bool says_the_same(const char *a, const char *b) {
 }
 
 /* Has the plugin left nothing, and RAS answered? */
-static bool by_ras_alone(const struct hang *h, const struct ni_hang_verdict *v) {
+static bool is_from_ras_alone(const struct hang *h, const struct ni_hang_verdict *v) {
   return h->ras.answered && v->answer == NI_HANG_NO_DATA_AT_ALL;
 }
 
 /* Has RAS answered before, and does not now? */
-static bool has_gone(const struct hang *h, const struct ni_hang_verdict *v) {
+static bool has_ras_gone(const struct hang *h, const struct ni_hang_verdict *v) {
   return h->ras.now.ns && !h->ras.answered && v->answer == NI_HANG_NO_DATA_AT_ALL;
 }
 
 /* A time and the sentence, when it is another than before. */
-static void say_change(struct hang *h, const struct ni_hang_verdict *v) {
+static void print_change(struct hang *h, const struct ni_hang_verdict *v) {
   char *text, when[40];
-  if (by_ras_alone(h, v))
+  if (is_from_ras_alone(h, v))
     NI_HANG_SAID(text, ni_hang_ras_say(f, &h->ras));
   else
     NI_HANG_SAID(text, ni_hang_say(f, v));
-  if (text && (!h->standing.said || !says_the_same(text, h->standing.said))) {
+  if (text && (!h->standing.said || !is_same_sentence(text, h->standing.said))) {
     ni_say(stderr, "%s %s\n", ni_utc_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000), 'T', 0, when), text);
     free(h->standing.said);
     h->standing.said = text;
@@ -366,7 +367,7 @@ static void say_change(struct hang *h, const struct ni_hang_verdict *v) {
  * Has one operation hung in all looks for as long as two of them lie apart? Logs alone cannot tell by looks
  * at boxes.
  */
-static bool lasts(struct standing *s, const struct ni_hang_verdict *v) {
+static bool hang_lasts(struct standing *s, const struct ni_hang_verdict *v) {
   if (!ni_hang_is_hang(v)) {
     s->since_ns = 0;
     return false;
@@ -387,7 +388,7 @@ static bool lasts(struct standing *s, const struct ni_hang_verdict *v) {
 }
 
 /* Nothing to judge: why, and what to do. */
-static void say_no_data(const struct hang *h, const struct round *r, const char *name) {
+static void report_no_data(const struct hang *h, const struct round *r, const char *name) {
   if (h->ras.n && !h->ras.answered)
     ni_say(stderr, "%s: RAS: %s\n", name, h->ras.why);
   if (h->ras.n && h->inputs.n == 0)
@@ -398,20 +399,22 @@ static void say_no_data(const struct hang *h, const struct round *r, const char 
 }
 
 /* Is another look worth while? */
-static bool look_again(struct hang *h, const struct round *r, unsigned rounds) {
+static bool should_look_again(struct hang *h, const struct round *r, unsigned rounds) {
   bool files = h->ras.text[0] != NULL;
-  if (by_ras_alone(h, &r->v)) {
+  if (is_from_ras_alone(h, &r->v)) {
     bool open = h->ras.v.answer != NI_HANG_LIKELY;
-    return open && !files && (h->watch_s || (h->confirm && rounds == 0));
+    const bool is_asked = h->watch_s || (h->confirm && rounds == 0);
+    return open && !files && is_asked;
   }
-  if (has_gone(h, &r->v))
+  if (has_ras_gone(h, &r->v))
     return h->watch_s && h->ras.failed < GONE_AFTER;
   if (h->watch_s)
-    return !lasts(&h->standing, &r->v) && !r->v.second_look && !r->v.fate.over;
-  return h->confirm && rounds == 0 && r->v.answer == NI_HANG_LIKELY && !r->v.second_look && !r->v.fate.over;
+    return !hang_lasts(&h->standing, &r->v) && !r->v.second_look && !r->v.fate.over;
+  const bool is_open = r->v.answer == NI_HANG_LIKELY && !r->v.second_look && !r->v.fate.over;
+  return h->confirm && rounds == 0 && is_open;
 }
 
-static int run(void *arg) {
+static int run_looks(void *arg) {
   struct hang *h = arg;
   const char *name = program_invocation_name;
   int code = NI_EXIT_COULD_NOT_RUN;
@@ -422,7 +425,7 @@ static int run(void *arg) {
     if (e == 0)
       e = read_all(h, &r);
     if (e == 0)
-      e = judge(h, &r);
+      e = judge_round(h, &r);
     if (e == 0)
       e = ni_hang_ras_compare(&h->ras, &r.v);
     if (e < 0) {
@@ -432,14 +435,14 @@ static int run(void *arg) {
     }
     const struct ni_hang_ras *ras = h->ras.n ? &h->ras : NULL;
     code = ni_hang_words_of(ni_hang_answer_of(&r.v, ras))->exit_code;
-    again = look_again(h, &r, rounds);
+    again = should_look_again(h, &r, rounds);
     if (r.now.n_processes == 0 && rounds == 0)
-      say_no_data(h, &r, name);
-    if (!again && has_gone(h, &r.v))
+      report_no_data(h, &r, name);
+    if (!again && has_ras_gone(h, &r.v))
       ni_say(stderr, "%s: RAS answers no more: the job has ended, or its process here (%s)\n", name,
              h->ras.why);
-    if (h->watch_s && again && !has_gone(h, &r.v))
-      say_change(h, &r.v);
+    if (h->watch_s && again && !has_ras_gone(h, &r.v))
+      print_change(h, &r.v);
     if (!again && h->json)
       ni_hang_print_json(&r.v, &r.runs, ras);
     else if (!again && (r.now.n_processes || h->ras.answered))
@@ -453,7 +456,7 @@ static int run(void *arg) {
   return code;
 }
 
-static int take_ras(const struct ni_opt *o, void *into, const char *arg) {
+static int parse_ras(const struct ni_opt *o, void *into, const char *arg) {
   return ni_hang_ras_take(&((struct hang *)into)->ras, arg);
 }
 
@@ -499,7 +502,7 @@ const struct ni_command ni_hang_command = {
             {"ras", 0, NI_OPT_TAKE, "[=HOST:PORT|FILE]",
              "Ask NCCL's RAS, too (2.28.7 and later), or read what it has answered: "
              "`ncclras -f json >FILE`; two files are two looks. Without a place localhost:28028",
-             .take = take_ras, .want = "one HOST:PORT, or one or two files"},
+             .take = parse_ras, .want = "one HOST:PORT, or one or two files"},
             {"ras-timeout", 0, NI_OPT_NUMBER, "SECONDS", "RAS has so long for its answer",
              NI_INTO(struct hang, ras.timeout_s), .def = "30", .want = "a number of seconds", .min = 1,
              .max = 600},
@@ -540,7 +543,7 @@ int ni_hang_run(int argc, char **argv) {
   if (!loaded || (!done && ni_box_dir_check(argv[0], h.box_dir) < 0))
     code = NI_EXIT_COULD_NOT_RUN;
   else if (!done)
-    code = as_owners(argv[0], &h.inputs, h.box_dir, h.watch_s > 0, run, &h);
+    code = run_as_owners(argv[0], &h.inputs, h.box_dir, h.watch_s > 0, run_looks, &h);
   free(h.standing.said);
   ni_hang_looks_free(&h.looks);
   ni_hang_ras_free(&h.ras);

@@ -98,7 +98,7 @@ static void say_causes(FILE *f, const struct ni_hang_verdict *v, const struct ni
 }
 
 /* What helps against those who are the cause. */
-static const char *advice(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
+static const char *choose_advice(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   bool over = v->fate.over; /* then no stack can be taken */
   if (k->odd)
     return "compare the shapes, types and roots there with the others': ";
@@ -129,7 +129,7 @@ static void say_next(FILE *f, const struct ni_hang_verdict *v) {
   for (size_t i = 0; i < k->n; i++)
     causes += ni_hang_is_cause(k, &k->view[i]);
   if (causes) {
-    ni_put_text(f, advice(v, k));
+    ni_put_text(f, choose_advice(v, k));
     say_causes(f, v, k);
   } else if (k->count[NI_HANG_NO_DATA]) {
     fputs("black boxes or logs of the ranks that left nothing here: is their machine there?", f);

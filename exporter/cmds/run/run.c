@@ -116,21 +116,21 @@ const struct ni_command ni_run_command = {
 
 /* ---- while it runs ---- */
 
-static void pass(struct job *j, const siginfo_t *info) {
+static void forward_signal(struct job *j, const siginfo_t *info) {
   static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
     j->told_to_end |= info->si_signo == ending[i];
   ni_foreground_pass(&j->front, info);
 }
 
-static void let_go(struct job *j) {
+static void forward_held_signal(struct job *j) {
   if (j->held.si_signo)
-    pass(j, &j->held);
+    forward_signal(j, &j->held);
   j->held.si_signo = 0;
 }
 
 /* The first Ctrl-C waits until it is said who is missing; what comes meanwhile lets it go at once. */
-static void signalled(struct job *j, const siginfo_t *info) {
+static void handle_signal(struct job *j, const siginfo_t *info) {
   bool ask = info->si_signo == SIGINT && !j->asked;
   bool waits = info->si_signo == SIGCONT || info->si_signo == SIGTSTP || info->si_signo == SIGWINCH;
   if (ask)
@@ -141,12 +141,12 @@ static void signalled(struct job *j, const siginfo_t *info) {
   }
   if (!waits && j->held.si_signo) {
     ni_watch_enough(&j->watch);
-    let_go(j);
+    forward_held_signal(j);
   }
-  pass(j, info);
+  forward_signal(j, info);
 }
 
-static void end_it(struct job *j, int sig) {
+static void kill_command(struct job *j, int sig) {
   ni_say(stderr, "%s: --kill: %s to %s (pid %d)\n", j->launch.who, sig == SIGTERM ? "SIGTERM" : "SIGKILL",
          j->command[0], (int)j->front.child);
   j->told_to_end = true;
@@ -154,28 +154,28 @@ static void end_it(struct job *j, int sig) {
   j->kill_ns = sig == SIGTERM ? ni_now_ns(CLOCK_MONOTONIC) + KILL_AFTER_S * SECOND : 0;
 }
 
-static void turn(struct job *j) {
+static void take_turn(struct job *j) {
   bool hangs = ni_watch_turn(&j->watch);
   if (!ni_watch_asked(&j->watch))
-    let_go(j);
+    forward_held_signal(j);
   if (!j->front.child)
     return;
   if (hangs && j->kill && !j->kill_ns)
-    end_it(j, SIGTERM);
+    kill_command(j, SIGTERM);
   else if (j->kill_ns && ni_now_ns(CLOCK_MONOTONIC) >= j->kill_ns)
-    end_it(j, SIGKILL);
+    kill_command(j, SIGKILL);
 }
 
 /* Until it has ended, and a look that was begun by then. */
-static void attend(struct job *j) {
+static void attend_command(struct job *j) {
   siginfo_t info;
   while (j->front.child || ni_watch_asked(&j->watch)) {
     uint64_t due = ni_watch_due(&j->watch);
     if (j->kill_ns && j->kill_ns < due)
       due = j->kill_ns;
     if (ni_foreground_wait(&j->front, due, &info) == NI_FOREGROUND_SIGNAL)
-      signalled(j, &info);
-    turn(j);
+      handle_signal(j, &info);
+    take_turn(j);
   }
   ni_watch_end(&j->watch);
 }
@@ -190,16 +190,18 @@ static void stop_telling(pid_t child, const siginfo_t *info) {
     (void)raise(SIGSTOP);
 }
 
-static void tell(struct job *j) {
+static void report_job(struct job *j) {
   bool killed = WIFSIGNALED(j->front.status) || j->told_to_end;
+  unsigned wait_s = killed ? WAIT_KILLED_S : WAIT_S;
+  if (j->wait_s != WAIT_UNSET)
+    wait_s = j->wait_s;
+  else if (j->launch.part == NI_LAUNCH_ALONE)
+    wait_s = 0;
   const struct ni_after a = {.l = &j->launch,
                              .command = j->command[0],
                              .code = ni_foreground_code(&j->front),
                              .hang = j->watch.sentence,
-                             .wait_s = j->wait_s != WAIT_UNSET       ? j->wait_s
-                                 : j->launch.part == NI_LAUNCH_ALONE ? 0
-                                 : killed                            ? WAIT_KILLED_S
-                                                                     : WAIT_S};
+                             .wait_s = wait_s};
   siginfo_t info;
   fflush(NULL);
   pid_t child = fork();
@@ -229,16 +231,16 @@ static void end_as_the_command(const struct job *j) {
 
 /* ---- together ---- */
 
-static int not_started(const struct job *j, int e) {
+static int report_not_started(const struct job *j, int e) {
   ni_say(stderr, "%s: %s: %s\n", j->launch.who, j->command[0], strerror(-e));
   return ni_foreground_code_of_error(e);
 }
 
-static int run(struct job *j) {
+static int run_job(struct job *j) {
   bool silent = j->launch.part == NI_LAUNCH_SILENT;
   if (silent && !(j->wants.counters && j->launch.first_of_node)) {
     execvp(j->command[0], j->command);
-    return not_started(j, -errno);
+    return report_not_started(j, -errno);
   }
   ni_foreground_begin(&j->front);
   if (j->launch.kept && !silent)
@@ -255,16 +257,16 @@ static int run(struct job *j) {
   ni_watch_begin(&j->watch, &j->launch, silent || told || e < 0 ? 0 : j->hang_limit_s);
   j->asked = silent;
   if (!told && e == 0)
-    attend(j);
+    attend_command(j);
   (void)ni_recorder_stop(&j->recorder);
   if (told || e < 0)
     ni_launch_undo(&j->launch);
   if (told)
     return 128 + told;
   if (e < 0)
-    return not_started(j, e);
+    return report_not_started(j, e);
   if (!silent)
-    tell(j);
+    report_job(j);
   end_as_the_command(j);
   return ni_foreground_code(&j->front);
 }
@@ -274,7 +276,7 @@ int ni_run_run(int argc, char **argv) {
   int done, code = ni_words_parse(&ni_run_command, argc, argv, &j, &done);
   if (done)
     return code;
-  code = ni_launch_begin(&j.launch, argv[0], &j.wants) ? run(&j) : CODE_OWN;
+  code = ni_launch_begin(&j.launch, argv[0], &j.wants) ? run_job(&j) : CODE_OWN;
   ni_launch_free(&j.launch);
   return code;
 }

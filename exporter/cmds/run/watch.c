@@ -20,7 +20,7 @@ enum { LOOK_EVERY_S = 15, WORDS = 16 };
 static uint64_t now_ns(void) { return ni_now_ns(CLOCK_MONOTONIC); }
 
 /* `hang` over the logs; what it complains of is nobody's business here. every_s: --watch; 0: one look. */
-static bool begin(struct ni_watch *w, struct ni_look *x, unsigned every_s, uint64_t end_ns) {
+static bool begin_look(struct ni_watch *w, struct ni_look *x, unsigned every_s, uint64_t end_ns) {
   const struct ni_inputs *logs = &w->l->logs;
   char *word[WORDS + 2], limit[16], every[16];
   size_t n = 0;
@@ -68,10 +68,10 @@ void ni_watch_begin(struct ni_watch *w, const struct ni_launch *l, unsigned limi
                          .state = limit_s ? NI_WATCH_WATCHING : NI_WATCH_OFF};
 }
 
-bool ni_watch_ask(struct ni_watch *w) { return begin(w, &w->asked, 0, now_ns() + ASKED_NS); }
+bool ni_watch_ask(struct ni_watch *w) { return begin_look(w, &w->asked, 0, now_ns() + ASKED_NS); }
 
 /* What the look has said, onto standard error. Its first line is kept where it names somebody. */
-static void tell(struct ni_watch *w, const struct ni_look *x) {
+static void print_said(struct ni_watch *w, const struct ni_look *x) {
   static const char *const names[] = {"HANG", "not yet a hang"};
   char text[65536];
   off_t at = 0;
@@ -86,25 +86,25 @@ static void tell(struct ni_watch *w, const struct ni_look *x) {
   }
 }
 
-static void look(struct ni_watch *w) {
+static void start_look(struct ni_watch *w) {
   unsigned quarter = w->limit_s / 4,
            every = quarter < 1 ? 1
       : quarter > LOOK_EVERY_S ? LOOK_EVERY_S
                                : quarter;
   w->next_ns = now_ns() + AGAIN_NS;
-  (void)begin(w, &w->going, w->state == NI_WATCH_WATCHING ? every : 0, UINT64_MAX);
+  (void)begin_look(w, &w->going, w->state == NI_WATCH_WATCHING ? every : 0, UINT64_MAX);
 }
 
 bool ni_watch_turn(struct ni_watch *w) {
   int code;
   uint64_t now = now_ns();
   if (is_over(&w->asked, &code))
-    tell(w, &w->asked);
+    print_said(w, &w->asked);
   if (w->state == NI_WATCH_OFF)
     return false;
   if (!w->going.task.pid) {
     if (now >= w->next_ns)
-      look(w);
+      start_look(w);
     return false;
   }
   if (!is_over(&w->going, &code))
@@ -113,7 +113,7 @@ bool ni_watch_turn(struct ni_watch *w) {
   w->next_ns = now + (hangs || was_told ? w->limit_s * SECOND : AGAIN_NS);
   if (hangs && !was_told) {
     ni_say(stderr, "%s: the job hangs (--hang-limit %u):\n", w->l->who, w->limit_s);
-    tell(w, &w->going);
+    print_said(w, &w->going);
   } else if (was_told && code == NI_EXIT_FINE) {
     ni_say(stderr, "%s: the job does not hang any more\n", w->l->who);
     *w->sentence = 0;
@@ -131,7 +131,7 @@ uint64_t ni_watch_due(const struct ni_watch *w) {
 
 void ni_watch_enough(struct ni_watch *w) { ni_task_end(&w->asked.task); }
 
-static void end(struct ni_look *x) {
+static void end_look(struct ni_look *x) {
   ni_task_end(&x->task);
   if (x->said >= 0)
     close(x->said);
@@ -139,7 +139,7 @@ static void end(struct ni_look *x) {
 }
 
 void ni_watch_end(struct ni_watch *w) {
-  end(&w->asked);
-  end(&w->going);
+  end_look(&w->asked);
+  end_look(&w->going);
   w->state = NI_WATCH_OFF;
 }

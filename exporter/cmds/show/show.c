@@ -32,14 +32,16 @@ struct part {
   const struct ni_file *file;
 };
 
-static void cut(char *to, size_t cap, const char *from) { snprintf(to, cap, "%s", from ? from : ""); }
+static void copy_cut(char *to, size_t cap, const char *from) { snprintf(to, cap, "%s", from ? from : ""); }
 
-static int take_operation(struct part *x, const struct ni_line *l) {
+static int add_operation(struct part *x, const struct ni_line *l) {
   const struct ni_record *o = &l->op;
   const struct ni_atlas_wants *w = x->wants;
-  if (!ni_atlas_wants_context(w, &l->ident, &l->meta) ||
-      (w->coll->n && !ni_words_have_func(w->coll, o->func)) ||
-      !ni_ranks_have(w->sn, o->sn < INT64_MAX ? (int64_t)o->sn : INT64_MAX))
+  if (!ni_atlas_wants_context(w, &l->ident, &l->meta))
+    return 0;
+  if (w->coll->n && !ni_words_have_func(w->coll, o->func))
+    return 0;
+  if (!ni_ranks_have(w->sn, o->sn < INT64_MAX ? (int64_t)o->sn : INT64_MAX))
     return 0;
   if (x->tag->n && !ni_tags_have(x->tag, o->user_tag))
     return 0;
@@ -61,21 +63,21 @@ static int take_operation(struct part *x, const struct ni_line *l) {
                             .p2p = l->is_p2p,
                             .graph = o->graph,
                             .timing = (uint8_t)o->timing};
-  cut(r->func, sizeof r->func, o->func);
-  cut(r->comm, sizeof r->comm, l->ident.comm_name);
-  cut(r->host, sizeof r->host, l->meta.hostname);
-  cut(r->algo, sizeof r->algo, o->algo);
-  cut(r->proto, sizeof r->proto, o->proto);
+  copy_cut(r->func, sizeof r->func, o->func);
+  copy_cut(r->comm, sizeof r->comm, l->ident.comm_name);
+  copy_cut(r->host, sizeof r->host, l->meta.hostname);
+  copy_cut(r->algo, sizeof r->algo, o->algo);
+  copy_cut(r->proto, sizeof r->proto, o->proto);
   return 0;
 }
 
-static int take(void *arg, struct ni_line *l, uint64_t line_no) {
+static int read_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct part *x = arg;
   int e = x->ledger ? ni_ledger_take(x->ledger, l, line_no) : 0;
-  return e == 0 && l->kind == NI_LINE_OP ? take_operation(x, l) : e;
+  return e == 0 && l->kind == NI_LINE_OP ? add_operation(x, l) : e;
 }
 
-static int fault(void *arg, const struct ni_fault *f) {
+static int count_fault(void *arg, const struct ni_fault *f) {
   struct part *x = arg;
   return x->ledger ? ni_ledger_fault(x->ledger, f) : 0;
 }
@@ -102,15 +104,15 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
     to->granules = ni_atlas_begin(s->atlas, p, x->ledger);
   }
   to->arg = x;
-  to->take = take;
-  to->fault = fault;
+  to->take = read_line;
+  to->fault = count_fault;
   int e = ni_scan_file(scan, p->file->path, &p->at, to, &end);
   if (x->ledger)
     ni_ledger_end(x->ledger, &end);
   return e;
 }
 
-static void drop(void *arg, void *part) {
+static void drop_part(void *arg, void *part) {
   struct part *x = part;
   if (x->ledger)
     ni_ledgers_drop(NULL, x->ledger);
@@ -118,7 +120,7 @@ static void drop(void *arg, void *part) {
   free(x);
 }
 
-static int merge(void *arg, const struct ni_scan_part *p, void *part) {
+static int merge_part(void *arg, const struct ni_scan_part *p, void *part) {
   struct ni_show *s = arg;
   struct part *x = part;
   int e = x->ledger ? ni_ledgers_merge(&s->ledgers, p->file_no, x->ledger) : 0;
@@ -131,7 +133,7 @@ static int merge(void *arg, const struct ni_scan_part *p, void *part) {
     else
       s->rows.item[s->rows.n++] = x->rows.item[i];
   }
-  drop(NULL, x);
+  drop_part(NULL, x);
   return e;
 }
 
@@ -158,7 +160,7 @@ static int resolve_tags(struct ni_show *s) {
 }
 
 /* Starts by the clock of the reference. */
-static void right_starts(struct ni_show *s) {
+static void correct_starts(struct ni_show *s) {
   for (size_t i = 0; i < s->rows.n; i++) {
     struct ni_show_row *r = &s->rows.item[i];
     const struct ni_host_clock *c = ni_clocks_of(&s->clocks, r->run, r->host);
@@ -195,16 +197,16 @@ static int read_all(struct ni_show *s) {
                                              .progress = &s->progress,
                                              .arg = s,
                                              .part = read_part,
-                                             .merge = merge,
+                                             .merge = merge_part,
                                              .file_done = file_done,
-                                             .drop = drop});
+                                             .drop = drop_part});
   ni_atlas_close(s->atlas, e == 0, NULL);
   ni_scan_plan_free(&plan);
   ni_ledgers_free(&s->ledgers);
   if (e == 0)
     e = ni_clocks_of_ledger(&s->clocks, &ledger);
   ni_ledger_free(&ledger);
-  right_starts(s);
+  correct_starts(s);
   if (e == 0 && s->rows.n > 1)
     qsort(s->rows.item, s->rows.n, sizeof *s->rows.item, by_rank);
   return e;

@@ -28,7 +28,7 @@ struct ni_sampler {
   _Atomic bool bandwidth;     /* read before each sample */
 };
 
-static void sample(struct ni_sampler *s, uint64_t missed) {
+static void take_sample(struct ni_sampler *s, uint64_t missed) {
   const struct ni_set *set = s->now.c ? ni_collector_set(s->now.c) : NULL;
   bool any = set && set->n_counters;
   int64_t began = (int64_t)ni_now_ns(CLOCK_MONOTONIC);
@@ -54,7 +54,7 @@ static void sample(struct ni_sampler *s, uint64_t missed) {
  * Until the sample behind that of *at is due, which it becomes; as soon as it is told, by what is told.
  * false: it ended.
  */
-static bool wait_next(struct ni_sampler *s, uint64_t *at, uint64_t *missed) {
+static bool wait_for_next(struct ni_sampler *s, uint64_t *at, uint64_t *missed) {
   int64_t next = 0;
   for (bool news = true; news;) {
     uint64_t told_ns = s->period_ns;
@@ -73,7 +73,7 @@ static bool wait_next(struct ni_sampler *s, uint64_t *at, uint64_t *missed) {
   return true;
 }
 
-static void *work(void *arg) {
+static void *sample_in_thread(void *arg) {
   struct ni_sampler *s = arg;
   uint64_t missed = 0, at;
   ni_sampling_idle(&s->o.cpus, true);
@@ -88,9 +88,9 @@ static void *work(void *arg) {
       s->o.pcie = !s->o.pcie;
       (void)ni_sampling_open(&s->now, &s->o);
     }
-    sample(s, missed);
+    take_sample(s, missed);
     ni_sampling_look(&s->now, &s->o, n++);
-  } while (wait_next(s, &at, &missed));
+  } while (wait_for_next(s, &at, &missed));
   ni_sampling_idle(&s->o.cpus, false); /* the end is waited for */
   ni_ring_close(s->ring);
   s->ring = NULL;
@@ -122,7 +122,7 @@ int ni_sampler_start(struct ni_sampler **out, uint64_t every_ns, const char *rin
   if (e == 0)
     s->totals.ring = *ni_ring_totals(s->ring);
   if (e == 0)
-    e = -pthread_create(&s->thread, NULL, work, s);
+    e = -pthread_create(&s->thread, NULL, sample_in_thread, s);
   if (e < 0) {
     free_sampler(s);
     *out = NULL;

@@ -14,7 +14,7 @@
 #include "exporter/input/box/box_decode.h"
 #include "settle.h"
 
-struct taking {
+struct box_taking {
   const struct ni_box *b;
   struct ni_hang_model *m;
   struct ni_hang_member **member; /* by the box's communicators; NULL: over */
@@ -54,7 +54,7 @@ static bool is_unknown_kernel(const struct ni_box_op *in) {
 }
 
 static int add_box_op(const struct ni_box_op *in, void *arg) {
-  struct taking *t = arg;
+  struct box_taking *t = arg;
   int64_t i = ni_box_comm_of(t->b, in);
   struct ni_hang_member *x = i < 0 ? NULL : t->member[i];
   if (x && in->src != NI_SRC_EVENT) { /* its number is the plugin's own, and when it ended nobody knows */
@@ -106,7 +106,7 @@ static int add_box_op(const struct ni_box_op *in, void *arg) {
   return ni_hang_in_flight(x, &op);
 }
 
-static int add_box_comms(struct taking *t, uint32_t process) {
+static int add_box_comms(struct box_taking *t, uint32_t process) {
   struct ni_box_comm c;
   while (ni_box_comm_at(t->b, t->n, &c))
     t->n++;
@@ -145,7 +145,7 @@ static int add_box(struct ni_hang_look *look, const struct ni_box *b, const char
                                                          NI_HANG_LEFT};
   const struct ni_box_header *h = ni_box_header(b);
   struct ni_box_log session = {0};
-  struct taking t = {.b = b, .m = &look->m, .seen_ns = ni_box_seen_ns(b)};
+  struct box_taking t = {.b = b, .m = &look->m, .seen_ns = ni_box_seen_ns(b)};
   (void)ni_box_session(b, &session);
   look->ns = ni_box_taken_ns(b);
   look->m.boxes = 1;
@@ -184,7 +184,7 @@ static int add_box(struct ni_hang_look *look, const struct ni_box *b, const char
 }
 
 /* What the reading threads share. */
-struct pool {
+struct box_pool {
   struct ni_hang_looks *looks;
   struct ni_hang_model *bad;
   const struct ni_inputs *only;
@@ -196,7 +196,7 @@ struct pool {
 };
 
 /* Does the box's log lie where the command line says? */
-static bool is_wanted_box(const struct pool *p, const struct ni_box *b) {
+static bool is_wanted_box(const struct box_pool *p, const struct ni_box *b) {
   struct ni_box_log session;
   if (!p->only || !p->only->n)
     return true;
@@ -204,7 +204,7 @@ static bool is_wanted_box(const struct pool *p, const struct ni_box *b) {
 }
 
 static void *read_boxes_in_thread(void *arg) {
-  struct pool *p = arg;
+  struct box_pool *p = arg;
   int e = 0;
   for (size_t i; e == 0 && (i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->n;) {
     struct ni_hang_look look = {0};
@@ -246,7 +246,7 @@ static void *read_boxes_in_thread(void *arg) {
 
 int ni_hang_read_boxes(struct ni_hang_looks *l, const struct ni_file *file, size_t n, int threads,
                        const struct ni_inputs *only, struct ni_hang_model *bad) {
-  struct pool p = {
+  struct box_pool p = {
       .looks = l, .bad = bad, .only = only, .file = file, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
   l->passed = (struct ni_box_passed){0};
   (void)ni_threads(threads > 0 ? (size_t)threads : 1, read_boxes_in_thread, &p, 0);

@@ -23,7 +23,7 @@
 #define SLOW_MOST 65536
 
 /* Of a process: what the end of reading needs. */
-struct snapshot {
+struct dump_state {
   uint64_t newest_ns, changed_ns; /* newest time of an entry; the file's */
   struct ni_hang_op oldest;       /* in flight; enqueue_ns 0: none */
   int64_t member;                 /* of that */
@@ -41,7 +41,7 @@ struct slow {
   int64_t member;
 };
 
-struct group {
+struct dump_group {
   struct ni_hang_member *x; /* NULL: none of this rank's */
   int64_t member;
   uint64_t taken, last_sn, batch_sn; /* of the entries behind the one at hand; NI_HANG_NONE */
@@ -49,16 +49,16 @@ struct group {
   int64_t started, completed; /* the last ones, by its status; -1: it does not say */
 };
 
-struct reading {
+struct dump_reading {
   struct ni_hang_model *m;
   int64_t rank, process;
-  bool guessed;          /* the rank: from the last number in the name of the dump */
-  struct snapshot *snap; /* by process */
+  bool guessed;            /* the rank: from the last number in the name of the dump */
+  struct dump_state *snap; /* by process */
   size_t n_snaps, cap_snaps;
   struct slow *slow;
   size_t n_slow, cap_slow;
   uint64_t newest_ns, due_ns; /* of all dumps; due_ns: the first time-out, or NI_HANG_NONE */
-  struct group *group;        /* from here on of one dump */
+  struct dump_group *group;   /* from here on of one dump */
   size_t n, cap;
   struct ni_map names;
   bool whole; /* nothing of it was overwritten */
@@ -68,7 +68,7 @@ static int64_t get_number(const struct ni_node *x, const char *key, int64_t othe
   return ni_node_number(ni_node_get(x, key), otherwise);
 }
 
-static uint64_t read_time(struct reading *r, const struct ni_node *e, const char *key) {
+static uint64_t read_time(struct dump_reading *r, const struct ni_node *e, const char *key) {
   int64_t ns = get_number(e, key, 0);
   if (ns <= 0 || ns > TIME_MAX)
     return 0;
@@ -134,8 +134,8 @@ static void read_ranks(const struct ni_node *text, int64_t rank, struct ni_ident
 }
 
 /* The group of that name. config, status: what the dump says of it, or NULL. NULL: no memory, or too many. */
-static struct group *find_or_add_group(struct reading *r, const struct ni_node *called,
-                                       const struct ni_node *config, const struct ni_node *status) {
+static struct dump_group *find_or_add_group(struct dump_reading *r, const struct ni_node *called,
+                                            const struct ni_node *config, const struct ni_node *status) {
   char name[64], desc[64], full[160];
   uint64_t key = ni_hash_text(0, ni_node_text(called, name, sizeof name));
   int64_t k = ni_map_get(&r->names, key, 0);
@@ -145,11 +145,11 @@ static struct group *find_or_add_group(struct reading *r, const struct ni_node *
     return NULL;
   if (ni_map_find(&r->names, key, 0, (uint32_t)r->n) < 0)
     return NULL;
-  struct group *g = &r->group[r->n++];
-  *g = (struct group){.last_sn = NI_HANG_NONE,
-                      .batch_sn = NI_HANG_NONE,
-                      .started = get_number(status, "last_started_collective", -1),
-                      .completed = get_number(status, "last_completed_collective", -1)};
+  struct dump_group *g = &r->group[r->n++];
+  *g = (struct dump_group){.last_sn = NI_HANG_NONE,
+                           .batch_sn = NI_HANG_NONE,
+                           .started = get_number(status, "last_started_collective", -1),
+                           .completed = get_number(status, "last_completed_collective", -1)};
   struct ni_ident id = {.comm_hash = 1, .comm_name = full}; /* the same in each run, unlike ni_hash() */
   for (const char *c = name; *c; c++)
     id.comm_hash = ni_mix(id.comm_hash + (unsigned char)*c);
@@ -180,7 +180,8 @@ static struct group *find_or_add_group(struct reading *r, const struct ni_node *
 /* ---- entries ---- */
 
 /* What an entry says of its call. */
-static int read_call(struct reading *r, const struct ni_node *e, const char *func, struct ni_hang_op *op) {
+static int read_call(struct dump_reading *r, const struct ni_node *e, const char *func,
+                     struct ni_hang_op *op) {
   char type[32];
   bool out = strncmp(func, "scatter", 7) == 0; /* only its root has an input */
   bool uneven = strstr(func, "all_to_all") || strstr(func, "alltoall");
@@ -201,8 +202,8 @@ static int read_call(struct reading *r, const struct ni_node *e, const char *fun
   return 0;
 }
 
-static int add_open_op(struct reading *r, int64_t member, const struct ni_hang_op *op) {
-  struct snapshot *s = &r->snap[r->m->who.member[member].process];
+static int add_open_op(struct dump_reading *r, int64_t member, const struct ni_hang_op *op) {
+  struct dump_state *s = &r->snap[r->m->who.member[member].process];
   uint64_t begun = op->enqueue_ns;
   if (begun && (!s->oldest.enqueue_ns || begun <= s->oldest.enqueue_ns)) {
     s->oldest = *op;
@@ -213,14 +214,14 @@ static int add_open_op(struct reading *r, int64_t member, const struct ni_hang_o
   return ni_hang_in_flight(r->m->member[member], op);
 }
 
-static int add_finished_op(struct reading *r, int64_t member, const struct ni_hang_op *op) {
+static int add_finished_op(struct dump_reading *r, int64_t member, const struct ni_hang_op *op) {
   struct ni_hang_op done = *op;
   if (done.kind == NI_KIND_P2P)
     done.rec_sn = NI_HANG_NONE;
   return ni_hang_finished(r->m->member[member], &done);
 }
 
-static int add_op(struct reading *r, struct group *g, const struct ni_hang_op *op, bool done) {
+static int add_dump_op(struct dump_reading *r, struct dump_group *g, const struct ni_hang_op *op, bool done) {
   uint64_t took = op->seen_ns > op->enqueue_ns && op->enqueue_ns ? op->seen_ns - op->enqueue_ns : 0;
   g->x->open_ns |= 1;
   ni_hang_raise(&g->x->started[op->kind], op->sn + 1);
@@ -235,7 +236,7 @@ static int add_op(struct reading *r, struct group *g, const struct ni_hang_op *o
 }
 
 /* What was completed after the first time-out of all was ended by the abort. */
-static int end_aborted_ops(struct reading *r) {
+static int end_aborted_ops(struct dump_reading *r) {
   uint64_t abort_ns = r->due_ns;
   int e = 0;
   for (size_t i = 0; e == 0 && i < r->n_slow; i++) {
@@ -246,9 +247,9 @@ static int end_aborted_ops(struct reading *r) {
 }
 
 /* One entry, the newest first. at: its place in the ring. */
-static int read_entry(struct reading *r, const struct ni_node *e, size_t at) {
+static int read_entry(struct dump_reading *r, const struct ni_node *e, size_t at) {
   char name[96], state[16];
-  struct group *g = find_or_add_group(r, ni_node_at(ni_node_get(e, "process_group"), 0), NULL, NULL);
+  struct dump_group *g = find_or_add_group(r, ni_node_at(ni_node_get(e, "process_group"), 0), NULL, NULL);
   const char *func = ni_node_text(ni_node_get(e, "profiling_name"), name, sizeof name),
              *colon = strchr(func, ':');
   bool gloo =
@@ -291,7 +292,7 @@ static int read_entry(struct reading *r, const struct ni_node *e, size_t at) {
                           .net_peer = -1,
                           .net_channel = -1};
   int error = read_call(r, e, func, &op);
-  return error ? error : add_op(r, g, &op, done);
+  return error ? error : add_dump_op(r, g, &op, done);
 }
 
 /* ---- files ---- */
@@ -314,7 +315,7 @@ int ni_hang_find_dumps(struct ni_files *out, const struct ni_inputs *in) {
 }
 
 /* The process of that rank that began last, in logs, boxes or dumps; else a new one. */
-static int64_t find_or_add_process(const struct reading *r, const struct ni_hang_looks *l) {
+static int64_t find_or_add_process(const struct dump_reading *r, const struct ni_hang_looks *l) {
   const struct ni_who_process *w = NULL;
   for (size_t i = 0; i < r->m->n_processes + l->n; i++) {
     const struct ni_hang_model *m = i < r->m->n_processes ? r->m : &l->look[i - r->m->n_processes].m;
@@ -326,7 +327,7 @@ static int64_t find_or_add_process(const struct reading *r, const struct ni_hang
   return ni_hang_process_of(r->m, w ? w->host : "", w ? w->pid : r->rank, w ? w->start_ns : 0);
 }
 
-static int read_dump(struct reading *r, const struct ni_file *f, const struct ni_node *root) {
+static int read_dump(struct dump_reading *r, const struct ni_file *f, const struct ni_node *root) {
   const struct ni_node *entries = ni_node_get(root, "entries");
   const struct ni_node *config = ni_node_get(root, "pg_config");
   struct ni_hang_process *p = &r->m->process[r->process];
@@ -357,11 +358,11 @@ static int read_dump(struct reading *r, const struct ni_file *f, const struct ni
 }
 
 /* Room for what is kept of each process. */
-static int add_snapshots(struct reading *r) {
+static int add_snapshots(struct dump_reading *r) {
   while (r->n_snaps < r->m->n_processes) {
     if (!ni_array_room(r->snap, r->n_snaps, r->cap_snaps))
       return -ENOMEM;
-    r->snap[r->n_snaps++] = (struct snapshot){0};
+    r->snap[r->n_snaps++] = (struct dump_state){0};
   }
   return 0;
 }
@@ -370,8 +371,8 @@ static int add_snapshots(struct reading *r) {
  * Two dumps of one rank, of which one is its by the last number in its name alone: a node's number as well as
  * a rank. Both would become one rank that never was. The second is left out, and both are named.
  */
-static bool has_same_guessed_rank(struct reading *r, const struct ni_file *f) {
-  const struct snapshot *s = &r->snap[r->process];
+static bool has_same_guessed_rank(struct dump_reading *r, const struct ni_file *f) {
+  const struct dump_state *s = &r->snap[r->process];
   char why[2 * PATH_MAX + 256];
   if (!s->path || !(r->guessed || s->guessed))
     return false;
@@ -385,7 +386,7 @@ static bool has_same_guessed_rank(struct reading *r, const struct ni_file *f) {
   return true;
 }
 
-static int read_dump_file(struct reading *r, const struct ni_file *f, const struct ni_hang_looks *l) {
+static int read_dump_file(struct dump_reading *r, const struct ni_file *f, const struct ni_hang_looks *l) {
   char why[256] = "no rank in it, and no number in its name. Name it as PyTorch does: nccl_trace_rank_3";
   struct ni_tree *t = ni_tree_read(f->path, why);
   r->rank = t ? get_number(ni_tree_root(t), "rank", -1) : -1;
@@ -411,14 +412,14 @@ static int read_dump_file(struct reading *r, const struct ni_file *f, const stru
 }
 
 /* When all are read: as of when each is, and what of it has started. */
-static void settle_dumps(struct reading *r) {
+static void settle_dumps(struct dump_reading *r) {
   uint64_t until = r->due_ns != NI_HANG_NONE && r->due_ns > r->newest_ns ? r->due_ns : r->newest_ns;
   for (size_t i = 0; i < r->m->n_members; i++) {
     struct ni_hang_member *x = r->m->member[i];
     const struct ni_who_process *w = &r->m->who.process[r->m->who.member[i].process];
     if (!x->dump)
       continue;
-    const struct snapshot *s = &r->snap[r->m->who.member[i].process];
+    const struct dump_state *s = &r->snap[r->m->who.member[i].process];
     uint64_t seen = s->changed_ns < until ? s->changed_ns : until;
     ni_hang_raise(&seen, s->newest_ns);
     x->started_ns = seen;
@@ -438,7 +439,7 @@ static void settle_dumps(struct reading *r) {
 
 int ni_hang_read_dumps(struct ni_hang_model *m, const struct ni_files *dumps,
                        const struct ni_hang_looks *looks) {
-  struct reading r = {.m = m, .due_ns = NI_HANG_NONE};
+  struct dump_reading r = {.m = m, .due_ns = NI_HANG_NONE};
   int e = 0;
   for (int guess = 0; guess < 2; guess++) /* those whose names say the rank come first: they have it */
     for (size_t i = 0; e == 0 && i < dumps->n; i++) {

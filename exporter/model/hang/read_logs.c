@@ -18,7 +18,7 @@ static struct ni_hang_process *current_process(struct ni_hang_reading *r) {
   return &r->m->process[r->process];
 }
 
-static int read_process(struct ni_hang_reading *r, const struct ni_line *l) {
+static int read_process_line(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_process_line *in = &l->process;
   r->process = ni_hang_process_of(r->m, l->meta.hostname, l->meta.pid, in->start_ns);
   r->member = -1;
@@ -260,9 +260,9 @@ static void keep_order(struct ni_hang_reading *r, const struct ni_line *l) {
   move_process_times(r, by_ns);
 }
 
-static int read_line(struct ni_hang_reading *r, const struct ni_line *l) {
+static int read_log_line(struct ni_hang_reading *r, const struct ni_line *l) {
   if (l->kind == NI_LINE_PROCESS) {
-    int e = read_process(r, l);
+    int e = read_process_line(r, l);
     if (e < 0)
       return e;
   }
@@ -299,14 +299,14 @@ static int read_line(struct ni_hang_reading *r, const struct ni_line *l) {
   }
 }
 
-static int visit_line(void *arg, struct ni_line *l, uint64_t line_no) { return read_line(arg, l); }
+static int read_scanned_line(void *arg, struct ni_line *l, uint64_t line_no) { return read_log_line(arg, l); }
 
 static int count_fault(void *arg, const struct ni_fault *f) {
   ((struct ni_hang_reading *)arg)->m->bad_lines += f->kind == NI_FAULT_BAD_LINE || f->kind == NI_FAULT_ORPHAN;
   return 0;
 }
 
-struct looking {
+struct log_looking {
   struct ni_hang_model *m; /* all */
   struct ni_atlas *atlas;
 };
@@ -338,7 +338,7 @@ static void store_standing(struct ni_hang_reading *r, struct ni_atlas *a, size_t
 }
 
 /* Reads what lies behind `from`. *mtime_ns: when the log was written last; 0: it cannot be read. */
-static int read_rest_from(struct ni_hang_reading *r, struct looking *x, struct ni_scan *scan,
+static int read_rest_from(struct ni_hang_reading *r, struct log_looking *x, struct ni_scan *scan,
                           struct ni_scan_to *to, const struct ni_scan_part *p, uint64_t from,
                           int64_t *mtime_ns) {
   const struct ni_range rest = {.from = from, .to = p->at.to};
@@ -346,7 +346,7 @@ static int read_rest_from(struct ni_hang_reading *r, struct looking *x, struct n
   struct ni_scan_end end;
   struct stat st;
   to->arg = r;
-  to->take = visit_line;
+  to->take = read_scanned_line;
   to->fault = count_fault;
   to->granules = ni_atlas_brief(x->atlas, p->file_no, from == 0);
   int e = ni_scan_file(scan, path, &rest, to, &end);
@@ -362,9 +362,9 @@ static int read_rest_from(struct ni_hang_reading *r, struct looking *x, struct n
   return e;
 }
 
-static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
-                     void **result) {
-  struct looking *x = arg;
+static int read_log_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
+                         void **result) {
+  struct log_looking *x = arg;
   struct ni_hang_model *m = *result = calloc(1, sizeof *m);
   struct ni_hang_reading r = {.m = m, .process = -1, .member = -1};
   int64_t mtime_ns = p->file->mtime_ns;
@@ -384,21 +384,21 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   return e;
 }
 
-static void drop_part(void *all, void *part) {
+static void drop_log_part(void *all, void *part) {
   ni_hang_model_free(part);
   free(part);
 }
 
-static int merge_part(void *all, const struct ni_scan_part *p, void *part) {
-  int e = ni_hang_model_merge(((struct looking *)all)->m, part);
-  drop_part(all, part);
+static int merge_log_part(void *all, const struct ni_scan_part *p, void *part) {
+  int e = ni_hang_model_merge(((struct log_looking *)all)->m, part);
+  drop_log_part(all, part);
   return e;
 }
 
 int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_files *files,
                       const struct ni_atlas_options *index, const char *who, struct ni_progress *progress) {
   struct ni_scan_plan plan = {0};
-  struct looking x = {.m = m};
+  struct log_looking x = {.m = m};
   struct ni_atlas_options opt = *index;
   unsigned jobs = ni_scan_jobs();
   opt.name = "hang";
@@ -413,9 +413,9 @@ int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_files *files,
                                              .jobs = jobs,
                                              .progress = progress,
                                              .arg = &x,
-                                             .part = read_part,
-                                             .merge = merge_part,
-                                             .drop = drop_part});
+                                             .part = read_log_part,
+                                             .merge = merge_log_part,
+                                             .drop = drop_log_part});
   ni_scan_plan_free(&plan);
   ni_atlas_close(x.atlas, e == 0, NULL);
   return e;

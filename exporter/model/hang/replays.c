@@ -95,14 +95,14 @@ struct least {
   size_t members;
 };
 
-struct peers {
+struct replay_peers {
   struct ni_hang_member **x;
   size_t n;
   struct least least[NI_HANG_FUNCS];
   size_t n_least;
 };
 
-static void count_next(struct peers *c, uint16_t func, uint64_t next) {
+static void count_next(struct replay_peers *c, uint16_t func, uint64_t next) {
   size_t k = 0;
   while (k < c->n_least && c->least[k].func != func)
     k++;
@@ -115,7 +115,7 @@ static void count_next(struct peers *c, uint16_t func, uint64_t next) {
   c->least[k].members++;
 }
 
-static void count_peers(struct peers *c) {
+static void count_peers(struct replay_peers *c) {
   for (size_t i = 0; i < c->n; i++) {
     const struct ni_hang_member *x = c->x[i];
     for (uint8_t k = 0; k < x->n_fin; k++)
@@ -123,14 +123,14 @@ static void count_peers(struct peers *c) {
   }
 }
 
-static bool is_lacked_by_peers(const struct peers *c, const struct ni_hang_op *op) {
+static bool is_lacked_by_peers(const struct replay_peers *c, const struct ni_hang_op *op) {
   for (size_t k = 0; k < c->n_least; k++)
     if (c->least[k].func == op->func)
       return c->least[k].members < c->n || c->least[k].next <= op->sn;
   return false;
 }
 
-static int open_replays_of(const struct peers *c, struct ni_hang_member *x) {
+static int open_replays_of(const struct replay_peers *c, struct ni_hang_member *x) {
   const uint64_t shown = find_shown_number(x);
   const size_t before = x->n_open;
   for (uint32_t i = 0; i < x->n_recent; i++) {
@@ -167,7 +167,7 @@ int ni_hang_open_replays(struct ni_hang_model *m) {
     qsort(all, n, sizeof *all, by_comm);
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
     for (end = i + 1; end < n && all[end]->who->comm == all[i]->who->comm; end++) {}
-    struct peers c = {.x = all + i, .n = end - i};
+    struct replay_peers c = {.x = all + i, .n = end - i};
     count_peers(&c);
     for (size_t k = i; e == 0 && k < end; k++)
       e = open_replays_of(&c, all[k]);

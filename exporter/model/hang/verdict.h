@@ -81,9 +81,8 @@ struct ni_hang_knot {
   struct ni_hang_op op; /* the first one not finished by all; of P2P one that waits */
   bool has_last;
   struct ni_hang_op last; /* the last collective that everybody finished */
-  const struct ni_hang_op *usual,
-      /* of calls with unlike sizes, types or roots one of the most and one of the fewest; NULL: alike */
-      *odd;
+  /* Of calls with unlike sizes, types or roots: one of most ranks, and one of the fewest; NULL: all are alike. */
+  const struct ni_hang_op *majority, *odd;
   struct ni_hang_view *view;
   size_t n;                                         /* members known, one a rank, ascending */
   uint64_t unseen;                                  /* ranks of the communicator without any member */

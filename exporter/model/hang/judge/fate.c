@@ -116,14 +116,14 @@ static int find_earlier_runs(struct ni_hang_verdict *v) {
   return 0;
 }
 
-struct place {
+struct rank_place {
   const char *name;
   uint64_t hash;
   uint32_t process;
   int32_t rank;
 };
 
-static NI_ORDER_BY(by_place, struct place, process, hash, rank)
+static NI_ORDER_BY(by_place, struct rank_place, process, hash, rank)
 
     /*
      * A process has as many ranks as the communicator has in it that has most; where two have several,
@@ -131,14 +131,14 @@ static NI_ORDER_BY(by_place, struct place, process, hash, rank)
      */
     static int count_ranks(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
-  struct place *at = malloc((m->n_members + 1) * sizeof *at);
+  struct rank_place *at = malloc((m->n_members + 1) * sizeof *at);
   size_t n = 0;
   if (!at)
     return -ENOMEM;
   for (size_t i = 0; i < m->n_members; i++) {
     const struct ni_hang_member *x = m->member[i];
     if (!v->earlier[x->who->process])
-      at[n++] = (struct place){x->who->name, x->who->hash, x->who->process, x->who->rank};
+      at[n++] = (struct rank_place){x->who->name, x->who->hash, x->who->process, x->who->rank};
   }
   if (n > 1)
     qsort(at, n, sizeof *at, by_place);

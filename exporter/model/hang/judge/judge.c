@@ -264,17 +264,17 @@ static void drop_doubles(struct ni_hang_verdict *v) {
 
 /* ---- graph ---- */
 
-struct edge {
+struct wait_edge {
   uint64_t seat, since_ns; /* when it called it; 0: not known */
   uint32_t knot;
   bool inside; /* in the kernel */
 };
 
-static NI_ORDER_BY(by_edge, struct edge, seat, since_ns, knot)
+static NI_ORDER_BY(by_edge, struct wait_edge, seat, since_ns, knot)
 
-    struct graph {
+    struct wait_graph {
   struct ni_hang_verdict *v;
-  struct edge *inside; /* who waits where */
+  struct wait_edge *inside; /* who waits where */
   size_t n_inside;
   struct node { /* of Tarjan's, by knot: its number from 1, the lowest one reached */
     uint32_t index, low;
@@ -291,7 +291,7 @@ static bool is_inside(const struct ni_hang_view *w) {
       (w->where == NI_HANG_OTHER_CALL && w->op && ni_hang_where_of(w->op) == NI_HANG_INSIDE);
 }
 
-static int gather_edges(struct graph *g) {
+static int gather_edges(struct wait_graph *g) {
   size_t n = 0;
   for (size_t i = 0; i < g->v->n; i++)
     n += g->v->knot[i].n;
@@ -305,7 +305,7 @@ static int gather_edges(struct graph *g) {
       const struct ni_hang_op *op = w->later ? w->later : w->op;
       bool inside = is_inside(w) || (w->later && ni_hang_where_of(w->later) == NI_HANG_INSIDE);
       if (inside || w->later || w->where == NI_HANG_QUEUED)
-        g->inside[g->n_inside++] = (struct edge){w->seat, op ? op->enqueue_ns : 0, (uint32_t)i, inside};
+        g->inside[g->n_inside++] = (struct wait_edge){w->seat, op ? op->enqueue_ns : 0, (uint32_t)i, inside};
     }
   }
   if (g->n_inside > 1)
@@ -332,7 +332,7 @@ static bool may_wait_elsewhere(const struct ni_hang_knot *k, const struct ni_han
 /* Does it wait there? A kernel that is not started waits for what its GPU is inside, if that was not called
  * long after it, and for what was called before it. A rank that has not called may wait on its host for
  * anything. */
-static bool waits_there(const struct ni_hang_view *w, const struct edge *e) {
+static bool waits_there(const struct ni_hang_view *w, const struct wait_edge *e) {
   if (!is_queued(w) || !w->op)
     return true;
   return e->inside ? e->since_ns <= w->op->enqueue_ns + NI_HANG_GRACE_NS : e->since_ns < w->op->enqueue_ns;
@@ -342,10 +342,10 @@ static bool waits_there(const struct ni_hang_view *w, const struct edge *e) {
  * One knot and all that it leads to. Of what one rank waits in the oldest count: a file may say that it waits
  * everywhere.
  */
-static void visit_knot(struct graph *g, uint32_t at) {
+static void visit_knot(struct wait_graph *g, uint32_t at) {
   struct ni_hang_knot *k = &g->v->knot[at];
-  struct node *own = &g->node[at];
-  *own = (struct node){++g->counter, g->counter, true, false, 0};
+  struct node *node = &g->node[at];
+  *node = (struct node){++g->counter, g->counter, true, false, 0};
   g->stack[g->depth++] = at;
   for (size_t j = 0; j < k->n; j++) {
     if (!may_wait_elsewhere(k, &k->view[j]))
@@ -368,20 +368,20 @@ static void visit_knot(struct graph *g, uint32_t at) {
       const struct node *there = &g->node[to];
       if (!there->index && g->depth < DEEPEST) {
         visit_knot(g, to);
-        if (there->low < own->low)
-          own->low = there->low;
-        own->leaves |= !there->on_stack;
-        own->ends |= there->ends;
+        if (there->low < node->low)
+          node->low = there->low;
+        node->leaves |= !there->on_stack;
+        node->ends |= there->ends;
       } else if (there->on_stack) {
-        if (there->index < own->low)
-          own->low = there->index;
+        if (there->index < node->low)
+          node->low = there->index;
       } else {
-        own->leaves = true; /* to a part of the graph that is done: this one is a consequence */
-        own->ends |= there->ends;
+        node->leaves = true; /* to a part of the graph that is done: this one is a consequence */
+        node->ends |= there->ends;
       }
     }
   }
-  if (own->low != own->index)
+  if (node->low != node->index)
     return;
   /* A whole ring, or a knot by itself, is on top of the stack. */
   uint32_t from = g->depth;
@@ -404,7 +404,7 @@ static void visit_knot(struct graph *g, uint32_t at) {
 }
 
 /* Counts for the ends of the graph who is inside them, and inside what leads to them. */
-static void weigh_knots(const struct graph *g) {
+static void weigh_knots(const struct wait_graph *g) {
   uint64_t weight[ENDS] = {0};
   for (size_t i = 0; i < g->v->n; i++)
     for (int end = 0; end < ENDS; end++)
@@ -418,7 +418,7 @@ static void weigh_knots(const struct graph *g) {
 }
 
 /* What hangs: the ends of the graph whose time is over, a ring as one, and what leads to those. */
-static void decide_knots(struct graph *g) {
+static void decide_knots(struct wait_graph *g) {
   struct ni_hang_verdict *v = g->v;
   struct {
     uint64_t pending, limit;
@@ -452,7 +452,7 @@ static void decide_knots(struct graph *g) {
 }
 
 static int connect_knots(struct ni_hang_verdict *v) {
-  struct graph g = {.v = v};
+  struct wait_graph g = {.v = v};
   int e = gather_edges(&g);
   g.node = calloc(v->n + 1, sizeof *g.node);
   g.stack = calloc(v->n + 1, sizeof *g.stack);

@@ -126,8 +126,8 @@ static const struct ni_hang_op *find_op_called_instead(const struct ni_hang_knot
 }
 
 /* Where a rank is that has neither finished the operation nor has it in flight. */
-static void place_absent(const struct ni_hang_finding *f, struct ni_hang_knot *k, struct ni_hang_view *w,
-                         const struct ni_hang_member *ref) {
+static void locate_absent(const struct ni_hang_finding *f, struct ni_hang_knot *k, struct ni_hang_view *w,
+                          const struct ni_hang_member *ref) {
   const struct ni_hang_member *x = w->member;
   const struct ni_hang_process *p = &f->m->process[x->who->process];
   int64_t shift;
@@ -175,8 +175,8 @@ static bool is_told_of(const struct ni_hang_knot *k, const struct ni_hang_member
   return p->has_box || (gone ? x->open_ns >= k->first_ns : p->has_log && !p->unwritten);
 }
 
-static void place_rank(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k,
-                       struct ni_hang_view *w, const struct ni_hang_member *ref) {
+static void locate_rank(const struct ni_hang_finding *f, const struct ni_hang_group *c,
+                        struct ni_hang_knot *k, struct ni_hang_view *w, const struct ni_hang_member *ref) {
   const struct ni_hang_process *p = &f->m->process[w->member->who->process];
   bool finished = ni_hang_has_finished(w->member, k->op.func, k->op.sn),
        stays = ni_hang_stays(c, w->member, p);
@@ -197,7 +197,7 @@ static void place_rank(const struct ni_hang_finding *f, const struct ni_hang_gro
     return;
   }
   if (!finished) {
-    place_absent(f, k, w, ref);
+    locate_absent(f, k, w, ref);
     return;
   }
   w->where = NI_HANG_FINISHED;
@@ -216,29 +216,29 @@ static bool has_called_it(const struct ni_hang_knot *k, const struct ni_hang_vie
  * did.
  */
 static void find_odd(struct ni_hang_knot *k) {
-  size_t n_usual = 0, n_odd = SIZE_MAX;
+  size_t n_majority = 0, n_odd = SIZE_MAX;
   for (size_t i = 0, values = 0; i < k->n && values < VALUES; i++) {
     const struct ni_hang_op *op = k->view[i].op;
     if (!has_called_it(k, &k->view[i]))
       continue;
-    const bool is_usual = k->usual && ni_hang_alike(k, op, k->usual);
-    if (is_usual || (k->odd && ni_hang_alike(k, op, k->odd)))
+    const bool is_of_majority = k->majority && ni_hang_alike(k, op, k->majority);
+    if (is_of_majority || (k->odd && ni_hang_alike(k, op, k->odd)))
       continue;
     size_t n = 0;
     values++;
     for (size_t j = i; j < k->n; j++)
       n += has_called_it(k, &k->view[j]) && ni_hang_alike(k, k->view[j].op, op);
-    if (n > n_usual) {
-      n_usual = n;
-      k->usual = op;
+    if (n > n_majority) {
+      n_majority = n;
+      k->majority = op;
     }
     if (n <= n_odd) {
       n_odd = n;
       k->odd = op;
     } /* of equals the later one */
   }
-  if (k->usual == k->odd)
-    k->usual = k->odd = NULL;
+  if (k->majority == k->odd)
+    k->majority = k->odd = NULL;
 }
 
 static void compare_calls(struct ni_hang_knot *k) {
@@ -354,7 +354,7 @@ static int find_collective_knots(struct ni_hang_finding *f, const struct ni_hang
   if (k->first_ns == UINT64_MAX)
     k->first_ns = 0;
   for (size_t i = 0; i < c->n; i++)
-    place_rank(f, c, k, &k->view[i], ref);
+    locate_rank(f, c, k, &k->view[i], ref);
   spare_those_who_waited(f, k);
   compare_calls(k);
   find_last_finished(k);
@@ -383,8 +383,8 @@ static const struct ni_hang_op *find_other_half(const struct ni_hang_finding *f,
 
 /* Of those that have begun, else of all: the oldest operation of a rank whose other half is missing, else its
  * oldest. What a rank left behind that is no longer there is no half of anything. */
-static void place_p2p(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k,
-                      struct ni_hang_view *w) {
+static void locate_p2p(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k,
+                       struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
   w->where = NI_HANG_NOT_INVOLVED;
   if (!ni_hang_stays(c, x, &f->m->process[x->who->process]))
@@ -411,8 +411,8 @@ static void place_p2p(const struct ni_hang_finding *f, const struct ni_hang_grou
 }
 
 /* A rank that others wait for and that waits for nobody itself. */
-static void place_waited_for(const struct ni_hang_finding *f, const struct ni_hang_group *c,
-                             struct ni_hang_knot *k, struct ni_hang_view *w) {
+static void locate_waited_for(const struct ni_hang_finding *f, const struct ni_hang_group *c,
+                              struct ni_hang_knot *k, struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
   const struct ni_hang_process *p = &f->m->process[x->who->process];
   if (ni_hang_dead_before(c, p))
@@ -439,7 +439,7 @@ static int find_transfer_knots(struct ni_hang_finding *f, const struct ni_hang_g
     return -ENOMEM;
   k->unseen = 0; /* those that are waited for and not there are counted below */
   for (size_t i = 0; i < c->n; i++)
-    place_p2p(f, c, k, &k->view[i]);
+    locate_p2p(f, c, k, &k->view[i]);
   if (k->first_ns == UINT64_MAX)
     k->first_ns = 0;
   for (size_t i = 0; i < c->n; i++) {
@@ -449,7 +449,7 @@ static int find_transfer_knots(struct ni_hang_finding *f, const struct ni_hang_g
     if (w->waits_for < 0)
       continue;
     if ((peer = ni_hang_view_of(k, w->waits_for)))
-      place_waited_for(f, c, k, peer);
+      locate_waited_for(f, c, k, peer);
     else
       k->unseen++;
   }

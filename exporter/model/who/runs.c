@@ -33,12 +33,12 @@ enum {
 };
 
 /* What is known of a thing: numbers by keys. */
-struct known {
+struct known_fact {
   uint64_t a, b;
   uint32_t c, what, number;
 };
 
-struct process {
+struct log_process {
   struct ni_head *head; /* the first of its files; what later ones know is put there, too */
   uint32_t host, identity;
   uint32_t parent; /* of the union: a process that it belongs together with */
@@ -64,14 +64,14 @@ struct slot {
   uint64_t last_ns, gap_ns; /* when the last claimant began; the least time between two */
 };
 
-struct seat {
+struct comm_seat {
   uint32_t process, slot, turn; /* turn: how many groups claimed the slot before */
 };
 
 /* Processes that belong together by their communicators. */
-struct group {
+struct process_group {
   uint32_t *process;
-  struct seat *seat;
+  struct comm_seat *seat;
   uint32_t n, n_seats, number;
   uint32_t lives, slot, turn; /* of its most contended slot */
   uint64_t start_ns;
@@ -80,21 +80,21 @@ struct group {
 
 /* What of a run is only needed until all are found. */
 struct making {
-  struct process *first;
+  struct log_process *first;
   uint32_t lives, turn;
 };
 
-struct finding {
+struct run_finding {
   struct ni_runs *r;
   struct ni_files *files;
   struct ni_head *head;
   uint32_t *process_of; /* of each file, + 1 */
-  struct known *known;
-  struct process *process;
+  struct known_fact *known;
+  struct log_process *process;
   struct space *space;
   struct slot *slot;
-  struct seat *seat;
-  struct group *group;
+  struct comm_seat *seat;
+  struct process_group *group;
   struct making *making;
   uint32_t *member; /* processes, those of one group beside each other */
   size_t n_known, cap_known, n_processes, cap_processes, n_spaces, cap_spaces, n_slots, cap_slots, n_seats,
@@ -107,11 +107,11 @@ static uint64_t hash_fact(uint32_t what, uint64_t a, uint64_t b, uint32_t c) {
   return ni_hash(ni_hash(ni_hash(ni_hash(0, what), a), b), c);
 }
 
-static struct known *look_up_fact(struct finding *x, uint64_t hash, uint32_t what, uint64_t a, uint64_t b,
-                                  uint32_t c) {
+static struct known_fact *look_up_fact(struct run_finding *x, uint64_t hash, uint32_t what, uint64_t a,
+                                       uint64_t b, uint32_t c) {
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&x->at_hash, hash, &at)) != NI_INDEX_NONE;) {
-    struct known *s = &x->known[k];
+    struct known_fact *s = &x->known[k];
     const bool is_same_key = s->a == a && s->b == b && s->c == c;
     if (is_same_key && s->what == what)
       return s;
@@ -119,7 +119,7 @@ static struct known *look_up_fact(struct finding *x, uint64_t hash, uint32_t wha
   return NULL;
 }
 
-static int add_fact(struct finding *x, uint64_t hash, struct known s) {
+static int add_fact(struct run_finding *x, uint64_t hash, struct known_fact s) {
   if (!ni_array_room(x->known, x->n_known, x->cap_known))
     return -ENOMEM;
   if (ni_index_add(&x->at_hash, hash, (uint32_t)x->n_known) < 0)
@@ -129,27 +129,29 @@ static int add_fact(struct finding *x, uint64_t hash, struct known s) {
 }
 
 /* The number of a thing: `number` if it is new, or with put false UINT32_MAX, and it stays unknown. */
-static int64_t find_number(struct finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c, bool put,
+static int64_t find_number(struct run_finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c, bool put,
                            size_t number) {
   uint64_t hash = hash_fact(what, a, b, c);
-  const struct known *s = look_up_fact(x, hash, what, a, b, c);
+  const struct known_fact *s = look_up_fact(x, hash, what, a, b, c);
   if (s)
     return s->number;
   if (!put)
     return UINT32_MAX;
-  return add_fact(x, hash, (struct known){a, b, c, what, (uint32_t)number}) < 0 ? -ENOMEM : (int64_t)number;
+  return add_fact(x, hash, (struct known_fact){a, b, c, what, (uint32_t)number}) < 0 ? -ENOMEM
+                                                                                     : (int64_t)number;
 }
 
 /* The same of a number that changes. 0 or -ENOMEM. */
-static int set_number(struct finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c, size_t number) {
+static int set_number(struct run_finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c,
+                      size_t number) {
   uint64_t hash = hash_fact(what, a, b, c);
-  struct known *s = look_up_fact(x, hash, what, a, b, c);
+  struct known_fact *s = look_up_fact(x, hash, what, a, b, c);
   if (s)
     s->number = (uint32_t)number;
-  return s ? 0 : add_fact(x, hash, (struct known){a, b, c, what, (uint32_t)number});
+  return s ? 0 : add_fact(x, hash, (struct known_fact){a, b, c, what, (uint32_t)number});
 }
 
-static bool is_known(struct finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c) {
+static bool is_known(struct run_finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c) {
   return find_number(x, what, a, b, c, false, 0) != UINT32_MAX;
 }
 
@@ -159,7 +161,7 @@ static uint64_t pack_rank(int32_t n_ranks, int32_t rank) {
 
 static uint64_t apart_ns(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
-static uint64_t start_time_of(const struct process *p) {
+static uint64_t start_time_of(const struct log_process *p) {
   return p->head->at_ns > 0 ? (uint64_t)p->head->at_ns : 0;
 }
 
@@ -181,7 +183,7 @@ static void merge_head(struct ni_head *to, struct ni_head *from) {
 }
 
 /* Where a file does not say when its process began: files of one name are of one process, as a copy is. */
-static int number_process(struct finding *x, struct ni_head *h) {
+static int number_process(struct run_finding *x, struct ni_head *h) {
   const char *path = x->files->file[h->file].path;
   char origin[PATH_MAX];
   snprintf(origin, sizeof origin, "%.*s", (int)ni_log_stem(path, NULL), path);
@@ -194,7 +196,7 @@ static int number_process(struct finding *x, struct ni_head *h) {
     p = find_number(x, A_FILES, who, name, 0, false, 0);
   if (p == UINT32_MAX) {
     p = (int64_t)x->n_processes;
-    x->process[x->n_processes++] = (struct process){.head = h, .parent = (uint32_t)p};
+    x->process[x->n_processes++] = (struct log_process){.head = h, .parent = (uint32_t)p};
   } else
     merge_head(x->process[p].head, h);
   x->process_of[h->file] = (uint32_t)p + 1;
@@ -204,7 +206,7 @@ static int number_process(struct finding *x, struct ni_head *h) {
 }
 
 /* Of its host and its job, by number: names are long. */
-static int identify_process(struct finding *x, struct process *p) {
+static int identify_process(struct run_finding *x, struct log_process *p) {
   const struct ni_head *h = p->head;
   uint64_t job = h->job ? ni_hash_text(1, h->job) : 0;
   int64_t host = find_number(x, A_HOST_NAME, ni_hash_text(0, h->host), 0, 0, true, x->n_known);
@@ -216,8 +218,8 @@ static int identify_process(struct finding *x, struct process *p) {
 
 /* ---- which of them belong together ---- */
 
-static int add_seat(struct finding *x, uint32_t process, uint64_t hash, int32_t n_ranks, int32_t rank) {
-  const struct process *p = &x->process[process];
+static int add_seat(struct run_finding *x, uint32_t process, uint64_t hash, int32_t n_ranks, int32_t rank) {
+  const struct log_process *p = &x->process[process];
   if (!ni_array_room(x->space, x->n_spaces, x->cap_spaces))
     return -ENOMEM;
   if (!ni_array_room(x->slot, x->n_slots, x->cap_slots))
@@ -244,11 +246,11 @@ static int add_seat(struct finding *x, uint32_t process, uint64_t hash, int32_t 
     x->space[s].several = true;
   }
   x->space[s].processes++; /* several ranks of one process count as often: then nothing is whole */
-  x->seat[x->n_seats++] = (struct seat){.process = process, .slot = (uint32_t)k};
+  x->seat[x->n_seats++] = (struct comm_seat){.process = process, .slot = (uint32_t)k};
   return 0;
 }
 
-static int add_seats(struct finding *x, const struct ni_head *h) {
+static int add_seats(struct run_finding *x, const struct ni_head *h) {
   uint32_t p = x->process_of[h->file] - 1;
   int e = 0;
   for (unsigned i = 0; e == 0 && i < h->n_seats; i++)
@@ -258,14 +260,14 @@ static int add_seats(struct finding *x, const struct ni_head *h) {
   return e;
 }
 
-static uint32_t find_root(struct finding *x, uint32_t p) {
+static uint32_t find_root(struct run_finding *x, uint32_t p) {
   while (x->process[p].parent != p)
     p = x->process[p].parent = x->process[x->process[p].parent].parent;
   return p;
 }
 
 /* The smallest is the root, so that it does not depend on the order of joining. */
-static void join_processes(struct finding *x, uint32_t p, uint32_t q) {
+static void join_processes(struct run_finding *x, uint32_t p, uint32_t q) {
   p = find_root(x, p);
   q = find_root(x, q);
   if (p < q)
@@ -274,7 +276,7 @@ static void join_processes(struct finding *x, uint32_t p, uint32_t q) {
     x->process[p].parent = q;
 }
 
-static void join_by_communicators(struct finding *x) {
+static void join_by_communicators(struct run_finding *x) {
   for (size_t i = 0; i < x->n_seats; i++) {
     const struct space *s = &x->space[x->slot[x->seat[i].slot].space];
     if (s->hash && !s->several)
@@ -283,19 +285,19 @@ static void join_by_communicators(struct finding *x) {
 }
 
 static int by_group(const void *a, const void *b, void *arg) {
-  const struct process *p = &((const struct finding *)arg)->process[*(const uint32_t *)a];
-  const struct process *q = &((const struct finding *)arg)->process[*(const uint32_t *)b];
+  const struct log_process *p = &((const struct run_finding *)arg)->process[*(const uint32_t *)a];
+  const struct log_process *q = &((const struct run_finding *)arg)->process[*(const uint32_t *)b];
   return p->group != q->group ? NI_BY(p, q, group) : p < q ? -1 : p > q;
 }
 
 static int by_group_of_seat(const void *a, const void *b, void *arg) {
-  const struct finding *x = arg;
-  const struct seat *s = a, *t = b;
+  const struct run_finding *x = arg;
+  const struct comm_seat *s = a, *t = b;
   uint32_t g = x->process[s->process].group, h = x->process[t->process].group;
   return g != h ? (g < h ? -1 : 1) : NI_BY(s, t, slot, process);
 }
 
-static int make_groups(struct finding *x) {
+static int make_groups(struct run_finding *x) {
   x->group = calloc(x->n_processes + 1, sizeof *x->group);
   if (!x->group)
     return -ENOMEM;
@@ -313,7 +315,7 @@ static int make_groups(struct finding *x) {
     return -ENOMEM;
   if (x->n_seats > 1)
     qsort_r(x->seat, x->n_seats, sizeof *x->seat, by_group_of_seat, x);
-  struct seat *seat = x->seat;
+  struct comm_seat *seat = x->seat;
   uint32_t *member = x->member;
   for (size_t g = 0; g < x->n_groups; member += x->group[g++].n) {
     x->group[g].process = member;
@@ -326,12 +328,12 @@ static int make_groups(struct finding *x) {
 }
 
 /* How often each rank is claimed, and by whom as the how manyth: groups come in the order of their begin. */
-static void count_claims(struct finding *x) {
+static void count_claims(struct run_finding *x) {
   for (uint32_t g = 0; g < x->n_groups; g++)
     for (uint32_t i = 0; i < x->group[g].n_seats; i++) {
-      struct seat *seat = &x->group[g].seat[i];
+      struct comm_seat *seat = &x->group[g].seat[i];
       struct slot *s = &x->slot[seat->slot];
-      const struct process *p = &x->process[seat->process];
+      const struct log_process *p = &x->process[seat->process];
       if (s->group == g)
         continue;
       if (s->claims && apart_ns(start_time_of(p), s->last_ns) < s->gap_ns)
@@ -342,7 +344,7 @@ static void count_claims(struct finding *x) {
       seat->turn = s->claims++;
     }
   for (uint32_t g = 0; g < x->n_groups; g++) {
-    struct group *of = &x->group[g];
+    struct process_group *of = &x->group[g];
     for (uint32_t i = 0; i < of->n_seats; i++) {
       const struct slot *s = &x->slot[of->seat[i].slot];
       const struct space *space = &x->space[s->space];
@@ -368,8 +370,8 @@ static bool is_same_job(const struct ni_head *a, const struct ni_head *b) {
  * Two processes that begin together on GPUs of their own, each with the numbers of a launcher of its own: a
  * job of several engines.
  */
-static bool are_engines(struct finding *x, const struct group *g, uint32_t run) {
-  const struct process *first = x->making[run].first;
+static bool are_engines(struct run_finding *x, const struct process_group *g, uint32_t run) {
+  const struct log_process *first = x->making[run].first;
   bool beside = is_same_job(first->head, x->process[g->process[0]].head);
   beside = beside && apart_ns((uint64_t)x->r->run[run].start_ns, g->start_ns) < ENGINES_NS;
   for (uint32_t i = 0; beside && i < g->n; i++)
@@ -377,14 +379,14 @@ static bool are_engines(struct finding *x, const struct group *g, uint32_t run) 
   return beside;
 }
 
-static bool uses_its_gpu(struct finding *x, const struct process *p, uint32_t run) {
+static bool uses_its_gpu(struct run_finding *x, const struct log_process *p, uint32_t run) {
   if (!p->head->gpu)
     return false;
   int64_t other = find_number(x, A_GPU, p->head->gpu, p->host, run, false, 0);
   return other != UINT32_MAX && x->process[other].head->pid != p->head->pid;
 }
 
-static bool can_join_run(struct finding *x, const struct group *g, uint32_t run) {
+static bool can_join_run(struct run_finding *x, const struct process_group *g, uint32_t run) {
   const struct ni_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
   bool same = is_same_job(a, b);
   if (a->job && b->job && !same)
@@ -408,20 +410,21 @@ static bool can_join_run(struct finding *x, const struct group *g, uint32_t run)
 }
 
 /* A process of the run on the host of this one; NULL: none. */
-static const struct process *find_process_on_host(struct finding *x, const struct process *p, uint32_t run) {
+static const struct log_process *find_process_on_host(struct run_finding *x, const struct log_process *p,
+                                                      uint32_t run) {
   int64_t other = find_number(x, A_ON_HOST, p->host, 0, run, false, 0);
   return other == UINT32_MAX ? NULL : &x->process[other];
 }
 
 /* By one clock, where they have a host in common. */
-static uint64_t time_to_run(struct finding *x, const struct group *g, uint32_t run) {
-  const struct process *p = &x->process[g->process[0]], *other = find_process_on_host(x, p, run);
+static uint64_t time_to_run(struct run_finding *x, const struct process_group *g, uint32_t run) {
+  const struct log_process *p = &x->process[g->process[0]], *other = find_process_on_host(x, p, run);
   return other ? apart_ns(start_time_of(p), start_time_of(other))
                : apart_ns(g->start_ns, (uint64_t)x->r->run[run].start_ns);
 }
 
 /* What speaks for the group's being of that run: 0: nothing. */
-static unsigned affinity(struct finding *x, const struct group *g, uint32_t run) {
+static unsigned measure_affinity(struct run_finding *x, const struct process_group *g, uint32_t run) {
   const struct ni_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
   unsigned sum = is_same_job(a, b) ? 2 : 0;
   for (uint32_t i = 0; i < g->n_seats && sum < 4; i++) {
@@ -451,7 +454,7 @@ static bool is_better(const struct choice *a, const struct choice *b) {
 }
 
 /* Is that what tells, or is the other as good? */
-static bool is_clear(const struct finding *x, const struct group *g, const struct choice *best,
+static bool is_clear(const struct run_finding *x, const struct process_group *g, const struct choice *best,
                      const struct choice *next) {
   if (best->affinity != next->affinity)
     return true;
@@ -460,12 +463,12 @@ static bool is_clear(const struct finding *x, const struct group *g, const struc
   return next->far_ns >= CLEAR_NS && next->far_ns / CLEARLY >= best->far_ns;
 }
 
-static struct choice weigh_run(struct finding *x, const struct group *g, uint32_t run) {
+static struct choice weigh_run(struct run_finding *x, const struct process_group *g, uint32_t run) {
   const struct making *m = &x->making[run];
-  const struct process *p = &x->process[g->process[0]], *other = find_process_on_host(x, p, run);
+  const struct log_process *p = &x->process[g->process[0]], *other = find_process_on_host(x, p, run);
   bool counted = g->lives > 1 && m->lives == g->lives && x->slot[g->slot].host != UINT32_MAX;
   return (struct choice){.run = run,
-                         .affinity = affinity(x, g, run),
+                         .affinity = measure_affinity(x, g, run),
                          .turn = counted && m->turn == g->turn,
                          .far_ns = time_to_run(x, g, run),
                          .far_pid = other ? apart_ns((uint64_t)p->head->pid, (uint64_t)other->head->pid) : 0};
@@ -480,7 +483,7 @@ static bool is_told_by_pid(const struct choice *a, const struct choice *b) {
 }
 
 /* The run that a group is of: UINT32_MAX: none that there is. */
-static uint32_t choose_run(struct finding *x, const struct group *g) {
+static uint32_t choose_run(struct run_finding *x, const struct process_group *g) {
   struct choice best = {.run = UINT32_MAX}, next = best;
   size_t n = x->r->n;
   for (size_t i = n > RUNS_TRIED ? n - RUNS_TRIED : 0; i < n; i++) {
@@ -507,7 +510,7 @@ static uint32_t choose_run(struct finding *x, const struct group *g) {
   return best.run;
 }
 
-static int claim_ranks(struct finding *x, const struct group *g, uint32_t run) {
+static int claim_ranks(struct run_finding *x, const struct process_group *g, uint32_t run) {
   int64_t e = 0;
   for (uint32_t i = 0; e >= 0 && i < g->n_seats; i++) {
     const struct slot *s = &x->slot[g->seat[i].slot];
@@ -517,7 +520,7 @@ static int claim_ranks(struct finding *x, const struct group *g, uint32_t run) {
       e = find_number(x, A_HAS, space->hash, (uint32_t)space->n_ranks, run, true, 0);
   }
   for (uint32_t i = 0; e >= 0 && i < g->n; i++) {
-    const struct process *p = &x->process[g->process[i]];
+    const struct log_process *p = &x->process[g->process[i]];
     e = set_number(x, A_ON_HOST, p->host, 0, run,
                    g->process[i]); /* the next one there is nearest to the latest */
     if (e >= 0 && p->head->gpu)
@@ -527,12 +530,12 @@ static int claim_ranks(struct finding *x, const struct group *g, uint32_t run) {
 }
 
 /* Does nothing but the time hold the run together? Ranks of one launcher, or a job's id, would. */
-static bool is_loose(const struct finding *x, const struct group *g, uint32_t run) {
+static bool is_loose(const struct run_finding *x, const struct process_group *g, uint32_t run) {
   const struct ni_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
   return !is_same_job(a, b) && (a->rank < 0 || b->rank < 0);
 }
 
-static int place_group(struct finding *x, const struct group *g) {
+static int assign_run(struct run_finding *x, const struct process_group *g) {
   struct ni_runs *r = x->r;
   bool lone = x->n_groups == 1;
   uint32_t run = lone ? UINT32_MAX : choose_run(x, g);
@@ -542,7 +545,7 @@ static int place_group(struct finding *x, const struct group *g) {
       return -ENOMEM;
     x->making[run] = (struct making){&x->process[lone ? 0 : g->process[0]], g->lives, g->turn};
     r->run[r->n++] = (struct ni_job_run){.start_ns = (int64_t)g->start_ns, .parts = 1};
-  } else if (is_loose(x, g, run) && affinity(x, g, run) < 4)
+  } else if (is_loose(x, g, run) && measure_affinity(x, g, run) < 4)
     r->run[run].parts++;
   struct ni_job_run *of = &r->run[run];
   if ((int64_t)g->start_ns < of->start_ns)
@@ -561,24 +564,24 @@ static int place_group(struct finding *x, const struct group *g) {
 
 /* Those first whose rank is there most often: each begins another run, and the others are put to them. */
 static int by_lives(const void *a, const void *b, void *arg) {
-  const struct group *all = arg, *g = &all[*(const uint32_t *)a], *h = &all[*(const uint32_t *)b];
+  const struct process_group *all = arg, *g = &all[*(const uint32_t *)a], *h = &all[*(const uint32_t *)b];
   if (g->lives != h->lives)
     return g->lives > h->lives ? -1 : 1;
   return NI_BY(g, h, slot, number);
 }
 
-static int place_all_groups(struct finding *x) {
+static int assign_all_runs(struct run_finding *x) {
   uint32_t *order = ni_order((uint32_t)x->n_groups, by_lives, x->group);
   int e = order ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < x->n_groups; i++)
-    e = place_group(x, &x->group[order[i]]);
+    e = assign_run(x, &x->group[order[i]]);
   free(order);
   return e;
 }
 
 /* ---- all of it ---- */
 
-static void free_finding(struct finding *x) {
+static void free_finding(struct run_finding *x) {
   ni_index_free(&x->at_hash);
   free(x->known);
   free(x->process);
@@ -589,7 +592,7 @@ static void free_finding(struct finding *x) {
   free(x->making);
   free(x->member);
   free(x->process_of);
-  *x = (struct finding){.r = x->r, .files = x->files, .head = x->head};
+  *x = (struct run_finding){.r = x->r, .files = x->files, .head = x->head};
 }
 
 static int by_time(const void *a, const void *b, void *arg) {
@@ -597,7 +600,7 @@ static int by_time(const void *a, const void *b, void *arg) {
   return NI_BY(&x[*(const uint32_t *)a], &x[*(const uint32_t *)b], at_ns, file);
 }
 
-static int find_all_runs(struct finding *x) {
+static int find_all_runs(struct run_finding *x) {
   size_t n = x->files->n;
   uint32_t *order = ni_order((uint32_t)n, by_time, x->head);
   x->process_of = calloc(n + 1, sizeof *x->process_of);
@@ -617,14 +620,14 @@ static int find_all_runs(struct finding *x) {
   }
   if (e == 0 && x->n_groups > 1)
     count_claims(x);
-  return e == 0 && x->n_groups ? place_all_groups(x) : e;
+  return e == 0 && x->n_groups ? assign_all_runs(x) : e;
 }
 
 /*
  * What the first lines of their logs leave open, more of them may tell: other communicators. All are looked
  * at again.
  */
-static int read_more_lines(struct finding *x) {
+static int read_more_lines(struct run_finding *x) {
   bool open = x->apart || ni_runs_doubtful(x->r);
   if (!open)
     return 0;
@@ -648,7 +651,7 @@ static int by_start(const void *a, const void *b, void *arg) {
 }
 
 /* Runs are numbered as they began. */
-static int number_runs(struct finding *x) {
+static int number_runs(struct run_finding *x) {
   struct ni_runs *r = x->r;
   uint32_t *order = ni_order((uint32_t)r->n, by_start, r->run), *now = calloc(r->n + 1, sizeof *now);
   struct ni_job_run *run = malloc((r->n + 1) * sizeof *run);
@@ -674,7 +677,7 @@ static int number_runs(struct finding *x) {
 }
 
 int ni_runs_find(struct ni_runs *out, struct ni_files *files) {
-  struct finding x = {.r = out, .files = files, .head = calloc(files->n + 1, sizeof *x.head)};
+  struct run_finding x = {.r = out, .files = files, .head = calloc(files->n + 1, sizeof *x.head)};
   int e = x.head ? ni_heads_read(x.head, files, NULL) : -ENOMEM;
   if (e == 0 && out)
     e = find_all_runs(&x);

@@ -65,7 +65,7 @@ static int64_t fit_lower_line(const struct ni_gpu_clock *c, size_t from, size_t 
   return a->offset_ns + (int64_t)(slope * (double)(t - a->at_ns));
 }
 
-static int measure_spread(struct ni_gpu_clock *c) {
+static int measure_gpu_spread(struct ni_gpu_clock *c) {
   int64_t *d = malloc(c->n * sizeof *d), line = 0;
   if (!d)
     return -ENOMEM;
@@ -117,7 +117,7 @@ int ni_gpu_clock_finish(struct ni_gpu_clock *c) {
   if (e < 0)
     return e;
   c->n_knots = n;
-  return measure_spread(c);
+  return measure_gpu_spread(c);
 }
 
 bool ni_gpu_clock_at(const struct ni_gpu_clock *c, int64_t at_ns, int64_t *offset_ns) {

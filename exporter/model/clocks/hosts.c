@@ -176,22 +176,22 @@ static int fit_hosts(struct ni_straight *s, uint32_t reference) {
   return ni_straight_fit(s);
 }
 
-struct place {
+struct host_place {
   double ahead;
   uint32_t host;
 };
 
-static NI_ORDER_BY(by_ahead, struct place, ahead, host)
+static NI_ORDER_BY(by_ahead, struct host_place, ahead, host)
 
     /*
  * Of those aligned the one whose clock is in the middle; of the two in the middle the one that stands first.
  * room: one a host.
  */
-    static uint32_t middle_of(const struct ni_straight *s, struct place *room) {
+    static uint32_t middle_of(const struct ni_straight *s, struct host_place *room) {
   size_t n = 0;
   for (uint32_t i = 0; i < s->n_hosts; i++)
     if (s->clock[i].aligned)
-      room[n++] = (struct place){s->clock[i].offset_ns, i};
+      room[n++] = (struct host_place){s->clock[i].offset_ns, i};
   qsort(room, n, sizeof *room, by_ahead);
   const uint32_t low = room[(n - 1) / 2].host, high = room[n / 2].host;
   return low < high ? low : high;
@@ -229,7 +229,7 @@ static void set_sync_times(struct ni_straight *s, const struct marks *m) {
 static int align_run(struct ni_clocks *c, const uint32_t *order, uint32_t n, struct marks *m) {
   struct ni_match match = {0};
   struct ni_host_clock *clock = calloc(n, sizeof *clock), *result = calloc(n, sizeof *result);
-  struct place *room = calloc(n, sizeof *room);
+  struct host_place *room = calloc(n, sizeof *room);
   uint32_t *group = calloc(n, sizeof *group), largest = 0, best = 0, groups = 0;
   struct ni_straight s = {.clock = clock,
                           .n_hosts = n,

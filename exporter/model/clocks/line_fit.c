@@ -9,12 +9,12 @@
  * Bounds as numbers that lines are drawn with: they are gone through a thousand times. Their order means
  * nothing.
  */
-struct side {
+struct bound_side {
   double t, low, high;
 };
 
 struct set {
-  struct side *b;
+  struct bound_side *b;
   size_t n;
 };
 
@@ -40,9 +40,9 @@ static double measure_room(const struct set *s, enum what what, double drift, do
   return what == MARGIN ? (high - low) / 2 : what == HIGHEST ? high + drift * t : -(low + drift * t);
 }
 
-static struct set make_bound_set(const struct ni_line_bound *b, size_t n, struct side *room) {
+static struct set make_bound_set(const struct ni_line_bound *b, size_t n, struct bound_side *room) {
   for (size_t i = 0; i < n; i++)
-    room[i] = (struct side){(double)b[i].t, (double)b[i].low, (double)b[i].high};
+    room[i] = (struct bound_side){(double)b[i].t, (double)b[i].low, (double)b[i].high};
   return (struct set){room, n};
 }
 
@@ -56,7 +56,7 @@ static void drop_loose_bounds(struct set *s, double from, double to) {
   const double middle = (from + to) / 2;
   size_t high = 0, low = 0, kept = 0;
   for (size_t i = 1; i < s->n; i++) {
-    const struct side *x = &s->b[i], *h = &s->b[high], *l = &s->b[low];
+    const struct bound_side *x = &s->b[i], *h = &s->b[high], *l = &s->b[low];
     if (x->high - middle * x->t < h->high - middle * h->t)
       high = i;
     if (x->low - middle * x->t > l->low - middle * l->t)
@@ -64,9 +64,9 @@ static void drop_loose_bounds(struct set *s, double from, double to) {
   }
   if (!s->n)
     return;
-  const struct side h = s->b[high], l = s->b[low];
+  const struct bound_side h = s->b[high], l = s->b[low];
   for (size_t i = 0; i < s->n; i++) {
-    const struct side x = s->b[i];
+    const struct bound_side x = s->b[i];
     const double above = fmin(x.high - h.high - from * (x.t - h.t), x.high - h.high - to * (x.t - h.t));
     const double below = fmin(l.low - x.low + from * (x.t - l.t), l.low - x.low + to * (x.t - l.t));
     if (above < NO_TIE || below < NO_TIE)
@@ -195,8 +195,8 @@ static double median_time(const struct ni_line_bound *b, size_t from, size_t to)
 }
 
 /* No further from the line than that are 9 of 10. */
-static double measure_spread(const struct ni_line_bound *b, size_t n, double drift, double offset,
-                             struct weighed *room) {
+static double measure_spread_about(const struct ni_line_bound *b, size_t n, double drift, double offset,
+                                   struct weighed *room) {
   size_t told = 0;
   for (size_t i = 0; i < n; i++) {
     if (is_one_sided(&b[i]) || b[i].within <= 0)
@@ -266,7 +266,7 @@ static NI_ORDER_BY(by_t, struct ni_line_bound, t, likely)
   offset = median(b, 0, n, drift, room, &told);
   if (drift != 0)
     refine_line(b, n, &drift, &offset, room);
-  const double spread_ns = measure_spread(b, n, drift, offset, room);
+  const double spread_ns = measure_spread_about(b, n, drift, offset, room);
   free(room);
   double middle;
   const double free_ns = measure_room(s, MARGIN, drift, 0, &middle);
@@ -285,7 +285,7 @@ static NI_ORDER_BY(by_t, struct ni_line_bound, t, likely)
  * of messages. room: for n.
  */
 static bool lean_on_tighter_kind(struct ni_line_fit *f, struct ni_line_bound *b, size_t n,
-                                 struct side *room) {
+                                 struct bound_side *room) {
   size_t two = 0;
   for (size_t i = 0; i < n; i++) {
     if (is_one_sided(&b[i]))
@@ -304,8 +304,8 @@ static bool lean_on_tighter_kind(struct ni_line_fit *f, struct ni_line_bound *b,
   return messages < collectives;
 }
 
-static int fit_line(struct ni_line_bound *b, size_t n, const int64_t span[2], double slack, struct side *room,
-                    struct ni_line_fit *out) {
+static int fit_line(struct ni_line_bound *b, size_t n, const int64_t span[2], double slack,
+                    struct bound_side *room, struct ni_line_fit *out) {
   struct set s = make_bound_set(b, n, room);
   int64_t first = INT64_MAX, last = INT64_MIN;
   int e = 0;
@@ -346,7 +346,7 @@ int ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int
   if (!n)
     return 0;
   const size_t kept = reject_outliers(b, n);
-  struct side *room = malloc((kept + 1) * sizeof *room);
+  struct bound_side *room = malloc((kept + 1) * sizeof *room);
   out->rejected = n - kept;
   const int e = room ? fit_line(b, kept, (int64_t[2]){from, to}, (double)slack_ns, room, out) : -ENOMEM;
   free(room);

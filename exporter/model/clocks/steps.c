@@ -11,26 +11,26 @@
 /* A clock that runs too fast or too slow makes this much of a long time, and that is no step. */
 #define DRIFT_MOST 1e-3
 
-struct found { /* what one stream says of one host */
+struct found_step { /* what one stream says of one host */
   uint32_t host;
   struct ni_clock_step step;
 };
 
-struct row { /* an operation */
+struct operation_row { /* an operation */
   const struct ni_clocks_mark *mark;
   size_t n;
 };
 
-struct finding {
-  struct row *row; /* of the stream at hand */
+struct step_finding {
+  struct operation_row *row; /* of the stream at hand */
   size_t n_rows, cap_rows;
   int64_t *span;    /* room for one a host */
   int64_t least_ns; /* of a step */
-  struct found *found;
+  struct found_step *found;
   size_t n_found, cap_found;
 };
 
-static NI_ORDER_BY(by_host_and_time, struct found, host, step.before_ns, step.after_ns,
+static NI_ORDER_BY(by_host_and_time, struct found_step, host, step.before_ns, step.after_ns,
                    step.by_ns) static NI_ORDER_BY(by_before, struct ni_clock_step, before_ns)
 
     static bool same_stream(const struct ni_clocks_mark *a, const struct ni_clocks_mark *b) {
@@ -41,7 +41,7 @@ static bool is_same_operation(const struct ni_clocks_mark *a, const struct ni_cl
   return same_stream(a, b) && a->sn == b->sn && a->bytes == b->bytes;
 }
 
-static const struct ni_clocks_mark *find_mark_of_host(const struct row *r, uint32_t host) {
+static const struct ni_clocks_mark *find_mark_of_host(const struct operation_row *r, uint32_t host) {
   size_t i;
   ni_array_search(i, r->n, r->mark[i].host < host);
   return i < r->n && r->mark[i].host == host ? &r->mark[i] : NULL;
@@ -51,7 +51,7 @@ static const struct ni_clocks_mark *find_mark_of_host(const struct row *r, uint3
  * How long it was between the ends of two operations, as the middle one of the hosts that did both measured
  * it; of two the one that measured less, if that can be. INT64_MIN: fewer than two hosts did both.
  */
-static int64_t measure_between(struct finding *f, size_t a, size_t b) {
+static int64_t measure_between(struct step_finding *f, size_t a, size_t b) {
   size_t n = 0;
   for (size_t i = 0; i < f->row[a].n; i++) {
     const struct ni_clocks_mark *x = &f->row[a].mark[i], *y = find_mark_of_host(&f->row[b], x->host);
@@ -69,7 +69,7 @@ static int64_t measure_between(struct finding *f, size_t a, size_t b) {
  * By how much more than the middle one the host measured; 0: it did not do both, or it is no more than can be
  * noise and drift.
  */
-static int64_t measure_excess(struct finding *f, size_t a, size_t b, uint32_t host) {
+static int64_t measure_excess(struct step_finding *f, size_t a, size_t b, uint32_t host) {
   const struct ni_clocks_mark *x = find_mark_of_host(&f->row[a], host),
                               *y = find_mark_of_host(&f->row[b], host);
   const int64_t between = x && y ? measure_between(f, a, b) : INT64_MIN;
@@ -86,12 +86,12 @@ static bool is_same_step_size(int64_t a, int64_t b) {
 /*
  * One late end of one rank looks like a step and one back again: the operations around have to say the same.
  */
-static bool step_lasts(struct finding *f, size_t k, uint32_t host, int64_t by) {
+static bool step_lasts(struct step_finding *f, size_t k, uint32_t host, int64_t by) {
   return k > 0 && k + 2 < f->n_rows && is_same_step_size(by, measure_excess(f, k, k + 2, host)) &&
       is_same_step_size(by, measure_excess(f, k - 1, k + 1, host));
 }
 
-static int find_steps_of_stream(struct finding *f) {
+static int find_steps_of_stream(struct step_finding *f) {
   for (size_t k = 0; k + 1 < f->n_rows; k++) {
     const int64_t between = measure_between(f, k, k + 1);
     if (between == INT64_MIN)
@@ -106,7 +106,7 @@ static int find_steps_of_stream(struct finding *f) {
       if (!ni_array_room(f->found, f->n_found, f->cap_found))
         return -ENOMEM;
       f->found[f->n_found++] =
-          (struct found){x->host, {.before_ns = x->end_ns, .after_ns = y->end_ns, .by_ns = by}};
+          (struct found_step){x->host, {.before_ns = x->end_ns, .after_ns = y->end_ns, .by_ns = by}};
     }
   }
   f->n_rows = 0;
@@ -122,7 +122,7 @@ static bool steps_overlap(const struct ni_clock_step *a, const struct ni_clock_s
 }
 
 /* What several streams say of one step becomes one, between the nearest operations that any of them has. */
-static void join_found(struct finding *f, struct ni_host_clock *clock) {
+static void join_found(struct step_finding *f, struct ni_host_clock *clock) {
   if (f->n_found > 1)
     qsort(f->found, f->n_found, sizeof *f->found, by_host_and_time);
   for (size_t i = 0; i < f->n_found; i++) {
@@ -143,7 +143,7 @@ static void join_found(struct finding *f, struct ni_host_clock *clock) {
 
 int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_host_clock *clock,
                          uint32_t n_hosts, int64_t least_ns) {
-  struct finding f = {.least_ns = least_ns, .span = malloc((n_hosts + 1) * sizeof *f.span)};
+  struct step_finding f = {.least_ns = least_ns, .span = malloc((n_hosts + 1) * sizeof *f.span)};
   int e = f.span ? 0 : -ENOMEM;
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
     for (end = i + 1; end < n && is_same_operation(&mark[end], &mark[i]); end++) {}
@@ -152,7 +152,7 @@ int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_
     if (e == 0 && !ni_array_room(f.row, f.n_rows, f.cap_rows))
       e = -ENOMEM;
     if (e == 0)
-      f.row[f.n_rows++] = (struct row){&mark[i], end - i};
+      f.row[f.n_rows++] = (struct operation_row){&mark[i], end - i};
   }
   if (e == 0)
     e = find_steps_of_stream(&f);

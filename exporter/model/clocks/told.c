@@ -13,7 +13,7 @@
 
 enum { NAMED = 4, TEXT = 1024 };
 
-struct telling {
+struct clock_telling {
   const struct ni_clocks *c;
   uint32_t run;
   bool of_run; /* there are several: each line says which */
@@ -21,7 +21,8 @@ struct telling {
   char text[TEXT];
 };
 
-static void __attribute__((format(printf, 2, 3))) append_text(struct telling *t, const char *format, ...) {
+static void __attribute__((format(printf, 2, 3))) append_text(struct clock_telling *t, const char *format,
+                                                              ...) {
   const size_t at = strlen(t->text);
   va_list args;
   va_start(args, format);
@@ -29,7 +30,7 @@ static void __attribute__((format(printf, 2, 3))) append_text(struct telling *t,
   va_end(args);
 }
 
-static void begin_line(struct telling *t) {
+static void begin_line(struct clock_telling *t) {
   *t->text = 0;
   if (t->of_run)
     append_text(t, "run %u: ", t->run);
@@ -52,7 +53,7 @@ static bool is_far(const struct ni_clocks_host *h) {
 static const char *word_direction(double ahead_ns) { return ahead_ns < 0 ? "behind" : "ahead of"; }
 
 /* "was set forward by 2 s at 12:00:01" */
-static void tell_steps(struct telling *t, const struct ni_host_clock *c) {
+static void append_steps(struct clock_telling *t, const struct ni_host_clock *c) {
   char span[32], when[40];
   for (uint32_t k = 0; k < c->n_steps && k < 2; k++) {
     const struct ni_clock_step *s = &c->step[k];
@@ -61,25 +62,25 @@ static void tell_steps(struct telling *t, const struct ni_host_clock *c) {
   }
 }
 
-static void tell_one_host(struct telling *t, const struct ni_clocks_host *h, const char *reference) {
+static void append_one_host(struct clock_telling *t, const struct ni_clocks_host *h, const char *reference) {
   char name[96], span[32];
   const double ahead = find_farthest_offset(&h->clock);
   append_text(t, "the clock of %s", name_host(h, name));
-  tell_steps(t, &h->clock);
+  append_steps(t, &h->clock);
   if (fabs(ahead) <= (double)NI_CLOCKS_SAID_NS)
     return;
   append_text(t, "%s is %s %s %s's", h->clock.n_steps ? ", and" : "",
               ni_span_text((int64_t)fabs(ahead), span), word_direction(ahead), reference);
 }
 
-static void tell_several_hosts(struct telling *t, const struct ni_clocks_host *const *far, size_t n,
-                               const char *reference) {
+static void append_several_hosts(struct clock_telling *t, const struct ni_clocks_host *const *far, size_t n,
+                                 const char *reference) {
   char name[96], span[32];
   append_text(t, "the clocks of %zu hosts are not %s's:", n, reference);
   for (size_t i = 0; i < n && i < NAMED; i++) {
     const double ahead = find_farthest_offset(&far[i]->clock);
     append_text(t, "%s %s", i ? "," : "", name_host(far[i], name));
-    tell_steps(t, &far[i]->clock);
+    append_steps(t, &far[i]->clock);
     if (fabs(ahead) > (double)NI_CLOCKS_SAID_NS)
       append_text(t, " %s %s", ni_span_text((int64_t)fabs(ahead), span), ahead < 0 ? "behind" : "ahead");
   }
@@ -88,7 +89,7 @@ static void tell_several_hosts(struct telling *t, const struct ni_clocks_host *c
 }
 
 /* Those of the run whose reference that is. */
-static void say_far_hosts(struct telling *t, uint32_t from, uint32_t end, uint32_t reference,
+static void say_far_hosts(struct clock_telling *t, uint32_t from, uint32_t end, uint32_t reference,
                           const struct ni_clocks_host **far, void (*line)(void *arg, const char *text),
                           void *arg) {
   const struct ni_clocks *c = t->c;
@@ -108,9 +109,9 @@ static void say_far_hosts(struct telling *t, uint32_t from, uint32_t end, uint32
   begin_line(t);
   name_host(&c->host[reference], name);
   if (n == 1)
-    tell_one_host(t, far[0], name);
+    append_one_host(t, far[0], name);
   else
-    tell_several_hosts(t, far, n, name);
+    append_several_hosts(t, far, n, name);
   if (t->corrected)
     append_text(t, "; times here are corrected, to within about %s", ni_span_text(error, span));
   else
@@ -118,7 +119,7 @@ static void say_far_hosts(struct telling *t, uint32_t from, uint32_t end, uint32
   line(arg, t->text);
 }
 
-static void say_unaligned_hosts(struct telling *t, uint32_t from, uint32_t end,
+static void say_unaligned_hosts(struct clock_telling *t, uint32_t from, uint32_t end,
                                 void (*line)(void *arg, const char *text), void *arg) {
   const struct ni_clocks *c = t->c;
   size_t n = 0;
@@ -151,7 +152,7 @@ static bool has_several_runs(const struct ni_clocks *c) {
 void ni_clocks_say(const struct ni_clocks *c, bool corrected, void (*line)(void *arg, const char *text),
                    void *arg) {
   const struct ni_clocks_host **far = c->n_hosts ? malloc(c->n_hosts * sizeof *far) : NULL;
-  struct telling t = {.c = c, .corrected = corrected};
+  struct clock_telling t = {.c = c, .corrected = corrected};
   if (!c->order || !far) {
     free(far);
     return;

@@ -339,8 +339,8 @@ static void spread_amount(const struct ni_beside *b, struct ni_beside_row *r, in
   }
 }
 
-static void take_level(struct ni_beside_row *r, const struct ni_reading *after, double seconds,
-                       const struct ni_cover_share *s) {
+static void add_level(struct ni_beside_row *r, const struct ni_reading *after, double seconds,
+                      const struct ni_cover_share *s) {
   double v = (double)(int64_t)after->value * r->what.scale;
   r->level_with += v * seconds * s->share;
   r->level_without += v * seconds * (1 - s->share);
@@ -355,9 +355,9 @@ static void take_level(struct ni_beside_row *r, const struct ni_reading *after, 
   r->bits |= after->value;
 }
 
-static void take_row(const struct ni_beside *b, struct ni_beside_row *r, const struct ni_beside_entity *e,
-                     const struct ni_reading *before, const struct ni_reading *after,
-                     const struct ni_cover_share *s) {
+static void add_reading(const struct ni_beside *b, struct ni_beside_row *r, const struct ni_beside_entity *e,
+                        const struct ni_reading *before, const struct ni_reading *after,
+                        const struct ni_cover_share *s) {
   struct ni_change c = ni_change_of(&r->what, before, after, e->link_bytes_s);
   bool known = c.state == NI_CHANGE_NONE || c.state == NI_CHANGE_CHANGED || c.state == NI_CHANGE_LEVEL;
   if (!known || !(c.seconds > 0)) {
@@ -370,7 +370,7 @@ static void take_row(const struct ni_beside *b, struct ni_beside_row *r, const s
   if (r->bin && after->real_ns > before->real_ns)
     spread_amount(b, r, before->real_ns, after->real_ns, gauge ? d * c.seconds : d);
   if (gauge) {
-    take_level(r, after, c.seconds, s);
+    add_level(r, after, c.seconds, s);
     return;
   }
   r->with += d * s->share;
@@ -397,7 +397,7 @@ void ni_beside_sample(struct ni_beside *b, const struct ni_reading *before, cons
       e->without_s += (double)(to - from) / 1e9 * (1 - s.share);
     }
     for (uint32_t k = x->first; k < x->first + x->n; k++)
-      take_row(b, &e->row[b->row_of[k]], e, &before[k], &after[k], &s);
+      add_reading(b, &e->row[b->row_of[k]], e, &before[k], &after[k], &s);
   }
 }
 

@@ -17,7 +17,7 @@ struct held {
   uint64_t used_at, made;  /* times of reader.clock */
 };
 
-struct reader {
+struct series_reader {
   const struct ni_series_to *to;
   struct ni_series_end *end;
   struct held held[NI_SERIES_SETS];
@@ -27,7 +27,7 @@ struct reader {
   uint64_t got;                /* of its values */
 };
 
-static int report_fault(struct reader *x, const char *what) {
+static int report_fault(struct series_reader *x, const char *what) {
   x->end->faults++;
   return x->to->fault ? x->to->fault(x->to->arg, x->line_no, what) : 0;
 }
@@ -38,7 +38,7 @@ static void drop_set(struct held *h) {
   *h = (struct held){0};
 }
 
-static struct held *find_set(struct reader *x, uint64_t set_sn) {
+static struct held *find_set(struct series_reader *x, uint64_t set_sn) {
   for (int i = 0; i < NI_SERIES_SETS; i++)
     if (x->held[i].used && x->held[i].set_sn == set_sn)
       return &x->held[i];
@@ -46,7 +46,7 @@ static struct held *find_set(struct reader *x, uint64_t set_sn) {
 }
 
 /* A place for a set: a free one, or that of the one that nobody asked for longest. */
-static struct held *claim_set_slot(struct reader *x) {
+static struct held *claim_set_slot(struct series_reader *x) {
   struct held *h = &x->held[0];
   for (int i = 1; i < NI_SERIES_SETS; i++)
     if (x->held[i].used_at < h->used_at)
@@ -63,7 +63,7 @@ static int parse_source(const char *name) {
 }
 
 /* What comes now is of no sample that was begun; its set may go. */
-static int end_sample(struct reader *x) {
+static int end_sample(struct series_reader *x) {
   bool cut = x->of != NULL;
   x->of = NULL;
   return cut ? report_fault(x, "a sample whose end is not there") : 0;
@@ -99,7 +99,7 @@ static bool add_metrics(struct ni_set *s, const struct ni_counter_names_line *l)
   return true;
 }
 
-static int read_names(struct reader *x, const struct ni_counter_names_line *l) {
+static int read_names(struct series_reader *x, const struct ni_counter_names_line *l) {
   struct held *h = find_set(x, l->set_sn);
   int source = parse_source(l->source), e = end_sample(x);
   const bool is_repetition = h && h->whole && has_same_names(h, l);
@@ -154,7 +154,7 @@ static int read_names(struct reader *x, const struct ni_counter_names_line *l) {
 /* ---- values ---- */
 
 /* The first line of a sample: its set, and whether its values can be told. */
-static int begin_sample(struct reader *x, const struct ni_line *line) {
+static int begin_sample(struct series_reader *x, const struct ni_line *line) {
   const struct ni_sample_line *l = &line->counters;
   struct held *h = find_set(x, l->set_sn);
   int e = end_sample(x);
@@ -198,7 +198,7 @@ static int begin_sample(struct reader *x, const struct ni_line *line) {
   return 0;
 }
 
-static int read_values(struct reader *x, const struct ni_line *line) {
+static int read_values(struct series_reader *x, const struct ni_line *line) {
   const struct ni_sample_line *l = &line->counters;
   int e = l->first ? 0 : begin_sample(x, line);
   struct held *h = x->of;
@@ -226,8 +226,8 @@ static int read_values(struct reader *x, const struct ni_line *line) {
   return x->to->sample(x->to->arg, &x->now);
 }
 
-static int read_line(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct reader *x = arg;
+static int read_series_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct series_reader *x = arg;
   x->line_no = line_no;
   if (!l->has_header)
     return 0;
@@ -237,21 +237,21 @@ static int read_line(void *arg, struct ni_line *l, uint64_t line_no) {
 }
 
 static int forward_fault(void *arg, const struct ni_fault *f) {
-  struct reader *x = arg;
+  struct series_reader *x = arg;
   x->line_no = f->line_no;
   return report_fault(x,
                       f->kind == NI_FAULT_CUT_LINE ? "a line that is cut" : "a line that is none of a log");
 }
 
 int ni_series_read(const char *path, const struct ni_series_to *to, struct ni_series_end *end) {
-  struct reader x = {.to = to, .end = end};
+  struct series_reader x = {.to = to, .end = end};
   struct ni_scan *scan;
   *end = (struct ni_series_end){0};
   int e = ni_scan_new(&scan);
   if (e == 0)
     e = ni_scan_file(
         scan, path, NULL,
-        &(struct ni_scan_to){.arg = &x, .take = read_line, .fault = forward_fault, .counters = true},
+        &(struct ni_scan_to){.arg = &x, .take = read_series_line, .fault = forward_fault, .counters = true},
         &end->scan);
   if (e == 0)
     e = end_sample(&x);

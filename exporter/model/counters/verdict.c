@@ -289,31 +289,31 @@ static size_t max_odd_ones(size_t n) { return n < 16 ? 1 : n / 8; }
 
 /* Most of its kind have one speed, and it has less. */
 static bool is_slower_than_its_kind(const struct ni_pair *p, const struct ni_pair_entity *e) {
-  const double own = e->of->link_bytes_s;
-  double usual = 0;
-  size_t n = 0, alike = 0, slower = 0;
-  if (own <= 0)
+  const double speed = e->of->link_bytes_s;
+  double common = 0;
+  size_t n = 0, n_common = 0, slower = 0;
+  if (speed <= 0)
     return false;
   NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
     if (!o->in_after || o->of->link_bytes_s <= 0 || !is_same_kind(o->of, e->of))
       continue;
     /* The speed of more than half of them is left over, whatever the order. */
-    if (!alike)
-      usual = o->of->link_bytes_s;
-    if (o->of->link_bytes_s < usual || o->of->link_bytes_s > usual)
-      alike--;
+    if (!n_common)
+      common = o->of->link_bytes_s;
+    if (o->of->link_bytes_s < common || o->of->link_bytes_s > common)
+      n_common--;
     else
-      alike++;
+      n_common++;
     n++;
   }
-  alike = 0;
+  n_common = 0;
   NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
     if (!o->in_after || o->of->link_bytes_s <= 0 || !is_same_kind(o->of, e->of))
       continue;
-    slower += o->of->link_bytes_s < usual;
-    alike += o->of->link_bytes_s <= usual && o->of->link_bytes_s >= usual;
+    slower += o->of->link_bytes_s < common;
+    n_common += o->of->link_bytes_s <= common && o->of->link_bytes_s >= common;
   }
-  return n >= 3 && 2 * alike > n && own < usual && slower <= max_odd_ones(n);
+  return n >= 3 && 2 * n_common > n && speed < common && slower <= max_odd_ones(n);
 }
 
 /* Its link is down, and those of nearly all of its kind are up. */

@@ -125,7 +125,7 @@ void ni_digest_free(struct ni_digest *d) {
 
 /* ---- two programs ---- */
 
-struct pair {
+struct digest_pair {
   const struct ni_digest *d[2];
   const struct ni_digest_program *p[2];
   struct ni_step_changes *out;
@@ -133,7 +133,7 @@ struct pair {
   size_t n, cap;
 };
 
-static const struct ni_digest_lane *lane_at(const struct pair *x, int side, uint32_t i) {
+static const struct ni_digest_lane *lane_at(const struct digest_pair *x, int side, uint32_t i) {
   return &x->d[side]->lane[x->p[side]->first + i];
 }
 
@@ -144,7 +144,7 @@ static bool has_same_name(const struct ni_digest_lane *a, const struct ni_digest
   return is_same_place(a, b) && a->ordinal == b->ordinal && strcmp(a->label, b->label) == 0;
 }
 
-static void name_comm(const struct ni_digest_lane *l, char out[96]) {
+static void name_digest_comm(const struct ni_digest_lane *l, char out[96]) {
   struct ni_put_text w = {out, 96};
   ni_put(&w, "%s", l->label);
   if (l->ordinal)
@@ -159,7 +159,7 @@ static void name_func(const struct ni_digest_lane *l, const char *func, char out
   snprintf(out, 64, "%.63s", ni_pattern_func_text(&as, func, text));
 }
 
-static struct ni_step_change *add_change(struct pair *x, enum ni_step_change_kind kind,
+static struct ni_step_change *add_change(struct digest_pair *x, enum ni_step_change_kind kind,
                                          const struct ni_digest_lane *l, const struct ni_digest_kind *a,
                                          const struct ni_digest_kind *b) {
   const struct ni_digest_kind *any = a ? a : b;
@@ -178,17 +178,17 @@ static struct ni_step_change *add_change(struct pair *x, enum ni_step_change_kin
   }
   if (any)
     name_func(l, any->func, c->func);
-  name_comm(l, c->comm);
+  name_digest_comm(l, c->comm);
   return c;
 }
 
-static int add_came_or_went(struct pair *x, const struct ni_digest_lane *l, const struct ni_digest_kind *a,
-                            const struct ni_digest_kind *b) {
+static int add_came_or_went(struct digest_pair *x, const struct ni_digest_lane *l,
+                            const struct ni_digest_kind *a, const struct ni_digest_kind *b) {
   return add_change(x, a ? NI_CHANGE_WENT : NI_CHANGE_CAME, l, a, b) ? 0 : -ENOMEM;
 }
 
 /* The same function and size: as often, as the same data, by the same algorithm? */
-static int compare_kind(struct pair *x, const struct ni_digest_lane *l, const struct ni_digest_kind *a,
+static int compare_kind(struct digest_pair *x, const struct ni_digest_lane *l, const struct ni_digest_kind *a,
                         const struct ni_digest_kind *b) {
   const struct {
     enum ni_step_change_kind kind;
@@ -209,7 +209,7 @@ static int compare_kind(struct pair *x, const struct ni_digest_lane *l, const st
 }
 
 /* What one lane alone has: of one function and as often on both sides it has another size. */
-static int compare_rest(struct pair *x, const struct ni_digest_lane *l, const struct ni_digest_lane *m,
+static int compare_rest(struct digest_pair *x, const struct ni_digest_lane *l, const struct ni_digest_lane *m,
                         const bool *in_both_a, bool *in_both_b) {
   const struct ni_digest_kind *a = x->d[0]->kind + l->first, *b = x->d[1]->kind + m->first;
   int e = 0;
@@ -237,7 +237,8 @@ static int compare_rest(struct pair *x, const struct ni_digest_lane *l, const st
   return e;
 }
 
-static int compare_lanes(struct pair *x, const struct ni_digest_lane *l, const struct ni_digest_lane *m) {
+static int compare_digest_lanes(struct digest_pair *x, const struct ni_digest_lane *l,
+                                const struct ni_digest_lane *m) {
   const struct ni_digest_kind *a = x->d[0]->kind + l->first, *b = x->d[1]->kind + m->first;
   bool *both = calloc((size_t)l->n + m->n + 1, sizeof *both);
   const size_t before = x->n;
@@ -263,7 +264,7 @@ static int compare_lanes(struct pair *x, const struct ni_digest_lane *l, const s
   return e;
 }
 
-static int report_lane_alone(struct pair *x, int side, const struct ni_digest_lane *l) {
+static int report_lane_alone(struct digest_pair *x, int side, const struct ni_digest_lane *l) {
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < l->n; i++) {
     const struct ni_digest_kind *k = &x->d[side]->kind[l->first + i];
@@ -273,7 +274,7 @@ static int report_lane_alone(struct pair *x, int side, const struct ni_digest_la
 }
 
 /* What went from one communicator and came on another, as large and as often. */
-static void find_moved(struct pair *x) {
+static void find_moved(struct digest_pair *x) {
   size_t kept = 0;
   for (size_t i = 0; i < x->n; i++) {
     struct ni_step_change *went = &x->found[i];
@@ -297,7 +298,7 @@ static void find_moved(struct pair *x) {
 }
 
 /* Lanes of the same name, then those of the same place. */
-static int compare_programs(struct pair *x) {
+static int compare_programs(struct digest_pair *x) {
   const uint32_t n = x->p[0]->n, m = x->p[1]->n;
   bool *used = calloc((size_t)n + m + 1, sizeof *used);
   int e = used ? 0 : -ENOMEM;
@@ -315,7 +316,7 @@ static int compare_programs(struct pair *x) {
       if (k == m)
         continue;
       used[i] = used[n + k] = true;
-      e = compare_lanes(x, l, lane_at(x, 1, k));
+      e = compare_digest_lanes(x, l, lane_at(x, 1, k));
     }
   for (uint32_t i = 0; e == 0 && i < n; i++)
     if (!used[i])
@@ -370,7 +371,7 @@ static NI_ORDER_OF(by_pair, uint64_t)
   out->ranks = (uint32_t)n;
   for (size_t i = 0, to; e == 0 && i < n; i = to) {
     for (to = i + 1; to < n && pair[to] == pair[i]; to++) {}
-    struct pair x = {
+    struct digest_pair x = {
         .d = {a, b}, .p = {&a->program[pair[i] >> 32], &b->program[pair[i] & UINT32_MAX]}, .out = out};
     e = compare_programs(&x);
     for (size_t k = 0; e == 0 && k < x.n; k++)

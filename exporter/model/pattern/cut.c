@@ -20,7 +20,7 @@ int ni_cut_begin(struct ni_cut *x) {
   for (uint32_t i = 0; i < x->n_lanes; i++) {
     x->lane[i].peers = x->lane[i].same_off = 0;
     x->lane[i].before = x->lane[i].last_off = 0;
-    x->lane[i].at = x->lane[i].usual; /* each pass cuts the same steps */
+    x->lane[i].at = x->lane[i].first_at; /* each pass cuts the same steps */
   }
   int e = ni_blame_open(&x->stream, x->r, x->piece, x->n_pieces, &x->mine);
   x->mine.max_slots = NI_CUT_SLOTS;
@@ -265,7 +265,7 @@ int ni_cut_balance(struct ni_cut *x, const uint64_t each[NI_PATTERN_LANES]) {
   }
   for (uint32_t i = 0; i < x->n_lanes; i++) {
     x->lane[i].balanced = each[i] > 0;
-    x->lane[i].usual = find_frequent_place(&x->lane[i], x->step);
+    x->lane[i].first_at = find_frequent_place(&x->lane[i], x->step);
   }
   x->balances = true;
   ni_cut_end(x);

@@ -9,7 +9,7 @@
 
 enum { SEEN = 64 };
 
-struct rows { /* of a range: what it has told already */
+struct json_rows { /* of a range: what it has told already */
   struct ni_datatypes *t;
   struct {
     struct ni_datatype kind;
@@ -56,7 +56,7 @@ static int add_datatype(struct ni_datatypes *t, const struct ni_datatype *x, uin
 
 static int open_json_rows(void *to, const void *what, void **rows) {
   (void)what;
-  struct rows *x = *rows = calloc(1, sizeof *x);
+  struct json_rows *x = *rows = calloc(1, sizeof *x);
   if (!x)
     return -ENOMEM;
   x->t = to;
@@ -64,7 +64,7 @@ static int open_json_rows(void *to, const void *what, void **rows) {
 }
 
 static int read_json_row(void *rows, const void *row) {
-  struct rows *x = rows;
+  struct json_rows *x = rows;
   const struct ni_record_row *r = row;
   const struct ni_datatype d = {
       .bytes = r->line->op.msg_bytes, .of = r->context, .func = r->func, .datatype = r->datatype};

@@ -36,14 +36,14 @@ struct lane {
   uint32_t ops;
 };
 
-struct reader {
+struct lane_reader {
   const struct ni_lanes_of *of;
   struct ni_cut cut;
   struct lane lane[NI_PATTERN_LANES];
   uint64_t left_out;
 };
 
-static const struct ni_cut_lane *cut_lane_of(const struct reader *x, const struct lane *l) {
+static const struct ni_cut_lane *cut_lane_of(const struct lane_reader *x, const struct lane *l) {
   return &x->cut.lane[l - x->lane];
 }
 
@@ -77,7 +77,7 @@ static const struct variant *find_most_frequent(const struct variants *v) {
 }
 
 /* Each lane of the step at hand as two numbers: of its operations, and of their functions. */
-static void hash_lanes(struct reader *x) {
+static void hash_lanes(struct lane_reader *x) {
   for (uint32_t i = 0; i < NI_PATTERN_LANES; i++)
     x->lane[i].hash = x->lane[i].function_hash = x->lane[i].ops = 0;
   for (size_t i = 0; i < x->cut.now.n; i++) {
@@ -98,7 +98,7 @@ static void hash_lanes(struct reader *x) {
   }
 }
 
-static void count_lanes(struct reader *x) {
+static void count_lanes(struct lane_reader *x) {
   hash_lanes(x);
   for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
     struct lane *l = &x->lane[i];
@@ -122,7 +122,7 @@ static uint64_t count_steps_with(const struct lane *l) {
 }
 
 /* What most steps have; returns the number of places of all lanes. */
-static uint32_t choose_variants(struct reader *x, uint64_t steps) {
+static uint32_t choose_variants(struct lane_reader *x, uint64_t steps) {
   uint32_t places = 0;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
     struct lane *l = &x->lane[i];
@@ -146,7 +146,7 @@ static uint32_t choose_variants(struct reader *x, uint64_t steps) {
  * Are the lanes most of what the rank does? Requests of any length have something in common at times, and
  * that is no step. A tenth of all operations will do, as evaluations can be long.
  */
-static bool covers_enough(const struct reader *x, uint64_t ops) {
+static bool covers_enough(const struct lane_reader *x, uint64_t ops) {
   enum { LEAST = 10 };
   uint64_t covered = 0;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
@@ -156,7 +156,7 @@ static bool covers_enough(const struct reader *x, uint64_t ops) {
 }
 
 /* Operations on lanes that have another sequence each time. */
-static uint64_t count_irregular_ops(const struct reader *x) {
+static uint64_t count_irregular_ops(const struct lane_reader *x) {
   uint64_t ops = 0;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
     ops += x->lane[i].regular ? 0 : x->lane[i].ops_all;
@@ -166,7 +166,7 @@ static uint64_t count_irregular_ops(const struct reader *x) {
 /* ---- places ---- */
 
 struct filler {
-  struct reader *x;
+  struct lane_reader *x;
   struct ni_pattern_place *place;
   uint32_t n_places, main_lane;
   uint64_t steps;
@@ -182,7 +182,7 @@ static bool matches_variant(const struct lane *l) {
       (l->sizes_vary ? l->function_hash : l->hash) == l->chosen.hash;
 }
 
-static void fill_place(const struct reader *x, struct ni_pattern_place *p, const struct lane *l,
+static void fill_place(const struct lane_reader *x, struct ni_pattern_place *p, const struct lane *l,
                        const struct ni_blame_op *op) {
   const uint64_t bytes = x->cut.mine.token_bytes[op->token];
   if (!l->filled) {
@@ -210,7 +210,7 @@ static int by_end(const void *a, const void *b, void *ops) {
 }
 
 /* NULL: it has none. Where the step was hashed. */
-static const struct lane *find_known_lane(const struct reader *x, const struct ni_blame_op *op) {
+static const struct lane *find_known_lane(const struct lane_reader *x, const struct ni_blame_op *op) {
   const uint8_t k = op->slot < NI_CUT_SLOTS ? x->cut.lane_of[op->slot] : 0;
   return k ? &x->lane[k - 1] : NULL;
 }
@@ -221,7 +221,7 @@ static const struct lane *find_known_lane(const struct reader *x, const struct n
  * one communicator is that of the first of them.
  */
 static void sweep_overlaps(struct filler *f, const uint32_t *starts, const uint32_t *ends) {
-  const struct reader *x = f->x;
+  const struct lane_reader *x = f->x;
   uint32_t in_flight[NI_PATTERN_LANES] = {0}, first[NI_PATTERN_LANES], busy = 0;
   uint64_t shared_ns = 0;
   int64_t last_ns = INT64_MIN;
@@ -249,7 +249,7 @@ static void sweep_overlaps(struct filler *f, const uint32_t *starts, const uint3
 }
 
 static int measure_overlap(struct filler *f) {
-  const struct reader *x = f->x;
+  const struct lane_reader *x = f->x;
   const size_t n = x->cut.now.n;
   uint32_t *starts = ni_order((uint32_t)n, by_start, x->cut.now.op),
            *ends = ni_order((uint32_t)n, by_end, x->cut.now.op);
@@ -273,8 +273,8 @@ static void sample_op(struct filler *f, uint32_t place, const struct ni_blame_op
 }
 
 /* main_start: of the main lane's first operation; before: so many of that lane so far. */
-static void place_beside_main(struct ni_pattern_place *p, const struct ni_blame_op *op, int64_t main_start,
-                              uint64_t before) {
+static void measure_to_main(struct ni_pattern_place *p, const struct ni_blame_op *op, int64_t main_start,
+                            uint64_t before) {
   p->start_ns += op->start_ns - main_start;
   p->before += before;
   p->before2 += before * before;
@@ -285,7 +285,7 @@ static void place_beside_main(struct ni_pattern_place *p, const struct ni_blame_
  * The step at hand: places of lanes that it has; figures where it is sampled. exact: it is just the program.
  */
 static int fill_step(struct filler *f, bool sampled, bool *exact) {
-  struct reader *x = f->x;
+  struct lane_reader *x = f->x;
   const struct lane *main = &x->lane[f->main_lane];
   uint32_t at[NI_PATTERN_LANES] = {0};
   int64_t main_start = 0;
@@ -312,7 +312,7 @@ static int fill_step(struct filler *f, bool sampled, bool *exact) {
       continue;
     sample_op(f, place, op, f->shared_ns[i]);
     if (fits[f->main_lane])
-      place_beside_main(&f->place[place], op, main_start, at[f->main_lane] - (l == main));
+      measure_to_main(&f->place[place], op, main_start, at[f->main_lane] - (l == main));
   }
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
     x->lane[i].filled |= fits[i];
@@ -336,7 +336,7 @@ static NI_ORDER_OF(by_ns, uint64_t)
 }
 
 static int fill_all_steps(struct filler *f, uint64_t *exact_steps) {
-  struct reader *x = f->x;
+  struct lane_reader *x = f->x;
   const uint64_t stride = f->steps / f->samples + 1;
   int e = ni_cut_begin(&x->cut);
   bool exact;
@@ -400,7 +400,7 @@ static int32_t shift_to_peer(const struct ni_cut_lane *l, int32_t n) {
   return (int32_t)shorter;
 }
 
-static int compare_lanes(const void *a, const void *b) {
+static int by_lane(const void *a, const void *b) {
   const struct ni_pattern_lane *x = a, *y = b;
   const int k = NI_BY(x, y, kind, n_ranks, peer);
   const int label = strcmp(x->label, y->label);
@@ -417,7 +417,7 @@ static int sort_lanes(struct ni_program *out, uint32_t main_first) {
   uint32_t n = 0;
   if (!sorted)
     return -ENOMEM;
-  qsort(out->lane, out->n_lanes, sizeof *out->lane, compare_lanes);
+  qsort(out->lane, out->n_lanes, sizeof *out->lane, by_lane);
   for (uint32_t i = 0; i < out->n_lanes; i++) {
     struct ni_pattern_lane *l = &out->lane[i];
     if (i && has_same_name(l, l - 1))
@@ -440,7 +440,7 @@ static int sort_lanes(struct ni_program *out, uint32_t main_first) {
   return 0;
 }
 
-static int make_program(struct reader *x, const struct filler *f, struct ni_program *out) {
+static int make_program(struct lane_reader *x, const struct filler *f, struct ni_program *out) {
   int e = 0;
   out->place = f->place;
   out->n_places = f->n_places;
@@ -472,7 +472,7 @@ static int make_program(struct reader *x, const struct filler *f, struct ni_prog
 }
 
 /* The lane with most places; of several the first by name, so that ranks with the same work take the same. */
-static bool is_before(const struct reader *x, uint32_t i, uint32_t k) {
+static bool is_before(const struct lane_reader *x, uint32_t i, uint32_t k) {
   const struct ni_cut_lane *a = &x->cut.lane[i], *b = &x->cut.lane[k];
   const int label = strcmp(x->of->label[a->comm], x->of->label[b->comm]);
   if (x->lane[i].chosen.ops != x->lane[k].chosen.ops)
@@ -483,7 +483,7 @@ static bool is_before(const struct reader *x, uint32_t i, uint32_t k) {
   return a->kind != b->kind ? a->kind < b->kind : shift_to_peer(a, n) < shift_to_peer(b, m);
 }
 
-static uint32_t find_longest_lane(const struct reader *x) {
+static uint32_t find_longest_lane(const struct lane_reader *x) {
   uint32_t best = NI_BLAME_NONE;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
     if (x->lane[i].regular && (best == NI_BLAME_NONE || is_before(x, i, best)))
@@ -491,7 +491,7 @@ static uint32_t find_longest_lane(const struct reader *x) {
   return best;
 }
 
-static int find_program_places(struct reader *x, uint32_t places, struct ni_program *out) {
+static int find_program_places(struct lane_reader *x, uint32_t places, struct ni_program *out) {
   struct filler f = {.x = x, .n_places = places, .steps = out->steps, .main_lane = find_longest_lane(x)};
   f.samples = SAMPLED_PLACES / places;
   if (f.samples > NI_PATTERN_SAMPLES)
@@ -519,13 +519,13 @@ static int find_program_places(struct reader *x, uint32_t places, struct ni_prog
   return e;
 }
 
-static void forget_lanes(struct reader *x) {
+static void forget_lanes(struct lane_reader *x) {
   for (uint32_t i = 0; i < NI_PATTERN_LANES; i++)
     x->lane[i] = (struct lane){.ops_least = UINT64_MAX, .bytes_least = UINT64_MAX};
 }
 
 /* All steps once. */
-static int count_steps(struct reader *x, struct ni_program *out) {
+static int count_steps(struct lane_reader *x, struct ni_program *out) {
   forget_lanes(x);
   out->steps = 0;
   x->left_out = 0;
@@ -543,7 +543,7 @@ static int count_steps(struct reader *x, struct ni_program *out) {
  * Lanes that have the same number of operations a step on average, and not in each: they are cut anew by
  * their numbers. Off by one operation in FEW_LOST steps and by EDGE at the ends of the log at most.
  */
-static bool find_jitter(const struct reader *x, uint64_t steps, uint64_t each[NI_PATTERN_LANES]) {
+static bool find_jitter(const struct lane_reader *x, uint64_t steps, uint64_t each[NI_PATTERN_LANES]) {
   enum { FEW_LOST = 50, EDGE = 2 };
   bool any = false;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
@@ -557,7 +557,7 @@ static bool find_jitter(const struct reader *x, uint64_t steps, uint64_t each[NI
   return any;
 }
 
-static int find_program(struct reader *x, struct ni_program *out, const char **why_not) {
+static int find_program(struct lane_reader *x, struct ni_program *out, const char **why_not) {
   uint64_t each[NI_PATTERN_LANES];
   int e = count_steps(x, out);
   uint32_t places = e == 0 && out->steps ? choose_variants(x, out->steps) : 0;
@@ -590,7 +590,7 @@ static int find_program(struct reader *x, struct ni_program *out, const char **w
 int ni_lanes_find(const struct ni_lanes_of *of, const struct ni_blame_rank *rank,
                   const struct ni_blame_piece *piece, size_t n, struct ni_program *out,
                   struct ni_pattern_rank *to) {
-  struct reader *x = calloc(1, sizeof *x);
+  struct lane_reader *x = calloc(1, sizeof *x);
   if (!x)
     return -ENOMEM;
   int e = 0;

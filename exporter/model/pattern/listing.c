@@ -24,16 +24,17 @@ bool ni_listing_is_beside(const struct ni_program *p, const struct ni_pattern_la
   return variance > NI_LISTING_STABLE * l->n;
 }
 
-struct seat {
+struct listing_seat {
   uint32_t behind; /* operations of the main lane */
   bool is_main;
   int64_t start_ns;
   uint32_t place;
 };
-static NI_ORDER_BY(by_seat, struct seat, behind, is_main, start_ns, place)
+static NI_ORDER_BY(by_seat, struct listing_seat, behind, is_main, start_ns, place)
 
     /* Within a lane neither may go back. */
-    static uint32_t seat_lane(const struct ni_program *p, const struct ni_pattern_lane *l, struct seat *out) {
+    static uint32_t
+    seat_lane(const struct ni_program *p, const struct ni_pattern_lane *l, struct listing_seat *out) {
   const bool is_main = l == &p->lane[p->main_lane];
   uint32_t least = 0;
   int64_t start_ns = INT64_MIN;
@@ -47,7 +48,7 @@ static NI_ORDER_BY(by_seat, struct seat, behind, is_main, start_ns, place)
     }
     if (x->start_ns / (int64_t)n > start_ns)
       start_ns = x->start_ns / (int64_t)n;
-    out[i] = (struct seat){is_main ? i : least, is_main, start_ns, l->first + i};
+    out[i] = (struct listing_seat){is_main ? i : least, is_main, start_ns, l->first + i};
   }
   return l->n;
 }
@@ -59,7 +60,7 @@ static bool is_same_comm(const struct ni_pattern_lane *x, const struct ni_patter
 /*
  * Lanes beside, from `lane` on, that have its communicator: by when operations begin. Returns their number.
  */
-static uint32_t seat_overlapping_lanes(const struct ni_program *p, uint32_t lane, struct seat *seat,
+static uint32_t seat_overlapping_lanes(const struct ni_program *p, uint32_t lane, struct listing_seat *seat,
                                        uint32_t *order) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < p->n_lanes; i++) {
@@ -79,7 +80,7 @@ static uint32_t seat_overlapping_lanes(const struct ni_program *p, uint32_t lane
 }
 
 static int order_operations(const struct ni_program *p, struct ni_listing *out) {
-  struct seat *seat = malloc((p->n_places + 1) * sizeof *seat);
+  struct listing_seat *seat = malloc((p->n_places + 1) * sizeof *seat);
   uint32_t n = 0;
   out->order = malloc((p->n_places + 1) * sizeof *out->order);
   out->list = malloc((p->n_lanes + 1) * sizeof *out->list);
@@ -150,7 +151,7 @@ static void sum_up_row(const struct fold *f, struct ni_listing_row *row, uint32_
   }
 }
 
-static int add_op(struct fold *f, uint32_t at, uint32_t times) {
+static int add_listing_op(struct fold *f, uint32_t at, uint32_t times) {
   struct ni_listing_row *row = add_row(f, NI_LISTING_OP, at, at + times - 1, times);
   uint64_t n = 0;
   if (!row)
@@ -188,7 +189,7 @@ static int fold_range(struct fold *f, uint32_t from, uint32_t end) {
     if (period == 1 || f->depth == NI_LISTING_DEPTH) {
       if (period > 1)
         times = 1;
-      e = add_op(f, at, times);
+      e = add_listing_op(f, at, times);
       at += times;
       continue;
     }

@@ -71,7 +71,7 @@ const struct ni_diff_row *ni_diff_step(const struct ni_diff *d, uint64_t part) {
  */
 static void compare_compute_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
   float ratio[NI_BLAME_KEYS];
-  double all = 0, sum[2] = {0, 0}, usual = 0;
+  double all = 0, sum[2] = {0, 0}, typical = 0;
   for (int sums = 0; sums < 2 && x[0]->place; sums++) {
     size_t n = 0;
     for (uint32_t a = 0, b = 0; a < x[0]->n_places && b < x[1]->n_places;) {
@@ -79,14 +79,14 @@ static void compare_compute_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
       double r = q->mean_us / p->mean_us;
       if (p->name == q->name && n < NI_BLAME_KEYS)
         ratio[n++] = (float)r;
-      if (p->name == q->name && r < 1.5 * usual && usual < 1.5 * r) {
+      if (p->name == q->name && r < 1.5 * typical && typical < 1.5 * r) {
         sum[0] += p->mean_us;
         sum[1] += q->mean_us;
       }
       a += p->name <= q->name;
       b += q->name <= p->name;
     }
-    usual = ni_blame_quantile(ratio, n, 0.5);
+    typical = ni_blame_quantile(ratio, n, 0.5);
   }
   for (uint32_t a = 0; a < x[0]->n_places; a++)
     all += x[0]->place[a].mean_us;
@@ -94,10 +94,10 @@ static void compare_compute_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
     const struct ni_diff_item *step = d->run[k].item,
                               *of = step +
         (step[NI_DIFF_COMPUTE].value > 0 ? NI_DIFF_COMPUTE : NI_DIFF_TYPICAL);
-    double own = x[k]->se / x[k]->value, common = of->se / of->value;
+    double error = x[k]->se / x[k]->value, common = of->se / of->value;
     if (x[0]->place)
       x[k]->value = sum[0] > all / 2 ? sum[k] : NAN;
-    x[k]->se = x[k]->value * (own > common ? own : common);
+    x[k]->se = x[k]->value * (error > common ? error : common);
     x[k]->df = of->df;
   }
 }
@@ -206,7 +206,7 @@ static double error_by_steps(const struct ni_diff_row *r) {
  * How far changes of n rows lie apart, each from the median of its like: by half, ranks by 19 of 20, too.
  * NAN: too few.
  */
-static double measure_spread(const struct ni_diff_row *row, size_t n, float *x) {
+static double measure_change_spread(const struct ni_diff_row *row, size_t n, float *x) {
   float *off = x + n;
   size_t have = 0, most = 0;
   for (int whole = 0; whole < 2 && have < FEW; whole++) /* hosts of one rank are like each other */
@@ -268,14 +268,14 @@ static void estimate_errors(struct ni_diff *d, size_t i, size_t end, double apar
     struct ni_diff_row *r = &d->row[i];
     const struct ni_diff_item *a = r->item[0], *b = r->item[1];
     bool one = a->kind == NI_DIFF_RANK || a->kind == NI_DIFF_LINK;
-    double own = 0;
+    double error = 0;
     if (a->kind == NI_DIFF_STEP)
-      own = effect_on_step(d, a, apart, said);
+      error = effect_on_step(d, a, apart, said);
     else if (one)
-      own = apart;
+      error = apart;
     else if (a->members)
-      own = apart / sqrt(a->members);
-    double s = one ? own : hypot(own, FLOOR_MEAN), of_a = (1 + r->change) * a->se / a->value,
+      error = apart / sqrt(a->members);
+    double s = one ? error : hypot(error, FLOOR_MEAN), of_a = (1 + r->change) * a->se / a->value,
            of_b = b->se / a->value;
     r->se = a->kind == NI_DIFF_RANK
         ? fmax(error_by_steps(r), s)
@@ -301,7 +301,7 @@ static int estimate_all_errors(struct ni_diff *d) {
       at[k + 1]++;
   size_t ranks = at[NI_DIFF_RANK + 1] - at[NI_DIFF_RANK];
   struct ni_diff_row *all = &d->row[at[NI_DIFF_HOST]]; /* all ranks are the first */
-  double apart = measure_spread(&d->row[at[NI_DIFF_RANK]], ranks, x), said = ranks ? all->change : 0;
+  double apart = measure_change_spread(&d->row[at[NI_DIFF_RANK]], ranks, x), said = ranks ? all->change : 0;
   if (isnan(apart))
     apart = ranks ? error_by_steps(all) * sqrt((double)ranks) : 0;
   compare_with_all_ranks(d, at[NI_DIFF_RANK], at[NI_DIFF_RANK + 1], x);
@@ -309,7 +309,8 @@ static int estimate_all_errors(struct ni_diff *d) {
   for (size_t i = at[NI_DIFF_LINK], role = at[NI_DIFF_ROLE], end; i < at[NI_DIFF_FUNC]; i = end, role++) {
     for (end = i; end < at[NI_DIFF_FUNC] && d->row[end].item[0]->like == d->row[i].item[0]->like;)
       end++;
-    apart = fmax(FLOOR_ONE, measure_spread(&d->row[i], end - i, x)); /* of NAN and a number the number */
+    apart =
+        fmax(FLOOR_ONE, measure_change_spread(&d->row[i], end - i, x)); /* of NAN and a number the number */
     estimate_errors(d, i, end, apart, 0);
     estimate_errors(d, role, role + 1, apart, 0);
   }

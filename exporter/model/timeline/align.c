@@ -62,7 +62,7 @@ static const char *name_host(const struct ni_tr *r, uint32_t host) {
 }
 
 /* Steps, and the reference: the known one of the lowest rank's host, if it is shown. */
-static int take_known_clocks(struct ni_tr *r) {
+static int use_known_clocks(struct ni_tr *r) {
   struct ni_clocks c = {0};
   int e = ni_clocks_of_ledger(&c, &r->ledger);
   const uint32_t lowest = r->reference;
@@ -128,7 +128,7 @@ int ni_tr_align(struct ni_tr *r) {
     return ni_tr_fail(r, -E2BIG, "%u hosts: clocks can be aligned for %d; choose some with --node or --rank",
                       r->n_hosts, NI_STRAIGHT_HOSTS);
   const bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
-  int e = take_known_clocks(r);
+  int e = use_known_clocks(r);
   if (e == 0)
     e = fit_clocks(r, r->since_ns, r->until_ns);
   /* A short window may hold nothing that joins all hosts: then the whole run has to do. */

@@ -51,7 +51,7 @@ static void extend_reach(struct reach *to, const struct reach *x) {
 }
 
 /* The rows of the logs from..to-1, one behind the other. Spot k is leaf k + 1: leaf 0 is a border. */
-struct rows {
+struct granule_rows {
   uint32_t from, to;
   struct spot *spot;
   size_t n, cap, leaves; /* leaves: a power of two */
@@ -59,13 +59,13 @@ struct rows {
   uint32_t *cover;       /* by leaf: how many losses want it, less how many want the one before */
 };
 
-static void free_rows(struct rows *x) {
+static void free_rows(struct granule_rows *x) {
   free(x->spot);
   free(x->tree);
   free(x->cover);
 }
 
-static int add_spot(struct rows *x, const struct spot *s) {
+static int add_spot(struct granule_rows *x, const struct spot *s) {
   if (!ni_array_room(x->spot, x->n, x->cap))
     return -ENOMEM;
   x->spot[x->n++] = *s;
@@ -73,7 +73,7 @@ static int add_spot(struct rows *x, const struct spot *s) {
 }
 
 /* Spots of one log: of members that have losses, by the first of their name. */
-static int add_log(struct rows *x, const struct ni_tr *r, uint32_t file, const bool *asked) {
+static int add_log(struct granule_rows *x, const struct ni_tr *r, uint32_t file, const bool *asked) {
   const struct ni_granules *g = r->log[file].map;
   struct spot *of = malloc((g->n_sorts + 1) * sizeof *of); /* each sort */
   int e = of ? 0 : -ENOMEM;
@@ -99,7 +99,7 @@ static int add_log(struct rows *x, const struct ni_tr *r, uint32_t file, const b
   return e;
 }
 
-static int build_rows(struct rows *x, const struct ni_tr *r, const bool *asked) {
+static int build_rows(struct granule_rows *x, const struct ni_tr *r, const bool *asked) {
   int e = 0;
   for (uint32_t file = x->from; e == 0 && file < x->to; file++)
     e = add_log(x, r, file, asked);
@@ -140,7 +140,8 @@ static int64_t loss_time_us(const struct ni_tr_gap *g) {
 }
 
 /* From a leaf on, or back: the leaf where it ends. *all: with what lies between. */
-static size_t walk_leaves(const struct rows *x, size_t leaf, bool on, int64_t told, struct reach *all) {
+static size_t walk_leaves(const struct granule_rows *x, size_t leaf, bool on, int64_t told,
+                          struct reach *all) {
   const int64_t near = NI_TR_CLOCK_NS / 1000;
   for (size_t at = x->leaves + leaf;;) {
     const struct reach *here = &x->tree[at];
@@ -159,7 +160,7 @@ static size_t walk_leaves(const struct rows *x, size_t leaf, bool on, int64_t to
   }
 }
 
-static void choose_loss(const struct ni_tr *r, const struct rows *x, const struct loss *l) {
+static void choose_loss(const struct ni_tr *r, const struct granule_rows *x, const struct loss *l) {
   const struct ni_tr_member *m = &r->member[l->member];
   struct ni_tr_gap *g = l->gap;
   const struct spot own = {m->first, g->kind != NI_KIND_COLL, g->file, g->granule};
@@ -180,8 +181,8 @@ static void choose_loss(const struct ni_tr *r, const struct rows *x, const struc
 }
 
 /* Losses of logs that follow each other. */
-static int choose_losses_of_process(struct ni_tr *r, struct rows *x, const struct loss *loss, size_t n,
-                                    bool *asked) {
+static int choose_losses_of_process(struct ni_tr *r, struct granule_rows *x, const struct loss *loss,
+                                    size_t n, bool *asked) {
   for (size_t i = 0; i < n; i++)
     asked[r->member[loss[i].member].first] = true;
   int e = build_rows(x, r, asked);
@@ -223,7 +224,7 @@ int ni_tr_choose_losses(struct ni_tr *r) {
   if (n > 1)
     qsort(loss, n, sizeof *loss, by_file);
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
-    struct rows x = {.from = loss[i].file, .to = loss[i].file + 1};
+    struct granule_rows x = {.from = loss[i].file, .to = loss[i].file + 1};
     while (x.from > 0 && r->log[x.from - 1].map && continues_process(r, x.from - 1))
       x.from--;
     while (continues_process(r, x.to - 1))

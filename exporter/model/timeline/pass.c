@@ -12,7 +12,7 @@
 #include "exporter/model/ledger/take.h"
 #include "exporter/model/ledger/judge.h"
 
-struct reading {
+struct pass_reading {
   struct ni_tr *r;
   bool first;
   int (*take)(struct ni_tr *, const struct ni_tr_where *, const struct ni_line *);
@@ -37,7 +37,7 @@ static int find_host(struct ni_tr *r, const char *name, const char *boot, uint32
 }
 
 /* Its lines follow each other, so most know it from the line before; only process lines say when it began. */
-static int64_t find_process(struct reading *x, const struct ni_line *l) {
+static int64_t find_process(struct pass_reading *x, const struct ni_line *l) {
   struct ni_tr *r = x->r;
   bool says = l->kind == NI_LINE_PROCESS;
   if (!says && x->process != NI_TR_NONE) {
@@ -60,7 +60,7 @@ static int64_t find_process(struct reading *x, const struct ni_line *l) {
 }
 
 /* A comm line says which instance of its communicator begins; other lines belong to the newest. */
-static int64_t find_member(struct reading *x, const struct ni_line *l) {
+static int64_t find_member(struct pass_reading *x, const struct ni_line *l) {
   struct ni_tr *r = x->r;
   uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
   /* members alone count here: no communicator's run */
@@ -79,8 +79,8 @@ static int64_t find_member(struct reading *x, const struct ni_line *l) {
   return k;
 }
 
-static int read_line(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct reading *x = arg;
+static int read_timeline_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct pass_reading *x = arg;
   struct ni_tr *r = x->r;
   int e = r->pass == NI_TR_ALL ? ni_ledger_take(&r->ledger, l, line_no) : 0;
   int64_t process = e < 0 ? e : find_process(x, l), member = NI_TR_NONE;
@@ -101,7 +101,7 @@ static int read_line(void *arg, struct ni_line *l, uint64_t line_no) {
 }
 
 static int count_fault(void *arg, const struct ni_fault *f) {
-  return ni_ledger_fault(&((struct reading *)arg)->r->ledger, f);
+  return ni_ledger_fault(&((struct pass_reading *)arg)->r->ledger, f);
 }
 
 /* What a map says of the process: what all its lines would have said. */
@@ -119,7 +119,7 @@ static void set_process_from_map(struct ni_tr *r, const struct ni_tr_log *log, u
  * Who the lines of a granule are about, in the order of their numbers; and each filter is asked what their
  * lines would have asked.
  */
-static int introduce_granule(struct reading *x, struct ni_tr_log *log, size_t granule) {
+static int introduce_granule(struct pass_reading *x, struct ni_tr_log *log, size_t granule) {
   const struct ni_granules *g = log->map;
   const struct ni_granule *at = &g->item[granule];
   const struct ni_words *coll = &x->r->opt.filter.coll;
@@ -142,8 +142,8 @@ static int introduce_granule(struct reading *x, struct ni_tr_log *log, size_t gr
   return 0;
 }
 
-static int read_granules(struct reading *x, struct ni_scan *scan, struct ni_scan_to *to, const char *path,
-                         size_t from, size_t n) {
+static int read_granules(struct pass_reading *x, struct ni_scan *scan, struct ni_scan_to *to,
+                         const char *path, size_t from, size_t n) {
   const struct ni_granules *g = x->r->log[x->r->file].map;
   const struct ni_range range = ni_granules_range(g, from, n);
   struct ni_scan_end end;
@@ -160,7 +160,8 @@ static int read_granules(struct reading *x, struct ni_scan *scan, struct ni_scan
   return ni_scan_file(scan, path, &range, to, &end);
 }
 
-static int read_map(struct reading *x, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_file *f) {
+static int read_map(struct pass_reading *x, struct ni_scan *scan, struct ni_scan_to *to,
+                    const struct ni_file *f) {
   struct ni_tr_log *log = &x->r->log[x->r->file];
   const struct ni_granules *g = log->map;
   int e = 0;
@@ -188,9 +189,9 @@ static int read_map(struct reading *x, struct ni_scan *scan, struct ni_scan_to *
   return 0;
 }
 
-static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
-                     void **result) {
-  struct reading *x = arg;
+static int read_timeline_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to,
+                              const struct ni_scan_part *p, void **result) {
+  struct pass_reading *x = arg;
   const bool account = x->r->pass == NI_TR_ALL;
   struct ni_scan_end end;
   x->file = p->file;
@@ -198,7 +199,7 @@ static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   x->r->file = (uint32_t)p->file_no;
   x->r->granule = NI_TR_NONE;
   to->arg = x;
-  to->take = read_line;
+  to->take = read_timeline_line;
   if (x->r->log && x->r->log[p->file_no].map)
     return read_map(x, scan, to, p->file);
   if (account)
@@ -213,7 +214,7 @@ static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
 
 int ni_tr_pass(struct ni_tr *r, enum ni_tr_pass pass,
                int (*take)(struct ni_tr *, const struct ni_tr_where *, const struct ni_line *)) {
-  struct reading x = {.r = r, .first = pass <= NI_TR_WHO, .take = take};
+  struct pass_reading x = {.r = r, .first = pass <= NI_TR_WHO, .take = take};
   struct ni_scan_plan plan = {0};
   r->pass = pass;
   if (pass == NI_TR_ALL)
@@ -228,7 +229,7 @@ int ni_tr_pass(struct ni_tr *r, enum ni_tr_pass pass,
                                              .jobs = 1,
                                              .progress = &r->progress,
                                              .arg = &x,
-                                             .part = read_file,
+                                             .part = read_timeline_file,
                                              .phase = pass == NI_TR_DRAW ? "draw" : "read"});
   ni_scan_plan_free(&plan);
   return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;

@@ -221,7 +221,7 @@ static bool has_no_p2p(const char *events) {
       (n < 3 || strcmp(events + n - 3, "p2p") != 0);
 }
 
-static int take_scanned_line(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
+static int scan_line(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   struct ni_tr_process *p = &r->process[w->process];
   struct ni_tr_member *m = w->member == NI_TR_NONE ? NULL : &r->member[w->member];
   if (w->dump_us > p->last_us)
@@ -335,7 +335,7 @@ int ni_tr_scan(struct ni_tr *r) {
   r->last_ns = INT64_MIN;
   int e = r->log ? 0 : ni_match_init(&r->match, NI_MATCH_ENTRIES);
   if (e == 0)
-    e = ni_tr_pass(r, r->log ? NI_TR_WHO : NI_TR_ALL, take_scanned_line);
+    e = ni_tr_pass(r, r->log ? NI_TR_WHO : NI_TR_ALL, scan_line);
   if (e == 0 && !r->log)
     e = match_messages(r);
   return e < 0 ? e : settle_run(r);
@@ -352,7 +352,7 @@ static int match_all(struct ni_tr *r, bool windowed) {
   }
   int e = ni_match_init(&r->match, NI_MATCH_ENTRIES);
   if (e == 0)
-    e = ni_tr_pass(r, NI_TR_MATCH, take_scanned_line);
+    e = ni_tr_pass(r, NI_TR_MATCH, scan_line);
   return e < 0 || windowed ? e : match_messages(r);
 }
 

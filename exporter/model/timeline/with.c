@@ -11,7 +11,7 @@
 
 enum { KERNELS_MAX = 1 << 20, PLACES_MAX = 1 << 14 }; /* of a rank to compare; tracks with names */
 
-struct reading {
+struct kineto_reading {
   struct ni_tr *r;
   struct ni_tr_with *w;
 };
@@ -29,7 +29,7 @@ const char *ni_tr_with_place(const struct ni_tr *r, const struct ni_tr_with *w, 
 }
 
 static int add_kineto_event(void *arg, const struct ni_kineto_event *k) {
-  struct ni_tr_with *w = ((struct reading *)arg)->w;
+  struct ni_tr_with *w = ((struct kineto_reading *)arg)->w;
   if (k->what == NI_KINETO_FILE) {
     if (k->base_ns != INT64_MIN)
       w->base_ns = k->base_ns;
@@ -39,7 +39,7 @@ static int add_kineto_event(void *arg, const struct ni_kineto_event *k) {
   bool process = strcmp(k->name, "process_labels") == 0, thread = strcmp(k->name, "thread_name") == 0;
   const bool is_label = k->phase == 'M' && (process || thread);
   if (is_label && *k->label && w->places.n < PLACES_MAX) {
-    struct ni_tr *r = ((struct reading *)arg)->r;
+    struct ni_tr *r = ((struct kineto_reading *)arg)->r;
     uint32_t name;
     int e = ni_name(&r->names, &r->cache, k->label, &name);
     int64_t is = e < 0 ? e : ni_map_find(&w->places, process ? k->process : k->place, 0, name);
@@ -57,9 +57,9 @@ static int add_kineto_event(void *arg, const struct ni_kineto_event *k) {
 /* For a fit; relative times are, too. */
 static bool is_possible_time(int64_t ns) { return ns >= 0 && ns < INT64_C(4100000000000000000); }
 
-static int read_file(struct ni_tr *r, struct ni_tr_with *w) {
+static int read_kineto_file(struct ni_tr *r, struct ni_tr_with *w) {
   uint64_t bad = 0;
-  w->error = ni_kineto_read(w->path, add_kineto_event, &(struct reading){r, w}, &bad, NULL);
+  w->error = ni_kineto_read(w->path, add_kineto_event, &(struct kineto_reading){r, w}, &bad, NULL);
   if (w->error == -ENOMEM || w->error == -ENOSPC)
     return w->error;
   if (w->rank < 0)
@@ -109,7 +109,7 @@ int ni_tr_with_find(struct ni_tr *r) {
 int ni_tr_with_scan(struct ni_tr *r) {
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < r->n_with; i++)
-    e = read_file(r, &r->with[i]);
+    e = read_kineto_file(r, &r->with[i]);
   return e < 0 ? ni_tr_fail(r, e, "--with: %s", strerror(-e)) : 0;
 }
 

@@ -15,7 +15,7 @@
 
 /* In front of the arrays. Where the meaning of an item changes and its size does not, the version does. */
 enum { VERSION = 3 };
-struct head {
+struct checkpoint_head {
   char magic[8];
   uint32_t version, crc; /* crc: of all bytes of the file, with crc 0 */
   uint64_t n[NI_LIVE_TABLES], size[NI_LIVE_TABLES];
@@ -58,7 +58,7 @@ static bool rule_holds(const struct rule *r, const char *field, const uint64_t *
 }
 
 int ni_live_save(const struct ni_live *l, int dir, const char *name, uint64_t mono_ns) {
-  struct head h = {"NISTATE", VERSION, 0, {0}, {0}, l->totals, l->left_out, l->began_ns, mono_ns};
+  struct checkpoint_head h = {"NISTATE", VERSION, 0, {0}, {0}, l->totals, l->left_out, l->began_ns, mono_ns};
   struct ni_out_file o;
   for (unsigned t = 0; t < NI_LIVE_TABLES; t++) {
     h.n[t] = NI_LIVE_N(l, t);
@@ -81,13 +81,13 @@ int ni_live_save(const struct ni_live *l, int dir, const char *name, uint64_t mo
 }
 
 /* Why n bytes are no sound state; NULL: they are. */
-static const char *find_fault(char *bytes, size_t n, struct head *h) {
+static const char *find_fault(char *bytes, size_t n, struct checkpoint_head *h) {
   const char *items[NI_LIVE_TABLES];
   size_t all = sizeof *h;
   if (n < all || memcmp(bytes, "NISTATE", 8) != 0)
     return "it is no state of an agent";
   memcpy(h, bytes, sizeof *h);
-  memset(bytes + offsetof(struct head, crc), 0, sizeof h->crc);
+  memset(bytes + offsetof(struct checkpoint_head, crc), 0, sizeof h->crc);
   for (unsigned t = 0; t < NI_LIVE_TABLES; t++) {
     bool ours =
         h->version == VERSION && h->size[t] == ni_live_shapes[t].size && h->n[t] <= ni_live_shapes[t].max;
@@ -108,7 +108,7 @@ static const char *find_fault(char *bytes, size_t n, struct head *h) {
 }
 
 int ni_live_load(struct ni_live *l, int dir, const char *name, uint64_t mono_ns, char *why, size_t cap) {
-  struct head h;
+  struct checkpoint_head h;
   struct stat st = {0};
   int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK),
       e = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;

@@ -14,23 +14,23 @@
  * What the plugin knows of a function of a member: how many were launched, and since when; and whether that
  * is all.
  */
-struct known {
+struct known_op {
   uint64_t launched, at_ns;
   bool any, all;
 };
 
 /* The newest one, by number. Only the API call was seen: not launched. */
-static void learn_op(struct known *k, const struct ni_hang_op *op) {
+static void learn_op(struct known_op *k, const struct ni_hang_op *op) {
   if (op->sn + 1 <= k->launched || op->sn == UINT64_MAX)
     return;
   k->launched = op->sn + 1;
   k->at_ns = op->enqueue_ns;
 }
 
-static struct known learn_member(const struct ni_hang_model *m, const struct ni_hang_member *x,
-                                 const char *func) {
+static struct known_op learn_member(const struct ni_hang_model *m, const struct ni_hang_member *x,
+                                    const char *func) {
   const struct ni_hang_process *p = &m->process[x->who->process];
-  struct known k = {0};
+  struct known_op k = {0};
   NI_EACH(const struct ni_hang_func, f, x->fin, x->n_fin) {
     if (strcmp(ni_hang_text(m, f->func), func) != 0)
       continue;
@@ -55,7 +55,7 @@ static struct known learn_member(const struct ni_hang_model *m, const struct ni_
   return k;
 }
 
-struct look {
+struct agreement_look {
   struct ni_ras_agreement *a;
   const struct ni_hang_model *m;
   uint64_t asked_ns, answered_ns;
@@ -68,8 +68,8 @@ static void add_difference(struct ni_ras_agreement *a, struct ni_ras_difference 
 }
 
 /* Is that a difference, or is one of the two older? */
-static bool is_difference(const struct look *l, const struct ni_hang_member *x, const struct known *k,
-                          uint64_t by_ras) {
+static bool is_difference(const struct agreement_look *l, const struct ni_hang_member *x,
+                          const struct known_op *k, uint64_t by_ras) {
   if (by_ras > k->launched)
     return k->all && (!l->asked_ns || x->open_ns >= l->answered_ns);
   if (by_ras < k->launched)
@@ -77,7 +77,7 @@ static bool is_difference(const struct look *l, const struct ni_hang_member *x, 
   return false;
 }
 
-static void compare_rank(struct look *l, const struct ni_ras *ras, const struct ni_ras_rank *r,
+static void compare_rank(struct agreement_look *l, const struct ni_ras *ras, const struct ni_ras_rank *r,
                          const struct ni_hang_member *x) {
   enum ni_hang_life life = l->m->process[x->who->process].life;
   bool any = false, same = true;
@@ -87,7 +87,7 @@ static void compare_rank(struct look *l, const struct ni_ras *ras, const struct 
   if (r->here == NI_RAS_HERE && life == NI_HANG_DEAD)
     add_difference(l->a, (struct ni_ras_difference){.what = NI_RAS_DIED, .member = x, .rank = r});
   for (size_t f = 0; r->counted && f < ras->n_funcs; f++) {
-    struct known k = learn_member(l->m, x, ras->func[f]);
+    struct known_op k = learn_member(l->m, x, ras->func[f]);
     if (!k.any)
       continue;
     any = true;
@@ -113,7 +113,7 @@ static const struct ni_ras_rank *find_rank(const struct ni_ras *ras, const struc
 
 int ni_ras_agree(struct ni_ras_agreement *a, const struct ni_ras *ras, const struct ni_hang_verdict *v,
                  uint64_t asked_ns, uint64_t answered_ns) {
-  struct look l = {a, v->model, asked_ns, answered_ns};
+  struct agreement_look l = {a, v->model, asked_ns, answered_ns};
   struct ni_map comms = {0}, others = {0};
   size_t *seen = calloc(ras->n_comms + 1, sizeof *seen);
   int64_t at = seen ? 0 : -ENOMEM;

@@ -131,7 +131,7 @@ static bool is_in_order(const struct ni_ras_trouble *t) {
 
 /* ---- two looks ---- */
 
-struct pair {
+struct look_pair {
   const struct ni_ras_look *now, *before;
   struct seats is, was;
   struct ni_map comms; /* of `before` */
@@ -142,7 +142,7 @@ static uint64_t hash_comm(const struct ni_ras_comm *c) {
   return ni_hash(ni_hash_text(ni_hash(4, c->hash), c->secondary), (uint64_t)c->size);
 }
 
-static int find_moved(struct pair *p) {
+static int find_moved(struct look_pair *p) {
   int e = find_seats(&p->is, &p->now->ras);
   if (e == 0 && p->before)
     e = find_seats(&p->was, &p->before->ras);
@@ -159,7 +159,7 @@ static int find_moved(struct pair *p) {
   return e;
 }
 
-static void free_pair(struct pair *p) {
+static void free_pair(struct look_pair *p) {
   free_seats(&p->is);
   free_seats(&p->was);
   ni_map_free(&p->comms);
@@ -167,7 +167,7 @@ static void free_pair(struct pair *p) {
 }
 
 /* Since which look nobody of it has moved. Who does not answer says nothing. */
-static uint64_t standing_since(const struct pair *p, const struct ni_ras_comm *c) {
+static uint64_t standing_since(const struct look_pair *p, const struct ni_ras_comm *c) {
   int64_t then = p->before && !c->odd ? ni_map_get(&p->comms, hash_comm(c), 0) : -1;
   if (then < 0)
     return p->now->ns;
@@ -198,7 +198,7 @@ static int by_weight(const void *a, const void *b) {
 /*
  * Who has launched what others of it have not waits for them there: where he is behind himself that is why.
  */
-static void find_consequences(struct ni_ras_verdict *v, struct pair *p) {
+static void find_consequences(struct ni_ras_verdict *v, struct look_pair *p) {
   const struct ni_ras *r = &p->now->ras;
   bool any_root = false;
   NI_EACH(const struct ni_ras_trouble, t, v->trouble, v->n)
@@ -215,7 +215,7 @@ static void find_consequences(struct ni_ras_verdict *v, struct pair *p) {
   NI_EACH(struct ni_ras_trouble, t, v->trouble, v->n) t->consequence = false;
 }
 
-static int find_troubles(struct ni_ras_verdict *v, struct pair *p) {
+static int find_troubles(struct ni_ras_verdict *v, struct look_pair *p) {
   const struct ni_ras *r = &p->now->ras;
   size_t cap = 0;
   for (size_t i = 0; i < r->n_comms; i++) {
@@ -239,7 +239,7 @@ static int find_troubles(struct ni_ras_verdict *v, struct pair *p) {
   return 0;
 }
 
-static void count_processes(struct ni_ras_verdict *v, const struct pair *p) {
+static void count_processes(struct ni_ras_verdict *v, const struct look_pair *p) {
   for (size_t i = 0; i < p->is.n; i++) {
     const struct seat *s = &p->is.seat[i];
     enum ni_ras_here here = s->here ? (enum ni_ras_here)s->here : s->counted ? NI_RAS_HERE : NI_RAS_ABSENT;
@@ -278,7 +278,7 @@ static enum ni_hang_answer decide_answer(const struct ni_ras_verdict *v) {
 
 int ni_ras_judge(struct ni_ras_verdict *v, struct ni_ras_look *now, const struct ni_ras_look *before,
                  uint64_t limit_ns) {
-  struct pair p = {.now = now, .before = before && before->ns < now->ns ? before : NULL};
+  struct look_pair p = {.now = now, .before = before && before->ns < now->ns ? before : NULL};
   *v = (struct ni_ras_verdict){
       .look = now, .limit_ns = limit_ns, .apart_ns = p.before ? now->ns - before->ns : 0};
   free(now->still_since);

@@ -22,7 +22,7 @@
 #include "exporter/model/who/who.h"
 
 /* One box. Found out with its owner's rights, so root takes the texts for hostile. */
-struct row {
+struct box_row {
   bool copy, recorded, elsewhere; /* elsewhere: of a job that was not asked for */
   struct ni_life_fact life;
   int64_t pid;
@@ -41,13 +41,13 @@ struct boxes {
   const char *box_dir;
   bool json;
   struct ni_json out;
-  struct row *row; /* shared with whoever looks into the box */
+  struct box_row *row; /* shared with whoever looks into the box */
   size_t n, failed;
   uint64_t bytes;
 };
 
 static int count_op(const struct ni_box_op *op, void *arg) {
-  struct row *r = arg;
+  struct box_row *r = arg;
   r->finished += op->is == NI_BOX_SLOT_FINISHED;
   r->in_flight += op->is == NI_BOX_SLOT_IN_FLIGHT;
   return 0;
@@ -57,7 +57,7 @@ static int count_op(const struct ni_box_op *op, void *arg) {
  * The batch system's id, from the process line of the box's log; stays empty where there is none. 0 or
  * -ENOMEM.
  */
-static int find_job(struct row *r, const char *line) {
+static int find_job(struct box_row *r, const char *line) {
   struct ni_parser *p;
   struct ni_line l;
   char *copy = strdup(line);
@@ -77,7 +77,7 @@ static int find_job(struct row *r, const char *line) {
 
 static int read_box(const struct ni_box *b, void *arg) {
   const struct boxes *x = arg;
-  struct row *r = x->row;
+  struct box_row *r = x->row;
   const struct ni_box_header *h = ni_box_header(b);
   struct ni_box_log log;
   struct ni_box_comm c;
@@ -108,16 +108,16 @@ static int read_box(const struct ni_box *b, void *arg) {
 
 static void print_box(struct boxes *x, const char *path, uint32_t owner, uint64_t bytes) {
   static const char *const lives[NI_LIFE_COUNT] = {"perhaps alive", "running", "dead", "ended"};
-  const struct row *r = x->row;
+  const struct box_row *r = x->row;
   char size[32], age[32], reason[256];
   uint64_t now_ns = ni_now_ns(CLOCK_REALTIME), silent = now_ns > r->sign_ns ? now_ns - r->sign_ns : 0;
   enum ni_life known = (unsigned)r->life.life < NI_LIFE_COUNT ? r->life.life : NI_LIFE_UNKNOWN;
   const char *life = known == NI_LIFE_DEAD && r->life.end == NI_BOX_END_NOT_YET ? "killed" : lives[known];
   if (x->json) {
-    static const struct ni_json_field fields[] = {NI_JSON(row, communicators), NI_JSON(row, finished),
-                                                  NI_JSON(row, in_flight),
-                                                  NI_JSON_FROM(ni_json_member_some, row, log, "log"),
-                                                  NI_JSON_FROM(ni_json_member_some, row, job, "job_id")};
+    static const struct ni_json_field fields[] = {NI_JSON(box_row, communicators), NI_JSON(box_row, finished),
+                                                  NI_JSON(box_row, in_flight),
+                                                  NI_JSON_FROM(ni_json_member_some, box_row, log, "log"),
+                                                  NI_JSON_FROM(ni_json_member_some, box_row, job, "job_id")};
     struct ni_json *j = &x->out;
     ni_json_object(j, NULL);
     ni_json_text(j, "box", path);
@@ -168,9 +168,9 @@ static int list_boxes(struct boxes *x, const char *name) {
         .path = f->file[i].path, .named = x->sources.named, .keep = -1, .work = read_box, .arg = x};
     struct stat st;
     char why[512];
-    *x->row = (struct row){0};
+    *x->row = (struct box_row){0};
     int bad = ni_box_visit(&v, why, sizeof why);
-    struct row *r = x->row;
+    struct box_row *r = x->row;
     r->host[sizeof r->host - 1] = r->dir[sizeof r->dir - 1] = r->log[sizeof r->log - 1] =
         r->job[sizeof r->job - 1] = 0;
     if (bad == 0 && *r->dir)

@@ -13,7 +13,7 @@
 #include "exporter/output/tables/output.h"
 #include "summarize.h"
 
-static const char *refuse(void *into) {
+static const char *refuse_convert(void *into) {
   const struct ni_convert *c = into;
   if (!!c->pfw + !!c->bulk + !!c->dataset != 1)
     return "into what? give one of --pfw DIR, --bulk FILE and --dataset DIR";
@@ -26,7 +26,7 @@ const struct ni_command ni_convert_command = {
     .need = NI_NEED_AFTER,
     .purpose = "records for DuckDB, Spark, dfanalyzer, Elasticsearch and others",
     .about = "Writes the records of logs in the form that other programs read.",
-    .refuse = refuse,
+    .refuse = refuse_convert,
     .run = ni_convert_run,
     .opt =
         (const struct ni_opt[]){

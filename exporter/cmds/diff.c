@@ -136,7 +136,7 @@ static int print_comparison(const struct diff *d, struct ni_diff *x, const char 
                                                  : NI_EXIT_FINE;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_diff(void *into) {
   return ((struct diff *)into)->inputs.n == 2
       ? NULL
       : "two runs: A, the good one, and B, each a folder of logs or a summary.json";
@@ -149,7 +149,7 @@ const struct ni_command ni_diff_command = {
     .purpose = "what got slower or faster between two runs, and a gate for scripts",
     .about = "Compares two runs of a job: steps, ranks, hosts, links and functions, each with an interval.",
     .synopsis = "[OPTION...] A B",
-    .refuse = refuse,
+    .refuse = refuse_diff,
     .run = ni_diff_run,
     .opt =
         (const struct ni_opt[]){

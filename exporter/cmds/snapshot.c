@@ -29,12 +29,12 @@
  * What is found out with the owner's rights: the copy's name, "" when the box was not asked for; where its
  * log is.
  */
-struct answer {
+struct copy_answer {
   bool placed, elsewhere;
   char name[300], said[4096];
 };
 
-struct snapshot {
+struct snapshot_run {
   struct ni_inputs inputs;
   struct ni_box_sources sources;
   struct ni_box_passed passed;
@@ -44,12 +44,12 @@ struct snapshot {
   uint64_t most, bytes; /* --most, 0: any; what was copied so far */
   size_t copied, failed;
   time_t until;
-  struct answer *answer;
+  struct copy_answer *answer;
 };
 
 /* One box on its way. */
-struct job {
-  const struct snapshot *s;
+struct copy_task {
+  const struct snapshot_run *s;
   const char *path;
   struct ni_out_file file;
 };
@@ -59,7 +59,7 @@ static int late_code = NI_EXIT_COULD_NOT_RUN;
 /* A file system that hangs: nothing can be said or cleaned up any more. */
 static void exit_too_late(int signal) { _exit(late_code); }
 
-static void report_failure(struct snapshot *s, const char *path, const char *why) {
+static void report_copy_failure(struct snapshot_run *s, const char *path, const char *why) {
   s->failed++;
   ni_say(stderr, "%s: not copied: %s\n", path, why);
 }
@@ -97,9 +97,9 @@ static int name_file(struct ni_out_file *o, const char *name, uid_t owner) {
 
 /* With the owner's rights: the copy into the file that we were given, or into one of his own. */
 static int copy_as_owner(const struct ni_box *b, void *arg) {
-  struct job *j = arg;
-  const struct snapshot *s = j->s;
-  struct answer *a = s->answer;
+  struct copy_task *j = arg;
+  const struct snapshot_run *s = j->s;
+  struct copy_answer *a = s->answer;
   struct ni_box_log session;
   char why[512];
   int e = 0, dir = -1;
@@ -129,16 +129,16 @@ static int copy_as_owner(const struct ni_box *b, void *arg) {
   return e;
 }
 
-static void copy_one(struct snapshot *s, const char *path) {
-  struct job j = {s, path, {.dir = -1, .fd = -1}};
-  struct answer *a = s->answer;
+static void copy_one(struct snapshot_run *s, const char *path) {
+  struct copy_task j = {s, path, {.dir = -1, .fd = -1}};
+  struct copy_answer *a = s->answer;
   unsigned left = (unsigned)(s->until - time(NULL)) + 1;
   struct ni_box_visit v = {
       .path = path, .named = s->sources.named, .seconds = left, .work = copy_as_owner, .arg = &j};
   struct stat st;
   char why[512] = "";
   int e = lstat(path, &st) == 0 ? 0 : -errno;
-  *a = (struct answer){0};
+  *a = (struct copy_answer){0};
   if (e == 0 && s->most && s->bytes + (uint64_t)st.st_blocks * 512 > s->most) {
     e = -EFBIG;
     snprintf(why, sizeof why, "beyond --most");
@@ -157,7 +157,7 @@ static void copy_one(struct snapshot *s, const char *path) {
     ni_box_sources_led(&s->sources, a->said);
   if (e < 0) {
     if (s->sources.named || ni_box_passes(&s->passed, path, e))
-      report_failure(s, path, *why ? why : strerror(-e));
+      report_copy_failure(s, path, *why ? why : strerror(-e));
   } else if (*a->name) {
     s->copied++;
     s->bytes += (uint64_t)st.st_blocks * 512;
@@ -166,16 +166,16 @@ static void copy_one(struct snapshot *s, const char *path) {
   }
 }
 
-static void copy_all(struct snapshot *s) {
+static void copy_all(struct snapshot_run *s) {
   const struct ni_files *boxes = &s->sources.boxes;
   for (size_t i = 0; i < boxes->n_bad; i++)
     if (ni_box_name(boxes->bad[i].path))
-      report_failure(s, boxes->bad[i].path, ni_unreadable_why(&boxes->bad[i]));
+      report_copy_failure(s, boxes->bad[i].path, ni_unreadable_why(&boxes->bad[i]));
   for (size_t i = 0; i < boxes->n; i++) {
     if (time(NULL) < s->until)
       copy_one(s, boxes->file[i].path);
     else
-      report_failure(s, boxes->file[i].path, "the 30 s are over");
+      report_copy_failure(s, boxes->file[i].path, "the 30 s are over");
   }
 }
 
@@ -183,7 +183,7 @@ static void copy_all(struct snapshot *s) {
  * Nothing to copy is as it should be where the job has ended and everything is in its log; a wrong path is
  * not.
  */
-static void report_nothing(struct snapshot *s, const char *name) {
+static void report_nothing(struct snapshot_run *s, const char *name) {
   bool bad = ni_box_sources_bad(&s->sources);
   s->failed += bad;
   if (!s->quiet && !bad && !s->passed.foreign)
@@ -193,7 +193,7 @@ static void report_nothing(struct snapshot *s, const char *name) {
     ni_box_sources_explain(stderr, name, &s->sources, &s->inputs, &s->passed, false);
 }
 
-static int take_snapshots(struct snapshot *s, const char *name) {
+static int take_snapshots(struct snapshot_run *s, const char *name) {
   char why[512];
   struct stat st;
   if (ni_box_dir_check(name, s->box_dir) < 0)
@@ -222,9 +222,9 @@ static int take_snapshots(struct snapshot *s, const char *name) {
   return s->failed ? NI_EXIT_COULD_NOT_RUN : NI_EXIT_FINE;
 }
 
-static const char *refuse(void *into) {
-  return ((struct snapshot *)into)->output ? NULL
-                                           : "where to? --output DIR, a directory that all nodes share";
+static const char *refuse_snapshot(void *into) {
+  return ((struct snapshot_run *)into)->output ? NULL
+                                               : "where to? --output DIR, a directory that all nodes share";
 }
 
 const struct ni_command ni_snapshot_command = {
@@ -235,19 +235,19 @@ const struct ni_command ni_snapshot_command = {
         "Copies black boxes, of running processes too, to where `recover` and `hang` can read them from any "
         "machine.",
     .synopsis = "[OPTION...] [DIR|BOX...] --output DIR",
-    .refuse = refuse,
+    .refuse = refuse_snapshot,
     .run = ni_snapshot_run,
     .opt =
         (const struct ni_opt[]){
-            NI_ROW_BOXES(struct snapshot),
+            NI_ROW_BOXES(struct snapshot_run),
             {"output", 0, NI_OPT_TEXT, "DIR", "Where the copies go; made when it is not there",
-             NI_INTO(struct snapshot, output)},
-            NI_ROW_BOX_DIR(struct snapshot),
+             NI_INTO(struct snapshot_run, output)},
+            NI_ROW_BOX_DIR(struct snapshot_run),
             {"most", 0, NI_OPT_SIZE, "SIZE", "Boxes that take more in all are left out, and named",
-             NI_INTO(struct snapshot, most), .min = 1},
+             NI_INTO(struct snapshot_run, most), .min = 1},
             {"exit-zero", 0, NI_OPT_FLAG, NULL, "Exit code 0 whatever happens: for an epilog",
-             NI_INTO(struct snapshot, exit_zero)},
-            {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_INTO(struct snapshot, quiet)},
+             NI_INTO(struct snapshot_run, exit_zero)},
+            {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_INTO(struct snapshot_run, quiet)},
             {0}},
     .more =
         "Where there are no boxes in DIR, those of this machine whose log lies there; without DIR all boxes "
@@ -259,7 +259,7 @@ const struct ni_command ni_snapshot_command = {
                  {"--quiet --exit-zero --output /shared/boxes", "in a scheduler's epilog"}}};
 
 int ni_snapshot_run(int argc, char **argv) {
-  struct snapshot s = {0};
+  struct snapshot_run s = {0};
   int done, code = ni_words_parse(&ni_snapshot_command, argc, argv, &s, &done);
   if (!done) {
     if (s.exit_zero)

@@ -49,7 +49,7 @@ static int parse_shard(const struct ni_opt *row, void *into, const char *arg) {
   return o->shard >= 1 && o->shard <= o->shards && o->shards <= NI_SHARDS_MAX ? 0 : -EINVAL;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_summary(void *into) {
   static char text[64];
   struct ni_sum_options *o = into;
   if (o->shard && !o->partial)
@@ -116,7 +116,7 @@ const struct ni_command ni_summary_command = {
     .about =
         "Who is slow and what it costs; figures, tables, Parquet files, plots and one page from "
         "inspector logs.",
-    .refuse = refuse,
+    .refuse = refuse_summary,
     .run = ni_summary_run,
     .opt =
         (const struct ni_opt[]){

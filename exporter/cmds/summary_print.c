@@ -376,7 +376,7 @@ static void print_seat(const struct ni_summary *s, const struct ni_outlier *o, F
 }
 
 /* "tp1"; with its hash where others have that name, the hash alone where it has none. */
-static const char *name_comm(const struct ni_summary *s, uint32_t comm, char out[128]) {
+static const char *name_row_comm(const struct ni_summary *s, uint32_t comm, char out[128]) {
   const struct ni_comm_row *c = &s->comm[comm];
   bool unique = c->name && *c->name;
   char name[81];
@@ -432,7 +432,7 @@ static void print_outliers(const struct ni_summary *s, FILE *f) {
     const struct ni_outlier *o = &s->outlier[i];
     char func[81], comm[128], operation[256], took[32], peers[32];
     ni_safe_text(s->group[o->group].func, func, sizeof func);
-    name_comm(s, o->comm, comm);
+    name_row_comm(s, o->comm, comm);
     ni_say(f, "  ");
     if (o->operations) {
       snprintf(operation, sizeof operation, "%s #%" PRIu64 " on %s", func, o->sn, comm);

@@ -17,7 +17,9 @@
 #include "result.h"
 #include "trace_print.h"
 
-static const char *refuse(void *into) { return ni_filters_refuse(&((struct ni_tr_options *)into)->filter); }
+static const char *refuse_trace(void *into) {
+  return ni_filters_refuse(&((struct ni_tr_options *)into)->filter);
+}
 
 #define IN(member) NI_INTO(struct ni_tr_options, member)
 const struct ni_command ni_trace_command = {
@@ -56,7 +58,7 @@ const struct ni_command ni_trace_command = {
                  {"--with profiles/ logs/", "the same with the traces of torch.profiler, a file each rank"},
                  {"--rank 0-7 --since=-10s -o end.json.gz logs/",
                   "the last ten seconds of the first eight ranks"}},
-    .refuse = refuse,
+    .refuse = refuse_trace,
     .run = ni_trace_run};
 
 /* "logs/" -> "logs-trace.json.gz" */
@@ -141,7 +143,7 @@ static int run_phases(struct ni_tr *r, struct ni_spill *store) {
   return e == 0 ? ni_tr_write(r, ni_tr_other_data) : e;
 }
 
-static void run_free(struct ni_tr *r) {
+static void free_run(struct ni_tr *r) {
   ni_sort_free(r->sort);
   ni_tr_tracks_free(r);
   ni_atlas_close(r->atlas, r->log != NULL, NULL);
@@ -189,7 +191,7 @@ int ni_trace_run(int argc, char **argv) {
     ni_tr_print(&r);
   code = ni_tr_incomplete(&r) ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 out:
-  run_free(&r);
+  free_run(&r);
   free(folder);
   return code;
 }

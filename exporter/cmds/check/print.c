@@ -48,14 +48,14 @@ static const struct ni_column columns[WHO + COLS + 1] = {{"communicator", .width
                                                          {"", .left = true, .drop = 10}};
 
 /* Sums over the ranks of one communicator. */
-struct row {
+struct comm_row {
   const struct ni_ledger_member *first;
   const char *name;
   uint64_t ranks, not_final, sum[COLS];
 };
 
-static struct row sum_row(const struct ni_ledger *c, size_t from, size_t to) {
-  struct row r = {.first = c->member[from]};
+static struct comm_row sum_row(const struct ni_ledger *c, size_t from, size_t to) {
+  struct comm_row r = {.first = c->member[from]};
   for (size_t i = from; i < to; i++) {
     const struct ni_ledger_member *x = c->member[i];
     if (x->who->rank >= 0 && (i == from || c->member[i - 1]->who->rank != x->who->rank))
@@ -83,7 +83,7 @@ static struct row sum_row(const struct ni_ledger *c, size_t from, size_t to) {
   return r;
 }
 
-static bool is_row_fine(const struct row *r, bool partial) {
+static bool is_row_fine(const struct comm_row *r, bool partial) {
   for (int i = COL_DROPPED; i < COLS; i++)
     if (r->sum[i])
       return false;
@@ -95,12 +95,12 @@ static bool is_row_fine(const struct row *r, bool partial) {
  * The process's own last line carries the hash 0 and is no communicator; it is shown when it has something to
  * say.
  */
-static bool is_row_empty(const struct row *r) {
+static bool is_row_empty(const struct comm_row *r) {
   return r->first->who->hash == 0 && !r->sum[COL_COLL] && !r->sum[COL_P2P] && !r->sum[COL_FILTERED] &&
       is_row_fine(r, true);
 }
 
-static void fill_row(struct ni_table *t, const struct row *r, const bool *shown) {
+static void fill_row(struct ni_table *t, const struct comm_row *r, const bool *shown) {
   char name[17];
   if (r->first->who->hash)
     ni_table_cell(t, "0x%" PRIx64, r->first->who->hash);
@@ -116,11 +116,11 @@ static void fill_row(struct ni_table *t, const struct row *r, const bool *shown)
 }
 
 /* Rows with something to see come first where not all fit. */
-static void print_table(const struct ni_ledger *c, bool every) {
+static void print_comm_table(const struct ni_ledger *c, bool every) {
   size_t groups = 0, shown = 0;
   bool used[COLS] = {true};
   for (size_t i = 0, end; i < c->n_members; i = end) {
-    struct row r = sum_row(c, i, end = ni_ledger_group_end(c, i));
+    struct comm_row r = sum_row(c, i, end = ni_ledger_group_end(c, i));
     if (is_row_empty(&r))
       continue;
     groups++;
@@ -139,7 +139,7 @@ static void print_table(const struct ni_ledger *c, bool every) {
   ni_table_begin(&t, shown_columns, n);
   for (int pass = all ? 1 : 0; pass < 2; pass++)
     for (size_t i = 0, end; i < c->n_members && (all || shown < ROWS_MAX); i = end) {
-      struct row r = sum_row(c, i, end = ni_ledger_group_end(c, i));
+      struct comm_row r = sum_row(c, i, end = ni_ledger_group_end(c, i));
       if (is_row_empty(&r) || (!all && is_row_fine(&r, c->partial) != (pass == 1)))
         continue;
       fill_row(&t, &r, used);
@@ -273,7 +273,7 @@ static void print_refused_times(const struct ni_ledger *c) {
         "NCCL 2.31 counts these alike (docs/format.md).\n");
 }
 
-static void print_clocks(void *unused, const char *text) { ni_say(stdout, "CLOCKS      %s\n", text); }
+static void print_clock_line(void *unused, const char *text) { ni_say(stdout, "CLOCKS      %s\n", text); }
 
 void ni_check_print(const struct ni_ledger *c, const struct ni_clocks *clocks, bool all) {
   char file_bytes[32], text_bytes[32];
@@ -285,7 +285,7 @@ void ni_check_print(const struct ni_ledger *c, const struct ni_clocks *clocks, b
   ni_say(stdout, "lines       %s: %s %s, %s about the run, %s of the proxy, %s bad\n", NI_COUNT(c->lines),
          NI_COUNT(c->operations), ni_plural(c->operations, "operation", "operations"),
          NI_COUNT(c->control_lines), NI_COUNT(c->proxy_lines), NI_COUNT(c->bad_lines));
-  ni_clocks_say(clocks, false, print_clocks, NULL);
+  ni_clocks_say(clocks, false, print_clock_line, NULL);
   print_tally("operations", &c->funcs);
   print_events(c);
   print_series(c);
@@ -294,7 +294,7 @@ void ni_check_print(const struct ni_ledger *c, const struct ni_clocks *clocks, b
   print_tally("CPU-timed", &c->fallback_by);
   print_refused_times(c);
   print_tally("strays", &c->strays);
-  print_table(c, all);
+  print_comm_table(c, all);
   if (c->bad_lines) {
     ni_say(stdout, "\nbad lines  ");
     for (int i = NI_REJ_BLANK + 1; i < NI_REJ_COUNT; i++)
@@ -333,7 +333,7 @@ static void write_json_tally(struct ni_json *j, const char *key, const struct ni
 static void write_json_comms(struct ni_json *j, const struct ni_ledger *c) {
   ni_json_array(j, "communicators");
   for (size_t i = 0, end; i < c->n_members; i = end) {
-    struct row r = sum_row(c, i, end = ni_ledger_group_end(c, i));
+    struct comm_row r = sum_row(c, i, end = ni_ledger_group_end(c, i));
     if (is_row_empty(&r))
       continue;
     ni_json_object(j, NULL);

@@ -108,7 +108,7 @@ static int parse_file(const struct ni_opt *o, void *into, const char *arg) {
   return 0;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_collect(void *into) {
   const struct collect *c = into;
   size_t n = c->file ? strlen(c->file) : 0;
   if (n > 3 && strcmp(c->file + n - 3, ".gz") == 0)
@@ -122,7 +122,7 @@ const struct ni_command ni_counters_collect_command = {
     .purpose = "reads all that NICs and GPUs count into a file",
     .about = "Reads everything that NICs and GPUs count, once, into a file: one before a run, one after it.",
     .synopsis = "[OPTION...] FILE",
-    .refuse = refuse,
+    .refuse = refuse_collect,
     .run = ni_counters_collect_run,
     .opt =
         (const struct ni_opt[]){

@@ -15,7 +15,7 @@
 #include "exporter/cli/command.h"
 #include "exporter/collect/collector.h"
 
-struct list {
+struct list_options {
   const char *cxi_dir;
   bool json;
 };
@@ -179,7 +179,7 @@ static void write_json(const struct here *h) {
   ni_json_close(&j);
 }
 
-static int list_counters(const struct list *l, const char *name) {
+static int list_counters(const struct list_options *l, const char *name) {
   const struct ni_wanted wanted = {.all = true, .cxi_dir = l->cxi_dir};
   struct ni_collector *c;
   ni_collector_raise_limit();
@@ -215,8 +215,8 @@ const struct ni_command ni_counters_list_command = {
         (const struct ni_opt[]){
             {"cxi-dir", 0, NI_OPT_TEXT, "DIR",
              "Cassini NICs in this folder (default /sys/class/cxi), or one .../cxi0/device/telemetry",
-             NI_INTO(struct list, cxi_dir), .min = 1, .want = "a folder"},
-            NI_ROW_JSON(struct list, "counters-list"),
+             NI_INTO(struct list_options, cxi_dir), .min = 1, .want = "a folder"},
+            NI_ROW_JSON(struct list_options, "counters-list"),
             {0}},
     .more =
         "PIX, PXB, PHB and SYS are NCCL's: one bridge of PCI between the two, several, the CPU, several "
@@ -228,7 +228,7 @@ const struct ni_command ni_counters_list_command = {
     .examples = {{"", "all that this machine counts"}, {"--json", "the same for a program"}}};
 
 int ni_counters_list_run(int argc, char **argv) {
-  struct list l = {0};
+  struct list_options l = {0};
   int done, code = ni_words_parse(&ni_counters_list_command, argc, argv, &l, &done);
   return done ? code : list_counters(&l, argv[0]);
 }

@@ -306,7 +306,7 @@ static int parse_dir(const struct ni_opt *o, void *into, const char *arg) {
   return 0;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_record(void *into) {
   return ((struct record *)into)->o.dir ? NULL
                                         : "where to? give the folder of the job's logs, or another one";
 }
@@ -335,7 +335,7 @@ const struct ni_command ni_counters_record_command = {
     .examples = {{"logs/ &", "beside a job, from its launcher's prolog"},
                  {"--every 100ms --for 30s /tmp/series", "a close look"}},
     .files = {{"HOST-counters-START.jsonl.gz", "in DIR: lines as docs/format.md has them"}},
-    .refuse = refuse,
+    .refuse = refuse_record,
     .run = ni_counters_record_run};
 
 int ni_counters_record_run(int argc, char **argv) {

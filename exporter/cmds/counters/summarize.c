@@ -55,7 +55,7 @@ static int summarize_sweeps(const struct summarize *s, const char *name) {
   return code;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_summarize(void *into) {
   const struct summarize *s = into;
   if (s->inputs.n > 2)
     return "two sweeps: BEFORE and AFTER";
@@ -72,7 +72,7 @@ const struct ni_command ni_counters_summarize_command = {
         "Says what every counter did between two sweeps: differences, rates, shares of link or time, and "
         "what they mean.",
     .synopsis = "[OPTION...] BEFORE AFTER",
-    .refuse = refuse,
+    .refuse = refuse_summarize,
     .run = ni_counters_summarize_run,
     .opt =
         (const struct ni_opt[]){

@@ -47,7 +47,7 @@ static int parse_process(const struct ni_opt *o, void *into, const char *arg) {
 }
 
 /* The directory, then the words of the command. */
-static int collect_word(const struct ni_opt *o, void *into, const char *arg) {
+static int collect_command_word(const struct ni_opt *o, void *into, const char *arg) {
   struct ctl *c = into;
   size_t n = strlen(c->command);
   if (!c->dir)
@@ -59,7 +59,7 @@ static int collect_word(const struct ni_opt *o, void *into, const char *arg) {
   return 0;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_ctl(void *into) {
   const struct ctl *c = into;
   if (!c->dir)
     return "which job? give the directory of its logs";
@@ -78,7 +78,7 @@ const struct ni_command ni_ctl_command = {
         "Changes what a running job records. DIR is the directory of its logs (NCCL_INSPECTOR_DUMP_DIR).",
     .opt =
         (const struct ni_opt[]){
-            {NULL, 0, NI_OPT_TAKE, "DIR COMMAND...", NULL, .take = collect_word,
+            {NULL, 0, NI_OPT_TAKE, "DIR COMMAND...", NULL, .take = collect_command_word,
              .want = "a command of at most 200 bytes, no line feed and no #"},
             {"rank", 0, NI_OPT_NUMBER, "N",
              "Only the process of global rank N, as its launcher states it (RANK, SLURM_PROCID, ...)",
@@ -105,7 +105,7 @@ const struct ni_command ni_ctl_command = {
                  {"logs/ mark step-1000", "a mark in the timeline"},
                  {"logs/ tag 7 layer.3", "what calls with the tag 7 are called"}},
     .files = {{"nccl-inspector.control", "in DIR: what was asked for; the processes read it"}},
-    .refuse = refuse,
+    .refuse = refuse_ctl,
     .run = ni_ctl_run};
 
 static int begins_with(const char *text, const char *word) {

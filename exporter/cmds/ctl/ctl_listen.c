@@ -15,18 +15,18 @@
 #include "exporter/input/scan.h"
 
 /* A log of many parts, and what is written beside it, belongs to one process: their names begin alike. */
-struct process {
+struct listener_process {
   bool asked_for, over;
   char *box; /* path of its black box; NULL: not stated */
   uint32_t owner;
   int64_t pid;
 };
 
-struct look {
+struct listener_look {
   const struct ni_ctl_whose *whose;
   struct ni_scan *scan;
-  struct process now; /* whose files are read */
-  size_t lines;       /* of the end of one */
+  struct listener_process now; /* whose files are read */
+  size_t lines;                /* of the end of one */
 };
 
 struct names {
@@ -71,7 +71,7 @@ static int list_log_names(const char *dir, struct names *x) {
 
 /* The first lines: whose log it is, and where its black box lies. 1 ends the scan. */
 static int read_head_line(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct look *k = arg;
+  struct listener_look *k = arg;
   (void)line_no;
   if (l->kind != NI_LINE_PROCESS)
     return 0;
@@ -84,7 +84,7 @@ static int read_head_line(void *arg, struct ni_line *l, uint64_t line_no) {
 }
 
 static int read_end_line(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct look *k = arg;
+  struct listener_look *k = arg;
   (void)line_no;
   k->lines++;
   k->now.over = l->kind == NI_LINE_DUMP_STATS && l->stats.final && l->ident.comm_hash == 0;
@@ -115,7 +115,7 @@ static uint64_t find_entry(int fd, uint64_t bytes, size_t n, char *buffer) {
 }
 
 /* What the end of the file says, from as little of it as holds a line. */
-static int read_end(struct look *k, const char *path) {
+static int read_end(struct listener_look *k, const char *path) {
   static const size_t windows[] = {16u << 10, 256u << 10, 4u << 20};
   struct stat st;
   struct ni_scan_end end;
@@ -137,7 +137,7 @@ static int read_end(struct look *k, const char *path) {
   return e;
 }
 
-static int read_file(struct look *k, const char *dir, const char *name) {
+static int read_listener_log(struct listener_look *k, const char *dir, const char *name) {
   char path[4096 + 256];
   struct stat st;
   struct ni_scan_end end;
@@ -160,7 +160,7 @@ static int read_file(struct look *k, const char *dir, const char *name) {
  * What the kernel says of a process of this machine stands above its log: it may have begun anew after a last
  * line.
  */
-static bool has_ended(const struct process *p) {
+static bool has_ended(const struct listener_process *p) {
   struct ni_life_fact f = {0};
   if (p->box)
     f = ni_life_of_path(p->box, p->owner, p->pid);
@@ -168,7 +168,7 @@ static bool has_ended(const struct process *p) {
 }
 
 int ni_ctl_listeners(const char *dir, const struct ni_ctl_whose *whose, struct ni_ctl_listeners *out) {
-  struct look k = {.whose = whose};
+  struct listener_look k = {.whose = whose};
   struct names names = {0};
   *out = (struct ni_ctl_listeners){0};
   int e = list_log_names(dir, &names);
@@ -178,12 +178,12 @@ int ni_ctl_listeners(const char *dir, const struct ni_ctl_whose *whose, struct n
     const char *first = names.item[i];
     size_t n = measure_process_name(first), asked = whose->process ? strlen(whose->process) : 0;
     bool named = asked == 0 || (strncmp(first, whose->process, asked) == 0 && strchr("-.", first[asked]));
-    k.now = (struct process){.asked_for = named && whose->rank < 0};
+    k.now = (struct listener_process){.asked_for = named && whose->rank < 0};
     for (; e == 0 && i < names.n && measure_process_name(names.item[i]) == n &&
          strncmp(names.item[i], first, n) == 0;
          i++)
       if (named)
-        e = read_file(&k, dir, names.item[i]);
+        e = read_listener_log(&k, dir, names.item[i]);
     bool ended = has_ended(&k.now);
     out->processes++;
     out->ended += ended && k.now.asked_for;

@@ -241,7 +241,7 @@ static const char *find_last_line(char *text) {
  * nccl-sim is looked for beside this program (`make install` puts both in one folder, as the build does),
  * then in PATH.
  */
-static void simulate(struct ni_doctor *d) {
+static void simulate_job(struct ni_doctor *d) {
   char sim[4200], dir[4096], truth[4200], logs[4200], dump[4300], iterations[16], why[128];
   const char *tmp = getenv("TMPDIR");
   char *text = NULL;
@@ -396,7 +396,7 @@ int ni_doctor_run(int argc, char **argv) {
     return NI_EXIT_FINE;
   }
   ni_doctor_look(&d);
-  simulate(&d);
+  simulate_job(&d);
   for (size_t i = 0; i < d.n; i++)
     count[d.finding[i].status]++;
   if (d.json)

@@ -260,12 +260,12 @@ void ni_doctor_plugin(struct ni_doctor *d) {
 
 enum { MAX_FOUND = 16 };
 
-struct found {
+struct found_libraries {
   char *path[MAX_FOUND];
   size_t n;
 };
 
-static void add_path(struct found *f, const char *path) {
+static void add_path(struct found_libraries *f, const char *path) {
   char *real = realpath(path, NULL);
   if (!real)
     return;
@@ -280,7 +280,7 @@ static void add_path(struct found *f, const char *path) {
     free(real);
 }
 
-static void add_matches(struct found *f, const char *pattern) {
+static void add_matches(struct found_libraries *f, const char *pattern) {
   glob_t g;
   if (glob(pattern, 0, NULL, &g) == 0)
     for (size_t i = 0; i < g.gl_pathc; i++)
@@ -288,7 +288,7 @@ static void add_matches(struct found *f, const char *pattern) {
   globfree(&g);
 }
 
-static void add_name(struct found *f, const char *folder, const char *below, const char *name) {
+static void add_name(struct found_libraries *f, const char *folder, const char *below, const char *name) {
   char path[4096];
   if (!folder || !*folder)
     return;
@@ -296,12 +296,12 @@ static void add_name(struct found *f, const char *folder, const char *below, con
   add_path(f, path);
 }
 
-static void add_folder(struct found *f, const char *folder, const char *below) {
+static void add_folder(struct found_libraries *f, const char *folder, const char *below) {
   add_name(f, folder, below, "libnccl.so.2");
 }
 
 /* The packages' folders of the Python in PATH; it is asked, since only it knows them. */
-static void add_wheels(struct found *f) {
+static void add_wheels(struct found_libraries *f) {
   char *const argv[] = {"python3", "-c", "import sys\nfor p in sys.path: print(p)", NULL};
   char *text = NULL, *save = NULL, path[4096];
   if (ni_child_exec(argv, NULL, 5, &text) == 0)
@@ -330,7 +330,7 @@ static int ask_loader_in_child(void *arg, int fd) {
   return 0;
 }
 
-static void add_loader_choice(struct found *f) {
+static void add_loader_choice(struct found_libraries *f) {
   char *text = NULL;
   if (ni_child_call(ask_loader_in_child, (void *)(uintptr_t)"libnccl.so.2", 20, &text) == 0 &&
       strchr(text, ' '))
@@ -338,7 +338,7 @@ static void add_loader_choice(struct found *f) {
   free(text);
 }
 
-static void find_libraries(struct ni_doctor *d, struct found *f) {
+static void find_libraries(struct ni_doctor *d, struct found_libraries *f) {
   const char *home = getenv("NCCL_HOME"), *cuda = getenv("CUDA_HOME"), *path = getenv("LD_LIBRARY_PATH");
   if (d->nccl) {
     add_path(f, d->nccl);
@@ -441,7 +441,7 @@ static void report_library(struct ni_doctor *d, const char *path, bool first) {
 static void report_rccl(struct ni_doctor *d) {
   const char *plugin = d->plugin ? d->plugin : getenv("NCCL_PROFILER_PLUGIN"),
              *path = getenv("LD_LIBRARY_PATH");
-  struct found f = {.n = 0};
+  struct found_libraries f = {.n = 0};
   if (d->nccl && strstr(d->nccl, "librccl"))
     add_path(&f, d->nccl);
   add_name(&f, getenv("ROCM_PATH"), "/lib", "librccl.so.1");
@@ -464,7 +464,7 @@ static void report_rccl(struct ni_doctor *d) {
 }
 
 void ni_doctor_nccl(struct ni_doctor *d) {
-  struct found f = {.n = 0};
+  struct found_libraries f = {.n = 0};
   find_libraries(d, &f);
   if (d->find_nccl) {
     for (size_t i = 0; i < f.n; i++)

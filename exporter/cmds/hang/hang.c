@@ -219,7 +219,7 @@ static bool is_saved_answer_alone(const struct hang *h) {
 static bool is_any(const struct ni_file *f, void *arg) { return true; }
 
 /* Reads logs and dumps anew, and boxes once more. */
-static int read_all(struct hang *h, struct round *r) {
+static int read_all_inputs(struct hang *h, struct round *r) {
   struct ni_box_sources *s = &r->sources;
   size_t looks = h->looks.n;
   int e = ni_box_sources_find(s, &h->inputs, h->box_dir, NULL);
@@ -423,7 +423,7 @@ static int run_looks(void *arg) {
     struct round r = {0};
     int e = ni_hang_ras_ask(&h->ras, h->after_s * UINT64_C(1000000000));
     if (e == 0)
-      e = read_all(h, &r);
+      e = read_all_inputs(h, &r);
     if (e == 0)
       e = judge_round(h, &r);
     if (e == 0)
@@ -461,7 +461,7 @@ static int parse_ras(const struct ni_opt *o, void *into, const char *arg) {
 }
 
 /* Of --ras HOST:PORT and --ras FILE the second word would be logs. */
-static const char *refuse(void *into) {
+static const char *refuse_hang(void *into) {
   static char why[300];
   const struct hang *h = into;
   const char *last = h->inputs.n ? h->inputs.path[h->inputs.n - 1] : "";
@@ -531,7 +531,7 @@ const struct ni_command ni_hang_command = {
                  {"logs/ copies/", "any job, with the copies that snapshot made"},
                  {"--watch 60 logs/", "until it hangs or ends"},
                  {"--ras --confirm", "without the plugin, on a node of the job: two looks at RAS"}},
-    .refuse = refuse};
+    .refuse = refuse_hang};
 
 int ni_hang_run(int argc, char **argv) {
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);

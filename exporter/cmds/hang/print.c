@@ -72,7 +72,7 @@ static uint64_t duration_inside(const struct ni_hang_verdict *v, const struct ni
 }
 
 /* The operation of OTHER_CALL is not that of the knot; sends and receives are each their own. */
-static void print_op(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+static void print_held_op(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   const struct ni_hang_op *op = w->op;
   ni_say(stdout, " ");
   if (w->where == NI_HANG_OTHER_CALL || op->kind == NI_KIND_P2P) {
@@ -108,7 +108,7 @@ static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_vie
   if (ni_hang_host(p))
     ni_say(stdout, " %s%*s pid %-8" PRId64, p->who->host, gap, "", p->who->pid);
   if (has_op(w)) {
-    print_op(v, w);
+    print_held_op(v, w);
     ni_say(stdout, ";");
   }
   ni_say(stdout, " process %s, seen ", lives[p->life]);
@@ -233,7 +233,7 @@ static void write_json_runs(struct ni_json *j, const struct ni_hang_verdict *v, 
   free(judged);
 }
 
-static void print_clocks(void *unused, const char *text) { ni_say(stdout, "CLOCKS: %s\n", text); }
+static void print_clock_line(void *unused, const char *text) { ni_say(stdout, "CLOCKS: %s\n", text); }
 
 /* Of RAS alone where there is neither log nor box. */
 static bool is_alone(const struct ni_hang_verdict *v, const struct ni_hang_ras *ras) {
@@ -270,7 +270,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
     ni_hang_say_cause(stdout, v);
     ni_say(stdout, "\n");
   }
-  ni_clocks_say(&m->clocks, true, print_clocks, NULL);
+  ni_clocks_say(&m->clocks, true, print_clock_line, NULL);
   print_said("because: ", ni_hang_said_why(v));
   print_said("next: ", ni_hang_said_next(v));
   size_t more = v->n_hangs - v->n_roots;

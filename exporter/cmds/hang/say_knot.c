@@ -168,7 +168,7 @@ static void add_values(struct parts *p) {
   fputs(" called it with ", p->f);
   say_values(p->f, p->v, k, k->odd);
   fputs(", others with ", p->f);
-  say_values(p->f, p->v, k, k->usual);
+  say_values(p->f, p->v, k, k->majority);
 }
 
 static void add_other_calls(struct parts *p) {

@@ -148,7 +148,7 @@ int ni_align_add(struct ni_align *a, uint32_t file, const struct ni_imported *m)
 /* ---- one rank upon another ----------------------------------------------------------------------------- */
 
 /* Of s its mark i is the measure's i + shift. */
-struct place {
+struct shift_place {
   int64_t shift;
   int64_t scatter_ns;
   uint32_t same_steps, steps;
@@ -180,7 +180,8 @@ static int by_value(const void *a, const void *b) {
 }
 
 /* Between the quarters of the differences of ends. */
-static void judge_shift(const struct ni_align_seat *of, const struct ni_align_seat *s, struct place *p) {
+static void judge_shift(const struct ni_align_seat *of, const struct ni_align_seat *s,
+                        struct shift_place *p) {
   int64_t apart[SAMPLES];
   size_t from, to, n = 0, together = 0;
   find_overlap(of, s, p->shift, &from, &to);
@@ -205,7 +206,7 @@ static void judge_shift(const struct ni_align_seat *of, const struct ni_align_se
 }
 
 /* Most of those in steps are in the same ones, and nowhere else so many. */
-static bool choose_by_steps(const struct place *p, size_t n, size_t *best) {
+static bool choose_by_steps(const struct shift_place *p, size_t n, size_t *best) {
   uint32_t most = 0, second = 0;
   for (size_t i = 0; i < n; i++) {
     const uint32_t share = p[i].steps >= 2 ? (uint32_t)((uint64_t)p[i].same_steps * 1000 / p[i].steps) : 0;
@@ -219,7 +220,7 @@ static bool choose_by_steps(const struct place *p, size_t n, size_t *best) {
   return most >= 900 && second < most;
 }
 
-static bool choose_by_ends(const struct place *p, size_t n, size_t *best) {
+static bool choose_by_ends(const struct shift_place *p, size_t n, size_t *best) {
   int64_t least = INT64_MAX, second = INT64_MAX;
   for (size_t i = 0; i < n; i++) {
     if (p[i].scatter_ns < least) {
@@ -234,12 +235,12 @@ static bool choose_by_ends(const struct place *p, size_t n, size_t *best) {
 
 /* *shift: of s upon the measure. */
 static enum ni_align_how find_shift(const struct ni_align_seat *of, const struct ni_align_seat *s,
-                                    struct place *place, int64_t *shift) {
+                                    struct shift_place *place, int64_t *shift) {
   size_t n = 0, best = 0;
   for (int64_t k = 1 - (int64_t)s->n_marks; k < (int64_t)of->n_marks; k++) {
     if (!has_same_tokens(of, s, k))
       continue;
-    place[n] = (struct place){.shift = k};
+    place[n] = (struct shift_place){.shift = k};
     judge_shift(of, s, &place[n++]);
   }
   if (n == 0)
@@ -322,7 +323,8 @@ static uint64_t first_own_number(size_t i) {
   return nth << 32 | (nth & 0x3ff) << 22;
 }
 
-static void shift_by_comparison(struct ni_align_seat *s, size_t n, struct place *place, int64_t *shift) {
+static void shift_by_comparison(struct ni_align_seat *s, size_t n, struct shift_place *place,
+                                int64_t *shift) {
   size_t of = 0;
   int64_t least = 0;
   for (size_t i = 1; i < n; i++)
@@ -342,7 +344,7 @@ static void shift_by_comparison(struct ni_align_seat *s, size_t n, struct place 
  * One side, or a sender and a receiver. More of them, as where a rank has two recordings, are nobody's
  * counterpart.
  */
-static void align_messages(struct ni_align_seat *s, size_t n, struct place *place, int64_t *shift) {
+static void align_messages(struct ni_align_seat *s, size_t n, struct shift_place *place, int64_t *shift) {
   const bool alone = n == 1, both = n == 2 && s[0].rank != s[1].rank,
              marked = s[0].n_marks && (alone || s[1].n_marks);
   if (marked && (alone || both))
@@ -550,7 +552,7 @@ static void drop_empty(struct ni_align *a) {
 }
 
 int ni_align_find(struct ni_align *a) {
-  struct place *place = malloc(PLACES * sizeof *place);
+  struct shift_place *place = malloc(PLACES * sizeof *place);
   int64_t *shift = malloc((a->n + 1) * sizeof *shift);
   int e = place && shift ? 0 : -ENOMEM;
   drop_empty(a);

@@ -110,7 +110,7 @@ static const struct format *find_format(const char *name) {
   return NULL;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_import(void *into) {
   struct import *x = into;
   if (!(x->format = find_format(x->words.path[0])))
     return "the first word is the format; it reads: kineto, nsys, accl";
@@ -154,7 +154,7 @@ const struct ni_command ni_import_command = {
                   "of nsys export --type sqlite --include-blobs=true: with sizes and communicators"},
                  {"kineto rank*.json.gz --out logs --ranks-per-host 8",
                   "where neither files nor their names say the host"}},
-    .refuse = refuse,
+    .refuse = refuse_import,
     .run = ni_import_run};
 #undef IN
 
@@ -281,7 +281,7 @@ static int add_process(void *arg, struct ni_imported *m) {
 }
 
 /* Not 0: nothing more can be read, whatever file comes. */
-static int read_process(struct import *x, const char *const *path, size_t n) {
+static int read_recording(struct import *x, const char *const *path, size_t n) {
   const int e = x->format->read(path, n, add_process, x, &x->progress);
   if (e == 0 || e == -ENOMEM || x->failed)
     return e;
@@ -295,7 +295,7 @@ static int by_process(const void *a, const void *b) {
   return sorting->by_process(*x, *y);
 }
 
-static int read_all(struct import *x, const char *who) {
+static int read_all_recordings(struct import *x, const char *who) {
   uint64_t bytes = 0;
   const size_t n = x->files.n;
   const char **path = malloc((n + 1) * sizeof *path);
@@ -311,7 +311,7 @@ static int read_all(struct import *x, const char *who) {
   for (size_t from = 0, to; e == 0 && from < n; from = to) {
     for (to = from + 1; to < n && x->format->same_process && x->format->same_process(path[from], path[to]);)
       to++;
-    e = read_process(x, path + from, to - from);
+    e = read_recording(x, path + from, to - from);
     ni_progress_add(&x->progress, 0, to - from);
   }
   ni_progress_end(&x->progress);
@@ -640,7 +640,7 @@ static int import_files(struct import *x, const char *who, size_t *apart) {
   x->who = who;
   int e = find_files(x, who);
   if (e == 0)
-    e = read_all(x, who);
+    e = read_all_recordings(x, who);
   if (e == 0 && x->n == 0)
     return -ENODATA; /* each was named */
   const bool has_begun = x->dir >= 0 && x->n;

@@ -110,14 +110,14 @@ int ni_shard_run(struct ni_run *r) {
 
 /* ---- merge --------------------------------------------------------------------------------------------- */
 
-struct part {
+struct partial_file {
   const char *path;
   uint32_t *shard;
   size_t n;
 };
 
 /* Who has which shard: one that is in two files is refused. */
-static int check_no_doubles(struct ni_run *r, const struct part *part, size_t n) {
+static int check_no_doubles(struct ni_run *r, const struct partial_file *part, size_t n) {
   const char **of = calloc(r->partial->of, sizeof *of);
   int e = of ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < n; i++)
@@ -133,7 +133,7 @@ static int check_no_doubles(struct ni_run *r, const struct part *part, size_t n)
 }
 
 /* Who has none of its shards; told only where that matters. */
-static int check_all_there(struct ni_run *r, const struct part *part, size_t n) {
+static int check_all_there(struct ni_run *r, const struct partial_file *part, size_t n) {
   char missing[200];
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < part[i].n; k++)
@@ -149,7 +149,7 @@ static int check_all_there(struct ni_run *r, const struct part *part, size_t n) 
 }
 
 /* Opened twice, so that there may be more of them than open files. rest: not the plan alone. */
-static int read_part(struct ni_run *r, struct part *p, const char *with, bool rest) {
+static int read_partial(struct ni_run *r, struct partial_file *p, const char *with, bool rest) {
   struct ni_sections file;
   const struct ni_section_from from = {&file, p->path, ni_sections_get};
   uint32_t *shard = NULL;
@@ -174,11 +174,11 @@ static int read_part(struct ni_run *r, struct part *p, const char *with, bool re
   return e;
 }
 
-static int load_parts(struct ni_run *r, struct part *part, size_t n, char *const *path) {
+static int load_parts(struct ni_run *r, struct partial_file *part, size_t n, char *const *path) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < n; i++) {
     part[i].path = path[i];
-    e = read_part(r, &part[i], path[0], false);
+    e = read_partial(r, &part[i], path[0], false);
   }
   if (e == 0)
     e = check_no_doubles(r, part, n);
@@ -192,7 +192,7 @@ static int load_parts(struct ni_run *r, struct part *part, size_t n, char *const
   if (e == 0)
     e = ni_plan(r);
   for (size_t i = 0; e == 0 && i < n; i++)
-    e = read_part(r, &part[i], path[0], true);
+    e = read_partial(r, &part[i], path[0], true);
   return e;
 }
 
@@ -237,7 +237,7 @@ int ni_merge_finish(struct ni_run *r, struct ni_summary *s) {
 
 int ni_merge_parts(struct ni_run *r, struct ni_summary *s) {
   const size_t n = r->opt.parts.n;
-  struct part *part = calloc(n, sizeof *part);
+  struct partial_file *part = calloc(n, sizeof *part);
   int e = part ? load_parts(r, part, n, r->opt.parts.path) : -ENOMEM;
   for (size_t i = 0; part && i < n; i++)
     free(part[i].shard);

@@ -81,21 +81,21 @@ static int add_line(struct ni_log_state *s, const struct ni_line *l) {
   }
 }
 
-struct reading {
+struct session_reading {
   struct ni_log_state *s;
   uint64_t start_ns;
   bool ours;
 };
 
 static int add_session_line(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct reading *r = arg;
+  struct session_reading *r = arg;
   if (l->kind == NI_LINE_PROCESS && r->start_ns)
     r->ours = l->process.start_ns == r->start_ns;
   return r->ours ? add_line(r->s, l) : 0;
 }
 
 int ni_log_state_read(struct ni_log_state *s, const char *path, uint64_t start_ns) {
-  struct reading r = {s, start_ns, start_ns == 0};
+  struct session_reading r = {s, start_ns, start_ns == 0};
   struct ni_scan *scan = NULL;
   struct ni_scan_end end = {0};
   uint64_t number = 0;

@@ -35,7 +35,7 @@ struct recover {
   int out_dir; /* --output, where we may write there ourselves; -1 */
   bool json, quiet, live, remove;
   struct ni_json out;
-  struct answer *answer;
+  struct recover_answer *answer;
   size_t parts, damaged, failed, alive, seen;
   uint64_t records;
 };
@@ -43,7 +43,7 @@ struct recover {
 /*
  * What is found out with the owner's rights. Shared with him: numbers and texts, whose ends root sets itself.
  */
-struct answer {
+struct recover_answer {
   bool elsewhere, alive, live, failed, part, damaged, unread, removed, removable;
   struct ni_life_fact life;
   int64_t pid;
@@ -52,9 +52,9 @@ struct answer {
 };
 
 /* One box on its way. */
-struct job {
+struct recover_task {
   struct recover *r;
-  struct answer *a;
+  struct recover_answer *a;
   struct ni_out_file file; /* fd: handed over by root; -1: with the owner's rights */
   const char *path;
 };
@@ -69,7 +69,7 @@ static bool may_be_alive(const struct ni_box *b) {
   return h->heartbeat_every_ms == 0 || ni_now_ns(CLOCK_REALTIME) < h->heartbeat_unix_ns + SILENT_NS;
 }
 
-static void set_write_error(struct answer *a, const char *why) {
+static void set_write_error(struct recover_answer *a, const char *why) {
   a->failed = true;
   snprintf(a->why, sizeof a->why,
            "no further part of %s/%s.jsonl.gz can be written: %s. Free space or give access there, or name "
@@ -81,8 +81,8 @@ static void set_write_error(struct answer *a, const char *why) {
  * The lines of the box into a file, which gets its name here unless root has made it. 0 or -errno, with a
  * sentence.
  */
-static int write_part(struct job *j, const struct ni_box *b, const struct ni_place *p) {
-  struct answer *a = j->a;
+static int write_part(struct recover_task *j, const struct ni_box *b, const struct ni_place *p) {
+  struct recover_answer *a = j->a;
   struct ni_recovered out = {0};
   struct ni_out_file *file = &j->file, own = {.dir = -1, .fd = -1};
   char why[512] = "";
@@ -118,9 +118,9 @@ static int write_part(struct job *j, const struct ni_box *b, const struct ni_pla
 }
 
 static int recover_one(const struct ni_box *b, void *arg) {
-  struct job *j = arg;
+  struct recover_task *j = arg;
   struct recover *r = j->r;
-  struct answer *a = j->a;
+  struct recover_answer *a = j->a;
   struct ni_place p = {0};
   const struct ni_box_header *h = ni_box_header(b);
   int e = ni_place_find(&p, &r->sources, &r->inputs, r->output, b);
@@ -157,14 +157,14 @@ out:
 }
 
 static int remove_one(const struct ni_box *b, void *arg) {
-  const struct job *j = arg;
+  const struct recover_task *j = arg;
   return unlink(j->path) == 0 ? 0 : -errno;
 }
 
 /* ---- one box ---- */
 
-static void print_result(struct recover *r, const char *box, const struct answer *a, const char *result,
-                         const char *text) {
+static void print_result(struct recover *r, const char *box, const struct recover_answer *a,
+                         const char *result, const char *text) {
   bool bad = strcmp(result, "failed") == 0 || strcmp(result, "unreadable") == 0;
   char path[sizeof a->dir + sizeof a->name];
   r->seen++;
@@ -199,7 +199,7 @@ static void print_result(struct recover *r, const char *box, const struct answer
 }
 
 /* The box goes once its log has it all. */
-static void remove_box(struct job *j, struct ni_box_visit *v) {
+static void remove_box(struct recover_task *j, struct ni_box_visit *v) {
   char why[256];
   v->work = remove_one;
   v->keep = -1;
@@ -210,8 +210,8 @@ static void remove_box(struct job *j, struct ni_box_visit *v) {
 }
 
 /* Its process runs, or nobody here knows. */
-static void report_left_alone(struct recover *r, const struct job *j) {
-  const struct answer *a = j->a;
+static void report_left_alone(struct recover *r, const struct recover_task *j) {
+  const struct recover_answer *a = j->a;
   char text[512], reason[256];
   ni_life_reason(&a->life, reason, sizeof reason);
   if (a->life.life == NI_LIFE_ALIVE) {
@@ -226,8 +226,8 @@ static void report_left_alone(struct recover *r, const struct job *j) {
   print_result(r, j->path, a, "alive", text);
 }
 
-static void report_box(struct recover *r, const struct job *j) {
-  const struct answer *a = j->a;
+static void report_box(struct recover *r, const struct recover_task *j) {
+  const struct recover_answer *a = j->a;
   char text[6000], lost[128] = "";
   if (a->alive) {
     r->alive++;
@@ -254,8 +254,8 @@ static void report_box(struct recover *r, const struct job *j) {
 }
 
 /* Root's file gets its name, from what the owner found out. */
-static void name_part(struct job *j) {
-  struct answer *a = j->a;
+static void name_part(struct recover_task *j) {
+  struct recover_answer *a = j->a;
   const bool has_name = a->part && !a->failed && *a->stem != '.' && !strchr(a->stem, '/');
   if (!has_name) {
     ni_out_drop(&j->file);
@@ -266,20 +266,20 @@ static void name_part(struct job *j) {
     set_write_error(a, strerror(-e));
 }
 
-static void terminate_texts(struct answer *a) {
+static void terminate_texts(struct recover_answer *a) {
   a->host[sizeof a->host - 1] = a->said[sizeof a->said - 1] = a->stem[sizeof a->stem - 1] =
       a->name[sizeof a->name - 1] = 0;
   a->dir[sizeof a->dir - 1] = a->why[sizeof a->why - 1] = a->bad[sizeof a->bad - 1] = 0;
 }
 
 static int visit_box(struct recover *r, const char *path) {
-  struct job j = {r, r->answer, {.dir = -1, .fd = -1}, path};
+  struct recover_task j = {r, r->answer, {.dir = -1, .fd = -1}, path};
   struct ni_box_visit v = {
       .path = path, .named = r->sources.named && r->output, .keep = -1, .work = recover_one, .arg = &j};
   struct stat st;
   char why[512] = "";
   int e = lstat(path, &st) == 0 ? 0 : -errno;
-  *j.a = (struct answer){0};
+  *j.a = (struct recover_answer){0};
   /* else the owner tries, and says why not */
   if (e == 0 && r->out_dir >= 0 && ni_out_begin_for(&j.file, r->out_dir, "recover", 0644) == 0) {
     if (geteuid() == 0 && fchown(j.file.fd, st.st_uid, (gid_t)-1) != 0)
@@ -330,7 +330,7 @@ static int recover_all(struct recover *r) {
 
 /* ---- command line ---- */
 
-static const char *refuse(void *into) {
+static const char *refuse_recover(void *into) {
   const struct recover *r = into;
   return r->live && !r->output ? "--live needs --output: a running process writes its own log" : NULL;
 }
@@ -366,7 +366,7 @@ const struct ni_command ni_recover_command = {
               {"2", "a box could not be read or holds damage"}},
     .examples = {{"", "on the node of a job that was killed: completes all its logs"},
                  {"logs/ copies/", "anywhere, with the copies that snapshot made"}},
-    .refuse = refuse,
+    .refuse = refuse_recover,
     .run = ni_recover_run};
 
 static void print_report(struct recover *r) {

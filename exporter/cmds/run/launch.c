@@ -43,14 +43,14 @@ static const struct launcher {
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 
 /* An empty value counts as not set, as for the plugin. */
-static const char *get_set(const char *name) {
+static const char *get_variable(const char *name) {
   const char *v = name ? getenv(name) : NULL;
   return v && *v ? v : NULL;
 }
 
 /* 0 and more; -1: not set, or no number. */
-static long get_number(const char *name) {
-  const char *v = get_set(name);
+static long get_variable_number(const char *name) {
+  const char *v = get_variable(name);
   char *end = NULL;
   long n = v && *v >= '0' && *v <= '9' ? strtol(v, &end, 10) : -1;
   return n >= 0 && !*end ? n : -1;
@@ -58,7 +58,7 @@ static long get_number(const char *name) {
 
 static const struct launcher *find_launcher(void) {
   for (size_t i = 0; i < LAUNCHERS; i++)
-    if (get_number(launchers[i].rank) >= 0)
+    if (get_variable_number(launchers[i].rank) >= 0)
       return &launchers[i];
   return NULL;
 }
@@ -75,7 +75,7 @@ static void append_name(char *name, size_t cap, const char *text) {
 /* What all ranks of this start have in common, behind `name`. false: nothing that the launcher says. */
 static bool append_common_name(const struct launcher *by, char *name, size_t cap) {
   for (size_t i = 0; i < 3 && by->common[i][0]; i++) {
-    const char *first = get_set(by->common[i][0]), *second = get_set(by->common[i][1]);
+    const char *first = get_variable(by->common[i][0]), *second = get_variable(by->common[i][1]);
     bool none = !first || strcmp(first, "none") == 0 /* torchrun without --rdzv-id */ ||
         (by->common[i][1] && !second);
     if (none)
@@ -129,8 +129,8 @@ static char *escape_percents(const char *path) {
 static const char *find_job_id(void) {
   static const char *const names[] = {"SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (get_set(names[i]))
-      return get_set(names[i]);
+    if (get_variable(names[i]))
+      return get_variable(names[i]);
   return NULL;
 }
 
@@ -188,8 +188,8 @@ static char *make_out_name(const struct ni_launch *l, const struct launcher *by)
 /* ---- variables ---- */
 
 /* Sets it unless the user has, and notes what stays. */
-static bool set_unless_set(const char *name, const char *value, char **kept) {
-  const char *there = get_set(name);
+static bool set_default_variable(const char *name, const char *value, char **kept) {
+  const char *there = get_variable(name);
   char *more;
   if (!there)
     return setenv(name, value, 1) == 0;
@@ -200,7 +200,7 @@ static bool set_unless_set(const char *name, const char *value, char **kept) {
   return true;
 }
 
-static bool report_failure(const struct ni_launch *l, const char *what, const char *why) {
+static bool report_launch_failure(const struct ni_launch *l, const char *what, const char *why) {
   if (l->part != NI_LAUNCH_SILENT)
     ni_say(stderr, "%s: %s: %s\n", l->who, what, why);
   return false;
@@ -210,21 +210,21 @@ static bool set_variables(struct ni_launch *l) {
   char plugin[PATH_MAX] = "", *kept = NULL, *at = make_absolute(l->own_logs),
        *dump = at ? escape_percents(at) : NULL;
   free(at);
-  bool has_plugin = get_set("NCCL_PROFILER_PLUGIN") || ni_plugin_beside_us(plugin, sizeof plugin);
-  bool fine = dump && set_unless_set("NCCL_PROFILER_PLUGIN", plugin, &kept) &&
-      set_unless_set("NCCL_INSPECTOR_ENABLE", "1", &kept) &&
-      set_unless_set("NCCL_INSPECTOR_DUMP_DIR", dump, &kept);
+  bool has_plugin = get_variable("NCCL_PROFILER_PLUGIN") || ni_plugin_beside_us(plugin, sizeof plugin);
+  bool fine = dump && set_default_variable("NCCL_PROFILER_PLUGIN", plugin, &kept) &&
+      set_default_variable("NCCL_INSPECTOR_ENABLE", "1", &kept) &&
+      set_default_variable("NCCL_INSPECTOR_DUMP_DIR", dump, &kept);
   bool fits = !dump || strlen(dump) <= DUMP_DIR_BYTES;
   l->kept = kept;
   free(dump);
   if (!fine)
-    return report_failure(l, "the command's variables", strerror(errno));
+    return report_launch_failure(l, "the command's variables", strerror(errno));
   if (!fits)
-    return report_failure(
+    return report_launch_failure(
         l, l->own_logs,
         "more than 1023 bytes as a path, which the plugin does not take; give a shorter one by --out");
   return has_plugin ||
-      report_failure(
+      report_launch_failure(
              l, "libnccl-profiler-inspector.so",
              "not found beside this program nor in ../lib of it; set NCCL_PROFILER_PLUGIN to its path");
 }
@@ -232,13 +232,13 @@ static bool set_variables(struct ni_launch *l) {
 /* ---- together ---- */
 
 static bool find_folders(struct ni_launch *l, const struct ni_launch_wants *want, const struct launcher *by) {
-  const char *users = get_set("NCCL_INSPECTOR_DUMP_DIR");
+  const char *users = get_variable("NCCL_INSPECTOR_DUMP_DIR");
   l->logs_elsewhere = users != NULL;
   l->out = want->out ? strdup(want->out) : make_out_name(l, by);
   if (!l->out)
-    return report_failure(l, "--out is missing",
-                          "the ranks have no name in common by which they would find the same folder. "
-                          "Give one that all of them see: run --out DIR -- COMMAND");
+    return report_launch_failure(l, "--out is missing",
+                                 "the ranks have no name in common by which they would find the same folder. "
+                                 "Give one that all of them see: run --out DIR -- COMMAND");
   for (size_t n = strlen(l->out); n > 1 && l->out[n - 1] == '/'; n--)
     l->out[n - 1] = 0;
   char *logs = users ? make_pattern(users) : NULL;
@@ -252,28 +252,28 @@ static bool find_folders(struct ni_launch *l, const struct ni_launch_wants *want
   if (fine && want->counters && has_two)
     fine = ni_inputs_add(&l->logs, l->own_logs) == 0;
   free(logs);
-  return fine || report_failure(l, "OUT", strerror(ENOMEM));
+  return fine || report_launch_failure(l, "OUT", strerror(ENOMEM));
 }
 
 /* They are made before the command starts, which may take days. */
 static bool make_folders(struct ni_launch *l) {
   int e = make_folder(l->out, &l->made_out);
   if (e < 0)
-    return report_failure(l, l->out, strerror(-e));
+    return report_launch_failure(l, l->out, strerror(-e));
   bool used = !l->logs_elsewhere || l->logs.n > 1;
   if (used)
     e = make_folder(l->own_logs, &l->made_logs);
   if (e < 0)
-    return report_failure(l, l->own_logs, strerror(-e));
+    return report_launch_failure(l, l->own_logs, strerror(-e));
   const bool is_new = !l->logs_elsewhere && l->made_logs;
   if (is_new || ni_discover(&l->before, l->logs.path, l->logs.n) == 0)
     return true;
-  return report_failure(l, "logs of before", strerror(ENOMEM));
+  return report_launch_failure(l, "logs of before", strerror(ENOMEM));
 }
 
 static void find_part(struct ni_launch *l, const struct launcher *by) {
-  long rank = by ? get_number(by->rank) : -1, ranks = by ? get_number(by->size) : -1,
-       local = by ? get_number(by->local_rank) : -1;
+  long rank = by ? get_variable_number(by->rank) : -1, ranks = by ? get_variable_number(by->size) : -1,
+       local = by ? get_variable_number(by->local_rank) : -1;
   bool several = by && (by->size ? ranks > 1 : true);
   l->part = rank > 0 ? NI_LAUNCH_SILENT : rank == 0 && several ? NI_LAUNCH_FIRST : NI_LAUNCH_ALONE;
   l->first_of_node = l->part != NI_LAUNCH_SILENT || local == 0;
@@ -281,7 +281,7 @@ static void find_part(struct ni_launch *l, const struct launcher *by) {
 
 bool ni_launch_begin(struct ni_launch *l, const char *who, const struct ni_launch_wants *want) {
   const struct launcher *by = find_launcher();
-  const char *boxes = get_set("NCCL_INSPECTOR_BLACKBOX");
+  const char *boxes = get_variable("NCCL_INSPECTOR_BLACKBOX");
   *l = (struct ni_launch){.who = who};
   find_part(l, by);
   if (boxes && *boxes == '/')

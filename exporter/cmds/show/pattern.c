@@ -117,8 +117,8 @@ static void add_number_cells(struct ni_table *t, const struct ni_listing_row *ro
     ni_table_cell(t, "%u-%u", row->from + 1, row->to + 1);
 }
 
-static void print_op(struct ni_table *t, const struct ni_show_pattern *x, const struct ni_program *p,
-                     const struct ni_listing_row *row) {
+static void print_pattern_op(struct ni_table *t, const struct ni_show_pattern *x, const struct ni_program *p,
+                             const struct ni_listing_row *row) {
   const struct ni_pattern_place *at = &p->place[row->place];
   const struct ni_pattern_lane *l = &p->lane[row->lane];
   const char *algo, *proto;
@@ -144,7 +144,7 @@ static void print_row(struct ni_table *t, const struct ni_show_pattern *x, const
   char comm[96];
   add_number_cells(t, row);
   if (row->kind == NI_LISTING_OP) {
-    print_op(t, x, p, row);
+    print_pattern_op(t, x, p, row);
     return;
   }
   if (row->kind == NI_LISTING_OPEN)

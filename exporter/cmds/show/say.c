@@ -189,7 +189,7 @@ static void print_missing(const struct op *o, const struct ni_show *s) {
     ni_say(stdout, "%s\n", r->timing == NI_TIMING_KERNEL_GPU ? ", so who came last cannot be told" : "");
 }
 
-static void print_op(const struct op *o, const struct ni_show *s, const struct ni_beside *b) {
+static void print_operation(const struct op *o, const struct ni_show *s, const struct ni_beside *b) {
   const struct ni_show_row *r = o->row;
   char when[40], span[32], least[32], text[32];
   ni_say(stdout, "%s number %" PRIu64 " on communicator 0x%" PRIx64 "%s%s%s, %zu of %d ranks\n", r->func,
@@ -246,7 +246,7 @@ static void write_json_op(struct ni_json *j, const struct op *o, const struct ni
   ni_json_end_object(j);
 }
 
-static void print_clocks(void *unused, const char *text) { ni_say(stdout, "CLOCKS: %s\n", text); }
+static void print_clock_line(void *unused, const char *text) { ni_say(stdout, "CLOCKS: %s\n", text); }
 
 int ni_show_say(const struct ni_show *s) {
   struct ni_json json;
@@ -256,7 +256,7 @@ int ni_show_say(const struct ni_show *s) {
     ni_clocks_json(&json, &s->clocks);
     ni_json_array(&json, "operations");
   } else if (s->rows.n) {
-    ni_clocks_say(&s->clocks, true, print_clocks, NULL);
+    ni_clocks_say(&s->clocks, true, print_clock_line, NULL);
   }
   for (size_t i = 0, n; e == 0 && i < s->rows.n; i += n) {
     for (n = 1; i + n < s->rows.n && ni_show_by_operation(&s->rows.item[i], &s->rows.item[i + n]) == 0; n++) {
@@ -271,7 +271,7 @@ int ni_show_say(const struct ni_show *s) {
     if (e == 0 && !s->json && i)
       ni_say(stdout, "\n");
     if (e == 0 && !s->json)
-      print_op(&o, s, &b);
+      print_operation(&o, s, &b);
     ni_beside_free(&b);
     ni_cover_free(&cover);
     free(p);

@@ -24,7 +24,7 @@ struct ni_ring {
   struct ni_ring_totals totals;
 };
 
-static void report_failure(struct ni_ring *r, const char *what, const char *why, uint64_t now) {
+static void report_ring_failure(struct ni_ring *r, const char *what, const char *why, uint64_t now) {
   r->totals.errors++;
   r->totals.degraded = true;
   r->again_ns = now + AGAIN_NS;
@@ -62,7 +62,7 @@ static void prune_files(struct ni_ring *r, uint64_t bytes, uint64_t now) {
     if (must_go && (unlink(old) == 0 || errno == ENOENT))
       continue;
     if (must_go)
-      report_failure(r, names[i]->d_name, strerror(errno), now);
+      report_ring_failure(r, names[i]->d_name, strerror(errno), now);
     r->older += size;
     kept++;
   }
@@ -73,7 +73,7 @@ static void prune_files(struct ni_ring *r, uint64_t bytes, uint64_t now) {
 static void begin_file(struct ni_ring *r, uint64_t now) {
   char why[200];
   if (ni_series_create(&r->writer, r->dir, why, sizeof why) < 0) {
-    report_failure(r, r->dir, why, now);
+    report_ring_failure(r, r->dir, why, now);
     return;
   }
   r->totals.degraded = false;
@@ -121,8 +121,8 @@ void ni_ring_turn(struct ni_ring *r, uint64_t now_ns) {
   struct ni_series_totals t = ni_series_totals(r->writer);
   r->totals.degraded = false;
   if (e < 0)
-    report_failure(r, ni_series_path(r->writer),
-                   e == -ESTALE ? "the file is gone, or its folder" : strerror(-e), now_ns);
+    report_ring_failure(r, ni_series_path(r->writer),
+                        e == -ESTALE ? "the file is gone, or its folder" : strerror(-e), now_ns);
   const bool is_full = t.bytes > r->most / PARTS || now_ns - r->began_ns >= HOUR_NS;
   if (e == -ESTALE || (e == 0 && is_full)) {
     r->older += e == 0 ? t.bytes : 0;

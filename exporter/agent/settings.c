@@ -37,7 +37,7 @@ static bool try_line(struct ni_argv *words, char *place, char *key) {
 }
 
 /* A "-" before the path, as in systemd's EnvironmentFile=: there need be no such file. */
-static bool read_file(struct ni_argv *words, const char *name, const char *path) {
+static bool read_settings_file(struct ni_argv *words, const char *name, const char *path) {
   bool may_lack = *path == '-';
   path += may_lack;
   char place[4352], *line = NULL;
@@ -76,7 +76,7 @@ struct ni_settings *ni_settings_read(int argc, char **argv, int *code) {
   int done = !s;
   *code = s ? ni_agent_options_parse(&s->o, argc, argv, &done) : NI_EXIT_COULD_NOT_RUN;
   if (!done && s->o.config) {
-    bool fine = ni_argv_add(&s->words, argv[0]) == 0 && read_file(&s->words, argv[0], s->o.config);
+    bool fine = ni_argv_add(&s->words, argv[0]) == 0 && read_settings_file(&s->words, argv[0], s->o.config);
     for (int i = 1; i < argc && fine; i++)
       fine = ni_argv_add(&s->words, argv[i]) == 0;
     ni_agent_options_free(&s->o);

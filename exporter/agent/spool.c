@@ -15,7 +15,7 @@
 /* the other half of the file is what was acknowledged */
 enum { FEW = 256 << 10, AGAIN = 64, KEPT_MAX = NI_SPOOL_BYTES / 2 };
 
-struct head {
+struct record_head {
   uint32_t len, crc; /* crc: of the record with crc 0; len 0: all up to seq is gone */
   uint64_t seq, epoch;
 };
@@ -35,13 +35,13 @@ struct ni_spool {
 
 static struct slot *slot_at(struct ni_spool *s, uint64_t seq) { return &s->slot[seq % NI_SPOOL_SAMPLES]; }
 
-static uint32_t checksum_of(struct head h, const void *bytes) {
+static uint32_t checksum_of(struct record_head h, const void *bytes) {
   h.crc = 0;
   return ni_crc32(ni_crc32(0, &h, sizeof h), bytes, h.len);
 }
 
 /* Is a whole record there? */
-static bool is_sound(const char *p, size_t n, struct head *h) {
+static bool is_sound(const char *p, size_t n, struct record_head *h) {
   if (n < sizeof *h)
     return false;
   memcpy(h, p, sizeof *h);
@@ -75,7 +75,7 @@ static void add_slot(struct ni_spool *s, size_t len, off_t at, void *held) {
 
 static bool append_record(const struct ni_spool *s, int fd, off_t *size, uint64_t seq, const void *bytes,
                           size_t len) {
-  struct head h = {(uint32_t)len, 0, seq, s->epoch};
+  struct record_head h = {(uint32_t)len, 0, seq, s->epoch};
   h.crc = checksum_of(h, bytes);
   bool fine = ni_write_all(fd, &h, sizeof h, *size) == 0 &&
       ni_write_all(fd, bytes, len, *size + (off_t)sizeof h) == 0;
@@ -87,7 +87,7 @@ static bool append_record(const struct ni_spool *s, int fd, off_t *size, uint64_
 /* A file of what is kept takes the place of the one that is there, which stays where that fails. */
 static void rewrite_file(struct ni_spool *s) {
   struct ni_out_file o;
-  off_t size = 0, at = sizeof(struct head);
+  off_t size = 0, at = sizeof(struct record_head);
   size_t len;
   if (s->next < s->again)
     return;
@@ -120,13 +120,13 @@ static void rewrite_file(struct ni_spool *s) {
     free(slot->held);
     slot->held = NULL;
     slot->at = at;
-    at += (off_t)(sizeof(struct head) + slot->len);
+    at += (off_t)(sizeof(struct record_head) + slot->len);
   }
 }
 
 static int load_file(struct ni_spool *s) {
   struct stat st = {0};
-  struct head h;
+  struct record_head h;
   s->fd = openat(s->dir, NAME, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (s->fd < 0)
     return 0;
@@ -193,7 +193,7 @@ uint64_t ni_spool_epoch(const struct ni_spool *s) { return s->epoch; }
 uint64_t ni_spool_next(const struct ni_spool *s) { return s->next; }
 
 int ni_spool_put(struct ni_spool *s, const void *bytes, size_t len) {
-  off_t record = (off_t)(sizeof(struct head) + len);
+  off_t record = (off_t)(sizeof(struct record_head) + len);
   void *held = NULL;
   bool fits = len && len <= KEPT_MAX;
   make_room(s, s->next, fits ? len : 0, true);
@@ -212,7 +212,7 @@ int ni_spool_put(struct ni_spool *s, const void *bytes, size_t len) {
 
 const void *ni_spool_get(struct ni_spool *s, uint64_t seq, size_t *len) {
   struct slot *o = slot_at(s, seq);
-  struct head h;
+  struct record_head h;
   if (seq < s->first || seq >= s->next || !o->len)
     return NULL;
   *len = o->len;

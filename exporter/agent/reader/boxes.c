@@ -159,7 +159,7 @@ void ni_boxes_each_log_dir(const struct ni_boxes *x, void (*fn)(void *arg, const
 
 /* ---- one box ---- */
 
-struct taking {
+struct live_taking {
   struct ni_boxes *x;
   const struct ni_box *b;
   uint64_t now; /* CLOCK_MONOTONIC */
@@ -172,7 +172,7 @@ struct taking {
 };
 
 static int add_open_op(const struct ni_box_op *op, void *arg) {
-  struct taking *t = arg;
+  struct live_taking *t = arg;
   int64_t i = ni_box_comm_of(t->b, op);
   if (i < 0 || t->comm[i].row < 0 || !ni_hang_box_counts(op, t->comm[i].c.kind[op->kind].started))
     return 0;
@@ -195,7 +195,7 @@ static int add_open_op(const struct ni_box_op *op, void *arg) {
   return 0;
 }
 
-static int add_comms(struct taking *t, const struct ni_live_process *p) {
+static int add_comms(struct live_taking *t, const struct ni_live_process *p) {
   struct ni_boxes *x = t->x;
   struct ni_box_comm c;
   size_t n = 0;
@@ -306,7 +306,7 @@ static void find_limits(struct ni_boxes *x) {
 }
 
 static int read_box(struct ni_boxes *x, struct box *at) {
-  struct taking t = {.x = x, .now = ni_now_ns(CLOCK_MONOTONIC)};
+  struct live_taking t = {.x = x, .now = ni_now_ns(CLOCK_MONOTONIC)};
   struct ni_box *b;
   struct ni_box_log s;
   struct ni_live_process *p = &at->p;

@@ -27,7 +27,7 @@
 enum { JOBS_MAX = 64, LONGEST = 4096, STACKS_MAX = 8, NUMBERS = 99, STACK_BYTES = 1 << 20 };
 enum { SOON = 3, MANY = 20, ENOUGH = 6 }; /* rounds of a hang */
 
-struct job {
+struct hang_job {
   struct ni_live_process who;           /* one of its processes here */
   char logs[LONGEST], at[LONGEST + 32]; /* its log folder, and ours in it */
   bool seen, refused;                   /* refused: that folder is not ours, which was said */
@@ -52,7 +52,7 @@ struct job {
 struct ni_hang_watch {
   struct ni_hang_settings set;
   char program[LONGEST];
-  struct job *job;
+  struct hang_job *job;
   size_t n, cap;
 };
 
@@ -113,7 +113,7 @@ static bool renew_lease(int dir, int number) {
 }
 
 /* Of this node, what was copied before the newest copies, or before this hang. */
-static void remove_old_copies(struct job *j, const struct ni_live_batch *b) {
+static void remove_old_copies(struct hang_job *j, const struct ni_live_batch *b) {
   char prefix[96], *end;
   uint64_t now = ni_now_ns(CLOCK_REALTIME), until = j->copied_ns ? j->copied_ns : now;
   int dir = openat(j->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -133,11 +133,11 @@ static void remove_old_copies(struct job *j, const struct ni_live_batch *b) {
 
 /* Has this node the whole job? Then nobody's copies are waited for, and the first verdict need not wait
  * for a second look. */
-static bool is_only_node(const struct job *j) {
+static bool is_only_node(const struct hang_job *j) {
   return j->who.world > 0 && j->here >= (uint32_t)j->who.world;
 }
 
-static void begin_next_round(struct job *j, uint64_t mono_ns) {
+static void begin_next_round(struct hang_job *j, uint64_t mono_ns) {
   ni_out_drop(&j->out);
   j->step = COPY;
   bool soon = ++j->judged < SOON && is_only_node(j);
@@ -145,7 +145,7 @@ static void begin_next_round(struct job *j, uint64_t mono_ns) {
 }
 
 /* What j->step says. */
-static bool start_child(const struct ni_hang_watch *h, struct job *j, uint64_t mono_ns) {
+static bool start_child(const struct ni_hang_watch *h, struct hang_job *j, uint64_t mono_ns) {
   char number[24];
   const char *const copy[] = {h->program, "snapshot", "--most", number,    "--box-dir", h->set.box_dir,
                               "--output", j->at,      j->logs,  "--quiet", NULL};
@@ -173,7 +173,7 @@ static bool start_child(const struct ni_hang_watch *h, struct job *j, uint64_t m
                        short_one ? STACK_BYTES : 0, false, mono_ns + (short_one ? 30 : 60) * S);
 }
 
-static void handle_child_end(const struct ni_hang_watch *h, struct job *j, int code, uint64_t mono_ns) {
+static void handle_child_end(const struct ni_hang_watch *h, struct hang_job *j, int code, uint64_t mono_ns) {
   char name[256] = "verdict.txt";
   const bool is_verdict = code == 0 || (code >= 2 && code <= 4);
   if (j->step == AS_JSON)
@@ -195,7 +195,7 @@ static void handle_child_end(const struct ni_hang_watch *h, struct job *j, int c
 }
 
 /* Ranks of this node that others wait for, as verdict.json has them. */
-static void find_stacks(struct job *j, const struct ni_live_batch *b) {
+static void find_stacks(struct hang_job *j, const struct ni_live_batch *b) {
   char path[32], why[256], where[32], host[64];
   struct stat st;
   int fd = ni_plain_open(j->dir, "verdict.json", &st);
@@ -220,7 +220,7 @@ static void find_stacks(struct job *j, const struct ni_live_batch *b) {
 }
 
 /* Is there a verdict of this hang that was not told? */
-static bool take_verdict(struct job *j, uint64_t mono_ns, struct ni_live_hang *said) {
+static bool take_verdict(struct hang_job *j, uint64_t mono_ns, struct ni_live_hang *said) {
   char text[sizeof said->sentence] = "";
   struct stat st;
   int fd = ni_plain_open(j->dir, "verdict.txt", &st);
@@ -245,7 +245,7 @@ static bool take_verdict(struct job *j, uint64_t mono_ns, struct ni_live_hang *s
   return true;
 }
 
-static void end_hang(struct job *j) {
+static void end_hang(struct hang_job *j) {
   char name[24];
   ni_task_end(&j->child);
   ni_out_drop(&j->out);
@@ -253,12 +253,12 @@ static void end_hang(struct job *j) {
     unlinkat(j->dir, lease_name(j->lease, name), 0);
   if (j->dir >= 0)
     close(j->dir);
-  memset(&j->dir, 0, sizeof *j - offsetof(struct job, dir));
+  memset(&j->dir, 0, sizeof *j - offsetof(struct hang_job, dir));
   j->dir = -1;
 }
 
 /* Where others may write, verdicts and leases may be theirs. */
-static bool is_folder_ours(struct job *j) {
+static bool is_folder_ours(struct hang_job *j) {
   struct stat st;
   bool fine = fstat(j->dir, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
   if (!fine && !j->refused)
@@ -271,7 +271,7 @@ static bool is_folder_ours(struct job *j) {
 }
 
 /* Who leads? Where nothing is stuck here and nobody does, it is over. */
-static void decide_leader(const struct ni_hang_watch *h, struct job *j, uint64_t mono_ns) {
+static void decide_leader(const struct ni_hang_watch *h, struct hang_job *j, uint64_t mono_ns) {
   if (j->dir < 0) {
     char why[256];
     int logs = ni_out_dir(j->logs, false, why, sizeof why);
@@ -295,7 +295,7 @@ static void decide_leader(const struct ni_hang_watch *h, struct job *j, uint64_t
     end_hang(j);
 }
 
-static void advance_job(const struct ni_hang_watch *h, struct job *j, const struct ni_live_batch *b,
+static void advance_job(const struct ni_hang_watch *h, struct hang_job *j, const struct ni_live_batch *b,
                         uint64_t mono_ns) {
   int status;
   if (j->child.pid) {
@@ -320,7 +320,7 @@ static void advance_job(const struct ni_hang_watch *h, struct job *j, const stru
     handle_child_end(h, j, -1, mono_ns);
 }
 
-static bool is_process_of(const struct job *j, const struct ni_live_process *p, const char *log_dir) {
+static bool is_process_of(const struct hang_job *j, const struct ni_live_process *p, const char *log_dir) {
   bool same_job = strcmp(j->who.job, p->job) == 0 && strcmp(j->who.attempt, p->attempt) == 0;
   return same_job && strcmp(j->logs, log_dir) == 0;
 }
@@ -334,7 +334,7 @@ static bool is_replaced(const struct ni_live_batch *b, const struct ni_live_proc
 
 /* Since when is something of a living process stuck? Where another one of the job was killed a wait is
  * judged at once. */
-static void find_waiting(struct job *j, const struct ni_live_batch *b, const struct ni_live_process *p) {
+static void find_waiting(struct hang_job *j, const struct ni_live_batch *b, const struct ni_live_process *p) {
   uint64_t now = ni_now_ns(CLOCK_REALTIME);
   if (ni_life_gone(p->life))
     return;
@@ -350,7 +350,7 @@ static void find_waiting(struct job *j, const struct ni_live_batch *b, const str
 /* The jobs of the look, and since when something of them is stuck here. */
 static void find_jobs(struct ni_hang_watch *h, const struct ni_live_batch *b, const char *const *log_dir) {
   for (size_t i = 0; i < h->n; i++) {
-    struct job *j = &h->job[i];
+    struct hang_job *j = &h->job[i];
     j->waited = j->since_ns != 0;
     j->seen = j->dead = false;
     j->here = 0;
@@ -359,18 +359,18 @@ static void find_jobs(struct ni_hang_watch *h, const struct ni_live_batch *b, co
   for (uint32_t i = 0; i < b->n_processes; i++) {
     const struct ni_live_process *p = &b->processes[i];
     size_t k = 0;
-    for (struct job *j = h->job; k < h->n; j++, k++)
+    for (struct hang_job *j = h->job; k < h->n; j++, k++)
       if (is_process_of(j, p, log_dir[i]))
         break;
     if (k == h->n) {
       const bool is_path = *log_dir[i] == '/' && strlen(log_dir[i]) < LONGEST;
       if (k == JOBS_MAX || !is_path || !ni_array_room(h->job, k, h->cap))
         continue;
-      h->job[h->n++] = (struct job){.who = *p, .dir = -1};
+      h->job[h->n++] = (struct hang_job){.who = *p, .dir = -1};
       strcpy(h->job[k].logs, log_dir[i]);
       snprintf(h->job[k].at, sizeof h->job[k].at, "%s/" NI_HANG_FOLDER, log_dir[i]);
     }
-    struct job *j = &h->job[k];
+    struct hang_job *j = &h->job[k];
     j->seen = true;
     j->here += !is_replaced(b, p);
     j->dead |= p->life == NI_LIFE_DEAD && !is_replaced(b, p);
@@ -386,7 +386,7 @@ bool ni_hang_watch_turn(struct ni_hang_watch *h, const struct ni_live_batch *b, 
   bool any = false;
   find_jobs(h, b, log_dir);
   for (size_t i = 0; i < h->n; i++) {
-    struct job *j = &h->job[i];
+    struct hang_job *j = &h->job[i];
     if (!j->seen) {
       end_hang(j);
       h->job[i--] = h->job[--h->n];

@@ -38,7 +38,7 @@ static const uint64_t S = 1000000000;
 /* "uids" of listers, which no user has; BOXES also ends a list */
 static const uint32_t BOXES = UINT32_MAX, LOGS = UINT32_MAX - 1;
 
-struct reader {
+struct user_reader {
   struct ni_readers *all;
   uint32_t uid;
   pid_t pid; /* 0: none; with fd -1 it was killed, or has ended */
@@ -62,21 +62,21 @@ struct ni_readers {
   const char *node;
   struct ni_live *live;
   int epoll;
-  struct reader *reader[LISTERS + USERS_MAX];
+  struct user_reader *reader[LISTERS + USERS_MAX];
   size_t n;
   uint64_t now, first, restarts, cpu_ns; /* cpu_ns: of those that are over */
 };
 
 /* ---- the child ---- */
 
-struct telling {
+struct batch_telling {
   int fd;
   struct ni_watch *watch;
   struct ni_hang_watch *hang;
 };
 
 static int send_batch(void *arg, const struct ni_live_batch *b) {
-  struct telling *t = arg;
+  struct batch_telling *t = arg;
   struct ni_live_batch out = *b;
   struct ni_live_hang said;
   size_t left;
@@ -97,7 +97,7 @@ static const char *box_dir(const struct ni_readers *all) {
 }
 
 static int read_in_child(void *arg) {
-  const struct reader *r = arg;
+  const struct user_reader *r = arg;
   const struct ni_readers *all = r->all;
   const struct ni_agent_options *o = all->o;
   const struct ni_watch_settings s = {.uid = r->uid,
@@ -109,7 +109,7 @@ static int read_in_child(void *arg) {
                                       .nvidia = o->nvidia_names};
   const struct ni_hang_settings h = {
       .box_dir = box_dir(all), .node = all->node, .stacks = o->stacks, .stuck_ns = o->stuck_ns};
-  struct telling t = {.fd = r->fd};
+  struct batch_telling t = {.fd = r->fd};
   bool more;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   struct rlimit most;
@@ -137,8 +137,8 @@ struct listed {
   uint32_t lives; /* a box of that user names a process of that user, which runs */
   uint32_t asked; /* boxes that were asked for it */
 };
-struct list {
-  const struct reader *r;
+struct user_list {
+  const struct user_reader *r;
   struct listed user[NI_LIVE_USERS_MAX];
   size_t n;
   bool young; /* a box is new, and nothing is in it yet */
@@ -147,13 +147,13 @@ struct said { /* through the pipe */
   uint32_t uid, lives;
 };
 
-static void send_user(const struct list *l, uint32_t uid, uint32_t lives) {
+static void send_user(const struct user_list *l, uint32_t uid, uint32_t lives) {
   const struct said said = {uid, lives};
   if (ni_write_all(l->r->fd, &said, sizeof said, -1) < 0)
     _exit(1);
 }
 
-static struct listed *find_listed(struct list *l, uint32_t uid) {
+static struct listed *find_listed(struct user_list *l, uint32_t uid) {
   size_t i = 0;
   while (i < l->n && l->user[i].uid != uid)
     i++;
@@ -161,7 +161,7 @@ static struct listed *find_listed(struct list *l, uint32_t uid) {
 }
 
 /* Where the list is full, a user whose process lives takes the place of one without. */
-static void add_listed(struct list *l, struct listed new) {
+static void add_listed(struct user_list *l, struct listed new) {
   size_t i = 0;
   if (l->n < NI_LIVE_USERS_MAX) {
     l->user[l->n++] = new;
@@ -174,11 +174,11 @@ static void add_listed(struct list *l, struct listed new) {
 }
 
 static bool is_log(const void *arg, const char *name) {
-  return ni_find_log(((const struct list *)arg)->r->all->node, name);
+  return ni_find_log(((const struct user_list *)arg)->r->all->node, name);
 }
 
 static void list_log(void *arg, const char *dir, const char *name, const struct stat *st) {
-  struct list *l = arg;
+  struct user_list *l = arg;
   bool written = st->st_size && (uint64_t)st->st_mtim.tv_sec + IDLE_S > ni_now_ns(CLOCK_REALTIME) / S;
   (void)dir;
   (void)name;
@@ -194,7 +194,7 @@ static void list_log(void *arg, const char *dir, const char *name, const struct 
  * asked.
  */
 static void list_box(void *arg, const char *dir, const char *name, const struct stat *st) {
-  struct list *l = arg;
+  struct user_list *l = arg;
   struct stat is;
   char path[PATH_MAX], magic[sizeof NI_BOX_MAGIC - 1];
   struct listed *known = find_listed(l, st->st_uid);
@@ -219,7 +219,7 @@ static void list_box(void *arg, const char *dir, const char *name, const struct 
 }
 
 static int list_in_child(void *arg) {
-  static struct list l;
+  static struct user_list l;
   const struct ni_readers *all = (l.r = arg)->all;
   struct ni_boxes *boxes;
   if (ni_boxes_open(&boxes, box_dir(all), 0, 0) < 0)
@@ -244,7 +244,7 @@ static int list_in_child(void *arg) {
 }
 
 static int run_child(void *arg) {
-  const struct reader *r = arg;
+  const struct user_reader *r = arg;
   sigset_t none;
   (void)setpriority(PRIO_PROCESS, 0, 10);
   /*
@@ -258,7 +258,7 @@ static int run_child(void *arg) {
 
 /* ---- one of them ---- */
 
-static bool begin_reader(struct reader *r) {
+static bool begin_reader(struct user_reader *r) {
   struct ni_readers *all = r->all;
   struct epoll_event ev = {.events = EPOLLIN, .data.ptr = r};
   int pipes[2];
@@ -284,7 +284,7 @@ static bool begin_reader(struct reader *r) {
 }
 
 /* Not waited for: it may hang in a file system. What it had not said whole is read again by the next one. */
-static void end_reader(struct reader *r) {
+static void end_reader(struct user_reader *r) {
   if (r->fd >= 0)
     close(r->fd); /* the last descriptor of it, so epoll forgets it */
   r->fd = -1;
@@ -293,7 +293,7 @@ static void end_reader(struct reader *r) {
     kill(r->pid, SIGKILL);
 }
 
-static void reap_reader(struct reader *r) {
+static void reap_reader(struct user_reader *r) {
   struct rusage u;
   int status;
   struct ni_readers *all = r->all;
@@ -316,7 +316,7 @@ static void reap_reader(struct reader *r) {
 }
 
 /* May it say so? What is another user's is not for it to tell of. */
-static bool may_tell(const struct reader *r, const struct ni_live_batch *b) {
+static bool may_tell(const struct user_reader *r, const struct ni_live_batch *b) {
   const struct ni_live_file *f =
       b->kind == NI_LIVE_LOGS ? ni_live_file_of(r->all->live, b->file.dev, b->file.ino) : NULL;
   const bool is_anothers = f && f->uid != r->uid && b->file.from;
@@ -328,7 +328,7 @@ static bool may_tell(const struct reader *r, const struct ni_live_batch *b) {
   return true;
 }
 
-static bool is_user_alive(const struct reader *r) {
+static bool is_user_alive(const struct user_reader *r) {
   return r->proved && r->all->now - r->proved < PROVED_S * S;
 }
 
@@ -336,7 +336,7 @@ static bool is_user_alive(const struct reader *r) {
  * The place of a user of whom no process lives, for one of whom one does; NULL: there is none. What was told
  * of that user goes.
  */
-static struct reader *claim_place(struct ni_readers *all) {
+static struct user_reader *claim_place(struct ni_readers *all) {
   size_t i = 0;
   for (; i < all->n; i++) {
     const bool is_another = all->reader[i]->uid < LOGS && all->reader[i]->uid != geteuid();
@@ -345,7 +345,7 @@ static struct reader *claim_place(struct ni_readers *all) {
   }
   if (i == all->n)
     return NULL;
-  struct reader *r = all->reader[i];
+  struct user_reader *r = all->reader[i];
   const struct ni_live_batch nothing = {.kind = NI_LIVE_LOOK, .uid = r->uid};
   (void)ni_live_apply(all->live, &nothing, ni_now_ns(CLOCK_REALTIME), all->now);
   end_reader(r);
@@ -359,7 +359,7 @@ static struct reader *claim_place(struct ni_readers *all) {
 /* living: a process of that user is known to run. false: there is no place for that user. */
 static bool find_or_add_reader(struct ni_readers *all, uint32_t uid, bool living) {
   size_t i = 0;
-  struct reader *r;
+  struct user_reader *r;
   while (i < all->n && all->reader[i]->uid != uid)
     i++;
   if (i < all->n) {
@@ -367,7 +367,7 @@ static bool find_or_add_reader(struct ni_readers *all, uint32_t uid, bool living
   } else if (i < LISTERS + USERS_MAX) {
     if (!(r = calloc(1, sizeof *r)))
       return false;
-    *r = (struct reader){.all = all, .uid = uid, .fd = -1, .heard = all->now};
+    *r = (struct user_reader){.all = all, .uid = uid, .fd = -1, .heard = all->now};
     if (!begin_reader(all->reader[all->n++] = r))
       r->next = all->now + S;
   } else {
@@ -382,7 +382,7 @@ static bool find_or_add_reader(struct ni_readers *all, uint32_t uid, bool living
 }
 
 /* What a lister says: users, as they are found, and that these were all. */
-static void read_list(struct reader *r) {
+static void read_list(struct user_reader *r) {
   struct said said;
   size_t at = 0;
   for (; r->len - at >= sizeof said; at += sizeof said) {
@@ -400,7 +400,7 @@ static void read_list(struct reader *r) {
 }
 
 bool ni_readers_ready(struct ni_readers *all, void *pipe, uint64_t unix_ns, uint64_t mono_ns) {
-  struct reader *r = pipe;
+  struct user_reader *r = pipe;
   bool changed = false;
   size_t took = 0;
   int e = 0;
@@ -465,7 +465,7 @@ void ni_readers_tick(struct ni_readers *all, uint64_t mono_ns) {
     if (ni_live_file_open(&all->live->file[i], mono_ns))
       (void)find_or_add_reader(all, all->live->file[i].uid, false);
   for (size_t i = all->n; i-- > 0;) {
-    struct reader *r = all->reader[i];
+    struct user_reader *r = all->reader[i];
     bool idle = mono_ns - r->used > IDLE_S * S;
     if (r->fd >= 0 && (idle || mono_ns - r->looked > SILENT_S * S))
       end_reader(r);
@@ -526,7 +526,7 @@ void ni_readers_figures(const struct ni_readers *all, struct ni_agent_self *s) {
   add_cost(getpid(), s);
   uint64_t barred = 0;
   for (size_t i = 0; all && i < all->n; i++) {
-    const struct reader *r = all->reader[i];
+    const struct user_reader *r = all->reader[i];
     if (r->pid)
       add_cost(r->pid, s);
     if (s->users_left_out < r->left_out)
@@ -540,7 +540,7 @@ void ni_readers_figures(const struct ni_readers *all, struct ni_agent_self *s) {
 
 void ni_readers_close(struct ni_readers *all) {
   for (size_t i = 0; all && i < all->n; i++) {
-    struct reader *r = all->reader[i];
+    struct user_reader *r = all->reader[i];
     end_reader(r);
     if (r->pid && ni_child_ended(r->pid, 1000))
       reap_reader(r);

@@ -361,7 +361,7 @@ static int add_rollup(struct ni_rows *r, const struct ni_line *l) {
   return e;
 }
 
-static int add_op(struct ni_rows *r, const struct ni_line *l) {
+static int count_op(struct ni_rows *r, const struct ni_line *l) {
   const struct ni_record *o = &l->op;
   struct ni_rows_seen *w = find_who(r, &l->ident);
   enum ni_func func = ni_func_from_name(o->func);
@@ -485,7 +485,7 @@ int ni_rows_line(void *arg, char *text, size_t len) {
       add_process(r, l);
       return 0;
     case NI_LINE_OP:
-      return add_op(r, l);
+      return count_op(r, l);
     case NI_LINE_ROLLUP:
       return of_comm ? add_rollup(r, l) : 0;
     case NI_LINE_COMM:

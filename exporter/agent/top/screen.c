@@ -79,7 +79,7 @@ static void cut_cell(char text[CELL]) {
  * NULL: nothing is cut or left out. Else columns only grow, so that nothing jumps, and a column of which
  * nothing is known is not there.
  */
-static void print_table(FILE *f, const struct ni_top *t, enum ni_top_kind kind, size_t from, size_t n,
+static void print_items(FILE *f, const struct ni_top *t, enum ni_top_kind kind, size_t from, size_t n,
                         int room, int *width) {
   const struct ni_top_table *what = &ni_top_tables[kind];
   struct ni_column column[COLUMNS_MAX];
@@ -172,7 +172,7 @@ void ni_top_print(const struct ni_top *t) {
   for (int kind = NI_TOP_KINDS; --kind > NI_TOP_JOBS;) {
     if (t->n[kind])
       ni_say(stdout, "\n");
-    print_table(stdout, t, (enum ni_top_kind)kind, 0, t->n[kind], 0, NULL);
+    print_items(stdout, t, (enum ni_top_kind)kind, 0, t->n[kind], 0, NULL);
   }
 }
 
@@ -212,7 +212,7 @@ uint64_t ni_screen_every(const struct ni_screen *s) { return s->paused ? 0 : s->
 /* ---- drawing ---- */
 
 /* One line, as much of it as fits; the bytes that did. What is reversed goes on to the edge. */
-static size_t put_line(struct ni_screen *s, const char *text, size_t n, attr_t a) {
+static size_t draw_line(struct ni_screen *s, const char *text, size_t n, attr_t a) {
   n = count_bytes_held(text, n, COLS);
   attrset((int)a);
   if (a & A_REVERSE)
@@ -233,7 +233,7 @@ static attr_t attribute_of(const struct ni_screen *s, enum ni_top_tone tone) {
 }
 
 /* Three lines at most, broken between words; what is too much ends in dots. */
-static void put_wrapped(struct ni_screen *s, enum ni_top_tone tone, const char *text) {
+static void draw_wrapped(struct ni_screen *s, enum ni_top_tone tone, const char *text) {
   for (int line = 1; *text; line++) {
     size_t n = strlen(text), first = n;
     bool last = line == 3 || s->y > LINES - 6;
@@ -245,7 +245,7 @@ static void put_wrapped(struct ni_screen *s, enum ni_top_tone tone, const char *
     }
     if (!first)
       first = count_bytes_held(text, n, COLS - 4 * last);
-    put_line(s, text, first, attribute_of(s, tone));
+    draw_line(s, text, first, attribute_of(s, tone));
     if (last && first < n)
       mvaddstr(s->y - 1, ni_text_columns(text, first), " ...");
     text += last || !first ? n : first + (text[first] == ' ');
@@ -267,13 +267,13 @@ static const char *why_empty(const struct ni_top *t, enum ni_top_kind kind, char
 }
 
 /* The heads and n items below. */
-static void put_table(struct ni_screen *s, const struct ni_top *t, enum ni_top_kind kind, size_t from,
-                      size_t n) {
+static void draw_table(struct ni_screen *s, const struct ni_top *t, enum ni_top_kind kind, size_t from,
+                       size_t n) {
   char *text = NULL, *end;
   size_t bytes;
   FILE *f = open_memstream(&text, &bytes);
   if (f)
-    print_table(f, t, kind, from, n, COLS, s->width[kind]);
+    print_items(f, t, kind, from, n, COLS, s->width[kind]);
   if (f)
     fclose(f);
   if (n > t->n[kind] - from)
@@ -281,12 +281,13 @@ static void put_table(struct ni_screen *s, const struct ni_top *t, enum ni_top_k
   for (char *at = text; text && *at && n-- + 1; at = end + (*end != 0)) {
     const struct ni_top_rank *r = at > text && kind == NI_TOP_RANKS ? t->item[kind][from++] : NULL;
     end = strchrnul(at, '\n');
-    put_line(s, at, (size_t)(end - at), at == text ? A_REVERSE : attribute_of(s, r ? r->tone : NI_TOP_PLAIN));
+    draw_line(s, at, (size_t)(end - at),
+              at == text ? A_REVERSE : attribute_of(s, r ? r->tone : NI_TOP_PLAIN));
   }
   free(text);
 }
 
-static void put_help(struct ni_screen *s) {
+static void draw_help(struct ni_screen *s) {
   static const char *const line[] = {
       "nccl-inspector top: what every rank does now",
       "",
@@ -311,7 +312,7 @@ static void put_help(struct ni_screen *s) {
       "",
       "Any key goes back."};
   for (size_t i = 0; i < sizeof line / sizeof *line; i++)
-    put_line(s, line[i], strlen(line[i]), i ? A_NORMAL : A_BOLD);
+    draw_line(s, line[i], strlen(line[i]), i ? A_NORMAL : A_BOLD);
 }
 
 /* One blank where there are two. */
@@ -329,9 +330,9 @@ void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *not
   erase();
   s->y = 0;
   if (s->help)
-    put_help(s);
+    draw_help(s);
   else {
-    print_head(t, put_wrapped, s);
+    print_head(t, draw_wrapped, s);
     /*
      * Below the ranks: what they leave free, and of many lines two fifths; the page is the rest without heads
      * and keys.
@@ -353,14 +354,14 @@ void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *not
       s->from = n > s->page ? n - s->page : 0;
     char why[256];
     if (!n && (t->rows || s->view != NI_TOP_RANKS))
-      put_wrapped(s, NI_TOP_PLAIN, why_empty(t, s->view, why));
+      draw_wrapped(s, NI_TOP_PLAIN, why_empty(t, s->view, why));
     else if (!n)
-      put_wrapped(s, NI_TOP_PLAIN, nothing);
+      draw_wrapped(s, NI_TOP_PLAIN, nothing);
     else
-      put_table(s, t, s->view, s->from, s->page);
+      draw_table(s, t, s->view, s->from, s->page);
     for (int kind = NI_TOP_GPUS; kind <= NI_TOP_NICS; kind++)
       if (below[kind])
-        put_table(s, t, (enum ni_top_kind)kind, 0, (size_t)below[kind] - 1);
+        draw_table(s, t, (enum ni_top_kind)kind, 0, (size_t)below[kind] - 1);
     if (s->typing)
       snprintf(keys, sizeof keys, "Filter: %s_   Enter keeps it, Esc shows all", t->filter);
     else
@@ -370,7 +371,7 @@ void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *not
     if (!s->typing && (int)strlen(keys) > COLS)
       squeeze_blanks(keys);
     s->y = LINES - 1;
-    put_line(s, keys, strlen(keys), A_REVERSE);
+    draw_line(s, keys, strlen(keys), A_REVERSE);
   }
   refresh();
 }

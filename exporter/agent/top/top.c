@@ -19,7 +19,7 @@
 enum { FIRST_LOOK_S = 10 };
 #define S UINT64_C(1000000000)
 
-struct looking {
+struct top_looking {
   const struct ni_top_options *o;
   struct ni_top top;
   struct ni_fetch *fetch;
@@ -38,7 +38,7 @@ struct looking {
 };
 
 static void take_answer(void *arg, size_t i, const char *text, size_t bytes, const char *error) {
-  struct looking *t = arg;
+  struct top_looking *t = arg;
   struct ni_top_source *s = t->top.source + i;
   if (error)
     ni_safe_text(error, s->error, sizeof s->error);
@@ -52,7 +52,7 @@ static void take_answer(void *arg, size_t i, const char *text, size_t bytes, con
 
 /* ---- this node ---- */
 
-static int begin_readers(struct looking *t) {
+static int begin_readers(struct top_looking *t) {
   gethostname(t->node, sizeof t->node - 1);
   t->agent = (struct ni_agent_options){.log_dirs = t->o->log_dirs,
                                        .box_dir = t->o->box_dir,
@@ -66,7 +66,7 @@ static int begin_readers(struct looking *t) {
 }
 
 /* true: every reader has looked. */
-static bool turn_readers(struct looking *t) {
+static bool turn_readers(struct top_looking *t) {
   struct epoll_event got[16];
   uint64_t unix_ns = ni_now_ns(CLOCK_REALTIME), mono_ns = ni_now_ns(CLOCK_MONOTONIC);
   int n = epoll_wait(t->fd[1], got, sizeof got / sizeof *got, 0);
@@ -81,7 +81,7 @@ static bool turn_readers(struct looking *t) {
 }
 
 /* As an agent would say it, so that there is one way to rows. */
-static void read_here(struct looking *t) {
+static void read_here(struct top_looking *t) {
   const struct ni_agent_self self = {.node = t->node, .version = NI_VERSION};
   const struct ni_set *set = ni_collector_set(t->sampling.c);
   char *text = NULL;
@@ -118,7 +118,7 @@ static char *make_url(const char *agent, const char *prometheus) {
 }
 
 /* NULL, or what is wrong. */
-static const char *begin_source(struct looking *t) {
+static const char *begin_source(struct top_looking *t) {
   const struct ni_top_options *o = t->o;
   bool far = o->agents.n || o->prometheus;
   size_t n = o->agents.n ? o->agents.n : 1;
@@ -151,7 +151,7 @@ static const char *begin_source(struct looking *t) {
 }
 
 /* Waits ms at most; how much is still to come. */
-static size_t wait_for(struct looking *t, int ms) {
+static size_t wait_for(struct top_looking *t, int ms) {
   size_t n = ni_fetch_wait(t->fetch, t->fd, ms, take_answer, t);
   return t->readers ? !turn_readers(t) : n;
 }
@@ -176,7 +176,7 @@ static void print_document(const char *p) {
   }
 }
 
-static int print_once(struct looking *t, const char *name, const char *nothing) {
+static int print_once(struct top_looking *t, const char *name, const char *nothing) {
   const struct ni_top *top = &t->top;
   size_t answered = 0;
   uint64_t until = ni_now_ns(CLOCK_MONOTONIC) + FIRST_LOOK_S * S;
@@ -211,7 +211,7 @@ static int print_once(struct looking *t, const char *name, const char *nothing) 
 /* ---- again and again ---- */
 
 /* Where there are no rows: an error stands above, nobody has answered yet, or there are none. */
-static const char *explain_no_rows(const struct looking *t, bool more, const char *nothing) {
+static const char *explain_no_rows(const struct top_looking *t, bool more, const char *nothing) {
   bool failed = false, known = false;
   for (size_t i = 0; i < t->top.n_sources; i++) {
     failed |= *t->top.source[i].error;
@@ -220,7 +220,7 @@ static const char *explain_no_rows(const struct looking *t, bool more, const cha
   return known && !(t->readers && more) ? nothing : failed ? "" : "looking ...";
 }
 
-static int watch_screen(struct looking *t, struct ni_screen *s, const char *nothing) {
+static int watch_screen(struct top_looking *t, struct ni_screen *s, const char *nothing) {
   struct pollfd signals = {.fd = t->fd[2] = ni_end_signals(0), .events = POLLIN};
   size_t left = 1;
   bool draw = false;
@@ -249,7 +249,7 @@ static int watch_screen(struct looking *t, struct ni_screen *s, const char *noth
 }
 
 int ni_top(const struct ni_top_options *o, const char *name) {
-  struct looking t = {.o = o, .fd = {STDIN_FILENO, -1, -1}};
+  struct top_looking t = {.o = o, .fd = {STDIN_FILENO, -1, -1}};
   struct ni_screen *s = NULL;
   const char *none = getenv("NO_COLOR"),
              *nothing = o->agents.n ? "nothing to show: no job runs where these agents are"

@@ -85,8 +85,8 @@ static void correct_member(struct ni_hang_member *x, const struct ni_host_clock 
 /* ---- finding ---- */
 
 /*
- * Data flows one way in these: their root is done long before the others. Sends and Recvs have numbers of
- * their own on each rank.
+ * Does the operation end on all ranks at about the same time? In the functions with one root data flows one
+ * way, and some ranks are done long before others. Sends and receives have different numbers on each rank.
  */
 static bool ends_together(const struct ni_hang_model *m, const struct ni_hang_op *op) {
   const enum ni_func func = ni_func_from_name(ni_hang_text(m, op->func));
@@ -96,7 +96,7 @@ static bool ends_together(const struct ni_hang_model *m, const struct ni_hang_op
 }
 
 /*
- * Of a rank whose log was not read: the newest operations of its black box, whose ends are known to about a
+ * For a rank whose log was not read: the newest operations of its black box. Their ends are known to about a
  * second.
  */
 static int add_recent_anchors(struct ni_anchors *a, const struct ni_hang_model *m,
@@ -137,7 +137,7 @@ static int add_member_anchors(struct ni_hang_model *m, struct ni_hang_member *x,
                                                  .anchors = &x->anchors});
 }
 
-/* Is there a host of which only black boxes tell what has finished? 1, 0 or -ENOMEM. */
+/* Is there a host where only black boxes tell what has finished? 1, 0 or -ENOMEM. */
 static int has_host_without_log(struct ni_hang_model *m) {
   enum { RECENT = 1, ANCHORS = 2 };
   uint8_t *has = calloc(m->n_processes + 1, sizeof *has);

@@ -19,8 +19,8 @@ static bool is_overtaken(const struct ni_hang_member *x, const struct ni_hang_op
 }
 
 /*
- * Was one that has finished called later, and not in one launch with it? Of one kind numbers say what is
- * later, of two kinds times alone; PyTorch's groups have communicators of their own for most sends and
+ * Was a finished operation called later, and not in the same launch? For one kind, numbers say what is later.
+ * For two kinds only times do, since PyTorch's groups have separate communicators for most sends and
  * receives.
  */
 static bool is_passed(const struct ni_hang_member *x, const struct ni_hang_op *op) {

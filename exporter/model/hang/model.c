@@ -82,7 +82,9 @@ static int raise_func(struct ni_hang_member *x, uint16_t func, uint64_t next) {
   return 0;
 }
 
-/* By the plugin's own numbers; NVIDIA's logs have none: then by time or, without one, by NCCL's. */
+/*
+ * By the plugin's own numbers. NVIDIA's logs have none: there by time or, without a time, by NCCL's number.
+ */
 static bool is_older(const struct ni_hang_op *x, const struct ni_hang_op *y) {
   const uint64_t a = x->rec_sn + 1, b = y->rec_sn + 1; /* none is 0 */
   if (a != b)
@@ -119,8 +121,8 @@ int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op) {
 }
 
 /*
- * Sights of one operation stand together, the newest first; of equally old ones that of the operation that is
- * further.
+ * What sources saw of one operation stands together, the newest first. If equally old, the one in which the
+ * operation is further comes first.
  */
 static int by_sight(const void *a, const void *b) {
   const struct ni_hang_op *x = a, *y = b;
@@ -178,7 +180,7 @@ static int merge_process(struct ni_hang_process *a, const struct ni_hang_process
     a->nccl_version = b->nccl_version;
   if (!*a->boot_id)
     memcpy(a->boot_id, b->boot_id, sizeof a->boot_id);
-  /* Its own last lines are final; otherwise the newest look counts. */
+  /* Its own last lines are final. Otherwise the newest look counts. */
   const bool is_newer = a->life != NI_HANG_LEFT && b->look_ns >= a->look_ns;
   if (b->life == NI_HANG_LEFT || (is_newer && b->life))
     a->life = b->life;

@@ -33,8 +33,8 @@ struct dump_state {
 };
 
 /*
- * One that was completed after a long while: perhaps by the abort. When all are read it is known when that
- * was.
+ * An operation that was completed after a long while, perhaps by the abort. It is known when the abort was
+ * once all dumps are read.
  */
 struct slow {
   struct ni_hang_op op;
@@ -77,7 +77,7 @@ static uint64_t read_time(struct dump_reading *r, const struct ni_node *e, const
   return (uint64_t)ns;
 }
 
-/* Of an element by c10's name of its type ("BFloat16", "Float8_e4m3fn"); 0: not known. */
+/* Bytes of an element by c10's name of its type ("BFloat16", "Float8_e4m3fn"); 0: not known. */
 static uint64_t bytes_of_type(const char *type) {
   static const char *const of[][8] = {{"Float8", "Byte", "Char", "Bool"},
                                       {"BFloat16", "Half", "Short"},
@@ -110,7 +110,8 @@ static uint64_t bytes_of_tensors(const struct ni_node *sizes, const struct ni_no
 /* ---- process groups ---- */
 
 /*
- * Of a text like "[0, 1, 2]" how many numbers are in it, and where our rank is, or -1. They go into the hash.
+ * Reads a text like "[0, 1, 2]": how many numbers are in it, and at which place our rank is, or -1. The
+ * numbers go into the hash.
  */
 static void read_ranks(const struct ni_node *text, int64_t rank, struct ni_ident *id) {
   size_t n;
@@ -235,7 +236,7 @@ static int add_dump_op(struct dump_reading *r, struct dump_group *g, const struc
   return 0;
 }
 
-/* What was completed after the first time-out of all was ended by the abort. */
+/* What was completed after the first time-out of any dump was ended by the abort. */
 static int end_aborted_ops(struct dump_reading *r) {
   uint64_t abort_ns = r->due_ns;
   int e = 0;
@@ -368,8 +369,9 @@ static int add_snapshots(struct dump_reading *r) {
 }
 
 /*
- * Two dumps of one rank, of which one is its by the last number in its name alone: a node's number as well as
- * a rank. Both would become one rank that never was. The second is left out, and both are named.
+ * Are there two dumps of one rank, one of which has its rank only from the last number in its name? That
+ * number may be a node. Both would become one rank that never existed. The second one is left out, and both
+ * are named.
  */
 static bool has_same_guessed_rank(struct dump_reading *r, const struct ni_file *f) {
   const struct dump_state *s = &r->snap[r->process];
@@ -411,7 +413,7 @@ static int read_dump_file(struct dump_reading *r, const struct ni_file *f, const
   return e;
 }
 
-/* When all are read: as of when each is, and what of it has started. */
+/* After all dumps are read: sets as of when each one is, and what of it has started. */
 static void settle_dumps(struct dump_reading *r) {
   uint64_t until = r->due_ns != NI_HANG_NONE && r->due_ns > r->newest_ns ? r->due_ns : r->newest_ns;
   for (size_t i = 0; i < r->m->n_members; i++) {

@@ -40,7 +40,7 @@ static int read_process_line(struct ni_hang_reading *r, const struct ni_line *l)
   return 0;
 }
 
-/* Moves a member by what its process was moved by since the member was. */
+/* Moves a member by as much as its process was moved since the last time. */
 static void catch_up_member(struct ni_hang_reading *r, size_t member) {
   struct ni_hang_member *x = r->m->member[member];
   const int64_t moved_ns = r->m->process[r->m->who.member[member].process].moved_ns;
@@ -55,8 +55,8 @@ static void catch_up_all_members(struct ni_hang_reading *r) {
 }
 
 /*
- * All that was read of the process: its members each when they are next looked at, since a clock may be set
- * back very often.
+ * Moves everything that was read of the process. Members move when they are next looked at, since a clock may
+ * be set back very often.
  */
 static void move_process_times(struct ni_hang_reading *r, int64_t by_ns) {
   struct ni_hang_process *p = current_process(r);
@@ -66,7 +66,7 @@ static void move_process_times(struct ni_hang_reading *r, int64_t by_ns) {
     catch_up_member(r, (size_t)r->member);
 }
 
-/* Nobody has so many communicators: a file that says so is not to fill the memory. */
+/* Nobody has so many communicators. A file that claims them must not fill the memory. */
 static int leave_out_member(struct ni_hang_reading *r) {
   r->m->left_out++;
   r->member = -1;
@@ -117,8 +117,8 @@ static uint64_t waited_ns(const struct ni_record *in) {
 }
 
 /*
- * Records of several communicators come a write at a time, so a pause in one that others fill is at most a
- * write too long.
+ * Records of several communicators are written one write at a time. So a pause in one that the others fill is
+ * too long by one write at most.
  */
 static void learn_pauses(struct ni_hang_process *p, const struct ni_hang_op *op) {
   if (!op->enqueue_ns || op->seen_ns < op->enqueue_ns)
@@ -177,8 +177,8 @@ static enum ni_hang_state state_of(const struct ni_unfinished_line *in) {
 }
 
 /*
- * How long nothing was written before the clock was set back is not known. What finished was called before
- * what has not.
+ * It is not known how long nothing was written before the clock was set back. What has finished was called
+ * before what has not.
  */
 static void keep_calls_in_order(struct ni_hang_reading *r, const struct ni_hang_op *op) {
   const struct ni_seq_set *recorded = &r->x->recorded[op->kind];
@@ -196,7 +196,7 @@ static int read_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
     return -ENOMEM;
   bool p2p = strcmp(in->kind, "p2p") == 0, ended = l->kind == NI_LINE_INCOMPLETE;
   /*
-   * Later ones ran: given up, and not what anybody waits for. NCCL 2.31 throws away what it has queued at
+   * Later ones ran, so this one was given up and nobody waits for it. NCCL 2.31 drops what it has queued at
    * destroy.
    */
   bool thrown_away =
@@ -247,8 +247,8 @@ static bool ended_by_itself(const char *end) {
 }
 
 /*
- * A line's place in its file is its age: where it says an older time than the line before it, the clock was
- * set back, and what was read is moved back with it. Lines of one write say one time.
+ * The place of a line in its file is its age. If a line states an older time than the line before it, the
+ * clock was set back, and what was read before moves back with it. Lines of one write state the same time.
  */
 static void keep_order(struct ni_hang_reading *r, const struct ni_line *l) {
   uint64_t at = l->meta.dump_timestamp_us * 1000;
@@ -311,7 +311,7 @@ struct log_looking {
   struct ni_atlas *atlas;
 };
 
-/* What the index has of the log, if it is whole: what is left to be read begins at *from. */
+/* Loads what the index has of the log, if it is complete. The part that is left to read begins at *from. */
 static enum ni_atlas_state load_standing(struct ni_hang_reading *r, const struct ni_atlas *a, size_t file_no,
                                          uint64_t *from) {
   const struct ni_atlas_known k = ni_atlas_known(a, file_no);
@@ -337,7 +337,7 @@ static void store_standing(struct ni_hang_reading *r, struct ni_atlas *a, size_t
     ni_atlas_learn(a, file_no, map, &bytes);
 }
 
-/* Reads what lies behind `from`. *mtime_ns: when the log was written last; 0: it cannot be read. */
+/* Reads the log from `from` on. *mtime_ns: when the log was written last; 0: it cannot be read. */
 static int read_rest_from(struct ni_hang_reading *r, struct log_looking *x, struct ni_scan *scan,
                           struct ni_scan_to *to, const struct ni_scan_part *p, uint64_t from,
                           int64_t *mtime_ns) {
@@ -403,7 +403,7 @@ int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_files *files,
   unsigned jobs = ni_scan_jobs();
   opt.name = "hang";
   int e = ni_atlas_open(&x.atlas, who, files, &opt, false);
-  /* Whole files: whose a line is follows from the lines before it. */
+  /* Files are read as a whole: who a line belongs to follows from the lines before it. */
   if (e == 0)
     e = ni_scan_plan(&plan, files, false, jobs);
   for (size_t i = 0; e == 0 && i < files->n; i++)

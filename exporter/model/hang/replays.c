@@ -49,8 +49,10 @@ int ni_hang_pass_untold(struct ni_hang_member *x) {
   return e;
 }
 
-/* Numbers below this are over for their member: the next one behind what runs, or has run, by its kernel's
- * events. */
+/*
+ * Operations of a member with numbers below this are over: it is the number after what runs, or has run, by
+ * events of its kernel.
+ */
 static uint64_t find_shown_number(const struct ni_hang_member *x) {
   uint64_t next = 0;
   for (uint32_t i = 0; i < x->n_recent; i++) {
@@ -88,7 +90,7 @@ const struct ni_hang_op *ni_hang_last_replay(const struct ni_hang_member *x) {
 
 /* ---- what a peer has not come to ---- */
 
-/* How far the members of one communicator have come, by function: the least of them. */
+/* How far the members of one communicator have come, by function: the member that is least far. */
 struct least {
   uint16_t func;
   uint64_t next;

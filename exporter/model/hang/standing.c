@@ -6,7 +6,7 @@
 #include "exporter/base/array.h"
 
 /*
- * Another number is another format. Raise FORMAT with whatever changes what is in it, or what read_logs.c
+ * Each format has its own number. Raise FORMAT with every change of what is in it, or of what read_logs.c
  * makes of a line.
  */
 enum { FORMAT = 5 };
@@ -42,7 +42,10 @@ static void wire_names(struct ni_wire *w, struct ni_hang_model *m) {
   }
 }
 
-/* Times are near those of the operation before, and mostly more is not said of one that has finished. */
+/*
+ * Times are near those of the operation before. For a finished operation there is mostly nothing more to
+ * write.
+ */
 static void wire_op(struct ni_wire *w, const struct ni_hang_model *m, struct ni_hang_op *op,
                     uint64_t *before_ns) {
   static const struct ni_hang_op finished = {

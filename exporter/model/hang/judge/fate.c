@@ -1,5 +1,5 @@
 /*
- * How the processes stand: who runs, who is gone, who has ended, and which are what an earlier run left
+ * What became of the processes: who runs, who is gone, who has ended, and which ones an earlier run left
  * behind.
  */
 #include <errno.h>
@@ -16,8 +16,10 @@
 
 uint64_t ni_hang_last_sign(const struct ni_hang_process *p) { return p->alive_ns ? p->alive_ns : p->file_ns; }
 
-/* When it began, by the clock that all times are of; 0: not known. A beginning behind its own last sign is of
- * a clock that was set back since. */
+/*
+ * When it began, by the clock of all times; 0: not known. If it seems to have begun after its own last sign
+ * of life, its clock was set back in between.
+ */
 static uint64_t start_time_of(const struct ni_hang_process *p) {
   uint64_t start = p->who->start_ns - (uint64_t)p->skew_ns;
   return p->who->start_ns && start <= ni_hang_last_sign(p) ? start : 0;
@@ -46,9 +48,11 @@ static bool is_same_run(const struct ni_hang_process *p, const struct ni_hang_pr
 }
 
 /*
- * Has q taken p's place in the job? Of a p that is over, its rank's next process may have begun at once: not
- * before p's last sign of life, which is older than its end, give or take what clocks of two hosts differ by.
- * The number of ranks may have changed with it. A p that may live is only silent for a while.
+ * Has q taken the place of p in the job?
+ *
+ * If p is over, the next process of its rank may have begun at once. It did not begin before the last sign of
+ * life of p, which is older than the end of p; clocks of two hosts may differ by SLACK_NS. The number of
+ * ranks may have changed. If p may still live, it is only silent for a while.
  */
 static bool replaces_process(const struct ni_hang_process *q, const struct ni_hang_process *p) {
   uint64_t end = ni_hang_last_sign(p);
@@ -66,7 +70,7 @@ static int by_rank(const void *a, const void *b) {
   return NI_BY(x, y, rank, who->start_ns);
 }
 
-/* Who began last of those that are not of its run; NULL: nobody. */
+/* The process that began last, among those of other runs; NULL: there is none. */
 static const struct ni_hang_process *find_newest_of_other_runs(const struct ni_hang_model *m,
                                                                const struct ni_hang_process *p) {
   const struct ni_hang_process *newest = NULL;
@@ -81,9 +85,9 @@ static const struct ni_hang_process *find_newest_of_other_runs(const struct ni_h
 }
 
 /*
- * A process that is over, and a while after whose last sign of life others began, or at once another took its
- * place: a run before this one, in the same folder. Of one that may live only the latter says so. Of a rank
- * the newest RUNS processes are asked.
+ * Finds processes of earlier runs in the same folder. A process belongs to one if it is over and others began
+ * a while after its last sign of life, or if another process took its place at once. A process that may still
+ * live belongs to one only if its place was taken. Only the newest RUNS processes of a rank are compared.
  */
 static int find_earlier_runs(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
@@ -166,8 +170,8 @@ static NI_ORDER_BY(by_place, struct rank_place, process, hash, rank)
 }
 
 /*
- * How long is too long for this job: what lasts several times longer than all that it has had. A job that
- * began a while ago has had no pause that says anything yet.
+ * How long is too long for this job? A hang lasts several times longer than anything that the job has had. A
+ * job that began a short while ago has had no pause that tells anything yet.
  */
 static void find_limit(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;

@@ -47,8 +47,9 @@ static struct activity *measure_activity(const struct ni_hang_model *m) {
 }
 
 /*
- * A rank that has called and finished something elsewhere, long after it called this, is not held up by it. A
- * communicator that was made since says so at once: its ranks have left the old one to itself.
+ * Has this rank moved on? A rank that called and finished something elsewhere, long after it called this
+ * operation, is not held up by it. A communicator that was made since then says so at once: its ranks have
+ * abandoned the old one.
  */
 static bool has_moved_on(const struct ni_hang_process *p, const struct activity *a,
                          const struct ni_hang_op *op) {
@@ -72,8 +73,8 @@ uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_ha
 static uint64_t elapsed_since(uint64_t now, uint64_t then) { return now > then ? now - then : 0; }
 
 /*
- * Who keeps the others waiting? Of a rank that is inside what all others have finished they wait in a later
- * one.
+ * Does this rank keep the others waiting? If it is inside an operation that all others have finished, they
+ * wait for it in a later one.
  */
 static bool holds_up(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
   return ni_hang_blocks(k, w) || (k->behind_it && ni_hang_waits(w));
@@ -88,8 +89,8 @@ static uint64_t last_moved_ns(const struct ni_hang_verdict *v, const struct ni_h
 }
 
 /*
- * Since when the first of its ranks waits: it has called it, and what it was in before has ended. A host
- * calls far ahead of its GPU, so the call alone says little about what came first.
+ * Since when the first rank of the knot has waited: since it called the operation, and since what it was in
+ * before ended. A host calls far ahead of its GPU, so the call alone says little about what came first.
  */
 static uint64_t waits_since(const struct ni_hang_knot *k, const struct activity *active) {
   uint64_t first = UINT64_MAX;
@@ -106,7 +107,7 @@ static uint64_t waits_since(const struct ni_hang_knot *k, const struct activity 
   return first;
 }
 
-/* A process that is dead, or has ended, is waited for. */
+/* Does anybody wait for a process that is dead or has ended? */
 static bool waits_for_the_dead(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   if (k->count[NI_HANG_GONE])
     return true;
@@ -116,7 +117,7 @@ static bool waits_for_the_dead(const struct ni_hang_verdict *v, const struct ni_
   return false;
 }
 
-/* Since when somebody waits for a process that is dead by then: what others did later does not help. */
+/* Since when somebody has waited for a process that was dead by then. What others did later does not help. */
 static uint64_t given_up_ns(const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
                             const struct activity *active) {
   uint64_t t = waits_since(k, active);
@@ -129,9 +130,9 @@ static uint64_t given_up_ns(const struct ni_hang_verdict *v, const struct ni_han
 }
 
 /*
- * Since when nothing moved, where somebody waits for a dead process. From its death on, because what others
- * did later does not help; but where it had stood still for a whole limit before that, it was ended while it
- * hung, by a watchdog, say.
+ * Since when nothing has moved, where somebody waits for a dead process. Usually since its death, because
+ * what others did later does not help. If it had already stood still for a whole limit before, it was ended
+ * while it hung, for example by a watchdog: then since it stood still.
  */
 static uint64_t stood_still_ns(const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
                                const struct activity *active) {
@@ -144,7 +145,10 @@ static uint64_t stood_still_ns(const struct ni_hang_verdict *v, const struct ni_
   return still && died > still + v->limit_ns ? still : died;
 }
 
-/* pending by those who wait alone; of the knot, by all who matter, which is never more. */
+/*
+ * Returns how long it is pending by those who wait. The knot gets how long it is pending by all who matter,
+ * which is never more.
+ */
 static uint64_t pending_since(const struct ni_hang_verdict *v, struct ni_hang_knot *k,
                               const struct activity *active, uint64_t *inside_known) {
   uint64_t known = UINT64_MAX, known_in = UINT64_MAX, moved = k->newest_ns, stillest = UINT64_MAX;
@@ -152,7 +156,7 @@ static uint64_t pending_since(const struct ni_hang_verdict *v, struct ni_hang_kn
     const struct ni_hang_view *w = &k->view[i];
     bool holds = holds_up(k, w), held = ni_hang_is_held(k, w);
     uint64_t t = last_moved_ns(v, w, active);
-    /* Of a rank without data about this operation it may be known that it went on elsewhere meanwhile. */
+    /* A rank without data about this operation may be known to have moved on elsewhere meanwhile. */
     if (holds || w->where == NI_HANG_NO_DATA)
       ni_hang_raise(&moved, t);
     if (held && !holds && t < stillest)
@@ -183,8 +187,8 @@ static void set_where(struct ni_hang_knot *k, struct ni_hang_view *w, enum ni_ha
 }
 
 /*
- * A rank of which nothing was heard since long before those who wait were seen last: that it had not called
- * then says nothing about now.
+ * Nothing was heard of a rank since long before those who wait were seen last. That it had not called then
+ * says nothing about now.
  */
 static void forget_stale(const struct ni_hang_verdict *v, struct ni_hang_knot *k, uint64_t inside_known) {
   for (size_t i = 0; i < k->n; i++) {
@@ -211,7 +215,7 @@ static uint64_t limit_of_knot(const struct ni_hang_verdict *v, const struct ni_h
   return limit;
 }
 
-/* Logs tell of each rank once, when its own call is so old: there a little less is enough. */
+/* A log tells of each rank once, when its own call has reached that age. There a little less is enough. */
 static bool is_enough(const struct ni_hang_verdict *v, uint64_t pending_ns, uint64_t limit_ns) {
   return pending_ns >= (v->model->boxes ? limit_ns : limit_ns - limit_ns / 20);
 }
@@ -233,8 +237,8 @@ static void judge_wait(struct ni_hang_verdict *v, struct ni_hang_knot *k, const 
 }
 
 /*
- * Has the communicator o that hangs the ranks of k, which is a dump's process group? Each has the same number
- * in both.
+ * k is the process group of a dump. Does the hanging communicator o have the same ranks, each with the same
+ * number?
  */
 static bool has_same_ranks(const struct ni_hang_knot *k, const struct ni_hang_knot *o) {
   const bool is_same_size = o->kind == k->kind && o->any->who->n_ranks == k->any->who->n_ranks;
@@ -249,8 +253,8 @@ static bool has_same_ranks(const struct ni_hang_knot *k, const struct ni_hang_kn
 }
 
 /*
- * One hang counts once: where all of its ranks have data of ours, what the dumps say of it is not needed;
- * else it says more.
+ * One hang counts once. If all of its ranks have data of ours, what the dumps say of it is dropped; otherwise
+ * the dumps say more.
  */
 static void drop_doubles(struct ni_hang_verdict *v) {
   for (size_t i = 0; v->model->dumps && i < v->n; i++)
@@ -318,8 +322,8 @@ static bool is_queued(const struct ni_hang_view *w) {
 }
 
 /*
- * May others wait for it because it waits elsewhere? Also if it has not been seen to call, and if all are
- * queued.
+ * May others wait for this rank because it waits elsewhere? This also holds if it was not seen to call, and
+ * if all are queued.
  */
 static bool may_wait_elsewhere(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
   if (is_inside(w))
@@ -329,9 +333,11 @@ static bool may_wait_elsewhere(const struct ni_hang_knot *k, const struct ni_han
   return ni_hang_blocks(k, w) || is_queued(w) || w->where == NI_HANG_NO_DATA;
 }
 
-/* Does it wait there? A kernel that is not started waits for what its GPU is inside, if that was not called
- * long after it, and for what was called before it. A rank that has not called may wait on its host for
- * anything. */
+/*
+ * Does this rank wait there? A kernel that has not started waits for what its GPU is inside, unless that was
+ * called long after it, and for what was called before it. A rank that has not called may wait on its host
+ * for anything.
+ */
 static bool waits_there(const struct ni_hang_view *w, const struct wait_edge *e) {
   if (!is_queued(w) || !w->op)
     return true;
@@ -339,8 +345,8 @@ static bool waits_there(const struct ni_hang_view *w, const struct wait_edge *e)
 }
 
 /*
- * One knot and all that it leads to. Of what one rank waits in the oldest count: a file may say that it waits
- * everywhere.
+ * Visits one knot and all that it leads to. Of the operations that one rank waits in, only the oldest ones
+ * count, since a file may claim that it waits everywhere.
  */
 static void visit_knot(struct wait_graph *g, uint32_t at) {
   struct ni_hang_knot *k = &g->v->knot[at];
@@ -403,7 +409,7 @@ static void visit_knot(struct wait_graph *g, uint32_t at) {
   }
 }
 
-/* Counts for the ends of the graph who is inside them, and inside what leads to them. */
+/* For the ends of the graph: counts who is inside them, and who is inside what leads to them. */
 static void weigh_knots(const struct wait_graph *g) {
   uint64_t weight[ENDS] = {0};
   for (size_t i = 0; i < g->v->n; i++)
@@ -417,7 +423,10 @@ static void weigh_knots(const struct wait_graph *g) {
   }
 }
 
-/* What hangs: the ends of the graph whose time is over, a ring as one, and what leads to those. */
+/*
+ * Decides what hangs: the ends of the graph whose time is over, where a ring counts as one end, and whatever
+ * leads to those.
+ */
 static void decide_knots(struct wait_graph *g) {
   struct ni_hang_verdict *v = g->v;
   struct {
@@ -533,7 +542,7 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
   return e;
 }
 
-/* Whatever moved since in another communicator shows that the job is not quiet since then. */
+/* If anything moved since then in another communicator, the job is not quiet since then. */
 bool ni_hang_is_quiet(const struct ni_hang_verdict *v) {
   const struct ni_hang_quiet *q = &v->quiet;
   bool last = q->any && v->fate.moved_ns <= q->since_ns + NI_HANG_DEAD_NS;

@@ -148,7 +148,7 @@ bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w
   return k->count[NI_HANG_FINISHED] && ni_hang_waits(w);
 }
 
-/* In a replay, or behind it in a later one, its kernel is over as far as anybody knows. */
+/* It is in a replay, or behind one in a later replay. As far as anybody knows, its kernel is over. */
 static bool is_in_replay(const struct ni_hang_view *w) {
   return w->where == NI_HANG_IN_REPLAY || (w->later && w->later->state == NI_HANG_REPLAYED);
 }

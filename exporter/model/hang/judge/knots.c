@@ -36,9 +36,9 @@ static bool has_counts_of(const struct ni_hang_member *x, uint16_t func) {
 }
 
 /*
- * Numbers of operations are the same on all ranks unless one of them saw a part only (the activation mask was
- * off for a while). What two ranks both know tells by how much they differ. False: they have nothing in
- * common.
+ * Operations have the same numbers on all ranks, unless one rank saw only a part (its activation mask was off
+ * for a while). The operations that two ranks both know tell by how much their numbers differ. False: they
+ * have none in common.
  */
 static bool find_shift(const struct ni_hang_member *ref, const struct ni_hang_member *x, int64_t *shift) {
   for (int pass = 0; pass < 2;
@@ -69,8 +69,8 @@ static const struct ni_hang_op *find_first_open(const struct ni_hang_member *x) 
 }
 
 /*
- * The first one in flight anywhere: in a member's numbers, shifted to those of the first member that has any.
- * Where ranks called different ones there, that of most of them (a vote: the candidate changes when it has no
+ * The first collective in flight on any rank, in a numbering shifted to that of the first member that has
+ * one. Where ranks called different ones, the one of most ranks (a vote: the candidate changes when it has no
  * lead). What a rank left behind that is no longer in the communicator says nothing: its peers may have
  * passed it long ago.
  */
@@ -106,14 +106,14 @@ static const struct ni_hang_op *find_first_of_all(const struct ni_hang_finding *
   return best;
 }
 
-/* It has started more than that, and nothing is in flight. A call without a kernel takes a number, too. */
+/* It has started more than that, and nothing is in flight. A call without a kernel takes a number as well. */
 static bool has_passed(const struct ni_hang_member *x, uint64_t at) {
   uint64_t started = x->started[NI_KIND_COLL];
   return started != NI_HANG_NONE && started > at && x->started_ns <= x->open_ns && !x->invisible;
 }
 
 /*
- * What a rank has in flight in the place of an operation: another one, behind which that one may come. NULL:
+ * What a rank has in flight instead of this operation: another one, after which this one may come. NULL:
  * nothing.
  */
 static const struct ni_hang_op *find_op_called_instead(const struct ni_hang_knot *k,
@@ -125,7 +125,7 @@ static const struct ni_hang_op *find_op_called_instead(const struct ni_hang_knot
   return there && !ni_hang_is(first, k->op.func, k->op.sn) ? first : NULL;
 }
 
-/* Where a rank is that has neither finished the operation nor has it in flight. */
+/* Locates a rank that has neither finished the operation nor has it in flight. */
 static void locate_absent(const struct ni_hang_finding *f, struct ni_hang_knot *k, struct ni_hang_view *w,
                           const struct ni_hang_member *ref) {
   const struct ni_hang_member *x = w->member;
@@ -135,7 +135,10 @@ static void locate_absent(const struct ni_hang_finding *f, struct ni_hang_knot *
   uint64_t at = k->op.rec_sn + (uint64_t)shift;
   const bool is_behind_replay = k->op.replay && !comparable && x->started[NI_KIND_COLL];
   w->op = find_first_open(x);
-  /* A stuck line, newer than all that says what was not in flight: it is in another one, and not in this. */
+  /*
+   * A stuck line, newer than anything that says what was not in flight: it is in another operation, not in
+   * this one.
+   */
   if (w->op && w->op->seen_ns > x->open_ns)
     w->where = NI_HANG_OTHER_CALL;
   else if (!ni_hang_known_at(x, p, k->first_ns) || is_behind_replay)
@@ -156,7 +159,7 @@ static void locate_absent(const struct ni_hang_finding *f, struct ni_hang_knot *
   }
   k->call_mismatch |= w->where == NI_HANG_OTHER_CALL;
   if (w->where == NI_HANG_NEVER) {
-    /* Its calls are numbered alike on all ranks: one of this number was made, and nothing launched. */
+    /* Calls have the same numbers on all ranks: it made the call of this number, and nothing was launched. */
     if (k->op.call_sn && x->calls >= k->op.call_sn && !k->op.replay)
       w->where = NI_HANG_API_ONLY;
     k->blind += x->invisible > 0;
@@ -164,9 +167,9 @@ static void locate_absent(const struct ni_hang_finding *f, struct ni_hang_knot *
 }
 
 /*
- * Its peers may be idle behind a replay, so that a rank which is no longer there had not come to it has to be
- * known: its box is whole up to its death, its log if it ended in order, or as of a line that is newer than
- * the call.
+ * Is it known that this rank had not come to the operation? Its peers may be idle behind a replay, so if the
+ * rank is gone, this has to be known. Its box is complete up to its death. Its log is complete if it ended in
+ * order, or as of a line that is newer than the call.
  */
 static bool is_told_of(const struct ni_hang_knot *k, const struct ni_hang_member *x,
                        const struct ni_hang_process *p, bool gone) {
@@ -211,10 +214,7 @@ static bool has_called_it(const struct ni_hang_knot *k, const struct ni_hang_vie
   return w->op && ni_hang_is(w->op, k->op.func, k->op.sn);
 }
 
-/*
- * Of the same call with different values, one of those that most ranks made, and one of those that the fewest
- * did.
- */
+/* Ranks made the same call with different values. Finds one call of most ranks, and one of the fewest. */
 static void find_odd(struct ni_hang_knot *k) {
   size_t n_majority = 0, n_odd = SIZE_MAX;
   for (size_t i = 0, values = 0; i < k->n && values < VALUES; i++) {
@@ -278,8 +278,8 @@ static void find_last_finished(struct ni_hang_knot *k) {
 }
 
 /*
- * A process that died and had called the operation long before: it waited there until it was ended, as a
- * watchdog does.
+ * The operation in which a dead process waited until it was ended, for example by a watchdog: it had called
+ * the operation long before.
  */
 static const struct ni_hang_op *find_wait_until_death(const struct ni_hang_finding *f,
                                                       const struct ni_hang_knot *k,
@@ -292,9 +292,9 @@ static const struct ni_hang_op *find_wait_until_death(const struct ni_hang_findi
 }
 
 /*
- * Ends of a job may come one after the other, by the watchdog of each rank. Those that had waited by then are
- * not missing, as long as somebody else is: who never called it, or died before that. Where nobody else is,
- * their death is all that is known.
+ * The processes of a job may end one after the other, each by its own watchdog. Those that had waited until
+ * then are not missing, as long as somebody else is: a rank that never called it, or that died before. If
+ * nobody else is missing, their death is all that is known.
  */
 static void spare_those_who_waited(const struct ni_hang_finding *f, struct ni_hang_knot *k) {
   bool others_owe = false;
@@ -315,7 +315,7 @@ static void spare_those_who_waited(const struct ni_hang_finding *f, struct ni_ha
 }
 
 /*
- * All who have called it are queued, and the last that they came to before is a replay: perhaps that is what
+ * All ranks that have called it are queued, and the last operation before it is a replay. Perhaps the replay
  * does not end.
  */
 static void find_replay_before(struct ni_hang_knot *k) {
@@ -381,8 +381,10 @@ static const struct ni_hang_op *find_other_half(const struct ni_hang_finding *f,
   return half && half->root == me && (half->func == f->send) != send ? half : NULL;
 }
 
-/* Of those that have begun, else of all: the oldest operation of a rank whose other half is missing, else its
- * oldest. What a rank left behind that is no longer there is no half of anything. */
+/*
+ * Finds the oldest operation of a rank whose other half is missing, else its oldest one; among those that
+ * have begun, else among all. What a rank left behind that is no longer there is nobody's other half.
+ */
 static void locate_p2p(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k,
                        struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
@@ -410,7 +412,7 @@ static void locate_p2p(const struct ni_hang_finding *f, const struct ni_hang_gro
   }
 }
 
-/* A rank that others wait for and that waits for nobody itself. */
+/* Locates a rank that others wait for and that waits for nobody itself. */
 static void locate_waited_for(const struct ni_hang_finding *f, const struct ni_hang_group *c,
                               struct ni_hang_knot *k, struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
@@ -454,7 +456,7 @@ static int find_transfer_knots(struct ni_hang_finding *f, const struct ni_hang_g
       k->unseen++;
   }
   /*
-   * What is named: the wait at whose end nobody waits, the oldest of those; else the oldest whose other half
+   * What is named: the oldest of the waits for a rank that waits for nobody; else the oldest whose other half
    * is missing.
    */
   for (int pass = 0; pass < 3 && !k->op.enqueue_ns; pass++)
@@ -507,7 +509,7 @@ static void mark_several(struct ni_hang_model *m, const struct ni_hang_member **
       }
 }
 
-/* Of communicators that miss equally many ranks the larger one: it says more. */
+/* If two communicators miss the same number of ranks, the larger one says more. */
 static void note_unseen(struct ni_hang_fate *f, const struct ni_hang_group *c) {
   const struct ni_hang_member *x = c->x[0];
   size_t unseen = x->who->n_ranks > 0 && (size_t)x->who->n_ranks > c->n ? (size_t)x->who->n_ranks - c->n : 0;
@@ -520,8 +522,8 @@ static void note_unseen(struct ni_hang_fate *f, const struct ni_hang_group *c) {
 }
 
 /*
- * Have all of its ranks come to one replay, and to nothing since? Where several communicators stand so, the
- * newest replay counts.
+ * Have all of its ranks come to the same replay, and to nothing after it? If several communicators stand like
+ * that, the newest replay counts.
  */
 static void note_quiet(struct ni_hang_verdict *v, const struct ni_hang_group *c) {
   struct ni_hang_quiet q = {.any = c->x[0], .ranks = c->n};

@@ -31,9 +31,9 @@ int ni_hang_program_of(struct ni_hang_program *p, const struct ni_hang_verdict *
 }
 
 /*
- * Of that process the member of a communicator like the knot's: that one, or one with its name and size; of
- * several the one in which it is what `as` is in the knot's, as a stage of a pipeline that has one with the
- * stage before and one with the next. NULL: none, or several.
+ * The member of that process in a communicator like the one of the knot: the same one, or one with its name
+ * and size. If there are several, the one in which the process is what `as` is in the knot; a stage of a
+ * pipeline has one with the stage before and one with the next stage. NULL: none, or several.
  */
 static const struct ni_hang_member *find_similar_member(const struct ni_hang_program *p, uint32_t process,
                                                         const struct ni_hang_knot *k,
@@ -58,14 +58,14 @@ static const struct ni_hang_member *find_similar_member(const struct ni_hang_pro
   return n == 1 ? found : n_as == 1 ? found_as : NULL;
 }
 
-/* Was it called before the other one? Of two calls in one moment the one that has begun. */
+/* Was it called before the other one? If both were called at the same moment: has it begun? */
 static bool is_earlier(const struct ni_hang_op *op, const struct ni_hang_op *other) {
   if (op->enqueue_ns != other->enqueue_ns)
     return op->enqueue_ns < other->enqueue_ns;
   return ni_hang_where_of(op) == NI_HANG_INSIDE;
 }
 
-/* The newest of those that have finished are known by themselves; NULL: it is none of them. */
+/* The newest finished operations are known one by one. NULL: it is none of them. */
 static const struct ni_hang_op *find_recent_op(const struct ni_hang_member *x, const struct ni_hang_op *op) {
   for (uint32_t i = 0; i < x->n_recent; i++)
     if (ni_hang_is(&x->recent[i], op->func, op->sn) && x->recent[i].enqueue_ns)
@@ -74,8 +74,8 @@ static const struct ni_hang_op *find_recent_op(const struct ni_hang_member *x, c
 }
 
 /*
- * Has x called that operation before what it waits in? Of what has finished the call counts, too: on another
- * stream a later one may end before.
+ * Had x called that operation before the one it waits in? For finished operations the call counts as well: on
+ * another stream a later one may end first.
  */
 static int has_come_to(const struct ni_hang_member *x, const struct ni_hang_op *op,
                        const struct ni_hang_op *waits_in) {
@@ -90,7 +90,7 @@ static int has_come_to(const struct ni_hang_member *x, const struct ni_hang_op *
   return !done || done->enqueue_ns < waits_in->enqueue_ns ? 1 : -1;
 }
 
-/* In a dump `started` says it all: its records are numbered over all groups. */
+/* In a dump `started` says everything: its records are numbered over all groups. */
 static uint64_t count_transfers_called(const struct ni_hang_member *x) {
   const struct ni_seq_set *recorded = &x->recorded[NI_KIND_P2P];
   uint64_t n = x->started[NI_KIND_P2P] == NI_HANG_NONE ? 0 : x->started[NI_KIND_P2P];
@@ -111,14 +111,14 @@ static uint64_t count_transfers_open(const struct ni_hang_member *x) {
 }
 
 /*
- * Does its peer know how far the missing rank has come? Of two ranks the one has called at least what the
- * other has finished, and who waits has written that.
+ * Does its peer know how far the missing rank has come? If there are two ranks, one has called at least what
+ * the other has finished, and the one who waits has written that.
  */
 static bool is_told_by_peer(const struct ni_hang_knot *k) {
   return k->kind == NI_KIND_P2P && k->any->who->n_ranks == 2;
 }
 
-/* Also where what it wrote lacks some. */
+/* How many the missing rank has called at least, even if what it wrote is not complete. */
 static uint64_t least_called(const struct ni_hang_knot *k, const struct ni_hang_view *missing) {
   uint64_t n = count_transfers_called(missing->member);
   for (size_t i = 0; i < k->n && is_told_by_peer(k); i++) {
@@ -141,8 +141,8 @@ static const struct ni_hang_view *find_common_missing(const struct ni_hang_knot 
 }
 
 /*
- * Is what is known of the missing rank as new as the operation? What a killed process had not written lacks
- * some.
+ * Is what is known of the missing rank as new as the operation? A killed process may not have written
+ * everything.
  */
 static bool is_up_to(const struct ni_hang_program *p, const struct ni_hang_knot *k,
                      const struct ni_hang_view *missing) {
@@ -153,8 +153,8 @@ static bool is_up_to(const struct ni_hang_program *p, const struct ni_hang_knot 
 }
 
 /*
- * Sends and receives have no numbers in common. Has x called more of them before what it waits in than the
- * missing rank in all?
+ * Sends and receives have no common numbers. Had x called more of them before what it waits in than the
+ * missing rank has called altogether?
  */
 static int has_gone_ahead(const struct ni_hang_member *x, uint64_t missing_called,
                           const struct ni_hang_op *waits_in) {
@@ -168,7 +168,7 @@ static int has_gone_ahead(const struct ni_hang_member *x, uint64_t missing_calle
   return called > missing_called ? 1 : -1;
 }
 
-/* What those who wait in a, a collective, show of b: above 0: b comes first. */
+/* What those who wait in collective a show of b. Above 0: b comes first. */
 static int order_by_waiters(const struct ni_hang_program *p, const struct ni_hang_knot *a,
                             const struct ni_hang_knot *b) {
   const struct ni_hang_view *missing = find_common_missing(b, a), *in_a = find_common_missing(a, b);
@@ -192,7 +192,7 @@ static int order_by_waiters(const struct ni_hang_program *p, const struct ni_han
   return sum;
 }
 
-/* What the missing rank itself had called of it, and not finished when it died; NULL: nothing. */
+/* What the missing rank itself had called of it and not finished when it died; NULL: nothing. */
 static const struct ni_hang_op *find_op_left_open(const struct ni_hang_knot *k,
                                                   const struct ni_hang_view *missing) {
   const struct ni_hang_member *x = missing->member;
@@ -213,7 +213,7 @@ static const struct ni_hang_op *find_op_left_open(const struct ni_hang_knot *k,
   return first;
 }
 
-/* Its own black box says it where it had called one of them. */
+/* If the missing rank had called one of the two, its own black box shows the order. */
 static int order_by_missing_rank(const struct ni_hang_knot *a, const struct ni_hang_knot *b) {
   const struct ni_hang_view *in_a = find_common_missing(a, b), *in_b = find_common_missing(b, a);
   const struct ni_hang_op *x = in_a ? find_op_left_open(a, in_a) : NULL,

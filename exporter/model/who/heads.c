@@ -23,7 +23,7 @@ const char *ni_job_id(const struct ni_process_line *p) {
   return NULL;
 }
 
-/* How often it was begun again, by all who count that. -1: nobody does. */
+/* How often it was started again, by all who count that. -1: nobody does. */
 static int32_t find_attempt(const struct ni_process_line *p) {
   static const char *const keys[] = {"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT"};
   int32_t n = -1;

@@ -128,7 +128,7 @@ static int add_fact(struct run_finding *x, uint64_t hash, struct known_fact s) {
   return 0;
 }
 
-/* The number of a thing: `number` if it is new, or with put false UINT32_MAX, and it stays unknown. */
+/* The number of a thing. If it is new: `number`; with put false UINT32_MAX, and it stays unknown. */
 static int64_t find_number(struct run_finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c, bool put,
                            size_t number) {
   uint64_t hash = hash_fact(what, a, b, c);
@@ -141,7 +141,7 @@ static int64_t find_number(struct run_finding *x, uint32_t what, uint64_t a, uin
                                                                                      : (int64_t)number;
 }
 
-/* The same of a number that changes. 0 or -ENOMEM. */
+/* Sets a number that changes. 0 or -ENOMEM. */
 static int set_number(struct run_finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c,
                       size_t number) {
   uint64_t hash = hash_fact(what, a, b, c);
@@ -182,7 +182,7 @@ static void merge_head(struct ni_head *to, struct ni_head *from) {
     to->gpu = from->gpu;
 }
 
-/* Where a file does not say when its process began: files of one name are of one process, as a copy is. */
+/* If a file does not say when its process began: files of the same name are of one process, like a copy. */
 static int number_process(struct run_finding *x, struct ni_head *h) {
   const char *path = x->files->file[h->file].path;
   char origin[PATH_MAX];
@@ -205,7 +205,7 @@ static int number_process(struct run_finding *x, struct ni_head *h) {
   return find_number(x, A_FILES, who, name, 0, true, (size_t)p) < 0 ? -ENOMEM : 0;
 }
 
-/* Of its host and its job, by number: names are long. */
+/* Gives its host and its job a number, since names are long. */
 static int identify_process(struct run_finding *x, struct log_process *p) {
   const struct ni_head *h = p->head;
   uint64_t job = h->job ? ni_hash_text(1, h->job) : 0;
@@ -266,7 +266,7 @@ static uint32_t find_root(struct run_finding *x, uint32_t p) {
   return p;
 }
 
-/* The smallest is the root, so that it does not depend on the order of joining. */
+/* The smallest number is the root, so that the result does not depend on the order of joining. */
 static void join_processes(struct run_finding *x, uint32_t p, uint32_t q) {
   p = find_root(x, p);
   q = find_root(x, q);
@@ -327,7 +327,10 @@ static int make_groups(struct run_finding *x) {
   return 0;
 }
 
-/* How often each rank is claimed, and by whom as the how manyth: groups come in the order of their begin. */
+/*
+ * Counts how often each rank is claimed, and the turn of each group among those who claim it. Groups come in
+ * the order of their begin.
+ */
 static void count_claims(struct run_finding *x) {
   for (uint32_t g = 0; g < x->n_groups; g++)
     for (uint32_t i = 0; i < x->group[g].n_seats; i++) {
@@ -361,14 +364,14 @@ static void count_claims(struct run_finding *x) {
 
 /* ---- runs ---- */
 
-/* The same job, as far as both say. */
+/* Are they of the same job, as far as both say? */
 static bool is_same_job(const struct ni_head *a, const struct ni_head *b) {
   return a->job && b->job && strcmp(a->job, b->job) == 0;
 }
 
 /*
- * Two processes that begin together on GPUs of their own, each with the numbers of a launcher of its own: a
- * job of several engines.
+ * Are these two engines of one job? They begin together on different GPUs, each with the numbers of its own
+ * launcher.
  */
 static bool are_engines(struct run_finding *x, const struct process_group *g, uint32_t run) {
   const struct log_process *first = x->making[run].first;
@@ -416,14 +419,14 @@ static const struct log_process *find_process_on_host(struct run_finding *x, con
   return other == UINT32_MAX ? NULL : &x->process[other];
 }
 
-/* By one clock, where they have a host in common. */
+/* How far the group is from the run in time: by one clock, if they have a host in common. */
 static uint64_t time_to_run(struct run_finding *x, const struct process_group *g, uint32_t run) {
   const struct log_process *p = &x->process[g->process[0]], *other = find_process_on_host(x, p, run);
   return other ? apart_ns(start_time_of(p), start_time_of(other))
                : apart_ns(g->start_ns, (uint64_t)x->r->run[run].start_ns);
 }
 
-/* What speaks for the group's being of that run: 0: nothing. */
+/* How much speaks for the group being of that run; 0: nothing. */
 static unsigned measure_affinity(struct run_finding *x, const struct process_group *g, uint32_t run) {
   const struct ni_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
   unsigned sum = is_same_job(a, b) ? 2 : 0;
@@ -453,7 +456,7 @@ static bool is_better(const struct choice *a, const struct choice *b) {
   return a->far_ns < b->far_ns;
 }
 
-/* Is that what tells, or is the other as good? */
+/* Does this decide it, or is the next best choice as good? */
 static bool is_clear(const struct run_finding *x, const struct process_group *g, const struct choice *best,
                      const struct choice *next) {
   if (best->affinity != next->affinity)
@@ -475,14 +478,14 @@ static struct choice weigh_run(struct run_finding *x, const struct process_group
 }
 
 /*
- * Two launchers begin their processes one after the other: numbers of processes tell them apart where moments
- * do not.
+ * Two launchers start their processes one after the other. Process numbers tell them apart where times do
+ * not.
  */
 static bool is_told_by_pid(const struct choice *a, const struct choice *b) {
   return a->far_pid && b->far_pid && b->far_pid / CLEARLY >= a->far_pid;
 }
 
-/* The run that a group is of: UINT32_MAX: none that there is. */
+/* Chooses the run that a group is of. UINT32_MAX: none of those that exist. */
 static uint32_t choose_run(struct run_finding *x, const struct process_group *g) {
   struct choice best = {.run = UINT32_MAX}, next = best;
   size_t n = x->r->n;
@@ -529,7 +532,7 @@ static int claim_ranks(struct run_finding *x, const struct process_group *g, uin
   return e < 0 ? (int)e : 0;
 }
 
-/* Does nothing but the time hold the run together? Ranks of one launcher, or a job's id, would. */
+/* Does only the time hold the run together? Ranks of one launcher, or the id of a job, would do so better. */
 static bool is_loose(const struct run_finding *x, const struct process_group *g, uint32_t run) {
   const struct ni_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
   return !is_same_job(a, b) && (a->rank < 0 || b->rank < 0);
@@ -562,7 +565,10 @@ static int assign_run(struct run_finding *x, const struct process_group *g) {
   return claim_ranks(x, g, run);
 }
 
-/* Those first whose rank is there most often: each begins another run, and the others are put to them. */
+/*
+ * Groups whose rank is there most often come first. Each of these begins another run, and the others are
+ * assigned to them.
+ */
 static int by_lives(const void *a, const void *b, void *arg) {
   const struct process_group *all = arg, *g = &all[*(const uint32_t *)a], *h = &all[*(const uint32_t *)b];
   if (g->lives != h->lives)
@@ -624,8 +630,8 @@ static int find_all_runs(struct run_finding *x) {
 }
 
 /*
- * What the first lines of their logs leave open, more of them may tell: other communicators. All are looked
- * at again.
+ * What the first lines of the logs leave open, more lines may tell: other communicators. All logs are read
+ * again.
  */
 static int read_more_lines(struct run_finding *x) {
   bool open = x->apart || ni_runs_doubtful(x->r);

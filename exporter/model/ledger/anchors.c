@@ -11,7 +11,7 @@
 #include "format/names.h"
 
 /*
- * Functions in which every rank needs something from every other, so that none ends before the last has
+ * In these functions every rank needs something from every other rank, so none ends before the last one has
  * begun.
  */
 static bool is_meeting_point(enum ni_func func) {

@@ -11,7 +11,10 @@
 #include "exporter/base/text/safe_text.h"
 #include "absent.h"
 
-/* A communicator is its hash and its size: a hash that comes back with another size is another one. */
+/*
+ * A communicator is identified by its hash and its size. A hash that comes back with another size is another
+ * communicator.
+ */
 static int by_comm(const void *a, const void *b) {
   const struct ni_ledger_member *x = *(struct ni_ledger_member *const *)a,
                                 *y = *(struct ni_ledger_member *const *)b;
@@ -45,7 +48,10 @@ static uint64_t difference_of(uint64_t a, uint64_t b) { return a > b ? a - b : b
                     ##__VA_ARGS__)
 #define SAY(code, ...) SAY_CODE(NI_PROBLEM_##code, __VA_ARGS__)
 
-/* Its last lines are of recover, or may be: what ended before the process has its own. */
+/*
+ * Were its last lines written by recover, or may they have been? What ended before the process has last lines
+ * of its own.
+ */
 static bool is_recovered(const struct ni_ledger_member *x) { return x->killed || x->process->killed; }
 
 static void judge_events(struct ni_ledger *c, struct ni_ledger_member *x) {
@@ -74,7 +80,10 @@ static void judge_events(struct ni_ledger *c, struct ni_ledger_member *x) {
         ni_plural(x->proxy_flushed, "proxy record", "proxy records"), x->proxy_lines);
 }
 
-/* The process's own last line has what befell whole files, of whichever communicator their records were. */
+/*
+ * The last line of the process counts what was lost with whole files, whatever communicators the records
+ * belonged to.
+ */
 static bool is_process_account(const struct ni_ledger_member *x) {
   return x->who->hash == 0 && !x->kind[0].started && !x->kind[1].started;
 }
@@ -94,12 +103,12 @@ static void judge_process(struct ni_ledger *c, struct ni_ledger_member *x) {
                       "%s pid %" PRId64 ": in files that somebody deleted", p->who->host, p->who->pid);
 }
 
-/* The number of records that expired is on the last line only. */
+/* Only the last line has the number of expired records. */
 static bool may_have_expired(const struct ni_ledger_member *x) {
   return x->process->limits && !x->process->ended;
 }
 
-/* How many of its records went with whole files. */
+/* How many of its records were lost with whole files. */
 static uint64_t count_records_gone(struct ni_ledger_member *x, const struct ni_ledger_kind *k) {
   uint64_t n = x->final && k->written > k->records ? k->written - k->records : 0;
   if (n > x->process->gone)
@@ -108,7 +117,7 @@ static uint64_t count_records_gone(struct ni_ledger_member *x, const struct ni_l
   return n;
 }
 
-/* Lines that tell of losses may have gone, too. */
+/* Do the lines match what was stated? Lines that tell of losses may be lost as well. */
 static bool is_accounted_for(const struct ni_ledger_member *x, uint64_t lines, uint64_t stated) {
   return lines == stated || (x->process->files_gone && lines < stated);
 }
@@ -242,7 +251,7 @@ static void judge_nvidia(struct ni_ledger *c, struct ni_ledger_member *x) {
 }
 
 /*
- * Ranks without a log are missing in every communicator, too: they are counted once. job_lacks: the run's job
+ * A rank without a log is missing in every communicator, and is counted once. job_lacks: the job of the run
  * misses some.
  */
 static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headless, bool *job_lacks,
@@ -302,7 +311,7 @@ struct unended {
   char *dir; /* the folder that holds the logs of all of them */
 };
 
-/* dir becomes the folder that holds it and the file at path. */
+/* Widens dir to the folder that holds it and the file at path. */
 static int widen_dir(char **dir, const char *path) {
   const char *slash = strrchr(path, '/');
   size_t n = slash ? (size_t)(slash - path) : 1, same = 0;
@@ -323,8 +332,8 @@ static int widen_dir(char **dir, const char *path) {
 }
 
 /*
- * Counts a process that has a process line and no last line; any other is passed over. path: a file of it. 0
- * or -ENOMEM.
+ * Counts a process that has a process line and no last line; passes over all others. path: one of its files.
+ * 0 or -ENOMEM.
  */
 static int add_unended(struct unended *u, bool has_line, bool has_end, const char *host, const char *path) {
   if (!has_line || has_end)
@@ -340,7 +349,7 @@ static int add_unended(struct unended *u, bool has_line, bool has_end, const cha
   return widen_dir(&u->dir, path);
 }
 
-/* What to do, as a sentence without a full stop. n is not 0. */
+/* Writes what to do, as a sentence without a full stop. n is not 0. */
 static void write_unended_advice(const struct unended *u, char *out, size_t size) {
   FILE *f = fmemopen(out, size, "w");
   if (!f)
@@ -370,7 +379,7 @@ static int judge_ends(struct ni_ledger *c) {
   return e;
 }
 
-/* Places get the numbers of their lines, which are final now. */
+/* Gives places the numbers of their lines, which are final now. */
 static int settle_place(struct ni_where *p) {
   char *text;
   if (!p->text || !p->line)

@@ -222,7 +222,7 @@ void ni_ledger_free(struct ni_ledger *c) {
   *c = (struct ni_ledger){0};
 }
 
-/* The one of this file; a new one of that host. */
+/* The series of this file, or a new one of that host. */
 static struct ni_ledger_series *find_or_add_series(struct ni_ledger *c, const char *path, const char *host) {
   struct ni_ledger_series *s = c->n_series ? &c->series[c->n_series - 1] : NULL;
   if (s && s->path == path)

@@ -28,7 +28,7 @@ static int find_process(struct ni_ledger *c, const struct ni_line *l) {
   return 0;
 }
 
-/* A hash that comes back after destroy and init is another member: a comm line tells. */
+/* If a hash comes back after destroy and init it is another member: a comm line tells. */
 static int find_member(struct ni_ledger *c, const struct ni_line *l) {
   if (c->now_member >= 0 && l->kind != NI_LINE_COMM && ni_who_is(&c->who.member[c->now_member], &l->ident))
     return 0;
@@ -106,7 +106,10 @@ static int count_causes_by(struct ni_tally *t, const struct ni_by *by) {
   return 0;
 }
 
-/* Causes of what a rank lost that has no final line yet: the newest replace those of the line before. */
+/*
+ * Keeps the causes of what a rank lost that has no final line yet: the newest replace those of the line
+ * before.
+ */
 static int keep_causes(struct ni_ledger *c, struct ni_ledger_kind *k, const struct ni_by *by) {
   free(k->cause);
   k->cause = NULL;
@@ -213,7 +216,7 @@ static int read_stats(struct ni_ledger *c, const struct ni_line *l, struct ni_le
   return s->final ? count_causes_by(&c->strays, &s->strays) : 0;
 }
 
-/* A clock that cannot be right makes every time in the file wrong. */
+/* If the clock cannot be right, every time in the file is wrong. */
 static void read_clock(struct ni_ledger *c, const struct ni_clock_line *k, uint64_t line_no) {
   struct ni_ledger_process *p = c->process[c->now_process];
   const struct ni_ledger_clock now = {k->ticks, k->monotonic_ns, line_no, k->ns_per_tick};

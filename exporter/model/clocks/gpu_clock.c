@@ -31,9 +31,9 @@ static NI_ORDER_BY(by_time, struct ni_gpu_point, at_ns, offset_ns)
 }
 
 /*
- * The line below point[from..to) that lies nearest to them all, at time t: of the lower convex hull the edge
- * over the mean of their times (the sum of the distances is least there). Its outer edges hang on single
- * points and are worth nothing.
+ * The line below point[from..to) that lies nearest to all of them, at time t. It is the edge of the lower
+ * convex hull over the mean of their times, where the sum of the distances is least. The outer edges of the
+ * hull hang on single points and are worth nothing.
  */
 static int64_t fit_lower_line(const struct ni_gpu_clock *c, size_t from, size_t to, struct ni_gpu_point *hull,
                               int64_t t) {

@@ -122,7 +122,10 @@ static NI_ORDER_BY(by_operation, struct ni_clocks_mark, comm, func, sn, bytes, h
   return 0;
 }
 
-/* Of those seats, which are of one run: what several hosts did, each host's once. */
+/*
+ * Gathers the operations of these seats, which belong to one run: those that several hosts did, each host's
+ * once.
+ */
 static int gather_marks(const struct ni_clocks *c, const struct ni_clocks_seat *s, size_t n,
                         struct marks *m) {
   size_t kept = 0;
@@ -197,7 +200,7 @@ static NI_ORDER_BY(by_ahead, struct host_place, ahead, host)
   return low < high ? low : high;
 }
 
-/* What is less than can be known is left as it is. */
+/* An offset that is less than can be known is left as it is. */
 static bool is_off(const struct ni_host_clock *c) {
   const double at[] = {ni_clock_ahead(c, c->first_ns), ni_clock_ahead(c, c->last_ns)};
   const int64_t scatter = c->spread_ns > NI_CLOCKS_LEAST_NS ? c->spread_ns : NI_CLOCKS_LEAST_NS;
@@ -225,7 +228,9 @@ static void set_sync_times(struct ni_straight *s, const struct marks *m) {
   s->epoch_ns = m->n ? first / 2 + last / 2 : 0;
 }
 
-/* The hosts of one run, order[0..n): those joined with each other, group after group. */
+/*
+ * Aligns the hosts of one run, order[0..n): those that are joined with each other, one group after the other.
+ */
 static int align_run(struct ni_clocks *c, const uint32_t *order, uint32_t n, struct marks *m) {
   struct ni_match match = {0};
   struct ni_host_clock *clock = calloc(n, sizeof *clock), *result = calloc(n, sizeof *result);
@@ -289,7 +294,7 @@ static int align_run(struct ni_clocks *c, const uint32_t *order, uint32_t n, str
   return e;
 }
 
-/* place: of each host its number among those of its run. */
+/* place: the number of each host among those of its run. */
 static int align_found_run(struct ni_clocks *c, const uint32_t *order, uint32_t n, const uint32_t *place,
                            const struct ni_clocks_seat *s, size_t n_seats) {
   struct marks m = {0};

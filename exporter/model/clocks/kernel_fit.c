@@ -23,7 +23,10 @@ static int64_t quantile(int64_t *v, size_t n, unsigned tenths) {
   return v[(n - 1) * tenths / 10];
 }
 
-/* Less than slack: how far the nearest of ours that k can be is from there. NONE: none is. */
+/*
+ * How far the nearest of our kernels that k can be lies from there, if that is less than slack. NONE: there
+ * is none.
+ */
 static int64_t find_nearest_kernel(const struct fitting *f, const struct ni_kernel *k, int64_t there,
                                    int64_t slack) {
   int64_t found = NONE;
@@ -36,8 +39,9 @@ static int64_t find_nearest_kernel(const struct fitting *f, const struct ni_kern
 }
 
 /*
- * From number j on, in steps of `step`; offset and drift follow what is found. How well theirs lie upon ours:
- * up to 1000 each. keep: all of them, into off; else some, and no more once too many are not there.
+ * Matches kernels from number j on, in steps of `step`; offset and drift follow what is found. Returns how
+ * well theirs lie upon ours, up to 1000 each. keep: all of them, into off; else some, and no more once too
+ * many are missing.
  */
 static int64_t match_kernels(struct fitting *f, size_t j, size_t step, int64_t offset, bool keep) {
   int64_t last = f->k[j].start_ns, score = 0;
@@ -65,7 +69,7 @@ static int64_t match_kernels(struct fitting *f, size_t j, size_t step, int64_t o
   return score;
 }
 
-/* t: room for three times as many as theirs. */
+/* Fits the line through what was matched. t has room for three times as many numbers as theirs. */
 static void fit_kernel_line(const struct fitting *f, int64_t *t, struct ni_kernel_fit *out) {
   int64_t *off = t + f->m, *v = off + f->m, when[2], what[2];
   size_t n = 0;

@@ -23,9 +23,9 @@ struct set {
 enum what { MARGIN, HIGHEST, LOWEST };
 
 /*
- * Of lines of one drift between the bounds: the room of the one in the middle, or the highest and the lowest
- * (less) that one can be at t. A side that is missing is beyond all others. Each is concave in the drift: the
- * least of lines.
+ * Measures the lines of one drift that lie between the bounds: the room of the line in the middle, or the
+ * highest or lowest that a line can be at t (the lowest with a negative sign). A side without bounds is
+ * infinitely far. Each is concave in the drift: the minimum of lines.
  */
 static double measure_room(const struct set *s, enum what what, double drift, double t, double *offset) {
   double high = 1e300, low = -1e300;
@@ -49,8 +49,8 @@ static struct set make_bound_set(const struct ni_line_bound *b, size_t n, struct
 #define NO_TIE 4096.0 /* ns: more than rounding takes from an offset since 1970 */
 
 /*
- * Leaves out what bounds no line of a drift from..to: at both of them, and so between, another bound is
- * tighter on either side. What measure_room() finds there stays the same to the bit.
+ * Drops bounds that limit no line of a drift from..to: at both of these drifts, and so between them, another
+ * bound is tighter on either side. What measure_room() finds there stays the same to the bit.
  */
 static void drop_loose_bounds(struct set *s, double from, double to) {
   const double middle = (from + to) / 2;
@@ -75,7 +75,7 @@ static void drop_loose_bounds(struct set *s, double from, double to) {
   s->n = kept;
 }
 
-/* The drift from..to at which that is largest. */
+/* The drift in from..to at which that is largest. */
 static double find_best_drift(const struct set *s, enum what what, double from, double to, double t) {
   double offset;
   for (int i = 0; i < 80 && from < to; i++) {
@@ -93,8 +93,9 @@ static bool is_one_sided(const struct ni_line_bound *b) {
 }
 
 /*
- * Wrong matches (a number that means two operations) and stepped clocks lie far outside of everything else:
- * of the offset that equal shares of the bounds from below and from above exclude, as some have no middle.
+ * Rejects what lies far outside of everything else: wrong matches (a number that means two operations) and
+ * clocks that were stepped. The measure is the offset that equal shares of the bounds from below and from
+ * above exclude, as some bounds have no middle.
  */
 static size_t reject_outliers(struct ni_line_bound *b, size_t n) {
   double from = (double)INT64_MIN, to = (double)INT64_MAX;
@@ -122,7 +123,9 @@ static size_t reject_outliers(struct ni_line_bound *b, size_t n) {
   }
 }
 
-/* How far a line between all bounds, widened by slack, can be from the one chosen, at these two times. */
+/*
+ * How far a line between all bounds, each widened by slack, can be from the chosen line, at these two times.
+ */
 static double find_farthest_line(struct set *s, const struct ni_line_fit *f, const int64_t at[2],
                                  double slack) {
   double end[2], far = 0, unused;
@@ -148,7 +151,10 @@ static double find_farthest_line(struct set *s, const struct ni_line_fit *f, con
   return far + slack;
 }
 
-/* The truth lies within each bound, so the line is off by no more than the farther side: of 99 of 100. */
+/*
+ * The truth lies within each bound. So the line is off by no more than the farther side, for 99 of 100
+ * bounds.
+ */
 static double count_contradicted(struct ni_line_bound *b, size_t n, const struct ni_line_fit *f) {
   for (size_t i = 0; i < n; i++) {
     double line = f->offset_ns + f->drift * (double)b[i].t;
@@ -194,7 +200,7 @@ static double median_time(const struct ni_line_bound *b, size_t from, size_t to)
   return (double)b[from + (to - from) / 2].t;
 }
 
-/* No further from the line than that are 9 of 10. */
+/* The distance from the line within which 9 of 10 lie. */
 static double measure_spread_about(const struct ni_line_bound *b, size_t n, double drift, double offset,
                                    struct weighed *room) {
   size_t told = 0;
@@ -210,7 +216,7 @@ static double measure_spread_about(const struct ni_line_bound *b, size_t n, doub
 }
 
 /*
- * The least squares of those that lie no further from the line than most do: medians of a few leave much to
+ * The least squares of those that lie no further from the line than most do. Medians of a few leave much to
  * chance.
  */
 static void refine_line(const struct ni_line_bound *b, size_t n, double *drift, double *offset,
@@ -280,9 +286,9 @@ static NI_ORDER_BY(by_t, struct ni_line_bound, t, likely)
 }
 
 /*
- * Of operations of one kind the quickest ways there and back take about as long, a message and a collective
- * do not: the middle of the kind that is tighter by itself, as far as all bounds allow it. True: it is that
- * of messages. room: for n.
+ * The quickest operations of one kind take about as long there as back; a message and a collective do not
+ * take equally long. So this moves the line to the middle of the kind that is tighter by itself, as far as
+ * all bounds allow it. True: that kind is messages. room: for n.
  */
 static bool lean_on_tighter_kind(struct ni_line_fit *f, struct ni_line_bound *b, size_t n,
                                  struct bound_side *room) {

@@ -36,7 +36,7 @@ static struct ni_match_op *find_slot(struct ni_match *m, uint64_t key) {
   return &m->op[k];
 }
 
-/* Half of the sample leaves. */
+/* Halves the sample. */
 static int halve_sample(struct ni_match *m) {
   struct ni_match_op *old = m->op;
   struct ni_match_entry *entry = m->entry;

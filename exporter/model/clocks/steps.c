@@ -48,8 +48,8 @@ static const struct ni_clocks_mark *find_mark_of_host(const struct operation_row
 }
 
 /*
- * How long it was between the ends of two operations, as the middle one of the hosts that did both measured
- * it; of two the one that measured less, if that can be. INT64_MIN: fewer than two hosts did both.
+ * How long it was between the ends of two operations: the median of what the hosts that did both measured. Of
+ * two hosts the one that measured less, if that can be. INT64_MIN: fewer than two hosts did both.
  */
 static int64_t measure_between(struct step_finding *f, size_t a, size_t b) {
   size_t n = 0;
@@ -66,8 +66,7 @@ static int64_t measure_between(struct step_finding *f, size_t a, size_t b) {
 }
 
 /*
- * By how much more than the middle one the host measured; 0: it did not do both, or it is no more than can be
- * noise and drift.
+ * By how much more than the median this host measured. 0: it did not do both, or noise and drift explain it.
  */
 static int64_t measure_excess(struct step_finding *f, size_t a, size_t b, uint32_t host) {
   const struct ni_clocks_mark *x = find_mark_of_host(&f->row[a], host),
@@ -84,7 +83,8 @@ static bool is_same_step_size(int64_t a, int64_t b) {
 }
 
 /*
- * One late end of one rank looks like a step and one back again: the operations around have to say the same.
+ * One late end of one rank looks like a step and a step back. So the operations around it have to say the
+ * same.
  */
 static bool step_lasts(struct step_finding *f, size_t k, uint32_t host, int64_t by) {
   return k > 0 && k + 2 < f->n_rows && is_same_step_size(by, measure_excess(f, k, k + 2, host)) &&
@@ -113,7 +113,7 @@ static int find_steps_of_stream(struct step_finding *f) {
   return 0;
 }
 
-/* Do both lie about the same moment, before the step? */
+/* Do both steps lie around the same moment? By the clock before the step. */
 static bool steps_overlap(const struct ni_clock_step *a, const struct ni_clock_step *b) {
   const int64_t from = a->before_ns > b->before_ns ? a->before_ns : b->before_ns;
   const int64_t ends[] = {a->after_ns - a->by_ns, b->after_ns - b->by_ns},
@@ -121,7 +121,7 @@ static bool steps_overlap(const struct ni_clock_step *a, const struct ni_clock_s
   return from <= to + NI_CLOCKS_STEP_NS;
 }
 
-/* What several streams say of one step becomes one, between the nearest operations that any of them has. */
+/* Joins what several streams say of one step: it lies between the nearest operations that any of them has. */
 static void join_found(struct step_finding *f, struct ni_host_clock *clock) {
   if (f->n_found > 1)
     qsort(f->found, f->n_found, sizeof *f->found, by_host_and_time);

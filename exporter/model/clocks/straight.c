@@ -44,7 +44,7 @@ struct straight_work {
   uint32_t *order, n_order; /* hosts, nearest first */
 };
 
-/* By the clock of the reference where it took part, else of whoever stands first. */
+/* By the clock of the reference if it took part, else by the clock of the first one. */
 static bool is_in_window(const struct straight_work *w, const struct ni_match *m,
                          const struct ni_match_op *op) {
   const struct ni_straight *r = w->r;
@@ -107,7 +107,9 @@ static void shorten_way(struct straight_work *w, uint32_t from, uint32_t to, int
     x->ns = ns > 0 ? (uint32_t)ns : 0;
 }
 
-/* At best, what is left between the bounds is as long as those that waited for nobody took. */
+/*
+ * At best, what is left between the bounds is as long as the operation took for those who waited for nobody.
+ */
 static int guess_ways(struct straight_work *w) {
   for (uint32_t i = 0; i < w->n_list; i++) {
     const struct host_side *s = &w->side[w->list[i]];
@@ -130,7 +132,7 @@ static int guess_ways(struct straight_work *w) {
   return 0;
 }
 
-/* Dijkstra's way, in a table as dense as worlds are. True: these are the ways that are fitted. */
+/* Dijkstra's algorithm, over a full table of hosts. True: these are the ways that are fitted already. */
 static bool choose_ways(struct straight_work *w, bool last) {
   struct ni_straight *r = w->r;
   uint32_t n = r->n_hosts;
@@ -176,7 +178,7 @@ static bool choose_ways(struct straight_work *w, bool last) {
   }
 }
 
-/* No longer than the shortest of them took. */
+/* The shortest time that one of them took is the upper limit. */
 static int64_t find_shortest_transfer(const struct straight_work *w) {
   int64_t least = INT64_MAX;
   for (uint32_t i = 0; i < w->n_list; i++) {
@@ -282,7 +284,7 @@ static void free_work(struct straight_work *w) {
   free(w->order);
 }
 
-/* The reference's clock is right by itself; of the others nothing is known yet. */
+/* The clock of the reference is right by definition. Nothing is known of the others yet. */
 static void begin_with_reference(struct ni_straight *r) {
   r->contradiction_ns = 0;
   for (uint32_t i = 0; i < r->n_hosts; i++) {

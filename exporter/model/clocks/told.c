@@ -40,7 +40,7 @@ static const char *name_host(const struct ni_clocks_host *h, char out[96]) {
   return ni_safe_text(h->name, out, 96);
 }
 
-/* The larger one of both ends. */
+/* The larger offset of both ends. */
 static double find_farthest_offset(const struct ni_host_clock *c) {
   const double first = ni_clock_ahead(c, c->first_ns), last = ni_clock_ahead(c, c->last_ns);
   return fabs(first) > fabs(last) ? first : last;
@@ -88,7 +88,7 @@ static void append_several_hosts(struct clock_telling *t, const struct ni_clocks
     append_text(t, " and %zu more", n - NAMED);
 }
 
-/* Those of the run whose reference that is. */
+/* Says which hosts of this run are far from its reference. */
 static void say_far_hosts(struct clock_telling *t, uint32_t from, uint32_t end, uint32_t reference,
                           const struct ni_clocks_host **far, void (*line)(void *arg, const char *text),
                           void *arg) {

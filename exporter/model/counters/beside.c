@@ -25,7 +25,7 @@ static void widen_bins(struct ni_cover *c) {
   c->shift++;
 }
 
-/* Bins for the time between, both ends included. */
+/* Makes bins for the time between these two, both included. */
 static int cover_span(struct ni_cover *c, uint64_t from_ns, uint64_t to_ns) {
   if (!c->busy) {
     if (!(c->busy = calloc(NI_COVER_BINS, sizeof *c->busy)))
@@ -236,7 +236,7 @@ static int find_entity(struct ni_beside *b, const char *host, const struct ni_en
   return error < 0 ? error : ni_index_add(&b->entity_at, hash, *at);
 }
 
-/* Covers are there for the entities of one set at a time: those of all hosts would be too much. */
+/* Makes covers for the entities of one set; covers of all hosts at a time would be too much. */
 static int cover_entities(struct ni_beside *b, size_t n) {
   for (size_t i = 0; i < n; i++) {
     struct ni_beside_entity *e = &b->entity[b->entity_of[i]];
@@ -278,10 +278,7 @@ static int add_row(struct ni_beside *b, struct ni_beside_entity *e, const struct
   return b->texts.failed ? -ENOMEM : 0;
 }
 
-/*
- * The row of a counter among those that earlier sets had, or a new one. hint: where it lies if the sets are
- * alike.
- */
+/* The row of a counter that earlier sets had, or a new one. hint: where it lies if the sets are alike. */
 static int find_row(struct ni_beside *b, struct ni_beside_entity *e, uint32_t known, uint32_t hint,
                     const struct ni_counter *c, uint32_t *at) {
   *at = hint;
@@ -322,7 +319,7 @@ int ni_beside_set(struct ni_beside *b, const char *host, const struct ni_set *se
   return 0;
 }
 
-/* An amount that came between two times, spread over the parts of the run. */
+/* Spreads an amount that came between two times over the parts of the run. */
 static void spread_amount(const struct ni_beside *b, struct ni_beside_row *r, int64_t from, int64_t to,
                           double amount) {
   double width = (double)(b->to_ns - b->from_ns) / b->n_bins, span = (double)(to - from);

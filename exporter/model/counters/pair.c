@@ -40,7 +40,7 @@ const struct ni_pair_entity *ni_pair_entity_of(const struct ni_pair *p, const st
   return NULL;
 }
 
-/* What a sweep says of an entity, into the rows that are there and new ones. */
+/* Adds what a sweep says of an entity to the rows that are there, and to new ones. */
 static int add_rows(struct ni_pair *p, uint32_t k, const struct ni_set *set, const struct ni_reading *reading,
                     bool after) {
   size_t at = 0;
@@ -76,7 +76,9 @@ static NI_ORDER_OF(by_size, double)
   return n ? of[n / 2] : NAN;
 }
 
-/* What became of each counter, and what that says of the entity. seconds has room for one a row. */
+/*
+ * Finds what became of each counter, and what that says of the entity. seconds has room for one number a row.
+ */
 static void judge_entity(struct ni_pair *p, struct ni_pair_entity *e, double *seconds) {
   size_t n = 0, above = 0;
   NI_EACH(struct ni_pair_row, r, p->row + e->first, e->n) {

@@ -18,7 +18,7 @@ double ni_counter_unusual(const char *name, double rate, double usual) {
   return fabs(log2((rate + least) / ((isnan(usual) ? 0 : usual) + least)));
 }
 
-/* The median of the same counter of the others of its kind. of: room for all entities. */
+/* The median of the same counter on the other entities of its kind. of: room for all entities. */
 static double find_baseline(const struct ni_pair *p, const struct ni_pair_row *r, double *of) {
   size_t n = 0;
   for (uint32_t k = 0; k < p->n_entities; k++) {

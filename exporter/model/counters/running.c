@@ -9,9 +9,7 @@
 
 #define TEXT(to, from) snprintf(to, sizeof(to), "%s", (from) ? (from) : "")
 
-/*
- * The place of a counter of the set, which has no reading yet where it is new. NI_INDEX_NONE without memory.
- */
+/* The place of a counter of the set. A new one has no reading yet. NI_INDEX_NONE: no memory. */
 static uint32_t find_or_add_value(struct ni_running *r, const struct ni_entity *e,
                                   const struct ni_counter *c) {
   uint64_t hash = ni_hash_text(ni_hash_text(ni_hash(0, e->source), e->name), c->name);

@@ -45,7 +45,7 @@ static struct held *find_set(struct series_reader *x, uint64_t set_sn) {
   return NULL;
 }
 
-/* A place for a set: a free one, or that of the one that nobody asked for longest. */
+/* A slot for a set: a free one, or that of the set that was not used for longest. */
 static struct held *claim_set_slot(struct series_reader *x) {
   struct held *h = &x->held[0];
   for (int i = 1; i < NI_SERIES_SETS; i++)
@@ -62,14 +62,14 @@ static int parse_source(const char *name) {
   return -1;
 }
 
-/* What comes now is of no sample that was begun; its set may go. */
+/* What follows belongs to no sample that was begun. Its set may be dropped. */
 static int end_sample(struct series_reader *x) {
   bool cut = x->of != NULL;
   x->of = NULL;
   return cut ? report_fault(x, "a sample whose end is not there") : 0;
 }
 
-/* Do the names that are said again say the same? */
+/* Are these the names that the set has already? */
 static bool has_same_names(const struct held *h, const struct ni_counter_names_line *l) {
   if (l->entity >= h->set.n_entities || l->n_counters != h->n)
     return false;
@@ -153,7 +153,7 @@ static int read_names(struct series_reader *x, const struct ni_counter_names_lin
 
 /* ---- values ---- */
 
-/* The first line of a sample: its set, and whether its values can be told. */
+/* The first line of a sample: finds its set, and whether its values can be used. */
 static int begin_sample(struct series_reader *x, const struct ni_line *line) {
   const struct ni_sample_line *l = &line->counters;
   struct held *h = find_set(x, l->set_sn);

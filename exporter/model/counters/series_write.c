@@ -88,7 +88,9 @@ struct ni_series_totals ni_series_totals(const struct ni_series_writer *w) {
 
 /* ---- lines ---- */
 
-/* Room for a line; NULL without memory. All lines of a member carry one time, which then costs nothing. */
+/*
+ * Room for a line; NULL without memory. All lines of a member carry the same time, which then costs nothing.
+ */
 static char *reserve_line(struct ni_series_writer *w) {
   if (!w->n)
     w->now_us = ni_now_ns(CLOCK_REALTIME) / 1000;
@@ -135,8 +137,8 @@ static int write_names(struct ni_series_writer *w, const struct ni_series_set *o
 }
 
 /*
- * The numbers of a sample, from sweep's begin for each entity, then of each counter; what they are goes to
- * of->last.
+ * Writes the numbers of a sample: the begin of each entity, from sweep, then the value of each counter. What
+ * they are goes to of->last.
  */
 static int write_values(struct ni_series_writer *w, struct ni_series_set *of, const struct ni_set *set,
                         const struct ni_reading *r, const struct ni_series_sweep *sweep, uint64_t since) {
@@ -192,8 +194,8 @@ static uint64_t digest_set(const struct ni_set *set) {
 }
 
 /*
- * Would a difference be no number of events? After a reset, or of a counter that had no number since values
- * were said.
+ * Would a difference be no number of events? That is so after a reset, and for a counter that had no value
+ * since values were written.
  */
 static bool breaks_continuity(const struct ni_series_set *of, const struct ni_set *set,
                               const struct ni_reading *r) {

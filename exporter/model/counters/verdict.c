@@ -88,7 +88,8 @@ const char *ni_level_name(unsigned level) {
 }
 
 /*
- * Does a name fit one of the patterns, parted by blanks? '#' in them stands for `index`, where there is one.
+ * Does the name match one of the patterns, which blanks separate? A '#' in them stands for `index`, if there
+ * is one.
  */
 static bool matches_patterns(const char *patterns, const char *index, const char *name) {
   char one[128];
@@ -108,14 +109,14 @@ static bool matches_patterns(const char *patterns, const char *index, const char
   return false;
 }
 
-/* What it rose by. A counter that reached its maximum rose at least to there. */
+/* By how much it rose. A counter that reached its maximum rose at least to there. */
 static double rise_of(const struct ni_pair_row *r) {
   if (r->change.state == NI_CHANGE_STUCK)
     return (double)r->after.value - (double)r->before.value;
   return (double)r->change.delta;
 }
 
-/* The last number in a name: that which '#' stands for. NULL: it has none. */
+/* The last number in a name, which '#' stands for. NULL: it has none. */
 static const char *find_index_in(const char *name) {
   const char *at = name + strlen(name);
   while (at > name && !isdigit((unsigned char)at[-1]))
@@ -137,7 +138,10 @@ static double ratio_to_counter(const struct ni_pair *p, const struct ni_pair_ent
   return sum > 0 ? rise_of(r) / sum : 0;
 }
 
-/* The fastest of that counter at other entities of the same source: LOW: of the same link speed. */
+/*
+ * The fastest rate of that counter on other entities of the same source. same_speed: of the same link speed
+ * only.
+ */
 static double find_fastest_peer(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *own,
                                 bool same_speed, unsigned *others) {
   double best = 0, speed = p->entity[self].of->link_bytes_s;
@@ -162,7 +166,7 @@ static double find_expected_value(const struct ni_pair *p, uint32_t self, const 
   return fmax(find_fastest_peer(p, self, r, true, &others), p->entity[self].of->link_bytes_s * t->per);
 }
 
-/* Functions of one device are beside each other; where an address is not known, all are. */
+/* Are these functions of one device? If an address is not known, they count as such. */
 static bool is_same_device(const struct ni_entity *a, const struct ni_entity *b) {
   if (!a->pci || !b->pci)
     return true;
@@ -200,8 +204,8 @@ static bool is_lone_entity(const struct ni_pair *p, uint32_t self, const struct 
 }
 
 /*
- * How many times the test's limit a counter is at: from 1 on (RISE, FALL, LEVEL) or above it passes. Less
- * than 1: it does not.
+ * How far a counter is beyond the limit of the test, as a multiple of it. It passes from 1 on for RISE, FALL
+ * and LEVEL, above 1 for the others. Less than 1: it does not.
  */
 static double measure_against_limit(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
                                     const struct test *t) {
@@ -256,7 +260,7 @@ static double measure_against_limit(const struct ni_pair *p, uint32_t self, cons
   return v > limit ? fmin(limit > 0 ? v / limit : HUGE_VAL, 1e300) : 0;
 }
 
-/* A device has several entities, all with its warning: the first one says it. */
+/* A device has several entities, each with its warning. Only the first one says it. */
 static bool is_told_of_device(const struct ni_pair *p, const struct ni_pair_entity *e) {
   for (const struct ni_pair_entity *o = p->entity; o < e; o++) {
     const bool is_same_device = o->of->pci && e->of->pci && strcmp(o->of->pci, e->of->pci) == 0;
@@ -272,7 +276,7 @@ static const char *link_layer(const struct ni_entity *e) {
   return comma ? comma : "";
 }
 
-/* Should the two be alike? */
+/* Should the two behave alike? */
 static bool is_same_kind(const struct ni_entity *a, const struct ni_entity *b) {
   if (a->source != b->source || !a->kind != !b->kind)
     return false;
@@ -282,12 +286,12 @@ static bool is_same_kind(const struct ni_entity *a, const struct ni_entity *b) {
 }
 
 /*
- * Of n of a kind so many may be odd; more of them are a kind of their own, of which we do not know what sets
- * it apart.
+ * How many of n entities of a kind may be odd. If there are more, they are a kind of their own, and we do not
+ * know what sets it apart.
  */
 static size_t max_odd_ones(size_t n) { return n < 16 ? 1 : n / 8; }
 
-/* Most of its kind have one speed, and it has less. */
+/* Do most of its kind have the same speed, and it has less? */
 static bool is_slower_than_its_kind(const struct ni_pair *p, const struct ni_pair_entity *e) {
   const double speed = e->of->link_bytes_s;
   double common = 0;
@@ -316,7 +320,7 @@ static bool is_slower_than_its_kind(const struct ni_pair *p, const struct ni_pai
   return n >= 3 && 2 * n_common > n && speed < common && slower <= max_odd_ones(n);
 }
 
-/* Its link is down, and those of nearly all of its kind are up. */
+/* Is its link down, while the links of nearly all of its kind are up? */
 static bool is_down_alone(const struct ni_pair *p, const struct ni_pair_entity *e) {
   size_t up = 0, down = 0;
   NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
@@ -462,7 +466,7 @@ static bool add_finding(struct ni_counter_findings *f, const struct ni_pair *p, 
   return true;
 }
 
-/* Most rules ask for what moved. */
+/* Most rules concern only what changed. */
 static bool is_worth_testing(const struct ni_pair_row *r, const struct rule *rule) {
   switch (rule->first.kind) {
     case T_LEVEL:
@@ -528,8 +532,8 @@ static int by_badness(const void *a, const void *b) {
 }
 
 /*
- * What is no fault is said once, of the entity where there is most of it. Without memory it is said of that
- * one alone.
+ * A note that is no fault is made once, for the entity where there is most of it. Without memory, it is made
+ * for that entity alone.
  */
 static void fold_notes(struct ni_counter_findings *f) {
   size_t kept = f->n_faults;

@@ -208,7 +208,7 @@ static int compare_kind(struct digest_pair *x, const struct ni_digest_lane *l, c
   return 0;
 }
 
-/* What one lane alone has: of one function and as often on both sides it has another size. */
+/* Compares what only one lane has. If both have one function equally often, it has another size. */
 static int compare_rest(struct digest_pair *x, const struct ni_digest_lane *l, const struct ni_digest_lane *m,
                         const bool *in_both_a, bool *in_both_b) {
   const struct ni_digest_kind *a = x->d[0]->kind + l->first, *b = x->d[1]->kind + m->first;
@@ -273,7 +273,7 @@ static int report_lane_alone(struct digest_pair *x, int side, const struct ni_di
   return e;
 }
 
-/* What went from one communicator and came on another, as large and as often. */
+/* Finds what left one communicator and came on another, equally large and equally often. */
 static void find_moved(struct digest_pair *x) {
   size_t kept = 0;
   for (size_t i = 0; i < x->n; i++) {
@@ -297,7 +297,7 @@ static void find_moved(struct digest_pair *x) {
   x->n = kept;
 }
 
-/* Lanes of the same name, then those of the same place. */
+/* Compares lanes of the same name, then lanes at the same place. */
 static int compare_programs(struct digest_pair *x) {
   const uint32_t n = x->p[0]->n, m = x->p[1]->n;
   bool *used = calloc((size_t)n + m + 1, sizeof *used);

@@ -43,7 +43,7 @@ void ni_cut_free(struct ni_cut *x) {
 
 /* ---- lanes ---- */
 
-/* Does the rank send to (receive from) many there? Its first operations show it. */
+/* Does the rank send to (or receive from) many ranks there? Its first operations show it. */
 static bool is_to_many(const struct ni_blame_rank *o, const struct ni_blame_slot *s, int32_t n_ranks) {
   int32_t peers = 0;
   for (uint32_t i = 0; i < o->n_slots; i++)
@@ -121,12 +121,15 @@ static void count_by_lane(struct ni_cut *x, const struct ni_cut_ops *ops, uint64
   }
 }
 
-/* So many operations it has got beyond those of its steps so far, this one's included. */
+/* How many operations the lane has got beyond those of its steps so far, this one included. */
 static int64_t surplus_ops(const struct ni_cut_lane *l, uint64_t n, uint64_t step) {
   return l->before + (int64_t)n - (int64_t)((step + 1) * l->each);
 }
 
-/* How many operations of each lane are to come from the next step; below 0: are to go there. */
+/*
+ * Computes how many operations of each lane are to come from the next step. Below 0: how many are to go
+ * there.
+ */
 static void count_wanted_ops(struct ni_cut *x, const uint64_t n[NI_PATTERN_LANES],
                              int64_t more[NI_PATTERN_LANES]) {
   for (uint32_t i = 0; i < x->n_lanes; i++) {
@@ -144,7 +147,7 @@ static void count_wanted_ops(struct ni_cut *x, const uint64_t n[NI_PATTERN_LANES
   }
 }
 
-/* The first ones of the next step, where more is above 0. */
+/* Takes the first operations of the next step, where more is above 0. */
 static int take_from_next(struct ni_cut *x, int64_t more[NI_PATTERN_LANES]) {
   size_t kept = 0;
   int e = 0;
@@ -162,7 +165,7 @@ static int take_from_next(struct ni_cut *x, int64_t more[NI_PATTERN_LANES]) {
   return e;
 }
 
-/* The last ones of this step, where more is below 0, to the begin of the next one. */
+/* Moves the last operations of this step to the begin of the next one, where more is below 0. */
 static int give_to_next(struct ni_cut *x, int64_t more[NI_PATTERN_LANES]) {
   struct ni_cut_ops moved = {0};
   int e = 0;
@@ -233,8 +236,8 @@ int ni_cut_next(struct ni_cut *x) {
 }
 
 /*
- * Where the lane was beside the mark: the latest place that comes often, so that ranks agree that have it now
- * here, now there.
+ * Where the lane was, compared with the mark: the latest place that comes often, so that ranks agree that
+ * have it now here, now there.
  */
 static int64_t find_frequent_place(const struct ni_cut_lane *l, uint64_t steps) {
   uint32_t best = NI_CUT_OFF;

@@ -20,7 +20,7 @@ static uint64_t hash_at(const struct ni_program *p, const struct ni_pattern_lane
   return ni_place_hash(&p->place[l->first + i % l->n], l->sizes_vary);
 }
 
-/* So many operations are equal, the other's counted from `from`. */
+/* Counts how many operations are equal, if the other lane is counted from `from`. */
 static uint32_t count_equal_ops(const struct ni_program *p, const struct ni_pattern_lane *l,
                                 const struct ni_program *q, const struct ni_pattern_lane *m, uint32_t from) {
   uint32_t n = 0;
@@ -70,7 +70,7 @@ static void compare_lanes(const struct ni_program *p, const struct ni_pattern_la
                  ends ? NULL : &q->place[m->first + (from + same) % m->n]);
 }
 
-/* Operations on lanes that are equal count whole, on others as far as these begin alike. */
+/* Operations on equal lanes all count. On other lanes they count as far as the lanes begin equally. */
 static uint32_t count_in_common(const struct ni_program *p, const struct ni_program *q) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < p->n_lanes; i++) {

@@ -60,8 +60,8 @@ static bool has_name(const struct ni_comm_row *c) {
 }
 
 /*
- * Roles are told communicator by communicator, and of one with a missing rank not always. One of which
- * nothing is known has that of those as large that do the same, where these have one alone.
+ * Roles are found for each communicator, and if a rank is missing not always. A communicator of which nothing
+ * is known has the role of those of its size that do the same, if these have only one.
  */
 static enum ni_role find_role(const struct ni_summary *s, const uint64_t *profile, size_t i) {
   const struct ni_comm_row *c = &s->comm[i];
@@ -79,8 +79,8 @@ static enum ni_role find_role(const struct ni_summary *s, const uint64_t *profil
 }
 
 /*
- * "tp": its role; "embedding": its name without digits at its end; "8 ranks"; "unknown": nobody says how
- * many. NULL: no memory.
+ * The label: "tp": its role; "embedding": its name without digits at the end; "8 ranks"; "unknown": nobody
+ * says how many. NULL: no memory.
  */
 static char *make_label(const struct ni_comm_row *c, enum ni_role role) {
   char *label = NULL;
@@ -152,7 +152,7 @@ static bool has_same_lanes(const struct ni_program *p, const struct ni_program *
   return true;
 }
 
-/* Do their steps begin at the same place? Else figures of a place are not of the same operation. */
+/* Do their steps begin at the same place? Otherwise figures of a place are of different operations. */
 static bool have_same_begin(const struct ni_program *p, const struct ni_program *q) {
   for (uint32_t i = 0; i < p->n_places; i++) {
     const bool vary = p->lane[p->place[i].lane].sizes_vary;
@@ -166,7 +166,7 @@ static uint64_t mean_before(const struct ni_pattern_place *p) {
   return p->samples ? (p->before + p->samples / 2) / p->samples : 0;
 }
 
-/* Do their lanes lie between one another alike? Stages of a pipeline do the same at other moments. */
+/* Are their lanes interleaved in the same way? Stages of a pipeline do the same at different moments. */
 static bool has_same_order(const struct ni_program *p, const struct ni_program *q) {
   for (uint32_t i = 0; i < p->n_lanes; i++) {
     const struct ni_pattern_lane *l = &p->lane[i], *m = &q->lane[i];
@@ -227,7 +227,7 @@ static void add_program_to(struct ni_program *to, const struct ni_program *p) {
   }
 }
 
-/* In the order of ranks. p is taken over. */
+/* Files the program of a rank; ranks come in order. Takes over p. */
 static int file_program(struct gather *g, uint32_t rank, struct ni_program *p) {
   struct ni_pattern_rank *to = &g->out->rank[rank];
   uint32_t k;
@@ -307,7 +307,7 @@ static int find_all_programs(struct gather *g) {
   return g->error;
 }
 
-/* Those with most ranks first, by run; ranks get the new numbers. */
+/* Programs with the most ranks come first, by run. Ranks get the new numbers. */
 static NI_ORDER_BY(by_size, struct ni_program, run, minus_ranks, first_rank)
 
     static int sort_programs(struct ni_pattern *out) {
@@ -358,7 +358,10 @@ static bool is_same_function(const struct ni_pattern_count *x, const struct ni_p
   return x->func == y->func && x->label == y->label && x->run == y->run && x->n_ranks == y->n_ranks;
 }
 
-/* Functions of many sizes, such as requests of any length, become one row each. In order of what they are. */
+/*
+ * Functions with many sizes, such as requests of any length, become one row each. In the order of what they
+ * are.
+ */
 static size_t join_sizes(struct ni_pattern_count *count, size_t n) {
   size_t kept = 0;
   for (size_t i = 0, to; i < n; i = to) {

@@ -48,8 +48,8 @@ static const struct ni_cut_lane *cut_lane_of(const struct lane_reader *x, const 
 }
 
 /*
- * One more of that kind. Without room it takes the place of the rarest one, and is as frequent as that at
- * least.
+ * Counts one more variant of that kind. Without room it takes the place of the rarest one, and counts as at
+ * least as frequent.
  */
 static void count_variant(struct variants *v, uint64_t hash, uint32_t ops) {
   uint32_t i = 0, rarest = 0;
@@ -76,7 +76,9 @@ static const struct variant *find_most_frequent(const struct variants *v) {
   return best;
 }
 
-/* Each lane of the step at hand as two numbers: of its operations, and of their functions. */
+/*
+ * Hashes each lane of the step at hand into two numbers: one of its operations, and one of their functions.
+ */
 static void hash_lanes(struct lane_reader *x) {
   for (uint32_t i = 0; i < NI_PATTERN_LANES; i++)
     x->lane[i].hash = x->lane[i].function_hash = x->lane[i].ops = 0;
@@ -121,7 +123,7 @@ static uint64_t count_steps_with(const struct lane *l) {
   return steps;
 }
 
-/* What most steps have; returns the number of places of all lanes. */
+/* Chooses what most steps have. Returns the number of places of all lanes. */
 static uint32_t choose_variants(struct lane_reader *x, uint64_t steps) {
   uint32_t places = 0;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
@@ -143,8 +145,8 @@ static uint32_t choose_variants(struct lane_reader *x, uint64_t steps) {
 }
 
 /*
- * Are the lanes most of what the rank does? Requests of any length have something in common at times, and
- * that is no step. A tenth of all operations will do, as evaluations can be long.
+ * Do the lanes cover most of what the rank does? Requests of any length have something in common at times,
+ * and that is no step. A tenth of all operations is enough, as evaluations can be long.
  */
 static bool covers_enough(const struct lane_reader *x, uint64_t ops) {
   enum { LEAST = 10 };
@@ -155,7 +157,7 @@ static bool covers_enough(const struct lane_reader *x, uint64_t ops) {
   return covered * LEAST >= ops;
 }
 
-/* Operations on lanes that have another sequence each time. */
+/* Counts operations on lanes whose sequence is different each time. */
 static uint64_t count_irregular_ops(const struct lane_reader *x) {
   uint64_t ops = 0;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
@@ -209,7 +211,7 @@ static int by_end(const void *a, const void *b, void *ops) {
   return x->end_ns != y->end_ns ? (x->end_ns < y->end_ns ? -1 : 1) : ni_by_u32(a, b);
 }
 
-/* NULL: it has none. Where the step was hashed. */
+/* The lane of an operation; NULL: it has none. For steps that were hashed. */
 static const struct lane *find_known_lane(const struct lane_reader *x, const struct ni_blame_op *op) {
   const uint8_t k = op->slot < NI_CUT_SLOTS ? x->cut.lane_of[op->slot] : 0;
   return k ? &x->lane[k - 1] : NULL;
@@ -272,7 +274,10 @@ static void sample_op(struct filler *f, uint32_t place, const struct ni_blame_op
   f->beside_ns[place] += shared_ns < ns ? shared_ns : ns;
 }
 
-/* main_start: of the main lane's first operation; before: so many of that lane so far. */
+/*
+ * main_start: start of the first operation of the main lane. before: how many operations of that lane there
+ * were so far.
+ */
 static void measure_to_main(struct ni_pattern_place *p, const struct ni_blame_op *op, int64_t main_start,
                             uint64_t before) {
   p->start_ns += op->start_ns - main_start;
@@ -282,7 +287,8 @@ static void measure_to_main(struct ni_pattern_place *p, const struct ni_blame_op
 }
 
 /*
- * The step at hand: places of lanes that it has; figures where it is sampled. exact: it is just the program.
+ * Fills in the step at hand: the places of its lanes, and figures if it is sampled. exact: it is exactly the
+ * program.
  */
 static int fill_step(struct filler *f, bool sampled, bool *exact) {
   struct lane_reader *x = f->x;
@@ -390,7 +396,9 @@ static int hash_ring(struct ni_pattern_lane *l, const struct ni_pattern_place *p
   return 0;
 }
 
-/* How many ranks on: in a ring of n the shorter way, half of them as the numbers are. */
+/*
+ * How many ranks further the peer is. In a ring of n the shorter way; half the ring stays as the numbers are.
+ */
 static int32_t shift_to_peer(const struct ni_cut_lane *l, int32_t n) {
   if (l->kind == NI_BLAME_COLL)
     return 0;
@@ -411,7 +419,10 @@ static bool has_same_name(const struct ni_pattern_lane *x, const struct ni_patte
   return x->label == y->label && x->kind == y->kind && x->n_ranks == y->n_ranks && x->peer == y->peer;
 }
 
-/* Lanes by what they are called, their places likewise. main_first: the main lane's first place so far. */
+/*
+ * Sorts lanes by what they are called, and their places with them. main_first: the first place of the main
+ * lane so far.
+ */
 static int sort_lanes(struct ni_program *out, uint32_t main_first) {
   struct ni_pattern_place *sorted = malloc((out->n_places + 1) * sizeof *sorted);
   uint32_t n = 0;
@@ -471,7 +482,10 @@ static int make_program(struct lane_reader *x, const struct filler *f, struct ni
   return e == 0 ? sort_lanes(out, x->lane[f->main_lane].first) : e;
 }
 
-/* The lane with most places; of several the first by name, so that ranks with the same work take the same. */
+/*
+ * Is lane i longer than lane k? Of equally long ones the first by name, so that ranks with the same work
+ * choose the same.
+ */
 static bool is_before(const struct lane_reader *x, uint32_t i, uint32_t k) {
   const struct ni_cut_lane *a = &x->cut.lane[i], *b = &x->cut.lane[k];
   const int label = strcmp(x->of->label[a->comm], x->of->label[b->comm]);
@@ -540,8 +554,9 @@ static int count_steps(struct lane_reader *x, struct ni_program *out) {
 }
 
 /*
- * Lanes that have the same number of operations a step on average, and not in each: they are cut anew by
- * their numbers. Off by one operation in FEW_LOST steps and by EDGE at the ends of the log at most.
+ * Finds lanes that have the same number of operations a step on average, and not in each step. They are cut
+ * anew by their numbers. They are off by one operation in FEW_LOST steps, and by EDGE at the ends of the log,
+ * at most.
  */
 static bool find_jitter(const struct lane_reader *x, uint64_t steps, uint64_t each[NI_PATTERN_LANES]) {
   enum { FEW_LOST = 50, EDGE = 2 };

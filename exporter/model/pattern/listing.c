@@ -58,7 +58,8 @@ static bool is_same_comm(const struct ni_pattern_lane *x, const struct ni_patter
 }
 
 /*
- * Lanes beside, from `lane` on, that have its communicator: by when operations begin. Returns their number.
+ * Seats the overlapping lanes from `lane` on that have the same communicator, ordered by when operations
+ * begin. Returns their number.
  */
 static uint32_t seat_overlapping_lanes(const struct ni_program *p, uint32_t lane, struct listing_seat *seat,
                                        uint32_t *order) {
@@ -129,7 +130,7 @@ static struct ni_listing_row *add_row(struct fold *f, enum ni_listing_kind kind,
   return &l->row[l->n++];
 }
 
-/* Figures over all operations that a row stands for: those of the repetitions that it is in. */
+/* Sums figures over all operations that a row stands for: those of the repetitions that it is in. */
 static void sum_up_row(const struct fold *f, struct ni_listing_row *row, uint32_t at, uint32_t level,
                        uint64_t *n) {
   if (level < f->depth) {
@@ -165,7 +166,7 @@ static int add_listing_op(struct fold *f, uint32_t at, uint32_t times) {
   return 0;
 }
 
-/* How often what begins at `at` repeats after so many, before `end`. */
+/* How often the `period` operations that begin at `at` repeat before `end`. */
 static uint32_t count_repeats(const struct fold *f, uint32_t at, uint32_t end, uint32_t period) {
   uint32_t same = 0;
   while (at + period + same < end && f->symbol[at + same] == f->symbol[at + period + same])

@@ -13,7 +13,10 @@
 #include "exporter/base/text/safe_text.h"
 #include "exporter/model/sums/blame/alike.h"
 
-/* The same in each process, unlike ni_hash(): keys decide the order in which numbers are added up. */
+/*
+ * Unlike ni_hash(), the result is the same in each process: keys decide the order in which numbers are added
+ * up.
+ */
 static uint64_t mix_number(uint64_t key, uint64_t part) { return ni_mix(ni_mix(key + 1) + part); }
 static uint64_t mix_text(uint64_t key, const char *text) {
   while (*text)
@@ -83,8 +86,8 @@ int ni_diff_add_function(struct ni_diff_run *o, const char *func, const char *ty
 }
 
 /*
- * Own time by bin and by place of the step. With one communicator alone (FSDP, DDP) all outside of operations
- * is own time.
+ * Compute time of each rank, by bin and by place of the step. If there is only one communicator (FSDP, DDP),
+ * all time outside of operations is compute time.
  */
 static int gather_ranks(struct ni_diff_run *o, const struct ni_blame *b) {
   for (uint32_t r = 0; r < b->n_ranks; r++) {

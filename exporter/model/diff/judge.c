@@ -22,7 +22,7 @@
 /* changes that tell how far such changes lie apart; as well as this is known, of some 30 */
 enum { FEW = 6, SPREAD_DF = 60 };
 
-/* Which quantity of A is which of B. */
+/* Pairs each quantity of A with one of B. */
 static int by_name(const struct ni_diff_item *x, const struct ni_diff_item *y) {
   return NI_BY(x, y, kind, key);
 }
@@ -43,7 +43,7 @@ static int in_order(const void *a, const void *b) {
   return by_key(x, y);
 }
 
-/* Of a step with its pauses, and of pauses and waiting, all counts. */
+/* For a step with its pauses, and for pauses and waiting, all values count; elsewhere a tenth is trimmed. */
 static void measure_means(struct ni_diff_run *r, float *scratch) {
   NI_EACH(struct ni_diff_item, x, r->item, r->n) {
     bool all = x->kind == NI_DIFF_STEP &&
@@ -65,9 +65,9 @@ const struct ni_diff_row *ni_diff_step(const struct ni_diff *d, uint64_t part) {
 }
 
 /*
- * Own time of a step, of the places that both runs of a rank have; its steps vary as those of all computing
- * do, at least. A place whose ratio is far from that of most is another one: on some hosts places are
- * numbered from another operation on.
+ * Compute time of a step, over the places that both runs of a rank have. It varies at least as much as the
+ * computing of all ranks does. A place whose ratio is far from that of most places is a different place: on
+ * some hosts places are numbered from another operation on.
  */
 static void compare_compute_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
   float ratio[NI_BLAME_KEYS];
@@ -102,7 +102,7 @@ static void compare_compute_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
   }
 }
 
-/* The mean of rows [from, end) of ranks or links. Their steps vary together. */
+/* Adds the mean of rows [from, end) of ranks or links. Their steps vary together. */
 static void average_group(struct ni_diff *d, size_t from, size_t end, enum ni_diff_kind kind, uint64_t like) {
   struct ni_diff_row *row = &d->row[d->n++], *first = &d->row[from];
   double n = (double)(end - from);
@@ -127,7 +127,7 @@ static void average_group(struct ni_diff *d, size_t from, size_t end, enum ni_di
   row->change = row->item[1]->value / row->item[0]->value - 1;
 }
 
-/* Hosts are those whose ranks are one host's in both runs. */
+/* A host counts if the same ranks are on it in both runs. */
 static void average_groups(struct ni_diff *d) {
   size_t n = d->n, ranks[2] = {0, 0};
   for (size_t i = 0, end; i < n; i = end) {
@@ -151,7 +151,7 @@ static void average_groups(struct ni_diff *d) {
     average_group(d, ranks[0], ranks[1], NI_DIFF_HOST, NI_DIFF_ALL_RANKS);
 }
 
-/* false: only one has it, or it is next to nothing. */
+/* false: only one run has it, or it is next to nothing. */
 static bool pair_items(struct ni_diff *d, struct ni_diff_item *x[2]) {
   double least = x[0]->kind == NI_DIFF_STEP ? NI_DIFF_OF_STEP * d->run[0].item[NI_DIFF_TYPICAL].value : 0;
   if (d->blind && x[0]->kind <= NI_DIFF_RANK)
@@ -194,7 +194,7 @@ static int match_items(struct ni_diff *d) {
   return d->row && d->group && scratch ? 0 : -ENOMEM;
 }
 
-/* What changed for certain. */
+/* Finds what changed for certain. */
 static enum ni_diff_kind kind_of(const struct ni_diff_row *r) { return r->item[0]->kind; }
 
 /* By steps, as a part of A. */
@@ -203,8 +203,8 @@ static double error_by_steps(const struct ni_diff_row *r) {
 }
 
 /*
- * How far changes of n rows lie apart, each from the median of its like: by half, ranks by 19 of 20, too.
- * NAN: too few.
+ * How far the changes of n rows lie apart, each from the median of its like: half of them, and for ranks 19
+ * of 20. NAN: too few rows.
  */
 static double measure_change_spread(const struct ni_diff_row *row, size_t n, float *x) {
   float *off = x + n;
@@ -228,13 +228,13 @@ static double difference_of(const struct ni_diff_row *r) {
   return r ? r->item[1]->value - r->item[0]->value : 0;
 }
 
-/* Of the step: the slowest rank decides how long others wait and how long a step takes. */
+/* The error that comes from the slowest rank: it decides how long others wait, and how long a step takes. */
 static double effect_on_step(const struct ni_diff *d, const struct ni_diff_item *o, double ranks,
                              double said) {
   const struct ni_diff_row *compute = ni_diff_step(d, NI_DIFF_COMPUTE);
   /*
-   * One rises and the other falls: a run took operations as beside the computing that the other took as in
-   * line with it.
+   * If one rises and the other falls, one run took operations for overlapped that the other run took for
+   * exposed.
    */
   double out = difference_of(ni_diff_step(d, NI_DIFF_EXPOSED)),
          in = difference_of(ni_diff_step(d, NI_DIFF_HIDDEN));
@@ -242,15 +242,15 @@ static double effect_on_step(const struct ni_diff *d, const struct ni_diff_item 
     return out * in < 0 ? fmin(fabs(out), fabs(in)) / o->value : 0;
   if (!compute)
     return 0;
-  /* What a step leaves beside operations is computing as far as ranks say so, too. */
+  /* What a step leaves outside of operations is compute time, too, as far as the ranks agree. */
   if (o->key == NI_DIFF_COMPUTE)
     return said / compute->change < 0.5 ? fabs(compute->change - said) / 2 : 0;
   return fmin(ranks, MOST_ONE) * compute->item[0]->value / o->value;
 }
 
 /*
- * Ranks and hosts stand beside all ranks: what all do more is no rank's. The middle of quartiles, as a half
- * may be slower.
+ * Ranks and hosts are compared with all ranks: what all ranks do more of is not due to one rank. The baseline
+ * is the middle of the quartiles, as one half may be slower.
  */
 static void compare_with_all_ranks(struct ni_diff *d, size_t rank, size_t end, float *x) {
   for (size_t i = rank; i < end; i++)
@@ -262,7 +262,7 @@ static void compare_with_all_ranks(struct ni_diff *d, size_t rank, size_t end, f
       d->row[i].change -= all;
 }
 
-/* Errors of rows [i, end), which are of one kind and, links and roles, alike. */
+/* Estimates errors of rows [i, end), which are of one kind; links and roles also have the same `like`. */
 static void estimate_errors(struct ni_diff *d, size_t i, size_t end, double apart, double said) {
   for (; i < end; i++) {
     struct ni_diff_row *r = &d->row[i];
@@ -325,8 +325,8 @@ static int by_p(const void *a, const void *b) {
 }
 
 /*
- * Of a part of the step the least change that is called one is a part of the step: of 1 us of waiting 2 are
- * nothing.
+ * The least change that counts, for a part of the step: it is a part of the step. 2 us of waiting instead of
+ * 1 are nothing.
  */
 static double least_relevant_us(const struct ni_diff_item *o, double step) {
   if (o->kind != NI_DIFF_STEP || o->key <= NI_DIFF_COMPUTE)
@@ -358,7 +358,10 @@ static int judge_rows(struct ni_diff *d) {
   return 0;
 }
 
-/* What changed, steps, and all ranks, before others; of these what makes most of a step. */
+/*
+ * What changed comes first, then steps, then all ranks, then others. Among these, what makes up most of a
+ * step.
+ */
 static int by_weight(const void *a, const void *b) {
   const struct ni_diff_row *r[2] = {a, b};
   int of[2];

@@ -23,7 +23,7 @@ static void __attribute__((format(printf, 2, 3))) add_note(struct ni_diff *d, co
   va_end(args);
 }
 
-/* A period of another length was taken for a step. */
+/* Did one run take a period of another length for a step? */
 static bool has_other_steps(const struct ni_diff *d) {
   double a = d->run[0].per_step, b = d->run[1].per_step;
   return a > 0 && b > 0 && fabs(a - b) > 0.05 * fmax(a, b);
@@ -97,7 +97,10 @@ static void add_notes(struct ni_diff *d) {
       add_note(d, "%s %s in A, %s in B", names[i], a->fact[i], b->fact[i]);
 }
 
-/* What makes most of a step. A host says it in place of its ranks, and all ranks in place of hosts. */
+/*
+ * The change that makes up most of a step. A host is named instead of its ranks, and all ranks instead of
+ * hosts.
+ */
 static const struct ni_diff_row *find_cause(const struct ni_diff *d) {
   const struct ni_diff_row *cause = NULL, *end = d->row + d->changed;
   for (const struct ni_diff_row *r = d->row; r < end; r++)

@@ -38,7 +38,7 @@ void ni_tr_choose_free(struct ni_tr *r) {
 }
 
 /*
- * Host time to the clock of the window: how far a host is ahead then, at least or at most, whichever of its
+ * How far ahead of the clock of the window a host is at that time, at least or at most, whichever of its
  * steps lie before.
  */
 static int64_t ahead_at(const struct ni_tr *r, uint32_t host, int64_t t, bool most) {
@@ -86,7 +86,7 @@ static bool is_granule_wanted(const struct ni_tr *r, const struct ni_tr_log *x, 
   return false;
 }
 
-/* Records without a time are told of all logs: those that have maps here, others while they are read. */
+/* Counts records without a time, of all logs: of logs with maps here, of others while they are read. */
 static void count_untimed(struct ni_tr *r, const struct ni_tr_log *x) {
   for (size_t i = 0; i < x->map->n_sorts; i++) {
     const struct ni_granule_sort *s = &x->map->sort[i];

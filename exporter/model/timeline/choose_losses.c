@@ -72,7 +72,7 @@ static int add_spot(struct granule_rows *x, const struct spot *s) {
   return 0;
 }
 
-/* Spots of one log: of members that have losses, by the first of their name. */
+/* Adds spots of one log: of members that have losses, by the first one of their name. */
 static int add_log(struct granule_rows *x, const struct ni_tr *r, uint32_t file, const bool *asked) {
   const struct ni_granules *g = r->log[file].map;
   struct spot *of = malloc((g->n_sorts + 1) * sizeof *of); /* each sort */
@@ -133,13 +133,13 @@ static int build_rows(struct granule_rows *x, const struct ni_tr *r, const bool 
   return 0;
 }
 
-/* When a loss was told, in us; whoever wrote it, in ns it is a number as well. */
+/* When a loss was written down, in us. Whoever wrote it, it fits into a number of ns as well. */
 static int64_t loss_time_us(const struct ni_tr_gap *g) {
   const int64_t most = INT64_MAX / 1000 - 1;
   return g->told_us < 0 || g->told_us > most ? most : g->told_us;
 }
 
-/* From a leaf on, or back: the leaf where it ends. *all: with what lies between. */
+/* Walks from a leaf forward or back. Returns the leaf where it ends; *all: with what lies between. */
 static size_t walk_leaves(const struct granule_rows *x, size_t leaf, bool on, int64_t told,
                           struct reach *all) {
   const int64_t near = NI_TR_CLOCK_NS / 1000;
@@ -180,7 +180,7 @@ static void choose_loss(const struct ni_tr *r, const struct granule_rows *x, con
   x->cover[to + 1]--;
 }
 
-/* Losses of logs that follow each other. */
+/* Chooses losses of logs that follow each other. */
 static int choose_losses_of_process(struct ni_tr *r, struct granule_rows *x, const struct loss *loss,
                                     size_t n, bool *asked) {
   for (size_t i = 0; i < n; i++)

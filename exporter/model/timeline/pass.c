@@ -36,7 +36,10 @@ static int find_host(struct ni_tr *r, const char *name, const char *boot, uint32
   return 0;
 }
 
-/* Its lines follow each other, so most know it from the line before; only process lines say when it began. */
+/*
+ * Lines of a process follow each other, so most lines know it from the line before. Only process lines say
+ * when it began.
+ */
 static int64_t find_process(struct pass_reading *x, const struct ni_line *l) {
   struct ni_tr *r = x->r;
   bool says = l->kind == NI_LINE_PROCESS;
@@ -59,7 +62,7 @@ static int64_t find_process(struct pass_reading *x, const struct ni_line *l) {
   return k;
 }
 
-/* A comm line says which instance of its communicator begins; other lines belong to the newest. */
+/* A comm line says which instance of its communicator begins. Other lines belong to the newest instance. */
 static int64_t find_member(struct pass_reading *x, const struct ni_line *l) {
   struct ni_tr *r = x->r;
   uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
@@ -104,7 +107,7 @@ static int count_fault(void *arg, const struct ni_fault *f) {
   return ni_ledger_fault(&((struct pass_reading *)arg)->r->ledger, f);
 }
 
-/* What a map says of the process: what all its lines would have said. */
+/* Sets what a map says of the process: what all its lines would have said. */
 static void set_process_from_map(struct ni_tr *r, const struct ni_tr_log *log, uint32_t process) {
   struct ni_tr_process *p = &r->process[process];
   const struct ni_granules *g = log->map;
@@ -116,8 +119,8 @@ static void set_process_from_map(struct ni_tr *r, const struct ni_tr_log *log, u
 }
 
 /*
- * Who the lines of a granule are about, in the order of their numbers; and each filter is asked what their
- * lines would have asked.
+ * Introduces who the lines of a granule are about, in the order of their numbers, and asks each filter what
+ * their lines would have asked.
  */
 static int introduce_granule(struct pass_reading *x, struct ni_tr_log *log, size_t granule) {
   const struct ni_granules *g = log->map;

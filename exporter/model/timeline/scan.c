@@ -20,8 +20,8 @@
 #include "format/names.h"
 
 /*
- * Functions in which every rank needs something from every other, so that none can end before the last has
- * begun.
+ * In these functions every rank needs something from every other rank, so none can end before the last one
+ * has begun.
  */
 static bool is_meeting_point(const struct ni_record *o, int32_t n_ranks) {
   enum ni_func f = ni_func_from_name(o->func);
@@ -113,7 +113,7 @@ static int match_messages(struct ni_tr *r) {
   return e < 0 ? e : got;
 }
 
-/* Before the clocks of the hosts are known: when, and who met whom. */
+/* Before the clocks of the hosts are known: notes when an operation was, and who took part. */
 static int match_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_line *l,
                            int64_t start, int64_t dur, enum ni_placed how) {
   const struct ni_who_member *who = &r->who.member[member];
@@ -212,8 +212,8 @@ static int add_open_operation(struct ni_tr *r, struct ni_tr_member *m, const str
 }
 
 /*
- * Lists of kinds name coll where they are no name of a list. Then NCCL does not tell of P2P, and nobody
- * counts it.
+ * Does this list of kinds leave out P2P? A list of kinds names coll; the name of a preset does not. Without
+ * P2P, NCCL does not tell of it and nobody counts it.
  */
 static bool has_no_p2p(const char *events) {
   size_t n = events ? strlen(events) : 0;
@@ -284,7 +284,7 @@ static uint64_t hash_member(const struct ni_who_member *m, const struct ni_who_p
   return ni_hash_text(ni_hash(hash, (uint64_t)p->pid), p->host);
 }
 
-/* A record of an operation that was open came after all: the account has its number. 0 or -ENOMEM. */
+/* Finds open operations whose record came after all: the account has their number. 0 or -ENOMEM. */
 static int find_finished(struct ni_tr *r) {
   struct ni_index open = {0}; /* of members that have some */
   int e = 0;
@@ -356,7 +356,7 @@ static int match_all(struct ni_tr *r, bool windowed) {
   return e < 0 || windowed ? e : match_messages(r);
 }
 
-/* All hosts that are shown have a clock, within what was read for it. */
+/* Do all hosts that are shown have a clock, within what was read for it? */
 static bool are_clocks_known(const struct ni_tr *r) {
   for (uint32_t i = 0; i < r->n_units; i++) {
     const struct ni_tr_host *h = &r->host[r->process[r->unit[i].process].host];

@@ -24,7 +24,7 @@ static int by_size(const void *a, const void *b) {
   return k ? k : NI_BY(x, y, who->hash, who->rank, m->instance);
 }
 
-/* By unit and name: who has a name in common stands together. */
+/* By unit and name: those that share a name stand together. */
 static int by_name(const void *a, const void *b) {
   const struct order *x = a, *y = b;
   int k = NI_BY(x, y, m->unit);

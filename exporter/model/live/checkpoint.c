@@ -80,7 +80,7 @@ int ni_live_save(const struct ni_live *l, int dir, const char *name, uint64_t mo
   return e;
 }
 
-/* Why n bytes are no sound state; NULL: they are. */
+/* Says why n bytes are no valid state; NULL: they are one. */
 static const char *find_fault(char *bytes, size_t n, struct checkpoint_head *h) {
   const char *items[NI_LIVE_TABLES];
   size_t all = sizeof *h;

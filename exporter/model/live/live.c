@@ -45,7 +45,7 @@ static struct ni_live_who sanitize_who(const struct ni_live_who *from) {
   return w;
 }
 
-/* false, and nothing was added: there is no room (l->full). */
+/* false: there is no room (l->full), and nothing was added. */
 static bool add_counts(struct ni_live *l, const struct ni_live_counts *c, uint32_t uid, uint64_t mono_ns) {
   uint32_t job = add_job(l, c->who.job, c->who.attempt, uid, mono_ns);
   struct ni_live_class class = {.job = job, .size_class = c->size_class};
@@ -109,8 +109,8 @@ static void add_nvidia(struct ni_live *l, const struct ni_live_nvidia *n) {
 }
 
 /*
- * An account has whole numbers of a life; the member gets by how much they rose. They begin again with a new
- * life. As above.
+ * An account has the totals of a life. The member gets by how much they rose; with a new life they begin
+ * again. Returns as above.
  */
 static bool add_account(struct ni_live *l, const struct ni_live_account *a, const struct ni_live_file *f,
                         uint64_t mono_ns) {
@@ -170,15 +170,17 @@ static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t
 }
 
 /*
- * Does its hang still hold? Where nothing is stuck the missing rank may be: until records come that are
- * younger than the verdict, which nobody tells again once it is certain.
+ * Does its hang still hold? If nothing is stuck here, the missing rank may be here: then it holds until
+ * records come that are younger than the verdict, which nobody states again once it is certain.
  */
 static bool is_still_hung(const struct ni_live_job *j, bool was_stuck, uint64_t mono_ns) {
   bool moved = j->ended_ns || was_stuck || (int64_t)(j->moved_ns - j->told_ns) > MOVED_NS;
   return j->stuck || (!moved && (int64_t)(mono_ns - j->told_ns) < TOLD_NS);
 }
 
-/* What all looks together say of the jobs. A dead process makes no job: its box may lie there for days. */
+/*
+ * Judges the jobs by all looks together. A dead process makes no job, since its box may lie there for days.
+ */
 static void judge_jobs(struct ni_live *l, uint64_t mono_ns) {
   bool lived[NI_LIVE_JOBS_MAX] = {false}, stuck[NI_LIVE_JOBS_MAX] = {false};
   NI_EACH(const struct ni_live_looked, k, l->look, l->n_looks) {
@@ -226,8 +228,8 @@ static void free_look(struct ni_live_looked *k) {
 }
 
 /*
- * When its newest sign of life was new. at: its place. Of one that is seen for the first time its own clock
- * has to tell.
+ * When its newest sign of life was seen as new. at: its place. For a process that is seen for the first time,
+ * its own clock has to tell.
  */
 static uint64_t last_seen_ns(const struct ni_live_looked *k, const struct ni_live_process *p, size_t at,
                              uint64_t unix_ns, uint64_t mono_ns) {

@@ -12,8 +12,8 @@ static bool is_older_than(uint64_t since, uint64_t now, uint64_t ns) {
 }
 
 /*
- * A function that was not there when the window began has no rate yet: it may be a log that is read from its
- * beginning.
+ * A function that was not there when the window began has no rate yet: its log may be one that is read from
+ * its beginning.
  */
 static void turn_windows(struct ni_live *l, uint64_t mono_ns) {
   uint64_t took = mono_ns - l->window_ns;
@@ -37,7 +37,10 @@ void ni_live_nvidia_turn(struct ni_live *l, uint64_t mono_ns) {
   ni_live_reindex(l, NI_LIVE_NVIDIAS);
 }
 
-/* Its process said its last, and no box tells of a living one of that number, which might go on with it. */
+/*
+ * Is the log over? Its process wrote its last line, and no box tells of a living process of that number,
+ * which might continue it.
+ */
 static bool is_file_gone(const struct ni_live *l, const struct ni_live_file *f) {
   bool looked = false;
   for (size_t i = 0; i < l->n_looks; i++) {
@@ -53,8 +56,8 @@ static bool is_file_gone(const struct ni_live *l, const struct ni_live_file *f) 
 }
 
 /*
- * A job may live for weeks, and its processes come and go: what they left goes first. Not of one that was
- * killed: `recover` may say more of it.
+ * Drops what ended processes left, the oldest first, as a job may live for weeks. Keeps files of killed
+ * processes: `recover` may say more of them.
  */
 static bool drop_gone_files(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
   size_t kept = 0, lives, files = l->n_files, before = l->n_lives;

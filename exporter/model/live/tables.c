@@ -68,7 +68,7 @@ uint32_t ni_live_add(struct ni_live *l, unsigned table, const void *key) {
   return (uint32_t)(*n)++;
 }
 
-/* Pages of items that are no more. */
+/* Gives back the pages of items that are gone. */
 static void release_pages(struct ni_live *l, unsigned table) {
   const struct ni_live_shape *s = &ni_live_shapes[table];
   uintptr_t items = (uintptr_t)NI_LIVE_ITEMS(l, table), page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -92,8 +92,8 @@ bool ni_live_reindex(struct ni_live *l, unsigned table) {
 }
 
 /*
- * Keeps the items that name, at `of`, another one that to[] has a place for: that is what they name then.
- * map: their own.
+ * Keeps the items that refer, by the number at `of`, to an item that has a place in to[], and gives them that
+ * number. map: where the items themselves go.
  */
 static void compact_table(struct ni_live *l, unsigned table, size_t of, const uint32_t *to, uint32_t *map) {
   size_t size = ni_live_shapes[table].size, kept = 0;

@@ -19,7 +19,7 @@ struct known_op {
   bool any, all;
 };
 
-/* The newest one, by number. Only the API call was seen: not launched. */
+/* Learns the newest operation, by number. If only the API call was seen, it is not launched. */
 static void learn_op(struct known_op *k, const struct ni_hang_op *op) {
   if (op->sn + 1 <= k->launched || op->sn == UINT64_MAX)
     return;
@@ -67,7 +67,7 @@ static void add_difference(struct ni_ras_agreement *a, struct ni_ras_difference 
   a->n_differences++;
 }
 
-/* Is that a difference, or is one of the two older? */
+/* Is that a difference, or is one of the two only older? */
 static bool is_difference(const struct agreement_look *l, const struct ni_hang_member *x,
                           const struct known_op *k, uint64_t by_ras) {
   if (by_ras > k->launched)

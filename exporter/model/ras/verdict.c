@@ -26,14 +26,14 @@ static void free_seats(struct seats *s) {
   free(s->of);
 }
 
-/* Of whom RAS does not know the process, each rank is one by itself. */
+/* If RAS does not know the process of a rank, the rank counts as a process. */
 static uint64_t hash_seat(const struct ni_ras_comm *c, const struct ni_ras_rank *x) {
   uint64_t name = ni_hash(ni_hash_text(1, x->host), (uint64_t)x->pid);
   name = ni_hash(name, (uint64_t)x->cuda_dev);
   return *x->host && x->pid >= 0 ? name : ni_hash(ni_hash(2, c->hash), (uint64_t)x->rank);
 }
 
-/* What a rank says: its counts and its state. Order does not matter in a sum of them. */
+/* What a rank says: its counts and its state. In a sum of these the order does not matter. */
 static uint64_t hash_signs(const struct ni_ras *r, const struct ni_ras_comm *c, const struct ni_ras_rank *x) {
   uint64_t h = ni_hash(ni_hash(3, c->hash), (uint64_t)x->rank);
   unsigned flags = (unsigned)x->finalize | (unsigned)x->destroy << 1 | (unsigned)x->abort << 2;
@@ -90,7 +90,10 @@ bool ni_ras_is_unlike(const struct ni_ras_trouble *t, const struct ni_ras_rank *
   return t->most && x->counted && ni_ras_launched(x) == t->most_launched && !has_same_counts(x, t->most);
 }
 
-/* Of those who have launched most the one whose counts most of them have; without a majority one of them. */
+/*
+ * Among the ranks that have launched most: one whose counts most of them have. Without a majority, one of
+ * them.
+ */
 static void find_majority(struct ni_ras_trouble *t, const struct ni_ras_rank *rank, size_t n) {
   size_t votes = 0;
   NI_EACH(const struct ni_ras_rank, x, rank, n) {
@@ -166,7 +169,7 @@ static void free_pair(struct look_pair *p) {
   free(p->moved);
 }
 
-/* Since which look nobody of it has moved. Who does not answer says nothing. */
+/* Since which look no rank of it has moved. A rank that does not answer says nothing. */
 static uint64_t standing_since(const struct look_pair *p, const struct ni_ras_comm *c) {
   int64_t then = p->before && !c->odd ? ni_map_get(&p->comms, hash_comm(c), 0) : -1;
   if (then < 0)
@@ -196,7 +199,8 @@ static int by_weight(const void *a, const void *b) {
 }
 
 /*
- * Who has launched what others of it have not waits for them there: where he is behind himself that is why.
+ * A rank that has launched what others of the communicator have not waits for them there. Where it is behind
+ * elsewhere, that is why.
  */
 static void find_consequences(struct ni_ras_verdict *v, struct look_pair *p) {
   const struct ni_ras *r = &p->now->ras;
@@ -249,7 +253,7 @@ static void count_processes(struct ni_ras_verdict *v, const struct look_pair *p)
   }
 }
 
-/* How long the whole job has stood: what moved last of all communicators. */
+/* How long the whole job has stood still: by what moved last, of all communicators. */
 static uint64_t all_standing_ns(const struct ni_ras_verdict *v) {
   const struct ni_ras_look *l = v->look;
   uint64_t since = 0;

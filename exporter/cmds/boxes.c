@@ -54,7 +54,7 @@ static int count_op(const struct ni_box_op *op, void *arg) {
 }
 
 /*
- * The batch system's id, from the process line of the box's log; stays empty where there is none. 0 or
+ * The id of the batch system, from the process line in the log of the box. Stays empty if there is none. 0 or
  * -ENOMEM.
  */
 static int find_job(struct box_row *r, const char *line) {

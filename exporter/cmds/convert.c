@@ -90,7 +90,7 @@ static int judge_completeness(const struct ni_ledger *ledger, const char *name) 
 
 enum { DATASET_MEMORY = 128 << 20 }; /* as of summary */
 
-/* The data set of summary, alone: the same rows by the same code. */
+/* Writes the data set of summary, and nothing else: the same rows by the same code. */
 static int write_dataset(struct ni_convert *c, struct ni_runs *runs, const char *name) {
   struct ni_run r;
   uint64_t records = 0;

@@ -96,7 +96,10 @@ static int read_logs(const struct diff *d, struct ni_diff_run *out, struct ni_di
   return e;
 }
 
-/* What the gate or a run says, or -1: it could not, and why is in `why`, or has been said. */
+/*
+ * Prints the comparison. Returns what the gate or a run says, or -1: it failed, and the reason is in `why` or
+ * was printed.
+ */
 static int print_comparison(const struct diff *d, struct ni_diff *x, const char *name, char *why,
                             size_t cap) {
   char path[PATH_MAX];

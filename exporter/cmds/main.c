@@ -171,7 +171,7 @@ static const char *find_nearest(const char *word) {
   return best;
 }
 
-/* Of a word in place of a command that is a path. */
+/* Reports a word in the place of a command that is a path. */
 static void report_path(const char *path) {
   struct stat st;
   if (stat(path, &st) != 0)
@@ -182,7 +182,10 @@ static void report_path(const char *path) {
     ni_say(stderr, "; for the file of that name: nccl-inspector summary %s", path);
 }
 
-/* Commands of two words are named by their first one, once; where that was given, all that begin with it. */
+/*
+ * Refuses an unknown command. Commands of two words are named by their first word, once. If that was given,
+ * all that begin with it are named.
+ */
 static int refuse_unknown(const char *first, const char *second) {
   bool group = find_group(first) != NULL;
   ni_say(stderr, "nccl-inspector: there is no command '%s%s%s'", first, group && second ? " " : "",
@@ -208,7 +211,8 @@ static int refuse_unknown(const char *first, const char *second) {
 }
 
 /*
- * The first word is that of a group, and no command of it follows: its own --help, --version, or a refusal.
+ * Runs a group: the first word is its name, and no command of it follows. So it is its own --help or
+ * --version, or a refusal.
  */
 static int run_group(const struct ni_command *group, int argc, char **argv) {
   char name[64];

@@ -135,7 +135,7 @@ static void read_settings(struct pools *p, const struct ni_pairs *s) {
   p->growth_off |= grow && strcmp(grow, "0") == 0;
 }
 
-/* Causes come from the final lines; each communicator has one. */
+/* Reads the causes from the final lines. Each communicator has one. */
 static void read_causes(struct pools *p, const struct ni_stats_line *s) {
   if (!s->final || !s->has_accounting)
     return;

@@ -56,7 +56,7 @@ struct copy_task {
 
 static int late_code = NI_EXIT_COULD_NOT_RUN;
 
-/* A file system that hangs: nothing can be said or cleaned up any more. */
+/* A file system hangs: nothing can be said or cleaned up any more. */
 static void exit_too_late(int signal) { _exit(late_code); }
 
 static void report_copy_failure(struct snapshot_run *s, const char *path, const char *why) {
@@ -64,7 +64,7 @@ static void report_copy_failure(struct snapshot_run *s, const char *path, const 
   ni_say(stderr, "%s: not copied: %s\n", path, why);
 }
 
-/* Makes the file with our rights, for whoever owns the box. 0 or -errno. */
+/* Creates the file with our rights, for whoever owns the box. 0 or -errno. */
 static int create_copy(struct ni_out_file *o, int dir, uid_t owner) {
   int e = ni_out_begin(o, dir, 0600);
   if (e == 0 && geteuid() == 0 && fchown(o->fd, owner, (gid_t)-1) != 0)
@@ -84,8 +84,8 @@ static void name_copy(const struct ni_box *b, const char *path, char *out, size_
 }
 
 /*
- * A copy of a copy has the name that its file had, which is its owner's choice: nobody's other copy goes for
- * it. 0 or -errno.
+ * Names the file. A copy of a copy has the name that its file had, which its owner chose: it replaces no copy
+ * of another owner. 0 or -errno.
  */
 static int name_file(struct ni_out_file *o, const char *name, uid_t owner) {
   struct stat st;
@@ -95,7 +95,7 @@ static int name_file(struct ni_out_file *o, const char *name, uid_t owner) {
   return e;
 }
 
-/* With the owner's rights: the copy into the file that we were given, or into one of his own. */
+/* Copies with the rights of the owner: into the file that we were given, or into one of his own. */
 static int copy_as_owner(const struct ni_box *b, void *arg) {
   struct copy_task *j = arg;
   const struct snapshot_run *s = j->s;
@@ -180,8 +180,8 @@ static void copy_all(struct snapshot_run *s) {
 }
 
 /*
- * Nothing to copy is as it should be where the job has ended and everything is in its log; a wrong path is
- * not.
+ * Reports that there is nothing to copy. That is fine if the job has ended and everything is in its log; a
+ * wrong path is not.
  */
 static void report_nothing(struct snapshot_run *s, const char *name) {
   bool bad = ni_box_sources_bad(&s->sources);

@@ -117,7 +117,7 @@ static void write_log(struct ni_run *r, const struct ni_summary *s) {
   log_counts(r, "left out of the statistics", &s->input.out_of_range_by);
 }
 
-/* Tables, plots and page. What cannot be drawn is told and does not take the figures away. */
+/* Renders tables, plots and page. What cannot be drawn is reported, and the figures stay. */
 static int render_tables(struct ni_run *r, const struct ni_summary *s) {
   struct ni_render_options o = {.plot_format = r->opt.plot_format,
                                 .keep_scripts = r->opt.keep_scripts,
@@ -157,7 +157,7 @@ static int render_tables(struct ni_run *r, const struct ni_summary *s) {
   return 0;
 }
 
-/* Counters beside the collectives, and their table. */
+/* Adds counters during the collectives, and their table. */
 static int add_counters(struct ni_run *r, struct ni_summary *s) {
   struct ni_counters_table *t = NULL;
   bool table = r->has_counters && !r->opt.no_parquet;
@@ -169,11 +169,11 @@ static int add_counters(struct ni_run *r, struct ni_summary *s) {
   return e;
 }
 
-/* Nobody else reads shards of the logs. */
+/* Does nobody else read shards of the logs? */
 static bool is_alone(const struct ni_run *r) { return !r->partial && !r->agree; }
 
 /*
- * What `hang` says of the logs, if there are operations in them that had not finished: they are read once
+ * Judges what `hang` says of the logs, if they have operations that had not finished. They are read once
  * more.
  */
 static int judge_hang(struct ni_run *r, struct ni_summary *s) {
@@ -256,7 +256,7 @@ int ni_summarize_dataset(struct ni_run *r, const char *command, uint64_t *record
   return e < 0 ? e : ni_result_commit(r);
 }
 
-/* From here on all ranks of a team do the same (team/team.h); one process alone does all of it. */
+/* From here on all ranks of a team do the same (team/team.h). A process alone does all of it. */
 static int join_team(struct ni_run *r, struct ni_summary *s, struct ni_blame *blame) {
   struct ni_sink csv = ni_operations_csv(r);
   const bool to_root = r->team && !r->partial->apart;
@@ -354,7 +354,7 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   return e < 0 ? e : ni_summarize_finish(r, s);
 }
 
-/* All of the input into segments; each record goes to the sink, too. Without an output folder. */
+/* Reads all of the input into segments; each record also goes to the sink. Without an output folder. */
 static int read_records(struct ni_run *r, struct ni_summary *s, const struct ni_sink *records) {
   ni_summarize_store(r, NULL);
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);

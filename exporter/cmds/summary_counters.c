@@ -65,7 +65,7 @@ static void add_gpu_row(struct ni_table *t, const struct ni_summary *s, const st
   ni_table_cell(t, "%s", ni_throttle_text(f->reasons, why));
 }
 
-/* GPUs, or what has a link; of these those that moved anything. Returns whether there were any. */
+/* Prints GPUs, or what has a link; only those that moved anything. Returns whether there were any. */
 static bool print_counters(const struct ni_summary *s, bool gpus, FILE *f) {
   const struct ni_beside *b = &s->beside;
   struct ni_table t;

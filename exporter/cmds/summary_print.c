@@ -37,7 +37,7 @@ static void print_head(const struct ni_summary *s, FILE *f) {
     ni_say(f, "%s (`nccl-inspector hang` says more)\n", s->hang);
 }
 
-/* What the tables are made of, and what they do not have. */
+/* Prints what the tables are made of, and what they lack. */
 static void print_logs(const struct ni_summary *s, FILE *f) {
   const struct ni_input *in = &s->input;
   char first[40], last[40], release[40];
@@ -82,7 +82,7 @@ static void print_clocks(const struct ni_summary *s, FILE *f) {
     ni_clocks_say(s->clocks, !s->approximate, print_clock_line, f);
 }
 
-/* What is not complete, and what else is to be known; the first line has the verdict. */
+/* Prints what is not complete, and what else matters. The first line has the verdict. */
 static void print_troubles(const struct ni_summary *s, FILE *f) {
   for (size_t i = 0; i < s->input.n_trouble && i < TROUBLE_SHOWN; i++)
     ni_say(f, "%s%s\n", i == 0 ? "INCOMPLETE: " : "            ", s->input.trouble[i]);
@@ -158,8 +158,8 @@ static void fill_row(struct ni_table *t, const struct ni_group *g, bool approxim
 }
 
 /*
- * Words at most 80 columns wide, each line indented, the first one by `begin`; a terminal has a width of its
- * own.
+ * Prints words at most 80 columns wide, each line indented, the first one by `begin`. A terminal has its own
+ * width.
  */
 static void print_hanging(FILE *f, const char *begin, const char *indent, const char *text) {
   int at = 0;
@@ -263,7 +263,7 @@ static void print_tags(const struct ni_summary *s, FILE *f) {
   ni_say(f, "  untagged: %.1f%% of the time\n", 100 * (s->tagged_share < 1 ? 1 - s->tagged_share : 0));
 }
 
-/* As one word of a shell, whatever is in it. */
+/* Prints it as one word of a shell, whatever is in it. */
 static void print_word(FILE *f, const char *word) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+,@%-";
   if (*word && word[strspn(word, plain)] == 0) {
@@ -312,7 +312,7 @@ static void print_finding(const struct ni_summary *s, size_t i, const struct ni_
   }
 }
 
-/* What it is judged by, and of what it is a judgement. */
+/* Prints what it is judged by, and what is judged. */
 static void print_judged(const struct ni_summary *s, FILE *f) {
   char text[320], why[256];
   if (ni_finding_of_all(s, text))
@@ -330,8 +330,8 @@ static void print_judged(const struct ni_summary *s, FILE *f) {
 }
 
 /*
- * Faults, or notes, which accuse nobody. A finding has the same number everywhere. Returns how many there
- * are.
+ * Prints faults, or notes, which accuse nobody. A finding has the same number everywhere. Returns how many
+ * there are.
  */
 static size_t print_class(const struct ni_summary *s, const struct ni_inputs *in, bool notes,
                           const char *title, FILE *f) {
@@ -375,7 +375,7 @@ static void print_seat(const struct ni_summary *s, const struct ni_outlier *o, F
     ni_say(f, " (global rank %d)", p->rank);
 }
 
-/* "tp1"; with its hash where others have that name, the hash alone where it has none. */
+/* The name of a communicator, "tp1"; with its hash if others have that name; only the hash if it has none. */
 static const char *name_row_comm(const struct ni_summary *s, uint32_t comm, char out[128]) {
   const struct ni_comm_row *c = &s->comm[comm];
   bool unique = c->name && *c->name;

@@ -91,7 +91,7 @@ static void resolve_times(struct ni_tr *r) {
 
 int (*ni_trace_share)(struct ni_atlas *a, const struct ni_files *files);
 
-/* Accounts and maps of all logs: those that no index knows are read, in all threads. */
+/* Reads accounts and maps of all logs. Logs that no index knows are read, in all threads. */
 static int read_accounts(struct ni_tr *r) {
   r->opt.index.maps = true;
   int e = ni_atlas_open(&r->atlas, "nccl-inspector trace", &r->files, &r->opt.index, false);

@@ -46,8 +46,8 @@ static const struct {
              {NI_PROBLEM_NO_END, "no_final_line", ""}};
 
 /*
- * What makes the timeline incomplete, in one list for all outputs: the ledger's problems, and what cannot be
- * drawn.
+ * Lists what makes the timeline incomplete, in one list for all outputs: the problems of the ledger, and what
+ * cannot be drawn.
  */
 static unsigned list_left_out(const struct ni_tr *r, struct told *t) {
   const struct ni_tr_counts *c = &r->count;
@@ -105,9 +105,9 @@ static int64_t find_worst_gpu_spread(const struct ni_tr *r) {
 }
 
 /*
- * Of a process with several ranks whose log knows no GPUs nothing tells which ranks of two communicators are
- * one, so its units are no ranks. At least as many as one communicator has; *more: another one of that kind
- * has as many.
+ * A process has several ranks and its log knows no GPUs. Nothing tells which ranks of two communicators are
+ * the same, so its units are no ranks. Counts them at least: as many as one communicator has. *more: another
+ * communicator of that kind has as many.
  */
 static uint32_t count_ranks_at_least(const struct ni_tr *r, uint32_t process, bool *more) {
   uint32_t most = 0;
@@ -153,7 +153,7 @@ static void count_shown(const struct ni_tr *r, uint32_t *ranks, bool *more, uint
     *hosts += is_host_shown(r, i);
 }
 
-/* A few: of many the doubtful ones first. */
+/* Prints a few hosts; of many, the doubtful ones first. */
 static void print_hosts(const struct ni_tr *r, uint32_t hosts, FILE *f) {
   uint32_t told = 0;
   int64_t worst = 0;

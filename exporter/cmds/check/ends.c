@@ -7,8 +7,10 @@
 
 #include "exporter/input/box/life.h"
 
-/* The box of a process by its name, which begins with host and pid. Of several, an earlier process had the
- * same number: one that lives tells more. */
+/*
+ * Finds the life of a process by its box, whose name begins with host and pid. If there are several boxes, an
+ * earlier process had the same number: one that lives tells more.
+ */
 static enum ni_life find_life(DIR *d, const char *dir, const struct ni_ledger_process *p) {
   char begin[512], path[4096];
   enum ni_life life = NI_LIFE_UNKNOWN;

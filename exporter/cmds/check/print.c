@@ -92,8 +92,8 @@ static bool is_row_fine(const struct comm_row *r, bool partial) {
 }
 
 /*
- * The process's own last line carries the hash 0 and is no communicator; it is shown when it has something to
- * say.
+ * Has the row nothing to show? The last line of the process has the hash 0 and is no communicator; it is
+ * shown when it has something to say.
  */
 static bool is_row_empty(const struct comm_row *r) {
   return r->first->who->hash == 0 && !r->sum[COL_COLL] && !r->sum[COL_P2P] && !r->sum[COL_FILTERED] &&
@@ -253,7 +253,7 @@ static size_t count_hosts(const struct ni_ledger *c) {
   return hosts;
 }
 
-/* Why device times were refused, and what helps. */
+/* Prints why device times were refused, and what helps. */
 static void print_refused_times(const struct ni_ledger *c) {
   bool apart = false;
   for (size_t i = 0; i < c->fallback_by.n; i++)

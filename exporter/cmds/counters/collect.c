@@ -23,7 +23,7 @@ struct collect {
   bool quiet;
 };
 
-/* Whole or not there; "-" is standard output. 0, or -errno with a sentence in why. */
+/* Writes the file completely or not at all; "-" is standard output. 0, or -errno with a sentence in why. */
 static int write_file(const struct collect *c, const struct ni_set *s, const struct ni_reading *r,
                       int64_t started, char *why, size_t cap) {
   const char *input = c->from ? c->from : "/sys/class/cxi";
@@ -39,8 +39,8 @@ static int write_file(const struct collect *c, const struct ni_set *s, const str
 }
 
 /*
- * Files and folders that could not be read, or (left_out) that are passed over on purpose, on stderr. Returns
- * how many.
+ * Names on stderr files and folders that could not be read, or (left_out) those that are passed over on
+ * purpose. Returns how many.
  */
 static size_t name_unread(const struct ni_set *s, bool left_out, const char *name) {
   size_t n = 0;
@@ -52,7 +52,7 @@ static size_t name_unread(const struct ni_set *s, bool left_out, const char *nam
   return n;
 }
 
-/* Counters that are there and could not be read, on stderr. Returns how many. */
+/* Names on stderr counters that exist and could not be read. Returns how many. */
 static size_t name_unreadable(const struct ni_set *s, const struct ni_reading *r, const char *name) {
   size_t n = 0;
   for (size_t i = 0; i < s->n_counters; i++)

@@ -44,7 +44,7 @@ static const struct {
     [NI_METRIC_HOST] = {"nothing in /proc", "Is /proc mounted?"},
 };
 
-/* A source that is not here, and that somebody may miss: what Cassini's driver says goes with the NIC. */
+/* Is this source not here, and may somebody miss it? What Cassini's driver says belongs to the NIC. */
 static bool is_missing(const struct ni_set *s, unsigned source) {
   if (!absent[source].what)
     return false;
@@ -62,7 +62,7 @@ static const char *advice_for(const char *why) {
   return NULL;
 }
 
-/* How many of an entity's counters cannot be read, and the names of the first few. */
+/* Counts the counters of an entity that cannot be read; the names of the first few go into names. */
 static size_t count_unreadable(const struct here *h, const struct ni_entity *e, char *names, size_t size) {
   size_t bad = 0, used = 0;
   *names = 0;

@@ -21,7 +21,7 @@ static int add_pair(void *arg, const struct ni_series_sample *after, const struc
   return 0;
 }
 
-/* From the first reading of one sweep to the last one of the other. */
+/* Finds the time from the first reading of one sweep to the last one of the other. */
 static void find_span(const struct ni_pair *p, int64_t *from, int64_t *to) {
   *from = *to = 0;
   for (size_t i = 0; i < p->n_rows; i++) {
@@ -33,7 +33,7 @@ static void find_span(const struct ni_pair *p, int64_t *from, int64_t *to) {
   }
 }
 
-/* The rates of a row; false: it did nothing at any time. */
+/* Fills in the rates of a row. false: it did nothing at any time. */
 static bool fill_rates(const struct ni_beside_row *r, unsigned n, double *rate) {
   bool any = false;
   for (unsigned i = 0; r->bin && i < n; i++) {

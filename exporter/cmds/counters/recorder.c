@@ -102,7 +102,7 @@ bool ni_wait_until(struct pollfd *p, nfds_t n, uint64_t at) {
   }
 }
 
-/* What the disk does not take is said once; a file without a name ends it. */
+/* Flushes the series. A full disk is reported once; a file without a name ends it. */
 static void flush_series(struct ni_recorder *r) {
   int e = ni_series_flush(r->writer);
   if (e < 0 && !r->said)
@@ -196,14 +196,14 @@ static void free_recorder(struct ni_recorder *r) {
   *r = (struct ni_recorder){0};
 }
 
-/* Nothing to sample: why. */
+/* Reports why there is nothing to sample. */
 static void report_no_source(const char *who, const struct ni_set *s) {
   ni_say(stderr, "%s: nothing to record: no counter of a NIC, a GPU or the host can be read here\n", who);
   for (size_t i = 0; i < s->n_unread && i < 8; i++)
     ni_say(stderr, "  %s: %s\n", s->unread[i].path, s->unread[i].why);
 }
 
-/* Is any of the processors there that --cpus names? */
+/* Does any of the processors exist that --cpus names? */
 static bool has_cpus(const struct ni_ranks *cpus) {
   cpu_set_t set = cpu_set_of(cpus), ours;
   CPU_ZERO(&ours);

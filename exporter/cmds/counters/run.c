@@ -82,7 +82,7 @@ static int read_everything(struct ni_sampling *s) {
 
 /* ---- what there is to say ---- */
 
-/* Asked before the command runs, which may take days. */
+/* Checks it before the command runs, which may take days. */
 static bool can_write(const char *option, const char *path, const char *who) {
   if (!path)
     return true;
@@ -132,7 +132,7 @@ static void print_verdict(const struct run *r, const char *who, const struct ni_
   ni_figures_print(v->figures, v->n_figures, ROWS, stderr);
 }
 
-/* The sweep stays the sampling's. */
+/* Makes a sweep of the sampling. It still belongs to the sampling. */
 static struct ni_sweep make_sweep(const struct ni_sampling *s, const char *name, char started[40],
                                   char finished[40]) {
   return (struct ni_sweep){
@@ -144,7 +144,7 @@ static struct ni_sweep make_sweep(const struct ni_sampling *s, const char *name,
       .finished = ni_utc_text((s->when.real_ns + (int64_t)s->when.ns) / 1000, 'T', 6, finished)};
 }
 
-/* What both sweeps say. The recorder, if it runs, ends before the page is made of what it wrote. */
+/* Reports what both sweeps say. The recorder, if it runs, ends before the page is made of what it wrote. */
 static void report_run(const struct run *r, const char *who, int code, const char *series,
                        struct ni_recorder *recorder) {
   char time[4][40];
@@ -165,8 +165,8 @@ static void report_run(const struct run *r, const char *who, int code, const cha
 }
 
 /*
- * Whoever wants the page alone gets a series as well, which is gone afterwards. Without a folder for it the
- * page has no lines.
+ * Starts the recorder. If only the page is wanted, a temporary series is recorded. Without a folder for it
+ * the page has no lines.
  */
 static bool start_recorder(struct run *r, const char *who, struct ni_recorder *recorder,
                            char own_dir[PATH_MAX]) {

@@ -20,7 +20,7 @@ struct summarize {
   bool json, groups, gate;
 };
 
-/* Into the file, or for "-" to standard output. false: said. */
+/* Writes into the file, or for "-" to standard output. false: the reason was printed. */
 static bool write_csv(const struct ni_counters_view *v, const char *path, const char *name) {
   struct ni_out_stream o;
   int e = ni_out_open(&o, strcmp(path, "-") != 0 ? path : NULL);
@@ -120,7 +120,9 @@ struct compare {
   bool json, gate;
 };
 
-/* A summary's JSON, or two sweeps as "BEFORE,AFTER"; a file whose own name has a comma is a summary. */
+/*
+ * Reads the JSON of a summary, or two sweeps as "BEFORE,AFTER". A file with a comma in its name is a summary.
+ */
 static bool read_run(struct ni_counters_view *v, const char *word, char *why, size_t cap) {
   const char *comma = access(word, F_OK) == 0 ? NULL : strchr(word, ',');
   if (!comma)

@@ -52,7 +52,7 @@ const struct ni_command ni_counters_watch_command = {
     .examples = {{"", "while a job runs on this node"}, {"--once", "one look, for a terminal or a script"}},
     .run = ni_counters_watch_run};
 
-/* Anew, where a driver was loaded anew as well. */
+/* Opens everything, also after a driver was loaded anew. */
 static int open_all(struct watch *w) {
   int e = ni_sampling_open(&w->now, &w->o);
   if (e < 0)
@@ -63,7 +63,7 @@ static int open_all(struct watch *w) {
   return w->before ? 0 : -ENOMEM;
 }
 
-/* Codes for the terminal take no columns, which stdout counts (terminal.h): past it. */
+/* Writes codes for the terminal past stdout, which counts columns (terminal.h): they take none. */
 static void write_codes(const char *codes) {
   (void)fflush(stdout);
   (void)!write(STDOUT_FILENO, codes, strlen(codes));
@@ -139,7 +139,7 @@ static void leave_screen(const struct watch *w) {
 }
 
 /*
- * Ctrl-Z: the shell gets its terminal as it was. As the kernel does it, not where nobody could continue us.
+ * Ctrl-Z: restores the terminal for the shell. Like the kernel, does nothing where nobody could continue us.
  */
 static void suspend(struct watch *w) {
   sigset_t set;
@@ -152,7 +152,7 @@ static void suspend(struct watch *w) {
   enter_screen(w);
 }
 
-/* Until then: true where the user, or a signal, wants an end. */
+/* Waits until then. true: the user, or a signal, wants an end. */
 static bool wait_until(struct watch *w, int signals, uint64_t at) {
   struct pollfd p[] = {{.fd = signals, .events = POLLIN},
                        {.fd = w->keys ? STDIN_FILENO : -1, .events = POLLIN}};

@@ -116,8 +116,8 @@ static int begins_with(const char *text, const char *word) {
 enum { CLASS_MARK = 5, CLASS_TAG };
 
 /*
- * Lines that take each other's place have the same number; 0: no such command. Marks stay beside each other,
- * and tags of other numbers.
+ * Finds the class of a command: commands that replace each other have the same number; 0: no such command.
+ * Marks stay side by side, and so do tags of other numbers.
  */
 static int find_command_class(const char *command) {
   static const struct {
@@ -188,7 +188,7 @@ static int is_known_tag(const char *command) {
   return 1;
 }
 
-/* Does the new command take the place of the old one? */
+/* Does the new command replace the old one? */
 static int supersedes(const char *new, const char *old) {
   const int class = find_command_class(new);
   const char *rest;
@@ -197,7 +197,7 @@ static int supersedes(const char *new, const char *old) {
   return class != CLASS_TAG || parse_tag_number(new, &rest) == parse_tag_number(old, &rest);
 }
 
-/* What a rank would refuse (plugin/settings/control_parse.c), said to the one who can mend it. */
+/* Finds what a rank would refuse (plugin/settings/control_parse.c), so that the user can mend it. */
 static const char *find_refusal(const char *command) {
   if (!find_command_class(command))
     return "preset NAME, events LIST, verbose on|off, sample 1/N, flush, mark NAME, tag NUMBER NAME or show "
@@ -231,9 +231,9 @@ static const char *find_refusal(const char *command) {
 }
 
 /*
- * The lines of an earlier call, in text (terminated). 0, or -errno. A file that is not there is empty.
- * foreign: a rank of ours would not believe them (plugin/settings/control_file.c), so they must not become
- * ours by being written again.
+ * Reads the lines of an earlier call into text (terminated). 0, or -errno. A file that does not exist is
+ * empty. foreign: a rank of ours would not believe them (plugin/settings/control_file.c), so they must not
+ * become ours by being written again.
  */
 static int read_old_lines(const struct ctl *c, char *text, size_t cap, bool *foreign) {
   struct stat st;
@@ -253,8 +253,8 @@ static int read_old_lines(const struct ctl *c, char *text, size_t cap, bool *for
 }
 
 /*
- * The new text: old lines with a number that the new one does not supersede, then the new one. Its length.
- * gone: others.
+ * Composes the new text: old lines with a number that the new one does not replace, then the new one. Returns
+ * its length. gone: how many others there were.
  */
 static size_t compose_text(const struct ctl *c, char *old, bool foreign, char *out, size_t cap,
                            unsigned *gone) {
@@ -291,8 +291,8 @@ static int say_error(const char *who, const char *path, int e, const char *hint)
 }
 
 /*
- * The file is there. Who reads it? A folder above that of the logs, a wrong one and a job that has ended have
- * nobody.
+ * Says who reads the file, which is there. In a folder above that of the logs, in a wrong one, and after the
+ * end of a job nobody does.
  */
 static int say_listeners(const struct ctl *c, const char *who) {
   struct ni_ctl_whose whose = {c->rank, c->process};
@@ -322,7 +322,7 @@ static int say_listeners(const struct ctl *c, const char *who) {
   return NI_EXIT_INCOMPLETE;
 }
 
-/* The temporary file is ours: nobody else writes the control file meanwhile. */
+/* Writes the control file by a temporary file of ours. Nobody else writes the control file meanwhile. */
 static int write_control_file(const struct ctl *c, const char *who, int fd) {
   char old[FILE_BYTES + 1], text[FILE_BYTES];
   unsigned gone;

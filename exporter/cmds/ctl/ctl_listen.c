@@ -49,7 +49,10 @@ static size_t measure_process_name(const char *name) {
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* Of the logs in the folder itself, sorted. A folder that cannot be read has none. 0 or -ENOMEM. */
+/*
+ * Lists the names of the logs in the folder itself, sorted. A folder that cannot be read has none. 0 or
+ * -ENOMEM.
+ */
 static int list_log_names(const char *dir, struct names *x) {
   DIR *d = opendir(dir);
   int e = 0;
@@ -69,7 +72,7 @@ static int list_log_names(const char *dir, struct names *x) {
   return e;
 }
 
-/* The first lines: whose log it is, and where its black box lies. 1 ends the scan. */
+/* Reads the first lines: whose log it is, and where its black box lies. 1 ends the scan. */
 static int read_head_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct listener_look *k = arg;
   (void)line_no;
@@ -92,8 +95,8 @@ static int read_end_line(void *arg, struct ni_line *l, uint64_t line_no) {
 }
 
 /*
- * Where in the last n bytes of a file something begins that can be read by itself: a gzip member, a line; the
- * end: nowhere.
+ * Finds where in the last n bytes of a file something begins that can be read by itself: a gzip member, or a
+ * line. The end of the file: nowhere.
  */
 static uint64_t find_entry(int fd, uint64_t bytes, size_t n, char *buffer) {
   uint64_t from = bytes - n;
@@ -114,7 +117,7 @@ static uint64_t find_entry(int fd, uint64_t bytes, size_t n, char *buffer) {
   return bytes;
 }
 
-/* What the end of the file says, from as little of it as holds a line. */
+/* Reads what the end of the file says, from as little of it as holds a line. */
 static int read_end(struct listener_look *k, const char *path) {
   static const size_t windows[] = {16u << 10, 256u << 10, 4u << 20};
   struct stat st;
@@ -157,8 +160,8 @@ static int read_listener_log(struct listener_look *k, const char *dir, const cha
 }
 
 /*
- * What the kernel says of a process of this machine stands above its log: it may have begun anew after a last
- * line.
+ * Has the process ended? For a process of this machine the kernel counts more than its log, as it may have
+ * begun anew after a last line.
  */
 static bool has_ended(const struct listener_process *p) {
   struct ni_life_fact f = {0};

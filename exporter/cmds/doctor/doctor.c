@@ -118,8 +118,8 @@ static void check_machine(struct ni_doctor *d) {
 }
 
 /*
- * The environment: names that are nearly those of settings, and settings that work against each other. What
- * the plugin itself refuses (a bad value, a name of ours that does not exist) it says in the trial; here is
+ * The environment: names that are similar to those of settings, and settings that contradict each other. What
+ * the plugin itself refuses (a bad value, a name of ours that does not exist) it says in the trial. Here is
  * what it cannot see.
  */
 static const char *find_nearest_name(const struct ni_doctor *d, const char *name, size_t n, bool *exact) {

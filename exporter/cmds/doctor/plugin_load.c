@@ -58,7 +58,7 @@ bool ni_plugin_beside_us(char *out, size_t cap) {
   return false;
 }
 
-/* In a child. "versions path\nname" on success, else the loader's reason. */
+/* Loads it, in a child. Writes "versions path\nname" on success, else the reason of the loader. */
 static int load_in_child(void *arg, int fd) {
   void *lib = dlopen(arg, RTLD_NOW | RTLD_LOCAL);
   struct link_map *map = NULL;
@@ -101,7 +101,7 @@ static bool try_load(struct ni_doctor *d, const char *name, char *why, size_t ca
   return rc == 0;
 }
 
-/* The file that a name without a folder led to is not the one beside this program. */
+/* Did a name without a folder lead to another file than the one beside this program? */
 static bool is_loaded_elsewhere(const struct ni_doctor *d, char *beside, size_t cap) {
   char *real = d->plugin_path ? realpath(d->plugin_path, NULL) : NULL;
   bool other = ni_plugin_beside_us(beside, cap) && !(real && strcmp(real, beside) == 0);
@@ -110,8 +110,8 @@ static bool is_loaded_elsewhere(const struct ni_doctor *d, char *beside, size_t 
 }
 
 /*
- * What was loaded. by_name: NCCL looks for it where the loader looks, so another file of that name may have
- * come first.
+ * Describes what was loaded. by_name: NCCL searches where the loader searches, so another file of that name
+ * may have come first.
  */
 static void describe_loaded(struct ni_doctor *d, bool by_name) {
   char list[64] = "", beside[4200], whose[160],
@@ -143,7 +143,7 @@ static void describe_loaded(struct ni_doctor *d, bool by_name) {
     ni_doctor_add(d, "plugin", NI_DOC_NOTE, NULL, "that is not the one beside this program, %s", beside);
 }
 
-/* Why a file that is there does not load, in words that help. */
+/* Advice on why an existing file does not load. */
 static const char *advice_for(const char *why) {
   if (strstr(why, "GLIBC_"))
     return "This system's C library is older than the plugin's: build it here, or take a build for glibc "
@@ -300,7 +300,7 @@ static void add_folder(struct found_libraries *f, const char *folder, const char
   add_name(f, folder, below, "libnccl.so.2");
 }
 
-/* The packages' folders of the Python in PATH; it is asked, since only it knows them. */
+/* Adds the folders of packages of the Python in PATH. Python is asked, since only it knows them. */
 static void add_wheels(struct found_libraries *f) {
   char *const argv[] = {"python3", "-c", "import sys\nfor p in sys.path: print(p)", NULL};
   char *text = NULL, *save = NULL, path[4096];
@@ -312,7 +312,7 @@ static void add_wheels(struct found_libraries *f) {
   free(text);
 }
 
-/* In a child: the loader's own choice, then the release. */
+/* In a child: asks the loader for its own choice, then for the release. */
 static int ask_loader_in_child(void *arg, int fd) {
   void *lib = dlopen(arg, RTLD_NOW | RTLD_LOCAL);
   struct link_map *map;
@@ -360,7 +360,7 @@ static void find_libraries(struct ni_doctor *d, struct found_libraries *f) {
   add_matches(f, "/usr/lib64/libnccl.so.2");
 }
 
-/* The newest interface that both have (docs/nccl-callbacks.md, 1.1), 0: none. */
+/* The newest interface that both have (docs/nccl-callbacks.md, 1.1); 0: none. */
 static int choose_interface(int release, unsigned versions) {
   static const int since[] = {22300, 22400, 22600, 22700, 22800, 22900, 23100}; /* v1, v2, ... */
   int newest = 0;
@@ -371,7 +371,7 @@ static int choose_interface(int release, unsigned versions) {
   return newest;
 }
 
-/* What a release does to records, and what helps. use: the interface, 0: not known. */
+/* Reports what a release does to records, and what helps. use: the interface, 0: not known. */
 static void report_release(struct ni_doctor *d, int v, int use) {
   const char *route = getenv("NCCL_ALLGATHERV_ENABLE"), *events = getenv("NCCL_INSPECTOR_EVENTS");
   bool routed = v >= 22900 && (!route || strcmp(route, "0") != 0);
@@ -437,7 +437,10 @@ static void report_library(struct ni_doctor *d, const char *path, bool first) {
     report_release(d, v, use);
 }
 
-/* AMD's library raises the same events, with differences; only where it is there anything is said. */
+/*
+ * Reports on AMD's library, which raises the same events with differences. Nothing is said if it is not
+ * there.
+ */
 static void report_rccl(struct ni_doctor *d) {
   const char *plugin = d->plugin ? d->plugin : getenv("NCCL_PROFILER_PLUGIN"),
              *path = getenv("LD_LIBRARY_PATH");

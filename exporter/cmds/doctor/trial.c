@@ -51,7 +51,7 @@ static bool is_mapped(ino_t ino) {
 }
 
 /*
- * Names the black box: a log that cannot be written leaves it behind, which is right in a job, but not for a
+ * Names the black box. A log that cannot be written leaves it behind, which is right in a job, but not for a
  * trial.
  */
 static void write_box_name(int fd) {

@@ -55,7 +55,7 @@ static void add_owners(struct owners *o, const struct ni_files *f) {
 }
 
 /*
- * Is a box of this owner to be believed? If he is us, or of a named box if he owns a log beside it, or if
+ * Is a box of this owner trusted? It is if he is us, if the box was named and he owns a log beside it, or if
  * there are no logs.
  */
 static bool is_trusted(const struct owners *of_logs, const struct ni_box_sources *s, uid_t owner) {
@@ -67,7 +67,10 @@ static bool is_trusted(const struct owners *of_logs, const struct ni_box_sources
   return s->named && (k < of_logs->n || of_logs->n == 0);
 }
 
-/* Of what was found for several users: a hang before a job that is dead, then what could not be told. */
+/*
+ * Which of two results for different users counts more: a hang before a dead job, and that before what could
+ * not be told.
+ */
 static int worse_code(int a, int b) {
   static const int order[] = {NI_EXIT_FINDING, NI_EXIT_DEAD, NI_EXIT_INCOMPLETE, NI_EXIT_COULD_NOT_RUN};
   for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -77,8 +80,8 @@ static int worse_code(int a, int b) {
 }
 
 /*
- * Those of dumps. A box of the machine, whoever it belongs to, is of another job where there are dumps and no
- * logs.
+ * Adds the owners of dumps. If there are dumps and no logs, a box of this machine belongs to another job,
+ * whoever owns it.
  */
 static void add_dump_owners(struct owners *o, const struct ni_inputs *in) {
   struct ni_files dumps = {.wanted = ni_hang_dump_name};
@@ -186,10 +189,12 @@ static void free_round(struct round *r) {
   ni_hang_model_free(&r->before);
 }
 
-/* What root looks at itself, without a bound, is its own alone: the other users' is their children's. */
+/*
+ * What root reads itself, without a limit, is only its own. Files of other users are read by their children.
+ */
 static bool is_anothers(const struct ni_file *f, void *arg) { return f->owner != geteuid(); }
 
-/* A box says whatever its maker wants. */
+/* A box may say whatever its maker wants. */
 static bool is_others(const struct ni_file *f, void *arg) {
   struct round *r = arg;
   char why[64];
@@ -209,8 +214,8 @@ static bool is_dump(const struct ni_file *f, void *arg) {
 }
 
 /*
- * A saved answer of RAS, perhaps of another machine, and nothing else: the boxes of this one are of other
- * jobs.
+ * Is there a saved answer of RAS, perhaps of another machine, and nothing else? Then the boxes of this
+ * machine belong to other jobs.
  */
 static bool is_saved_answer_alone(const struct hang *h) {
   return h->ras.text[0] && h->inputs.n == 0 && !h->box_dir;
@@ -259,8 +264,8 @@ static int read_all_inputs(struct hang *h, struct round *r) {
 }
 
 /*
- * The moment that every process was seen at or after, less the distance two looks must have; 0: there are no
- * looks.
+ * The time at or after which every process was seen, minus the distance that two looks must have; 0: there
+ * are no looks.
  */
 static uint64_t find_look_limit(const struct ni_hang_model *m) {
   uint64_t t = UINT64_MAX;
@@ -270,7 +275,7 @@ static uint64_t find_look_limit(const struct ni_hang_model *m) {
   return t == UINT64_MAX || t < APART_NS ? 0 : t - APART_NS;
 }
 
-/* Tests judge made-up jobs at a moment of theirs (docs/testing.md). */
+/* The time now. Tests judge synthetic jobs at a given time (docs/testing.md). */
 static uint64_t read_now(void) {
   const char *given = getenv("NI_NOW_NS");
   return given && *given ? strtoull(given, NULL, 10) : ni_now_ns(CLOCK_REALTIME);
@@ -318,8 +323,8 @@ static const char *skip_as_of(const char *text) {
 }
 
 /*
- * Numbers of seconds, minutes, hours and days change with every look, as does what is said of when, and say
- * nothing new.
+ * Do the two sentences say the same? Numbers of seconds, minutes, hours and days change with every look, as
+ * does the time that is stated; that is nothing new.
  */
 static bool is_same_sentence(const char *a, const char *b) {
   for (;;) {
@@ -347,7 +352,7 @@ static bool has_ras_gone(const struct hang *h, const struct ni_hang_verdict *v) 
   return h->ras.now.ns && !h->ras.answered && v->answer == NI_HANG_NO_DATA_AT_ALL;
 }
 
-/* A time and the sentence, when it is another than before. */
+/* Prints a time and the sentence, if it differs from the one before. */
 static void print_change(struct hang *h, const struct ni_hang_verdict *v) {
   char *text, when[40];
   if (is_from_ras_alone(h, v))
@@ -364,8 +369,8 @@ static void print_change(struct hang *h, const struct ni_hang_verdict *v) {
 }
 
 /*
- * Has one operation hung in all looks for as long as two of them lie apart? Logs alone cannot tell by looks
- * at boxes.
+ * Has the same operation hung in all looks, over at least the distance that two looks must have? Logs alone
+ * cannot tell that by looks at boxes.
  */
 static bool hang_lasts(struct standing *s, const struct ni_hang_verdict *v) {
   if (!ni_hang_is_hang(v)) {
@@ -387,7 +392,7 @@ static bool hang_lasts(struct standing *s, const struct ni_hang_verdict *v) {
   return false;
 }
 
-/* Nothing to judge: why, and what to do. */
+/* Reports why there is nothing to judge, and what to do. */
 static void report_no_data(const struct hang *h, const struct round *r, const char *name) {
   if (h->ras.n && !h->ras.answered)
     ni_say(stderr, "%s: RAS: %s\n", name, h->ras.why);

@@ -25,19 +25,20 @@ static const char *const lives[] = {"unknown", "alive", "dead", "left"};
 static uint64_t since_ns(uint64_t then, uint64_t now) { return then && now > then ? now - then : 0; }
 
 /*
- * In JSON: how old something is by the newest thing known at all; where nobody runs any more, by the clock.
+ * For JSON: how old something is, by the newest thing known at all. If no process runs any more, by the
+ * clock.
  */
 static uint64_t age_s(const struct ni_hang_verdict *v, uint64_t ns) {
   return since_ns(ns, v->fate.over ? v->wall_ns : v->now_ns) / 1000000000u;
 }
 
-/* Of a rank of which nothing is known, its process. */
+/* Until when something is known of a rank; if nothing is known of it, of its process. */
 static uint64_t known_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   return w->where == NI_HANG_NO_DATA ? ni_hang_last_sign(ni_hang_process_at(v, w))
                                      : ni_hang_known_until(v, w);
 }
 
-/* What keeps the verdict from being certain, the i-th thing; malloc'ed, NULL: no more. */
+/* The i-th thing that keeps the verdict from being certain; malloc'ed. NULL: there are no more. */
 static char *make_missing_text(const struct ni_hang_verdict *v, size_t i) {
   char *text;
   bool more = false;
@@ -71,7 +72,9 @@ static uint64_t duration_inside(const struct ni_hang_verdict *v, const struct ni
   return since_ns(w->op->enqueue_ns, known_ns(v, w));
 }
 
-/* The operation of OTHER_CALL is not that of the knot; sends and receives are each their own. */
+/*
+ * Prints the operation of a rank. For OTHER_CALL it is not that of the knot. Each send or receive is its own.
+ */
 static void print_held_op(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   const struct ni_hang_op *op = w->op;
   ni_say(stdout, " ");
@@ -179,8 +182,8 @@ static void print_said(const char *before, char *text) {
 }
 
 /*
- * The runs that are judged together, for free(): of two jobs in one folder neither is the other's past. *n:
- * how many. NULL: there is nothing to tell of them, or no memory.
+ * Finds the runs that are judged together, to be freed: of two jobs in one folder neither is the past of the
+ * other. *n: how many. NULL: there is nothing to say of them, or no memory.
  */
 static bool *find_judged_runs(const struct ni_hang_verdict *v, const struct ni_runs *runs, size_t *n) {
   const struct ni_hang_model *m = v->model;
@@ -235,7 +238,7 @@ static void write_json_runs(struct ni_json *j, const struct ni_hang_verdict *v, 
 
 static void print_clock_line(void *unused, const char *text) { ni_say(stdout, "CLOCKS: %s\n", text); }
 
-/* Of RAS alone where there is neither log nor box. */
+/* Does the verdict come from RAS alone? It does if there is neither a log nor a box. */
 static bool is_alone(const struct ni_hang_verdict *v, const struct ni_hang_ras *ras) {
   return ras && ras->answered && v->answer == NI_HANG_NO_DATA_AT_ALL;
 }
@@ -466,7 +469,7 @@ static void write_json_job(struct ni_json *j, const struct ni_hang_verdict *v) {
   ni_json_end_object(j);
 }
 
-/* What is waited for, and who is the cause. */
+/* Writes what is waited for, and who is the cause. */
 static void write_json_cause(struct ni_json *j, const struct ni_hang_verdict *v) {
   const struct ni_hang_knot *k = ni_hang_first(v);
   char *text;

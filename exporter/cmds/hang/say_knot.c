@@ -30,7 +30,10 @@ static char *make_of_comm(const struct ni_who_member *x) {
   return n < 0 ? NULL : text;
 }
 
-/* Ranks without any member count as no data; they have no global rank, and then nobody in the list has. */
+/*
+ * Gathers ranks. Ranks without a member count as no data; they have no global rank, and then the whole list
+ * has none.
+ */
 static void gather_crowd(struct ni_hang_crowd *c, const struct ni_hang_verdict *v,
                          const struct ni_hang_knot *k, chosen_fn chosen, const void *arg, size_t lost,
                          bool global) {
@@ -100,7 +103,7 @@ static FILE *next_part(struct parts *p) {
   return p->f;
 }
 
-/* How it stood when the processes ended, not how it is. */
+/* Is this about how it stood when the processes ended, not about now? */
 static bool is_over(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   return v->fate.over || k->past;
 }
@@ -158,7 +161,8 @@ static void say_values(FILE *f, const struct ni_hang_verdict *v, const struct ni
 }
 
 /*
- * Different sizes, types or roots of one call: those of the fewest ranks are named, then those of the most.
+ * Different sizes, types or roots of one call: names the ranks of the rarest values, then those of the most
+ * frequent ones.
  */
 static void add_values(struct parts *p) {
   const struct ni_hang_knot *k = p->k;
@@ -252,8 +256,8 @@ static void add_transfers(struct parts *p) {
 }
 
 /*
- * Sends and receives that all have their other half: who is inside which. Sizes are told and not compared: of
- * several messages between two ranks one side may be at the next.
+ * Sends and receives that all have their other half: says who is inside which. Sizes are printed and not
+ * compared, as with several messages between two ranks one side may be at the next.
  */
 static void add_pairs(struct parts *p) {
   const struct ni_hang_knot *k = p->k;

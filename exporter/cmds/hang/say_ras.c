@@ -93,7 +93,7 @@ static void say_group(FILE *f, const struct ni_ras *r, const struct ni_ras_troub
 
 /* ---- counts ---- */
 
-/* What a group has launched, of functions in which it is not as the most are: "AllReduce 1,203". */
+/* Says what a group has launched, of functions in which it differs from most: "AllReduce 1,203". */
 static void say_counts(FILE *f, const struct ni_ras *r, const struct ni_ras_trouble *t, enum group g) {
   const char *sep = "";
   for (size_t i = 0; i < r->n_funcs; i++) {
@@ -189,7 +189,7 @@ static void say_still(FILE *f, const struct ni_ras_trouble *t) {
   ni_hang_say_span(f, t->still_ns);
 }
 
-/* saved: of files, nobody can ask again. */
+/* saved: from files, so nobody can ask again. */
 static void say_cannot_tell(FILE *f, const struct ni_ras_verdict *v, bool saved) {
   bool wait = v->n && ni_ras_is_wait(v->trouble);
   if (v->comms == 0) {

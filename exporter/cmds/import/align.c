@@ -179,7 +179,7 @@ static int by_value(const void *a, const void *b) {
   return *x < *y ? -1 : *x > *y;
 }
 
-/* Between the quarters of the differences of ends. */
+/* Judges the shift by the distance between the quartiles of the differences of ends. */
 static void judge_shift(const struct ni_align_seat *of, const struct ni_align_seat *s,
                         struct shift_place *p) {
   int64_t apart[SAMPLES];
@@ -205,7 +205,7 @@ static void judge_shift(const struct ni_align_seat *of, const struct ni_align_se
   p->scatter_ns = n ? apart[n * 3 / 4] - apart[n / 4] : INT64_MAX;
 }
 
-/* Most of those in steps are in the same ones, and nowhere else so many. */
+/* Chooses the shift with which most operations in steps are in the same steps, if no other has as many. */
 static bool choose_by_steps(const struct shift_place *p, size_t n, size_t *best) {
   uint32_t most = 0, second = 0;
   for (size_t i = 0; i < n; i++) {
@@ -287,7 +287,7 @@ static int add_before(struct ni_align_before **item, size_t *n, size_t *cap, uin
   return 0;
 }
 
-/* Whoever recorded at that place says which function it was; NULL: nobody did. */
+/* Finds a rank that recorded at that place and says which function it was; NULL: nobody did. */
 static const struct ni_align_mark *find_mark_at(const struct ni_align_seat *s, size_t n, uint64_t place) {
   for (size_t i = 0; i < n; i++)
     if (s[i].how != NI_ALIGN_APART && s[i].ahead <= place && place - s[i].ahead < s[i].n_marks)
@@ -315,8 +315,7 @@ static int count_all_before(struct ni_align_seat *s, size_t n) {
 
 /*
  * Where the numbers of a rank begin that is not to be compared. A rank has less than 2^22 operations, and
- * some readers take the lower 32 bits of a number alone: these are no other rank's either, of the first
- * 1,023.
+ * some readers take only the lower 32 bits of a number. No other rank of the first 1,023 has these numbers.
  */
 static uint64_t first_own_number(size_t i) {
   const uint64_t nth = i + 1;
@@ -341,8 +340,8 @@ static void shift_by_comparison(struct ni_align_seat *s, size_t n, struct shift_
 }
 
 /*
- * One side, or a sender and a receiver. More of them, as where a rank has two recordings, are nobody's
- * counterpart.
+ * Aligns messages of one side, or of a sender and a receiver. If there are more sides, as with two recordings
+ * of a rank, nobody is the counterpart.
  */
 static void align_messages(struct ni_align_seat *s, size_t n, struct shift_place *place, int64_t *shift) {
   const bool alone = n == 1, both = n == 2 && s[0].rank != s[1].rank,
@@ -359,7 +358,7 @@ static void align_messages(struct ni_align_seat *s, size_t n, struct shift_place
 
 /* ---- communicators side by side ------------------------------------------------------------------------ */
 
-/* The first step that all files recorded from its begin on; 0: some have no steps. */
+/* Finds the first step that all files recorded from its begin; 0: some have no steps. */
 static uint32_t find_common_step(const struct ni_align *a) {
   uint32_t common = 0, n_files = 0;
   for (size_t i = 0; i < a->n; i++)
@@ -396,8 +395,8 @@ struct moment {
 };
 
 /*
- * A communicator that all files are in, of several the one with the fewest operations: the first one of these
- * that all recorded behind their first one. false: there is none.
+ * Finds a communicator that all files are in, or of several the one with the fewest operations, and in it the
+ * end of the first operation that all recorded behind their first one. false: there is none.
  */
 static bool find_common_end(const struct ni_align *a, uint32_t n_files, int64_t *end_ns) {
   const struct ni_align_seat *best = NULL;
@@ -433,8 +432,7 @@ static bool is_behind(const struct moment *m, const struct ni_align_seat *s,
 }
 
 /*
- * Counts of each function of a communicator before that moment. *n 0: nobody in it recorded anything behind
- * it.
+ * Counts each function of a communicator before that moment. *n 0: nobody in it recorded anything after it.
  */
 static int count_to_moment(struct ni_align_seat *s, size_t n, const struct moment *m,
                            struct ni_align_seat *to) {
@@ -474,7 +472,7 @@ static int shift_to(struct ni_align_seat *s, size_t n, const struct ni_align_sea
   return 0;
 }
 
-/* How many files have a seat, and the largest number of one. */
+/* Counts the files that have a seat, and finds their largest number. */
 static int count_files(const struct ni_align *a, uint32_t *n, uint32_t *last) {
   for (size_t i = 0; i < a->n; i++)
     if (a->seat[i].file > *last)
@@ -542,7 +540,7 @@ static int by_file(const void *a, const void *b) {
   return x->of < y->of ? -1 : x->of > y->of;
 }
 
-/* Those without collectives leave. */
+/* Drops seats without collectives. */
 static void drop_empty(struct ni_align *a) {
   size_t kept = 0;
   for (size_t i = 0; i < a->n; i++)

@@ -177,7 +177,7 @@ static bool is_same_rank(const struct ni_imported *m, const struct ni_imported *
   return m->rank >= 0 && of->rank == m->rank && of->world == m->world;
 }
 
-/* What was recorded of the same rank at the same time. */
+/* The recording of the same rank at the same time. */
 static const struct rank *find_same_recording(const struct import *x, const struct ni_imported *m) {
   for (size_t i = 0; i < x->n; i++) {
     const struct ni_imported *of = &x->rank[i].m;
@@ -187,7 +187,7 @@ static const struct rank *find_same_recording(const struct import *x, const stru
   return NULL;
 }
 
-/* The same recording once more, of a process whose rank it does not say. */
+/* The same recording once more, of a process whose rank it does not state. */
 static const struct rank *find_same_process(const struct import *x, const struct ni_imported *m) {
   for (size_t i = 0; m->rank < 0 && m->pid > 0 && i < x->n; i++) {
     const struct ni_imported *y = &x->rank[i].m;
@@ -242,7 +242,7 @@ static void report_left_out(struct import *x, const char *path, const char *why)
   x->left_out++;
 }
 
-/* A process of a file. */
+/* Adds a process of a file. */
 static int add_process(void *arg, struct ni_imported *m) {
   struct import *x = arg;
   const struct rank *before = find_same_recording(x, m);
@@ -280,7 +280,7 @@ static int add_process(void *arg, struct ni_imported *m) {
   return e;
 }
 
-/* Not 0: nothing more can be read, whatever file comes. */
+/* Not 0: no other file can be read either. */
 static int read_recording(struct import *x, const char *const *path, size_t n) {
   const int e = x->format->read(path, n, add_process, x, &x->progress);
   if (e == 0 || e == -ENOMEM || x->failed)
@@ -354,7 +354,7 @@ static NI_ORDER_BY(by_time, struct rank, m.first_ns, m.rank)
   }
 }
 
-/* Communicators and ranks as all files of the cycle at hand together have them. */
+/* Settles communicators and ranks, by all files of the current cycle together. */
 static int settle_cycle(struct import *x) {
   struct ni_settled found;
   struct ni_imported **m = malloc((x->n + 1) * sizeof *m);
@@ -377,7 +377,7 @@ static int settle_cycle(struct import *x) {
   return 0;
 }
 
-/* Numbers of all ranks' operations in the cycle at hand. */
+/* Aligns the numbers of operations of all ranks in the current cycle. */
 static int align_numbers(struct import *x) {
   int e = 0;
   ni_align_free(&x->align);
@@ -395,7 +395,7 @@ static int align_numbers(struct import *x) {
   return e == 0 ? ni_align_find(&x->align) : e;
 }
 
-/* Of several cycles each has a folder below --out. */
+/* If there are several cycles, each has a folder below --out. */
 static int enter_cycle(struct import *x, const char *who) {
   char why[512];
   snprintf(x->into, sizeof x->into, "%s", x->out);
@@ -413,8 +413,8 @@ static int enter_cycle(struct import *x, const char *who) {
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
 /*
- * What the file states, else what the user does, else a name that says that nobody knows: then no two ranks
- * share a host.
+ * Chooses the host: what the file states, else what the user states, else a name that says that it is
+ * unknown. Then no two ranks share a host.
  */
 static void choose_host(const struct import *x, const struct ni_imported *m, char out[256]) {
   if (*m->host)
@@ -428,8 +428,8 @@ static void choose_host(const struct import *x, const struct ni_imported *m, cha
 }
 
 /*
- * Containers count pids by themselves, so those of one host may have the same one; and a source may state
- * none.
+ * Counts earlier ranks with the same name. Containers have their own pids, so those of one host may be equal;
+ * and a source may state none.
  */
 static size_t count_same_names(const struct import *x, size_t rank, const char *host) {
   const struct ni_imported *m = &x->rank[rank].m;
@@ -497,7 +497,10 @@ static int write_all(struct import *x, const char *who) {
 
 /* ---- what is worth knowing ----------------------------------------------------------------------------- */
 
-/* From whom to whom, by the receiver, or by the sender where that is who is apart. */
+/*
+ * Reports from whom to whom, from the side of the receiver, or of the sender if that is the one that is
+ * apart.
+ */
 static void report_messages(const struct import *x, const struct ni_align_seat *s) {
   const struct ni_imported_comm *c = &x->rank[s->file].m.comm[s->comm];
   const int32_t peer = (int32_t)((s->of - 1) / 2);

@@ -107,8 +107,8 @@ static void write_step(struct writing *w, const struct ni_imported_step *s) {
 }
 
 /*
- * A start whose launch is not known is that of a channel, as in verbose logs: there is no enqueue to count
- * from.
+ * Sets start and launch. A start without a known launch is that of a channel, as in verbose logs: there is no
+ * enqueue to count from.
  */
 static void set_begin(const struct ni_imported_op *op, struct ni_record *r, struct ni_trace *trace) {
   if (op->enqueue_ns != NI_IMPORTED_NEVER && op->enqueue_ns > 0) {
@@ -191,7 +191,9 @@ static void write_op(struct writing *w, const struct ni_imported_op *op, uint64_
   write_line(w, ni_format_op(w->line, sizeof w->line, &w->comm[op->comm], w->ts_us, &r));
 }
 
-/* Collectives are counted by function, from where the communicator's other ranks are. */
+/*
+ * The next number. Collectives are counted by function, from where the other ranks of the communicator are.
+ */
 static uint64_t next_number(struct writing *w, const struct ni_imported_op *op, uint64_t rec_sn) {
   if (w->l->m->numbered && op->seq != NI_NO_SN)
     return op->seq;
@@ -218,7 +220,7 @@ static void write_ops(struct writing *w) {
   }
 }
 
-/* What was begun and has no record. Numbers are ours: those of the lost come behind. */
+/* Writes what was begun and has no record. The numbers are ours: those of lost operations come last. */
 static void write_losses(struct writing *w, size_t comm, uint64_t n) {
   const struct ni_imported_comm *c = &w->l->m->comm[comm];
   const struct ni_gap_line gap = {.kind = ni_kind_names[NI_KIND_COLL],
@@ -245,7 +247,7 @@ static void write_end(struct writing *w, size_t comm) {
   PUT(dump_stats, &w->comm[comm], &s);
 }
 
-/* A recording without an end leaves a log without one: that is how check knows of it. */
+/* Writes the ends. A recording without an end leaves a log without one, and so check knows of it. */
 static void write_ends(struct writing *w) {
   const struct ni_imported *m = w->l->m;
   const struct ni_stats_line process = {.final = true, .has_accounting = true};

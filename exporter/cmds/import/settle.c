@@ -41,7 +41,7 @@ static size_t find_end(const struct import_seat *s, size_t n, size_t from) {
 
 /* ---- the job's communicator ---------------------------------------------------------------------------- */
 
-/* Is each process in it once, with a rank of its own? rank: room for all. */
+/* Is each process in it exactly once, each with a different rank? rank: room for all. */
 static bool has_all_processes(const struct import_seat *s, size_t n, size_t n_processes, int32_t *rank) {
   if (n != n_processes)
     return false;
@@ -59,7 +59,7 @@ static bool has_all_processes(const struct import_seat *s, size_t n, size_t n_pr
   return true;
 }
 
-/* A stated size of the job has the last word. */
+/* Does a process state another size of the job? A stated size decides. */
 static bool is_size_contradicted(struct ni_imported *const *m, size_t n, int32_t size) {
   for (size_t i = 0; i < n; i++)
     if (m[i]->world > 0 && m[i]->world != size)
@@ -112,7 +112,7 @@ static int by_gpu(const void *a, const void *b) {
   return host ? host : x->comm->gpu < y->comm->gpu ? -1 : x->comm->gpu > y->comm->gpu;
 }
 
-/* Nobody says a rank, but all are on GPUs of their own: s is in order of these then. */
+/* Does nobody state a rank, while all are on different GPUs? Then s is in the order of these afterwards. */
 static bool are_on_gpus(struct import_seat *s, size_t n) {
   for (size_t i = 0; i < n; i++) {
     const bool has_gpu = *s[i].host && s[i].comm->gpu >= 0;

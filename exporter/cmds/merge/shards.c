@@ -19,7 +19,7 @@
 
 /* ---- Parquet files beside a partial -------------------------------------------------------------------- */
 
-/* The folder beside a partial, to be made like any result; without Parquet files there is none. */
+/* Begins the folder beside a partial, like any result. Without Parquet files there is none. */
 static int begin_parquet_folder(struct ni_run *r) {
   static char folder[PATH_MAX];
   if (r->opt.no_parquet) {
@@ -34,7 +34,7 @@ static int begin_parquet_folder(struct ni_run *r) {
   return e;
 }
 
-/* One Parquet file into our own: another name for it, or a copy. */
+/* Copies one Parquet file into our folder: as another name for it, or as a copy. */
 static int copy_parquet(int from, int to, const char *name) {
   if (linkat(from, name, to, name, 0) == 0)
     return 0;
@@ -82,7 +82,7 @@ void ni_shard_parquets(struct ni_run *r) {
 
 /* ---- writing a partial --------------------------------------------------------------------------------- */
 
-/* Its name comes last: whoever sees it finds the Parquet files, too. */
+/* Writes the partial. It is named last, so whoever sees it finds the Parquet files as well. */
 static int write_partial(struct ni_run *r) {
   struct ni_sections out;
   int e = ni_sections_create(&out, r, r->opt.partial);
@@ -116,7 +116,7 @@ struct partial_file {
   size_t n;
 };
 
-/* Who has which shard: one that is in two files is refused. */
+/* Checks who has which shard. One that is in two files is refused. */
 static int check_no_doubles(struct ni_run *r, const struct partial_file *part, size_t n) {
   const char **of = calloc(r->partial->of, sizeof *of);
   int e = of ? 0 : -ENOMEM;
@@ -132,7 +132,7 @@ static int check_no_doubles(struct ni_run *r, const struct partial_file *part, s
   return e;
 }
 
-/* Who has none of its shards; told only where that matters. */
+/* Checks that all shards are there. Missing ones are reported only if that matters. */
 static int check_all_there(struct ni_run *r, const struct partial_file *part, size_t n) {
   char missing[200];
   for (size_t i = 0; i < n; i++)

@@ -174,7 +174,7 @@ static int by_number(const void *a, const void *b) {
   return m < n ? -1 : m > n;
 }
 
-/* Files of the stem in one directory, in the order in which they were written. */
+/* Reads the files of the stem in one directory, in the order in which they were written. */
 static int read_logs_in(const struct search *s, const char *dir) {
   DIR *d = opendir(dir);
   char **path = NULL;
@@ -224,8 +224,8 @@ static void invent_stem(const struct ni_box_header *h, char *out, size_t size) {
 }
 
 /*
- * May what the box says decide where its part is written? If we are its owner. Not what lies in a folder that
- * root was given: root copies other users' files, and the copies are root's.
+ * May the box decide where its part is written? It may if we are its owner. This does not hold for boxes in a
+ * folder that was given to root: root copies other users' files, and the copies belong to root.
  */
 static bool is_trusted(const struct ni_box_sources *s, const struct ni_inputs *in, const struct ni_box *b,
                        const char *said) {
@@ -233,7 +233,7 @@ static bool is_trusted(const struct ni_box_sources *s, const struct ni_inputs *i
   return own && *said == '/' && (!copied || ni_box_under(in, said));
 }
 
-/* What the box says of its log, and the name that a part of it will have. */
+/* Reads what the box says of its log, and the name that a part of it will have. */
 static void read_session(struct search *s, const struct ni_box *b) {
   struct ni_place *p = s->p;
   struct ni_box_log session = {0};

@@ -61,7 +61,10 @@ struct recover_task {
 
 /* ---- with the rights of the box's owner ---- */
 
-/* May the process still write its log? Where nobody can say, a heartbeat that stopped long ago counts. */
+/*
+ * May the process still be alive, and write its log? If nobody can say, a heartbeat that stopped long ago
+ * decides.
+ */
 static bool may_be_alive(const struct ni_box *b) {
   const struct ni_box_header *h = ni_box_header(b);
   if (ni_box_life(b) != NI_LIFE_UNKNOWN)
@@ -78,8 +81,8 @@ static void set_write_error(struct recover_answer *a, const char *why) {
 }
 
 /*
- * The lines of the box into a file, which gets its name here unless root has made it. 0 or -errno, with a
- * sentence.
+ * Writes the lines of the box into a file. The file gets its name here, unless root has made it. 0 or -errno,
+ * with a sentence.
  */
 static int write_part(struct recover_task *j, const struct ni_box *b, const struct ni_place *p) {
   struct recover_answer *a = j->a;
@@ -198,7 +201,7 @@ static void print_result(struct recover *r, const char *box, const struct recove
          a && a->removed ? "; box removed" : "");
 }
 
-/* The box goes once its log has it all. */
+/* Removes the box, once its log has everything. */
 static void remove_box(struct recover_task *j, struct ni_box_visit *v) {
   char why[256];
   v->work = remove_one;
@@ -253,7 +256,7 @@ static void report_box(struct recover *r, const struct recover_task *j) {
   }
 }
 
-/* Root's file gets its name, from what the owner found out. */
+/* Gives the file of root its name, from what the owner found out. */
 static void name_part(struct recover_task *j) {
   struct recover_answer *a = j->a;
   const bool has_name = a->part && !a->failed && *a->stem != '.' && !strchr(a->stem, '/');
@@ -381,8 +384,8 @@ static void print_report(struct recover *r) {
 }
 
 /*
- * A place that is not there or cannot be searched is not the same as nothing to do there; one a box names may
- * come.
+ * A place that does not exist or cannot be searched is different from nothing to do there. A place that a box
+ * names may not exist yet.
  */
 static void report_misled(struct recover *r, const char *name) {
   bool bad = ni_box_sources_bad(&r->sources);

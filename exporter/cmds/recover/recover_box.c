@@ -84,7 +84,7 @@ static void write_unfinished(struct ni_recover_job *j, struct ni_recover_life *l
   }
 }
 
-/* Losses that no gap line of the log names. */
+/* Writes losses that no gap line of the log names. */
 static void write_gaps(struct ni_recover_job *j, struct ni_recover_life *l,
                        const struct ni_kind_counts *counts) {
   for (int k = 0; k < NI_KIND_COUNT; k++)
@@ -288,7 +288,7 @@ static const char *name_end(const struct ni_recover_job *j) {
   return f->life == NI_LIFE_DEAD && f->end == NI_BOX_END_NOT_YET ? "killed" : NULL;
 }
 
-/* Of a process that left by itself: what it could not write, and why. */
+/* Notes what a process that left by itself could not write, and why. */
 static void note_unwritten(struct ni_recover_job *j, const struct ni_box_header *h) {
   char text[256], number[64] = "an unknown number of operations";
   if (h->end != NI_BOX_END_EXITED)

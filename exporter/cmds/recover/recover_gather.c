@@ -80,7 +80,8 @@ static int gather_op(const struct ni_box_op *op, void *arg) {
 }
 
 /*
- * Its operation may have come since the dump thread looked at the call: then it is no collective of its own.
+ * The operation may have come since the dump thread looked at the call. Then the call is no collective of its
+ * own.
  */
 static int gather_call(const struct ni_box_op *op, void *arg) {
   struct ni_recover_job *j = arg;
@@ -237,7 +238,7 @@ void ni_part_state(struct ni_unfinished_line *in, const char *state, uint64_t ch
 /* ni_fallback_names: older than the previous work on the same channel */
 #define BEFORE_PREVIOUS 2
 
-/* Are the GPU stamps believed? *why: the reason they are not, an index of ni_fallback_names, or -1. */
+/* Can the GPU stamps be trusted? *why: the reason if not, an index of ni_fallback_names, or -1. */
 static bool is_gpu_believed(const struct ni_box *b, const struct ni_box_comm *c, const struct ni_box_op *op,
                             struct ni_gpu_stamps *g, int *why) {
   static const int reason_of[] = {[NI_GPU_ZERO] = 0,

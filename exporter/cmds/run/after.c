@@ -25,7 +25,9 @@ static const struct ni_after *after; /* ni_result_of() hands nothing on to who s
 
 /* ---- no rank has loaded the plugin ---- */
 
-/* Of what the plugin does where it is loaded, nothing explains that it was not. */
+/*
+ * Does this finding explain that there are no logs? What the plugin does where it is loaded explains nothing.
+ */
 static bool explains_no_logs(const struct ni_doctor_finding *f) {
   static const char *const others[] = {"shm", "clock", "simulation"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -71,7 +73,7 @@ static int report_no_logs(const struct ni_after *a) {
 
 /* ---- the logs ---- */
 
-/* Is a rank's log still to come, or the rest of it? By the account that check makes. */
+/* Is the log of a rank, or the rest of it, still to come? By the account that check makes. */
 static bool is_more_to_come(struct ni_files *files) {
   static const enum ni_problem_code unended[] = {NI_PROBLEM_NO_END, NI_PROBLEM_NO_FINAL, NI_PROBLEM_RANKS};
   struct ni_progress none = NI_PROGRESS_INIT;
@@ -123,8 +125,8 @@ static const struct ni_finding *first_finding(const struct ni_summary *s) {
 }
 
 /*
- * Who was missing comes first: in the words of while it ran, else as the logs alone have it. NULL: it did not
- * hang.
+ * Who was missing comes first: in the words of the run while it went, else as the logs alone have it. NULL:
+ * it did not hang.
  */
 static const char *find_hang_text(const struct ni_summary *s) {
   return s->complete ? NULL : *after->hang ? after->hang : s->hang;

@@ -42,13 +42,13 @@ static const struct launcher {
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 
-/* An empty value counts as not set, as for the plugin. */
+/* The value of a variable. An empty one counts as not set, as for the plugin. */
 static const char *get_variable(const char *name) {
   const char *v = name ? getenv(name) : NULL;
   return v && *v ? v : NULL;
 }
 
-/* 0 and more; -1: not set, or no number. */
+/* The number in a variable, 0 and more. -1: not set, or no number. */
 static long get_variable_number(const char *name) {
   const char *v = get_variable(name);
   char *end = NULL;
@@ -72,7 +72,7 @@ static void append_name(char *name, size_t cap, const char *text) {
   name[n] = 0;
 }
 
-/* What all ranks of this start have in common, behind `name`. false: nothing that the launcher says. */
+/* Appends what all ranks of this start have in common. false: the launcher says nothing of that kind. */
 static bool append_common_name(const struct launcher *by, char *name, size_t cap) {
   for (size_t i = 0; i < 3 && by->common[i][0]; i++) {
     const char *first = get_variable(by->common[i][0]), *second = get_variable(by->common[i][1]);
@@ -92,7 +92,7 @@ static bool append_common_name(const struct launcher *by, char *name, size_t cap
 
 /* ---- folders ---- */
 
-/* With its parents. *made: it was not there. 0 or -errno. */
+/* Makes the folder with its parents. *made: it was not there. 0 or -errno. */
 static int make_folder(const char *path, bool *made) {
   char part[PATH_MAX];
   if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
@@ -109,7 +109,7 @@ static int make_folder(const char *path, bool *made) {
   return access(part, R_OK | W_OK | X_OK) < 0 ? -errno : 0;
 }
 
-/* The plugin's tokens: in a folder's own name a percent sign is two. NULL: no memory. */
+/* Escapes the tokens of the plugin: a percent sign in the name of a folder becomes two. NULL: no memory. */
 static char *escape_percents(const char *path) {
   char *out = malloc(2 * strlen(path) + 1), *to = out;
   for (; out && *path; path++) {
@@ -124,7 +124,7 @@ static char *escape_percents(const char *path) {
 
 /*
  * The id of the batch job, by the names and in the order of plugin/settings/job.c. NULL: whoever starts the
- * ranks knows.
+ * ranks knows it.
  */
 static const char *find_job_id(void) {
   static const char *const names[] = {"SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"};
@@ -135,8 +135,8 @@ static const char *find_job_id(void) {
 }
 
 /*
- * What a user's NCCL_INSPECTOR_DUMP_DIR will be on the ranks, as a pattern: "logs/%h" is "logs/" and any
- * name. NULL: no memory.
+ * What NCCL_INSPECTOR_DUMP_DIR of the user will be on the ranks, as a pattern: "logs/%h" becomes "logs/" and
+ * any name. NULL: no memory.
  */
 static char *make_pattern(const char *dir) {
   const char *id = find_job_id();
@@ -160,7 +160,10 @@ static char *make_pattern(const char *dir) {
   return out;
 }
 
-/* Absolute: the command may go to another folder. NULL: no memory, or there is no working directory. */
+/*
+ * Makes the path absolute, since the command may change its folder. NULL: no memory, or there is no working
+ * directory.
+ */
 static char *make_absolute(const char *path) {
   char here[PATH_MAX], *out;
   if (*path == '/')
@@ -171,7 +174,7 @@ static char *make_absolute(const char *path) {
   return out;
 }
 
-/* OUT where the user has not said it. NULL: the ranks have no name in common. */
+/* Makes a name for OUT if the user has not given one. NULL: the ranks have no name in common. */
 static char *make_out_name(const struct ni_launch *l, const struct launcher *by) {
   char name[256] = "nccl-inspector-", time_text[32];
   time_t now = time(NULL);
@@ -187,7 +190,7 @@ static char *make_out_name(const struct ni_launch *l, const struct launcher *by)
 
 /* ---- variables ---- */
 
-/* Sets it unless the user has, and notes what stays. */
+/* Sets the variable unless the user has, and notes what stays. */
 static bool set_default_variable(const char *name, const char *value, char **kept) {
   const char *there = get_variable(name);
   char *more;
@@ -255,7 +258,7 @@ static bool find_folders(struct ni_launch *l, const struct ni_launch_wants *want
   return fine || report_launch_failure(l, "OUT", strerror(ENOMEM));
 }
 
-/* They are made before the command starts, which may take days. */
+/* Makes the folders before the command starts, since it may take days. */
 static bool make_folders(struct ni_launch *l) {
   int e = make_folder(l->out, &l->made_out);
   if (e < 0)
@@ -298,7 +301,7 @@ bool ni_launch_begin(struct ni_launch *l, const char *who, const struct ni_launc
 
 /* ---- the logs ---- */
 
-/* One that was removed meanwhile may have left its inode to a new log. */
+/* A log that was removed meanwhile may have left its inode to a new log. */
 static bool is_same_log(const struct ni_file *old, const struct ni_file *f) {
   const bool untouched = old->bytes == f->bytes && old->mtime_ns == f->mtime_ns;
   return old->ino == f->ino && old->dev == f->dev && (untouched || strcmp(old->path, f->path) == 0);

@@ -130,7 +130,7 @@ static void forward_held_signal(struct run_job_state *j) {
   j->held.si_signo = 0;
 }
 
-/* The first Ctrl-C waits until it is said who is missing; what comes meanwhile lets it go at once. */
+/* The first Ctrl-C is held until it is said who is missing. Another signal meanwhile releases it at once. */
 static void handle_signal(struct run_job_state *j, const siginfo_t *info) {
   bool ask = info->si_signo == SIGINT && !j->asked;
   bool waits = info->si_signo == SIGCONT || info->si_signo == SIGTSTP || info->si_signo == SIGWINCH;
@@ -167,7 +167,7 @@ static void take_turn(struct run_job_state *j) {
     kill_command(j, SIGKILL);
 }
 
-/* Until it has ended, and a look that was begun by then. */
+/* Attends the command until it has ended, and a look that was begun by then. */
 static void attend_command(struct run_job_state *j) {
   siginfo_t info;
   while (j->front.child || ni_run_watch_asked(&j->watch)) {
@@ -183,7 +183,7 @@ static void attend_command(struct run_job_state *j) {
 
 /* ---- when it has ended ---- */
 
-/* A signal while we speak ends that; one of the terminal's has reached the child already. */
+/* A signal while we report ends the report. If it came from the terminal it has reached the child already. */
 static void stop_telling(pid_t child, const siginfo_t *info) {
   if (info->si_code != SI_KERNEL || info->si_signo == SIGCONT)
     (void)kill(child, info->si_signo);
@@ -217,7 +217,10 @@ static void report_job(struct run_job_state *j) {
       stop_telling(child, &info);
 }
 
-/* A shell's script ends by Ctrl-C if what it waits for did, and not if that has merely ended with 130. */
+/*
+ * A shell script ends by Ctrl-C if the program that it waits for did, and not if that has merely exited with
+ * 130.
+ */
 static void end_as_the_command(const struct run_job_state *j) {
   sigset_t set;
   if (!j->front.apart || !WIFSIGNALED(j->front.status) || WTERMSIG(j->front.status) != SIGINT)

@@ -19,7 +19,7 @@ enum { LOOK_EVERY_S = 15, WORDS = 16 };
 
 static uint64_t now_ns(void) { return ni_now_ns(CLOCK_MONOTONIC); }
 
-/* `hang` over the logs; what it complains of is nobody's business here. every_s: --watch; 0: one look. */
+/* Begins a run of `hang` over the logs. Its complaints are not shown. every_s: --watch; 0: one look. */
 static bool begin_look(struct ni_run_watch *w, struct ni_look *x, unsigned every_s, uint64_t end_ns) {
   const struct ni_inputs *logs = &w->l->logs;
   char *word[WORDS + 2], limit[16], every[16];
@@ -51,7 +51,7 @@ static bool begin_look(struct ni_run_watch *w, struct ni_look *x, unsigned every
   return ni_task_begin(&x->task, word, (const int[]){-1, x->said, -1}, 0, false, end_ns);
 }
 
-/* Has it ended? Then its exit code, -1: none. */
+/* The exit code of the look if it has ended; -1: none. */
 static bool is_over(struct ni_look *x, int *code) {
   int status;
   if (!x->task.pid || !ni_task_over(&x->task, now_ns(), &status))
@@ -70,7 +70,7 @@ void ni_run_watch_begin(struct ni_run_watch *w, const struct ni_launch *l, unsig
 
 bool ni_run_watch_ask(struct ni_run_watch *w) { return begin_look(w, &w->asked, 0, now_ns() + ASKED_NS); }
 
-/* What the look has said, onto standard error. Its first line is kept where it names somebody. */
+/* Prints what the look has said, on standard error. Keeps its first line if it names somebody. */
 static void print_said(struct ni_run_watch *w, const struct ni_look *x) {
   static const char *const names[] = {"HANG", "not yet a hang"};
   char text[65536];

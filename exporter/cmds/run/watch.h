@@ -8,7 +8,7 @@
  *              ▲                                                        │
  *              └──── a look, each limit, says that it does not: told ───┘
  *
- * One thread; the caller calls ni_run_watch_turn() when a child has ended or the time of ni_run_watch_due() has come.
+ * One thread; the caller calls ni_run_watch_turn() when a child has ended or ni_run_watch_due() has come.
  * Failure: what cannot be started is not told.
  */
 #ifndef NI_RUN_WATCH_H

@@ -29,7 +29,7 @@ static int32_t global_rank(const struct ni_show_pattern *x, uint32_t i) {
   return x->s->process[x->p->rank[i].process].rank;
 }
 
-/* Where only some operations were asked for, ranks without any of them are not spoken of. */
+/* If only some operations were asked for, ranks without any of them are not listed. */
 static bool is_told(const struct ni_show_pattern *x, const struct ni_pattern_rank *r, uint32_t run) {
   return r->run == run && !(r->no_operations && x->r->tally.filtered);
 }
@@ -226,7 +226,7 @@ static void print_place(const struct ni_pattern_lane *l, const struct ni_pattern
          format_size(p->bytes, p->bytes_most, size), name_comm(l, comm));
 }
 
-/* How it differs from the program that it is nearest to. */
+/* Prints how it differs from the program that it is nearest to. */
 static int print_other(const struct ni_show_pattern *x, uint32_t k, uint32_t first) {
   const uint32_t nearest = ni_pattern_nearest(x->p, first, k);
   const struct ni_program *p = &x->p->program[k], *q = &x->p->program[nearest];
@@ -279,7 +279,7 @@ static void print_without(const struct ni_show_pattern *x, uint32_t run) {
   }
 }
 
-/* Where nothing repeats: what there is, the most frequent first. */
+/* Prints what there is if nothing repeats, the most frequent first. */
 static void print_counts(const struct ni_show_pattern *x, uint32_t run) {
   static const struct ni_column columns[] = {{"operation", .width = 20, .left = true},
                                              {"size", .width = 8},

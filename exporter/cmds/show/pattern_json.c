@@ -95,7 +95,7 @@ static void write_difference(struct ni_json *j, const struct ni_pattern_differen
   ni_json_end_object(j);
 }
 
-/* Where it differs from the one that it is nearest to; first: the first program of the run. */
+/* Writes where it differs from the program that it is nearest to. first: the first program of the run. */
 static int write_nearest(struct ni_json *j, const struct ni_show_pattern *x, uint32_t k, uint32_t first) {
   const uint32_t nearest = ni_pattern_nearest(x->p, first, k);
   struct ni_pattern_difference d;

@@ -65,7 +65,7 @@ static bool has_rank(const struct op *o, int32_t rank) {
   return false;
 }
 
-/* Filters that were asked remember that; this is not asking. */
+/* Uses no filter of the command, since filters remember that they were asked. */
 static bool is_missing(const struct op *o, const struct ni_show *s, int32_t rank) {
   const struct ni_ranks *r = &s->filter.rank;
   bool wanted = r->n == 0;
@@ -83,7 +83,9 @@ static int add_pair(void *arg, const struct ni_series_sample *after, const struc
   return 0;
 }
 
-/* Counters of the hosts while it ran; of each as much as falls to that time. 0 or -ENOMEM. */
+/*
+ * Reads counters of the hosts while the operation ran, each as far as it belongs to that time. 0 or -ENOMEM.
+ */
 static int read_counters(const struct ni_show *s, const struct op *o, struct ni_beside *b,
                          struct ni_beside_process *p, struct ni_cover *cover) {
   size_t n = 0;

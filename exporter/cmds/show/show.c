@@ -159,7 +159,7 @@ static int resolve_tags(struct ni_show *s) {
   return e;
 }
 
-/* Starts by the clock of the reference. */
+/* Corrects starts to the clock of the reference. */
 static void correct_starts(struct ni_show *s) {
   for (size_t i = 0; i < s->rows.n; i++) {
     struct ni_show_row *r = &s->rows.item[i];
@@ -267,7 +267,7 @@ const struct ni_command ni_show_command = {
                  {"--comm dp0 --coll AllReduce --sn 100-103 --json logs/", "for a program"},
                  {"--pattern logs/", "what a step of the job is"}}};
 
-/* The step of the job, by the machinery of `summary`, which takes over the inputs and the filters. */
+/* Shows the step of the job, by the machinery of `summary`, which takes over the inputs and the filters. */
 static int show_pattern(struct ni_show *s, const char *name) {
   struct ni_run r;
   struct ni_summary sum = {0};

@@ -104,15 +104,15 @@ static void save_state(struct agent *a) {
 }
 
 /*
- * Before counters are shown: what was shown must be there after a kill. Logs would say most of it again, but
- * not of a job whose box went meanwhile, nor who came last to what was under way.
+ * Saves the state before counters are shown: what was shown must be there after a kill. Logs would say most
+ * of it again, but not of a job whose box is gone meanwhile, nor who was last in operations under way.
  */
 static void save_shown_state(struct agent *a) {
   if (a->settled && a->changed)
     save_state(a);
 }
 
-/* GET of /metrics, /v1/now, /healthz. */
+/* Answers GET of /metrics, /v1/now and /healthz. */
 static void answer_request(void *arg, const struct ni_http_request *q, struct ni_http_answer *to) {
   struct agent *a = arg;
   bool metrics = strcmp(q->path, "/metrics") == 0, now = strcmp(q->path, "/v1/now") == 0,
@@ -168,7 +168,7 @@ static void send_otlp(struct agent *a) {
   a->sent_ns = a->mono_ns;
 }
 
-/* To systemd, where it has begun us. */
+/* Tells systemd, if it has started us. */
 static void notify_systemd(const char *text) {
   struct sockaddr_un to = {.sun_family = AF_UNIX};
   const char *path = getenv("NOTIFY_SOCKET");
@@ -184,7 +184,7 @@ static void notify_systemd(const char *text) {
   close(fd);
 }
 
-/* Where the state lies when nobody says so. Homes are often shared by all nodes. */
+/* Chooses where the state lies if nobody names a folder. Homes are often shared by all nodes. */
 static void choose_state_path(struct agent *a) {
   const char *given = a->set->o.state_dir, *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
   if (!given)
@@ -200,7 +200,9 @@ static void choose_state_path(struct agent *a) {
   snprintf(a->ring, sizeof a->ring, "%s/ring", a->state);
 }
 
-/* The folder, for one agent alone. A lock of fcntl() is no child's, and says whose it is. */
+/*
+ * Opens the folder, for one agent only. A lock of fcntl() is not inherited by children, and says who has it.
+ */
 static bool open_state(struct agent *a) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   char why[256] = "";
@@ -272,7 +274,7 @@ static void close_parts(struct agent *a) {
   ni_running_free(&a->before);
 }
 
-/* Readers alone are needed. */
+/* Opens the parts. Only the readers are required. */
 static bool open_parts(struct agent *a) {
   const struct ni_agent_options *o = &a->set->o;
   snprintf(a->node, sizeof a->node, "%s", o->node ? o->node : "");
@@ -304,7 +306,7 @@ static bool open_parts(struct agent *a) {
   return e == 0;
 }
 
-/* Certificate and token, too, are read anew. Readers go on where the sums are. */
+/* Reads the settings anew, with certificate and token. Readers continue where the sums are. */
 static void reload_settings(struct agent *a) {
   int code;
   notify_systemd("RELOADING=1");
@@ -328,7 +330,7 @@ static void reload_settings(struct agent *a) {
 
 /* ---- the loop ---- */
 
-/* Between two turns the clocks go alike, but for what is slewed: 0.05 % at most, says NTP. */
+/* Between two turns both clocks advance equally, except for what is slewed: 0.05 % at most, says NTP. */
 static void check_clocks(struct agent *a) {
   uint64_t unix_ns = a->turns ? a->unix_ns + SECOND : ni_now_ns(CLOCK_REALTIME);
   uint64_t mono_ns = a->turns ? a->mono_ns + SECOND : ni_now_ns(CLOCK_MONOTONIC);
@@ -341,7 +343,7 @@ static void check_clocks(struct agent *a) {
   say(a, "the clock was set by %.3f s", (double)step / 1e9);
 }
 
-/* What the head wants is asked for each second, too: the first sample may be long ago. */
+/* Asks each second what the head wants: the first sample may be long ago. */
 static void check_head(struct agent *a) {
   int64_t tick_ns;
   uint64_t period_ns;
@@ -399,7 +401,7 @@ static void take_sample(struct agent *a) {
     say(a, "%s: %s", a->ring, was ? "takes samples again" : a->samples.ring.why);
 }
 
-/* true: what else had something may be gone by now. */
+/* true: other things that had an event may be gone by now. */
 static bool handle_event(struct agent *a, void *from) {
   struct signalfd_siginfo s;
   uint64_t times;
@@ -480,7 +482,7 @@ static void end_agent(struct agent *a, bool served) {
   ni_settings_free(a->set);
 }
 
-/* Whoever waits may go on. In the background messages go to agent.log from here on. */
+/* Tells whoever waits that the agent serves. In the background, messages go to agent.log from here on. */
 static void report_serving(struct agent *a, int waiting) {
   char line[256];
   snprintf(line, sizeof line, "%s: serves %s (pid %d)", a->argv[0], ni_http_url(a->http), (int)getpid());

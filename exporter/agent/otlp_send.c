@@ -40,7 +40,7 @@ struct ni_otlp {
   struct ni_otlp_totals totals;
 };
 
-/* What is beyond the bound is not read: the status alone counts then. */
+/* Nothing beyond the bound is read: then only the status counts. */
 static size_t collect_answer(char *p, size_t one, size_t n, void *arg) {
   struct ni_otlp *o = arg;
   if (n > ANSWER_MAX - o->answered)
@@ -50,19 +50,19 @@ static size_t collect_answer(char *p, size_t one, size_t n, void *arg) {
   return n;
 }
 
-/* How long a request may take from now on. */
+/* How long a request may still take. */
 static long time_left_ms(struct ni_otlp *o) {
   uint64_t now = ni_now_ns(CLOCK_MONOTONIC), end = o->end_ns ? o->end_ns : now + 30 * SECOND;
   return now < end ? (long)((end - now) / 1000000) : 0;
 }
 
-/* Asked once a second while a server is waited for. */
+/* Called once a second while a server is waited for. */
 static int is_stopped(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d) {
   return time_left_ms(arg) == 0;
 }
 
 /*
- * One try, the one behind so many that failed. 0: it is there; else the time until the next one, or NEVER.
+ * Posts once; `failed` tries came before. 0: it has arrived; else the time until the next try, or NEVER.
  * said: why, or "".
  */
 static uint64_t post_once(struct ni_otlp *o, FILE *body, unsigned failed, uint64_t *refused, char said[256]) {
@@ -102,7 +102,7 @@ static void *send_in_thread(void *arg) {
   unsigned failed = 0; /* one after the other */
   char said[256];
   pthread_mutex_lock(&o->lock);
-  /* In the end there is no time for a server that is not there, or has asked for a pause. */
+  /* At the end there is no time for a server that is away or that has asked for a pause. */
   while (now = ni_now_ns(CLOCK_MONOTONIC), !o->end_ns || (o->waits.body && now >= due && now < o->end_ns)) {
     if (!o->waits.body) {
       pthread_cond_wait(&o->news, &o->lock);

@@ -21,7 +21,7 @@
 #define NOBODY 65534
 #define AGAIN_NS UINT64_C(60000000000)
 
-/* Numbers alone, each by itself: relaxed, since nobody acts on two of them together. */
+/* Single numbers: relaxed, since nobody acts on two of them together. */
 struct shared {
   _Atomic uint64_t answered, failed, answered_mono_ns, there, communicators, odd, ranks[NI_RAS_HERE_COUNT],
       behind, still_ns;
@@ -39,7 +39,7 @@ static void store_relaxed(_Atomic uint64_t *at, uint64_t value) {
 }
 static uint64_t load_relaxed(_Atomic uint64_t *at) { return atomic_load_explicit(at, memory_order_relaxed); }
 
-/* Who is behind in a job that runs is so for a moment: those who stay so are told. */
+/* In a job that runs, a rank is behind for a moment only. Those who stay behind are reported. */
 static void publish_verdict(struct shared *s, const struct ni_ras_verdict *v) {
   uint64_t ranks[NI_RAS_HERE_COUNT] = {0}, behind = 0;
   for (size_t i = 0; i < v->look->ras.n_comms; i++) {
@@ -59,7 +59,7 @@ static void publish_verdict(struct shared *s, const struct ni_ras_verdict *v) {
   store_relaxed(&s->there, 1);
 }
 
-/* One question. The look before it is freed, or stays where there is no answer. */
+/* Asks once. Frees the look before, or keeps it if there is no answer. */
 static bool ask_daemon(struct ni_ras_watch *w, struct ni_ras_look *before) {
   char why[512];
   size_t len;

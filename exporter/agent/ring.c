@@ -31,7 +31,7 @@ static void report_ring_failure(struct ni_ring *r, const char *what, const char 
   snprintf(r->totals.why, sizeof r->totals.why, "%.150s: %.100s", what, why);
 }
 
-/* Is it of the host that began `mine`? */
+/* Is it a file of the host that began `mine`? */
 static bool is_of_our_host(const char *name, const char *mine) {
   size_t n = strlen(mine);
   while (strncmp(mine + n, "-counters-", 10) != 0)
@@ -40,7 +40,7 @@ static bool is_of_our_host(const char *name, const char *mine) {
       strcmp(name + n + strspn(name + n, "0123456789."), "jsonl.gz") == 0;
 }
 
-/* Of the older files the newest stay that have room beside `bytes`. */
+/* Keeps the newest of the older files that have room in addition to `bytes`. */
 static void prune_files(struct ni_ring *r, uint64_t bytes, uint64_t now) {
   const char *path = ni_series_path(r->writer), *mine = strrchr(path, '/') + 1;
   struct dirent **names;
@@ -83,7 +83,7 @@ static void begin_file(struct ni_ring *r, uint64_t now) {
   prune_files(r, 0, now);
 }
 
-/* What it cannot write any more is lost. */
+/* Ends the file. What cannot be written any more is lost. */
 static void end_file(struct ni_ring *r) {
   if (!r->writer)
     return;

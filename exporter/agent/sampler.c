@@ -51,8 +51,8 @@ static void take_sample(struct ni_sampler *s, uint64_t missed) {
 }
 
 /*
- * Until the sample behind that of *at is due, which it becomes; as soon as it is told, by what is told.
- * false: it ended.
+ * Waits until the sample after that of *at is due, and sets *at to it. If new times are set meanwhile, they
+ * count at once. false: it ended.
  */
 static bool wait_for_next(struct ni_sampler *s, uint64_t *at, uint64_t *missed) {
   int64_t next = 0;

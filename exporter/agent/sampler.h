@@ -38,7 +38,7 @@ int ni_sampler_fd(const struct ni_sampler *s);
  * it was.
  */
 int ni_sampler_take(struct ni_sampler *s, struct ni_running *r, struct ni_sampler_totals *t);
-/* Writes what is due and ends, 5 s at most: a thread that a driver holds is left behind. */
+/* Writes what is due and ends, in 5 s at most. A thread that a driver holds is left behind. */
 void ni_sampler_stop(struct ni_sampler *s);
 
 #endif

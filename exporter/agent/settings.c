@@ -8,7 +8,7 @@
 
 #include "exporter/base/process/as_user.h"
 
-/* Each line is tried by itself, so that what is wrong with it is told with its place. */
+/* Tries each line by itself, so that an error can be reported with its place. */
 static bool try_line(struct ni_argv *words, char *place, char *key) {
   struct ni_command alone = ni_agent_command;
   struct ni_agent_options o = {0};
@@ -36,7 +36,7 @@ static bool try_line(struct ni_argv *words, char *place, char *key) {
   return fine;
 }
 
-/* A "-" before the path, as in systemd's EnvironmentFile=: there need be no such file. */
+/* With a "-" before the path the file may be missing, as with EnvironmentFile= of systemd. */
 static bool read_settings_file(struct ni_argv *words, const char *name, const char *path) {
   bool may_lack = *path == '-';
   path += may_lack;

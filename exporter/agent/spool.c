@@ -40,7 +40,7 @@ static uint32_t checksum_of(struct record_head h, const void *bytes) {
   return ni_crc32(ni_crc32(0, &h, sizeof h), bytes, h.len);
 }
 
-/* Is a whole record there? */
+/* Is a complete record there? */
 static bool is_sound(const char *p, size_t n, struct record_head *h) {
   if (n < sizeof *h)
     return false;
@@ -56,7 +56,8 @@ static void clear_slot(struct ni_spool *s, struct slot *o) {
 }
 
 /*
- * Where another of len bytes comes behind all others with this number, the oldest go that have no room then.
+ * Makes room for a message of len bytes with this number, after all others: the oldest ones go that have no
+ * room then.
  */
 static void make_room(struct ni_spool *s, uint64_t seq, size_t len, bool lost) {
   while (s->first < s->next && (seq - s->first >= NI_SPOOL_SAMPLES || s->kept + len > KEPT_MAX)) {
@@ -84,7 +85,7 @@ static bool append_record(const struct ni_spool *s, int fd, off_t *size, uint64_
   return fine;
 }
 
-/* A file of what is kept takes the place of the one that is there, which stays where that fails. */
+/* Replaces the file by a new one of what is kept. If that fails, the old one stays. */
 static void rewrite_file(struct ni_spool *s) {
   struct ni_out_file o;
   off_t size = 0, at = sizeof(struct record_head);

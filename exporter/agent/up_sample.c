@@ -147,7 +147,7 @@ static int by_age(const void *a, const void *b) {
   return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
 }
 
-/* Ranks that have something in flight, the oldest first. for free(); NULL without memory. */
+/* Lists the ranks with operations in flight, the oldest first. The caller frees it; NULL without memory. */
 static const struct ni_live_open **list_open(const struct ni_live *l, size_t *n) {
   size_t most = 1;
   for (size_t i = 0; i < l->n_looks; i++)

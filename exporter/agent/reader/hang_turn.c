@@ -69,7 +69,7 @@ int ni_hang_watch_open(struct ni_hang_watch **out, const struct ni_hang_settings
 
 static uint64_t ns_of(struct timespec t) { return (uint64_t)t.tv_sec * S + (uint64_t)t.tv_nsec; }
 
-/* Unix ns by the clock that files in this folder get; 0: nothing can be written there. */
+/* Unix ns by the clock that files in this folder get. 0: nothing can be written there. */
 static uint64_t now_there(int dir) {
   struct ni_out_file o;
   struct stat st = {0};
@@ -83,7 +83,9 @@ static const char *lease_name(int number, char name[24]) {
   snprintf(name, 24, "lease.%d", number);
   return name;
 }
-/* Its number: we lead from now on. 0: another one does. Less: nobody, and we do not, either. */
+/*
+ * Returns its number if we lead from now on; 0: another node leads. Below 0: nobody leads, and neither do we.
+ */
 static int take_or_check_lease(int dir, const char *node, bool take) {
   char name[24];
   struct stat st = {0};
@@ -112,7 +114,7 @@ static bool renew_lease(int dir, int number) {
       utimensat(dir, lease_name(number, name), NULL, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Of this node, what was copied before the newest copies, or before this hang. */
+/* Removes copies of this node that are older than the newest copies, or than this hang. */
 static void remove_old_copies(struct hang_job *j, const struct ni_live_batch *b) {
   char prefix[96], *end;
   uint64_t now = ni_now_ns(CLOCK_REALTIME), until = j->copied_ns ? j->copied_ns : now;
@@ -131,8 +133,10 @@ static void remove_old_copies(struct hang_job *j, const struct ni_live_batch *b)
   j->copied_ns = now;
 }
 
-/* Has this node the whole job? Then nobody's copies are waited for, and the first verdict need not wait
- * for a second look. */
+/*
+ * Does this node have the whole job? Then there are no copies of others to wait for, and the first verdict
+ * need not wait for a second look.
+ */
 static bool is_only_node(const struct hang_job *j) {
   return j->who.world > 0 && j->here >= (uint32_t)j->who.world;
 }
@@ -144,7 +148,7 @@ static void begin_next_round(struct hang_job *j, uint64_t mono_ns) {
   j->due_ns = mono_ns + (soon ? 10 * S : j->judged < MANY ? 30 * S : 600 * S);
 }
 
-/* What j->step says. */
+/* Starts what j->step says. */
 static bool start_child(const struct ni_hang_watch *h, struct hang_job *j, uint64_t mono_ns) {
   char number[24];
   const char *const copy[] = {h->program, "snapshot", "--most", number,    "--box-dir", h->set.box_dir,
@@ -194,7 +198,7 @@ static void handle_child_end(const struct ni_hang_watch *h, struct hang_job *j, 
   }
 }
 
-/* Ranks of this node that others wait for, as verdict.json has them. */
+/* Finds ranks of this node that others wait for, in verdict.json. */
 static void find_stacks(struct hang_job *j, const struct ni_live_batch *b) {
   char path[32], why[256], where[32], host[64];
   struct stat st;
@@ -219,7 +223,7 @@ static void find_stacks(struct hang_job *j, const struct ni_live_batch *b) {
   ni_tree_free(t);
 }
 
-/* Is there a verdict of this hang that was not told? */
+/* Is there a verdict of this hang that was not reported yet? */
 static bool take_verdict(struct hang_job *j, uint64_t mono_ns, struct ni_live_hang *said) {
   char text[sizeof said->sentence] = "";
   struct stat st;
@@ -257,7 +261,7 @@ static void end_hang(struct hang_job *j) {
   j->dir = -1;
 }
 
-/* Where others may write, verdicts and leases may be theirs. */
+/* If others may write there, verdicts and leases may be theirs. */
 static bool is_folder_ours(struct hang_job *j) {
   struct stat st;
   bool fine = fstat(j->dir, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
@@ -270,7 +274,7 @@ static bool is_folder_ours(struct hang_job *j) {
   return fine;
 }
 
-/* Who leads? Where nothing is stuck here and nobody does, it is over. */
+/* Decides who leads. If nothing is stuck here and nobody leads, the hang is over. */
 static void decide_leader(const struct ni_hang_watch *h, struct hang_job *j, uint64_t mono_ns) {
   if (j->dir < 0) {
     char why[256];
@@ -325,15 +329,17 @@ static bool is_process_of(const struct hang_job *j, const struct ni_live_process
   return same_job && strcmp(j->logs, log_dir) == 0;
 }
 
-/* Has a process that is gone been begun anew? */
+/* Was a process that is gone started again? */
 static bool is_replaced(const struct ni_live_batch *b, const struct ni_live_process *p) {
   struct ni_live_process *all = (struct ni_live_process *)(uintptr_t)b->processes;
   const struct ni_live_looked k = {.process = all, .n_processes = b->n_processes};
   return ni_live_replaced(&k, p);
 }
 
-/* Since when is something of a living process stuck? Where another one of the job was killed a wait is
- * judged at once. */
+/*
+ * Finds since when an operation of a living process is stuck. If another process of the job was killed, a
+ * wait counts at once.
+ */
 static void find_waiting(struct hang_job *j, const struct ni_live_batch *b, const struct ni_live_process *p) {
   uint64_t now = ni_now_ns(CLOCK_REALTIME);
   if (ni_life_gone(p->life))
@@ -347,7 +353,7 @@ static void find_waiting(struct hang_job *j, const struct ni_live_batch *b, cons
   }
 }
 
-/* The jobs of the look, and since when something of them is stuck here. */
+/* Finds the jobs of the look, and since when something of each is stuck here. */
 static void find_jobs(struct ni_hang_watch *h, const struct ni_live_batch *b, const char *const *log_dir) {
   for (size_t i = 0; i < h->n; i++) {
     struct hang_job *j = &h->job[i];

@@ -160,7 +160,7 @@ static struct listed *find_listed(struct user_list *l, uint32_t uid) {
   return i < l->n ? &l->user[i] : NULL;
 }
 
-/* Where the list is full, a user whose process lives takes the place of one without. */
+/* If the list is full, a user with a living process replaces one without. */
 static void add_listed(struct user_list *l, struct listed new) {
   size_t i = 0;
   if (l->n < NI_LIVE_USERS_MAX) {
@@ -189,9 +189,9 @@ static void list_log(void *arg, const char *dir, const char *name, const struct 
 }
 
 /*
- * A box is its user's word alone: anybody may make one that says to be of a living process. So the kernel is
- * asked whether the process is that user's. One box of a user is enough, and of dead ones BOXES_ASKED_MAX are
- * asked.
+ * Only the user says what is in a box: anybody may make one that claims a living process. So the kernel is
+ * asked whether the process belongs to that user. One box of a user is enough; of dead ones BOXES_ASKED_MAX
+ * are asked.
  */
 static void list_box(void *arg, const char *dir, const char *name, const struct stat *st) {
   struct user_list *l = arg;
@@ -283,7 +283,10 @@ static bool begin_reader(struct user_reader *r) {
   return false;
 }
 
-/* Not waited for: it may hang in a file system. What it had not said whole is read again by the next one. */
+/*
+ * Ends the reader without waiting for it, as it may hang in a file system. What it had not reported
+ * completely is read again by the next one.
+ */
 static void end_reader(struct user_reader *r) {
   if (r->fd >= 0)
     close(r->fd); /* the last descriptor of it, so epoll forgets it */
@@ -315,7 +318,7 @@ static void reap_reader(struct user_reader *r) {
   r->next = all->now + r->wait * S;
 }
 
-/* May it say so? What is another user's is not for it to tell of. */
+/* May this reader say so? It must not speak for other users. */
 static bool may_tell(const struct user_reader *r, const struct ni_live_batch *b) {
   const struct ni_live_file *f =
       b->kind == NI_LIVE_LOGS ? ni_live_file_of(r->all->live, b->file.dev, b->file.ino) : NULL;
@@ -333,8 +336,8 @@ static bool is_user_alive(const struct user_reader *r) {
 }
 
 /*
- * The place of a user of whom no process lives, for one of whom one does; NULL: there is none. What was told
- * of that user goes.
+ * Claims the place of a user without a living process, for a user with one; NULL: there is none. What was
+ * reported for the former user is dropped.
  */
 static struct user_reader *claim_place(struct ni_readers *all) {
   size_t i = 0;
@@ -381,7 +384,7 @@ static bool find_or_add_reader(struct ni_readers *all, uint32_t uid, bool living
   return true;
 }
 
-/* What a lister says: users, as they are found, and that these were all. */
+/* Reads what a lister says: users, as they are found, and that these were all. */
 static void read_list(struct user_reader *r) {
   struct said said;
   size_t at = 0;
@@ -492,7 +495,7 @@ bool ni_readers_settled(const struct ni_readers *all) {
   return all->now > 0;
 }
 
-/* Adds what /proc says of it. */
+/* Adds the costs that /proc states for it. */
 static void add_cost(pid_t pid, struct ni_agent_self *s) {
   char path[64];
   struct stat st;

@@ -68,9 +68,11 @@ static struct late_comm *find_comm(struct ni_rows_late *l, uint64_t hash) {
   return l->newest = c;
 }
 
-/* Of an operation that leaves the ring. Where a rank is late to several that the others have called already,
- * they waited for it once: time that counted for one of them does not count again, so that a second has a
- * second of waiting at most. */
+/*
+ * Finds the last rank of an operation that leaves the ring. If a rank is late to several operations that the
+ * others have called already, they waited for it once: time that counted for one operation does not count
+ * again. So a second has one second of waiting at most.
+ */
 static bool find_last(struct late_comm *c, struct late_op *o, struct last_one *one) {
   uint64_t sorted[RANKS];
   int n = 0, last = 0;
@@ -97,8 +99,8 @@ static bool find_last(struct late_comm *c, struct late_op *o, struct last_one *o
 }
 
 /*
- * There is such a rank here. func OTHER: no more than that. Else it came to `sn` at `ns`, Unix ns; true: *one
- * is known now.
+ * Notes that there is such a rank here; for func OTHER nothing more. Else the rank came to `sn` at `ns`, Unix
+ * ns. true: *one is known now.
  */
 static bool note_arrival(struct ni_rows_late *l, uint64_t hash, int32_t rank, const struct ni_live_who *who,
                          enum ni_func func, uint64_t sn, uint32_t size_class, uint64_t ns,
@@ -273,10 +275,10 @@ static struct ni_rows_seen *find_who(struct ni_rows *r, const struct ni_ident *i
   return s;
 }
 
-/* Sums of hostile numbers stay in the range that the batch may have. */
+/* Sums stay in the range of the batch, even with hostile numbers. */
 static void add_saturated(uint64_t *to, uint64_t n) { *to = n > INT64_MAX - *to ? INT64_MAX : *to + n; }
 
-/* The row of that key, a new one with it alone; NULL: no room (*e 0, counted) or no memory. */
+/* The row of that key, or a new one with only the key; NULL: no room (*e 0, counted) or no memory. */
 static struct ni_live_counts *find_counts(struct ni_rows *r, const struct ni_live_who *w, uint64_t hash,
                                           const char *func, uint32_t size_class, int *e) {
   struct ni_live_counts key;
@@ -347,8 +349,8 @@ static int add_nvidia(struct ni_rows *r, const struct ni_rows_seen *w, const str
 }
 
 /*
- * All operations since the line before, also those that sampling leaves without a record. No histogram has
- * them.
+ * Adds all operations since the line before, including those that sampling leaves without a record. They are
+ * in no histogram.
  */
 static int add_rollup(struct ni_rows *r, const struct ni_line *l) {
   const struct ni_rows_seen *w = find_who(r, &l->ident);
@@ -412,7 +414,7 @@ static int count_op(struct ni_rows *r, const struct ni_line *l) {
   return e;
 }
 
-/* begins: of a comm line. Of a life the newest numbers are enough. */
+/* begins: it is a comm line. For a life only the newest numbers are needed. */
 static int add_account(struct ni_rows *r, const struct ni_line *l, bool begins) {
   struct ni_live_account *at = NULL,
                          a = {.who = find_who(r, &l->ident)->who,

@@ -50,8 +50,8 @@ static ssize_t read_at(int fd, void *to, size_t n, uint64_t at) {
 }
 
 /*
- * The member at `at`, of which in_len bytes are in t->in, into t->text. 1: it is whole, *len bytes, and ends
- * before *end; 0: it is not yet; -EBADMSG: damaged.
+ * Inflates the member at `at`, of which in_len bytes are in t->in, into t->text. 1: it is complete, *len
+ * bytes, and ends before *end; 0: not yet; -EBADMSG: damaged.
  */
 static int inflate_member(struct ni_tail *t, int fd, uint64_t at, size_t in_len, uint64_t *end, size_t *len) {
   uint64_t from = at;
@@ -105,7 +105,8 @@ static int emit_lines(struct ni_tail *t, size_t len, ni_tail_line *line, void *a
 }
 
 /*
- * From `at` on to where a member may begin, to where one could that is not all there yet, or as far as 4 MiB.
+ * Finds where a member may begin, from `at` on; or where one could begin that is not complete yet; or 4 MiB
+ * further.
  */
 static int64_t find_header(struct ni_tail *t, int fd, uint64_t at) {
   for (int pieces = 0; pieces < LOOK_PIECES; pieces++) {
@@ -145,7 +146,7 @@ static int step_gzip(struct ni_tail *t, int fd, struct ni_tail_at *p, ni_tail_li
   return 1;
 }
 
-/* A line that is too long is passed over to its end, and counted when it is found. */
+/* Skips a line that is too long up to its end, and counts it when it is found. */
 static int step_plain(struct ni_tail *t, int fd, struct ni_tail_at *p, ni_tail_line *line, void *arg,
                       struct ni_live_totals *sum) {
   ssize_t got = read_at(fd, t->text, NI_MAX_LINE_BYTES + 1, p->at);

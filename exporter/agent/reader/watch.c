@@ -74,7 +74,7 @@ static bool is_older_than(const struct stat *st, uint64_t ns) {
   return ni_now_ns(CLOCK_REALTIME) > (uint64_t)st->st_mtim.tv_sec * S + ns;
 }
 
-/* Is there a box that says that its process lives, or may do? */
+/* Is there a box that says that its process lives or may live? */
 static bool has_box(const struct ni_watch *w, const char *path) {
   char dir[PATH_MAX];
   const char *name = ni_path_name(path);
@@ -83,7 +83,8 @@ static bool has_box(const struct ni_watch *w, const char *path) {
 }
 
 /*
- * A log that a reader before us had not read to its end: there may be no box any more that says where it is.
+ * Resumes a log that an earlier reader had not read to its end. There may be no box any more that says where
+ * it is.
  */
 static void resume_log(struct ni_watch *w, const struct ni_live_file *f) {
   struct log x = {.path = strdup(f->path), .f = *f};
@@ -155,7 +156,7 @@ static bool is_log_name(const void *arg, const char *name) {
   return ours;
 }
 
-/* A new file, or a known one by a name that it got since. */
+/* Adds a new file, or notes a new name of a known one. */
 static void visit_log(void *arg, const char *dir, const char *name, const struct stat *st) {
   struct ni_watch *w = arg;
   struct log x = {.stem = ni_log_stem(name, NULL),
@@ -186,8 +187,8 @@ static void visit_log(void *arg, const char *dir, const char *name, const struct
 }
 
 /*
- * The list, which is short and looked through every second. Where one that is over grows after all it is gone
- * on with.
+ * Takes a log off the list, which is short and is gone through every second. If a log that is over grows
+ * after all, it is resumed.
  */
 static void forget_log(struct ni_watch *w, size_t i) {
   struct log *l = &w->log[i], *at = bsearch(&l->f, w->known, w->n_known, sizeof *w->known, by_file);
@@ -258,8 +259,8 @@ static uint64_t hash_bytes(const uint8_t *p, size_t n) { /* FNV-1a: the same in 
 }
 
 /*
- * Is it the file that was read before, or another one in its place? One that was only cut is the same: it
- * goes on behind `to`.
+ * Is it the file that was read before, or another one in its place? A file that was only cut is the same;
+ * reading continues behind `to`.
  */
 static void identify_file(struct ni_live_file *f, const char *path, const uint8_t *head, size_t n) {
   if (n < f->head_bytes || hash_bytes(head, f->head_bytes) != f->head_hash || !f->head_bytes) {
@@ -275,7 +276,7 @@ static void identify_file(struct ni_live_file *f, const char *path, const uint8_
     f->head_bytes = (uint32_t)n;
 }
 
-/* NVIDIA's v4.3 and later: whose the records are with which a slice begins is said before it. */
+/* NVIDIA's v4.3 and later: finds the line before the slice that says whose its first records are. */
 static int find_marker(struct ni_watch *w, int fd, uint64_t at) {
   uint64_t behind;
   int e = ni_tail_marker(w->tail, fd, at, ni_rows_marker, &w->rows, &behind);
@@ -284,7 +285,7 @@ static int find_marker(struct ni_watch *w, int fd, uint64_t at) {
   return e;
 }
 
-/* A slice of a log that has grown. 0, what emit() said, -ENOMEM. */
+/* Reads a slice of a log that has grown. 0, what emit() said, -ENOMEM. */
 static int read_log(struct ni_watch *w, struct log *l, ni_watch_emit *emit, void *arg) {
   struct stat st;
   uint8_t head[HEAD_BYTES];

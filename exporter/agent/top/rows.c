@@ -23,8 +23,8 @@ const struct ni_top_table ni_top_tables[] = {TABLE("jobs", job), TABLE("gpus", g
 const char *const ni_top_sort_names[] = {"rank", "age", "bandwidth", "late"};
 
 /*
- * Nodes are looked at a second apart, and asked at not quite the same time: what began within that tells
- * nothing.
+ * Nodes are sampled a second apart, and asked at slightly different times. Starts that lie that close
+ * together say nothing about order.
  */
 enum { APART_MS = 2000, ONE_LOOK_MS = 100, LONG_S = 5, NAMED = 3 };
 
@@ -72,7 +72,7 @@ static int by_collectives(const void *x, const void *y) {
 
 static double rank_number(const struct ni_top_rank *r) { return r->rank >= 0 ? r->rank : r->comm_rank; }
 
-/* Of `behind` ranks the first ones and how many more. */
+/* Appends the first of `behind` ranks, and how many more there are. */
 static void append_ranks(struct ni_put_text *w, struct ni_top_rank *const *first, size_t behind, bool whole) {
   size_t named = behind > NAMED + 1 ? NAMED : behind;
   for (size_t k = 0; k < named; k++) {
@@ -85,8 +85,8 @@ static void append_ranks(struct ni_put_text *w, struct ni_top_rank *const *first
 }
 
 /*
- * Whoever has not come to the call that another one of the communicator is in is in the beginning of a list
- * by `collectives`.
+ * Finds who waits for whom. Ranks that have not come to the call that another rank of the communicator is in
+ * are at the beginning of a list ordered by `collectives`.
  */
 static void find_waiting(struct ni_top *t, size_t n) {
   double least_s = (t->nodes > 1 ? APART_MS : ONE_LOOK_MS) / 1e3, longest = 0;

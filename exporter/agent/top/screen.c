@@ -58,7 +58,7 @@ static bool is_known(const struct ni_top_field *x, const void *item) {
   return x->text ? *at != 0 : *(const double *)(const void *)at >= 0;
 }
 
-/* As many bytes of n as so many columns hold. */
+/* How many of the n bytes fit into so many columns. */
 static size_t count_bytes_held(const char *text, size_t n, int columns) {
   while (n && ni_text_columns(text, n) > columns)
     do
@@ -75,9 +75,10 @@ static void cut_cell(char text[CELL]) {
 }
 
 /*
- * n items from that one on, with heads, in so many columns (0: the terminal's). width: of each column so far,
- * NULL: nothing is cut or left out. Else columns only grow, so that nothing jumps, and a column of which
- * nothing is known is not there.
+ * Prints n items from `from` on, with heads, in `room` columns (0: as wide as the terminal).
+ *
+ * width: of each column so far; NULL: nothing is cut or left out. Otherwise columns only grow, so that
+ * nothing jumps, and a column of which nothing is known is left out.
  */
 static void print_items(FILE *f, const struct ni_top *t, enum ni_top_kind kind, size_t from, size_t n,
                         int room, int *width) {
@@ -211,7 +212,9 @@ uint64_t ni_screen_every(const struct ni_screen *s) { return s->paused ? 0 : s->
 
 /* ---- drawing ---- */
 
-/* One line, as much of it as fits; the bytes that did. What is reversed goes on to the edge. */
+/*
+ * Draws one line, as much of it as fits. Returns how many bytes did. Reversed text is filled up to the edge.
+ */
 static size_t draw_line(struct ni_screen *s, const char *text, size_t n, attr_t a) {
   n = count_bytes_held(text, n, COLS);
   attrset((int)a);
@@ -232,7 +235,7 @@ static attr_t attribute_of(const struct ni_screen *s, enum ni_top_tone tone) {
                                   : (attr_t)COLOR_PAIR(YELLOW));
 }
 
-/* Three lines at most, broken between words; what is too much ends in dots. */
+/* Draws three lines at most, broken between words. What does not fit is replaced by dots. */
 static void draw_wrapped(struct ni_screen *s, enum ni_top_tone tone, const char *text) {
   for (int line = 1; *text; line++) {
     size_t n = strlen(text), first = n;
@@ -315,7 +318,7 @@ static void draw_help(struct ni_screen *s) {
     draw_line(s, line[i], strlen(line[i]), i ? A_NORMAL : A_BOLD);
 }
 
-/* One blank where there are two. */
+/* Replaces two blanks by one. */
 static void squeeze_blanks(char *text) {
   char *to = text;
   for (const char *from = text; *from; from++)

@@ -80,7 +80,7 @@ static bool turn_readers(struct top_looking *t) {
   return ni_readers_settled(t->readers);
 }
 
-/* As an agent would say it, so that there is one way to rows. */
+/* Reads this node as an agent would report it, so that there is only one way to rows. */
 static void read_here(struct top_looking *t) {
   const struct ni_agent_self self = {.node = t->node, .version = NI_VERSION};
   const struct ni_set *set = ni_collector_set(t->sampling.c);
@@ -150,7 +150,7 @@ static const char *begin_source(struct top_looking *t) {
   return !t->fetch ? "no memory" : e < 0 ? strerror(-e) : NULL;
 }
 
-/* Waits ms at most; how much is still to come. */
+/* Waits ms at most. Returns how many answers are still to come. */
 static size_t wait_for(struct top_looking *t, int ms) {
   size_t n = ni_fetch_wait(t->fetch, t->fd, ms, take_answer, t);
   return t->readers ? !turn_readers(t) : n;
@@ -158,7 +158,7 @@ static size_t wait_for(struct top_looking *t, int ms) {
 
 /* ---- once ---- */
 
-/* As received, in one line; what could steer a terminal is escaped. */
+/* Prints the document as received, in one line. What could steer a terminal is escaped. */
 static void print_document(const char *p) {
   for (size_t n = 0; *p; p += n, n = 0) {
     char one[9] = " ";
@@ -210,7 +210,7 @@ static int print_once(struct top_looking *t, const char *name, const char *nothi
 
 /* ---- again and again ---- */
 
-/* Where there are no rows: an error stands above, nobody has answered yet, or there are none. */
+/* Says why there are no rows: an error stands above, nobody has answered yet, or there are none. */
 static const char *explain_no_rows(const struct top_looking *t, bool more, const char *nothing) {
   bool failed = false, known = false;
   for (size_t i = 0; i < t->top.n_sources; i++) {

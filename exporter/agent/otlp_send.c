@@ -103,7 +103,11 @@ static void *send_in_thread(void *arg) {
   char said[256];
   pthread_mutex_lock(&o->lock);
   /* At the end there is no time for a server that is away or that has asked for a pause. */
-  while (now = ni_now_ns(CLOCK_MONOTONIC), !o->end_ns || (o->waits.body && now >= due && now < o->end_ns)) {
+  for (;;) {
+    now = ni_now_ns(CLOCK_MONOTONIC);
+    const bool is_due = o->waits.body && now >= due;
+    if (o->end_ns && (!is_due || now >= o->end_ns))
+      break;
     if (!o->waits.body) {
       pthread_cond_wait(&o->news, &o->lock);
     } else if (now < due) {

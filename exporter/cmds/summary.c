@@ -65,8 +65,8 @@ static const char *refuse_summary(void *into) {
   if (o->bucket_ns && o->compat)
     return "--time-granularity is no part of NVIDIA's output: leave out --compat";
   const bool wants_steps = o->bucket_ns || o->skip_first || o->step_by;
-  const bool wants_other = o->compat || o->dataset || o->partial;
-  if (o->approximate && (wants_other || wants_steps || ni_filters_any(&o->filter)))
+  const bool wants_other = o->compat || o->dataset || o->partial || ni_filters_any(&o->filter);
+  if (o->approximate && (wants_other || wants_steps))
     return "--approximate is of all records and of sums alone: it goes without filters, --skip-first, "
            "--step-by, --time-granularity, "
            "--dataset, --partial and --compat";

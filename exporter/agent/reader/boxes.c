@@ -145,7 +145,9 @@ bool ni_boxes_log(const struct ni_boxes *x, const char *dir, const char *name) {
   for (size_t i = 0; i < x->n; i++) {
     const struct box *b = &x->box[i];
     const bool is_name = b->stem && strlen(b->stem) == n && memcmp(b->stem, name, n) == 0;
-    if (is_name && (!dir || (!b->dead && strcmp(b->dir, dir) == 0)))
+    if (!is_name)
+      continue;
+    if (!dir || (!b->dead && strcmp(b->dir, dir) == 0))
       return true;
   }
   return false;

@@ -126,7 +126,9 @@ static int read_end(struct listener_look *k, const char *path) {
   char *buffer = fd >= 0 ? malloc(windows[2]) : NULL;
   bool fine = buffer && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
   k->lines = 0;
-  for (size_t i = 0; fine && e == 0 && k->lines == 0 && i < sizeof windows / sizeof *windows; i++) {
+  for (size_t i = 0; fine && i < sizeof windows / sizeof *windows; i++) {
+    if (e != 0 || k->lines != 0)
+      break;
     uint64_t bytes = (uint64_t)st.st_size;
     size_t n = bytes < windows[i] ? (size_t)bytes : windows[i];
     struct ni_range part = {.from = find_entry(fd, bytes, n, buffer), .to = bytes};

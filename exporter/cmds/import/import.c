@@ -646,8 +646,8 @@ static int import_files(struct import *x, const char *who, size_t *apart) {
     e = read_all_recordings(x, who);
   if (e == 0 && x->n == 0)
     return -ENODATA; /* each was named */
-  const bool has_begun = x->dir >= 0 && x->n;
-  if (e == -ENOMEM || (e < 0 && has_begun && e != -ENOENT))
+  const bool is_unsaid = e < 0 && e != -ENOENT && x->dir >= 0 && x->n;
+  if (e == -ENOMEM || is_unsaid)
     ni_say(stderr, "%s: %s\n", who, strerror(-e));
   if (e == 0)
     find_cycles(x);

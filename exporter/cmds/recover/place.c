@@ -281,7 +281,8 @@ int ni_place_find(struct ni_place *p, const struct ni_box_sources *s, const stru
     e = read_logs_in(&look, p->said);
   const char *dir = choose_folder(p, in, output, believed);
   const bool is_read = output && p->logs && strcmp(p->logs, output) == 0;
-  if (e == 0 && output && !is_read && strcmp(p->said, output) != 0)
+  const bool is_other = output && strcmp(p->said, output) != 0;
+  if (e == 0 && is_other && !is_read)
     e = read_logs_in(&look, output);
   if (e == 0 && dir && !(p->dir = strdup(dir)))
     e = -ENOMEM;

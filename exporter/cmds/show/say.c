@@ -65,7 +65,7 @@ static bool has_rank(const struct op *o, int32_t rank) {
   return false;
 }
 
-/* Uses no filter of the command, since filters remember that they were asked. */
+/* Looks at the ranks of the filter itself: to ask the filter would be remembered. */
 static bool is_missing(const struct op *o, const struct ni_show *s, int32_t rank) {
   const struct ni_ranks *r = &s->filter.rank;
   bool wanted = r->n == 0;

@@ -110,8 +110,9 @@ static int read_names(struct series_reader *x, const struct ni_counter_names_lin
     drop_set(h);
     h = NULL;
   }
-  const bool is_too_large = l->n_counters > NI_SERIES_COUNTERS_MAX || l->n_entities > NI_SERIES_ENTITIES_MAX;
-  if (source < 0 || !*l->name || is_too_large || l->metrics.more)
+  const bool is_too_large =
+      l->n_counters > NI_SERIES_COUNTERS_MAX || l->n_entities > NI_SERIES_ENTITIES_MAX || l->metrics.more;
+  if (source < 0 || !*l->name || is_too_large)
     return report_fault(x, "names that cannot be");
   if (!h) {
     if (l->entity || l->first)

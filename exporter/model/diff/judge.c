@@ -403,7 +403,8 @@ const struct ni_diff_row *ni_diff_gate(const struct ni_diff *d, double limit) {
     bool felt = steps ? o->kind == NI_DIFF_STEP && o->key <= NI_DIFF_MEAN
                       : o->kind == NI_DIFF_FUNC && o->value * o->per_step >= all / 10;
     const bool is_worse = !worst || r->change > worst->change;
-    if (felt && is_worse && r->change > limit && r->low > 0)
+    const bool is_certain = r->change > limit && r->low > 0;
+    if (felt && is_worse && is_certain)
       worst = r;
   }
   return worst;

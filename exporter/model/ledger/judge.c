@@ -74,7 +74,8 @@ static void judge_events(struct ni_ledger *c, struct ni_ledger_member *x) {
   }
   /* Lines, of which one can hold many steps. */
   const bool went_with_files = x->process->files_gone && x->proxy_lines < x->proxy_flushed;
-  if (x->final && !is_recovered(x) && x->proxy_lines != x->proxy_flushed && !went_with_files)
+  const bool is_own_end = x->final && !is_recovered(x);
+  if (is_own_end && x->proxy_lines != x->proxy_flushed && !went_with_files)
     SAY(STATED, difference_of(x->proxy_lines, x->proxy_flushed), x,
         ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " in the files", x->proxy_flushed,
         ni_plural(x->proxy_flushed, "proxy record", "proxy records"), x->proxy_lines);

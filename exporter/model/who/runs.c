@@ -436,7 +436,8 @@ static unsigned measure_affinity(struct run_finding *x, const struct process_gro
       sum += 4;
   }
   bool ranked = a->rank >= 0 && b->rank >= 0; /* of one world, see can_join_run() */
-  if (sum == 0 && (ranked || !g->whole) && time_to_run(x, g, run) < NEAR_NS)
+  const bool may_join = ranked || !g->whole;
+  if (sum == 0 && may_join && time_to_run(x, g, run) < NEAR_NS)
     sum = 1;
   return sum;
 }

@@ -150,7 +150,8 @@ static void locate_absent(const struct ni_hang_finding *f, struct ni_hang_knot *
     w->where = NI_HANG_OTHER_CALL;
   else
     w->where = NI_HANG_NEVER;
-  if (w->where == NI_HANG_NEVER && !comparable && x->n_recent && ref->n_recent)
+  const bool have_finished = x->n_recent && ref->n_recent;
+  if (w->where == NI_HANG_NEVER && !comparable && have_finished)
     k->unsure = true;
   if (w->where == NI_HANG_OTHER_CALL && !has_counts_of(x, k->op.func) &&
       w->op->rec_sn > at) { /* a later one: it may have passed */
@@ -376,7 +377,8 @@ static const struct ni_hang_op *find_other_half(const struct ni_hang_finding *f,
                                                 const struct ni_hang_op *op, int32_t me) {
   bool send = op->func == f->send;
   const struct ni_hang_op *half = ni_hang_open_from(peer, NI_KIND_P2P, me, send ? 0 : f->send);
-  if (send && half && half->root == me && half->func == f->send)
+  const bool is_send_too = half && half->root == me && half->func == f->send;
+  if (send && is_send_too)
     half = ni_hang_open_from(peer, NI_KIND_P2P, me, f->send + 1u);
   return half && half->root == me && (half->func == f->send) != send ? half : NULL;
 }

@@ -394,7 +394,7 @@ static void take_sample(struct agent *a) {
     a->before = a->running;
     a->running = older;
   }
-  (void)ni_sampler_take(a->sampler, &a->running, &a->samples);
+  (void)ni_sampler_copy(a->sampler, &a->running, &a->samples);
   if (a->uplink && a->samples.at_mono_ns != at_ns)
     send_sample(a);
   if (a->samples.ring.degraded != was)

@@ -18,7 +18,7 @@ struct ni_sampler {
   pthread_t thread;
   int wake, ready; /* eventfd */
   _Atomic bool ended;
-  pthread_mutex_t lock; /* of what follows: the thread changes it, ni_sampler_take() reads it */
+  pthread_mutex_t lock; /* of what follows: the thread changes it, ni_sampler_copy() reads it */
   struct ni_running running;
   struct ni_sampler_totals totals;
   /* Below no lock: a thread that has no processor would hold it against whoever tells them. One that is older
@@ -41,7 +41,7 @@ static void take_sample(struct ni_sampler *s, uint64_t missed) {
   pthread_mutex_lock(&s->lock);
   /* -ENOMEM: the next sample tells it */
   if (set)
-    (void)ni_running_take(&s->running, set, s->now.at, s->now.when.real_ns);
+    (void)ni_running_add(&s->running, set, s->now.at, s->now.when.real_ns);
   s->totals.samples += any;
   s->totals.at_mono_ns = began;
   s->totals.missed += missed;
@@ -140,7 +140,7 @@ void ni_sampler_follow(struct ni_sampler *s, int64_t tick_mono_ns, uint64_t peri
 
 int ni_sampler_fd(const struct ni_sampler *s) { return s->ready; }
 
-int ni_sampler_take(struct ni_sampler *s, struct ni_running *r, struct ni_sampler_totals *t) {
+int ni_sampler_copy(struct ni_sampler *s, struct ni_running *r, struct ni_sampler_totals *t) {
   (void)!read(s->ready, &(uint64_t){0}, 8);
   if (pthread_mutex_trylock(&s->lock) != 0)
     return 0; /* it writes to `ready` when it is done */

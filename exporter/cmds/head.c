@@ -212,7 +212,7 @@ const struct ni_command ni_session_export_command = {
              "From then on: 2026-11-21T08:00:00Z, seconds since 1970, -10m before now", SESSION(since)},
             {"until", 0, NI_OPT_WHEN, "TIME", "Until then (now)", SESSION(until)},
             {"every", 0, NI_OPT_TAKE, "TIME", "A frame each so often", SESSION(every_ns), .def = "5s",
-             .take = ni_take_time, .want = "a time from 10ms to 1h, such as 5s"},
+             .take = ni_parse_period, .want = "a time from 10ms to 1h, such as 5s"},
             {"token-file", 0, NI_OPT_TEXT, "FILE",
              "Its first line is sent to the Prometheus as a bearer token", SESSION(token_file), .min = 1},
             {"ca", 0, NI_OPT_TEXT, "FILE", "Certificates (PEM) that are trusted", SESSION(ca), .min = 1},

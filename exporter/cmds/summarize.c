@@ -70,7 +70,7 @@ int ni_summarize_init(struct ni_run *r) {
   return ni_run_tables(r);
 }
 
-int ni_take_partition(const struct ni_opt *o, void *into, const char *arg) {
+int ni_parse_partition(const struct ni_opt *o, void *into, const char *arg) {
   static const char *const words[NI_PARTITIONS] = {"", "host", "comm"};
   uint8_t *p = (uint8_t *)into + o->at, n = 0;
   memset(p, 0, NI_PARTITIONS);

@@ -80,7 +80,7 @@ static const char *refuse_summary(void *into) {
   return text;
 }
 
-int ni_take_only(const struct ni_opt *row, void *into, const char *arg) {
+int ni_parse_only(const struct ni_opt *row, void *into, const char *arg) {
   enum { PARTS = 5 };
   static const char *const parts[PARTS] = {"tables", "operations", "plots", "page", "parquet"};
   struct ni_sum_options *o = into;

@@ -109,7 +109,7 @@ static int run_phases(struct ni_tr *r, struct ni_spill *store) {
     e = ni_names_init(&r->names);
   if (e == 0)
     e = ni_tr_with_find(r);
-  if (e == 0 && ni_tr_choosing(&r->opt))
+  if (e == 0 && ni_tr_is_choosing(&r->opt))
     e = read_accounts(r);
   if (e == 0)
     e = ni_tr_scan(r);

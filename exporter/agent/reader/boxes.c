@@ -176,7 +176,7 @@ struct live_taking {
 static int add_open_op(const struct ni_box_op *op, void *arg) {
   struct live_taking *t = arg;
   int64_t i = ni_box_comm_of(t->b, op);
-  if (i < 0 || t->comm[i].row < 0 || !ni_hang_box_counts(op, t->comm[i].c.kind[op->kind].started))
+  if (i < 0 || t->comm[i].row < 0 || !ni_hang_is_box_op(op, t->comm[i].c.kind[op->kind].started))
     return 0;
   struct ni_live_open *o = &t->x->open[t->comm[i].row];
   uint64_t open, since = ni_box_monotonic_ns(t->b, op->ticks_start);

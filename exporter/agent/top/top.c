@@ -89,10 +89,10 @@ static void read_here(struct top_looking *t) {
   FILE *f = open_memstream(&text, &bytes);
   int e = !f ||
       (t->sampling.when.real_ns &&
-       ni_running_take(&t->before, set, t->sampling.at, t->sampling.when.real_ns) < 0);
+       ni_running_add(&t->before, set, t->sampling.at, t->sampling.when.real_ns) < 0);
   ni_sampling_read(&t->sampling, 1);
   if (!e)
-    e = ni_running_take(&t->running, set, t->sampling.at, t->sampling.when.real_ns);
+    e = ni_running_add(&t->running, set, t->sampling.at, t->sampling.when.real_ns);
   if (!e)
     ni_now_json(f,
                 &(struct ni_metrics_in){.live = &t->live,

@@ -16,7 +16,7 @@
 
 enum { LOOK_EVERY = 60 }; /* samples */
 
-int ni_take_time(const struct ni_opt *o, void *into, const char *arg) {
+int ni_parse_period(const struct ni_opt *o, void *into, const char *arg) {
   static const char digits[] = "0123456789.";
   char after[32];
   struct ni_when when;
@@ -323,7 +323,7 @@ const struct ni_command ni_counters_record_command = {
                                 NI_ROWS_SAMPLING(struct record),
                                 {"for", 0, NI_OPT_TAKE, "TIME",
                                  "End after that time: 30s, 10m, 2h; else by SIGINT, SIGTERM or SIGHUP",
-                                 NI_INTO(struct record, for_ns), .take = ni_take_time,
+                                 NI_INTO(struct record, for_ns), .take = ni_parse_period,
                                  .want = "a time from 10ms on, such as 30s, 10m or 2h"},
                                 NI_ROW_CPUS(struct record),
                                 {0}},

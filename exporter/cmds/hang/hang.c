@@ -293,7 +293,7 @@ static int judge_round(struct hang *h, struct round *r) {
     e = ni_hang_model_at(&r->before, &r->base, &h->looks, until);
     if (e == 0)
       e = ni_hang_judge(&r->earlier, &r->before, after_ns, now_ns);
-    r->v.second_look = e == 0 && ni_hang_agree(&r->v, &r->earlier);
+    r->v.second_look = e == 0 && ni_hang_verdicts_agree(&r->v, &r->earlier);
   }
   ni_hang_make_certain(&r->v);
   return e;
@@ -462,7 +462,7 @@ static int run_looks(void *arg) {
 }
 
 static int parse_ras(const struct ni_opt *o, void *into, const char *arg) {
-  return ni_hang_ras_take(&((struct hang *)into)->ras, arg);
+  return ni_hang_ras_add_place(&((struct hang *)into)->ras, arg);
 }
 
 /* Of --ras HOST:PORT and --ras FILE the second word would be logs. */

@@ -197,7 +197,7 @@ static bool *find_judged_runs(const struct ni_hang_verdict *v, const struct ni_r
     judged[run - 1] = true;
     ++*n;
   }
-  if (*n > 1 || (*n && ni_runs_doubtful(runs)))
+  if (*n > 1 || (*n && ni_runs_are_doubtful(runs)))
     return judged;
   free(judged);
   return NULL;

@@ -9,7 +9,7 @@
 
 #define ASK_EVERY UINT64_C(10000000000)
 
-int ni_hang_ras_take(struct ni_hang_ras *r, const char *where) {
+int ni_hang_ras_add_place(struct ni_hang_ras *r, const char *where) {
   bool other = r->n && !(ni_ras_is_file(where) && ni_ras_is_file(r->where[0]));
   if (r->n == NI_HANG_RAS_MOST || other)
     return -EINVAL;

@@ -118,7 +118,7 @@ static void add_where(struct parts *p, enum ni_hang_where where, const char *bef
 
 static bool is_unheard(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
   const struct parts *p = arg; /* n: 1: of machines that are silent; 0: the others */
-  return w->where == NI_HANG_NO_DATA && ni_hang_silent(p->v, ni_hang_process_at(p->v, w)) == p->n;
+  return w->where == NI_HANG_NO_DATA && ni_hang_is_silent(p->v, ni_hang_process_at(p->v, w)) == p->n;
 }
 
 static void add_no_data(struct parts *p) {
@@ -142,7 +142,7 @@ static void add_no_data(struct parts *p) {
 }
 
 static bool is_odd(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
-  return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_alike(k, w->op, k->odd);
+  return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_has_same_values(k, w->op, k->odd);
 }
 
 static void say_values(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
@@ -261,7 +261,7 @@ static void add_transfers(struct parts *p) {
  */
 static void add_pairs(struct parts *p) {
   const struct ni_hang_knot *k = p->k;
-  size_t told = 0, waiting = ni_hang_in_it(k) + k->count[NI_HANG_QUEUED];
+  size_t told = 0, waiting = ni_hang_count_inside(k) + k->count[NI_HANG_QUEUED];
   fputs("nobody is missing, each Send has its Recv under way", next_part(p));
   for (size_t i = 0; i < k->n && told < NAMED; i++) {
     const struct ni_hang_view *w = &k->view[i];
@@ -315,7 +315,7 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
   add_where(&p, NI_HANG_GONE, "the process of ", " is gone");
   add_where(&p, NI_HANG_HAS_LEFT, "", over ? " had left the communicator" : " has left the communicator");
   add_where(&p, NI_HANG_API_ONLY, "", " called it, and nothing was launched");
-  if (ni_hang_in_it(k))
+  if (ni_hang_count_inside(k))
     add_where(
         &p, NI_HANG_QUEUED, "",
         over ? " called it, and the kernel had not started" : " called it, and the kernel has not started");

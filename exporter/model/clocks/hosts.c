@@ -247,7 +247,7 @@ static int align_run(struct ni_clocks *c, const uint32_t *order, uint32_t n, str
   if (e == 0)
     e = ni_clocks_find_steps(m->item, m->n, clock, n, NI_CLOCKS_STEP_NS + 2 * c->noise_ns);
   if (e == 0)
-    e = ni_clocks_take_steps_off(m->item, m->n, clock, n);
+    e = ni_clocks_remove_steps(m->item, m->n, clock, n);
   if (e == 0)
     set_sync_times(&s, m);
   if (e == 0)

@@ -167,8 +167,8 @@ int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_
   return e;
 }
 
-int ni_clocks_take_steps_off(struct ni_clocks_mark *mark, size_t n, const struct ni_host_clock *clock,
-                             uint32_t n_hosts) {
+int ni_clocks_remove_steps(struct ni_clocks_mark *mark, size_t n, const struct ni_host_clock *clock,
+                           uint32_t n_hosts) {
   struct ni_clock_walk *walk = calloc(n_hosts + 1, sizeof *walk);
   if (!walk)
     return -ENOMEM;

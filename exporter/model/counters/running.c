@@ -69,8 +69,8 @@ static void take_reading(struct ni_running *r, struct ni_running_value *v, const
     lead->rise = v->total - before;
 }
 
-int ni_running_take(struct ni_running *r, const struct ni_set *set, const struct ni_reading *reading,
-                    int64_t at_ns) {
+int ni_running_add(struct ni_running *r, const struct ni_set *set, const struct ni_reading *reading,
+                   int64_t at_ns) {
   uint32_t *to = malloc((set->n_counters + 1) * sizeof *to);
   bool failed = !to;
   for (size_t i = 0; i < set->n_counters && !failed; i++) {

@@ -23,7 +23,7 @@ struct box_taking {
   uint64_t seen_ns;
 };
 
-bool ni_hang_box_counts(const struct ni_box_op *op, uint64_t started) {
+bool ni_hang_is_box_op(const struct ni_box_op *op, uint64_t started) {
   const bool is_possible = op->sn <= INT64_MAX && op->rec_sn < started;
   if (op->src != NI_SRC_EVENT || op->is == NI_BOX_SLOT_GIVEN_UP || !is_possible)
     return false;
@@ -64,7 +64,7 @@ static int add_box_op(const struct ni_box_op *in, void *arg) {
       x->active_ns = at;
     return 0;
   }
-  if (!x || !ni_hang_box_counts(in, x->started[in->kind]))
+  if (!x || !ni_hang_is_box_op(in, x->started[in->kind]))
     return 0;
   int func = ni_hang_name(t->m, in->func), datatype = ni_hang_name(t->m, in->datatype);
   if (func < 0 || datatype < 0)

@@ -35,7 +35,7 @@ int ni_hang_read_boxes(struct ni_hang_looks *l, const struct ni_file *file, size
 void ni_hang_looks_free(struct ni_hang_looks *l);
 
 /* Is the slot an operation of its communicator? `started`: how many operations of its kind were started. */
-bool ni_hang_box_counts(const struct ni_box_op *op, uint64_t started);
+bool ni_hang_is_box_op(const struct ni_box_op *op, uint64_t started);
 /*
  * What an operation in flight does. *open: the channels that are inside. *net: its transfer; the peer is -1
  * without one.

@@ -162,8 +162,9 @@ static int read_record(struct ni_hang_reading *r, const struct ni_record *in) {
 static int read_anchor(struct ni_hang_member *x, const struct ni_line *l) {
   const bool may_span =
       !l->is_p2p && l->ident.n_ranks > 1 && l->ident.nnodes != 1 && l->op.src == NI_SRC_EVENT;
-  return may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes) ? ni_anchors_take(&x->anchors, l)
-                                                                             : 0;
+  return may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes)
+      ? ni_anchors_add_line(&x->anchors, l)
+      : 0;
 }
 
 static enum ni_hang_state state_of(const struct ni_unfinished_line *in) {

@@ -17,7 +17,7 @@ static bool is_unknown_replay(const struct ni_hang_op *op) {
       (op->state == NI_HANG_LAUNCHED || op->state == NI_HANG_UNSTATED);
 }
 
-int ni_hang_pass_untold(struct ni_hang_member *x) {
+int ni_hang_finish_unknown_replays(struct ni_hang_member *x) {
   uint64_t first_ns = UINT64_MAX, newest_ns = 0;
   size_t n = 0, kept = 0;
   int e = 0;

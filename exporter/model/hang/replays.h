@@ -24,7 +24,7 @@
  * replays do: no channel has started on them, and their calls span more time than a host runs ahead of a GPU
  * that stands still. 0 or -ENOMEM.
  */
-int ni_hang_pass_untold(struct ni_hang_member *x);
+int ni_hang_finish_unknown_replays(struct ni_hang_member *x);
 /* Opens the replays that a peer has not come to. 0 or -ENOMEM. */
 int ni_hang_open_replays(struct ni_hang_model *m);
 /* The newest collective of a member, if it is a replay and nothing shows that it is over; else NULL. */

@@ -12,7 +12,7 @@ static int settle_member(struct ni_hang_member *x, const struct ni_hang_process 
   int e = 0;
   ni_hang_keep_newest(x);
   if (p->nccl_version >= NI_HANG_DROPS_QUEUED)
-    e = ni_hang_pass_untold(x);
+    e = ni_hang_finish_unknown_replays(x);
   for (uint32_t i = 0; i < x->n_open; i++) {
     const struct ni_hang_op *op = &x->open[i];
     bool done = op->rec_sn != NI_HANG_NONE && ni_seq_set_has(&x->recorded[op->kind], op->rec_sn);

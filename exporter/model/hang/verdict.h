@@ -203,7 +203,7 @@ bool ni_hang_is_quiet(const struct ni_hang_verdict *v);
 /*
  * Is everything known that the hang needs? Every rank was read, none is without data, numbers are comparable.
  */
-bool ni_hang_complete(const struct ni_hang_verdict *v);
+bool ni_hang_is_complete(const struct ni_hang_verdict *v);
 /*
  * Is one look enough? It is if somebody waits for a process that is dead or has ended: it does not come back.
  */
@@ -213,7 +213,7 @@ void ni_hang_make_certain(struct ni_hang_verdict *v);
 /* The knot that is told first; NULL: nobody waits. */
 const struct ni_hang_knot *ni_hang_first(const struct ni_hang_verdict *v);
 /* Do both say that the same operation hangs for the same ranks? */
-bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b);
+bool ni_hang_verdicts_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b);
 
 /* Until when this rank is known to be where it is. */
 uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w);

@@ -47,7 +47,7 @@ int ni_anchors_add(struct ni_anchors *a, const struct ni_anchor *x) {
   return 0;
 }
 
-int ni_anchors_take(struct ni_anchors *a, const struct ni_line *l) {
+int ni_anchors_add_line(struct ni_anchors *a, const struct ni_line *l) {
   const struct ni_record *o = &l->op;
   const enum ni_func func = ni_func_from_name(o->func);
   const bool kernel = o->timing == NI_TIMING_KERNEL_GPU || o->timing == NI_TIMING_KERNEL_CPU;

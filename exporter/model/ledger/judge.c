@@ -292,7 +292,7 @@ static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headle
                       "%s: %" PRIu64 " of %d ranks %s no log, rank %" PRId64 " is the first", whose, missing,
                       first->who->n_ranks, ni_plural(missing, "has", "have"), missing_first);
   if (first->who->hash && counts)
-    ni_absent_take(absent, c->member + from, to - from, missing);
+    ni_absent_add_comm(absent, c->member + from, to - from, missing);
   if (all_final && least != most && to - from > 1)
     ni_ledger_problem(c, NI_PROBLEM_UNEVEN, 1, "%s: %" PRIu64 " to %" PRIu64, whose, least, most);
 }
@@ -420,7 +420,7 @@ void ni_ledger_runs(struct ni_ledger *c, const struct ni_runs *runs, const struc
       first = files->file[i].run;
     several |= files->file[i].run && files->file[i].run != first;
   }
-  several |= ni_runs_doubtful(runs);
+  several |= ni_runs_are_doubtful(runs);
   for (size_t i = 0; several && i < runs->n; i++)
     ni_ledger_problem(c, NI_PROBLEM_RUNS, 1, "%s", ni_run_text(runs, i, text));
 }

@@ -237,7 +237,7 @@ static struct ni_ledger_series *find_or_add_series(struct ni_ledger *c, const ch
   return s;
 }
 
-int ni_ledger_take_series(struct ni_ledger *c, const struct ni_line *l) {
+int ni_ledger_add_series(struct ni_ledger *c, const struct ni_line *l) {
   struct ni_ledger_series *s = find_or_add_series(c, c->file->path, l->meta.hostname);
   if (!s)
     return -ENOMEM;

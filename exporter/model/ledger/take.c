@@ -91,7 +91,7 @@ static int count_operation(struct ni_ledger *c, const struct ni_line *l, struct 
     e = count_nvidia(c, l, x);
   const bool may_span = !l->is_p2p && l->ident.n_ranks > 1 && l->ident.nnodes != 1;
   if (e == 0 && may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes))
-    e = ni_anchors_take(&x->anchors, l);
+    e = ni_anchors_add_line(&x->anchors, l);
   return e;
 }
 
@@ -280,7 +280,7 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
   if (!l->has_header && l->kind != NI_LINE_OP)
     return 0;
   if (l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS)
-    return ni_ledger_take_series(c, l);
+    return ni_ledger_add_series(c, l);
   int e = find_process(c, l);
   if (e < 0)
     return e;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-bool ni_tr_choosing(const struct ni_tr_options *o) {
+bool ni_tr_is_choosing(const struct ni_tr_options *o) {
   const struct ni_filters *f = &o->filter;
   return !o->with.n && (f->since.base || f->until.base || f->rank.n || f->host.n || f->comm.n);
 }

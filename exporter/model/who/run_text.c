@@ -40,7 +40,7 @@ const char *ni_run_text(const struct ni_runs *r, size_t run, char out[256]) {
   return out;
 }
 
-bool ni_runs_doubtful(const struct ni_runs *r) {
+bool ni_runs_are_doubtful(const struct ni_runs *r) {
   for (size_t i = 0; i < r->n; i++)
     if (r->run[i].mixed_with || r->run[i].parts > 1)
       return true;

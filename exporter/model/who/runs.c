@@ -635,7 +635,7 @@ static int find_all_runs(struct run_finding *x) {
  * again.
  */
 static int read_more_lines(struct run_finding *x) {
-  bool open = x->apart || ni_runs_doubtful(x->r);
+  bool open = x->apart || ni_runs_are_doubtful(x->r);
   if (!open)
     return 0;
   bool *wanted = malloc(x->files->n + 1);

@@ -25,7 +25,7 @@ static uint64_t start_time_of(const struct ni_hang_process *p) {
   return p->who->start_ns && start <= ni_hang_last_sign(p) ? start : 0;
 }
 
-bool ni_hang_silent(const struct ni_hang_verdict *v, const struct ni_hang_process *p) {
+bool ni_hang_is_silent(const struct ni_hang_verdict *v, const struct ni_hang_process *p) {
   const struct ni_hang_model *m = v->model;
   uint64_t since = ni_hang_last_sign(p) + (v->after_ns < SILENT_NS ? v->after_ns : SILENT_NS);
   bool copies = false;

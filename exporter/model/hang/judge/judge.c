@@ -223,7 +223,7 @@ static bool is_enough(const struct ni_hang_verdict *v, uint64_t pending_ns, uint
 static void judge_wait(struct ni_hang_verdict *v, struct ni_hang_knot *k, const struct activity *active) {
   uint64_t inside_known;
   for (struct ni_hang_view *w = k->view; w < k->view + k->n; w++)
-    if ((ni_hang_waits(w) || w->where == NI_HANG_NEVER) && ni_hang_silent(v, ni_hang_process_at(v, w)))
+    if ((ni_hang_waits(w) || w->where == NI_HANG_NEVER) && ni_hang_is_silent(v, ni_hang_process_at(v, w)))
       set_where(k, w, NI_HANG_NO_DATA);
   for (struct ni_hang_view *w = k->view; w < k->view + k->n; w++)
     w->went_on =
@@ -415,11 +415,11 @@ static void weigh_knots(const struct wait_graph *g) {
   for (size_t i = 0; i < g->v->n; i++)
     for (int end = 0; end < ENDS; end++)
       if (g->node[i].ends >> end & 1)
-        weight[end] += ni_hang_in_it(&g->v->knot[i]);
+        weight[end] += ni_hang_count_inside(&g->v->knot[i]);
   for (size_t i = 0; i < g->v->n; i++) {
     struct ni_hang_knot *k = &g->v->knot[i];
     long long end = k->root ? (long long)g->node[i].ends : 0;
-    k->weight = end ? weight[ffsll(end) - 1] : ni_hang_in_it(k);
+    k->weight = end ? weight[ffsll(end) - 1] : ni_hang_count_inside(k);
   }
 }
 
@@ -556,7 +556,7 @@ bool ni_hang_is_final(const struct ni_hang_verdict *v) {
 
 void ni_hang_make_certain(struct ni_hang_verdict *v) {
   bool sure = v->second_look || ni_hang_is_final(v);
-  if (v->answer == NI_HANG_LIKELY && sure && ni_hang_complete(v))
+  if (v->answer == NI_HANG_LIKELY && sure && ni_hang_is_complete(v))
     v->answer = NI_HANG_CERTAIN;
 }
 
@@ -568,7 +568,7 @@ void ni_hang_verdict_free(struct ni_hang_verdict *v) {
   *v = (struct ni_hang_verdict){0};
 }
 
-bool ni_hang_complete(const struct ni_hang_verdict *v) {
+bool ni_hang_is_complete(const struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   if (v->n_hangs == 0 || m->unreadable)
     return false;
@@ -581,7 +581,7 @@ bool ni_hang_complete(const struct ni_hang_verdict *v) {
   return true;
 }
 
-bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b) {
+bool ni_hang_verdicts_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b) {
   if (a->n_hangs == 0 || b->n == 0)
     return false;
   const struct ni_hang_knot *x = &a->knot[0];

@@ -32,7 +32,7 @@ struct ni_hang_knot *ni_hang_new_knot(struct ni_hang_finding *f, const struct ni
 /* Counts its views by where they are. */
 void ni_hang_count(struct ni_hang_knot *k);
 /* Notes one more call of its operation; 0: the time is not known. */
-void ni_hang_times(struct ni_hang_knot *k, uint64_t enqueue_ns);
+void ni_hang_note_call(struct ni_hang_knot *k, uint64_t enqueue_ns);
 
 /* Its process is dead, and others lived on. */
 bool ni_hang_dead_before(const struct ni_hang_group *c, const struct ni_hang_process *p);
@@ -45,7 +45,7 @@ bool ni_hang_left_before(const struct ni_hang_group *c, const struct ni_hang_mem
 bool ni_hang_stays(const struct ni_hang_group *c, const struct ni_hang_member *x,
                    const struct ni_hang_process *p);
 /* Is everything known that was in flight at time ns? A dead process has begun nothing after what it left. */
-bool ni_hang_known_at(const struct ni_hang_member *x, const struct ni_hang_process *p, uint64_t ns);
+bool ni_hang_is_known_at(const struct ni_hang_member *x, const struct ni_hang_process *p, uint64_t ns);
 /* Where a rank is that has this operation in flight. */
 enum ni_hang_where ni_hang_where_of(const struct ni_hang_op *op);
 
@@ -54,7 +54,7 @@ struct ni_hang_view *ni_hang_view_of(const struct ni_hang_knot *k, int32_t rank)
 /* Others wait for a rank that is there. */
 bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w);
 /* How many ranks are inside it, as far as anybody knows. */
-static inline size_t ni_hang_in_it(const struct ni_hang_knot *k) {
+static inline size_t ni_hang_count_inside(const struct ni_hang_knot *k) {
   return k->count[NI_HANG_INSIDE] + k->count[NI_HANG_IN_REPLAY];
 }
 /* Others wait for somebody who is there. */
@@ -70,7 +70,8 @@ bool ni_hang_is_wait(const struct ni_hang_knot *k);
 /* And for long enough to be told? */
 bool ni_hang_is_told(const struct ni_hang_knot *k);
 /* Two calls of a knot's operation: the same in what ranks disagree on? */
-bool ni_hang_alike(const struct ni_hang_knot *k, const struct ni_hang_op *a, const struct ni_hang_op *b);
+bool ni_hang_has_same_values(const struct ni_hang_knot *k, const struct ni_hang_op *a,
+                             const struct ni_hang_op *b);
 /*
  * Exactly one rank has called it, and two or more have not: that rank made one call too many. For knots that
  * are judged, as is the next function.

@@ -141,7 +141,7 @@ static void locate_absent(const struct ni_hang_finding *f, struct ni_hang_knot *
    */
   if (w->op && w->op->seen_ns > x->open_ns)
     w->where = NI_HANG_OTHER_CALL;
-  else if (!ni_hang_known_at(x, p, k->first_ns) || is_behind_replay)
+  else if (!ni_hang_is_known_at(x, p, k->first_ns) || is_behind_replay)
     w->where = NI_HANG_NO_DATA;
   else if (!w->op && has_passed(x, at)) {
     w->where = NI_HANG_FINISHED;
@@ -222,13 +222,13 @@ static void find_odd(struct ni_hang_knot *k) {
     const struct ni_hang_op *op = k->view[i].op;
     if (!has_called_it(k, &k->view[i]))
       continue;
-    const bool is_of_majority = k->majority && ni_hang_alike(k, op, k->majority);
-    if (is_of_majority || (k->odd && ni_hang_alike(k, op, k->odd)))
+    const bool is_of_majority = k->majority && ni_hang_has_same_values(k, op, k->majority);
+    if (is_of_majority || (k->odd && ni_hang_has_same_values(k, op, k->odd)))
       continue;
     size_t n = 0;
     values++;
     for (size_t j = i; j < k->n; j++)
-      n += has_called_it(k, &k->view[j]) && ni_hang_alike(k, k->view[j].op, op);
+      n += has_called_it(k, &k->view[j]) && ni_hang_has_same_values(k, k->view[j].op, op);
     if (n > n_majority) {
       n_majority = n;
       k->majority = op;
@@ -321,7 +321,7 @@ static void spare_those_who_waited(const struct ni_hang_finding *f, struct ni_ha
  */
 static void find_replay_before(struct ni_hang_knot *k) {
   const struct ni_hang_op *before = NULL;
-  if (ni_hang_in_it(k))
+  if (ni_hang_count_inside(k))
     return;
   for (size_t i = 0; i < k->n; i++) {
     if (k->view[i].where != NI_HANG_QUEUED)
@@ -350,7 +350,7 @@ static int find_collective_knots(struct ni_hang_finding *f, const struct ni_hang
       ref = c->x[i];
       k->op.rec_sn = op->rec_sn;
     }
-    ni_hang_times(k, op->enqueue_ns);
+    ni_hang_note_call(k, op->enqueue_ns);
   }
   if (k->first_ns == UINT64_MAX)
     k->first_ns = 0;
@@ -404,7 +404,7 @@ static void locate_p2p(const struct ni_hang_finding *f, const struct ni_hang_gro
     int has = 2 * (ni_hang_where_of(op) == NI_HANG_INSIDE) + missing;
     int had = 2 * (w->where == NI_HANG_INSIDE) + (w->waits_for >= 0);
     bool better = !w->op || has > had || (has == had && op->rec_sn < w->op->rec_sn);
-    ni_hang_times(k, op->enqueue_ns);
+    ni_hang_note_call(k, op->enqueue_ns);
     if (!better)
       continue;
     w->op = op;
@@ -425,7 +425,7 @@ static void locate_waited_for(const struct ni_hang_finding *f, const struct ni_h
     return; /* inside something that is answered */
   else if (ni_hang_left_before(c, x, p))
     w->where = NI_HANG_HAS_LEFT;
-  else if (!ni_hang_known_at(x, p, k->first_ns))
+  else if (!ni_hang_is_known_at(x, p, k->first_ns))
     w->where = NI_HANG_NO_DATA;
   else
     w->where = NI_HANG_NEVER;

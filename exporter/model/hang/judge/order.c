@@ -10,7 +10,7 @@
 #define OWED 64 /* operations that one rank is missing from, which are compared */
 
 static size_t count_waiting(const struct ni_hang_knot *k) {
-  return ni_hang_in_it(k) + k->count[NI_HANG_QUEUED];
+  return ni_hang_count_inside(k) + k->count[NI_HANG_QUEUED];
 }
 
 static int by_weight(const void *a, const void *b) {
